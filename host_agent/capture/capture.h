@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writing a capture, and reading its chunks back. */
+#ifndef BRAID_CAPTURE_CAPTURE_H
+#define BRAID_CAPTURE_CAPTURE_H
+
+#include "host_agent/capture/chunk.h"
+
+struct braid_capture_writer;
+struct braid_capture_reader;
+
+/**
+ * braid_capture_create - begin a capture
+ * @out: set on success
+ * @path: made with mode 0600; a file that is there is replaced; "-" is standard output
+ * @head: FILE's payload, written as the first chunk
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_capture_create(struct braid_capture_writer **out, const char *path,
+			 const struct braid_chunk_file *head);
+
+/**
+ * braid_capture_put - append one chunk
+ * @w: the capture
+ * @type: enum braid_chunk_type
+ * @stream: its stream, or 0
+ * @head: the payload's first part; may be NULL with 0 bytes
+ * @head_bytes: of it
+ * @body: the payload's second part, private memory; may be NULL with 0 bytes
+ * @body_bytes: of it
+ *
+ * Buffers; braid_capture_flush() hands all to the kernel. After a failed write the
+ * file is cut back to its last whole chunk, and every later put fails alike.
+ *
+ * Return: 0, or -errno with braid_fail() (-ENOSPC: the disk is full).
+ */
+int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		      u32 head_bytes, const void *body, u32 body_bytes);
+
+/**
+ * braid_capture_room - the buffer's free end, for data that is copied once
+ * @w: the capture
+ * @bytes: wanted, at most 1 MiB
+ *
+ * Return: where a body of up to @bytes may be put that the next braid_capture_put() will
+ * append without another copy when it is given as @body (with head_bytes as passed
+ * here). NULL with braid_fail() when the capture has failed.
+ */
+void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
+
+/**
+ * braid_capture_flush - write out what is buffered
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_capture_flush(struct braid_capture_writer *w);
+
+/** braid_capture_bytes - size of the capture so far, buffered bytes included */
+u64 braid_capture_bytes(const struct braid_capture_writer *w);
+
+/**
+ * braid_capture_finish - put FILE_END, flush, close, free
+ * Return: 0 or -errno with braid_fail(). @w is gone in either case.
+ */
+int braid_capture_finish(struct braid_capture_writer *w);
+
+/** braid_capture_abandon - close and free without FILE_END; nothing is reported */
+void braid_capture_abandon(struct braid_capture_writer *w);
+
+/* A chunk that was read and found whole. */
+struct braid_chunk_view {
+	u64 offset;		/* of the chunk in the file */
+	u16 type;
+	u32 stream;
+	u64 number;
+	u32 bytes;
+	const u8 *payload;	/* 8-byte aligned; good until the next call */
+};
+
+/**
+ * braid_capture_open - open a capture for reading
+ * @out: set on success
+ * @path: the file
+ * @head: filled from FILE
+ *
+ * Return: 0, or -errno with braid_fail() (not a capture, newer version, no permission).
+ */
+int braid_capture_open(struct braid_capture_reader **out, const char *path,
+		       struct braid_chunk_file *head);
+
+/**
+ * braid_capture_next - the next whole chunk
+ * @r: the capture
+ * @view: filled when 1 is returned
+ *
+ * A damaged stretch is skipped up to the next chunk that is whole, and counted; a
+ * cut-off end is an end.
+ *
+ * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ */
+int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view);
+
+/**
+ * braid_capture_load - read one chunk's payload again
+ * @r: the capture
+ * @offset: of the chunk, from a view
+ * @skip: payload bytes to leave out at the start
+ * @to: room for @bytes
+ * @bytes: wanted; fails when the payload has fewer
+ *
+ * Return: 0, or -errno with braid_fail(). The file may have changed meanwhile: lengths
+ * are checked again, content is the caller's to distrust.
+ */
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, u32 skip, void *to, u32 bytes);
+
+/* What reading found wrong, so far. */
+struct braid_capture_damage {
+	u64 stretches;		/* damaged stretches skipped */
+	u64 bytes;		/* in them */
+	u64 first_offset;	/* of the first one */
+	bool cut_off;		/* ends inside a chunk */
+	bool no_end;		/* ends without FILE_END */
+};
+
+/** braid_capture_damage - what was wrong up to here; final once the end was reached */
+const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r);
+
+/** braid_capture_close - close and free */
+void braid_capture_close(struct braid_capture_reader *r);
+
+#endif /* BRAID_CAPTURE_CAPTURE_H */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The capture file: every byte of it. This header is the specification. */
+#ifndef BRAID_CAPTURE_CHUNK_H
+#define BRAID_CAPTURE_CHUNK_H
+
+#include "tracebraid/abi.h"
+
+/*
+ * A capture is a sequence of chunks, appended and never rewritten. All words are
+ * little endian; each chunk begins at a multiple of 8 bytes.
+ *
+ *   +--------------------+----------------------+---------+
+ *   | struct braid_chunk | payload              | 0..7 x0 |   repeated
+ *   +--------------------+----------------------+---------+
+ *
+ * The first chunk is FILE. A stream's STREAM comes before whatever speaks of it.
+ * A cut-off file is good up to its last whole chunk; FILE_END marks a clean end.
+ * Unknown types are skipped by a reader of the same major version.
+ */
+#define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
+#define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
+#define BRAID_CAPTURE_MAJOR	1
+#define BRAID_CAPTURE_MINOR	0
+
+enum braid_chunk_type {
+	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
+	BRAID_CHUNK_STREAM = 2,		/* struct braid_chunk_stream, then the superblock of a guest */
+	BRAID_CHUNK_STREAM_END = 3,	/* struct braid_chunk_stream_end */
+	BRAID_CHUNK_PAGE = 4,		/* struct braid_chunk_page, then its bytes: a guest's */
+	BRAID_CHUNK_HOST_PAGE = 5,	/* struct braid_chunk_host_page, then a tracefs sub-buffer */
+	BRAID_CHUNK_EVENTS = 6,		/* more of a guest's directory: braid_dir_entry after another */
+	BRAID_CHUNK_COMMS = 7,		/* struct braid_comm[]; a host's too */
+	BRAID_CHUNK_SYMBOLS = 8,	/* struct braid_symbol[]; a guest's */
+	BRAID_CHUNK_CLOCK = 9,		/* struct braid_clock_sample[] */
+	BRAID_CHUNK_RING_END = 10,	/* struct braid_chunk_ring_end: a ring's accounting */
+	BRAID_CHUNK_TEXT = 11,		/* struct braid_chunk_text, then its bytes: a host's */
+	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what befell a stream */
+	BRAID_CHUNK_FILE_END = 13,	/* nothing */
+};
+
+struct braid_chunk {
+	u32 magic;
+	u16 type;			/* enum braid_chunk_type */
+	u16 reserved0;
+	u32 payload_bytes;		/* without the padding to 8 */
+	u32 stream;			/* a number given by STREAM, from 1; 0: the file itself */
+	u64 number;			/* of the chunk in the file, from 0 */
+	u64 checksum;			/* XXH3, 64 bits, of the 24 bytes before, then of the payload */
+};
+
+struct braid_chunk_file {
+	u16 version_major;
+	u16 version_minor;
+	u32 reserved0;
+	u64 start_host_ns;		/* host clock at the start ... */
+	u64 start_realtime_ns;		/* ... and CLOCK_REALTIME */
+	char clock[32];			/* the host trace clock that all host times are of: "mono_raw" */
+	char host_name[64];
+	char kernel_release[64];
+	char machine[32];
+	char agent_version[32];
+};
+
+enum braid_stream_kind {
+	BRAID_STREAM_GUEST = 1,
+	BRAID_STREAM_HOST = 2,
+};
+
+/* One incarnation of a guest's driver is one stream; a reboot begins another. */
+struct braid_chunk_stream {
+	u32 kind;			/* enum braid_stream_kind */
+	u32 nr_cpus;
+	u32 subbuf_bytes;		/* HOST: of a tracefs sub-buffer, header included */
+	u32 reserved0;
+	u64 host_ns;			/* when it was found */
+	char name[64];
+	/* GUEST: struct braid_superblock follows */
+};
+
+enum braid_end_reason {
+	BRAID_END_STOPPED = 1,		/* the recording ended */
+	BRAID_END_DOWN = 2,		/* the driver was unloaded */
+	BRAID_END_REINIT = 3,		/* the driver began anew: reload or reboot */
+	BRAID_END_GONE = 4,		/* the region is no more */
+	BRAID_END_BROKEN = 5,		/* the guest broke the rules */
+};
+
+struct braid_chunk_stream_end {
+	u32 reason;			/* enum braid_end_reason */
+	u32 reserved0;
+	u64 host_ns;
+};
+
+#define BRAID_PAGE_FINAL	(1u << 0)	/* nothing follows of this sub-buffer */
+
+/* Bytes [from, to) of the data of the sub-buffer at a ring's position. */
+struct braid_chunk_page {
+	u16 buffer;
+	u16 vcpu;
+	u32 flags;			/* BRAID_PAGE_* */
+	u64 position;
+	u32 from_bytes;
+	u32 to_bytes;
+	u64 time_stamp;
+	u64 first_seq;			/* of the sub-buffer's first event, not of the bytes' */
+	u64 lost_before;		/* events lost before these bytes */
+	u64 dropped;			/* events lost behind them, when final */
+	u64 host_ns;			/* when it was taken: no event in it is younger */
+};
+
+struct braid_chunk_host_page {
+	u32 cpu;
+	u32 bytes;			/* of the sub-buffer, header included */
+	u64 lost_before;
+};
+
+/* h1 <= host time of counter <= h2, whatever happened on the way */
+struct braid_clock_sample {
+	u64 h1_ns;
+	u64 counter;
+	u64 h2_ns;
+};
+
+/* written = read + lost + left; events since the ring's init */
+struct braid_chunk_ring_end {
+	u16 buffer;			/* HOST: 0 */
+	u16 vcpu;
+	u32 broken;			/* enum braid_ring_fault, the guest's word */
+	u64 written;			/* events offered */
+	u64 read;			/* by this and former recordings */
+	u64 lost;
+	u64 left;
+	u64 first_seq;			/* where this recording began in the ring's sequence */
+	u64 fault;			/* enum braid_reader_fault, the agent's word */
+};
+
+enum braid_text_kind {
+	BRAID_TEXT_FORMAT = 1,		/* an event's format file; name: its system */
+	BRAID_TEXT_HEADER_PAGE = 2,	/* events/header_page */
+	BRAID_TEXT_KALLSYMS = 3,	/* /proc/kallsyms, zstd */
+	BRAID_TEXT_PRINTK = 4,		/* printk_formats */
+};
+
+struct braid_chunk_text {
+	u32 kind;			/* enum braid_text_kind */
+	u32 raw_bytes;			/* before compression */
+	char name[56];
+};
+
+struct braid_chunk_note {
+	u64 host_ns;
+};
+
+static_assert(sizeof(struct braid_chunk) == 32, "chunk");
+static_assert(sizeof(struct braid_chunk_file) == 248, "file");
+static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
+static_assert(sizeof(struct braid_chunk_page) == 64, "page");
+static_assert(sizeof(struct braid_clock_sample) == 24, "sample");
+static_assert(sizeof(struct braid_chunk_ring_end) == 56, "ring end");
+static_assert(sizeof(struct braid_chunk_text) == 64, "text");
+
+#endif /* BRAID_CAPTURE_CHUNK_H */

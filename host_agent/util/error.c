@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Keeps the line that says what went wrong. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "host_agent/util/error.h"
+
+static _Thread_local char failure[1024];
+
+int braid_fail(int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(failure, sizeof(failure), format, args);
+	va_end(args);
+	return err;
+}
+
+const char *braid_failure(void)
+{
+	return failure;
+}

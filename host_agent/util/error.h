@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One clear line about what went wrong, carried beside the errno to the door. */
+#ifndef BRAID_UTIL_ERROR_H
+#define BRAID_UTIL_ERROR_H
+
+/**
+ * braid_fail - note why, and return the errno
+ * @err: a negative errno
+ * @format: one line, no newline: what failed, on what, and what to do next
+ *
+ * The line is the thread's; a later call replaces it. Only cli/ prints it.
+ *
+ * Return: @err.
+ */
+int braid_fail(int err, const char *format, ...) __attribute__((__format__(printf, 2, 3)));
+
+/**
+ * braid_failure - the line of the last braid_fail() of this thread, "" if none
+ */
+const char *braid_failure(void);
+
+#endif /* BRAID_UTIL_ERROR_H */

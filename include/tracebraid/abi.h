@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The region: every byte that a guest and its host share. This header is the specification. */
+#ifndef TRACEBRAID_ABI_H
+#define TRACEBRAID_ABI_H
+
+#include "tracebraid/types.h"
+
+/*
+ * One contiguous range of shared memory, whatever the transport. All words are
+ * little endian, naturally aligned, and 0 where reserved. "G" is written by the
+ * guest alone, "H" by the host alone, "C" by both with compare-and-swap.
+ *
+ *   0x0000 +------------------------------+
+ *          | struct braid_superblock    G |  what is where; state; identity
+ *   0x1000 +------------------------------+
+ *          | struct braid_mailbox     H+G |  commands of the host, answers of the guest
+ *   0x2000 +------------------------------+
+ *          | struct braid_clock_cells H+G |  the exchange that ties the two clocks
+ *   0x3000 +------------------------------+
+ *          | comm table                 G |  pid -> comm, with the time it became true
+ *          +------------------------------+
+ *          | symbol table               G |  address -> name, for printing
+ *          +------------------------------+
+ *          | event directory            G |  ids, names, format texts
+ *          +------------------------------+
+ *          | buffer 0, vCPU 0             |  meta page, then its sub-buffers:
+ *          |   struct braid_meta          |    the public part (= struct trace_buffer_meta)
+ *          |   struct braid_ring_private  |    the private part
+ *          |   u64 slot[nr_slots]       C |    the slot table
+ *          |   struct braid_subbuf_state  |    one for each sub-buffer
+ *          |   sub-buffer 0             G |    data = meta + meta_page_size
+ *          |   sub-buffer 1             G |           + id * subbuf_size
+ *          |   ...                        |
+ *          +------------------------------+
+ *          | buffer 0, vCPU 1 ...         |
+ *          +------------------------------+
+ *
+ * Sections are page aligned and never overlap; their places are in the superblock.
+ */
+
+#define BRAID_MAGIC		0x4449415242435254ULL	/* the bytes "TRCBRAID" */
+#define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
+#define BRAID_VERSION_MINOR	0	/* a reader accepts any minor */
+
+#define BRAID_PAGE_BYTES	4096u
+#define BRAID_CACHELINE_BYTES	64u
+
+/* Superblock ---------------------------------------------------------------- */
+
+/*
+ * State of the region, in braid_superblock.state:
+ *
+ *   (any) --driver loads--> INIT --layout done--> LIVE --driver unloads--> DOWN
+ *
+ * INIT: nothing but magic, version, state and incarnation means anything.
+ * LIVE: the guest writes. A guest that died stays LIVE; its heartbeat stops.
+ * DOWN: the guest wrote its last word; everything committed is still there.
+ */
+enum braid_region_state {
+	BRAID_STATE_INIT = 1,
+	BRAID_STATE_LIVE = 2,
+	BRAID_STATE_DOWN = 3,
+};
+
+enum braid_counter_type {
+	BRAID_COUNTER_TSC = 1,		/* x86 time stamp counter */
+	BRAID_COUNTER_CNTVCT = 2,	/* arm64 virtual counter */
+	BRAID_COUNTER_SYNTHETIC = 3,	/* tests: the unit is what counter_hz says */
+};
+
+enum braid_section_id {
+	BRAID_SECTION_MAILBOX = 0,
+	BRAID_SECTION_CLOCK = 1,
+	BRAID_SECTION_COMMS = 2,
+	BRAID_SECTION_SYMBOLS = 3,
+	BRAID_SECTION_DIRECTORY = 4,
+	BRAID_SECTION_RINGS = 5,
+	BRAID_NR_SECTIONS = 8,
+};
+
+struct braid_section {
+	u64 offset;			/* bytes from the region's start */
+	u64 bytes;			/* 0: the section is not there */
+};
+
+/* braid_buffer_desc.flags */
+#define BRAID_BUFFER_OVERWRITE	(1u << 0)	/* flight recorder; else producer/consumer */
+#define BRAID_BUFFER_ABSOLUTE	(1u << 1)	/* time_delta holds the counter's 27 low bits */
+
+#define BRAID_NAME_BYTES	32
+#define BRAID_MAX_BUFFERS	16
+
+/* One buffer: nr_rings rings of one shape, ring_stride bytes apart. */
+struct braid_buffer_desc {
+	char name[BRAID_NAME_BYTES];
+	u32 flags;
+	u32 subbuf_bytes;		/* of one sub-buffer, its 16-byte header included */
+	u32 nr_slots;			/* power of two; a ring has nr_slots + 1 sub-buffers */
+	u32 meta_bytes;			/* of one meta page, a multiple of BRAID_PAGE_BYTES */
+	u64 rings_offset;		/* of ring 0's meta page, from the region's start */
+	u64 ring_stride;
+	u32 nr_rings;			/* one for each possible vCPU; 0: entry not in use */
+	u32 reserved0;
+	u64 reserved[3];
+};
+
+struct braid_superblock {
+	u64 magic;
+	u16 version_major;
+	u16 version_minor;
+	u32 state;			/* enum braid_region_state */
+	u64 incarnation;		/* new at each init, never 0 */
+	u64 features;			/* none defined yet: 0 */
+	u64 region_bytes;
+	u32 nr_vcpus;			/* possible, not online */
+	u32 counter_type;		/* enum braid_counter_type */
+	u64 counter_hz;
+	u64 init_counter;		/* the counter at init */
+	u8 boot_id[16];			/* as /proc/sys/kernel/random/boot_id */
+	char guest_name[64];		/* nodename */
+	char kernel_release[64];
+	char machine[32];
+	struct braid_section sections[BRAID_NR_SECTIONS];
+	u32 nr_buffers;			/* entries of buffers[] that may be in use */
+	u32 reserved0;
+	struct braid_buffer_desc buffers[BRAID_MAX_BUFFERS];
+};
+
+/* Mailbox --------------------------------------------------------------------- */
+
+enum braid_command {
+	BRAID_CMD_NONE = 0,		/* answered with 0: "are you there" */
+	BRAID_CMD_ENABLE = 1,		/* events that match system and event, on for the host */
+	BRAID_CMD_DISABLE = 2,		/* the same, off for the host */
+	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] takes events (S0 record_enable) */
+	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] takes none (S0 record_disable) */
+};
+
+#define BRAID_PATTERN_BYTES	64
+
+/*
+ * One command at a time. The host fills command, arg and patterns, then stores
+ * command_seq with release. The guest sees command_seq differ from done_seq, takes
+ * a private copy, acts, stores result and matched, then done_seq = command_seq.
+ * The patterns are globs; an empty one matches all.
+ */
+struct braid_mailbox {
+	/* H */
+	u32 command_seq;
+	u32 command;			/* enum braid_command */
+	u64 arg0;
+	char system[BRAID_PATTERN_BYTES];
+	char event[BRAID_PATTERN_BYTES];
+	u64 agent_heartbeat;		/* moves while an agent follows the region */
+	u64 agent_drained;		/* the incarnation whose rings the agent has emptied, after DOWN */
+	u8 reserved0[1024 - 160];
+	/* G, at 1024 */
+	u32 done_seq;
+	s32 result;			/* 0 or -errno */
+	u32 matched;			/* events that matched */
+	u32 reserved1;
+	u64 guest_heartbeat;		/* the guest's counter at its last look, see BRAID_POLL_MS */
+	u8 reserved2[1024 - 24];
+};
+
+/* The guest looks at mailbox and clock cells at least this often, while it lives. */
+#define BRAID_POLL_MS		250u	/* no agent about */
+#define BRAID_POLL_ACTIVE_MS	20u	/* agent_heartbeat moves */
+
+/* Clock cells ------------------------------------------------------------------ */
+
+/*
+ * Ping-pong. The host sets burst to a new number and waits for ready to follow;
+ * the guest then spins for a moment. For each ping the host reads its clock (h1),
+ * stores ping; the guest sees it, reads its counter, stores pong_counter, then
+ * pong = ping; the host sees that and reads its clock again (h2). Whatever the
+ * delays: h1 <= (host time of pong_counter) <= h2.
+ */
+struct braid_clock_cells {
+	/* H */
+	u64 burst;
+	u64 ping;
+	u8 reserved0[BRAID_CACHELINE_BYTES - 16];
+	/* G, at 64 */
+	u64 ready;
+	u64 pong_counter;
+	u64 pong;
+	u8 reserved1[BRAID_CACHELINE_BYTES - 24];
+	/* G, at 128: the guest's own idea of wall time; even wall_seq = stable */
+	u32 wall_seq;
+	u32 reserved2;
+	u64 wall_counter;
+	u64 wall_realtime_ns;
+	u64 wall_boottime_ns;
+	u8 reserved3[BRAID_CACHELINE_BYTES - 32];
+};
+
+/* Comm table ---------------------------------------------------------------------- */
+
+#define BRAID_COMM_BYTES	16
+
+/* Direct mapped: entry pid % nr_entries. Even seq = stable, 0 = never used. */
+struct braid_comm {
+	u32 seq;
+	s32 pid;
+	u64 since_counter;		/* the counter when pid took this comm; 0: before the driver */
+	char comm[BRAID_COMM_BYTES];
+};
+
+struct braid_comm_table {
+	u64 generation;			/* moves with each change */
+	u32 nr_entries;
+	u32 reserved0;
+	u64 reserved[6];
+	struct braid_comm entries[];
+};
+
+/* Symbol table ---------------------------------------------------------------------- */
+
+#define BRAID_SYMBOL_BYTES	56
+
+struct braid_symbol {
+	u64 address;
+	char name[BRAID_SYMBOL_BYTES];	/* "symbol+0x1/0x2" or "symbol+0x1/0x2 [module]" */
+};
+
+/* Append only: entries [0, nr_used) are complete and final. */
+struct braid_symbol_table {
+	u32 nr_used;			/* stored with release */
+	u32 nr_entries;			/* capacity */
+	u64 missed;			/* symbols that found no room */
+	u64 reserved[6];
+	struct braid_symbol entries[];
+};
+
+/* Event directory --------------------------------------------------------------------- */
+
+/* braid_dir_entry.flags, rewritten as events come and go */
+#define BRAID_EVENT_GUEST_ON	(1u << 0)	/* enabled in the guest */
+#define BRAID_EVENT_HOST_ON	(1u << 1)	/* enabled through the mailbox */
+#define BRAID_EVENT_GONE	(1u << 2)	/* unregistered; the id may be given again */
+
+/*
+ * Entries follow one another, each 8-byte aligned, in [0, bytes_used) of data[].
+ * The strings follow the entry: system, name, format; each with its NUL.
+ */
+struct braid_dir_entry {
+	u32 bytes;			/* to the next entry, a multiple of 8 */
+	u32 flags;
+	u16 id;				/* unique among the living of one buffer, never 0 */
+	u16 buffer;			/* index in the superblock */
+	u16 system_bytes;		/* each with its NUL */
+	u16 name_bytes;
+	u32 format_bytes;
+	u32 reserved0;
+	char strings[];
+};
+
+struct braid_directory {
+	u32 bytes_used;			/* stored with release */
+	u32 nr_entries;
+	u64 generation;			/* moves with each change, of flags also */
+	u64 reserved[6];
+	u8 data[];
+};
+
+/* Rings --------------------------------------------------------------------------------- */
+
+/* The public part of a meta page: struct trace_buffer_meta of linux/trace_mmap.h. */
+struct braid_meta {
+	u32 meta_page_size;
+	u32 meta_struct_len;
+	u32 subbuf_size;
+	u32 nr_subbufs;
+	struct {
+		u64 lost_events;	/* H: lost before the sub-buffer in hand */
+		u32 id;			/* H: the sub-buffer in the reader's hand */
+		u32 read;		/* H: bytes of it that the reader has taken */
+	} reader;
+	u64 flags;
+	u64 entries;			/* H: unread, at the reader's last swap */
+	u64 overrun;			/* H: lost */
+	u64 read;			/* H: read */
+	u64 reserved1;
+	u64 reserved2;
+};
+
+/*
+ * Slot word: position:42 | state:2 | id:16 (from bit 18, 16, 0). A ring's position
+ * p lives in slot p % nr_slots. Exactly one sub-buffer id is in no slot: the reader's.
+ *
+ *   {p-N, OPEN|EMPTY} --writer claims--> {p, CLAIMED} --writer opens--> {p, OPEN}
+ *   {p, OPEN} --reader takes, leaves its spare id--> {p, EMPTY}
+ */
+enum braid_slot_state {
+	BRAID_SLOT_EMPTY = 0,		/* the reader took this position's sub-buffer */
+	BRAID_SLOT_CLAIMED = 1,		/* the writer is preparing it */
+	BRAID_SLOT_OPEN = 2,		/* being written, or full and unread */
+};
+
+#define BRAID_POS_BITS		42
+#define BRAID_POS_MASK		((1ULL << BRAID_POS_BITS) - 1)
+#define BRAID_SLOT_POS_SHIFT	18
+#define BRAID_SLOT_STATE_SHIFT	16
+#define BRAID_SLOT_STATE_MASK	3u
+#define BRAID_SLOT_ID_MASK	0xffffu
+
+#define BRAID_MIN_SLOTS		2u
+#define BRAID_MAX_SLOTS		(1u << 15)
+
+/* Commit word: position:42 | final:1 | bytes:20 (from bit 22, 20, 0); bit 21 is 0. */
+#define BRAID_COMMIT_POS_SHIFT	22
+#define BRAID_COMMIT_FINAL	(1ULL << 20)	/* nothing will follow in this sub-buffer */
+#define BRAID_COMMIT_BYTES_MASK	0xfffffULL
+
+/* State of one sub-buffer, in the meta page's private part; a cache line each. G. */
+struct braid_subbuf_state {
+	u64 commit;			/* commit word, stored with release */
+	u64 first_seq;			/* sequence number of the first event */
+	u64 dropped;			/* events dropped here for lack of room, so far */
+	u64 entries;			/* events in the sub-buffer; valid when final */
+	u64 reserved[4];
+};
+
+/* What a reader needs to go on after its death; see braid_ring_private.reader_block. */
+struct braid_reader_block {
+	u64 incarnation;		/* of the region it belongs to; else it is void */
+	u64 position;			/* of the sub-buffer in hand */
+	u64 bytes;			/* of it, taken */
+	u64 next_seq;			/* of the next event wanted */
+	u64 read;			/* events taken since init */
+	u64 lost;			/* events known to be lost since init */
+	u64 reserved[2];
+};
+
+/* ring flags in braid_ring_private.broken: why the writer gave up */
+enum braid_ring_fault {
+	BRAID_RING_OK = 0,
+	BRAID_RING_BAD_SLOT = 1,	/* a slot word that no correct reader leaves */
+	BRAID_RING_RESTLESS = 2,	/* the reader beat the claim too often */
+};
+
+/* The private part, at BRAID_RING_PRIVATE_OFFSET of the meta page. */
+struct braid_ring_private {
+	/* G, constant after init */
+	u64 incarnation;
+	u32 vcpu;
+	u32 buffer;
+	u32 nr_slots;
+	u32 flags;			/* as braid_buffer_desc.flags */
+	u64 first_position;
+	u64 first_seq;
+	u32 slots_offset;		/* from the meta page's start */
+	u32 states_offset;
+	u64 reserved0[2];
+	/* G, now and then */
+	u64 written;			/* events offered, up to the current sub-buffer's start */
+	u32 broken;			/* enum braid_ring_fault */
+	u32 reserved1;
+	u64 reserved2[6];
+	/* H */
+	u32 reader_index;		/* which block holds; flips with release */
+	u32 reserved3;
+	u64 reserved4[7];
+	struct braid_reader_block reader_block[2];
+};
+
+#define BRAID_RING_PRIVATE_OFFSET	128u
+#define BRAID_RING_SLOTS_OFFSET		512u
+
+/* Sub-buffers ----------------------------------------------------------------------------- */
+
+/* A sub-buffer's own header, as tracefs has it. */
+struct braid_subbuf {
+	u64 time_stamp;			/* raw counter of the first event */
+	u64 commit;			/* bytes of data, and the flags below */
+	u8 data[];
+};
+
+#define BRAID_SUBBUF_HEADER_BYTES	16u
+#define BRAID_MISSED_EVENTS	(1u << 31)	/* tracefs: events were lost before these */
+#define BRAID_MISSED_STORED	(1u << 30)	/* tracefs: their number follows the data */
+#define BRAID_MIN_SUBBUF_BYTES	256u
+#define BRAID_MAX_SUBBUF_BYTES	(64u * 1024)
+
+/*
+ * An event: u32 type:2, len:3, time_delta:27 (from bit 0), then u32 array[].
+ *
+ * PADDING      the rest of the sub-buffer holds nothing.
+ * TIME_EXTENT  len 1; 8 bytes. array[0] holds bits 27..58 of what time_delta holds
+ *              bits 0..26 of: a delta, or (BRAID_BUFFER_ABSOLUTE) the counter.
+ * TIME_STAMP   len 4; 20 bytes. array[0..1] the counter, array[2..3] the external
+ *              time in ns that belongs to it, or 0; time_delta the counter's low bits.
+ * DATA         len != 0: 4 * len bytes of payload in array[]. len == 0: array[0] is the
+ *              payload's length in bytes, a multiple of 4, and array[1..] the payload.
+ */
+enum braid_event_type {
+	BRAID_TYPE_PADDING = 0,
+	BRAID_TYPE_TIME_EXTENT = 1,
+	BRAID_TYPE_TIME_STAMP = 2,
+	BRAID_TYPE_DATA = 3,
+};
+
+#define BRAID_EVENT_LEN_SHIFT	2
+#define BRAID_EVENT_DELTA_SHIFT	5
+#define BRAID_DELTA_BITS	27
+#define BRAID_DELTA_MASK	((1u << BRAID_DELTA_BITS) - 1)
+#define BRAID_MAX_SMALL_BYTES	28u	/* of payload that len can tell */
+#define BRAID_EXTENT_BYTES	8u
+#define BRAID_STAMP_BYTES	20u
+
+/* How a payload begins: struct trace_entry of the kernel, so that libtraceevent reads it. */
+struct braid_record {
+	u16 common_type;		/* the event id */
+	u8 common_flags;
+	u8 common_preempt_count;
+	s32 common_pid;
+};
+
+static_assert(sizeof(struct braid_buffer_desc) == 96, "buffer desc");
+static_assert(offsetof(struct braid_superblock, boot_id) == 64, "superblock");
+static_assert(sizeof(struct braid_superblock) <= BRAID_PAGE_BYTES, "superblock fits its page");
+static_assert(offsetof(struct braid_mailbox, agent_drained) == 152, "mailbox H part");
+static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
+static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
+static_assert(sizeof(struct braid_clock_cells) == 3 * BRAID_CACHELINE_BYTES, "clock cells");
+static_assert(sizeof(struct braid_comm) == 32, "comm");
+static_assert(sizeof(struct braid_comm_table) == 64, "comm table");
+static_assert(sizeof(struct braid_symbol) == 64, "symbol");
+static_assert(sizeof(struct braid_symbol_table) == 64, "symbol table");
+static_assert(sizeof(struct braid_dir_entry) == 24, "directory entry");
+static_assert(sizeof(struct braid_directory) == 64, "directory");
+static_assert(sizeof(struct braid_meta) == 80, "struct trace_buffer_meta");
+static_assert(offsetof(struct braid_meta, reader.id) == 24, "struct trace_buffer_meta");
+static_assert(offsetof(struct braid_meta, entries) == 40, "struct trace_buffer_meta");
+static_assert(sizeof(struct braid_subbuf_state) == BRAID_CACHELINE_BYTES, "sub-buffer state");
+static_assert(sizeof(struct braid_reader_block) == BRAID_CACHELINE_BYTES, "reader block");
+static_assert(offsetof(struct braid_ring_private, written) == 64, "ring private");
+static_assert(offsetof(struct braid_ring_private, reader_index) == 128, "ring private");
+static_assert(BRAID_RING_PRIVATE_OFFSET + sizeof(struct braid_ring_private) <=
+	      BRAID_RING_SLOTS_OFFSET, "slots follow");
+static_assert(sizeof(struct braid_subbuf) == BRAID_SUBBUF_HEADER_BYTES, "sub-buffer header");
+static_assert(sizeof(struct braid_record) == 8, "struct trace_entry");
+
+#endif /* TRACEBRAID_ABI_H */

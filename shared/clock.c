@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Converts counter values by a line. */
+#include "shared/clock.h"
+
+#define NS_PER_SECOND	1000000000ULL
+
+/* High and low half of a * b, without a 128-bit division anywhere. */
+static void multiply(u64 a, u64 b, u64 *high, u64 *low)
+{
+	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
+	u64 mid = ah * bl + (al * bl >> 32);
+	u64 mid2 = al * bh + (u32)mid;
+
+	*high = ah * bh + (mid >> 32) + (mid2 >> 32);
+	*low = a * b;
+}
+
+u64 braid_clock_nominal_mult(u64 counter_hz)
+{
+	u64 mult = 0, rest = NS_PER_SECOND;
+	int k;
+
+	if (counter_hz < 10000000 || counter_hz > 100000000000ULL)
+		return 0;
+	/* Long division, a bit a turn: the kernel has no 128-bit one. */
+	mult = rest / counter_hz;
+	rest %= counter_hz;
+	for (k = 0; k < BRAID_CLOCK_SHIFT; k++) {
+		rest <<= 1;
+		mult = mult << 1 | (rest >= counter_hz);
+		if (rest >= counter_hz)
+			rest -= counter_hz;
+	}
+	return mult;
+}
+
+/* floor(steps * mult / 2^shift), saturated to 63 bits */
+static u64 scale(u64 steps, u64 mult, bool *exact)
+{
+	u64 high, low;
+
+	multiply(steps, mult, &high, &low);
+	*exact = !(low & ((1ULL << BRAID_CLOCK_SHIFT) - 1));
+	if (high >> (BRAID_CLOCK_SHIFT - 1))
+		return ~0ULL >> 1;
+	return high << (64 - BRAID_CLOCK_SHIFT) | low >> BRAID_CLOCK_SHIFT;
+}
+
+s64 braid_clock_to_ns(const struct braid_clock_map *map, u64 counter)
+{
+	u64 steps = counter - map->ref_counter;
+	bool exact;
+	u64 ns;
+
+	if ((s64)steps >= 0)
+		return (s64)((u64)map->ref_ns + scale(steps, map->mult, &exact));
+	ns = scale(-steps, map->mult, &exact);
+	return (s64)((u64)map->ref_ns - ns - !exact);
+}
+
+u64 braid_clock_to_counter(const struct braid_clock_map *map, s64 ns)
+{
+	u64 low = map->ref_counter + (1ULL << 63);	/* the farthest before ref */
+	u64 at = 0;
+	int k;
+
+	/* The largest counter whose time is not after ns: bisection over a monotone map. */
+	for (k = 63; k >= 0; k--) {
+		u64 try = at | 1ULL << k;
+
+		if (braid_clock_to_ns(map, low + try) <= ns)
+			at = try;
+	}
+	return low + at;
+}

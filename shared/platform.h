@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The one place where the two worlds differ, and the one door to shared words.
+ *
+ * A word that the peer can see is read and written through these alone. Each use
+ * names its partner by a tag "(A1)" that docs/ring.md lists. A one-CPU guest has
+ * its LOCK prefixes patched out, modules included, though the host runs beside
+ * it: hence sync_cmpxchg and virt_*, never cmpxchg and smp_*.
+ */
+#ifndef BRAID_SHARED_PLATFORM_H
+#define BRAID_SHARED_PLATFORM_H
+
+#include "tracebraid/types.h"
+
+#ifdef __KERNEL__
+#include <asm/barrier.h>
+#include <linux/atomic.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/nospec.h>
+#include <linux/string.h>
+
+#define braid_load(p)			READ_ONCE(*(p))
+#define braid_store(p, v)		WRITE_ONCE(*(p), v)
+#define braid_load_acquire(p)		virt_load_acquire(p)
+#define braid_store_release(p, v)	virt_store_release(p, v)
+#define braid_fence()			virt_mb()
+#define braid_barrier()			barrier()
+#define braid_index_nospec(i, n)	array_index_nospec(i, n)
+
+/* Full-strength compare-and-swap against the peer. Returns what was there. */
+static inline u64 braid_shared_cmpxchg(u64 *p, u64 old, u64 new)
+{
+#ifdef CONFIG_X86
+	return sync_cmpxchg(p, old, new);
+#else
+	return cmpxchg(p, old, new);
+#endif
+}
+
+/* Against contexts of the same CPU alone: no LOCK. */
+static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
+{
+	return cmpxchg_local(p, old, new) == old;
+}
+
+#else /* user space */
+#include <errno.h>
+#include <string.h>
+
+#ifndef likely
+#define likely(x)			__builtin_expect(!!(x), 1)
+#define unlikely(x)			__builtin_expect(!!(x), 0)
+#endif
+#ifndef __always_inline
+#define __always_inline			inline __attribute__((__always_inline__))
+#endif
+#ifndef noinline
+#define noinline			__attribute__((__noinline__))
+#endif
+
+#define braid_load(p)			__atomic_load_n(p, __ATOMIC_RELAXED)
+#define braid_store(p, v)		__atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define braid_load_acquire(p)		__atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define braid_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define braid_fence()			__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define braid_barrier()			__atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define braid_index_nospec(i, n)	(i)
+
+static inline u64 braid_shared_cmpxchg(u64 *p, u64 old, u64 new)
+{
+	__atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return old;
+}
+
+static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(BRAID_NO_ASM)
+	bool ok;
+
+	__asm__ volatile("cmpxchgq %3, %1"
+			 : "=@ccz"(ok), "+m"(*p), "+a"(old)
+			 : "r"(new)
+			 : "memory");
+	return ok;
+#else
+	return __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+#endif
+}
+#endif /* __KERNEL__ */
+
+/*
+ * Adds 1 as seen by contexts of the same CPU that nest: an interrupt between load
+ * and store finds its own increment kept only if this is one instruction.
+ */
+static inline void braid_local_inc(u32 *p)
+{
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(BRAID_NO_ASM)
+	__asm__ volatile("incl %0" : "+m"(*p) : : "memory", "cc");
+#elif defined(__KERNEL__)
+	u32 old = READ_ONCE(*p), seen;
+
+	while ((seen = cmpxchg_local(p, old, old + 1)) != old)
+		old = seen;
+#else
+	__atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+#endif /* BRAID_SHARED_PLATFORM_H */

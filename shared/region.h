@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The region's layout: computed by the guest, validated by the host. */
+#ifndef BRAID_SHARED_REGION_H
+#define BRAID_SHARED_REGION_H
+
+#include "shared/platform.h"
+#include "tracebraid/abi.h"
+
+/* What the fixed sections are to hold. */
+struct braid_region_params {
+	u64 region_bytes;	/* all there is */
+	u32 nr_vcpus;		/* possible ones */
+	u32 nr_comms;
+	u32 nr_symbols;
+	u32 directory_bytes;	/* of entries */
+};
+
+/* What a new buffer is to be. */
+struct braid_buffer_params {
+	const char *name;	/* cut to BRAID_NAME_BYTES - 1 */
+	u32 flags;		/* BRAID_BUFFER_* */
+	u32 subbuf_bytes;	/* multiple of 8 */
+	u32 nr_slots;		/* power of two, or 0: as many as max_bytes hold */
+	u64 max_bytes;		/* for all its rings, when nr_slots is 0 */
+};
+
+/**
+ * braid_region_layout - place the fixed sections
+ * @sb: sections[] and region_bytes are set; the rest is left alone
+ * @params: sizes
+ * @needed_bytes: set on success and on -ENOSPC
+ *
+ * Return: 0, or -ENOSPC when the sections don't fit the region.
+ */
+int braid_region_layout(struct braid_superblock *sb, const struct braid_region_params *params,
+			u64 *needed_bytes);
+
+/**
+ * braid_region_add_buffer - place one more buffer behind the others
+ * @sb: after braid_region_layout(); buffers[] and nr_buffers are extended
+ * @params: its shape
+ * @needed_bytes: the region size that the buffer asks for; set on success and on -ENOSPC
+ *
+ * Return: its index, -ENOSPC (no room), -ENFILE (BRAID_MAX_BUFFERS), -EINVAL (shape).
+ */
+int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buffer_params *params,
+			    u64 *needed_bytes);
+
+/**
+ * braid_region_check - is this a region that we can read?
+ * @sb: a private copy of the superblock
+ * @bytes: of the mapping
+ *
+ * Checks identity, version, and that every section and every ring lies inside the
+ * mapping and overlaps no other. A region in BRAID_STATE_INIT passes with nothing
+ * but identity checked.
+ *
+ * Return: NULL, or one clear phrase that says what is wrong.
+ */
+const char *braid_region_check(const struct braid_superblock *sb, u64 bytes);
+
+/**
+ * braid_ring_offset - where a ring's meta page is
+ * @desc: of a checked superblock
+ * @vcpu: less than nr_rings
+ */
+static inline u64 braid_ring_offset(const struct braid_buffer_desc *desc, u32 vcpu)
+{
+	return desc->rings_offset + vcpu * desc->ring_stride;
+}
+
+#endif /* BRAID_SHARED_REGION_H */

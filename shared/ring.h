@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The ring: lockless reserve and commit for one vCPU's nesting contexts, sub-buffer
+ * swap for one reader, exact accounting. docs/ring.md argues why it is right.
+ */
+#ifndef BRAID_SHARED_RING_H
+#define BRAID_SHARED_RING_H
+
+#include "shared/page.h"
+#include "shared/platform.h"
+#include "tracebraid/abi.h"
+
+/* Words ------------------------------------------------------------------------ */
+
+static inline u64 braid_slot_word(u64 position, u32 state, u32 id)
+{
+	return (position & BRAID_POS_MASK) << BRAID_SLOT_POS_SHIFT |
+	       (u64)state << BRAID_SLOT_STATE_SHIFT | id;
+}
+
+static inline u64 braid_slot_position(u64 word)
+{
+	return word >> BRAID_SLOT_POS_SHIFT & BRAID_POS_MASK;
+}
+
+static inline u32 braid_slot_state(u64 word)
+{
+	return word >> BRAID_SLOT_STATE_SHIFT & BRAID_SLOT_STATE_MASK;
+}
+
+static inline u32 braid_slot_id(u64 word)
+{
+	return word & BRAID_SLOT_ID_MASK;
+}
+
+static inline u64 braid_commit_position(u64 word)
+{
+	return word >> BRAID_COMMIT_POS_SHIFT;
+}
+
+static inline u32 braid_commit_bytes(u64 word)
+{
+	return word & BRAID_COMMIT_BYTES_MASK;
+}
+
+/* a - b on the circle of positions */
+static inline s64 braid_position_diff(u64 a, u64 b)
+{
+	return (s64)((a - b) << (64 - BRAID_POS_BITS)) >> (64 - BRAID_POS_BITS);
+}
+
+/* Where a ring lies ---------------------------------------------------------------- */
+
+/* Addresses and shape of one ring, private to the side that uses it. */
+struct braid_ring_map {
+	struct braid_meta *meta;
+	struct braid_ring_private *priv;
+	u64 *slots;
+	struct braid_subbuf_state *states;
+	u8 *subbufs;
+	u32 nr_slots;		/* power of two */
+	u32 subbuf_bytes;	/* header included */
+	u32 flags;		/* BRAID_BUFFER_* */
+};
+
+/**
+ * braid_ring_meta_bytes - size of a meta page
+ * @nr_slots: a power of two, BRAID_MIN_SLOTS to BRAID_MAX_SLOTS
+ *
+ * Return: bytes, a multiple of BRAID_PAGE_BYTES.
+ */
+static inline u32 braid_ring_meta_bytes(u32 nr_slots)
+{
+	u32 bytes = BRAID_RING_SLOTS_OFFSET + 8 * nr_slots;
+
+	bytes = (bytes + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
+	bytes += (nr_slots + 1) * (u32)sizeof(struct braid_subbuf_state);
+	return (bytes + BRAID_PAGE_BYTES - 1) & ~(BRAID_PAGE_BYTES - 1);
+}
+
+/**
+ * braid_ring_map_init - find a ring's parts
+ * @map: filled
+ * @base: the ring's meta page
+ * @nr_slots: as validated, never as read from shared memory again
+ * @subbuf_bytes: likewise
+ * @flags: likewise
+ */
+void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
+			 u32 subbuf_bytes, u32 flags);
+
+static inline struct braid_subbuf *braid_ring_subbuf(const struct braid_ring_map *map, u32 id)
+{
+	return (struct braid_subbuf *)(map->subbufs + (size_t)id * map->subbuf_bytes);
+}
+
+/* Writer ------------------------------------------------------------------------------ */
+
+/* What the writer remembers of the sub-buffer at a position. */
+struct braid_writer_page {
+	u8 *data;
+	struct braid_subbuf_state *state;
+	u32 end_bytes;		/* of a closed one */
+	u32 entries;
+	u32 dropped;
+	u32 reserved;
+};
+
+/*
+ * The writer's private state, never shared. One for each ring; all contexts of its
+ * vCPU use it, nesting. tail is position:16 | offset in words:16 | stamp:32.
+ */
+struct braid_writer {
+	u64 tail;
+	u64 hint;		/* counter of a recent event, never newer than the last */
+	u64 position;		/* all before it is published as final */
+	u32 nest;
+	u32 pending;		/* a nested context left something to publish */
+	u32 mask;		/* nr_slots - 1 */
+	u32 limit_words;	/* of data in a sub-buffer */
+	u64 gap;		/* counter steps that a time_delta can't be trusted over */
+	u32 absolute;		/* BRAID_BUFFER_ABSOLUTE */
+	u32 broken;		/* enum braid_ring_fault; once set, all is dropped */
+	u64 seq_base;		/* sequence number of position's first event */
+	struct braid_ring_map map;
+	struct braid_writer_page pages[];
+};
+
+#define BRAID_TAIL_POS_SHIFT	48
+#define BRAID_TAIL_OFF_SHIFT	32
+#define BRAID_TAIL_CLOSED	0xffffu
+
+static inline u64 braid_tail_word(u64 position, u32 offset_words, u64 stamp)
+{
+	return position << BRAID_TAIL_POS_SHIFT | (u64)offset_words << BRAID_TAIL_OFF_SHIFT |
+	       (u32)stamp;
+}
+
+static inline u32 braid_tail_offset(u64 tail)
+{
+	return tail >> BRAID_TAIL_OFF_SHIFT & 0xffff;
+}
+
+/**
+ * braid_writer_bytes - size of a struct braid_writer
+ * @nr_slots: of its ring
+ */
+static inline size_t braid_writer_bytes(u32 nr_slots)
+{
+	return sizeof(struct braid_writer) + nr_slots * sizeof(struct braid_writer_page);
+}
+
+/* Who a ring is, for braid_writer_init(). */
+struct braid_ring_identity {
+	u64 incarnation;
+	u32 vcpu;
+	u32 buffer;
+	u64 first_position;	/* any; differs from one incarnation to the next */
+	u64 first_seq;		/* any */
+	u64 counter;		/* now */
+};
+
+/**
+ * braid_writer_init - lay an empty ring out and begin to write it
+ * @w: braid_writer_bytes() of private memory
+ * @map: the ring
+ * @who: its identity
+ *
+ * Context: any; nobody else may use the ring meanwhile.
+ */
+void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
+		       const struct braid_ring_identity *who);
+
+/* How reserve must encode a stamp that does not fit time_delta. */
+struct braid_stamp_plan {
+	u64 now;
+	u32 delta;
+	u32 extra_bytes;	/* 0, BRAID_EXTENT_BYTES or BRAID_STAMP_BYTES */
+};
+
+/* The slow paths, in ring_writer.c. */
+struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writer *w, u64 tail, u64 hint,
+						u64 now);
+bool braid_writer_advance(struct braid_writer *w, u64 tail);
+void braid_writer_drop(struct braid_writer *w, u64 tail);
+void braid_writer_publish(struct braid_writer *w);
+u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
+			    const struct braid_stamp_plan *plan);
+
+/**
+ * braid_ring_reserve - take room for one event
+ * @w: the writer of this CPU
+ * @payload_bytes: 0 to what a sub-buffer holds; larger is dropped and counted
+ * @counter: reads the raw counter; must not go back on one CPU (if it does, the
+ *	event gets its predecessor's time)
+ * @token: for braid_ring_commit(), written on success
+ *
+ * Lockless. The counter's value goes in by the same local compare-and-swap that
+ * takes the room, so a nested event makes the interrupted reservation read again:
+ * order in the ring is order in time, and every delta is exact.
+ *
+ * Context: any, NMI included, but the caller stays on its CPU until the commit.
+ * Return: the payload, in shared memory: write only, never read back. NULL: dropped,
+ * counted, nothing to commit.
+ */
+static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payload_bytes,
+						u64 (*counter)(void), u64 *token)
+{
+	u32 event_bytes = braid_event_bytes(payload_bytes);
+	struct braid_stamp_plan plan;
+
+	braid_store(&w->nest, w->nest + 1);
+	braid_barrier();
+	for (;;) {
+		u64 tail = braid_load(&w->tail), hint = braid_load(&w->hint), next;
+		u32 offset = braid_tail_offset(tail), words;
+		struct braid_writer_page *page;
+		u32 *at;
+
+		braid_barrier();
+		plan.now = counter();
+		plan.delta = (u32)plan.now - (u32)tail;
+		plan.extra_bytes = 0;
+		if (unlikely(plan.now - hint >= w->gap || plan.delta > BRAID_DELTA_MASK))
+			plan = braid_writer_plan_stamp(w, tail, hint, plan.now);
+		if (unlikely(!offset)) {
+			plan.delta = 0;		/* the sub-buffer's own stamp tells */
+			plan.extra_bytes = 0;
+		}
+		words = (event_bytes + plan.extra_bytes) / 4;
+		if (unlikely(offset + words > w->limit_words)) {
+			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
+				continue;
+			braid_writer_drop(w, tail);
+			return NULL;
+		}
+		next = (tail & 0xffffULL << BRAID_TAIL_POS_SHIFT) |
+		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
+		if (unlikely(!braid_local_cas(&w->tail, tail, next)))
+			continue;
+		braid_store(&w->hint, plan.now);
+
+		page = &w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask];
+		at = (u32 *)page->data + offset;
+		if (unlikely(!offset))
+			braid_store(&((struct braid_subbuf *)(page->data -
+				      BRAID_SUBBUF_HEADER_BYTES))->time_stamp, plan.now);
+		if (unlikely(plan.extra_bytes)) {
+			at = braid_writer_put_stamp(w, at, &plan);
+			plan.delta = 0;
+		}
+		if (w->absolute)
+			plan.delta = plan.now & BRAID_DELTA_MASK;
+		braid_local_inc(&page->entries);
+		*token = next;
+		if (payload_bytes & 3)		/* no stale byte in the padding */
+			at[event_bytes / 4 - 1] = 0;
+		return braid_page_put_event(at, event_bytes, plan.delta);
+	}
+}
+
+/**
+ * braid_ring_commit - make a reserved event readable
+ * @w: the writer that gave @token
+ * @token: from braid_ring_reserve()
+ *
+ * The outermost context publishes, for itself and for all that nested in it.
+ *
+ * Context: as braid_ring_reserve().
+ */
+static __always_inline void braid_ring_commit(struct braid_writer *w, u64 token)
+{
+	u64 position = braid_load(&w->position);
+
+	braid_barrier();
+	if (unlikely(w->nest != 1 || (u16)(token >> BRAID_TAIL_POS_SHIFT) != (u16)position)) {
+		braid_writer_publish(w);
+		return;
+	}
+	/* (C1) what reader's acquire in braid_reader_next() pairs with */
+	braid_store_release(&w->pages[position & w->mask].state->commit,
+			    position << BRAID_COMMIT_POS_SHIFT |
+			    (u64)braid_tail_offset(token) * 4);
+	braid_barrier();
+	braid_store(&w->nest, 0);
+	braid_barrier();
+	if (unlikely(braid_load(&w->pending))) {
+		braid_store(&w->nest, 1);
+		braid_writer_publish(w);
+	}
+}
+
+/* Reader ----------------------------------------------------------------------------------- */
+
+/* A stretch of committed bytes of one sub-buffer. */
+struct braid_span {
+	u64 position;
+	u32 id;
+	u32 from_bytes;			/* [from, to) of the sub-buffer's data */
+	u32 to_bytes;
+	bool final;			/* nothing follows in this sub-buffer */
+	u64 time_stamp;
+	u64 first_seq;			/* of the sub-buffer's first event */
+	u64 lost_before;		/* events lost just before this span */
+	u64 entries;			/* events in the sub-buffer, as the writer says; when final */
+	u64 dropped;			/* events lost after it, as the writer says; when final */
+	const u8 *data;			/* shared memory: copy, then look */
+};
+
+enum braid_reader_fault {
+	BRAID_READER_OK = 0,
+	BRAID_READER_BAD_SLOT,		/* a slot word that no writer leaves */
+	BRAID_READER_BAD_COMMIT,	/* a commit word of another position, or too large */
+	BRAID_READER_BAD_COUNT,		/* more entries than bytes, or a sequence that went back */
+};
+
+/* The reader's state. Survives its death in the ring's reader_block. */
+struct braid_reader {
+	struct braid_ring_map map;
+	u64 incarnation;
+	u64 position;			/* of the sub-buffer in hand, or of the one wanted */
+	u32 id;				/* the spare, or in hand */
+	bool in_hand;
+	bool opened;			/* its first_seq is accounted for */
+	u32 taken_bytes;
+	u64 next_seq;
+	u64 first_seq;			/* of the sub-buffer in hand */
+	u64 read;
+	u64 lost;
+	enum braid_reader_fault fault;	/* once set the ring is left alone */
+};
+
+/**
+ * braid_reader_attach - begin, or go on after another reader's death
+ * @r: filled
+ * @map: the ring
+ * @incarnation: the region's
+ *
+ * Everything is rebuilt from shared memory: the sub-buffer that is in no slot is
+ * the one in hand. No other reader may be alive.
+ *
+ * Return: 0, or -EBADMSG when the ring's words make no sense.
+ */
+int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map,
+			u64 incarnation);
+
+/**
+ * braid_reader_next - find committed bytes not yet taken
+ * @r: the reader
+ * @span: written when 1 is returned
+ *
+ * Swaps sub-buffers as needed; the live tail is delivered too, as far as it is
+ * committed. Never waits, never loops on what the writer does.
+ *
+ * Return: 1, 0 when there is nothing now, -EBADMSG when the peer broke the rules
+ * (r->fault says how; the ring is not touched again).
+ */
+int braid_reader_next(struct braid_reader *r, struct braid_span *span);
+
+/**
+ * braid_reader_done - say that a span was delivered
+ * @r: the reader
+ * @span: what braid_reader_next() gave
+ * @events: DATA events in it
+ *
+ * Persists the position, so that a successor goes on behind the span.
+ */
+void braid_reader_done(struct braid_reader *r, const struct braid_span *span, u64 events);
+
+/**
+ * braid_reader_span_events - events of a final span that began at the page's start
+ * @r: the reader
+ * @span: a final span
+ *
+ * Return: the writer's count less what was taken before.
+ */
+u64 braid_reader_span_events(const struct braid_reader *r, const struct braid_span *span);
+
+/* A look at a ring without touching it: for stat, list and the dead. */
+struct braid_peek {
+	struct braid_ring_map map;
+	u64 position;			/* the next to look at */
+	u32 hand_id;
+	bool hand_done;
+	u32 left;			/* slots still to look at */
+	struct braid_reader_block block;	/* what the reader said last; zeroed if void */
+	u64 word;			/* the slot word behind the last span */
+};
+
+/**
+ * braid_peek_begin - begin a look at a ring
+ * @p: filled
+ * @map: the ring
+ * @incarnation: the region's
+ *
+ * Return: 0 or -EBADMSG.
+ */
+int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64 incarnation);
+
+/**
+ * braid_peek_next - the next sub-buffer, oldest first, the reader's included
+ * @p: the look
+ * @span: filled; from_bytes is 0 or what the reader has taken of it
+ *
+ * Return: 1, 0 at the end, -EBADMSG.
+ */
+int braid_peek_next(struct braid_peek *p, struct braid_span *span);
+
+/**
+ * braid_peek_valid - whether a span's bytes, copied meanwhile, were those of its position
+ * @p: the look that gave @span
+ * @span: the last one
+ */
+bool braid_peek_valid(const struct braid_peek *p, const struct braid_span *span);
+
+#endif /* BRAID_SHARED_RING_H */

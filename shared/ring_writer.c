@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* The writer's slow paths: open the next sub-buffer, publish, drop. */
+#include "shared/ring.h"
+
+#define CLAIM_TRIES	3	/* a correct reader can beat a claim once */
+
+void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
+			 u32 subbuf_bytes, u32 flags)
+{
+	u8 *meta = base;
+	u32 states = BRAID_RING_SLOTS_OFFSET + 8 * nr_slots;
+
+	states = (states + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
+	map->meta = base;
+	map->priv = (struct braid_ring_private *)(meta + BRAID_RING_PRIVATE_OFFSET);
+	map->slots = (u64 *)(meta + BRAID_RING_SLOTS_OFFSET);
+	map->states = (struct braid_subbuf_state *)(meta + states);
+	map->subbufs = meta + braid_ring_meta_bytes(nr_slots);
+	map->nr_slots = nr_slots;
+	map->subbuf_bytes = subbuf_bytes;
+	map->flags = flags;
+}
+
+static void bind_page(struct braid_writer *w, u64 position, u32 id)
+{
+	struct braid_writer_page *page = &w->pages[position & w->mask];
+
+	page->data = braid_ring_subbuf(&w->map, id)->data;
+	page->state = &w->map.states[id];
+}
+
+static void init_shared(const struct braid_ring_map *map, const struct braid_ring_identity *who)
+{
+	struct braid_ring_private *priv = map->priv;
+	u64 first = who->first_position & BRAID_POS_MASK;
+	u32 n = map->nr_slots, k;
+
+	memset(map->meta, 0, (size_t)(map->subbufs - (u8 *)map->meta));
+	map->meta->meta_page_size = map->subbufs - (u8 *)map->meta;
+	map->meta->meta_struct_len = sizeof(*map->meta);
+	map->meta->subbuf_size = map->subbuf_bytes;
+	map->meta->nr_subbufs = n + 1;
+	map->meta->reader.id = n;
+	priv->incarnation = who->incarnation;
+	priv->vcpu = who->vcpu;
+	priv->buffer = who->buffer;
+	priv->nr_slots = n;
+	priv->flags = map->flags;
+	priv->first_position = first;
+	priv->first_seq = who->first_seq;
+	priv->slots_offset = (u8 *)map->slots - (u8 *)map->meta;
+	priv->states_offset = (u8 *)map->states - (u8 *)map->meta;
+
+	for (k = 0; k <= n; k++) {
+		/* As if a lap lay behind: all taken, the last one in the reader's hand. */
+		u64 position = k < n ? first + k - n : first - 1;
+
+		if (k < n)
+			map->slots[position & (n - 1)] =
+				braid_slot_word(position, BRAID_SLOT_EMPTY, k);
+		map->states[k].commit = (position & BRAID_POS_MASK) << BRAID_COMMIT_POS_SHIFT |
+					BRAID_COMMIT_FINAL;
+		map->states[k].first_seq = who->first_seq;
+	}
+}
+
+void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
+		       const struct braid_ring_identity *who)
+{
+	u64 first = who->first_position & BRAID_POS_MASK;
+	u32 id, k;
+
+	init_shared(map, who);
+	memset(w, 0, braid_writer_bytes(map->nr_slots));
+	w->map = *map;
+	w->mask = map->nr_slots - 1;
+	w->limit_words = (map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES) / 4;
+	w->absolute = !!(map->flags & BRAID_BUFFER_ABSOLUTE);
+	w->gap = w->absolute ? 1ULL << BRAID_DELTA_BITS : 1ULL << 32;
+	w->position = first;
+	w->seq_base = who->first_seq;
+	w->hint = who->counter;
+	w->tail = braid_tail_word(first, 0, who->counter);
+
+	/* All are bound, so that a slot word forged by the peer never leads nowhere. */
+	for (k = 0; k < map->nr_slots; k++)
+		bind_page(w, first + k, k);
+	id = 0;				/* what init_shared() put there */
+	map->states[id].commit = first << BRAID_COMMIT_POS_SHIFT;
+	braid_store_release(&map->slots[first & w->mask],
+			    braid_slot_word(first, BRAID_SLOT_OPEN, id));
+}
+
+/* The whole position that a tail's 16 bits stand for: less than nr_slots ahead. */
+static u64 tail_position(const struct braid_writer *w, u64 tail)
+{
+	u64 position = braid_load(&w->position);
+
+	return (position + (u16)((tail >> BRAID_TAIL_POS_SHIFT) - position)) & BRAID_POS_MASK;
+}
+
+static noinline bool fail(struct braid_writer *w, enum braid_ring_fault why)
+{
+	braid_store(&w->broken, why);
+	braid_store(&w->map.priv->broken, why);
+	return false;
+}
+
+/*
+ * Makes sure that the slot of @position is claimed or open, whoever did it. The
+ * slot's word comes from the peer: only exact values pass, read once a turn.
+ * Return: false when there is no room, or the ring is broken.
+ */
+static bool claim(struct braid_writer *w, u64 position, u64 *claimed)
+{
+	u64 *slot = &w->map.slots[position & w->mask];
+	u64 before = (position - w->map.nr_slots) & BRAID_POS_MASK;
+	u64 word = braid_load_acquire(slot), seen;	/* (S1) */
+	int tries;
+
+	for (tries = 0; tries < CLAIM_TRIES; tries++) {
+		u32 state = braid_slot_state(word);
+
+		if (braid_slot_id(word) > w->map.nr_slots)
+			return fail(w, BRAID_RING_BAD_SLOT);
+		if (braid_slot_position(word) == position) {
+			*claimed = word;
+			return true;
+		}
+		if (braid_slot_position(word) != before || state == BRAID_SLOT_CLAIMED ||
+		    state > BRAID_SLOT_OPEN)
+			return fail(w, BRAID_RING_BAD_SLOT);
+		if (state == BRAID_SLOT_OPEN && !(w->map.flags & BRAID_BUFFER_OVERWRITE))
+			return false;
+		*claimed = braid_slot_word(position, BRAID_SLOT_CLAIMED, braid_slot_id(word));
+		seen = braid_shared_cmpxchg(slot, word, *claimed);	/* (S2) */
+		if (seen == word)
+			return true;
+		word = seen;
+	}
+	return fail(w, BRAID_RING_RESTLESS);
+}
+
+/**
+ * braid_writer_advance - the tail's sub-buffer is full: go to the next
+ * @w: the writer, nest raised
+ * @tail: the tail word that did not fit
+ *
+ * Every step can be interrupted by a nested advance that does the same; each is
+ * idempotent or a compare-and-swap. Nothing is published meanwhile, because the
+ * outermost context is still inside.
+ *
+ * Return: true to look at the tail again, false to drop.
+ */
+noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
+{
+	u64 position = tail_position(w, tail);
+	u64 next = (position + 1) & BRAID_POS_MASK;
+	u32 offset = braid_tail_offset(tail);
+	u64 word = 0;
+	u32 id;
+
+	if (offset != BRAID_TAIL_CLOSED) {
+		u64 closed = tail | (u64)BRAID_TAIL_CLOSED << BRAID_TAIL_OFF_SHIFT;
+
+		if (!braid_local_cas(&w->tail, tail, closed))
+			return true;
+		w->pages[position & w->mask].end_bytes = offset * 4;
+		tail = closed;
+	}
+	/* Commit overrun: the lap would reach a sub-buffer not yet published. */
+	if (braid_load(&w->broken) ||
+	    braid_position_diff(next, braid_load(&w->position)) >= (s64)w->map.nr_slots)
+		return false;
+	if (!claim(w, next, &word))
+		return false;
+	if (braid_slot_state(word) == BRAID_SLOT_CLAIMED) {
+		id = braid_index_nospec(braid_slot_id(word), w->map.nr_slots + 1);
+		bind_page(w, next, id);
+		braid_store(&w->map.states[id].commit, next << BRAID_COMMIT_POS_SHIFT);
+		/* (S3) opens; fails harmlessly if a nested context did */
+		braid_shared_cmpxchg(&w->map.slots[next & w->mask], word,
+				     braid_slot_word(next, BRAID_SLOT_OPEN, id));
+	}
+	braid_local_cas(&w->tail, tail, braid_tail_word(next, 0, tail));
+	return true;
+}
+
+/**
+ * braid_writer_drop - count an event that found no room
+ * @w: the writer, nest raised; it is lowered
+ * @tail: where the loss belongs
+ */
+noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
+{
+	braid_local_inc(&w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask].dropped);
+	braid_writer_publish(w);
+}
+
+/* Publishes all up to @tail, sub-buffer by sub-buffer. */
+static void publish_to(struct braid_writer *w, u64 tail)
+{
+	u64 position = w->position;
+	u16 last = tail >> BRAID_TAIL_POS_SHIFT;
+	u32 offset = braid_tail_offset(tail);
+
+	for (;;) {
+		struct braid_writer_page *page = &w->pages[position & w->mask];
+		struct braid_subbuf_state *state = page->state;
+		bool final = (u16)position != last;
+		u32 bytes = final || offset == BRAID_TAIL_CLOSED ? page->end_bytes : offset * 4;
+		u64 commit = position << BRAID_COMMIT_POS_SHIFT | bytes;
+
+		braid_store(&state->first_seq, w->seq_base);
+		braid_store(&state->dropped, (u64)page->dropped);
+		if (final) {
+			braid_store(&state->entries, (u64)page->entries);
+			braid_store(&((struct braid_subbuf *)(page->data -
+				      BRAID_SUBBUF_HEADER_BYTES))->commit, (u64)bytes);
+			commit |= BRAID_COMMIT_FINAL;
+		}
+		braid_store_release(&state->commit, commit);	/* (C1) */
+		braid_barrier();
+		braid_store(&w->position, position);	/* the overrun guard follows */
+		braid_barrier();
+		if (!final)
+			return;
+		w->seq_base += (u64)page->entries + page->dropped;
+		braid_store(&w->map.priv->written, w->seq_base);
+		page->entries = 0;
+		page->dropped = 0;
+		braid_barrier();
+		position = (position + 1) & BRAID_POS_MASK;
+	}
+}
+
+/**
+ * braid_writer_publish - leave a reservation's context
+ * @w: the writer, nest raised; it is lowered
+ *
+ * A nested context leaves a note; the outermost publishes everything, again and
+ * again until no note came in between. Holds on return of the outermost: nest is 0
+ * and pending is 0.
+ */
+noinline void braid_writer_publish(struct braid_writer *w)
+{
+	braid_barrier();
+	if (w->nest != 1) {
+		braid_store(&w->pending, 1);
+		braid_barrier();
+		braid_store(&w->nest, w->nest - 1);
+		return;
+	}
+	for (;;) {
+		braid_store(&w->pending, 0);
+		braid_barrier();
+		publish_to(w, braid_load(&w->tail));
+		braid_barrier();
+		braid_store(&w->nest, 0);
+		braid_barrier();
+		if (!braid_load(&w->pending))
+			return;
+		braid_store(&w->nest, 1);
+		braid_barrier();
+	}
+}
+
+/**
+ * braid_writer_plan_stamp - encode a stamp that time_delta alone can't tell
+ * @w: the writer
+ * @tail: the tail word; its low half is the last event's stamp
+ * @hint: a counter not newer than the last event's
+ * @now: the counter
+ *
+ * Return: the counter to use, the delta, and the bytes of TIME_EXTENT or TIME_STAMP.
+ */
+noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writer *w, u64 tail,
+							 u64 hint, u64 now)
+{
+	struct braid_stamp_plan plan = { .now = now };
+	u64 since = now - hint;
+	u32 delta = (u32)now - (u32)tail;
+
+	if ((s64)since < 0 || (since < 1ULL << 32 && delta > since)) {
+		plan.now = hint + (u32)((u32)tail - (u32)hint);	/* the counter went back */
+		return plan;
+	}
+	plan.delta = delta;
+	if (w->absolute)
+		plan.extra_bytes = BRAID_EXTENT_BYTES;
+	else if (since >= 1ULL << 32)
+		plan.extra_bytes = BRAID_STAMP_BYTES;	/* the delta's high part is not known */
+	else
+		plan.extra_bytes = BRAID_EXTENT_BYTES;
+	return plan;
+}
+
+/**
+ * braid_writer_put_stamp - write what braid_writer_plan_stamp() planned
+ * @w: the writer
+ * @at: where the reservation begins
+ * @plan: the plan; its delta is used up
+ *
+ * Return: where the event itself begins.
+ */
+noinline u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
+				     const struct braid_stamp_plan *plan)
+{
+	if (plan->extra_bytes == BRAID_STAMP_BYTES)
+		braid_page_put_stamp(at, plan->now, 0);
+	else
+		braid_page_put_extent(at, w->absolute ? plan->now : plan->delta);
+	return at + plan->extra_bytes / 4;
+}

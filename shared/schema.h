@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* The event directory: appended to by the guest, read by the host. */
+#ifndef BRAID_SHARED_SCHEMA_H
+#define BRAID_SHARED_SCHEMA_H
+
+#include "shared/platform.h"
+#include "tracebraid/abi.h"
+
+/* One event, as found. The strings point into the bytes walked and end with NUL. */
+struct braid_schema_event {
+	u32 offset;		/* of the entry in the data */
+	u32 flags;		/* BRAID_EVENT_* */
+	u16 id;
+	u16 buffer;
+	const char *system;
+	const char *name;
+	const char *format;
+	u32 format_bytes;	/* without the NUL */
+};
+
+/**
+ * braid_schema_append - add an event to a directory
+ * @dir: the directory, in shared memory; written by this side alone
+ * @room_bytes: of its data[]
+ * @used_bytes: the writer's own count, 0 at first; moved on success
+ * @event: what to add; offset and format_bytes are set
+ *
+ * Return: 0 or -ENOSPC. Context: callers serialize.
+ */
+int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_bytes,
+			struct braid_schema_event *event);
+
+/**
+ * braid_schema_set_flags - publish an event's flags
+ * @dir: the directory
+ * @offset: of the entry
+ * @flags: BRAID_EVENT_*
+ */
+void braid_schema_set_flags(struct braid_directory *dir, u32 offset, u32 flags);
+
+/**
+ * braid_schema_next - walk a directory's entries
+ * @data: a private copy of data[]
+ * @bytes: of it
+ * @at: 0 at first, moved on
+ * @event: filled when 1 is returned
+ *
+ * Return: 1, 0 at the end, -EBADMSG when the entry can't be one.
+ */
+int braid_schema_next(const u8 *data, u32 bytes, u32 *at, struct braid_schema_event *event);
+
+#endif /* BRAID_SHARED_SCHEMA_H */
