@@ -5,7 +5,7 @@
  */
 #include "shared/ring.h"
 
-#define CHASE_TRIES	8	/* slots looked at in one call, however fast the writer laps */
+#define CHASE_TRIES	8	/* sub-buffers let go of in one call, however fast the writer laps */
 
 /* The id that is in no slot, or -EBADMSG. */
 static int find_spare(const struct braid_ring_map *map)
@@ -173,10 +173,10 @@ static int look_in_hand(struct braid_reader *r, struct braid_span *span)
 /* Takes the sub-buffer at the wanted position: 1 taken, 0 not there yet. */
 static int take(struct braid_reader *r)
 {
-	u32 n = r->map.nr_slots;
-	int tries;
+	u32 n = r->map.nr_slots, tries;
 
-	for (tries = 0; tries < CHASE_TRIES; tries++) {
+	/* Behind a lap the oldest slot is up to a whole turn away. */
+	for (tries = 0; tries < n + CHASE_TRIES; tries++) {
 		u64 *slot = &r->map.slots[r->position & (n - 1)];
 		u64 word = braid_load_acquire(slot);	/* (S3) */
 		s64 ahead = braid_position_diff(braid_slot_position(word), r->position);
