@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The guest's side of the clock exchange. */
+#ifndef BRAID_CLOCK_EXCHANGE_H
+#define BRAID_CLOCK_EXCHANGE_H
+
+#include "guest_driver/core/region.h"
+
+/**
+ * braid_exchange_poll - answer a burst if the host began one; refresh the wall pair
+ * @region: live
+ *
+ * Spins for a few milliseconds at most, and only in a burst.
+ * Context: may sleep.
+ */
+void braid_exchange_poll(struct braid_guest_region *region);
+
+#endif /* BRAID_CLOCK_EXCHANGE_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The boot id, so that a reboot and a reload can be told apart. */
+#ifndef BRAID_CORE_BOOT_ID_H
+#define BRAID_CORE_BOOT_ID_H
+
+#include <linux/types.h>
+
+/**
+ * braid_boot_id - the number behind /proc/sys/kernel/random/boot_id
+ * @id: 16 bytes; zero when /proc can't be read
+ *
+ * Context: may sleep.
+ */
+void braid_boot_id(u8 id[16]);
+
+#endif /* BRAID_CORE_BOOT_ID_H */

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Keeps the comm table. A task gets its comm at fork (from its parent), and later
+ * by exec and prctl alone: two rare tracepoints tell all, the switch path none.
+ */
+#include <linux/rcupdate.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/spinlock.h>
+#include <linux/tracepoint.h>
+
+#include "guest_driver/core/comm.h"
+#include "guest_driver/core/counter.h"
+
+static struct braid_comm_table *table;
+static u32 nr_entries;
+static u64 generation;
+static struct tracepoint *newtask, *renamed;
+static DEFINE_RAW_SPINLOCK(lock);
+
+static void note(pid_t pid, const char *comm, u64 since)
+{
+	struct braid_comm *entry;
+	unsigned long flags;
+	u32 seq;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	entry = &table->entries[(u32)pid % nr_entries];
+	seq = (READ_ONCE(entry->seq) | 1) + 1;	/* even, and never the one that was */
+	braid_store(&entry->seq, seq - 1);
+	braid_fence();					/* (M1) */
+	entry->pid = pid;
+	entry->since_counter = since;
+	strscpy_pad(entry->comm, comm, sizeof(entry->comm));
+	braid_store_release(&entry->seq, seq ? seq : 2);	/* (M1) */
+	braid_store_release(&table->generation, ++generation);	/* (M2) */
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static void on_newtask(void *data, struct task_struct *task, unsigned long clone_flags)
+{
+	note(task->pid, task->comm, braid_counter());
+}
+
+static void on_rename(void *data, struct task_struct *task, const char *comm)
+{
+	note(task->pid, comm, braid_counter());
+}
+
+static void find(struct tracepoint *tp, void *unused)
+{
+	if (!strcmp(tp->name, "task_newtask"))
+		newtask = tp;
+	else if (!strcmp(tp->name, "task_rename"))
+		renamed = tp;
+}
+
+static void note_all(void)
+{
+	struct task_struct *process, *task;
+
+	rcu_read_lock();
+	for_each_process_thread(process, task)
+		note(task->pid, task->comm, 0);
+	rcu_read_unlock();
+}
+
+int braid_comm_start(struct braid_guest_region *region)
+{
+	int err;
+
+	table = region->comms;
+	nr_entries = table->nr_entries;
+	generation = 0;
+	note(0, "<idle>", 0);
+	if (!newtask)
+		for_each_kernel_tracepoint(find, NULL);
+	if (!newtask || !renamed)
+		return -ENOENT;
+	err = tracepoint_probe_register(newtask, on_newtask, NULL);
+	if (err)
+		return err;
+	err = tracepoint_probe_register(renamed, on_rename, NULL);
+	if (err) {
+		tracepoint_probe_unregister(newtask, on_newtask, NULL);
+		tracepoint_synchronize_unregister();
+		return err;
+	}
+	note_all();
+	return 0;
+}
+
+void braid_comm_stop(void)
+{
+	tracepoint_probe_unregister(renamed, on_rename, NULL);
+	tracepoint_probe_unregister(newtask, on_newtask, NULL);
+	tracepoint_synchronize_unregister();
+}

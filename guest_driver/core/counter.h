@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The raw counter that events are stamped with. */
+#ifndef BRAID_CORE_COUNTER_H
+#define BRAID_CORE_COUNTER_H
+
+#ifdef CONFIG_X86
+#include <asm/msr.h>
+#include <asm/tsc.h>
+#else
+#include <clocksource/arm_arch_timer.h>
+#endif
+
+#include "tracebraid/abi.h"
+
+/**
+ * braid_counter - read the counter of this CPU
+ *
+ * Not ordered against what comes before: an event's stamp may be a few
+ * nanoseconds early, as the kernel's own trace clock is.
+ * Context: any, NMI included.
+ */
+static __always_inline u64 braid_counter(void)
+{
+#ifdef CONFIG_X86
+	return rdtsc();
+#else
+	return __arch_counter_get_cntvct();
+#endif
+}
+
+/** braid_counter_ordered - the same, not before any load that precedes it */
+static inline u64 braid_counter_ordered(void)
+{
+#ifdef CONFIG_X86
+	return rdtsc_ordered();
+#else
+	return __arch_counter_get_cntvct();
+#endif
+}
+
+/** braid_counter_hz - its nominal frequency */
+static inline u64 braid_counter_hz(void)
+{
+#ifdef CONFIG_X86
+	return tsc_khz * 1000ULL;
+#else
+	return arch_timer_get_cntfrq();
+#endif
+}
+
+static inline enum braid_counter_type braid_counter_type(void)
+{
+	return IS_ENABLED(CONFIG_X86) ? BRAID_COUNTER_TSC : BRAID_COUNTER_CNTVCT;
+}
+
+#endif /* BRAID_CORE_COUNTER_H */

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Lays a region out and moves it through its states. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/sizes.h>
+#include <linux/utsname.h>
+#include <linux/uuid.h>
+
+#include "guest_driver/core/counter.h"
+#include "guest_driver/core/boot_id.h"
+#include "guest_driver/core/region.h"
+
+#define NR_COMMS		4096
+#define NR_SYMBOLS		2048
+#define DIRECTORY_BYTES		(768u << 10)
+#define DRAIN_WAIT_MS		1000
+#define DRAIN_LOOK_MS		(5 * BRAID_POLL_ACTIVE_MS)
+
+static bool force;
+module_param(force, bool, 0444);
+MODULE_PARM_DESC(force, "take the shared memory even if it holds something else");
+
+static bool all_zero(const void *page)
+{
+	return !memchr_inv(page, 0, BRAID_PAGE_BYTES);
+}
+
+/*
+ * An agent that follows the former incarnation says when it has emptied its rings.
+ * It gets a moment, and only if its heartbeat moves: a dead host holds nothing up.
+ */
+static void let_agent_drain(const struct braid_superblock *old)
+{
+	const struct braid_mailbox *mailbox = (const void *)old + BRAID_PAGE_BYTES;
+	u64 incarnation = READ_ONCE(old->incarnation);
+	u64 heartbeat = READ_ONCE(mailbox->agent_heartbeat);
+	int waited;
+
+	if (READ_ONCE(old->state) != BRAID_STATE_DOWN)
+		return;
+	for (waited = 0; waited < DRAIN_WAIT_MS; waited += BRAID_POLL_ACTIVE_MS) {
+		if (braid_load_acquire(&mailbox->agent_drained) == incarnation)
+			return;
+		if (waited >= DRAIN_LOOK_MS && READ_ONCE(mailbox->agent_heartbeat) == heartbeat)
+			return;
+		msleep(BRAID_POLL_ACTIVE_MS);
+	}
+	pr_info("the agent did not empty the former rings within %d ms, going on\n",
+		DRAIN_WAIT_MS);
+}
+
+static void *section(const struct braid_guest_region *region, enum braid_section_id id)
+{
+	return region->range.base + region->layout.sections[id].offset;
+}
+
+static void describe_guest(struct braid_superblock *sb)
+{
+	sb->magic = BRAID_MAGIC;
+	sb->version_major = BRAID_VERSION_MAJOR;
+	sb->version_minor = BRAID_VERSION_MINOR;
+	sb->state = BRAID_STATE_INIT;
+	do
+		sb->incarnation = get_random_u64();
+	while (!sb->incarnation);
+	sb->counter_type = braid_counter_type();
+	sb->counter_hz = braid_counter_hz();
+	sb->init_counter = braid_counter();
+	braid_boot_id(sb->boot_id);
+	strscpy(sb->guest_name, init_utsname()->nodename, sizeof(sb->guest_name));
+	strscpy(sb->kernel_release, init_utsname()->release, sizeof(sb->kernel_release));
+	strscpy(sb->machine, init_utsname()->machine, sizeof(sb->machine));
+}
+
+/* Marks the superblock as being rewritten before a byte behind it changes. */
+static void enter_init(struct braid_guest_region *region)
+{
+	struct braid_superblock *sb = region->shared;
+
+	braid_store(&sb->state, BRAID_STATE_INIT);
+	braid_fence();
+	braid_store(&sb->incarnation, region->layout.incarnation);
+	braid_fence();
+	memset(section(region, BRAID_SECTION_MAILBOX), 0,
+	       region->layout.sections[BRAID_SECTION_RINGS].offset -
+	       region->layout.sections[BRAID_SECTION_MAILBOX].offset);
+}
+
+int braid_region_start(struct braid_guest_region *region, const struct braid_range *range)
+{
+	const struct braid_region_params params = {
+		.region_bytes = range->bytes,
+		.nr_vcpus = nr_cpu_ids,
+		.nr_comms = NR_COMMS,
+		.nr_symbols = NR_SYMBOLS,
+		.directory_bytes = DIRECTORY_BYTES,
+	};
+	const struct braid_superblock *old = range->base;
+	u64 needed;
+
+	memset(region, 0, sizeof(*region));
+	region->range = *range;
+	if (braid_region_layout(&region->layout, &params, &needed)) {
+		pr_err("%s: %llu KiB of shared memory are too little, %llu KiB and room for rings are needed: make it 16M\n",
+		       range->name, range->bytes >> 10, needed >> 10);
+		return -ENOSPC;
+	}
+	if (READ_ONCE(old->magic) == BRAID_MAGIC) {
+		let_agent_drain(old);
+	} else if (!all_zero(range->base) && !force) {
+		pr_err("%s: the shared memory holds something that is not a trace; force=1 takes it all the same\n",
+		       range->name);
+		return -EBUSY;
+	}
+	describe_guest(&region->layout);
+	region->shared = range->base;
+	region->mailbox = section(region, BRAID_SECTION_MAILBOX);
+	region->clock = section(region, BRAID_SECTION_CLOCK);
+	region->comms = section(region, BRAID_SECTION_COMMS);
+	region->symbols = section(region, BRAID_SECTION_SYMBOLS);
+	region->directory = section(region, BRAID_SECTION_DIRECTORY);
+	region->directory_room = DIRECTORY_BYTES;
+	enter_init(region);
+	region->comms->nr_entries = NR_COMMS;
+	region->symbols->nr_entries = NR_SYMBOLS;
+	braid_region_publish(region);
+	return 0;
+}
+
+void braid_region_publish(struct braid_guest_region *region)
+{
+	memcpy(region->shared, &region->layout, sizeof(region->layout));
+}
+
+void braid_region_go_live(struct braid_guest_region *region)
+{
+	region->layout.state = BRAID_STATE_LIVE;
+	braid_store_release(&region->shared->state, BRAID_STATE_LIVE);	/* (R1) */
+}
+
+void braid_region_stop(struct braid_guest_region *region)
+{
+	region->layout.state = BRAID_STATE_DOWN;
+	braid_store_release(&region->shared->state, BRAID_STATE_DOWN);	/* (R1) */
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The guest's end of a region: made over the pages that a transport delivers. */
+#ifndef BRAID_CORE_REGION_H
+#define BRAID_CORE_REGION_H
+
+#include "shared/region.h"
+
+/* What a transport delivers. */
+struct braid_range {
+	void *base;		/* write-back mapped, shared with the host */
+	u64 bytes;
+	const char *name;	/* for messages: the device's */
+};
+
+struct braid_guest_region {
+	struct braid_range range;
+	/* A private copy of what was laid out: shared memory is never read back. */
+	struct braid_superblock layout;
+	struct braid_superblock *shared;
+	struct braid_mailbox *mailbox;
+	struct braid_clock_cells *clock;
+	struct braid_comm_table *comms;
+	struct braid_symbol_table *symbols;
+	struct braid_directory *directory;
+	u32 directory_room;		/* bytes of entries */
+};
+
+/**
+ * braid_region_start - lay a region out over a range
+ * @region: filled
+ * @range: what the transport has
+ *
+ * Lets an agent that follows the region's former incarnation empty its rings first,
+ * for at most a second. The state stays BRAID_STATE_INIT until braid_region_go_live().
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOSPC (too small; the message names the size needed); -EBUSY (the
+ * range holds something that is not ours).
+ */
+int braid_region_start(struct braid_guest_region *region, const struct braid_range *range);
+
+/**
+ * braid_region_publish - copy the private layout out
+ * @region: its layout changed: buffers came
+ */
+void braid_region_publish(struct braid_guest_region *region);
+
+/** braid_region_go_live - the layout is done, the host may read */
+void braid_region_go_live(struct braid_guest_region *region);
+
+/** braid_region_stop - nothing will be written any more; all that is there stays */
+void braid_region_stop(struct braid_guest_region *region);
+
+#endif /* BRAID_CORE_REGION_H */

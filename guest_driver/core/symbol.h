@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Names of the kernel addresses that events mention. */
+#ifndef BRAID_CORE_SYMBOL_H
+#define BRAID_CORE_SYMBOL_H
+
+#include "guest_driver/core/region.h"
+
+/**
+ * braid_symbol_note - remember that an event mentions an address
+ * @address: any number; nothing is dereferenced
+ *
+ * Context: any, NMI included. Cheap once it is known.
+ */
+void braid_symbol_note(unsigned long address);
+
+/** braid_symbol_start - begin with an empty table */
+void braid_symbol_start(struct braid_guest_region *region);
+
+/**
+ * braid_symbol_flush - write the names of new addresses to the region
+ *
+ * Context: may sleep; callers serialize.
+ */
+void braid_symbol_flush(void);
+
+#endif /* BRAID_CORE_SYMBOL_H */

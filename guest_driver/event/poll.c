@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Looks at the host's wishes from a thread: nothing on the data path waits for them. */
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+
+#include "guest_driver/clock/exchange.h"
+#include "guest_driver/core/symbol.h"
+#include "guest_driver/event/mailbox.h"
+#include "guest_driver/event/poll.h"
+
+static struct task_struct *thread;
+
+static int poll_loop(void *arg)
+{
+	struct braid_buffer *buffer = arg;
+
+	while (!kthread_should_stop()) {
+		bool active = braid_mailbox_poll(buffer);
+
+		braid_exchange_poll(buffer->region);
+		braid_symbol_flush();
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!kthread_should_stop())
+			schedule_timeout(msecs_to_jiffies(active ? BRAID_POLL_ACTIVE_MS :
+							  BRAID_POLL_MS));
+		__set_current_state(TASK_RUNNING);
+	}
+	braid_symbol_flush();
+	return 0;
+}
+
+int braid_poll_start(struct braid_buffer *buffer)
+{
+	thread = kthread_run(poll_loop, buffer, "tracebraid");
+	return PTR_ERR_OR_ZERO(thread);
+}
+
+void braid_poll_stop(void)
+{
+	kthread_stop(thread);
+	thread = NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The thread that looks at what the host wants. */
+#ifndef BRAID_EVENT_POLL_H
+#define BRAID_EVENT_POLL_H
+
+#include "guest_driver/core/buffer.h"
+
+/**
+ * braid_poll_start - begin to look at mailbox, clock cells and new symbols
+ * @buffer: of a live region
+ *
+ * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS.
+ * Context: may sleep. Return: 0 or -errno.
+ */
+int braid_poll_start(struct braid_buffer *buffer);
+
+/** braid_poll_stop - stop the thread; it is gone on return */
+void braid_poll_stop(void);
+
+#endif /* BRAID_EVENT_POLL_H */

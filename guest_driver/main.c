@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Brings the rooms up in order, and down in reverse. */
+#include <linux/module.h>
+
+#include "guest_driver/attach.h"
+#include "guest_driver/event/debugfs.h"
+#include "guest_driver/source/native.h"
+
+static int __init tracebraid_init(void)
+{
+	int err;
+
+	braid_debugfs_init();
+	err = braid_native_init();
+	if (err)
+		goto err_debugfs;
+	err = braid_ivshmem_ops.init(&braid_attach_client);
+	if (err)
+		goto err_native;
+	return 0;
+
+err_native:
+	braid_native_exit();
+err_debugfs:
+	braid_debugfs_exit();
+	return err;
+}
+
+static void __exit tracebraid_exit(void)
+{
+	braid_ivshmem_ops.exit();
+	braid_native_exit();
+	braid_debugfs_exit();
+}
+
+module_init(tracebraid_init);
+module_exit(tracebraid_exit);
+MODULE_DESCRIPTION("Traces this guest into memory that the host shares");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Makes a folder of links in which kbuild can build the driver: stage.sh FOLDER
+set -eu
+
+stage=$1
+top=$(pwd)
+
+for file in $(find guest_driver shared include -name '*.[ch]'); do
+	mkdir -p "$stage/$(dirname "$file")"
+	[ -L "$stage/$file" ] || ln -sf "$top/$file" "$stage/$file"
+done
+ln -sf "$top/guest_driver/Kbuild" "$stage/Kbuild"
+# A link whose file has gone would be built all the same.
+find "$stage" -type l ! -exec test -e {} \; -delete

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/* ivshmem: the BAR of a PCI device that stock QEMU and libvirt provide. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "guest_driver/transport/transport.h"
+
+#define IVSHMEM_VENDOR	0x1af4
+#define IVSHMEM_DEVICE	0x1110
+#define IVSHMEM_BAR	2
+
+static char *device = "";
+module_param(device, charp, 0444);
+MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use; default: the first");
+
+static const struct braid_transport_client *client;
+
+struct ivshmem {
+	void *base;
+	bool vmapped;		/* else memremapped */
+};
+
+/* The pages by their numbers, or NULL when some are known to the kernel as memory. */
+static void *map_pages(phys_addr_t start, u64 bytes)
+{
+	u64 nr = bytes >> PAGE_SHIFT, k;
+	unsigned long *pfns = kvmalloc_array(nr, sizeof(*pfns), GFP_KERNEL);
+	void *base = NULL;
+
+	if (!pfns)
+		return NULL;
+	for (k = 0; k < nr; k++) {
+		pfns[k] = PHYS_PFN(start) + k;
+		if (pfn_valid(pfns[k]))
+			break;
+	}
+	if (k == nr)
+		base = vmap_pfn(pfns, nr, PAGE_KERNEL);
+	kvfree(pfns);
+	return base;
+}
+
+/*
+ * memremap() would ask the MTRRs, which call a PCI hole uncached; but this hole is
+ * the host's ordinary memory, and both sides must map it write-back to agree.
+ */
+static int map_bar(struct pci_dev *pdev, struct ivshmem *shm, struct braid_range *range)
+{
+	phys_addr_t start = pci_resource_start(pdev, IVSHMEM_BAR);
+
+	range->bytes = pci_resource_len(pdev, IVSHMEM_BAR);
+	range->name = pci_name(pdev);
+	shm->base = map_pages(start, range->bytes);
+	shm->vmapped = shm->base;
+	if (!shm->base)
+		shm->base = memremap(start, range->bytes, MEMREMAP_WB);
+	range->base = shm->base;
+	return shm->base ? 0 : -ENOMEM;
+}
+
+static void unmap_bar(struct ivshmem *shm)
+{
+	if (shm->vmapped)
+		vunmap(shm->base);
+	else
+		memunmap(shm->base);
+}
+
+static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct braid_range range;
+	struct ivshmem *shm;
+	int err;
+
+	if (*device && strcmp(device, pci_name(pdev)))
+		return -ENODEV;
+	shm = kzalloc(sizeof(*shm), GFP_KERNEL);
+	if (!shm)
+		return -ENOMEM;
+	err = pci_enable_device_mem(pdev);
+	if (err)
+		goto err_free;
+	err = pci_request_region(pdev, IVSHMEM_BAR, "tracebraid");
+	if (err)
+		goto err_disable;
+	err = map_bar(pdev, shm, &range);
+	if (err)
+		goto err_release;
+	pci_set_drvdata(pdev, shm);
+	err = client->attach(&range);
+	if (err)
+		goto err_unmap;
+	return 0;
+
+err_unmap:
+	unmap_bar(shm);
+err_release:
+	pci_release_region(pdev, IVSHMEM_BAR);
+err_disable:
+	pci_disable_device(pdev);
+err_free:
+	kfree(shm);
+	return err;
+}
+
+static void ivshmem_remove(struct pci_dev *pdev)
+{
+	struct ivshmem *shm = pci_get_drvdata(pdev);
+
+	client->detach();
+	unmap_bar(shm);
+	pci_release_region(pdev, IVSHMEM_BAR);
+	pci_disable_device(pdev);
+	kfree(shm);
+}
+
+static const struct pci_device_id ivshmem_ids[] = {
+	{ PCI_DEVICE(IVSHMEM_VENDOR, IVSHMEM_DEVICE) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, ivshmem_ids);
+
+static struct pci_driver ivshmem_driver = {
+	.name = "tracebraid",
+	.id_table = ivshmem_ids,
+	.probe = ivshmem_probe,
+	.remove = ivshmem_remove,
+};
+
+static int ivshmem_init(const struct braid_transport_client *who)
+{
+	client = who;
+	return pci_register_driver(&ivshmem_driver);
+}
+
+static void ivshmem_exit(void)
+{
+	pci_unregister_driver(&ivshmem_driver);
+}
+
+const struct braid_transport_ops braid_ivshmem_ops = {
+	.name = "ivshmem",
+	.init = ivshmem_init,
+	.exit = ivshmem_exit,
+};
