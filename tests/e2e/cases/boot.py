@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of the rig itself: if these fail, no other case means anything."""
+
+import hashlib
+import time
+
+from errors import GuestReset, GuestTimeout
+from harness import case
+from rig import WORKLOAD
+
+
+@case("rig-boot")
+def rig_boot(ctx):
+    """A guest boots, runs commands, and what they print arrives to the byte."""
+    guest = ctx.guest()
+    ready = guest.boot()
+    ctx.equal(ready.release, ctx.krel, "kernel release")
+    ctx.equal(ready.ncpu, 2, "vCPUs")
+    ctx.check("1af4" in guest.run("cat /sys/bus/pci/devices/*/vendor"), "the guest has no ivshmem device")
+
+    ctx.equal(guest.sh("echo out; echo err >&2; exit 3"), (3, "out\nerr\n"), "output and status")
+    ctx.equal(guest.sh("kill -9 $$"), (137, ""), "status of a killed command")
+    ctx.equal(guest.sh("echo a\necho 'b\nc'"), (0, "a\nb\nc\n"), "a command of several lines")
+
+    status, data = guest.sh("head -c 102400 /dev/urandom | tee /tmp/blob", text=False)
+    ctx.equal((status, len(data)), (0, 102400), "status and length of binary output")
+    ctx.equal(guest.run("md5sum </tmp/blob").split()[0], hashlib.md5(data).hexdigest(), "sum of binary output")
+
+    # All alive at once: each waits for the last one's file.
+    many = [guest.bg(f"echo {i}; touch /tmp/go.{i}; until [ -e /tmp/go.7 ]; do usleep 10000; done; exit {i}")
+            for i in range(8)]
+    ctx.equal([one.wait() for one in many], list(range(8)), "statuses of parallel commands")
+    ctx.equal([one.output() for one in many], [f"{i}\n" for i in range(8)], "output of parallel commands")
+
+
+@case("rig-load")
+def rig_load(ctx):
+    """The workload keeps both vCPUs busy, commands get through, hung ones are cut off, and nothing is left behind."""
+    guest = ctx.guest()
+    guest.boot()
+
+    def idle_ticks():
+        lines = guest.run("grep '^cpu[0-9]' /proc/stat").splitlines()
+        return [int(line.split()[4]) for line in lines], sum(sum(map(int, line.split()[1:])) for line in lines)
+
+    load = guest.bg(WORKLOAD)
+    idle_before, all_before = idle_ticks()
+    ctx.wait_until(lambda: idle_ticks()[1] - all_before > 400, "2 s of guest time")
+    idle_after, all_after = idle_ticks()
+    idle = sum(idle_after) - sum(idle_before)
+    ctx.check(idle < (all_after - all_before) / 2, f"of {all_after - all_before} ticks {idle} were idle")
+    ctx.equal(load.status, None, "status of the workload while it runs")
+    ctx.equal(load.kill(), 137, "status of the killed workload")
+
+    began = time.monotonic()
+    try:
+        guest.sh("sleep 1000", timeout=1)
+        ctx.check(False, "a command that hangs was not cut off")
+    except GuestTimeout:
+        ctx.check(time.monotonic() - began < 30, "the limit of a command is not kept")
+    ctx.wait_until(lambda: "sleep 1000" not in guest.run("ps | grep -v grep"), "the end of the command cut off")
+    ctx.equal(guest.run("ps -o stat= 2>/dev/null | grep -c ^Z; :").strip(), "0", "zombies")
+
+
+@case("rig-reset")
+def rig_reset(ctx):
+    """A guest starts anew by reset, by its own reboot, and after QEMU was killed; what waited is told so."""
+    guest = ctx.guest()
+    seen = {guest.boot().boot_id}
+
+    guest.run("touch /tmp/mark")
+    load = guest.bg(WORKLOAD)
+    seen.add(guest.reset().boot_id)
+    ctx.equal(guest.sh("ls /tmp/mark")[0], 1, "status of looking for a file of the boot before")
+    try:
+        load.wait()
+        ctx.check(False, "waiting for a command of the boot before has an end")
+    except GuestReset:
+        pass
+
+    epoch = guest.epoch
+    guest.bg("reboot -f")
+    seen.add(guest.wait_reboot(epoch).boot_id)
+
+    # A command that a halted guest never read must not run in its next boot.
+    guest.stop()
+    try:
+        guest.sh("touch /data/stale", timeout=1)
+        ctx.check(False, "a halted guest ran a command")
+    except GuestTimeout:
+        pass
+    guest.qmp("system_reset")
+    guest.cont()
+    ctx.wait_until(lambda: guest.epoch > epoch + 1, "the reset")
+    seen.add(guest.wait_ready().boot_id)
+    ctx.equal(guest.sh("ls /data/stale")[0], 1, "status of looking for what a stale command makes")
+
+    guest.kill()
+    ctx.check(not guest.alive(), "QEMU lives on after kill()")
+    seen.add(guest.boot().boot_id)
+    ctx.equal(len(seen), 5, "number of different boot ids")
+    guest.quit()
+
+
+@case("rig-panic", allow=(r"Kernel panic", r"sysrq"))
+def rig_panic(ctx):
+    """A panic is noticed at once; with panic=0 the guest stays as it fell, and the check of its log says why."""
+    guest = ctx.guest()
+    guest.boot()
+    try:
+        guest.sh("echo c >/proc/sysrq-trigger")
+        ctx.check(False, "the guest did not panic")
+    except GuestReset as reset:
+        ctx.check("Kernel panic" in str(reset), f"the message does not show the panic: {reset}")
+    guest.wait_ready()
+    guest.kill()
+
+    guest = ctx.guest("g2", append="panic=0")
+    guest.boot()
+    guest.bg("echo c >/proc/sysrq-trigger")
+    ctx.wait_until(lambda: "end Kernel panic" in guest.console(), "the panic on the console")
+    ctx.check(guest.alive(), "QEMU did not survive the guest")

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of the driver alone: what a guest's user sees of it."""
+
+from harness import case
+from rig import WORKLOAD
+
+TREE = "/sys/kernel/debug/tracebraid/trace"
+
+
+@case("driver-load", needs=("driver",))
+def driver_load(ctx):
+    """The driver binds, lists every event with the kernel's own format, and can be loaded again and again."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    ctx.check("2 rings of" in guest.run("dmesg | grep tracebraid"), "no message about the rings")
+    for event in ("sched/sched_switch", "irq/softirq_entry", "timer/hrtimer_start", "raw_syscalls/sys_enter",
+                  "signal/signal_generate", "task/task_newtask", "exceptions/page_fault_user", "kmem/kmalloc"):
+        strip = "sed 's/^ID: .*//'"
+        ours = guest.run(f"{strip} {TREE}/events/{event}/format")
+        theirs = guest.run(f"{strip} /sys/kernel/tracing/events/{event}/format")
+        ctx.equal(ours, theirs, f"format of {event}")
+    ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "0\n", "sched_switch at first")
+    guest.run(f"echo 1 > {TREE}/events/sched/sched_switch/enable")
+    ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "1\n", "sched_switch once on")
+    ctx.equal(guest.run(f"cat {TREE}/buffers/enabled"), "1\n", "the buffer's switch")
+    for _ in range(3):
+        guest.run("rmmod tracebraid")
+        guest.insmod("tracebraid")
+    guest.run("rmmod tracebraid")
+
+
+@case("driver-write-back", needs=("driver",))
+def driver_write_back(ctx):
+    """The shared pages are mapped write-back: the page attribute table holds no other wish for them."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    ctx.check("tracebraid" in guest.run("cat /proc/iomem"), "the driver does not hold the BAR")
+    line = guest.run("grep -B1 -A1 -i tracebraid /proc/iomem; cat /sys/kernel/debug/x86/pat_memtype_list")
+    start = int(guest.run("grep tracebraid /proc/iomem").split("-")[0], 16)
+    for entry in line.splitlines():
+        if f"{start:#x}" in entry or f"{start:x}-" in entry and "uncached" in entry:
+            ctx.check("uncached" not in entry, f"the BAR is mapped uncached: {entry}")
+
+
+@case("driver-unload-under-load", needs=("driver",))
+def driver_unload_under_load(ctx):
+    """Events of the hottest paths on, both vCPUs busy: unload and load again."""
+    guest = ctx.guest(thread="single")
+    guest.boot()
+    load = guest.bg(WORKLOAD)
+    for _ in range(3):
+        guest.insmod("tracebraid", "events=sched,irq,raw_syscalls,exceptions")
+        guest.run("rmmod tracebraid")
+    ctx.equal(load.status, None, "status of the workload")
+
+
+@case("driver-bar-too-small", needs=("driver",))
+def driver_bar_too_small(ctx):
+    """A BAR that can't hold the layout is refused, with the size needed; so is one with strange content."""
+    guest = ctx.guest(shm_size="1M")
+    guest.boot()
+    guest.insmod("tracebraid")
+    ctx.check("KiB and room for rings are needed" in guest.run("dmesg"), "no message names the size needed")
+    guest.run("rmmod tracebraid")
+    guest.quit()
+
+    shm = ctx.dir / "strange.shm"
+    shm.write_bytes(b"precious" + bytes((16 << 20) - 8))
+    guest = ctx.guest("g2", shm=shm)
+    guest.boot()
+    guest.insmod("tracebraid")
+    ctx.check("holds something that is not a trace" in guest.run("dmesg"), "strange content was taken")
+    ctx.check(shm.read_bytes()[:8] == b"precious", "strange content was written over")
+    guest.run("rmmod tracebraid")
+    guest.insmod("tracebraid", "force=1")
+    ctx.check("2 rings of" in guest.run("dmesg"), "force=1 did not take the memory")

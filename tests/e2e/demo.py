@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The demo: boots two guests, records them and their host, and prints what happened as one timeline."""
+
+import sys
+
+sys.dont_write_bytecode = True  # the sources' folder stays clean
+
+import pathlib
+import shutil
+import subprocess
+import time
+
+import host
+import rig
+from errors import RigError
+from proc import Proc
+
+SECONDS = 5
+EVENTS = "sched,irq,timer,signal,task,exceptions"
+HEAD_LINES = 8
+BUSY_LINES = 16
+
+DIR = host.BUILD / "demo"
+AGENT = host.BUILD / "tracebraid"
+CAPTURE = DIR / "demo.braid"
+REPORT = DIR / "report.txt"
+
+_began = time.monotonic()
+
+
+def say(text):
+    """One line of progress, with the seconds since the start."""
+    print(f"[{time.monotonic() - _began:5.1f} s] {text}", flush=True)
+
+
+def shown(path):
+    """A path as the user would type it."""
+    return path.relative_to(pathlib.Path.cwd()) if path.is_relative_to(pathlib.Path.cwd()) else path
+
+
+def make_guests():
+    """Two guests, not started, each with the driver in its initramfs and its own shared memory."""
+    kernel = host.find_kernel("6.1")
+    krel = host.kernel_release(kernel)
+    initrd = host.make_initrd(DIR / "initrd.cpio", krel, [host.BUILD / f"guest-{krel}" / "tracebraid.ko"])
+    accel, why = rig.choose_accel(initrd)
+    say(why)
+    say(f"booting two guests: Linux {krel}, 2 vCPUs and 16 MiB of shared memory each, on {accel}")
+    return [rig.Guest(name, kernel="6.1", initrd=initrd, shm=DIR / f"{name}.shm", rundir=DIR / name, accel=accel)
+            for name in ("guest1", "guest2")]
+
+
+def record(guests):
+    """Records the guests at work, and the host if it lets us; returns what the recorder said."""
+    regions = [word for guest in guests for word in ("-r", f"{guest.shm},name={guest.name}")]
+    with Proc([AGENT, "record", *regions, "-e", EVENTS, "--try-host", "-o", CAPTURE], DIR / "record.log") as recorder:
+        recorder.wait_line(r"^Recording", timeout=60)
+        say(recorder.output().strip().splitlines()[-1])
+        loads = [guest.bg(rig.WORKLOAD) for guest in guests]
+        # The recording is as long as it is said to be: nothing waits for this.
+        for left in range(SECONDS, 0, -1):
+            say(f"both guests at work, {left} s to go")
+            time.sleep(1)
+        for load in loads:
+            load.kill()
+        status = recorder.stop(timeout=60)
+        if status:
+            raise RigError(f"the recorder ended with status {status}:\n{recorder.output()}")
+        return recorder.output()
+
+
+def agent(*args, out=None):
+    """Runs the agent; its status and what it printed."""
+    done = subprocess.run([AGENT, *args], stdout=out or subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode and done.stderr:
+        raise RigError(f"tracebraid {args[0]}: {done.stderr.strip()}")
+    return done.returncode, done.stdout
+
+
+def busiest(lines):
+    """Where a few lines in a row hold the most changes from one stream to another."""
+    streams = [line.split(":", 1)[0] for line in lines]
+    changes = [streams[k] != streams[k - 1] for k in range(1, len(streams))]
+    kinds = max(len(set(streams)), 1)
+    best, best_at = -1, 0
+    for at in range(0, max(1, len(changes) - BUSY_LINES), BUSY_LINES // 2):
+        window = sum(changes[at:at + BUSY_LINES]) + 100 * (len(set(streams[at:at + BUSY_LINES])) == kinds)
+        if window > best:
+            best, best_at = window, at
+    return best_at
+
+
+def show():
+    """Writes the report; prints its beginning, a busy stretch of it, and the accounting."""
+    say(f"merging into {shown(REPORT)}")
+    agent("report", "-o", str(REPORT), str(CAPTURE))
+    lines = REPORT.read_text(encoding="utf-8", errors="replace").splitlines()
+    body = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    width = shutil.get_terminal_size((160, 24)).columns
+    print("\n".join(line[:width] for line in lines[:body + HEAD_LINES]))
+    busy = body + busiest(lines[body:])
+    print(f"... and where it is busiest, from line {busy + 1} on:")
+    print("\n".join(line[:width] for line in lines[busy:busy + BUSY_LINES]))
+    print(f"... {len(lines)} lines in all.\n\nAccounting, ring by ring:")
+    status, table = agent("stat", str(CAPTURE))
+    print(table)
+    if status:
+        raise RigError("the accounting does not add up; tracebraid verify tells more")
+
+
+def main():
+    DIR.mkdir(parents=True, exist_ok=True)
+    for stale in (CAPTURE, REPORT, DIR / "guest1.shm", DIR / "guest2.shm"):
+        stale.unlink(missing_ok=True)
+    guests = make_guests()
+    try:
+        rig.boot_all(guests)
+        for guest in guests:
+            guest.insmod("tracebraid")
+        say("both are up, tracebraid.ko is loaded in each")
+        summary = record(guests)
+    finally:
+        for guest in guests:
+            guest.kill()
+    print(summary.partition("\n")[2].rsplit("Next:", 1)[0].strip())
+    show()
+    say(f"done. The capture is {shown(CAPTURE)}, the whole report {shown(REPORT)}.")
+    print(f"Next: less {shown(REPORT)}; build/tracebraid report --help; README.md tells how to trace a VM of your own.")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except RigError as error:
+        sys.exit(f"demo: {error}")
+    except KeyboardInterrupt:
+        sys.exit("demo: interrupted")

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can go wrong with the rig, each under a name of its own, because tests expect some of it."""
+
+
+class RigError(Exception):
+    """The rig or the machine it runs on is at fault: a missing package, a file that is not there."""
+
+
+class GuestError(RigError):
+    """Something happened to a guest; the message ends with the tail of its console."""
+
+
+class GuestTimeout(GuestError):
+    """A guest did not do something in time."""
+
+
+class GuestGone(GuestError):
+    """QEMU has ended while something was expected of the guest."""
+
+
+class GuestReset(GuestError):
+    """The guest started anew (reboot, panic, triple fault) while something was expected of it."""
+
+
+class CommandFailed(GuestError):
+    """A command in a guest, that had to succeed, did not."""
+
+
+class DmesgError(GuestError):
+    """A guest's kernel complained."""

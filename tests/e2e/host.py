@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the rig takes from the host: packaged kernels, an initramfs, the TSC's frequency, QEMU."""
+
+import functools
+import glob
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+
+from errors import RigError
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BUILD = ROOT / "build"
+RIG_DIR = BUILD / "e2e"
+QEMU = "qemu-system-x86_64"
+
+# The kernels that tests run on, by series, with the package that brings the newest of it.
+KERNEL_PACKAGES = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
+
+
+def need_program(name, package):
+    """The path of a program, or an error that names its package."""
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not path:
+        raise RigError(f"{name} is missing: install the package {package}")
+    return path
+
+
+def _version_key(text):
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def find_kernel(kernel):
+    """The bzImage for "6.1" or "6.12" (the newest plain -amd64 one in /boot), or the path given."""
+    if kernel not in KERNEL_PACKAGES:
+        path = pathlib.Path(kernel)
+        if not path.is_file():
+            raise RigError(f"no kernel {kernel!r}: want one of {', '.join(KERNEL_PACKAGES)} or a file")
+        return path
+    plain = re.compile(rf"vmlinuz-({re.escape(kernel)}\.\d[^-]*(?:-\d+)?)-amd64$")
+    found = [path for path in glob.glob(f"/boot/vmlinuz-{kernel}.*") if plain.search(path)]
+    if not found:
+        raise RigError(f"no kernel {kernel} in /boot: install the package {KERNEL_PACKAGES[kernel]}")
+    return pathlib.Path(max(found, key=_version_key))
+
+
+@functools.lru_cache(maxsize=None)
+def kernel_release(path):
+    """What `uname -r` will say, read from the bzImage itself."""
+    with open(path, "rb") as image:
+        head = image.read(0x10000)
+    if head[0x202:0x206] != b"HdrS" or len(head) < 0x210:
+        raise RigError(f"{path} is not a bzImage")
+    start = struct.unpack_from("<H", head, 0x20E)[0] + 0x200
+    return head[start:].split(b"\0", 1)[0].split()[0].decode()
+
+
+def _decompress(payload):
+    if payload.startswith(b"\xfd7zXZ\0"):
+        return lzma.decompress(payload)
+    if payload.startswith(b"\x28\xb5\x2f\xfd") and shutil.which("zstd"):
+        return subprocess.run(["zstd", "-dc"], input=payload, stdout=subprocess.PIPE, check=True).stdout
+    return None
+
+
+def boot_image(path):
+    """What QEMU should boot for this bzImage: the ELF image inside it where that can be taken out.
+
+    Inflating the kernel is more than half of an emulated guest's boot; the host does it once, in a second,
+    and QEMU enters the ELF image through its PVH note.
+    """
+    path = pathlib.Path(path)
+    image = RIG_DIR / f"vmlinux-{kernel_release(path)}"
+    if image.exists() and image.stat().st_mtime >= path.stat().st_mtime:
+        return image
+    data = path.read_bytes()
+    offset, length = struct.unpack_from("<II", data, 0x248)
+    start = ((data[0x1F1] or 4) + 1) * 512 + offset
+    elf = _decompress(data[start : start + length - 4])  # the last 4 bytes are the length
+    if not elf or not elf.startswith(b"\x7fELF"):
+        return path
+    RIG_DIR.mkdir(parents=True, exist_ok=True)
+    aside = image.with_name(f"{image.name}.{os.getpid()}")
+    aside.write_bytes(elf)
+    aside.rename(image)
+    return image
+
+
+@functools.lru_cache(maxsize=None)
+def tsc_khz():
+    """The host's TSC frequency, or None where there is none to be had."""
+    need_program("gcc", "gcc")
+    RIG_DIR.mkdir(parents=True, exist_ok=True)
+    program, source = RIG_DIR / "tsckhz", HERE / "tsckhz.c"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        aside = program.with_name(f"tsckhz.{os.getpid()}")
+        if subprocess.run(["gcc", "-O2", "-o", aside, source], stderr=subprocess.DEVNULL, check=False).returncode:
+            return None
+        aside.rename(program)
+    return int(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def make_initrd(out, krel, files=()):
+    """Builds an initramfs at `out` (under build/) that holds `files`; see mkinitramfs.sh for where they go."""
+    done = subprocess.run([HERE / "mkinitramfs.sh", out, krel, *files], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise RigError(f"no initramfs: {done.stdout.strip()}")
+    return pathlib.Path(out)
+
+
+def host_boot_id():
+    """Tells one boot of the host from another, for caches that must not outlive it."""
+    return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A virtual machine for tests and for the demo: class Guest is one QEMU process with a shell inside.
+
+    with Guest("g1", kernel="6.12", shm="build/g1.shm") as guest:
+        guest.boot()
+        status, output = guest.sh("uname -a")
+
+Every wait is for a condition, ends at once when the guest can no longer fulfil it, and has a limit.
+"""
+
+import atexit
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import weakref
+
+import host
+from errors import CommandFailed, DmesgError, GuestError, GuestGone, GuestReset, GuestTimeout, RigError
+from link import Link
+
+__all__ = ["Guest", "Background", "WORKLOAD", "choose_accel", "boot_all", "RigError", "GuestError", "GuestTimeout",
+           "GuestGone", "GuestReset", "CommandFailed", "DmesgError"]
+
+# Generous: a loaded machine that emulates may be ten times slower than an idle one.
+BOOT_TIMEOUT_S = 120
+COMMAND_TIMEOUT_S = 60
+QMP_TIMEOUT_S = 60
+
+# How long an ordinary kernel may stay silent on KVM before KVM counts as unusable.
+KVM_SILENCE_S = 8
+KVM_BOOT_S = 40
+
+# Kernel arguments, each for a reason:
+#   quiet                  a serial console costs an emulated guest most of its boot; PID 1 makes it loud again
+#   panic=-1, oops=panic, panic_on_warn=1   a fault becomes a reset at once, which ends all waiting with GuestReset
+#   tsc=reliable           without, the guest marks its emulated TSC unstable and falls back to the HPET
+#   no_timer_check         the IO-APIC timer check needs interrupts in time, and now and then fails on a busy host
+#   mitigations=off, cryptomgr.notests   a tenth of the boot each, and nothing that the tests look at
+BOOT_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic panic_on_warn=1 tsc=reliable no_timer_check "
+             "mitigations=off cryptomgr.notests")
+
+# A load for guests, until it is killed: on every vCPU syscalls, context switches (pipes), page faults and forks
+# (each applet is a process), and timers (short sleeps).
+WORKLOAD = """
+cpu=0
+while [ -d /sys/devices/system/cpu/cpu$cpu ]; do
+    mask=$(printf %x $((1 << cpu)))
+    taskset $mask sh -c 'while :; do dd if=/dev/zero bs=4k count=200 | md5sum; ls -lR /proc/self; \
+dd if=/dev/zero bs=1 count=5000; cat /proc/interrupts; done >/dev/null 2>&1' &
+    taskset $mask sh -c 'while :; do usleep 1000; done' &
+    cpu=$((cpu + 1))
+done
+wait
+"""
+
+_COMPLAINTS = re.compile(
+    r"\bWARNING: |\bBUG: |\bOops: |general protection|Kernel panic|[Uu]nable to handle|"
+    r"rcu.*(?:detected stall|detected expedited stall|kthread starved)|soft lockup|hard LOCKUP|"
+    r"possible (?:circular|recursive|irq lock)|inconsistent lock state|suspicious RCU usage|held lock freed|"
+    r"blocked for more than \d+ seconds|unreferenced object|refcount_t: |KASAN: |KCSAN: |UBSAN: |"
+    r"scheduling while atomic|sleeping function called|list_(?:add|del) corruption|[Bb]ad page state")
+
+_live_guests = weakref.WeakSet()
+_chosen_accel = None
+
+
+@atexit.register
+def _kill_live_guests():
+    for guest in list(_live_guests):
+        guest.kill()
+
+
+class Background:
+    """A command that runs in a guest while the test goes on."""
+
+    def __init__(self, guest, ident, pid):
+        self.guest, self.id, self.pid = guest, ident, pid
+
+    @property
+    def status(self):
+        """None while it runs (as far as is known), else its exit status or 128 + signal."""
+        with self.guest.link.cond:
+            return self.guest.link.answers[self.id].status
+
+    def wait(self, timeout=COMMAND_TIMEOUT_S):
+        """Waits for its end; its status."""
+        return self.guest.wait_answer(self.id, "status", timeout, f"the end of background command {self.id}").status
+
+    def kill(self, timeout=COMMAND_TIMEOUT_S):
+        """Kills it with all its process group, and waits for its end."""
+        if self.status is None:
+            self.guest.link.send_raw(f"KILL {self.id}")
+        return self.wait(timeout)
+
+    def output(self):
+        """What it has printed so far."""
+        return self.guest.run(f"cat /tmp/bg.{self.id}")
+
+
+class Guest:
+    """One QEMU process. Make it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
+
+    def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem="256M", accel="auto", thread="multi",
+                 rundir=None, append="", qemu_args=()):
+        self.name = name
+        self.kernel = host.find_kernel(kernel)
+        self.release = host.kernel_release(self.kernel)
+        self.rundir = pathlib.Path(rundir or host.RIG_DIR / "guests" / name).resolve()
+        self.initrd = initrd
+        self.shm = pathlib.Path(shm).resolve() if shm else None
+        self.shm_size = shm_size
+        self.smp, self.mem = smp, mem
+        self.accel_wanted, self.accel, self.thread = accel, None, thread
+        self.append, self.qemu_args = append, tuple(qemu_args)
+        self.console_path = self.rundir / "console.log"
+        self.process = self.link = None
+        self.boot_seconds = None
+        self._started_at = None
+        self._console_before = 0  # what the console had shown before the last reset
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    # Life
+
+    def start(self):
+        """Starts QEMU without waiting for the guest."""
+        if self.process:
+            raise RigError(f"guest {self.name} is started already")
+        host.need_program(host.QEMU, "qemu-system-x86")
+        self.rundir.mkdir(parents=True, exist_ok=True)
+        if self.initrd is None:
+            self.initrd = host.make_initrd(self.rundir / "initrd.cpio", self.release)
+        if self.accel is None:
+            self.accel = choose_accel(self.initrd)[0] if self.accel_wanted == "auto" else self.accel_wanted
+        self._make_shm()
+        control, qemu_control = socket.socketpair()
+        monitor, qemu_monitor = socket.socketpair()
+        with qemu_control, qemu_monitor, open(self.rundir / "qemu.log", "ab") as log:
+            argv = self._argv(qemu_control.fileno(), qemu_monitor.fileno())
+            (self.rundir / "qemu.cmd").write_text(" ".join(map(str, argv)) + "\n", encoding="utf-8")
+            self._started_at = time.monotonic()
+            self._console_before = len(self.console())
+            # A session of its own, so that Ctrl-C reaches us and not QEMU behind our back.
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True,
+                                            pass_fds=(qemu_control.fileno(), qemu_monitor.fileno()))
+        _live_guests.add(self)
+        self.link = Link(control, monitor)
+
+    def wait_ready(self, timeout=BOOT_TIMEOUT_S):
+        """Waits till PID 1 takes commands; Ready(release, ncpu, boot_id)."""
+        with self.link.cond:
+            ready = self.link.wait(lambda: self.link.ready, time.monotonic() + timeout)
+            closed = self.link.closed
+        if closed:
+            raise self._gone("before it was ready")
+        if not ready:
+            raise GuestTimeout(self._tell(f"is not ready after {timeout} s"))
+        return ready
+
+    def boot(self, timeout=BOOT_TIMEOUT_S):
+        """start() unless done, and wait_ready(). Presses reset once, and says so, if the kernel stays silent."""
+        if not self.process:
+            self.start()
+        silence = timeout / 3
+        try:
+            ready = self.wait_ready(silence)
+        except GuestTimeout:
+            if self.console():
+                ready = self.wait_ready(timeout - silence)
+            else:
+                # Now and then an emulated CPU hangs before a kernel's first line; nothing under test has run yet.
+                print(f"guest {self.name}: silent for {silence:.0f} s, starting it anew", file=sys.stderr)
+                ready = self.reset(timeout - silence)
+        self.boot_seconds = time.monotonic() - self._started_at
+        return ready
+
+    def reset(self, timeout=BOOT_TIMEOUT_S):
+        """Presses the reset button, waits for the new boot."""
+        epoch = self.epoch
+        self._console_before = len(self.console())
+        self.qmp("system_reset")
+        return self.wait_reboot(epoch, timeout)
+
+    def wait_reboot(self, epoch, timeout=BOOT_TIMEOUT_S):
+        """Waits till a boot later than `epoch` (take it from .epoch before what causes the reboot) is ready."""
+        deadline = time.monotonic() + timeout
+        with self.link.cond:
+            again = self.link.wait(lambda: self.link.epoch > epoch, deadline)
+            closed = self.link.closed
+        if closed:
+            raise self._gone("instead of starting anew")
+        if not again:
+            raise GuestTimeout(self._tell(f"has not started anew within {timeout} s"))
+        return self.wait_ready(max(deadline - time.monotonic(), 1))
+
+    def stop(self):
+        """Halts all vCPUs until cont()."""
+        self.qmp("stop")
+
+    def cont(self):
+        self.qmp("cont")
+
+    def quit(self, timeout=20):
+        """Ends QEMU in the orderly way."""
+        if not self.process:
+            return
+        self.link.qmp_send("quit", None)
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            pass
+        self.kill()
+
+    def kill(self):
+        """Ends QEMU with SIGKILL, if it runs. The guest may be booted again afterwards."""
+        if not self.process:
+            return
+        self.process.kill()
+        self.process.wait()
+        self.link.join()
+        self.process = None
+        _live_guests.discard(self)
+
+    # Inside
+
+    def sh(self, command, timeout=COMMAND_TIMEOUT_S, text=True):
+        """Runs a shell command; (status, output), output as str, or bytes without `text`.
+
+        On a timeout the command is killed.
+        """
+        ident = self._send("RUN", command)
+        try:
+            answer = self.wait_answer(ident, "status", timeout, f"{command[:80]!r}")
+        except GuestTimeout:
+            self.link.send_raw(f"KILL {ident}")
+            raise
+        with self.link.cond:
+            del self.link.answers[ident]
+        return answer.status, answer.out.decode(errors="replace") if text else answer.out
+
+    def run(self, command, timeout=COMMAND_TIMEOUT_S):
+        """The output of a shell command that must succeed."""
+        status, output = self.sh(command, timeout)
+        if status:
+            raise CommandFailed(self._tell(f"{command!r} ended with {status}:\n{output.rstrip()}"))
+        return output
+
+    def bg(self, command, timeout=COMMAND_TIMEOUT_S):
+        """Starts a shell command in the background; a Background."""
+        ident = self._send("BG", command)
+        return Background(self, ident, self.wait_answer(ident, "pid", timeout, f"the start of {command[:80]!r}").pid)
+
+    def insmod(self, module, parameters=""):
+        """Loads a module that the initramfs has in /mod."""
+        self.run(f"insmod /mod/{module}.ko {parameters}")
+
+    # Outside
+
+    @property
+    def epoch(self):
+        """Counts the starts of the guest since QEMU's own."""
+        with self.link.cond:
+            return self.link.epoch
+
+    @property
+    def boot_id(self):
+        """The running boot's id, as /proc/sys/kernel/random/boot_id has it."""
+        return self.wait_ready().boot_id
+
+    @property
+    def pid(self):
+        """QEMU's process id."""
+        return self.process.pid
+
+    def alive(self):
+        """Whether QEMU runs."""
+        return bool(self.process) and self.process.poll() is None
+
+    def qmp(self, command, timeout=QMP_TIMEOUT_S, **arguments):
+        """One QMP command; what it returned."""
+        deadline = time.monotonic() + timeout
+        with self.link.cond:
+            self.link.wait(lambda: self.link.qmp_ready, deadline)
+        ident = self.link.qmp_send(command, arguments)
+        with self.link.cond:
+            reply = self.link.wait(lambda: self.link.qmp_reply(ident), deadline)
+        if not reply:
+            raise self._gone(f"instead of answering {command}") if not self.alive() else GuestTimeout(
+                self._tell(f"QEMU has not answered {command} within {timeout} s"))
+        if "error" in reply:
+            raise RigError(f"guest {self.name}: {command}: {reply['error'].get('desc')}")
+        return reply["return"]
+
+    def wait_event(self, name, timeout=QMP_TIMEOUT_S):
+        """Waits for a QMP event of this name, also one that has come already; the newest of them."""
+        def find():
+            return next((event for event in reversed(self.link.events) if event["event"] == name), None)
+
+        with self.link.cond:
+            event = self.link.wait(find, time.monotonic() + timeout)
+        if not event:
+            raise GuestTimeout(self._tell(f"no event {name} within {timeout} s"))
+        return event
+
+    def vcpu_threads(self):
+        """The host's thread ids of the vCPUs, by their index."""
+        return [cpu["thread-id"] for cpu in self.qmp("query-cpus-fast")]
+
+    def console(self):
+        """All that the console has shown since QEMU was first started."""
+        try:
+            return self.console_path.read_bytes().decode(errors="replace").replace("\r", "")
+        except FileNotFoundError:
+            return ""
+
+    def check_dmesg(self, allow=()):
+        """Raises DmesgError if the kernel complained, on the console (in any boot) or in dmesg.
+
+        allow: regular expressions; a complaint that one of them is found in is no complaint.
+        """
+        text = self.console()
+        if self.alive() and self._answers():
+            text += self.run("if [ -w /sys/kernel/debug/kmemleak ]; then echo scan >/sys/kernel/debug/kmemleak; "
+                            "cat /sys/kernel/debug/kmemleak; fi; dmesg", timeout=COMMAND_TIMEOUT_S)
+        allowed = [re.compile(pattern) for pattern in allow]
+        bad = [line for line in dict.fromkeys(text.splitlines())
+               if _COMPLAINTS.search(line) and not any(pattern.search(line) for pattern in allowed)]
+        if bad:
+            raise DmesgError(self._tell("the kernel complained:\n" + "\n".join(bad)))
+
+    # Below
+
+    def wait_answer(self, ident, field, timeout, what):
+        """Waits till `field` of a command's answer is there; the answer."""
+        link = self.link
+        with link.cond:
+            answer = link.answers[ident]
+            link.wait(lambda: getattr(answer, field) is not None or answer.error or link.epoch != answer.epoch,
+                      time.monotonic() + timeout)
+            done, reset, closed = getattr(answer, field) is not None, link.epoch != answer.epoch, link.closed
+        if done:
+            return answer
+        if answer.error:
+            raise RigError(f"guest {self.name}: {what}: {answer.error}")
+        if reset:
+            raise GuestReset(self._tell(f"started anew during {what}"))
+        if closed:
+            raise self._gone(f"during {what}")
+        raise GuestTimeout(self._tell(f"{what} took more than {timeout} s"))
+
+    def _send(self, verb, command):
+        if not self.process:
+            raise GuestGone(f"guest {self.name} is not running")
+        self.wait_ready()
+        return self.link.send(verb, command)
+
+    def _answers(self):
+        """Whether a command may be expected to work: not in a guest that is stopped, hung or dead."""
+        with self.link.cond:
+            if not self.link.ready:
+                return False
+        if "end Kernel panic" in self.console()[self._console_before :]:
+            return False
+        if self.qmp("query-status")["status"] != "running":
+            return False
+        try:
+            return self.sh(":", timeout=15)[0] == 0
+        except GuestError:
+            return False
+
+    def _gone(self, when):
+        log = (self.rundir / "qemu.log").read_text(encoding="utf-8", errors="replace")
+        return GuestGone(self._tell(f"QEMU ended {when}" + (f"; it said:\n{log.rstrip()}" if log else "")))
+
+    def _tell(self, what, lines=30):
+        """`what`, with the end of the console, and before that the complaints that a long backtrace has pushed out."""
+        console = self.console().splitlines()
+        shown = [line for line in console[:-lines] if _COMPLAINTS.search(line)][-5:]
+        shown += (["..."] if shown else []) + console[-lines:]
+        tail = "\n".join("    " + line for line in shown)
+        return f"guest {self.name}: {what}\n  console ({self.console_path}):\n{tail or '    (nothing)'}"
+
+    def _make_shm(self):
+        if not self.shm:
+            return
+        size = _bytes(self.shm_size)
+        fd = os.open(self.shm, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            have = os.fstat(fd).st_size
+            if have == 0:
+                os.ftruncate(fd, size)
+            elif have != size:
+                raise RigError(f"{self.shm} has {have} bytes, guest {self.name} wants {size}")
+        finally:
+            os.close(fd)
+
+    def _argv(self, control_fd, monitor_fd):
+        append = f"{BOOT_ARGS} hostname={self.name}"
+        if self.accel == "tcg" and host.tsc_khz():
+            # Else the guest measures its TSC, and on a busy host now and then gets it wrong by a factor of 20.
+            append += f" tsc_early_khz={host.tsc_khz()}"
+        argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", host.QEMU,
+                "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",
+                # thread="single": QEMU 7.2 may run code that another vCPU has patched for ever, so that a busy
+                # guest which turns hundreds of tracepoints on hangs, by the kernel's own tracefs too. But then
+                # atomics are plain: no agent may be about.
+                "-accel", f"tcg,thread={self.thread}" if self.accel == "tcg" else self.accel,
+                # Some KVMs offer arch-capabilities and then refuse them, which QEMU does not survive.
+                "-cpu", "max" if self.accel == "tcg" else "host,arch-capabilities=off",
+                # With one possible CPU, TCG would make atomics plain, and those on shared memory wrong.
+                "-smp", f"{self.smp},maxcpus={max(self.smp, 2)}", "-m", self.mem,
+                "-chardev", f"file,id=console,path={self.console_path},append=on", "-serial", "chardev:console",
+                "-chardev", f"socket,id=control,fd={control_fd}", "-serial", "chardev:control",
+                "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
+                "-kernel", host.boot_image(self.kernel), "-initrd", self.initrd, "-append", f"{append} {self.append}"]
+        if self.shm:
+            argv += ["-object", f"memory-backend-file,id=shm,mem-path={self.shm},size={self.shm_size},share=on",
+                     "-device", "ivshmem-plain,memdev=shm"]
+        return argv + list(self.qemu_args)
+
+
+def _bytes(size):
+    """"16M" in bytes."""
+    units = {"K": 10, "M": 20, "G": 30}
+    return int(size[:-1]) << units[size[-1]] if size[-1] in units else int(size)
+
+
+def boot_all(guests, timeout=BOOT_TIMEOUT_S):
+    """Boots several guests side by side."""
+    for guest in guests:
+        guest.start()
+    for guest in guests:
+        guest.boot(timeout)
+
+
+def choose_accel(initrd=None):
+    """(accelerator, why): KVM if an ordinary kernel really boots on it, else TCG.
+
+    Tried once: the answer is kept for the process, and in build/e2e/accel for this boot of the host.
+    TRACEBRAID_ACCEL=tcg or kvm in the environment overrules it.
+    """
+    global _chosen_accel
+    if _chosen_accel is None:
+        _chosen_accel = _accel_from_environment() or _accel_from_cache() or _try_accel(initrd)
+    return _chosen_accel
+
+
+def _accel_from_environment():
+    wanted = os.environ.get("TRACEBRAID_ACCEL")
+    return (wanted, f"{wanted}: as TRACEBRAID_ACCEL says") if wanted else None
+
+
+def _accel_from_cache():
+    try:
+        lines = (host.RIG_DIR / "accel").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return None
+    if len(lines) == 3 and lines[2] == host.host_boot_id():
+        return lines[0], lines[1]
+    return None
+
+
+def _try_accel(initrd):
+    accel, why = _try_kvm(initrd)
+    host.RIG_DIR.mkdir(parents=True, exist_ok=True)
+    (host.RIG_DIR / "accel").write_text(f"{accel}\n{why}\n{host.host_boot_id()}\n", encoding="utf-8")
+    return accel, why
+
+
+def _try_kvm(initrd):
+    """A /dev/kvm that opens says little: some only run kernels made for them. So an ordinary one is booted."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg", "kvm: /dev/kvm is missing or closed to this user, using tcg"
+    available = [kernel for kernel in host.KERNEL_PACKAGES if _has_kernel(kernel)]
+    if not available:
+        host.find_kernel("6.1")
+    rundir = host.RIG_DIR / f"accel-trial.{os.getpid()}"
+    trial = Guest("accel-trial", kernel=available[0], initrd=initrd, accel="kvm", rundir=rundir,
+                  append="loglevel=7 earlyprintk=ttyS0")
+    verdict = "kvm: an ordinary kernel does not boot on it ({}), using tcg"
+    with contextlib.ExitStack() as undo:
+        undo.callback(shutil.rmtree, rundir, ignore_errors=True)
+        undo.enter_context(trial)
+        trial.start()
+        # Polled, because the console is a file that QEMU writes.
+        silent_until = time.monotonic() + KVM_SILENCE_S
+        while trial.alive() and not trial.console() and time.monotonic() < silent_until:
+            time.sleep(0.05)
+        if not trial.alive():
+            return "tcg", verdict.format("QEMU ended")
+        if not trial.console():
+            return "tcg", verdict.format(f"no output in {KVM_SILENCE_S} s")
+        try:
+            trial.wait_ready(KVM_BOOT_S)
+        except GuestError:
+            return "tcg", verdict.format(f"not ready in {KVM_BOOT_S} s")
+    return "kvm", "kvm: an ordinary kernel boots on it"
+
+
+def _has_kernel(kernel):
+    try:
+        return bool(host.find_kernel(kernel))
+    except RigError:
+        return False

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the end-to-end cases: real kernels in QEMU, the driver in them, the agent on the host."""
+
+import sys
+
+sys.dont_write_bytecode = True  # the sources' folder stays clean
+
+import argparse
+import contextlib
+import shutil
+import signal
+import subprocess
+import time
+import traceback
+
+import harness
+import host
+import rig
+
+
+class CaseTimeout(Exception):
+    """The case as a whole took too long."""
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="run this case only (repeatable)")
+    parser.add_argument("--kernel", choices=[*harness.ALL_KERNELS, "both"], default="both")
+    parser.add_argument("--list", action="store_true", help="list the cases and stop")
+    parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
+    parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
+    return parser.parse_args()
+
+
+def select(cases, names):
+    unknown = [name for name in names if name not in cases]
+    if unknown:
+        sys.exit(f"run.py: no case named {', '.join(unknown)}; --list shows them")
+    return [cases[name] for name in names] if names else list(cases.values())
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Interrupts whatever the case waits for, host programs too."""
+    def expire(*_):
+        raise CaseTimeout(f"the case took more than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def run_case(the_case, kernel):
+    """(verdict, why, context) of one run; context is None if there was none."""
+    context = None
+    try:
+        try:
+            host.find_kernel(kernel)
+        except rig.RigError as error:
+            return "skip", str(error), None
+        context = harness.Context(the_case, kernel)
+        context.check_needs()
+        with time_limit(the_case.timeout):
+            the_case.function(context)
+            context.check_guests()
+    except harness.CaseSkipped as why:
+        return "skip", str(why), context
+    except (harness.CaseFailed, rig.RigError, CaseTimeout, subprocess.TimeoutExpired) as error:
+        return "FAIL", f"{error}\n  {where(error)}", context
+    except Exception:  # a mistake in the case itself: it is its author who needs to see where
+        return "FAIL", traceback.format_exc(), context
+    finally:
+        if context:
+            context.close()
+    return "ok", "", context
+
+
+def where(error):
+    """The line of the case that failed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/cases/" in frame.filename]
+    return f"at {frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else "after the case's own end"
+
+
+def console_tails(context, why):
+    """The consoles of guests that the reason does not show already."""
+    for guest in context.guests if context else ():
+        if str(guest.console_path) not in why and guest.console():
+            print(f"  console of {guest.name} ({guest.console_path}):")
+            print("\n".join("    " + line for line in guest.console().splitlines()[-15:]))
+
+
+def report(the_case, kernel, seconds, result, keep):
+    verdict, why, context = result
+    head = f"{verdict:4} {the_case.name} [{kernel}]"
+    if verdict == "skip":
+        print(f"{head}: {why.splitlines()[0]}", flush=True)
+    else:
+        print(f"{head} {seconds:.1f} s", flush=True)
+    if verdict == "FAIL":
+        print("\n".join("  " + line for line in why.rstrip().splitlines()))
+        console_tails(context, why)
+        if context:
+            print(f"  logs: {context.dir}", flush=True)
+    elif context and not keep:
+        shutil.rmtree(context.dir, ignore_errors=True)
+
+
+def main():
+    arguments = parse_arguments()
+    # Ends like Ctrl-C does, so that cleaning up happens.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    cases = harness.load_cases()
+    if arguments.list:
+        for one in cases.values():
+            print(f"{one.name:24} {','.join(one.kernels):10} {one.summary}")
+        return 0
+    kernels = harness.ALL_KERNELS if arguments.kernel == "both" else (arguments.kernel,)
+    selected = select(cases, arguments.case)
+    count = {"ok": 0, "FAIL": 0, "skip": 0}
+    print(rig.choose_accel()[1], flush=True)
+    for one in selected:
+        for kernel in (kernel for kernel in one.kernels if kernel in kernels):
+            began = time.monotonic()
+            verdict, why, context = run_case(one, kernel)
+            if verdict == "skip" and arguments.no_skip:
+                verdict = "FAIL"
+            report(one, kernel, time.monotonic() - began, (verdict, why, context), arguments.keep)
+            count[verdict] += 1
+    print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
+    return 1 if count["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except rig.RigError as problem:
+        sys.exit(f"run.py: {problem}")
+    except KeyboardInterrupt:
+        sys.exit(130)
