@@ -6,6 +6,7 @@
 #include <linux/list.h>
 
 #include "guest_driver/core/buffer.h"
+#include "guest_driver/core/symbol.h"
 
 #define BRAID_MAX_RECORD_BYTES	1000u
 
@@ -79,6 +80,15 @@ int braid_event_add(struct braid_event *ev, u16 requested_id);
  * @nr: of them
  */
 void braid_event_remove_all(struct braid_event *evs, unsigned int nr);
+
+/**
+ * braid_event_find - the event behind an id
+ * @id: any
+ *
+ * Context: any, with preemption off: the event stays until it is on again.
+ * Return: the event or NULL.
+ */
+struct braid_event *braid_event_find(u16 id);
 
 /**
  * braid_event_set - turn an event on or off for one of its two masters

@@ -151,6 +151,11 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	return id;
 }
 
+struct braid_event *braid_event_find(u16 id)
+{
+	return idr_find(&ids, id);
+}
+
 static void remove_one(struct braid_event *ev)
 {
 	braid_debugfs_remove(ev);
