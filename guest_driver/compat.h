@@ -12,9 +12,15 @@
  * can confirm (source/twin.c).
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-#define BRAID_WORKQUEUE_NAME_OFFSET	208
+#define BRAID_WORKQUEUE_NAME_OFFSET	192
 #else
-#define BRAID_WORKQUEUE_NAME_OFFSET	200
+#define BRAID_WORKQUEUE_NAME_OFFSET	176
 #endif
+
+/* Trace headers that came after 6.1: csd, ksm, notifier and vmalloc, all there by then. */
+#define BRAID_HAVE_NEWER_TRACE_HEADERS	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
+
+/* File locks moved from <linux/fs.h> to <linux/filelock.h>. */
+#define BRAID_HAVE_FILELOCK_H	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0))
 
 #endif /* BRAID_COMPAT_H */

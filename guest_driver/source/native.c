@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Adds the generated tracepoints to the registry. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
+#include <linux/init.h>
+#include <linux/slab.h>
+
+#include "guest_driver/event/event.h"
+#include "guest_driver/source/native.h"
+#include "guest_driver/source/source.h"
+
+static struct braid_event *events;
+static unsigned int nr_events;
+
+static int native_enable(struct braid_event *ev)
+{
+	return braid_source_enable(ev->source, ev);
+}
+
+static void native_disable(struct braid_event *ev)
+{
+	braid_source_disable(ev->source);
+}
+
+static int native_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
+{
+	return braid_source_format(ev->source, id, text, bytes);
+}
+
+static const struct braid_event_ops native_ops = {
+	.enable = native_enable,
+	.disable = native_disable,
+	.synchronize = braid_source_synchronize,
+	.format = native_format,
+};
+
+static int __init add_all(void)
+{
+	const struct braid_tracepoint *tp = NULL;
+	int id;
+
+	while ((tp = braid_source_next(tp)) != NULL) {
+		struct braid_event *ev = &events[nr_events];
+
+		ev->system = tp->system;
+		ev->name = tp->name;
+		ev->ops = &native_ops;
+		ev->source = tp;
+		id = braid_event_add(ev, 0);
+		if (id < 0)
+			return id;
+		nr_events++;
+	}
+	return 0;
+}
+
+int __init braid_native_init(void)
+{
+	int err = braid_source_init();
+
+	if (err)
+		return err;
+	events = kvcalloc(braid_source_count(), sizeof(*events), GFP_KERNEL);
+	if (!events) {
+		braid_source_exit();
+		return -ENOMEM;
+	}
+	err = add_all();
+	if (err)
+		braid_native_exit();
+	else
+		pr_info("%u events; %u of the headers' are not in this kernel\n", nr_events,
+			braid_source_missing());
+	return err;
+}
+
+void braid_native_exit(void)
+{
+	braid_event_remove_all(events, nr_events);
+	nr_events = 0;
+	kvfree(events);
+	events = NULL;
+	braid_source_exit();
+}
