@@ -64,10 +64,118 @@ FORCE:
 $(B)/guest-%/tracebraid.ko: FORCE
 	$(Q)guest_driver/stage.sh $(B)/guest-$*
 	$(call say,KBUILD,$@)
-	$(Q)$(MAKE) -C /lib/modules/$*/build M=$(abspath $(B)/guest-$*) W=1 V=$(or $(V),0) modules \
+	$(Q)$(MAKE) -C /lib/modules/$*/build M=$(abspath $(B)/guest-$*) W=1 V=$(or $(V),0) \
+		BRAID_TEST_MODULES=$(BRAID_TEST_MODULES) modules \
 		> $(B)/guest-$*/build.log 2>&1 || { cat $(B)/guest-$*/build.log; exit 1; }
 	$(Q)! grep -E 'warning:|WARNING' $(B)/guest-$*/build.log
+	@touch $@
+
+# Tests ---------------------------------------------------------------------------------------
+
+# The newest packaged kernel of a series; asked for late, when the packages are in.
+packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
+		    grep -vE -- '-(rt|cloud)-amd64' | sort -V | tail -1)
+TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12)
+test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
+
+SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
+SAN_thread	:= -fsanitize=thread -Wno-tsan
+
+# One object tree and one set of programs for each sanitizer.
+define unit-rules
+$(B)/$(1)/obj/%.o: %.c
+	$(Q)mkdir -p $$(@D)
+	$(Q)$$(CC) $$(ALL_CFLAGS) -O1 $$(SAN_$(1)) -MMD -MP -c -o $$@ $$<
+
+$(B)/$(1)/tracebraid: $$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(AGENT_OBJS))
+	$(call say,LINK,$$@)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
+
+$(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o \
+		$$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) \
+		$$(patsubst %.c,$(B)/$(1)/obj/%.o,$$(UNIT_HELPERS))
+	$(call say,LINK,$$@)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
+endef
+$(foreach san,address thread,$(eval $(call unit-rules,$(san))))
+
+UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
+		   $(B)/address/stress_ring $(B)/thread/stress_ring
+
+.SECONDARY:
+
+.PHONY: check check-all check-lint check-unit check-e2e
+check:
+	@tests/packages.sh build driver guests tests
+	@$(MAKE) check-all
+
+check-all: check-lint check-unit check-e2e
+
+check-lint: agent
+	@tests/lint/rooms.sh
+	@shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
+
+check-unit:
+	@tests/packages.sh build
+	@$(MAKE) unit-programs
+	@tests/unit/run.sh $(UNIT_PROGRAMS)
+
+.PHONY: unit-programs
+unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid
+
+check-e2e:
+	@tests/packages.sh build driver guests
+	@$(MAKE) e2e-run
+
+.PHONY: e2e-run
+e2e-run: BRAID_TEST_MODULES := tests/e2e/storm/storm.o
+e2e-run: agent
+	@$(MAKE) BRAID_TEST_MODULES=$(BRAID_TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
+	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE))
+
+# Demo ----------------------------------------------------------------------------------------
+
+.PHONY: demo demo-run
+demo:
+	@tests/packages.sh build driver guests
+	@$(MAKE) demo-run
+
+demo-run: agent
+	@$(MAKE) $(call test-drivers,$(call packaged,6.1))
+	@tests/e2e/demo.py
+
+# Bench, install, clean, help -----------------------------------------------------------------
+
+.PHONY: bench
+bench: agent $(B)/bench_ring
+	@tests/bench/run.sh
+
+$(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^
+
+.PHONY: install
+install: agent
+	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
+	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
+		set -x; install -D -m 644 $(B)/guest-$(KREL)/tracebraid.ko \
+			$(DESTDIR)/lib/modules/$(KREL)/updates/tracebraid.ko; \
+	fi
 
 .PHONY: clean
 clean:
 	$(Q)rm -rf $(B)
+
+.PHONY: help
+help:
+	@echo 'make demo                    two guests and their host in one timeline, from nothing'
+	@echo 'make check                   all tests'
+	@echo 'make                         agent (build/tracebraid), driver for the running kernel'
+	@echo 'make driver KREL=RELEASE     driver for another kernel: build/guest-RELEASE/tracebraid.ko'
+	@echo 'make check-lint              house rules, shellcheck'
+	@echo 'make check-unit              unit tests under sanitizers'
+	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
+	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
+	@echo 'make install DESTDIR=        the agent, and the driver if it was built'
+	@echo 'make clean                   remove build/'
+	@echo 'V=1 shows the commands; KREL defaults to the running kernel.'

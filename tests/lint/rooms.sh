@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Checks the house rules that a grep can see: who includes whom, who prints, what a file may hold.
+set -u
+
+bad=0
+complain() {
+	if [ -n "$2" ]; then
+		bad=1
+		printf '%s:\n%s\n' "$1" "$2"
+	fi
+}
+
+# A room may include itself, what is named here, and include/ and shared/.
+allowed_of() {
+	case $1 in
+	host_agent/util) echo util ;;
+	host_agent/transport) echo util transport ;;
+	host_agent/discover) echo util transport discover ;;
+	host_agent/capture | host_agent/clock | host_agent/control)
+		echo util transport discover capture clock control ;;
+	host_agent/source) echo util transport discover capture clock control source ;;
+	host_agent/format | host_agent/merge) echo util capture clock source format merge ;;
+	host_agent/export) echo util capture clock source format merge export ;;
+	host_agent/cli)
+		echo util transport discover capture clock control source format merge export cli ;;
+	guest_driver/core) echo core ;;
+	guest_driver/clock) echo core clock ;;
+	guest_driver/event) echo core clock event ;;
+	guest_driver/source) echo core event source ;;
+	guest_driver/transport) echo core transport ;;
+	esac
+}
+
+for room in host_agent/*/ guest_driver/*/; do
+	room=${room%/}
+	pattern=
+	for other in $(allowed_of "$room"); do
+		pattern="$pattern|${room%/*}/$other/"
+	done
+	complain "$room includes a room that it must not" "$(
+		grep -nE '^#\s*include "(host_agent|guest_driver|tests)/' "$room"/*.[ch] |
+			grep -vE "\"(${pattern#|})" | grep -v 'guest_driver/compat\.h')"
+done
+complain "shared/ includes more than shared/ and include/" "$(
+	grep -nE '^#\s*include' shared/*.[ch] | grep -v '^shared/platform.h' |
+		grep -vE '"(shared|tracebraid)/')"
+complain "include/ includes more than include/" "$(
+	grep -rnE '^#\s*include "' include | grep -v '"tracebraid/')"
+complain "host and guest include each other" "$(
+	grep -rnE '^#\s*include "guest_driver/' host_agent;
+	grep -rnE '^#\s*include "host_agent/' guest_driver)"
+complain "only cli/ prints" "$(
+	grep -nE '\b(printf|puts|putchar|perror)\(|fprintf\(std(out|err)' host_agent/*/*.c |
+		grep -v '^host_agent/cli/')"
+complain "a kernel version is asked for outside compat.h" "$(
+	grep -rnE 'LINUX_VERSION_CODE|KERNEL_VERSION\(' guest_driver tests/e2e/storm |
+		grep -v '^guest_driver/compat.h')"
+complain "a file over 600 lines" "$(
+	git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 600')"
+complain "a file without an SPDX line" "$(
+	git ls-files '*.c' '*.h' '*.py' '*.sh' Makefile guest_driver/Kbuild .ci/run |
+		while read -r file; do
+			head -3 "$file" | grep -q SPDX-License-Identifier || echo "$file"
+		done)"
+complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh')"
+# Every name that another file can see carries the prefix.
+for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do
+	[ -e "$object" ] || continue
+	complain "$object: a global name without braid_" "$(
+		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}')"
+done
+[ "$bad" = 0 ] && echo "ok   house rules"
+exit "$bad"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests...
+set -eu
+
+packages_of() {
+	case $1 in
+	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
+		libzstd-dev libjson-c-dev ;;
+	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 ;;
+	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
+		linux-image-amd64 linux-image-6.12-amd64 ;;
+	tests) echo shellcheck ;;
+	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
+	esac
+}
+
+missing=
+for job in "$@"; do
+	for package in $(packages_of "$job"); do
+		dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+			missing="$missing $package"
+	done
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+	echo "missing packages: as root, run: apt-get install$missing" >&2
+	exit 1
+fi
+echo "installing what is missing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086 # a list of words
+if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	$missing; } >"$log" 2>&1; then
+	tail -20 "$log" >&2
+	echo "apt-get could not install them; 6.12 is in Debian 12's security suite" >&2
+	exit 1
+fi
