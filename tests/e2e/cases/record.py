@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of the main job: record guests and their host, merge, and account for every event."""
+
+import json
+import os
+import pathlib
+import signal
+
+from harness import case
+from rig import WORKLOAD, boot_all
+
+NEEDS = ("driver", "agent", "module:storm")
+PRIME = 0x9E3779B97F4A7C15
+TREE = "/sys/kernel/debug/tracebraid/trace"
+
+
+def storm(guest, events):
+    """Every CPU's task offers so many events, its hrtimer some more; all that were ever offered while on."""
+    guest.run(f"echo {events} > /sys/kernel/debug/storm/run", timeout=120)
+    return int(guest.run("cat /sys/kernel/debug/storm/offered"))
+
+
+def up(ctx, name="g1", parameters="", **options):
+    """A booted guest with driver and storm module."""
+    guest = ctx.guest(name, **options)
+    guest.boot()
+    load(guest, parameters)
+    return guest
+
+
+def load(guest, parameters=""):
+    """Loads driver and storm module."""
+    guest.insmod("tracebraid", parameters)
+    guest.insmod("storm")
+
+
+def start_recorder(ctx, *arguments, name=None):
+    """The agent, once it records."""
+    agent = ctx.agent("record", *arguments, name=name)
+    agent.wait_line(r"^Recording", timeout=60)
+    return agent
+
+
+def stop_recorder(ctx, agent):
+    """Ends a recording as Ctrl-C does."""
+    ctx.equal(agent.stop(timeout=60), 0, f"status of the recorder, which said:\n{agent.output()}\n")
+
+
+def events_of(ctx, *captures, **options):
+    """All lines of the JSON report."""
+    done = ctx.run_agent("report", "--json", *captures, timeout=120, **options)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_order(ctx, lines):
+    """No line's time is before its predecessor's."""
+    times = [line["ns"] for line in lines if line["type"] == "event"]
+    ctx.check(all(a <= b for a, b in zip(times, times[1:])), "a line's time is before its predecessor's")
+
+
+def check_storm(ctx, lines, stream, offered, lost=0):
+    """Each storm event is whole and there once; what is missing is as much as was counted as lost."""
+    seen = set()
+    for line in lines:
+        if line["type"] != "event" or line["stream"] != stream or line["event"] != "storm":
+            continue
+        fields = line["fields"]
+        key = fields["cpu"], fields["context"], fields["number"]
+        ctx.equal(fields["check"], (key[2] * PRIME + key[0] * 2 + key[1]) % 2**64, f"check word of {key}")
+        ctx.check(key not in seen, f"{key} is there twice")
+        seen.add(key)
+    ctx.equal(len(seen) + lost, offered, f"{stream}: storm events found and lost ({lost})")
+
+
+def check_accounts(ctx, *captures):
+    """stat and verify find nothing wrong; the sums of a whole capture."""
+    for capture in captures:
+        ctx.run_agent("verify", capture, timeout=120)
+    return json.loads(ctx.run_agent("stat", "--json", *captures, timeout=120).stdout)
+
+
+def region_accounts(ctx, guest):
+    """The sums that stat gives of a region, which must add up."""
+    sums = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)
+    ctx.equal(sums["written"], sums["read"] + sums["lost"] + sums["left"], "written = read + lost + left")
+    return sums
+
+
+@case("record", needs=NEEDS)
+def record(ctx):
+    """Two guests and their host: interleaved, in order, nothing lost, and every account adds up."""
+    guests = [ctx.guest("alpha"), ctx.guest("beta")]
+    boot_all(guests)
+    for guest in guests:
+        load(guest)
+    listed = json.loads(ctx.run_agent("list", "--json", *(guest.shm for guest in guests)).stdout)
+    ctx.equal([(one["guest"], one["driver"], one["vcpus"]) for one in listed],
+              [("alpha", "live", 2), ("beta", "live", 2)], "what list shows")
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guests[0].shm, "-r", f"{guests[1].shm},name=renamed", "-e", "storm",
+                           "-e", "sched:sched_sw*", "--try-host", "-o", capture)
+    jobs = [guest.bg("echo 20000 > /sys/kernel/debug/storm/run") for guest in guests]
+    for job in jobs:
+        ctx.equal(job.wait(timeout=120), 0, "status of the storm")
+    stop_recorder(ctx, agent)
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    for guest, stream in zip(guests, ("alpha", "renamed")):
+        check_storm(ctx, lines, stream, int(guest.run("cat /sys/kernel/debug/storm/offered")))
+        ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "0\n", "sched_switch afterwards")
+    names = {line["event"] for line in lines if line["type"] == "event" and line["stream"] == "alpha"}
+    ctx.equal(names, {"storm", "sched_switch"}, "events recorded of alpha")
+    streams = [line["stream"] for line in lines if line["type"] == "event"]
+    ctx.check(sum(a != b for a, b in zip(streams, streams[1:])) > 100, "the streams are not interleaved")
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    if "host" in agent.output().splitlines()[0]:
+        ctx.check("host" in streams, "the report has no event of the host")
+    text = ctx.run_agent("report", capture, timeout=120).stdout
+    ctx.check("alpha: " in text and "clock exchange" in text, "the text report lacks a stream or its clock")
+
+
+@case("no-consumer", needs=NEEDS)
+def no_consumer(ctx):
+    """Nobody reads: what stays and what is lost is counted to the event, in both modes; then it is read."""
+    for name, parameters in (("keep-oldest", "ring_size_kb=64"), ("keep-newest", "ring_size_kb=64 overwrite=1"),
+                             ("absolute", "ring_size_kb=64 overwrite=1 absolute=1 subbuf_size=1024")):
+        guest = up(ctx, name, parameters)
+        guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+        offered = storm(guest, 20000)
+        guest.run(f"echo 0 > {TREE}/events/storm/storm/enable")
+        sums = region_accounts(ctx, guest)
+        ctx.equal(sums["written"], offered, f"{name}: events written")
+        ctx.equal(sums["read"], 0, f"{name}: events read by nobody")
+        ctx.check(sums["left"] > 100 and sums["lost"] > 100, f"{name}: the ring was not lapped: {sums}")
+        ctx.run_agent("verify", guest.shm)
+
+        capture = ctx.dir / f"{name}.braid"
+        agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+        stop_recorder(ctx, agent)
+        lines = events_of(ctx, capture)
+        after = region_accounts(ctx, guest)
+        check_storm(ctx, lines, name, offered, after["lost"])
+        ctx.equal(after["left"], 0, f"{name}: events left after all was read")
+        check_accounts(ctx, capture)
+        guest.quit()
+
+
+@case("reload", needs=NEEDS)
+def reload_under_load(ctx):
+    """The driver goes and comes under load while it is recorded: each life is a stream of its own, none loses any."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched:sched_switch,raw_syscalls", "-o", capture)
+    work = guest.bg(WORKLOAD)
+    for _ in range(3):
+        ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of this life")
+        guest.run("rmmod tracebraid", timeout=120)
+        guest.insmod("tracebraid")
+    ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of the last life")
+    work.kill()
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    ctx.equal(sums["lost"], 0, "lost events")
+    lives = {ring["incarnation"] for ring in sums["rings"]}
+    ctx.equal(len(lives), 4, "streams in the capture")
+    check_order(ctx, events_of(ctx, capture))
+
+
+def region_written(ctx, guest):
+    """Events that the region's present life has seen, or 0 while it is being made."""
+    done = ctx.run_agent("stat", "--json", guest.shm, status=None)
+    return json.loads(done.stdout)["written"] if done.stdout.strip() else 0
+
+
+@case("reboot", needs=NEEDS)
+def reboot(ctx):
+    """The guest reboots while it is recorded: recording goes on, both boots are in the capture."""
+    guest = up(ctx)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    first = storm(guest, 5000)
+    guest.reset()
+    load(guest)
+    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
+                   "the agent to turn the event on again", timeout=60)
+    second = storm(guest, 5000)
+    stop_recorder(ctx, agent)
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal([one["read"] for one in streams], [first, second], "events of the two boots")
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    ctx.equal(sum(line["type"] == "event" for line in lines), first + second, "events in the report")
+
+
+@case("panic", needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
+def panic(ctx):
+    """The guest panics: what it had committed is still read, with an agent that comes only afterwards."""
+    guest = up(ctx, append="panic=0")
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    offered = storm(guest, 2000)
+    guest.bg("echo c >/proc/sysrq-trigger")
+    ctx.wait_until(lambda: "end Kernel panic" in guest.console(), "the panic on the console")
+    capture = ctx.dir / "x.braid"
+    ctx.wait_until(lambda: json.loads(ctx.run_agent("list", "--json", guest.shm).stdout)[0]["driver"] == "silent",
+                   "list to call the driver silent")
+    agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "-o", capture)
+    ctx.equal(agent.wait(timeout=60), 0, f"status of the recorder, which said:\n{agent.output()}\n")
+    check_storm(ctx, events_of(ctx, capture), "g1", offered)
+    check_accounts(ctx, capture)
+    guest.kill()
+    ctx.equal(region_accounts(ctx, guest)["left"], 0, "events left in the dead guest's region")
+
+
+@case("agent-killed", needs=NEEDS)
+def agent_killed(ctx):
+    """The agent is killed and started again: two captures, one truth, no event twice, the host's instance gone."""
+    guest = up(ctx)
+    captures = [ctx.dir / "1.braid", ctx.dir / "2.braid"]
+    options = ("-r", guest.shm, "-e", "storm", "--try-host=sched:sched_wakeup")
+    first = start_recorder(ctx, *options, "-o", captures[0])
+    job = guest.bg("echo 60000 > /sys/kernel/debug/storm/run")
+    ctx.wait_until(lambda: captures[0].exists() and captures[0].stat().st_size > 400000, "a piece of capture")
+    first.send_signal(signal.SIGKILL)
+    first.wait(timeout=30)
+    second = start_recorder(ctx, *options, "-o", captures[1])
+    ctx.equal(job.wait(timeout=120), 0, "status of the storm")
+    stop_recorder(ctx, second)
+    offered = int(guest.run("cat /sys/kernel/debug/storm/offered"))
+    sums = region_accounts(ctx, guest)
+    ctx.equal((sums["written"], sums["left"]), (offered, 0), "events written, and left")
+    lines = events_of(ctx, *captures)
+    check_order(ctx, lines)
+    missing = sum(line.get("lost") or line.get("events", 0) for line in lines if line["type"] == "lost")
+    check_storm(ctx, lines, "g1", offered, missing)
+    instances = pathlib.Path("/sys/kernel/tracing/instances")
+    if instances.is_dir():
+        stale = [one for one in os.listdir(instances) if one.startswith("tracebraid-")
+                 and not pathlib.Path("/proc", one.partition("-")[2]).exists()]
+        ctx.equal(stale, [], "instances left in the host's tracefs")
