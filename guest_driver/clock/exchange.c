@@ -11,7 +11,7 @@
 
 /* A burst ends after this long without a ping, and after so much in all. */
 #define BURST_QUIET_NS		(2 * NSEC_PER_MSEC)
-#define BURST_WHOLE_NS		(20 * NSEC_PER_MSEC)
+#define BURST_WHOLE_NS		(10 * NSEC_PER_MSEC)
 #define WALL_PERIOD_NS		NSEC_PER_SEC
 
 static void serve_burst(struct braid_clock_cells *cells, u64 burst)

@@ -57,6 +57,8 @@ bool braid_mailbox_poll(struct braid_buffer *buffer)
 	u32 matched;
 	int result;
 
+	/* Younger than the command, older than its answer: that ties the clocks, if loosely. */
+	braid_store(&mailbox->guest_heartbeat, braid_counter_ordered());
 	if (seq != READ_ONCE(mailbox->done_seq)) {
 		take_copy(mailbox, &cmd);
 		result = carry_out(buffer, &cmd, &matched);
@@ -64,7 +66,6 @@ bool braid_mailbox_poll(struct braid_buffer *buffer)
 		braid_store(&mailbox->matched, matched);
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */
 	}
-	braid_store(&mailbox->guest_heartbeat, braid_counter());
 	if (beat != heartbeat) {
 		heartbeat = beat;
 		moved_at = jiffies;

@@ -3,6 +3,7 @@
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/sched.h>
 
 #include "guest_driver/clock/exchange.h"
 #include "guest_driver/core/symbol.h"
@@ -15,6 +16,8 @@ static int poll_loop(void *arg)
 {
 	struct braid_buffer *buffer = arg;
 
+	/* A busy guest must not keep the clocks apart; a turn takes microseconds, a burst a few ms. */
+	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
 		bool active = braid_mailbox_poll(buffer);
 

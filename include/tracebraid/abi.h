@@ -159,7 +159,8 @@ struct braid_mailbox {
 	s32 result;			/* 0 or -errno */
 	u32 matched;			/* events that matched */
 	u32 reserved1;
-	u64 guest_heartbeat;		/* the guest's counter at its last look, see BRAID_POLL_MS */
+	u64 guest_heartbeat;		/* the guest's counter at its last look, taken between
+					   command_seq and done_seq; see BRAID_POLL_MS */
 	u8 reserved2[1024 - 24];
 };
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bad input: each gets one clear line and status 1, and never a crash."""
+
+import os
+import random
+import struct
+
+from harness import case
+from kit import NEEDS, start_recorder, stop_recorder, storm, up
+
+
+def refused(ctx, words, *argv, program=None, **options):
+    """Runs the agent; it must end with 1 and one line on stderr that holds `words`."""
+    done = ctx.run(*(program or ()), ctx.agent_path, *argv, status=1, **options)
+    lines = done.stderr.strip().splitlines()
+    ctx.equal(len(lines), 1, f"lines on stderr of {' '.join(map(str, argv))}: {done.stderr!r}; number")
+    ctx.check(lines[0].startswith("tracebraid: "), f"the line does not begin with the program's name: {lines[0]}")
+    ctx.check(any(word in lines[0] for word in words.split("|")), f"{lines[0]!r} does not say {words!r}")
+    return lines[0]
+
+
+@case("bad-regions", kernels=("6.1",), needs=("agent",))
+def bad_regions(ctx):
+    """Paths that are no regions, or not ours to read."""
+    refused(ctx, "no such region", "stat", ctx.dir / "nowhere")
+    refused(ctx, "no such region", "record", "-r", ctx.dir / "nowhere", "-t", "1", "-o", ctx.dir / "x")
+    noise = ctx.dir / "noise"
+    noise.write_bytes(random.Random(1).randbytes(1 << 20))
+    refused(ctx, "not a", "stat", noise)
+    refused(ctx, "not a", "record", "-r", noise, "-t", "1", "-o", ctx.dir / "x")
+    refused(ctx, "not a", "report", noise)
+    small = ctx.dir / "small"
+    small.write_bytes(b"x" * 100)
+    refused(ctx, "not a|too small|no region|no capture", "stat", small)
+    refused(ctx, "director|not a|ordinary", "stat", ctx.dir)
+    link = ctx.dir / "link"
+    link.symlink_to(noise)
+    refused(ctx, "link|not a", "record", "-r", link, "-t", "1", "-o", ctx.dir / "x")
+    zero = ctx.dir / "zero"
+    zero.write_bytes(bytes(16 << 20))
+    refused(ctx, "driver", "stat", zero)
+    refused(ctx, "ommand", "recrod")
+
+
+@case("bad-captures", needs=NEEDS)
+def bad_captures(ctx):
+    """A capture that is cut off, flipped or of a newer kind; a full disk; names that do not exist; no permission."""
+    guest = up(ctx)
+    capture = ctx.dir / "x.braid"
+    line = refused(ctx, "did you mean", "record", "-r", guest.shm, "-e", "sched:sched_swich", "-t", "1",
+                   "-o", ctx.dir / "y")
+    ctx.check("sched_switch" in line, f"no near name is suggested: {line}")
+    refused(ctx, "ermission", "record", "-r", guest.shm, "-t", "1", "-o", "/tmp/never.braid",
+            program=("setpriv", "--reuid", "65534", "--clear-groups"))
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    offered = storm(guest, 3000)
+    refused(ctx, "already", "record", "-r", guest.shm, "-t", "1", "-o", ctx.dir / "y")
+    stop_recorder(ctx, agent)
+
+    whole = capture.read_bytes()
+    bad = ctx.dir / "bad.braid"
+    for cut in (len(whole) // 2, len(whole) - 1, 300, 10, 0):
+        bad.write_bytes(whole[:cut])
+        done = ctx.run_agent("report", bad, status=None, timeout=120)
+        ctx.check(done.returncode in (0, 1), f"report of a capture cut at {cut} ended with {done.returncode}")
+        ctx.run_agent("verify", bad, status=1, timeout=120)
+    rng = random.Random(2)
+    for _ in range(20):
+        flipped = bytearray(whole)
+        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        bad.write_bytes(flipped)
+        done = ctx.run_agent("report", bad, status=None, timeout=120)
+        ctx.check(done.returncode in (0, 1), f"report of a flipped capture ended with {done.returncode}")
+        ctx.run_agent("verify", bad, status=1, timeout=120)
+
+    newer = bytearray(guest.shm.read_bytes())
+    struct.pack_into("<H", newer, 8, 99)
+    bad.write_bytes(newer)
+    refused(ctx, "version", "stat", bad)
+    refused(ctx, "version", "record", "-r", bad, "-t", "1", "-o", ctx.dir / "y")
+    full_disk(ctx, guest, offered)
+
+
+def full_disk(ctx, guest, offered):
+    """The capture's disk fills up: said in one line, and what fits can be read."""
+    mount = ctx.dir / "disk"
+    mount.mkdir()
+    ctx.run("mount", "-t", "tmpfs", "-o", "size=1m", "none", mount)
+    try:
+        agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", mount / "x.braid")
+        guest.bg("echo 100000 > /sys/kernel/debug/storm/run")
+        ctx.equal(agent.wait(timeout=120), 1, f"status of the recorder, which said:\n{agent.output()}\n")
+        ctx.check("disk is full" in agent.output(), f"no word of the full disk: {agent.output()}")
+        done = ctx.run_agent("report", mount / "x.braid", status=None, timeout=120)
+        ctx.check(" storm: " in done.stdout, "nothing can be read of what fitted")
+        ctx.check(os.stat(mount / "x.braid").st_size > 100000, "the capture is too short")
+    finally:
+        ctx.run("umount", "-l", mount)
