@@ -27,8 +27,7 @@ SHARED_SRCS	:= $(wildcard shared/*.c)
 AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c)
 AGENT_OBJS	:= $(addprefix $(B)/obj/,$(SHARED_SRCS:.c=.o) $(AGENT_SRCS:.c=.o))
 LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
-UNIT_TESTS	:= $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
-UNIT_HELPERS	:= $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c))
+UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_%,$(wildcard tests/unit/*.c))
 
 .PHONY: all
 all: agent driver
@@ -147,7 +146,7 @@ demo-run: agent
 # Bench, install, clean, help -----------------------------------------------------------------
 
 .PHONY: bench
-bench: agent $(B)/bench_ring
+bench: agent $(B)/bench_ring $(B)/bench_guests
 	@tests/bench/run.sh
 
 $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))

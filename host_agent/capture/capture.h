@@ -124,6 +124,9 @@ struct braid_capture_damage {
 /** braid_capture_damage - what was wrong up to here; final once the end was reached */
 const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r);
 
+/** braid_capture_size - bytes of the file when it was opened; later ones are not read */
+u64 braid_capture_size(const struct braid_capture_reader *r);
+
 /** braid_capture_close - close and free */
 void braid_capture_close(struct braid_capture_reader *r);
 

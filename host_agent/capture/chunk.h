@@ -132,6 +132,8 @@ struct braid_chunk_ring_end {
 	u64 left;
 	u64 first_seq;			/* where this recording began in the ring's sequence */
 	u64 fault;			/* enum braid_reader_fault, the agent's word */
+	u64 read_before;		/* of read: by former recordings */
+	u64 lost_before;		/* of lost: before this recording */
 };
 
 enum braid_text_kind {
@@ -156,7 +158,7 @@ static_assert(sizeof(struct braid_chunk_file) == 248, "file");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
 static_assert(sizeof(struct braid_chunk_page) == 64, "page");
 static_assert(sizeof(struct braid_clock_sample) == 24, "sample");
-static_assert(sizeof(struct braid_chunk_ring_end) == 56, "ring end");
+static_assert(sizeof(struct braid_chunk_ring_end) == 72, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");
 
 #endif /* BRAID_CAPTURE_CHUNK_H */

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads chunks back, whatever befell the file. Never maps it: a cut file can't kill us. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/capture/checksum.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
+
+#define WINDOW_BYTES	(1u << 20)
+#define HEADER_BYTES	sizeof(struct braid_chunk)
+
+/*
+ * Bytes that may be hashed in vain while searching for a chunk: a file made of
+ * forged headers must not keep us for ever.
+ */
+#define VAIN_BYTES(file_bytes)	((1ULL << 30) + 4 * (file_bytes))
+
+struct braid_capture_reader {
+	int fd;
+	u64 file_bytes;			/* when it was opened; what comes later is left alone */
+	u64 at;				/* of the next chunk */
+	u64 window_at;			/* what of the file the window holds */
+	size_t window_bytes;
+	size_t window_room;
+	u8 *window;
+	u64 vain_bytes;
+	bool ended;
+	struct braid_capture_damage damage;
+	char path[256];
+};
+
+static int read_error(const struct braid_capture_reader *r, int err)
+{
+	return braid_fail(err, "cannot read '%s': %s", r->path, strerror(-err));
+}
+
+/*
+ * Makes the window hold [offset, offset + bytes), or what there is of it.
+ * Return: bytes there from offset on, or -errno.
+ */
+static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
+{
+	size_t room = bytes > WINDOW_BYTES ? (bytes + WINDOW_BYTES - 1) & ~(WINDOW_BYTES - 1ul) :
+			WINDOW_BYTES;
+	ssize_t n;
+
+	if (offset >= r->window_at && offset + bytes <= r->window_at + r->window_bytes)
+		return r->window_at + r->window_bytes - offset;
+	if (offset == r->window_at && r->window_bytes && r->window_bytes < r->window_room)
+		return r->window_bytes;		/* the file ended there */
+	if (room > r->window_room) {
+		u8 *grown = aligned_alloc(64, room);
+
+		if (!grown)
+			return braid_fail(-ENOMEM, "out of memory");
+		free(r->window);
+		r->window = grown;
+		r->window_room = room;
+	}
+	r->window_bytes = 0;
+	n = braid_pread_all(r->fd, r->window, r->window_room, offset);
+	if (n < 0)
+		return read_error(r, n);
+	r->window_at = offset;
+	r->window_bytes = n;
+	return n;
+}
+
+/* A whole chunk at @offset? 1 yes, 0 no (*cut: it would go past the end), -errno. */
+static int probe(struct braid_capture_reader *r, u64 offset, struct braid_chunk *chunk, bool *cut)
+{
+	s64 there = look(r, offset, HEADER_BYTES);
+	const u8 *payload;
+	u64 total;
+
+	*cut = false;
+	if (there < 0)
+		return there;
+	if ((u64)there < HEADER_BYTES) {
+		*cut = true;
+		return 0;
+	}
+	memcpy(chunk, r->window + (offset - r->window_at), HEADER_BYTES);
+	if (chunk->magic != BRAID_CHUNK_MAGIC || chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES)
+		return 0;
+	total = HEADER_BYTES + (((u64)chunk->payload_bytes + 7) & ~7ULL);
+	there = offset + total > r->file_bytes ? 0 : look(r, offset, total);
+	if (there < 0)
+		return there;
+	if ((u64)there < total) {
+		*cut = true;
+		return 0;
+	}
+	payload = r->window + (offset - r->window_at) + HEADER_BYTES;
+	if (braid_chunk_checksum(chunk, payload, chunk->payload_bytes, NULL, 0) == chunk->checksum)
+		return 1;
+	r->vain_bytes += total;
+	return 0;
+}
+
+/* Searches for the next whole chunk behind @r->at. 1 found, 0 none, -errno. */
+static int resync(struct braid_capture_reader *r, struct braid_chunk *chunk, bool cut)
+{
+	u64 from = r->at, at = from + 8;
+	int ret = 0;
+	bool past;
+
+	for (;;) {
+		s64 there = look(r, at, HEADER_BYTES);
+		u32 magic;
+
+		if (there < 0)
+			return there;
+		if ((u64)there < HEADER_BYTES || r->vain_bytes > VAIN_BYTES(r->file_bytes))
+			break;
+		memcpy(&magic, r->window + (at - r->window_at), sizeof(magic));
+		if (magic == BRAID_CHUNK_MAGIC) {
+			ret = probe(r, at, chunk, &past);
+			if (ret)
+				break;
+		}
+		at += 8;
+	}
+	if (ret < 0)
+		return ret;
+	if (!ret)
+		at = r->file_bytes > from ? r->file_bytes : from;
+	if (!ret && cut) {
+		r->damage.cut_off = true;
+		return 0;
+	}
+	if (!r->damage.stretches++)
+		r->damage.first_offset = from;
+	r->damage.bytes += at - from;
+	r->at = at;
+	return ret;
+}
+
+int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view)
+{
+	struct braid_chunk chunk;
+	bool cut;
+	int ret;
+
+	ret = look(r, r->at, 1);
+	if (ret <= 0) {
+		r->damage.no_end = !r->ended;
+		return ret;
+	}
+	ret = probe(r, r->at, &chunk, &cut);
+	if (!ret)
+		ret = resync(r, &chunk, cut);
+	if (ret <= 0) {
+		r->damage.no_end = !r->ended || r->damage.cut_off;
+		return ret;
+	}
+	view->offset = r->at;
+	view->type = chunk.type;
+	view->stream = chunk.stream;
+	view->number = chunk.number;
+	view->bytes = chunk.payload_bytes;
+	view->payload = r->window + (r->at - r->window_at) + HEADER_BYTES;
+	r->ended = chunk.type == BRAID_CHUNK_FILE_END;
+	r->at += HEADER_BYTES + (((u64)chunk.payload_bytes + 7) & ~7ULL);
+	return 1;
+}
+
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, u32 skip, void *to, u32 bytes)
+{
+	struct braid_chunk chunk;
+	ssize_t n = braid_pread_all(r->fd, &chunk, sizeof(chunk), offset);
+
+	if (n < 0)
+		return read_error(r, n);
+	if (n < (ssize_t)sizeof(chunk) || chunk.magic != BRAID_CHUNK_MAGIC ||
+	    chunk.payload_bytes > BRAID_CHUNK_MAX_BYTES || skip > chunk.payload_bytes ||
+	    bytes > chunk.payload_bytes - skip)
+		return braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
+	n = braid_pread_all(r->fd, to, bytes, offset + sizeof(chunk) + skip);
+	if (n < 0)
+		return read_error(r, n);
+	if ((size_t)n < bytes)
+		return braid_fail(-EBADMSG, "'%s' was cut while it was read", r->path);
+	return 0;
+}
+
+/* Opens without waiting for the other end of a FIFO, and wants something to seek in. */
+static int open_input(struct braid_capture_reader *r, const char *path)
+{
+	struct stat st;
+
+	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (r->fd < 0)
+		return braid_fail(-errno, "cannot open '%s': %s", path, strerror(errno));
+	if (fstat(r->fd, &st))
+		return read_error(r, -errno);
+	if (!S_ISREG(st.st_mode))
+		return braid_fail(-EBADMSG, "'%s' is no regular file, so no capture", path);
+	r->file_bytes = st.st_size;
+	return 0;
+}
+
+static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *head)
+{
+	struct braid_chunk_view view;
+	struct braid_chunk chunk;
+	s64 there = look(r, 0, HEADER_BYTES);
+	bool cut;
+	int ret;
+
+	if (there < 0)
+		return there;
+	if (!there)
+		return braid_fail(-EBADMSG, "'%s' is empty; was the recording ever begun?",
+				  r->path);
+	if (there < 4 || memcmp(r->window, "BRCK", 4))
+		return braid_fail(-EBADMSG,
+				  "'%s' is no tracebraid capture; 'tracebraid record -o FILE' makes one",
+				  r->path);
+	memset(head, 0, sizeof(*head));
+	ret = probe(r, 0, &chunk, &cut);
+	if (ret < 0)
+		return ret;
+	if (!ret)
+		return cut ? braid_fail(-EBADMSG, "'%s' is cut off before its first event",
+					r->path) :
+			0;	/* damaged: what follows may still be good */
+	if (chunk.type != BRAID_CHUNK_FILE || chunk.payload_bytes < sizeof(*head))
+		return braid_fail(-EBADMSG, "'%s' does not begin as a capture does", r->path);
+	ret = braid_capture_next(r, &view);
+	if (ret <= 0)
+		return ret ? ret : braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
+	memcpy(head, view.payload, sizeof(*head));
+	if (head->version_major != BRAID_CAPTURE_MAJOR)
+		return braid_fail(-EPROTONOSUPPORT,
+				  "'%s' is of capture format %u, this program reads %u: use the tracebraid that wrote it",
+				  r->path, head->version_major, BRAID_CAPTURE_MAJOR);
+	head->clock[sizeof(head->clock) - 1] = 0;
+	head->host_name[sizeof(head->host_name) - 1] = 0;
+	head->kernel_release[sizeof(head->kernel_release) - 1] = 0;
+	head->machine[sizeof(head->machine) - 1] = 0;
+	head->agent_version[sizeof(head->agent_version) - 1] = 0;
+	return 0;
+}
+
+int braid_capture_open(struct braid_capture_reader **out, const char *path,
+		       struct braid_chunk_file *head)
+{
+	struct braid_capture_reader *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return braid_fail(-ENOMEM, "out of memory");
+	strncpy(r->path, path, sizeof(r->path) - 1);
+	err = open_input(r, path);
+	if (!err)
+		err = read_head(r, head);
+	if (err) {
+		braid_capture_close(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r)
+{
+	return &r->damage;
+}
+
+u64 braid_capture_size(const struct braid_capture_reader *r)
+{
+	return r->file_bytes;
+}
+
+void braid_capture_close(struct braid_capture_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->window);
+	free(r);
+}

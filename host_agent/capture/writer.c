@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Appends chunks to a capture: buffered, checksummed, cut back to whole chunks on failure. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/capture/checksum.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
+
+#define BUFFER_BYTES	(1u << 20)
+#define SLACK_BYTES	4096u		/* so that 1 MiB of body fits with its headers */
+
+struct braid_capture_writer {
+	int fd;
+	int error;		/* of the write that failed; all later ones fail alike */
+	bool is_stdout;
+	u64 number;		/* of the next chunk */
+	u64 written;		/* bytes in the file, whole chunks */
+	size_t used;		/* bytes in the buffer, whole chunks */
+	char path[256];		/* for messages */
+	u8 *buffer;
+};
+
+static int open_output(const char *path)
+{
+	struct stat st;
+
+	/* A regular file is replaced, so that mode 0600 holds and nobody maps the old one. */
+	if (!lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path))
+		return -errno;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int braid_capture_create(struct braid_capture_writer **out, const char *path,
+			 const struct braid_chunk_file *head)
+{
+	struct braid_capture_writer *w = calloc(1, sizeof(*w));
+	int err;
+
+	if (!w)
+		return braid_fail(-ENOMEM, "out of memory");
+	w->is_stdout = !strcmp(path, "-");
+	strncpy(w->path, w->is_stdout ? "standard output" : path, sizeof(w->path) - 1);
+	w->buffer = aligned_alloc(64, BUFFER_BYTES + SLACK_BYTES);
+	w->fd = -1;
+	err = -ENOMEM;
+	if (!w->buffer)
+		goto fail;
+	w->fd = w->is_stdout ? STDOUT_FILENO : open_output(path);
+	if (w->fd < 0) {
+		err = w->fd;
+		goto fail;
+	}
+	err = braid_capture_put(w, BRAID_CHUNK_FILE, 0, head, sizeof(*head), NULL, 0);
+	if (err)
+		goto abandon;
+	*out = w;
+	return 0;
+fail:
+	braid_fail(err, "cannot create '%s': %s", w->path, strerror(-err));
+abandon:
+	braid_capture_abandon(w);
+	return err;
+}
+
+/* Bytes of whole chunks in the first @bytes of the buffer. */
+static size_t whole_chunks(const struct braid_capture_writer *w, size_t bytes)
+{
+	const struct braid_chunk *chunk;
+	size_t at = 0, next;
+
+	while (at < bytes) {
+		chunk = (const struct braid_chunk *)(w->buffer + at);
+		next = at + sizeof(*chunk) + ((size_t)chunk->payload_bytes + 7) / 8 * 8;
+		if (next > bytes)
+			break;
+		at = next;
+	}
+	return at;
+}
+
+/* A write failed: leave nothing but whole chunks behind. */
+static int fail_write(struct braid_capture_writer *w, int err, u64 whole)
+{
+	w->error = err;
+	w->used = 0;
+	w->written = whole;
+	if (ftruncate(w->fd, whole) == 0)
+		(void)lseek(w->fd, whole, SEEK_SET);
+	return braid_fail(err, "cannot write '%s': %s; it is good up to byte %llu", w->path,
+			  err == -ENOSPC ? "the disk is full" : strerror(-err),
+			  (unsigned long long)whole);
+}
+
+int braid_capture_flush(struct braid_capture_writer *w)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	if (w->error)
+		return braid_fail(w->error, "cannot write '%s': an earlier write failed: %s",
+				  w->path, strerror(-w->error));
+	while (done < w->used) {
+		n = write(w->fd, w->buffer + done, w->used - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail_write(w, n ? -errno : -EIO, w->written + whole_chunks(w, done));
+		done += n;
+	}
+	w->written += w->used;
+	w->used = 0;
+	return 0;
+}
+
+/* A chunk larger than the buffer goes past it. */
+static int put_large(struct braid_capture_writer *w, const struct braid_chunk *chunk,
+		     const void *head, u32 head_bytes, const void *body, u32 body_bytes)
+{
+	static const u8 zero[8];
+	u32 padding = -chunk->payload_bytes & 7;
+	int err = braid_capture_flush(w);
+
+	if (err)
+		return err;
+	err = braid_write_all(w->fd, chunk, sizeof(*chunk));
+	if (!err)
+		err = braid_write_all(w->fd, head, head_bytes);
+	if (!err)
+		err = braid_write_all(w->fd, body, body_bytes);
+	if (!err)
+		err = braid_write_all(w->fd, zero, padding);
+	if (err)
+		return fail_write(w, err, w->written);
+	w->written += sizeof(*chunk) + chunk->payload_bytes + padding;
+	w->number++;
+	return 0;
+}
+
+int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		      u32 head_bytes, const void *body, u32 body_bytes)
+{
+	struct braid_chunk chunk = {
+		.magic = BRAID_CHUNK_MAGIC,
+		.type = type,
+		.payload_bytes = head_bytes + body_bytes,
+		.stream = stream,
+		.number = w->number,
+	};
+	size_t total = sizeof(chunk) + (((size_t)chunk.payload_bytes + 7) & ~(size_t)7);
+	bool in_place = body && body == w->buffer + w->used + sizeof(chunk) + head_bytes;
+	u8 *at;
+	int err;
+
+	if (w->error)
+		return braid_capture_flush(w);
+	if (head_bytes > BRAID_CHUNK_MAX_BYTES || body_bytes > BRAID_CHUNK_MAX_BYTES - head_bytes)
+		return braid_fail(-EMSGSIZE, "a chunk of %llu bytes is too large for a capture",
+				  (unsigned long long)head_bytes + body_bytes);
+	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
+	if (total > BUFFER_BYTES + SLACK_BYTES)
+		return put_large(w, &chunk, head, head_bytes, body, body_bytes);
+	if (total > BUFFER_BYTES + SLACK_BYTES - w->used) {
+		err = braid_capture_flush(w);
+		if (err)
+			return err;
+	}
+	at = w->buffer + w->used;
+	memcpy(at, &chunk, sizeof(chunk));
+	if (head_bytes)
+		memcpy(at + sizeof(chunk), head, head_bytes);
+	if (body_bytes && !in_place)
+		memcpy(at + sizeof(chunk) + head_bytes, body, body_bytes);
+	memset(at + sizeof(chunk) + chunk.payload_bytes, 0, -chunk.payload_bytes & 7);
+	w->used += total;
+	w->number++;
+	return w->used >= BUFFER_BYTES ? braid_capture_flush(w) : 0;
+}
+
+void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+{
+	size_t total = sizeof(struct braid_chunk) + (size_t)head_bytes + bytes + 8;
+
+	if (total > BUFFER_BYTES + SLACK_BYTES) {
+		braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
+		return NULL;
+	}
+	if (w->error || total > BUFFER_BYTES + SLACK_BYTES - w->used) {
+		if (braid_capture_flush(w))
+			return NULL;
+	}
+	return w->buffer + w->used + sizeof(struct braid_chunk) + head_bytes;
+}
+
+u64 braid_capture_bytes(const struct braid_capture_writer *w)
+{
+	return w->written + w->used;
+}
+
+void braid_capture_abandon(struct braid_capture_writer *w)
+{
+	if (!w)
+		return;
+	if (w->fd >= 0 && !w->is_stdout)
+		close(w->fd);
+	free(w->buffer);
+	free(w);
+}
+
+int braid_capture_finish(struct braid_capture_writer *w)
+{
+	int err = braid_capture_put(w, BRAID_CHUNK_FILE_END, 0, NULL, 0, NULL, 0);
+
+	if (!err)
+		err = braid_capture_flush(w);
+	if (!err && !w->is_stdout) {
+		if (close(w->fd))
+			err = braid_fail(-errno, "cannot write '%s': %s", w->path,
+					 strerror(errno));
+		w->fd = -1;
+	}
+	braid_capture_abandon(w);
+	return err;
+}

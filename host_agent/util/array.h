@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An array that grows, of elements of one size. */
+#ifndef BRAID_UTIL_ARRAY_H
+#define BRAID_UTIL_ARRAY_H
+
+#include <stddef.h>
+
+/**
+ * braid_array_room - make room for one more element
+ * @items: the array, or NULL when it is empty
+ * @nr: elements in it
+ * @capacity: elements it has room for; moved on
+ * @item_bytes: of one element
+ *
+ * Return: the array, perhaps elsewhere; NULL when memory is out (@items still holds).
+ */
+void *braid_array_room(void *items, size_t nr, size_t *capacity, size_t item_bytes);
+
+/**
+ * braid_array_push - append an element
+ * @items: pointer variable of the array
+ * @nr: count variable, moved on
+ * @capacity: capacity variable
+ * @item: the element
+ *
+ * Return: 0 or -ENOMEM.
+ */
+#define braid_array_push(items, nr, capacity, item)				\
+	({									\
+		void *room_ = braid_array_room(items, nr, &(capacity), sizeof(*(items))); \
+										\
+		if (room_) {							\
+			(items) = room_;					\
+			(items)[(nr)++] = (item);				\
+		}								\
+		room_ ? 0 : -ENOMEM;						\
+	})
+
+#endif /* BRAID_UTIL_ARRAY_H */

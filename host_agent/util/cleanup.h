@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Scope guards: what a function acquired goes when its scope ends. */
+#ifndef BRAID_UTIL_CLEANUP_H
+#define BRAID_UTIL_CLEANUP_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void braid_cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void braid_cleanup_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void braid_cleanup_file(FILE **file)
+{
+	if (*file)
+		fclose(*file);
+}
+
+/* free() at the end of the scope; the pointer must be initialized */
+#define braid_auto_free		__attribute__((__cleanup__(braid_cleanup_free)))
+/* close() at the end of the scope, if not negative */
+#define braid_auto_fd		__attribute__((__cleanup__(braid_cleanup_fd)))
+/* fclose() at the end of the scope, if not NULL */
+#define braid_auto_file		__attribute__((__cleanup__(braid_cleanup_file)))
+
+/* Hands a guarded pointer over to somebody else. */
+#define braid_take(p)							\
+	({								\
+		__typeof__(p) taken_ = (p);				\
+		(p) = NULL;						\
+		taken_;							\
+	})
+
+#endif /* BRAID_UTIL_CLEANUP_H */

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Appends to lines, and tames foreign strings. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/util/text.h"
+
+char *braid_text_room(struct braid_text *t, size_t bytes)
+{
+	size_t more = t->capacity ? t->capacity : 256;
+	char *grown;
+
+	if (t->capacity - t->bytes >= bytes)
+		return t->data + t->bytes;
+	while (more - t->bytes < bytes)
+		more *= 2;
+	grown = realloc(t->data, more);
+	if (!grown) {
+		t->failed = true;
+		return NULL;
+	}
+	t->data = grown;
+	t->capacity = more;
+	return t->data + t->bytes;
+}
+
+void braid_text_put(struct braid_text *t, const char *data, size_t bytes)
+{
+	char *at = bytes ? braid_text_room(t, bytes) : NULL;
+
+	if (!at)
+		return;
+	memcpy(at, data, bytes);
+	t->bytes += bytes;
+}
+
+void braid_text_puts(struct braid_text *t, const char *s)
+{
+	braid_text_put(t, s, strlen(s));
+}
+
+void braid_text_putc(struct braid_text *t, char c)
+{
+	braid_text_put(t, &c, 1);
+}
+
+void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
+{
+	char digits[32];
+	int at = sizeof(digits);
+
+	do {
+		digits[--at] = '0' + value % 10;
+		value /= 10;
+	} while (value);
+	while ((int)sizeof(digits) - at < width && at > 0)
+		digits[--at] = pad;
+	braid_text_put(t, digits + at, sizeof(digits) - at);
+}
+
+void braid_text_hex(struct braid_text *t, const void *data, size_t bytes)
+{
+	static const char digit[] = "0123456789abcdef";
+	const u8 *from = data;
+	char *at = braid_text_room(t, 3 * bytes);
+	size_t k;
+
+	if (!at)
+		return;
+	for (k = 0; k < bytes; k++) {
+		if (k)
+			*at++ = ' ';
+		*at++ = digit[from[k] >> 4];
+		*at++ = digit[from[k] & 15];
+	}
+	t->bytes = at - t->data;
+}
+
+void braid_text_printf(struct braid_text *t, const char *format, ...)
+{
+	va_list args;
+	char *at;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(NULL, 0, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	at = braid_text_room(t, n + 1);
+	if (!at)
+		return;
+	va_start(args, format);
+	vsnprintf(at, n + 1, format, args);
+	va_end(args);
+	t->bytes += n;
+}
+
+/*
+ * Bytes of the well-formed UTF-8 character at @s, or 0. C1 controls, which some
+ * terminals obey, and the line separators count as ill-formed.
+ */
+static size_t utf8_bytes(const u8 *s, size_t left)
+{
+	u32 c, least;
+	size_t n, k;
+
+	if (s[0] < 0x80)
+		return s[0] >= 0x20 && s[0] != 0x7f;
+	if (s[0] >= 0xf0 && s[0] <= 0xf4) {
+		n = 4;
+		least = 0x10000;
+		c = s[0] & 7;
+	} else if (s[0] >= 0xe0 && s[0] < 0xf0) {
+		n = 3;
+		least = 0x800;
+		c = s[0] & 15;
+	} else if (s[0] >= 0xc2 && s[0] < 0xe0) {
+		n = 2;
+		least = 0xa0;
+		c = s[0] & 31;
+	} else {
+		return 0;
+	}
+	if (left < n)
+		return 0;
+	for (k = 1; k < n; k++) {
+		if ((s[k] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[k] & 63);
+	}
+	if (c < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ||
+	    (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+		return 0;
+	return n;
+}
+
+void braid_text_safe(struct braid_text *t, const char *data, size_t bytes)
+{
+	size_t n, k = 0, plain = 0;
+
+	for (;;) {
+		while (k < bytes && data[k] >= 0x20 && data[k] < 0x7f)
+			k++;
+		braid_text_put(t, data + plain, k - plain);
+		if (k == bytes || !data[k])
+			return;
+		n = utf8_bytes((const u8 *)data + k, bytes - k);
+		if (n)
+			braid_text_put(t, data + k, n);
+		else
+			braid_text_putc(t, '?');
+		k += n ? n : 1;
+		plain = k;
+	}
+}
+
+void braid_text_json(struct braid_text *t, const char *data, size_t bytes)
+{
+	size_t n, k = 0, plain = 0;
+
+	braid_text_putc(t, '"');
+	while (k < bytes && data[k]) {
+		u8 c = data[k];
+
+		if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
+			k++;
+			continue;
+		}
+		braid_text_put(t, data + plain, k - plain);
+		n = utf8_bytes((const u8 *)data + k, bytes - k);
+		if (c == '"' || c == '\\')
+			braid_text_printf(t, "\\%c", c);
+		else if (n)
+			braid_text_put(t, data + k, n);
+		else
+			braid_text_printf(t, "\\u%04x", c < 0x80 ? c : 0xfffd);
+		k += n ? n : 1;
+		plain = k;
+	}
+	braid_text_put(t, data + plain, k - plain);
+	braid_text_putc(t, '"');
+}
+
+void braid_text_free(struct braid_text *t)
+{
+	free(t->data);
+	memset(t, 0, sizeof(*t));
+}
+
+void braid_text_clean(char *s)
+{
+	size_t left = strlen(s), n;
+
+	while (left) {
+		n = utf8_bytes((const u8 *)s, left);
+		if (!n) {
+			*s = '?';
+			n = 1;
+		}
+		s += n;
+		left -= n;
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A growing line of text, quick to append to, and the taming of foreign strings. */
+#ifndef BRAID_UTIL_TEXT_H
+#define BRAID_UTIL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tracebraid/types.h"
+
+struct braid_text {
+	char *data;
+	size_t bytes;
+	size_t capacity;
+	bool failed;		/* memory was out; what came later is missing */
+};
+
+/** braid_text_room - room for @bytes more, or NULL (and ->failed) */
+char *braid_text_room(struct braid_text *t, size_t bytes);
+
+/** braid_text_put - append bytes as they are */
+void braid_text_put(struct braid_text *t, const char *data, size_t bytes);
+
+/** braid_text_puts - append a string as it is */
+void braid_text_puts(struct braid_text *t, const char *s);
+
+/** braid_text_putc - append one character as it is */
+void braid_text_putc(struct braid_text *t, char c);
+
+/** braid_text_u64 - append a decimal number, padded with @pad to at least @width */
+void braid_text_u64(struct braid_text *t, u64 value, int width, char pad);
+
+/** braid_text_hex - append bytes as hexadecimal, with a space between two */
+void braid_text_hex(struct braid_text *t, const void *data, size_t bytes);
+
+/** braid_text_printf - append formatted text; slow, for what is seldom */
+void braid_text_printf(struct braid_text *t, const char *format, ...)
+	__attribute__((__format__(printf, 2, 3)));
+
+/**
+ * braid_text_safe - append a foreign string for a terminal
+ * @t: the text
+ * @data: what somebody else wrote
+ * @bytes: of it; stops at a NUL
+ *
+ * Control characters, DEL and bytes that are no well-formed UTF-8 (C1 controls
+ * included) become '?', so that nothing can steer the terminal or fake a line.
+ */
+void braid_text_safe(struct braid_text *t, const char *data, size_t bytes);
+
+/** braid_text_json - append a foreign string as a JSON string, quotes included */
+void braid_text_json(struct braid_text *t, const char *data, size_t bytes);
+
+/** braid_text_free - free what it holds */
+void braid_text_free(struct braid_text *t);
+
+/**
+ * braid_text_clean - tame a foreign string in place
+ * @s: ends with NUL
+ */
+void braid_text_clean(char *s);
+
+#endif /* BRAID_UTIL_TEXT_H */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Makes captures for tests: synthetic guests through the real writer, and a host. */
+#ifndef BRAID_TESTS_MAKE_CAPTURE_H
+#define BRAID_TESTS_MAKE_CAPTURE_H
+
+#include "host_agent/capture/capture.h"
+#include "shared/ring.h"
+
+#define SYNTH_CPUS	2u
+#define SYNTH_HZ		1000000000ULL	/* what a guest states */
+#define SYNTH_START_NS	1000000000000ULL
+
+/* Writer and reader of one ring, in private memory. */
+struct synth_ring {
+	void *memory;
+	struct braid_ring_map map;
+	struct braid_writer *writer;
+	struct braid_reader reader;
+	u64 written;		/* events offered */
+	u64 began_seq, began_read, began_lost;
+	u64 told_lost;
+};
+
+/* A guest with one buffer; its true clock is ns = start_ns + counter * (1 + ppm / 1e6). */
+struct synth_guest {
+	struct braid_superblock sb;
+	char name[64];
+	double ppm;
+	u64 start_ns;
+	u64 now;		/* its counter */
+	u32 stream;
+	struct synth_ring rings[SYNTH_CPUS];
+};
+
+struct synth_guest_params {
+	const char *name;
+	u64 incarnation;
+	u8 boot;		/* fills the boot id */
+	double ppm;
+	u64 start_ns;		/* host time of counter 0 */
+	u32 flags;		/* BRAID_BUFFER_* */
+	u32 nr_slots;
+	u32 subbuf_bytes;
+};
+
+void synth_guest_init(struct synth_guest *g, const struct synth_guest_params *params);
+void synth_guest_free(struct synth_guest *g);
+
+/* Host time of a guest's counter, as it truly is. */
+u64 synth_host_ns(const struct synth_guest *g, u64 counter);
+
+/* One event of id 1 ("test:tick": u32 number, __data_loc text) at g->now. */
+bool synth_tick(struct synth_guest *g, u32 cpu, u32 number, const char *text);
+
+/* Any payload at g->now. */
+bool synth_event(struct synth_guest *g, u32 cpu, const void *payload, u32 bytes);
+
+/* The writer's host: FILE, with the given start. */
+struct braid_capture_writer *synth_capture(const char *path);
+
+/* STREAM and EVENTS, COMMS, SYMBOLS of a guest. */
+void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stream);
+
+/* One clock sample at g->now, with delays before and after. */
+void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns,
+		 u64 after_ns);
+
+/* All that can be read now; @max pieces for each ring, 0: all. */
+void synth_drain(struct braid_capture_writer *w, struct synth_guest *g, u32 max);
+
+/* RING_END for each ring, and STREAM_END. */
+void synth_end(struct braid_capture_writer *w, struct synth_guest *g, u32 reason);
+
+/* The host as stream @stream: @nr events of one CPU from @ns on, @step_ns apart. */
+void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 step_ns);
+
+/*
+ * The standard capture: guest1 and guest2, two vCPUs each, interleaved with a host;
+ * guest2 loses events. Returns the number of guest events in it.
+ */
+u64 synth_standard(const char *path);
+
+#endif /* BRAID_TESTS_MAKE_CAPTURE_H */
