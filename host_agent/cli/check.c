@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Compares a ring's accounting with a walk over its pages. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "host_agent/cli/check.h"
+
+int braid_walk_rings(struct braid_source *source)
+{
+	size_t k, j;
+	int ret;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		for (j = 0; j < source->streams[k]->nr_rings; j++) {
+			u64 turns = 0;
+
+			while ((ret = braid_ring_next(source->streams[k]->rings[j])) > 0)
+				if (source->progress && !(++turns & 0xffff))
+					source->progress(source->progress_arg, "walking",
+							 source->bytes_read, source->bytes);
+			if (ret < 0)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+__attribute__((__format__(printf, 2, 3)))
+static void contradict(struct braid_text *why, const char *format, ...)
+{
+	char phrase[160];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(phrase, sizeof(phrase), format, args);
+	va_end(args);
+	if (why->bytes)
+		braid_text_puts(why, "; ");
+	braid_text_puts(why, phrase);
+}
+
+static void check_told(const struct braid_ring *ring, struct braid_text *why)
+{
+	const struct braid_chunk_ring_end *first = &ring->report.first, *end = &ring->report.last;
+	const struct braid_ring_walk *walk = &ring->walk;
+	unsigned long long found = walk->events + walk->skipped;
+	unsigned long long read = end->read - first->read_before;
+	unsigned long long lost = end->lost - first->lost_before;
+
+	if (end->written != end->read + end->lost + end->left)
+		contradict(why, "written %llu is not read + lost + left %llu",
+			   (unsigned long long)end->written,
+			   (unsigned long long)(end->read + end->lost + end->left));
+	if (found != read)
+		contradict(why, "the recording read %llu events, the capture holds %llu", read,
+			   found);
+	if (ring->stream->kind == BRAID_STREAM_HOST)
+		return;
+	if (walk->started && walk->first_seq != first->first_seq)
+		contradict(why, "the recording began at event %llu, the capture at %llu",
+			   (unsigned long long)first->first_seq,
+			   (unsigned long long)walk->first_seq);
+	if (walk->lost > walk->skipped + walk->damaged + lost)
+		contradict(why, "the recording lost %llu events, the capture lacks %llu", lost,
+			   (unsigned long long)walk->lost);
+	if (end->broken)
+		contradict(why, "the guest gave the ring up (fault %u of its writer)", end->broken);
+	if (end->fault)
+		contradict(why, "the agent gave the ring up (fault %llu of its reader)",
+			   (unsigned long long)end->fault);
+}
+
+bool braid_check_account(const struct braid_ring *ring, struct braid_text *why)
+{
+	const struct braid_ring_walk *walk = &ring->walk;
+	size_t before = why->bytes;
+
+	if (ring->report.nr_parts)
+		check_told(ring, why);
+	if (ring->stream->kind == BRAID_STREAM_GUEST && walk->started &&
+	    walk->next_seq - walk->first_seq != walk->events + walk->lost)
+		contradict(why, "its sequence covers %llu events, found or lost are %llu",
+			   (unsigned long long)(walk->next_seq - walk->first_seq),
+			   (unsigned long long)(walk->events + walk->lost));
+	if (walk->damaged > walk->skipped)
+		contradict(why, "%llu events were recorded but can't be read",
+			   (unsigned long long)walk->damaged);
+	if (walk->faults)
+		contradict(why, "%llu faults in its pages; 'tracebraid verify' explains each",
+			   (unsigned long long)walk->faults);
+	return why->bytes == before;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The commands, and what they share. Only this room prints for people. */
+#ifndef BRAID_CLI_CLI_H
+#define BRAID_CLI_CLI_H
+
+#include <stdbool.h>
+
+#include "host_agent/source/source.h"
+
+#ifndef BRAID_AGENT_VERSION
+#define BRAID_AGENT_VERSION	"0.1.0"
+#endif
+
+/* A word after `tracebraid`. */
+struct braid_cli_command {
+	const char *name;
+	const char *help;			/* one line */
+	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
+};
+
+int braid_cmd_list(int argc, char **argv);
+int braid_cmd_record(int argc, char **argv);
+int braid_cmd_report(int argc, char **argv);
+int braid_cmd_stat(int argc, char **argv);
+int braid_cmd_verify(int argc, char **argv);
+
+/**
+ * braid_stat_region - `stat` of a live region, or of one whose guest is dead
+ * @path: no capture
+ * @json: machine readable
+ *
+ * Prints on standard output; what is wrong with @path goes to standard error.
+ *
+ * Return: the exit code.
+ */
+int braid_stat_region(const char *path, bool json);
+
+/** braid_verify_region - `verify` of a region; else as braid_stat_region() */
+int braid_verify_region(const char *path);
+
+/**
+ * braid_is_capture - is this a capture rather than a region?
+ * @path: a file; one that can't be read, or an empty one, counts as a capture, so that
+ *	the capture's reader says what is wrong; else its first bytes decide
+ */
+bool braid_is_capture(const char *path);
+
+/**
+ * braid_complain - print the line of the last failure on standard error
+ *
+ * Return: 1, to be returned as the exit code.
+ */
+int braid_complain(void);
+
+/**
+ * braid_complain_usage - refer to a command's --help, after getopt has complained
+ * @command: its name
+ *
+ * Return: 1, to be returned as the exit code.
+ */
+int braid_complain_usage(const char *command);
+
+/**
+ * braid_complain_option - complain in getopt's place, and refer to --help
+ * @command: its name
+ * @word: the argument that getopt did not understand, with opterr at 0
+ *
+ * Return: 1, to be returned as the exit code.
+ */
+int braid_complain_option(const char *command, const char *word);
+
+/**
+ * braid_parse_u64 - read a decimal number that an option was given
+ * @text: all of it must be digits
+ * @max: the largest allowed
+ * @value: set on success
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_parse_u64(const char *text, u64 max, u64 *value);
+
+/* A percentage on standard error, when that is a terminal and it takes a while. */
+struct braid_progress {
+	u64 begin_ns;
+	u64 shown_ns;
+	bool terminal;
+	bool shown;
+};
+
+/** braid_progress_begin - start to measure */
+void braid_progress_begin(struct braid_progress *p);
+
+/** braid_progress_show - the callback for sources and exports; @arg: the progress */
+void braid_progress_show(void *arg, const char *what, u64 done, u64 total);
+
+/** braid_progress_end - wipe the line, if there is one */
+void braid_progress_end(struct braid_progress *p);
+
+#endif /* BRAID_CLI_CLI_H */

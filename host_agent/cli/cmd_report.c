@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid report: captures as one timeline. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/export/export.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+static const char usage[] =
+	"Usage: tracebraid report [OPTION]... FILE...\n"
+	"Prints captures as one timeline: every guest and its host, in order of time.\n"
+	"\n"
+	"      --json          one JSON object a line\n"
+	"  -o, --output=OUT    write to OUT instead of standard output\n"
+	"      --no-header     nothing but the lines of the timeline\n"
+	"  -n, --lines=COUNT   stop after COUNT lines\n"
+	"      --stream=NAME   only this guest, or 'host'\n"
+	"      --cpu=N         only this CPU of each stream\n"
+	"  -e, --event=GLOB    only events SYSTEM:EVENT; may be given several times\n"
+	"      --help          this text\n";
+
+struct report {
+	struct braid_export_options options;
+	char **events;
+	size_t nr_events, events_capacity;
+	const char *out;
+	bool json;
+	struct braid_progress progress;
+};
+
+enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_HELP };
+
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "output", required_argument, NULL, 'o' },
+	{ "no-header", no_argument, NULL, OPT_NO_HEADER },
+	{ "lines", required_argument, NULL, 'n' },
+	{ "stream", required_argument, NULL, OPT_STREAM },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "event", required_argument, NULL, 'e' },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+/* One option. Return: 0, 1 when there is nothing left to do, -errno. */
+static int take_option(struct report *r, int option)
+{
+	u64 value;
+	int err;
+
+	switch (option) {
+	case OPT_JSON:
+		r->json = true;
+		return 0;
+	case 'o':
+		r->out = optarg;
+		return 0;
+	case OPT_NO_HEADER:
+		r->options.no_header = true;
+		return 0;
+	case 'n':
+		return braid_parse_u64(optarg, INT64_MAX, &r->options.max_lines);
+	case OPT_STREAM:
+		r->options.stream = optarg;
+		return 0;
+	case OPT_CPU:
+		err = braid_parse_u64(optarg, 65535, &value);
+		if (err)
+			return err;
+		r->options.one_cpu = true;
+		r->options.cpu = value;
+		return 0;
+	case 'e':
+		return braid_array_push(r->events, r->nr_events, r->events_capacity, optarg) ?
+			braid_fail(-ENOMEM, "out of memory") : 0;
+	case OPT_HELP:
+		fputs(usage, stdout);
+		return 1;
+	}
+	return -EINVAL;
+}
+
+/* The options fit the trace? A name that is not there is a slip, not an empty report. */
+static int check_options(const struct report *r, const struct braid_source *source)
+{
+	size_t k;
+
+	for (k = 0; r->options.stream && k < source->nr_streams; k++)
+		if (!strcmp(source->streams[k]->name, r->options.stream))
+			return 0;
+	if (!r->options.stream)
+		return 0;
+	if (!source->nr_streams)
+		return braid_fail(-ENOENT, "there is no stream in the capture");
+	return braid_fail(-ENOENT, "there is no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
+			  r->options.stream, source->streams[0]->name);
+}
+
+static int run(struct report *r, struct braid_source *source, FILE *to)
+{
+	struct braid_export_totals totals;
+	int err;
+
+	err = check_options(r, source);
+	if (err)
+		return err;
+	r->options.events = r->events;
+	r->options.nr_events = r->nr_events;
+	r->options.progress = braid_progress_show;
+	r->options.progress_arg = &r->progress;
+	return r->json ? braid_export_json(to, source, &r->options, &totals) :
+			 braid_export_text(to, source, &r->options, &totals);
+}
+
+/* Writes beside OUT and renames, so that OUT is whole or not there. */
+static int run_to_file(struct report *r, struct braid_source *source)
+{
+	char part[4096];
+	struct stat st;
+	bool direct;
+	FILE *to;
+	int err;
+
+	direct = !stat(r->out, &st) && !S_ISREG(st.st_mode);
+	if (snprintf(part, sizeof(part), direct ? "%s" : "%s.part", r->out) >= (int)sizeof(part))
+		return braid_fail(-ENAMETOOLONG, "the name of the output file is too long");
+	to = fopen(part, "we");
+	if (!to)
+		return braid_fail(-errno, "cannot create '%s': %s", part, strerror(errno));
+	err = run(r, source, to);
+	if (fclose(to) && !err)
+		err = braid_fail(-errno, "cannot write '%s': %s", part, strerror(errno));
+	if (!err && !direct && rename(part, r->out))
+		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", part, r->out,
+				 strerror(errno));
+	if (err && !direct)
+		unlink(part);
+	return err;
+}
+
+static int report(struct report *r, char **paths, size_t nr)
+{
+	struct braid_source_options options = {
+		.progress = braid_progress_show, .progress_arg = &r->progress,
+	};
+	struct braid_source *source = NULL;
+	int err;
+
+	braid_progress_begin(&r->progress);
+	err = braid_source_open_captures(&source, paths, nr, &options);
+	if (!err)
+		err = r->out && strcmp(r->out, "-") ? run_to_file(r, source) :
+						      run(r, source, stdout);
+	braid_progress_end(&r->progress);
+	braid_source_free(source);
+	return err;
+}
+
+int braid_cmd_report(int argc, char **argv)
+{
+	struct report r = { 0 };
+	int option, err = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!err && (option = getopt_long(argc, argv, "o:n:e:h", long_options, NULL)) != -1) {
+		if (option == '?') {
+			free(r.events);
+			return braid_complain_option("report", argv[optind - 1]);
+		}
+		err = take_option(&r, option == 'h' ? OPT_HELP : option);
+	}
+	if (!err && optind == argc)
+		err = braid_fail(-EINVAL, "report: which capture? 'tracebraid report FILE...'");
+	if (!err) {
+		/* A reader that has seen enough, like head, is no error. */
+		signal(SIGPIPE, SIG_IGN);
+		err = report(&r, argv + optind, argc - optind);
+	}
+	free(r.events);
+	return err >= 0 || err == -EPIPE ? EXIT_SUCCESS : braid_complain();
+}

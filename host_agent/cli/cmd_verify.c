@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid verify: everything about a capture that can be checked. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/check.h"
+#include "host_agent/cli/cli.h"
+#include "host_agent/format/format.h"
+#include "host_agent/merge/merge.h"
+#include "host_agent/util/error.h"
+
+#define MAX_LINES	1000	/* of faults printed */
+
+static const char usage[] =
+	"Usage: tracebraid verify FILE|REGION\n"
+	"Checks a capture: chunks and checksums, order of times and of sequence numbers,\n"
+	"formats, ids, clock samples, accounting. Explains each fault in one line. Exits with\n"
+	"1 when there is any.\n"
+	"\n"
+	"      --help          this text\n";
+
+struct verify {
+	u64 faults;
+	u64 events;
+	u64 unknown;		/* events of ids that nobody told of */
+	s64 last_ns;
+	bool any;
+	struct braid_source *source;
+	struct braid_format *format;
+};
+
+static void print_fault(void *arg, const struct braid_stream *stream, const char *line)
+{
+	struct verify *v = arg;
+
+	if (v->faults++ < MAX_LINES)
+		printf("%s%s%s\n", stream ? stream->name : "", stream ? ": " : "", line);
+}
+
+static void check_clock(struct verify *v, const struct braid_stream *s)
+{
+	if (s->kind != BRAID_STREAM_GUEST)
+		return;
+	if (s->clock.nr_refused)
+		braid_source_faulty(v->source, s, "%u clock samples make no sense",
+				    s->clock.nr_refused);
+	if (s->clock.kind == BRAID_CLOCK_NOMINAL)
+		printf("%s: note: no clock sample: its times are a guess, without a bound\n",
+		       s->name);
+	else if (s->clock.nr_epochs > 1)
+		printf("%s: note: its clock stepped %u times; each stretch has a line of its own\n",
+		       s->name, s->clock.nr_epochs - 1);
+}
+
+static void check_formats(struct verify *v, const struct braid_stream *s)
+{
+	const struct braid_event_type_info *info;
+	size_t k;
+
+	for (k = 0; (info = braid_format_by_number(v->format, s, k)); k++) {
+		if (!info->parsed)
+			braid_source_faulty(v->source, s, "event %s:%s, id %u: %s", info->system,
+					    info->name, info->id, info->why);
+		else if (!info->printable)
+			printf("%s: note: event %s:%s is printed field by field: %s\n", s->name,
+			       info->system, info->name, info->why);
+	}
+}
+
+static int check_item(struct verify *v, const struct braid_item *item)
+{
+	const struct braid_event_type_info *info;
+
+	if (v->any && item->host_ns < v->last_ns)
+		braid_source_faulty(v->source, item->stream, "the merge goes back in time");
+	v->any = true;
+	v->last_ns = item->host_ns;
+	if (item->kind != BRAID_ITEM_EVENT)
+		return 0;
+	v->events++;
+	if (item->payload_bytes < sizeof(struct braid_record))
+		braid_source_faulty(v->source, item->stream,
+				    "CPU %u, event %llu: too short to be a record",
+				    item->ring->cpu, (unsigned long long)item->seq);
+	info = braid_format_event(v->format, item);
+	if (!info)
+		return braid_fail(-ENOMEM, "out of memory");
+	if (!info->known && !v->unknown++)
+		braid_source_faulty(v->source, item->stream,
+				    "CPU %u, event %llu: id %u is in no directory (the first such)",
+				    item->ring->cpu, (unsigned long long)item->seq, info->id);
+	return 0;
+}
+
+static int check_items(struct verify *v)
+{
+	const struct braid_item *item;
+	struct braid_merge *merge;
+	int ret;
+
+	ret = braid_merge_begin(&merge, v->source, NULL, NULL);
+	if (ret)
+		return ret;
+	while ((ret = braid_merge_next(merge, &item)) > 0) {
+		ret = check_item(v, item);
+		if (ret)
+			break;
+	}
+	braid_merge_end(merge);
+	return ret;
+}
+
+static void check_accounts(struct verify *v, const struct braid_stream *s)
+{
+	struct braid_text why = { 0 };
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++) {
+		const struct braid_ring *ring = s->rings[k];
+
+		why.bytes = 0;
+		if (ring->cpu == BRAID_RING_NOTES || braid_check_account(ring, &why))
+			continue;
+		braid_text_putc(&why, 0);
+		braid_source_faulty(v->source, s, "buffer %u, CPU %u: %s", ring->buffer, ring->cpu,
+				    why.data ? why.data : "");
+	}
+	braid_text_free(&why);
+}
+
+static int verify_source(struct verify *v)
+{
+	size_t k;
+	int err;
+
+	err = braid_format_open(&v->format, v->source);
+	if (err)
+		return err;
+	for (k = 0; k < v->source->nr_streams; k++) {
+		check_clock(v, v->source->streams[k]);
+		check_formats(v, v->source->streams[k]);
+	}
+	err = check_items(v);
+	for (k = 0; !err && k < v->source->nr_streams; k++)
+		check_accounts(v, v->source->streams[k]);
+	braid_format_close(v->format);
+	return err;
+}
+
+static int verify_file(char *path)
+{
+	struct verify v = { 0 };
+	struct braid_progress progress;
+	struct braid_source_options options = {
+		.fault = print_fault, .fault_arg = &v,
+		.progress = braid_progress_show, .progress_arg = &progress,
+	};
+	int err;
+
+	braid_progress_begin(&progress);
+	err = braid_source_open_captures(&v.source, &path, 1, &options);
+	if (!err)
+		err = verify_source(&v);
+	braid_progress_end(&progress);
+	if (!err && v.faults > MAX_LINES)
+		printf("... and %llu more\n", (unsigned long long)v.faults - MAX_LINES);
+	if (!err)
+		printf("%llu events in %zu streams: %llu fault%s\n", (unsigned long long)v.events,
+		       v.source->nr_streams, (unsigned long long)v.faults,
+		       v.faults == 1 ? "" : "s");
+	braid_source_free(v.source);
+	return err ? err : v.faults > 0;
+}
+
+int braid_cmd_verify(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int option, ret;
+
+	optind = 1;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		if (option != 'h')
+			return braid_complain_option("verify", argv[optind - 1]);
+		fputs(usage, stdout);
+		return EXIT_SUCCESS;
+	}
+	if (optind + 1 != argc) {
+		braid_fail(-EINVAL, "verify: one capture or region, please: 'tracebraid verify FILE'");
+		return braid_complain();
+	}
+	if (!braid_is_capture(argv[optind]))
+		return braid_verify_region(argv[optind]);
+	ret = verify_file(argv[optind]);
+	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
+}

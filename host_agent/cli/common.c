@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What commands share: complaints, numbers, progress. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define QUIET_NS	1000000000ULL	/* before progress is shown */
+#define SHOW_NS		200000000ULL	/* from one to the next */
+
+int braid_complain(void)
+{
+	char line[1024];
+
+	/* File names are foreign too. */
+	snprintf(line, sizeof(line), "%s", braid_failure());
+	braid_text_clean(line);
+	fprintf(stderr, "tracebraid: %s\n", line);
+	return EXIT_FAILURE;
+}
+
+int braid_complain_usage(const char *command)
+{
+	fprintf(stderr, "tracebraid: 'tracebraid %s --help' shows what %s understands\n", command,
+		command);
+	return EXIT_FAILURE;
+}
+
+int braid_complain_option(const char *command, const char *word)
+{
+	braid_fail(-EINVAL, "%s: '%s' is no option, or lacks its value; 'tracebraid %s --help' lists all",
+		   command, word, command);
+	return braid_complain();
+}
+
+bool braid_is_capture(const char *path)
+{
+	struct stat st;
+	char head[4];
+	ssize_t n;
+	int fd;
+
+	/* A guest's name rather than a file's: the region's door knows names. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno != ENOENT || strchr(path, '/');
+	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, head, sizeof(head));
+	close(fd);
+	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", 4);
+}
+
+int braid_parse_u64(const char *text, u64 max, u64 *value)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || end == text || *end || *text < '0' || *text > '9' || n > max)
+		return braid_fail(-EINVAL, "'%s' is no number from 0 to %llu", text,
+				  (unsigned long long)max);
+	*value = n;
+	return 0;
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void braid_progress_begin(struct braid_progress *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->terminal = isatty(STDERR_FILENO);
+	p->begin_ns = now_ns();
+}
+
+void braid_progress_show(void *arg, const char *what, u64 done, u64 total)
+{
+	struct braid_progress *p = arg;
+	u64 now;
+
+	if (!p->terminal || !total)
+		return;
+	now = now_ns();
+	if (now - p->begin_ns < QUIET_NS || now - p->shown_ns < SHOW_NS)
+		return;
+	p->shown_ns = now;
+	p->shown = true;
+	fprintf(stderr, "\r%s: %3u %%", what,
+		done >= total ? 100 : (unsigned int)(done * 100.0 / total));
+}
+
+void braid_progress_end(struct braid_progress *p)
+{
+	if (p->shown)
+		fputs("\r                        \r", stderr);
+	p->shown = false;
+}

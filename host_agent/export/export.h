@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes a merged trace out, in one of several forms. */
+#ifndef BRAID_EXPORT_EXPORT_H
+#define BRAID_EXPORT_EXPORT_H
+
+#include <stdio.h>
+
+#include "host_agent/source/source.h"
+
+/* What is wanted of a trace. */
+struct braid_export_options {
+	bool no_header;			/* leave out all that is no line of the time line */
+	u64 max_lines;			/* 0: all */
+	const char *stream;		/* only this one, by name; NULL: all */
+	bool one_cpu;			/* only cpu */
+	u32 cpu;
+	char *const *events;		/* globs "SYSTEM:EVENT" or "EVENT" or "SYSTEM" */
+	size_t nr_events;		/* 0: all */
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+};
+
+/* What was written. */
+struct braid_export_totals {
+	u64 lines;
+	u64 events;
+	u64 lost;
+	bool some_lost;		/* and losses of unknown size */
+};
+
+/* A form to write in. */
+struct braid_export_ops {
+	const char *name;
+	int (*run)(FILE *to, struct braid_source *source,
+		   const struct braid_export_options *options,
+		   struct braid_export_totals *totals);
+};
+
+/**
+ * braid_export_text - lines for people
+ * @to: where
+ * @source: rewound
+ * @options: what is wanted
+ * @totals: filled
+ *
+ * Return: 0, -EPIPE when nobody reads any more, -errno with braid_fail().
+ */
+int braid_export_text(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals);
+
+/**
+ * braid_export_json - one JSON object a line, for programs; else as braid_export_text()
+ */
+int braid_export_json(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals);
+
+#endif /* BRAID_EXPORT_EXPORT_H */

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The time line as JSON: one object a line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/line.h"
+
+static void put_string(struct braid_text *t, const char *key, const char *value)
+{
+	braid_text_puts(t, key);
+	braid_text_json(t, value, strlen(value));
+}
+
+static void put_u64(struct braid_text *t, const char *key, u64 value)
+{
+	braid_text_puts(t, key);
+	braid_text_u64(t, value, 0, ' ');
+}
+
+static void put_s64(struct braid_text *t, const char *key, s64 value)
+{
+	braid_text_puts(t, key);
+	if (value < 0)
+		braid_text_putc(t, '-');
+	braid_text_u64(t, value < 0 ? -(u64)value : (u64)value, 0, ' ');
+}
+
+static void put_bound(struct braid_text *t, u64 bound_ns)
+{
+	if (bound_ns == BRAID_BOUND_UNKNOWN)
+		braid_text_puts(t, ",\"bound_ns\":null");
+	else
+		put_u64(t, ",\"bound_ns\":", bound_ns);
+}
+
+static void begin(struct braid_text *t, const char *type, const struct braid_item *item)
+{
+	put_string(t, "{\"type\":", type);
+	put_string(t, ",\"stream\":", item->stream->name);
+	put_s64(t, ",\"ns\":", item->host_ns);
+	if (item->ring->cpu != BRAID_RING_NOTES)
+		put_u64(t, ",\"cpu\":", item->ring->cpu);
+}
+
+static void put_event(struct braid_line_export *x, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	s32 pid = braid_format_pid(item);
+	struct braid_text *t = &x->out;
+	size_t at, bytes;
+	char *text;
+
+	begin(t, "event", item);
+	put_bound(t, item->bound_ns);
+	put_u64(t, ",\"seq\":", item->seq);
+	put_string(t, ",\"comm\":", braid_format_comm(item, pid));
+	put_s64(t, ",\"pid\":", pid);
+	put_string(t, ",\"system\":", info->system);
+	put_string(t, ",\"event\":", info->name);
+	braid_text_puts(t, ",\"fields\":");
+	braid_format_json(x->format, item, t);
+	/* The text is made at the end of the line, then quoted behind itself. */
+	at = t->bytes;
+	braid_format_text(x->format, item, t);
+	bytes = t->bytes - at;
+	text = strndup(t->data + at, bytes);
+	t->bytes = at;
+	put_string(t, ",\"text\":", text ? text : "");
+	free(text);
+	braid_text_puts(t, "}\n");
+}
+
+static void put_lost(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin(&x->out, "lost", item);
+	if (item->lost_before == BRAID_LOST_SOME) {
+		braid_text_puts(&x->out, ",\"lost\":null");
+	} else {
+		put_u64(&x->out, ",\"lost\":", item->lost_before);
+		put_u64(&x->out, ",\"damaged\":", item->damaged_before);
+	}
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_note(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin(&x->out, "note", item);
+	braid_text_puts(&x->out, ",\"text\":");
+	braid_text_json(&x->out, (const char *)item->payload, item->payload_bytes);
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_clock(struct braid_text *t, const struct braid_stream *s)
+{
+	static const char *const kinds[] = { "host", "exchange", "nominal" };
+	const struct braid_clock *clock = &s->clock;
+
+	put_string(t, ",\"clock\":", kinds[clock->kind]);
+	put_bound(t, s->bound_ns);
+	if (s->kind == BRAID_STREAM_HOST)
+		return;
+	put_u64(t, ",\"samples\":", clock->nr_samples);
+	put_u64(t, ",\"epochs\":", clock->nr_epochs);
+	put_u64(t, ",\"counter_hz\":", s->counter_hz);
+	if (clock->kind == BRAID_CLOCK_EXCHANGE)
+		braid_text_printf(t, ",\"drift_ppm\":%.6f",
+				  clock->epochs[clock->nr_epochs - 1].drift_ppm);
+}
+
+static void put_stream(struct braid_text *t, const struct braid_stream *s)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(s);
+	const char *why = braid_end_reason_name(s->end_reason);
+
+	put_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
+	put_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	put_string(t, ",\"kernel\":", s->kernel_release);
+	put_string(t, ",\"machine\":", s->machine);
+	put_u64(t, ",\"cpus\":", s->nr_cpus);
+	put_clock(t, s);
+	if (sum.known) {
+		put_u64(t, ",\"written\":", sum.written);
+		put_u64(t, ",\"read\":", sum.read);
+		put_u64(t, ",\"lost\":", sum.lost);
+		put_u64(t, ",\"left\":", sum.left);
+	}
+	if (why)
+		put_string(t, ",\"end\":", why);
+	braid_text_puts(t, "}\n");
+}
+
+static void put_header(struct braid_line_export *x)
+{
+	struct braid_text *t = &x->out;
+	size_t k;
+
+	put_string(t, "{\"type\":\"header\",\"clock\":", x->source->head.clock);
+	put_string(t, ",\"host\":", x->source->head.host_name);
+	put_u64(t, ",\"start_ns\":", x->source->head.start_host_ns);
+	put_u64(t, ",\"start_realtime_ns\":", x->source->head.start_realtime_ns);
+	put_string(t, ",\"agent\":", x->source->head.agent_version);
+	braid_text_puts(t, "}\n");
+	for (k = 0; k < x->source->nr_streams; k++)
+		put_stream(t, x->source->streams[k]);
+}
+
+static void put_footer(struct braid_line_export *x)
+{
+	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->totals->events);
+	put_u64(&x->out, ",\"lost\":", x->totals->lost);
+	braid_text_puts(&x->out, x->totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
+}
+
+int braid_export_json(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals)
+{
+	static const struct braid_line_ops ops = {
+		.header = put_header,
+		.event = put_event,
+		.lost = put_lost,
+		.note = put_note,
+		.footer = put_footer,
+	};
+
+	return braid_line_run(&ops, to, source, options, totals);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the line-by-line exports share: filters, counting, writing. */
+#ifndef BRAID_EXPORT_LINE_H
+#define BRAID_EXPORT_LINE_H
+
+#include "host_agent/export/export.h"
+#include "host_agent/format/format.h"
+#include "host_agent/util/text.h"
+
+/* A line-by-line export under way. */
+struct braid_line_export {
+	FILE *to;
+	struct braid_source *source;
+	struct braid_format *format;
+	const struct braid_export_options *options;
+	struct braid_export_totals *totals;
+	struct braid_text out;		/* what was not handed to @to yet */
+	int name_width;			/* of the longest stream name */
+};
+
+/* How one form writes each thing; each appends whole lines to x->out. */
+struct braid_line_ops {
+	void (*header)(struct braid_line_export *x);
+	void (*event)(struct braid_line_export *x, const struct braid_item *item,
+		      const struct braid_event_type_info *info);
+	void (*lost)(struct braid_line_export *x, const struct braid_item *item);
+	void (*note)(struct braid_line_export *x, const struct braid_item *item);
+	void (*footer)(struct braid_line_export *x);
+};
+
+/* The accounting of a stream: the sum over its rings. */
+struct braid_stream_sum {
+	bool known;		/* each ring's end was told */
+	u64 written;
+	u64 read;
+	u64 lost;
+	u64 left;
+};
+
+/**
+ * braid_line_run - run a line-by-line export
+ * @ops: its form
+ * Other parameters and return as braid_export_text().
+ */
+int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_source *source,
+		   const struct braid_export_options *options,
+		   struct braid_export_totals *totals);
+
+/** braid_stream_sum_up - add a stream's rings up */
+struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);
+
+/** braid_end_reason_name - why a stream ended, as a word; NULL when nobody said */
+const char *braid_end_reason_name(u32 reason);
+
+#endif /* BRAID_EXPORT_LINE_H */

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The time line as text: one event a line, in columns. */
+#include <string.h>
+
+#include "host_agent/export/line.h"
+
+#define COMM_WIDTH	16
+#define PID_WIDTH	7
+#define SECONDS_WIDTH	6
+#define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
+#define NS_PER_SECOND	1000000000ULL
+
+static void put_spaces(struct braid_text *t, int n)
+{
+	while (n-- > 0)
+		braid_text_putc(t, ' ');
+}
+
+/* "guest1: " to the width of the widest name. */
+static void put_stream(struct braid_line_export *x, const struct braid_item *item)
+{
+	size_t width = strlen(item->stream->name);
+
+	braid_text_put(&x->out, item->stream->name, width);
+	braid_text_putc(&x->out, ':');
+	put_spaces(&x->out, x->name_width - (int)width + 1);
+}
+
+/* "[001]   123.456789012: " */
+static void put_cpu_and_time(struct braid_line_export *x, const struct braid_item *item)
+{
+	struct braid_text *t = &x->out;
+	u64 ns = item->host_ns < 0 ? -(u64)item->host_ns : (u64)item->host_ns;
+
+	braid_text_puts(t, " [");
+	if (item->ring->cpu == BRAID_RING_NOTES)
+		braid_text_puts(t, "---");
+	else
+		braid_text_u64(t, item->ring->cpu, 3, '0');
+	braid_text_puts(t, "] ");
+	if (item->host_ns < 0)
+		braid_text_putc(t, '-');
+	braid_text_u64(t, ns / NS_PER_SECOND, SECONDS_WIDTH, ' ');
+	braid_text_putc(t, '.');
+	braid_text_u64(t, ns % NS_PER_SECOND, 9, '0');
+	braid_text_puts(t, ": ");
+}
+
+static void put_event(struct braid_line_export *x, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	s32 pid = braid_format_pid(item);
+	const char *comm = braid_format_comm(item, pid);
+	struct braid_text *t = &x->out;
+	size_t before;
+
+	put_stream(x, item);
+	put_spaces(t, COMM_WIDTH - (int)strlen(comm));
+	braid_text_puts(t, comm);
+	braid_text_putc(t, '-');
+	before = t->bytes;
+	if (pid < 0)
+		braid_text_putc(t, '-');
+	braid_text_u64(t, pid < 0 ? -(u64)pid : (u64)pid, 0, ' ');
+	put_spaces(t, PID_WIDTH - (int)(t->bytes - before));
+	put_cpu_and_time(x, item);
+	before = t->bytes;
+	braid_text_puts(t, info->name);
+	braid_text_putc(t, ':');
+	put_spaces(t, EVENT_WIDTH - (int)(t->bytes - before));
+	braid_text_putc(t, ' ');
+	braid_format_text(x->format, item, t);
+	braid_text_putc(t, '\n');
+}
+
+/* What is no event leaves the task's column empty. */
+static void begin_other(struct braid_line_export *x, const struct braid_item *item)
+{
+	put_stream(x, item);
+	put_spaces(&x->out, COMM_WIDTH + 1 + PID_WIDTH);
+	put_cpu_and_time(x, item);
+}
+
+static void put_lost(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin_other(x, item);
+	if (item->lost_before == BRAID_LOST_SOME)
+		braid_text_puts(&x->out, "LOST some events");
+	else
+		braid_text_printf(&x->out, "LOST %llu event%s",
+				  (unsigned long long)item->lost_before,
+				  item->lost_before == 1 ? "" : "s");
+	if (item->damaged_before && item->lost_before != BRAID_LOST_SOME)
+		braid_text_printf(&x->out, " (%llu of them recorded, but not readable here)",
+				  (unsigned long long)item->damaged_before);
+	braid_text_putc(&x->out, '\n');
+}
+
+static void put_note(struct braid_line_export *x, const struct braid_item *item)
+{
+	begin_other(x, item);
+	braid_text_puts(&x->out, "NOTE ");
+	braid_text_safe(&x->out, (const char *)item->payload, item->payload_bytes);
+	braid_text_putc(&x->out, '\n');
+}
+
+/* "1.9 µs": two digits that matter, rounded up. */
+static void put_bound(struct braid_text *t, u64 ns)
+{
+	if (ns == BRAID_BOUND_UNKNOWN)
+		braid_text_puts(t, "bound unknown");
+	else if (ns < 1000)
+		braid_text_printf(t, "bound ≤ %llu ns", (unsigned long long)ns);
+	else if (ns < 1000000)
+		braid_text_printf(t, "bound ≤ %.1f µs", (ns + 99) / 100 / 10.0);
+	else
+		braid_text_printf(t, "bound ≤ %.1f ms", (ns + 99999) / 100000 / 10.0);
+}
+
+static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
+{
+	const struct braid_clock *clock = &s->clock;
+	struct braid_text *t = &x->out;
+
+	if (s->kind == BRAID_STREAM_HOST) {
+		braid_text_puts(t, "clock ");
+		braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+		return;
+	}
+	if (clock->kind == BRAID_CLOCK_NOMINAL) {
+		braid_text_printf(t, "clock nominal (%llu Hz as stated, no samples), bound unknown",
+				  (unsigned long long)s->counter_hz);
+		return;
+	}
+	braid_text_printf(t, "clock exchange, %u samples, drift %+.3f ppm, ", clock->nr_samples,
+			  clock->epochs[clock->nr_epochs - 1].drift_ppm);
+	put_bound(t, s->bound_ns);
+	if (clock->nr_epochs > 1)
+		braid_text_printf(t, ", %u epochs", clock->nr_epochs);
+}
+
+static void put_accounting(struct braid_line_export *x, const struct braid_stream *s)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(s);
+
+	if (sum.known)
+		braid_text_printf(&x->out, "#   written %llu = read %llu + lost %llu + left %llu%s\n",
+				  (unsigned long long)sum.written, (unsigned long long)sum.read,
+				  (unsigned long long)sum.lost, (unsigned long long)sum.left,
+				  sum.written == sum.read + sum.lost + sum.left ? "" :
+				  " (does not add up)");
+	else
+		braid_text_puts(&x->out, "#   accounting unknown: the recording did not end by itself\n");
+}
+
+static void put_header(struct braid_line_export *x)
+{
+	struct braid_text *t = &x->out;
+	size_t k;
+
+	braid_text_puts(t, "# tracebraid: times are seconds of the host's clock ");
+	braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+	braid_text_putc(t, '\n');
+	for (k = 0; k < x->source->nr_streams; k++) {
+		const struct braid_stream *s = x->source->streams[k];
+		const char *why = braid_end_reason_name(s->end_reason);
+
+		if (x->options->stream && strcmp(x->options->stream, s->name))
+			continue;
+		braid_text_printf(t, "# %s: Linux %s %s, %u %s, ", s->name, s->kernel_release,
+				  s->machine, s->nr_cpus,
+				  s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
+		put_clock(x, s);
+		if (why && s->end_reason != BRAID_END_STOPPED)
+			braid_text_printf(t, "; ended: %s", why);
+		braid_text_putc(t, '\n');
+		put_accounting(x, s);
+	}
+	if (x->source->faults)
+		braid_text_printf(t, "# %llu faults found so far; 'tracebraid verify' explains each\n",
+				  (unsigned long long)x->source->faults);
+}
+
+static void put_footer(struct braid_line_export *x)
+{
+	braid_text_printf(&x->out, "# %llu events, %llu lost%s\n",
+			  (unsigned long long)x->totals->events,
+			  (unsigned long long)x->totals->lost,
+			  x->totals->some_lost ? " and more that nobody counted" : "");
+}
+
+int braid_export_text(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals)
+{
+	static const struct braid_line_ops ops = {
+		.header = put_header,
+		.event = put_event,
+		.lost = put_lost,
+		.note = put_note,
+		.footer = put_footer,
+	};
+
+	return braid_line_run(&ops, to, source, options, totals);
+}

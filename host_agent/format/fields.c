@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Numbers, strings and arrays of an event, straight from its fields. */
+#include <string.h>
+
+#include "host_agent/format/fields.h"
+
+#define MAX_ELEMENTS	128u
+
+/* Where a field's bytes are; dynamic ones passed braid_vet_payload(). */
+static void locate(const struct tep_format_field *f, const u8 *data, u32 bytes, u32 *offset,
+		   u32 *length)
+{
+	*offset = f->offset;
+	*length = f->size ? (u32)f->size : bytes - f->offset;	/* 0: the rest */
+	if (f->flags & TEP_FIELD_IS_DYNAMIC &&
+	    !braid_dynamic_range(f, data, bytes, offset, length))
+		*length = 0;
+}
+
+static void print_number(const struct tep_format_field *f, const u8 *at, u32 size, bool json,
+			 struct braid_text *out)
+{
+	u64 value = 0;
+	s64 number;
+
+	memcpy(&value, at, size);
+	if (f->flags & TEP_FIELD_IS_SIGNED) {
+		number = (s64)(value << (64 - 8 * size)) >> (64 - 8 * size);
+		if (number < 0)
+			braid_text_putc(out, '-');
+		braid_text_u64(out, number < 0 ? -(u64)number : (u64)number, 0, ' ');
+	} else if (!json && (size == 8 || f->flags & TEP_FIELD_IS_POINTER)) {
+		braid_text_printf(out, "0x%llx", (unsigned long long)value);
+	} else {
+		braid_text_u64(out, value, 0, ' ');
+	}
+}
+
+static bool number_size(u32 size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+static void print_array(const struct tep_format_field *f, const u8 *at, u32 length, bool json,
+			struct braid_text *out)
+{
+	u32 size = f->elementsize, k, nr;
+
+	if (!number_size(size) || (f->flags & TEP_FIELD_IS_DYNAMIC && size == 4 && length & 3))
+		size = 1;
+	nr = length / size;
+	braid_text_putc(out, json ? '[' : '{');
+	for (k = 0; k < nr && k < MAX_ELEMENTS; k++) {
+		if (k)
+			braid_text_putc(out, ',');
+		print_number(f, at + k * size, size, json, out);
+	}
+	if (nr > MAX_ELEMENTS && !json)
+		braid_text_puts(out, ",...");
+	braid_text_putc(out, json ? ']' : '}');
+}
+
+static void print_field(const struct tep_format_field *f, const u8 *data, u32 bytes, bool json,
+			struct braid_text *out)
+{
+	u32 offset, length;
+
+	locate(f, data, bytes, &offset, &length);
+	if (f->flags & TEP_FIELD_IS_STRING) {
+		if (json)
+			braid_text_json(out, (const char *)data + offset, length);
+		else
+			braid_text_safe(out, (const char *)data + offset, length);
+	} else if (f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC) || !number_size(length)) {
+		print_array(f, data + offset, length, json, out);
+	} else {
+		print_number(f, data + offset, length, json, out);
+	}
+}
+
+void braid_fields_text(const struct tep_event *event, const u8 *data, u32 bytes,
+		       struct braid_text *out)
+{
+	const struct tep_format_field *f;
+
+	for (f = event->format.fields; f; f = f->next) {
+		if (f != event->format.fields)
+			braid_text_putc(out, ' ');
+		braid_text_safe(out, f->name, strlen(f->name));
+		braid_text_putc(out, '=');
+		print_field(f, data, bytes, false, out);
+	}
+}
+
+void braid_fields_json(const struct tep_event *event, const u8 *data, u32 bytes,
+		       struct braid_text *out)
+{
+	const struct tep_format_field *f;
+
+	braid_text_putc(out, '{');
+	for (f = event->format.fields; f; f = f->next) {
+		if (f != event->format.fields)
+			braid_text_putc(out, ',');
+		braid_text_json(out, f->name, strlen(f->name));
+		braid_text_putc(out, ':');
+		print_field(f, data, bytes, true, out);
+	}
+	braid_text_putc(out, '}');
+}

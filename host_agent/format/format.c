@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Finds an event's format, parses it when first needed, and prints by it. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/format/fields.h"
+#include "host_agent/format/private.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define NR_IDS			65536u
+#define MAX_TEXT_BYTES		(64u << 10)	/* of one event's fields */
+#define MAX_HEX_BYTES		512u
+
+/* One kind of event. Each has a handle of its own: a bad format harms no other. */
+struct kind {
+	struct braid_event_type_info info;
+	const struct braid_event_format *format;
+	const struct braid_stream *stream;
+	struct tep_handle *tep;
+	struct tep_event *event;
+	struct braid_read_checks *checks;
+	bool looked;
+	char unknown_name[16];
+};
+
+/* The kinds of one buffer, by id; made when first needed. */
+struct buffer_kinds {
+	struct kind **by_id;
+};
+
+struct stream_kinds {
+	struct buffer_kinds buffers[BRAID_MAX_BUFFERS];
+	struct braid_symbols *symbols;
+	bool symbols_tried;
+};
+
+struct braid_format {
+	const struct braid_source *source;
+	struct stream_kinds *streams;
+	struct trace_seq seq;
+	u8 *padded;		/* a copy of the payload with zeros behind */
+	size_t padded_bytes;
+};
+
+int braid_format_open(struct braid_format **out, const struct braid_source *source)
+{
+	struct braid_format *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->streams = calloc(source->nr_streams + 1, sizeof(*f->streams));
+	if (!f || !f->streams) {
+		free(f);
+		return braid_fail(-ENOMEM, "out of memory");
+	}
+	f->source = source;
+	trace_seq_init(&f->seq);
+	tep_set_loglevel(TEP_LOG_NONE);
+	*out = f;
+	return 0;
+}
+
+static void free_kind(struct kind *kind)
+{
+	if (!kind)
+		return;
+	tep_free(kind->tep);
+	free(kind->checks);
+	free(kind);
+}
+
+void braid_format_close(struct braid_format *f)
+{
+	size_t k;
+	u32 b, id;
+
+	if (!f)
+		return;
+	for (k = 0; k < f->source->nr_streams; k++) {
+		for (b = 0; b < BRAID_MAX_BUFFERS; b++) {
+			struct kind **by_id = f->streams[k].buffers[b].by_id;
+
+			for (id = 0; by_id && id < NR_IDS; id++)
+				free_kind(by_id[id]);
+			free(by_id);
+		}
+		braid_symbols_free(f->streams[k].symbols);
+	}
+	trace_seq_destroy(&f->seq);
+	free(f->streams);
+	free(f->padded);
+	free(f);
+}
+
+/* Makes the table of one buffer's kinds: what was told last of an id holds. */
+static struct kind **buffer_kinds(struct braid_format *f, const struct braid_stream *s, u32 buffer)
+{
+	struct buffer_kinds *b = &f->streams[s->number].buffers[buffer % BRAID_MAX_BUFFERS];
+	size_t k;
+
+	if (b->by_id)
+		return b->by_id;
+	b->by_id = calloc(NR_IDS, sizeof(*b->by_id));
+	for (k = 0; b->by_id && k < s->nr_formats; k++) {
+		const struct braid_event_format *format = &s->formats[k];
+		struct kind *kind = b->by_id[format->id];
+
+		if (format->buffer != buffer % BRAID_MAX_BUFFERS)
+			continue;
+		if (!kind)
+			kind = calloc(1, sizeof(*kind));
+		if (!kind)
+			continue;	/* printed as unknown */
+		kind->format = format;
+		kind->stream = s;
+		kind->info.system = format->system;
+		kind->info.name = format->name;
+		kind->info.id = format->id;
+		kind->info.known = true;
+		b->by_id[format->id] = kind;
+	}
+	return b->by_id;
+}
+
+static char *resolve(void *symbols, unsigned long long *address, char **module)
+{
+	*module = NULL;
+	return braid_symbols_find(symbols, address);
+}
+
+/*
+ * The text that libtraceevent parses: our own head, so that name and id are as told,
+ * and the print format only when it is sound.
+ */
+static char *make_text(const struct braid_event_format *format, bool whole)
+{
+	const char *body = strstr(format->format, "format:");
+	char *text = NULL, *name = strdup(format->name);
+	size_t bytes = strlen(body);
+	char *c;
+
+	if (!name)
+		return NULL;
+	for (c = name; *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+	if (!whole)
+		bytes = braid_check_fields(body) - body;
+	if (asprintf(&text, "name: %s\nID: %u\n%.*s%s\n", *name ? name : "_", format->id,
+		     (int)bytes, body, whole ? "" : "\nprint fmt: \"\"") < 0)
+		text = NULL;
+	free(name);
+	return text;
+}
+
+/* A handle of its own for one format, and what it needs. */
+static int prepare(struct braid_format *f, struct kind *kind)
+{
+	struct stream_kinds *sk = &f->streams[kind->stream->number];
+
+	kind->tep = tep_alloc();
+	kind->checks = calloc(1, sizeof(*kind->checks));
+	if (!kind->tep || !kind->checks)
+		return -ENOMEM;
+	tep_set_long_size(kind->tep, 8);
+	tep_set_file_bigendian(kind->tep, TEP_LITTLE_ENDIAN);
+	tep_set_page_size(kind->tep, BRAID_PAGE_BYTES);
+	if (!sk->symbols_tried) {
+		sk->symbols_tried = true;
+		sk->symbols = braid_symbols_new(kind->stream);
+	}
+	if (sk->symbols)
+		tep_set_function_resolver(kind->tep, resolve, sk->symbols);
+	return 0;
+}
+
+static const char *parse(struct braid_format *f, struct kind *kind)
+{
+	const char *why, *grammar, *body = strstr(kind->format->format, "format:");
+	bool whole = false;
+	char *text;
+
+	if (!body || kind->format->format_bytes > BRAID_MAX_FORMAT_BYTES)
+		return "its format is none, or too long";
+	grammar = braid_check_grammar(body, &whole);
+	if (grammar && !braid_check_fields(body))
+		return grammar;
+	text = make_text(kind->format, whole);
+	if (!text || prepare(f, kind)) {
+		free(text);
+		return "out of memory";
+	}
+	tep_parse_format(kind->tep, &kind->event, text, strlen(text), kind->format->system);
+	free(text);
+	if (!kind->event || kind->event->id != kind->format->id)
+		return "its format can't be parsed";
+	why = braid_vet_fields(kind->event);
+	if (why)
+		return why;
+	kind->info.parsed = true;
+	return grammar ? grammar : braid_vet_print(kind->event, kind->checks);
+}
+
+static struct kind *look_at(struct braid_format *f, struct kind *kind)
+{
+	if (!kind->looked) {
+		kind->looked = true;
+		if (kind->format)
+			kind->info.why = parse(f, kind);
+		kind->info.printable = kind->info.parsed && !kind->info.why;
+	}
+	return kind;
+}
+
+/* An id that nobody told of gets a kind of its own, so that its name is made once. */
+static struct kind *unknown_kind(struct kind **slot, u16 id)
+{
+	struct kind *kind = calloc(1, sizeof(*kind));
+
+	if (!kind)
+		return NULL;
+	snprintf(kind->unknown_name, sizeof(kind->unknown_name), "event-%u", id);
+	kind->info.system = "unknown";
+	kind->info.name = kind->unknown_name;
+	kind->info.id = id;
+	kind->info.why = "its format was not told";
+	*slot = kind;
+	return kind;
+}
+
+static struct kind *kind_of(struct braid_format *f, const struct braid_item *item)
+{
+	struct kind **by_id = buffer_kinds(f, item->stream, item->ring->buffer);
+	u16 id = 0;
+
+	if (!by_id)
+		return NULL;
+	if (item->payload_bytes >= sizeof(id))
+		memcpy(&id, item->payload, sizeof(id));
+	if (!by_id[id])
+		return unknown_kind(&by_id[id], id);
+	return look_at(f, by_id[id]);
+}
+
+const struct braid_event_type_info *braid_format_event(struct braid_format *f,
+						       const struct braid_item *item)
+{
+	struct kind *kind = kind_of(f, item);
+
+	return kind ? &kind->info : NULL;
+}
+
+const struct braid_event_type_info *braid_format_by_number(struct braid_format *f,
+							   const struct braid_stream *stream,
+							   size_t number)
+{
+	const struct braid_event_format *format;
+	struct kind **by_id;
+
+	if (number >= stream->nr_formats)
+		return NULL;
+	format = &stream->formats[number];
+	by_id = buffer_kinds(f, stream, format->buffer);
+	if (!by_id || format->buffer >= BRAID_MAX_BUFFERS || !by_id[format->id])
+		return NULL;
+	return &look_at(f, by_id[format->id])->info;
+}
+
+/* The payload with zeros behind, so that a string in it ends. */
+static u8 *pad(struct braid_format *f, const struct braid_item *item)
+{
+	size_t bytes = item->payload_bytes + BRAID_PAD_BYTES;
+
+	if (bytes > f->padded_bytes) {
+		u8 *grown = realloc(f->padded, bytes);
+
+		if (!grown)
+			return NULL;
+		f->padded = grown;
+		f->padded_bytes = bytes;
+	}
+	memcpy(f->padded, item->payload, item->payload_bytes);
+	memset(f->padded + item->payload_bytes, 0, BRAID_PAD_BYTES);
+	return f->padded;
+}
+
+static void print_hex(const struct braid_item *item, struct braid_text *out)
+{
+	u32 bytes = item->payload_bytes < MAX_HEX_BYTES ? item->payload_bytes : MAX_HEX_BYTES;
+
+	braid_text_hex(out, item->payload, bytes);
+	if (bytes < item->payload_bytes)
+		braid_text_printf(out, " ... (%u bytes)", item->payload_bytes);
+}
+
+/* libtraceevent's text, tamed. */
+static void print_by_format(struct braid_format *f, struct kind *kind,
+			    const struct braid_item *item, u8 *data, struct braid_text *out)
+{
+	struct tep_record record = {
+		.ts = item->host_ns,
+		.cpu = item->ring->cpu,
+		.size = item->payload_bytes,
+		.record_size = item->payload_bytes,
+		.data = data,
+	};
+	size_t bytes;
+
+	trace_seq_reset(&f->seq);
+	tep_print_event(kind->tep, &f->seq, &record, "%s", TEP_PRINT_INFO);
+	if (f->seq.state != TRACE_SEQ__GOOD)
+		return;
+	bytes = f->seq.len;
+	while (bytes && isspace((unsigned char)f->seq.buffer[bytes - 1]))
+		bytes--;
+	braid_text_safe(out, f->seq.buffer, bytes < MAX_TEXT_BYTES ? bytes : MAX_TEXT_BYTES);
+	if (bytes > MAX_TEXT_BYTES)
+		braid_text_puts(out, "...");
+}
+
+void braid_format_text(struct braid_format *f, const struct braid_item *item,
+		       struct braid_text *out)
+{
+	struct kind *kind = kind_of(f, item);
+	u8 *data = pad(f, item);
+
+	if (!kind || !data || !kind->info.parsed ||
+	    !braid_vet_payload(kind->event, NULL, data, item->payload_bytes))
+		print_hex(item, out);
+	else if (kind->info.printable &&
+		 braid_vet_payload(kind->event, kind->checks, data, item->payload_bytes))
+		print_by_format(f, kind, item, data, out);
+	else
+		braid_fields_text(kind->event, data, item->payload_bytes, out);
+}
+
+void braid_format_json(struct braid_format *f, const struct braid_item *item,
+		       struct braid_text *out)
+{
+	struct kind *kind = kind_of(f, item);
+	u8 *data = pad(f, item);
+
+	if (kind && data && kind->info.parsed &&
+	    braid_vet_payload(kind->event, NULL, data, item->payload_bytes)) {
+		braid_fields_json(kind->event, data, item->payload_bytes, out);
+		return;
+	}
+	braid_text_puts(out, "{\"raw\":\"");
+	print_hex(item, out);
+	braid_text_puts(out, "\"}");
+}
+
+s32 braid_format_pid(const struct braid_item *item)
+{
+	struct braid_record record;
+
+	if (item->payload_bytes < sizeof(record))
+		return 0;
+	memcpy(&record, item->payload, sizeof(record));
+	return record.common_pid;
+}
+
+const char *braid_format_comm(const struct braid_item *item, s32 pid)
+{
+	const struct braid_stream *s = item->stream;
+	size_t low = 0, high = s->nr_comms;
+
+	if (!pid)
+		return "<idle>";
+	/* The last entry that is not behind (pid, counter). */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct braid_comm *c = &s->comms[middle];
+
+		if (c->pid < pid || (c->pid == pid && c->since_counter <= item->counter))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && s->comms[low - 1].pid == pid ? s->comms[low - 1].comm : "<...>";
+}

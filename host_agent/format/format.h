@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turns an event's bytes into names and text. Nothing in them is trusted. */
+#ifndef BRAID_FORMAT_FORMAT_H
+#define BRAID_FORMAT_FORMAT_H
+
+#include "host_agent/source/source.h"
+#include "host_agent/util/text.h"
+
+struct braid_format;
+
+/* One kind of event of one buffer of one stream. */
+struct braid_event_type_info {
+	const char *system;	/* tame */
+	const char *name;	/* tame */
+	u16 id;
+	bool known;		/* its format was told */
+	bool parsed;		/* and its fields make sense */
+	bool printable;		/* and so does its print format: libtraceevent may print it */
+	const char *why;	/* not printable because */
+};
+
+/**
+ * braid_format_open - prepare to print a source's events
+ * @out: set on success
+ * @source: stays until braid_format_close()
+ *
+ * Formats are parsed when an event first needs them.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_format_open(struct braid_format **out, const struct braid_source *source);
+
+/** braid_format_close - free; NULL is fine */
+void braid_format_close(struct braid_format *f);
+
+/**
+ * braid_format_event - what kind of event an item is
+ * @f: the formats
+ * @item: an event
+ *
+ * Return: its kind, whose ->known is false when no format was told; NULL when memory
+ * is out.
+ */
+const struct braid_event_type_info *braid_format_event(struct braid_format *f,
+						       const struct braid_item *item);
+
+/**
+ * braid_format_by_number - the kinds that a stream told of, one after another
+ * @f: the formats
+ * @stream: of the source
+ * @number: from 0
+ *
+ * Return: the kind, parsed; NULL behind the last.
+ */
+const struct braid_event_type_info *braid_format_by_number(struct braid_format *f,
+							   const struct braid_stream *stream,
+							   size_t number);
+
+/**
+ * braid_format_text - append an event's fields as its print format has them
+ * @f: the formats
+ * @item: the event
+ * @out: what is appended is fit for a terminal and has no newline
+ *
+ * Falls back to "name=value ...", and to hexadecimal when there is no format.
+ */
+void braid_format_text(struct braid_format *f, const struct braid_item *item,
+		       struct braid_text *out);
+
+/**
+ * braid_format_json - append an event's fields as a JSON object
+ * @f: the formats
+ * @item: the event
+ * @out: extended by {"name":value,...}; an event without a format has {"raw":"hex"}
+ */
+void braid_format_json(struct braid_format *f, const struct braid_item *item,
+		       struct braid_text *out);
+
+/**
+ * braid_format_pid - the task that an event speaks of
+ * @item: the event
+ *
+ * Return: its pid, 0 when the payload is too short to tell.
+ */
+s32 braid_format_pid(const struct braid_item *item);
+
+/**
+ * braid_format_comm - the name that a task had at an event's time
+ * @item: the event
+ * @pid: the task
+ *
+ * Return: a tame name, "<idle>" for 0, "<...>" when unknown.
+ */
+const char *braid_format_comm(const struct braid_item *item, s32 pid);
+
+#endif /* BRAID_FORMAT_FORMAT_H */

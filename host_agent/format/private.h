@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that print events. */
+#ifndef BRAID_FORMAT_PRIVATE_H
+#define BRAID_FORMAT_PRIVATE_H
+
+#include <traceevent/event-parse.h>
+
+#include "host_agent/format/format.h"
+
+#define BRAID_MAX_FORMAT_BYTES	(64u << 10)	/* of one format's text */
+#define BRAID_MAX_FIELDS	512u
+#define BRAID_PAD_BYTES		256u		/* zeros behind a payload that is printed */
+#define BRAID_MAX_CHECKS	64u
+
+/* A place where a print format reads as many bytes as the event itself says. */
+struct braid_read_check {
+	const struct tep_format_field *field;	/* where it reads */
+	const struct tep_print_arg *count;	/* how many elements */
+	const struct tep_print_arg *size;	/* of an element; NULL: 1 byte */
+};
+
+/* What a parsed event must satisfy at each print. */
+struct braid_read_checks {
+	struct braid_read_check at[BRAID_MAX_CHECKS];
+	u32 nr;
+};
+
+/**
+ * braid_check_fields - where a format's fields end
+ * @text: the format, from "format:" on; ends with NUL
+ *
+ * Return: what follows the fields, NULL when they are not described as a kernel does.
+ */
+const char *braid_check_fields(const char *text);
+
+/**
+ * braid_check_grammar - may this format text be parsed?
+ * @text: the format, from "format:" on; ends with NUL
+ * @whole: set: does its print format pass too?
+ *
+ * libtraceevent's parser trusts its input: odd text crashes it, nesting exhausts its
+ * stack, and constants are divided by as they are read. What passes here has the
+ * shape that kernels give their formats.
+ *
+ * Return: NULL, or why not all passes.
+ */
+const char *braid_check_grammar(const char *text, bool *whole);
+
+/**
+ * braid_vet_fields - do the fields of a parsed event make sense?
+ * @event: as parsed
+ *
+ * Return: NULL, or why not.
+ */
+const char *braid_vet_fields(const struct tep_event *event);
+
+/**
+ * braid_vet_print - may libtraceevent print this event?
+ * @event: whose fields passed
+ * @checks: filled: what must hold of a payload
+ *
+ * Return: NULL, or why not.
+ */
+const char *braid_vet_print(struct tep_event *event, struct braid_read_checks *checks);
+
+/**
+ * braid_vet_payload - does a payload hold all that a parsed event reads?
+ * @event: whose fields passed
+ * @checks: from braid_vet_print(); NULL: fields alone
+ * @data: the payload
+ * @bytes: of it
+ */
+bool braid_vet_payload(const struct tep_event *event, const struct braid_read_checks *checks,
+		       const u8 *data, u32 bytes);
+
+/**
+ * braid_dynamic_range - where a dynamic field's data lie
+ * @field: has TEP_FIELD_IS_DYNAMIC
+ * @data: the payload
+ * @bytes: of it
+ * @offset: set on success
+ * @length: set on success
+ *
+ * Return: false when they don't lie in the payload.
+ */
+bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u32 bytes,
+			 u32 *offset, u32 *length);
+
+struct braid_symbols;
+
+/** braid_symbols_new - a stream's symbols, sorted; NULL: out of memory */
+struct braid_symbols *braid_symbols_new(const struct braid_stream *stream);
+
+/** braid_symbols_free - free; NULL is fine */
+void braid_symbols_free(struct braid_symbols *s);
+
+/**
+ * braid_symbols_find - the function that an address lies in
+ * @s: the symbols
+ * @address: any; set to the function's start on success
+ *
+ * Return: its name, or NULL.
+ */
+char *braid_symbols_find(struct braid_symbols *s, unsigned long long *address);
+
+#endif /* BRAID_FORMAT_PRIVATE_H */

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid: braids the traces of guests and their host into one timeline. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+
+static const struct braid_cli_command commands[] = {
+	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
+	{ "record", "record guests and their host into a capture", braid_cmd_record },
+	{ "report", "print captures as one timeline", braid_cmd_report },
+	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
+	{ "verify", "check everything about a capture or a region", braid_cmd_verify },
+};
+
+#define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *to)
+{
+	size_t k;
+
+	fputs("Usage: tracebraid COMMAND [OPTION]...\n\n", to);
+	for (k = 0; k < NR_COMMANDS; k++)
+		fprintf(to, "  %-8s %s\n", commands[k].name, commands[k].help);
+	fputs("\n'tracebraid COMMAND --help' tells more. 'tracebraid --version' tells the version.\n",
+	      to);
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Insertions, deletions and exchanges that make a of b; long words are cut. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[32], i, j, corner, up;
+	size_t na = least(strlen(a), 31), nb = least(strlen(b), 31);
+
+	for (j = 0; j <= nb; j++)
+		row[j] = j;
+	for (i = 1; i <= na; i++) {
+		corner = row[0];
+		row[0] = i;
+		for (j = 1; j <= nb; j++) {
+			up = row[j];
+			row[j] = least(least(row[j] + 1, row[j - 1] + 1),
+				       corner + (a[i - 1] != b[j - 1]));
+			corner = up;
+		}
+	}
+	return row[nb];
+}
+
+static int unknown_command(const char *word)
+{
+	const char *nearest = NULL;
+	size_t k, d, best = 3;
+
+	for (k = 0; k < NR_COMMANDS; k++) {
+		d = strncmp(commands[k].name, word, strlen(word)) ?
+			distance(word, commands[k].name) : 1;
+		if (d < best) {
+			best = d;
+			nearest = commands[k].name;
+		}
+	}
+	if (nearest)
+		fprintf(stderr, "tracebraid: there is no command '%.64s'; did you mean '%s'?\n",
+			word, nearest);
+	else
+		fprintf(stderr,
+			"tracebraid: there is no command '%.64s'; 'tracebraid --help' lists all\n",
+			word);
+	return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	size_t k;
+
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_FAILURE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return EXIT_SUCCESS;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("tracebraid " BRAID_AGENT_VERSION);
+		return EXIT_SUCCESS;
+	}
+	for (k = 0; k < NR_COMMANDS; k++)
+		if (!strcmp(argv[1], commands[k].name))
+			return commands[k].run(argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Braids all rings of all streams into one order. */
+#ifndef BRAID_MERGE_MERGE_H
+#define BRAID_MERGE_MERGE_H
+
+#include "host_agent/source/source.h"
+
+struct braid_merge;
+
+/**
+ * braid_merge_begin - begin to merge
+ * @out: set on success
+ * @source: rewound; the merge moves its cursors
+ * @want: whether a ring takes part; NULL: all do
+ * @arg: handed to @want
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
+		      bool (*want)(void *arg, const struct braid_ring *ring), void *arg);
+
+/**
+ * braid_merge_next - the next item
+ * @m: the merge
+ * @item: set when 1 is returned; good until the next call
+ *
+ * Ordered by host time, then by stream, CPU and sequence: the same trace gives the
+ * same order, always. Times never decrease.
+ *
+ * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ */
+int braid_merge_next(struct braid_merge *m, const struct braid_item **item);
+
+/** braid_merge_end - free a merge; NULL is fine */
+void braid_merge_end(struct braid_merge *m);
+
+#endif /* BRAID_MERGE_MERGE_H */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The accounting of one live ring, by a walk that touches nothing. */
+#ifndef BRAID_SOURCE_ACCOUNT_H
+#define BRAID_SOURCE_ACCOUNT_H
+
+#include "host_agent/transport/transport.h"
+
+/* Private memory for the copy of one sub-buffer's data. */
+struct braid_account_scratch {
+	u64 words[BRAID_MAX_SUBBUF_BYTES / 8];
+};
+
+/* What a walk found. All counts are events since the ring's init. */
+struct braid_ring_account {
+	u64 written;
+	u64 read;
+	u64 lost;
+	u64 left;
+	u64 left_bytes;		/* of event data not yet taken */
+	u32 left_subbufs;	/* that hold them */
+	u64 next_seq;		/* of the next event that a reader would want */
+	u32 broken;		/* enum braid_ring_fault, the guest's word */
+	bool moving;		/* the ring was faster than the walk: counts are a guess */
+	char fault[160];	/* why it doesn't add up, "" when it does; fit for a terminal */
+};
+
+/* Called for each event of a walk; view is of private memory. */
+typedef void (*braid_account_event_fn)(void *arg, const struct braid_event_view *view);
+
+/**
+ * braid_ring_account - walk a ring and count
+ * @a: filled, also when ->fault tells of something wrong
+ * @map: the ring
+ * @m: its mapping
+ * @incarnation: the region's
+ * @scratch: private memory
+ * @fn: called for each unread event, oldest first; may be NULL
+ * @arg: handed to @fn
+ *
+ * Each sub-buffer is copied, checked to be still itself, and decoded: counts are of
+ * events that are there, not of what the guest says; both are compared. written =
+ * read + lost + left unless ->fault is set. Must be called under braid_guard_run().
+ *
+ * Return: 0; -EBADMSG with braid_fail() when the ring's words make no sense; -ESTALE
+ * with braid_fail() when the region was initialized anew meanwhile.
+ */
+int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
+		       const struct braid_mapping *m, u64 incarnation,
+		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg);
+
+#endif /* BRAID_SOURCE_ACCOUNT_H */

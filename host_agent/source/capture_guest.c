@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The cursor over a guest's ring: pieces to sub-buffers, sub-buffers to events. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/source/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "shared/page.h"
+#include "shared/ring.h"
+
+struct guest_ring {
+	struct braid_capture_ring base;
+	u32 flags;			/* BRAID_BUFFER_* */
+	u32 max_bytes;			/* of a sub-buffer's data */
+	u8 *buffer;			/* struct braid_chunk_page, then the piece's bytes */
+
+	/* All below is where the cursor is. */
+	size_t at;			/* next piece */
+	struct braid_chunk_page page;	/* of the piece in hand */
+	struct braid_cursor cursor;
+	bool loaded;
+	bool opened;			/* position and what follows it hold */
+	bool lost_track;		/* the rest of this sub-buffer can't be placed */
+	u64 position;
+	u64 first_seq;
+	u32 covered_bytes;		/* of the sub-buffer, decoded */
+	u64 dropped;			/* behind the sub-buffer, as its writer said */
+	u64 untold;			/* lost, not told with an event yet */
+	u64 untold_damaged;
+	s64 last_ns;
+	bool any;
+};
+
+static struct guest_ring *guest_ring(struct braid_ring *ring)
+{
+	return (struct guest_ring *)ring;
+}
+
+__attribute__((__format__(printf, 2, 3)))
+static void faulty(struct guest_ring *g, const char *format, ...)
+{
+	struct braid_ring *ring = &g->base.ring;
+	char line[256];
+	va_list args;
+
+	ring->walk.faults++;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	braid_source_faulty(&g->base.source->source, ring->stream,
+			    "buffer %u, vCPU %u, position %llu: %s", ring->buffer, ring->cpu,
+			    (unsigned long long)g->position, line);
+}
+
+/* Accounts for a jump of the sequence, of which @told was told by the writer or the agent. */
+static void lose(struct guest_ring *g, u64 lost, u64 told)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+	u64 damaged = lost > told ? lost - told : 0;
+
+	walk->lost += lost;
+	walk->damaged += damaged;
+	g->untold += lost;
+	g->untold_damaged += damaged;
+	walk->next_seq += lost;
+}
+
+/* The first sub-buffer that is here from its start, perhaps after one that was not. */
+static void start_walk(struct guest_ring *g, u64 told)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+
+	walk->started = true;
+	walk->first_seq = g->first_seq - told - walk->skipped;
+	walk->next_seq = walk->first_seq;
+	lose(g, told + walk->skipped, told);
+}
+
+/* A piece of another sub-buffer: what happened in between? */
+static void open_subbuf(struct guest_ring *g)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+	s64 ahead = (s64)(g->page.first_seq - walk->next_seq);
+	u64 told = g->dropped + g->page.lost_before;
+
+	g->opened = true;
+	g->lost_track = false;
+	g->position = g->page.position;
+	g->first_seq = g->page.first_seq;
+	g->covered_bytes = 0;
+	g->dropped = 0;
+	walk->pages++;
+	if (!walk->started) {
+		/* An earlier recording took this sub-buffer's beginning. */
+		if (!g->page.from_bytes)
+			start_walk(g, told);
+		return;
+	}
+	if (ahead < 0) {
+		faulty(g, "its sequence number is %llu events behind what came before",
+		       (unsigned long long)-ahead);
+		walk->next_seq = g->first_seq;
+		return;
+	}
+	if (!ahead)
+		return;
+	lose(g, ahead, told);
+	if ((u64)ahead > told)
+		faulty(g, "%llu events before it were recorded but are not in the capture",
+		       (unsigned long long)(ahead - told));
+}
+
+/* Counts the events of a piece that can't be placed in time. */
+static void skip_piece(struct guest_ring *g, const u8 *data, u32 bytes)
+{
+	struct braid_cursor c;
+	s64 n;
+
+	braid_cursor_init(&c, data, bytes, 0, g->flags);
+	n = braid_page_count(&c);
+	g->base.ring.walk.skipped += n > 0 ? n : 0;
+}
+
+/* Whether the chunk still says what it said when it was indexed. */
+static bool same_piece(const struct guest_ring *g, const struct braid_piece *piece)
+{
+	const struct braid_chunk_page *page = &g->page;
+
+	return page->position == (piece->position & BRAID_POS_MASK) &&
+	       page->first_seq == piece->first_seq && page->from_bytes == piece->from_bytes &&
+	       page->to_bytes == piece->to_bytes;
+}
+
+/* Begins the piece that was read into the buffer. */
+static void begin_piece(struct guest_ring *g)
+{
+	const u8 *data = g->buffer + sizeof(g->page);
+	u32 skip, bytes;
+
+	if (g->page.from_bytes > g->covered_bytes && !g->lost_track) {
+		g->lost_track = true;
+		if (g->base.ring.walk.started)
+			faulty(g, "its bytes %u to %u are missing; the rest of it is skipped",
+			       g->covered_bytes, g->page.from_bytes);
+	}
+	if (g->lost_track) {
+		skip_piece(g, data, g->page.to_bytes - g->page.from_bytes);
+		g->covered_bytes = g->page.to_bytes;
+		return;
+	}
+	skip = g->covered_bytes - g->page.from_bytes;
+	bytes = g->page.to_bytes - g->covered_bytes;
+	if (!g->covered_bytes) {
+		braid_cursor_init(&g->cursor, data, bytes, g->page.time_stamp, g->flags);
+	} else {
+		/* Times go on accumulating where the piece before left off. */
+		g->cursor.data = data + skip;
+		g->cursor.bytes = bytes;
+		g->cursor.offset = 0;
+	}
+	g->loaded = true;
+}
+
+/* Loads the next piece. Return: 1, 0 at the end, -errno. */
+static int load_piece(struct guest_ring *g)
+{
+	struct braid_capture_ring *base = &g->base;
+	const struct braid_piece *piece;
+	int err;
+
+	if (g->at == base->pieces.nr)
+		return 0;
+	piece = &base->pieces.at[g->at++];
+	err = braid_capture_fetch(base->source, piece, 0, g->buffer,
+				  sizeof(g->page) + piece->to_bytes - piece->from_bytes);
+	if (err == -EBADMSG) {
+		faulty(g, "%s", braid_failure());
+		return 1;
+	}
+	if (err)
+		return err;
+	memcpy(&g->page, g->buffer, sizeof(g->page));
+	if (!same_piece(g, piece)) {
+		faulty(g, "the capture changed while it was read");
+		return 1;
+	}
+	if (!g->opened || g->page.position != g->position)
+		open_subbuf(g);
+	else if (g->page.first_seq != g->first_seq)
+		faulty(g, "its pieces tell different sequence numbers");
+	if (g->page.flags & BRAID_PAGE_FINAL && g->page.dropped > g->dropped)
+		g->dropped = g->page.dropped;
+	if (g->page.to_bytes <= g->covered_bytes && g->page.to_bytes) {
+		base->ring.walk.duplicates += g->page.from_bytes < g->page.to_bytes;
+		return 1;
+	}
+	begin_piece(g);
+	return 1;
+}
+
+static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 counter)
+{
+	struct braid_ring *ring = &g->base.ring;
+	const struct braid_clock *clock = &ring->stream->clock;
+	const struct braid_clock_epoch *epoch;
+	struct braid_item *item = &ring->item;
+	s64 ns;
+
+	epoch = braid_clock_epoch_of(clock, counter, g->page.host_ns);
+	ns = braid_clock_to_ns(&epoch->map, counter);
+	item->kind = kind;
+	item->bound_ns = braid_clock_bound(clock, epoch, counter);
+	if (g->any && ns < g->last_ns)
+		ns = g->last_ns;	/* two epochs overlap, or the guest's time went back */
+	g->last_ns = ns;
+	g->any = true;
+	item->host_ns = ns;
+	item->counter = counter;
+	item->lost_before = g->untold;
+	item->damaged_before = g->untold_damaged;
+	g->untold = 0;
+	g->untold_damaged = 0;
+}
+
+static void deliver(struct guest_ring *g, const struct braid_event_view *view)
+{
+	struct braid_ring *ring = &g->base.ring;
+	struct braid_item *item = &ring->item;
+
+	if (g->any && (s64)(view->time - item->counter) < 0)
+		faulty(g, "the guest's time goes back by %llu counter steps",
+		       (unsigned long long)(item->counter - view->time));
+	item->seq = g->first_seq + g->cursor.events - 1;
+	if (item->seq != ring->walk.next_seq)
+		faulty(g, "event %llu where %llu was due", (unsigned long long)item->seq,
+		       (unsigned long long)ring->walk.next_seq);
+	fill_item(g, BRAID_ITEM_EVENT, view->time);
+	item->payload = view->payload;
+	item->payload_bytes = view->payload_bytes;
+	ring->walk.events++;
+	ring->walk.next_seq = item->seq + 1;
+	if (item->bound_ns != BRAID_BOUND_UNKNOWN && item->host_ns > 0 &&
+	    (u64)item->host_ns > g->page.host_ns + item->bound_ns)
+		faulty(g, "an event is %llu ns younger than the page that holds it",
+		       (unsigned long long)item->host_ns - g->page.host_ns);
+}
+
+/* Behind the last piece: what was dropped there, or skipped, is told by itself. */
+static int end_of_ring(struct guest_ring *g)
+{
+	struct braid_ring *ring = &g->base.ring;
+
+	u64 dropped = g->dropped;
+
+	g->dropped = 0;
+	if (!ring->walk.started && ring->walk.skipped) {
+		g->first_seq += g->cursor.events;
+		start_walk(g, dropped);
+	} else if (g->lost_track || dropped) {
+		/* Nothing tells how much of an unreadable end there was. */
+		lose(g, dropped, dropped);
+	}
+	if (!g->untold)
+		return 0;
+	fill_item(g, BRAID_ITEM_LOST, g->any ? ring->item.counter : g->page.time_stamp);
+	ring->item.seq = ring->walk.next_seq;
+	ring->item.payload = NULL;
+	ring->item.payload_bytes = 0;
+	return 1;
+}
+
+static int guest_next(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+	struct braid_event_view view;
+	int ret;
+
+	for (;;) {
+		if (!g->loaded) {
+			ret = load_piece(g);
+			if (ret < 0)
+				return ret;
+			if (!ret)
+				return end_of_ring(g);
+			continue;
+		}
+		ret = braid_page_next(&g->cursor, &view);
+		if (ret > 0 && view.type == BRAID_TYPE_DATA) {
+			deliver(g, &view);
+			return 1;
+		}
+		if (ret > 0)
+			continue;	/* a stamp: the cursor took its time */
+		if (ret < 0) {
+			faulty(g, "bytes that are no event, behind %llu events; the rest is skipped",
+			       (unsigned long long)g->cursor.events);
+			g->lost_track = true;
+		}
+		g->loaded = false;
+		g->covered_bytes = g->page.to_bytes;
+	}
+}
+
+static void guest_rewind(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+
+	memset(&ring->walk, 0, sizeof(ring->walk));
+	g->at = 0;
+	g->loaded = false;
+	g->opened = false;
+	g->lost_track = false;
+	g->position = 0;
+	g->dropped = 0;
+	g->untold = 0;
+	g->untold_damaged = 0;
+	g->any = false;
+	memset(&g->page, 0, sizeof(g->page));
+}
+
+static void guest_free(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+
+	free(g->base.pieces.at);
+	free(g->buffer);
+	free(g);
+}
+
+u64 braid_capture_taken_ns(const struct braid_ring *ring)
+{
+	return ((const struct guest_ring *)ring)->page.host_ns;
+}
+
+struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
+						    u32 cpu)
+{
+	static const struct braid_ring_ops ops = {
+		.next = guest_next,
+		.rewind = guest_rewind,
+		.free = guest_free,
+	};
+	const struct braid_buffer_desc *desc = &s->superblock.buffers[buffer];
+	struct guest_ring *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->flags = desc->flags;
+	g->max_bytes = desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
+	g->buffer = malloc(sizeof(g->page) + g->max_bytes + 8);
+	g->base.source = s->source;
+	g->base.ring.stream = &s->stream;
+	g->base.ring.buffer = buffer;
+	g->base.ring.cpu = cpu;
+	g->base.ring.ops = &ops;
+	g->base.ring.item.stream = &s->stream;
+	g->base.ring.item.ring = &g->base.ring;
+	if (!g->buffer || braid_array_push(s->stream.rings, s->stream.nr_rings,
+					   s->rings_capacity, &g->base.ring)) {
+		free(g->buffer);
+		free(g);
+		return NULL;
+	}
+	return &g->base;
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Notes where each ring's pieces lie, and puts them in order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/source/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "shared/ring.h"
+
+/* The ring of a buffer and CPU; made when it is not there yet. NULL: out of memory. */
+static struct braid_capture_ring *ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu)
+{
+	static_assert(offsetof(struct braid_capture_ring, ring) == 0, "cast");
+	size_t k = s->stream.nr_rings;
+
+	/* The latest is the likeliest; rings are few. */
+	while (k--) {
+		struct braid_ring *ring = s->stream.rings[k];
+
+		if (ring->buffer == buffer && ring->cpu == cpu)
+			return (struct braid_capture_ring *)ring;
+	}
+	if (s->stream.kind == BRAID_STREAM_HOST)
+		return braid_capture_host_ring(s, cpu);
+	return braid_capture_guest_ring(s, buffer, cpu);
+}
+
+/* Why a PAGE can't be what it says, or NULL. */
+static const char *check_page(const struct braid_capture_stream *s,
+			      const struct braid_chunk_page *page, u32 bytes)
+{
+	const struct braid_superblock *sb = &s->superblock;
+	const struct braid_buffer_desc *desc;
+
+	if (s->stream.kind != BRAID_STREAM_GUEST)
+		return "it is not of a guest";
+	if (page->buffer >= sb->nr_buffers || page->buffer >= BRAID_MAX_BUFFERS)
+		return "it is of a buffer that the guest doesn't have";
+	desc = &sb->buffers[page->buffer];
+	if (page->vcpu >= desc->nr_rings)
+		return "it is of a vCPU that the buffer doesn't have";
+	if (page->from_bytes > page->to_bytes || (page->from_bytes | page->to_bytes) & 3 ||
+	    page->to_bytes > desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES)
+		return "it covers impossible bytes";
+	if (bytes - sizeof(*page) < page->to_bytes - page->from_bytes)
+		return "it is shorter than it says";
+	if (page->position > BRAID_POS_MASK)
+		return "its position is impossible";
+	return NULL;
+}
+
+int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	const char *why = "it has no head";
+	struct braid_capture_ring *ring;
+	struct braid_chunk_page page;
+	struct braid_piece piece;
+
+	if (v->bytes >= sizeof(page)) {
+		memcpy(&page, v->payload, sizeof(page));
+		why = check_page(s, &page, v->bytes);
+	}
+	if (why) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the page in chunk %llu is left out: %s",
+				    (unsigned long long)v->number, why);
+		return 0;
+	}
+	ring = ring_of(s, page.buffer, page.vcpu);
+	if (!ring)
+		return -ENOMEM;
+	piece.place = v->offset << BRAID_PIECE_FILE_BITS | s->source->file;
+	piece.position = page.position | (page.flags & BRAID_PAGE_FINAL ? BRAID_PIECE_FINAL : 0);
+	piece.first_seq = page.first_seq;
+	piece.from_bytes = page.from_bytes;
+	piece.to_bytes = page.to_bytes;
+	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
+}
+
+int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_host_page page;
+	struct braid_capture_ring *ring;
+	struct braid_piece piece = { 0 };
+
+	if (v->bytes >= sizeof(page))
+		memcpy(&page, v->payload, sizeof(page));
+	if (v->bytes < sizeof(page) || s->stream.kind != BRAID_STREAM_HOST ||
+	    page.cpu >= BRAID_MAX_CPUS || page.bytes < BRAID_SUBBUF_HEADER_BYTES ||
+	    page.bytes > v->bytes - sizeof(page) || page.bytes > BRAID_MAX_HOST_BYTES) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the host page in chunk %llu is left out: it can't be one",
+				    (unsigned long long)v->number);
+		return 0;
+	}
+	ring = ring_of(s, 0, page.cpu);
+	if (!ring)
+		return -ENOMEM;
+	piece.place = v->offset << BRAID_PIECE_FILE_BITS | s->source->file;
+	piece.first_seq = page.lost_before;
+	piece.to_bytes = page.bytes;
+	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
+}
+
+int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_ring_end end = { 0 };
+	struct braid_capture_ring *ring;
+	bool guest = s->stream.kind == BRAID_STREAM_GUEST;
+
+	memcpy(&end, v->payload, v->bytes < sizeof(end) ? v->bytes : sizeof(end));
+	if (v->bytes < offsetof(struct braid_chunk_ring_end, read_before) ||
+	    (guest && (end.buffer >= s->superblock.nr_buffers || end.buffer >= BRAID_MAX_BUFFERS ||
+		       end.vcpu >= s->superblock.buffers[end.buffer].nr_rings)) ||
+	    (!guest && (end.buffer || end.vcpu >= BRAID_MAX_CPUS))) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the accounting in chunk %llu is of no ring that there is",
+				    (unsigned long long)v->number);
+		return 0;
+	}
+	ring = ring_of(s, end.buffer, end.vcpu);
+	if (!ring)
+		return -ENOMEM;
+	if (!ring->ring.report.nr_parts++)
+		ring->ring.report.first = end;
+	/* Captures may be named in any order: what has read more is the later one. */
+	if (end.read + end.lost >= ring->ring.report.last.read + ring->ring.report.last.lost)
+		ring->ring.report.last = end;
+	if (end.read_before + end.lost_before < ring->ring.report.first.read_before +
+						 ring->ring.report.first.lost_before)
+		ring->ring.report.first = end;
+	return 0;
+}
+
+/* Order ----------------------------------------------------------------------------------- */
+
+/* Positions are compared on their circle, seen from the ring's first piece. */
+static int by_position(const void *a, const void *b, void *arg)
+{
+	const struct braid_piece *x = a, *y = b;
+	u64 origin = *(u64 *)arg;
+	s64 dx = braid_position_diff(x->position & BRAID_POS_MASK, origin);
+	s64 dy = braid_position_diff(y->position & BRAID_POS_MASK, origin);
+
+	if (dx != dy)
+		return dx < dy ? -1 : 1;
+	if (x->from_bytes != y->from_bytes)
+		return x->from_bytes < y->from_bytes ? -1 : 1;
+	if (x->to_bytes != y->to_bytes)
+		return x->to_bytes < y->to_bytes ? -1 : 1;
+	if (x->first_seq != y->first_seq)
+		return x->first_seq < y->first_seq ? -1 : 1;
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static void sort_ring(struct braid_pieces *pieces)
+{
+	u64 origin;
+	size_t k;
+
+	if (pieces->nr < 2)
+		return;
+	origin = pieces->at[0].position & BRAID_POS_MASK;
+	for (k = 1; k < pieces->nr; k++)
+		if (by_position(&pieces->at[k - 1], &pieces->at[k], &origin) > 0)
+			break;
+	if (k < pieces->nr)
+		qsort_r(pieces->at, pieces->nr, sizeof(*pieces->at), by_position, &origin);
+}
+
+static int by_ring(const void *a, const void *b)
+{
+	const struct braid_ring *x = *(struct braid_ring *const *)a;
+	const struct braid_ring *y = *(struct braid_ring *const *)b;
+
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+int braid_capture_sort_pieces(struct braid_capture_source *cs)
+{
+	size_t k, j;
+
+	for (k = 0; k < cs->source.nr_streams; k++) {
+		struct braid_stream *s = cs->source.streams[k];
+
+		if (s->nr_rings)
+			qsort(s->rings, s->nr_rings, sizeof(*s->rings), by_ring);
+		for (j = 0; s->kind == BRAID_STREAM_GUEST && j < s->nr_rings; j++)
+			sort_ring(&((struct braid_capture_ring *)s->rings[j])->pieces);
+	}
+	return 0;
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes a source of capture files: one pass to index them, then clocks, then order. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/source/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+static struct braid_capture_source *capture_of(struct braid_source *source)
+{
+	return (struct braid_capture_source *)((char *)source -
+					       offsetof(struct braid_capture_source, source));
+}
+
+static struct braid_capture_stream *capture_stream(struct braid_stream *stream)
+{
+	return (struct braid_capture_stream *)((char *)stream -
+					       offsetof(struct braid_capture_stream, stream));
+}
+
+void braid_source_faulty(struct braid_source *source, const struct braid_stream *stream,
+			 const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	source->faults++;
+	if (!source->fault)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	braid_text_clean(line);
+	source->fault(source->fault_arg, stream, line);
+}
+
+int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece,
+			u32 skip, void *to, u32 bytes)
+{
+	u32 file = piece->place & ((1u << BRAID_PIECE_FILE_BITS) - 1);
+	u64 offset = piece->place >> BRAID_PIECE_FILE_BITS;
+
+	cs->source.bytes_read += bytes;
+	return braid_capture_load(cs->readers[file], offset, skip, to, bytes);
+}
+
+/* One chunk, by its type. Return: 0 or -ENOMEM. */
+static int take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_capture_stream *s;
+
+	if (v->type == BRAID_CHUNK_STREAM)
+		return braid_capture_take_stream(cs, v);
+	if (!v->stream)
+		return 0;
+	s = braid_capture_stream_of(cs, v->stream);
+	if (!s) {
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: chunk %llu speaks of stream %u, which nobody introduced",
+				    cs->path, (unsigned long long)v->number, v->stream);
+		return 0;
+	}
+	switch (v->type) {
+	case BRAID_CHUNK_STREAM_END:
+		braid_capture_take_end(s, v);
+		return 0;
+	case BRAID_CHUNK_PAGE:
+		return braid_capture_take_page(s, v);
+	case BRAID_CHUNK_HOST_PAGE:
+		return braid_capture_take_host_page(s, v);
+	case BRAID_CHUNK_EVENTS:
+		return braid_capture_take_events(s, v);
+	case BRAID_CHUNK_COMMS:
+		return braid_capture_take_comms(s, v);
+	case BRAID_CHUNK_SYMBOLS:
+		return braid_capture_take_symbols(s, v);
+	case BRAID_CHUNK_CLOCK:
+		return braid_capture_take_samples(s, v);
+	case BRAID_CHUNK_RING_END:
+		return braid_capture_take_ring_end(s, v);
+	case BRAID_CHUNK_TEXT:
+		return braid_capture_take_text(s, v);
+	case BRAID_CHUNK_NOTE:
+		return braid_capture_take_note(s, v);
+	}
+	return 0;	/* of a later minor version */
+}
+
+static void report_damage(struct braid_capture_source *cs, const char *path,
+			  const struct braid_capture_damage *d)
+{
+	if (d->stretches)
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: %llu damaged stretch%s of %llu bytes in all, the first at byte %llu",
+				    path, (unsigned long long)d->stretches,
+				    d->stretches == 1 ? "" : "es", (unsigned long long)d->bytes,
+				    (unsigned long long)d->first_offset);
+	if (d->cut_off)
+		braid_source_faulty(&cs->source, NULL, "%s: cut off inside a chunk", path);
+	else if (d->no_end)
+		braid_source_faulty(&cs->source, NULL,
+				    "%s: has no end mark: the recording did not end by itself", path);
+}
+
+static int index_file(struct braid_capture_source *cs, struct braid_capture_reader *r,
+		      const char *path)
+{
+	struct braid_chunk_view view;
+	u64 number = 0, chunks = 0;
+	int ret;
+
+	free(cs->by_number);
+	cs->by_number = NULL;
+	cs->nr_by_number = 0;
+	cs->path = path;
+	while ((ret = braid_capture_next(r, &view)) > 0) {
+		if (!braid_capture_damage(r)->stretches && view.number != number + 1)
+			braid_source_faulty(&cs->source, NULL,
+					    "%s: chunk %llu follows chunk %llu", path,
+					    (unsigned long long)view.number,
+					    (unsigned long long)number);
+		number = view.number;
+		if (cs->source.progress && !(++chunks & 1023))
+			cs->source.progress(cs->source.progress_arg, "reading", view.offset,
+					    braid_capture_size(r));
+		ret = take_chunk(cs, &view);
+		if (ret)
+			return braid_fail(ret, "out of memory while reading '%s'", path);
+	}
+	report_damage(cs, path, braid_capture_damage(r));
+	return ret;
+}
+
+/* Two captures share a time line only if the host did not boot in between. */
+static int check_same_host(const struct braid_chunk_file *a, const struct braid_chunk_file *b,
+			   const char *path)
+{
+	s64 age = (s64)(b->start_host_ns - a->start_host_ns);
+	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns) - age;
+	s64 limit = 10000000000LL + (age < 0 ? -age : age) / 1000;
+
+	if (!a->start_realtime_ns || !b->start_realtime_ns)
+		return 0;	/* the head was damaged */
+	if (strcmp(a->host_name, b->host_name) || strcmp(a->clock, b->clock) ||
+	    shift > limit || shift < -limit)
+		return braid_fail(-EXDEV,
+				  "'%s' is of another host or another boot of it: its times can't be merged with the others",
+				  path);
+	return 0;
+}
+
+static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
+{
+	struct braid_chunk_file head;
+	size_t k;
+	int err;
+
+	cs->readers = calloc(nr, sizeof(*cs->readers));
+	if (!cs->readers)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < nr; k++) {
+		err = braid_capture_open(&cs->readers[k], paths[k], &head);
+		if (err)
+			return err;
+		cs->nr_readers++;
+		if (!k)
+			cs->source.head = head;
+		err = check_same_host(&cs->source.head, &head, paths[k]);
+		if (err)
+			return err;
+		cs->source.bytes += braid_capture_size(cs->readers[k]);
+	}
+	for (k = 0; k < nr; k++) {
+		cs->file = k;
+		err = index_file(cs, cs->readers[k], paths[k]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int by_h1(const void *a, const void *b)
+{
+	const struct braid_clock_sample *x = a, *y = b;
+
+	if (x->h1_ns != y->h1_ns)
+		return x->h1_ns < y->h1_ns ? -1 : 1;
+	return x->h2_ns < y->h2_ns ? -1 : x->h2_ns > y->h2_ns;
+}
+
+/* Without samples: the latest line on which no event is younger than its page. */
+static int place_nominal(struct braid_capture_stream *s)
+{
+	u64 anchor = s->superblock.init_counter;
+	s64 latest = INT64_MAX;
+	size_t k;
+	int ret;
+
+	ret = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, NULL, 0, anchor, 0);
+	for (k = 0; !ret && k < s->stream.nr_rings; k++) {
+		struct braid_ring *ring = s->stream.rings[k];
+
+		while (ring->cpu != BRAID_RING_NOTES && (ret = braid_ring_next(ring)) > 0) {
+			s64 room = (s64)(braid_capture_taken_ns(ring) - ring->item.host_ns);
+
+			if (ring->item.kind == BRAID_ITEM_EVENT && room < latest)
+				latest = room;
+		}
+		ring->ops->rewind(ring);
+	}
+	if (ret < 0)
+		return ret;
+	braid_clock_free(&s->stream.clock);
+	if (latest == INT64_MAX)
+		latest = s->stream.found_ns;
+	return braid_clock_fit(&s->stream.clock, s->stream.counter_hz, NULL, 0, anchor, latest);
+}
+
+static int fit_clock(struct braid_capture_stream *s)
+{
+	struct braid_source *source = &s->source->source;
+	u64 faults = source->faults;
+	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
+	int err;
+
+	if (s->stream.kind != BRAID_STREAM_GUEST)
+		return 0;
+	if (s->nr_samples > 1)
+		qsort(s->samples, s->nr_samples, sizeof(*s->samples), by_h1);
+	err = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->samples, s->nr_samples,
+			      s->superblock.init_counter, 0);
+	if (!err && s->stream.clock.kind == BRAID_CLOCK_NOMINAL) {
+		source->fault = NULL;	/* the walk to come will tell them */
+		braid_clock_free(&s->stream.clock);
+		err = place_nominal(s);
+		source->fault = fault;
+		source->faults = faults;
+	}
+	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock);
+	free(s->samples);
+	s->samples = NULL;
+	return err;
+}
+
+/* Streams in the order found; a later incarnation of a guest knows the one before. */
+static void link_incarnations(struct braid_source *source)
+{
+	size_t k, j;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		struct braid_stream *s = source->streams[k];
+
+		for (j = 0; j < source->nr_streams; j++) {
+			struct braid_stream *o = source->streams[j];
+
+			if (o == s || s->kind != BRAID_STREAM_GUEST || o->kind != s->kind ||
+			    strcmp(o->name, s->name) || o->found_ns > s->found_ns ||
+			    (o->found_ns == s->found_ns && o->number > s->number))
+				continue;
+			if (!s->before || o->found_ns > s->before->found_ns)
+				s->before = o;
+		}
+	}
+}
+
+static int finish(struct braid_capture_source *cs)
+{
+	struct braid_source *source = &cs->source;
+	u32 order = 0;
+	size_t k, j;
+	int err;
+
+	err = braid_capture_sort_pieces(cs);
+	if (err)
+		return err;
+	link_incarnations(source);
+	for (k = 0; k < source->nr_streams; k++) {
+		struct braid_capture_stream *s = capture_stream(source->streams[k]);
+
+		braid_capture_sort_tables(s);
+		if (!braid_capture_note_ring(s))
+			return braid_fail(-ENOMEM, "out of memory");
+		err = fit_clock(s);
+		if (err)
+			return err == -ENOMEM ? braid_fail(err, "out of memory") : err;
+		/* At the same time notes come first; the ring of them is the last one. */
+		s->stream.rings[s->stream.nr_rings - 1]->order = order++;
+		for (j = 0; j + 1 < s->stream.nr_rings; j++)
+			s->stream.rings[j]->order = order++;
+	}
+	return 0;
+}
+
+static void free_captures(struct braid_source *source)
+{
+	struct braid_capture_source *cs = capture_of(source);
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		braid_capture_free_stream(capture_stream(source->streams[k]));
+	for (k = 0; k < cs->nr_readers; k++)
+		braid_capture_close(cs->readers[k]);
+	free(source->streams);
+	free(cs->by_number);
+	free(cs->readers);
+	free(cs);
+}
+
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options)
+{
+	struct braid_capture_source *cs;
+	int err;
+
+	if (!nr || nr > BRAID_MAX_FILES)
+		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
+				  BRAID_MAX_FILES);
+	cs = calloc(1, sizeof(*cs));
+	if (!cs)
+		return braid_fail(-ENOMEM, "out of memory");
+	cs->source.free = free_captures;
+	if (options) {
+		cs->source.fault = options->fault;
+		cs->source.fault_arg = options->fault_arg;
+		cs->source.progress = options->progress;
+		cs->source.progress_arg = options->progress_arg;
+	}
+	err = open_files(cs, paths, nr);
+	if (!err)
+		err = finish(cs);
+	if (err) {
+		free_captures(&cs->source);
+		return err;
+	}
+	*out = &cs->source;
+	return 0;
+}
+
+void braid_source_free(struct braid_source *source)
+{
+	if (source)
+		source->free(source);
+}
+
+void braid_source_rewind(struct braid_source *source)
+{
+	size_t k, j;
+
+	for (k = 0; k < source->nr_streams; k++)
+		for (j = 0; j < source->streams[k]->nr_rings; j++)
+			source->streams[k]->rings[j]->ops->rewind(source->streams[k]->rings[j]);
+}

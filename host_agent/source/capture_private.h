@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that make a source of capture files. */
+#ifndef BRAID_SOURCE_CAPTURE_PRIVATE_H
+#define BRAID_SOURCE_CAPTURE_PRIVATE_H
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/source/source.h"
+
+#define BRAID_MAX_STREAMS	4096u		/* in one source */
+#define BRAID_MAX_CPUS		4096u
+#define BRAID_MAX_HOST_BYTES	(1u << 20)	/* of a tracefs sub-buffer */
+#define BRAID_MAX_SCHEMA_BYTES	(64u << 20)	/* of format texts in one stream */
+#define BRAID_MAX_TABLE		(4u << 20)	/* comms, symbols, notes in one stream */
+#define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes */
+#define BRAID_MAX_FILES		1024u
+
+/* Where a piece of a ring lies; kept for each, so it is small. */
+struct braid_piece {
+	u64 place;			/* offset of the chunk:52 | file:12 */
+	u64 position;			/* with BRAID_PIECE_FINAL */
+	u64 first_seq;			/* HOST_PAGE: lost before */
+	u32 from_bytes;
+	u32 to_bytes;			/* HOST_PAGE: of the sub-buffer */
+};
+
+#define BRAID_PIECE_FILE_BITS	12
+#define BRAID_PIECE_FINAL	(1ULL << 63)
+
+static_assert(sizeof(struct braid_piece) == 32, "an index entry stays small");
+
+struct braid_pieces {
+	struct braid_piece *at;
+	size_t nr;
+	size_t capacity;
+};
+
+struct braid_capture_source;
+
+/* What all cursors over captures have in common. */
+struct braid_capture_ring {
+	struct braid_ring ring;
+	struct braid_capture_source *source;
+	struct braid_pieces pieces;
+};
+
+struct braid_note {
+	u64 host_ns;
+	u32 order;
+	char *text;
+};
+
+/* A stream, with what is needed while it is being put together. */
+struct braid_capture_stream {
+	struct braid_stream stream;
+	struct braid_capture_source *source;
+	struct braid_superblock superblock;	/* GUEST: checked */
+	u32 subbuf_bytes;			/* HOST */
+	struct braid_clock_sample *samples;
+	size_t nr_samples, samples_capacity;
+	char **blocks;				/* memory that formats point into */
+	size_t nr_blocks, blocks_capacity;
+	u64 schema_bytes;
+	size_t formats_capacity, comms_capacity, symbols_capacity, rings_capacity;
+	struct braid_note *notes;
+	size_t nr_notes, notes_capacity;
+};
+
+struct braid_capture_source {
+	struct braid_source source;
+	struct braid_capture_reader **readers;
+	size_t nr_readers;
+	u32 file;				/* being indexed */
+	const char *path;
+	struct braid_capture_stream **by_number;	/* of the file being indexed */
+	size_t nr_by_number;
+	size_t streams_capacity;
+};
+
+/* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
+int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_samples(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
+void braid_capture_sort_tables(struct braid_capture_stream *s);
+void braid_capture_free_stream(struct braid_capture_stream *s);
+
+/* capture_index.c: chunks that belong to a ring */
+int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_sort_pieces(struct braid_capture_source *cs);
+
+/* Rings by kind. Return: the ring, NULL when memory is out. */
+struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
+						    u32 cpu);
+struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
+struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
+
+/* When the agent took the bytes that a guest ring's cursor is in. */
+u64 braid_capture_taken_ns(const struct braid_ring *ring);
+
+/* Reads a piece's chunk: @bytes of payload from @skip on. */
+int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece,
+			u32 skip, void *to, u32 bytes);
+
+#endif /* BRAID_SOURCE_CAPTURE_PRIVATE_H */

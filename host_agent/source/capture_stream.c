@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Puts streams together from the chunks that describe them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "host_agent/source/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/text.h"
+#include "shared/region.h"
+#include "shared/schema.h"
+
+static void copy_name(char *to, size_t room, const char *from, size_t bytes)
+{
+	size_t n = strnlen(from, bytes < room - 1 ? bytes : room - 1);
+
+	memcpy(to, from, n);
+	to[n] = 0;
+	braid_text_clean(to);
+}
+
+struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number)
+{
+	return number < cs->nr_by_number ? cs->by_number[number] : NULL;
+}
+
+static int set_number(struct braid_capture_source *cs, u32 number, struct braid_capture_stream *s)
+{
+	size_t more = cs->nr_by_number ? cs->nr_by_number : 16;
+	struct braid_capture_stream **grown;
+
+	while (more <= number)
+		more *= 2;
+	if (more > cs->nr_by_number) {
+		grown = reallocarray(cs->by_number, more, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + cs->nr_by_number, 0, (more - cs->nr_by_number) * sizeof(*grown));
+		cs->by_number = grown;
+		cs->nr_by_number = more;
+	}
+	cs->by_number[number] = s;
+	return 0;
+}
+
+/* The stream of an incarnation that another capture told of, or NULL. */
+static struct braid_capture_stream *find_incarnation(struct braid_capture_source *cs,
+						     const struct braid_superblock *sb)
+{
+	size_t k;
+
+	for (k = 0; k < cs->source.nr_streams; k++) {
+		struct braid_stream *s = cs->source.streams[k];
+
+		if (s->kind == BRAID_STREAM_GUEST && s->incarnation == sb->incarnation &&
+		    !memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id)))
+			return (struct braid_capture_stream *)s;
+	}
+	return NULL;
+}
+
+static struct braid_capture_stream *add_stream(struct braid_capture_source *cs)
+{
+	struct braid_capture_stream *s = calloc(1, sizeof(*s));
+
+	static_assert(offsetof(struct braid_capture_stream, stream) == 0, "cast");
+	if (!s)
+		return NULL;
+	s->source = cs;
+	s->stream.number = cs->source.nr_streams;
+	if (braid_array_push(cs->source.streams, cs->source.nr_streams, cs->streams_capacity,
+			     &s->stream)) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+/* The superblock behind a guest's STREAM, or NULL with the reason. */
+static const char *read_superblock(const struct braid_chunk_view *v, struct braid_superblock *sb)
+{
+	if (v->bytes < sizeof(struct braid_chunk_stream) + sizeof(*sb))
+		return "its superblock is missing";
+	memcpy(sb, v->payload + sizeof(struct braid_chunk_stream), sizeof(*sb));
+	if (sb->state == BRAID_STATE_INIT)
+		return "its superblock was not finished";
+	return braid_region_check(sb, sb->region_bytes);
+}
+
+static void describe_guest(struct braid_stream *s, const struct braid_superblock *sb)
+{
+	copy_name(s->kernel_release, sizeof(s->kernel_release), sb->kernel_release,
+		  sizeof(sb->kernel_release));
+	copy_name(s->machine, sizeof(s->machine), sb->machine, sizeof(sb->machine));
+	memcpy(s->boot_id, sb->boot_id, sizeof(s->boot_id));
+	s->nr_cpus = sb->nr_vcpus;
+	s->incarnation = sb->incarnation;
+	s->counter_type = sb->counter_type;
+	s->counter_hz = sb->counter_hz;
+}
+
+int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_superblock sb = { 0 };
+	struct braid_chunk_stream head;
+	struct braid_capture_stream *s;
+	const char *why = NULL;
+
+	if (v->bytes < sizeof(head) || !v->stream || v->stream > BRAID_MAX_STREAMS ||
+	    cs->source.nr_streams >= BRAID_MAX_STREAMS ||
+	    braid_capture_stream_of(cs, v->stream)) {
+		braid_source_faulty(&cs->source, NULL, "%s: chunk %llu introduces no stream",
+				    cs->path, (unsigned long long)v->number);
+		return 0;
+	}
+	memcpy(&head, v->payload, sizeof(head));
+	if (head.kind == BRAID_STREAM_GUEST)
+		why = read_superblock(v, &sb);
+	else if (head.kind != BRAID_STREAM_HOST || head.nr_cpus > BRAID_MAX_CPUS)
+		why = "its kind or its number of CPUs is impossible";
+	if (why) {
+		braid_source_faulty(&cs->source, NULL, "%s: stream %u is left out: %s", cs->path,
+				    v->stream, why);
+		return 0;
+	}
+	s = head.kind == BRAID_STREAM_GUEST ? find_incarnation(cs, &sb) : NULL;
+	if (s)
+		return set_number(cs, v->stream, s);
+	s = add_stream(cs);
+	if (!s)
+		return -ENOMEM;
+	s->superblock = sb;
+	s->subbuf_bytes = head.subbuf_bytes;
+	s->stream.kind = head.kind;
+	s->stream.nr_cpus = head.nr_cpus;
+	s->stream.found_ns = head.host_ns;
+	copy_name(s->stream.name, sizeof(s->stream.name), head.name, sizeof(head.name));
+	if (!s->stream.name[0])
+		snprintf(s->stream.name, sizeof(s->stream.name), "stream%u", v->stream);
+	if (head.kind == BRAID_STREAM_GUEST) {
+		describe_guest(&s->stream, &sb);
+	} else {
+		copy_name(s->stream.kernel_release, sizeof(s->stream.kernel_release),
+			  cs->source.head.kernel_release, sizeof(cs->source.head.kernel_release));
+		copy_name(s->stream.machine, sizeof(s->stream.machine), cs->source.head.machine,
+			  sizeof(cs->source.head.machine));
+	}
+	return set_number(cs, v->stream, s);
+}
+
+void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_stream_end end;
+
+	if (v->bytes < sizeof(end))
+		return;
+	memcpy(&end, v->payload, sizeof(end));
+	s->stream.end_reason = end.reason;
+	s->stream.end_ns = end.host_ns;
+}
+
+/* Keeps a copy of bytes that strings point into, with a NUL behind. NULL: out of memory. */
+static char *keep(struct braid_capture_stream *s, const void *data, size_t bytes)
+{
+	char *copy = malloc(bytes + 8);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, data, bytes);
+	memset(copy + bytes, 0, 8);
+	if (braid_array_push(s->blocks, s->nr_blocks, s->blocks_capacity, copy)) {
+		free(copy);
+		return NULL;
+	}
+	s->schema_bytes += bytes;
+	return copy;
+}
+
+static bool schema_full(struct braid_capture_stream *s, u32 bytes)
+{
+	if (s->schema_bytes + bytes <= BRAID_MAX_SCHEMA_BYTES)
+		return false;
+	braid_source_faulty(&s->source->source, &s->stream, "its formats take more than %u MiB",
+			    BRAID_MAX_SCHEMA_BYTES >> 20);
+	return true;
+}
+
+int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_schema_event event;
+	u32 at = 0;
+	char *copy;
+	int ret;
+
+	if (schema_full(s, v->bytes))
+		return 0;
+	copy = keep(s, v->payload, v->bytes);
+	if (!copy)
+		return -ENOMEM;
+	while ((ret = braid_schema_next((u8 *)copy, v->bytes, &at, &event)) > 0) {
+		struct braid_event_format format = {
+			.id = event.id,
+			.buffer = event.buffer,
+			.format_bytes = event.format_bytes,
+			.system = event.system,
+			.name = event.name,
+			.format = event.format,
+		};
+
+		/* Within our copy: tame what will be printed. */
+		braid_text_clean((char *)event.system);
+		braid_text_clean((char *)event.name);
+		if (braid_array_push(s->stream.formats, s->stream.nr_formats, s->formats_capacity,
+				     format))
+			return -ENOMEM;
+	}
+	if (ret < 0)
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "its event directory breaks off at byte %u of chunk %llu", at,
+				    (unsigned long long)v->number);
+	return 0;
+}
+
+int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	u32 k, nr = v->bytes / sizeof(struct braid_comm);
+	struct braid_comm comm;
+
+	for (k = 0; k < nr && s->stream.nr_comms < BRAID_MAX_TABLE; k++) {
+		memcpy(&comm, v->payload + k * sizeof(comm), sizeof(comm));
+		comm.comm[sizeof(comm.comm) - 1] = 0;
+		braid_text_clean(comm.comm);
+		if (braid_array_push(s->stream.comms, s->stream.nr_comms, s->comms_capacity, comm))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	u32 k, nr = v->bytes / sizeof(struct braid_symbol);
+	struct braid_symbol symbol;
+
+	for (k = 0; k < nr && s->stream.nr_symbols < BRAID_MAX_TABLE; k++) {
+		memcpy(&symbol, v->payload + k * sizeof(symbol), sizeof(symbol));
+		symbol.name[sizeof(symbol.name) - 1] = 0;
+		braid_text_clean(symbol.name);
+		if (braid_array_push(s->stream.symbols, s->stream.nr_symbols, s->symbols_capacity,
+				     symbol))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int braid_capture_take_samples(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	u32 k, nr = v->bytes / sizeof(struct braid_clock_sample);
+	struct braid_clock_sample sample;
+
+	for (k = 0; k < nr && s->nr_samples < BRAID_MAX_TABLE; k++) {
+		memcpy(&sample, v->payload + k * sizeof(sample), sizeof(sample));
+		if (braid_array_push(s->samples, s->nr_samples, s->samples_capacity, sample))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Finds "name: X" and "ID: N" in a tracefs format text. */
+static bool parse_format_head(char *text, struct braid_event_format *format)
+{
+	char *name = strstr(text, "name: "), *id = strstr(text, "\nID: ");
+	size_t length;
+	unsigned long n;
+
+	if (!name || !id)
+		return false;
+	name += 6;
+	length = strcspn(name, "\n");
+	n = strtoul(id + 5, NULL, 10);
+	if (!length || !n || n > 0xffff || name[length] != '\n')
+		return false;
+	format->id = n;
+	format->name = name;
+	format->format = name + length + 1;	/* from "ID:" on; the name is told apart */
+	name[length] = 0;
+	braid_text_clean(name);
+	return true;
+}
+
+static int take_format(struct braid_capture_stream *s, const struct braid_chunk_text *head,
+		       const u8 *text, u32 bytes)
+{
+	struct braid_event_format format = { 0 };
+	char *copy, *system;
+
+	if (schema_full(s, bytes))
+		return 0;
+	system = keep(s, head->name, strnlen(head->name, sizeof(head->name)));
+	copy = keep(s, text, bytes);
+	if (!copy || !system)
+		return -ENOMEM;
+	braid_text_clean(system);
+	if (!parse_format_head(copy, &format)) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "a format of system '%s' has no name or no id", system);
+		return 0;
+	}
+	format.system = system;
+	format.format_bytes = strlen(format.format);
+	return braid_array_push(s->stream.formats, s->stream.nr_formats, s->formats_capacity,
+				format);
+}
+
+static int take_kallsyms(struct braid_capture_stream *s, const struct braid_chunk_text *head,
+			 const u8 *data, u32 bytes)
+{
+	size_t n;
+	char *raw;
+
+	if (s->stream.kallsyms)
+		return 0;
+	if (!head->raw_bytes || head->raw_bytes > BRAID_MAX_KALLSYMS) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "its kernel symbols have an impossible size");
+		return 0;
+	}
+	raw = malloc((size_t)head->raw_bytes + 1);
+	if (!raw)
+		return -ENOMEM;
+	n = ZSTD_decompress(raw, head->raw_bytes, data, bytes);
+	if (ZSTD_isError(n)) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "its kernel symbols can't be decompressed: %s",
+				    ZSTD_getErrorName(n));
+		free(raw);
+		return 0;
+	}
+	raw[n] = 0;
+	s->stream.kallsyms = raw;
+	s->stream.kallsyms_bytes = n;
+	return 0;
+}
+
+int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_text head;
+
+	if (v->bytes < sizeof(head))
+		return 0;
+	memcpy(&head, v->payload, sizeof(head));
+	if (head.kind == BRAID_TEXT_FORMAT)
+		return take_format(s, &head, v->payload + sizeof(head), v->bytes - sizeof(head));
+	if (head.kind == BRAID_TEXT_KALLSYMS)
+		return take_kallsyms(s, &head, v->payload + sizeof(head),
+				     v->bytes - sizeof(head));
+	return 0;
+}
+
+int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_note head;
+	struct braid_note note;
+
+	if (v->bytes < sizeof(head) || s->nr_notes >= BRAID_MAX_TABLE)
+		return 0;
+	memcpy(&head, v->payload, sizeof(head));
+	note.host_ns = head.host_ns;
+	note.order = s->nr_notes;
+	note.text = strndup((const char *)v->payload + sizeof(head), v->bytes - sizeof(head));
+	if (!note.text)
+		return -ENOMEM;
+	braid_text_clean(note.text);
+	if (braid_array_push(s->notes, s->nr_notes, s->notes_capacity, note)) {
+		free(note.text);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct braid_comm *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->since_counter < y->since_counter ? -1 : x->since_counter > y->since_counter;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct braid_symbol *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct braid_note *x = a, *y = b;
+
+	if (x->host_ns != y->host_ns)
+		return x->host_ns < y->host_ns ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+void braid_capture_sort_tables(struct braid_capture_stream *s)
+{
+	if (s->stream.nr_comms)
+		qsort(s->stream.comms, s->stream.nr_comms, sizeof(*s->stream.comms), by_pid);
+	if (s->stream.nr_symbols)
+		qsort(s->stream.symbols, s->stream.nr_symbols, sizeof(*s->stream.symbols),
+		      by_address);
+	if (s->nr_notes)
+		qsort(s->notes, s->nr_notes, sizeof(*s->notes), by_time);
+}
+
+void braid_capture_free_stream(struct braid_capture_stream *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->stream.nr_rings; k++)
+		s->stream.rings[k]->ops->free(s->stream.rings[k]);
+	for (k = 0; k < s->nr_blocks; k++)
+		free(s->blocks[k]);
+	for (k = 0; k < s->nr_notes; k++)
+		free(s->notes[k].text);
+	braid_clock_free(&s->stream.clock);
+	free(s->stream.rings);
+	free(s->stream.formats);
+	free(s->stream.comms);
+	free(s->stream.symbols);
+	free(s->stream.kallsyms);
+	free(s->samples);
+	free(s->blocks);
+	free(s->notes);
+	free(s);
+}

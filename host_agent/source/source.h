@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What merge and export see of a trace, wherever it comes from. */
+#ifndef BRAID_SOURCE_SOURCE_H
+#define BRAID_SOURCE_SOURCE_H
+
+#include "host_agent/capture/chunk.h"
+#include "host_agent/clock/fit.h"
+
+#define BRAID_LOST_SOME		(~0ULL)		/* a loss whose size nobody knows */
+#define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
+
+struct braid_stream;
+struct braid_ring;
+
+enum braid_item_kind {
+	BRAID_ITEM_EVENT = 0,
+	BRAID_ITEM_LOST = 1,	/* a loss behind the ring's last event */
+	BRAID_ITEM_NOTE = 2,	/* what befell the stream; the payload is text */
+};
+
+/* One thing on the timeline. */
+struct braid_item {
+	enum braid_item_kind kind;
+	const struct braid_stream *stream;
+	const struct braid_ring *ring;
+	s64 host_ns;
+	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	u64 counter;		/* the guest's; a host's: ns */
+	u64 seq;		/* in its ring */
+	u64 lost_before;	/* events lost just before; or BRAID_LOST_SOME */
+	u64 damaged_before;	/* of those: recorded once, but not readable */
+	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
+	u32 payload_bytes;
+};
+
+/* What RING_END said of a ring; the last one holds, the first tells where it began. */
+struct braid_ring_report {
+	u32 nr_parts;			/* recordings that told of it; 0: unknown */
+	struct braid_chunk_ring_end first;
+	struct braid_chunk_ring_end last;
+};
+
+/* What a walk found; complete once the ring's end was reached. */
+struct braid_ring_walk {
+	u64 events;		/* delivered */
+	u64 lost;		/* told by the sequence or by the host's tracefs */
+	u64 damaged;		/* of those: recorded, but not readable */
+	u64 skipped;		/* whole events in pieces that could not be placed in time */
+	u64 faults;		/* rules broken, by guest or by damage */
+	u64 pages;
+	u64 duplicates;		/* pieces that another capture had already */
+	bool some_lost;		/* a loss of unknown size is not in lost */
+	bool started;
+	u64 first_seq;		/* of the first event or loss */
+	u64 next_seq;		/* behind the last event or loss */
+};
+
+/* A cursor over one ring's events, in time order. */
+struct braid_ring {
+	const struct braid_stream *stream;
+	u32 buffer;
+	u32 cpu;		/* or BRAID_RING_NOTES */
+	u32 order;		/* breaks ties in the merge: unique in the source */
+	struct braid_item item;	/* where the cursor is */
+	struct braid_ring_walk walk;
+	struct braid_ring_report report;
+	const struct braid_ring_ops *ops;
+};
+
+struct braid_ring_ops {
+	int (*next)(struct braid_ring *ring);
+	void (*rewind)(struct braid_ring *ring);
+	void (*free)(struct braid_ring *ring);
+};
+
+/* An event's format, as the stream tells it. */
+struct braid_event_format {
+	u16 id;
+	u16 buffer;
+	u32 format_bytes;
+	const char *system;
+	const char *name;
+	const char *format;	/* text as tracefs has it; the guest's own, so beware */
+};
+
+/* One incarnation of a guest's driver, or the host. */
+struct braid_stream {
+	u32 number;		/* in the source, from 0 */
+	enum braid_stream_kind kind;
+	char name[64];		/* tame: no control characters */
+	char kernel_release[64];
+	char machine[32];
+	u32 nr_cpus;
+	u64 incarnation;
+	u8 boot_id[16];
+	u32 counter_type;
+	u64 counter_hz;
+	u64 found_ns;
+	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
+	u64 end_ns;
+	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
+	struct braid_clock clock;
+	u64 bound_ns;		/* worst within what the samples cover */
+	struct braid_event_format *formats;	/* in the order told; a later one replaces */
+	size_t nr_formats;
+	struct braid_comm *comms;		/* by pid, then since_counter */
+	size_t nr_comms;
+	struct braid_symbol *symbols;		/* by address */
+	size_t nr_symbols;
+	char *kallsyms;				/* a host's, or NULL */
+	size_t kallsyms_bytes;
+	struct braid_ring **rings;
+	size_t nr_rings;
+};
+
+/* A trace: all that is to be merged. */
+struct braid_source {
+	struct braid_stream **streams;
+	size_t nr_streams;
+	struct braid_chunk_file head;	/* of the first capture */
+	u64 bytes;			/* to read in all */
+	u64 bytes_read;			/* so far, roughly; for progress */
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+	u64 faults;
+	void (*free)(struct braid_source *source);
+};
+
+/* How to open. */
+struct braid_source_options {
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+};
+
+/**
+ * braid_source_open_captures - open capture files as one trace
+ * @out: set on success
+ * @paths: the files
+ * @nr: of them, at least 1
+ * @options: who wants to hear of faults and progress; may be NULL
+ *
+ * Reads each file once to index it: memory grows with the number of pages, not with
+ * their size. A guest incarnation that is in several captures becomes one stream,
+ * and data that they share counts once.
+ *
+ * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is no capture.
+ */
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options);
+
+/** braid_source_free - free a source; NULL is fine */
+void braid_source_free(struct braid_source *source);
+
+/** braid_source_rewind - every ring back to its start */
+void braid_source_rewind(struct braid_source *source);
+
+/**
+ * braid_ring_next - move a ring's cursor on
+ * @ring: the ring; ring->item is filled when 1 is returned
+ *
+ * Times of one ring never go back.
+ *
+ * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ */
+static inline int braid_ring_next(struct braid_ring *ring)
+{
+	return ring->ops->next(ring);
+}
+
+/**
+ * braid_source_faulty - note a broken rule
+ * @source: counts it, tells whoever listens
+ * @stream: whose; NULL: the capture's
+ * @format: one line
+ */
+void braid_source_faulty(struct braid_source *source, const struct braid_stream *stream,
+			 const char *format, ...) __attribute__((__format__(printf, 3, 4)));
+
+#endif /* BRAID_SOURCE_SOURCE_H */
