@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid record: guests and their host into one capture. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/record.h"
+#include "host_agent/util/error.h"
+
+static const char usage[] =
+	"Usage: tracebraid record [OPTION]... [-- COMMAND [ARGUMENT]...]\n"
+	"Records what guests, and their host, do into one capture.\n"
+	"\n"
+	"  -r REGION[,name=NAME]  a guest: its region's file, or its name; may be repeated.\n"
+	"                         A file without a driver is waited for. Default: all that\n"
+	"                         `tracebraid list` shows\n"
+	"  -e SYSTEM[:EVENT]      events to enable in the guests; globs; may be repeated, or\n"
+	"                         separated by commas. Default: " BRAID_GUEST_EVENTS "\n"
+	"  --host[=EVENTS]        record the host too, EVENTS as for -e. Default:\n"
+	"                         " BRAID_HOST_EVENTS "\n"
+	"  --try-host[=EVENTS]    likewise, but go on without the host when it can't be\n"
+	"  -t SECONDS             stop after that time\n"
+	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
+	"  -q                     print errors alone\n"
+	"\n"
+	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"
+	"gone. Exits with COMMAND's status if there is one.\n";
+
+enum { OPT_HOST = 256, OPT_TRY_HOST };
+
+static const struct option options[] = {
+	{ "region", required_argument, NULL, 'r' },
+	{ "event", required_argument, NULL, 'e' },
+	{ "host", optional_argument, NULL, OPT_HOST },
+	{ "try-host", optional_argument, NULL, OPT_TRY_HOST },
+	{ "time", required_argument, NULL, 't' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static int parse_seconds(struct braid_recording *r, const char *text)
+{
+	char *end;
+
+	r->seconds = strtod(text, &end);
+	if (end == text || *end || !(r->seconds > 0 && r->seconds < 1e9))
+		return braid_fail(-EINVAL, "-t %s: not a number of seconds", text);
+	return 0;
+}
+
+static int parse_host(struct braid_recording *r, enum braid_record_host how, const char *events)
+{
+	r->host = how;
+	if (!events)
+		return 0;
+	r->host_events_given = true;
+	return braid_record_add_events(&r->host_events, events);
+}
+
+/*
+ * Returns 0, 1 when help was printed, -ENOEXEC when an option is not understood, or
+ * another -errno with braid_fail().
+ */
+static int parse_options(struct braid_recording *r, int argc, char **argv)
+{
+	int c, err = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!err && (c = getopt_long(argc, argv, "+r:e:t:o:qh", options, NULL)) != -1) {
+		switch (c) {
+		case 'r':
+			err = braid_record_add_guest(r, optarg);
+			break;
+		case 'e':
+			err = braid_record_add_events(&r->events, optarg);
+			break;
+		case OPT_HOST:
+			err = parse_host(r, BRAID_HOST_YES, optarg);
+			break;
+		case OPT_TRY_HOST:
+			err = parse_host(r, BRAID_HOST_TRY, optarg);
+			break;
+		case 't':
+			err = parse_seconds(r, optarg);
+			break;
+		case 'o':
+			r->file = optarg;
+			break;
+		case 'q':
+			r->quiet = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 1;
+		default:
+			return -ENOEXEC;
+		}
+	}
+	if (!err && optind < argc)
+		r->child.argv = argv + optind;
+	return err;
+}
+
+/* From here on signals are read, so that every end is a clean one. */
+static int open_signals(struct braid_recording *r, sigset_t *before)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGHUP);
+	sigprocmask(SIG_BLOCK, &mask, before);
+	signal(SIGPIPE, SIG_IGN);
+	r->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+	return r->signal_fd < 0 ? braid_fail(-errno, "no signalfd: %s", strerror(errno)) : 0;
+}
+
+/* Everything is closed whatever happened; a failed capture is good up to its failure. */
+static int close_all(struct braid_recording *r, int err)
+{
+	char failure[1024];
+	int finish_err = 0;
+	size_t k;
+
+	snprintf(failure, sizeof(failure), "%s", braid_failure());
+	braid_child_stop(&r->child);
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_close(r->guests[k].source);
+	braid_tracefs_source_close(r->host_source);
+	braid_exchange_stop(r->exchange);
+	if (r->sink.capture && err)
+		braid_capture_abandon(r->sink.capture);
+	else if (r->sink.capture)
+		finish_err = braid_capture_finish(r->sink.capture);
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+	free(r->guests);
+	free(r->events.items);
+	free(r->host_events.items);
+	if (err)
+		return braid_fail(err, "%s", failure);
+	return finish_err;
+}
+
+int braid_cmd_record(int argc, char **argv)
+{
+	struct braid_recording r = {
+		.file = BRAID_RECORD_FILE,
+		.signal_fd = -1,
+		.child.pidfd = -1,
+		.terminal = isatty(STDERR_FILENO),
+	};
+	sigset_t before;
+	int err;
+
+	err = parse_options(&r, argc, argv);
+	if (err > 0)
+		return EXIT_SUCCESS;
+	if (err == -ENOEXEC)
+		return braid_complain_option("record", argv[optind - 1]);
+	if (err)
+		return braid_complain();
+	err = open_signals(&r, &before);
+	if (!err)
+		err = braid_record_find_guests(&r);
+	if (!err)
+		err = braid_record_open_guests(&r);
+	if (!err)	/* before a former capture is replaced */
+		err = braid_record_check_host(&r);
+	if (!err)
+		err = braid_record_open_file(&r);
+	if (!err)
+		err = braid_record_open_host(&r);
+	if (!err)
+		err = braid_record_run(&r);
+	if (!err)
+		braid_record_summary(&r);
+	err = close_all(&r, err);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (err && r.line_open)
+		fputc('\n', stderr);
+	if (err)
+		return braid_complain();
+	return r.child.ended ? r.child.status : EXIT_SUCCESS;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of `tracebraid record` share among themselves. */
+#ifndef BRAID_CLI_RECORD_H
+#define BRAID_CLI_RECORD_H
+
+#include "host_agent/source/region.h"
+#include "host_agent/source/tracefs.h"
+
+#define BRAID_RECORD_FILE	"tracebraid.braid"
+#define BRAID_GUEST_EVENTS	"sched,irq"
+
+enum braid_record_host {
+	BRAID_HOST_NO,
+	BRAID_HOST_TRY,		/* go on without when it can't be */
+	BRAID_HOST_YES,
+};
+
+/* A guest given or found. */
+struct braid_record_guest {
+	char path[256];
+	char name[64];
+	bool given;		/* by -r: it must be recordable */
+	struct braid_region_source *source;
+	u64 last_events;	/* at the last progress line */
+	bool told_waiting;
+};
+
+/* A list of patterns. */
+struct braid_record_patterns {
+	struct braid_pattern *items;
+	size_t nr;
+	size_t capacity;
+};
+
+/* The command that runs while we record. */
+struct braid_record_child {
+	char **argv;		/* NULL: none */
+	pid_t pid;
+	int pidfd;		/* or -1 */
+	int status;		/* an exit code, once it ended */
+	bool ended;
+};
+
+struct braid_recording {
+	const char *file;
+	double seconds;		/* 0: until told */
+	bool quiet;
+	enum braid_record_host host;
+	struct braid_record_patterns events;
+	struct braid_record_patterns host_events;
+	bool host_events_given;
+	struct braid_record_guest *guests;
+	size_t nr_guests;
+	size_t guests_capacity;
+	struct braid_record_child child;
+
+	struct braid_live_sink sink;
+	struct braid_exchange *exchange;
+	struct braid_tracefs_source *host_source;
+	int signal_fd;
+	u64 start_ns;
+	u64 end_ns;
+	u64 last_progress_ns;
+	bool terminal;		/* stderr is one */
+	bool line_open;		/* a progress line stands there */
+};
+
+/* record_setup.c: who and what is recorded. 0 or -errno with braid_fail(). */
+int braid_record_add_guest(struct braid_recording *r, const char *argument);
+int braid_record_add_events(struct braid_record_patterns *list, const char *argument);
+int braid_record_find_guests(struct braid_recording *r);
+int braid_record_open_guests(struct braid_recording *r);
+int braid_record_check_host(struct braid_recording *r);
+int braid_record_open_host(struct braid_recording *r);
+int braid_record_open_file(struct braid_recording *r);
+
+/* record_loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
+int braid_record_run(struct braid_recording *r);
+
+/* record_child.c */
+
+/* Starts the command; -errno with braid_fail() when it can't be run. */
+int braid_child_start(struct braid_record_child *child);
+
+/* Whether it has ended; its status is kept. */
+bool braid_child_ended(struct braid_record_child *child);
+
+/* Ends it if it still runs, and waits for it. */
+void braid_child_stop(struct braid_record_child *child);
+
+/* record_progress.c: all that is printed, on stderr. */
+void braid_record_say(struct braid_recording *r, const char *name, const char *format, ...)
+	__attribute__((__format__(printf, 3, 4)));
+void braid_record_start_line(struct braid_recording *r);
+void braid_record_progress(struct braid_recording *r);
+void braid_record_summary(struct braid_recording *r);
+
+#endif /* BRAID_CLI_RECORD_H */

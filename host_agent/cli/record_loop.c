@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The recording itself: polls all sources, sleeps as long as it may, stops when told. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "host_agent/cli/record.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/util/error.h"
+
+#define SLEEP_MIN_NS	1000000ULL
+#define SLEEP_MAX_NS	20000000ULL	/* a guest looks at its mailbox as often, while we move */
+#define ARM_LIMIT_NS	3000000000ULL
+#define DISARM_LIMIT_NS	2500000000ULL
+#define PROGRESS_NS	1000000000ULL
+#define SECOND_NS	1000000000ULL
+
+/* Polls everybody once. Returns enum braid_poll_result or the capture's error. */
+static int poll_all(struct braid_recording *r)
+{
+	u64 before = braid_capture_bytes(r->sink.capture);
+	int result = BRAID_POLL_IDLE, ret;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		ret = braid_region_source_poll(r->guests[k].source);
+		if (ret < 0)
+			return ret;
+		result = ret > result ? ret : result;
+	}
+	if (r->host_source) {
+		ret = braid_tracefs_source_poll(r->host_source);
+		if (ret < 0)
+			return ret;
+		result = ret > result ? ret : result;
+	}
+	/* What was taken from a ring is nowhere else until it is written. */
+	if (braid_capture_bytes(r->sink.capture) != before) {
+		ret = braid_capture_flush(r->sink.capture);
+		if (ret)
+			return ret;
+	}
+	return result;
+}
+
+/* Sleeps, or not. Returns true when told to stop; early also at the command's end. */
+static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
+{
+	struct signalfd_siginfo info;
+	struct pollfd fds[2] = {
+		{ .fd = r->signal_fd, .events = POLLIN },
+		{ .fd = r->child.pidfd, .events = POLLIN },
+	};
+	struct timespec t = { 0 };
+
+	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
+		*sleep_ns = SLEEP_MIN_NS;
+	else if (*sleep_ns < SLEEP_MAX_NS)
+		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
+	if (result != BRAID_POLL_MORE)
+		t.tv_nsec = *sleep_ns;
+	return ppoll(fds, r->child.pidfd >= 0 ? 2 : 1, &t, NULL) > 0 && fds[0].revents &&
+	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
+}
+
+/* Every guest that was ever recorded has gone, and there was one. */
+static bool all_gone(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	bool any = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.phase != BRAID_PHASE_GONE)
+			return false;
+		any |= status.nr_streams;
+	}
+	return any;
+}
+
+static bool time_is_up(const struct braid_recording *r)
+{
+	return r->seconds > 0 &&
+	       braid_host_clock_ns() - r->start_ns >= (u64)(r->seconds * SECOND_NS);
+}
+
+static bool all_armed(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (!status.armed)
+			return false;
+	}
+	return true;
+}
+
+static bool all_disarmed(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (!status.disarmed)
+			return false;
+	}
+	return true;
+}
+
+static void tell_who_waits(struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.phase == BRAID_PHASE_WAITING && !r->guests[k].told_waiting)
+			braid_record_say(r, r->guests[k].name, "waiting for the driver in %s",
+					 r->guests[k].path);
+		r->guests[k].told_waiting = true;
+	}
+}
+
+/* Until every guest has its events on: what runs now is to be seen by all. */
+static int arm(struct braid_recording *r, bool *stop)
+{
+	u64 start_ns = braid_host_clock_ns(), sleep_ns = SLEEP_MIN_NS;
+	int ret;
+
+	do {
+		ret = poll_all(r);
+		if (ret < 0)
+			return ret;
+		*stop = rest(r, ret, &sleep_ns);
+	} while (!*stop && !all_armed(r) && braid_host_clock_ns() - start_ns < ARM_LIMIT_NS);
+	return 0;
+}
+
+static int record(struct braid_recording *r)
+{
+	u64 sleep_ns = SLEEP_MIN_NS;
+	int ret;
+
+	r->start_ns = r->last_progress_ns = braid_host_clock_ns();
+	for (;;) {
+		ret = poll_all(r);
+		if (ret < 0)
+			return ret;
+		if (time_is_up(r) || braid_child_ended(&r->child))
+			return 0;
+		if (all_gone(r) && !r->child.argv) {
+			braid_record_say(r, NULL, "all guests have gone");
+			return 0;
+		}
+		if (braid_host_clock_ns() - r->last_progress_ns >= PROGRESS_NS)
+			braid_record_progress(r);
+		if (rest(r, ret, &sleep_ns))
+			return 0;
+	}
+}
+
+static int disarm(struct braid_recording *r)
+{
+	u64 start_ns = braid_host_clock_ns(), sleep_ns = SLEEP_MIN_NS;
+	size_t k;
+	int ret;
+
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_disarm(r->guests[k].source);
+	while (!all_disarmed(r) && braid_host_clock_ns() - start_ns < DISARM_LIMIT_NS) {
+		ret = poll_all(r);
+		if (ret < 0)
+			return ret;
+		if (rest(r, ret, &sleep_ns))	/* told once more: at once */
+			break;
+	}
+	return 0;
+}
+
+static int finish(struct braid_recording *r)
+{
+	int err = 0;
+	size_t k;
+
+	if (r->host_source)
+		err = braid_tracefs_source_finish(r->host_source);
+	for (k = 0; k < r->nr_guests && !err; k++)
+		err = braid_region_source_finish(r->guests[k].source);
+	return err;
+}
+
+int braid_record_run(struct braid_recording *r)
+{
+	bool stop = false;
+	int err = arm(r, &stop);
+
+	if (!err && !stop && r->child.argv)
+		err = braid_child_start(&r->child);
+	if (err)
+		return err;
+	tell_who_waits(r);
+	braid_record_start_line(r);
+	if (stop)
+		r->start_ns = braid_host_clock_ns();
+	else
+		err = record(r);
+	r->end_ns = braid_host_clock_ns();
+	if (!err)
+		err = disarm(r);
+	if (!err)
+		err = finish(r);
+	return err;
+}

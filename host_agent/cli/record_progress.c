@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What a recording says while it runs and when it is over; stderr, since stdout may be the capture. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "host_agent/cli/record.h"
+#include "host_agent/clock/host.h"
+
+#define LINE_BYTES	512
+#define SECOND_NS	1000000000ULL
+
+static void close_line(struct braid_recording *r)
+{
+	if (r->line_open)
+		fputs("\r\033[K", stderr);
+	r->line_open = false;
+}
+
+void braid_record_say(struct braid_recording *r, const char *name, const char *format, ...)
+{
+	va_list args;
+
+	close_line(r);
+	fputs("tracebraid: ", stderr);
+	if (name && *name)
+		fprintf(stderr, "%s: ", name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* 950, 12.3k, 4.56M: three digits are enough to watch */
+static const char *human(char *to, size_t bytes, double value)
+{
+	static const char units[] = " kMGT";
+	int unit = 0;
+
+	while (value >= 999.5 && units[unit + 1]) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(to, bytes, "%.*f%.1s", !unit || value >= 99.95 ? 0 : 1, value,
+		 unit ? &units[unit] : "");
+	return to;
+}
+
+static double megabytes(const struct braid_recording *r)
+{
+	return braid_capture_bytes(r->sink.capture) / 1e6;
+}
+
+void braid_record_start_line(struct braid_recording *r)
+{
+	const struct braid_pattern *p = r->events.items;
+	size_t k;
+
+	if (r->quiet)
+		return;
+	close_line(r);
+	fprintf(stderr, "Recording");
+	for (k = 0; k < r->nr_guests; k++)
+		fprintf(stderr, "%s %s", k ? "," : "", r->guests[k].name);
+	if (r->host_source)
+		fprintf(stderr, "%s the host", r->nr_guests ? " and" : "");
+	if (r->nr_guests)
+		fputs(";", stderr);
+	for (k = 0; k < r->events.nr && r->nr_guests; k++)
+		fprintf(stderr, "%s %s%s%s", k ? "," : " guest events", p[k].system,
+			*p[k].event ? ":" : "", p[k].event);
+	if (r->seconds > 0)
+		fprintf(stderr, "; for %g s\n", r->seconds);
+	else if (r->child.argv)
+		fprintf(stderr, "; until %s ends\n", r->child.argv[0]);
+	else
+		fputs("; until Ctrl-C\n", stderr);
+	fflush(stderr);
+}
+
+static const char *phase_word(const struct braid_region_status *status)
+{
+	if (status->silent)
+		return "silent, ";
+	switch (status->phase) {
+	case BRAID_PHASE_WAITING:
+		return "waiting, ";
+	case BRAID_PHASE_DOWN:
+		return "down, ";
+	case BRAID_PHASE_GONE:
+		return "gone, ";
+	default:
+		return "";
+	}
+}
+
+__attribute__((__format__(printf, 3, 4)))
+static void append(char *line, size_t *used, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line + *used, LINE_BYTES - *used, format, args);
+	va_end(args);
+	if (n > 0)
+		*used = *used + n < LINE_BYTES ? *used + n : LINE_BYTES - 1;
+}
+
+static void append_guest(char *line, size_t *used, struct braid_record_guest *guest, double seconds)
+{
+	struct braid_region_status status;
+	char rate[16], lost[16];
+	u32 fill;
+
+	braid_region_source_status(guest->source, &status);
+	fill = braid_region_source_fill(guest->source);
+	human(rate, sizeof(rate), (status.events - guest->last_events) / seconds);
+	human(lost, sizeof(lost), status.lost);
+	guest->last_events = status.events;
+	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", guest->name, phase_word(&status),
+	       rate, (fill + 5) / 10, lost);
+}
+
+void braid_record_progress(struct braid_recording *r)
+{
+	u64 now_ns = braid_host_clock_ns();
+	double seconds = (now_ns - r->last_progress_ns) / 1e9;
+	struct braid_tracefs_status host;
+	struct winsize size = { 0 };
+	char line[LINE_BYTES];
+	size_t used = 0, k;
+
+	r->last_progress_ns = now_ns;
+	if (!r->terminal || r->quiet)
+		return;
+	append(line, &used, "%llu s, %.1f MB", (unsigned long long)((now_ns - r->start_ns) / SECOND_NS),
+	       megabytes(r));
+	for (k = 0; k < r->nr_guests; k++)
+		append_guest(line, &used, &r->guests[k], seconds);
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		append(line, &used, " | host: %.1f MB", host.bytes / 1e6);
+	}
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
+		size.ws_col = 80;
+	fprintf(stderr, "\r\033[K%.*s", size.ws_col - 1, line);
+	fflush(stderr);
+	r->line_open = true;
+}
+
+static void guest_summary(const struct braid_record_guest *guest)
+{
+	struct braid_region_status status;
+
+	braid_region_source_status(guest->source, &status);
+	fprintf(stderr, "  %-16s ", guest->name);
+	if (!status.nr_streams) {
+		fputs("no driver came\n", stderr);
+		return;
+	}
+	fprintf(stderr, "%llu events, %llu lost", (unsigned long long)status.events,
+		(unsigned long long)status.lost);
+	if (status.nr_streams > 1)
+		fprintf(stderr, ", in %u parts (its driver began anew)", status.nr_streams);
+	fputc('\n', stderr);
+}
+
+void braid_record_summary(struct braid_recording *r)
+{
+	struct braid_tracefs_status host;
+	size_t k;
+
+	close_line(r);
+	if (r->quiet)
+		return;
+	fprintf(stderr, "Recorded %.2f s, %.1f MB in %s\n", (r->end_ns - r->start_ns) / 1e9,
+		megabytes(r), strcmp(r->file, "-") ? r->file : "standard output");
+	for (k = 0; k < r->nr_guests; k++)
+		guest_summary(&r->guests[k]);
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		fprintf(stderr, "  %-16s %llu events, %llu lost\n", "host",
+			(unsigned long long)host.events, (unsigned long long)host.lost);
+	}
+	if (strcmp(r->file, "-"))
+		fprintf(stderr, "Next: tracebraid report %s\n", r->file);
+}

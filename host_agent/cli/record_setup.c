@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Decides who and what is recorded, and opens it all. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "host_agent/cli/record.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#ifndef BRAID_AGENT_VERSION
+#define BRAID_AGENT_VERSION	"0.1"
+#endif
+
+/* REGION[,name=NAME] */
+int braid_record_add_guest(struct braid_recording *r, const char *argument)
+{
+	struct braid_record_guest guest = { .given = true };
+	const char *name = strstr(argument, ",name=");
+	size_t n = name ? (size_t)(name - argument) : strlen(argument);
+
+	if (!n || n >= sizeof(guest.path))
+		return braid_fail(-EINVAL, "\"%s\" is not REGION[,name=NAME]", argument);
+	memcpy(guest.path, argument, n);
+	if (name) {
+		name += strlen(",name=");
+		if (!*name || strlen(name) >= sizeof(guest.name))
+			return braid_fail(-EINVAL, "%s: a name has 1 to %zu characters", argument,
+					  sizeof(guest.name) - 1);
+		strcpy(guest.name, name);
+		braid_text_clean(guest.name);
+	}
+	if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+/* SYSTEM[:EVENT][,SYSTEM[:EVENT]]... */
+int braid_record_add_events(struct braid_record_patterns *list, const char *argument)
+{
+	braid_auto_free char *copy = strdup(argument);
+	struct braid_pattern pattern;
+	char *at = copy, *one;
+	int err;
+
+	if (!copy)
+		return braid_fail(-ENOMEM, "out of memory");
+	while ((one = strsep(&at, ","))) {
+		err = braid_pattern_parse(&pattern, one);
+		if (err)
+			return err;
+		if (braid_array_push(list->items, list->nr, list->capacity, pattern))
+			return braid_fail(-ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* A -r without a slash may be a guest's name. */
+static const struct braid_found *find_by_name(const struct braid_found *found, size_t nr,
+					      const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < nr; k++)
+		if (!strcmp(found[k].name, name))
+			return &found[k];
+	for (k = 0; k < nr; k++)
+		if (!strcmp(base_name(found[k].path), name))
+			return &found[k];
+	return NULL;
+}
+
+/* Fills in paths and names of what -r gave. */
+static int resolve_given(struct braid_recording *r)
+{
+	braid_auto_free struct braid_found *everywhere = NULL;
+	braid_auto_free struct braid_found *given = NULL;
+	braid_auto_free const char **paths = calloc(r->nr_guests, sizeof(*paths));
+	const struct braid_found *found;
+	size_t nr, k;
+	int err;
+
+	if (!paths)
+		return braid_fail(-ENOMEM, "out of memory");
+	err = braid_discover(&everywhere, &nr, NULL, 0, 0);
+	for (k = 0; k < r->nr_guests && !err; k++) {
+		char *path = r->guests[k].path;
+
+		found = NULL;
+		if (!strchr(path, '/') && access(path, F_OK))
+			found = find_by_name(everywhere, nr, path);
+		if (found)
+			strcpy(path, found->path);
+		paths[k] = path;
+	}
+	if (!err)
+		err = braid_discover(&given, &nr, paths, r->nr_guests, 0);
+	for (k = 0; k < r->nr_guests && !err; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+		size_t i;
+
+		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
+			;
+		if (i == nr)
+			err = braid_fail(-EINVAL, "%s: given twice", guest->path);
+		else if (given[i].state == BRAID_DRIVER_UNREADABLE)
+			err = braid_fail(given[i].error, "%s", given[i].why);
+		else if (!*guest->name)
+			strcpy(guest->name, given[i].name);
+	}
+	return err;
+}
+
+static int take_all(struct braid_recording *r)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	size_t nr, k;
+	int err = braid_discover(&found, &nr, NULL, 0, 0);
+
+	for (k = 0; k < nr && !err; k++) {
+		struct braid_record_guest guest = { 0 };
+
+		if (found[k].state == BRAID_DRIVER_UNREADABLE) {
+			braid_record_say(r, NULL, "left out: %s", found[k].why);
+			continue;
+		}
+		strcpy(guest.path, found[k].path);
+		strcpy(guest.name, found[k].name);
+		if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
+			err = braid_fail(-ENOMEM, "out of memory");
+	}
+	if (!err && !r->nr_guests && r->host == BRAID_HOST_NO)
+		err = braid_fail(-ENOENT, "no region found; give a guest one (QEMU: -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on -device ivshmem-plain,memdev=shm) and load its driver, or name one with -r");
+	return err;
+}
+
+int braid_record_find_guests(struct braid_recording *r)
+{
+	size_t k, i;
+	int err = r->nr_guests ? resolve_given(r) : take_all(r);
+
+	/* The report tells streams apart by their names. */
+	for (k = 0; k < r->nr_guests && !err; k++)
+		for (i = 0; i < k && !err; i++)
+			if (!strcmp(r->guests[i].name, r->guests[k].name))
+				err = braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
+						 r->guests[i].path, r->guests[k].path,
+						 r->guests[k].name, r->guests[k].path);
+	return err;
+}
+
+static void say_for_guest(void *arg, const char *name, const char *line)
+{
+	braid_record_say(arg, name, "%s", line);
+}
+
+/* A pattern must mean something to somebody whose events are known. */
+static int check_events(struct braid_recording *r)
+{
+	char failure[512];
+	size_t k, i;
+	int ret;
+
+	for (k = 0; k < r->events.nr; k++) {
+		bool known = false, found = false;
+
+		for (i = 0; i < r->nr_guests; i++) {
+			ret = braid_region_source_check(r->guests[i].source, k);
+			found |= ret > 0;
+			if (ret < 0 && !known)
+				snprintf(failure, sizeof(failure), "%s", braid_failure());
+			known |= ret < 0;
+		}
+		if (known && !found)
+			return braid_fail(-ENOENT, "%s", failure);
+	}
+	return 0;
+}
+
+static void drop_guest(struct braid_recording *r, size_t k)
+{
+	memmove(&r->guests[k], &r->guests[k + 1], (r->nr_guests - k - 1) * sizeof(*r->guests));
+	r->nr_guests--;
+}
+
+int braid_record_open_guests(struct braid_recording *r)
+{
+	size_t k = 0, found = r->nr_guests;
+	bool defaults = !r->events.nr;
+	int err = 0;
+
+	if (defaults)
+		err = braid_record_add_events(&r->events, BRAID_GUEST_EVENTS);
+	if (!err && r->nr_guests)
+		err = braid_exchange_start(&r->exchange);
+	while (k < r->nr_guests && !err) {
+		struct braid_record_guest *guest = &r->guests[k];
+		struct braid_region_options o = {
+			.path = guest->path,
+			.name = guest->name,
+			.sink = &r->sink,
+			.exchange = r->exchange,
+			.patterns = r->events.items,
+			.nr_patterns = r->events.nr,
+			.say = say_for_guest,
+			.say_arg = r,
+		};
+
+		err = braid_region_source_open(&guest->source, &o);
+		if (!err) {
+			k++;
+		} else if (!guest->given && found > 1) {
+			braid_record_say(r, NULL, "left out: %s", braid_failure());
+			drop_guest(r, k);
+			err = 0;
+		}
+	}
+	if (!err && found && !r->nr_guests)
+		err = braid_fail(-ENOENT, "no guest can be recorded");
+	return err || defaults ? err : check_events(r);
+}
+
+/* The host can't be recorded: an error, or not. */
+static int without_host(struct braid_recording *r, int err)
+{
+	if (r->host == BRAID_HOST_YES || !r->nr_guests)
+		return err;
+	braid_record_say(r, NULL, "%s; going on without the host", braid_failure());
+	r->host = BRAID_HOST_NO;
+	return 0;
+}
+
+int braid_record_check_host(struct braid_recording *r)
+{
+	int err;
+
+	if (r->host == BRAID_HOST_NO)
+		return 0;
+	if (!r->host_events_given) {
+		err = braid_record_add_events(&r->host_events, BRAID_HOST_EVENTS);
+		if (err)
+			return err;
+	}
+	err = braid_tracefs_check(r->host_events.items, r->host_events.nr, !r->host_events_given);
+	return err ? without_host(r, err) : 0;
+}
+
+int braid_record_open_host(struct braid_recording *r)
+{
+	struct braid_tracefs_options o = {
+		.sink = &r->sink,
+		.patterns = r->host_events.items,
+		.nr_patterns = r->host_events.nr,
+	};
+	int err;
+
+	if (r->host == BRAID_HOST_NO)
+		return 0;
+	err = braid_tracefs_source_open(&r->host_source, &o);
+	return err && err != -ENOSPC ? without_host(r, err) : err;
+}
+
+int braid_record_open_file(struct braid_recording *r)
+{
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR,
+		.version_minor = BRAID_CAPTURE_MINOR,
+		.clock = BRAID_HOST_CLOCK,
+		.agent_version = BRAID_AGENT_VERSION,
+	};
+	struct utsname uts;
+
+	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
+		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
+	uname(&uts);
+	snprintf(head.host_name, sizeof(head.host_name), "%.63s", uts.nodename);
+	snprintf(head.kernel_release, sizeof(head.kernel_release), "%.63s", uts.release);
+	snprintf(head.machine, sizeof(head.machine), "%.31s", uts.machine);
+	braid_host_clock_pair(&head.start_host_ns, &head.start_realtime_ns);
+	r->sink.next_stream = 1;
+	return braid_capture_create(&r->sink.capture, r->file, &head);
+}

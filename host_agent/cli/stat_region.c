@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The accounting of a live region, ring by ring, without touching it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/source/account.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+struct stat_walk {
+	const struct braid_mapping *m;
+	struct braid_superblock sb;
+	struct braid_account_scratch scratch;
+	struct braid_ring_account total;
+	struct braid_text out;
+	bool json;
+	bool failed;
+	bool moving;
+	u32 nr_rings;
+};
+
+static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
+{
+	braid_text_puts(&w->out, w->nr_rings ? ",\n {\"buffer\":" : "\n {\"buffer\":");
+	braid_text_json(&w->out, w->sb.buffers[buffer].name, BRAID_NAME_BYTES);
+	braid_text_printf(&w->out, ",\"vcpu\":%u,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"moving\":%s,\"fault\":",
+			  vcpu, (unsigned long long)a->written, (unsigned long long)a->read,
+			  (unsigned long long)a->lost, (unsigned long long)a->left,
+			  a->moving ? "true" : "false");
+	if (*a->fault)
+		braid_text_json(&w->out, a->fault, strlen(a->fault));
+	else
+		braid_text_puts(&w->out, "null");
+	braid_text_putc(&w->out, '}');
+}
+
+static void put_line(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
+{
+	char name[BRAID_NAME_BYTES];
+
+	memcpy(name, w->sb.buffers[buffer].name, sizeof(name));
+	braid_text_clean(name);
+	braid_text_printf(&w->out, "%-16s %4u %14llu %14llu %12llu %12llu  %s\n", name, vcpu,
+			  (unsigned long long)a->written, (unsigned long long)a->read,
+			  (unsigned long long)a->lost, (unsigned long long)a->left,
+			  *a->fault ? a->fault : a->moving ? "moving" : "ok");
+}
+
+static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
+{
+	struct braid_ring_account a = { 0 };
+	struct braid_ring_map map;
+	int err;
+
+	braid_mapping_ring(w->m, &w->sb, buffer, vcpu, &map);
+	err = braid_ring_account(&a, &map, w->m, w->sb.incarnation, &w->scratch, NULL, NULL);
+	if (err) {
+		memset(&a, 0, sizeof(a));
+		snprintf(a.fault, sizeof(a.fault), "%.150s", braid_failure());
+	}
+	w->failed |= *a.fault;
+	w->moving |= a.moving;
+	w->total.written += a.written;
+	w->total.read += a.read;
+	w->total.lost += a.lost;
+	w->total.left += a.left;
+	if (w->json)
+		put_json(w, buffer, vcpu, &a);
+	else
+		put_line(w, buffer, vcpu, &a);
+	w->nr_rings++;
+}
+
+static int stat_rings(void *arg)
+{
+	struct stat_walk *w = arg;
+	u32 buffer, vcpu;
+
+	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++)
+		for (vcpu = 0; vcpu < w->sb.buffers[buffer].nr_rings; vcpu++)
+			stat_ring(w, buffer, vcpu);
+	return 0;
+}
+
+static void put_total(struct stat_walk *w)
+{
+	const struct braid_ring_account *t = &w->total;
+
+	braid_text_printf(&w->out, "%-16s %4s %14llu %14llu %12llu %12llu\n", "all", "",
+			  (unsigned long long)t->written, (unsigned long long)t->read,
+			  (unsigned long long)t->lost, (unsigned long long)t->left);
+	if (w->failed)
+		braid_text_puts(&w->out, "It does not add up.\n");
+	else if (w->moving)
+		braid_text_puts(&w->out, "Rings marked \"moving\" changed faster than they could be counted.\n");
+	else
+		braid_text_puts(&w->out, "written = read + lost + left, in every ring.\n");
+}
+
+int braid_stat_region(const char *path, bool json)
+{
+	braid_auto_free struct stat_walk *w = calloc(1, sizeof(*w));
+	struct braid_mapping *m = NULL;
+	int err;
+
+	if (!w) {
+		braid_fail(-ENOMEM, "out of memory");
+		return braid_complain();
+	}
+	w->json = json;
+	err = braid_mapping_open(&m, path, false);
+	if (!err)
+		err = braid_mapping_identify(m, &w->sb);
+	w->m = m;
+	braid_text_printf(&w->out, json ? "[" : "%-16s %4s %14s %14s %12s %12s\n", "BUFFER", "VCPU",
+			  "WRITTEN", "READ", "LOST", "LEFT");
+	if (!err)
+		err = braid_guard_run(m->base, m->bytes, stat_rings, w);
+	braid_mapping_close(m);
+	if (!err) {
+		if (json)
+			braid_text_puts(&w->out, "]\n");
+		else
+			put_total(w);
+		fwrite(w->out.data, 1, w->out.bytes, stdout);
+		err = fflush(stdout) || w->out.failed;
+	} else {
+		braid_complain();
+	}
+	braid_text_free(&w->out);
+	return err || w->failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

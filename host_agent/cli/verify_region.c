@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Checks all that can be checked of a live region, and says each fault in one line. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/transport/directory.h"
+#include "host_agent/source/account.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define IDS		65536u
+#define CALM_TRIES	16
+
+struct verify {
+	const struct braid_mapping *m;
+	struct braid_superblock sb;
+	struct braid_account_scratch scratch;
+	u8 known[BRAID_MAX_BUFFERS][IDS / 8];	/* ids that the directory has */
+	u32 buffer;				/* of the ring being walked */
+	u64 faults;
+	u64 events;
+	u64 slots[2][BRAID_MAX_SLOTS];		/* copies of the ring's slot table */
+	u64 strangers;				/* events whose id the directory lacks */
+	u32 nr_rings;
+	u32 nr_ids;
+};
+
+__attribute__((__format__(printf, 2, 3)))
+static void fault(struct verify *v, const char *format, ...)
+{
+	va_list args;
+
+	v->faults++;
+	fputs("fault: ", stdout);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
+static void verify_directory(struct verify *v)
+{
+	struct braid_directory_copy copy;
+	struct braid_schema_event event;
+	u32 at = 0;
+
+	if (braid_directory_load(&copy, v->m, &v->sb, 0)) {
+		fault(v, "event directory: %s", braid_failure());
+		return;
+	}
+	if (copy.damaged)
+		fault(v, "event directory: what is at byte %u is no entry", copy.bytes);
+	while (braid_schema_next(copy.data, copy.bytes, &at, &event) > 0) {
+		u8 *byte, bit = 1u << (event.id & 7);
+
+		if (event.buffer >= v->sb.nr_buffers || !v->sb.buffers[event.buffer].nr_rings) {
+			fault(v, "event directory: id %u is of buffer %u, which is not there",
+			      event.id, event.buffer);
+			continue;
+		}
+		byte = &v->known[event.buffer][event.id / 8];
+		v->nr_ids += !(*byte & bit);
+		*byte |= bit;
+		if (event.flags & ~(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON | BRAID_EVENT_GONE))
+			fault(v, "event directory: id %u has unknown flags 0x%x", event.id,
+			      event.flags);
+	}
+	braid_directory_free(&copy);
+}
+
+static void verify_event(void *arg, const struct braid_event_view *view)
+{
+	struct verify *v = arg;
+	struct braid_record record;
+
+	if (view->type != BRAID_TYPE_DATA)
+		return;
+	v->events++;
+	if (view->payload_bytes < sizeof(record)) {
+		v->strangers++;
+		return;
+	}
+	memcpy(&record, view->payload, sizeof(record));
+	if (!(v->known[v->buffer][record.common_type / 8] & 1u << (record.common_type & 7)))
+		v->strangers++;
+}
+
+static void copy_slots(const struct braid_ring_map *map, u64 *to)
+{
+	u32 k;
+
+	for (k = 0; k < map->nr_slots; k++)
+		to[k] = braid_load_acquire(&map->slots[k]);
+}
+
+/* Each sub-buffer is in one slot, or in the reader's hand. */
+static void verify_slots(struct verify *v, const struct braid_ring_map *map, u32 vcpu)
+{
+	u8 seen[BRAID_MAX_SLOTS / 8 + 1] = { 0 };
+	u32 n = map->nr_slots, k, twice = 0;
+	int tries;
+
+	/* An agent that swaps meanwhile moves ids about: only a calm table can be judged. */
+	copy_slots(map, v->slots[0]);
+	for (tries = 0; tries < CALM_TRIES; tries++) {
+		copy_slots(map, v->slots[(tries + 1) & 1]);
+		if (!memcmp(v->slots[0], v->slots[1], n * sizeof(u64)))
+			break;
+	}
+	for (k = 0; k < n; k++) {
+		u64 word = v->slots[0][k];
+		u32 id = braid_slot_id(word);
+
+		if (id > n || braid_slot_state(word) > BRAID_SLOT_OPEN ||
+		    (braid_slot_position(word) & (n - 1)) != k) {
+			fault(v, "buffer %u vCPU %u: slot %u holds 0x%llx, which can't be", v->buffer,
+			      vcpu, k, (unsigned long long)word);
+			continue;
+		}
+		twice += seen[id / 8] >> (id & 7) & 1;
+		seen[id / 8] |= 1u << (id & 7);
+	}
+	if (twice && tries < CALM_TRIES)
+		fault(v, "buffer %u vCPU %u: %u sub-buffers are in two slots", v->buffer, vcpu, twice);
+}
+
+/* Words that never change. */
+static void verify_meta(struct verify *v, const struct braid_ring_map *map, u32 vcpu)
+{
+	const struct braid_meta *meta = map->meta;
+	const struct braid_ring_private *priv = map->priv;
+	u32 n = map->nr_slots;
+
+	if (braid_load(&meta->meta_page_size) != v->sb.buffers[v->buffer].meta_bytes ||
+	    braid_load(&meta->meta_struct_len) != sizeof(*meta) ||
+	    braid_load(&meta->subbuf_size) != map->subbuf_bytes ||
+	    braid_load(&meta->nr_subbufs) != n + 1)
+		fault(v, "buffer %u vCPU %u: the meta page's sizes are not the superblock's",
+		      v->buffer, vcpu);
+	if (braid_load(&priv->incarnation) != v->sb.incarnation ||
+	    braid_load(&priv->vcpu) != vcpu || braid_load(&priv->buffer) != v->buffer ||
+	    braid_load(&priv->nr_slots) != n)
+		fault(v, "buffer %u vCPU %u: the ring says to be another one", v->buffer, vcpu);
+}
+
+static void verify_ring(struct verify *v, u32 vcpu)
+{
+	struct braid_ring_account a;
+	struct braid_ring_map map;
+
+	braid_mapping_ring(v->m, &v->sb, v->buffer, vcpu, &map);
+	verify_meta(v, &map, vcpu);
+	verify_slots(v, &map, vcpu);
+	if (braid_ring_account(&a, &map, v->m, v->sb.incarnation, &v->scratch, verify_event, v))
+		fault(v, "buffer %u vCPU %u: %s", v->buffer, vcpu, braid_failure());
+	else if (*a.fault)
+		fault(v, "buffer %u vCPU %u: %s", v->buffer, vcpu, a.fault);
+	v->nr_rings++;
+}
+
+static int verify_rings(void *arg)
+{
+	struct verify *v = arg;
+	u32 vcpu;
+
+	for (v->buffer = 0; v->buffer < v->sb.nr_buffers; v->buffer++)
+		for (vcpu = 0; vcpu < v->sb.buffers[v->buffer].nr_rings; vcpu++)
+			verify_ring(v, vcpu);
+	return 0;
+}
+
+int braid_verify_region(const char *path)
+{
+	braid_auto_free struct verify *v = calloc(1, sizeof(*v));
+	struct braid_mapping *m = NULL;
+	int err;
+
+	if (!v) {
+		braid_fail(-ENOMEM, "out of memory");
+		return braid_complain();
+	}
+	err = braid_mapping_open(&m, path, false);
+	if (!err)
+		err = braid_mapping_identify(m, &v->sb);
+	if (err) {
+		braid_mapping_close(m);
+		return braid_complain();
+	}
+	v->m = m;
+	verify_directory(v);
+	if (braid_guard_run(m->base, m->bytes, verify_rings, v))
+		fault(v, "%s", braid_failure());
+	if (v->strangers)
+		fault(v, "%llu events have no entry in the event directory",
+		      (unsigned long long)v->strangers);
+	braid_mapping_close(m);
+	if (v->faults)
+		printf("%s: %llu faults\n", path, (unsigned long long)v->faults);
+	else
+		printf("%s: superblock, sections, %u events of the directory, %u rings and %llu unread events are as they should be\n",
+		       path, v->nr_ids, v->nr_rings, (unsigned long long)v->events);
+	return v->faults || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Asks a guest's driver to do something, by the mailbox; names its events. */
+#ifndef BRAID_CONTROL_CONTROL_H
+#define BRAID_CONTROL_CONTROL_H
+
+#include "host_agent/transport/directory.h"
+#include "host_agent/transport/transport.h"
+
+#define BRAID_CONTROL_TIMEOUT_NS	2000000000ULL
+
+/* SYSTEM[:EVENT], each a glob; an empty event matches all. */
+struct braid_pattern {
+	char system[BRAID_PATTERN_BYTES];
+	char event[BRAID_PATTERN_BYTES];
+};
+
+/**
+ * braid_pattern_parse - read SYSTEM[:EVENT]
+ * @p: filled on success
+ * @text: what was typed; "*" and "all" are everything
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_pattern_parse(struct braid_pattern *p, const char *text);
+
+/** braid_pattern_matches - whether an event is meant, with fnmatch()'s globs */
+bool braid_pattern_matches(const struct braid_pattern *p, const char *system, const char *event);
+
+/* One command under way. The guest's part of the mailbox is read, never trusted. */
+struct braid_control {
+	const struct braid_mapping *mapping;
+	struct braid_mailbox *box;
+	u64 incarnation;
+	u32 seq;		/* of the command sent */
+	bool sent;
+	u64 deadline_ns;
+	u32 command;
+	u64 arg0;
+	struct braid_pattern pattern;
+};
+
+/* What the guest answered. */
+struct braid_control_answer {
+	s32 result;		/* 0 or -errno, clamped to that range */
+	u32 matched;		/* events that matched */
+};
+
+/**
+ * braid_control_begin - start a command
+ * @c: filled; free again once braid_control_poll() returned anything but -EAGAIN
+ * @m: a writable, locked mapping
+ * @sb: the validated copy of its superblock
+ * @command: enum braid_command
+ * @arg0: as the command wants it
+ * @pattern: may be NULL: everything
+ * @timeout_ns: from now
+ *
+ * Touches no shared memory.
+ */
+void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
+			 const struct braid_superblock *sb, u32 command, u64 arg0,
+			 const struct braid_pattern *pattern, u64 timeout_ns);
+
+/**
+ * braid_control_poll - go on with a command; under braid_guard_run()
+ * @c: the command
+ * @answer: filled on success
+ *
+ * Return: 0 answered; -EAGAIN not yet; -ETIMEDOUT the guest does not answer; -ESTALE
+ * the region was initialized anew or is down. The last two with braid_fail().
+ */
+int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer);
+
+/**
+ * braid_control_command - send a command and wait
+ * @m: a writable, locked mapping
+ * @sb: the validated copy of its superblock
+ * @command: enum braid_command
+ * @arg0: as the command wants it
+ * @pattern: may be NULL: everything
+ * @timeout_ns: how long at most
+ * @matched: set on success; may be NULL
+ *
+ * Return: 0, or -errno with braid_fail(): as braid_control_poll(), or what the guest said.
+ */
+int braid_control_command(const struct braid_mapping *m, const struct braid_superblock *sb,
+			  u32 command, u64 arg0, const struct braid_pattern *pattern,
+			  u64 timeout_ns, u32 *matched);
+
+/**
+ * braid_pattern_count - events of a directory that are meant
+ * @p: the pattern
+ * @copy: the directory
+ */
+u32 braid_pattern_count(const struct braid_pattern *p, const struct braid_directory_copy *copy);
+
+/**
+ * braid_directory_suggest - say that nothing matches, and what may have been meant
+ * @copy: the directory
+ * @pattern: matches nothing in it
+ * @guest: its name
+ *
+ * Return: -ENOENT, with braid_fail(): up to three near names.
+ */
+int braid_directory_suggest(const struct braid_directory_copy *copy,
+			    const struct braid_pattern *pattern, const char *guest);
+
+#endif /* BRAID_CONTROL_CONTROL_H */

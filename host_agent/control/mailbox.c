@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The host's end of the mailbox: one command at a time, bounded waits. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/control/control.h"
+#include "host_agent/util/error.h"
+
+#define WAIT_STEP_NS	500000	/* the guest looks at its mailbox every 20 to 250 ms */
+
+void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
+			 const struct braid_superblock *sb, u32 command, u64 arg0,
+			 const struct braid_pattern *pattern, u64 timeout_ns)
+{
+	memset(c, 0, sizeof(*c));
+	c->mapping = m;
+	c->box = braid_mapping_section(m, sb, BRAID_SECTION_MAILBOX);
+	c->incarnation = sb->incarnation;
+	c->deadline_ns = braid_host_clock_ns() + timeout_ns;
+	c->command = command;
+	c->arg0 = arg0;
+	if (pattern)
+		c->pattern = *pattern;
+}
+
+static void send_command(struct braid_control *c)
+{
+	struct braid_mailbox *box = c->box;
+
+	c->seq = braid_load(&box->command_seq) + 1;
+	box->command = c->command;
+	box->arg0 = c->arg0;
+	memcpy(box->system, c->pattern.system, sizeof(box->system));
+	memcpy(box->event, c->pattern.event, sizeof(box->event));
+	braid_store_release(&box->command_seq, c->seq);	/* (M1) the guest's acquire */
+	c->sent = true;
+}
+
+int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer)
+{
+	struct braid_mailbox *box = c->box;
+	u32 done = braid_load_acquire(&box->done_seq);	/* (M2) the guest's release */
+	s32 result = braid_load(&box->result);
+	u32 matched = braid_load(&box->matched);
+
+	if (!braid_mapping_same(c->mapping, c->incarnation) ||
+	    braid_mapping_state(c->mapping) == BRAID_STATE_DOWN)
+		return braid_fail(-ESTALE, "%s: the driver was unloaded meanwhile",
+				  c->mapping->path);
+	if (c->sent && done == c->seq) {
+		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
+		answer->matched = matched;
+		return 0;
+	}
+	/* A command that a former agent left must be over before its words are reused. */
+	if (!c->sent && done == braid_load(&box->command_seq))
+		send_command(c);
+	if (braid_host_clock_ns() < c->deadline_ns)
+		return -EAGAIN;
+	return braid_fail(-ETIMEDOUT, "%s: the guest does not answer", c->mapping->path);
+}
+
+struct poll_call {
+	struct braid_control *c;
+	struct braid_control_answer *answer;
+};
+
+static int guarded_poll(void *arg)
+{
+	struct poll_call *call = arg;
+
+	return braid_control_poll(call->c, call->answer);
+}
+
+int braid_control_command(const struct braid_mapping *m, const struct braid_superblock *sb,
+			  u32 command, u64 arg0, const struct braid_pattern *pattern,
+			  u64 timeout_ns, u32 *matched)
+{
+	struct braid_control_answer answer;
+	struct braid_control c;
+	struct poll_call call = { .c = &c, .answer = &answer };
+	int err;
+
+	braid_control_begin(&c, m, sb, command, arg0, pattern, timeout_ns);
+	for (;;) {
+		err = braid_guard_run(m->base, m->bytes, guarded_poll, &call);
+		if (err != -EAGAIN)
+			break;
+		braid_sleep_ns(WAIT_STEP_NS);
+	}
+	if (err)
+		return err;
+	if (answer.result)
+		return braid_fail(answer.result, "%s: the guest refuses: %s", m->path,
+				  strerror(-answer.result));
+	if (matched)
+		*matched = answer.matched;
+	return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which events are meant, and which may have been. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/control/control.h"
+#include "host_agent/util/error.h"
+
+#define NAME_BYTES	(2 * BRAID_PATTERN_BYTES)
+#define MAX_SUGGESTIONS	3
+
+static int copy_name(char *to, const char *from, size_t bytes, const char *text)
+{
+	if (bytes >= BRAID_PATTERN_BYTES)
+		return braid_fail(-EINVAL, "%s: names of events have at most %d characters", text,
+				  BRAID_PATTERN_BYTES - 1);
+	memset(to, 0, BRAID_PATTERN_BYTES);
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+int braid_pattern_parse(struct braid_pattern *p, const char *text)
+{
+	size_t system = strcspn(text, ":/");
+	struct braid_pattern parsed;
+	int err;
+
+	if (!*text || !system)
+		return braid_fail(-EINVAL, "\"%s\" is not SYSTEM[:EVENT]", text);
+	if (!strcmp(text, "all"))
+		text = "*", system = 1;
+	err = copy_name(parsed.system, text, system, text);
+	text += system + !!text[system];
+	if (!err)
+		err = copy_name(parsed.event, text, strlen(text), text);
+	if (!err)
+		*p = parsed;
+	return err;
+}
+
+bool braid_pattern_matches(const struct braid_pattern *p, const char *system, const char *event)
+{
+	return (!*p->system || !fnmatch(p->system, system, 0)) &&
+	       (!*p->event || !fnmatch(p->event, event, 0));
+}
+
+u32 braid_pattern_count(const struct braid_pattern *p, const struct braid_directory_copy *copy)
+{
+	struct braid_schema_event event;
+	u32 at = 0, nr = 0;
+
+	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0)
+		nr += !(event.flags & BRAID_EVENT_GONE) &&
+		      braid_pattern_matches(p, event.system, event.name);
+	return nr;
+}
+
+/* Levenshtein's, of two names cut to NAME_BYTES - 1. */
+static u32 edit_distance(const char *a, const char *b)
+{
+	size_t nb = strnlen(b, NAME_BYTES - 1), i, j;
+	u32 row[NAME_BYTES], diagonal, above;
+
+	for (j = 0; j <= nb; j++)
+		row[j] = j;
+	for (i = 0; a[i] && i < NAME_BYTES - 1; i++) {
+		diagonal = row[0];
+		row[0] = i + 1;
+		for (j = 0; j < nb; j++) {
+			above = row[j + 1];
+			diagonal += a[i] != b[j];
+			if (above + 1 < diagonal)
+				diagonal = above + 1;
+			if (row[j] + 1 < diagonal)
+				diagonal = row[j] + 1;
+			row[j + 1] = diagonal;
+			diagonal = above;
+		}
+	}
+	return row[nb];
+}
+
+struct suggestion {
+	char name[NAME_BYTES];
+	u32 distance;
+};
+
+/* Keeps the nearest names, each once, nearest first. */
+static void offer(struct suggestion *best, const char *name, u32 distance)
+{
+	int k, last = MAX_SUGGESTIONS - 1;
+
+	for (k = 0; k < MAX_SUGGESTIONS; k++)
+		if (!strcmp(best[k].name, name))
+			return;
+	if (distance >= best[last].distance)
+		return;
+	for (k = last; k && distance < best[k - 1].distance; k--)
+		best[k] = best[k - 1];
+	snprintf(best[k].name, NAME_BYTES, "%s", name);
+	best[k].distance = distance;
+}
+
+int braid_directory_suggest(const struct braid_directory_copy *copy,
+			    const struct braid_pattern *pattern, const char *guest)
+{
+	struct suggestion best[MAX_SUGGESTIONS] = { 0 };
+	char wanted[NAME_BYTES], name[NAME_BYTES], line[MAX_SUGGESTIONS * (NAME_BYTES + 4)] = "";
+	struct braid_schema_event event;
+	u32 at = 0, used = 0;
+	int k;
+
+	snprintf(wanted, sizeof(wanted), "%s%s%s", pattern->system, *pattern->event ? ":" : "",
+		 pattern->event);
+	for (k = 0; k < MAX_SUGGESTIONS; k++)	/* farther than this is no help */
+		best[k].distance = strlen(wanted) / 3 + 2;
+	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
+		if (event.flags & BRAID_EVENT_GONE)
+			continue;
+		snprintf(name, sizeof(name), "%.63s:%.63s", event.system, event.name);
+		if (!*pattern->event) {
+			offer(best, name, edit_distance(wanted, event.name) + 1);
+			*strchr(name, ':') = 0;
+		}
+		offer(best, name, edit_distance(wanted, name));
+		/* The right event of a wrong system is near, however the system is called. */
+		if (*pattern->event && !strcmp(event.name, pattern->event))
+			offer(best, name, 1);
+	}
+	if (!copy->bytes)
+		return braid_fail(-ENOENT, "no event \"%s\" in %s: it has no events at all", wanted,
+				  guest);
+	for (k = 0; k < MAX_SUGGESTIONS && *best[k].name; k++)
+		used += snprintf(line + used, sizeof(line) - used, "%s%s", k ? " or " : "",
+				 best[k].name);
+	if (!used)
+		return braid_fail(-ENOENT, "no event \"%s\" in %s", wanted, guest);
+	return braid_fail(-ENOENT, "no event \"%s\" in %s; did you mean %s?", wanted, guest, line);
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Collects candidates, keeps the regions, gives them names. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "host_agent/discover/discover.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define SHM_DIR			"/dev/shm"
+#define LIVENESS_STEP_MS	25
+#define LIVENESS_STEPS		(4 * BRAID_POLL_MS / LIVENESS_STEP_MS)
+
+struct search {
+	struct braid_found *items;
+	size_t nr;
+	size_t capacity;
+	struct braid_shared_file *qemu;
+	size_t nr_qemu;
+	bool keep_all;		/* what was named is shown, whatever it is */
+};
+
+const char *braid_driver_state_name(enum braid_driver_state state)
+{
+	static const char *const names[] = {
+		[BRAID_DRIVER_NONE] = "no driver",
+		[BRAID_DRIVER_STARTING] = "starting",
+		[BRAID_DRIVER_LIVE] = "live",
+		[BRAID_DRIVER_SILENT] = "silent",
+		[BRAID_DRIVER_DOWN] = "down",
+		[BRAID_DRIVER_UNREADABLE] = "unreadable",
+	};
+
+	return names[state];
+}
+
+u32 braid_mapping_fill(const struct braid_mapping *m, const struct braid_superblock *sb,
+		       u32 buffer)
+{
+	const struct braid_buffer_desc *desc = &sb->buffers[buffer];
+	u32 data_bytes = desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES, vcpu, k;
+	u64 unread = 0, room = (u64)data_bytes * desc->nr_slots * desc->nr_rings;
+	struct braid_ring_map map;
+
+	for (vcpu = 0; vcpu < desc->nr_rings; vcpu++) {
+		braid_mapping_ring(m, sb, buffer, vcpu, &map);
+		for (k = 0; k < map.nr_slots; k++) {
+			u64 word = braid_load_acquire(&map.slots[k]);
+			u32 id = braid_slot_id(word), bytes;
+
+			if (braid_slot_state(word) != BRAID_SLOT_OPEN || id > map.nr_slots)
+				continue;
+			bytes = braid_commit_bytes(braid_load(&map.states[id].commit));
+			unread += bytes < data_bytes ? bytes : data_bytes;
+		}
+	}
+	return room ? unread * 1000 / room : 0;
+}
+
+struct look {
+	struct braid_found *found;
+	const struct braid_mapping *m;
+	u64 heartbeat;
+};
+
+static int look_at_fill(void *arg)
+{
+	struct look *look = arg;
+	u32 k;
+
+	for (k = 0; k < look->found->sb.nr_buffers; k++)
+		if (look->found->sb.buffers[k].nr_rings)
+			look->found->fill_permille[k] =
+				braid_mapping_fill(look->m, &look->found->sb, k);
+	return 0;
+}
+
+static int look_at_heartbeat(void *arg)
+{
+	struct look *look = arg;
+	const struct braid_mailbox *box =
+		braid_mapping_section(look->m, &look->found->sb, BRAID_SECTION_MAILBOX);
+
+	look->heartbeat = braid_load(&box->guest_heartbeat);
+	return 0;
+}
+
+static void set_unreadable(struct braid_found *f, int err)
+{
+	f->state = BRAID_DRIVER_UNREADABLE;
+	f->error = err;
+	snprintf(f->why, sizeof(f->why), "%s", braid_failure());
+	braid_text_clean(f->why);
+}
+
+/* Fills in what the superblock and the directory say. */
+static void describe(struct braid_found *f, const struct braid_mapping *m)
+{
+	struct look look = { .found = f, .m = m };
+	struct braid_directory_copy dir;
+	int err = braid_mapping_identify(m, &f->sb);
+
+	f->device = m->device;
+	f->inode = m->inode;
+	if (err == -ENODATA || err == -EAGAIN) {
+		f->state = err == -ENODATA ? BRAID_DRIVER_NONE : BRAID_DRIVER_STARTING;
+		return;
+	}
+	if (!err)
+		err = braid_guard_run(m->base, m->bytes, look_at_fill, &look);
+	if (!err)
+		err = braid_directory_load(&dir, m, &f->sb, 0);
+	if (err) {
+		memset(&f->sb, 0, sizeof(f->sb));
+		set_unreadable(f, err);
+		return;
+	}
+	f->events = braid_directory_count(&dir);
+	braid_directory_free(&dir);
+	braid_text_clean(f->sb.guest_name);
+	braid_text_clean(f->sb.kernel_release);
+	braid_text_clean(f->sb.machine);
+	for (u32 k = 0; k < f->sb.nr_buffers; k++) {
+		f->sb.buffers[k].name[BRAID_NAME_BYTES - 1] = 0;
+		braid_text_clean(f->sb.buffers[k].name);
+	}
+	f->state = f->sb.state == BRAID_STATE_DOWN ? BRAID_DRIVER_DOWN : BRAID_DRIVER_LIVE;
+}
+
+static bool already_found(const struct search *s, const struct braid_found *f)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr; k++)
+		if (f->inode && s->items[k].inode == f->inode && s->items[k].device == f->device)
+			return true;
+	return false;
+}
+
+/* Looks at one candidate and keeps it if it is one. */
+static int add_candidate(struct search *s, const char *path)
+{
+	struct braid_found f = { 0 };
+	struct braid_mapping *m;
+	int err;
+
+	snprintf(f.path, sizeof(f.path), "%s", path);
+	err = braid_mapping_open(&m, path, false);
+	if (err == -ENODATA) {
+		f.state = BRAID_DRIVER_NONE;
+	} else if (err) {
+		set_unreadable(&f, err);
+	} else {
+		describe(&f, m);
+		braid_mapping_close(m);
+	}
+	/* A search shows what has the magic: broken and newer ones, no strangers. */
+	if (!s->keep_all && (f.state == BRAID_DRIVER_NONE ||
+			     (f.state == BRAID_DRIVER_UNREADABLE && f.error != -EBADMSG &&
+			      f.error != -EPROTO)))
+		return 0;
+	if (already_found(s, &f))
+		return 0;
+	if (braid_array_push(s->items, s->nr, s->capacity, f))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+static int search_everywhere(struct search *s)
+{
+	char path[sizeof(SHM_DIR) + 256];
+	struct dirent *entry;
+	int err = 0;
+	size_t k;
+	DIR *dir;
+
+	dir = opendir(SHM_DIR);
+	while (dir && !err && (entry = readdir(dir))) {
+		if (*entry->d_name == '.' || strlen(entry->d_name) > 200)
+			continue;
+		snprintf(path, sizeof(path), SHM_DIR "/%s", entry->d_name);
+		err = add_candidate(s, path);
+	}
+	if (dir)
+		closedir(dir);
+	for (k = 0; k < s->nr_qemu && !err; k++)
+		err = add_candidate(s, s->qemu[k].path);
+	return err;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct braid_found *)a)->path, ((const struct braid_found *)b)->path);
+}
+
+/* A btrfs' device number in /proc differs from stat()'s: hence also by path. */
+static const struct braid_shared_file *owner_of(const struct search *s, const struct braid_found *f)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_qemu; k++)
+		if (s->qemu[k].inode == f->inode &&
+		    (s->qemu[k].device == f->device || !strcmp(s->qemu[k].path, f->path)))
+			return &s->qemu[k];
+	return NULL;
+}
+
+static bool name_taken(const struct search *s, const struct braid_found *f, const char *name)
+{
+	const struct braid_found *o;
+
+	for (o = s->items; o < s->items + s->nr; o++)
+		if (o != f && (!strcmp(o->name, name) || !strcmp(o->sb.guest_name, name)))
+			return true;
+	return false;
+}
+
+static void give_names(struct search *s)
+{
+	const struct braid_shared_file *owner;
+	struct braid_found *f;
+
+	for (f = s->items; f < s->items + s->nr; f++) {
+		owner = owner_of(s, f);
+		if (!owner)
+			continue;
+		f->qemu_pid = owner->pid;
+		if (*owner->guest && !name_taken(s, f, owner->guest))
+			strcpy(f->name, owner->guest);
+	}
+	for (f = s->items; f < s->items + s->nr; f++) {
+		const char *base = strrchr(f->path, '/');
+
+		if (*f->name)
+			continue;
+		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name)) {
+			memcpy(f->name, f->sb.guest_name, sizeof(f->name));
+			continue;
+		}
+		snprintf(f->name, sizeof(f->name), "%s", base ? base + 1 : f->path);
+		braid_text_clean(f->name);
+	}
+}
+
+/* Tells LIVE from SILENT: all are watched at once, each until its heartbeat moves. */
+static int watch_heartbeats(struct search *s)
+{
+	struct look *looks = calloc(s->nr + 1, sizeof(*looks));
+	const struct timespec step = { .tv_nsec = LIVENESS_STEP_MS * 1000000 };
+	size_t k, unsure = 0;
+	u32 steps;
+	u64 before;
+
+	if (!looks)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < s->nr; k++) {
+		struct braid_mapping *m = NULL;
+
+		if (s->items[k].state != BRAID_DRIVER_LIVE ||
+		    braid_mapping_open(&m, s->items[k].path, false))
+			continue;
+		looks[k].found = &s->items[k];
+		looks[k].m = m;
+		s->items[k].state = BRAID_DRIVER_SILENT;
+		braid_guard_run(m->base, m->bytes, look_at_heartbeat, &looks[k]);
+		unsure++;
+	}
+	for (steps = 0; unsure && steps < LIVENESS_STEPS; steps++) {
+		nanosleep(&step, NULL);
+		for (k = 0; k < s->nr; k++) {
+			if (!looks[k].m || s->items[k].state == BRAID_DRIVER_LIVE)
+				continue;
+			before = looks[k].heartbeat;
+			braid_guard_run(looks[k].m->base, looks[k].m->bytes, look_at_heartbeat,
+					&looks[k]);
+			if (looks[k].heartbeat == before)
+				continue;
+			s->items[k].state = BRAID_DRIVER_LIVE;
+			unsure--;
+		}
+	}
+	for (k = 0; k < s->nr; k++)
+		braid_mapping_close((struct braid_mapping *)looks[k].m);
+	free(looks);
+	return 0;
+}
+
+int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
+		   size_t nr_paths, u32 flags)
+{
+	struct search s = { .keep_all = paths };
+	int err = braid_qemu_files(&s.qemu, &s.nr_qemu);
+	size_t k;
+
+	if (err)
+		return err;
+	if (!paths)
+		err = search_everywhere(&s);
+	for (k = 0; paths && k < nr_paths && !err; k++)
+		err = add_candidate(&s, paths[k]);
+	if (!err && !paths && s.nr)
+		qsort(s.items, s.nr, sizeof(*s.items), by_path);
+	if (!err) {
+		give_names(&s);
+		if (flags & BRAID_DISCOVER_LIVENESS)
+			err = watch_heartbeats(&s);
+	}
+	free(s.qemu);
+	if (err) {
+		free(s.items);
+		return err;
+	}
+	*found = s.items;
+	*nr = s.nr;
+	return 0;
+}

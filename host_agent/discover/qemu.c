@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reads from /proc what files the running QEMUs share with their guests. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "host_agent/discover/discover.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define CMDLINE_BYTES	(128 * 1024)
+
+struct found_files {
+	struct braid_shared_file *items;
+	size_t nr;
+	size_t capacity;
+};
+
+/* The command line, arguments separated by NUL, and ended by two. */
+static size_t read_cmdline(pid_t pid, char *to, size_t room)
+{
+	braid_auto_file FILE *f = NULL;
+	char path[64];
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(to, 1, room - 2, f);
+	to[n] = to[n + 1] = 0;
+	return n;
+}
+
+/* "-name X", "-name guest=X,..." or "-name X,..." */
+static void find_name(const char *cmdline, size_t bytes, char *name)
+{
+	const char *arg = cmdline, *value;
+	size_t n;
+
+	*name = 0;
+	for (; arg < cmdline + bytes; arg += strlen(arg) + 1) {
+		if (strcmp(arg, "-name") && strcmp(arg, "--name"))
+			continue;
+		arg += strlen(arg) + 1;
+		value = strncmp(arg, "guest=", 6) ? strstr(arg, ",guest=") : arg + 6;
+		if (value && *value == ',')
+			value += 7;
+		if (!value)
+			value = arg;
+		n = strcspn(value, ",");
+		snprintf(name, BRAID_GUEST_NAME_BYTES, "%.*s", (int)n, value);
+		braid_text_clean(name);
+		return;
+	}
+}
+
+static bool known(const struct found_files *files, pid_t pid, ino_t inode, dev_t device)
+{
+	size_t k;
+
+	for (k = files->nr; k && files->items[k - 1].pid == pid; k--)
+		if (files->items[k - 1].inode == inode && files->items[k - 1].device == device)
+			return true;
+	return false;
+}
+
+/* Adds the shared, writable file mappings of one process. */
+static int add_maps(struct found_files *files, pid_t pid, const char *guest)
+{
+	braid_auto_file FILE *f = NULL;
+	unsigned int major_number, minor_number;
+	struct braid_shared_file file;
+	unsigned long long inode;
+	char line[512], mode[5];
+	int at;
+
+	snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
+	f = fopen(line, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		at = 0;
+		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_number,
+			   &minor_number, &inode, &at) < 4 || !at)
+			continue;
+		if (mode[1] != 'w' || mode[3] != 's' || line[at] != '/' ||
+		    strlen(line + at) >= sizeof(file.path) ||
+		    known(files, pid, inode, makedev(major_number, minor_number)))
+			continue;
+		memset(&file, 0, sizeof(file));
+		strcpy(file.path, line + at);
+		file.device = makedev(major_number, minor_number);
+		file.inode = inode;
+		file.pid = pid;
+		strcpy(file.guest, guest);
+		if (braid_array_push(files->items, files->nr, files->capacity, file))
+			return braid_fail(-ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
+{
+	braid_auto_free char *cmdline = malloc(CMDLINE_BYTES);
+	char name[BRAID_GUEST_NAME_BYTES];
+	struct found_files files = { 0 };
+	struct dirent *entry;
+	int err = 0;
+	DIR *proc;
+
+	proc = opendir("/proc");
+	if (!cmdline || !proc) {
+		if (proc)
+			closedir(proc);
+		return braid_fail(-ENOENT, "/proc can't be read");
+	}
+	while (!err && (entry = readdir(proc))) {
+		const char *base;
+		size_t n;
+
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		n = read_cmdline(atoi(entry->d_name), cmdline, CMDLINE_BYTES);
+		base = strrchr(cmdline, '/');
+		if (!n || !strstr(base && base < cmdline + strlen(cmdline) ? base : cmdline, "qemu"))
+			continue;
+		find_name(cmdline, n, name);
+		err = add_maps(&files, atoi(entry->d_name), name);
+	}
+	closedir(proc);
+	if (err) {
+		free(files.items);
+		return err;
+	}
+	*out = files.items;
+	*nr = files.nr;
+	return 0;
+}

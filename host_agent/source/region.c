@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The life of a recorded guest: waiting, recording, down, gone, and back again. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define RETRY_NS	20000000ULL	/* between two looks for a file or a driver */
+#define FILE_CHECK_NS	1000000000ULL
+#define CLOSE_TIMEOUT_NS	500000000ULL
+#define TAKE_SAMPLES	64
+
+int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes)
+{
+	int err = braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body, body_bytes);
+
+	if (err)
+		s->fatal = err;
+	return err;
+}
+
+int braid_live_note(struct braid_region_source *s, const char *format, ...)
+{
+	struct braid_chunk_note note = { .host_ns = braid_host_clock_ns() };
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	braid_text_clean(line);
+	if (s->o.say)
+		s->o.say(s->o.say_arg, s->name, line);
+	if (s->phase != BRAID_PHASE_RECORDING)
+		return 0;
+	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
+}
+
+/* A file descriptor that tells the end of the QEMU that maps the region, or -1. */
+static int watch_qemu(const struct braid_mapping *m)
+{
+	struct braid_shared_file *files;
+	int fd = -1;
+	size_t nr, k;
+
+	if (braid_qemu_files(&files, &nr))
+		return -1;
+	for (k = 0; k < nr && fd < 0; k++)
+		if (files[k].inode == m->inode && files[k].device == m->device)
+			fd = syscall(SYS_pidfd_open, files[k].pid, 0);
+	free(files);
+	return fd;
+}
+
+static bool qemu_ended(const struct braid_region_source *s)
+{
+	struct pollfd p = { .fd = s->qemu_pidfd, .events = POLLIN };
+
+	return s->qemu_pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+static void close_mapping(struct braid_region_source *s)
+{
+	braid_exchange_remove(s->o.exchange, s->peer);
+	s->peer = NULL;
+	if (s->qemu_pidfd >= 0)
+		close(s->qemu_pidfd);
+	s->qemu_pidfd = -1;
+	braid_mapping_close(s->mapping);
+	s->mapping = NULL;
+}
+
+/* Streams ---------------------------------------------------------------------------- */
+
+static int put_stream(struct braid_region_source *s)
+{
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_GUEST,
+		.nr_cpus = s->sb.nr_vcpus,
+		.host_ns = braid_host_clock_ns(),
+	};
+
+	if (!*s->name) {
+		snprintf(s->name, sizeof(s->name), "%.63s",
+			 *s->sb.guest_name ? s->sb.guest_name : "guest");
+		braid_text_clean(s->name);
+	}
+	strcpy(head.name, s->name);
+	s->stream = s->o.sink->next_stream++;
+	s->nr_streams++;
+	return braid_live_emit(s, BRAID_CHUNK_STREAM, &head, sizeof(head), &s->sb, sizeof(s->sb));
+}
+
+static int begin_stream(void *arg)
+{
+	struct braid_region_source *s = arg;
+	int err;
+
+	err = braid_live_tables_reset(s);
+	if (!err)
+		err = braid_live_tables_send(s, true);
+	if (!err)
+		err = braid_live_attach(s);
+	if (!err)
+		braid_live_control_reset(s);
+	return err;
+}
+
+/* Whether a former agent left events on; needs no guard. */
+static bool find_stale_events(struct braid_region_source *s)
+{
+	struct braid_directory_copy copy;
+	bool found;
+
+	if (braid_directory_load(&copy, s->mapping, &s->sb, 0))
+		return false;
+	found = braid_directory_count(&copy).host_on;
+	braid_directory_free(&copy);
+	return found;
+}
+
+static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
+{
+	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = braid_host_clock_ns() };
+	int err;
+
+	s->lost += braid_live_lost(s);
+	s->nr_rings = 0;
+	err = braid_live_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
+	braid_exchange_remove(s->o.exchange, s->peer);
+	s->peer = NULL;
+	s->ended_incarnation = s->sb.incarnation;
+	s->silent = false;
+	return err;
+}
+
+static int put_samples(struct braid_region_source *s)
+{
+	struct braid_clock_sample samples[TAKE_SAMPLES];
+	size_t n = 0;
+
+	if (s->peer)
+		n = braid_exchange_take(s->o.exchange, s->peer, samples, TAKE_SAMPLES);
+	return n ? braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, samples, n * sizeof(*samples)) : 0;
+}
+
+/* Ends the stream when the region's memory is no longer its own. */
+static int cut_stream(struct braid_region_source *s, enum braid_region_phase phase,
+		      enum braid_end_reason reason)
+{
+	int err = put_samples(s);
+
+	if (!err)
+		err = braid_live_account(s, false);
+	if (!err)
+		err = end_stream(s, reason);
+	s->phase = phase;
+	return err;
+}
+
+static int take_rest(void *arg)
+{
+	struct braid_region_source *s = arg;
+	int err = braid_live_tables_send(s, true);
+
+	if (!err)
+		err = braid_live_drain_rest(s);
+	if (!err)
+		err = put_samples(s);
+	if (!err)
+		err = braid_live_account(s, true);
+	return err;
+}
+
+/* Takes all there is, then ends the stream. */
+static int close_stream(struct braid_region_source *s, enum braid_region_phase phase,
+			enum braid_end_reason reason)
+{
+	int err = braid_guard_run(s->mapping->base, s->mapping->bytes, take_rest, s);
+
+	if (s->fatal)
+		return s->fatal;
+	if (err == -ESTALE)
+		return cut_stream(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
+	if (err)
+		return cut_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+	err = end_stream(s, reason);
+	s->phase = phase;
+	return err;
+}
+
+/* What went wrong with the region while it was drained: decides how it goes on. */
+static int handle_loss(struct braid_region_source *s, int err)
+{
+	int failed;
+
+	if (s->fatal)
+		return s->fatal;
+	if (err == -ESTALE) {
+		failed = braid_live_note(s, "the driver begins anew");
+		if (!failed)
+			failed = cut_stream(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
+		s->retry_due_ns = 0;
+	} else {
+		failed = braid_live_note(s, "%s", braid_failure());
+		if (!failed)
+			failed = cut_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+		close_mapping(s);
+	}
+	return failed;
+}
+
+static int start_stream(struct braid_region_source *s)
+{
+	int err;
+
+	s->phase = BRAID_PHASE_RECORDING;
+	s->heartbeat_ns = 0;
+	s->silent = false;
+	err = put_stream(s);
+	if (err)
+		return err;
+	s->stale_events = find_stale_events(s);
+	err = braid_guard_run(s->mapping->base, s->mapping->bytes, begin_stream, s);
+	if (err)
+		return handle_loss(s, err);
+	if (s->sb.state == BRAID_STATE_LIVE && s->o.exchange) {
+		err = braid_exchange_add(s->o.exchange, s->mapping->base, s->mapping->bytes,
+					 braid_mapping_section(s->mapping, &s->sb,
+							       BRAID_SECTION_CLOCK), &s->peer);
+		if (err)
+			return s->fatal = err;
+	}
+	if (s->qemu_pidfd < 0)
+		s->qemu_pidfd = watch_qemu(s->mapping);
+	return 0;
+}
+
+/* Opens and locks the file if need be, and identifies it. -errno with braid_fail(). */
+static int look(struct braid_region_source *s, struct braid_superblock *sb)
+{
+	struct braid_mapping *m;
+	int err;
+
+	if (!s->mapping) {
+		err = braid_mapping_open(&m, s->path, true);
+		if (err)
+			return err;
+		err = braid_mapping_lock(m);
+		if (err) {
+			braid_mapping_close(m);
+			return err;
+		}
+		s->mapping = m;
+	}
+	return braid_mapping_identify(s->mapping, sb);
+}
+
+/* WAITING, DOWN, GONE: has a driver come? Never fatal but for the capture. */
+static int try_start(struct braid_region_source *s)
+{
+	u64 now_ns = braid_host_clock_ns();
+	struct braid_superblock sb;
+	int err;
+
+	if (now_ns < s->retry_due_ns)
+		return 0;
+	s->retry_due_ns = now_ns + RETRY_NS;
+	if (s->mapping && braid_mapping_gone(s->mapping)) {
+		close_mapping(s);
+		s->phase = BRAID_PHASE_GONE;
+	}
+	if (s->mapping && qemu_ended(s))
+		s->phase = BRAID_PHASE_GONE;
+	err = look(s, &sb);
+	if (err == -EFAULT)
+		close_mapping(s);
+	if (err || sb.incarnation == s->ended_incarnation)
+		return 0;
+	if (qemu_ended(s)) {
+		close(s->qemu_pidfd);
+		s->qemu_pidfd = -1;
+	}
+	s->sb = sb;
+	return start_stream(s);
+}
+
+/* Work --------------------------------------------------------------------------------- */
+
+struct turn {
+	struct braid_region_source *s;
+	bool down;
+	int result;
+};
+
+static int work(void *arg)
+{
+	struct turn *turn = arg;
+	struct braid_region_source *s = turn->s;
+	int err;
+
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	turn->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
+	if (!turn->down) {
+		err = braid_live_heartbeat(s);
+		if (!err)
+			err = braid_live_control_poll(s);
+		if (err)	/* -ESTALE of a driver that went down meanwhile: the next turn sees */
+			return err == -ESTALE && braid_mapping_same(s->mapping, s->sb.incarnation) ?
+			       0 : err;
+	}
+	err = braid_live_tables_send(s, false);
+	if (err)
+		return err;
+	err = braid_live_drain(s, false);
+	if (err < 0)
+		return err;
+	turn->result = err;
+	return 0;
+}
+
+static int store_drained(void *arg)
+{
+	struct braid_region_source *s = arg;
+	struct braid_mailbox *box = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+
+	if (braid_mapping_same(s->mapping, s->sb.incarnation))
+		braid_store_release(&box->agent_drained, s->sb.incarnation);	/* (M3) */
+	return 0;
+}
+
+/* The driver was unloaded: its last words are taken, and it is told so. */
+static int go_down(struct braid_region_source *s)
+{
+	int err = braid_live_note(s, "the driver was unloaded");
+
+	if (!err)
+		err = close_stream(s, BRAID_PHASE_DOWN, BRAID_END_DOWN);
+	if (!err && s->phase == BRAID_PHASE_DOWN)
+		braid_guard_run(s->mapping->base, s->mapping->bytes, store_drained, s);
+	return err;
+}
+
+/* Once a second: is there still a file, and somebody behind it? */
+static int check_file(struct braid_region_source *s)
+{
+	u64 now_ns = braid_host_clock_ns();
+	const char *why;
+	int err;
+
+	if (now_ns < s->file_due_ns)
+		return 0;
+	s->file_due_ns = now_ns + FILE_CHECK_NS;
+	why = braid_mapping_gone(s->mapping);
+	if (!why && qemu_ended(s))
+		why = "its QEMU has ended";
+	if (!why)
+		return 0;
+	err = braid_live_note(s, "%s", why);
+	return err ? err : close_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+}
+
+int braid_region_source_poll(struct braid_region_source *s)
+{
+	struct turn turn = { .s = s };
+	int err;
+
+	if (s->fatal)
+		return s->fatal;
+	if (s->phase != BRAID_PHASE_RECORDING) {
+		err = try_start(s);
+		if (err || s->phase != BRAID_PHASE_RECORDING)
+			return err;
+	}
+	err = braid_guard_run(s->mapping->base, s->mapping->bytes, work, &turn);
+	if (err || s->fatal)
+		return handle_loss(s, err);
+	err = put_samples(s);
+	if (!err && turn.down && turn.result == BRAID_POLL_IDLE)
+		err = go_down(s);
+	else if (!err)
+		err = check_file(s);
+	return err ? err : turn.result;
+}
+
+int braid_region_source_finish(struct braid_region_source *s)
+{
+	if (s->fatal)
+		return s->fatal;
+	if (s->phase != BRAID_PHASE_RECORDING)
+		return 0;
+	return close_stream(s, BRAID_PHASE_WAITING, BRAID_END_STOPPED);
+}
+
+void braid_region_source_disarm(struct braid_region_source *s)
+{
+	braid_live_control_disarm(s);
+}
+
+/* Door ----------------------------------------------------------------------------------- */
+
+void braid_region_source_status(const struct braid_region_source *s,
+				struct braid_region_status *status)
+{
+	bool recording = s->phase == BRAID_PHASE_RECORDING;
+	bool idle = !recording || braid_live_control_idle(s);
+
+	memset(status, 0, sizeof(*status));
+	status->phase = s->phase;
+	status->armed = idle || s->told_timeout;
+	status->disarmed = s->disarming && idle;
+	status->silent = recording && s->silent;
+	strcpy(status->name, s->name);
+	status->stream = s->stream;
+	status->nr_streams = s->nr_streams;
+	status->events = s->events;
+	status->lost = s->lost + braid_live_lost(s);
+	status->bytes = s->bytes;
+}
+
+struct fill_call {
+	struct braid_region_source *s;
+	u32 permille;
+};
+
+static int measure_fill(void *arg)
+{
+	struct fill_call *call = arg;
+	u32 k, permille;
+
+	for (k = 0; k < call->s->sb.nr_buffers; k++) {
+		if (!call->s->sb.buffers[k].nr_rings)
+			continue;
+		permille = braid_mapping_fill(call->s->mapping, &call->s->sb, k);
+		if (permille > call->permille)
+			call->permille = permille;
+	}
+	return 0;
+}
+
+u32 braid_region_source_fill(struct braid_region_source *s)
+{
+	struct fill_call call = { .s = s };
+
+	if (s->phase == BRAID_PHASE_RECORDING)
+		braid_guard_run(s->mapping->base, s->mapping->bytes, measure_fill, &call);
+	return call.permille;
+}
+
+int braid_region_source_check(struct braid_region_source *s, size_t index)
+{
+	const struct braid_pattern *pattern = &s->o.patterns[index];
+	struct braid_directory_copy copy;
+	int ret = 1;
+
+	if (!s->mapping || !s->sb.incarnation)
+		return 0;
+	if (braid_directory_load(&copy, s->mapping, &s->sb, 0))
+		return 0;
+	if (!braid_pattern_count(pattern, &copy))
+		ret = braid_directory_suggest(&copy, pattern, s->name);
+	braid_directory_free(&copy);
+	return ret;
+}
+
+int braid_region_source_open(struct braid_region_source **out,
+			     const struct braid_region_options *o)
+{
+	struct braid_region_source *s;
+	struct braid_superblock sb;
+	int err;
+
+	if (strlen(o->path) >= sizeof(s->path))
+		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", o->path);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return braid_fail(-ENOMEM, "out of memory");
+	s->o = *o;
+	s->qemu_pidfd = -1;
+	strcpy(s->path, o->path);
+	if (o->name)
+		snprintf(s->name, sizeof(s->name), "%s", o->name);
+	braid_text_clean(s->name);
+	err = look(s, &sb);
+	if (err && err != -ENODATA && err != -EAGAIN) {
+		braid_region_source_close(s);
+		return err;
+	}
+	if (!err)
+		s->sb = sb;	/* for braid_region_source_check(); the first poll looks again */
+	*out = s;
+	return 0;
+}
+
+void braid_region_source_close(struct braid_region_source *s)
+{
+	if (!s)
+		return;
+	if (s->phase == BRAID_PHASE_RECORDING && s->sb.state == BRAID_STATE_LIVE && !s->silent)
+		braid_control_command(s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
+				      CLOSE_TIMEOUT_NS, NULL);
+	close_mapping(s);
+	free(s->rings);
+	free(s->tables.comm_seqs);
+	free(s->tables.comms);
+	free(s);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A guest being recorded: its region is drained into a capture. */
+#ifndef BRAID_SOURCE_REGION_H
+#define BRAID_SOURCE_REGION_H
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/clock/exchange.h"
+#include "host_agent/control/control.h"
+#include "host_agent/source/live.h"
+
+struct braid_region_source;
+
+/* What braid_region_source_open() is to do. Pointers must outlive the source. */
+struct braid_region_options {
+	const char *path;
+	const char *name;		/* of the streams; NULL: what the guest calls itself */
+	struct braid_live_sink *sink;
+	struct braid_exchange *exchange;	/* may be NULL: no clock samples */
+	const struct braid_pattern *patterns;	/* events to enable */
+	size_t nr_patterns;
+	/* told what befalls the guest: one line, tamed; also goes to the capture as NOTE */
+	void (*say)(void *arg, const char *name, const char *line);
+	void *say_arg;
+};
+
+enum braid_region_phase {
+	BRAID_PHASE_WAITING,	/* for its file, or for its driver */
+	BRAID_PHASE_RECORDING,
+	BRAID_PHASE_DOWN,	/* unloaded and drained; may come back */
+	BRAID_PHASE_GONE,	/* the file or its QEMU went away; may come back */
+};
+
+/* Totals over all streams of the source, so far. */
+struct braid_region_status {
+	enum braid_region_phase phase;
+	bool armed;		/* the guest has answered to all enables, or will not */
+	bool disarmed;		/* likewise to the disable */
+	bool silent;		/* its heartbeat stands still */
+	char name[64];
+	u32 stream;		/* the last one's number; 0: none yet */
+	u32 nr_streams;
+	u64 events;		/* written to the capture */
+	u64 lost;		/* between them, by the guests' counts */
+	u64 bytes;		/* of event data */
+};
+
+/**
+ * braid_region_source_open - take a region up for recording
+ * @out: set on success
+ * @o: copied
+ *
+ * A file that is there without a driver is waited for: see ->phase.
+ *
+ * Return: 0, or -errno with braid_fail(): no such file, no permission, not a region,
+ * recorded already (-EBUSY), another version (-EPROTO), broken (-EBADMSG).
+ */
+int braid_region_source_open(struct braid_region_source **out,
+			     const struct braid_region_options *o);
+
+/**
+ * braid_region_source_poll - a bounded piece of work
+ * @s: the source
+ *
+ * Must be called every 100 ms at least: it moves the agent's heartbeat.
+ *
+ * Return: enum braid_poll_result, or -errno with braid_fail() when the capture can't
+ * be written. What the guest does wrong ends its stream, never the recording.
+ */
+int braid_region_source_poll(struct braid_region_source *s);
+
+/**
+ * braid_region_source_disarm - begin to turn the host's events off
+ * @s: the source; poll until status says disarmed, or as long as you care
+ */
+void braid_region_source_disarm(struct braid_region_source *s);
+
+/**
+ * braid_region_source_finish - take the rest, and end the stream
+ * @s: the source; not to be polled again
+ *
+ * Return: 0, or -errno with braid_fail() when the capture can't be written.
+ */
+int braid_region_source_finish(struct braid_region_source *s);
+
+/** braid_region_source_status - how it goes */
+void braid_region_source_status(const struct braid_region_source *s,
+				struct braid_region_status *status);
+
+/**
+ * braid_region_source_fill - unread bytes as permille of what the fullest buffer holds
+ * @s: the source
+ */
+u32 braid_region_source_fill(struct braid_region_source *s);
+
+/**
+ * braid_region_source_check - whether patterns match events of the guest
+ * @s: the source
+ * @index: of options.patterns
+ *
+ * Return: 1 yes; 0 not known (no driver yet); -ENOENT with braid_fail() that suggests.
+ */
+int braid_region_source_check(struct braid_region_source *s, size_t index);
+
+/**
+ * braid_region_source_close - free
+ * @s: the source, or NULL
+ *
+ * Puts nothing, since the capture may be broken. If the stream was not finished, the
+ * guest is asked to turn the host's events off, which may take half a second.
+ */
+void braid_region_source_close(struct braid_region_source *s);
+
+#endif /* BRAID_SOURCE_REGION_H */

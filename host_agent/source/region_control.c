@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Turns a guest's events on and off without waiting, and watches whether it lives. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/error.h"
+
+#define SILENCE_NS	2000000000ULL	/* eight times what a guest needs that nobody drives */
+
+/*
+ * The commands of a stream, in order: 0 turns off what a dead agent left on (its
+ * lock is gone, so it is dead), 1 to nr_patterns turn our events on. The last one,
+ * sent when disarming, turns everything off.
+ */
+static u32 last_command(const struct braid_region_source *s)
+{
+	return s->o.nr_patterns + 1;
+}
+
+/* The first command that is not to be sent now. */
+static u32 end_command(const struct braid_region_source *s)
+{
+	return last_command(s) + s->disarming;
+}
+
+void braid_live_control_reset(struct braid_region_source *s)
+{
+	s->control_busy = false;
+	s->told_timeout = false;
+	s->next_command = s->stale_events ? 0 : 1;
+	if (s->disarming)	/* a new incarnation has nothing on */
+		s->next_command = end_command(s);
+}
+
+void braid_live_control_disarm(struct braid_region_source *s)
+{
+	bool nothing_on = s->next_command <= 1 && !s->control_busy && !s->stale_events;
+
+	s->disarming = true;
+	s->control_busy = false;
+	s->next_command = nothing_on || s->silent ? end_command(s) : last_command(s);
+}
+
+bool braid_live_control_idle(const struct braid_region_source *s)
+{
+	return !s->control_busy && s->next_command >= end_command(s);
+}
+
+static void begin(struct braid_region_source *s)
+{
+	const struct braid_pattern *pattern = NULL;
+	u32 command = BRAID_CMD_DISABLE;
+
+	if (s->next_command && s->next_command < last_command(s)) {
+		command = BRAID_CMD_ENABLE;
+		pattern = &s->o.patterns[s->next_command - 1];
+	}
+	braid_control_begin(&s->control, s->mapping, &s->sb, command, 0, pattern,
+			    BRAID_CONTROL_TIMEOUT_NS);
+	s->control_busy = true;
+}
+
+static int answered(struct braid_region_source *s, const struct braid_control_answer *answer)
+{
+	const struct braid_pattern *p = &s->control.pattern;
+	const char *colon = *p->event ? ":" : "";
+
+	if (s->control.command != BRAID_CMD_ENABLE)
+		return 0;
+	if (answer->result)
+		return braid_live_note(s, "the guest does not enable %s%s%s: %s", p->system, colon,
+				       p->event, strerror(-answer->result));
+	if (!answer->matched)
+		return braid_live_note(s, "no event of the guest matches %s%s%s", p->system, colon,
+				       p->event);
+	return 0;
+}
+
+int braid_live_control_poll(struct braid_region_source *s)
+{
+	struct braid_control_answer answer;
+	int err;
+
+	if (!s->control_busy) {
+		if (s->next_command >= end_command(s))
+			return 0;
+		begin(s);
+	}
+	err = braid_control_poll(&s->control, &answer);
+	if (err == -EAGAIN)
+		return 0;
+	s->control_busy = false;
+	if (err == -ETIMEDOUT) {	/* asked again, since it may wake up */
+		s->next_command += s->disarming;
+		err = s->told_timeout ? 0 :
+		      braid_live_note(s, "the guest does not answer: its events stay as they are");
+		s->told_timeout = true;
+		return err;
+	}
+	if (err)
+		return err;
+	s->next_command++;
+	return answered(s, &answer);
+}
+
+static u64 guest_beat(const struct braid_mailbox *box)
+{
+	return braid_load(&box->guest_heartbeat);
+}
+
+int braid_live_heartbeat(struct braid_region_source *s)
+{
+	struct braid_mailbox *box = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	u64 now_ns = braid_host_clock_ns(), beat = guest_beat(box);
+
+	braid_store(&box->agent_heartbeat, braid_load(&box->agent_heartbeat) + 1);
+	if (beat != s->heartbeat || !s->heartbeat_ns) {
+		bool was_silent = s->silent;
+
+		s->heartbeat = beat;
+		s->heartbeat_ns = now_ns;
+		s->silent = false;
+		return was_silent ? braid_live_note(s, "the guest's heartbeat moves again") : 0;
+	}
+	if (s->silent || now_ns - s->heartbeat_ns < SILENCE_NS)
+		return 0;
+	s->silent = true;
+	return braid_live_note(s, "the guest is silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; what it wrote is still taken",
+			       (unsigned long long)(s->heartbeat_ns / 1000000000),
+			       (unsigned long long)(s->heartbeat_ns / 1000000 % 1000));
+}

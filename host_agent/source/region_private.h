@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the live region drain share among themselves. */
+#ifndef BRAID_SOURCE_REGION_PRIVATE_H
+#define BRAID_SOURCE_REGION_PRIVATE_H
+
+#include "host_agent/source/region.h"
+
+#define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
+
+/* One ring under drain. */
+struct braid_live_ring {
+	struct braid_reader reader;
+	u32 buffer;
+	u32 vcpu;
+	bool dead;		/* the reader found a fault; left alone */
+	u64 began_seq;		/* where this recording began */
+	u64 began_read;		/* what former recordings had read ... */
+	u64 began_lost;		/* ... and lost by then */
+	u64 told_lost;		/* reader's lost, as far as chunks have told it */
+	u64 tail_due_ns;	/* when the unfinished sub-buffer is taken again */
+};
+
+/* What was sent of the region's tables. */
+struct braid_live_tables {
+	u32 directory_bytes;
+	u64 directory_generation;
+	bool directory_damaged;
+	u32 *comm_seqs;		/* as sent, by entry */
+	struct braid_comm *comms;	/* scratch */
+	u32 nr_comms;
+	u64 comm_generation;
+	u64 comms_due_ns;
+	u32 nr_symbols;		/* sent */
+};
+
+struct braid_region_source {
+	struct braid_region_options o;
+	char path[256];
+	char name[64];
+	struct braid_mapping *mapping;
+	struct braid_superblock sb;	/* of the stream; validated */
+	enum braid_region_phase phase;
+	u64 ended_incarnation;		/* whose stream was ended; not begun again */
+	u64 retry_due_ns;		/* WAITING, GONE: when to look again */
+	u32 stream;
+	u32 nr_streams;
+	struct braid_live_ring *rings;
+	u32 nr_rings;
+	u32 nr_accounted;		/* rings whose RING_END was put */
+	u32 first_ring;			/* of the next turn, for fairness */
+	struct braid_live_tables tables;
+	struct braid_exchange_peer *peer;
+	struct braid_control control;
+	bool control_busy;
+	bool disarming;
+	u32 next_command;		/* of the list in region_control.c */
+	bool stale_events;		/* a former agent left events on */
+	bool told_timeout;
+	bool silent;
+	u64 heartbeat;			/* the guest's, as last seen */
+	u64 heartbeat_ns;		/* when it moved */
+	u64 agent_beats;
+	u64 file_due_ns;		/* when to look whether the file is still there */
+	int qemu_pidfd;			/* or -1 */
+	int fatal;			/* the capture's error */
+	u64 events;
+	u64 lost;			/* of ended streams */
+	u64 bytes;
+};
+
+/* region.c ------------------------------------------------------------------------- */
+
+/* Puts a chunk of the current stream; remembers a failure in ->fatal. */
+int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes);
+
+/* Tells the user, and the capture when a stream is open. */
+int braid_live_note(struct braid_region_source *s, const char *format, ...)
+	__attribute__((__format__(printf, 2, 3)));
+
+/* region_drain.c: all under braid_guard_run() ------------------------------------- */
+
+/* Attaches to every ring. -ENOMEM, or the capture's error. */
+int braid_live_attach(struct braid_region_source *s);
+
+/*
+ * Drains up to BRAID_TURN_BYTES. @tails: the unfinished sub-buffers also, at once.
+ * Returns enum braid_poll_result, -ESTALE (initialized anew) or the capture's error.
+ */
+int braid_live_drain(struct braid_region_source *s, bool tails);
+
+/* Drains one last time, bounded however fast the guest writes. As braid_live_drain(). */
+int braid_live_drain_rest(struct braid_region_source *s);
+
+/* Puts each ring's RING_END. @walk: the rings are still there to be looked at. */
+int braid_live_account(struct braid_region_source *s, bool walk);
+
+/* Losses of the current stream. */
+u64 braid_live_lost(const struct braid_region_source *s);
+
+/* region_tables.c: all under braid_guard_run() ------------------------------------ */
+
+/* Forgets what was sent and makes room for a new stream's tables. */
+int braid_live_tables_reset(struct braid_region_source *s);
+
+/* Sends what is new. @now: even if it was looked at a moment ago. */
+int braid_live_tables_send(struct braid_region_source *s, bool now);
+
+/* region_control.c: all under braid_guard_run() ----------------------------------- */
+
+/* Begins the list of commands again: a new stream. */
+void braid_live_control_reset(struct braid_region_source *s);
+
+/* Goes on with the commands. Returns 0 or -ESTALE, or the capture's error. */
+int braid_live_control_poll(struct braid_region_source *s);
+
+/* Skips what is left of the list but for its last command: all off. */
+void braid_live_control_disarm(struct braid_region_source *s);
+
+/* Whether the list is at its end. */
+bool braid_live_control_idle(const struct braid_region_source *s);
+
+/* Moves our heartbeat, watches the guest's. Returns 0 or the capture's error. */
+int braid_live_heartbeat(struct braid_region_source *s);
+
+#endif /* BRAID_SOURCE_REGION_PRIVATE_H */

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Sends what is new in a guest's event directory, comm table and symbol table. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/error.h"
+
+#define COMMS_NS	100000000ULL	/* a pid's former comm can be lost within this time */
+#define CHUNK_BYTES	(4u << 20)	/* at most this much of a table in one chunk */
+#define BATCH_SYMBOLS	1024u
+#define MAX_ENTRIES	(1u << 18)	/* looked at in a table, whatever its guest says */
+
+/* Entries that a table's section has room for. */
+static u32 table_room(const struct braid_region_source *s, u32 section, size_t head, size_t entry)
+{
+	u64 room = (s->sb.sections[section].bytes - head) / entry;
+
+	return room < MAX_ENTRIES ? room : MAX_ENTRIES;
+}
+
+int braid_live_tables_reset(struct braid_region_source *s)
+{
+	struct braid_live_tables *t = &s->tables;
+	const struct braid_comm_table *comms =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
+	u32 room = table_room(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
+	u32 nr = braid_load(&comms->nr_entries);
+
+	free(t->comm_seqs);
+	free(t->comms);
+	memset(t, 0, sizeof(*t));
+	t->nr_comms = nr < room ? nr : room;
+	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
+	t->comms = calloc(t->nr_comms + 1, sizeof(*t->comms));
+	if (!t->comm_seqs || !t->comms)
+		return s->fatal = braid_fail(-ENOMEM, "no memory for %u comms", t->nr_comms);
+	t->directory_generation = ~0ULL;
+	t->comm_generation = ~0ULL;
+	return 0;
+}
+
+/* Puts whole entries, in chunks of bounded size. */
+static int put_entries(struct braid_region_source *s, const struct braid_directory_copy *copy)
+{
+	u32 from = 0, at = 0, before;
+	struct braid_schema_event event;
+	int err = 0;
+
+	while (!err && at < copy->bytes) {
+		before = at;
+		if (braid_schema_next(copy->data, copy->bytes, &at, &event) <= 0)
+			break;
+		if (at - from > CHUNK_BYTES && before > from) {
+			err = braid_live_emit(s, BRAID_CHUNK_EVENTS, NULL, 0, copy->data + from,
+					      before - from);
+			from = before;
+		}
+	}
+	/* One entry may be larger than a chunk can be: no true one is. */
+	if (!err && at > from && at - from <= BRAID_CHUNK_MAX_BYTES)
+		err = braid_live_emit(s, BRAID_CHUNK_EVENTS, NULL, 0, copy->data + from, at - from);
+	return err;
+}
+
+static int send_directory(struct braid_region_source *s)
+{
+	struct braid_live_tables *t = &s->tables;
+	const struct braid_directory *dir =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_DIRECTORY);
+	struct braid_directory_copy copy;
+	int err;
+
+	if (t->directory_damaged || braid_load(&dir->generation) == t->directory_generation)
+		return 0;
+	err = braid_directory_load(&copy, s->mapping, &s->sb, t->directory_bytes);
+	if (err == -ENOMEM)
+		s->fatal = err;
+	if (err)
+		return err;
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation)) {
+		braid_directory_free(&copy);
+		return -ESTALE;
+	}
+	t->directory_generation = copy.generation;
+	t->directory_bytes += copy.bytes;
+	t->directory_damaged = copy.damaged;
+	err = put_entries(s, &copy);
+	if (!err && copy.damaged)
+		err = braid_live_note(s, "its event directory is damaged behind byte %u; the rest is not read",
+				      t->directory_bytes);
+	braid_directory_free(&copy);
+	return err;
+}
+
+/* A stable copy of an entry: false when it is being written, unused or was sent. */
+static bool load_comm(const struct braid_comm *shared, struct braid_comm *to, u32 sent)
+{
+	u32 seq = braid_load_acquire(&shared->seq);	/* (T1) */
+
+	if (!seq || seq & 1 || seq == sent)
+		return false;
+	memcpy(to, shared, sizeof(*to));
+	braid_fence();
+	to->seq = seq;
+	return braid_load(&shared->seq) == seq;
+}
+
+static int send_comms(struct braid_region_source *s, bool now)
+{
+	struct braid_live_tables *t = &s->tables;
+	const struct braid_comm_table *shared =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
+	u64 generation = braid_load_acquire(&shared->generation), now_ns;
+	u32 k, nr = 0;
+
+	if (generation == t->comm_generation)
+		return 0;
+	now_ns = braid_host_clock_ns();
+	if (!now && now_ns < t->comms_due_ns)
+		return 0;
+	for (k = 0; k < t->nr_comms; k++) {
+		if (!load_comm(&shared->entries[k], &t->comms[nr], t->comm_seqs[k]))
+			continue;
+		t->comm_seqs[k] = t->comms[nr].seq;
+		nr++;
+	}
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	t->comm_generation = generation;
+	t->comms_due_ns = now_ns + COMMS_NS;
+	for (k = 0; k < nr; k += CHUNK_BYTES / sizeof(*t->comms)) {
+		u32 some = nr - k;
+		int err;
+
+		if (some > CHUNK_BYTES / sizeof(*t->comms))
+			some = CHUNK_BYTES / sizeof(*t->comms);
+		err = braid_live_emit(s, BRAID_CHUNK_COMMS, NULL, 0, t->comms + k,
+				      some * sizeof(*t->comms));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int send_symbols(struct braid_region_source *s)
+{
+	const struct braid_symbol_table *shared =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_SYMBOLS);
+	u32 room = table_room(s, BRAID_SECTION_SYMBOLS, sizeof(*shared), sizeof(struct braid_symbol));
+	u32 used = braid_load_acquire(&shared->nr_used);	/* (T2) */
+	struct braid_symbol batch[BATCH_SYMBOLS];
+	u32 nr;
+	int err;
+
+	if (used > room)
+		used = room;
+	while (s->tables.nr_symbols < used) {
+		nr = used - s->tables.nr_symbols;
+		if (nr > BATCH_SYMBOLS)
+			nr = BATCH_SYMBOLS;
+		memcpy(batch, shared->entries + s->tables.nr_symbols, nr * sizeof(*batch));
+		if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+			return -ESTALE;
+		err = braid_live_emit(s, BRAID_CHUNK_SYMBOLS, NULL, 0, batch, nr * sizeof(*batch));
+		if (err)
+			return err;
+		s->tables.nr_symbols += nr;
+	}
+	return 0;
+}
+
+int braid_live_tables_send(struct braid_region_source *s, bool now)
+{
+	int err = send_directory(s);
+
+	if (!err)
+		err = send_comms(s, now);
+	if (!err)
+		err = send_symbols(s);
+	return err;
+}

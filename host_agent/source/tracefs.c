@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The life of the host's recording: an instance is made, drained, accounted, removed. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/tracefs_private.h"
+#include "host_agent/util/error.h"
+
+#define INSTANCE_PREFIX	"tracebraid-"
+#define BUFFER_KB	4096
+#define TURN_PAGES	64u		/* of one CPU in one turn */
+#define COMMS_NS	1000000000ULL
+#define REMOVE_TRIES	50		/* the kernel lets go of a mapping's user a moment later */
+#define REMOVE_STEP_NS	2000000
+
+int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes)
+{
+	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body, body_bytes);
+}
+
+/* Stale instances --------------------------------------------------------------------------- */
+
+/* Dead, or a zombie that nobody waited for: it holds nothing open either. */
+static bool is_dead(const char *name)
+{
+	char path[64], line[128], *end, *state;
+	long pid = strtol(name, &end, 10);
+	size_t n;
+	FILE *f;
+
+	if (!isdigit((unsigned char)*name) || *end || pid <= 0)
+		return false;
+	if (kill(pid, 0))
+		return errno == ESRCH;
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(line, 1, sizeof(line) - 1, f);
+	fclose(f);
+	line[n] = 0;
+	state = strrchr(line, ')');
+	return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
+}
+
+int braid_tracefs_remove_stale(void)
+{
+	const char *root = tracefs_tracing_dir();
+	char path[512];
+	struct dirent *entry;
+	int removed = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/instances", root ? root : "");
+	dir = root ? opendir(path) : NULL;
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, INSTANCE_PREFIX, strlen(INSTANCE_PREFIX)) ||
+		    !is_dead(entry->d_name + strlen(INSTANCE_PREFIX)))
+			continue;
+		snprintf(path, sizeof(path), "%s/instances/%.64s", root, entry->d_name);
+		removed += !rmdir(path);
+	}
+	if (dir)
+		closedir(dir);
+	return removed;
+}
+
+/* Making ------------------------------------------------------------------------------------ */
+
+int braid_host_tracefs(const char **root)
+{
+	*root = tracefs_tracing_dir();
+	if (!*root)
+		return braid_fail(-ENOENT, "the host can't be recorded: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)");
+	if (access(*root, R_OK | W_OK | X_OK))
+		return braid_fail(-EACCES, "the host can't be recorded: no permission for %s; run as root",
+				  *root);
+	return 0;
+}
+
+static int make_instance(struct braid_tracefs_source *s)
+{
+	const char *root;
+	char name[64];
+	int err = braid_host_tracefs(&root);
+
+	if (err)
+		return err;
+	braid_tracefs_remove_stale();
+	snprintf(name, sizeof(name), INSTANCE_PREFIX "%d", (int)getpid());
+	s->instance = tracefs_instance_create(name);
+	if (!s->instance)
+		return braid_fail(errno == EACCES || errno == EPERM ? -EACCES : -EIO,
+				  "the host can't be recorded: no instance can be made in %s: %s",
+				  root, strerror(errno));
+	if (tracefs_instance_file_write(s->instance, "trace_clock", BRAID_HOST_CLOCK) < 0)
+		return braid_fail(-EIO, "the host can't be recorded: its trace clock \"%s\": %s",
+				  BRAID_HOST_CLOCK, strerror(errno));
+	if (tracefs_instance_set_buffer_size(s->instance, s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB,
+					     -1) < 0)
+		return braid_fail(-ENOMEM, "the host can't be recorded: no memory for its buffers");
+	return 0;
+}
+
+static int put_stream(struct braid_tracefs_source *s)
+{
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_HOST,
+		.nr_cpus = s->nr_cpus,
+		.subbuf_bytes = s->subbuf_bytes,
+		.host_ns = braid_host_clock_ns(),
+		.name = "host",
+	};
+
+	s->stream = s->o.sink->next_stream++;
+	return braid_host_emit(s, BRAID_CHUNK_STREAM, &head, sizeof(head), NULL, 0);
+}
+
+static int read_header_page(struct braid_tracefs_source *s)
+{
+	char *text = tracefs_instance_file_read(NULL, "events/header_page", NULL);
+
+	s->subbuf_bytes = text ? braid_host_subbuf_bytes(text) : 0;
+	free(text);
+	if (s->subbuf_bytes)
+		return 0;
+	return braid_fail(-EPROTO, "the host can't be recorded: its events/header_page is not understood");
+}
+
+int braid_tracefs_source_open(struct braid_tracefs_source **out,
+			      const struct braid_tracefs_options *o)
+{
+	struct braid_tracefs_source *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return braid_fail(-ENOMEM, "out of memory");
+	s->o = *o;
+	err = make_instance(s);
+	if (!err)
+		err = read_header_page(s);
+	if (!err)
+		err = braid_host_cpus_open(s);
+	if (!err)
+		err = put_stream(s);
+	if (!err)
+		err = braid_host_put_texts(s);
+	if (!err)
+		err = braid_host_enable_events(s);
+	if (!err)	/* behind the events: a name that changes now is seen by both */
+		err = braid_host_send_comms(s, true);
+	if (err) {
+		braid_tracefs_source_close(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+/* Working -------------------------------------------------------------------------------------- */
+
+int braid_tracefs_source_poll(struct braid_tracefs_source *s)
+{
+	int result = BRAID_POLL_IDLE, nr;
+	u32 k;
+
+	for (k = 0; k < s->nr_cpus; k++) {
+		nr = braid_host_cpu_drain(s, &s->cpus[(s->first_cpu + k) % s->nr_cpus], TURN_PAGES,
+					  false);
+		if (nr < 0)
+			return nr;
+		if (nr == (int)TURN_PAGES)
+			result = BRAID_POLL_MORE;
+		else if (nr && result == BRAID_POLL_IDLE)
+			result = BRAID_POLL_BUSY;
+	}
+	s->first_cpu = (s->first_cpu + 1) % s->nr_cpus;
+	if (braid_host_clock_ns() - s->comms.scan_ns >= COMMS_NS) {
+		nr = braid_host_send_comms(s, false);
+		if (nr)
+			return nr;
+	}
+	return result;
+}
+
+/* The number behind @key in a stats file. */
+static u64 stat_value(const char *text, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (; text && *text; text = strchr(text, '\n'), text += !!text)
+		if (!strncmp(text, key, n) && text[n] == ':')
+			return strtoull(text + n + 1, NULL, 10);
+	return 0;
+}
+
+static int put_accounting(struct braid_tracefs_source *s, const struct braid_host_cpu *cpu)
+{
+	struct braid_chunk_ring_end end = { .vcpu = cpu->cpu };
+	char file[64], *text;
+	int err;
+
+	snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu->cpu);
+	text = tracefs_instance_file_read(s->instance, file, NULL);
+	if (!text)
+		return 0;
+	end.read = stat_value(text, "read events");
+	end.lost = stat_value(text, "overrun") + stat_value(text, "commit overrun") +
+		   stat_value(text, "dropped events");
+	end.left = stat_value(text, "entries");
+	end.written = end.read + end.lost + end.left;
+	free(text);
+	s->events += end.read;
+	s->lost += end.lost;
+	err = braid_host_emit(s, BRAID_CHUNK_RING_END, &end, sizeof(end), NULL, 0);
+	return err;
+}
+
+int braid_tracefs_source_finish(struct braid_tracefs_source *s)
+{
+	struct braid_chunk_stream_end end = { .reason = BRAID_END_STOPPED };
+	int ret = 0;
+	u32 k;
+
+	if (s->ended)
+		return 0;
+	s->ended = true;
+	tracefs_trace_off(s->instance);
+	/* No writer is left: it ends when the buffers do. */
+	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
+		ret = braid_host_cpu_drain(s, &s->cpus[k], ~0u >> 1, true);
+	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
+		ret = put_accounting(s, &s->cpus[k]);
+	if (ret >= 0)
+		ret = braid_host_send_comms(s, true);
+	end.host_ns = braid_host_clock_ns();
+	if (ret >= 0)
+		ret = braid_host_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
+	return ret < 0 ? ret : 0;
+}
+
+void braid_tracefs_source_status(const struct braid_tracefs_source *s,
+				 struct braid_tracefs_status *status)
+{
+	memset(status, 0, sizeof(*status));
+	status->stream = s->stream;
+	status->nr_cpus = s->nr_cpus;
+	status->mapped = s->nr_cpus && s->cpus[0].meta;
+	status->bytes = s->bytes;
+	status->events = s->events;
+	status->lost = s->lost;
+}
+
+void braid_tracefs_source_close(struct braid_tracefs_source *s)
+{
+	int tries;
+
+	if (!s)
+		return;
+	if (s->instance)
+		tracefs_trace_off(s->instance);
+	braid_host_cpus_close(s);
+	for (tries = 0; s->instance && tries < REMOVE_TRIES; tries++) {
+		if (!tracefs_instance_destroy(s->instance) || errno != EBUSY)
+			break;
+		braid_sleep_ns(REMOVE_STEP_NS);
+	}
+	tracefs_instance_free(s->instance);
+	braid_host_comms_free(&s->comms);
+	free(s);
+}

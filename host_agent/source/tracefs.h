@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The host being recorded: a tracefs instance of our own is drained into a capture. */
+#ifndef BRAID_SOURCE_TRACEFS_H
+#define BRAID_SOURCE_TRACEFS_H
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/control/control.h"
+#include "host_agent/source/live.h"
+
+/* What is recorded of the host when nothing else is asked for. */
+#define BRAID_HOST_EVENTS	"sched:sched_switch,sched:sched_wakeup,sched:sched_process_*,irq,kvm"
+
+struct braid_tracefs_source;
+
+/* What braid_tracefs_source_open() is to do. Pointers must outlive the source. */
+struct braid_tracefs_options {
+	struct braid_live_sink *sink;
+	const struct braid_pattern *patterns;
+	size_t nr_patterns;
+	u32 buffer_kb;			/* for each CPU; 0: a default */
+	bool without_mmap;		/* read() even where the kernel can map */
+};
+
+/* So far. */
+struct braid_tracefs_status {
+	u32 stream;
+	u32 nr_cpus;
+	bool mapped;		/* by mmap of trace_pipe_raw, else by read() */
+	u64 bytes;		/* of sub-buffers */
+	u64 events;		/* known after braid_tracefs_source_finish() */
+	u64 lost;		/* likewise */
+};
+
+/**
+ * braid_tracefs_check - whether the host can be recorded
+ * @patterns: the events wanted
+ * @nr_patterns: their number
+ * @optional: one that matches nothing is no error
+ *
+ * Makes and changes nothing.
+ *
+ * Return: 0, or -errno with braid_fail(): -EACCES, -ENOENT (no tracefs; or no event
+ * matches).
+ */
+int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional);
+
+/**
+ * braid_tracefs_source_open - make an instance and enable events in it
+ * @out: set on success
+ * @o: copied
+ *
+ * The instance is called "tracebraid-<pid>" and has a clock, buffers and events of its
+ * own: nobody else's tracing is touched. Instances of that name whose process is dead
+ * are removed. Puts STREAM and the texts needed to print.
+ *
+ * Return: 0, or -errno with braid_fail(): as braid_tracefs_check(), or the capture's.
+ */
+int braid_tracefs_source_open(struct braid_tracefs_source **out,
+			      const struct braid_tracefs_options *o);
+
+/**
+ * braid_tracefs_source_poll - take the full sub-buffers, a bounded number
+ * @s: the source
+ *
+ * Return: enum braid_poll_result, or -errno with braid_fail().
+ */
+int braid_tracefs_source_poll(struct braid_tracefs_source *s);
+
+/**
+ * braid_tracefs_source_finish - stop, take the rest, put accounting and STREAM_END
+ * @s: the source; its instance is gone afterwards
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_tracefs_source_finish(struct braid_tracefs_source *s);
+
+/** braid_tracefs_source_status - how it goes */
+void braid_tracefs_source_status(const struct braid_tracefs_source *s,
+				 struct braid_tracefs_status *status);
+
+/** braid_tracefs_source_close - remove the instance and free; NULL is fine */
+void braid_tracefs_source_close(struct braid_tracefs_source *s);
+
+/**
+ * braid_tracefs_remove_stale - remove instances that dead agents left
+ *
+ * Return: how many were removed; a tracefs that can't be read has none.
+ */
+int braid_tracefs_remove_stale(void);
+
+#endif /* BRAID_SOURCE_TRACEFS_H */

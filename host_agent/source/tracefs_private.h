@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the host recording share among themselves. */
+#ifndef BRAID_SOURCE_TRACEFS_PRIVATE_H
+#define BRAID_SOURCE_TRACEFS_PRIVATE_H
+
+#include <tracefs.h>
+
+#include "host_agent/source/tracefs.h"
+
+/* A pid's name, as it was seen last. */
+struct braid_host_comms {
+	struct braid_comm *items;
+	size_t nr;
+	size_t capacity;
+	u32 *hash;		/* index + 1 by pid; 0: free */
+	size_t hash_size;	/* a power of two */
+	u64 scan_ns;		/* when the last scan began */
+};
+
+/* One CPU of the instance. */
+struct braid_host_cpu {
+	u32 cpu;
+	int fd;			/* trace_pipe_raw */
+	struct braid_meta *meta;	/* mapped, or NULL: read() */
+	size_t meta_bytes;
+	u8 *data;		/* mapped sub-buffers */
+	size_t data_bytes;
+	u32 id;			/* of the sub-buffer that @page is a copy of */
+	u32 page_bytes;		/* used of @page; 0: none in hand */
+	u64 page_lost;		/* events lost before it */
+	u8 *page;		/* room for a sub-buffer */
+	u64 read_due_ns;	/* read(): when a part is worth the call */
+};
+
+struct braid_tracefs_source {
+	struct braid_tracefs_options o;
+	struct tracefs_instance *instance;
+	u32 stream;
+	u32 subbuf_bytes;
+	struct braid_host_cpu *cpus;
+	u32 nr_cpus;
+	u32 first_cpu;		/* of the next turn, for fairness */
+	struct braid_host_comms comms;
+	u64 bytes;
+	u64 events;
+	u64 lost;
+	bool ended;
+};
+
+/* tracefs.c: where tracefs is. 0 or -errno with braid_fail(). */
+int braid_host_tracefs(const char **root);
+
+/* tracefs.c: puts a chunk of the host's stream. */
+int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes);
+
+/* tracefs_cpu.c ------------------------------------------------------------------------- */
+
+/* Opens every CPU of the instance. 0 or -errno with braid_fail(). */
+int braid_host_cpus_open(struct braid_tracefs_source *s);
+void braid_host_cpus_close(struct braid_tracefs_source *s);
+
+/*
+ * Takes up to @budget sub-buffers of a CPU. @rest: the unfinished one too.
+ * Returns how many, or -errno with braid_fail().
+ */
+int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget,
+			 bool rest);
+
+/* tracefs_text.c ------------------------------------------------------------------------ */
+
+/* Enables what the patterns say and puts their formats. -ENOENT: nothing matches. */
+int braid_host_enable_events(struct braid_tracefs_source *s);
+
+/* Puts header_page, printk_formats and kallsyms. */
+int braid_host_put_texts(struct braid_tracefs_source *s);
+
+/* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
+char *braid_host_read_file(const char *path, size_t *bytes);
+
+/* Of a tracefs sub-buffer, by its header_page text; 0 when that is not understood. */
+u32 braid_host_subbuf_bytes(const char *header_page);
+
+/* tracefs_comms.c ------------------------------------------------------------------------ */
+
+/*
+ * Puts comms that are new or have changed: of tracefs' saved_cmdlines, and with
+ * @all of every task in /proc.
+ */
+int braid_host_send_comms(struct braid_tracefs_source *s, bool all);
+void braid_host_comms_free(struct braid_host_comms *c);
+
+#endif /* BRAID_SOURCE_TRACEFS_PRIVATE_H */

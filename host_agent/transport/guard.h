@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Survives the SIGBUS of a mapped file that was made shorter under us. */
+#ifndef BRAID_TRANSPORT_GUARD_H
+#define BRAID_TRANSPORT_GUARD_H
+
+#include "tracebraid/types.h"
+
+/**
+ * braid_guard_run - call a function that touches a mapping
+ * @base: the mapping's start
+ * @bytes: of the mapping
+ * @fn: called with @arg; its result is returned
+ * @arg: handed to @fn
+ *
+ * When @fn touches a page of the mapping that the file no longer has, it is left at
+ * that instruction and never resumed: it must not hold a lock, nor leave anything
+ * of its own half done, at any touch. Nothing else is interrupted by this. A SIGBUS
+ * elsewhere is as deadly as ever. Calls nest; each thread has its own.
+ *
+ * Return: what @fn returned, or -EFAULT with braid_fail() when the mapping has a hole.
+ */
+int braid_guard_run(const void *base, u64 bytes, int (*fn)(void *arg), void *arg);
+
+#endif /* BRAID_TRANSPORT_GUARD_H */

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Opens, maps and locks a region's file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "host_agent/transport/transport.h"
+#include "host_agent/util/error.h"
+#include "shared/region.h"
+
+static int fail_open(const char *path, int err)
+{
+	switch (err) {
+	case ENOENT:
+		return braid_fail(-err, "%s: no such region; `tracebraid list` shows those there are",
+				  path);
+	case EACCES:
+	case EPERM:
+		return braid_fail(-EACCES, "%s: no permission; run as root or as its QEMU's user",
+				  path);
+	case ELOOP:
+		return braid_fail(-EMEDIUMTYPE, "%s: not a region: a symbolic link", path);
+	}
+	return braid_fail(-err, "%s: can't be opened: %s", path, strerror(err));
+}
+
+/* Only a regular file of a plausible size is mapped. */
+static int check_file(const char *path, int fd, struct stat *st)
+{
+	if (fstat(fd, st))
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st->st_mode))
+		return braid_fail(-EMEDIUMTYPE, "%s: not a region: not a regular file", path);
+	if (!st->st_size)
+		return braid_fail(-ENODATA, "%s: an empty file: its QEMU has not made it yet", path);
+	if (st->st_size < (off_t)BRAID_PAGE_BYTES)
+		return braid_fail(-EMEDIUMTYPE, "%s: not a region: %lld bytes are too few", path,
+				  (long long)st->st_size);
+	return 0;
+}
+
+int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable)
+{
+	int fd, err, prot = PROT_READ | (writable ? PROT_WRITE : 0);
+	struct braid_mapping *m;
+	struct stat st;
+	void *base;
+
+	if (strlen(path) >= sizeof(m->path))
+		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", path);
+	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return fail_open(path, errno);
+	err = check_file(path, fd, &st);
+	if (err)
+		goto close_fd;
+	base = mmap(NULL, st.st_size, prot, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		err = braid_fail(-errno, "%s: can't be mapped: %s", path, strerror(errno));
+		goto close_fd;
+	}
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		err = braid_fail(-ENOMEM, "%s: out of memory", path);
+		goto unmap;
+	}
+	strcpy(m->path, path);
+	m->base = base;
+	m->bytes = st.st_size;
+	m->fd = fd;
+	m->writable = writable;
+	m->device = st.st_dev;
+	m->inode = st.st_ino;
+	*out = m;
+	return 0;
+
+unmap:
+	munmap(base, st.st_size);
+close_fd:
+	close(fd);
+	return err;
+}
+
+void braid_mapping_close(struct braid_mapping *m)
+{
+	if (!m)
+		return;
+	munmap(m->base, m->bytes);
+	close(m->fd);
+	free(m);
+}
+
+/* The pid that holds the file's flock, as /proc/locks has it, or 0. */
+static int lock_holder(const struct braid_mapping *m)
+{
+	FILE *f = fopen("/proc/locks", "re");
+	unsigned int major_number, minor_number;
+	unsigned long long inode;
+	char line[256];
+	int pid, holder = 0;
+
+	if (!f)
+		return 0;
+	while (!holder && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major_number,
+			   &minor_number, &inode) == 4 &&
+		    inode == m->inode && major_number == major(m->device) &&
+		    minor_number == minor(m->device))
+			holder = pid;
+	fclose(f);
+	return holder;
+}
+
+int braid_mapping_lock(struct braid_mapping *m)
+{
+	int holder;
+
+	if (!flock(m->fd, LOCK_EX | LOCK_NB))
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return braid_fail(-errno, "%s: can't be locked: %s", m->path, strerror(errno));
+	holder = lock_holder(m);
+	if (holder)
+		return braid_fail(-EBUSY, "%s: already being recorded, by process %d; stop that first",
+				  m->path, holder);
+	return braid_fail(-EBUSY, "%s: already being recorded by another agent; stop that first",
+			  m->path);
+}
+
+const char *braid_mapping_gone(const struct braid_mapping *m)
+{
+	struct stat st;
+
+	if (fstat(m->fd, &st) || !st.st_nlink)
+		return "the region's file was removed";
+	if ((u64)st.st_size < m->bytes)
+		return "the region's file was made shorter";
+	return NULL;
+}
+
+void braid_mapping_ring(const struct braid_mapping *m, const struct braid_superblock *sb,
+			u32 buffer, u32 vcpu, struct braid_ring_map *map)
+{
+	const struct braid_buffer_desc *desc = &sb->buffers[buffer];
+
+	braid_ring_map_init(map, m->base + braid_ring_offset(desc, vcpu), desc->nr_slots,
+			    desc->subbuf_bytes, desc->flags);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The range that a guest and its host share: found, mapped, validated. */
+#ifndef BRAID_TRANSPORT_TRANSPORT_H
+#define BRAID_TRANSPORT_TRANSPORT_H
+
+#include <sys/types.h>
+
+#include "host_agent/transport/guard.h"
+#include "shared/ring.h"
+#include "tracebraid/abi.h"
+
+/* A region, mapped. What base points to is written by others at any time. */
+struct braid_mapping {
+	char path[256];
+	u8 *base;
+	u64 bytes;
+	int fd;
+	bool writable;
+	dev_t device;
+	ino_t inode;
+};
+
+/**
+ * braid_mapping_open - map a region's file
+ * @out: set on success
+ * @path: a regular file, no symbolic link
+ * @writable: for draining and commands; else nothing can be changed through it
+ *
+ * Content is not looked at: see braid_mapping_identify().
+ *
+ * Return: 0, or -errno with braid_fail() (-ENOENT, -EACCES, -EMEDIUMTYPE: not a
+ * region's file, -ENODATA: still empty).
+ */
+int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable);
+
+/** braid_mapping_close - unmap and free; NULL is fine */
+void braid_mapping_close(struct braid_mapping *m);
+
+/**
+ * braid_mapping_lock - be the one agent that drains
+ * @m: the mapping, afterwards locked until it is closed
+ *
+ * Return: 0, or -EBUSY with braid_fail() that names the holder where it is known.
+ */
+int braid_mapping_lock(struct braid_mapping *m);
+
+/**
+ * braid_mapping_gone - whether the file is no longer what was mapped
+ * @m: the mapping
+ *
+ * Return: NULL, or a phrase: removed, or made shorter.
+ */
+const char *braid_mapping_gone(const struct braid_mapping *m);
+
+/**
+ * braid_mapping_identify - a consistent, validated copy of the superblock
+ * @m: the mapping
+ * @sb: filled on success; private
+ *
+ * Return: 0 (LIVE or DOWN); -EAGAIN while the driver lays it out; -ENODATA when no
+ * driver was ever loaded; -EPROTO: another version; -EMEDIUMTYPE: not a region;
+ * -EBADMSG: a region with an impossible superblock; -EFAULT: the file has shrunk.
+ * All with braid_fail().
+ */
+int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb);
+
+/**
+ * braid_mapping_same - whether the region is still the one of a superblock
+ * @m: the mapping, under braid_guard_run()
+ * @incarnation: of the copy
+ *
+ * To be asked after bytes were copied and before they are trusted: it orders itself
+ * behind the loads before it. True in LIVE and in DOWN.
+ */
+static inline bool braid_mapping_same(const struct braid_mapping *m, u64 incarnation)
+{
+	const struct braid_superblock *sb = (const struct braid_superblock *)m->base;
+	u32 state;
+
+	braid_fence();
+	state = braid_load(&sb->state);
+	return braid_load(&sb->incarnation) == incarnation &&
+	       (state == BRAID_STATE_LIVE || state == BRAID_STATE_DOWN);
+}
+
+/** braid_mapping_state - the state word, as it is now; under braid_guard_run() */
+static inline u32 braid_mapping_state(const struct braid_mapping *m)
+{
+	return braid_load_acquire(&((const struct braid_superblock *)m->base)->state);
+}
+
+/**
+ * braid_mapping_section - where a section is
+ * @m: the mapping
+ * @sb: a validated copy
+ * @id: enum braid_section_id
+ */
+static inline void *braid_mapping_section(const struct braid_mapping *m,
+					  const struct braid_superblock *sb, u32 id)
+{
+	return m->base + sb->sections[id].offset;
+}
+
+/**
+ * braid_mapping_ring - find one ring
+ * @m: the mapping
+ * @sb: a validated copy
+ * @buffer: its index, of an entry in use
+ * @vcpu: less than the buffer's nr_rings
+ * @map: filled; nothing in shared memory is read
+ */
+void braid_mapping_ring(const struct braid_mapping *m, const struct braid_superblock *sb,
+			u32 buffer, u32 vcpu, struct braid_ring_map *map);
+
+#endif /* BRAID_TRANSPORT_TRANSPORT_H */

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The guest's side of a region, in a thread or a process of the host. */
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/unit/fake_guest.h"
+
+#define STEP_NS		500000		/* between two looks */
+#define SPIN_NS		2000000		/* for pings, in a burst */
+
+static const char *const systems[FAKE_NR_EVENTS] = { "sched", "sched", "irq", "test" };
+static const char *const names[FAKE_NR_EVENTS] = { "sched_switch", "sched_wakeup",
+						   "irq_handler_entry", "count" };
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+u64 fake_counter(void)
+{
+	return now_ns() + FAKE_COUNTER_OFFSET;
+}
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(EXIT_FAILURE);
+}
+
+static void *section(struct fake_guest *g, u32 id)
+{
+	return g->base + g->sb.sections[id].offset;
+}
+
+/* Events have a number that grows by one from event to event of a ring. */
+static void make_format(char *to, size_t room, u32 id)
+{
+	snprintf(to, room,
+		 "name: %s\nID: %u\nformat:\n"
+		 "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		 "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		 "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		 "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		 "\tfield:u64 number;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+		 "print fmt: \"number=%%llu\", REC->number\n", names[id - 1], id);
+}
+
+static void fill_directory(struct fake_guest *g)
+{
+	struct braid_directory *dir = section(g, BRAID_SECTION_DIRECTORY);
+	u32 room = g->sb.sections[BRAID_SECTION_DIRECTORY].bytes - sizeof(*dir), k;
+	char format[1024];
+
+	memset(dir, 0, sizeof(*dir));
+	g->directory_used = 0;
+	for (k = 0; k < FAKE_NR_EVENTS; k++) {
+		struct braid_schema_event event = {
+			.id = k + 1, .system = systems[k], .name = names[k], .format = format,
+		};
+
+		make_format(format, sizeof(format), k + 1);
+		if (braid_schema_append(dir, room, &g->directory_used, &event))
+			die("directory");
+		g->event_offsets[k] = event.offset;
+		g->event_flags[k] = 0;
+	}
+}
+
+static void fill_comms(struct fake_guest *g)
+{
+	struct braid_comm_table *table = section(g, BRAID_SECTION_COMMS);
+	struct braid_comm *comm = &table->entries[1];
+
+	memset(table, 0, g->sb.sections[BRAID_SECTION_COMMS].bytes);
+	table->nr_entries = 64;
+	comm->pid = 1;
+	strcpy(comm->comm, "init");
+	braid_store_release(&comm->seq, 2);
+	braid_store_release(&table->generation, 1);
+}
+
+static void lay_out(struct fake_guest *g)
+{
+	struct braid_region_params params = {
+		.region_bytes = g->p.bytes, .nr_vcpus = g->p.nr_vcpus, .nr_comms = 64,
+		.nr_symbols = 64, .directory_bytes = 16384,
+	};
+	struct braid_buffer_params buffer = {
+		.name = "main", .flags = g->p.flags, .subbuf_bytes = g->p.subbuf_bytes,
+		.nr_slots = g->p.nr_slots,
+	};
+	u64 needed;
+
+	memset(&g->sb, 0, sizeof(g->sb));
+	g->sb.magic = BRAID_MAGIC;
+	g->sb.version_major = BRAID_VERSION_MAJOR;
+	g->sb.state = BRAID_STATE_LIVE;
+	g->sb.incarnation = now_ns() | 1;
+	g->sb.counter_type = BRAID_COUNTER_SYNTHETIC;
+	g->sb.counter_hz = 1000000000;
+	g->sb.init_counter = fake_counter();
+	memcpy(g->sb.boot_id, &g->sb.incarnation, sizeof(g->sb.incarnation));
+	snprintf(g->sb.guest_name, sizeof(g->sb.guest_name), "%s", g->p.name);
+	strcpy(g->sb.kernel_release, "0.0-fake");
+	strcpy(g->sb.machine, "fake");
+	if (braid_region_layout(&g->sb, &params, &needed) ||
+	    braid_region_add_buffer(&g->sb, &buffer, &needed) < 0) {
+		fprintf(stderr, "fake guest: %llu bytes are needed\n", (unsigned long long)needed);
+		exit(EXIT_FAILURE);
+	}
+}
+
+static void init_rings(struct fake_guest *g)
+{
+	const struct braid_buffer_desc *desc = &g->sb.buffers[0];
+	struct braid_ring_map map;
+	u32 k;
+
+	for (k = 0; k < g->p.nr_vcpus; k++) {
+		struct braid_ring_identity who = {
+			.incarnation = g->sb.incarnation, .vcpu = k,
+			.first_position = BRAID_POS_MASK - 3 + (u64)g->ctl->nr_inits * 100000,
+			.first_seq = ~0ULL - 99, .counter = fake_counter(),
+		};
+
+		braid_ring_map_init(&map, g->base + braid_ring_offset(desc, k), desc->nr_slots,
+				    desc->subbuf_bytes, desc->flags);
+		braid_writer_init(g->writers[k], &map, &who);
+		g->ctl->offered[k] = 0;
+	}
+}
+
+/* What a driver does when it loads. */
+static void load(struct fake_guest *g)
+{
+	struct braid_superblock *shared = (struct braid_superblock *)g->base;
+	struct braid_superblock first = { .magic = BRAID_MAGIC, .state = BRAID_STATE_INIT,
+					  .version_major = BRAID_VERSION_MAJOR };
+
+	lay_out(g);
+	braid_store(&shared->state, BRAID_STATE_INIT);
+	braid_fence();
+	first.incarnation = g->sb.incarnation;
+	*shared = first;
+	braid_fence();
+	memset(section(g, BRAID_SECTION_MAILBOX), 0, sizeof(struct braid_mailbox));
+	memset(section(g, BRAID_SECTION_CLOCK), 0, sizeof(struct braid_clock_cells));
+	memset(section(g, BRAID_SECTION_SYMBOLS), 0, sizeof(struct braid_symbol_table));
+	fill_directory(g);
+	fill_comms(g);
+	init_rings(g);
+	first = g->sb;
+	first.state = BRAID_STATE_INIT;
+	*shared = first;
+	braid_store_release(&shared->state, BRAID_STATE_LIVE);
+	g->ctl->nr_inits++;
+	braid_store_release(&g->ctl->incarnation, g->sb.incarnation);
+	braid_store_release(&g->ctl->state, BRAID_STATE_LIVE);
+}
+
+void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events)
+{
+	struct braid_writer *w = g->writers[vcpu];
+
+	while (events--) {
+		u64 number = g->ctl->offered[vcpu], token;
+		u32 bytes = 16 + number % 5 * 8 + (number % 97 == 0 ? 80 : 0);
+		struct braid_record record = { .common_type = 1 + number % FAKE_NR_EVENTS,
+					       .common_pid = 1 };
+		u8 *at = braid_ring_reserve(w, bytes, fake_counter, &token);
+
+		braid_store(&g->ctl->offered[vcpu], number + 1);
+		if (!at)
+			continue;
+		memset(at, 0, bytes);
+		memcpy(at, &record, sizeof(record));
+		memcpy(at + sizeof(record), &number, sizeof(number));
+		braid_ring_commit(w, token);
+	}
+}
+
+static bool enabled(const struct fake_guest *g)
+{
+	u32 k;
+
+	for (k = 0; k < FAKE_NR_EVENTS; k++)
+		if (g->event_flags[k])
+			return true;
+	return g->p.always;
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+	return !*pattern || !fnmatch(pattern, name, 0);
+}
+
+static void serve_mailbox(struct fake_guest *g)
+{
+	struct braid_mailbox *box = section(g, BRAID_SECTION_MAILBOX), copy;
+	u32 seq = braid_load_acquire(&box->command_seq), k, matched = 0;
+
+	braid_store(&box->guest_heartbeat, fake_counter());
+	if (seq == braid_load(&box->done_seq))
+		return;
+	memcpy(&copy, box, sizeof(copy));
+	copy.system[BRAID_PATTERN_BYTES - 1] = copy.event[BRAID_PATTERN_BYTES - 1] = 0;
+	for (k = 0; k < FAKE_NR_EVENTS; k++) {
+		if (!matches(copy.system, systems[k]) || !matches(copy.event, names[k]))
+			continue;
+		matched++;
+		if (copy.command != BRAID_CMD_ENABLE && copy.command != BRAID_CMD_DISABLE)
+			continue;
+		g->event_flags[k] = copy.command == BRAID_CMD_ENABLE ? BRAID_EVENT_HOST_ON : 0;
+		braid_schema_set_flags(section(g, BRAID_SECTION_DIRECTORY), g->event_offsets[k],
+				       g->event_flags[k]);
+	}
+	braid_store(&box->result, 0);
+	braid_store(&box->matched, matched);
+	g->ctl->commands++;
+	braid_store_release(&box->done_seq, seq);
+}
+
+static void serve_clock(struct fake_guest *g)
+{
+	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
+	u64 burst = braid_load_acquire(&cells->burst), idle_ns;
+
+	if (burst == braid_load(&cells->ready))
+		return;
+	braid_store_release(&cells->ready, burst);
+	for (idle_ns = now_ns(); now_ns() - idle_ns < SPIN_NS;) {
+		u64 ping = braid_load_acquire(&cells->ping);
+
+		if (ping == braid_load(&cells->pong))
+			continue;
+		braid_store(&cells->pong_counter, fake_counter());
+		braid_store_release(&cells->pong, ping);
+		idle_ns = now_ns();
+	}
+}
+
+static void produce(struct fake_guest *g)
+{
+	u64 now = now_ns(), due = 0, burst = braid_load_acquire(&g->ctl->burst);
+	u32 k;
+
+	if (g->p.rate && (s64)(now - g->next_ns) > 0) {
+		due = (now - g->next_ns) * g->p.rate / 1000000000;
+		g->next_ns += due * 1000000000 / g->p.rate;
+	}
+	if (!enabled(g))
+		due = 0;
+	for (k = 0; k < g->p.nr_vcpus; k++)
+		fake_guest_write(g, k, due + (burst - g->burst_seen));
+	g->burst_seen = burst;
+	braid_store_release(&g->ctl->burst_done, burst);
+}
+
+static void live(struct fake_guest *g)
+{
+	struct braid_superblock *shared = (struct braid_superblock *)g->base;
+	struct timespec step = { .tv_nsec = STEP_NS };
+
+	g->next_ns = now_ns();
+	while (!braid_load_acquire(&g->ctl->stop)) {
+		nanosleep(&step, NULL);
+		if (braid_load(&g->ctl->frozen))
+			continue;
+		if (braid_load(&g->ctl->go_down) && g->ctl->state == BRAID_STATE_LIVE) {
+			braid_store_release(&shared->state, BRAID_STATE_DOWN);
+			braid_store_release(&g->ctl->state, BRAID_STATE_DOWN);
+		}
+		if (braid_load(&g->ctl->begin_anew)) {
+			braid_store(&g->ctl->go_down, 0);
+			braid_store(&g->ctl->begin_anew, 0);
+			load(g);
+			g->next_ns = now_ns();
+		}
+		if (g->ctl->state != BRAID_STATE_LIVE)
+			continue;
+		serve_mailbox(g);
+		serve_clock(g);
+		produce(g);
+	}
+}
+
+struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p)
+{
+	struct fake_guest *g = calloc(1, sizeof(*g));
+	u32 k;
+
+	g->p = *p;
+	snprintf(g->path, sizeof(g->path), "%s", path);
+	unlink(path);
+	g->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (g->fd < 0 || ftruncate(g->fd, p->bytes))
+		die(path);
+	g->base = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	g->ctl = mmap(NULL, sizeof(*g->ctl), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (g->base == MAP_FAILED || g->ctl == MAP_FAILED)
+		die("mmap");
+	for (k = 0; k < p->nr_vcpus; k++)
+		g->writers[k] = calloc(1, braid_writer_bytes(p->nr_slots));
+	load(g);
+	return g;
+}
+
+static void *thread_main(void *arg)
+{
+	live(arg);
+	return NULL;
+}
+
+void fake_guest_start_thread(struct fake_guest *g)
+{
+	braid_store(&g->ctl->stop, 0);
+	if (pthread_create(&g->thread, NULL, thread_main, g))
+		die("thread");
+}
+
+void fake_guest_start_process(struct fake_guest *g)
+{
+	braid_store(&g->ctl->stop, 0);
+	g->pid = fork();
+	if (g->pid < 0)
+		die("fork");
+	if (!g->pid) {
+		live(g);
+		_exit(0);
+	}
+}
+
+void fake_guest_stop(struct fake_guest *g)
+{
+	braid_store_release(&g->ctl->stop, 1);
+	if (g->thread)
+		pthread_join(g->thread, NULL);
+	if (g->pid)
+		waitpid(g->pid, NULL, 0);
+	g->thread = 0;
+	g->pid = 0;
+}
+
+void fake_guest_free(struct fake_guest *g)
+{
+	u32 k;
+
+	fake_guest_stop(g);
+	for (k = 0; k < g->p.nr_vcpus; k++)
+		free(g->writers[k]);
+	munmap(g->base, g->p.bytes);
+	munmap(g->ctl, sizeof(*g->ctl));
+	close(g->fd);
+	unlink(g->path);
+	free(g);
+}

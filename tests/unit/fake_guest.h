@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A guest without a guest: lays a region out in a file, writes events, answers the host. */
+#ifndef BRAID_TESTS_FAKE_GUEST_H
+#define BRAID_TESTS_FAKE_GUEST_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "shared/region.h"
+#include "shared/ring.h"
+#include "shared/schema.h"
+
+#define FAKE_MAX_VCPUS		4
+#define FAKE_COUNTER_OFFSET	1000000000000000ULL	/* counter = host ns + this, at 1 GHz */
+#define FAKE_NR_EVENTS		4
+
+/* What the guest is to be. */
+struct fake_params {
+	const char *name;
+	u64 bytes;
+	u32 nr_vcpus;
+	u32 subbuf_bytes;
+	u32 nr_slots;
+	u32 flags;		/* BRAID_BUFFER_* */
+	bool always;		/* writes whether or not anybody enabled its events */
+	u64 rate;		/* events a second and vCPU */
+};
+
+/* Shared between the test and the guest, which may be another process. */
+struct fake_control {
+	u32 stop;
+	u32 go_down;		/* unload */
+	u32 begin_anew;		/* reload */
+	u32 frozen;		/* neither writes nor answers */
+	u64 burst;		/* events to write now on each vCPU, beside the rate */
+	/* told by the guest */
+	u32 state;		/* as the region's */
+	u32 nr_inits;
+	u64 incarnation;
+	u64 commands;		/* answered */
+	u64 offered[FAKE_MAX_VCPUS];	/* of this incarnation */
+	u64 burst_done;
+};
+
+struct fake_guest {
+	struct fake_params p;
+	char path[256];
+	int fd;
+	u8 *base;
+	struct fake_control *ctl;
+	struct braid_superblock sb;		/* the guest's own copy */
+	struct braid_writer *writers[FAKE_MAX_VCPUS];
+	u32 directory_used;
+	u32 event_offsets[FAKE_NR_EVENTS];
+	u32 event_flags[FAKE_NR_EVENTS];
+	u64 burst_seen;
+	u64 pong_idle_ns;
+	u64 next_ns;
+	pthread_t thread;
+	pid_t pid;
+};
+
+/* Makes the file and the first incarnation. Exits the test when it can't. */
+struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p);
+
+/* Lives in a thread, or in a process of its own. */
+void fake_guest_start_thread(struct fake_guest *g);
+void fake_guest_start_process(struct fake_guest *g);
+
+/* Ends thread or process; the region stays as it is. */
+void fake_guest_stop(struct fake_guest *g);
+
+/* Stops, unmaps, removes the file. */
+void fake_guest_free(struct fake_guest *g);
+
+/* Writes events from the calling thread: the guest must not run. */
+void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events);
+
+/* The guest's counter, now. */
+u64 fake_counter(void);
+
+#endif /* BRAID_TESTS_FAKE_GUEST_H */

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Patterns, suggestions, and commands to a guest that answers, or does not. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/clock/exchange.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/control/control.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+
+static char path[] = "/tmp/test_control.XXXXXX";
+
+static const struct fake_params usual = {
+	.name = "g", .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 8,
+};
+
+static bool matches(const char *pattern, const char *system, const char *event)
+{
+	struct braid_pattern p;
+
+	return !braid_pattern_parse(&p, pattern) && braid_pattern_matches(&p, system, event);
+}
+
+static void test_patterns(void)
+{
+	struct braid_pattern p;
+
+	CHECK(matches("sched", "sched", "anything"));
+	CHECK(!matches("sched", "schedx", "anything"));
+	CHECK(matches("sched:sched_*", "sched", "sched_switch"));
+	CHECK(!matches("sched:sched_w*", "sched", "sched_switch"));
+	CHECK(matches("all", "x", "y"));
+	CHECK(matches("*:*switch", "sched", "sched_switch"));
+	CHECK_EQ(braid_pattern_parse(&p, ""), -EINVAL);
+	CHECK_EQ(braid_pattern_parse(&p, ":x"), -EINVAL);
+	CHECK_EQ(braid_pattern_parse(&p, "1234567890123456789012345678901234567890123456789012345678901234"),
+		 -EINVAL);
+	CHECK_EQ(braid_pattern_parse(&p, "123456789012345678901234567890123456789012345678901234567890123"), 0);
+}
+
+struct opened {
+	struct fake_guest *g;
+	struct braid_mapping *m;
+	struct braid_superblock sb;
+};
+
+static void open_guest(struct opened *o)
+{
+	o->g = fake_guest_new(path, &usual);
+	CHECK_EQ(braid_mapping_open(&o->m, path, true), 0);
+	CHECK_EQ(braid_mapping_identify(o->m, &o->sb), 0);
+}
+
+static void close_guest(struct opened *o)
+{
+	braid_mapping_close(o->m);
+	fake_guest_free(o->g);
+}
+
+static void suggests(const struct braid_directory_copy *copy, const char *pattern, const char *near)
+{
+	struct braid_pattern p;
+
+	CHECK_EQ(braid_pattern_parse(&p, pattern), 0);
+	CHECK_EQ(braid_pattern_count(&p, copy), 0);
+	CHECK_EQ(braid_directory_suggest(copy, &p, "g"), -ENOENT);
+	if (near)
+		CHECK(strstr(braid_failure(), near));
+	else
+		CHECK(!strstr(braid_failure(), "did you mean"));
+}
+
+static void test_suggestions(void)
+{
+	struct braid_directory_copy copy;
+	struct opened o;
+
+	open_guest(&o);
+	CHECK_EQ(braid_directory_load(&copy, o.m, &o.sb, 0), 0);
+	CHECK_EQ(braid_directory_count(&copy).total, FAKE_NR_EVENTS);
+	CHECK(!copy.damaged);
+	suggests(&copy, "sched:sched_swich", "did you mean sched:sched_switch");
+	suggests(&copy, "shed", "did you mean sched?");
+	suggests(&copy, "sched_switch", "did you mean sched:sched_switch");
+	suggests(&copy, "wrong:irq_handler_entry", "did you mean irq:irq_handler_entry");
+	suggests(&copy, "nothing:like_this_at_all", NULL);
+	braid_directory_free(&copy);
+	close_guest(&o);
+}
+
+static void test_commands(void)
+{
+	struct braid_directory_copy copy;
+	struct braid_pattern p;
+	struct opened o;
+	u32 matched;
+
+	open_guest(&o);
+	fake_guest_start_thread(o.g);
+	CHECK_EQ(braid_pattern_parse(&p, "sched:*"), 0);
+	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_ENABLE, 0, &p,
+				       BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
+	CHECK_EQ(matched, 2);
+	CHECK_EQ(braid_directory_load(&copy, o.m, &o.sb, 0), 0);
+	CHECK_EQ(braid_directory_count(&copy).host_on, 2);
+	braid_directory_free(&copy);
+	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_DISABLE, 0, NULL,
+				       BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
+	CHECK_EQ(matched, FAKE_NR_EVENTS);
+	fake_guest_stop(o.g);
+	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL, 20000000, NULL),
+		 -ETIMEDOUT);
+	CHECK(strstr(braid_failure(), "does not answer"));
+	/* What was left unanswered is waited for, then the next one is sent. */
+	fake_guest_start_thread(o.g);
+	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL,
+				       BRAID_CONTROL_TIMEOUT_NS, NULL), 0);
+	fake_guest_stop(o.g);
+	((struct braid_superblock *)o.m->base)->state = BRAID_STATE_DOWN;
+	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL,
+				       BRAID_CONTROL_TIMEOUT_NS, NULL), -ESTALE);
+	close_guest(&o);
+}
+
+/* Every sample tells the truth: the fake guest's offset is known. */
+static void test_exchange(void)
+{
+	struct braid_clock_sample s[BRAID_EXCHANGE_BEST];
+	struct braid_exchange_peer *peer, *dead;
+	struct braid_exchange *x;
+	struct opened o;
+	u64 start = braid_host_clock_ns();
+	size_t n, k, samples = 0;
+
+	open_guest(&o);
+	fake_guest_start_thread(o.g);
+	CHECK_EQ(braid_exchange_start(&x), 0);
+	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
+				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &peer), 0);
+	while (samples < 4 && braid_host_clock_ns() - start < 60000000000ULL) {
+		n = braid_exchange_take(x, peer, s, BRAID_EXCHANGE_BEST);
+		for (k = 0; k < n; k++) {
+			CHECK(s[k].h1_ns <= s[k].counter - FAKE_COUNTER_OFFSET);
+			CHECK(s[k].counter - FAKE_COUNTER_OFFSET <= s[k].h2_ns);
+		}
+		samples += n;
+		braid_sleep_ns(1000000);
+	}
+	CHECK(samples >= 4);
+	CHECK(braid_exchange_bursts(x, peer) > 0);
+	braid_exchange_remove(x, peer);
+	fake_guest_stop(o.g);
+	/* A dead one, removed while it is being asked; and one left to the end. */
+	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
+				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &dead), 0);
+	braid_sleep_ns(2000000);
+	braid_exchange_remove(x, dead);
+	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
+				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &dead), 0);
+	CHECK_EQ(braid_exchange_take(x, dead, s, BRAID_EXCHANGE_BEST), 0);
+	braid_exchange_stop(x);
+	close_guest(&o);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		return EXIT_FAILURE;
+	close(fd);
+	RUN(test_patterns);
+	RUN(test_suggestions);
+	RUN(test_commands);
+	RUN(test_exchange);
+	return VERDICT();
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Opening regions, finding them, naming them; and each way in which that fails. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/discover/discover.h"
+#include "host_agent/transport/transport.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+
+static char dir[] = "/tmp/test_transport.XXXXXX";
+static char path[64], other[64];
+
+static const struct fake_params usual = {
+	.name = "nodename", .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 8,
+};
+
+/* Opens and identifies; the errno of whichever fails. */
+static int look(const char *at, struct braid_superblock *sb)
+{
+	struct braid_mapping *m;
+	int err = braid_mapping_open(&m, at, false);
+
+	if (err)
+		return err;
+	err = braid_mapping_identify(m, sb);
+	braid_mapping_close(m);
+	return err;
+}
+
+static void write_file(const char *at, const void *bytes, size_t n)
+{
+	int fd = open(at, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	CHECK(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
+	close(fd);
+}
+
+static void test_what_is_no_region(void)
+{
+	struct braid_superblock sb;
+	char page[4096];
+
+	CHECK_EQ(look(other, &sb), -ENOENT);
+	CHECK(strstr(braid_failure(), "no such region"));
+	CHECK_EQ(look(dir, &sb), -EMEDIUMTYPE);
+	CHECK_EQ(look("/dev/null", &sb), -EMEDIUMTYPE);
+	write_file(other, "", 0);
+	CHECK_EQ(look(other, &sb), -ENODATA);
+	write_file(other, "short", 5);
+	CHECK_EQ(look(other, &sb), -EMEDIUMTYPE);
+	memset(page, 0, sizeof(page));
+	write_file(other, page, sizeof(page));
+	CHECK_EQ(look(other, &sb), -ENODATA);
+	CHECK(strstr(braid_failure(), "not loaded"));
+	memset(page, 'x', sizeof(page));
+	write_file(other, page, sizeof(page));
+	CHECK_EQ(look(other, &sb), -EMEDIUMTYPE);
+	unlink(other);
+	CHECK_EQ(symlink(path, other), 0);
+	CHECK_EQ(look(other, &sb), -EMEDIUMTYPE);
+	unlink(other);
+}
+
+static void test_superblock(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual);
+	struct braid_superblock *shared = (struct braid_superblock *)g->base, sb;
+
+	CHECK_EQ(look(path, &sb), 0);
+	CHECK_EQ(sb.incarnation, g->sb.incarnation);
+	shared->state = BRAID_STATE_DOWN;
+	CHECK_EQ(look(path, &sb), 0);
+	shared->state = BRAID_STATE_INIT;
+	CHECK_EQ(look(path, &sb), -EAGAIN);
+	shared->state = 77;
+	CHECK_EQ(look(path, &sb), -EBADMSG);
+	shared->state = BRAID_STATE_LIVE;
+	shared->version_major++;
+	CHECK_EQ(look(path, &sb), -EPROTO);
+	shared->version_major--;
+	shared->version_minor += 9;
+	CHECK_EQ(look(path, &sb), 0);
+	shared->sections[BRAID_SECTION_DIRECTORY].offset = ~0ULL << 12;
+	CHECK_EQ(look(path, &sb), -EBADMSG);
+	fake_guest_free(g);
+}
+
+static int touch(void *arg)
+{
+	return *(volatile u8 *)arg;
+}
+
+static int touch_within(void *arg)
+{
+	struct braid_mapping *m = arg;
+
+	/* The inner guard is of other memory: the fault is the outer one's. */
+	return braid_guard_run(&m->bytes, sizeof(m->bytes), touch, m->base + 8192);
+}
+
+static void test_guard(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual);
+	struct braid_mapping *m;
+	int turn;
+
+	CHECK_EQ(braid_mapping_open(&m, path, false), 0);
+	CHECK(braid_guard_run(m->base, m->bytes, touch, m->base + 8192) >= 0);
+	CHECK(!braid_mapping_gone(m));
+	CHECK_EQ(ftruncate(g->fd, 4096), 0);
+	CHECK(braid_mapping_gone(m));
+	for (turn = 0; turn < 3; turn++) {
+		CHECK_EQ(braid_guard_run(m->base, m->bytes, touch, m->base + 8192), -EFAULT);
+		CHECK_EQ(braid_guard_run(m->base, m->bytes, touch_within, m), -EFAULT);
+		CHECK(braid_guard_run(m->base, m->bytes, touch, m->base) >= 0);
+	}
+	braid_mapping_close(m);
+	fake_guest_free(g);
+}
+
+/* Somebody called qemu-... that maps the region and has a name. */
+static pid_t start_qemu(char *name)
+{
+	char *argv[] = { "/usr/bin/qemu-system-test", "-name", name, "-daemon", NULL };
+	int pipe_fds[2];
+	char c;
+	pid_t pid;
+
+	CHECK_EQ(pipe(pipe_fds), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(pipe_fds[1], 1);
+		setenv("TEST_TRANSPORT_QEMU", path, 1);
+		execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	close(pipe_fds[1]);
+	CHECK_EQ(read(pipe_fds[0], &c, 1), 1);
+	close(pipe_fds[0]);
+	return pid;
+}
+
+static int be_qemu(const char *region)
+{
+	int fd = open(region, O_RDWR);
+
+	if (mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED)
+		return 1;
+	if (write(1, "!", 1) != 1)
+		return 1;
+	for (;;)
+		pause();
+}
+
+static void test_names(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual);
+	const char *paths[] = { path };
+	struct braid_found *found;
+	size_t nr, k;
+	pid_t pid;
+
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, 0), 0);
+	CHECK_EQ(nr, 1);
+	CHECK(!strcmp(found->name, "nodename"));
+	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
+	CHECK_EQ(found->events.total, FAKE_NR_EVENTS);
+	free(found);
+
+	pid = start_qemu("guest=web,debug-threads=on");
+	CHECK_EQ(braid_discover(&found, &nr, NULL, 0, 0), 0);
+	for (k = 0; k < nr && strcmp(found[k].path, path); k++)
+		;
+	CHECK(k < nr && !strcmp(found[k].name, "web") && found[k].qemu_pid == pid);
+	free(found);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fake_guest_free(g);
+}
+
+static void test_liveness(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual);
+	const char *paths[] = { path };
+	struct braid_found *found;
+	size_t nr;
+
+	fake_guest_start_thread(g);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS), 0);
+	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
+	free(found);
+	fake_guest_stop(g);
+	fake_guest_write(g, 0, 100);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS), 0);
+	CHECK_EQ(found->state, BRAID_DRIVER_SILENT);
+	CHECK(found->fill_permille[0] > 0 && found->fill_permille[0] <= 1000);
+	free(found);
+	fake_guest_free(g);
+}
+
+int main(void)
+{
+	if (getenv("TEST_TRANSPORT_QEMU"))
+		return be_qemu(getenv("TEST_TRANSPORT_QEMU"));
+	if (!mkdtemp(dir))
+		return EXIT_FAILURE;
+	snprintf(path, sizeof(path), "%s/region", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	RUN(test_what_is_no_region);
+	RUN(test_superblock);
+	RUN(test_guard);
+	RUN(test_names);
+	RUN(test_liveness);
+	rmdir(dir);
+	return VERDICT();
+}
