@@ -75,6 +75,7 @@ $(B)/guest-%/tracebraid.ko: FORCE
 packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
 		    grep -vE -- '-(rt|cloud)-amd64' | sort -V | tail -1)
 TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12)
+TEST_MODULES	:= tests/e2e/storm/storm.o
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -110,8 +111,15 @@ check:
 
 check-all: check-lint check-unit check-e2e
 
-check-lint: agent
+check-lint:
+	@tests/packages.sh build driver guests tests
+	@$(MAKE) lint-run
+
+.PHONY: lint-run
+lint-run: agent
+	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
+	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
@@ -127,9 +135,8 @@ check-e2e:
 	@$(MAKE) e2e-run
 
 .PHONY: e2e-run
-e2e-run: BRAID_TEST_MODULES := tests/e2e/storm/storm.o
 e2e-run: agent
-	@$(MAKE) BRAID_TEST_MODULES=$(BRAID_TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
+	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
 	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE))
 
 # Demo ----------------------------------------------------------------------------------------
@@ -145,8 +152,13 @@ demo-run: agent
 
 # Bench, install, clean, help -----------------------------------------------------------------
 
-.PHONY: bench
-bench: agent $(B)/bench_ring $(B)/bench_guests
+.PHONY: bench bench-run
+bench:
+	@tests/packages.sh build driver guests
+	@$(MAKE) bench-run
+
+bench-run: agent $(B)/bench_ring
+	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(call packaged,6.1))
 	@tests/bench/run.sh
 
 $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))

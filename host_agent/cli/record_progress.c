@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a recording says while it runs and when it is over; stderr, since stdout may be the capture. */
+/* What a recording says, on stderr, since stdout may be the capture. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -45,7 +45,7 @@ const char *braid_driver_state_name(enum braid_driver_state state);
 /* A region that was found. Strings are tamed: fit for a terminal. */
 struct braid_found {
 	char path[256];
-	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, else the guest's if unique, else the file's */
+	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;
 	int error;				/* UNREADABLE: -errno ... */

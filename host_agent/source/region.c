@@ -23,7 +23,8 @@
 int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes)
 {
-	int err = braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body, body_bytes);
+	int err = braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
+				    body_bytes);
 
 	if (err)
 		s->fatal = err;
@@ -152,7 +153,9 @@ static int put_samples(struct braid_region_source *s)
 
 	if (s->peer)
 		n = braid_exchange_take(s->o.exchange, s->peer, samples, TAKE_SAMPLES);
-	return n ? braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, samples, n * sizeof(*samples)) : 0;
+	if (!n)
+		return 0;
+	return braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, samples, n * sizeof(*samples));
 }
 
 /* Ends the stream when the region's memory is no longer its own. */
@@ -317,7 +320,7 @@ static int work(void *arg)
 		err = braid_live_heartbeat(s);
 		if (!err)
 			err = braid_live_control_poll(s);
-		if (err)	/* -ESTALE of a driver that went down meanwhile: the next turn sees */
+		if (err)	/* -ESTALE of a driver that went down: the next turn sees */
 			return err == -ESTALE && braid_mapping_same(s->mapping, s->sb.incarnation) ?
 			       0 : err;
 	}
@@ -334,7 +337,8 @@ static int work(void *arg)
 static int store_drained(void *arg)
 {
 	struct braid_region_source *s = arg;
-	struct braid_mailbox *box = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 
 	if (braid_mapping_same(s->mapping, s->sb.incarnation))
 		braid_store_release(&box->agent_drained, s->sb.incarnation);	/* (M3) */

@@ -112,7 +112,8 @@ static u64 guest_beat(const struct braid_mailbox *box)
 
 int braid_live_heartbeat(struct braid_region_source *s)
 {
-	struct braid_mailbox *box = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 	u64 now_ns = braid_host_clock_ns(), beat = guest_beat(box);
 
 	braid_store(&box->agent_heartbeat, braid_load(&box->agent_heartbeat) + 1);

@@ -189,7 +189,8 @@ int braid_live_drain_rest(struct braid_region_source *s)
 		if (s->rings[k].dead)
 			continue;
 		/* All that the ring can hold, once. */
-		budget = (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
+		budget = (s64)(map->nr_slots + 1) *
+			 (map->subbuf_bytes + sizeof(struct braid_chunk_page));
 		err = drain_ring(s, &s->rings[k], true, &budget);
 		if (err)
 			return err;
@@ -198,7 +199,8 @@ int braid_live_drain_rest(struct braid_region_source *s)
 }
 
 /* What the reader alone knows, when the ring itself can't be looked at. */
-static void account_from_reader(const struct braid_live_ring *ring, struct braid_chunk_ring_end *end)
+static void account_from_reader(const struct braid_live_ring *ring,
+				struct braid_chunk_ring_end *end)
 {
 	end->read = ring->reader.read;
 	end->lost = ring->reader.lost;

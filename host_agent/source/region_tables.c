@@ -149,7 +149,8 @@ static int send_symbols(struct braid_region_source *s)
 {
 	const struct braid_symbol_table *shared =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_SYMBOLS);
-	u32 room = table_room(s, BRAID_SECTION_SYMBOLS, sizeof(*shared), sizeof(struct braid_symbol));
+	u32 room = table_room(s, BRAID_SECTION_SYMBOLS, sizeof(*shared),
+			      sizeof(struct braid_symbol));
 	u32 used = braid_load_acquire(&shared->nr_used);	/* (T2) */
 	struct braid_symbol batch[BATCH_SYMBOLS];
 	u32 nr;

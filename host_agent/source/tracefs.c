@@ -24,7 +24,8 @@
 int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes)
 {
-	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body, body_bytes);
+	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
+				 body_bytes);
 }
 
 /* Stale instances --------------------------------------------------------------------------- */
@@ -105,8 +106,8 @@ static int make_instance(struct braid_tracefs_source *s)
 	if (tracefs_instance_file_write(s->instance, "trace_clock", BRAID_HOST_CLOCK) < 0)
 		return braid_fail(-EIO, "the host can't be recorded: its trace clock \"%s\": %s",
 				  BRAID_HOST_CLOCK, strerror(errno));
-	if (tracefs_instance_set_buffer_size(s->instance, s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB,
-					     -1) < 0)
+	if (tracefs_instance_set_buffer_size(s->instance,
+					     s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB, -1) < 0)
 		return braid_fail(-ENOMEM, "the host can't be recorded: no memory for its buffers");
 	return 0;
 }

@@ -307,7 +307,8 @@ struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p)
 	if (g->fd < 0 || ftruncate(g->fd, p->bytes))
 		die(path);
 	g->base = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
-	g->ctl = mmap(NULL, sizeof(*g->ctl), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	g->ctl = mmap(NULL, sizeof(*g->ctl), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
 	if (g->base == MAP_FAILED || g->ctl == MAP_FAILED)
 		die("mmap");
 	for (k = 0; k < p->nr_vcpus; k++)

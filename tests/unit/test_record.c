@@ -124,7 +124,8 @@ static void tally_page(struct tally *t, const u8 *payload, u32 bytes)
 		t->events++;
 		if (page.from_bytes)
 			continue;	/* its times depend on what came before */
-		if (view.time < t->last_time[page.vcpu] || view.time - FAKE_COUNTER_OFFSET > page.host_ns)
+		if (view.time < t->last_time[page.vcpu] ||
+		    view.time - FAKE_COUNTER_OFFSET > page.host_ns)
 			t->disorder++;
 		t->last_time[page.vcpu] = view.time;
 	}

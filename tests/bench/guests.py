@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measures the agent beside two real guests: its share of a core while they idle, its memory while they storm."""
+
+import sys
+
+sys.dont_write_bytecode = True  # the sources' folder stays clean
+
+import os
+import pathlib
+import re
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+import host
+import rig
+from kit import load
+from proc import Proc
+
+REST_S = 10
+DIR = host.BUILD / "bench"
+
+
+def cpu_seconds(pid):
+    """What a process and its threads have used so far."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_kib(pid):
+    """Its peak of private memory so far; the guests' pages that it maps are not its own."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+
+
+def main():
+    DIR.mkdir(parents=True, exist_ok=True)
+    krel = host.kernel_release(host.find_kernel("6.1"))
+    built = host.BUILD / f"guest-{krel}"
+    initrd = host.make_initrd(DIR / "initrd.cpio", krel,
+                              [built / "tracebraid.ko", built / "tests" / "e2e" / "storm" / "storm.ko"])
+    guests = [rig.Guest(name, kernel="6.1", initrd=initrd, shm=DIR / f"{name}.shm", rundir=DIR / name)
+              for name in ("rest1", "rest2")]
+    regions = [word for guest in guests for word in ("-r", guest.shm)]
+    try:
+        rig.boot_all(guests)
+        for guest in guests:
+            load(guest)
+        command = [host.BUILD / "tracebraid", "record", *regions, "-e", "storm", "-o", DIR / "x.braid"]
+        with Proc(command, DIR / "record.log") as agent:
+            agent.wait_line(r"^Recording", timeout=60)
+            time.sleep(2)       # the first clock bursts are over: rest begins
+            before, start = cpu_seconds(agent.pid), time.monotonic()
+            time.sleep(REST_S)  # what is measured is a stretch of time
+            share = (cpu_seconds(agent.pid) - before) / (time.monotonic() - start)
+            print(f"agent_at_rest_two_guests\t{100 * share:.2f}\tpercent of a core")
+            first = None
+            for _ in range(4):
+                for job in [guest.bg("echo 100000 > /sys/kernel/debug/storm/run") for guest in guests]:
+                    job.wait(timeout=300)
+                first = first or peak_kib(agent.pid)
+            print(f"agent_memory_four_storms_over_one\t{peak_kib(agent.pid) / first:.2f}\tratio")
+            print(f"agent_private_memory\t{peak_kib(agent.pid)}\tKiB")
+            agent.stop(timeout=60)
+            print(f"capture\t{(DIR / 'x.braid').stat().st_size / 1e6:.0f}\tMB")
+    finally:
+        for guest in guests:
+            guest.kill()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs all benches, shows their figures and keeps them: metric<TAB>value<TAB>unit in build/bench.tsv
+set -eu
+
+{
+	build/bench_ring
+	tests/bench/guests.py
+} >build/bench.tsv.new
+mv build/bench.tsv.new build/bench.tsv
+column -t -s "$(printf '\t')" build/bench.tsv
