@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Computes and validates the layout of a region. */
+#include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
 
@@ -181,10 +182,11 @@ const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 		return NULL;
 	if (sb->state != BRAID_STATE_LIVE && sb->state != BRAID_STATE_DOWN)
 		return "its state is unknown";
-	if (!sb->incarnation || sb->region_bytes > bytes)
+	if (!sb->incarnation)
+		return "it has no incarnation";
+	if (sb->region_bytes > bytes)
 		return "it says to be larger than what is mapped";
-	if (!sb->nr_vcpus || sb->nr_vcpus > 4096 || !sb->counter_hz ||
-	    sb->counter_hz > 100000000000ULL)
+	if (!sb->nr_vcpus || sb->nr_vcpus > 4096 || !braid_clock_nominal_mult(sb->counter_hz))
 		return "its vCPU count or counter frequency is impossible";
 	if (!terminated(sb->guest_name, sizeof(sb->guest_name)) ||
 	    !terminated(sb->kernel_release, sizeof(sb->kernel_release)) ||

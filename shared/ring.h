@@ -301,7 +301,7 @@ struct braid_span {
 	bool final;			/* nothing follows in this sub-buffer */
 	u64 time_stamp;
 	u64 first_seq;			/* of the sub-buffer's first event */
-	u64 lost_before;		/* events lost just before this span */
+	u64 lost_before;		/* found lost on its opening; braid_reader.lost has all */
 	u64 entries;			/* events in the sub-buffer, as the writer says; when final */
 	u64 dropped;			/* events lost after it, as the writer says; when final */
 	const u8 *data;			/* shared memory: copy, then look */
@@ -383,6 +383,7 @@ struct braid_peek {
 	u32 hand_id;
 	bool hand_done;
 	u32 left;			/* slots still to look at */
+	u32 jumps;			/* searches for the next one that are left */
 	struct braid_reader_block block;	/* what the reader said last; zeroed if void */
 	u64 word;			/* the slot word behind the last span */
 };

@@ -5,6 +5,7 @@
  */
 #include "shared/ring.h"
 
+#define PEEK_JUMPS	8	/* gaps that a look follows: one is a lap, more a writer at work */
 #define CHASE_TRIES	8	/* sub-buffers let go of in one call, however fast the writer laps */
 
 /* The id that is in no slot, or -EBADMSG. */
@@ -259,6 +260,7 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 	p->hand_id = id;
 	p->position = braid_commit_position(braid_load_acquire(&map->states[id].commit));
 	p->left = map->nr_slots;
+	p->jumps = PEEK_JUMPS;
 	load_block(map, incarnation, &p->block);
 	return 0;
 }
@@ -323,9 +325,10 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		word = braid_load_acquire(&p->map.slots[p->position & (p->map.nr_slots - 1)]);
 		if (braid_slot_position(word) != p->position ||
 		    braid_slot_state(word) != BRAID_SLOT_OPEN) {
-			ahead = next_open(p);
+			ahead = p->jumps ? next_open(p) : 0;
 			if (ahead <= 0)
 				return 0;
+			p->jumps--;
 			p->position = (p->position + ahead) & BRAID_POS_MASK;
 			continue;
 		}

@@ -48,6 +48,7 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 	priv->flags = map->flags;
 	priv->first_position = first;
 	priv->first_seq = who->first_seq;
+	priv->written = who->first_seq;
 	priv->slots_offset = (u8 *)map->slots - (u8 *)map->meta;
 	priv->states_offset = (u8 *)map->states - (u8 *)map->meta;
 

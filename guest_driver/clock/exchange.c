@@ -19,7 +19,7 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 	u64 start = ktime_get_mono_fast_ns(), last = start, now = start;
 	u64 answered = READ_ONCE(cells->ping), ping;
 
-	braid_store_release(&cells->ready, burst);
+	braid_store_release(&cells->ready, burst);		/* (K4) */
 	while (now - last < BURST_QUIET_NS && now - start < BURST_WHOLE_NS) {
 		ping = braid_load_acquire(&cells->ping);	/* (K1) */
 		if (ping != answered) {

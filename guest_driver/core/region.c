@@ -44,7 +44,7 @@ static void let_agent_drain(const struct braid_superblock *old)
 	if (READ_ONCE(old->state) != BRAID_STATE_DOWN)
 		return;
 	for (waited = 0; waited < DRAIN_WAIT_MS; waited += BRAID_POLL_ACTIVE_MS) {
-		if (braid_load_acquire(&mailbox->agent_drained) == incarnation)
+		if (braid_load_acquire(&mailbox->agent_drained) == incarnation)	/* (B3) */
 			return;
 		if (waited >= DRAIN_LOOK_MS && READ_ONCE(mailbox->agent_heartbeat) == heartbeat)
 			return;

@@ -25,9 +25,9 @@ struct stat_walk {
 
 static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
 {
-	braid_text_puts(&w->out, w->nr_rings ? ",\n {\"buffer\":" : "\n {\"buffer\":");
+	braid_text_puts(&w->out, w->nr_rings ? ",\n{\"buffer\":" : "\n{\"buffer\":");
 	braid_text_json(&w->out, w->sb.buffers[buffer].name, BRAID_NAME_BYTES);
-	braid_text_printf(&w->out, ",\"vcpu\":%u,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"moving\":%s,\"fault\":",
+	braid_text_printf(&w->out, ",\"cpu\":%u,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"moving\":%s,\"fault\":",
 			  vcpu, (unsigned long long)a->written, (unsigned long long)a->read,
 			  (unsigned long long)a->lost, (unsigned long long)a->left,
 			  a->moving ? "true" : "false");
@@ -90,6 +90,14 @@ static void put_total(struct stat_walk *w)
 {
 	const struct braid_ring_account *t = &w->total;
 
+	if (w->json) {
+		braid_text_printf(&w->out,
+				  "\n],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"ok\":%s}\n",
+				  (unsigned long long)t->written, (unsigned long long)t->read,
+				  (unsigned long long)t->lost, (unsigned long long)t->left,
+				  w->failed ? "false" : "true");
+		return;
+	}
 	braid_text_printf(&w->out, "%-16s %4s %14llu %14llu %12llu %12llu\n", "all", "",
 			  (unsigned long long)t->written, (unsigned long long)t->read,
 			  (unsigned long long)t->lost, (unsigned long long)t->left);
@@ -116,16 +124,13 @@ int braid_stat_region(const char *path, bool json)
 	if (!err)
 		err = braid_mapping_identify(m, &w->sb);
 	w->m = m;
-	braid_text_printf(&w->out, json ? "[" : "%-16s %4s %14s %14s %12s %12s\n", "BUFFER", "VCPU",
+	braid_text_printf(&w->out, json ? "{\"rings\":[" : "%-16s %4s %14s %14s %12s %12s\n", "BUFFER", "VCPU",
 			  "WRITTEN", "READ", "LOST", "LEFT");
 	if (!err)
 		err = braid_guard_run(m->base, m->bytes, stat_rings, w);
 	braid_mapping_close(m);
 	if (!err) {
-		if (json)
-			braid_text_puts(&w->out, "]\n");
-		else
-			put_total(w);
+		put_total(w);
 		fwrite(w->out.data, 1, w->out.bytes, stdout);
 		err = fflush(stdout) || w->out.failed;
 	} else {

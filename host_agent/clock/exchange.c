@@ -38,6 +38,7 @@ struct braid_exchange_peer {
 	u32 poor;		/* poor bursts in a row */
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* a burst is under way */
+	bool soon;		/* one was asked for, and is not over */
 	u64 bursts_good;
 	u32 nr_queued;
 	struct braid_clock_sample queue[QUEUE_SAMPLES];
@@ -93,7 +94,7 @@ static bool wait_ready(const struct braid_exchange_peer *p, u64 burst)
 	u64 start_ns = braid_host_clock_ns();
 
 	do {
-		if (braid_load_acquire(&p->cells->ready) == burst)	/* (K1) */
+		if (braid_load_acquire(&p->cells->ready) == burst)	/* (K4) */
 			return true;
 		braid_sleep_ns(READY_STEP_NS);
 	} while (!braid_load(&p->leaving) && braid_host_clock_ns() - start_ns < READY_LIMIT_NS);
@@ -107,9 +108,9 @@ static bool ping(struct braid_clock_cells *cells, u64 number, u64 limit_ns,
 	u64 waited_ns;
 
 	s->h1_ns = braid_host_clock_ns();
-	braid_store_release(&cells->ping, number);			/* (K2) */
+	braid_store_release(&cells->ping, number);			/* (K1) */
 	for (;;) {
-		bool answered = braid_load_acquire(&cells->pong) == number;	/* (K3) */
+		bool answered = braid_load_acquire(&cells->pong) == number;	/* (K2) */
 
 		if (answered)
 			s->counter = braid_load(&cells->pong_counter);
@@ -223,13 +224,14 @@ static void schedule(struct braid_exchange_peer *p, const struct burst *b)
 		wait_ns = AGAIN_NS;
 	else if (b->nr && p->bursts_good <= sizeof(first_ns) / sizeof(*first_ns))
 		wait_ns = first_ns[p->bursts_good - 1];
-	p->due_ns = braid_host_clock_ns() + wait_ns;
+	p->due_ns = braid_host_clock_ns() + (p->soon ? 0 : wait_ns);
 }
 
 /* Must hold the lock; it is dropped during the burst. */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
 	struct burst b = { .peer = p };
+	bool soon = p->soon;
 
 	p->busy = true;
 	pthread_mutex_unlock(&x->lock);
@@ -240,6 +242,7 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 		sched_setaffinity(0, sizeof(b.allowed), &b.allowed);
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
+	p->soon &= !soon;
 	p->bursts_good += !!b.nr;
 	queue_samples(p, &b);
 	schedule(p, &b);
@@ -372,6 +375,25 @@ int braid_exchange_add(struct braid_exchange *x, const void *base, u64 bytes,
 	pthread_mutex_unlock(&x->lock);
 	*out = p;
 	return 0;
+}
+
+void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p)
+{
+	pthread_mutex_lock(&x->lock);
+	p->soon = true;
+	p->due_ns = braid_host_clock_ns();
+	pthread_cond_broadcast(&x->changed);
+	pthread_mutex_unlock(&x->lock);
+}
+
+bool braid_exchange_pending(struct braid_exchange *x, struct braid_exchange_peer *p)
+{
+	bool pending;
+
+	pthread_mutex_lock(&x->lock);
+	pending = p->soon;
+	pthread_mutex_unlock(&x->lock);
+	return pending;
 }
 
 void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer *p)

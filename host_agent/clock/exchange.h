@@ -40,6 +40,16 @@ int braid_exchange_add(struct braid_exchange *x, const void *base, u64 bytes,
 		       struct braid_clock_cells *cells, struct braid_exchange_peer **out);
 
 /**
+ * braid_exchange_soon - ping a guest as soon as may be
+ * @x: the thread
+ * @p: the guest
+ */
+void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p);
+
+/** braid_exchange_pending - whether the burst of braid_exchange_soon() is still to end */
+bool braid_exchange_pending(struct braid_exchange *x, struct braid_exchange_peer *p);
+
+/**
  * braid_exchange_remove - ping a guest no more
  * @x: the thread
  * @p: what braid_exchange_add() gave, afterwards freed; NULL is fine

@@ -3,6 +3,7 @@
 #ifndef BRAID_CONTROL_CONTROL_H
 #define BRAID_CONTROL_CONTROL_H
 
+#include "host_agent/capture/chunk.h"
 #include "host_agent/transport/directory.h"
 #include "host_agent/transport/transport.h"
 
@@ -33,6 +34,7 @@ struct braid_control {
 	u64 incarnation;
 	u32 seq;		/* of the command sent */
 	bool sent;
+	u64 sent_ns;
 	u64 deadline_ns;
 	u32 command;
 	u64 arg0;
@@ -43,6 +45,7 @@ struct braid_control {
 struct braid_control_answer {
 	s32 result;		/* 0 or -errno, clamped to that range */
 	u32 matched;		/* events that matched */
+	struct braid_clock_sample sample;	/* wide, but true: the guest's counter in between */
 };
 
 /**

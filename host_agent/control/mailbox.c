@@ -33,14 +33,15 @@ static void send_command(struct braid_control *c)
 	box->arg0 = c->arg0;
 	memcpy(box->system, c->pattern.system, sizeof(box->system));
 	memcpy(box->event, c->pattern.event, sizeof(box->event));
-	braid_store_release(&box->command_seq, c->seq);	/* (M1) the guest's acquire */
+	c->sent_ns = braid_host_clock_ns();
+	braid_store_release(&box->command_seq, c->seq);	/* (B1) */
 	c->sent = true;
 }
 
 int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer)
 {
 	struct braid_mailbox *box = c->box;
-	u32 done = braid_load_acquire(&box->done_seq);	/* (M2) the guest's release */
+	u32 done = braid_load_acquire(&box->done_seq);	/* (B2) */
 	s32 result = braid_load(&box->result);
 	u32 matched = braid_load(&box->matched);
 
@@ -51,6 +52,10 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	if (c->sent && done == c->seq) {
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;
 		answer->matched = matched;
+		answer->sample.h1_ns = c->sent_ns;
+		answer->sample.counter = braid_load(&box->guest_heartbeat);
+		braid_fence();		/* h2 is read behind the counter */
+		answer->sample.h2_ns = braid_host_clock_ns();
 		return 0;
 	}
 	/* A command that a former agent left must be over before its words are reused. */

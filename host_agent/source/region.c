@@ -341,7 +341,7 @@ static int store_drained(void *arg)
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 
 	if (braid_mapping_same(s->mapping, s->sb.incarnation))
-		braid_store_release(&box->agent_drained, s->sb.incarnation);	/* (M3) */
+		braid_store_release(&box->agent_drained, s->sb.incarnation);	/* (B3) */
 	return 0;
 }
 
@@ -410,6 +410,9 @@ int braid_region_source_finish(struct braid_region_source *s)
 
 void braid_region_source_disarm(struct braid_region_source *s)
 {
+	/* A last look at the clocks: a short recording may have had none yet. */
+	if (s->peer && !s->silent)
+		braid_exchange_soon(s->o.exchange, s->peer);
 	braid_live_control_disarm(s);
 }
 
@@ -424,7 +427,8 @@ void braid_region_source_status(const struct braid_region_source *s,
 	memset(status, 0, sizeof(*status));
 	status->phase = s->phase;
 	status->armed = idle || s->told_timeout;
-	status->disarmed = s->disarming && idle;
+	status->disarmed = s->disarming && idle &&
+			   !(s->peer && braid_exchange_pending(s->o.exchange, s->peer));
 	status->silent = recording && s->silent;
 	strcpy(status->name, s->name);
 	status->stream = s->stream;

@@ -29,6 +29,8 @@ void braid_live_control_reset(struct braid_region_source *s)
 {
 	s->control_busy = false;
 	s->told_timeout = false;
+	s->more_events = false;
+	s->asked_again = false;
 	s->next_command = s->stale_events ? 0 : 1;
 	if (s->disarming)	/* a new incarnation has nothing on */
 		s->next_command = end_command(s);
@@ -67,12 +69,15 @@ static int answered(struct braid_region_source *s, const struct braid_control_an
 	const struct braid_pattern *p = &s->control.pattern;
 	const char *colon = *p->event ? ":" : "";
 
-	if (s->control.command != BRAID_CMD_ENABLE)
-		return 0;
+	int err = braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, &answer->sample,
+				  sizeof(answer->sample));
+
+	if (err || s->control.command != BRAID_CMD_ENABLE)
+		return err;
 	if (answer->result)
 		return braid_live_note(s, "the guest does not enable %s%s%s: %s", p->system, colon,
 				       p->event, strerror(-answer->result));
-	if (!answer->matched)
+	if (!answer->matched && !s->asked_again)
 		return braid_live_note(s, "no event of the guest matches %s%s%s", p->system, colon,
 				       p->event);
 	return 0;
@@ -84,6 +89,11 @@ int braid_live_control_poll(struct braid_region_source *s)
 	int err;
 
 	if (!s->control_busy) {
+		if (s->more_events && !s->disarming && s->next_command == last_command(s)) {
+			s->more_events = false;	/* a module of the guest brought some */
+			s->asked_again = true;
+			s->next_command = 1;
+		}
 		if (s->next_command >= end_command(s))
 			return 0;
 		begin(s);

@@ -56,6 +56,8 @@ struct braid_region_source {
 	u32 next_command;		/* of the list in region_control.c */
 	bool stale_events;		/* a former agent left events on */
 	bool told_timeout;
+	bool more_events;		/* came after ours were turned on */
+	bool asked_again;
 	bool silent;
 	u64 heartbeat;			/* the guest's, as last seen */
 	u64 heartbeat_ns;		/* when it moved */

@@ -84,6 +84,7 @@ static int send_directory(struct braid_region_source *s)
 		braid_directory_free(&copy);
 		return -ESTALE;
 	}
+	s->more_events |= t->directory_bytes && copy.bytes;
 	t->directory_generation = copy.generation;
 	t->directory_bytes += copy.bytes;
 	t->directory_damaged = copy.damaged;
