@@ -321,7 +321,6 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		return peek_span(p, p->hand_id, position, known ? p->block.bytes : 0, span);
 	}
 	while (p->left) {
-		p->left--;
 		word = braid_load_acquire(&p->map.slots[p->position & (p->map.nr_slots - 1)]);
 		if (braid_slot_position(word) != p->position ||
 		    braid_slot_state(word) != BRAID_SLOT_OPEN) {
@@ -334,6 +333,7 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		}
 		if (braid_slot_id(word) > p->map.nr_slots)
 			return -EBADMSG;
+		p->left--;
 		p->word = word;
 		p->position = (p->position + 1) & BRAID_POS_MASK;
 		return peek_span(p, braid_slot_id(word), braid_slot_position(word), 0, span);

@@ -28,11 +28,11 @@ def bad_regions(ctx):
     noise.write_bytes(random.Random(1).randbytes(1 << 20))
     refused(ctx, "not a", "stat", noise)
     refused(ctx, "not a", "record", "-r", noise, "-t", "1", "-o", ctx.dir / "x")
-    refused(ctx, "not a", "report", noise)
+    refused(ctx, "no tracebraid capture", "report", noise)
     small = ctx.dir / "small"
     small.write_bytes(b"x" * 100)
     refused(ctx, "not a|too small|no region|no capture", "stat", small)
-    refused(ctx, "director|not a|ordinary", "stat", ctx.dir)
+    refused(ctx, "regular|not a", "stat", ctx.dir)
     link = ctx.dir / "link"
     link.symlink_to(noise)
     refused(ctx, "link|not a", "record", "-r", link, "-t", "1", "-o", ctx.dir / "x")
