@@ -82,7 +82,7 @@ def busiest(lines):
     """Where a few lines in a row hold the most changes from one stream to another."""
     streams = [line.split(":", 1)[0] for line in lines]
     changes = [streams[k] != streams[k - 1] for k in range(1, len(streams))]
-    kinds = max(len(set(streams)), 1)
+    kinds = len({stream for stream in streams if not stream.startswith("#")})
     best, best_at = -1, 0
     for at in range(0, max(1, len(changes) - BUSY_LINES), BUSY_LINES // 2):
         window = sum(changes[at:at + BUSY_LINES]) + 100 * (len(set(streams[at:at + BUSY_LINES])) == kinds)
