@@ -120,7 +120,7 @@ lint-run: agent
 	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
-	@shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
+	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
 	@tests/packages.sh build
@@ -168,6 +168,8 @@ $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_
 .PHONY: install
 install: agent
 	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
+	install -D -m 644 host_agent/tracebraid.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -D -m 644 $(B)/guest-$(KREL)/tracebraid.ko \
 			$(DESTDIR)/lib/modules/$(KREL)/updates/tracebraid.ko; \

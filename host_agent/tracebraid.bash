@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Bash completion: commands and options as --help prints them, regions as list does.
+
+_tracebraid()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} program=${COMP_WORDS[0]}
+	local command=${COMP_WORDS[1]}
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" = 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$program" --help 2>/dev/null |
+			sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word")
+	elif [ "$before" = -r ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
+			awk 'NR > 1 {print $1}')" -- "$word")
+	elif [[ $word == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
+			grep -oE '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,')" -- "$word")
+	else
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+	fi
+}
+complete -o filenames -F _tracebraid tracebraid
