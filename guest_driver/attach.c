@@ -49,8 +49,9 @@ static struct braid_buffer *create_buffer(void)
 	};
 
 	if (ring_size_kb && subbuf_size)
-		params.nr_slots = roundup_pow_of_two(max_t(u64, BRAID_MIN_SLOTS,
-				DIV_ROUND_UP_ULL((u64)ring_size_kb << 10, subbuf_size)));
+		params.nr_slots = roundup_pow_of_two(clamp_t(u64,
+				DIV_ROUND_UP_ULL((u64)ring_size_kb << 10, subbuf_size),
+				BRAID_MIN_SLOTS, 2 * BRAID_MAX_SLOTS));	/* too many is told */
 	return braid_buffer_create(&region, &params);
 }
 
@@ -65,15 +66,18 @@ static void say_hello(void)
 
 static int attach_locked(const struct braid_range *range)
 {
-	int err = braid_region_start(&region, range);
+	int err = braid_region_plan(&region, range);
 
 	if (err)
 		return err;
 	buffer = create_buffer();
 	if (IS_ERR(buffer)) {
 		err = PTR_ERR(buffer);
-		goto err_region;
+		buffer = NULL;
+		return err;
 	}
+	braid_region_start(&region);
+	braid_buffer_start(buffer);
 	err = braid_comm_start(&region);
 	if (err)
 		goto err_buffer;
@@ -91,16 +95,15 @@ err_registry:
 	braid_registry_detach();
 	braid_comm_stop();
 err_buffer:
-	braid_buffer_destroy(buffer);
-err_region:
 	braid_region_stop(&region);
+	braid_buffer_destroy(buffer);
 	buffer = NULL;
 	return err;
 }
 
 static int attach(const struct braid_range *range)
 {
-	int err = -EBUSY;
+	int err = -ENODEV;	/* quiet: an ivshmem device may be somebody else's */
 
 	mutex_lock(&lock);
 	if (buffer)

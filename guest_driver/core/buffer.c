@@ -10,7 +10,7 @@
 
 #include "guest_driver/core/buffer.h"
 
-static int start_ring(struct braid_buffer *buffer, u32 cpu)
+static void start_ring(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_guest_region *region = buffer->region;
 	const struct braid_buffer_desc *desc = &region->layout.buffers[buffer->index];
@@ -24,13 +24,17 @@ static int start_ring(struct braid_buffer *buffer, u32 cpu)
 	};
 	struct braid_ring_map map;
 
-	buffer->writers[cpu] = vzalloc_node(braid_writer_bytes(desc->nr_slots), cpu_to_node(cpu));
-	if (!buffer->writers[cpu])
-		return -ENOMEM;
 	braid_ring_map_init(&map, region->range.base + braid_ring_offset(desc, cpu),
 			    desc->nr_slots, desc->subbuf_bytes, desc->flags);
 	braid_writer_init(buffer->writers[cpu], &map, &who);
-	return 0;
+}
+
+void braid_buffer_start(struct braid_buffer *buffer)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < buffer->nr_rings; cpu++)
+		start_ring(buffer, cpu);
 }
 
 struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
@@ -38,8 +42,8 @@ struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
 {
 	struct braid_buffer *buffer;
 	u64 needed = 0;
-	u32 cpu;
-	int index, err;
+	u32 cpu, nr_slots;
+	int index;
 
 	index = braid_region_add_buffer(&region->layout, params, &needed);
 	if (index == -ENOSPC)
@@ -58,14 +62,16 @@ struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
 	buffer->index = index;
 	buffer->nr_rings = region->layout.nr_vcpus;
 	strscpy(buffer->name, params->name, sizeof(buffer->name));
+	nr_slots = region->layout.buffers[index].nr_slots;
 	for (cpu = 0; cpu < buffer->nr_rings; cpu++) {
-		err = start_ring(buffer, cpu);
-		if (err) {
+		int node = cpu_possible(cpu) ? cpu_to_node(cpu) : NUMA_NO_NODE;
+
+		buffer->writers[cpu] = vzalloc_node(braid_writer_bytes(nr_slots), node);
+		if (!buffer->writers[cpu]) {
 			braid_buffer_destroy(buffer);
-			return ERR_PTR(err);
+			return ERR_PTR(-ENOMEM);
 		}
 	}
-	braid_region_publish(region);
 	return buffer;
 }
 

@@ -26,8 +26,8 @@ struct braid_slot {
 };
 
 /**
- * braid_buffer_create - place a buffer in a region and begin its rings
- * @region: in BRAID_STATE_INIT
+ * braid_buffer_create - place a buffer in a region that is planned
+ * @region: planned, not started
  * @params: the shape
  *
  * Context: may sleep.
@@ -38,17 +38,28 @@ struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
 					 const struct braid_buffer_params *params);
 
 /**
+ * braid_buffer_start - begin its rings
+ * @buffer: of a region in BRAID_STATE_INIT
+ */
+void braid_buffer_start(struct braid_buffer *buffer);
+
+/**
  * braid_buffer_destroy - free the writers; the rings stay as they are
  * @buffer: nobody writes any more
  */
 void braid_buffer_destroy(struct braid_buffer *buffer);
 
+/* The values of enum trace_flag_type, which the trace tools know. */
 static __always_inline u8 braid_context_flags(unsigned long pc)
 {
-	u8 flags = irqs_disabled() ? 0x01 : 0;	/* the values of enum trace_flag_type */
+	u8 flags = irqs_disabled() ? 0x01 : 0;
 
 	if (test_thread_flag(TIF_NEED_RESCHED))
 		flags |= 0x04;
+	if (test_preempt_need_resched())
+		flags |= 0x20;
+	if ((pc & SOFTIRQ_MASK) >> (SOFTIRQ_SHIFT + 1))
+		flags |= 0x80;
 	if (pc & HARDIRQ_MASK)
 		flags |= 0x08;
 	if (pc & SOFTIRQ_OFFSET)
@@ -56,6 +67,16 @@ static __always_inline u8 braid_context_flags(unsigned long pc)
 	if (pc & NMI_MASK)
 		flags |= 0x40;
 	return flags;
+}
+
+/* What the traced code had; the tracepoint's own preempt_disable() is not its doing. */
+static __always_inline u8 braid_preempt_depth(unsigned long pc)
+{
+	u32 depth = pc & PREEMPT_MASK;
+
+	if (IS_ENABLED(CONFIG_PREEMPTION) && depth)
+		depth--;
+	return depth < 0xf ? depth : 0xf;
 }
 
 /**
@@ -66,7 +87,8 @@ static __always_inline u8 braid_context_flags(unsigned long pc)
  * @slot: for braid_buffer_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
- * Return: the payload, its struct braid_record filled; NULL: dropped.
+ * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or
+ * the buffer is disabled.
  */
 static __always_inline void *braid_buffer_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  struct braid_slot *slot)
@@ -83,7 +105,7 @@ static __always_inline void *braid_buffer_reserve(struct braid_buffer *buffer, u
 	slot->writer = w;
 	record->common_type = id;
 	record->common_flags = braid_context_flags(pc);
-	record->common_preempt_count = pc & PREEMPT_MASK;
+	record->common_preempt_count = braid_preempt_depth(pc);
 	record->common_pid = current->pid;
 	return record;
 }

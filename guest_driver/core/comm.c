@@ -3,6 +3,7 @@
  * Keeps the comm table. A task gets its comm at fork (from its parent), and later
  * by exec and prctl alone: two rare tracepoints tell all, the switch path none.
  */
+#include <linux/bitmap.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -15,6 +16,7 @@
 static struct braid_comm_table *table;
 static u32 nr_entries;
 static u64 generation;
+static unsigned long *told;	/* entries that a probe wrote: it knows best */
 static struct tracepoint *newtask, *renamed;
 static DEFINE_RAW_SPINLOCK(lock);
 
@@ -25,6 +27,10 @@ static void note(pid_t pid, const char *comm, u64 since)
 	u32 seq;
 
 	raw_spin_lock_irqsave(&lock, flags);
+	if (since)
+		__set_bit((u32)pid % nr_entries, told);
+	else if (test_bit((u32)pid % nr_entries, told))
+		goto out;
 	entry = &table->entries[(u32)pid % nr_entries];
 	seq = (READ_ONCE(entry->seq) | 1) + 1;	/* even, and never the one that was */
 	braid_store(&entry->seq, seq - 1);
@@ -34,6 +40,7 @@ static void note(pid_t pid, const char *comm, u64 since)
 	strscpy_pad(entry->comm, comm, sizeof(entry->comm));
 	braid_store_release(&entry->seq, seq ? seq : 2);	/* (M1) */
 	braid_store_release(&table->generation, ++generation);	/* (M2) */
+out:
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
@@ -70,8 +77,12 @@ int braid_comm_start(struct braid_guest_region *region)
 	int err;
 
 	table = region->comms;
-	nr_entries = table->nr_entries;
+	nr_entries = region->nr_comms;
 	generation = 0;
+	bitmap_free(told);
+	told = bitmap_zalloc(nr_entries, GFP_KERNEL);
+	if (!told)
+		return -ENOMEM;
 	note(0, "<idle>", 0);
 	if (!newtask)
 		for_each_kernel_tracepoint(find, NULL);
@@ -95,4 +106,6 @@ void braid_comm_stop(void)
 	tracepoint_probe_unregister(renamed, on_rename, NULL);
 	tracepoint_probe_unregister(newtask, on_newtask, NULL);
 	tracepoint_synchronize_unregister();
+	bitmap_free(told);
+	told = NULL;
 }

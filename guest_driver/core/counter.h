@@ -5,6 +5,7 @@
 
 #ifdef CONFIG_X86
 #include <asm/msr.h>
+#include <asm/processor.h>
 #include <asm/tsc.h>
 #else
 #include <clocksource/arm_arch_timer.h>
@@ -48,9 +49,15 @@ static inline u64 braid_counter_hz(void)
 #endif
 }
 
+/** braid_counter_type - which counter it is */
 static inline enum braid_counter_type braid_counter_type(void)
 {
-	return IS_ENABLED(CONFIG_X86) ? BRAID_COUNTER_TSC : BRAID_COUNTER_CNTVCT;
+#ifdef CONFIG_X86
+	return hypervisor_cpuid_base("TCGTCGTCGTCG", 0) ? BRAID_COUNTER_TSC_EMULATED :
+							  BRAID_COUNTER_TSC;
+#else
+	return BRAID_COUNTER_CNTVCT;
+#endif
 }
 
 #endif /* BRAID_CORE_COUNTER_H */

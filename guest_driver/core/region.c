@@ -14,12 +14,13 @@
 #include "guest_driver/core/counter.h"
 #include "guest_driver/core/boot_id.h"
 #include "guest_driver/core/region.h"
+#include "shared/clock.h"
 
 #define NR_COMMS		4096
 #define NR_SYMBOLS		2048
 #define DIRECTORY_BYTES		(768u << 10)
 #define DRAIN_WAIT_MS		1000
-#define DRAIN_LOOK_MS		(5 * BRAID_POLL_ACTIVE_MS)
+#define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
 
 static bool force;
 module_param(force, bool, 0444);
@@ -32,21 +33,25 @@ static bool all_zero(const void *page)
 
 /*
  * An agent that follows the former incarnation says when it has emptied its rings.
- * It gets a moment, and only if its heartbeat moves: a dead host holds nothing up.
+ * It gets a moment while its heartbeat moves: a dead host holds nothing up for long.
  */
 static void let_agent_drain(const struct braid_superblock *old)
 {
 	const struct braid_mailbox *mailbox = (const void *)old + BRAID_PAGE_BYTES;
 	u64 incarnation = READ_ONCE(old->incarnation);
-	u64 heartbeat = READ_ONCE(mailbox->agent_heartbeat);
-	int waited;
+	u64 beat, last = READ_ONCE(mailbox->agent_heartbeat);
+	int waited, still = 0;
 
-	if (READ_ONCE(old->state) != BRAID_STATE_DOWN)
+	if (READ_ONCE(old->magic) != BRAID_MAGIC || READ_ONCE(old->state) != BRAID_STATE_DOWN ||
+	    !last)
 		return;
 	for (waited = 0; waited < DRAIN_WAIT_MS; waited += BRAID_POLL_ACTIVE_MS) {
 		if (braid_load_acquire(&mailbox->agent_drained) == incarnation)	/* (B3) */
 			return;
-		if (waited >= DRAIN_LOOK_MS && READ_ONCE(mailbox->agent_heartbeat) == heartbeat)
+		beat = READ_ONCE(mailbox->agent_heartbeat);
+		still = beat == last ? still + BRAID_POLL_ACTIVE_MS : 0;
+		last = beat;
+		if (still >= DRAIN_STILL_MS)
 			return;
 		msleep(BRAID_POLL_ACTIVE_MS);
 	}
@@ -82,16 +87,19 @@ static void enter_init(struct braid_guest_region *region)
 {
 	struct braid_superblock *sb = region->shared;
 
+	braid_store(&sb->magic, BRAID_MAGIC);
+	sb->version_major = BRAID_VERSION_MAJOR;
+	sb->version_minor = BRAID_VERSION_MINOR;
 	braid_store(&sb->state, BRAID_STATE_INIT);
-	braid_fence();
+	braid_fence();					/* (R2) */
 	braid_store(&sb->incarnation, region->layout.incarnation);
-	braid_fence();
+	braid_fence();					/* (R2) */
 	memset(section(region, BRAID_SECTION_MAILBOX), 0,
 	       region->layout.sections[BRAID_SECTION_RINGS].offset -
 	       region->layout.sections[BRAID_SECTION_MAILBOX].offset);
 }
 
-int braid_region_start(struct braid_guest_region *region, const struct braid_range *range)
+int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range)
 {
 	const struct braid_region_params params = {
 		.region_bytes = range->bytes,
@@ -110,9 +118,11 @@ int braid_region_start(struct braid_guest_region *region, const struct braid_ran
 		       range->name, range->bytes >> 10, needed >> 10);
 		return -ENOSPC;
 	}
-	if (READ_ONCE(old->magic) == BRAID_MAGIC) {
-		let_agent_drain(old);
-	} else if (!all_zero(range->base) && !force) {
+	if (!braid_clock_nominal_mult(braid_counter_hz())) {
+		pr_err("%s: this CPU's counter has no known frequency\n", range->name);
+		return -ENODEV;
+	}
+	if (READ_ONCE(old->magic) != BRAID_MAGIC && !all_zero(range->base) && !force) {
 		pr_err("%s: the shared memory holds something that is not a trace; force=1 takes it all the same\n",
 		       range->name);
 		return -EBUSY;
@@ -125,15 +135,17 @@ int braid_region_start(struct braid_guest_region *region, const struct braid_ran
 	region->symbols = section(region, BRAID_SECTION_SYMBOLS);
 	region->directory = section(region, BRAID_SECTION_DIRECTORY);
 	region->directory_room = DIRECTORY_BYTES;
-	enter_init(region);
-	region->comms->nr_entries = NR_COMMS;
-	region->symbols->nr_entries = NR_SYMBOLS;
-	braid_region_publish(region);
+	region->nr_comms = NR_COMMS;
+	region->nr_symbols = NR_SYMBOLS;
 	return 0;
 }
 
-void braid_region_publish(struct braid_guest_region *region)
+void braid_region_start(struct braid_guest_region *region)
 {
+	let_agent_drain(region->shared);
+	enter_init(region);
+	region->comms->nr_entries = NR_COMMS;
+	region->symbols->nr_entries = NR_SYMBOLS;
 	memcpy(region->shared, &region->layout, sizeof(region->layout));
 }
 

@@ -23,27 +23,30 @@ struct braid_guest_region {
 	struct braid_symbol_table *symbols;
 	struct braid_directory *directory;
 	u32 directory_room;		/* bytes of entries */
+	u32 nr_comms;
+	u32 nr_symbols;
 };
 
 /**
- * braid_region_start - lay a region out over a range
- * @region: filled
+ * braid_region_plan - plan a region over a range
+ * @region: filled; nothing is written to the range yet
  * @range: what the transport has
  *
- * Lets an agent that follows the region's former incarnation empty its rings first,
- * for at most a second. The state stays BRAID_STATE_INIT until braid_region_go_live().
- *
- * Context: may sleep.
  * Return: 0; -ENOSPC (too small; the message names the size needed); -EBUSY (the
- * range holds something that is not ours).
+ * range holds something that is not ours); -ENODEV (no counter to stamp with).
  */
-int braid_region_start(struct braid_guest_region *region, const struct braid_range *range);
+int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range);
 
 /**
- * braid_region_publish - copy the private layout out
- * @region: its layout changed: buffers came
+ * braid_region_start - begin a new incarnation
+ * @region: planned, its buffers placed
+ *
+ * Lets an agent that follows the former incarnation empty its rings first, for at
+ * most a second. The state is BRAID_STATE_INIT until braid_region_go_live().
+ *
+ * Context: may sleep.
  */
-void braid_region_publish(struct braid_guest_region *region);
+void braid_region_start(struct braid_guest_region *region);
 
 /** braid_region_go_live - the layout is done, the host may read */
 void braid_region_go_live(struct braid_guest_region *region);

@@ -44,12 +44,14 @@ void braid_symbol_note(unsigned long address)
 
 void braid_symbol_start(struct braid_guest_region *region)
 {
+	/* No event that mentions symbols is on yet: nobody is at it. */
+	memset(known, 0, sizeof(known));
 	memset(written, 0, sizeof(written));
 	nr_used = 0;
 	missed = 0;
-	nr_entries = region->symbols->nr_entries;
+	nr_entries = region->nr_symbols;
 	table = region->symbols;
-	WRITE_ONCE(dirty, true);	/* what a former region knew is wanted here too */
+	WRITE_ONCE(dirty, false);
 }
 
 static void name(unsigned long address)

@@ -13,7 +13,7 @@
  */
 void braid_symbol_note(unsigned long address);
 
-/** braid_symbol_start - begin with an empty table */
+/** braid_symbol_start - begin with an empty table; all events are off */
 void braid_symbol_start(struct braid_guest_region *region);
 
 /**

@@ -16,7 +16,7 @@ struct api_event {
 
 static int api_enable(struct braid_event *ev)
 {
-	WRITE_ONCE(container_of(ev, struct api_event, ev)->on, true);
+	smp_store_release(&container_of(ev, struct api_event, ev)->on, true);
 	return 0;
 }
 
@@ -84,8 +84,11 @@ static struct api_event *find(u16 event_id)
 
 int braid_unregister_event(struct braid_buffer *buffer, u16 event_id)
 {
-	struct api_event *api = buffer ? NULL : find(event_id);
+	struct api_event *api;
 
+	rcu_read_lock();	/* for the tree's nodes; the event is the caller's */
+	api = buffer ? NULL : find(event_id);
+	rcu_read_unlock();
 	if (!api)
 		return -ENOENT;
 	braid_event_remove_all(&api->ev, 1);
@@ -107,7 +110,7 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	preempt_disable_notrace();
 	api = buffer ? NULL : find(event_id);
 	ret = api ? -EAGAIN : -ENOENT;
-	if (api && READ_ONCE(api->on)) {
+	if (api && smp_load_acquire(&api->on) && !READ_ONCE(api->ev.buffer->disabled)) {
 		record = braid_event_reserve(&api->ev, &slot,
 					     length + sizeof(struct braid_record));
 		ret = record ? 0 : -ENOSPC;

@@ -24,7 +24,7 @@ static struct dentry *root, *trace_dir, *events_dir, *buffers_dir, *stats_file;
 struct system_dir {
 	struct list_head list;
 	struct dentry *dir;
-	const char *name;
+	char name[];		/* its own: the event's goes with the module that registered it */
 };
 
 static LIST_HEAD(systems);
@@ -189,12 +189,12 @@ static struct dentry *system_dir(const char *name)
 	list_for_each_entry(sys, &systems, list)
 		if (!strcmp(sys->name, name))
 			return sys->dir;
-	sys = kzalloc(sizeof(*sys), GFP_KERNEL);
+	sys = kzalloc(struct_size(sys, name, strlen(name) + 1), GFP_KERNEL);
 	if (!sys)
 		return ERR_PTR(-ENOMEM);
-	sys->name = name;
+	strcpy(sys->name, name);
 	sys->dir = debugfs_create_dir(name, events_dir);
-	debugfs_create_file("enable", 0200, sys->dir, (void *)name, &group_enable_fops);
+	debugfs_create_file("enable", 0200, sys->dir, sys->name, &group_enable_fops);
 	list_add_tail(&sys->list, &systems);
 	return sys->dir;
 }

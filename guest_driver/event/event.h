@@ -47,7 +47,7 @@ struct braid_event {
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload with its struct braid_record filled, in memory that the host may
- * rewrite at any moment: write only. NULL: dropped and counted.
+ * rewrite at any moment: write only. NULL: dropped and counted, or the buffer is disabled.
  */
 static __always_inline void *braid_event_reserve(struct braid_event *ev, struct braid_slot *slot,
 						 u32 bytes)

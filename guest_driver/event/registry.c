@@ -130,8 +130,11 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	ev->listed = false;
 	ev->buffer = NULL;
 	mutex_lock(&lock);
-	id = idr_alloc(&ids, ev, requested_id ?: 1, requested_id ? requested_id + 1 : 0x10000,
-		       GFP_KERNEL);
+	/* Cyclic: a capture may still hold records of an id that was given back. */
+	if (requested_id)
+		id = idr_alloc(&ids, ev, requested_id, requested_id + 1, GFP_KERNEL);
+	else
+		id = idr_alloc_cyclic(&ids, ev, 1, 0x10000, GFP_KERNEL);
 	if (id == -ENOSPC && requested_id)
 		id = -EBUSY;
 	if (id > 0) {

@@ -2,6 +2,7 @@
 /* ivshmem: the BAR of a PCI device that stock QEMU and libvirt provide. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
+#include <linux/crash_dump.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -79,6 +80,11 @@ static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	int err;
 
 	if (*device && strcmp(device, pci_name(pdev)))
+		return -ENODEV;
+	if (is_kdump_kernel())
+		return -ENODEV;		/* the trace of what crashed is in there */
+	if (!(pci_resource_flags(pdev, IVSHMEM_BAR) & IORESOURCE_MEM) ||
+	    pci_resource_len(pdev, IVSHMEM_BAR) < PAGE_SIZE)
 		return -ENODEV;
 	shm = kzalloc(sizeof(*shm), GFP_KERNEL);
 	if (!shm)

@@ -5,7 +5,7 @@
 
 #include "guest_driver/core/region.h"
 
-/* Who makes use of a range. One range at a time: a second one is refused with -EBUSY. */
+/* Who makes use of a range. One range at a time: a second one is refused. */
 struct braid_transport_client {
 	int (*attach)(const struct braid_range *range);	/* may sleep; 0 or -errno */
 	void (*detach)(void);				/* may sleep; the range is free on return */

@@ -15,6 +15,8 @@
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
 #define LEAST_SLACK_NS	2.0	/* rounding of host clock and counter */
 #define MOST_SLACK_NS	512.0	/* what is no line even with that begins a new epoch */
+#define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
+#define TIGHT_NS	20000	/* a sample this narrow shows how far it wavers */
 #define MAX_CORNERS	256
 #define MAX_EPOCHS	256
 #define NS_PER_SECOND	1e9
@@ -39,7 +41,9 @@ struct builder {
 	size_t capacity;
 	struct braid_clock_sample first;
 	struct braid_clock_sample last;
+	const struct braid_clock_sample *samples;
 	size_t first_index;		/* of first in the samples */
+	size_t last_index;
 	double slack_ns;		/* the counter is a line to within this */
 	s64 first_ns;			/* host time that residuals are relative to */
 	s64 first_nominal_ns;
@@ -124,7 +128,8 @@ static void begin_set(struct builder *b, double slack_ns)
 
 static void begin_epoch(struct builder *b, const struct braid_clock_sample *samples, size_t index)
 {
-	b->first_index = index;
+	b->samples = samples;
+	b->first_index = b->last_index = index;
 	b->first = samples[index];
 	b->last = b->first;
 	b->first_ns = b->first.h1_ns;
@@ -146,10 +151,11 @@ static bool makes_sense(const struct braid_clock_sample *s)
 static bool loosen(struct builder *b, const struct braid_clock_sample *samples, size_t index)
 {
 	struct polygon before = b->set;
+	double most = b->clock->wavers ? MOST_WAVER_NS : MOST_SLACK_NS;
 	double slack_before = b->slack_ns, slack;
 	size_t k;
 
-	for (slack = 4 * slack_before; slack <= MOST_SLACK_NS; slack *= 4) {
+	for (slack = 4 * slack_before; slack <= most; slack *= 4) {
 		begin_set(b, slack);
 		for (k = b->first_index + 1; k <= index; k++)
 			if (makes_sense(&samples[k]) && !cut_by_sample(b, &samples[k]))
@@ -197,6 +203,35 @@ static struct braid_clock_line middle(const struct builder *b)
 	return line;
 }
 
+/*
+ * The most that the counter gained or lost against its nominal line between two
+ * samples in a row. An emulated one moves by itself, and only one way: in between it
+ * is off the line by no more than that.
+ */
+static double waver(const struct builder *b)
+{
+	double worst = 0, low, high, last_low = 0, last_high = 0;
+	bool any = false;
+	size_t k;
+
+	for (k = b->first_index; k <= b->last_index; k++) {
+		const struct braid_clock_sample *s = &b->samples[k];
+		s64 nominal = (s64)((u64)braid_clock_to_ns(&b->clock->nominal, s->counter) -
+				    (u64)b->first_nominal_ns);
+
+		if (!makes_sense(s) || s->h2_ns - s->h1_ns > TIGHT_NS)
+			continue;
+		low = (double)(s64)(s->h1_ns - b->first_ns - nominal);
+		high = (double)(s64)(s->h2_ns - b->first_ns - nominal);
+		if (any)
+			worst = fmax(worst, fmax(high - last_low, last_high - low));
+		last_low = low;
+		last_high = high;
+		any = true;
+	}
+	return worst;
+}
+
 /* Writes the epoch down: its integer line, and its corners for the bound. */
 static int end_epoch(struct builder *b)
 {
@@ -224,7 +259,7 @@ static int end_epoch(struct builder *b)
 	e->from_host_ns = clock->nr_epochs ? b->first.h1_ns : 0;
 	e->first_counter = b->first.counter;
 	e->base_ns = b->first_ns;
-	e->slack_ns = (u32)b->slack_ns;
+	e->slack_ns = (u32)(b->slack_ns + (clock->wavers ? waver(b) : 0));
 	e->last_counter = b->last.counter;
 	e->nr_samples = b->nr_samples;
 	e->drift_ppm = line.slope / 1e3;
@@ -256,6 +291,7 @@ static int fit_samples(struct builder *b, const struct braid_clock_sample *sampl
 		if (s->counter >= b->last.counter && s->h2_ns >= b->last.h1_ns &&
 		    (cut_by_sample(b, s) || loosen(b, samples, k))) {
 			b->last = *s;
+			b->last_index = k;
 			b->nr_samples++;
 			continue;
 		}
@@ -285,7 +321,7 @@ static int fit_nominal(struct braid_clock *clock, u64 counter, s64 ns)
 	return 0;
 }
 
-int braid_clock_fit(struct braid_clock *clock, u64 counter_hz,
+int braid_clock_fit(struct braid_clock *clock, u64 counter_hz, u32 counter_type,
 		    const struct braid_clock_sample *samples, size_t nr, u64 anchor_counter,
 		    s64 anchor_ns)
 {
@@ -294,6 +330,7 @@ int braid_clock_fit(struct braid_clock *clock, u64 counter_hz,
 
 	memset(clock, 0, sizeof(*clock));
 	clock->kind = BRAID_CLOCK_EXCHANGE;
+	clock->wavers = counter_type == BRAID_COUNTER_TSC_EMULATED;
 	clock->nominal.mult = braid_clock_nominal_mult(counter_hz);
 	if (!clock->nominal.mult)	/* impossible: any line is as good, and has no bound */
 		clock->nominal.mult = 1ULL << BRAID_CLOCK_SHIFT;
@@ -354,7 +391,7 @@ u64 braid_clock_bound(const struct braid_clock *clock, const struct braid_clock_
 	return worst < 9e18 ? (u64)ceil(worst) : BRAID_BOUND_UNKNOWN;
 }
 
-u64 braid_clock_worst_bound(const struct braid_clock *clock)
+u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
 {
 	u64 worst = 0, bound;
 	u32 k;
@@ -367,6 +404,10 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock)
 		bound = braid_clock_bound(clock, e, e->first_counter);
 		worst = bound > worst ? bound : worst;
 		bound = braid_clock_bound(clock, e, e->last_counter);
+		worst = bound > worst ? bound : worst;
+		if (!end_ns || k + 1 < clock->nr_epochs || end_ns >> 62)
+			continue;
+		bound = braid_clock_bound(clock, e, braid_clock_to_counter(&e->map, end_ns));
 		worst = bound > worst ? bound : worst;
 	}
 	return worst;

@@ -42,6 +42,7 @@ struct braid_clock {
 	struct braid_clock_epoch *epochs;
 	u32 nr_epochs;
 	u32 nr_samples;			/* used */
+	bool wavers;			/* an emulated counter */
 	u32 nr_refused;			/* impossible in themselves: h2 before h1 */
 };
 
@@ -49,6 +50,8 @@ struct braid_clock {
  * braid_clock_fit - fit a stream's samples
  * @clock: filled on success; braid_clock_free() it
  * @counter_hz: what the guest says; any
+ * @counter_type: enum braid_counter_type. An emulated one runs ahead of a line between
+ *	samples; what it gained from one to the next is added to the bound
  * @samples: in the order taken
  * @nr: of them; 0 gives BRAID_CLOCK_NOMINAL
  * @anchor_counter: for NOMINAL: a counter value ...
@@ -60,7 +63,7 @@ struct braid_clock {
  *
  * Return: 0 or -ENOMEM.
  */
-int braid_clock_fit(struct braid_clock *clock, u64 counter_hz,
+int braid_clock_fit(struct braid_clock *clock, u64 counter_hz, u32 counter_type,
 		    const struct braid_clock_sample *samples, size_t nr, u64 anchor_counter,
 		    s64 anchor_ns);
 
@@ -94,10 +97,12 @@ u64 braid_clock_bound(const struct braid_clock *clock, const struct braid_clock_
 
 /**
  * braid_clock_worst_bound - the largest bound among the times that samples cover
+ * @clock: a fit
+ * @end_ns: host time up to which there are events; 0: the last sample's
  * @clock: the fit
  *
  * Return: ns, or BRAID_BOUND_UNKNOWN.
  */
-u64 braid_clock_worst_bound(const struct braid_clock *clock);
+u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns);
 
 #endif /* BRAID_CLOCK_FIT_H */

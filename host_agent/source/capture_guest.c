@@ -219,6 +219,8 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	g->last_ns = ns;
 	g->any = true;
 	item->host_ns = ns;
+	if (kind == BRAID_ITEM_EVENT && ns > (s64)g->page.host_ns)
+		item->host_ns = g->page.host_ns;	/* it was there then: no later */
 	item->counter = counter;
 	item->lost_before = g->untold;
 	item->damaged_before = g->untold_damaged;
@@ -243,10 +245,10 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 	item->payload_bytes = view->payload_bytes;
 	ring->walk.events++;
 	ring->walk.next_seq = item->seq + 1;
-	if (item->bound_ns != BRAID_BOUND_UNKNOWN && item->host_ns > 0 &&
-	    (u64)item->host_ns > g->page.host_ns + item->bound_ns)
+	if (item->bound_ns != BRAID_BOUND_UNKNOWN && g->last_ns > 0 &&
+	    (u64)g->last_ns > g->page.host_ns + item->bound_ns)
 		faulty(g, "an event is %llu ns younger than the page that holds it",
-		       (unsigned long long)item->host_ns - g->page.host_ns);
+		       (unsigned long long)g->last_ns - g->page.host_ns);
 }
 
 /* Behind the last piece: what was dropped there, or skipped, is told by itself. */

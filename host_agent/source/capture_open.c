@@ -201,7 +201,8 @@ static int place_nominal(struct braid_capture_stream *s)
 	size_t k;
 	int ret;
 
-	ret = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, NULL, 0, anchor, 0);
+	ret = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type, NULL,
+			      0, anchor, 0);
 	for (k = 0; !ret && k < s->stream.nr_rings; k++) {
 		struct braid_ring *ring = s->stream.rings[k];
 
@@ -218,7 +219,8 @@ static int place_nominal(struct braid_capture_stream *s)
 	braid_clock_free(&s->stream.clock);
 	if (latest == INT64_MAX)
 		latest = s->stream.found_ns;
-	return braid_clock_fit(&s->stream.clock, s->stream.counter_hz, NULL, 0, anchor, latest);
+	return braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type, NULL,
+			       0, anchor, latest);
 }
 
 static int fit_clock(struct braid_capture_stream *s)
@@ -232,8 +234,8 @@ static int fit_clock(struct braid_capture_stream *s)
 		return 0;
 	if (s->nr_samples > 1)
 		qsort(s->samples, s->nr_samples, sizeof(*s->samples), by_h1);
-	err = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->samples, s->nr_samples,
-			      s->superblock.init_counter, 0);
+	err = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type,
+			      s->samples, s->nr_samples, s->superblock.init_counter, 0);
 	if (!err && s->stream.clock.kind == BRAID_CLOCK_NOMINAL) {
 		source->fault = NULL;	/* the walk to come will tell them */
 		braid_clock_free(&s->stream.clock);
@@ -241,7 +243,7 @@ static int fit_clock(struct braid_capture_stream *s)
 		source->fault = fault;
 		source->faults = faults;
 	}
-	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock);
+	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
 	free(s->samples);
 	s->samples = NULL;
 	return err;

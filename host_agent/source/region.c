@@ -315,6 +315,7 @@ static int work(void *arg)
 
 	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
+	braid_live_beat(s);	/* also when it is down: a driver that comes again waits for us */
 	turn->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
 	if (!turn->down) {
 		err = braid_live_heartbeat(s);

@@ -120,13 +120,19 @@ static u64 guest_beat(const struct braid_mailbox *box)
 	return braid_load(&box->guest_heartbeat);
 }
 
+void braid_live_beat(struct braid_region_source *s)
+{
+	struct braid_mailbox *box = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+
+	braid_store(&box->agent_heartbeat, braid_load(&box->agent_heartbeat) + 1);
+}
+
 int braid_live_heartbeat(struct braid_region_source *s)
 {
 	struct braid_mailbox *box =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 	u64 now_ns = braid_host_clock_ns(), beat = guest_beat(box);
 
-	braid_store(&box->agent_heartbeat, braid_load(&box->agent_heartbeat) + 1);
 	if (beat != s->heartbeat || !s->heartbeat_ns) {
 		bool was_silent = s->silent;
 

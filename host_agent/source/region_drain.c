@@ -188,6 +188,7 @@ int braid_live_drain_rest(struct braid_region_source *s)
 
 		if (s->rings[k].dead)
 			continue;
+		braid_live_beat(s);
 		/* All that the ring can hold, once. */
 		budget = (s64)(map->nr_slots + 1) *
 			 (map->subbuf_bytes + sizeof(struct braid_chunk_page));

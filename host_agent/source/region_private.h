@@ -125,4 +125,7 @@ bool braid_live_control_idle(const struct braid_region_source *s);
 /* Moves our heartbeat, watches the guest's. Returns 0 or the capture's error. */
 int braid_live_heartbeat(struct braid_region_source *s);
 
+/* Moves the agent's heartbeat. Under the guard. */
+void braid_live_beat(struct braid_region_source *s);
+
 #endif /* BRAID_SOURCE_REGION_PRIVATE_H */

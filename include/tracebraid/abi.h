@@ -66,6 +66,7 @@ enum braid_counter_type {
 	BRAID_COUNTER_TSC = 1,		/* x86 time stamp counter */
 	BRAID_COUNTER_CNTVCT = 2,	/* arm64 virtual counter */
 	BRAID_COUNTER_SYNTHETIC = 3,	/* tests: the unit is what counter_hz says */
+	BRAID_COUNTER_TSC_EMULATED = 4,	/* of QEMU's TCG: runs ahead a little, now and then */
 };
 
 enum braid_section_id {

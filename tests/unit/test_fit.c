@@ -92,7 +92,7 @@ static void drift_and_delays(void)
 			u64 worst, last;
 
 			take_samples(&t, 0, 500, 20000000, 2000);
-			NEED(!braid_clock_fit(&clock, t.hz, samples, 500, 0, 0));
+			NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 500, 0, 0));
 			CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
 			CHECK_EQ(clock.nr_epochs, 1);
 			CHECK_EQ(clock.nr_samples, 500);
@@ -100,7 +100,7 @@ static void drift_and_delays(void)
 			last = samples[499].counter;
 			worst = check_truth(&clock, &t, t.counter0, last);
 			CHECK(worst < 2000);
-			CHECK(worst <= braid_clock_worst_bound(&clock) + 1);
+			CHECK(worst <= braid_clock_worst_bound(&clock, 0) + 1);
 			/* Ten minutes on, and two seconds before. */
 			check_truth(&clock, &t, last, last + 600 * t.hz);
 			check_truth(&clock, &t, t.counter0 - 2 * t.hz, t.counter0);
@@ -115,10 +115,10 @@ static void long_time(void)
 	struct braid_clock clock;
 
 	take_samples(&t, 0, MAX_SAMPLES, 60000000000ULL, 1500);		/* almost three days */
-	NEED(!braid_clock_fit(&clock, t.hz, samples, MAX_SAMPLES, 0, 0));
+	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, MAX_SAMPLES, 0, 0));
 	CHECK_EQ(clock.nr_epochs, 1);
 	check_truth(&clock, &t, t.counter0, samples[MAX_SAMPLES - 1].counter);
-	CHECK(braid_clock_worst_bound(&clock) < 300);
+	CHECK(braid_clock_worst_bound(&clock, 0) < 300);
 	braid_clock_free(&clock);
 }
 
@@ -128,9 +128,9 @@ static void one_sample(void)
 	struct braid_clock clock;
 
 	take_samples(&t, 0, 1, 1, 1000);
-	NEED(!braid_clock_fit(&clock, t.hz, samples, 1, 0, 0));
+	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1, 0, 0));
 	check_truth(&clock, &t, t.counter0, t.counter0 + 1000000000);
-	CHECK(braid_clock_worst_bound(&clock) < 60000);
+	CHECK(braid_clock_worst_bound(&clock, 0) < 60000);
 	braid_clock_free(&clock);
 }
 
@@ -146,7 +146,7 @@ static void steps(void)
 	take_samples(&before, 0, 200, 50000000, 1000);
 	after.counter0 = samples[199].counter + 5000000000ULL;
 	take_samples(&after, 200, 200, 50000000, 1000);
-	NEED(!braid_clock_fit(&clock, 1000000000, samples, 400, 0, 0));
+	NEED(!braid_clock_fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 400, 0, 0));
 	CHECK_EQ(clock.nr_epochs, 2);
 	check_truth(&clock, &before, before.counter0, samples[199].counter);
 	check_truth(&clock, &after, after.counter0, samples[399].counter);
@@ -171,7 +171,7 @@ static void wavers(void)
 		samples[k].h1_ns = (u64)floorl(truth_ns(&t, samples[k].counter)) + off[k] - 20;
 		samples[k].h2_ns = samples[k].h1_ns + 41;
 	}
-	NEED(!braid_clock_fit(&clock, t.hz, samples, 1000, 0, 0));
+	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1000, 0, 0));
 	CHECK_EQ(clock.nr_epochs, 1);
 	CHECK(clock.epochs[0].slack_ns > 2 && clock.epochs[0].slack_ns <= 128);
 	for (k = 0; k < 1000; k++) {
@@ -180,7 +180,7 @@ static void wavers(void)
 			    truth_ns(&t, samples[k].counter) - off[k]) <=
 		      braid_clock_bound(&clock, e, samples[k].counter));
 	}
-	CHECK(braid_clock_worst_bound(&clock) < 600);
+	CHECK(braid_clock_worst_bound(&clock, 0) < 600);
 	braid_clock_free(&clock);
 }
 
@@ -193,7 +193,7 @@ static void counter_reset(void)
 
 	take_samples(&before, 0, 50, 50000000, 1000);
 	take_samples(&after, 50, 50, 50000000, 1000);
-	NEED(!braid_clock_fit(&clock, 1000000000, samples, 100, 0, 0));
+	NEED(!braid_clock_fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 100, 0, 0));
 	CHECK_EQ(clock.nr_epochs, 2);
 	CHECK(braid_clock_epoch_of(&clock, samples[20].counter, samples[21].h2_ns) == &clock.epochs[0]);
 	CHECK(braid_clock_epoch_of(&clock, samples[70].counter, samples[71].h2_ns) == &clock.epochs[1]);
@@ -210,19 +210,19 @@ static void nonsense(void)
 		samples[k].h2_ns = random_below(~0ULL);
 		samples[k].counter = random_below(~0ULL);
 	}
-	NEED(!braid_clock_fit(&clock, random_below(~0ULL), samples, 1000, 0, 0));
+	NEED(!braid_clock_fit(&clock, random_below(~0ULL), BRAID_COUNTER_TSC, samples, 1000, 0, 0));
 	for (k = 0; k < 1000; k++) {
 		u64 counter = random_below(~0ULL);
 
 		braid_clock_bound(&clock, braid_clock_epoch_of(&clock, counter, ~0ULL), counter);
 	}
 	CHECK(clock.nr_epochs <= 256);
-	braid_clock_worst_bound(&clock);
+	braid_clock_worst_bound(&clock, 0);
 	braid_clock_free(&clock);
-	NEED(!braid_clock_fit(&clock, 0, NULL, 0, 5, 10));
+	NEED(!braid_clock_fit(&clock, 0, BRAID_COUNTER_TSC, NULL, 0, 5, 10));
 	CHECK_EQ(clock.kind, BRAID_CLOCK_NOMINAL);
 	CHECK_EQ(braid_clock_to_ns(&clock.epochs[0].map, 5), 10);
-	CHECK_EQ(braid_clock_worst_bound(&clock), BRAID_BOUND_UNKNOWN);
+	CHECK_EQ(braid_clock_worst_bound(&clock, 0), BRAID_BOUND_UNKNOWN);
 	braid_clock_free(&clock);
 }
 
@@ -236,7 +236,7 @@ static void tightens(void)
 
 	take_samples(&t, 0, 640, 10000000, 3000);
 	for (nr = 10; nr <= 640; nr *= 2) {
-		NEED(!braid_clock_fit(&clock, t.hz, samples, nr, 0, 0));
+		NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, nr, 0, 0));
 		bound = braid_clock_bound(&clock, clock.epochs, t.counter0);
 		CHECK(bound <= last);
 		last = bound;
@@ -244,8 +244,48 @@ static void tightens(void)
 	}
 }
 
+/* An emulated counter gains by little steps, at any moment: the bound must cover what lies between. */
+static void emulated_runs_ahead(void)
+{
+	enum { BURSTS = 6, STEPS = 1000 };
+	static struct { u64 ns, counter; } truth[BURSTS * STEPS];
+	struct braid_clock_sample s[BURSTS * 4];
+	struct braid_clock clock;
+	u64 seed = 12345, counter = 5000000, ns = 1000000000, nr = 0, k, j;
+
+	for (k = 0; k < BURSTS; k++) {
+		u64 gain = k % 3 * 5;		/* now idle, now under load */
+
+		for (j = 0; j < STEPS; j++) {
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			ns += 1000000;
+			counter += 2000000 + (gain ? (seed >> 33) % (2 * gain) : 0);
+			truth[nr].ns = ns;
+			truth[nr++].counter = counter;
+		}
+		for (j = 0; j < 4; j++) {
+			ns += 1000;
+			counter += 2000;
+			s[k * 4 + j] = (struct braid_clock_sample){ ns - 60, counter, ns + 70 };
+		}
+	}
+	NEED(!braid_clock_fit(&clock, 2000000000, BRAID_COUNTER_TSC_EMULATED, s, BURSTS * 4, 0, 0));
+	CHECK_EQ(clock.nr_epochs, 1);
+	for (k = STEPS; k < nr; k++) {	/* from the first burst on */
+		s64 off = braid_clock_to_ns(&clock.epochs[0].map, truth[k].counter) - (s64)truth[k].ns;
+
+		if ((u64)llabs(off) > braid_clock_bound(&clock, clock.epochs, truth[k].counter)) {
+			CHECK_EQ(off, 0);
+			break;
+		}
+	}
+	CHECK(braid_clock_worst_bound(&clock, 0) < 50000);
+	braid_clock_free(&clock);
+}
+
 int main(void)
 {
+	RUN(emulated_runs_ahead);
 	RUN(drift_and_delays);
 	RUN(long_time);
 	RUN(one_sample);

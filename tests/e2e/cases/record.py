@@ -9,7 +9,7 @@ import signal
 from harness import case
 from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_of, load, region_accounts,
                  start_recorder, stop_recorder, storm, up)
-from rig import WORKLOAD, boot_all
+from rig import boot_all
 
 
 @case("record", needs=NEEDS)
@@ -73,25 +73,47 @@ def no_consumer(ctx):
 
 @case("reload", needs=NEEDS)
 def reload_under_load(ctx):
-    """The driver goes and comes under load while it is recorded: each life is a stream of its own, none loses any."""
+    """The driver lets go of the memory and takes it again under full load, recorded all the while: none is lost.
+
+    By unbinding the device: the storm module holds the driver. Its events patch no code, see docs/testing.md.
+    """
+    guest = up(ctx)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    work = guest.bg("until [ -e /tmp/stop ]; do echo 5000 > /sys/kernel/debug/storm/run; done")
+    bus = "/sys/bus/pci/drivers/tracebraid"
+    device = guest.run(f"cd {bus} && echo 0000:*").strip()
+    for _ in range(3):
+        ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of this life")
+        guest.run(f"echo {device} > {bus}/unbind; echo {device} > {bus}/bind", timeout=120)
+    ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of the last life")
+    guest.run("touch /tmp/stop")
+    ctx.equal(work.wait(timeout=120), 0, "status of the load")
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 4, "streams in the capture")
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_storm(ctx, lines, "g1", int(guest.run("cat /sys/kernel/debug/storm/offered")), sums["lost"])
+    ctx.equal(sums["lost"], 0, "lost events")
+
+
+@case("module-reload", needs=("driver", "agent"))
+def module_reload(ctx):
+    """The module itself is unloaded and loaded while it is recorded: two streams, nothing lost."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
     capture = ctx.dir / "x.braid"
-    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched:sched_switch,raw_syscalls", "-o", capture)
-    work = guest.bg(WORKLOAD)
-    for _ in range(3):
-        ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of this life")
-        guest.run("rmmod tracebraid", timeout=120)
-        guest.insmod("tracebraid")
-    ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of the last life")
-    work.kill()
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched:sched_switch", "-o", capture)
+    for last in (False, True):
+        ctx.wait_until(lambda: region_written(ctx, guest) > 200, "200 events of this life")
+        if not last:
+            guest.run("rmmod tracebraid", timeout=120)
+            guest.insmod("tracebraid")
     stop_recorder(ctx, agent)
     sums = check_accounts(ctx, capture)
-    ctx.equal(sums["lost"], 0, "lost events")
-    lives = {ring["incarnation"] for ring in sums["rings"]}
-    ctx.equal(len(lives), 4, "streams in the capture")
-    check_order(ctx, events_of(ctx, capture))
+    ctx.equal((len({ring["incarnation"] for ring in sums["rings"]}), sums["lost"]), (2, 0), "streams, lost events")
 
 
 def region_written(ctx, guest):
