@@ -9,7 +9,7 @@ KREL		?= $(shell uname -r)
 CASE		?=
 
 CC		?= gcc
-PKGS		:= libtraceevent libtracefs libxxhash libzstd json-c
+PKGS		:= libtraceevent libtracefs libxxhash libzstd
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -154,7 +154,7 @@ demo-run: agent
 
 .PHONY: bench bench-run
 bench:
-	@tests/packages.sh build driver guests
+	@tests/packages.sh build driver guests tests
 	@$(MAKE) bench-run
 
 bench-run: agent $(B)/bench_ring

@@ -76,3 +76,21 @@ def driver_bar_too_small(ctx):
     guest.run("rmmod tracebraid")
     guest.insmod("tracebraid", "force=1")
     ctx.check("2 rings of" in guest.run("dmesg"), "force=1 did not take the memory")
+
+
+@case("api-reload", needs=("driver", "module:storm"))
+def api_reload(ctx):
+    """A module that brings events goes and comes again: its names are gone, its switches work, ids are new."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    ids = set()
+    for _ in range(3):
+        guest.insmod("storm")
+        guest.run(f"echo 1 > {TREE}/events/storm/enable")
+        ctx.equal(guest.run(f"cat {TREE}/events/storm/storm/enable"), "1\n", "the event once its system is on")
+        ids.add(guest.run(f"cat {TREE}/events/storm/storm/id"))
+        guest.run("rmmod storm")
+        ctx.equal(guest.sh(f"ls {TREE}/events/storm/storm")[0], 1, "status of looking for the event afterwards")
+        guest.run(f"echo 1 > {TREE}/events/storm/enable; echo 0 > {TREE}/events/storm/enable")
+    ctx.equal(len(ids), 3, "different ids")
