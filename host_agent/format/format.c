@@ -380,5 +380,10 @@ const char *braid_format_comm(const struct braid_item *item, s32 pid)
 		else
 			high = middle;
 	}
-	return low && s->comms[low - 1].pid == pid ? s->comms[low - 1].comm : "<...>";
+	if (low && s->comms[low - 1].pid == pid)
+		return s->comms[low - 1].comm;
+	/* Not seen before its first exec: what it became tells more than nothing. */
+	if (low < s->nr_comms && s->comms[low].pid == pid)
+		return s->comms[low].comm;
+	return "<...>";
 }
