@@ -109,7 +109,15 @@ check:
 	@tests/packages.sh build driver guests tests
 	@$(MAKE) check-all
 
-check-all: check-lint check-unit check-e2e
+# The model's short searches; check-model has them all.
+check-all: check-lint check-unit
+	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
+	@$(MAKE) check-e2e
+
+.PHONY: check-model
+check-model:
+	@tests/packages.sh build tests
+	@tests/model/run.sh
 
 check-lint:
 	@tests/packages.sh build driver guests tests
@@ -187,6 +195,7 @@ help:
 	@echo 'make driver KREL=RELEASE     driver for another kernel: build/guest-RELEASE/tracebraid.ko'
 	@echo 'make check-lint              house rules, shellcheck'
 	@echo 'make check-unit              unit tests under sanitizers'
+	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
 	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
 	@echo 'make install DESTDIR=        the agent, and the driver if it was built'

@@ -10,7 +10,7 @@ packages_of() {
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 ;;
-	tests) echo shellcheck bsdextrautils ;;
+	tests) echo shellcheck bsdextrautils spin ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }

@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Searches all states of the ring's model in small shapes, and checks that its mutants are found:
+# run.sh [--full] [NAME...]
+set -u
+
+room=$(cd "$(dirname "$0")" && pwd)
+out=$room/../../build/model
+full=0
+[ "${1-}" = --full ] && full=1 && shift
+only=" $* "
+passed=0 failed=0
+
+for tool in spin gcc; do
+	command -v "$tool" >/dev/null || { echo "run.sh: $tool is not installed"; exit 1; }
+done
+mkdir -p "$out" || exit 1
+# spin and pan write beside the model that they are given.
+cp "$room/ring.pml" "$out/" || exit 1
+cd "$out" || exit 1
+
+wanted() {
+	[ "$only" = "  " ] && return 0
+	case $only in *" $1 "*) return 0 ;; esac
+	return 1
+}
+
+ok() {
+	passed=$((passed + 1))
+	echo "ok   $*"
+}
+
+fail() {
+	failed=$((failed + 1))
+	echo "FAIL $*"
+}
+
+# search OPTIMIZE MEGABYTES DEFINES: leaves pan.log; fails when it could not be built or run
+search() {
+	optimize=$1 megabytes=$2
+	shift 2
+	rm -f pan pan.* ring.pml.trail
+	# The model merges what may be merged by hand: nothing is left to spin's own reduction.
+	nice -n 19 spin -a "$@" ring.pml >pan.log 2>&1 &&
+		nice -n 19 gcc "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="$megabytes" \
+			-o pan pan.c >>pan.log 2>&1 || return 1
+	nice -n 19 timeout 3600 ./pan -m100000 -w24 >pan.log 2>&1
+}
+
+# A search that ran out of memory, depth or time proves nothing.
+all_seen() {
+	grep -q 'states, stored' pan.log &&
+		! grep -qE 'not completed|max search depth too small|MEMLIM|out of memory' pan.log
+}
+
+trail() {
+	grep -E 'pan:|not completed|too small|MEMLIM|rror' pan.log | head -5 | sed 's/^/     /'
+	[ -f ring.pml.trail ] && spin -t -p "$@" ring.pml 2>&1 | tail -60 | sed 's/^/     /'
+}
+
+# proves NAME MEGABYTES DEFINES: no state of this shape breaks a promise
+proves() {
+	name=$1 megabytes=$2
+	shift 2
+	wanted "$name" || return 0
+	if search -O1 "$megabytes" "$@" && all_seen && grep -q 'errors: 0' pan.log; then
+		ok "$name: $(awk '/states, stored/ { print $1 }' pan.log) states"
+	else
+		fail "$name ($*)"
+		trail "$@"
+	fi
+}
+
+# catches NAME DEFINES: with this flaw, some state does
+catches() {
+	name=$1
+	shift
+	wanted "$name" || return 0
+	if search -O0 1500 "-DBUG_$name" "$@" && grep -q 'errors: 1' pan.log; then
+		ok "mutant $name: $(sed -n 's/^pan:1: \(.*\) (at depth.*/\1/p' pan.log | cut -c1-70)"
+	else
+		fail "mutant $name was not found ($*)"
+		trail "$@"
+	fi
+}
+
+# Shapes. One cell a sub-buffer makes each event a new sub-buffer: most laps for the fewest states.
+proves nested_overwrite 1500 -DTASK=2 -DIRQ=2
+proves nested_full_stops 1500 -DTASK=2 -DIRQ=1 -DOVERWRITE=0
+proves three_contexts 1500 -DTASK=1 -DIRQ=1 -DNMI=1 -DLATE_READER
+proves two_cells 1500 -DTASK=2 -DIRQ=1 -DCELLS=2 -DMIXED -DABANDON
+proves deaths_laps 1500 -DTASK=4 -DIRQ=0 -DREADER_DEATHS=1 -DWRITER_DEATH
+proves deaths_nested 1500 -DTASK=2 -DIRQ=1 -DREADER_DEATHS=1
+proves deaths_late_reader 1500 -DTASK=2 -DIRQ=2 -DWRITER_DEATH -DLATE_READER
+proves deaths_full_stops 1500 -DTASK=3 -DIRQ=0 -DREADER_DEATHS=1 -DWRITER_DEATH -DOVERWRITE=0
+proves four_slots 1500 -DN=4 -DTASK=3 -DIRQ=1
+proves look 1500 -DTASK=3 -DIRQ=0 -DPEEK
+if [ "$full" = 1 ]; then
+	proves deaths_nested_overwrite 12000 -DTASK=2 -DIRQ=2 -DREADER_DEATHS=1 -DWRITER_DEATH
+	proves nested_full_stops_more 12000 -DTASK=2 -DIRQ=2 -DOVERWRITE=0
+	proves deaths_nested_full_stops 12000 -DTASK=2 -DIRQ=2 -DREADER_DEATHS=1 -DWRITER_DEATH \
+		-DOVERWRITE=0
+	proves three_contexts_more 12000 -DTASK=1 -DIRQ=2 -DNMI=1 -DWRITER_DEATH -DLATE_READER
+	proves live_three_contexts 12000 -DTASK=1 -DIRQ=1 -DNMI=1
+	proves deaths_three_contexts 12000 -DTASK=1 -DIRQ=1 -DNMI=1 -DREADER_DEATHS=1 -DWRITER_DEATH
+	proves deaths_two_cells 12000 -DTASK=2 -DIRQ=1 -DCELLS=2 -DMIXED -DABANDON \
+		-DREADER_DEATHS=1 -DWRITER_DEATH
+	proves long_laps 12000 -DTASK=6 -DIRQ=0 -DREADER_DEATHS=2 -DWRITER_DEATH
+	proves look_nested 12000 -DTASK=2 -DIRQ=1 -DREADER_DEATHS=1 -DPEEK
+fi
+
+# Teeth: each flaw is one that the C code could have.
+catches commit_before_data -DTASK=2 -DIRQ=0
+catches counter_before_tail -DTASK=1 -DIRQ=1 -DCELLS=2
+catches claim_any_position -DTASK=1 -DIRQ=3 -DLATE_READER
+catches no_clear -DTASK=2 -DIRQ=0
+catches guard_by_slot -DTASK=2 -DIRQ=2
+catches guard_moves_early -DTASK=2 -DIRQ=2
+catches zero_late -DTASK=2 -DIRQ=2
+catches drop_in_wrong_page -DTASK=2 -DIRQ=2
+catches no_pending_look -DTASK=2 -DIRQ=1
+catches fast_though_nested -DTASK=1 -DIRQ=1 -DCELLS=2
+catches take_by_store -DTASK=4 -DIRQ=0
+catches position_from_block -DTASK=3 -DIRQ=0 -DREADER_DEATHS=1
+catches persist_before_delivery -DTASK=2 -DIRQ=0 -DREADER_DEATHS=1
+catches persist_in_place -DTASK=3 -DIRQ=0 -DREADER_DEATHS=1
+catches peek_without_slot -DTASK=3 -DIRQ=0 -DPEEK
+catches peek_without_commit -DTASK=5 -DIRQ=0 -DPEEK
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" != 0 ]
