@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid: braids the traces of guests and their host into one timeline. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 static const struct braid_cli_command commands[] = {
 	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
@@ -57,7 +62,10 @@ static int unknown_command(const char *word)
 {
 	const char *nearest = NULL;
 	size_t k, d, best = 3;
+	char tame[64];
 
+	snprintf(tame, sizeof(tame), "%s", word);
+	braid_text_clean(tame);
 	for (k = 0; k < NR_COMMANDS; k++) {
 		d = strncmp(commands[k].name, word, strlen(word)) ?
 			distance(word, commands[k].name) : 1;
@@ -67,33 +75,61 @@ static int unknown_command(const char *word)
 		}
 	}
 	if (nearest)
-		fprintf(stderr, "tracebraid: there is no command '%.64s'; did you mean '%s'?\n",
-			word, nearest);
+		fprintf(stderr, "tracebraid: there is no command '%s'; did you mean '%s'?\n",
+			tame, nearest);
 	else
 		fprintf(stderr,
-			"tracebraid: there is no command '%.64s'; 'tracebraid --help' lists all\n",
-			word);
+			"tracebraid: there is no command '%s'; 'tracebraid --help' lists all\n",
+			tame);
 	return EXIT_FAILURE;
+}
+
+/*
+ * A descriptor from 0 to 2 that is closed would be given to the next file opened, a
+ * guest's region perhaps, and what is printed would land there. Writing to these fails.
+ */
+static int occupy_standard_descriptors(void)
+{
+	int fd;
+
+	for (fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+			return -1;
+	return 0;
+}
+
+/* A reader that has seen enough, like head, is no error; a full disk is. */
+static int flushed(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	if (errno == EPIPE || status)
+		return status;
+	braid_fail(-errno, "cannot write to standard output: %s", strerror(errno));
+	return braid_complain();
 }
 
 int main(int argc, char **argv)
 {
 	size_t k;
 
+	if (occupy_standard_descriptors())
+		return EXIT_FAILURE;
+	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_FAILURE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return EXIT_SUCCESS;
+		return flushed(EXIT_SUCCESS);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		puts("tracebraid " BRAID_AGENT_VERSION);
-		return EXIT_SUCCESS;
+		return flushed(EXIT_SUCCESS);
 	}
 	for (k = 0; k < NR_COMMANDS; k++)
 		if (!strcmp(argv[1], commands[k].name))
-			return commands[k].run(argc - 1, argv + 1);
+			return flushed(commands[k].run(argc - 1, argv + 1));
 	return unknown_command(argv[1]);
 }

@@ -9,6 +9,7 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
@@ -26,16 +27,44 @@ struct braid_capture_writer {
 	u8 *buffer;
 };
 
+/* A guest's region is not to be replaced, least of all while it is recorded. */
+static bool is_region(const char *path)
+{
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	u64 magic = 0;
+
+	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) && magic == BRAID_MAGIC;
+}
+
 static int open_output(const char *path)
 {
 	struct stat st;
+	int fd;
 
-	/* A regular file is replaced, so that mode 0600 holds and nobody maps the old one. */
-	if (!lstat(path, &st) && S_ISREG(st.st_mode) && unlink(path))
+	if (!lstat(path, &st) && S_ISREG(st.st_mode)) {
+		if (is_region(path))
+			return -EEXIST;
+		/* Replaced, so that mode 0600 holds and nobody maps the old one. */
+		if (unlink(path))
+			return -errno;
+	}
+	/* Without waiting: a FIFO that nobody reads would hold us, and signals are read later. */
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+	if (fd < 0)
 		return -errno;
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
 
-	return fd < 0 ? -errno : fd;
+static const char *open_failure(int err)
+{
+	switch (err) {
+	case -EEXIST:
+		return "it is a guest's region; -o names the capture to be made";
+	case -ENXIO:
+		return "nobody reads the FIFO";
+	}
+	return strerror(-err);
 }
 
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
@@ -64,7 +93,7 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 	*out = w;
 	return 0;
 fail:
-	braid_fail(err, "cannot create '%s': %s", w->path, strerror(-err));
+	braid_fail(err, "cannot create '%s': %s", w->path, open_failure(err));
 abandon:
 	braid_capture_abandon(w);
 	return err;
@@ -92,7 +121,8 @@ static int fail_write(struct braid_capture_writer *w, int err, u64 whole)
 	w->error = err;
 	w->used = 0;
 	w->written = whole;
-	if (ftruncate(w->fd, whole) == 0)
+	/* Standard output may hold more than ours. */
+	if (!w->is_stdout && ftruncate(w->fd, whole) == 0)
 		(void)lseek(w->fd, whole, SEEK_SET);
 	return braid_fail(err, "cannot write '%s': %s; it is good up to byte %llu", w->path,
 			  err == -ENOSPC ? "the disk is full" : strerror(-err),

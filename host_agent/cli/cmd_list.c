@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
@@ -153,6 +154,8 @@ static int print_json(const struct braid_found *found, size_t nr)
 
 static void print_hint(void)
 {
+	if (geteuid())
+		puts("Not root: regions that belong to others are not seen.");
 	puts("No region found.\n"
 	     "Give a guest one: start its QEMU with\n"
 	     "  -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on\n"

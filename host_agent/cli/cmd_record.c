@@ -120,7 +120,6 @@ static int open_signals(struct braid_recording *r, sigset_t *before)
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGHUP);
 	sigprocmask(SIG_BLOCK, &mask, before);
-	signal(SIGPIPE, SIG_IGN);
 	r->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 	return r->signal_fd < 0 ? braid_fail(-errno, "no signalfd: %s", strerror(errno)) : 0;
 }
@@ -164,12 +163,13 @@ int braid_cmd_record(int argc, char **argv)
 	int err;
 
 	err = parse_options(&r, argc, argv);
-	if (err > 0)
-		return EXIT_SUCCESS;
-	if (err == -ENOEXEC)
-		return braid_complain_option("record", argv[optind - 1]);
-	if (err)
-		return braid_complain();
+	if (err) {
+		close_all(&r, 0);
+		if (err > 0)
+			return EXIT_SUCCESS;
+		return err == -ENOEXEC ? braid_complain_option("record", argv[optind - 1]) :
+					 braid_complain();
+	}
 	err = open_signals(&r, &before);
 	if (!err)
 		err = braid_record_find_guests(&r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid report: captures as one timeline. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -121,6 +122,29 @@ static int run(struct report *r, struct braid_source *source, FILE *to)
 }
 
 /* Writes beside OUT and renames, so that OUT is whole or not there. */
+/* The report of a capture is not to take its place. */
+static int check_output(const char *out, char **paths, size_t nr)
+{
+	struct stat a, b;
+	size_t k;
+
+	if (!out || !strcmp(out, "-") || stat(out, &a))
+		return 0;
+	for (k = 0; k < nr; k++)
+		if (!stat(paths[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+			return braid_fail(-EINVAL, "'%s' is the capture itself; -o names another file",
+					  out);
+	return 0;
+}
+
+/* As private as the capture: it tells the same. */
+static FILE *create_private(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 static int run_to_file(struct report *r, struct braid_source *source)
 {
 	char part[4096];
@@ -132,7 +156,7 @@ static int run_to_file(struct report *r, struct braid_source *source)
 	direct = !stat(r->out, &st) && !S_ISREG(st.st_mode);
 	if (snprintf(part, sizeof(part), direct ? "%s" : "%s.part", r->out) >= (int)sizeof(part))
 		return braid_fail(-ENAMETOOLONG, "the name of the output file is too long");
-	to = fopen(part, "we");
+	to = create_private(part);
 	if (!to)
 		return braid_fail(-errno, "cannot create '%s': %s", part, strerror(errno));
 	err = run(r, source, to);
@@ -154,6 +178,9 @@ static int report(struct report *r, char **paths, size_t nr)
 	struct braid_source *source = NULL;
 	int err;
 
+	err = check_output(r->out, paths, nr);
+	if (err)
+		return err;
 	braid_progress_begin(&r->progress);
 	err = braid_source_open_captures(&source, paths, nr, &options);
 	if (!err)
@@ -181,8 +208,6 @@ int braid_cmd_report(int argc, char **argv)
 	if (!err && optind == argc)
 		err = braid_fail(-EINVAL, "report: which capture? 'tracebraid report FILE...'");
 	if (!err) {
-		/* A reader that has seen enough, like head, is no error. */
-		signal(SIGPIPE, SIG_IGN);
 		err = report(&r, argv + optind, argc - optind);
 	}
 	free(r.events);

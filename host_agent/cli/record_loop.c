@@ -66,20 +66,18 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
 }
 
-/* Every guest that was ever recorded has gone, and there was one. */
+/* Every guest has gone, and there was one. */
 static bool all_gone(const struct braid_recording *r)
 {
 	struct braid_region_status status;
-	bool any = false;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_status(r->guests[k].source, &status);
 		if (status.phase != BRAID_PHASE_GONE)
 			return false;
-		any |= status.nr_streams;
 	}
-	return any;
+	return r->nr_guests;
 }
 
 static bool time_is_up(const struct braid_recording *r)
@@ -121,7 +119,7 @@ static void tell_who_waits(struct braid_recording *r)
 
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_status(r->guests[k].source, &status);
-		if (status.phase == BRAID_PHASE_WAITING && !r->guests[k].told_waiting)
+		if (status.phase == BRAID_PHASE_WAITING && !r->guests[k].told_waiting && !r->quiet)
 			braid_record_say(r, r->guests[k].name, "waiting for the driver in %s",
 					 r->guests[k].path);
 		r->guests[k].told_waiting = true;

@@ -85,6 +85,14 @@ static const struct braid_found *find_by_name(const struct braid_found *found, s
 	return NULL;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	return !strcmp(a, b) || (!stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev &&
+				 sa.st_ino == sb.st_ino);
+}
+
 /* Fills in paths and names of what -r gave. */
 static int resolve_given(struct braid_recording *r)
 {
@@ -114,6 +122,12 @@ static int resolve_given(struct braid_recording *r)
 		struct braid_record_guest *guest = &r->guests[k];
 		size_t i;
 
+		for (i = 0; i < k && !same_file(r->guests[i].path, guest->path); i++)
+			;
+		if (i < k) {
+			err = braid_fail(-EINVAL, "%s: given twice", guest->path);
+			break;
+		}
 		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
 			;
 		if (i == nr)
@@ -155,6 +169,10 @@ int braid_record_find_guests(struct braid_recording *r)
 	int err = r->nr_guests ? resolve_given(r) : take_all(r);
 
 	/* The report tells streams apart by their names. */
+	for (k = 0; k < r->nr_guests && !err; k++)
+		if (!strcmp(r->guests[k].name, "host"))
+			err = braid_fail(-EINVAL, "%s: \"host\" is the host's name; say -r %s,name=NAME",
+					 r->guests[k].path, r->guests[k].path);
 	for (k = 0; k < r->nr_guests && !err; k++)
 		for (i = 0; i < k && !err; i++)
 			if (!strcmp(r->guests[i].name, r->guests[k].name))

@@ -214,6 +214,8 @@ static bool name_taken(const struct search *s, const struct braid_found *f, cons
 {
 	const struct braid_found *o;
 
+	if (!strcmp(name, "host"))	/* that stream is the host's */
+		return true;
 	for (o = s->items; o < s->items + s->nr; o++)
 		if (o != f && (!strcmp(o->name, name) || !strcmp(o->sb.guest_name, name)))
 			return true;

@@ -211,7 +211,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 	if (s->fatal)
 		return s->fatal;
 	if (err == -ESTALE) {
-		failed = braid_live_note(s, "the driver begins anew");
+		failed = braid_live_note(s, "the driver begins anew, or the region was overwritten");
 		if (!failed)
 			failed = cut_stream(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
 		s->retry_due_ns = 0;
@@ -281,6 +281,8 @@ static int try_start(struct braid_region_source *s)
 		return 0;
 	s->retry_due_ns = now_ns + RETRY_NS;
 	if (s->mapping && braid_mapping_gone(s->mapping)) {
+		if (s->phase == BRAID_PHASE_WAITING && !s->nr_streams)
+			braid_live_note(s, "%s", braid_mapping_gone(s->mapping));
 		close_mapping(s);
 		s->phase = BRAID_PHASE_GONE;
 	}

@@ -56,6 +56,7 @@ def bad_captures(ctx):
     offered = storm(guest, 3000)
     refused(ctx, "already", "record", "-r", guest.shm, "-t", "1", "-o", ctx.dir / "y")
     stop_recorder(ctx, agent)
+    not_written_over(ctx, guest, capture)
 
     whole = capture.read_bytes()
     bad = ctx.dir / "bad.braid"
@@ -79,6 +80,21 @@ def bad_captures(ctx):
     refused(ctx, "version", "stat", bad)
     refused(ctx, "version", "record", "-r", bad, "-t", "1", "-o", ctx.dir / "y")
     full_disk(ctx, guest, offered)
+
+
+def not_written_over(ctx, guest, capture):
+    """Neither a region nor a capture is taken for an output, nor written to when standard output is closed."""
+    refused(ctx, "region", "record", "-r", guest.shm, "-t", "1", "-o", guest.shm)
+    before = capture.read_bytes()
+    refused(ctx, "the capture itself", "report", capture, "-o", capture)
+    ctx.equal(capture.read_bytes(), before, "the capture after a report onto itself")
+    refused(ctx, "given twice", "record", "-r", guest.shm, "-r", guest.shm, "-t", "1", "-o", ctx.dir / "y")
+    refused(ctx, "host", "record", "-r", f"{guest.shm},name=host", "-t", "1", "-o", ctx.dir / "y")
+    ctx.run("sh", "-c", 'exec "$@" >&- 2>&-', "sh", ctx.agent_path, "record", "-r", guest.shm, "-e", "storm",
+            "-t", "0.2", "-o", ctx.dir / "y")
+    ctx.equal(guest.shm.read_bytes()[:8], b"TRCBRAID", "the region after a recording with no standard output")
+    done = ctx.run("sh", "-c", 'exec "$@" >/dev/full', "sh", ctx.agent_path, "verify", capture, status=1)
+    ctx.check("No space" in done.stderr, f"verify into a full device says nothing: {done.stderr!r}")
 
 
 def full_disk(ctx, guest, offered):
