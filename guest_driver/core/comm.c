@@ -79,26 +79,28 @@ int braid_comm_start(struct braid_guest_region *region)
 	table = region->comms;
 	nr_entries = region->nr_comms;
 	generation = 0;
-	bitmap_free(told);
 	told = bitmap_zalloc(nr_entries, GFP_KERNEL);
 	if (!told)
 		return -ENOMEM;
 	note(0, "<idle>", 0);
 	if (!newtask)
 		for_each_kernel_tracepoint(find, NULL);
-	if (!newtask || !renamed)
-		return -ENOENT;
-	err = tracepoint_probe_register(newtask, on_newtask, NULL);
+	err = newtask && renamed ? tracepoint_probe_register(newtask, on_newtask, NULL) : -ENOENT;
 	if (err)
-		return err;
+		goto err_told;
 	err = tracepoint_probe_register(renamed, on_rename, NULL);
 	if (err) {
 		tracepoint_probe_unregister(newtask, on_newtask, NULL);
 		tracepoint_synchronize_unregister();
-		return err;
+		goto err_told;
 	}
 	note_all();
 	return 0;
+
+err_told:
+	bitmap_free(told);
+	told = NULL;
+	return err;
 }
 
 void braid_comm_stop(void)

@@ -64,7 +64,7 @@ static __always_inline void braid_event_commit(struct braid_slot *slot)
 
 /**
  * braid_event_add - make an event known
- * @ev: ops, system, name and source filled; the caller's until braid_event_remove()
+ * @ev: ops, system, name and source filled; the caller's until braid_event_remove_all()
  * @requested_id: an id, or 0 for any
  *
  * It is listed in the region's directory, now or when a region comes, and is off.
@@ -132,12 +132,5 @@ void braid_registry_attach(struct braid_buffer *buffer, const char *enable);
 
 /** braid_registry_detach - the region goes: all events off, no writer is inside on return */
 void braid_registry_detach(void);
-
-/**
- * braid_registry_for_each - call for each event
- * @fn: called under the registry's lock; it must not call back into the registry
- * @arg: its argument
- */
-void braid_registry_for_each(void (*fn)(struct braid_event *ev, void *arg), void *arg);
 
 #endif /* BRAID_EVENT_EVENT_H */

@@ -181,16 +181,6 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 		evs->ops->synchronize();
 }
 
-void braid_registry_for_each(void (*fn)(struct braid_event *ev, void *arg), void *arg)
-{
-	struct braid_event *ev;
-
-	mutex_lock(&lock);
-	list_for_each_entry(ev, &events, list)
-		fn(ev, arg);
-	mutex_unlock(&lock);
-}
-
 /* "sched:*,irq" as a module parameter gives it. */
 static void enable_patterns(const char *patterns)
 {

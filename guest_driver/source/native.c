@@ -69,8 +69,8 @@ int __init braid_native_init(void)
 	if (err)
 		braid_native_exit();
 	else
-		pr_info("%u events; %u of the headers' are not in this kernel\n", nr_events,
-			braid_source_missing());
+		pr_info("%u events; of the headers', %u are not in this kernel and %u are left out\n",
+			nr_events, braid_source_missing(), braid_source_left_out());
 	return err;
 }
 
