@@ -277,6 +277,40 @@ static void odd_sizes(void)
 	CHECK_EQ(got_events, 100);
 }
 
+/* What the payload does not fill was somebody else's bytes: it must not show. */
+static void padding_is_zero(void)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+	struct braid_span span;
+	u32 bytes;
+
+	for (bytes = 1; bytes < 8; bytes++) {
+		u64 payload = 0;
+
+		start(0);
+		CHECK(put_sized(~0ULL, bytes));
+		CHECK_EQ(braid_reader_next(&r, &span), 1);
+		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, 0);
+		CHECK_EQ(braid_page_next(&c, &view), 1);
+		memcpy(&payload, view.payload, view.payload_bytes);
+		CHECK_EQ(payload, ~0ULL >> (64 - 8 * bytes));
+	}
+}
+
+/* A sub-buffer that says to be of another position is not the one that was taken. */
+static void commit_of_another_position(void)
+{
+	struct braid_span span;
+
+	start(0);
+	put(1);
+	drain();
+	map.states[r.id].commit += 1ULL << BRAID_COMMIT_POS_SHIFT;
+	CHECK_EQ(braid_reader_next(&r, &span), -EBADMSG);
+	CHECK_EQ(r.fault, BRAID_READER_BAD_COMMIT);
+}
+
 /* A reader dies after any number of spans; its successor goes on without a gap. */
 static void successor(void)
 {
@@ -403,6 +437,8 @@ int main(void)
 	RUN(counter_goes_back);
 	RUN(too_large);
 	RUN(odd_sizes);
+	RUN(padding_is_zero);
+	RUN(commit_of_another_position);
 	RUN(successor);
 	RUN(looking_changes_nothing);
 	RUN(forged_by_host);
