@@ -14,6 +14,10 @@ class GuestTimeout(GuestError):
     """A guest did not do something in time."""
 
 
+class GuestNotReady(GuestTimeout):
+    """A guest's kernel did not come as far as its first process, where nothing of ours runs yet."""
+
+
 class GuestGone(GuestError):
     """QEMU has ended while something was expected of the guest."""
 

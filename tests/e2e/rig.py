@@ -21,7 +21,7 @@ import time
 import weakref
 
 import host
-from errors import CommandFailed, DmesgError, GuestError, GuestGone, GuestReset, GuestTimeout, RigError
+from errors import CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset, GuestTimeout, RigError
 from link import Link
 
 __all__ = ["Guest", "Background", "WORKLOAD", "choose_accel", "boot_all", "RigError", "GuestError", "GuestTimeout",
@@ -165,7 +165,7 @@ class Guest:
         if closed:
             raise self._gone("before it was ready")
         if not ready:
-            raise GuestTimeout(self._tell(f"is not ready after {timeout} s"))
+            raise GuestNotReady(self._tell(f"is not ready after {timeout:.0f} s"))
         return ready
 
     def boot(self, timeout=BOOT_TIMEOUT_S):

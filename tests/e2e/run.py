@@ -18,6 +18,7 @@ import traceback
 import harness
 import host
 import rig
+from errors import GuestNotReady
 
 
 _INT3 = re.compile(r"Oops: int3|asm_exc_int3")
@@ -75,6 +76,8 @@ def run_case(the_case, kernel):
     except harness.CaseSkipped as why:
         return "skip", str(why), context
     except (harness.CaseFailed, rig.RigError, CaseTimeout, subprocess.TimeoutExpired) as error:
+        if context:
+            context.stuck_in_boot = isinstance(error, GuestNotReady)
         return "FAIL", f"{error}\n  {where(error)}", context
     except Exception:  # a mistake in the case itself: it is its author who needs to see where
         return "FAIL", traceback.format_exc(), context
@@ -91,8 +94,9 @@ def where(error):
 
 
 def emulator_slipped(context):
-    """Whether a guest fell over the emulator's own fault, which an idle kernel's boot can show as well."""
-    return bool(context) and any(guest.accel == "tcg" and _INT3.search(guest.console()) for guest in context.guests)
+    """Whether a guest fell over the emulator's own fault, or its kernel hung in boot, before anything of ours runs."""
+    return bool(context) and any(guest.accel == "tcg" and (context.stuck_in_boot or _INT3.search(guest.console()))
+                                 for guest in context.guests)
 
 
 def console_tails(context, why):
@@ -137,8 +141,8 @@ def main():
             began = time.monotonic()
             verdict, why, context = run_case(one, kernel)
             if verdict == "FAIL" and emulator_slipped(context):
-                print(f"once more: {one.name} [{kernel}]: QEMU ran code that had been patched meanwhile (int3); "
-                      "see docs/testing.md", flush=True)
+                print(f"once more: {one.name} [{kernel}]: the emulated kernel hung in boot, or ran code patched "
+                      "meanwhile (int3); see docs/testing.md", flush=True)
                 verdict, why, context = run_case(one, kernel)
             if verdict == "skip" and arguments.no_skip:
                 verdict = "FAIL"
