@@ -6,6 +6,7 @@
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/slab.h>
 
 #include "guest_driver/attach.h"
 #include "guest_driver/core/comm.h"
@@ -33,31 +34,171 @@ static char *events = "";
 module_param(events, charp, 0444);
 MODULE_PARM_DESC(events, "events to turn on at once: system[:event],... with * and ?");
 
+static unsigned int ftrace_size_kb = 512;
+module_param(ftrace_size_kb, uint, 0444);
+MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer that takes what tracefs traces; 0: none (default 512, or an eighth of the shared memory if that is less)");
+
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
-static struct braid_buffer *buffer;
+static bool in_use;
+static struct braid_buffer *trace_buffer, *ftrace_buffer;
 
-static struct braid_buffer *create_buffer(void)
+struct braid_buffer *braid_trace_buffer(void)
 {
-	const struct braid_section *rings = &region.layout.sections[BRAID_SECTION_RINGS];
-	struct braid_buffer_params params = {
-		.name = "trace",
-		.flags = (overwrite ? BRAID_BUFFER_OVERWRITE : 0) |
-			 (absolute ? BRAID_BUFFER_ABSOLUTE : 0),
-		.subbuf_bytes = subbuf_size,
-		.max_bytes = rings->bytes / 4 * 3,
-	};
+	return trace_buffer;
+}
 
-	if (ring_size_kb && subbuf_size)
-		params.nr_slots = roundup_pow_of_two(clamp_t(u64,
-				DIV_ROUND_UP_ULL((u64)ring_size_kb << 10, subbuf_size),
-				BRAID_MIN_SLOTS, 2 * BRAID_MAX_SLOTS));	/* too many is told */
-	return braid_buffer_create(&region, &params);
+static struct braid_buffer *make(const char *name, u32 flags)
+{
+	const struct braid_buffer_shape shape = {
+		.name = name,
+		.flags = flags,
+		.subbuf_bytes = subbuf_size,
+	};
+	struct braid_buffer *buffer;
+	int err;
+
+	braid_buffers_lock();
+	buffer = braid_registry_new_buffer(&shape);
+	braid_buffers_unlock();
+	if (IS_ERR(buffer))
+		return buffer;
+	err = braid_debugfs_add_buffer(buffer);
+	if (!err)
+		return buffer;
+	braid_registry_free_buffer(buffer);
+	return ERR_PTR(err);
+}
+
+static void unmake(struct braid_buffer *buffer)
+{
+	if (!buffer)
+		return;
+	braid_debugfs_remove_buffer(buffer);
+	braid_registry_free_buffer(buffer);
+}
+
+int __init braid_attach_init(void)
+{
+	u32 flags = (overwrite ? BRAID_BUFFER_OVERWRITE : 0) |
+		    (absolute ? BRAID_BUFFER_ABSOLUTE : 0);
+	struct braid_buffer *buffer = make("trace", flags);
+
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	trace_buffer = buffer;
+	if (!ftrace_size_kb)
+		return 0;
+	buffer = make("ftrace", flags);
+	if (IS_ERR(buffer)) {
+		unmake(trace_buffer);
+		return PTR_ERR(buffer);
+	}
+	ftrace_buffer = buffer;
+	return 0;
+}
+
+void braid_attach_exit(void)
+{
+	unmake(ftrace_buffer);
+	unmake(trace_buffer);
+}
+
+/* The module's own buffers, as its parameters ask. */
+static int place_own(void)
+{
+	u64 eighth = region.layout.sections[BRAID_SECTION_RINGS].bytes / 8;
+	int err;
+
+	braid_buffers_lock();
+
+	/* Too many KiB are told by braid_buffer_place(). */
+	trace_buffer->nr_slots = ring_size_kb && subbuf_size ?
+				 braid_slots_of((u64)ring_size_kb << 10, subbuf_size) ?:
+				 2 * BRAID_MAX_SLOTS : 0;
+	trace_buffer->max_bytes = 5 * eighth;
+	err = braid_buffer_place(trace_buffer, &region);
+	if (!err && ftrace_buffer) {
+		ftrace_buffer->nr_slots = 0;
+		/* An eighth more, for meta pages. */
+		ftrace_buffer->max_bytes = min(eighth, ((u64)ftrace_size_kb << 10) *
+						       region.layout.nr_vcpus * 9 / 8);
+		braid_buffer_place(ftrace_buffer, &region);	/* if there is room */
+	}
+	braid_buffers_unlock();
+	return err;
+}
+
+static void displace_all(void)
+{
+	struct braid_buffer *buffer = NULL;
+
+	braid_buffers_lock();
+	while ((buffer = braid_buffer_next(buffer)))
+		braid_buffer_displace(buffer, false);
+	braid_buffers_unlock();
+}
+
+static void start(void)
+{
+	braid_region_start(&region);
+	braid_buffers_lock();
+	braid_buffers_start(&region);
+	braid_buffers_unlock();
+}
+
+/* From here on buffers of other modules come and go; those that were there first are placed. */
+static void go_live(void)
+{
+	struct braid_buffer *buffer = NULL;
+
+	braid_buffers_lock();
+	braid_registry_attach(&region);
+	braid_region_go_live(&region);
+	while ((buffer = braid_buffer_next(buffer)))
+		if (buffer != trace_buffer && buffer != ftrace_buffer && !buffer->dying &&
+		    !braid_buffer_place(buffer, &region))
+			braid_registry_list_buffer(buffer);
+	braid_buffers_unlock();
+}
+
+static void stop(void)
+{
+	braid_buffers_lock();
+	braid_registry_detach();
+	braid_buffers_unlock();
+	braid_comm_stop();
+	braid_symbol_flush();
+	braid_buffers_lock();
+	braid_region_stop(&region);	/* no buffer comes or goes from here on */
+	braid_buffers_unlock();
+	displace_all();
+	braid_region_free(&region);
+	in_use = false;
+}
+
+/* "sched:*,irq" as a module parameter gives it. */
+static void enable_patterns(const char *patterns)
+{
+	char *copy = kstrdup(patterns, GFP_KERNEL), *rest = copy, *system, *name;
+	u32 matched;
+
+	while (copy && (system = strsep(&rest, ",")) != NULL) {
+		if (!*system)
+			continue;
+		name = system;
+		strsep(&name, ":");
+		braid_event_set_matching(NULL, system, name, BRAID_EVENT_GUEST_ON, true, &matched);
+		if (!matched)
+			pr_warn("no event matches %s%s%s\n", system, name ? ":" : "",
+				name ? name : "");
+	}
+	kfree(copy);
 }
 
 static void say_hello(void)
 {
-	const struct braid_buffer_desc *desc = &region.layout.buffers[buffer->index];
+	const struct braid_buffer_desc *desc = &region.layout.buffers[trace_buffer->index];
 
 	pr_info("%s: %u rings of %u x %u bytes, %s, in %llu KiB of shared memory\n",
 		region.range.name, desc->nr_rings, desc->nr_slots, desc->subbuf_bytes,
@@ -70,34 +211,30 @@ static int attach_locked(const struct braid_range *range)
 
 	if (err)
 		return err;
-	buffer = create_buffer();
-	if (IS_ERR(buffer)) {
-		err = PTR_ERR(buffer);
-		buffer = NULL;
-		return err;
-	}
-	braid_region_start(&region);
-	braid_buffer_start(buffer);
+	err = place_own();
+	if (err)
+		goto err_place;
+	start();
 	err = braid_comm_start(&region);
 	if (err)
-		goto err_buffer;
+		goto err_start;
 	braid_symbol_start(&region);
-	braid_registry_attach(buffer, events);
-	braid_region_go_live(&region);
-	err = braid_poll_start(buffer);
-	if (err)
-		goto err_registry;
-	braid_debugfs_attach(buffer);
+	in_use = true;
+	go_live();
+	err = braid_poll_start(&region);
+	if (err) {
+		stop();
+		return err;
+	}
+	enable_patterns(events);
 	say_hello();
 	return 0;
 
-err_registry:
-	braid_registry_detach();
-	braid_comm_stop();
-err_buffer:
+err_start:
 	braid_region_stop(&region);
-	braid_buffer_destroy(buffer);
-	buffer = NULL;
+err_place:
+	displace_all();
+	braid_region_free(&region);
 	return err;
 }
 
@@ -106,7 +243,7 @@ static int attach(const struct braid_range *range)
 	int err = -ENODEV;	/* quiet: an ivshmem device may be somebody else's */
 
 	mutex_lock(&lock);
-	if (buffer)
+	if (in_use)
 		pr_info("%s: not used, one shared memory is in use already\n", range->name);
 	else
 		err = attach_locked(range);
@@ -117,14 +254,8 @@ static int attach(const struct braid_range *range)
 static void detach(void)
 {
 	mutex_lock(&lock);
-	braid_debugfs_detach();
 	braid_poll_stop();
-	braid_registry_detach();
-	braid_comm_stop();
-	braid_symbol_flush();
-	braid_region_stop(&region);
-	braid_buffer_destroy(buffer);
-	buffer = NULL;
+	stop();
 	pr_info("%s: released; what was traced stays in the shared memory\n", region.range.name);
 	mutex_unlock(&lock);
 }

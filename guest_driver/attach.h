@@ -5,6 +5,12 @@
 
 #include "guest_driver/transport/transport.h"
 
+/** braid_attach_init - make the module's own buffers; they get rings when memory comes. 0 or -ENOMEM */
+int braid_attach_init(void);
+
+/** braid_attach_exit - unmake them; no memory is in use */
+void braid_attach_exit(void);
+
 extern const struct braid_transport_client braid_attach_client;
 
 #endif /* BRAID_GUEST_ATTACH_H */

@@ -11,9 +11,12 @@ static int __init tracebraid_init(void)
 	int err;
 
 	braid_debugfs_init();
-	err = braid_native_init();
+	err = braid_attach_init();
 	if (err)
 		goto err_debugfs;
+	err = braid_native_init();
+	if (err)
+		goto err_attach;
 	err = braid_ivshmem_ops.init(&braid_attach_client);
 	if (err)
 		goto err_native;
@@ -21,6 +24,8 @@ static int __init tracebraid_init(void)
 
 err_native:
 	braid_native_exit();
+err_attach:
+	braid_attach_exit();
 err_debugfs:
 	braid_debugfs_exit();
 	return err;
@@ -30,6 +35,7 @@ static void __exit tracebraid_exit(void)
 {
 	braid_ivshmem_ops.exit();
 	braid_native_exit();
+	braid_attach_exit();
 	braid_debugfs_exit();
 }
 

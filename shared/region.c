@@ -67,35 +67,112 @@ static u32 fit_slots(const struct braid_buffer_params *params, u32 nr_rings)
 	return n;
 }
 
+static u64 buffer_end(const struct braid_buffer_desc *desc)
+{
+	return desc->rings_offset + desc->ring_stride * desc->nr_rings;
+}
+
+/* Where the gap at or behind @at begins and ends; false when there is none. */
+static bool next_gap(const struct braid_superblock *sb, u64 at, u64 *begin, u64 *end)
+{
+	const struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
+	u64 limit = rings->offset + rings->bytes;
+	u32 k;
+
+	for (k = 0; k < sb->nr_buffers; k++) {
+		const struct braid_buffer_desc *d = &sb->buffers[k];
+
+		if (d->nr_rings && d->rings_offset <= at && at < buffer_end(d)) {
+			at = buffer_end(d);
+			k = -1;		/* look at all again */
+		}
+	}
+	*begin = at;
+	*end = limit;
+	for (k = 0; k < sb->nr_buffers; k++)
+		if (sb->buffers[k].nr_rings && sb->buffers[k].rings_offset >= at &&
+		    sb->buffers[k].rings_offset < *end)
+			*end = sb->buffers[k].rings_offset;
+	return at < limit;
+}
+
+u64 braid_region_room(const struct braid_superblock *sb)
+{
+	u64 at = sb->sections[BRAID_SECTION_RINGS].offset, begin, end, most = 0;
+
+	for (; next_gap(sb, at, &begin, &end); at = end)
+		if (end - begin > most)
+			most = end - begin;
+	return most;
+}
+
+/* The first gap of @bytes; false when there is none, *at is behind the last buffer then. */
+static bool find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
+{
+	u64 begin, end;
+
+	for (*at = sb->sections[BRAID_SECTION_RINGS].offset; next_gap(sb, *at, &begin, &end);
+	     *at = end) {
+		if (end - begin >= bytes) {
+			*at = begin;
+			return true;
+		}
+		if (end == sb->sections[BRAID_SECTION_RINGS].offset +
+			   sb->sections[BRAID_SECTION_RINGS].bytes) {
+			*at = begin;
+			return false;
+		}
+	}
+	return false;
+}
+
+/* The entry that has or had a name, or -ENOENT. */
+static int find_name(const struct braid_superblock *sb, const char *name)
+{
+	u32 k;
+
+	for (k = 0; k < sb->nr_buffers; k++)
+		if (!strcmp(sb->buffers[k].name, name))
+			return k;
+	return -ENOENT;
+}
+
 int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buffer_params *params,
 			    u64 *needed_bytes)
 {
-	struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
-	u64 at = rings->offset, end, stride;
+	int index = find_name(sb, params->name), events_of = index;
+	size_t name_bytes = strlen(params->name) + 1;
 	struct braid_buffer_desc *desc;
-	u32 n = params->nr_slots, k;
+	u32 n = params->nr_slots;
+	u64 at, stride;
 
-	if (!sb->nr_vcpus || !subbuf_ok(params->subbuf_bytes) || (n && !slots_ok(n)))
+	if (!sb->nr_vcpus || !subbuf_ok(params->subbuf_bytes) || (n && !slots_ok(n)) ||
+	    name_bytes < 2 || name_bytes > BRAID_NAME_BYTES)
 		return -EINVAL;
-	if (sb->nr_buffers >= BRAID_MAX_BUFFERS)
+	if (index >= 0 && sb->buffers[index].nr_rings)
+		return -EEXIST;
+	if (index < 0 && sb->nr_buffers >= BRAID_MAX_BUFFERS)
 		return -ENFILE;
-	for (k = 0; k < sb->nr_buffers; k++) {
-		end = sb->buffers[k].rings_offset +
-		      sb->buffers[k].ring_stride * sb->buffers[k].nr_rings;
-		if (end > at)
-			at = end;
+	if (params->events_of) {
+		events_of = find_name(sb, params->events_of);
+		if (events_of < 0)
+			return -EINVAL;
 	}
 	if (!n)
 		n = fit_slots(params, sb->nr_vcpus);
 	stride = ring_bytes(n, params->subbuf_bytes);
-	*needed_bytes = at + stride * sb->nr_vcpus;
-	if (*needed_bytes > rings->offset + rings->bytes)
+	if (!find_room(sb, stride * sb->nr_vcpus, &at)) {
+		*needed_bytes = at + stride * sb->nr_vcpus;
 		return -ENOSPC;
+	}
+	*needed_bytes = at + stride * sb->nr_vcpus;
 
-	desc = &sb->buffers[sb->nr_buffers];
-	memset(desc, 0, sizeof(*desc));
-	for (k = 0; k < BRAID_NAME_BYTES - 1 && params->name[k]; k++)
-		desc->name[k] = params->name[k];
+	if (index < 0) {
+		index = sb->nr_buffers++;
+		memset(&sb->buffers[index], 0, sizeof(*desc));
+		memcpy(sb->buffers[index].name, params->name, name_bytes);
+	}
+	desc = &sb->buffers[index];
 	desc->flags = params->flags;
 	desc->subbuf_bytes = params->subbuf_bytes;
 	desc->nr_slots = n;
@@ -103,7 +180,14 @@ int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buff
 	desc->rings_offset = at;
 	desc->ring_stride = stride;
 	desc->nr_rings = sb->nr_vcpus;
-	return sb->nr_buffers++;
+	desc->layout++;
+	desc->events_of = events_of < 0 ? index : events_of;
+	return index;
+}
+
+void braid_region_remove_buffer(struct braid_superblock *sb, u32 index)
+{
+	sb->buffers[index].nr_rings = 0;
 }
 
 /* Validation ------------------------------------------------------------------------- */
@@ -140,8 +224,13 @@ static const char *check_sections(const struct braid_superblock *sb, u64 bytes)
 	return NULL;
 }
 
+static bool overlap(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
+{
+	return a->rings_offset < buffer_end(b) && b->rings_offset < buffer_end(a);
+}
+
 static const char *check_buffer(const struct braid_superblock *sb,
-				const struct braid_buffer_desc *desc, u64 *end)
+				const struct braid_buffer_desc *desc)
 {
 	const struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
 	u64 limit = rings->offset + rings->bytes;
@@ -153,13 +242,14 @@ static const char *check_buffer(const struct braid_superblock *sb,
 	if (desc->meta_bytes != braid_ring_meta_bytes(desc->nr_slots) ||
 	    desc->ring_stride < ring_bytes(desc->nr_slots, desc->subbuf_bytes))
 		return "a buffer's rings are smaller than what they hold";
-	if (desc->rings_offset < *end || desc->rings_offset & (BRAID_PAGE_BYTES - 1) ||
+	if (desc->rings_offset < rings->offset || desc->rings_offset & (BRAID_PAGE_BYTES - 1) ||
 	    desc->ring_stride & (BRAID_PAGE_BYTES - 1))
 		return "a buffer overlaps another section or is not aligned";
 	if (desc->ring_stride > limit || desc->rings_offset > limit ||
 	    desc->ring_stride * desc->nr_rings > limit - desc->rings_offset)
 		return "a buffer lies outside the region";
-	*end = desc->rings_offset + desc->ring_stride * desc->nr_rings;
+	if (desc->events_of >= sb->nr_buffers)
+		return "a buffer's events belong to no buffer";
 	return NULL;
 }
 
@@ -168,11 +258,34 @@ static bool terminated(const char *text, size_t bytes)
 	return memchr(text, 0, bytes);
 }
 
+static const char *check_buffers(const struct braid_superblock *sb)
+{
+	const char *why;
+	u32 k, other;
+
+	if (sb->nr_buffers > BRAID_MAX_BUFFERS)
+		return "it has too many buffers";
+	for (k = 0; k < sb->nr_buffers; k++) {
+		const struct braid_buffer_desc *desc = &sb->buffers[k];
+
+		if (!terminated(desc->name, BRAID_NAME_BYTES))
+			return "a name in it does not end";
+		if (!desc->nr_rings)
+			continue;
+		why = check_buffer(sb, desc);
+		if (why)
+			return why;
+		/* Those before k have passed: their ends don't overflow. */
+		for (other = 0; other < k; other++)
+			if (sb->buffers[other].nr_rings && overlap(desc, &sb->buffers[other]))
+				return "two buffers overlap";
+	}
+	return NULL;
+}
+
 const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 {
 	const char *why;
-	u64 end;
-	u32 k;
 
 	if (sb->magic != BRAID_MAGIC)
 		return "not a tracebraid region, or its driver was never loaded";
@@ -195,17 +308,5 @@ const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 	why = check_sections(sb, sb->region_bytes);
 	if (why)
 		return why;
-	if (sb->nr_buffers > BRAID_MAX_BUFFERS)
-		return "it has too many buffers";
-	end = sb->sections[BRAID_SECTION_RINGS].offset;
-	for (k = 0; k < sb->nr_buffers; k++) {
-		if (!terminated(sb->buffers[k].name, BRAID_NAME_BYTES))
-			return "a name in it does not end";
-		if (!sb->buffers[k].nr_rings)
-			continue;
-		why = check_buffer(sb, &sb->buffers[k], &end);
-		if (why)
-			return why;
-	}
-	return NULL;
+	return check_buffers(sb);
 }

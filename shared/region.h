@@ -17,11 +17,12 @@ struct braid_region_params {
 
 /* What a new buffer is to be. */
 struct braid_buffer_params {
-	const char *name;	/* cut to BRAID_NAME_BYTES - 1 */
+	const char *name;	/* 1 to BRAID_NAME_BYTES - 1 bytes */
 	u32 flags;		/* BRAID_BUFFER_* */
 	u32 subbuf_bytes;	/* multiple of 8 */
 	u32 nr_slots;		/* power of two, or 0: as many as max_bytes hold */
 	u64 max_bytes;		/* for all its rings, when nr_slots is 0 */
+	const char *events_of;	/* the buffer whose events it takes; NULL: its own */
 };
 
 /**
@@ -36,15 +37,32 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 			u64 *needed_bytes);
 
 /**
- * braid_region_add_buffer - place one more buffer behind the others
- * @sb: after braid_region_layout(); buffers[] and nr_buffers are extended
+ * braid_region_add_buffer - place one more buffer, where there is room first
+ * @sb: after braid_region_layout(); buffers[] and nr_buffers are extended, or the
+ *	entry that had the name before is used again
  * @params: its shape
  * @needed_bytes: the region size that the buffer asks for; set on success and on -ENOSPC
  *
- * Return: its index, -ENOSPC (no room), -ENFILE (BRAID_MAX_BUFFERS), -EINVAL (shape).
+ * Return: its index; -ENOSPC (no room in one piece), -EEXIST (a buffer has that name),
+ * -ENFILE (BRAID_MAX_BUFFERS names were used), -EINVAL (shape or name).
  */
 int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buffer_params *params,
 			    u64 *needed_bytes);
+
+/**
+ * braid_region_remove_buffer - give a buffer's room back; its entry keeps its name
+ * @sb: the layout
+ * @index: of the buffer
+ */
+void braid_region_remove_buffer(struct braid_superblock *sb, u32 index);
+
+/**
+ * braid_region_room - the largest piece that a new buffer could have
+ * @sb: the layout
+ *
+ * Return: bytes.
+ */
+u64 braid_region_room(const struct braid_superblock *sb);
 
 /**
  * braid_region_check - is this a region that we can read?

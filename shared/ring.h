@@ -122,6 +122,8 @@ struct braid_writer {
 	u32 absolute;		/* BRAID_BUFFER_ABSOLUTE */
 	u32 broken;		/* enum braid_ring_fault; once set, all is dropped */
 	u64 seq_base;		/* sequence number of position's first event */
+	u64 first_seq;		/* of the ring's first event in this incarnation */
+	u64 dropped;		/* events dropped before position, in all */
 	struct braid_ring_map map;
 	struct braid_writer_page pages[];
 };
@@ -150,6 +152,14 @@ static inline size_t braid_writer_bytes(u32 nr_slots)
 	return sizeof(struct braid_writer) + nr_slots * sizeof(struct braid_writer_page);
 }
 
+/* Where a ring left off whose memory was given up or emptied. */
+struct braid_ring_past {
+	u64 next_position;
+	u64 next_seq;
+	u64 dropped;
+	struct braid_reader_block block;	/* what its last reader said */
+};
+
 /* Who a ring is, for braid_writer_init(). */
 struct braid_ring_identity {
 	u64 incarnation;
@@ -158,6 +168,8 @@ struct braid_ring_identity {
 	u64 first_position;	/* any; differs from one incarnation to the next */
 	u64 first_seq;		/* any */
 	u64 counter;		/* now */
+	u64 owner;		/* BRAID_READER_GUEST: it is emptied by who has the role now */
+	const struct braid_ring_past *past;	/* go on behind it; NULL: a new ring */
 };
 
 /**
@@ -170,6 +182,22 @@ struct braid_ring_identity {
  */
 void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 		       const struct braid_ring_identity *who);
+
+/**
+ * braid_writer_past - note where a ring leaves off
+ * @w: its writer; nobody is inside
+ * @past: filled, for the braid_writer_init() that makes the ring anew: what is unread
+ *	then counts as lost, and no position or sequence number comes twice
+ */
+void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *past);
+
+/**
+ * braid_writer_written - events offered so far, dropped ones included
+ * @w: its writer
+ *
+ * Return: their number since the ring's first; exact when nobody is inside.
+ */
+u64 braid_writer_written(const struct braid_writer *w);
 
 /* How reserve must encode a stamp that does not fit time_delta. */
 struct braid_stamp_plan {
@@ -329,6 +357,23 @@ struct braid_reader {
 	u64 lost;
 	enum braid_reader_fault fault;	/* once set the ring is left alone */
 };
+
+/**
+ * braid_reader_own - take a ring's reader role
+ * @map: the ring
+ * @me: BRAID_READER_HOST or BRAID_READER_GUEST
+ * @dead: an owner that is known to read no more, or BRAID_READER_NONE
+ *
+ * Context: any. Return: true: @me has it, as before or from now on.
+ */
+bool braid_reader_own(const struct braid_ring_map *map, u64 me, u64 dead);
+
+/**
+ * braid_reader_disown - give the reader role back
+ * @map: the ring
+ * @me: who has it; if somebody else does, nothing happens
+ */
+void braid_reader_disown(const struct braid_ring_map *map, u64 me);
 
 /**
  * braid_reader_attach - begin, or go on after another reader's death

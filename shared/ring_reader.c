@@ -46,6 +46,23 @@ static bool check_commit(const struct braid_ring_map *map, u64 commit, u64 posit
 	       !(commit & 1ULL << 21);
 }
 
+bool braid_reader_own(const struct braid_ring_map *map, u64 me, u64 dead)
+{
+	u64 *owner = &map->priv->reader_owner;
+	u64 was = braid_load_acquire(owner);		/* (O1) */
+
+	if (was == me)
+		return true;
+	if (was != BRAID_READER_NONE && was != dead)
+		return false;
+	return braid_shared_cmpxchg(owner, was, me) == was;	/* (O1) */
+}
+
+void braid_reader_disown(const struct braid_ring_map *map, u64 me)
+{
+	braid_shared_cmpxchg(&map->priv->reader_owner, me, BRAID_READER_NONE);	/* (O1) */
+}
+
 static int reader_fault(struct braid_reader *r, enum braid_reader_fault fault)
 {
 	r->fault = fault;

@@ -29,13 +29,17 @@ static void bind_page(struct braid_writer *w, u64 position, u32 id)
 	page->state = &w->map.states[id];
 }
 
-static void init_shared(const struct braid_ring_map *map, const struct braid_ring_identity *who)
+static void init_shared(const struct braid_ring_map *map, const struct braid_ring_identity *who,
+			u64 first, u64 seq)
 {
 	struct braid_ring_private *priv = map->priv;
-	u64 first = who->first_position & BRAID_POS_MASK;
 	u32 n = map->nr_slots, k;
 
-	memset(map->meta, 0, (size_t)(map->subbufs - (u8 *)map->meta));
+	/* All but the owner's word: a ring that is emptied stays its reader's meanwhile. */
+	memset(map->meta, 0, (size_t)((u8 *)&priv->reader_owner - (u8 *)map->meta));
+	memset(&priv->reader_owner + 1, 0,
+	       (size_t)(map->subbufs - (u8 *)(&priv->reader_owner + 1)));
+	braid_store(&priv->reader_owner, who->owner);
 	map->meta->meta_page_size = map->subbufs - (u8 *)map->meta;
 	map->meta->meta_struct_len = sizeof(*map->meta);
 	map->meta->subbuf_size = map->subbuf_bytes;
@@ -48,7 +52,9 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 	priv->flags = map->flags;
 	priv->first_position = first;
 	priv->first_seq = who->first_seq;
-	priv->written = who->first_seq;
+	priv->written = seq;
+	if (who->past)
+		priv->reader_block[0] = who->past->block;
 	priv->slots_offset = (u8 *)map->slots - (u8 *)map->meta;
 	priv->states_offset = (u8 *)map->states - (u8 *)map->meta;
 
@@ -61,17 +67,18 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 				braid_slot_word(position, BRAID_SLOT_EMPTY, k);
 		map->states[k].commit = (position & BRAID_POS_MASK) << BRAID_COMMIT_POS_SHIFT |
 					BRAID_COMMIT_FINAL;
-		map->states[k].first_seq = who->first_seq;
+		map->states[k].first_seq = seq;
 	}
 }
 
 void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 		       const struct braid_ring_identity *who)
 {
-	u64 first = who->first_position & BRAID_POS_MASK;
+	u64 first = (who->past ? who->past->next_position : who->first_position) & BRAID_POS_MASK;
+	u64 seq = who->past ? who->past->next_seq : who->first_seq;
 	u32 id, k;
 
-	init_shared(map, who);
+	init_shared(map, who, first, seq);
 	memset(w, 0, braid_writer_bytes(map->nr_slots));
 	w->map = *map;
 	w->mask = map->nr_slots - 1;
@@ -79,7 +86,9 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->absolute = !!(map->flags & BRAID_BUFFER_ABSOLUTE);
 	w->gap = w->absolute ? 1ULL << BRAID_DELTA_BITS : 1ULL << 32;
 	w->position = first;
-	w->seq_base = who->first_seq;
+	w->seq_base = seq;
+	w->first_seq = who->first_seq;
+	w->dropped = who->past ? who->past->dropped : 0;
 	w->hint = who->counter;
 	w->tail = braid_tail_word(first, 0, who->counter);
 
@@ -90,6 +99,26 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	map->states[id].commit = first << BRAID_COMMIT_POS_SHIFT;
 	braid_store_release(&map->slots[first & w->mask],
 			    braid_slot_word(first, BRAID_SLOT_OPEN, id));
+}
+
+void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *past)
+{
+	const struct braid_writer_page *page = &w->pages[w->position & w->mask];
+	u32 index = braid_load_acquire(&w->map.priv->reader_index) & 1;
+
+	past->next_seq = w->seq_base + page->entries + page->dropped;
+	past->dropped = w->dropped + page->dropped;
+	/* Not + 1: a reader's block may speak of a sub-buffer in hand at position. */
+	past->next_position = (w->position + 2) & BRAID_POS_MASK;
+	past->block = w->map.priv->reader_block[index];
+}
+
+u64 braid_writer_written(const struct braid_writer *w)
+{
+	const struct braid_writer_page *page = &w->pages[braid_load(&w->position) & w->mask];
+
+	return braid_load(&w->seq_base) + braid_load(&page->entries) +
+	       braid_load(&page->dropped) - w->first_seq;
 }
 
 /* The whole position that a tail's 16 bits stand for: less than nr_slots ahead. */
@@ -227,6 +256,7 @@ static void publish_to(struct braid_writer *w, u64 tail)
 		if (!final)
 			return;
 		w->seq_base += (u64)page->entries + page->dropped;
+		w->dropped += page->dropped;
 		braid_store(&w->map.priv->written, w->seq_base);
 		page->entries = 0;
 		page->dropped = 0;

@@ -20,7 +20,7 @@ int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_b
 	entry->system_bytes = system;
 	entry->name_bytes = name;
 	entry->format_bytes = format;
-	entry->reserved0 = 0;
+	entry->number = event->number;
 	memcpy(entry->strings, event->system, system);
 	memcpy(entry->strings + system, event->name, name);
 	memcpy(entry->strings + system + name, event->format, format);
@@ -59,6 +59,7 @@ int braid_schema_next(const u8 *data, u32 bytes, u32 *at, struct braid_schema_ev
 	event->flags = entry->flags;
 	event->id = entry->id;
 	event->buffer = entry->buffer;
+	event->number = entry->number;
 	event->system = entry->strings;
 	event->name = event->system + entry->system_bytes;
 	event->format = event->name + entry->name_bytes;

@@ -12,6 +12,7 @@ struct braid_schema_event {
 	u32 flags;		/* BRAID_EVENT_* */
 	u16 id;
 	u16 buffer;
+	u32 number;		/* of a sub-event (BRAID_EVENT_SUB) */
 	const char *system;
 	const char *name;
 	const char *format;
@@ -34,7 +35,7 @@ int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_b
  * braid_schema_set_flags - publish an event's flags
  * @dir: the directory
  * @offset: of the entry
- * @flags: BRAID_EVENT_*
+ * @flags: BRAID_EVENT_*, all of them
  */
 void braid_schema_set_flags(struct braid_directory *dir, u32 offset, u32 flags);
 

@@ -1,19 +1,163 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Makes buffers and their writers. */
+/* Makes buffers, and gives them rings when there is shared memory for them. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
+#include <linux/ctype.h>
 #include <linux/err.h>
+#include <linux/log2.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/topology.h>
 #include <linux/vmalloc.h>
 
 #include "guest_driver/core/buffer.h"
+#include "guest_driver/core/reader.h"
+
+static DEFINE_MUTEX(buffers_lock);
+static LIST_HEAD(buffers);
+
+void braid_buffers_lock(void)
+{
+	mutex_lock(&buffers_lock);
+}
+
+void braid_buffers_unlock(void)
+{
+	mutex_unlock(&buffers_lock);
+}
+
+struct braid_buffer *braid_buffer_next(struct braid_buffer *prev)
+{
+	lockdep_assert_held(&buffers_lock);
+	if (!prev)
+		return list_first_entry_or_null(&buffers, struct braid_buffer, list);
+	return list_is_last(&prev->list, &buffers) ? NULL : list_next_entry(prev, list);
+}
+
+/* A name is a directory's: no slash, no dot at its head. */
+static bool name_ok(const char *name)
+{
+	size_t k, bytes = strlen(name);
+
+	for (k = 0; k < bytes; k++)
+		if (!isalnum(name[k]) && !strchr("_.-", name[k]))
+			return false;
+	return bytes && bytes < BRAID_NAME_BYTES && *name != '.';
+}
+
+struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
+{
+	struct braid_buffer *buffer = NULL;
+
+	if (!name_ok(shape->name))
+		return ERR_PTR(-EINVAL);
+	while ((buffer = braid_buffer_next(buffer)))
+		if (!strcmp(buffer->name, shape->name))
+			return ERR_PTR(-EEXIST);
+	buffer = kzalloc(struct_size(buffer, writers, nr_cpu_ids), GFP_KERNEL);
+	if (!buffer)
+		return ERR_PTR(-ENOMEM);
+	buffer->cpus = kcalloc(nr_cpu_ids, sizeof(*buffer->cpus), GFP_KERNEL);
+	if (!buffer->cpus) {
+		kfree(buffer);
+		return ERR_PTR(-ENOMEM);
+	}
+	mutex_init(&buffer->lock);
+	strscpy(buffer->name, shape->name, sizeof(buffer->name));
+	buffer->nr_cpus = nr_cpu_ids;
+	buffer->flags = shape->flags;
+	buffer->subbuf_bytes = shape->subbuf_bytes;
+	buffer->nr_slots = shape->nr_slots;
+	buffer->max_bytes = shape->max_bytes;
+	buffer->events_of = shape->events_of ?: buffer;
+	if (shape->events_of)
+		shape->events_of->nr_backups++;
+	list_add_tail(&buffer->list, &buffers);
+	return buffer;
+}
+
+void braid_buffer_destroy(struct braid_buffer *buffer)
+{
+	list_del(&buffer->list);
+	if (buffer->events_of != buffer)
+		buffer->events_of->nr_backups--;
+	braid_reader_free(buffer);
+	kfree(buffer->cpus);
+	kfree(buffer);
+}
+
+/* Writers --------------------------------------------------------------------------- */
+
+void braid_buffer_open_close(struct braid_buffer *buffer)
+{
+	bool on = !buffer->disabled && !buffer->off, shut = false;
+	u32 cpu;
+
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		struct braid_cpu_ring *ring = &buffer->cpus[cpu];
+		struct braid_writer *w = on && !ring->disabled ? ring->writer : NULL;
+
+		if (!w && buffer->writers[cpu])
+			shut = true;
+		/* What was prepared in the writer comes first. */
+		smp_store_release(&buffer->writers[cpu], w);
+	}
+	if (shut)
+		synchronize_rcu();	/* writers have preemption off */
+}
+
+void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
+{
+	u32 k;
+
+	for (k = 0; k < buffer->nr_cpus; k++)
+		if (cpu < 0 || k == cpu)
+			WRITE_ONCE(buffer->writers[k], NULL);
+	synchronize_rcu();
+}
+
+void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
+{
+	mutex_lock(&buffer->lock);
+	buffer->off = !on;
+	braid_buffer_open_close(buffer);
+	mutex_unlock(&buffer->lock);
+}
+
+static void free_writers(struct braid_buffer *buffer)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		vfree(buffer->cpus[cpu].writer);
+		buffer->cpus[cpu].writer = NULL;
+	}
+}
+
+static int alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		int node = cpu_possible(cpu) ? cpu_to_node(cpu) : NUMA_NO_NODE;
+		struct braid_writer *w = vzalloc_node(braid_writer_bytes(nr_slots), node);
+
+		buffer->cpus[cpu].writer = w;
+		if (!w) {
+			free_writers(buffer);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Rings ------------------------------------------------------------------------------- */
 
 static void start_ring(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_guest_region *region = buffer->region;
 	const struct braid_buffer_desc *desc = &region->layout.buffers[buffer->index];
+	struct braid_ring_past *past = region->past[buffer->index];
 	struct braid_ring_identity who = {
 		.incarnation = region->layout.incarnation,
 		.vcpu = cpu,
@@ -21,65 +165,182 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 		/* A reader of the former incarnation must not fit by chance. */
 		.first_position = get_random_u64() & BRAID_POS_MASK,
 		.counter = braid_counter(),
+		.past = past ? &past[cpu] : NULL,
 	};
 	struct braid_ring_map map;
 
 	braid_ring_map_init(&map, region->range.base + braid_ring_offset(desc, cpu),
 			    desc->nr_slots, desc->subbuf_bytes, desc->flags);
-	braid_writer_init(buffer->writers[cpu], &map, &who);
+	braid_writer_init(buffer->cpus[cpu].writer, &map, &who);
 }
 
-void braid_buffer_start(struct braid_buffer *buffer)
+static void start(struct braid_buffer *buffer)
 {
 	u32 cpu;
 
-	for (cpu = 0; cpu < buffer->nr_rings; cpu++)
+	mutex_lock(&buffer->lock);
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++)
 		start_ring(buffer, cpu);
+	braid_buffer_open_close(buffer);
+	mutex_unlock(&buffer->lock);
 }
 
-struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
-					 const struct braid_buffer_params *params)
+void braid_buffers_start(struct braid_guest_region *region)
 {
-	struct braid_buffer *buffer;
-	u64 needed = 0;
-	u32 cpu, nr_slots;
-	int index;
+	struct braid_buffer *buffer = NULL;
 
-	index = braid_region_add_buffer(&region->layout, params, &needed);
-	if (index == -ENOSPC)
-		pr_err("%s: %llu KiB of shared memory are too little for buffer %s, %llu KiB are needed\n",
-		       region->range.name, region->range.bytes >> 10, params->name, needed >> 10);
-	else if (index == -EINVAL)
-		pr_err("%s: buffer %s: subbuf_size must be a multiple of 8 from %u to %u, and a ring have %u to %u sub-buffers\n",
-		       region->range.name, params->name, BRAID_MIN_SUBBUF_BYTES,
-		       BRAID_MAX_SUBBUF_BYTES, BRAID_MIN_SLOTS, BRAID_MAX_SLOTS);
-	if (index < 0)
-		return ERR_PTR(index);
-	buffer = kzalloc(struct_size(buffer, writers, region->layout.nr_vcpus), GFP_KERNEL);
-	if (!buffer)
-		return ERR_PTR(-ENOMEM);
-	buffer->region = region;
-	buffer->index = index;
-	buffer->nr_rings = region->layout.nr_vcpus;
-	strscpy(buffer->name, params->name, sizeof(buffer->name));
-	nr_slots = region->layout.buffers[index].nr_slots;
-	for (cpu = 0; cpu < buffer->nr_rings; cpu++) {
-		int node = cpu_possible(cpu) ? cpu_to_node(cpu) : NUMA_NO_NODE;
-
-		buffer->writers[cpu] = vzalloc_node(braid_writer_bytes(nr_slots), node);
-		if (!buffer->writers[cpu]) {
-			braid_buffer_destroy(buffer);
-			return ERR_PTR(-ENOMEM);
-		}
-	}
-	return buffer;
+	while ((buffer = braid_buffer_next(buffer)))
+		if (buffer->region == region)
+			start(buffer);
 }
 
-void braid_buffer_destroy(struct braid_buffer *buffer)
+static void say_why(const struct braid_buffer *buffer, const struct braid_guest_region *region,
+		    int err, u64 needed)
+{
+	if (err == -ENOSPC)
+		pr_err("%s: no room for buffer %s: %llu KiB of shared memory are needed, there are %llu, and %llu of them free in one piece\n",
+		       region->range.name, buffer->name, needed >> 10,
+		       region->range.bytes >> 10, braid_region_room(&region->layout) >> 10);
+	else if (err == -ENFILE)
+		pr_err("%s: no room for buffer %s: %u names were used since the driver took the memory\n",
+		       region->range.name, buffer->name, BRAID_MAX_BUFFERS);
+	else if (err == -EINVAL)
+		pr_err("%s: buffer %s: subbuf_size must be a multiple of 8 from %u to %u, and a ring have %u to %u sub-buffers\n",
+		       region->range.name, buffer->name, BRAID_MIN_SUBBUF_BYTES,
+		       BRAID_MAX_SUBBUF_BYTES, BRAID_MIN_SLOTS, BRAID_MAX_SLOTS);
+}
+
+int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *region)
+{
+	const struct braid_buffer_params params = {
+		.name = buffer->name,
+		.flags = buffer->flags,
+		.subbuf_bytes = buffer->subbuf_bytes,
+		.nr_slots = buffer->nr_slots,
+		.max_bytes = buffer->max_bytes,
+		.events_of = buffer->events_of == buffer ? NULL : buffer->events_of->name,
+	};
+	u64 needed = 0;
+	int index, err;
+
+	lockdep_assert_held(&buffers_lock);
+	index = braid_region_add_buffer(&region->layout, &params, &needed);
+	if (index < 0) {
+		say_why(buffer, region, index, needed);
+		return index;
+	}
+	err = alloc_writers(buffer, region->layout.buffers[index].nr_slots);
+	if (err) {
+		braid_region_remove_buffer(&region->layout, index);
+		return err;
+	}
+	buffer->index = index;
+	buffer->region = region;
+	if (braid_region_is_live(region)) {
+		start(buffer);
+		braid_region_publish_buffers(region);
+	}
+	return 0;
+}
+
+static bool has_home(const struct braid_buffer *buffer, const struct braid_writer *w)
+{
+	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
+	u64 offset = (void *)w->map.meta - buffer->region->range.base;
+
+	return offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
+}
+
+bool braid_buffer_is_swapped(const struct braid_buffer *buffer)
 {
 	u32 cpu;
 
-	for (cpu = 0; cpu < buffer->nr_rings; cpu++)
-		vfree(buffer->writers[cpu]);
-	kfree(buffer);
+	for (cpu = 0; buffer->region && cpu < buffer->nr_cpus; cpu++)
+		if (!has_home(buffer, buffer->cpus[cpu].writer))
+			return true;
+	return false;
+}
+
+/* Takes a swapped ring back from whoever has it; both are shut. */
+static void swap_back(struct braid_buffer *buffer, u32 cpu)
+{
+	struct braid_buffer *other = NULL;
+
+	while ((other = braid_buffer_next(other))) {
+		if (other == buffer || other->region != buffer->region ||
+		    !has_home(buffer, other->cpus[cpu].writer))
+			continue;
+		mutex_lock_nested(&other->lock, SINGLE_DEPTH_NESTING);
+		braid_reader_forget(other, cpu);
+		braid_buffer_shut(other, cpu);
+		braid_buffer_exchange(buffer, other, cpu);
+		braid_buffer_open_close(other);
+		mutex_unlock(&other->lock);
+		return;
+	}
+}
+
+void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+{
+	struct braid_writer *wa = a->cpus[cpu].writer, *wb = b->cpus[cpu].writer;
+
+	a->cpus[cpu].writer = wb;
+	b->cpus[cpu].writer = wa;
+	braid_store(&wa->map.priv->buffer, b->index);
+	braid_store(&wb->map.priv->buffer, a->index);
+}
+
+static void note_past(struct braid_buffer *buffer)
+{
+	struct braid_guest_region *region = buffer->region;
+	struct braid_ring_past *past = region->past[buffer->index];
+	u32 cpu;
+
+	if (!past)
+		past = kvcalloc(buffer->nr_cpus, sizeof(*past), GFP_KERNEL | __GFP_NOFAIL);
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++)
+		braid_writer_past(buffer->cpus[cpu].writer, &past[cpu]);
+	region->past[buffer->index] = past;
+}
+
+/* Tells the host that the rings are given up, and lets it take what they hold. */
+static void close_rings(struct braid_buffer *buffer)
+{
+	struct braid_guest_region *region = buffer->region;
+
+	region->layout.buffers[buffer->index].flags |= BRAID_BUFFER_CLOSING;
+	braid_region_publish_buffers(region);
+	braid_region_await_agent(region);
+	note_past(buffer);
+}
+
+int braid_buffer_displace(struct braid_buffer *buffer, bool reuse)
+{
+	struct braid_guest_region *region = buffer->region;
+	u32 cpu;
+
+	lockdep_assert_held(&buffers_lock);
+	if (!region)
+		return 0;
+	mutex_lock(&buffer->lock);
+	if (reuse && braid_reader_busy(buffer)) {
+		mutex_unlock(&buffer->lock);
+		return -EBUSY;
+	}
+	braid_buffer_shut(buffer, -1);
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		braid_reader_forget(buffer, cpu);
+		if (!has_home(buffer, buffer->cpus[cpu].writer))
+			swap_back(buffer, cpu);
+	}
+	reuse = reuse && braid_region_is_live(region);
+	if (reuse)
+		close_rings(buffer);
+	free_writers(buffer);
+	buffer->region = NULL;
+	mutex_unlock(&buffer->lock);
+	braid_region_remove_buffer(&region->layout, buffer->index);
+	if (reuse)
+		braid_region_publish_buffers(region);
+	return 0;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A buffer: one ring for each possible vCPU, and the writers' private state. */
+/* Buffers: one ring for each possible vCPU, and the writers' private state. */
 #ifndef BRAID_CORE_BUFFER_H
 #define BRAID_CORE_BUFFER_H
 
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 
@@ -10,13 +12,37 @@
 #include "guest_driver/core/region.h"
 #include "shared/ring.h"
 
+/* What one CPU has of a buffer, besides its writer. */
+struct braid_cpu_ring {
+	struct braid_writer *writer;	/* NULL: no rings now. Changes under the buffer's lock */
+	u32 disabled;			/* braid_buffer_record_disable_cpu() calls */
+	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
+};
+
+/*
+ * A buffer lives from braid_buffer_make() to braid_buffer_destroy(), whether or not there
+ * is shared memory to place its rings in.
+ */
 struct braid_buffer {
-	struct braid_guest_region *region;
-	u32 index;			/* in the superblock */
-	u32 nr_rings;
-	u32 disabled;			/* S0 record_disable: takes nothing, counts nothing */
+	struct list_head list;		/* of all buffers; core/buffer.c's */
+	struct mutex lock;		/* held while rings come, go, are swapped, reset or read */
 	char name[BRAID_NAME_BYTES];
-	struct braid_writer *writers[];	/* by CPU number */
+	u32 flags;			/* BRAID_BUFFER_* */
+	u32 subbuf_bytes;
+	u32 nr_slots;			/* as wanted; 0: as many as max_bytes hold */
+	u64 max_bytes;
+	struct braid_buffer *events_of;	/* whose events it takes: itself, or another */
+	u32 nr_backups;			/* buffers whose events_of this is, besides itself */
+	struct braid_guest_region *region;	/* where its rings are; NULL: nowhere */
+	u32 index;			/* there */
+	u32 disabled;			/* braid_buffer_record_disable() calls */
+	bool off;			/* the user's switch, buffers/enabled */
+	bool dying;			/* being freed: gets no rings again */
+	struct braid_event_space *events;	/* the event room's; NULL: RAW, or another's */
+	struct braid_buffer_files *files;	/* debugfs's; NULL: none */
+	u32 nr_cpus;			/* possible ones: length of both arrays */
+	struct braid_cpu_ring *cpus;
+	struct braid_writer *writers[];	/* by CPU number; NULL: record nothing */
 };
 
 /* An event on its way: on the stack of who writes it. */
@@ -25,29 +51,114 @@ struct braid_slot {
 	u64 token;
 };
 
+/* How a buffer is to be. */
+struct braid_buffer_shape {
+	const char *name;
+	u32 flags;			/* BRAID_BUFFER_OVERWRITE, _ABSOLUTE, _RAW */
+	u32 subbuf_bytes;
+	u32 nr_slots;			/* 0: as many as max_bytes hold */
+	u64 max_bytes;			/* of all its rings, when nr_slots is 0 */
+	struct braid_buffer *events_of;	/* NULL: its own */
+};
+
 /**
- * braid_buffer_create - place a buffer in a region that is planned
- * @region: planned, not started
- * @params: the shape
+ * braid_buffer_make - make a buffer; it has no rings yet
+ * @shape: how it is to be
  *
- * Context: may sleep.
- * Return: the buffer, or an ERR_PTR: -ENOSPC (a message names the size needed),
- * -EINVAL (shape), -ENFILE, -ENOMEM.
+ * Must hold braid_buffers_lock().
+ * Return: the buffer or an ERR_PTR: -EINVAL, -EEXIST, -ENOMEM.
  */
-struct braid_buffer *braid_buffer_create(struct braid_guest_region *region,
-					 const struct braid_buffer_params *params);
+struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape);
 
 /**
- * braid_buffer_start - begin its rings
- * @buffer: of a region in BRAID_STATE_INIT
- */
-void braid_buffer_start(struct braid_buffer *buffer);
-
-/**
- * braid_buffer_destroy - free the writers; the rings stay as they are
- * @buffer: nobody writes any more
+ * braid_buffer_destroy - unmake a buffer without rings
+ * @buffer: nobody knows it any more
+ *
+ * Must hold braid_buffers_lock().
  */
 void braid_buffer_destroy(struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_place - give a buffer rings in a region
+ * @buffer: without rings
+ * @region: planned: then braid_buffers_start() begins them; or live: then the host is told
+ *
+ * Must hold braid_buffers_lock().
+ * Return: 0; -ENOSPC, -ENFILE (a message says what is needed), -EINVAL (shape), -ENOMEM.
+ */
+int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *region);
+
+/** braid_buffers_start - begin the rings of all that were placed before the region started */
+void braid_buffers_start(struct braid_guest_region *region);
+
+/**
+ * braid_buffer_displace - take a buffer's rings away; nobody records or reads on return
+ * @buffer: with rings, or without: then nothing happens
+ * @reuse: their memory is to be used again while the region is live: an agent is told,
+ *	and gets a moment to empty them. Else readers find no rings from then on
+ *
+ * Rings that were swapped are swapped back first.
+ * Must hold braid_buffers_lock(). May sleep, for a second at most.
+ * Return: 0, or -EBUSY with @reuse: one is mapped or being read.
+ */
+int braid_buffer_displace(struct braid_buffer *buffer, bool reuse);
+
+/**
+ * braid_buffer_reshape - the same buffer with other rings, empty
+ * @buffer: the buffer
+ * @nr_slots: of each ring; 0 leaves it
+ * @flags: BRAID_BUFFER_OVERWRITE, _ABSOLUTE
+ *
+ * Context: may sleep, for a second at most. Return: 0, -EBUSY (mapped, being read, or swapped),
+ * -ENOSPC (it stays as it was), -EINVAL, -ENOMEM.
+ */
+int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 flags);
+
+/** braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: none do */
+u32 braid_slots_of(u64 size, u32 subbuf_bytes);
+
+/** braid_buffers_lock - nobody makes, unmakes, places or displaces a buffer meanwhile. May sleep */
+void braid_buffers_lock(void);
+void braid_buffers_unlock(void);
+
+/**
+ * braid_buffer_next - all buffers, in the order they were made
+ * @prev: the one before, or NULL
+ *
+ * Must hold braid_buffers_lock(). Return: the buffer or NULL.
+ */
+struct braid_buffer *braid_buffer_next(struct braid_buffer *prev);
+
+/**
+ * braid_buffer_open_close - let writers in or keep them out, as the switches say
+ * @buffer: after a switch or a ring changed
+ *
+ * Must hold buffer->lock. Those kept out are out on return.
+ */
+void braid_buffer_open_close(struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_shut - keep all writers of a ring out, whatever the switches say
+ * @buffer: the buffer
+ * @cpu: the ring, or -1 for all
+ *
+ * Must hold buffer->lock; braid_buffer_open_close() undoes it. They are out on return.
+ */
+void braid_buffer_shut(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_is_swapped - whether a ring of another buffer stands in. Must hold braid_buffers_lock() */
+bool braid_buffer_is_swapped(const struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_exchange - let two buffers have each other's ring of a CPU
+ * @a: a buffer
+ * @b: another
+ * @cpu: whose writers are shut, and whose readers forgot it. Must hold both locks
+ */
+void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu);
+
+/** braid_buffer_set_on - the user's switch, buffers/enabled: not counted. May sleep */
+void braid_buffer_set_on(struct braid_buffer *buffer, bool on);
 
 /* The values of enum trace_flag_type, which the trace tools know. */
 static __always_inline u8 braid_context_flags(unsigned long pc)
@@ -80,24 +191,24 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
 }
 
 /**
- * braid_buffer_reserve - begin an event of this CPU
- * @buffer: the buffer
+ * braid_record_reserve - begin a record of this CPU
+ * @buffer: not RAW
  * @id: the event's
  * @bytes: of payload, struct braid_record included
- * @slot: for braid_buffer_commit()
+ * @slot: for braid_record_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or
- * the buffer is disabled.
+ * nothing is to be recorded.
  */
-static __always_inline void *braid_buffer_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
+static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  struct braid_slot *slot)
 {
-	struct braid_writer *w = buffer->writers[raw_smp_processor_id()];
+	struct braid_writer *w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
 	unsigned long pc = preempt_count();
 	struct braid_record *record;
 
-	if (unlikely(READ_ONCE(buffer->disabled)))
+	if (unlikely(!w))
 		return NULL;
 	record = braid_ring_reserve(w, bytes, braid_counter, &slot->token);
 	if (unlikely(!record))
@@ -110,7 +221,7 @@ static __always_inline void *braid_buffer_reserve(struct braid_buffer *buffer, u
 	return record;
 }
 
-static __always_inline void braid_buffer_commit(struct braid_slot *slot)
+static __always_inline void braid_record_commit(struct braid_slot *slot)
 {
 	braid_ring_commit(slot->writer, slot->token);
 }

@@ -4,10 +4,12 @@
 
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/random.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/utsname.h>
 #include <linux/uuid.h>
 
@@ -21,6 +23,8 @@
 #define DIRECTORY_BYTES		(768u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
+#define AWAIT_STEP_MS		5
+#define AGENT_GONE_AFTER	(2 * HZ)
 
 static bool force;
 module_param(force, bool, 0444);
@@ -32,31 +36,81 @@ static bool all_zero(const void *page)
 }
 
 /*
- * An agent that follows the former incarnation says when it has emptied its rings.
- * It gets a moment while its heartbeat moves: a dead host holds nothing up for long.
+ * Waits until a word of the mailbox has a value. An agent gets a moment while its
+ * heartbeat moves: a dead host holds nothing up for long. Return: false: it did not come.
  */
+static bool await_agent(const struct braid_mailbox *mailbox,
+			bool (*said)(const struct braid_mailbox *mailbox, u64 wanted), u64 wanted)
+{
+	u64 beat, last = braid_load(&mailbox->agent_heartbeat);
+	int waited, still = 0;
+
+	if (!last)
+		return true;
+	for (waited = 0; waited < DRAIN_WAIT_MS; waited += AWAIT_STEP_MS) {
+		if (said(mailbox, wanted))
+			return true;
+		beat = braid_load(&mailbox->agent_heartbeat);
+		still = beat == last ? still + AWAIT_STEP_MS : 0;
+		last = beat;
+		if (still >= DRAIN_STILL_MS)
+			return true;
+		msleep(AWAIT_STEP_MS);
+	}
+	return false;
+}
+
+static bool said_drained(const struct braid_mailbox *mailbox, u64 incarnation)
+{
+	return braid_load_acquire(&mailbox->agent_drained) == incarnation;	/* (B3) */
+}
+
+static bool said_buffers(const struct braid_mailbox *mailbox, u64 seq)
+{
+	return braid_load_acquire(&mailbox->agent_buffers_seq) == (u32)seq;	/* (B4) */
+}
+
+/* An agent that follows the former incarnation says when it has emptied its rings. */
 static void let_agent_drain(const struct braid_superblock *old)
 {
 	const struct braid_mailbox *mailbox = (const void *)old + BRAID_PAGE_BYTES;
-	u64 incarnation = READ_ONCE(old->incarnation);
-	u64 beat, last = READ_ONCE(mailbox->agent_heartbeat);
-	int waited, still = 0;
 
-	if (READ_ONCE(old->magic) != BRAID_MAGIC || READ_ONCE(old->state) != BRAID_STATE_DOWN ||
-	    !last)
+	if (READ_ONCE(old->magic) != BRAID_MAGIC || READ_ONCE(old->state) != BRAID_STATE_DOWN)
 		return;
-	for (waited = 0; waited < DRAIN_WAIT_MS; waited += BRAID_POLL_ACTIVE_MS) {
-		if (braid_load_acquire(&mailbox->agent_drained) == incarnation)	/* (B3) */
-			return;
-		beat = READ_ONCE(mailbox->agent_heartbeat);
-		still = beat == last ? still + BRAID_POLL_ACTIVE_MS : 0;
-		last = beat;
-		if (still >= DRAIN_STILL_MS)
-			return;
-		msleep(BRAID_POLL_ACTIVE_MS);
+	if (!await_agent(mailbox, said_drained, READ_ONCE(old->incarnation)))
+		pr_info("the agent did not empty the former rings within %d ms, going on\n",
+			DRAIN_WAIT_MS);
+}
+
+void braid_region_await_agent(const struct braid_guest_region *region)
+{
+	if (!await_agent(region->mailbox, said_buffers, region->layout.buffers_seq))
+		pr_info("the agent did not empty a buffer within %d ms, going on\n",
+			DRAIN_WAIT_MS);
+}
+
+bool braid_region_agent_alive(struct braid_guest_region *region)
+{
+	u64 beat = braid_load(&region->mailbox->agent_heartbeat);
+
+	if (beat != READ_ONCE(region->agent_beat)) {
+		WRITE_ONCE(region->agent_moved_at, jiffies);
+		WRITE_ONCE(region->agent_beat, beat);
 	}
-	pr_info("the agent did not empty the former rings within %d ms, going on\n",
-		DRAIN_WAIT_MS);
+	return beat && time_before(jiffies, READ_ONCE(region->agent_moved_at) + AGENT_GONE_AFTER);
+}
+
+void braid_region_publish_buffers(struct braid_guest_region *region)
+{
+	struct braid_superblock *shared = region->shared;
+	u32 seq = region->layout.buffers_seq;
+
+	braid_store(&shared->buffers_seq, seq + 1);
+	braid_fence();							/* (R3) */
+	memcpy(shared->buffers, region->layout.buffers, sizeof(shared->buffers));
+	shared->nr_buffers = region->layout.nr_buffers;
+	region->layout.buffers_seq = seq + 2;
+	braid_store_release(&shared->buffers_seq, seq + 2);		/* (R3) */
 }
 
 static void *section(const struct braid_guest_region *region, enum braid_section_id id)
@@ -159,4 +213,13 @@ void braid_region_stop(struct braid_guest_region *region)
 {
 	region->layout.state = BRAID_STATE_DOWN;
 	braid_store_release(&region->shared->state, BRAID_STATE_DOWN);	/* (R1) */
+}
+
+void braid_region_free(struct braid_guest_region *region)
+{
+	u32 k;
+
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		kvfree(region->past[k]);
+	memset(region->past, 0, sizeof(region->past));
 }

@@ -4,6 +4,7 @@
 #define BRAID_CORE_REGION_H
 
 #include "shared/region.h"
+#include "shared/ring.h"
 
 /* What a transport delivers. */
 struct braid_range {
@@ -25,6 +26,10 @@ struct braid_guest_region {
 	u32 directory_room;		/* bytes of entries */
 	u32 nr_comms;
 	u32 nr_symbols;
+	u64 agent_beat;			/* agent_heartbeat as last seen ... */
+	unsigned long agent_moved_at;	/* ... and when it moved: jiffies */
+	/* By buffer and CPU: where rings left off whose memory was given up; or NULL. */
+	struct braid_ring_past *past[BRAID_MAX_BUFFERS];
 };
 
 /**
@@ -50,6 +55,33 @@ void braid_region_start(struct braid_guest_region *region);
 
 /** braid_region_go_live - the layout is done, the host may read */
 void braid_region_go_live(struct braid_guest_region *region);
+
+/** braid_region_is_live - between go_live and stop */
+static inline bool braid_region_is_live(const struct braid_guest_region *region)
+{
+	return region->layout.state == BRAID_STATE_LIVE;
+}
+
+/**
+ * braid_region_publish_buffers - tell the host that buffers[] has changed
+ * @region: live; callers serialize
+ */
+void braid_region_publish_buffers(struct braid_guest_region *region);
+
+/**
+ * braid_region_await_agent - let an agent act upon the last change of buffers[]
+ * @region: live
+ *
+ * Waits for as long as there is one that lives, but a second at most.
+ * Context: may sleep.
+ */
+void braid_region_await_agent(const struct braid_guest_region *region);
+
+/** braid_region_agent_alive - whether an agent's heartbeat moves. Context: any */
+bool braid_region_agent_alive(struct braid_guest_region *region);
+
+/** braid_region_free - free what is private of it */
+void braid_region_free(struct braid_guest_region *region);
 
 /** braid_region_stop - nothing will be written any more; all that is there stays */
 void braid_region_stop(struct braid_guest_region *region);

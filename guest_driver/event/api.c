@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The API for other modules: events that are recorded by call, not by a tracepoint. */
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/event.h"
 #include "tracebraid/event.h"
 
@@ -57,12 +59,12 @@ int braid_register_event(struct braid_buffer *buffer, u16 event_id,
 
 	if (!desc->system || !desc->name || (desc->fields && !desc->print_fmt))
 		return -EINVAL;
-	if (buffer)
-		return -EOPNOTSUPP;
 	api = kzalloc(sizeof(*api), GFP_KERNEL);
 	if (!api)
 		return -ENOMEM;
 	api->desc = *desc;
+	api->ev.buffer = buffer ?: braid_trace_buffer();
+	api->ev.outputs = &api->desc.outputs;
 	api->ev.system = desc->system;
 	api->ev.name = desc->name;
 	api->ev.ops = &api_ops;
@@ -75,11 +77,17 @@ int braid_register_event(struct braid_buffer *buffer, u16 event_id,
 EXPORT_SYMBOL_GPL(braid_register_event);
 
 /* The event behind an id that this API gave out. Preemption is off, or the caller owns it. */
-static struct api_event *find(u16 event_id)
+static struct api_event *find(const struct braid_buffer *buffer, u16 event_id)
 {
-	struct braid_event *ev = braid_event_find(event_id);
+	struct braid_event *ev = braid_event_find(buffer, event_id);
 
 	return ev && ev->ops == &api_ops ? container_of(ev, struct api_event, ev) : NULL;
+}
+
+static void forget(struct api_event *api)
+{
+	braid_event_remove_all(&api->ev, 1);
+	kfree(api);
 }
 
 int braid_unregister_event(struct braid_buffer *buffer, u16 event_id)
@@ -87,12 +95,11 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id)
 	struct api_event *api;
 
 	rcu_read_lock();	/* for the tree's nodes; the event is the caller's */
-	api = buffer ? NULL : find(event_id);
+	api = find(buffer ?: braid_trace_buffer(), event_id);
 	rcu_read_unlock();
 	if (!api)
 		return -ENOENT;
-	braid_event_remove_all(&api->ev, 1);
-	kfree(api);
+	forget(api);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(braid_unregister_event);
@@ -107,19 +114,84 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 
 	if (length > BRAID_MAX_RECORD_BYTES - sizeof(struct braid_record))
 		return -EMSGSIZE;
+	if (!buffer)
+		buffer = braid_trace_buffer();
 	preempt_disable_notrace();
-	api = buffer ? NULL : find(event_id);
+	api = find(buffer, event_id);
 	ret = api ? -EAGAIN : -ENOENT;
-	if (api && smp_load_acquire(&api->on) && !READ_ONCE(api->ev.buffer->disabled)) {
-		record = braid_event_reserve(&api->ev, &slot,
-					     length + sizeof(struct braid_record));
+	if (api && smp_load_acquire(&api->on) && buffer->writers[raw_smp_processor_id()]) {
+		record = braid_record_reserve(buffer, event_id,
+					      length + sizeof(struct braid_record), &slot);
 		ret = record ? 0 : -ENOSPC;
 		if (record) {
 			memcpy(record + sizeof(struct braid_record), payload, length);
-			braid_event_commit(&slot);
+			braid_record_commit(&slot);
 		}
 	}
 	preempt_enable_notrace();
 	return ret;
 }
 EXPORT_SYMBOL_GPL(braid_record_event);
+
+/* Buffers --------------------------------------------------------------------------- */
+
+struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
+					struct braid_buffer *events_of)
+{
+	struct braid_buffer_shape shape = {
+		.name = name,
+		.flags = (flags & BRAID_ALLOC_OVERWRITE ? BRAID_BUFFER_OVERWRITE : 0) |
+			 (flags & BRAID_ALLOC_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
+			 (flags & BRAID_ALLOC_RAW ? BRAID_BUFFER_RAW : 0),
+		.subbuf_bytes = BRAID_PAGE_BYTES,
+		.events_of = events_of ? events_of->events_of : NULL,
+	};
+	struct braid_guest_region *region;
+	struct braid_buffer *buffer;
+	int err = 0;
+
+	shape.nr_slots = braid_slots_of(size, shape.subbuf_bytes);
+	if (!shape.nr_slots || flags & ~(BRAID_ALLOC_OVERWRITE | BRAID_ALLOC_ABSOLUTE | BRAID_ALLOC_RAW) ||
+	    (events_of && flags & BRAID_ALLOC_RAW))
+		return ERR_PTR(-EINVAL);
+	braid_buffers_lock();
+	buffer = braid_registry_new_buffer(&shape);
+	region = braid_trace_buffer()->region;		/* it has rings when there is a region */
+	if (!IS_ERR(buffer) && region && braid_region_is_live(region)) {
+		err = braid_buffer_place(buffer, region);
+		if (err)
+			buffer->dying = true;
+		else
+			braid_registry_list_buffer(buffer);
+	}
+	braid_buffers_unlock();
+	if (!IS_ERR(buffer) && !err)
+		err = braid_debugfs_add_buffer(buffer);
+	if (!err)
+		return buffer;
+	braid_buffer_free(buffer);
+	return ERR_PTR(err);
+}
+EXPORT_SYMBOL_GPL(braid_buffer_alloc);
+
+int braid_buffer_free(struct braid_buffer *buffer)
+{
+	struct braid_event *ev;
+	int err = -EBUSY;
+
+	braid_buffers_lock();
+	if (!buffer->nr_backups)
+		err = braid_buffer_displace(buffer, true);
+	if (!err)
+		buffer->dying = true;	/* gets no rings again */
+	braid_buffers_unlock();
+	if (err)
+		return err;
+	/* Not under the lock: users of the files, who are waited for, may want it. */
+	braid_debugfs_remove_buffer(buffer);
+	while (buffer->events && (ev = braid_registry_next(buffer, NULL)))
+		forget(container_of(ev, struct api_event, ev));
+	braid_registry_free_buffer(buffer);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_free);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tracebraid/trace/
- *   buffers/enabled                     0 or 1: whether the rings take events
- *   stats                               per vCPU: written, read, lost, left
+ * tracebraid/<buffer>/                  what else is there: debugfs_buffer.c, trace_text.c, pipe.c
  *   events/enable                       write 0 or 1: all events
  *   events/<system>/enable              likewise: a system's
  *   events/<system>/<event>/enable      0 or 1; "1*" also when the host wants it
@@ -18,16 +16,23 @@
 
 #define FORMAT_ROOM	16384
 
-static struct dentry *root, *trace_dir, *events_dir, *buffers_dir, *stats_file;
+static struct dentry *root;
+
+/* What a buffer has under debugfs. */
+struct braid_buffer_files {
+	struct dentry *dir;
+	struct dentry *events;
+	struct list_head systems;
+};
 
 /* A directory for each system, made with its first event. */
 struct system_dir {
 	struct list_head list;
+	struct braid_buffer *buffer;
 	struct dentry *dir;
 	char name[];		/* its own: the event's goes with the module that registered it */
 };
 
-static LIST_HEAD(systems);
 static DEFINE_MUTEX(systems_lock);
 
 static ssize_t event_enable_read(struct file *file, char __user *to, size_t count, loff_t *at)
@@ -61,24 +66,44 @@ static const struct file_operations event_enable_fops = {
 	.llseek = default_llseek,
 };
 
-/* i_private: the system's name, or NULL for all */
-static ssize_t group_enable_write(struct file *file, const char __user *from, size_t count,
-				  loff_t *at)
+static ssize_t group_enable(struct braid_buffer *buffer, const char *system,
+			    const char __user *from, size_t count)
 {
 	u32 matched;
 	bool on;
 	int err = kstrtobool_from_user(from, count, &on);
 
 	if (!err)
-		err = braid_event_set_matching(file_inode(file)->i_private, NULL,
-					       BRAID_EVENT_GUEST_ON, on, &matched);
+		err = braid_event_set_matching(buffer, system, NULL, BRAID_EVENT_GUEST_ON, on,
+					       &matched);
 	return err ?: count;
 }
 
-static const struct file_operations group_enable_fops = {
+static ssize_t all_enable_write(struct file *file, const char __user *from, size_t count,
+				loff_t *at)
+{
+	return group_enable(file_inode(file)->i_private, NULL, from, count);
+}
+
+static const struct file_operations all_enable_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = group_enable_write,
+	.write = all_enable_write,
+	.llseek = default_llseek,
+};
+
+static ssize_t system_enable_write(struct file *file, const char __user *from, size_t count,
+				   loff_t *at)
+{
+	struct system_dir *sys = file_inode(file)->i_private;
+
+	return group_enable(sys->buffer, sys->name, from, count);
+}
+
+static const struct file_operations system_enable_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = system_enable_write,
 	.llseek = default_llseek,
 };
 
@@ -104,105 +129,76 @@ static int id_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(id);
 
-static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *at)
-{
-	struct braid_buffer *buffer = file_inode(file)->i_private;
-	const char *text = READ_ONCE(buffer->disabled) ? "0\n" : "1\n";
-
-	return simple_read_from_buffer(to, count, at, text, 2);
-}
-
-static ssize_t enabled_write(struct file *file, const char __user *from, size_t count, loff_t *at)
-{
-	struct braid_buffer *buffer = file_inode(file)->i_private;
-	bool on;
-	int err = kstrtobool_from_user(from, count, &on);
-
-	if (!err)
-		WRITE_ONCE(buffer->disabled, !on);
-	return err ?: count;
-}
-
-static const struct file_operations enabled_fops = {
-	.owner = THIS_MODULE,
-	.open = simple_open,
-	.read = enabled_read,
-	.write = enabled_write,
-	.llseek = default_llseek,
-};
-
-/* Numbers as the reader last published them; the current sub-buffer is not counted yet. */
-static int stats_show(struct seq_file *seq, void *unused)
-{
-	struct braid_buffer *buffer = seq->private;
-	u32 cpu;
-
-	for (cpu = 0; cpu < buffer->nr_rings; cpu++) {
-		const struct braid_writer *w = buffer->writers[cpu];
-		u64 read = READ_ONCE(w->map.meta->read), lost = READ_ONCE(w->map.meta->overrun);
-		u64 written = READ_ONCE(w->seq_base);
-
-		seq_printf(seq, "cpu%u: written %llu read %llu lost %llu left %lld%s\n", cpu,
-			   written, read, lost, (s64)(written - read - lost) > 0 ?
-			   (s64)(written - read - lost) : 0,
-			   READ_ONCE(w->broken) ? " BROKEN BY THE HOST" : "");
-	}
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(stats);
-
 void braid_debugfs_init(void)
 {
 	root = debugfs_create_dir("tracebraid", NULL);
-	trace_dir = debugfs_create_dir("trace", root);
-	events_dir = debugfs_create_dir("events", trace_dir);
-	debugfs_create_file("enable", 0200, events_dir, NULL, &group_enable_fops);
 }
 
 void braid_debugfs_exit(void)
 {
+	debugfs_remove(root);
+}
+
+int braid_debugfs_add_buffer(struct braid_buffer *buffer)
+{
+	struct braid_buffer_files *files = kzalloc(sizeof(*files), GFP_KERNEL);
+	struct braid_event *ev = NULL;
+
+	if (!files)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&files->systems);
+	files->dir = debugfs_create_dir(buffer->name, root);
+	braid_debugfs_files(buffer, files->dir);
+	buffer->files = files;
+	if (!buffer->events)
+		return 0;
+	files->events = debugfs_create_dir("events", files->dir);
+	debugfs_create_file("enable", 0200, files->events, buffer, &all_enable_fops);
+	while ((ev = braid_registry_next(buffer, ev)))
+		braid_debugfs_add(ev);
+	return 0;
+}
+
+void braid_debugfs_remove_buffer(struct braid_buffer *buffer)
+{
+	struct braid_buffer_files *files = buffer->files;
 	struct system_dir *sys, *next;
 
-	debugfs_remove(root);
-	list_for_each_entry_safe(sys, next, &systems, list)
+	if (!files)
+		return;
+	debugfs_remove(files->dir);
+	list_for_each_entry_safe(sys, next, &files->systems, list)
 		kfree(sys);
-	INIT_LIST_HEAD(&systems);
+	kfree(files);
+	buffer->files = NULL;
 }
 
-void braid_debugfs_attach(struct braid_buffer *buffer)
+/* Must hold systems_lock. */
+static struct dentry *system_dir(struct braid_buffer *buffer, const char *name)
 {
-	buffers_dir = debugfs_create_dir("buffers", trace_dir);
-	debugfs_create_file("enabled", 0600, buffers_dir, buffer, &enabled_fops);
-	stats_file = debugfs_create_file("stats", 0400, trace_dir, buffer, &stats_fops);
-}
-
-void braid_debugfs_detach(void)
-{
-	debugfs_remove(stats_file);
-	debugfs_remove(buffers_dir);
-}
-
-static struct dentry *system_dir(const char *name)
-{
+	struct braid_buffer_files *files = buffer->files;
 	struct system_dir *sys;
 
-	list_for_each_entry(sys, &systems, list)
+	list_for_each_entry(sys, &files->systems, list)
 		if (!strcmp(sys->name, name))
 			return sys->dir;
 	sys = kzalloc(struct_size(sys, name, strlen(name) + 1), GFP_KERNEL);
 	if (!sys)
 		return ERR_PTR(-ENOMEM);
 	strcpy(sys->name, name);
-	sys->dir = debugfs_create_dir(name, events_dir);
-	debugfs_create_file("enable", 0200, sys->dir, sys->name, &group_enable_fops);
-	list_add_tail(&sys->list, &systems);
+	sys->buffer = buffer;
+	sys->dir = debugfs_create_dir(name, files->events);
+	debugfs_create_file("enable", 0200, sys->dir, sys, &system_enable_fops);
+	list_add_tail(&sys->list, &files->systems);
 	return sys->dir;
 }
 
 void braid_debugfs_add(struct braid_event *ev)
 {
+	if (!ev->buffer->files)
+		return;
 	mutex_lock(&systems_lock);
-	ev->dir = debugfs_create_dir(ev->name, system_dir(ev->system));
+	ev->dir = debugfs_create_dir(ev->name, system_dir(ev->buffer, ev->system));
 	mutex_unlock(&systems_lock);
 	debugfs_create_file("enable", 0600, ev->dir, ev, &event_enable_fops);
 	debugfs_create_file("id", 0400, ev->dir, ev, &id_fops);
@@ -212,4 +208,5 @@ void braid_debugfs_add(struct braid_event *ev)
 void braid_debugfs_remove(struct braid_event *ev)
 {
 	debugfs_remove(ev->dir);
+	ev->dir = NULL;
 }

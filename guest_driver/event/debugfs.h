@@ -8,22 +8,32 @@
 /** braid_debugfs_init - make tracebraid/; a kernel without debugfs goes on without */
 void braid_debugfs_init(void);
 
-/** braid_debugfs_exit - remove it with all in it */
+/** braid_debugfs_exit - remove it; its buffers' directories are gone */
 void braid_debugfs_exit(void);
 
 /**
- * braid_debugfs_attach - make tracebraid/<buffer>/: buffers/enabled, stats
- * @buffer: of a live region
+ * braid_debugfs_add_buffer - make tracebraid/<buffer>/
+ * @buffer: the buffer; events that it has get their directories
+ *
+ * Context: may sleep. Return: 0 or -ENOMEM.
  */
-void braid_debugfs_attach(struct braid_buffer *buffer);
+int braid_debugfs_add_buffer(struct braid_buffer *buffer);
 
-/** braid_debugfs_detach - remove what braid_debugfs_attach() made; no user is inside on return */
-void braid_debugfs_detach(void);
+/**
+ * braid_debugfs_remove_buffer - remove it with all in it; no user is inside on return
+ * @buffer: the buffer; one without files is fine
+ *
+ * Must not hold any lock that a user of the files takes.
+ */
+void braid_debugfs_remove_buffer(struct braid_buffer *buffer);
 
-/** braid_debugfs_add - make trace/events/<system>/<event>/{enable,id,format} */
+/** braid_debugfs_add - make <buffer>/events/<system>/<event>/{enable,id,format} */
 void braid_debugfs_add(struct braid_event *ev);
 
 /** braid_debugfs_remove - remove an event's files; no user is inside on return */
 void braid_debugfs_remove(struct braid_event *ev);
+
+/** braid_debugfs_files - add a buffer's own files to its directory (debugfs_buffer.c) */
+void braid_debugfs_files(struct braid_buffer *buffer, struct dentry *dir);
 
 #endif /* BRAID_EVENT_DEBUGFS_H */

@@ -7,10 +7,13 @@
 
 #include "guest_driver/core/buffer.h"
 #include "guest_driver/core/symbol.h"
+#include "shared/schema.h"
+#include "tracebraid/event.h"
 
 #define BRAID_MAX_RECORD_BYTES	1000u
 
 struct braid_event;
+struct braid_subevents;
 
 /* How an event's source is turned on and off. */
 struct braid_event_ops {
@@ -26,7 +29,7 @@ struct braid_event_ops {
 
 struct braid_event {
 	struct list_head list;
-	struct braid_buffer *buffer;	/* where it writes; NULL while no region is attached */
+	struct braid_buffer *buffer;	/* whose event it is, and where it writes */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
 	u32 dir_offset;			/* of its entry in the region's directory */
@@ -35,6 +38,8 @@ struct braid_event {
 	const char *name;
 	const struct braid_event_ops *ops;
 	const void *source;		/* the ops' own */
+	const struct braid_outputs *outputs;	/* NULL: defaults */
+	struct braid_subevents __rcu *subevents;	/* subevent.c's; NULL: none */
 	struct dentry *dir;
 };
 
@@ -54,17 +59,18 @@ static __always_inline void *braid_event_reserve(struct braid_event *ev, struct 
 {
 	if (unlikely(bytes > BRAID_MAX_RECORD_BYTES))
 		bytes = BRAID_MAX_SUBBUF_BYTES;	/* what no ring takes, and each counts */
-	return braid_buffer_reserve(ev->buffer, ev->id, bytes, slot);
+	return braid_record_reserve(ev->buffer, ev->id, bytes, slot);
 }
 
 static __always_inline void braid_event_commit(struct braid_slot *slot)
 {
-	braid_buffer_commit(slot);
+	braid_record_commit(slot);
 }
 
 /**
  * braid_event_add - make an event known
- * @ev: ops, system, name and source filled; the caller's until braid_event_remove_all()
+ * @ev: buffer, ops, system, name, source and outputs filled; the caller's until
+ *	braid_event_remove_all()
  * @requested_id: an id, or 0 for any
  *
  * It is listed in the region's directory, now or when a region comes, and is off.
@@ -83,12 +89,13 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr);
 
 /**
  * braid_event_find - the event behind an id
+ * @buffer: any; the ids are its events_of's
  * @id: any
  *
  * Context: any, with preemption off: the event stays until it is on again.
  * Return: the event or NULL.
  */
-struct braid_event *braid_event_find(u16 id);
+struct braid_event *braid_event_find(const struct braid_buffer *buffer, u16 id);
 
 /**
  * braid_event_set - turn an event on or off for one of its two masters
@@ -102,6 +109,7 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
 
 /**
  * braid_event_set_matching - braid_event_set() for all that match
+ * @buffer: whose events; NULL: of all buffers
  * @system: a glob, "" or NULL for all
  * @name: likewise
  * @who: BRAID_EVENT_GUEST_ON or BRAID_EVENT_HOST_ON
@@ -110,7 +118,7 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  *
  * Return: 0 or the first error; it goes on behind one.
  */
-int braid_event_set_matching(const char *system, const char *name, u32 who, bool on,
+int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name, u32 who, bool on,
 			     u32 *matched);
 
 /**
@@ -124,11 +132,60 @@ int braid_event_set_matching(const char *system, const char *name, u32 who, bool
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes);
 
 /**
- * braid_registry_attach - a region came: list all events in it
- * @buffer: where they write
- * @enable: globs "system:event,..." to turn on for the guest, or NULL
+ * braid_event_list_more - append one more entry to the directory for an event: a sub-event
+ * @ev: the event, listed
+ * @entry: number, name, flags (BRAID_EVENT_SUB and where the number lies) and format filled;
+ *	the rest is set here
+ *
+ * Context: may sleep. Return: 0; -ENODEV (no region now), -ENOSPC.
  */
-void braid_registry_attach(struct braid_buffer *buffer, const char *enable);
+int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *entry);
+
+/**
+ * braid_trace_buffer - the buffer "trace", where tracepoints and a NULL buffer write
+ *
+ * There from the driver's init to its exit.
+ */
+struct braid_buffer *braid_trace_buffer(void);
+
+/**
+ * braid_registry_new_buffer - make a buffer, with an id space; debugfs is the caller's
+ * @shape: how it is to be
+ *
+ * Must hold braid_buffers_lock(). Return: as braid_buffer_make().
+ */
+struct braid_buffer *braid_registry_new_buffer(const struct braid_buffer_shape *shape);
+
+/**
+ * braid_registry_free_buffer - unmake it
+ * @buffer: dying, without rings, events and files
+ *
+ * Context: may sleep.
+ */
+void braid_registry_free_buffer(struct braid_buffer *buffer);
+
+/**
+ * braid_registry_list_buffer - list a buffer's events in the region that it got
+ * @buffer: with rings
+ *
+ * Must hold braid_buffers_lock().
+ */
+void braid_registry_list_buffer(struct braid_buffer *buffer);
+
+/**
+ * braid_registry_next - a buffer's events, one after another
+ * @buffer: with an id space
+ * @prev: the one before, or NULL
+ *
+ * Return: the event or NULL. The caller knows that none is added or removed.
+ */
+struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct braid_event *prev);
+
+/**
+ * braid_registry_attach - a region came: list all events of all buffers that got rings
+ * @region: not live yet
+ */
+void braid_registry_attach(struct braid_guest_region *region);
 
 /** braid_registry_detach - the region goes: all events off, no writer is inside on return */
 void braid_registry_detach(void);

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Takes the host's commands; trusts nothing about them. */
-#include <linux/jiffies.h>
-
 #include "guest_driver/event/event.h"
 #include "guest_driver/event/mailbox.h"
-
-#define AGENT_GONE_AFTER	(2 * HZ)
 
 struct command {
 	u32 code;
@@ -26,7 +22,23 @@ static void take_copy(const struct braid_mailbox *mailbox, struct command *cmd)
 	cmd->event[sizeof(cmd->event) - 1] = 0;
 }
 
-static int carry_out(struct braid_buffer *buffer, const struct command *cmd, u32 *matched)
+static int switch_buffer(u64 index, bool on)
+{
+	struct braid_buffer *buffer = NULL;
+	int err = -EINVAL;
+
+	braid_buffers_lock();
+	while (err && (buffer = braid_buffer_next(buffer))) {
+		if (!buffer->region || buffer->index != index)
+			continue;
+		braid_buffer_set_on(buffer, on);
+		err = 0;
+	}
+	braid_buffers_unlock();
+	return err;
+}
+
+static int carry_out(const struct command *cmd, u32 *matched)
 {
 	*matched = 0;
 	switch (cmd->code) {
@@ -34,25 +46,19 @@ static int carry_out(struct braid_buffer *buffer, const struct command *cmd, u32
 		return 0;
 	case BRAID_CMD_ENABLE:
 	case BRAID_CMD_DISABLE:
-		return braid_event_set_matching(cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
+		return braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
 						cmd->code == BRAID_CMD_ENABLE, matched);
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
-		if (cmd->arg0 != buffer->index)
-			return -EINVAL;
-		WRITE_ONCE(buffer->disabled, cmd->code == BRAID_CMD_RECORD_OFF);
-		return 0;
+		return switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
 	}
 	return -EOPNOTSUPP;
 }
 
-bool braid_mailbox_poll(struct braid_buffer *buffer)
+bool braid_mailbox_poll(struct braid_guest_region *region)
 {
-	static unsigned long moved_at;
-	static u64 heartbeat;
-	struct braid_mailbox *mailbox = buffer->region->mailbox;
+	struct braid_mailbox *mailbox = region->mailbox;
 	u32 seq = braid_load_acquire(&mailbox->command_seq);	/* (B1) */
-	u64 beat = braid_load(&mailbox->agent_heartbeat);
 	struct command cmd;
 	u32 matched;
 	int result;
@@ -61,14 +67,10 @@ bool braid_mailbox_poll(struct braid_buffer *buffer)
 	braid_store(&mailbox->guest_heartbeat, braid_counter_ordered());
 	if (seq != READ_ONCE(mailbox->done_seq)) {
 		take_copy(mailbox, &cmd);
-		result = carry_out(buffer, &cmd, &matched);
+		result = carry_out(&cmd, &matched);
 		braid_store(&mailbox->result, result);
 		braid_store(&mailbox->matched, matched);
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */
 	}
-	if (beat != heartbeat) {
-		heartbeat = beat;
-		moved_at = jiffies;
-	}
-	return heartbeat && time_before(jiffies, moved_at + AGENT_GONE_AFTER);
+	return braid_region_agent_alive(region);
 }

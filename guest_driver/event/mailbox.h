@@ -7,10 +7,10 @@
 
 /**
  * braid_mailbox_poll - carry out a command if there is one, show that the guest lives
- * @buffer: what RECORD_ON and RECORD_OFF speak of
+ * @region: live
  *
  * Context: may sleep. Return: whether an agent is about (its heartbeat moves).
  */
-bool braid_mailbox_poll(struct braid_buffer *buffer);
+bool braid_mailbox_poll(struct braid_guest_region *region);
 
 #endif /* BRAID_EVENT_MAILBOX_H */

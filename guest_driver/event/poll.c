@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 
 #include "guest_driver/clock/exchange.h"
+#include "guest_driver/core/reader.h"
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/poll.h"
@@ -14,14 +15,16 @@ static struct task_struct *thread;
 
 static int poll_loop(void *arg)
 {
-	struct braid_buffer *buffer = arg;
+	struct braid_guest_region *region = arg;
 
 	/* A busy guest must not keep the clocks apart; a turn takes microseconds, a burst a few ms. */
 	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
-		bool active = braid_mailbox_poll(buffer);
+		bool active = braid_mailbox_poll(region);
 
-		braid_exchange_poll(buffer->region);
+		if (braid_reader_poll())
+			active = true;
+		braid_exchange_poll(region);
 		braid_symbol_flush();
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (!kthread_should_stop())
@@ -33,9 +36,9 @@ static int poll_loop(void *arg)
 	return 0;
 }
 
-int braid_poll_start(struct braid_buffer *buffer)
+int braid_poll_start(struct braid_guest_region *region)
 {
-	thread = kthread_run(poll_loop, buffer, "tracebraid");
+	thread = kthread_run(poll_loop, region, "tracebraid");
 	return PTR_ERR_OR_ZERO(thread);
 }
 

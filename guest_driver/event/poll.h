@@ -7,12 +7,12 @@
 
 /**
  * braid_poll_start - begin to look at mailbox, clock cells and new symbols
- * @buffer: of a live region
+ * @region: live
  *
  * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS.
  * Context: may sleep. Return: 0 or -errno.
  */
-int braid_poll_start(struct braid_buffer *buffer);
+int braid_poll_start(struct braid_guest_region *region);
 
 /** braid_poll_stop - stop the thread; it is gone on return */
 void braid_poll_stop(void);

@@ -2,6 +2,7 @@
 /* Keeps all events, their ids, and the directory in the region. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
+#include <linux/err.h>
 #include <linux/glob.h>
 #include <linux/idr.h>
 #include <linux/mutex.h>
@@ -14,25 +15,36 @@
 #define FORMAT_ROOM	16384	/* the longest format text there is room for */
 #define WANTED		(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON)
 
+/* The events of one buffer. */
+struct braid_event_space {
+	struct list_head events;
+	struct idr ids;
+};
+
 static DEFINE_MUTEX(lock);
-static LIST_HEAD(events);
-static DEFINE_IDR(ids);
-static struct braid_buffer *attached;
+static struct braid_guest_region *region;	/* attached, or NULL */
 static u32 directory_used;
+static u32 next_ids[BRAID_MAX_BUFFERS];		/* of freed buffers of this incarnation */
 
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes)
 {
 	return ev->ops->format(ev, ev->id, text, bytes);
 }
 
-/* Lists an event in the directory. Must hold lock, with a region attached. */
+/* Must hold lock, with a region attached. */
+static int append(struct braid_schema_event *entry)
+{
+	return braid_schema_append(region->directory, region->directory_room, &directory_used,
+				   entry);
+}
+
+/* Lists an event in the directory. Must hold lock, with its buffer in the region. */
 static int list_event(struct braid_event *ev)
 {
-	struct braid_guest_region *region = attached->region;
 	struct braid_schema_event entry = {
 		.flags = ev->flags,
 		.id = ev->id,
-		.buffer = attached->index,
+		.buffer = ev->buffer->index,
 		.system = ev->system,
 		.name = ev->name,
 	};
@@ -44,8 +56,7 @@ static int list_event(struct braid_event *ev)
 	err = braid_event_format_text(ev, text, FORMAT_ROOM);
 	if (err >= 0) {
 		entry.format = text;
-		err = braid_schema_append(region->directory, region->directory_room,
-					  &directory_used, &entry);
+		err = append(&entry);
 	}
 	kvfree(text);
 	if (err < 0) {
@@ -55,15 +66,29 @@ static int list_event(struct braid_event *ev)
 	}
 	ev->dir_offset = entry.offset;
 	ev->listed = true;
-	ev->buffer = attached;
 	return 0;
+}
+
+int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *entry)
+{
+	int err = -ENODEV;
+
+	entry->id = ev->id;
+	entry->system = ev->system;
+	mutex_lock(&lock);
+	if (ev->listed) {
+		entry->buffer = ev->buffer->index;
+		err = append(entry);
+	}
+	mutex_unlock(&lock);
+	return err;
 }
 
 /* Must hold lock. */
 static void publish_flags(struct braid_event *ev)
 {
 	if (ev->listed)
-		braid_schema_set_flags(attached->region->directory, ev->dir_offset, ev->flags);
+		braid_schema_set_flags(region->directory, ev->dir_offset, ev->flags);
 }
 
 /* Turns an event on or off for @who; the caller synchronizes. Must hold lock. */
@@ -102,15 +127,14 @@ static bool matches(const char *glob, const char *text)
 	return !glob || !*glob || glob_match(glob, text);
 }
 
-int braid_event_set_matching(const char *system, const char *name, u32 who, bool on,
-			     u32 *matched)
+/* Must hold lock. */
+static int set_space(struct braid_event_space *space, const char *system, const char *name,
+		     u32 who, bool on, u32 *matched)
 {
 	struct braid_event *ev;
 	int first = 0, err;
 
-	*matched = 0;
-	mutex_lock(&lock);
-	list_for_each_entry(ev, &events, list) {
+	list_for_each_entry(ev, &space->events, list) {
 		if (!matches(system, ev->system) || !matches(name, ev->name))
 			continue;
 		(*matched)++;
@@ -118,33 +142,55 @@ int braid_event_set_matching(const char *system, const char *name, u32 who, bool
 		if (err && !first)
 			first = err;
 	}
+	return first;
+}
+
+int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name,
+			     u32 who, bool on, u32 *matched)
+{
+	struct braid_buffer *at = NULL;
+	int first = 0, err;
+
+	*matched = 0;
+	braid_buffers_lock();
+	mutex_lock(&lock);
+	while ((at = braid_buffer_next(at))) {
+		if (!at->events || (buffer && at != buffer))
+			continue;
+		err = set_space(at->events, system, name, who, on, matched);
+		if (err && !first)
+			first = err;
+	}
 	mutex_unlock(&lock);
+	braid_buffers_unlock();
 	return first;
 }
 
 int braid_event_add(struct braid_event *ev, u16 requested_id)
 {
+	struct braid_event_space *space = ev->buffer->events;
 	int id, err = 0;
 
+	if (!space)
+		return -EINVAL;
 	ev->flags = 0;
 	ev->listed = false;
-	ev->buffer = NULL;
 	mutex_lock(&lock);
 	/* Cyclic: a capture may still hold records of an id that was given back. */
 	if (requested_id)
-		id = idr_alloc(&ids, ev, requested_id, requested_id + 1, GFP_KERNEL);
+		id = idr_alloc(&space->ids, ev, requested_id, requested_id + 1, GFP_KERNEL);
 	else
-		id = idr_alloc_cyclic(&ids, ev, 1, 0x10000, GFP_KERNEL);
+		id = idr_alloc_cyclic(&space->ids, ev, 1, 0x10000, GFP_KERNEL);
 	if (id == -ENOSPC && requested_id)
 		id = -EBUSY;
 	if (id > 0) {
 		ev->id = id;
-		list_add_tail(&ev->list, &events);
-		if (attached)
+		list_add_tail(&ev->list, &space->events);
+		if (region && ev->buffer->region)
 			err = list_event(ev);
 		if (err) {
 			list_del(&ev->list);
-			idr_remove(&ids, id);
+			idr_remove(&space->ids, id);
 			id = err;
 		}
 	}
@@ -154,9 +200,20 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	return id;
 }
 
-struct braid_event *braid_event_find(u16 id)
+struct braid_event *braid_event_find(const struct braid_buffer *buffer, u16 id)
 {
-	return idr_find(&ids, id);
+	struct braid_event_space *space = buffer->events_of->events;
+
+	return space ? idr_find(&space->ids, id) : NULL;
+}
+
+struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct braid_event *prev)
+{
+	struct list_head *events = &buffer->events->events;
+
+	if (!prev)
+		return list_first_entry_or_null(events, struct braid_event, list);
+	return list_is_last(&prev->list, events) ? NULL : list_next_entry(prev, list);
 }
 
 static void remove_one(struct braid_event *ev)
@@ -167,7 +224,7 @@ static void remove_one(struct braid_event *ev)
 	ev->flags |= BRAID_EVENT_GONE;
 	publish_flags(ev);
 	list_del(&ev->list);
-	idr_remove(&ids, ev->id);
+	idr_remove(&ev->buffer->events->ids, ev->id);
 	mutex_unlock(&lock);
 }
 
@@ -181,56 +238,104 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 		evs->ops->synchronize();
 }
 
-/* "sched:*,irq" as a module parameter gives it. */
-static void enable_patterns(const char *patterns)
-{
-	char *copy = kstrdup(patterns, GFP_KERNEL), *rest = copy, *system, *name;
-	u32 matched;
+/* Buffers ----------------------------------------------------------------------------- */
 
-	while (copy && (system = strsep(&rest, ",")) != NULL) {
-		if (!*system)
-			continue;
-		name = system;
-		strsep(&name, ":");
-		braid_event_set_matching(system, name, BRAID_EVENT_GUEST_ON, true, &matched);
-		if (!matched)
-			pr_warn("no event matches %s%s%s\n", system, name ? ":" : "",
-				name ? name : "");
+struct braid_buffer *braid_registry_new_buffer(const struct braid_buffer_shape *shape)
+{
+	struct braid_event_space *space = NULL;
+	struct braid_buffer *buffer;
+
+	if (!shape->events_of && !(shape->flags & BRAID_BUFFER_RAW)) {
+		space = kzalloc(sizeof(*space), GFP_KERNEL);
+		if (!space)
+			return ERR_PTR(-ENOMEM);
+		INIT_LIST_HEAD(&space->events);
+		idr_init(&space->ids);
 	}
-	kfree(copy);
+	buffer = braid_buffer_make(shape);
+	if (IS_ERR(buffer)) {
+		kfree(space);
+		return buffer;
+	}
+	buffer->events = space;
+	return buffer;
 }
 
-void braid_registry_attach(struct braid_buffer *buffer, const char *enable)
+void braid_registry_free_buffer(struct braid_buffer *buffer)
+{
+	struct braid_event_space *space = buffer->events;
+
+	braid_buffers_lock();
+	if (space)
+		next_ids[buffer->index] = max(next_ids[buffer->index],
+					      idr_get_cursor(&space->ids));
+	synchronize_rcu();		/* for who looks an event up by its id */
+	braid_buffer_destroy(buffer);
+	braid_buffers_unlock();
+	if (space)
+		idr_destroy(&space->ids);
+	kfree(space);
+}
+
+/* Must hold lock. */
+static void list_all(struct braid_buffer *buffer)
 {
 	struct braid_event *ev;
 
-	mutex_lock(&lock);
-	attached = buffer;
-	directory_used = 0;
-	list_for_each_entry(ev, &events, list)
-		list_event(ev);
-	mutex_unlock(&lock);
-	if (enable && *enable)
-		enable_patterns(enable);
+	if (!buffer->events || !buffer->region)
+		return;
+	list_for_each_entry(ev, &buffer->events->events, list)
+		if (!ev->listed)
+			list_event(ev);
 }
 
-void braid_registry_detach(void)
+void braid_registry_list_buffer(struct braid_buffer *buffer)
+{
+	mutex_lock(&lock);
+	/* A buffer that has its name again goes on with its ids. */
+	if (buffer->events && next_ids[buffer->index] > idr_get_cursor(&buffer->events->ids))
+		idr_set_cursor(&buffer->events->ids, next_ids[buffer->index]);
+	list_all(buffer);
+	mutex_unlock(&lock);
+}
+
+void braid_registry_attach(struct braid_guest_region *came)
+{
+	struct braid_buffer *buffer = NULL;
+
+	mutex_lock(&lock);
+	region = came;
+	directory_used = 0;
+	memset(next_ids, 0, sizeof(next_ids));
+	while ((buffer = braid_buffer_next(buffer)))
+		list_all(buffer);
+	mutex_unlock(&lock);
+}
+
+/* Must hold lock. */
+static void all_off(struct braid_event_space *space)
 {
 	const struct braid_event_ops *synchronized = NULL;
 	struct braid_event *ev;
 
-	mutex_lock(&lock);
-	list_for_each_entry(ev, &events, list)
+	list_for_each_entry(ev, &space->events, list)
 		set_locked(ev, WANTED, false);
-	list_for_each_entry(ev, &events, list) {	/* once a source: it takes its time */
+	list_for_each_entry(ev, &space->events, list) {	/* once a source: it takes its time */
 		if (ev->ops != synchronized)
 			ev->ops->synchronize();
 		synchronized = ev->ops;
-	}
-	list_for_each_entry(ev, &events, list) {
 		ev->listed = false;
-		ev->buffer = NULL;
 	}
-	attached = NULL;
+}
+
+void braid_registry_detach(void)
+{
+	struct braid_buffer *buffer = NULL;
+
+	mutex_lock(&lock);
+	while ((buffer = braid_buffer_next(buffer)))
+		if (buffer->events)
+			all_off(buffer->events);
+	region = NULL;
 	mutex_unlock(&lock);
 }

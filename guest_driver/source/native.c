@@ -42,6 +42,7 @@ static int __init add_all(void)
 	while ((tp = braid_source_next(tp)) != NULL) {
 		struct braid_event *ev = &events[nr_events];
 
+		ev->buffer = braid_trace_buffer();
 		ev->system = tp->system;
 		ev->name = tp->name;
 		ev->ops = &native_ops;

@@ -8,7 +8,8 @@
 /*
  * One contiguous range of shared memory, whatever the transport. All words are
  * little endian, naturally aligned, and 0 where reserved. "G" is written by the
- * guest alone, "H" by the host alone, "C" by both with compare-and-swap.
+ * guest alone, "H" by the host alone, "C" by both with compare-and-swap, "R" by
+ * the ring's reader, whichever side that is.
  *
  *   0x0000 +------------------------------+
  *          | struct braid_superblock    G |  what is where; state; identity
@@ -87,11 +88,18 @@ struct braid_section {
 /* braid_buffer_desc.flags */
 #define BRAID_BUFFER_OVERWRITE	(1u << 0)	/* flight recorder; else producer/consumer */
 #define BRAID_BUFFER_ABSOLUTE	(1u << 1)	/* time_delta holds the counter's 27 low bits */
+#define BRAID_BUFFER_RAW	(1u << 2)	/* payloads are bytes, without struct braid_record */
+#define BRAID_BUFFER_CLOSING	(1u << 3)	/* written no more; its memory is about to be reused */
 
 #define BRAID_NAME_BYTES	32
-#define BRAID_MAX_BUFFERS	16
+#define BRAID_MAX_BUFFERS	32
 
-/* One buffer: nr_rings rings of one shape, ring_stride bytes apart. */
+/*
+ * One buffer: nr_rings rings of one shape, ring_stride bytes apart. Buffers come and
+ * go while the region is LIVE. An entry belongs to one name for a whole incarnation:
+ * a buffer that is freed and made again, or resized, has the same entry, its rings
+ * go on with the next position and sequence number, and layout moves.
+ */
 struct braid_buffer_desc {
 	char name[BRAID_NAME_BYTES];
 	u32 flags;
@@ -100,9 +108,11 @@ struct braid_buffer_desc {
 	u32 meta_bytes;			/* of one meta page, a multiple of BRAID_PAGE_BYTES */
 	u64 rings_offset;		/* of ring 0's meta page, from the region's start */
 	u64 ring_stride;
-	u32 nr_rings;			/* one for each possible vCPU; 0: entry not in use */
+	u32 nr_rings;			/* one for each possible vCPU; 0: it has no rings now */
+	u32 layout;			/* moves each time the rings are placed */
+	u32 events_of;			/* the buffer whose directory entries name its ids */
 	u32 reserved0;
-	u64 reserved[3];
+	u64 reserved[2];
 };
 
 struct braid_superblock {
@@ -123,7 +133,7 @@ struct braid_superblock {
 	char machine[32];
 	struct braid_section sections[BRAID_NR_SECTIONS];
 	u32 nr_buffers;			/* entries of buffers[] that may be in use */
-	u32 reserved0;
+	u32 buffers_seq;		/* odd while buffers[] and nr_buffers change */
 	struct braid_buffer_desc buffers[BRAID_MAX_BUFFERS];
 };
 
@@ -154,7 +164,9 @@ struct braid_mailbox {
 	char event[BRAID_PATTERN_BYTES];
 	u64 agent_heartbeat;		/* moves while an agent follows the region */
 	u64 agent_drained;		/* the incarnation whose rings the agent has emptied, after DOWN */
-	u8 reserved0[1024 - 160];
+	u32 agent_buffers_seq;		/* the buffers_seq that the agent has acted upon: it has emptied
+					   what was CLOSING, and follows what came */
+	u8 reserved0[1024 - 164];
 	/* G, at 1024 */
 	u32 done_seq;
 	s32 result;			/* 0 or -errno */
@@ -241,6 +253,14 @@ struct braid_symbol_table {
 #define BRAID_EVENT_GUEST_ON	(1u << 0)	/* enabled in the guest */
 #define BRAID_EVENT_HOST_ON	(1u << 1)	/* enabled through the mailbox */
 #define BRAID_EVENT_GONE	(1u << 2)	/* unregistered; the id may be given again */
+/*
+ * A sub-event: records of the event with this id whose number, an unsigned little endian
+ * integer in the record, is this one's. Never rewritten: where the number lies.
+ */
+#define BRAID_EVENT_SUB		(1u << 3)
+#define BRAID_SUB_BYTES_SHIFT	8	/* of the number in the record: 1, 2, 4 or 8; 0: nowhere */
+#define BRAID_SUB_BYTES_MASK	0xfu
+#define BRAID_SUB_OFFSET_SHIFT	16	/* from the start of struct braid_record */
 
 /*
  * Entries follow one another, each 8-byte aligned, in [0, bytes_used) of data[].
@@ -249,12 +269,13 @@ struct braid_symbol_table {
 struct braid_dir_entry {
 	u32 bytes;			/* to the next entry, a multiple of 8 */
 	u32 flags;
-	u16 id;				/* unique among the living of one buffer, never 0 */
+	u16 id;				/* unique among the living of one buffer, never 0; a
+					   sub-event's: its event's */
 	u16 buffer;			/* index in the superblock */
 	u16 system_bytes;		/* each with its NUL */
 	u16 name_bytes;
 	u32 format_bytes;
-	u32 reserved0;
+	u32 number;			/* of a sub-event; else 0 */
 	char strings[];
 };
 
@@ -268,6 +289,18 @@ struct braid_directory {
 
 /* Rings --------------------------------------------------------------------------------- */
 
+/*
+ * A ring has one reader at a time: "R". It is whoever owns reader_owner, the host's
+ * agent or a reader in the guest. An agent takes NONE, or HOST of a dead agent's
+ * (a file lock excludes a living one), or GUEST of a guest that is silent or DOWN. The
+ * guest takes NONE, or HOST when agent_heartbeat stands still. Each gives NONE back.
+ */
+enum braid_reader_owner {
+	BRAID_READER_NONE = 0,
+	BRAID_READER_HOST = 1,
+	BRAID_READER_GUEST = 2,
+};
+
 /* The public part of a meta page: struct trace_buffer_meta of linux/trace_mmap.h. */
 struct braid_meta {
 	u32 meta_page_size;
@@ -275,14 +308,14 @@ struct braid_meta {
 	u32 subbuf_size;
 	u32 nr_subbufs;
 	struct {
-		u64 lost_events;	/* H: lost before the sub-buffer in hand */
-		u32 id;			/* H: the sub-buffer in the reader's hand */
-		u32 read;		/* H: bytes of it that the reader has taken */
+		u64 lost_events;	/* R: lost before the sub-buffer in hand */
+		u32 id;			/* R: the sub-buffer in the reader's hand */
+		u32 read;		/* R: bytes of it that the reader has taken */
 	} reader;
 	u64 flags;
-	u64 entries;			/* H: unread, at the reader's last swap */
-	u64 overrun;			/* H: lost */
-	u64 read;			/* H: read */
+	u64 entries;			/* R: unread, at the reader's last swap */
+	u64 overrun;			/* R: lost */
+	u64 read;			/* R: read */
 	u64 reserved1;
 	u64 reserved2;
 };
@@ -330,8 +363,8 @@ struct braid_reader_block {
 	u64 position;			/* of the sub-buffer in hand */
 	u64 bytes;			/* of it, taken */
 	u64 next_seq;			/* of the next event wanted */
-	u64 read;			/* events taken since init */
-	u64 lost;			/* events known to be lost since init */
+	u64 read;			/* events taken in this incarnation */
+	u64 lost;			/* events known to be lost in it */
 	u64 reserved[2];
 };
 
@@ -360,10 +393,11 @@ struct braid_ring_private {
 	u32 broken;			/* enum braid_ring_fault */
 	u32 reserved1;
 	u64 reserved2[6];
-	/* H */
+	/* R */
 	u32 reader_index;		/* which block holds; flips with release */
 	u32 reserved3;
-	u64 reserved4[7];
+	u64 reader_owner;		/* C: enum braid_reader_owner */
+	u64 reserved4[6];
 	struct braid_reader_block reader_block[2];
 };
 
@@ -411,7 +445,10 @@ enum braid_event_type {
 #define BRAID_EXTENT_BYTES	8u
 #define BRAID_STAMP_BYTES	20u
 
-/* How a payload begins: struct trace_entry of the kernel, so that libtraceevent reads it. */
+/*
+ * How a payload begins, but for BRAID_BUFFER_RAW: struct trace_entry of the kernel, so
+ * that libtraceevent reads it.
+ */
 struct braid_record {
 	u16 common_type;		/* the event id */
 	u8 common_flags;
@@ -423,6 +460,7 @@ static_assert(sizeof(struct braid_buffer_desc) == 96, "buffer desc");
 static_assert(offsetof(struct braid_superblock, boot_id) == 64, "superblock");
 static_assert(sizeof(struct braid_superblock) <= BRAID_PAGE_BYTES, "superblock fits its page");
 static_assert(offsetof(struct braid_mailbox, agent_drained) == 152, "mailbox H part");
+static_assert(offsetof(struct braid_mailbox, agent_buffers_seq) == 160, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
 static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
 static_assert(sizeof(struct braid_clock_cells) == 3 * BRAID_CACHELINE_BYTES, "clock cells");

@@ -1,13 +1,274 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* The API for kernel modules of the guest: register an event, record it. Source: S1. */
+/*
+ * The API for kernel modules of the guest: buffers (S0), events in them (S1),
+ * sub-events (S3). Which of our names is which of the seeds': docs/api.md.
+ *
+ * @buffer may be NULL in all that speaks of events: then it is the buffer "trace".
+ */
 #ifndef TRACEBRAID_EVENT_H
 #define TRACEBRAID_EVENT_H
 
 #include "tracebraid/types.h"
 
+struct seq_file;
 struct braid_buffer;
+struct braid_buffer_iter;
 
-/* What an event is. The strings are the caller's until the event is unregistered. */
+/* One event as it lies in a sub-buffer, S0's header first: never dereferenced by callers. */
+struct braid_ring_event;
+
+/* Buffers: S0 ------------------------------------------------------------------------ */
+
+/* flags of braid_buffer_alloc(); without any: producer/consumer, deltas, records */
+#define BRAID_ALLOC_OVERWRITE	(1u << 0)	/* the newest events stay, not the oldest */
+#define BRAID_ALLOC_ABSOLUTE	(1u << 1)	/* stamps are the counter's low bits, not deltas */
+#define BRAID_ALLOC_RAW		(1u << 2)	/* payloads are bytes that only their writer knows;
+						   such a buffer has no events */
+
+/**
+ * braid_buffer_alloc - make a buffer
+ * @name: 1 to 31 bytes of [A-Za-z0-9_.-], not beginning with '.': its debugfs directory
+ * @size: bytes of sub-buffers for each vCPU; rounded up to a power of two of 4 KiB
+ * @flags: BRAID_ALLOC_*
+ * @events_of: NULL, or a buffer whose events it takes: a backup to swap with. It is
+ *	freed before that one
+ *
+ * Its rings are in the memory that the host shares. When there is none now, they
+ * come when it comes, and until then nothing is recorded.
+ *
+ * Context: may sleep, for a second at most.
+ * Return: the buffer, or an ERR_PTR: -EINVAL (name, size, flags), -EEXIST (name),
+ * -ENOSPC (the shared memory has no room in one piece; a message names what it has),
+ * -ENFILE (32 names were used since the driver took the memory), -ENOMEM.
+ */
+struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
+					struct braid_buffer *events_of);
+
+/**
+ * braid_buffer_free - unregister its events and free it
+ * @buffer: nobody uses it in other calls; recording into it is over on return
+ *
+ * An agent that records it gets a moment to empty it.
+ * Context: may sleep, for a second at most.
+ * Return: 0, or -EBUSY: it is mapped or being read, or is another's events_of.
+ */
+int braid_buffer_free(struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_resize - give each vCPU's ring another size
+ * @buffer: not being used by other calls but recording, which loses what comes meanwhile
+ * @size: as braid_buffer_alloc() has it
+ *
+ * It is empty afterwards; what an agent or reader had not taken counts as overrun.
+ * Context: may sleep, for a second at most.
+ * Return: 0, -EBUSY (mapped or being read), -ENOSPC (it keeps its size), -EINVAL, -ENOMEM.
+ */
+int braid_buffer_resize(struct braid_buffer *buffer, u64 size);
+
+/* A reservation, on the stack of who writes. */
+struct braid_reservation {
+	void *writer;
+	u64 token;
+};
+
+/**
+ * braid_buffer_reserve - take room for one event (S0's lock_reserve: there is no lock)
+ * @buffer: of BRAID_ALLOC_RAW; others take records, by braid_record_event()
+ * @length: bytes of payload
+ * @res: for braid_buffer_commit()
+ *
+ * Context: any, NMI included; preemption is off until the commit.
+ * Return: the event: fill braid_ring_event_data(), write only, never read it back.
+ * NULL: dropped and counted, or recording is off; nothing to commit.
+ */
+struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 length,
+					      struct braid_reservation *res);
+
+/**
+ * braid_buffer_commit - make a reserved event readable (S0's unlock_commit)
+ * @buffer: as reserved
+ * @res: likewise
+ */
+void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation *res);
+
+/**
+ * braid_buffer_write - reserve, copy, commit
+ * @buffer: of BRAID_ALLOC_RAW
+ * @length: bytes of @data
+ * @data: copied
+ *
+ * Context: any, NMI included.
+ * Return: 0, -EAGAIN (recording is off), -ENOSPC (dropped and counted), -EINVAL (not RAW).
+ */
+int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data);
+
+/**
+ * braid_ring_event_length - memory that an event takes, header and padding included
+ * @event: from braid_buffer_reserve(), or of a struct braid_item
+ *
+ * Return: bytes: 12 for 7 of payload, 92 for 82.
+ */
+u32 braid_ring_event_length(const struct braid_ring_event *event);
+
+/** braid_ring_event_time_delta - its time_delta field, for debugging alone */
+u32 braid_ring_event_time_delta(const struct braid_ring_event *event);
+
+/** braid_ring_event_data - its payload */
+void *braid_ring_event_data(struct braid_ring_event *event);
+
+/** braid_buffer_size - bytes of data that each vCPU's ring holds; 0: it has no rings now */
+u64 braid_buffer_size(const struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_reset_cpu - empty one ring; what was unread counts as overrun
+ * @buffer: the buffer
+ * @cpu: a possible one
+ *
+ * Context: may sleep. Return: 0, -EBUSY (mapped, being read, or an agent records it),
+ * -EINVAL (cpu), -ENODEV (no rings now).
+ */
+int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_reset - the same for all; the first error, going on behind it */
+int braid_buffer_reset(struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_swap_cpu - swap the rings that two buffers have for one CPU
+ * @a: a buffer
+ * @b: another of the same size and flags, one the other's events_of, or both RAW
+ * @cpu: a possible one
+ *
+ * For a snapshot: what was in @a's ring is in @b's, to be read at leisure, and @a goes
+ * on in what was @b's.
+ *
+ * Context: may sleep. Return: 0, -EINVAL (they don't fit each other, cpu), -EBUSY (one is
+ * mapped, being read, or recorded by an agent), -ENODEV (no rings now).
+ */
+int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu);
+
+/** braid_buffer_empty - whether no ring has an unread event */
+bool braid_buffer_empty(struct braid_buffer *buffer);
+
+/** braid_buffer_empty_cpu - whether one ring has none; also for a @cpu that is not possible */
+bool braid_buffer_empty_cpu(struct braid_buffer *buffer, int cpu);
+
+/**
+ * braid_buffer_record_disable - record nothing, count nothing
+ * @buffer: the buffer
+ *
+ * Nests: as many enables undo it. No writer is inside on return.
+ * Context: may sleep.
+ */
+void braid_buffer_record_disable(struct braid_buffer *buffer);
+
+/** braid_buffer_record_enable - undo one braid_buffer_record_disable() */
+void braid_buffer_record_enable(struct braid_buffer *buffer);
+
+/** braid_buffer_record_disable_cpu - the same for one ring. Return: 0 or -EINVAL (cpu) */
+int braid_buffer_record_disable_cpu(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_record_enable_cpu - undo one braid_buffer_record_disable_cpu() */
+int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_entries - unread events; exact while nobody writes. May sleep */
+u64 braid_buffer_entries(struct braid_buffer *buffer);
+
+/** braid_buffer_overruns - events overwritten, or emptied by reset or resize, unread. May sleep */
+u64 braid_buffer_overruns(struct braid_buffer *buffer);
+
+/** braid_buffer_dropped - events that found no room. May sleep */
+u64 braid_buffer_dropped(struct braid_buffer *buffer);
+
+/** braid_buffer_time_stamp - what an event recorded now would be stamped with. Any context */
+u64 braid_buffer_time_stamp(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_normalize_time_stamp - turn such a stamp into ns since the counter was 0. Any context */
+void braid_buffer_normalize_time_stamp(struct braid_buffer *buffer, int cpu, u64 *stamp);
+
+/* Reading in the guest: S0 -------------------------------------------------------------- */
+
+/* One event that was read. All pointers are into the reader's private copy. */
+struct braid_item {
+	struct braid_buffer *buffer;
+	int cpu;
+	u64 stamp;		/* as braid_buffer_time_stamp() */
+	u64 lost_before;	/* events lost between it and its predecessor */
+	struct braid_ring_event *event;
+	const void *payload;	/* struct braid_record first, but for RAW; ends in zeros */
+	u32 payload_bytes;	/* rounded up to 4, as recorded */
+};
+
+/**
+ * braid_buffer_peek - look at the next event of a ring
+ * @buffer: the buffer
+ * @cpu: a possible one
+ * @item: filled; good until the next peek or consume of that ring
+ *
+ * Peek and consume take the ring's reader role, until braid_buffer_read_done(). All
+ * who read one ring in the guest compete: each event goes to one of them.
+ *
+ * Context: may sleep.
+ * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it), -ENODEV (no rings now),
+ * -EINVAL (cpu), -EBADMSG (the host broke the ring), -ENOMEM.
+ */
+int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *item);
+
+/** braid_buffer_consume - the same, and go on behind it */
+int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item *item);
+
+/** braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it */
+void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
+
+/**
+ * braid_buffer_read_start - begin to iterate over what a ring holds, without taking it
+ * @buffer: the buffer
+ * @cpu: a possible one
+ *
+ * Recording of that CPU is off until braid_buffer_read_finish(). An agent on the
+ * host may go on taking what it wants; what it took first is not seen.
+ *
+ * Context: may sleep. Return: the iterator or an ERR_PTR: -EINVAL (cpu), -ENODEV, -EBADMSG,
+ * -ENOMEM.
+ */
+struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, int cpu);
+
+/** braid_buffer_iter_peek - the iterator's next event: 1, 0 at the end, -EBADMSG */
+int braid_buffer_iter_peek(struct braid_buffer_iter *iter, struct braid_item *item);
+
+/** braid_buffer_read - the same, and go on behind it */
+int braid_buffer_read(struct braid_buffer_iter *iter, struct braid_item *item);
+
+/** braid_buffer_iter_reset - back to the oldest event that is still there: 0 or -EBADMSG */
+int braid_buffer_iter_reset(struct braid_buffer_iter *iter);
+
+/** braid_buffer_iter_empty - whether the iterator is at the end */
+bool braid_buffer_iter_empty(struct braid_buffer_iter *iter);
+
+/** braid_buffer_read_finish - end it and let the CPU record again */
+void braid_buffer_read_finish(struct braid_buffer_iter *iter);
+
+/* Events: S1 ------------------------------------------------------------------------------ */
+
+/**
+ * braid_print_fn - print one event
+ * @out: by seq_printf() and its like
+ * @item: the event; its payload is private, but came from memory that the host can write:
+ *	check what indexes or points
+ *
+ * Context: may sleep. Return: 0, or -errno: the default is printed instead.
+ */
+typedef int (*braid_print_fn)(struct seq_file *out, const struct braid_item *item);
+
+/* The five outputs of an event (S3). Those that are NULL have defaults. */
+struct braid_outputs {
+	braid_print_fn trace;	/* a line of text; default: hex (S1) */
+	braid_print_fn latency;	/* the same under the latency layout; default: trace */
+	braid_print_fn raw;	/* numbers, undecoded; default: hex words */
+	braid_print_fn hex;	/* default: hex bytes */
+	braid_print_fn binary;	/* default: the payload */
+};
+
+/* What an event is. Strings and functions are the caller's until it is unregistered. */
 struct braid_event_desc {
 	const char *system;	/* a name; groups events */
 	const char *name;
@@ -16,12 +277,13 @@ struct braid_event_desc {
 	 * it begins: "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n". NULL: printed as hex.
 	 */
 	const char *fields;
-	const char *print_fmt;	/* "\"n=%llu\", REC->n"; NULL only with fields NULL */
+	const char *print_fmt;	/* "\"n=%llu\", REC->n"; NULL only with fields NULL. For the host */
+	struct braid_outputs outputs;	/* in the guest */
 };
 
 /**
  * braid_register_event - make an event known
- * @buffer: the buffer it is recorded in; NULL: the buffer "trace"
+ * @buffer: the buffer it is recorded in, not RAW, nor one with events_of
  * @event_id: the id wanted, or 0 for any that is free
  * @desc: what it is
  *
@@ -29,13 +291,13 @@ struct braid_event_desc {
  *
  * Context: may sleep.
  * Return: its id; -EBUSY (the id is taken), -ENOSPC (none is left, or the directory is
- * full), -EINVAL (a name is missing), -EOPNOTSUPP (no such buffer), -ENOMEM.
+ * full), -EINVAL (a name is missing, or the buffer takes no events), -ENOMEM.
  */
 int braid_register_event(struct braid_buffer *buffer, u16 event_id,
 			 const struct braid_event_desc *desc);
 
 /**
- * braid_unregister_event - make it unknown again
+ * braid_unregister_event - make it unknown again, with its sub-events
  * @buffer: as registered
  * @event_id: its id
  *
@@ -58,5 +320,61 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id);
  */
 int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 		       const void *payload);
+
+/* Sub-events: S3 ---------------------------------------------------------------------------- */
+
+/* One sub-event. The caller's until braid_unregister_subevents(). */
+struct braid_subevent {
+	u32 number;		/* any, unique in its table */
+	const char *name;
+	const char *fields;	/* as struct braid_event_desc has it; NULL: hex on the host */
+	const char *print_fmt;
+	struct braid_outputs outputs;
+};
+
+/**
+ * braid_subevent_finder - tell the number of a record's sub-event
+ * @item: the event
+ *
+ * Context: may sleep; may be called while the table goes. Return: the number, or a
+ * negative one: the record is the event's own.
+ */
+typedef s64 (*braid_subevent_finder)(const struct braid_item *item);
+
+struct braid_subevent_table {
+	const struct braid_subevent *subevents;
+	u32 nr;
+	/*
+	 * Where the number lies in a record, little endian: so the host finds it too.
+	 * number_bytes 0: only @find knows, and the host prints the event's own format.
+	 */
+	u16 number_offset;	/* from the payload that was recorded: 0 is its first byte */
+	u16 number_bytes;	/* 1, 2, 4 or 8 */
+	braid_subevent_finder find;	/* NULL: read at number_offset */
+};
+
+/**
+ * braid_register_subevents - split an event into sub-events
+ * @buffer: of the event
+ * @event_id: registered, by braid_register_event(), with no sub-events yet
+ * @table: copied; what it points to stays the caller's
+ *
+ * May race with printing and recording: a record is printed by one or the other.
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOENT (no such event), -EINVAL (no finder, a name missing, a number twice),
+ * -EBUSY (it has some), -ENOSPC (directory), -ENOMEM.
+ */
+int braid_register_subevents(struct braid_buffer *buffer, u16 event_id,
+			     const struct braid_subevent_table *table);
+
+/**
+ * braid_unregister_subevents - the event is whole again; no print function runs on return
+ * @buffer: of the event
+ * @event_id: its id
+ *
+ * Context: may sleep. Return: 0 or -ENOENT.
+ */
+int braid_unregister_subevents(struct braid_buffer *buffer, u16 event_id);
 
 #endif /* TRACEBRAID_EVENT_H */

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/* S0's writing side for other modules: raw payloads, switches, stamps. */
+#include <linux/export.h>
+#include <linux/preempt.h>
+
+#include "guest_driver/core/buffer.h"
+#include "shared/clock.h"
+#include "tracebraid/event.h"
+
+struct braid_ring_event {
+	u32 head;
+	u32 array[];
+};
+
+static bool is_small(const struct braid_ring_event *event)
+{
+	return event->head >> BRAID_EVENT_LEN_SHIFT & 7;
+}
+
+struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 length,
+					      struct braid_reservation *res)
+{
+	struct braid_writer *w;
+	u8 *payload = NULL;
+
+	preempt_disable_notrace();
+	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
+	if (likely(w && buffer->flags & BRAID_BUFFER_RAW))
+		payload = braid_ring_reserve(w, length, braid_counter, &res->token);
+	if (unlikely(!payload)) {
+		preempt_enable_notrace();
+		return NULL;
+	}
+	res->writer = w;
+	return (void *)(payload - (length > BRAID_MAX_SMALL_BYTES ? 8 : 4));
+}
+EXPORT_SYMBOL_GPL(braid_buffer_reserve);
+
+void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation *res)
+{
+	braid_ring_commit(res->writer, res->token);
+	preempt_enable_notrace();
+}
+EXPORT_SYMBOL_GPL(braid_buffer_commit);
+
+int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data)
+{
+	struct braid_writer *w;
+	void *payload = NULL;
+	int err = -EAGAIN;
+	u64 token;
+
+	if (!(buffer->flags & BRAID_BUFFER_RAW))
+		return -EINVAL;
+	preempt_disable_notrace();
+	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
+	if (likely(w)) {
+		err = -ENOSPC;
+		payload = braid_ring_reserve(w, length, braid_counter, &token);
+	}
+	if (likely(payload)) {
+		err = 0;
+		memcpy(payload, data, length);
+		braid_ring_commit(w, token);
+	}
+	preempt_enable_notrace();
+	return err;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_write);
+
+u32 braid_ring_event_length(const struct braid_ring_event *event)
+{
+	return is_small(event) ? 4 + 4 * (event->head >> BRAID_EVENT_LEN_SHIFT & 7) :
+				 8 + event->array[0];
+}
+EXPORT_SYMBOL_GPL(braid_ring_event_length);
+
+u32 braid_ring_event_time_delta(const struct braid_ring_event *event)
+{
+	return event->head >> BRAID_EVENT_DELTA_SHIFT;
+}
+EXPORT_SYMBOL_GPL(braid_ring_event_time_delta);
+
+void *braid_ring_event_data(struct braid_ring_event *event)
+{
+	return is_small(event) ? event->array : event->array + 1;
+}
+EXPORT_SYMBOL_GPL(braid_ring_event_data);
+
+/* Switches ------------------------------------------------------------------------------ */
+
+static void count(struct braid_buffer *buffer, u32 *disabled, int step)
+{
+	mutex_lock(&buffer->lock);
+	if (step > 0 || *disabled)
+		*disabled += step;
+	braid_buffer_open_close(buffer);
+	mutex_unlock(&buffer->lock);
+}
+
+void braid_buffer_record_disable(struct braid_buffer *buffer)
+{
+	count(buffer, &buffer->disabled, 1);
+}
+EXPORT_SYMBOL_GPL(braid_buffer_record_disable);
+
+void braid_buffer_record_enable(struct braid_buffer *buffer)
+{
+	count(buffer, &buffer->disabled, -1);
+}
+EXPORT_SYMBOL_GPL(braid_buffer_record_enable);
+
+int braid_buffer_record_disable_cpu(struct braid_buffer *buffer, int cpu)
+{
+	if (cpu < 0 || cpu >= buffer->nr_cpus)
+		return -EINVAL;
+	count(buffer, &buffer->cpus[cpu].disabled, 1);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_record_disable_cpu);
+
+int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu)
+{
+	if (cpu < 0 || cpu >= buffer->nr_cpus)
+		return -EINVAL;
+	count(buffer, &buffer->cpus[cpu].disabled, -1);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_record_enable_cpu);
+
+/* Stamps ---------------------------------------------------------------------------------- */
+
+u64 braid_buffer_time_stamp(struct braid_buffer *buffer, int cpu)
+{
+	return braid_counter();
+}
+EXPORT_SYMBOL_GPL(braid_buffer_time_stamp);
+
+void braid_buffer_normalize_time_stamp(struct braid_buffer *buffer, int cpu, u64 *stamp)
+{
+	const struct braid_clock_map map = {
+		.mult = braid_clock_nominal_mult(braid_counter_hz()),
+	};
+
+	*stamp = braid_clock_to_ns(&map, *stamp);
+}
+EXPORT_SYMBOL_GPL(braid_buffer_normalize_time_stamp);

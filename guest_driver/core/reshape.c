@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Changes the rings of a buffer that is in use: resize, reset, swap. Source: S0. */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/log2.h>
+
+#include "guest_driver/core/buffer.h"
+#include "guest_driver/core/reader.h"
+#include "tracebraid/event.h"
+
+u32 braid_slots_of(u64 size, u32 subbuf_bytes)
+{
+	u64 nr = DIV_ROUND_UP_ULL(size, subbuf_bytes);
+
+	if (!size || nr > BRAID_MAX_SLOTS)
+		return 0;
+	return roundup_pow_of_two(max_t(u64, nr, BRAID_MIN_SLOTS));
+}
+
+static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
+{
+	const u32 changing = BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE;
+	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
+	struct braid_guest_region *region = buffer->region;
+	int err;
+
+	if (braid_buffer_is_swapped(buffer))
+		return -EBUSY;
+	err = braid_buffer_displace(buffer, true);
+	if (err)
+		return err;
+	buffer->nr_slots = nr_slots ?: old_slots;
+	buffer->flags = (old_flags & ~changing) | (flags & changing);
+	if (!region)
+		return 0;
+	err = braid_buffer_place(buffer, region);
+	if (err) {
+		buffer->nr_slots = old_slots;
+		buffer->flags = old_flags;
+		braid_buffer_place(buffer, region);	/* where it was, there is room */
+	}
+	return err;
+}
+
+int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
+{
+	int err;
+
+	braid_buffers_lock();
+	err = reshape_locked(buffer, nr_slots, flags);
+	braid_buffers_unlock();
+	return err;
+}
+
+int braid_buffer_resize(struct braid_buffer *buffer, u64 size)
+{
+	u32 nr_slots = braid_slots_of(size, buffer->subbuf_bytes);
+
+	return nr_slots ? braid_buffer_reshape(buffer, nr_slots, buffer->flags) : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_resize);
+
+u64 braid_buffer_size(const struct braid_buffer *buffer)
+{
+	const struct braid_guest_region *region = READ_ONCE(buffer->region);
+	const struct braid_buffer_desc *desc;
+
+	if (!region)
+		return 0;
+	desc = &region->layout.buffers[buffer->index];
+	return (u64)desc->nr_slots * desc->subbuf_bytes;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_size);
+
+/* The reader role for a moment, so that nobody reads what changes. Must hold buffer->lock. */
+static bool own_ring(struct braid_buffer *buffer, int cpu)
+{
+	u64 dead = braid_region_agent_alive(buffer->region) ? BRAID_READER_NONE :
+							      BRAID_READER_HOST;
+
+	return !braid_reader_busy(buffer) &&
+	       braid_reader_own(&buffer->cpus[cpu].writer->map, BRAID_READER_GUEST, dead);
+}
+
+static void disown_ring(struct braid_buffer *buffer, int cpu)
+{
+	braid_reader_disown(&buffer->cpus[cpu].writer->map, BRAID_READER_GUEST);
+}
+
+/* Must hold buffer->lock, and own the ring. */
+static void reset_ring(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_writer *w = buffer->cpus[cpu].writer;
+	struct braid_ring_map map = w->map;
+	struct braid_ring_past past;
+	const struct braid_ring_identity who = {
+		.incarnation = buffer->region->layout.incarnation,
+		.vcpu = cpu,
+		.buffer = buffer->index,
+		.first_seq = w->first_seq,
+		.counter = braid_counter(),
+		.owner = BRAID_READER_GUEST,
+		.past = &past,
+	};
+
+	braid_buffer_shut(buffer, cpu);
+	braid_reader_forget(buffer, cpu);
+	braid_writer_past(w, &past);
+	braid_writer_init(w, &map, &who);
+	braid_buffer_open_close(buffer);
+}
+
+int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)
+{
+	int err = 0;
+
+	if (cpu < 0 || cpu >= buffer->nr_cpus)
+		return -EINVAL;
+	mutex_lock(&buffer->lock);
+	if (!buffer->region) {
+		err = -ENODEV;
+	} else if (!own_ring(buffer, cpu)) {
+		err = -EBUSY;
+	} else {
+		reset_ring(buffer, cpu);
+		disown_ring(buffer, cpu);
+	}
+	mutex_unlock(&buffer->lock);
+	return err;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_reset_cpu);
+
+int braid_buffer_reset(struct braid_buffer *buffer)
+{
+	int cpu, err, first = 0;
+
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		err = braid_buffer_reset_cpu(buffer, cpu);
+		if (err && !first)
+			first = err;
+	}
+	return first;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_reset);
+
+static bool same_shape(const struct braid_buffer *a, const struct braid_buffer *b, int cpu)
+{
+	const struct braid_ring_map *ma = &a->cpus[cpu].writer->map;
+	const struct braid_ring_map *mb = &b->cpus[cpu].writer->map;
+
+	return ma->nr_slots == mb->nr_slots && ma->subbuf_bytes == mb->subbuf_bytes &&
+	       ma->flags == mb->flags;
+}
+
+static int swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+{
+	if (!a->region || !b->region)
+		return -ENODEV;
+	if (!same_shape(a, b, cpu))
+		return -EINVAL;
+	if (!own_ring(a, cpu))
+		return -EBUSY;
+	if (!own_ring(b, cpu)) {
+		disown_ring(a, cpu);
+		return -EBUSY;
+	}
+	braid_buffer_shut(a, cpu);
+	braid_buffer_shut(b, cpu);
+	braid_reader_forget(a, cpu);
+	braid_reader_forget(b, cpu);
+	braid_buffer_exchange(a, b, cpu);
+	disown_ring(a, cpu);
+	disown_ring(b, cpu);
+	braid_buffer_open_close(a);
+	braid_buffer_open_close(b);
+	return 0;
+}
+
+int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+{
+	bool raw = a->flags & b->flags & BRAID_BUFFER_RAW;
+	int err;
+
+	if (a == b || cpu < 0 || cpu >= a->nr_cpus || (!raw && a->events_of != b->events_of))
+		return -EINVAL;
+	braid_buffers_lock();		/* nobody else takes two buffers' locks meanwhile */
+	mutex_lock(&a->lock);
+	mutex_lock_nested(&b->lock, SINGLE_DEPTH_NESTING);
+	err = swap_locked(a, b, cpu);
+	mutex_unlock(&b->lock);
+	mutex_unlock(&a->lock);
+	braid_buffers_unlock();
+	return err;
+}
+EXPORT_SYMBOL_GPL(braid_buffer_swap_cpu);

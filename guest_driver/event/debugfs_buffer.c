@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A buffer's own files:
+ *   buffers/enabled         0 or 1: whether the rings take events
+ *   mode                    "[consume] overwrite" and "[delta] absolute"; write a word to change it
+ *   buffer_size_kb          of each CPU's ring; write to change it
+ *   subbuf_size             bytes of a sub-buffer
+ *   stats                   per CPU: written, read, lost, left
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+
+#include "guest_driver/event/debugfs.h"
+
+static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *at)
+{
+	struct braid_buffer *buffer = file_inode(file)->i_private;
+	const char *text = READ_ONCE(buffer->off) ? "0\n" : "1\n";
+
+	return simple_read_from_buffer(to, count, at, text, 2);
+}
+
+static ssize_t enabled_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	bool on;
+	int err = kstrtobool_from_user(from, count, &on);
+
+	if (!err)
+		braid_buffer_set_on(file_inode(file)->i_private, on);
+	return err ?: count;
+}
+
+static const struct file_operations enabled_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = enabled_read,
+	.write = enabled_write,
+	.llseek = default_llseek,
+};
+
+static int mode_show(struct seq_file *seq, void *unused)
+{
+	u32 flags = READ_ONCE(((struct braid_buffer *)seq->private)->flags);
+
+	seq_puts(seq, flags & BRAID_BUFFER_OVERWRITE ? "consume [overwrite]\n" :
+						       "[consume] overwrite\n");
+	seq_puts(seq, flags & BRAID_BUFFER_ABSOLUTE ? "delta [absolute]\n" :
+						      "[delta] absolute\n");
+	return 0;
+}
+
+static int mode_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, mode_show, inode->i_private);
+}
+
+static ssize_t mode_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	struct braid_buffer *buffer = file_inode(file)->i_private;
+	u32 flags = READ_ONCE(buffer->flags);
+	char word[16] = "";
+	int err;
+
+	if (count >= sizeof(word))
+		return -EINVAL;
+	if (copy_from_user(word, from, count))
+		return -EFAULT;
+	if (sysfs_streq(word, "consume"))
+		flags &= ~BRAID_BUFFER_OVERWRITE;
+	else if (sysfs_streq(word, "overwrite"))
+		flags |= BRAID_BUFFER_OVERWRITE;
+	else if (sysfs_streq(word, "delta"))
+		flags &= ~BRAID_BUFFER_ABSOLUTE;
+	else if (sysfs_streq(word, "absolute"))
+		flags |= BRAID_BUFFER_ABSOLUTE;
+	else
+		return -EINVAL;
+	err = flags == READ_ONCE(buffer->flags) ? 0 : braid_buffer_reshape(buffer, 0, flags);
+	return err ?: count;
+}
+
+static const struct file_operations mode_fops = {
+	.owner = THIS_MODULE,
+	.open = mode_open,
+	.read = seq_read,
+	.write = mode_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int size_show(struct seq_file *seq, void *unused)
+{
+	seq_printf(seq, "%llu\n", braid_buffer_size(seq->private) >> 10);
+	return 0;
+}
+
+static int size_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, size_show, inode->i_private);
+}
+
+static ssize_t size_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	u64 kib;
+	int err = kstrtou64_from_user(from, count, 0, &kib);
+
+	if (!err && kib > U64_MAX >> 10)
+		err = -EINVAL;
+	if (!err)
+		err = braid_buffer_resize(file_inode(file)->i_private, kib << 10);
+	return err ?: count;
+}
+
+static const struct file_operations size_fops = {
+	.owner = THIS_MODULE,
+	.open = size_open,
+	.read = seq_read,
+	.write = size_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int subbuf_size_show(struct seq_file *seq, void *unused)
+{
+	seq_printf(seq, "%u\n", ((struct braid_buffer *)seq->private)->subbuf_bytes);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(subbuf_size);
+
+/* Read and lost are what the reader last published. */
+static int stats_show(struct seq_file *seq, void *unused)
+{
+	struct braid_buffer *buffer = seq->private;
+	u32 cpu;
+
+	mutex_lock(&buffer->lock);
+	for (cpu = 0; buffer->region && cpu < buffer->nr_cpus; cpu++) {
+		const struct braid_writer *w = buffer->cpus[cpu].writer;
+		u64 read = READ_ONCE(w->map.meta->read), lost = READ_ONCE(w->map.meta->overrun);
+		u64 written = braid_writer_written(w);
+		s64 left = written - read - lost;
+
+		seq_printf(seq, "cpu%u: written %llu read %llu lost %llu left %lld%s\n", cpu,
+			   written, read, lost, max(left, 0LL),
+			   READ_ONCE(w->broken) ? " BROKEN BY THE HOST" : "");
+	}
+	if (!buffer->region)
+		seq_puts(seq, "no shared memory\n");
+	mutex_unlock(&buffer->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stats);
+
+void braid_debugfs_files(struct braid_buffer *buffer, struct dentry *dir)
+{
+	debugfs_create_file("enabled", 0600, debugfs_create_dir("buffers", dir), buffer,
+			    &enabled_fops);
+	debugfs_create_file("mode", 0600, dir, buffer, &mode_fops);
+	debugfs_create_file("buffer_size_kb", 0600, dir, buffer, &size_fops);
+	debugfs_create_file("subbuf_size", 0400, dir, buffer, &subbuf_size_fops);
+	debugfs_create_file("stats", 0400, dir, buffer, &stats_fops);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Prints events in the guest: by their own functions, or by defaults. */
+#ifndef BRAID_EVENT_OUTPUT_H
+#define BRAID_EVENT_OUTPUT_H
+
+#include "guest_driver/event/event.h"
+
+/* The five outputs of S3, in the order of struct braid_outputs. */
+enum braid_output {
+	BRAID_OUTPUT_TRACE = 0,
+	BRAID_OUTPUT_LATENCY,
+	BRAID_OUTPUT_RAW,
+	BRAID_OUTPUT_HEX,
+	BRAID_OUTPUT_BINARY,
+	BRAID_NR_OUTPUTS,
+};
+
+/**
+ * braid_output_item - print an event
+ * @out: extended; text has no newline at its end
+ * @item: the event; its payload is a private copy, followed by BRAID_ITEM_PAD zeros
+ * @kind: which output
+ *
+ * A sub-event's function is preferred to its event's, and that to the default. Of a RAW
+ * buffer: hex.
+ *
+ * Context: may sleep.
+ */
+void braid_output_item(struct seq_file *out, const struct braid_item *item,
+		       enum braid_output kind);
+
+/* Zeros behind a payload: an offset of 16 bits and a length of 16 bits stay inside. */
+#define BRAID_ITEM_PAD	(128u << 10)
+
+#endif /* BRAID_EVENT_OUTPUT_H */
