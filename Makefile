@@ -64,7 +64,7 @@ $(B)/guest-%/tracebraid.ko: FORCE
 	$(Q)guest_driver/stage.sh $(B)/guest-$*
 	$(call say,KBUILD,$@)
 	$(Q)$(MAKE) -C /lib/modules/$*/build M=$(abspath $(B)/guest-$*) W=1 V=$(or $(V),0) \
-		BRAID_TEST_MODULES=$(BRAID_TEST_MODULES) modules \
+		BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)" modules \
 		> $(B)/guest-$*/build.log 2>&1 || { cat $(B)/guest-$*/build.log; exit 1; }
 	$(Q)! grep -E 'warning:|WARNING' $(B)/guest-$*/build.log
 	@touch $@
@@ -75,7 +75,7 @@ $(B)/guest-%/tracebraid.ko: FORCE
 packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
 		    grep -vE -- '-(rt|cloud)-amd64' | sort -V | tail -1)
 TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12)
-TEST_MODULES	:= tests/e2e/storm/storm.o
+TEST_MODULES	:= tests/e2e/storm/storm.o tests/e2e/buffers/buffers.o
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -125,7 +125,7 @@ check-lint:
 
 .PHONY: lint-run
 lint-run: agent
-	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
@@ -144,7 +144,7 @@ check-e2e:
 
 .PHONY: e2e-run
 e2e-run: agent
-	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(TEST_KRELS))
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE))
 
 # Demo ----------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ bench:
 	@$(MAKE) bench-run
 
 bench-run: agent $(B)/bench_ring
-	@$(MAKE) BRAID_TEST_MODULES=$(TEST_MODULES) $(call test-drivers,$(call packaged,6.1))
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call packaged,6.1))
 	@tests/bench/run.sh
 
 $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))

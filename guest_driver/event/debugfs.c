@@ -163,10 +163,13 @@ void braid_debugfs_remove_buffer(struct braid_buffer *buffer)
 {
 	struct braid_buffer_files *files = buffer->files;
 	struct system_dir *sys, *next;
+	struct braid_event *ev = NULL;
 
 	if (!files)
 		return;
 	debugfs_remove(files->dir);
+	while (buffer->events && (ev = braid_registry_next(buffer, ev)))
+		ev->dir = NULL;		/* went with it */
 	list_for_each_entry_safe(sys, next, &files->systems, list)
 		kfree(sys);
 	kfree(files);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Does to buffers what a test says, word by word:
+ *
+ *   echo WORD... > /sys/kernel/debug/buffers/do
+ *     alloc NAME KIB FLAGS     a buffer with one event, which is turned on
+ *     backup NAME KIB FLAGS    another that takes the first one's events
+ *     record N                 N numbered events on CPU 0
+ *     resize KIB | reset | swap | free | freebackup | off | on
+ *
+ * A write gives the errno that the driver gave.
+ */
+#include <linux/debugfs.h>
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+
+#include "tracebraid/event.h"
+
+#define RAW_WORDS	2
+
+static const struct braid_event_desc desc = {
+	.system = "numbers",
+	.name = "number",
+	.fields = "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n",
+	.print_fmt = "\"n=%llu\", REC->n",
+};
+
+static struct braid_buffer *buffer, *backup;
+static int event_id;
+static u64 number;
+static bool raw;
+static struct dentry *dir;
+
+static int do_alloc(const char *name, u64 kib, u32 flags)
+{
+	struct braid_buffer *made;
+
+	if (buffer)
+		return -EEXIST;
+	made = braid_buffer_alloc(name, kib << 10, flags, NULL);
+	if (IS_ERR(made))
+		return PTR_ERR(made);
+	raw = flags & BRAID_ALLOC_RAW;
+	event_id = raw ? 0 : braid_register_event(made, 0, &desc);
+	if (event_id < 0) {
+		braid_buffer_free(made);
+		return event_id;
+	}
+	buffer = made;
+	return 0;
+}
+
+static int do_backup(const char *name, u64 kib, u32 flags)
+{
+	struct braid_buffer *made;
+
+	if (!buffer || backup)
+		return -EINVAL;
+	made = braid_buffer_alloc(name, kib << 10, flags, buffer);
+	if (IS_ERR(made))
+		return PTR_ERR(made);
+	backup = made;
+	return 0;
+}
+
+struct work {
+	struct work_struct work;
+	u64 nr;
+	int err;
+};
+
+static void record(struct work_struct *work)
+{
+	struct work *w = container_of(work, struct work, work);
+	u64 payload[RAW_WORDS] = { };
+	u64 k;
+
+	for (k = 0; k < w->nr; k++) {
+		payload[0] = ++number;
+		w->err = raw ? braid_buffer_write(buffer, sizeof(payload), payload) :
+			       braid_record_event(buffer, event_id, sizeof(*payload), payload);
+		if (w->err == -EAGAIN)
+			return;
+	}
+}
+
+static int do_record(u64 nr)
+{
+	struct work w = { .nr = nr };
+
+	INIT_WORK_ONSTACK(&w.work, record);
+	schedule_work_on(0, &w.work);
+	flush_work(&w.work);
+	destroy_work_on_stack(&w.work);
+	return w.err;
+}
+
+static int do_free(struct braid_buffer **which)
+{
+	int err = *which ? braid_buffer_free(*which) : -ENOENT;
+
+	if (!err)
+		*which = NULL;
+	return err;
+}
+
+static int carry_out(char *line)
+{
+	char *word = strsep(&line, " "), *name = line ? strsep(&line, " ") : NULL;
+	u64 a = 0, b = 0;
+
+	if (name && kstrtou64(name, 0, &a))
+		a = 0;
+	if (line && sscanf(line, "%llu %llu", &a, &b) < 1)
+		return -EINVAL;
+	if (!strcmp(word, "alloc"))
+		return name ? do_alloc(name, a, b) : -EINVAL;
+	if (!strcmp(word, "backup"))
+		return name ? do_backup(name, a, b) : -EINVAL;
+	if (!buffer)
+		return -ENOENT;
+	if (!strcmp(word, "record"))
+		return do_record(a);
+	if (!strcmp(word, "resize"))
+		return braid_buffer_resize(buffer, a << 10);
+	if (!strcmp(word, "reset"))
+		return braid_buffer_reset(buffer);
+	if (!strcmp(word, "swap"))
+		return backup ? braid_buffer_swap_cpu(buffer, backup, 0) : -ENOENT;
+	if (!strcmp(word, "free"))
+		return do_free(&buffer);
+	if (!strcmp(word, "freebackup"))
+		return do_free(&backup);
+	if (!strcmp(word, "off"))
+		braid_buffer_record_disable(buffer);
+	else if (!strcmp(word, "on"))
+		braid_buffer_record_enable(buffer);
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static ssize_t do_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	char line[80];
+	int err;
+
+	if (count >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, count))
+		return -EFAULT;
+	line[count] = 0;
+	err = carry_out(strim(line));
+	return err ?: count;
+}
+
+static const struct file_operations do_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = do_write,
+};
+
+static int __init buffers_init(void)
+{
+	dir = debugfs_create_dir("buffers", NULL);
+	debugfs_create_file("do", 0200, dir, NULL, &do_fops);
+	return 0;
+}
+
+static void __exit buffers_exit(void)
+{
+	debugfs_remove(dir);
+	do_free(&backup);
+	do_free(&buffer);
+}
+
+module_init(buffers_init);
+module_exit(buffers_exit);
+MODULE_DESCRIPTION("Makes and changes buffers for tests");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of buffers that other modules make, change and free."""
+
+import re
+
+from harness import case
+from kit import NEEDS, check_accounts, events_of, start_recorder, stop_recorder
+
+ROOT = "/sys/kernel/debug/tracebraid"
+DO = "/sys/kernel/debug/buffers/do"
+ABSOLUTE, RAW = 2, 4
+
+
+def do(ctx, guest, words, status=0):
+    """One word for the module; status 1: it must be refused."""
+    ctx.equal(guest.sh(f"echo {words} > {DO}")[0], status, f"status of {words!r}")
+
+
+def cpu0(guest, name):
+    """Written, read, lost and left of a buffer's first ring."""
+    line = guest.run(f"cat {ROOT}/{name}/stats").splitlines()[0]
+    return tuple(map(int, re.findall(r" (\d+)", line)))
+
+
+@case("buffers", needs=("driver", "module:buffers"))
+def buffers(ctx):
+    """A module makes buffers, resizes, empties, swaps and frees them: counts go on, what does not fit is refused."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    guest.insmod("buffers")
+    do(ctx, guest, "alloc trace 64", 1)
+    do(ctx, guest, "alloc no/name 64", 1)
+    do(ctx, guest, "alloc huge 1000000", 1)
+    do(ctx, guest, "alloc mine 64")
+    do(ctx, guest, "record 10", 1)
+    ctx.equal(cpu0(guest, "mine"), (0, 0, 0, 0), "counts while the event is off")
+    guest.run(f"echo 1 > {ROOT}/mine/events/numbers/number/enable")
+    do(ctx, guest, "record 10")
+    ctx.equal(cpu0(guest, "mine"), (10, 0, 0, 10), "counts of ten events")
+    do(ctx, guest, "off")
+    do(ctx, guest, "record 10", 1)
+    do(ctx, guest, "on")
+    do(ctx, guest, "resize 256")
+    ctx.equal(guest.run(f"cat {ROOT}/mine/buffer_size_kb"), "256\n", "its size")
+    do(ctx, guest, "record 5")
+    ctx.equal(cpu0(guest, "mine")[0], 15, "events written, resized in between")
+    do(ctx, guest, "resize 10000000", 1)
+    do(ctx, guest, "record 5")
+    do(ctx, guest, "reset")
+    do(ctx, guest, "record 1")
+    ctx.equal(cpu0(guest, "mine")[0], 21, "events written, emptied in between")
+    guest.run(f"echo overwrite > {ROOT}/mine/mode")
+    guest.run(f"echo absolute > {ROOT}/mine/mode")
+    ctx.check("[overwrite]" in guest.run(f"cat {ROOT}/mine/mode"), "the mode did not change")
+    ctx.equal(guest.sh(f"echo nonsense > {ROOT}/mine/mode")[0], 1, "status of a mode that is none")
+    do(ctx, guest, "record 100000")
+    ctx.equal(cpu0(guest, "mine")[0], 100021, "events written, lapped")
+    do(ctx, guest, "backup spare 256 3")
+    ctx.equal(cpu0(guest, "spare")[0], 0, "events of the backup")
+    do(ctx, guest, "swap")
+    ctx.equal(cpu0(guest, "spare")[0], 100021, "events of the backup, swapped")
+    do(ctx, guest, "record 3")
+    ctx.equal(cpu0(guest, "mine")[0], 3, "events of the live one")
+    do(ctx, guest, "resize 64", 1)
+    do(ctx, guest, "free", 1)
+    do(ctx, guest, "swap")
+    do(ctx, guest, "resize 64")
+    do(ctx, guest, "freebackup")
+    do(ctx, guest, "free")
+    ctx.equal(guest.sh(f"ls {ROOT}/mine")[0], 1, "status of looking for it afterwards")
+    guest.run(f"echo 128 > {ROOT}/trace/buffer_size_kb")
+    guest.run(f"echo 1 > {ROOT}/trace/events/sched/enable")
+    do(ctx, guest, "alloc mine 64 4")
+    do(ctx, guest, "record 7")
+    ctx.equal(cpu0(guest, "mine")[0], 100028, "events written in the ring that the name had")
+    guest.run("rmmod buffers && rmmod tracebraid")
+
+
+@case("buffers-recorded", needs=NEEDS + ("module:buffers",))
+def buffers_recorded(ctx):
+    """Buffers are made, resized, emptied and freed while an agent records: every event is in the capture, once."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    guest.insmod("buffers")
+    do(ctx, guest, "alloc early 64")
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "numbers", "-o", "g.braid")
+    expected = []
+    for name, flags in (("early", None), ("late", 0), ("late", ABSOLUTE), ("early", 0), ("bytes", RAW)):
+        if flags is not None:
+            do(ctx, guest, f"alloc {name} 64 {flags}")
+        if flags != RAW:
+            guest.run(f"echo 1 > {ROOT}/{name}/events/numbers/number/enable")
+        for size in 128, 64:
+            do(ctx, guest, "record 50")
+            do(ctx, guest, f"resize {size}")
+        do(ctx, guest, "record 50")
+        do(ctx, guest, "free")
+        expected.append((name, 150))
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, "g.braid")
+    ctx.equal(sums["lost"], 0, "events lost")
+    lines = [line for line in events_of(ctx, "g.braid") if line["type"] == "event"]
+    ctx.equal(len(lines), sum(count for _, count in expected), "events in the report")
+    numbers = [line["fields"]["n"] for line in lines if line["event"] == "number"]
+    ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers, in order")
+    ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of bytes alone")
