@@ -129,14 +129,13 @@ static int place_own(void)
 	return err;
 }
 
+/* No writer is inside any buffer on return. Must hold braid_buffers_lock(). */
 static void displace_all(void)
 {
 	struct braid_buffer *buffer = NULL;
 
-	braid_buffers_lock();
 	while ((buffer = braid_buffer_next(buffer)))
 		braid_buffer_displace(buffer, false);
-	braid_buffers_unlock();
 }
 
 static void start(void)
@@ -162,18 +161,22 @@ static void go_live(void)
 	braid_buffers_unlock();
 }
 
+/* Must hold braid_buffers_lock(): no buffer comes or goes. */
+static void give_up(void)
+{
+	displace_all();
+	braid_region_stop(&region);
+	braid_region_free(&region);
+}
+
 static void stop(void)
 {
+	braid_comm_stop();
 	braid_buffers_lock();
 	braid_registry_detach();
-	braid_buffers_unlock();
-	braid_comm_stop();
 	braid_symbol_flush();
-	braid_buffers_lock();
-	braid_region_stop(&region);	/* no buffer comes or goes from here on */
+	give_up();
 	braid_buffers_unlock();
-	displace_all();
-	braid_region_free(&region);
 	in_use = false;
 }
 
@@ -231,9 +234,12 @@ static int attach_locked(const struct braid_range *range)
 	return 0;
 
 err_start:
-	braid_region_stop(&region);
+	braid_buffers_lock();
+	give_up();
+	braid_buffers_unlock();
+	return err;
+
 err_place:
-	displace_all();
 	braid_region_free(&region);
 	return err;
 }
