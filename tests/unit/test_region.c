@@ -60,6 +60,19 @@ static void needed_is_exact(void)
 	CHECK_EQ(lay_out(needed - 1, 256), -ENOSPC);
 }
 
+/* A buffer called "@name@number". */
+static int add(const char *name, u32 number, u32 subbuf_bytes)
+{
+	char text[32];
+	struct braid_buffer_params p = {
+		.name = text, .subbuf_bytes = subbuf_bytes, .nr_slots = 4,
+	};
+	u64 needed;
+
+	snprintf(text, sizeof(text), "%s%u", name, number);
+	return braid_region_add_buffer(&sb, &p, &needed);
+}
+
 static void bad_shapes(void)
 {
 	struct braid_buffer_params p = { .name = "x", .subbuf_bytes = 4096, .nr_slots = 3 };
@@ -75,10 +88,87 @@ static void bad_shapes(void)
 	p.subbuf_bytes = 1 << 20;
 	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -EINVAL);
 	p.subbuf_bytes = 256;
+	p.name = "a name of more than 31 characters";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -EINVAL);
+	p.name = "";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -EINVAL);
+	p.name = "y";
+	p.events_of = "nobody";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -EINVAL);
+	p.events_of = "trace";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 1);
+	CHECK_EQ(sb.buffers[1].events_of, 0);
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -EEXIST);
+	p.events_of = NULL;
 	while (sb.nr_buffers < BRAID_MAX_BUFFERS)
-		CHECK(braid_region_add_buffer(&sb, &p, &needed) > 0);
-	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -ENFILE);
+		CHECK(add("b", sb.nr_buffers, 256) > 0);
+	CHECK_EQ(add("b", sb.nr_buffers, 256), -ENFILE);
+	braid_region_remove_buffer(&sb, 7);
+	CHECK_EQ(add("b", 99, 256), -ENFILE);	/* 7 keeps its name */
+	CHECK_EQ(add("b", 7, 256), 7);
+	CHECK_EQ(sb.buffers[7].events_of, 7);
 	CHECK(!braid_region_check(&sb, 16 << 20));
+}
+
+/* Buffers come and go: the first gap that is large enough is used, an entry keeps its name. */
+static void gaps_and_names(void)
+{
+	u64 first, room, at;
+
+	CHECK_EQ(lay_out(16 << 20, 2), 0);
+	room = braid_region_room(&sb);
+	first = sb.buffers[0].rings_offset + 2 * sb.buffers[0].ring_stride;
+	CHECK_EQ(room, sb.sections[BRAID_SECTION_RINGS].offset +
+		 sb.sections[BRAID_SECTION_RINGS].bytes - first);
+	CHECK_EQ(add("b", 1, 4096), 1);
+	CHECK_EQ(add("b", 2, 4096), 2);
+	CHECK_EQ(add("b", 3, 4096), 3);
+	CHECK_EQ(sb.buffers[1].rings_offset, first);
+	CHECK_EQ(sb.buffers[1].layout, 1);
+	at = sb.buffers[2].rings_offset;
+	braid_region_remove_buffer(&sb, 2);
+	CHECK_EQ(sb.buffers[2].nr_rings, 0);
+	CHECK(!strcmp(sb.buffers[2].name, "b2"));
+	CHECK(!braid_region_check(&sb, 16 << 20));
+	CHECK_EQ(add("b", 4, 8192), 4);		/* too large for the gap */
+	CHECK(sb.buffers[4].rings_offset > sb.buffers[3].rings_offset);
+	CHECK_EQ(add("b", 5, 2048), 5);
+	CHECK_EQ(sb.buffers[5].rings_offset, at);
+	CHECK_EQ(add("b", 2, 4096), 2);		/* its entry, another place */
+	CHECK(sb.buffers[2].rings_offset > at);
+	CHECK_EQ(sb.buffers[2].layout, 2);
+	CHECK_EQ(add("b", 2, 4096), -EEXIST);
+	CHECK(!braid_region_check(&sb, 16 << 20));
+	braid_region_remove_buffer(&sb, 0);
+	CHECK(!braid_region_check(&sb, 16 << 20));
+	while (add("c", sb.nr_buffers, 65528) >= 0)
+		;
+	CHECK(braid_region_room(&sb) < room);
+	CHECK(!braid_region_check(&sb, 16 << 20));
+}
+
+/* The whole of a gap is used, and not a byte more. */
+static void gap_is_exact(void)
+{
+	struct braid_buffer_params p = { .name = "large", .subbuf_bytes = 4096, .nr_slots = 256 };
+	u64 needed;
+
+	CHECK_EQ(lay_out(16 << 20, 2), 0);
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 1);
+	CHECK_EQ(add("wall", 0, 4096), 2);
+	braid_region_remove_buffer(&sb, 1);
+	sb.sections[BRAID_SECTION_RINGS].bytes =	/* no room behind the wall */
+		sb.buffers[2].rings_offset + 2 * sb.buffers[2].ring_stride -
+		sb.sections[BRAID_SECTION_RINGS].offset;
+	CHECK_EQ(braid_region_room(&sb), sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
+	p.name = "same";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 3);
+	CHECK_EQ(sb.buffers[3].rings_offset, sb.buffers[1].rings_offset);
+	CHECK_EQ(braid_region_room(&sb), 0);
+	braid_region_remove_buffer(&sb, 3);
+	p.name = "larger";
+	p.subbuf_bytes += 128;
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -ENOSPC);
 }
 
 #define REFUSED(change)						\
@@ -118,6 +208,12 @@ static void refuses(void)
 	REFUSED(d->ring_stride = 4096);
 	REFUSED(d->ring_stride = 1ULL << 63);
 	REFUSED(memset(d->name, 'x', sizeof(d->name)));
+	REFUSED(d->events_of = 1);
+	REFUSED((add("b", 1, 4096), sb.buffers[1].rings_offset -= 4096));
+	REFUSED((add("b", 1, 4096), sb.buffers[1].rings_offset = d->rings_offset));
+	REFUSED((add("b", 1, 4096), d->ring_stride += 4096));
+	REFUSED((add("b", 1, 4096), add("b", 2, 4096),
+		 sb.buffers[1].rings_offset = sb.buffers[2].rings_offset + 4096));
 	lay_out(16 << 20, 16);
 	sb.version_minor = 99;
 	CHECK(!braid_region_check(&sb, 16 << 20));
@@ -129,6 +225,8 @@ int main(void)
 	RUN(fits);
 	RUN(needed_is_exact);
 	RUN(bad_shapes);
+	RUN(gaps_and_names);
+	RUN(gap_is_exact);
 	RUN(refuses);
 	return VERDICT();
 }

@@ -85,10 +85,27 @@ static void every_byte(void)
 	}
 }
 
+static void sub_events(void)
+{
+	struct braid_schema_event ev = {
+		.id = 7, .number = 0xdeadbeef, .system = "a", .name = "sub", .format = "",
+		.flags = BRAID_EVENT_SUB | 4u << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT,
+	}, found;
+	u32 at = 0;
+
+	fill();
+	CHECK_EQ(braid_schema_append(&u.dir, ROOM, &used, &ev), 0);
+	while (braid_schema_next(u.dir.data, used, &at, &found) > 0)
+		CHECK_EQ(found.number, found.flags & BRAID_EVENT_SUB ? 0xdeadbeef : 0);
+	CHECK_EQ(found.flags, ev.flags);
+	CHECK_EQ(at, used);
+}
+
 int main(void)
 {
 	RUN(round_trip);
 	RUN(full);
+	RUN(sub_events);
 	RUN(every_byte);
 	return VERDICT();
 }
