@@ -20,7 +20,7 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	0
+#define BRAID_CAPTURE_MINOR	1	/* 1: BUFFER; pages tell how they are stamped */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -36,6 +36,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_TEXT = 11,		/* struct braid_chunk_text, then its bytes: a host's */
 	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what befell a stream */
 	BRAID_CHUNK_FILE_END = 13,	/* nothing */
+	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it came, or has another shape */
 };
 
 struct braid_chunk {
@@ -74,7 +75,14 @@ struct braid_chunk_stream {
 	u32 reserved0;
 	u64 host_ns;			/* when it was found */
 	char name[64];
-	/* GUEST: struct braid_superblock follows */
+	/* GUEST: struct braid_superblock follows; of earlier minors, with fewer buffers[] */
+};
+
+/* Comes before any page that lies in it; later ones of the same index replace it. */
+struct braid_chunk_buffer {
+	u32 index;			/* in the superblock */
+	u32 reserved0;
+	struct braid_buffer_desc desc;
 };
 
 enum braid_end_reason {
@@ -92,6 +100,10 @@ struct braid_chunk_stream_end {
 };
 
 #define BRAID_PAGE_FINAL	(1u << 0)	/* nothing follows of this sub-buffer */
+#define BRAID_PAGE_ABSOLUTE	(1u << 1)	/* as BRAID_BUFFER_ABSOLUTE; minor 0: as its buffer */
+#define BRAID_PAGE_RAW		(1u << 2)	/* as BRAID_BUFFER_RAW */
+#define BRAID_PAGE_PLACED	(1u << 3)	/* others took what is before from_bytes: time_stamp is
+						   the clock there, first_seq of the first event there */
 
 /* Bytes [from, to) of the data of the sub-buffer at a ring's position. */
 struct braid_chunk_page {
@@ -121,19 +133,23 @@ struct braid_clock_sample {
 	u64 h2_ns;
 };
 
-/* written = read + lost + left; events since the ring's init */
+/*
+ * written = read + lost + left; events since the ring's init. One for each time that the
+ * recording was the ring's reader: what lies between first_seq + (read - read_before) +
+ * (lost - lost_before) of one and first_seq of the next was read by others.
+ */
 struct braid_chunk_ring_end {
 	u16 buffer;			/* HOST: 0 */
 	u16 vcpu;
 	u32 broken;			/* enum braid_ring_fault, the guest's word */
 	u64 written;			/* events offered */
-	u64 read;			/* by this and former recordings */
+	u64 read;			/* by this and former recordings, and in the guest */
 	u64 lost;
 	u64 left;
 	u64 first_seq;			/* where this recording began in the ring's sequence */
 	u64 fault;			/* enum braid_reader_fault, the agent's word */
-	u64 read_before;		/* of read: by former recordings */
-	u64 lost_before;		/* of lost: before this recording */
+	u64 read_before;		/* of read: by others, before */
+	u64 lost_before;		/* of lost: likewise */
 };
 
 enum braid_text_kind {
@@ -156,6 +172,7 @@ struct braid_chunk_note {
 static_assert(sizeof(struct braid_chunk) == 32, "chunk");
 static_assert(sizeof(struct braid_chunk_file) == 248, "file");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
+static_assert(sizeof(struct braid_chunk_buffer) == 104, "buffer");
 static_assert(sizeof(struct braid_chunk_page) == 64, "page");
 static_assert(sizeof(struct braid_clock_sample) == 24, "sample");
 static_assert(sizeof(struct braid_chunk_ring_end) == 72, "ring end");

@@ -44,8 +44,7 @@ static void check_told(const struct braid_ring *ring, struct braid_text *why)
 	const struct braid_chunk_ring_end *first = &ring->report.first, *end = &ring->report.last;
 	const struct braid_ring_walk *walk = &ring->walk;
 	unsigned long long found = walk->events + walk->skipped;
-	unsigned long long read = end->read - first->read_before;
-	unsigned long long lost = end->lost - first->lost_before;
+	unsigned long long read = ring->report.read, lost = ring->report.lost;
 
 	if (end->written != end->read + end->lost + end->left)
 		contradict(why, "written %llu is not read + lost + left %llu",
@@ -78,10 +77,10 @@ bool braid_check_account(const struct braid_ring *ring, struct braid_text *why)
 	if (ring->report.nr_parts)
 		check_told(ring, why);
 	if (ring->stream->kind == BRAID_STREAM_GUEST && walk->started &&
-	    walk->next_seq - walk->first_seq != walk->events + walk->lost)
-		contradict(why, "its sequence covers %llu events, found or lost are %llu",
+	    walk->next_seq - walk->first_seq != walk->events + walk->lost + walk->elsewhere)
+		contradict(why, "its sequence covers %llu events, found, lost or read in the guest are %llu",
 			   (unsigned long long)(walk->next_seq - walk->first_seq),
-			   (unsigned long long)(walk->events + walk->lost));
+			   (unsigned long long)(walk->events + walk->lost + walk->elsewhere));
 	if (walk->damaged > walk->skipped)
 		contradict(why, "%llu events were recorded but can't be read",
 			   (unsigned long long)walk->damaged);

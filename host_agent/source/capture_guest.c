@@ -14,16 +14,18 @@
 
 struct guest_ring {
 	struct braid_capture_ring base;
-	u32 flags;			/* BRAID_BUFFER_* */
-	u32 max_bytes;			/* of a sub-buffer's data */
+	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
+	u32 room_bytes;			/* in buffer */
 	u8 *buffer;			/* struct braid_chunk_page, then the piece's bytes */
 
 	/* All below is where the cursor is. */
 	size_t at;			/* next piece */
 	struct braid_chunk_page page;	/* of the piece in hand */
+	u32 page_flags;			/* BRAID_BUFFER_* that hold for it */
 	struct braid_cursor cursor;
 	bool loaded;
 	bool opened;			/* position and what follows it hold */
+	bool placed;			/* first_seq is that of its first event here */
 	bool lost_track;		/* the rest of this sub-buffer can't be placed */
 	u64 position;
 	u64 first_seq;
@@ -88,6 +90,7 @@ static void open_subbuf(struct guest_ring *g)
 	u64 told = g->dropped + g->page.lost_before;
 
 	g->opened = true;
+	g->placed = false;
 	g->lost_track = false;
 	g->position = g->page.position;
 	g->first_seq = g->page.first_seq;
@@ -96,7 +99,7 @@ static void open_subbuf(struct guest_ring *g)
 	walk->pages++;
 	if (!walk->started) {
 		/* An earlier recording took this sub-buffer's beginning. */
-		if (!g->page.from_bytes)
+		if (!g->page.from_bytes || g->page.flags & BRAID_PAGE_PLACED)
 			start_walk(g, told);
 		return;
 	}
@@ -108,6 +111,16 @@ static void open_subbuf(struct guest_ring *g)
 	}
 	if (!ahead)
 		return;
+	if ((u64)ahead > told) {
+		/* What was lost in a part lies before what others read behind it, or behind that. */
+		u64 elsewhere = braid_capture_elsewhere(&g->base, walk->next_seq, g->first_seq);
+
+		if (elsewhere > ahead - told)
+			elsewhere = ahead - told;
+		walk->elsewhere += elsewhere;
+		walk->next_seq += elsewhere;
+		ahead -= elsewhere;
+	}
 	lose(g, ahead, told);
 	if ((u64)ahead > told)
 		faulty(g, "%llu events before it were recorded but are not in the capture",
@@ -120,7 +133,7 @@ static void skip_piece(struct guest_ring *g, const u8 *data, u32 bytes)
 	struct braid_cursor c;
 	s64 n;
 
-	braid_cursor_init(&c, data, bytes, 0, g->flags);
+	braid_cursor_init(&c, data, bytes, 0, g->page_flags);
 	n = braid_page_count(&c);
 	g->base.ring.walk.skipped += n > 0 ? n : 0;
 }
@@ -136,7 +149,7 @@ static bool same_piece(const struct guest_ring *g, const struct braid_piece *pie
 }
 
 /* Begins the piece that was read into the buffer. */
-static void begin_piece(struct guest_ring *g)
+static void begin_piece(struct guest_ring *g, bool placed)
 {
 	const u8 *data = g->buffer + sizeof(g->page);
 	u32 skip, bytes;
@@ -154,8 +167,8 @@ static void begin_piece(struct guest_ring *g)
 	}
 	skip = g->covered_bytes - g->page.from_bytes;
 	bytes = g->page.to_bytes - g->covered_bytes;
-	if (!g->covered_bytes) {
-		braid_cursor_init(&g->cursor, data, bytes, g->page.time_stamp, g->flags);
+	if (!g->covered_bytes || placed) {
+		braid_cursor_init(&g->cursor, data, bytes, g->page.time_stamp, g->page_flags);
 	} else {
 		/* Times go on accumulating where the piece before left off. */
 		g->cursor.data = data + skip;
@@ -165,16 +178,46 @@ static void begin_piece(struct guest_ring *g)
 	g->loaded = true;
 }
 
+/* Pages of minor 0 don't say how they are stamped: as the stream's buffers were. */
+static u32 flags_of(const struct guest_ring *g, const struct braid_piece *piece)
+{
+	u32 file = piece->place & ((1u << BRAID_PIECE_FILE_BITS) - 1);
+
+	if (!g->base.source->minors[file])
+		return g->flags;
+	return (g->page.flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
+	       (g->page.flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);
+}
+
+/* Room for a piece, whatever the shape of the ring was when it was taken. */
+static int make_room(struct guest_ring *g, u32 bytes)
+{
+	u8 *grown;
+
+	if (bytes <= g->room_bytes)
+		return 0;
+	grown = realloc(g->buffer, bytes);
+	if (!grown)
+		return braid_fail(-ENOMEM, "out of memory");
+	g->buffer = grown;
+	g->room_bytes = bytes;
+	return 0;
+}
+
 /* Loads the next piece. Return: 1, 0 at the end, -errno. */
 static int load_piece(struct guest_ring *g)
 {
 	struct braid_capture_ring *base = &g->base;
 	const struct braid_piece *piece;
+	bool fresh, placed;
 	int err;
 
 	if (g->at == base->pieces.nr)
 		return 0;
 	piece = &base->pieces.at[g->at++];
+	err = make_room(g, sizeof(g->page) + piece->to_bytes - piece->from_bytes);
+	if (err)
+		return err;
 	err = braid_capture_fetch(base->source, piece, 0, g->buffer,
 				  sizeof(g->page) + piece->to_bytes - piece->from_bytes);
 	if (err == -EBADMSG) {
@@ -188,9 +231,13 @@ static int load_piece(struct guest_ring *g)
 		faulty(g, "the capture changed while it was read");
 		return 1;
 	}
-	if (!g->opened || g->page.position != g->position)
+	g->page_flags = flags_of(g, piece);
+	fresh = !g->opened || g->page.position != g->position;
+	placed = g->page.flags & BRAID_PAGE_PLACED &&
+		 (fresh || g->page.from_bytes > g->covered_bytes);
+	if (fresh || placed)
 		open_subbuf(g);
-	else if (g->page.first_seq != g->first_seq)
+	else if (!(g->page.flags & BRAID_PAGE_PLACED) && !g->placed && g->page.first_seq != g->first_seq)
 		faulty(g, "its pieces tell different sequence numbers");
 	if (g->page.flags & BRAID_PAGE_FINAL && g->page.dropped > g->dropped)
 		g->dropped = g->page.dropped;
@@ -198,7 +245,11 @@ static int load_piece(struct guest_ring *g)
 		base->ring.walk.duplicates += g->page.from_bytes < g->page.to_bytes;
 		return 1;
 	}
-	begin_piece(g);
+	if (placed) {
+		g->placed = true;
+		g->covered_bytes = g->page.from_bytes;
+	}
+	begin_piece(g, placed);
 	return 1;
 }
 
@@ -241,6 +292,7 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 		faulty(g, "event %llu where %llu was due", (unsigned long long)item->seq,
 		       (unsigned long long)ring->walk.next_seq);
 	fill_item(g, BRAID_ITEM_EVENT, view->time);
+	item->raw = g->page_flags & BRAID_BUFFER_RAW;
 	item->payload = view->payload;
 	item->payload_bytes = view->payload_bytes;
 	ring->walk.events++;
@@ -329,6 +381,7 @@ static void guest_free(struct braid_ring *ring)
 	struct guest_ring *g = guest_ring(ring);
 
 	free(g->base.pieces.at);
+	free(g->base.parts);
 	free(g->buffer);
 	free(g);
 }
@@ -346,14 +399,11 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 		.rewind = guest_rewind,
 		.free = guest_free,
 	};
-	const struct braid_buffer_desc *desc = &s->superblock.buffers[buffer];
 	struct guest_ring *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	g->flags = desc->flags;
-	g->max_bytes = desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
-	g->buffer = malloc(sizeof(g->page) + g->max_bytes + 8);
+	g->flags = s->superblock.buffers[buffer].flags;
 	g->base.source = s->source;
 	g->base.ring.stream = &s->stream;
 	g->base.ring.buffer = buffer;
@@ -361,9 +411,8 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 	g->base.ring.ops = &ops;
 	g->base.ring.item.stream = &s->stream;
 	g->base.ring.item.ring = &g->base.ring;
-	if (!g->buffer || braid_array_push(s->stream.rings, s->stream.nr_rings,
-					   s->rings_capacity, &g->base.ring)) {
-		free(g->buffer);
+	if (braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
+			     &g->base.ring)) {
 		free(g);
 		return NULL;
 	}

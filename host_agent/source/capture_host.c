@@ -248,6 +248,7 @@ static void host_free(struct braid_ring *ring)
 
 	kbuffer_free(h->kbuf);
 	free(h->base.pieces.at);
+	free(h->base.parts);
 	free(h->buffer);
 	free(h);
 }

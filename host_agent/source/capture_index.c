@@ -104,6 +104,33 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
 }
 
+/* Notes a part. Captures may be named in any order, and one of them twice. */
+static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ring_end *end)
+{
+	struct braid_ring_report *report = &ring->ring.report;
+	u64 read = end->read - end->read_before, lost = end->lost - end->lost_before;
+	struct braid_ring_part part = {
+		.from_seq = end->first_seq, .to_seq = end->first_seq + read + lost,
+	};
+	size_t k;
+
+	for (k = 0; k < ring->nr_parts; k++)
+		if (ring->parts[k].from_seq == part.from_seq &&
+		    ring->parts[k].to_seq == part.to_seq && part.from_seq != part.to_seq)
+			return 0;
+	if (!report->nr_parts++)
+		report->first = *end;
+	report->read += read;
+	report->lost += lost;
+	/* What has read more is the later one. */
+	if (end->read + end->lost >= report->last.read + report->last.lost)
+		report->last = *end;
+	if (end->read_before + end->lost_before < report->first.read_before +
+						  report->first.lost_before)
+		report->first = *end;
+	return braid_array_push(ring->parts, ring->nr_parts, ring->parts_capacity, part);
+}
+
 int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_ring_end end = { 0 };
@@ -121,17 +148,7 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 		return 0;
 	}
 	ring = ring_of(s, end.buffer, end.vcpu);
-	if (!ring)
-		return -ENOMEM;
-	if (!ring->ring.report.nr_parts++)
-		ring->ring.report.first = end;
-	/* Captures may be named in any order: what has read more is the later one. */
-	if (end.read + end.lost >= ring->ring.report.last.read + ring->ring.report.last.lost)
-		ring->ring.report.last = end;
-	if (end.read_before + end.lost_before < ring->ring.report.first.read_before +
-						 ring->ring.report.first.lost_before)
-		ring->ring.report.first = end;
-	return 0;
+	return ring ? add_part(ring, &end) : -ENOMEM;
 }
 
 /* Order ----------------------------------------------------------------------------------- */
@@ -180,6 +197,45 @@ static int by_ring(const void *a, const void *b)
 	return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
+static int by_seq(const void *a, const void *b, void *arg)
+{
+	const struct braid_ring_part *x = a, *y = b;
+	u64 origin = *(u64 *)arg;
+	s64 dx = (s64)(x->from_seq - origin), dy = (s64)(y->from_seq - origin);
+
+	return dx < dy ? -1 : dx > dy;
+}
+
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
+{
+	u64 sum = 0;
+	size_t k;
+
+	/* Parts are in order: only what lies between one's end and the next one's start. */
+	for (k = 0; k < ring->nr_parts && (s64)(to - from) > 0; k++) {
+		const struct braid_ring_part *part = &ring->parts[k];
+
+		if (k && (s64)(part->from_seq - from) > 0) {
+			u64 end = (s64)(part->from_seq - to) < 0 ? part->from_seq : to;
+
+			sum += end - from;
+		}
+		if ((s64)(part->to_seq - from) > 0)
+			from = part->to_seq;
+	}
+	return sum;
+}
+
+static void sort_parts(struct braid_capture_ring *ring)
+{
+	u64 origin;
+
+	if (ring->nr_parts < 2)
+		return;
+	origin = ring->parts[0].from_seq;
+	qsort_r(ring->parts, ring->nr_parts, sizeof(*ring->parts), by_seq, &origin);
+}
+
 int braid_capture_sort_pieces(struct braid_capture_source *cs)
 {
 	size_t k, j;
@@ -189,8 +245,10 @@ int braid_capture_sort_pieces(struct braid_capture_source *cs)
 
 		if (s->nr_rings)
 			qsort(s->rings, s->nr_rings, sizeof(*s->rings), by_ring);
-		for (j = 0; s->kind == BRAID_STREAM_GUEST && j < s->nr_rings; j++)
+		for (j = 0; s->kind == BRAID_STREAM_GUEST && j < s->nr_rings; j++) {
 			sort_ring(&((struct braid_capture_ring *)s->rings[j])->pieces);
+			sort_parts((struct braid_capture_ring *)s->rings[j]);
+		}
 	}
 	return 0;
 }

@@ -73,6 +73,8 @@ static int take_chunk(struct braid_capture_source *cs, const struct braid_chunk_
 		return braid_capture_take_page(s, v);
 	case BRAID_CHUNK_HOST_PAGE:
 		return braid_capture_take_host_page(s, v);
+	case BRAID_CHUNK_BUFFER:
+		return braid_capture_take_buffer(s, v);
 	case BRAID_CHUNK_EVENTS:
 		return braid_capture_take_events(s, v);
 	case BRAID_CHUNK_COMMS:
@@ -161,13 +163,14 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	int err;
 
 	cs->readers = calloc(nr, sizeof(*cs->readers));
-	if (!cs->readers)
+	cs->minors = calloc(nr, sizeof(*cs->minors));
+	if (!cs->readers || !cs->minors)
 		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < nr; k++) {
 		err = braid_capture_open(&cs->readers[k], paths[k], &head);
 		if (err)
 			return err;
-		cs->nr_readers++;
+		cs->minors[cs->nr_readers++] = head.version_minor;
 		if (!k)
 			cs->source.head = head;
 		err = check_same_host(&cs->source.head, &head, paths[k]);
@@ -310,6 +313,7 @@ static void free_captures(struct braid_source *source)
 	free(source->streams);
 	free(cs->by_number);
 	free(cs->readers);
+	free(cs->minors);
 	free(cs);
 }
 

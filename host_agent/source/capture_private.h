@@ -36,9 +36,17 @@ struct braid_pieces {
 
 struct braid_capture_source;
 
+/* The stretch of a ring's sequence that a RING_END speaks of. */
+struct braid_ring_part {
+	u64 from_seq;
+	u64 to_seq;
+};
+
 /* What all cursors over captures have in common. */
 struct braid_capture_ring {
 	struct braid_ring ring;
+	struct braid_ring_part *parts;		/* by seq, once all is indexed */
+	size_t nr_parts, parts_capacity;
 	struct braid_capture_source *source;
 	struct braid_pieces pieces;
 };
@@ -68,6 +76,7 @@ struct braid_capture_stream {
 struct braid_capture_source {
 	struct braid_source source;
 	struct braid_capture_reader **readers;
+	u16 *minors;				/* of each file's version */
 	size_t nr_readers;
 	u32 file;				/* being indexed */
 	const char *path;
@@ -78,6 +87,7 @@ struct braid_capture_source {
 
 /* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
@@ -103,6 +113,9 @@ struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *
 
 /* When the agent took the bytes that a guest ring's cursor is in. */
 u64 braid_capture_taken_ns(const struct braid_ring *ring);
+
+/* Events of [from, to) that lie in no part of those that are known: others read them. */
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
 
 /* Reads a piece's chunk: @bytes of payload from @skip on. */
 int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece,

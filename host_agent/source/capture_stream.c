@@ -78,19 +78,97 @@ static struct braid_capture_stream *add_stream(struct braid_capture_source *cs)
 	return s;
 }
 
+/* Of captures of minor 0, whose superblock had room for fewer buffers. */
+#define OLD_SUPERBLOCK	(offsetof(struct braid_superblock, buffers) + \
+			 16 * sizeof(struct braid_buffer_desc))
+
 /* The superblock behind a guest's STREAM, or NULL with the reason. */
 static const char *read_superblock(const struct braid_chunk_view *v, struct braid_superblock *sb)
 {
-	if (v->bytes < sizeof(struct braid_chunk_stream) + sizeof(*sb))
+	u32 bytes = v->bytes - sizeof(struct braid_chunk_stream);
+
+	if (bytes < OLD_SUPERBLOCK)
 		return "its superblock is missing";
-	memcpy(sb, v->payload + sizeof(struct braid_chunk_stream), sizeof(*sb));
+	memset(sb, 0, sizeof(*sb));
+	memcpy(sb, v->payload + sizeof(struct braid_chunk_stream),
+	       bytes < sizeof(*sb) ? bytes : sizeof(*sb));
 	if (sb->state == BRAID_STATE_INIT)
 		return "its superblock was not finished";
 	return braid_region_check(sb, sb->region_bytes);
 }
 
-static void describe_guest(struct braid_stream *s, const struct braid_superblock *sb)
+/* What format and export see of a buffer. */
+static void describe_buffer(struct braid_capture_stream *s, u32 index)
 {
+	const struct braid_buffer_desc *desc = &s->superblock.buffers[index];
+	struct braid_buffer_info *info = &s->stream.buffers[index];
+
+	copy_name(info->name, sizeof(info->name), desc->name, sizeof(desc->name));
+	info->flags = desc->flags;
+	info->events_of = desc->events_of < BRAID_MAX_BUFFERS ? desc->events_of : index;
+	if (index >= s->stream.nr_buffers)
+		s->stream.nr_buffers = index + 1;
+}
+
+/* A buffer came, or has another shape from here on. NULL or why it can't be. */
+static const char *set_buffer(struct braid_capture_stream *s, u32 index,
+			      const struct braid_buffer_desc *desc)
+{
+	struct braid_superblock alone = s->superblock;
+	const char *why;
+	u32 k;
+
+	if (s->stream.kind != BRAID_STREAM_GUEST || index >= BRAID_MAX_BUFFERS)
+		return "there can be no such buffer";
+	if (index >= alone.nr_buffers)
+		alone.nr_buffers = index + 1;
+	/* By itself: those that were there before may have gone. */
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		alone.buffers[k].nr_rings = 0;
+	alone.buffers[index] = *desc;
+	why = braid_region_check(&alone, alone.region_bytes);
+	if (why)
+		return why;
+	s->superblock.nr_buffers = alone.nr_buffers;
+	s->superblock.buffers[index] = *desc;
+	describe_buffer(s, index);
+	return NULL;
+}
+
+int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	const char *why = "it is too short";
+	struct braid_chunk_buffer chunk;
+
+	if (v->bytes >= sizeof(chunk)) {
+		memcpy(&chunk, v->payload, sizeof(chunk));
+		why = set_buffer(s, chunk.index, &chunk.desc);
+	}
+	if (why)
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the buffer in chunk %llu is left out: %s",
+				    (unsigned long long)v->number, why);
+	return 0;
+}
+
+/* Another capture of an incarnation: it may have seen other buffers. */
+static void merge_buffers(struct braid_capture_stream *s, const struct braid_superblock *sb)
+{
+	u32 k;
+
+	for (k = 0; k < sb->nr_buffers; k++)
+		if (sb->buffers[k].nr_rings)
+			set_buffer(s, k, &sb->buffers[k]);
+}
+
+static void describe_guest(struct braid_capture_stream *cs)
+{
+	const struct braid_superblock *sb = &cs->superblock;
+	struct braid_stream *s = &cs->stream;
+	u32 k;
+
+	for (k = 0; k < sb->nr_buffers; k++)
+		describe_buffer(cs, k);
 	copy_name(s->kernel_release, sizeof(s->kernel_release), sb->kernel_release,
 		  sizeof(sb->kernel_release));
 	copy_name(s->machine, sizeof(s->machine), sb->machine, sizeof(sb->machine));
@@ -126,8 +204,10 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 		return 0;
 	}
 	s = head.kind == BRAID_STREAM_GUEST ? find_incarnation(cs, &sb) : NULL;
-	if (s)
+	if (s) {
+		merge_buffers(s, &sb);
 		return set_number(cs, v->stream, s);
+	}
 	s = add_stream(cs);
 	if (!s)
 		return -ENOMEM;
@@ -140,7 +220,7 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 	if (!s->stream.name[0])
 		snprintf(s->stream.name, sizeof(s->stream.name), "stream%u", v->stream);
 	if (head.kind == BRAID_STREAM_GUEST) {
-		describe_guest(&s->stream, &sb);
+		describe_guest(s);
 	} else {
 		copy_name(s->stream.kernel_release, sizeof(s->stream.kernel_release),
 			  cs->source.head.kernel_release, sizeof(cs->source.head.kernel_release));
@@ -207,6 +287,10 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 			.system = event.system,
 			.name = event.name,
 			.format = event.format,
+			.sub = event.flags & BRAID_EVENT_SUB,
+			.number = event.number,
+			.number_offset = event.flags >> BRAID_SUB_OFFSET_SHIFT,
+			.number_bytes = event.flags >> BRAID_SUB_BYTES_SHIFT & BRAID_SUB_BYTES_MASK,
 		};
 
 		/* Within our copy: tame what will be printed. */

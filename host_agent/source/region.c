@@ -305,7 +305,6 @@ static int try_start(struct braid_region_source *s)
 
 struct turn {
 	struct braid_region_source *s;
-	bool down;
 	int result;
 };
 
@@ -318,8 +317,8 @@ static int work(void *arg)
 	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
 	braid_live_beat(s);	/* also when it is down: a driver that comes again waits for us */
-	turn->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
-	if (!turn->down) {
+	s->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
+	if (!s->down) {
 		err = braid_live_heartbeat(s);
 		if (!err)
 			err = braid_live_control_poll(s);
@@ -327,10 +326,15 @@ static int work(void *arg)
 			return err == -ESTALE && braid_mapping_same(s->mapping, s->sb.incarnation) ?
 			       0 : err;
 	}
-	err = braid_live_tables_send(s, false);
+	turn->result = BRAID_POLL_BUSY;
+	err = braid_live_buffers(s);
 	if (err)
-		return err;
-	err = braid_live_drain(s, false);
+		return err == -EAGAIN ? 0 : err;
+	err = braid_live_tables_send(s, false);
+	if (!err)
+		err = braid_live_ring_roles(s);
+	if (!err)
+		err = braid_live_drain(s, false);
 	if (err < 0)
 		return err;
 	turn->result = err;
@@ -395,7 +399,7 @@ int braid_region_source_poll(struct braid_region_source *s)
 	if (err || s->fatal)
 		return handle_loss(s, err);
 	err = put_samples(s);
-	if (!err && turn.down && turn.result == BRAID_POLL_IDLE)
+	if (!err && s->down && turn.result == BRAID_POLL_IDLE)
 		err = go_down(s);
 	else if (!err)
 		err = check_file(s);
@@ -515,10 +519,21 @@ int braid_region_source_open(struct braid_region_source **out,
 	return 0;
 }
 
+static int release(void *arg)
+{
+	struct braid_region_source *s = arg;
+
+	if (braid_mapping_same(s->mapping, s->sb.incarnation))
+		braid_live_ring_release(s);
+	return 0;
+}
+
 void braid_region_source_close(struct braid_region_source *s)
 {
 	if (!s)
 		return;
+	if (s->phase == BRAID_PHASE_RECORDING)
+		braid_guard_run(s->mapping->base, s->mapping->bytes, release, s);
 	if (s->phase == BRAID_PHASE_RECORDING && s->sb.state == BRAID_STATE_LIVE && !s->silent)
 		braid_control_command(s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
 				      CLOSE_TIMEOUT_NS, NULL);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Moves sub-buffers from a guest's rings into the capture, one copy each. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/account.h"
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 
@@ -14,6 +12,8 @@
  * chunk and a count of its events, and what is left there is safe in the ring.
  */
 #define TAIL_NS		250000000ULL
+#define REST_TRIES	16	/* at the end, while buffers move */
+#define REST_STEP_NS	1000000ULL
 
 static const char *fault_name(enum braid_reader_fault fault)
 {
@@ -27,48 +27,6 @@ static const char *fault_name(enum braid_reader_fault fault)
 	return names[fault];
 }
 
-static int give_up(struct braid_region_source *s, struct braid_live_ring *ring, const char *why)
-{
-	ring->dead = true;
-	return braid_live_note(s, "ring %u of buffer %u broke the rules and is left alone: %s",
-			       ring->vcpu, ring->buffer, why);
-}
-
-int braid_live_attach(struct braid_region_source *s)
-{
-	struct braid_live_ring *ring;
-	struct braid_ring_map map;
-	u32 buffer, vcpu, nr = 0;
-	int err;
-
-	for (buffer = 0; buffer < s->sb.nr_buffers; buffer++)
-		nr += s->sb.buffers[buffer].nr_rings;
-	free(s->rings);
-	s->nr_rings = s->nr_accounted = s->first_ring = 0;
-	s->rings = calloc(nr + 1, sizeof(*s->rings));
-	if (!s->rings)
-		return s->fatal = braid_fail(-ENOMEM, "no memory for %u rings", nr);
-	for (buffer = 0; buffer < s->sb.nr_buffers; buffer++) {
-		for (vcpu = 0; vcpu < s->sb.buffers[buffer].nr_rings; vcpu++) {
-			ring = &s->rings[s->nr_rings++];
-			ring->buffer = buffer;
-			ring->vcpu = vcpu;
-			braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &map);
-			err = braid_reader_attach(&ring->reader, &map, s->sb.incarnation);
-			if (err)
-				err = give_up(s, ring, fault_name(BRAID_READER_BAD_SLOT));
-			if (err)
-				return err;
-			if (ring->dead)
-				ring->reader.fault = BRAID_READER_BAD_SLOT;
-			ring->began_seq = ring->reader.next_seq;
-			ring->began_read = ring->reader.read;
-			ring->began_lost = ring->told_lost = ring->reader.lost;
-		}
-	}
-	return 0;
-}
-
 /* Events in the private copy of a span that is not its sub-buffer's last. */
 static s64 count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
 		      const void *copy)
@@ -80,6 +38,42 @@ static s64 count_copy(const struct braid_live_ring *ring, const struct braid_spa
 	return braid_page_count(&c);
 }
 
+static u32 page_flags(const struct braid_live_ring *ring, const struct braid_span *span)
+{
+	u32 flags = ring->reader.map.flags;
+
+	return (span->final ? BRAID_PAGE_FINAL : 0) |
+	       (flags & BRAID_BUFFER_ABSOLUTE ? BRAID_PAGE_ABSOLUTE : 0) |
+	       (flags & BRAID_BUFFER_RAW ? BRAID_PAGE_RAW : 0);
+}
+
+/*
+ * The first piece that we take of a sub-buffer whose beginning another reader took:
+ * its time and number come from what is before it, still there.
+ */
+static void place_piece(const struct braid_live_ring *ring, const struct braid_span *span,
+			struct braid_chunk_page *page)
+{
+	static u64 before[BRAID_MAX_SUBBUF_BYTES / 8];
+	struct braid_event_view view;
+	struct braid_cursor c;
+	int ret;
+
+	if (!span->from_bytes || (ring->took_piece && ring->piece_position == span->position))
+		return;
+	memcpy(before, span->data, span->from_bytes);
+	braid_cursor_init(&c, (const u8 *)before, span->from_bytes, span->time_stamp,
+			  ring->reader.map.flags);
+	do
+		ret = braid_page_next(&c, &view);
+	while (ret > 0);
+	if (ret)
+		return;
+	page->flags |= BRAID_PAGE_PLACED;
+	page->time_stamp = c.time;
+	page->first_seq += c.events;
+}
+
 /* Copies a span, and only then decides whether to believe it. */
 static int take_span(struct braid_region_source *s, struct braid_live_ring *ring,
 		     const struct braid_span *span, u64 host_ns)
@@ -89,7 +83,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 	struct braid_chunk_page page = {
 		.buffer = ring->buffer,
 		.vcpu = ring->vcpu,
-		.flags = span->final ? BRAID_PAGE_FINAL : 0,
+		.flags = page_flags(ring, span),
 		.position = span->position,
 		.from_bytes = span->from_bytes,
 		.to_bytes = span->to_bytes,
@@ -106,24 +100,32 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 
 	if (!room)
 		return s->fatal = -EIO;
+	place_piece(ring, span, &page);
 	memcpy(room, span->data + span->from_bytes, bytes);
 	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
+	if (!braid_live_settled(s) || !braid_live_ring_ours(ring))
+		return -EAGAIN;
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
 			       count_copy(ring, span, room);
 	if (events < 0)
-		return give_up(s, ring, "bytes that are no events");
+		return braid_live_ring_give_up(s, ring, "bytes that are no events");
 	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), room, bytes);
 	if (err)
 		return err;
 	braid_reader_done(&ring->reader, span, events);
+	ring->took_piece = true;
+	ring->piece_position = span->position;
 	ring->told_lost += page.lost_before + page.dropped;
 	s->events += events;
 	s->bytes += bytes;
 	return 0;
 }
 
-/* Takes spans until @budget is used up; what was taken is subtracted from it. */
+/*
+ * Takes spans until @budget is used up; what was taken is subtracted from it. Returns 0,
+ * -EAGAIN (the ring moves: look at buffers and roles first), -ESTALE or the capture's error.
+ */
 static int drain_ring(struct braid_region_source *s, struct braid_live_ring *ring, bool tails,
 		      s64 *budget)
 {
@@ -131,12 +133,16 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 	u64 now_ns;
 	int ret;
 
-	while (*budget > 0 && !ring->dead) {
+	if (ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring))
+		return braid_live_ring_lose(s, ring);
+	while (*budget > 0 && ring->hold == BRAID_HOLD_OURS) {
 		ret = braid_reader_next(&ring->reader, &span);
 		if (ret < 0 && !braid_mapping_same(s->mapping, s->sb.incarnation))
 			return -ESTALE;
+		if (ret < 0 && (!braid_live_settled(s) || !braid_live_ring_ours(ring)))
+			return -EAGAIN;
 		if (ret < 0)
-			return give_up(s, ring, fault_name(ring->reader.fault));
+			return braid_live_ring_give_up(s, ring, fault_name(ring->reader.fault));
 		if (!ret)
 			return 0;
 		now_ns = braid_host_clock_ns();	/* behind the load of the commit word */
@@ -157,7 +163,8 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 int braid_live_drain(struct braid_region_source *s, bool tails)
 {
 	s64 budget = BRAID_TURN_BYTES, share;
-	u32 k, first = s->first_ring;
+	u32 first = s->first_ring;
+	size_t k;
 	int err;
 
 	/* Each ring may use a half of what is left: a flooded one does not starve the rest. */
@@ -166,6 +173,8 @@ int braid_live_drain(struct braid_region_source *s, bool tails)
 		s64 before = share = budget / 2 + 1;
 
 		err = drain_ring(s, ring, tails, &share);
+		if (err == -EAGAIN)
+			return BRAID_POLL_BUSY;
 		if (err)
 			return err;
 		budget -= before - share;
@@ -177,89 +186,32 @@ int braid_live_drain(struct braid_region_source *s, bool tails)
 	return budget < BRAID_TURN_BYTES / 2 ? BRAID_POLL_MORE : BRAID_POLL_BUSY;
 }
 
+int braid_live_drain_ring(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+	/* All that the ring can hold, once. */
+	s64 budget = (s64)(map->nr_slots + 1) *
+		     (map->subbuf_bytes + sizeof(struct braid_chunk_page));
+
+	braid_live_beat(s);
+	return drain_ring(s, ring, true, &budget);
+}
+
 int braid_live_drain_rest(struct braid_region_source *s)
 {
-	u32 k;
-	int err;
+	int err = 0, tries;
+	size_t k;
 
-	for (k = 0; k < s->nr_rings; k++) {
-		const struct braid_ring_map *map = &s->rings[k].reader.map;
-		s64 budget;
-
-		if (s->rings[k].dead)
-			continue;
-		braid_live_beat(s);
-		/* All that the ring can hold, once. */
-		budget = (s64)(map->nr_slots + 1) *
-			 (map->subbuf_bytes + sizeof(struct braid_chunk_page));
-		err = drain_ring(s, &s->rings[k], true, &budget);
-		if (err)
-			return err;
+	for (tries = 0; tries < REST_TRIES; tries++) {
+		err = braid_live_buffers(s);
+		if (!err)
+			err = braid_live_ring_roles(s);
+		for (k = 0; k < s->nr_rings && !err; k++)
+			err = braid_live_drain_ring(s, &s->rings[k]);
+		if (err != -EAGAIN)
+			break;
+		braid_sleep_ns(REST_STEP_NS);
 	}
-	return 0;
-}
-
-/* What the reader alone knows, when the ring itself can't be looked at. */
-static void account_from_reader(const struct braid_live_ring *ring,
-				struct braid_chunk_ring_end *end)
-{
-	end->read = ring->reader.read;
-	end->lost = ring->reader.lost;
-	end->written = end->read + end->lost;
-	end->left = 0;
-}
-
-static int account_ring(struct braid_region_source *s, struct braid_live_ring *ring,
-			struct braid_account_scratch *scratch)
-{
-	struct braid_chunk_ring_end end = {
-		.buffer = ring->buffer,
-		.vcpu = ring->vcpu,
-		.first_seq = ring->began_seq,
-		.fault = ring->reader.fault,
-		.read_before = ring->began_read,
-		.lost_before = ring->began_lost,
-	};
-	struct braid_ring_account a;
-	int err = 0;
-
-	account_from_reader(ring, &end);
-	if (scratch && !ring->dead) {
-		err = braid_ring_account(&a, &ring->reader.map, s->mapping, s->sb.incarnation,
-					 scratch, NULL, NULL);
-		if (!err && *a.fault)
-			err = braid_live_note(s, "ring %u of buffer %u does not add up: %s",
-					      ring->vcpu, ring->buffer, a.fault);
-		else if (!err)
-			end.written = a.written, end.read = a.read, end.lost = a.lost,
-			end.left = a.left, end.broken = a.broken;
-		else
-			err = 0;	/* the reader's own counts have to do */
-	}
-	if (!err)
-		err = braid_live_emit(s, BRAID_CHUNK_RING_END, &end, sizeof(end), NULL, 0);
-	return err;
-}
-
-int braid_live_account(struct braid_region_source *s, bool walk)
-{
-	/* Not from the heap: a guard that jumps out of the walk would leak it. */
-	static struct braid_account_scratch space;
-	int err = 0;
-
-	while (s->nr_accounted < s->nr_rings && !err) {
-		err = account_ring(s, &s->rings[s->nr_accounted], walk ? &space : NULL);
-		s->nr_accounted++;
-	}
-	return err;
-}
-
-u64 braid_live_lost(const struct braid_region_source *s)
-{
-	u64 lost = 0;
-	u32 k;
-
-	for (k = 0; k < s->nr_rings; k++)
-		lost += s->rings[k].reader.lost - s->rings[k].began_lost;
-	return lost;
+	/* Buffers that never stand still are their guest's matter. */
+	return err == -EAGAIN ? 0 : err;
 }

@@ -7,16 +7,28 @@
 
 #define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
 
+/* Who reads a ring. */
+enum braid_live_hold {
+	BRAID_HOLD_GUEST = 0,	/* not us: looked at again in a moment */
+	BRAID_HOLD_OURS,
+	BRAID_HOLD_DEAD,	/* it broke the rules; left alone */
+};
+
 /* One ring under drain. */
 struct braid_live_ring {
-	struct braid_reader reader;
+	struct braid_reader reader;	/* its map always holds */
 	u32 buffer;
 	u32 vcpu;
-	bool dead;		/* the reader found a fault; left alone */
-	u64 began_seq;		/* where this recording began */
-	u64 began_read;		/* what former recordings had read ... */
+	enum braid_live_hold hold;
+	bool told_guest;	/* that it is read in the guest; said once */
+	bool told_ours;		/* and that we read it again */
+	u64 look_due_ns;	/* HOLD_GUEST: when to look again */
+	u64 began_seq;		/* where we began to be its reader */
+	u64 began_read;		/* what others had read ... */
 	u64 began_lost;		/* ... and lost by then */
 	u64 told_lost;		/* reader's lost, as far as chunks have told it */
+	bool took_piece;	/* of the sub-buffer at: */
+	u64 piece_position;
 	u64 tail_due_ns;	/* when the unfinished sub-buffer is taken again */
 };
 
@@ -33,6 +45,13 @@ struct braid_live_tables {
 	u32 nr_symbols;		/* sent */
 };
 
+/* What we do about a buffer of the superblock. */
+enum braid_live_follow {
+	BRAID_FOLLOW_NOT = 0,
+	BRAID_FOLLOW_RINGS,	/* its rings are in rings[] */
+	BRAID_FOLLOW_CLOSED,	/* it was CLOSING: emptied and let go */
+};
+
 struct braid_region_source {
 	struct braid_region_options o;
 	char path[256];
@@ -45,8 +64,12 @@ struct braid_region_source {
 	u32 stream;
 	u32 nr_streams;
 	struct braid_live_ring *rings;
-	u32 nr_rings;
-	u32 nr_accounted;		/* rings whose RING_END was put */
+	size_t nr_rings;
+	size_t rings_capacity;
+	enum braid_live_follow follow[BRAID_MAX_BUFFERS];
+	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
+	bool down;			/* the driver's last word is written */
+	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
 	struct braid_live_tables tables;
 	struct braid_exchange_peer *peer;
@@ -66,7 +89,7 @@ struct braid_region_source {
 	int qemu_pidfd;			/* or -1 */
 	int fatal;			/* the capture's error */
 	u64 events;
-	u64 lost;			/* of ended streams */
+	u64 lost;			/* but for what the rings that are ours lost */
 	u64 bytes;
 };
 
@@ -80,10 +103,57 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
 
-/* region_drain.c: all under braid_guard_run() ------------------------------------- */
+/* region_buffers.c: all under braid_guard_run() ----------------------------------- */
 
-/* Attaches to every ring. -ENOMEM, or the capture's error. */
+/* Attaches to every ring of a new stream. The capture's error, -ESTALE or -ENOMEM. */
 int braid_live_attach(struct braid_region_source *s);
+
+/*
+ * Follows the buffers that came and lets go of those that go. Returns 0, -EAGAIN while
+ * they change, -ESTALE, or the capture's error.
+ */
+int braid_live_buffers(struct braid_region_source *s);
+
+/* Whether buffers[] is still what we act upon: to be asked behind a copy of a ring's bytes. */
+bool braid_live_settled(const struct braid_region_source *s);
+
+/* region_rings.c: all under braid_guard_run() ------------------------------------- */
+
+/* Adds a ring and becomes its reader, unless the guest reads it. */
+int braid_live_ring_add(struct braid_region_source *s, u32 buffer, u32 vcpu);
+
+/* Becomes the reader of what the guest has let go of. Returns 0 or the capture's error. */
+int braid_live_ring_roles(struct braid_region_source *s);
+
+/* Whether we are still a ring's reader. */
+bool braid_live_ring_ours(const struct braid_live_ring *ring);
+
+/* Somebody else took the ring: what we read of it is told. Returns 0 or the capture's error. */
+int braid_live_ring_lose(struct braid_region_source *s, struct braid_live_ring *ring);
+
+/* Leaves a ring alone that broke the rules. Returns 0 or the capture's error. */
+int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_ring *ring,
+			    const char *why);
+
+/* Puts a ring's RING_END and gives the role back. @walk: the ring is still there. */
+int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *ring, bool walk);
+
+/* Gives the role back on every ring, for a recording that failed. */
+void braid_live_ring_release(struct braid_region_source *s);
+
+/* Puts each ring's RING_END. @walk: the rings are still there to be looked at. */
+int braid_live_account(struct braid_region_source *s, bool walk);
+
+/* Losses of the rings that are ours. */
+u64 braid_live_lost(const struct braid_region_source *s);
+
+/* A buffer's name, fit for a note. */
+struct braid_live_name {
+	char text[BRAID_NAME_BYTES];
+};
+struct braid_live_name braid_live_buffer_name(const struct braid_region_source *s, u32 buffer);
+
+/* region_drain.c: all under braid_guard_run() ------------------------------------- */
 
 /*
  * Drains up to BRAID_TURN_BYTES. @tails: the unfinished sub-buffers also, at once.
@@ -94,11 +164,8 @@ int braid_live_drain(struct braid_region_source *s, bool tails);
 /* Drains one last time, bounded however fast the guest writes. As braid_live_drain(). */
 int braid_live_drain_rest(struct braid_region_source *s);
 
-/* Puts each ring's RING_END. @walk: the rings are still there to be looked at. */
-int braid_live_account(struct braid_region_source *s, bool walk);
-
-/* Losses of the current stream. */
-u64 braid_live_lost(const struct braid_region_source *s);
+/* The same for one ring; -EAGAIN: its buffer has moved. */
+int braid_live_drain_ring(struct braid_region_source *s, struct braid_live_ring *ring);
 
 /* region_tables.c: all under braid_guard_run() ------------------------------------ */
 

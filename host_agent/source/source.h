@@ -29,13 +29,19 @@ struct braid_item {
 	u64 seq;		/* in its ring */
 	u64 lost_before;	/* events lost just before; or BRAID_LOST_SOME */
 	u64 damaged_before;	/* of those: recorded once, but not readable */
+	bool raw;		/* of a RAW buffer: the payload is no record */
 	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
 	u32 payload_bytes;
 };
 
-/* What RING_END said of a ring; the last one holds, the first tells where it began. */
+/*
+ * What RING_END said of a ring; the last one holds, the first tells where it began. A
+ * part is a time that a recording was the ring's reader; in between others were.
+ */
 struct braid_ring_report {
-	u32 nr_parts;			/* recordings that told of it; 0: unknown */
+	u32 nr_parts;			/* 0: unknown */
+	u64 read;			/* in all parts */
+	u64 lost;
 	struct braid_chunk_ring_end first;
 	struct braid_chunk_ring_end last;
 };
@@ -46,6 +52,7 @@ struct braid_ring_walk {
 	u64 lost;		/* told by the sequence or by the host's tracefs */
 	u64 damaged;		/* of those: recorded, but not readable */
 	u64 skipped;		/* whole events in pieces that could not be placed in time */
+	u64 elsewhere;		/* not lost: between two parts, so read by others */
 	u64 faults;		/* rules broken, by guest or by damage */
 	u64 pages;
 	u64 duplicates;		/* pieces that another capture had already */
@@ -53,6 +60,13 @@ struct braid_ring_walk {
 	bool started;
 	u64 first_seq;		/* of the first event or loss */
 	u64 next_seq;		/* behind the last event or loss */
+};
+
+/* A buffer of a guest. */
+struct braid_buffer_info {
+	char name[BRAID_NAME_BYTES];	/* tame */
+	u32 flags;		/* BRAID_BUFFER_* */
+	u32 events_of;		/* the buffer whose formats name its ids; one that there is */
 };
 
 /* A cursor over one ring's events, in time order. */
@@ -77,6 +91,10 @@ struct braid_ring_ops {
 struct braid_event_format {
 	u16 id;
 	u16 buffer;
+	bool sub;		/* of the event's records with this number: */
+	u32 number;
+	u16 number_offset;	/* from the payload's start */
+	u16 number_bytes;	/* 1, 2, 4, 8; or 0: it can't be told */
 	u32 format_bytes;
 	const char *system;
 	const char *name;
@@ -101,6 +119,8 @@ struct braid_stream {
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
 	struct braid_clock clock;
 	u64 bound_ns;		/* worst within what the samples cover */
+	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
+	u32 nr_buffers;		/* 0: a host's */
 	struct braid_event_format *formats;	/* in the order told; a later one replaces */
 	size_t nr_formats;
 	struct braid_comm *comms;		/* by pid, then since_counter */

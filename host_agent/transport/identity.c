@@ -2,12 +2,14 @@
 /* Reads a superblock that may be written at the same time, and says what it is. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "host_agent/transport/transport.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 
 #define COPY_TRIES	16	/* a driver needs longer between two inits than we for a copy */
+#define CHANGE_STEP_NS	1000000	/* one try while the buffers change: it takes a guest microseconds */
 
 struct copy {
 	const struct braid_mapping *m;
@@ -23,24 +25,35 @@ static bool all_zero(const u8 *bytes, size_t n)
 	return true;
 }
 
-/* Copies until identity and state were the same before and after. */
+/*
+ * Copies until identity, state and buffers were the same before and after. A guest that
+ * died while it changed its buffers leaves buffers_seq odd: then the last try has to do,
+ * and whoever touches a ring looks first whether it is one.
+ */
 static int copy_superblock(void *arg)
 {
 	struct copy *c = arg;
 	const struct braid_superblock *shared = (const void *)c->m->base;
+	const struct timespec step = { .tv_nsec = CHANGE_STEP_NS };
 	int tries;
 
 	for (tries = 0; tries < COPY_TRIES; tries++) {
+		u32 seq = braid_load_acquire(&shared->buffers_seq);	/* (R3) */
 		u32 state = braid_load_acquire(&shared->state);
 		u64 incarnation = braid_load(&shared->incarnation);
 
+		if (seq & 1 && state != BRAID_STATE_INIT && tries < COPY_TRIES - 1) {
+			nanosleep(&step, NULL);
+			continue;
+		}
 		braid_fence();
 		memcpy(c->sb, shared, sizeof(*shared));
 		braid_fence();
 		c->blank = !c->sb->magic && all_zero((const u8 *)c->sb, sizeof(*c->sb));
 		if (c->sb->state == state && c->sb->incarnation == incarnation &&
-		    braid_load(&shared->state) == state &&
-		    braid_load(&shared->incarnation) == incarnation)
+		    c->sb->buffers_seq == seq && braid_load(&shared->state) == state &&
+		    braid_load(&shared->incarnation) == incarnation &&
+		    braid_load(&shared->buffers_seq) == seq)
 			return 0;
 	}
 	return braid_fail(-EAGAIN, "%s: its superblock does not stand still", c->m->path);
@@ -70,6 +83,30 @@ int braid_mapping_identify(const struct braid_mapping *m, struct braid_superbloc
 	why = braid_region_check(&copy, m->bytes);
 	if (why)
 		return braid_fail(-EBADMSG, "%s: a broken region: %s", m->path, why);
+	*sb = copy;
+	return 0;
+}
+
+int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock *sb)
+{
+	const struct braid_superblock *shared = (const void *)m->base;
+	u32 seq = braid_load_acquire(&shared->buffers_seq);	/* (R3) */
+	struct braid_superblock copy = *sb;
+	const char *why;
+
+	if (seq & 1)
+		return -EAGAIN;
+	copy.buffers_seq = seq;
+	copy.nr_buffers = braid_load(&shared->nr_buffers);
+	memcpy(copy.buffers, shared->buffers, sizeof(copy.buffers));
+	braid_fence();
+	if (braid_load(&shared->buffers_seq) != seq)
+		return -EAGAIN;
+	if (!braid_mapping_same(m, sb->incarnation))
+		return -ESTALE;
+	why = braid_region_check(&copy, m->bytes);
+	if (why)
+		return braid_fail(-EBADMSG, "%s", why);
 	*sb = copy;
 	return 0;
 }

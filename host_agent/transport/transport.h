@@ -65,6 +65,22 @@ const char *braid_mapping_gone(const struct braid_mapping *m);
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb);
 
 /**
+ * braid_mapping_buffers - take what changed among a region's buffers
+ * @m: the mapping, under braid_guard_run()
+ * @sb: a validated copy; buffers_seq, nr_buffers and buffers[] are replaced on success
+ *
+ * Return: 0; -EAGAIN while they change; -ESTALE: initialized anew; -EBADMSG with
+ * braid_fail(): what is there can't be.
+ */
+int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock *sb);
+
+/** braid_mapping_buffers_seq - the word that moves when buffers do; under braid_guard_run() */
+static inline u32 braid_mapping_buffers_seq(const struct braid_mapping *m)
+{
+	return braid_load_acquire(&((const struct braid_superblock *)m->base)->buffers_seq);
+}
+
+/**
  * braid_mapping_same - whether the region is still the one of a superblock
  * @m: the mapping, under braid_guard_run()
  * @incarnation: of the copy

@@ -121,24 +121,87 @@ static void lay_out(struct fake_guest *g)
 	}
 }
 
-static void init_rings(struct fake_guest *g)
+void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ring_map *map)
 {
-	const struct braid_buffer_desc *desc = &g->sb.buffers[0];
+	const struct braid_buffer_desc *desc = &g->sb.buffers[buffer];
+
+	braid_ring_map_init(map, g->base + braid_ring_offset(desc, vcpu), desc->nr_slots,
+			    desc->subbuf_bytes, desc->flags & ~BRAID_BUFFER_CLOSING);
+}
+
+static void init_rings(struct fake_guest *g, u32 buffer)
+{
 	struct braid_ring_map map;
 	u32 k;
 
 	for (k = 0; k < g->p.nr_vcpus; k++) {
 		struct braid_ring_identity who = {
-			.incarnation = g->sb.incarnation, .vcpu = k,
+			.incarnation = g->sb.incarnation, .vcpu = k, .buffer = buffer,
 			.first_position = BRAID_POS_MASK - 3 + (u64)g->ctl->nr_inits * 100000,
 			.first_seq = ~0ULL - 99, .counter = fake_counter(),
+			.past = g->has_past[buffer] ? &g->past[buffer][k] : NULL,
 		};
 
-		braid_ring_map_init(&map, g->base + braid_ring_offset(desc, k), desc->nr_slots,
-				    desc->subbuf_bytes, desc->flags);
-		braid_writer_init(g->writers[k], &map, &who);
-		g->ctl->offered[k] = 0;
+		free(g->writers[buffer][k]);
+		g->writers[buffer][k] =
+			calloc(1, braid_writer_bytes(g->sb.buffers[buffer].nr_slots));
+		fake_guest_ring(g, buffer, k, &map);
+		braid_writer_init(g->writers[buffer][k], &map, &who);
 	}
+}
+
+/* Tells of buffers that changed. */
+static void publish_buffers(struct fake_guest *g)
+{
+	struct braid_superblock *shared = (struct braid_superblock *)g->base;
+
+	braid_store(&shared->buffers_seq, g->sb.buffers_seq + 1);
+	braid_fence();
+	shared->nr_buffers = g->sb.nr_buffers;
+	memcpy(shared->buffers, g->sb.buffers, sizeof(shared->buffers));
+	g->sb.buffers_seq += 2;
+	braid_store_release(&shared->buffers_seq, g->sb.buffers_seq);
+}
+
+u32 fake_guest_open_buffer(struct fake_guest *g, const struct braid_buffer_params *params)
+{
+	u64 needed;
+	int index = braid_region_add_buffer(&g->sb, params, &needed);
+
+	if (index < 0) {
+		fprintf(stderr, "fake guest: buffer %s: %d\n", params->name, index);
+		exit(EXIT_FAILURE);
+	}
+	init_rings(g, index);
+	publish_buffers(g);
+	return index;
+}
+
+void fake_guest_closing(struct fake_guest *g, u32 buffer)
+{
+	g->sb.buffers[buffer].flags |= BRAID_BUFFER_CLOSING;
+	publish_buffers(g);
+}
+
+void fake_guest_close_buffer(struct fake_guest *g, u32 buffer, bool scribble)
+{
+	const struct braid_buffer_desc *desc = &g->sb.buffers[buffer];
+	u32 k;
+
+	for (k = 0; k < g->p.nr_vcpus; k++)
+		braid_writer_past(g->writers[buffer][k], &g->past[buffer][k]);
+	g->has_past[buffer] = true;
+	if (scribble)
+		memset(g->base + desc->rings_offset, 0xa5, desc->ring_stride * desc->nr_rings);
+	braid_region_remove_buffer(&g->sb, buffer);
+	publish_buffers(g);
+}
+
+bool fake_guest_followed(struct fake_guest *g)
+{
+	struct braid_mailbox *box = section(g, BRAID_SECTION_MAILBOX);
+
+	return braid_load_acquire(&box->agent_buffers_seq) == g->sb.buffers_seq;
 }
 
 /* What a driver does when it loads. */
@@ -159,7 +222,9 @@ static void load(struct fake_guest *g)
 	memset(section(g, BRAID_SECTION_SYMBOLS), 0, sizeof(struct braid_symbol_table));
 	fill_directory(g);
 	fill_comms(g);
-	init_rings(g);
+	memset(g->has_past, 0, sizeof(g->has_past));
+	memset((void *)g->ctl->offered, 0, sizeof(g->ctl->offered));
+	init_rings(g, 0);
 	first = g->sb;
 	first.state = BRAID_STATE_INIT;
 	*shared = first;
@@ -171,7 +236,12 @@ static void load(struct fake_guest *g)
 
 void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events)
 {
-	struct braid_writer *w = g->writers[vcpu];
+	fake_guest_write_to(g, 0, vcpu, events);
+}
+
+void fake_guest_write_to(struct fake_guest *g, u32 buffer, u32 vcpu, u64 events)
+{
+	struct braid_writer *w = g->writers[buffer][vcpu];
 
 	while (events--) {
 		u64 number = g->ctl->offered[vcpu], token;
@@ -298,7 +368,6 @@ static void live(struct fake_guest *g)
 struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p)
 {
 	struct fake_guest *g = calloc(1, sizeof(*g));
-	u32 k;
 
 	g->p = *p;
 	snprintf(g->path, sizeof(g->path), "%s", path);
@@ -311,8 +380,6 @@ struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p)
 		      -1, 0);
 	if (g->base == MAP_FAILED || g->ctl == MAP_FAILED)
 		die("mmap");
-	for (k = 0; k < p->nr_vcpus; k++)
-		g->writers[k] = calloc(1, braid_writer_bytes(p->nr_slots));
 	load(g);
 	return g;
 }
@@ -355,11 +422,12 @@ void fake_guest_stop(struct fake_guest *g)
 
 void fake_guest_free(struct fake_guest *g)
 {
-	u32 k;
+	u32 b, k;
 
 	fake_guest_stop(g);
-	for (k = 0; k < g->p.nr_vcpus; k++)
-		free(g->writers[k]);
+	for (b = 0; b < BRAID_MAX_BUFFERS; b++)
+		for (k = 0; k < FAKE_MAX_VCPUS; k++)
+			free(g->writers[b][k]);
 	munmap(g->base, g->p.bytes);
 	munmap(g->ctl, sizeof(*g->ctl));
 	close(g->fd);

@@ -49,7 +49,9 @@ struct fake_guest {
 	u8 *base;
 	struct fake_control *ctl;
 	struct braid_superblock sb;		/* the guest's own copy */
-	struct braid_writer *writers[FAKE_MAX_VCPUS];
+	struct braid_writer *writers[BRAID_MAX_BUFFERS][FAKE_MAX_VCPUS];
+	struct braid_ring_past past[BRAID_MAX_BUFFERS][FAKE_MAX_VCPUS];
+	bool has_past[BRAID_MAX_BUFFERS];
 	u32 directory_used;
 	u32 event_offsets[FAKE_NR_EVENTS];
 	u32 event_flags[FAKE_NR_EVENTS];
@@ -73,8 +75,26 @@ void fake_guest_stop(struct fake_guest *g);
 /* Stops, unmaps, removes the file. */
 void fake_guest_free(struct fake_guest *g);
 
-/* Writes events from the calling thread: the guest must not run. */
+/* All below is done by the calling thread: the guest must not run. */
+
+/* Writes events into buffer 0, or into another one; their numbers go on in all of them. */
 void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events);
+void fake_guest_write_to(struct fake_guest *g, u32 buffer, u32 vcpu, u64 events);
+
+/* Makes a buffer, or makes it anew behind where it left off. Returns its index. */
+u32 fake_guest_open_buffer(struct fake_guest *g, const struct braid_buffer_params *params);
+
+/* Says that a buffer is about to go. */
+void fake_guest_closing(struct fake_guest *g, u32 buffer);
+
+/* Takes its rings away, whether or not somebody follows. @scribble: and reuses the memory. */
+void fake_guest_close_buffer(struct fake_guest *g, u32 buffer, bool scribble);
+
+/* Whether the agent has acted upon all changes. */
+bool fake_guest_followed(struct fake_guest *g);
+
+/* A ring's parts, as the guest sees them. */
+void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ring_map *map);
 
 /* The guest's counter, now. */
 u64 fake_counter(void);

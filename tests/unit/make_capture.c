@@ -203,7 +203,9 @@ static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 
 	u32 bytes = span->to_bytes - span->from_bytes;
 	struct braid_chunk_page page = {
 		.vcpu = cpu,
-		.flags = span->final ? BRAID_PAGE_FINAL : 0,
+		.flags = (span->final ? BRAID_PAGE_FINAL : 0) |
+			 (ring->map.flags & BRAID_BUFFER_ABSOLUTE ? BRAID_PAGE_ABSOLUTE : 0) |
+			 (ring->map.flags & BRAID_BUFFER_RAW ? BRAID_PAGE_RAW : 0),
 		.position = span->position,
 		.from_bytes = span->from_bytes,
 		.to_bytes = span->to_bytes,

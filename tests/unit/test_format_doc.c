@@ -130,6 +130,22 @@ static u32 page_chunk(u8 *to)
 			 &payload, sizeof(payload.page) + sizeof(payload.data));
 }
 
+static u32 buffer_chunk(u8 *to)
+{
+	struct braid_chunk_buffer buffer = {
+		.index = 2,
+		.desc = {
+			.name = "net", .flags = BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE,
+			.subbuf_bytes = 4096, .nr_slots = 16, .meta_bytes = 4096,
+			.rings_offset = 0x200000, .ring_stride = 0x12000, .nr_rings = 1,
+			.layout = 3, .events_of = 2,
+		},
+	};
+
+	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_BUFFER, .stream = 1, .number = 6 },
+			 &buffer, sizeof(buffer));
+}
+
 static u32 end_chunk(u8 *to)
 {
 	return put_chunk(to, (struct braid_chunk){ .type = BRAID_CHUNK_FILE_END, .number = 9 }, NULL, 0);
@@ -138,7 +154,7 @@ static u32 end_chunk(u8 *to)
 static const struct example examples[] = {
 	{ "seven", seven }, { "eighty-two", eighty_two }, { "extent", extent }, { "stamp", stamp },
 	{ "absolute", absolute }, { "slot", slot_word }, { "commit", commit_word },
-	{ "clock-chunk", clock_chunk }, { "page-chunk", page_chunk }, { "end-chunk", end_chunk },
+	{ "buffer-chunk", buffer_chunk }, { "clock-chunk", clock_chunk }, { "page-chunk", page_chunk }, { "end-chunk", end_chunk },
 };
 
 #define NR_EXAMPLES	(sizeof(examples) / sizeof(examples[0]))

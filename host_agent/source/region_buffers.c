@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Follows a guest's buffers as they come, move and go while they are recorded. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/error.h"
+
+bool braid_live_settled(const struct braid_region_source *s)
+{
+	u32 seq;
+
+	braid_fence();
+	seq = braid_mapping_buffers_seq(s->mapping);
+	return seq == s->sb.buffers_seq || seq == s->refused_seq;
+}
+
+static bool same_place(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
+{
+	return a->layout == b->layout && a->rings_offset == b->rings_offset &&
+	       a->ring_stride == b->ring_stride && a->nr_rings == b->nr_rings &&
+	       a->nr_slots == b->nr_slots && a->subbuf_bytes == b->subbuf_bytes &&
+	       !((a->flags ^ b->flags) & ~BRAID_BUFFER_CLOSING);
+}
+
+/* Ends all rings of a buffer. @walk: they are still where they were. */
+static int end_rings(struct braid_region_source *s, u32 buffer, bool walk)
+{
+	size_t k = 0;
+	int err;
+
+	while (k < s->nr_rings) {
+		struct braid_live_ring *ring = &s->rings[k];
+
+		if (ring->buffer != buffer) {
+			k++;
+			continue;
+		}
+		err = braid_live_ring_end(s, ring, walk);
+		if (err)
+			return err;
+		*ring = s->rings[--s->nr_rings];
+	}
+	return 0;
+}
+
+/* A CLOSING buffer: takes all there is, and lets go of it. */
+static int close_buffer(struct braid_region_source *s, u32 buffer)
+{
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings && !err; k++)
+		if (s->rings[k].buffer == buffer)
+			err = braid_live_drain_ring(s, &s->rings[k]);
+	if (err && err != -EAGAIN)
+		return err;
+	err = end_rings(s, buffer, !err);	/* -EAGAIN: the guest did not wait */
+	s->follow[buffer] = BRAID_FOLLOW_CLOSED;
+	return err;
+}
+
+static int open_buffer(struct braid_region_source *s, u32 buffer, bool tell)
+{
+	struct braid_chunk_buffer chunk = { .index = buffer, .desc = s->sb.buffers[buffer] };
+	u32 vcpu;
+	int err = 0;
+
+	if (tell)
+		err = braid_live_emit(s, BRAID_CHUNK_BUFFER, &chunk, sizeof(chunk), NULL, 0);
+	s->follow[buffer] = BRAID_FOLLOW_RINGS;
+	for (vcpu = 0; vcpu < s->sb.buffers[buffer].nr_rings && !err; vcpu++)
+		err = braid_live_ring_add(s, buffer, vcpu);
+	return err;
+}
+
+/* Does what the copy of the superblock asks for, and says so to the guest. */
+static int act(struct braid_region_source *s, bool tell)
+{
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < s->sb.nr_buffers && !err; k++) {
+		const struct braid_buffer_desc *desc = &s->sb.buffers[k];
+		bool closing = desc->flags & BRAID_BUFFER_CLOSING;
+
+		if (!desc->nr_rings)
+			continue;
+		if (s->follow[k] == BRAID_FOLLOW_NOT ||
+		    (s->follow[k] == BRAID_FOLLOW_CLOSED && !closing))
+			err = open_buffer(s, k, tell);
+		if (!err && closing && s->follow[k] == BRAID_FOLLOW_RINGS)
+			err = close_buffer(s, k);
+	}
+	if (!err && braid_live_settled(s))
+		braid_store_release(&box->agent_buffers_seq, s->sb.buffers_seq);	/* (B4) */
+	return err;
+}
+
+int braid_live_attach(struct braid_region_source *s)
+{
+	s->nr_rings = s->nr_accounted = s->first_ring = 0;
+	s->refused_seq = s->sb.buffers_seq;
+	s->down = s->sb.state == BRAID_STATE_DOWN;
+	memset(s->follow, 0, sizeof(s->follow));
+	return act(s, false);
+}
+
+int braid_live_buffers(struct braid_region_source *s)
+{
+	u32 seq = braid_mapping_buffers_seq(s->mapping), k;
+	struct braid_superblock next = s->sb;
+	int err;
+
+	if (seq == s->sb.buffers_seq || seq == s->refused_seq)
+		return 0;
+	err = braid_mapping_buffers(s->mapping, &next);
+	if (err == -EAGAIN && (s->silent || s->down)) {
+		s->refused_seq = seq;	/* it died meanwhile: what we know holds */
+		return 0;
+	}
+	if (err == -EBADMSG) {
+		s->refused_seq = seq;
+		return braid_live_note(s, "what it says of its buffers is not followed: %s",
+				       braid_failure());
+	}
+	if (err)
+		return err;
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++) {
+		if (k < next.nr_buffers && next.buffers[k].nr_rings &&
+		    same_place(&s->sb.buffers[k], &next.buffers[k]))
+			continue;
+		/* If it was not CLOSING before, the guest did not wait for us. */
+		err = end_rings(s, k, false);
+		if (err)
+			return err;
+		s->follow[k] = BRAID_FOLLOW_NOT;
+	}
+	s->sb = next;
+	s->refused_seq = next.buffers_seq;
+	return act(s, true);
+}

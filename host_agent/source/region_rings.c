@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The reader's role on a guest's rings: taken, lost, given back, and what was read told. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/account.h"
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define LOOK_NS		20000000ULL	/* from one look at a ring that the guest reads to the next */
+
+struct braid_live_name braid_live_buffer_name(const struct braid_region_source *s, u32 buffer)
+{
+	struct braid_live_name name;
+
+	memcpy(name.text, s->sb.buffers[buffer].name, sizeof(name.text));
+	name.text[sizeof(name.text) - 1] = 0;
+	braid_text_clean(name.text);
+	return name;
+}
+
+int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_ring *ring,
+			    const char *why)
+{
+	ring->hold = BRAID_HOLD_DEAD;
+	return braid_live_note(s, "ring %u of buffer %s broke the rules and is left alone: %s",
+			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text, why);
+}
+
+/* Role ------------------------------------------------------------------------------- */
+
+bool braid_live_ring_ours(const struct braid_live_ring *ring)
+{
+	return braid_load(&ring->reader.map.priv->reader_owner) == BRAID_READER_HOST;
+}
+
+/*
+ * (O1) NONE is free, HOST a dead agent's: we hold the file's lock. Anything else is the
+ * guest's, a word that says nothing too, until the guest is known not to run.
+ */
+static bool take_role(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	u64 *owner = &ring->reader.map.priv->reader_owner;
+	u64 word = braid_load_acquire(owner);
+
+	if (word != BRAID_READER_NONE && word != BRAID_READER_HOST && !s->silent && !s->down)
+		return false;
+	return braid_shared_cmpxchg(owner, word, BRAID_READER_HOST) == word;
+}
+
+static void give_role(struct braid_live_ring *ring)
+{
+	if (ring->hold == BRAID_HOLD_OURS)	/* (O1) */
+		braid_shared_cmpxchg(&ring->reader.map.priv->reader_owner, BRAID_READER_HOST,
+				     BRAID_READER_NONE);
+	ring->hold = BRAID_HOLD_GUEST;
+}
+
+void braid_live_ring_release(struct braid_region_source *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++)
+		give_role(&s->rings[k]);
+}
+
+static int leave_to_guest(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	u64 word = braid_load(&ring->reader.map.priv->reader_owner);
+
+	ring->hold = BRAID_HOLD_GUEST;
+	ring->look_due_ns = braid_host_clock_ns() + LOOK_NS;
+	if (ring->told_guest)
+		return 0;
+	ring->told_guest = true;
+	if (word > BRAID_READER_GUEST)
+		return braid_live_note(s, "ring %u of buffer %s has no reader that there is (%llu): left alone until it has, or the guest is silent",
+				       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text,
+				       (unsigned long long)word);
+	return braid_live_note(s, "ring %u of buffer %s is being read in the guest; what is read there is not recorded",
+			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text);
+}
+
+/* A list of buffers that was torn must not make a ring of something else. */
+static bool is_ring(const struct braid_region_source *s, const struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+
+	return braid_load(&map->priv->incarnation) == s->sb.incarnation &&
+	       braid_load(&map->priv->buffer) == ring->buffer &&
+	       braid_load(&map->priv->vcpu) == ring->vcpu &&
+	       braid_load(&map->priv->nr_slots) == map->nr_slots;
+}
+
+static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	struct braid_ring_map map = ring->reader.map;
+
+	if (!is_ring(s, ring) && !braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	if (!is_ring(s, ring) && !braid_live_settled(s))
+		return 0;	/* it goes again: the next look at the buffers sees */
+	if (!is_ring(s, ring))
+		return braid_live_ring_give_up(s, ring, "what is in its place says to be another");
+	if (!take_role(s, ring))
+		return leave_to_guest(s, ring);
+	ring->hold = BRAID_HOLD_OURS;
+	if (braid_reader_attach(&ring->reader, &map, s->sb.incarnation)) {
+		give_role(ring);
+		ring->reader.fault = BRAID_READER_BAD_SLOT;
+		return braid_live_ring_give_up(s, ring, "a slot word that no writer leaves");
+	}
+	ring->began_seq = ring->reader.next_seq;
+	ring->began_read = ring->reader.read;
+	ring->began_lost = ring->told_lost = ring->reader.lost;
+	ring->tail_due_ns = 0;
+	ring->took_piece = false;
+	if (!ring->told_guest || ring->told_ours)
+		return 0;
+	ring->told_ours = true;
+	return braid_live_note(s, "ring %u of buffer %s is recorded from here on", ring->vcpu,
+			       braid_live_buffer_name(s, ring->buffer).text);
+}
+
+int braid_live_ring_add(struct braid_region_source *s, u32 buffer, u32 vcpu)
+{
+	struct braid_live_ring ring = { .buffer = buffer, .vcpu = vcpu };
+
+	braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &ring.reader.map);
+	if (braid_array_push(s->rings, s->nr_rings, s->rings_capacity, ring))
+		return s->fatal = braid_fail(-ENOMEM, "no memory for %zu rings", s->nr_rings);
+	return attach(s, &s->rings[s->nr_rings - 1]);
+}
+
+int braid_live_ring_roles(struct braid_region_source *s)
+{
+	u64 now_ns = 0;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings && !err; k++) {
+		struct braid_live_ring *ring = &s->rings[k];
+
+		if (ring->hold != BRAID_HOLD_GUEST)
+			continue;
+		now_ns = now_ns ? now_ns : braid_host_clock_ns();
+		if (s->down || now_ns >= ring->look_due_ns)
+			err = attach(s, ring);
+	}
+	return err;
+}
+
+/* Accounting ------------------------------------------------------------------------- */
+
+/* What the reader alone knows, when the ring itself can't be looked at. */
+static void account_from_reader(const struct braid_live_ring *ring,
+				struct braid_chunk_ring_end *end)
+{
+	end->read = ring->reader.read;
+	end->lost = ring->reader.lost;
+	end->written = end->read + end->lost;
+	end->left = 0;
+}
+
+static int put_end(struct braid_region_source *s, const struct braid_live_ring *ring,
+		   struct braid_chunk_ring_end *end)
+{
+	end->buffer = ring->buffer;
+	end->vcpu = ring->vcpu;
+	return braid_live_emit(s, BRAID_CHUNK_RING_END, end, sizeof(*end), NULL, 0);
+}
+
+/* A look at the ring. Returns 1 when its counts hold, 0, or the capture's error. */
+static int walk_ring(struct braid_region_source *s, struct braid_live_ring *ring,
+		     struct braid_chunk_ring_end *end)
+{
+	/* Not from the heap: a guard that jumps out of the walk would leak it. */
+	static struct braid_account_scratch scratch;
+	struct braid_ring_account a;
+
+	if (braid_ring_account(&a, &ring->reader.map, s->mapping, s->sb.incarnation, &scratch, NULL,
+			       NULL))
+		return 0;
+	if (*a.fault)
+		return braid_live_note(s, "ring %u of buffer %s does not add up: %s", ring->vcpu,
+				       braid_live_buffer_name(s, ring->buffer).text, a.fault);
+	if (ring->hold == BRAID_HOLD_GUEST) {
+		if (a.moving)
+			return 0;
+		end->first_seq = a.next_seq;	/* none of it is ours */
+		end->read_before = a.read;
+		end->lost_before = a.lost;
+	}
+	end->written = a.written;
+	end->read = a.read;
+	end->lost = a.lost;
+	end->left = a.left;
+	end->broken = a.broken;
+	return 1;
+}
+
+/* Behind a RING_END the ring's losses are told. */
+static void settle_lost(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	if (ring->hold != BRAID_HOLD_GUEST)
+		s->lost += ring->reader.lost - ring->began_lost;
+}
+
+int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *ring, bool walk)
+{
+	struct braid_chunk_ring_end end = {
+		.first_seq = ring->began_seq,
+		.fault = ring->reader.fault,
+		.read_before = ring->began_read,
+		.lost_before = ring->began_lost,
+	};
+	bool guests = ring->hold == BRAID_HOLD_GUEST;
+	int ret = 0;
+
+	account_from_reader(ring, &end);
+	if (walk && ring->hold != BRAID_HOLD_DEAD)
+		ret = walk_ring(s, ring, &end);
+	if (ret < 0)
+		return ret;
+	ret = guests && !ret ? 0 : put_end(s, ring, &end);
+	settle_lost(s, ring);
+	if (walk)
+		give_role(ring);
+	ring->hold = BRAID_HOLD_GUEST;
+	return ret;
+}
+
+int braid_live_ring_lose(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	int err = braid_live_ring_end(s, ring, false);
+
+	return err ? err : leave_to_guest(s, ring);
+}
+
+int braid_live_account(struct braid_region_source *s, bool walk)
+{
+	int err = 0;
+
+	while (s->nr_accounted < s->nr_rings && !err) {
+		struct braid_live_ring *ring = &s->rings[s->nr_accounted];
+
+		err = braid_live_ring_end(s, ring, walk);
+		s->nr_accounted++;
+	}
+	return err;
+}
+
+u64 braid_live_lost(const struct braid_region_source *s)
+{
+	u64 lost = 0;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++)
+		if (s->rings[k].hold != BRAID_HOLD_GUEST)
+			lost += s->rings[k].reader.lost - s->rings[k].began_lost;
+	return lost;
+}

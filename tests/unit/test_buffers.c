@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Buffers that come and go while they are recorded, and readers in the guest beside us. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/check.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region.h"
+#include "host_agent/source/source.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+
+#define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
+
+static char dir[] = "/tmp/test_buffers.XXXXXX";
+static char region_path[64], capture_path[64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
+};
+
+static const struct braid_buffer_params more = {
+	.name = "more", .subbuf_bytes = 1024, .nr_slots = 8,
+};
+
+struct session {
+	struct fake_guest *guest;
+	struct braid_live_sink sink;
+	struct braid_region_source *source;
+	struct braid_region_status status;
+	u32 notes;
+	char last_note[256];
+};
+
+static void hear(void *arg, const char *name, const char *line)
+{
+	struct session *s = arg;
+
+	(void)name;
+	s->notes++;
+	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
+}
+
+static void begin(struct session *s, bool record)
+{
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.clock = "mono_raw",
+	};
+	struct braid_region_options o = {
+		.path = region_path, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
+	};
+
+	if (!s->guest)
+		s->guest = fake_guest_new(region_path, &usual);
+	if (!record)
+		return;
+	s->sink.next_stream = 1;
+	NEED(!braid_capture_create(&s->sink.capture, capture_path, &head));
+	NEED(!braid_region_source_open(&s->source, &o));
+}
+
+/* Polls until nothing is left to do, unfinished sub-buffers aside. */
+static void settle(struct session *s)
+{
+	int idle = 0;
+
+	while (idle < 3) {
+		int ret = braid_region_source_poll(s->source);
+
+		NEED(ret >= 0);
+		idle = ret == BRAID_POLL_IDLE ? idle + 1 : 0;
+	}
+	braid_region_source_status(s->source, &s->status);
+}
+
+#define POLL_UNTIL(s, condition)						\
+	do {									\
+		u64 poll_start = braid_host_clock_ns();				\
+		while (settle(s), !(condition) &&				\
+		       braid_host_clock_ns() - poll_start < LIMIT_NS)		\
+			braid_sleep_ns(500000);					\
+		CHECK(condition);						\
+	} while (0)
+
+static void end(struct session *s)
+{
+	struct braid_ring_map map;
+	u32 b, k;
+
+	CHECK_EQ(braid_region_source_finish(s->source), 0);
+	braid_region_source_status(s->source, &s->status);
+	braid_region_source_close(s->source);
+	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);
+	for (b = 0; b < s->guest->sb.nr_buffers; b++)
+		for (k = 0; k < s->guest->sb.buffers[b].nr_rings; k++) {
+			fake_guest_ring(s->guest, b, k, &map);
+			CHECK(map.priv->reader_owner != BRAID_READER_HOST);
+		}
+}
+
+/* What a capture says, ring by ring. */
+struct reading {
+	struct braid_source *source;
+	u64 faults;
+	u64 events[BRAID_MAX_BUFFERS];
+	u64 lost, elsewhere, skipped;
+	u32 wrong;
+};
+
+static void print_fault(void *arg, const struct braid_stream *stream, const char *line)
+{
+	(void)stream;
+	(void)arg;
+	fprintf(stderr, "  %s\n", line);
+}
+
+static void read_back(struct reading *r)
+{
+	struct braid_source_options options = { .fault = print_fault };
+	char *paths[] = { capture_path };
+	struct braid_text why = { 0 };
+	size_t k;
+
+	memset(r, 0, sizeof(*r));
+	NEED(!braid_source_open_captures(&r->source, paths, 1, &options));
+	CHECK_EQ(r->source->nr_streams, 1);
+	NEED(!braid_walk_rings(r->source));
+	for (k = 0; k < r->source->streams[0]->nr_rings; k++) {
+		const struct braid_ring *ring = r->source->streams[0]->rings[k];
+
+		if (ring->cpu == BRAID_RING_NOTES)
+			continue;
+		r->events[ring->buffer] += ring->walk.events;
+		r->lost += ring->walk.lost;
+		r->elsewhere += ring->walk.elsewhere;
+		r->skipped += ring->walk.skipped;
+		if (!braid_check_account(ring, &why)) {
+			r->wrong++;
+			braid_text_putc(&why, 0);
+			fprintf(stderr, "  ring %u of %u: %s\n", ring->cpu, ring->buffer, why.data);
+			why.bytes = 0;
+		}
+	}
+	r->faults = r->source->faults;
+	braid_text_free(&why);
+}
+
+/* The accounting of one ring as the capture has it. */
+static const struct braid_chunk_ring_end *account_of(const struct reading *r, u32 buffer, u32 cpu)
+{
+	static const struct braid_chunk_ring_end none;
+	size_t k;
+
+	for (k = 0; k < r->source->streams[0]->nr_rings; k++) {
+		const struct braid_ring *ring = r->source->streams[0]->rings[k];
+
+		if (ring->buffer == buffer && ring->cpu == cpu)
+			return &ring->report.last;
+	}
+	return &none;
+}
+
+static void finish_reading(struct session *s, struct reading *r)
+{
+	CHECK_EQ(r->faults, 0);
+	CHECK_EQ(r->wrong, 0);
+	braid_source_free(r->source);
+	fake_guest_free(s->guest);
+}
+
+static void comes_and_goes(void)
+{
+	struct braid_buffer_params again = more;
+	struct session s = { 0 };
+	struct reading r;
+	u32 index;
+
+	begin(&s, true);
+	fake_guest_write(s.guest, 0, 100);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	index = fake_guest_open_buffer(s.guest, &more);
+	CHECK_EQ(index, 1);
+	CHECK(!fake_guest_followed(s.guest));
+	fake_guest_write_to(s.guest, 1, 0, 50);
+	fake_guest_write_to(s.guest, 1, 1, 7);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	fake_guest_write_to(s.guest, 1, 1, 3);	/* in an unfinished sub-buffer */
+	fake_guest_closing(s.guest, 1);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	CHECK_EQ(s.status.events, 160);
+	fake_guest_close_buffer(s.guest, 1, true);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	again.subbuf_bytes = 8192;
+	again.nr_slots = 4;
+	again.flags = BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE;
+	CHECK_EQ(fake_guest_open_buffer(s.guest, &again), 1);
+	CHECK_EQ(s.guest->sb.buffers[1].layout, 2);
+	fake_guest_write_to(s.guest, 1, 0, 500);
+	fake_guest_write(s.guest, 1, 20);
+	settle(&s);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 120);
+	CHECK_EQ(r.events[1], 560);
+	CHECK_EQ(r.lost + r.elsewhere, 0);
+	CHECK_EQ(account_of(&r, 1, 0)->written, 550);
+	CHECK_EQ(account_of(&r, 1, 0)->read, 550);
+	CHECK_EQ(account_of(&r, 1, 1)->read, 10);
+	CHECK(!strcmp(r.source->streams[0]->buffers[1].name, "more"));
+	finish_reading(&s, &r);
+}
+
+/* What nobody took before it went counts as lost, to the event, whoever reads on. */
+static void goes_unread(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, false);
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write_to(s.guest, 1, 0, 30);
+	fake_guest_close_buffer(s.guest, 1, true);
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write_to(s.guest, 1, 0, 5);
+	begin(&s, true);
+	settle(&s);
+	fake_guest_write_to(s.guest, 1, 0, 10);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[1], 15);
+	CHECK_EQ(r.lost, 30);
+	CHECK_EQ(account_of(&r, 1, 0)->written, 45);
+	CHECK_EQ(account_of(&r, 1, 0)->lost, 30);
+	CHECK_EQ(s.status.lost, 30);
+	finish_reading(&s, &r);
+}
+
+/* A guest that does not wait: its memory is something else all at once. */
+static void goes_without_a_word(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+	u32 turn;
+
+	begin(&s, true);
+	for (turn = 0; turn < 4; turn++) {
+		fake_guest_open_buffer(s.guest, &more);
+		fake_guest_write_to(s.guest, 1, 0, 40);
+		if (turn != 1)
+			settle(&s);
+		fake_guest_write_to(s.guest, 1, 0, 2);
+		fake_guest_close_buffer(s.guest, 1, true);
+		if (turn & 1)
+			settle(&s);
+	}
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write(s.guest, 0, 11);
+	settle(&s);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 11);
+	CHECK_EQ(r.events[1] + account_of(&r, 1, 0)->lost, 4 * 42);
+	CHECK(r.events[1] >= 3 * 40);
+	CHECK(r.events[1] < 4 * 42);
+	finish_reading(&s, &r);
+}
+
+/* A closing buffer that stays after all. */
+static void stays_after_all(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, true);
+	fake_guest_write(s.guest, 0, 9);
+	fake_guest_closing(s.guest, 0);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	s.guest->sb.buffers[0].flags = 0;
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write(s.guest, 0, 4);
+	settle(&s);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 13);
+	CHECK_EQ(account_of(&r, 0, 0)->read, 13);
+	finish_reading(&s, &r);
+}
+
+/* A list of buffers that can't be, or never stands still, harms nobody but its guest. */
+static void impossible_lists(void)
+{
+	struct session s = { 0 };
+	struct braid_superblock *shared;
+	struct reading r;
+	u32 turn;
+
+	begin(&s, true);
+	shared = (struct braid_superblock *)s.guest->base;
+	fake_guest_write(s.guest, 0, 20);
+	settle(&s);
+	s.guest->sb.buffers[3].nr_rings = 1000;
+	s.guest->sb.nr_buffers = 4;
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write(s.guest, 0, 5);
+	settle(&s);
+	CHECK(!fake_guest_followed(s.guest));
+	CHECK_EQ(s.notes, 1);
+	CHECK(strstr(s.last_note, "buffers is not followed"));
+	for (turn = 0; turn < 50; turn++) {
+		braid_store(&shared->buffers_seq, shared->buffers_seq + 1);
+		CHECK(braid_region_source_poll(s.source) >= 0);
+	}
+	shared->buffers[3].nr_rings = 0;
+	s.guest->sb.buffers[3].nr_rings = 0;
+	braid_store(&shared->buffers_seq, 1001);	/* and it stops in the middle of a change */
+	CHECK_EQ(braid_region_source_poll(s.source), BRAID_POLL_BUSY);
+	end(&s);
+	read_back(&r);
+	CHECK(r.events[0] >= 20);
+	braid_source_free(r.source);
+	fake_guest_free(s.guest);
+}
+
+/* Readers in the guest ---------------------------------------------------------------- */
+
+static u64 *owner_of(struct session *s, u32 vcpu)
+{
+	struct braid_ring_map map;
+
+	fake_guest_ring(s->guest, 0, vcpu, &map);
+	return &map.priv->reader_owner;
+}
+
+/* Reads in the guest: all there is, events of unfinished sub-buffers included. */
+static u64 read_in_guest(struct session *s, u32 vcpu)
+{
+	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
+	struct braid_reader reader;
+	struct braid_ring_map map;
+	struct braid_span span;
+	struct braid_cursor c;
+	u64 events = 0;
+	s64 n;
+
+	fake_guest_ring(s->guest, 0, vcpu, &map);
+	NEED(!braid_reader_attach(&reader, &map, s->guest->sb.incarnation));
+	while (braid_reader_next(&reader, &span) > 0) {
+		memcpy(copy, span.data + span.from_bytes, span.to_bytes - span.from_bytes);
+		braid_cursor_init(&c, (u8 *)copy, span.to_bytes - span.from_bytes, 0, map.flags);
+		n = braid_page_count(&c);
+		NEED(n >= 0);
+		braid_reader_done(&reader, &span, n);
+		events += n;
+	}
+	return events;
+}
+
+static void read_in_the_guest(u32 flags)
+{
+	struct fake_params p = usual;
+	struct session s = { 0 };
+	struct reading r;
+	u64 theirs;
+	u32 turn;
+
+	p.flags = flags;
+	s.guest = fake_guest_new(region_path, &p);
+	fake_guest_write(s.guest, 0, 300);
+	*owner_of(&s, 0) = BRAID_READER_GUEST;
+	theirs = read_in_guest(&s, 0);
+	CHECK_EQ(theirs, 300);
+	begin(&s, true);
+	fake_guest_write(s.guest, 0, 40);
+	fake_guest_write(s.guest, 1, 60);
+	POLL_UNTIL(&s, s.status.events == 60);
+	CHECK_EQ(s.notes, 1);
+	CHECK(strstr(s.last_note, "ring 0 of buffer main is being read in the guest"));
+	for (turn = 0; turn < 5; turn++) {
+		u64 before = s.status.events, lent;
+
+		lent = read_in_guest(&s, 0);
+		theirs += lent;
+		CHECK(lent > 0);
+		braid_store(owner_of(&s, 0), BRAID_READER_NONE);
+		fake_guest_write(s.guest, 0, 25);
+		POLL_UNTIL(&s, s.status.events == before + 25);
+		CHECK_EQ(*owner_of(&s, 0), BRAID_READER_HOST);
+		/* A guest's reader that found our heartbeat still. */
+		braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
+		fake_guest_write(s.guest, 0, 11);
+		settle(&s);
+		CHECK_EQ(s.status.events, before + 25);
+		CHECK_EQ(*owner_of(&s, 0), BRAID_READER_GUEST);
+	}
+	CHECK_EQ(s.notes, 2);
+	end(&s);
+	CHECK_EQ(*owner_of(&s, 0), BRAID_READER_GUEST);
+	CHECK_EQ(*owner_of(&s, 1), BRAID_READER_NONE);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 60 + 5 * 25);
+	CHECK_EQ(r.skipped + r.lost, 0);
+	CHECK_EQ(r.elsewhere, 4 * 11);
+	CHECK_EQ(account_of(&r, 0, 0)->written, 300 + 40 + 5 * 36);
+	CHECK_EQ(account_of(&r, 0, 0)->read, theirs + 5 * 25);
+	CHECK_EQ(account_of(&r, 0, 0)->left, 11);
+	finish_reading(&s, &r);
+}
+
+static void read_in_the_guest_delta(void)
+{
+	read_in_the_guest(0);
+}
+
+static void read_in_the_guest_absolute(void)
+{
+	read_in_the_guest(BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE);
+}
+
+/* The role of a dead agent is ours, that of a living guest is not, whatever the word. */
+static void whose_role(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, false);
+	*owner_of(&s, 0) = BRAID_READER_HOST;
+	*owner_of(&s, 1) = 0x123456789;
+	fake_guest_write(s.guest, 0, 10);
+	fake_guest_write(s.guest, 1, 20);
+	begin(&s, true);
+	settle(&s);
+	POLL_UNTIL(&s, s.status.events == 10);
+	CHECK(strstr(s.last_note, "has no reader that there is"));
+	POLL_UNTIL(&s, s.status.silent && s.status.events == 30);
+	CHECK_EQ(*owner_of(&s, 1), BRAID_READER_HOST);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 30);
+	finish_reading(&s, &r);
+}
+
+/* A guest's reader that its driver took along. */
+static void role_of_a_driver_that_is_down(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, true);
+	*owner_of(&s, 1) = BRAID_READER_GUEST;
+	fake_guest_write(s.guest, 1, 20);
+	settle(&s);
+	CHECK_EQ(s.status.events, 0);
+	((struct braid_superblock *)s.guest->base)->state = BRAID_STATE_DOWN;
+	POLL_UNTIL(&s, s.status.phase == BRAID_PHASE_DOWN);
+	CHECK_EQ(s.status.events, 20);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 20);
+	finish_reading(&s, &r);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	RUN(comes_and_goes);
+	RUN(goes_unread);
+	RUN(goes_without_a_word);
+	RUN(stays_after_all);
+	RUN(impossible_lists);
+	RUN(read_in_the_guest_delta);
+	RUN(read_in_the_guest_absolute);
+	RUN(whose_role);
+	RUN(role_of_a_driver_that_is_down);
+	unlink(capture_path);
+	rmdir(dir);
+	return VERDICT();
+}
