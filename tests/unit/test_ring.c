@@ -339,6 +339,48 @@ static void successor(void)
 	CHECK_EQ(r.read + r.lost, 600);
 }
 
+/* A ring that is made anew, emptied or elsewhere: it goes on, and what was unread is lost. */
+static void goes_on_behind_its_past(u32 flags)
+{
+	struct braid_ring_past past;
+	struct braid_ring_identity who = {
+		.incarnation = 99, .first_position = FIRST_POS, .first_seq = FIRST_SEQ, .past = &past,
+	};
+	u64 k, read = 0, turn;
+
+	start(flags);
+	for (turn = 1; turn <= 12; turn++) {
+		for (k = 0; k < turn * 7; k++)
+			put(turn * 1000 + k);
+		if (turn % 3) {		/* each third one goes unread as a whole */
+			drain();
+			read = r.read;
+		}
+		for (k = 0; k < turn; k++)
+			put(turn * 1000 + 500 + k);
+		braid_writer_past(w, &past);
+		CHECK_EQ(past.next_seq - FIRST_SEQ, braid_writer_written(w));
+		CHECK(braid_position_diff(past.next_position, r.position) > 0);
+		memset(memory, 0xa5, sizeof(memory));
+		who.counter = now;
+		braid_writer_init(w, &map, &who);
+		CHECK_EQ(braid_writer_written(w), past.next_seq - FIRST_SEQ);
+		CHECK_EQ(w->dropped, past.dropped);
+		CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
+		CHECK_EQ(r.read, read);
+	}
+	put(99999);
+	drain();
+	CHECK_EQ(r.read, read + 1);
+	CHECK_EQ(braid_writer_written(w), 12 * 13 / 2 * 8 + 1);
+	CHECK_EQ(r.read + r.lost, braid_writer_written(w));
+	CHECK_EQ(r.next_seq - FIRST_SEQ, braid_writer_written(w));
+	CHECK_EQ(r.fault, 0);
+}
+
+static void past_consumer(void) { goes_on_behind_its_past(0); }
+static void past_overwrite(void) { goes_on_behind_its_past(BRAID_BUFFER_OVERWRITE); }
+
 static void look(u64 events)
 {
 	static u8 before[sizeof(memory)];
@@ -440,6 +482,8 @@ int main(void)
 	RUN(padding_is_zero);
 	RUN(commit_of_another_position);
 	RUN(successor);
+	RUN(past_consumer);
+	RUN(past_overwrite);
 	RUN(looking_changes_nothing);
 	RUN(forged_by_host);
 	RUN(forged_by_guest);
