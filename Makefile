@@ -45,6 +45,7 @@ $(B)/obj/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 -include $(AGENT_OBJS:.o=.d)
+-include $(shell find $(B)/address $(B)/thread -name '*.d' 2>/dev/null)
 
 # Driver --------------------------------------------------------------------------------------
 

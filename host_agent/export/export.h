@@ -12,9 +12,11 @@ struct braid_export_options {
 	bool no_header;			/* leave out all that is no line of the time line */
 	u64 max_lines;			/* 0: all */
 	const char *stream;		/* only this one, by name; NULL: all */
+	const char *buffer;		/* only guests' buffers of this name; NULL: all */
 	bool one_cpu;			/* only cpu */
 	u32 cpu;
-	char *const *events;		/* globs "SYSTEM:EVENT" or "EVENT" or "SYSTEM" */
+	char *const *events;		/* globs "SYSTEM:EVENT" or "EVENT" or "SYSTEM"; a
+					   sub-event's name is as good as its event's */
 	size_t nr_events;		/* 0: all */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;

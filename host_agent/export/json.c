@@ -33,6 +33,15 @@ static void put_bound(struct braid_text *t, u64 bound_ns)
 		put_u64(t, ",\"bound_ns\":", bound_ns);
 }
 
+/* The usual one goes without saying. */
+static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
+{
+	const char *name = ring->cpu == BRAID_RING_NOTES ? "" : braid_ring_buffer_name(ring);
+
+	if (*name && strcmp(name, "trace"))
+		put_string(t, ",\"buffer\":", name);
+}
+
 static void begin(struct braid_text *t, const char *type, const struct braid_item *item)
 {
 	put_string(t, "{\"type\":", type);
@@ -40,6 +49,7 @@ static void begin(struct braid_text *t, const char *type, const struct braid_ite
 	put_s64(t, ",\"ns\":", item->host_ns);
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		put_u64(t, ",\"cpu\":", item->ring->cpu);
+	put_buffer(t, item->ring);
 }
 
 static void put_event(struct braid_line_export *x, const struct braid_item *item,
@@ -53,10 +63,14 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	begin(t, "event", item);
 	put_bound(t, item->bound_ns);
 	put_u64(t, ",\"seq\":", item->seq);
-	put_string(t, ",\"comm\":", braid_format_comm(item, pid));
-	put_s64(t, ",\"pid\":", pid);
+	if (!info->raw) {
+		put_string(t, ",\"comm\":", braid_format_comm(item, pid));
+		put_s64(t, ",\"pid\":", pid);
+	}
 	put_string(t, ",\"system\":", info->system);
 	put_string(t, ",\"event\":", info->name);
+	if (info->subevent)
+		put_string(t, ",\"subevent\":", info->subevent);
 	braid_text_puts(t, ",\"fields\":");
 	braid_format_json(x->format, item, t);
 	/* The text is made at the end of the line, then quoted behind itself. */

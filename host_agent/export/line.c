@@ -55,7 +55,16 @@ static bool want_ring(void *arg, const struct braid_ring *ring)
 
 	if (o->stream && strcmp(o->stream, ring->stream->name))
 		return false;
+	if (o->buffer && ring->cpu != BRAID_RING_NOTES &&
+	    strcmp(o->buffer, braid_ring_buffer_name(ring)))
+		return false;
 	return !o->one_cpu || ring->cpu == BRAID_RING_NOTES || ring->cpu == o->cpu;
+}
+
+static bool matches_name(const char *glob, const struct braid_event_type_info *info)
+{
+	return !fnmatch(glob, info->name, 0) ||
+	       (info->subevent && !fnmatch(glob, info->subevent, 0));
 }
 
 /* "SYSTEM:EVENT", or one glob that may mean either. */
@@ -69,13 +78,13 @@ static bool want_event(const struct braid_export_options *o,
 		char system[128];
 
 		if (!colon) {
-			if (!fnmatch(glob, info->name, 0) || !fnmatch(glob, info->system, 0))
+			if (matches_name(glob, info) || !fnmatch(glob, info->system, 0))
 				return true;
 			continue;
 		}
 		snprintf(system, sizeof(system), "%.*s", (int)(colon - glob), glob);
 		if ((!system[0] || !fnmatch(system, info->system, 0)) &&
-		    (!colon[1] || !fnmatch(colon + 1, info->name, 0)))
+		    (!colon[1] || matches_name(colon + 1, info)))
 			return true;
 	}
 	return !o->nr_events;

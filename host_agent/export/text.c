@@ -46,15 +46,21 @@ static void put_cpu_and_time(struct braid_line_export *x, const struct braid_ite
 	braid_text_puts(t, ": ");
 }
 
-static void put_event(struct braid_line_export *x, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
+/* What is no event leaves the task's column empty. */
+static void begin_other(struct braid_line_export *x, const struct braid_item *item)
+{
+	put_stream(x, item);
+	put_spaces(&x->out, COMM_WIDTH + 1 + PID_WIDTH);
+	put_cpu_and_time(x, item);
+}
+
+/* "            bash-1234   ": comm and pid */
+static void put_task(struct braid_text *t, const struct braid_item *item)
 {
 	s32 pid = braid_format_pid(item);
 	const char *comm = braid_format_comm(item, pid);
-	struct braid_text *t = &x->out;
 	size_t before;
 
-	put_stream(x, item);
 	put_spaces(t, COMM_WIDTH - (int)strlen(comm));
 	braid_text_puts(t, comm);
 	braid_text_putc(t, '-');
@@ -63,22 +69,28 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 		braid_text_putc(t, '-');
 	braid_text_u64(t, pid < 0 ? -(u64)pid : (u64)pid, 0, ' ');
 	put_spaces(t, PID_WIDTH - (int)(t->bytes - before));
-	put_cpu_and_time(x, item);
+}
+
+static void put_event(struct braid_line_export *x, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct braid_text *t = &x->out;
+	size_t before;
+
+	if (info->raw) {
+		begin_other(x, item);
+	} else {
+		put_stream(x, item);
+		put_task(t, item);
+		put_cpu_and_time(x, item);
+	}
 	before = t->bytes;
-	braid_text_puts(t, info->name);
+	braid_text_puts(t, braid_format_label(info));
 	braid_text_putc(t, ':');
 	put_spaces(t, EVENT_WIDTH - (int)(t->bytes - before));
 	braid_text_putc(t, ' ');
 	braid_format_text(x->format, item, t);
 	braid_text_putc(t, '\n');
-}
-
-/* What is no event leaves the task's column empty. */
-static void begin_other(struct braid_line_export *x, const struct braid_item *item)
-{
-	put_stream(x, item);
-	put_spaces(&x->out, COMM_WIDTH + 1 + PID_WIDTH);
-	put_cpu_and_time(x, item);
 }
 
 static void put_lost(struct braid_line_export *x, const struct braid_item *item)
@@ -177,8 +189,10 @@ static void put_header(struct braid_line_export *x)
 		put_accounting(x, s);
 	}
 	if (x->source->faults)
-		braid_text_printf(t, "# %llu faults found so far; 'tracebraid verify' explains each\n",
-				  (unsigned long long)x->source->faults);
+		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",
+				  (unsigned long long)x->source->faults,
+				  x->source->faults == 1 ? "" : "s",
+				  x->source->faults == 1 ? "it" : "each");
 }
 
 static void put_footer(struct braid_line_export *x)

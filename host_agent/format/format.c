@@ -11,29 +11,11 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define NR_IDS			65536u
 #define MAX_TEXT_BYTES		(64u << 10)	/* of one event's fields */
 #define MAX_HEX_BYTES		512u
 
-/* One kind of event. Each has a handle of its own: a bad format harms no other. */
-struct kind {
-	struct braid_event_type_info info;
-	const struct braid_event_format *format;
-	const struct braid_stream *stream;
-	struct tep_handle *tep;
-	struct tep_event *event;
-	struct braid_read_checks *checks;
-	bool looked;
-	char unknown_name[16];
-};
-
-/* The kinds of one buffer, by id; made when first needed. */
-struct buffer_kinds {
-	struct kind **by_id;
-};
-
 struct stream_kinds {
-	struct buffer_kinds buffers[BRAID_MAX_BUFFERS];
+	struct braid_kinds *kinds;
 	struct braid_symbols *symbols;
 	bool symbols_tried;
 };
@@ -63,66 +45,20 @@ int braid_format_open(struct braid_format **out, const struct braid_source *sour
 	return 0;
 }
 
-static void free_kind(struct kind *kind)
-{
-	if (!kind)
-		return;
-	tep_free(kind->tep);
-	free(kind->checks);
-	free(kind);
-}
-
 void braid_format_close(struct braid_format *f)
 {
 	size_t k;
-	u32 b, id;
 
 	if (!f)
 		return;
 	for (k = 0; k < f->source->nr_streams; k++) {
-		for (b = 0; b < BRAID_MAX_BUFFERS; b++) {
-			struct kind **by_id = f->streams[k].buffers[b].by_id;
-
-			for (id = 0; by_id && id < NR_IDS; id++)
-				free_kind(by_id[id]);
-			free(by_id);
-		}
+		braid_kinds_free(f->streams[k].kinds);
 		braid_symbols_free(f->streams[k].symbols);
 	}
 	trace_seq_destroy(&f->seq);
 	free(f->streams);
 	free(f->padded);
 	free(f);
-}
-
-/* Makes the table of one buffer's kinds: what was told last of an id holds. */
-static struct kind **buffer_kinds(struct braid_format *f, const struct braid_stream *s, u32 buffer)
-{
-	struct buffer_kinds *b = &f->streams[s->number].buffers[buffer % BRAID_MAX_BUFFERS];
-	size_t k;
-
-	if (b->by_id)
-		return b->by_id;
-	b->by_id = calloc(NR_IDS, sizeof(*b->by_id));
-	for (k = 0; b->by_id && k < s->nr_formats; k++) {
-		const struct braid_event_format *format = &s->formats[k];
-		struct kind *kind = b->by_id[format->id];
-
-		if (format->buffer != buffer % BRAID_MAX_BUFFERS)
-			continue;
-		if (!kind)
-			kind = calloc(1, sizeof(*kind));
-		if (!kind)
-			continue;	/* printed as unknown */
-		kind->format = format;
-		kind->stream = s;
-		kind->info.system = format->system;
-		kind->info.name = format->name;
-		kind->info.id = format->id;
-		kind->info.known = true;
-		b->by_id[format->id] = kind;
-	}
-	return b->by_id;
 }
 
 static char *resolve(void *symbols, unsigned long long *address, char **module)
@@ -157,7 +93,7 @@ static char *make_text(const struct braid_event_format *format, bool whole)
 }
 
 /* A handle of its own for one format, and what it needs. */
-static int prepare(struct braid_format *f, struct kind *kind)
+static int prepare(struct braid_format *f, struct braid_kind *kind)
 {
 	struct stream_kinds *sk = &f->streams[kind->stream->number];
 
@@ -177,7 +113,7 @@ static int prepare(struct braid_format *f, struct kind *kind)
 	return 0;
 }
 
-static const char *parse(struct braid_format *f, struct kind *kind)
+static const char *parse(struct braid_format *f, struct braid_kind *kind)
 {
 	const char *why, *grammar, *body = strstr(kind->format->format, "format:");
 	bool whole = false;
@@ -204,7 +140,7 @@ static const char *parse(struct braid_format *f, struct kind *kind)
 	return grammar ? grammar : braid_vet_print(kind->event, kind->checks);
 }
 
-static struct kind *look_at(struct braid_format *f, struct kind *kind)
+static struct braid_kind *look_at(struct braid_format *f, struct braid_kind *kind)
 {
 	if (!kind->looked) {
 		kind->looked = true;
@@ -215,40 +151,28 @@ static struct kind *look_at(struct braid_format *f, struct kind *kind)
 	return kind;
 }
 
-/* An id that nobody told of gets a kind of its own, so that its name is made once. */
-static struct kind *unknown_kind(struct kind **slot, u16 id)
+/* The kinds of a stream; NULL: out of memory. */
+static struct braid_kinds *kinds_of(struct braid_format *f, const struct braid_stream *stream)
 {
-	struct kind *kind = calloc(1, sizeof(*kind));
+	struct stream_kinds *sk = &f->streams[stream->number];
 
-	if (!kind)
-		return NULL;
-	snprintf(kind->unknown_name, sizeof(kind->unknown_name), "event-%u", id);
-	kind->info.system = "unknown";
-	kind->info.name = kind->unknown_name;
-	kind->info.id = id;
-	kind->info.why = "its format was not told";
-	*slot = kind;
-	return kind;
+	if (!sk->kinds)
+		sk->kinds = braid_kinds_new(stream);
+	return sk->kinds;
 }
 
-static struct kind *kind_of(struct braid_format *f, const struct braid_item *item)
+static struct braid_kind *kind_of(struct braid_format *f, const struct braid_item *item)
 {
-	struct kind **by_id = buffer_kinds(f, item->stream, item->ring->buffer);
-	u16 id = 0;
+	struct braid_kinds *kinds = kinds_of(f, item->stream);
+	struct braid_kind *kind = kinds ? braid_kinds_of(kinds, item) : NULL;
 
-	if (!by_id)
-		return NULL;
-	if (item->payload_bytes >= sizeof(id))
-		memcpy(&id, item->payload, sizeof(id));
-	if (!by_id[id])
-		return unknown_kind(&by_id[id], id);
-	return look_at(f, by_id[id]);
+	return kind ? look_at(f, kind) : NULL;
 }
 
 const struct braid_event_type_info *braid_format_event(struct braid_format *f,
 						       const struct braid_item *item)
 {
-	struct kind *kind = kind_of(f, item);
+	struct braid_kind *kind = kind_of(f, item);
 
 	return kind ? &kind->info : NULL;
 }
@@ -257,16 +181,14 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
 							   const struct braid_stream *stream,
 							   size_t number)
 {
-	const struct braid_event_format *format;
-	struct kind **by_id;
+	struct braid_kinds *kinds;
+	struct braid_kind *kind;
 
 	if (number >= stream->nr_formats)
 		return NULL;
-	format = &stream->formats[number];
-	by_id = buffer_kinds(f, stream, format->buffer);
-	if (!by_id || format->buffer >= BRAID_MAX_BUFFERS || !by_id[format->id])
-		return NULL;
-	return &look_at(f, by_id[format->id])->info;
+	kinds = kinds_of(f, stream);
+	kind = kinds ? braid_kinds_by_format(kinds, &stream->formats[number]) : NULL;
+	return kind ? &look_at(f, kind)->info : NULL;
 }
 
 /* The payload with zeros behind, so that a string in it ends. */
@@ -297,7 +219,7 @@ static void print_hex(const struct braid_item *item, struct braid_text *out)
 }
 
 /* libtraceevent's text, tamed. */
-static void print_by_format(struct braid_format *f, struct kind *kind,
+static void print_by_format(struct braid_format *f, struct braid_kind *kind,
 			    const struct braid_item *item, u8 *data, struct braid_text *out)
 {
 	struct tep_record record = {
@@ -321,14 +243,21 @@ static void print_by_format(struct braid_format *f, struct kind *kind,
 		braid_text_puts(out, "...");
 }
 
+/* Whether an event's fields tell what is in a payload. */
+static bool has_fields(const struct braid_kind *kind, const struct braid_item *item, const u8 *data)
+{
+	return kind->info.parsed &&
+	       (kind->event->format.fields || item->payload_bytes <= sizeof(struct braid_record)) &&
+	       braid_vet_payload(kind->event, NULL, data, item->payload_bytes);
+}
+
 void braid_format_text(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out)
 {
-	struct kind *kind = kind_of(f, item);
+	struct braid_kind *kind = kind_of(f, item);
 	u8 *data = pad(f, item);
 
-	if (!kind || !data || !kind->info.parsed ||
-	    !braid_vet_payload(kind->event, NULL, data, item->payload_bytes))
+	if (!kind || !data || !has_fields(kind, item, data))
 		print_hex(item, out);
 	else if (kind->info.printable &&
 		 braid_vet_payload(kind->event, kind->checks, data, item->payload_bytes))
@@ -340,11 +269,10 @@ void braid_format_text(struct braid_format *f, const struct braid_item *item,
 void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out)
 {
-	struct kind *kind = kind_of(f, item);
+	struct braid_kind *kind = kind_of(f, item);
 	u8 *data = pad(f, item);
 
-	if (kind && data && kind->info.parsed &&
-	    braid_vet_payload(kind->event, NULL, data, item->payload_bytes)) {
+	if (kind && data && has_fields(kind, item, data)) {
 		braid_fields_json(kind->event, data, item->payload_bytes, out);
 		return;
 	}
@@ -357,7 +285,7 @@ s32 braid_format_pid(const struct braid_item *item)
 {
 	struct braid_record record;
 
-	if (item->payload_bytes < sizeof(record))
+	if (item->raw || item->payload_bytes < sizeof(record))
 		return 0;
 	memcpy(&record, item->payload, sizeof(record));
 	return record.common_pid;

@@ -8,11 +8,13 @@
 
 struct braid_format;
 
-/* One kind of event of one buffer of one stream. */
+/* One kind of event of one buffer of one stream, or one of its sub-events. */
 struct braid_event_type_info {
-	const char *system;	/* tame */
+	const char *system;	/* tame; of a RAW buffer: the buffer's name */
 	const char *name;	/* tame */
+	const char *subevent;	/* likewise; NULL: none */
 	u16 id;
+	bool raw;		/* bytes of a RAW buffer: no id, no task */
 	bool known;		/* its format was told */
 	bool parsed;		/* and its fields make sense */
 	bool printable;		/* and so does its print format: libtraceevent may print it */
@@ -75,6 +77,12 @@ void braid_format_text(struct braid_format *f, const struct braid_item *item,
  */
 void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out);
+
+/** braid_format_label - what a line calls an event: its sub-event's name if it has one */
+static inline const char *braid_format_label(const struct braid_event_type_info *info)
+{
+	return info->subevent ? info->subevent : info->name;
+}
 
 /**
  * braid_format_pid - the task that an event speaks of

@@ -86,6 +86,47 @@ bool braid_vet_payload(const struct tep_event *event, const struct braid_read_ch
 bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u32 bytes,
 			 u32 *offset, u32 *length);
 
+/* One kind of event. Each has a handle of its own: a bad format harms no other. */
+struct braid_kind {
+	struct braid_event_type_info info;
+	const struct braid_event_format *format;
+	const struct braid_stream *stream;
+	struct tep_handle *tep;
+	struct tep_event *event;
+	struct braid_read_checks *checks;
+	bool looked;
+	char unknown_name[16];
+	struct braid_kind *subs;	/* by number */
+	size_t nr_subs;
+	u32 number;			/* a sub-event's */
+};
+
+struct braid_kinds;
+
+/**
+ * braid_kinds_new - the kinds of events that a stream tells of, none of them parsed
+ * @stream: stays
+ *
+ * Return: NULL: out of memory.
+ */
+struct braid_kinds *braid_kinds_new(const struct braid_stream *stream);
+
+/** braid_kinds_free - free all; NULL is fine */
+void braid_kinds_free(struct braid_kinds *kinds);
+
+/**
+ * braid_kinds_of - the kind of an event or of its sub-event
+ * @kinds: of the item's stream
+ * @item: an event
+ *
+ * Return: the kind, made when nobody told of it; NULL: out of memory.
+ */
+struct braid_kind *braid_kinds_of(struct braid_kinds *kinds, const struct braid_item *item);
+
+/** braid_kinds_by_format - the kind that one of the stream's formats is; NULL: out of memory */
+struct braid_kind *braid_kinds_by_format(struct braid_kinds *kinds,
+					 const struct braid_event_format *format);
+
 struct braid_symbols;
 
 /** braid_symbols_new - a stream's symbols, sorted; NULL: out of memory */

@@ -191,6 +191,13 @@ static inline int braid_ring_next(struct braid_ring *ring)
 	return ring->ops->next(ring);
 }
 
+/** braid_ring_buffer_name - the name of the buffer that a ring is of; "" for a host's */
+static inline const char *braid_ring_buffer_name(const struct braid_ring *ring)
+{
+	return ring->buffer < ring->stream->nr_buffers ?
+	       ring->stream->buffers[ring->buffer].name : "";
+}
+
 /**
  * braid_source_faulty - note a broken rule
  * @source: counts it, tells whoever listens

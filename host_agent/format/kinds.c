@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which kind of event a record is: by its buffer, its id, and its sub-event's number. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/format/private.h"
+
+#define NR_IDS	65536u
+
+/* The kinds whose ids one buffer names; made when first needed. */
+struct id_space {
+	struct braid_kind **by_id;
+};
+
+struct braid_kinds {
+	const struct braid_stream *stream;
+	struct id_space spaces[BRAID_MAX_BUFFERS];
+	struct braid_kind *raw[BRAID_MAX_BUFFERS];
+};
+
+struct braid_kinds *braid_kinds_new(const struct braid_stream *stream)
+{
+	struct braid_kinds *kinds = calloc(1, sizeof(*kinds));
+
+	if (kinds)
+		kinds->stream = stream;
+	return kinds;
+}
+
+static void empty_kind(struct braid_kind *kind)
+{
+	size_t k;
+
+	for (k = 0; k < kind->nr_subs; k++)
+		empty_kind(&kind->subs[k]);
+	tep_free(kind->tep);
+	free(kind->checks);
+	free(kind->subs);
+}
+
+void braid_kinds_free(struct braid_kinds *kinds)
+{
+	u32 b, id;
+
+	if (!kinds)
+		return;
+	for (b = 0; b < BRAID_MAX_BUFFERS; b++) {
+		struct braid_kind **by_id = kinds->spaces[b].by_id;
+
+		for (id = 0; by_id && id < NR_IDS; id++) {
+			if (by_id[id])
+				empty_kind(by_id[id]);
+			free(by_id[id]);
+		}
+		free(by_id);
+		free(kinds->raw[b]);
+	}
+	free(kinds);
+}
+
+static void set_kind(struct braid_kind *kind, const struct braid_stream *s,
+		     const struct braid_event_format *format)
+{
+	kind->format = format;
+	kind->stream = s;
+	kind->info.system = format->system;
+	kind->info.name = format->name;
+	kind->info.id = format->id;
+	kind->info.known = true;
+}
+
+/* Sub-events ------------------------------------------------------------------------------ */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct braid_event_format *x = *(const struct braid_event_format *const *)a;
+	const struct braid_event_format *y = *(const struct braid_event_format *const *)b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return x < y ? -1 : x > y;	/* in the order told */
+}
+
+/* Whether a sub-event belongs to what its id means now, and lies where its last sibling does. */
+static bool belongs(const struct braid_kind *kind, const struct braid_event_format *sub,
+		    const struct braid_event_format *last)
+{
+	return kind && kind->format < sub && sub->number_bytes &&
+	       sub->number_offset == last->number_offset &&
+	       sub->number_bytes == last->number_bytes;
+}
+
+/* One event's sub-events, of [from, to) of the sorted list; what was told last of a number holds. */
+static void add_subs(struct braid_kinds *kinds, struct braid_kind *kind,
+		     const struct braid_event_format **from, const struct braid_event_format **to)
+{
+	const struct braid_event_format *last = *from, **at;
+
+	if (!kind)
+		return;		/* told without its event */
+	for (at = from; at < to; at++)
+		last = *at > last ? *at : last;
+	kind->subs = calloc(to - from, sizeof(*kind->subs));
+	for (at = from; at < to && kind->subs; at++) {
+		struct braid_kind *sub = &kind->subs[kind->nr_subs];
+
+		if (!belongs(kind, *at, last))
+			continue;
+		if (kind->nr_subs && sub[-1].number == (*at)->number)
+			sub--;
+		else
+			kind->nr_subs++;
+		set_kind(sub, kinds->stream, *at);
+		sub->number = (*at)->number;
+		sub->info.name = kind->info.name;
+		sub->info.subevent = (*at)->name;
+	}
+}
+
+static void add_all_subs(struct braid_kinds *kinds, u32 buffer, size_t nr)
+{
+	const struct braid_event_format **list = calloc(nr, sizeof(*list)), **from, **to;
+	const struct braid_stream *s = kinds->stream;
+	size_t k;
+
+	if (!list)
+		return;		/* printed as the events themselves */
+	for (k = nr = 0; k < s->nr_formats; k++)
+		if (s->formats[k].sub && s->formats[k].buffer == buffer)
+			list[nr++] = &s->formats[k];
+	qsort(list, nr, sizeof(*list), by_number);
+	for (from = list; from < list + nr; from = to) {
+		for (to = from; to < list + nr && (*to)->id == (*from)->id; to++)
+			;
+		add_subs(kinds, kinds->spaces[buffer].by_id[(*from)->id], from, to);
+	}
+	free(list);
+}
+
+static struct braid_kind *sub_of(struct braid_kind *kind, u32 number)
+{
+	size_t low = 0, high = kind->nr_subs;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (kind->subs[middle].number < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < kind->nr_subs && kind->subs[low].number == number ? &kind->subs[low] : NULL;
+}
+
+/* The kind that a record's number picks, or the event's own. */
+static struct braid_kind *pick_sub(struct braid_kind *kind, const struct braid_item *item)
+{
+	const struct braid_event_format *first;
+	struct braid_kind *sub;
+	u64 number = 0;
+
+	if (!kind->nr_subs)
+		return kind;
+	first = kind->subs[0].format;
+	if (first->number_bytes > sizeof(number) ||
+	    (u32)first->number_offset + first->number_bytes > item->payload_bytes)
+		return kind;
+	memcpy(&number, item->payload + first->number_offset, first->number_bytes);
+	sub = number <= 0xffffffff ? sub_of(kind, number) : NULL;
+	return sub ? sub : kind;
+}
+
+/* Kinds ----------------------------------------------------------------------------------- */
+
+/* Makes the table of one buffer's ids: what was told last of an id holds. */
+static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
+{
+	const struct braid_stream *s = kinds->stream;
+	struct id_space *space = &kinds->spaces[buffer];
+	size_t k, subs = 0;
+
+	if (space->by_id)
+		return space->by_id;
+	space->by_id = calloc(NR_IDS, sizeof(*space->by_id));
+	for (k = 0; space->by_id && k < s->nr_formats; k++) {
+		const struct braid_event_format *format = &s->formats[k];
+		struct braid_kind **slot = &space->by_id[format->id];
+
+		if (format->buffer != buffer)
+			continue;
+		subs += format->sub;
+		if (format->sub)
+			continue;
+		if (!*slot)
+			*slot = calloc(1, sizeof(**slot));
+		if (*slot)	/* else printed as unknown */
+			set_kind(*slot, s, format);
+	}
+	if (space->by_id && subs)
+		add_all_subs(kinds, buffer, subs);
+	return space->by_id;
+}
+
+/* The buffer whose formats name a buffer's ids. */
+static u32 events_of(const struct braid_stream *s, u32 buffer)
+{
+	return buffer < s->nr_buffers ? s->buffers[buffer].events_of : 0;
+}
+
+/* An id that nobody told of gets a kind of its own, so that its name is made once. */
+static struct braid_kind *unknown_kind(struct braid_kind **slot, u16 id)
+{
+	struct braid_kind *kind = calloc(1, sizeof(*kind));
+
+	if (!kind)
+		return NULL;
+	snprintf(kind->unknown_name, sizeof(kind->unknown_name), "event-%u", id);
+	kind->info.system = "unknown";
+	kind->info.name = kind->unknown_name;
+	kind->info.id = id;
+	kind->info.why = "its format was not told";
+	*slot = kind;
+	return kind;
+}
+
+static struct braid_kind *raw_kind(struct braid_kinds *kinds, u32 buffer)
+{
+	struct braid_kind *kind = kinds->raw[buffer];
+
+	if (kind)
+		return kind;
+	kind = kinds->raw[buffer] = calloc(1, sizeof(*kind));
+	if (!kind)
+		return NULL;
+	kind->info.system = kinds->stream->buffers[buffer].name;
+	kind->info.name = "raw";
+	kind->info.raw = true;
+	kind->info.known = true;
+	kind->info.why = "only its writer knows its bytes";
+	return kind;
+}
+
+struct braid_kind *braid_kinds_of(struct braid_kinds *kinds, const struct braid_item *item)
+{
+	struct braid_kind **by_id;
+	u16 id = 0;
+
+	if (item->raw)
+		return raw_kind(kinds, item->ring->buffer);
+	by_id = id_space(kinds, events_of(item->stream, item->ring->buffer));
+	if (!by_id)
+		return NULL;
+	if (item->payload_bytes >= sizeof(id))
+		memcpy(&id, item->payload, sizeof(id));
+	if (!by_id[id])
+		return unknown_kind(&by_id[id], id);
+	return pick_sub(by_id[id], item);
+}
+
+struct braid_kind *braid_kinds_by_format(struct braid_kinds *kinds,
+					 const struct braid_event_format *format)
+{
+	struct braid_kind **by_id, *kind, *sub = NULL;
+
+	if (format->buffer >= BRAID_MAX_BUFFERS)
+		return NULL;
+	by_id = id_space(kinds, format->buffer);
+	if (!by_id)
+		return NULL;
+	kind = by_id[format->id];
+	if (!kind)
+		return unknown_kind(&by_id[format->id], format->id);
+	if (format->sub)
+		sub = sub_of(kind, format->number);
+	return sub ? sub : kind;
+}

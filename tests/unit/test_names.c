@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What an event is called and how it prints: id spaces, sub-events, RAW bytes, the kernel's ftrace. */
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/export/export.h"
+#include "shared/region.h"
+#include "shared/schema.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+static char path[64];
+
+#define COMMON									\
+	"format:\n"								\
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+static const struct synth_guest_params roomy = {
+	.name = "guest", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
+	.nr_slots = 64, .subbuf_bytes = 4096,
+};
+
+static struct braid_capture_writer *writer;
+static struct synth_guest guest;
+
+static void begin(u32 flags)
+{
+	struct synth_guest_params params = roomy;
+
+	params.flags = flags;
+	writer = synth_capture(path);
+	synth_guest_init(&guest, &params);
+}
+
+static void introduce(void)
+{
+	synth_begin(writer, &guest, 1);
+	synth_sample(writer, &guest, 100, 100);
+}
+
+static void tell(const struct braid_schema_event *event)
+{
+	static struct {
+		struct braid_directory dir;
+		u8 room[64 << 10];
+	} d;
+	struct braid_schema_event copy = *event;
+	u32 used = 0;
+
+	memset(&d.dir, 0, sizeof(d.dir));
+	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &copy));
+	NEED(!braid_capture_put(writer, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
+}
+
+static void record(u16 id, const void *data, u32 bytes)
+{
+	struct braid_record head = { .common_type = id, .common_pid = 100 };
+	u8 payload[512] = { 0 };
+
+	memcpy(payload, &head, sizeof(head));
+	memcpy(payload + sizeof(head), data, bytes);
+	guest.now += 1000;
+	NEED(synth_event(&guest, 0, payload, sizeof(head) + bytes));
+}
+
+static void finish(void)
+{
+	synth_drain(writer, &guest, 0);
+	synth_end(writer, &guest, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(writer));
+	synth_guest_free(&guest);
+}
+
+/* The whole report; to be freed. */
+static char *report(bool json, const char *event, const char *buffer)
+{
+	char *events[] = { (char *)event }, *names[] = { path }, *text = NULL;
+	struct braid_export_options options = {
+		.no_header = true, .events = events, .nr_events = !!event, .buffer = buffer,
+	};
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	size_t bytes;
+	FILE *to;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	to = open_memstream(&text, &bytes);
+	NEED(to);
+	CHECK_EQ((json ? braid_export_json : braid_export_text)(to, source, &options, &totals), 0);
+	fclose(to);
+	CHECK_EQ(source->faults, 0);
+	braid_source_free(source);
+	return text;
+}
+
+static u32 count(const char *text, const char *what)
+{
+	u32 n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+#define REPORTED(json, event, buffer, what, times)				\
+	do {									\
+		char *report_text = report(json, event, buffer);		\
+		if (count(report_text, what) != (times))			\
+			fprintf(stderr, "%s", report_text);			\
+		CHECK_EQ(count(report_text, what), times);			\
+		free(report_text);						\
+	} while (0)
+
+/* One id, two buffers: what it means is the matter of the buffer whose events it takes. */
+static void id_spaces(void)
+{
+	struct braid_buffer_params other = { .name = "other", .subbuf_bytes = 4096, .nr_slots = 4 };
+	struct braid_schema_event event = {
+		.id = 1, .buffer = 1, .system = "mine", .name = "theirs",
+		.format = COMMON "\tfield:u32 a;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"a is %u\", REC->a\n",
+	};
+	u32 a = 42;
+	u64 needed;
+
+	begin(0);
+	CHECK_EQ(braid_region_add_buffer(&guest.sb, &other, &needed), 1);
+	guest.sb.buffers[0].events_of = 1;
+	introduce();
+	tell(&event);
+	record(1, &a, sizeof(a));
+	finish();
+	REPORTED(false, NULL, NULL, " theirs:                a is 42\n", 1);
+	REPORTED(true, NULL, NULL, "\"cpu\":0,\"buffer\":\"main\"", 1);
+	REPORTED(true, NULL, NULL, "\"system\":\"mine\",\"event\":\"theirs\",\"fields\":{\"a\":42}", 1);
+	REPORTED(false, NULL, "main", "theirs", 1);
+	REPORTED(false, NULL, "other", "theirs", 0);
+}
+
+#define NR_SUBS	450
+
+static void tell_subs(u16 id, u32 bytes, const char *prefix)
+{
+	struct braid_schema_event event = {
+		.id = id, .system = "calls", .name = id == 2 ? "enter" : "exit",
+		.format = COMMON "\tfield:long nr;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"NR %ld\", REC->nr\n",
+	};
+	char name[32], format[1024];
+	u32 k;
+
+	tell(&event);
+	event.flags = BRAID_EVENT_SUB | bytes << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT;
+	for (k = 0; k < NR_SUBS; k++) {
+		event.number = 7 * (NR_SUBS - k);	/* not in order */
+		snprintf(name, sizeof(name), "%s_%u", prefix, event.number);
+		snprintf(format, sizeof(format), "name: %s\nID: %u\n" COMMON
+			 "\tfield:long nr;\toffset:8;\tsize:8;\tsigned:1;\n"
+			 "\tfield:u64 x;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+			 "print fmt: \"%s(0x%%llx)\", REC->x\n", name, id, name);
+		event.name = name;
+		event.format = k == 3 ? "" : format;
+		tell(&event);
+	}
+}
+
+static void sub_events(void)
+{
+	u64 data[2] = { 7 * 5, 0xabc };
+
+	begin(0);
+	introduce();
+	tell_subs(2, 8, "do");
+	tell_subs(3, 1, "did");
+	tell_subs(4, 0, "dont");
+	record(2, data, sizeof(data));
+	record(3, data, sizeof(data));
+	record(4, data, sizeof(data));	/* no number: the event itself */
+	data[0] = 6;			/* no such number */
+	record(2, data, sizeof(data));
+	data[0] = 1ULL << 32 | 35;	/* in 8 bytes another one, in 1 the same */
+	record(2, data, sizeof(data));
+	record(3, data, sizeof(data));
+	data[0] = 7 * (NR_SUBS - 3);	/* its bytes are nobody's business */
+	record(2, data, sizeof(data));
+	record(2, data, 4);		/* too short for a number */
+	finish();
+	REPORTED(false, NULL, NULL, " do_35:                 do_35(0xabc)\n", 1);
+	REPORTED(false, NULL, NULL, " did_35:                did_35(0xabc)\n", 2);
+	REPORTED(false, NULL, NULL, " exit:                  NR 35\n", 1);
+	REPORTED(false, NULL, NULL, " enter:                 NR 6\n", 1);
+	REPORTED(false, NULL, NULL, " enter:                 NR 4294967331\n", 1);
+	REPORTED(false, NULL, NULL, " do_3129:               02 00 00 00 64 00 00 00", 1);
+	REPORTED(true, NULL, NULL, "\"system\":\"calls\",\"event\":\"enter\",\"subevent\":\"do_35\",", 1);
+	REPORTED(true, NULL, NULL, "\"subevent\"", 4);
+	REPORTED(false, "do_35", NULL, "\n", 1);
+	REPORTED(false, "calls:did_*", NULL, "\n", 2);
+	REPORTED(false, "calls:enter", NULL, "\n", 5);
+	REPORTED(false, "others:do_35", NULL, "\n", 0);
+}
+
+/* An event that comes again under its id is another: former sub-events are not its own. */
+static void told_again(void)
+{
+	struct braid_schema_event event = {
+		.id = 2, .system = "a", .name = "later",
+		.format = COMMON "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"n=%llu\", REC->n\n",
+	};
+	u64 number = 35;
+
+	begin(0);
+	introduce();
+	tell_subs(2, 8, "do");
+	tell(&event);
+	record(2, &number, sizeof(number));
+	finish();
+	REPORTED(false, NULL, NULL, " later:                 n=35\n", 1);
+}
+
+static void raw_bytes(void)
+{
+	static const u8 bytes[] = { 0xde, 0xad, 0xbe, 0xef, 0, 1, 2, 0x1b };
+
+	begin(BRAID_BUFFER_RAW);
+	introduce();
+	guest.now += 1000;
+	NEED(synth_event(&guest, 1, bytes, sizeof(bytes)));
+	NEED(synth_event(&guest, 1, bytes, 4));
+	finish();
+	REPORTED(false, NULL, NULL, "] ", 2);
+	REPORTED(false, NULL, NULL, ": raw:                   de ad be ef 00 01 02 1b\n", 1);
+	REPORTED(true, NULL, NULL, "\"system\":\"main\",\"event\":\"raw\",\"fields\":{\"raw\":\"de ad be ef\"}", 1);
+	REPORTED(true, NULL, NULL, "\"pid\"", 0);
+	REPORTED(false, "main:raw", NULL, "\n", 2);
+	REPORTED(false, "main", NULL, "\n", 2);
+	REPORTED(false, "test:tick", NULL, "\n", 0);
+}
+
+/* No fields are told: bytes, not an empty line. */
+static void no_fields(void)
+{
+	struct braid_schema_event event = { .id = 2, .system = "a", .name = "bare", .format = COMMON };
+
+	begin(0);
+	introduce();
+	tell(&event);
+	record(2, "\1\2\3\4", 4);
+	record(2, "", 0);
+	finish();
+	REPORTED(false, NULL, NULL, " bare:                  02 00 00 00 64 00 00 00 01 02 03 04\n", 1);
+	REPORTED(true, NULL, NULL, "\"fields\":{\"raw\":\"02 00 00 00 64 00 00 00 01 02 03 04\"}", 1);
+	REPORTED(true, NULL, NULL, "\"fields\":{}", 1);
+}
+
+/* The kernel's own ftrace -------------------------------------------------------------- */
+
+struct shape {
+	const char *name, *format, *text;
+	u8 data[64];
+	u32 bytes;
+};
+
+#define U64(x)	(u8)(x), (u8)((x) >> 8), (u8)((x) >> 16), (u8)((x) >> 24), (u8)((x) >> 32), \
+		(u8)((x) >> 40), (u8)((x) >> 48), (u8)((x) >> 56)
+#define START	0xffffffff81000010ULL	/* "start", in the capture's symbols */
+
+#define IP	"\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+#define PROBE	"\tfield:unsigned long __probe_ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+
+static const struct shape shapes[] = {
+	{ "function", COMMON IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip\n",
+	  " start <-- start", { U64(START), U64(START + 4) }, 16 },
+	{ "function_args", COMMON IP "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n"
+	  "\tfield:unsigned long args[];\toffset:24;\tsize:0;\tsigned:0;\n\n"
+	  "print fmt: \" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip\n",
+	  " start <-- start", { U64(START), U64(START) }, 16 },
+	{ "print", COMMON IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
+	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n",
+	  "start: hello there", { U64(START), 'h', 'e', 'l', 'l', 'o', ' ', 't', 'h', 'e', 'r', 'e', '\n' },
+	  21 },
+	{ "print_empty", COMMON IP "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:1;\n\n"
+	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n", "start:", { U64(START) }, 8 },
+	{ "bprint", COMMON IP "\tfield:const char * fmt;\toffset:16;\tsize:8;\tsigned:0;\n"
+	  "\tfield:u32 buf[];\toffset:24;\tsize:0;\tsigned:0;\n\n"
+	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n",
+	  "ip=0xffffffff81000010 fmt=0xffffffff82000000 buf={1,0,0,0,2,0,0,0}",
+	  { U64(START), U64(0xffffffff82000000ULL), 1, 0, 0, 0, 2, 0, 0, 0 }, 24 },
+	{ "bputs", COMMON IP "\tfield:const char * str;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"%ps: %s\", (void *)REC->ip, REC->str\n",
+	  "start: ffffffff82000000", { U64(START), U64(0xffffffff82000000ULL) }, 16 },
+	{ "raw_data", COMMON "\tfield:unsigned int id;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  "\tfield:char buf[];\toffset:12;\tsize:0;\tsigned:1;\n\n"
+	  "print fmt: \"id:%04x %08x\", REC->id, (int)REC->buf[0]\n",
+	  "id=17 buf=ABCD", { 17, 0, 0, 0, 'A', 'B', 'C', 'D' }, 8 },
+	{ "kprobe", COMMON PROBE "\tfield:__data_loc char[] arg1;\toffset:16;\tsize:4;\tsigned:1;\n\n"
+	  "print fmt: \"(%lx) arg1=\\\"%s\\\"\", REC->__probe_ip, __get_str(arg1)\n",
+	  "(ffffffff81000010) arg1=\"abc\"",
+	  { U64(START), 20, 0, 4, 0, 'a', 'b', 'c', 0 }, 16 },
+	{ "kprobe_numbers", COMMON PROBE "\tfield:s64 ret;\toffset:16;\tsize:8;\tsigned:1;\n"
+	  "\tfield:u64 x;\toffset:24;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx) ret=%Ld x=0x%Lx\", REC->__probe_ip, REC->ret, REC->x\n",
+	  "(ffffffff81000010) ret=-2 x=0x2a", { U64(START), U64(-2ULL), U64(42ULL) }, 24 },
+	{ "kprobe_array", COMMON PROBE "\tfield:u8 a[3];\toffset:16;\tsize:3;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx) a={%u,%u,%u}\", REC->__probe_ip, REC->a[0], REC->a[1], REC->a[2]\n",
+	  "(ffffffff81000010) a={1,2,3}", { U64(START), 1, 2, 3 }, 11 },
+	{ "kretprobe", COMMON "\tfield:unsigned long __probe_func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	  "\tfield:unsigned long __probe_ret_ip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx <- %lx)\", REC->__probe_func, REC->__probe_ret_ip\n",
+	  "(ffffffff81000010 <- 10)", { U64(START), U64(16ULL) }, 16 },
+	{ "kprobe_symbol", COMMON PROBE "\tfield:u64 f;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx) f=%pS\", REC->__probe_ip, (void *)REC->f\n",
+	  "(ffffffff81000010) f=start+0x10", { U64(START), U64(START) }, 16 },
+	{ "uprobe", COMMON PROBE "\tfield:u32 a;\toffset:16;\tsize:4;\tsigned:0;\n\n"
+	  "print fmt: \"(%lx) a=%u\", REC->__probe_ip, REC->a\n",
+	  "(ffffffff81000010) a=9", { U64(START), 9, 0, 0, 0 }, 12 },
+	{ "synthetic", COMMON "\tfield:u64 lat;\toffset:8;\tsize:8;\tsigned:0;\n"
+	  "\tfield:char comm[8];\toffset:16;\tsize:8;\tsigned:1;\n\n"
+	  "print fmt: \"lat=%llu, comm=%.*s\", REC->lat, 8, REC->comm\n",
+	  NULL, { U64(5ULL), 'b', 'a', 's', 'h' }, 16 },
+	{ "user_event", COMMON "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+	  "print fmt: \"count=%u\", REC->count\n", "count=3", { 3, 0, 0, 0 }, 4 },
+	{ "funcgraph_entry", COMMON "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
+	  "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n\n"
+	  "print fmt: \"--> %ps (%d)\", (void *)REC->func, REC->depth\n",
+	  "--> start (2)", { U64(START), 2, 0, 0, 0 }, 12 },
+	{ "kernel_stack", COMMON "\tfield:int size;\toffset:8;\tsize:4;\tsigned:1;\n"
+	  "\tfield:unsigned long caller[2];\toffset:16;\tsize:16;\tsigned:0;\n\n"
+	  "print fmt: \"\\t=> %ps\\n\\t=> %ps\\n\" \"\\t=> %ps\\n\", (void *)REC->caller[0], (void *)REC->caller[1], (void *)REC->caller[1]\n",
+	  NULL, { 2, 0, 0, 0, 0, 0, 0, 0, U64(START), U64(START) }, 24 },
+};
+
+#define NR_SHAPES	(sizeof(shapes) / sizeof(shapes[0]))
+
+static void ftrace_formats(void)
+{
+	struct braid_schema_event event = { .system = "ftrace" };
+	char want[256];
+	u32 k;
+
+	begin(0);
+	introduce();
+	for (k = 0; k < NR_SHAPES; k++) {
+		event.id = 10 + k;
+		event.name = shapes[k].name;
+		event.format = shapes[k].format;
+		tell(&event);
+		record(event.id, shapes[k].data, shapes[k].bytes);
+	}
+	finish();
+	for (k = 0; k < NR_SHAPES; k++) {
+		if (!shapes[k].text)
+			continue;
+		snprintf(want, sizeof(want), "%s: %*s%s\n", shapes[k].name,
+			 (int)strlen(shapes[k].name) < 21 ? 21 - (int)strlen(shapes[k].name) : 0, "",
+			 shapes[k].text);
+		REPORTED(false, shapes[k].name, NULL, want, 1);
+	}
+	REPORTED(false, "synthetic", NULL, "comm=bash", 1);
+	REPORTED(false, "kernel_stack", NULL, "start", 3);
+}
+
+int main(void)
+{
+	snprintf(path, sizeof(path), "/tmp/braid-names-%d", getpid());
+	RUN(id_spaces);
+	RUN(sub_events);
+	RUN(told_again);
+	RUN(raw_bytes);
+	RUN(no_fields);
+	RUN(ftrace_formats);
+	unlink(path);
+	return VERDICT();
+}
