@@ -28,12 +28,13 @@ int braid_cmd_verify(int argc, char **argv);
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead
  * @path: no capture
  * @json: machine readable
+ * @buffer: only the one of this name; NULL: all
  *
  * Prints on standard output; what is wrong with @path goes to standard error.
  *
  * Return: the exit code.
  */
-int braid_stat_region(const char *path, bool json);
+int braid_stat_region(const char *path, bool json, const char *buffer);
 
 /** braid_verify_region - `verify` of a region; else as braid_stat_region() */
 int braid_verify_region(const char *path);

@@ -13,16 +13,30 @@
 #include "host_agent/util/text.h"
 
 static const char usage[] =
-	"Usage: tracebraid list [--json] [REGION]...\n"
+	"Usage: tracebraid list [-v] [--json] [REGION]...\n"
 	"Shows the regions that guests share with this host: all in /dev/shm, and all that\n"
 	"running QEMUs map; or those named.\n"
 	"\n"
 	"A guest's driver is live, silent (it hangs, is paused, or died), down (unloaded),\n"
-	"starting, or not there.\n";
+	"starting, or not there.\n"
+	"\n"
+	"  -v, --verbose       also the sub-events that events are split into\n"
+	"      --json          one JSON array, sub-events included\n"
+	"      --help          this text\n";
 
 static const char *mode_name(const struct braid_buffer_desc *desc)
 {
 	return desc->flags & BRAID_BUFFER_OVERWRITE ? "overwrite" : "produce-consume";
+}
+
+/* The buffer whose events a buffer takes, if that is another one; NULL: its own, or none. */
+static const char *events_of(const struct braid_found *f, u32 k)
+{
+	const struct braid_buffer_desc *desc = &f->sb.buffers[k];
+
+	if (desc->flags & BRAID_BUFFER_RAW || desc->events_of == k)
+		return NULL;
+	return f->sb.buffers[desc->events_of].name;
 }
 
 static bool described(const struct braid_found *f)
@@ -36,11 +50,64 @@ static void print_buffer(const struct braid_found *f, u32 k)
 {
 	const struct braid_buffer_desc *desc = &f->sb.buffers[k];
 
-	printf("%s %s %ux%u, %u.%u%% full", desc->name, mode_name(desc), desc->nr_slots + 1,
+	printf("%s %s%s %ux%u, %u.%u%% full", desc->name, mode_name(desc),
+	       desc->flags & BRAID_BUFFER_RAW ? " raw" : "", desc->nr_slots + 1,
 	       desc->subbuf_bytes, f->fill_permille[k] / 10, f->fill_permille[k] % 10);
+	if (events_of(f, k))
+		printf(", events of %s", events_of(f, k));
 }
 
-static void print_found(const struct braid_found *f, int path_width, int name_width)
+/* Told of each living sub-event of a region; strings are tame. */
+typedef void (*subevent_fn)(void *arg, const char *event, const char *name, u32 number);
+
+/* "system:name" of the event with an id, in @to. */
+static void find_event(const struct braid_directory_copy *copy, const struct braid_schema_event *sub,
+		       char *to, size_t room)
+{
+	struct braid_schema_event event;
+	u32 at = 0;
+
+	snprintf(to, room, "%u", sub->id);
+	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0)
+		if (!(event.flags & (BRAID_EVENT_SUB | BRAID_EVENT_GONE)) &&
+		    event.id == sub->id && event.buffer == sub->buffer)
+			snprintf(to, room, "%s:%s", event.system, event.name);
+	braid_text_clean(to);
+}
+
+static void each_subevent(const struct braid_found *f, subevent_fn fn, void *arg)
+{
+	struct braid_directory_copy copy = { 0 };
+	struct braid_schema_event sub, last = { 0 };
+	struct braid_mapping *m = NULL;
+	char event[256], name[128];
+	u32 at = 0;
+
+	if (!f->events.subevents || braid_mapping_open(&m, f->path, false))
+		return;
+	if (braid_directory_load(&copy, m, &f->sb, 0))
+		copy.bytes = 0;
+	while (braid_schema_next(copy.data, copy.bytes, &at, &sub) > 0) {
+		if (!(sub.flags & BRAID_EVENT_SUB) || sub.flags & BRAID_EVENT_GONE)
+			continue;
+		if (sub.id != last.id || sub.buffer != last.buffer)
+			find_event(&copy, &sub, event, sizeof(event));
+		last = sub;
+		snprintf(name, sizeof(name), "%s", sub.name);
+		braid_text_clean(name);
+		fn(arg, event, name, sub.number);
+	}
+	braid_directory_free(&copy);
+	braid_mapping_close(m);
+}
+
+static void print_subevent(void *arg, const char *event, const char *name, u32 number)
+{
+	(void)arg;
+	printf("  %s %u is %s\n", event, number, name);
+}
+
+static void print_found(const struct braid_found *f, int path_width, int name_width, bool verbose)
 {
 	bool first = true;
 	u32 k;
@@ -62,9 +129,11 @@ static void print_found(const struct braid_found *f, int path_width, int name_wi
 		print_buffer(f, k);
 	}
 	putchar('\n');
+	if (verbose)
+		each_subevent(f, print_subevent, NULL);
 }
 
-static void print_table(const struct braid_found *found, size_t nr)
+static void print_table(const struct braid_found *found, size_t nr, bool verbose)
 {
 	int path_width = strlen("REGION"), name_width = strlen("GUEST");
 	size_t k;
@@ -78,7 +147,7 @@ static void print_table(const struct braid_found *found, size_t nr)
 	printf("%-*s  %-*s  %-9s  %-20s  %5s  %11s  %s\n", path_width, "REGION", name_width, "GUEST",
 	       "DRIVER", "KERNEL", "VCPUS", "EVENTS ON  ", "BUFFERS (SUB-BUFFERS x BYTES)");
 	for (k = 0; k < nr; k++)
-		print_found(&found[k], path_width, name_width);
+		print_found(&found[k], path_width, name_width, verbose);
 }
 
 static void json_string(struct braid_text *t, const char *key, const char *value)
@@ -103,6 +172,9 @@ static void json_buffers(struct braid_text *t, const struct braid_found *f)
 		first = false;
 		json_string(t, "name", desc->name);
 		json_string(t, "mode", mode_name(desc));
+		if (events_of(f, k))
+			json_string(t, "events_of", events_of(f, k));
+		braid_text_printf(t, "\"raw\":%s,", desc->flags & BRAID_BUFFER_RAW ? "true" : "false");
 		braid_text_printf(t, "\"rings\":%u,\"subbufs\":%u,\"subbuf_bytes\":%u,\"fill_permille\":%u}",
 				  desc->nr_rings, desc->nr_slots + 1, desc->subbuf_bytes,
 				  f->fill_permille[k]);
@@ -110,8 +182,26 @@ static void json_buffers(struct braid_text *t, const struct braid_found *f)
 	braid_text_puts(t, "]");
 }
 
+struct json_list {
+	struct braid_text *t;
+	bool any;
+};
+
+static void json_subevent(void *arg, const char *event, const char *name, u32 number)
+{
+	struct json_list *list = arg;
+
+	braid_text_puts(list->t, list->any ? ",{" : "{");
+	list->any = true;
+	json_string(list->t, "event", event);
+	json_string(list->t, "name", name);
+	braid_text_printf(list->t, "\"number\":%u}", number);
+}
+
 static void json_found(struct braid_text *t, const struct braid_found *f)
 {
+	struct json_list list = { .t = t };
+
 	braid_text_putc(t, '{');
 	json_string(t, "region", f->path);
 	json_string(t, "guest", f->name);
@@ -123,7 +213,9 @@ static void json_found(struct braid_text *t, const struct braid_found *f)
 		braid_text_printf(t, "\"vcpus\":%u,\"events_on\":%u,\"events\":%u,",
 				  f->sb.nr_vcpus, f->events.on, f->events.total);
 		json_buffers(t, f);
-		braid_text_putc(t, ',');
+		braid_text_puts(t, ",\"subevents\":[");
+		each_subevent(f, json_subevent, &list);
+		braid_text_puts(t, "],");
 	}
 	if (*f->why)
 		json_string(t, "error", f->why);
@@ -154,8 +246,6 @@ static int print_json(const struct braid_found *found, size_t nr)
 
 static void print_hint(void)
 {
-	if (geteuid())
-		puts("Not root: regions that belong to others are not seen.");
 	puts("No region found.\n"
 	     "Give a guest one: start its QEMU with\n"
 	     "  -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on\n"
@@ -163,41 +253,53 @@ static void print_hint(void)
 	     "and load tracebraid.ko in it.");
 }
 
+/* What this user may not read could be a region. */
+static void tell_denied(size_t denied)
+{
+	if (denied && geteuid())
+		fprintf(stderr, "tracebraid: not root: %zu file%s could not be looked at\n", denied,
+			denied == 1 ? "" : "s");
+}
+
 int braid_cmd_list(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	braid_auto_free struct braid_found *found = NULL;
-	bool json = false, failed = false;
-	size_t nr, k;
+	bool json = false, verbose = false, failed = false;
+	size_t nr, k, denied;
 	int c;
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "jvh", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			return EXIT_SUCCESS;
 		}
-		if (c != 'j')
+		if (c != 'j' && c != 'v')
 			return braid_complain_option("list", argv[optind - 1]);
-		json = true;
+		json |= c == 'j';
+		verbose |= c == 'v';
 	}
 	if (braid_discover(&found, &nr, optind < argc ? (const char *const *)argv + optind : NULL,
-			   argc - optind, BRAID_DISCOVER_LIVENESS))
+			   argc - optind, BRAID_DISCOVER_LIVENESS, &denied))
 		return braid_complain();
 	for (k = 0; k < nr; k++)
 		failed |= optind < argc && found[k].state == BRAID_DRIVER_UNREADABLE;
 	if (json)
 		failed |= print_json(found, nr) != 0;
 	else if (nr)
-		print_table(found, nr);
+		print_table(found, nr, verbose);
 	else
 		print_hint();
 	if (fflush(stdout) || ferror(stdout))
 		failed = true;
+	if (optind == argc)
+		tell_denied(denied);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -22,6 +22,8 @@ static const char usage[] =
 	"                         `tracebraid list` shows\n"
 	"  -e SYSTEM[:EVENT]      events to enable in the guests; globs; may be repeated, or\n"
 	"                         separated by commas. Default: " BRAID_GUEST_EVENTS "\n"
+	"  -B, --buffer NAME      only the guests' buffers of this name. Default: all, those\n"
+	"                         that come later too\n"
 	"  --host[=EVENTS]        record the host too, EVENTS as for -e. Default:\n"
 	"                         " BRAID_HOST_EVENTS "\n"
 	"  --try-host[=EVENTS]    likewise, but go on without the host when it can't be\n"
@@ -37,6 +39,7 @@ enum { OPT_HOST = 256, OPT_TRY_HOST };
 static const struct option options[] = {
 	{ "region", required_argument, NULL, 'r' },
 	{ "event", required_argument, NULL, 'e' },
+	{ "buffer", required_argument, NULL, 'B' },
 	{ "host", optional_argument, NULL, OPT_HOST },
 	{ "try-host", optional_argument, NULL, OPT_TRY_HOST },
 	{ "time", required_argument, NULL, 't' },
@@ -75,13 +78,16 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 
 	optind = 1;
 	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, "+r:e:t:o:qh", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+r:e:B:t:o:qh", options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
 			err = braid_record_add_guest(r, optarg);
 			break;
 		case 'e':
 			err = braid_record_add_events(&r->events, optarg);
+			break;
+		case 'B':
+			r->buffer = optarg;
 			break;
 		case OPT_HOST:
 			err = parse_host(r, BRAID_HOST_YES, optarg);

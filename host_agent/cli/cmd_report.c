@@ -14,6 +14,7 @@
 #include "host_agent/export/export.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 static const char usage[] =
 	"Usage: tracebraid report [OPTION]... FILE...\n"
@@ -25,7 +26,9 @@ static const char usage[] =
 	"  -n, --lines=COUNT   stop after COUNT lines\n"
 	"      --stream=NAME   only this guest, or 'host'\n"
 	"      --cpu=N         only this CPU of each stream\n"
-	"  -e, --event=GLOB    only events SYSTEM:EVENT; may be given several times\n"
+	"  -B, --buffer=NAME   only guests' buffers of this name\n"
+	"  -e, --event=GLOB    only events SYSTEM:EVENT, or sub-events of that name; may be\n"
+	"                      given several times\n"
 	"      --help          this text\n";
 
 struct report {
@@ -46,6 +49,7 @@ static const struct option long_options[] = {
 	{ "lines", required_argument, NULL, 'n' },
 	{ "stream", required_argument, NULL, OPT_STREAM },
 	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "buffer", required_argument, NULL, 'B' },
 	{ "event", required_argument, NULL, 'e' },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
@@ -79,6 +83,9 @@ static int take_option(struct report *r, int option)
 		r->options.one_cpu = true;
 		r->options.cpu = value;
 		return 0;
+	case 'B':
+		r->options.buffer = optarg;
+		return 0;
 	case 'e':
 		return braid_array_push(r->events, r->nr_events, r->events_capacity, optarg) ?
 			braid_fail(-ENOMEM, "out of memory") : 0;
@@ -89,11 +96,28 @@ static int take_option(struct report *r, int option)
 	return -EINVAL;
 }
 
+static int check_buffer(const struct report *r, const struct braid_source *source)
+{
+	size_t k;
+	u32 b;
+
+	for (k = 0; k < source->nr_streams; k++)
+		for (b = 0; b < source->streams[k]->nr_buffers; b++)
+			if (!strcmp(source->streams[k]->buffers[b].name, r->options.buffer))
+				return 0;
+	return braid_fail(-ENOENT, "there is no buffer '%s'; 'tracebraid stat' lists all",
+			  r->options.buffer);
+}
+
 /* The options fit the trace? A name that is not there is a slip, not an empty report. */
 static int check_options(const struct report *r, const struct braid_source *source)
 {
 	size_t k;
+	int err;
 
+	err = r->options.buffer ? check_buffer(r, source) : 0;
+	if (err)
+		return err;
 	for (k = 0; r->options.stream && k < source->nr_streams; k++)
 		if (!strcmp(source->streams[k]->name, r->options.stream))
 			return 0;
@@ -103,6 +127,22 @@ static int check_options(const struct report *r, const struct braid_source *sour
 		return braid_fail(-ENOENT, "there is no stream in the capture");
 	return braid_fail(-ENOENT, "there is no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
 			  r->options.stream, source->streams[0]->name);
+}
+
+/* Nothing passed -e: a slip perhaps, so it is said. */
+static void tell_empty(struct report *r)
+{
+	char line[256];
+	size_t k;
+
+	braid_progress_end(&r->progress);
+	fputs("tracebraid: no event matches", stderr);
+	for (k = 0; k < r->nr_events; k++) {
+		snprintf(line, sizeof(line), "%s", r->events[k]);
+		braid_text_clean(line);
+		fprintf(stderr, "%s '%s'", k ? " or" : "", line);
+	}
+	fputc('\n', stderr);
 }
 
 static int run(struct report *r, struct braid_source *source, FILE *to)
@@ -117,11 +157,13 @@ static int run(struct report *r, struct braid_source *source, FILE *to)
 	r->options.nr_events = r->nr_events;
 	r->options.progress = braid_progress_show;
 	r->options.progress_arg = &r->progress;
-	return r->json ? braid_export_json(to, source, &r->options, &totals) :
-			 braid_export_text(to, source, &r->options, &totals);
+	err = r->json ? braid_export_json(to, source, &r->options, &totals) :
+			braid_export_text(to, source, &r->options, &totals);
+	if (!err && r->nr_events && !totals.events && !r->options.max_lines)
+		tell_empty(r);
+	return err;
 }
 
-/* Writes beside OUT and renames, so that OUT is whole or not there. */
 /* The report of a capture is not to take its place. */
 static int check_output(const char *out, char **paths, size_t nr)
 {
@@ -145,6 +187,7 @@ static FILE *create_private(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
+/* Writes beside OUT and renames, so that OUT is whole or not there. */
 static int run_to_file(struct report *r, struct braid_source *source)
 {
 	char part[4096];
@@ -198,7 +241,7 @@ int braid_cmd_report(int argc, char **argv)
 
 	optind = 1;
 	opterr = 0;
-	while (!err && (option = getopt_long(argc, argv, "o:n:e:h", long_options, NULL)) != -1) {
+	while (!err && (option = getopt_long(argc, argv, "o:n:B:e:h", long_options, NULL)) != -1) {
 		if (option == '?') {
 			free(r.events);
 			return braid_complain_option("report", argv[optind - 1]);

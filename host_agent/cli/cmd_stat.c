@@ -11,12 +11,13 @@
 #include "host_agent/util/error.h"
 
 static const char usage[] =
-	"Usage: tracebraid stat [--json] FILE|REGION\n"
+	"Usage: tracebraid stat [--json] [--buffer NAME] FILE|REGION\n"
 	"Prints for each ring the events written, read, lost and left, and whether they add\n"
 	"up: written = read + lost + left, and read is what a walk over the pages finds.\n"
 	"Exits with 1 when something does not add up.\n"
 	"\n"
 	"      --json          one JSON object\n"
+	"      --buffer NAME   only guests' buffers of this name\n"
 	"      --help          this text\n";
 
 struct totals {
@@ -27,6 +28,7 @@ struct totals {
 
 struct stat_run {
 	bool json;
+	const char *buffer;	/* NULL: all */
 	bool any;
 	struct totals totals;
 	struct braid_text out;
@@ -42,7 +44,8 @@ static void text_row(struct stat_run *s, const struct braid_ring *ring, const ch
 	const struct braid_chunk_ring_end *end = &ring->report.last;
 	struct braid_text *t = &s->out;
 
-	braid_text_printf(t, "%-20s %6u   %03u", ring->stream->name, ring->buffer, ring->cpu);
+	braid_text_printf(t, "%-20s %-10s %03u", ring->stream->name, braid_ring_buffer_name(ring),
+			  ring->cpu);
 	if (ring->report.nr_parts) {
 		put_u64(t, end->written);
 		put_u64(t, end->read);
@@ -65,8 +68,9 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const ch
 
 	braid_text_puts(t, s->any ? ",\n{\"stream\":" : "{\"rings\":[\n{\"stream\":");
 	braid_text_json(t, ring->stream->name, strlen(ring->stream->name));
-	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u",
+	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u,\"name\":",
 			  (unsigned long long)ring->stream->incarnation, ring->buffer, ring->cpu);
+	braid_text_json(t, braid_ring_buffer_name(ring), strlen(braid_ring_buffer_name(ring)));
 	if (ring->report.nr_parts)
 		braid_text_printf(t, ",\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu",
 				  (unsigned long long)end->written, (unsigned long long)end->read,
@@ -113,7 +117,7 @@ static void put_totals(struct stat_run *s, const struct braid_source *source)
 				  totals->unknown ? "false" : "true", totals->wrong ? "false" : "true");
 		return;
 	}
-	braid_text_printf(t, "%-20s %6s   %3s", "total", "", "");
+	braid_text_printf(t, "%-20s %-10s %3s", "total", "", "");
 	put_u64(t, totals->written);
 	put_u64(t, totals->read);
 	put_u64(t, totals->lost);
@@ -124,8 +128,16 @@ static void put_totals(struct stat_run *s, const struct braid_source *source)
 	if (totals->unknown)
 		braid_text_puts(t, "The recording did not end by itself: what was written and left is not known for rings with a ?.\n");
 	if (source->faults)
-		braid_text_printf(t, "%llu faults in the capture; 'tracebraid verify' explains each.\n",
-				  (unsigned long long)source->faults);
+		braid_text_printf(t, "%llu fault%s in the capture; 'tracebraid verify' explains %s.\n",
+				  (unsigned long long)source->faults,
+				  source->faults == 1 ? "" : "s",
+				  source->faults == 1 ? "it" : "each");
+}
+
+static bool want_ring(const struct stat_run *s, const struct braid_ring *ring)
+{
+	return ring->cpu != BRAID_RING_NOTES &&
+	       (!s->buffer || !strcmp(s->buffer, braid_ring_buffer_name(ring)));
 }
 
 static int stat_source(struct stat_run *s, struct braid_source *source)
@@ -137,19 +149,21 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 	if (err)
 		return err;
 	if (!s->json)
-		braid_text_printf(&s->out, "%-20s %6s   %3s%14s%14s%14s%14s%14s\n", "STREAM", "BUFFER",
+		braid_text_printf(&s->out, "%-20s %-10s %3s%14s%14s%14s%14s%14s\n", "STREAM", "BUFFER",
 				  "CPU", "WRITTEN", "READ", "LOST", "LEFT", "FOUND");
 	for (k = 0; k < source->nr_streams; k++)
 		for (j = 0; j < source->streams[k]->nr_rings; j++)
-			if (source->streams[k]->rings[j]->cpu != BRAID_RING_NOTES)
+			if (want_ring(s, source->streams[k]->rings[j]))
 				put_row(s, source->streams[k]->rings[j]);
+	if (s->buffer && !s->any)
+		return braid_fail(-ENOENT, "no ring in the capture is of a buffer '%s'", s->buffer);
 	put_totals(s, source);
 	return s->out.failed ? braid_fail(-ENOMEM, "out of memory") : 0;
 }
 
-static int stat_file(char *path, bool json)
+static int stat_file(char *path, bool json, const char *buffer)
 {
-	struct stat_run s = { .json = json };
+	struct stat_run s = { .json = json, .buffer = buffer };
 	struct braid_source *source = NULL;
 	struct braid_progress progress;
 	struct braid_source_options options = {
@@ -173,29 +187,34 @@ int braid_cmd_stat(int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "buffer", required_argument, NULL, 'B' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
+	const char *buffer = NULL;
 	bool json = false;
 	int option, ret;
 
 	optind = 1;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "jh", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "jB:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return EXIT_SUCCESS;
 		}
-		if (option != 'j')
+		if (option != 'j' && option != 'B')
 			return braid_complain_option("stat", argv[optind - 1]);
-		json = true;
+		if (option == 'B')
+			buffer = optarg;
+		else
+			json = true;
 	}
 	if (optind + 1 != argc) {
 		braid_fail(-EINVAL, "stat: one capture or region, please: 'tracebraid stat FILE'");
 		return braid_complain();
 	}
 	if (!braid_is_capture(argv[optind]))
-		return braid_stat_region(argv[optind], json);
-	ret = stat_file(argv[optind], json);
+		return braid_stat_region(argv[optind], json, buffer);
+	ret = stat_file(argv[optind], json, buffer);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -61,12 +61,15 @@ static void check_formats(struct verify *v, const struct braid_stream *s)
 	size_t k;
 
 	for (k = 0; (info = braid_format_by_number(v->format, s, k)); k++) {
-		if (!info->parsed)
+		if (!info->parsed && !s->formats[k].format_bytes)
+			printf("%s: note: event %s:%s is printed as bytes: no fields were told\n",
+			       s->name, info->system, braid_format_label(info));
+		else if (!info->parsed)
 			braid_source_faulty(v->source, s, "event %s:%s, id %u: %s", info->system,
-					    info->name, info->id, info->why);
+					    braid_format_label(info), info->id, info->why);
 		else if (!info->printable)
 			printf("%s: note: event %s:%s is printed field by field: %s\n", s->name,
-			       info->system, info->name, info->why);
+			       info->system, braid_format_label(info), info->why);
 	}
 }
 
@@ -81,7 +84,7 @@ static int check_item(struct verify *v, const struct braid_item *item)
 	if (item->kind != BRAID_ITEM_EVENT)
 		return 0;
 	v->events++;
-	if (item->payload_bytes < sizeof(struct braid_record))
+	if (!item->raw && item->payload_bytes < sizeof(struct braid_record))
 		braid_source_faulty(v->source, item->stream,
 				    "CPU %u, event %llu: too short to be a record",
 				    item->ring->cpu, (unsigned long long)item->seq);

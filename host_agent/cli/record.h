@@ -43,6 +43,7 @@ struct braid_record_child {
 
 struct braid_recording {
 	const char *file;
+	const char *buffer;	/* of the guests; NULL: all */
 	double seconds;		/* 0: until told */
 	bool quiet;
 	enum braid_record_host host;

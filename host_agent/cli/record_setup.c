@@ -105,7 +105,7 @@ static int resolve_given(struct braid_recording *r)
 
 	if (!paths)
 		return braid_fail(-ENOMEM, "out of memory");
-	err = braid_discover(&everywhere, &nr, NULL, 0, 0);
+	err = braid_discover(&everywhere, &nr, NULL, 0, 0, NULL);
 	for (k = 0; k < r->nr_guests && !err; k++) {
 		char *path = r->guests[k].path;
 
@@ -117,7 +117,7 @@ static int resolve_given(struct braid_recording *r)
 		paths[k] = path;
 	}
 	if (!err)
-		err = braid_discover(&given, &nr, paths, r->nr_guests, 0);
+		err = braid_discover(&given, &nr, paths, r->nr_guests, 0, NULL);
 	for (k = 0; k < r->nr_guests && !err; k++) {
 		struct braid_record_guest *guest = &r->guests[k];
 		size_t i;
@@ -144,7 +144,7 @@ static int take_all(struct braid_recording *r)
 {
 	braid_auto_free struct braid_found *found = NULL;
 	size_t nr, k;
-	int err = braid_discover(&found, &nr, NULL, 0, 0);
+	int err = braid_discover(&found, &nr, NULL, 0, 0, NULL);
 
 	for (k = 0; k < nr && !err; k++) {
 		struct braid_record_guest guest = { 0 };
@@ -235,6 +235,7 @@ int braid_record_open_guests(struct braid_recording *r)
 			.exchange = r->exchange,
 			.patterns = r->events.items,
 			.nr_patterns = r->events.nr,
+			.buffer = r->buffer,
 			.say = say_for_guest,
 			.say_arg = r,
 		};

@@ -17,6 +17,7 @@ struct stat_walk {
 	struct braid_account_scratch scratch;
 	struct braid_ring_account total;
 	struct braid_text out;
+	const char *buffer;	/* NULL: all */
 	bool json;
 	bool failed;
 	bool moving;
@@ -80,9 +81,17 @@ static int stat_rings(void *arg)
 	struct stat_walk *w = arg;
 	u32 buffer, vcpu;
 
-	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++)
+	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++) {
+		/* What came or goes meanwhile: as it is now. */
+		if (braid_mapping_buffers_seq(w->m) != w->sb.buffers_seq)
+			braid_mapping_buffers(w->m, &w->sb);
+		if (w->buffer && strcmp(w->sb.buffers[buffer].name, w->buffer))
+			continue;
 		for (vcpu = 0; vcpu < w->sb.buffers[buffer].nr_rings; vcpu++)
 			stat_ring(w, buffer, vcpu);
+	}
+	if (w->buffer && !w->nr_rings)
+		return braid_fail(-ENOENT, "%s: there is no buffer '%s'", w->m->path, w->buffer);
 	return 0;
 }
 
@@ -109,7 +118,7 @@ static void put_total(struct stat_walk *w)
 		braid_text_puts(&w->out, "written = read + lost + left, in every ring.\n");
 }
 
-int braid_stat_region(const char *path, bool json)
+int braid_stat_region(const char *path, bool json, const char *buffer)
 {
 	braid_auto_free struct stat_walk *w = calloc(1, sizeof(*w));
 	struct braid_mapping *m = NULL;
@@ -120,6 +129,7 @@ int braid_stat_region(const char *path, bool json)
 		return braid_complain();
 	}
 	w->json = json;
+	w->buffer = buffer;
 	err = braid_mapping_open(&m, path, false);
 	if (!err)
 		err = braid_mapping_identify(m, &w->sb);

@@ -14,6 +14,9 @@
 
 #define IDS		65536u
 #define CALM_TRIES	16
+#define KNOWN_FLAGS	(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON | BRAID_EVENT_GONE | \
+			 BRAID_EVENT_SUB | BRAID_SUB_BYTES_MASK << BRAID_SUB_BYTES_SHIFT | \
+			 0xffffu << BRAID_SUB_OFFSET_SHIFT)
 
 struct verify {
 	const struct braid_mapping *m;
@@ -57,15 +60,20 @@ static void verify_directory(struct verify *v)
 	while (braid_schema_next(copy.data, copy.bytes, &at, &event) > 0) {
 		u8 *byte, bit = 1u << (event.id & 7);
 
-		if (event.buffer >= v->sb.nr_buffers || !v->sb.buffers[event.buffer].nr_rings) {
+		if (event.buffer >= v->sb.nr_buffers) {
 			fault(v, "event directory: id %u is of buffer %u, which is not there",
 			      event.id, event.buffer);
 			continue;
 		}
 		byte = &v->known[event.buffer][event.id / 8];
-		v->nr_ids += !(*byte & bit);
-		*byte |= bit;
-		if (event.flags & ~(BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON | BRAID_EVENT_GONE))
+		if (!(event.flags & BRAID_EVENT_SUB)) {
+			v->nr_ids += !(*byte & bit);
+			*byte |= bit;
+		} else if (!(*byte & bit)) {
+			fault(v, "event directory: sub-event %u is of id %u, which is not there",
+			      event.number, event.id);
+		}
+		if (event.flags & ~KNOWN_FLAGS)
 			fault(v, "event directory: id %u has unknown flags 0x%x", event.id,
 			      event.flags);
 	}
@@ -80,12 +88,14 @@ static void verify_event(void *arg, const struct braid_event_view *view)
 	if (view->type != BRAID_TYPE_DATA)
 		return;
 	v->events++;
+	if (v->sb.buffers[v->buffer].flags & BRAID_BUFFER_RAW)
+		return;
 	if (view->payload_bytes < sizeof(record)) {
 		v->strangers++;
 		return;
 	}
 	memcpy(&record, view->payload, sizeof(record));
-	if (!(v->known[v->buffer][record.common_type / 8] & 1u << (record.common_type & 7)))
+	if (!(v->known[v->sb.buffers[v->buffer].events_of][record.common_type / 8] & 1u << (record.common_type & 7)))
 		v->strangers++;
 }
 
@@ -167,9 +177,12 @@ static int verify_rings(void *arg)
 	struct verify *v = arg;
 	u32 vcpu;
 
-	for (v->buffer = 0; v->buffer < v->sb.nr_buffers; v->buffer++)
+	for (v->buffer = 0; v->buffer < v->sb.nr_buffers; v->buffer++) {
+		if (braid_mapping_buffers_seq(v->m) != v->sb.buffers_seq)
+			braid_mapping_buffers(v->m, &v->sb);	/* what goes meanwhile is no fault */
 		for (vcpu = 0; vcpu < v->sb.buffers[v->buffer].nr_rings; vcpu++)
 			verify_ring(v, vcpu);
+	}
 	return 0;
 }
 
@@ -199,7 +212,8 @@ int braid_verify_region(const char *path)
 		      (unsigned long long)v->strangers);
 	braid_mapping_close(m);
 	if (v->faults)
-		printf("%s: %llu faults\n", path, (unsigned long long)v->faults);
+		printf("%s: %llu fault%s\n", path, (unsigned long long)v->faults,
+		       v->faults == 1 ? "" : "s");
 	else
 		printf("%s: superblock, sections, %u events of the directory, %u rings and %llu unread events are as they should be\n",
 		       path, v->nr_ids, v->nr_rings, (unsigned long long)v->events);

@@ -52,7 +52,7 @@ u32 braid_pattern_count(const struct braid_pattern *p, const struct braid_direct
 	u32 at = 0, nr = 0;
 
 	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0)
-		nr += !(event.flags & BRAID_EVENT_GONE) &&
+		nr += !(event.flags & (BRAID_EVENT_GONE | BRAID_EVENT_SUB)) &&
 		      braid_pattern_matches(p, event.system, event.name);
 	return nr;
 }
@@ -117,7 +117,7 @@ int braid_directory_suggest(const struct braid_directory_copy *copy,
 	for (k = 0; k < MAX_SUGGESTIONS; k++)	/* farther than this is no help */
 		best[k].distance = strlen(wanted) / 3 + 2;
 	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
-		if (event.flags & BRAID_EVENT_GONE)
+		if (event.flags & (BRAID_EVENT_GONE | BRAID_EVENT_SUB))
 			continue;
 		snprintf(name, sizeof(name), "%.63s:%.63s", event.system, event.name);
 		if (!*pattern->event) {

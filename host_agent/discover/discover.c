@@ -22,6 +22,7 @@ struct search {
 	size_t capacity;
 	struct braid_shared_file *qemu;
 	size_t nr_qemu;
+	size_t nr_denied;
 	bool keep_all;		/* what was named is shown, whatever it is */
 };
 
@@ -155,6 +156,7 @@ static int add_candidate(struct search *s, const char *path)
 		f.state = BRAID_DRIVER_NONE;
 	} else if (err) {
 		set_unreadable(&f, err);
+		s->nr_denied += err == -EACCES;
 	} else {
 		describe(&f, m);
 		braid_mapping_close(m);
@@ -293,7 +295,7 @@ static int watch_heartbeats(struct search *s)
 }
 
 int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
-		   size_t nr_paths, u32 flags)
+		   size_t nr_paths, u32 flags, size_t *denied)
 {
 	struct search s = { .keep_all = paths };
 	int err = braid_qemu_files(&s.qemu, &s.nr_qemu);
@@ -319,5 +321,7 @@ int braid_discover(struct braid_found **found, size_t *nr, const char *const *pa
 	}
 	*found = s.items;
 	*nr = s.nr;
+	if (denied)
+		*denied = s.nr_denied;
 	return 0;
 }

@@ -67,13 +67,14 @@ struct braid_found {
  *	what running QEMUs share, and only what is a region is found
  * @nr_paths: their number
  * @flags: BRAID_DISCOVER_*
+ * @denied: set on success to the number of files that this user may not read; may be NULL
  *
  * Nothing in a region is changed.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
-		   size_t nr_paths, u32 flags);
+		   size_t nr_paths, u32 flags, size_t *denied);
 
 /**
  * braid_mapping_fill - how full a buffer's rings are

@@ -18,6 +18,7 @@ struct braid_region_options {
 	struct braid_exchange *exchange;	/* may be NULL: no clock samples */
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
+	const char *buffer;		/* the only one to record; NULL: all */
 	/* told what befalls the guest: one line, tamed; also goes to the capture as NOTE */
 	void (*say)(void *arg, const char *name, const char *line);
 	void *say_arg;

@@ -94,6 +94,10 @@ struct braid_event_count braid_directory_count(const struct braid_directory_copy
 	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
 		if (event.flags & BRAID_EVENT_GONE)
 			continue;
+		if (event.flags & BRAID_EVENT_SUB) {
+			count.subevents++;
+			continue;
+		}
 		count.total++;
 		count.on += !!(event.flags & (BRAID_EVENT_GUEST_ON | BRAID_EVENT_HOST_ON));
 		count.host_on += !!(event.flags & BRAID_EVENT_HOST_ON);

@@ -34,6 +34,7 @@ struct braid_event_count {
 	u32 total;
 	u32 on;			/* enabled by the guest or by the host */
 	u32 host_on;		/* enabled through the mailbox */
+	u32 subevents;		/* of these events, not counted among them */
 };
 
 /** braid_directory_count - count the living events of a directory */

@@ -77,6 +77,15 @@ static void fill_directory(struct fake_guest *g)
 	}
 }
 
+void fake_guest_tell(struct fake_guest *g, struct braid_schema_event *event)
+{
+	struct braid_directory *dir = section(g, BRAID_SECTION_DIRECTORY);
+
+	if (braid_schema_append(dir, g->sb.sections[BRAID_SECTION_DIRECTORY].bytes - sizeof(*dir),
+				&g->directory_used, event))
+		die("directory");
+}
+
 static void fill_comms(struct fake_guest *g)
 {
 	struct braid_comm_table *table = section(g, BRAID_SECTION_COMMS);

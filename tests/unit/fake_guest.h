@@ -90,6 +90,9 @@ void fake_guest_closing(struct fake_guest *g, u32 buffer);
 /* Takes its rings away, whether or not somebody follows. @scribble: and reuses the memory. */
 void fake_guest_close_buffer(struct fake_guest *g, u32 buffer, bool scribble);
 
+/* Adds an entry to the event directory. */
+void fake_guest_tell(struct fake_guest *g, struct braid_schema_event *event);
+
 /* Whether the agent has acted upon all changes. */
 bool fake_guest_followed(struct fake_guest *g);
 

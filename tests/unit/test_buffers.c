@@ -31,6 +31,7 @@ struct session {
 	struct braid_live_sink sink;
 	struct braid_region_source *source;
 	struct braid_region_status status;
+	const char *only;
 	u32 notes;
 	char last_note[256];
 };
@@ -52,6 +53,7 @@ static void begin(struct session *s, bool record)
 	};
 	struct braid_region_options o = {
 		.path = region_path, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
+		.buffer = s->only,
 	};
 
 	if (!s->guest)
@@ -468,6 +470,36 @@ static void role_of_a_driver_that_is_down(void)
 	finish_reading(&s, &r);
 }
 
+/* -B: the others are left alone, and a buffer of that name may come later. */
+static void records_one_buffer(void)
+{
+	struct braid_buffer_params other = more;
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, true);
+	braid_region_source_close(s.source);
+	braid_capture_abandon(s.sink.capture);
+	s.only = "more";
+	begin(&s, true);
+	other.name = "other";
+	fake_guest_open_buffer(s.guest, &other);
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write(s.guest, 0, 5);
+	fake_guest_write_to(s.guest, 1, 0, 6);
+	fake_guest_write_to(s.guest, 2, 0, 7);
+	settle(&s);
+	CHECK_EQ(*owner_of(&s, 0), BRAID_READER_NONE);
+	fake_guest_closing(s.guest, 1);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0] + r.events[1], 0);
+	CHECK_EQ(r.events[2], 7);
+	finish_reading(&s, &r);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -481,6 +513,7 @@ int main(void)
 	RUN(read_in_the_guest_delta);
 	RUN(read_in_the_guest_absolute);
 	RUN(whose_role);
+	RUN(records_one_buffer);
 	RUN(role_of_a_driver_that_is_down);
 	unlink(capture_path);
 	rmdir(dir);

@@ -101,7 +101,7 @@ static void look_at_everything(void)
 	size_t nr;
 	u32 k, v;
 
-	CHECK_EQ(braid_discover(&found, &nr, &path, 1, 0), 0);
+	CHECK_EQ(braid_discover(&found, &nr, &path, 1, 0, NULL), 0);
 	free(found);
 	if (braid_mapping_open(&m, region_path, false))
 		return;

@@ -168,7 +168,7 @@ static void test_names(void)
 	size_t nr, k;
 	pid_t pid;
 
-	CHECK_EQ(braid_discover(&found, &nr, paths, 1, 0), 0);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, 0, NULL), 0);
 	CHECK_EQ(nr, 1);
 	CHECK(!strcmp(found->name, "nodename"));
 	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
@@ -176,7 +176,7 @@ static void test_names(void)
 	free(found);
 
 	pid = start_qemu("guest=web,debug-threads=on");
-	CHECK_EQ(braid_discover(&found, &nr, NULL, 0, 0), 0);
+	CHECK_EQ(braid_discover(&found, &nr, NULL, 0, 0, NULL), 0);
 	for (k = 0; k < nr && strcmp(found[k].path, path); k++)
 		;
 	CHECK(k < nr && !strcmp(found[k].name, "web") && found[k].qemu_pid == pid);
@@ -194,12 +194,12 @@ static void test_liveness(void)
 	size_t nr;
 
 	fake_guest_start_thread(g);
-	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS), 0);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS, NULL), 0);
 	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
 	free(found);
 	fake_guest_stop(g);
 	fake_guest_write(g, 0, 100);
-	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS), 0);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, BRAID_DISCOVER_LIVENESS, NULL), 0);
 	CHECK_EQ(found->state, BRAID_DRIVER_SILENT);
 	CHECK(found->fill_permille[0] > 0 && found->fill_permille[0] <= 1000);
 	free(found);

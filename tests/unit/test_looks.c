@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* list, stat and verify of a live region with buffers of all kinds. */
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+
+static char dir[] = "/tmp/test_looks.XXXXXX";
+static char region_path[64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
+};
+
+static const struct braid_buffer_params small = {
+	.name = "small", .subbuf_bytes = 1024, .nr_slots = 8,
+};
+
+/* What a command prints. */
+static char printed[1 << 16];
+
+static int run(int (*command)(int argc, char **argv), int argc, char **argv)
+{
+	char path[80];
+	int saved = dup(STDOUT_FILENO), ret;
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	fflush(stdout);
+	NEED(freopen(path, "w", stdout));
+	ret = command(argc, argv);
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	f = fopen(path, "r");
+	NEED(f);
+	n = fread(printed, 1, sizeof(printed) - 1, f);
+	printed[n] = 0;
+	fclose(f);
+	unlink(path);
+	return ret;
+}
+
+static u64 written_in_all(void)
+{
+	const char *line = strstr(printed, "\nall ");
+
+	return line ? strtoull(line + 5, NULL, 10) : 0;
+}
+
+/* list, stat and verify look at live buffers of all kinds without touching one. */
+static void looks_of_all_kinds(void)
+{
+	struct braid_schema_event sub = {
+		.id = 1, .number = 17, .system = "sched", .name = "seventeen", .format = "",
+		.flags = BRAID_EVENT_SUB | 8u << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT,
+	};
+	struct braid_buffer_params backup = small, raw = small, gone = small;
+	char *list[] = { "list", "-v", region_path }, *json[] = { "list", "--json", region_path };
+	char *stat[] = { "stat", region_path }, *stat_one[] = { "stat", "--buffer", "raw", region_path };
+	char *stat_none[] = { "stat", "-B", "nosuch", region_path }, *verify[] = { "verify", region_path };
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct braid_ring_map map;
+
+	backup.name = "backup";
+	backup.events_of = "main";
+	raw.name = "raw";
+	raw.flags = BRAID_BUFFER_RAW;
+	gone.name = "gone";
+	fake_guest_open_buffer(g, &gone);
+	fake_guest_open_buffer(g, &backup);
+	fake_guest_open_buffer(g, &raw);
+	fake_guest_tell(g, &sub);
+	fake_guest_close_buffer(g, 1, true);
+	fake_guest_write(g, 0, 8);
+	fake_guest_write_to(g, 2, 0, 16);
+	fake_guest_write_to(g, 3, 1, 3);
+	fake_guest_ring(g, 0, 1, &map);
+	map.priv->reader_owner = BRAID_READER_GUEST;
+	CHECK_EQ(run(braid_cmd_verify, 2, verify), EXIT_SUCCESS);
+	CHECK(strstr(printed, "4 events of the directory, 6 rings and 27 unread events"));
+	CHECK_EQ(run(braid_cmd_stat, 2, stat), EXIT_SUCCESS);
+	CHECK_EQ(written_in_all(), 27);
+	CHECK_EQ(run(braid_cmd_stat, 4, stat_one), EXIT_SUCCESS);
+	CHECK_EQ(written_in_all(), 3);
+	CHECK_EQ(run(braid_cmd_stat, 4, stat_none), EXIT_FAILURE);
+	CHECK_EQ(run(braid_cmd_list, 3, list), EXIT_SUCCESS);
+	CHECK(strstr(printed, "    0/4  "));	/* a sub-event is no event */
+	CHECK(strstr(printed, "events of main"));
+	CHECK(strstr(printed, "raw produce-consume raw 9x1024"));
+	CHECK(strstr(printed, "\n  sched:sched_switch 17 is seventeen\n"));
+	CHECK(!strstr(printed, "gone"));
+	CHECK_EQ(run(braid_cmd_list, 3, json), EXIT_SUCCESS);
+	CHECK(strstr(printed, "\"name\":\"seventeen\",\"number\":17}]"));
+	CHECK(strstr(printed, "\"events_of\":\"main\",\"raw\":false"));
+	/* A buffer of many that takes its events from one that is not there. */
+	((struct braid_superblock *)g->base)->buffers[2].events_of = 40;
+	CHECK_EQ(run(braid_cmd_verify, 2, verify), EXIT_FAILURE);
+	fake_guest_free(g);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	RUN(looks_of_all_kinds);
+	rmdir(dir);
+	return VERDICT();
+}
