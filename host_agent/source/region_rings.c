@@ -39,24 +39,26 @@ bool braid_live_ring_ours(const struct braid_live_ring *ring)
 }
 
 /*
- * (O1) NONE is free, HOST a dead agent's: we hold the file's lock. Anything else is the
+ * NONE is free, HOST a dead agent's: we hold the file's lock. Anything else is the
  * guest's, a word that says nothing too, until the guest is known not to run.
  */
+static bool is_guests(const struct braid_region_source *s, u64 word)
+{
+	return word != BRAID_READER_NONE && word != BRAID_READER_HOST && !s->silent && !s->down;
+}
+
 static bool take_role(struct braid_region_source *s, struct braid_live_ring *ring)
 {
-	u64 *owner = &ring->reader.map.priv->reader_owner;
-	u64 word = braid_load_acquire(owner);
+	const struct braid_ring_map *map = &ring->reader.map;
+	u64 word = braid_load(&map->priv->reader_owner);
 
-	if (word != BRAID_READER_NONE && word != BRAID_READER_HOST && !s->silent && !s->down)
-		return false;
-	return braid_shared_cmpxchg(owner, word, BRAID_READER_HOST) == word;
+	return !is_guests(s, word) && braid_reader_own(map, BRAID_READER_HOST, word);
 }
 
 static void give_role(struct braid_live_ring *ring)
 {
-	if (ring->hold == BRAID_HOLD_OURS)	/* (O1) */
-		braid_shared_cmpxchg(&ring->reader.map.priv->reader_owner, BRAID_READER_HOST,
-				     BRAID_READER_NONE);
+	if (ring->hold == BRAID_HOLD_OURS)
+		braid_reader_disown(&ring->reader.map, BRAID_READER_HOST);
 	ring->hold = BRAID_HOLD_GUEST;
 }
 
@@ -85,7 +87,10 @@ static int leave_to_guest(struct braid_region_source *s, struct braid_live_ring 
 			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text);
 }
 
-/* A list of buffers that was torn must not make a ring of something else. */
+/*
+ * A list of buffers that was torn must not make a ring of something else. A ring that the
+ * guest empties is none for a moment, and the guest its reader.
+ */
 static bool is_ring(const struct braid_region_source *s, const struct braid_live_ring *ring)
 {
 	const struct braid_ring_map *map = &ring->reader.map;
@@ -100,6 +105,8 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 {
 	struct braid_ring_map map = ring->reader.map;
 
+	if (is_guests(s, braid_load_acquire(&map.priv->reader_owner)))	/* (O1) */
+		return leave_to_guest(s, ring);
 	if (!is_ring(s, ring) && !braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
 	if (!is_ring(s, ring) && !braid_live_settled(s))
