@@ -409,7 +409,7 @@ static void random_chunks(void)
 			if (turn & 1)	/* small numbers get further */
 				for (i = 0; i < bytes; i++)
 					payload[i] &= i % 4 ? 0 : 3;
-			NEED(!braid_capture_put(w, 2 + k % 12, 1 + (k & 1), NULL, 0, payload, bytes));
+			NEED(!braid_capture_put(w, 2 + k % 13, 1 + (k & 1), NULL, 0, payload, bytes));
 		}
 		NEED(!braid_capture_finish(w));
 		source = open_captures(both, 1);
@@ -417,6 +417,72 @@ static void random_chunks(void)
 		CHECK_EQ(t.backwards, 0);
 		braid_source_free(source);
 		synth_guest_free(&g);
+	}
+}
+
+/* A chunk as it was, or with what buffers and pages say of themselves changed. */
+static void put_forged(struct braid_capture_writer *w, const struct braid_chunk_view *v, u64 random)
+{
+	struct braid_chunk_buffer buffer = { .index = random % 40 };
+	struct braid_superblock sb;
+	u8 *copy = malloc(v->bytes + 1);
+
+	NEED(copy);
+	memcpy(copy, v->payload, v->bytes);
+	if (v->type == BRAID_CHUNK_PAGE && random % 3) {
+		struct braid_chunk_page *page = (struct braid_chunk_page *)copy;
+
+		page->flags ^= random >> 20 & 15;
+		page->buffer = random >> 8 & 1;
+		if (random >> 9 & 1)
+			page->first_seq += (s64)(random >> 24 & 63) - 32;
+	}
+	if (v->type != BRAID_CHUNK_FILE && v->type != BRAID_CHUNK_FILE_END)
+		NEED(!braid_capture_put(w, v->type, v->stream, NULL, 0, copy, v->bytes));
+	if (v->type == BRAID_CHUNK_STREAM && v->bytes > sizeof(sb)) {
+		u32 word = random >> 16 & 31, turn;
+
+		memcpy(&sb, copy + sizeof(struct braid_chunk_stream), sizeof(sb));
+		buffer.desc = sb.buffers[0];
+		for (turn = 0; turn < 40; turn++) {
+			u8 *desc = (u8 *)&buffer.desc;
+
+			buffer.index = turn;
+			NEED(!braid_capture_put(w, BRAID_CHUNK_BUFFER, v->stream, NULL, 0, &buffer,
+						sizeof(buffer)));
+			desc[(word + turn * 7) % sizeof(buffer.desc)] ^= 1 << (turn & 7);
+		}
+	}
+	free(copy);
+}
+
+static void forged_buffers_and_pages(void)
+{
+	struct braid_capture_reader *r;
+	struct braid_capture_writer *w;
+	struct braid_source *source;
+	struct braid_chunk_file head;
+	struct braid_chunk_view v;
+	char *names[] = { paths[1] };
+	u64 seed = 17;
+	struct tally t;
+	u32 turn;
+
+	for (turn = 0; turn < 40; turn++) {
+		synth_standard(paths[0]);
+		NEED(!braid_capture_open(&r, paths[0], &head));
+		NEED(!braid_capture_create(&w, paths[1], &head));
+		while (braid_capture_next(r, &v) > 0) {
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			put_forged(w, &v, seed >> 16);
+		}
+		braid_capture_close(r);
+		NEED(!braid_capture_finish(w));
+		NEED(!braid_source_open_captures(&source, names, 1, NULL));
+		merge_all(source, &t);
+		CHECK_EQ(t.backwards, 0);
+		CHECK(source->faults > 0);
+		braid_source_free(source);
 	}
 }
 
@@ -488,6 +554,7 @@ int main(void)
 	RUN(no_samples);
 	RUN(other_host);
 	RUN(random_chunks);
+	RUN(forged_buffers_and_pages);
 	RUN(old_captures);
 	unlink(paths[0]);
 	unlink(paths[1]);
