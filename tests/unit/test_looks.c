@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* list, stat and verify of a live region with buffers of all kinds. */
+/* What commands say: of a live region with buffers of all kinds, of filters that fit nothing. */
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
 static char dir[] = "/tmp/test_looks.XXXXXX";
@@ -19,23 +20,26 @@ static const struct braid_buffer_params small = {
 	.name = "small", .subbuf_bytes = 1024, .nr_slots = 8,
 };
 
-/* What a command prints. */
-static char printed[1 << 16];
+/* What a command prints, complaints included. */
+static char printed[1 << 18];
 
 static int run(int (*command)(int argc, char **argv), int argc, char **argv)
 {
 	char path[80];
-	int saved = dup(STDOUT_FILENO), ret;
+	int saved = dup(STDOUT_FILENO), saved_error = dup(STDERR_FILENO), ret;
 	FILE *f;
 	size_t n;
 
 	snprintf(path, sizeof(path), "%s/out", dir);
 	fflush(stdout);
 	NEED(freopen(path, "w", stdout));
+	dup2(STDOUT_FILENO, STDERR_FILENO);
 	ret = command(argc, argv);
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
+	dup2(saved_error, STDERR_FILENO);
 	close(saved);
+	close(saved_error);
 	f = fopen(path, "r");
 	NEED(f);
 	n = fread(printed, 1, sizeof(printed) - 1, f);
@@ -88,6 +92,7 @@ static void looks_of_all_kinds(void)
 	CHECK_EQ(run(braid_cmd_stat, 4, stat_one), EXIT_SUCCESS);
 	CHECK_EQ(written_in_all(), 3);
 	CHECK_EQ(run(braid_cmd_stat, 4, stat_none), EXIT_FAILURE);
+	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
 	CHECK_EQ(run(braid_cmd_list, 3, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "    0/4  "));	/* a sub-event is no event */
 	CHECK(strstr(printed, "events of main"));
@@ -103,11 +108,34 @@ static void looks_of_all_kinds(void)
 	fake_guest_free(g);
 }
 
+/* An empty report says why. */
+static void filters_that_fit_nothing(void)
+{
+	char *event[] = { "report", "-e", "nosuch", "-e", "test:t?ck", region_path };
+	char *none[] = { "report", "-e", "nosuch", "-e", "no:such", region_path };
+	char *buffer[] = { "report", "-B", "nosuch", region_path };
+	char *stat[] = { "stat", "-B", "nosuch", region_path };
+
+	synth_standard(region_path);
+	CHECK_EQ(run(braid_cmd_report, 6, event), EXIT_SUCCESS);
+	CHECK(!strstr(printed, "no event matches"));
+	CHECK_EQ(run(braid_cmd_report, 6, none), EXIT_SUCCESS);
+	CHECK(strstr(printed, "tracebraid: no event matches 'nosuch' or 'no:such'\n"));
+	CHECK_EQ(run(braid_cmd_report, 4, buffer), EXIT_FAILURE);
+	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
+	buffer[2] = "main";
+	CHECK_EQ(run(braid_cmd_report, 4, buffer), EXIT_SUCCESS);
+	CHECK(strstr(printed, " tick: ") && !strstr(printed, " tock: "));
+	CHECK_EQ(run(braid_cmd_stat, 4, stat), EXIT_FAILURE);
+	unlink(region_path);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	RUN(looks_of_all_kinds);
+	RUN(filters_that_fit_nothing);
 	rmdir(dir);
 	return VERDICT();
 }
