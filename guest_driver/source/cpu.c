@@ -25,9 +25,10 @@ static __always_inline long __trace_sched_switch_state(bool preempt, unsigned in
 	return index ? BIT(index - 1) : 0;
 }
 
+#ifdef CONFIG_NUMA_BALANCING
 /*
  * The scheduler keeps a task's NUMA group to itself: the ngid fields of the
- * NUMA balancing events say "unknown".
+ * NUMA balancing events say "unknown". Kernels without balancing have it in a header.
  */
 static __always_inline pid_t braid_numa_group_unknown(struct task_struct *task)
 {
@@ -35,6 +36,7 @@ static __always_inline pid_t braid_numa_group_unknown(struct task_struct *task)
 }
 
 #define task_numa_group_id(task)	braid_numa_group_unknown(task)
+#endif
 
 #define BRAID_GROUP	cpu
 #define BRAID_HEADERS	"guest_driver/source/cpu_headers.h"
