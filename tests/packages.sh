@@ -7,9 +7,9 @@ packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev ;;
-	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 ;;
+	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
-		linux-image-amd64 linux-image-6.12-amd64 ;;
+		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
 	tests) echo shellcheck bsdextrautils spin ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac

@@ -14,7 +14,8 @@ from errors import RigError
 from proc import Proc
 from rig import Guest
 
-ALL_KERNELS = ("6.1", "6.12")
+ALL_KERNELS = tuple(host.KERNEL_PACKAGES)
+USUAL_KERNELS = ("6.1", "6.12")
 CASE_TIMEOUT_S = 300
 
 AGENT = host.BUILD / "tracebraid"
@@ -36,16 +37,18 @@ class Case:
 
     name: str
     function: object
-    kernels: tuple
+    kernels: tuple  # that it runs on unless told otherwise
+    possible: tuple  # that it can run on
     needs: tuple
     timeout: int
     allow: tuple
     summary: str
 
 
-def case(name, kernels=ALL_KERNELS, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
+def case(name, kernels=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
     """Registers a function as a case: it is called with a Context, and fails by raising.
 
+    kernels: it runs on these alone; else on the usual ones, and on all when that is asked for.
     needs: "agent", "driver", "module:NAME" (a test module); without them the case is skipped.
     timeout: seconds for one run of the case, whatever it waits for.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
@@ -54,7 +57,8 @@ def case(name, kernels=ALL_KERNELS, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
         if name in _registry:
             raise RigError(f"two cases are named {name}")
         summary = (function.__doc__ or "").strip().split("\n")[0]
-        _registry[name] = Case(name, function, tuple(kernels), tuple(needs), timeout, tuple(allow), summary)
+        _registry[name] = Case(name, function, tuple(kernels or USUAL_KERNELS), tuple(kernels or ALL_KERNELS),
+                               tuple(needs), timeout, tuple(allow), summary)
         return function
 
     return register

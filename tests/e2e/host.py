@@ -19,8 +19,9 @@ BUILD = ROOT / "build"
 RIG_DIR = BUILD / "e2e"
 QEMU = "qemu-system-x86_64"
 
-# The kernels that tests run on, by series, with the package that brings the newest of it.
-KERNEL_PACKAGES = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64"}
+# The kernels that tests run on, by series and flavour, with the package that brings the newest of it.
+KERNEL_PACKAGES = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64",
+                   "6.12-rt": "linux-image-6.12-rt-amd64"}
 
 
 def need_program(name, package):
@@ -36,14 +37,15 @@ def _version_key(text):
 
 
 def find_kernel(kernel):
-    """The bzImage for "6.1" or "6.12" (the newest plain -amd64 one in /boot), or the path given."""
+    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), or the path given."""
     if kernel not in KERNEL_PACKAGES:
         path = pathlib.Path(kernel)
         if not path.is_file():
             raise RigError(f"no kernel {kernel!r}: want one of {', '.join(KERNEL_PACKAGES)} or a file")
         return path
-    plain = re.compile(rf"vmlinuz-({re.escape(kernel)}\.\d[^-]*(?:-\d+)?)-amd64$")
-    found = [path for path in glob.glob(f"/boot/vmlinuz-{kernel}.*") if plain.search(path)]
+    series, _, flavour = kernel.partition("-")
+    wanted = re.compile(rf"vmlinuz-({re.escape(series)}\.\d[^-]*(?:-\d+)?){'-' * bool(flavour)}{flavour}-amd64$")
+    found = [path for path in glob.glob(f"/boot/vmlinuz-{series}.*") if wanted.search(path)]
     if not found:
         raise RigError(f"no kernel {kernel} in /boot: install the package {KERNEL_PACKAGES[kernel]}")
     return pathlib.Path(max(found, key=_version_key))
@@ -91,18 +93,25 @@ def boot_image(path):
     return image
 
 
+def build_program(name, *options):
+    """The path of a program made of this folder's <name>.c; None if it does not compile on this machine."""
+    need_program("gcc", "gcc")
+    RIG_DIR.mkdir(parents=True, exist_ok=True)
+    program, source = RIG_DIR / name, HERE / f"{name}.c"
+    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        aside = program.with_name(f"{name}.{os.getpid()}")
+        if subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", *options, "-o", aside, source],
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            return None
+        aside.rename(program)
+    return program
+
+
 @functools.lru_cache(maxsize=None)
 def tsc_khz():
     """The host's TSC frequency, or None where there is none to be had."""
-    need_program("gcc", "gcc")
-    RIG_DIR.mkdir(parents=True, exist_ok=True)
-    program, source = RIG_DIR / "tsckhz", HERE / "tsckhz.c"
-    if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
-        aside = program.with_name(f"tsckhz.{os.getpid()}")
-        if subprocess.run(["gcc", "-O2", "-o", aside, source], stderr=subprocess.DEVNULL, check=False).returncode:
-            return None
-        aside.rename(program)
-    return int(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
+    program = build_program("tsckhz")
+    return program and int(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def make_initrd(out, krel, files=()):

@@ -31,7 +31,8 @@ class CaseTimeout(Exception):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="run this case only (repeatable)")
-    parser.add_argument("--kernel", choices=[*harness.ALL_KERNELS, "both"], default="both")
+    parser.add_argument("--kernel", action="append", default=[], choices=[*harness.ALL_KERNELS, "all"],
+                        help="run on this kernel (repeatable), or on all; default: on those that --list shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
     parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
@@ -43,6 +44,12 @@ def select(cases, names):
     if unknown:
         sys.exit(f"run.py: no case named {', '.join(unknown)}; --list shows them")
     return [cases[name] for name in names] if names else list(cases.values())
+
+
+def kernels_of(the_case, wanted):
+    if not wanted:
+        return the_case.kernels
+    return [kernel for kernel in the_case.possible if kernel in wanted or "all" in wanted]
 
 
 @contextlib.contextmanager
@@ -130,14 +137,13 @@ def main():
     cases = harness.load_cases()
     if arguments.list:
         for one in cases.values():
-            print(f"{one.name:24} {','.join(one.kernels):10} {one.summary}")
+            print(f"{one.name:24} {','.join(one.kernels):16} {one.summary}")
         return 0
-    kernels = harness.ALL_KERNELS if arguments.kernel == "both" else (arguments.kernel,)
     selected = select(cases, arguments.case)
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     print(rig.choose_accel()[1], flush=True)
     for one in selected:
-        for kernel in (kernel for kernel in one.kernels if kernel in kernels):
+        for kernel in kernels_of(one, arguments.kernel):
             began = time.monotonic()
             verdict, why, context = run_case(one, kernel)
             if verdict == "FAIL" and emulator_slipped(context):
