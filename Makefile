@@ -7,6 +7,7 @@ DESTDIR		?=
 # The kernel that the driver is built for; the packaged ones are built for the tests.
 KREL		?= $(shell uname -r)
 CASE		?=
+KERNELS		?=
 
 CC		?= gcc
 PKGS		:= libtraceevent libtracefs libxxhash libzstd
@@ -72,11 +73,11 @@ $(B)/guest-%/tracebraid.ko: FORCE
 
 # Tests ---------------------------------------------------------------------------------------
 
-# The newest packaged kernel of a series; asked for late, when the packages are in.
+# The newest packaged kernel of a series and flavour; asked for late, when the packages are in.
 packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
-		    grep -vE -- '-(rt|cloud)-amd64' | sort -V | tail -1)
-TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12)
-TEST_MODULES	:= tests/e2e/storm/storm.o tests/e2e/buffers/buffers.o
+		    grep -E '^[0-9.]+[^-]*(-[0-9]+)?$(if $(2),-$(2))-amd64$$' | sort -V | tail -1)
+TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12) $(call packaged,6.12,rt)
+TEST_MODULES	:= tests/e2e/storm/storm.o tests/e2e/storm/lap.o tests/e2e/buffers/buffers.o
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -146,7 +147,7 @@ check-e2e:
 .PHONY: e2e-run
 e2e-run: agent
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
-	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE))
+	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE)) $(addprefix --kernel ,$(KERNELS))
 
 # Demo ----------------------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ help:
 	@echo 'make check-lint              house rules, shellcheck'
 	@echo 'make check-unit              unit tests under sanitizers'
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
-	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
+	@echo 'make check-e2e [CASE=name] [KERNELS=all]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
 	@echo 'make install DESTDIR=        the agent, and the driver if it was built'
 	@echo 'make clean                   remove build/'

@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Records numbered events from task and hrtimer context on every CPU at once, by the
+ * Records numbered events from task, hrtimer, softirq and NMI context on every CPU at once, by the
  * module API, and tells how many: what the host must find, or find counted as lost.
  *
- *   echo N > /sys/kernel/debug/storm/run      N events from a thread on each CPU, and
- *                                             bursts of its hrtimer until they are done
+ *   echo N > /sys/kernel/debug/storm/run      N events from a thread on each CPU, and bursts
+ *                                             of the other contexts until they are done
+ *   echo N T > /sys/kernel/debug/storm/run    the same, but 64 in each T ticks of the hrtimer
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
+ *   cat /sys/kernel/debug/storm/nested        how often which context recorded inside which
+ *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline amid its part
+ *
+ * A CPU that goes offline interrupts its part, and goes on with it when it is back.
  */
-#include <linux/completion.h>
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
-#include <linux/kthread.h>
+#include <linux/interrupt.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
+#include <linux/smpboot.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
+#include <asm/apic.h>
+#include <asm/nmi.h>
 
 #include "tracebraid/event.h"
 
-#define TIMER_NS	200000
-#define BURST		5
-#define MAX_CPUS	64
+#define TIMER_NS	50000
+#define BURST		4	/* events of an interrupt */
+#define BATCH		64	/* events of a thread between looks at other work */
+#define NMI_EVERY	16	/* events of a thread: then the next CPU gets an NMI */
+#define MAX_TAIL	5
 
-/* context: 0 task, 1 hrtimer */
+enum context { TASK, HRTIMER, SOFTIRQ, NMI, NR_CONTEXTS };
+
+static const char * const names[NR_CONTEXTS] = { "task", "hrtimer", "softirq", "nmi" };
+
 struct payload {
 	u32 cpu;
 	u32 context;
 	u64 number;
-	u64 check;		/* number * PRIME + cpu * 2 + context */
+	u64 check;		/* number * PRIME + cpu * 4 + context */
+	u64 tail[MAX_TAIL];	/* number % (MAX_TAIL + 1) of them, so that lengths differ */
 };
 
 #define PRIME	0x9e3779b97f4a7c15ULL
@@ -44,98 +61,215 @@ static const struct braid_event_desc desc = {
 
 struct storm {
 	struct hrtimer timer;
-	u64 number[2];
+	struct tasklet_struct tasklet;
+	struct task_struct *thread;
+	u64 number[NR_CONTEXTS];
+	u64 nested[NR_CONTEXTS][NR_CONTEXTS];	/* [inner][outer] */
 	u64 offered;
 	u64 wanted;
+	u64 done;
+	u64 interrupted;
+	u32 ticks;		/* of the timer, since the thread's last turn */
+	int inside;		/* the context that is recording, plus 1; 0: none */
 	bool running;
-	struct completion done;
+	atomic_t nmi;		/* 1: an NMI of ours is on its way here */
 };
 
 static DEFINE_PER_CPU(struct storm, storms);
+static DEFINE_MUTEX(run_lock);
+static DECLARE_WAIT_QUEUE_HEAD(finished);
 static struct dentry *dir;
+static u32 ticks_wanted;
 static int event_id;
 
-static void record(struct storm *storm, u32 context)
+static void record(enum context context)
 {
-	struct payload payload = {
-		.cpu = raw_smp_processor_id(),
-		.context = context,
-		.number = ++storm->number[context],
-	};
-	int err;
+	struct payload payload = { .context = context };
+	struct storm *storm;
+	int outer, err;
+	u32 k, tail;
 
-	payload.check = payload.number * PRIME + payload.cpu * 2 + context;
-	err = braid_record_event(NULL, event_id, sizeof(payload), &payload);
+	preempt_disable();	/* a real-time kernel would let tasks in between */
+	storm = this_cpu_ptr(&storms);
+	payload.cpu = smp_processor_id();
+	payload.number = ++storm->number[context];
+	payload.check = payload.number * PRIME + payload.cpu * 4 + context;
+	tail = payload.number % (MAX_TAIL + 1);
+	for (k = 0; k < tail; k++)
+		payload.tail[k] = payload.check;
+
+	outer = READ_ONCE(storm->inside);
+	if (outer)
+		storm->nested[context][outer - 1]++;
+	WRITE_ONCE(storm->inside, context + 1);
+	err = braid_record_event(NULL, event_id, offsetof(struct payload, tail[tail]), &payload);
+	WRITE_ONCE(storm->inside, outer);
 	if (!err || err == -ENOSPC)
 		this_cpu_inc(storms.offered);
+	preempt_enable();
+}
+
+static void burst(enum context context)
+{
+	int k;
+
+	for (k = 0; k < BURST; k++)
+		record(context);
+}
+
+static void on_tasklet(struct tasklet_struct *tasklet)
+{
+	burst(SOFTIRQ);
 }
 
 static enum hrtimer_restart on_timer(struct hrtimer *timer)
 {
 	struct storm *storm = container_of(timer, struct storm, timer);
-	int k;
 
-	for (k = 0; k < BURST; k++)
-		record(storm, 1);
+	burst(HRTIMER);
 	if (!READ_ONCE(storm->running))
 		return HRTIMER_NORESTART;
+	tasklet_hi_schedule(&storm->tasklet);
+	storm->ticks++;
+	if (storm->ticks == READ_ONCE(ticks_wanted))
+		wake_up_process(storm->thread);
 	hrtimer_forward_now(timer, ns_to_ktime(TIMER_NS));
 	return HRTIMER_RESTART;
 }
 
-static void prepare_timer(struct hrtimer *timer)
+static int on_nmi(unsigned int type, struct pt_regs *regs)
 {
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
-	timer->function = on_timer;
+	if (!atomic_xchg(&this_cpu_ptr(&storms)->nmi, 0))
+		return NMI_DONE;	/* somebody else's */
+	burst(NMI);
+	return NMI_HANDLED;
 }
 
-static int blow(void *arg)
+/* One at a time: of two that wait, a CPU would see one. */
+static void send_nmi(void)
 {
-	struct storm *storm = arg;
-	u64 k;
+	unsigned int cpu;
 
-	WRITE_ONCE(storm->running, true);
-	hrtimer_start(&storm->timer, ns_to_ktime(TIMER_NS), HRTIMER_MODE_REL_PINNED);
-	for (k = 0; k < storm->wanted; k++) {
-		record(storm, 0);
-		if (!(k & 255))
-			cond_resched();
-	}
+	preempt_disable();	/* so that no CPU that is online now goes */
+	cpu = cpumask_next(smp_processor_id(), cpu_online_mask);
+	if (cpu >= nr_cpu_ids)
+		cpu = cpumask_first(cpu_online_mask);
+	if (cpu != smp_processor_id() && READ_ONCE(per_cpu(storms, cpu).running) &&
+	    !atomic_cmpxchg(&per_cpu(storms, cpu).nmi, 0, 1))
+		apic->send_IPI_mask(cpumask_of(cpu), NMI_VECTOR);
+	preempt_enable();
+}
+
+/* The thread of each CPU ------------------------------------------------------------ */
+
+static int should_run(unsigned int cpu)
+{
+	struct storm *storm = &per_cpu(storms, cpu);
+
+	if (storm->running)
+		return READ_ONCE(storm->ticks) >= READ_ONCE(ticks_wanted);
+	return storm->done < READ_ONCE(storm->wanted);
+}
+
+/*
+ * This CPU's timer records no more on return; its tasklet is left to run, here or, if the CPU
+ * goes, on another: on a real-time kernel a thread runs it that may be parked before this one.
+ */
+static void calm(unsigned int cpu)
+{
+	struct storm *storm = &per_cpu(storms, cpu);
+
 	WRITE_ONCE(storm->running, false);
 	hrtimer_cancel(&storm->timer);
-	complete(&storm->done);
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(1);
-	return 0;
 }
 
-/* Returns when every CPU's thread has recorded its events. */
+static void park(unsigned int cpu)
+{
+	struct storm *storm = &per_cpu(storms, cpu);
+
+	if (storm->running)
+		storm->interrupted++;
+	calm(cpu);
+}
+
+static void blow(unsigned int cpu)
+{
+	struct storm *storm = &per_cpu(storms, cpu);
+	int k;
+
+	if (!storm->running) {
+		WRITE_ONCE(storm->running, true);
+		hrtimer_start(&storm->timer, ns_to_ktime(TIMER_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	}
+	WRITE_ONCE(storm->ticks, 0);
+	for (k = 0; k < BATCH && storm->done < storm->wanted; k++) {
+		record(TASK);
+		WRITE_ONCE(storm->done, storm->done + 1);
+		if (!(storm->done % NMI_EVERY))
+			send_nmi();
+	}
+	if (storm->done >= storm->wanted) {
+		calm(cpu);
+		wake_up_all(&finished);
+	}
+	cond_resched();
+}
+
+/* An NMI may have been lost while the CPU was going. */
+static void wake(unsigned int cpu)
+{
+	atomic_set(&per_cpu(storms, cpu).nmi, 0);
+}
+
+static void end(unsigned int cpu, bool online)
+{
+	calm(cpu);
+}
+
+static struct smp_hotplug_thread threads = {
+	.store = &storms.thread,
+	.thread_should_run = should_run,
+	.thread_fn = blow,
+	.park = park,
+	.unpark = wake,
+	.cleanup = end,
+	.thread_comm = "storm/%u",
+};
+
+/* Files ----------------------------------------------------------------------------- */
+
+/* Returns when the thread of each CPU that was online has recorded its events. */
 static ssize_t run_write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
-	struct task_struct *threads[MAX_CPUS] = { };
+	char text[32] = "";
 	u64 wanted;
-	int cpu, err = kstrtoull_from_user(from, count, 0, &wanted);
+	u32 ticks = 0;
+	int cpu, err = 0;
 
-	if (err)
-		return err;
+	if (count >= sizeof(text) || copy_from_user(text, from, count) ||
+	    sscanf(text, "%llu %u", &wanted, &ticks) < 1)
+		return -EINVAL;
+	if (mutex_lock_interruptible(&run_lock))
+		return -ERESTARTSYS;
+	WRITE_ONCE(ticks_wanted, ticks);
+	cpus_read_lock();
 	for_each_online_cpu(cpu) {
-		if (cpu >= ARRAY_SIZE(threads))
-			break;
-		per_cpu(storms, cpu).wanted = wanted;
-		init_completion(&per_cpu(storms, cpu).done);
-		threads[cpu] = kthread_create_on_cpu(blow, per_cpu_ptr(&storms, cpu), cpu,
-						     "storm/%u");
-		if (IS_ERR(threads[cpu]))
-			return PTR_ERR(threads[cpu]);
-		wake_up_process(threads[cpu]);
+		struct storm *storm = &per_cpu(storms, cpu);
+
+		WRITE_ONCE(storm->wanted, storm->wanted + wanted);
+		wake_up_process(storm->thread);
 	}
-	for (cpu = 0; cpu < ARRAY_SIZE(threads); cpu++) {
-		if (!threads[cpu])
-			continue;
-		wait_for_completion(&per_cpu(storms, cpu).done);
-		kthread_stop(threads[cpu]);
+	cpus_read_unlock();
+	for_each_possible_cpu(cpu) {
+		struct storm *storm = &per_cpu(storms, cpu);
+
+		err = err ?: wait_event_interruptible(finished,
+				READ_ONCE(storm->done) >= READ_ONCE(storm->wanted) &&
+				!READ_ONCE(storm->running));
+		tasklet_kill(&storm->tasklet);
 	}
-	return count;
+	mutex_unlock(&run_lock);
+	return err ?: count;
 }
 
 static const struct file_operations run_fops = {
@@ -156,24 +290,82 @@ static int offered_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(offered);
 
-static int __init storm_init(void)
+static int nested_show(struct seq_file *seq, void *unused)
 {
+	int inner, outer, cpu;
+
+	for (inner = HRTIMER; inner < NR_CONTEXTS; inner++)
+		for (outer = TASK; outer < inner; outer++) {
+			u64 sum = 0;
+
+			for_each_possible_cpu(cpu)
+				sum += per_cpu(storms, cpu).nested[inner][outer];
+			seq_printf(seq, "%s in %s %llu\n", names[inner], names[outer], sum);
+		}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(nested);
+
+static int interrupted_show(struct seq_file *seq, void *unused)
+{
+	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		prepare_timer(&per_cpu(storms, cpu).timer);
+		sum += per_cpu(storms, cpu).interrupted;
+	seq_printf(seq, "%llu\n", sum);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(interrupted);
+
+static void prepare(struct storm *storm)
+{
+	hrtimer_init(&storm->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	storm->timer.function = on_timer;
+	tasklet_setup(&storm->tasklet, on_tasklet);
+}
+
+static int __init storm_init(void)
+{
+	int cpu, err;
+
+	for_each_possible_cpu(cpu)
+		prepare(&per_cpu(storms, cpu));
 	event_id = braid_register_event(NULL, 0, &desc);
 	if (event_id < 0)
 		return event_id;
+	err = register_nmi_handler(NMI_LOCAL, on_nmi, 0, "storm");
+	if (err)
+		goto err_event;
+	err = smpboot_register_percpu_thread(&threads);
+	if (err)
+		goto err_nmi;
 	dir = debugfs_create_dir("storm", NULL);
 	debugfs_create_file("run", 0200, dir, NULL, &run_fops);
 	debugfs_create_file("offered", 0400, dir, NULL, &offered_fops);
+	debugfs_create_file("nested", 0400, dir, NULL, &nested_fops);
+	debugfs_create_file("interrupted", 0400, dir, NULL, &interrupted_fops);
 	return 0;
+
+err_nmi:
+	unregister_nmi_handler(NMI_LOCAL, "storm");
+err_event:
+	braid_unregister_event(NULL, event_id);
+	return err;
 }
 
 static void __exit storm_exit(void)
 {
+	int cpu;
+
 	debugfs_remove(dir);
+	smpboot_unregister_percpu_thread(&threads);
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu(storms, cpu).tasklet);
+	for_each_online_cpu(cpu)
+		while (atomic_read(&per_cpu(storms, cpu).nmi))
+			msleep(1);	/* without us, nobody would know what it is for */
+	unregister_nmi_handler(NMI_LOCAL, "storm");
 	braid_unregister_event(NULL, event_id);
 }
 
