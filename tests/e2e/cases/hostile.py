@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of a hostile peer: a host that writes nonsense into the region, a user who writes nonsense into debugfs."""
+
+import host
+from harness import ALL_KERNELS, case
+from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
+                 region_accounts, start_recorder, stop_recorder, storm)
+from rig import boot_all
+
+ROOT = "/sys/kernel/debug/tracebraid"
+
+# Whatever a buffer lets its reader see, again and again; a pipe that waits is not waited for.
+READ_ALL = f"""
+until [ -e /tmp/stop ]; do
+    for file in $(find {ROOT} -type f ! -path '*/events/*'); do
+        timeout -s KILL 2 cat $file
+    done >/dev/null 2>&1
+done
+"""
+
+
+def build_scribble():
+    """The program that writes nonsense."""
+    return host.build_program("scribble", f"-I{host.ROOT}/include")
+
+
+@case("scribble", kernels=ALL_KERNELS, needs=NEEDS)
+def scribble(ctx):
+    """A host gone mad writes all over the region under storm: the guest stays whole, and traces right the next time."""
+    guest = ctx.guest()
+    guest.boot()
+    broken = 0
+    for seed, (what, parameters) in enumerate((
+            ("host", ""), ("host", "overwrite=1 subbuf_size=256 ring_size_kb=32"),
+            ("slots", ""), ("slots", "overwrite=1 subbuf_size=256 ring_size_kb=32"),
+            ("all", "absolute=1"), ("all", "overwrite=1 subbuf_size=256 ring_size_kb=32"))):
+        load(guest, f"force=1 {parameters}")
+        guest.run(f"echo 1 > {TREE}/events/storm/storm/enable; rm -f /tmp/stop")
+        readers = guest.bg(READ_ALL)
+        load_job = guest.bg(f"until [ -e /tmp/stop ]; do echo 2000 1 > {STORM}/run; done")
+        ctx.run(build_scribble(), guest.shm, what, 300000, seed, timeout=120)
+        guest.run("touch /tmp/stop")
+        ctx.equal([readers.wait(), load_job.wait()], [0, 0], f"{what}: statuses of readers and load")
+        said = guest.run(f"cat {TREE}/stats")
+        ctx.equal(said.count("cpu"), 2, f"{what}: rings that stats speaks of")
+        if what == "host":
+            ctx.check("BROKEN" not in said, f"{what}: a ring broke by words that it must not believe: {said}")
+        broken += said.count("BROKEN")
+        guest.run("rmmod storm && rmmod tracebraid", timeout=120)
+        guest.check_dmesg()
+    ctx.check(broken, "no forged slot word was noticed")
+    traces_right(ctx, guest)
+
+
+def traces_right(ctx, guest):
+    """A guest that is loaded anew is recorded to the event."""
+    load(guest, "force=1")
+    capture = ctx.dir / "after.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    offered = storm(guest, 5000)
+    stop_recorder(ctx, agent)
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_storm(ctx, lines, guest.name, offered)
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    guest.run("rmmod storm && rmmod tracebraid", timeout=120)
+
+
+@case("debugfs-nonsense", needs=("driver", "module:storm"))
+def debugfs_nonsense(ctx):
+    """A user gone mad reads and writes every file in debugfs, while what is behind them goes and comes."""
+    ctx.initrd(host.build_program("fuzzfs", "-static"))
+    guest = ctx.guest(thread="single")  # it turns events on by the hundred
+    guest.boot()
+    load(guest)
+    storms = guest.bg(f"until [ -e /tmp/stop ]; do echo 1000 4 > {STORM}/run; done")
+    fuzzers = [guest.bg(f"fuzzfs {ROOT} 1 {seed}") for seed in (1, 2)]
+    ctx.equal([one.wait(timeout=120) for one in fuzzers], [0, 0], "statuses of the fuzzers")
+    guest.run("touch /tmp/stop")
+    ctx.equal(storms.wait(), 0, "status of the load")
+
+    holder = guest.bg(f"fuzzfs --hold {ROOT} /tmp/held")
+    ctx.wait_until(lambda: guest.sh("[ -e /tmp/held ]")[0] == 0, "all files to be open")
+    ctx.equal(guest.sh("rmmod tracebraid")[0], 1, "status of unloading the driver while its files are open")
+    bus = "/sys/bus/pci/drivers/tracebraid"
+    device = guest.run(f"cd {bus} && echo 0000:*").strip()
+    guest.run(f"rmmod storm; echo {device} > {bus}/unbind; rm /tmp/held", timeout=120)
+    ctx.equal(holder.wait(timeout=120), 0, "status of using files whose events and memory are gone")
+    ctx.check(" 0 held" not in holder.output(), "no file was open")
+
+    guest.run("rm -f /tmp/stop")
+    fuzzer = guest.bg(f"until [ -e /tmp/stop ]; do fuzzfs {ROOT} 1 $$; done")
+    for _ in range(5):
+        guest.run(f"echo {device} > {bus}/bind; insmod /mod/storm.ko; echo 2000 > {STORM}/run; "
+                  f"rmmod storm; echo {device} > {bus}/unbind", timeout=120)
+    guest.run("touch /tmp/stop")
+    fuzzer.wait(timeout=120)
+    guest.run("rmmod tracebraid", timeout=120)
+
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    offered = storm(guest, 1000)
+    written = sum(int(line.split()[2]) for line in guest.run(f"cat {TREE}/stats").splitlines())
+    ctx.equal(written, offered, "events written once the driver is loaded anew")
+
+
+@case("scribble-neighbour", kernels=("6.1",), needs=NEEDS)
+def scribble_neighbour(ctx):
+    """One of two recorded regions is scribbled over: the agent goes on, and has all that the other guest recorded."""
+    guests = [ctx.guest("alpha"), ctx.guest("beta")]
+    boot_all(guests)
+    for guest in guests:
+        load(guest)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, *(word for guest in guests for word in ("-r", guest.shm)), "-e", "storm", "-o", capture)
+    jobs = [guest.bg(f"until [ -e /tmp/stop ]; do echo 1000 4 > {STORM}/run; done") for guest in guests]
+    for seed, what in enumerate(("host", "slots", "all")):
+        ctx.run(build_scribble(), guests[0].shm, what, 100000, seed, timeout=120)
+    for guest, job in zip(guests, jobs):
+        guest.run("touch /tmp/stop")
+        ctx.equal(job.wait(), 0, f"status of the load of {guest.name}")
+    status = agent.stop(timeout=60)
+    ctx.check(status in (0, 1), f"the recorder ended with {status}, having said:\n{agent.output()}")
+    lines = events_of(ctx, capture, status=None)
+    check_storm(ctx, lines, "beta", offered_by(guests[1]))
+    ctx.equal(region_accounts(ctx, guests[1])["left"], 0, "events left in the sound region")

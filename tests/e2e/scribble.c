@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A host gone mad: writes whatever may hurt into a region while its guest traces.
+ *
+ * usage: scribble REGION host|slots|all COUNT SEED
+ *
+ *   host    every word that the host may write, but the slot tables
+ *   slots   those too: a ring that is told nonsense may break
+ *   all     every byte of the region
+ *
+ * Ends after COUNT writes. One thing it never does: turn on events of the kernel's own by a
+ * command, because an emulator may hang when a busy guest patches hundreds of places.
+ */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tracebraid/abi.h"
+
+#define MAX_RINGS	256
+#define REST_EVERY	4096	/* writes, then the guest gets a moment */
+#define REST_US		200
+
+static uint8_t *base;
+static uint64_t region_bytes;
+static uint64_t state;		/* of the random numbers */
+
+static struct ring {
+	struct braid_meta *meta;
+	struct braid_ring_private *priv;
+	u64 *slots;
+	u32 nr_slots;
+} rings[MAX_RINGS];
+static unsigned int nr_rings;
+
+static uint64_t next_random(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Edges more often than not. */
+static uint64_t bad_value(void)
+{
+	static const uint64_t edges[] = {
+		0, 1, 2, 3, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000,
+		0xffffffff, 0x100000000, INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX,
+	};
+	uint64_t r = next_random();
+
+	switch (r >> 61) {
+	case 0:
+		return next_random();
+	case 1:
+		return next_random() >> (r & 63);
+	case 2:
+		return 1ULL << (r & 63);
+	default:
+		return edges[r % (sizeof(edges) / sizeof(edges[0]))] - (r >> 8 & 1);
+	}
+}
+
+static void put(volatile void *at, unsigned int bytes, uint64_t value)
+{
+	if (bytes == 4)
+		*(volatile uint32_t *)at = value;
+	else
+		*(volatile uint64_t *)at = value;
+}
+
+/* Any command, but of the patterns only such as match storm, or nothing. */
+static void scribble_mailbox(void)
+{
+	struct braid_mailbox *mailbox = (void *)(base + BRAID_PAGE_BYTES);
+	unsigned int k;
+
+	for (k = 1; k < sizeof(mailbox->system); k++)
+		mailbox->system[k] = next_random();
+	mailbox->system[0] = 's';
+	if (next_random() & 1)
+		strcpy(mailbox->system, "storm");
+	for (k = 0; k < sizeof(mailbox->event); k++)
+		mailbox->event[k] = next_random() & 1 ? '*' : next_random();
+	put(&mailbox->command, 4, next_random() & 7 ? next_random() % 6 : bad_value());
+	put(&mailbox->arg0, 8, bad_value());
+	put(&mailbox->agent_heartbeat, 8, bad_value());
+	put(&mailbox->agent_drained, 8, bad_value());
+	put(&mailbox->agent_buffers_seq, 4, bad_value());
+	put(&mailbox->command_seq, 4, bad_value());
+}
+
+static void scribble_clock(void)
+{
+	struct braid_clock_cells *cells = (void *)(base + 2 * BRAID_PAGE_BYTES);
+
+	put(&cells->burst, 8, bad_value());
+	put(&cells->ping, 8, bad_value());
+}
+
+static void scribble_reader(struct ring *ring)
+{
+	u64 *block = (u64 *)ring->priv->reader_block;
+	unsigned int words = sizeof(ring->priv->reader_block) / 8;
+
+	put(&block[next_random() % words], 8, bad_value());
+	put(&ring->priv->reader_index, 4, bad_value());
+	put(&ring->priv->reader_owner, 8, next_random() & 1 ? next_random() % 4 : bad_value());
+	put(&ring->meta->reader.lost_events, 8, bad_value());
+	put(&ring->meta->reader.id, 4, bad_value());
+	put(&ring->meta->reader.read, 4, bad_value());
+	put(&ring->meta->entries, 8, bad_value());
+	put(&ring->meta->overrun, 8, bad_value());
+	put(&ring->meta->read, 8, bad_value());
+}
+
+/* What was there with one of its parts changed: likelier to be believed than noise. */
+static void scribble_slot(struct ring *ring)
+{
+	volatile u64 *slot = &ring->slots[next_random() % ring->nr_slots];
+	u64 word = *slot;
+
+	switch (next_random() % 6) {
+	case 0:
+		word = (word & ~(u64)BRAID_SLOT_ID_MASK) | (next_random() & BRAID_SLOT_ID_MASK);
+		break;
+	case 1:
+		word = (word & ~(u64)BRAID_SLOT_ID_MASK) | next_random() % (ring->nr_slots + 2);
+		break;
+	case 2:
+		word ^= (u64)(1 + next_random() % 3) << BRAID_SLOT_STATE_SHIFT;
+		break;
+	case 3:
+		word += (u64)ring->nr_slots << BRAID_SLOT_POS_SHIFT;
+		break;
+	case 4:
+		word -= (u64)ring->nr_slots << BRAID_SLOT_POS_SHIFT;
+		break;
+	default:
+		word = bad_value();
+	}
+	*slot = word;
+}
+
+static void scribble_anywhere(void)
+{
+	uint64_t at = next_random() % (region_bytes / 8) * 8, bytes;
+
+	if (at - BRAID_PAGE_BYTES < BRAID_PAGE_BYTES)
+		return;		/* the mailbox has its own */
+	if (next_random() & 255) {
+		put(base + at, 8, bad_value());
+		return;
+	}
+	bytes = next_random() % 8192;
+	if (at + bytes > region_bytes || at < 2 * BRAID_PAGE_BYTES)
+		return;
+	memset(base + at, next_random(), bytes);
+}
+
+/* The first pages and the rings' own hold most of what can hurt. */
+static void scribble_where_it_hurts(void)
+{
+	struct ring *ring = &rings[next_random() % nr_rings];
+	uint64_t bytes = (uint8_t *)(ring->slots + ring->nr_slots) - (uint8_t *)ring->meta;
+
+	switch (next_random() % 4) {
+	case 0:
+		put(base + next_random() % (BRAID_PAGE_BYTES / 8) * 8, 8, bad_value());
+		break;
+	case 1:
+		put((uint8_t *)ring->meta + next_random() % (bytes / 8) * 8, 8, bad_value());
+		break;
+	default:
+		scribble_anywhere();
+	}
+}
+
+static void find_rings(void)
+{
+	const struct braid_superblock *sb = (void *)base;
+	unsigned int b, k;
+
+	for (b = 0; b < sb->nr_buffers; b++) {
+		const struct braid_buffer_desc *desc = &sb->buffers[b];
+
+		for (k = 0; k < desc->nr_rings && nr_rings < MAX_RINGS; k++) {
+			struct ring *ring = &rings[nr_rings++];
+			uint8_t *meta = base + desc->rings_offset + k * desc->ring_stride;
+
+			ring->meta = (void *)meta;
+			ring->priv = (void *)(meta + BRAID_RING_PRIVATE_OFFSET);
+			ring->slots = (void *)(meta + BRAID_RING_SLOTS_OFFSET);
+			ring->nr_slots = desc->nr_slots;
+		}
+	}
+}
+
+static void scribble(const char *what)
+{
+	struct ring *ring = &rings[next_random() % nr_rings];
+
+	switch (next_random() % 8) {
+	case 0:
+		scribble_mailbox();
+		break;
+	case 1:
+		scribble_clock();
+		break;
+	default:
+		if (!strcmp(what, "all"))
+			scribble_where_it_hurts();
+		else if (!strcmp(what, "slots") && next_random() % 4 == 0)
+			scribble_slot(ring);
+		else
+			scribble_reader(ring);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long count, k;
+	struct stat st;
+	int fd;
+
+	if (argc != 5) {
+		fprintf(stderr, "usage: scribble REGION host|slots|all COUNT SEED\n");
+		return 2;
+	}
+	count = strtoul(argv[3], NULL, 0);
+	state = strtoul(argv[4], NULL, 0) * 0x9e3779b97f4a7c15ULL + 1;
+	fd = open(argv[1], O_RDWR);
+	if (fd < 0 || fstat(fd, &st)) {
+		perror(argv[1]);
+		return 1;
+	}
+	region_bytes = st.st_size;
+	base = mmap(NULL, region_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED) {
+		perror(argv[1]);
+		return 1;
+	}
+	find_rings();
+	if (!nr_rings) {
+		fprintf(stderr, "%s: no rings\n", argv[1]);
+		return 1;
+	}
+	printf("scribbling over %u rings\n", nr_rings);
+	fflush(stdout);
+	for (k = 0; k < count; k++) {
+		scribble(argv[2]);
+		if (k % REST_EVERY == 0)
+			usleep(REST_US);
+	}
+	printf("%lu writes\n", count);
+	return 0;
+}
