@@ -11,7 +11,10 @@ CONTEXTS = ("task", "hrtimer", "softirq", "nmi")  # by the number that an event 
 
 
 def storm(guest, events):
-    """Every CPU's task offers so many events, its interrupts some more; all that were ever offered while on."""
+    """Every CPU's task offers so many events, its interrupts some more; all that were ever offered while on.
+
+    events: a number, or two as storm.c has them.
+    """
     guest.run(f"echo {events} > {STORM}/run", timeout=120)
     return offered_by(guest)
 

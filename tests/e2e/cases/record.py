@@ -80,7 +80,7 @@ def reload_under_load(ctx):
     guest = up(ctx)
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
-    work = guest.bg("until [ -e /tmp/stop ]; do echo 5000 > /sys/kernel/debug/storm/run; done")
+    work = guest.bg("until [ -e /tmp/stop ]; do echo 5000 4 > /sys/kernel/debug/storm/run; done")
     bus = "/sys/bus/pci/drivers/tracebraid"
     device = guest.run(f"cd {bus} && echo 0000:*").strip()
     for _ in range(3):

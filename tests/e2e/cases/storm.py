@@ -24,7 +24,7 @@ def storm_contexts(ctx):
     wanted = [("hrtimer", "task"), ("nmi", "task"), ("nmi", "hrtimer")]
     storm(guest, 20000)
     while not all_nested(guest, wanted):
-        storm(guest, 5000)
+        storm(guest, "2000 4")  # interrupts for the most part
     stop_recorder(ctx, agent)
     lines = events_of(ctx, capture)
     check_order(ctx, lines)
