@@ -85,7 +85,8 @@ def buffers_recorded(ctx):
     guest.insmod("tracebraid")
     guest.insmod("buffers")
     do(ctx, guest, "alloc early 64")
-    agent = start_recorder(ctx, "-r", guest.shm, "-e", "numbers", "-o", "g.braid")
+    capture = ctx.dir / "g.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "numbers", "-o", capture)
     expected = []
     for name, flags in (("early", None), ("late", 0), ("late", ABSOLUTE), ("early", 0), ("bytes", RAW)):
         if flags is not None:
@@ -99,9 +100,9 @@ def buffers_recorded(ctx):
         do(ctx, guest, "free")
         expected.append((name, 150))
     stop_recorder(ctx, agent)
-    sums = check_accounts(ctx, "g.braid")
+    sums = check_accounts(ctx, capture)
     ctx.equal(sums["lost"], 0, "events lost")
-    lines = [line for line in events_of(ctx, "g.braid") if line["type"] == "event"]
+    lines = [line for line in events_of(ctx, capture) if line["type"] == "event"]
     ctx.equal(len(lines), sum(count for _, count in expected), "events in the report")
     numbers = [line["fields"]["n"] for line in lines if line["event"] == "number"]
     ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers, in order")
