@@ -198,8 +198,8 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
  * @slot: for braid_record_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
- * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or
- * nothing is to be recorded.
+ * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or, with
+ * no writer in @slot, nothing is to be recorded.
  */
 static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  struct braid_slot *slot)
@@ -208,12 +208,12 @@ static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u
 	unsigned long pc = preempt_count();
 	struct braid_record *record;
 
+	slot->writer = w;
 	if (unlikely(!w))
 		return NULL;
 	record = braid_ring_reserve(w, bytes, braid_counter, &slot->token);
 	if (unlikely(!record))
 		return NULL;
-	slot->writer = w;
 	record->common_type = id;
 	record->common_flags = braid_context_flags(pc);
 	record->common_preempt_count = braid_preempt_depth(pc);

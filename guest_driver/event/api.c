@@ -119,11 +119,13 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	preempt_disable_notrace();
 	api = find(buffer, event_id);
 	ret = api ? -EAGAIN : -ENOENT;
-	if (api && smp_load_acquire(&api->on) && buffer->writers[raw_smp_processor_id()]) {
+	if (api && smp_load_acquire(&api->on)) {
 		record = braid_record_reserve(buffer, event_id,
 					      length + sizeof(struct braid_record), &slot);
-		ret = record ? 0 : -ENOSPC;
+		if (!record && slot.writer)
+			ret = -ENOSPC;
 		if (record) {
+			ret = 0;
 			memcpy(record + sizeof(struct braid_record), payload, length);
 			braid_record_commit(&slot);
 		}
