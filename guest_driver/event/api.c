@@ -33,11 +33,7 @@ static int api_format(const struct braid_event *ev, u16 id, char *text, size_t b
 	int len;
 
 	len = snprintf(text, bytes,
-		       "name: %s\nID: %u\nformat:\n"
-		       "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		       "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		       "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		       "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n%s",
+		       "name: %s\nID: %u\nformat:\n" BRAID_COMMON_FIELDS "%s",
 		       desc->name, id, desc->fields ?: "");
 	if (len < bytes && desc->fields)
 		len += snprintf(text + len, bytes - len, "\nprint fmt: %s\n", desc->print_fmt);

@@ -12,6 +12,13 @@
 
 #define BRAID_MAX_RECORD_BYTES	1000u
 
+/* The lines of a format text for struct braid_record. */
+#define BRAID_COMMON_FIELDS							\
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
 struct braid_event;
 struct braid_subevents;
 
@@ -131,15 +138,28 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
  */
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes);
 
+/** braid_registry_lock - no event comes, goes, is switched or listed meanwhile. May sleep */
+void braid_registry_lock(void);
+void braid_registry_unlock(void);
+
 /**
  * braid_event_list_more - append one more entry to the directory for an event: a sub-event
  * @ev: the event, listed
  * @entry: number, name, flags (BRAID_EVENT_SUB and where the number lies) and format filled;
  *	the rest is set here
  *
- * Context: may sleep. Return: 0; -ENODEV (no region now), -ENOSPC.
+ * Must hold braid_registry_lock(). Return: 0; -ENODEV (no region now), -ENOSPC.
  */
 int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *entry);
+
+/**
+ * braid_event_set_gone - flag such an entry BRAID_EVENT_GONE
+ * @ev: as listed; if it is no more, nothing happens
+ * @entry: as listed
+ *
+ * Must hold braid_registry_lock().
+ */
+void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry);
 
 /**
  * braid_trace_buffer - the buffer "trace", where tracepoints and a NULL buffer write

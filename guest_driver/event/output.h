@@ -32,4 +32,26 @@ void braid_output_item(struct seq_file *out, const struct braid_item *item,
 /* Zeros behind a payload: an offset of 16 bits and a length of 16 bits stay inside. */
 #define BRAID_ITEM_PAD	(128u << 10)
 
+/**
+ * braid_output_event - the event of an item that is being printed
+ * @item: as a print function got it; or, between braid_output_lock() and _unlock(), any
+ *
+ * Return: the event, which stays until the print function returned or the unlock; or NULL.
+ */
+struct braid_event *braid_output_event(const struct braid_item *item);
+
+/** braid_output_lock - what is printed from now on stays; nests. May sleep, any number at once */
+int braid_output_lock(void);
+
+/** braid_output_unlock - with what braid_output_lock() returned */
+void braid_output_unlock(int index);
+
+/**
+ * braid_output_synchronize - wait for who may be printing what was found before
+ *
+ * For who takes events or sub-events away: first unpublish, then this, then free.
+ * Context: may sleep; not from a print function, nor with a lock that one takes.
+ */
+void braid_output_synchronize(void);
+
 #endif /* BRAID_EVENT_OUTPUT_H */

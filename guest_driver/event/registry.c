@@ -10,6 +10,8 @@
 
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/event.h"
+#include "guest_driver/event/output.h"
+#include "guest_driver/event/subevent.h"
 #include "shared/schema.h"
 
 #define FORMAT_ROOM	16384	/* the longest format text there is room for */
@@ -66,22 +68,35 @@ static int list_event(struct braid_event *ev)
 	}
 	ev->dir_offset = entry.offset;
 	ev->listed = true;
+	braid_subevents_relist(ev);
 	return 0;
 }
 
 int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *entry)
 {
-	int err = -ENODEV;
-
+	if (!ev->listed)
+		return -ENODEV;
 	entry->id = ev->id;
 	entry->system = ev->system;
+	entry->buffer = ev->buffer->index;
+	return append(entry);
+}
+
+void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry)
+{
+	if (ev->listed)
+		braid_schema_set_flags(region->directory, entry->offset,
+				       entry->flags | BRAID_EVENT_GONE);
+}
+
+void braid_registry_lock(void)
+{
 	mutex_lock(&lock);
-	if (ev->listed) {
-		entry->buffer = ev->buffer->index;
-		err = append(entry);
-	}
+}
+
+void braid_registry_unlock(void)
+{
 	mutex_unlock(&lock);
-	return err;
 }
 
 /* Must hold lock. */
@@ -218,6 +233,7 @@ struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct brai
 
 static void remove_one(struct braid_event *ev)
 {
+	braid_subevents_remove(ev);
 	braid_debugfs_remove(ev);
 	mutex_lock(&lock);
 	set_locked(ev, WANTED, false);
@@ -234,8 +250,10 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 
 	for (k = 0; k < nr; k++)
 		remove_one(&evs[k]);
-	if (nr)
-		evs->ops->synchronize();
+	if (!nr)
+		return;
+	evs->ops->synchronize();
+	braid_output_synchronize();
 }
 
 /* Buffers ----------------------------------------------------------------------------- */

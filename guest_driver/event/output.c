@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Finds how an event prints, and prints those that don't say. */
+#include <linux/preempt.h>
+#include <linux/seq_file.h>
+#include <linux/srcu.h>
+
+#include "guest_driver/event/output.h"
+#include "guest_driver/event/subevent.h"
+
+/* Printing may sleep: who takes an event or its functions away waits for this. */
+DEFINE_STATIC_SRCU(printing);
+
+int braid_output_lock(void)
+{
+	return srcu_read_lock(&printing);
+}
+
+void braid_output_unlock(int index)
+{
+	srcu_read_unlock(&printing, index);
+}
+
+void braid_output_synchronize(void)
+{
+	synchronize_srcu(&printing);
+}
+
+struct braid_event *braid_output_event(const struct braid_item *item)
+{
+	const struct braid_record *record = item->payload;
+	struct braid_event *ev;
+
+	if (item->payload_bytes < sizeof(*record) || item->buffer->flags & BRAID_BUFFER_RAW)
+		return NULL;
+	preempt_disable();	/* for the tree's nodes; the event stays longer */
+	ev = braid_event_find(item->buffer, record->common_type);
+	preempt_enable();
+	return ev;
+}
+
+static braid_print_fn pick(const struct braid_outputs *outputs, enum braid_output kind)
+{
+	if (!outputs)
+		return NULL;
+	switch (kind) {
+	case BRAID_OUTPUT_LATENCY:
+		return outputs->latency ?: outputs->trace;
+	case BRAID_OUTPUT_RAW:
+		return outputs->raw;
+	case BRAID_OUTPUT_HEX:
+		return outputs->hex;
+	case BRAID_OUTPUT_BINARY:
+		return outputs->binary;
+	default:
+		return outputs->trace;
+	}
+}
+
+/* What a function printed before it failed is taken back. */
+static bool print_by(struct seq_file *out, const struct braid_item *item, braid_print_fn print)
+{
+	size_t before = out->count;
+
+	if (!print)
+		return false;
+	if (!print(out, item))
+		return true;
+	if (!seq_has_overflowed(out))
+		out->count = before;
+	return false;
+}
+
+static void print_bytes(struct seq_file *out, const u8 *bytes, u32 nr)
+{
+	u32 k;
+
+	for (k = 0; k < nr && !seq_has_overflowed(out); k++)
+		seq_printf(out, k ? " %02x" : "%02x", bytes[k]);
+}
+
+static void print_words(struct seq_file *out, const u8 *bytes, u32 nr)
+{
+	u32 k, word;
+
+	for (k = 0; k + sizeof(word) <= nr && !seq_has_overflowed(out); k += sizeof(word)) {
+		memcpy(&word, bytes + k, sizeof(word));
+		seq_printf(out, k ? " %08x" : "%08x", le32_to_cpu((__force __le32)word));
+	}
+}
+
+/* The name, and the payload without what the line has said already. */
+static void print_line(struct seq_file *out, const struct braid_item *item, const char *name)
+{
+	u32 head = min_t(u32, sizeof(struct braid_record), item->payload_bytes);
+
+	if (item->buffer->flags & BRAID_BUFFER_RAW) {
+		print_bytes(out, item->payload, item->payload_bytes);
+		return;
+	}
+	if (name)
+		seq_printf(out, "%s: ", name);
+	else if (head == sizeof(struct braid_record))
+		seq_printf(out, "event %u: ",
+			   ((const struct braid_record *)item->payload)->common_type);
+	print_bytes(out, item->payload + head, item->payload_bytes - head);
+}
+
+static void print_default(struct seq_file *out, const struct braid_item *item,
+			  enum braid_output kind, const char *name)
+{
+	switch (kind) {
+	case BRAID_OUTPUT_RAW:
+		print_words(out, item->payload, item->payload_bytes);
+		break;
+	case BRAID_OUTPUT_HEX:
+		print_bytes(out, item->payload, item->payload_bytes);
+		break;
+	case BRAID_OUTPUT_BINARY:
+		seq_write(out, item->payload, item->payload_bytes);
+		break;
+	default:
+		print_line(out, item, name);
+		break;
+	}
+}
+
+void braid_output_item(struct seq_file *out, const struct braid_item *item,
+		       enum braid_output kind)
+{
+	int index = braid_output_lock();
+	const struct braid_event *ev = braid_output_event(item);
+	const struct braid_subevent *sub = ev ? braid_subevent_of(ev, item) : NULL;
+
+	if (!(sub && print_by(out, item, pick(&sub->outputs, kind))) &&
+	    !(ev && print_by(out, item, pick(ev->outputs, kind))))
+		print_default(out, item, kind, sub ? sub->name : ev ? ev->name : NULL);
+	braid_output_unlock(index);
+}
