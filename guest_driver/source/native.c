@@ -7,6 +7,7 @@
 
 #include "guest_driver/event/event.h"
 #include "guest_driver/source/native.h"
+#include "guest_driver/source/print.h"
 #include "guest_driver/source/source.h"
 
 static struct braid_event *events;
@@ -34,6 +35,10 @@ static const struct braid_event_ops native_ops = {
 	.format = native_format,
 };
 
+static const struct braid_outputs native_outputs = {
+	.trace = braid_print_native,
+};
+
 static int __init add_all(void)
 {
 	const struct braid_tracepoint *tp = NULL;
@@ -47,6 +52,7 @@ static int __init add_all(void)
 		ev->name = tp->name;
 		ev->ops = &native_ops;
 		ev->source = tp;
+		ev->outputs = &native_outputs;
 		id = braid_event_add(ev, 0);
 		if (id < 0)
 			return id;
@@ -61,12 +67,10 @@ int __init braid_native_init(void)
 
 	if (err)
 		return err;
+	err = braid_print_init();
 	events = kvcalloc(braid_source_count(), sizeof(*events), GFP_KERNEL);
-	if (!events) {
-		braid_source_exit();
-		return -ENOMEM;
-	}
-	err = add_all();
+	if (!err)
+		err = events ? add_all() : -ENOMEM;
 	if (err)
 		braid_native_exit();
 	else
@@ -81,5 +85,6 @@ void braid_native_exit(void)
 	nr_events = 0;
 	kvfree(events);
 	events = NULL;
+	braid_print_exit();
 	braid_source_exit();
 }
