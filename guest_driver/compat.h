@@ -23,4 +23,9 @@
 /* File locks moved from <linux/fs.h> to <linux/filelock.h>. */
 #define BRAID_HAVE_FILELOCK_H	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0))
 
+/* The numbers of the system calls, as __SYSCALL(number, function). */
+#ifdef CONFIG_X86_64
+#define BRAID_SYSCALL_TABLE	<asm/syscalls_64.h>
+#endif
+
 #endif /* BRAID_COMPAT_H */

@@ -20,7 +20,7 @@
 
 #define NR_COMMS		4096
 #define NR_SYMBOLS		2048
-#define DIRECTORY_BYTES		(768u << 10)
+#define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
 #define AWAIT_STEP_MS		5

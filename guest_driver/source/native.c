@@ -9,6 +9,7 @@
 #include "guest_driver/source/native.h"
 #include "guest_driver/source/print.h"
 #include "guest_driver/source/source.h"
+#include "guest_driver/source/syscalls.h"
 
 static struct braid_event *events;
 static unsigned int nr_events;
@@ -58,7 +59,7 @@ static int __init add_all(void)
 			return id;
 		nr_events++;
 	}
-	return 0;
+	return braid_syscalls_add(events, nr_events);
 }
 
 int __init braid_native_init(void)
@@ -85,6 +86,7 @@ void braid_native_exit(void)
 	nr_events = 0;
 	kvfree(events);
 	events = NULL;
+	braid_syscalls_exit();
 	braid_print_exit();
 	braid_source_exit();
 }
