@@ -13,6 +13,7 @@
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/poll.h"
+#include "guest_driver/source/export.h"
 
 static unsigned int subbuf_size = BRAID_PAGE_BYTES;
 module_param(subbuf_size, uint, 0444);
@@ -208,6 +209,18 @@ static void say_hello(void)
 		overwrite ? "overwrite" : "producer/consumer", region.range.bytes >> 10);
 }
 
+/* What tracefs traces is a gift: without it all else goes on. */
+static void start_export(void)
+{
+	int err;
+
+	if (!ftrace_buffer || !ftrace_buffer->region)
+		return;
+	err = braid_export_start(ftrace_buffer);
+	if (err)
+		pr_info("what is traced in tracefs is not taken (%d)\n", err);
+}
+
 static int attach_locked(const struct braid_range *range)
 {
 	int err = braid_region_plan(&region, range);
@@ -224,12 +237,13 @@ static int attach_locked(const struct braid_range *range)
 	braid_symbol_start(&region);
 	in_use = true;
 	go_live();
-	err = braid_poll_start(&region);
+	err = braid_poll_start(&region, braid_export_flush);
 	if (err) {
 		stop();
 		return err;
 	}
 	enable_patterns(events);
+	start_export();
 	say_hello();
 	return 0;
 
@@ -261,6 +275,7 @@ static void detach(void)
 {
 	mutex_lock(&lock);
 	braid_poll_stop();
+	braid_export_stop();
 	stop();
 	pr_info("%s: released; what was traced stays in the shared memory\n", region.range.name);
 	mutex_unlock(&lock);

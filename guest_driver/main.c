@@ -4,6 +4,7 @@
 
 #include "guest_driver/attach.h"
 #include "guest_driver/event/debugfs.h"
+#include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
 
 static int __init tracebraid_init(void)
@@ -34,6 +35,7 @@ err_debugfs:
 static void __exit tracebraid_exit(void)
 {
 	braid_ivshmem_ops.exit();
+	braid_export_exit();
 	braid_native_exit();
 	braid_attach_exit();
 	braid_debugfs_exit();

@@ -12,6 +12,7 @@
 #include "guest_driver/event/poll.h"
 
 static struct task_struct *thread;
+static void (*more)(void);
 
 static int poll_loop(void *arg)
 {
@@ -26,6 +27,7 @@ static int poll_loop(void *arg)
 			active = true;
 		braid_exchange_poll(region);
 		braid_symbol_flush();
+		more();
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (!kthread_should_stop())
 			schedule_timeout(msecs_to_jiffies(active ? BRAID_POLL_ACTIVE_MS :
@@ -36,8 +38,9 @@ static int poll_loop(void *arg)
 	return 0;
 }
 
-int braid_poll_start(struct braid_guest_region *region)
+int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
 {
+	more = each_turn;
 	thread = kthread_run(poll_loop, region, "tracebraid");
 	return PTR_ERR_OR_ZERO(thread);
 }

@@ -8,11 +8,12 @@
 /**
  * braid_poll_start - begin to look at mailbox, clock cells and new symbols
  * @region: live
+ * @each_turn: called by the thread each time; may sleep
  *
  * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS.
  * Context: may sleep. Return: 0 or -errno.
  */
-int braid_poll_start(struct braid_guest_region *region);
+int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void));
 
 /** braid_poll_stop - stop the thread; it is gone on return */
 void braid_poll_stop(void);

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Copies ftrace's records into a ring as they are, and tells what their ids mean.
+ *
+ * An id is all that a record says of its event, and may come up in any context.
+ * So it is marked there, and looked up in tracefs by a work. Events of probes
+ * and modules may go, and others get their ids: these are looked at again
+ * whenever they came up since.
+ */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
+#include <linux/bitmap.h>
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/trace.h>
+#include <linux/trace_events.h>
+#include <linux/workqueue.h>
+
+#include "guest_driver/event/output.h"
+#include "guest_driver/source/export.h"
+#include "guest_driver/source/print.h"
+#include "guest_driver/source/tracefs.h"
+
+#ifdef CONFIG_EVENT_TRACING
+
+#define NR_IDS		(U16_MAX + 1)
+#define WALK_AGAIN	(HZ)		/* when an id was not found */
+
+/* Ids that all kernels have; their formats say the same. */
+enum {
+	ID_FUNCTION = 1,
+	ID_PRINT = 5,
+	ID_LAST_OWN = 31,		/* more than ftrace's own events have */
+};
+
+struct function_record {
+	struct braid_record common;
+	unsigned long ip;
+	unsigned long parent_ip;
+};
+
+struct print_record {
+	struct braid_record common;
+	unsigned long ip;
+	char text[];
+};
+
+struct exported {
+	struct braid_event ev;
+	struct list_head list;
+	const struct braid_tracepoint *native;	/* with the same record, or NULL */
+	bool may_go;
+	char *system, *name, *format;
+};
+
+/* Bits are set by records; cleared by the work, but those of events that never go. */
+static DECLARE_BITMAP(seen, NR_IDS);
+static bool dirty;			/* a bit was set */
+
+/* The rest belongs to the work, or to start and stop while it does not run. */
+static struct braid_buffer *buffer;
+static LIST_HEAD(events);
+static unsigned long walked_at;
+
+/* Context: any, for as long as preemption stays off; the work may turn it on. */
+static struct exported *find(u16 id)
+{
+	struct braid_event *ev;
+
+	preempt_disable_notrace();
+	ev = braid_event_find(buffer, id);
+	preempt_enable_notrace();
+	return ev ? container_of(ev, struct exported, ev) : NULL;
+}
+
+/* Records ---------------------------------------------------------------------------------------- */
+
+static void note(u16 id)
+{
+	if (likely(test_bit(id, seen)))
+		return;
+	set_bit(id, seen);
+	WRITE_ONCE(dirty, true);
+}
+
+static void note_symbols(u16 id, const void *entry, u32 bytes)
+{
+	const struct function_record *function = entry;
+	const struct exported *exported;
+	const u16 *offset;
+
+	if (id == ID_FUNCTION && bytes >= sizeof(*function)) {
+		braid_symbol_note(function->ip);
+		braid_symbol_note(function->parent_ip);
+	} else if (id == ID_PRINT && bytes >= sizeof(struct print_record)) {
+		braid_symbol_note(((const struct print_record *)entry)->ip);
+	} else if (id > ID_LAST_OWN) {
+		exported = find(id);
+		if (!exported || !exported->native)
+			return;
+		for (offset = exported->native->symbols; *offset; offset++)
+			if (*offset + sizeof(long) <= bytes)
+				braid_symbol_note(*(const unsigned long *)(entry + *offset));
+	}
+}
+
+/*
+ * A filtered event is in a page of its own, at its start, with its exact length in the
+ * word before the record; what we are told then lacks 4 bytes of a long record.
+ */
+static u32 true_length(const void *entry, u32 bytes)
+{
+	u32 length;
+
+	if (offset_in_page(entry) != 2 * sizeof(u32))
+		return bytes;
+	length = ((const u32 *)entry)[-1];
+	return length == bytes + sizeof(u32) ? length : bytes;
+}
+
+/* Context: any, NMI included; preemption is off. */
+static void take_record(struct trace_export *export, const void *entry, unsigned int size)
+{
+	u16 id = ((const struct trace_entry *)entry)->type;
+	u32 bytes = true_length(entry, size);
+	struct braid_slot slot;
+	u8 *record;
+
+	note(id);
+	record = braid_record_reserve(buffer, id, bytes, &slot);
+	if (!record)
+		return;
+	if (bytes & 3)			/* the ring rounds up */
+		*(u32 *)(record + (bytes & ~3u)) = 0;
+	memcpy(record, entry, bytes);
+	braid_record_commit(&slot);
+	note_symbols(id, entry, bytes);
+}
+
+static struct trace_export export = {
+	.write = take_record,
+	.flags = TRACE_EXPORT_FUNCTION | TRACE_EXPORT_EVENT | TRACE_EXPORT_MARKER,
+};
+
+/* Printing in the guest ------------------------------------------------------------------------- */
+
+static int print_print(struct seq_file *out, const struct braid_item *item)
+{
+	const struct print_record *record = item->payload;
+	size_t length;
+
+	if (item->payload_bytes < sizeof(*record))
+		return -EBADMSG;
+	length = strnlen(record->text, item->payload_bytes - sizeof(*record));
+	if (length && record->text[length - 1] == '\n')
+		length--;
+	seq_printf(out, "%ps: %.*s", (void *)record->ip, (int)length, record->text);
+	return 0;
+}
+
+static int print_exported(struct seq_file *out, const struct braid_item *item)
+{
+	const struct braid_event *ev = braid_output_event(item);
+	const struct function_record *function = item->payload;
+	const struct exported *exported;
+
+	if (!ev)
+		return -ENOENT;
+	exported = container_of(ev, struct exported, ev);
+	if (exported->native)
+		return braid_print_record(out, item, exported->native);
+	if (ev->id == ID_PRINT)
+		return print_print(out, item);
+	if (ev->id != ID_FUNCTION || item->payload_bytes < sizeof(*function))
+		return -EOPNOTSUPP;
+	seq_printf(out, "%ps <-%ps", (void *)function->ip, (void *)function->parent_ip);
+	return 0;
+}
+
+static const struct braid_outputs outputs = {
+	.trace = print_exported,
+};
+
+/* Events ----------------------------------------------------------------------------------------- */
+
+/* It is on where it is turned on: in tracefs. */
+static int export_enable(struct braid_event *ev)
+{
+	return 0;
+}
+
+static void export_disable(struct braid_event *ev)
+{
+}
+
+static int export_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
+{
+	const struct exported *exported = container_of(ev, struct exported, ev);
+	int length = strscpy(text, exported->format, bytes);
+
+	return length < 0 ? -ENOSPC : length;
+}
+
+static const struct braid_event_ops export_ops = {
+	.enable = export_enable,
+	.disable = export_disable,
+	.synchronize = synchronize_rcu,	/* for note_symbols() */
+	.format = export_format,
+};
+
+/* Whether the event belongs to a probe or a module. */
+static bool may_go(const char *system, const char *name)
+{
+	struct trace_event_file *file;
+	bool going;
+
+	if (!strcmp(system, "ftrace"))
+		return false;
+	file = trace_get_event_file(NULL, system, name);
+	if (IS_ERR_OR_NULL(file))
+		return true;
+	going = file->event_call->flags & TRACE_EVENT_FL_DYNAMIC || file->event_call->module;
+	trace_put_event_file(file);
+	return going;
+}
+
+static const struct braid_tracepoint *find_native(const char *system, const char *name)
+{
+	const struct braid_tracepoint *tp = NULL;
+
+	while ((tp = braid_source_next(tp)) != NULL)
+		if (!strcmp(tp->name, name) && !strcmp(tp->system, system))
+			return tp;
+	return NULL;
+}
+
+static void free_event(struct exported *exported)
+{
+	kfree(exported->system);
+	kfree(exported->name);
+	kfree(exported->format);
+	kfree(exported);
+}
+
+static void remove_event(struct exported *exported)
+{
+	list_del(&exported->list);
+	braid_event_remove_all(&exported->ev, 1);
+	free_event(exported);
+}
+
+static struct exported *make_event(const char *system, const char *name)
+{
+	struct exported *exported = kzalloc(sizeof(*exported), GFP_KERNEL);
+
+	if (!exported)
+		return NULL;
+	exported->system = kstrdup(system, GFP_KERNEL);
+	exported->name = kstrdup(name, GFP_KERNEL);
+	exported->format = braid_tracefs_format(system, name);
+	if (IS_ERR(exported->format))
+		exported->format = NULL;
+	exported->may_go = may_go(system, name);
+	exported->native = exported->may_go ? NULL : find_native(system, name);
+	exported->ev.buffer = buffer;
+	exported->ev.system = exported->system;
+	exported->ev.name = exported->name;
+	exported->ev.ops = &export_ops;
+	exported->ev.outputs = &outputs;
+	if (exported->system && exported->name && exported->format)
+		return exported;
+	free_event(exported);
+	return NULL;
+}
+
+/* An event that had this name and another id has gone. */
+static void remove_namesake(const char *system, const char *name)
+{
+	struct exported *exported, *next;
+
+	list_for_each_entry_safe(exported, next, &events, list)
+		if (exported->may_go && !strcmp(exported->name, name) &&
+		    !strcmp(exported->system, system))
+			remove_event(exported);
+}
+
+/* Found in the walk: is it one that came up? */
+static int take_event(const char *system, const char *name, int id, void *unused)
+{
+	struct exported *exported;
+	int err;
+
+	if (!test_bit(id, seen) || find(id))
+		return 0;
+	exported = make_event(system, name);
+	if (!exported || braid_tracefs_id(exported->format) != id) {
+		if (exported)
+			free_event(exported);
+		return 0;		/* gone since; if it comes up again, so does this */
+	}
+	remove_namesake(system, name);
+	if (exported->may_go)
+		clear_bit(id, seen);
+	err = braid_event_add(&exported->ev, id);
+	if (err < 0)
+		free_event(exported);
+	else
+		list_add_tail(&exported->list, &events);
+	return 0;
+}
+
+/* An event that may go came up: is it still the one that is known? */
+static void check_event(struct exported *exported)
+{
+	u16 id = exported->ev.id;
+	char *format;
+	bool same;
+
+	clear_bit(id, seen);
+	smp_mb__after_atomic();		/* a record from here on is looked at again */
+	format = braid_tracefs_format(exported->system, exported->name);
+	same = !IS_ERR(format) && !strcmp(format, exported->format);
+	if (!IS_ERR(format))
+		kfree(format);
+	if (same)
+		return;
+	remove_event(exported);
+	set_bit(id, seen);		/* so that the walk wants it */
+}
+
+static void resolve(bool at_once)
+{
+	struct exported *exported, *next;
+	bool wanted = false;
+	int id;
+
+	WRITE_ONCE(dirty, false);
+	smp_mb();			/* a bit that is set after this sets dirty again */
+	list_for_each_entry_safe(exported, next, &events, list)
+		if (exported->may_go && test_bit(exported->ev.id, seen))
+			check_event(exported);
+	for_each_set_bit(id, seen, NR_IDS)
+		wanted |= !find(id);
+	if (!wanted)
+		return;
+	if (!at_once && walked_at && time_before(jiffies, walked_at + WALK_AGAIN)) {
+		WRITE_ONCE(dirty, true);
+		return;
+	}
+	braid_tracefs_walk(take_event, NULL);
+	walked_at = jiffies;
+	for_each_set_bit(id, seen, NR_IDS)
+		if (!find(id))
+			clear_bit(id, seen);	/* not there: until it comes up again */
+}
+
+static void work_function(struct work_struct *work)
+{
+	resolve(false);
+}
+static DECLARE_WORK(work, work_function);
+
+/* Coming and going -------------------------------------------------------------------------------- */
+
+/* What may have gone while nobody looked is found anew when it comes up. */
+static void forget(bool all)
+{
+	struct exported *exported, *next;
+
+	list_for_each_entry_safe(exported, next, &events, list)
+		if (all || exported->may_go)
+			remove_event(exported);
+	bitmap_zero(seen, NR_IDS);
+}
+
+int braid_export_start(struct braid_buffer *to)
+{
+	int err = braid_tracefs_open();
+
+	if (err)
+		return err;
+	buffer = to;
+	forget(false);
+	walked_at = 0;
+	err = register_ftrace_export(&export);
+	if (err) {
+		braid_tracefs_close();
+		buffer = NULL;
+	}
+	return err;
+}
+
+void braid_export_stop(void)
+{
+	if (!buffer)
+		return;
+	unregister_ftrace_export(&export);
+	synchronize_rcu();
+	cancel_work_sync(&work);
+	resolve(true);
+	braid_tracefs_close();
+	buffer = NULL;
+}
+
+void braid_export_flush(void)
+{
+	if (READ_ONCE(dirty) && READ_ONCE(buffer))
+		queue_work(system_unbound_wq, &work);
+}
+
+void braid_export_exit(void)
+{
+	forget(true);
+}
+
+#else
+
+int braid_export_start(struct braid_buffer *to)
+{
+	return -EOPNOTSUPP;
+}
+
+void braid_export_stop(void)
+{
+}
+
+void braid_export_flush(void)
+{
+}
+
+void braid_export_exit(void)
+{
+}
+
+#endif
