@@ -77,7 +77,8 @@ $(B)/guest-%/tracebraid.ko: FORCE
 packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
 		    grep -E '^[0-9.]+[^-]*(-[0-9]+)?$(if $(2),-$(2))-amd64$$' | sort -V | tail -1)
 TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12) $(call packaged,6.12,rt)
-TEST_MODULES	:= tests/e2e/storm/storm.o tests/e2e/storm/lap.o tests/e2e/buffers/buffers.o
+TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o buffers/buffers.o \
+		   subevents/subevents.o)
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
