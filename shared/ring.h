@@ -218,7 +218,8 @@ u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
 /**
  * braid_ring_reserve - take room for one event
  * @w: the writer of this CPU
- * @payload_bytes: 0 to what a sub-buffer holds; larger is dropped and counted
+ * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; what a sub-buffer does not hold is dropped
+ *	and counted
  * @counter: reads the raw counter; must not go back on one CPU (if it does, the
  *	event gets its predecessor's time)
  * @token: for braid_ring_commit(), written on success

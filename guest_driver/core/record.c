@@ -17,6 +17,12 @@ static bool is_small(const struct braid_ring_event *event)
 	return event->head >> BRAID_EVENT_LEN_SHIFT & 7;
 }
 
+/* What is longer than any sub-buffer is dropped and counted: but its size must not wrap. */
+static u32 bounded(u32 length)
+{
+	return min(length, BRAID_MAX_SUBBUF_BYTES);
+}
+
 struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 length,
 					      struct braid_reservation *res)
 {
@@ -26,7 +32,8 @@ struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 l
 	preempt_disable_notrace();
 	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
 	if (likely(w && buffer->flags & BRAID_BUFFER_RAW))
-		payload = braid_ring_reserve(w, length, braid_counter, &res->token);
+		payload = braid_ring_reserve(w, bounded(length), braid_counter,
+					     &res->token);
 	if (unlikely(!payload)) {
 		preempt_enable_notrace();
 		return NULL;
@@ -56,7 +63,7 @@ int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data
 	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
 	if (likely(w)) {
 		err = -ENOSPC;
-		payload = braid_ring_reserve(w, length, braid_counter, &token);
+		payload = braid_ring_reserve(w, bounded(length), braid_counter, &token);
 	}
 	if (likely(payload)) {
 		err = 0;

@@ -10,11 +10,10 @@
 
 u32 braid_slots_of(u64 size, u32 subbuf_bytes)
 {
-	u64 nr = DIV_ROUND_UP_ULL(size, subbuf_bytes);
-
-	if (!size || nr > BRAID_MAX_SLOTS)
+	if (!size || size > (u64)BRAID_MAX_SLOTS * subbuf_bytes)
 		return 0;
-	return roundup_pow_of_two(max_t(u64, nr, BRAID_MIN_SLOTS));
+	return roundup_pow_of_two(max_t(u64, DIV_ROUND_UP_ULL(size, subbuf_bytes),
+					BRAID_MIN_SLOTS));
 }
 
 static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
