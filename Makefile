@@ -61,15 +61,25 @@ driver:
 .PHONY: FORCE
 FORCE:
 
+# Where kbuild finds a kernel: the packaged ones, and those that tests/kernels/build.sh makes, by their suffix.
+kdir		= $(or $(wildcard /lib/modules/$(1)/build),$(B)/kernels/$(lastword $(subst -, ,$(1))))
+
+# Modules in a folder of links: (folder, Kbuild file, kernel's folder, more for make).
+define kbuild
+	$(Q)guest_driver/stage.sh $(1) $(2)
+	$(call say,KBUILD,$@)
+	$(Q)$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
+		> $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
+	$(Q)! grep -E 'warning:|WARNING' $(1)/build.log
+	@touch $@
+endef
+
 # kbuild knows best what is out of date.
 $(B)/guest-%/tracebraid.ko: FORCE
-	$(Q)guest_driver/stage.sh $(B)/guest-$*
-	$(call say,KBUILD,$@)
-	$(Q)$(MAKE) -C /lib/modules/$*/build M=$(abspath $(B)/guest-$*) W=1 V=$(or $(V),0) \
-		BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)" modules \
-		> $(B)/guest-$*/build.log 2>&1 || { cat $(B)/guest-$*/build.log; exit 1; }
-	$(Q)! grep -E 'warning:|WARNING' $(B)/guest-$*/build.log
-	@touch $@
+	$(call kbuild,$(B)/guest-$*,guest_driver/Kbuild,$(call kdir,$*),BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
+
+$(B)/kunit-%/tracebraid_kunit.ko: FORCE
+	$(call kbuild,$(B)/kunit-$*,tests/kunit/Kbuild,$(call kdir,$*),$(if $(filter uml,$*),ARCH=um))
 
 # Tests ---------------------------------------------------------------------------------------
 
@@ -79,6 +89,8 @@ packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmli
 TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12) $(call packaged,6.12,rt)
 TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o buffers/buffers.o \
 		   subevents/subevents.o)
+# The release of a kernel that tests/kernels/build.sh has made.
+made		= $(shell cat $(B)/kernels/$(1)/include/config/kernel.release)
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -107,14 +119,15 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .SECONDARY:
 
-.PHONY: check check-all check-lint check-unit check-e2e
+.PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e
 check:
-	@tests/packages.sh build driver guests tests
+	@tests/packages.sh build driver guests tests kunit
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
 check-all: check-lint check-unit
 	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
+	@$(MAKE) check-kunit
 	@$(MAKE) check-e2e
 
 .PHONY: check-model
@@ -140,6 +153,24 @@ check-unit:
 
 .PHONY: unit-programs
 unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid
+
+check-kunit:
+	@tests/packages.sh build kunit
+	@tests/kernels/build.sh uml
+	@$(MAKE) $(B)/kunit-uml/tracebraid_kunit.ko
+	@tests/kunit/run.py
+
+# Slow: everything emulated, under KASAN and lockdep.
+check-debug:
+	@tests/packages.sh build guests kunit
+	@tests/kernels/build.sh debug
+	@$(MAKE) debug-run
+
+.PHONY: debug-run
+debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call made,debug))
+	@tests/kunit/run.py --kernel debug
+	@tests/e2e/run.py --no-skip --kernel debug $(addprefix --case ,$(CASE))
 
 check-e2e:
 	@tests/packages.sh build driver guests
@@ -198,6 +229,8 @@ help:
 	@echo 'make driver KREL=RELEASE     driver for another kernel: build/guest-RELEASE/tracebraid.ko'
 	@echo 'make check-lint              house rules, shellcheck'
 	@echo 'make check-unit              unit tests under sanitizers'
+	@echo 'make check-kunit             the driver in user-mode Linux, under KASAN and lockdep'
+	@echo 'make check-debug [CASE=name] the same and the end-to-end cases in an emulated kernel; slow'
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
 	@echo 'make check-e2e [CASE=name] [KERNELS=all]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests...
+# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests|kunit...
 set -eu
 
 packages_of() {
@@ -11,6 +11,8 @@ packages_of() {
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
 	tests) echo shellcheck bsdextrautils spin ;;
+	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
+		util-linux zstd ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }

@@ -3,10 +3,12 @@
 #ifndef BRAID_CORE_COUNTER_H
 #define BRAID_CORE_COUNTER_H
 
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 #include <asm/msr.h>
 #include <asm/processor.h>
 #include <asm/tsc.h>
+#elif defined(CONFIG_UML)
+#include <linux/timekeeping.h>
 #else
 #include <clocksource/arm_arch_timer.h>
 #endif
@@ -22,8 +24,10 @@
  */
 static __always_inline u64 braid_counter(void)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 	return rdtsc();
+#elif defined(CONFIG_UML)
+	return ktime_get_mono_fast_ns();	/* the kernel does not know the TSC's frequency */
 #else
 	return __arch_counter_get_cntvct();
 #endif
@@ -32,8 +36,10 @@ static __always_inline u64 braid_counter(void)
 /** braid_counter_ordered - the same, not before any load that precedes it */
 static inline u64 braid_counter_ordered(void)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 	return rdtsc_ordered();
+#elif defined(CONFIG_UML)
+	return braid_counter();
 #else
 	return __arch_counter_get_cntvct();
 #endif
@@ -42,8 +48,10 @@ static inline u64 braid_counter_ordered(void)
 /** braid_counter_hz - its nominal frequency */
 static inline u64 braid_counter_hz(void)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 	return tsc_khz * 1000ULL;
+#elif defined(CONFIG_UML)
+	return NSEC_PER_SEC;
 #else
 	return arch_timer_get_cntfrq();
 #endif
@@ -52,9 +60,11 @@ static inline u64 braid_counter_hz(void)
 /** braid_counter_type - which counter it is */
 static inline enum braid_counter_type braid_counter_type(void)
 {
-#ifdef CONFIG_X86
+#if defined(CONFIG_X86)
 	return hypervisor_cpuid_base("TCGTCGTCGTCG", 0) ? BRAID_COUNTER_TSC_EMULATED :
 							  BRAID_COUNTER_TSC;
+#elif defined(CONFIG_UML)
+	return BRAID_COUNTER_SYNTHETIC;
 #else
 	return BRAID_COUNTER_CNTVCT;
 #endif

@@ -21,7 +21,7 @@ import time
 import weakref
 
 import host
-from errors import CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset, GuestTimeout, RigError
+from errors import COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset, GuestTimeout, RigError
 from link import Link
 
 __all__ = ["Guest", "Background", "WORKLOAD", "choose_accel", "boot_all", "RigError", "GuestError", "GuestTimeout",
@@ -58,13 +58,6 @@ dd if=/dev/zero bs=1 count=5000; cat /proc/interrupts; done >/dev/null 2>&1' &
 done
 wait
 """
-
-_COMPLAINTS = re.compile(
-    r"\bWARNING: |\bBUG: |\bOops: |general protection|Kernel panic|[Uu]nable to handle|"
-    r"rcu.*(?:detected stall|detected expedited stall|kthread starved)|soft lockup|hard LOCKUP|"
-    r"possible (?:circular|recursive|irq lock)|inconsistent lock state|suspicious RCU usage|held lock freed|"
-    r"blocked for more than \d+ seconds|unreferenced object|refcount_t: |KASAN: |KCSAN: |UBSAN: |"
-    r"scheduling while atomic|sleeping function called|list_(?:add|del) corruption|[Bb]ad page state")
 
 _live_guests = weakref.WeakSet()
 _chosen_accel = None
@@ -335,7 +328,7 @@ class Guest:
                             "cat /sys/kernel/debug/kmemleak; fi; dmesg", timeout=COMMAND_TIMEOUT_S)
         allowed = [re.compile(pattern) for pattern in allow]
         bad = [line for line in dict.fromkeys(text.splitlines())
-               if _COMPLAINTS.search(line) and not any(pattern.search(line) for pattern in allowed)]
+               if COMPLAINTS.search(line) and not any(pattern.search(line) for pattern in allowed)]
         if bad:
             raise DmesgError(self._tell("the kernel complained:\n" + "\n".join(bad)))
 
@@ -386,7 +379,7 @@ class Guest:
     def _tell(self, what, lines=30):
         """`what`, with the end of the console, and before that the complaints that a long backtrace has pushed out."""
         console = self.console().splitlines()
-        shown = [line for line in console[:-lines] if _COMPLAINTS.search(line)][-5:]
+        shown = [line for line in console[:-lines] if COMPLAINTS.search(line)][-5:]
         shown += (["..."] if shown else []) + console[-lines:]
         tail = "\n".join("    " + line for line in shown)
         return f"guest {self.name}: {what}\n  console ({self.console_path}):\n{tail or '    (nothing)'}"

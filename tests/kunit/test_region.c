@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Memory that comes and goes: what is refused, what stays, and what the host finds in it. */
+#include <linux/err.h>
+
+#include "shared/region.h"
+#include "tests/kunit/rooms.h"
+
+#define PAGE	BRAID_PAGE_BYTES
+
+static const struct braid_superblock *superblock(void)
+{
+	return braid_fake_memory();
+}
+
+static void make(struct kunit *test, u64 bytes)
+{
+	KUNIT_ASSERT_EQ(test, braid_fake_make(bytes), 0);
+}
+
+static void region_is_valid(struct kunit *test)
+{
+	const char *wrong;
+	u64 incarnation;
+
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	wrong = braid_region_check(superblock(), BRAID_TEST_BYTES);
+	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
+	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
+	KUNIT_EXPECT_NE(test, superblock()->incarnation, 0);
+	KUNIT_EXPECT_GT(test, superblock()->counter_hz, 0);
+	KUNIT_EXPECT_STREQ(test, superblock()->buffers[0].name, "trace");
+	incarnation = superblock()->incarnation;
+	braid_fake_unplug();
+	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_DOWN);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
+	KUNIT_EXPECT_NE(test, superblock()->incarnation, incarnation);
+}
+
+static void region_too_small(struct kunit *test)
+{
+	static const u64 sizes[] = { PAGE, 64 << 10, 1 << 20 };
+	unsigned int k;
+
+	for (k = 0; k < ARRAY_SIZE(sizes); k++) {
+		make(test, sizes[k]);
+		KUNIT_EXPECT_EQ_MSG(test, braid_fake_plug(), -ENOSPC, "%llu bytes", sizes[k]);
+		KUNIT_EXPECT_EQ(test, superblock()->magic, 0);
+		braid_fake_free();
+	}
+}
+
+static void region_of_somebody_else(struct kunit *test)
+{
+	make(test, BRAID_TEST_BYTES);
+	*((u8 *)braid_fake_memory() + 100) = 1;
+	KUNIT_EXPECT_EQ(test, braid_fake_plug(), -EBUSY);
+	KUNIT_EXPECT_EQ(test, superblock()->magic, 0);
+	*((u8 *)braid_fake_memory() + 100) = 0;
+	KUNIT_EXPECT_EQ(test, braid_fake_plug(), 0);
+}
+
+static void region_second_is_refused(struct kunit *test)
+{
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, braid_fake_plug(), -ENODEV);
+	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
+}
+
+/* Without memory all can be set up, and nothing is recorded. */
+static void region_comes_late(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, 0, NULL);
+	const struct braid_event_desc desc = { .system = "kunit", .name = "late" };
+	int id = braid_register_event(buffer, 0, &desc);
+	struct braid_item item;
+
+	KUNIT_ASSERT_GT(test, id, 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, braid_buffer_reset(buffer), -ENODEV);
+	KUNIT_EXPECT_EQ(test, braid_buffer_consume(buffer, 0, &item), -ENODEV);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(braid_buffer_read_start(buffer, 0)), -ENODEV);
+	KUNIT_EXPECT_TRUE(test, braid_buffer_empty(buffer));
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, 8 * PAGE), 0);
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 8 * PAGE);
+	braid_case_turn(test, buffer, id, true);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
+}
+
+static void region_goes_and_comes(struct kunit *test)
+{
+	struct braid_buffer *buffer;
+	unsigned int k;
+	u64 value = 1;
+
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
+	for (k = 0; k < 5; k++) {
+		KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
+		KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
+		braid_fake_unplug();
+		KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), -EAGAIN);
+		KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 0);
+		KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+		KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 4 * PAGE);
+	}
+	braid_fake_unplug();
+	braid_case_free(test, buffer);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+}
+
+/* What is committed is readable by the host alone, after the guest has gone. */
+static void region_is_read_by_the_host(struct kunit *test)
+{
+	const struct braid_buffer_desc *desc;
+	struct braid_buffer *buffer;
+	struct braid_event_view view;
+	struct braid_ring_map map;
+	struct braid_cursor c;
+	struct braid_span span;
+	struct braid_reader r;
+	u64 value, seen = 0;
+
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
+	for (value = 1; value <= 700; value++)
+		KUNIT_ASSERT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
+	desc = &superblock()->buffers[buffer->index];
+	KUNIT_EXPECT_STREQ(test, desc->name, "b");
+	KUNIT_EXPECT_EQ(test, desc->flags, BRAID_BUFFER_RAW);
+	braid_fake_unplug();
+	braid_ring_map_init(&map, braid_fake_memory() + braid_ring_offset(desc, 0), desc->nr_slots,
+			    desc->subbuf_bytes, desc->flags);
+	KUNIT_ASSERT_EQ(test, braid_reader_attach(&r, &map, superblock()->incarnation), 0);
+	while (braid_reader_next(&r, &span) > 0) {
+		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, desc->flags);
+		while (braid_page_next(&c, &view) > 0) {
+			if (view.type != BRAID_TYPE_DATA)
+				continue;
+			memcpy(&value, view.payload, sizeof(value));
+			KUNIT_ASSERT_EQ(test, value, ++seen);
+		}
+		braid_reader_done(&r, &span, 0);
+	}
+	KUNIT_EXPECT_EQ(test, seen, 700);
+}
+
+static struct kunit_case region_cases[] = {
+	KUNIT_CASE(region_is_valid),
+	KUNIT_CASE(region_too_small),
+	KUNIT_CASE(region_of_somebody_else),
+	KUNIT_CASE(region_second_is_refused),
+	KUNIT_CASE(region_comes_late),
+	KUNIT_CASE(region_goes_and_comes),
+	KUNIT_CASE(region_is_read_by_the_host),
+	{}
+};
+
+static struct kunit_suite region_suite = {
+	.name = "region",
+	.init = braid_case_init_unplugged,
+	.exit = braid_case_exit,
+	.test_cases = region_cases,
+};
+kunit_test_suite(region_suite);
