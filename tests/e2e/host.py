@@ -23,6 +23,11 @@ QEMU = "qemu-system-x86_64"
 KERNEL_PACKAGES = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64",
                    "6.12-rt": "linux-image-6.12-rt-amd64"}
 
+# One that looks for faults: made by tests/kernels/build.sh, run when asked for, and so much slower.
+DEBUG_KERNEL = "debug"
+DEBUG_PATIENCE = 8
+DEBUG_MEM = "768M"
+
 
 def need_program(name, package):
     """The path of a program, or an error that names its package."""
@@ -37,7 +42,12 @@ def _version_key(text):
 
 
 def find_kernel(kernel):
-    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), or the path given."""
+    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), DEBUG_KERNEL, or the path given."""
+    if kernel == DEBUG_KERNEL:
+        path = BUILD / "kernels" / kernel / "arch/x86/boot/bzImage"
+        if not path.is_file():
+            raise RigError(f"{path.relative_to(ROOT)} is missing: tests/kernels/build.sh {kernel} makes it")
+        return path
     if kernel not in KERNEL_PACKAGES:
         path = pathlib.Path(kernel)
         if not path.is_file():

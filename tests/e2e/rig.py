@@ -21,7 +21,8 @@ import time
 import weakref
 
 import host
-from errors import COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset, GuestTimeout, RigError
+from errors import (COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset,
+                    GuestTimeout, RigError)
 from link import Link
 
 __all__ = ["Guest", "Background", "WORKLOAD", "choose_accel", "boot_all", "RigError", "GuestError", "GuestTimeout",
@@ -99,7 +100,7 @@ class Background:
 class Guest:
     """One QEMU process. Make it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
 
-    def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem="256M", accel="auto", thread="multi",
+    def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
                  rundir=None, append="", qemu_args=()):
         self.name = name
         self.kernel = host.find_kernel(kernel)
@@ -108,7 +109,9 @@ class Guest:
         self.initrd = initrd
         self.shm = pathlib.Path(shm).resolve() if shm else None
         self.shm_size = shm_size
-        self.smp, self.mem = smp, mem
+        debug = kernel == host.DEBUG_KERNEL
+        self.patience = host.DEBUG_PATIENCE if debug else 1  # times what a wait's limit is
+        self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else "256M")
         self.accel_wanted, self.accel, self.thread = accel, None, thread
         self.append, self.qemu_args = append, tuple(qemu_args)
         self.console_path = self.rundir / "console.log"
@@ -153,7 +156,7 @@ class Guest:
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
         """Waits till PID 1 takes commands; Ready(release, ncpu, boot_id)."""
         with self.link.cond:
-            ready = self.link.wait(lambda: self.link.ready, time.monotonic() + timeout)
+            ready = self.link.wait(lambda: self.link.ready, time.monotonic() + timeout * self.patience)
             closed = self.link.closed
         if closed:
             raise self._gone("before it was ready")
@@ -187,7 +190,7 @@ class Guest:
 
     def wait_reboot(self, epoch, timeout=BOOT_TIMEOUT_S):
         """Waits till a boot later than `epoch` (take it from .epoch before what causes the reboot) is ready."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * self.patience
         with self.link.cond:
             again = self.link.wait(lambda: self.link.epoch > epoch, deadline)
             closed = self.link.closed
@@ -340,7 +343,7 @@ class Guest:
         with link.cond:
             answer = link.answers[ident]
             link.wait(lambda: getattr(answer, field) is not None or answer.error or link.epoch != answer.epoch,
-                      time.monotonic() + timeout)
+                      time.monotonic() + timeout * self.patience)
             done, reset, closed = getattr(answer, field) is not None, link.epoch != answer.epoch, link.closed
         if done:
             return answer

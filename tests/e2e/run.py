@@ -31,8 +31,9 @@ class CaseTimeout(Exception):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="run this case only (repeatable)")
-    parser.add_argument("--kernel", action="append", default=[], choices=[*harness.ALL_KERNELS, "all"],
-                        help="run on this kernel (repeatable), or on all; default: on those that --list shows")
+    parser.add_argument("--kernel", action="append", default=[], choices=[*harness.ALL_KERNELS, host.DEBUG_KERNEL, "all"],
+                        help="run on this kernel (repeatable), or on all packaged ones; default: on those that "
+                             "--list shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
     parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
@@ -49,7 +50,9 @@ def select(cases, names):
 def kernels_of(the_case, wanted):
     if not wanted:
         return the_case.kernels
-    return [kernel for kernel in the_case.possible if kernel in wanted or "all" in wanted]
+    kernels = [kernel for kernel in the_case.possible if kernel in wanted or "all" in wanted]
+    # It is a 6.1 as far as cases are concerned.
+    return kernels + [host.DEBUG_KERNEL] * (host.DEBUG_KERNEL in wanted and "6.1" in the_case.possible)
 
 
 @contextlib.contextmanager
@@ -77,7 +80,7 @@ def run_case(the_case, kernel):
             return "skip", str(error), None
         context = harness.Context(the_case, kernel)
         context.check_needs()
-        with time_limit(the_case.timeout):
+        with time_limit(the_case.timeout * (host.DEBUG_PATIENCE if kernel == host.DEBUG_KERNEL else 1)):
             the_case.function(context)
             context.check_guests()
     except harness.CaseSkipped as why:
