@@ -5,6 +5,7 @@
 #ifndef BRAID_COMPAT_H
 #define BRAID_COMPAT_H
 
+#include <linux/mm.h>
 #include <linux/version.h>
 
 /*
@@ -26,6 +27,24 @@
 /* The numbers of the system calls, as __SYSCALL(number, function). */
 #ifdef CONFIG_X86_64
 #define BRAID_SYSCALL_TABLE	<asm/syscalls_64.h>
+#endif
+
+/* Flags of a vma go through helpers since 6.3. */
+static inline void braid_vma_flags(struct vm_area_struct *vma, unsigned long set,
+				   unsigned long clear)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+/* A splice that copies what read_iter() gives: another helper does it since 6.5. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#define braid_splice_copy		copy_splice_read
+#else
+#define braid_splice_copy		generic_file_splice_read
 #endif
 
 #endif /* BRAID_COMPAT_H */

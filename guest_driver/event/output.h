@@ -3,6 +3,7 @@
 #ifndef BRAID_EVENT_OUTPUT_H
 #define BRAID_EVENT_OUTPUT_H
 
+#include "guest_driver/core/reader.h"
 #include "guest_driver/event/event.h"
 
 /* The five outputs of S3, in the order of struct braid_outputs. */
@@ -28,9 +29,6 @@ enum braid_output {
  */
 void braid_output_item(struct seq_file *out, const struct braid_item *item,
 		       enum braid_output kind);
-
-/* Zeros behind a payload: an offset of 16 bits and a length of 16 bits stay inside. */
-#define BRAID_ITEM_PAD	(128u << 10)
 
 /**
  * braid_output_event - the event of an item that is being printed

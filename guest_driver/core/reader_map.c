@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shows a ring to user space, as Linux shows its own since 6.10. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
+#include <linux/fs.h>
+#include <linux/io.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "guest_driver/compat.h"
+#include "guest_driver/core/reader_private.h"
+
+bool braid_reader_mapped(struct braid_guest_reader *r)
+{
+	return READ_ONCE(r->nr_mapped);
+}
+
+void braid_reader_unmap(struct braid_guest_reader *r)
+{
+	mutex_lock(&r->map_lock);
+	r->generation++;
+	if (r->nr_mapped)	/* else there may be no file any more */
+		unmap_mapping_range(r->mapping, 0, 0, 1);
+	r->nr_mapped = 0;
+	r->base = NULL;
+	mutex_unlock(&r->map_lock);
+}
+
+static unsigned long pfn_of(const void *address)
+{
+	return is_vmalloc_addr(address) ? vmalloc_to_pfn(address) :
+					  PHYS_PFN(virt_to_phys((void *)address));
+}
+
+struct fill {
+	struct vm_area_struct *vma;
+	const u8 *from;
+};
+
+static int fill_one(pte_t *pte, unsigned long address, void *arg)
+{
+	struct fill *fill = arg;
+	pte_t now = pfn_pte(pfn_of(fill->from), fill->vma->vm_page_prot);
+
+	if (pte_none(ptep_get(pte)))
+		set_pte_at(fill->vma->vm_mm, address, pte, pte_mkspecial(now));
+	fill->from += PAGE_SIZE;
+	return 0;
+}
+
+/*
+ * Fills all at the first touch: by then the file's address space knows of the mapping, so that
+ * braid_reader_unmap() finds it. The usual helpers would ask the MTRRs, which call
+ * a PCI hole uncached; but this one is the host's ordinary memory, mapped write-back.
+ */
+static vm_fault_t ring_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct braid_ring_mapping *m = vma->vm_private_data;
+	struct braid_guest_reader *r = m->reader;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	struct fill fill = { .vma = vma };
+	int err;
+
+	mutex_lock(&r->map_lock);
+	if (m->generation == r->generation) {
+		fill.from = r->base + (vma->vm_pgoff << PAGE_SHIFT);
+		err = apply_to_page_range(vma->vm_mm, vma->vm_start, vma->vm_end - vma->vm_start,
+					  fill_one, &fill);
+		ret = err ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
+	}
+	mutex_unlock(&r->map_lock);
+	return ret;
+}
+
+static void ring_open(struct vm_area_struct *vma)
+{
+	struct braid_ring_mapping *m = vma->vm_private_data;
+
+	refcount_inc(&m->users);
+}
+
+static void ring_close(struct vm_area_struct *vma)
+{
+	struct braid_ring_mapping *m = vma->vm_private_data;
+	struct braid_guest_reader *r = m->reader;
+
+	if (!refcount_dec_and_test(&m->users))
+		return;
+	mutex_lock(&r->map_lock);
+	if (m->generation == r->generation)
+		r->nr_mapped--;
+	mutex_unlock(&r->map_lock);
+	braid_reader_put(r);
+	kfree(m);
+}
+
+static const struct vm_operations_struct ring_vm_ops = {
+	.open = ring_open,
+	.close = ring_close,
+	.fault = ring_fault,
+};
+
+/* Whether the vma lies in the ring, and the ring can be mapped. */
+static int check_shape(const struct braid_guest_reader *r, struct vm_area_struct *vma)
+{
+	const struct braid_ring_map *map = &r->ring.map;
+	u64 meta_bytes = map->subbufs - (u8 *)map->meta;
+	u64 pages = (meta_bytes + (u64)map->subbuf_bytes * (map->nr_slots + 1)) >> PAGE_SHIFT;
+
+	if ((meta_bytes | map->subbuf_bytes | (unsigned long)map->meta) & ~PAGE_MASK) {
+		pr_info("buffer %s cannot be mapped: its sub-buffers of %u bytes are not made of pages of %lu\n",
+			r->buffer->name, map->subbuf_bytes, PAGE_SIZE);
+		return -EINVAL;
+	}
+	return vma->vm_pgoff < pages && vma_pages(vma) <= pages - vma->vm_pgoff ? 0 : -EINVAL;
+}
+
+/* What the shared code does not know while it takes: what is unread, and lost before that. */
+static void show_numbers(struct braid_guest_reader *r)
+{
+	struct braid_meta *meta = r->ring.map.meta;
+	struct braid_ring_counts counts;
+
+	if (braid_reader_count(r, &counts))
+		return;		/* it stays as it was */
+	meta->read = counts.read;
+	meta->overrun = counts.overruns + counts.dropped;
+	meta->entries = counts.entries;
+}
+
+static void join(struct braid_guest_reader *r, struct vm_area_struct *vma,
+		 struct braid_ring_mapping *m)
+{
+	kref_get(&r->kref);
+	refcount_set(&m->users, 1);
+	m->reader = r;
+	mutex_lock(&r->map_lock);
+	m->generation = r->generation;
+	r->mapping = vma->vm_file->f_mapping;
+	r->base = (u8 *)r->ring.map.meta;
+	r->nr_mapped++;
+	mutex_unlock(&r->map_lock);
+	braid_vma_flags(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,
+			VM_MAYWRITE);
+	vma->vm_private_data = m;
+	vma->vm_ops = &ring_vm_ops;
+}
+
+int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma)
+{
+	struct braid_ring_mapping *m;
+	int err;
+
+	if (vma->vm_flags & (VM_WRITE | VM_EXEC) || !(vma->vm_flags & VM_MAYSHARE))
+		return -EPERM;
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	mutex_lock(&r->buffer->lock);
+	err = braid_reader_take_role(r);
+	if (!err)
+		err = check_shape(r, vma);
+	if (!err) {
+		show_numbers(r);
+		join(r, vma, m);
+	} else {
+		braid_reader_give_role(r);
+	}
+	mutex_unlock(&r->buffer->lock);
+	if (err)
+		kfree(m);
+	return err;
+}
+
+/*
+ * The header of the sub-buffer in hand, which the writer fills at its end alone: shows what was
+ * taken. When the writer fills it meanwhile, the next turn does it again.
+ */
+static void show_header(struct braid_guest_reader *r, u32 bytes)
+{
+	struct braid_subbuf *subbuf = braid_ring_subbuf(&r->ring.map, r->span.id);
+	u32 room = r->ring.map.subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
+	u64 commit = bytes;
+
+	if (r->shown_lost)
+		commit |= BRAID_MISSED_EVENTS;
+	/* Behind the events of a sub-buffer that is not final the writer goes on. */
+	if (r->shown_lost && r->span.final && room - bytes >= sizeof(r->shown_lost)) {
+		memcpy(subbuf->data + bytes, &r->shown_lost, sizeof(r->shown_lost));
+		commit |= BRAID_MISSED_STORED;
+	}
+	braid_store(&subbuf->commit, commit);
+}
+
+/* Takes all that the copy has behind @c. */
+static int take_rest(struct braid_guest_reader *r, struct braid_cursor *c)
+{
+	u64 lost = r->ring.lost - r->lost_told;
+	s64 rest = braid_page_count(c);
+
+	if (rest < 0) {
+		r->bad = true;
+		return -EBADMSG;
+	}
+	r->lost_told += lost;
+	if (!r->span.from_bytes)
+		r->shown_lost = lost;
+	braid_reader_take(r, c, rest + 1);
+	r->ring.map.meta->reader.lost_events = r->shown_lost;
+	show_numbers(r);
+	show_header(r, c->offset);
+	return 0;
+}
+
+int braid_reader_advance(struct braid_guest_reader *r)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+	int ret;
+
+	mutex_lock(&r->buffer->lock);
+	ret = braid_reader_mapped(r) ? braid_reader_take_role(r) : -ENODEV;
+	if (!ret)
+		ret = braid_reader_look(r, &c, &view);
+	if (ret > 0)
+		ret = take_rest(r, &c);
+	mutex_unlock(&r->buffer->lock);
+	return ret;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the guest's reader share among themselves. */
+#ifndef BRAID_CORE_READER_PRIVATE_H
+#define BRAID_CORE_READER_PRIVATE_H
+
+#include <linux/kref.h>
+#include <linux/mm.h>
+
+#include "guest_driver/core/reader.h"
+#include "tracebraid/event.h"
+
+/* A private copy of a sub-buffer's data, and a walk over it. */
+struct braid_page_copy {
+	u8 *data;
+	u32 room_bytes;
+	bool valid;		/* cursor walks over the sub-buffer at position */
+	u64 position;
+	struct braid_cursor cursor;
+};
+
+/* One event alone, so that zeros follow it whatever it holds. */
+struct braid_event_room {
+	u8 *bytes;
+	u32 room_bytes;		/* without the zeros behind */
+	u32 used;
+};
+
+/* Reads one ring for all its readers in the guest. Outlives the buffer while files refer to it. */
+struct braid_guest_reader {
+	struct list_head list;		/* of all; under its lock, as buffer is */
+	struct kref kref;
+	struct braid_buffer *buffer;	/* NULL: gone */
+	int cpu;
+	wait_queue_head_t wait;
+	atomic_t wakes;
+
+	/* under buffer->lock */
+	u32 generation;			/* moves when the ring goes */
+	bool owned;			/* the role is ours, and ring, page and item are good */
+	bool by_call;			/* braid_buffer_peek() or _consume() holds it */
+	u32 nr_holds;			/* files that hold it */
+	bool bad;			/* the host wrote what is no event */
+	struct braid_reader ring;
+	struct braid_span span;		/* that the copy's bytes came with, up to their end */
+	u64 lost_told;			/* of ring.lost */
+	u64 shown_lost;			/* before the sub-buffer in hand, as a mapping was told */
+	struct braid_page_copy page;
+	struct braid_event_room item;
+	struct braid_page_copy scratch;	/* of what is only counted */
+
+	/* under map_lock, which is taken inside buffer->lock and mmap_lock */
+	struct mutex map_lock;
+	u32 nr_mapped;			/* of this generation */
+	struct address_space *mapping;	/* of the file that is mapped */
+	u8 *base;			/* of the ring; NULL: none */
+	u64 map_bytes;
+};
+
+/* A ring in user space, from mmap() to the last part's munmap(). */
+struct braid_ring_mapping {
+	refcount_t users;
+	struct braid_guest_reader *reader;
+	u32 generation;
+};
+
+/* Whether a buffer has a ring for @cpu, now or later. */
+bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu);
+
+/* The ring's writer once there is a ring; NULL: -ENODEV. Must hold buffer->lock. */
+const struct braid_writer *braid_reader_writer(const struct braid_buffer *buffer, int cpu);
+
+/* The reader of a ring, made if there is none. Must hold buffer->lock. NULL: no memory. */
+struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu);
+
+/* Takes the role. Must hold the buffer's lock. 0, or as braid_buffer_peek(). */
+int braid_reader_take_role(struct braid_guest_reader *r);
+
+/* Gives the role back if nobody needs it. Must hold the buffer's lock. */
+void braid_reader_give_role(struct braid_guest_reader *r);
+
+/*
+ * Finds the next event: @c is set behind it, @view shows it in the copy.
+ * Must own the role and hold the lock. Return: 1, 0 (none), -EBADMSG.
+ */
+int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
+		      struct braid_event_view *view);
+
+/* Takes all up to @c, @events of them, all in the copy. */
+void braid_reader_take(struct braid_guest_reader *r, const struct braid_cursor *c, u64 events);
+
+/* Counts a ring's events. Must hold the buffer's lock. As braid_reader_counts(). */
+int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *counts);
+
+/* Whether a ring is mapped now. */
+bool braid_reader_mapped(struct braid_guest_reader *r);
+
+/* The ring goes, and generation with it: nobody reaches it by a mapping on return. */
+void braid_reader_unmap(struct braid_guest_reader *r);
+
+int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes);
+void braid_page_copy_free(struct braid_page_copy *page);
+
+/* Copies what a span brings and moves the walk to where it begins: 0 or -EBADMSG. */
+int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *span, u32 flags);
+
+/* The next DATA event: 1, 0 at the end, -EBADMSG. */
+int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view);
+
+int braid_event_room_make(struct braid_event_room *room, u32 subbuf_bytes);
+void braid_event_room_free(struct braid_event_room *room);
+
+/* Sets @item's event and payload to a copy of @view's. */
+void braid_event_room_put(struct braid_event_room *room, const struct braid_page_copy *page,
+			  const struct braid_event_view *view, struct braid_item *item);
+
+#endif /* BRAID_CORE_READER_PRIVATE_H */
