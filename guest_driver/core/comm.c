@@ -4,6 +4,7 @@
  * by exec and prctl alone: two rare tracepoints tell all, the switch path none.
  */
 #include <linux/bitmap.h>
+#include <linux/ctype.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -110,4 +111,23 @@ void braid_comm_stop(void)
 	tracepoint_synchronize_unregister();
 	bitmap_free(told);
 	told = NULL;
+}
+
+void braid_comm_copy(const struct braid_guest_region *region, s32 pid,
+		     char comm[BRAID_COMM_BYTES])
+{
+	const struct braid_comm *entry = &region->comms->entries[(u32)pid % region->nr_comms];
+	u32 seq = braid_load_acquire(&entry->seq), k;		/* (M1) */
+	s32 whose = READ_ONCE(entry->pid);
+
+	memcpy(comm, entry->comm, BRAID_COMM_BYTES);
+	braid_fence();						/* (M1) */
+	if (!seq || seq & 1 || whose != pid || braid_load(&entry->seq) != seq) {
+		strscpy(comm, pid ? "<...>" : "<idle>", BRAID_COMM_BYTES);
+		return;
+	}
+	comm[BRAID_COMM_BYTES - 1] = 0;
+	for (k = 0; comm[k]; k++)
+		if (!isascii(comm[k]) || !isprint(comm[k]))
+			comm[k] = '?';
 }

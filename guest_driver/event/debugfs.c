@@ -13,6 +13,7 @@
 #include <linux/uaccess.h>
 
 #include "guest_driver/event/debugfs.h"
+#include "guest_driver/event/read_files.h"
 
 #define FORMAT_ROOM	16384
 
@@ -143,6 +144,7 @@ int braid_debugfs_add_buffer(struct braid_buffer *buffer)
 {
 	struct braid_buffer_files *files = kzalloc(sizeof(*files), GFP_KERNEL);
 	struct braid_event *ev = NULL;
+	int err;
 
 	if (!files)
 		return -ENOMEM;
@@ -150,6 +152,11 @@ int braid_debugfs_add_buffer(struct braid_buffer *buffer)
 	files->dir = debugfs_create_dir(buffer->name, root);
 	braid_debugfs_files(buffer, files->dir);
 	buffer->files = files;
+	err = braid_read_files_add(buffer, files->dir);
+	if (err) {
+		braid_debugfs_remove_buffer(buffer);
+		return err;
+	}
 	if (!buffer->events)
 		return 0;
 	files->events = debugfs_create_dir("events", files->dir);
@@ -167,6 +174,7 @@ void braid_debugfs_remove_buffer(struct braid_buffer *buffer)
 
 	if (!files)
 		return;
+	braid_read_files_remove(buffer);
 	debugfs_remove(files->dir);
 	while (buffer->events && (ev = braid_registry_next(buffer, ev)))
 		ev->dir = NULL;		/* went with it */
