@@ -7,16 +7,23 @@
  *     backup NAME KIB FLAGS    another that takes the first one's events
  *     record N                 N numbered events on CPU 0
  *     resize KIB | reset | swap | free | freebackup | off | on
+ *     peek | done              at CPU 0's next event, and give the role back
  *
  * A write gives the errno that the driver gave.
+ *
+ *   cat /sys/kernel/debug/buffers/look     CPU 0's numbers, by an iterator, twice
+ *   cat /sys/kernel/debug/buffers/take     the same, each looked at and then taken
+ *   cat /sys/kernel/debug/buffers/counts   entries, overruns, dropped, empty
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/module.h>
+#include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
+#include "tracebraid/abi.h"
 #include "tracebraid/event.h"
 
 #define RAW_WORDS	2
@@ -72,15 +79,21 @@ struct work {
 	int err;
 };
 
+/* Now longer, now shorter. */
+static u32 raw_bytes(u64 n)
+{
+	return (n & 1 ? RAW_WORDS : 1) * sizeof(n);
+}
+
 static void record(struct work_struct *work)
 {
 	struct work *w = container_of(work, struct work, work);
-	u64 payload[RAW_WORDS] = { };
+	u64 payload[RAW_WORDS] = { 0, ~0ULL };
 	u64 k;
 
 	for (k = 0; k < w->nr; k++) {
 		payload[0] = ++number;
-		w->err = raw ? braid_buffer_write(buffer, sizeof(payload), payload) :
+		w->err = raw ? braid_buffer_write(buffer, raw_bytes(number), payload) :
 			       braid_record_event(buffer, event_id, sizeof(*payload), payload);
 		if (w->err == -EAGAIN)
 			return;
@@ -107,6 +120,102 @@ static int do_free(struct braid_buffer **which)
 	return err;
 }
 
+static int do_peek(void)
+{
+	struct braid_item item;
+	int ret = braid_buffer_peek(buffer, 0, &item);
+
+	return min(ret, 0);
+}
+
+/* The number, if the item is as it must be; else 0. */
+static u64 number_of(const struct braid_item *item)
+{
+	u32 head = raw ? 0 : sizeof(struct braid_record);
+	u32 bytes;
+	u64 n;
+
+	memcpy(&n, item->payload + head, sizeof(n));
+	bytes = raw ? raw_bytes(n) : head + sizeof(n);
+	if (item->buffer != buffer || item->cpu || item->payload_bytes != bytes ||
+	    braid_ring_event_length(item->event) != bytes + 4 ||
+	    braid_ring_event_data(item->event) != item->payload ||
+	    memchr_inv(item->payload + bytes, 0, 4096))
+		return 0;
+	return n;
+}
+
+static void show(struct seq_file *seq, const struct braid_item *item)
+{
+	if (item->lost_before)
+		seq_printf(seq, "lost %llu\n", item->lost_before);
+	seq_printf(seq, "%llu\n", number_of(item));
+}
+
+static int look_show(struct seq_file *seq, void *unused)
+{
+	struct braid_buffer_iter *iter;
+	struct braid_item item, before;
+	u64 sum = 0, again = 0;
+	int ret;
+
+	iter = buffer ? braid_buffer_read_start(buffer, 0) : ERR_PTR(-ENOENT);
+	if (IS_ERR(iter))
+		return PTR_ERR(iter);
+	while (!braid_buffer_iter_empty(iter) && braid_buffer_iter_peek(iter, &before) > 0) {
+		ret = braid_buffer_read(iter, &item);
+		if (ret <= 0 || item.stamp != before.stamp ||
+		    item.lost_before != before.lost_before)
+			seq_puts(seq, "read is not what peek was\n");
+		show(seq, &item);
+		sum += number_of(&item);
+	}
+	ret = braid_buffer_iter_reset(iter);
+	while (!ret && braid_buffer_read(iter, &item) > 0)
+		again += number_of(&item);
+	if (ret || again != sum || !braid_buffer_iter_empty(iter))
+		seq_puts(seq, "not the same again\n");
+	braid_buffer_read_finish(iter);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(look);
+
+/* All at once: a second call, for a longer text, would find nothing. */
+static int take_show(struct seq_file *seq, void *unused)
+{
+	struct braid_item item;
+	u64 stamp = 0, n;
+	int ret;
+
+	while (buffer && seq->size - seq->count > 64) {
+		ret = braid_buffer_peek(buffer, 0, &item);
+		if (ret <= 0)
+			break;
+		n = number_of(&item);
+		if (item.stamp < stamp)
+			seq_puts(seq, "back in time\n");
+		stamp = item.stamp;
+		ret = braid_buffer_consume(buffer, 0, &item);
+		if (ret <= 0 || number_of(&item) != n || item.stamp != stamp)
+			seq_puts(seq, "consume is not what peek was\n");
+		show(seq, &item);
+	}
+	if (buffer)
+		braid_buffer_read_done(buffer, 0);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(take);
+
+static int counts_show(struct seq_file *seq, void *unused)
+{
+	if (buffer)
+		seq_printf(seq, "%llu %llu %llu %d\n", braid_buffer_entries(buffer),
+			   braid_buffer_overruns(buffer), braid_buffer_dropped(buffer),
+			   braid_buffer_empty(buffer) && braid_buffer_empty_cpu(buffer, 0));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counts);
+
 static int carry_out(char *line)
 {
 	char *word = strsep(&line, " "), *name = line ? strsep(&line, " ") : NULL;
@@ -130,6 +239,8 @@ static int carry_out(char *line)
 		return braid_buffer_reset(buffer);
 	if (!strcmp(word, "swap"))
 		return backup ? braid_buffer_swap_cpu(buffer, backup, 0) : -ENOENT;
+	if (!strcmp(word, "peek"))
+		return do_peek();
 	if (!strcmp(word, "free"))
 		return do_free(&buffer);
 	if (!strcmp(word, "freebackup"))
@@ -138,6 +249,8 @@ static int carry_out(char *line)
 		braid_buffer_record_disable(buffer);
 	else if (!strcmp(word, "on"))
 		braid_buffer_record_enable(buffer);
+	else if (!strcmp(word, "done"))
+		braid_buffer_read_done(buffer, 0);
 	else
 		return -EINVAL;
 	return 0;
@@ -167,6 +280,9 @@ static int __init buffers_init(void)
 {
 	dir = debugfs_create_dir("buffers", NULL);
 	debugfs_create_file("do", 0200, dir, NULL, &do_fops);
+	debugfs_create_file("look", 0400, dir, NULL, &look_fops);
+	debugfs_create_file("take", 0400, dir, NULL, &take_fops);
+	debugfs_create_file("counts", 0400, dir, NULL, &counts_fops);
 	return 0;
 }
 

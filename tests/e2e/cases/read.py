@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of reading rings inside the guest: trace_pipe_raw in all its ways, the text, what is refused."""
+
+import mmap
+import random
+import re
+import struct
+
+import host
+from harness import case
+from kit import TREE, load, start_recorder, stop_recorder, storm
+
+PIPE = f"{TREE}/per_cpu/cpu0/trace_pipe_raw"
+TRACEFS = "/sys/kernel/tracing/per_cpu/cpu0/trace_pipe_raw"
+LINE = re.compile(r" *(\S.*)-(\d+) +\[(\d+)\] (\S{4}) +(\d+\.\d+): (.*)")
+FIRST_BUFFER_RINGS = 0x1A8  # in the superblock: rings_offset, ring_stride, nr_rings
+DRIVER = ("driver", "module:storm")
+
+
+def program(ctx, name, *sources):
+    """A static program of tests/e2e/read."""
+    here = host.HERE / "read"
+    out = ctx.dir / name
+    ctx.run("gcc", "-static", "-O2", "-Wall", "-Wextra", f"-I{here}", "-o", out, *[here / one for one in sources])
+    return out
+
+
+def up(ctx, parameters="", on=True, **options):
+    """A guest with driver, storm module, and the programs; the storm's event is on."""
+    files = program(ctx, "ring_reader", "ring_reader.c", "decode.c"), program(ctx, "mmap_example", "mmap_example.c")
+    guest = ctx.guest(initrd=ctx.initrd(*files), **options)
+    guest.boot()
+    load(guest, parameters)
+    if on:
+        guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    return guest
+
+
+def stats(guest, cpus=2):
+    """The sums of per_cpu/cpuN/stats."""
+    sums = {}
+    for cpu in range(cpus):
+        for key, value in re.findall(r"^(.*): (\d+)$", guest.run(f"cat {TREE}/per_cpu/cpu{cpu}/stats"), re.M):
+            sums[key] = sums.get(key, 0) + int(value)
+    return sums
+
+
+def numbers(text):
+    """Lines of a word and its number."""
+    return {word: int(value) for word, value in re.findall(r"^(.*?):? +(\d+)$", text, re.M)}
+
+
+def anew(guest, parameters, on=True):
+    """Loads driver and storm module once more."""
+    guest.run("rmmod storm; rmmod tracebraid")
+    load(guest, parameters)
+    if on:
+        guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+
+
+def event_id(guest):
+    """The storm's."""
+    return guest.run(f"cat {TREE}/events/storm/storm/id").strip()
+
+
+def read_all(ctx, guest, how, events, before=0):
+    """Storms while a reader takes all in one way; what it found must add up to what was offered."""
+    guest.run("rm -f /tmp/stop")
+    job = guest.bg(f"ring_reader {event_id(guest)} {how} /tmp/stop")
+    offered = storm(guest, events)
+    guest.run("touch /tmp/stop")
+    ctx.equal(job.wait(timeout=120), 0, f"status of the reader, which said: {job.output()}")
+    found, sums = numbers(job.output()), stats(guest)
+    ctx.equal((found["bad"], found["twice"], found["back"]), (0, 0, 0), f"{how}: bad, twice, back")
+    ctx.equal((sums["entries"], sums["written events"]), (0, offered), f"{how}: unread and written")
+    ctx.check(found["events"] > 0, f"{how}: nothing was found")
+    ctx.equal(before + found["events"], sums["read events"], f"{how}: events found and counted as read")
+    ctx.equal(sums["read events"] + sums["overrun"] + sums["dropped events"], offered, f"{how}: read and lost")
+    ctx.check(found["lost"] <= sums["overrun"] + sums["dropped events"], f"{how}: more was told as lost than was")
+    return found, sums, offered
+
+
+@case("read-example", needs=DRIVER)
+def read_example(ctx):
+    """The example of Linux's own documentation, with our path: it runs, and prints right numbers."""
+    guest = up(ctx)
+    guest.run("taskset 1 true")
+    offered = storm(guest, 50)
+    mine = numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))
+    got = numbers(guest.run("mmap_example"))
+    ctx.equal({key: got[key] for key in ("entries", "overrun", "read")},
+              {"entries": mine["entries"], "overrun": 0, "read": 0}, "what the example printed")
+    ctx.check(0 < mine["entries"] < offered, f"{mine['entries']} entries of {offered} on the first CPU")
+    slots = int(re.search(r"rings of (\d+) x", guest.run("dmesg"))[1])
+    ctx.equal(got["nr_subbufs"], slots + 1, "sub-buffers")
+    again = numbers(guest.run("mmap_example"))
+    after = numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))
+    ctx.check(0 < again["read"] <= mine["entries"], f"{again['read']} read by the first run")
+    ctx.equal(again["read"] + again["entries"], mine["entries"], "read and left, as the second run printed")
+    ctx.equal(after["entries"] + after["read events"], after["written events"], "nothing is lost")
+
+
+@case("read-ways", needs=DRIVER, timeout=300)
+def read_ways(ctx):
+    """Every event once or counted as lost: by read, splice, mmap, by turns, and by readers that compete."""
+    for parameters in ("ring_size_kb=32", "ring_size_kb=32 overwrite=1 absolute=1 subbuf_size=8192"):
+        guest = up(ctx, parameters)
+        for how in ("read", "splice", "mmap", "mixed", "compete"):
+            read_all(ctx, guest, how, 5000)
+            anew(guest, parameters)
+        guest.quit()
+
+
+@case("read-lost", needs=DRIVER)
+def read_lost(ctx):
+    """A ring that ran over before it is read: what is found and what is told as lost is all."""
+    for parameters in ("ring_size_kb=16 subbuf_size=8192", "ring_size_kb=16 subbuf_size=8192 overwrite=1"):
+        guest = up(ctx, parameters)
+        for how in ("mmap", "read", "splice"):
+            storm(guest, 3000)
+            first = numbers(guest.run(f"ring_reader {event_id(guest)} {how}"))
+            second, sums, _ = read_all(ctx, guest, how, 10, before=first["events"])
+            lost, untold = first["lost"] + second["lost"], first["untold"] + second["untold"]
+            ctx.check(lost + untold > 0, f"{how}: nothing was lost")
+            if not untold:
+                ctx.equal(lost, sums["overrun"] + sums["dropped events"], f"{how}: told as lost")
+            anew(guest, parameters)
+        guest.quit()
+
+
+@case("read-refused", needs=DRIVER)
+def read_refused(ctx):
+    """What trace_pipe_raw refuses, it refuses as tracefs's does; a mapping holds the ring in place."""
+    guest = up(ctx, on=False)
+    ours = guest.run(f"ring_reader {PIPE} errors")
+    for what in ("private", "writable", "executable"):
+        ctx.check(f"{what}: Operation not permitted" in ours, f"{what} mapping: {ours}")
+    ctx.check("GET_READER when not mapped: No such device" in ours, ours)
+    if ctx.kernel != "6.1":
+        theirs = guest.run(f"ring_reader {TRACEFS} errors")
+        ctx.equal([pair for pair in zip(ours.splitlines(), theirs.splitlines()) if pair[0] != pair[1]], [],
+                  "our refusals that are not tracefs's")
+    job = guest.bg(f"ring_reader {PIPE} hold")
+    ctx.wait_until(lambda: "mapped" in job.output(), "the mapping")
+    for command in (f"echo 64 > {TREE}/buffer_size_kb", f"echo > {TREE}/trace"):
+        status, said = guest.sh(command)
+        ctx.check(status and "busy" in said, f"{command} while mapped: {status} {said}")
+    job.kill()
+    guest.run(f"echo 64 > {TREE}/buffer_size_kb && echo > {TREE}/trace")
+    anew(guest, "subbuf_size=1024", on=False)
+    odd = guest.sh(f"ring_reader {PIPE} hold")[1]
+    ctx.check("Invalid argument" in odd, f"a ring that can't be mapped: {odd}")
+    ctx.check("cannot be mapped" in guest.run("dmesg"), "no message says why it can't be mapped")
+
+
+@case("read-waits", needs=DRIVER)
+def read_waits(ctx):
+    """Readers wait for events, and are woken: by events, by ioctl 0, and when the ring goes."""
+    guest = up(ctx)
+    said = numbers(guest.run(f"ring_reader {PIPE} wait"))
+    ctx.equal(said, {"read": 0, "poll": 0, "GET_READER": 0, "woken": 200}, "how waiting ended")
+    device = guest.run("basename /sys/bus/pci/drivers/tracebraid/0*").strip()
+    said = guest.run(f"ring_reader {PIPE} unbind {device}")
+    ctx.equal(said.splitlines(), ["before 1 1", "waiting: No such device", "after 0 0", "read: No such device",
+                                  "GET_READER: No such device", "mmap: No such device", "again 0", "anew 1",
+                                  "still 1", "read: Resource temporarily unavailable"], "what the reader saw")
+    guest.run("rmmod storm; rmmod tracebraid")
+
+
+def lines_of(ctx, guest):
+    """The text: its events as matches, in an order that never goes back."""
+    text = guest.run(f"cat {TREE}/trace", timeout=120)
+    lines = [line for line in text.splitlines() if not line.startswith(("#", "CPU:"))]
+    found = [LINE.fullmatch(line) for line in lines]
+    ctx.check(all(found), f"lines that are none: {[line for line, ok in zip(lines, found) if not ok][:3]}")
+    times = [float(one[5]) for one in found]
+    ctx.check(all(a <= b for a, b in zip(times, times[1:])), "a line's time is before its predecessor's")
+    return text, found
+
+
+@case("read-text", needs=DRIVER)
+def read_text(ctx):
+    """The text holds all CPUs' events in one order, takes nothing, and is emptied by writing; five outputs."""
+    guest = up(ctx, "ring_size_kb=1024")
+    offered = storm(guest, 1000)
+    text, found = lines_of(ctx, guest)
+    ctx.equal(len(found), offered, "events in the text")
+    ctx.check(f"{offered}/{offered}   #P:2" in text, f"the header: {text[:300]}")
+    ctx.equal({one[3] for one in found}, {"000", "001"}, "CPUs")
+    ctx.check({"storm/0", "storm/1"} <= {one[1] for one in found}, "the tasks' names")
+    ctx.equal(lines_of(ctx, guest)[0], text, "the text, read again")
+    guest.run(f"exec 3< {TREE}/trace; echo 100 > /sys/kernel/debug/storm/run; exec 3<&-")
+    ctx.equal(stats(guest)["written events"], offered, "events while the text is open")
+    ctx.equal(guest.run(f"cat {TREE}/output"), "[trace] latency raw hex binary\n", "output")
+    for kind, pattern in (("latency", r"^ *storm/0-\d+ +0\S{4} +\d+us: "), ("raw", r"^\d+ 1 \d+ \S"),
+                          ("hex", r"^[0-9a-f]{8} 00000001 [0-9a-f]{16} ")):
+        guest.run(f"echo {kind} > {TREE}/output")
+        ctx.check(re.search(pattern, guest.run(f"head -200 {TREE}/trace"), re.M), f"no line of {kind}")
+    guest.run(f"echo binary > {TREE}/output")
+    payloads, at, seen = guest.sh(f"cat {TREE}/trace", text=False)[1], 0, 0
+    while at < len(payloads):
+        at += 32 + 8 * (struct.unpack_from("<Q", payloads, at + 16)[0] % 6)  # a number of words by the event's own
+        seen += 1
+    ctx.equal((seen, at), (offered, len(payloads)), "payloads, and their bytes")
+    ctx.equal(guest.sh(f"echo nonsense > {TREE}/output")[0], 1, "status of an output that is none")
+    guest.run(f"echo trace > {TREE}/output; echo > {TREE}/trace")
+    ctx.equal(len(lines_of(ctx, guest)[1]), 0, "events once emptied")
+    sums = stats(guest)
+    ctx.equal((sums["entries"], sums["overrun"]), (0, offered), "unread and overrun, once emptied")
+
+
+@case("read-text-lost", needs=DRIVER)
+def read_text_lost(ctx):
+    """A ring that ran over: the text tells of each loss, and all adds up."""
+    guest = up(ctx, "ring_size_kb=16 overwrite=1")
+    storm(guest, 3000)
+    text, found = lines_of(ctx, guest)
+    lost = sum(int(n) for n in re.findall(r"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M))
+    sums = stats(guest)
+    ctx.equal(len(found), sums["entries"], "events in the text")
+    ctx.equal(lost, sums["overrun"] + sums["dropped events"], "events told as lost")
+    ctx.equal(lost + len(found), sums["written events"], "all events")
+
+
+@case("read-gone", needs=("driver", "module:buffers"))
+def read_gone(ctx):
+    """A buffer is freed while its files are open: they give no more, and nothing else happens."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    guest.insmod("buffers")
+    do(ctx, guest, "alloc mine 16 4")
+    do(ctx, guest, "record 10")
+    where = "/sys/kernel/debug/tracebraid/mine"
+    said = guest.run(f"exec 3< {where}/trace 4< {where}/per_cpu/cpu0/trace_pipe_raw 5< {where}/trace; head -c 20 <&3; "
+                     f"echo free > {MINE}/do; cat <&3; cat <&4; cat <&5; ls -d {where}; rmmod tracebraid; true")
+    ctx.equal(said.count("No such device"), 3, f"reads that were refused, in: {said}")
+    ctx.check("No such file" in said, f"the buffer's directory is still there: {said}")
+    guest.run("rmmod buffers; rmmod tracebraid")
+
+
+@case("read-scribbled", needs=DRIVER)
+def read_scribbled(ctx):
+    """The host writes nonsense all over the rings while the guest reads: it gets errors, and lives."""
+    guest = up(ctx, "ring_size_kb=64")
+    dice = random.Random(1)
+    storm(guest, 500)
+    job = guest.bg(f"""
+        while ! [ -e /tmp/stop ]; do
+            echo 100 > /sys/kernel/debug/storm/run
+            for how in mmap read splice mixed; do ring_reader {event_id(guest)} $how > /dev/null; done
+            cat {TREE}/trace {TREE}/per_cpu/cpu*/stats > /dev/null
+            echo > {TREE}/trace
+            echo > /tmp/turn
+        done 2>/tmp/errors""")
+    with open(guest.shm, "r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
+        start, stride, nr = struct.unpack_from("<QQI", shared, FIRST_BUFFER_RINGS)
+        for _ in range(20):
+            for _ in range(1000):
+                ring = start + dice.randrange(nr) * stride
+                at = ring + (dice.randrange(8, stride - 8 if dice.random() < 0.5 else 4096) & ~7)
+                shared[at:at + 8] = dice.choice((dice.randbytes(8), bytes(8), b"\xff" * 8, shared[at - 8:at]))
+            guest.run("rm -f /tmp/turn; while ! [ -e /tmp/turn ]; do usleep 1000; done")
+    guest.run("touch /tmp/stop")
+    ctx.equal(job.wait(timeout=60), 0, "status of the readers")
+    ctx.check("Bad message" in guest.run("cat /tmp/errors"), "no reader saw that the ring is broken")
+    anew(guest, "")
+    ctx.equal(len(lines_of(ctx, guest)[1]), 0, "events in a new ring")
+    offered = storm(guest, 10)
+    ctx.equal(len(lines_of(ctx, guest)[1]), offered, "events once all is new")
+
+
+MINE = "/sys/kernel/debug/buffers"
+
+
+def do(ctx, guest, words, status=0):
+    """One word for the module that makes buffers; status 1: it must be refused."""
+    ctx.equal(guest.sh(f"echo {words} > {MINE}/do")[0], status, f"status of {words!r}")
+
+
+def counts(guest):
+    """Entries, overruns, dropped, and whether it is empty."""
+    return tuple(map(int, guest.run(f"cat {MINE}/counts").split()))
+
+
+def takes(ctx, guest, first, last, lost=0):
+    """Takes all, in the pieces that one reading gives: the numbers from first to last, after a loss."""
+    found, told = [], 0
+    while True:
+        lines = guest.run(f"cat {MINE}/take").split("\n")[:-1]
+        if not lines:
+            break
+        told += sum(int(line[5:]) for line in lines if line.startswith("lost "))
+        found += [line for line in lines if not line.startswith("lost ")]
+    ctx.equal(found, [str(n) for n in range(first, last + 1)], "numbers taken")
+    ctx.equal(told, lost, "told as lost")
+
+
+@case("read-calls", needs=("driver", "module:buffers"))
+def read_calls(ctx):
+    """A module looks at events and takes them: by iterators, peek and consume; counts are exact."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid")
+    guest.insmod("buffers")
+    number = 0
+    for flags in (0, 2, 4, 6):  # records or bytes, deltas or low bits
+        do(ctx, guest, f"alloc mine{flags} 16 {flags}")
+        if not flags & 4:
+            guest.run(f"echo 1 > /sys/kernel/debug/tracebraid/mine{flags}/events/numbers/number/enable")
+        ctx.equal(counts(guest), (0, 0, 0, 1), "counts of a new buffer")
+        do(ctx, guest, "record 100")
+        wanted = "".join(f"{number + n}\n" for n in range(1, 101))
+        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers looked at")
+        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers looked at again")
+        ctx.equal(counts(guest), (100, 0, 0, 0), "counts of a hundred events")
+        do(ctx, guest, "peek")
+        do(ctx, guest, "resize 32", 1)
+        do(ctx, guest, "reset", 1)
+        do(ctx, guest, "free", 1)
+        do(ctx, guest, "done")
+        takes(ctx, guest, number + 1, number + 100)
+        ctx.equal(counts(guest), (0, 0, 0, 1), "counts once all is taken")
+        do(ctx, guest, "record 5000", 1)  # the last one finds no room
+        entries, overruns, dropped, _ = counts(guest)
+        ctx.equal((entries + dropped, overruns), (5000, 0), "entries and dropped, overruns")
+        takes(ctx, guest, number + 101, number + 100 + entries)
+        do(ctx, guest, "record 1")
+        number += 5101
+        ctx.equal(guest.run(f"cat {MINE}/look"), f"lost {dropped}\n{number}\n", "what comes after a loss")
+        takes(ctx, guest, number, number, dropped)
+        do(ctx, guest, "record 10")
+        do(ctx, guest, "reset")
+        ctx.equal(counts(guest), (0, 10, dropped, 1), "counts once emptied")
+        do(ctx, guest, "record 1")
+        number += 11
+        ctx.equal(guest.run(f"cat {MINE}/look"), f"{number}\n", "the first number after that")
+        takes(ctx, guest, number, number, 10)
+        do(ctx, guest, "resize 64")
+        do(ctx, guest, "record 20")
+        takes(ctx, guest, number + 1, number + 20)
+        number += 20
+        do(ctx, guest, "free")
+
+
+@case("read-roles", needs=("agent", *DRIVER))
+def read_roles(ctx):
+    """An agent and readers in the guest take turns: neither takes what is the other's."""
+    guest = up(ctx, on=False)
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", ctx.dir / "x.braid")
+    storm(guest, 100)
+    status, said = guest.sh(f"timeout 10 cat {PIPE} > /dev/null")
+    ctx.check(status == 1 and "busy" in said, f"reading while an agent records: {status} {said}")
+    stop_recorder(ctx, agent)
+    before = stats(guest)["read events"]
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    storm(guest, 100)
+    found = numbers(guest.run(f"ring_reader {event_id(guest)} mmap"))
+    sums = stats(guest)
+    ctx.equal((before + found["events"], sums["entries"]), (sums["written events"], 0), "read by both, unread")
+    job = guest.bg(f"ring_reader {PIPE} hold")
+    ctx.wait_until(lambda: "mapped" in job.output(), "the mapping")
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", ctx.dir / "y.braid")
+    offered = storm(guest, 100)
+    ctx.wait_until(lambda: not numbers(guest.run(f"cat {TREE}/per_cpu/cpu1/stats"))["entries"],
+                   "the agent to take what is nobody else's")
+    ctx.check(numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))["entries"] > 0,
+              "the agent took a ring that is read in the guest")
+    job.kill()
+    ctx.wait_until(lambda: not stats(guest)["entries"], "the agent to take what was given back")
+    stop_recorder(ctx, agent)
+    sums = stats(guest)
+    ctx.equal((sums["read events"], sums["written events"]), (offered, offered), "events read and written in all")
