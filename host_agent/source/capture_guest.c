@@ -259,7 +259,7 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	const struct braid_clock *clock = &ring->stream->clock;
 	const struct braid_clock_epoch *epoch;
 	struct braid_item *item = &ring->item;
-	s64 ns;
+	s64 ns, shown;
 
 	epoch = braid_clock_epoch_of(clock, counter, g->page.host_ns);
 	ns = braid_clock_to_ns(&epoch->map, counter);
@@ -267,11 +267,14 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	item->bound_ns = braid_clock_bound(clock, epoch, counter);
 	if (g->any && ns < g->last_ns)
 		ns = g->last_ns;	/* two epochs overlap, or the guest's time went back */
+	shown = ns;
+	if (kind == BRAID_ITEM_EVENT && ns > (s64)g->page.host_ns)
+		shown = g->page.host_ns;	/* it was there then: no later */
+	if (g->any && shown < item->host_ns)
+		shown = item->host_ns;		/* nor before its predecessor, whatever a page says */
 	g->last_ns = ns;
 	g->any = true;
-	item->host_ns = ns;
-	if (kind == BRAID_ITEM_EVENT && ns > (s64)g->page.host_ns)
-		item->host_ns = g->page.host_ns;	/* it was there then: no later */
+	item->host_ns = shown;
 	item->counter = counter;
 	item->lost_before = g->untold;
 	item->damaged_before = g->untold_damaged;

@@ -116,6 +116,32 @@ static void standard(void)
 	braid_source_free(source);
 }
 
+/* A page that says to have been taken long before its time does not turn the timeline back. */
+static void forged_page_time(void)
+{
+	struct braid_capture_writer *w = synth_capture(paths[0]);
+	struct braid_source *source;
+	struct synth_guest g;
+	struct tally t;
+
+	synth_guest_init(&g, &usual);
+	synth_begin(w, &g, 1);
+	tick(w, &g, 0, 9);
+	synth_drain(w, &g, 0);
+	g.start_ns = 0;		/* what the pages' host_ns is made of */
+	tick(NULL, &g, 10, 19);
+	synth_drain(w, &g, 0);
+	g.start_ns = SYNTH_START_NS;
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	source = open_captures(both, 1);
+	merge_all(source, &t);
+	CHECK_EQ(t.events, 20);
+	CHECK_EQ(t.backwards, 0);
+	braid_source_free(source);
+	synth_guest_free(&g);
+}
+
 /* Converted times are as far from the truth as the bound says, at most. */
 static void truth_within_bound(void)
 {
@@ -545,6 +571,7 @@ int main(void)
 	snprintf(paths[0], sizeof(paths[0]), "/tmp/braid-source-%d-0", getpid());
 	snprintf(paths[1], sizeof(paths[1]), "/tmp/braid-source-%d-1", getpid());
 	RUN(standard);
+	RUN(forged_page_time);
 	RUN(truth_within_bound);
 	RUN(successor);
 	RUN(successor_overlaps);
