@@ -123,6 +123,7 @@ static bool find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
 			return false;
 		}
 	}
+	*at = begin;		/* the last buffer ends where the room does */
 	return false;
 }
 

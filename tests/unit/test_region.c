@@ -220,6 +220,27 @@ static void refuses(void)
 	CHECK(braid_region_check(&sb, 8 << 20));
 }
 
+/* Room in front of the last buffer, which ends where the region does: not enough, none behind. */
+static void needed_behind_full_end(void)
+{
+	struct braid_region_params region = { .region_bytes = 1 << 20, .nr_vcpus = 1 };
+	struct braid_buffer_params p = { .name = "a", .subbuf_bytes = 256, .nr_slots = 4 };
+	u64 needed, end;
+
+	memset(&sb, 0, sizeof(sb));
+	CHECK(!braid_region_layout(&sb, &region, &needed));
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 0);
+	p.name = "b";
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &end), 1);
+	sb.sections[BRAID_SECTION_RINGS].bytes = end - sb.sections[BRAID_SECTION_RINGS].offset;
+	sb.region_bytes = end;
+	braid_region_remove_buffer(&sb, 0);
+	p.name = "c";
+	p.nr_slots = 64;
+	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), -ENOSPC);
+	CHECK(needed > end + 64 * 256);
+}
+
 int main(void)
 {
 	RUN(fits);
@@ -228,5 +249,6 @@ int main(void)
 	RUN(gaps_and_names);
 	RUN(gap_is_exact);
 	RUN(refuses);
+	RUN(needed_behind_full_end);
 	return VERDICT();
 }
