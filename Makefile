@@ -125,7 +125,7 @@ check:
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
-check-all: check-lint check-unit
+check-all: check-lint check-unit fuzz-short
 	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
 	@$(MAKE) check-kunit
 	@$(MAKE) check-e2e
@@ -181,6 +181,8 @@ e2e-run: agent
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE)) $(addprefix --kernel ,$(KERNELS))
 
+include tests/fuzz/fuzz.mk
+
 # Demo ----------------------------------------------------------------------------------------
 
 .PHONY: demo demo-run
@@ -232,6 +234,7 @@ help:
 	@echo 'make check-kunit             the driver in user-mode Linux, under KASAN and lockdep'
 	@echo 'make check-debug [CASE=name] the same and the end-to-end cases in an emulated kernel; slow'
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
+	@echo 'make check-fuzz              each fuzz target for FUZZ_SECONDS=60; make fuzz-corpus remakes the corpora'
 	@echo 'make check-e2e [CASE=name] [KERNELS=all]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
 	@echo 'make install DESTDIR=        the agent, and the driver if it was built'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests|kunit...
+# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests|kunit|fuzz|bench...
 set -eu
 
 packages_of() {
@@ -13,6 +13,8 @@ packages_of() {
 	tests) echo shellcheck bsdextrautils spin ;;
 	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
+	fuzz) echo clang-14 libclang-rt-14-dev util-linux ;;
+	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }

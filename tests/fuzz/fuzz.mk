@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The fuzz targets: one program for each tests/fuzz/fuzz_NAME.c, over the corpus corpus/NAME.
+
+FUZZ_CC		:= clang-14
+FUZZ_SECONDS	?= 60
+FUZZ_RUNS	?= 4000
+FUZZ_SAN	:= -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_NAMES	:= $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_PROGRAMS	:= $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
+FUZZ_LIB	:= $(patsubst $(B)/obj/%,$(B)/fuzz/obj/%,$(LIB_OBJS))
+
+# Objects alone, so that what a target does not use is not linked into it.
+$(B)/fuzz/obj/%.o: %.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(ALL_CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+$(B)/fuzz/lib.a: $(FUZZ_LIB)
+	$(Q)rm -f $@ && ar rc $@ $^
+
+$(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/obj/tests/fuzz/ring_model.o $(B)/fuzz/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(FUZZ_CC) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+-include $(FUZZ_LIB:.o=.d) $(wildcard $(B)/fuzz/obj/tests/fuzz/*.d $(B)/obj/tests/*/*.d)
+
+.PHONY: check-fuzz fuzz-programs fuzz-short fuzz-corpus
+check-fuzz:
+	@tests/packages.sh build fuzz
+	@$(MAKE) fuzz-programs
+	@tests/fuzz/run.sh -max_total_time=$(FUZZ_SECONDS) $(FUZZ_NAMES)
+
+# What `make check` has of it: bounded by runs, the same ones each time.
+fuzz-short:
+	@tests/packages.sh build fuzz
+	@$(MAKE) fuzz-programs
+	@tests/fuzz/run.sh -runs=$(FUZZ_RUNS) $(FUZZ_NAMES)
+
+fuzz-programs: $(FUZZ_PROGRAMS)
+
+# After a change of the ABI. The corpora are committed.
+fuzz-corpus: $(B)/fuzz/make_corpus
+	@rm -rf tests/fuzz/corpus
+	@$< tests/fuzz/corpus
+
+$(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/make_capture.o $(LIB_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The capture reader and all behind it, to the last letter of a report. A chunk whose
+ * checksum is 0 gets the right one first: what a checksum guards is not the point here.
+ */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host_agent/capture/checksum.h"
+#include "host_agent/export/export.h"
+#include "host_agent/source/source.h"
+#include "tests/fuzz/fuzz.h"
+
+size_t LLVMFuzzerMutate(u8 *data, size_t bytes, size_t max_bytes);
+size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigned int seed);
+
+/* The chunk at @at, as far as its header says; 0: none that is whole. */
+static size_t chunk_bytes(const u8 *data, size_t bytes, size_t at, struct braid_chunk *chunk)
+{
+	size_t total;
+
+	if (bytes - at < sizeof(*chunk))
+		return 0;
+	memcpy(chunk, data + at, sizeof(*chunk));
+	if (chunk->magic != BRAID_CHUNK_MAGIC || chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES)
+		return 0;
+	total = sizeof(*chunk) + ((chunk->payload_bytes + 7) & ~7u);
+	return total <= bytes - at ? total : 0;
+}
+
+static void mend_checksums(u8 *data, size_t bytes)
+{
+	struct braid_chunk chunk;
+	size_t at = 0, n;
+
+	for (; at + sizeof(chunk) <= bytes; at += n ? n : 8) {
+		n = chunk_bytes(data, bytes, at, &chunk);
+		if (!n || chunk.checksum)
+			continue;
+		chunk.checksum = braid_chunk_checksum(&chunk, data + at + sizeof(chunk),
+						      chunk.payload_bytes, NULL, 0);
+		memcpy(data + at, &chunk, sizeof(chunk));
+	}
+}
+
+/* Every other mutation stays within one chunk's payload, so that the rest stays whole. */
+size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigned int seed)
+{
+	struct braid_chunk chunk;
+	size_t at = 0, n, nr = 0, pick;
+
+	while ((n = at < bytes ? chunk_bytes(data, bytes, at, &chunk) : 0))
+		at += n, nr++;
+	if (!nr || seed & 1)
+		return LLVMFuzzerMutate(data, bytes, max_bytes);
+	for (pick = (seed >> 1) % nr, at = 0; pick--;)
+		at += chunk_bytes(data, bytes, at, &chunk);
+	chunk_bytes(data, bytes, at, &chunk);
+	/* Shorter payloads leave the old ones' ends. */
+	if (chunk.payload_bytes)
+		LLVMFuzzerMutate(data + at + sizeof(chunk), chunk.payload_bytes,
+				 chunk.payload_bytes);
+	return bytes;
+}
+
+static void report(struct braid_source *source, FILE *to)
+{
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals text = { 0 }, json = { 0 };
+	int err_text, err_json;
+
+	err_text = braid_export_text(to, source, &options, &text);
+	braid_source_rewind(source);
+	err_json = braid_export_json(to, source, &options, &json);
+	MUST(err_text == err_json);
+	MUST_EQ(text.events, json.events);
+	MUST_EQ(text.lost, json.lost);
+}
+
+/* Each ring by itself: times never go back, numbers never either. */
+static void walk(struct braid_source *source)
+{
+	size_t k, n;
+
+	braid_source_rewind(source);
+	for (k = 0; k < source->nr_streams; k++) {
+		for (n = 0; n < source->streams[k]->nr_rings; n++) {
+			struct braid_ring *ring = source->streams[k]->rings[n];
+			s64 last = INT64_MIN;
+			u64 sum = 0, j;
+
+			while (braid_ring_next(ring) > 0) {
+				MUST(ring->item.host_ns >= last);
+				last = ring->item.host_ns;
+				for (j = 0; j < ring->item.payload_bytes; j++)
+					sum += ring->item.payload[j];
+			}
+			MUST(sum != 1ULL << 63);	/* all of it was touched */
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
+{
+	int fd = memfd_create("capture", MFD_CLOEXEC);
+	struct braid_source *source;
+	char path[64], *paths = path;
+	FILE *nowhere = fopen("/dev/null", "w");
+	u8 *copy = malloc(bytes);
+
+	memcpy(copy, data, bytes);
+	mend_checksums(copy, bytes);
+	if (fd < 0 || !nowhere || write(fd, copy, bytes) != (ssize_t)bytes)
+		abort();
+	free(copy);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
+		report(source, nowhere);
+		walk(source);
+		braid_source_free(source);
+	}
+	fclose(nowhere);
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The region's validator over an arbitrary superblock: whatever it lets pass is owned
+ * byte by byte. And the layout: whatever it makes of any orders, the validator lets pass.
+ */
+#include "shared/clock.h"
+#include "shared/region.h"
+#include "shared/ring.h"
+#include "tests/fuzz/fuzz.h"
+
+#define OWNED_BYTES	(4u << 20)	/* larger regions are looked at by their figures alone */
+
+/* Marks bytes as owned: they are inside, and nobody's yet. */
+static void own(u8 *owned, u64 total, u64 offset, u64 bytes)
+{
+	MUST(offset <= total && bytes <= total - offset);
+	if (!owned || !bytes)
+		return;
+	MUST(!owned[offset] && !memcmp(owned + offset, owned + offset + 1, bytes - 1));
+	memset(owned + offset, 1, bytes);
+}
+
+/* Every part that braid_ring_map_init() finds, as offsets from the region's start. */
+static void own_ring(u8 *owned, u64 total, const struct braid_buffer_desc *desc, u32 vcpu)
+{
+	u64 meta = braid_ring_offset(desc, vcpu);
+	u64 data = meta + desc->meta_bytes;
+	struct braid_ring_map map;
+	u8 *base = (u8 *)meta;
+
+	braid_ring_map_init(&map, base, desc->nr_slots, desc->subbuf_bytes, desc->flags);
+	MUST((u64)map.meta == meta && (u64)map.subbufs == data);
+	MUST((u64)map.priv >= meta + sizeof(struct braid_meta));
+	MUST((u64)map.slots >= (u64)(map.priv + 1));
+	MUST((u64)map.states >= (u64)(map.slots + desc->nr_slots));
+	MUST(data >= (u64)(map.states + desc->nr_slots + 1));
+	MUST(!((u64)map.states & 63) && !((u64)map.slots & 7) && !(data & 7));
+	own(owned, total, meta, desc->meta_bytes);
+	own(owned, total, data, (u64)(desc->nr_slots + 1) * desc->subbuf_bytes);
+	MUST((u64)braid_ring_subbuf(&map, desc->nr_slots) + desc->subbuf_bytes <=
+	     meta + desc->ring_stride);
+}
+
+static void own_all(const struct braid_superblock *sb, u64 bytes)
+{
+	u8 *owned = bytes <= OWNED_BYTES ? calloc(1, bytes) : NULL;
+	u32 k, vcpu;
+
+	own(owned, bytes, 0, sizeof(*sb));
+	for (k = 0; k < BRAID_SECTION_RINGS; k++)
+		own(owned, bytes, sb->sections[k].offset, sb->sections[k].bytes);
+	MUST(sb->nr_buffers <= BRAID_MAX_BUFFERS);
+	for (k = 0; k < sb->nr_buffers; k++) {
+		const struct braid_buffer_desc *desc = &sb->buffers[k];
+
+		MUST(memchr(desc->name, 0, sizeof(desc->name)));
+		if (desc->nr_rings)
+			MUST(desc->events_of < sb->nr_buffers);
+		for (vcpu = 0; vcpu < desc->nr_rings; vcpu++)
+			own_ring(owned, bytes, desc, vcpu);
+	}
+	free(owned);
+}
+
+static void check(struct fuzz_input *in)
+{
+	u64 bytes = fuzz_take(in, 8);
+	struct braid_superblock *sb = calloc(1, sizeof(*sb));
+
+	memcpy(sb, in->at, in->left < sizeof(*sb) ? in->left : sizeof(*sb));
+	if (!braid_region_check(sb, bytes) && sb->state != BRAID_STATE_INIT)
+		own_all(sb, bytes);
+	free(sb);
+}
+
+static void begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
+{
+	struct braid_region_params params = {
+		.region_bytes = fuzz_take(in, 3), .nr_vcpus = 1 + fuzz_take(in, 1) % 8,
+		.nr_comms = fuzz_take(in, 1), .nr_symbols = fuzz_take(in, 1),
+		.directory_bytes = fuzz_take(in, 2),
+	};
+	u64 needed = 0;
+
+	sb->magic = BRAID_MAGIC;
+	sb->version_major = BRAID_VERSION_MAJOR;
+	sb->state = BRAID_STATE_LIVE;
+	sb->incarnation = 1;
+	sb->counter_hz = 1000000000;
+	if (braid_region_layout(sb, &params, &needed)) {
+		MUST(needed > params.region_bytes);
+		params.region_bytes = needed + (4u << 20);
+		MUST(!braid_region_layout(sb, &params, &needed));
+	}
+}
+
+/* One buffer added or removed. */
+static void change(struct fuzz_input *in, struct braid_superblock *sb)
+{
+	u32 what = fuzz_take(in, 1);
+	char name[3] = { 'a' + (what >> 1 & 31), 'b' };
+	struct braid_buffer_params params = {
+		.name = name, .flags = fuzz_take(in, 1), .subbuf_bytes = fuzz_take(in, 1) * 128,
+		.nr_slots = fuzz_take(in, 1) & 0x1f, .max_bytes = fuzz_take(in, 3),
+		.events_of = what & 0x80 ? "ab" : NULL,
+	};
+	u64 needed = 0, room;
+	int ret;
+
+	if ((what & 1) && sb->nr_buffers) {
+		braid_region_remove_buffer(sb, params.nr_slots % sb->nr_buffers);
+		return;
+	}
+	room = braid_region_room(sb);
+	ret = braid_region_add_buffer(sb, &params, &needed);
+	MUST(ret < BRAID_MAX_BUFFERS);
+	if (ret >= 0)
+		MUST(!strcmp(sb->buffers[ret].name, name) && needed <= sb->region_bytes &&
+		     room >= sb->buffers[ret].ring_stride * sb->nr_vcpus);
+	if (ret == -ENOSPC)
+		MUST(needed > sb->region_bytes);
+}
+
+static void layout(struct fuzz_input *in)
+{
+	struct braid_superblock *sb = calloc(1, sizeof(*sb));
+
+	begin_layout(in, sb);
+	while (in->left) {
+		const char *why;
+
+		change(in, sb);
+		why = braid_region_check(sb, sb->region_bytes);
+		if (why)
+			fprintf(stderr, "%s\n", why);
+		MUST(!why);
+	}
+	own_all(sb, sb->region_bytes);
+	free(sb);
+}
+
+/* A sound region that fits to the byte, with a few words moved by a power of two. */
+static void edit(struct fuzz_input *in)
+{
+	const struct braid_region_params params = {
+		.region_bytes = 1 << 20, .nr_vcpus = 2, .nr_comms = 4, .nr_symbols = 4,
+		.directory_bytes = 512,
+	};
+	struct braid_buffer_params buffer = { .name = "a", .subbuf_bytes = 256, .nr_slots = 4 };
+	struct braid_superblock *sb = calloc(1, sizeof(*sb));
+	u32 first = offsetof(struct braid_superblock, sections) / 4, k, how;
+	u32 nr = (offsetof(struct braid_superblock, buffers) + 2 * sizeof(sb->buffers[0])) / 4 - first;
+	u64 needed = 0;
+
+	begin_layout(&(struct fuzz_input){ .at = (const u8 *)"" }, sb);
+	MUST(!braid_region_layout(sb, &params, &needed));
+	MUST(braid_region_add_buffer(sb, &buffer, &needed) == 0);
+	buffer.name = "b";
+	MUST(braid_region_add_buffer(sb, &buffer, &needed) == 1);
+	sb->region_bytes = needed;
+	sb->sections[BRAID_SECTION_RINGS].bytes = needed - sb->sections[BRAID_SECTION_RINGS].offset;
+	MUST(!braid_region_check(sb, needed));
+	for (k = 0; k < 4 && in->left; k++) {
+		u32 *word = (u32 *)sb + first + fuzz_take(in, 1) % nr;
+
+		how = fuzz_take(in, 1);
+		*word += how & 0x80 ? 1u << (how & 31) : -1u << (how & 31);
+	}
+	if (!braid_region_check(sb, needed))
+		own_all(sb, needed);
+	free(sb);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
+{
+	struct fuzz_input in = { data, bytes };
+
+	u32 mode = fuzz_take(&in, 1);
+
+	if (mode & 1)
+		layout(&in);
+	else if (mode & 2)
+		edit(&in);
+	else
+		check(&in);
+	return 0;
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Makes the corpora from real structures, by the code under test itself:
+ * make_corpus FOLDER. Made anew when the ABI changes (make fuzz-corpus).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shared/page.h"
+#include "shared/region.h"
+#include "shared/schema.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+static const char *folder;
+
+/* Bytes of one input on the way. */
+static struct {
+	u8 bytes[64 << 10];
+	size_t used;
+} out;
+
+static void put(const void *from, size_t bytes)
+{
+	NEED(out.used + bytes <= sizeof(out.bytes));
+	memcpy(out.bytes + out.used, from, bytes);
+	out.used += bytes;
+}
+
+static void put_value(u64 value, u32 bytes)
+{
+	put(&value, bytes);
+}
+
+/* Writes what was put as folder/target/name. */
+static void save(const char *target, const char *name)
+{
+	char path[512];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, target);
+	NEED(!mkdir(path, 0777) || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
+	file = fopen(path, "wb");
+	NEED(file && fwrite(out.bytes, 1, out.used, file) == out.used && !fclose(file));
+	out.used = 0;
+}
+
+/* Sub-buffers: every type of event, every size of header. */
+static void make_page(const char *name, u32 flags)
+{
+	u32 at[64], n = 0, k;
+	u64 now = 1ULL << 40;
+
+	put_value(flags, 4);
+	put_value(now, 8);
+	for (k = 0; k < 10; k += 3) {
+		u32 event = braid_event_bytes(k * 4);
+
+		braid_page_put_event(at + n, event, flags ? (now + k) & BRAID_DELTA_MASK : k);
+		memset(at + n + (k * 4 > BRAID_MAX_SMALL_BYTES ? 2 : 1), k,
+		       event - (k * 4 > BRAID_MAX_SMALL_BYTES ? 8 : 4));
+		n += event / 4;
+	}
+	braid_page_put_extent(at + n, flags ? now + (1ULL << 30) : 1ULL << 30);
+	n += BRAID_EXTENT_BYTES / 4;
+	braid_page_put_stamp(at + n, now + (1ULL << 36), 123456789);
+	n += BRAID_STAMP_BYTES / 4;
+	braid_page_put_event(at + n, 8, 0);
+	at[n + 1] = 7;
+	n += 2;
+	at[n++] = BRAID_TYPE_PADDING;
+	at[n++] = 0xffffffff;
+	put(at, 4 * n);
+	save("page", name);
+}
+
+/* A superblock as a guest makes it, in a region small enough to be owned byte by byte. */
+static void make_region(const char *name)
+{
+	struct synth_guest_params guest = {
+		.name = "guest", .incarnation = 5, .nr_slots = 2, .subbuf_bytes = 256,
+	};
+	struct braid_region_params region = {
+		.region_bytes = 256 << 10, .nr_vcpus = SYNTH_CPUS, .nr_comms = 4,
+		.nr_symbols = 4, .directory_bytes = 512,
+	};
+	struct braid_buffer_params buffer = { .name = "main", .subbuf_bytes = 256, .nr_slots = 4 };
+	struct synth_guest g;
+	u64 needed;
+
+	synth_guest_init(&g, &guest);
+	g.sb.nr_buffers = 0;
+	NEED(!braid_region_layout(&g.sb, &region, &needed));
+	NEED(braid_region_add_buffer(&g.sb, &buffer, &needed) == 0);
+	buffer.name = "second";
+	buffer.events_of = "main";
+	NEED(braid_region_add_buffer(&g.sb, &buffer, &needed) == 1);
+	/* Not a byte more than it needs, so that whatever grows does not fit. */
+	region.region_bytes = needed;
+	g.sb.region_bytes = needed;
+	g.sb.sections[BRAID_SECTION_RINGS].bytes = needed - g.sb.sections[BRAID_SECTION_RINGS].offset;
+	g.sb.state = BRAID_STATE_DOWN;
+	put_value(0, 1);
+	put_value(region.region_bytes, 8);
+	put(&g.sb, offsetof(struct braid_superblock, buffers) + 3 * sizeof(g.sb.buffers[0]));
+	save("region", name);
+	synth_guest_free(&g);
+}
+
+/* Orders for the layout: see begin_layout() and change() in fuzz_region.c. */
+static void make_orders(void)
+{
+	u32 k;
+
+	put_value(1, 1);
+	put_value(0x200000, 3);
+	put_value(1, 1);
+	put_value(0x1010, 2);
+	put_value(4096, 2);
+	for (k = 0; k < 12; k++) {
+		put_value(k % 4 == 3 ? 1 : k << 1, 1);
+		put_value(0, 1);
+		put_value(2 + k, 1);
+		put_value(k % 3 ? 4 : 0, 1);
+		put_value(0x10000, 3);
+	}
+	save("region", "orders");
+}
+
+static void make_schema(void)
+{
+	struct braid_directory *dir = calloc(1, sizeof(*dir) + 4096);
+	struct braid_schema_event events[] = {
+		{ .id = 1, .system = "test", .name = "tick", .format = "name: tick\nID: 1\n" },
+		{ .id = 2, .flags = BRAID_EVENT_HOST_ON, .buffer = 1, .system = "s", .name = "n",
+		  .format = "" },
+		{ .id = 2, .flags = BRAID_EVENT_SUB | 4 << BRAID_SUB_BYTES_SHIFT |
+			 8 << BRAID_SUB_OFFSET_SHIFT, .number = 9, .system = "s",
+		  .name = "of_n", .format = "x" },
+	};
+	u32 used = 0, k;
+
+	for (k = 0; k < 3; k++)
+		NEED(dir && !braid_schema_append(dir, 4096, &used, &events[k]));
+	put_value(used, 2);
+	put(dir->data, used);
+	save("schema", "three");
+	free(dir);
+}
+
+/* A capture with its checksums taken out, so that they are mended after a mutation. */
+static void save_capture(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "rb");
+	size_t at, n;
+
+	NEED(file);
+	n = fread(out.bytes, 1, sizeof(out.bytes), file);
+	NEED(n && n < sizeof(out.bytes) && !fclose(file));
+	for (at = 0; at + sizeof(struct braid_chunk) <= n;) {
+		struct braid_chunk *chunk = (struct braid_chunk *)(out.bytes + at);
+
+		NEED(chunk->magic == BRAID_CHUNK_MAGIC);
+		chunk->checksum = 0;
+		at += sizeof(*chunk) + ((chunk->payload_bytes + 7) & ~7u);
+	}
+	out.used = n;
+	save("capture", name);
+}
+
+static void make_guest_capture(const char *path, u32 flags)
+{
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .ppm = 20,
+		.start_ns = SYNTH_START_NS, .nr_slots = 2, .subbuf_bytes = 256, .flags = flags,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+	u32 k;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	for (k = 0; k < 40; k++) {
+		g.now += k == 20 ? 5ULL << 32 : 20000 + k % 7;
+		synth_tick(&g, k & 1, k, k % 9 ? "x" : "longer than the others");
+		if (k % 6 == 5 && k > 20)
+			synth_drain(w, &g, 1);
+		if (k % 13 == 0)
+			synth_sample(w, &g, 900, 600 + k);
+	}
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+}
+
+static void make_captures(void)
+{
+	char path[] = "/tmp/make_corpus.XXXXXX";
+	struct braid_capture_writer *w;
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0 && !close(fd));
+	make_guest_capture(path, 0);
+	save_capture(path, "deltas");
+	make_guest_capture(path, BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE);
+	save_capture(path, "absolute");
+	w = synth_capture(path);
+	synth_host(w, 1, 5, SYNTH_START_NS + 1000, 40000);
+	NEED(!braid_capture_finish(w));
+	save_capture(path, "host");
+	NEED(!unlink(path));
+}
+
+/* Operations on a ring are choices of bytes: any will do, some of each setting. */
+static void make_operations(const char *target, u32 settings)
+{
+	u64 state = 0x9e3779b97f4a7c15ULL;
+	u32 k, n;
+
+	for (k = 0; k < settings; k++) {
+		char name[16];
+
+		put_value(k, 1);
+		for (n = 0; n < 700; n++) {
+			state ^= state << 13;
+			state ^= state >> 7;
+			state ^= state << 17;
+			put_value(state >> 32, 1);
+		}
+		snprintf(name, sizeof(name), "%02u", k);
+		save(target, name);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	NEED(argc == 2);
+	folder = argv[1];
+	NEED(!mkdir(folder, 0777) || errno == EEXIST);
+	make_page("deltas", 0);
+	make_page("absolute", BRAID_BUFFER_ABSOLUTE);
+	make_region("plain");
+	put_value(2 | 12 << 24, 4);	/* fuzz_region.c's edit() */
+	save("region", "edit");
+	make_orders();
+	make_schema();
+	make_captures();
+	make_operations("ring", 12);
+	make_operations("hostile", 12);
+	return 0;
+}
