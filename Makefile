@@ -198,16 +198,20 @@ demo-run: agent
 
 .PHONY: bench bench-run
 bench:
-	@tests/packages.sh build driver guests tests
+	@tests/packages.sh build driver guests tests bench
 	@$(MAKE) bench-run
 
-bench-run: agent $(B)/bench_ring
-	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call packaged,6.1))
+BENCH_LIBS_lttng := -llttng-ust -ldl
+
+BENCH_MODULES	:= tests/bench/guest_ring/guest_ring.o
+bench-run: agent $(addprefix $(B)/bench_,ring lttng count)
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES) $(BENCH_MODULES)" \
+		$(call test-drivers,$(call packaged,6.1) $(call packaged,6.12))
 	@tests/bench/run.sh
 
 $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(BENCH_LIBS_$*)
 
 .PHONY: install
 install: agent

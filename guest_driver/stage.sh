@@ -6,7 +6,7 @@ set -eu
 stage=$1
 top=$(pwd)
 
-find guest_driver shared include tests/e2e/*/ tests/kunit -name '*.[ch]' -o -path guest_driver/Kbuild | while read -r file; do
+find guest_driver shared include tests/e2e/*/ tests/kunit tests/bench/*/ -name '*.[ch]' -o -path guest_driver/Kbuild | while read -r file; do
 	mkdir -p "$stage/$(dirname "$file")"
 	[ -L "$stage/$file" ] || ln -sf "$top/$file" "$stage/$file"
 done

@@ -5,6 +5,9 @@ set -eu
 
 {
 	build/bench_ring
+	tests/bench/count.sh
+	tests/bench/lttng.sh
+	tests/bench/guest_ring.py 6.1 6.12
 	tests/bench/guests.py
 } >build/bench.tsv.new
 mv build/bench.tsv.new build/bench.tsv

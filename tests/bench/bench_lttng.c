@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * One 16-byte event in our ring and one of LTTng-UST's, timed in turns in one process.
+ * Its session is made by lttng.sh: flight recorder, snapshot mode, the default channel.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "shared/ring.h"
+#include "tests/bench/lttng_event.h"
+
+#define N	16
+#define SUBBUF	4096
+#define ROUNDS	201
+#define EVENTS	20000
+
+static struct braid_writer *w;
+static volatile u64 source[2] = { 1, 2 };
+
+static u64 counter(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static noinline void ours(void)
+{
+	int k;
+
+	for (k = 0; k < EVENTS; k++) {
+		u64 token, *at = braid_ring_reserve(w, 16, counter, &token);
+
+		if (!at)
+			continue;
+		at[0] = source[0];
+		at[1] = source[1];
+		braid_ring_commit(w, token);
+	}
+}
+
+static noinline void theirs(void)
+{
+	int k;
+
+	for (k = 0; k < EVENTS; k++)
+		lttng_ust_tracepoint(braid_bench, event, source[0], source[1]);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), compare);
+	return values[ROUNDS / 2];
+}
+
+static double timed(void (*fn)(void))
+{
+	double start = now_ns();
+
+	fn();
+	return (now_ns() - start) / EVENTS;
+}
+
+int main(void)
+{
+	static double ours_ns[ROUNDS], theirs_ns[ROUNDS], ratio[ROUNDS];
+	const struct braid_ring_identity who = { .incarnation = 1, .counter = counter() };
+	size_t bytes = braid_ring_meta_bytes(N) + (N + 1) * SUBBUF;
+	struct braid_ring_map map;
+	int k;
+
+	braid_ring_map_init(&map, mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0),
+			    N, SUBBUF, BRAID_BUFFER_OVERWRITE);
+	w = malloc(braid_writer_bytes(N));
+	braid_writer_init(w, &map, &who);
+	if (!lttng_ust_tracepoint_enabled(braid_bench, event)) {
+		fprintf(stderr, "bench_lttng: its session is not on: run it by tests/bench/lttng.sh\n");
+		return 1;
+	}
+	for (k = 0; k < ROUNDS; k++) {
+		if (k & 1) {
+			ours_ns[k] = timed(ours);
+			theirs_ns[k] = timed(theirs);
+		} else {
+			theirs_ns[k] = timed(theirs);
+			ours_ns[k] = timed(ours);
+		}
+		ratio[k] = ours_ns[k] / theirs_ns[k];
+	}
+	printf("lttng_event_16_bytes\t%.1f\tns\n", median(theirs_ns));
+	printf("event_over_lttng_event\t%.2f\tratio\n", median(ratio));
+	return 0;
+}
