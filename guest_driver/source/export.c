@@ -14,7 +14,9 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/trace.h>
@@ -64,7 +66,9 @@ static bool dirty;			/* a bit was set */
 
 /* The rest belongs to the work, or to start and stop while it does not run. */
 static struct braid_buffer *buffer;
+static struct task_struct *resolver;	/* while it looks ids up: what it does is no record */
 static LIST_HEAD(events);
+static DECLARE_BITMAP(unknown, NR_IDS);	/* what a walk looks for */
 static unsigned long walked_at;
 
 /* Context: any, for as long as preemption stays off; the work may turn it on. */
@@ -131,6 +135,8 @@ static void take_record(struct trace_export *export, const void *entry, unsigned
 	struct braid_slot slot;
 	u8 *record;
 
+	if (unlikely(current == READ_ONCE(resolver) && in_task()))
+		return;
 	note(id);
 	record = braid_record_reserve(buffer, id, bytes, &slot);
 	if (!record)
@@ -295,7 +301,7 @@ static int take_event(const char *system, const char *name, int id, void *unused
 	struct exported *exported;
 	int err;
 
-	if (!test_bit(id, seen) || find(id))
+	if (!test_bit(id, unknown) || find(id))
 		return 0;
 	exported = make_event(system, name);
 	if (!exported || braid_tracefs_id(exported->format) != id) {
@@ -333,10 +339,25 @@ static void check_event(struct exported *exported)
 	set_bit(id, seen);		/* so that the walk wants it */
 }
 
-static void resolve(bool at_once)
+/* Marks the ids that came up and are not known. Return: whether there are any. */
+static bool find_unknown(void)
+{
+	bool any = false;
+	int id;
+
+	bitmap_zero(unknown, NR_IDS);
+	for_each_set_bit(id, seen, NR_IDS) {
+		if (find(id))
+			continue;
+		set_bit(id, unknown);
+		any = true;
+	}
+	return any;
+}
+
+static void look_up(bool at_once)
 {
 	struct exported *exported, *next;
-	bool wanted = false;
 	int id;
 
 	WRITE_ONCE(dirty, false);
@@ -344,19 +365,25 @@ static void resolve(bool at_once)
 	list_for_each_entry_safe(exported, next, &events, list)
 		if (exported->may_go && test_bit(exported->ev.id, seen))
 			check_event(exported);
-	for_each_set_bit(id, seen, NR_IDS)
-		wanted |= !find(id);
-	if (!wanted)
+	if (!find_unknown())
 		return;
-	if (!at_once && walked_at && time_before(jiffies, walked_at + WALK_AGAIN)) {
-		WRITE_ONCE(dirty, true);
+	if ((!at_once && walked_at && time_before(jiffies, walked_at + WALK_AGAIN)) ||
+	    braid_tracefs_walk(take_event, NULL)) {
+		WRITE_ONCE(dirty, true);	/* later */
 		return;
 	}
-	braid_tracefs_walk(take_event, NULL);
 	walked_at = jiffies;
-	for_each_set_bit(id, seen, NR_IDS)
+	/* Those that are not there are looked for when they come up again. */
+	for_each_set_bit(id, unknown, NR_IDS)
 		if (!find(id))
-			clear_bit(id, seen);	/* not there: until it comes up again */
+			clear_bit(id, seen);
+}
+
+static void resolve(bool at_once)
+{
+	WRITE_ONCE(resolver, current);
+	look_up(at_once);
+	WRITE_ONCE(resolver, NULL);
 }
 
 static void work_function(struct work_struct *work)

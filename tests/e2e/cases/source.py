@@ -5,6 +5,7 @@ import collections
 import re
 
 import directory
+import kit
 from harness import case
 
 TREE = "/sys/kernel/debug/tracebraid"
@@ -43,6 +44,10 @@ def source_export(ctx):
     guest.run(f"echo 1 > {TRACING}/events/sched/sched_process_fork/enable; (true)")
     check_exported(ctx, guest, "sched/sched_process_fork")
     guest.run(f"echo 0 > {TRACING}/events/sched/sched_process_fork/enable")
+
+    text = guest.run(f"cat {TREE}/ftrace/trace")
+    for wanted in ("tracing_mark_write: hello", "vfs_open <-path_openat", "sched_process_fork: comm="):
+        ctx.check(wanted in text, f"the guest's trace file has no {wanted!r}")
 
     # A probe; another one in its place, which gets its id; the first again, with other arguments.
     ids = []
@@ -149,3 +154,26 @@ def source_text(ctx):
     # An interrupt may come between the two records of one event: their order is no matter.
     missing = collections.Counter(theirs) - collections.Counter(ours)
     ctx.equal(list(missing), [], "texts that tracefs has and the driver has not")
+
+
+@case("source-export-record", needs=("driver", "agent"))
+def source_export_record(ctx):
+    """The host records what the guest traces in tracefs, and prints it as tracefs and the guest's trace file do."""
+    guest = ctx.guest(thread="single")
+    guest.boot()
+    guest.insmod("tracebraid")
+    capture = ctx.dir / "capture"
+    agent = kit.start_recorder(ctx, "-r", guest.shm, "-e", "signal", "-o", capture)
+    guest.run(f"echo vfs_open > {TRACING}/set_ftrace_filter; echo function > {TRACING}/current_tracer")
+    guest.run(f"echo 'p:probe vfs_open number=$comm:string' > {TRACING}/kprobe_events")
+    guest.run(f"echo 1 > {TRACING}/events/kprobes/probe/enable; echo 1 > {TRACING}/events/sched/sched_process_exec/enable")
+    guest.run(f"echo a mark of ours > {TRACING}/trace_marker; (exec cat /proc/uptime)")
+    for event in ("ftrace/print", "ftrace/function", "kprobes/probe", "sched/sched_process_exec"):
+        check_exported(ctx, guest, event)
+    guest.run(f"echo nop > {TRACING}/current_tracer; echo 0 > {TRACING}/events/enable")
+    kit.stop_recorder(ctx, agent)
+    report = ctx.run_agent("report", capture).stdout
+    for wanted in (r"print: +tracing_mark_write: a mark of ours", r"function: +vfs_open <-- path_openat",
+                   r"probe: .*number=\"cat\"", r"sched_process_exec: +filename=/\S+ pid="):
+        ctx.check(re.search(wanted, report), f"the report has no {wanted!r}")
+    ctx.check(not re.search(r"kworker.*vfs_open", report), "the driver's own work is in the trace")
