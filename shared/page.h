@@ -17,9 +17,9 @@
  */
 static inline u32 braid_event_bytes(u32 payload_bytes)
 {
-	u32 padded = payload_bytes ? (payload_bytes + 3) & ~3u : 4;
+	u32 padded = (payload_bytes + !payload_bytes + 3) & ~3u;
 
-	return padded + (padded > BRAID_MAX_SMALL_BYTES ? 8 : 4);
+	return padded + 4 + 4 * (padded > BRAID_MAX_SMALL_BYTES);
 }
 
 /**

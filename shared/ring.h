@@ -119,7 +119,7 @@ struct braid_writer {
 	u32 mask;		/* nr_slots - 1 */
 	u32 limit_words;	/* of data in a sub-buffer */
 	u64 gap;		/* counter steps that a time_delta can't be trusted over */
-	u32 absolute;		/* BRAID_BUFFER_ABSOLUTE */
+	u32 delta_mask;		/* of the last stamp, which a delta counts from; absolute: 0 */
 	u32 broken;		/* enum braid_ring_fault; once set, all is dropped */
 	u64 seq_base;		/* sequence number of position's first event */
 	u64 first_seq;		/* of the ring's first event in this incarnation */
@@ -141,6 +141,12 @@ static inline u64 braid_tail_word(u64 position, u32 offset_words, u64 stamp)
 static inline u32 braid_tail_offset(u64 tail)
 {
 	return tail >> BRAID_TAIL_OFF_SHIFT & 0xffff;
+}
+
+/* The same, in bytes. */
+static inline u32 braid_tail_bytes(u64 tail)
+{
+	return tail >> (BRAID_TAIL_OFF_SHIFT - 2) & 0xffff << 2;
 }
 
 /**
@@ -206,14 +212,85 @@ struct braid_stamp_plan {
 	u32 extra_bytes;	/* 0, BRAID_EXTENT_BYTES or BRAID_STAMP_BYTES */
 };
 
+/* What a reservation has read when it turns out not to be ordinary. */
+struct braid_turn {
+	u64 tail;
+	u64 hint;
+	u64 now;
+};
+
+/* Room for one event. */
+struct braid_room {
+	void *payload;		/* NULL: none, it was dropped and counted */
+	u64 token;		/* for braid_ring_commit() */
+};
+
+static inline struct braid_writer_page *braid_writer_page_of(struct braid_writer *w, u64 tail)
+{
+	return &w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask];
+}
+
 /* The slow paths, in ring_writer.c. */
+struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
+				       u64 (*counter)(void), u64 tail, u64 hint, u64 now);
 struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writer *w, u64 tail, u64 hint,
 						u64 now);
 bool braid_writer_advance(struct braid_writer *w, u64 tail);
 void braid_writer_drop(struct braid_writer *w, u64 tail);
 void braid_writer_publish(struct braid_writer *w);
-u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
-			    const struct braid_stamp_plan *plan);
+u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at, struct braid_stamp_plan plan);
+
+/**
+ * braid_ring_try_reserve - braid_ring_reserve() when all is ordinary
+ * @w: as there; its nest is raised, whatever is returned
+ * @payload_bytes: as there
+ * @counter: as there
+ * @turn: what was read, for braid_writer_reserve()
+ * @room: written on success
+ *
+ * Context: as there. Return: true: there is room; false: go on with braid_writer_reserve().
+ */
+static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 payload_bytes,
+						   u64 (*counter)(void), struct braid_turn *turn,
+						   struct braid_room *room)
+{
+	u32 words = braid_event_bytes(payload_bytes) / 4, place, offset, delta;
+	struct braid_writer_page *page;
+	u64 tail, hint, now, next;
+	u32 *at;
+
+	braid_store(&w->nest, w->nest + 1);
+	braid_barrier();
+	tail = braid_load(&w->tail);
+	hint = braid_load(&w->hint);
+	braid_barrier();
+	now = counter();
+	*turn = (struct braid_turn){ tail, hint, now };
+	place = tail >> BRAID_TAIL_OFF_SHIFT;
+	offset = (u16)place;
+	delta = (u32)now - (u32)tail;
+	/*
+	 * One look at all that is not ordinary: a stamp that time_delta can't tell, a
+	 * sub-buffer's first event, an event behind its end. Each sets a higher bit. The
+	 * hint is older than the last event: what is near to it is nearer to that.
+	 */
+	if (unlikely(((now - hint) | delta | (offset - 1) | (w->limit_words - offset - words)) >
+		     BRAID_DELTA_MASK))
+		return false;
+	next = (u64)(place + words) << BRAID_TAIL_OFF_SHIFT | (u32)now;
+	if (unlikely(!braid_local_cas(&w->tail, tail, next)))
+		return false;
+
+	page = braid_writer_page_of(w, tail);
+	at = (u32 *)(page->data + braid_tail_bytes(tail));
+	braid_local_inc(&page->entries);
+	if (payload_bytes & 3)		/* no stale byte in the padding */
+		at[words - 1] = 0;
+	room->token = next;
+	room->payload = braid_page_put_event(at, words * 4,
+					     (u32)now - ((u32)tail & w->delta_mask));
+	return true;
+}
 
 /**
  * braid_ring_reserve - take room for one event
@@ -235,57 +312,40 @@ u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
 static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payload_bytes,
 						u64 (*counter)(void), u64 *token)
 {
-	u32 event_bytes = braid_event_bytes(payload_bytes);
-	struct braid_stamp_plan plan;
+	struct braid_turn turn;
+	struct braid_room room;
 
-	braid_store(&w->nest, w->nest + 1);
+	if (unlikely(!braid_ring_try_reserve(w, payload_bytes, counter, &turn, &room)))
+		room = braid_writer_reserve(w, payload_bytes, counter, turn.tail, turn.hint,
+					    turn.now);
+	*token = room.token;
+	return room.payload;
+}
+
+/**
+ * braid_ring_try_commit - braid_ring_commit() when all is ordinary
+ * @w: as there
+ * @token: as there
+ *
+ * Context: as there. Return: true: done; false: go on with braid_writer_publish().
+ */
+static __always_inline bool braid_ring_try_commit(struct braid_writer *w, u64 token)
+{
+	u64 position = braid_load(&w->position);
+
 	braid_barrier();
-	for (;;) {
-		u64 tail = braid_load(&w->tail), hint = braid_load(&w->hint), next;
-		u32 offset = braid_tail_offset(tail), words;
-		struct braid_writer_page *page;
-		u32 *at;
-
-		braid_barrier();
-		plan.now = counter();
-		plan.delta = (u32)plan.now - (u32)tail;
-		plan.extra_bytes = 0;
-		if (unlikely(plan.now - hint >= w->gap || plan.delta > BRAID_DELTA_MASK))
-			plan = braid_writer_plan_stamp(w, tail, hint, plan.now);
-		if (unlikely(!offset)) {
-			plan.delta = 0;		/* the sub-buffer's own stamp tells */
-			plan.extra_bytes = 0;
-		}
-		words = (event_bytes + plan.extra_bytes) / 4;
-		if (unlikely(offset + words > w->limit_words)) {
-			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
-				continue;
-			braid_writer_drop(w, tail);
-			return NULL;
-		}
-		next = (tail & 0xffffULL << BRAID_TAIL_POS_SHIFT) |
-		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
-		if (unlikely(!braid_local_cas(&w->tail, tail, next)))
-			continue;
-		braid_store(&w->hint, plan.now);
-
-		page = &w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask];
-		at = (u32 *)page->data + offset;
-		if (unlikely(!offset))
-			braid_store(&((struct braid_subbuf *)(page->data -
-				      BRAID_SUBBUF_HEADER_BYTES))->time_stamp, plan.now);
-		if (unlikely(plan.extra_bytes)) {
-			at = braid_writer_put_stamp(w, at, &plan);
-			plan.delta = 0;
-		}
-		if (w->absolute)
-			plan.delta = plan.now & BRAID_DELTA_MASK;
-		braid_local_inc(&page->entries);
-		*token = next;
-		if (payload_bytes & 3)		/* no stale byte in the padding */
-			at[event_bytes / 4 - 1] = 0;
-		return braid_page_put_event(at, event_bytes, plan.delta);
-	}
+	if (unlikely((w->nest ^ 1) | (u16)(token >> BRAID_TAIL_POS_SHIFT ^ position)))
+		return false;
+	/* (C1) what reader's acquire in braid_reader_next() pairs with */
+	braid_store_release(&w->pages[position & w->mask].state->commit,
+			    position << BRAID_COMMIT_POS_SHIFT | braid_tail_bytes(token));
+	braid_barrier();
+	braid_store(&w->nest, 0);
+	braid_barrier();
+	if (likely(!braid_load(&w->pending)))
+		return true;
+	braid_store(&w->nest, 1);
+	return false;
 }
 
 /**
@@ -299,24 +359,8 @@ static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payl
  */
 static __always_inline void braid_ring_commit(struct braid_writer *w, u64 token)
 {
-	u64 position = braid_load(&w->position);
-
-	braid_barrier();
-	if (unlikely(w->nest != 1 || (u16)(token >> BRAID_TAIL_POS_SHIFT) != (u16)position)) {
+	if (unlikely(!braid_ring_try_commit(w, token)))
 		braid_writer_publish(w);
-		return;
-	}
-	/* (C1) what reader's acquire in braid_reader_next() pairs with */
-	braid_store_release(&w->pages[position & w->mask].state->commit,
-			    position << BRAID_COMMIT_POS_SHIFT |
-			    (u64)braid_tail_offset(token) * 4);
-	braid_barrier();
-	braid_store(&w->nest, 0);
-	braid_barrier();
-	if (unlikely(braid_load(&w->pending))) {
-		braid_store(&w->nest, 1);
-		braid_writer_publish(w);
-	}
 }
 
 /* Reader ----------------------------------------------------------------------------------- */

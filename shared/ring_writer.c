@@ -83,8 +83,8 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->map = *map;
 	w->mask = map->nr_slots - 1;
 	w->limit_words = (map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES) / 4;
-	w->absolute = !!(map->flags & BRAID_BUFFER_ABSOLUTE);
-	w->gap = w->absolute ? 1ULL << BRAID_DELTA_BITS : 1ULL << 32;
+	w->delta_mask = map->flags & BRAID_BUFFER_ABSOLUTE ? 0 : ~0u;
+	w->gap = w->delta_mask ? 1ULL << 32 : 1ULL << BRAID_DELTA_BITS;
 	w->position = first;
 	w->seq_base = seq;
 	w->first_seq = who->first_seq;
@@ -223,7 +223,7 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
  */
 noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
 {
-	braid_local_inc(&w->pages[tail >> BRAID_TAIL_POS_SHIFT & w->mask].dropped);
+	braid_local_inc(&braid_writer_page_of(w, tail)->dropped);
 	braid_writer_publish(w);
 }
 
@@ -317,7 +317,7 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 		return plan;
 	}
 	plan.delta = delta;
-	if (w->absolute)
+	if (!w->delta_mask)
 		plan.extra_bytes = BRAID_EXTENT_BYTES;
 	else if (since >= 1ULL << 32)
 		plan.extra_bytes = BRAID_STAMP_BYTES;	/* the delta's high part is not known */
@@ -335,11 +335,83 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
  * Return: where the event itself begins.
  */
 noinline u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
-				     const struct braid_stamp_plan *plan)
+				     struct braid_stamp_plan plan)
 {
-	if (plan->extra_bytes == BRAID_STAMP_BYTES)
-		braid_page_put_stamp(at, plan->now, 0);
+	if (plan.extra_bytes == BRAID_STAMP_BYTES)
+		braid_page_put_stamp(at, plan.now, 0);
 	else
-		braid_page_put_extent(at, w->absolute ? plan->now : plan->delta);
-	return at + plan->extra_bytes / 4;
+		braid_page_put_extent(at, w->delta_mask ? plan.delta : plan.now);
+	return at + plan.extra_bytes / 4;
+}
+
+/* Reads what a reservation begins with, in the order that it must. */
+static void again(const struct braid_writer *w, u64 (*counter)(void), u64 *tail, u64 *hint, u64 *now)
+{
+	*tail = braid_load(&w->tail);
+	*hint = braid_load(&w->hint);
+	braid_barrier();
+	*now = counter();
+}
+
+/**
+ * braid_writer_reserve - braid_ring_reserve(), for all that is not ordinary
+ * @w: the writer, nest raised
+ * @payload_bytes: as there
+ * @counter: as there
+ * @tail: what braid_ring_try_reserve() read first; all three are read again as needed
+ * @hint: what it read then
+ * @now: and then
+ *
+ * Return: as there.
+ */
+noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
+						u64 (*counter)(void), u64 tail, u64 hint, u64 now)
+{
+	u32 event_bytes = braid_event_bytes(payload_bytes);
+	struct braid_room room = { };
+
+	for (;; again(w, counter, &tail, &hint, &now)) {
+		struct braid_stamp_plan plan = { now, (u32)now - (u32)tail, 0 };
+		u32 offset = braid_tail_offset(tail), words;
+		struct braid_writer_page *page;
+		u64 next;
+		u32 *at;
+
+		if (now - hint >= w->gap || plan.delta > BRAID_DELTA_MASK)
+			plan = braid_writer_plan_stamp(w, tail, hint, now);
+		if (!offset) {
+			plan.delta = 0;		/* the sub-buffer's own stamp tells */
+			plan.extra_bytes = 0;
+		}
+		words = (event_bytes + plan.extra_bytes) / 4;
+		if (offset + words > w->limit_words) {
+			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
+				continue;
+			braid_writer_drop(w, tail);
+			return room;
+		}
+		next = (tail & 0xffffULL << BRAID_TAIL_POS_SHIFT) |
+		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
+		if (!braid_local_cas(&w->tail, tail, next))
+			continue;
+		braid_store(&w->hint, plan.now);
+
+		page = braid_writer_page_of(w, tail);
+		at = (u32 *)page->data + offset;
+		if (!offset)
+			braid_store(&((struct braid_subbuf *)(page->data -
+				      BRAID_SUBBUF_HEADER_BYTES))->time_stamp, plan.now);
+		if (plan.extra_bytes) {
+			at = braid_writer_put_stamp(w, at, plan);
+			plan.delta = 0;
+		}
+		if (!w->delta_mask)
+			plan.delta = plan.now & BRAID_DELTA_MASK;
+		braid_local_inc(&page->entries);
+		if (payload_bytes & 3)		/* no stale byte in the padding */
+			at[event_bytes / 4 - 1] = 0;
+		room.token = next;
+		room.payload = braid_page_put_event(at, event_bytes, plan.delta);
+		return room;
+	}
 }

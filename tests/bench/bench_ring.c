@@ -60,16 +60,17 @@ static noinline void bare(void)
 
 static noinline void ring(void)
 {
+	struct braid_writer *const writer = w;
 	int k;
 
 	for (k = 0; k < EVENTS; k++) {
 		u64 token;
-		void *at = braid_ring_reserve(w, 16, counter, &token);
+		void *at = braid_ring_reserve(writer, 16, counter, &token);
 
 		if (!at)
 			continue;
 		memcpy(at, source, 16);
-		braid_ring_commit(w, token);
+		braid_ring_commit(writer, token);
 	}
 }
 
@@ -133,7 +134,7 @@ int main(void)
 
 	plain = malloc(N * SUBBUF);
 	copy = malloc(SUBBUF);
-	w = malloc(braid_writer_bytes(N));
+	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	memset(plain, 0, N * SUBBUF);
 	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_BUFFER_OVERWRITE);
 	braid_writer_init(w, &map, &who);

@@ -86,8 +86,8 @@ static u64 counter(void)
 static void offer(void)
 {
 	u32 bytes = fuzz_take(&ring.in, 1);
-	u8 *payload;
 	u64 token;
+	u8 *payload;
 
 	if (ring.steps++ > MAX_STEPS)
 		return;

@@ -16,6 +16,7 @@
 /* An event on its way. */
 struct offer {
 	u32 bytes;
+	u32 turns;
 	enum model_verdict verdict;
 	struct model_event event;
 };
@@ -70,7 +71,8 @@ static u64 counter(void)
 	move_clock();
 	interrupt();
 	ring->offer = offer;
-	offer->verdict = model_try(&ring->model, &seen, offer->bytes, ring->now, &offer->event);
+	offer->verdict = model_try(&ring->model, &seen, !offer->turns++, offer->bytes, ring->now,
+				   &offer->event);
 	return ring->now;
 }
 

@@ -26,7 +26,7 @@ void model_init(struct ring_model *m, u32 flags, u64 first_seq, u64 now)
 	memset(m, 0, offsetof(struct ring_model, events));
 	m->flags = flags;
 	m->first_seq = m->told.next_seq = first_seq;
-	m->last_time = now;
+	m->last_time = m->hint = now;
 	begin_page(m, 0)->first_seq = first_seq;
 }
 
@@ -43,7 +43,7 @@ void model_lay_out(struct ring_model *m, u32 nr_slots, u32 data_bytes, u64 now)
 	m->base = m->tail = m->published = spare + 1;
 	m->hand = spare;
 	m->told.known = false;
-	m->last_time = now;
+	m->last_time = m->hint = now;
 }
 
 bool model_full(const struct ring_model *m)
@@ -65,14 +65,16 @@ struct model_tail model_tail(const struct ring_model *m)
 	return (struct model_tail){ m->tail, page->used_bytes, page->closed };
 }
 
-/* What a stamp takes beside its event. */
-static u32 stamp_bytes(const struct ring_model *m, u64 since)
+/* What a stamp takes beside its event. How long ago the last one was, only the hint tells. */
+static u32 stamp_bytes(const struct ring_model *m, u64 time)
 {
-	if (since < 1ULL << BRAID_DELTA_BITS)
-		return 0;
-	if (m->flags & BRAID_BUFFER_ABSOLUTE || since < 1ULL << 32)
-		return BRAID_EXTENT_BYTES;
-	return BRAID_STAMP_BYTES;
+	u64 since = time - m->hint;
+
+	if (m->flags & BRAID_BUFFER_ABSOLUTE)
+		return since >> BRAID_DELTA_BITS ? BRAID_EXTENT_BYTES : 0;
+	if (since >> 32)
+		return BRAID_STAMP_BYTES;
+	return (time - m->last_time) >> BRAID_DELTA_BITS ? BRAID_EXTENT_BYTES : 0;
 }
 
 /* Room in the next page: not over what is not yet visible, nor over what is unread. */
@@ -90,12 +92,13 @@ static bool next_page(struct ring_model *m)
 	return true;
 }
 
-enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen, u32 bytes,
-			     u64 now, struct model_event *taken)
+enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen, bool first,
+			     u32 bytes, u64 now, struct model_event *taken)
 {
 	struct model_page *page = &m->pages[m->tail];
 	u32 event = braid_event_bytes(bytes), extra;
-	u64 time = (s64)(now - m->last_time) < 0 ? m->last_time : now;
+	bool went_back = (s64)(now - m->last_time) < 0;
+	u64 time = went_back ? m->last_time : now;
 
 	if (event > m->data_bytes) {
 		m->pages[seen->page].dropped++;
@@ -105,7 +108,7 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	if (seen->page != m->tail || seen->used_bytes != page->used_bytes ||
 	    seen->closed != page->closed)
 		return MODEL_AGAIN;	/* somebody came in between */
-	extra = page->used_bytes ? stamp_bytes(m, time - m->last_time) : 0;
+	extra = page->used_bytes && !went_back ? stamp_bytes(m, time) : 0;
 	if (page->closed || page->used_bytes + event + extra > m->data_bytes) {
 		page->closed = true;
 		if (next_page(m))
@@ -114,6 +117,8 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 		m->offered++;
 		return MODEL_DROPPED;
 	}
+	if (!first || went_back || !page->used_bytes || (time - m->hint) >> BRAID_DELTA_BITS)
+		m->hint = time;
 	page->used_bytes += event + extra;
 	page->entries++;
 	m->offered++;

@@ -34,6 +34,7 @@ struct ring_model {
 	u32 published;		/* the outermost context entered at this page, or left there */
 	u64 offered;
 	u64 last_time;
+	u64 hint;		/* time of the last event that was not ordinary */
 	u64 first_seq;
 	u32 nr_events;
 	/* the reader */
@@ -86,8 +87,8 @@ struct model_tail {
 enum model_verdict { MODEL_AGAIN, MODEL_TAKEN, MODEL_DROPPED };
 
 struct model_tail model_tail(const struct ring_model *m);
-enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen, u32 bytes,
-			     u64 now, struct model_event *taken);
+enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen, bool first,
+			     u32 bytes, u64 now, struct model_event *taken);
 
 /* The reader's life. */
 void model_attach(struct ring_model *m);

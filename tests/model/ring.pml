@@ -20,11 +20,11 @@
  *   bound[]                    w->pages[].data, state, as set by bind_page()
  *   end[], entries[], drops[]  w->pages[].end_bytes, entries, dropped
  *
- *   Context: reserve, again    braid_ring_reserve()          ring.h
+ *   Context: reserve, again    braid_ring_try_reserve(), braid_writer_reserve()  ring.h, ring_writer.c
  *            advance           braid_writer_advance()        ring_writer.c
  *            claim, claimed    claim(), bind_page() and the rest of braid_writer_advance()
  *            drop              braid_writer_drop()           ring_writer.c
- *            commit            braid_ring_commit()           ring.h
+ *            commit            braid_ring_try_commit()       ring.h
  *            publish           braid_writer_publish()        ring_writer.c
  *            publish_to        publish_to()                  ring_writer.c
  *   Reader:  attach            braid_reader_attach(), find_spare(), load_block()  ring_reader.c
