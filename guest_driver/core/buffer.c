@@ -54,14 +54,9 @@ struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 	while ((buffer = braid_buffer_next(buffer)))
 		if (!strcmp(buffer->name, shape->name))
 			return ERR_PTR(-EEXIST);
-	buffer = kzalloc(struct_size(buffer, writers, nr_cpu_ids), GFP_KERNEL);
+	buffer = kzalloc(struct_size(buffer, cpus, nr_cpu_ids), GFP_KERNEL);
 	if (!buffer)
 		return ERR_PTR(-ENOMEM);
-	buffer->cpus = kcalloc(nr_cpu_ids, sizeof(*buffer->cpus), GFP_KERNEL);
-	if (!buffer->cpus) {
-		kfree(buffer);
-		return ERR_PTR(-ENOMEM);
-	}
 	mutex_init(&buffer->lock);
 	strscpy(buffer->name, shape->name, sizeof(buffer->name));
 	buffer->nr_cpus = nr_cpu_ids;
@@ -82,7 +77,6 @@ void braid_buffer_destroy(struct braid_buffer *buffer)
 	if (buffer->events_of != buffer)
 		buffer->events_of->nr_backups--;
 	braid_reader_free(buffer);
-	kfree(buffer->cpus);
 	kfree(buffer);
 }
 
@@ -97,10 +91,10 @@ void braid_buffer_open_close(struct braid_buffer *buffer)
 		struct braid_cpu_ring *ring = &buffer->cpus[cpu];
 		struct braid_writer *w = on && !ring->disabled ? ring->writer : NULL;
 
-		if (!w && buffer->writers[cpu])
+		if (!w && ring->open)
 			shut = true;
 		/* What was prepared in the writer comes first. */
-		smp_store_release(&buffer->writers[cpu], w);
+		smp_store_release(&ring->open, w);
 	}
 	if (shut)
 		synchronize_rcu();	/* writers have preemption off */
@@ -112,7 +106,7 @@ void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
 
 	for (k = 0; k < buffer->nr_cpus; k++)
 		if (cpu < 0 || k == cpu)
-			WRITE_ONCE(buffer->writers[k], NULL);
+			WRITE_ONCE(buffer->cpus[k].open, NULL);
 	synchronize_rcu();
 }
 

@@ -12,9 +12,11 @@
 #include "guest_driver/core/region.h"
 #include "shared/ring.h"
 
-/* What one CPU has of a buffer, besides its writer. */
+/* What one CPU has of a buffer. */
 struct braid_cpu_ring {
-	struct braid_writer *writer;	/* NULL: no rings now. Changes under the buffer's lock */
+	struct braid_writer *open;	/* for who records; NULL: record nothing */
+	struct braid_writer *writer;	/* the same while there is a ring, else NULL. Changes under
+					 * the buffer's lock, while nobody is inside */
 	u32 disabled;			/* braid_buffer_record_disable_cpu() calls */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 };
@@ -40,9 +42,8 @@ struct braid_buffer {
 	bool dying;			/* being freed: gets no rings again */
 	struct braid_event_space *events;	/* the event room's; NULL: RAW, or another's */
 	struct braid_buffer_files *files;	/* debugfs's; NULL: none */
-	u32 nr_cpus;			/* possible ones: length of both arrays */
-	struct braid_cpu_ring *cpus;
-	struct braid_writer *writers[];	/* by CPU number; NULL: record nothing */
+	u32 nr_cpus;			/* possible ones */
+	struct braid_cpu_ring cpus[];	/* by CPU number */
 };
 
 /* An event on its way: on the stack of who writes it. */
@@ -204,7 +205,7 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
 static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  struct braid_slot *slot)
 {
-	struct braid_writer *w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
+	struct braid_writer *w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
 	unsigned long pc = preempt_count();
 	struct braid_record *record;
 

@@ -23,30 +23,55 @@ static u32 bounded(u32 length)
 	return min(length, BRAID_MAX_SUBBUF_BYTES);
 }
 
-struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 length,
-					      struct braid_reservation *res)
+/* What is not ordinary, apart: who calls at its end needs no stack. */
+static noinline struct braid_reservation reserve(struct braid_writer *w, u32 length, u64 tail,
+						 u64 hint, u64 now)
+{
+	struct braid_room room = braid_writer_reserve(w, length, braid_counter, tail, hint, now);
+
+	if (!room.payload)
+		preempt_enable_notrace();
+	return (struct braid_reservation){ room.payload, room.token };
+}
+
+static noinline struct braid_reservation refuse(void)
+{
+	preempt_enable_notrace();
+	return (struct braid_reservation){ };
+}
+
+static noinline void publish(struct braid_writer *w)
+{
+	braid_writer_publish(w);
+	preempt_enable_notrace();
+}
+
+struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length)
 {
 	struct braid_writer *w;
-	u8 *payload = NULL;
+	struct braid_turn turn;
+	struct braid_room room;
 
 	preempt_disable_notrace();
-	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
-	if (likely(w && buffer->flags & BRAID_BUFFER_RAW))
-		payload = braid_ring_reserve(w, bounded(length), braid_counter,
-					     &res->token);
-	if (unlikely(!payload)) {
-		preempt_enable_notrace();
-		return NULL;
-	}
-	res->writer = w;
-	return (void *)(payload - (length > BRAID_MAX_SMALL_BYTES ? 8 : 4));
+	w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
+	if (unlikely(!w || !(buffer->flags & BRAID_BUFFER_RAW)))
+		return refuse();
+	length = bounded(length);
+	if (unlikely(!braid_ring_try_reserve(w, length, braid_counter, &turn, &room)))
+		return reserve(w, length, turn.tail, turn.hint, turn.now);
+	return (struct braid_reservation){ room.payload, room.token };
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reserve);
 
-void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation *res)
+void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation res)
 {
-	braid_ring_commit(res->writer, res->token);
-	preempt_enable_notrace();
+	/* Not .open: it may have been shut since. */
+	struct braid_writer *w = buffer->cpus[raw_smp_processor_id()].writer;
+
+	if (unlikely(!braid_ring_try_commit(w, res.token)))
+		publish(w);
+	else
+		preempt_enable_notrace();
 }
 EXPORT_SYMBOL_GPL(braid_buffer_commit);
 
@@ -60,7 +85,7 @@ int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data
 	if (!(buffer->flags & BRAID_BUFFER_RAW))
 		return -EINVAL;
 	preempt_disable_notrace();
-	w = READ_ONCE(buffer->writers[raw_smp_processor_id()]);
+	w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
 	if (likely(w)) {
 		err = -ENOSPC;
 		payload = braid_ring_reserve(w, bounded(length), braid_counter, &token);

@@ -65,9 +65,9 @@ int braid_buffer_free(struct braid_buffer *buffer);
  */
 int braid_buffer_resize(struct braid_buffer *buffer, u64 size);
 
-/* A reservation, on the stack of who writes. */
+/* Room for one event. */
 struct braid_reservation {
-	void *writer;
+	void *payload;		/* NULL: none */
 	u64 token;
 };
 
@@ -75,21 +75,20 @@ struct braid_reservation {
  * braid_buffer_reserve - take room for one event (S0's lock_reserve: there is no lock)
  * @buffer: of BRAID_ALLOC_RAW; others take records, by braid_record_event()
  * @length: bytes of payload
- * @res: for braid_buffer_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
- * Return: the event: fill braid_ring_event_data(), write only, never read it back.
- * NULL: dropped and counted, or recording is off; nothing to commit.
+ * Return: the payload's place, in memory that the host may write: fill it, never read it
+ * back (so there is no event to take it from, as S0 has it). NULL: dropped and counted, or
+ * recording is off, or @buffer is not RAW; there is nothing to commit.
  */
-struct braid_ring_event *braid_buffer_reserve(struct braid_buffer *buffer, u32 length,
-					      struct braid_reservation *res);
+struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length);
 
 /**
  * braid_buffer_commit - make a reserved event readable (S0's unlock_commit)
  * @buffer: as reserved
  * @res: likewise
  */
-void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation *res);
+void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation res);
 
 /**
  * braid_buffer_write - reserve, copy, commit
@@ -104,7 +103,7 @@ int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data
 
 /**
  * braid_ring_event_length - memory that an event takes, header and padding included
- * @event: from braid_buffer_reserve(), or of a struct braid_item
+ * @event: of a struct braid_item
  *
  * Return: bytes: 12 for 7 of payload, 92 for 82.
  */

@@ -42,9 +42,9 @@ def main():
         series = kernel.replace(".", "_")
         if found["refused"]:
             sys.exit(f"guest_ring: not all events were taken: {found}")
-        for name in ("reserve_commit", "write", "record_event"):
+        for name in ("event", "reserve_commit", "write", "record_event"):
             print(f"guest_{series}_{name}_over_kernel_ring\t{found[name] / found['kernel_ring']:.2f}\tratio")
-        for name in ("floor", "reserve_commit", "kernel_ring"):
+        for name in ("floor", "event", "reserve_commit", "kernel_ring"):
             print(f"guest_{series}_{name}\t{found[name]}\tcounter steps")
 
 

@@ -90,18 +90,16 @@ static void buffer_event_lengths(struct kunit *test)
 					  { 28, 32 }, { 29, 40 }, { 1000, 1008 } };
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
 	struct braid_reservation res;
-	struct braid_ring_event *event;
 	struct braid_item item;
 	unsigned int k;
 
 	for (k = 0; k < ARRAY_SIZE(lengths); k++) {
 		u32 bytes = lengths[k][0];
 
-		event = braid_buffer_reserve(buffer, bytes, &res);
-		KUNIT_ASSERT_NOT_NULL(test, event);
-		memset(braid_ring_event_data(event), 0x40 + k, bytes);
-		KUNIT_EXPECT_EQ(test, braid_ring_event_length(event), lengths[k][1]);
-		braid_buffer_commit(buffer, &res);
+		res = braid_buffer_reserve(buffer, bytes);
+		KUNIT_ASSERT_NOT_NULL(test, res.payload);
+		memset(res.payload, 0x40 + k, bytes);
+		braid_buffer_commit(buffer, res);
 	}
 	for (k = 0; k < ARRAY_SIZE(lengths); k++) {
 		u32 bytes = lengths[k][0], padded = max(4U, round_up(bytes, 4U));
@@ -120,12 +118,11 @@ static void buffer_refuses_what_is_not_its(struct kunit *test)
 {
 	struct braid_buffer *raw = braid_case_alloc(test, "raw", PAGE, BRAID_ALLOC_RAW, NULL);
 	struct braid_buffer *records = braid_case_alloc(test, "records", PAGE, 0, NULL);
-	struct braid_reservation res;
 
 	KUNIT_EXPECT_EQ(test, put(records, 1), -EINVAL);
-	KUNIT_EXPECT_NULL(test, braid_buffer_reserve(records, 8, &res));
+	KUNIT_EXPECT_NULL(test, braid_buffer_reserve(records, 8).payload);
 	KUNIT_EXPECT_EQ(test, braid_buffer_write(raw, 2 * PAGE, NULL), -ENOSPC);
-	KUNIT_EXPECT_NULL(test, braid_buffer_reserve(raw, U32_MAX, &res));
+	KUNIT_EXPECT_NULL(test, braid_buffer_reserve(raw, U32_MAX).payload);
 	KUNIT_EXPECT_EQ(test, braid_buffer_dropped(raw), 2);
 	KUNIT_EXPECT_TRUE(test, braid_buffer_empty(raw));
 	KUNIT_EXPECT_TRUE(test, braid_buffer_empty(records));

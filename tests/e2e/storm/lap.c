@@ -70,20 +70,17 @@ static bool is_whole(const u8 *data, u32 bytes)
 static int lap(u64 drops)
 {
 	struct braid_reservation res;
-	struct braid_ring_event *event;
 	u64 wanted, before;
-	u8 *data;
 	int err = 0;
 
 	preempt_disable();	/* the timer's CPU is this one */
-	event = braid_buffer_reserve(buffer, 64, &res);
-	if (!event) {
+	res = braid_buffer_reserve(buffer, 64);
+	if (!res.payload) {
 		dropped++;
 		preempt_enable();
 		return -ENOSPC;
 	}
-	data = braid_ring_event_data(event);
-	memset(data, PATTERN, 64);
+	memset(res.payload, PATTERN, 64);
 	wanted = dropped + drops;
 	before = written;
 	WRITE_ONCE(running, true);
@@ -95,9 +92,9 @@ static int lap(u64 drops)
 	}
 	WRITE_ONCE(running, false);
 	hrtimer_cancel(&timer);
-	if (!is_whole(data, 64))
+	if (!is_whole(res.payload, 64))
 		err = -EBADMSG;
-	braid_buffer_commit(buffer, &res);
+	braid_buffer_commit(buffer, res);
 	written++;
 	preempt_enable();
 	return err;
