@@ -136,7 +136,7 @@ static void displace_all(void)
 	struct braid_buffer *buffer = NULL;
 
 	while ((buffer = braid_buffer_next(buffer)))
-		braid_buffer_displace(buffer, false);
+		braid_buffer_displace(buffer, BRAID_DISPLACE_REGION);
 }
 
 static void start(void)

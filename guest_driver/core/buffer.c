@@ -89,7 +89,8 @@ void braid_buffer_open_close(struct braid_buffer *buffer)
 
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		struct braid_cpu_ring *ring = &buffer->cpus[cpu];
-		struct braid_writer *w = on && !ring->disabled ? ring->writer : NULL;
+		struct braid_writer *w = on && !ring->disabled ?
+						 braid_buffer_writer(buffer, cpu) : NULL;
 
 		if (!w && ring->open)
 			shut = true;
@@ -223,13 +224,17 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 		say_why(buffer, region, index, needed);
 		return index;
 	}
+	mutex_lock(&buffer->lock);
 	err = alloc_writers(buffer, region->layout.buffers[index].nr_slots);
+	if (!err) {
+		buffer->index = index;
+		buffer->region = region;
+	}
+	mutex_unlock(&buffer->lock);
 	if (err) {
 		braid_region_remove_buffer(&region->layout, index);
 		return err;
 	}
-	buffer->index = index;
-	buffer->region = region;
 	if (braid_region_is_live(region)) {
 		start(buffer);
 		braid_region_publish_buffers(region);
@@ -242,7 +247,7 @@ static bool has_home(const struct braid_buffer *buffer, const struct braid_write
 	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
 	u64 offset = (void *)w->map.meta - buffer->region->range.base;
 
-	return offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
+	return !w->map.meta || offset - desc->rings_offset < desc->ring_stride * desc->nr_rings;
 }
 
 bool braid_buffer_is_swapped(const struct braid_buffer *buffer)
@@ -255,23 +260,32 @@ bool braid_buffer_is_swapped(const struct braid_buffer *buffer)
 	return false;
 }
 
-/* Takes a swapped ring back from whoever has it; both are shut. */
-static void swap_back(struct braid_buffer *buffer, u32 cpu)
+/* Who has a buffer's ring of a CPU: itself, or whom it was swapped to. */
+static struct braid_buffer *holder_of(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_buffer *other = NULL;
 
-	while ((other = braid_buffer_next(other))) {
-		if (other == buffer || other->region != buffer->region ||
-		    !has_home(buffer, other->cpus[cpu].writer))
-			continue;
-		mutex_lock_nested(&other->lock, SINGLE_DEPTH_NESTING);
-		braid_reader_forget(other, cpu);
-		braid_buffer_shut(other, cpu);
-		braid_buffer_exchange(buffer, other, cpu);
-		braid_buffer_open_close(other);
-		mutex_unlock(&other->lock);
+	if (!has_home(buffer, buffer->cpus[cpu].writer))
+		while ((other = braid_buffer_next(other)))
+			if (other != buffer && other->region == buffer->region &&
+			    has_home(buffer, other->cpus[cpu].writer))
+				return other;
+	return buffer;
+}
+
+/* Takes a swapped ring back from whoever has it; ours is shut. */
+static void swap_back(struct braid_buffer *buffer, u32 cpu)
+{
+	struct braid_buffer *other = holder_of(buffer, cpu);
+
+	if (other == buffer)
 		return;
-	}
+	mutex_lock_nested(&other->lock, SINGLE_DEPTH_NESTING);
+	braid_reader_forget(other, cpu);
+	braid_buffer_shut(other, cpu);
+	braid_buffer_exchange(buffer, other, cpu);
+	braid_buffer_open_close(other);
+	mutex_unlock(&other->lock);
 }
 
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu)
@@ -308,26 +322,26 @@ static void close_rings(struct braid_buffer *buffer)
 	note_past(buffer);
 }
 
-int braid_buffer_displace(struct braid_buffer *buffer, bool reuse)
+int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 {
 	struct braid_guest_region *region = buffer->region;
+	bool reuse;
 	u32 cpu;
 
 	lockdep_assert_held(&buffers_lock);
 	if (!region)
 		return 0;
 	mutex_lock(&buffer->lock);
-	if (reuse && braid_reader_busy(buffer)) {
+	if (why == BRAID_DISPLACE_RESHAPE && braid_reader_busy(buffer, -1)) {
 		mutex_unlock(&buffer->lock);
 		return -EBUSY;
 	}
 	braid_buffer_shut(buffer, -1);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		braid_reader_forget(buffer, cpu);
-		if (!has_home(buffer, buffer->cpus[cpu].writer))
-			swap_back(buffer, cpu);
+		swap_back(buffer, cpu);
 	}
-	reuse = reuse && braid_region_is_live(region);
+	reuse = why != BRAID_DISPLACE_REGION && braid_region_is_live(region);
 	if (reuse)
 		close_rings(buffer);
 	free_writers(buffer);

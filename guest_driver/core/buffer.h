@@ -16,7 +16,8 @@
 struct braid_cpu_ring {
 	struct braid_writer *open;	/* for who records; NULL: record nothing */
 	struct braid_writer *writer;	/* the same while there is a ring, else NULL. Changes under
-					 * the buffer's lock, while nobody is inside */
+					 * the buffer's lock, while nobody is inside; its ring is
+					 * laid out later: braid_buffer_writer() */
 	u32 disabled;			/* braid_buffer_record_disable_cpu() calls */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 };
@@ -92,28 +93,36 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 /** braid_buffers_start - begin the rings of all that were placed before the region started */
 void braid_buffers_start(struct braid_guest_region *region);
 
+/* Why a buffer's rings go. */
+enum braid_displace {
+	BRAID_DISPLACE_REGION,	/* so does the memory they are in */
+	BRAID_DISPLACE_FREE,	/* their memory is used again; readers find no rings from then on */
+	BRAID_DISPLACE_RESHAPE,	/* likewise; but not while somebody in the guest reads */
+};
+
 /**
  * braid_buffer_displace - take a buffer's rings away; nobody records or reads on return
  * @buffer: with rings, or without: then nothing happens
- * @reuse: their memory is to be used again while the region is live: an agent is told,
- *	and gets a moment to empty them. Else readers find no rings from then on
+ * @why: if their memory is used again while the region is live, an agent is told, and gets a
+ *	moment to empty them
  *
  * Rings that were swapped are swapped back first.
  * Must hold braid_buffers_lock(). May sleep, for a second at most.
- * Return: 0, or -EBUSY with @reuse: one is mapped or being read.
+ * Return: 0, or -EBUSY when reshaping: one is mapped or being read.
  */
-int braid_buffer_displace(struct braid_buffer *buffer, bool reuse);
+int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why);
 
 /**
  * braid_buffer_reshape - the same buffer with other rings, empty
  * @buffer: the buffer
  * @nr_slots: of each ring; 0 leaves it
- * @flags: BRAID_BUFFER_OVERWRITE, _ABSOLUTE
+ * @set: flags to set, of BRAID_BUFFER_OVERWRITE and _ABSOLUTE
+ * @clear: flags to clear, likewise
  *
  * Context: may sleep, for a second at most. Return: 0, -EBUSY (mapped, being read, or swapped),
  * -ENOSPC (it stays as it was), -EINVAL, -ENOMEM.
  */
-int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 flags);
+int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear);
 
 /** braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: none do */
 u32 braid_slots_of(u64 size, u32 subbuf_bytes);
@@ -137,6 +146,20 @@ struct braid_buffer *braid_buffer_next(struct braid_buffer *prev);
  * Must hold buffer->lock. Those kept out are out on return.
  */
 void braid_buffer_open_close(struct braid_buffer *buffer);
+
+/**
+ * braid_buffer_writer - who writes a ring
+ * @buffer: must hold its lock
+ * @cpu: the ring's
+ *
+ * Return: its writer; NULL: there is no ring, or it is not laid out yet.
+ */
+static inline struct braid_writer *braid_buffer_writer(const struct braid_buffer *buffer, int cpu)
+{
+	struct braid_writer *w = buffer->cpus[cpu].writer;
+
+	return w && w->map.meta ? w : NULL;
+}
 
 /**
  * braid_buffer_shut - keep all writers of a ring out, whatever the switches say

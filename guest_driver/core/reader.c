@@ -16,13 +16,6 @@ bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu)
 	return cpu >= 0 && cpu < buffer->nr_cpus && cpu_possible(cpu);
 }
 
-const struct braid_writer *braid_reader_writer(const struct braid_buffer *buffer, int cpu)
-{
-	const struct braid_writer *w = buffer->cpus[cpu].writer;
-
-	return w && w->map.meta ? w : NULL;
-}
-
 struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu)
 {
 	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
@@ -112,7 +105,7 @@ static int attach(struct braid_guest_reader *r, const struct braid_writer *w)
 
 int braid_reader_take_role(struct braid_guest_reader *r)
 {
-	const struct braid_writer *w = braid_reader_writer(r->buffer, r->cpu);
+	const struct braid_writer *w = braid_buffer_writer(r->buffer, r->cpu);
 	u64 dead;
 	int err;
 
@@ -166,14 +159,14 @@ void braid_reader_let_go(struct braid_guest_reader *r, struct braid_reader_hold 
 	mutex_unlock(&r->buffer->lock);
 }
 
-bool braid_reader_busy(struct braid_buffer *buffer)
+bool braid_reader_busy(struct braid_buffer *buffer, int cpu)
 {
-	u32 cpu;
+	u32 k;
 
-	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
-		struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+	for (k = 0; k < buffer->nr_cpus; k++) {
+		struct braid_guest_reader *r = buffer->cpus[k].reader;
 
-		if (!r)
+		if (!r || (cpu >= 0 && cpu != k))
 			continue;
 		braid_reader_give_role(r);
 		if (r->owned)
@@ -215,13 +208,25 @@ void braid_reader_wake(struct braid_guest_reader *r)
 	wake_up_all(&r->wait);
 }
 
-/* Whether who waits should look: there is an event, or a reason why none will come. */
-static bool worth_waking(struct braid_guest_reader *r)
+/*
+ * Whether there is an event: 1, 0, -errno. A mapping's sub-buffer stays in hand: only who asks
+ * for the next one lets it go.
+ */
+static int any_event(struct braid_guest_reader *r)
 {
+	struct braid_ring_counts counts;
 	struct braid_event_view view;
 	struct braid_cursor c;
 
-	return braid_reader_take_role(r) || braid_reader_look(r, &c, &view);
+	if (!braid_reader_mapped(r))
+		return braid_reader_look(r, &c, &view);
+	return braid_reader_count(r, &counts) ?: !!counts.entries;
+}
+
+/* Whether who waits should look: there is an event, or a reason why none will come. */
+static bool worth_waking(struct braid_guest_reader *r)
+{
+	return braid_reader_take_role(r) || any_event(r);
 }
 
 bool braid_reader_poll(void)
@@ -247,12 +252,10 @@ bool braid_reader_poll(void)
 
 int braid_reader_ready(struct braid_guest_reader *r, struct braid_reader_hold *h)
 {
-	struct braid_event_view view;
-	struct braid_cursor c;
 	int ret;
 
 	mutex_lock(&r->buffer->lock);
-	ret = hold(r, h) ?: braid_reader_look(r, &c, &view);
+	ret = hold(r, h) ?: any_event(r);
 	mutex_unlock(&r->buffer->lock);
 	return ret;
 }
@@ -293,7 +296,7 @@ int braid_reader_subbuf_bytes(struct braid_guest_reader *r)
 	int ret;
 
 	mutex_lock(&r->buffer->lock);
-	w = braid_reader_writer(r->buffer, r->cpu);
+	w = braid_buffer_writer(r->buffer, r->cpu);
 	ret = w ? (int)w->map.subbuf_bytes : -ENODEV;
 	mutex_unlock(&r->buffer->lock);
 	return ret;

@@ -17,10 +17,11 @@ struct vm_area_struct;
 #define BRAID_ITEM_PAD	(128u << 10)
 
 /**
- * braid_reader_busy - whether a ring is mapped, or the guest owns a reader role
+ * braid_reader_busy - whether a ring is mapped, or the guest owns its reader role
  * @buffer: must hold its lock
+ * @cpu: the ring's, or -1 for any
  */
-bool braid_reader_busy(struct braid_buffer *buffer);
+bool braid_reader_busy(struct braid_buffer *buffer, int cpu);
 
 /**
  * braid_reader_forget - a ring goes: its readers find no ring from now on
@@ -123,8 +124,8 @@ int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma);
 /**
  * braid_reader_advance - take all that the mapped sub-buffer has, or else the next one's
  *
- * Updates the meta page. With nothing there it succeeds and changes nothing.
- * Return: 0; -ENODEV (not mapped, or no ring), else as braid_buffer_peek().
+ * Updates the meta page, if there was anything.
+ * Return: 1, 0 (nothing there), -ENODEV (not mapped, or no ring), else as braid_buffer_peek().
  */
 int braid_reader_advance(struct braid_guest_reader *r);
 

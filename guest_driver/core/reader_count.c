@@ -52,7 +52,7 @@ static int count_unread(struct braid_guest_reader *r, struct braid_peek *peek,
 int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *counts)
 {
 	const struct braid_buffer *buffer = r->buffer;
-	const struct braid_writer *w = braid_reader_writer(buffer, r->cpu);
+	const struct braid_writer *w = braid_buffer_writer(buffer, r->cpu);
 	const struct braid_writer_page *page;
 	struct braid_peek peek;
 	int err, tries = 0;

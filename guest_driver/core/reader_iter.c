@@ -12,7 +12,6 @@ struct braid_buffer_iter {
 	struct braid_buffer *buffer;
 	int cpu;
 	u32 generation;			/* of the ring it looks at */
-	bool host_takes;		/* so a gap between sub-buffers is no loss */
 	struct braid_peek peek;
 	struct braid_span span;		/* in the copy */
 	struct braid_page_copy page;
@@ -25,7 +24,7 @@ struct braid_buffer_iter {
 /* Must hold the buffer's lock. */
 static int begin(struct braid_buffer_iter *iter)
 {
-	const struct braid_writer *w = braid_reader_writer(iter->buffer, iter->cpu);
+	const struct braid_writer *w = braid_buffer_writer(iter->buffer, iter->cpu);
 	u64 incarnation = iter->buffer->region->layout.incarnation;
 	int err, tries = 0;
 
@@ -37,13 +36,12 @@ static int begin(struct braid_buffer_iter *iter)
 	iter->next_seq = iter->peek.block.next_seq;
 	iter->next_position = iter->peek.position;
 	iter->lost = 0;
-	iter->host_takes = braid_load(&w->map.priv->reader_owner) == BRAID_READER_HOST;
 	return err;
 }
 
 static int make(struct braid_buffer_iter *iter)
 {
-	const struct braid_writer *w = braid_reader_writer(iter->buffer, iter->cpu);
+	const struct braid_writer *w = braid_buffer_writer(iter->buffer, iter->cpu);
 	struct braid_guest_reader *r;
 	int err;
 
@@ -94,20 +92,33 @@ EXPORT_SYMBOL_GPL(braid_buffer_read_finish);
 /* 0 if the ring that the iterator began with is still there. */
 static int still_there(const struct braid_buffer_iter *iter)
 {
-	return braid_reader_writer(iter->buffer, iter->cpu) &&
+	return braid_buffer_writer(iter->buffer, iter->cpu) &&
 	       iter->buffer->cpus[iter->cpu].reader->generation == iter->generation ? 0 : -ENODEV;
 }
 
-/* Goes on to the event numbered @seq; what lies between is lost if it is @counted. */
-static void skip_to(struct braid_buffer_iter *iter, u64 seq, bool counted)
+/* Goes on to the event numbered @seq; what lies between is lost if it is @lost. */
+static void skip_to(struct braid_buffer_iter *iter, u64 seq, bool lost)
 {
 	s64 ahead = seq - iter->next_seq;
 
 	if (ahead <= 0)
 		return;		/* a reader took the sub-buffer's beginning, and counted */
 	iter->next_seq = seq;
-	if (counted)
+	if (lost)
 		iter->lost += ahead;
+}
+
+/* Sub-buffers are gone: what a reader took meanwhile is no loss. */
+static void skip_what_was_read(struct braid_buffer_iter *iter, u64 first_seq)
+{
+	u64 incarnation = iter->buffer->region->layout.incarnation;
+	struct braid_peek now;
+
+	if (braid_peek_begin(&now, &iter->peek.map, incarnation))
+		return;
+	if ((s64)(now.block.next_seq - first_seq) < 0)
+		first_seq = now.block.next_seq;
+	skip_to(iter, first_seq, false);
 }
 
 /* The last sub-buffer is behind us: what was dropped at its end. */
@@ -124,7 +135,6 @@ static void leave_page(struct braid_buffer_iter *iter)
 static int next_page(struct braid_buffer_iter *iter)
 {
 	struct braid_span *span = &iter->span;
-	bool counted;
 	int ret;
 
 	leave_page(iter);
@@ -134,15 +144,14 @@ static int next_page(struct braid_buffer_iter *iter)
 	ret = braid_page_copy_fill(&iter->page, span, iter->peek.map.flags);
 	if (!braid_peek_valid(&iter->peek, span)) {
 		iter->page.valid = false;
-		iter->host_takes = true;
 		return -EAGAIN;
 	}
 	if (ret)
 		return ret;
+	if (span->position != iter->next_position)
+		skip_what_was_read(iter, span->first_seq);
 	/* An empty one in the reader's hand is how a ring begins anew: that emptied it. */
-	counted = span->to_bytes &&
-		  (span->position == iter->next_position || !iter->host_takes);
-	skip_to(iter, span->first_seq, counted);
+	skip_to(iter, span->first_seq, span->to_bytes);
 	iter->next_position = (span->position + 1) & BRAID_POS_MASK;
 	return 1;
 }

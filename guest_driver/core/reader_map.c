@@ -224,7 +224,7 @@ int braid_reader_advance(struct braid_guest_reader *r)
 	if (!ret)
 		ret = braid_reader_look(r, &c, &view);
 	if (ret > 0)
-		ret = take_rest(r, &c);
+		ret = take_rest(r, &c) ?: 1;
 	mutex_unlock(&r->buffer->lock);
 	return ret;
 }

@@ -66,9 +66,6 @@ struct braid_ring_mapping {
 /* Whether a buffer has a ring for @cpu, now or later. */
 bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu);
 
-/* The ring's writer once there is a ring; NULL: -ENODEV. Must hold buffer->lock. */
-const struct braid_writer *braid_reader_writer(const struct braid_buffer *buffer, int cpu);
-
 /* The reader of a ring, made if there is none. Must hold buffer->lock. NULL: no memory. */
 struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu);
 

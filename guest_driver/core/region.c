@@ -23,7 +23,6 @@
 #define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
-#define AWAIT_STEP_MS		5
 #define AGENT_GONE_AFTER	(2 * HZ)
 
 static bool force;
@@ -43,20 +42,21 @@ static bool await_agent(const struct braid_mailbox *mailbox,
 			bool (*said)(const struct braid_mailbox *mailbox, u64 wanted), u64 wanted)
 {
 	u64 beat, last = braid_load(&mailbox->agent_heartbeat);
-	int waited, still = 0;
+	unsigned long begin = jiffies, moved = begin;
 
 	if (!last)
 		return true;
-	for (waited = 0; waited < DRAIN_WAIT_MS; waited += AWAIT_STEP_MS) {
+	do {
 		if (said(mailbox, wanted))
 			return true;
 		beat = braid_load(&mailbox->agent_heartbeat);
-		still = beat == last ? still + AWAIT_STEP_MS : 0;
+		if (beat != last)
+			moved = jiffies;
 		last = beat;
-		if (still >= DRAIN_STILL_MS)
+		if (time_after(jiffies, moved + msecs_to_jiffies(DRAIN_STILL_MS)))
 			return true;
-		msleep(AWAIT_STEP_MS);
-	}
+		usleep_range(1000, 2000);
+	} while (time_before(jiffies, begin + msecs_to_jiffies(DRAIN_WAIT_MS)));
 	return false;
 }
 

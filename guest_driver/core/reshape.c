@@ -16,20 +16,21 @@ u32 braid_slots_of(u64 size, u32 subbuf_bytes)
 					BRAID_MIN_SLOTS));
 }
 
-static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
+static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
-	const u32 changing = BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE;
 	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
 	struct braid_guest_region *region = buffer->region;
 	int err;
 
+	if (!nr_slots && ((old_flags & ~clear) | set) == old_flags)
+		return 0;
 	if (braid_buffer_is_swapped(buffer))
 		return -EBUSY;
-	err = braid_buffer_displace(buffer, true);
+	err = braid_buffer_displace(buffer, BRAID_DISPLACE_RESHAPE);
 	if (err)
 		return err;
 	buffer->nr_slots = nr_slots ?: old_slots;
-	buffer->flags = (old_flags & ~changing) | (flags & changing);
+	buffer->flags = (old_flags & ~clear) | set;
 	if (!region)
 		return 0;
 	err = braid_buffer_place(buffer, region);
@@ -41,12 +42,12 @@ static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
 	return err;
 }
 
-int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 flags)
+int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
 	int err;
 
 	braid_buffers_lock();
-	err = reshape_locked(buffer, nr_slots, flags);
+	err = reshape_locked(buffer, nr_slots, set, clear);
 	braid_buffers_unlock();
 	return err;
 }
@@ -55,7 +56,7 @@ int braid_buffer_resize(struct braid_buffer *buffer, u64 size)
 {
 	u32 nr_slots = braid_slots_of(size, buffer->subbuf_bytes);
 
-	return nr_slots ? braid_buffer_reshape(buffer, nr_slots, buffer->flags) : -EINVAL;
+	return nr_slots ? braid_buffer_reshape(buffer, nr_slots, 0, 0) : -EINVAL;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_resize);
 
@@ -77,7 +78,7 @@ static bool own_ring(struct braid_buffer *buffer, int cpu)
 	u64 dead = braid_region_agent_alive(buffer->region) ? BRAID_READER_NONE :
 							      BRAID_READER_HOST;
 
-	return !braid_reader_busy(buffer) &&
+	return !braid_reader_busy(buffer, cpu) &&
 	       braid_reader_own(&buffer->cpus[cpu].writer->map, BRAID_READER_GUEST, dead);
 }
 
@@ -116,7 +117,7 @@ int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)
 	if (cpu < 0 || cpu >= buffer->nr_cpus)
 		return -EINVAL;
 	mutex_lock(&buffer->lock);
-	if (!buffer->region) {
+	if (!braid_buffer_writer(buffer, cpu)) {
 		err = -ENODEV;
 	} else if (!own_ring(buffer, cpu)) {
 		err = -EBUSY;
@@ -153,7 +154,7 @@ static bool same_shape(const struct braid_buffer *a, const struct braid_buffer *
 
 static int swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
-	if (!a->region || !b->region)
+	if (!braid_buffer_writer(a, cpu) || !braid_buffer_writer(b, cpu))
 		return -ENODEV;
 	if (!same_shape(a, b, cpu))
 		return -EINVAL;

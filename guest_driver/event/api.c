@@ -179,7 +179,7 @@ int braid_buffer_free(struct braid_buffer *buffer)
 
 	braid_buffers_lock();
 	if (!buffer->nr_backups)
-		err = braid_buffer_displace(buffer, true);
+		err = braid_buffer_displace(buffer, BRAID_DISPLACE_FREE);
 	if (!err)
 		buffer->dying = true;	/* gets no rings again */
 	braid_buffers_unlock();

@@ -58,7 +58,7 @@ static int mode_open(struct inode *inode, struct file *file)
 static ssize_t mode_write(struct file *file, const char __user *from, size_t count, loff_t *at)
 {
 	struct braid_buffer *buffer = file_inode(file)->i_private;
-	u32 flags = READ_ONCE(buffer->flags);
+	u32 set = 0, clear = 0;
 	char word[16] = "";
 	int err;
 
@@ -67,16 +67,16 @@ static ssize_t mode_write(struct file *file, const char __user *from, size_t cou
 	if (copy_from_user(word, from, count))
 		return -EFAULT;
 	if (sysfs_streq(word, "consume"))
-		flags &= ~BRAID_BUFFER_OVERWRITE;
+		clear = BRAID_BUFFER_OVERWRITE;
 	else if (sysfs_streq(word, "overwrite"))
-		flags |= BRAID_BUFFER_OVERWRITE;
+		set = BRAID_BUFFER_OVERWRITE;
 	else if (sysfs_streq(word, "delta"))
-		flags &= ~BRAID_BUFFER_ABSOLUTE;
+		clear = BRAID_BUFFER_ABSOLUTE;
 	else if (sysfs_streq(word, "absolute"))
-		flags |= BRAID_BUFFER_ABSOLUTE;
+		set = BRAID_BUFFER_ABSOLUTE;
 	else
 		return -EINVAL;
-	err = flags == READ_ONCE(buffer->flags) ? 0 : braid_buffer_reshape(buffer, 0, flags);
+	err = braid_buffer_reshape(buffer, 0, set, clear);
 	return err ?: count;
 }
 
@@ -135,12 +135,17 @@ static int stats_show(struct seq_file *seq, void *unused)
 	u32 cpu;
 
 	mutex_lock(&buffer->lock);
-	for (cpu = 0; buffer->region && cpu < buffer->nr_cpus; cpu++) {
-		const struct braid_writer *w = buffer->cpus[cpu].writer;
-		u64 read = READ_ONCE(w->map.meta->read), lost = READ_ONCE(w->map.meta->overrun);
-		u64 written = braid_writer_written(w);
-		s64 left = written - read - lost;
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		const struct braid_writer *w = braid_buffer_writer(buffer, cpu);
+		u64 read, lost, written;
+		s64 left;
 
+		if (!w)
+			continue;
+		read = READ_ONCE(w->map.meta->read);
+		lost = READ_ONCE(w->map.meta->overrun);
+		written = braid_writer_written(w);
+		left = written - read - lost;
 		seq_printf(seq, "cpu%u: written %llu read %llu lost %llu left %lld%s\n", cpu,
 			   written, read, lost, max(left, 0LL),
 			   READ_ONCE(w->broken) ? " BROKEN BY THE HOST" : "");

@@ -131,8 +131,7 @@ void braid_output_item(struct seq_file *out, const struct braid_item *item,
 	const struct braid_event *ev = braid_output_event(item);
 	const struct braid_subevent *sub = ev ? braid_subevent_of(ev, item) : NULL;
 
-	if (!(sub && print_by(out, item, pick(&sub->outputs, kind))) &&
-	    !(ev && print_by(out, item, pick(ev->outputs, kind))))
+	if (!ev || !print_by(out, item, pick(sub ? &sub->outputs : ev->outputs, kind)))
 		print_default(out, item, kind, sub ? sub->name : ev ? ev->name : NULL);
 	braid_output_unlock(index);
 }

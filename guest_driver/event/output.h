@@ -22,8 +22,8 @@ enum braid_output {
  * @item: the event; its payload is a private copy, followed by BRAID_ITEM_PAD zeros
  * @kind: which output
  *
- * A sub-event's function is preferred to its event's, and that to the default. Of a RAW
- * buffer: hex.
+ * By the sub-event's function, if the item is of one, else by its event's; if there is none, by
+ * the default. Of a RAW buffer: hex.
  *
  * Context: may sleep.
  */

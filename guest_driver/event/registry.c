@@ -62,7 +62,7 @@ static int list_event(struct braid_event *ev)
 	}
 	kvfree(text);
 	if (err < 0) {
-		pr_warn("event %s:%s is left out: its format does not fit (%d)\n", ev->system,
+		pr_warn_ratelimited("event %s:%s is left out: its format does not fit (%d)\n", ev->system,
 			ev->name, err);
 		return err;
 	}
@@ -190,6 +190,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		return -EINVAL;
 	ev->flags = 0;
 	ev->listed = false;
+	braid_buffers_lock();		/* a buffer that is being reshaped has no region for a moment */
 	mutex_lock(&lock);
 	/* Cyclic: a capture may still hold records of an id that was given back. */
 	if (requested_id)
@@ -210,6 +211,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		}
 	}
 	mutex_unlock(&lock);
+	braid_buffers_unlock();
 	if (id > 0)
 		braid_debugfs_add(ev);
 	return id;

@@ -69,6 +69,7 @@ static struct braid_buffer *buffer;
 static struct task_struct *resolver;	/* while it looks ids up: what it does is no record */
 static LIST_HEAD(events);
 static DECLARE_BITMAP(unknown, NR_IDS);	/* what a walk looks for */
+static DECLARE_BITMAP(refused, NR_IDS);	/* what the directory has no room for */
 static unsigned long walked_at;
 
 /* Context: any, for as long as preemption stays off; the work may turn it on. */
@@ -121,7 +122,8 @@ static u32 true_length(const void *entry, u32 bytes)
 {
 	u32 length;
 
-	if (offset_in_page(entry) != 2 * sizeof(u32))
+	/* The word before that is an event's head without time or length in it. */
+	if (offset_in_page(entry) != 2 * sizeof(u32) || ((const u32 *)entry)[-2])
 		return bytes;
 	length = ((const u32 *)entry)[-1];
 	return length == bytes + sizeof(u32) ? length : bytes;
@@ -313,6 +315,8 @@ static int take_event(const char *system, const char *name, int id, void *unused
 	if (exported->may_go)
 		clear_bit(id, seen);
 	err = braid_event_add(&exported->ev, id);
+	if (err == -ENOSPC)
+		set_bit(id, refused);
 	if (err < 0)
 		free_event(exported);
 	else
@@ -347,7 +351,7 @@ static bool find_unknown(void)
 
 	bitmap_zero(unknown, NR_IDS);
 	for_each_set_bit(id, seen, NR_IDS) {
-		if (find(id))
+		if (find(id) || test_bit(id, refused))
 			continue;
 		set_bit(id, unknown);
 		any = true;
@@ -403,6 +407,7 @@ static void forget(bool all)
 		if (all || exported->may_go)
 			remove_event(exported);
 	bitmap_zero(seen, NR_IDS);
+	bitmap_zero(refused, NR_IDS);
 }
 
 int braid_export_start(struct braid_buffer *to)

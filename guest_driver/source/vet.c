@@ -170,7 +170,7 @@ static bool __init vet_expression(const struct braid_tracepoint *tp, const char 
 	return at;
 }
 
-/* Return: the comma that ends the argument, or the text's end. */
+/* Return: the comma or bracket that ends the argument, or the text's end. */
 static const char *__init argument_end(const char *at)
 {
 	int depth = 0;
@@ -182,9 +182,9 @@ static const char *__init argument_end(const char *at)
 		}
 		if (*at == '(' || *at == '{')
 			depth++;
-		else if (*at == ')' || *at == '}')
-			depth--;
-		else if (*at == ',' && depth <= 0)
+		else if ((*at == ')' || *at == '}') && depth-- == 0)
+			break;
+		else if (*at == ',' && !depth)
 			break;
 		at++;
 	}

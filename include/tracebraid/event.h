@@ -48,9 +48,10 @@ struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
  * braid_buffer_free - unregister its events and free it
  * @buffer: nobody uses it in other calls; recording into it is over on return
  *
- * An agent that records it gets a moment to empty it.
+ * An agent that records it gets a moment to empty it. Who has its files open in the guest finds
+ * no rings from then on, and in a mapping SIGBUS: a module's exit waits for no user.
  * Context: may sleep, for a second at most.
- * Return: 0, or -EBUSY: it is mapped or being read, or is another's events_of.
+ * Return: 0, or -EBUSY: it is another's events_of.
  */
 int braid_buffer_free(struct braid_buffer *buffer);
 

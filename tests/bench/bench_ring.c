@@ -10,7 +10,7 @@
 
 #include "shared/ring.h"
 
-#define N		16
+#define N		64
 #define SUBBUF		4096
 #define ROUNDS		201
 #define EVENTS		50000

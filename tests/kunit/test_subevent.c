@@ -56,14 +56,14 @@ static void subevent_sparse_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_unregister_subevents(NULL, id), -ENOENT);
 }
 
-/* A sub-event without a function prints as its event does. */
-static void subevent_falls_back_to_its_event(struct kunit *test)
+/* A sub-event without a function has its own default; a number that none has is the event's. */
+static void subevent_has_its_own_default(struct kunit *test)
 {
 	u16 id = braid_case_register(test, NULL, "call", &whole);
 
 	KUNIT_ASSERT_EQ(test, braid_register_subevents(NULL, id, &by_place), 0);
 	KUNIT_EXPECT_STREQ(test, print(test, id, 0), "the first");
-	KUNIT_EXPECT_STREQ(test, print(test, id, 4096), "whole");
+	KUNIT_EXPECT_STREQ(test, print(test, id, 4096), "bare: 00 10 00 00");
 	KUNIT_EXPECT_STREQ(test, print(test, id, 77), "whole");
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(NULL, id), 0);	/* with its sub-events */
 }
@@ -222,7 +222,7 @@ static void subevent_goes_while_printed(struct kunit *test)
 
 static struct kunit_case subevent_cases[] = {
 	KUNIT_CASE(subevent_sparse_numbers),
-	KUNIT_CASE(subevent_falls_back_to_its_event),
+	KUNIT_CASE(subevent_has_its_own_default),
 	KUNIT_CASE(subevent_found_by_function),
 	KUNIT_CASE(subevent_numbers_of_each_size),
 	KUNIT_CASE(subevent_bad_tables),
