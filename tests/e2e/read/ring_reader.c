@@ -9,7 +9,7 @@
  *	the same by a reader with a mapping and two without, at a time
  *   ring_reader PATH errors		what is refused, and how
  *   ring_reader PATH wait		read, poll and GET_READER wait; needs /sys/kernel/debug/storm
- *   ring_reader PATH patient		GET_READER of a file that may wait, and a poll meanwhile
+ *   ring_reader EVENT_ID patient	takes the first CPU's by a file that may wait, and polls meanwhile
  *   ring_reader PATH hold		maps, and waits to be killed
  *   ring_reader PATH unbind DEVICE	waits and maps while the driver is unbound
  */
@@ -416,29 +416,29 @@ static int show_waits(const char *path)
 	return 0;
 }
 
-/* Bytes that the mapping shows as read, and never more than one GET_READER took. */
-static int show_patience(const char *path)
+/* What GET_READER gives a file that may wait; a poll in between takes nothing away. */
+static int show_patience(int event_id)
 {
-	int fd = open_path(path, 0), moved = 0, k;
-	const struct trace_buffer_meta *meta = map_ring(fd);
-	uint64_t begin = meta->read;
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct tally *tally = shared(sizeof(*tally));
+	struct ring r;
+	struct pollfd p = { .events = POLLIN };
+	int moved = 0, k;
 
-	while (meta->entries) {
-		uint64_t entries = meta->entries, read = meta->read;
+	if (!open_ring(&r, 0, tally, event_id, true))
+		die("cpu0");
+	fcntl(r.fd, F_SETFL, 0);
+	p.fd = r.fd;
+	while (r.meta->entries) {
 		uint32_t id;
 
-		if (ioctl(fd, TRACE_MMAP_IOCTL_GET_READER))
-			die("GET_READER");
-		/* What one call takes is in one sub-buffer: it holds less than 600 events. */
-		if (meta->read - read != entries - meta->entries || meta->read - read > 600)
-			moved++;
-		id = meta->reader.id;
-		for (k = 0; k < 20 && meta->entries; k++)
-			if (poll(&p, 1, -1) != 1 || meta->reader.id != id)
+		take_mapped(&r);
+		id = r.meta->reader.id;
+		for (k = 0; k < 20 && r.meta->entries; k++)
+			if (poll(&p, 1, -1) != 1 || r.meta->reader.id != id)
 				moved++;
 	}
-	printf("seen %llu\nmoved %d\n", (unsigned long long)(meta->read - begin), moved);
+	printf("seen %llu\nbad %llu\nmoved %d\n", (unsigned long long)tally->events,
+	       (unsigned long long)tally->bad, moved);
 	return 0;
 }
 
@@ -508,7 +508,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[2], "wait"))
 		return show_waits(argv[1]);
 	if (!strcmp(argv[2], "patient"))
-		return show_patience(argv[1]);
+		return show_patience(atoi(argv[1]));
 	if (!strcmp(argv[2], "hold"))
 		hold(argv[1]);
 	if (!strcmp(argv[2], "unbind"))
