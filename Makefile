@@ -8,6 +8,7 @@ DESTDIR		?=
 KREL		?= $(shell uname -r)
 CASE		?=
 KERNELS		?=
+NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtraceevent libtracefs libxxhash libzstd
@@ -68,7 +69,7 @@ kdir		= $(or $(wildcard /lib/modules/$(1)/build),$(B)/kernels/$(lastword $(subst
 define kbuild
 	$(Q)guest_driver/stage.sh $(1) $(2)
 	$(call say,KBUILD,$@)
-	$(Q)$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
+	$(Q)+$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
 		> $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
 	$(Q)! grep -E 'warning:|WARNING' $(1)/build.log
 	@touch $@
@@ -137,7 +138,7 @@ check-model:
 
 check-lint:
 	@tests/packages.sh build driver guests tests
-	@$(MAKE) lint-run
+	@$(MAKE) -j$(NPROC) lint-run
 
 .PHONY: lint-run
 lint-run: agent
@@ -148,7 +149,7 @@ lint-run: agent
 
 check-unit:
 	@tests/packages.sh build
-	@$(MAKE) unit-programs
+	@$(MAKE) -j$(NPROC) unit-programs
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 
 .PHONY: unit-programs
@@ -157,14 +158,14 @@ unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid
 check-kunit:
 	@tests/packages.sh build kunit
 	@tests/kernels/build.sh uml
-	@$(MAKE) $(B)/kunit-uml/tracebraid_kunit.ko
+	@$(MAKE) -j$(NPROC) $(B)/kunit-uml/tracebraid_kunit.ko
 	@tests/kunit/run.py
 
 # Slow: everything emulated, under KASAN and lockdep.
 check-debug:
 	@tests/packages.sh build guests kunit
 	@tests/kernels/build.sh debug
-	@$(MAKE) debug-run
+	@$(MAKE) -j$(NPROC) debug-run
 
 .PHONY: debug-run
 debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
@@ -174,7 +175,7 @@ debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
 
 check-e2e:
 	@tests/packages.sh build driver guests
-	@$(MAKE) e2e-run
+	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run
 e2e-run: agent
@@ -188,7 +189,7 @@ include tests/fuzz/fuzz.mk
 .PHONY: demo demo-run
 demo:
 	@tests/packages.sh build driver guests
-	@$(MAKE) demo-run
+	@$(MAKE) -j$(NPROC) demo-run
 
 demo-run: agent
 	@$(MAKE) $(call test-drivers,$(call packaged,6.1))
@@ -199,7 +200,7 @@ demo-run: agent
 .PHONY: bench bench-run
 bench:
 	@tests/packages.sh build driver guests tests bench
-	@$(MAKE) bench-run
+	@$(MAKE) -j$(NPROC) bench-run
 
 BENCH_LIBS_lttng := -llttng-ust -ldl
 

@@ -45,10 +45,11 @@ class Case:
     summary: str
 
 
-def case(name, kernels=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
+def case(name, kernels=None, usual=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
     """Registers a function as a case: it is called with a Context, and fails by raising.
 
-    kernels: it runs on these alone; else on the usual ones, and on all when that is asked for.
+    kernels: it runs on these alone, whatever is asked for.
+    usual: on these unless others are asked for. What hardly differs from one kernel to the next runs on one of them.
     needs: "agent", "driver", "module:NAME" (a test module); without them the case is skipped.
     timeout: seconds for one run of the case, whatever it waits for.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
@@ -57,7 +58,7 @@ def case(name, kernels=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
         if name in _registry:
             raise RigError(f"two cases are named {name}")
         summary = (function.__doc__ or "").strip().split("\n")[0]
-        _registry[name] = Case(name, function, tuple(kernels or USUAL_KERNELS), tuple(kernels or ALL_KERNELS),
+        _registry[name] = Case(name, function, tuple(kernels or usual or USUAL_KERNELS), tuple(kernels or ALL_KERNELS),
                                tuple(needs), timeout, tuple(allow), summary)
         return function
 

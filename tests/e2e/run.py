@@ -8,6 +8,9 @@ sys.dont_write_bytecode = True  # the sources' folder stays clean
 
 import argparse
 import contextlib
+import io
+import multiprocessing
+import os
 import re
 import shutil
 import signal
@@ -22,6 +25,7 @@ from errors import GuestNotReady
 
 
 _INT3 = re.compile(r"Oops: int3|asm_exc_int3")
+_cases = {}  # by name; filled before processes are forked that run them
 
 
 class CaseTimeout(Exception):
@@ -35,6 +39,8 @@ def parse_arguments():
                         help="run on this kernel (repeatable), or on all packaged ones; default: on those that "
                              "--list shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
+                        help="cases to run at a time; default: one for each CPU")
     parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
     parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
     return parser.parse_args()
@@ -121,41 +127,51 @@ def report(the_case, kernel, seconds, result, keep):
     verdict, why, context = result
     head = f"{verdict:4} {the_case.name} [{kernel}]"
     if verdict == "skip":
-        print(f"{head}: {why.splitlines()[0]}", flush=True)
+        print(f"{head}: {why.splitlines()[0]}")
     else:
-        print(f"{head} {seconds:.1f} s", flush=True)
+        print(f"{head} {seconds:.1f} s")
     if verdict == "FAIL":
         print("\n".join("  " + line for line in why.rstrip().splitlines()))
         console_tails(context, why)
         if context:
-            print(f"  logs: {context.dir}", flush=True)
+            print(f"  logs: {context.dir}")
     elif context and not keep:
         shutil.rmtree(context.dir, ignore_errors=True)
+
+
+def run_one(job):
+    """Runs a case on a kernel, once more if the emulator slipped: (verdict, the text that tells of it)."""
+    (name, kernel), arguments = job
+    the_case, began = _cases[name], time.monotonic()
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        verdict, why, context = run_case(the_case, kernel)
+        if verdict == "FAIL" and emulator_slipped(context):
+            print(f"once more: {name} [{kernel}]: the emulated kernel hung in boot, or ran code patched "
+                  "meanwhile (int3); see docs/testing.md")
+            verdict, why, context = run_case(the_case, kernel)
+        if verdict == "skip" and arguments.no_skip:
+            verdict = "FAIL"
+        report(the_case, kernel, time.monotonic() - began, (verdict, why, context), arguments.keep)
+    return verdict, text.getvalue()
 
 
 def main():
     arguments = parse_arguments()
     # Ends like Ctrl-C does, so that cleaning up happens.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    cases = harness.load_cases()
+    _cases.update(harness.load_cases())
     if arguments.list:
-        for one in cases.values():
+        for one in _cases.values():
             print(f"{one.name:24} {','.join(one.kernels):16} {one.summary}")
         return 0
-    selected = select(cases, arguments.case)
+    selected = select(_cases, arguments.case)
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     print(rig.choose_accel()[1], flush=True)
-    for one in selected:
-        for kernel in kernels_of(one, arguments.kernel):
-            began = time.monotonic()
-            verdict, why, context = run_case(one, kernel)
-            if verdict == "FAIL" and emulator_slipped(context):
-                print(f"once more: {one.name} [{kernel}]: the emulated kernel hung in boot, or ran code patched "
-                      "meanwhile (int3); see docs/testing.md", flush=True)
-                verdict, why, context = run_case(one, kernel)
-            if verdict == "skip" and arguments.no_skip:
-                verdict = "FAIL"
-            report(one, kernel, time.monotonic() - began, (verdict, why, context), arguments.keep)
+    jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
+    # A process each: what a case leaves behind in one is not the next one's.
+    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
+        for verdict, text in pool.imap_unordered(run_one, jobs):
+            print(text, end="", flush=True)
             count[verdict] += 1
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     return 1 if count["FAIL"] else 0

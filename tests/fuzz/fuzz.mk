@@ -26,13 +26,13 @@ $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/obj/tests/fuzz/ring_mod
 .PHONY: check-fuzz fuzz-programs fuzz-short fuzz-corpus
 check-fuzz:
 	@tests/packages.sh build fuzz
-	@$(MAKE) fuzz-programs
+	@$(MAKE) -j$(NPROC) fuzz-programs
 	@tests/fuzz/run.sh -max_total_time=$(FUZZ_SECONDS) $(FUZZ_NAMES)
 
 # What `make check` has of it: bounded by runs, the same ones each time.
 fuzz-short:
 	@tests/packages.sh build fuzz
-	@$(MAKE) fuzz-programs
+	@$(MAKE) -j$(NPROC) fuzz-programs
 	@tests/fuzz/run.sh -runs=$(FUZZ_RUNS) $(FUZZ_NAMES)
 
 fuzz-programs: $(FUZZ_PROGRAMS)

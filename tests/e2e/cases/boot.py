@@ -9,7 +9,7 @@ from harness import case
 from rig import WORKLOAD
 
 
-@case("rig-boot")
+@case("rig-boot", usual=("6.1",))
 def rig_boot(ctx):
     """A guest boots, runs commands, and what they print arrives to the byte."""
     guest = ctx.guest()
@@ -33,7 +33,7 @@ def rig_boot(ctx):
     ctx.equal([one.output() for one in many], [f"{i}\n" for i in range(8)], "output of parallel commands")
 
 
-@case("rig-load")
+@case("rig-load", usual=("6.1",))
 def rig_load(ctx):
     """The workload keeps both vCPUs busy, commands get through, hung ones are cut off, and nothing is left behind."""
     guest = ctx.guest()
@@ -62,7 +62,7 @@ def rig_load(ctx):
     ctx.equal(guest.run("ps -o stat= 2>/dev/null | grep -c ^Z; :").strip(), "0", "zombies")
 
 
-@case("rig-reset")
+@case("rig-reset", usual=("6.1",))
 def rig_reset(ctx):
     """A guest starts anew by reset, by its own reboot, and after QEMU was killed; what waited is told so."""
     guest = ctx.guest()
@@ -102,7 +102,7 @@ def rig_reset(ctx):
     guest.quit()
 
 
-@case("rig-panic", allow=(r"Kernel panic", r"sysrq"))
+@case("rig-panic", usual=("6.1",), allow=(r"Kernel panic", r"sysrq"))
 def rig_panic(ctx):
     """A panic is noticed at once; with panic=0 the guest stays as it fell, and the check of its log says why."""
     guest = ctx.guest()

@@ -22,7 +22,7 @@ def cpu0(guest, name):
     return tuple(map(int, re.findall(r" (\d+)", line)))
 
 
-@case("buffers", needs=("driver", "module:buffers"))
+@case("buffers", usual=("6.1",), needs=("driver", "module:buffers"))
 def buffers(ctx):
     """A module makes buffers, resizes, empties, swaps and frees them: counts go on, what does not fit is refused."""
     guest = ctx.guest()

@@ -30,7 +30,7 @@ def driver_load(ctx):
     guest.run("rmmod tracebraid")
 
 
-@case("driver-write-back", needs=("driver",))
+@case("driver-write-back", usual=("6.1",), needs=("driver",))
 def driver_write_back(ctx):
     """The shared pages are mapped write-back: the page attribute table holds no other wish for them."""
     guest = ctx.guest()
@@ -44,7 +44,7 @@ def driver_write_back(ctx):
             ctx.check("uncached" not in entry, f"the BAR is mapped uncached: {entry}")
 
 
-@case("driver-unload-under-load", needs=("driver",))
+@case("driver-unload-under-load", usual=("6.1",), needs=("driver",))
 def driver_unload_under_load(ctx):
     """Events of the hottest paths on, both vCPUs busy: unload and load again."""
     guest = ctx.guest(thread="single")
@@ -56,7 +56,7 @@ def driver_unload_under_load(ctx):
     ctx.equal(load.status, None, "status of the workload")
 
 
-@case("driver-bar-too-small", needs=("driver",))
+@case("driver-bar-too-small", usual=("6.12",), needs=("driver",))
 def driver_bar_too_small(ctx):
     """A BAR that can't hold the layout is refused, with the size needed; so is one with strange content."""
     guest = ctx.guest(shm_size="1M")
@@ -78,7 +78,7 @@ def driver_bar_too_small(ctx):
     ctx.check("2 rings of" in guest.run("dmesg"), "force=1 did not take the memory")
 
 
-@case("api-reload", needs=("driver", "module:storm"))
+@case("api-reload", usual=("6.12",), needs=("driver", "module:storm"))
 def api_reload(ctx):
     """A module that brings events goes and comes again: its names are gone, its switches work, ids are new."""
     guest = ctx.guest()

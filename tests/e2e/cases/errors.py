@@ -42,7 +42,7 @@ def bad_regions(ctx):
     refused(ctx, "ommand", "recrod")
 
 
-@case("bad-captures", needs=NEEDS)
+@case("bad-captures", usual=("6.1",), needs=NEEDS)
 def bad_captures(ctx):
     """A capture that is cut off, flipped or of a newer kind; a full disk; names that do not exist; no permission."""
     guest = up(ctx)

@@ -2,7 +2,7 @@
 """Cases of a hostile peer: a host that writes nonsense into the region, a user who writes nonsense into debugfs."""
 
 import host
-from harness import ALL_KERNELS, case
+from harness import case
 from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
                  region_accounts, start_recorder, stop_recorder, storm)
 from rig import boot_all
@@ -24,7 +24,7 @@ def build_scribble():
     return host.build_program("scribble", f"-I{host.ROOT}/include")
 
 
-@case("scribble", kernels=ALL_KERNELS, needs=NEEDS)
+@case("scribble", usual=("6.12-rt",), needs=NEEDS)
 def scribble(ctx):
     """A host gone mad writes all over the region under storm: the guest stays whole, and traces right the next time."""
     guest = ctx.guest()
@@ -66,7 +66,7 @@ def traces_right(ctx, guest):
     guest.run("rmmod storm && rmmod tracebraid", timeout=120)
 
 
-@case("debugfs-nonsense", needs=("driver", "module:storm"))
+@case("debugfs-nonsense", usual=("6.12",), needs=("driver", "module:storm"))
 def debugfs_nonsense(ctx):
     """A user gone mad reads and writes every file in debugfs, while what is behind them goes and comes."""
     ctx.initrd(host.build_program("fuzzfs", "-static"))

@@ -80,7 +80,7 @@ def read_all(ctx, guest, how, events, before=0):
     return found, sums, offered
 
 
-@case("read-example", needs=DRIVER)
+@case("read-example", usual=("6.12",), needs=DRIVER)
 def read_example(ctx):
     """The example of Linux's own documentation, with our path: it runs, and prints right numbers."""
     guest = up(ctx)
@@ -100,7 +100,7 @@ def read_example(ctx):
     ctx.equal(after["entries"] + after["read events"], after["written events"], "nothing is lost")
 
 
-@case("read-ways", needs=DRIVER, timeout=300)
+@case("read-ways", usual=("6.12-rt",), needs=DRIVER, timeout=300)
 def read_ways(ctx):
     """Every event once or counted as lost: by read, splice, mmap, by turns, and by readers that compete."""
     for parameters in ("ring_size_kb=32", "ring_size_kb=32 overwrite=1 absolute=1 subbuf_size=8192"):
@@ -111,7 +111,7 @@ def read_ways(ctx):
         guest.quit()
 
 
-@case("read-lost", needs=DRIVER)
+@case("read-lost", usual=("6.12",), needs=DRIVER)
 def read_lost(ctx):
     """A ring that ran over before it is read: what is found and what is told as lost is all."""
     for parameters in ("ring_size_kb=16 subbuf_size=8192", "ring_size_kb=16 subbuf_size=8192 overwrite=1"):
@@ -153,7 +153,7 @@ def read_refused(ctx):
     ctx.check("cannot be mapped" in guest.run("dmesg"), "no message says why it can't be mapped")
 
 
-@case("read-waits", needs=DRIVER)
+@case("read-waits", usual=("6.1",), needs=DRIVER)
 def read_waits(ctx):
     """Readers wait for events, and are woken: by events, by ioctl 0, and when the ring goes."""
     guest = up(ctx)
@@ -183,7 +183,7 @@ def lines_of(ctx, guest):
     return text, found
 
 
-@case("read-text", needs=DRIVER)
+@case("read-text", usual=("6.1",), needs=DRIVER)
 def read_text(ctx):
     """The text holds all CPUs' events in one order, takes nothing, and is emptied by writing; five outputs."""
     guest = up(ctx, "ring_size_kb=1024")
@@ -214,7 +214,7 @@ def read_text(ctx):
     ctx.equal((sums["entries"], sums["overrun"]), (0, offered), "unread and overrun, once emptied")
 
 
-@case("read-text-lost", needs=DRIVER)
+@case("read-text-lost", usual=("6.12",), needs=DRIVER)
 def read_text_lost(ctx):
     """A ring that ran over: the text tells of each loss, and all adds up."""
     guest = up(ctx, "ring_size_kb=16 overwrite=1")
@@ -227,7 +227,7 @@ def read_text_lost(ctx):
     ctx.equal(lost + len(found), sums["written events"], "all events")
 
 
-@case("read-gone", needs=("driver", "module:buffers"))
+@case("read-gone", usual=("6.1",), needs=("driver", "module:buffers"))
 def read_gone(ctx):
     """A buffer is freed while its files are open and read: they give no more, and nothing else happens."""
     guest = ctx.guest()
@@ -244,7 +244,7 @@ def read_gone(ctx):
     guest.run("rmmod buffers; rmmod tracebraid")
 
 
-@case("read-scribbled", needs=DRIVER)
+@case("read-scribbled", usual=("6.12-rt",), needs=DRIVER)
 def read_scribbled(ctx):
     """The host writes nonsense all over the rings while the guest reads: it gets errors, and lives."""
     guest = up(ctx, "ring_size_kb=64")
@@ -301,7 +301,7 @@ def takes(ctx, guest, first, last, lost=0):
     ctx.equal(told, lost, "told as lost")
 
 
-@case("read-calls", needs=("driver", "module:buffers"))
+@case("read-calls", usual=("6.12",), needs=("driver", "module:buffers"))
 def read_calls(ctx):
     """A module looks at events and takes them: by iterators, peek and consume; counts are exact."""
     guest = ctx.guest()
@@ -347,7 +347,7 @@ def read_calls(ctx):
         do(ctx, guest, "free")
 
 
-@case("read-roles", needs=("agent", *DRIVER))
+@case("read-roles", usual=("6.1",), needs=("agent", *DRIVER))
 def read_roles(ctx):
     """An agent and readers in the guest take turns: neither takes what is the other's."""
     guest = up(ctx, on=False)

@@ -45,7 +45,7 @@ def record(ctx):
     ctx.check("alpha: " in text and "clock exchange" in text, "the text report lacks a stream or its clock")
 
 
-@case("no-consumer", needs=NEEDS)
+@case("no-consumer", usual=("6.12",), needs=NEEDS)
 def no_consumer(ctx):
     """Nobody reads: what stays and what is lost is counted to the event, in both modes; then it is read."""
     for name, parameters in (("keep-oldest", "ring_size_kb=64"), ("keep-newest", "ring_size_kb=64 overwrite=1"),
@@ -98,7 +98,7 @@ def reload_under_load(ctx):
     ctx.equal(sums["lost"], 0, "lost events")
 
 
-@case("module-reload", needs=("driver", "agent"))
+@case("module-reload", usual=("6.1",), needs=("driver", "agent"))
 def module_reload(ctx):
     """The module itself is unloaded and loaded while it is recorded: two streams, nothing lost."""
     guest = ctx.guest()
@@ -122,7 +122,7 @@ def region_written(ctx, guest):
     return json.loads(done.stdout)["written"] if done.stdout.strip() else 0
 
 
-@case("reboot", needs=NEEDS)
+@case("reboot", usual=("6.12",), needs=NEEDS)
 def reboot(ctx):
     """The guest reboots while it is recorded: recording goes on, both boots are in the capture."""
     guest = up(ctx)
@@ -143,7 +143,7 @@ def reboot(ctx):
     ctx.equal(sum(line["type"] == "event" for line in lines), first + second, "events in the report")
 
 
-@case("panic", needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
+@case("panic", usual=("6.1",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
 def panic(ctx):
     """The guest panics: what it had committed is still read, with an agent that comes only afterwards."""
     guest = up(ctx, append="panic=0")
@@ -162,7 +162,7 @@ def panic(ctx):
     ctx.equal(region_accounts(ctx, guest)["left"], 0, "events left in the dead guest's region")
 
 
-@case("agent-killed", needs=NEEDS)
+@case("agent-killed", usual=("6.12",), needs=NEEDS)
 def agent_killed(ctx):
     """The agent is killed and started again: two captures, one truth, no event twice, the host's instance gone."""
     guest = up(ctx)

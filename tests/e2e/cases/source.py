@@ -89,7 +89,7 @@ def source_syscalls(ctx):
     ctx.check("sys_openat(dfd: %lx, filename: %lx" in openat.format, "openat does not print its arguments")
 
 
-@case("source-subevents", needs=("driver", "module:subevents"))
+@case("source-subevents", usual=("6.1",), needs=("driver", "module:subevents"))
 def source_subevents(ctx):
     """Sub-events come and go while their event is recorded and its records are printed."""
     guest = ctx.guest()
@@ -156,7 +156,7 @@ def source_text(ctx):
     ctx.equal(list(missing), [], "texts that tracefs has and the driver has not")
 
 
-@case("source-export-record", needs=("driver", "agent"))
+@case("source-export-record", usual=("6.12",), needs=("driver", "agent"))
 def source_export_record(ctx):
     """The host records what the guest traces in tracefs, and prints it as tracefs and the guest's trace file do."""
     guest = ctx.guest(thread="single")

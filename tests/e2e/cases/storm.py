@@ -14,7 +14,7 @@ def all_nested(guest, wanted):
     return all(nested[pair] for pair in wanted)
 
 
-@case("storm-contexts", kernels=ALL_KERNELS, needs=NEEDS)
+@case("storm-contexts", usual=ALL_KERNELS, needs=NEEDS)
 def storm_contexts(ctx):
     """Task, softirq, hrtimer and NMI record at once, one inside the other, while the agent takes it all: none is lost."""
     guest = up(ctx)
@@ -34,7 +34,7 @@ def storm_contexts(ctx):
     print(f"     events {found}; nested {nested_in(guest)}")
 
 
-@case("storm-shapes", kernels=ALL_KERNELS, needs=NEEDS)
+@case("storm-shapes", usual=("6.12",), needs=NEEDS)
 def storm_shapes(ctx):
     """The same in rings that overflow, of tiny sub-buffers, in each mode: every event is there, or counted as lost."""
     guest = ctx.guest()
@@ -56,7 +56,7 @@ def storm_shapes(ctx):
         guest.run("rmmod storm && rmmod tracebraid")
 
 
-@case("storm-hotplug", kernels=ALL_KERNELS, needs=NEEDS)
+@case("storm-hotplug", usual=("6.12-rt",), needs=NEEDS)
 def storm_hotplug(ctx):
     """A CPU goes and comes under the storm: what it recorded before it went is read, and nothing is lost."""
     guest = up(ctx)
@@ -83,7 +83,7 @@ def ring_of(ctx, guest, cpu):
     return json.loads(done.stdout)["rings"][cpu]
 
 
-@case("storm-lap", kernels=ALL_KERNELS, needs=("driver", "agent", "module:lap"))
+@case("storm-lap", usual=("6.12-rt",), needs=("driver", "agent", "module:lap"))
 def storm_lap(ctx):
     """Interrupts would lap the ring over a task's open reservation: they are dropped and counted, nothing is spoilt."""
     guest = ctx.guest()
