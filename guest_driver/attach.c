@@ -21,7 +21,7 @@ MODULE_PARM_DESC(subbuf_size, "bytes of a sub-buffer, 256 to 65536 (default 4096
 
 static unsigned int ring_size_kb;
 module_param(ring_size_kb, uint, 0444);
-MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers for each vCPU, rounded up to a power of two of them (default: three quarters of the shared memory for all)");
+MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers for each vCPU, rounded up to a power of two of them (default: five eighths of the shared memory for all)");
 
 static bool overwrite;
 module_param(overwrite, bool, 0444);

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2 || posix_memalign(&memory, 4096, braid_ring_meta_bytes(N) + (N + 1) * subbuf))
 		return 1;
-	w = malloc(braid_writer_bytes(N));
+	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	braid_ring_map_init(&map, memory, N, subbuf, BRAID_BUFFER_OVERWRITE);
 	braid_writer_init(w, &map, &who);
 	if (!strcmp(argv[1], "floor")) {

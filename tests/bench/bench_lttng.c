@@ -89,7 +89,7 @@ int main(void)
 	braid_ring_map_init(&map, mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0),
 			    N, SUBBUF, BRAID_BUFFER_OVERWRITE);
-	w = malloc(braid_writer_bytes(N));
+	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	braid_writer_init(w, &map, &who);
 	if (!lttng_ust_tracepoint_enabled(braid_bench, event)) {
 		fprintf(stderr, "bench_lttng: its session is not on: run it by tests/bench/lttng.sh\n");
