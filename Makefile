@@ -122,7 +122,7 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e
 check:
-	@tests/packages.sh build driver guests tests kunit
+	@tests/packages.sh build driver guests tests kunit fuzz
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.

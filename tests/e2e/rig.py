@@ -42,9 +42,10 @@ KVM_BOOT_S = 40
 #   panic=-1, oops=panic, panic_on_warn=1   a fault becomes a reset at once, which ends all waiting with GuestReset
 #   tsc=reliable           without, the guest marks its emulated TSC unstable and falls back to the HPET
 #   no_timer_check         the IO-APIC timer check needs interrupts in time, and now and then fails on a busy host
+#   noirqdebug             with interrupts in threads the UART looks as if it interrupted for nothing, and is switched off
 #   mitigations=off, cryptomgr.notests   a tenth of the boot each, and nothing that the tests look at
 BOOT_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic panic_on_warn=1 tsc=reliable no_timer_check "
-             "mitigations=off cryptomgr.notests")
+             "noirqdebug mitigations=off cryptomgr.notests")
 
 # A load for guests, until it is killed: on every vCPU syscalls, context switches (pipes), page faults and forks
 # (each applet is a process), and timers (short sleeps).
