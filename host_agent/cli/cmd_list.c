@@ -8,6 +8,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -60,43 +61,93 @@ static void print_buffer(const struct braid_found *f, u32 k)
 /* Told of each living sub-event of a region; strings are tame. */
 typedef void (*subevent_fn)(void *arg, const char *event, const char *name, u32 number);
 
-/* "system:name" of the event with an id, in @to. */
-static void find_event(const struct braid_directory_copy *copy, const struct braid_schema_event *sub,
-		       char *to, size_t room)
+/* An event of a directory, to be found by its buffer and id. */
+struct event_name {
+	u32 key;
+	u32 order;		/* in the directory: the last one counts */
+	const char *system, *name;
+};
+
+static u32 event_key(const struct braid_schema_event *event)
+{
+	return (u32)event->buffer << 16 | event->id;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct event_name *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* All living events, by key; false: out of memory. */
+static bool name_events(const struct braid_directory_copy *copy, struct event_name **names,
+			size_t *nr)
 {
 	struct braid_schema_event event;
+	size_t capacity = 0;
 	u32 at = 0;
 
-	snprintf(to, room, "%u", sub->id);
-	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0)
-		if (!(event.flags & (BRAID_EVENT_SUB | BRAID_EVENT_GONE)) &&
-		    event.id == sub->id && event.buffer == sub->buffer)
-			snprintf(to, room, "%s:%s", event.system, event.name);
+	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
+		struct event_name name = { event_key(&event), *nr, event.system, event.name };
+
+		if (event.flags & (BRAID_EVENT_SUB | BRAID_EVENT_GONE))
+			continue;
+		if (braid_array_push(*names, *nr, capacity, name))
+			return false;
+	}
+	if (*nr)
+		qsort(*names, *nr, sizeof(**names), by_key);
+	return true;
+}
+
+/* "system:name" of a sub-event's event, in @to. */
+static void put_event_name(const struct event_name *names, size_t nr,
+			   const struct braid_schema_event *sub, char *to, size_t room)
+{
+	u32 key = event_key(sub);
+	size_t from = 0, end = nr;
+
+	while (from < end) {	/* the first one behind the key */
+		size_t middle = from + (end - from) / 2;
+
+		if (names[middle].key > key)
+			end = middle;
+		else
+			from = middle + 1;
+	}
+	if (from && names[from - 1].key == key)
+		snprintf(to, room, "%s:%s", names[from - 1].system, names[from - 1].name);
+	else
+		snprintf(to, room, "%u", sub->id);
 	braid_text_clean(to);
 }
 
 static void each_subevent(const struct braid_found *f, subevent_fn fn, void *arg)
 {
 	struct braid_directory_copy copy = { 0 };
-	struct braid_schema_event sub, last = { 0 };
+	struct event_name *names = NULL;
 	struct braid_mapping *m = NULL;
+	struct braid_schema_event sub;
 	char event[256], name[128];
+	size_t nr = 0;
 	u32 at = 0;
 
-	if (!f->events.subevents || braid_mapping_open(&m, f->path, false))
+	if (!f->events.subevents || braid_mapping_open_again(&m, f->path, &f->sb))
 		return;
-	if (braid_directory_load(&copy, m, &f->sb, 0))
+	if (braid_directory_load(&copy, m, &f->sb, 0) || !name_events(&copy, &names, &nr))
 		copy.bytes = 0;
 	while (braid_schema_next(copy.data, copy.bytes, &at, &sub) > 0) {
 		if (!(sub.flags & BRAID_EVENT_SUB) || sub.flags & BRAID_EVENT_GONE)
 			continue;
-		if (sub.id != last.id || sub.buffer != last.buffer)
-			find_event(&copy, &sub, event, sizeof(event));
-		last = sub;
+		put_event_name(names, nr, &sub, event, sizeof(event));
 		snprintf(name, sizeof(name), "%s", sub.name);
 		braid_text_clean(name);
 		fn(arg, event, name, sub.number);
 	}
+	free(names);
 	braid_directory_free(&copy);
 	braid_mapping_close(m);
 }

@@ -55,12 +55,20 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 		       s->name, s->clock.nr_epochs - 1);
 }
 
-static void check_formats(struct verify *v, const struct braid_stream *s)
+static int check_formats(struct verify *v, const struct braid_stream *s)
 {
 	const struct braid_event_type_info *info;
 	size_t k;
 
-	for (k = 0; (info = braid_format_by_number(v->format, s, k)); k++) {
+	for (k = 0; k < s->nr_formats; k++) {
+		if (s->formats[k].buffer >= BRAID_MAX_BUFFERS) {
+			braid_source_faulty(v->source, s, "the format of event id %u is of buffer %u, which can't be",
+					    s->formats[k].id, s->formats[k].buffer);
+			continue;
+		}
+		info = braid_format_by_number(v->format, s, k);
+		if (!info)
+			return braid_fail(-ENOMEM, "out of memory");
 		if (!info->parsed && !s->formats[k].format_bytes)
 			printf("%s: note: event %s:%s is printed as bytes: no fields were told\n",
 			       s->name, info->system, braid_format_label(info));
@@ -71,6 +79,7 @@ static void check_formats(struct verify *v, const struct braid_stream *s)
 			printf("%s: note: event %s:%s is printed field by field: %s\n", s->name,
 			       info->system, braid_format_label(info), info->why);
 	}
+	return 0;
 }
 
 static int check_item(struct verify *v, const struct braid_item *item)
@@ -144,9 +153,9 @@ static int verify_source(struct verify *v)
 		return err;
 	for (k = 0; k < v->source->nr_streams; k++) {
 		check_clock(v, v->source->streams[k]);
-		check_formats(v, v->source->streams[k]);
+		err = err ?: check_formats(v, v->source->streams[k]);
 	}
-	err = check_items(v);
+	err = err ?: check_items(v);
 	for (k = 0; !err && k < v->source->nr_streams; k++)
 		check_accounts(v, v->source->streams[k]);
 	braid_format_close(v->format);

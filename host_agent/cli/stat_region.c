@@ -51,18 +51,36 @@ static void put_line(struct stat_walk *w, u32 buffer, u32 vcpu, const struct bra
 			  *a->fault ? a->fault : a->moving ? "moving" : "ok");
 }
 
+/* What a ring holds. Rings that come or go meanwhile are as they are in the end. */
+static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring_account *a)
+{
+	struct braid_ring_map map;
+	int err, tries;
+
+	for (tries = 0; tries < BRAID_MOVE_TRIES; tries++) {
+		if (vcpu >= w->sb.buffers[buffer].nr_rings)
+			return false;
+		memset(a, 0, sizeof(*a));
+		braid_mapping_ring(w->m, &w->sb, buffer, vcpu, &map);
+		err = braid_ring_account(a, &map, w->m, w->sb.incarnation, &w->scratch, NULL, NULL);
+		if (braid_mapping_buffers_seq(w->m) == w->sb.buffers_seq)
+			break;
+		braid_mapping_buffers(w->m, &w->sb);
+	}
+	if (!err && tries < BRAID_MOVE_TRIES)
+		return true;
+	memset(a, 0, sizeof(*a));
+	snprintf(a->fault, sizeof(a->fault), "%.150s", err ? braid_failure() :
+		 "the guest changes its buffers all the time");
+	return true;
+}
+
 static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 {
-	struct braid_ring_account a = { 0 };
-	struct braid_ring_map map;
-	int err;
+	struct braid_ring_account a;
 
-	braid_mapping_ring(w->m, &w->sb, buffer, vcpu, &map);
-	err = braid_ring_account(&a, &map, w->m, w->sb.incarnation, &w->scratch, NULL, NULL);
-	if (err) {
-		memset(&a, 0, sizeof(a));
-		snprintf(a.fault, sizeof(a.fault), "%.150s", braid_failure());
-	}
+	if (!account(w, buffer, vcpu, &a))
+		return;
 	w->failed |= *a.fault;
 	w->moving |= a.moving;
 	w->total.written += a.written;

@@ -266,7 +266,7 @@ static int watch_heartbeats(struct search *s)
 		struct braid_mapping *m = NULL;
 
 		if (s->items[k].state != BRAID_DRIVER_LIVE ||
-		    braid_mapping_open(&m, s->items[k].path, false))
+		    braid_mapping_open_again(&m, s->items[k].path, &s->items[k].sb))
 			continue;
 		looks[k].found = &s->items[k];
 		looks[k].m = m;

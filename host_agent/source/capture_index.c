@@ -104,30 +104,15 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
 }
 
-/* Notes a part. Captures may be named in any order, and one of them twice. */
 static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ring_end *end)
 {
-	struct braid_ring_report *report = &ring->ring.report;
-	u64 read = end->read - end->read_before, lost = end->lost - end->lost_before;
 	struct braid_ring_part part = {
-		.from_seq = end->first_seq, .to_seq = end->first_seq + read + lost,
+		.from_seq = end->first_seq,
+		.to_seq = end->first_seq + end->read - end->read_before + end->lost -
+			  end->lost_before,
+		.end = *end,
 	};
-	size_t k;
 
-	for (k = 0; k < ring->nr_parts; k++)
-		if (ring->parts[k].from_seq == part.from_seq &&
-		    ring->parts[k].to_seq == part.to_seq && part.from_seq != part.to_seq)
-			return 0;
-	if (!report->nr_parts++)
-		report->first = *end;
-	report->read += read;
-	report->lost += lost;
-	/* What has read more is the later one. */
-	if (end->read + end->lost >= report->last.read + report->last.lost)
-		report->last = *end;
-	if (end->read_before + end->lost_before < report->first.read_before +
-						  report->first.lost_before)
-		report->first = *end;
 	return braid_array_push(ring->parts, ring->nr_parts, ring->parts_capacity, part);
 }
 
@@ -203,22 +188,36 @@ static int by_seq(const void *a, const void *b, void *arg)
 	u64 origin = *(u64 *)arg;
 	s64 dx = (s64)(x->from_seq - origin), dy = (s64)(y->from_seq - origin);
 
+	if (dx == dy) {
+		dx = (s64)(x->to_seq - origin);
+		dy = (s64)(y->to_seq - origin);
+	}
 	return dx < dy ? -1 : dx > dy;
 }
 
 u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
 {
+	size_t k = 0, end = ring->nr_parts;
 	u64 sum = 0;
-	size_t k;
 
+	while (k < end) {	/* the first part that begins behind @from */
+		size_t middle = k + (end - k) / 2;
+
+		if ((s64)(ring->parts[middle].from_seq - from) > 0)
+			end = middle;
+		else
+			k = middle + 1;
+	}
+	if (k && (s64)(ring->parts[k - 1].reach - from) > 0)
+		from = ring->parts[k - 1].reach;
 	/* Parts are in order: only what lies between one's end and the next one's start. */
-	for (k = 0; k < ring->nr_parts && (s64)(to - from) > 0; k++) {
+	for (; k < ring->nr_parts && (s64)(to - from) > 0; k++) {
 		const struct braid_ring_part *part = &ring->parts[k];
 
 		if (k && (s64)(part->from_seq - from) > 0) {
-			u64 end = (s64)(part->from_seq - to) < 0 ? part->from_seq : to;
+			u64 end_seq = (s64)(part->from_seq - to) < 0 ? part->from_seq : to;
 
-			sum += end - from;
+			sum += end_seq - from;
 		}
 		if ((s64)(part->to_seq - from) > 0)
 			from = part->to_seq;
@@ -226,14 +225,63 @@ u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64
 	return sum;
 }
 
-static void sort_parts(struct braid_capture_ring *ring)
+/* Captures may be named in any order, and one of them twice. A ring's end is told once. */
+static bool is_told(const struct braid_ring_part *before, const struct braid_ring_part *part)
 {
+	const struct braid_chunk_ring_end *end = &part->end;
+
+	if (!memcmp(&before->end, end, sizeof(*end)))
+		return true;
+	return before->from_seq == part->from_seq && before->to_seq == part->to_seq &&
+	       part->from_seq != part->to_seq && !end->fault && !end->broken;
+}
+
+static void report_part(struct braid_ring_report *report, const struct braid_ring_part *part,
+			bool *any)
+{
+	const struct braid_chunk_ring_end *end = &part->end;
+	u64 read = end->read - end->read_before, lost = end->lost - end->lost_before;
+	bool full = read || lost;	/* the capture's first event is in no empty part */
+	u64 fault, broken;
+
+	if (!report->nr_parts++ || (full && !*any) ||
+	    (full == *any && end->read_before + end->lost_before <
+			     report->first.read_before + report->first.lost_before))
+		report->first = *end;
+	*any |= full;
+	report->read += read;
+	report->lost += lost;
+	/* What has read more is the later one; a fault stays. */
+	fault = end->fault ?: report->last.fault;
+	broken = end->broken ?: report->last.broken;
+	if (end->read + end->lost >= report->last.read + report->last.lost)
+		report->last = *end;
+	report->last.fault = fault;
+	report->last.broken = broken;
+}
+
+/* Puts the parts in order, and adds them up. */
+static void settle_parts(struct braid_capture_ring *ring)
+{
+	struct braid_ring_part *parts = ring->parts;
+	size_t k, nr = 0;
+	bool any = false;
 	u64 origin;
 
-	if (ring->nr_parts < 2)
+	if (!ring->nr_parts)
 		return;
-	origin = ring->parts[0].from_seq;
-	qsort_r(ring->parts, ring->nr_parts, sizeof(*ring->parts), by_seq, &origin);
+	origin = parts[0].from_seq;
+	qsort_r(parts, ring->nr_parts, sizeof(*parts), by_seq, &origin);
+	for (k = 0; k < ring->nr_parts; k++) {
+		if (nr && is_told(&parts[nr - 1], &parts[k]))
+			continue;
+		parts[nr] = parts[k];
+		parts[nr].reach = parts[nr].to_seq;
+		if (nr && (s64)(parts[nr - 1].reach - parts[nr].reach) > 0)
+			parts[nr].reach = parts[nr - 1].reach;
+		report_part(&ring->ring.report, &parts[nr++], &any);
+	}
+	ring->nr_parts = nr;
 }
 
 int braid_capture_sort_pieces(struct braid_capture_source *cs)
@@ -245,9 +293,12 @@ int braid_capture_sort_pieces(struct braid_capture_source *cs)
 
 		if (s->nr_rings)
 			qsort(s->rings, s->nr_rings, sizeof(*s->rings), by_ring);
-		for (j = 0; s->kind == BRAID_STREAM_GUEST && j < s->nr_rings; j++) {
-			sort_ring(&((struct braid_capture_ring *)s->rings[j])->pieces);
-			sort_parts((struct braid_capture_ring *)s->rings[j]);
+		for (j = 0; j < s->nr_rings; j++) {
+			struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[j];
+
+			settle_parts(ring);
+			if (s->kind == BRAID_STREAM_GUEST)
+				sort_ring(&ring->pieces);
 		}
 	}
 	return 0;

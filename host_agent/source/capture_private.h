@@ -40,6 +40,8 @@ struct braid_capture_source;
 struct braid_ring_part {
 	u64 from_seq;
 	u64 to_seq;
+	u64 reach;		/* the farthest to_seq of this part and those before it */
+	struct braid_chunk_ring_end end;
 };
 
 /* What all cursors over captures have in common. */

@@ -120,16 +120,16 @@ static const char *set_buffer(struct braid_capture_stream *s, u32 index,
 
 	if (s->stream.kind != BRAID_STREAM_GUEST || index >= BRAID_MAX_BUFFERS)
 		return "there can be no such buffer";
-	if (index >= alone.nr_buffers)
-		alone.nr_buffers = index + 1;
-	/* By itself: those that were there before may have gone. */
+	/* By itself: those that were there before may have gone, and it may name one not told yet. */
+	alone.nr_buffers = BRAID_MAX_BUFFERS;
 	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
 		alone.buffers[k].nr_rings = 0;
 	alone.buffers[index] = *desc;
 	why = braid_region_check(&alone, alone.region_bytes);
 	if (why)
 		return why;
-	s->superblock.nr_buffers = alone.nr_buffers;
+	if (index >= s->superblock.nr_buffers)
+		s->superblock.nr_buffers = index + 1;
 	s->superblock.buffers[index] = *desc;
 	describe_buffer(s, index);
 	return NULL;

@@ -88,6 +88,22 @@ close_fd:
 	return err;
 }
 
+int braid_mapping_open_again(struct braid_mapping **out, const char *path,
+			     const struct braid_superblock *sb)
+{
+	struct braid_mapping *m;
+	int err = braid_mapping_open(&m, path, false);
+
+	if (err)
+		return err;
+	if (m->bytes < sb->region_bytes) {
+		braid_mapping_close(m);
+		return braid_fail(-ESTALE, "%s: it was replaced by a smaller file", path);
+	}
+	*out = m;
+	return 0;
+}
+
 void braid_mapping_close(struct braid_mapping *m)
 {
 	if (!m)

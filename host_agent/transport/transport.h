@@ -33,6 +33,17 @@ struct braid_mapping {
  */
 int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable);
 
+/**
+ * braid_mapping_open_again - map a region, to look at what was identified before
+ * @out: set on success
+ * @path: as in braid_mapping_open()
+ * @sb: the validated copy: all that it names lies inside the mapping
+ *
+ * Return: as braid_mapping_open(); -ESTALE: the file is another, smaller one.
+ */
+int braid_mapping_open_again(struct braid_mapping **out, const char *path,
+			     const struct braid_superblock *sb);
+
 /** braid_mapping_close - unmap and free; NULL is fine */
 void braid_mapping_close(struct braid_mapping *m);
 
@@ -73,6 +84,8 @@ int braid_mapping_identify(const struct braid_mapping *m, struct braid_superbloc
  * braid_fail(): what is there can't be.
  */
 int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock *sb);
+
+#define BRAID_MOVE_TRIES	16	/* looks at a ring while buffers come and go all the time */
 
 /** braid_mapping_buffers_seq - the word that moves when buffers do; under braid_guard_run() */
 static inline u32 braid_mapping_buffers_seq(const struct braid_mapping *m)
