@@ -427,6 +427,28 @@ static void read_in_the_guest_absolute(void)
 	read_in_the_guest(BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE);
 }
 
+/* What an agent had while nothing was written does not say where the capture begins. */
+static void idle_before_a_guest_reads(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+
+	begin(&s, true);
+	settle(&s);
+	CHECK_EQ(*owner_of(&s, 0), BRAID_READER_HOST);
+	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
+	fake_guest_write(s.guest, 0, 50);
+	settle(&s);
+	CHECK_EQ(read_in_guest(&s, 0), 50);
+	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
+	fake_guest_write(s.guest, 0, 25);
+	POLL_UNTIL(&s, s.status.events == 25);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.events[0], 25);
+	finish_reading(&s, &r);
+}
+
 /* The role of a dead agent is ours, that of a living guest is not, whatever the word. */
 static void whose_role(void)
 {
@@ -512,6 +534,7 @@ int main(void)
 	RUN(impossible_lists);
 	RUN(read_in_the_guest_delta);
 	RUN(read_in_the_guest_absolute);
+	RUN(idle_before_a_guest_reads);
 	RUN(whose_role);
 	RUN(records_one_buffer);
 	RUN(role_of_a_driver_that_is_down);
