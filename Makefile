@@ -240,7 +240,7 @@ help:
 	@echo 'make check-debug [CASE=name] the same and the end-to-end cases in an emulated kernel; slow'
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
 	@echo 'make check-fuzz              each fuzz target for FUZZ_SECONDS=60; make fuzz-corpus remakes the corpora'
-	@echo 'make check-e2e [CASE=name] [KERNELS=all]   real kernels in QEMU; tests/e2e/run.py --list names the cases'
+	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases; KERNELS=all for all on all'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
 	@echo 'make install DESTDIR=        the agent, and the driver if it was built'
 	@echo 'make clean                   remove build/'
