@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shared/ring.h"
+#include "tests/bench/timing.h"
 
 #define N	4
 #define EVENTS	3000	/* of 20 bytes: they fit one sub-buffer of the largest size */
@@ -17,11 +17,6 @@ int main(int argc, char **argv);
 static struct braid_writer *w;
 static u64 source[2] = { 1, 2 };
 static u8 plain[1 << 16];
-
-static u64 counter(void)
-{
-	return __builtin_ia32_rdtsc();
-}
 
 static noinline void braid_count_ring(void)
 {

@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "shared/ring.h"
 #include "tests/bench/lttng_event.h"
+#include "tests/bench/timing.h"
 
 #define N	16
 #define SUBBUF	4096
@@ -20,19 +19,6 @@
 
 static struct braid_writer *w;
 static volatile u64 source[2] = { 1, 2 };
-
-static u64 counter(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
 
 static noinline void ours(void)
 {
@@ -57,27 +43,6 @@ static noinline void theirs(void)
 		lttng_ust_tracepoint(braid_bench, event, source[0], source[1]);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), compare);
-	return values[ROUNDS / 2];
-}
-
-static double timed(void (*fn)(void))
-{
-	double start = now_ns();
-
-	fn();
-	return (now_ns() - start) / EVENTS;
-}
-
 int main(void)
 {
 	static double ours_ns[ROUNDS], theirs_ns[ROUNDS], ratio[ROUNDS];
@@ -97,15 +62,15 @@ int main(void)
 	}
 	for (k = 0; k < ROUNDS; k++) {
 		if (k & 1) {
-			ours_ns[k] = timed(ours);
-			theirs_ns[k] = timed(theirs);
+			ours_ns[k] = timed(ours) / EVENTS;
+			theirs_ns[k] = timed(theirs) / EVENTS;
 		} else {
-			theirs_ns[k] = timed(theirs);
-			ours_ns[k] = timed(ours);
+			theirs_ns[k] = timed(theirs) / EVENTS;
+			ours_ns[k] = timed(ours) / EVENTS;
 		}
 		ratio[k] = ours_ns[k] / theirs_ns[k];
 	}
-	printf("lttng_event_16_bytes\t%.1f\tns\n", median(theirs_ns));
-	printf("event_over_lttng_event\t%.2f\tratio\n", median(ratio));
+	printf("lttng_event_16_bytes\t%.1f\tns\n", median(theirs_ns, ROUNDS));
+	printf("event_over_lttng_event\t%.2f\tratio\n", median(ratio, ROUNDS));
 	return 0;
 }

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#include "shared/ring.h"
+#include "tests/bench/timing.h"
 
 #define N		64
 #define SUBBUF		4096
@@ -20,26 +19,6 @@ static struct braid_writer *w;
 static struct braid_reader r;
 static u8 *plain, *copy;
 static u64 source[2] = { 1, 2 };
-
-static u64 counter(void)
-{
-#ifdef __x86_64__
-	return __builtin_ia32_rdtsc();
-#else
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-#endif
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e9 + t.tv_nsec;
-}
 
 static noinline void bare(void)
 {
@@ -102,27 +81,6 @@ static noinline void only_copy(void)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), compare);
-	return values[ROUNDS / 2];
-}
-
-static double timed(void (*fn)(void))
-{
-	double start = now_ns();
-
-	fn();
-	return now_ns() - start;
-}
-
 int main(void)
 {
 	static double bare_ns[ROUNDS], ring_ns[ROUNDS], ratio[ROUNDS], swap[ROUNDS];
@@ -153,9 +111,9 @@ int main(void)
 		drain_ns = timed(drain);
 		swap[k] = timed(only_copy) / drain_ns;
 	}
-	printf("event_16_bytes\t%.1f\tns\n", median(ring_ns));
-	printf("counter_copy_store\t%.1f\tns\n", median(bare_ns));
-	printf("event_over_counter_copy_store\t%.2f\tratio\n", median(ratio));
-	printf("drain_speed_over_memcpy\t%.2f\tratio\n", median(swap));
+	printf("event_16_bytes\t%.1f\tns\n", median(ring_ns, ROUNDS));
+	printf("counter_copy_store\t%.1f\tns\n", median(bare_ns, ROUNDS));
+	printf("event_over_counter_copy_store\t%.2f\tratio\n", median(ratio, ROUNDS));
+	printf("drain_speed_over_memcpy\t%.2f\tratio\n", median(swap, ROUNDS));
 	return 0;
 }
