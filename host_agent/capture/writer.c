@@ -211,7 +211,8 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
 	memset(at + sizeof(chunk) + chunk.payload_bytes, 0, -chunk.payload_bytes & 7);
 	w->used += total;
 	w->number++;
-	return w->used >= BUFFER_BYTES ? braid_capture_flush(w) : 0;
+	/* Behind braid_capture_room() nothing blocks: the next call flushes. */
+	return w->used >= BUFFER_BYTES && !in_place ? braid_capture_flush(w) : 0;
 }
 
 void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
@@ -222,7 +223,7 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 		braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
 		return NULL;
 	}
-	if (w->error || total > BUFFER_BYTES + SLACK_BYTES - w->used) {
+	if (w->error || (w->used && w->used + total >= BUFFER_BYTES)) {
 		if (braid_capture_flush(w))
 			return NULL;
 	}

@@ -94,6 +94,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		.dropped = span->final ? span->dropped : 0,
 		.host_ns = host_ns,
 	};
+	/* The disk is waited for here alone: from the look at the role to done() nothing blocks. */
 	void *room = braid_capture_room(s->o.sink->capture, sizeof(page), bytes);
 	s64 events;
 	int err;

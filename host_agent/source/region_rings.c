@@ -226,10 +226,12 @@ int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *r
 		.lost_before = ring->began_lost,
 	};
 	bool guests = ring->hold == BRAID_HOLD_GUEST;
+	/* Another took the role while we waited for the disk: what the ring says is its matter. */
+	bool taken = walk && ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring);
 	int ret = 0;
 
 	account_from_reader(ring, &end);
-	if (walk && ring->hold != BRAID_HOLD_DEAD)
+	if (walk && !taken && ring->hold != BRAID_HOLD_DEAD)
 		ret = walk_ring(s, ring, &end);
 	if (ret < 0)
 		return ret;

@@ -55,6 +55,41 @@ static void write_chunks(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
+static u64 file_bytes(void)
+{
+	struct stat st;
+
+	NEED(!stat(path, &st));
+	return st.st_size;
+}
+
+/* Room is made before the copy: the put behind it writes nothing, wherever the buffer ends. */
+static void room_makes_room(void)
+{
+	static const u32 sizes[] = { 8, 4000, 65536 - 24, 1u << 20 };
+	struct braid_capture_writer *w;
+	u32 k, turn, flushes = 0;
+	u64 before;
+	u8 *room;
+
+	for (k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
+		NEED(!braid_capture_create(&w, path, &head));
+		for (turn = 0; turn < (8u << 20) / (sizes[k] + 4000); turn++) {
+			before = file_bytes();
+			room = braid_capture_room(w, sizeof(head), sizes[k]);
+			NEED(room);
+			flushes += file_bytes() != before;
+			before = file_bytes();
+			memset(room, turn, sizes[k]);
+			CHECK_EQ(braid_capture_put(w, 100, 1, &head, sizeof(head), room,
+						   sizes[k]), 0);
+			CHECK_EQ(file_bytes(), before);
+		}
+		CHECK_EQ(braid_capture_finish(w), 0);
+	}
+	CHECK(flushes > 10);
+}
+
 /* Reads all; returns how many of the numbered chunks came back right. */
 static u32 read_chunks(struct braid_capture_damage *damage, u64 *offsets)
 {
@@ -362,6 +397,7 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/braid-capture-%d", getpid());
 	RUN(round_trip);
 	RUN(load_again);
+	RUN(room_makes_room);
 	RUN(cut_anywhere);
 	RUN(flip_anywhere);
 	RUN(damaged_head);

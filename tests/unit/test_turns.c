@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The agent's turns: bounded, never asleep, and no other reader's words are written over. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+
+#define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
+
+static char dir[] = "/tmp/test_turns.XXXXXX";
+static char region_path[64], capture_path[64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
+};
+
+struct session {
+	struct fake_guest *guest;
+	struct braid_live_sink sink;
+	struct braid_region_source *source;
+	struct braid_region_status status;
+	u32 notes;
+	char last_note[256];
+};
+
+static void hear(void *arg, const char *name, const char *line)
+{
+	struct session *s = arg;
+
+	(void)name;
+	s->notes++;
+	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
+}
+
+static void begin(struct session *s, const char *capture, const char *buffer)
+{
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.clock = "mono_raw",
+	};
+	struct braid_region_options o = {
+		.path = region_path, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
+		.buffer = buffer,
+	};
+
+	if (!s->guest)
+		s->guest = fake_guest_new(region_path, &usual);
+	s->sink.next_stream = 1;
+	NEED(!braid_capture_create(&s->sink.capture, capture, &head));
+	NEED(!braid_region_source_open(&s->source, &o));
+}
+
+static int turn(struct session *s)
+{
+	int ret = braid_region_source_poll(s->source);
+
+	braid_region_source_status(s->source, &s->status);
+	return ret;
+}
+
+/* Polls until nothing is left to do, unfinished sub-buffers aside. */
+static void settle(struct session *s)
+{
+	int idle = 0, ret;
+
+	while (idle < 3) {
+		ret = turn(s);
+		NEED(ret >= 0);
+		idle = ret == BRAID_POLL_IDLE ? idle + 1 : 0;
+	}
+}
+
+/* A slow disk ------------------------------------------------------------------------------ */
+
+struct slow_disk {
+	struct session *s;
+	int fifo;
+	u32 paused, stop;
+	u64 theirs;	/* events read in the guest */
+};
+
+static u64 read_in_guest(struct session *s, u32 vcpu)
+{
+	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
+	struct braid_reader reader;
+	struct braid_ring_map map;
+	struct braid_span span;
+	struct braid_cursor c;
+	u64 events = 0;
+	s64 n;
+
+	fake_guest_ring(s->guest, 0, vcpu, &map);
+	NEED(!braid_reader_attach(&reader, &map, s->guest->sb.incarnation));
+	while (braid_reader_next(&reader, &span) > 0) {
+		memcpy(copy, span.data + span.from_bytes, span.to_bytes - span.from_bytes);
+		braid_cursor_init(&c, (u8 *)copy, span.to_bytes - span.from_bytes, 0, map.flags);
+		n = braid_page_count(&c);
+		NEED(n >= 0);
+		braid_reader_done(&reader, &span, n);
+		events += n;
+	}
+	return events;
+}
+
+static void *be_disk(void *arg)
+{
+	struct slow_disk *disk = arg;
+	static char bytes[65536];
+
+	while (!braid_load(&disk->stop))
+		if (braid_load(&disk->paused) || read(disk->fifo, bytes, sizeof(bytes)) <= 0)
+			braid_sleep_ns(1000000);
+	return NULL;
+}
+
+/* What a guest's reader does once the agent's heart stands still. */
+static void *be_reader(void *arg)
+{
+	struct slow_disk *disk = arg;
+	int waiting = 0, before = 0, still = 0;
+	struct braid_ring_map map;
+	u32 k;
+
+	while (still < 50) {	/* the agent waits for the disk */
+		braid_sleep_ns(5000000);
+		NEED(!ioctl(disk->fifo, FIONREAD, &waiting));
+		still = waiting && waiting == before ? still + 1 : 0;
+		before = waiting;
+	}
+	for (k = 0; k < 2; k++) {
+		fake_guest_ring(disk->s->guest, 0, k, &map);
+		if (!__sync_bool_compare_and_swap(&map.priv->reader_owner, BRAID_READER_HOST,
+						  BRAID_READER_GUEST))
+			continue;
+		disk->theirs += read_in_guest(disk->s, k);
+		braid_store_release(&map.priv->reader_owner, BRAID_READER_NONE);
+	}
+	braid_store(&disk->paused, 0);
+	return NULL;
+}
+
+/* Each event is read once, here or there, whatever the disk did meanwhile. */
+static void reader_takes_over_while_disk_is_slow(void)
+{
+	struct session s = { 0 };
+	struct slow_disk disk = { .s = &s };
+	struct braid_reader_block *block;
+	struct braid_ring_map map;
+	pthread_t threads[2];
+	u64 accounted = 0, recorded;
+	u32 k;
+
+	NEED(!mkfifo(capture_path, 0600));
+	disk.fifo = open(capture_path, O_RDONLY | O_NONBLOCK);
+	NEED(disk.fifo >= 0);
+	NEED(!pthread_create(&threads[0], NULL, be_disk, &disk));
+	begin(&s, capture_path, NULL);
+	settle(&s);
+	for (k = 0; k < 2; k++)
+		fake_guest_write(s.guest, k, 30000);
+	braid_store(&disk.paused, 1);
+	NEED(!pthread_create(&threads[1], NULL, be_reader, &disk));
+	CHECK_EQ(braid_region_source_finish(s.source), 0);
+	pthread_join(threads[1], NULL);
+	braid_region_source_status(s.source, &s.status);
+	recorded = s.status.events;
+	CHECK(disk.theirs > 0);
+	for (k = 0; k < 2; k++) {
+		fake_guest_ring(s.guest, 0, k, &map);
+		accounted += read_in_guest(&s, k);	/* what nobody has taken */
+		block = &map.priv->reader_block[map.priv->reader_index & 1];
+		CHECK_EQ(block->read + block->lost, s.guest->ctl->offered[k]);
+		accounted += block->lost;
+	}
+	CHECK_EQ(recorded + disk.theirs + accounted,
+		 s.guest->ctl->offered[0] + s.guest->ctl->offered[1]);
+	braid_region_source_close(s.source);
+	CHECK_EQ(braid_capture_finish(s.sink.capture), 0);
+	braid_store(&disk.stop, 1);
+	pthread_join(threads[0], NULL);
+	close(disk.fifo);
+	unlink(capture_path);
+	fake_guest_free(s.guest);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	RUN(reader_takes_over_while_disk_is_slow);
+	unlink(capture_path);
+	rmdir(dir);
+	return VERDICT();
+}
