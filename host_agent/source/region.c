@@ -219,6 +219,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 		failed = braid_live_note(s, "%s", braid_failure());
 		if (!failed)
 			failed = cut_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+		s->phase = BRAID_PHASE_GONE;	/* also when the capture failed: no mapping */
 		close_mapping(s);
 	}
 	return failed;
@@ -530,11 +531,14 @@ static int release(void *arg)
 
 void braid_region_source_close(struct braid_region_source *s)
 {
+	bool recording;
+
 	if (!s)
 		return;
-	if (s->phase == BRAID_PHASE_RECORDING)
+	recording = s->mapping && s->phase == BRAID_PHASE_RECORDING;
+	if (recording)
 		braid_guard_run(s->mapping->base, s->mapping->bytes, release, s);
-	if (s->phase == BRAID_PHASE_RECORDING && s->sb.state == BRAID_STATE_LIVE && !s->silent)
+	if (recording && s->sb.state == BRAID_STATE_LIVE && !s->silent)
 		braid_control_command(s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
 				      CLOSE_TIMEOUT_NS, NULL);
 	close_mapping(s);

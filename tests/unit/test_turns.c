@@ -194,12 +194,41 @@ static void reader_takes_over_while_disk_is_slow(void)
 	fake_guest_free(s.guest);
 }
 
+/* A full disk and a region that goes, both at once. */
+static void disk_full_as_the_region_goes(void)
+{
+	struct braid_chunk_note note = { 0 };
+	static const char filler[64 << 10];
+	struct session s = { 0 };
+	u64 left;
+
+	begin(&s, "/dev/full", NULL);
+	settle(&s);
+	/* One chunk more, and what is buffered is written. */
+	while ((left = (1u << 20) - braid_capture_bytes(s.sink.capture)) > 48) {
+		left -= 48 + 8;
+		NEED(!braid_capture_put(s.sink.capture, BRAID_CHUNK_NOTE, 1, &note, sizeof(note), filler,
+					left < sizeof(filler) ? left & ~7ULL : sizeof(filler)));
+	}
+	NEED(!truncate(region_path, 4096));
+	CHECK(turn(&s) < 0);
+	CHECK(strstr(braid_failure(), "full"));
+	CHECK_EQ(s.notes, 1);
+	CHECK_EQ(s.status.phase, BRAID_PHASE_GONE);
+	CHECK_EQ(braid_region_source_fill(s.source), 0);
+	CHECK(braid_region_source_finish(s.source) < 0);
+	braid_region_source_close(s.source);
+	braid_capture_abandon(s.sink.capture);
+	fake_guest_free(s.guest);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(reader_takes_over_while_disk_is_slow);
+	RUN(disk_full_as_the_region_goes);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
