@@ -457,7 +457,7 @@ static int measure_fill(void *arg)
 	u32 k, permille;
 
 	for (k = 0; k < call->s->sb.nr_buffers; k++) {
-		if (!call->s->sb.buffers[k].nr_rings)
+		if (call->s->follow[k] == BRAID_FOLLOW_NOT || !call->s->sb.buffers[k].nr_rings)
 			continue;
 		permille = braid_mapping_fill(call->s->mapping, &call->s->sb, k);
 		if (permille > call->permille)

@@ -81,6 +81,15 @@ static void settle(struct session *s)
 	}
 }
 
+static void end(struct session *s)
+{
+	CHECK_EQ(braid_region_source_finish(s->source), 0);
+	braid_region_source_status(s->source, &s->status);
+	braid_region_source_close(s->source);
+	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);
+	fake_guest_free(s->guest);
+}
+
 /* A slow disk ------------------------------------------------------------------------------ */
 
 struct slow_disk {
@@ -222,6 +231,24 @@ static void disk_full_as_the_region_goes(void)
 	fake_guest_free(s.guest);
 }
 
+/* How full those buffers are that are not recorded is nobody's matter. */
+static void fill_of_one_buffer(void)
+{
+	static const struct braid_buffer_params other = {
+		.name = "other", .subbuf_bytes = 1024, .nr_slots = 8,
+	};
+	struct session s = { 0 };
+
+	begin(&s, capture_path, "other");
+	fake_guest_write(s.guest, 0, 30000);
+	fake_guest_open_buffer(s.guest, &other);
+	settle(&s);
+	CHECK_EQ(braid_region_source_fill(s.source), 0);
+	fake_guest_write_to(s.guest, 1, 0, 1000);
+	CHECK(braid_region_source_fill(s.source) > 100);
+	end(&s);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -229,6 +256,7 @@ int main(void)
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(reader_takes_over_while_disk_is_slow);
 	RUN(disk_full_as_the_region_goes);
+	RUN(fill_of_one_buffer);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
