@@ -16,6 +16,8 @@
 #include "host_agent/util/text.h"
 
 #define RETRY_NS	20000000ULL	/* between two looks for a file or a driver */
+#define BROKEN_RETRY_NS	1000000000ULL	/* likewise, at what can't be a region */
+#define CHANGE_NS	15000000ULL	/* longer than that its buffers are not changed: it died */
 #define FILE_CHECK_NS	1000000000ULL
 #define CLOSE_TIMEOUT_NS	500000000ULL
 #define TAKE_SAMPLES	64
@@ -251,24 +253,42 @@ static int start_stream(struct braid_region_source *s)
 	return 0;
 }
 
-/* Opens and locks the file if need be, and identifies it. -errno with braid_fail(). */
-static int look(struct braid_region_source *s, struct braid_superblock *sb)
+/* Opens and locks the file if need be. -errno with braid_fail(). */
+static int open_mapping(struct braid_region_source *s)
 {
 	struct braid_mapping *m;
 	int err;
 
-	if (!s->mapping) {
-		err = braid_mapping_open(&m, s->path, true);
-		if (err)
-			return err;
-		err = braid_mapping_lock(m);
-		if (err) {
-			braid_mapping_close(m);
-			return err;
-		}
-		s->mapping = m;
+	if (s->mapping)
+		return 0;
+	err = braid_mapping_open(&m, s->path, true);
+	if (err)
+		return err;
+	err = braid_mapping_lock(m);
+	if (err) {
+		braid_mapping_close(m);
+		return err;
 	}
-	return braid_mapping_identify(s->mapping, sb);
+	s->mapping = m;
+	return 0;
+}
+
+/* Identifies the region between two turns of others: never sleeps. -errno with braid_fail(). */
+static int look(struct braid_region_source *s, u64 now_ns, struct braid_superblock *sb)
+{
+	int err = open_mapping(s);
+
+	if (err)
+		return err;
+	err = braid_mapping_glance(s->mapping, sb,
+				   s->changing_ns && now_ns - s->changing_ns >= CHANGE_NS);
+	if (err != -EINPROGRESS)
+		s->changing_ns = 0;
+	else if (!s->changing_ns)
+		s->changing_ns = now_ns;
+	if (err == -EBADMSG)
+		s->retry_due_ns = now_ns + BROKEN_RETRY_NS;
+	return err;
 }
 
 /* WAITING, DOWN, GONE: has a driver come? Never fatal but for the capture. */
@@ -289,7 +309,7 @@ static int try_start(struct braid_region_source *s)
 	}
 	if (s->mapping && qemu_ended(s))
 		s->phase = BRAID_PHASE_GONE;
-	err = look(s, &sb);
+	err = look(s, now_ns, &sb);
 	if (err == -EFAULT)
 		close_mapping(s);
 	if (err || sb.incarnation == s->ended_incarnation)
@@ -509,7 +529,9 @@ int braid_region_source_open(struct braid_region_source **out,
 	if (o->name)
 		snprintf(s->name, sizeof(s->name), "%s", o->name);
 	braid_text_clean(s->name);
-	err = look(s, &sb);
+	err = open_mapping(s);
+	if (!err)
+		err = braid_mapping_identify(s->mapping, &sb);
 	if (err && err != -ENODATA && err != -EAGAIN) {
 		braid_region_source_close(s);
 		return err;

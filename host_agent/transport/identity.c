@@ -9,11 +9,13 @@
 #include "shared/region.h"
 
 #define COPY_TRIES	16	/* a driver needs longer between two inits than we for a copy */
-#define CHANGE_STEP_NS	1000000	/* one try while the buffers change: it takes a guest microseconds */
+#define CHANGE_STEP_NS	1000000	/* one look while the buffers change: it takes a guest microseconds */
+#define CHANGE_LOOKS	16
 
 struct copy {
 	const struct braid_mapping *m;
 	struct braid_superblock *sb;
+	bool torn;		/* buffers that change are good enough */
 	bool blank;		/* the whole first page is 0 */
 };
 
@@ -25,16 +27,11 @@ static bool all_zero(const u8 *bytes, size_t n)
 	return true;
 }
 
-/*
- * Copies until identity, state and buffers were the same before and after. A guest that
- * died while it changed its buffers leaves buffers_seq odd: then the last try has to do,
- * and whoever touches a ring looks first whether it is one.
- */
+/* Copies until identity, state and buffers were the same before and after. */
 static int copy_superblock(void *arg)
 {
 	struct copy *c = arg;
 	const struct braid_superblock *shared = (const void *)c->m->base;
-	const struct timespec step = { .tv_nsec = CHANGE_STEP_NS };
 	int tries;
 
 	for (tries = 0; tries < COPY_TRIES; tries++) {
@@ -42,10 +39,8 @@ static int copy_superblock(void *arg)
 		u32 state = braid_load_acquire(&shared->state);
 		u64 incarnation = braid_load(&shared->incarnation);
 
-		if (seq & 1 && state != BRAID_STATE_INIT && tries < COPY_TRIES - 1) {
-			nanosleep(&step, NULL);
-			continue;
-		}
+		if (seq & 1 && state != BRAID_STATE_INIT && !c->torn)
+			return braid_fail(-EINPROGRESS, "%s: its buffers change", c->m->path);
 		braid_fence();
 		memcpy(c->sb, shared, sizeof(*shared));
 		braid_fence();
@@ -59,10 +54,10 @@ static int copy_superblock(void *arg)
 	return braid_fail(-EAGAIN, "%s: its superblock does not stand still", c->m->path);
 }
 
-int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb)
+int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn)
 {
 	struct braid_superblock copy;
-	struct copy c = { .m = m, .sb = &copy };
+	struct copy c = { .m = m, .sb = &copy, .torn = torn };
 	const char *why;
 	int err;
 
@@ -85,6 +80,19 @@ int braid_mapping_identify(const struct braid_mapping *m, struct braid_superbloc
 		return braid_fail(-EBADMSG, "%s: a broken region: %s", m->path, why);
 	*sb = copy;
 	return 0;
+}
+
+int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb)
+{
+	const struct timespec step = { .tv_nsec = CHANGE_STEP_NS };
+	int looks, err = -EINPROGRESS;
+
+	for (looks = 0; looks < CHANGE_LOOKS && err == -EINPROGRESS; looks++) {
+		if (looks)
+			nanosleep(&step, NULL);
+		err = braid_mapping_glance(m, sb, looks == CHANGE_LOOKS - 1);
+	}
+	return err;
 }
 
 int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock *sb)

@@ -68,12 +68,26 @@ const char *braid_mapping_gone(const struct braid_mapping *m);
  * @m: the mapping
  * @sb: filled on success; private
  *
+ * May sleep for 15 ms, while the guest changes its buffers.
+ *
  * Return: 0 (LIVE or DOWN); -EAGAIN while the driver lays it out; -ENODATA when no
  * driver was ever loaded; -EPROTO: another version; -EMEDIUMTYPE: not a region;
  * -EBADMSG: a region with an impossible superblock; -EFAULT: the file has shrunk.
  * All with braid_fail().
  */
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb);
+
+/**
+ * braid_mapping_glance - likewise, without ever sleeping
+ * @m: the mapping
+ * @sb: filled on success; private
+ * @torn: buffers that are being changed will do. A guest that died meanwhile leaves them
+ * so; whoever touches a ring looks first whether it is one
+ *
+ * Return: as braid_mapping_identify(); -EINPROGRESS with braid_fail(): the buffers change,
+ * which takes a guest microseconds.
+ */
+int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn);
 
 /**
  * braid_mapping_buffers - take what changed among a region's buffers

@@ -90,6 +90,11 @@ static void end(struct session *s)
 	fake_guest_free(s->guest);
 }
 
+static struct braid_superblock *shared_of(struct session *s)
+{
+	return (struct braid_superblock *)s->guest->base;
+}
+
 /* A slow disk ------------------------------------------------------------------------------ */
 
 struct slow_disk {
@@ -249,6 +254,82 @@ static void fill_of_one_buffer(void)
 	end(&s);
 }
 
+/* Naps ------------------------------------------------------------------------------------- */
+
+static u32 naps;
+
+/* In libc's place, for the whole program. */
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	naps++;
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+}
+
+/* Makes the region another incarnation, with the state of buffers given. */
+static void begin_anew(struct session *s, u64 incarnation, u32 seq, u32 nr_rings)
+{
+	struct braid_superblock *shared = shared_of(s);
+
+	braid_store(&shared->state, BRAID_STATE_INIT);
+	braid_fence();
+	braid_store(&shared->incarnation, incarnation);
+	braid_store(&shared->buffers_seq, seq);
+	braid_store(&shared->buffers[0].nr_rings, nr_rings);
+	braid_store_release(&shared->state, BRAID_STATE_LIVE);
+}
+
+static void turns_until(struct session *s, u64 ns)
+{
+	u64 start_ns = braid_host_clock_ns();
+
+	do
+		NEED(turn(s) >= 0);
+	while (braid_host_clock_ns() - start_ns < ns &&
+	       (s->status.phase != BRAID_PHASE_RECORDING || s->status.nr_streams == 1));
+}
+
+/* A guest that died while it changed its buffers is waited for, and no other one with it. */
+static void never_naps_in_a_turn(void)
+{
+	struct session s = { 0 };
+	u64 incarnation;
+
+	begin(&s, capture_path, NULL);
+	settle(&s);
+	incarnation = s.guest->sb.incarnation;
+	naps = 0;
+	begin_anew(&s, incarnation + 2, 7, 2);
+	turns_until(&s, LIMIT_NS);
+	CHECK_EQ(s.status.nr_streams, 2);
+	CHECK_EQ(s.status.phase, BRAID_PHASE_RECORDING);
+	CHECK_EQ(naps, 0);
+	end(&s);
+}
+
+/* What can't be a region is looked at once a second. */
+static void looks_seldom_at_what_is_broken(void)
+{
+	struct session s = { 0 };
+	u64 incarnation, start_ns;
+
+	begin(&s, capture_path, NULL);
+	settle(&s);
+	incarnation = s.guest->sb.incarnation;
+	naps = 0;
+	start_ns = braid_host_clock_ns();
+	begin_anew(&s, incarnation + 2, 8, 1000);
+	turns_until(&s, 100000000);
+	CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
+	begin_anew(&s, incarnation + 4, 8, 2);
+	turns_until(&s, 300000000);
+	if (braid_host_clock_ns() - start_ns < 900000000)
+		CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
+	turns_until(&s, LIMIT_NS);
+	CHECK_EQ(s.status.phase, BRAID_PHASE_RECORDING);
+	CHECK_EQ(naps, 0);
+	end(&s);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -257,6 +338,8 @@ int main(void)
 	RUN(reader_takes_over_while_disk_is_slow);
 	RUN(disk_full_as_the_region_goes);
 	RUN(fill_of_one_buffer);
+	RUN(never_naps_in_a_turn);
+	RUN(looks_seldom_at_what_is_broken);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
