@@ -359,7 +359,7 @@ static int work(void *arg)
 	if (err < 0)
 		return err;
 	turn->result = err;
-	return 0;
+	return braid_live_close(s);
 }
 
 static int store_drained(void *arg)

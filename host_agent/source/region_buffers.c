@@ -44,19 +44,58 @@ static int end_rings(struct braid_region_source *s, u32 buffer, bool walk)
 	return 0;
 }
 
-/* A CLOSING buffer: takes all there is, and lets go of it. */
-static int close_buffer(struct braid_region_source *s, u32 buffer)
+/* A CLOSING buffer: what is there now is taken, beside the others, before it is let go of. */
+static void begin_closing(struct braid_region_source *s, u32 buffer)
 {
-	int err = 0;
 	size_t k;
 
-	for (k = 0; k < s->nr_rings && !err; k++)
+	for (k = 0; k < s->nr_rings; k++)
 		if (s->rings[k].buffer == buffer)
-			err = braid_live_drain_ring(s, &s->rings[k]);
-	if (err && err != -EAGAIN)
-		return err;
-	err = end_rings(s, buffer, !err);	/* -EAGAIN: the guest did not wait */
-	s->follow[buffer] = BRAID_FOLLOW_CLOSED;
+			s->rings[k].rest_bytes = braid_live_ring_bytes(&s->rings[k]);
+	s->follow[buffer] = BRAID_FOLLOW_CLOSING;
+}
+
+static bool is_emptied(const struct braid_region_source *s, u32 buffer)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++)
+		if (s->rings[k].buffer == buffer && s->rings[k].rest_bytes)
+			return false;
+	return true;
+}
+
+/* Says to the guest that its buffers are as it wants them, once none is being emptied. */
+static void tell_guest(struct braid_region_source *s)
+{
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	u32 k;
+
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		if (s->follow[k] == BRAID_FOLLOW_CLOSING)
+			return;
+	if (braid_live_settled(s))
+		braid_store_release(&box->agent_buffers_seq, s->sb.buffers_seq);	/* (B4) */
+}
+
+int braid_live_close(struct braid_region_source *s)
+{
+	bool any = false;
+	int err = 0;
+	u32 k;
+
+	if (!braid_live_settled(s))
+		return 0;	/* the next look at the buffers sees */
+	for (k = 0; k < BRAID_MAX_BUFFERS && !err; k++) {
+		if (s->follow[k] != BRAID_FOLLOW_CLOSING || !is_emptied(s, k))
+			continue;
+		err = end_rings(s, k, true);
+		s->follow[k] = BRAID_FOLLOW_CLOSED;
+		any = true;
+	}
+	if (any && !err)
+		tell_guest(s);
 	return err;
 }
 
@@ -77,8 +116,6 @@ static int open_buffer(struct braid_region_source *s, u32 buffer, bool tell)
 /* Does what the copy of the superblock asks for, and says so to the guest. */
 static int act(struct braid_region_source *s, bool tell)
 {
-	struct braid_mailbox *box =
-		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 	int err = 0;
 	u32 k;
 
@@ -92,10 +129,12 @@ static int act(struct braid_region_source *s, bool tell)
 		    (s->follow[k] == BRAID_FOLLOW_CLOSED && !closing))
 			err = open_buffer(s, k, tell);
 		if (!err && closing && s->follow[k] == BRAID_FOLLOW_RINGS)
-			err = close_buffer(s, k);
+			begin_closing(s, k);
+		if (!closing && s->follow[k] == BRAID_FOLLOW_CLOSING)
+			s->follow[k] = BRAID_FOLLOW_RINGS;	/* it stays after all */
 	}
-	if (!err && braid_live_settled(s))
-		braid_store_release(&box->agent_buffers_seq, s->sb.buffers_seq);	/* (B4) */
+	if (!err)
+		tell_guest(s);
 	return err;
 }
 

@@ -161,6 +161,21 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 	return 0;
 }
 
+/* The same for a ring that is about to go: all that it holds now, once, over several turns. */
+static int drain_closing(struct braid_region_source *s, struct braid_live_ring *ring, s64 *budget)
+{
+	s64 most = *budget < ring->rest_bytes ? *budget : ring->rest_bytes, share = most;
+	int err = ring->rest_bytes ? drain_ring(s, ring, true, &share) : 0;
+
+	if (err)
+		return err;
+	*budget -= most - share;
+	ring->rest_bytes -= most - share;
+	if (share > 0 || ring->rest_bytes < 0)	/* nothing is left, or it is not ours */
+		ring->rest_bytes = 0;
+	return 0;
+}
+
 int braid_live_drain(struct braid_region_source *s, bool tails)
 {
 	s64 budget = BRAID_TURN_BYTES, share;
@@ -173,7 +188,8 @@ int braid_live_drain(struct braid_region_source *s, bool tails)
 		struct braid_live_ring *ring = &s->rings[(first + k) % s->nr_rings];
 		s64 before = share = budget / 2 + 1;
 
-		err = drain_ring(s, ring, tails, &share);
+		err = s->follow[ring->buffer] == BRAID_FOLLOW_CLOSING ?
+		      drain_closing(s, ring, &share) : drain_ring(s, ring, tails, &share);
 		if (err == -EAGAIN)
 			return BRAID_POLL_BUSY;
 		if (err)
@@ -187,15 +203,11 @@ int braid_live_drain(struct braid_region_source *s, bool tails)
 	return budget < BRAID_TURN_BYTES / 2 ? BRAID_POLL_MORE : BRAID_POLL_BUSY;
 }
 
-int braid_live_drain_ring(struct braid_region_source *s, struct braid_live_ring *ring)
+s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
 {
 	const struct braid_ring_map *map = &ring->reader.map;
-	/* All that the ring can hold, once. */
-	s64 budget = (s64)(map->nr_slots + 1) *
-		     (map->subbuf_bytes + sizeof(struct braid_chunk_page));
 
-	braid_live_beat(s);
-	return drain_ring(s, ring, true, &budget);
+	return (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
 }
 
 int braid_live_drain_rest(struct braid_region_source *s)
@@ -207,8 +219,15 @@ int braid_live_drain_rest(struct braid_region_source *s)
 		err = braid_live_buffers(s);
 		if (!err)
 			err = braid_live_ring_roles(s);
-		for (k = 0; k < s->nr_rings && !err; k++)
-			err = braid_live_drain_ring(s, &s->rings[k]);
+		for (k = 0; k < s->nr_rings && !err; k++) {
+			s64 budget = braid_live_ring_bytes(&s->rings[k]);
+
+			braid_live_beat(s);
+			err = drain_ring(s, &s->rings[k], true, &budget);
+			s->rings[k].rest_bytes = 0;
+		}
+		if (!err)
+			err = braid_live_close(s);
 		if (err != -EAGAIN)
 			break;
 		braid_sleep_ns(REST_STEP_NS);

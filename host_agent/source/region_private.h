@@ -30,6 +30,7 @@ struct braid_live_ring {
 	bool took_piece;	/* of the sub-buffer at: */
 	u64 piece_position;
 	u64 tail_due_ns;	/* when the unfinished sub-buffer is taken again */
+	s64 rest_bytes;		/* FOLLOW_CLOSING: to be taken at most; 0: it was emptied */
 };
 
 /* What was sent of the region's tables. */
@@ -49,6 +50,7 @@ struct braid_live_tables {
 enum braid_live_follow {
 	BRAID_FOLLOW_NOT = 0,
 	BRAID_FOLLOW_RINGS,	/* its rings are in rings[] */
+	BRAID_FOLLOW_CLOSING,	/* likewise, being emptied in our turns */
 	BRAID_FOLLOW_CLOSED,	/* it was CLOSING: emptied and let go */
 };
 
@@ -115,6 +117,9 @@ int braid_live_attach(struct braid_region_source *s);
  */
 int braid_live_buffers(struct braid_region_source *s);
 
+/* Lets go of the CLOSING buffers that are emptied. Returns 0 or the capture's error. */
+int braid_live_close(struct braid_region_source *s);
+
 /* Whether buffers[] is still what we act upon: to be asked behind a copy of a ring's bytes. */
 bool braid_live_settled(const struct braid_region_source *s);
 
@@ -165,8 +170,8 @@ int braid_live_drain(struct braid_region_source *s, bool tails);
 /* Drains one last time, bounded however fast the guest writes. As braid_live_drain(). */
 int braid_live_drain_rest(struct braid_region_source *s);
 
-/* The same for one ring; -EAGAIN: its buffer has moved. */
-int braid_live_drain_ring(struct braid_region_source *s, struct braid_live_ring *ring);
+/* All that a ring can hold, as it counts against a turn's bytes. */
+s64 braid_live_ring_bytes(const struct braid_live_ring *ring);
 
 /* region_tables.c: all under braid_guard_run() ------------------------------------ */
 

@@ -330,6 +330,58 @@ static void looks_seldom_at_what_is_broken(void)
 	end(&s);
 }
 
+/* Buffers that close ----------------------------------------------------------------------- */
+
+/* Closing a buffer takes no more of a turn than any other flood; all of it is taken. */
+static void closes_within_its_turns(void)
+{
+	static const struct braid_buffer_params other = {
+		.name = "other", .subbuf_bytes = 1024, .nr_slots = 8,
+	};
+	struct session s = { 0 };
+	u64 bytes = 0, most = 0;
+	u32 turns = 0;
+
+	begin(&s, capture_path, NULL);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 30000);
+	fake_guest_write(s.guest, 1, 30000);
+	fake_guest_closing(s.guest, 0);
+	while (!fake_guest_followed(s.guest) && turns++ < 1000) {
+		NEED(turn(&s) >= 0);
+		if (s.status.bytes - bytes > most)
+			most = s.status.bytes - bytes;
+		bytes = s.status.bytes;
+	}
+	CHECK(fake_guest_followed(s.guest));
+	CHECK(most <= BRAID_TURN_BYTES + 2 * 4096);
+	CHECK(turns > 5);
+	CHECK_EQ(s.status.events, 60000);
+	/* Once more, and it stays after all, half emptied. */
+	s.guest->sb.buffers[0].flags = 0;
+	fake_guest_open_buffer(s.guest, &other);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 30000);
+	fake_guest_closing(s.guest, 0);
+	NEED(turn(&s) >= 0);
+	CHECK(!fake_guest_followed(s.guest));
+	s.guest->sb.buffers[0].flags = 0;
+	fake_guest_closing(s.guest, 1);
+	NEED(turn(&s) >= 0);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	CHECK_EQ(s.status.events, 90000);
+	/* The end of the recording lets go of it too. */
+	fake_guest_write(s.guest, 1, 30000);
+	fake_guest_closing(s.guest, 0);
+	NEED(turn(&s) >= 0);
+	CHECK(!fake_guest_followed(s.guest));
+	CHECK_EQ(braid_region_source_finish(s.source), 0);
+	CHECK(fake_guest_followed(s.guest));
+	end(&s);
+	CHECK_EQ(s.status.events, 120000);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -340,6 +392,7 @@ int main(void)
 	RUN(fill_of_one_buffer);
 	RUN(never_naps_in_a_turn);
 	RUN(looks_seldom_at_what_is_broken);
+	RUN(closes_within_its_turns);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
