@@ -565,6 +565,7 @@ void braid_region_source_close(struct braid_region_source *s)
 				      CLOSE_TIMEOUT_NS, NULL);
 	close_mapping(s);
 	free(s->rings);
+	free(s->untold);
 	free(s->tables.comm_seqs);
 	free(s->tables.comms);
 	free(s);

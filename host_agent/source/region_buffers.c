@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Follows a guest's buffers as they come, move and go while they are recorded. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/source/region_private.h"
@@ -144,6 +145,10 @@ int braid_live_attach(struct braid_region_source *s)
 	s->refused_seq = s->sb.buffers_seq;
 	s->down = s->sb.state == BRAID_STATE_DOWN;
 	memset(s->follow, 0, sizeof(s->follow));
+	free(s->untold);
+	s->untold = calloc((size_t)BRAID_MAX_BUFFERS * s->sb.nr_vcpus, sizeof(*s->untold));
+	if (!s->untold)
+		return s->fatal = braid_fail(-ENOMEM, "no memory for %u vCPUs", s->sb.nr_vcpus);
 	return act(s, false);
 }
 

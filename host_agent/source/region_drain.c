@@ -110,7 +110,8 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
 			       count_copy(ring, span, room);
 	if (events < 0)
-		return braid_live_ring_give_up(s, ring, "bytes that are no events");
+		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
+					       "bytes that are no events");
 	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), room, bytes);
 	if (err)
 		return err;
@@ -143,7 +144,8 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 		if (ret < 0 && (!braid_live_settled(s) || !braid_live_ring_ours(ring)))
 			return -EAGAIN;
 		if (ret < 0)
-			return braid_live_ring_give_up(s, ring, fault_name(ring->reader.fault));
+			return braid_live_ring_give_up(s, ring, ring->reader.fault,
+						       fault_name(ring->reader.fault));
 		if (!ret)
 			return 0;
 		now_ns = braid_host_clock_ns();	/* behind the load of the commit word */

@@ -33,6 +33,12 @@ struct braid_live_ring {
 	s64 rest_bytes;		/* FOLLOW_CLOSING: to be taken at most; 0: it was emptied */
 };
 
+/* A loss that no page has told when a ring went: the next page of its successor tells it. */
+struct braid_live_untold {
+	u64 lost;
+	u64 next_seq;		/* behind the loss */
+};
+
 /* What was sent of the region's tables. */
 struct braid_live_tables {
 	u32 directory_bytes;
@@ -72,6 +78,7 @@ struct braid_region_source {
 	enum braid_live_follow follow[BRAID_MAX_BUFFERS];
 	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
 	bool down;			/* the driver's last word is written */
+	struct braid_live_untold *untold;	/* of each buffer's each vCPU */
 	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
 	struct braid_live_tables tables;
@@ -139,7 +146,7 @@ int braid_live_ring_lose(struct braid_region_source *s, struct braid_live_ring *
 
 /* Leaves a ring alone that broke the rules. Returns 0 or the capture's error. */
 int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_ring *ring,
-			    const char *why);
+			    enum braid_reader_fault fault, const char *why);
 
 /* Puts a ring's RING_END and gives the role back. @walk: the ring is still there. */
 int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *ring, bool walk);

@@ -23,14 +23,6 @@ struct braid_live_name braid_live_buffer_name(const struct braid_region_source *
 	return name;
 }
 
-int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_ring *ring,
-			    const char *why)
-{
-	ring->hold = BRAID_HOLD_DEAD;
-	return braid_live_note(s, "ring %u of buffer %s broke the rules and is left alone: %s",
-			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text, why);
-}
-
 /* Role ------------------------------------------------------------------------------- */
 
 bool braid_live_ring_ours(const struct braid_live_ring *ring)
@@ -60,6 +52,16 @@ static void give_role(struct braid_live_ring *ring)
 	if (ring->hold == BRAID_HOLD_OURS)
 		braid_reader_disown(&ring->reader.map, BRAID_READER_HOST);
 	ring->hold = BRAID_HOLD_GUEST;
+}
+
+int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_ring *ring,
+			    enum braid_reader_fault fault, const char *why)
+{
+	give_role(ring);	/* whoever reads in the guest may */
+	ring->hold = BRAID_HOLD_DEAD;
+	ring->reader.fault = fault;
+	return braid_live_note(s, "ring %u of buffer %s broke the rules and is left alone: %s",
+			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text, why);
 }
 
 void braid_live_ring_release(struct braid_region_source *s)
@@ -101,6 +103,48 @@ static bool is_ring(const struct braid_region_source *s, const struct braid_live
 	       braid_load(&map->priv->nr_slots) == map->nr_slots;
 }
 
+static struct braid_live_untold *untold_of(struct braid_region_source *s,
+					   const struct braid_live_ring *ring)
+{
+	return &s->untold[(size_t)ring->buffer * s->sb.nr_vcpus + ring->vcpu];
+}
+
+/* What is read from here on is told by itself, the reader's counts as they are now before it. */
+static void begin_part(struct braid_region_source *s, struct braid_live_ring *ring)
+{
+	struct braid_live_untold *untold = untold_of(s, ring);
+	s64 unknown = (s64)(untold->next_seq - ring->reader.next_seq);
+
+	ring->began_seq = ring->reader.next_seq;
+	ring->began_read = ring->reader.read;
+	ring->began_lost = ring->told_lost = ring->reader.lost;
+	/* What did not get into the reader block is found once more. */
+	if (untold->lost && unknown > 0)
+		untold->lost -= (u64)unknown < untold->lost ? (u64)unknown : untold->lost;
+	ring->told_lost -= untold->lost;
+	untold->lost = 0;
+}
+
+/* Our part of a ring is over: what its pages did not tell is left to the next one's. */
+static void keep_untold(struct braid_region_source *s, const struct braid_live_ring *ring)
+{
+	struct braid_live_untold *untold = untold_of(s, ring);
+
+	if (ring->hold == BRAID_HOLD_GUEST)
+		return;
+	untold->lost = (s64)(ring->reader.lost - ring->told_lost) > 0 ?
+		       ring->reader.lost - ring->told_lost : 0;
+	untold->next_seq = ring->reader.next_seq;
+}
+
+/* A ring that can't be read: nothing is said twice of what was read before. */
+static int give_up_early(struct braid_region_source *s, struct braid_live_ring *ring,
+			 const char *why)
+{
+	begin_part(s, ring);
+	return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_SLOT, why);
+}
+
 static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 {
 	struct braid_ring_map map = ring->reader.map;
@@ -112,18 +156,15 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 	if (!is_ring(s, ring) && !braid_live_settled(s))
 		return 0;	/* it goes again: the next look at the buffers sees */
 	if (!is_ring(s, ring))
-		return braid_live_ring_give_up(s, ring, "what is in its place says to be another");
+		return give_up_early(s, ring, "what is in its place says to be another");
 	if (!take_role(s, ring))
 		return leave_to_guest(s, ring);
 	ring->hold = BRAID_HOLD_OURS;
 	if (braid_reader_attach(&ring->reader, &map, s->sb.incarnation)) {
 		give_role(ring);
-		ring->reader.fault = BRAID_READER_BAD_SLOT;
-		return braid_live_ring_give_up(s, ring, "a slot word that no writer leaves");
+		return give_up_early(s, ring, "a slot word that no writer leaves");
 	}
-	ring->began_seq = ring->reader.next_seq;
-	ring->began_read = ring->reader.read;
-	ring->began_lost = ring->told_lost = ring->reader.lost;
+	begin_part(s, ring);
 	ring->tail_due_ns = 0;
 	ring->took_piece = false;
 	if (!ring->told_guest || ring->told_ours)
@@ -237,6 +278,7 @@ int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *r
 		return ret;
 	ret = guests && !ret ? 0 : put_end(s, ring, &end);
 	settle_lost(s, ring);
+	keep_untold(s, ring);
 	if (walk)
 		give_role(ring);
 	ring->hold = BRAID_HOLD_GUEST;

@@ -334,12 +334,18 @@ static void impossible_lists(void)
 
 /* Readers in the guest ---------------------------------------------------------------- */
 
+/* Good until the next call. */
+static struct braid_ring_map *ring_of(struct session *s, u32 buffer, u32 vcpu)
+{
+	static struct braid_ring_map map;
+
+	fake_guest_ring(s->guest, buffer, vcpu, &map);
+	return &map;
+}
+
 static u64 *owner_of(struct session *s, u32 vcpu)
 {
-	struct braid_ring_map map;
-
-	fake_guest_ring(s->guest, 0, vcpu, &map);
-	return &map.priv->reader_owner;
+	return &ring_of(s, 0, vcpu)->priv->reader_owner;
 }
 
 /* Reads in the guest: all there is, events of unfinished sub-buffers included. */
@@ -522,6 +528,63 @@ static void records_one_buffer(void)
 	finish_reading(&s, &r);
 }
 
+/* Losses that no page told when the role went, or the ring, are told by the next page. */
+static void loss_untold_as_the_role_goes(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+	u64 before;
+
+	begin(&s, true);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 5000);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 1);	/* the full sub-buffer is final now, and all taken */
+	settle(&s);
+	CHECK(s.status.lost > 0);
+	before = s.status.events;
+	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
+	settle(&s);
+	CHECK(read_in_guest(&s, 0) > 0);
+	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
+	fake_guest_write(s.guest, 0, 25);
+	POLL_UNTIL(&s, s.status.events == before + 25);
+	end(&s);
+	read_back(&r);
+	CHECK_EQ(r.lost, s.status.lost);
+	finish_reading(&s, &r);
+}
+
+static void loss_untold_as_the_ring_goes(void)
+{
+	struct session s = { 0 };
+	struct reading r;
+	u64 before;
+
+	begin(&s, true);
+	fake_guest_open_buffer(s.guest, &more);
+	settle(&s);
+	fake_guest_write_to(s.guest, 1, 0, 5000);
+	settle(&s);
+	fake_guest_write_to(s.guest, 1, 0, 1);
+	settle(&s);
+	CHECK(s.status.lost > 0);
+	before = s.status.events;
+	braid_store(&ring_of(&s, 1, 0)->priv->reader_owner, BRAID_READER_GUEST);
+	settle(&s);
+	fake_guest_closing(s.guest, 1);
+	settle(&s);
+	CHECK(fake_guest_followed(s.guest));
+	fake_guest_close_buffer(s.guest, 1, true);
+	settle(&s);
+	fake_guest_open_buffer(s.guest, &more);
+	fake_guest_write_to(s.guest, 1, 0, 25);
+	POLL_UNTIL(&s, s.status.events == before + 25);
+	end(&s);
+	read_back(&r);
+	finish_reading(&s, &r);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -538,6 +601,8 @@ int main(void)
 	RUN(whose_role);
 	RUN(records_one_buffer);
 	RUN(role_of_a_driver_that_is_down);
+	RUN(loss_untold_as_the_role_goes);
+	RUN(loss_untold_as_the_ring_goes);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();

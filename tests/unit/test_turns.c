@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The agent's turns: bounded, never asleep, and no other reader's words are written over. */
+/* What slow disks, broken guests and readers in the guest do to the agent, and it to them. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -382,6 +382,121 @@ static void closes_within_its_turns(void)
 	CHECK_EQ(s.status.events, 120000);
 }
 
+/* Broken rings ----------------------------------------------------------------------------- */
+
+/* Good until the next call. */
+static struct braid_ring_map *ring_of(struct session *s, u32 buffer, u32 vcpu)
+{
+	static struct braid_ring_map map;
+
+	fake_guest_ring(s->guest, buffer, vcpu, &map);
+	return &map;
+}
+
+static u64 *owner_of(struct session *s, u32 vcpu)
+{
+	return &ring_of(s, 0, vcpu)->priv->reader_owner;
+}
+
+static void settle_until_note(struct session *s, const char *words)
+{
+	u64 start_ns = braid_host_clock_ns();
+
+	do
+		settle(s);
+	while (!strstr(s->last_note, words) && braid_host_clock_ns() - start_ns < LIMIT_NS);
+	CHECK(strstr(s->last_note, words));
+}
+
+/* The last and the one before of what a capture says of a ring. */
+static u32 last_accounts(struct braid_chunk_ring_end ends[2], u32 vcpu)
+{
+	struct braid_capture_reader *c;
+	struct braid_chunk_ring_end end;
+	struct braid_chunk_file head;
+	struct braid_chunk_view view;
+	u32 nr = 0;
+
+	NEED(!braid_capture_open(&c, capture_path, &head));
+	while (braid_capture_next(c, &view) > 0) {
+		if (view.type != BRAID_CHUNK_RING_END)
+			continue;
+		memcpy(&end, view.payload, sizeof(end));
+		if (end.vcpu != vcpu)
+			continue;
+		ends[0] = ends[1];
+		ends[1] = end;
+		nr++;
+	}
+	braid_capture_close(c);
+	return nr;
+}
+
+/* A ring that is found broken when its role comes back: a part of its own, empty, with a fault. */
+static void broken_as_the_role_comes_back(bool slots)
+{
+	struct braid_chunk_ring_end ends[2];
+	struct session s = { 0 };
+	u64 lost;
+
+	begin(&s, capture_path, NULL);
+	fake_guest_write(s.guest, 0, 60000);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 60000);
+	settle(&s);
+	lost = s.status.lost;
+	CHECK(lost > 0);
+	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
+	settle(&s);
+	CHECK(read_in_guest(&s, 0) > 0);
+	if (slots)
+		ring_of(&s, 0, 0)->slots[0] |= 0xffff;
+	else
+		ring_of(&s, 0, 0)->priv->vcpu = 9;
+	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
+	settle_until_note(&s, "broke the rules");
+	CHECK_EQ(s.status.lost, lost);
+	CHECK(*owner_of(&s, 0) != BRAID_READER_HOST);
+	end(&s);
+	CHECK_EQ(last_accounts(ends, 0), 2);
+	CHECK(ends[0].read > 0 && ends[0].lost > 0 && !ends[0].fault);
+	CHECK_EQ(ends[1].fault, BRAID_READER_BAD_SLOT);
+	CHECK_EQ(ends[1].read, ends[1].read_before);
+	CHECK_EQ(ends[1].lost, ends[1].lost_before);
+	CHECK_EQ(ends[1].first_seq, ends[0].first_seq + ends[0].read + ends[0].lost);
+}
+
+static void broken_slot_as_the_role_comes_back(void)
+{
+	broken_as_the_role_comes_back(true);
+}
+
+static void another_ring_as_the_role_comes_back(void)
+{
+	broken_as_the_role_comes_back(false);
+}
+
+/* What is no event is the guest's fault, and said so. */
+static void bytes_that_are_no_events(void)
+{
+	struct braid_chunk_ring_end ends[2];
+	struct session s = { 0 };
+	struct braid_ring_map *map;
+
+	begin(&s, capture_path, NULL);
+	settle(&s);
+	fake_guest_write(s.guest, 0, 20);
+	map = ring_of(&s, 0, 0);
+	/* Of all of them, since one is in hand. */
+	memset(map->subbufs, 0xff, (map->nr_slots + 1) * map->subbuf_bytes);
+	settle_until_note(&s, "no events");
+	CHECK(*owner_of(&s, 0) != BRAID_READER_HOST);
+	end(&s);
+	CHECK_EQ(last_accounts(ends, 0), 1);
+	CHECK_EQ(ends[1].fault, BRAID_READER_BAD_COUNT);
+	CHECK_EQ(ends[1].read, 0);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -393,6 +508,9 @@ int main(void)
 	RUN(never_naps_in_a_turn);
 	RUN(looks_seldom_at_what_is_broken);
 	RUN(closes_within_its_turns);
+	RUN(broken_slot_as_the_role_comes_back);
+	RUN(another_ring_as_the_role_comes_back);
+	RUN(bytes_that_are_no_events);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
