@@ -165,8 +165,9 @@ int braid_cmd_record(int argc, char **argv)
 		.child.pidfd = -1,
 		.terminal = isatty(STDERR_FILENO),
 	};
+	int err, no_buffer = 0;
+	char why[256];
 	sigset_t before;
-	int err;
 
 	err = parse_options(&r, argc, argv);
 	if (err) {
@@ -189,9 +190,14 @@ int braid_cmd_record(int argc, char **argv)
 		err = braid_record_open_host(&r);
 	if (!err)
 		err = braid_record_run(&r);
-	if (!err)
+	if (!err) {
 		braid_record_summary(&r);
+		no_buffer = braid_record_check_buffer(&r);
+		snprintf(why, sizeof(why), "%s", braid_failure());
+	}
 	err = close_all(&r, err);
+	if (!err && no_buffer)	/* the capture is a whole one, of nothing */
+		err = braid_fail(no_buffer, "%s", why);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (err && r.line_open)
 		fputc('\n', stderr);

@@ -78,6 +78,9 @@ int braid_record_open_file(struct braid_recording *r);
 /* record_loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 
+/* Whether -B named a buffer that some guest had, or nothing is known. -ENOENT with braid_fail(). */
+int braid_record_check_buffer(const struct braid_recording *r);
+
 /* record_child.c */
 
 /* Starts the command; -errno with braid_fail() when it can't be run. */

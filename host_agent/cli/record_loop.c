@@ -216,3 +216,20 @@ int braid_record_run(struct braid_recording *r)
 		err = finish(r);
 	return err;
 }
+
+int braid_record_check_buffer(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	bool known = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && r->buffer; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.nr_streams && !status.no_buffer)
+			return 0;
+		known |= status.no_buffer;
+	}
+	if (!known)
+		return 0;
+	return braid_fail(-ENOENT, "there was no buffer '%s'; 'tracebraid stat' lists all", r->buffer);
+}

@@ -464,6 +464,7 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->events = s->events;
 	status->lost = s->lost + braid_live_lost(s);
 	status->bytes = s->bytes;
+	status->no_buffer = s->o.buffer && s->nr_streams && !s->buffer_came;
 }
 
 struct fill_call {

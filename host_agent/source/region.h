@@ -43,6 +43,7 @@ struct braid_region_status {
 	u64 events;		/* written to the capture */
 	u64 lost;		/* between them, by the guests' counts */
 	u64 bytes;		/* of event data */
+	bool no_buffer;		/* there were streams, and never a buffer that is wanted */
 };
 
 /**

@@ -109,6 +109,7 @@ static int open_buffer(struct braid_region_source *s, u32 buffer, bool tell)
 	if (tell)
 		err = braid_live_emit(s, BRAID_CHUNK_BUFFER, &chunk, sizeof(chunk), NULL, 0);
 	s->follow[buffer] = BRAID_FOLLOW_RINGS;
+	s->buffer_came = true;
 	for (vcpu = 0; vcpu < s->sb.buffers[buffer].nr_rings && !err; vcpu++)
 		err = braid_live_ring_add(s, buffer, vcpu);
 	return err;
@@ -141,6 +142,8 @@ static int act(struct braid_region_source *s, bool tell)
 
 int braid_live_attach(struct braid_region_source *s)
 {
+	int err;
+
 	s->nr_rings = s->nr_accounted = s->first_ring = 0;
 	s->refused_seq = s->sb.buffers_seq;
 	s->down = s->sb.state == BRAID_STATE_DOWN;
@@ -149,7 +152,12 @@ int braid_live_attach(struct braid_region_source *s)
 	s->untold = calloc((size_t)BRAID_MAX_BUFFERS * s->sb.nr_vcpus, sizeof(*s->untold));
 	if (!s->untold)
 		return s->fatal = braid_fail(-ENOMEM, "no memory for %u vCPUs", s->sb.nr_vcpus);
-	return act(s, false);
+	err = act(s, false);
+	if (err || !s->o.buffer || s->buffer_came || s->told_no_buffer)
+		return err;
+	s->told_no_buffer = true;
+	return braid_live_note(s, "there is no buffer '%s' yet: nothing is recorded until it comes",
+			       s->o.buffer);
 }
 
 int braid_live_buffers(struct braid_region_source *s)

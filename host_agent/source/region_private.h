@@ -77,6 +77,8 @@ struct braid_region_source {
 	size_t rings_capacity;
 	enum braid_live_follow follow[BRAID_MAX_BUFFERS];
 	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
+	bool buffer_came;		/* the one of -B was there, in some stream */
+	bool told_no_buffer;
 	bool down;			/* the driver's last word is written */
 	struct braid_live_untold *untold;	/* of each buffer's each vCPU */
 	size_t nr_accounted;		/* rings whose RING_END was put */

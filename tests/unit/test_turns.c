@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
@@ -497,6 +498,53 @@ static void bytes_that_are_no_events(void)
 	CHECK_EQ(ends[1].read, 0);
 }
 
+/* A buffer that there is not ---------------------------------------------------------------- */
+
+static void one_that_comes_late(void)
+{
+	static const struct braid_buffer_params other = {
+		.name = "other", .subbuf_bytes = 1024, .nr_slots = 8,
+	};
+	struct session s = { 0 };
+
+	begin(&s, capture_path, "other");
+	settle(&s);
+	CHECK_EQ(s.notes, 1);
+	CHECK(strstr(s.last_note, "no buffer 'other'"));
+	CHECK(s.status.no_buffer);
+	begin_anew(&s, s.guest->sb.incarnation + 2, 8, 2);	/* a driver without it comes again */
+	turns_until(&s, LIMIT_NS);
+	CHECK_EQ(s.status.nr_streams, 2);
+	CHECK_EQ(s.notes, 2);
+	CHECK(strstr(s.last_note, "anew"));
+	s.guest->sb.incarnation += 2;
+	s.guest->sb.buffers_seq = 8;
+	fake_guest_open_buffer(s.guest, &other);
+	settle(&s);
+	CHECK(!s.status.no_buffer);
+	end(&s);
+}
+
+static int record(const char *buffer)
+{
+	char *argv[] = { "record", "-r", region_path, "-B", (char *)buffer, "-t", "0.1",
+			 "-q", "-o", capture_path, NULL };
+
+	return braid_cmd_record(sizeof(argv) / sizeof(*argv) - 1, argv);
+}
+
+/* An hour's recording of a misspelt name is not a success. */
+static void one_that_never_comes(void)
+{
+	struct fake_guest *guest = fake_guest_new(region_path, &usual);
+
+	fake_guest_start_thread(guest);
+	CHECK_EQ(record("main"), EXIT_SUCCESS);
+	CHECK_EQ(record("mian"), EXIT_FAILURE);
+	CHECK(strstr(braid_failure(), "no buffer 'mian'"));
+	fake_guest_free(guest);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -511,6 +559,8 @@ int main(void)
 	RUN(broken_slot_as_the_role_comes_back);
 	RUN(another_ring_as_the_role_comes_back);
 	RUN(bytes_that_are_no_events);
+	RUN(one_that_comes_late);
+	RUN(one_that_never_comes);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
