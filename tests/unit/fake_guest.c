@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
 
 #define STEP_NS		500000		/* between two looks */
 #define SPIN_NS		2000000		/* for pings, in a burst */
@@ -136,6 +137,29 @@ void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ri
 
 	braid_ring_map_init(map, g->base + braid_ring_offset(desc, vcpu), desc->nr_slots,
 			    desc->subbuf_bytes, desc->flags & ~BRAID_BUFFER_CLOSING);
+}
+
+u64 fake_guest_read(struct fake_guest *g, u32 vcpu)
+{
+	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
+	struct braid_reader reader;
+	struct braid_ring_map map;
+	struct braid_span span;
+	struct braid_cursor c;
+	u64 events = 0;
+	s64 n;
+
+	fake_guest_ring(g, 0, vcpu, &map);
+	NEED(!braid_reader_attach(&reader, &map, g->sb.incarnation));
+	while (braid_reader_next(&reader, &span) > 0) {
+		memcpy(copy, span.data + span.from_bytes, span.to_bytes - span.from_bytes);
+		braid_cursor_init(&c, (u8 *)copy, span.to_bytes - span.from_bytes, 0, map.flags);
+		n = braid_page_count(&c);
+		NEED(n >= 0);
+		braid_reader_done(&reader, &span, n);
+		events += n;
+	}
+	return events;
 }
 
 static void init_rings(struct fake_guest *g, u32 buffer)

@@ -99,6 +99,9 @@ bool fake_guest_followed(struct fake_guest *g);
 /* A ring's parts, as the guest sees them. */
 void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ring_map *map);
 
+/* Reads a ring of the first buffer in the guest, unfinished sub-buffers too; events found. */
+u64 fake_guest_read(struct fake_guest *g, u32 vcpu);
+
 /* The guest's counter, now. */
 u64 fake_counter(void);
 

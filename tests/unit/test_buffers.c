@@ -348,30 +348,6 @@ static u64 *owner_of(struct session *s, u32 vcpu)
 	return &ring_of(s, 0, vcpu)->priv->reader_owner;
 }
 
-/* Reads in the guest: all there is, events of unfinished sub-buffers included. */
-static u64 read_in_guest(struct session *s, u32 vcpu)
-{
-	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
-	struct braid_reader reader;
-	struct braid_ring_map map;
-	struct braid_span span;
-	struct braid_cursor c;
-	u64 events = 0;
-	s64 n;
-
-	fake_guest_ring(s->guest, 0, vcpu, &map);
-	NEED(!braid_reader_attach(&reader, &map, s->guest->sb.incarnation));
-	while (braid_reader_next(&reader, &span) > 0) {
-		memcpy(copy, span.data + span.from_bytes, span.to_bytes - span.from_bytes);
-		braid_cursor_init(&c, (u8 *)copy, span.to_bytes - span.from_bytes, 0, map.flags);
-		n = braid_page_count(&c);
-		NEED(n >= 0);
-		braid_reader_done(&reader, &span, n);
-		events += n;
-	}
-	return events;
-}
-
 static void read_in_the_guest(u32 flags)
 {
 	struct fake_params p = usual;
@@ -384,7 +360,7 @@ static void read_in_the_guest(u32 flags)
 	s.guest = fake_guest_new(region_path, &p);
 	fake_guest_write(s.guest, 0, 300);
 	*owner_of(&s, 0) = BRAID_READER_GUEST;
-	theirs = read_in_guest(&s, 0);
+	theirs = fake_guest_read(s.guest, 0);
 	CHECK_EQ(theirs, 300);
 	begin(&s, true);
 	fake_guest_write(s.guest, 0, 40);
@@ -395,7 +371,7 @@ static void read_in_the_guest(u32 flags)
 	for (turn = 0; turn < 5; turn++) {
 		u64 before = s.status.events, lent;
 
-		lent = read_in_guest(&s, 0);
+		lent = fake_guest_read(s.guest, 0);
 		theirs += lent;
 		CHECK(lent > 0);
 		braid_store(owner_of(&s, 0), BRAID_READER_NONE);
@@ -445,7 +421,7 @@ static void idle_before_a_guest_reads(void)
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 	fake_guest_write(s.guest, 0, 50);
 	settle(&s);
-	CHECK_EQ(read_in_guest(&s, 0), 50);
+	CHECK_EQ(fake_guest_read(s.guest, 0), 50);
 	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
 	fake_guest_write(s.guest, 0, 25);
 	POLL_UNTIL(&s, s.status.events == 25);
@@ -545,7 +521,7 @@ static void loss_untold_as_the_role_goes(void)
 	before = s.status.events;
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 	settle(&s);
-	CHECK(read_in_guest(&s, 0) > 0);
+	CHECK(fake_guest_read(s.guest, 0) > 0);
 	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
 	fake_guest_write(s.guest, 0, 25);
 	POLL_UNTIL(&s, s.status.events == before + 25);

@@ -105,29 +105,6 @@ struct slow_disk {
 	u64 theirs;	/* events read in the guest */
 };
 
-static u64 read_in_guest(struct session *s, u32 vcpu)
-{
-	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
-	struct braid_reader reader;
-	struct braid_ring_map map;
-	struct braid_span span;
-	struct braid_cursor c;
-	u64 events = 0;
-	s64 n;
-
-	fake_guest_ring(s->guest, 0, vcpu, &map);
-	NEED(!braid_reader_attach(&reader, &map, s->guest->sb.incarnation));
-	while (braid_reader_next(&reader, &span) > 0) {
-		memcpy(copy, span.data + span.from_bytes, span.to_bytes - span.from_bytes);
-		braid_cursor_init(&c, (u8 *)copy, span.to_bytes - span.from_bytes, 0, map.flags);
-		n = braid_page_count(&c);
-		NEED(n >= 0);
-		braid_reader_done(&reader, &span, n);
-		events += n;
-	}
-	return events;
-}
-
 static void *be_disk(void *arg)
 {
 	struct slow_disk *disk = arg;
@@ -158,7 +135,7 @@ static void *be_reader(void *arg)
 		if (!__sync_bool_compare_and_swap(&map.priv->reader_owner, BRAID_READER_HOST,
 						  BRAID_READER_GUEST))
 			continue;
-		disk->theirs += read_in_guest(disk->s, k);
+		disk->theirs += fake_guest_read(disk->s->guest, k);
 		braid_store_release(&map.priv->reader_owner, BRAID_READER_NONE);
 	}
 	braid_store(&disk->paused, 0);
@@ -193,7 +170,7 @@ static void reader_takes_over_while_disk_is_slow(void)
 	CHECK(disk.theirs > 0);
 	for (k = 0; k < 2; k++) {
 		fake_guest_ring(s.guest, 0, k, &map);
-		accounted += read_in_guest(&s, k);	/* what nobody has taken */
+		accounted += fake_guest_read(s.guest, k);	/* what nobody has taken */
 		block = &map.priv->reader_block[map.priv->reader_index & 1];
 		CHECK_EQ(block->read + block->lost, s.guest->ctl->offered[k]);
 		accounted += block->lost;
@@ -449,7 +426,7 @@ static void broken_as_the_role_comes_back(bool slots)
 	CHECK(lost > 0);
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 	settle(&s);
-	CHECK(read_in_guest(&s, 0) > 0);
+	CHECK(fake_guest_read(s.guest, 0) > 0);
 	if (slots)
 		ring_of(&s, 0, 0)->slots[0] |= 0xffff;
 	else
