@@ -105,13 +105,11 @@ void braid_attach_exit(void)
 	unmake(trace_buffer);
 }
 
-/* The module's own buffers, as its parameters ask. */
+/* The module's own buffers, as its parameters ask. Must hold braid_buffers_lock(). */
 static int place_own(void)
 {
 	u64 eighth = region.layout.sections[BRAID_SECTION_RINGS].bytes / 8;
 	int err;
-
-	braid_buffers_lock();
 
 	/* Too many KiB are told by braid_buffer_place(). */
 	trace_buffer->nr_slots = ring_size_kb && subbuf_size ?
@@ -126,7 +124,6 @@ static int place_own(void)
 						       region.layout.nr_vcpus * 9 / 8);
 		braid_buffer_place(ftrace_buffer, &region);	/* if there is room */
 	}
-	braid_buffers_unlock();
 	return err;
 }
 
@@ -139,35 +136,43 @@ static void displace_all(void)
 		braid_buffer_displace(buffer, BRAID_DISPLACE_REGION);
 }
 
-static void start(void)
-{
-	braid_region_start(&region);
-	braid_buffers_lock();
-	braid_buffers_start(&region);
-	braid_buffers_unlock();
-}
-
-/* From here on buffers of other modules come and go; those that were there first are placed. */
-static void go_live(void)
-{
-	struct braid_buffer *buffer = NULL;
-
-	braid_buffers_lock();
-	braid_registry_attach(&region);
-	braid_region_go_live(&region);
-	while ((buffer = braid_buffer_next(buffer)))
-		if (buffer != trace_buffer && buffer != ftrace_buffer && !buffer->dying &&
-		    !braid_buffer_place(buffer, &region))
-			braid_registry_list_buffer(buffer);
-	braid_buffers_unlock();
-}
-
 /* Must hold braid_buffers_lock(): no buffer comes or goes. */
 static void give_up(void)
 {
 	displace_all();
 	braid_region_stop(&region);
 	braid_region_free(&region);
+}
+
+/*
+ * Under one lock: a buffer that changed in the midst of it would be placed, and never laid
+ * out. Must hold braid_buffers_lock().
+ */
+static int go_live(void)
+{
+	struct braid_buffer *buffer = NULL;
+	int err = place_own();
+
+	if (err) {
+		braid_region_free(&region);
+		return err;
+	}
+	braid_region_start(&region);
+	braid_buffers_start(&region);
+	err = braid_comm_start(&region);
+	if (err) {
+		give_up();
+		return err;
+	}
+	braid_symbol_start(&region);
+	braid_registry_attach(&region);
+	braid_region_go_live(&region);
+	/* From here on buffers of other modules come and go; those that were there first: */
+	while ((buffer = braid_buffer_next(buffer)))
+		if (buffer != trace_buffer && buffer != ftrace_buffer && !buffer->dying &&
+		    !braid_buffer_place(buffer, &region))
+			braid_registry_list_buffer(buffer);
+	return 0;
 }
 
 static void stop(void)
@@ -227,16 +232,12 @@ static int attach_locked(const struct braid_range *range)
 
 	if (err)
 		return err;
-	err = place_own();
+	braid_buffers_lock();
+	err = go_live();
+	braid_buffers_unlock();
 	if (err)
-		goto err_place;
-	start();
-	err = braid_comm_start(&region);
-	if (err)
-		goto err_start;
-	braid_symbol_start(&region);
+		return err;
 	in_use = true;
-	go_live();
 	err = braid_poll_start(&region, braid_export_flush);
 	if (err) {
 		stop();
@@ -246,16 +247,6 @@ static int attach_locked(const struct braid_range *range)
 	start_export();
 	say_hello();
 	return 0;
-
-err_start:
-	braid_buffers_lock();
-	give_up();
-	braid_buffers_unlock();
-	return err;
-
-err_place:
-	braid_region_free(&region);
-	return err;
 }
 
 static int attach(const struct braid_range *range)

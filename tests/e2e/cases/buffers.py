@@ -4,7 +4,7 @@
 import re
 
 from harness import case
-from kit import NEEDS, check_accounts, events_of, start_recorder, stop_recorder
+from kit import NEEDS, check_accounts, events_of, load, start_recorder, stop_recorder, storm
 
 ROOT = "/sys/kernel/debug/tracebraid"
 DO = "/sys/kernel/debug/buffers/do"
@@ -107,3 +107,33 @@ def buffers_recorded(ctx):
     numbers = [line["fields"]["n"] for line in lines if line["event"] == "number"]
     ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers, in order")
     ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of bytes alone")
+
+
+@case("buffers-raced", usual=("6.1",), needs=("driver", "module:storm"), timeout=300)
+def buffers_raced(ctx):
+    """Rings are laid out anew, switched, read, emptied and taken away by everybody at once, under storm."""
+    guest = ctx.guest()
+    guest.boot()
+    load(guest, "ring_size_kb=64")
+    here = f"{ROOT}/trace"
+    guest.run(f"echo 1 > {here}/events/storm/storm/enable")
+    device = guest.run("basename /sys/bus/pci/drivers/tracebraid/0*").strip()
+    driver = "/sys/bus/pci/drivers/tracebraid"
+    # What is refused, because another is at it, is refused: the guest must stay whole.
+    jobs = [guest.bg(f"for k in $(seq {turns}); do {what}; done 2>/dev/null; true") for turns, what in (
+        (30, f"echo 128 > {here}/buffer_size_kb; echo overwrite > {here}/mode; echo 64 > {here}/buffer_size_kb; "
+             f"echo consume > {here}/mode"),
+        (60, f"head -c 300 {here}/trace > /dev/null; echo 0 > {here}/buffers/enabled; echo 1 > {here}/buffers/enabled"),
+        (60, f"cat {here}/stats {here}/per_cpu/cpu*/stats > /dev/null; echo > {here}/trace"),
+        (5, f"echo {device} > {driver}/unbind; echo {device} > {driver}/bind; echo 1 > {here}/events/storm/storm/enable"))]
+    for _ in range(20):
+        storm(guest, 300)
+    for job in jobs:
+        ctx.equal(job.wait(timeout=200), 0, "status of a loop")
+    # The driver that came anew has all events off.
+    guest.run(f"echo 1 > {here}/buffers/enabled; echo 1 > {here}/events/storm/storm/enable; echo > {here}/trace")
+    before = [line.split()[2] for line in guest.run(f"cat {here}/stats").splitlines()]
+    storm(guest, 100)
+    after = [line.split()[2] for line in guest.run(f"cat {here}/stats").splitlines()]
+    ctx.check(all(int(b) > int(a) for a, b in zip(before, after)), f"events written: {before}, then {after}")
+    guest.run("rmmod storm && rmmod tracebraid")
