@@ -6,12 +6,11 @@
 
 #include "host_agent/cli/check.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region.h"
 #include "host_agent/source/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
-#include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/session.h"
 
 #define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
 
@@ -26,63 +25,22 @@ static const struct braid_buffer_params more = {
 	.name = "more", .subbuf_bytes = 1024, .nr_slots = 8,
 };
 
-struct session {
-	struct fake_guest *guest;
-	struct braid_live_sink sink;
-	struct braid_region_source *source;
-	struct braid_region_status status;
-	const char *only;
-	u32 notes;
-	char last_note[256];
-};
-
-static void hear(void *arg, const char *name, const char *line)
+static void begin_one(struct session *s, const char *buffer)
 {
-	struct session *s = arg;
-
-	(void)name;
-	s->notes++;
-	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
-}
-
-static void begin(struct session *s, bool record)
-{
-	struct braid_chunk_file head = {
-		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
-		.clock = "mono_raw",
-	};
-	struct braid_region_options o = {
-		.path = region_path, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
-		.buffer = s->only,
-	};
-
 	if (!s->guest)
 		s->guest = fake_guest_new(region_path, &usual);
-	if (!record)
-		return;
-	s->sink.next_stream = 1;
-	NEED(!braid_capture_create(&s->sink.capture, capture_path, &head));
-	NEED(!braid_region_source_open(&s->source, &o));
+	session_begin(s, region_path, capture_path, buffer);
 }
 
-/* Polls until nothing is left to do, unfinished sub-buffers aside. */
-static void settle(struct session *s)
+static void begin(struct session *s)
 {
-	int idle = 0;
-
-	while (idle < 3) {
-		int ret = braid_region_source_poll(s->source);
-
-		NEED(ret >= 0);
-		idle = ret == BRAID_POLL_IDLE ? idle + 1 : 0;
-	}
-	braid_region_source_status(s->source, &s->status);
+	begin_one(s, NULL);
 }
 
 #define POLL_UNTIL(s, condition)						\
 	do {									\
 		u64 poll_start = braid_host_clock_ns();				\
-		while (settle(s), !(condition) &&				\
+		while (session_settle(s), !(condition) &&				\
 		       braid_host_clock_ns() - poll_start < LIMIT_NS)		\
 			braid_sleep_ns(500000);					\
 		CHECK(condition);						\
@@ -93,10 +51,7 @@ static void end(struct session *s)
 	struct braid_ring_map map;
 	u32 b, k;
 
-	CHECK_EQ(braid_region_source_finish(s->source), 0);
-	braid_region_source_status(s->source, &s->status);
-	braid_region_source_close(s->source);
-	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);
+	session_end(s);
 	for (b = 0; b < s->guest->sb.nr_buffers; b++)
 		for (k = 0; k < s->guest->sb.buffers[b].nr_rings; k++) {
 			fake_guest_ring(s->guest, b, k, &map);
@@ -181,24 +136,24 @@ static void comes_and_goes(void)
 	struct reading r;
 	u32 index;
 
-	begin(&s, true);
+	begin(&s);
 	fake_guest_write(s.guest, 0, 100);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	index = fake_guest_open_buffer(s.guest, &more);
 	CHECK_EQ(index, 1);
 	CHECK(!fake_guest_followed(s.guest));
 	fake_guest_write_to(s.guest, 1, 0, 50);
 	fake_guest_write_to(s.guest, 1, 1, 7);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	fake_guest_write_to(s.guest, 1, 1, 3);	/* in an unfinished sub-buffer */
 	fake_guest_closing(s.guest, 1);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	CHECK_EQ(s.status.events, 160);
 	fake_guest_close_buffer(s.guest, 1, true);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	again.subbuf_bytes = 8192;
 	again.nr_slots = 4;
@@ -207,7 +162,7 @@ static void comes_and_goes(void)
 	CHECK_EQ(s.guest->sb.buffers[1].layout, 2);
 	fake_guest_write_to(s.guest, 1, 0, 500);
 	fake_guest_write(s.guest, 1, 20);
-	settle(&s);
+	session_settle(&s);
 	end(&s);
 	read_back(&r);
 	CHECK_EQ(r.events[0], 120);
@@ -226,14 +181,14 @@ static void goes_unread(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, false);
+	s.guest = fake_guest_new(region_path, &usual);
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write_to(s.guest, 1, 0, 30);
 	fake_guest_close_buffer(s.guest, 1, true);
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write_to(s.guest, 1, 0, 5);
-	begin(&s, true);
-	settle(&s);
+	begin(&s);
+	session_settle(&s);
 	fake_guest_write_to(s.guest, 1, 0, 10);
 	end(&s);
 	read_back(&r);
@@ -252,20 +207,20 @@ static void goes_without_a_word(void)
 	struct reading r;
 	u32 turn;
 
-	begin(&s, true);
+	begin(&s);
 	for (turn = 0; turn < 4; turn++) {
 		fake_guest_open_buffer(s.guest, &more);
 		fake_guest_write_to(s.guest, 1, 0, 40);
 		if (turn != 1)
-			settle(&s);
+			session_settle(&s);
 		fake_guest_write_to(s.guest, 1, 0, 2);
 		fake_guest_close_buffer(s.guest, 1, true);
 		if (turn & 1)
-			settle(&s);
+			session_settle(&s);
 	}
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write(s.guest, 0, 11);
-	settle(&s);
+	session_settle(&s);
 	end(&s);
 	read_back(&r);
 	CHECK_EQ(r.events[0], 11);
@@ -281,15 +236,15 @@ static void stays_after_all(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, true);
+	begin(&s);
 	fake_guest_write(s.guest, 0, 9);
 	fake_guest_closing(s.guest, 0);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	s.guest->sb.buffers[0].flags = 0;
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write(s.guest, 0, 4);
-	settle(&s);
+	session_settle(&s);
 	end(&s);
 	read_back(&r);
 	CHECK_EQ(r.events[0], 13);
@@ -305,15 +260,15 @@ static void impossible_lists(void)
 	struct reading r;
 	u32 turn;
 
-	begin(&s, true);
+	begin(&s);
 	shared = (struct braid_superblock *)s.guest->base;
 	fake_guest_write(s.guest, 0, 20);
-	settle(&s);
+	session_settle(&s);
 	s.guest->sb.buffers[3].nr_rings = 1000;
 	s.guest->sb.nr_buffers = 4;
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write(s.guest, 0, 5);
-	settle(&s);
+	session_settle(&s);
 	CHECK(!fake_guest_followed(s.guest));
 	CHECK_EQ(s.notes, 1);
 	CHECK(strstr(s.last_note, "buffers is not followed"));
@@ -362,7 +317,7 @@ static void read_in_the_guest(u32 flags)
 	*owner_of(&s, 0) = BRAID_READER_GUEST;
 	theirs = fake_guest_read(s.guest, 0);
 	CHECK_EQ(theirs, 300);
-	begin(&s, true);
+	begin(&s);
 	fake_guest_write(s.guest, 0, 40);
 	fake_guest_write(s.guest, 1, 60);
 	POLL_UNTIL(&s, s.status.events == 60);
@@ -381,7 +336,7 @@ static void read_in_the_guest(u32 flags)
 		/* A guest's reader that found our heartbeat still. */
 		braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 		fake_guest_write(s.guest, 0, 11);
-		settle(&s);
+		session_settle(&s);
 		CHECK_EQ(s.status.events, before + 25);
 		CHECK_EQ(*owner_of(&s, 0), BRAID_READER_GUEST);
 	}
@@ -415,12 +370,12 @@ static void idle_before_a_guest_reads(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, true);
-	settle(&s);
+	begin(&s);
+	session_settle(&s);
 	CHECK_EQ(*owner_of(&s, 0), BRAID_READER_HOST);
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 	fake_guest_write(s.guest, 0, 50);
-	settle(&s);
+	session_settle(&s);
 	CHECK_EQ(fake_guest_read(s.guest, 0), 50);
 	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
 	fake_guest_write(s.guest, 0, 25);
@@ -437,13 +392,13 @@ static void whose_role(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, false);
+	s.guest = fake_guest_new(region_path, &usual);
 	*owner_of(&s, 0) = BRAID_READER_HOST;
 	*owner_of(&s, 1) = 0x123456789;
 	fake_guest_write(s.guest, 0, 10);
 	fake_guest_write(s.guest, 1, 20);
-	begin(&s, true);
-	settle(&s);
+	begin(&s);
+	session_settle(&s);
 	POLL_UNTIL(&s, s.status.events == 10);
 	CHECK(strstr(s.last_note, "has no reader that there is"));
 	POLL_UNTIL(&s, s.status.silent && s.status.events == 30);
@@ -460,10 +415,10 @@ static void role_of_a_driver_that_is_down(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, true);
+	begin(&s);
 	*owner_of(&s, 1) = BRAID_READER_GUEST;
 	fake_guest_write(s.guest, 1, 20);
-	settle(&s);
+	session_settle(&s);
 	CHECK_EQ(s.status.events, 0);
 	((struct braid_superblock *)s.guest->base)->state = BRAID_STATE_DOWN;
 	POLL_UNTIL(&s, s.status.phase == BRAID_PHASE_DOWN);
@@ -481,21 +436,20 @@ static void records_one_buffer(void)
 	struct session s = { 0 };
 	struct reading r;
 
-	begin(&s, true);
+	begin(&s);
 	braid_region_source_close(s.source);
 	braid_capture_abandon(s.sink.capture);
-	s.only = "more";
-	begin(&s, true);
+	begin_one(&s, "more");
 	other.name = "other";
 	fake_guest_open_buffer(s.guest, &other);
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write(s.guest, 0, 5);
 	fake_guest_write_to(s.guest, 1, 0, 6);
 	fake_guest_write_to(s.guest, 2, 0, 7);
-	settle(&s);
+	session_settle(&s);
 	CHECK_EQ(*owner_of(&s, 0), BRAID_READER_NONE);
 	fake_guest_closing(s.guest, 1);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	end(&s);
 	read_back(&r);
@@ -511,16 +465,16 @@ static void loss_untold_as_the_role_goes(void)
 	struct reading r;
 	u64 before;
 
-	begin(&s, true);
-	settle(&s);
+	begin(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 5000);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 1);	/* the full sub-buffer is final now, and all taken */
-	settle(&s);
+	session_settle(&s);
 	CHECK(s.status.lost > 0);
 	before = s.status.events;
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_read(s.guest, 0) > 0);
 	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
 	fake_guest_write(s.guest, 0, 25);
@@ -537,22 +491,22 @@ static void loss_untold_as_the_ring_goes(void)
 	struct reading r;
 	u64 before;
 
-	begin(&s, true);
+	begin(&s);
 	fake_guest_open_buffer(s.guest, &more);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write_to(s.guest, 1, 0, 5000);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write_to(s.guest, 1, 0, 1);
-	settle(&s);
+	session_settle(&s);
 	CHECK(s.status.lost > 0);
 	before = s.status.events;
 	braid_store(&ring_of(&s, 1, 0)->priv->reader_owner, BRAID_READER_GUEST);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_closing(s.guest, 1);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	fake_guest_close_buffer(s.guest, 1, true);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_open_buffer(s.guest, &more);
 	fake_guest_write_to(s.guest, 1, 0, 25);
 	POLL_UNTIL(&s, s.status.events == before + 25);

@@ -14,8 +14,8 @@
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
-#include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/session.h"
 
 #define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
 
@@ -26,68 +26,16 @@ static const struct fake_params usual = {
 	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
 };
 
-struct session {
-	struct fake_guest *guest;
-	struct braid_live_sink sink;
-	struct braid_region_source *source;
-	struct braid_region_status status;
-	u32 notes;
-	char last_note[256];
-};
-
-static void hear(void *arg, const char *name, const char *line)
-{
-	struct session *s = arg;
-
-	(void)name;
-	s->notes++;
-	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
-}
-
 static void begin(struct session *s, const char *capture, const char *buffer)
 {
-	struct braid_chunk_file head = {
-		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
-		.clock = "mono_raw",
-	};
-	struct braid_region_options o = {
-		.path = region_path, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
-		.buffer = buffer,
-	};
-
 	if (!s->guest)
 		s->guest = fake_guest_new(region_path, &usual);
-	s->sink.next_stream = 1;
-	NEED(!braid_capture_create(&s->sink.capture, capture, &head));
-	NEED(!braid_region_source_open(&s->source, &o));
-}
-
-static int turn(struct session *s)
-{
-	int ret = braid_region_source_poll(s->source);
-
-	braid_region_source_status(s->source, &s->status);
-	return ret;
-}
-
-/* Polls until nothing is left to do, unfinished sub-buffers aside. */
-static void settle(struct session *s)
-{
-	int idle = 0, ret;
-
-	while (idle < 3) {
-		ret = turn(s);
-		NEED(ret >= 0);
-		idle = ret == BRAID_POLL_IDLE ? idle + 1 : 0;
-	}
+	session_begin(s, region_path, capture, buffer);
 }
 
 static void end(struct session *s)
 {
-	CHECK_EQ(braid_region_source_finish(s->source), 0);
-	braid_region_source_status(s->source, &s->status);
-	braid_region_source_close(s->source);
-	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);
+	session_end(s);
 	fake_guest_free(s->guest);
 }
 
@@ -158,7 +106,7 @@ static void reader_takes_over_while_disk_is_slow(void)
 	NEED(disk.fifo >= 0);
 	NEED(!pthread_create(&threads[0], NULL, be_disk, &disk));
 	begin(&s, capture_path, NULL);
-	settle(&s);
+	session_settle(&s);
 	for (k = 0; k < 2; k++)
 		fake_guest_write(s.guest, k, 30000);
 	braid_store(&disk.paused, 1);
@@ -195,7 +143,7 @@ static void disk_full_as_the_region_goes(void)
 	u64 left;
 
 	begin(&s, "/dev/full", NULL);
-	settle(&s);
+	session_settle(&s);
 	/* One chunk more, and what is buffered is written. */
 	while ((left = (1u << 20) - braid_capture_bytes(s.sink.capture)) > 48) {
 		left -= 48 + 8;
@@ -203,7 +151,7 @@ static void disk_full_as_the_region_goes(void)
 					left < sizeof(filler) ? left & ~7ULL : sizeof(filler)));
 	}
 	NEED(!truncate(region_path, 4096));
-	CHECK(turn(&s) < 0);
+	CHECK(session_turn(&s) < 0);
 	CHECK(strstr(braid_failure(), "full"));
 	CHECK_EQ(s.notes, 1);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_GONE);
@@ -225,7 +173,7 @@ static void fill_of_one_buffer(void)
 	begin(&s, capture_path, "other");
 	fake_guest_write(s.guest, 0, 30000);
 	fake_guest_open_buffer(s.guest, &other);
-	settle(&s);
+	session_settle(&s);
 	CHECK_EQ(braid_region_source_fill(s.source), 0);
 	fake_guest_write_to(s.guest, 1, 0, 1000);
 	CHECK(braid_region_source_fill(s.source) > 100);
@@ -261,7 +209,7 @@ static void turns_until(struct session *s, u64 ns)
 	u64 start_ns = braid_host_clock_ns();
 
 	do
-		NEED(turn(s) >= 0);
+		NEED(session_turn(s) >= 0);
 	while (braid_host_clock_ns() - start_ns < ns &&
 	       (s->status.phase != BRAID_PHASE_RECORDING || s->status.nr_streams == 1));
 }
@@ -273,7 +221,7 @@ static void never_naps_in_a_turn(void)
 	u64 incarnation;
 
 	begin(&s, capture_path, NULL);
-	settle(&s);
+	session_settle(&s);
 	incarnation = s.guest->sb.incarnation;
 	naps = 0;
 	begin_anew(&s, incarnation + 2, 7, 2);
@@ -291,7 +239,7 @@ static void looks_seldom_at_what_is_broken(void)
 	u64 incarnation, start_ns;
 
 	begin(&s, capture_path, NULL);
-	settle(&s);
+	session_settle(&s);
 	incarnation = s.guest->sb.incarnation;
 	naps = 0;
 	start_ns = braid_host_clock_ns();
@@ -321,12 +269,12 @@ static void closes_within_its_turns(void)
 	u32 turns = 0;
 
 	begin(&s, capture_path, NULL);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 30000);
 	fake_guest_write(s.guest, 1, 30000);
 	fake_guest_closing(s.guest, 0);
 	while (!fake_guest_followed(s.guest) && turns++ < 1000) {
-		NEED(turn(&s) >= 0);
+		NEED(session_turn(&s) >= 0);
 		if (s.status.bytes - bytes > most)
 			most = s.status.bytes - bytes;
 		bytes = s.status.bytes;
@@ -338,21 +286,21 @@ static void closes_within_its_turns(void)
 	/* Once more, and it stays after all, half emptied. */
 	s.guest->sb.buffers[0].flags = 0;
 	fake_guest_open_buffer(s.guest, &other);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 30000);
 	fake_guest_closing(s.guest, 0);
-	NEED(turn(&s) >= 0);
+	NEED(session_turn(&s) >= 0);
 	CHECK(!fake_guest_followed(s.guest));
 	s.guest->sb.buffers[0].flags = 0;
 	fake_guest_closing(s.guest, 1);
-	NEED(turn(&s) >= 0);
-	settle(&s);
+	NEED(session_turn(&s) >= 0);
+	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	CHECK_EQ(s.status.events, 90000);
 	/* The end of the recording lets go of it too. */
 	fake_guest_write(s.guest, 1, 30000);
 	fake_guest_closing(s.guest, 0);
-	NEED(turn(&s) >= 0);
+	NEED(session_turn(&s) >= 0);
 	CHECK(!fake_guest_followed(s.guest));
 	CHECK_EQ(braid_region_source_finish(s.source), 0);
 	CHECK(fake_guest_followed(s.guest));
@@ -381,7 +329,7 @@ static void settle_until_note(struct session *s, const char *words)
 	u64 start_ns = braid_host_clock_ns();
 
 	do
-		settle(s);
+		session_settle(s);
 	while (!strstr(s->last_note, words) && braid_host_clock_ns() - start_ns < LIMIT_NS);
 	CHECK(strstr(s->last_note, words));
 }
@@ -419,13 +367,13 @@ static void broken_as_the_role_comes_back(bool slots)
 
 	begin(&s, capture_path, NULL);
 	fake_guest_write(s.guest, 0, 60000);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 60000);
-	settle(&s);
+	session_settle(&s);
 	lost = s.status.lost;
 	CHECK(lost > 0);
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
-	settle(&s);
+	session_settle(&s);
 	CHECK(fake_guest_read(s.guest, 0) > 0);
 	if (slots)
 		ring_of(&s, 0, 0)->slots[0] |= 0xffff;
@@ -462,7 +410,7 @@ static void bytes_that_are_no_events(void)
 	struct braid_ring_map *map;
 
 	begin(&s, capture_path, NULL);
-	settle(&s);
+	session_settle(&s);
 	fake_guest_write(s.guest, 0, 20);
 	map = ring_of(&s, 0, 0);
 	/* Of all of them, since one is in hand. */
@@ -485,7 +433,7 @@ static void one_that_comes_late(void)
 	struct session s = { 0 };
 
 	begin(&s, capture_path, "other");
-	settle(&s);
+	session_settle(&s);
 	CHECK_EQ(s.notes, 1);
 	CHECK(strstr(s.last_note, "no buffer 'other'"));
 	CHECK(s.status.no_buffer);
@@ -497,7 +445,7 @@ static void one_that_comes_late(void)
 	s.guest->sb.incarnation += 2;
 	s.guest->sb.buffers_seq = 8;
 	fake_guest_open_buffer(s.guest, &other);
-	settle(&s);
+	session_settle(&s);
 	CHECK(!s.status.no_buffer);
 	end(&s);
 }

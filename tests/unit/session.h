@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One fake guest's region, being recorded. */
+#ifndef BRAID_TESTS_SESSION_H
+#define BRAID_TESTS_SESSION_H
+
+#include "host_agent/source/region.h"
+#include "tests/unit/fake_guest.h"
+
+struct session {
+	struct fake_guest *guest;
+	struct braid_live_sink sink;
+	struct braid_region_source *source;
+	struct braid_region_status status;
+	u32 notes;
+	char last_note[256];
+};
+
+/* Begins to record the region of s->guest; @buffer: that one alone, NULL: all. */
+void session_begin(struct session *s, const char *region, const char *capture,
+		   const char *buffer);
+
+/* One turn, and the status behind it. As braid_region_source_poll(). */
+int session_turn(struct session *s);
+
+/* Polls until nothing is left to do, unfinished sub-buffers aside. */
+void session_settle(struct session *s);
+
+/* Ends the recording; the guest stays. */
+void session_end(struct session *s);
+
+#endif /* BRAID_TESTS_SESSION_H */
