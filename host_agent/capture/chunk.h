@@ -20,7 +20,7 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	1	/* 1: BUFFER; pages tell how they are stamped */
+#define BRAID_CAPTURE_MINOR	2	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -37,6 +37,13 @@ enum braid_chunk_type {
 	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what befell a stream */
 	BRAID_CHUNK_FILE_END = 13,	/* nothing */
 	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it came, or has another shape */
+	BRAID_CHUNK_CLOCK_VCPU = 15,	/* struct braid_chunk_clock_vcpu, then struct braid_clock_sample[] */
+	BRAID_CHUNK_CLOCK_OFFSET = 16,	/* struct braid_clock_offset[]: what KVM says of a guest's counter */
+	BRAID_CHUNK_CLOCK_MARK = 17,	/* struct braid_clock_mark[]: what befell a guest's time */
+	BRAID_CHUNK_CLOCK_PAIR = 18,	/* struct braid_clock_pair[]: a guest's counter and wall time */
+	BRAID_CHUNK_HOST_CLOCK = 19,	/* struct braid_chunk_host_clock, then struct braid_clock_sample[];
+					   of stream 0 */
+	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_thread[]; later ones replace */
 };
 
 struct braid_chunk {
@@ -133,6 +140,63 @@ struct braid_clock_sample {
 	u64 h2_ns;
 };
 
+/* The samples of a CLOCK_VCPU chunk were answered by one vCPU; those of CLOCK by any. */
+struct braid_chunk_clock_vcpu {
+	u32 vcpu;
+	u32 reserved0;
+};
+
+/*
+ * guest counter = (host counter * ratio >> ratio_bits) + offset, modulo 2^64. Began to
+ * hold between two values of the host's counter; the same one again confirms it.
+ */
+struct braid_clock_offset {
+	u32 vcpu;
+	u32 ratio_bits;			/* 0: not scaled */
+	u64 ratio;
+	u64 offset;
+	u64 after_counter;		/* not before ...; 0: since ever, as far as we know */
+	u64 from_counter;		/* ... and seen to hold here */
+};
+
+enum braid_clock_mark_kind {
+	BRAID_MARK_PAUSED = 1,		/* no vCPU ran from ... */
+	BRAID_MARK_RESUMED = 2,		/* ... to */
+};
+
+struct braid_clock_mark {
+	u32 kind;			/* enum braid_clock_mark_kind */
+	u32 reserved0;
+	u64 from_ns;			/* it happened between these */
+	u64 to_ns;
+};
+
+/* As in the clock cells. */
+struct braid_clock_pair {
+	u64 counter;
+	u64 realtime_ns;
+	u32 source;			/* enum braid_pair_source */
+	u32 reserved0;
+};
+
+enum braid_host_clock_kind {
+	BRAID_HOST_CLOCK_COUNTER = 1,	/* the raw counter: TSC, CNTVCT */
+	BRAID_HOST_CLOCK_REALTIME = 2,	/* CLOCK_REALTIME; ns in the place of the counter */
+	BRAID_HOST_CLOCK_TRACE = 3,	/* the clock of the host's trace when it is not that of the file */
+	BRAID_HOST_CLOCK_KINDS
+};
+
+struct braid_chunk_host_clock {
+	u32 kind;			/* enum braid_host_clock_kind */
+	u32 reserved0;
+	char name[24];			/* as the kernel calls it: "tsc", "realtime", "local" */
+};
+
+struct braid_vcpu_thread {
+	u32 vcpu;
+	s32 tid;			/* of the host */
+};
+
 /*
  * written = read + lost + left; events since the ring's init. One for each time that the
  * recording was the ring's reader: what lies between first_seq + (read - read_before) +
@@ -175,6 +239,10 @@ static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
 static_assert(sizeof(struct braid_chunk_buffer) == 104, "buffer");
 static_assert(sizeof(struct braid_chunk_page) == 64, "page");
 static_assert(sizeof(struct braid_clock_sample) == 24, "sample");
+static_assert(sizeof(struct braid_clock_offset) == 40, "offset");
+static_assert(sizeof(struct braid_clock_mark) == 24, "mark");
+static_assert(sizeof(struct braid_clock_pair) == 24, "pair");
+static_assert(sizeof(struct braid_chunk_host_clock) == 32, "host clock");
 static_assert(sizeof(struct braid_chunk_ring_end) == 72, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");
 

@@ -50,9 +50,9 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	if (s->clock.kind == BRAID_CLOCK_NOMINAL)
 		printf("%s: note: no clock sample: its times are a guess, without a bound\n",
 		       s->name);
-	else if (s->clock.nr_epochs > 1)
+	else if (braid_clock_epochs(&s->clock) > 1)
 		printf("%s: note: its clock stepped %u times; each stretch has a line of its own\n",
-		       s->name, s->clock.nr_epochs - 1);
+		       s->name, braid_clock_epochs(&s->clock) - 1);
 }
 
 static int check_formats(struct verify *v, const struct braid_stream *s)

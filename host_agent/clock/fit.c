@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Clips the set of lines that explain all samples. A line is (offset, slope) as a
+ * Clips the set of lines that explain all crossings. A line is (offset, slope) as a
  * deviation from the nominal line: residual = offset + slope * x, in ns, with x in
  * seconds of nominal time since the epoch's first sample. Each sample cuts two half
  * planes off a convex polygon, whose corners are kept.
@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/fit.h"
+#include "host_agent/clock/private.h"
+#include "host_agent/util/array.h"
 
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
 #define LEAST_SLACK_NS	2.0	/* rounding of host clock and counter */
 #define MOST_SLACK_NS	512.0	/* what is no line even with that begins a new epoch */
 #define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it wavers */
+#define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
 #define MAX_CORNERS	256
 #define MAX_EPOCHS	256
 #define NS_PER_SECOND	1e9
@@ -38,12 +40,14 @@ struct polygon {
 /* What an epoch is while samples come in. */
 struct builder {
 	struct braid_clock *clock;
-	size_t capacity;
+	struct braid_clock_track *track;
+	const struct braid_crossing *samples;
 	struct braid_clock_sample first;
-	struct braid_clock_sample last;
-	const struct braid_clock_sample *samples;
+	u64 last_counter;
 	size_t first_index;		/* of first in the samples */
-	size_t last_index;
+	size_t end_index;		/* behind the last one */
+	size_t before_index;		/* where the epoch before began */
+	const struct braid_clock_mark *mark;	/* that began it; or NULL */
 	double slack_ns;		/* the counter is a line to within this */
 	s64 first_ns;			/* host time that residuals are relative to */
 	s64 first_nominal_ns;
@@ -126,12 +130,14 @@ static void begin_set(struct builder *b, double slack_ns)
 	};
 }
 
-static void begin_epoch(struct builder *b, const struct braid_clock_sample *samples, size_t index)
+static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark)
 {
-	b->samples = samples;
-	b->first_index = b->last_index = index;
-	b->first = samples[index];
-	b->last = b->first;
+	b->before_index = b->first_index;
+	b->first_index = index;
+	b->end_index = index + 1;
+	b->first = b->samples[index].s;
+	b->last_counter = b->first.counter;
+	b->mark = mark;
 	b->first_ns = b->first.h1_ns;
 	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
 	b->nr_samples = 1;
@@ -148,7 +154,7 @@ static bool makes_sense(const struct braid_clock_sample *s)
  * ns, as emulated ones are. The least slack that explains them is found by doubling
  * twice. Return: false when none does; @b is then as it was.
  */
-static bool loosen(struct builder *b, const struct braid_clock_sample *samples, size_t index)
+static bool loosen(struct builder *b, size_t index)
 {
 	struct polygon before = b->set;
 	double most = b->clock->wavers ? MOST_WAVER_NS : MOST_SLACK_NS;
@@ -158,7 +164,7 @@ static bool loosen(struct builder *b, const struct braid_clock_sample *samples, 
 	for (slack = 4 * slack_before; slack <= most; slack *= 4) {
 		begin_set(b, slack);
 		for (k = b->first_index + 1; k <= index; k++)
-			if (makes_sense(&samples[k]) && !cut_by_sample(b, &samples[k]))
+			if (makes_sense(&b->samples[k].s) && !cut_by_sample(b, &b->samples[k].s))
 				break;
 		if (k > index)
 			return true;
@@ -187,7 +193,7 @@ static void range_at(const struct polygon *p, double x, double *low, double *hig
  */
 static struct braid_clock_line middle(const struct builder *b)
 {
-	double x = seconds_since(b->clock, b->first.counter, b->last.counter);
+	double x = seconds_since(b->clock, b->first.counter, b->last_counter);
 	struct braid_clock_line line = { 0 };
 	double low, high, end;
 
@@ -214,8 +220,8 @@ static double waver(const struct builder *b)
 	bool any = false;
 	size_t k;
 
-	for (k = b->first_index; k <= b->last_index; k++) {
-		const struct braid_clock_sample *s = &b->samples[k];
+	for (k = b->first_index; k < b->end_index; k++) {
+		const struct braid_clock_sample *s = &b->samples[k].s;
 		s64 nominal = (s64)((u64)braid_clock_to_ns(&b->clock->nominal, s->counter) -
 				    (u64)b->first_nominal_ns);
 
@@ -232,183 +238,218 @@ static double waver(const struct builder *b)
 	return worst;
 }
 
+/* The first and the last counter that samples of [from, to) show; and the narrowest of them. */
+static void cover(struct braid_clock_epoch *e, const struct builder *b, size_t from, size_t to)
+{
+	size_t k;
+
+	e->first_counter = e->last_counter = b->first.counter;
+	e->shortest_ns = ~0ULL;
+	for (k = from; k < to; k++) {
+		const struct braid_clock_sample *s = &b->samples[k].s;
+
+		if (!makes_sense(s))
+			continue;
+		if ((s64)(s->counter - e->first_counter) < 0)
+			e->first_counter = s->counter;
+		if ((s64)(s->counter - e->last_counter) > 0)
+			e->last_counter = s->counter;
+		if (s->h2_ns - s->h1_ns < e->shortest_ns)
+			e->shortest_ns = s->h2_ns - s->h1_ns;
+	}
+}
+
 /* Writes the epoch down: its integer line, and its corners for the bound. */
-static int end_epoch(struct builder *b)
+static int put_epoch(struct builder *b)
 {
 	struct braid_clock *clock = b->clock;
 	struct braid_clock_line line = middle(b);
-	struct braid_clock_epoch *e;
+	struct braid_clock_epoch e = {
+		.cause = BRAID_EPOCH_FIRST,
+		.from_ns = INT64_MIN,
+		.begun_ns = INT64_MIN,
+		.base_ns = b->first_ns,
+		.slack_ns = (u32)(b->slack_ns + (clock->wavers ? waver(b) : 0)),
+		.nr_samples = b->nr_samples,
+		.nr_lines = b->set.nr,
+		.drift_ppm = line.slope / 1e3,
+		.map = {
+			.ref_counter = b->first.counter,
+			.ref_ns = b->first_ns + (s64)llrint(line.offset_ns),
+			.mult = clock->nominal.mult +
+				(s64)((long double)clock->nominal.mult * line.slope / 1e9L),
+		},
+	};
 
-	if (clock->nr_epochs == b->capacity) {
-		size_t more = b->capacity ? 2 * b->capacity : 4;
-
-		e = reallocarray(clock->epochs, more, sizeof(*e));
-		if (!e)
-			return -ENOMEM;
-		clock->epochs = e;
-		b->capacity = more;
-	}
-	e = &clock->epochs[clock->nr_epochs];
-	memset(e, 0, sizeof(*e));
-	e->lines = malloc(b->set.nr * sizeof(*e->lines));
-	if (!e->lines)
+	cover(&e, b, b->first_index, b->end_index);
+	e.ref_counter = b->first.counter;
+	e.lines = malloc(b->set.nr * sizeof(*e.lines));
+	if (!e.lines)
 		return -ENOMEM;
-	memcpy(e->lines, b->set.corner, b->set.nr * sizeof(*e->lines));
-	e->nr_lines = b->set.nr;
-	e->from_counter = clock->nr_epochs ? b->first.counter : 0;
-	e->from_host_ns = clock->nr_epochs ? b->first.h1_ns : 0;
-	e->first_counter = b->first.counter;
-	e->base_ns = b->first_ns;
-	e->slack_ns = (u32)(b->slack_ns + (clock->wavers ? waver(b) : 0));
-	e->last_counter = b->last.counter;
-	e->nr_samples = b->nr_samples;
-	e->drift_ppm = line.slope / 1e3;
-	e->map.ref_counter = b->first.counter;
-	e->map.ref_ns = b->first_ns + (s64)llrint(line.offset_ns);
-	e->map.mult = clock->nominal.mult +
-		      (s64)((long double)clock->nominal.mult * line.slope / 1e9L);
+	memcpy(e.lines, b->set.corner, b->set.nr * sizeof(*e.lines));
+	if (braid_array_push(b->track->epochs, b->track->nr_epochs, b->track->capacity, e)) {
+		free(e.lines);
+		return -ENOMEM;
+	}
 	clock->nr_samples += b->nr_samples;
-	clock->nr_epochs++;
 	return 0;
 }
 
-static int fit_samples(struct builder *b, const struct braid_clock_sample *samples, size_t nr)
+/* Whether an epoch's law can be that of a sample. */
+static bool explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+		     const struct braid_clock_sample *s)
 {
+	s64 ns = braid_clock_to_ns(&e->map, s->counter);
+	u64 bound = braid_fit_bound(clock, e, s->counter);
+
+	return braid_clock_latest(ns, bound) >= (s64)s->h1_ns &&
+	       braid_clock_earliest(ns, bound) <= (s64)s->h2_ns;
+}
+
+/* Whether a sample can be of the epoch before as well as of the one that begins. */
+static bool of_either(const struct builder *b, const struct braid_clock_epoch *before,
+		      const struct braid_clock_epoch *e, size_t index)
+{
+	const struct braid_clock_sample *s = &b->samples[index].s;
+
+	if (b->mark)	/* the law may well be the same one */
+		return index < b->first_index && s->h2_ns > b->mark[1].from_ns;
+	return explains(b->clock, index < b->first_index ? e : before, s);
+}
+
+/*
+ * Where one epoch ends and the next begins: only samples that the other law does not
+ * explain tell. A wide one may be of either, whoever took it in.
+ */
+static void part(const struct builder *b, struct braid_clock_epoch *before,
+		 struct braid_clock_epoch *e)
+{
+	u64 last = before->first_counter, first = e->last_counter;
+	s64 from_ns = INT64_MIN, begun_ns = INT64_MAX;
 	size_t k;
+
+	for (k = b->before_index; k < b->end_index; k++) {
+		const struct braid_clock_sample *s = &b->samples[k].s;
+
+		if (!makes_sense(s) || of_either(b, before, e, k))
+			continue;
+		if (k < b->first_index) {
+			last = (s64)(s->counter - last) > 0 ? s->counter : last;
+			from_ns = (s64)s->h1_ns > from_ns ? (s64)s->h1_ns : from_ns;
+		} else {
+			first = (s64)(s->counter - first) < 0 ? s->counter : first;
+			begun_ns = (s64)s->h2_ns < begun_ns ? (s64)s->h2_ns : begun_ns;
+		}
+	}
+	before->last_counter = last;
+	e->first_counter = first;
+	e->from_ns = from_ns;
+	e->begun_ns = begun_ns > from_ns ? begun_ns : from_ns;
+}
+
+/* What the step from one epoch to the next was. */
+static void name_cause(const struct builder *b, const struct braid_clock_epoch *before,
+		       struct braid_clock_epoch *e)
+{
+	s64 then = braid_clock_to_ns(&before->map, e->first_counter);
+	s64 step = (s64)((u64)braid_clock_to_ns(&e->map, e->first_counter) - (u64)then);
+
+	e->step_ns = step;
+	if ((s64)(e->first_counter - before->last_counter) < 0)
+		e->cause = BRAID_EPOCH_WENT_BACK;
+	else if (step >= UNEVEN_NS)
+		e->cause = BRAID_EPOCH_STOOD_STILL;
+	else if (step <= -UNEVEN_NS)
+		e->cause = BRAID_EPOCH_JUMPED;
+	else
+		e->cause = BRAID_EPOCH_RATE;
+	if (b->mark) {
+		e->cause = BRAID_EPOCH_PAUSED;
+		e->from_ns = (s64)b->mark[0].from_ns;
+		e->begun_ns = (s64)b->mark[1].to_ns;
+	}
+}
+
+static int end_epoch(struct builder *b)
+{
+	struct braid_clock_track *track = b->track;
+	int err = put_epoch(b);
+
+	if (err || track->nr_epochs < 2)
+		return err;
+	part(b, &track->epochs[track->nr_epochs - 2], &track->epochs[track->nr_epochs - 1]);
+	name_cause(b, &track->epochs[track->nr_epochs - 2], &track->epochs[track->nr_epochs - 1]);
+	return 0;
+}
+
+/* The pause that lies before a sample and that no epoch began with yet; or NULL. */
+static const struct braid_clock_mark *pause_before(const struct braid_clock_inputs *in, size_t *at,
+						   const struct braid_clock_sample *s)
+{
+	const struct braid_clock_mark *found = NULL;
+
+	for (; *at + 1 < in->nr_marks && in->marks[*at].to_ns <= s->h1_ns; ++*at)
+		if (in->marks[*at].kind == BRAID_MARK_PAUSED &&
+		    in->marks[*at + 1].kind == BRAID_MARK_RESUMED)
+			found = &in->marks[*at];
+	return found;
+}
+
+int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
+		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
+		    size_t nr)
+{
+	struct builder b = { .clock = clock, .track = track, .samples = samples };
+	const struct braid_clock_mark *pause;
+	size_t k, mark = 0;
 	int err;
 
 	for (k = 0; k < nr; k++) {
-		const struct braid_clock_sample *s = &samples[k];
+		const struct braid_clock_sample *s = &samples[k].s;
 
 		if (!makes_sense(s)) {
-			b->clock->nr_refused++;
+			clock->nr_refused++;
 			continue;
 		}
-		if (!b->nr_samples) {
-			begin_epoch(b, samples, k);
+		pause = pause_before(in, &mark, s);
+		if (!b.nr_samples) {
+			begin_epoch(&b, k, NULL);
 			continue;
 		}
-		if (s->counter >= b->last.counter && s->h2_ns >= b->last.h1_ns &&
-		    (cut_by_sample(b, s) || loosen(b, samples, k))) {
-			b->last = *s;
-			b->last_index = k;
-			b->nr_samples++;
+		if (!pause && (cut_by_sample(&b, s) || loosen(&b, k))) {
+			if ((s64)(s->counter - b.last_counter) > 0)
+				b.last_counter = s->counter;
+			b.end_index = k + 1;
+			b.nr_samples++;
 			continue;
 		}
-		if (b->clock->nr_epochs >= MAX_EPOCHS - 1) {
-			b->clock->nr_refused++;	/* no clock steps that often */
+		if (track->nr_epochs >= MAX_EPOCHS - 1) {
+			clock->nr_refused++;	/* no clock steps that often */
 			continue;
 		}
-		err = end_epoch(b);
+		err = end_epoch(&b);
 		if (err)
 			return err;
-		begin_epoch(b, samples, k);
+		begin_epoch(&b, k, pause);
 	}
-	return b->nr_samples ? end_epoch(b) : 0;
+	return b.nr_samples ? end_epoch(&b) : 0;
 }
 
-/* No sample: the stated frequency through an anchor. */
-static int fit_nominal(struct braid_clock *clock, u64 counter, s64 ns)
-{
-	clock->epochs = calloc(1, sizeof(*clock->epochs));
-	if (!clock->epochs)
-		return -ENOMEM;
-	clock->nr_epochs = 1;
-	clock->kind = BRAID_CLOCK_NOMINAL;
-	clock->epochs->map = clock->nominal;
-	clock->epochs->map.ref_counter = counter;
-	clock->epochs->map.ref_ns = ns;
-	return 0;
-}
-
-int braid_clock_fit(struct braid_clock *clock, u64 counter_hz, u32 counter_type,
-		    const struct braid_clock_sample *samples, size_t nr, u64 anchor_counter,
-		    s64 anchor_ns)
-{
-	struct builder b = { .clock = clock };
-	int err;
-
-	memset(clock, 0, sizeof(*clock));
-	clock->kind = BRAID_CLOCK_EXCHANGE;
-	clock->wavers = counter_type == BRAID_COUNTER_TSC_EMULATED;
-	clock->nominal.mult = braid_clock_nominal_mult(counter_hz);
-	if (!clock->nominal.mult)	/* impossible: any line is as good, and has no bound */
-		clock->nominal.mult = 1ULL << BRAID_CLOCK_SHIFT;
-	clock->nominal.ref_counter = nr ? samples[0].counter : anchor_counter;
-	err = fit_samples(&b, samples, nr);
-	if (!err && !clock->nr_epochs)
-		err = fit_nominal(clock, anchor_counter, anchor_ns);
-	if (err)
-		braid_clock_free(clock);
-	return err;
-}
-
-void braid_clock_free(struct braid_clock *clock)
-{
-	u32 k;
-
-	for (k = 0; k < clock->nr_epochs; k++)
-		free(clock->epochs[k].lines);
-	free(clock->epochs);
-	memset(clock, 0, sizeof(*clock));
-}
-
-const struct braid_clock_epoch *braid_clock_epoch_of(const struct braid_clock *clock, u64 counter,
-						     u64 taken_ns)
-{
-	u32 k;
-
-	for (k = clock->nr_epochs; k-- > 1;) {
-		const struct braid_clock_epoch *e = &clock->epochs[k];
-
-		if (e->from_counter <= counter && e->from_host_ns <= taken_ns)
-			return e;
-	}
-	return clock->epochs;
-}
-
-u64 braid_clock_bound(const struct braid_clock *clock, const struct braid_clock_epoch *epoch,
-		      u64 counter)
+u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)
 {
 	double x, residual, worst = 0;
 	s64 nominal;
 	u32 k;
 
-	if (!epoch || !epoch->nr_lines)
+	if (!e->nr_lines)
 		return BRAID_BOUND_UNKNOWN;
-	if (counter > epoch->last_counter && epoch + 1 < clock->epochs + clock->nr_epochs)
-		return BRAID_BOUND_UNKNOWN;
-	if (epoch > clock->epochs && counter < epoch->first_counter)
-		return BRAID_BOUND_UNKNOWN;
-	x = seconds_since(clock, epoch->first_counter, counter);
+	x = seconds_since(clock, e->ref_counter, counter);
 	nominal = (s64)((u64)braid_clock_to_ns(&clock->nominal, counter) -
-			(u64)braid_clock_to_ns(&clock->nominal, epoch->first_counter));
-	residual = (double)((s64)((u64)braid_clock_to_ns(&epoch->map, counter) -
-				  (u64)epoch->base_ns) - nominal);
-	for (k = 0; k < epoch->nr_lines; k++)
-		worst = fmax(worst, fabs(residual - value_at(&epoch->lines[k], x)));
-	worst += epoch->slack_ns;
-	return worst < 9e18 ? (u64)ceil(worst) : BRAID_BOUND_UNKNOWN;
-}
-
-u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
-{
-	u64 worst = 0, bound;
-	u32 k;
-
-	if (!clock->nr_epochs)
-		return clock->kind == BRAID_CLOCK_HOST ? 0 : BRAID_BOUND_UNKNOWN;
-	for (k = 0; k < clock->nr_epochs; k++) {
-		const struct braid_clock_epoch *e = &clock->epochs[k];
-
-		bound = braid_clock_bound(clock, e, e->first_counter);
-		worst = bound > worst ? bound : worst;
-		bound = braid_clock_bound(clock, e, e->last_counter);
-		worst = bound > worst ? bound : worst;
-		if (!end_ns || k + 1 < clock->nr_epochs || end_ns >> 62)
-			continue;
-		bound = braid_clock_bound(clock, e, braid_clock_to_counter(&e->map, end_ns));
-		worst = bound > worst ? bound : worst;
-	}
-	return worst;
+			(u64)braid_clock_to_ns(&clock->nominal, e->ref_counter));
+	residual = (double)(s64)((u64)braid_clock_to_ns(&e->map, counter) - (u64)e->base_ns -
+				 (u64)nominal);
+	for (k = 0; k < e->nr_lines; k++)
+		worst = fmax(worst, fabs(residual - value_at(&e->lines[k], x)));
+	worst += e->slack_ns;
+	return worst < 9e17 ? (u64)ceil(worst) : BRAID_BOUND_UNKNOWN;
 }

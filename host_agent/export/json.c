@@ -104,21 +104,32 @@ static void put_note(struct braid_line_export *x, const struct braid_item *item)
 	braid_text_puts(&x->out, "}\n");
 }
 
+static void put_threads(struct braid_text *t, const struct braid_stream *s)
+{
+	size_t k;
+
+	braid_text_puts(t, ",\"vcpus\":[");
+	for (k = 0; k < s->nr_threads; k++)
+		braid_text_printf(t, "%s{\"vcpu\":%u,\"tid\":%d}", k ? "," : "",
+				  s->threads[k].vcpu, s->threads[k].tid);
+	braid_text_putc(t, ']');
+}
+
 static void put_clock(struct braid_text *t, const struct braid_stream *s)
 {
-	static const char *const kinds[] = { "host", "exchange", "nominal" };
 	const struct braid_clock *clock = &s->clock;
 
-	put_string(t, ",\"clock\":", kinds[clock->kind]);
+	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
 	put_bound(t, s->bound_ns);
 	if (s->kind == BRAID_STREAM_HOST)
 		return;
+	put_string(t, ",\"reason\":", clock->reason);
 	put_u64(t, ",\"samples\":", clock->nr_samples);
-	put_u64(t, ",\"epochs\":", clock->nr_epochs);
+	put_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
 	put_u64(t, ",\"counter_hz\":", s->counter_hz);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
-		braid_text_printf(t, ",\"drift_ppm\":%.6f",
-				  clock->epochs[clock->nr_epochs - 1].drift_ppm);
+		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
+	put_threads(t, s);
 }
 
 static void put_stream(struct braid_text *t, const struct braid_stream *s)

@@ -139,16 +139,15 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 		braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
 		return;
 	}
-	if (clock->kind == BRAID_CLOCK_NOMINAL) {
-		braid_text_printf(t, "clock nominal (%llu Hz as stated, no samples), bound unknown",
-				  (unsigned long long)s->counter_hz);
-		return;
-	}
-	braid_text_printf(t, "clock exchange, %u samples, drift %+.3f ppm, ", clock->nr_samples,
-			  clock->epochs[clock->nr_epochs - 1].drift_ppm);
+	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
+	if (clock->nr_samples)
+		braid_text_printf(t, ", %u crossings", clock->nr_samples);
+	if (clock->kind == BRAID_CLOCK_EXCHANGE)
+		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
+	braid_text_puts(t, ", ");
 	put_bound(t, s->bound_ns);
-	if (clock->nr_epochs > 1)
-		braid_text_printf(t, ", %u epochs", clock->nr_epochs);
+	if (braid_clock_epochs(clock) > 1)
+		braid_text_printf(t, ", %u epochs", braid_clock_epochs(clock));
 }
 
 static void put_accounting(struct braid_line_export *x, const struct braid_stream *s)

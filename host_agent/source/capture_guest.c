@@ -33,6 +33,7 @@ struct guest_ring {
 	u64 dropped;			/* behind the sub-buffer, as its writer said */
 	u64 untold;			/* lost, not told with an event yet */
 	u64 untold_damaged;
+	u32 epoch;			/* of the clock; no later event is of an earlier one */
 	s64 last_ns;
 	bool any;
 };
@@ -256,15 +257,15 @@ static int load_piece(struct guest_ring *g)
 static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 counter)
 {
 	struct braid_ring *ring = &g->base.ring;
-	const struct braid_clock *clock = &ring->stream->clock;
-	const struct braid_clock_epoch *epoch;
 	struct braid_item *item = &ring->item;
-	s64 ns, shown;
+	struct braid_clock_time t = braid_clock_convert(&ring->stream->clock, ring->cpu, counter,
+							g->page.host_ns, g->epoch);
+	s64 ns = t.ns, shown;
 
-	epoch = braid_clock_epoch_of(clock, counter, g->page.host_ns);
-	ns = braid_clock_to_ns(&epoch->map, counter);
+	if (t.sure)
+		g->epoch = t.epoch;	/* what follows in the ring is of no earlier one */
 	item->kind = kind;
-	item->bound_ns = braid_clock_bound(clock, epoch, counter);
+	item->bound_ns = t.bound_ns;
 	if (g->any && ns < g->last_ns)
 		ns = g->last_ns;	/* two epochs overlap, or the guest's time went back */
 	shown = ns;
@@ -272,6 +273,8 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 		shown = g->page.host_ns;	/* it was there then: no later */
 	if (g->any && shown < item->host_ns)
 		shown = item->host_ns;		/* nor before its predecessor, whatever a page says */
+	if (shown > t.ns && item->bound_ns != BRAID_BOUND_UNKNOWN)
+		item->bound_ns += shown - t.ns;
 	g->last_ns = ns;
 	g->any = true;
 	item->host_ns = shown;
@@ -330,6 +333,17 @@ static int end_of_ring(struct guest_ring *g)
 	return 1;
 }
 
+/* A stamp may pair the counter with wall time. */
+static int note_pair(struct guest_ring *g, const struct braid_event_view *view)
+{
+	struct braid_capture_stream *s = g->base.owner;
+
+	if (!s->collect_pairs || !view->external_ns)
+		return 0;
+	return braid_capture_add_pair(s, view->time, view->external_ns) ?
+	       braid_fail(-ENOMEM, "out of memory") : 0;
+}
+
 static int guest_next(struct braid_ring *ring)
 {
 	struct guest_ring *g = guest_ring(ring);
@@ -350,8 +364,12 @@ static int guest_next(struct braid_ring *ring)
 			deliver(g, &view);
 			return 1;
 		}
-		if (ret > 0)
-			continue;	/* a stamp: the cursor took its time */
+		if (ret > 0) {		/* a stamp: the cursor took its time */
+			ret = note_pair(g, &view);
+			if (ret)
+				return ret;
+			continue;
+		}
 		if (ret < 0) {
 			faulty(g, "bytes that are no event, behind %llu events; the rest is skipped",
 			       (unsigned long long)g->cursor.events);
@@ -375,6 +393,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->dropped = 0;
 	g->untold = 0;
 	g->untold_damaged = 0;
+	g->epoch = 0;
 	g->any = false;
 	memset(&g->page, 0, sizeof(g->page));
 }
@@ -408,6 +427,7 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 		return NULL;
 	g->flags = s->superblock.buffers[buffer].flags;
 	g->base.source = s->source;
+	g->base.owner = s;
 	g->base.ring.stream = &s->stream;
 	g->base.ring.buffer = buffer;
 	g->base.ring.cpu = cpu;

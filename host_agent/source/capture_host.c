@@ -25,7 +25,8 @@ struct host_ring {
 	bool fresh;			/* the sub-buffer's first event was not delivered yet */
 	u64 untold;
 	bool untold_some;
-	u64 last_ns;
+	u32 epoch;
+	s64 last_ns;
 	bool any;
 };
 
@@ -165,17 +166,27 @@ static void deliver(struct host_ring *h, void *payload, u64 ts)
 {
 	struct braid_ring *ring = &h->base.ring;
 	struct braid_item *item = &ring->item;
+	struct braid_clock_time t;
 
-	if (h->any && ts < h->last_ns) {
+	if (h->any && ts < item->counter) {
 		faulty(h, "time goes back");
-		ts = h->last_ns;
+		ts = item->counter;
+	}
+	t = braid_clock_convert(&h->base.source->source.clocks.trace, 0, ts, BRAID_TAKEN_UNKNOWN,
+				h->epoch);
+	if (t.sure)
+		h->epoch = t.epoch;
+	item->bound_ns = t.bound_ns;
+	if (h->any && t.ns < h->last_ns) {
+		if (t.bound_ns != BRAID_BOUND_UNKNOWN)
+			item->bound_ns += h->last_ns - t.ns;
+		t.ns = h->last_ns;	/* two epochs of its clock overlap */
 	}
 	h->any = true;
-	h->last_ns = ts;
+	h->last_ns = t.ns;
 	item->kind = BRAID_ITEM_EVENT;
-	item->host_ns = ts;
+	item->host_ns = t.ns;
 	item->counter = ts;
-	item->bound_ns = 0;
 	item->lost_before = h->untold_some ? BRAID_LOST_SOME : h->untold;
 	item->seq = ring->walk.next_seq++;
 	item->payload = payload;
@@ -239,6 +250,7 @@ static void host_rewind(struct braid_ring *ring)
 	h->untold = 0;
 	h->untold_some = false;
 	h->any = false;
+	h->epoch = 0;
 	h->last_ns = 0;
 }
 

@@ -56,6 +56,8 @@ static int take_chunk(struct braid_capture_source *cs, const struct braid_chunk_
 
 	if (v->type == BRAID_CHUNK_STREAM)
 		return braid_capture_take_stream(cs, v);
+	if (v->type == BRAID_CHUNK_HOST_CLOCK)
+		return braid_capture_take_host_clock(cs, v);
 	if (!v->stream)
 		return 0;
 	s = braid_capture_stream_of(cs, v->stream);
@@ -82,7 +84,12 @@ static int take_chunk(struct braid_capture_source *cs, const struct braid_chunk_
 	case BRAID_CHUNK_SYMBOLS:
 		return braid_capture_take_symbols(s, v);
 	case BRAID_CHUNK_CLOCK:
-		return braid_capture_take_samples(s, v);
+	case BRAID_CHUNK_CLOCK_VCPU:
+	case BRAID_CHUNK_CLOCK_OFFSET:
+	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_CLOCK_PAIR:
+	case BRAID_CHUNK_VCPUS:
+		return braid_capture_take_clock(s, v);
 	case BRAID_CHUNK_RING_END:
 		return braid_capture_take_ring_end(s, v);
 	case BRAID_CHUNK_TEXT:
@@ -187,71 +194,6 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	return 0;
 }
 
-static int by_h1(const void *a, const void *b)
-{
-	const struct braid_clock_sample *x = a, *y = b;
-
-	if (x->h1_ns != y->h1_ns)
-		return x->h1_ns < y->h1_ns ? -1 : 1;
-	return x->h2_ns < y->h2_ns ? -1 : x->h2_ns > y->h2_ns;
-}
-
-/* Without samples: the latest line on which no event is younger than its page. */
-static int place_nominal(struct braid_capture_stream *s)
-{
-	u64 anchor = s->superblock.init_counter;
-	s64 latest = INT64_MAX;
-	size_t k;
-	int ret;
-
-	ret = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type, NULL,
-			      0, anchor, 0);
-	for (k = 0; !ret && k < s->stream.nr_rings; k++) {
-		struct braid_ring *ring = s->stream.rings[k];
-
-		while (ring->cpu != BRAID_RING_NOTES && (ret = braid_ring_next(ring)) > 0) {
-			s64 room = (s64)(braid_capture_taken_ns(ring) - ring->item.host_ns);
-
-			if (ring->item.kind == BRAID_ITEM_EVENT && room < latest)
-				latest = room;
-		}
-		ring->ops->rewind(ring);
-	}
-	if (ret < 0)
-		return ret;
-	braid_clock_free(&s->stream.clock);
-	if (latest == INT64_MAX)
-		latest = s->stream.found_ns;
-	return braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type, NULL,
-			       0, anchor, latest);
-}
-
-static int fit_clock(struct braid_capture_stream *s)
-{
-	struct braid_source *source = &s->source->source;
-	u64 faults = source->faults;
-	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
-	int err;
-
-	if (s->stream.kind != BRAID_STREAM_GUEST)
-		return 0;
-	if (s->nr_samples > 1)
-		qsort(s->samples, s->nr_samples, sizeof(*s->samples), by_h1);
-	err = braid_clock_fit(&s->stream.clock, s->stream.counter_hz, s->stream.counter_type,
-			      s->samples, s->nr_samples, s->superblock.init_counter, 0);
-	if (!err && s->stream.clock.kind == BRAID_CLOCK_NOMINAL) {
-		source->fault = NULL;	/* the walk to come will tell them */
-		braid_clock_free(&s->stream.clock);
-		err = place_nominal(s);
-		source->fault = fault;
-		source->faults = faults;
-	}
-	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
-	free(s->samples);
-	s->samples = NULL;
-	return err;
-}
-
 /* Streams in the order found; a later incarnation of a guest knows the one before. */
 static void link_incarnations(struct braid_source *source)
 {
@@ -284,13 +226,15 @@ static int finish(struct braid_capture_source *cs)
 	if (err)
 		return err;
 	link_incarnations(source);
+	if (braid_capture_fit_host(cs))
+		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
 		braid_capture_sort_tables(s);
 		if (!braid_capture_note_ring(s))
 			return braid_fail(-ENOMEM, "out of memory");
-		err = fit_clock(s);
+		err = braid_capture_fit_clock(s);
 		if (err)
 			return err == -ENOMEM ? braid_fail(err, "out of memory") : err;
 		/* At the same time notes come first; the ring of them is the last one. */
@@ -310,6 +254,11 @@ static void free_captures(struct braid_source *source)
 		braid_capture_free_stream(capture_stream(source->streams[k]));
 	for (k = 0; k < cs->nr_readers; k++)
 		braid_capture_close(cs->readers[k]);
+	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
+		free(cs->host_crossings[k].items);
+	braid_clock_free(&source->clocks.counter);
+	braid_clock_free(&source->clocks.realtime);
+	braid_clock_free(&source->clocks.trace);
 	free(source->streams);
 	free(cs->by_number);
 	free(cs->readers);
@@ -335,6 +284,8 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		cs->source.fault_arg = options->fault_arg;
 		cs->source.progress = options->progress;
 		cs->source.progress_arg = options->progress_arg;
+		cs->force_clock = options->force_clock;
+		cs->clock = options->clock;
 	}
 	err = open_files(cs, paths, nr);
 	if (!err)

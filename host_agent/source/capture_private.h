@@ -35,6 +35,7 @@ struct braid_pieces {
 };
 
 struct braid_capture_source;
+struct braid_capture_stream;
 
 /* The stretch of a ring's sequence that a RING_END speaks of. */
 struct braid_ring_part {
@@ -50,6 +51,7 @@ struct braid_capture_ring {
 	struct braid_ring_part *parts;		/* by seq, once all is indexed */
 	size_t nr_parts, parts_capacity;
 	struct braid_capture_source *source;
+	struct braid_capture_stream *owner;	/* of a guest's ring */
 	struct braid_pieces pieces;
 };
 
@@ -65,8 +67,16 @@ struct braid_capture_stream {
 	struct braid_capture_source *source;
 	struct braid_superblock superblock;	/* GUEST: checked */
 	u32 subbuf_bytes;			/* HOST */
-	struct braid_clock_sample *samples;
-	size_t nr_samples, samples_capacity;
+	struct braid_crossing *crossings;
+	size_t nr_crossings, crossings_capacity;
+	struct braid_clock_offset *offsets;
+	size_t nr_offsets, offsets_capacity;
+	struct braid_clock_mark *marks;
+	size_t nr_marks, marks_capacity;
+	struct braid_clock_pair *pairs;
+	size_t nr_pairs, pairs_capacity;
+	size_t threads_capacity;
+	bool collect_pairs;			/* the walk under way is to see those in the rings */
 	char **blocks;				/* memory that formats point into */
 	size_t nr_blocks, blocks_capacity;
 	u64 schema_bytes;
@@ -83,6 +93,12 @@ struct braid_capture_source {
 	u32 file;				/* being indexed */
 	const char *path;
 	struct braid_capture_stream **by_number;	/* of the file being indexed */
+	bool force_clock;
+	enum braid_clock_kind clock;
+	struct braid_host_crossings {
+		struct braid_crossing *items;
+		size_t nr, capacity;
+	} host_crossings[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
 	size_t nr_by_number;
 	size_t streams_capacity;
 };
@@ -93,13 +109,24 @@ int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid
 int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
-int braid_capture_take_samples(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
 void braid_capture_sort_tables(struct braid_capture_stream *s);
 void braid_capture_free_stream(struct braid_capture_stream *s);
+
+/* capture_clock.c: chunks that tell of time. Return: 0 or -ENOMEM. */
+int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* A pair found in a ring. Return: 0 or -ENOMEM. */
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
+
+/* Fits the host's clocks, which come first; and a stream's. Return: 0 or -ENOMEM. */
+int braid_capture_fit_host(struct braid_capture_source *cs);
+int braid_capture_fit_clock(struct braid_capture_stream *s);
+void braid_capture_free_clock(struct braid_capture_stream *s);
 
 /* capture_index.c: chunks that belong to a ring */
 int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);

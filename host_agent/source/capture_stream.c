@@ -338,19 +338,6 @@ int braid_capture_take_symbols(struct braid_capture_stream *s, const struct brai
 	return 0;
 }
 
-int braid_capture_take_samples(struct braid_capture_stream *s, const struct braid_chunk_view *v)
-{
-	u32 k, nr = v->bytes / sizeof(struct braid_clock_sample);
-	struct braid_clock_sample sample;
-
-	for (k = 0; k < nr && s->nr_samples < BRAID_MAX_TABLE; k++) {
-		memcpy(&sample, v->payload + k * sizeof(sample), sizeof(sample));
-		if (braid_array_push(s->samples, s->nr_samples, s->samples_capacity, sample))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 /* Finds "name: X" and "ID: N" in a tracefs format text. */
 static bool parse_format_head(char *text, struct braid_event_format *format)
 {
@@ -509,13 +496,12 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 		free(s->blocks[k]);
 	for (k = 0; k < s->nr_notes; k++)
 		free(s->notes[k].text);
-	braid_clock_free(&s->stream.clock);
+	braid_capture_free_clock(s);
 	free(s->stream.rings);
 	free(s->stream.formats);
 	free(s->stream.comms);
 	free(s->stream.symbols);
 	free(s->stream.kallsyms);
-	free(s->samples);
 	free(s->blocks);
 	free(s->notes);
 	free(s);

@@ -4,7 +4,7 @@
 #define BRAID_SOURCE_SOURCE_H
 
 #include "host_agent/capture/chunk.h"
-#include "host_agent/clock/fit.h"
+#include "host_agent/clock/clock.h"
 
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss whose size nobody knows */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
@@ -118,6 +118,9 @@ struct braid_stream {
 	u64 end_ns;
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
 	struct braid_clock clock;
+	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
+	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
+	size_t nr_threads;
 	u64 bound_ns;		/* worst within what the samples cover */
 	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
 	u32 nr_buffers;		/* 0: a host's */
@@ -138,6 +141,13 @@ struct braid_source {
 	struct braid_stream **streams;
 	size_t nr_streams;
 	struct braid_chunk_file head;	/* of the first capture */
+	struct braid_host_clocks {
+		struct braid_clock counter;	/* HOST without tracks: none was told */
+		struct braid_clock realtime;	/* likewise */
+		struct braid_clock trace;	/* likewise: the host's trace is of the file's clock */
+		char counter_name[24];
+		char trace_name[24];
+	} clocks;				/* of the host, each against the file's clock */
 	u64 bytes;			/* to read in all */
 	u64 bytes_read;			/* so far, roughly; for progress */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
@@ -150,6 +160,8 @@ struct braid_source {
 
 /* How to open. */
 struct braid_source_options {
+	bool force_clock;		/* guests' clocks are of this kind, or of none: */
+	enum braid_clock_kind clock;
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The clock fit: whatever the delays, the truth lies within the bound. */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/fit.h"
+#include "host_agent/clock/clock.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
 #define MAX_SAMPLES	4000u
 
-static struct braid_clock_sample samples[MAX_SAMPLES];
+static struct braid_crossing samples[MAX_SAMPLES];
 static u64 seed = 1;
 
 static u64 random_below(u64 n)
@@ -18,6 +20,20 @@ static u64 random_below(u64 n)
 	seed ^= seed >> 7;
 	seed ^= seed << 17;
 	return seed % n;
+}
+
+static int fit(struct braid_clock *clock, u64 hz, u32 type, const struct braid_crossing *c, size_t nr)
+{
+	struct braid_clock_inputs in = {
+		.counter_hz = hz, .counter_type = type, .nr_vcpus = 1, .crossings = c, .nr_crossings = nr,
+	};
+
+	return braid_clock_fit(clock, &in);
+}
+
+static struct braid_clock_time convert(const struct braid_clock *clock, u64 counter, u64 taken_ns)
+{
+	return braid_clock_convert(clock, 0, counter, taken_ns, 0);
 }
 
 /* A clock that is truly a line. */
@@ -48,9 +64,9 @@ static void take_samples(const struct truth *t, u32 first, u32 nr, u64 step_ns, 
 
 		if (random_below(4) == 0)
 			after += random_below(50 * delay_ns);
-		samples[k].h1_ns = (u64)floorl(ns) - before;
-		samples[k].counter = counter;
-		samples[k].h2_ns = (u64)ceill(ns) + after;
+		samples[k].s.h1_ns = (u64)floorl(ns) - before;
+		samples[k].s.counter = counter;
+		samples[k].s.h2_ns = (u64)ceill(ns) + after;
 		counter += (u64)((long double)step_ns * t->hz / 1e9L) + random_below(1000);
 	}
 }
@@ -61,9 +77,10 @@ static u64 check_truth(const struct braid_clock *clock, const struct truth *t, u
 	u64 step = (to - from) / 997 + 1, counter, worst = 0;
 
 	for (counter = from; counter < to; counter += step) {
-		const struct braid_clock_epoch *e = braid_clock_epoch_of(clock, counter, ~0ULL);
-		u64 bound = braid_clock_bound(clock, e, counter);
-		long double off = braid_clock_to_ns(&e->map, counter) - truth_ns(t, counter);
+		struct braid_clock_time at =
+			convert(clock, counter, BRAID_TAKEN_UNKNOWN);
+		u64 bound = at.bound_ns;
+		long double off = at.ns - truth_ns(t, counter);
 
 		CHECK(bound != BRAID_BOUND_UNKNOWN);
 		if (fabsl(off) > bound) {
@@ -92,12 +109,12 @@ static void drift_and_delays(void)
 			u64 worst, last;
 
 			take_samples(&t, 0, 500, 20000000, 2000);
-			NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 500, 0, 0));
+			NEED(!fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 500));
 			CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
-			CHECK_EQ(clock.nr_epochs, 1);
+			CHECK_EQ(clock.tracks->nr_epochs, 1);
 			CHECK_EQ(clock.nr_samples, 500);
-			CHECK(fabs(clock.epochs[0].drift_ppm - ppms[i]) < 1);
-			last = samples[499].counter;
+			CHECK(fabs(clock.tracks->epochs[0].drift_ppm - ppms[i]) < 1);
+			last = samples[499].s.counter;
 			worst = check_truth(&clock, &t, t.counter0, last);
 			CHECK(worst < 2000);
 			CHECK(worst <= braid_clock_worst_bound(&clock, 0) + 1);
@@ -115,9 +132,9 @@ static void long_time(void)
 	struct braid_clock clock;
 
 	take_samples(&t, 0, MAX_SAMPLES, 60000000000ULL, 1500);		/* almost three days */
-	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, MAX_SAMPLES, 0, 0));
-	CHECK_EQ(clock.nr_epochs, 1);
-	check_truth(&clock, &t, t.counter0, samples[MAX_SAMPLES - 1].counter);
+	NEED(!fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, MAX_SAMPLES));
+	CHECK_EQ(clock.tracks->nr_epochs, 1);
+	check_truth(&clock, &t, t.counter0, samples[MAX_SAMPLES - 1].s.counter);
 	CHECK(braid_clock_worst_bound(&clock, 0) < 300);
 	braid_clock_free(&clock);
 }
@@ -128,31 +145,108 @@ static void one_sample(void)
 	struct braid_clock clock;
 
 	take_samples(&t, 0, 1, 1, 1000);
-	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1, 0, 0));
+	NEED(!fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1));
 	check_truth(&clock, &t, t.counter0, t.counter0 + 1000000000);
 	CHECK(braid_clock_worst_bound(&clock, 0) < 60000);
 	braid_clock_free(&clock);
 }
 
-/* A step, as after a migration, begins a new epoch; nothing is said of what lies between. */
+/* A step begins a new epoch; what lies between may be of either, and its bound says so. */
 static void steps(void)
 {
 	struct truth before = { .hz = 1000000000, .ppm = 3, .counter0 = 1000, .ns0 = 1ULL << 40 };
-	struct truth after = { .hz = 1000000000, .ppm = -8, .ns0 = (1ULL << 40) + 12000000000ULL };
-	const struct braid_clock_epoch *e;
+	struct truth after = { .hz = 1000000000, .ppm = -8, .ns0 = (1ULL << 40) + 30000000000ULL };
+	struct braid_clock_time t;
 	struct braid_clock clock;
 	u64 between;
+	s64 a, b;
 
 	take_samples(&before, 0, 200, 50000000, 1000);
-	after.counter0 = samples[199].counter + 5000000000ULL;
+	after.counter0 = samples[199].s.counter + 5000000000ULL;
 	take_samples(&after, 200, 200, 50000000, 1000);
-	NEED(!braid_clock_fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 400, 0, 0));
-	CHECK_EQ(clock.nr_epochs, 2);
-	check_truth(&clock, &before, before.counter0, samples[199].counter);
-	check_truth(&clock, &after, after.counter0, samples[399].counter);
-	between = samples[199].counter + 1000000000;
-	e = braid_clock_epoch_of(&clock, between, ~0ULL);
-	CHECK_EQ(braid_clock_bound(&clock, e, between), BRAID_BOUND_UNKNOWN);
+	NEED(!fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 400));
+	CHECK_EQ(clock.tracks->nr_epochs, 2);
+	CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_STOOD_STILL);
+	check_truth(&clock, &before, before.counter0, samples[199].s.counter + 1);
+	check_truth(&clock, &after, after.counter0, samples[399].s.counter);
+	between = samples[199].s.counter + 1000000000;
+	t = convert(&clock, between, BRAID_TAKEN_UNKNOWN);
+	a = (s64)truth_ns(&before, between);
+	b = (s64)truth_ns(&after, between);
+	CHECK(!t.sure);
+	CHECK((u64)llabs(t.ns - a) <= t.bound_ns && (u64)llabs(t.ns - b) <= t.bound_ns);
+	/* It was there before the later line could have made it. */
+	t = convert(&clock, between, b - 100000);
+	CHECK(t.sure && !t.epoch && t.bound_ns < 10000);
+	CHECK((u64)llabs(t.ns - a) <= t.bound_ns);
+	/* Nor does its ring go back to an epoch that is over. */
+	t = braid_clock_convert(&clock, 0, between, BRAID_TAKEN_UNKNOWN, 1);
+	CHECK(t.sure && t.epoch == 1 && (u64)llabs(t.ns - b) <= t.bound_ns);
+	braid_clock_free(&clock);
+}
+
+/* Wide samples overlap narrow ones, and may span a step: no epoch for the first, no lie by the second. */
+static void wide_ones(void)
+{
+	struct truth before = { .hz = 1000000000, .ppm = 1, .counter0 = 1ULL << 33, .ns0 = 1ULL << 40 };
+	struct truth after = before;
+	struct braid_clock clock;
+	u64 counter, stop;
+	u32 k;
+
+	take_samples(&before, 0, 100, 10000000, 1000);
+	stop = samples[99].s.counter + 4000000;
+	after.counter0 = stop;
+	after.ns0 = (u64)truth_ns(&before, stop) + 3000000000ULL;
+	take_samples(&after, 100, 100, 10000000, 1000);
+	for (k = 0; k < 100; k += 7)	/* asked before its neighbour, answered behind it */
+		samples[k] = (struct braid_crossing){ .s = {
+			samples[k].s.h1_ns - 6000000, samples[k].s.counter + 15000000,
+			samples[k].s.h2_ns + 25000000 } };
+	/* Asked before the stop, answered behind it. */
+	counter = stop + 10000000;
+	samples[99].s = (struct braid_clock_sample){
+		(u64)truth_ns(&before, stop - 2000000), counter, (u64)truth_ns(&after, counter) + 1000 };
+	NEED(!fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 200));
+	CHECK_EQ(clock.tracks->nr_epochs, 2);
+	check_truth(&clock, &before, before.counter0, stop);
+	check_truth(&clock, &after, stop + 1, samples[199].s.counter);
+	braid_clock_free(&clock);
+}
+
+/* vCPUs whose counters differ: each has a track, and no step is seen. */
+static void tracks(void)
+{
+	struct truth t[3] = {
+		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = 1ULL << 40, .ns0 = 1ULL << 44 },
+		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = (1ULL << 40) + 777777777, .ns0 = 1ULL << 44 },
+		{ .hz = 2500000000ULL, .ppm = 2, .counter0 = 9999, .ns0 = 1ULL << 44 },
+	};
+	struct braid_clock_inputs in = {
+		.counter_hz = 2500000000ULL, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 3,
+		.crossings = samples, .nr_crossings = 900,
+	};
+	struct braid_clock clock;
+	struct braid_clock_time at;
+	u32 k, cpu;
+
+	for (k = 0; k < 900; k++) {
+		u64 counter = t[k % 3].counter0 + k * 25000000ULL;
+		u64 ns = (u64)truth_ns(&t[k % 3], counter);
+
+		samples[k].s = (struct braid_clock_sample){ ns - 100, counter, ns + 100 + random_below(3000) };
+		samples[k].vcpu = k % 3 + 1;
+	}
+	NEED(!braid_clock_fit(&clock, &in));
+	CHECK_EQ(clock.nr_tracks, 3);
+	for (cpu = 0; cpu < 3; cpu++) {
+		CHECK_EQ(clock.tracks[cpu].nr_epochs, 1);
+		at = braid_clock_convert(&clock, cpu, t[cpu].counter0 + 5000000000ULL, BRAID_TAKEN_UNKNOWN, 0);
+		CHECK(fabsl(at.ns - truth_ns(&t[cpu], t[cpu].counter0 + 5000000000ULL)) <= at.bound_ns);
+		CHECK(at.bound_ns < 1000);
+	}
+	for (k = 0; k < 900; k++)
+		samples[k].vcpu = 0;
 	braid_clock_free(&clock);
 }
 
@@ -160,25 +254,23 @@ static void steps(void)
 static void wavers(void)
 {
 	struct truth t = { .hz = 1000000000, .ppm = 5, .counter0 = 1 << 30, .ns0 = 1ULL << 45 };
-	const struct braid_clock_epoch *e;
 	static s64 off[1000];
+	struct braid_clock_time at;
 	struct braid_clock clock;
 	u32 k;
 
 	take_samples(&t, 0, 1000, 30000000, 300);
 	for (k = 0; k < 1000; k++) {
 		off[k] = (s64)random_below(161) - 80;
-		samples[k].h1_ns = (u64)floorl(truth_ns(&t, samples[k].counter)) + off[k] - 20;
-		samples[k].h2_ns = samples[k].h1_ns + 41;
+		samples[k].s.h1_ns = (u64)floorl(truth_ns(&t, samples[k].s.counter)) + off[k] - 20;
+		samples[k].s.h2_ns = samples[k].s.h1_ns + 41;
 	}
-	NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1000, 0, 0));
-	CHECK_EQ(clock.nr_epochs, 1);
-	CHECK(clock.epochs[0].slack_ns > 2 && clock.epochs[0].slack_ns <= 128);
+	NEED(!fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, 1000));
+	CHECK_EQ(clock.tracks->nr_epochs, 1);
+	CHECK(clock.tracks->epochs[0].slack_ns > 2 && clock.tracks->epochs[0].slack_ns <= 128);
 	for (k = 0; k < 1000; k++) {
-		e = braid_clock_epoch_of(&clock, samples[k].counter, ~0ULL);
-		CHECK(fabsl(braid_clock_to_ns(&e->map, samples[k].counter) -
-			    truth_ns(&t, samples[k].counter) - off[k]) <=
-		      braid_clock_bound(&clock, e, samples[k].counter));
+		at = convert(&clock, samples[k].s.counter, BRAID_TAKEN_UNKNOWN);
+		CHECK(fabsl(at.ns - truth_ns(&t, samples[k].s.counter) - off[k]) <= at.bound_ns);
 	}
 	CHECK(braid_clock_worst_bound(&clock, 0) < 600);
 	braid_clock_free(&clock);
@@ -189,14 +281,19 @@ static void counter_reset(void)
 {
 	struct truth before = { .hz = 1000000000, .counter0 = 1ULL << 40, .ns0 = 1ULL << 40 };
 	struct truth after = { .hz = 1000000000, .counter0 = 500, .ns0 = (1ULL << 40) + (1ULL << 36) };
+	struct braid_clock_inputs in = {
+		.counter_hz = 1000000000, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1,
+		.crossings = samples, .nr_crossings = 100, .init_counter = before.counter0 - 100,
+	};
 	struct braid_clock clock;
 
 	take_samples(&before, 0, 50, 50000000, 1000);
 	take_samples(&after, 50, 50, 50000000, 1000);
-	NEED(!braid_clock_fit(&clock, 1000000000, BRAID_COUNTER_TSC, samples, 100, 0, 0));
-	CHECK_EQ(clock.nr_epochs, 2);
-	CHECK(braid_clock_epoch_of(&clock, samples[20].counter, samples[21].h2_ns) == &clock.epochs[0]);
-	CHECK(braid_clock_epoch_of(&clock, samples[70].counter, samples[71].h2_ns) == &clock.epochs[1]);
+	NEED(!braid_clock_fit(&clock, &in));
+	CHECK_EQ(clock.tracks->nr_epochs, 2);
+	CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_WENT_BACK);
+	CHECK_EQ(convert(&clock, samples[20].s.counter, samples[21].s.h2_ns).epoch, 0);
+	CHECK_EQ(convert(&clock, samples[70].s.counter, samples[71].s.h2_ns).epoch, 1);
 	braid_clock_free(&clock);
 }
 
@@ -206,22 +303,22 @@ static void nonsense(void)
 	u32 k;
 
 	for (k = 0; k < 1000; k++) {
-		samples[k].h1_ns = random_below(~0ULL);
-		samples[k].h2_ns = random_below(~0ULL);
-		samples[k].counter = random_below(~0ULL);
+		samples[k].s.h1_ns = random_below(~0ULL);
+		samples[k].s.h2_ns = random_below(~0ULL);
+		samples[k].s.counter = random_below(~0ULL);
 	}
-	NEED(!braid_clock_fit(&clock, random_below(~0ULL), BRAID_COUNTER_TSC, samples, 1000, 0, 0));
+	NEED(!fit(&clock, random_below(~0ULL), BRAID_COUNTER_TSC, samples, 1000));
 	for (k = 0; k < 1000; k++) {
-		u64 counter = random_below(~0ULL);
-
-		braid_clock_bound(&clock, braid_clock_epoch_of(&clock, counter, ~0ULL), counter);
+		braid_clock_convert(&clock, 0, random_below(~0ULL), random_below(~0ULL),
+				    random_below(clock.tracks->nr_epochs));
 	}
-	CHECK(clock.nr_epochs <= 256);
+	CHECK(clock.tracks->nr_epochs <= 256);
 	braid_clock_worst_bound(&clock, 0);
 	braid_clock_free(&clock);
-	NEED(!braid_clock_fit(&clock, 0, BRAID_COUNTER_TSC, NULL, 0, 5, 10));
+	CHECK_EQ(fit(&clock, 5, BRAID_COUNTER_TSC, NULL, 0), -ENODATA);
+	NEED(!braid_clock_nominal(&clock, 0, 5, 10));
 	CHECK_EQ(clock.kind, BRAID_CLOCK_NOMINAL);
-	CHECK_EQ(braid_clock_to_ns(&clock.epochs[0].map, 5), 10);
+	CHECK_EQ(convert(&clock, 5, BRAID_TAKEN_UNKNOWN).ns, 10);
 	CHECK_EQ(braid_clock_worst_bound(&clock, 0), BRAID_BOUND_UNKNOWN);
 	braid_clock_free(&clock);
 }
@@ -236,8 +333,8 @@ static void tightens(void)
 
 	take_samples(&t, 0, 640, 10000000, 3000);
 	for (nr = 10; nr <= 640; nr *= 2) {
-		NEED(!braid_clock_fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, nr, 0, 0));
-		bound = braid_clock_bound(&clock, clock.epochs, t.counter0);
+		NEED(!fit(&clock, t.hz, BRAID_COUNTER_TSC, samples, nr));
+		bound = convert(&clock, t.counter0, BRAID_TAKEN_UNKNOWN).bound_ns;
 		CHECK(bound <= last);
 		last = bound;
 		braid_clock_free(&clock);
@@ -249,7 +346,7 @@ static void emulated_runs_ahead(void)
 {
 	enum { BURSTS = 6, STEPS = 1000 };
 	static struct { u64 ns, counter; } truth[BURSTS * STEPS];
-	struct braid_clock_sample s[BURSTS * 4];
+	struct braid_crossing s[BURSTS * 4] = { 0 };
 	struct braid_clock clock;
 	u64 seed = 12345, counter = 5000000, ns = 1000000000, nr = 0, k, j;
 
@@ -266,15 +363,16 @@ static void emulated_runs_ahead(void)
 		for (j = 0; j < 4; j++) {
 			ns += 1000;
 			counter += 2000;
-			s[k * 4 + j] = (struct braid_clock_sample){ ns - 60, counter, ns + 70 };
+			s[k * 4 + j].s = (struct braid_clock_sample){ ns - 60, counter, ns + 70 };
 		}
 	}
-	NEED(!braid_clock_fit(&clock, 2000000000, BRAID_COUNTER_TSC_EMULATED, s, BURSTS * 4, 0, 0));
-	CHECK_EQ(clock.nr_epochs, 1);
+	NEED(!fit(&clock, 2000000000, BRAID_COUNTER_TSC_EMULATED, s, BURSTS * 4));
+	CHECK_EQ(clock.tracks->nr_epochs, 1);
 	for (k = STEPS; k < nr; k++) {	/* from the first burst on */
-		s64 off = braid_clock_to_ns(&clock.epochs[0].map, truth[k].counter) - (s64)truth[k].ns;
+		struct braid_clock_time at = convert(&clock, truth[k].counter, BRAID_TAKEN_UNKNOWN);
+		s64 off = at.ns - (s64)truth[k].ns;
 
-		if ((u64)llabs(off) > braid_clock_bound(&clock, clock.epochs, truth[k].counter)) {
+		if ((u64)llabs(off) > at.bound_ns) {
 			CHECK_EQ(off, 0);
 			break;
 		}
@@ -290,6 +388,8 @@ int main(void)
 	RUN(long_time);
 	RUN(one_sample);
 	RUN(steps);
+	RUN(wide_ones);
+	RUN(tracks);
 	RUN(wavers);
 	RUN(counter_reset);
 	RUN(nonsense);

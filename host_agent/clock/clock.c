@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Builds clocks from what is known, and converts counters by them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/private.h"
+
+#define RATE_BASE_NS	1000000		/* two samples this far apart tell a frequency */
+
+const char *braid_clock_kind_name(enum braid_clock_kind kind)
+{
+	static const char *const names[BRAID_CLOCK_KINDS] = {
+		[BRAID_CLOCK_HOST] = "host",
+		[BRAID_CLOCK_KVM] = "kvm",
+		[BRAID_CLOCK_EXCHANGE] = "exchange",
+		[BRAID_CLOCK_PAIRS] = "pairs",
+		[BRAID_CLOCK_NOMINAL] = "nominal",
+	};
+
+	return kind < BRAID_CLOCK_KINDS ? names[kind] : "unknown";
+}
+
+/* Building --------------------------------------------------------------------------------- */
+
+static void free_tracks(struct braid_clock_track *tracks, u32 nr)
+{
+	size_t k;
+	u32 t;
+
+	for (t = 0; t < nr; t++) {
+		for (k = 0; k < tracks[t].nr_epochs; k++)
+			free(tracks[t].epochs[k].lines);
+		free(tracks[t].epochs);
+	}
+	free(tracks);
+}
+
+void braid_clock_free(struct braid_clock *clock)
+{
+	free_tracks(clock->tracks, clock->nr_tracks);
+	memset(clock, 0, sizeof(*clock));
+}
+
+static int make_tracks(struct braid_clock *clock, u32 nr)
+{
+	clock->tracks = calloc(nr, sizeof(*clock->tracks));
+	if (!clock->tracks)
+		return -ENOMEM;
+	clock->nr_tracks = nr;
+	return 0;
+}
+
+/* The frequency that the samples themselves show; 0 when they are too close together. */
+static u64 rate_of(const struct braid_clock_inputs *in)
+{
+	const struct braid_clock_sample *a, *b;
+	u64 ns;
+
+	if (in->nr_crossings < 2)
+		return 0;
+	a = &in->crossings[0].s;
+	b = &in->crossings[in->nr_crossings - 1].s;
+	ns = b->h1_ns - a->h1_ns;
+	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0)
+		return 0;
+	return (u64)((long double)(b->counter - a->counter) * 1e9L / ns);
+}
+
+static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter)
+{
+	clock->nominal.mult = braid_clock_nominal_mult(counter_hz);
+	if (!clock->nominal.mult)	/* impossible: any line is as good, and has no bound */
+		clock->nominal.mult = 1ULL << BRAID_CLOCK_SHIFT;
+	clock->nominal.ref_counter = counter;
+}
+
+/* The crossings of one vCPU. Return: how many were copied. */
+static size_t select_vcpu(const struct braid_clock_inputs *in, u32 vcpu, struct braid_crossing *to)
+{
+	size_t k, nr = 0;
+
+	for (k = 0; k < in->nr_crossings; k++)
+		if (in->crossings[k].vcpu == vcpu + 1)
+			to[nr++] = in->crossings[k];
+	return nr;
+}
+
+/* Steps that no pause explains: of all vCPUs together, or of each. */
+static size_t count_steps(const struct braid_clock *clock)
+{
+	size_t steps = 0, k;
+	u32 t;
+
+	for (t = 0; t < clock->nr_tracks; t++)
+		for (k = 1; k < clock->tracks[t].nr_epochs; k++)
+			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED;
+	return steps;
+}
+
+/* A track for each vCPU. Return: 0, -ENODATA when one has no sample, or -ENOMEM. */
+static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	struct braid_crossing *mine = calloc(in->nr_crossings, sizeof(*mine));
+	int err = mine ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
+	u32 t;
+
+	for (t = 0; t < in->nr_vcpus && !err; t++) {
+		size_t nr = select_vcpu(in, t, mine);
+
+		err = braid_fit_track(clock, &clock->tracks[t], in, mine, nr);
+		if (!err && !clock->tracks[t].nr_epochs)
+			err = -ENODATA;
+	}
+	free(mine);
+	return err;
+}
+
+/* The vCPUs contradict each other: perhaps each is a line of its own. */
+static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	struct braid_clock each = { .nominal = clock->nominal, .wavers = clock->wavers };
+	int err = fit_each(&each, in);
+
+	if (!err && count_steps(&each) < count_steps(clock)) {
+		free_tracks(clock->tracks, clock->nr_tracks);
+		clock->tracks = each.tracks;
+		clock->nr_tracks = each.nr_tracks;
+		clock->nr_samples = each.nr_samples;
+		clock->nr_refused = each.nr_refused;
+		return 0;
+	}
+	free_tracks(each.tracks, each.nr_tracks);
+	return err == -ENOMEM ? err : 0;
+}
+
+int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	int err;
+
+	memset(clock, 0, sizeof(*clock));
+	clock->kind = BRAID_CLOCK_EXCHANGE;
+	clock->wavers = in->counter_type == BRAID_COUNTER_TSC_EMULATED;
+	clock->init_counter = in->init_counter;
+	set_nominal(clock, in->counter_hz ? in->counter_hz : rate_of(in),
+		    in->nr_crossings ? in->crossings[0].s.counter : 0);
+	err = make_tracks(clock, 1);
+	if (!err)
+		err = braid_fit_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
+	if (!err && !clock->tracks->nr_epochs)
+		err = -ENODATA;
+	if (!err && in->nr_vcpus > 1 && count_steps(clock))
+		err = try_each(clock, in);
+	if (err)
+		braid_clock_free(clock);
+	return err;
+}
+
+int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, s64 ns)
+{
+	struct braid_clock_epoch epoch = { .from_ns = INT64_MIN, .begun_ns = INT64_MIN };
+
+	memset(clock, 0, sizeof(*clock));
+	clock->kind = BRAID_CLOCK_NOMINAL;
+	set_nominal(clock, counter_hz, counter);
+	if (make_tracks(clock, 1))
+		return -ENOMEM;
+	epoch.map = clock->nominal;
+	epoch.map.ref_ns = ns;
+	clock->tracks->epochs = malloc(sizeof(epoch));
+	if (!clock->tracks->epochs) {
+		braid_clock_free(clock);
+		return -ENOMEM;
+	}
+	clock->tracks->epochs[0] = epoch;
+	clock->tracks->nr_epochs = clock->tracks->capacity = 1;
+	return 0;
+}
+
+/* Converting -------------------------------------------------------------------------------- */
+
+const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *clock, u32 vcpu)
+{
+	if (!clock->nr_tracks)
+		return NULL;
+	return &clock->tracks[vcpu < clock->nr_tracks ? vcpu : 0];
+}
+
+/* What the law of one epoch says, if the counter is of it. */
+static struct braid_clock_time by_law(const struct braid_clock *clock,
+				      const struct braid_clock_epoch *e, u64 counter)
+{
+	struct braid_clock_time t;
+
+	if (e->host)
+		return braid_offset_convert(e, counter);
+	t.ns = braid_clock_to_ns(&e->map, counter);
+	t.bound_ns = braid_fit_bound(clock, e, counter);
+	return t;
+}
+
+/* Whether a counter can be of an epoch: nothing that is known speaks against it. */
+static bool can_be(const struct braid_clock *clock, const struct braid_clock_track *track,
+		   size_t k, u64 counter, const struct braid_clock_time *t, u64 taken_ns)
+{
+	const struct braid_clock_epoch *e = &track->epochs[k];
+	const struct braid_clock_epoch *next = k + 1 < track->nr_epochs ? e + 1 : NULL;
+	s64 earliest = braid_clock_earliest(t->ns, t->bound_ns);
+	s64 latest = braid_clock_latest(t->ns, t->bound_ns);
+
+	if (latest < e->from_ns || (next && earliest > next->begun_ns))
+		return false;
+	if (taken_ns != BRAID_TAKEN_UNKNOWN && earliest > 0 && (u64)earliest > taken_ns)
+		return false;
+	if (!k && clock->init_counter && clock->nr_tracks == 1 &&
+	    (s64)(counter - clock->init_counter) < 0)
+		return false;
+	if (e->host)
+		return true;
+	/* A counter that never went back tells by itself. */
+	if (next && next->cause != BRAID_EPOCH_WENT_BACK &&
+	    (s64)(counter - next->first_counter) >= 0)
+		return false;
+	return !k || e->cause == BRAID_EPOCH_WENT_BACK ||
+	       (s64)(counter - e[-1].last_counter) > 0;
+}
+
+/* Widens @t so that @other is within, too. */
+static void cover_both(struct braid_clock_time *t, const struct braid_clock_time *other)
+{
+	s64 low = braid_clock_earliest(other->ns, other->bound_ns);
+	s64 high = braid_clock_latest(other->ns, other->bound_ns);
+	u64 most;
+
+	if (t->bound_ns == BRAID_BOUND_UNKNOWN || low == INT64_MIN || high == INT64_MAX) {
+		t->bound_ns = BRAID_BOUND_UNKNOWN;
+		return;
+	}
+	most = high > t->ns ? (u64)(high - t->ns) : 0;
+	if (low < t->ns && (u64)(t->ns - low) > most)
+		most = (u64)(t->ns - low);
+	if (most > t->bound_ns)
+		t->bound_ns = most;
+}
+
+/* No epoch explains the counter: the last one that had begun when the event was there. */
+static struct braid_clock_time by_default(const struct braid_clock *clock,
+					  const struct braid_clock_track *track, u64 counter,
+					  u64 taken_ns, u32 from_epoch)
+{
+	struct braid_clock_time t;
+	size_t k = track->nr_epochs - 1;
+
+	while (k > from_epoch && (s64)track->epochs[k].from_ns > 0 &&
+	       (u64)track->epochs[k].from_ns > taken_ns)
+		k--;
+	t = by_law(clock, &track->epochs[k], counter);
+	t.bound_ns = BRAID_BOUND_UNKNOWN;
+	t.epoch = k;
+	t.sure = false;
+	return t;
+}
+
+struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
+					    u64 taken_ns, u32 from_epoch)
+{
+	const struct braid_clock_track *track = braid_clock_track_of(clock, vcpu);
+	struct braid_clock_time t, found = { .ns = counter };
+	u32 candidates = 0;
+	size_t k;
+
+	if (!track) {
+		found.sure = true;
+		return found;
+	}
+	for (k = from_epoch; k < track->nr_epochs; k++) {
+		if (k > from_epoch && track->epochs[k].from_ns > 0 &&
+		    (u64)track->epochs[k].from_ns > taken_ns)
+			break;
+		t = by_law(clock, &track->epochs[k], counter);
+		if (track->nr_epochs > 1 && !can_be(clock, track, k, counter, &t, taken_ns))
+			continue;
+		if (candidates++) {
+			cover_both(&found, &t);
+			continue;
+		}
+		found = t;
+		found.epoch = k;
+	}
+	if (!candidates)
+		return by_default(clock, track, counter, taken_ns, from_epoch);
+	found.sure = candidates == 1;
+	return found;
+}
+
+void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
+		       struct braid_clock_check *check)
+{
+	size_t k;
+
+	memset(check, 0, sizeof(*check));
+	check->shortest_ns = ~0ULL;
+	for (k = 0; k < in->nr_crossings; k++) {
+		const struct braid_crossing *c = &in->crossings[k];
+		struct braid_clock_time t;
+
+		if (c->s.h2_ns < c->s.h1_ns)
+			continue;
+		t = braid_clock_convert(clock, c->vcpu ? c->vcpu - 1 : 0, c->s.counter,
+					c->s.h2_ns, 0);
+		check->crossings++;
+		check->violations += braid_clock_latest(t.ns, t.bound_ns) < (s64)c->s.h1_ns ||
+				     braid_clock_earliest(t.ns, t.bound_ns) > (s64)c->s.h2_ns;
+		if (c->s.h2_ns - c->s.h1_ns < check->shortest_ns)
+			check->shortest_ns = c->s.h2_ns - c->s.h1_ns;
+	}
+}
+
+u32 braid_clock_epochs(const struct braid_clock *clock)
+{
+	u32 most = 0, t;
+
+	for (t = 0; t < clock->nr_tracks; t++)
+		if (clock->tracks[t].nr_epochs > most)
+			most = clock->tracks[t].nr_epochs;
+	return most;
+}
+
+double braid_clock_drift(const struct braid_clock *clock)
+{
+	const struct braid_clock_track *track = clock->tracks;
+
+	return clock->nr_tracks ? track->epochs[track->nr_epochs - 1].drift_ppm : 0;
+}

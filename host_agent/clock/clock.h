@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A stream's time: counters become host times with a bound, epoch by epoch. */
+#ifndef BRAID_CLOCK_CLOCK_H
+#define BRAID_CLOCK_CLOCK_H
+
+#include <stddef.h>
+
+#include "host_agent/capture/chunk.h"
+#include "shared/clock.h"
+
+#define BRAID_BOUND_UNKNOWN	(~0ULL)	/* in place of a bound in ns */
+#define BRAID_TAKEN_UNKNOWN	(~0ULL)	/* in place of the host time at which an event was taken */
+
+/* How a stream's times become host times; the first that can be had is the best. */
+enum braid_clock_kind {
+	BRAID_CLOCK_HOST = 0,		/* they are host times */
+	BRAID_CLOCK_KVM = 1,		/* by the offset that KVM tells */
+	BRAID_CLOCK_EXCHANGE = 2,	/* by values that crossed the region */
+	BRAID_CLOCK_PAIRS = 3,		/* by wall times in the stream */
+	BRAID_CLOCK_NOMINAL = 4,	/* by the frequency that the guest stated; bound unknown */
+	BRAID_CLOCK_KINDS
+};
+
+/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal" */
+const char *braid_clock_kind_name(enum braid_clock_kind kind);
+
+/* A value that crossed the region: h1 <= host time of counter <= h2. */
+struct braid_crossing {
+	struct braid_clock_sample s;
+	u32 vcpu;			/* whose counter; + 1, 0: not known */
+};
+
+struct braid_clock_line;
+struct braid_clock;
+
+/* Why an epoch began. */
+enum braid_epoch_cause {
+	BRAID_EPOCH_FIRST = 0,
+	BRAID_EPOCH_STOOD_STILL,	/* the counter, for a while: a pause, or a step back of its offset */
+	BRAID_EPOCH_JUMPED,		/* ahead */
+	BRAID_EPOCH_WENT_BACK,		/* the counter itself: a reset, a restore, a migration */
+	BRAID_EPOCH_RATE,		/* it runs at another rate, or not evenly */
+	BRAID_EPOCH_OFFSET,		/* KVM was told another offset */
+	BRAID_EPOCH_PAUSED,		/* the guest was paused and went on */
+};
+
+/*
+ * A stretch of a stream's life in which one law gives host times. It began between
+ * from_ns and begun_ns of host time, which is where the one before it ended.
+ */
+struct braid_clock_epoch {
+	enum braid_epoch_cause cause;
+	s64 from_ns;			/* the first epoch: INT64_MIN, as begun_ns */
+	s64 begun_ns;
+	s64 step_ns;			/* host time gained on the epoch before's law; 0: not known */
+
+	/* The law of a fit: a line, and the corners of the set of lines that explain all samples. */
+	struct braid_clock_map map;
+	u64 ref_counter;		/* what the lines' slopes are relative to */
+	u64 first_counter;		/* covered by samples: from ... */
+	u64 last_counter;		/* ... to */
+	s64 base_ns;			/* what the lines' offsets are relative to */
+	u32 nr_samples;
+	u32 slack_ns;			/* it is a line to within this; part of every bound */
+	u32 nr_lines;
+	struct braid_clock_line *lines;
+	double drift_ppm;		/* of the counter against its nominal frequency */
+	u64 shortest_ns;		/* of its crossings */
+
+	/* The law of KVM: by the host's counter. */
+	const struct braid_clock *host;	/* NULL: the other law */
+	struct braid_clock_offset offset;
+};
+
+/* The epochs of one vCPU, or of all. */
+struct braid_clock_track {
+	struct braid_clock_epoch *epochs;	/* in order of host time; at least one */
+	size_t nr_epochs;
+	size_t capacity;
+};
+
+struct braid_clock {
+	enum braid_clock_kind kind;
+	char reason[160];		/* why this kind and no better one */
+	struct braid_clock_map nominal;	/* reference of all residuals */
+	struct braid_clock_track *tracks;	/* 1: of all vCPUs; or one for each */
+	u32 nr_tracks;			/* 0: HOST */
+	u64 init_counter;		/* no event of the first epoch is older; 0: not known */
+	u32 nr_samples;			/* used */
+	u32 nr_refused;			/* impossible in themselves: h2 before h1 */
+	bool wavers;			/* an emulated counter */
+};
+
+/* What is known of a stream's time. */
+struct braid_clock_inputs {
+	u64 counter_hz;			/* as stated; any */
+	u32 counter_type;		/* enum braid_counter_type */
+	u32 nr_vcpus;
+	u64 init_counter;		/* when the stream began; 0: not known */
+	const struct braid_crossing *crossings;	/* by h1 */
+	size_t nr_crossings;
+	const struct braid_clock_mark *marks;	/* by time */
+	size_t nr_marks;
+	const struct braid_clock_offset *offsets;	/* of each vCPU, in the order seen */
+	size_t nr_offsets;
+	const struct braid_clock *host;		/* of the host's counter; must outlive the clock; or NULL */
+};
+
+/**
+ * braid_clock_fit - the clock that crossings alone give
+ * @clock: filled on success; braid_clock_free() it
+ * @in: what is known
+ *
+ * A counter within 2 % of its stated frequency is followed. Where no line explains all
+ * samples, the counter may be off a line by some ns (512 at most, the least that does;
+ * more for an emulated one); a sample that even that does not explain begins a new
+ * epoch, and so does a mark. When vCPUs contradict each other each has its own track.
+ *
+ * Return: 0, -ENODATA when there is no usable crossing, or -ENOMEM.
+ */
+int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *in);
+
+/**
+ * braid_clock_by_offset - the clock that KVM's offsets give
+ * @clock: filled on success; braid_clock_free() it
+ * @in: what is known
+ *
+ * Return: 0, or -ENODATA with clock->reason (no offsets, no map of the host's counter),
+ * or -ENOMEM.
+ */
+int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in);
+
+/**
+ * braid_clock_nominal - the clock that nothing but a frequency gives
+ * @clock: filled on success; braid_clock_free() it
+ * @counter_hz: as stated; any
+ * @counter: some counter value ...
+ * @ns: ... and its assumed host time
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, s64 ns);
+
+/**
+ * braid_clock_choose - the best clock of KVM's and the exchange's
+ * @clock: filled on success, with the reason; braid_clock_free() it
+ * @in: what is known
+ * @wanted: this kind or none; BRAID_CLOCK_KINDS: the best
+ *
+ * KVM's offset is taken only when every crossing agrees with it.
+ *
+ * Return: 0, -ENODATA with clock->reason when neither can be had, or -ENOMEM.
+ */
+int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_inputs *in,
+		       enum braid_clock_kind wanted);
+
+/**
+ * braid_clock_worst_bound - the largest bound among the times that a clock covers
+ * @clock: any
+ * @end_ns: host time up to which there are events; 0: the last crossing's
+ *
+ * Where two epochs can be meant, an event's own bound may be larger.
+ *
+ * Return: ns, or BRAID_BOUND_UNKNOWN.
+ */
+u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns);
+
+/* How well a clock agrees with what crossed the region. */
+struct braid_clock_check {
+	u64 crossings;
+	u64 violations;		/* the clock's time, bound included, lies outside */
+	u64 shortest_ns;	/* h2 - h1 */
+};
+
+/**
+ * braid_clock_check - hold a clock against crossings
+ * @clock: any with tracks
+ * @in: whose crossings
+ * @check: filled
+ */
+void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
+		       struct braid_clock_check *check);
+
+/* A host time, and how true it is. */
+struct braid_clock_time {
+	s64 ns;
+	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	u32 epoch;		/* of the vCPU's track */
+	bool sure;		/* no other epoch can be meant */
+};
+
+/**
+ * braid_clock_convert - the host time of a counter value
+ * @clock: the stream's
+ * @vcpu: whose counter; from 0
+ * @counter: any
+ * @taken_ns: host time at which the event was there already; or BRAID_TAKEN_UNKNOWN
+ * @from_epoch: no earlier epoch is meant: that of an event before it in its ring; or 0
+ *
+ * Where two epochs can be meant, the bound covers both.
+ */
+struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
+					    u64 taken_ns, u32 from_epoch);
+
+/** braid_clock_track_of - the track that a vCPU's times come from; NULL for HOST */
+const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *clock, u32 vcpu);
+
+/** braid_clock_epochs - the largest number of epochs of a track; 0 for HOST */
+u32 braid_clock_epochs(const struct braid_clock *clock);
+
+/**
+ * braid_clock_drift - of the counter against its nominal frequency, in the last epoch
+ * Return: ppm; 0 when nothing tells.
+ */
+double braid_clock_drift(const struct braid_clock *clock);
+
+/** braid_clock_free - free what the clock holds; it is then HOST's */
+void braid_clock_free(struct braid_clock *clock);
+
+#endif /* BRAID_CLOCK_CLOCK_H */

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The clock that KVM's tsc-offset gives: exact, but for the map of the host's own counter. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/private.h"
+#include "host_agent/util/array.h"
+
+#define ROUNDING_NS	1	/* of the offset's counter step */
+
+/* The host counter that a guest's counter value stands for; @steps: of it, in one of the guest's. */
+static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *steps)
+{
+	u64 scaled = counter - o->offset;
+
+	*steps = 1;
+	if (!o->ratio_bits || !o->ratio)
+		return scaled;
+	*steps = (u64)(((unsigned __int128)1 << o->ratio_bits) / o->ratio) + 1;
+	return (u64)(((unsigned __int128)scaled << o->ratio_bits) / o->ratio);
+}
+
+/* What a step of the guest's counter, and rounding it to ns, add to a bound. */
+static u64 add_steps(const struct braid_clock_epoch *e, u64 bound_ns, u64 steps)
+{
+	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
+
+	return bound_ns == BRAID_BOUND_UNKNOWN ? bound_ns :
+	       bound_ns + ROUNDING_NS + (u64)braid_clock_to_ns(&rate, steps);
+}
+
+struct braid_clock_time braid_offset_convert(const struct braid_clock_epoch *e, u64 counter)
+{
+	u64 steps, at = host_counter(&e->offset, counter, &steps);
+	struct braid_clock_time t = braid_clock_convert(e->host, 0, at, BRAID_TAKEN_UNKNOWN, 0);
+
+	t.bound_ns = add_steps(e, t.bound_ns, steps);
+	return t;
+}
+
+u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns)
+{
+	u64 steps;
+
+	host_counter(&e->offset, 0, &steps);
+	return add_steps(e, braid_clock_worst_bound(e->host, end_ns), steps);
+}
+
+static bool same_law(const struct braid_clock_offset *a, const struct braid_clock_offset *b)
+{
+	return a->offset == b->offset && a->ratio_bits == b->ratio_bits && a->ratio == b->ratio;
+}
+
+/* When the host's counter had a value: the earliest and the latest that it can have been. */
+static s64 earliest(const struct braid_clock *host, u64 counter)
+{
+	struct braid_clock_time t = braid_clock_convert(host, 0, counter, BRAID_TAKEN_UNKNOWN, 0);
+
+	return braid_clock_earliest(t.ns, t.bound_ns);
+}
+
+static s64 latest(const struct braid_clock *host, u64 counter)
+{
+	struct braid_clock_time t = braid_clock_convert(host, 0, counter, BRAID_TAKEN_UNKNOWN, 0);
+
+	return braid_clock_latest(t.ns, t.bound_ns);
+}
+
+static int put_epoch(struct braid_clock_track *track, const struct braid_clock_epoch *e)
+{
+	return braid_array_push(track->epochs, track->nr_epochs, track->capacity, *e);
+}
+
+/* A pause begins an epoch though the law may stay: nothing is interpolated over it. */
+static int put_pauses(struct braid_clock_track *track, const struct braid_clock_inputs *in,
+		      size_t *at, s64 until_ns)
+{
+	struct braid_clock_epoch e;
+	int err = 0;
+
+	for (; *at + 1 < in->nr_marks && (s64)in->marks[*at].from_ns < until_ns && !err; ++*at) {
+		const struct braid_clock_mark *m = &in->marks[*at];
+
+		if (m[0].kind != BRAID_MARK_PAUSED || m[1].kind != BRAID_MARK_RESUMED ||
+		    !track->nr_epochs)
+			continue;
+		e = track->epochs[track->nr_epochs - 1];
+		e.cause = BRAID_EPOCH_PAUSED;
+		e.step_ns = 0;
+		e.from_ns = (s64)m[0].from_ns;
+		e.begun_ns = (s64)m[1].to_ns;
+		err = put_epoch(track, &e);
+	}
+	return err;
+}
+
+static int build_track(struct braid_clock *clock, struct braid_clock_track *track,
+		       const struct braid_clock_inputs *in, u32 vcpu)
+{
+	const struct braid_clock_offset *last = NULL;
+	size_t k, mark = 0;
+	int err = 0;
+
+	for (k = 0; k < in->nr_offsets && !err; k++) {
+		const struct braid_clock_offset *o = &in->offsets[k];
+		struct braid_clock_epoch e = { .host = in->host, .offset = *o };
+
+		if (o->vcpu != vcpu || (last && same_law(last, o)))
+			continue;
+		e.drift_ppm = braid_clock_drift(in->host);
+		e.from_ns = e.begun_ns = INT64_MIN;
+		if (last) {
+			e.cause = BRAID_EPOCH_OFFSET;
+			e.from_ns = earliest(in->host, o->after_counter);
+			e.begun_ns = latest(in->host, o->from_counter);
+			err = put_pauses(track, in, &mark, e.from_ns);
+		}
+		if (!err)
+			err = put_epoch(track, &e);
+		last = o;
+	}
+	if (!err && !last) {
+		snprintf(clock->reason, sizeof(clock->reason), "KVM told no offset of vCPU %u", vcpu);
+		return -ENODATA;
+	}
+	return err ? err : put_pauses(track, in, &mark, INT64_MAX);
+}
+
+/* Whether all vCPUs always had one law. */
+static bool all_alike(const struct braid_clock *clock)
+{
+	u32 t;
+
+	for (t = 0; t < clock->nr_tracks; t++)
+		if (clock->tracks[t].nr_epochs != 1 ||
+		    !same_law(&clock->tracks[t].epochs[0].offset,
+			      &clock->tracks[0].epochs[0].offset))
+			return false;
+	return true;
+}
+
+int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	char reason[sizeof(clock->reason)];
+	int err = 0;
+	u32 t;
+
+	memset(clock, 0, sizeof(*clock));
+	if (!in->nr_offsets || !in->host) {
+		snprintf(clock->reason, sizeof(clock->reason), "%s", !in->nr_offsets ?
+			 "KVM told no offset" : "there is no map of the host's counter");
+		return -ENODATA;
+	}
+	clock->kind = BRAID_CLOCK_KVM;
+	clock->nominal = in->host->nominal;
+	clock->init_counter = in->init_counter;
+	clock->tracks = calloc(in->nr_vcpus, sizeof(*clock->tracks));
+	if (!clock->tracks)
+		return -ENOMEM;
+	clock->nr_tracks = in->nr_vcpus;
+	for (t = 0; t < in->nr_vcpus && !err; t++)
+		err = build_track(clock, &clock->tracks[t], in, t);
+	if (err) {
+		memcpy(reason, clock->reason, sizeof(reason));
+		braid_clock_free(clock);
+		memcpy(clock->reason, reason, sizeof(reason));
+		return err;
+	}
+	while (clock->nr_tracks > 1 && all_alike(clock))
+		free(clock->tracks[--clock->nr_tracks].epochs);
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that make a stream's clock. */
+#ifndef BRAID_CLOCK_PRIVATE_H
+#define BRAID_CLOCK_PRIVATE_H
+
+#include "host_agent/clock/clock.h"
+
+/* The latest moment that a time can stand for; saturated. */
+static inline s64 braid_clock_latest(s64 ns, u64 bound_ns)
+{
+	s64 sum;
+
+	return bound_ns == BRAID_BOUND_UNKNOWN ||
+	       __builtin_add_overflow(ns, (s64)bound_ns, &sum) ? INT64_MAX : sum;
+}
+
+/* Likewise the earliest. */
+static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
+{
+	s64 difference;
+
+	return bound_ns == BRAID_BOUND_UNKNOWN ||
+	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
+}
+
+/*
+ * fit.c: puts the epochs that @samples (by h1, of one track) give. Counts into
+ * clock->nr_samples and nr_refused. Return: 0 or -ENOMEM.
+ */
+int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
+		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
+		    size_t nr);
+
+/* fit.c: how far a fitted epoch's line can be from the truth, if the epoch it is. */
+u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+		    u64 counter);
+
+/* offset.c: the largest bound up to a host time. */
+u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns);
+
+/* offset.c: by an epoch's offset and the host's counter. Fills ns and bound_ns. */
+struct braid_clock_time braid_offset_convert(const struct braid_clock_epoch *e, u64 counter);
+
+#endif /* BRAID_CLOCK_PRIVATE_H */

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Gives every stream of a capture its clock, from all that the capture tells of time. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/source/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/text.h"
+
+/*
+ * Wall times say where a stream lies, not how exactly: the guest's may be anyone's, and
+ * those in sub-buffers are reckoned from one a second old.
+ */
+#define PAIR_ERROR_NS	100000
+#define PAIR_FUTURE_NS	10000000	/* an event this much younger than its page: no such wall time */
+
+/* Copies the array of elements of @size that a chunk ends with into a table. */
+#define take_table(items, nr, capacity, data, bytes)				\
+	({									\
+		typeof(*(items)) one_;						\
+		u32 at_;							\
+		int err_ = 0;							\
+										\
+		for (at_ = 0; at_ + sizeof(one_) <= (bytes) && (nr) < BRAID_MAX_TABLE && !err_; \
+		     at_ += sizeof(one_)) {					\
+			memcpy(&one_, (data) + at_, sizeof(one_));		\
+			err_ = braid_array_push(items, nr, capacity, one_);	\
+		}								\
+		err_;								\
+	})
+
+static int take_samples(struct braid_crossing **items, size_t *nr, size_t *capacity,
+			const u8 *data, u32 bytes, u32 vcpu)
+{
+	struct braid_crossing c = { .vcpu = vcpu };
+	int err = 0;
+	u32 at;
+
+	for (at = 0; at + sizeof(c.s) <= bytes && *nr < BRAID_MAX_TABLE && !err; at += sizeof(c.s)) {
+		memcpy(&c.s, data + at, sizeof(c.s));
+		err = braid_array_push(*items, *nr, *capacity, c);
+	}
+	return err;
+}
+
+int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_clock_vcpu head = { 0 };
+
+	switch (v->type) {
+	case BRAID_CHUNK_CLOCK_VCPU:
+		if (v->bytes < sizeof(head))
+			return 0;
+		memcpy(&head, v->payload, sizeof(head));
+		if (head.vcpu >= s->stream.nr_cpus)
+			return 0;
+		return take_samples(&s->crossings, &s->nr_crossings, &s->crossings_capacity,
+				    v->payload + sizeof(head), v->bytes - sizeof(head),
+				    head.vcpu + 1);
+	case BRAID_CHUNK_CLOCK:
+		return take_samples(&s->crossings, &s->nr_crossings, &s->crossings_capacity,
+				    v->payload, v->bytes, 0);
+	case BRAID_CHUNK_CLOCK_OFFSET:
+		return take_table(s->offsets, s->nr_offsets, s->offsets_capacity, v->payload,
+				  v->bytes);
+	case BRAID_CHUNK_CLOCK_MARK:
+		return take_table(s->marks, s->nr_marks, s->marks_capacity, v->payload, v->bytes);
+	case BRAID_CHUNK_CLOCK_PAIR:
+		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, v->payload, v->bytes);
+	case BRAID_CHUNK_VCPUS:
+		s->stream.nr_threads = 0;
+		return take_table(s->stream.threads, s->stream.nr_threads, s->threads_capacity,
+				  v->payload, v->bytes);
+	}
+	return 0;
+}
+
+int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_host_clock head;
+	struct braid_host_crossings *to;
+	char *name = NULL;
+
+	if (v->bytes < sizeof(head))
+		return 0;
+	memcpy(&head, v->payload, sizeof(head));
+	if (!head.kind || head.kind >= BRAID_HOST_CLOCK_KINDS)
+		return 0;
+	if (head.kind == BRAID_HOST_CLOCK_COUNTER)
+		name = cs->source.clocks.counter_name;
+	else if (head.kind == BRAID_HOST_CLOCK_TRACE)
+		name = cs->source.clocks.trace_name;
+	if (name) {
+		memcpy(name, head.name, sizeof(head.name));
+		name[sizeof(head.name) - 1] = 0;
+		braid_text_clean(name);
+	}
+	to = &cs->host_crossings[head.kind];
+	return take_samples(&to->items, &to->nr, &to->capacity, v->payload + sizeof(head),
+			    v->bytes - sizeof(head), 0);
+}
+
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns)
+{
+	struct braid_clock_pair pair = { .counter = counter, .realtime_ns = realtime_ns };
+
+	if (s->nr_pairs >= BRAID_MAX_TABLE)
+		return 0;
+	return braid_array_push(s->pairs, s->nr_pairs, s->pairs_capacity, pair);
+}
+
+static int by_h1(const void *a, const void *b)
+{
+	const struct braid_clock_sample *x = &((const struct braid_crossing *)a)->s;
+	const struct braid_clock_sample *y = &((const struct braid_crossing *)b)->s;
+
+	if (x->h1_ns != y->h1_ns)
+		return x->h1_ns < y->h1_ns ? -1 : 1;
+	return x->h2_ns < y->h2_ns ? -1 : x->h2_ns > y->h2_ns;
+}
+
+static int by_mark_time(const void *a, const void *b)
+{
+	const struct braid_clock_mark *x = a, *y = b;
+
+	if (x->from_ns != y->from_ns)
+		return x->from_ns < y->from_ns ? -1 : 1;
+	return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+static int by_counter(const void *a, const void *b)
+{
+	const struct braid_clock_offset *x = a, *y = b;
+
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	return x->from_counter < y->from_counter ? -1 : x->from_counter > y->from_counter;
+}
+
+/* The host ------------------------------------------------------------------------------------ */
+
+static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock_kind kind,
+			  u64 hz, struct braid_clock *clock)
+{
+	struct braid_host_crossings *c = &cs->host_crossings[kind];
+	struct braid_clock_inputs in = {
+		.counter_hz = hz,
+		.counter_type = BRAID_COUNTER_TSC,
+		.nr_vcpus = 1,
+		.crossings = c->items,
+		.nr_crossings = c->nr,
+	};
+	int err;
+
+	if (!c->nr)
+		return 0;
+	qsort(c->items, c->nr, sizeof(*c->items), by_h1);
+	err = braid_clock_fit(clock, &in);
+	return err == -ENODATA ? 0 : err;
+}
+
+/* The head's own pair stands for captures that have no other. */
+static int add_head_pair(struct braid_capture_source *cs)
+{
+	struct braid_host_crossings *c = &cs->host_crossings[BRAID_HOST_CLOCK_REALTIME];
+	const struct braid_chunk_file *head = &cs->source.head;
+	struct braid_crossing pair = {
+		.s = { head->start_host_ns, head->start_realtime_ns, head->start_host_ns },
+	};
+
+	if (c->nr || !head->start_realtime_ns)
+		return 0;
+	return braid_array_push(c->items, c->nr, c->capacity, pair);
+}
+
+int braid_capture_fit_host(struct braid_capture_source *cs)
+{
+	struct braid_host_clocks *clocks = &cs->source.clocks;
+	bool cycles = !strcmp(clocks->trace_name, "x86-tsc");
+	int err = add_head_pair(cs);
+
+	if (!err)
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_COUNTER, 0, &clocks->counter);
+	if (!err)
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_REALTIME, 1000000000, &clocks->realtime);
+	if (!err)
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_TRACE, cycles ? 0 : 1000000000,
+				     &clocks->trace);
+	return err;
+}
+
+/* Guests without a live clock ------------------------------------------------------------------- */
+
+/* Walks all rings. *room_ns: what lies between events and their pages at least. 0 or -errno. */
+static int walk(struct braid_capture_stream *s, s64 *room_ns)
+{
+	size_t k;
+	int ret = 0;
+
+	*room_ns = INT64_MAX;
+	for (k = 0; k < s->stream.nr_rings && ret >= 0; k++) {
+		struct braid_ring *ring = s->stream.rings[k];
+
+		while (ring->cpu != BRAID_RING_NOTES && (ret = braid_ring_next(ring)) > 0) {
+			struct braid_clock_time t =
+				braid_clock_convert(&s->stream.clock, ring->cpu, ring->item.counter,
+						    BRAID_TAKEN_UNKNOWN, 0);
+			s64 room = (s64)(braid_capture_taken_ns(ring) - t.ns);
+
+			if (ring->item.kind == BRAID_ITEM_EVENT && room < *room_ns)
+				*room_ns = room;
+		}
+		ring->ops->rewind(ring);
+	}
+	return ret;
+}
+
+/* The pairs as crossings of the host's clock. Return: how many, or -ENOMEM. */
+static ssize_t pairs_to_crossings(struct braid_capture_stream *s, struct braid_crossing **out)
+{
+	const struct braid_clock *real = &s->source->source.clocks.realtime;
+	struct braid_crossing *c = calloc(s->nr_pairs, sizeof(*c));
+	size_t k;
+
+	if (!c)
+		return -ENOMEM;
+	for (k = 0; k < s->nr_pairs; k++) {
+		struct braid_clock_time t = braid_clock_convert(real, 0, s->pairs[k].realtime_ns,
+								BRAID_TAKEN_UNKNOWN, 0);
+
+		c[k].s.counter = s->pairs[k].counter;
+		c[k].s.h1_ns = t.ns > PAIR_ERROR_NS ? t.ns - PAIR_ERROR_NS : 0;
+		c[k].s.h2_ns = c[k].s.h1_ns + 2 * PAIR_ERROR_NS;
+	}
+	qsort(c, s->nr_pairs, sizeof(*c), by_h1);
+	*out = c;
+	return s->nr_pairs;
+}
+
+/* A bound that nobody can vouch for is none. */
+static void forget_bounds(struct braid_clock *clock)
+{
+	size_t k;
+	u32 t;
+
+	for (t = 0; t < clock->nr_tracks; t++)
+		for (k = 0; k < clock->tracks[t].nr_epochs; k++)
+			clock->tracks[t].epochs[k].nr_lines = 0;
+}
+
+/* Return: 0, -ENODATA with clock->reason, or -errno. */
+static int place_by_pairs(struct braid_capture_stream *s)
+{
+	struct braid_clock *clock = &s->stream.clock;
+	struct braid_clock_inputs in = s->stream.clock_inputs;
+	struct braid_crossing *crossings = NULL;
+	char why[sizeof(clock->reason)];
+	s64 room_ns;
+	ssize_t nr;
+	int err;
+
+	snprintf(why, sizeof(why), "%s", clock->reason);
+	nr = s->nr_pairs && s->source->source.clocks.realtime.nr_tracks ?
+	     pairs_to_crossings(s, &crossings) : 0;
+	if (nr < 0)
+		return nr;
+	in.crossings = crossings;
+	in.nr_crossings = nr;
+	err = braid_clock_fit(clock, &in);
+	free(crossings);
+	if (!err) {
+		forget_bounds(clock);
+		err = walk(s, &room_ns);
+		if (!err && room_ns < -PAIR_FUTURE_NS) {
+			err = -ENODATA;
+			snprintf(why, sizeof(why), "the guest's wall time is ahead of the host's");
+		}
+		clock->kind = BRAID_CLOCK_PAIRS;
+		if (err)
+			braid_clock_free(clock);
+	} else if (err == -ENODATA) {
+		snprintf(why, sizeof(why), "nothing crossed the region, and no wall time is in it");
+	}
+	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
+	return err;
+}
+
+/* Without anything: the latest line on which no event is younger than its page. */
+static int place_nominal(struct braid_capture_stream *s)
+{
+	struct braid_clock *clock = &s->stream.clock;
+	u64 anchor = s->superblock.init_counter;
+	char why[sizeof(clock->reason)];
+	s64 room_ns;
+	int err;
+
+	memcpy(why, clock->reason, sizeof(why));
+	err = braid_clock_nominal(clock, s->stream.counter_hz, anchor, 0);
+	if (!err)
+		err = walk(s, &room_ns);
+	if (err)
+		return err;
+	braid_clock_free(clock);
+	if (room_ns == INT64_MAX)
+		room_ns = s->stream.found_ns;
+	err = braid_clock_nominal(clock, s->stream.counter_hz, anchor, room_ns);
+	memcpy(clock->reason, why, sizeof(why));
+	return err;
+}
+
+/* The pairs of the rings, seen by a walk that places nothing. */
+static int collect_pairs(struct braid_capture_stream *s)
+{
+	struct braid_clock *clock = &s->stream.clock;
+	char why[sizeof(clock->reason)];
+	s64 room_ns;
+	int err;
+
+	memcpy(why, clock->reason, sizeof(why));
+	err = braid_clock_nominal(clock, s->stream.counter_hz, s->superblock.init_counter, 0);
+	s->collect_pairs = true;
+	if (!err)
+		err = walk(s, &room_ns);
+	s->collect_pairs = false;
+	braid_clock_free(clock);
+	memcpy(clock->reason, why, sizeof(why));
+	return err;
+}
+
+static int place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
+{
+	struct braid_source *source = &s->source->source;
+	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
+	u64 faults = source->faults;
+	int err = 0;
+
+	source->fault = NULL;	/* the walk to come will tell them */
+	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_PAIRS)
+		err = collect_pairs(s);
+	if (!err)
+		err = wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_PAIRS ?
+		      place_by_pairs(s) : -ENODATA;
+	if (err == -ENODATA)
+		err = place_nominal(s);
+	source->fault = fault;
+	source->faults = faults;
+	return err;
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+/* A host's times are the file's, or the fitted trace clock's. */
+static void fit_host_stream(struct braid_capture_stream *s)
+{
+	const struct braid_clock *trace = &s->source->source.clocks.trace;
+
+	s->stream.bound_ns = braid_clock_worst_bound(trace, s->stream.end_ns);
+}
+
+int braid_capture_fit_clock(struct braid_capture_stream *s)
+{
+	struct braid_capture_source *cs = s->source;
+	enum braid_clock_kind wanted = cs->force_clock ? cs->clock : BRAID_CLOCK_KINDS;
+	const struct braid_clock *counter = &cs->source.clocks.counter;
+	struct braid_clock_inputs *in = &s->stream.clock_inputs;
+	int err;
+
+	if (s->stream.kind != BRAID_STREAM_GUEST) {
+		fit_host_stream(s);
+		return 0;
+	}
+	if (s->nr_crossings)
+		qsort(s->crossings, s->nr_crossings, sizeof(*s->crossings), by_h1);
+	if (s->nr_marks)
+		qsort(s->marks, s->nr_marks, sizeof(*s->marks), by_mark_time);
+	if (s->nr_offsets)
+		qsort(s->offsets, s->nr_offsets, sizeof(*s->offsets), by_counter);
+	*in = (struct braid_clock_inputs){
+		.counter_hz = s->stream.counter_hz,
+		.counter_type = s->stream.counter_type,
+		.nr_vcpus = s->stream.nr_cpus,
+		.init_counter = s->superblock.init_counter,
+		.crossings = s->crossings,
+		.nr_crossings = s->nr_crossings,
+		.marks = s->marks,
+		.nr_marks = s->nr_marks,
+		.offsets = s->offsets,
+		.nr_offsets = s->nr_offsets,
+		.host = counter->nr_tracks ? counter : NULL,
+	};
+	err = braid_clock_choose(&s->stream.clock, in, wanted);
+	if (err == -ENODATA)
+		err = place(s, wanted);
+	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
+	return err;
+}
+
+void braid_capture_free_clock(struct braid_capture_stream *s)
+{
+	braid_clock_free(&s->stream.clock);
+	free(s->stream.threads);
+	free(s->crossings);
+	free(s->offsets);
+	free(s->marks);
+	free(s->pairs);
+}
