@@ -202,7 +202,7 @@ static const char *check_sections(const struct braid_superblock *sb, u64 bytes)
 {
 	static const u64 least[BRAID_NR_SECTIONS] = {
 		[BRAID_SECTION_MAILBOX] = sizeof(struct braid_mailbox),
-		[BRAID_SECTION_CLOCK] = sizeof(struct braid_clock_cells),
+		[BRAID_SECTION_CLOCK] = BRAID_CLOCK_CELLS_LEAST,
 		[BRAID_SECTION_COMMS] = sizeof(struct braid_comm_table),
 		[BRAID_SECTION_SYMBOLS] = sizeof(struct braid_symbol_table),
 		[BRAID_SECTION_DIRECTORY] = sizeof(struct braid_directory),

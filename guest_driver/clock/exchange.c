@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Answers the host's pings with the counter, and tells the guest's wall time. */
+/* Answers the host's pings with the counter, looks at its clock, tells the guest's wall time. */
+#include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
+#include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
@@ -14,6 +16,27 @@
 #define BURST_WHOLE_NS		(10 * NSEC_PER_MSEC)
 #define WALL_PERIOD_NS		NSEC_PER_SEC
 
+/* The counter, not before any load that precedes it, and the vCPU that it was read on. */
+static u64 read_counter(u32 *vcpu)
+{
+	u64 counter;
+
+	preempt_disable();
+	counter = braid_counter_ordered();
+	*vcpu = smp_processor_id() + 1;
+	preempt_enable();
+	return counter;
+}
+
+static void answer(struct braid_clock_cells *cells, u64 ping)
+{
+	u32 vcpu;
+
+	braid_store(&cells->pong_counter, read_counter(&vcpu));
+	braid_store(&cells->pong_vcpu, vcpu);
+	braid_store_release(&cells->pong, ping);			/* (K2) */
+}
+
 static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 {
 	u64 start = ktime_get_mono_fast_ns(), last = start, now = start;
@@ -23,8 +46,7 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 	while (now - last < BURST_QUIET_NS && now - start < BURST_WHOLE_NS) {
 		ping = braid_load_acquire(&cells->ping);	/* (K1) */
 		if (ping != answered) {
-			braid_store(&cells->pong_counter, braid_counter_ordered());
-			braid_store_release(&cells->pong, ping);	/* (K2) */
+			answer(cells, ping);
 			answered = ping;
 			last = ktime_get_mono_fast_ns();
 		} else {
@@ -38,6 +60,54 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 	}
 }
 
+/*
+ * Goes to the vCPU that the host asks for. One that is not online, or goes offline in the
+ * midst of it, is no error: the scheduler keeps us elsewhere, and each answer tells where.
+ */
+static bool go_to(u32 vcpu, struct cpumask *before)
+{
+	u32 cpu = vcpu - 1;
+
+	if (!vcpu || cpu >= nr_cpu_ids)
+		return false;
+	cpu = braid_index_nospec(cpu, nr_cpu_ids);
+	cpumask_copy(before, current->cpus_ptr);
+	return !set_cpus_allowed_ptr(current, cpumask_of(cpu));
+}
+
+static void come_back(const struct cpumask *before)
+{
+	/* None of them may be online by now. */
+	if (set_cpus_allowed_ptr(current, before))
+		set_cpus_allowed_ptr(current, cpu_possible_mask);
+}
+
+static void serve(struct braid_clock_cells *cells, u64 burst)
+{
+	static struct cpumask before;	/* too large for a stack; there is one thread */
+	bool away = go_to(braid_load(&cells->burst_vcpu), &before);
+
+	serve_burst(cells, burst);
+	if (away)
+		come_back(&before);
+}
+
+static void look(struct braid_clock_cells *cells)
+{
+	static u32 seq;
+	u64 host_ns = braid_load_acquire(&cells->host_ns), counter;	/* (K5) */
+	u32 vcpu;
+
+	counter = read_counter(&vcpu);
+	braid_store(&cells->look_seq, seq + 1);
+	braid_fence();					/* (K6) */
+	braid_store(&cells->look_vcpu, vcpu);
+	braid_store(&cells->look_host_ns, host_ns);
+	braid_store(&cells->look_counter, counter);
+	seq += 2;
+	braid_store_release(&cells->look_seq, seq);	/* (K6) */
+}
+
 static void tell_wall(struct braid_clock_cells *cells)
 {
 	static u32 seq;
@@ -49,12 +119,13 @@ static void tell_wall(struct braid_clock_cells *cells)
 	real = ktime_get_real_fast_ns();
 	boot = ktime_get_boot_fast_ns();
 	local_irq_restore(flags);
-	braid_store(&cells->wall_seq, ++seq | 1);
+	braid_store(&cells->wall_seq, seq + 1);
 	braid_fence();					/* (K3) */
-	cells->wall_counter = counter;
-	cells->wall_realtime_ns = real;
-	cells->wall_boottime_ns = boot;
-	seq = (seq | 1) + 1;
+	braid_store(&cells->wall_source, BRAID_PAIR_GUEST_REALTIME);
+	braid_store(&cells->wall_counter, counter);
+	braid_store(&cells->wall_realtime_ns, real);
+	braid_store(&cells->wall_boottime_ns, boot);
+	seq += 2;
 	braid_store_release(&cells->wall_seq, seq);	/* (K3) */
 }
 
@@ -62,11 +133,12 @@ void braid_exchange_poll(struct braid_guest_region *region)
 {
 	static u64 next_wall_ns;
 	struct braid_clock_cells *cells = region->clock;
-	u64 burst = braid_load_acquire(&cells->burst);
+	u64 burst = braid_load_acquire(&cells->burst);		/* (K7) */
 	u64 now = ktime_get_mono_fast_ns();
 
+	look(cells);
 	if (burst != READ_ONCE(cells->ready))
-		serve_burst(cells, burst);
+		serve(cells, burst);
 	if (now >= next_wall_ns || !READ_ONCE(cells->wall_seq)) {
 		tell_wall(cells);
 		next_wall_ns = now + WALL_PERIOD_NS;

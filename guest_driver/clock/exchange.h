@@ -6,11 +6,13 @@
 #include "guest_driver/core/region.h"
 
 /**
- * braid_exchange_poll - answer a burst if the host began one; refresh the wall pair
+ * braid_exchange_poll - look at the host's clock; answer a burst if it began one; refresh
+ *	the wall pair
  * @region: live
  *
- * Spins for a few milliseconds at most, and only in a burst.
- * Context: may sleep.
+ * Spins for a few milliseconds at most, and only in a burst; for that the thread moves
+ * to the CPU that the host asked for, and back.
+ * Context: the poll thread; may sleep.
  */
 void braid_exchange_poll(struct braid_guest_region *region);
 

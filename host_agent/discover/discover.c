@@ -14,7 +14,7 @@
 
 #define SHM_DIR			"/dev/shm"
 #define LIVENESS_STEP_MS	25
-#define LIVENESS_STEPS		(4 * BRAID_POLL_MS / LIVENESS_STEP_MS)
+#define LIVENESS_STEPS		(1000 / LIVENESS_STEP_MS)	/* a guest looks each BRAID_POLL_MS */
 
 struct search {
 	struct braid_found *items;

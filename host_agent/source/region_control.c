@@ -7,7 +7,7 @@
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 
-#define SILENCE_NS	2000000000ULL	/* eight times what a guest needs that nobody drives */
+#define SILENCE_NS	2000000000ULL	/* many times BRAID_POLL_MS, also of a busy guest */
 
 /*
  * The commands of a stream, in order: 0 turns off what a dead agent left on (its

@@ -41,7 +41,8 @@
 
 #define BRAID_MAGIC		0x4449415242435254ULL	/* the bytes "TRCBRAID" */
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
-#define BRAID_VERSION_MINOR	0	/* a reader accepts any minor */
+/* A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock cells. */
+#define BRAID_VERSION_MINOR	1
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_CACHELINE_BYTES	64u
@@ -178,36 +179,62 @@ struct braid_mailbox {
 };
 
 /* The guest looks at mailbox and clock cells at least this often, while it lives. */
-#define BRAID_POLL_MS		250u	/* no agent about */
+#define BRAID_POLL_MS		80u	/* no agent about; before minor 1: 250 */
 #define BRAID_POLL_ACTIVE_MS	20u	/* agent_heartbeat moves */
 
 /* Clock cells ------------------------------------------------------------------ */
 
+/* braid_clock_cells.wall_source: whose CLOCK_REALTIME the wall pair has */
+enum braid_pair_source {
+	BRAID_PAIR_UNKNOWN = 0,		/* no pair yet, or a guest of minor 0: its own */
+	BRAID_PAIR_GUEST_REALTIME = 1,
+	BRAID_PAIR_HOST_REALTIME = 2,	/* by KVM's clock pairing */
+};
+
 /*
  * Ping-pong. The host sets burst to a new number and waits for ready to follow;
  * the guest then spins for a moment. For each ping the host reads its clock (h1),
- * stores ping; the guest sees it, reads its counter, stores pong_counter, then
- * pong = ping; the host sees that and reads its clock again (h2). Whatever the
- * delays: h1 <= (host time of pong_counter) <= h2.
+ * stores ping; the guest sees it, reads its counter, stores pong_counter and
+ * pong_vcpu, then pong = ping; the host sees that and reads its clock again (h2).
+ * Whatever the delays: h1 <= (host time of pong_counter) <= h2.
+ *
+ * Look. The host stores its clock in host_ns now and then. At each of its looks the
+ * guest loads host_ns, then reads its counter, and tells both. Who finds them at h2
+ * knows, whatever the delays: look_host_ns <= (host time of look_counter) <= h2.
+ *
+ * A vCPU is told as its number + 1; 0: not told (minor 0).
  */
 struct braid_clock_cells {
 	/* H */
 	u64 burst;
 	u64 ping;
-	u8 reserved0[BRAID_CACHELINE_BYTES - 16];
+	u64 host_ns;			/* the host's clock when it stored this; 0: it tells none */
+	u32 burst_vcpu;			/* stored before burst: who is to answer, 0: anyone. A wish:
+					   an offline one does not; pong_vcpu tells who did */
+	u8 reserved0[BRAID_CACHELINE_BYTES - 28];
 	/* G, at 64 */
 	u64 ready;
 	u64 pong_counter;
 	u64 pong;
-	u8 reserved1[BRAID_CACHELINE_BYTES - 24];
-	/* G, at 128: the guest's own idea of wall time; even wall_seq = stable */
+	u32 pong_vcpu;			/* where pong_counter was read; stored before pong */
+	u8 reserved1[BRAID_CACHELINE_BYTES - 28];
+	/* G, at 128: wall time that belongs to a counter value; even wall_seq = stable, 0 = none */
 	u32 wall_seq;
-	u32 reserved2;
+	u32 wall_source;		/* enum braid_pair_source: whose wall_realtime_ns is */
 	u64 wall_counter;
 	u64 wall_realtime_ns;
-	u64 wall_boottime_ns;
+	u64 wall_boottime_ns;		/* the guest's own, always */
 	u8 reserved3[BRAID_CACHELINE_BYTES - 32];
+	/* G, at 192: the guest's last look; even look_seq = stable, 0 = none */
+	u32 look_seq;
+	u32 look_vcpu;			/* where look_counter was read */
+	u64 look_host_ns;		/* host_ns as loaded; 0: it told none */
+	u64 look_counter;		/* read after that load */
+	u8 reserved4[BRAID_CACHELINE_BYTES - 24];
 };
+
+/* The section of a guest of minor 0 ends here; zeros follow in its page. */
+#define BRAID_CLOCK_CELLS_LEAST	offsetof(struct braid_clock_cells, look_seq)
 
 /* Comm table ---------------------------------------------------------------------- */
 
@@ -463,7 +490,11 @@ static_assert(offsetof(struct braid_mailbox, agent_drained) == 152, "mailbox H p
 static_assert(offsetof(struct braid_mailbox, agent_buffers_seq) == 160, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
 static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
-static_assert(sizeof(struct braid_clock_cells) == 3 * BRAID_CACHELINE_BYTES, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, ready) == 64, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, wall_seq) == 128, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, wall_counter) == 136, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, look_seq) == 192, "clock cells");
+static_assert(sizeof(struct braid_clock_cells) == 4 * BRAID_CACHELINE_BYTES, "clock cells");
 static_assert(sizeof(struct braid_comm) == 32, "comm");
 static_assert(sizeof(struct braid_comm_table) == 64, "comm table");
 static_assert(sizeof(struct braid_symbol) == 64, "symbol");

@@ -100,6 +100,8 @@ static void scribble_clock(void)
 {
 	struct braid_clock_cells *cells = (void *)(base + 2 * BRAID_PAGE_BYTES);
 
+	put(&cells->host_ns, 8, bad_value());
+	put(&cells->burst_vcpu, 4, next_random() & 1 ? next_random() % 5 : bad_value());
 	put(&cells->burst, 8, bad_value());
 	put(&cells->ping, 8, bad_value());
 }

@@ -60,6 +60,19 @@ static void needed_is_exact(void)
 	CHECK_EQ(lay_out(needed - 1, 256), -ENOSPC);
 }
 
+/* Minor version 0 had three lines of clock cells. */
+static void cells_of_minor_0(void)
+{
+	struct braid_section *clock = &sb.sections[BRAID_SECTION_CLOCK];
+
+	CHECK_EQ(lay_out(16 << 20, 0), 0);
+	CHECK_EQ(clock->bytes, 4 * BRAID_CACHELINE_BYTES);
+	clock->bytes = 3 * BRAID_CACHELINE_BYTES;
+	CHECK(!braid_region_check(&sb, 16 << 20));
+	clock->bytes--;
+	CHECK(braid_region_check(&sb, 16 << 20));
+}
+
 /* A buffer called "@name@number". */
 static int add(const char *name, u32 number, u32 subbuf_bytes)
 {
@@ -245,6 +258,7 @@ int main(void)
 {
 	RUN(fits);
 	RUN(needed_is_exact);
+	RUN(cells_of_minor_0);
 	RUN(bad_shapes);
 	RUN(gaps_and_names);
 	RUN(gap_is_exact);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The clock cells as a host finds them: looks, bursts and who answers them, the wall pair. */
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/jiffies.h>
+#include <linux/sched/signal.h>
+
+#include "guest_driver/core/counter.h"
+#include "tests/kunit/rooms.h"
+
+#define PATIENCE	(10 * HZ)
+#define BURST_PATIENCE	(HZ / 2)
+#define BEAT_NS		20000
+#define PINGS		8
+
+static struct braid_clock_cells *cells(void)
+{
+	const struct braid_superblock *sb = braid_fake_memory();
+
+	return braid_fake_memory() + sb->sections[BRAID_SECTION_CLOCK].offset;
+}
+
+/* Waits until *word is, or (other) is no longer, value. */
+static bool await32(const u32 *word, u32 value, bool other)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while ((READ_ONCE(*word) != value) != other && time_before(jiffies, end))
+		usleep_range(500, 1000);
+	return (READ_ONCE(*word) == value) != other;
+}
+
+/* A copy of the last look that began after now. */
+static struct braid_clock_cells await_look(struct kunit *test)
+{
+	u32 seq = (braid_load_acquire(&cells()->look_seq) | 1) + 1, at;
+	unsigned long end = jiffies + PATIENCE;
+	struct braid_clock_cells copy;
+
+	/* The next one may have begun before we came, the one behind it has not. */
+	do {
+		usleep_range(500, 1000);
+		at = braid_load_acquire(&cells()->look_seq);
+		memcpy(&copy, cells(), sizeof(copy));
+		braid_fence();
+	} while ((at & 1 || (s32)(at - seq) < 2 || at != READ_ONCE(cells()->look_seq)) &&
+		 time_before(jiffies, end));
+	KUNIT_EXPECT_GE(test, (s32)(at - seq), 2);
+	return copy;
+}
+
+static void clock_looks(struct kunit *test)
+{
+	u64 before = braid_counter_ordered();
+	struct braid_clock_cells found = await_look(test);
+
+	KUNIT_EXPECT_EQ(test, found.look_host_ns, 0);
+	KUNIT_EXPECT_GE(test, found.look_counter, before);
+	KUNIT_EXPECT_LE(test, found.look_counter, braid_counter_ordered());
+	KUNIT_EXPECT_GE(test, found.look_vcpu, 1);
+	KUNIT_EXPECT_LE(test, found.look_vcpu, nr_cpu_ids);
+	before = braid_counter_ordered();
+	braid_store_release(&cells()->host_ns, 0x123456789abcdefULL);
+	found = await_look(test);
+	KUNIT_EXPECT_EQ(test, found.look_host_ns, 0x123456789abcdefULL);
+	KUNIT_EXPECT_GE(test, found.look_counter, before);
+}
+
+/* A host that plays ping-pong in a timer's interrupt: the guest may spin on our CPU. */
+struct player {
+	struct hrtimer timer;
+	u64 burst, pinged_at;
+	u32 answers, of_others, lies;
+	u32 wanted;		/* the vCPU, as the cells tell it */
+};
+
+static enum hrtimer_restart play(struct hrtimer *timer)
+{
+	struct player *p = container_of(timer, struct player, timer);
+	struct braid_clock_cells *c = cells();
+
+	if (braid_load_acquire(&c->ready) == p->burst && p->answers < PINGS) {
+		u64 pong = braid_load_acquire(&c->pong);
+
+		if (p->pinged_at && pong == READ_ONCE(c->ping)) {
+			p->answers++;
+			p->of_others += READ_ONCE(c->pong_vcpu) != p->wanted;
+			p->lies += READ_ONCE(c->pong_counter) < p->pinged_at ||
+				   READ_ONCE(c->pong_counter) > braid_counter_ordered();
+		}
+		if (!p->pinged_at || pong == READ_ONCE(c->ping)) {
+			p->pinged_at = braid_counter_ordered();
+			braid_store_release(&c->ping, c->ping + 1);
+		}
+	}
+	hrtimer_forward_now(timer, ns_to_ktime(BEAT_NS));
+	return HRTIMER_RESTART;
+}
+
+static void begin_burst(struct player *p)
+{
+	WRITE_ONCE(p->burst, cells()->burst + 1);
+	braid_store_release(&cells()->burst, p->burst);
+}
+
+/* Asks one vCPU, and counts the answers of others than who is expected. */
+static struct player play_burst(u32 asked, u32 expected)
+{
+	struct player p = { .wanted = expected };
+	unsigned long end = jiffies + PATIENCE, again;
+
+	hrtimer_init_on_stack(&p.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	p.timer.function = play;
+	braid_store(&cells()->burst_vcpu, asked);
+	begin_burst(&p);
+	again = jiffies + BURST_PATIENCE;
+	hrtimer_start(&p.timer, ns_to_ktime(BEAT_NS), HRTIMER_MODE_REL_PINNED);
+	while (READ_ONCE(p.answers) < PINGS && time_before(jiffies, end)) {
+		usleep_range(500, 1000);
+		if (time_before(jiffies, again))
+			continue;
+		begin_burst(&p);	/* the guest gives up after 10 ms, a slow machine does not keep up */
+		again = jiffies + BURST_PATIENCE;
+	}
+	hrtimer_cancel(&p.timer);
+	destroy_hrtimer_on_stack(&p.timer);
+	return p;
+}
+
+static void clock_burst_is_answered(struct kunit *test)
+{
+	struct player p;
+	u32 cpu;
+
+	for_each_online_cpu(cpu) {
+		p = play_burst(cpu + 1, cpu + 1);
+		KUNIT_EXPECT_EQ_MSG(test, p.answers, PINGS, "CPU %u", cpu);
+		KUNIT_EXPECT_EQ_MSG(test, p.of_others, 0, "CPU %u", cpu);
+		KUNIT_EXPECT_EQ(test, p.lies, 0);
+	}
+}
+
+/* A vCPU that is not there: whoever answers says so, and goes on living. */
+static void clock_burst_for_nobody(struct kunit *test)
+{
+	const u32 asked[] = { 0, nr_cpu_ids + 1, nr_cpu_ids + 1000, 1u << 31, ~0u };
+	struct player p;
+	unsigned int k;
+
+	for (k = 0; k < ARRAY_SIZE(asked); k++) {
+		p = play_burst(asked[k], asked[k]);
+		KUNIT_EXPECT_EQ_MSG(test, p.answers, PINGS, "vCPU word %#x", asked[k]);
+		KUNIT_EXPECT_EQ(test, p.of_others, PINGS);
+		KUNIT_EXPECT_GE(test, cells()->pong_vcpu, 1);
+		KUNIT_EXPECT_LE(test, cells()->pong_vcpu, nr_cpu_ids);
+	}
+}
+
+static bool poll_thread_is_on(const struct cpumask *cpus)
+{
+	struct task_struct *task;
+	bool is = false;
+
+	rcu_read_lock();
+	for_each_process(task)
+		if (!strcmp(task->comm, "tracebraid"))
+			is = cpumask_equal(task->cpus_ptr, cpus);
+	rcu_read_unlock();
+	return is;
+}
+
+/* After a burst the thread is anybody's again: it does not stay where the host sent it. */
+static void clock_burst_ends_anywhere(struct kunit *test)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	KUNIT_EXPECT_TRUE(test, poll_thread_is_on(cpu_possible_mask));
+	KUNIT_EXPECT_EQ(test, play_burst(1, 1).answers, PINGS);
+	while (!poll_thread_is_on(cpu_possible_mask) && time_before(jiffies, end))
+		usleep_range(500, 1000);
+	KUNIT_EXPECT_TRUE(test, poll_thread_is_on(cpu_possible_mask));
+}
+
+static void clock_wall(struct kunit *test)
+{
+	struct braid_clock_cells *c = cells();
+	u64 before = ktime_get_real_ns(), boot = ktime_get_boottime_ns();
+
+	KUNIT_ASSERT_TRUE(test, await32(&c->wall_seq, 0, true));
+	KUNIT_ASSERT_TRUE(test, await32(&c->wall_seq, READ_ONCE(c->wall_seq), true));
+	KUNIT_EXPECT_EQ(test, c->wall_seq & 1, 0);
+	KUNIT_EXPECT_EQ(test, c->wall_source, BRAID_PAIR_GUEST_REALTIME);
+	KUNIT_EXPECT_GE(test, c->wall_realtime_ns, before - NSEC_PER_SEC);
+	KUNIT_EXPECT_LE(test, c->wall_realtime_ns, ktime_get_real_ns());
+	KUNIT_EXPECT_GE(test, c->wall_boottime_ns, boot - min_t(u64, boot, NSEC_PER_SEC));
+	KUNIT_EXPECT_LE(test, c->wall_boottime_ns, ktime_get_boottime_ns());
+	KUNIT_EXPECT_LE(test, c->wall_counter, braid_counter_ordered());
+}
+
+static struct kunit_case clock_cases[] = {
+	KUNIT_CASE(clock_looks),
+	KUNIT_CASE(clock_burst_is_answered),
+	KUNIT_CASE(clock_burst_for_nobody),
+	KUNIT_CASE(clock_burst_ends_anywhere),
+	KUNIT_CASE(clock_wall),
+	{}
+};
+
+static struct kunit_suite clock_suite = {
+	.name = "clock",
+	.init = braid_case_init,
+	.exit = braid_case_exit,
+	.test_cases = clock_cases,
+};
+kunit_test_suite(clock_suite);
