@@ -143,6 +143,7 @@ static int close_all(struct braid_recording *r, int err)
 		braid_region_source_close(r->guests[k].source);
 	braid_tracefs_source_close(r->host_source);
 	braid_exchange_stop(r->exchange);
+	braid_sampler_close(r->sampler);
 	if (r->sink.capture && err)
 		braid_capture_abandon(r->sink.capture);
 	else if (r->sink.capture)
@@ -188,6 +189,8 @@ int braid_cmd_record(int argc, char **argv)
 		err = braid_record_open_file(&r);
 	if (!err)
 		err = braid_record_open_host(&r);
+	if (!err)
+		err = braid_sampler_open(&r.sampler, NULL, NULL);
 	if (!err)
 		err = braid_record_run(&r);
 	if (!err) {

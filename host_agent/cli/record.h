@@ -3,6 +3,7 @@
 #ifndef BRAID_CLI_RECORD_H
 #define BRAID_CLI_RECORD_H
 
+#include "host_agent/clock/sampler.h"
 #include "host_agent/source/region.h"
 #include "host_agent/source/tracefs.h"
 
@@ -58,6 +59,7 @@ struct braid_recording {
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
 	struct braid_tracefs_source *host_source;
+	struct braid_sampler *sampler;
 	int signal_fd;
 	u64 start_ns;
 	u64 end_ns;

@@ -37,6 +37,9 @@ static int poll_all(struct braid_recording *r)
 			return ret;
 		result = ret > result ? ret : result;
 	}
+	ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	if (ret)
+		return ret;
 	/* What was taken from a ring is nowhere else until it is written. */
 	if (braid_capture_bytes(r->sink.capture) != before) {
 		ret = braid_capture_flush(r->sink.capture);
@@ -191,7 +194,8 @@ static int finish(struct braid_recording *r)
 		err = braid_tracefs_source_finish(r->host_source);
 	for (k = 0; k < r->nr_guests && !err; k++)
 		err = braid_region_source_finish(r->guests[k].source);
-	return err;
+	/* Behind the last event: no clock is to be guessed there. */
+	return err ? err : braid_sampler_turn(r->sampler, r->sink.capture, true);
 }
 
 int braid_record_run(struct braid_recording *r)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The host's other clocks beside the file's, sampled all through a recording. */
+#ifndef BRAID_CLOCK_SAMPLER_H
+#define BRAID_CLOCK_SAMPLER_H
+
+#include "host_agent/capture/capture.h"
+
+struct braid_sampler;
+
+/**
+ * braid_sampler_check - whether times of a trace clock can be told in the file's clock
+ * @trace_clock: as tracefs' trace_clock calls it
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_sampler_check(const char *trace_clock);
+
+/**
+ * braid_sampler_open - get ready to sample
+ * @out: set on success
+ * @trace_clock: of the host's trace, as braid_sampler_check() takes it; NULL: there is none
+ * @stats: a per_cpu/cpuN/stats of the tracefs instance whose clock it is; may be NULL
+ *	without @trace_clock
+ *
+ * Samples the host's raw counter, if the host itself tells time by it; CLOCK_REALTIME;
+ * and @trace_clock, unless it is the file's clock.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, const char *stats);
+
+/**
+ * braid_sampler_turn - take the samples that are due, put them as HOST_CLOCK
+ * @s: the sampler
+ * @capture: where to
+ * @last: all are due
+ *
+ * For a loop that turns every few ms: nothing needs to wake it.
+ *
+ * Return: 0, or -errno with braid_fail() (the capture's).
+ */
+int braid_sampler_turn(struct braid_sampler *s, struct braid_capture_writer *capture, bool last);
+
+/** braid_sampler_close - free; NULL is fine */
+void braid_sampler_close(struct braid_sampler *s);
+
+#endif /* BRAID_CLOCK_SAMPLER_H */
