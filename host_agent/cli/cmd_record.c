@@ -178,6 +178,8 @@ int braid_record_whole(struct braid_recording *r)
 	if (!err)
 		err = braid_record_open_host(r);
 	if (!err)
+		err = braid_sampler_open(&r->sampler, NULL, NULL);
+	if (!err)
 		err = braid_record_run(r);
 	if (!err) {
 		braid_record_summary(r);
