@@ -81,7 +81,8 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
 		for (k = 0; k < clock->tracks[t].nr_epochs; k++) {
 			const struct braid_clock_epoch *e = &clock->tracks[t].epochs[k];
 
-			bound = e->host ? braid_offset_bound(e, end_ns) :
+			bound = e->nr_knots ? braid_emulated_bound(e) :
+				e->host ? braid_offset_bound(e, end_ns) :
 					  worst_of_fit(clock, &clock->tracks[t], k, end_ns);
 			worst = bound > worst ? bound : worst;
 		}

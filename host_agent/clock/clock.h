@@ -33,6 +33,13 @@ struct braid_crossing {
 struct braid_clock_line;
 struct braid_clock;
 
+/* What a crossing tells of an emulated counter, in its steps. */
+struct braid_clock_knot {
+	u64 counter;
+	s64 low;		/* from here on it has gained at least so much ... */
+	s64 high;		/* ... and up to here at most so much */
+};
+
 /* Why an epoch began. */
 enum braid_epoch_cause {
 	BRAID_EPOCH_FIRST = 0,
@@ -68,8 +75,13 @@ struct braid_clock_epoch {
 	u64 shortest_ns;		/* of its crossings */
 
 	/* The law of KVM: by the host's counter. */
-	const struct braid_clock *host;	/* NULL: the other law */
+	const struct braid_clock *host;	/* NULL: the law of a fit */
 	struct braid_clock_offset offset;
+
+	/* The law of an emulated counter: the same, but for what it gains as it goes. */
+	struct braid_clock_knot *knots;	/* by counter */
+	size_t nr_knots;
+	u64 most_gain;			/* from one to the next */
 };
 
 /* The epochs of one vCPU, or of all. */
