@@ -35,6 +35,15 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 		    u64 counter);
 
+/* slewed.c: by an epoch's knots. Fills ns and bound_ns. */
+struct braid_clock_time braid_knots_convert(const struct braid_clock_epoch *e, u64 value);
+
+/* slewed.c: what the clock showed at a host time. */
+struct braid_clock_reading braid_knots_reading(const struct braid_clock_epoch *e, s64 ns);
+
+/* slewed.c: the largest bound up to a host time; 0: between the knots. */
+u64 braid_knots_bound(const struct braid_clock_epoch *e, u64 end_ns);
+
 /* offset.c: the largest bound up to a host time. */
 u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns);
 
