@@ -55,7 +55,7 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 				cond_resched();
 		}
 		now = ktime_get_mono_fast_ns();
-		if (READ_ONCE(cells->burst) != burst)
+		if (READ_ONCE(cells->burst) != burst || READ_ONCE(cells->burst_over) == burst)
 			return;		/* the host is content */
 	}
 }

@@ -18,6 +18,7 @@ struct braid_cli_command {
 	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
 };
 
+int braid_cmd_clock(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
@@ -35,6 +36,15 @@ int braid_cmd_verify(int argc, char **argv);
  * Return: the exit code.
  */
 int braid_stat_region(const char *path, bool json, const char *buffer);
+
+/**
+ * braid_clock_print - what is known of a trace's time
+ * @source: the trace; its rings are not moved
+ * @json: one JSON object
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_clock_print(const struct braid_source *source, bool json);
 
 /** braid_verify_region - `verify` of a region; else as braid_stat_region() */
 int braid_verify_region(const char *path);

@@ -143,6 +143,7 @@ static int close_all(struct braid_recording *r, int err)
 		braid_region_source_close(r->guests[k].source);
 	braid_tracefs_source_close(r->host_source);
 	braid_exchange_stop(r->exchange);
+	braid_kvm_watch_close(r->kvm_watch);
 	braid_sampler_close(r->sampler);
 	if (r->sink.capture && err)
 		braid_capture_abandon(r->sink.capture);
@@ -158,6 +159,42 @@ static int close_all(struct braid_recording *r, int err)
 	return finish_err;
 }
 
+/* All of a recording, to its clean end. Returns 0 or -errno with braid_fail(). */
+int braid_record_whole(struct braid_recording *r)
+{
+	int err, no_buffer = 0;
+	char why[256];
+	sigset_t before;
+
+	err = open_signals(r, &before);
+	if (!err)
+		err = braid_record_find_guests(r);
+	if (!err)
+		err = braid_record_open_guests(r);
+	if (!err)	/* before a former capture is replaced */
+		err = braid_record_check_host(r);
+	if (!err)
+		err = braid_record_open_file(r);
+	if (!err)
+		err = braid_record_open_host(r);
+	if (!err)
+		err = braid_sampler_open(&r->sampler, NULL, NULL);
+	if (!err)
+		err = braid_record_run(r);
+	if (!err) {
+		braid_record_summary(r);
+		no_buffer = braid_record_check_buffer(r);
+		snprintf(why, sizeof(why), "%s", braid_failure());
+	}
+	err = close_all(r, err);
+	if (!err && no_buffer)	/* the capture is a whole one, of nothing */
+		err = braid_fail(no_buffer, "%s", why);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (err && r->line_open)
+		fputc('\n', stderr);
+	return err;
+}
+
 int braid_cmd_record(int argc, char **argv)
 {
 	struct braid_recording r = {
@@ -166,11 +203,8 @@ int braid_cmd_record(int argc, char **argv)
 		.child.pidfd = -1,
 		.terminal = isatty(STDERR_FILENO),
 	};
-	int err, no_buffer = 0;
-	char why[256];
-	sigset_t before;
+	int err = parse_options(&r, argc, argv);
 
-	err = parse_options(&r, argc, argv);
 	if (err) {
 		close_all(&r, 0);
 		if (err > 0)
@@ -178,33 +212,7 @@ int braid_cmd_record(int argc, char **argv)
 		return err == -ENOEXEC ? braid_complain_option("record", argv[optind - 1]) :
 					 braid_complain();
 	}
-	err = open_signals(&r, &before);
-	if (!err)
-		err = braid_record_find_guests(&r);
-	if (!err)
-		err = braid_record_open_guests(&r);
-	if (!err)	/* before a former capture is replaced */
-		err = braid_record_check_host(&r);
-	if (!err)
-		err = braid_record_open_file(&r);
-	if (!err)
-		err = braid_record_open_host(&r);
-	if (!err)
-		err = braid_sampler_open(&r.sampler, NULL, NULL);
-	if (!err)
-		err = braid_record_run(&r);
-	if (!err) {
-		braid_record_summary(&r);
-		no_buffer = braid_record_check_buffer(&r);
-		snprintf(why, sizeof(why), "%s", braid_failure());
-	}
-	err = close_all(&r, err);
-	if (!err && no_buffer)	/* the capture is a whole one, of nothing */
-		err = braid_fail(no_buffer, "%s", why);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (err && r.line_open)
-		fputc('\n', stderr);
-	if (err)
+	if (braid_record_whole(&r))
 		return braid_complain();
 	return r.child.ended ? r.child.status : EXIT_SUCCESS;
 }

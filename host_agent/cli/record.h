@@ -47,6 +47,7 @@ struct braid_recording {
 	const char *buffer;	/* of the guests; NULL: all */
 	double seconds;		/* 0: until told */
 	bool quiet;
+	bool no_events;		/* the guests' clocks alone */
 	enum braid_record_host host;
 	struct braid_record_patterns events;
 	struct braid_record_patterns host_events;
@@ -58,6 +59,7 @@ struct braid_recording {
 
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
+	struct braid_kvm_watch *kvm_watch;	/* NULL: no KVM here, or not ours to see */
 	struct braid_tracefs_source *host_source;
 	struct braid_sampler *sampler;
 	int signal_fd;
@@ -67,6 +69,9 @@ struct braid_recording {
 	bool terminal;		/* stderr is one */
 	bool line_open;		/* a progress line stands there */
 };
+
+/* cmd_record.c: all of a recording that was filled in. 0 or -errno with braid_fail(). */
+int braid_record_whole(struct braid_recording *r);
 
 /* record_setup.c: who and what is recorded. 0 or -errno with braid_fail(). */
 int braid_record_add_guest(struct braid_recording *r, const char *argument);

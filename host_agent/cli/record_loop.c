@@ -25,6 +25,8 @@ static int poll_all(struct braid_recording *r)
 	int result = BRAID_POLL_IDLE, ret;
 	size_t k;
 
+	if (r->kvm_watch)
+		braid_kvm_watch_poll(r->kvm_watch);
 	for (k = 0; k < r->nr_guests; k++) {
 		ret = braid_region_source_poll(r->guests[k].source);
 		if (ret < 0)

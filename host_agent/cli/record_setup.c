@@ -222,10 +222,12 @@ int braid_record_open_guests(struct braid_recording *r)
 	bool defaults = !r->events.nr;
 	int err = 0;
 
-	if (defaults)
+	if (defaults && !r->no_events)
 		err = braid_record_add_events(&r->events, BRAID_GUEST_EVENTS);
 	if (!err && r->nr_guests)
 		err = braid_exchange_start(&r->exchange);
+	if (!err && r->nr_guests)	/* a help: the offsets are read now and then anyway */
+		braid_kvm_watch_open(&r->kvm_watch);
 	while (k < r->nr_guests && !err) {
 		struct braid_record_guest *guest = &r->guests[k];
 		struct braid_region_options o = {
@@ -233,6 +235,7 @@ int braid_record_open_guests(struct braid_recording *r)
 			.name = guest->name,
 			.sink = &r->sink,
 			.exchange = r->exchange,
+			.kvm_watch = r->kvm_watch,
 			.patterns = r->events.items,
 			.nr_patterns = r->events.nr,
 			.buffer = r->buffer,

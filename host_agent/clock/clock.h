@@ -206,6 +206,43 @@ struct braid_clock_check {
 void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       struct braid_clock_check *check);
 
+/* Bounds at the crossings and half way between them. */
+struct braid_clock_quality {
+	u64 points;
+	u64 median_ns;		/* BRAID_BOUND_UNKNOWN is the largest of all */
+	u64 p99_ns;
+	u64 worst_ns;
+};
+
+/**
+ * braid_clock_quality - how large a clock's bounds are
+ * @clock: any with tracks
+ * @in: what it was built from
+ * @q: filled on success
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int braid_clock_quality(const struct braid_clock *clock, const struct braid_clock_inputs *in,
+			struct braid_clock_quality *q);
+
+/* Two clocks of one stream, at the same points. */
+struct braid_clock_comparison {
+	u64 points;
+	u64 unknown;		/* left out: no bound */
+	u64 outside;		/* farther apart than both bounds allow */
+	u64 farthest_ns;
+};
+
+/**
+ * braid_clock_compare - hold two clocks against each other
+ * @a: one, perhaps exact
+ * @b: the other
+ * @in: what they were built from
+ * @c: filled
+ */
+void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *b,
+			 const struct braid_clock_inputs *in, struct braid_clock_comparison *c);
+
 /* A host time, and how true it is. */
 struct braid_clock_time {
 	s64 ns;

@@ -2,46 +2,49 @@
 /* A thread that plays ping-pong with all guests in turn. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/clock/burst.h"
 #include "host_agent/clock/exchange.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/transport/guard.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
 
-#define READY_STEP_NS		100000ULL
-#define READY_LIMIT_NS		300000000ULL	/* a guest looks at least every 250 ms */
-#define PONG_LIMIT_MIN_NS	200000ULL
-#define PONG_LIMIT_MAX_NS	2000000ULL	/* an emulated vCPU may not even be running */
-#define PONG_POLITE_NS		20000ULL	/* the guest may need the CPU that we spin on */
-#define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
-#define PONG_STEP_NS		50000ULL
-#define MAX_TIMEOUTS		4		/* of a burst */
+#define READY_STEP_NS		500000ULL	/* shorter than the guest spins without a ping */
+#define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 80 ms */
+#define READY_COARSE_NS		10000000ULL
+#define READY_LIMIT_NS		400000000ULL	/* a guest looks oftener, if it lives */
+#define FIRST_BURSTS		6		/* as fast as they come, all of them long */
+#define PINGS_FIRST		64
+#define PINGS_LATER		32
+#define PINGS_TOUR		8
 #define INTERVAL_NS		1000000000ULL
+#define INTERVAL_EMULATED_NS	2000000000ULL	/* at rest: such a counter does not keep its line */
+#define INTERVAL_MAX_NS		8000000000ULL	/* at rest: one that does; or nobody answers */
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
 #define MAX_AGAIN		8		/* ... but not for ever */
 #define WIDE_NS			20000ULL
-#define INTERVAL_MAX_NS		8000000000ULL
-#define QUEUE_SAMPLES		256
+#define QUEUE_CROSSINGS		256
 
 struct braid_exchange_peer {
 	struct braid_exchange_peer *next;
-	const void *base;
-	u64 bytes;
-	struct braid_clock_cells *cells;
-	u64 due_ns;
+	struct braid_exchange_guest guest;
+	struct braid_burst burst;
+	u64 due_ns;		/* when to ask; once asked, when to look */
+	u64 asked_ns;		/* 0: not asked */
 	u64 interval_ns;
+	u32 tour;		/* the vCPU to ask next for the first time; nr_vcpus: all were */
 	u32 poor;		/* poor bursts in a row */
 	bool leaving;		/* read by a burst without the lock */
-	bool busy;		/* a burst is under way */
-	bool soon;		/* one was asked for, and is not over */
+	bool busy;		/* the thread is in its region */
+	bool soon;		/* a burst was asked for, and is not over */
+	bool soon_asked;	/* the one under way is it */
 	u64 bursts_good;
 	u32 nr_queued;
-	struct braid_clock_sample queue[QUEUE_SAMPLES];
+	struct braid_crossing queue[QUEUE_CROSSINGS];
 };
 
 struct braid_exchange {
@@ -52,149 +55,13 @@ struct braid_exchange {
 	bool stopping;
 };
 
-/* One burst; what it found is its own until the lock is taken. */
-struct burst {
-	struct braid_exchange_peer *peer;
-	struct braid_clock_sample best[BRAID_EXCHANGE_BEST];
-	u32 nr;
-	bool ready;		/* the guest came */
-	cpu_set_t allowed;	/* CPUs of this thread, but for hops */
-	bool hopped;
-};
-
-static u64 width(const struct braid_clock_sample *s)
-{
-	return s->h2_ns - s->h1_ns;
-}
-
-static void keep(struct burst *b, const struct braid_clock_sample *s)
-{
-	u32 k;
-
-	if (b->nr == BRAID_EXCHANGE_BEST) {
-		if (width(s) >= width(&b->best[b->nr - 1]))
-			return;
-		b->nr--;
-	}
-	for (k = b->nr++; k && width(s) < width(&b->best[k - 1]); k--)
-		b->best[k] = b->best[k - 1];
-	b->best[k] = *s;
-}
-
-static inline void relax(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#endif
-}
-
-/* Waits for the guest to spin: it looks now and then, so we sleep in between. */
-static bool wait_ready(const struct braid_exchange_peer *p, u64 burst)
-{
-	u64 start_ns = braid_host_clock_ns();
-
-	do {
-		if (braid_load_acquire(&p->cells->ready) == burst)	/* (K4) */
-			return true;
-		braid_sleep_ns(READY_STEP_NS);
-	} while (!braid_load(&p->leaving) && braid_host_clock_ns() - start_ns < READY_LIMIT_NS);
-	return false;
-}
-
-/* One ping. Whatever happens in between, h1 <= the moment of counter <= h2. */
-static bool ping(struct braid_clock_cells *cells, u64 number, u64 limit_ns,
-		 struct braid_clock_sample *s)
-{
-	u64 waited_ns;
-
-	s->h1_ns = braid_host_clock_ns();
-	braid_store_release(&cells->ping, number);			/* (K1) */
-	for (;;) {
-		bool answered = braid_load_acquire(&cells->pong) == number;	/* (K2) */
-
-		if (answered)
-			s->counter = braid_load(&cells->pong_counter);
-		braid_fence();		/* h2 is read after the pong was seen */
-		s->h2_ns = braid_host_clock_ns();
-		if (answered)
-			return true;
-		waited_ns = s->h2_ns - s->h1_ns;
-		if (waited_ns > limit_ns)
-			return false;
-		if (waited_ns > PONG_SPIN_NS)
-			braid_sleep_ns(PONG_STEP_NS);
-		else if (waited_ns > PONG_POLITE_NS)
-			sched_yield();
-		else
-			relax();
-	}
-}
-
-/*
- * The scheduler likes to put who was woken where its waker ran; a guest and we on one
- * CPU never meet. So after a time-out we go elsewhere; after the next one, elsewhere
- * having been no better, where the scheduler likes.
- */
-static void hop(const cpu_set_t *allowed)
-{
-	int here = sched_getcpu(), k, cpu;
-	cpu_set_t one;
-
-	for (k = 1; k < CPU_SETSIZE && here >= 0; k++) {
-		cpu = (here + k) % CPU_SETSIZE;
-		if (!CPU_ISSET(cpu, allowed))
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		sched_setaffinity(0, sizeof(one), &one);
-		return;
-	}
-}
-
-/* Under the guard: a burst of pings. */
-static int run_burst(void *arg)
-{
-	struct burst *b = arg;
-	struct braid_clock_cells *cells = b->peer->cells;
-	u64 number, burst = braid_load(&cells->burst) + 1;
-	u64 limit_ns = PONG_LIMIT_MIN_NS;
-	struct braid_clock_sample s;
-	int k, timeouts = 0;
-
-	if (burst == braid_load(&cells->ready))
-		burst++;	/* a former agent's, answered late */
-	braid_store_release(&cells->burst, burst);
-	b->ready = wait_ready(b->peer, burst);
-	if (!b->ready)
-		return 0;
-	number = braid_load(&cells->pong);
-	if ((s64)(braid_load(&cells->ping) - number) > 0)
-		number = braid_load(&cells->ping);
-	for (k = 0; k < BRAID_EXCHANGE_PINGS && !braid_load(&b->peer->leaving); k++) {
-		if (ping(cells, ++number, limit_ns, &s)) {
-			keep(b, &s);
-			continue;
-		}
-		if (++timeouts >= MAX_TIMEOUTS)
-			break;
-		if (limit_ns < PONG_LIMIT_MAX_NS)
-			limit_ns *= 2;
-		if (timeouts & 1)
-			hop(&b->allowed);
-		else
-			sched_setaffinity(0, sizeof(b->allowed), &b->allowed);
-		b->hopped = true;
-	}
-	return 0;
-}
-
 /* Must hold the lock. The oldest go when nobody takes them. */
-static void queue_samples(struct braid_exchange_peer *p, const struct burst *b)
+static void queue_crossings(struct braid_exchange_peer *p, const struct braid_burst *b)
 {
 	u32 over;
 
-	if (p->nr_queued + b->nr > QUEUE_SAMPLES) {
-		over = p->nr_queued + b->nr - QUEUE_SAMPLES;
+	if (p->nr_queued + b->nr > QUEUE_CROSSINGS) {
+		over = p->nr_queued + b->nr - QUEUE_CROSSINGS;
 		p->nr_queued -= over;
 		memmove(p->queue, p->queue + over, p->nr_queued * sizeof(*p->queue));
 	}
@@ -203,49 +70,107 @@ static void queue_samples(struct braid_exchange_peer *p, const struct burst *b)
 }
 
 /* Cut short, or never quick: the two threads did not run at the same time. */
-static bool is_poor(const struct burst *b)
+static bool is_poor(const struct braid_burst *b)
 {
-	return b->nr < BRAID_EXCHANGE_BEST || width(&b->best[0]) > WIDE_NS;
+	return b->nr < BRAID_EXCHANGE_BEST || braid_crossing_width(&b->best[0]) > WIDE_NS;
 }
 
-/* Must hold the lock. When the next burst is due. */
-static void schedule(struct braid_exchange_peer *p, const struct burst *b)
+static bool on_tour(const struct braid_exchange_peer *p)
+{
+	return p->bursts_good && p->tour < p->guest.nr_vcpus;
+}
+
+/* How long until the next burst, after one that was answered. */
+static u64 wait_of(struct braid_exchange_peer *p)
 {
 	static const u64 first_ns[] = { 100000000, 200000000 };	/* at 0.1 and 0.3 s */
-	u64 wait_ns;
+	u64 rest_ns = p->guest.emulated ? INTERVAL_EMULATED_NS : INTERVAL_MAX_NS;
 
-	if (b->ready)
-		p->interval_ns = INTERVAL_NS;
-	else if (p->interval_ns < INTERVAL_MAX_NS)
-		p->interval_ns *= 2;
-	wait_ns = p->interval_ns;
-	p->poor = b->ready && is_poor(b) ? p->poor + 1 : 0;
+	if (on_tour(p))
+		return 0;
+	p->poor = is_poor(&p->burst) ? p->poor + 1 : 0;
 	if (p->poor && p->poor <= MAX_AGAIN)
-		wait_ns = AGAIN_NS;
-	else if (b->nr && p->bursts_good <= sizeof(first_ns) / sizeof(*first_ns))
-		wait_ns = first_ns[p->bursts_good - 1];
-	p->due_ns = braid_host_clock_ns() + (p->soon ? 0 : wait_ns);
+		return AGAIN_NS;
+	if (p->bursts_good <= sizeof(first_ns) / sizeof(*first_ns))
+		return first_ns[p->bursts_good - 1];
+	if (p->bursts_good < FIRST_BURSTS)
+		p->interval_ns = INTERVAL_NS;
+	else if (p->interval_ns < rest_ns)
+		p->interval_ns *= 2;
+	return p->interval_ns;
 }
 
-/* Must hold the lock; it is dropped during the burst. */
+/* Must hold the lock. What a burst brought is queued, and the next one planned. */
+static void end_burst(struct braid_exchange_peer *p, bool answered)
+{
+	bool tour = on_tour(p);
+
+	p->asked_ns = 0;
+	if (p->soon_asked)
+		p->soon = false;
+	if (tour)
+		p->tour++;
+	if (p->burst.nr) {
+		p->bursts_good += !tour;
+		if (!p->burst.best[0].vcpu)
+			p->tour = p->guest.nr_vcpus;	/* a guest that does not tell its vCPU */
+		queue_crossings(p, &p->burst);
+	}
+	if (!answered && p->interval_ns < INTERVAL_MAX_NS)
+		p->interval_ns *= 2;
+	p->due_ns = braid_host_clock_ns() + (answered && p->burst.nr ? wait_of(p) : p->interval_ns);
+	if (p->soon)
+		p->due_ns = 0;
+}
+
+/* What is done in the region in one turn. */
+struct turn {
+	struct braid_exchange_peer *p;
+	bool ready;
+};
+
+static int take_turn(void *arg)
+{
+	struct turn *t = arg;
+	struct braid_exchange_peer *p = t->p;
+	u32 pings = p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER;
+
+	if (!p->asked_ns) {
+		braid_burst_ask(&p->burst, on_tour(p) ? p->tour + 1 : 0);
+		return 0;
+	}
+	t->ready = braid_burst_ready(&p->burst);
+	if (t->ready)
+		braid_burst_run(&p->burst, on_tour(p) ? PINGS_TOUR : pings, &p->leaving);
+	return 0;
+}
+
+/* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
-	struct burst b = { .peer = p };
-	bool soon = p->soon;
+	struct turn t = { .p = p };
+	bool asking = !p->asked_ns;
+	u64 now_ns;
+	int err;
 
 	p->busy = true;
+	if (asking) {
+		p->burst = (struct braid_burst){ .cells = p->guest.cells };
+		p->soon_asked = p->soon;
+	}
 	pthread_mutex_unlock(&x->lock);
-	if (sched_getaffinity(0, sizeof(b.allowed), &b.allowed))
-		CPU_ZERO(&b.allowed);
-	braid_guard_run(p->base, p->bytes, run_burst, &b);
-	if (b.hopped)
-		sched_setaffinity(0, sizeof(b.allowed), &b.allowed);
+	err = braid_guard_run(p->guest.base, p->guest.bytes, take_turn, &t);
+	braid_burst_end(&p->burst);
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
-	p->soon &= !soon;
-	p->bursts_good += !!b.nr;
-	queue_samples(p, &b);
-	schedule(p, &b);
+	now_ns = braid_host_clock_ns();
+	if (asking)
+		p->asked_ns = now_ns;
+	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
+		end_burst(p, t.ready);
+	else	/* a guest that hangs is looked at ever less often */
+		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
+				      READY_COARSE_NS);
 	pthread_cond_broadcast(&x->changed);
 }
 
@@ -356,16 +281,14 @@ void braid_exchange_stop(struct braid_exchange *x)
 	free(x);
 }
 
-int braid_exchange_add(struct braid_exchange *x, const void *base, u64 bytes,
-		       struct braid_clock_cells *cells, struct braid_exchange_peer **out)
+int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_guest *guest,
+		       struct braid_exchange_peer **out)
 {
 	struct braid_exchange_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return braid_fail(-ENOMEM, "out of memory");
-	p->base = base;
-	p->bytes = bytes;
-	p->cells = cells;
+	p->guest = *guest;
 	p->due_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
 	pthread_mutex_lock(&x->lock);
@@ -377,11 +300,15 @@ int braid_exchange_add(struct braid_exchange *x, const void *base, u64 bytes,
 	return 0;
 }
 
-void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p)
+void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p, bool all_vcpus)
 {
 	pthread_mutex_lock(&x->lock);
 	p->soon = true;
-	p->due_ns = braid_host_clock_ns();
+	p->soon_asked = false;
+	if (all_vcpus)
+		p->tour = 0;
+	if (!p->asked_ns)
+		p->due_ns = 0;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 }
@@ -414,7 +341,7 @@ void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer 
 }
 
 size_t braid_exchange_take(struct braid_exchange *x, struct braid_exchange_peer *p,
-			   struct braid_clock_sample *to, size_t max)
+			   struct braid_crossing *to, size_t max)
 {
 	size_t n;
 

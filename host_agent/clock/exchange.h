@@ -5,12 +5,11 @@
 
 #include <stddef.h>
 
-#include "host_agent/capture/chunk.h"
+#include "host_agent/clock/clock.h"
 
 struct braid_exchange;
 struct braid_exchange_peer;
 
-#define BRAID_EXCHANGE_PINGS	64	/* in a burst, at most */
 #define BRAID_EXCHANGE_BEST	8	/* samples kept of a burst, the tightest */
 
 /**
@@ -24,27 +23,36 @@ int braid_exchange_start(struct braid_exchange **out);
 /** braid_exchange_stop - end the thread and free; all peers are removed; NULL is fine */
 void braid_exchange_stop(struct braid_exchange *x);
 
+/* A guest to be pinged. */
+struct braid_exchange_guest {
+	const void *base;		/* the mapping, which must stay until braid_exchange_remove() */
+	u64 bytes;
+	struct braid_clock_cells *cells;	/* in it */
+	u32 nr_vcpus;
+	bool emulated;			/* its counter does not keep a line for long */
+};
+
 /**
- * braid_exchange_add - ping one more guest: at once, after 100 ms, 300 ms, then each second
+ * braid_exchange_add - ping one more guest
  * @x: the thread
- * @base: the mapping, which must stay until braid_exchange_remove()
- * @bytes: of the mapping
- * @cells: in the mapping
+ * @guest: copied
  * @out: set on success
  *
- * A guest that does not answer is asked ever less often, down to every 8 s.
+ * At once, then once on each vCPU, after 0.1 s and 0.3 s, each second, and at rest every
+ * 8 s; an emulated counter every 2 s. A guest that does not answer is asked ever less often.
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_exchange_add(struct braid_exchange *x, const void *base, u64 bytes,
-		       struct braid_clock_cells *cells, struct braid_exchange_peer **out);
+int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_guest *guest,
+		       struct braid_exchange_peer **out);
 
 /**
  * braid_exchange_soon - ping a guest as soon as may be
  * @x: the thread
  * @p: the guest
+ * @all_vcpus: each of them: something happened to its time
  */
-void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p);
+void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p, bool all_vcpus);
 
 /** braid_exchange_pending - whether the burst of braid_exchange_soon() is still to end */
 bool braid_exchange_pending(struct braid_exchange *x, struct braid_exchange_peer *p);
@@ -59,16 +67,16 @@ bool braid_exchange_pending(struct braid_exchange *x, struct braid_exchange_peer
 void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer *p);
 
 /**
- * braid_exchange_take - the samples since the last call
+ * braid_exchange_take - the crossings since the last call
  * @x: the thread
  * @p: the guest
  * @to: room for @max
- * @max: samples
+ * @max: crossings
  *
  * Return: how many.
  */
 size_t braid_exchange_take(struct braid_exchange *x, struct braid_exchange_peer *p,
-			   struct braid_clock_sample *to, size_t max);
+			   struct braid_crossing *to, size_t max);
 
 /**
  * braid_exchange_bursts - bursts that gave at least one sample

@@ -144,8 +144,9 @@ static bool all_alike(const struct braid_clock *clock)
 int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	char reason[sizeof(clock->reason)];
+	u32 t, nr = 1;
 	int err = 0;
-	u32 t;
+	size_t k;
 
 	memset(clock, 0, sizeof(*clock));
 	if (!in->nr_offsets || !in->host) {
@@ -156,11 +157,14 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 	clock->kind = BRAID_CLOCK_KVM;
 	clock->nominal = in->host->nominal;
 	clock->init_counter = in->init_counter;
-	clock->tracks = calloc(in->nr_vcpus, sizeof(*clock->tracks));
+	for (k = 0; k < in->nr_offsets; k++)	/* possible vCPUs may never have come to be */
+		if (in->offsets[k].vcpu < in->nr_vcpus && in->offsets[k].vcpu >= nr)
+			nr = in->offsets[k].vcpu + 1;
+	clock->tracks = calloc(nr, sizeof(*clock->tracks));
 	if (!clock->tracks)
 		return -ENOMEM;
-	clock->nr_tracks = in->nr_vcpus;
-	for (t = 0; t < in->nr_vcpus && !err; t++)
+	clock->nr_tracks = nr;
+	for (t = 0; t < nr && !err; t++)
 		err = build_track(clock, &clock->tracks[t], in, t);
 	if (err) {
 		memcpy(reason, clock->reason, sizeof(reason));

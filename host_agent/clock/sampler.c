@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/clock/counter.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/clock/sampler.h"
 #include "host_agent/util/error.h"
@@ -77,24 +78,6 @@ struct braid_sampler {
 
 /* Reading ---------------------------------------------------------------------------------- */
 
-/* Neither earlier nor later than where it stands in the program. */
-static u64 read_counter(void)
-{
-#if defined(__x86_64__)
-	u32 low, high;
-
-	asm volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high) : : "memory");
-	return (u64)high << 32 | low;
-#elif defined(__aarch64__)
-	u64 value;
-
-	asm volatile("isb; mrs %0, cntvct_el0; isb" : "=r"(value) : : "memory");
-	return value;
-#else
-	return 0;
-#endif
-}
-
 /* "now ts: 24565.736243" of the stats. Return: false when it is not there. */
 static bool read_stats(int fd, u64 *ns)
 {
@@ -122,7 +105,7 @@ static bool take_one(const struct braid_sampler *s, const struct known_clock *c,
 	if (c->how == BY_ID)
 		sample->counter = braid_clock_read_ns(c->id);
 	else if (c->how == BY_COUNTER)
-		sample->counter = read_counter();
+		sample->counter = braid_host_counter();
 	else
 		good = read_stats(s->stats_fd, &sample->counter);
 	sample->h2_ns = braid_host_clock_ns();

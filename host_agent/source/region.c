@@ -20,7 +20,6 @@
 #define CHANGE_NS	15000000ULL	/* longer than that its buffers are not changed: it died */
 #define FILE_CHECK_NS	1000000000ULL
 #define CLOSE_TIMEOUT_NS	500000000ULL
-#define TAKE_SAMPLES	64
 
 int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes)
@@ -51,19 +50,21 @@ int braid_live_note(struct braid_region_source *s, const char *format, ...)
 }
 
 /* A file descriptor that tells the end of the QEMU that maps the region, or -1. */
-static int watch_qemu(const struct braid_mapping *m)
+static void watch_qemu(struct braid_region_source *s)
 {
+	const struct braid_mapping *m = s->mapping;
 	struct braid_shared_file *files;
-	int fd = -1;
 	size_t nr, k;
 
 	if (braid_qemu_files(&files, &nr))
-		return -1;
-	for (k = 0; k < nr && fd < 0; k++)
-		if (files[k].inode == m->inode && files[k].device == m->device)
-			fd = syscall(SYS_pidfd_open, files[k].pid, 0);
+		return;
+	for (k = 0; k < nr && s->qemu_pidfd < 0; k++) {
+		if (files[k].inode != m->inode || files[k].device != m->device)
+			continue;
+		s->qemu_pid = files[k].pid;
+		s->qemu_pidfd = syscall(SYS_pidfd_open, files[k].pid, 0);
+	}
 	free(files);
-	return fd;
 }
 
 static bool qemu_ended(const struct braid_region_source *s)
@@ -75,11 +76,11 @@ static bool qemu_ended(const struct braid_region_source *s)
 
 static void close_mapping(struct braid_region_source *s)
 {
-	braid_exchange_remove(s->o.exchange, s->peer);
-	s->peer = NULL;
+	braid_live_clock_end(s);
 	if (s->qemu_pidfd >= 0)
 		close(s->qemu_pidfd);
 	s->qemu_pidfd = -1;
+	s->qemu_pid = 0;
 	braid_mapping_close(s->mapping);
 	s->mapping = NULL;
 }
@@ -141,30 +142,17 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	s->lost += braid_live_lost(s);
 	s->nr_rings = 0;
 	err = braid_live_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
-	braid_exchange_remove(s->o.exchange, s->peer);
-	s->peer = NULL;
+	braid_live_clock_end(s);
 	s->ended_incarnation = s->sb.incarnation;
 	s->silent = false;
 	return err;
-}
-
-static int put_samples(struct braid_region_source *s)
-{
-	struct braid_clock_sample samples[TAKE_SAMPLES];
-	size_t n = 0;
-
-	if (s->peer)
-		n = braid_exchange_take(s->o.exchange, s->peer, samples, TAKE_SAMPLES);
-	if (!n)
-		return 0;
-	return braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, samples, n * sizeof(*samples));
 }
 
 /* Ends the stream when the region's memory is no longer its own. */
 static int cut_stream(struct braid_region_source *s, enum braid_region_phase phase,
 		      enum braid_end_reason reason)
 {
-	int err = put_samples(s);
+	int err = braid_live_clock_finish(s);
 
 	if (!err)
 		err = braid_live_account(s, false);
@@ -182,7 +170,9 @@ static int take_rest(void *arg)
 	if (!err)
 		err = braid_live_drain_rest(s);
 	if (!err)
-		err = put_samples(s);
+		err = braid_live_clock_pair(s, true);
+	if (!err)
+		err = braid_live_clock_finish(s);
 	if (!err)
 		err = braid_live_account(s, true);
 	return err;
@@ -241,16 +231,10 @@ static int start_stream(struct braid_region_source *s)
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, begin_stream, s);
 	if (err)
 		return handle_loss(s, err);
-	if (s->sb.state == BRAID_STATE_LIVE && s->o.exchange) {
-		err = braid_exchange_add(s->o.exchange, s->mapping->base, s->mapping->bytes,
-					 braid_mapping_section(s->mapping, &s->sb,
-							       BRAID_SECTION_CLOCK), &s->peer);
-		if (err)
-			return s->fatal = err;
-	}
 	if (s->qemu_pidfd < 0)
-		s->qemu_pidfd = watch_qemu(s->mapping);
-	return 0;
+		watch_qemu(s);
+	err = braid_live_clock_begin(s);
+	return err ? s->fatal = err : 0;
 }
 
 /* Opens and locks the file if need be. -errno with braid_fail(). */
@@ -340,7 +324,11 @@ static int work(void *arg)
 	braid_live_beat(s);	/* also when it is down: a driver that comes again waits for us */
 	s->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
 	if (!s->down) {
-		err = braid_live_heartbeat(s);
+		err = braid_live_clock_look(s);
+		if (!err)
+			err = braid_live_clock_pair(s, false);
+		if (!err)
+			err = braid_live_heartbeat(s);
 		if (!err)
 			err = braid_live_control_poll(s);
 		if (err)	/* -ESTALE of a driver that went down: the next turn sees */
@@ -419,7 +407,7 @@ int braid_region_source_poll(struct braid_region_source *s)
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, work, &turn);
 	if (err || s->fatal)
 		return handle_loss(s, err);
-	err = put_samples(s);
+	err = braid_live_clock_poll(s);
 	if (!err && s->down && turn.result == BRAID_POLL_IDLE)
 		err = go_down(s);
 	else if (!err)
@@ -439,8 +427,8 @@ int braid_region_source_finish(struct braid_region_source *s)
 void braid_region_source_disarm(struct braid_region_source *s)
 {
 	/* A last look at the clocks: a short recording may have had none yet. */
-	if (s->peer && !s->silent)
-		braid_exchange_soon(s->o.exchange, s->peer);
+	if (s->clock.peer && !s->silent)
+		braid_exchange_soon(s->o.exchange, s->clock.peer, false);
 	braid_live_control_disarm(s);
 }
 
@@ -456,7 +444,7 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->phase = s->phase;
 	status->armed = idle || s->told_timeout;
 	status->disarmed = s->disarming && idle &&
-			   !(s->peer && braid_exchange_pending(s->o.exchange, s->peer));
+			   !(s->clock.peer && braid_exchange_pending(s->o.exchange, s->clock.peer));
 	status->silent = recording && s->silent;
 	strcpy(status->name, s->name);
 	status->stream = s->stream;

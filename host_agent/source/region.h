@@ -5,6 +5,7 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/clock/exchange.h"
+#include "host_agent/clock/kvm.h"
 #include "host_agent/control/control.h"
 #include "host_agent/source/live.h"
 
@@ -16,6 +17,7 @@ struct braid_region_options {
 	const char *name;		/* of the streams; NULL: what the guest calls itself */
 	struct braid_live_sink *sink;
 	struct braid_exchange *exchange;	/* may be NULL: no clock samples */
+	const struct braid_kvm_watch *kvm_watch;	/* may be NULL: offsets are read now and then */
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
 	const char *buffer;		/* the only one to record; NULL: all */

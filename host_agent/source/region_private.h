@@ -52,6 +52,28 @@ struct braid_live_tables {
 	u32 nr_symbols;		/* sent */
 };
 
+/* What is known of the guest's time, and is still to be learnt. */
+struct braid_live_clock {
+	struct braid_exchange_peer *peer;
+	u64 begin_ns;
+	struct braid_crossing look;	/* the guest's last */
+	bool looked;
+	u32 look_seq;
+	u32 wall_seq;
+	u64 put_ns;			/* h2 of the look that was put last */
+	u64 pair_due_ns;
+	struct braid_kvm_vm *vm;	/* NULL: KVM tells nothing */
+	bool told_kvm;
+	struct braid_clock_offset *offsets;	/* as put, by vCPU */
+	u64 *offset_seen;		/* the host's counter before they were last read */
+	u32 nr_offsets;
+	u64 offset_due_ns;
+	size_t changes_taken;		/* of the watch */
+	u32 stood;			/* looks in a row that found no vCPU in KVM */
+	u64 stood_ns;
+	bool paused;
+};
+
 /* What we do about a buffer of the superblock. */
 enum braid_live_follow {
 	BRAID_FOLLOW_NOT = 0,
@@ -84,7 +106,7 @@ struct braid_region_source {
 	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
 	struct braid_live_tables tables;
-	struct braid_exchange_peer *peer;
+	struct braid_live_clock clock;
 	struct braid_control control;
 	bool control_busy;
 	bool disarming;
@@ -98,6 +120,7 @@ struct braid_region_source {
 	u64 heartbeat_ns;		/* when it moved */
 	u64 agent_beats;
 	u64 file_due_ns;		/* when to look whether the file is still there */
+	pid_t qemu_pid;			/* 0: not known */
 	int qemu_pidfd;			/* or -1 */
 	int fatal;			/* the capture's error */
 	u64 events;
@@ -181,6 +204,29 @@ int braid_live_drain_rest(struct braid_region_source *s);
 
 /* All that a ring can hold, as it counts against a turn's bytes. */
 s64 braid_live_ring_bytes(const struct braid_live_ring *ring);
+
+/* region_clock.c ------------------------------------------------------------------- */
+
+/* A new stream: finds out who can tell of its time. Returns 0 or the capture's error. */
+int braid_live_clock_begin(struct braid_region_source *s);
+
+/* Under the guard: exchanges a look with the guest. Returns 0 or the capture's error. */
+int braid_live_clock_look(struct braid_region_source *s);
+
+/* Under the guard: takes the guest's wall time. @now: also when it was taken a moment ago. */
+int braid_live_clock_pair(struct braid_region_source *s, bool now);
+
+/* Outside of it: puts what came in, and what KVM tells. Returns 0 or the capture's error. */
+int braid_live_clock_poll(struct braid_region_source *s);
+
+/* Puts the crossings that came in. Returns 0 or the capture's error. */
+int braid_live_clock_put(struct braid_region_source *s);
+
+/* The last of all that; the stream is still there. Returns 0 or the capture's error. */
+int braid_live_clock_finish(struct braid_region_source *s);
+
+/* Lets go of exchange and KVM. */
+void braid_live_clock_end(struct braid_region_source *s);
 
 /* region_tables.c: all under braid_guard_run() ------------------------------------ */
 

@@ -38,7 +38,7 @@ static bool is_dead(const char *name)
 	size_t n;
 	FILE *f;
 
-	if (!isdigit((unsigned char)*name) || *end || pid <= 0)
+	if (!isdigit((unsigned char)*name) || (*end && strcmp(end, "-clock")) || pid <= 0)
 		return false;
 	if (kill(pid, 0))
 		return errno == ESRCH;

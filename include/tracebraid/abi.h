@@ -211,7 +211,9 @@ struct braid_clock_cells {
 	u64 host_ns;			/* the host's clock when it stored this; 0: it tells none */
 	u32 burst_vcpu;			/* stored before burst: who is to answer, 0: anyone. A wish:
 					   an offline one does not; pong_vcpu tells who did */
-	u8 reserved0[BRAID_CACHELINE_BYTES - 28];
+	u32 reserved0;
+	u64 burst_over;			/* the burst that the host has had enough of */
+	u8 reserved5[BRAID_CACHELINE_BYTES - 40];
 	/* G, at 64 */
 	u64 ready;
 	u64 pong_counter;

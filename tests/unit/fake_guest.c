@@ -20,6 +20,9 @@ static const char *const systems[FAKE_NR_EVENTS] = { "sched", "sched", "irq", "t
 static const char *const names[FAKE_NR_EVENTS] = { "sched_switch", "sched_wakeup",
 						   "irq_handler_entry", "count" };
 
+/* Of the guest made last; a counter is read without knowing whose it is. */
+static const u64 *gain;
+
 static u64 now_ns(void)
 {
 	struct timespec t;
@@ -30,7 +33,7 @@ static u64 now_ns(void)
 
 u64 fake_counter(void)
 {
-	return now_ns() + FAKE_COUNTER_OFFSET;
+	return now_ns() + FAKE_COUNTER_OFFSET + (gain ? braid_load(gain) : 0);
 }
 
 static void die(const char *what)
@@ -334,20 +337,55 @@ static void serve_mailbox(struct fake_guest *g)
 	braid_store_release(&box->done_seq, seq);
 }
 
+/* As the driver does: what the host's clock was, then the counter. */
+static void look(struct fake_guest *g)
+{
+	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
+	u32 seq = cells->look_seq;
+
+	braid_store(&cells->look_seq, seq + 1);
+	braid_fence();
+	braid_store(&cells->look_vcpu, 1);
+	braid_store(&cells->look_host_ns, braid_load_acquire(&cells->host_ns));
+	braid_fence();
+	braid_store(&cells->look_counter, fake_counter());
+	braid_store_release(&cells->look_seq, seq + 2);
+}
+
+static void tell_wall(struct fake_guest *g)
+{
+	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
+	struct timespec t;
+
+	braid_store(&cells->wall_seq, cells->wall_seq + 1);
+	braid_fence();
+	clock_gettime(CLOCK_REALTIME, &t);
+	braid_store(&cells->wall_counter, fake_counter());
+	braid_store(&cells->wall_realtime_ns, (u64)t.tv_sec * 1000000000 + t.tv_nsec);
+	braid_store(&cells->wall_source, (u32)BRAID_PAIR_GUEST_REALTIME);
+	braid_store_release(&cells->wall_seq, cells->wall_seq + 1);
+}
+
 static void serve_clock(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
 	u64 burst = braid_load_acquire(&cells->burst), idle_ns;
+	u32 vcpu = braid_load(&cells->burst_vcpu);
 
+	look(g);
+	tell_wall(g);
 	if (burst == braid_load(&cells->ready))
 		return;
 	braid_store_release(&cells->ready, burst);
 	for (idle_ns = now_ns(); now_ns() - idle_ns < SPIN_NS;) {
 		u64 ping = braid_load_acquire(&cells->ping);
 
+		if (braid_load(&cells->burst_over) == burst)
+			return;
 		if (ping == braid_load(&cells->pong))
 			continue;
 		braid_store(&cells->pong_counter, fake_counter());
+		braid_store(&cells->pong_vcpu, vcpu ? vcpu : 1);
 		braid_store_release(&cells->pong, ping);
 		idle_ns = now_ns();
 	}
@@ -413,6 +451,7 @@ struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p)
 		      -1, 0);
 	if (g->base == MAP_FAILED || g->ctl == MAP_FAILED)
 		die("mmap");
+	gain = &g->ctl->counter_gain;
 	load(g);
 	return g;
 }
@@ -462,6 +501,8 @@ void fake_guest_free(struct fake_guest *g)
 		for (k = 0; k < FAKE_MAX_VCPUS; k++)
 			free(g->writers[b][k]);
 	munmap(g->base, g->p.bytes);
+	if (gain == &g->ctl->counter_gain)
+		gain = NULL;
 	munmap(g->ctl, sizeof(*g->ctl));
 	close(g->fd);
 	unlink(g->path);

@@ -33,6 +33,7 @@ struct fake_control {
 	u32 begin_anew;		/* reload */
 	u32 frozen;		/* neither writes nor answers */
 	u64 burst;		/* events to write now on each vCPU, beside the rate */
+	u64 counter_gain;	/* of the counter, modulo 2^64 */
 	/* told by the guest */
 	u32 state;		/* as the region's */
 	u32 nr_inits;

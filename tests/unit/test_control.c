@@ -129,39 +129,46 @@ static void test_commands(void)
 /* Every sample tells the truth: the fake guest's offset is known. */
 static void test_exchange(void)
 {
-	struct braid_clock_sample s[BRAID_EXCHANGE_BEST];
+	struct braid_crossing c[BRAID_EXCHANGE_BEST];
 	struct braid_exchange_peer *peer, *dead;
 	struct braid_exchange *x;
 	struct opened o;
 	u64 start = braid_host_clock_ns();
+	struct braid_exchange_guest guest;
 	size_t n, k, samples = 0;
+	u32 vcpus = 0;
 
 	open_guest(&o);
 	fake_guest_start_thread(o.g);
 	CHECK_EQ(braid_exchange_start(&x), 0);
-	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
-				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &peer), 0);
-	while (samples < 4 && braid_host_clock_ns() - start < 60000000000ULL) {
-		n = braid_exchange_take(x, peer, s, BRAID_EXCHANGE_BEST);
+	guest = (struct braid_exchange_guest){
+		.base = o.m->base, .bytes = o.m->bytes, .nr_vcpus = 3,
+		.cells = braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK),
+	};
+	CHECK_EQ(braid_exchange_add(x, &guest, &peer), 0);
+	/* Every vCPU is asked: the fake one answers as whom it is asked for. */
+	while ((samples < 4 || vcpus != 7) && braid_host_clock_ns() - start < 60000000000ULL) {
+		n = braid_exchange_take(x, peer, c, BRAID_EXCHANGE_BEST);
 		for (k = 0; k < n; k++) {
-			CHECK(s[k].h1_ns <= s[k].counter - FAKE_COUNTER_OFFSET);
-			CHECK(s[k].counter - FAKE_COUNTER_OFFSET <= s[k].h2_ns);
+			CHECK(c[k].s.h1_ns <= c[k].s.counter - FAKE_COUNTER_OFFSET);
+			CHECK(c[k].s.counter - FAKE_COUNTER_OFFSET <= c[k].s.h2_ns);
+			CHECK(c[k].vcpu >= 1 && c[k].vcpu <= 3);
+			vcpus |= 1u << (c[k].vcpu - 1);
 		}
 		samples += n;
 		braid_sleep_ns(1000000);
 	}
 	CHECK(samples >= 4);
+	CHECK_EQ(vcpus, 7);
 	CHECK(braid_exchange_bursts(x, peer) > 0);
 	braid_exchange_remove(x, peer);
 	fake_guest_stop(o.g);
 	/* A dead one, removed while it is being asked; and one left to the end. */
-	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
-				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &dead), 0);
+	CHECK_EQ(braid_exchange_add(x, &guest, &dead), 0);
 	braid_sleep_ns(2000000);
 	braid_exchange_remove(x, dead);
-	CHECK_EQ(braid_exchange_add(x, o.m->base, o.m->bytes,
-				    braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK), &dead), 0);
-	CHECK_EQ(braid_exchange_take(x, dead, s, BRAID_EXCHANGE_BEST), 0);
+	CHECK_EQ(braid_exchange_add(x, &guest, &dead), 0);
+	CHECK_EQ(braid_exchange_take(x, dead, c, BRAID_EXCHANGE_BEST), 0);
 	braid_exchange_stop(x);
 	close_guest(&o);
 }

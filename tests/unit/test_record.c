@@ -181,6 +181,10 @@ static void tally_chunk(struct tally *t, const struct braid_chunk_view *v)
 	case BRAID_CHUNK_CLOCK:
 		tally_samples(t, v->payload, v->bytes);
 		break;
+	case BRAID_CHUNK_CLOCK_VCPU:
+		tally_samples(t, v->payload + sizeof(struct braid_chunk_clock_vcpu),
+			      v->bytes - sizeof(struct braid_chunk_clock_vcpu));
+		break;
 	case BRAID_CHUNK_EVENTS:
 		while (braid_schema_next(v->payload, v->bytes, &at, &event) > 0)
 			t->entries++;

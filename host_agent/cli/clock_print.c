@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Prints what is known of a trace's time, for people and for scripts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define MAX_SHOWN	32	/* epochs and vCPUs of a guest, for people */
+
+/* A stream's clocks: the one chosen, and each that can be had. */
+struct clocks {
+	const struct braid_stream *stream;
+	struct braid_clock kvm, exchange;
+	bool has_kvm, has_exchange;
+	struct braid_clock_quality chosen_q, kvm_q, exchange_q;
+	struct braid_clock_comparison comparison;
+	struct braid_clock_check check;
+};
+
+static int build(struct clocks *c, const struct braid_stream *stream)
+{
+	const struct braid_clock_inputs *in = &stream->clock_inputs;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->stream = stream;
+	err = braid_clock_by_offset(&c->kvm, in);
+	c->has_kvm = !err;
+	if (err == -ENODATA || !err)
+		err = braid_clock_fit(&c->exchange, in);
+	c->has_exchange = !err;
+	if (err == -ENODATA)
+		err = 0;
+	if (!err)
+		err = braid_clock_quality(&stream->clock, in, &c->chosen_q);
+	if (!err && c->has_kvm)
+		err = braid_clock_quality(&c->kvm, in, &c->kvm_q);
+	if (!err && c->has_exchange)
+		err = braid_clock_quality(&c->exchange, in, &c->exchange_q);
+	if (!err && c->has_kvm && c->has_exchange)
+		braid_clock_compare(&c->kvm, &c->exchange, in, &c->comparison);
+	braid_clock_check(&stream->clock, in, &c->check);
+	return err ? braid_fail(-ENOMEM, "out of memory") : 0;
+}
+
+static void drop(struct clocks *c)
+{
+	braid_clock_free(&c->kvm);
+	braid_clock_free(&c->exchange);
+}
+
+static const char *cause_name(enum braid_epoch_cause cause)
+{
+	static const char *const names[] = {
+		[BRAID_EPOCH_FIRST] = "",
+		[BRAID_EPOCH_STOOD_STILL] = "the counter stood still",
+		[BRAID_EPOCH_JUMPED] = "the counter jumped ahead",
+		[BRAID_EPOCH_WENT_BACK] = "the counter went back",
+		[BRAID_EPOCH_RATE] = "the counter runs at another rate, or unevenly",
+		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
+		[BRAID_EPOCH_PAUSED] = "the guest was paused",
+	};
+
+	return names[cause];
+}
+
+/* People ------------------------------------------------------------------------------------- */
+
+static void put_ns(struct braid_text *t, u64 ns)
+{
+	if (ns == BRAID_BOUND_UNKNOWN)
+		braid_text_puts(t, "unknown");
+	else if (ns < 10000)
+		braid_text_printf(t, "%llu ns", (unsigned long long)ns);
+	else if (ns < 10000000)
+		braid_text_printf(t, "%.1f µs", ns / 1e3);
+	else
+		braid_text_printf(t, "%.1f ms", ns / 1e6);
+}
+
+static void put_quality(struct braid_text *t, const struct braid_clock_quality *q)
+{
+	braid_text_puts(t, "bound: median ");
+	put_ns(t, q->median_ns);
+	braid_text_puts(t, ", 99 % ");
+	put_ns(t, q->p99_ns);
+	braid_text_puts(t, ", worst ");
+	put_ns(t, q->worst_ns);
+	braid_text_putc(t, '\n');
+}
+
+static void put_seconds(struct braid_text *t, s64 ns)
+{
+	braid_text_printf(t, "%lld.%06lld", (long long)(ns / 1000000000),
+			  (long long)(ns % 1000000000 / 1000));
+}
+
+static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
+{
+	const struct braid_clock_track *track = clock->tracks;
+	size_t k;
+	u32 n;
+
+	for (n = 0; n < clock->nr_tracks && n < MAX_SHOWN; n++, track++) {
+		for (k = 1; k < track->nr_epochs && k < MAX_SHOWN; k++) {
+			const struct braid_clock_epoch *e = &track->epochs[k];
+
+			braid_text_puts(t, "  epoch ");
+			braid_text_u64(t, k, 0, ' ');
+			if (clock->nr_tracks > 1)
+				braid_text_printf(t, " of vCPU %u", n);
+			braid_text_puts(t, ": begins between ");
+			put_seconds(t, e->from_ns);
+			braid_text_puts(t, " and ");
+			put_seconds(t, e->begun_ns);
+			braid_text_printf(t, " s: %s", cause_name(e->cause));
+			if (e->step_ns) {
+				braid_text_puts(t, ", by ");
+				put_ns(t, e->step_ns < 0 ? -(u64)e->step_ns : (u64)e->step_ns);
+			}
+			braid_text_putc(t, '\n');
+		}
+		if (k < track->nr_epochs)
+			braid_text_printf(t, "  ... and %zu more\n", track->nr_epochs - k);
+	}
+}
+
+static void text_kvm(struct braid_text *t, const struct clocks *c)
+{
+	const struct braid_stream *s = c->stream;
+	u32 n;
+	size_t k;
+
+	if (!c->has_kvm) {
+		braid_text_printf(t, "  kvm: no: %s\n", c->kvm.reason);
+		return;
+	}
+	braid_text_puts(t, "  kvm: ");
+	put_quality(t, &c->kvm_q);
+	for (n = 0; n < c->kvm.nr_tracks && n < MAX_SHOWN; n++) {
+		const struct braid_clock_track *track = &c->kvm.tracks[n];
+		const struct braid_clock_offset *o = &track->epochs[track->nr_epochs - 1].offset;
+
+		braid_text_puts(t, c->kvm.nr_tracks > 1 ? "    vCPU " : "    every vCPU");
+		if (c->kvm.nr_tracks > 1)
+			braid_text_u64(t, n, 0, ' ');
+		braid_text_printf(t, ": offset %lld", (long long)o->offset);
+		if (o->ratio_bits)
+			braid_text_printf(t, ", scaled by %llu/2^%u",
+					  (unsigned long long)o->ratio, o->ratio_bits);
+		braid_text_putc(t, '\n');
+	}
+	for (k = 0; k < s->nr_threads; k++)
+		braid_text_printf(t, "%s%u: %d%s", k ? ", " : "    threads of vCPUs: ",
+				  s->threads[k].vcpu, s->threads[k].tid,
+				  k + 1 == s->nr_threads ? "\n" : "");
+}
+
+static void text_exchange(struct braid_text *t, const struct clocks *c)
+{
+	if (!c->has_exchange) {
+		braid_text_puts(t, "  exchange: no: nothing crossed the region\n");
+		return;
+	}
+	braid_text_printf(t, "  exchange: %zu crossings, the shortest ",
+			  c->stream->clock_inputs.nr_crossings);
+	put_ns(t, c->check.shortest_ns);
+	braid_text_printf(t, ", drift %+.3f ppm, ", braid_clock_drift(&c->exchange));
+	put_quality(t, &c->exchange_q);
+	if (!c->has_kvm)
+		return;
+	braid_text_printf(t, "    against kvm: %llu of %llu moments outside both bounds, ",
+			  (unsigned long long)c->comparison.outside,
+			  (unsigned long long)c->comparison.points);
+	put_ns(t, c->comparison.farthest_ns);
+	braid_text_puts(t, " apart at most\n");
+}
+
+static void text_stream(struct braid_text *t, const struct clocks *c)
+{
+	const struct braid_stream *s = c->stream;
+
+	braid_text_printf(t, "%s: %s", s->name, braid_clock_kind_name(s->clock.kind));
+	if (*s->clock.reason)
+		braid_text_printf(t, " (%s)", s->clock.reason);
+	braid_text_puts(t, ", ");
+	put_quality(t, &c->chosen_q);
+	text_epochs(t, &s->clock);
+	text_kvm(t, c);
+	text_exchange(t, c);
+	if (s->clock.kind == BRAID_CLOCK_PAIRS || s->clock.kind == BRAID_CLOCK_NOMINAL)
+		braid_text_puts(t, "  nothing vouches for its times: they say in what order its own events were, and roughly when\n");
+}
+
+static void text_host(struct braid_text *t, const struct braid_source *source)
+{
+	const struct braid_host_clocks *h = &source->clocks;
+
+	braid_text_puts(t, "host: times are of ");
+	braid_text_safe(t, source->head.clock, sizeof(source->head.clock));
+	if (h->counter.nr_tracks) {
+		braid_text_printf(t, "; counter %s, %u samples, ", h->counter_name,
+				  h->counter.nr_samples);
+		braid_text_puts(t, "bound ");
+		put_ns(t, braid_clock_worst_bound(&h->counter, 0));
+	} else {
+		braid_text_puts(t, "; its counter was not sampled, or the host does not trust it");
+	}
+	if (h->trace.nr_tracks) {
+		braid_text_printf(t, "; trace clock %s, bound ", h->trace_name);
+		put_ns(t, braid_clock_worst_bound(&h->trace, 0));
+	}
+	braid_text_putc(t, '\n');
+}
+
+/* Scripts ------------------------------------------------------------------------------------ */
+
+static void json_string(struct braid_text *t, const char *key, const char *value)
+{
+	braid_text_printf(t, "\"%s\":", key);
+	braid_text_json(t, value, strlen(value));
+}
+
+static void json_ns(struct braid_text *t, const char *key, u64 ns)
+{
+	if (ns == BRAID_BOUND_UNKNOWN)
+		braid_text_printf(t, ",\"%s\":null", key);
+	else
+		braid_text_printf(t, ",\"%s\":%llu", key, (unsigned long long)ns);
+}
+
+static void json_quality(struct braid_text *t, const struct braid_clock_quality *q)
+{
+	json_ns(t, "bound_median_ns", q->median_ns);
+	json_ns(t, "bound_p99_ns", q->p99_ns);
+	json_ns(t, "bound_worst_ns", q->worst_ns);
+}
+
+static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
+{
+	const char *between = "";
+	size_t k;
+	u32 n;
+
+	braid_text_puts(t, ",\"epochs\":[");
+	for (n = 0; n < clock->nr_tracks; n++) {
+		for (k = 0; k < clock->tracks[n].nr_epochs; k++, between = ",") {
+			const struct braid_clock_epoch *e = &clock->tracks[n].epochs[k];
+
+			braid_text_printf(t, "%s{\"vcpu\":", between);
+			braid_text_printf(t, clock->nr_tracks > 1 ? "%u" : "null", n);
+			braid_text_printf(t, ",\"number\":%zu,", k);
+			json_string(t, "cause", cause_name(e->cause));
+			if (k)
+				braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld,\"step_ns\":%lld",
+						  (long long)e->from_ns, (long long)e->begun_ns,
+						  (long long)e->step_ns);
+			braid_text_printf(t, ",\"drift_ppm\":%.6f", e->drift_ppm);
+			if (e->host)
+				braid_text_printf(t, ",\"offset\":%lld,\"ratio\":%llu,\"ratio_bits\":%u",
+						  (long long)e->offset.offset,
+						  (unsigned long long)e->offset.ratio,
+						  e->offset.ratio_bits);
+			braid_text_putc(t, '}');
+		}
+	}
+	braid_text_putc(t, ']');
+}
+
+static void json_stream(struct braid_text *t, const struct clocks *c)
+{
+	const struct braid_stream *s = c->stream;
+	size_t k;
+
+	braid_text_putc(t, '{');
+	json_string(t, "stream", s->name);
+	braid_text_putc(t, ',');
+	json_string(t, "source", braid_clock_kind_name(s->clock.kind));
+	braid_text_putc(t, ',');
+	json_string(t, "reason", s->clock.reason);
+	json_quality(t, &c->chosen_q);
+	json_epochs(t, &s->clock);
+	braid_text_puts(t, ",\"vcpus\":[");
+	for (k = 0; k < s->nr_threads; k++)
+		braid_text_printf(t, "%s{\"vcpu\":%u,\"tid\":%d}", k ? "," : "",
+				  s->threads[k].vcpu, s->threads[k].tid);
+	braid_text_puts(t, "]");
+	if (c->has_kvm) {
+		braid_text_printf(t, ",\"kvm\":{\"epochs\":%u", braid_clock_epochs(&c->kvm));
+		json_quality(t, &c->kvm_q);
+		braid_text_putc(t, '}');
+	}
+	if (c->has_exchange) {
+		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"crossings\":%zu",
+				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_crossings);
+		json_ns(t, "shortest_ns", c->check.shortest_ns);
+		json_quality(t, &c->exchange_q);
+		braid_text_putc(t, '}');
+	}
+	if (c->has_kvm && c->has_exchange)
+		braid_text_printf(t, ",\"check\":{\"samples\":%llu,\"violations\":%llu,\"farthest_ns\":%llu,\"unknown\":%llu}",
+				  (unsigned long long)c->comparison.points,
+				  (unsigned long long)c->comparison.outside,
+				  (unsigned long long)c->comparison.farthest_ns,
+				  (unsigned long long)c->comparison.unknown);
+	braid_text_putc(t, '}');
+}
+
+static void json_host(struct braid_text *t, const struct braid_source *source)
+{
+	const struct braid_host_clocks *h = &source->clocks;
+
+	json_string(t, "clock", source->head.clock);
+	if (h->counter.nr_tracks) {
+		braid_text_puts(t, ",\"counter\":{");
+		json_string(t, "name", h->counter_name);
+		braid_text_printf(t, ",\"samples\":%u", h->counter.nr_samples);
+		json_ns(t, "bound_ns", braid_clock_worst_bound(&h->counter, 0));
+		braid_text_putc(t, '}');
+	}
+	if (h->trace.nr_tracks) {
+		braid_text_puts(t, ",\"trace_clock\":{");
+		json_string(t, "name", h->trace_name);
+		json_ns(t, "bound_ns", braid_clock_worst_bound(&h->trace, 0));
+		braid_text_putc(t, '}');
+	}
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+int braid_clock_print(const struct braid_source *source, bool json)
+{
+	struct braid_text t = { 0 };
+	const char *between = "";
+	struct clocks c;
+	int err = 0;
+	size_t k;
+
+	if (json)
+		braid_text_putc(&t, '{');
+	(json ? json_host : text_host)(&t, source);
+	if (json)
+		braid_text_puts(&t, ",\"streams\":[");
+	for (k = 0; k < source->nr_streams && !err; k++) {
+		if (source->streams[k]->kind != BRAID_STREAM_GUEST)
+			continue;
+		err = build(&c, source->streams[k]);
+		if (json)
+			braid_text_puts(&t, between);
+		if (!err)
+			(json ? json_stream : text_stream)(&t, &c);
+		drop(&c);
+		between = ",\n";
+	}
+	if (json)
+		braid_text_puts(&t, "]}\n");
+	if (!err && t.failed)
+		err = braid_fail(-ENOMEM, "out of memory");
+	if (!err)
+		fwrite(t.data, 1, t.bytes, stdout);
+	braid_text_free(&t);
+	return err;
+}

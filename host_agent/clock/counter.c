@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Whether the host trusts its own counter. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/clock/counter.h"
+#include "host_agent/util/cleanup.h"
+
+#define CLOCKSOURCE	"/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+const char *braid_host_counter_name(void)
+{
+#if defined(__x86_64__)
+	braid_auto_file FILE *f = fopen(CLOCKSOURCE, "re");
+	char line[32];
+
+	/* Another clocksource: this one is not the same on all CPUs, or stops. */
+	return f && fgets(line, sizeof(line), f) && !strcmp(line, "tsc\n") ? "tsc" : NULL;
+#elif defined(__aarch64__)
+	return "cntvct";
+#else
+	return NULL;
+#endif
+}
