@@ -81,9 +81,15 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
 		for (k = 0; k < clock->tracks[t].nr_epochs; k++) {
 			const struct braid_clock_epoch *e = &clock->tracks[t].epochs[k];
 
-			bound = e->nr_knots ? braid_emulated_bound(e) :
-				e->host ? braid_offset_bound(e, end_ns) :
-					  worst_of_fit(clock, &clock->tracks[t], k, end_ns);
+			if (e->knots)
+				bound = braid_knots_bound(e, k + 1 < clock->tracks[t].nr_epochs ?
+							     0 : end_ns);
+			else if (e->gains)
+				bound = braid_emulated_bound(e);
+			else if (e->host)
+				bound = braid_offset_bound(e, end_ns);
+			else
+				bound = worst_of_fit(clock, &clock->tracks[t], k, end_ns);
 			worst = bound > worst ? bound : worst;
 		}
 	}

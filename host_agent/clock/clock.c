@@ -209,10 +209,12 @@ struct braid_clock_time braid_clock_law(const struct braid_clock *clock,
 {
 	struct braid_clock_time t = { 0 };
 
-	if (e->nr_knots)
+	if (e->gains)
 		return braid_emulated_convert(e, counter);
 	if (e->host)
 		return braid_offset_convert(e, counter);
+	if (e->knots)
+		return braid_knots_convert(e, counter);
 	t.ns = braid_clock_to_ns(&e->map, counter);
 	t.bound_ns = braid_fit_bound(clock, e, counter);
 	return t;
@@ -234,7 +236,7 @@ static bool can_be(const struct braid_clock *clock, const struct braid_clock_tra
 	if (!k && clock->init_counter && clock->nr_tracks == 1 &&
 	    (s64)(counter - clock->init_counter) < 0)
 		return false;
-	if (e->host && !e->nr_knots)
+	if (e->host && !e->gains)
 		return true;
 	/* A counter that never went back tells by itself. */
 	if (next && next->cause != BRAID_EPOCH_WENT_BACK &&
@@ -309,6 +311,49 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	if (!candidates)
 		return by_default(clock, track, counter, taken_ns, from_epoch);
 	found.sure = candidates == 1;
+	return found;
+}
+
+/* What an epoch's law says of a host time. */
+static struct braid_clock_reading read_law(const struct braid_clock *clock,
+					   const struct braid_clock_epoch *e, s64 ns)
+{
+	struct braid_clock_reading r = { .bound_ns = BRAID_BOUND_UNKNOWN };
+
+	if (e->knots)
+		return braid_knots_reading(e, ns);
+	if (!e->host) {
+		r.value = braid_clock_to_counter(&e->map, ns);
+		r.bound_ns = braid_fit_bound(clock, e, r.value);
+	}
+	return r;
+}
+
+struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *clock, s64 ns)
+{
+	const struct braid_clock_track *track = clock->tracks;
+	struct braid_clock_reading found = { .bound_ns = BRAID_BOUND_UNKNOWN }, r;
+	bool any = false;
+	size_t k;
+
+	for (k = 0; k < track->nr_epochs; k++) {
+		struct braid_clock_time one, other;
+
+		if (ns < track->epochs[k].from_ns)
+			break;
+		if (k + 1 < track->nr_epochs && ns > track->epochs[k + 1].begun_ns)
+			continue;
+		r = read_law(clock, &track->epochs[k], ns);
+		if (!any) {
+			found = r;
+		} else {
+			one = (struct braid_clock_time){ found.value, found.bound_ns, 0, true };
+			other = (struct braid_clock_time){ r.value, r.bound_ns, 0, true };
+			cover_both(&one, &other);
+			found.bound_ns = one.bound_ns;
+		}
+		any = true;
+	}
 	return found;
 }
 

@@ -34,10 +34,18 @@ struct braid_clock_line;
 struct braid_clock;
 
 /* What a crossing tells of an emulated counter, in its steps. */
-struct braid_clock_knot {
+struct braid_clock_gain {
 	u64 counter;
 	s64 low;		/* from here on it has gained at least so much ... */
 	s64 high;		/* ... and up to here at most so much */
+};
+
+/* A moment at which a slewed clock was seen. */
+struct braid_clock_knot {
+	u64 value;			/* of that clock, in ns */
+	s64 ns;				/* host time ... */
+	u64 error_ns;			/* ... to within this */
+	u64 bend_ns;			/* up to the next knot it is off the straight line by no more */
 };
 
 /* Why an epoch began. */
@@ -79,9 +87,13 @@ struct braid_clock_epoch {
 	struct braid_clock_offset offset;
 
 	/* The law of an emulated counter: the same, but for what it gains as it goes. */
-	struct braid_clock_knot *knots;	/* by counter */
-	size_t nr_knots;
+	struct braid_clock_gain *gains;	/* by counter; NULL: another law */
+	size_t nr_gains;
 	u64 most_gain;			/* from one to the next */
+
+	/* The law of a slewed clock: straight lines from knot to knot. */
+	struct braid_clock_knot *knots;	/* NULL: another law */
+	size_t nr_knots;
 };
 
 /* The epochs of one vCPU, or of all. */
@@ -141,6 +153,19 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
  * or -ENOMEM.
  */
 int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in);
+
+/**
+ * braid_clock_slewed - the clock of ns that are adjusted under way, as NTP does
+ * @clock: filled on success; braid_clock_free() it
+ * @in: whose crossings, of one vCPU
+ *
+ * Between two moments at which it was seen it is straight but for what the rates around
+ * them allow; before the first and behind the last, and over long gaps, it may run as
+ * fast or slow as the kernel lets any clock. Only a step begins an epoch.
+ *
+ * Return: 0, -ENODATA when there is no usable crossing, or -ENOMEM.
+ */
+int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_inputs *in);
 
 /**
  * braid_clock_nominal - the clock that nothing but a frequency gives
@@ -250,6 +275,21 @@ struct braid_clock_time {
  */
 struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
 					    u64 taken_ns, u32 from_epoch);
+
+/* What a clock showed at a host time. */
+struct braid_clock_reading {
+	u64 value;		/* ns */
+	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+};
+
+/**
+ * braid_clock_reading_at - what a clock of ns showed at a host time
+ * @clock: of the host; with tracks
+ * @ns: host time
+ *
+ * Where two epochs can be meant, the bound covers both.
+ */
+struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *clock, s64 ns);
 
 /** braid_clock_track_of - the track that a vCPU's times come from; NULL for HOST */
 const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *clock, u32 vcpu);

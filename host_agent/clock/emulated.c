@@ -20,8 +20,8 @@ struct builder {
 	struct braid_clock_track *track;
 	const struct braid_clock *host;
 	struct braid_stretch stretch;
-	struct braid_clock_knot *knots;	/* low and high are the crossing's own so far */
-	size_t nr_knots, capacity;
+	struct braid_clock_gain *gains;	/* low and high are the crossing's own so far */
+	size_t nr_gains, capacity;
 	u64 offset;			/* that low and high are relative to */
 	s64 most_gain;
 };
@@ -39,7 +39,7 @@ static s64 map_error(const struct builder *b, u64 at)
 
 /* What a crossing says of the offset: between low and high. */
 static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
-		    struct braid_clock_knot *knot)
+		    struct braid_clock_gain *knot)
 {
 	const struct braid_clock_map *map = &b->host->tracks->epochs->map;
 	u64 at_h1 = braid_clock_to_counter(map, s->h1_ns);
@@ -55,18 +55,18 @@ static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
  * Puts a knot in its place by counter. Return: false when it contradicts those that
  * are there: the offset would have shrunk, or jumped.
  */
-static bool fits(const struct builder *b, const struct braid_clock_knot *knot)
+static bool fits(const struct builder *b, const struct braid_clock_gain *knot)
 {
-	const struct braid_clock_knot *other;
-	size_t k = b->nr_knots;
+	const struct braid_clock_gain *other;
+	size_t k = b->nr_gains;
 
 	/* Nearly all come in order; wide ones overlap a few. */
-	for (; k && (s64)(b->knots[k - 1].counter - knot->counter) > 0; k--)
-		if (knot->low > b->knots[k - 1].high)
+	for (; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
+		if (knot->low > b->gains[k - 1].high)
 			return false;
 	if (!k)
 		return true;
-	for (other = &b->knots[k - 1]; other >= b->knots; other--) {
+	for (other = &b->gains[k - 1]; other >= b->gains; other--) {
 		if (other->low > knot->high)
 			return false;
 		/* The nearest that is narrow enough to tell of a jump does. */
@@ -79,15 +79,15 @@ static bool fits(const struct builder *b, const struct braid_clock_knot *knot)
 	return true;
 }
 
-static int insert(struct builder *b, const struct braid_clock_knot *knot)
+static int insert(struct builder *b, const struct braid_clock_gain *knot)
 {
 	size_t k;
 
-	if (braid_array_push(b->knots, b->nr_knots, b->capacity, *knot))
+	if (braid_array_push(b->gains, b->nr_gains, b->capacity, *knot))
 		return -ENOMEM;
-	for (k = b->nr_knots - 1; k && (s64)(b->knots[k - 1].counter - knot->counter) > 0; k--)
-		b->knots[k] = b->knots[k - 1];
-	b->knots[k] = *knot;
+	for (k = b->nr_gains - 1; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
+		b->gains[k] = b->gains[k - 1];
+	b->gains[k] = *knot;
 	return 0;
 }
 
@@ -96,18 +96,18 @@ static bool tighten(struct builder *b, u64 *most_gain)
 {
 	size_t k;
 
-	for (k = 1; k < b->nr_knots; k++)
-		if (b->knots[k].low < b->knots[k - 1].low)
-			b->knots[k].low = b->knots[k - 1].low;
-	for (k = b->nr_knots - 1; k--;)
-		if (b->knots[k].high > b->knots[k + 1].high)
-			b->knots[k].high = b->knots[k + 1].high;
+	for (k = 1; k < b->nr_gains; k++)
+		if (b->gains[k].low < b->gains[k - 1].low)
+			b->gains[k].low = b->gains[k - 1].low;
+	for (k = b->nr_gains - 1; k--;)
+		if (b->gains[k].high > b->gains[k + 1].high)
+			b->gains[k].high = b->gains[k + 1].high;
 	*most_gain = 0;
-	for (k = 0; k < b->nr_knots; k++) {
-		if (b->knots[k].low > b->knots[k].high)
+	for (k = 0; k < b->nr_gains; k++) {
+		if (b->gains[k].low > b->gains[k].high)
 			return false;
-		if (k && (u64)(b->knots[k].low - b->knots[k - 1].low) > *most_gain)
-			*most_gain = b->knots[k].low - b->knots[k - 1].low;
+		if (k && (u64)(b->gains[k].low - b->gains[k - 1].low) > *most_gain)
+			*most_gain = b->gains[k].low - b->gains[k - 1].low;
 	}
 	return true;
 }
@@ -120,20 +120,20 @@ static int end_epoch(struct builder *b)
 		.begun_ns = INT64_MIN,
 		.host = b->host,
 		.offset.offset = b->offset,
-		.nr_samples = b->nr_knots,
+		.nr_samples = b->nr_gains,
 		.drift_ppm = braid_clock_drift(b->host),
-		.nr_knots = b->nr_knots,
+		.nr_gains = b->nr_gains,
 	};
 
 	if (!tighten(b, &e.most_gain))
 		return -ENODATA;
-	e.knots = b->knots;
+	e.gains = b->gains;
 	braid_epoch_cover(&e, &b->stretch);
 	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e))
 		return -ENOMEM;
-	b->knots = NULL;
+	b->gains = NULL;
 	b->capacity = 0;
-	b->nr_knots = 0;
+	b->nr_gains = 0;
 	b->clock->nr_samples += e.nr_samples;
 	if (track->nr_epochs > 1)
 		braid_epoch_part(b->clock, &b->stretch, &track->epochs[track->nr_epochs - 2],
@@ -143,7 +143,7 @@ static int end_epoch(struct builder *b)
 
 static void begin_epoch(struct builder *b, size_t index)
 {
-	struct braid_clock_knot knot;
+	struct braid_clock_gain knot;
 
 	b->stretch.before = b->stretch.first;
 	b->stretch.first = index;
@@ -169,7 +169,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	struct builder b = {
 		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
 	};
-	struct braid_clock_knot knot;
+	struct braid_clock_gain knot;
 	int err = is_the_hosts(in) ? 0 : -ENODATA;
 	size_t k;
 
@@ -181,7 +181,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 			clock->nr_refused++;
 			continue;
 		}
-		if (!b.nr_knots && !track->nr_epochs)
+		if (!b.nr_gains && !track->nr_epochs)
 			begin_epoch(&b, k);
 		if (!knot_of(&b, s, &knot) || !fits(&b, &knot)) {
 			/* Not a counter of this kind, if it does that again and again. */
@@ -194,20 +194,20 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 		b.stretch.end = k + 1;
 	}
 	if (!err)
-		err = b.nr_knots ? end_epoch(&b) : -ENODATA;
-	free(b.knots);
+		err = b.nr_gains ? end_epoch(&b) : -ENODATA;
+	free(b.gains);
 	return err;
 }
 
 /* The last knot that is not behind a counter value; or -1. */
 static ssize_t knot_before(const struct braid_clock_epoch *e, u64 counter)
 {
-	size_t low = 0, high = e->nr_knots;
+	size_t low = 0, high = e->nr_gains;
 
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if ((s64)(counter - e->knots[middle].counter) < 0)
+		if ((s64)(counter - e->gains[middle].counter) < 0)
 			high = middle;
 		else
 			low = middle + 1;
@@ -219,9 +219,9 @@ struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
 	ssize_t k = knot_before(e, counter);
-	s64 low = k >= 0 ? e->knots[k].low : e->knots[0].low - (s64)e->most_gain;
-	s64 high = k + 1 < (ssize_t)e->nr_knots ? e->knots[k + 1].high :
-		   e->knots[e->nr_knots - 1].high + (s64)e->most_gain;
+	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - (s64)e->most_gain;
+	s64 high = k + 1 < (ssize_t)e->nr_gains ? e->gains[k + 1].high :
+		   e->gains[e->nr_gains - 1].high + (s64)e->most_gain;
 	struct braid_clock_time t;
 
 	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)(low + (high - low) / 2),
@@ -236,8 +236,8 @@ u64 braid_emulated_bound(const struct braid_clock_epoch *e)
 	u64 worst = 0, bound;
 	size_t k;
 
-	for (k = 0; k + 1 < e->nr_knots; k++) {
-		bound = braid_emulated_convert(e, e->knots[k].counter + 1).bound_ns;
+	for (k = 0; k + 1 < e->nr_gains; k++) {
+		bound = braid_emulated_convert(e, e->gains[k].counter + 1).bound_ns;
 		worst = bound > worst ? bound : worst;
 	}
 	return worst;

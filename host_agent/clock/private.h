@@ -63,10 +63,10 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 			 const struct braid_clock_inputs *in, const struct braid_crossing *samples,
 			 size_t nr);
 
-/* emulated.c: by such an epoch's knots. Fills ns and bound_ns. */
+/* emulated.c: by such an epoch's gains. Fills ns and bound_ns. */
 struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e, u64 counter);
 
-/* emulated.c: the largest bound between the knots. */
+/* emulated.c: the largest bound between its crossings. */
 u64 braid_emulated_bound(const struct braid_clock_epoch *e);
 
 /*
@@ -80,6 +80,15 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 /* fit.c: how far a fitted epoch's line can be from the truth, if the epoch it is. */
 u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 		    u64 counter);
+
+/* slewed.c: by an epoch's knots. Fills ns and bound_ns. */
+struct braid_clock_time braid_knots_convert(const struct braid_clock_epoch *e, u64 value);
+
+/* slewed.c: what the clock showed at a host time. */
+struct braid_clock_reading braid_knots_reading(const struct braid_clock_epoch *e, s64 ns);
+
+/* slewed.c: the largest bound up to a host time; 0: between the knots. */
+u64 braid_knots_bound(const struct braid_clock_epoch *e, u64 end_ns);
 
 /* offset.c: the largest bound up to a host time. */
 u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns);

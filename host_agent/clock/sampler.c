@@ -202,6 +202,13 @@ int braid_sampler_check(const char *trace_clock)
 			  BRAID_HOST_CLOCK "%s", trace_clock, known);
 }
 
+bool braid_sampler_slewed(const char *clock)
+{
+	const struct known_clock *known = find(clock);
+
+	return known ? known->slewed : !strcmp(clock, realtime.name);
+}
+
 /* The counter, if the kernel tells time by it. */
 static const struct known_clock *find_counter(void)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/clock/sampler.h"
 #include "host_agent/source/capture_private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/text.h"
@@ -142,7 +143,7 @@ static int by_counter(const void *a, const void *b)
 /* The host ------------------------------------------------------------------------------------ */
 
 static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock_kind kind,
-			  u64 hz, struct braid_clock *clock)
+			  const char *name, u64 hz, struct braid_clock *clock)
 {
 	struct braid_host_crossings *c = &cs->host_crossings[kind];
 	struct braid_clock_inputs in = {
@@ -157,7 +158,8 @@ static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock
 	if (!c->nr)
 		return 0;
 	qsort(c->items, c->nr, sizeof(*c->items), by_h1);
-	err = braid_clock_fit(clock, &in);
+	err = braid_sampler_slewed(name) ? braid_clock_slewed(clock, &in) :
+					   braid_clock_fit(clock, &in);
 	return err == -ENODATA ? 0 : err;
 }
 
@@ -182,12 +184,14 @@ int braid_capture_fit_host(struct braid_capture_source *cs)
 	int err = add_head_pair(cs);
 
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_COUNTER, 0, &clocks->counter);
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_COUNTER, clocks->counter_name, 0,
+				     &clocks->counter);
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_REALTIME, 1000000000, &clocks->realtime);
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_REALTIME, "realtime", 1000000000,
+				     &clocks->realtime);
 	if (!err)
-		err = fit_host_clock(cs, BRAID_HOST_CLOCK_TRACE, cycles ? 0 : 1000000000,
-				     &clocks->trace);
+		err = fit_host_clock(cs, BRAID_HOST_CLOCK_TRACE, clocks->trace_name,
+				     cycles ? 0 : 1000000000, &clocks->trace);
 	return err;
 }
 

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Clocks of ns that are adjusted under way: wall time, and what follows NTP. Their rate
+ * changes often, by little and without a jump, so one line does not hold for long;
+ * instead they are straight from one moment at which they were seen to the next, but for
+ * a bend. How large a bend can be is told by the rates around it: while rates are in
+ * [low, high], a curve leaves its chord by (high - low) / 4 of the chord's length at most.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/private.h"
+#include "host_agent/util/array.h"
+
+#define MOMENT_NS	1000000		/* samples closer together are of one moment */
+#define LONG_NS		2000000000ULL	/* so much unseen time can hide any rate */
+#define MOST_SLEW	0.1		/* the kernel's limit, by adjtimex()'s tick */
+#define AROUND		2		/* chords before and behind that tell the rates */
+#define ROUNDING_NS	2
+#define MAX_EPOCHS	256
+#define NS_HZ		1000000000ULL
+
+/* Building --------------------------------------------------------------------------------- */
+
+static bool makes_sense(const struct braid_clock_sample *s)
+{
+	return s->h2_ns >= s->h1_ns && !(s->h2_ns >> 62) && !(s->counter >> 62);
+}
+
+static u64 width(const struct braid_clock_sample *s)
+{
+	return s->h2_ns - s->h1_ns;
+}
+
+static struct braid_clock_knot knot_of(const struct braid_clock_sample *s)
+{
+	return (struct braid_clock_knot){
+		.value = s->counter,
+		.ns = (s64)(s->h1_ns + width(s) / 2),
+		.error_ns = width(s) / 2 + ROUNDING_NS,
+	};
+}
+
+/* Host ns for each of the clock's, from a knot to the next. */
+static double slope(const struct braid_clock_knot *k)
+{
+	return (double)(k[1].ns - k[0].ns) / (double)(k[1].value - k[0].value);
+}
+
+/* Whether the clock went from one knot to the next without a step. */
+static bool follows(const struct braid_clock_knot *a, const struct braid_clock_knot *b)
+{
+	double errors = a->error_ns + b->error_ns, ns = b->ns - a->ns;
+	double value = (double)(s64)(b->value - a->value);
+
+	return value > 0 && ns + errors >= value * (1 - MOST_SLEW) &&
+	       ns - errors <= value * (1 + MOST_SLEW);
+}
+
+/* How far off the chord behind knot @at the clock can be. */
+static u64 bend(const struct braid_clock_epoch *e, size_t at)
+{
+	size_t from = at > AROUND ? at - AROUND : 0, to = at + AROUND + 1, k;
+	double value = e->knots[at + 1].value - e->knots[at].value;
+	double low = INFINITY, high = -INFINITY;
+
+	to = to < e->nr_knots - 1 ? to : e->nr_knots - 1;
+	for (k = from; k < to; k++) {
+		double noise = (e->knots[k].error_ns + e->knots[k + 1].error_ns) /
+			       (double)(e->knots[k + 1].value - e->knots[k].value);
+
+		low = fmin(low, slope(&e->knots[k]) - noise);
+		high = fmax(high, slope(&e->knots[k]) + noise);
+	}
+	if (value > LONG_NS || e->nr_knots == 2) {
+		low = fmin(low, 1 - MOST_SLEW);
+		high = fmax(high, 1 + MOST_SLEW);
+	}
+	/* At either end a bend's other leg was not seen: it has as much as all of the chord. */
+	return (u64)((high - low) * value / (at && at + 2 < e->nr_knots ? 4 : 1)) + 1;
+}
+
+static void set_bends(struct braid_clock_track *track)
+{
+	size_t k, at;
+
+	for (k = 0; k < track->nr_epochs; k++)
+		for (at = 0; at + 1 < track->epochs[k].nr_knots; at++)
+			track->epochs[k].knots[at].bend_ns = bend(&track->epochs[k], at);
+}
+
+static struct braid_clock_epoch first_epoch(const struct braid_clock_knot *first)
+{
+	return (struct braid_clock_epoch){
+		.cause = BRAID_EPOCH_FIRST,
+		.from_ns = INT64_MIN,
+		.begun_ns = INT64_MIN,
+		.first_counter = first->value,
+	};
+}
+
+/* A step: the epoch that begins with a knot, and the one before it. */
+static struct braid_clock_epoch next_epoch(const struct braid_clock_epoch *before,
+					   const struct braid_clock_knot *knot)
+{
+	const struct braid_clock_knot *last = &before->knots[before->nr_knots - 1];
+	struct braid_clock_epoch e = first_epoch(knot);
+
+	e.from_ns = last->ns - (s64)last->error_ns;
+	e.begun_ns = knot->ns + (s64)knot->error_ns;
+	e.step_ns = (knot->ns - last->ns) - (s64)(knot->value - last->value);
+	if ((s64)(knot->value - last->value) < 0)
+		e.cause = BRAID_EPOCH_WENT_BACK;
+	else
+		e.cause = e.step_ns > 0 ? BRAID_EPOCH_STOOD_STILL : BRAID_EPOCH_JUMPED;
+	return e;
+}
+
+static int put_knot(struct braid_clock *clock, size_t *capacity, const struct braid_clock_knot *knot)
+{
+	struct braid_clock_track *track = clock->tracks;
+	struct braid_clock_epoch *e = NULL, next;
+	int err = 0;
+
+	if (track->nr_epochs)
+		e = &track->epochs[track->nr_epochs - 1];
+	if (e && knot->ns <= e->knots[e->nr_knots - 1].ns) {
+		clock->nr_refused++;	/* so wide a sample that it tells nothing */
+		return 0;
+	}
+	if (!e || !follows(&e->knots[e->nr_knots - 1], knot)) {
+		if (track->nr_epochs == MAX_EPOCHS) {
+			clock->nr_refused++;	/* nobody sets a clock that often */
+			return 0;
+		}
+		next = e ? next_epoch(e, knot) : first_epoch(knot);
+		err = braid_array_push(track->epochs, track->nr_epochs, track->capacity, next);
+		if (err)
+			return err;
+		e = &track->epochs[track->nr_epochs - 1];
+		*capacity = 0;
+	}
+	err = braid_array_push(e->knots, e->nr_knots, *capacity, *knot);
+	if (err)
+		return err;
+	e->last_counter = knot->value;
+	e->nr_samples++;
+	clock->nr_samples++;
+	return 0;
+}
+
+/* The tightest sample of each moment makes a knot. */
+static int put_knots(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	const struct braid_clock_sample *best = NULL, *s;
+	struct braid_clock_knot knot;
+	size_t capacity = 0, k;
+	u64 moment_ns = 0;
+	int err = 0;
+
+	for (k = 0; k < in->nr_crossings && !err; k++) {
+		s = &in->crossings[k].s;
+		if (!makes_sense(s)) {
+			clock->nr_refused++;
+			continue;
+		}
+		if (best && s->h1_ns - moment_ns > MOMENT_NS) {
+			knot = knot_of(best);
+			err = put_knot(clock, &capacity, &knot);
+			best = NULL;
+		}
+		if (!best)
+			moment_ns = s->h1_ns;
+		if (!best || width(s) < width(best))
+			best = s;
+	}
+	if (!best)
+		return err ? err : -ENODATA;
+	knot = knot_of(best);
+	return err ? err : put_knot(clock, &capacity, &knot);
+}
+
+int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	int err;
+
+	memset(clock, 0, sizeof(*clock));
+	clock->kind = BRAID_CLOCK_EXCHANGE;
+	clock->nominal.mult = braid_clock_nominal_mult(NS_HZ);
+	clock->tracks = calloc(1, sizeof(*clock->tracks));
+	if (!clock->tracks)
+		return -ENOMEM;
+	clock->nr_tracks = 1;
+	err = put_knots(clock, in);
+	if (err) {
+		braid_clock_free(clock);
+		return err;
+	}
+	set_bends(clock->tracks);
+	return 0;
+}
+
+/* Converting ----------------------------------------------------------------------------------- */
+
+/* The last knot that is not behind a value, or a host time; the first one if all are. */
+static size_t find_value(const struct braid_clock_epoch *e, u64 value)
+{
+	size_t low = 0, high = e->nr_knots;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (e->knots[middle].value <= value)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static size_t find_ns(const struct braid_clock_epoch *e, s64 ns)
+{
+	size_t low = 0, high = e->nr_knots;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (e->knots[middle].ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The slope that holds at a knot's side that no chord covers. */
+static double slope_near(const struct braid_clock_epoch *e, size_t at)
+{
+	if (e->nr_knots == 1)
+		return 1;
+	return slope(&e->knots[at + 1 < e->nr_knots ? at : at - 1]);
+}
+
+/* The bound at a distance from knot @at, of either clock's ns: within its chord, or beyond all. */
+static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, double distance)
+{
+	const struct braid_clock_knot *k = &e->knots[at];
+	double bound;
+
+	if (within)
+		return (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
+	bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
+	return bound < 9e17 ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
+}
+
+struct braid_clock_time braid_knots_convert(const struct braid_clock_epoch *e, u64 value)
+{
+	size_t at = find_value(e, value);
+	const struct braid_clock_knot *k = &e->knots[at];
+	double distance = (double)(s64)(value - k->value);
+	struct braid_clock_time t = { 0 };
+
+	t.ns = (s64)((u64)k->ns + (u64)(s64)llrint(distance * slope_near(e, at)));
+	t.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
+	return t;
+}
+
+struct braid_clock_reading braid_knots_reading(const struct braid_clock_epoch *e, s64 ns)
+{
+	size_t at = find_ns(e, ns);
+	const struct braid_clock_knot *k = &e->knots[at];
+	double distance = (double)(s64)((u64)ns - (u64)k->ns), by_slope = slope_near(e, at);
+	struct braid_clock_reading r;
+
+	r.value = k->value + (u64)(s64)llrint(by_slope > 0.5 ? distance / by_slope : distance);
+	r.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
+	return r;
+}
+
+u64 braid_knots_bound(const struct braid_clock_epoch *e, u64 end_ns)
+{
+	u64 worst = e->knots[0].error_ns, bound;
+	size_t k;
+
+	for (k = 0; k + 1 < e->nr_knots; k++) {
+		bound = bound_at(e, k, true, 0);
+		worst = bound > worst ? bound : worst;
+	}
+	if (end_ns && !(end_ns >> 62) && (s64)end_ns > e->knots[e->nr_knots - 1].ns) {
+		bound = bound_at(e, e->nr_knots - 1, false,
+				 (double)((s64)end_ns - e->knots[e->nr_knots - 1].ns));
+		worst = bound > worst ? bound : worst;
+	}
+	return worst;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Clocks that are adjusted under way: whatever NTP does to them, the truth is within the bound. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "host_agent/clock/clock.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+
+#define MAX_SECONDS	700
+#define MAX_SAMPLES	40000u
+#define START_NS	5000000000000ULL
+#define START_VALUE	1700000000000000000ULL
+#define PHASE_NS	45000000ULL	/* rates change between two samples */
+#define STEP_NS		100000000ULL
+#define FIRST_STEP_NS	20000000ULL
+
+static struct braid_crossing samples[MAX_SAMPLES];
+static double offset_ns[MAX_SECONDS + 1];	/* gained up to the start of each second */
+static double rate_ppm[MAX_SECONDS + 1];
+static u32 seconds, nr_samples;
+
+static u64 truth(u64 ns)
+{
+	u64 since = ns - START_NS + PHASE_NS, second = since / 1000000000;
+	double part = (since % 1000000000) / 1e9;
+
+	return START_VALUE + since + (s64)floor(offset_ns[second] + part * rate_ppm[second] * 1e3);
+}
+
+/* A clock whose rate, and offset by steps, changes from second to second; as sampled. */
+static void run_clock(u32 nr, double (*rate)(u32 second), double (*step)(u32 second))
+{
+	u64 ns, every, seed = 7;
+	u32 k;
+
+	seconds = nr;
+	offset_ns[0] = 0;
+	for (k = 0; k <= nr; k++) {
+		rate_ppm[k] = rate(k);
+		if (k)
+			offset_ns[k] = offset_ns[k - 1] + rate_ppm[k - 1] * 1e3 + (step ? step(k) : 0);
+	}
+	nr_samples = 0;
+	for (ns = START_NS; ns < START_NS + nr * 1000000000ULL; ns += every) {
+		every = ns < START_NS + 1000000000 ? FIRST_STEP_NS : STEP_NS;
+		for (k = 0; k < 4; k++) {
+			struct braid_clock_sample *s = &samples[nr_samples++].s;
+
+			NEED(nr_samples < MAX_SAMPLES);
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			s->counter = truth(ns + k * 100);
+			s->h1_ns = ns + k * 100 - 15 - (seed >> 60);
+			s->h2_ns = ns + k * 100 + 15 + (seed >> 33) % 40;
+		}
+	}
+}
+
+static void fit(struct braid_clock *clock)
+{
+	struct braid_clock_inputs in = {
+		.nr_vcpus = 1, .crossings = samples, .nr_crossings = nr_samples,
+	};
+
+	NEED(!braid_clock_slewed(clock, &in));
+}
+
+/* Both ways, all over what was sampled. Return: the mean bound. */
+static u64 check_truth(const struct braid_clock *clock)
+{
+	u64 last = samples[nr_samples - 1].s.h1_ns, ns, sum = 0, nr = 0;
+
+	for (ns = START_NS; ns < last; ns += 9999991) {
+		u64 value = truth(ns);
+		struct braid_clock_time t = braid_clock_convert(clock, 0, value, BRAID_TAKEN_UNKNOWN, 0);
+		struct braid_clock_reading r = braid_clock_reading_at(clock, ns);
+
+		CHECK(llabs(t.ns - (s64)ns) <= (s64)t.bound_ns);
+		CHECK(llabs((s64)(r.value - value)) <= (s64)r.bound_ns);
+		sum += t.bound_ns;
+		nr++;
+	}
+	return sum / nr;
+}
+
+static double even(u32 second)
+{
+	(void)second;
+	return 37;
+}
+
+/* adjtime(): 100 ppm for some seconds. */
+static double slewed(u32 second)
+{
+	return second >= 3 && second < 8 ? 100 : 0;
+}
+
+/* The kernel's loop: 10 ms are taken back, by less each second. */
+static double locked_loop(u32 second)
+{
+	return 39 * pow(1 - 1 / 256.0, second);
+}
+
+static double disciplined(u32 second)
+{
+	return second / 64 % 2 ? 12 : -7;
+}
+
+static void adjusted(void)
+{
+	struct braid_clock clock;
+
+	run_clock(10, even, NULL);
+	fit(&clock);
+	CHECK(check_truth(&clock) < 150);
+	CHECK(braid_clock_worst_bound(&clock, 0) < 300);
+	braid_clock_free(&clock);
+
+	run_clock(12, slewed, NULL);
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 1);
+	CHECK(check_truth(&clock) < 500);
+	CHECK(braid_clock_worst_bound(&clock, 0) < 10000);
+	braid_clock_free(&clock);
+
+	run_clock(600, locked_loop, NULL);
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 1);
+	CHECK(check_truth(&clock) < 150);
+	braid_clock_free(&clock);
+
+	run_clock(600, disciplined, NULL);
+	fit(&clock);
+	CHECK(check_truth(&clock) < 150);
+	braid_clock_free(&clock);
+}
+
+static double set_ahead(u32 second)
+{
+	return second == 4 ? 1.5e9 : 0;
+}
+
+static double set_back(u32 second)
+{
+	return second == 4 ? -2e9 : 0;
+}
+
+/* Somebody sets the clock: an epoch begins, and what can be meant twice has a bound that says so. */
+static void steps(void)
+{
+	struct braid_clock clock;
+
+	run_clock(10, even, set_ahead);
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 2);
+	CHECK_EQ(clock.tracks[0].epochs[1].cause, BRAID_EPOCH_JUMPED);
+	check_truth(&clock);
+	braid_clock_free(&clock);
+
+	run_clock(10, even, set_back);
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 2);
+	CHECK_EQ(clock.tracks[0].epochs[1].cause, BRAID_EPOCH_WENT_BACK);
+	check_truth(&clock);
+	braid_clock_free(&clock);
+}
+
+/* The less was seen, the wider the bound. */
+static void little_seen(void)
+{
+	struct braid_clock_inputs in = { .nr_vcpus = 1, .crossings = samples };
+	struct braid_clock_reading r;
+	struct braid_clock clock;
+
+	CHECK_EQ(braid_clock_slewed(&clock, &in), -ENODATA);
+	run_clock(2, even, NULL);
+	in.nr_crossings = 1;
+	NEED(!braid_clock_slewed(&clock, &in));
+	r = braid_clock_reading_at(&clock, START_NS);
+	CHECK(r.bound_ns < 100);
+	r = braid_clock_reading_at(&clock, START_NS + 1000000000);
+	CHECK(llabs((s64)(r.value - truth(START_NS + 1000000000))) <= (s64)r.bound_ns);
+	CHECK(r.bound_ns >= 100000000 && r.bound_ns < 200000000);
+	braid_clock_free(&clock);
+
+	/* Two captures of one clock, with a long time between them. */
+	run_clock(500, disciplined, NULL);
+	memmove(samples + 100, samples + nr_samples - 100, 100 * sizeof(*samples));
+	nr_samples = 200;
+	fit(&clock);
+	check_truth(&clock);
+	CHECK(braid_clock_worst_bound(&clock, 0) > 1000000000);
+	braid_clock_free(&clock);
+}
+
+/* Samples that no clock can give do no harm. */
+static void impossible(void)
+{
+	struct braid_clock clock;
+	u32 k;
+
+	run_clock(10, even, NULL);
+	samples[5].s.h2_ns = samples[5].s.h1_ns - 1;
+	samples[6].s.counter = ~0ULL;
+	for (k = 100; k < 104; k++)
+		samples[k].s.h2_ns += 60000000000ULL;
+	fit(&clock);
+	CHECK(clock.nr_refused >= 2);
+	check_truth(&clock);
+	braid_clock_free(&clock);
+	for (k = 0; k < nr_samples; k++)
+		samples[k].s.counter = k & 4 ? START_VALUE : START_VALUE + 5000000000;
+	fit(&clock);
+	CHECK(braid_clock_epochs(&clock) <= 256);
+	braid_clock_convert(&clock, 0, START_VALUE, BRAID_TAKEN_UNKNOWN, 0);
+	braid_clock_free(&clock);
+}
+
+int main(void)
+{
+	RUN(adjusted);
+	RUN(steps);
+	RUN(little_seen);
+	RUN(impossible);
+	return VERDICT();
+}
