@@ -133,7 +133,10 @@ class Context:
             if not initrd.exists():
                 self.initrd()
         shm = self.dir / f"{name}.shm" if shm is True else shm
-        guest = Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options)
+        return self.adopt(Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options))
+
+    def adopt(self, guest):
+        """Takes care of a guest that the case made itself, as of one of guest(); returns it."""
         self.guests.append(guest)
         self._cleanup.enter_context(guest)
         return guest
