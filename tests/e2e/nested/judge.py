@@ -28,7 +28,6 @@ class Recording:
 
     def __init__(self, lines, threads):
         self.streams = []
-        self.losses = []
         self.events = collections.defaultdict(list)  # by (guest, vCPU), in order of time
         self.halves = collections.defaultdict(dict)  # by guest: {(name, number): (vCPU, event)}
         self.windows = {}  # by (guest, vCPU), in order of time
@@ -38,7 +37,7 @@ class Recording:
         self._vcpu_of = {tid: (guest, vcpu) for guest, tids in threads.items() for vcpu, tid in enumerate(tids)}
         for key in self._vcpu_of.values():
             self.windows[key] = []
-        take = {"stream": self.streams.append, "lost": self.losses.append, "event": self._take_event}
+        take = {"stream": self.streams.append, "event": self._take_event}
         for line in lines:
             line = json.loads(line)
             if line["type"] in take:

@@ -33,9 +33,9 @@ MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virti
 # What QEMU's "pc" needs to boot a kernel, and where the packages have it.
 FIRMWARE = ("qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin", "qemu/pvh.bin", "seabios/bios-256k.bin")
 
-# An exit costs tens of microseconds, so that a guest does without what it does not need:
-#   clocksource=tsc        what it takes with KVM's clock is the same counter with more exits
-#   i8042.noaux, 8250.nr_uarts=2   probing for what is not there
+# An exit costs tens of microseconds, and all is emulated, so that a guest does without what it does not need:
+#   clocksource=tsc                KVM's clock is the same counter with more instructions around it
+#   i8042.noaux, 8250.nr_uarts=2   no probing for what is not there
 INNER_ARGS = "nokaslr clocksource=tsc i8042.noaux 8250.nr_uarts=2 apparmor=0 audit=0"
 # A kernel that has the adjustment undoes a step of the counter that a case has made.
 INNER_CPU = "host,-tsc-adjust"
