@@ -56,9 +56,8 @@ def select(cases, names):
 def kernels_of(the_case, wanted):
     if not wanted:
         return the_case.kernels
-    kernels = [kernel for kernel in the_case.possible if kernel in wanted or "all" in wanted]
-    # It is a 6.1 as far as cases are concerned.
-    return kernels + [host.DEBUG_KERNEL] * (host.DEBUG_KERNEL in wanted and "6.1" in the_case.possible)
+    wanted = {*wanted, *(harness.ALL_KERNELS if "all" in wanted else ())}
+    return [kernel for kernel in the_case.possible if kernel in wanted]
 
 
 @contextlib.contextmanager
