@@ -203,8 +203,12 @@ def check_clock(ctx, capture):
     wrong = []
     told = json.loads(ctx.run_agent("clock", capture, "--json").stdout)
     for stream in told["streams"]:
-        cross = stream["cross_check"]
-        print(f"    {stream['stream']}: clock {stream['source']} ({stream['reason']}), exchange {cross}")
+        cross = stream.get("check")
+        print(f"    {stream['stream']}: clock {stream['source']} ({stream['reason']}), exchange {stream.get('exchange')}, "
+              f"against kvm {cross}")
+        if not cross:
+            wrong.append(f"{stream['stream']}: the exchange cannot be checked: {stream}")
+            continue
         if cross["violations"]:
             wrong.append(f"{stream['stream']}: the exchange contradicts KVM's offset: {cross}")
     return wrong
