@@ -102,6 +102,8 @@ class Guest:
     """One QEMU process. Make it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
 
     show_dmesg = "dmesg"
+    # What its console shows when the emulator itself has slipped; see docs/testing.md.
+    emulator_slips = r"Oops: int3|asm_exc_int3"
 
     def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
                  rundir=None, append="", qemu_args=(), cpu=None, pass_fds=()):

@@ -14,7 +14,7 @@ Event = collections.namedtuple("Event", "ns bound name seq")
 Window = collections.namedtuple("Window", "entry exit")  # None: not seen
 
 # What one check found: how much was judged, what was wrong (by how many ns, text, beyond the stated bound or not), how
-# many could not be judged, and by how many ns all of the guest's times could move back or forth before the first is wrong.
+# many could not be judged, and by how many ns all of the guest's times could move back or forth before one is wrong.
 Finding = collections.namedtuple("Finding", "judged wrong left_out back forth")
 
 PAIR_EVENTS = ("pairs:before", "pairs:after")

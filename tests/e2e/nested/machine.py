@@ -16,7 +16,7 @@ import time
 
 import host
 import rig
-from errors import GuestGone, RigError
+from errors import GuestGone, GuestTimeout, RigError
 from link import Link
 
 PORTS = ("control", "monitor", "console")  # of each inner guest
@@ -43,6 +43,7 @@ INNER_MACHINE = "pc,usb=off,smm=off,vmport=off,hpet=off"
 
 SHARED, KERNEL, INITRD, FIRMWARE_DIR = "/dev/shm", "/inner/kernel", "/inner/initrd", "/inner/firmware"
 FILES_PORT = 1
+LOOK_S = 5  # how often to see whether the host still lives
 
 
 def _libraries(program):
@@ -96,8 +97,29 @@ def make_initrd(ctx, inner_initrd):
     return initrd
 
 
-class KvmHost(rig.Guest):
+class _Watched(rig.Guest):
+    """A guest whose answers are waited for only as long as `watched`, the host, has not died."""
+
+    watched = None
+
+    def wait_answer(self, ident, field, timeout, what):
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return super().wait_answer(ident, field, max(min(left, LOOK_S), 0), what)
+            except GuestTimeout:
+                if "Kernel panic" in self.watched.console():
+                    raise GuestGone(self.watched._tell(f"died during {what} in {self.name}")) from None
+                if left <= LOOK_S:
+                    raise GuestTimeout(self._tell(f"{what} took more than {timeout} s")) from None
+
+
+class KvmHost(_Watched):
     """The emulated machine that has KVM; `inner` are the names of the guests it will have."""
+
+    # Fault upon fault with a wrong GS: rare, and nothing that a program in the host could bring about.
+    emulator_slips = rf"{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
 
     def __init__(self, ctx, inner):
         self.inner = list(inner)
@@ -118,6 +140,7 @@ class KvmHost(rig.Guest):
                 args += ["-chardev", f"{chardev},id={name}-{port}",
                          "-device", f"virtserialport,chardev={name}-{port},nr={self.port_number(name, port)}"]
         self._theirs = theirs
+        self.watched = self
         super().__init__("host", kernel=ctx.kernel, initrd=make_initrd(ctx, ctx.initrd()), rundir=ctx.dir / "host",
                          accel="tcg", cpu=CPU, mem=MEM, append="nokaslr", qemu_args=args,
                          pass_fds=[end.fileno() for end in theirs])
@@ -150,15 +173,16 @@ class KvmHost(rig.Guest):
             raise RigError(f"of {path} {len(data)} bytes of {size} came out of the host")
 
 
-class InnerGuest(rig.Guest):
+class InnerGuest(_Watched):
     """A guest of a KvmHost. Its shared memory is a file of the host's, named like the guest."""
 
     # A byte through its serial port costs a millisecond: only what looks like a complaint is worth it.
-    show_dmesg = "dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|bad page' || :"
+    show_dmesg = ("dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|"
+                  "bad page' || :")
 
     def __init__(self, ctx, outer, name):
         super().__init__(name, kernel=ctx.kernel, rundir=ctx.dir / name, accel="kvm", mem=INNER_MEM, append=INNER_ARGS)
-        self.outer = outer
+        self.outer = self.watched = outer
 
     def start(self):
         self._started_at = time.monotonic()

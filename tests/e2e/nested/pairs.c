@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes the host do something between two events of the guest: records pairs:before, writes a number
- * to an I/O port that nobody owns, records pairs:after, all three with interrupts off. A host on KVM
- * sees the write as kvm_pio, with the number as its value.
+ * Makes the host do something between two events of the guest: records pairs:before, writes a
+ * number to an I/O port that nobody owns, records pairs:after, all three with interrupts off. A
+ * host on KVM sees the write as kvm_pio, with the number as its value.
  *
  *   echo N M T > /sys/kernel/debug/pairs/run      N pairs on this CPU; behind each M, T us of sleep
- *   cat /sys/kernel/debug/pairs/made              pairs of which both events were recorded, since insmod
+ *   cat /sys/kernel/debug/pairs/made              pairs of which both events were recorded, in all
  *   echo CPU STEP > /sys/kernel/debug/pairs/step  adds STEP to that CPU's time stamp counter
  *
- * A number is @tag << 24 and a count: whoever gives each guest, and each boot, a tag of its own can tell
- * all pairs apart.
+ * A number is @tag << 24 and a count: whoever gives each guest, and each boot, a tag of its own
+ * can tell all pairs apart.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -27,7 +27,7 @@
 
 #include "tracebraid/event.h"
 
-#define PORT		0x6660	/* unclaimed in QEMU's "pc": the write goes all the way to QEMU, which drops it */
+#define PORT		0x6660	/* unclaimed in QEMU's "pc": QEMU gets the write, and drops it */
 #define PORT_BYTES	4
 #define TAG_SHIFT	24
 
@@ -51,7 +51,8 @@ static struct dentry *dir;
 
 static void make_pair(void)
 {
-	u32 number = (u32)tag << TAG_SHIFT | ((u32)atomic_inc_return(&count) & ((1u << TAG_SHIFT) - 1));
+	u32 counted = (u32)atomic_inc_return(&count) & ((1u << TAG_SHIFT) - 1);
+	u32 number = (u32)tag << TAG_SHIFT | counted;
 	unsigned long flags;
 	int err;
 
