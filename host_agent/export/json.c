@@ -115,14 +115,18 @@ static void put_threads(struct braid_text *t, const struct braid_stream *s)
 	braid_text_putc(t, ']');
 }
 
-static void put_clock(struct braid_text *t, const struct braid_stream *s)
+static void put_clock(struct braid_text *t, const struct braid_source *source,
+		      const struct braid_stream *s)
 {
 	const struct braid_clock *clock = &s->clock;
 
 	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
 	put_bound(t, s->bound_ns);
-	if (s->kind == BRAID_STREAM_HOST)
+	if (s->kind == BRAID_STREAM_HOST) {
+		put_string(t, ",\"trace_clock\":", source->clocks.trace.nr_tracks ?
+			   source->clocks.trace_name : source->head.clock);
 		return;
+	}
 	put_string(t, ",\"reason\":", clock->reason);
 	put_u64(t, ",\"samples\":", clock->nr_samples);
 	put_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
@@ -132,7 +136,8 @@ static void put_clock(struct braid_text *t, const struct braid_stream *s)
 	put_threads(t, s);
 }
 
-static void put_stream(struct braid_text *t, const struct braid_stream *s)
+static void put_stream(struct braid_text *t, const struct braid_source *source,
+		       const struct braid_stream *s)
 {
 	struct braid_stream_sum sum = braid_stream_sum_up(s);
 	const char *why = braid_end_reason_name(s->end_reason);
@@ -142,7 +147,7 @@ static void put_stream(struct braid_text *t, const struct braid_stream *s)
 	put_string(t, ",\"kernel\":", s->kernel_release);
 	put_string(t, ",\"machine\":", s->machine);
 	put_u64(t, ",\"cpus\":", s->nr_cpus);
-	put_clock(t, s);
+	put_clock(t, source, s);
 	if (sum.known) {
 		put_u64(t, ",\"written\":", sum.written);
 		put_u64(t, ",\"read\":", sum.read);
@@ -166,7 +171,7 @@ static void put_header(struct braid_line_export *x)
 	put_string(t, ",\"agent\":", x->source->head.agent_version);
 	braid_text_puts(t, "}\n");
 	for (k = 0; k < x->source->nr_streams; k++)
-		put_stream(t, x->source->streams[k]);
+		put_stream(t, x->source, x->source->streams[k]);
 }
 
 static void put_footer(struct braid_line_export *x)

@@ -136,7 +136,13 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 	if (s->kind == BRAID_STREAM_HOST) {
 		braid_text_puts(t, "clock ");
-		braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+		if (x->source->clocks.trace.nr_tracks) {
+			braid_text_puts(t, x->source->clocks.trace_name);
+			braid_text_puts(t, ", ");
+			put_bound(t, s->bound_ns);
+		} else {
+			braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+		}
 		return;
 	}
 	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
