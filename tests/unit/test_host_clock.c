@@ -128,29 +128,13 @@ static char *report(bool json)
 	return text;
 }
 
-static void put_samples(struct braid_capture_writer *w, u32 kind, const char *name, u64 ahead_ns)
-{
-	struct braid_chunk_host_clock head = { .kind = kind };
-	struct braid_clock_sample samples[20];
-	u32 k;
-
-	strcpy(head.name, name);
-	for (k = 0; k < 20; k++) {
-		samples[k].h1_ns = SYNTH_START_NS - 1000000 + k * 10000000ULL;
-		samples[k].counter = samples[k].h1_ns + 30 + ahead_ns;
-		samples[k].h2_ns = samples[k].h1_ns + 60;
-	}
-	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,
-				sizeof(samples)));
-}
-
 /* The header says which clock it was and how exact that is. */
 static void header(void)
 {
 	struct braid_capture_writer *w = synth_capture(path);
 	char *text;
 
-	put_samples(w, BRAID_HOST_CLOCK_TRACE, "mono", MONO_AHEAD_NS);
+	synth_host_clock(w, BRAID_HOST_CLOCK_TRACE, "mono", MONO_AHEAD_NS);
 	synth_host(w, 1, 3, SYNTH_START_NS + MONO_AHEAD_NS, 1000);
 	NEED(!braid_capture_finish(w));
 	text = report(false);
