@@ -27,6 +27,8 @@ static const char usage[] =
 	"  --host[=EVENTS]        record the host too, EVENTS as for -e. Default:\n"
 	"                         " BRAID_HOST_EVENTS "\n"
 	"  --try-host[=EVENTS]    likewise, but go on without the host when it can't be\n"
+	"  -C, --host-clock=CLOCK the trace clock of the host's events, as tracefs calls it; their\n"
+	"                         times are converted. Default: the timeline's own, mono_raw\n"
 	"  -t SECONDS             stop after that time\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
 	"  -q                     print errors alone\n"
@@ -42,6 +44,7 @@ static const struct option options[] = {
 	{ "buffer", required_argument, NULL, 'B' },
 	{ "host", optional_argument, NULL, OPT_HOST },
 	{ "try-host", optional_argument, NULL, OPT_TRY_HOST },
+	{ "host-clock", required_argument, NULL, 'C' },
 	{ "time", required_argument, NULL, 't' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -78,7 +81,7 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 
 	optind = 1;
 	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, "+r:e:B:t:o:qh", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+r:e:B:C:t:o:qh", options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
 			err = braid_record_add_guest(r, optarg);
@@ -94,6 +97,9 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			break;
 		case OPT_TRY_HOST:
 			err = parse_host(r, BRAID_HOST_TRY, optarg);
+			break;
+		case 'C':
+			r->host_clock = optarg;
 			break;
 		case 't':
 			err = parse_seconds(r, optarg);
@@ -141,10 +147,10 @@ static int close_all(struct braid_recording *r, int err)
 	braid_child_stop(&r->child);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_close(r->guests[k].source);
+	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
 	braid_exchange_stop(r->exchange);
 	braid_kvm_watch_close(r->kvm_watch);
-	braid_sampler_close(r->sampler);
 	if (r->sink.capture && err)
 		braid_capture_abandon(r->sink.capture);
 	else if (r->sink.capture)
@@ -177,8 +183,6 @@ int braid_record_whole(struct braid_recording *r)
 		err = braid_record_open_file(r);
 	if (!err)
 		err = braid_record_open_host(r);
-	if (!err)
-		err = braid_sampler_open(&r->sampler, NULL, NULL);
 	if (!err)
 		err = braid_record_run(r);
 	if (!err) {

@@ -22,6 +22,11 @@ static const char usage[] =
 	"\n"
 	"      --json          one JSON object a line\n"
 	"  -o, --output=OUT    write to OUT instead of standard output\n"
+	"      --clock=CLOCK   show times of CLOCK: host, the default, or realtime, to put captures\n"
+	"                      of several hosts side by side; bounds are then of that\n"
+	"      --clock-source=SOURCE\n"
+	"                      place guests by kvm, exchange, pairs or nominal alone, not by the\n"
+	"                      best there is (auto)\n"
 	"      --no-header     nothing but the lines of the timeline\n"
 	"  -n, --lines=COUNT   stop after COUNT lines\n"
 	"      --stream=NAME   only this guest, or 'host'\n"
@@ -40,11 +45,13 @@ struct report {
 	struct braid_progress progress;
 };
 
-enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_HELP };
+enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_CLOCK, OPT_CLOCK_SOURCE, OPT_HELP };
 
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "output", required_argument, NULL, 'o' },
+	{ "clock", required_argument, NULL, OPT_CLOCK },
+	{ "clock-source", required_argument, NULL, OPT_CLOCK_SOURCE },
 	{ "no-header", no_argument, NULL, OPT_NO_HEADER },
 	{ "lines", required_argument, NULL, 'n' },
 	{ "stream", required_argument, NULL, OPT_STREAM },
@@ -54,6 +61,27 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
 };
+
+static int take_clock(struct report *r, const char *name)
+{
+	r->options.realtime = !strcmp(name, "realtime");
+	return r->options.realtime || !strcmp(name, "host") ? 0 :
+	       braid_fail(-EINVAL, "--clock=%s: the clocks are host and realtime", name);
+}
+
+static int take_clock_source(struct report *r, const char *name)
+{
+	enum braid_clock_kind kind;
+
+	r->options.clock_asked = strcmp(name, "auto");
+	r->options.clock = BRAID_CLOCK_HOST;
+	for (kind = BRAID_CLOCK_KVM; kind < BRAID_CLOCK_KINDS; kind++)
+		if (!strcmp(name, braid_clock_kind_name(kind)))
+			r->options.clock = kind;
+	return r->options.clock != BRAID_CLOCK_HOST || !r->options.clock_asked ? 0 :
+	       braid_fail(-EINVAL, "--clock-source=%s: the sources are auto, kvm, exchange, pairs and nominal",
+			  name);
+}
 
 /* One option. Return: 0, 1 when there is nothing left to do, -errno. */
 static int take_option(struct report *r, int option)
@@ -71,6 +99,10 @@ static int take_option(struct report *r, int option)
 	case OPT_NO_HEADER:
 		r->options.no_header = true;
 		return 0;
+	case OPT_CLOCK:
+		return take_clock(r, optarg);
+	case OPT_CLOCK_SOURCE:
+		return take_clock_source(r, optarg);
 	case 'n':
 		return braid_parse_u64(optarg, INT64_MAX, &r->options.max_lines);
 	case OPT_STREAM:
@@ -217,6 +249,7 @@ static int report(struct report *r, char **paths, size_t nr)
 {
 	struct braid_source_options options = {
 		.progress = braid_progress_show, .progress_arg = &r->progress,
+		.force_clock = r->options.clock_asked, .clock = r->options.clock,
 	};
 	struct braid_source *source = NULL;
 	int err;

@@ -52,6 +52,7 @@ struct braid_recording {
 	struct braid_record_patterns events;
 	struct braid_record_patterns host_events;
 	bool host_events_given;
+	const char *host_clock;	/* the trace clock; NULL: the file's */
 	struct braid_record_guest *guests;
 	size_t nr_guests;
 	size_t guests_capacity;

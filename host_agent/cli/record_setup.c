@@ -272,22 +272,28 @@ int braid_record_check_host(struct braid_recording *r)
 	int err;
 
 	if (r->host == BRAID_HOST_NO)
-		return 0;
+		return r->host_clock ? braid_fail(-EINVAL, "-C %s: of which trace? --host records the host",
+						  r->host_clock) : 0;
+	err = r->host_clock ? braid_sampler_check(r->host_clock) : 0;
+	if (err)
+		return err;
 	if (!r->host_events_given) {
 		err = braid_record_add_events(&r->host_events, BRAID_HOST_EVENTS);
 		if (err)
 			return err;
 	}
-	err = braid_tracefs_check(r->host_events.items, r->host_events.nr, !r->host_events_given);
+	err = braid_tracefs_check(r->host_events.items, r->host_events.nr, !r->host_events_given,
+				  r->host_clock);
 	return err ? without_host(r, err) : 0;
 }
 
-int braid_record_open_host(struct braid_recording *r)
+static int open_tracefs(struct braid_recording *r)
 {
 	struct braid_tracefs_options o = {
 		.sink = &r->sink,
 		.patterns = r->host_events.items,
 		.nr_patterns = r->host_events.nr,
+		.clock = r->host_clock,
 	};
 	int err;
 
@@ -295,6 +301,34 @@ int braid_record_open_host(struct braid_recording *r)
 		return 0;
 	err = braid_tracefs_source_open(&r->host_source, &o);
 	return err && err != -ENOSPC ? without_host(r, err) : err;
+}
+
+static int start_tracefs(struct braid_recording *r)
+{
+	int err = r->host_source ? braid_tracefs_source_start(r->host_source) : 0;
+
+	if (err && err != -ENOSPC)
+		err = without_host(r, err);
+	if (r->host == BRAID_HOST_NO) {
+		braid_tracefs_source_close(r->host_source);
+		r->host_source = NULL;
+	}
+	return err;
+}
+
+int braid_record_open_host(struct braid_recording *r)
+{
+	int err = open_tracefs(r);
+
+	if (!err && r->host_source)
+		err = braid_sampler_open(&r->sampler, r->host_clock,
+					 braid_tracefs_source_stats(r->host_source));
+	else if (!err)
+		err = braid_sampler_open(&r->sampler, NULL, NULL);
+	/* The clocks are seen before the first event: none of its times is to be guessed. */
+	if (!err)
+		err = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	return err ? err : start_tracefs(r);
 }
 
 int braid_record_open_file(struct braid_recording *r)

@@ -44,7 +44,7 @@ int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, cons
  */
 int braid_sampler_turn(struct braid_sampler *s, struct braid_capture_writer *capture, bool last);
 
-/** braid_sampler_close - free; NULL is fine */
+/** braid_sampler_close - free, before the instance goes; NULL is fine */
 void braid_sampler_close(struct braid_sampler *s);
 
 #endif /* BRAID_CLOCK_SAMPLER_H */

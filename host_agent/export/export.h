@@ -9,6 +9,9 @@
 
 /* What is wanted of a trace. */
 struct braid_export_options {
+	bool realtime;			/* times are CLOCK_REALTIME's; else the host's clock's */
+	bool clock_asked;		/* guests' clocks were to be of this kind: */
+	enum braid_clock_kind clock;
 	bool no_header;			/* leave out all that is no line of the time line */
 	u64 max_lines;			/* 0: all */
 	const char *stream;		/* only this one, by name; NULL: all */

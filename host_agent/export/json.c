@@ -42,11 +42,13 @@ static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
 		put_string(t, ",\"buffer\":", name);
 }
 
-static void begin(struct braid_text *t, const char *type, const struct braid_item *item)
+static void begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
 {
+	struct braid_text *t = &x->out;
+
 	put_string(t, "{\"type\":", type);
 	put_string(t, ",\"stream\":", item->stream->name);
-	put_s64(t, ",\"ns\":", item->host_ns);
+	put_s64(t, ",\"ns\":", x->ns);
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		put_u64(t, ",\"cpu\":", item->ring->cpu);
 	put_buffer(t, item->ring);
@@ -60,8 +62,8 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	size_t at, bytes;
 	char *text;
 
-	begin(t, "event", item);
-	put_bound(t, item->bound_ns);
+	begin(x, "event", item);
+	put_bound(t, x->bound_ns);
 	put_u64(t, ",\"seq\":", item->seq);
 	if (!info->raw) {
 		put_string(t, ",\"comm\":", braid_format_comm(item, pid));
@@ -86,7 +88,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 
 static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin(&x->out, "lost", item);
+	begin(x, "lost", item);
 	if (item->lost_before == BRAID_LOST_SOME) {
 		braid_text_puts(&x->out, ",\"lost\":null");
 	} else {
@@ -98,7 +100,7 @@ static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 
 static void put_note(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin(&x->out, "note", item);
+	begin(x, "note", item);
 	braid_text_puts(&x->out, ",\"text\":");
 	braid_text_json(&x->out, (const char *)item->payload, item->payload_bytes);
 	braid_text_puts(&x->out, "}\n");
@@ -115,14 +117,21 @@ static void put_threads(struct braid_text *t, const struct braid_stream *s)
 	braid_text_putc(t, ']');
 }
 
-static void put_clock(struct braid_text *t, const struct braid_stream *s)
+static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 {
+	const struct braid_host_clocks *host = &x->source->clocks;
 	const struct braid_clock *clock = &s->clock;
+	struct braid_text *t = &x->out;
 
 	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
-	put_bound(t, s->bound_ns);
-	if (s->kind == BRAID_STREAM_HOST)
+	put_bound(t, braid_line_stream_bound(x, s));
+	if (s->kind == BRAID_STREAM_HOST) {
+		put_string(t, ",\"trace_clock\":", host->trace.nr_tracks ?
+			   host->trace_name : x->source->head.clock);
 		return;
+	}
+	if (braid_line_misses_clock(x, s))
+		put_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->options->clock));
 	put_string(t, ",\"reason\":", clock->reason);
 	put_u64(t, ",\"samples\":", clock->nr_samples);
 	put_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
@@ -132,8 +141,9 @@ static void put_clock(struct braid_text *t, const struct braid_stream *s)
 	put_threads(t, s);
 }
 
-static void put_stream(struct braid_text *t, const struct braid_stream *s)
+static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
+	struct braid_text *t = &x->out;
 	struct braid_stream_sum sum = braid_stream_sum_up(s);
 	const char *why = braid_end_reason_name(s->end_reason);
 
@@ -142,7 +152,7 @@ static void put_stream(struct braid_text *t, const struct braid_stream *s)
 	put_string(t, ",\"kernel\":", s->kernel_release);
 	put_string(t, ",\"machine\":", s->machine);
 	put_u64(t, ",\"cpus\":", s->nr_cpus);
-	put_clock(t, s);
+	put_clock(x, s);
 	if (sum.known) {
 		put_u64(t, ",\"written\":", sum.written);
 		put_u64(t, ",\"read\":", sum.read);
@@ -159,14 +169,17 @@ static void put_header(struct braid_line_export *x)
 	struct braid_text *t = &x->out;
 	size_t k;
 
-	put_string(t, "{\"type\":\"header\",\"clock\":", x->source->head.clock);
+	put_string(t, "{\"type\":\"header\",\"clock\":", x->options->realtime ? "realtime" :
+		   x->source->head.clock);
+	if (x->options->realtime)
+		put_bound(t, x->clock_bound_ns);
 	put_string(t, ",\"host\":", x->source->head.host_name);
 	put_u64(t, ",\"start_ns\":", x->source->head.start_host_ns);
 	put_u64(t, ",\"start_realtime_ns\":", x->source->head.start_realtime_ns);
 	put_string(t, ",\"agent\":", x->source->head.agent_version);
 	braid_text_puts(t, "}\n");
 	for (k = 0; k < x->source->nr_streams; k++)
-		put_stream(t, x->source->streams[k]);
+		put_stream(x, x->source->streams[k]);
 }
 
 static void put_footer(struct braid_line_export *x)

@@ -49,6 +49,43 @@ struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream)
 	return sum;
 }
 
+static u64 add_bounds(u64 a, u64 b)
+{
+	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
+}
+
+/* A stretch of the host's clock in ns of one that NTP slews, rounded up. */
+static u64 slew(u64 ns)
+{
+	return ns == BRAID_BOUND_UNKNOWN ? ns : ns + ns / 1024 + 1;
+}
+
+u64 braid_line_stream_bound(const struct braid_line_export *x, const struct braid_stream *stream)
+{
+	return x->options->realtime ? add_bounds(slew(stream->bound_ns), x->clock_bound_ns) :
+				      stream->bound_ns;
+}
+
+bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream)
+{
+	return x->options->clock_asked && stream->kind == BRAID_STREAM_GUEST &&
+	       stream->clock.kind != x->options->clock;
+}
+
+/* The item's time by the clock that is shown. */
+static void tell_time(struct braid_line_export *x, const struct braid_item *item)
+{
+	struct braid_clock_reading r;
+
+	x->ns = item->host_ns;
+	x->bound_ns = item->bound_ns;
+	if (!x->options->realtime)
+		return;
+	r = braid_clock_reading_at(&x->source->clocks.realtime, item->host_ns);
+	x->ns = (s64)r.value;
+	x->bound_ns = add_bounds(slew(item->bound_ns), r.bound_ns);
+}
+
 static bool want_ring(void *arg, const struct braid_ring *ring)
 {
 	const struct braid_export_options *o = arg;
@@ -124,6 +161,7 @@ static int put_item(struct braid_line_export *x, const struct braid_line_ops *op
 {
 	const struct braid_event_type_info *info;
 
+	tell_time(x, item);
 	if (item->kind == BRAID_ITEM_NOTE) {
 		ops->note(x, item);
 		x->totals->lines++;
@@ -205,6 +243,11 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	int err;
 
 	memset(totals, 0, sizeof(*totals));
+	if (options->realtime) {
+		if (!source->clocks.realtime.nr_tracks)
+			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
+		x.clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
+	}
 	err = braid_format_open(&x.format, source);
 	if (!err)
 		err = braid_merge_begin(&merge, source, want_ring, (void *)options);

@@ -16,6 +16,9 @@ struct braid_line_export {
 	struct braid_export_totals *totals;
 	struct braid_text out;		/* what was not handed to @to yet */
 	int name_width;			/* of the longest stream name */
+	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
+	s64 ns;				/* time of the item at hand, by the clock that is shown */
+	u64 bound_ns;
 };
 
 /* How one form writes each thing; each appends whole lines to x->out. */
@@ -45,6 +48,12 @@ struct braid_stream_sum {
 int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_source *source,
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals);
+
+/** braid_line_stream_bound - the worst bound of a stream's times, as they are shown */
+u64 braid_line_stream_bound(const struct braid_line_export *x, const struct braid_stream *stream);
+
+/** braid_line_misses_clock - whether a stream's clock is not of the kind that was asked for */
+bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream);
 
 /** braid_stream_sum_up - add a stream's rings up */
 struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);

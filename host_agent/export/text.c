@@ -30,7 +30,7 @@ static void put_stream(struct braid_line_export *x, const struct braid_item *ite
 static void put_cpu_and_time(struct braid_line_export *x, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
-	u64 ns = item->host_ns < 0 ? -(u64)item->host_ns : (u64)item->host_ns;
+	u64 ns = x->ns < 0 ? -(u64)x->ns : (u64)x->ns;
 
 	braid_text_puts(t, " [");
 	if (item->ring->cpu == BRAID_RING_NOTES)
@@ -38,7 +38,7 @@ static void put_cpu_and_time(struct braid_line_export *x, const struct braid_ite
 	else
 		braid_text_u64(t, item->ring->cpu, 3, '0');
 	braid_text_puts(t, "] ");
-	if (item->host_ns < 0)
+	if (x->ns < 0)
 		braid_text_putc(t, '-');
 	braid_text_u64(t, ns / NS_PER_SECOND, SECONDS_WIDTH, ' ');
 	braid_text_putc(t, '.');
@@ -136,7 +136,14 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 	if (s->kind == BRAID_STREAM_HOST) {
 		braid_text_puts(t, "clock ");
-		braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+		if (x->source->clocks.trace.nr_tracks)
+			braid_text_puts(t, x->source->clocks.trace_name);
+		else
+			braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+		if (braid_line_stream_bound(x, s)) {
+			braid_text_puts(t, ", ");
+			put_bound(t, braid_line_stream_bound(x, s));
+		}
 		return;
 	}
 	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
@@ -145,7 +152,7 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
 	braid_text_puts(t, ", ");
-	put_bound(t, s->bound_ns);
+	put_bound(t, braid_line_stream_bound(x, s));
 	if (braid_clock_epochs(clock) > 1)
 		braid_text_printf(t, ", %u epochs", braid_clock_epochs(clock));
 }
@@ -164,29 +171,36 @@ static void put_accounting(struct braid_line_export *x, const struct braid_strea
 		braid_text_puts(&x->out, "#   accounting unknown: the recording did not end by itself\n");
 }
 
+static void put_stream_head(struct braid_line_export *x, const struct braid_stream *s)
+{
+	const char *why = braid_end_reason_name(s->end_reason);
+	struct braid_text *t = &x->out;
+
+	braid_text_printf(t, "# %s: Linux %s %s, %u %s, ", s->name, s->kernel_release, s->machine,
+			  s->nr_cpus, s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
+	put_clock(x, s);
+	if (why && s->end_reason != BRAID_END_STOPPED)
+		braid_text_printf(t, "; ended: %s", why);
+	braid_text_putc(t, '\n');
+	if (braid_line_misses_clock(x, s))
+		braid_text_printf(t, "#   its clock %s can't be had: %s\n",
+				  braid_clock_kind_name(x->options->clock), s->clock.reason);
+	put_accounting(x, s);
+}
+
 static void put_header(struct braid_line_export *x)
 {
 	struct braid_text *t = &x->out;
 	size_t k;
 
-	braid_text_puts(t, "# tracebraid: times are seconds of the host's clock ");
+	braid_text_printf(t, "# tracebraid: times are seconds of %s",
+			  x->options->realtime ? "CLOCK_REALTIME, by " : "");
+	braid_text_puts(t, "the host's clock ");
 	braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
 	braid_text_putc(t, '\n');
-	for (k = 0; k < x->source->nr_streams; k++) {
-		const struct braid_stream *s = x->source->streams[k];
-		const char *why = braid_end_reason_name(s->end_reason);
-
-		if (x->options->stream && strcmp(x->options->stream, s->name))
-			continue;
-		braid_text_printf(t, "# %s: Linux %s %s, %u %s, ", s->name, s->kernel_release,
-				  s->machine, s->nr_cpus,
-				  s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
-		put_clock(x, s);
-		if (why && s->end_reason != BRAID_END_STOPPED)
-			braid_text_printf(t, "; ended: %s", why);
-		braid_text_putc(t, '\n');
-		put_accounting(x, s);
-	}
+	for (k = 0; k < x->source->nr_streams; k++)
+		if (!x->options->stream || !strcmp(x->options->stream, x->source->streams[k]->name))
+			put_stream_head(x, x->source->streams[k]);
 	if (x->source->faults)
 		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",
 				  (unsigned long long)x->source->faults,

@@ -90,7 +90,7 @@ int braid_host_tracefs(const char **root)
 
 static int make_instance(struct braid_tracefs_source *s)
 {
-	const char *root;
+	const char *clock = s->o.clock ? s->o.clock : BRAID_HOST_CLOCK, *root;
 	char name[64];
 	int err = braid_host_tracefs(&root);
 
@@ -103,13 +103,14 @@ static int make_instance(struct braid_tracefs_source *s)
 		return braid_fail(errno == EACCES || errno == EPERM ? -EACCES : -EIO,
 				  "the host can't be recorded: no instance can be made in %s: %s",
 				  root, strerror(errno));
-	if (tracefs_instance_file_write(s->instance, "trace_clock", BRAID_HOST_CLOCK) < 0)
+	if (tracefs_instance_file_write(s->instance, "trace_clock", clock) < 0)
 		return braid_fail(-EIO, "the host can't be recorded: its trace clock \"%s\": %s",
-				  BRAID_HOST_CLOCK, strerror(errno));
+				  clock, strerror(errno));
 	if (tracefs_instance_set_buffer_size(s->instance,
 					     s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB, -1) < 0)
 		return braid_fail(-ENOMEM, "the host can't be recorded: no memory for its buffers");
-	return 0;
+	s->stats = tracefs_instance_get_file(s->instance, "per_cpu/cpu0/stats");
+	return s->stats ? 0 : braid_fail(-ENOMEM, "out of memory");
 }
 
 static int put_stream(struct braid_tracefs_source *s)
@@ -155,16 +156,25 @@ int braid_tracefs_source_open(struct braid_tracefs_source **out,
 		err = put_stream(s);
 	if (!err)
 		err = braid_host_put_texts(s);
-	if (!err)
-		err = braid_host_enable_events(s);
-	if (!err)	/* behind the events: a name that changes now is seen by both */
-		err = braid_host_send_comms(s, true);
 	if (err) {
 		braid_tracefs_source_close(s);
 		return err;
 	}
 	*out = s;
 	return 0;
+}
+
+const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s)
+{
+	return s->stats;
+}
+
+int braid_tracefs_source_start(struct braid_tracefs_source *s)
+{
+	int err = braid_host_enable_events(s);
+
+	/* Behind the events: a name that changes now is seen by both. */
+	return err ? err : braid_host_send_comms(s, true);
 }
 
 /* Working -------------------------------------------------------------------------------------- */
@@ -275,6 +285,7 @@ void braid_tracefs_source_close(struct braid_tracefs_source *s)
 			break;
 		braid_sleep_ns(REMOVE_STEP_NS);
 	}
+	tracefs_put_tracing_file(s->stats);
 	tracefs_instance_free(s->instance);
 	braid_host_comms_free(&s->comms);
 	free(s);

@@ -17,6 +17,7 @@ struct braid_tracefs_options {
 	struct braid_live_sink *sink;
 	const struct braid_pattern *patterns;
 	size_t nr_patterns;
+	const char *clock;		/* the instance's trace clock; NULL: the file's */
 	u32 buffer_kb;			/* for each CPU; 0: a default */
 	bool without_mmap;		/* read() even where the kernel can map */
 };
@@ -36,16 +37,18 @@ struct braid_tracefs_status {
  * @patterns: the events wanted
  * @nr_patterns: their number
  * @optional: one that matches nothing is no error
+ * @clock: the trace clock wanted; NULL: the file's
  *
  * Makes and changes nothing.
  *
- * Return: 0, or -errno with braid_fail(): -EACCES, -ENOENT (no tracefs; or no event
- * matches).
+ * Return: 0, or -errno with braid_fail(): -EACCES, -ENOENT (no tracefs; no event
+ * matches), -EINVAL (there is no such clock).
  */
-int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional);
+int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional,
+			const char *clock);
 
 /**
- * braid_tracefs_source_open - make an instance and enable events in it
+ * braid_tracefs_source_open - make an instance
  * @out: set on success
  * @o: copied
  *
@@ -57,6 +60,17 @@ int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns
  */
 int braid_tracefs_source_open(struct braid_tracefs_source **out,
 			      const struct braid_tracefs_options *o);
+
+/** braid_tracefs_source_stats - path of a file in which tracefs tells the instance's time */
+const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s);
+
+/**
+ * braid_tracefs_source_start - enable the events
+ * @s: the source
+ *
+ * Return: 0, or -errno with braid_fail(): as braid_tracefs_check(), or the capture's.
+ */
+int braid_tracefs_source_start(struct braid_tracefs_source *s);
 
 /**
  * braid_tracefs_source_poll - take the full sub-buffers, a bounded number

@@ -35,6 +35,7 @@ struct braid_host_cpu {
 struct braid_tracefs_source {
 	struct braid_tracefs_options o;
 	struct tracefs_instance *instance;
+	char *stats;		/* path of its first CPU's */
 	u32 stream;
 	u32 subbuf_bytes;
 	struct braid_host_cpu *cpus;

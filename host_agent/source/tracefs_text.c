@@ -211,11 +211,27 @@ static int match_one(void *arg, const char *system, const char *event)
 	return braid_pattern_matches(arg, system, event);
 }
 
-int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional)
+/* Whether trace_clock, "[local] global counter", lists a clock. */
+static int check_clock(const char *clock)
+{
+	braid_auto_free char *listed = tracefs_instance_file_read(NULL, "trace_clock", NULL);
+	char *at = listed, *one;
+
+	while ((one = strsep(&at, " []\n")))
+		if (!strcmp(one, clock))
+			return 0;
+	return braid_fail(-EINVAL, "the host's kernel has no trace clock '%s'", clock);
+}
+
+int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional,
+			const char *clock)
 {
 	const char *root;
 	size_t k;
 	int err = braid_host_tracefs(&root);
+
+	if (!err && clock)
+		err = check_clock(clock);
 
 	for (k = 0; k < nr_patterns && !err && !optional; k++)
 		if (!for_each_event(match_one, (void *)&patterns[k]))

@@ -325,9 +325,30 @@ void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM_END, stream, &stop, sizeof(stop), NULL, 0));
 }
 
+void synth_host_clock(struct braid_capture_writer *w, u32 kind, const char *name, u64 ahead_ns)
+{
+	struct braid_chunk_host_clock head = { .kind = kind };
+	struct braid_clock_sample samples[20];
+	u32 k;
+
+	snprintf(head.name, sizeof(head.name), "%s", name);
+	for (k = 0; k < 20; k++) {
+		samples[k].h1_ns = SYNTH_START_NS - 1000000 + k * 10000000ULL;
+		samples[k].counter = samples[k].h1_ns + 30 + ahead_ns;
+		samples[k].h2_ns = samples[k].h1_ns + 60;
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,
+				sizeof(samples)));
+}
+
 /* The standard capture ----------------------------------------------------------------------- */
 
 u64 synth_standard(const char *path)
+{
+	return synth_standard_at(path, 0);
+}
+
+u64 synth_standard_at(const char *path, u64 ahead_ns)
 {
 	struct synth_guest_params one = {
 		.name = "guest1", .incarnation = 11, .boot = 1, .ppm = 20,
@@ -343,6 +364,8 @@ u64 synth_standard(const char *path)
 	u64 read;
 	u32 k;
 
+	if (ahead_ns)
+		synth_host_clock(w, BRAID_HOST_CLOCK_REALTIME, "realtime", ahead_ns);
 	synth_guest_init(&a, &one);
 	synth_guest_init(&b, &two);
 	synth_begin(w, &a, 1);

@@ -74,10 +74,16 @@ void synth_end(struct braid_capture_writer *w, struct synth_guest *g, u32 reason
 /* The host as stream @stream: @nr events of one CPU from @ns on, @step_ns apart. */
 void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 step_ns);
 
+/* One of the host's clocks, @ahead_ns ahead of the file's: from the start on for 0.2 s. */
+void synth_host_clock(struct braid_capture_writer *w, u32 kind, const char *name, u64 ahead_ns);
+
 /*
  * The standard capture: guest1 and guest2, two vCPUs each, interleaved with a host;
  * guest2 loses events. Returns the number of guest events in it.
  */
 u64 synth_standard(const char *path);
+
+/* The same, with wall time @ahead_ns ahead of the file's clock. */
+u64 synth_standard_at(const char *path, u64 ahead_ns);
 
 #endif /* BRAID_TESTS_MAKE_CAPTURE_H */

@@ -122,6 +122,7 @@ static void record(bool without_mmap)
 	open_sink(&sink);
 	CHECK_EQ(braid_pattern_parse(&pattern, "raw_syscalls:sys_enter"), 0);
 	CHECK_EQ(braid_tracefs_source_open(&s, &o), 0);
+	CHECK_EQ(braid_tracefs_source_start(s), 0);
 	CHECK(instance_exists(getpid()));
 	for (k = 0; k < SYSCALLS; k++) {
 		getppid();
@@ -160,8 +161,8 @@ static void test_no_such_event(void)
 	struct braid_pattern pattern;
 
 	CHECK_EQ(braid_pattern_parse(&pattern, "sched:sched_swich"), 0);
-	CHECK_EQ(braid_tracefs_check(&pattern, 1, true), 0);
-	CHECK_EQ(braid_tracefs_check(&pattern, 1, false), -ENOENT);
+	CHECK_EQ(braid_tracefs_check(&pattern, 1, true, NULL), 0);
+	CHECK_EQ(braid_tracefs_check(&pattern, 1, false, NULL), -ENOENT);
 	CHECK(strstr(braid_failure(), "sched:sched_switch"));
 }
 
@@ -182,7 +183,8 @@ static void test_killed(void)
 	pid = fork();
 	if (!pid) {
 		open_sink(&sink);
-		if (braid_tracefs_source_open(&s, &o) || write(pipe_fds[1], "!", 1) != 1)
+		if (braid_tracefs_source_open(&s, &o) || braid_tracefs_source_start(s) ||
+		    write(pipe_fds[1], "!", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
@@ -208,7 +210,7 @@ int main(void)
 	if (fd < 0)
 		return EXIT_FAILURE;
 	close(fd);
-	if (braid_tracefs_check(&none, 0, true)) {
+	if (braid_tracefs_check(&none, 0, true, NULL)) {
 		printf("skip: %s\n", braid_failure());
 		unlink(path);
 		return EXIT_SUCCESS;
