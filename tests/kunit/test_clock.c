@@ -6,6 +6,7 @@
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
 
+#include "guest_driver/clock/pair.h"
 #include "guest_driver/core/counter.h"
 #include "tests/kunit/rooms.h"
 
@@ -199,6 +200,40 @@ static void clock_wall(struct kunit *test)
 	KUNIT_EXPECT_LE(test, c->wall_counter, braid_counter_ordered());
 }
 
+/* What a hypervisor tells is taken for what it says, if that can be. */
+static void clock_believes_its_host(struct kunit *test)
+{
+	const struct braid_pair own = {
+		.counter = 1000000, .realtime_ns = 5, .boottime_ns = 70000,
+		.source = BRAID_PAIR_GUEST_REALTIME,
+	};
+	const struct braid_pair_answer right = { 1700000000, 999999999, 1000100 };
+	const struct braid_pair_answer wrong[] = {
+		{ 0, 5, 1000100 }, { -1, 5, 1000100 }, { S64_MAX, 5, 1000100 },
+		{ S64_MAX / NSEC_PER_SEC, 5, 1000100 }, { 1, -1, 1000100 },
+		{ 1, NSEC_PER_SEC, 1000100 }, { 1, 5, 1000089 }, { 1, 5, 1000111 }, { 1, 5, 0 },
+		{ 1, 5, ~0ULL },
+	};
+	const u64 mult = 2ULL << BRAID_CLOCK_SHIFT;
+	struct braid_pair pair = own;
+	unsigned int k;
+
+	KUNIT_EXPECT_TRUE(test, braid_pair_believe(&pair, &right, 1000090, 1000110, mult));
+	KUNIT_EXPECT_EQ(test, pair.counter, right.counter);
+	KUNIT_EXPECT_EQ(test, pair.realtime_ns, 1700000000999999999ULL);
+	KUNIT_EXPECT_EQ(test, pair.boottime_ns, 70200);
+	KUNIT_EXPECT_EQ(test, pair.source, BRAID_PAIR_HOST_REALTIME);
+	for (k = 0; k < ARRAY_SIZE(wrong); k++) {
+		pair = own;
+		KUNIT_EXPECT_FALSE_MSG(test, braid_pair_believe(&pair, &wrong[k], 1000090, 1000110,
+								mult), "answer %u", k);
+		KUNIT_EXPECT_EQ(test, pair.counter, own.counter);
+		KUNIT_EXPECT_EQ(test, pair.realtime_ns, own.realtime_ns);
+		KUNIT_EXPECT_EQ(test, pair.boottime_ns, own.boottime_ns);
+		KUNIT_EXPECT_EQ(test, pair.source, own.source);
+	}
+}
+
 /* The first events already are in a sub-buffer whose stamp tells the wall time of its counter. */
 static void clock_places_pages(struct kunit *test)
 {
@@ -254,6 +289,7 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_burst_for_nobody),
 	KUNIT_CASE(clock_burst_ends_anywhere),
 	KUNIT_CASE(clock_wall),
+	KUNIT_CASE(clock_believes_its_host),
 	KUNIT_CASE(clock_places_pages),
 	KUNIT_CASE(clock_places_pages_anew),
 	{}
