@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The clock cells as a host finds them, and what the pages tell of time by themselves. */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -184,6 +185,37 @@ static void clock_burst_ends_anywhere(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, poll_thread_is_on(cpu_possible_mask));
 }
 
+#ifdef CONFIG_HOTPLUG_CPU
+/* The vCPU asked for is offline, or goes and comes in the midst of bursts. */
+static void clock_burst_for_offline(struct kunit *test)
+{
+	u32 cpu = cpumask_last(cpu_online_mask), k;
+	struct player p;
+
+	if (!cpu)
+		kunit_skip(test, "there is one CPU");
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	p = play_burst(cpu + 1, cpu + 1);
+	KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_EQ(test, p.answers, PINGS);
+	KUNIT_EXPECT_EQ(test, p.of_others, PINGS);
+	for (k = 0; k < 5; k++) {
+		begin_burst(&p);
+		KUNIT_EXPECT_EQ(test, remove_cpu(cpu), 0);
+		begin_burst(&p);
+		KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	}
+	p = play_burst(cpu + 1, cpu + 1);
+	KUNIT_EXPECT_EQ(test, p.answers, PINGS);
+	KUNIT_EXPECT_EQ(test, p.of_others, 0);
+}
+#else
+static void clock_burst_for_offline(struct kunit *test)
+{
+	kunit_skip(test, "CPUs stay");
+}
+#endif
+
 static void clock_wall(struct kunit *test)
 {
 	struct braid_clock_cells *c = cells();
@@ -288,6 +320,7 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_burst_is_answered),
 	KUNIT_CASE(clock_burst_for_nobody),
 	KUNIT_CASE(clock_burst_ends_anywhere),
+	KUNIT_CASE(clock_burst_for_offline),
 	KUNIT_CASE(clock_wall),
 	KUNIT_CASE(clock_believes_its_host),
 	KUNIT_CASE(clock_places_pages),
