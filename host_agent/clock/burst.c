@@ -5,12 +5,12 @@
 #include "host_agent/clock/burst.h"
 #include "host_agent/clock/host.h"
 
-#define PONG_LIMIT_MIN_NS	200000ULL
-#define PONG_LIMIT_MAX_NS	2000000ULL	/* an emulated vCPU may not even be running */
+#define PONG_LIMIT_NS		400000ULL
 #define PONG_POLITE_NS		20000ULL	/* the guest may need the CPU that we spin on */
 #define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
 #define PONG_STEP_NS		50000ULL
-#define MAX_TIMEOUTS		4		/* of a burst */
+#define SILENT_LIMIT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
+#define BURST_LIMIT_NS		30000000ULL
 
 static void keep(struct braid_burst *b, const struct braid_crossing *c)
 {
@@ -34,8 +34,7 @@ static inline void relax(void)
 }
 
 /* One ping. Whatever happens in between, h1 <= the moment of counter <= h2. */
-static bool ping(struct braid_clock_cells *cells, u64 number, u64 limit_ns,
-		 struct braid_crossing *c)
+static bool ping(struct braid_clock_cells *cells, u64 number, struct braid_crossing *c)
 {
 	struct braid_clock_sample *s = &c->s;
 	u64 waited_ns;
@@ -54,7 +53,7 @@ static bool ping(struct braid_clock_cells *cells, u64 number, u64 limit_ns,
 		if (answered)
 			return true;
 		waited_ns = s->h2_ns - s->h1_ns;
-		if (waited_ns > limit_ns)
+		if (waited_ns > PONG_LIMIT_NS)
 			return false;
 		if (waited_ns > PONG_SPIN_NS)
 			braid_sleep_ns(PONG_STEP_NS);
@@ -67,8 +66,7 @@ static bool ping(struct braid_clock_cells *cells, u64 number, u64 limit_ns,
 
 /*
  * The scheduler likes to put who was woken where its waker ran; a guest and we on one
- * CPU never meet. So after a time-out we go elsewhere; after the next one, elsewhere
- * having been no better, where the scheduler likes.
+ * CPU never meet. So after a time-out we go elsewhere, round and round.
  */
 static void hop(const cpu_set_t *allowed)
 {
@@ -105,30 +103,26 @@ bool braid_burst_ready(const struct braid_burst *b)
 void braid_burst_run(struct braid_burst *b, u32 pings, const bool *leaving)
 {
 	struct braid_clock_cells *cells = b->cells;
-	u64 number, limit_ns = PONG_LIMIT_MIN_NS;
+	u64 number, start_ns = braid_host_clock_ns(), heard_ns = start_ns;
 	struct braid_crossing c;
-	u32 k, timeouts = 0;
+	u32 nr = 0;
 
 	if (sched_getaffinity(0, sizeof(b->allowed), &b->allowed))
 		CPU_ZERO(&b->allowed);
 	number = braid_load(&cells->pong);
 	if ((s64)(braid_load(&cells->ping) - number) > 0)
 		number = braid_load(&cells->ping);
-	for (k = 0; k < pings && !braid_load(leaving); k++) {
-		if (ping(cells, ++number, limit_ns, &c)) {
+	do {
+		if (ping(cells, ++number, &c)) {
 			keep(b, &c);
+			heard_ns = c.s.h2_ns;
+			nr++;
 			continue;
 		}
-		if (++timeouts >= MAX_TIMEOUTS)
-			break;
-		if (limit_ns < PONG_LIMIT_MAX_NS)
-			limit_ns *= 2;
-		if (timeouts & 1)
-			hop(&b->allowed);
-		else
-			sched_setaffinity(0, sizeof(b->allowed), &b->allowed);
+		hop(&b->allowed);
 		b->hopped = true;
-	}
+	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - heard_ns < SILENT_LIMIT_NS &&
+		 c.s.h2_ns - start_ns < BURST_LIMIT_NS);
 	braid_store(&cells->burst_over, b->number);	/* the guest need not spin on */
 }
 

@@ -70,9 +70,16 @@ static u64 rate_of(const struct braid_clock_inputs *in)
 	return (u64)((long double)(b->counter - a->counter) * 1e9L / ns);
 }
 
-static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter)
+/*
+ * The reference of a fit. A counter that states the host's frequency runs at it, if any
+ * frequency is the likeliest: the host's is known better than a guest can measure it.
+ */
+static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
+			const struct braid_clock *host)
 {
 	clock->nominal.mult = braid_clock_nominal_mult(counter_hz);
+	if (host && braid_same_rate(clock->nominal.mult, host->tracks->epochs->map.mult))
+		clock->nominal.mult = host->tracks->epochs->map.mult;
 	if (!clock->nominal.mult)	/* impossible: any line is as good, and has no bound */
 		clock->nominal.mult = 1ULL << BRAID_CLOCK_SHIFT;
 	clock->nominal.ref_counter = counter;
@@ -159,7 +166,7 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 	clock->wavers = in->counter_type == BRAID_COUNTER_TSC_EMULATED;
 	clock->init_counter = in->init_counter;
 	set_nominal(clock, in->counter_hz ? in->counter_hz : rate_of(in),
-		    in->nr_crossings ? in->crossings[0].s.counter : 0);
+		    in->nr_crossings ? in->crossings[0].s.counter : 0, in->host);
 	err = make_tracks(clock, 1);
 	if (!err)
 		err = clock->wavers && in->host ? fit_emulated(clock, in) : -ENODATA;
@@ -180,7 +187,7 @@ int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, 
 
 	memset(clock, 0, sizeof(*clock));
 	clock->kind = BRAID_CLOCK_NOMINAL;
-	set_nominal(clock, counter_hz, counter);
+	set_nominal(clock, counter_hz, counter, NULL);
 	if (make_tracks(clock, 1))
 		return -ENOMEM;
 	epoch.map = clock->nominal;

@@ -13,7 +13,6 @@
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
 #define MOST_GAIN_NS	1000000	/* from one crossing to the next; more is a jump */
-#define RATE_TOLERANCE	100	/* the stated frequency is the host's within 1 % */
 
 struct builder {
 	struct braid_clock *clock;
@@ -156,10 +155,9 @@ static void begin_epoch(struct builder *b, size_t index)
 static bool is_the_hosts(const struct braid_clock_inputs *in)
 {
 	const struct braid_clock_track *track = in->host->tracks;
-	u64 mult = braid_clock_nominal_mult(in->counter_hz), host = track->epochs->map.mult;
 
-	return track->nr_epochs == 1 && mult > host - host / RATE_TOLERANCE &&
-	       mult < host + host / RATE_TOLERANCE;
+	return track->nr_epochs == 1 && braid_same_rate(braid_clock_nominal_mult(in->counter_hz),
+							track->epochs->map.mult);
 }
 
 int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *track,

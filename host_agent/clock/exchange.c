@@ -26,6 +26,9 @@
 #define INTERVAL_EMULATED_NS	2000000000ULL	/* at rest: such a counter does not keep its line */
 #define INTERVAL_MAX_NS		8000000000ULL	/* at rest: one that does; or nobody answers */
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
+#define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
+#define MAX_FIRST		100
+#define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
 #define MAX_AGAIN		8		/* ... but not for ever */
 #define WIDE_NS			20000ULL
 #define QUEUE_CROSSINGS		256
@@ -39,6 +42,8 @@ struct braid_exchange_peer {
 	u64 interval_ns;
 	u32 tour;		/* the vCPU to ask next for the first time; nr_vcpus: all were */
 	u32 poor;		/* poor bursts in a row */
+	bool good;		/* since something happened to its time, one was not poor */
+	u32 tries_first, tries_soon;
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
 	bool soon;		/* a burst was asked for, and is not over */
@@ -84,16 +89,18 @@ static bool on_tour(const struct braid_exchange_peer *p)
 /* How long until the next burst, after one that was answered. */
 static u64 wait_of(struct braid_exchange_peer *p)
 {
-	static const u64 first_ns[] = { 100000000, 200000000 };	/* at 0.1 and 0.3 s */
+	static const u64 first_ns[] = { 0, 100000000, 200000000 };	/* at 0.1 and 0.3 s */
 	u64 rest_ns = p->guest.emulated ? INTERVAL_EMULATED_NS : INTERVAL_MAX_NS;
 
 	if (on_tour(p))
 		return 0;
+	if (!p->good && p->tries_first++ < MAX_FIRST)
+		return AGAIN_FIRST_NS;
 	p->poor = is_poor(&p->burst) ? p->poor + 1 : 0;
 	if (p->poor && p->poor <= MAX_AGAIN)
 		return AGAIN_NS;
-	if (p->bursts_good <= sizeof(first_ns) / sizeof(*first_ns))
-		return first_ns[p->bursts_good - 1];
+	if (p->bursts_good < sizeof(first_ns) / sizeof(*first_ns))
+		return first_ns[p->bursts_good];
 	if (p->bursts_good < FIRST_BURSTS)
 		p->interval_ns = INTERVAL_NS;
 	else if (p->interval_ns < rest_ns)
@@ -107,7 +114,8 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	bool tour = on_tour(p);
 
 	p->asked_ns = 0;
-	if (p->soon_asked)
+	p->good |= !tour && !is_poor(&p->burst);
+	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
 	if (tour)
 		p->tour++;
@@ -119,7 +127,7 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	}
 	if (!answered && p->interval_ns < INTERVAL_MAX_NS)
 		p->interval_ns *= 2;
-	p->due_ns = braid_host_clock_ns() + (answered && p->burst.nr ? wait_of(p) : p->interval_ns);
+	p->due_ns = braid_host_clock_ns() + (answered ? wait_of(p) : p->interval_ns);
 	if (p->soon)
 		p->due_ns = 0;
 }
@@ -312,8 +320,12 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	pthread_mutex_lock(&x->lock);
 	p->soon = true;
 	p->soon_asked = false;
-	if (all_vcpus)
+	p->tries_soon = 0;
+	if (all_vcpus) {
 		p->tour = 0;
+		p->good = false;
+		p->tries_first = 0;
+	}
 	if (!p->asked_ns)
 		p->due_ns = 0;
 	pthread_cond_broadcast(&x->changed);

@@ -177,6 +177,28 @@ static void range_at(const struct polygon *p, double x, double *low, double *hig
 }
 
 /*
+ * Where no slope at all is as good as any other, the nominal rate is the best guess: a
+ * short or an unlucky stretch tells little of it. Return: false when it is not in the set.
+ */
+static bool at_nominal(const struct polygon *p, struct braid_clock_line *line)
+{
+	double low = INFINITY, high = -INFINITY, offset;
+	u32 k;
+
+	for (k = 0; k < p->nr; k++) {
+		const struct braid_clock_line *a = &p->corner[k], *b = &p->corner[(k + 1) % p->nr];
+
+		if ((a->slope > 0) == (b->slope > 0))
+			continue;
+		offset = a->offset_ns + (b->offset_ns - a->offset_ns) * (a->slope / (a->slope - b->slope));
+		low = fmin(low, offset);
+		high = fmax(high, offset);
+	}
+	line->offset_ns = (low + high) / 2;
+	return low <= high;
+}
+
+/*
  * The line whose greatest distance to the set's lines is least over what the
  * samples cover: through the middle of the set's range at either end.
  */
@@ -186,6 +208,8 @@ static struct braid_clock_line middle(const struct builder *b)
 	struct braid_clock_line line = { 0 };
 	double low, high, end;
 
+	if (at_nominal(&b->set, &line))
+		return line;
 	range_at(&b->set, 0, &low, &high);
 	line.offset_ns = (low + high) / 2;
 	if (x < 1e-6)

@@ -31,6 +31,12 @@ static inline bool braid_sample_sane(const struct braid_clock_sample *s)
 	return s->h2_ns >= s->h1_ns && !(s->h2_ns >> 62);
 }
 
+/* Whether a stated rate may be the other one, told by who measured it badly: within 0.5 %. */
+static inline bool braid_same_rate(u64 mult, u64 other)
+{
+	return mult > other - other / 200 && mult < other + other / 200;
+}
+
 /* The samples that an epoch is made of, and where those of the one before begin. */
 struct braid_stretch {
 	const struct braid_crossing *samples;
