@@ -48,7 +48,10 @@ struct report {
 	struct braid_progress progress;
 };
 
-enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_CLOCK, OPT_CLOCK_SOURCE, OPT_UNCERTAIN, OPT_HELP };
+enum {
+	OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_CLOCK, OPT_CLOCK_SOURCE,
+	OPT_UNCERTAIN, OPT_HELP
+};
 
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },

@@ -118,7 +118,8 @@ static struct braid_clock_epoch next_epoch(const struct braid_clock_epoch *befor
 	return e;
 }
 
-static int put_knot(struct braid_clock *clock, size_t *capacity, const struct braid_clock_knot *knot)
+static int put_knot(struct braid_clock *clock, size_t *capacity,
+		    const struct braid_clock_knot *knot)
 {
 	struct braid_clock_track *track = clock->tracks;
 	struct braid_clock_epoch *e = NULL, next;

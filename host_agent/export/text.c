@@ -149,7 +149,9 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 		return;
 	}
 	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
-	if (clock->nr_samples)
+	if (*clock->reason && !braid_line_misses_clock(x, s))
+		braid_text_printf(t, " (%s)", clock->reason);
+	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
 		braid_text_printf(t, ", %u crossings", clock->nr_samples);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
