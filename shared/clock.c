@@ -3,6 +3,7 @@
 #include "shared/clock.h"
 
 #define NS_PER_SECOND	1000000000ULL
+#define LATCH_TRIES	3	/* it is renewed once a second: one that fails twice is no accident */
 
 /* High and low half of a * b, without a 128-bit division anywhere. */
 static void multiply(u64 a, u64 b, u64 *high, u64 *low)
@@ -72,4 +73,48 @@ u64 braid_clock_to_counter(const struct braid_clock_map *map, s64 ns)
 			at = try;
 	}
 	return low + at;
+}
+
+static void put_map(struct braid_clock_map *to, const struct braid_clock_map *from)
+{
+	braid_store(&to->ref_counter, from->ref_counter);
+	braid_store(&to->ref_ns, from->ref_ns);
+	braid_store(&to->mult, from->mult);
+}
+
+void braid_clock_latch_set(struct braid_clock_latch *latch, const struct braid_clock_map *map)
+{
+	u32 seq = latch->seq;
+
+	braid_store_release(&latch->seq, seq + 1);	/* (L1) on to map[1] */
+	braid_fence();
+	put_map(&latch->map[0], map);
+	braid_store_release(&latch->seq, seq + 2);	/* (L1) and back to map[0] */
+	braid_fence();
+	put_map(&latch->map[1], map);
+}
+
+u64 braid_clock_latch_ns(const struct braid_clock_latch *latch, u64 counter)
+{
+	struct braid_clock_map map;
+	int tries;
+	u32 seq;
+	s64 ns;
+
+	if (!latch)
+		return 0;
+	for (tries = 0; tries < LATCH_TRIES; tries++) {
+		seq = braid_load_acquire(&latch->seq);			/* (L1) */
+		if (seq < 2)
+			return 0;
+		/* Each before the second look at seq. */
+		map.ref_counter = braid_load_acquire(&latch->map[seq & 1].ref_counter);
+		map.ref_ns = braid_load_acquire(&latch->map[seq & 1].ref_ns);
+		map.mult = braid_load_acquire(&latch->map[seq & 1].mult);
+		if (braid_load(&latch->seq) != seq)
+			continue;
+		ns = braid_clock_to_ns(&map, counter);
+		return ns > 0 ? (u64)ns : 0;
+	}
+	return 0;
 }

@@ -42,4 +42,32 @@ s64 braid_clock_to_ns(const struct braid_clock_map *map, u64 counter);
  */
 u64 braid_clock_to_counter(const struct braid_clock_map *map, s64 ns);
 
+/*
+ * A line that one thread renews while others, interrupts and NMIs of its own CPU among
+ * them, convert by it: two copies, of which one is at rest. All zeros: no line yet.
+ */
+struct braid_clock_latch {
+	u32 seq;			/* map[seq & 1] is at rest; 0, 1: no line yet */
+	struct braid_clock_map map[2];
+};
+
+/**
+ * braid_clock_latch_set - renew the line
+ * @latch: private memory
+ * @map: the new line
+ *
+ * Context: a thread; callers serialize.
+ */
+void braid_clock_latch_set(struct braid_clock_latch *latch, const struct braid_clock_map *map);
+
+/**
+ * braid_clock_latch_ns - convert a counter value by the last line
+ * @latch: the latch, or NULL
+ * @counter: as for braid_clock_to_ns()
+ *
+ * Context: any, NMI included; waits for nobody.
+ * Return: ns of the line's time scale; 0: there is no line, or the time is not positive.
+ */
+u64 braid_clock_latch_ns(const struct braid_clock_latch *latch, u64 counter);
+
 #endif /* BRAID_SHARED_CLOCK_H */

@@ -6,6 +6,7 @@
 #ifndef BRAID_SHARED_RING_H
 #define BRAID_SHARED_RING_H
 
+#include "shared/clock.h"
 #include "shared/page.h"
 #include "shared/platform.h"
 #include "tracebraid/abi.h"
@@ -124,6 +125,7 @@ struct braid_writer {
 	u64 seq_base;		/* sequence number of position's first event */
 	u64 first_seq;		/* of the ring's first event in this incarnation */
 	u64 dropped;		/* events dropped before position, in all */
+	const struct braid_clock_latch *external;	/* of TIME_STAMPs; or NULL */
 	struct braid_ring_map map;
 	struct braid_writer_page pages[];
 };
@@ -176,6 +178,8 @@ struct braid_ring_identity {
 	u64 counter;		/* now */
 	u64 owner;		/* BRAID_READER_GUEST: it is emptied by who has the role now */
 	const struct braid_ring_past *past;	/* go on behind it; NULL: a new ring */
+	/* What counter values are in external time, for as long as the ring is written; or NULL. */
+	const struct braid_clock_latch *external;
 };
 
 /**
@@ -210,6 +214,7 @@ struct braid_stamp_plan {
 	u64 now;
 	u32 delta;
 	u32 extra_bytes;	/* 0, BRAID_EXTENT_BYTES or BRAID_STAMP_BYTES */
+	u64 external_ns;	/* of a TIME_STAMP; 0: unknown */
 };
 
 /* What a reservation has read when it turns out not to be ordinary. */

@@ -88,6 +88,7 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->position = first;
 	w->seq_base = seq;
 	w->first_seq = who->first_seq;
+	w->external = who->external;
 	w->dropped = who->past ? who->past->dropped : 0;
 	w->hint = who->counter;
 	w->tail = braid_tail_word(first, 0, who->counter);
@@ -317,13 +318,28 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 		return plan;
 	}
 	plan.delta = delta;
-	if (!w->delta_mask)
-		plan.extra_bytes = BRAID_EXTENT_BYTES;
-	else if (since >= 1ULL << 32)
+	plan.extra_bytes = BRAID_EXTENT_BYTES;
+	if (w->delta_mask && since >= 1ULL << 32) {
 		plan.extra_bytes = BRAID_STAMP_BYTES;	/* the delta's high part is not known */
-	else
-		plan.extra_bytes = BRAID_EXTENT_BYTES;
+		plan.external_ns = braid_clock_latch_ns(w->external, now);
+	}
 	return plan;
+}
+
+/*
+ * A sub-buffer's first event. The sub-buffer's own stamp tells its counter; a TIME_STAMP
+ * before it places the page in time by itself, where the event leaves room for one.
+ */
+static void plan_first(const struct braid_writer *w, u32 event_bytes,
+		       struct braid_stamp_plan *plan)
+{
+	plan->delta = 0;
+	plan->extra_bytes = 0;
+	if (event_bytes + BRAID_STAMP_BYTES > w->limit_words * 4)
+		return;
+	plan->external_ns = braid_clock_latch_ns(w->external, plan->now);
+	if (plan->external_ns)
+		plan->extra_bytes = BRAID_STAMP_BYTES;
 }
 
 /**
@@ -338,7 +354,7 @@ noinline u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
 				     struct braid_stamp_plan plan)
 {
 	if (plan.extra_bytes == BRAID_STAMP_BYTES)
-		braid_page_put_stamp(at, plan.now, 0);
+		braid_page_put_stamp(at, plan.now, plan.external_ns);
 	else
 		braid_page_put_extent(at, w->delta_mask ? plan.delta : plan.now);
 	return at + plan.extra_bytes / 4;
@@ -371,7 +387,7 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 	struct braid_room room = { };
 
 	for (;; again(w, counter, &tail, &hint, &now)) {
-		struct braid_stamp_plan plan = { now, (u32)now - (u32)tail, 0 };
+		struct braid_stamp_plan plan = { .now = now, .delta = (u32)now - (u32)tail };
 		u32 offset = braid_tail_offset(tail), words;
 		struct braid_writer_page *page;
 		u64 next;
@@ -379,10 +395,8 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 
 		if (now - hint >= w->gap || plan.delta > BRAID_DELTA_MASK)
 			plan = braid_writer_plan_stamp(w, tail, hint, now);
-		if (!offset) {
-			plan.delta = 0;		/* the sub-buffer's own stamp tells */
-			plan.extra_bytes = 0;
-		}
+		if (!offset)
+			plan_first(w, event_bytes, &plan);
 		words = (event_bytes + plan.extra_bytes) / 4;
 		if (offset + words > w->limit_words) {
 			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))

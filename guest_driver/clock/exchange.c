@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Answers the host's pings with the counter, looks at its clock, tells the guest's wall time. */
+/* Answers the host's pings with the counter, looks at its clock, tells wall time. */
 #include <linux/cpumask.h>
-#include <linux/irqflags.h>
 #include <linux/ktime.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
@@ -9,9 +8,11 @@
 #include <linux/timekeeping.h>
 
 #include "guest_driver/clock/exchange.h"
+#include "guest_driver/clock/pair.h"
 #include "guest_driver/core/counter.h"
 
 /* A burst ends after this long without a ping, and after so much in all. */
+#define BURST_FIRST_NS		(8 * NSEC_PER_MSEC)	/* the host may be busy, too */
 #define BURST_QUIET_NS		(2 * NSEC_PER_MSEC)
 #define BURST_WHOLE_NS		(10 * NSEC_PER_MSEC)
 #define WALL_PERIOD_NS		NSEC_PER_SEC
@@ -39,16 +40,16 @@ static void answer(struct braid_clock_cells *cells, u64 ping)
 
 static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 {
-	u64 start = ktime_get_mono_fast_ns(), last = start, now = start;
+	u64 start = ktime_get_mono_fast_ns(), now = start, end = start + BURST_FIRST_NS;
 	u64 answered = READ_ONCE(cells->ping), ping;
 
 	braid_store_release(&cells->ready, burst);		/* (K4) */
-	while (now - last < BURST_QUIET_NS && now - start < BURST_WHOLE_NS) {
+	while ((s64)(now - end) < 0 && now - start < BURST_WHOLE_NS) {
 		ping = braid_load_acquire(&cells->ping);	/* (K1) */
 		if (ping != answered) {
 			answer(cells, ping);
 			answered = ping;
-			last = ktime_get_mono_fast_ns();
+			end = ktime_get_mono_fast_ns() + BURST_QUIET_NS;
 		} else {
 			cpu_relax();
 			if (need_resched())
@@ -108,30 +109,40 @@ static void look(struct braid_clock_cells *cells)
 	braid_store_release(&cells->look_seq, seq);	/* (K6) */
 }
 
-static void tell_wall(struct braid_clock_cells *cells)
+/* A pair, for the host and for the rings' TIME_STAMPs. */
+static void tell_wall(struct braid_guest_region *region)
 {
 	static u32 seq;
-	unsigned long flags;
-	u64 counter, real, boot;
+	struct braid_clock_cells *cells = region->clock;
+	struct braid_clock_map map;
+	struct braid_pair pair;
 
-	local_irq_save(flags);
-	counter = braid_counter_ordered();
-	real = ktime_get_real_fast_ns();
-	boot = ktime_get_boot_fast_ns();
-	local_irq_restore(flags);
+	braid_pair_take(&pair);
+	map.ref_counter = pair.counter;
+	map.ref_ns = pair.realtime_ns;
+	map.mult = braid_clock_nominal_mult(region->layout.counter_hz);
+	braid_clock_latch_set(&region->external, &map);
+
 	braid_store(&cells->wall_seq, seq + 1);
 	braid_fence();					/* (K3) */
-	braid_store(&cells->wall_source, BRAID_PAIR_GUEST_REALTIME);
-	braid_store(&cells->wall_counter, counter);
-	braid_store(&cells->wall_realtime_ns, real);
-	braid_store(&cells->wall_boottime_ns, boot);
+	braid_store(&cells->wall_source, pair.source);
+	braid_store(&cells->wall_counter, pair.counter);
+	braid_store(&cells->wall_realtime_ns, pair.realtime_ns);
+	braid_store(&cells->wall_boottime_ns, pair.boottime_ns);
 	seq += 2;
 	braid_store_release(&cells->wall_seq, seq);	/* (K3) */
 }
 
+static u64 next_wall_ns;
+
+void braid_exchange_start(struct braid_guest_region *region)
+{
+	tell_wall(region);
+	next_wall_ns = ktime_get_mono_fast_ns() + WALL_PERIOD_NS;
+}
+
 void braid_exchange_poll(struct braid_guest_region *region)
 {
-	static u64 next_wall_ns;
 	struct braid_clock_cells *cells = region->clock;
 	u64 burst = braid_load_acquire(&cells->burst);		/* (K7) */
 	u64 now = ktime_get_mono_fast_ns();
@@ -139,8 +150,8 @@ void braid_exchange_poll(struct braid_guest_region *region)
 	look(cells);
 	if (burst != READ_ONCE(cells->ready))
 		serve(cells, burst);
-	if (now >= next_wall_ns || !READ_ONCE(cells->wall_seq)) {
-		tell_wall(cells);
+	if (now >= next_wall_ns) {
+		tell_wall(region);
 		next_wall_ns = now + WALL_PERIOD_NS;
 	}
 }

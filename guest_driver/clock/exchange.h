@@ -6,6 +6,15 @@
 #include "guest_driver/core/region.h"
 
 /**
+ * braid_exchange_start - tell the first wall pair
+ * @region: live; nobody polls yet
+ *
+ * Events that come behind it are in sub-buffers that begin with a TIME_STAMP.
+ * Context: process.
+ */
+void braid_exchange_start(struct braid_guest_region *region);
+
+/**
  * braid_exchange_poll - look at the host's clock; answer a burst if it began one; refresh
  *	the wall pair
  * @region: live

@@ -161,6 +161,7 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 		.first_position = get_random_u64() & BRAID_POS_MASK,
 		.counter = braid_counter(),
 		.past = past ? &past[cpu] : NULL,
+		.external = &region->external,
 	};
 	struct braid_ring_map map;
 

@@ -3,6 +3,7 @@
 #ifndef BRAID_CORE_REGION_H
 #define BRAID_CORE_REGION_H
 
+#include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
 
@@ -30,6 +31,7 @@ struct braid_guest_region {
 	unsigned long agent_moved_at;	/* ... and when it moved: jiffies */
 	/* By buffer and CPU: where rings left off whose memory was given up; or NULL. */
 	struct braid_ring_past *past[BRAID_MAX_BUFFERS];
+	struct braid_clock_latch external;	/* what the rings' TIME_STAMPs tell of counter values */
 };
 
 /**

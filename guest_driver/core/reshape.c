@@ -101,6 +101,7 @@ static void reset_ring(struct braid_buffer *buffer, int cpu)
 		.counter = braid_counter(),
 		.owner = BRAID_READER_GUEST,
 		.past = &past,
+		.external = w->external,
 	};
 
 	braid_buffer_shut(buffer, cpu);

@@ -41,6 +41,7 @@ static int poll_loop(void *arg)
 int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
 {
 	more = each_turn;
+	braid_exchange_start(region);
 	thread = kthread_run(poll_loop, region, "tracebraid");
 	return PTR_ERR_OR_ZERO(thread);
 }

@@ -84,6 +84,8 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
 			if (e->knots)
 				bound = braid_knots_bound(e, k + 1 < clock->tracks[t].nr_epochs ?
 							     0 : end_ns);
+			else if (e->gains)
+				bound = braid_emulated_bound(e);
 			else if (e->host)
 				bound = braid_offset_bound(e, end_ns);
 			else

@@ -137,6 +137,19 @@ static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *
 	return err == -ENOMEM ? err : 0;
 }
 
+/* Return: -ENODATA when the counter is not the host's own. */
+static int fit_emulated(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	int err = braid_emulated_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
+
+	if (!err)
+		return 0;
+	free_tracks(clock->tracks, 1);
+	clock->nr_samples = clock->nr_refused = 0;
+	clock->nr_tracks = 0;
+	return make_tracks(clock, 1) ? -ENOMEM : err;
+}
+
 int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	int err;
@@ -149,6 +162,8 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 		    in->nr_crossings ? in->crossings[0].s.counter : 0);
 	err = make_tracks(clock, 1);
 	if (!err)
+		err = clock->wavers && in->host ? fit_emulated(clock, in) : -ENODATA;
+	if (err == -ENODATA)
 		err = braid_fit_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
 	if (!err && !clock->tracks->nr_epochs)
 		err = -ENODATA;
@@ -189,12 +204,13 @@ const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *c
 	return &clock->tracks[vcpu < clock->nr_tracks ? vcpu : 0];
 }
 
-/* What the law of one epoch says, if the counter is of it. */
-static struct braid_clock_time by_law(const struct braid_clock *clock,
-				      const struct braid_clock_epoch *e, u64 counter)
+struct braid_clock_time braid_clock_law(const struct braid_clock *clock,
+					const struct braid_clock_epoch *e, u64 counter)
 {
-	struct braid_clock_time t;
+	struct braid_clock_time t = { 0 };
 
+	if (e->gains)
+		return braid_emulated_convert(e, counter);
 	if (e->host)
 		return braid_offset_convert(e, counter);
 	if (e->knots)
@@ -220,7 +236,7 @@ static bool can_be(const struct braid_clock *clock, const struct braid_clock_tra
 	if (!k && clock->init_counter && clock->nr_tracks == 1 &&
 	    (s64)(counter - clock->init_counter) < 0)
 		return false;
-	if (e->host)
+	if (e->host && !e->gains)
 		return true;
 	/* A counter that never went back tells by itself. */
 	if (next && next->cause != BRAID_EPOCH_WENT_BACK &&
@@ -259,7 +275,7 @@ static struct braid_clock_time by_default(const struct braid_clock *clock,
 	while (k > from_epoch && (s64)track->epochs[k].from_ns > 0 &&
 	       (u64)track->epochs[k].from_ns > taken_ns)
 		k--;
-	t = by_law(clock, &track->epochs[k], counter);
+	t = braid_clock_law(clock, &track->epochs[k], counter);
 	t.bound_ns = BRAID_BOUND_UNKNOWN;
 	t.epoch = k;
 	t.sure = false;
@@ -282,7 +298,7 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 		if (k > from_epoch && track->epochs[k].from_ns > 0 &&
 		    (u64)track->epochs[k].from_ns > taken_ns)
 			break;
-		t = by_law(clock, &track->epochs[k], counter);
+		t = braid_clock_law(clock, &track->epochs[k], counter);
 		if (track->nr_epochs > 1 && !can_be(clock, track, k, counter, &t, taken_ns))
 			continue;
 		if (candidates++) {

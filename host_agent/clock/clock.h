@@ -51,6 +51,13 @@ struct braid_crossing {
 struct braid_clock_line;
 struct braid_clock;
 
+/* What a crossing tells of an emulated counter, in its steps. */
+struct braid_clock_gain {
+	u64 counter;
+	s64 low;		/* from here on it has gained at least so much ... */
+	s64 high;		/* ... and up to here at most so much */
+};
+
 /* A moment at which a slewed clock was seen. */
 struct braid_clock_knot {
 	u64 value;			/* of that clock, in ns */
@@ -94,8 +101,13 @@ struct braid_clock_epoch {
 	u64 shortest_ns;		/* of its crossings */
 
 	/* The law of KVM: by the host's counter. */
-	const struct braid_clock *host;	/* NULL: the other law */
+	const struct braid_clock *host;	/* NULL: the law of a fit */
 	struct braid_clock_offset offset;
+
+	/* The law of an emulated counter: the same, but for what it gains as it goes. */
+	struct braid_clock_gain *gains;	/* by counter; NULL: another law */
+	size_t nr_gains;
+	u64 most_gain;			/* from one to the next */
 
 	/* The law of a slewed clock: straight lines from knot to knot. */
 	struct braid_clock_knot *knots;	/* NULL: another law */

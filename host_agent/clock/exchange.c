@@ -2,6 +2,7 @@
 /* A thread that plays ping-pong with all guests in turn. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,9 +202,15 @@ static void wait_until(struct braid_exchange *x, u64 due_ns)
 
 static void *exchange_thread(void *arg)
 {
+	struct sched_param priority = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
 	struct braid_exchange *x = arg;
 	struct braid_exchange_peer *p;
 
+	/*
+	 * A busy host must not keep the clocks apart: the guest spins for us, as long as we
+	 * take to come. A burst is some hundred microseconds. Who may not is a bit worse off.
+	 */
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
 	pthread_mutex_lock(&x->lock);
 	while (!x->stopping) {
 		p = first_due(x);

@@ -18,9 +18,7 @@
 #define MOST_SLACK_NS	512.0	/* what is no line even with that begins a new epoch */
 #define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it wavers */
-#define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
 #define MAX_CORNERS	256
-#define MAX_EPOCHS	256
 #define NS_PER_SECOND	1e9
 
 /* Small against every sample's width; keeps a set that is a mere line alive. */
@@ -41,13 +39,9 @@ struct polygon {
 struct builder {
 	struct braid_clock *clock;
 	struct braid_clock_track *track;
-	const struct braid_crossing *samples;
 	struct braid_clock_sample first;
 	u64 last_counter;
-	size_t first_index;		/* of first in the samples */
-	size_t end_index;		/* behind the last one */
-	size_t before_index;		/* where the epoch before began */
-	const struct braid_clock_mark *mark;	/* that began it; or NULL */
+	struct braid_stretch stretch;	/* the samples that it is made of */
 	double slack_ns;		/* the counter is a line to within this */
 	s64 first_ns;			/* host time that residuals are relative to */
 	s64 first_nominal_ns;
@@ -132,21 +126,16 @@ static void begin_set(struct builder *b, double slack_ns)
 
 static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark)
 {
-	b->before_index = b->first_index;
-	b->first_index = index;
-	b->end_index = index + 1;
-	b->first = b->samples[index].s;
+	b->stretch.before = b->stretch.first;
+	b->stretch.first = index;
+	b->stretch.end = index + 1;
+	b->stretch.mark = mark;
+	b->first = b->stretch.samples[index].s;
 	b->last_counter = b->first.counter;
-	b->mark = mark;
 	b->first_ns = b->first.h1_ns;
 	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
 	b->nr_samples = 1;
 	begin_set(b, LEAST_SLACK_NS);
-}
-
-static bool makes_sense(const struct braid_clock_sample *s)
-{
-	return s->h2_ns >= s->h1_ns && !(s->h2_ns >> 62);
 }
 
 /*
@@ -163,8 +152,8 @@ static bool loosen(struct builder *b, size_t index)
 
 	for (slack = 4 * slack_before; slack <= most; slack *= 4) {
 		begin_set(b, slack);
-		for (k = b->first_index + 1; k <= index; k++)
-			if (makes_sense(&b->samples[k].s) && !cut_by_sample(b, &b->samples[k].s))
+		for (k = b->stretch.first + 1; k <= index; k++)
+			if (braid_sample_sane(&b->stretch.samples[k].s) && !cut_by_sample(b, &b->stretch.samples[k].s))
 				break;
 		if (k > index)
 			return true;
@@ -220,12 +209,12 @@ static double waver(const struct builder *b)
 	bool any = false;
 	size_t k;
 
-	for (k = b->first_index; k < b->end_index; k++) {
-		const struct braid_clock_sample *s = &b->samples[k].s;
+	for (k = b->stretch.first; k < b->stretch.end; k++) {
+		const struct braid_clock_sample *s = &b->stretch.samples[k].s;
 		s64 nominal = (s64)((u64)braid_clock_to_ns(&b->clock->nominal, s->counter) -
 				    (u64)b->first_nominal_ns);
 
-		if (!makes_sense(s) || s->h2_ns - s->h1_ns > TIGHT_NS)
+		if (!braid_sample_sane(s) || s->h2_ns - s->h1_ns > TIGHT_NS)
 			continue;
 		low = (double)(s64)(s->h1_ns - b->first_ns - nominal);
 		high = (double)(s64)(s->h2_ns - b->first_ns - nominal);
@@ -236,27 +225,6 @@ static double waver(const struct builder *b)
 		any = true;
 	}
 	return worst;
-}
-
-/* The first and the last counter that samples of [from, to) show; and the narrowest of them. */
-static void cover(struct braid_clock_epoch *e, const struct builder *b, size_t from, size_t to)
-{
-	size_t k;
-
-	e->first_counter = e->last_counter = b->first.counter;
-	e->shortest_ns = ~0ULL;
-	for (k = from; k < to; k++) {
-		const struct braid_clock_sample *s = &b->samples[k].s;
-
-		if (!makes_sense(s))
-			continue;
-		if ((s64)(s->counter - e->first_counter) < 0)
-			e->first_counter = s->counter;
-		if ((s64)(s->counter - e->last_counter) > 0)
-			e->last_counter = s->counter;
-		if (s->h2_ns - s->h1_ns < e->shortest_ns)
-			e->shortest_ns = s->h2_ns - s->h1_ns;
-	}
 }
 
 /* Writes the epoch down: its integer line, and its corners for the bound. */
@@ -281,7 +249,7 @@ static int put_epoch(struct builder *b)
 		},
 	};
 
-	cover(&e, b, b->first_index, b->end_index);
+	braid_epoch_cover(&e, &b->stretch);
 	e.ref_counter = b->first.counter;
 	e.lines = malloc(b->set.nr * sizeof(*e.lines));
 	if (!e.lines)
@@ -295,81 +263,6 @@ static int put_epoch(struct builder *b)
 	return 0;
 }
 
-/* Whether an epoch's law can be that of a sample. */
-static bool explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
-		     const struct braid_clock_sample *s)
-{
-	s64 ns = braid_clock_to_ns(&e->map, s->counter);
-	u64 bound = braid_fit_bound(clock, e, s->counter);
-
-	return braid_clock_latest(ns, bound) >= (s64)s->h1_ns &&
-	       braid_clock_earliest(ns, bound) <= (s64)s->h2_ns;
-}
-
-/* Whether a sample can be of the epoch before as well as of the one that begins. */
-static bool of_either(const struct builder *b, const struct braid_clock_epoch *before,
-		      const struct braid_clock_epoch *e, size_t index)
-{
-	const struct braid_clock_sample *s = &b->samples[index].s;
-
-	if (b->mark)	/* the law may well be the same one */
-		return index < b->first_index && s->h2_ns > b->mark[1].from_ns;
-	return explains(b->clock, index < b->first_index ? e : before, s);
-}
-
-/*
- * Where one epoch ends and the next begins: only samples that the other law does not
- * explain tell. A wide one may be of either, whoever took it in.
- */
-static void part(const struct builder *b, struct braid_clock_epoch *before,
-		 struct braid_clock_epoch *e)
-{
-	u64 last = before->first_counter, first = e->last_counter;
-	s64 from_ns = INT64_MIN, begun_ns = INT64_MAX;
-	size_t k;
-
-	for (k = b->before_index; k < b->end_index; k++) {
-		const struct braid_clock_sample *s = &b->samples[k].s;
-
-		if (!makes_sense(s) || of_either(b, before, e, k))
-			continue;
-		if (k < b->first_index) {
-			last = (s64)(s->counter - last) > 0 ? s->counter : last;
-			from_ns = (s64)s->h1_ns > from_ns ? (s64)s->h1_ns : from_ns;
-		} else {
-			first = (s64)(s->counter - first) < 0 ? s->counter : first;
-			begun_ns = (s64)s->h2_ns < begun_ns ? (s64)s->h2_ns : begun_ns;
-		}
-	}
-	before->last_counter = last;
-	e->first_counter = first;
-	e->from_ns = from_ns;
-	e->begun_ns = begun_ns > from_ns ? begun_ns : from_ns;
-}
-
-/* What the step from one epoch to the next was. */
-static void name_cause(const struct builder *b, const struct braid_clock_epoch *before,
-		       struct braid_clock_epoch *e)
-{
-	s64 then = braid_clock_to_ns(&before->map, e->first_counter);
-	s64 step = (s64)((u64)braid_clock_to_ns(&e->map, e->first_counter) - (u64)then);
-
-	e->step_ns = step;
-	if ((s64)(e->first_counter - before->last_counter) < 0)
-		e->cause = BRAID_EPOCH_WENT_BACK;
-	else if (step >= UNEVEN_NS)
-		e->cause = BRAID_EPOCH_STOOD_STILL;
-	else if (step <= -UNEVEN_NS)
-		e->cause = BRAID_EPOCH_JUMPED;
-	else
-		e->cause = BRAID_EPOCH_RATE;
-	if (b->mark) {
-		e->cause = BRAID_EPOCH_PAUSED;
-		e->from_ns = (s64)b->mark[0].from_ns;
-		e->begun_ns = (s64)b->mark[1].to_ns;
-	}
-}
-
 static int end_epoch(struct builder *b)
 {
 	struct braid_clock_track *track = b->track;
@@ -377,29 +270,16 @@ static int end_epoch(struct builder *b)
 
 	if (err || track->nr_epochs < 2)
 		return err;
-	part(b, &track->epochs[track->nr_epochs - 2], &track->epochs[track->nr_epochs - 1]);
-	name_cause(b, &track->epochs[track->nr_epochs - 2], &track->epochs[track->nr_epochs - 1]);
+	braid_epoch_part(b->clock, &b->stretch, &track->epochs[track->nr_epochs - 2],
+			 &track->epochs[track->nr_epochs - 1]);
 	return 0;
-}
-
-/* The pause that lies before a sample and that no epoch began with yet; or NULL. */
-static const struct braid_clock_mark *pause_before(const struct braid_clock_inputs *in, size_t *at,
-						   const struct braid_clock_sample *s)
-{
-	const struct braid_clock_mark *found = NULL;
-
-	for (; *at + 1 < in->nr_marks && in->marks[*at].to_ns <= s->h1_ns; ++*at)
-		if (in->marks[*at].kind == BRAID_MARK_PAUSED &&
-		    in->marks[*at + 1].kind == BRAID_MARK_RESUMED)
-			found = &in->marks[*at];
-	return found;
 }
 
 int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
 		    size_t nr)
 {
-	struct builder b = { .clock = clock, .track = track, .samples = samples };
+	struct builder b = { .clock = clock, .track = track, .stretch.samples = samples };
 	const struct braid_clock_mark *pause;
 	size_t k, mark = 0;
 	int err;
@@ -407,11 +287,11 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 	for (k = 0; k < nr; k++) {
 		const struct braid_clock_sample *s = &samples[k].s;
 
-		if (!makes_sense(s)) {
+		if (!braid_sample_sane(s)) {
 			clock->nr_refused++;
 			continue;
 		}
-		pause = pause_before(in, &mark, s);
+		pause = braid_pause_before(in, &mark, s);
 		if (!b.nr_samples) {
 			begin_epoch(&b, k, NULL);
 			continue;
@@ -419,11 +299,11 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 		if (!pause && (cut_by_sample(&b, s) || loosen(&b, k))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
-			b.end_index = k + 1;
+			b.stretch.end = k + 1;
 			b.nr_samples++;
 			continue;
 		}
-		if (track->nr_epochs >= MAX_EPOCHS - 1) {
+		if (track->nr_epochs >= BRAID_MAX_EPOCHS - 1) {
 			clock->nr_refused++;	/* no clock steps that often */
 			continue;
 		}

@@ -18,7 +18,6 @@
 struct kvm_vcpu {
 	u32 id;			/* KVM's, on x86 the APIC id */
 	pid_t tid;		/* or 0 */
-	int offset_fd;		/* or -1 */
 	u64 ratio;
 	u32 ratio_bits;		/* 0: not scaled */
 };
@@ -46,6 +45,7 @@ static ssize_t read_text(const char *path, char *to, size_t room)
 	return n;
 }
 
+/* Such a file can be read once for each time that it is opened. */
 static int read_number(const struct braid_kvm_vm *vm, u32 id, const char *file, u64 *value)
 {
 	char path[128], text[32];
@@ -115,20 +115,13 @@ static int by_id(const void *a, const void *b)
 static int add_vcpu(struct braid_kvm_vm *vm, u32 id)
 {
 	struct kvm_vcpu vcpu = { .id = id, .tid = find_thread(vm, id) };
-	char path[128];
 	u64 bits;
 
-	snprintf(path, sizeof(path), DEBUGFS "/%s/vcpu%u/tsc-offset", vm->dir, id);
-	vcpu.offset_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (!read_number(vm, id, "tsc-scaling-ratio", &vcpu.ratio) &&
 	    !read_number(vm, id, "tsc-scaling-ratio-frac-bits", &bits) && bits && bits < 64 &&
 	    vcpu.ratio != 1ULL << bits)
 		vcpu.ratio_bits = bits;
-	if (!braid_array_push(vm->vcpus, vm->nr_vcpus, vm->capacity, vcpu))
-		return 0;
-	if (vcpu.offset_fd >= 0)
-		close(vcpu.offset_fd);
-	return -ENOMEM;
+	return braid_array_push(vm->vcpus, vm->nr_vcpus, vm->capacity, vcpu);
 }
 
 static int find_vcpus(struct braid_kvm_vm *vm)
@@ -171,13 +164,8 @@ int braid_kvm_open(struct braid_kvm_vm **out, pid_t pid)
 
 void braid_kvm_close(struct braid_kvm_vm *vm)
 {
-	size_t k;
-
 	if (!vm)
 		return;
-	for (k = 0; k < vm->nr_vcpus; k++)
-		if (vm->vcpus[k].offset_fd >= 0)
-			close(vm->vcpus[k].offset_fd);
 	free(vm->vcpus);
 	free(vm);
 }
@@ -195,17 +183,11 @@ pid_t braid_kvm_thread(const struct braid_kvm_vm *vm, u32 vcpu)
 int braid_kvm_offset(const struct braid_kvm_vm *vm, u32 vcpu, struct braid_clock_offset *to)
 {
 	const struct kvm_vcpu *v = &vm->vcpus[vcpu];
-	char text[32];
-	ssize_t n;
+	int err = read_number(vm, v->id, "tsc-offset", &to->offset);
 
-	if (v->offset_fd < 0)
-		return -ENOENT;
-	n = pread(v->offset_fd, text, sizeof(text) - 1, 0);
-	if (n <= 0)
-		return n ? -errno : -ENODATA;
-	text[n] = 0;
+	if (err)
+		return err;
 	to->vcpu = vcpu;
-	to->offset = *text == '-' ? (u64)strtoll(text, NULL, 10) : strtoull(text, NULL, 10);
 	to->ratio = v->ratio_bits ? v->ratio : 0;
 	to->ratio_bits = v->ratio_bits;
 	return 0;

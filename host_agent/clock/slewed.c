@@ -19,14 +19,13 @@
 #define MOST_SLEW	0.1		/* the kernel's limit, by adjtimex()'s tick */
 #define AROUND		2		/* chords before and behind that tell the rates */
 #define ROUNDING_NS	2
-#define MAX_EPOCHS	256
 #define NS_HZ		1000000000ULL
 
 /* Building --------------------------------------------------------------------------------- */
 
 static bool makes_sense(const struct braid_clock_sample *s)
 {
-	return s->h2_ns >= s->h1_ns && !(s->h2_ns >> 62) && !(s->counter >> 62);
+	return braid_sample_sane(s) && !(s->counter >> 62);
 }
 
 static u64 width(const struct braid_clock_sample *s)
@@ -132,7 +131,7 @@ static int put_knot(struct braid_clock *clock, size_t *capacity,
 		return 0;
 	}
 	if (!e || !follows(&e->knots[e->nr_knots - 1], knot)) {
-		if (track->nr_epochs == MAX_EPOCHS) {
+		if (track->nr_epochs == BRAID_MAX_EPOCHS) {
 			clock->nr_refused++;	/* nobody sets a clock that often */
 			return 0;
 		}

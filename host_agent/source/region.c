@@ -426,9 +426,6 @@ int braid_region_source_finish(struct braid_region_source *s)
 
 void braid_region_source_disarm(struct braid_region_source *s)
 {
-	/* A last look at the clocks: a short recording may have had none yet. */
-	if (s->clock.peer && !s->silent)
-		braid_exchange_soon(s->o.exchange, s->clock.peer, false);
 	braid_live_control_disarm(s);
 }
 
@@ -443,8 +440,7 @@ void braid_region_source_status(const struct braid_region_source *s,
 	memset(status, 0, sizeof(*status));
 	status->phase = s->phase;
 	status->armed = idle || s->told_timeout;
-	status->disarmed = s->disarming && idle &&
-			   !(s->clock.peer && braid_exchange_pending(s->o.exchange, s->clock.peer));
+	status->disarmed = s->disarming && idle && (!recording || braid_live_clock_idle(s));
 	status->silent = recording && s->silent;
 	strcpy(status->name, s->name);
 	status->stream = s->stream;

@@ -15,6 +15,7 @@
 #define LOOK_PUT_NS	1000000000ULL	/* an ordinary look goes to the capture this often */
 #define OFFSET_NS	1000000000ULL	/* KVM's offsets are read again */
 #define PAIR_NS		1000000000ULL
+#define FIRST_LIMIT_NS	400000000ULL	/* for the first burst, which bounds all events from below */
 #define MAX_TOUR	64		/* vCPUs asked one by one when KVM does not tell how many there are */
 #define STILL_NS	70000000ULL	/* a guest that runs looks more than three times meanwhile */
 #define STEP_LEAST_NS	1000000		/* between two looks, beyond the counter's 2 % */
@@ -103,7 +104,7 @@ int braid_live_clock_look(struct braid_region_source *s)
 	step = clock->looked && stepped(s, last, &c);
 	if (step && clock->put_ns != last->s.h2_ns)
 		err = put_crossings(s, last, 1);
-	if (!err && (step || !clock->looked || c.s.h2_ns - clock->put_ns >= LOOK_PUT_NS)) {
+	if (!err && (step || c.s.h2_ns - clock->put_ns >= LOOK_PUT_NS)) {
 		err = put_crossings(s, &c, 1);
 		clock->put_ns = c.s.h2_ns;
 	}
@@ -320,6 +321,7 @@ int braid_live_clock_begin(struct braid_region_source *s)
 	s->clock = (struct braid_live_clock){
 		.begin_ns = braid_host_clock_ns(), .told_kvm = s->clock.told_kvm,
 	};
+	s->clock.put_ns = s->clock.begin_ns;
 	if (s->sb.state != BRAID_STATE_LIVE)
 		return 0;
 	err = open_kvm(s);
@@ -337,6 +339,12 @@ int braid_live_clock_poll(struct braid_region_source *s)
 	u64 now_ns = braid_host_clock_ns();
 	int err = braid_live_clock_put(s);
 
+	/* The last event lies behind us: what crosses now bounds it from above. */
+	if (s->disarming && braid_live_control_idle(s) && !s->clock.asked_last) {
+		s->clock.asked_last = true;
+		if (s->clock.peer && !s->silent)
+			braid_exchange_soon(s->o.exchange, s->clock.peer, false);
+	}
 	if (err || !s->clock.vm)
 		return err;
 	err = take_changes(s);
@@ -347,11 +355,25 @@ int braid_live_clock_poll(struct braid_region_source *s)
 	return err ? err : watch_pause(s);
 }
 
+bool braid_live_clock_idle(const struct braid_region_source *s)
+{
+	return !s->clock.peer || s->silent ||
+	       (s->clock.asked_last && !braid_exchange_pending(s->o.exchange, s->clock.peer));
+}
+
+bool braid_live_clock_ready(const struct braid_region_source *s)
+{
+	return !s->clock.peer || braid_exchange_bursts(s->o.exchange, s->clock.peer) ||
+	       braid_host_clock_ns() - s->clock.begin_ns > FIRST_LIMIT_NS;
+}
+
 int braid_live_clock_finish(struct braid_region_source *s)
 {
+	bool measured = s->clock.peer && braid_exchange_bursts(s->o.exchange, s->clock.peer);
 	int err = braid_live_clock_put(s);
 
-	if (!err && s->clock.looked && s->clock.put_ns != s->clock.look.s.h2_ns)
+	/* Wide, but better than nothing. */
+	if (!err && !measured && s->clock.looked && s->clock.put_ns != s->clock.look.s.h2_ns)
 		err = put_crossings(s, &s->clock.look, 1);
 	if (!err && s->clock.vm) {
 		err = take_changes(s);

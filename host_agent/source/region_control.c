@@ -94,7 +94,8 @@ int braid_live_control_poll(struct braid_region_source *s)
 			s->asked_again = true;
 			s->next_command = 1;
 		}
-		if (s->next_command >= end_command(s))
+		if (s->next_command >= end_command(s) ||
+		    (!s->disarming && !braid_live_clock_ready(s)))
 			return 0;
 		begin(s);
 	}

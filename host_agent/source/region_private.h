@@ -72,6 +72,7 @@ struct braid_live_clock {
 	u32 stood;			/* looks in a row that found no vCPU in KVM */
 	u64 stood_ns;
 	bool paused;
+	bool asked_last;		/* the burst behind the last event */
 };
 
 /* What we do about a buffer of the superblock. */
@@ -218,6 +219,12 @@ int braid_live_clock_pair(struct braid_region_source *s, bool now);
 
 /* Outside of it: puts what came in, and what KVM tells. Returns 0 or the capture's error. */
 int braid_live_clock_poll(struct braid_region_source *s);
+
+/* Whether there is a first crossing, or will be none soon: events may begin. */
+bool braid_live_clock_ready(const struct braid_region_source *s);
+
+/* Whether the burst behind the last event is over, or there will be none. */
+bool braid_live_clock_idle(const struct braid_region_source *s);
 
 /* Puts the crossings that came in. Returns 0 or the capture's error. */
 int braid_live_clock_put(struct braid_region_source *s);

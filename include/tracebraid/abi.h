@@ -41,7 +41,10 @@
 
 #define BRAID_MAGIC		0x4449415242435254ULL	/* the bytes "TRCBRAID" */
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
-/* A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock cells. */
+/*
+ * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock
+ * cells; sub-buffers begin with a TIME_STAMP.
+ */
 #define BRAID_VERSION_MINOR	1
 
 #define BRAID_PAGE_BYTES	4096u
@@ -456,6 +459,7 @@ struct braid_subbuf {
  *              bits 0..26 of: a delta, or (BRAID_BUFFER_ABSOLUTE) the counter.
  * TIME_STAMP   len 4; 20 bytes. array[0..1] the counter, array[2..3] the external
  *              time in ns that belongs to it, or 0; time_delta the counter's low bits.
+ *              External time is CLOCK_REALTIME; braid_clock_cells.wall_source tells whose.
  * DATA         len != 0: 4 * len bytes of payload in array[]. len == 0: array[0] is the
  *              payload's length in bytes, a multiple of 4, and array[1..] the payload.
  */

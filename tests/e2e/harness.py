@@ -38,18 +38,19 @@ class Case:
     name: str
     function: object
     kernels: tuple  # that it runs on unless told otherwise
-    possible: tuple  # that it can run on
+    possible: tuple  # that it can run on, DEBUG_KERNEL among them
     needs: tuple
     timeout: int
     allow: tuple
     summary: str
 
 
-def case(name, kernels=None, usual=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
+def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
     """Registers a function as a case: it is called with a Context, and fails by raising.
 
     kernels: it runs on these alone, whatever is asked for.
     usual: on these unless others are asked for. What hardly differs from one kernel to the next runs on one of them.
+    possible: on these alone, if they are asked for; default: all, and DEBUG_KERNEL, which is a 6.1.
     needs: "agent", "driver", "module:NAME" (a test module); without them the case is skipped.
     timeout: seconds for one run of the case, whatever it waits for.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
@@ -58,7 +59,9 @@ def case(name, kernels=None, usual=None, needs=(), timeout=CASE_TIMEOUT_S, allow
         if name in _registry:
             raise RigError(f"two cases are named {name}")
         summary = (function.__doc__ or "").strip().split("\n")[0]
-        _registry[name] = Case(name, function, tuple(kernels or usual or USUAL_KERNELS), tuple(kernels or ALL_KERNELS),
+        can = tuple(kernels or ALL_KERNELS)
+        can += (host.DEBUG_KERNEL,) * ("6.1" in can)
+        _registry[name] = Case(name, function, tuple(kernels or usual or USUAL_KERNELS), tuple(possible or can),
                                tuple(needs), timeout, tuple(allow), summary)
         return function
 
@@ -133,7 +136,10 @@ class Context:
             if not initrd.exists():
                 self.initrd()
         shm = self.dir / f"{name}.shm" if shm is True else shm
-        guest = Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options)
+        return self.adopt(Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options))
+
+    def adopt(self, guest):
+        """Takes care of a guest that the case made itself, as of one of guest(); returns it."""
         self.guests.append(guest)
         self._cleanup.enter_context(guest)
         return guest

@@ -101,8 +101,12 @@ class Background:
 class Guest:
     """One QEMU process. Make it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
 
+    show_dmesg = "dmesg"
+    # What its console shows when the emulator itself has slipped; see docs/testing.md.
+    emulator_slips = r"Oops: int3|asm_exc_int3"
+
     def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
-                 rundir=None, append="", qemu_args=()):
+                 rundir=None, append="", qemu_args=(), cpu=None, pass_fds=()):
         self.name = name
         self.kernel = host.find_kernel(kernel)
         self.release = host.kernel_release(self.kernel)
@@ -115,6 +119,7 @@ class Guest:
         self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else "256M")
         self.accel_wanted, self.accel, self.thread = accel, None, thread
         self.append, self.qemu_args = append, tuple(qemu_args)
+        self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU's model; files that qemu_args name by number
         self.console_path = self.rundir / "console.log"
         self.process = self.link = None
         self.boot_seconds = None
@@ -150,7 +155,7 @@ class Guest:
             # A session of its own, so that Ctrl-C reaches us and not QEMU behind our back.
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True,
-                                            pass_fds=(qemu_control.fileno(), qemu_monitor.fileno()))
+                                            pass_fds=(qemu_control.fileno(), qemu_monitor.fileno(), *self.pass_fds))
         _live_guests.add(self)
         self.link = Link(control, monitor)
 
@@ -329,7 +334,7 @@ class Guest:
         text = self.console()
         if self.alive() and self._answers():
             text += self.run("if [ -w /sys/kernel/debug/kmemleak ]; then echo scan >/sys/kernel/debug/kmemleak; "
-                            "cat /sys/kernel/debug/kmemleak; fi; dmesg", timeout=COMMAND_TIMEOUT_S)
+                            f"cat /sys/kernel/debug/kmemleak; fi; {self.show_dmesg}", timeout=COMMAND_TIMEOUT_S)
         allowed = [re.compile(pattern) for pattern in allow]
         bad = [line for line in dict.fromkeys(text.splitlines())
                if COMPLAINTS.search(line) and not any(pattern.search(line) for pattern in allowed)]
@@ -414,7 +419,7 @@ class Guest:
                 # atomics are plain: no agent may be about.
                 "-accel", f"tcg,thread={self.thread}" if self.accel == "tcg" else self.accel,
                 # Some KVMs offer arch-capabilities and then refuse them, which QEMU does not survive.
-                "-cpu", "max" if self.accel == "tcg" else "host,arch-capabilities=off",
+                "-cpu", self.cpu or ("max" if self.accel == "tcg" else "host,arch-capabilities=off"),
                 # With one possible CPU, TCG would make atomics plain, and those on shared memory wrong.
                 "-smp", f"{self.smp},maxcpus={max(self.smp, 2)}", "-m", self.mem,
                 "-chardev", f"file,id=console,path={self.console_path},append=on", "-serial", "chardev:console",

@@ -24,7 +24,6 @@ import rig
 from errors import GuestNotReady
 
 
-_INT3 = re.compile(r"Oops: int3|asm_exc_int3")
 _cases = {}  # by name; filled before processes are forked that run them
 
 
@@ -56,9 +55,8 @@ def select(cases, names):
 def kernels_of(the_case, wanted):
     if not wanted:
         return the_case.kernels
-    kernels = [kernel for kernel in the_case.possible if kernel in wanted or "all" in wanted]
-    # It is a 6.1 as far as cases are concerned.
-    return kernels + [host.DEBUG_KERNEL] * (host.DEBUG_KERNEL in wanted and "6.1" in the_case.possible)
+    wanted = {*wanted, *(harness.ALL_KERNELS if "all" in wanted else ())}
+    return [kernel for kernel in the_case.possible if kernel in wanted]
 
 
 @contextlib.contextmanager
@@ -111,7 +109,8 @@ def where(error):
 
 def emulator_slipped(context):
     """Whether a guest fell over the emulator's own fault, or its kernel hung in boot, before anything of ours runs."""
-    return bool(context) and any(guest.accel == "tcg" and (context.stuck_in_boot or _INT3.search(guest.console()))
+    return bool(context) and any(guest.accel == "tcg" and
+                                 (context.stuck_in_boot or re.search(guest.emulator_slips, guest.console()))
                                  for guest in context.guests)
 
 
@@ -146,8 +145,8 @@ def run_one(job):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         verdict, why, context = run_case(the_case, kernel)
         if verdict == "FAIL" and emulator_slipped(context):
-            print(f"once more: {name} [{kernel}]: the emulated kernel hung in boot, or ran code patched "
-                  "meanwhile (int3); see docs/testing.md")
+            print(f"once more: {name} [{kernel}]: the emulated kernel hung in boot, or fell over a fault of the "
+                  "emulator; see docs/testing.md")
             verdict, why, context = run_case(the_case, kernel)
         if verdict == "skip" and arguments.no_skip:
             verdict = "FAIL"

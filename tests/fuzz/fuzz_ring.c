@@ -12,6 +12,8 @@
 
 #define MAX_STEPS	1500
 #define MAX_DEPTH	4
+#define STAMPED		0x80	/* of the first byte: sub-buffers begin with a stamp */
+#define EXTERNAL_NS	1000000000000000000ULL	/* of counter 0; each step is 1/16 ns */
 
 /* An event on its way. */
 struct offer {
@@ -123,8 +125,14 @@ static void look_at_span(const struct braid_span *span, const struct model_span 
 
 		MUST(index < want->from + want->nr);
 		MUST_EQ(view.time, event->time);
-		if (view.type != BRAID_TYPE_DATA)
+		if (view.type != BRAID_TYPE_DATA) {
+			MUST_EQ(view.external_ns,
+				ring->model.stamped ? EXTERNAL_NS + view.time / 16 : 0);
 			continue;
+		}
+		/* What stands in front of the first one, if it has room there. */
+		MUST(index || !ring->model.stamped || view.offset == BRAID_STAMP_BYTES ||
+		     braid_event_bytes(event->bytes) + BRAID_STAMP_BYTES > ring->model.data_bytes);
 		index++;
 		MUST_EQ(view.payload_bytes, braid_event_bytes(event->bytes) -
 			(event->bytes > BRAID_MAX_SMALL_BYTES ? 8 : 4));
@@ -278,19 +286,26 @@ static void step(void)
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
 	static struct fuzz_ring state;
+	static struct braid_clock_latch line;
 	u32 flags, wrap;
+	bool stamped;
 
 	ring = &state;
 	memset(ring, 0, offsetof(struct fuzz_ring, model));
 	ring->in = (struct fuzz_input){ data, bytes };
-	flags = fuzz_take(&ring->in, 1) & (BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE);
+	flags = fuzz_take(&ring->in, 1);
+	stamped = flags & STAMPED;
+	flags &= BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE;
 	wrap = fuzz_take(&ring->in, 1);
 	ring->who.incarnation = 1 + wrap;
 	ring->who.first_position = (wrap & 1 ? BRAID_POS_MASK : 0xffff) - (wrap >> 1 & 15);
 	ring->who.first_seq = 0ULL - (wrap >> 5) * 20;
 	ring->now = wrap & 4 ? 0xfffffff0 : 1ULL << 50;
 	ring->map.flags = flags;
-	model_init(&ring->model, flags, ring->who.first_seq, ring->now);
+	braid_clock_latch_set(&line, &(struct braid_clock_map){
+		0, EXTERNAL_NS, 1ULL << (BRAID_CLOCK_SHIFT - 4) });
+	ring->who.external = stamped ? &line : NULL;
+	model_init(&ring->model, flags, stamped, ring->who.first_seq, ring->now);
 	lay_out(false);
 	while (ring->in.left && ring->steps < MAX_STEPS)
 		step();

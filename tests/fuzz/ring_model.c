@@ -21,10 +21,11 @@ static u64 page_end_seq(const struct model_page *page)
 	return page->first_seq + page->entries + page->dropped;
 }
 
-void model_init(struct ring_model *m, u32 flags, u64 first_seq, u64 now)
+void model_init(struct ring_model *m, u32 flags, bool stamped, u64 first_seq, u64 now)
 {
 	memset(m, 0, offsetof(struct ring_model, events));
 	m->flags = flags;
+	m->stamped = stamped;
 	m->first_seq = m->told.next_seq = first_seq;
 	m->last_time = m->hint = now;
 	begin_page(m, 0)->first_seq = first_seq;
@@ -108,7 +109,10 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	if (seen->page != m->tail || seen->used_bytes != page->used_bytes ||
 	    seen->closed != page->closed)
 		return MODEL_AGAIN;	/* somebody came in between */
-	extra = page->used_bytes && !went_back ? stamp_bytes(m, time) : 0;
+	if (!page->used_bytes)
+		extra = m->stamped && event + BRAID_STAMP_BYTES <= m->data_bytes ? BRAID_STAMP_BYTES : 0;
+	else
+		extra = went_back ? 0 : stamp_bytes(m, time);
 	if (page->closed || page->used_bytes + event + extra > m->data_bytes) {
 		page->closed = true;
 		if (next_page(m))

@@ -26,6 +26,7 @@ struct model_page {
 
 struct ring_model {
 	u32 flags;
+	bool stamped;		/* a page begins with a stamp, where its first event leaves room */
 	u32 nr_slots;
 	u32 data_bytes;		/* of a sub-buffer */
 	u32 depth;		/* contexts inside */
@@ -69,7 +70,7 @@ struct model_look {
 	u32 from;
 };
 
-void model_init(struct ring_model *m, u32 flags, u64 first_seq, u64 now);
+void model_init(struct ring_model *m, u32 flags, bool stamped, u64 first_seq, u64 now);
 void model_lay_out(struct ring_model *m, u32 nr_slots, u32 data_bytes, u64 now);
 bool model_full(const struct ring_model *m);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The clock cells as a host finds them: looks, bursts and who answers them, the wall pair. */
+/* The clock cells as a host finds them, and what the pages tell of time by themselves. */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
@@ -101,6 +101,7 @@ static enum hrtimer_restart play(struct hrtimer *timer)
 static void begin_burst(struct player *p)
 {
 	WRITE_ONCE(p->burst, cells()->burst + 1);
+	p->pinged_at = 0;		/* what a former burst left unanswered stays so */
 	braid_store_release(&cells()->burst, p->burst);
 }
 
@@ -198,12 +199,63 @@ static void clock_wall(struct kunit *test)
 	KUNIT_EXPECT_LE(test, c->wall_counter, braid_counter_ordered());
 }
 
+/* The first events already are in a sub-buffer whose stamp tells the wall time of its counter. */
+static void clock_places_pages(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", 16 << 10, BRAID_ALLOC_RAW, NULL);
+	const struct braid_superblock *sb = braid_fake_memory();
+	const struct braid_buffer_desc *desc = &sb->buffers[buffer->index];
+	u64 value, from = ktime_get_real_ns(), to, stamps = 0;
+	struct braid_event_view view;
+	struct braid_ring_map map;
+	struct braid_cursor c;
+	struct braid_span span;
+	struct braid_peek peek;
+
+	for (value = 1; value <= 700; value++)
+		KUNIT_ASSERT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
+	to = ktime_get_real_ns();
+	braid_ring_map_init(&map, braid_fake_memory() + braid_ring_offset(desc, 0), desc->nr_slots,
+			    desc->subbuf_bytes, desc->flags);
+	KUNIT_ASSERT_EQ(test, braid_peek_begin(&peek, &map, sb->incarnation), 0);
+	while (braid_peek_next(&peek, &span) > 0) {
+		if (!span.to_bytes)
+			continue;
+		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, desc->flags);
+		KUNIT_ASSERT_EQ(test, braid_page_next(&c, &view), 1);
+		KUNIT_ASSERT_EQ(test, view.type, BRAID_TYPE_TIME_STAMP);
+		KUNIT_EXPECT_EQ(test, view.time, span.time_stamp);
+		/* The pair is up to a second old, and a clock is disciplined meanwhile. */
+		KUNIT_EXPECT_GE(test, view.external_ns, from - NSEC_PER_MSEC);
+		KUNIT_EXPECT_LE(test, view.external_ns, to + NSEC_PER_MSEC);
+		stamps++;
+	}
+	KUNIT_EXPECT_GT(test, stamps, 2);
+}
+
+/* A ring that is emptied goes on with its pairs. */
+static void clock_places_pages_anew(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "b", 16 << 10, BRAID_ALLOC_RAW, NULL);
+	const struct braid_writer *w = braid_buffer_writer(buffer, 0);
+	u64 value = 1;
+
+	KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
+	KUNIT_EXPECT_EQ(test, braid_tail_bytes(w->tail), BRAID_STAMP_BYTES + 12);
+	KUNIT_ASSERT_EQ(test, braid_buffer_reset(buffer), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
+	KUNIT_EXPECT_EQ(test, braid_tail_bytes(w->tail), BRAID_STAMP_BYTES + 12);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
+}
+
 static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_looks),
 	KUNIT_CASE(clock_burst_is_answered),
 	KUNIT_CASE(clock_burst_for_nobody),
 	KUNIT_CASE(clock_burst_ends_anywhere),
 	KUNIT_CASE(clock_wall),
+	KUNIT_CASE(clock_places_pages),
+	KUNIT_CASE(clock_places_pages_anew),
 	{}
 };
 

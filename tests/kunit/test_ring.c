@@ -11,13 +11,16 @@
 #define SUBBUF_BYTES	256
 #define FIRST_POSITION	(BRAID_POS_MASK - 5)	/* wraps in most cases */
 #define NESTED		(1ULL << 32)
+#define EXTERNAL_NS	1700000000000000000ULL	/* of counter 0; each step is 1 ns */
 
 struct ring {
 	void *memory;
 	struct braid_writer *w;
 	struct braid_ring_map map;
 	struct braid_reader r;
+	struct braid_clock_latch external;
 	u64 events, lost, last_time, last[2];
+	u64 begun, stamps;	/* sub-buffers read from their beginning; pairs in them */
 	bool disorder;
 };
 
@@ -26,13 +29,24 @@ static struct ring *start(struct kunit *test, u32 flags)
 	struct ring *ring = test->priv;
 	const struct braid_ring_identity who = {
 		.incarnation = 7, .first_position = FIRST_POSITION, .first_seq = 0ULL - 20,
-		.counter = braid_counter(),
+		.counter = braid_counter(), .external = &ring->external,
 	};
 
 	braid_ring_map_init(&ring->map, ring->memory, NR_SLOTS, SUBBUF_BYTES, flags);
 	braid_writer_init(ring->w, &ring->map, &who);
 	KUNIT_ASSERT_EQ(test, braid_reader_attach(&ring->r, &ring->map, 7), 0);
 	return ring;
+}
+
+/* Another point of the same line: half of one and half of another is not on it. */
+static void renew_line(struct ring *ring)
+{
+	u64 now = braid_counter();
+	const struct braid_clock_map map = {
+		.ref_counter = now, .ref_ns = EXTERNAL_NS + now, .mult = 1ULL << BRAID_CLOCK_SHIFT,
+	};
+
+	braid_clock_latch_set(&ring->external, &map);
 }
 
 static bool put(struct ring *ring, u64 value, u32 bytes)
@@ -60,6 +74,13 @@ static void take(struct kunit *test, struct ring *ring, const struct braid_event
 	ring->last[nested] = value;
 }
 
+static void look_at_stamp(struct ring *ring, const struct braid_event_view *view)
+{
+	ring->stamps++;
+	if (view->external_ns != EXTERNAL_NS + view->time)
+		ring->disorder = true;
+}
+
 static void drain(struct kunit *test, struct ring *ring)
 {
 	struct braid_event_view view;
@@ -70,9 +91,14 @@ static void drain(struct kunit *test, struct ring *ring)
 
 	while ((got = braid_reader_next(&ring->r, &span)) > 0) {
 		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, ring->map.flags);
+		ring->begun += !span.from_bytes;
 		for (events = 0; braid_page_next(&c, &view) > 0;) {
-			if (view.offset < span.from_bytes || view.type != BRAID_TYPE_DATA)
+			if (view.offset < span.from_bytes)
 				continue;
+			if (view.type != BRAID_TYPE_DATA) {
+				look_at_stamp(ring, &view);
+				continue;
+			}
 			take(test, ring, &view);
 			events++;
 		}
@@ -149,6 +175,34 @@ static void ring_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->events, 2);
 }
 
+/* Once the time is known, a sub-buffer begins with a pair where the event leaves room for it. */
+static void ring_pairs(struct kunit *test)
+{
+	const u32 modes[] = { 0, BRAID_BUFFER_OVERWRITE, BRAID_BUFFER_ABSOLUTE };
+	const u32 room = SUBBUF_BYTES - BRAID_SUBBUF_HEADER_BYTES;
+	unsigned int m;
+	u64 k;
+
+	for (m = 0; m < ARRAY_SIZE(modes); m++) {
+		struct ring *ring = start(test, modes[m]);
+
+		renew_line(ring);
+		ring->events = ring->last_time = ring->last[0] = ring->begun = ring->stamps = 0;
+		for (k = 1; k <= 200; k++) {
+			KUNIT_ASSERT_TRUE(test, put(ring, k, 16));
+			if (k % 7 == 0)
+				drain(test, ring);
+		}
+		drain(test, ring);
+		KUNIT_EXPECT_EQ(test, ring->events, 200);
+		KUNIT_EXPECT_GT(test, ring->begun, 10);
+		KUNIT_EXPECT_GE(test, ring->stamps, ring->begun);
+		ring = start(test, modes[m]);
+		KUNIT_EXPECT_TRUE(test, put(ring, 201, room - 8));
+		KUNIT_EXPECT_EQ(test, braid_tail_bytes(ring->w->tail), room);
+	}
+}
+
 /* A nested event is readable only when the outermost is. */
 static void ring_nests(struct kunit *test)
 {
@@ -194,10 +248,12 @@ static void ring_interrupts_nest(struct kunit *test)
 	struct nester n = { .ring = start(test, BRAID_BUFFER_OVERWRITE), .left = 200 };
 	u64 written = 0;
 
+	renew_line(n.ring);
 	hrtimer_init_on_stack(&n.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
 	n.timer.function = nest;
 	hrtimer_start(&n.timer, ns_to_ktime(20000), HRTIMER_MODE_REL_PINNED);
 	while (READ_ONCE(n.left)) {
+		renew_line(n.ring);	/* the interrupt may come in the midst of it */
 		preempt_disable();
 		put(n.ring, ++written, 16);
 		preempt_enable();
@@ -210,6 +266,8 @@ static void ring_interrupts_nest(struct kunit *test)
 	put(n.ring, ++written, 16);
 	drain(test, n.ring);
 	KUNIT_EXPECT_EQ(test, n.ring->events + n.ring->lost, written + n.written);
+	KUNIT_EXPECT_GT(test, n.ring->begun, 0);
+	KUNIT_EXPECT_GE(test, n.ring->stamps, n.ring->begun);
 	KUNIT_EXPECT_EQ(test, braid_writer_written(n.ring->w), written + n.written);
 }
 
@@ -238,6 +296,7 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(ring_full_keeps_oldest),
 	KUNIT_CASE(ring_lap_keeps_newest),
 	KUNIT_CASE(ring_sizes),
+	KUNIT_CASE(ring_pairs),
 	KUNIT_CASE(ring_nests),
 	KUNIT_CASE(ring_interrupts_nest),
 	{}

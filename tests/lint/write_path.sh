@@ -10,7 +10,7 @@ forbidden='\<lock\>|\<xchg[bwlq]?\>.*\(|\<(in|out)[bwl]?\> |\<(ins|outs)[bwl]\>|
 
 # The probes and all of the ring that they run for each event. advance() is not here: it is
 # entered once a sub-buffer and may use LOCK.
-functions=$(nm "$driver" | awk '$2 ~ /^[tT]$/ && $3 ~ /^(braid_probe_|braid_writer_(reserve|publish|drop|plan_stamp|put_stamp)$|braid_buffer_(reserve|commit|write)$|braid_record_event$|braid_note_symbols$)/ {print $3}' | sort -u)
+functions=$(nm "$driver" | awk '$2 ~ /^[tT]$/ && $3 ~ /^(braid_probe_|braid_writer_(reserve|publish|drop|plan_stamp|put_stamp)$|braid_buffer_(reserve|commit|write)$|braid_record_event$|braid_note_symbols$|braid_clock_(latch|to)_ns$)/ {print $3}' | sort -u)
 count=$(printf '%s\n' "$functions" | grep -c .)
 [ "$count" -gt 50 ] || { echo "write_path.sh: only $count functions found in $driver"; exit 1; }
 

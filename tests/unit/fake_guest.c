@@ -176,6 +176,7 @@ static void init_rings(struct fake_guest *g, u32 buffer)
 			.first_position = BRAID_POS_MASK - 3 + (u64)g->ctl->nr_inits * 100000,
 			.first_seq = ~0ULL - 99, .counter = fake_counter(),
 			.past = g->has_past[buffer] ? &g->past[buffer][k] : NULL,
+			.external = &g->external,
 		};
 
 		free(g->writers[buffer][k]);
@@ -259,6 +260,8 @@ static void load(struct fake_guest *g)
 	fill_directory(g);
 	fill_comms(g);
 	memset(g->has_past, 0, sizeof(g->has_past));
+	braid_clock_latch_set(&g->external, &(struct braid_clock_map){
+		fake_counter(), 1700000000000000000LL, 1ULL << BRAID_CLOCK_SHIFT });
 	memset((void *)g->ctl->offered, 0, sizeof(g->ctl->offered));
 	init_rings(g, 0);
 	first = g->sb;

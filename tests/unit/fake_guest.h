@@ -53,6 +53,7 @@ struct fake_guest {
 	struct braid_writer *writers[BRAID_MAX_BUFFERS][FAKE_MAX_VCPUS];
 	struct braid_ring_past past[BRAID_MAX_BUFFERS][FAKE_MAX_VCPUS];
 	bool has_past[BRAID_MAX_BUFFERS];
+	struct braid_clock_latch external;	/* sub-buffers begin with a TIME_STAMP */
 	u32 directory_used;
 	u32 event_offsets[FAKE_NR_EVENTS];
 	u32 event_flags[FAKE_NR_EVENTS];

@@ -17,6 +17,7 @@
 
 #define CONTEXTS	3		/* main, SIGALRM, SIGUSR1 inside it */
 #define EVENTS		150000u		/* of the main context, a round */
+#define EXTERNAL_NS	1700000000000000000ULL	/* of counter 0, on whichever line */
 
 /* What the reader found, kept where its successor finds it. */
 struct progress {
@@ -39,6 +40,7 @@ struct shared {
 static struct shared *s;
 static struct braid_writer *w;
 static struct braid_ring_map map;
+static struct braid_clock_latch external;	/* the writer's */
 static u64 counts[CONTEXTS], seeds[CONTEXTS];
 
 static u64 random64(u64 *seed)
@@ -109,15 +111,26 @@ static void arm(int sig, long ns)
 	timer_settime(timer, 0, &every, NULL);
 }
 
+/* Another point of the same line: half of one and half of another is not on it. */
+static void renew_line(void)
+{
+	u64 now = counter();
+
+	braid_clock_latch_set(&external, &(struct braid_clock_map){
+		now, EXTERNAL_NS + now, 1ULL << BRAID_CLOCK_SHIFT });
+}
+
 static void write_all(void)
 {
 	sigset_t all;
 	u32 k;
 
+	renew_line();
 	arm(SIGALRM, 83000);
 	arm(SIGUSR1, 127000);
 	while (counts[0] < EVENTS) {
 		put(0);
+		renew_line();
 		if (random64(&seeds[0]) % 4096 == 0)
 			sched_yield();
 	}
@@ -181,13 +194,17 @@ static u64 deliver(struct progress *p, const struct braid_span *span)
 	static u8 copy[BRAID_MAX_SUBBUF_BYTES];
 	struct braid_event_view view;
 	struct braid_cursor c;
-	u64 seq = span->first_seq, events = 0;
+	u64 seq = span->first_seq, events = 0, stamps = 0;
 
 	memcpy(copy, span->data, span->to_bytes);
 	braid_cursor_init(&c, copy, span->to_bytes, span->time_stamp, map.flags);
 	while (braid_page_next(&c, &view) > 0) {
-		if (view.type != BRAID_TYPE_DATA)
+		if (view.type != BRAID_TYPE_DATA) {
+			stamps += !view.offset;
+			if (view.external_ns != EXTERNAL_NS + view.time)
+				complain(p, "external time", view.external_ns, view.time);
 			continue;
+		}
 		if (view.offset >= span->from_bytes) {
 			events++;
 			if ((s64)(seq - p->next_seq) >= 0) {
@@ -197,6 +214,8 @@ static u64 deliver(struct progress *p, const struct braid_span *span)
 		}
 		seq++;
 	}
+	if (!stamps)
+		complain(p, "no stamp", span->position, span->to_bytes);
 	save(p);
 	return events;
 }
@@ -253,6 +272,7 @@ static void start_round(u32 round, u64 *seed, size_t *bytes)
 	struct braid_ring_identity who = {
 		.incarnation = 7, .first_position = BRAID_POS_MASK - random64(seed) % 1000,
 		.first_seq = 0ULL - random64(seed) % 100000, .counter = counter(),
+		.external = &external,
 	};
 
 	*bytes = sizeof(*s) + braid_ring_meta_bytes(n) + (n + 1) * size;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Integer clock maths against 128-bit arithmetic. */
+#include <pthread.h>
+
 #include "shared/clock.h"
 #include "tests/unit/check.h"
 
@@ -58,10 +60,89 @@ static void inverse(void)
 	}
 }
 
+static struct braid_clock_latch latch;
+
+#define RENEWALS	1000000
+#define BASE_NS		1700000000000000000ULL
+
+static void set_line(u64 counter, s64 ns)
+{
+	struct braid_clock_map map = { counter, ns, 1ULL << BRAID_CLOCK_SHIFT };
+
+	braid_clock_latch_set(&latch, &map);
+}
+
+static void latch_holds_the_last(void)
+{
+	int k;
+
+	CHECK_EQ(braid_clock_latch_ns(NULL, 5), 0);
+	CHECK_EQ(braid_clock_latch_ns(&latch, 5), 0);
+	for (k = 1; k < 10; k++) {
+		set_line(1000 * k, 77 * k);
+		CHECK_EQ(braid_clock_latch_ns(&latch, 1000 * k + 5), 77 * k + 5);
+	}
+	/* A time that is none, as of a clock that was set back to its epoch. */
+	set_line(1000, 10);
+	CHECK_EQ(braid_clock_latch_ns(&latch, 990), 0);
+	CHECK_EQ(braid_clock_latch_ns(&latch, 1), 0);
+}
+
+/* An NMI comes in the midst of a renewal, after any of its stores: it gets one line or the other. */
+static void latch_in_the_midst(void)
+{
+	const struct braid_clock_map rubbish = { 0x1234, -5, 0x5678 };
+
+	set_line(1000, 5000);
+	latch.seq++;
+	latch.map[0] = rubbish;
+	CHECK_EQ(braid_clock_latch_ns(&latch, 1001), 5001);
+	latch.seq--;
+	set_line(1000, 6000);
+	latch.map[1] = rubbish;
+	CHECK_EQ(braid_clock_latch_ns(&latch, 1001), 6001);
+	memset(&latch, 0, sizeof(latch));
+	latch.seq = 1;
+	latch.map[0] = rubbish;
+	CHECK_EQ(braid_clock_latch_ns(&latch, 1001), 0);
+	memset(&latch, 0, sizeof(latch));
+}
+
+static void *renew(void *arg)
+{
+	u64 k;
+
+	for (k = 1; k <= RENEWALS; k++)
+		set_line(k * 0x100000001ULL, BASE_NS + k * 0x100000001ULL);
+	return arg;
+}
+
+/* Every line is the same one told from another point: a torn copy is none of them. */
+static void latch_is_never_torn(void)
+{
+	u64 got, seen = 0, wrong = 0;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, renew, NULL))
+		exit(EXIT_FAILURE);
+	while (braid_load(&latch.seq) < 2 * RENEWALS) {
+		got = braid_clock_latch_ns(&latch, 42);
+		seen += got == BASE_NS + 42;
+		wrong += got && got != BASE_NS + 42;
+	}
+	pthread_join(thread, NULL);
+	CHECK_EQ(wrong, 0);
+	CHECK(seen);
+	CHECK_EQ(braid_clock_latch_ns(&latch, 42), BASE_NS + 42);
+}
+
 int main(void)
 {
 	RUN(nominal);
 	RUN(exact_and_monotone);
 	RUN(inverse);
+	RUN(latch_holds_the_last);
+	RUN(latch_in_the_midst);
+	RUN(latch_is_never_torn);
 	return VERDICT();
 }

@@ -116,6 +116,8 @@ static void tally_page(struct tally *t, const u8 *payload, u32 bytes)
 	t->told_lost += page.lost_before + page.dropped;
 	braid_cursor_init(&c, copy, page.to_bytes - page.from_bytes, page.time_stamp, 0);
 	while (braid_page_next(&c, &view) > 0) {
+		if (view.type != BRAID_TYPE_DATA)
+			continue;
 		memcpy(&number, (const u8 *)view.payload + 8, sizeof(number));
 		if (number < t->next_number[page.vcpu])
 			t->disorder++;

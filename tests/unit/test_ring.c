@@ -13,6 +13,10 @@ static struct braid_ring_map map;
 static struct braid_writer *w;
 static struct braid_reader r;
 static u64 now;
+static struct braid_clock_latch line;
+static struct braid_clock_map truth;	/* what line says */
+static const struct braid_clock_latch *external;	/* NULL: no TIME_STAMP at the beginning */
+static u64 begun;		/* sub-buffers that were seen from their beginning */
 static u64 got_events, got_lost, last_time, last_value;
 static int nest_left;
 
@@ -51,7 +55,7 @@ static void start(u32 flags)
 {
 	const struct braid_ring_identity who = {
 		.incarnation = 99, .first_position = FIRST_POS, .first_seq = FIRST_SEQ,
-		.counter = now,
+		.counter = now, .external = external,
 	};
 
 	memset(memory, 0xa5, sizeof(memory));
@@ -60,8 +64,28 @@ static void start(u32 flags)
 	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
 	braid_writer_init(w, &map, &who);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
-	got_events = got_lost = last_time = last_value = 0;
+	got_events = got_lost = last_time = last_value = begun = 0;
 	nest_left = 0;
+}
+
+/* From now on sub-buffers begin with a pair; at 2.6 GHz. */
+static void set_line(u64 counter)
+{
+	truth = (struct braid_clock_map){ counter, 1700000000123456789LL, 27714494467365050ULL };
+	braid_clock_latch_set(&line, &truth);
+	external = &line;
+}
+
+/* What a sub-buffer begins with: a stamp's external time, or 0 when it is an event. */
+static u64 first_external(const struct braid_span *span)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+
+	braid_cursor_init(&c, span->data, span->to_bytes, span->time_stamp, map.flags);
+	CHECK_EQ(braid_page_next(&c, &view), 1);
+	CHECK_EQ(view.time, span->time_stamp);
+	return view.type == BRAID_TYPE_TIME_STAMP ? view.external_ns : 0;
 }
 
 /* Takes all there is; checks times and, where values ascend, their order. */
@@ -75,6 +99,9 @@ static void drain(void)
 	while (braid_reader_next(&r, &span) > 0) {
 		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, map.flags);
 		events = 0;
+		begun += !span.from_bytes;
+		CHECK_EQ(first_external(&span),
+			 external ? braid_clock_to_ns(&truth, span.time_stamp) : 0);
 		while (braid_page_next(&c, &view) > 0) {
 			if (view.offset < span.from_bytes || view.type != BRAID_TYPE_DATA)
 				continue;
@@ -89,6 +116,82 @@ static void drain(void)
 		braid_reader_done(&r, &span, events);
 	}
 	got_lost = r.lost;
+}
+
+/* Each sub-buffer begins with a pair, and that changes no event, time or count. */
+static void begins_with_a_pair(u32 flags)
+{
+	u64 k, offered = 0;
+
+	set_line(now + 12345);
+	start(flags);
+	for (k = 1; k <= 600; k++) {
+		nest_left = k % 3;
+		offered += 1 + nest_left;
+		CHECK(put(k));
+		now += k << 20;		/* deltas of all sizes between */
+		if (k % 3 == 0)
+			drain();
+	}
+	CHECK(begun > 60);
+	CHECK_EQ(got_events, offered);
+	CHECK_EQ(got_lost, 0);
+	CHECK_EQ(braid_writer_written(w), offered);
+
+	external = NULL;
+}
+
+static void pair_delta(void) { begins_with_a_pair(0); }
+static void pair_absolute(void) { begins_with_a_pair(BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE); }
+
+/* An event that has room by itself alone has it; no pair, no stamp. */
+static void pair_where_it_fits(void)
+{
+	const u32 room = SUBBUF - BRAID_SUBBUF_HEADER_BYTES;
+	struct braid_span span;
+	u32 payload, bytes;
+
+	for (payload = 4; (bytes = braid_event_bytes(payload)) <= room; payload += 4) {
+		bool fits = bytes + BRAID_STAMP_BYTES <= room;
+
+		set_line(now);
+		start(0);
+		CHECK(put_sized(1, payload));
+		CHECK_EQ(braid_tail_bytes(w->tail), bytes + (fits ? BRAID_STAMP_BYTES : 0));
+		CHECK_EQ(braid_reader_next(&r, &span), 1);
+		CHECK_EQ(!first_external(&span), !fits);
+		memset(&line, 0, sizeof(line));
+		start(0);
+		CHECK(put_sized(1, payload));
+		CHECK_EQ(braid_tail_bytes(w->tail), bytes);
+	}
+	external = NULL;
+}
+
+/* A stamp that stands for a delta that is not known has its external time, too. */
+static void pair_in_the_middle(void)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+	struct braid_span span;
+	u64 stamps = 0;
+
+	set_line(now);
+	start(0);
+	put(1);
+	now += 1ULL << 33;
+	put(2);
+	CHECK_EQ(braid_reader_next(&r, &span), 1);
+	braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, 0);
+	while (braid_page_next(&c, &view) > 0) {
+		if (view.type != BRAID_TYPE_TIME_STAMP)
+			continue;
+		stamps++;
+		CHECK_EQ(view.external_ns, braid_clock_to_ns(&truth, view.time));
+	}
+	CHECK_EQ(stamps, 2);
+	CHECK_EQ(c.events, 2);
+	external = NULL;
 }
 
 static void one_event(void)
@@ -474,6 +577,10 @@ int main(void)
 	RUN(nested_deltas);
 	RUN(nested_absolute);
 	RUN(commit_overrun);
+	RUN(pair_delta);
+	RUN(pair_absolute);
+	RUN(pair_where_it_fits);
+	RUN(pair_in_the_middle);
 	RUN(gaps_delta);
 	RUN(gaps_absolute);
 	RUN(counter_goes_back);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The law of a counter that an emulator makes of the host's: host counter + offset, where
+ * the offset grows by little steps whenever two vCPUs read it in a race, and never shrinks
+ * while the guest runs. So each crossing bounds the offset from below for all that comes
+ * later, and from above for all that came earlier.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host_agent/clock/private.h"
+#include "host_agent/util/array.h"
+
+#define ROUNDING	4	/* counter steps: of a map there and back */
+#define MOST_GAIN_NS	1000000	/* from one crossing to the next; more is a jump */
+#define RATE_TOLERANCE	100	/* the stated frequency is the host's within 1 % */
+
+struct builder {
+	struct braid_clock *clock;
+	struct braid_clock_track *track;
+	const struct braid_clock *host;
+	struct braid_stretch stretch;
+	struct braid_clock_gain *gains;	/* low and high are the crossing's own so far */
+	size_t nr_gains, capacity;
+	u64 offset;			/* that low and high are relative to */
+	s64 most_gain;
+};
+
+/* How far the host's counter can be from what its map says, at a value of it; in steps. */
+static s64 map_error(const struct builder *b, u64 at)
+{
+	struct braid_clock_time t = braid_clock_convert(b->host, 0, at, BRAID_TAKEN_UNKNOWN, 0);
+	struct braid_clock_map rate = { .mult = b->host->nominal.mult };
+
+	if (t.bound_ns > MOST_GAIN_NS)
+		t.bound_ns = MOST_GAIN_NS;
+	return (s64)braid_clock_to_counter(&rate, (s64)t.bound_ns) + ROUNDING;
+}
+
+/* What a crossing says of the offset: between low and high. */
+static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
+		    struct braid_clock_gain *knot)
+{
+	const struct braid_clock_map *map = &b->host->tracks->epochs->map;
+	u64 at_h1 = braid_clock_to_counter(map, s->h1_ns);
+	u64 at_h2 = braid_clock_to_counter(map, s->h2_ns);
+
+	knot->counter = s->counter;
+	knot->low = (s64)(s->counter - at_h2 - b->offset) - map_error(b, at_h2);
+	knot->high = (s64)(s->counter - at_h1 - b->offset) + map_error(b, at_h1);
+	return knot->low <= knot->high;
+}
+
+/*
+ * Puts a knot in its place by counter. Return: false when it contradicts those that
+ * are there: the offset would have shrunk, or jumped.
+ */
+static bool fits(const struct builder *b, const struct braid_clock_gain *knot)
+{
+	const struct braid_clock_gain *other;
+	size_t k = b->nr_gains;
+
+	/* Nearly all come in order; wide ones overlap a few. */
+	for (; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
+		if (knot->low > b->gains[k - 1].high)
+			return false;
+	if (!k)
+		return true;
+	for (other = &b->gains[k - 1]; other >= b->gains; other--) {
+		if (other->low > knot->high)
+			return false;
+		/* The nearest that is narrow enough to tell of a jump does. */
+		if (other->high - other->low < b->most_gain) {
+			if (knot->low - other->high > b->most_gain)
+				return false;
+			break;
+		}
+	}
+	return true;
+}
+
+static int insert(struct builder *b, const struct braid_clock_gain *knot)
+{
+	size_t k;
+
+	if (braid_array_push(b->gains, b->nr_gains, b->capacity, *knot))
+		return -ENOMEM;
+	for (k = b->nr_gains - 1; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
+		b->gains[k] = b->gains[k - 1];
+	b->gains[k] = *knot;
+	return 0;
+}
+
+/* From what each crossing says to what all of them say. Return: false when they contradict. */
+static bool tighten(struct builder *b, u64 *most_gain)
+{
+	size_t k;
+
+	for (k = 1; k < b->nr_gains; k++)
+		if (b->gains[k].low < b->gains[k - 1].low)
+			b->gains[k].low = b->gains[k - 1].low;
+	for (k = b->nr_gains - 1; k--;)
+		if (b->gains[k].high > b->gains[k + 1].high)
+			b->gains[k].high = b->gains[k + 1].high;
+	*most_gain = 0;
+	for (k = 0; k < b->nr_gains; k++) {
+		if (b->gains[k].low > b->gains[k].high)
+			return false;
+		if (k && (u64)(b->gains[k].low - b->gains[k - 1].low) > *most_gain)
+			*most_gain = b->gains[k].low - b->gains[k - 1].low;
+	}
+	return true;
+}
+
+static int end_epoch(struct builder *b)
+{
+	struct braid_clock_track *track = b->track;
+	struct braid_clock_epoch e = {
+		.from_ns = INT64_MIN,
+		.begun_ns = INT64_MIN,
+		.host = b->host,
+		.offset.offset = b->offset,
+		.nr_samples = b->nr_gains,
+		.drift_ppm = braid_clock_drift(b->host),
+		.nr_gains = b->nr_gains,
+	};
+
+	if (!tighten(b, &e.most_gain))
+		return -ENODATA;
+	e.gains = b->gains;
+	braid_epoch_cover(&e, &b->stretch);
+	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e))
+		return -ENOMEM;
+	b->gains = NULL;
+	b->capacity = 0;
+	b->nr_gains = 0;
+	b->clock->nr_samples += e.nr_samples;
+	if (track->nr_epochs > 1)
+		braid_epoch_part(b->clock, &b->stretch, &track->epochs[track->nr_epochs - 2],
+				 &track->epochs[track->nr_epochs - 1]);
+	return 0;
+}
+
+static void begin_epoch(struct builder *b, size_t index)
+{
+	struct braid_clock_gain knot;
+
+	b->stretch.before = b->stretch.first;
+	b->stretch.first = index;
+	b->offset = 0;
+	knot_of(b, &b->stretch.samples[index].s, &knot);
+	b->offset = knot.low;
+}
+
+/* Whether the counter can be the host's at all. */
+static bool is_the_hosts(const struct braid_clock_inputs *in)
+{
+	const struct braid_clock_track *track = in->host->tracks;
+	u64 mult = braid_clock_nominal_mult(in->counter_hz), host = track->epochs->map.mult;
+
+	return track->nr_epochs == 1 && mult > host - host / RATE_TOLERANCE &&
+	       mult < host + host / RATE_TOLERANCE;
+}
+
+int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *track,
+			 const struct braid_clock_inputs *in, const struct braid_crossing *samples,
+			 size_t nr)
+{
+	struct builder b = {
+		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
+	};
+	struct braid_clock_gain knot;
+	int err = is_the_hosts(in) ? 0 : -ENODATA;
+	size_t k;
+
+	b.most_gain = (s64)(in->counter_hz / (1000000000 / MOST_GAIN_NS));
+	for (k = 0; k < nr && !err; k++) {
+		const struct braid_clock_sample *s = &samples[k].s;
+
+		if (!braid_sample_sane(s)) {
+			clock->nr_refused++;
+			continue;
+		}
+		if (!b.nr_gains && !track->nr_epochs)
+			begin_epoch(&b, k);
+		if (!knot_of(&b, s, &knot) || !fits(&b, &knot)) {
+			/* Not a counter of this kind, if it does that again and again. */
+			err = track->nr_epochs >= BRAID_MAX_EPOCHS / 4 ? -ENODATA : end_epoch(&b);
+			begin_epoch(&b, k);
+			knot_of(&b, s, &knot);
+		}
+		if (!err)
+			err = insert(&b, &knot);
+		b.stretch.end = k + 1;
+	}
+	if (!err)
+		err = b.nr_gains ? end_epoch(&b) : -ENODATA;
+	free(b.gains);
+	return err;
+}
+
+/* The last knot that is not behind a counter value; or -1. */
+static ssize_t knot_before(const struct braid_clock_epoch *e, u64 counter)
+{
+	size_t low = 0, high = e->nr_gains;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if ((s64)(counter - e->gains[middle].counter) < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return (ssize_t)low - 1;
+}
+
+struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e, u64 counter)
+{
+	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
+	ssize_t k = knot_before(e, counter);
+	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - (s64)e->most_gain;
+	s64 high = k + 1 < (ssize_t)e->nr_gains ? e->gains[k + 1].high :
+		   e->gains[e->nr_gains - 1].high + (s64)e->most_gain;
+	struct braid_clock_time t;
+
+	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)(low + (high - low) / 2),
+				BRAID_TAKEN_UNKNOWN, 0);
+	if (t.bound_ns != BRAID_BOUND_UNKNOWN)
+		t.bound_ns += (u64)braid_clock_to_ns(&rate, (u64)(high - low) / 2 + ROUNDING) + 1;
+	return t;
+}
+
+u64 braid_emulated_bound(const struct braid_clock_epoch *e)
+{
+	u64 worst = 0, bound;
+	size_t k;
+
+	for (k = 0; k + 1 < e->nr_gains; k++) {
+		bound = braid_emulated_convert(e, e->gains[k].counter + 1).bound_ns;
+		worst = bound > worst ? bound : worst;
+	}
+	return worst;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Where one epoch ends and the next begins, whatever their laws are. */
+#include "host_agent/clock/private.h"
+
+#define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
+
+void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *stretch)
+{
+	size_t k;
+
+	e->first_counter = e->last_counter = stretch->samples[stretch->first].s.counter;
+	e->shortest_ns = ~0ULL;
+	for (k = stretch->first; k < stretch->end; k++) {
+		const struct braid_clock_sample *s = &stretch->samples[k].s;
+
+		if (!braid_sample_sane(s))
+			continue;
+		if ((s64)(s->counter - e->first_counter) < 0)
+			e->first_counter = s->counter;
+		if ((s64)(s->counter - e->last_counter) > 0)
+			e->last_counter = s->counter;
+		if (s->h2_ns - s->h1_ns < e->shortest_ns)
+			e->shortest_ns = s->h2_ns - s->h1_ns;
+	}
+}
+
+/* Whether an epoch's law can be that of a sample. */
+static bool explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+		     const struct braid_clock_sample *s)
+{
+	struct braid_clock_time t = braid_clock_law(clock, e, s->counter);
+
+	return braid_clock_latest(t.ns, t.bound_ns) >= (s64)s->h1_ns &&
+	       braid_clock_earliest(t.ns, t.bound_ns) <= (s64)s->h2_ns;
+}
+
+/* Whether a sample can be of the epoch before as well as of the one that begins. */
+static bool of_either(const struct braid_clock *clock, const struct braid_stretch *stretch, 
+		      const struct braid_clock_epoch *before, const struct braid_clock_epoch *e,
+		      size_t index)
+{
+	const struct braid_clock_sample *s = &stretch->samples[index].s;
+
+	if (stretch->mark)	/* the law may well be the same one */
+		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
+	return explains(clock, index < stretch->first ? e : before, s);
+}
+
+/*
+ * Where one epoch ends and the next begins: only samples that the other law does not
+ * explain tell. A wide one may be of either, whoever took it in.
+ */
+static void part(const struct braid_clock *clock, const struct braid_stretch *stretch,
+		 struct braid_clock_epoch *before, struct braid_clock_epoch *e)
+{
+	u64 last = before->first_counter, first = e->last_counter;
+	s64 from_ns = INT64_MIN, begun_ns = INT64_MAX;
+	size_t k;
+
+	for (k = stretch->before; k < stretch->end; k++) {
+		const struct braid_clock_sample *s = &stretch->samples[k].s;
+
+		if (!braid_sample_sane(s) || of_either(clock, stretch, before, e, k))
+			continue;
+		if (k < stretch->first) {
+			last = (s64)(s->counter - last) > 0 ? s->counter : last;
+			from_ns = (s64)s->h1_ns > from_ns ? (s64)s->h1_ns : from_ns;
+		} else {
+			first = (s64)(s->counter - first) < 0 ? s->counter : first;
+			begun_ns = (s64)s->h2_ns < begun_ns ? (s64)s->h2_ns : begun_ns;
+		}
+	}
+	before->last_counter = last;
+	e->first_counter = first;
+	e->from_ns = from_ns;
+	e->begun_ns = begun_ns > from_ns ? begun_ns : from_ns;
+}
+
+/* What the step from one epoch to the next was. */
+static void name_cause(const struct braid_clock *clock, const struct braid_stretch *stretch,
+		       const struct braid_clock_epoch *before, struct braid_clock_epoch *e)
+{
+	s64 then = braid_clock_law(clock, before, e->first_counter).ns;
+	s64 step = (s64)((u64)braid_clock_law(clock, e, e->first_counter).ns - (u64)then);
+
+	e->step_ns = step;
+	if ((s64)(e->first_counter - before->last_counter) < 0)
+		e->cause = BRAID_EPOCH_WENT_BACK;
+	else if (step >= UNEVEN_NS)
+		e->cause = BRAID_EPOCH_STOOD_STILL;
+	else if (step <= -UNEVEN_NS)
+		e->cause = BRAID_EPOCH_JUMPED;
+	else
+		e->cause = BRAID_EPOCH_RATE;
+	if (stretch->mark) {
+		e->cause = BRAID_EPOCH_PAUSED;
+		e->from_ns = (s64)stretch->mark[0].from_ns;
+		e->begun_ns = (s64)stretch->mark[1].to_ns;
+	}
+}
+
+void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretch *stretch,
+		      struct braid_clock_epoch *before, struct braid_clock_epoch *e)
+{
+	part(clock, stretch, before, e);
+	name_cause(clock, stretch, before, e);
+}
+
+/* The pause that lies before a sample and that no epoch began with yet; or NULL. */
+const struct braid_clock_mark *braid_pause_before(const struct braid_clock_inputs *in, size_t *at,
+						  const struct braid_clock_sample *s)
+{
+	const struct braid_clock_mark *found = NULL;
+
+	for (; *at + 1 < in->nr_marks && in->marks[*at].to_ns <= s->h1_ns; ++*at)
+		if (in->marks[*at].kind == BRAID_MARK_PAUSED &&
+		    in->marks[*at + 1].kind == BRAID_MARK_RESUMED)
+			found = &in->marks[*at];
+	return found;
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Holds a timeline against what KVM guarantees, to the nanosecond and without any allowance.
+
+Windows: a vCPU executes between its thread's kvm_entry and kvm_exit alone, so every event of the guest lies in such
+a window. Pairs: of the three that nested/pairs.c brings about, the host's kvm_pio lies between the guest's two.
+"""
+
+import bisect
+import collections
+import json
+
+# An event of a guest as far as it is judged; seq tells it from others of its ring.
+Event = collections.namedtuple("Event", "ns bound name seq")
+Window = collections.namedtuple("Window", "entry exit")  # None: not seen
+
+# What one check found: how much was judged, what was wrong (by how many ns, text, beyond the stated bound or not), how
+# many could not be judged, and by how many ns all of the guest's times could move back or forth before one is wrong.
+Finding = collections.namedtuple("Finding", "judged wrong left_out back forth")
+
+PAIR_EVENTS = ("pairs:before", "pairs:after")
+
+
+class Recording:
+    """What the judge needs of one report.
+
+    lines: of `report --json`. threads: {guest: [the host's thread of each vCPU]}.
+    """
+
+    def __init__(self, lines, threads):
+        self.streams = []
+        self.events = collections.defaultdict(list)  # by (guest, vCPU), in order of time
+        self.halves = collections.defaultdict(dict)  # by guest: {(name, number): (vCPU, event)}
+        self.windows = {}  # by (guest, vCPU), in order of time
+        self.pios = {}  # {value: (vCPU, ns)}, the vCPU as (guest, number)
+        self.counts = collections.Counter()  # of the host's events by name
+        self.seen = None  # what time of the host's recording had, from its first to its last event
+        self._vcpu_of = {tid: (guest, vcpu) for guest, tids in threads.items() for vcpu, tid in enumerate(tids)}
+        for key in self._vcpu_of.values():
+            self.windows[key] = []
+        take = {"stream": self.streams.append, "event": self._take_event}
+        for line in lines:
+            line = json.loads(line)
+            if line["type"] in take:
+                take[line["type"]](line)
+
+    def _take_event(self, line):
+        if line["stream"] == "host":
+            self.seen = (self.seen[0] if self.seen else line["ns"], line["ns"])
+            self.counts[line["event"]] += 1
+            take = {"kvm_entry": self._take_entry, "kvm_exit": self._take_exit, "kvm_pio": self._take_pio}
+            vcpu = self._vcpu_of.get(line["pid"])
+            if vcpu and line["event"] in take:
+                take[line["event"]](vcpu, line)
+            return
+        name = f"{line['system']}:{line['event']}"
+        event = Event(line["ns"], line["bound_ns"], name, line["seq"])
+        self.events[line["stream"], line["cpu"]].append(event)
+        if name in PAIR_EVENTS:
+            self.halves[line["stream"]][name, line["fields"]["number"]] = (line["cpu"], event)
+
+    def _take_entry(self, vcpu, line):
+        if line["fields"]["vcpu_id"] == vcpu[1]:
+            self.windows[vcpu].append(Window(line["ns"], None))
+
+    def _take_exit(self, vcpu, line):
+        if line["fields"]["vcpu_id"] != vcpu[1]:
+            return
+        windows = self.windows[vcpu]
+        if windows and windows[-1].exit is None:
+            windows[-1] = windows[-1]._replace(exit=line["ns"])
+        else:
+            windows.append(Window(None, line["ns"]))
+
+    def _take_pio(self, vcpu, line):
+        self.pios[line["fields"]["val"]] = (vcpu, line["ns"])
+
+    def guests(self):
+        """Names of the guests that have events, in order."""
+        return sorted({guest for guest, _ in self.events})
+
+    def lost(self):
+        """Events of the host that its buffers had no room for."""
+        return sum(one.get("lost", 0) for one in self.streams if one["kind"] == "host")
+
+
+class _Sum:
+    """Gathers a Finding."""
+
+    def __init__(self, shift):
+        self.shift, self.judged, self.left_out = shift, 0, 0
+        self.wrong, self.back, self.forth = [], None, None
+
+    def room(self, back, forth):
+        """One was judged: so much may its time move either way; below 0 it is wrong."""
+        self.judged += 1
+        self.back = back if self.back is None else min(self.back, back)
+        self.forth = forth if self.forth is None else min(self.forth, forth)
+
+    def blame(self, event, by_ns, text):
+        """One was wrong by so many ns."""
+        beyond = event.bound is None or by_ns > event.bound
+        self.wrong.append((by_ns, f"{text} by {by_ns} ns (stated bound {event.bound} ns)", beyond))
+
+    def finding(self):
+        self.wrong.sort(reverse=True)
+        return Finding(self.judged, self.wrong, self.left_out, self.back, self.forth)
+
+
+def _judge_event(total, windows, starts, vcpu, event):
+    """One event against the windows of its vCPU."""
+    ns = event.ns + total.shift
+    k = bisect.bisect_right(starts, ns) - 1
+    at = f"{vcpu[0]} vCPU {vcpu[1]}: {event.name} #{event.seq} at {ns}"
+    if k >= 0 and (windows[k].exit is None or ns <= windows[k].exit):
+        if windows[k].entry is None or windows[k].exit is None:
+            total.left_out += 1
+        else:
+            total.room(ns - windows[k].entry, windows[k].exit - ns)
+        return
+    behind = ns - windows[k].exit if k >= 0 else None
+    ahead = windows[k + 1].entry - ns if k + 1 < len(windows) else None
+    if behind is not None and (ahead is None or behind <= ahead):
+        total.room(0, -behind)
+        total.blame(event, behind, f"{at} is behind the exit at {windows[k].exit} (entered at {windows[k].entry})")
+    elif ahead is not None:
+        total.room(-ahead, 0)
+        total.blame(event, ahead, f"{at} is ahead of the entry at {windows[k + 1].entry}")
+    else:
+        total.left_out += 1
+
+
+def check_windows(recording, guest, shift=0):
+    """Every event of a guest, its times moved by `shift`, against the windows of its vCPU."""
+    total = _Sum(shift)
+    for vcpu, events in recording.events.items():
+        if vcpu[0] != guest:
+            continue
+        windows = recording.windows[vcpu]
+        starts = [-1 if window.entry is None else window.entry for window in windows]
+        for event in events:
+            if recording.seen[0] <= event.ns + shift <= recording.seen[1]:
+                _judge_event(total, windows, starts, vcpu, event)
+            else:
+                total.left_out += 1
+    return total.finding()
+
+
+def check_pairs(recording, guest, shift=0):
+    """Every whole pair of a guest, its times moved by `shift`, against the host's event that lies between.
+
+    Left out are halves whose other half is missing.
+    """
+    total = _Sum(shift)
+    halves = recording.halves[guest]
+    for (name, number), (vcpu, before) in halves.items():
+        if name != PAIR_EVENTS[0]:
+            continue
+        other = halves.get((PAIR_EVENTS[1], number))
+        if not other:
+            total.left_out += 1
+            continue
+        at = f"{guest} vCPU {vcpu}: pair {number:#x}"
+        by, pio_ns = recording.pios.get(number, (None, None))
+        if by != (guest, vcpu) or other[0] != vcpu:
+            total.judged += 1
+            total.wrong.append((1 << 62, f"{at}: its kvm_pio is of {by}, its other half of vCPU {other[0]}", True))
+            continue
+        forth, back = pio_ns - before.ns - shift, other[1].ns + shift - pio_ns
+        total.room(back, forth)
+        if forth < 0:
+            total.blame(before, -forth, f"{at}: pairs:before at {before.ns + shift} is behind kvm_pio at {pio_ns}")
+        if back < 0:
+            total.blame(other[1], -back, f"{at}: pairs:after at {other[1].ns + shift} is ahead of kvm_pio at {pio_ns}")
+    return total.finding()
+
+
+def check_teeth(check, recording, guest, finding):
+    """Whether the check that found nothing wrong finds it when all times are moved by 1 ns more than there is room."""
+    return all(check(recording, guest, shift).wrong for shift in (finding.forth + 1, -finding.back - 1))

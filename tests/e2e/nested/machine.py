@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A host on real KVM inside an emulated machine, with guests of its own.
+
+The host is a Guest whose emulated CPU has SVM; in it run the agent and QEMU, as packaged, on KVM. An InnerGuest is
+run by that QEMU. Its console, its control port and its monitor go through virtio ports of the host, so that a case
+commands it like any other Guest.
+"""
+
+import lzma
+import pathlib
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+
+import host
+import rig
+from errors import GuestGone, GuestTimeout, RigError
+from link import Link
+
+PORTS = ("control", "monitor", "console")  # of each inner guest
+MEM, INNER_MEM = "1536M", "192M"
+
+# Without XSAVE: the emulator's is not whole, of which the inner kernel complains.
+CPU = "EPYC,+svm,-xsave"
+
+# Loaded in this order. The virtio ones are for the ports.
+MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
+           "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/char/virtio_console",
+           "virt/lib/irqbypass", "drivers/crypto/ccp/ccp", "arch/x86/kvm/kvm", "arch/x86/kvm/kvm-amd")
+
+# What QEMU's "pc" needs to boot a kernel, and where the packages have it.
+FIRMWARE = ("qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin", "qemu/pvh.bin", "seabios/bios-256k.bin")
+
+# An exit costs tens of microseconds, and all is emulated, so that a guest does without what it does not need:
+#   clocksource=tsc                KVM's clock is the same counter with more instructions around it
+#   i8042.noaux, 8250.nr_uarts=2   no probing for what is not there
+INNER_ARGS = "nokaslr clocksource=tsc i8042.noaux 8250.nr_uarts=2 apparmor=0 audit=0"
+# A kernel that has the adjustment undoes a step of the counter that a case has made.
+INNER_CPU = "host,-tsc-adjust"
+INNER_MACHINE = "pc,usb=off,smm=off,vmport=off,hpet=off"
+
+SHARED, KERNEL, INITRD, FIRMWARE_DIR = "/dev/shm", "/inner/kernel", "/inner/initrd", "/inner/firmware"
+FILES_PORT = 1
+LOOK_S = 5  # how often to see whether the host still lives
+
+
+def _libraries(program):
+    """The files that a dynamically linked program is loaded with, its loader too."""
+    done = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True)
+    return [word for line in done.stdout.splitlines() for word in line.split() if word.startswith("/")]
+
+
+def _module(ctx, name):
+    """The path of one of the kernel's own modules, as it is loaded; None if it is built in."""
+    path = pathlib.Path("/lib/modules", ctx.krel, "kernel", f"{name}.ko")
+    packed, plain = path.with_suffix(".ko.xz"), ctx.dir / path.name
+    if packed.exists():
+        plain.write_bytes(lzma.decompress(packed.read_bytes()))
+        return plain
+    return path if path.exists() else None
+
+
+def _put(tree, path, source):
+    to = tree / path.lstrip("/")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, to)  # what a link leads to
+    shutil.copymode(source, to)
+
+
+def _make_tree(tree, agent, kernel, initrd):
+    programs = {"/bin/qemu": host.need_program(host.QEMU, "qemu-system-x86"), "/bin/tracebraid": agent}
+    for path, program in programs.items():
+        _put(tree, path, program)
+        for library in _libraries(program):
+            _put(tree, library, library)
+    for name in FIRMWARE:
+        _put(tree, f"{FIRMWARE_DIR}/{pathlib.Path(name).name}", f"/usr/share/{name}")
+    _put(tree, KERNEL, kernel)
+    _put(tree, INITRD, initrd)
+
+
+def make_initrd(ctx, inner_initrd):
+    """An initramfs for the host: the usual one, and behind it one with programs, inner kernel and initramfs."""
+    modules = filter(None, [_module(ctx, name) for name in MODULES])
+    initrd = host.make_initrd(ctx.dir / "host.cpio", ctx.krel, modules)
+    tree = ctx.dir / "tree"
+    _make_tree(tree, ctx.agent_path, host.boot_image(host.find_kernel(ctx.kernel)), inner_initrd)
+    names = b"\0".join(str(path.relative_to(tree)).encode() for path in sorted(tree.rglob("*")))
+    with open(initrd, "ab") as to:
+        to.write(b"\0" * (-to.tell() % 4))
+        to.flush()
+        subprocess.run(["cpio", "--quiet", "--null", "-o", "-H", "newc", "-R", "0:0"], cwd=tree, input=names, stdout=to,
+                       check=True)
+    shutil.rmtree(tree)
+    return initrd
+
+
+class _Watched(rig.Guest):
+    """A guest whose answers are waited for only as long as `watched`, the host, has not died."""
+
+    watched = None
+
+    def wait_answer(self, ident, field, timeout, what):
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return super().wait_answer(ident, field, max(min(left, LOOK_S), 0), what)
+            except GuestTimeout:
+                if "Kernel panic" in self.watched.console():
+                    raise GuestGone(self.watched._tell(f"died during {what} in {self.name}")) from None
+                if left <= LOOK_S:
+                    raise GuestTimeout(self._tell(f"{what} took more than {timeout} s")) from None
+
+
+class KvmHost(_Watched):
+    """The emulated machine that has KVM; `inner` are the names of the guests it will have."""
+
+    # Fault upon fault with a wrong GS: rare, and nothing that a program in the host could bring about.
+    emulator_slips = rf"{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
+
+    def __init__(self, ctx, inner):
+        self.inner = list(inner)
+        self.ends = {}  # our end of the socket of each port, by (guest, port)
+        self.files = ctx.dir / "files"
+        theirs = []
+        args = ["-device", "virtio-serial-pci", "-chardev", f"file,id=files,path={self.files}",
+                "-device", f"virtserialport,chardev=files,nr={FILES_PORT}"]
+        for name in self.inner:
+            (ctx.dir / name).mkdir(parents=True, exist_ok=True)
+            for port in PORTS:
+                if port == "console":
+                    chardev = f"file,path={ctx.dir / name / 'console.log'}"
+                else:
+                    self.ends[name, port], end = socket.socketpair()
+                    theirs.append(end)
+                    chardev = f"socket,fd={end.fileno()}"
+                args += ["-chardev", f"{chardev},id={name}-{port}",
+                         "-device", f"virtserialport,chardev={name}-{port},nr={self.port_number(name, port)}"]
+        self._theirs = theirs
+        self.watched = self
+        super().__init__("host", kernel=ctx.kernel, initrd=make_initrd(ctx, ctx.initrd()), rundir=ctx.dir / "host",
+                         accel="tcg", cpu=CPU, mem=MEM, append="nokaslr", qemu_args=args,
+                         pass_fds=[end.fileno() for end in theirs])
+
+    def port_number(self, name, port):
+        """Which port of the host's one device of them."""
+        return FILES_PORT + 1 + self.inner.index(name) * len(PORTS) + PORTS.index(port)
+
+    def start(self):
+        super().start()
+        for end in self._theirs:
+            end.close()
+
+    def prepare(self):
+        """Loads KVM, mounts what users have mounted."""
+        for name in [pathlib.Path(module).name for module in MODULES]:
+            self.run(f"[ ! -e /mod/{name}.ko ] || insmod /mod/{name}.ko")
+        self.run(f"mkdir -p {SHARED} && mount -t tmpfs tmpfs {SHARED}")
+
+    def fetch(self, path, to):
+        """Copies a file of the host out of it."""
+        began = self.files.stat().st_size
+        self.run(f"cat {path} > /dev/vport0p{FILES_PORT}", timeout=120)
+        size = int(self.run(f"wc -c < {path}"))
+        with open(self.files, "rb") as source, open(to, "wb") as target:
+            source.seek(began)
+            data = source.read()
+            target.write(data)
+        if len(data) != size:
+            raise RigError(f"of {path} {len(data)} bytes of {size} came out of the host")
+
+
+class InnerGuest(_Watched):
+    """A guest of a KvmHost. Its shared memory is a file of the host's, named like the guest."""
+
+    # A byte through its serial port costs a millisecond: only what looks like a complaint is worth it.
+    show_dmesg = ("dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|"
+                  "bad page' || :")
+
+    def __init__(self, ctx, outer, name):
+        super().__init__(name, kernel=ctx.kernel, rundir=ctx.dir / name, accel="kvm", mem=INNER_MEM, append=INNER_ARGS)
+        self.outer = self.watched = outer
+
+    def start(self):
+        self._started_at = time.monotonic()
+        self.process = self.outer.bg(f"exec {shlex.join(self._inner_argv())}")
+        self.link = Link(self.outer.ends[self.name, "control"], self.outer.ends[self.name, "monitor"])
+
+    def boot(self, timeout=rig.BOOT_TIMEOUT_S):
+        """A guest that stays silent is left to the runner: its host is as likely to have hung."""
+        if not self.process:
+            self.start()
+        ready = self.wait_ready(timeout / 2)
+        self.boot_seconds = time.monotonic() - self._started_at
+        return ready
+
+    def alive(self):
+        return bool(self.process) and self.outer.alive() and self.process.status is None
+
+    def kill(self):
+        """It ends with its host."""
+        self.process = None
+
+    def _gone(self, when):
+        return GuestGone(self._tell(f"QEMU in the host, or the host, ended {when}"))
+
+    def _inner_argv(self):
+        argv = ["qemu", "-L", FIRMWARE_DIR, "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none",
+                "-machine", INNER_MACHINE, "-accel", "kvm", "-cpu", INNER_CPU, "-smp", str(self.smp), "-m", self.mem,
+                "-kernel", KERNEL, "-initrd", INITRD,
+                "-append", f"{rig.BOOT_ARGS} hostname={self.name} {self.append}",
+                "-object", f"memory-backend-file,id=shm,mem-path={SHARED}/{self.name},size={self.shm_size},share=on",
+                "-device", "ivshmem-plain,memdev=shm"]
+        for port in PORTS:
+            number = self.outer.port_number(self.name, port)
+            # A port can be opened once: "pipe" does both ways with one open.
+            argv += ["-chardev", f"pipe,id={port},path=/dev/vport0p{number}"]
+        return argv + ["-serial", "chardev:console", "-serial", "chardev:control",
+                       "-mon", "chardev=monitor,mode=control"]
