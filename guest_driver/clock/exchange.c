@@ -117,10 +117,10 @@ static void tell_wall(struct braid_guest_region *region)
 	struct braid_clock_map map;
 	struct braid_pair pair;
 
-	braid_pair_take(&pair);
+	map.mult = braid_clock_nominal_mult(region->layout.counter_hz);
+	braid_pair_take(&pair, map.mult);
 	map.ref_counter = pair.counter;
 	map.ref_ns = pair.realtime_ns;
-	map.mult = braid_clock_nominal_mult(region->layout.counter_hz);
 	braid_clock_latch_set(&region->external, &map);
 
 	braid_store(&cells->wall_seq, seq + 1);
@@ -137,8 +137,14 @@ static u64 next_wall_ns;
 
 void braid_exchange_start(struct braid_guest_region *region)
 {
+	braid_pair_start();
 	tell_wall(region);
 	next_wall_ns = ktime_get_mono_fast_ns() + WALL_PERIOD_NS;
+}
+
+void braid_exchange_stop(void)
+{
+	braid_pair_stop();
 }
 
 void braid_exchange_poll(struct braid_guest_region *region)

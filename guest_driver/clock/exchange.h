@@ -14,6 +14,9 @@
  */
 void braid_exchange_start(struct braid_guest_region *region);
 
+/** braid_exchange_stop - nobody polls any more */
+void braid_exchange_stop(void);
+
 /**
  * braid_exchange_poll - look at the host's clock; answer a burst if it began one; refresh
  *	the wall pair

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the counter and wall time as one. */
+/* Reads the counter and wall time as one: the host's by KVM's clock pairing, or the guest's own. */
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
 #include <linux/timekeeping.h>
 
 #include "guest_driver/clock/pair.h"
 #include "guest_driver/core/counter.h"
+#include "shared/clock.h"
 
-#define TRIES	3	/* the vCPU may lose its processor in the midst of one */
+#define TRIES		3	/* the vCPU may lose its processor in the midst of one */
 
 /* The clocks between two readings of the counter. Return: how far these are apart. */
 static u64 read_once(struct braid_pair *pair)
@@ -26,7 +27,7 @@ static u64 read_once(struct braid_pair *pair)
 	return after - before;
 }
 
-void braid_pair_take(struct braid_pair *pair)
+static void read_own(struct braid_pair *pair)
 {
 	u64 best = ~0ULL, apart;
 	struct braid_pair one;
@@ -39,4 +40,88 @@ void braid_pair_take(struct braid_pair *pair)
 		best = apart;
 		*pair = one;
 	}
+}
+
+bool braid_pair_believe(struct braid_pair *pair, const struct braid_pair_answer *told,
+			u64 before, u64 after, u64 mult)
+{
+	const struct braid_clock_map boottime = {
+		.ref_counter = pair->counter, .ref_ns = pair->boottime_ns, .mult = mult,
+	};
+
+	if (told->sec <= 0 || told->sec >= S64_MAX / NSEC_PER_SEC ||
+	    (u64)told->nsec >= NSEC_PER_SEC)
+		return false;
+	/* Not the counter that this guest reads: a hypervisor in between scales it. */
+	if (told->counter - before > after - before)
+		return false;
+	pair->boottime_ns = braid_clock_to_ns(&boottime, told->counter);
+	pair->realtime_ns = told->sec * NSEC_PER_SEC + told->nsec;
+	pair->counter = told->counter;
+	pair->source = BRAID_PAIR_HOST_REALTIME;
+	return true;
+}
+
+#if defined(CONFIG_X86) && defined(CONFIG_KVM_GUEST)
+#include <linux/cc_platform.h>
+#include <linux/io.h>
+#include <linux/kvm_para.h>
+#include <linux/slab.h>
+
+#define AGAIN_NS	(60 * NSEC_PER_SEC)	/* after a migration the host is another one */
+
+static struct kvm_clock_pairing *answer;	/* by kmalloc: its physical address is wanted */
+static u64 again_ns;
+
+void braid_pair_start(void)
+{
+	/* In encrypted memory the host's answer is noise. */
+	if (kvm_para_available() && !cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		answer = kzalloc(sizeof(*answer), GFP_KERNEL);
+	again_ns = 0;
+}
+
+void braid_pair_stop(void)
+{
+	kfree(answer);
+	answer = NULL;
+}
+
+/* Makes the pair the host's, if there is one that answers and nothing speaks against it. */
+static void ask_host(struct braid_pair *pair, u64 mult)
+{
+	u64 now = ktime_get_mono_fast_ns(), before, after;
+	struct braid_pair_answer told;
+	long ret;
+
+	if (!answer || now < again_ns)
+		return;
+	before = braid_counter_ordered();
+	ret = kvm_hypercall2(KVM_HC_CLOCK_PAIRING, virt_to_phys(answer),
+			     KVM_CLOCK_PAIRING_WALLCLOCK);
+	after = braid_counter_ordered();
+	told.sec = READ_ONCE(answer->sec);
+	told.nsec = READ_ONCE(answer->nsec);
+	told.counter = READ_ONCE(answer->tsc);
+	if (ret || !braid_pair_believe(pair, &told, before, after, mult))
+		again_ns = now + AGAIN_NS;
+}
+#else
+void braid_pair_start(void)
+{
+}
+
+void braid_pair_stop(void)
+{
+}
+
+static void ask_host(struct braid_pair *pair, u64 mult)
+{
+}
+#endif
+
+void braid_pair_take(struct braid_pair *pair, u64 mult)
+{
+	read_own(pair);
+	ask_host(pair, mult);
 }

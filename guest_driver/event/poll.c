@@ -43,6 +43,8 @@ int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
 	more = each_turn;
 	braid_exchange_start(region);
 	thread = kthread_run(poll_loop, region, "tracebraid");
+	if (IS_ERR(thread))
+		braid_exchange_stop();
 	return PTR_ERR_OR_ZERO(thread);
 }
 
@@ -50,4 +52,5 @@ void braid_poll_stop(void)
 {
 	kthread_stop(thread);
 	thread = NULL;
+	braid_exchange_stop();
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The clock cells as a host finds them, and what the pages tell of time by themselves. */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
 
+#include "guest_driver/clock/pair.h"
 #include "guest_driver/core/counter.h"
 #include "tests/kunit/rooms.h"
 
@@ -183,6 +185,37 @@ static void clock_burst_ends_anywhere(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, poll_thread_is_on(cpu_possible_mask));
 }
 
+#ifdef CONFIG_HOTPLUG_CPU
+/* The vCPU asked for is offline, or goes and comes in the midst of bursts. */
+static void clock_burst_for_offline(struct kunit *test)
+{
+	u32 cpu = cpumask_last(cpu_online_mask), k;
+	struct player p;
+
+	if (!cpu)
+		kunit_skip(test, "there is one CPU");
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	p = play_burst(cpu + 1, cpu + 1);
+	KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_EQ(test, p.answers, PINGS);
+	KUNIT_EXPECT_EQ(test, p.of_others, PINGS);
+	for (k = 0; k < 5; k++) {
+		begin_burst(&p);
+		KUNIT_EXPECT_EQ(test, remove_cpu(cpu), 0);
+		begin_burst(&p);
+		KUNIT_EXPECT_EQ(test, add_cpu(cpu), 0);
+	}
+	p = play_burst(cpu + 1, cpu + 1);
+	KUNIT_EXPECT_EQ(test, p.answers, PINGS);
+	KUNIT_EXPECT_EQ(test, p.of_others, 0);
+}
+#else
+static void clock_burst_for_offline(struct kunit *test)
+{
+	kunit_skip(test, "CPUs stay");
+}
+#endif
+
 static void clock_wall(struct kunit *test)
 {
 	struct braid_clock_cells *c = cells();
@@ -197,6 +230,40 @@ static void clock_wall(struct kunit *test)
 	KUNIT_EXPECT_GE(test, c->wall_boottime_ns, boot - min_t(u64, boot, NSEC_PER_SEC));
 	KUNIT_EXPECT_LE(test, c->wall_boottime_ns, ktime_get_boottime_ns());
 	KUNIT_EXPECT_LE(test, c->wall_counter, braid_counter_ordered());
+}
+
+/* What a hypervisor tells is taken for what it says, if that can be. */
+static void clock_believes_its_host(struct kunit *test)
+{
+	const struct braid_pair own = {
+		.counter = 1000000, .realtime_ns = 5, .boottime_ns = 70000,
+		.source = BRAID_PAIR_GUEST_REALTIME,
+	};
+	const struct braid_pair_answer right = { 1700000000, 999999999, 1000100 };
+	const struct braid_pair_answer wrong[] = {
+		{ 0, 5, 1000100 }, { -1, 5, 1000100 }, { S64_MAX, 5, 1000100 },
+		{ S64_MAX / NSEC_PER_SEC, 5, 1000100 }, { 1, -1, 1000100 },
+		{ 1, NSEC_PER_SEC, 1000100 }, { 1, 5, 1000089 }, { 1, 5, 1000111 }, { 1, 5, 0 },
+		{ 1, 5, ~0ULL },
+	};
+	const u64 mult = 2ULL << BRAID_CLOCK_SHIFT;
+	struct braid_pair pair = own;
+	unsigned int k;
+
+	KUNIT_EXPECT_TRUE(test, braid_pair_believe(&pair, &right, 1000090, 1000110, mult));
+	KUNIT_EXPECT_EQ(test, pair.counter, right.counter);
+	KUNIT_EXPECT_EQ(test, pair.realtime_ns, 1700000000999999999ULL);
+	KUNIT_EXPECT_EQ(test, pair.boottime_ns, 70200);
+	KUNIT_EXPECT_EQ(test, pair.source, BRAID_PAIR_HOST_REALTIME);
+	for (k = 0; k < ARRAY_SIZE(wrong); k++) {
+		pair = own;
+		KUNIT_EXPECT_FALSE_MSG(test, braid_pair_believe(&pair, &wrong[k], 1000090, 1000110,
+								mult), "answer %u", k);
+		KUNIT_EXPECT_EQ(test, pair.counter, own.counter);
+		KUNIT_EXPECT_EQ(test, pair.realtime_ns, own.realtime_ns);
+		KUNIT_EXPECT_EQ(test, pair.boottime_ns, own.boottime_ns);
+		KUNIT_EXPECT_EQ(test, pair.source, own.source);
+	}
 }
 
 /* The first events already are in a sub-buffer whose stamp tells the wall time of its counter. */
@@ -253,7 +320,9 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_burst_is_answered),
 	KUNIT_CASE(clock_burst_for_nobody),
 	KUNIT_CASE(clock_burst_ends_anywhere),
+	KUNIT_CASE(clock_burst_for_offline),
 	KUNIT_CASE(clock_wall),
+	KUNIT_CASE(clock_believes_its_host),
 	KUNIT_CASE(clock_places_pages),
 	KUNIT_CASE(clock_places_pages_anew),
 	{}
