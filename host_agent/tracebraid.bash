@@ -4,18 +4,30 @@
 _tracebraid()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} program=${COMP_WORDS[0]}
-	local command=${COMP_WORDS[1]}
+	local command=${COMP_WORDS[1]} option values=
+
+	# "--option=value" is three words here.
+	[ "$word" = = ] && word=
+	option=$before
+	[ "$before" = = ] && option=${COMP_WORDS[COMP_CWORD-2]}
+	case $option in
+	--clock) values="host realtime" ;;
+	--clock-source) values="auto kvm exchange pairs nominal" ;;
+	-C | --host-clock) values="mono_raw mono boot tai x86-tsc local global perf" ;;
+	esac
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" --help 2>/dev/null |
 			sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word")
+	elif [ -n "$values" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
 	elif [ "$before" = -r ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
 			awk 'NR > 1 {print $1}')" -- "$word")
 	elif [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
-			grep -oE '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,')" -- "$word")
+			grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')" -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi

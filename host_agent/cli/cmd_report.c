@@ -27,6 +27,9 @@ static const char usage[] =
 	"      --clock-source=SOURCE\n"
 	"                      place guests by kvm, exchange, pairs or nominal alone, not by the\n"
 	"                      best there is (auto)\n"
+	"      --uncertain     mark with ~ each event that may have been before one above it: their\n"
+	"                      clocks' bounds don't tell. The last line counts such events, marked\n"
+	"                      or not; what filters leave out is not looked at\n"
 	"      --no-header     nothing but the lines of the timeline\n"
 	"  -n, --lines=COUNT   stop after COUNT lines\n"
 	"      --stream=NAME   only this guest, or 'host'\n"
@@ -45,11 +48,15 @@ struct report {
 	struct braid_progress progress;
 };
 
-enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_CLOCK, OPT_CLOCK_SOURCE, OPT_HELP };
+enum {
+	OPT_JSON = 256, OPT_NO_HEADER, OPT_STREAM, OPT_CPU, OPT_CLOCK, OPT_CLOCK_SOURCE,
+	OPT_UNCERTAIN, OPT_HELP
+};
 
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "output", required_argument, NULL, 'o' },
+	{ "uncertain", no_argument, NULL, OPT_UNCERTAIN },
 	{ "clock", required_argument, NULL, OPT_CLOCK },
 	{ "clock-source", required_argument, NULL, OPT_CLOCK_SOURCE },
 	{ "no-header", no_argument, NULL, OPT_NO_HEADER },
@@ -98,6 +105,9 @@ static int take_option(struct report *r, int option)
 		return 0;
 	case OPT_NO_HEADER:
 		r->options.no_header = true;
+		return 0;
+	case OPT_UNCERTAIN:
+		r->options.uncertain = true;
 		return 0;
 	case OPT_CLOCK:
 		return take_clock(r, optarg);

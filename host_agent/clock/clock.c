@@ -264,11 +264,11 @@ static void cover_both(struct braid_clock_time *t, const struct braid_clock_time
 		t->bound_ns = BRAID_BOUND_UNKNOWN;
 		return;
 	}
-	most = high > t->ns ? (u64)(high - t->ns) : 0;
-	if (low < t->ns && (u64)(t->ns - low) > most)
-		most = (u64)(t->ns - low);
+	most = high > t->ns ? (u64)high - (u64)t->ns : 0;
+	if (low < t->ns && (u64)t->ns - (u64)low > most)
+		most = (u64)t->ns - (u64)low;
 	if (most > t->bound_ns)
-		t->bound_ns = most;
+		t->bound_ns = most <= INT64_MAX ? most : BRAID_BOUND_UNKNOWN;
 }
 
 /* No epoch explains the counter: the last one that had begun when the event was there. */

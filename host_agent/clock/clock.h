@@ -21,6 +21,24 @@ enum braid_clock_kind {
 	BRAID_CLOCK_KINDS
 };
 
+/** braid_clock_latest - the latest moment that a time can stand for; saturated */
+static inline s64 braid_clock_latest(s64 ns, u64 bound_ns)
+{
+	s64 sum;
+
+	return bound_ns == BRAID_BOUND_UNKNOWN ||
+	       __builtin_add_overflow(ns, (s64)bound_ns, &sum) ? INT64_MAX : sum;
+}
+
+/** braid_clock_earliest - likewise the earliest */
+static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
+{
+	s64 difference;
+
+	return bound_ns == BRAID_BOUND_UNKNOWN ||
+	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
+}
+
 /** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal" */
 const char *braid_clock_kind_name(enum braid_clock_kind kind);
 

@@ -5,24 +5,6 @@
 
 #include "host_agent/clock/clock.h"
 
-/* The latest moment that a time can stand for; saturated. */
-static inline s64 braid_clock_latest(s64 ns, u64 bound_ns)
-{
-	s64 sum;
-
-	return bound_ns == BRAID_BOUND_UNKNOWN ||
-	       __builtin_add_overflow(ns, (s64)bound_ns, &sum) ? INT64_MAX : sum;
-}
-
-/* Likewise the earliest. */
-static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
-{
-	s64 difference;
-
-	return bound_ns == BRAID_BOUND_UNKNOWN ||
-	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
-}
-
 #define BRAID_MAX_EPOCHS	256	/* of a track: no clock steps that often */
 
 /* A sample that can be true. */

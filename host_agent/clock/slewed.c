@@ -18,15 +18,15 @@
 #define LONG_NS		2000000000ULL	/* so much unseen time can hide any rate */
 #define MOST_SLEW	0.1		/* the kernel's limit, by adjtimex()'s tick */
 #define AROUND		2		/* chords before and behind that tell the rates */
+#define MOST_NS		9e17		/* a bound so large says nothing */
 #define ROUNDING_NS	2
-#define MAX_EPOCHS	256
 #define NS_HZ		1000000000ULL
 
 /* Building --------------------------------------------------------------------------------- */
 
 static bool makes_sense(const struct braid_clock_sample *s)
 {
-	return s->h2_ns >= s->h1_ns && !(s->h2_ns >> 62) && !(s->counter >> 62);
+	return braid_sample_sane(s) && !(s->counter >> 62);
 }
 
 static u64 width(const struct braid_clock_sample *s)
@@ -64,7 +64,7 @@ static u64 bend(const struct braid_clock_epoch *e, size_t at)
 {
 	size_t from = at > AROUND ? at - AROUND : 0, to = at + AROUND + 1, k;
 	double value = e->knots[at + 1].value - e->knots[at].value;
-	double low = INFINITY, high = -INFINITY;
+	double low = INFINITY, high = -INFINITY, most;
 
 	to = to < e->nr_knots - 1 ? to : e->nr_knots - 1;
 	for (k = from; k < to; k++) {
@@ -79,7 +79,8 @@ static u64 bend(const struct braid_clock_epoch *e, size_t at)
 		high = fmax(high, 1 + MOST_SLEW);
 	}
 	/* At either end a bend's other leg was not seen: it has as much as all of the chord. */
-	return (u64)((high - low) * value / (at && at + 2 < e->nr_knots ? 4 : 1)) + 1;
+	most = (high - low) * value / (at && at + 2 < e->nr_knots ? 4 : 1);
+	return (u64)fmin(most, MOST_NS) + 1;
 }
 
 static void set_bends(struct braid_clock_track *track)
@@ -118,7 +119,8 @@ static struct braid_clock_epoch next_epoch(const struct braid_clock_epoch *befor
 	return e;
 }
 
-static int put_knot(struct braid_clock *clock, size_t *capacity, const struct braid_clock_knot *knot)
+static int put_knot(struct braid_clock *clock, size_t *capacity,
+		    const struct braid_clock_knot *knot)
 {
 	struct braid_clock_track *track = clock->tracks;
 	struct braid_clock_epoch *e = NULL, next;
@@ -131,7 +133,7 @@ static int put_knot(struct braid_clock *clock, size_t *capacity, const struct br
 		return 0;
 	}
 	if (!e || !follows(&e->knots[e->nr_knots - 1], knot)) {
-		if (track->nr_epochs == MAX_EPOCHS) {
+		if (track->nr_epochs == BRAID_MAX_EPOCHS) {
 			clock->nr_refused++;	/* nobody sets a clock that often */
 			return 0;
 		}
@@ -252,7 +254,7 @@ static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, d
 	if (within)
 		return (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
 	bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
-	return bound < 9e17 ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
+	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
 }
 
 struct braid_clock_time braid_knots_convert(const struct braid_clock_epoch *e, u64 value)

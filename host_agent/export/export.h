@@ -10,6 +10,7 @@
 /* What is wanted of a trace. */
 struct braid_export_options {
 	bool realtime;			/* times are CLOCK_REALTIME's; else the host's clock's */
+	bool uncertain;			/* mark events whose order is not proven */
 	bool clock_asked;		/* guests' clocks were to be of this kind: */
 	enum braid_clock_kind clock;
 	bool no_header;			/* leave out all that is no line of the time line */
@@ -30,6 +31,7 @@ struct braid_export_totals {
 	u64 lines;
 	u64 events;
 	u64 lost;
+	u64 uncertain;		/* events whose order is not proven, against those written */
 	bool some_lost;		/* and losses of unknown size */
 };
 

@@ -64,6 +64,8 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 
 	begin(x, "event", item);
 	put_bound(t, x->bound_ns);
+	if (x->uncertain)
+		braid_text_puts(t, ",\"uncertain\":true");
 	put_u64(t, ",\"seq\":", item->seq);
 	if (!info->raw) {
 		put_string(t, ",\"comm\":", braid_format_comm(item, pid));
@@ -186,6 +188,7 @@ static void put_footer(struct braid_line_export *x)
 {
 	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->totals->events);
 	put_u64(&x->out, ",\"lost\":", x->totals->lost);
+	put_u64(&x->out, ",\"uncertain\":", x->totals->uncertain);
 	braid_text_puts(&x->out, x->totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
 }
 

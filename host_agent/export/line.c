@@ -162,6 +162,7 @@ static int put_item(struct braid_line_export *x, const struct braid_line_ops *op
 	const struct braid_event_type_info *info;
 
 	tell_time(x, item);
+	x->uncertain = false;
 	if (item->kind == BRAID_ITEM_NOTE) {
 		ops->note(x, item);
 		x->totals->lines++;
@@ -181,6 +182,9 @@ static int put_item(struct braid_line_export *x, const struct braid_line_ops *op
 		return braid_fail(-ENOMEM, "out of memory");
 	if (!want_event(x->options, info))
 		return 0;
+	x->uncertain = braid_order_next(&x->order, item);
+	x->totals->uncertain += x->uncertain;
+	x->uncertain &= x->options->uncertain;
 	ops->event(x, item, info);
 	x->totals->events++;
 	x->totals->lines++;

@@ -4,6 +4,7 @@
 #define BRAID_EXPORT_LINE_H
 
 #include "host_agent/export/export.h"
+#include "host_agent/export/order.h"
 #include "host_agent/format/format.h"
 #include "host_agent/util/text.h"
 
@@ -19,6 +20,8 @@ struct braid_line_export {
 	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
 	s64 ns;				/* time of the item at hand, by the clock that is shown */
 	u64 bound_ns;
+	struct braid_order order;
+	bool uncertain;			/* its order is not proven, and that is to be shown */
 };
 
 /* How one form writes each thing; each appends whole lines to x->out. */

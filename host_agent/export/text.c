@@ -26,7 +26,7 @@ static void put_stream(struct braid_line_export *x, const struct braid_item *ite
 	put_spaces(&x->out, x->name_width - (int)width + 1);
 }
 
-/* "[001]   123.456789012: " */
+/* "[001]   123.456789012: ", or "[001] ~    123.456789012: " */
 static void put_cpu_and_time(struct braid_line_export *x, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
@@ -38,6 +38,8 @@ static void put_cpu_and_time(struct braid_line_export *x, const struct braid_ite
 	else
 		braid_text_u64(t, item->ring->cpu, 3, '0');
 	braid_text_puts(t, "] ");
+	if (x->options->uncertain)
+		braid_text_puts(t, x->uncertain ? "~ " : "  ");
 	if (x->ns < 0)
 		braid_text_putc(t, '-');
 	braid_text_u64(t, ns / NS_PER_SECOND, SECONDS_WIDTH, ' ');
@@ -147,7 +149,9 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 		return;
 	}
 	braid_text_printf(t, "clock %s", braid_clock_kind_name(clock->kind));
-	if (clock->nr_samples)
+	if (*clock->reason && !braid_line_misses_clock(x, s))
+		braid_text_printf(t, " (%s)", clock->reason);
+	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
 		braid_text_printf(t, ", %u crossings", clock->nr_samples);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
@@ -210,10 +214,11 @@ static void put_header(struct braid_line_export *x)
 
 static void put_footer(struct braid_line_export *x)
 {
-	braid_text_printf(&x->out, "# %llu events, %llu lost%s\n",
+	braid_text_printf(&x->out, "# %llu events, %llu lost%s, %llu in an order that is not proven\n",
 			  (unsigned long long)x->totals->events,
 			  (unsigned long long)x->totals->lost,
-			  x->totals->some_lost ? " and more that nobody counted" : "");
+			  x->totals->some_lost ? " and more that nobody counted" : "",
+			  (unsigned long long)x->totals->uncertain);
 }
 
 int braid_export_text(FILE *to, struct braid_source *source,

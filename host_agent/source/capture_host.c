@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The cursors over a host's tracefs sub-buffers, and over a stream's notes. */
+/* The cursors over a host's tracefs sub-buffers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,9 +265,8 @@ static void host_free(struct braid_ring *ring)
 	free(h);
 }
 
-/* Makes a ring known to its stream. */
-static bool join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
-		 const struct braid_ring_ops *ops)
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops)
 {
 	base->source = s->source;
 	base->ring.stream = &s->stream;
@@ -291,111 +290,10 @@ struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *
 	if (!h)
 		return NULL;
 	h->kbuf = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
-	if (!h->kbuf || !join(s, &h->base, cpu, &ops)) {
+	if (!h->kbuf || !braid_capture_join(s, &h->base, cpu, &ops)) {
 		kbuffer_free(h->kbuf);
 		free(h);
 		return NULL;
 	}
 	return &h->base;
-}
-
-/* Notes ------------------------------------------------------------------------------------ */
-
-struct note_ring {
-	struct braid_capture_ring base;
-	const struct braid_capture_stream *stream;
-	size_t at;
-	bool restart_told;
-	s64 last_ns;
-	char restart[160];
-};
-
-/* The first moment of a stream: its first event, or when it was found. */
-static s64 stream_begin(const struct braid_stream *stream)
-{
-	s64 begin = stream->found_ns;
-	size_t k;
-
-	for (k = 0; k < stream->nr_rings; k++) {
-		const struct braid_ring *ring = stream->rings[k];
-
-		if (ring->cpu != BRAID_RING_NOTES && ring->walk.events &&
-		    ring->item.host_ns < begin)
-			begin = ring->item.host_ns;
-	}
-	return begin;
-}
-
-static void say_restart(struct note_ring *n, const struct braid_stream *s)
-{
-	const u8 *id = s->boot_id;
-
-	if (memcmp(s->boot_id, s->before->boot_id, sizeof(s->boot_id)))
-		snprintf(n->restart, sizeof(n->restart),
-			 "the guest booted anew: boot %02x%02x%02x%02x-%02x%02x, Linux %s", id[0],
-			 id[1], id[2], id[3], id[4], id[5], s->kernel_release);
-	else
-		snprintf(n->restart, sizeof(n->restart), "the driver was loaded anew");
-}
-
-static int note_next(struct braid_ring *ring)
-{
-	struct note_ring *n = (struct note_ring *)ring;
-	const struct braid_stream *s = ring->stream;
-	const struct braid_note *note;
-	struct braid_item *item = &ring->item;
-
-	item->kind = BRAID_ITEM_NOTE;
-	item->bound_ns = 0;
-	if (s->before && !n->restart_told) {
-		n->restart_told = true;
-		say_restart(n, s);
-		item->host_ns = stream_begin(s);
-		item->payload = (const u8 *)n->restart;
-	} else if (n->at < n->stream->nr_notes) {
-		note = &n->stream->notes[n->at++];
-		item->host_ns = note->host_ns;
-		item->payload = (const u8 *)note->text;
-	} else {
-		return 0;
-	}
-	if (item->host_ns < n->last_ns)
-		item->host_ns = n->last_ns;
-	n->last_ns = item->host_ns;
-	item->payload_bytes = strlen((const char *)item->payload);
-	return 1;
-}
-
-static void note_rewind(struct braid_ring *ring)
-{
-	struct note_ring *n = (struct note_ring *)ring;
-
-	n->at = 0;
-	n->restart_told = false;
-	n->last_ns = INT64_MIN;
-}
-
-static void note_free(struct braid_ring *ring)
-{
-	free(ring);
-}
-
-struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s)
-{
-	static const struct braid_ring_ops ops = {
-		.next = note_next,
-		.rewind = note_rewind,
-		.free = note_free,
-	};
-	struct note_ring *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return NULL;
-	n->stream = s;
-	n->last_ns = INT64_MIN;
-	if (!join(s, &n->base, BRAID_RING_NOTES, &ops)) {
-		free(n);
-		return NULL;
-	}
-	return &n->base;
 }

@@ -235,6 +235,8 @@ static int finish(struct braid_capture_source *cs)
 		if (!braid_capture_note_ring(s))
 			return braid_fail(-ENOMEM, "out of memory");
 		err = braid_capture_fit_clock(s);
+		if (!err)
+			err = braid_capture_finish_notes(s);
 		if (err)
 			return err == -ENOMEM ? braid_fail(err, "out of memory") : err;
 		/* At the same time notes come first; the ring of them is the last one. */

@@ -110,11 +110,17 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
-int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
 void braid_capture_sort_tables(struct braid_capture_stream *s);
 void braid_capture_free_stream(struct braid_capture_stream *s);
+
+/*
+ * capture_notes.c: takes a note of the capture; adds those of a stream's clock, which is
+ * fitted, and sorts all. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_finish_notes(struct braid_capture_stream *s);
 
 /* capture_clock.c: chunks that tell of time. Return: 0 or -ENOMEM. */
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
@@ -139,6 +145,10 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 						    u32 cpu);
 struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
 struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
+
+/* Makes a ring known to its stream. Return: whether there was memory. */
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops);
 
 /* When the agent took the bytes that a guest ring's cursor is in. */
 u64 braid_capture_taken_ns(const struct braid_ring *ring);

@@ -429,27 +429,6 @@ int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_c
 	return 0;
 }
 
-int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v)
-{
-	struct braid_chunk_note head;
-	struct braid_note note;
-
-	if (v->bytes < sizeof(head) || s->nr_notes >= BRAID_MAX_TABLE)
-		return 0;
-	memcpy(&head, v->payload, sizeof(head));
-	note.host_ns = head.host_ns;
-	note.order = s->nr_notes;
-	note.text = strndup((const char *)v->payload + sizeof(head), v->bytes - sizeof(head));
-	if (!note.text)
-		return -ENOMEM;
-	braid_text_clean(note.text);
-	if (braid_array_push(s->notes, s->nr_notes, s->notes_capacity, note)) {
-		free(note.text);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
 static int by_pid(const void *a, const void *b)
 {
 	const struct braid_comm *x = a, *y = b;
@@ -466,15 +445,6 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct braid_note *x = a, *y = b;
-
-	if (x->host_ns != y->host_ns)
-		return x->host_ns < y->host_ns ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
-}
-
 void braid_capture_sort_tables(struct braid_capture_stream *s)
 {
 	if (s->stream.nr_comms)
@@ -482,8 +452,6 @@ void braid_capture_sort_tables(struct braid_capture_stream *s)
 	if (s->stream.nr_symbols)
 		qsort(s->stream.symbols, s->stream.nr_symbols, sizeof(*s->stream.symbols),
 		      by_address);
-	if (s->nr_notes)
-		qsort(s->notes, s->nr_notes, sizeof(*s->notes), by_time);
 }
 
 void braid_capture_free_stream(struct braid_capture_stream *s)

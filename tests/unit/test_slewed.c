@@ -217,11 +217,45 @@ static void impossible(void)
 	braid_clock_free(&clock);
 }
 
+/* Whatever a capture says, every bound is one that can be added to a time. */
+static void hostile(void)
+{
+	struct braid_clock_inputs in = { .nr_vcpus = 1, .crossings = samples, .nr_crossings = 60 };
+	u64 seed = 11, ns;
+	u32 turn, k;
+
+	for (turn = 0; turn < 3000; turn++) {
+		struct braid_clock clock;
+
+		for (ns = k = 0; k < 60; k++) {
+			struct braid_clock_sample *s = &samples[k].s;
+
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			ns += seed >> (3 + seed % 60);
+			s->h1_ns = ns;
+			s->counter = turn & 1 ? ns + (seed >> 60) : seed >> (seed / 64 % 64);
+			s->h2_ns = ns + (seed >> (2 + seed / 4096 % 61));
+		}
+		if (braid_clock_slewed(&clock, &in))
+			continue;
+		for (k = 0; k < 60; k++) {
+			u64 value = samples[k].s.counter;
+
+			CHECK((s64)braid_clock_convert(&clock, 0, value, BRAID_TAKEN_UNKNOWN,
+						       0).bound_ns >= -1);
+			CHECK((s64)braid_clock_reading_at(&clock, samples[k].s.h1_ns).bound_ns >= -1);
+		}
+		braid_clock_worst_bound(&clock, ~0ULL);
+		braid_clock_free(&clock);
+	}
+}
+
 int main(void)
 {
 	RUN(adjusted);
 	RUN(steps);
 	RUN(little_seen);
 	RUN(impossible);
+	RUN(hostile);
 	return VERDICT();
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Events whose order is not proven: each is found, no other is, and reports tell. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/export/export.h"
+#include "host_agent/export/order.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define STREAMS	4u
+#define VCPUS	3u
+#define EVENTS	2000u
+
+static char path[64];
+static u64 seed = 1;
+
+static u64 random_below(u64 n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % n;
+}
+
+static struct braid_stream streams[STREAMS];
+static struct braid_ring rings[STREAMS][VCPUS];
+static struct braid_item items[EVENTS];
+
+static bool same_clock(const struct braid_item *a, const struct braid_item *b)
+{
+	return a->stream == b->stream &&
+	       (a->stream->clock.nr_tracks <= 1 || a->ring->cpu == b->ring->cpu);
+}
+
+/* Each against all before it. */
+static bool plainly(u32 at)
+{
+	u32 k;
+
+	for (k = 0; k < at; k++)
+		if (!same_clock(&items[k], &items[at]) &&
+		    (items[at].bound_ns == BRAID_BOUND_UNKNOWN ||
+		     items[k].bound_ns == BRAID_BOUND_UNKNOWN ||
+		     items[at].host_ns - (s64)items[at].bound_ns <=
+		     items[k].host_ns + (s64)items[k].bound_ns))
+			return true;
+	return false;
+}
+
+static void make_items(s64 start_ns, u32 nr_streams, u64 most_bound)
+{
+	s64 now = start_ns;
+	u32 k;
+
+	for (k = 0; k < EVENTS; k++) {
+		u32 s = random_below(nr_streams);
+
+		now += random_below(300);
+		items[k].stream = &streams[s];
+		items[k].ring = &rings[s][random_below(VCPUS)];
+		items[k].host_ns = now;
+		items[k].bound_ns = s ? random_below(most_bound) : 0;
+		if (!random_below(900) && most_bound > 1000)
+			items[k].bound_ns = BRAID_BOUND_UNKNOWN;
+	}
+}
+
+static void against_all(void)
+{
+	static const s64 starts[] = { 1000000000, 0, -100000, INT64_MIN + 5, INT64_MAX - 1000000 };
+	u32 found = 0, turn, k;
+
+	for (turn = 0; turn < 60; turn++) {
+		struct braid_order order = { 0 };
+
+		for (k = 0; k < STREAMS; k++)
+			streams[k].clock.nr_tracks = k ? (random_below(2) ? VCPUS : 1) : 0;
+		make_items(starts[turn % 3], 1 + turn % STREAMS, 10 << turn % 11);
+		for (k = 0; k < EVENTS; k++) {
+			bool uncertain = braid_order_next(&order, &items[k]);
+
+			CHECK(uncertain == plainly(k));
+			found += uncertain;
+		}
+	}
+	CHECK(found > 1000 && found < 60 * EVENTS * 9 / 10);
+	for (turn = 3; turn < 5; turn++) {	/* nothing overflows */
+		struct braid_order order = { 0 };
+
+		make_items(starts[turn], STREAMS, 1 << 20);
+		for (k = 0; k < EVENTS; k++)
+			braid_order_next(&order, &items[k]);
+	}
+}
+
+/* Of one clock: never. */
+static void of_one_clock(void)
+{
+	struct braid_order order = { 0 };
+	u32 k;
+
+	streams[0].clock.nr_tracks = 1;
+	make_items(0, 1, 1);
+	for (k = 0; k < EVENTS; k++) {
+		items[k].bound_ns = 100000;
+		CHECK(!braid_order_next(&order, &items[k]));
+	}
+}
+
+static char *report(bool json, const struct braid_export_options *options, u64 *uncertain)
+{
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	char *names[] = { path }, *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	NEED(to && !braid_source_open_captures(&source, names, 1, NULL));
+	NEED(!(json ? braid_export_json : braid_export_text)(to, source, options, &totals));
+	fclose(to);
+	braid_source_free(source);
+	*uncertain = totals.uncertain;
+	return text;
+}
+
+static u32 count(const char *text, const char *what)
+{
+	u32 n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* The mark is there for as many as the last line says, and shifts no column. */
+static void reports(void)
+{
+	struct braid_export_options plain = { 0 }, marked = { .uncertain = true };
+	char *text, last[64];
+	const char *line, *end, *time;
+	u64 n, again;
+
+	synth_standard(path);
+	text = report(false, &plain, &n);
+	CHECK(n > 0 && n < 857);
+	CHECK_EQ(count(text, "] ~ "), 0);
+	snprintf(last, sizeof(last), "193 lost, %llu in an order that is not proven\n",
+		 (unsigned long long)n);
+	CHECK(strstr(text, last));
+	free(text);
+	text = report(false, &marked, &again);
+	CHECK_EQ(again, n);
+	CHECK_EQ(count(text, "] ~ "), n);
+	for (line = text; (end = strchr(line, '\n')); line = end + 1) {
+		time = *line == '#' ? NULL : strstr(line, "] ");
+		if (time)
+			CHECK(time[10] == '.' && time[20] == ':');
+	}
+	free(text);
+	text = report(true, &plain, &again);
+	CHECK_EQ(count(text, ",\"uncertain\":true"), 0);
+	free(text);
+	text = report(true, &marked, &again);
+	CHECK_EQ(count(text, ",\"uncertain\":true"), n);
+	snprintf(last, sizeof(last), "\"lost\":193,\"uncertain\":%llu}\n", (unsigned long long)n);
+	CHECK(strstr(text, last));
+	free(text);
+	marked.stream = "guest1";
+	text = report(false, &marked, &again);
+	CHECK_EQ(again, 0);	/* against what is shown */
+	free(text);
+}
+
+int main(void)
+{
+	u32 s, v;
+
+	snprintf(path, sizeof(path), "/tmp/braid-uncertain-%d", getpid());
+	for (s = 0; s < STREAMS; s++) {
+		streams[s].number = s;
+		for (v = 0; v < VCPUS; v++)
+			rings[s][v].cpu = v;
+	}
+	RUN(against_all);
+	RUN(of_one_clock);
+	RUN(reports);
+	unlink(path);
+	return VERDICT();
+}
