@@ -251,6 +251,26 @@ static double waver(const struct builder *b)
 	return worst;
 }
 
+/*
+ * Where a line needed slack the truth is none: it may be anywhere in each narrow crossing's
+ * bracket, not just at the end that the line comes close to.
+ */
+static double off_line(const struct builder *b, const struct braid_clock_map *map)
+{
+	double worst = b->slack_ns;
+	size_t k;
+
+	for (k = b->stretch.first; k < b->stretch.end && b->slack_ns > LEAST_SLACK_NS; k++) {
+		const struct braid_clock_sample *s = &b->stretch.samples[k].s;
+		s64 ns = braid_clock_to_ns(map, s->counter);
+
+		if (braid_sample_sane(s) && s->h2_ns - s->h1_ns <= TIGHT_NS)
+			worst = fmax(worst, fmax((double)(ns - (s64)s->h1_ns),
+						 (double)((s64)s->h2_ns - ns)));
+	}
+	return worst;
+}
+
 /* Writes the epoch down: its integer line, and its corners for the bound. */
 static int put_epoch(struct builder *b)
 {
@@ -261,7 +281,6 @@ static int put_epoch(struct builder *b)
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
 		.base_ns = b->first_ns,
-		.slack_ns = (u32)(b->slack_ns + (clock->wavers ? waver(b) : 0)),
 		.nr_samples = b->nr_samples,
 		.nr_lines = b->set.nr,
 		.drift_ppm = line.slope / 1e3,
@@ -273,6 +292,7 @@ static int put_epoch(struct builder *b)
 		},
 	};
 
+	e.slack_ns = (u32)fmin(off_line(b, &e.map) + (clock->wavers ? waver(b) : 0), 4e9);
 	braid_epoch_cover(&e, &b->stretch);
 	e.ref_counter = b->first.counter;
 	e.lines = malloc(b->set.nr * sizeof(*e.lines));
