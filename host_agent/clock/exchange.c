@@ -40,7 +40,8 @@ struct braid_exchange_peer {
 	u64 due_ns;		/* when to ask; once asked, when to look */
 	u64 asked_ns;		/* 0: not asked */
 	u64 interval_ns;
-	u32 tour;		/* the vCPU to ask next for the first time; nr_vcpus: all were */
+	u32 tour;		/* bursts of the tour so far, one vCPU after another */
+	u32 tour_end;		/* of them in all */
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
 	u32 tries_first, tries_soon;
@@ -83,7 +84,7 @@ static bool is_poor(const struct braid_burst *b)
 
 static bool on_tour(const struct braid_exchange_peer *p)
 {
-	return p->bursts_good && p->tour < p->guest.nr_vcpus;
+	return p->bursts_good && p->tour < p->tour_end;
 }
 
 /* How long until the next burst, after one that was answered. */
@@ -122,7 +123,7 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	if (p->burst.nr) {
 		p->bursts_good += !tour;
 		if (!p->burst.best[0].vcpu)
-			p->tour = p->guest.nr_vcpus;	/* a guest that does not tell its vCPU */
+			p->tour = p->tour_end;	/* a guest that does not tell its vCPU */
 		queue_crossings(p, &p->burst);
 	}
 	if (!answered && p->interval_ns < INTERVAL_MAX_NS)
@@ -145,7 +146,7 @@ static int take_turn(void *arg)
 	u32 pings = p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER;
 
 	if (!p->asked_ns) {
-		braid_burst_ask(&p->burst, on_tour(p) ? p->tour + 1 : 0);
+		braid_burst_ask(&p->burst, on_tour(p) ? p->tour % p->guest.nr_vcpus + 1 : 0);
 		return 0;
 	}
 	t->ready = braid_burst_ready(&p->burst);
@@ -306,6 +307,7 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	p->guest = *guest;
 	p->due_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
+	p->tour_end = guest->nr_vcpus;
 	pthread_mutex_lock(&x->lock);
 	p->next = x->peers;
 	x->peers = p;
@@ -322,7 +324,9 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	p->soon_asked = false;
 	p->tries_soon = 0;
 	if (all_vcpus) {
+		/* Twice, so that what is a step of all can be told from one of a single vCPU. */
 		p->tour = 0;
+		p->tour_end = 2 * p->guest.nr_vcpus;
 		p->good = false;
 		p->tries_first = 0;
 	}
