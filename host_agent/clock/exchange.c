@@ -28,6 +28,7 @@
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
 #define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
 #define MAX_FIRST		100
+#define MAX_TOUR		4		/* times that a vCPU is asked */
 #define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
 #define MAX_AGAIN		8		/* ... but not for ever */
 #define WIDE_NS			20000ULL
@@ -44,7 +45,7 @@ struct braid_exchange_peer {
 	u32 tour_end;		/* of them in all */
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
-	u32 tries_first, tries_soon;
+	u32 tries_first, tries_soon, tries_tour;
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
 	bool soon;		/* a burst was asked for, and is not over */
@@ -87,6 +88,17 @@ static bool on_tour(const struct braid_exchange_peer *p)
 	return p->bursts_good && p->tour < p->tour_end;
 }
 
+static u32 vcpu_of_tour(const struct braid_exchange_peer *p)
+{
+	return p->tour % p->guest.nr_vcpus;
+}
+
+/* Whether the vCPU that was asked for is the one that answered. */
+static bool came(const struct braid_exchange_peer *p)
+{
+	return p->burst.nr && p->burst.best[0].vcpu == vcpu_of_tour(p) + 1;
+}
+
 /* How long until the next burst, after one that was answered. */
 static u64 wait_of(struct braid_exchange_peer *p)
 {
@@ -118,8 +130,11 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	p->good |= !tour && !is_poor(&p->burst);
 	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
-	if (tour)
+	/* A vCPU that did not come is asked again, but not for ever: it may be offline. */
+	if (tour && (came(p) || ++p->tries_tour >= MAX_TOUR)) {
+		p->tries_tour = 0;
 		p->tour++;
+	}
 	if (p->burst.nr) {
 		p->bursts_good += !tour;
 		if (!p->burst.best[0].vcpu)
@@ -146,7 +161,7 @@ static int take_turn(void *arg)
 	u32 pings = p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER;
 
 	if (!p->asked_ns) {
-		braid_burst_ask(&p->burst, on_tour(p) ? p->tour % p->guest.nr_vcpus + 1 : 0);
+		braid_burst_ask(&p->burst, on_tour(p) ? vcpu_of_tour(p) + 1 : 0);
 		return 0;
 	}
 	t->ready = braid_burst_ready(&p->burst);
