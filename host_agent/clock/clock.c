@@ -32,6 +32,7 @@ static void free_tracks(struct braid_clock_track *tracks, u32 nr)
 	for (t = 0; t < nr; t++) {
 		for (k = 0; k < tracks[t].nr_epochs; k++) {
 			free(tracks[t].epochs[k].lines);
+			free(tracks[t].epochs[k].gains);
 			free(tracks[t].epochs[k].knots);
 		}
 		free(tracks[t].epochs);
