@@ -319,6 +319,8 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	if (!candidates)
 		return by_default(clock, track, counter, taken_ns, from_epoch);
 	found.sure = candidates == 1;
+	if (clock->nr_tracks > 1 && vcpu >= clock->nr_tracks)
+		found.bound_ns = BRAID_BOUND_UNKNOWN;	/* it differs from the others, who knows how */
 	return found;
 }
 
