@@ -112,7 +112,7 @@ static void begin(u32 turn)
 {
 	memset(&life, 0, sizeof(life));
 	nr_crossings = 0;
-	life.hz = 100 * MILLI + truth_below(4 * SECOND);
+	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) : 10000000 + truth_below(SECOND / 10);
 	life.to_ns = BEGIN_NS + (3 + truth_below(turn % 10 ? 20 : 200)) * SECOND;
 	life.delays = turn % DELAYS;
 	life.looks = turn / DELAYS % 2;
@@ -167,7 +167,7 @@ static void steps(void)
 			stopped[nr++][1] = ns;
 			truth_step(&life.counter, ns, ahead ? by : -by, rate);
 		}
-		life.to_ns = life.to_ns > ns ? life.to_ns : ns + SECOND;
+		life.to_ns = life.to_ns > ns + 3 * SECOND ? life.to_ns : ns + 3 * SECOND;
 		see_all(100 + truth_below(3000));
 		for (k = 0; k < nr_crossings; k++)	/* nobody answers while he stands */
 			for (n = 0; n < nr; n++)
@@ -278,6 +278,7 @@ static void wavers(void)
 		begin(turn);
 		life.delays = turn % 2 ? UNIFORM : CONSTANT;
 		life.to_ns = BEGIN_NS + 100 * SECOND;
+		life.hz = SECOND + truth_below(3 * SECOND);	/* no step hides it */
 		life.wavers = (s64)(truth_between(100, 300) * life.hz / SECOND);
 		truth_step(&life.counter, BEGIN_NS, truth_random() >> 12, random_rate());
 		see_all(30);
