@@ -32,6 +32,7 @@ static void free_tracks(struct braid_clock_track *tracks, u32 nr)
 	for (t = 0; t < nr; t++) {
 		for (k = 0; k < tracks[t].nr_epochs; k++) {
 			free(tracks[t].epochs[k].lines);
+			free(tracks[t].epochs[k].gains);
 			free(tracks[t].epochs[k].knots);
 		}
 		free(tracks[t].epochs);
@@ -126,22 +127,38 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 	return err;
 }
 
+/* Another law's tracks in place of the clock's, if they do with fewer steps than so many. */
+static int prefer(struct braid_clock *clock, struct braid_clock *other, size_t steps, int err)
+{
+	if (!err && count_steps(other) < steps) {
+		free_tracks(clock->tracks, clock->nr_tracks);
+		clock->tracks = other->tracks;
+		clock->nr_tracks = other->nr_tracks;
+		clock->nr_samples = other->nr_samples;
+		clock->nr_refused = other->nr_refused;
+		return 0;
+	}
+	free_tracks(other->tracks, other->nr_tracks);
+	return err == -ENOMEM ? err : 0;
+}
+
 /* The vCPUs contradict each other: perhaps each is a line of its own. */
 static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	struct braid_clock each = { .nominal = clock->nominal, .wavers = clock->wavers };
-	int err = fit_each(&each, in);
 
-	if (!err && count_steps(&each) < count_steps(clock)) {
-		free_tracks(clock->tracks, clock->nr_tracks);
-		clock->tracks = each.tracks;
-		clock->nr_tracks = each.nr_tracks;
-		clock->nr_samples = each.nr_samples;
-		clock->nr_refused = each.nr_refused;
-		return 0;
-	}
-	free_tracks(each.tracks, each.nr_tracks);
-	return err == -ENOMEM ? err : 0;
+	return prefer(clock, &each, count_steps(clock), fit_each(&each, in));
+}
+
+/* The counter steps again and again: perhaps it is not the host's, but a line of its own. */
+static int try_line(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	struct braid_clock line = { .nominal = clock->nominal, .wavers = clock->wavers };
+	int err = make_tracks(&line, 1);
+
+	if (!err)
+		err = braid_fit_track(&line, line.tracks, in, in->crossings, in->nr_crossings);
+	return prefer(clock, &line, count_steps(clock) / 2, err);
 }
 
 /* Return: -ENODATA when the counter is not the host's own. */
@@ -150,7 +167,7 @@ static int fit_emulated(struct braid_clock *clock, const struct braid_clock_inpu
 	int err = braid_emulated_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
 
 	if (!err)
-		return 0;
+		return count_steps(clock) > 1 ? try_line(clock, in) : 0;
 	free_tracks(clock->tracks, 1);
 	clock->nr_samples = clock->nr_refused = 0;
 	clock->nr_tracks = 0;
@@ -318,6 +335,8 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	if (!candidates)
 		return by_default(clock, track, counter, taken_ns, from_epoch);
 	found.sure = candidates == 1;
+	if (clock->nr_tracks > 1 && vcpu >= clock->nr_tracks)
+		found.bound_ns = BRAID_BOUND_UNKNOWN;	/* it differs from the others, who knows how */
 	return found;
 }
 

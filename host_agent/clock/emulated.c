@@ -13,6 +13,9 @@
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
 #define MOST_GAIN_NS	1000000	/* from one crossing to the next; more is a jump */
+#define BEYOND		4	/* before the first and behind the last: so often what it ever gained */
+#define OVERLAP		1000	/* so many crossings a wide one is held against, at most */
+#define FAR_BITS	58	/* offsets so far apart are no counter's */
 
 struct builder {
 	struct braid_clock *clock;
@@ -36,18 +39,39 @@ static s64 map_error(const struct builder *b, u64 at)
 	return (s64)braid_clock_to_counter(&rate, (s64)t.bound_ns) + ROUNDING;
 }
 
-/* What a crossing says of the offset: between low and high. */
+/* What a crossing says of the offset: between low and high. Return: false when nothing is so far. */
 static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
 		    struct braid_clock_gain *knot)
 {
 	const struct braid_clock_map *map = &b->host->tracks->epochs->map;
 	u64 at_h1 = braid_clock_to_counter(map, s->h1_ns);
 	u64 at_h2 = braid_clock_to_counter(map, s->h2_ns);
+	s64 low = (s64)(s->counter - at_h2 - b->offset);
 
+	if ((at_h2 - at_h1) >> FAR_BITS || low >> FAR_BITS != low >> 63)
+		return false;
 	knot->counter = s->counter;
-	knot->low = (s64)(s->counter - at_h2 - b->offset) - map_error(b, at_h2);
-	knot->high = (s64)(s->counter - at_h1 - b->offset) + map_error(b, at_h1);
+	knot->low = low - map_error(b, at_h2);
+	knot->high = low + (s64)(at_h2 - at_h1) + map_error(b, at_h1);
 	return knot->low <= knot->high;
+}
+
+/* An offset that a crossing allows. */
+static u64 offset_of(const struct builder *b, const struct braid_clock_sample *s)
+{
+	return s->counter - braid_clock_to_counter(&b->host->tracks->epochs->map, s->h2_ns);
+}
+
+/* Whether a crossing can be of any epoch. */
+static bool tells(const struct builder *b, const struct braid_clock_sample *s)
+{
+	struct braid_clock_gain knot;
+	struct builder alone = *b;
+
+	if (!braid_sample_sane(s))
+		return false;
+	alone.offset = offset_of(b, s);
+	return knot_of(&alone, s, &knot);
 }
 
 /*
@@ -56,16 +80,17 @@ static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
  */
 static bool fits(const struct builder *b, const struct braid_clock_gain *knot)
 {
-	const struct braid_clock_gain *other;
+	const struct braid_clock_gain *other, *first;
 	size_t k = b->nr_gains;
 
 	/* Nearly all come in order; wide ones overlap a few. */
 	for (; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
-		if (knot->low > b->gains[k - 1].high)
+		if (knot->low > b->gains[k - 1].high || b->nr_gains - k >= OVERLAP)
 			return false;
 	if (!k)
 		return true;
-	for (other = &b->gains[k - 1]; other >= b->gains; other--) {
+	first = &b->gains[k > OVERLAP ? k - OVERLAP : 0];
+	for (other = &b->gains[k - 1]; other >= first; other--) {
 		if (other->low > knot->high)
 			return false;
 		/* The nearest that is narrow enough to tell of a jump does. */
@@ -142,13 +167,9 @@ static int end_epoch(struct builder *b)
 
 static void begin_epoch(struct builder *b, size_t index)
 {
-	struct braid_clock_gain knot;
-
 	b->stretch.before = b->stretch.first;
 	b->stretch.first = index;
-	b->offset = 0;
-	knot_of(b, &b->stretch.samples[index].s, &knot);
-	b->offset = knot.low;
+	b->offset = offset_of(b, &b->stretch.samples[index].s);
 }
 
 /* Whether the counter can be the host's at all. */
@@ -175,7 +196,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	for (k = 0; k < nr && !err; k++) {
 		const struct braid_clock_sample *s = &samples[k].s;
 
-		if (!braid_sample_sane(s)) {
+		if (!tells(&b, s)) {
 			clock->nr_refused++;
 			continue;
 		}
@@ -217,13 +238,16 @@ struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
 	ssize_t k = knot_before(e, counter);
-	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - (s64)e->most_gain;
+	s64 beyond = BEYOND * (s64)e->most_gain;
+	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - beyond;
 	s64 high = k + 1 < (ssize_t)e->nr_gains ? e->gains[k + 1].high :
-		   e->gains[e->nr_gains - 1].high + (s64)e->most_gain;
+		   e->gains[e->nr_gains - 1].high + beyond;
 	struct braid_clock_time t;
 
 	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)(low + (high - low) / 2),
 				BRAID_TAKEN_UNKNOWN, 0);
+	if ((high - low) >> (FAR_BITS - 4))
+		t.bound_ns = BRAID_BOUND_UNKNOWN;
 	if (t.bound_ns != BRAID_BOUND_UNKNOWN)
 		t.bound_ns += (u64)braid_clock_to_ns(&rate, (u64)(high - low) / 2 + ROUNDING) + 1;
 	return t;

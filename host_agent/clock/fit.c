@@ -14,7 +14,7 @@
 #include "host_agent/util/array.h"
 
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
-#define LEAST_SLACK_NS	2.0	/* rounding of host clock and counter */
+#define ROUNDING_NS	1.0	/* of the host's clock; the counter has its step beside */
 #define MOST_SLACK_NS	512.0	/* what is no line even with that begins a new epoch */
 #define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it wavers */
@@ -48,6 +48,12 @@ struct builder {
 	u32 nr_samples;
 	struct polygon set;
 };
+
+/* What even a line is off by: the counter stands from one step to the next. */
+static double least_slack(const struct braid_clock *clock)
+{
+	return ROUNDING_NS + fmax(1, ldexp((double)clock->nominal.mult, -BRAID_CLOCK_SHIFT));
+}
 
 /* Seconds of nominal time since the epoch's first sample. */
 static double seconds_since(const struct braid_clock *clock, u64 ref_counter, u64 counter)
@@ -135,7 +141,7 @@ static void begin_epoch(struct builder *b, size_t index, const struct braid_cloc
 	b->first_ns = b->first.h1_ns;
 	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
 	b->nr_samples = 1;
-	begin_set(b, LEAST_SLACK_NS);
+	begin_set(b, least_slack(b->clock));
 }
 
 /*
@@ -150,7 +156,8 @@ static bool loosen(struct builder *b, size_t index)
 	double slack_before = b->slack_ns, slack;
 	size_t k;
 
-	for (slack = 4 * slack_before; slack <= most; slack *= 4) {
+	for (slack = slack_before; slack < most;) {
+		slack = fmin(4 * slack, most);
 		begin_set(b, slack);
 		for (k = b->stretch.first + 1; k <= index; k++)
 			if (braid_sample_sane(&b->stretch.samples[k].s) && !cut_by_sample(b, &b->stretch.samples[k].s))
@@ -260,7 +267,7 @@ static double off_line(const struct builder *b, const struct braid_clock_map *ma
 	double worst = b->slack_ns;
 	size_t k;
 
-	for (k = b->stretch.first; k < b->stretch.end && b->slack_ns > LEAST_SLACK_NS; k++) {
+	for (k = b->stretch.first; k < b->stretch.end && b->slack_ns > least_slack(b->clock); k++) {
 		const struct braid_clock_sample *s = &b->stretch.samples[k].s;
 		s64 ns = braid_clock_to_ns(map, s->counter);
 

@@ -9,6 +9,7 @@
 #include "host_agent/util/array.h"
 
 #define ROUNDING_NS	1	/* of the offset's counter step */
+#define MAX_RATIO_BITS	63	/* KVM has 32 or 48 */
 
 /* The host counter that a guest's counter value stands for; @steps: of it, in one of the guest's. */
 static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *steps)
@@ -73,7 +74,10 @@ static int put_epoch(struct braid_clock_track *track, const struct braid_clock_e
 	return braid_array_push(track->epochs, track->nr_epochs, track->capacity, *e);
 }
 
-/* A pause begins an epoch though the law may stay: nothing is interpolated over it. */
+/*
+ * A pause begins an epoch though the law may stay: nothing is interpolated over it. So many
+ * of them that there is no room can do without one each.
+ */
 static int put_pauses(struct braid_clock_track *track, const struct braid_clock_inputs *in,
 		      size_t *at, s64 until_ns)
 {
@@ -84,7 +88,7 @@ static int put_pauses(struct braid_clock_track *track, const struct braid_clock_
 		const struct braid_clock_mark *m = &in->marks[*at];
 
 		if (m[0].kind != BRAID_MARK_PAUSED || m[1].kind != BRAID_MARK_RESUMED ||
-		    !track->nr_epochs)
+		    !track->nr_epochs || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
 			continue;
 		e = track->epochs[track->nr_epochs - 1];
 		e.cause = BRAID_EPOCH_PAUSED;
@@ -94,6 +98,15 @@ static int put_pauses(struct braid_clock_track *track, const struct braid_clock_
 		err = put_epoch(track, &e);
 	}
 	return err;
+}
+
+/* No scaling of KVM's; or a guest that writes its counter all the time, to keep us busy. */
+static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
+{
+	snprintf(clock->reason, sizeof(clock->reason), o->ratio_bits > MAX_RATIO_BITS ?
+		 "KVM's scaling of vCPU %u is impossible" : "KVM set the offset of vCPU %u too often",
+		 o->vcpu);
+	return -ENODATA;
 }
 
 static int build_track(struct braid_clock *clock, struct braid_clock_track *track,
@@ -109,6 +122,8 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 
 		if (o->vcpu != vcpu || (last && same_law(last, o)))
 			continue;
+		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
+			return refuse(clock, o);
 		e.drift_ppm = braid_clock_drift(in->host);
 		e.from_ns = e.begun_ns = INT64_MIN;
 		if (last) {

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* An emulator's counter, the host's plus what it gains: between any two looks the truth is in the bound. */
+#include <errno.h>
+#include <string.h>
+
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/truth.h"
+
+#define SECOND		1000000000ULL
+#define MILLI		1000000ULL
+#define BEGIN_NS	(1ULL << 50)
+#define GUEST_HZ	2100000000ULL
+#define HOST_RATE	2.0999987	/* steps for each ns */
+#define MAX_GAINS	1000000u
+#define MAX_CROSSINGS	4000u
+
+static struct truth host;
+static struct braid_clock host_clock;
+
+/* The guest: what its counter has gained when. */
+static struct { u64 ns; s64 gain; } gains[MAX_GAINS];
+static u32 nr_gains;
+
+static struct braid_crossing crossings[MAX_CROSSINGS];
+static u32 nr_crossings;
+
+static u64 guest_counter(u64 ns)
+{
+	u32 low = 0, high = nr_gains;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (gains[middle].ns > ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return truth_counter(&host, ns) - (1ULL << 51) + (low ? (u64)gains[low - 1].gain : 0);
+}
+
+static void gain(u64 ns, s64 by)
+{
+	NEED(nr_gains < MAX_GAINS);
+	gains[nr_gains].ns = ns;
+	gains[nr_gains].gain = (nr_gains ? gains[nr_gains - 1].gain : 0) + by;
+	nr_gains++;
+}
+
+/* A few steps at a time, now often, now hardly. */
+static void run_guest(u64 from_ns, u64 to_ns)
+{
+	u64 every = MILLI, ns;
+
+	for (ns = from_ns; ns < to_ns; ns += 1 + truth_below(every)) {
+		if (!truth_below(100))
+			every = MILLI / 10 + truth_below(20 * MILLI);
+		gain(ns, truth_below(100));
+	}
+}
+
+/* The counter stands from then on for so long; nobody reads it meanwhile. */
+static void stop(u64 ns, u64 for_ns)
+{
+	gain(ns + for_ns, -(s64)(truth_counter(&host, ns + for_ns) - truth_counter(&host, ns)));
+}
+
+static void cross(u64 h1, u64 ns, u64 h2)
+{
+	NEED(nr_crossings < MAX_CROSSINGS);
+	crossings[nr_crossings++] = (struct braid_crossing){
+		.s = { h1, guest_counter(ns), h2 }, .vcpu = 1 + truth_below(2),
+	};
+}
+
+/* Bursts each second or so, and looks in between that overlap one another. */
+static void look_at_guest(u64 from_ns, u64 to_ns, bool looks)
+{
+	u64 ns, at, k;
+
+	for (ns = from_ns; ns + MILLI < to_ns; ns += SECOND / 2 + truth_below(SECOND))
+		for (k = 0, at = ns; k < 8; k++, at += 3000)
+			cross(at - truth_below(300), at, at + 50 + truth_below(1500));
+	for (ns = from_ns; looks && ns < to_ns; ns += truth_below(200 * MILLI))
+		cross(ns - truth_below(100 * MILLI), ns, ns + truth_below(100 * MILLI));
+	truth_sort(crossings, nr_crossings);
+}
+
+static void begin(void)
+{
+	nr_gains = nr_crossings = 0;
+}
+
+static int fit(struct braid_clock *clock, u64 hz)
+{
+	struct braid_clock_inputs in = {
+		.counter_hz = hz, .counter_type = BRAID_COUNTER_TSC_EMULATED, .nr_vcpus = 2,
+		.crossings = crossings, .nr_crossings = nr_crossings, .host = &host_clock,
+	};
+
+	return braid_clock_choose(clock, &in, BRAID_CLOCK_KINDS);
+}
+
+/* Events at random moments. Return: the mean of their bounds. */
+static u64 check_truth(const struct braid_clock *clock, u64 from_ns, u64 to_ns)
+{
+	u64 sum = 0, k;
+
+	for (k = 0; k < 3000; k++) {
+		u64 ns = from_ns + truth_below(to_ns - from_ns);
+		struct braid_clock_time t =
+			braid_clock_convert(clock, k % 2, guest_counter(ns),
+					    ns + truth_below(SECOND / 5), 0);
+
+		if (!truth_holds(&t, ns)) {
+			CHECK(!"the truth is within the bound");
+			return 0;
+		}
+		CHECK(t.bound_ns != BRAID_BOUND_UNKNOWN);
+		sum += t.bound_ns / 3000;
+	}
+	return sum;
+}
+
+static void gains_alone(void)
+{
+	struct braid_clock clock;
+	u64 to, first, last, k;
+	u32 turn;
+
+	for (turn = 0; turn < 30; turn++) {
+		begin();
+		to = BEGIN_NS + (2 + truth_below(30)) * SECOND;
+		run_guest(BEGIN_NS, to);
+		look_at_guest(BEGIN_NS, to, turn % 3);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
+		CHECK_EQ(clock.nr_tracks, 1);
+		CHECK_EQ(clock.tracks->nr_epochs, 1);
+		CHECK(clock.tracks->epochs[0].gains);
+		for (first = last = 0, k = 0; k < nr_crossings; k++) {
+			if (crossings[k].s.h2_ns - crossings[k].s.h1_ns > 2000)
+				continue;
+			first = first ? first : crossings[k].s.h2_ns;
+			last = crossings[k].s.h1_ns;
+		}
+		CHECK(check_truth(&clock, first, last) < MILLI);
+		CHECK(turn % 3 || braid_clock_worst_bound(&clock, 0) < 2 * MILLI);
+		braid_clock_free(&clock);
+	}
+}
+
+/* One that gains hardly anything is known nearly as well as the host's own. */
+static void gains_little(void)
+{
+	struct braid_clock clock;
+	u64 ns;
+
+	begin();
+	for (ns = BEGIN_NS; ns < BEGIN_NS + 20 * SECOND; ns += SECOND / 10)
+		gain(ns, truth_below(20));
+	look_at_guest(BEGIN_NS, BEGIN_NS + 20 * SECOND, true);
+	NEED(!fit(&clock, GUEST_HZ));
+	CHECK(check_truth(&clock, BEGIN_NS + SECOND, BEGIN_NS + 18 * SECOND) < 500);
+	braid_clock_free(&clock);
+}
+
+static void stands_still(void)
+{
+	struct braid_clock clock;
+	u64 at, for_ns, to;
+	u32 turn;
+
+	for (turn = 0; turn < 30; turn++) {
+		begin();
+		at = BEGIN_NS + 4 * SECOND + truth_below(4 * SECOND);
+		for_ns = 20 * MILLI + truth_below(turn % 2 ? 3 * SECOND : 300 * MILLI);
+		to = BEGIN_NS + 16 * SECOND;
+		run_guest(BEGIN_NS, at);
+		stop(at, for_ns);
+		run_guest(at + for_ns + 1, to);
+		look_at_guest(BEGIN_NS, at, turn % 3);
+		look_at_guest(at + for_ns, to, turn % 3);
+		if (turn % 2)	/* asked before, answered behind it */
+			cross(at - truth_below(20 * MILLI), at + for_ns + truth_below(20 * MILLI),
+			      at + for_ns + 30 * MILLI);
+		truth_sort(crossings, nr_crossings);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.nr_tracks, 1);
+		CHECK_EQ(clock.tracks->nr_epochs, 2);
+		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_STOOD_STILL);
+		CHECK(clock.tracks->epochs[1].from_ns <= (s64)at);
+		CHECK(clock.tracks->epochs[1].begun_ns >= (s64)(at + for_ns));
+		CHECK(turn % 6 || llabs(clock.tracks->epochs[1].step_ns - (s64)for_ns) < (s64)(5 * MILLI));
+		check_truth(&clock, BEGIN_NS + SECOND, at);
+		check_truth(&clock, at + for_ns, to - 2 * SECOND);
+		braid_clock_free(&clock);
+	}
+}
+
+static void jumps_ahead(void)
+{
+	struct braid_clock clock;
+	u64 at;
+	u32 turn;
+
+	for (turn = 0; turn < 20; turn++) {
+		begin();
+		at = BEGIN_NS + 4 * SECOND + truth_below(4 * SECOND);
+		run_guest(BEGIN_NS, at);
+		gain(at, 2100 * 5000 + truth_below(1ULL << 40));
+		run_guest(at + 1, BEGIN_NS + 12 * SECOND);
+		look_at_guest(BEGIN_NS, BEGIN_NS + 12 * SECOND, turn % 2);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.tracks->nr_epochs, 2);
+		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_JUMPED);
+		check_truth(&clock, BEGIN_NS + SECOND, BEGIN_NS + 10 * SECOND);
+		braid_clock_free(&clock);
+	}
+}
+
+/* Counters that are not the host's: each is a line of its own, and that must be found. */
+static void not_the_hosts(void)
+{
+	static const double ppms[] = { 7000, 3000, 500, 40, -40, -500, -3000, -19000 };
+	struct truth other = { 0 };
+	struct braid_clock clock;
+	u64 ns, at, k, seconds;
+	size_t j;
+
+	for (j = 0; j < 2 * sizeof(ppms) / sizeof(*ppms); j++) {
+		begin();
+		other.nr = 0;
+		truth_step(&other, BEGIN_NS, 1 << 30, HOST_RATE * (1 + ppms[j / 2] / 1e6));
+		seconds = j % 2 ? 100 : 10;	/* more epochs than are taken for granted, or fewer */
+		for (ns = BEGIN_NS; ns < BEGIN_NS + seconds * SECOND; ns += SECOND / 2)
+			for (k = 0, at = ns; k < 8; k++, at += 3000)
+				crossings[nr_crossings++] = (struct braid_crossing){ .vcpu = 1, .s = {
+					at - 100, truth_counter(&other, at), at + truth_below(1000) } };
+		/* By the rate that it states, or that the host has. */
+		NEED(!fit(&clock, ppms[j / 2] > 5000 ? GUEST_HZ / 100 * 101 : GUEST_HZ));
+		for (k = 0; k < 1000; k++) {
+			struct braid_clock_time t;
+
+			ns = BEGIN_NS + truth_below((seconds - 1) * SECOND);
+			t = braid_clock_convert(&clock, 0, truth_counter(&other, ns),
+						ns + truth_below(SECOND / 5), 0);
+			if (!truth_holds(&t, ns)) {
+				CHECK_EQ(ppms[j / 2], 0);
+				break;
+			}
+		}
+		CHECK_EQ(clock.tracks->nr_epochs, 1);
+		CHECK(ppms[j / 2] > 0 || !clock.tracks->epochs[0].gains);
+		braid_clock_free(&clock);
+	}
+}
+
+/* Words that a hostile guest finds: near the truth, near each other, anything. */
+static u64 hostile_word(u64 near)
+{
+	switch (truth_below(5)) {
+	case 0:
+		return truth_random();
+	case 1:
+		return near + (truth_random() >> truth_below(64));
+	case 2:
+		return near - (truth_random() >> truth_below(64));
+	case 3:
+		return truth_below(2) ? ~0ULL - truth_below(3) : truth_below(3);
+	default:
+		return near;
+	}
+}
+
+static void hostile(void)
+{
+	struct braid_clock clock;
+	u32 turn, k, n, most;
+
+	for (turn = 0; turn < 4000; turn++) {
+		begin();
+		nr_crossings = 1 + truth_below(turn % 50 ? 40 : MAX_CROSSINGS);
+		for (k = 0; k < nr_crossings; k++) {
+			u64 h1 = BEGIN_NS + k * truth_below(SECOND);
+
+			crossings[k].vcpu = truth_below(4);
+			crossings[k].s.h1_ns = turn % 4 ? h1 : hostile_word(h1);
+			crossings[k].s.counter = hostile_word(truth_counter(&host, h1));
+			crossings[k].s.h2_ns = turn % 4 ? h1 + (truth_random() >> (20 + truth_below(44))) :
+							  hostile_word(h1);
+		}
+		truth_sort(crossings, nr_crossings);
+		if (fit(&clock, turn % 8 ? GUEST_HZ : truth_random() >> truth_below(64)))
+			continue;
+		most = braid_clock_epochs(&clock);
+		CHECK(most && most <= 256);
+		for (n = 0; n < 100; n++) {
+			struct braid_clock_time t =
+				braid_clock_convert(&clock, truth_below(5), hostile_word(BEGIN_NS),
+						    hostile_word(BEGIN_NS), truth_below(most));
+
+			CHECK((s64)t.bound_ns >= -1 && t.epoch < most);
+		}
+		braid_clock_worst_bound(&clock, hostile_word(BEGIN_NS));
+		braid_clock_free(&clock);
+	}
+}
+
+int main(void)
+{
+	truth_step(&host, BEGIN_NS, 1LL << 52, HOST_RATE);
+	truth_host_clock(&host_clock, &host, BEGIN_NS - SECOND, BEGIN_NS + 120 * SECOND);
+	RUN(gains_alone);
+	RUN(gains_little);
+	RUN(stands_still);
+	RUN(jumps_ahead);
+	RUN(not_the_hosts);
+	RUN(hostile);
+	braid_clock_free(&host_clock);
+	return VERDICT();
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Random lives of a counter, seen by random crossings: whenever a bound is known, the truth is in it. */
+#include <string.h>
+
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/truth.h"
+
+#define SECOND		1000000000ULL
+#define MILLI		1000000ULL
+#define BEGIN_NS	(1ULL << 50)
+#define MAX_CROSSINGS	20000u
+#define SCENARIOS	300
+#define EVENTS		1500
+
+enum delays { UNIFORM, HEAVY_TAIL, ONE_SIDED, CONSTANT, DELAYS };
+
+static struct braid_crossing crossings[MAX_CROSSINGS];
+static u32 nr_crossings;
+
+/* One life. */
+static struct {
+	struct truth counter;
+	u64 hz;			/* stated */
+	u64 to_ns;
+	s64 wavers;		/* by up to so many steps */
+	u32 vcpu;		/* whose it is */
+	enum delays delays;
+	bool looks;		/* beside the bursts */
+} life;
+
+/* A triangle of several hertz, of amplitude life.wavers. */
+static u64 counter_at(u64 ns)
+{
+	s64 phase = (s64)(ns % (SECOND / 7)) - (s64)(SECOND / 14);
+
+	return truth_counter(&life.counter, ns) +
+	       (u64)(life.wavers ? 4 * (llabs(phase) - (s64)(SECOND / 28)) * life.wavers /
+				   (s64)(SECOND / 7) : 0);
+}
+
+static u64 delay(u64 usual)
+{
+	switch (life.delays) {
+	case UNIFORM:
+		return truth_below(2 * usual);
+	case HEAVY_TAIL:
+		return truth_below(usual) * (1 + truth_below(1ULL << truth_below(12)) / 8);
+	case ONE_SIDED:
+		return truth_below(20);
+	default:
+		return usual;
+	}
+}
+
+static void cross(u64 before, u64 ns, u64 after)
+{
+	NEED(nr_crossings < MAX_CROSSINGS);
+	crossings[nr_crossings++] = (struct braid_crossing){
+		.s = { ns - before, counter_at(ns), ns + after }, .vcpu = life.vcpu + 1,
+	};
+}
+
+static void see_all(u64 usual)
+{
+	u64 ns, at;
+	u32 k;
+
+	for (ns = BEGIN_NS; ns < life.to_ns; ns += SECOND / 10 + truth_below(SECOND))
+		for (k = 0, at = ns; k < 8; k++, at += 2000 + truth_below(5000))
+			cross(delay(usual), at, life.delays == ONE_SIDED ? 10 * usual : delay(usual));
+	for (ns = BEGIN_NS; life.looks && ns < life.to_ns; ns += truth_below(SECOND))
+		cross(truth_below(90 * MILLI), ns, truth_below(90 * MILLI));
+}
+
+static int fit(struct braid_clock *clock, u32 nr_vcpus)
+{
+	struct braid_clock_inputs in = {
+		.counter_hz = life.hz, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = nr_vcpus,
+		.crossings = crossings, .nr_crossings = nr_crossings,
+	};
+
+	truth_sort(crossings, nr_crossings);
+	return braid_clock_fit(clock, &in);
+}
+
+/* An event at a moment, read some time later. */
+static bool check_event(const struct braid_clock *clock, u64 ns, u64 *known)
+{
+	struct braid_clock_time t =
+		braid_clock_convert(clock, life.vcpu, counter_at(ns), ns + truth_below(SECOND / 5), 0);
+
+	*known += t.bound_ns != BRAID_BOUND_UNKNOWN;
+	return truth_holds(&t, ns);
+}
+
+static void check_events(const struct braid_clock *clock, u32 least_known)
+{
+	u64 known = 0, ns, k;
+
+	for (k = 0; k < EVENTS; k++) {
+		ns = BEGIN_NS + truth_below(life.to_ns - BEGIN_NS);
+		if (check_event(clock, ns, &known))
+			continue;
+		CHECK(!"the truth is within the bound");
+		return;
+	}
+	CHECK(known >= least_known);
+}
+
+static void begin(u32 turn)
+{
+	memset(&life, 0, sizeof(life));
+	nr_crossings = 0;
+	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) : 10000000 + truth_below(SECOND / 10);
+	life.to_ns = BEGIN_NS + (3 + truth_below(turn % 10 ? 20 : 200)) * SECOND;
+	life.delays = turn % DELAYS;
+	life.looks = turn / DELAYS % 2;
+}
+
+static double random_rate(void)
+{
+	double ppm = truth_between(-1000000, 1000000) / 1e6;
+
+	return life.hz / 1e9 * (1 + ppm * (truth_below(2) ? 15000 : 50) / 1e6);
+}
+
+static void straight(void)
+{
+	struct braid_clock clock;
+	u32 turn;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		truth_step(&life.counter, BEGIN_NS, truth_random() >> 12, random_rate());
+		see_all(100 + truth_below(turn % 3 ? 3000 : 3 * MILLI));
+		NEED(!fit(&clock, 1));
+		CHECK_EQ(clock.tracks->nr_epochs, 1);
+		check_events(&clock, EVENTS);
+		braid_clock_free(&clock);
+	}
+}
+
+/*
+ * Steps too large for slack, ahead or a stop; the counter of a guest that stopped is not
+ * read meanwhile. Bursts see each stretch more than once.
+ */
+static void steps(void)
+{
+	struct braid_clock clock;
+	u64 ns, stopped[TRUTH_PIECES][2], known, n;
+	u32 turn, k, nr;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
+		ns = BEGIN_NS;
+		nr = 0;
+		while (nr < 6 && (ns += 3 * SECOND + truth_below(6 * SECOND)) < life.to_ns) {
+			u64 for_ns = 5 * MILLI + truth_below(1ULL << truth_below(33));
+			double rate = truth_below(3) ? life.counter.pieces[nr].rate : random_rate();
+			bool ahead = truth_below(2);
+			s64 by = (s64)(for_ns * life.counter.pieces[nr].rate);
+
+			stopped[nr][0] = ns;
+			ns += ahead ? 0 : for_ns;
+			stopped[nr++][1] = ns;
+			truth_step(&life.counter, ns, ahead ? by : -by, rate);
+		}
+		life.to_ns = life.to_ns > ns + 3 * SECOND ? life.to_ns : ns + 3 * SECOND;
+		see_all(100 + truth_below(3000));
+		for (k = 0; k < nr_crossings; k++)	/* nobody answers while he stands */
+			for (n = 0; n < nr; n++)
+				if (crossings[k].s.h2_ns >= stopped[n][0] &&
+				    crossings[k].s.h1_ns < stopped[n][1])
+					crossings[k].s.h2_ns = 0;
+		for (k = n = 0; k < nr_crossings; k++)
+			if (crossings[k].s.h2_ns)
+				crossings[n++] = crossings[k];
+		nr_crossings = n;
+		NEED(!fit(&clock, 1));
+		for (k = 0; k < EVENTS; k++) {
+			bool ran = true;
+
+			ns = BEGIN_NS + truth_below(life.to_ns - BEGIN_NS);
+			for (n = 0; n < nr; n++)
+				ran &= ns < stopped[n][0] || ns >= stopped[n][1];
+			if (ran && !check_event(&clock, ns, &known)) {
+				CHECK(!"the truth is within the bound");
+				fprintf(stderr, "scenario %u\n", turn);
+				break;
+			}
+		}
+		braid_clock_free(&clock);
+	}
+}
+
+/*
+ * The offset is set back: what was shown is shown again, by another time. By more than lies
+ * between two bursts; less looks like a stop.
+ */
+static void steps_back(void)
+{
+	struct braid_clock clock;
+	u64 ns;
+	u32 turn;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
+		ns = BEGIN_NS + 3 * SECOND + truth_below(2 * SECOND);
+		truth_step(&life.counter, ns,
+			   -(s64)((12 * SECOND / 10 + truth_below(3 * SECOND)) * life.counter.pieces[0].rate),
+			   life.counter.pieces[0].rate);
+		life.to_ns = ns + 3 * SECOND + truth_below(5 * SECOND);
+		see_all(100 + truth_below(3000));
+		NEED(!fit(&clock, 1));
+		check_events(&clock, 0);
+		braid_clock_free(&clock);
+	}
+}
+
+/* The counter begins anew, from less than it ever was. */
+static void resets(void)
+{
+	struct braid_clock clock;
+	u32 turn;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
+		truth_step(&life.counter, BEGIN_NS + (life.to_ns - BEGIN_NS) / 2,
+			   -(s64)(life.hz * (life.to_ns - BEGIN_NS) / SECOND) - (s64)truth_below(1LL << 49),
+			   random_rate());
+		see_all(100 + truth_below(3000));
+		NEED(!fit(&clock, 1));
+		check_events(&clock, EVENTS / 2);
+		braid_clock_free(&clock);
+	}
+}
+
+/* Each vCPU has a counter of its own. */
+static void each_vcpu(void)
+{
+	struct truth counters[4];
+	struct braid_clock clock;
+	double rate;
+	u32 turn, k;
+
+	for (turn = 0; turn < SCENARIOS / 4; turn++) {
+		begin(turn);
+		rate = random_rate();
+		for (k = 0; k < 4; k++) {
+			memset(&life.counter, 0, sizeof(life.counter));
+			truth_step(&life.counter, BEGIN_NS, (1LL << 50) + (s64)truth_below(1ULL << 40), rate);
+			counters[k] = life.counter;
+			life.vcpu = k;
+			see_all(100 + truth_below(3000));
+		}
+		NEED(!fit(&clock, 4));
+		CHECK_EQ(clock.nr_tracks, 4);
+		for (k = 0; k < 4; k++) {
+			life.counter = counters[k];
+			life.vcpu = k;
+			check_events(&clock, EVENTS);
+		}
+		braid_clock_free(&clock);
+	}
+}
+
+/* Off its line by up to 300 ns, and by so much that crossings show it. */
+static void wavers(void)
+{
+	struct braid_clock clock;
+	u32 turn;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		life.delays = turn % 2 ? UNIFORM : CONSTANT;
+		life.to_ns = BEGIN_NS + 100 * SECOND;
+		life.hz = SECOND + truth_below(3 * SECOND);	/* no step hides it */
+		life.wavers = (s64)(truth_between(100, 300) * life.hz / SECOND);
+		truth_step(&life.counter, BEGIN_NS, truth_random() >> 12, random_rate());
+		see_all(30);
+		NEED(!fit(&clock, 1));
+		CHECK_EQ(clock.tracks->nr_epochs, 1);
+		check_events(&clock, EVENTS);
+		CHECK(braid_clock_worst_bound(&clock, 0) < 2000);
+		braid_clock_free(&clock);
+	}
+}
+
+int main(void)
+{
+	RUN(straight);
+	RUN(steps);
+	RUN(steps_back);
+	RUN(resets);
+	RUN(each_vcpu);
+	RUN(wavers);
+	return VERDICT();
+}
