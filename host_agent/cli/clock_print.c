@@ -282,6 +282,20 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 	braid_text_putc(t, ']');
 }
 
+/* How long after the guest was found its clock was tied to the host's. */
+static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
+{
+	const struct braid_clock_inputs *in = &s->clock_inputs;
+	u64 first_ns = in->crossings[0].s.h2_ns;
+	size_t k;
+
+	for (k = 1; k < in->nr_crossings; k++)
+		if (in->crossings[k].s.h2_ns < first_ns)
+			first_ns = in->crossings[k].s.h2_ns;
+	if (first_ns >= s->found_ns)
+		json_ns(t, "first_fix_ns", first_ns - s->found_ns);
+}
+
 static void json_stream(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
@@ -309,6 +323,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"crossings\":%zu",
 				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_crossings);
 		json_ns(t, "shortest_ns", c->check.shortest_ns);
+		json_first_fix(t, s);
 		json_quality(t, &c->exchange_q);
 		braid_text_putc(t, '}');
 	}
