@@ -20,6 +20,18 @@ struct clocks {
 	struct braid_clock_check check;
 };
 
+/* Where nothing crossed there are no moments to look at: what is known of all of them stands. */
+static int judge(const struct braid_clock *clock, const struct braid_stream *stream,
+		 struct braid_clock_quality *q)
+{
+	int err = braid_clock_quality(clock, &stream->clock_inputs, q);
+
+	if (!err && !q->points)
+		q->median_ns = q->p99_ns = q->worst_ns =
+			braid_clock_worst_bound(clock, stream->end_ns);
+	return err;
+}
+
 static int build(struct clocks *c, const struct braid_stream *stream)
 {
 	const struct braid_clock_inputs *in = &stream->clock_inputs;
@@ -35,11 +47,11 @@ static int build(struct clocks *c, const struct braid_stream *stream)
 	if (err == -ENODATA)
 		err = 0;
 	if (!err)
-		err = braid_clock_quality(&stream->clock, in, &c->chosen_q);
+		err = judge(&stream->clock, stream, &c->chosen_q);
 	if (!err && c->has_kvm)
-		err = braid_clock_quality(&c->kvm, in, &c->kvm_q);
+		err = judge(&c->kvm, stream, &c->kvm_q);
 	if (!err && c->has_exchange)
-		err = braid_clock_quality(&c->exchange, in, &c->exchange_q);
+		err = judge(&c->exchange, stream, &c->exchange_q);
 	if (!err && c->has_kvm && c->has_exchange)
 		braid_clock_compare(&c->kvm, &c->exchange, in, &c->comparison);
 	braid_clock_check(&stream->clock, in, &c->check);
@@ -270,6 +282,20 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 	braid_text_putc(t, ']');
 }
 
+/* How long after the guest was found its clock was tied to the host's. */
+static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
+{
+	const struct braid_clock_inputs *in = &s->clock_inputs;
+	u64 first_ns = in->crossings[0].s.h2_ns;
+	size_t k;
+
+	for (k = 1; k < in->nr_crossings; k++)
+		if (in->crossings[k].s.h2_ns < first_ns)
+			first_ns = in->crossings[k].s.h2_ns;
+	if (first_ns >= s->found_ns)
+		json_ns(t, "first_fix_ns", first_ns - s->found_ns);
+}
+
 static void json_stream(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
@@ -297,6 +323,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"crossings\":%zu",
 				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_crossings);
 		json_ns(t, "shortest_ns", c->check.shortest_ns);
+		json_first_fix(t, s);
 		json_quality(t, &c->exchange_q);
 		braid_text_putc(t, '}');
 	}
