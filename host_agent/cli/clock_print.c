@@ -106,6 +106,10 @@ static void put_quality(struct braid_text *t, const struct braid_clock_quality *
 
 static void put_seconds(struct braid_text *t, s64 ns)
 {
+	if (ns == INT64_MIN || ns == INT64_MAX || ns < 0) {
+		braid_text_puts(t, "who knows when");
+		return;
+	}
 	braid_text_printf(t, "%lld.%06lld", (long long)(ns / 1000000000),
 			  (long long)(ns % 1000000000 / 1000));
 }
@@ -251,6 +255,19 @@ static void json_quality(struct braid_text *t, const struct braid_clock_quality 
 	json_ns(t, "bound_worst_ns", q->worst_ns);
 }
 
+/* Where nothing dates it: null. */
+static void json_moment(struct braid_text *t, const char *key, s64 ns)
+{
+	json_ns(t, key, ns < 0 || ns == INT64_MAX ? BRAID_BOUND_UNKNOWN : (u64)ns);
+}
+
+static void json_epoch_begin(struct braid_text *t, const struct braid_clock_epoch *e)
+{
+	json_moment(t, "from_ns", e->from_ns);
+	json_moment(t, "begun_ns", e->begun_ns);
+	braid_text_printf(t, ",\"step_ns\":%lld", (long long)e->step_ns);
+}
+
 static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 {
 	const char *between = "";
@@ -267,9 +284,7 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 			braid_text_printf(t, ",\"number\":%zu,", k);
 			json_string(t, "cause", cause_name(e->cause));
 			if (k)
-				braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld,\"step_ns\":%lld",
-						  (long long)e->from_ns, (long long)e->begun_ns,
-						  (long long)e->step_ns);
+				json_epoch_begin(t, e);
 			braid_text_printf(t, ",\"drift_ppm\":%.6f", e->drift_ppm);
 			if (e->host)
 				braid_text_printf(t, ",\"offset\":%lld,\"ratio\":%llu,\"ratio_bits\":%u",

@@ -7,7 +7,6 @@
 
 #define PONG_LIMIT_NS		400000ULL
 #define SPIN_LIMIT_NS		4000000ULL	/* of a burst: whoever sleeps may miss the moment */
-#define PONG_POLITE_NS		20000ULL	/* the guest may need the CPU that we spin on */
 #define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
 #define PONG_STEP_NS		50000ULL
 #define SILENT_LIMIT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
@@ -61,8 +60,6 @@ static bool ping(struct braid_clock_cells *cells, u64 number, u64 spin_end_ns,
 			return false;
 		if (waited_ns > PONG_SPIN_NS)
 			braid_sleep_ns(PONG_STEP_NS);
-		else if (waited_ns > PONG_POLITE_NS)
-			sched_yield();
 		else
 			relax();
 	}

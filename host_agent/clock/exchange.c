@@ -26,12 +26,14 @@
 #define INTERVAL_EMULATED_NS	2000000000ULL	/* at rest: such a counter does not keep its line */
 #define INTERVAL_MAX_NS		8000000000ULL	/* at rest: one that does; or nobody answers */
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
+#define MAX_AGAIN		8		/* ... but not for ever */
 #define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
 #define MAX_FIRST		100
 #define MAX_TOUR		4		/* times that a vCPU is asked */
 #define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
-#define MAX_AGAIN		8		/* ... but not for ever */
 #define WIDE_NS			20000ULL
+#define SHARE			9		/* times that a burst took lie between two of a guest */
+#define SUSPECT_NS		500000000ULL	/* all its vCPUs are visited no oftener */
 #define QUEUE_CROSSINGS		256
 
 struct braid_exchange_peer {
@@ -46,6 +48,7 @@ struct braid_exchange_peer {
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
 	u32 tries_first, tries_soon, tries_tour;
+	u64 suspected_ns;	/* when something happened to its time, last */
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
 	bool soon;		/* a burst was asked for, and is not over */
@@ -175,7 +178,7 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
 	struct turn t = { .p = p };
 	bool asking = !p->asked_ns;
-	u64 now_ns;
+	u64 now_ns, spent_ns = braid_host_clock_ns();
 	int err;
 
 	p->busy = true;
@@ -189,10 +192,14 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
 	now_ns = braid_host_clock_ns();
+	spent_ns = now_ns - spent_ns;
 	if (asking)
 		p->asked_ns = now_ns;
 	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
 		end_burst(p, t.ready);
+	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
+	if (t.ready && p->due_ns < now_ns + SHARE * spent_ns)
+		p->due_ns = now_ns + SHARE * spent_ns;
 	else	/* a guest that hangs is looked at ever less often */
 		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
 				      READY_COARSE_NS);
@@ -338,7 +345,8 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	p->soon = true;
 	p->soon_asked = false;
 	p->tries_soon = 0;
-	if (all_vcpus) {
+	if (all_vcpus && braid_host_clock_ns() - p->suspected_ns >= SUSPECT_NS) {
+		p->suspected_ns = braid_host_clock_ns();
 		/* Twice, so that what is a step of all can be told from one of a single vCPU. */
 		p->tour = 0;
 		p->tour_end = 2 * p->guest.nr_vcpus;

@@ -46,6 +46,7 @@ struct builder {
 	s64 first_ns;			/* host time that residuals are relative to */
 	s64 first_nominal_ns;
 	u32 nr_samples;
+	bool gave_up;			/* it is not the last epoch, but no more are made */
 	struct polygon set;
 };
 
@@ -272,8 +273,8 @@ static double off_line(const struct builder *b, const struct braid_clock_map *ma
 		s64 ns = braid_clock_to_ns(map, s->counter);
 
 		if (braid_sample_sane(s) && s->h2_ns - s->h1_ns <= TIGHT_NS)
-			worst = fmax(worst, fmax((double)(ns - (s64)s->h1_ns),
-						 (double)((s64)s->h2_ns - ns)));
+			worst = fmax(worst, fmax((double)(s64)((u64)ns - s->h1_ns),
+						 (double)(s64)(s->h2_ns - (u64)ns)));
 	}
 	return worst;
 }
@@ -283,6 +284,7 @@ static int put_epoch(struct builder *b)
 {
 	struct braid_clock *clock = b->clock;
 	struct braid_clock_line line = middle(b);
+	double off_ns;
 	struct braid_clock_epoch e = {
 		.cause = BRAID_EPOCH_FIRST,
 		.from_ns = INT64_MIN,
@@ -299,7 +301,11 @@ static int put_epoch(struct builder *b)
 		},
 	};
 
-	e.slack_ns = (u32)fmin(off_line(b, &e.map) + (clock->wavers ? waver(b) : 0), 4e9);
+	off_ns = off_line(b, &e.map) + (clock->wavers ? waver(b) : 0);
+	if (b->gave_up || off_ns >= UINT32_MAX)
+		e.nr_lines = 0;		/* no bound that could be told is true */
+	else
+		e.slack_ns = (u32)off_ns;
 	braid_epoch_cover(&e, &b->stretch);
 	e.ref_counter = b->first.counter;
 	e.lines = malloc(b->set.nr * sizeof(*e.lines));
@@ -347,7 +353,7 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 			begin_epoch(&b, k, NULL);
 			continue;
 		}
-		if (!pause && (cut_by_sample(&b, s) || loosen(&b, k))) {
+		if (!pause && (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
 			b.stretch.end = k + 1;
@@ -356,6 +362,7 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 		}
 		if (track->nr_epochs >= BRAID_MAX_EPOCHS - 1) {
 			clock->nr_refused++;	/* no clock steps that often */
+			b.gave_up = true;
 			continue;
 		}
 		err = end_epoch(&b);
