@@ -24,9 +24,8 @@ void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *
 	}
 }
 
-/* Whether an epoch's law can be that of a sample. */
-static bool explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
-		     const struct braid_clock_sample *s)
+bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			  const struct braid_clock_sample *s)
 {
 	struct braid_clock_time t = braid_clock_law(clock, e, s->counter);
 
@@ -43,7 +42,7 @@ static bool of_either(const struct braid_clock *clock, const struct braid_stretc
 
 	if (stretch->mark)	/* the law may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
-	return explains(clock, index < stretch->first ? e : before, s);
+	return braid_epoch_explains(clock, index < stretch->first ? e : before, s);
 }
 
 /*

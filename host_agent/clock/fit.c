@@ -48,6 +48,10 @@ struct builder {
 	u32 nr_samples;
 	bool gave_up;			/* it is not the last epoch, but no more are made */
 	struct polygon set;
+	struct {			/* what each epoch of the track was made of */
+		size_t first, end;
+		double slack_ns;
+	} made[BRAID_MAX_EPOCHS];
 };
 
 /* What even a line is off by: the counter stands from one step to the next. */
@@ -131,16 +135,22 @@ static void begin_set(struct builder *b, double slack_ns)
 	};
 }
 
+/* Makes a sample the one that all else is relative to. */
+static void set_first(struct builder *b, size_t index)
+{
+	b->first = b->stretch.samples[index].s;
+	b->last_counter = b->first.counter;
+	b->first_ns = b->first.h1_ns;
+	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
+}
+
 static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark)
 {
 	b->stretch.before = b->stretch.first;
 	b->stretch.first = index;
 	b->stretch.end = index + 1;
 	b->stretch.mark = mark;
-	b->first = b->stretch.samples[index].s;
-	b->last_counter = b->first.counter;
-	b->first_ns = b->first.h1_ns;
-	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
+	set_first(b, index);
 	b->nr_samples = 1;
 	begin_set(b, least_slack(b->clock));
 }
@@ -279,45 +289,99 @@ static double off_line(const struct builder *b, const struct braid_clock_map *ma
 	return worst;
 }
 
-/* Writes the epoch down: its integer line, and its corners for the bound. */
-static int put_epoch(struct builder *b)
+/* Writes the law down: its integer line, and its corners for the bound. */
+static int put_law(struct builder *b, struct braid_clock_epoch *e)
 {
-	struct braid_clock *clock = b->clock;
+	const struct braid_clock *clock = b->clock;
 	struct braid_clock_line line = middle(b);
 	double off_ns;
+
+	free(e->lines);
+	e->lines = malloc(b->set.nr * sizeof(*e->lines));
+	if (!e->lines)
+		return -ENOMEM;
+	memcpy(e->lines, b->set.corner, b->set.nr * sizeof(*e->lines));
+	e->nr_lines = b->set.nr;
+	e->base_ns = b->first_ns;
+	e->ref_counter = b->first.counter;
+	e->drift_ppm = line.slope / 1e3;
+	e->map = (struct braid_clock_map){
+		.ref_counter = b->first.counter,
+		.ref_ns = b->first_ns + (s64)llrint(line.offset_ns),
+		.mult = clock->nominal.mult +
+			(s64)((long double)clock->nominal.mult * line.slope / 1e9L),
+	};
+	off_ns = off_line(b, &e->map) + (clock->wavers ? waver(b) : 0);
+	if (off_ns < UINT32_MAX)
+		e->slack_ns = (u32)off_ns;
+	else
+		e->nr_lines = 0;	/* no bound that could be told is true */
+	return 0;
+}
+
+static int put_epoch(struct builder *b)
+{
+	struct braid_clock_track *track = b->track;
 	struct braid_clock_epoch e = {
 		.cause = BRAID_EPOCH_FIRST,
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
-		.base_ns = b->first_ns,
 		.nr_samples = b->nr_samples,
-		.nr_lines = b->set.nr,
-		.drift_ppm = line.slope / 1e3,
-		.map = {
-			.ref_counter = b->first.counter,
-			.ref_ns = b->first_ns + (s64)llrint(line.offset_ns),
-			.mult = clock->nominal.mult +
-				(s64)((long double)clock->nominal.mult * line.slope / 1e9L),
-		},
 	};
 
-	off_ns = off_line(b, &e.map) + (clock->wavers ? waver(b) : 0);
-	if (b->gave_up || off_ns >= UINT32_MAX)
-		e.nr_lines = 0;		/* no bound that could be told is true */
-	else
-		e.slack_ns = (u32)off_ns;
-	braid_epoch_cover(&e, &b->stretch);
-	e.ref_counter = b->first.counter;
-	e.lines = malloc(b->set.nr * sizeof(*e.lines));
-	if (!e.lines)
+	if (put_law(b, &e))
 		return -ENOMEM;
-	memcpy(e.lines, b->set.corner, b->set.nr * sizeof(*e.lines));
-	if (braid_array_push(b->track->epochs, b->track->nr_epochs, b->track->capacity, e)) {
+	braid_epoch_cover(&e, &b->stretch);
+	b->made[track->nr_epochs].first = b->stretch.first;
+	b->made[track->nr_epochs].end = b->stretch.end;
+	b->made[track->nr_epochs].slack_ns = b->slack_ns;
+	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e)) {
 		free(e.lines);
 		return -ENOMEM;
 	}
-	clock->nr_samples += b->nr_samples;
+	b->clock->nr_samples += b->nr_samples;
 	return 0;
+}
+
+/* Whether a sample is of an epoch for sure: not one that lies about a step and may be beyond it. */
+static bool is_sure(const struct builder *b, size_t k, const struct braid_clock_sample *s)
+{
+	const struct braid_clock_epoch *e = &b->track->epochs[k];
+
+	if (!braid_sample_sane(s))
+		return false;
+	if (k && (s64)s->h1_ns < e->begun_ns && braid_epoch_explains(b->clock, e - 1, s))
+		return false;
+	return k + 1 == b->track->nr_epochs || (s64)s->h2_ns <= e[1].from_ns ||
+	       !braid_epoch_explains(b->clock, e + 1, s);
+}
+
+/*
+ * A wide sample from beyond a step need not make the set empty; but it may cut the truth off.
+ * Now that it is known where steps are, the epoch is made anew of what is its own.
+ */
+static int fit_again(struct builder *b, size_t k)
+{
+	const struct braid_crossing *samples = b->stretch.samples;
+	bool any = false;
+	size_t at;
+
+	b->stretch.first = b->made[k].first;
+	b->stretch.end = b->made[k].end;
+	for (at = b->stretch.first; at < b->stretch.end; at++) {
+		const struct braid_clock_sample *s = &samples[at].s;
+
+		if (!is_sure(b, k, s))
+			continue;
+		if (!any) {
+			set_first(b, at);
+			begin_set(b, b->made[k].slack_ns);
+			any = true;
+		} else if (cut_by_sample(b, s) && (s64)(s->counter - b->last_counter) > 0) {
+			b->last_counter = s->counter;
+		}
+	}
+	return any ? put_law(b, &b->track->epochs[k]) : 0;
 }
 
 static int end_epoch(struct builder *b)
@@ -370,7 +434,12 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 			return err;
 		begin_epoch(&b, k, pause);
 	}
-	return b.nr_samples ? end_epoch(&b) : 0;
+	err = b.nr_samples ? end_epoch(&b) : 0;
+	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)
+		err = fit_again(&b, k);
+	if (!err && b.gave_up)
+		track->epochs[track->nr_epochs - 1].nr_lines = 0;	/* who knows where it ended */
+	return err;
 }
 
 u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)

@@ -35,6 +35,10 @@ struct braid_clock_time braid_clock_law(const struct braid_clock *clock,
 /* epoch.c: the counters that an epoch's samples show, and the narrowest of them. */
 void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *stretch);
 
+/* epoch.c: whether an epoch's law can be that of a sample. */
+bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
+			  const struct braid_clock_sample *s);
+
 /* epoch.c: parts an epoch from the one before it, and names the cause. Both have their laws. */
 void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		      struct braid_clock_epoch *before, struct braid_clock_epoch *e);

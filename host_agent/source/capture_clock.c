@@ -221,12 +221,15 @@ static int walk(struct braid_capture_stream *s, s64 *room_ns)
 	return ret;
 }
 
-/* The pairs as crossings of the host's clock. Return: how many, or -ENOMEM. */
+/*
+ * The pairs as crossings of the host's clock, but for wall times of before it ran: of a guest
+ * that had not set its own yet. Return: how many, or -ENOMEM.
+ */
 static ssize_t pairs_to_crossings(struct braid_capture_stream *s, struct braid_crossing **out)
 {
 	const struct braid_clock *real = &s->source->source.clocks.realtime;
 	struct braid_crossing *c = calloc(s->nr_pairs, sizeof(*c));
-	size_t k;
+	size_t k, nr = 0;
 
 	if (!c)
 		return -ENOMEM;
@@ -234,13 +237,15 @@ static ssize_t pairs_to_crossings(struct braid_capture_stream *s, struct braid_c
 		struct braid_clock_time t = braid_clock_convert(real, 0, s->pairs[k].realtime_ns,
 								BRAID_TAKEN_UNKNOWN, 0);
 
-		c[k].s.counter = s->pairs[k].counter;
-		c[k].s.h1_ns = t.ns > PAIR_ERROR_NS ? t.ns - PAIR_ERROR_NS : 0;
-		c[k].s.h2_ns = c[k].s.h1_ns + 2 * PAIR_ERROR_NS;
+		if (t.ns < PAIR_ERROR_NS)
+			continue;
+		c[nr].s.counter = s->pairs[k].counter;
+		c[nr].s.h1_ns = t.ns - PAIR_ERROR_NS;
+		c[nr++].s.h2_ns = (u64)t.ns + PAIR_ERROR_NS;
 	}
-	qsort(c, s->nr_pairs, sizeof(*c), by_h1);
+	qsort(c, nr, sizeof(*c), by_h1);
 	*out = c;
-	return s->nr_pairs;
+	return nr;
 }
 
 /* A bound that nobody can vouch for is none. */

@@ -174,6 +174,10 @@ def main():
         for verdict, text in pool.imap_unordered(run_one, jobs):
             print(text, end="", flush=True)
             count[verdict] += 1
+        # An orderly end: a worker that was forked just now can miss the signal which ends the others, and is
+        # then waited for in vain.
+        pool.close()
+        pool.join()
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     return 1 if count["FAIL"] else 0
 

@@ -364,7 +364,8 @@ static void tell_wall(struct fake_guest *g)
 	braid_fence();
 	clock_gettime(CLOCK_REALTIME, &t);
 	braid_store(&cells->wall_counter, fake_counter());
-	braid_store(&cells->wall_realtime_ns, (u64)t.tv_sec * 1000000000 + t.tv_nsec);
+	braid_store(&cells->wall_realtime_ns, (u64)t.tv_sec * 1000000000 + t.tv_nsec +
+					      braid_load(&g->ctl->wall_ahead_ns));
 	braid_store(&cells->wall_source, (u32)BRAID_PAIR_GUEST_REALTIME);
 	braid_store_release(&cells->wall_seq, cells->wall_seq + 1);
 }
@@ -419,7 +420,8 @@ static void live(struct fake_guest *g)
 	g->next_ns = now_ns();
 	while (!braid_load_acquire(&g->ctl->stop)) {
 		nanosleep(&step, NULL);
-		if (braid_load(&g->ctl->frozen))
+		braid_store_release(&g->ctl->stands, braid_load_acquire(&g->ctl->frozen));
+		if (g->ctl->stands)
 			continue;
 		if (braid_load(&g->ctl->go_down) && g->ctl->state == BRAID_STATE_LIVE) {
 			braid_store_release(&shared->state, BRAID_STATE_DOWN);

@@ -34,8 +34,10 @@ struct fake_control {
 	u32 frozen;		/* neither writes nor answers */
 	u64 burst;		/* events to write now on each vCPU, beside the rate */
 	u64 counter_gain;	/* of the counter, modulo 2^64 */
+	u64 wall_ahead_ns;	/* of the wall time that it tells */
 	/* told by the guest */
 	u32 state;		/* as the region's */
+	u32 stands;		/* it is frozen, and does nothing any more */
 	u32 nr_inits;
 	u64 incarnation;
 	u64 commands;		/* answered */

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Records a fake guest's region, turn by turn. */
 #include <stdio.h>
+#include <time.h>
 
+#include "host_agent/clock/host.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
+
+#define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
 
 static void hear(void *arg, const char *name, const char *line)
 {
@@ -19,11 +23,12 @@ void session_begin(struct session *s, const char *region, const char *capture,
 {
 	const struct braid_chunk_file head = {
 		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
-		.clock = "mono_raw",
+		.clock = "mono_raw", .start_host_ns = braid_host_clock_ns(),
+		.start_realtime_ns = braid_clock_read_ns(CLOCK_REALTIME),
 	};
 	struct braid_region_options o = {
 		.path = region, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
-		.buffer = buffer,
+		.buffer = buffer, .exchange = s->exchange,
 	};
 
 	s->sink.next_stream = 1;
@@ -37,6 +42,19 @@ int session_turn(struct session *s)
 
 	braid_region_source_status(s->source, &s->status);
 	return ret;
+}
+
+void session_until(struct session *s, bool (*done)(struct session *s))
+{
+	u64 start_ns = braid_host_clock_ns();
+	int ret;
+
+	do {
+		ret = session_turn(s);
+		NEED(ret >= 0 && braid_host_clock_ns() - start_ns < LIMIT_NS);
+		if (ret == BRAID_POLL_IDLE)
+			braid_sleep_ns(500000);
+	} while (!done(s));
 }
 
 void session_settle(struct session *s)

@@ -8,6 +8,7 @@
 
 struct session {
 	struct fake_guest *guest;
+	struct braid_exchange *exchange;	/* whoever wants one starts it before, stops it behind */
 	struct braid_live_sink sink;
 	struct braid_region_source *source;
 	struct braid_region_status status;
@@ -21,6 +22,9 @@ void session_begin(struct session *s, const char *region, const char *capture,
 
 /* One turn, and the status behind it. As braid_region_source_poll(). */
 int session_turn(struct session *s);
+
+/* Polls until @done() says so; gives the test up when it never does. */
+void session_until(struct session *s, bool (*done)(struct session *s));
 
 /* Polls until nothing is left to do, unfinished sub-buffers aside. */
 void session_settle(struct session *s);

@@ -148,7 +148,7 @@ static void straight(void)
 static void steps(void)
 {
 	struct braid_clock clock;
-	u64 ns, stopped[TRUTH_PIECES][2], known, n;
+	u64 ns, stopped[TRUTH_PIECES][2], known = 0, n;
 	u32 turn, k, nr;
 
 	for (turn = 0; turn < SCENARIOS; turn++) {
@@ -191,6 +191,42 @@ static void steps(void)
 				break;
 			}
 		}
+		braid_clock_free(&clock);
+	}
+}
+
+/*
+ * A look behind a stop, asked amid it: by the law before it the guest would have answered at a
+ * moment that the bursts leave open, but that is not the truth.
+ */
+static void look_behind_a_stop(void)
+{
+	struct braid_clock clock;
+	u64 at, ns, known = 0;
+	u32 turn, k;
+
+	for (turn = 0; turn < SCENARIOS; turn++) {
+		begin(turn);
+		life.delays = ONE_SIDED;
+		life.looks = false;
+		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
+		at = BEGIN_NS + 4 * SECOND + truth_below(SECOND);
+		truth_step(&life.counter, at + 20 * MILLI,
+			   -(s64)(20 * MILLI * life.counter.pieces[0].rate), random_rate());
+		life.to_ns = at;
+		see_all(3000);
+		for (k = 0; k < 8; k++)		/* the last ones before it */
+			cross(10, at - SECOND / 10 + k * 5000, 30000);
+		ns = at + 20 * MILLI + truth_below(MILLI);
+		cross(20 * MILLI - 5000 - truth_below(20000), ns, truth_below(MILLI));
+		for (k = 0; k < 80; k++)
+			cross(10, at + (k / 8 + 1) * SECOND / 10 + k * 5000, 30000);
+		NEED(!fit(&clock, 1));
+		CHECK_EQ(clock.tracks->nr_epochs, 2);
+		for (k = 0; k < EVENTS; k++)
+			if (!check_event(&clock, BEGIN_NS + truth_below(at - BEGIN_NS), &known))
+				break;
+		CHECK_EQ(k, EVENTS);
 		braid_clock_free(&clock);
 	}
 }
@@ -294,6 +330,7 @@ int main(void)
 {
 	RUN(straight);
 	RUN(steps);
+	RUN(look_behind_a_stop);
 	RUN(steps_back);
 	RUN(resets);
 	RUN(each_vcpu);

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* One thread pings all guests: what one of them does, or does not, is nothing to the others. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/source.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/session.h"
+#include "tests/unit/truth.h"
+
+#define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
+
+static char dir[] = "/tmp/test_peers.XXXXXX";
+static char paths[2][64], captures[2][64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 1, .subbuf_bytes = 4096, .nr_slots = 64,
+	.rate = 6000, .always = true,
+};
+
+/* A guest, and what pings it. */
+struct pinged {
+	struct fake_guest *g;
+	struct braid_mapping *m;
+	struct braid_exchange_peer *peer;
+	struct braid_clock_cells *cells;
+};
+
+static void open_pinged(struct pinged *p, struct braid_exchange *x, const char *path)
+{
+	struct braid_exchange_guest guest = { .nr_vcpus = 1 };
+	struct braid_superblock sb;
+
+	p->g = fake_guest_new(path, &usual);
+	NEED(!braid_mapping_open(&p->m, path, true) && !braid_mapping_identify(p->m, &sb));
+	p->cells = braid_mapping_section(p->m, &sb, BRAID_SECTION_CLOCK);
+	guest.base = p->m->base;
+	guest.bytes = p->m->bytes;
+	guest.cells = p->cells;
+	NEED(!braid_exchange_add(x, &guest, &p->peer));
+}
+
+static void close_pinged(struct pinged *p, struct braid_exchange *x)
+{
+	braid_exchange_remove(x, p->peer);
+	braid_mapping_close(p->m);
+	fake_guest_free(p->g);
+}
+
+/* How often a guest was asked; each time has a number of its own. */
+static u64 asked(const struct pinged *p)
+{
+	return braid_load(&p->cells->burst);
+}
+
+/* A guest that never answers is asked ever less often, and keeps nobody waiting. */
+static void a_silent_one(void)
+{
+	struct braid_crossing c[BRAID_EXCHANGE_BEST];
+	struct pinged silent, lively;
+	struct braid_exchange *x;
+	u64 start_ns = braid_host_clock_ns();
+
+	NEED(!braid_exchange_start(&x));
+	open_pinged(&silent, x, paths[0]);
+	while (asked(&silent) < 1)
+		braid_sleep_ns(100000);
+	open_pinged(&lively, x, paths[1]);
+	fake_guest_start_thread(lively.g);
+	/* The first bursts all come before one that is silent is asked a second time or so. */
+	while (asked(&silent) < 4 && braid_host_clock_ns() - start_ns < LIMIT_NS)
+		braid_sleep_ns(100000);
+	CHECK_EQ(asked(&silent), 4);
+	CHECK(braid_exchange_bursts(x, lively.peer) >= 6);
+	CHECK(braid_exchange_take(x, lively.peer, c, BRAID_EXCHANGE_BEST) > 0);
+	CHECK_EQ(braid_exchange_bursts(x, silent.peer), 0);
+	CHECK_EQ(braid_exchange_take(x, silent.peer, c, BRAID_EXCHANGE_BEST), 0);
+	close_pinged(&silent, x);
+	close_pinged(&lively, x);
+	braid_exchange_stop(x);
+}
+
+/* Nonsense in cells -------------------------------------------------------------------------- */
+
+struct scribbler {
+	struct braid_clock_cells *cells;
+	u32 stop;
+};
+
+/* What the agent waits for, or nearly; or anything. */
+static u64 nonsense(struct braid_clock_cells *cells)
+{
+	switch (truth_below(6)) {
+	case 0:
+		return braid_load(&cells->ping) + truth_below(3) - 1;
+	case 1:
+		return braid_load(&cells->burst) + truth_below(3) - 1;
+	case 2:
+		return braid_load(&cells->host_ns) + truth_between(-1000000, 1000000);
+	case 3:
+		return truth_below(3) - 1;
+	case 4:
+		return FAKE_COUNTER_OFFSET + braid_host_clock_ns() + truth_between(-100000, 100000);
+	default:
+		return truth_random();
+	}
+}
+
+static void *scribble(void *arg)
+{
+	struct scribbler *s = arg;
+	struct braid_clock_cells *cells = s->cells;
+
+	while (!braid_load(&s->stop)) {
+		switch (truth_below(10)) {
+		case 0:
+			braid_store(&cells->pong_vcpu, (u32)nonsense(cells));
+			break;
+		case 1:
+			braid_store(&cells->pong_counter, nonsense(cells));
+			break;
+		case 2:
+			braid_store(&cells->ready, nonsense(cells));
+			break;
+		case 3:
+			braid_store(&cells->look_seq, (u32)nonsense(cells));
+			break;
+		case 4:
+			braid_store(&cells->look_vcpu, (u32)nonsense(cells));
+			break;
+		case 5:
+			braid_store(&cells->look_host_ns, nonsense(cells));
+			break;
+		case 6:
+			braid_store(&cells->look_counter, nonsense(cells));
+			break;
+		case 7:
+			braid_store(&cells->wall_seq, (u32)nonsense(cells));
+			break;
+		case 8:
+			braid_store(&cells->ping, nonsense(cells));	/* not its own at all */
+			break;
+		default:
+			braid_store(&cells->pong, nonsense(cells));
+		}
+	}
+	return NULL;
+}
+
+static bool done(struct session *s)
+{
+	return s->status.events > 10000;
+}
+
+/* Reads a capture to the end; whether each event is where it was. */
+static void check_capture(const char *path, bool true_times)
+{
+	char *names[] = { (char *)path };
+	struct braid_source *source;
+	struct braid_stream *stream;
+	u64 events = 0;
+	size_t k;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	NEED(source->nr_streams == 1);
+	stream = source->streams[0];
+	if (true_times) {
+		CHECK_EQ(stream->clock.kind, BRAID_CLOCK_EXCHANGE);
+		CHECK_EQ(braid_clock_epochs(&stream->clock), 1);
+	}
+	for (k = 0; k < stream->nr_rings; k++) {
+		struct braid_ring *ring = stream->rings[k];
+
+		while (braid_ring_next(ring) > 0) {
+			struct braid_clock_time t = { ring->item.host_ns, ring->item.bound_ns, 0, true };
+
+			events += ring->item.kind == BRAID_ITEM_EVENT;
+			if (!true_times || ring->item.kind != BRAID_ITEM_EVENT)
+				continue;
+			CHECK(t.bound_ns != BRAID_BOUND_UNKNOWN);
+			if (!truth_holds(&t, ring->item.counter - FAKE_COUNTER_OFFSET)) {
+				CHECK(!"the truth is within the bound");
+				break;
+			}
+		}
+	}
+	CHECK(events >= 10000 || !true_times);
+	braid_source_free(source);
+}
+
+static void a_hostile_one(void)
+{
+	struct session hostile = { 0 }, honest = { 0 };
+	struct scribbler scribbler = { 0 };
+	struct braid_exchange *x;
+	pthread_t thread;
+
+	NEED(!braid_exchange_start(&x));
+	hostile.exchange = honest.exchange = x;
+	hostile.guest = fake_guest_new(paths[0], &usual);
+	honest.guest = fake_guest_new(paths[1], &usual);
+	scribbler.cells = (struct braid_clock_cells *)
+		(hostile.guest->base + hostile.guest->sb.sections[BRAID_SECTION_CLOCK].offset);
+	fake_guest_start_thread(hostile.guest);
+	fake_guest_start_thread(honest.guest);
+	NEED(!pthread_create(&thread, NULL, scribble, &scribbler));
+	session_begin(&hostile, paths[0], captures[0], NULL);
+	session_begin(&honest, paths[1], captures[1], NULL);
+	do {
+		CHECK(session_turn(&hostile) >= 0);
+		CHECK(session_turn(&honest) >= 0);
+		braid_sleep_ns(200000);
+	} while (!done(&honest));
+	session_end(&honest);
+	session_end(&hostile);
+	braid_store(&scribbler.stop, 1);
+	pthread_join(thread, NULL);
+	braid_exchange_stop(x);
+	fake_guest_free(hostile.guest);
+	fake_guest_free(honest.guest);
+	check_capture(captures[0], false);
+	check_capture(captures[1], true);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(paths[0], sizeof(paths[0]), "%s/region0", dir);
+	snprintf(paths[1], sizeof(paths[1]), "%s/region1", dir);
+	snprintf(captures[0], sizeof(captures[0]), "%s/capture0", dir);
+	snprintf(captures[1], sizeof(captures[1]), "%s/capture1", dir);
+	RUN(a_silent_one);
+	RUN(a_hostile_one);
+	unlink(captures[0]);
+	unlink(captures[1]);
+	rmdir(dir);
+	return VERDICT();
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From a guest's counter to the times of a capture: what befalls the counter on the way, and what nobody told. */
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/source.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/session.h"
+
+#define MILLI		1000000ULL
+#define SECOND		1000000000ULL
+#define STOP_NS		(300 * MILLI)
+#define JUMP_NS		(50 * MILLI)
+#define SOME_EVENTS	4000u
+
+static char dir[] = "/tmp/test_time.XXXXXX";
+static char region_path[64], capture_path[64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 8 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 128,
+	.rate = 5000, .always = true,
+};
+
+/* What happened to the guest's counter: events from these numbers on were stamped behind it. */
+static struct {
+	u64 first[FAKE_MAX_VCPUS];
+	u64 gain;
+	u64 began_ns;
+} change;
+
+static u64 wanted;	/* events of the recording, so far */
+
+static bool wanted_are_there(struct session *s)
+{
+	return s->status.events >= wanted;
+}
+
+static void record_some(struct session *s)
+{
+	wanted = s->status.events + SOME_EVENTS;
+	session_until(s, wanted_are_there);
+}
+
+static bool stands(struct session *s)
+{
+	return braid_load_acquire(&s->guest->ctl->stands);
+}
+
+static bool stood_long_enough(struct session *s)
+{
+	(void)s;
+	return braid_host_clock_ns() - change.began_ns >= STOP_NS;
+}
+
+static bool is_disarmed(struct session *s)
+{
+	return s->status.disarmed;
+}
+
+static void freeze(struct session *s)
+{
+	u32 k;
+
+	braid_store_release(&s->guest->ctl->frozen, 1);
+	session_until(s, stands);
+	change.began_ns = braid_host_clock_ns();
+	for (k = 0; k < s->guest->p.nr_vcpus; k++)
+		change.first[k] = s->guest->ctl->offered[k];
+}
+
+static void thaw(struct session *s, u64 gain)
+{
+	change.gain = gain;
+	braid_store(&s->guest->ctl->counter_gain, gain);
+	braid_store_release(&s->guest->ctl->frozen, 0);
+}
+
+static void begin(struct session *s)
+{
+	memset(s, 0, sizeof(*s));
+	memset(&change, 0, sizeof(change));
+	s->guest = fake_guest_new(region_path, &usual);
+	fake_guest_start_thread(s->guest);
+	NEED(!braid_exchange_start(&s->exchange));
+	session_begin(s, region_path, capture_path, NULL);
+	record_some(s);
+}
+
+static void end(struct session *s)
+{
+	record_some(s);
+	braid_region_source_disarm(s->source);
+	session_until(s, is_disarmed);
+	session_end(s);
+	braid_exchange_stop(s->exchange);
+	fake_guest_free(s->guest);
+}
+
+static struct braid_source *open_capture(void)
+{
+	char *names[] = { capture_path };
+	struct braid_source *source;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	NEED(source->nr_streams == 1);
+	return source;
+}
+
+/* When an event was written, truly. */
+static s64 truth_of(const struct braid_item *item)
+{
+	u64 number;
+
+	memcpy(&number, item->payload + sizeof(struct braid_record), sizeof(number));
+	return (s64)(item->counter - FAKE_COUNTER_OFFSET -
+		     (number >= change.first[item->ring->cpu] ? change.gain : 0));
+}
+
+/* Each event's true time is within its bound. Return: how many had one. */
+static u64 check_events(const struct braid_source *source, u64 *events)
+{
+	const struct braid_stream *stream = source->streams[0];
+	u64 known = 0;
+	size_t k;
+
+	*events = 0;
+	for (k = 0; k < stream->nr_rings; k++) {
+		struct braid_ring *ring = stream->rings[k];
+		const struct braid_item *i = &ring->item;
+
+		while (ring->cpu != BRAID_RING_NOTES && braid_ring_next(ring) > 0) {
+			if (i->kind != BRAID_ITEM_EVENT)
+				continue;
+			++*events;
+			if (i->bound_ns == BRAID_BOUND_UNKNOWN)
+				continue;
+			known++;
+			if ((u64)llabs(i->host_ns - truth_of(i)) <= i->bound_ns)
+				continue;
+			CHECK(!"the truth is within the bound");
+			fprintf(stderr, "off by %lld, bound %llu\n", (long long)(i->host_ns - truth_of(i)),
+				(unsigned long long)i->bound_ns);
+			return known;
+		}
+	}
+	return known;
+}
+
+static u32 count_notes(const struct braid_source *source, const char *what)
+{
+	const struct braid_stream *stream = source->streams[0];
+	u32 notes = 0;
+	size_t k;
+
+	for (k = 0; k < stream->nr_rings; k++) {
+		struct braid_ring *ring = stream->rings[k];
+
+		while (ring->cpu == BRAID_RING_NOTES && braid_ring_next(ring) > 0)
+			notes += !!strstr((const char *)ring->item.payload, what);
+	}
+	return notes;
+}
+
+/* Two epochs, one of the cause; the change lies where the second began. */
+static void check_change(enum braid_epoch_cause cause, const char *note)
+{
+	struct braid_source *source = open_capture();
+	const struct braid_clock *clock = &source->streams[0]->clock;
+	const struct braid_clock_epoch *e;
+	u64 events;
+
+	CHECK_EQ(clock->kind, BRAID_CLOCK_EXCHANGE);
+	NEED(clock->nr_tracks == 1);
+	CHECK_EQ(clock->tracks->nr_epochs, 2);
+	e = &clock->tracks->epochs[clock->tracks->nr_epochs - 1];
+	CHECK_EQ(e->cause, cause);
+	CHECK(e->from_ns <= (s64)change.began_ns && (s64)change.began_ns <= e->begun_ns);
+	CHECK_EQ(count_notes(source, note), 1);
+	CHECK_EQ(check_events(source, &events), events);
+	CHECK(events >= 3 * SOME_EVENTS);
+	braid_source_free(source);
+}
+
+/* A machine that is stopped and goes on: its counter stands meanwhile. */
+static void stopped_for_a_while(void)
+{
+	struct session s;
+
+	begin(&s);
+	record_some(&s);
+	freeze(&s);
+	session_until(&s, stood_long_enough);
+	thaw(&s, change.began_ns - braid_host_clock_ns());
+	end(&s);
+	check_change(BRAID_EPOCH_STOOD_STILL, "the counter stood still for ");
+}
+
+static void jumped_ahead(void)
+{
+	struct session s;
+
+	begin(&s);
+	record_some(&s);
+	freeze(&s);
+	thaw(&s, JUMP_NS);
+	end(&s);
+	check_change(BRAID_EPOCH_JUMPED, "the counter jumped ahead by ");
+}
+
+/* Nothing befell it. */
+static void even(void)
+{
+	struct braid_source *source;
+	struct session s;
+	u64 events;
+
+	begin(&s);
+	end(&s);
+	source = open_capture();
+	CHECK_EQ(source->streams[0]->clock.tracks->nr_epochs, 1);
+	CHECK_EQ(check_events(source, &events), events);
+	CHECK(events >= 2 * SOME_EVENTS);
+	CHECK_EQ(count_notes(source, "clock"), 0);
+	braid_source_free(source);
+}
+
+/* The guest has died: nothing crosses its region any more; but it told its wall time. */
+static struct braid_source *record_the_dead(u64 wall_ahead_ns)
+{
+	struct session s = { 0 };
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+
+	memset(&change, 0, sizeof(change));
+	g->ctl->wall_ahead_ns = wall_ahead_ns;
+	fake_guest_start_thread(g);
+	while (braid_load(&g->ctl->offered[1]) < 100)
+		braid_sleep_ns(MILLI);
+	fake_guest_stop(g);
+	s.guest = g;
+	NEED(!braid_exchange_start(&s.exchange));
+	session_begin(&s, region_path, capture_path, NULL);
+	wanted = g->ctl->offered[0] + g->ctl->offered[1];
+	session_until(&s, wanted_are_there);
+	session_end(&s);
+	braid_exchange_stop(s.exchange);
+	fake_guest_free(g);
+	return open_capture();
+}
+
+/* All events, none with a bound. Return: the farthest that one is from the truth. */
+static u64 farthest(const struct braid_source *source)
+{
+	const struct braid_stream *stream = source->streams[0];
+	u64 off, most = 0, events = 0;
+	size_t k;
+
+	for (k = 0; k < stream->nr_rings; k++) {
+		struct braid_ring *ring = stream->rings[k];
+
+		while (ring->cpu != BRAID_RING_NOTES && braid_ring_next(ring) > 0) {
+			if (ring->item.kind != BRAID_ITEM_EVENT)
+				continue;
+			CHECK_EQ(ring->item.bound_ns, BRAID_BOUND_UNKNOWN);
+			off = (u64)llabs(ring->item.host_ns - truth_of(&ring->item));
+			most = off > most ? off : most;
+			events++;
+		}
+	}
+	CHECK_EQ(events, wanted);
+	return most;
+}
+
+static void placed_by_wall_time(void)
+{
+	struct braid_source *source = record_the_dead(0);
+
+	CHECK_EQ(source->streams[0]->clock.kind, BRAID_CLOCK_PAIRS);
+	CHECK_EQ(source->streams[0]->bound_ns, BRAID_BOUND_UNKNOWN);
+	CHECK(farthest(source) < SECOND);
+	braid_source_free(source);
+}
+
+/* A wall time that lies: no event can be younger than its page. */
+static void wall_time_ahead(void)
+{
+	struct braid_source *source = record_the_dead(3600 * SECOND);
+
+	CHECK_EQ(source->streams[0]->clock.kind, BRAID_CLOCK_NOMINAL);
+	CHECK(strstr(source->streams[0]->clock.reason, "ahead of the host's"));
+	CHECK(farthest(source) < 600 * SECOND);
+	braid_source_free(source);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	RUN(even);
+	RUN(stopped_for_a_while);
+	RUN(jumped_ahead);
+	RUN(placed_by_wall_time);
+	RUN(wall_time_ahead);
+	unlink(capture_path);
+	rmdir(dir);
+	return VERDICT();
+}
