@@ -147,8 +147,8 @@ def run_one(job):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         verdict, why, context = run_case(the_case, kernel)
         if verdict == "FAIL" and emulator_slipped(context):
-            print(f"once more: {name} [{kernel}]: the emulated kernel hung in boot, or fell over a fault of the "
-                  "emulator; see docs/testing.md")
+            print(f"once more: {name} [{kernel}]: {why.splitlines()[0]}; the emulated kernel hung in boot, or fell over "
+                  "a fault of the emulator, see docs/testing.md")
             verdict, why, context = run_case(the_case, kernel)
         if verdict == "skip" and arguments.no_skip:
             verdict = "FAIL"
