@@ -146,13 +146,15 @@ struct braid_chunk_clock_vcpu {
 	u32 reserved0;
 };
 
+#define BRAID_OFFSET_LOST	255u	/* it was set too often to be followed */
+
 /*
  * guest counter = (host counter * ratio >> ratio_bits) + offset, modulo 2^64. Began to
  * hold between two values of the host's counter; the same one again confirms it.
  */
 struct braid_clock_offset {
 	u32 vcpu;
-	u32 ratio_bits;			/* 0: not scaled */
+	u32 ratio_bits;			/* 0: not scaled; BRAID_OFFSET_LOST: nobody knows any more */
 	u64 ratio;
 	u64 offset;
 	u64 after_counter;		/* not before ...; 0: since ever, as far as we know */

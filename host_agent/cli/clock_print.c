@@ -20,6 +20,18 @@ struct clocks {
 	struct braid_clock_check check;
 };
 
+/* Where nothing crossed there are no moments to look at: what is known of all of them stands. */
+static int judge(const struct braid_clock *clock, const struct braid_stream *stream,
+		 struct braid_clock_quality *q)
+{
+	int err = braid_clock_quality(clock, &stream->clock_inputs, q);
+
+	if (!err && !q->points)
+		q->median_ns = q->p99_ns = q->worst_ns =
+			braid_clock_worst_bound(clock, stream->end_ns);
+	return err;
+}
+
 static int build(struct clocks *c, const struct braid_stream *stream)
 {
 	const struct braid_clock_inputs *in = &stream->clock_inputs;
@@ -35,11 +47,11 @@ static int build(struct clocks *c, const struct braid_stream *stream)
 	if (err == -ENODATA)
 		err = 0;
 	if (!err)
-		err = braid_clock_quality(&stream->clock, in, &c->chosen_q);
+		err = judge(&stream->clock, stream, &c->chosen_q);
 	if (!err && c->has_kvm)
-		err = braid_clock_quality(&c->kvm, in, &c->kvm_q);
+		err = judge(&c->kvm, stream, &c->kvm_q);
 	if (!err && c->has_exchange)
-		err = braid_clock_quality(&c->exchange, in, &c->exchange_q);
+		err = judge(&c->exchange, stream, &c->exchange_q);
 	if (!err && c->has_kvm && c->has_exchange)
 		braid_clock_compare(&c->kvm, &c->exchange, in, &c->comparison);
 	braid_clock_check(&stream->clock, in, &c->check);
@@ -94,6 +106,10 @@ static void put_quality(struct braid_text *t, const struct braid_clock_quality *
 
 static void put_seconds(struct braid_text *t, s64 ns)
 {
+	if (ns == INT64_MIN || ns == INT64_MAX || ns < 0) {
+		braid_text_puts(t, "who knows when");
+		return;
+	}
 	braid_text_printf(t, "%lld.%06lld", (long long)(ns / 1000000000),
 			  (long long)(ns % 1000000000 / 1000));
 }
@@ -239,6 +255,19 @@ static void json_quality(struct braid_text *t, const struct braid_clock_quality 
 	json_ns(t, "bound_worst_ns", q->worst_ns);
 }
 
+/* Where nothing dates it: null. */
+static void json_moment(struct braid_text *t, const char *key, s64 ns)
+{
+	json_ns(t, key, ns < 0 || ns == INT64_MAX ? BRAID_BOUND_UNKNOWN : (u64)ns);
+}
+
+static void json_epoch_begin(struct braid_text *t, const struct braid_clock_epoch *e)
+{
+	json_moment(t, "from_ns", e->from_ns);
+	json_moment(t, "begun_ns", e->begun_ns);
+	braid_text_printf(t, ",\"step_ns\":%lld", (long long)e->step_ns);
+}
+
 static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 {
 	const char *between = "";
@@ -255,9 +284,7 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 			braid_text_printf(t, ",\"number\":%zu,", k);
 			json_string(t, "cause", cause_name(e->cause));
 			if (k)
-				braid_text_printf(t, ",\"from_ns\":%lld,\"begun_ns\":%lld,\"step_ns\":%lld",
-						  (long long)e->from_ns, (long long)e->begun_ns,
-						  (long long)e->step_ns);
+				json_epoch_begin(t, e);
 			braid_text_printf(t, ",\"drift_ppm\":%.6f", e->drift_ppm);
 			if (e->host)
 				braid_text_printf(t, ",\"offset\":%lld,\"ratio\":%llu,\"ratio_bits\":%u",
@@ -268,6 +295,20 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 		}
 	}
 	braid_text_putc(t, ']');
+}
+
+/* How long after the guest was found its clock was tied to the host's. */
+static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
+{
+	const struct braid_clock_inputs *in = &s->clock_inputs;
+	u64 first_ns = in->crossings[0].s.h2_ns;
+	size_t k;
+
+	for (k = 1; k < in->nr_crossings; k++)
+		if (in->crossings[k].s.h2_ns < first_ns)
+			first_ns = in->crossings[k].s.h2_ns;
+	if (first_ns >= s->found_ns)
+		json_ns(t, "first_fix_ns", first_ns - s->found_ns);
 }
 
 static void json_stream(struct braid_text *t, const struct clocks *c)
@@ -297,6 +338,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"crossings\":%zu",
 				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_crossings);
 		json_ns(t, "shortest_ns", c->check.shortest_ns);
+		json_first_fix(t, s);
 		json_quality(t, &c->exchange_q);
 		braid_text_putc(t, '}');
 	}

@@ -47,12 +47,11 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	if (s->clock.nr_refused)
 		braid_source_faulty(v->source, s, "%u clock samples make no sense",
 				    s->clock.nr_refused);
-	if (s->clock.kind == BRAID_CLOCK_NOMINAL)
-		printf("%s: note: no clock sample: its times are a guess, without a bound\n",
-		       s->name);
+	if (s->clock.kind == BRAID_CLOCK_NOMINAL || s->clock.kind == BRAID_CLOCK_PAIRS)
+		printf("%s: note: nothing vouches for its clock: its times have no bound\n", s->name);
 	else if (braid_clock_epochs(&s->clock) > 1)
-		printf("%s: note: its clock stepped %u times; each stretch has a line of its own\n",
-		       s->name, braid_clock_epochs(&s->clock) - 1);
+		printf("%s: note: its clock has %u epochs; 'tracebraid clock' tells why\n", s->name,
+		       braid_clock_epochs(&s->clock));
 }
 
 static int check_formats(struct verify *v, const struct braid_stream *s)

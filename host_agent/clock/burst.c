@@ -6,7 +6,7 @@
 #include "host_agent/clock/host.h"
 
 #define PONG_LIMIT_NS		400000ULL
-#define PONG_POLITE_NS		20000ULL	/* the guest may need the CPU that we spin on */
+#define SPIN_LIMIT_NS		4000000ULL	/* of a burst: whoever sleeps may miss the moment */
 #define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
 #define PONG_STEP_NS		50000ULL
 #define SILENT_LIMIT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
@@ -34,7 +34,8 @@ static inline void relax(void)
 }
 
 /* One ping. Whatever happens in between, h1 <= the moment of counter <= h2. */
-static bool ping(struct braid_clock_cells *cells, u64 number, struct braid_crossing *c)
+static bool ping(struct braid_clock_cells *cells, u64 number, u64 spin_end_ns,
+		 struct braid_crossing *c)
 {
 	struct braid_clock_sample *s = &c->s;
 	u64 waited_ns;
@@ -53,12 +54,12 @@ static bool ping(struct braid_clock_cells *cells, u64 number, struct braid_cross
 		if (answered)
 			return true;
 		waited_ns = s->h2_ns - s->h1_ns;
+		if (s->h2_ns < spin_end_ns && waited_ns > PONG_SPIN_NS)
+			return false;
 		if (waited_ns > PONG_LIMIT_NS)
 			return false;
 		if (waited_ns > PONG_SPIN_NS)
 			braid_sleep_ns(PONG_STEP_NS);
-		else if (waited_ns > PONG_POLITE_NS)
-			sched_yield();
 		else
 			relax();
 	}
@@ -113,7 +114,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, const bool *leaving)
 	if ((s64)(braid_load(&cells->ping) - number) > 0)
 		number = braid_load(&cells->ping);
 	do {
-		if (ping(cells, ++number, &c)) {
+		if (ping(cells, ++number, start_ns + SPIN_LIMIT_NS, &c)) {
 			keep(b, &c);
 			heard_ns = c.s.h2_ns;
 			nr++;

@@ -68,7 +68,8 @@ static u64 rate_of(const struct braid_clock_inputs *in)
 	a = &in->crossings[0].s;
 	b = &in->crossings[in->nr_crossings - 1].s;
 	ns = b->h1_ns - a->h1_ns;
-	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0)
+	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0 ||
+	    (b->counter - a->counter) / ns >= 1000)
 		return 0;
 	hz = (b->counter - a->counter) * 1e9L / ns;
 	return hz < MOST_HZ ? (u64)hz : 0;
@@ -108,26 +109,45 @@ static size_t count_steps(const struct braid_clock *clock)
 
 	for (t = 0; t < clock->nr_tracks; t++)
 		for (k = 1; k < clock->tracks[t].nr_epochs; k++)
-			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED;
+			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED &&
+				 (clock->tracks[t].epochs[k].nr_lines ||
+				  clock->tracks[t].epochs[k].gains);
 	return steps;
 }
 
-/* A track for each vCPU. Return: 0, -ENODATA when one has no sample, or -ENOMEM. */
+/*
+ * A vCPU that no crossing is of: it may not even exist, or be as any other. Its epochs are
+ * those of all together, and have no bound. Return: 0 or -ENOMEM.
+ */
+static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track,
+		      const struct braid_clock_inputs *in)
+{
+	size_t k;
+	int err = braid_fit_track(clock, track, in, in->crossings, in->nr_crossings);
+
+	for (k = 0; k < track->nr_epochs; k++)
+		track->epochs[k].nr_lines = 0;
+	return err;
+}
+
+/* A track for each vCPU. Return: 0, -ENODATA when crossings are of one alone, or -ENOMEM. */
 static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	struct braid_crossing *mine = calloc(in->nr_crossings, sizeof(*mine));
 	int err = mine ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
-	u32 t;
+	u32 t, seen = 0;
 
 	for (t = 0; t < in->nr_vcpus && !err; t++) {
 		size_t nr = select_vcpu(in, t, mine);
 
-		err = braid_fit_track(clock, &clock->tracks[t], in, mine, nr);
+		seen += !!nr;
+		err = nr ? braid_fit_track(clock, &clock->tracks[t], in, mine, nr) :
+			   fit_unseen(clock, &clock->tracks[t], in);
 		if (!err && !clock->tracks[t].nr_epochs)
 			err = -ENODATA;
 	}
 	free(mine);
-	return err;
+	return err || seen > 1 ? err : -ENODATA;
 }
 
 /* Another law's tracks in place of the clock's, if they do with fewer steps than so many. */
@@ -338,8 +358,10 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	if (!candidates)
 		return by_default(clock, track, counter, taken_ns, from_epoch);
 	found.sure = candidates == 1;
-	if (clock->nr_tracks > 1 && vcpu >= clock->nr_tracks)
+	if (clock->nr_tracks > 1 && vcpu >= clock->nr_tracks) {
 		found.bound_ns = BRAID_BOUND_UNKNOWN;	/* it differs from the others, who knows how */
+		found.sure = false;
+	}
 	return found;
 }
 
@@ -386,6 +408,21 @@ struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *cloc
 	return found;
 }
 
+/* Whether a clock's time of a crossing, bound included, lies within; of any vCPU if none is told. */
+static bool explained(const struct braid_clock *clock, const struct braid_crossing *c)
+{
+	u32 vcpu = c->vcpu ? c->vcpu - 1 : 0, end = c->vcpu ? c->vcpu : clock->nr_tracks;
+	struct braid_clock_time t;
+
+	for (; vcpu < end; vcpu++) {
+		t = braid_clock_convert(clock, vcpu, c->s.counter, c->s.h2_ns, 0);
+		if (braid_clock_latest(t.ns, t.bound_ns) >= (s64)c->s.h1_ns &&
+		    braid_clock_earliest(t.ns, t.bound_ns) <= (s64)c->s.h2_ns)
+			return true;
+	}
+	return false;
+}
+
 void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       struct braid_clock_check *check)
 {
@@ -395,15 +432,11 @@ void braid_clock_check(const struct braid_clock *clock, const struct braid_clock
 	check->shortest_ns = ~0ULL;
 	for (k = 0; k < in->nr_crossings; k++) {
 		const struct braid_crossing *c = &in->crossings[k];
-		struct braid_clock_time t;
 
 		if (c->s.h2_ns < c->s.h1_ns)
 			continue;
-		t = braid_clock_convert(clock, c->vcpu ? c->vcpu - 1 : 0, c->s.counter,
-					c->s.h2_ns, 0);
 		check->crossings++;
-		check->violations += braid_clock_latest(t.ns, t.bound_ns) < (s64)c->s.h1_ns ||
-				     braid_clock_earliest(t.ns, t.bound_ns) > (s64)c->s.h2_ns;
+		check->violations += !explained(clock, c);
 		if (c->s.h2_ns - c->s.h1_ns < check->shortest_ns)
 			check->shortest_ns = c->s.h2_ns - c->s.h1_ns;
 	}

@@ -66,6 +66,13 @@ struct braid_clock_knot {
 	u64 bend_ns;			/* up to the next knot it is off the straight line by no more */
 };
 
+/* Whether two offsets are one law. */
+static inline bool braid_offset_same(const struct braid_clock_offset *a,
+				     const struct braid_clock_offset *b)
+{
+	return a->offset == b->offset && a->ratio_bits == b->ratio_bits && a->ratio == b->ratio;
+}
+
 /* Why an epoch began. */
 enum braid_epoch_cause {
 	BRAID_EPOCH_FIRST = 0,

@@ -10,15 +10,18 @@
 
 const char *braid_host_counter_name(void)
 {
+	static const char *const known[][2] = {
 #if defined(__x86_64__)
+		{ "tsc\n", "tsc" },
+#elif defined(__aarch64__)
+		{ "arch_sys_counter\n", "cntvct" },
+#endif
+		{ NULL },
+	};
 	braid_auto_file FILE *f = fopen(CLOCKSOURCE, "re");
 	char line[32];
 
 	/* Another clocksource: this one is not the same on all CPUs, or stops. */
-	return f && fgets(line, sizeof(line), f) && !strcmp(line, "tsc\n") ? "tsc" : NULL;
-#elif defined(__aarch64__)
-	return "cntvct";
-#else
-	return NULL;
-#endif
+	return f && known[0][0] && fgets(line, sizeof(line), f) && !strcmp(line, known[0][0]) ?
+	       known[0][1] : NULL;
 }

@@ -255,7 +255,7 @@ struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e
 
 u64 braid_emulated_bound(const struct braid_clock_epoch *e)
 {
-	u64 worst = 0, bound;
+	u64 worst = braid_emulated_convert(e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
 	size_t k;
 
 	for (k = 0; k + 1 < e->nr_gains; k++) {

@@ -92,7 +92,8 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 	else
 		e->cause = BRAID_EPOCH_RATE;
 	if (stretch->mark) {
-		e->cause = BRAID_EPOCH_PAUSED;
+		if (e->cause != BRAID_EPOCH_WENT_BACK)
+			e->cause = BRAID_EPOCH_PAUSED;
 		e->from_ns = (s64)stretch->mark[0].from_ns;
 		e->begun_ns = (s64)stretch->mark[1].to_ns;
 	}
@@ -114,6 +115,6 @@ const struct braid_clock_mark *braid_pause_before(const struct braid_clock_input
 	for (; *at + 1 < in->nr_marks && in->marks[*at].to_ns <= s->h1_ns; ++*at)
 		if (in->marks[*at].kind == BRAID_MARK_PAUSED &&
 		    in->marks[*at + 1].kind == BRAID_MARK_RESUMED)
-			found = &in->marks[*at];
+			found = found ? found : &in->marks[*at];	/* of several the first */
 	return found;
 }

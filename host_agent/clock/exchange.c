@@ -26,11 +26,14 @@
 #define INTERVAL_EMULATED_NS	2000000000ULL	/* at rest: such a counter does not keep its line */
 #define INTERVAL_MAX_NS		8000000000ULL	/* at rest: one that does; or nobody answers */
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
+#define MAX_AGAIN		8		/* ... but not for ever */
 #define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
 #define MAX_FIRST		100
+#define MAX_TOUR		4		/* times that a vCPU is asked */
 #define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
-#define MAX_AGAIN		8		/* ... but not for ever */
 #define WIDE_NS			20000ULL
+#define SHARE			9		/* times that a burst took lie between two of a guest */
+#define SUSPECT_NS		500000000ULL	/* all its vCPUs are visited no oftener */
 #define QUEUE_CROSSINGS		256
 
 struct braid_exchange_peer {
@@ -40,10 +43,12 @@ struct braid_exchange_peer {
 	u64 due_ns;		/* when to ask; once asked, when to look */
 	u64 asked_ns;		/* 0: not asked */
 	u64 interval_ns;
-	u32 tour;		/* the vCPU to ask next for the first time; nr_vcpus: all were */
+	u32 tour;		/* bursts of the tour so far, one vCPU after another */
+	u32 tour_end;		/* of them in all */
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
-	u32 tries_first, tries_soon;
+	u32 tries_first, tries_soon, tries_tour;
+	u64 suspected_ns;	/* when something happened to its time, last */
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
 	bool soon;		/* a burst was asked for, and is not over */
@@ -83,7 +88,18 @@ static bool is_poor(const struct braid_burst *b)
 
 static bool on_tour(const struct braid_exchange_peer *p)
 {
-	return p->bursts_good && p->tour < p->guest.nr_vcpus;
+	return p->bursts_good && p->tour < p->tour_end;
+}
+
+static u32 vcpu_of_tour(const struct braid_exchange_peer *p)
+{
+	return p->tour % p->guest.nr_vcpus;
+}
+
+/* Whether the vCPU that was asked for is the one that answered. */
+static bool came(const struct braid_exchange_peer *p)
+{
+	return p->burst.nr && p->burst.best[0].vcpu == vcpu_of_tour(p) + 1;
 }
 
 /* How long until the next burst, after one that was answered. */
@@ -117,12 +133,15 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	p->good |= !tour && !is_poor(&p->burst);
 	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
-	if (tour)
+	/* A vCPU that did not come is asked again, but not for ever: it may be offline. */
+	if (tour && (came(p) || ++p->tries_tour >= MAX_TOUR)) {
+		p->tries_tour = 0;
 		p->tour++;
+	}
 	if (p->burst.nr) {
 		p->bursts_good += !tour;
 		if (!p->burst.best[0].vcpu)
-			p->tour = p->guest.nr_vcpus;	/* a guest that does not tell its vCPU */
+			p->tour = p->tour_end;	/* a guest that does not tell its vCPU */
 		queue_crossings(p, &p->burst);
 	}
 	if (!answered && p->interval_ns < INTERVAL_MAX_NS)
@@ -145,7 +164,7 @@ static int take_turn(void *arg)
 	u32 pings = p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER;
 
 	if (!p->asked_ns) {
-		braid_burst_ask(&p->burst, on_tour(p) ? p->tour + 1 : 0);
+		braid_burst_ask(&p->burst, on_tour(p) ? vcpu_of_tour(p) + 1 : 0);
 		return 0;
 	}
 	t->ready = braid_burst_ready(&p->burst);
@@ -159,7 +178,7 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
 	struct turn t = { .p = p };
 	bool asking = !p->asked_ns;
-	u64 now_ns;
+	u64 now_ns, spent_ns = braid_host_clock_ns();
 	int err;
 
 	p->busy = true;
@@ -173,10 +192,14 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
 	now_ns = braid_host_clock_ns();
+	spent_ns = now_ns - spent_ns;
 	if (asking)
 		p->asked_ns = now_ns;
 	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
 		end_burst(p, t.ready);
+	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
+	if (t.ready && p->due_ns < now_ns + SHARE * spent_ns)
+		p->due_ns = now_ns + SHARE * spent_ns;
 	else	/* a guest that hangs is looked at ever less often */
 		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
 				      READY_COARSE_NS);
@@ -306,6 +329,7 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	p->guest = *guest;
 	p->due_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
+	p->tour_end = guest->nr_vcpus;
 	pthread_mutex_lock(&x->lock);
 	p->next = x->peers;
 	x->peers = p;
@@ -321,8 +345,11 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	p->soon = true;
 	p->soon_asked = false;
 	p->tries_soon = 0;
-	if (all_vcpus) {
+	if (all_vcpus && braid_host_clock_ns() - p->suspected_ns >= SUSPECT_NS) {
+		p->suspected_ns = braid_host_clock_ns();
+		/* Twice, so that what is a step of all can be told from one of a single vCPU. */
 		p->tour = 0;
+		p->tour_end = 2 * p->guest.nr_vcpus;
 		p->good = false;
 		p->tries_first = 0;
 	}

@@ -46,6 +46,7 @@ struct builder {
 	s64 first_ns;			/* host time that residuals are relative to */
 	s64 first_nominal_ns;
 	u32 nr_samples;
+	bool gave_up;			/* it is not the last epoch, but no more are made */
 	struct polygon set;
 	struct {			/* what each epoch of the track was made of */
 		size_t first, end;
@@ -282,8 +283,8 @@ static double off_line(const struct builder *b, const struct braid_clock_map *ma
 		s64 ns = braid_clock_to_ns(map, s->counter);
 
 		if (braid_sample_sane(s) && s->h2_ns - s->h1_ns <= TIGHT_NS)
-			worst = fmax(worst, fmax((double)(ns - (s64)s->h1_ns),
-						 (double)((s64)s->h2_ns - ns)));
+			worst = fmax(worst, fmax((double)(s64)((u64)ns - s->h1_ns),
+						 (double)(s64)(s->h2_ns - (u64)ns)));
 	}
 	return worst;
 }
@@ -293,6 +294,7 @@ static int put_law(struct builder *b, struct braid_clock_epoch *e)
 {
 	const struct braid_clock *clock = b->clock;
 	struct braid_clock_line line = middle(b);
+	double off_ns;
 
 	free(e->lines);
 	e->lines = malloc(b->set.nr * sizeof(*e->lines));
@@ -309,7 +311,11 @@ static int put_law(struct builder *b, struct braid_clock_epoch *e)
 		.mult = clock->nominal.mult +
 			(s64)((long double)clock->nominal.mult * line.slope / 1e9L),
 	};
-	e->slack_ns = (u32)fmin(off_line(b, &e->map) + (clock->wavers ? waver(b) : 0), 4e9);
+	off_ns = off_line(b, &e->map) + (clock->wavers ? waver(b) : 0);
+	if (off_ns < UINT32_MAX)
+		e->slack_ns = (u32)off_ns;
+	else
+		e->nr_lines = 0;	/* no bound that could be told is true */
 	return 0;
 }
 
@@ -411,7 +417,7 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 			begin_epoch(&b, k, NULL);
 			continue;
 		}
-		if (!pause && (cut_by_sample(&b, s) || loosen(&b, k))) {
+		if (!pause && (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
 			b.stretch.end = k + 1;
@@ -420,6 +426,7 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 		}
 		if (track->nr_epochs >= BRAID_MAX_EPOCHS - 1) {
 			clock->nr_refused++;	/* no clock steps that often */
+			b.gave_up = true;
 			continue;
 		}
 		err = end_epoch(&b);
@@ -430,6 +437,8 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 	err = b.nr_samples ? end_epoch(&b) : 0;
 	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)
 		err = fit_again(&b, k);
+	if (!err && b.gave_up)
+		track->epochs[track->nr_epochs - 1].nr_lines = 0;	/* who knows where it ended */
 	return err;
 }
 

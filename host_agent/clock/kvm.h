@@ -67,7 +67,7 @@ struct braid_kvm_change {
  */
 int braid_kvm_watch_open(struct braid_kvm_watch **out);
 
-/** braid_kvm_watch_poll - take in what happened; one read() when nothing did */
+/** braid_kvm_watch_poll - take in what happened, a bounded part; one read() when nothing did */
 void braid_kvm_watch_poll(struct braid_kvm_watch *w);
 
 /**
@@ -78,6 +78,13 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w);
  * Return: a change, or NULL; good until the next poll.
  */
 const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch *w, size_t *at);
+
+/**
+ * braid_kvm_watch_missed - whether changes were lost that the caller has not taken
+ * @w: the watch; NULL: none
+ * @at: the caller's place
+ */
+bool braid_kvm_watch_missed(const struct braid_kvm_watch *w, size_t at);
 
 /** braid_kvm_watch_close - remove the instance and free; NULL is fine */
 void braid_kvm_watch_close(struct braid_kvm_watch *w);

@@ -9,17 +9,19 @@
 #include <unistd.h>
 
 #include "host_agent/clock/kvm.h"
-#include "host_agent/util/array.h"
 
 #define BUFFER_KB	16	/* of each CPU: changes are rare */
-#define MAX_CHANGES	65536
+#define MAX_CHANGES	4096	/* kept; who comes later has missed some */
+#define POLL_READS	64	/* of a line or a few each: a guest may write without end */
 #define EVENT		"kvm_write_tsc_offset: "
 
 struct braid_kvm_watch {
 	struct tracefs_instance *instance;
 	int fd;
-	struct braid_kvm_change *changes;
-	size_t nr_changes, capacity;
+	struct braid_kvm_change changes[MAX_CHANGES];
+	size_t nr_changes;	/* ever; the last MAX_CHANGES of them are there */
+	size_t lost_at;		/* behind so many some were lost, if lost */
+	bool lost;
 	size_t line_bytes;
 	char line[512];
 };
@@ -65,12 +67,20 @@ int braid_kvm_watch_open(struct braid_kvm_watch **out)
 static void take_line(struct braid_kvm_watch *w, char *line)
 {
 	struct braid_kvm_change change;
-	char *event = strstr(line, ": " EVENT), *bracket = strstr(line, " ["), *at;
+	char *event = strstr(line, ": " EVENT), *bracket, *at;
 	char *next = event ? strstr(event, " next=") : NULL;
 
-	if (!next || !bracket || bracket > event || w->nr_changes >= MAX_CHANGES)
+	if (!next) {
+		if (strstr(line, "LOST ")) {	/* "CPU:1 [LOST 12 EVENTS]" */
+			w->lost = true;
+			w->lost_at = w->nr_changes;
+		}
 		return;
+	}
 	*event = 0;
+	bracket = strrchr(line, '[');	/* a thread's name may have others */
+	if (!bracket)
+		return;
 	at = strrchr(line, ' ');
 	change.host_counter = at ? strtoull(at + 1, NULL, 10) : 0;
 	change.offset = strtoull(next + 6, NULL, 10);
@@ -80,7 +90,7 @@ static void take_line(struct braid_kvm_watch *w, char *line)
 	at = strrchr(line, '-');
 	change.tid = at ? atoi(at + 1) : 0;
 	if (change.tid && change.host_counter)
-		(void)braid_array_push(w->changes, w->nr_changes, w->capacity, change);
+		w->changes[w->nr_changes++ % MAX_CHANGES] = change;
 }
 
 void braid_kvm_watch_poll(struct braid_kvm_watch *w)
@@ -88,8 +98,12 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w)
 	size_t room = sizeof(w->line) - 1;
 	char *end;
 	ssize_t n;
+	int k;
 
-	while ((n = read(w->fd, w->line + w->line_bytes, room - w->line_bytes)) > 0) {
+	for (k = 0; k < POLL_READS; k++) {
+		n = read(w->fd, w->line + w->line_bytes, room - w->line_bytes);
+		if (n <= 0)
+			return;
 		w->line_bytes += n;
 		w->line[w->line_bytes] = 0;
 		while ((end = strchr(w->line, '\n'))) {
@@ -105,7 +119,12 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w)
 
 const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch *w, size_t *at)
 {
-	return w && *at < w->nr_changes ? &w->changes[(*at)++] : NULL;
+	return w && *at < w->nr_changes ? &w->changes[(*at)++ % MAX_CHANGES] : NULL;
+}
+
+bool braid_kvm_watch_missed(const struct braid_kvm_watch *w, size_t at)
+{
+	return w && ((w->lost && at <= w->lost_at && w->lost_at) || w->nr_changes - at > MAX_CHANGES);
 }
 
 void braid_kvm_watch_close(struct braid_kvm_watch *w)
@@ -118,6 +137,5 @@ void braid_kvm_watch_close(struct braid_kvm_watch *w)
 		tracefs_instance_destroy(w->instance);
 		tracefs_instance_free(w->instance);
 	}
-	free(w->changes);
 	free(w);
 }

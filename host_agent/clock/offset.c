@@ -49,11 +49,6 @@ u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns)
 	return add_steps(e, braid_clock_worst_bound(e->host, end_ns), steps);
 }
 
-static bool same_law(const struct braid_clock_offset *a, const struct braid_clock_offset *b)
-{
-	return a->offset == b->offset && a->ratio_bits == b->ratio_bits && a->ratio == b->ratio;
-}
-
 /* When the host's counter had a value: the earliest and the latest that it can have been. */
 static s64 earliest(const struct braid_clock *host, u64 counter)
 {
@@ -103,8 +98,8 @@ static int put_pauses(struct braid_clock_track *track, const struct braid_clock_
 /* No scaling of KVM's; or a guest that writes its counter all the time, to keep us busy. */
 static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
 {
-	snprintf(clock->reason, sizeof(clock->reason), o->ratio_bits > MAX_RATIO_BITS ?
-		 "KVM's scaling of vCPU %u is impossible" : "KVM set the offset of vCPU %u too often",
+	snprintf(clock->reason, sizeof(clock->reason), o->ratio_bits > MAX_RATIO_BITS &&
+		 o->ratio_bits != BRAID_OFFSET_LOST ? "KVM's scaling of vCPU %u is impossible" : "KVM set the offset of vCPU %u too often",
 		 o->vcpu);
 	return -ENODATA;
 }
@@ -120,7 +115,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		const struct braid_clock_offset *o = &in->offsets[k];
 		struct braid_clock_epoch e = { .host = in->host, .offset = *o };
 
-		if (o->vcpu != vcpu || (last && same_law(last, o)))
+		if (o->vcpu != vcpu || (last && braid_offset_same(last, o)))
 			continue;
 		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
 			return refuse(clock, o);
@@ -150,7 +145,7 @@ static bool all_alike(const struct braid_clock *clock)
 
 	for (t = 0; t < clock->nr_tracks; t++)
 		if (clock->tracks[t].nr_epochs != 1 ||
-		    !same_law(&clock->tracks[t].epochs[0].offset,
+		    !braid_offset_same(&clock->tracks[t].epochs[0].offset,
 			      &clock->tracks[0].epochs[0].offset))
 			return false;
 	return true;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/clock.h"
+#include "host_agent/clock/private.h"
 
 #define GAP_NS	20000000000ULL	/* between crossings farther apart nothing is looked at */
 
@@ -89,7 +89,7 @@ void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *
 				c->unknown++;
 				continue;
 			}
-			apart = x.ns > y.ns ? (u64)(x.ns - y.ns) : (u64)(y.ns - x.ns);
+			apart = x.ns > y.ns ? (u64)x.ns - (u64)y.ns : (u64)y.ns - (u64)x.ns;
 			allowed = x.bound_ns + y.bound_ns;
 			c->points++;
 			c->outside += apart > allowed;
@@ -97,4 +97,44 @@ void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *
 				c->farthest_ns = apart;
 		}
 	}
+}
+
+/* The end of an epoch: where the next begins, or the stream's end. */
+static u64 worst_of_fit(const struct braid_clock *clock, const struct braid_clock_track *track,
+			size_t k, u64 end_ns)
+{
+	const struct braid_clock_epoch *e = &track->epochs[k];
+	u64 worst = braid_fit_bound(clock, e, e->first_counter);
+	u64 bound = braid_fit_bound(clock, e, e->last_counter);
+
+	worst = bound > worst ? bound : worst;
+	if (!end_ns || k + 1 < track->nr_epochs || end_ns >> 62)
+		return worst;
+	bound = braid_fit_bound(clock, e, braid_clock_to_counter(&e->map, end_ns));
+	return bound > worst ? bound : worst;
+}
+
+u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
+{
+	u64 worst = 0, bound;
+	size_t k;
+	u32 t;
+
+	for (t = 0; t < clock->nr_tracks; t++) {
+		for (k = 0; k < clock->tracks[t].nr_epochs; k++) {
+			const struct braid_clock_epoch *e = &clock->tracks[t].epochs[k];
+
+			if (e->knots)
+				bound = braid_knots_bound(e, k + 1 < clock->tracks[t].nr_epochs ?
+							     0 : end_ns);
+			else if (e->gains)
+				bound = braid_emulated_bound(e);
+			else if (e->host)
+				bound = braid_offset_bound(e, end_ns);
+			else
+				bound = worst_of_fit(clock, &clock->tracks[t], k, end_ns);
+			worst = bound > worst ? bound : worst;
+		}
+	}
+	return worst;
 }

@@ -24,14 +24,6 @@
 #define SLEWED_STEP_NS	100000000ULL	/* of one whose rate is adjusted under way */
 #define ROUNDED_NS	500		/* tracefs tells µs, the nearest */
 
-#if defined(__x86_64__)
-#define COUNTER_NAME	"tsc"
-#define CLOCK_SOURCE	"tsc"		/* else the kernel found that it can't be trusted */
-#elif defined(__aarch64__)
-#define COUNTER_NAME	"cntvct"
-#define CLOCK_SOURCE	"arch_sys_counter"
-#endif
-
 enum how {
 	BY_ID,		/* clock_gettime() */
 	BY_COUNTER,	/* an instruction */
@@ -47,9 +39,8 @@ struct known_clock {
 
 static const struct known_clock realtime = { "realtime", BY_ID, CLOCK_REALTIME, true };
 
-#ifdef COUNTER_NAME
-static const struct known_clock counter = { .name = COUNTER_NAME, .how = BY_COUNTER };
-#endif
+/* Its name is braid_host_counter_name(). */
+static const struct known_clock counter = { .how = BY_COUNTER };
 
 static const struct known_clock trace_clocks[] = {
 	{ "mono", BY_ID, CLOCK_MONOTONIC, true },
@@ -148,7 +139,8 @@ static int put_samples(const struct braid_sampler *s, struct braid_capture_write
 
 	if (!nr)
 		return 0;
-	snprintf(head.name, sizeof(head.name), "%s", s->clocks[kind].clock->name);
+	snprintf(head.name, sizeof(head.name), "%s", kind == BRAID_HOST_CLOCK_COUNTER ?
+		 braid_host_counter_name() : s->clocks[kind].clock->name);
 	return braid_capture_put(capture, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,
 				 nr * sizeof(*samples));
 }
@@ -209,27 +201,6 @@ bool braid_sampler_slewed(const char *clock)
 	return known ? known->slewed : !strcmp(clock, realtime.name);
 }
 
-/* The counter, if the kernel tells time by it. */
-static const struct known_clock *find_counter(void)
-{
-#ifdef COUNTER_NAME
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-		      O_RDONLY | O_CLOEXEC);
-	char name[64];
-	ssize_t n;
-
-	if (fd < 0)
-		return NULL;
-	n = read(fd, name, sizeof(name) - 1);
-	close(fd);
-	name[n > 0 ? n : 0] = 0;
-	name[strcspn(name, "\n")] = 0;
-	return strcmp(name, CLOCK_SOURCE) ? NULL : &counter;
-#else
-	return NULL;
-#endif
-}
-
 static int open_trace(struct braid_sampler *s, const char *name, const char *stats)
 {
 	const struct known_clock *clock = find(name);
@@ -259,7 +230,7 @@ int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, cons
 	if (!s)
 		return braid_fail(-ENOMEM, "out of memory");
 	s->stats_fd = -1;
-	s->clocks[BRAID_HOST_CLOCK_COUNTER].clock = find_counter();
+	s->clocks[BRAID_HOST_CLOCK_COUNTER].clock = braid_host_counter_name() ? &counter : NULL;
 	s->clocks[BRAID_HOST_CLOCK_REALTIME].clock = &realtime;
 	err = trace_clock ? open_trace(s, trace_clock, stats) : 0;
 	if (err) {

@@ -4,7 +4,8 @@
  * changes often, by little and without a jump, so one line does not hold for long;
  * instead they are straight from one moment at which they were seen to the next, but for
  * a bend. How large a bend can be is told by the rates around it: while rates are in
- * [low, high], a curve leaves its chord by (high - low) / 4 of the chord's length at most.
+ * [low, high], a curve leaves its chord by (high - low) / 4 of the chord's length at most;
+ * and a step within the chord, which changes its rate, by (high - low) of it.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +17,7 @@
 
 #define MOMENT_NS	1000000		/* samples closer together are of one moment */
 #define LONG_NS		2000000000ULL	/* so much unseen time can hide any rate */
-#define MOST_SLEW	0.1		/* the kernel's limit, by adjtimex()'s tick */
+#define MOST_SLEW	0.112		/* of host time: 1 / 0.9, by adjtimex()'s tick, and some more */
 #define AROUND		2		/* chords before and behind that tell the rates */
 #define MOST_NS		9e17		/* a bound so large says nothing */
 #define ROUNDING_NS	2
@@ -78,8 +79,8 @@ static u64 bend(const struct braid_clock_epoch *e, size_t at)
 		low = fmin(low, 1 - MOST_SLEW);
 		high = fmax(high, 1 + MOST_SLEW);
 	}
-	/* At either end a bend's other leg was not seen: it has as much as all of the chord. */
-	most = (high - low) * value / (at && at + 2 < e->nr_knots ? 4 : 1);
+	/* All of it: a small step within the chord looks like a rate, and is off by as much. */
+	most = (high - low) * value;
 	return (u64)fmin(most, MOST_NS) + 1;
 }
 

@@ -5,7 +5,8 @@
 /* Whose events are in order among themselves, whatever their bounds say. */
 static u64 clock_of(const struct braid_item *item)
 {
-	u64 vcpu = item->stream->clock.nr_tracks > 1 ? item->ring->cpu : 0;
+	/* Where the epoch is not sure even one vCPU's ring tells nothing of another's. */
+	u64 vcpu = item->stream->clock.nr_tracks > 1 || !item->sure ? item->ring->cpu + 1 : 0;
 
 	return ((u64)item->stream->number + 1) << 32 | vcpu;
 }

@@ -266,6 +266,7 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 		g->epoch = t.epoch;	/* what follows in the ring is of no earlier one */
 	item->kind = kind;
 	item->bound_ns = t.bound_ns;
+	item->sure = t.sure;
 	if (g->any && ns < g->last_ns)
 		ns = g->last_ns;	/* two epochs overlap, or the guest's time went back */
 	shown = ns;
@@ -274,7 +275,7 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	if (g->any && shown < item->host_ns)
 		shown = item->host_ns;		/* nor before its predecessor, whatever a page says */
 	if (shown > t.ns && item->bound_ns != BRAID_BOUND_UNKNOWN)
-		item->bound_ns += shown - t.ns;
+		item->bound_ns += (u64)shown - (u64)t.ns;
 	g->last_ns = ns;
 	g->any = true;
 	item->host_ns = shown;

@@ -177,9 +177,10 @@ static void deliver(struct host_ring *h, void *payload, u64 ts)
 	if (t.sure)
 		h->epoch = t.epoch;
 	item->bound_ns = t.bound_ns;
+	item->sure = t.sure;
 	if (h->any && t.ns < h->last_ns) {
 		if (t.bound_ns != BRAID_BOUND_UNKNOWN)
-			item->bound_ns += h->last_ns - t.ns;
+			item->bound_ns += (u64)h->last_ns - (u64)t.ns;
 		t.ns = h->last_ns;	/* two epochs of its clock overlap */
 	}
 	h->any = true;

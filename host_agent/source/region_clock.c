@@ -141,15 +141,31 @@ int braid_live_clock_pair(struct braid_region_source *s, bool now)
 
 /* KVM ------------------------------------------------------------------------------------------ */
 
-static bool same_offset(const struct braid_clock_offset *a, const struct braid_clock_offset *b)
-{
-	return a->offset == b->offset && a->ratio == b->ratio && a->ratio_bits == b->ratio_bits;
-}
-
 static int put_offset(struct braid_region_source *s, const struct braid_clock_offset *o)
 {
 	s->clock.offsets[o->vcpu] = *o;
 	return braid_live_emit(s, BRAID_CHUNK_CLOCK_OFFSET, NULL, 0, o, sizeof(*o));
+}
+
+static void close_kvm(struct braid_live_clock *clock)
+{
+	braid_kvm_close(clock->vm);
+	free(clock->offsets);
+	free(clock->offset_seen);
+	clock->vm = NULL;
+	clock->offsets = NULL;
+	clock->offset_seen = NULL;
+	clock->nr_offsets = 0;
+}
+
+/* Some change was missed: what KVM tells from now on says nothing of what lies behind. */
+static int lose_offsets(struct braid_region_source *s)
+{
+	struct braid_clock_offset o = { .ratio_bits = BRAID_OFFSET_LOST };
+	int err = put_offset(s, &o);
+
+	close_kvm(&s->clock);
+	return err ? err : braid_live_note(s, "KVM set its counters' offsets too often to be followed; its clock is measured instead");
 }
 
 /* What the tracepoint told since the last time: each change, to the counter's step. */
@@ -160,6 +176,8 @@ static int take_changes(struct braid_region_source *s)
 	int err = 0;
 	u32 k;
 
+	if (braid_kvm_watch_missed(s->o.kvm_watch, s->clock.changes_taken))
+		return lose_offsets(s);
 	while (!err && (change = braid_kvm_watch_next(s->o.kvm_watch, &s->clock.changes_taken))) {
 		for (k = 0; k < s->clock.nr_offsets; k++) {
 			if (braid_kvm_thread(s->clock.vm, k) != change->tid)
@@ -192,7 +210,7 @@ static int read_offsets(struct braid_region_source *s, bool last)
 			continue;	/* its QEMU is ending */
 		seen = s->clock.offset_seen[k];
 		s->clock.offset_seen[k] = before;
-		if (same_offset(&o, &s->clock.offsets[k]) && seen && !last)
+		if (braid_offset_same(&o, &s->clock.offsets[k]) && seen && !last)
 			continue;
 		o.after_counter = seen;
 		o.from_counter = braid_host_counter();
@@ -218,17 +236,6 @@ static int put_threads(struct braid_region_source *s)
 		err = braid_live_emit(s, BRAID_CHUNK_VCPUS, NULL, 0, threads, nr * sizeof(*threads));
 	free(threads);
 	return err;
-}
-
-static void close_kvm(struct braid_live_clock *clock)
-{
-	braid_kvm_close(clock->vm);
-	free(clock->offsets);
-	free(clock->offset_seen);
-	clock->vm = NULL;
-	clock->offsets = NULL;
-	clock->offset_seen = NULL;
-	clock->nr_offsets = 0;
 }
 
 /* KVM is a help, not a need: a guest without it has the exchange. */
@@ -348,11 +355,11 @@ int braid_live_clock_poll(struct braid_region_source *s)
 	if (err || !s->clock.vm)
 		return err;
 	err = take_changes(s);
-	if (!err && now_ns >= s->clock.offset_due_ns) {
+	if (!err && s->clock.vm && now_ns >= s->clock.offset_due_ns) {
 		s->clock.offset_due_ns = now_ns + OFFSET_NS;
 		err = read_offsets(s, false);
 	}
-	return err ? err : watch_pause(s);
+	return err || !s->clock.vm ? err : watch_pause(s);
 }
 
 bool braid_live_clock_idle(const struct braid_region_source *s)
@@ -377,7 +384,7 @@ int braid_live_clock_finish(struct braid_region_source *s)
 		err = put_crossings(s, &s->clock.look, 1);
 	if (!err && s->clock.vm) {
 		err = take_changes(s);
-		if (!err)
+		if (!err && s->clock.vm)
 			err = read_offsets(s, true);
 	}
 	return err;
@@ -386,6 +393,6 @@ int braid_live_clock_finish(struct braid_region_source *s)
 void braid_live_clock_end(struct braid_region_source *s)
 {
 	braid_exchange_remove(s->o.exchange, s->clock.peer);
-	s->clock.peer = NULL;
 	close_kvm(&s->clock);
+	s->clock = (struct braid_live_clock){ .told_kvm = s->clock.told_kvm };
 }

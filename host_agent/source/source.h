@@ -25,6 +25,7 @@ struct braid_item {
 	const struct braid_ring *ring;
 	s64 host_ns;
 	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	bool sure;		/* of its clock's epoch */
 	u64 counter;		/* the guest's; a host's: ns */
 	u64 seq;		/* in its ring */
 	u64 lost_before;	/* events lost just before; or BRAID_LOST_SOME */

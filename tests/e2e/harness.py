@@ -85,7 +85,7 @@ class Context:
         self.dir = host.RIG_DIR / f"{the_case.name}-{kernel}"
         self.krel = host.kernel_release(host.find_kernel(kernel))
         self.guests = []
-        self.stuck_in_boot = False
+        self.stuck_in_boot = self.fell = False
         self._procs = []
         self._cleanup = contextlib.ExitStack()
         shutil.rmtree(self.dir, ignore_errors=True)

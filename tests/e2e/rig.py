@@ -104,6 +104,7 @@ class Guest:
     show_dmesg = "dmesg"
     # What its console shows when the emulator itself has slipped; see docs/testing.md.
     emulator_slips = r"Oops: int3|asm_exc_int3"
+    falls_silently = False  # whether a reset or a hang that its console does not explain is one, too
 
     def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
                  rundir=None, append="", qemu_args=(), cpu=None, pass_fds=()):

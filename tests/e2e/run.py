@@ -21,7 +21,7 @@ import traceback
 import harness
 import host
 import rig
-from errors import GuestNotReady
+from errors import COMPLAINTS, GuestNotReady, GuestReset, GuestTimeout
 
 
 _cases = {}  # by name; filled before processes are forked that run them
@@ -92,6 +92,7 @@ def run_case(the_case, kernel):
     except (harness.CaseFailed, rig.RigError, CaseTimeout, subprocess.TimeoutExpired) as error:
         if context:
             context.stuck_in_boot = isinstance(error, GuestNotReady)
+            context.fell = isinstance(error, (GuestReset, GuestTimeout))
         return "FAIL", f"{error}\n  {where(error)}", context
     except Exception:  # a mistake in the case itself: it is its author who needs to see where
         return "FAIL", traceback.format_exc(), context
@@ -111,6 +112,7 @@ def emulator_slipped(context):
     """Whether a guest fell over the emulator's own fault, or its kernel hung in boot, before anything of ours runs."""
     return bool(context) and any(guest.accel == "tcg" and
                                  (context.stuck_in_boot or re.search(guest.emulator_slips, guest.console()))
+                                 or context.fell and guest.falls_silently and not COMPLAINTS.search(guest.console())
                                  for guest in context.guests)
 
 

@@ -84,8 +84,8 @@ static void columns(void)
 	NEED(text);
 	CHECK(!strcmp(text,
 "host:               qemu-55      [001]   1000.000001000: tock:                  count=0\n"
-"guest1:            first-100     [000]   1000.000020850: tick:                  number=0 text=hello\n"
-"guest1:           second-101     [001]   1000.000040851: tick:                  number=1 text=hello\n"));
+"guest1:            first-100     [000]   1000.000020926: tick:                  number=0 text=hello\n"
+"guest1:           second-101     [001]   1000.000040927: tick:                  number=1 text=hello\n"));
 	free(text);
 	text = report(path, false, NULL);
 	check_lines(text);

@@ -60,6 +60,7 @@ static void make_items(s64 start_ns, u32 nr_streams, u64 most_bound)
 		items[k].stream = &streams[s];
 		items[k].ring = &rings[s][random_below(VCPUS)];
 		items[k].host_ns = now;
+		items[k].sure = true;
 		items[k].bound_ns = s ? random_below(most_bound) : 0;
 		if (!random_below(900) && most_bound > 1000)
 			items[k].bound_ns = BRAID_BOUND_UNKNOWN;
@@ -94,7 +95,7 @@ static void against_all(void)
 	}
 }
 
-/* Of one clock: never. */
+/* Of one clock, and sure of its epoch: never. */
 static void of_one_clock(void)
 {
 	struct braid_order order = { 0 };
@@ -106,6 +107,13 @@ static void of_one_clock(void)
 		items[k].bound_ns = 100000;
 		CHECK(!braid_order_next(&order, &items[k]));
 	}
+	/* Not sure of it: two rings of one stream are as two clocks. */
+	items[EVENTS - 1].ring = &rings[0][0];
+	items[0].ring = &rings[0][1];
+	items[0].host_ns = items[EVENTS - 1].host_ns + 1;
+	items[0].bound_ns = 100000;
+	items[0].sure = false;
+	CHECK(braid_order_next(&order, &items[0]));
 }
 
 static char *report(bool json, const struct braid_export_options *options, u64 *uncertain)

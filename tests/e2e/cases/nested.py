@@ -13,7 +13,8 @@ from nested.machine import InnerGuest, KvmHost
 
 NAMES = ("alpha", "beta")
 PAIRS = "/sys/kernel/debug/pairs"
-GUEST_EVENTS = "pairs,sched:sched_switch,sched:sched_wakeup,irq"
+# Few of the kernel's own: each is code patched while others run it, where QEMU's TCG slips (docs/testing.md).
+GUEST_EVENTS = "pairs,sched:sched_switch"
 HOST_EVENTS = ",".join(["sched:sched_switch"] + [f"kvm:kvm_{name}" for name in (
     "entry", "exit", "pio", "write_tsc_offset")])
 MIN_PAIRS = 5000

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of the clock on emulated guests: how exact and quick it is, and what a stop, a reset and a death do to it."""
+
+import collections
+import json
+import math
+import re
+import time
+
+import cells
+from harness import case
+from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by, start_recorder,
+                 stop_recorder, storm, up)
+from rig import boot_all
+
+# What the product promises of an idle guest.
+MEDIAN_BOUND_NS = 10000
+MEDIAN_OVER_SHORTEST = 3
+FIRST_FIX_NS = 100_000_000
+TRIES = 3  # a busy host may come between
+
+SECOND = 1_000_000_000
+STOOD_STILL = "the counter stood still"
+IN_FLIGHT = 64  # events of a ring that a stop may find begun and not yet counted, in contexts inside each other
+# Bursts of events on all CPUs, not too many to judge each.
+BURSTS = f"until [ -e /tmp/stop ]; do echo 64 4 > {STORM}/run; usleep 5000; done"
+
+
+def raw_ns():
+    """The clock that a capture's times are of."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def told(ctx, subject, *options):
+    """What `tracebraid clock --json` says of a guest or a capture: an object for each stream."""
+    return json.loads(ctx.run_agent("clock", "--json", *options, subject).stdout)["streams"]
+
+
+def complaint(ctx, *arguments):
+    """The one line that `tracebraid clock` refuses with."""
+    done = ctx.run_agent("clock", *arguments, status=1)
+    ctx.equal((done.stdout, done.stderr.count("\n")), ("", 1), f"what is said beside the complaint {done.stderr!r}")
+    return done.stderr
+
+
+def try_often(ctx, measure, good, what):
+    """Measures till the figures are good, each time printing them; fails if they never are."""
+    for number in range(TRIES):
+        figures = measure()
+        print(f"     {what}, try {number + 1}: {figures}")
+        if good(figures):
+            return
+    ctx.check(False, f"{what}: never good enough in {TRIES} tries, the last gave {figures}")
+
+
+def events_in(lines, stream):
+    """The events of a stream."""
+    return [line for line in lines if line["type"] == "event" and line["stream"] == stream]
+
+
+def check_rings(ctx, events):
+    """Each ring's events are in the order in which they were written."""
+    last = {}
+    for event in events:
+        seq, ns = last.get(event["cpu"], (-1, 0))
+        ctx.check(event["seq"] > seq and event["ns"] >= ns, f"{event} is behind number {seq} of {ns} ns")
+        last[event["cpu"]] = event["seq"], event["ns"]
+
+
+# What each vCPU's ring had counted at some moment: what is before that number was written by `before_ns` of host time,
+# and what comes behind it was not before `behind_ns`.
+Mark = collections.namedtuple("Mark", "written before_ns behind_ns")
+
+
+def counts(ctx, guest):
+    """The events that each vCPU's ring has counted."""
+    rings = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["rings"]
+    return {ring["cpu"]: ring["written"] for ring in rings if ring["buffer"] == "trace"}
+
+
+def misplaced(events, marks, moved_ns=0):
+    """Events that are surely on the wrong side of a mark, or where there was none, if all were moved by so much."""
+    wrong = []
+    for event in events:
+        early, late = event["ns"] + moved_ns - event["bound_ns"], event["ns"] + moved_ns + event["bound_ns"]
+        for mark in marks:
+            written = mark.written[event["cpu"]]
+            if (early > mark.before_ns and (event["seq"] < written or late < mark.behind_ns) or
+                    late < mark.behind_ns and event["seq"] >= written + IN_FLIGHT):
+                wrong.append((event, mark))
+    return wrong
+
+
+def check_placed(ctx, events, marks, noticed_ns):
+    """No event is on the wrong side of a mark; and some would be, were all moved by noticed_ns."""
+    wrong = misplaced(events, marks)
+    ctx.check(not wrong, f"{len(wrong)} of {len(events)} events are on the wrong side of a mark: {wrong[:3]}")
+    for moved_ns in (-noticed_ns, noticed_ns):
+        ctx.check(misplaced(events, marks, moved_ns), f"events moved by {moved_ns} ns are not noticed")
+
+
+@case("clock-idle", usual=("6.12",), needs=NEEDS)
+def clock_idle(ctx):
+    """An idle guest's clock is as exact as is promised, live and from a capture; what cannot be told is refused."""
+    guest = up(ctx)
+
+    def measure():
+        (stream,) = told(ctx, guest.shm, "-t", "4")
+        ctx.equal(stream["source"], "exchange", "the clock's source")
+        ctx.equal(len(stream["epochs"]), 1, "epochs")
+        return {"median": stream["bound_median_ns"], "worst": stream["bound_worst_ns"],
+                "shortest": stream["exchange"]["shortest_ns"]}
+
+    try_often(ctx, measure, lambda figures: figures["median"] <= min(
+        MEDIAN_BOUND_NS, MEDIAN_OVER_SHORTEST * figures["shortest"]), "bounds and crossings in ns")
+    text = ctx.run_agent("clock", "-t", "0.5", guest.shm).stdout
+    ctx.check(re.search(r"^host: times are of mono_raw; .*^g1: exchange \(.*\), bound: median [\d.]+ .s, .*"
+                        r"^  exchange: \d+ crossings", text, re.MULTILINE | re.DOTALL), f"the text says:\n{text}")
+
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    refused = complaint(ctx, guest.shm)
+    ctx.check(f"already being recorded, by process {agent.pid};" in refused, f"of a guest that is recorded: {refused}")
+    storm(guest, 100)
+    stop_recorder(ctx, agent)
+    (stream,) = told(ctx, capture)
+    ctx.equal((stream["stream"], stream["source"]), ("g1", "exchange"), "the capture's stream and its source")
+    ctx.check(re.search(r"^g1: exchange \(.*\), bound: ", ctx.run_agent("clock", capture).stdout, re.MULTILINE),
+              "the capture's clock in text")
+
+    for subject in ("no-such-guest", ctx.dir / "no-such.braid"):
+        ctx.check(f"{subject}: no such region; `tracebraid list` shows" in complaint(ctx, subject),
+                  f"of {subject}: {complaint(ctx, subject)}")
+    ctx.check("not a region" in complaint(ctx, guest.console_path), "a file that is neither is taken")
+    ctx.check("not a number of seconds" in complaint(ctx, "-t", "soon", guest.shm), "a time that is none is taken")
+
+
+# A stop ------------------------------------------------------------------------------------------------------------
+
+# Host times around a stop: before it was asked for, when it was done; before going on was asked for, when it was done.
+Pause = collections.namedtuple("Pause", "asked stopped resuming resumed mark")
+
+
+def pause(ctx, guest, until, what):
+    """Stops a guest till until() is true of the moment when it stood; a Pause."""
+    asked = raw_ns()
+    guest.stop()
+    stopped = raw_ns()
+    ctx.wait_until(lambda: until(stopped), what)
+    written = counts(ctx, guest)
+    resuming = raw_ns()
+    guest.cont()
+    return Pause(asked, stopped, resuming, raw_ns(), Mark(written, stopped, resuming))
+
+
+def check_pauses(ctx, capture, lines, stream, pauses):
+    """The clock knows of each stop and of nothing else, and no event is on the wrong side."""
+    epochs = next(one for one in told(ctx, capture) if one["stream"] == stream)["epochs"]
+    ctx.equal([(one["cause"], one["vcpu"]) for one in epochs], [("", None)] + [(STOOD_STILL, None)] * len(pauses),
+              f"{stream}'s epochs")
+    notes = [line["text"] for line in lines if line["type"] == "note" and line["stream"] == stream and
+             line["text"].startswith("clock:")]
+    ctx.equal(len(notes), len(pauses), f"notes of {stream}'s clock, {notes}")
+    for one, epoch, note in zip(pauses, epochs[1:], notes):
+        found = re.search(rf"a new epoch: {STOOD_STILL} for ([\d.]+) s", note)
+        ctx.check(found, f"{stream}'s note says {note!r}")
+        for stood, what in ((epoch["step_ns"], "epoch"), (float(found[1]) * SECOND, "note")):
+            least, most = one.resuming - one.stopped, one.resumed - one.asked
+            ctx.check(least - SECOND / 1000 <= stood <= most + SECOND / 1000,
+                      f"{stream}'s {what} has {stood} ns for a stop of {least} to {most} ns")
+    events = events_in(lines, stream)
+    check_rings(ctx, events)
+    if pauses:
+        check_placed(ctx, events, [one.mark for one in pauses], SECOND // 4)
+    wide = [event for event in events if event["bound_ns"] > MEDIAN_BOUND_NS]
+    print(f"     {stream}: {len(events)} events, {len(wide)} with a bound over {MEDIAN_BOUND_NS} ns; {notes}")
+
+
+@case("clock-stop", usual=("6.1",), needs=NEEDS)
+def clock_stop(ctx):
+    """A guest is stopped twice while it is recorded: an epoch for each, no event in between; its neighbour has one."""
+    alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
+    boot_all([alpha, beta])
+    for guest in (alpha, beta):
+        load(guest)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", alpha.shm, "-r", beta.shm, "-e", "storm", "-o", capture)
+    jobs = [guest.bg(BURSTS) for guest in (alpha, beta)]
+
+    def goes_on(seconds):
+        begun, counter = cells.look(alpha.shm) or (0, 0)
+        wanted = begun and counter + seconds * cells.counter_hz(alpha.shm)
+        ctx.wait_until(lambda: wanted and (cells.look(alpha.shm) or (0, 0))[1] > wanted, "the guest to go on")
+
+    goes_on(1)
+    pauses = [pause(ctx, alpha, lambda _: "alpha: the guest is silent since" in agent.output(), "the agent to miss it")]
+    goes_on(1.5)
+    pauses.append(pause(ctx, alpha, lambda stopped: raw_ns() > stopped + SECOND, "a second of host time"))
+    goes_on(1.5)
+    for guest, job in zip((alpha, beta), jobs):
+        guest.run("touch /tmp/stop")
+        ctx.equal(job.wait(timeout=120), 0, f"status of {guest.name}'s bursts")
+    stop_recorder(ctx, agent)
+
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_pauses(ctx, capture, lines, "alpha", pauses)
+    check_pauses(ctx, capture, lines, "beta", [])
+    for guest in (alpha, beta):
+        check_storm(ctx, lines, guest.name, offered_by(guest))
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    for stream in told(ctx, capture):
+        figures = {key: stream[key] for key in ("bound_median_ns", "bound_p99_ns", "bound_worst_ns")}
+        print(f"     {stream['stream']}: {figures}")
+        ctx.check(stream["bound_median_ns"] <= MEDIAN_BOUND_NS, f"{stream['stream']}: {figures}")
+        if stream["stream"] == "beta":
+            ctx.check(stream["bound_p99_ns"] <= MEDIAN_BOUND_NS, f"beta pays for alpha's stops: {figures}")
+
+
+# A reset -----------------------------------------------------------------------------------------------------------
+
+@case("clock-reset", usual=("6.12",), needs=NEEDS)
+def clock_reset(ctx):
+    """A guest is reset amid its events and boots again: two streams, each with its clock and on its side of that."""
+    guest = up(ctx)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    guest.bg(BURSTS)
+    ctx.wait_until(lambda: offered_by(guest) > 5000, "5000 events of the first boot")
+    amid = raw_ns()
+    written = counts(ctx, guest)
+    mark = Mark(written, raw_ns(), amid)
+    ctx.wait_until(lambda: all(now > written[cpu] + 1000 for cpu, now in counts(ctx, guest).items()),
+                   "1000 more of each vCPU")
+    asked, epoch = raw_ns(), guest.epoch
+    guest.qmp("system_reset")
+    guest.wait_event("RESET")
+    reset = raw_ns()
+    guest.wait_reboot(epoch)
+    load(guest)
+    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
+                   "the agent to turn the event on again", timeout=60)
+    offered = storm(guest, 2000)
+    stop_recorder(ctx, agent)
+
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal([(one["clock"], one["epochs"]) for one in streams], [("exchange", 1)] * 2, "each boot's clock and epochs")
+    ctx.equal([(one["source"], len(one["epochs"])) for one in told(ctx, capture)], [("exchange", 1)] * 2,
+              "the same, as clock tells")
+    notes = [at for at, line in enumerate(lines) if line["type"] == "note" and "the guest booted anew" in line["text"]]
+    ctx.equal(len(notes), 1, "notes that the guest booted anew")
+    first, second = ([line for line in part if line["type"] == "event"] for part in
+                     (lines[:notes[0]], lines[notes[0]:]))
+    ctx.equal((len(first), len(second)), tuple(one["read"] for one in streams), "events on either side of that note")
+    check_rings(ctx, first)
+    check_rings(ctx, second)
+    check_storm(ctx, second, "g1", offered)
+    check_placed(ctx, first, [mark], SECOND // 4)
+    ends = max(event["ns"] - event["bound_ns"] for event in first)
+    begins = min(event["ns"] + event["bound_ns"] for event in second)
+    print(f"     the first boot's last event {reset - ends} ns before the reset was done, the second's first one "
+          f"{begins - asked} ns after it was asked for; bounds {[one['bound_ns'] for one in streams]}")
+    ctx.check(ends <= reset, f"an event of the first boot lies {ends - reset} ns behind the reset")
+    ctx.check(begins >= asked, f"an event of the second boot lies {asked - begins} ns before the reset")
+    check_accounts(ctx, capture)
+
+
+# A death -----------------------------------------------------------------------------------------------------------
+
+# What the host's clocks were around some of a guest's work: raw before and after, wall time before and after.
+Span = collections.namedtuple("Span", "raw_from raw_to wall_from wall_to first last")
+
+
+def span_of(guest, events, first):
+    """Has the storm run; a Span, with the numbers of the tasks' events."""
+    raw_from, wall_from = raw_ns(), time.time_ns()
+    storm(guest, events)
+    return Span(raw_from, raw_ns(), wall_from, time.time_ns(), first, first + events - 1)
+
+
+def set_wall_time(guest):
+    """Gives a guest the host's wall time: its own is off by a second or two, since its RTC tells whole ones."""
+    due = math.ceil(time.time() + 0.5)
+    guest.run(f"usleep {int((due - time.time()) * 1e6)}; date -s @{due}")
+
+
+def check_spans(ctx, events, spans, ends, clock):
+    """Each event lies within a second of when it was written; prints how far off they are at worst."""
+    ctx.check(all(event["bound_ns"] is None for event in events), f"by {clock}, an event has a bound")
+    worst = 0
+    for one in spans:
+        begin, end = (getattr(one, name) for name in ends)
+        times = [event["ns"] for event in events if event["fields"]["context"] == 0 and
+                 one.first <= event["fields"]["number"] <= one.last]
+        ctx.equal(len(times), 2 * (one.last - one.first + 1), f"by {clock}, events of a run")
+        worst = max(worst, begin - min(times), max(times) - end)
+    print(f"     by {clock}: events off by {worst / SECOND:.3f} s at worst")
+    ctx.check(worst < SECOND, f"by {clock}, an event is off by {worst} ns")
+
+
+@case("clock-dead", usual=("6.1",), needs=NEEDS)
+def clock_dead(ctx):
+    """A guest dies before any agent came: wall times say when its events were, and nobody vouches for that."""
+    guest = ctx.guest()
+    guest.boot()
+    set_wall_time(guest)
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    spans = [span_of(guest, 500, 1)]
+    seen = cells.walls(guest.shm)
+    ctx.wait_until(lambda: cells.walls(guest.shm) >= seen + 2, "the guest to tell its wall time twice")
+    spans.append(span_of(guest, 500, 501))
+    offered = offered_by(guest)
+    guest.kill()
+
+    capture = ctx.dir / "x.braid"
+    agent = ctx.agent("record", "-r", guest.shm, "-t", "1", "-o", capture)
+    ctx.equal(agent.wait(), 0, f"status of the recorder, which said:\n{agent.output()}\n")
+    (stream,) = told(ctx, capture)
+    ctx.equal([stream[key] for key in ("source", "bound_median_ns", "bound_p99_ns", "bound_worst_ns")],
+              ["pairs", None, None, None], "the clock's source and bounds")
+    text = ctx.run_agent("clock", capture).stdout
+    for part in ("g1: pairs (nothing crossed the region), bound: median unknown", "exchange: no:", "nothing vouches"):
+        ctx.check(part in text, f"the text lacks {part!r}:\n{text}")
+
+    for clock, ends in (("host", ("raw_from", "raw_to")), ("realtime", ("wall_from", "wall_to"))):
+        lines = events_of(ctx, capture, f"--clock={clock}")
+        (stream,) = (line for line in lines if line["type"] == "stream")
+        ctx.equal((stream["clock"], stream["bound_ns"]), ("pairs", None), f"by {clock}, the stream's clock and bound")
+        check_storm(ctx, lines, "g1", offered)
+        check_order(ctx, lines)
+        check_rings(ctx, events_in(lines, "g1"))
+        check_spans(ctx, events_in(lines, "g1"), spans, ends, clock)
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+
+
+# The first fix -----------------------------------------------------------------------------------------------------
+
+def wait_unwatched(ctx, guest):
+    """Waits till a guest looks for an agent as seldom as where there is none."""
+    seldom = cells.counter_hz(guest.shm) * 60 // 1000
+    looks = {}
+
+    def found():
+        look = cells.look(guest.shm)
+        if look:
+            looks[look[0]] = look[1]
+        return any(looks.get(which + 1, 0) - counter > seldom for which, counter in looks.items())
+
+    ctx.wait_until(found, "two looks far from each other")
+
+
+@case("clock-first", usual=("6.12",), needs=NEEDS)
+def clock_first(ctx):
+    """A guest that nobody watched has its clock tied to the host's within a moment of being found."""
+    guest = up(ctx)
+    number = 0
+
+    def measure():
+        nonlocal number
+        number += 1
+        wait_unwatched(ctx, guest)
+        capture = ctx.dir / f"{number}.braid"
+        ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
+        (stream,) = told(ctx, capture)
+        ctx.equal(stream["source"], "exchange", "the clock's source")
+        return {"first fix": stream["exchange"]["first_fix_ns"], "median": stream["bound_median_ns"]}
+
+    try_often(ctx, measure, lambda figures: figures["first fix"] < FIRST_FIX_NS, "first fix and bound in ns")
