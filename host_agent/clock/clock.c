@@ -8,6 +8,7 @@
 #include "host_agent/clock/private.h"
 
 #define RATE_BASE_NS	1000000		/* two samples this far apart tell a frequency */
+#define MOST_HZ		1e12L		/* no counter is so fast */
 
 const char *braid_clock_kind_name(enum braid_clock_kind kind)
 {
@@ -59,6 +60,7 @@ static int make_tracks(struct braid_clock *clock, u32 nr)
 static u64 rate_of(const struct braid_clock_inputs *in)
 {
 	const struct braid_clock_sample *a, *b;
+	long double hz;
 	u64 ns;
 
 	if (in->nr_crossings < 2)
@@ -69,7 +71,8 @@ static u64 rate_of(const struct braid_clock_inputs *in)
 	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0 ||
 	    (b->counter - a->counter) / ns >= 1000)
 		return 0;
-	return (u64)((long double)(b->counter - a->counter) * 1e9L / ns);
+	hz = (b->counter - a->counter) * 1e9L / ns;
+	return hz < MOST_HZ ? (u64)hz : 0;
 }
 
 /*

@@ -101,6 +101,31 @@ static void walk(struct braid_source *source)
 	}
 }
 
+/* What `tracebraid clock` makes of each guest's clock; and every bound can be added to a time. */
+static void judge_clocks(const struct braid_source *source)
+{
+	struct braid_clock_comparison comparison;
+	struct braid_clock_quality quality;
+	struct braid_clock_check check;
+	struct braid_clock other;
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		const struct braid_stream *s = source->streams[k];
+
+		if (s->kind != BRAID_STREAM_GUEST || !s->clock.nr_tracks)
+			continue;
+		MUST(braid_clock_epochs(&s->clock) <= 256);
+		braid_clock_check(&s->clock, &s->clock_inputs, &check);
+		MUST(!braid_clock_quality(&s->clock, &s->clock_inputs, &quality));
+		MUST((s64)quality.worst_ns >= -1);
+		if (braid_clock_choose(&other, &s->clock_inputs, BRAID_CLOCK_EXCHANGE))
+			continue;
+		braid_clock_compare(&s->clock, &other, &s->clock_inputs, &comparison);
+		braid_clock_free(&other);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
 	int fd = memfd_create("capture", MFD_CLOEXEC);
@@ -118,6 +143,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
 		report(source, nowhere);
 		walk(source);
+		judge_clocks(source);
 		braid_source_free(source);
 	}
 	fclose(nowhere);

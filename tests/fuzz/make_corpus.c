@@ -197,6 +197,63 @@ static void make_guest_capture(const char *path, u32 flags)
 	synth_guest_free(&g);
 }
 
+/* All that tells of time. @type: of the guest's counter; @by_kvm: its offset is told, too. */
+static void make_timed_capture(const char *path, u32 type, bool by_kvm)
+{
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 2, .subbuf_bytes = 256,
+	};
+	struct {
+		struct braid_chunk_clock_vcpu head;
+		struct braid_clock_sample samples[2];
+	} crossings = { .head.vcpu = 1 };
+	struct braid_clock_offset offsets[] = {
+		{ .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
+		{ .vcpu = 1, .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
+		{ .vcpu = 1, .ratio_bits = 48, .ratio = 1ULL << 48, .offset = -SYNTH_START_NS,
+		  .after_counter = SYNTH_START_NS + 500000, .from_counter = SYNTH_START_NS + 600000 },
+	};
+	struct braid_clock_mark marks[] = {
+		{ BRAID_MARK_PAUSED, 0, SYNTH_START_NS + 300000, SYNTH_START_NS + 310000 },
+		{ BRAID_MARK_RESUMED, 0, SYNTH_START_NS + 400000, SYNTH_START_NS + 410000 },
+	};
+	struct braid_clock_pair pair = { .counter = 5000, .realtime_ns = 1700000000000005000ULL };
+	struct braid_vcpu_thread threads[] = { { 0, 77 }, { 1, 78 } };
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+	u32 k;
+
+	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 0);
+	synth_host_clock(w, BRAID_HOST_CLOCK_REALTIME, "realtime", 1700000000000000000ULL - SYNTH_START_NS);
+	synth_host_clock(w, BRAID_HOST_CLOCK_TRACE, "mono", 12345);
+	synth_guest_init(&g, &params);
+	g.sb.counter_type = type;
+	synth_begin(w, &g, 1);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, 1, NULL, 0, threads, sizeof(threads)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_PAIR, 1, NULL, 0, &pair, sizeof(pair)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_MARK, 1, NULL, 0, marks, sizeof(marks)));
+	if (by_kvm)
+		NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_OFFSET, 1, NULL, 0, offsets,
+					sizeof(offsets)));
+	for (k = 0; k < 12; k++) {
+		g.now += 100000;
+		g.start_ns += type == BRAID_COUNTER_TSC_EMULATED && k == 6 ? 30000000 : 0;
+		synth_tick(&g, k & 1, k, "x");
+		crossings.samples[k & 1] = (struct braid_clock_sample){
+			synth_host_ns(&g, g.now) - 100, g.now, synth_host_ns(&g, g.now) + 200 + k,
+		};
+		if (k & 1 && type)
+			NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VCPU, 1, NULL, 0, &crossings,
+						sizeof(crossings)));
+	}
+	synth_drain(w, &g, 0);
+	synth_host(w, 2, 5, SYNTH_START_NS + 1000, 40000);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+}
+
 static void make_captures(void)
 {
 	char path[] = "/tmp/make_corpus.XXXXXX";
@@ -208,6 +265,14 @@ static void make_captures(void)
 	save_capture(path, "deltas");
 	make_guest_capture(path, BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE);
 	save_capture(path, "absolute");
+	make_timed_capture(path, BRAID_COUNTER_TSC, true);
+	save_capture(path, "kvm");
+	make_timed_capture(path, BRAID_COUNTER_TSC, false);
+	save_capture(path, "exchange");
+	make_timed_capture(path, BRAID_COUNTER_TSC_EMULATED, false);
+	save_capture(path, "emulated");
+	make_timed_capture(path, 0, false);
+	save_capture(path, "pairs");
 	w = synth_capture(path);
 	synth_host(w, 1, 5, SYNTH_START_NS + 1000, 40000);
 	NEED(!braid_capture_finish(w));
