@@ -232,7 +232,11 @@ def nested_kvm(ctx):
                 print("\n".join(["    not held against it:"] + found if found else []))
                 continue
             wrong += [f"{phase.__name__}, clock source {source}: {line}" for line in found]
-        wrong += check_clock(ctx, capture)
+        found = check_clock(ctx, capture)
+        if phase is stepped:  # as said above
+            print("\n".join(["    not held against it:"] + found if found else []))
+        else:
+            wrong += found
         rig.say("judged")
     print(f"  pairs in all: {pairs}")
     ctx.check(not wrong, "the timeline is wrong:\n" + "\n".join(wrong))
