@@ -7,6 +7,7 @@ import math
 import re
 import time
 
+import cells
 from harness import case
 from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by, start_recorder,
                  stop_recorder, storm, up)
@@ -20,6 +21,7 @@ TRIES = 3  # a busy host may come between
 
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
+ABOUT_NS = 50_000_000  # until a burst comes through, two looks tell how long a counter stood still
 IN_FLIGHT = 64  # events of a ring that a stop may find begun and not yet counted, in contexts inside each other
 # Bursts of events on all CPUs, not too many to judge each.
 BURSTS = f"until [ -e /tmp/stop ]; do echo 64 4 > {STORM}/run; usleep 5000; done"
@@ -132,3 +134,87 @@ def clock_idle(ctx):
                   f"of {subject}: {complaint(ctx, subject)}")
     ctx.check("not a region" in complaint(ctx, guest.console_path), "a file that is neither is taken")
     ctx.check("not a number of seconds" in complaint(ctx, "-t", "soon", guest.shm), "a time that is none is taken")
+
+
+# A stop ------------------------------------------------------------------------------------------------------------
+
+# Host times around a stop: before it was asked for, when it was done; before going on was asked for, when it was done.
+Pause = collections.namedtuple("Pause", "asked stopped resuming resumed mark")
+
+
+def pause(ctx, guest, until, what):
+    """Stops a guest till until() is true of the moment when it stood; a Pause."""
+    asked = raw_ns()
+    guest.stop()
+    stopped = raw_ns()
+    ctx.wait_until(lambda: until(stopped), what)
+    written = counts(ctx, guest)
+    resuming = raw_ns()
+    guest.cont()
+    return Pause(asked, stopped, resuming, raw_ns(), Mark(written, stopped, resuming))
+
+
+def run_on(ctx, guest, seconds):
+    """Waits till a guest has run for so long, by its own counter."""
+    begun = ctx.wait_until(lambda: cells.look(guest.shm), "a look of the guest")[1]
+    wanted = begun + seconds * cells.counter_hz(guest.shm)
+    ctx.wait_until(lambda: (cells.look(guest.shm) or (0, 0))[1] > wanted, "the guest to go on")
+
+
+def check_pauses(ctx, capture, lines, stream, pauses):
+    """The clock knows of each stop and of nothing else, and no event is on the wrong side."""
+    epochs = next(one for one in told(ctx, capture) if one["stream"] == stream)["epochs"]
+    ctx.equal([(one["cause"], one["vcpu"]) for one in epochs], [("", None)] + [(STOOD_STILL, None)] * len(pauses),
+              f"{stream}'s epochs")
+    notes = [line["text"] for line in lines if line["type"] == "note" and line["stream"] == stream and
+             line["text"].startswith("clock:")]
+    ctx.equal(len(notes), len(pauses), f"notes of {stream}'s clock, {notes}")
+    for one, epoch, note in zip(pauses, epochs[1:], notes):
+        found = re.search(rf"a new epoch: {STOOD_STILL} for ([\d.]+) s", note)
+        ctx.check(found, f"{stream}'s note says {note!r}")
+        for stood, what in ((epoch["step_ns"], "epoch"), (float(found[1]) * SECOND, "note")):
+            least, most = one.resuming - one.stopped, one.resumed - one.asked
+            ctx.check(least - ABOUT_NS <= stood <= most + ABOUT_NS,
+                      f"{stream}'s {what} has {stood} ns for a stop of {least} to {most} ns")
+    events = events_in(lines, stream)
+    check_rings(ctx, events)
+    if pauses:
+        check_placed(ctx, events, [one.mark for one in pauses], SECOND // 4)
+    wide = [event for event in events if event["bound_ns"] > MEDIAN_BOUND_NS]
+    print(f"     {stream}: {len(events)} events, {len(wide)} with a bound over {MEDIAN_BOUND_NS} ns; {notes}")
+
+
+@case("clock-stop", usual=("6.1",), needs=NEEDS)
+def clock_stop(ctx):
+    """A guest is stopped twice while it is recorded: an epoch for each, no event in between; its neighbour has one."""
+    alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
+    boot_all([alpha, beta])
+    for guest in (alpha, beta):
+        load(guest)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", alpha.shm, "-r", beta.shm, "-e", "storm", "-o", capture)
+    jobs = [guest.bg(BURSTS) for guest in (alpha, beta)]
+
+    run_on(ctx, alpha, 1)
+    pauses = [pause(ctx, alpha, lambda _: "alpha: the guest is silent since" in agent.output(), "the agent to miss it")]
+    run_on(ctx, alpha, 1.5)
+    pauses.append(pause(ctx, alpha, lambda stopped: raw_ns() > stopped + SECOND, "a second of host time"))
+    run_on(ctx, alpha, 1.5)
+    for guest, job in zip((alpha, beta), jobs):
+        guest.run("touch /tmp/stop")
+        ctx.equal(job.wait(timeout=120), 0, f"status of {guest.name}'s bursts")
+    stop_recorder(ctx, agent)
+
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_pauses(ctx, capture, lines, "alpha", pauses)
+    check_pauses(ctx, capture, lines, "beta", [])
+    for guest in (alpha, beta):
+        check_storm(ctx, lines, guest.name, offered_by(guest))
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    for stream in told(ctx, capture):
+        figures = {key: stream[key] for key in ("bound_median_ns", "bound_p99_ns", "bound_worst_ns")}
+        print(f"     {stream['stream']}: {figures}")
+        ctx.check(stream["bound_median_ns"] <= MEDIAN_BOUND_NS, f"{stream['stream']}: {figures}")
+        if stream["stream"] == "beta":
+            ctx.check(stream["bound_p99_ns"] <= MEDIAN_BOUND_NS, f"beta pays for alpha's stops: {figures}")
