@@ -218,3 +218,53 @@ def clock_stop(ctx):
         ctx.check(stream["bound_median_ns"] <= MEDIAN_BOUND_NS, f"{stream['stream']}: {figures}")
         if stream["stream"] == "beta":
             ctx.check(stream["bound_p99_ns"] <= MEDIAN_BOUND_NS, f"beta pays for alpha's stops: {figures}")
+
+
+# A reset -----------------------------------------------------------------------------------------------------------
+
+@case("clock-reset", usual=("6.12",), needs=NEEDS)
+def clock_reset(ctx):
+    """A guest is reset amid its events and boots again: two streams, each with its clock and on its side of that."""
+    guest = up(ctx)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    guest.bg(BURSTS)
+    ctx.wait_until(lambda: offered_by(guest) > 5000, "5000 events of the first boot")
+    amid = raw_ns()
+    written = counts(ctx, guest)
+    mark = Mark(written, raw_ns(), amid)
+    ctx.wait_until(lambda: all(now > written[cpu] + 1000 for cpu, now in counts(ctx, guest).items()),
+                   "1000 more of each vCPU")
+    asked, epoch = raw_ns(), guest.epoch
+    guest.qmp("system_reset")
+    guest.wait_event("RESET")
+    reset = raw_ns()
+    guest.wait_reboot(epoch)
+    load(guest)
+    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
+                   "the agent to turn the event on again", timeout=60)
+    offered = storm(guest, 2000)
+    stop_recorder(ctx, agent)
+
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    streams = [line for line in lines if line["type"] == "stream"]
+    ctx.equal([(one["clock"], one["epochs"]) for one in streams], [("exchange", 1)] * 2, "each boot's clock and epochs")
+    ctx.equal([(one["source"], len(one["epochs"])) for one in told(ctx, capture)], [("exchange", 1)] * 2,
+              "the same, as clock tells")
+    notes = [at for at, line in enumerate(lines) if line["type"] == "note" and "the guest booted anew" in line["text"]]
+    ctx.equal(len(notes), 1, "notes that the guest booted anew")
+    first, second = ([line for line in part if line["type"] == "event"] for part in
+                     (lines[:notes[0]], lines[notes[0]:]))
+    ctx.equal((len(first), len(second)), tuple(one["read"] for one in streams), "events on either side of that note")
+    check_rings(ctx, first)
+    check_rings(ctx, second)
+    check_storm(ctx, second, "g1", offered)
+    check_placed(ctx, first, [mark], SECOND // 4)
+    ends = max(event["ns"] - event["bound_ns"] for event in first)
+    begins = min(event["ns"] + event["bound_ns"] for event in second)
+    print(f"     the first boot's last event {reset - ends} ns before the reset was done, the second's first one "
+          f"{begins - asked} ns after it was asked for; bounds {[one['bound_ns'] for one in streams]}")
+    ctx.check(ends <= reset, f"an event of the first boot lies {ends - reset} ns behind the reset")
+    ctx.check(begins >= asked, f"an event of the second boot lies {asked - begins} ns before the reset")
+    check_accounts(ctx, capture)
