@@ -268,3 +268,72 @@ def clock_reset(ctx):
     ctx.check(ends <= reset, f"an event of the first boot lies {ends - reset} ns behind the reset")
     ctx.check(begins >= asked, f"an event of the second boot lies {asked - begins} ns before the reset")
     check_accounts(ctx, capture)
+
+
+# A death -----------------------------------------------------------------------------------------------------------
+
+# What the host's clocks were around some of a guest's work: raw before and after, wall time before and after.
+Span = collections.namedtuple("Span", "raw_from raw_to wall_from wall_to first last")
+
+
+def span_of(guest, events, first):
+    """Has the storm run; a Span, with the numbers of the tasks' events."""
+    raw_from, wall_from = raw_ns(), time.time_ns()
+    storm(guest, events)
+    return Span(raw_from, raw_ns(), wall_from, time.time_ns(), first, first + events - 1)
+
+
+def set_wall_time(guest):
+    """Gives a guest the host's wall time: its own is off by a second or two, since its RTC tells whole ones."""
+    due = math.ceil(time.time() + 0.5)
+    guest.run(f"usleep {int((due - time.time()) * 1e6)}; date -s @{due}")
+
+
+def check_spans(ctx, events, spans, ends, clock):
+    """Each event lies within a second of when it was written; prints how far off they are at worst."""
+    ctx.check(all(event["bound_ns"] is None for event in events), f"by {clock}, an event has a bound")
+    worst = 0
+    for one in spans:
+        begin, end = (getattr(one, name) for name in ends)
+        times = [event["ns"] for event in events if event["fields"]["context"] == 0 and
+                 one.first <= event["fields"]["number"] <= one.last]
+        ctx.equal(len(times), 2 * (one.last - one.first + 1), f"by {clock}, events of a run")
+        worst = max(worst, begin - min(times), max(times) - end)
+    print(f"     by {clock}: events off by {worst / SECOND:.3f} s at worst")
+    ctx.check(worst < SECOND, f"by {clock}, an event is off by {worst} ns")
+
+
+@case("clock-dead", usual=("6.1",), needs=NEEDS)
+def clock_dead(ctx):
+    """A guest dies before any agent came: wall times say when its events were, and nobody vouches for that."""
+    guest = ctx.guest()
+    guest.boot()
+    set_wall_time(guest)
+    load(guest)
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    spans = [span_of(guest, 500, 1)]
+    seen = cells.walls(guest.shm)
+    ctx.wait_until(lambda: cells.walls(guest.shm) >= seen + 2, "the guest to tell its wall time twice")
+    spans.append(span_of(guest, 500, 501))
+    offered = offered_by(guest)
+    guest.kill()
+
+    capture = ctx.dir / "x.braid"
+    agent = ctx.agent("record", "-r", guest.shm, "-t", "1", "-o", capture)
+    ctx.equal(agent.wait(), 0, f"status of the recorder, which said:\n{agent.output()}\n")
+    (stream,) = told(ctx, capture)
+    ctx.equal([stream[key] for key in ("source", "bound_median_ns", "bound_p99_ns", "bound_worst_ns")],
+              ["pairs", None, None, None], "the clock's source and bounds")
+    text = ctx.run_agent("clock", capture).stdout
+    for part in ("g1: pairs (nothing crossed the region), bound: median unknown", "exchange: no:", "nothing vouches"):
+        ctx.check(part in text, f"the text lacks {part!r}:\n{text}")
+
+    for clock, ends in (("host", ("raw_from", "raw_to")), ("realtime", ("wall_from", "wall_to"))):
+        lines = events_of(ctx, capture, f"--clock={clock}")
+        (stream,) = (line for line in lines if line["type"] == "stream")
+        ctx.equal((stream["clock"], stream["bound_ns"]), ("pairs", None), f"by {clock}, the stream's clock and bound")
+        check_storm(ctx, lines, "g1", offered)
+        check_order(ctx, lines)
+        check_rings(ctx, events_in(lines, "g1"))
+        check_spans(ctx, events_in(lines, "g1"), spans, ends, clock)
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
