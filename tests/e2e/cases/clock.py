@@ -337,3 +337,38 @@ def clock_dead(ctx):
         check_rings(ctx, events_in(lines, "g1"))
         check_spans(ctx, events_in(lines, "g1"), spans, ends, clock)
     ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+
+
+# The first fix -----------------------------------------------------------------------------------------------------
+
+def wait_unwatched(ctx, guest):
+    """Waits till a guest looks for an agent as seldom as where there is none."""
+    seldom = cells.counter_hz(guest.shm) * 60 // 1000
+    looks = {}
+
+    def found():
+        look = cells.look(guest.shm)
+        if look:
+            looks[look[0]] = look[1]
+        return any(looks.get(which + 1, 0) - counter > seldom for which, counter in looks.items())
+
+    ctx.wait_until(found, "two looks far from each other")
+
+
+@case("clock-first", usual=("6.12",), needs=NEEDS)
+def clock_first(ctx):
+    """A guest that nobody watched has its clock tied to the host's within a moment of being found."""
+    guest = up(ctx)
+    number = 0
+
+    def measure():
+        nonlocal number
+        number += 1
+        wait_unwatched(ctx, guest)
+        capture = ctx.dir / f"{number}.braid"
+        ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
+        (stream,) = told(ctx, capture)
+        ctx.equal(stream["source"], "exchange", "the clock's source")
+        return {"first fix": stream["exchange"]["first_fix_ns"], "median": stream["bound_median_ns"]}
+
+    try_often(ctx, measure, lambda figures: figures["first fix"] < FIRST_FIX_NS, "first fix and bound in ns")
