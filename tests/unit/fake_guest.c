@@ -13,7 +13,7 @@
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
 
-#define STEP_NS		500000		/* between two looks */
+#define STEP_NS		500000		/* between two looks, unless told */
 #define SPIN_NS		2000000		/* for pings, in a burst */
 
 static const char *const systems[FAKE_NR_EVENTS] = { "sched", "sched", "irq", "test" };
@@ -120,7 +120,7 @@ static void lay_out(struct fake_guest *g)
 	g->sb.version_major = BRAID_VERSION_MAJOR;
 	g->sb.state = BRAID_STATE_LIVE;
 	g->sb.incarnation = now_ns() | 1;
-	g->sb.counter_type = BRAID_COUNTER_SYNTHETIC;
+	g->sb.counter_type = g->p.counter_type ? g->p.counter_type : BRAID_COUNTER_SYNTHETIC;
 	g->sb.counter_hz = 1000000000;
 	g->sb.init_counter = fake_counter();
 	memcpy(g->sb.boot_id, &g->sb.incarnation, sizeof(g->sb.incarnation));
@@ -414,7 +414,7 @@ static void produce(struct fake_guest *g)
 static void live(struct fake_guest *g)
 {
 	struct braid_superblock *shared = (struct braid_superblock *)g->base;
-	struct timespec step = { .tv_nsec = STEP_NS };
+	struct timespec step = { .tv_nsec = g->p.look_ns ? g->p.look_ns : STEP_NS };
 
 	g->next_ns = now_ns();
 	while (!braid_load_acquire(&g->ctl->stop)) {

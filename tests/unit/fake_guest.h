@@ -24,6 +24,8 @@ struct fake_params {
 	u32 flags;		/* BRAID_BUFFER_* */
 	bool always;		/* writes whether or not anybody enabled its events */
 	u64 rate;		/* events a second and vCPU */
+	u64 look_ns;		/* between two looks; 0: many times oftener than a guest's */
+	u32 counter_type;	/* what it calls its counter; 0: synthetic */
 };
 
 /* Shared between the test and the guest, which may be another process. */
