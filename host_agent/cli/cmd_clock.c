@@ -17,7 +17,7 @@ static const char usage[] =
 	"Usage: tracebraid clock [OPTION]... GUEST|FILE\n"
 	"Tells how a guest's times become host times: by which source and why, how exact, and\n"
 	"since when. FILE is a capture; GUEST a running guest's name or its region's file: its\n"
-	"clock is then measured for a moment, without recording any event.\n"
+	"clock is then measured for a moment; no event is enabled or taken.\n"
 	"\n"
 	"      --json          one JSON object\n"
 	"  -t SECONDS          measure a running guest for so long. Default: 2\n"
@@ -45,7 +45,7 @@ static int print_file(char *path, bool json)
 static int print_guest(const char *guest, double seconds, bool json)
 {
 	struct braid_recording r = {
-		.signal_fd = -1, .child.pidfd = -1, .quiet = true, .no_events = true,
+		.signal_fd = -1, .child.pidfd = -1, .quiet = true, .clock_only = true,
 		.seconds = seconds,
 	};
 	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];

@@ -47,7 +47,7 @@ struct braid_recording {
 	const char *buffer;	/* of the guests; NULL: all */
 	double seconds;		/* 0: until told */
 	bool quiet;
-	bool no_events;		/* the guests' clocks alone */
+	bool clock_only;	/* no event is enabled, none is taken */
 	enum braid_record_host host;
 	struct braid_record_patterns events;
 	struct braid_record_patterns host_events;

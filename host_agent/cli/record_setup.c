@@ -222,7 +222,7 @@ int braid_record_open_guests(struct braid_recording *r)
 	bool defaults = !r->events.nr;
 	int err = 0;
 
-	if (defaults && !r->no_events)
+	if (defaults && !r->clock_only)
 		err = braid_record_add_events(&r->events, BRAID_GUEST_EVENTS);
 	if (!err && r->nr_guests)
 		err = braid_exchange_start(&r->exchange);
@@ -239,6 +239,7 @@ int braid_record_open_guests(struct braid_recording *r)
 			.patterns = r->events.items,
 			.nr_patterns = r->events.nr,
 			.buffer = r->buffer,
+			.clock_only = r->clock_only,
 			.say = say_for_guest,
 			.say_arg = r,
 		};

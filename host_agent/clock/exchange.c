@@ -15,7 +15,7 @@
 #include "shared/platform.h"
 
 #define READY_STEP_NS		500000ULL	/* shorter than the guest spins without a ping */
-#define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 80 ms */
+#define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 50 ms */
 #define READY_COARSE_NS		10000000ULL
 #define READY_LIMIT_NS		400000000ULL	/* a guest looks oftener, if it lives */
 #define FIRST_BURSTS		6		/* as fast as they come, all of them long */

@@ -7,7 +7,7 @@
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
 
-#define WAIT_STEP_NS	500000	/* the guest looks at its mailbox every 20 to 80 ms */
+#define WAIT_STEP_NS	500000	/* the guest looks at its mailbox every 20 to 50 ms */
 
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,

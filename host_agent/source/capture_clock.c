@@ -277,6 +277,7 @@ static int place_by_pairs(struct braid_capture_stream *s)
 		return nr;
 	in.crossings = crossings;
 	in.nr_crossings = nr;
+	in.host = NULL;	/* a law of the host's counter has bounds, and here nobody vouches for any */
 	err = braid_clock_fit(clock, &in);
 	free(crossings);
 	if (!err) {

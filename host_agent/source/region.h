@@ -21,6 +21,7 @@ struct braid_region_options {
 	const struct braid_pattern *patterns;	/* events to enable */
 	size_t nr_patterns;
 	const char *buffer;		/* the only one to record; NULL: all */
+	bool clock_only;		/* no buffer at all: what rings hold stays there */
 	/* told what befalls the guest: one line, tamed; also goes to the capture as NOTE */
 	void (*say)(void *arg, const char *name, const char *line);
 	void *say_arg;

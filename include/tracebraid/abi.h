@@ -182,7 +182,7 @@ struct braid_mailbox {
 };
 
 /* The guest looks at mailbox and clock cells at least this often, while it lives. */
-#define BRAID_POLL_MS		80u	/* no agent about; before minor 1: 250 */
+#define BRAID_POLL_MS		50u	/* no agent about; before minor 1: 250 */
 #define BRAID_POLL_ACTIVE_MS	20u	/* agent_heartbeat moves */
 
 /* Clock cells ------------------------------------------------------------------ */
