@@ -9,8 +9,8 @@ import time
 
 import cells
 from harness import case
-from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by, start_recorder,
-                 stop_recorder, storm, up)
+from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
+                 region_accounts, start_recorder, stop_recorder, storm, up)
 from rig import boot_all
 
 # What the product promises of an idle guest.
@@ -317,6 +317,9 @@ def clock_dead(ctx):
     spans.append(span_of(guest, 500, 501))
     offered = offered_by(guest)
     guest.kill()
+    before = region_accounts(ctx, guest)
+    ctx.run_agent("clock", "-t", "0.5", guest.shm)
+    ctx.equal(region_accounts(ctx, guest), before, "the region's accounts, after its clock was asked for")
 
     capture = ctx.dir / "x.braid"
     agent = ctx.agent("record", "-r", guest.shm, "-t", "1", "-o", capture)
@@ -343,7 +346,7 @@ def clock_dead(ctx):
 
 def wait_unwatched(ctx, guest):
     """Waits till a guest looks for an agent as seldom as where there is none."""
-    seldom = cells.counter_hz(guest.shm) * 60 // 1000
+    seldom = cells.counter_hz(guest.shm) * 40 // 1000
     looks = {}
 
     def found():
