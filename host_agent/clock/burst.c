@@ -9,7 +9,6 @@
 #define SPIN_LIMIT_NS		4000000ULL	/* of a burst: whoever sleeps may miss the moment */
 #define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
 #define PONG_STEP_NS		50000ULL
-#define SILENT_LIMIT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
 #define BURST_LIMIT_NS		30000000ULL
 
 static void keep(struct braid_burst *b, const struct braid_crossing *c)
@@ -101,7 +100,7 @@ bool braid_burst_ready(const struct braid_burst *b)
 	return braid_load_acquire(&b->cells->ready) == b->number;	/* (K4) */
 }
 
-void braid_burst_run(struct braid_burst *b, u32 pings, const bool *leaving)
+void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool *leaving)
 {
 	struct braid_clock_cells *cells = b->cells;
 	u64 number, start_ns = braid_host_clock_ns(), heard_ns = start_ns;
@@ -124,7 +123,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, const bool *leaving)
 		}
 		hop(&b->allowed);
 		b->hopped = true;
-	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - heard_ns < SILENT_LIMIT_NS &&
+	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - heard_ns < silent_ns &&
 		 c.s.h2_ns - start_ns < BURST_LIMIT_NS);
 	braid_store(&cells->burst_over, b->number);	/* the guest need not spin on */
 }

@@ -31,8 +31,8 @@ void braid_burst_ask(struct braid_burst *b, u32 vcpu);
 /* Whether it does. */
 bool braid_burst_ready(const struct braid_burst *b);
 
-/* Up to @pings; fewer when the guest stops answering, or *leaving gets true. */
-void braid_burst_run(struct braid_burst *b, u32 pings, const bool *leaving);
+/* Up to @pings; fewer when the guest is silent for so long, or *leaving gets true. */
+void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool *leaving);
 
 /* Back to where this thread may run: after a run that was cut short by the guard, too. */
 void braid_burst_end(struct braid_burst *b);

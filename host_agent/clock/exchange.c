@@ -17,6 +17,10 @@
 #define READY_STEP_NS		500000ULL	/* shorter than the guest spins without a ping */
 #define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 50 ms */
 #define READY_COARSE_NS		10000000ULL
+#define SILENT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
+#define SILENT_SHORT_NS		1000000ULL	/* others wait; or we are late, and it may have gone */
+#define LATE_NS			3000000ULL
+#define MAX_ASKED		4		/* guests that spin, or are about to */
 #define READY_LIMIT_NS		400000000ULL	/* a guest looks oftener, if it lives */
 #define FIRST_BURSTS		6		/* as fast as they come, all of them long */
 #define PINGS_FIRST		64
@@ -42,6 +46,7 @@ struct braid_exchange_peer {
 	struct braid_burst burst;
 	u64 due_ns;		/* when to ask; once asked, when to look */
 	u64 asked_ns;		/* 0: not asked */
+	u64 looked_ns;		/* asked: when it had not come yet */
 	u64 interval_ns;
 	u32 tour;		/* bursts of the tour so far, one vCPU after another */
 	u32 tour_end;		/* of them in all */
@@ -154,6 +159,7 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 /* What is done in the region in one turn. */
 struct turn {
 	struct braid_exchange_peer *p;
+	u64 silent_ns;
 	bool ready;
 };
 
@@ -169,16 +175,32 @@ static int take_turn(void *arg)
 	}
 	t->ready = braid_burst_ready(&p->burst);
 	if (t->ready)
-		braid_burst_run(&p->burst, on_tour(p) ? PINGS_TOUR : pings, &p->leaving);
+		braid_burst_run(&p->burst, on_tour(p) ? PINGS_TOUR : pings, t->silent_ns,
+				&p->leaving);
 	return 0;
+}
+
+/* Must hold the lock. */
+static u32 count_asked(const struct braid_exchange *x)
+{
+	const struct braid_exchange_peer *p;
+	u32 nr = 0;
+
+	for (p = x->peers; p; p = p->next)
+		nr += p->asked_ns && !p->leaving;
+	return nr;
 }
 
 /* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
-	struct turn t = { .p = p };
 	bool asking = !p->asked_ns;
 	u64 now_ns, spent_ns = braid_host_clock_ns();
+	bool late = !asking && spent_ns - p->looked_ns > LATE_NS;
+	struct turn t = {
+		.p = p,
+		.silent_ns = late || count_asked(x) > 1 ? SILENT_SHORT_NS : SILENT_NS,
+	};
 	int err;
 
 	p->busy = true;
@@ -195,24 +217,26 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	spent_ns = now_ns - spent_ns;
 	if (asking)
 		p->asked_ns = now_ns;
+	p->looked_ns = now_ns;
 	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
 		end_burst(p, t.ready);
-	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
-	if (t.ready && p->due_ns < now_ns + SHARE * spent_ns)
-		p->due_ns = now_ns + SHARE * spent_ns;
 	else	/* a guest that hangs is looked at ever less often */
 		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
 				      READY_COARSE_NS);
+	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
+	if (t.ready && p->due_ns < now_ns + SHARE * spent_ns)
+		p->due_ns = now_ns + SHARE * spent_ns;
 	pthread_cond_broadcast(&x->changed);
 }
 
 /* Must hold the lock. The one that is due first, or NULL. */
 static struct braid_exchange_peer *first_due(const struct braid_exchange *x)
 {
+	bool full = count_asked(x) >= MAX_ASKED;
 	struct braid_exchange_peer *p, *first = NULL;
 
 	for (p = x->peers; p; p = p->next)
-		if (!p->leaving && (!first || (s64)(p->due_ns - first->due_ns) < 0))
+		if (!p->leaving && (p->asked_ns || !full) && (!first || (s64)(p->due_ns - first->due_ns) < 0))
 			first = p;
 	return first;
 }
