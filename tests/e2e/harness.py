@@ -43,9 +43,10 @@ class Case:
     timeout: int
     allow: tuple
     summary: str
+    alone: bool
 
 
-def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_TIMEOUT_S, allow=()):
+def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_TIMEOUT_S, allow=(), alone=False):
     """Registers a function as a case: it is called with a Context, and fails by raising.
 
     kernels: it runs on these alone, whatever is asked for.
@@ -54,6 +55,7 @@ def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_T
     needs: "agent", "driver", "module:NAME" (a test module); without them the case is skipped.
     timeout: seconds for one run of the case, whatever it waits for.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
+    alone: it needs all CPUs for itself, so it runs behind all others.
     """
     def register(function):
         if name in _registry:
@@ -62,7 +64,7 @@ def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_T
         can = tuple(kernels or ALL_KERNELS)
         can += (host.DEBUG_KERNEL,) * ("6.1" in can)
         _registry[name] = Case(name, function, tuple(kernels or usual or USUAL_KERNELS), tuple(possible or can),
-                               tuple(needs), timeout, tuple(allow), summary)
+                               tuple(needs), timeout, tuple(allow), summary, alone)
         return function
 
     return register

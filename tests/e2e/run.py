@@ -156,6 +156,18 @@ def run_one(job):
     return verdict, text.getvalue()
 
 
+def run_jobs(jobs, at_a_time, count):
+    """Runs cases and counts their verdicts. A process each: what one leaves behind is not the next one's."""
+    with multiprocessing.get_context("fork").Pool(at_a_time, maxtasksperchild=1) as pool:
+        for verdict, text in pool.imap_unordered(run_one, jobs):
+            print(text, end="", flush=True)
+            count[verdict] += 1
+        # An orderly end: a worker that was forked just now can miss the signal which ends the others, and is
+        # then waited for in vain.
+        pool.close()
+        pool.join()
+
+
 def main():
     arguments = parse_arguments()
     # Ends like Ctrl-C does, so that cleaning up happens.
@@ -169,15 +181,8 @@ def main():
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     print(rig.choose_accel()[1], flush=True)
     jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
-    # A process each: what a case leaves behind in one is not the next one's.
-    with multiprocessing.get_context("fork").Pool(arguments.jobs, maxtasksperchild=1) as pool:
-        for verdict, text in pool.imap_unordered(run_one, jobs):
-            print(text, end="", flush=True)
-            count[verdict] += 1
-        # An orderly end: a worker that was forked just now can miss the signal which ends the others, and is
-        # then waited for in vain.
-        pool.close()
-        pool.join()
+    run_jobs([job for job in jobs if not _cases[job[0][0]].alone], arguments.jobs, count)
+    run_jobs([job for job in jobs if _cases[job[0][0]].alone], 1, count)
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     return 1 if count["FAIL"] else 0
 

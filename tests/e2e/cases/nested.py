@@ -216,7 +216,8 @@ def check_clock(ctx, capture):
 
 
 # A real-time KVM wants a CPU with a constant TSC, which no emulated one is; the debug kernel has no KVM.
-@case("nested-kvm", usual=("6.1",), possible=("6.1", "6.12"), needs=("driver", "agent", "module:pairs"), timeout=400)
+@case("nested-kvm", usual=("6.1",), possible=("6.1", "6.12"), needs=("driver", "agent", "module:pairs"), timeout=400,
+      alone=True)
 def nested_kvm(ctx):
     """On real KVM: every event of a guest is inside its vCPU's windows, every exit between the events around it."""
     rig = Rig(ctx)
