@@ -50,6 +50,7 @@ struct braid_exchange_peer {
 	u64 interval_ns;
 	u32 tour;		/* bursts of the tour so far, one vCPU after another */
 	u32 tour_end;		/* of them in all */
+	u32 asked_vcpu;		/* on tour: + 1; else 0: anyone */
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
 	u32 tries_first, tries_soon, tries_tour;
@@ -96,15 +97,10 @@ static bool on_tour(const struct braid_exchange_peer *p)
 	return p->bursts_good && p->tour < p->tour_end;
 }
 
-static u32 vcpu_of_tour(const struct braid_exchange_peer *p)
-{
-	return p->tour % p->guest.nr_vcpus;
-}
-
 /* Whether the vCPU that was asked for is the one that answered. */
 static bool came(const struct braid_exchange_peer *p)
 {
-	return p->burst.nr && p->burst.best[0].vcpu == vcpu_of_tour(p) + 1;
+	return p->burst.nr && p->burst.best[0].vcpu == p->asked_vcpu;
 }
 
 /* How long until the next burst, after one that was answered. */
@@ -132,7 +128,7 @@ static u64 wait_of(struct braid_exchange_peer *p)
 /* Must hold the lock. What a burst brought is queued, and the next one planned. */
 static void end_burst(struct braid_exchange_peer *p, bool answered)
 {
-	bool tour = on_tour(p);
+	bool tour = p->asked_vcpu;
 
 	p->asked_ns = 0;
 	p->good |= !tour && !is_poor(&p->burst);
@@ -159,6 +155,8 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 /* What is done in the region in one turn. */
 struct turn {
 	struct braid_exchange_peer *p;
+	bool asking;
+	u32 pings;
 	u64 silent_ns;
 	bool ready;
 };
@@ -167,16 +165,14 @@ static int take_turn(void *arg)
 {
 	struct turn *t = arg;
 	struct braid_exchange_peer *p = t->p;
-	u32 pings = p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER;
 
-	if (!p->asked_ns) {
-		braid_burst_ask(&p->burst, on_tour(p) ? vcpu_of_tour(p) + 1 : 0);
+	if (t->asking) {
+		braid_burst_ask(&p->burst, p->asked_vcpu);
 		return 0;
 	}
 	t->ready = braid_burst_ready(&p->burst);
 	if (t->ready)
-		braid_burst_run(&p->burst, on_tour(p) ? PINGS_TOUR : pings, t->silent_ns,
-				&p->leaving);
+		braid_burst_run(&p->burst, t->pings, t->silent_ns, &p->leaving);
 	return 0;
 }
 
@@ -194,17 +190,20 @@ static u32 count_asked(const struct braid_exchange *x)
 /* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
-	bool asking = !p->asked_ns;
 	u64 now_ns, spent_ns = braid_host_clock_ns();
-	bool late = !asking && spent_ns - p->looked_ns > LATE_NS;
+	bool late = p->asked_ns && spent_ns - p->looked_ns > LATE_NS;
 	struct turn t = {
 		.p = p,
+		.asking = !p->asked_ns,
+		.pings = p->asked_vcpu ? PINGS_TOUR :
+			 p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER,
 		.silent_ns = late || count_asked(x) > 1 ? SILENT_SHORT_NS : SILENT_NS,
 	};
 	int err;
 
 	p->busy = true;
-	if (asking) {
+	if (t.asking) {
+		p->asked_vcpu = on_tour(p) ? p->tour % p->guest.nr_vcpus + 1 : 0;
 		p->burst = (struct braid_burst){ .cells = p->guest.cells };
 		p->soon_asked = p->soon;
 	}
@@ -215,7 +214,7 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	p->busy = false;
 	now_ns = braid_host_clock_ns();
 	spent_ns = now_ns - spent_ns;
-	if (asking)
+	if (t.asking)
 		p->asked_ns = now_ns;
 	p->looked_ns = now_ns;
 	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
