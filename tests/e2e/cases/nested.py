@@ -67,7 +67,7 @@ class Rig:
 
     def wait_for(self, jobs):
         for job in jobs:
-            self.ctx.equal(job.wait(timeout=120), 0, f"status of pairs of {job.guest.name}")
+            self.ctx.equal(job.wait(timeout=60), 0, f"status of pairs of {job.guest.name}")
 
     def offsets(self):
         """What KVM says to be each vCPU's counter less the host's, by the vCPU's thread."""
@@ -97,13 +97,13 @@ class Rig:
 
 def idle(rig):
     """Nothing but the pairs."""
-    rig.wait_for([job for guest in rig.guests for job in rig.make_pairs(guest, 1000)])
+    rig.wait_for([job for guest in rig.guests for job in rig.make_pairs(guest, 800)])
 
 
 def loaded(rig):
     """Both CPUs of the host are busy with something else."""
     hogs = [rig.host.bg(f"exec taskset {1 << cpu:x} sh -c 'while :; do :; done'") for cpu in range(rig.host.smp)]
-    rig.wait_for([job for guest in rig.guests for job in rig.make_pairs(guest, 500)])
+    rig.wait_for([job for guest in rig.guests for job in rig.make_pairs(guest, 300)])
     for hog in hogs:
         hog.kill()
 
@@ -112,10 +112,10 @@ def stopped(rig):
     """One guest is stopped amid its pairs, for as long as the other takes for its own."""
     alpha, beta = rig.guests
     before = rig.made(alpha)
-    jobs = rig.make_pairs(alpha, 500)
+    jobs = rig.make_pairs(alpha, 300)
     rig.ctx.wait_until(lambda: rig.made(alpha) > before + 100, "the first pairs")
     alpha.stop()
-    rig.wait_for(rig.make_pairs(beta, 500))
+    rig.wait_for(rig.make_pairs(beta, 300))
     alpha.cont()
     rig.wait_for(jobs)
 
@@ -126,12 +126,12 @@ def restarted(rig):
     before = rig.made(alpha)
     rig.make_pairs(alpha, 100000)
     rig.ctx.wait_until(lambda: rig.made(alpha) > before + 300, "the first pairs")
-    jobs = rig.make_pairs(beta, 500)
+    jobs = rig.make_pairs(beta, 300)
     alpha.reset()
     rig.load(alpha)
     rig.ctx.wait_until(lambda: alpha.run(f"cat {TREE}/events/pairs/after/enable").strip() == "0*",
                        "the agent to turn the events on again", timeout=60)
-    rig.wait_for(jobs + rig.make_pairs(alpha, 500))
+    rig.wait_for(jobs + rig.make_pairs(alpha, 300))
 
 
 def stepped(rig):

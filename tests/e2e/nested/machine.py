@@ -16,7 +16,7 @@ import time
 
 import host
 import rig
-from errors import GuestGone, GuestTimeout, RigError
+from errors import COMPLAINTS, GuestGone, GuestTimeout, RigError
 from link import Link
 
 PORTS = ("control", "monitor", "console")  # of each inner guest
@@ -119,7 +119,7 @@ class KvmHost(_Watched):
     """The emulated machine that has KVM; `inner` are the names of the guests it will have."""
 
     # Fault upon fault with a wrong GS: rare, and nothing that a program in the host could bring about.
-    emulator_slips = rf"{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
+    emulator_slips = rf"{COMPLAINTS.pattern}|{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
 
     def __init__(self, ctx, inner):
         self.inner = list(inner)
