@@ -24,6 +24,7 @@ import rig
 from errors import COMPLAINTS, GuestNotReady, GuestReset, GuestTimeout
 
 
+MOST_REPEATS = 2  # of a case that fell over the emulator
 _cases = {}  # by name; filled before processes are forked that run them
 
 
@@ -146,7 +147,9 @@ def run_one(job):
     the_case, began = _cases[name], time.monotonic()
     with contextlib.redirect_stdout(io.StringIO()) as text:
         verdict, why, context = run_case(the_case, kernel)
-        if verdict == "FAIL" and emulator_slipped(context):
+        for _ in range(MOST_REPEATS):
+            if verdict != "FAIL" or not emulator_slipped(context):
+                break
             print(f"once more: {name} [{kernel}]: {why.splitlines()[0]}; the emulated kernel hung in boot, or fell over "
                   "a fault of the emulator, see docs/testing.md")
             verdict, why, context = run_case(the_case, kernel)
