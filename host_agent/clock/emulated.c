@@ -264,3 +264,22 @@ u64 braid_emulated_bound(const struct braid_clock_epoch *e)
 	}
 	return worst;
 }
+
+/* The offset where it is known best. */
+static u64 best_offset(const struct braid_clock_epoch *e)
+{
+	const struct braid_clock_gain *best = e->gains;
+	size_t k;
+
+	for (k = 1; k < e->nr_gains; k++)
+		if (e->gains[k].high - e->gains[k].low < best->high - best->low)
+			best = &e->gains[k];
+	return e->offset.offset + (u64)(best->low + (best->high - best->low) / 2);
+}
+
+s64 braid_emulated_step(const struct braid_clock_epoch *before, const struct braid_clock_epoch *e)
+{
+	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
+
+	return braid_clock_to_ns(&rate, best_offset(before) - best_offset(e));
+}

@@ -82,6 +82,8 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 	s64 then = braid_clock_law(clock, before, e->first_counter).ns;
 	s64 step = (s64)((u64)braid_clock_law(clock, e, e->first_counter).ns - (u64)then);
 
+	if (before->gains && e->gains)	/* about the step itself both laws are wide */
+		step = braid_emulated_step(before, e);
 	e->step_ns = step;
 	if ((s64)(e->first_counter - before->last_counter) < 0)
 		e->cause = BRAID_EPOCH_WENT_BACK;

@@ -58,6 +58,10 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 /* emulated.c: by such an epoch's gains. Fills ns and bound_ns. */
 struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e, u64 counter);
 
+/* emulated.c: what host time gained on an emulated counter from one epoch to the next. */
+s64 braid_emulated_step(const struct braid_clock_epoch *before,
+			const struct braid_clock_epoch *e);
+
 /* emulated.c: the largest bound between its crossings. */
 u64 braid_emulated_bound(const struct braid_clock_epoch *e);
 
