@@ -33,7 +33,7 @@
 #define MAX_AGAIN		8		/* ... but not for ever */
 #define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
 #define MAX_FIRST		100
-#define MAX_TOUR		4		/* times that a vCPU is asked */
+#define MAX_TOUR_TRIES		4		/* times that a vCPU is asked */
 #define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
 #define WIDE_NS			20000ULL
 #define SHARE			9		/* times that a burst took lie between two of a guest */
@@ -106,7 +106,7 @@ static bool came(const struct braid_exchange_peer *p)
 /* How long until the next burst, after one that was answered. */
 static u64 wait_of(struct braid_exchange_peer *p)
 {
-	static const u64 first_ns[] = { 0, 100000000, 200000000 };	/* at 0.1 and 0.3 s */
+	static const u64 first_ns[] = { 100000000, 200000000 };	/* at 0.1 and 0.3 s */
 	u64 rest_ns = p->guest.emulated ? INTERVAL_EMULATED_NS : INTERVAL_MAX_NS;
 
 	if (on_tour(p))
@@ -116,9 +116,9 @@ static u64 wait_of(struct braid_exchange_peer *p)
 	p->poor = is_poor(&p->burst) ? p->poor + 1 : 0;
 	if (p->poor && p->poor <= MAX_AGAIN)
 		return AGAIN_NS;
-	if (p->bursts_good < sizeof(first_ns) / sizeof(*first_ns))
-		return first_ns[p->bursts_good];
-	if (p->bursts_good < FIRST_BURSTS)
+	if (!p->poor && p->bursts_good <= sizeof(first_ns) / sizeof(*first_ns))
+		return first_ns[p->bursts_good - 1];
+	if (!p->poor && p->bursts_good < FIRST_BURSTS)
 		p->interval_ns = INTERVAL_NS;
 	else if (p->interval_ns < rest_ns)
 		p->interval_ns *= 2;
@@ -135,7 +135,7 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
 	/* A vCPU that did not come is asked again, but not for ever: it may be offline. */
-	if (tour && (came(p) || ++p->tries_tour >= MAX_TOUR)) {
+	if (tour && (came(p) || ++p->tries_tour >= MAX_TOUR_TRIES)) {
 		p->tries_tour = 0;
 		p->tour++;
 	}
