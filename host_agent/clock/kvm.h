@@ -52,7 +52,7 @@ bool braid_kvm_stands(const struct braid_kvm_vm *vm);
 
 /* KVM wrote an offset. */
 struct braid_kvm_change {
-	pid_t tid;		/* the vCPU's thread */
+	pid_t tid;		/* the vCPU's thread; 0: the kernel lost some changes here */
 	u64 host_counter;	/* when */
 	u64 offset;		/* the new one */
 };
@@ -80,7 +80,7 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w);
 const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch *w, size_t *at);
 
 /**
- * braid_kvm_watch_missed - whether changes were lost that the caller has not taken
+ * braid_kvm_watch_missed - whether the caller came too late for some of the changes
  * @w: the watch; NULL: none
  * @at: the caller's place
  */

@@ -20,8 +20,6 @@ struct braid_kvm_watch {
 	int fd;
 	struct braid_kvm_change changes[MAX_CHANGES];
 	size_t nr_changes;	/* ever; the last MAX_CHANGES of them are there */
-	size_t lost_at;		/* behind so many some were lost, if lost */
-	bool lost;
 	size_t line_bytes;
 	char line[512];
 };
@@ -71,10 +69,8 @@ static void take_line(struct braid_kvm_watch *w, char *line)
 	char *next = event ? strstr(event, " next=") : NULL;
 
 	if (!next) {
-		if (strstr(line, "LOST ")) {	/* "CPU:1 [LOST 12 EVENTS]" */
-			w->lost = true;
-			w->lost_at = w->nr_changes;
-		}
+		if (strstr(line, "LOST "))	/* "CPU:1 [LOST 12 EVENTS]" */
+			w->changes[w->nr_changes++ % MAX_CHANGES] = (struct braid_kvm_change){ 0 };
 		return;
 	}
 	*event = 0;
@@ -124,7 +120,7 @@ const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch
 
 bool braid_kvm_watch_missed(const struct braid_kvm_watch *w, size_t at)
 {
-	return w && ((w->lost && at <= w->lost_at && w->lost_at) || w->nr_changes - at > MAX_CHANGES);
+	return w && w->nr_changes - at > MAX_CHANGES;
 }
 
 void braid_kvm_watch_close(struct braid_kvm_watch *w)

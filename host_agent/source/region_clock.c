@@ -6,9 +6,7 @@
 
 #include "host_agent/clock/counter.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/discover/discover.h"
 #include "host_agent/source/region_private.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define TAKE_CROSSINGS	64
@@ -66,7 +64,7 @@ static bool stepped(const struct braid_region_source *s, const struct braid_cros
 	s64 may_ns = STEP_LEAST_NS + most_ns / 50;
 
 	return rate.mult && a->vcpu == b->vcpu &&
-	       (guest_ns < least_ns - may_ns || guest_ns - may_ns > most_ns);
+	       (guest_ns < least_ns - may_ns || guest_ns > most_ns + may_ns);
 }
 
 /* Under the guard. The guest's last look as a crossing; false: nothing new. */
@@ -179,6 +177,8 @@ static int take_changes(struct braid_region_source *s)
 	if (braid_kvm_watch_missed(s->o.kvm_watch, s->clock.changes_taken))
 		return lose_offsets(s);
 	while (!err && (change = braid_kvm_watch_next(s->o.kvm_watch, &s->clock.changes_taken))) {
+		if (!change->tid)
+			return lose_offsets(s);
 		for (k = 0; k < s->clock.nr_offsets; k++) {
 			if (braid_kvm_thread(s->clock.vm, k) != change->tid)
 				continue;
@@ -226,7 +226,7 @@ static int put_threads(struct braid_region_source *s)
 	int err = 0;
 
 	if (!threads)
-		return -ENOMEM;
+		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < s->clock.nr_offsets; k++) {
 		threads[nr].vcpu = k;
 		threads[nr].tid = braid_kvm_thread(s->clock.vm, k);
@@ -325,10 +325,7 @@ int braid_live_clock_begin(struct braid_region_source *s)
 	};
 	int err;
 
-	s->clock = (struct braid_live_clock){
-		.begin_ns = braid_host_clock_ns(), .told_kvm = s->clock.told_kvm,
-	};
-	s->clock.put_ns = s->clock.begin_ns;
+	s->clock.begin_ns = s->clock.put_ns = braid_host_clock_ns();
 	if (s->sb.state != BRAID_STATE_LIVE)
 		return 0;
 	err = open_kvm(s);
