@@ -11,6 +11,7 @@
 #include "host_agent/cli/record.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/transport/port.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
@@ -100,7 +101,7 @@ static int resolve_given(struct braid_recording *r)
 	braid_auto_free struct braid_found *given = NULL;
 	braid_auto_free const char **paths = calloc(r->nr_guests, sizeof(*paths));
 	const struct braid_found *found;
-	size_t nr, k;
+	size_t nr, k, nr_files = 0;
 	int err;
 
 	if (!paths)
@@ -109,15 +110,17 @@ static int resolve_given(struct braid_recording *r)
 	for (k = 0; k < r->nr_guests && !err; k++) {
 		char *path = r->guests[k].path;
 
+		if (braid_port_is_socket(path))
+			continue;
 		found = NULL;
 		if (!strchr(path, '/') && access(path, F_OK))
 			found = find_by_name(everywhere, nr, path);
 		if (found)
 			strcpy(path, found->path);
-		paths[k] = path;
+		paths[nr_files++] = path;
 	}
 	if (!err)
-		err = braid_discover(&given, &nr, paths, r->nr_guests, 0, NULL);
+		err = braid_discover(&given, &nr, paths, nr_files, 0, NULL);
 	for (k = 0; k < r->nr_guests && !err; k++) {
 		struct braid_record_guest *guest = &r->guests[k];
 		size_t i;
@@ -128,6 +131,8 @@ static int resolve_given(struct braid_recording *r)
 			err = braid_fail(-EINVAL, "%s: given twice", guest->path);
 			break;
 		}
+		if (braid_port_is_socket(guest->path))
+			continue;
 		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
 			;
 		if (i == nr)
@@ -175,7 +180,7 @@ int braid_record_find_guests(struct braid_recording *r)
 					 r->guests[k].path, r->guests[k].path);
 	for (k = 0; k < r->nr_guests && !err; k++)
 		for (i = 0; i < k && !err; i++)
-			if (!strcmp(r->guests[i].name, r->guests[k].name))
+			if (*r->guests[i].name && !strcmp(r->guests[i].name, r->guests[k].name))
 				err = braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
 						 r->guests[i].path, r->guests[k].path,
 						 r->guests[k].name, r->guests[k].path);

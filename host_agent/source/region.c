@@ -56,6 +56,11 @@ static void watch_qemu(struct braid_region_source *s)
 	struct braid_shared_file *files;
 	size_t nr, k;
 
+	if (m->qemu_pid) {
+		s->qemu_pid = m->qemu_pid;
+		s->qemu_pidfd = syscall(SYS_pidfd_open, m->qemu_pid, 0);
+		return;
+	}
 	if (braid_qemu_files(&files, &nr))
 		return;
 	for (k = 0; k < nr && s->qemu_pidfd < 0; k++) {
@@ -237,24 +242,10 @@ static int start_stream(struct braid_region_source *s)
 	return err ? s->fatal = err : 0;
 }
 
-/* Opens and locks the file if need be. -errno with braid_fail(). */
+/* -errno with braid_fail(). */
 static int open_mapping(struct braid_region_source *s)
 {
-	struct braid_mapping *m;
-	int err;
-
-	if (s->mapping)
-		return 0;
-	err = braid_mapping_open(&m, s->path, true);
-	if (err)
-		return err;
-	err = braid_mapping_lock(m);
-	if (err) {
-		braid_mapping_close(m);
-		return err;
-	}
-	s->mapping = m;
-	return 0;
+	return s->mapping ? 0 : braid_port_map(s->port, &s->mapping);
 }
 
 /* Identifies the region between two turns of others: never sleeps. -errno with braid_fail(). */
@@ -282,7 +273,7 @@ static int try_start(struct braid_region_source *s)
 	struct braid_superblock sb;
 	int err;
 
-	if (now_ns < s->retry_due_ns)
+	if (now_ns < s->retry_due_ns && !(s->mapping && s->mapping->gone))
 		return 0;
 	s->retry_due_ns = now_ns + RETRY_NS;
 	if (s->mapping && braid_mapping_gone(s->mapping)) {
@@ -380,7 +371,7 @@ static int check_file(struct braid_region_source *s)
 	const char *why;
 	int err;
 
-	if (now_ns < s->file_due_ns)
+	if (now_ns < s->file_due_ns && !s->mapping->gone)
 		return 0;
 	s->file_due_ns = now_ns + FILE_CHECK_NS;
 	why = braid_mapping_gone(s->mapping);
@@ -399,6 +390,11 @@ int braid_region_source_poll(struct braid_region_source *s)
 
 	if (s->fatal)
 		return s->fatal;
+	if (braid_port_serve(s->port) < 0) {
+		err = braid_live_note(s, "%s", braid_failure());
+		if (err)
+			return err;
+	}
 	if (s->phase != BRAID_PHASE_RECORDING) {
 		err = try_start(s);
 		if (err || s->phase != BRAID_PHASE_RECORDING)
@@ -503,18 +499,17 @@ int braid_region_source_open(struct braid_region_source **out,
 	struct braid_superblock sb;
 	int err;
 
-	if (strlen(o->path) >= sizeof(s->path))
-		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", o->path);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return braid_fail(-ENOMEM, "out of memory");
 	s->o = *o;
 	s->qemu_pidfd = -1;
-	strcpy(s->path, o->path);
 	if (o->name)
 		snprintf(s->name, sizeof(s->name), "%s", o->name);
 	braid_text_clean(s->name);
-	err = open_mapping(s);
+	err = braid_port_open(&s->port, o->path);
+	if (!err)
+		err = open_mapping(s);
 	if (!err)
 		err = braid_mapping_identify(s->mapping, &sb);
 	if (err && err != -ENODATA && err != -EAGAIN) {
@@ -549,6 +544,7 @@ void braid_region_source_close(struct braid_region_source *s)
 		braid_control_command(s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
 				      CLOSE_TIMEOUT_NS, NULL);
 	close_mapping(s);
+	braid_port_close(s->port);
 	free(s->rings);
 	free(s->untold);
 	free(s->tables.comm_seqs);

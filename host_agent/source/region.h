@@ -13,7 +13,7 @@ struct braid_region_source;
 
 /* What braid_region_source_open() is to do. Pointers must outlive the source. */
 struct braid_region_options {
-	const char *path;
+	const char *path;		/* its port's address */
 	const char *name;		/* of the streams; NULL: what the guest calls itself */
 	struct braid_live_sink *sink;
 	struct braid_exchange *exchange;	/* may be NULL: no clock samples */

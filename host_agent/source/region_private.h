@@ -4,6 +4,7 @@
 #define BRAID_SOURCE_REGION_PRIVATE_H
 
 #include "host_agent/source/region.h"
+#include "host_agent/transport/port.h"
 
 #define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
 
@@ -85,8 +86,8 @@ enum braid_live_follow {
 
 struct braid_region_source {
 	struct braid_region_options o;
-	char path[256];
 	char name[64];
+	struct braid_port *port;
 	struct braid_mapping *mapping;
 	struct braid_superblock sb;	/* of the stream; validated */
 	enum braid_region_phase phase;

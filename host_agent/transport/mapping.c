@@ -109,7 +109,10 @@ void braid_mapping_close(struct braid_mapping *m)
 	if (!m)
 		return;
 	munmap(m->base, m->bytes);
-	close(m->fd);
+	if (m->fd >= 0)
+		close(m->fd);
+	if (m->owner)
+		*m->owner = NULL;
 	free(m);
 }
 
@@ -154,6 +157,8 @@ const char *braid_mapping_gone(const struct braid_mapping *m)
 {
 	struct stat st;
 
+	if (m->gone || m->fd < 0)
+		return m->gone;
 	if (fstat(m->fd, &st) || !st.st_nlink)
 		return "the region's file was removed";
 	if ((u64)st.st_size < m->bytes)

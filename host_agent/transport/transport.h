@@ -14,10 +14,13 @@ struct braid_mapping {
 	char path[256];
 	u8 *base;
 	u64 bytes;
-	int fd;
+	int fd;			/* the region's file; -1: it has none of its own */
 	bool writable;
 	dev_t device;
 	ino_t inode;
+	pid_t qemu_pid;		/* whose it is, where a socket told; 0: not known */
+	const char *gone;	/* set by its port: a phrase, see braid_mapping_gone() */
+	struct braid_mapping **owner;	/* where its port points at it; NULL: no port does */
 };
 
 /**
@@ -59,7 +62,7 @@ int braid_mapping_lock(struct braid_mapping *m);
  * braid_mapping_gone - whether the file is no longer what was mapped
  * @m: the mapping
  *
- * Return: NULL, or a phrase: removed, or made shorter.
+ * Return: NULL, or a phrase: removed, made shorter, taken back by the guest.
  */
 const char *braid_mapping_gone(const struct braid_mapping *m);
 

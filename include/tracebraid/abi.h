@@ -43,9 +43,9 @@
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
 /*
  * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock
- * cells; sub-buffers begin with a TIME_STAMP.
+ * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox.
  */
-#define BRAID_VERSION_MINOR	1
+#define BRAID_VERSION_MINOR	2
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_CACHELINE_BYTES	64u
@@ -158,6 +158,11 @@ enum braid_command {
  * command_seq with release. The guest sees command_seq differ from done_seq, takes
  * a private copy, acts, stores result and matched, then done_seq = command_seq.
  * The patterns are globs; an empty one matches all.
+ *
+ * Wake. Where the transport has a doorbell, an agent that goes to sleep stores
+ * wake_permille and wake_doorbell, then moves wake_seq with release. When a writer
+ * opens a sub-buffer and so much of its ring is unread, it has the doorbell rung, once
+ * for each wake_seq and ring. While wake_doorbell is 0 nobody rings.
  */
 struct braid_mailbox {
 	/* H */
@@ -170,7 +175,11 @@ struct braid_mailbox {
 	u64 agent_drained;		/* the incarnation whose rings the agent has emptied, after DOWN */
 	u32 agent_buffers_seq;		/* the buffers_seq that the agent has acted upon: it has emptied
 					   what was CLOSING, and follows what came */
-	u8 reserved0[1024 - 164];
+	u32 wake_seq;			/* moves when the agent asks to be woken, anew */
+	u32 wake_permille;		/* of a ring's sub-buffers, full and unread; 1 to 1000 */
+	u32 wake_doorbell;		/* 0: not now; ivshmem: the value for its Doorbell register;
+					   virtio: 1 */
+	u8 reserved0[1024 - 176];
 	/* G, at 1024 */
 	u32 done_seq;
 	s32 result;			/* 0 or -errno */
@@ -494,6 +503,7 @@ static_assert(offsetof(struct braid_superblock, boot_id) == 64, "superblock");
 static_assert(sizeof(struct braid_superblock) <= BRAID_PAGE_BYTES, "superblock fits its page");
 static_assert(offsetof(struct braid_mailbox, agent_drained) == 152, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, agent_buffers_seq) == 160, "mailbox H part");
+static_assert(offsetof(struct braid_mailbox, wake_seq) == 164, "mailbox H part");
 static_assert(offsetof(struct braid_mailbox, done_seq) == 1024, "mailbox G part");
 static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
 static_assert(offsetof(struct braid_clock_cells, ready) == 64, "clock cells");
