@@ -19,7 +19,9 @@ static const char usage[] =
 	"\n"
 	"  -r REGION[,name=NAME]  a guest: its region's file, or its name; may be repeated.\n"
 	"                         A file without a driver is waited for. Default: all that\n"
-	"                         `tracebraid list` shows\n"
+	"                         `tracebraid list` shows. ivshmem-doorbell:SOCKET[,size=16M]\n"
+	"                         [,shm=FILE][,group=GROUP] is the server of such a device:\n"
+	"                         start it before the guest\n"
 	"  -e SYSTEM[:EVENT]      events to enable in the guests; globs; may be repeated, or\n"
 	"                         separated by commas. Default: " BRAID_GUEST_EVENTS "\n"
 	"  -B, --buffer NAME      only the guests' buffers of this name. Default: all, those\n"
@@ -157,6 +159,7 @@ static int close_all(struct braid_recording *r, int err)
 		finish_err = braid_capture_finish(r->sink.capture);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
+	free(r->fds);
 	free(r->guests);
 	free(r->events.items);
 	free(r->host_events.items);

@@ -64,6 +64,7 @@ struct braid_recording {
 	struct braid_tracefs_source *host_source;
 	struct braid_sampler *sampler;
 	int signal_fd;
+	struct pollfd *fds;	/* all that the loop sleeps on: room for every guest's */
 	u64 start_ns;
 	u64 end_ns;
 	u64 last_progress_ns;

@@ -55,11 +55,13 @@ static int poll_all(struct braid_recording *r)
 static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 {
 	struct signalfd_siginfo info;
-	struct pollfd fds[2] = {
-		{ .fd = r->signal_fd, .events = POLLIN },
-		{ .fd = r->child.pidfd, .events = POLLIN },
-	};
 	struct timespec t = { 0 };
+	size_t nr = 2, k;
+
+	r->fds[0] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
+	r->fds[1] = (struct pollfd){ .fd = r->child.pidfd, .events = POLLIN };
+	for (k = 0; k < r->nr_guests; k++)
+		nr += braid_region_source_fds(r->guests[k].source, &r->fds[nr]);
 
 	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
 		*sleep_ns = SLEEP_MIN_NS;
@@ -67,7 +69,7 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
 	if (result != BRAID_POLL_MORE)
 		t.tv_nsec = *sleep_ns;
-	return ppoll(fds, r->child.pidfd >= 0 ? 2 : 1, &t, NULL) > 0 && fds[0].revents &&
+	return ppoll(r->fds, nr, &t, NULL) > 0 && r->fds[0].revents &&
 	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
 }
 

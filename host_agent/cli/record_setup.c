@@ -21,7 +21,7 @@
 #define BRAID_AGENT_VERSION	"0.1"
 #endif
 
-/* REGION[,name=NAME] */
+/* REGION[,name=NAME], and a socket's REGION has options of its own. */
 int braid_record_add_guest(struct braid_recording *r, const char *argument)
 {
 	struct braid_record_guest guest = { .given = true };
@@ -260,6 +260,10 @@ int braid_record_open_guests(struct braid_recording *r)
 	}
 	if (!err && found && !r->nr_guests)
 		err = braid_fail(-ENOENT, "no guest can be recorded");
+	if (!err) {
+		r->fds = calloc(2 + r->nr_guests * BRAID_PORT_FDS, sizeof(*r->fds));
+		err = r->fds ? 0 : braid_fail(-ENOMEM, "out of memory");
+	}
 	return err || defaults ? err : check_events(r);
 }
 

@@ -175,6 +175,8 @@ static int take_rest(void *arg)
 	if (!err)
 		err = braid_live_drain_rest(s);
 	if (!err)
+		braid_live_wake_not(s);
+	if (!err)
 		err = braid_live_clock_pair(s, true);
 	if (!err)
 		err = braid_live_clock_finish(s);
@@ -227,6 +229,7 @@ static int start_stream(struct braid_region_source *s)
 	int err;
 
 	s->phase = BRAID_PHASE_RECORDING;
+	s->wake_asked = false;
 	s->heartbeat_ns = 0;
 	s->silent = false;
 	err = put_stream(s);
@@ -337,7 +340,7 @@ static int work(void *arg)
 		err = braid_live_drain(s, false);
 	if (err < 0)
 		return err;
-	turn->result = err;
+	turn->result = braid_live_wake(s, err);
 	return braid_live_close(s);
 }
 
@@ -390,11 +393,13 @@ int braid_region_source_poll(struct braid_region_source *s)
 
 	if (s->fatal)
 		return s->fatal;
-	if (braid_port_serve(s->port) < 0) {
+	err = braid_port_serve(s->port);
+	if (err > 0)
+		s->wake_asked = false;	/* it will be asked anew, when there is nothing to do */
+	if (err < 0)
 		err = braid_live_note(s, "%s", braid_failure());
-		if (err)
-			return err;
-	}
+	if (err < 0)
+		return err;
 	if (s->phase != BRAID_PHASE_RECORDING) {
 		err = try_start(s);
 		if (err || s->phase != BRAID_PHASE_RECORDING)
@@ -445,6 +450,11 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->lost = s->lost + braid_live_lost(s);
 	status->bytes = s->bytes;
 	status->no_buffer = s->o.buffer && s->nr_streams && !s->buffer_came;
+}
+
+size_t braid_region_source_fds(const struct braid_region_source *s, struct pollfd *fds)
+{
+	return braid_port_fds(s->port, fds);
 }
 
 struct fill_call {
@@ -526,8 +536,10 @@ static int release(void *arg)
 {
 	struct braid_region_source *s = arg;
 
-	if (braid_mapping_same(s->mapping, s->sb.incarnation))
+	if (braid_mapping_same(s->mapping, s->sb.incarnation)) {
 		braid_live_ring_release(s);
+		braid_live_wake_not(s);
+	}
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "host_agent/clock/kvm.h"
 #include "host_agent/control/control.h"
 #include "host_agent/source/live.h"
+#include "host_agent/transport/port.h"
 
 struct braid_region_source;
 
@@ -86,6 +87,15 @@ void braid_region_source_disarm(struct braid_region_source *s);
  * Return: 0, or -errno with braid_fail() when the capture can't be written.
  */
 int braid_region_source_finish(struct braid_region_source *s);
+
+/**
+ * braid_region_source_fds - what may call for a poll before it is due
+ * @s: the source
+ * @fds: room for BRAID_PORT_FDS; fd and events are filled in
+ *
+ * Return: how many there are.
+ */
+size_t braid_region_source_fds(const struct braid_region_source *s, struct pollfd *fds);
 
 /** braid_region_source_status - how it goes */
 void braid_region_source_status(const struct braid_region_source *s,

@@ -7,6 +7,7 @@
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 
+#define WAKE_PERMILLE	125	/* of a ring: the rest is for what comes until we are awake */
 #define SILENCE_NS	2000000000ULL	/* many times BRAID_POLL_MS, also of a busy guest */
 
 /*
@@ -61,6 +62,7 @@ static void begin(struct braid_region_source *s)
 	}
 	braid_control_begin(&s->control, s->mapping, &s->sb, command, 0, pattern,
 			    BRAID_CONTROL_TIMEOUT_NS);
+	braid_port_ring(s->port);
 	s->control_busy = true;
 }
 
@@ -148,4 +150,33 @@ int braid_live_heartbeat(struct braid_region_source *s)
 	return braid_live_note(s, "the guest is silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; what it wrote is still taken",
 			       (unsigned long long)(s->heartbeat_ns / 1000000000),
 			       (unsigned long long)(s->heartbeat_ns / 1000000 % 1000));
+}
+
+int braid_live_wake(struct braid_region_source *s, int result)
+{
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	u32 doorbell = braid_port_doorbell(s->port);
+
+	if (!doorbell || result != BRAID_POLL_IDLE) {
+		braid_live_wake_not(s);
+		return result;
+	}
+	if (s->wake_asked)
+		return result;
+	s->wake_asked = true;
+	braid_store(&box->wake_permille, WAKE_PERMILLE);
+	braid_store(&box->wake_doorbell, doorbell);
+	braid_store_release(&box->wake_seq, braid_load(&box->wake_seq) + 1);	/* (W1) */
+	return BRAID_POLL_BUSY;
+}
+
+void braid_live_wake_not(struct braid_region_source *s)
+{
+	struct braid_mailbox *box =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+
+	if (s->wake_asked)
+		braid_store(&box->wake_doorbell, 0);
+	s->wake_asked = false;
 }

@@ -4,7 +4,6 @@
 #define BRAID_SOURCE_REGION_PRIVATE_H
 
 #include "host_agent/source/region.h"
-#include "host_agent/transport/port.h"
 
 #define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
 
@@ -120,7 +119,7 @@ struct braid_region_source {
 	bool silent;
 	u64 heartbeat;			/* the guest's, as last seen */
 	u64 heartbeat_ns;		/* when it moved */
-	u64 agent_beats;
+	bool wake_asked;		/* the guest is to ring, since we had nothing to do */
 	u64 file_due_ns;		/* when to look whether the file is still there */
 	pid_t qemu_pid;			/* 0: not known */
 	int qemu_pidfd;			/* or -1 */
@@ -206,6 +205,15 @@ int braid_live_drain_rest(struct braid_region_source *s);
 
 /* All that a ring can hold, as it counts against a turn's bytes. */
 s64 braid_live_ring_bytes(const struct braid_live_ring *ring);
+
+/*
+ * Under the guard: with the turn's result, asks the guest to wake us, or not to. Returns the result:
+ * where nobody was asked before, what came in between is looked for once more.
+ */
+int braid_live_wake(struct braid_region_source *s, int result);
+
+/* Under the guard: nobody will be there to be woken. */
+void braid_live_wake_not(struct braid_region_source *s);
 
 /* region_clock.c ------------------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ struct braid_port {
 	const struct braid_port_ops *ops;
 };
 
-extern const struct braid_port_ops braid_file_port_ops;
+extern const struct braid_port_ops braid_file_port_ops, braid_doorbell_port_ops;
 
 /**
  * braid_port_is_socket - whether an address names a socket, not a region's file

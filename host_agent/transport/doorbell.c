@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The server of one ivshmem-doorbell device: hands its QEMU the shared memory, and eventfds for
+ * interrupts both ways. QEMU's document "Inter-VM Shared Memory device" defines the messages:
+ * numbers of 64 bits, some with a descriptor beside them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/transport/listener.h"
+#include "host_agent/transport/port.h"
+#include "host_agent/util/error.h"
+
+#define SCHEME			"ivshmem-doorbell:"
+#define DEFAULT_BYTES		(16ULL << 20)
+#define PROTOCOL_VERSION	0
+#define GUEST_PEER		0
+#define AGENT_PEER		1
+#define AGENT_DOORBELL		(AGENT_PEER << 16)	/* vector 0: what the guest writes to ring us */
+
+struct doorbell_port {
+	struct braid_port port;
+	struct braid_socket_address address;
+	int listen_fd;
+	int shm_fd;
+	bool untouched;		/* we made it, and gave it to nobody */
+	int peer_fd;		/* QEMU's connection, or -1 */
+	pid_t peer_pid;
+	/* eventfds, -1 until a QEMU came; they outlive its connection */
+	int ours_fd;		/* the guest rings it ... */
+	int guests_fd;		/* ... and we ring it */
+};
+
+static struct doorbell_port *of(const struct braid_port *port)
+{
+	return (struct doorbell_port *)port;
+}
+
+/* The file that stays when we go: without a server the guest is still read by polling. */
+static int open_shm(struct doorbell_port *p)
+{
+	const char *slash = strrchr(p->address.path, '/');
+	char *shm = p->address.shm;
+	struct stat st;
+	u64 bytes = p->address.bytes ?: DEFAULT_BYTES;
+
+	if (!*shm && snprintf(shm, sizeof(p->address.shm), "/dev/shm/tracebraid-%s",
+			      slash ? slash + 1 : p->address.path) < 0)
+		return -EINVAL;
+	if (bytes & (bytes - 1) || bytes < BRAID_PAGE_BYTES)
+		return braid_fail(-EINVAL,
+				  "%s: size=%llu: a PCI device's memory is a power of two, at least %u",
+				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
+	p->shm_fd = open(shm, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	if (p->shm_fd < 0)
+		return braid_fail(-errno, "%s: can't be opened: %s", shm, strerror(errno));
+	if (fstat(p->shm_fd, &st) || !S_ISREG(st.st_mode))
+		return braid_fail(-EMEDIUMTYPE, "%s: not a regular file", shm);
+	p->untouched = !st.st_size;
+	if (!st.st_size && ftruncate(p->shm_fd, bytes))
+		return braid_fail(-errno, "%s: can't be made %llu bytes: %s", shm,
+				  (unsigned long long)bytes, strerror(errno));
+	if (st.st_size && (u64)st.st_size != bytes && p->address.bytes)
+		return braid_fail(-EINVAL, "%s: has %lld bytes, not %llu; remove it when no guest uses it, or leave size= out",
+				  shm, (long long)st.st_size, (unsigned long long)bytes);
+	if (st.st_size & (st.st_size - 1))
+		return braid_fail(-EINVAL, "%s: its size, %lld bytes, is not a power of two", shm,
+				  (long long)st.st_size);
+	return 0;
+}
+
+static void drop_peer(struct doorbell_port *p)
+{
+	if (p->peer_fd >= 0)
+		close(p->peer_fd);
+	p->peer_fd = -1;
+}
+
+static void drop_eventfds(struct doorbell_port *p)
+{
+	if (p->ours_fd >= 0)
+		close(p->ours_fd);
+	if (p->guests_fd >= 0)
+		close(p->guests_fd);
+	p->ours_fd = p->guests_fd = -1;
+}
+
+static void port_close(struct braid_port *port)
+{
+	struct doorbell_port *p = of(port);
+
+	drop_peer(p);
+	drop_eventfds(p);
+	braid_listener_close(p->listen_fd, &p->address);
+	if (p->shm_fd >= 0)
+		close(p->shm_fd);
+	if (p->untouched)
+		unlink(p->address.shm);
+	free(p);
+}
+
+static int port_open(struct braid_port **out, const char *text)
+{
+	struct doorbell_port *p = calloc(1, sizeof(*p));
+	int err;
+
+	if (!p)
+		return braid_fail(-ENOMEM, "out of memory");
+	p->port.ops = &braid_doorbell_port_ops;
+	p->listen_fd = p->shm_fd = p->peer_fd = p->ours_fd = p->guests_fd = -1;
+	err = braid_socket_address_parse(&p->address, text);
+	if (!err)
+		err = open_shm(p);
+	if (!err) {
+		p->listen_fd = braid_listener_open(&p->address);
+		err = p->listen_fd < 0 ? p->listen_fd : 0;
+	}
+	if (err) {
+		port_close(&p->port);
+		return err;
+	}
+	*out = &p->port;
+	return 0;
+}
+
+static bool send_number(int to, s64 number, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = &number, .iov_len = sizeof(number) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(to, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(number);
+}
+
+/* New eventfds for each: a QEMU that went may have left its guest's in any state. */
+static bool renew_eventfds(struct doorbell_port *p)
+{
+	int ours = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int guests = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	drop_eventfds(p);
+	p->ours_fd = ours;
+	p->guests_fd = guests;
+	return ours >= 0 && guests >= 0;
+}
+
+/* All fits into the socket's buffer: a peer that does not read can't hold us. */
+static bool greet(const struct doorbell_port *p)
+{
+	return send_number(p->peer_fd, PROTOCOL_VERSION, -1) &&
+	       send_number(p->peer_fd, GUEST_PEER, -1) &&
+	       send_number(p->peer_fd, -1, p->shm_fd) &&
+	       send_number(p->peer_fd, AGENT_PEER, p->ours_fd) &&
+	       send_number(p->peer_fd, GUEST_PEER, p->guests_fd);
+}
+
+static int take_connection(struct doorbell_port *p)
+{
+	pid_t pid;
+	int err, fd = braid_listener_accept(p->listen_fd, &pid);
+
+	if (fd < 0)
+		return 0;
+	if (p->peer_fd >= 0) {
+		close(fd);
+		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
+				  p->address.path, pid, p->peer_pid);
+	}
+	p->peer_fd = fd;
+	p->peer_pid = pid;
+	p->untouched = false;
+	if (!renew_eventfds(p) || !greet(p)) {
+		err = errno;
+		drop_peer(p);
+		drop_eventfds(p);
+		if (err == EPIPE)	/* it only looked whether somebody listens */
+			return 0;
+		return braid_fail(-EPIPE, "%s: process %d could not be given the shared memory: %s",
+				  p->address.path, pid, strerror(err));
+	}
+	return 0;
+}
+
+/* A client has nothing to say: all that can come is its end. */
+static void look_at_peer(struct doorbell_port *p)
+{
+	char nothing[64];
+	ssize_t n = recv(p->peer_fd, nothing, sizeof(nothing), MSG_DONTWAIT);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		drop_peer(p);
+}
+
+static int port_serve(struct braid_port *port)
+{
+	struct doorbell_port *p = of(port);
+	int err = take_connection(p);
+	u64 rung;
+
+	if (p->peer_fd >= 0)
+		look_at_peer(p);
+	if (err)
+		return err;
+	return p->ours_fd >= 0 && read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
+}
+
+static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
+{
+	const struct doorbell_port *p = of(port);
+	size_t nr = 0;
+
+	fds[nr++] = (struct pollfd){ .fd = p->listen_fd, .events = POLLIN };
+	if (p->peer_fd >= 0)
+		fds[nr++] = (struct pollfd){ .fd = p->peer_fd, .events = POLLIN };
+	if (p->ours_fd >= 0)
+		fds[nr++] = (struct pollfd){ .fd = p->ours_fd, .events = POLLIN };
+	return nr;
+}
+
+static int port_map(struct braid_port *port, struct braid_mapping **out)
+{
+	struct doorbell_port *p = of(port);
+	struct braid_mapping *m;
+	int err = braid_mapping_open(&m, p->address.shm, true);
+
+	if (err)
+		return err;
+	err = braid_mapping_lock(m);
+	if (err) {
+		braid_mapping_close(m);
+		return err;
+	}
+	*out = m;
+	return 0;
+}
+
+static void port_ring(struct braid_port *port)
+{
+	const struct doorbell_port *p = of(port);
+	u64 one = 1;
+
+	/* Full when the guest has not looked for 2^64 times: then it knows already. */
+	if (p->guests_fd >= 0 && write(p->guests_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static u32 port_doorbell(const struct braid_port *port)
+{
+	return of(port)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
+}
+
+const struct braid_port_ops braid_doorbell_port_ops = {
+	.scheme = SCHEME,
+	.open = port_open,
+	.close = port_close,
+	.map = port_map,
+	.serve = port_serve,
+	.fds = port_fds,
+	.ring = port_ring,
+	.doorbell = port_doorbell,
+};

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A UNIX socket that QEMUs connect to. */
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host_agent/transport/listener.h"
+#include "host_agent/util/error.h"
+
+#define BACKLOG		4
+
+static bool parse_size(const char *text, u64 *bytes)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*bytes = strtoull(text, &end, 0);
+	switch (*end) {
+	case 'G':
+		*bytes <<= 10;
+		/* fallthrough */
+	case 'M':
+		*bytes <<= 10;
+		/* fallthrough */
+	case 'K':
+		*bytes <<= 10;
+		end++;
+	}
+	return !errno && !*end && *bytes && *bytes <= LONG_MAX;
+}
+
+static int take_option(struct braid_socket_address *a, const char *text, const char *option,
+		       size_t n)
+{
+	char value[sizeof(a->shm)];
+	size_t key = strcspn(option, "=") + 1;
+	const struct group *group;
+
+	if (key > n || n - key >= sizeof(value))
+		return braid_fail(-EINVAL, "%s: \"%.*s\" is not KEY=VALUE", text, (int)n, option);
+	memcpy(value, option + key, n - key);
+	value[n - key] = 0;
+	if (!strncmp(option, "size=", key)) {
+		if (parse_size(value, &a->bytes))
+			return 0;
+		return braid_fail(-EINVAL, "%s: \"%s\" is not a size, such as 16M", text, value);
+	}
+	if (!strncmp(option, "shm=", key) && *value) {
+		strcpy(a->shm, value);
+		return 0;
+	}
+	if (!strncmp(option, "group=", key)) {
+		group = getgrnam(value);
+		if (!group)
+			return braid_fail(-EINVAL, "%s: there is no group \"%s\"", text, value);
+		a->group = group->gr_gid;
+		return 0;
+	}
+	return braid_fail(-EINVAL, "%s: there is no option \"%.*s\"", text, (int)n, option);
+}
+
+int braid_socket_address_parse(struct braid_socket_address *a, const char *text)
+{
+	struct braid_socket_address parsed = { .group = (gid_t)-1 };
+	size_t n = strcspn(text, ",");
+	const char *at = text + n;
+	int err;
+
+	if (!n || n >= sizeof(parsed.path))
+		return braid_fail(-EINVAL, "\"%s\": a socket's path has 1 to %zu characters", text,
+				  sizeof(parsed.path) - 1);
+	memcpy(parsed.path, text, n);
+	while (*at) {
+		n = strcspn(++at, ",");
+		err = take_option(&parsed, text, at, n);
+		if (err)
+			return err;
+		at += n;
+	}
+	*a = parsed;
+	return 0;
+}
+
+/* Whether a socket's file is one that nobody listens at any more. */
+static bool is_stale(const struct sockaddr_un *address)
+{
+	struct stat st;
+	bool stale;
+	int fd;
+
+	if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return false;
+	stale = connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+		errno == ECONNREFUSED;
+	close(fd);
+	return stale;
+}
+
+static int fail_bind(const char *path, int err)
+{
+	struct stat st;
+
+	if (err != EADDRINUSE)
+		return braid_fail(-err, "%s: can't listen there: %s", path, strerror(err));
+	if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
+		return braid_fail(-err, "%s: can't listen there: a file of that name exists", path);
+	return braid_fail(-err, "%s: another process listens there; stop that first", path);
+}
+
+/* Nobody can connect before it is listened on: then its group is right already. */
+static int bind_listen(int fd, const struct sockaddr_un *address, gid_t group)
+{
+	mode_t mask = umask(0117);
+	int err = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
+
+	umask(mask);
+	if (err)
+		return fail_bind(address->sun_path, err);
+	if ((group == (gid_t)-1 || !lchown(address->sun_path, -1, group)) && !listen(fd, BACKLOG))
+		return 0;
+	err = errno;
+	unlink(address->sun_path);
+	return braid_fail(-err, "%s: can't listen there: %s", address->sun_path, strerror(err));
+}
+
+int braid_listener_open(const struct braid_socket_address *a)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	strcpy(address.sun_path, a->path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return braid_fail(-errno, "no socket: %s", strerror(errno));
+	if (is_stale(&address))
+		unlink(a->path);
+	err = bind_listen(fd, &address, a->group);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void braid_listener_close(int fd, const struct braid_socket_address *a)
+{
+	if (fd < 0)
+		return;
+	unlink(a->path);
+	close(fd);
+}
+
+int braid_listener_accept(int fd, pid_t *pid)
+{
+	int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred cred = { 0 };
+	socklen_t n = sizeof(cred);
+
+	if (c < 0)
+		return -errno;
+	*pid = getsockopt(c, SOL_SOCKET, SO_PEERCRED, &cred, &n) ? 0 : cred.pid;
+	return c;
+}

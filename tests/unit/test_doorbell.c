@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The ivshmem-doorbell server, and the agent's asking to be woken: a script plays QEMU. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host_agent/transport/listener.h"
+#include "host_agent/transport/port.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/session.h"
+
+static char dir[] = "/tmp/test_doorbell.XXXXXX";
+static char region_path[64], socket_path[64], capture_path[64], address[256];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 8 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 64,
+};
+
+/* QEMU's end. */
+struct client {
+	int fd;
+	int shm_fd, agents_fd, own_fd;
+};
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(a.sun_path, path);
+	NEED(fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)));
+	return fd;
+}
+
+/* One message; the descriptor beside it, or -1. */
+static s64 receive(int from, int *fd)
+{
+	char room[CMSG_SPACE(sizeof(int))];
+	s64 number = -100;
+	struct iovec iov = { .iov_base = &number, .iov_len = sizeof(number) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = room, .msg_controllen = sizeof(room),
+	};
+	struct cmsghdr *c;
+
+	*fd = -1;
+	NEED(recvmsg(from, &msg, MSG_DONTWAIT) == sizeof(number));
+	c = CMSG_FIRSTHDR(&msg);
+	if (c)
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return number;
+}
+
+static void take_greeting(struct client *c)
+{
+	int fd;
+
+	CHECK_EQ(receive(c->fd, &fd), 0);	/* the protocol's version */
+	CHECK_EQ(fd, -1);
+	CHECK_EQ(receive(c->fd, &fd), 0);	/* who we are */
+	CHECK_EQ(fd, -1);
+	CHECK_EQ(receive(c->fd, &c->shm_fd), -1);
+	CHECK(c->shm_fd >= 0);
+	CHECK_EQ(receive(c->fd, &c->agents_fd), 1);
+	CHECK(c->agents_fd >= 0);
+	CHECK_EQ(receive(c->fd, &c->own_fd), 0);
+	CHECK(c->own_fd >= 0);
+}
+
+static void drop(const struct client *c)
+{
+	close(c->fd);
+	close(c->shm_fd);
+	close(c->agents_fd);
+	close(c->own_fd);
+}
+
+static bool is_rung(int fd)
+{
+	u64 count;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count);
+}
+
+static void ring(int fd)
+{
+	u64 one = 1;
+
+	NEED(write(fd, &one, sizeof(one)) == sizeof(one));
+}
+
+static bool has_work(const struct braid_port *port)
+{
+	struct pollfd fds[BRAID_PORT_FDS];
+
+	return poll(fds, braid_port_fds(port, fds), 0) > 0;
+}
+
+static void test_addresses(void)
+{
+	struct braid_socket_address a;
+	size_t k;
+	static const char *const bad[] = {
+		"", ",size=1M", "s,", "s,size", "s,size=", "s,size=0", "s,size=1T", "s,size=-1",
+		"s,size=1M2", "s,shm=", "s,color=red", "s,group=no such group", "s,=",
+		"s,size=99999999999999999999",
+	};
+
+	for (k = 0; k < sizeof(bad) / sizeof(*bad); k++)
+		if (!braid_socket_address_parse(&a, bad[k]))
+			CHECK(!bad[k]);
+	CHECK_EQ(braid_socket_address_parse(&a, "/a/b,size=3K,shm=/c"), 0);
+	CHECK(!strcmp(a.path, "/a/b") && !strcmp(a.shm, "/c"));
+	CHECK_EQ(a.bytes, 3072);
+	CHECK_EQ(a.group, (gid_t)-1);
+	CHECK_EQ(braid_socket_address_parse(&a, "s,group=root"), 0);
+	CHECK_EQ(a.group, 0);
+	CHECK_EQ(a.bytes, 0);
+}
+
+static void test_server(void)
+{
+	struct client c = { 0 }, late;
+	struct braid_mapping *m;
+	struct braid_port *port, *second;
+	struct stat st;
+
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=1M", socket_path,
+		 region_path);
+	NEED(!braid_port_open(&port, address));
+	CHECK(!stat(socket_path, &st) && (st.st_mode & 0777) == 0660);
+	CHECK(!stat(region_path, &st) && (st.st_mode & 0777) == 0600 && st.st_size == 1 << 20);
+	CHECK_EQ(braid_port_open(&second, address), -EADDRINUSE);
+	CHECK_EQ(braid_port_doorbell(port), 0);
+	braid_port_ring(port);	/* nobody is there */
+	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK(!has_work(port));
+	NEED(!braid_port_map(port, &m));
+
+	c.fd = connect_to(socket_path);
+	CHECK(has_work(port));
+	CHECK_EQ(braid_port_serve(port), 0);
+	take_greeting(&c);
+	CHECK(!fstat(c.shm_fd, &st) && st.st_ino == m->inode);
+	CHECK(!has_work(port));
+	CHECK_EQ(braid_port_doorbell(port), 1 << 16);
+	braid_port_ring(port);
+	CHECK(is_rung(c.own_fd));
+	ring(c.agents_fd);
+	CHECK(has_work(port));
+	CHECK_EQ(braid_port_serve(port), 1);
+	CHECK_EQ(braid_port_serve(port), 0);
+
+	/* A second one is turned away, and the first stays. */
+	late.fd = connect_to(socket_path);
+	CHECK_EQ(braid_port_serve(port), -EBUSY);
+	CHECK_EQ(read(late.fd, &st, 1), 0);
+	close(late.fd);
+	ring(c.agents_fd);
+	CHECK_EQ(braid_port_serve(port), 1);
+
+	/* What a client should not say is thrown away. */
+	CHECK_EQ(send(c.fd, "nonsense", 8, 0), 8);
+	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK(!has_work(port));
+
+	/* Another QEMU gets other eventfds. */
+	drop(&c);
+	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK(!has_work(port));
+	c.fd = connect_to(socket_path);
+	CHECK_EQ(braid_port_serve(port), 0);
+	take_greeting(&c);
+	braid_port_ring(port);
+	CHECK(is_rung(c.own_fd));
+	drop(&c);
+
+	braid_mapping_close(m);
+	braid_port_close(port);
+	CHECK(stat(socket_path, &st) && errno == ENOENT);
+	CHECK(!stat(region_path, &st));	/* the guest may still write there */
+
+	/* Memory of another size may be a guest's. */
+	CHECK_EQ(truncate(region_path, 2 << 20), 0);
+	CHECK_EQ(braid_port_open(&port, address), -EINVAL);
+	CHECK_EQ(unlink(region_path), 0);
+}
+
+static void test_stale_socket(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct braid_port *port;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(a.sun_path, socket_path);
+	NEED(!bind(fd, (struct sockaddr *)&a, sizeof(a)));
+	close(fd);
+	NEED(!braid_port_open(&port, address));
+	braid_port_close(port);
+	CHECK(access(region_path, F_OK));	/* it was given to nobody */
+
+	/* A file that is no socket is nobody's to remove. */
+	fd = creat(socket_path, 0600);
+	close(fd);
+	CHECK_EQ(braid_port_open(&port, address), -EADDRINUSE);
+	CHECK_EQ(unlink(socket_path), 0);
+	CHECK_EQ(braid_port_open(&port, "ivshmem-doorbell:/nowhere/s,shm=/nowhere/m"), -ENOENT);
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=3M", socket_path,
+		 region_path);
+	CHECK_EQ(braid_port_open(&port, address), -EINVAL);
+}
+
+static struct braid_mailbox *box_of(struct session *s)
+{
+	return (void *)(s->guest->base + s->guest->sb.sections[BRAID_SECTION_MAILBOX].offset);
+}
+
+static bool asked(struct session *s)
+{
+	return braid_load(&box_of(s)->wake_doorbell) == 1 << 16;
+}
+
+static bool not_asked(struct session *s)
+{
+	return !braid_load(&box_of(s)->wake_doorbell);
+}
+
+static bool recording(struct session *s)
+{
+	return s->status.phase == BRAID_PHASE_RECORDING;
+}
+
+static u32 asked_since;
+
+static bool asked_anew(struct session *s)
+{
+	return asked(s) && braid_load(&box_of(s)->wake_seq) != asked_since;
+}
+
+/* A guest at rest is asked to ring; one that is busy is not, nor one that nobody records. */
+static void test_waking(void)
+{
+	struct session s = { 0 };
+	struct client c;
+
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s", socket_path, region_path);
+	s.guest = fake_guest_new(region_path, &usual);
+	session_begin(&s, address, capture_path, NULL);
+	session_until(&s, recording);
+	session_settle(&s);
+	CHECK(not_asked(&s));	/* there is no doorbell */
+
+	c.fd = connect_to(socket_path);
+	session_until(&s, asked);
+	take_greeting(&c);
+	CHECK(braid_load(&box_of(&s)->wake_permille) >= 1);
+	CHECK(braid_load(&box_of(&s)->wake_permille) <= 1000);
+	asked_since = braid_load(&box_of(&s)->wake_seq);
+
+	fake_guest_write(s.guest, 0, 2000);
+	session_until(&s, not_asked);
+	session_until(&s, asked_anew);
+	asked_since = braid_load(&box_of(&s)->wake_seq);
+	session_settle(&s);
+	CHECK_EQ(braid_load(&box_of(&s)->wake_seq), asked_since);	/* once is enough */
+	ring(c.agents_fd);
+	session_until(&s, asked_anew);
+
+	session_end(&s);
+	CHECK(not_asked(&s));
+	drop(&c);
+	fake_guest_free(s.guest);
+}
+
+/* The events that a recording enables are asked for with an interrupt. */
+static void test_commands_ring(void)
+{
+	struct session s = { 0 };
+	struct client c = { .fd = -1 };
+	struct braid_pattern pattern;
+
+	NEED(!braid_pattern_parse(&pattern, "test"));
+	s.pattern = &pattern;
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s", socket_path, region_path);
+	s.guest = fake_guest_new(region_path, &usual);
+	session_begin(&s, address, capture_path, NULL);
+	c.fd = connect_to(socket_path);
+	session_until(&s, asked);
+	take_greeting(&c);
+	CHECK(is_rung(c.own_fd));
+	session_end(&s);
+	drop(&c);
+	fake_guest_free(s.guest);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
+	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
+	RUN(test_addresses);
+	RUN(test_server);
+	RUN(test_stale_socket);
+	RUN(test_waking);
+	RUN(test_commands_ring);
+	unlink(capture_path);
+	rmdir(dir);
+	return VERDICT();
+}
