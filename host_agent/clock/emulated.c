@@ -40,8 +40,8 @@ static s64 map_error(const struct builder *b, u64 at)
 }
 
 /* What a crossing says of the offset: between low and high. Return: false when nothing is so far. */
-static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
-		    struct braid_clock_gain *knot)
+static bool gain_of(const struct builder *b, const struct braid_clock_sample *s,
+		    struct braid_clock_gain *gain)
 {
 	const struct braid_clock_map *map = &b->host->tracks->epochs->map;
 	u64 at_h1 = braid_clock_to_counter(map, s->h1_ns);
@@ -50,10 +50,10 @@ static bool knot_of(const struct builder *b, const struct braid_clock_sample *s,
 
 	if ((at_h2 - at_h1) >> FAR_BITS || low >> FAR_BITS != low >> 63)
 		return false;
-	knot->counter = s->counter;
-	knot->low = low - map_error(b, at_h2);
-	knot->high = low + (s64)(at_h2 - at_h1) + map_error(b, at_h1);
-	return knot->low <= knot->high;
+	gain->counter = s->counter;
+	gain->low = low - map_error(b, at_h2);
+	gain->high = low + (s64)(at_h2 - at_h1) + map_error(b, at_h1);
+	return gain->low <= gain->high;
 }
 
 /* An offset that a crossing allows. */
@@ -65,37 +65,36 @@ static u64 offset_of(const struct builder *b, const struct braid_clock_sample *s
 /* Whether a crossing can be of any epoch. */
 static bool tells(const struct builder *b, const struct braid_clock_sample *s)
 {
-	struct braid_clock_gain knot;
+	struct braid_clock_gain gain;
 	struct builder alone = *b;
 
 	if (!braid_sample_sane(s))
 		return false;
 	alone.offset = offset_of(b, s);
-	return knot_of(&alone, s, &knot);
+	return gain_of(&alone, s, &gain);
 }
 
 /*
- * Puts a knot in its place by counter. Return: false when it contradicts those that
+ * Puts a gain in its place by counter. Return: false when it contradicts those that
  * are there: the offset would have shrunk, or jumped.
  */
-static bool fits(const struct builder *b, const struct braid_clock_gain *knot)
+static bool fits(const struct builder *b, const struct braid_clock_gain *gain)
 {
-	const struct braid_clock_gain *other, *first;
-	size_t k = b->nr_gains;
+	const struct braid_clock_gain *other;
+	size_t k = b->nr_gains, last;
 
 	/* Nearly all come in order; wide ones overlap a few. */
-	for (; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
-		if (knot->low > b->gains[k - 1].high || b->nr_gains - k >= OVERLAP)
+	for (; k && (s64)(b->gains[k - 1].counter - gain->counter) > 0; k--)
+		if (gain->low > b->gains[k - 1].high || b->nr_gains - k >= OVERLAP)
 			return false;
-	if (!k)
-		return true;
-	first = &b->gains[k > OVERLAP ? k - OVERLAP : 0];
-	for (other = &b->gains[k - 1]; other >= first; other--) {
-		if (other->low > knot->high)
+	last = k > OVERLAP ? k - OVERLAP : 0;
+	while (k > last) {
+		other = &b->gains[--k];
+		if (other->low > gain->high)
 			return false;
 		/* The nearest that is narrow enough to tell of a jump does. */
 		if (other->high - other->low < b->most_gain) {
-			if (knot->low - other->high > b->most_gain)
+			if (gain->low - other->high > b->most_gain)
 				return false;
 			break;
 		}
@@ -103,15 +102,15 @@ static bool fits(const struct builder *b, const struct braid_clock_gain *knot)
 	return true;
 }
 
-static int insert(struct builder *b, const struct braid_clock_gain *knot)
+static int insert(struct builder *b, const struct braid_clock_gain *gain)
 {
 	size_t k;
 
-	if (braid_array_push(b->gains, b->nr_gains, b->capacity, *knot))
+	if (braid_array_push(b->gains, b->nr_gains, b->capacity, *gain))
 		return -ENOMEM;
-	for (k = b->nr_gains - 1; k && (s64)(b->gains[k - 1].counter - knot->counter) > 0; k--)
+	for (k = b->nr_gains - 1; k && (s64)(b->gains[k - 1].counter - gain->counter) > 0; k--)
 		b->gains[k] = b->gains[k - 1];
-	b->gains[k] = *knot;
+	b->gains[k] = *gain;
 	return 0;
 }
 
@@ -188,7 +187,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	struct builder b = {
 		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
 	};
-	struct braid_clock_gain knot;
+	struct braid_clock_gain gain;
 	int err = is_the_hosts(in) ? 0 : -ENODATA;
 	size_t k;
 
@@ -202,14 +201,14 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 		}
 		if (!b.nr_gains && !track->nr_epochs)
 			begin_epoch(&b, k);
-		if (!knot_of(&b, s, &knot) || !fits(&b, &knot)) {
+		if (!gain_of(&b, s, &gain) || !fits(&b, &gain)) {
 			/* Not a counter of this kind, if it does that again and again. */
 			err = track->nr_epochs >= BRAID_MAX_EPOCHS / 4 ? -ENODATA : end_epoch(&b);
 			begin_epoch(&b, k);
-			knot_of(&b, s, &knot);
+			gain_of(&b, s, &gain);
 		}
 		if (!err)
-			err = insert(&b, &knot);
+			err = insert(&b, &gain);
 		b.stretch.end = k + 1;
 	}
 	if (!err)
@@ -218,8 +217,8 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	return err;
 }
 
-/* The last knot that is not behind a counter value; or -1. */
-static ssize_t knot_before(const struct braid_clock_epoch *e, u64 counter)
+/* The last gain that is not behind a counter value; or -1. */
+static ssize_t gain_before(const struct braid_clock_epoch *e, u64 counter)
 {
 	size_t low = 0, high = e->nr_gains;
 
@@ -237,7 +236,7 @@ static ssize_t knot_before(const struct braid_clock_epoch *e, u64 counter)
 struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e, u64 counter)
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
-	ssize_t k = knot_before(e, counter);
+	ssize_t k = gain_before(e, counter);
 	s64 beyond = BEYOND * (s64)e->most_gain;
 	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - beyond;
 	s64 high = k + 1 < (ssize_t)e->nr_gains ? e->gains[k + 1].high :

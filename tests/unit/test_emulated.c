@@ -189,6 +189,7 @@ static void stands_still(void)
 		NEED(!fit(&clock, GUEST_HZ));
 		CHECK_EQ(clock.nr_tracks, 1);
 		CHECK_EQ(clock.tracks->nr_epochs, 2);
+		CHECK(clock.tracks->epochs[0].gains && clock.tracks->epochs[1].gains);
 		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_STOOD_STILL);
 		CHECK(clock.tracks->epochs[1].from_ns <= (s64)at);
 		CHECK(clock.tracks->epochs[1].begun_ns >= (s64)(at + for_ns));
