@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/clock/private.h"
+#include "host_agent/util/array.h"
 
 #define RATE_BASE_NS	1000000		/* two samples this far apart tell a frequency */
 #define MOST_HZ		1e12L		/* no counter is so fast */
@@ -68,8 +69,7 @@ static u64 rate_of(const struct braid_clock_inputs *in)
 	a = &in->crossings[0].s;
 	b = &in->crossings[in->nr_crossings - 1].s;
 	ns = b->h1_ns - a->h1_ns;
-	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0 ||
-	    (b->counter - a->counter) / ns >= 1000)
+	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0)
 		return 0;
 	hz = (b->counter - a->counter) * 1e9L / ns;
 	return hz < MOST_HZ ? (u64)hz : 0;
@@ -90,17 +90,6 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.ref_counter = counter;
 }
 
-/* The crossings of one vCPU. Return: how many were copied. */
-static size_t select_vcpu(const struct braid_clock_inputs *in, u32 vcpu, struct braid_crossing *to)
-{
-	size_t k, nr = 0;
-
-	for (k = 0; k < in->nr_crossings; k++)
-		if (in->crossings[k].vcpu == vcpu + 1)
-			to[nr++] = in->crossings[k];
-	return nr;
-}
-
 /* Steps that no pause explains: of all vCPUs together, or of each. */
 static size_t count_steps(const struct braid_clock *clock)
 {
@@ -115,38 +104,75 @@ static size_t count_steps(const struct braid_clock *clock)
 	return steps;
 }
 
+static int by_vcpu(const void *a, const void *b)
+{
+	const struct braid_crossing *x = a, *y = b;
+
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	return x->s.h1_ns < y->s.h1_ns ? -1 : x->s.h1_ns > y->s.h1_ns;
+}
+
 /*
  * A vCPU that no crossing is of: it may not even exist, or be as any other. Its epochs are
- * those of all together, and have no bound. Return: 0 or -ENOMEM.
+ * those of all together, and have no bound. @like: another such one, fitted before; or NULL.
+ * Return: 0 or -ENOMEM.
  */
 static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track,
-		      const struct braid_clock_inputs *in)
+		      const struct braid_clock_track *like, const struct braid_clock_inputs *in)
 {
+	u32 samples = clock->nr_samples, refused = clock->nr_refused;
+	struct braid_clock_epoch e;
 	size_t k;
-	int err = braid_fit_track(clock, track, in, in->crossings, in->nr_crossings);
+	int err = 0;
 
-	for (k = 0; k < track->nr_epochs; k++)
-		track->epochs[k].nr_lines = 0;
+	if (!like) {
+		err = braid_fit_track(clock, track, in, in->crossings, in->nr_crossings);
+		clock->nr_samples = samples;
+		clock->nr_refused = refused;
+		for (k = 0; k < track->nr_epochs; k++)
+			track->epochs[k].nr_lines = 0;
+		return err;
+	}
+	for (k = 0; k < like->nr_epochs && !err; k++) {
+		e = like->epochs[k];
+		e.lines = NULL;
+		err = braid_array_push(track->epochs, track->nr_epochs, track->capacity, e);
+	}
 	return err;
 }
 
 /* A track for each vCPU. Return: 0, -ENODATA when crossings are of one alone, or -ENOMEM. */
 static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	struct braid_crossing *mine = calloc(in->nr_crossings, sizeof(*mine));
-	int err = mine ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
+	struct braid_crossing *sorted = malloc(in->nr_crossings * sizeof(*sorted));
+	const struct braid_clock_track *unseen = NULL;
+	int err = sorted ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
+	size_t at = 0, end;
 	u32 t, seen = 0;
 
-	for (t = 0; t < in->nr_vcpus && !err; t++) {
-		size_t nr = select_vcpu(in, t, mine);
+	if (!err) {
+		memcpy(sorted, in->crossings, in->nr_crossings * sizeof(*sorted));
+		qsort(sorted, in->nr_crossings, sizeof(*sorted), by_vcpu);
+		while (at < in->nr_crossings && !sorted[at].vcpu)
+			at++;
+	}
+	for (t = 0; t < in->nr_vcpus && !err; t++, at = end) {
+		struct braid_clock_track *track = &clock->tracks[t];
 
-		seen += !!nr;
-		err = nr ? braid_fit_track(clock, &clock->tracks[t], in, mine, nr) :
-			   fit_unseen(clock, &clock->tracks[t], in);
-		if (!err && !clock->tracks[t].nr_epochs)
+		for (end = at; end < in->nr_crossings && sorted[end].vcpu == t + 1;)
+			end++;
+		if (end > at) {
+			seen++;
+			err = braid_fit_track(clock, track, in, &sorted[at], end - at);
+		} else {
+			err = fit_unseen(clock, track, unseen, in);
+			unseen = track;
+		}
+		if (!err && !track->nr_epochs)
 			err = -ENODATA;
 	}
-	free(mine);
+	free(sorted);
 	return err || seen > 1 ? err : -ENODATA;
 }
 
@@ -232,14 +258,11 @@ int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, 
 		return -ENOMEM;
 	epoch.map = clock->nominal;
 	epoch.map.ref_ns = ns;
-	clock->tracks->epochs = malloc(sizeof(epoch));
-	if (!clock->tracks->epochs) {
-		braid_clock_free(clock);
-		return -ENOMEM;
-	}
-	clock->tracks->epochs[0] = epoch;
-	clock->tracks->nr_epochs = clock->tracks->capacity = 1;
-	return 0;
+	if (!braid_array_push(clock->tracks->epochs, clock->tracks->nr_epochs,
+			      clock->tracks->capacity, epoch))
+		return 0;
+	braid_clock_free(clock);
+	return -ENOMEM;
 }
 
 /* Converting -------------------------------------------------------------------------------- */

@@ -98,24 +98,28 @@ static int put_pauses(struct braid_clock_track *track, const struct braid_clock_
 /* No scaling of KVM's; or a guest that writes its counter all the time, to keep us busy. */
 static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
 {
-	snprintf(clock->reason, sizeof(clock->reason), o->ratio_bits > MAX_RATIO_BITS &&
-		 o->ratio_bits != BRAID_OFFSET_LOST ? "KVM's scaling of vCPU %u is impossible" : "KVM set the offset of vCPU %u too often",
-		 o->vcpu);
+	bool impossible = o->ratio_bits > MAX_RATIO_BITS && o->ratio_bits != BRAID_OFFSET_LOST;
+
+	snprintf(clock->reason, sizeof(clock->reason), "KVM %s vCPU %u%s",
+		 impossible ? "scales" : "set the offset of", o->vcpu,
+		 impossible ? " in a way that can't be" : " too often");
 	return -ENODATA;
 }
 
+/* @offsets: nr of them, of this vCPU. */
 static int build_track(struct braid_clock *clock, struct braid_clock_track *track,
-		       const struct braid_clock_inputs *in, u32 vcpu)
+		       const struct braid_clock_inputs *in, u32 vcpu,
+		       const struct braid_clock_offset *const *offsets, size_t nr)
 {
 	const struct braid_clock_offset *last = NULL;
 	size_t k, mark = 0;
 	int err = 0;
 
-	for (k = 0; k < in->nr_offsets && !err; k++) {
-		const struct braid_clock_offset *o = &in->offsets[k];
+	for (k = 0; k < nr && !err; k++) {
+		const struct braid_clock_offset *o = offsets[k];
 		struct braid_clock_epoch e = { .host = in->host, .offset = *o };
 
-		if (o->vcpu != vcpu || (last && braid_offset_same(last, o)))
+		if (last && braid_offset_same(last, o))
 			continue;
 		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
 			return refuse(clock, o);
@@ -151,11 +155,42 @@ static bool all_alike(const struct braid_clock *clock)
 	return true;
 }
 
+/* By vCPU, and those of one in the order seen. */
+static int by_vcpu(const void *a, const void *b)
+{
+	const struct braid_clock_offset *x = *(const struct braid_clock_offset **)a;
+	const struct braid_clock_offset *y = *(const struct braid_clock_offset **)b;
+
+	if (x->vcpu != y->vcpu)
+		return x->vcpu < y->vcpu ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int build_tracks(struct braid_clock *clock, const struct braid_clock_inputs *in)
+{
+	const struct braid_clock_offset **sorted = malloc(in->nr_offsets * sizeof(*sorted));
+	size_t k, at = 0, end;
+	int err = sorted ? 0 : -ENOMEM;
+	u32 t;
+
+	for (k = 0; k < in->nr_offsets && !err; k++)
+		sorted[k] = &in->offsets[k];
+	if (!err)
+		qsort(sorted, in->nr_offsets, sizeof(*sorted), by_vcpu);
+	for (t = 0; t < clock->nr_tracks && !err; t++, at = end) {
+		for (end = at; end < in->nr_offsets && sorted[end]->vcpu == t;)
+			end++;
+		err = build_track(clock, &clock->tracks[t], in, t, &sorted[at], end - at);
+	}
+	free(sorted);
+	return err;
+}
+
 int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
 	char reason[sizeof(clock->reason)];
-	u32 t, nr = 1;
-	int err = 0;
+	u32 nr = 1;
+	int err;
 	size_t k;
 
 	memset(clock, 0, sizeof(*clock));
@@ -174,8 +209,7 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 	if (!clock->tracks)
 		return -ENOMEM;
 	clock->nr_tracks = nr;
-	for (t = 0; t < nr && !err; t++)
-		err = build_track(clock, &clock->tracks[t], in, t);
+	err = build_tracks(clock, in);
 	if (err) {
 		memcpy(reason, clock->reason, sizeof(reason));
 		braid_clock_free(clock);

@@ -245,6 +245,20 @@ static void tracks(void)
 		CHECK(fabsl(at.ns - truth_ns(&t[cpu], t[cpu].counter0 + 5000000000ULL)) <= at.bound_ns);
 		CHECK(at.bound_ns < 1000);
 	}
+	braid_clock_free(&clock);
+
+	/* A guest that may have more vCPUs than were seen: what they would show is not known. */
+	in.nr_vcpus = 4096;
+	NEED(!braid_clock_fit(&clock, &in));
+	CHECK_EQ(clock.nr_tracks, 4096);
+	CHECK_EQ(clock.nr_samples, 900);
+	at = braid_clock_convert(&clock, 2, t[2].counter0 + 5000000000ULL, BRAID_TAKEN_UNKNOWN, 0);
+	CHECK(at.bound_ns < 1000);
+	for (cpu = 3; cpu < 4096; cpu++) {
+		CHECK_EQ(clock.tracks[cpu].nr_epochs, clock.tracks[3].nr_epochs);
+		at = braid_clock_convert(&clock, cpu, t[0].counter0, BRAID_TAKEN_UNKNOWN, 0);
+		CHECK_EQ(at.bound_ns, BRAID_BOUND_UNKNOWN);
+	}
 	for (k = 0; k < 900; k++)
 		samples[k].vcpu = 0;
 	braid_clock_free(&clock);
