@@ -239,19 +239,7 @@ static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
 
 static int port_map(struct braid_port *port, struct braid_mapping **out)
 {
-	struct doorbell_port *p = of(port);
-	struct braid_mapping *m;
-	int err = braid_mapping_open(&m, p->address.shm, true);
-
-	if (err)
-		return err;
-	err = braid_mapping_lock(m);
-	if (err) {
-		braid_mapping_close(m);
-		return err;
-	}
-	*out = m;
-	return 0;
+	return braid_mapping_take(out, of(port)->address.shm);
 }
 
 static void port_ring(struct braid_port *port)

@@ -137,7 +137,7 @@ static int lock_holder(const struct braid_mapping *m)
 	return holder;
 }
 
-int braid_mapping_lock(struct braid_mapping *m)
+static int lock(const struct braid_mapping *m)
 {
 	int holder;
 
@@ -151,6 +151,22 @@ int braid_mapping_lock(struct braid_mapping *m)
 				  m->path, holder);
 	return braid_fail(-EBUSY, "%s: already being recorded by another agent; stop that first",
 			  m->path);
+}
+
+int braid_mapping_take(struct braid_mapping **out, const char *path)
+{
+	struct braid_mapping *m;
+	int err = braid_mapping_open(&m, path, true);
+
+	if (err)
+		return err;
+	err = lock(m);
+	if (err) {
+		braid_mapping_close(m);
+		return err;
+	}
+	*out = m;
+	return 0;
 }
 
 const char *braid_mapping_gone(const struct braid_mapping *m)

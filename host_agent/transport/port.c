@@ -99,19 +99,7 @@ static void file_close(struct braid_port *port)
 
 static int file_map(struct braid_port *port, struct braid_mapping **out)
 {
-	struct file_port *p = (struct file_port *)port;
-	struct braid_mapping *m;
-	int err = braid_mapping_open(&m, p->path, true);
-
-	if (err)
-		return err;
-	err = braid_mapping_lock(m);
-	if (err) {
-		braid_mapping_close(m);
-		return err;
-	}
-	*out = m;
-	return 0;
+	return braid_mapping_take(out, ((struct file_port *)port)->path);
 }
 
 const struct braid_port_ops braid_file_port_ops = {

@@ -58,8 +58,7 @@ void braid_port_close(struct braid_port *p);
  *
  * Never waits.
  *
- * Return: 0; -ENODATA: nobody gave one yet; else -errno as braid_mapping_open() and
- * braid_mapping_lock(). With braid_fail().
+ * Return: 0; -ENODATA: nobody gave one yet; else -errno as braid_mapping_take().
  */
 int braid_port_map(struct braid_port *p, struct braid_mapping **out);
 

@@ -51,12 +51,14 @@ int braid_mapping_open_again(struct braid_mapping **out, const char *path,
 void braid_mapping_close(struct braid_mapping *m);
 
 /**
- * braid_mapping_lock - be the one agent that drains
- * @m: the mapping, afterwards locked until it is closed
+ * braid_mapping_take - map a region to drain it, as the only agent
+ * @out: set on success; writable, and locked until it is closed
+ * @path: as in braid_mapping_open()
  *
- * Return: 0, or -EBUSY with braid_fail() that names the holder where it is known.
+ * Return: as braid_mapping_open(); -EBUSY with braid_fail() that names the holder where it
+ * is known.
  */
-int braid_mapping_lock(struct braid_mapping *m);
+int braid_mapping_take(struct braid_mapping **out, const char *path);
 
 /**
  * braid_mapping_gone - whether the file is no longer what was mapped

@@ -6,13 +6,13 @@
 
 #include "host_agent/clock/host.h"
 #include "host_agent/clock/sampler.h"
-#include "host_agent/export/export.h"
 #include "host_agent/source/source.h"
 #include "host_agent/source/tracefs.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
 
 #define CALLS		300u
 #define MONO_AHEAD_NS	7000000000ULL
@@ -112,22 +112,6 @@ static void recorded(void)
 	}
 }
 
-static char *report(bool json)
-{
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals;
-	struct braid_source *source;
-	char *names[] = { path }, *text = NULL;
-	size_t bytes;
-	FILE *to = open_memstream(&text, &bytes);
-
-	NEED(to && !braid_source_open_captures(&source, names, 1, NULL));
-	NEED(!(json ? braid_export_json : braid_export_text)(to, source, &options, &totals));
-	fclose(to);
-	braid_source_free(source);
-	return text;
-}
-
 /* The header says which clock it was and how exact that is. */
 static void header(void)
 {
@@ -137,12 +121,12 @@ static void header(void)
 	synth_host_clock(w, BRAID_HOST_CLOCK_TRACE, "mono", MONO_AHEAD_NS);
 	synth_host(w, 1, 3, SYNTH_START_NS + MONO_AHEAD_NS, 1000);
 	NEED(!braid_capture_finish(w));
-	text = report(false);
+	text = report_text(path, false, NULL, NULL);
 	CHECK(strstr(text, "clock mono_raw\n"));
 	CHECK(strstr(text, "4 CPUs, clock mono, bound ≤ "));
 	CHECK(strstr(text, "qemu-55      [001]   1000.000001000: tock:                  count=1\n"));
 	free(text);
-	text = report(true);
+	text = report_text(path, true, NULL, NULL);
 	CHECK(strstr(text, "\"clock\":\"host\",\"bound_ns\":"));
 	CHECK(strstr(text, ",\"trace_clock\":\"mono\""));
 	CHECK(strstr(text, "\"ns\":1000000001000,"));

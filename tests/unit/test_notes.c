@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
 #include "host_agent/source/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
 
 static char path[64];
 
@@ -15,22 +15,6 @@ static const struct synth_guest_params params = {
 	.name = "guest1", .incarnation = 5, .boot = 1, .start_ns = SYNTH_START_NS,
 	.nr_slots = 64, .subbuf_bytes = 4096,
 };
-
-static char *report(bool json)
-{
-	struct braid_export_options options = { 0 };
-	struct braid_export_totals totals;
-	struct braid_source *source;
-	char *names[] = { path }, *text = NULL;
-	size_t bytes;
-	FILE *to = open_memstream(&text, &bytes);
-
-	NEED(to && !braid_source_open_captures(&source, names, 1, NULL));
-	NEED(!(json ? braid_export_json : braid_export_text)(to, source, &options, &totals));
-	fclose(to);
-	braid_source_free(source);
-	return text;
-}
 
 /* Ticks and samples for 50 ms of the guest's time. */
 static void run_guest(struct braid_capture_writer *w, struct synth_guest *g, bool samples)
@@ -53,16 +37,6 @@ static void finish(struct braid_capture_writer *w, struct synth_guest *g)
 	synth_guest_free(g);
 }
 
-/* Lines with a text, in all. */
-static u32 count(const char *text, const char *what)
-{
-	u32 n = 0;
-
-	for (; (text = strstr(text, what)); text++)
-		n++;
-	return n;
-}
-
 static void steps(void)
 {
 	struct braid_capture_writer *w = synth_capture(path);
@@ -79,10 +53,10 @@ static void steps(void)
 	g.start_ns -= 600000;
 	run_guest(w, &g, true);
 	finish(w, &g);
-	text = report(false);
+	text = report_text(path, false, NULL, NULL);
 	CHECK(strstr(text, ", 3 epochs\n"));
-	CHECK_EQ(count(text, "NOTE clock: a new epoch: "), 2);
-	CHECK_EQ(count(text, "the counter jumped ahead by 600.0 µs, in the "), 1);
+	CHECK_EQ(count_of(text, "NOTE clock: a new epoch: "), 2);
+	CHECK_EQ(count_of(text, "the counter jumped ahead by 600.0 µs, in the "), 1);
 	note = strstr(text, "NOTE clock: a new epoch: the counter stood still for 2.013 s, in the 2.014 s before this\n");
 	CHECK(note);
 	/* Where it is: behind all of the one epoch, and what tells of the next. */
@@ -90,9 +64,9 @@ static void steps(void)
 		ticks++;
 	CHECK(ticks == 50 || ticks == 51);
 	free(text);
-	text = report(true);
-	CHECK_EQ(count(text, "{\"type\":\"note\",\"stream\":\"guest1\",\"ns\":"), 2);
-	CHECK_EQ(count(text, "\"text\":\"clock: a new epoch: the counter stood still for 2.013 s"), 1);
+	text = report_text(path, true, NULL, NULL);
+	CHECK_EQ(count_of(text, "{\"type\":\"note\",\"stream\":\"guest1\",\"ns\":"), 2);
+	CHECK_EQ(count_of(text, "\"text\":\"clock: a new epoch: the counter stood still for 2.013 s"), 1);
 	free(text);
 }
 
@@ -113,8 +87,8 @@ static void paused(void)
 	g.start_ns += 1020000000;
 	run_guest(w, &g, true);
 	finish(w, &g);
-	text = report(false);
-	CHECK_EQ(count(text, "1001.070100000: NOTE clock: a new epoch: the guest was paused for 1.020 s\n"), 1);
+	text = report_text(path, false, NULL, NULL);
+	CHECK_EQ(count_of(text, "1001.070100000: NOTE clock: a new epoch: the guest was paused for 1.020 s\n"), 1);
 	free(text);
 }
 
@@ -145,11 +119,11 @@ static void offsets(bool both)
 	put_offset(w, 1, then, at + 1000, at + 501000);
 	run_guest(w, &g, false);
 	finish(w, &g);
-	text = report(false);
+	text = report_text(path, false, NULL, NULL);
 	CHECK(strstr(text, "clock kvm (KVM tells the offset of each vCPU; 0 crossings agree), bound ≤ "));
-	CHECK_EQ(count(text, "KVM set another offset"), 1);
-	CHECK_EQ(count(text, "KVM set another offset (vCPU 1), in the 500."), !both);
-	CHECK_EQ(count(text, "KVM set another offset, in the 500."), both);
+	CHECK_EQ(count_of(text, "KVM set another offset"), 1);
+	CHECK_EQ(count_of(text, "KVM set another offset (vCPU 1), in the 500."), !both);
+	CHECK_EQ(count_of(text, "KVM set another offset, in the 500."), both);
 	free(text);
 }
 
@@ -174,8 +148,8 @@ static void quiet(void)
 	synth_begin(w, &g, 1);
 	run_guest(w, &g, false);
 	finish(w, &g);
-	text = report(false);
-	CHECK_EQ(count(text, "NOTE"), 0);
+	text = report_text(path, false, NULL, NULL);
+	CHECK_EQ(count_of(text, "NOTE"), 0);
 	CHECK(strstr(text, "clock nominal ("));
 	free(text);
 }

@@ -9,6 +9,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
 
 #define STREAMS	4u
 #define VCPUS	3u
@@ -116,67 +117,44 @@ static void of_one_clock(void)
 	CHECK(braid_order_next(&order, &items[0]));
 }
 
-static char *report(bool json, const struct braid_export_options *options, u64 *uncertain)
-{
-	struct braid_export_totals totals;
-	struct braid_source *source;
-	char *names[] = { path }, *text = NULL;
-	size_t bytes;
-	FILE *to = open_memstream(&text, &bytes);
-
-	NEED(to && !braid_source_open_captures(&source, names, 1, NULL));
-	NEED(!(json ? braid_export_json : braid_export_text)(to, source, options, &totals));
-	fclose(to);
-	braid_source_free(source);
-	*uncertain = totals.uncertain;
-	return text;
-}
-
-static u32 count(const char *text, const char *what)
-{
-	u32 n = 0;
-
-	for (; (text = strstr(text, what)); text++)
-		n++;
-	return n;
-}
-
 /* The mark is there for as many as the last line says, and shifts no column. */
 static void reports(void)
 {
-	struct braid_export_options plain = { 0 }, marked = { .uncertain = true };
+	struct braid_export_options marked = { .uncertain = true };
+	struct braid_export_totals totals;
 	char *text, last[64];
 	const char *line, *end, *time;
-	u64 n, again;
+	u64 n;
 
 	synth_standard(path);
-	text = report(false, &plain, &n);
+	text = report_text(path, false, NULL, &totals);
+	n = totals.uncertain;
 	CHECK(n > 0 && n < 857);
-	CHECK_EQ(count(text, "] ~ "), 0);
+	CHECK_EQ(count_of(text, "] ~ "), 0);
 	snprintf(last, sizeof(last), "193 lost, %llu in an order that is not proven\n",
 		 (unsigned long long)n);
 	CHECK(strstr(text, last));
 	free(text);
-	text = report(false, &marked, &again);
-	CHECK_EQ(again, n);
-	CHECK_EQ(count(text, "] ~ "), n);
+	text = report_text(path, false, &marked, &totals);
+	CHECK_EQ(totals.uncertain, n);
+	CHECK_EQ(count_of(text, "] ~ "), n);
 	for (line = text; (end = strchr(line, '\n')); line = end + 1) {
 		time = *line == '#' ? NULL : strstr(line, "] ");
 		if (time)
 			CHECK(time[10] == '.' && time[20] == ':');
 	}
 	free(text);
-	text = report(true, &plain, &again);
-	CHECK_EQ(count(text, ",\"uncertain\":true"), 0);
+	text = report_text(path, true, NULL, &totals);
+	CHECK_EQ(count_of(text, ",\"uncertain\":true"), 0);
 	free(text);
-	text = report(true, &marked, &again);
-	CHECK_EQ(count(text, ",\"uncertain\":true"), n);
+	text = report_text(path, true, &marked, &totals);
+	CHECK_EQ(count_of(text, ",\"uncertain\":true"), n);
 	snprintf(last, sizeof(last), "\"lost\":193,\"uncertain\":%llu}\n", (unsigned long long)n);
 	CHECK(strstr(text, last));
 	free(text);
 	marked.stream = "guest1";
-	text = report(false, &marked, &again);
-	CHECK_EQ(again, 0);	/* against what is shown */
+	text = report_text(path, false, &marked, &totals);
+	CHECK_EQ(totals.uncertain, 0);	/* against what is shown */
 	free(text);
 }
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A capture's report as a string. */
+#ifndef BRAID_TESTS_REPORT_TEXT_H
+#define BRAID_TESTS_REPORT_TEXT_H
+
+#include "host_agent/export/export.h"
+
+/* The whole of it; free() it. @options, @totals: NULL: none are wanted. */
+char *report_text(const char *capture, bool json, const struct braid_export_options *options,
+		  struct braid_export_totals *totals);
+
+/* How often a string is in a text. */
+u32 count_of(const char *text, const char *what);
+
+#endif /* BRAID_TESTS_REPORT_TEXT_H */
