@@ -108,6 +108,16 @@ struct braid_writer_page {
 };
 
 /*
+ * How a writer has the host woken; see "Wake" in abi.h. The words are the host's: whatever
+ * they say, the worst is a call for each sub-buffer that is opened or found full.
+ */
+struct braid_wake {
+	const struct braid_mailbox *mailbox;	/* shared */
+	/* Any context, NMI included; must neither wait nor record. */
+	void (*call)(const struct braid_wake *wake);
+};
+
+/*
  * The writer's private state, never shared. One for each ring; all contexts of its
  * vCPU use it, nesting. tail is position:16 | offset in words:16 | stamp:32.
  */
@@ -126,6 +136,8 @@ struct braid_writer {
 	u64 first_seq;		/* of the ring's first event in this incarnation */
 	u64 dropped;		/* events dropped before position, in all */
 	const struct braid_clock_latch *external;	/* of TIME_STAMPs; or NULL */
+	const struct braid_wake *wake;	/* NULL: nobody is to be woken */
+	u64 woken;		/* the wake_seq that was answered last */
 	struct braid_ring_map map;
 	struct braid_writer_page pages[];
 };
@@ -165,6 +177,7 @@ struct braid_ring_past {
 	u64 next_position;
 	u64 next_seq;
 	u64 dropped;
+	u64 woken;
 	struct braid_reader_block block;	/* what its last reader said */
 };
 
@@ -180,6 +193,7 @@ struct braid_ring_identity {
 	const struct braid_ring_past *past;	/* go on behind it; NULL: a new ring */
 	/* What counter values are in external time, for as long as the ring is written; or NULL. */
 	const struct braid_clock_latch *external;
+	const struct braid_wake *wake;	/* likewise */
 };
 
 /**

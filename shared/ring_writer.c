@@ -89,6 +89,8 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->seq_base = seq;
 	w->first_seq = who->first_seq;
 	w->external = who->external;
+	w->wake = who->wake;
+	w->woken = who->past ? who->past->woken : 0;
 	w->dropped = who->past ? who->past->dropped : 0;
 	w->hint = who->counter;
 	w->tail = braid_tail_word(first, 0, who->counter);
@@ -109,6 +111,7 @@ void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *pas
 
 	past->next_seq = w->seq_base + page->entries + page->dropped;
 	past->dropped = w->dropped + page->dropped;
+	past->woken = w->woken;
 	/* Not + 1: a reader's block may speak of a sub-buffer in hand at position. */
 	past->next_position = (w->position + 2) & BRAID_POS_MASK;
 	past->block = w->map.priv->reader_block[index];
@@ -172,6 +175,36 @@ static bool claim(struct braid_writer *w, u64 position, u64 *claimed)
 	return fail(w, BRAID_RING_RESTLESS);
 }
 
+/*
+ * The sub-buffer at @position was opened, or finds no room: has the host woken if it asked to be,
+ * and so many before it are unread. Once for each request, whoever nests here.
+ */
+static void wake_host(struct braid_writer *w, u64 position)
+{
+	u64 woken = braid_load(&w->woken), mark;
+	u32 permille, behind, seq;
+
+	if (!w->wake)
+		return;
+	/* (W1) Behind the slot's compare-and-swap: the host finds the slot open, or we its wish. */
+	seq = braid_load_acquire(&w->wake->mailbox->wake_seq);
+	if (seq == woken || !braid_load(&w->wake->mailbox->wake_doorbell))
+		return;
+	permille = braid_load(&w->wake->mailbox->wake_permille);
+	behind = (u64)w->map.nr_slots * (permille < 1000 ? permille : 1000) / 1000;
+	if (behind > w->mask)
+		behind = w->mask;
+	if (!behind)
+		behind = 1;
+	mark = (position - behind) & BRAID_POS_MASK;
+	/* One look, and nothing but equality: the peer may have written anything. */
+	if (braid_load(&w->map.slots[mark & w->mask]) >> BRAID_SLOT_STATE_SHIFT !=
+	    braid_slot_word(mark, BRAID_SLOT_OPEN, 0) >> BRAID_SLOT_STATE_SHIFT)
+		return;
+	if (braid_local_cas(&w->woken, woken, seq))
+		w->wake->call(w->wake);
+}
+
 /**
  * braid_writer_advance - the tail's sub-buffer is full: go to the next
  * @w: the writer, nest raised
@@ -203,8 +236,10 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 	if (braid_load(&w->broken) ||
 	    braid_position_diff(next, braid_load(&w->position)) >= (s64)w->map.nr_slots)
 		return false;
-	if (!claim(w, next, &word))
+	if (!claim(w, next, &word)) {
+		wake_host(w, next);
 		return false;
+	}
 	if (braid_slot_state(word) == BRAID_SLOT_CLAIMED) {
 		id = braid_index_nospec(braid_slot_id(word), w->map.nr_slots + 1);
 		bind_page(w, next, id);
@@ -214,6 +249,7 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 				     braid_slot_word(next, BRAID_SLOT_OPEN, id));
 	}
 	braid_local_cas(&w->tail, tail, braid_tail_word(next, 0, tail));
+	wake_host(w, next);
 	return true;
 }
 
