@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/err.h>
+#include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -275,4 +276,6 @@ static void detach(void)
 const struct braid_transport_client braid_attach_client = {
 	.attach = attach,
 	.detach = detach,
+	.look = braid_poll_look,
 };
+EXPORT_SYMBOL_GPL(braid_attach_client);	/* for transports that are modules of their own */

@@ -162,6 +162,7 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 		.counter = braid_counter(),
 		.past = past ? &past[cpu] : NULL,
 		.external = &region->external,
+		.wake = braid_region_wake(region),
 	};
 	struct braid_ring_map map;
 

@@ -113,6 +113,25 @@ void braid_region_publish_buffers(struct braid_guest_region *region)
 	braid_store_release(&shared->buffers_seq, seq + 2);		/* (R3) */
 }
 
+/*
+ * Ringing may take locks and exits, neither of which a writer can: it runs in whatever it
+ * interrupted, NMIs included.
+ */
+static void ring_later(const struct braid_wake *wake)
+{
+	irq_work_queue(&container_of(wake, struct braid_bell, wake)->work);
+}
+
+static void ring_now(struct irq_work *work)
+{
+	const struct braid_guest_region *region =
+		container_of(work, struct braid_guest_region, bell.work);
+	u32 value = braid_load(&region->mailbox->wake_doorbell);
+
+	if (value)
+		region->range.ring(region->range.transport, value);
+}
+
 static void *section(const struct braid_guest_region *region, enum braid_section_id id)
 {
 	return region->range.base + region->layout.sections[id].offset;
@@ -191,6 +210,9 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	region->directory_room = DIRECTORY_BYTES;
 	region->nr_comms = NR_COMMS;
 	region->nr_symbols = NR_SYMBOLS;
+	region->bell.wake.mailbox = region->mailbox;
+	region->bell.wake.call = ring_later;
+	init_irq_work(&region->bell.work, ring_now);
 	return 0;
 }
 
@@ -219,6 +241,7 @@ void braid_region_free(struct braid_guest_region *region)
 {
 	u32 k;
 
+	irq_work_sync(&region->bell.work);
 	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
 		kvfree(region->past[k]);
 	memset(region->past, 0, sizeof(region->past));

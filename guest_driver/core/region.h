@@ -3,6 +3,8 @@
 #ifndef BRAID_CORE_REGION_H
 #define BRAID_CORE_REGION_H
 
+#include <linux/irq_work.h>
+
 #include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
@@ -12,6 +14,18 @@ struct braid_range {
 	void *base;		/* write-back mapped, shared with the host */
 	u64 bytes;
 	const char *name;	/* for messages: the device's */
+	/*
+	 * Wakes the host; NULL: the transport has no doorbell. value is what the host wants
+	 * to be rung with, never 0 and otherwise anything. Context: hard interrupt.
+	 */
+	void (*ring)(void *transport, u32 value);
+	void *transport;	/* for ring() */
+};
+
+/* The doorbell, as writers reach it: from any context. */
+struct braid_bell {
+	struct braid_wake wake;
+	struct irq_work work;
 };
 
 struct braid_guest_region {
@@ -32,6 +46,7 @@ struct braid_guest_region {
 	/* By buffer and CPU: where rings left off whose memory was given up; or NULL. */
 	struct braid_ring_past *past[BRAID_MAX_BUFFERS];
 	struct braid_clock_latch external;	/* what the rings' TIME_STAMPs tell of counter values */
+	struct braid_bell bell;
 };
 
 /**
@@ -82,7 +97,13 @@ void braid_region_await_agent(const struct braid_guest_region *region);
 /** braid_region_agent_alive - whether an agent's heartbeat moves. Context: any */
 bool braid_region_agent_alive(struct braid_guest_region *region);
 
-/** braid_region_free - free what is private of it */
+/** braid_region_wake - what the region's writers wake the host with; NULL: there is no doorbell */
+static inline const struct braid_wake *braid_region_wake(const struct braid_guest_region *region)
+{
+	return region->range.ring ? &region->bell.wake : NULL;
+}
+
+/** braid_region_free - free what is private of it; nobody writes any more. May sleep */
 void braid_region_free(struct braid_guest_region *region);
 
 /** braid_region_stop - nothing will be written any more; all that is there stays */

@@ -102,6 +102,7 @@ static void reset_ring(struct braid_buffer *buffer, int cpu)
 		.owner = BRAID_READER_GUEST,
 		.past = &past,
 		.external = w->external,
+		.wake = w->wake,
 	};
 
 	braid_buffer_shut(buffer, cpu);

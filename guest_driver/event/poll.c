@@ -4,6 +4,7 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 
 #include "guest_driver/clock/exchange.h"
 #include "guest_driver/core/reader.h"
@@ -11,7 +12,9 @@
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/poll.h"
 
+static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts know nothing of the thread's life */
 static struct task_struct *thread;
+static bool look_wanted;
 static void (*more)(void);
 
 static int poll_loop(void *arg)
@@ -21,15 +24,17 @@ static int poll_loop(void *arg)
 	/* A busy guest must not keep the clocks apart; a turn takes microseconds, a burst a few ms. */
 	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
-		bool active = braid_mailbox_poll(region);
+		bool active;
 
+		WRITE_ONCE(look_wanted, false);
+		active = braid_mailbox_poll(region);
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);
 		braid_symbol_flush();
 		more();
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (!kthread_should_stop())
+		if (!kthread_should_stop() && !READ_ONCE(look_wanted))
 			schedule_timeout(msecs_to_jiffies(active ? BRAID_POLL_ACTIVE_MS :
 							  BRAID_POLL_MS));
 		__set_current_state(TASK_RUNNING);
@@ -38,19 +43,44 @@ static int poll_loop(void *arg)
 	return 0;
 }
 
+static void set_thread(struct task_struct *task)
+{
+	spin_lock_irq(&thread_lock);
+	thread = task;
+	spin_unlock_irq(&thread_lock);
+}
+
+void braid_poll_look(void)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&thread_lock, flags);
+	WRITE_ONCE(look_wanted, true);
+	if (thread)
+		wake_up_process(thread);
+	spin_unlock_irqrestore(&thread_lock, flags);
+}
+
 int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
 {
+	struct task_struct *task;
+
 	more = each_turn;
 	braid_exchange_start(region);
-	thread = kthread_run(poll_loop, region, "tracebraid");
-	if (IS_ERR(thread))
+	task = kthread_run(poll_loop, region, "tracebraid");
+	if (IS_ERR(task)) {
 		braid_exchange_stop();
-	return PTR_ERR_OR_ZERO(thread);
+		return PTR_ERR(task);
+	}
+	set_thread(task);
+	return 0;
 }
 
 void braid_poll_stop(void)
 {
-	kthread_stop(thread);
-	thread = NULL;
+	struct task_struct *task = thread;
+
+	set_thread(NULL);
+	kthread_stop(task);
 	braid_exchange_stop();
 }

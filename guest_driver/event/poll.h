@@ -10,10 +10,14 @@
  * @region: live
  * @each_turn: called by the thread each time; may sleep
  *
- * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS.
+ * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS, and by
+ * braid_poll_look().
  * Context: may sleep. Return: 0 or -errno.
  */
 int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void));
+
+/** braid_poll_look - have the thread take its next look now, if there is one. Context: any but NMI */
+void braid_poll_look(void);
 
 /** braid_poll_stop - stop the thread; it is gone on return */
 void braid_poll_stop(void);

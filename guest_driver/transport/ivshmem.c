@@ -3,6 +3,7 @@
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/crash_dump.h>
+#include <linux/interrupt.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -16,6 +17,12 @@
 #define IVSHMEM_DEVICE	0x1110
 #define IVSHMEM_BAR	2
 
+/* What ivshmem-doorbell has besides: registers, and MSI-X. */
+#define IVSHMEM_REGS_BAR	0
+#define IVSHMEM_REGS_BYTES	16
+#define IVSHMEM_DOORBELL	12	/* takes a peer's number << 16 | its vector */
+#define IVSHMEM_LOOK_VECTOR	0	/* by which the host rings */
+
 static char *device = "";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use; default: the first");
@@ -25,6 +32,7 @@ static const struct braid_transport_client *client;
 struct ivshmem {
 	void *base;
 	bool vmapped;		/* else memremapped */
+	void __iomem *regs;	/* NULL: no doorbell, neither way */
 };
 
 /* The pages by their numbers, or NULL when some are known to the kernel as memory. */
@@ -73,9 +81,71 @@ static void unmap_bar(struct ivshmem *shm)
 		memunmap(shm->base);
 }
 
+/* No peer of that number, or no such vector: then the device ignores it. */
+static void ring(void *transport, u32 value)
+{
+	struct ivshmem *shm = transport;
+
+	iowrite32(value, shm->regs + IVSHMEM_DOORBELL);
+}
+
+static irqreturn_t rung(int irq, void *arg)
+{
+	client->look();
+	return IRQ_HANDLED;
+}
+
+/* Without a doorbell both sides look now and then: what fails here is told and no more. */
+static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm, struct braid_range *range)
+{
+	int err = pci_msix_vec_count(pdev);
+
+	if (err <= 0)
+		return;		/* ivshmem-plain */
+	err = pci_request_region(pdev, IVSHMEM_REGS_BAR, "tracebraid");
+	if (err)
+		goto err_say;
+	err = -ENOMEM;
+	shm->regs = pci_iomap(pdev, IVSHMEM_REGS_BAR, IVSHMEM_REGS_BYTES);
+	if (!shm->regs)
+		goto err_release;
+	pci_set_master(pdev);
+	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
+	if (err < 0)
+		goto err_unmap;
+	err = request_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), rung, 0, "tracebraid", shm);
+	if (err)
+		goto err_vectors;
+	range->ring = ring;
+	range->transport = shm;
+	return;
+
+err_vectors:
+	pci_free_irq_vectors(pdev);
+err_unmap:
+	pci_clear_master(pdev);
+	pci_iounmap(pdev, shm->regs);
+	shm->regs = NULL;
+err_release:
+	pci_release_region(pdev, IVSHMEM_REGS_BAR);
+err_say:
+	pr_info("%s: its doorbell can't be used (%d)\n", pci_name(pdev), err);
+}
+
+static void put_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
+{
+	if (!shm->regs)
+		return;
+	free_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), shm);
+	pci_free_irq_vectors(pdev);
+	pci_clear_master(pdev);
+	pci_iounmap(pdev, shm->regs);
+	pci_release_region(pdev, IVSHMEM_REGS_BAR);
+}
+
 static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct braid_range range;
+	struct braid_range range = { };
 	struct ivshmem *shm;
 	int err;
 
@@ -99,12 +169,14 @@ static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto err_release;
 	pci_set_drvdata(pdev, shm);
+	get_doorbell(pdev, shm, &range);
 	err = client->attach(&range);
 	if (err)
 		goto err_unmap;
 	return 0;
 
 err_unmap:
+	put_doorbell(pdev, shm);
 	unmap_bar(shm);
 err_release:
 	pci_release_region(pdev, IVSHMEM_BAR);
@@ -120,6 +192,7 @@ static void ivshmem_remove(struct pci_dev *pdev)
 	struct ivshmem *shm = pci_get_drvdata(pdev);
 
 	client->detach();
+	put_doorbell(pdev, shm);
 	unmap_bar(shm);
 	pci_release_region(pdev, IVSHMEM_BAR);
 	pci_disable_device(pdev);
