@@ -77,7 +77,8 @@ endef
 
 # kbuild knows best what is out of date.
 $(B)/guest-%/tracebraid.ko: FORCE
-	$(call kbuild,$(B)/guest-$*,guest_driver/Kbuild,$(call kdir,$*),BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
+	$(call kbuild,$(B)/guest-$*,guest_driver/Kbuild,$(call kdir,$*),$(if $(filter %-uml,$*),ARCH=um) \
+		BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
 
 $(B)/kunit-%/tracebraid_kunit.ko: FORCE
 	$(call kbuild,$(B)/kunit-$*,tests/kunit/Kbuild,$(call kdir,$*),$(if $(filter uml,$*),ARCH=um))

@@ -18,7 +18,8 @@ static int __init tracebraid_init(void)
 	err = braid_native_init();
 	if (err)
 		goto err_attach;
-	err = braid_ivshmem_ops.init(&braid_attach_client);
+	/* User-mode Linux has no PCI; virtio is a module of its own. */
+	err = IS_ENABLED(CONFIG_PCI) ? braid_ivshmem_ops.init(&braid_attach_client) : 0;
 	if (err)
 		goto err_native;
 	return 0;
@@ -34,7 +35,8 @@ err_debugfs:
 
 static void __exit tracebraid_exit(void)
 {
-	braid_ivshmem_ops.exit();
+	if (IS_ENABLED(CONFIG_PCI))
+		braid_ivshmem_ops.exit();
 	braid_export_exit();
 	braid_native_exit();
 	braid_attach_exit();

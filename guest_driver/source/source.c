@@ -44,7 +44,8 @@ static void __init braid_visit_groups(struct braid_gathering *gathering)
 	braid_group_cpu(&gathering->visitor);
 	braid_group_mm(&gathering->visitor);
 	braid_group_io(&gathering->visitor);
-	braid_group_net(&gathering->visitor);
+	if (IS_ENABLED(CONFIG_NET))
+		braid_group_net(&gathering->visitor);
 	braid_group_kernel(&gathering->visitor);
 }
 

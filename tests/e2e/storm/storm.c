@@ -24,8 +24,10 @@
 #include <linux/smpboot.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
+#ifdef CONFIG_X86_LOCAL_APIC
 #include <asm/apic.h>
 #include <asm/nmi.h>
+#endif
 
 #include "tracebraid/event.h"
 
@@ -137,6 +139,8 @@ static enum hrtimer_restart on_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+/* User-mode Linux has neither the means nor another CPU. */
+#ifdef CONFIG_X86_LOCAL_APIC
 static int on_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (!atomic_xchg(&this_cpu_ptr(&storms)->nmi, 0))
@@ -159,6 +163,30 @@ static void send_nmi(void)
 		apic->send_IPI_mask(cpumask_of(cpu), NMI_VECTOR);
 	preempt_enable();
 }
+
+static int take_nmis(void)
+{
+	return register_nmi_handler(NMI_LOCAL, on_nmi, 0, "storm");
+}
+
+static void leave_nmis(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "storm");
+}
+#else
+static void send_nmi(void)
+{
+}
+
+static int take_nmis(void)
+{
+	return 0;
+}
+
+static void leave_nmis(void)
+{
+}
+#endif
 
 /* The thread of each CPU ------------------------------------------------------------ */
 
@@ -334,7 +362,7 @@ static int __init storm_init(void)
 	event_id = braid_register_event(NULL, 0, &desc);
 	if (event_id < 0)
 		return event_id;
-	err = register_nmi_handler(NMI_LOCAL, on_nmi, 0, "storm");
+	err = take_nmis();
 	if (err)
 		goto err_event;
 	err = smpboot_register_percpu_thread(&threads);
@@ -348,7 +376,7 @@ static int __init storm_init(void)
 	return 0;
 
 err_nmi:
-	unregister_nmi_handler(NMI_LOCAL, "storm");
+	leave_nmis();
 err_event:
 	braid_unregister_event(NULL, event_id);
 	return err;
@@ -365,7 +393,7 @@ static void __exit storm_exit(void)
 	for_each_online_cpu(cpu)
 		while (atomic_read(&per_cpu(storms, cpu).nmi))
 			msleep(1);	/* without us, nobody would know what it is for */
-	unregister_nmi_handler(NMI_LOCAL, "storm");
+	leave_nmis();
 	braid_unregister_event(NULL, event_id);
 }
 
