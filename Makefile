@@ -225,8 +225,8 @@ install: agent
 	install -D -m 644 host_agent/tracebraid.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
-		set -x; install -D -m 644 $(B)/guest-$(KREL)/tracebraid.ko \
-			$(DESTDIR)/lib/modules/$(KREL)/updates/tracebraid.ko; \
+		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
+		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
 	fi
 
 .PHONY: clean

@@ -21,6 +21,9 @@
 /* Trace headers that came after 6.1: csd, ksm, notifier and vmalloc, all there by then. */
 #define BRAID_HAVE_NEWER_TRACE_HEADERS	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0))
 
+/* virtio_find_vqs() takes names and callbacks together. */
+#define BRAID_HAVE_VIRTQUEUE_INFO	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0))
+
 /* File locks moved from <linux/fs.h> to <linux/filelock.h>. */
 #define BRAID_HAVE_FILELOCK_H	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0))
 

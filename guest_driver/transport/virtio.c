@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0
+/* virtio: pages of the guest's own, handed to a device of type "trace" (docs/virtio-device.md). */
+#define pr_fmt(fmt) "tracebraid_virtio: " fmt
+
+#include <linux/crash_dump.h>
+#include <linux/err.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/virtio.h>
+#include <linux/virtio_config.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "guest_driver/compat.h"
+#include "guest_driver/transport/transport.h"
+#include "tracebraid/virtio.h"
+
+#define DEFAULT_BYTES		(16u << 20)
+#define CHUNK_ORDER_MOST	10	/* what every kernel's allocator has */
+#define CHUNKS_MOST		1024	/* their list is one piece of memory */
+#define NR_NOTICES		8
+#define GIVE_BACK_WAIT		(2 * HZ)
+
+static ushort virtio_id = BRAID_VIRTIO_ID;
+module_param(virtio_id, ushort, 0444);
+MODULE_PARM_DESC(virtio_id, "virtio device id to bind to (default 176): for hosts that can only offer an id they know");
+
+static uint virtio_size_mb;
+module_param(virtio_size_mb, uint, 0444);
+MODULE_PARM_DESC(virtio_size_mb, "MiB to share; 0: what the device asks for, or 16 (default)");
+
+static const struct braid_transport_client *client;
+
+/* The two buffers that the controlq ever holds, in memory that lives as long as the device. */
+struct request {
+	struct braid_virtio_status status;
+	bool there;			/* the device has it */
+	struct braid_virtio_control *control;
+	size_t control_bytes;
+};
+
+struct pages {
+	void *base;			/* all chunks, mapped one behind the other */
+	u64 bytes;
+	u32 nr_chunks;
+	struct page *first[CHUNKS_MOST];
+	u8 order[CHUNKS_MOST];
+};
+
+struct trace_device {
+	struct virtio_device *vdev;
+	struct virtqueue *queues[BRAID_VIRTIO_NR_QUEUES];
+	struct braid_virtio_config config;
+	struct pages pages;
+	spinlock_t control_lock;	/* of the controlq and the requests */
+	wait_queue_head_t given_back;
+	struct request announce, revoke;
+	struct mutex sharing;		/* held while the client gets or gives up the range */
+	bool attached;			/* the client has it */
+	bool leaving;
+	struct work_struct let_go;	/* the device gave the pages back unasked */
+	struct braid_virtio_notice notices[NR_NOTICES];
+};
+
+/* Pages ------------------------------------------------------------------------------ */
+
+static void free_pages_of(struct pages *pages)
+{
+	u32 k;
+
+	vunmap(pages->base);
+	for (k = 0; k < pages->nr_chunks; k++)
+		__free_pages(pages->first[k], pages->order[k]);
+	memset(pages, 0, sizeof(*pages));
+}
+
+/* As many of @bytes as there are to be had in @chunks_max chunks, without pressing others for them. */
+static void alloc_chunks(struct pages *pages, u64 bytes, u32 chunks_max)
+{
+	const gfp_t flags = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY;
+	int order = CHUNK_ORDER_MOST;
+
+	while (order >= 0 && pages->bytes < bytes && pages->nr_chunks < chunks_max) {
+		struct page *page = NULL;
+
+		if (PAGE_SIZE << order <= bytes - pages->bytes)
+			page = alloc_pages(flags, order);
+		if (!page) {
+			order--;
+			continue;
+		}
+		pages->first[pages->nr_chunks] = page;
+		pages->order[pages->nr_chunks++] = order;
+		pages->bytes += PAGE_SIZE << order;
+	}
+}
+
+static int map_chunks(struct pages *pages)
+{
+	u32 nr = pages->bytes >> PAGE_SHIFT, chunk, k, n = 0;
+	struct page **all = kvmalloc_array(nr, sizeof(*all), GFP_KERNEL);
+
+	if (!all)
+		return -ENOMEM;
+	for (chunk = 0; chunk < pages->nr_chunks; chunk++)
+		for (k = 0; k < 1u << pages->order[chunk]; k++)
+			all[n++] = pages->first[chunk] + k;
+	pages->base = vmap(all, nr, VM_MAP, PAGE_KERNEL);
+	kvfree(all);
+	return pages->base ? 0 : -ENOMEM;
+}
+
+/* What is asked for, by the user or the device, within what both have. */
+static u64 wanted_bytes(const struct braid_virtio_config *config)
+{
+	u64 quarter = (u64)totalram_pages() << PAGE_SHIFT >> 2;
+	u64 bytes = (u64)virtio_size_mb << 20 ?: config->region_bytes ?: DEFAULT_BYTES;
+
+	bytes = min(bytes, quarter);
+	if (config->region_bytes_max)
+		bytes = min(bytes, config->region_bytes_max);
+	return round_down(bytes, PAGE_SIZE);
+}
+
+static int make_pages(struct trace_device *dev)
+{
+	u64 bytes = wanted_bytes(&dev->config);
+	int err;
+
+	alloc_chunks(&dev->pages, bytes, min_t(u32, dev->config.chunks_max, CHUNKS_MOST));
+	err = dev->pages.bytes ? map_chunks(&dev->pages) : -ENOMEM;
+	if (err)
+		free_pages_of(&dev->pages);
+	else if (dev->pages.bytes < bytes)
+		pr_info("%s: %llu KiB of %llu are to be had\n", dev_name(&dev->vdev->dev),
+			dev->pages.bytes >> 10, bytes >> 10);
+	return err;
+}
+
+/* The controlq ------------------------------------------------------------------------- */
+
+static int send(struct trace_device *dev, struct request *request)
+{
+	struct virtqueue *vq = dev->queues[BRAID_VIRTIO_CONTROLQ];
+	struct scatterlist out, in, *both[] = { &out, &in };
+	bool kick = false;
+	int err;
+
+	sg_init_one(&out, request->control, request->control_bytes);
+	sg_init_one(&in, &request->status, sizeof(request->status));
+	spin_lock_irq(&dev->control_lock);
+	err = virtqueue_add_sgs(vq, both, 1, 1, request, GFP_ATOMIC);
+	if (!err) {
+		request->there = true;
+		kick = virtqueue_kick_prepare(vq);
+	}
+	spin_unlock_irq(&dev->control_lock);
+	if (kick)
+		virtqueue_notify(vq);
+	return err;
+}
+
+static void control_done(struct virtqueue *vq)
+{
+	struct trace_device *dev = vq->vdev->priv;
+	struct request *request;
+	unsigned long flags;
+	unsigned int len;
+
+	spin_lock_irqsave(&dev->control_lock, flags);
+	while ((request = virtqueue_get_buf(vq, &len)) != NULL) {
+		request->there = false;
+		if (request == &dev->announce && !dev->leaving)
+			schedule_work(&dev->let_go);
+	}
+	spin_unlock_irqrestore(&dev->control_lock, flags);
+	wake_up(&dev->given_back);
+}
+
+static void prepare_announce(struct trace_device *dev)
+{
+	const struct pages *pages = &dev->pages;
+	struct braid_virtio_control *control = dev->announce.control;
+	struct braid_virtio_chunk *chunks = (void *)(control + 1);
+	u32 k;
+
+	control->command = BRAID_VIRTIO_ANNOUNCE;
+	control->nr_chunks = pages->nr_chunks;
+	for (k = 0; k < pages->nr_chunks; k++) {
+		chunks[k].address = page_to_phys(pages->first[k]);
+		chunks[k].bytes = PAGE_SIZE << pages->order[k];
+	}
+	dev->announce.control_bytes = sizeof(*control) + k * sizeof(*chunks);
+	/* Of a device that returns the buffer and writes nothing. */
+	dev->announce.status.result = BRAID_VIRTIO_BAD;
+}
+
+/* Asks for the pages. Return: whether they are the guest's own again. */
+static bool get_back(struct trace_device *dev)
+{
+	dev->revoke.control->command = BRAID_VIRTIO_REVOKE;
+	if (READ_ONCE(dev->announce.there) && !send(dev, &dev->revoke))
+		wait_event_timeout(dev->given_back, !READ_ONCE(dev->announce.there), GIVE_BACK_WAIT);
+	return !READ_ONCE(dev->announce.there);
+}
+
+static const char *why(u32 result)
+{
+	switch (result) {
+	case BRAID_VIRTIO_OK:
+		return "it gave the memory back";
+	case BRAID_VIRTIO_BUSY:
+		return "it says that it has some already";
+	case BRAID_VIRTIO_REFUSED:
+		return "it can't map the memory, or finds it too large: try virtio_size_mb";
+	}
+	return "it does not understand this driver: are both of the same version?";
+}
+
+/* The device wants no more of it: then nobody traces into these pages. */
+static void let_go(struct work_struct *work)
+{
+	struct trace_device *dev = container_of(work, struct trace_device, let_go);
+
+	pr_warn("%s: nothing is shared with the host any more: %s\n", dev_name(&dev->vdev->dev),
+		why(READ_ONCE(dev->announce.status.result)));
+	mutex_lock(&dev->sharing);
+	if (dev->attached)
+		client->detach();
+	dev->attached = false;
+	free_pages_of(&dev->pages);
+	mutex_unlock(&dev->sharing);
+}
+
+/* Doorbells -------------------------------------------------------------------------------- */
+
+static void ring(void *transport, u32 value)
+{
+	struct trace_device *dev = transport;
+
+	virtqueue_notify(dev->queues[BRAID_VIRTIO_NOTIFYQ]);
+}
+
+/* Without a notification, which would wake the host: it looks for buffers when it needs one. */
+static void offer_notice(struct virtqueue *vq, struct braid_virtio_notice *notice)
+{
+	struct scatterlist in;
+
+	sg_init_one(&in, notice, sizeof(*notice));
+	if (!virtqueue_add_inbuf(vq, &in, 1, notice, GFP_ATOMIC))
+		virtqueue_kick_prepare(vq);
+}
+
+/* Takes all before it offers any anew, so that no device keeps it here. */
+static void notice_came(struct virtqueue *vq)
+{
+	struct braid_virtio_notice *notice, *taken[NR_NOTICES];
+	unsigned int len, nr = 0, k;
+	bool look = false;
+
+	while (nr < NR_NOTICES && (notice = virtqueue_get_buf(vq, &len)) != NULL) {
+		look |= len >= sizeof(*notice) && READ_ONCE(notice->event) == BRAID_VIRTIO_LOOK;
+		taken[nr++] = notice;
+	}
+	for (k = 0; k < nr; k++)
+		offer_notice(vq, taken[k]);
+	if (look)
+		client->look();
+}
+
+/* Life of a device ----------------------------------------------------------------------------- */
+
+static int read_config(struct trace_device *dev)
+{
+	struct braid_virtio_config *config = &dev->config;
+
+	virtio_cread_bytes(dev->vdev, 0, config, sizeof(*config));
+	if (config->chunks_max &&
+	    (!config->region_bytes_max || config->region_bytes <= config->region_bytes_max))
+		return 0;
+	pr_warn("%s: not used: its configuration is not that of a trace device\n",
+		dev_name(&dev->vdev->dev));
+	return -EINVAL;
+}
+
+static int find_queues(struct trace_device *dev)
+{
+	bool notify = virtio_has_feature(dev->vdev, BRAID_VIRTIO_F_NOTIFY);
+	unsigned int nr = notify ? BRAID_VIRTIO_NR_QUEUES : BRAID_VIRTIO_NR_QUEUES - 1;
+#if BRAID_HAVE_VIRTQUEUE_INFO
+	struct virtqueue_info info[] = { { "control", control_done }, { "notify", notice_came } };
+
+	return virtio_find_vqs(dev->vdev, nr, dev->queues, info, NULL);
+#else
+	vq_callback_t *callbacks[] = { control_done, notice_came };
+	static const char * const names[] = { "control", "notify" };
+
+	return virtio_find_vqs(dev->vdev, nr, dev->queues, callbacks, names, NULL);
+#endif
+}
+
+/* Announces the pages, and has the client lay a region out in them. */
+static int share(struct trace_device *dev)
+{
+	struct braid_range range = {
+		.base = dev->pages.base,
+		.bytes = dev->pages.bytes,
+		.name = dev_name(&dev->vdev->dev),
+		.ring = dev->queues[BRAID_VIRTIO_NOTIFYQ] ? ring : NULL,
+		.transport = dev,
+	};
+	int err;
+
+	prepare_announce(dev);
+	mutex_lock(&dev->sharing);
+	err = send(dev, &dev->announce);
+	if (!err)
+		err = client->attach(&range);
+	dev->attached = !err;
+	mutex_unlock(&dev->sharing);
+	return err;
+}
+
+/* The device is to forget everything; the pages go back to whom they belong. */
+static void unshare(struct trace_device *dev)
+{
+	bool ours;
+
+	spin_lock_irq(&dev->control_lock);
+	dev->leaving = true;		/* what comes back from here on was asked for */
+	spin_unlock_irq(&dev->control_lock);
+	cancel_work_sync(&dev->let_go);
+	if (dev->attached)
+		client->detach();
+	ours = get_back(dev);
+	virtio_reset_device(dev->vdev);
+	dev->vdev->config->del_vqs(dev->vdev);
+	if (ours || !dev->pages.nr_chunks) {
+		free_pages_of(&dev->pages);
+		return;
+	}
+	/* A reset is answered by who stands in front of the device; who had the memory may still write. */
+	pr_warn("%s: the host has not given the memory back: %llu KiB are lost until the next boot\n",
+		dev_name(&dev->vdev->dev), dev->pages.bytes >> 10);
+	vunmap(dev->pages.base);
+}
+
+static struct trace_device *make_device(struct virtio_device *vdev)
+{
+	struct trace_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return NULL;
+	dev->vdev = vdev;
+	dev->announce.control = kzalloc(sizeof(struct braid_virtio_control) +
+					CHUNKS_MOST * sizeof(struct braid_virtio_chunk), GFP_KERNEL);
+	dev->revoke.control = kzalloc(sizeof(struct braid_virtio_control), GFP_KERNEL);
+	dev->revoke.control_bytes = sizeof(struct braid_virtio_control);
+	spin_lock_init(&dev->control_lock);
+	init_waitqueue_head(&dev->given_back);
+	mutex_init(&dev->sharing);
+	INIT_WORK(&dev->let_go, let_go);
+	return dev;
+}
+
+static void free_device(struct trace_device *dev)
+{
+	kfree(dev->announce.control);
+	kfree(dev->revoke.control);
+	kfree(dev);
+}
+
+static int trace_probe(struct virtio_device *vdev)
+{
+	struct trace_device *dev;
+	int err, k;
+
+	if (is_kdump_kernel())
+		return -ENODEV;		/* its memory is scarce, and what crashed has another region */
+	dev = make_device(vdev);
+	if (!dev)
+		return -ENOMEM;
+	vdev->priv = dev;
+	err = dev->announce.control && dev->revoke.control ? read_config(dev) : -ENOMEM;
+	if (!err)
+		err = find_queues(dev);
+	if (err)
+		goto err_free;
+	if (dev->queues[BRAID_VIRTIO_NOTIFYQ])
+		for (k = 0; k < NR_NOTICES; k++)
+			offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ], &dev->notices[k]);
+	virtio_device_ready(vdev);
+	err = make_pages(dev);
+	if (!err)
+		err = share(dev);
+	if (err)
+		goto err_unshare;
+	return 0;
+
+err_unshare:
+	unshare(dev);
+err_free:
+	free_device(dev);
+	return err;
+}
+
+static void trace_remove(struct virtio_device *vdev)
+{
+	struct trace_device *dev = vdev->priv;
+
+	unshare(dev);
+	free_device(dev);
+}
+
+/* Before features are accepted. Chunks are told by physical address, so nothing may translate them. */
+static int trace_validate(struct virtio_device *vdev)
+{
+	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
+		pr_warn("%s: not used: the device is a legacy one\n", dev_name(&vdev->dev));
+		return -ENODEV;
+	}
+	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
+	return 0;
+}
+
+static struct virtio_device_id trace_ids[] = {
+	{ BRAID_VIRTIO_ID, VIRTIO_DEV_ANY_ID },
+	{ }
+};
+MODULE_DEVICE_TABLE(virtio, trace_ids);
+
+static const unsigned int trace_features[] = { BRAID_VIRTIO_F_NOTIFY };
+
+static struct virtio_driver trace_driver = {
+	.driver.name = "tracebraid",
+	.driver.owner = THIS_MODULE,
+	.id_table = trace_ids,
+	.feature_table = trace_features,
+	.feature_table_size = ARRAY_SIZE(trace_features),
+	.validate = trace_validate,
+	.probe = trace_probe,
+	.remove = trace_remove,
+};
+
+static int virtio_init(const struct braid_transport_client *who)
+{
+	client = who;
+	trace_ids[0].device = virtio_id;
+	return register_virtio_driver(&trace_driver);
+}
+
+static void virtio_exit(void)
+{
+	unregister_virtio_driver(&trace_driver);
+}
+
+const struct braid_transport_ops braid_virtio_ops = {
+	.name = "virtio",
+	.init = virtio_init,
+	.exit = virtio_exit,
+};
