@@ -206,12 +206,13 @@ bench:
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
 BENCH_MODULES	:= tests/bench/guest_ring/guest_ring.o
-bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock)
+bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock many)
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES) $(BENCH_MODULES)" \
 		$(call test-drivers,$(call packaged,6.1) $(call packaged,6.12))
 	@tests/bench/run.sh
 
-$(B)/bench_clock: $(B)/obj/tests/bench/bench_clock.o $(B)/obj/tests/unit/fake_guest.o $(LIB_OBJS)
+$(B)/bench_clock $(B)/bench_many: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
+		$(B)/obj/tests/unit/fake_guest.o $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -10,6 +10,7 @@ set -eu
 	tests/bench/guest_ring.py 6.1 6.12
 	tests/bench/guests.py
 	build/bench_clock
+	build/bench_many
 } >build/bench.tsv.new
 mv build/bench.tsv.new build/bench.tsv
 column -t -s "$(printf '\t')" build/bench.tsv

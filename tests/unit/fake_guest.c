@@ -96,7 +96,7 @@ static void fill_comms(struct fake_guest *g)
 	struct braid_comm *comm = &table->entries[1];
 
 	memset(table, 0, g->sb.sections[BRAID_SECTION_COMMS].bytes);
-	table->nr_entries = 64;
+	table->nr_entries = g->p.nr_comms ? g->p.nr_comms : 64;
 	comm->pid = 1;
 	strcpy(comm->comm, "init");
 	braid_store_release(&comm->seq, 2);
@@ -106,7 +106,8 @@ static void fill_comms(struct fake_guest *g)
 static void lay_out(struct fake_guest *g)
 {
 	struct braid_region_params params = {
-		.region_bytes = g->p.bytes, .nr_vcpus = g->p.nr_vcpus, .nr_comms = 64,
+		.region_bytes = g->p.bytes, .nr_vcpus = g->p.nr_vcpus,
+		.nr_comms = g->p.nr_comms ? g->p.nr_comms : 64,
 		.nr_symbols = 64, .directory_bytes = 16384,
 	};
 	struct braid_buffer_params buffer = {
@@ -412,6 +413,13 @@ static void produce(struct fake_guest *g)
 	braid_store_release(&g->ctl->burst_done, burst);
 }
 
+void fake_guest_look(struct fake_guest *g)
+{
+	serve_mailbox(g);
+	serve_clock(g);
+	produce(g);
+}
+
 static void live(struct fake_guest *g)
 {
 	struct braid_superblock *shared = (struct braid_superblock *)g->base;
@@ -435,9 +443,7 @@ static void live(struct fake_guest *g)
 		}
 		if (g->ctl->state != BRAID_STATE_LIVE)
 			continue;
-		serve_mailbox(g);
-		serve_clock(g);
-		produce(g);
+		fake_guest_look(g);
 	}
 }
 

@@ -26,6 +26,7 @@ struct fake_params {
 	u64 rate;		/* events a second and vCPU */
 	u64 look_ns;		/* between two looks; 0: many times oftener than a guest's */
 	u32 counter_type;	/* what it calls its counter; 0: synthetic */
+	u32 nr_comms;		/* room for them; 0: 64 */
 };
 
 /* Shared between the test and the guest, which may be another process. */
@@ -82,6 +83,9 @@ void fake_guest_stop(struct fake_guest *g);
 void fake_guest_free(struct fake_guest *g);
 
 /* All below is done by the calling thread: the guest must not run. */
+
+/* Looks at its region once, as a live one does again and again. */
+void fake_guest_look(struct fake_guest *g);
 
 /* Writes events into buffer 0, or into another one; their numbers go on in all of them. */
 void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events);
