@@ -21,6 +21,9 @@
 #define SILENT_SHORT_NS		1000000ULL	/* others wait; or we are late, and it may have gone */
 #define LATE_NS			3000000ULL
 #define MAX_ASKED		4		/* guests that spin, or are about to */
+#define STILL_NS		100000000ULL	/* a guest that lives has looked meanwhile */
+#define STOOD_FIRST_NS		25000000ULL	/* one that has not is looked at again after this, ... */
+#define STOOD_MAX_NS		1000000000ULL	/* ... ever less often, down to this */
 #define READY_LIMIT_NS		400000000ULL	/* a guest looks oftener, if it lives */
 #define FIRST_BURSTS		6		/* as fast as they come, all of them long */
 #define PINGS_FIRST		64
@@ -42,12 +45,17 @@
 
 struct braid_exchange_peer {
 	struct braid_exchange_peer *next;
-	struct braid_exchange_guest guest;
-	struct braid_burst burst;
 	u64 due_ns;		/* when to ask; once asked, when to look */
 	u64 asked_ns;		/* 0: not asked */
+	bool leaving;		/* read by a burst without the lock */
+	bool busy;		/* the thread is in its region */
+	u32 look_seq;		/* the guest's own, as last seen ... */
+	u64 seen_ns;		/* ... and when */
+	u64 stood_ns;		/* how long it is left alone when it has not moved; 0: it did */
 	u64 looked_ns;		/* asked: when it had not come yet */
 	u64 interval_ns;
+	struct braid_exchange_guest guest;
+	struct braid_burst burst;
 	u32 tour;		/* bursts of the tour so far, one vCPU after another */
 	u32 tour_end;		/* of them in all */
 	u32 asked_vcpu;		/* on tour: + 1; else 0: anyone */
@@ -55,12 +63,10 @@ struct braid_exchange_peer {
 	bool good;		/* since something happened to its time, one was not poor */
 	u32 tries_first, tries_soon, tries_tour;
 	u64 suspected_ns;	/* when something happened to its time, last */
-	bool leaving;		/* read by a burst without the lock */
-	bool busy;		/* the thread is in its region */
 	bool soon;		/* a burst was asked for, and is not over */
 	bool soon_asked;	/* the one under way is it */
 	u64 bursts_good;
-	u32 nr_queued;
+	u32 nr_queued;		/* looked at without the lock, too */
 	struct braid_crossing queue[QUEUE_CROSSINGS];
 };
 
@@ -69,6 +75,9 @@ struct braid_exchange {
 	pthread_mutex_t lock;	/* peers, their queues, stopping */
 	pthread_cond_t changed;
 	struct braid_exchange_peer *peers;
+	struct braid_exchange_peer *asked[MAX_ASKED];
+	u32 nr_asked;
+	struct braid_exchange_peer *first;	/* of those not asked; NULL: to be looked for */
 	bool stopping;
 };
 
@@ -79,11 +88,11 @@ static void queue_crossings(struct braid_exchange_peer *p, const struct braid_bu
 
 	if (p->nr_queued + b->nr > QUEUE_CROSSINGS) {
 		over = p->nr_queued + b->nr - QUEUE_CROSSINGS;
-		p->nr_queued -= over;
+		braid_store(&p->nr_queued, p->nr_queued - over);
 		memmove(p->queue, p->queue + over, p->nr_queued * sizeof(*p->queue));
 	}
 	memcpy(p->queue + p->nr_queued, b->best, b->nr * sizeof(*p->queue));
-	p->nr_queued += b->nr;
+	braid_store(&p->nr_queued, p->nr_queued + b->nr);
 }
 
 /* Cut short, or never quick: the two threads did not run at the same time. */
@@ -125,12 +134,27 @@ static u64 wait_of(struct braid_exchange_peer *p)
 	return p->interval_ns;
 }
 
+/* Must hold the lock. Those asked are few, and looked at often: they have a list of their own. */
+static void set_asked(struct braid_exchange *x, struct braid_exchange_peer *p, u64 ns)
+{
+	u32 k;
+
+	if (ns && !p->asked_ns) {
+		x->asked[x->nr_asked++] = p;
+	} else if (!ns && p->asked_ns) {
+		for (k = 0; x->asked[k] != p; k++)
+			;
+		x->asked[k] = x->asked[--x->nr_asked];
+	}
+	p->asked_ns = ns;
+}
+
 /* Must hold the lock. What a burst brought is queued, and the next one planned. */
-static void end_burst(struct braid_exchange_peer *p, bool answered)
+static void end_burst(struct braid_exchange *x, struct braid_exchange_peer *p, bool answered)
 {
 	bool tour = p->asked_vcpu;
 
-	p->asked_ns = 0;
+	set_asked(x, p, 0);
 	p->good |= !tour && !is_poor(&p->burst);
 	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
@@ -156,6 +180,9 @@ static void end_burst(struct braid_exchange_peer *p, bool answered)
 struct turn {
 	struct braid_exchange_peer *p;
 	bool asking;
+	bool still;	/* it had the time to look since it was last seen */
+	bool stands;	/* and did not: it is not asked, that others may be */
+	u32 look_seq;
 	u32 pings;
 	u64 silent_ns;
 	bool ready;
@@ -166,8 +193,11 @@ static int take_turn(void *arg)
 	struct turn *t = arg;
 	struct braid_exchange_peer *p = t->p;
 
+	t->look_seq = braid_load(&p->guest.cells->look_seq);
 	if (t->asking) {
-		braid_burst_ask(&p->burst, p->asked_vcpu);
+		t->stands = t->still && t->look_seq == p->look_seq;
+		if (!t->stands)
+			braid_burst_ask(&p->burst, p->asked_vcpu);
 		return 0;
 	}
 	t->ready = braid_burst_ready(&p->burst);
@@ -176,28 +206,56 @@ static int take_turn(void *arg)
 	return 0;
 }
 
-/* Must hold the lock. */
-static u32 count_asked(const struct braid_exchange *x)
+/* Must hold the lock. Whoever does not look would not answer: it keeps no other one waiting. */
+static void leave_alone(struct braid_exchange_peer *p, u64 now_ns)
 {
-	const struct braid_exchange_peer *p;
-	u32 nr = 0;
+	p->stood_ns = p->stood_ns ? 2 * p->stood_ns : STOOD_FIRST_NS;
+	if (p->stood_ns > STOOD_MAX_NS)
+		p->stood_ns = STOOD_MAX_NS;
+	p->due_ns = now_ns + p->stood_ns;
+	p->soon = false;
+}
 
-	for (p = x->peers; p; p = p->next)
-		nr += p->asked_ns && !p->leaving;
-	return nr;
+/* Must hold the lock. What a turn was good for. */
+static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 spent_ns)
+{
+	struct braid_exchange_peer *p = t->p;
+	u64 now_ns = braid_host_clock_ns();
+
+	if (t->stands) {
+		leave_alone(p, now_ns);
+		return;
+	}
+	if (!err && t->look_seq != p->look_seq) {
+		p->look_seq = t->look_seq;
+		p->stood_ns = 0;
+	}
+	p->seen_ns = p->looked_ns = now_ns;
+	if (t->asking)
+		set_asked(x, p, now_ns);
+	if (t->ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
+		end_burst(x, p, t->ready);
+	else	/* a guest that hangs is looked at ever less often */
+		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
+				      READY_COARSE_NS);
+	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
+	spent_ns = now_ns - spent_ns;
+	if (t->ready && p->due_ns < now_ns + SHARE * spent_ns)
+		p->due_ns = now_ns + SHARE * spent_ns;
 }
 
 /* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
-	u64 now_ns, spent_ns = braid_host_clock_ns();
-	bool late = p->asked_ns && spent_ns - p->looked_ns > LATE_NS;
+	u64 start_ns = braid_host_clock_ns();
+	bool late = p->asked_ns && start_ns - p->looked_ns > LATE_NS;
 	struct turn t = {
 		.p = p,
 		.asking = !p->asked_ns,
+		.still = start_ns - p->seen_ns > STILL_NS,
 		.pings = p->asked_vcpu ? PINGS_TOUR :
 			 p->bursts_good < FIRST_BURSTS ? PINGS_FIRST : PINGS_LATER,
-		.silent_ns = late || count_asked(x) > 1 ? SILENT_SHORT_NS : SILENT_NS,
+		.silent_ns = late || x->nr_asked > 1 ? SILENT_SHORT_NS : SILENT_NS,
 	};
 	int err;
 
@@ -212,31 +270,35 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	braid_burst_end(&p->burst);
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
-	now_ns = braid_host_clock_ns();
-	spent_ns = now_ns - spent_ns;
-	if (t.asking)
-		p->asked_ns = now_ns;
-	p->looked_ns = now_ns;
-	if (t.ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
-		end_burst(p, t.ready);
-	else	/* a guest that hangs is looked at ever less often */
-		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
-				      READY_COARSE_NS);
-	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
-	if (t.ready && p->due_ns < now_ns + SHARE * spent_ns)
-		p->due_ns = now_ns + SHARE * spent_ns;
+	settle(x, &t, err, start_ns);
+	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 }
 
-/* Must hold the lock. The one that is due first, or NULL. */
-static struct braid_exchange_peer *first_due(const struct braid_exchange *x)
+/* Must hold the lock. Of those not asked the one that is due first, or NULL. */
+static struct braid_exchange_peer *first_to_ask(struct braid_exchange *x)
 {
-	bool full = count_asked(x) >= MAX_ASKED;
-	struct braid_exchange_peer *p, *first = NULL;
+	struct braid_exchange_peer *p;
 
-	for (p = x->peers; p; p = p->next)
-		if (!p->leaving && (p->asked_ns || !full) && (!first || (s64)(p->due_ns - first->due_ns) < 0))
-			first = p;
+	if (x->nr_asked == MAX_ASKED)
+		return NULL;
+	for (p = x->first ? NULL : x->peers; p; p = p->next)
+		if (!p->leaving && !p->asked_ns &&
+		    (!x->first || (s64)(p->due_ns - x->first->due_ns) < 0))
+			x->first = p;
+	return x->first;
+}
+
+/* Must hold the lock. The one that is due first, or NULL. */
+static struct braid_exchange_peer *first_due(struct braid_exchange *x)
+{
+	struct braid_exchange_peer *first = first_to_ask(x);
+	u32 k;
+
+	for (k = 0; k < x->nr_asked; k++)
+		if (!x->asked[k]->leaving &&
+		    (!first || (s64)(x->asked[k]->due_ns - first->due_ns) < 0))
+			first = x->asked[k];
 	return first;
 }
 
@@ -342,6 +404,14 @@ void braid_exchange_stop(struct braid_exchange *x)
 	free(x);
 }
 
+static int see(void *arg)
+{
+	struct braid_exchange_peer *p = arg;
+
+	p->look_seq = braid_load(&p->guest.cells->look_seq);
+	return 0;
+}
+
 int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_guest *guest,
 		       struct braid_exchange_peer **out)
 {
@@ -350,12 +420,14 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	if (!p)
 		return braid_fail(-ENOMEM, "out of memory");
 	p->guest = *guest;
-	p->due_ns = braid_host_clock_ns();
+	p->due_ns = p->seen_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
 	p->tour_end = guest->nr_vcpus;
+	braid_guard_run(guest->base, guest->bytes, see, p);
 	pthread_mutex_lock(&x->lock);
 	p->next = x->peers;
 	x->peers = p;
+	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 	*out = p;
@@ -378,6 +450,7 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	}
 	if (!p->asked_ns)
 		p->due_ns = 0;
+	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 }
@@ -400,11 +473,14 @@ void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer 
 		return;
 	pthread_mutex_lock(&x->lock);
 	braid_store(&p->leaving, true);
+	x->first = NULL;
 	while (p->busy)
 		pthread_cond_wait(&x->changed, &x->lock);
 	for (link = &x->peers; *link != p; link = &(*link)->next)
 		;
 	*link = p->next;
+	set_asked(x, p, 0);
+	x->first = NULL;
 	pthread_mutex_unlock(&x->lock);
 	free(p);
 }
@@ -414,10 +490,12 @@ size_t braid_exchange_take(struct braid_exchange *x, struct braid_exchange_peer 
 {
 	size_t n;
 
+	if (!braid_load(&p->nr_queued))	/* what comes this moment is there the next time */
+		return 0;
 	pthread_mutex_lock(&x->lock);
 	n = p->nr_queued < max ? p->nr_queued : max;
 	memcpy(to, p->queue, n * sizeof(*to));
-	p->nr_queued -= n;
+	braid_store(&p->nr_queued, p->nr_queued - n);
 	memmove(p->queue, p->queue + n, p->nr_queued * sizeof(*to));
 	pthread_mutex_unlock(&x->lock);
 	return n;

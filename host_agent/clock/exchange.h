@@ -39,7 +39,8 @@ struct braid_exchange_guest {
  * @out: set on success
  *
  * At once, then once on each vCPU, after 0.1 s and 0.3 s, each second, and at rest every
- * 8 s; an emulated counter every 2 s. A guest that does not answer is asked ever less often.
+ * 8 s; an emulated counter every 2 s. A guest that does not answer is asked ever less often,
+ * and one that does not even look at its cells not at all until it does.
  *
  * Return: 0, or -errno with braid_fail().
  */

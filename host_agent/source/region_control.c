@@ -142,7 +142,11 @@ int braid_live_heartbeat(struct braid_region_source *s)
 		s->heartbeat = beat;
 		s->heartbeat_ns = now_ns;
 		s->silent = false;
-		return was_silent ? braid_live_note(s, "the guest's heartbeat moves again") : 0;
+		if (!was_silent)
+			return 0;
+		if (s->clock.peer)	/* nobody asked it meanwhile */
+			braid_exchange_soon(s->o.exchange, s->clock.peer, false);
+		return braid_live_note(s, "the guest's heartbeat moves again");
 	}
 	if (s->silent || now_ns - s->heartbeat_ns < SILENCE_NS)
 		return 0;

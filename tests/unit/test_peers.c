@@ -12,6 +12,7 @@
 #include "tests/unit/truth.h"
 
 #define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
+#define NR_DEAD		40
 
 static char dir[] = "/tmp/test_peers.XXXXXX";
 static char paths[2][64], captures[2][64];
@@ -56,7 +57,7 @@ static u64 asked(const struct pinged *p)
 	return braid_load(&p->cells->burst);
 }
 
-/* A guest that never answers is asked ever less often, and keeps nobody waiting. */
+/* A guest that never looks is not asked again before it does, and keeps nobody waiting. */
 static void a_silent_one(void)
 {
 	struct braid_crossing c[BRAID_EXCHANGE_BEST];
@@ -70,15 +71,47 @@ static void a_silent_one(void)
 		braid_sleep_ns(100000);
 	open_pinged(&lively, x, paths[1]);
 	fake_guest_start_thread(lively.g);
-	/* The first bursts all come before one that is silent is asked a second time or so. */
-	while (asked(&silent) < 4 && braid_host_clock_ns() - start_ns < LIMIT_NS)
+	while (braid_exchange_bursts(x, lively.peer) < 6 && braid_host_clock_ns() - start_ns < LIMIT_NS)
 		braid_sleep_ns(100000);
-	CHECK_EQ(asked(&silent), 4);
 	CHECK(braid_exchange_bursts(x, lively.peer) >= 6);
 	CHECK(braid_exchange_take(x, lively.peer, c, BRAID_EXCHANGE_BEST) > 0);
+	CHECK_EQ(asked(&silent), 1);
 	CHECK_EQ(braid_exchange_bursts(x, silent.peer), 0);
 	CHECK_EQ(braid_exchange_take(x, silent.peer, c, BRAID_EXCHANGE_BEST), 0);
+	/* It was stopped for a while. */
+	fake_guest_start_thread(silent.g);
+	while (!braid_exchange_bursts(x, silent.peer) && braid_host_clock_ns() - start_ns < LIMIT_NS)
+		braid_sleep_ns(100000);
+	CHECK(braid_exchange_bursts(x, silent.peer) >= 1);
 	close_pinged(&silent, x);
+	close_pinged(&lively, x);
+	braid_exchange_stop(x);
+}
+
+/* Many that died do not share the time of those that live. */
+static void many_dead_ones(void)
+{
+	static struct pinged dead[NR_DEAD];
+	struct braid_exchange *x;
+	u64 start_ns = braid_host_clock_ns();
+	struct pinged lively;
+	char path[64];
+	int k;
+
+	NEED(!braid_exchange_start(&x));
+	for (k = 0; k < NR_DEAD; k++) {
+		snprintf(path, sizeof(path), "%s/dead%d", dir, k);
+		open_pinged(&dead[k], x, path);
+	}
+	open_pinged(&lively, x, paths[0]);
+	fake_guest_start_thread(lively.g);
+	while (braid_exchange_bursts(x, lively.peer) < 6 && braid_host_clock_ns() - start_ns < LIMIT_NS)
+		braid_sleep_ns(100000);
+	CHECK(braid_exchange_bursts(x, lively.peer) >= 6);
+	for (k = 0; k < NR_DEAD; k++) {
+		CHECK(asked(&dead[k]) <= 1);
+		close_pinged(&dead[k], x);
+	}
 	close_pinged(&lively, x);
 	braid_exchange_stop(x);
 }
@@ -233,6 +266,7 @@ int main(void)
 	snprintf(captures[0], sizeof(captures[0]), "%s/capture0", dir);
 	snprintf(captures[1], sizeof(captures[1]), "%s/capture1", dir);
 	RUN(a_silent_one);
+	RUN(many_dead_ones);
 	RUN(a_hostile_one);
 	unlink(captures[0]);
 	unlink(captures[1]);
