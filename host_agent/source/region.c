@@ -560,6 +560,5 @@ void braid_region_source_close(struct braid_region_source *s)
 	free(s->rings);
 	free(s->untold);
 	free(s->tables.comm_seqs);
-	free(s->tables.comms);
 	free(s);
 }

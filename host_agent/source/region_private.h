@@ -45,7 +45,6 @@ struct braid_live_tables {
 	u64 directory_generation;
 	bool directory_damaged;
 	u32 *comm_seqs;		/* as sent, by entry */
-	struct braid_comm *comms;	/* scratch */
 	u32 nr_comms;
 	u64 comm_generation;
 	u64 comms_due_ns;

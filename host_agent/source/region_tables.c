@@ -10,6 +10,7 @@
 
 #define COMMS_NS	100000000ULL	/* a pid's former comm can be lost within this time */
 #define CHUNK_BYTES	(4u << 20)	/* at most this much of a table in one chunk */
+#define BATCH_COMMS	1024u
 #define BATCH_SYMBOLS	1024u
 #define MAX_ENTRIES	(1u << 18)	/* looked at in a table, whatever its guest says */
 
@@ -30,12 +31,10 @@ int braid_live_tables_reset(struct braid_region_source *s)
 	u32 nr = braid_load(&comms->nr_entries);
 
 	free(t->comm_seqs);
-	free(t->comms);
 	memset(t, 0, sizeof(*t));
 	t->nr_comms = nr < room ? nr : room;
 	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
-	t->comms = calloc(t->nr_comms + 1, sizeof(*t->comms));
-	if (!t->comm_seqs || !t->comms)
+	if (!t->comm_seqs)
 		return s->fatal = braid_fail(-ENOMEM, "no memory for %u comms", t->nr_comms);
 	t->directory_generation = ~0ULL;
 	t->comm_generation = ~0ULL;
@@ -109,41 +108,40 @@ static bool load_comm(const struct braid_comm *shared, struct braid_comm *to, u3
 	return braid_load(&shared->seq) == seq;
 }
 
+static int put_comms(struct braid_region_source *s, const struct braid_comm *comms, u32 nr)
+{
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	return nr ? braid_live_emit(s, BRAID_CHUNK_COMMS, NULL, 0, comms, nr * sizeof(*comms)) : 0;
+}
+
 static int send_comms(struct braid_region_source *s, bool now)
 {
 	struct braid_live_tables *t = &s->tables;
 	const struct braid_comm_table *shared =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
 	u64 generation = braid_load_acquire(&shared->generation), now_ns;
+	struct braid_comm batch[BATCH_COMMS];
 	u32 k, nr = 0;
+	int err = 0;
 
 	if (generation == t->comm_generation)
 		return 0;
 	now_ns = braid_host_clock_ns();
 	if (!now && now_ns < t->comms_due_ns)
 		return 0;
-	for (k = 0; k < t->nr_comms; k++) {
-		if (!load_comm(&shared->entries[k], &t->comms[nr], t->comm_seqs[k]))
-			continue;
-		t->comm_seqs[k] = t->comms[nr].seq;
-		nr++;
-	}
-	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
-		return -ESTALE;
 	t->comm_generation = generation;
 	t->comms_due_ns = now_ns + COMMS_NS;
-	for (k = 0; k < nr; k += CHUNK_BYTES / sizeof(*t->comms)) {
-		u32 some = nr - k;
-		int err;
-
-		if (some > CHUNK_BYTES / sizeof(*t->comms))
-			some = CHUNK_BYTES / sizeof(*t->comms);
-		err = braid_live_emit(s, BRAID_CHUNK_COMMS, NULL, 0, t->comms + k,
-				      some * sizeof(*t->comms));
-		if (err)
-			return err;
+	for (k = 0; k < t->nr_comms && !err; k++) {
+		if (!load_comm(&shared->entries[k], &batch[nr], t->comm_seqs[k]))
+			continue;
+		t->comm_seqs[k] = batch[nr].seq;
+		if (++nr < BATCH_COMMS)
+			continue;
+		err = put_comms(s, batch, nr);
+		nr = 0;
 	}
-	return 0;
+	return err ? err : put_comms(s, batch, nr);
 }
 
 static int send_symbols(struct braid_region_source *s)
