@@ -22,6 +22,8 @@ struct braid_record_guest {
 	char name[64];
 	bool given;		/* by -r: it must be recordable */
 	struct braid_region_source *source;
+	u64 due_ns;		/* when it is polled again; 0: at once */
+	u64 rest_ns;		/* between two polls */
 	u64 last_events;	/* at the last progress line */
 	bool told_waiting;
 };

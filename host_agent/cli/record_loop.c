@@ -13,22 +13,54 @@
 
 #define SLEEP_MIN_NS	1000000ULL
 #define SLEEP_MAX_NS	20000000ULL	/* a guest looks at its mailbox as often, while we move */
+#define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
+#define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	2500000000ULL
 #define PROGRESS_NS	1000000000ULL
 #define SECOND_NS	1000000000ULL
 
-/* Polls everybody once. Returns enum braid_poll_result or the capture's error. */
+/* How long a guest may be left alone that has nothing for us: many cost no more than few. */
+static u64 longest_rest_ns(const struct braid_recording *r)
+{
+	u64 ns = r->nr_guests * SHARE_NS;
+
+	if (ns < SLEEP_MAX_NS)
+		return SLEEP_MAX_NS;
+	return ns < REST_MAX_NS ? ns : REST_MAX_NS;
+}
+
+/*
+ * Polls a guest if it is due, or nearly: those at rest come to be polled together. Returns
+ * enum braid_poll_result or the capture's error.
+ */
+static int poll_guest(struct braid_recording *r, struct braid_record_guest *guest, u64 now_ns)
+{
+	u64 longest_ns = longest_rest_ns(r);
+	int ret;
+
+	if (guest->due_ns > now_ns + guest->rest_ns / 4)
+		return BRAID_POLL_IDLE;
+	ret = braid_region_source_poll(guest->source);
+	if (ret != BRAID_POLL_IDLE || !guest->rest_ns)
+		guest->rest_ns = SLEEP_MIN_NS;
+	else
+		guest->rest_ns = 2 * guest->rest_ns < longest_ns ? 2 * guest->rest_ns : longest_ns;
+	guest->due_ns = ret == BRAID_POLL_MORE ? 0 : now_ns + guest->rest_ns;
+	return ret;
+}
+
+/* Polls everybody who is due. Returns enum braid_poll_result or the capture's error. */
 static int poll_all(struct braid_recording *r)
 {
-	u64 before = braid_capture_bytes(r->sink.capture);
+	u64 before = braid_capture_bytes(r->sink.capture), now_ns = braid_host_clock_ns();
 	int result = BRAID_POLL_IDLE, ret;
 	size_t k;
 
 	if (r->kvm_watch)
 		braid_kvm_watch_poll(r->kvm_watch);
 	for (k = 0; k < r->nr_guests; k++) {
-		ret = braid_region_source_poll(r->guests[k].source);
+		ret = poll_guest(r, &r->guests[k], now_ns);
 		if (ret < 0)
 			return ret;
 		result = ret > result ? ret : result;
@@ -177,8 +209,10 @@ static int disarm(struct braid_recording *r)
 	size_t k;
 	int ret;
 
-	for (k = 0; k < r->nr_guests; k++)
+	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_disarm(r->guests[k].source);
+		r->guests[k].due_ns = 0;
+	}
 	while (!all_disarmed(r) && braid_host_clock_ns() - start_ns < DISARM_LIMIT_NS) {
 		ret = poll_all(r);
 		if (ret < 0)
