@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
@@ -143,6 +144,29 @@ static bool already_found(const struct search *s, const struct braid_found *f)
 	return false;
 }
 
+/*
+ * What an ordinary user put where root looks for guests, and no QEMU of his maps, is no
+ * guest: whoever means it names it.
+ */
+static bool is_strangers(const struct search *s, const struct braid_mapping *m)
+{
+	size_t k;
+
+	if (s->keep_all || geteuid() || !m->uid)
+		return false;
+	for (k = 0; k < s->nr_qemu; k++)
+		if (s->qemu[k].uid == m->uid && s->qemu[k].inode == m->inode)
+			return false;
+	return true;
+}
+
+static void refuse_strangers(struct braid_found *f, const struct braid_mapping *m)
+{
+	memset(&f->sb, 0, sizeof(f->sb));
+	set_unreadable(f, braid_fail(-EPERM, "%s: of user %u, who runs no QEMU that maps it; if it is a guest's, name it with -r",
+				     m->path, (unsigned int)m->uid));
+}
+
 /* Looks at one candidate and keeps it if it is one. */
 static int add_candidate(struct search *s, const char *path)
 {
@@ -159,12 +183,14 @@ static int add_candidate(struct search *s, const char *path)
 		s->nr_denied += err == -EACCES;
 	} else {
 		describe(&f, m);
+		if (f.sb.magic && is_strangers(s, m))
+			refuse_strangers(&f, m);
 		braid_mapping_close(m);
 	}
 	/* A search shows what has the magic: broken and newer ones, no strangers. */
 	if (!s->keep_all && (f.state == BRAID_DRIVER_NONE ||
 			     (f.state == BRAID_DRIVER_UNREADABLE && f.error != -EBADMSG &&
-			      f.error != -EPROTO)))
+			      f.error != -EPROTO && f.error != -EPERM)))
 		return 0;
 	if (already_found(s, &f))
 		return 0;

@@ -16,6 +16,7 @@ struct braid_shared_file {
 	dev_t device;
 	ino_t inode;
 	pid_t pid;
+	uid_t uid;				/* who runs it */
 	char guest[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 };
 
@@ -29,6 +30,17 @@ struct braid_shared_file {
  * Return: 0, or -errno with braid_fail().
  */
 int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
+
+/**
+ * braid_qemu_of - the QEMU that maps a file shared
+ * @device: of the file
+ * @inode: of the file
+ *
+ * Many who ask at about the same time share one look at all processes. One thread's.
+ *
+ * Return: its pid, or 0: not known.
+ */
+pid_t braid_qemu_of(dev_t device, ino_t inode);
 
 enum braid_driver_state {
 	BRAID_DRIVER_NONE,	/* never loaded */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
@@ -16,6 +17,8 @@
 #include "host_agent/util/text.h"
 
 #define CMDLINE_BYTES	(128 * 1024)
+#define LOOK_NS		50000000ULL	/* a look at all processes is good for so long ... */
+#define LOOK_SHARE	10		/* ... or for as many times what it took */
 
 struct found_files {
 	struct braid_shared_file *items;
@@ -76,6 +79,7 @@ static bool known(const struct found_files *files, pid_t pid, ino_t inode, dev_t
 static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 {
 	braid_auto_file FILE *f = NULL;
+	struct stat st;
 	unsigned int major_number, minor_number;
 	struct braid_shared_file file;
 	unsigned long long inode;
@@ -84,7 +88,7 @@ static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 
 	snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
 	f = fopen(line, "re");
-	if (!f)
+	if (!f || fstat(fileno(f), &st))
 		return 0;
 	while (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
@@ -101,6 +105,7 @@ static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 		file.device = makedev(major_number, minor_number);
 		file.inode = inode;
 		file.pid = pid;
+		file.uid = st.st_uid;
 		strcpy(file.guest, guest);
 		if (braid_array_push(files->items, files->nr, files->capacity, file))
 			return braid_fail(-ENOMEM, "out of memory");
@@ -143,5 +148,36 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 	}
 	*out = files.items;
 	*nr = files.nr;
+	return 0;
+}
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+pid_t braid_qemu_of(dev_t device, ino_t inode)
+{
+	static struct braid_shared_file *files;
+	static u64 good_ns;
+	static size_t nr;
+	u64 start_ns = now_ns();
+	size_t k;
+
+	if (start_ns >= good_ns) {
+		free(files);
+		if (braid_qemu_files(&files, &nr)) {
+			files = NULL;
+			nr = 0;
+		}
+		good_ns = (now_ns() - start_ns) * LOOK_SHARE;
+		good_ns = now_ns() + (good_ns > LOOK_NS ? good_ns : LOOK_NS);
+	}
+	for (k = 0; k < nr; k++)
+		if (files[k].inode == inode && files[k].device == device)
+			return files[k].pid;
 	return 0;
 }

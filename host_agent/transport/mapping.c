@@ -27,6 +27,9 @@ static int fail_open(const char *path, int err)
 				  path);
 	case ELOOP:
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: a symbolic link", path);
+	case EMFILE:
+		return braid_fail(-err, "%s: too many guests for this process' limit of open files; raise it (ulimit -Hn, or LimitNOFILE= of a systemd unit)",
+				  path);
 	}
 	return braid_fail(-err, "%s: can't be opened: %s", path, strerror(err));
 }
@@ -78,6 +81,7 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 	m->writable = writable;
 	m->device = st.st_dev;
 	m->inode = st.st_ino;
+	m->uid = st.st_uid;
 	*out = m;
 	return 0;
 

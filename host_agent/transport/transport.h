@@ -18,6 +18,7 @@ struct braid_mapping {
 	bool writable;
 	dev_t device;
 	ino_t inode;
+	uid_t uid;		/* of the file */
 	pid_t qemu_pid;		/* whose it is, where a socket told; 0: not known */
 	const char *gone;	/* set by its port: a phrase, see braid_mapping_gone() */
 	struct braid_mapping **owner;	/* where its port points at it; NULL: no port does */
