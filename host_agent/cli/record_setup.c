@@ -86,12 +86,24 @@ static const struct braid_found *find_by_name(const struct braid_found *found, s
 	return NULL;
 }
 
-static bool same_file(const char *a, const char *b)
+/* A region that is named twice would be recorded by us and refused to us. */
+static int refuse_twins(const struct braid_recording *r)
 {
-	struct stat sa, sb;
+	braid_auto_free struct stat *files = calloc(r->nr_guests, sizeof(*files));
+	size_t k, i;
 
-	return !strcmp(a, b) || (!stat(a, &sa) && !stat(b, &sb) && sa.st_dev == sb.st_dev &&
-				 sa.st_ino == sb.st_ino);
+	if (!files)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < r->nr_guests; k++) {
+		if (stat(r->guests[k].path, &files[k]))
+			files[k].st_ino = 0;
+		for (i = 0; i < k; i++)
+			if (!strcmp(r->guests[i].path, r->guests[k].path) ||
+			    (files[k].st_ino && files[i].st_ino == files[k].st_ino &&
+			     files[i].st_dev == files[k].st_dev))
+				return braid_fail(-EINVAL, "%s: given twice", r->guests[k].path);
+	}
+	return 0;
 }
 
 /* Fills in paths and names of what -r gave. */
@@ -121,16 +133,12 @@ static int resolve_given(struct braid_recording *r)
 	}
 	if (!err)
 		err = braid_discover(&given, &nr, paths, nr_files, 0, NULL);
+	if (!err)
+		err = refuse_twins(r);
 	for (k = 0; k < r->nr_guests && !err; k++) {
 		struct braid_record_guest *guest = &r->guests[k];
 		size_t i;
 
-		for (i = 0; i < k && !same_file(r->guests[i].path, guest->path); i++)
-			;
-		if (i < k) {
-			err = braid_fail(-EINVAL, "%s: given twice", guest->path);
-			break;
-		}
 		if (braid_port_is_socket(guest->path))
 			continue;
 		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
