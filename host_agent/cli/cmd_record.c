@@ -148,6 +148,8 @@ static int close_all(struct braid_recording *r, int err)
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
 	braid_child_stop(&r->child);
 	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_leave(r->guests[k].source);
+	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_close(r->guests[k].source);
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);

@@ -75,22 +75,6 @@ void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer);
 
 /**
- * braid_control_command - send a command and wait
- * @m: a writable, locked mapping
- * @sb: the validated copy of its superblock
- * @command: enum braid_command
- * @arg0: as the command wants it
- * @pattern: may be NULL: everything
- * @timeout_ns: how long at most
- * @matched: set on success; may be NULL
- *
- * Return: 0, or -errno with braid_fail(): as braid_control_poll(), or what the guest said.
- */
-int braid_control_command(const struct braid_mapping *m, const struct braid_superblock *sb,
-			  u32 command, u64 arg0, const struct braid_pattern *pattern,
-			  u64 timeout_ns, u32 *matched);
-
-/**
  * braid_pattern_count - events of a directory that are meant
  * @p: the pattern
  * @copy: the directory

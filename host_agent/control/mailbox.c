@@ -7,8 +7,6 @@
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
 
-#define WAIT_STEP_NS	500000	/* the guest looks at its mailbox every 20 to 50 ms */
-
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,
 			 const struct braid_pattern *pattern, u64 timeout_ns)
@@ -64,42 +62,4 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 	if (braid_host_clock_ns() < c->deadline_ns)
 		return -EAGAIN;
 	return braid_fail(-ETIMEDOUT, "%s: the guest does not answer", c->mapping->path);
-}
-
-struct poll_call {
-	struct braid_control *c;
-	struct braid_control_answer *answer;
-};
-
-static int guarded_poll(void *arg)
-{
-	struct poll_call *call = arg;
-
-	return braid_control_poll(call->c, call->answer);
-}
-
-int braid_control_command(const struct braid_mapping *m, const struct braid_superblock *sb,
-			  u32 command, u64 arg0, const struct braid_pattern *pattern,
-			  u64 timeout_ns, u32 *matched)
-{
-	struct braid_control_answer answer;
-	struct braid_control c;
-	struct poll_call call = { .c = &c, .answer = &answer };
-	int err;
-
-	braid_control_begin(&c, m, sb, command, arg0, pattern, timeout_ns);
-	for (;;) {
-		err = braid_guard_run(m->base, m->bytes, guarded_poll, &call);
-		if (err != -EAGAIN)
-			break;
-		braid_sleep_ns(WAIT_STEP_NS);
-	}
-	if (err)
-		return err;
-	if (answer.result)
-		return braid_fail(answer.result, "%s: the guest refuses: %s", m->path,
-				  strerror(-answer.result));
-	if (matched)
-		*matched = answer.matched;
-	return 0;
 }

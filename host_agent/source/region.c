@@ -20,6 +20,7 @@
 #define CHANGE_NS	15000000ULL	/* longer than that its buffers are not changed: it died */
 #define FILE_CHECK_NS	1000000000ULL
 #define CLOSE_TIMEOUT_NS	500000000ULL
+#define CLOSE_STEP_NS	1000000ULL
 
 int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes)
@@ -49,27 +50,14 @@ int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
 
-/* A file descriptor that tells the end of the QEMU that maps the region, or -1. */
+/* Finds the QEMU that maps the region, and a file descriptor that tells its end. */
 static void watch_qemu(struct braid_region_source *s)
 {
 	const struct braid_mapping *m = s->mapping;
-	struct braid_shared_file *files;
-	size_t nr, k;
 
-	if (m->qemu_pid) {
-		s->qemu_pid = m->qemu_pid;
-		s->qemu_pidfd = syscall(SYS_pidfd_open, m->qemu_pid, 0);
-		return;
-	}
-	if (braid_qemu_files(&files, &nr))
-		return;
-	for (k = 0; k < nr && s->qemu_pidfd < 0; k++) {
-		if (files[k].inode != m->inode || files[k].device != m->device)
-			continue;
-		s->qemu_pid = files[k].pid;
-		s->qemu_pidfd = syscall(SYS_pidfd_open, files[k].pid, 0);
-	}
-	free(files);
+	s->qemu_pid = m->qemu_pid ? m->qemu_pid : braid_qemu_of(m->device, m->inode);
+	if (s->qemu_pid)
+		s->qemu_pidfd = syscall(SYS_pidfd_open, s->qemu_pid, 0);
 }
 
 static bool qemu_ended(const struct braid_region_source *s)
@@ -543,18 +531,34 @@ static int release(void *arg)
 	return 0;
 }
 
+static int ask_to_stop(void *arg)
+{
+	struct braid_region_source *s = arg;
+	struct braid_control_answer answer;
+
+	return braid_control_poll(&s->control, &answer);
+}
+
+void braid_region_source_leave(struct braid_region_source *s)
+{
+	if (!s || s->left_ns || !s->mapping || s->phase != BRAID_PHASE_RECORDING)
+		return;
+	braid_guard_run(s->mapping->base, s->mapping->bytes, release, s);
+	if (s->sb.state != BRAID_STATE_LIVE || s->silent)
+		return;
+	braid_control_begin(&s->control, s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
+			    CLOSE_TIMEOUT_NS);
+	s->left_ns = braid_host_clock_ns();
+	braid_guard_run(s->mapping->base, s->mapping->bytes, ask_to_stop, s);
+}
+
 void braid_region_source_close(struct braid_region_source *s)
 {
-	bool recording;
-
 	if (!s)
 		return;
-	recording = s->mapping && s->phase == BRAID_PHASE_RECORDING;
-	if (recording)
-		braid_guard_run(s->mapping->base, s->mapping->bytes, release, s);
-	if (recording && s->sb.state == BRAID_STATE_LIVE && !s->silent)
-		braid_control_command(s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
-				      CLOSE_TIMEOUT_NS, NULL);
+	braid_region_source_leave(s);
+	while (s->left_ns && braid_guard_run(s->mapping->base, s->mapping->bytes, ask_to_stop, s) == -EAGAIN)
+		braid_sleep_ns(CLOSE_STEP_NS);
 	close_mapping(s);
 	braid_port_close(s->port);
 	free(s->rings);

@@ -117,11 +117,20 @@ u32 braid_region_source_fill(struct braid_region_source *s);
 int braid_region_source_check(struct braid_region_source *s, size_t index);
 
 /**
+ * braid_region_source_leave - begin to close, without waiting
+ * @s: the source, or NULL; only to be closed now
+ *
+ * Of many that are closed each is left first: so they are waited for together.
+ */
+void braid_region_source_leave(struct braid_region_source *s);
+
+/**
  * braid_region_source_close - free
  * @s: the source, or NULL
  *
  * Puts nothing, since the capture may be broken. If the stream was not finished, the
- * guest is asked to turn the host's events off, which may take half a second.
+ * guest is asked to turn the host's events off, which may take half a second from
+ * braid_region_source_leave() on.
  */
 void braid_region_source_close(struct braid_region_source *s);
 

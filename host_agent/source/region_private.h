@@ -110,6 +110,7 @@ struct braid_region_source {
 	struct braid_control control;
 	bool control_busy;
 	bool disarming;
+	u64 left_ns;			/* when a failed recording asked for the end; or 0 */
 	u32 next_command;		/* of the list in region_control.c */
 	bool stale_events;		/* a former agent left events on */
 	bool told_timeout;

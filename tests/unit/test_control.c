@@ -92,6 +92,22 @@ static void test_suggestions(void)
 	close_guest(&o);
 }
 
+/* Sends a command and waits. 0 or -errno. */
+static int command(struct opened *o, u32 what, const struct braid_pattern *pattern, u64 timeout_ns,
+		   u32 *matched)
+{
+	struct braid_control_answer answer;
+	struct braid_control c;
+	int err;
+
+	braid_control_begin(&c, o->m, &o->sb, what, 0, pattern, timeout_ns);
+	while ((err = braid_control_poll(&c, &answer)) == -EAGAIN)
+		braid_sleep_ns(500000);
+	if (!err && matched)
+		*matched = answer.matched;
+	return err ? err : answer.result;
+}
+
 static void test_commands(void)
 {
 	struct braid_directory_copy copy;
@@ -102,27 +118,23 @@ static void test_commands(void)
 	open_guest(&o);
 	fake_guest_start_thread(o.g);
 	CHECK_EQ(braid_pattern_parse(&p, "sched:*"), 0);
-	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_ENABLE, 0, &p,
-				       BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
+	CHECK_EQ(command(&o, BRAID_CMD_ENABLE, &p, BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
 	CHECK_EQ(matched, 2);
 	CHECK_EQ(braid_directory_load(&copy, o.m, &o.sb, 0), 0);
 	CHECK_EQ(braid_directory_count(&copy).host_on, 2);
 	braid_directory_free(&copy);
-	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_DISABLE, 0, NULL,
-				       BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
+	CHECK_EQ(command(&o, BRAID_CMD_DISABLE, NULL, BRAID_CONTROL_TIMEOUT_NS, &matched), 0);
 	CHECK_EQ(matched, FAKE_NR_EVENTS);
 	fake_guest_stop(o.g);
-	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL, 20000000, NULL),
+	CHECK_EQ(command(&o, BRAID_CMD_NONE, NULL, 20000000, NULL),
 		 -ETIMEDOUT);
 	CHECK(strstr(braid_failure(), "does not answer"));
 	/* What was left unanswered is waited for, then the next one is sent. */
 	fake_guest_start_thread(o.g);
-	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL,
-				       BRAID_CONTROL_TIMEOUT_NS, NULL), 0);
+	CHECK_EQ(command(&o, BRAID_CMD_NONE, NULL, BRAID_CONTROL_TIMEOUT_NS, NULL), 0);
 	fake_guest_stop(o.g);
 	((struct braid_superblock *)o.m->base)->state = BRAID_STATE_DOWN;
-	CHECK_EQ(braid_control_command(o.m, &o.sb, BRAID_CMD_NONE, 0, NULL,
-				       BRAID_CONTROL_TIMEOUT_NS, NULL), -ESTALE);
+	CHECK_EQ(command(&o, BRAID_CMD_NONE, NULL, BRAID_CONTROL_TIMEOUT_NS, NULL), -ESTALE);
 	close_guest(&o);
 }
 
