@@ -20,14 +20,17 @@
 #define PROGRESS_NS	1000000000ULL
 #define SECOND_NS	1000000000ULL
 
-/* How long a guest may be left alone that has nothing for us: many cost no more than few. */
-static u64 longest_rest_ns(const struct braid_recording *r)
+/*
+ * How long a guest may be left alone that has nothing for us: many cost no more than few, and
+ * who is going to ring is not looked at before.
+ */
+static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_record_guest *guest)
 {
 	u64 ns = r->nr_guests * SHARE_NS;
 
-	if (ns < SLEEP_MAX_NS)
-		return SLEEP_MAX_NS;
-	return ns < REST_MAX_NS ? ns : REST_MAX_NS;
+	if (ns >= REST_MAX_NS || braid_region_source_rings(guest->source))
+		return REST_MAX_NS;
+	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
 }
 
 /*
@@ -36,12 +39,13 @@ static u64 longest_rest_ns(const struct braid_recording *r)
  */
 static int poll_guest(struct braid_recording *r, struct braid_record_guest *guest, u64 now_ns)
 {
-	u64 longest_ns = longest_rest_ns(r);
+	u64 longest_ns;
 	int ret;
 
 	if (guest->due_ns > now_ns + guest->rest_ns / 4)
 		return BRAID_POLL_IDLE;
 	ret = braid_region_source_poll(guest->source);
+	longest_ns = longest_rest_ns(r, guest);
 	if (ret != BRAID_POLL_IDLE || !guest->rest_ns)
 		guest->rest_ns = SLEEP_MIN_NS;
 	else
@@ -83,6 +87,20 @@ static int poll_all(struct braid_recording *r)
 	return result;
 }
 
+/* Who has rung, or has a message, is due. */
+static void heed_ports(struct braid_recording *r)
+{
+	size_t k, i, nr, at = 2;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		nr = r->guests[k].nr_fds;
+		for (i = 0; i < nr; i++)
+			if (r->fds[at + i].revents)
+				r->guests[k].due_ns = 0;
+		at += nr;
+	}
+}
+
 /* Sleeps, or not. Returns true when told to stop; early also at the command's end. */
 static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 {
@@ -92,8 +110,10 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 
 	r->fds[0] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
 	r->fds[1] = (struct pollfd){ .fd = r->child.pidfd, .events = POLLIN };
-	for (k = 0; k < r->nr_guests; k++)
-		nr += braid_region_source_fds(r->guests[k].source, &r->fds[nr]);
+	for (k = 0; k < r->nr_guests; k++) {
+		r->guests[k].nr_fds = braid_region_source_fds(r->guests[k].source, &r->fds[nr]);
+		nr += r->guests[k].nr_fds;
+	}
 
 	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
 		*sleep_ns = SLEEP_MIN_NS;
@@ -101,7 +121,10 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
 	if (result != BRAID_POLL_MORE)
 		t.tv_nsec = *sleep_ns;
-	return ppoll(r->fds, nr, &t, NULL) > 0 && r->fds[0].revents &&
+	if (ppoll(r->fds, nr, &t, NULL) <= 0)
+		return false;
+	heed_ports(r);
+	return r->fds[0].revents &&
 	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
 }
 

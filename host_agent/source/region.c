@@ -445,6 +445,11 @@ size_t braid_region_source_fds(const struct braid_region_source *s, struct pollf
 	return braid_port_fds(s->port, fds);
 }
 
+bool braid_region_source_rings(const struct braid_region_source *s)
+{
+	return s->wake_asked;
+}
+
 struct fill_call {
 	struct braid_region_source *s;
 	u32 permille;
@@ -548,6 +553,7 @@ void braid_region_source_leave(struct braid_region_source *s)
 		return;
 	braid_control_begin(&s->control, s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
 			    CLOSE_TIMEOUT_NS);
+	braid_port_ring(s->port);
 	s->left_ns = braid_host_clock_ns();
 	braid_guard_run(s->mapping->base, s->mapping->bytes, ask_to_stop, s);
 }

@@ -97,6 +97,9 @@ int braid_region_source_finish(struct braid_region_source *s);
  */
 size_t braid_region_source_fds(const struct braid_region_source *s, struct pollfd *fds);
 
+/** braid_region_source_rings - whether the guest is going to ring when there is something to drain */
+bool braid_region_source_rings(const struct braid_region_source *s);
+
 /** braid_region_source_status - how it goes */
 void braid_region_source_status(const struct braid_region_source *s,
 				struct braid_region_status *status);
