@@ -10,6 +10,7 @@
 /* The last one takes all addresses. */
 static const struct braid_port_ops *const kinds[] = {
 	&braid_doorbell_port_ops,
+	&braid_vhost_user_port_ops,
 	&braid_file_port_ops,
 };
 

@@ -28,7 +28,8 @@ struct braid_port {
 	const struct braid_port_ops *ops;
 };
 
-extern const struct braid_port_ops braid_file_port_ops, braid_doorbell_port_ops;
+extern const struct braid_port_ops braid_file_port_ops, braid_doorbell_port_ops,
+				   braid_vhost_user_port_ops;
 
 /**
  * braid_port_is_socket - whether an address names a socket, not a region's file
@@ -58,7 +59,8 @@ void braid_port_close(struct braid_port *p);
  *
  * Never waits.
  *
- * Return: 0; -ENODATA: nobody gave one yet; else -errno as braid_mapping_take().
+ * Return: 0; -ENODATA: nobody gave one yet; -ENOTCONN: nor is anybody connected; else
+ * -errno as braid_mapping_take(). With braid_fail().
  */
 int braid_port_map(struct braid_port *p, struct braid_mapping **out);
 
@@ -69,7 +71,7 @@ int braid_port_map(struct braid_port *p, struct braid_mapping **out);
  * A bounded piece of work that never waits. Whoever sends nonsense is let go of.
  *
  * Return: 1 when the guest has rung, 0, or -errno with braid_fail() when a connection was
- * closed for what came over it: worth a line, and all goes on.
+ * closed for what came over it, or a region refused: worth a line, and all goes on.
  */
 int braid_port_serve(struct braid_port *p);
 

@@ -21,6 +21,7 @@ struct braid_mapping {
 	uid_t uid;		/* of the file */
 	pid_t qemu_pid;		/* whose it is, where a socket told; 0: not known */
 	const char *gone;	/* set by its port: a phrase, see braid_mapping_gone() */
+	bool taken_back;	/* gone, and its guest may give it, or another, again */
 	struct braid_mapping **owner;	/* where its port points at it; NULL: no port does */
 };
 

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The vhost-user port: a socket on which a VM's front end finds the device "trace". */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/transport/vhost_user.h"
+#include "host_agent/util/error.h"
+
+#define MESSAGES_AT_ONCE	32	/* in one turn */
+#define FAULTS_AT_ONCE		8	/* then one a second, so that nobody fills a capture with them */
+#define SECOND_NS		1000000000ULL
+
+static u64 now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+/* Connections -------------------------------------------------------------------------- */
+
+static void disconnect(struct braid_vhost_port *p, const char *why)
+{
+	u32 k;
+
+	close(p->socket);
+	p->socket = -1;
+	braid_vhost_message_clear(&p->in);
+	if (p->backend >= 0)
+		close(p->backend);
+	p->backend = -1;
+	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
+		braid_vhost_queue_reset(&p->queues[k]);
+	braid_vhost_memory_clear(&p->memory);
+	free(p->chunks);
+	p->chunks = NULL;
+	p->nr_held = 0;
+	p->letting_go = false;
+	p->answer_due = false;
+	p->features = p->protocol = 0;
+	*p->trouble = 0;
+	/* Its pages stay mapped: a guest that has died can be read. */
+	if (p->mapping) {
+		p->mapping->gone = why;
+		p->mapping->taken_back = false;
+	}
+}
+
+static void connect_next(struct braid_vhost_port *p)
+{
+	if (!p->mapping && !(p->quiet_ns && now_ns() < p->quiet_ns))
+		p->socket = braid_listener_accept(p->listener, &p->pid);
+}
+
+/* Something to complain about. Returns -errno with braid_fail(). */
+static int complain(struct braid_vhost_port *p, int err, const char *what)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", braid_failure());
+	if (++p->nr_faults >= FAULTS_AT_ONCE)
+		p->quiet_ns = now_ns() + SECOND_NS;
+	return braid_fail(err, "%s: %s: %s", p->address.path, what, why);
+}
+
+static int send_answer(struct braid_vhost_port *p)
+{
+	if (!p->answer_due || p->letting_go)
+		return 0;
+	p->answer_due = false;
+	return braid_vhost_send(p->socket, &p->answer_header, &p->answer);
+}
+
+/* Takes messages until there is none. 0 or -errno. */
+static int take_messages(struct braid_vhost_port *p)
+{
+	int ret = 0, n;
+
+	for (n = 0; n < MESSAGES_AT_ONCE; n++) {
+		ret = braid_vhost_settle(p);
+		if (!ret)
+			ret = send_answer(p);
+		if (ret || p->letting_go)
+			return ret;
+		ret = braid_vhost_receive(p->socket, &p->in);
+		if (ret <= 0)
+			return ret;
+		ret = braid_vhost_handle(p, &p->in);
+		braid_vhost_message_clear(&p->in);
+		if (ret)
+			return ret;
+	}
+	ret = braid_vhost_settle(p);
+	return ret ? ret : send_answer(p);
+}
+
+/* Kicks are taken back at once, so that the next one wakes us again. */
+static void quench(struct braid_vhost_port *p)
+{
+	u32 k;
+
+	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++) {
+		struct braid_vhost_queue *q = &p->queues[k];
+		u64 kicks[8];
+		ssize_t n;
+
+		if (q->kick_fd < 0)
+			continue;
+		braid_vhost_nonblocking(q->kick_fd);
+		n = read(q->kick_fd, kicks, sizeof(kicks));
+		if (n > 0) {
+			p->rung |= k == BRAID_VIRTIO_NOTIFYQ;
+		} else if (!n || (errno != EAGAIN && errno != EINTR)) {
+			close(q->kick_fd);	/* it would wake us for ever; we look anyway */
+			q->kick_fd = -1;
+		}
+	}
+}
+
+static int vhost_serve(struct braid_port *port)
+{
+	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	bool rung;
+	int err;
+
+	if (p->socket < 0)
+		connect_next(p);
+	if (p->socket < 0)
+		return 0;
+	quench(p);
+	err = *p->trouble ? braid_fail(-EPROTO, "%s", p->trouble) : take_messages(p);
+	if (!err && !p->letting_go && !(p->quiet_ns && now_ns() < p->quiet_ns))
+		err = braid_vhost_control(p);
+	if (!err)
+		err = braid_vhost_settle(p);
+	if (err > 0)
+		return complain(p, -EINVAL, "a request of its driver was refused");
+	if (err == -ECONNRESET) {
+		disconnect(p, "its QEMU closed the connection");
+	} else if (err) {
+		complain(p, err, "its VM's connection was closed");
+		disconnect(p, "its connection was closed, for what came over it");
+		return err;
+	}
+	rung = p->rung;
+	p->rung = false;
+	return rung;
+}
+
+static size_t vhost_fds(const struct braid_port *port, struct pollfd *fds)
+{
+	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
+	bool quiet = p->quiet_ns && now_ns() < p->quiet_ns;
+	size_t nr = 0;
+	u32 k;
+
+	if (p->socket < 0 && !p->mapping && !quiet)
+		fds[nr++] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
+	/* The mapping was closed: an answer is due, and there is room for it. */
+	if (p->socket >= 0 && !(p->letting_go && p->mapping))
+		fds[nr++] = (struct pollfd){ .fd = p->socket,
+					     .events = p->letting_go ? POLLOUT : POLLIN };
+	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
+		if (p->queues[k].kick_fd >= 0)
+			fds[nr++] = (struct pollfd){ .fd = p->queues[k].kick_fd, .events = POLLIN };
+	return nr;
+}
+
+/* Doorbells ------------------------------------------------------------------------------ */
+
+static u32 vhost_doorbell(const struct braid_port *port)
+{
+	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
+
+	return p->socket >= 0 && p->features & 1ULL << BRAID_VIRTIO_F_NOTIFY &&
+	       braid_vhost_queue_runs(p, BRAID_VIRTIO_NOTIFYQ);
+}
+
+static void vhost_ring(struct braid_port *port)
+{
+	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+
+	if (vhost_doorbell(port) && !*p->trouble && braid_vhost_notify(p))
+		snprintf(p->trouble, sizeof(p->trouble), "%s", braid_failure());
+}
+
+/* The region ------------------------------------------------------------------------------ */
+
+static int vhost_map(struct braid_port *port, struct braid_mapping **out)
+{
+	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	struct braid_mapping *m;
+	char why[256];
+	int err;
+
+	if (p->socket < 0)
+		return braid_fail(-ENOTCONN, "%s: no VM is connected", p->address.path);
+	if (!p->chunks || p->letting_go)
+		return braid_fail(-ENODATA, "%s: its guest gave no region yet; is the driver loaded?",
+				  p->address.path);
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return braid_fail(-ENOMEM, "%s: out of memory", p->address.path);
+	err = braid_vhost_map_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes, &m->base);
+	if (err) {
+		free(m);
+		snprintf(why, sizeof(why), "%s", braid_failure());
+		return braid_fail(err, "%s: its region can't be mapped: %s", p->address.path, why);
+	}
+	strcpy(m->path, p->address.path);
+	m->bytes = p->region_bytes;
+	m->fd = -1;
+	m->writable = true;
+	m->qemu_pid = p->pid;
+	m->owner = &p->mapping;
+	p->mapping = *out = m;
+	return 0;
+}
+
+/* Door -------------------------------------------------------------------------------------- */
+
+static void vhost_close(struct braid_port *port)
+{
+	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+
+	if (p->socket >= 0)
+		disconnect(p, "the agent ends");
+	braid_listener_close(p->listener, &p->address);
+	free(p);
+}
+
+/* What the driver is told, before it gives anything. */
+static int configure(struct braid_vhost_port *p)
+{
+	u64 bytes = p->address.bytes ?: BRAID_VHOST_REGION_BYTES;
+
+	if (bytes % BRAID_PAGE_BYTES || bytes > BRAID_VHOST_REGION_BYTES_MAX)
+		return braid_fail(-EINVAL, "%s: size=%llu: a region has whole pages of %u, and at most 1G",
+				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
+	if (*p->address.shm)
+		return braid_fail(-EINVAL, "%s: shm=%s: the memory is the guest's own; leave it out",
+				  p->address.path, p->address.shm);
+	p->config.region_bytes = bytes;
+	p->config.region_bytes_max = BRAID_VHOST_REGION_BYTES_MAX;
+	p->config.chunks_max = BRAID_VHOST_CHUNKS_MAX;
+	return 0;
+}
+
+static int vhost_open(struct braid_port **out, const char *text)
+{
+	struct braid_vhost_port *p = calloc(1, sizeof(*p));
+	u32 k;
+	int err;
+
+	if (!p)
+		return braid_fail(-ENOMEM, "out of memory");
+	p->port.ops = &braid_vhost_user_port_ops;
+	p->listener = p->socket = p->backend = -1;
+	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
+		braid_vhost_queue_init(&p->queues[k], k);
+	err = braid_socket_address_parse(&p->address, text);
+	if (!err)
+		err = configure(p);
+	if (!err) {
+		p->listener = braid_listener_open(&p->address);
+		err = p->listener < 0 ? p->listener : 0;
+	}
+	if (err) {
+		vhost_close(&p->port);
+		return err;
+	}
+	*out = &p->port;
+	return 0;
+}
+
+const struct braid_port_ops braid_vhost_user_port_ops = {
+	.scheme = "vhost-user:",
+	.open = vhost_open,
+	.close = vhost_close,
+	.map = vhost_map,
+	.serve = vhost_serve,
+	.fds = vhost_fds,
+	.ring = vhost_ring,
+	.doorbell = vhost_doorbell,
+};

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Frames vhost-user messages: a stream of bytes that has file descriptors along. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "host_agent/transport/vhost_user_message.h"
+#include "host_agent/util/error.h"
+
+/* Keeps what came along, or closes it. */
+static int take_fds(struct braid_vhost_message *m, struct msghdr *head)
+{
+	struct cmsghdr *c;
+	int err = 0, fd;
+	size_t k, nr;
+
+	for (c = CMSG_FIRSTHDR(head); c; c = CMSG_NXTHDR(head, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		nr = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (k = 0; k < nr; k++) {
+			memcpy(&fd, CMSG_DATA(c) + k * sizeof(fd), sizeof(fd));
+			if (m->nr_fds < BRAID_VHOST_MAX_FDS) {
+				m->fds[m->nr_fds++] = fd;
+			} else {
+				close(fd);
+				err = -EPROTO;
+			}
+		}
+	}
+	if (head->msg_flags & MSG_CTRUNC)
+		err = -EPROTO;
+	return err ? braid_fail(err, "more than %u file descriptors with a message",
+				BRAID_VHOST_MAX_FDS) : 0;
+}
+
+/* Bytes into m up to @goal. Returns 1 when they are there, else as braid_vhost_receive(). */
+static int receive_until(int socket, struct braid_vhost_message *m, u32 goal)
+{
+	const u32 head_bytes = sizeof(m->header);
+
+	while (m->got_bytes < goal) {
+		union {
+			struct cmsghdr align;
+			u8 room[CMSG_SPACE(2 * BRAID_VHOST_MAX_FDS * sizeof(int))];
+		} control;
+		u8 *at = m->got_bytes < head_bytes ?
+			 (u8 *)&m->header + m->got_bytes :
+			 (u8 *)&m->payload + (m->got_bytes - head_bytes);
+		struct iovec piece = { at, goal - m->got_bytes };
+		struct msghdr head = { .msg_iov = &piece, .msg_iovlen = 1,
+				       .msg_control = &control, .msg_controllen = sizeof(control) };
+		ssize_t n = recvmsg(socket, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		int err;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n < 0)
+			return -ECONNRESET;
+		err = take_fds(m, &head);
+		if (err)
+			return err;
+		if (!n)
+			return -ECONNRESET;
+		m->got_bytes += n;
+	}
+	return 1;
+}
+
+int braid_vhost_receive(int socket, struct braid_vhost_message *m)
+{
+	int ret = receive_until(socket, m, sizeof(m->header));
+
+	if (ret <= 0)
+		return ret;
+	if ((m->header.flags & BRAID_VHOST_VERSION_MASK) != BRAID_VHOST_VERSION ||
+	    (m->header.flags & BRAID_VHOST_REPLY))
+		return braid_fail(-EPROTO, "a message that is no request of vhost-user version 1");
+	if (m->header.bytes > sizeof(m->payload))
+		return braid_fail(-EPROTO, "a message %u of %u bytes", m->header.request,
+				  m->header.bytes);
+	return receive_until(socket, m, sizeof(m->header) + m->header.bytes);
+}
+
+int braid_vhost_take_fd(struct braid_vhost_message *m)
+{
+	if (m->nr_fds != 1)
+		return -1;
+	m->nr_fds = 0;
+	return m->fds[0];
+}
+
+void braid_vhost_message_clear(struct braid_vhost_message *m)
+{
+	while (m->nr_fds)
+		close(m->fds[--m->nr_fds]);
+	memset(m, 0, sizeof(*m));
+}
+
+void braid_vhost_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	/* The other side shares these flags, and may have changed them. */
+	if (flags >= 0 && !(flags & O_NONBLOCK))
+		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload)
+{
+	u8 whole[sizeof(*header) + sizeof(union braid_vhost_payload)];
+	size_t bytes = sizeof(*header) + header->bytes;
+	ssize_t n;
+
+	memcpy(whole, header, sizeof(*header));
+	if (header->bytes)
+		memcpy(whole + sizeof(*header), payload, header->bytes);
+	do {
+		n = send(socket, whole, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0 && errno == ENOTSOCK) {
+			braid_vhost_nonblocking(socket);
+			n = write(socket, whole, bytes);
+		}
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)bytes)
+		return 0;
+	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
+		return -ECONNRESET;
+	return braid_fail(-EPROTO, "it does not read what is sent to it");
+}
