@@ -257,6 +257,12 @@ static int look(struct braid_region_source *s, u64 now_ns, struct braid_superblo
 	return err;
 }
 
+/* A guest that took its region back is still there. */
+static enum braid_region_phase phase_without(const struct braid_mapping *m)
+{
+	return m->taken_back ? BRAID_PHASE_DOWN : BRAID_PHASE_GONE;
+}
+
 /* WAITING, DOWN, GONE: has a driver come? Never fatal but for the capture. */
 static int try_start(struct braid_region_source *s)
 {
@@ -270,12 +276,14 @@ static int try_start(struct braid_region_source *s)
 	if (s->mapping && braid_mapping_gone(s->mapping)) {
 		if (s->phase == BRAID_PHASE_WAITING && !s->nr_streams)
 			braid_live_note(s, "%s", braid_mapping_gone(s->mapping));
+		s->phase = phase_without(s->mapping);
 		close_mapping(s);
-		s->phase = BRAID_PHASE_GONE;
 	}
 	if (s->mapping && qemu_ended(s))
 		s->phase = BRAID_PHASE_GONE;
 	err = look(s, now_ns, &sb);
+	if (err == -ENOTCONN && s->phase == BRAID_PHASE_DOWN)
+		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
 		close_mapping(s);
 	if (err || sb.incarnation == s->ended_incarnation)
@@ -371,7 +379,13 @@ static int check_file(struct braid_region_source *s)
 	if (!why)
 		return 0;
 	err = braid_live_note(s, "%s", why);
-	return err ? err : close_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+	if (!err)
+		err = close_stream(s, phase_without(s->mapping), BRAID_END_GONE);
+	if (!err && s->mapping->gone) {
+		s->ended_incarnation = 0;	/* its guest may give it again, as it is */
+		close_mapping(s);		/* and may wait for us */
+	}
+	return err;
 }
 
 int braid_region_source_poll(struct braid_region_source *s)
@@ -515,7 +529,7 @@ int braid_region_source_open(struct braid_region_source **out,
 		err = open_mapping(s);
 	if (!err)
 		err = braid_mapping_identify(s->mapping, &sb);
-	if (err && err != -ENODATA && err != -EAGAIN) {
+	if (err && err != -ENODATA && err != -ENOTCONN && err != -EAGAIN) {
 		braid_region_source_close(s);
 		return err;
 	}
