@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * VMs that break the rules of vhost-user: each is let go of with a line that says why, leaves
+ * nothing behind, and the next one is served.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/util/error.h"
+#include "tests/unit/bad_vm.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+
+/* Messages that nobody sends ------------------------------------------------------------ */
+
+static const struct bad_message {
+	u32 request;
+	u32 flags;
+	u32 bytes;		/* as the header says */
+	u32 nr_fds;
+	u64 payload[3];
+	const char *why;
+} bad_messages[] = {
+	{ 0, 1, 0, 0, { 0 }, "nobody offered to understand" },
+	{ 6, 1, 8, 0, { 0 }, "nobody offered to understand" },
+	{ 22, 1, 8, 0, { 0 }, "nobody offered to understand" },
+	{ 36, 1, 0, 0, { 0 }, "nobody offered to understand" },
+	{ 0xffffffff, 1, 0, 0, { 0 }, "nobody offered to understand" },
+	{ BRAID_VHOST_GET_FEATURES, 0, 0, 0, { 0 }, "no request" },
+	{ BRAID_VHOST_GET_FEATURES, 2, 0, 0, { 0 }, "no request" },
+	{ BRAID_VHOST_GET_FEATURES, 5, 0, 0, { 0 }, "no request" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 4096, 0, { 0 }, "4096 bytes" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 0xffffffff, 0, { 0 }, "4294967295 bytes" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 8, 0, { 0 }, "of 8 bytes" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 0, 1, { 0 }, "with 1 file" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 0, 9, { 0 }, "more than" },
+	{ BRAID_VHOST_GET_FEATURES, 1, 0, 24, { 0 }, "more than" },
+	{ BRAID_VHOST_SET_FEATURES, 1, 4, 0, { 0 }, "of 4 bytes" },
+	{ BRAID_VHOST_SET_FEATURES, 1, 8, 0, { FRONT_FEATURES | 1ULL << 34 }, "nobody offered" },
+	{ BRAID_VHOST_SET_FEATURES, 1, 8, 0, { 1ULL << 30 }, "legacy" },
+	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { 1ULL << 15 }, "nobody offered" },
+	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { FRONT_INBAND }, "without what they need" },
+	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 0, { 1 }, "a memory table" },
+	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 1, { 1 }, "a memory table" },
+	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 0, { 9 }, "a memory table" },
+	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 8, { 0xffffffff }, "a memory table" },
+	{ BRAID_VHOST_SET_MEM_TABLE, 1, 0, 1, { 0 }, "a memory table" },
+	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 2 | 64ULL << 32 }, "virtqueue 2" },
+	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 0 }, "of 0 descriptors" },
+	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 63ULL << 32 }, "of 63 descriptors" },
+	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 2048ULL << 32 }, "of 2048 descriptors" },
+	{ BRAID_VHOST_SET_VRING_BASE, 1, 8, 0, { 0x10000ULL << 32 }, "begins at" },
+	{ BRAID_VHOST_SET_VRING_BASE, 1, 8, 0, { 77 }, "virtqueue 77" },
+	{ BRAID_VHOST_SET_VRING_ADDR, 1, 24, 0, { 0 }, "of 24 bytes" },
+	{ BRAID_VHOST_GET_VRING_BASE, 1, 8, 0, { 0xffffffff }, "virtqueue" },
+	{ BRAID_VHOST_SET_VRING_KICK, 1, 8, 0, { 0 }, "with 0 file" },
+	{ BRAID_VHOST_SET_VRING_KICK, 1, 8, 2, { 0 }, "with 2 file" },
+	{ BRAID_VHOST_SET_VRING_KICK, 1, 8, 1, { 0x100 }, "with 1 file" },
+	{ BRAID_VHOST_SET_VRING_KICK, 1, 8, 1, { 0x200 }, "with 1 file" },
+	{ BRAID_VHOST_SET_VRING_CALL, 1, 8, 1, { 2 }, "virtqueue 2" },
+	{ BRAID_VHOST_SET_VRING_ERR, 1, 8, 1, { 0xff }, "virtqueue 255" },
+	{ BRAID_VHOST_SET_VRING_ENABLE, 1, 8, 0, { 2 }, "virtqueue 2" },
+	{ BRAID_VHOST_SET_VRING_ENABLE, 1, 8, 0, { 7ULL << 32 }, "enabled 7 times" },
+	{ BRAID_VHOST_VRING_KICK, 1, 8, 0, { 0 }, "in band" },
+	{ BRAID_VHOST_SET_BACKEND_REQ_FD, 1, 0, 0, { 0 }, "with 0 file" },
+	{ BRAID_VHOST_GET_CONFIG, 1, 8, 0, { 0 }, "configuration" },
+	{ BRAID_VHOST_GET_CONFIG, 1, 16, 0, { 8ULL << 32, 0 }, "configuration" },
+	{ BRAID_VHOST_GET_CONFIG, 1, 16, 0, { 4ULL << 32 | 0xfffffffe, 0 }, "configuration" },
+	{ BRAID_VHOST_SET_CONFIG, 1, 0, 0, { 0 }, "configuration" },
+};
+
+static void try_message(const struct bad_message *bad)
+{
+	u32 there = bad->bytes <= sizeof(bad->payload) ? bad->bytes : 0;
+
+	bad_vm_begin(0);
+	bad_vm_send(bad->request, bad->flags, bad->bytes, bad->payload, there, bad->nr_fds);
+	if (!bad_vm_dropped() || vm.front.pumped >= 0 || !strstr(braid_failure(), bad->why) ||
+	    !strstr(braid_failure(), "connection was closed")) {
+		fprintf(stderr, "message %u: %d, %s\n", bad->request, vm.front.pumped, braid_failure());
+		CHECK(!"it is let go of");
+	}
+	/* The next one is served. */
+	front_end_hang_up(&vm.front);
+	vm.front.pumped = 0;
+	front_end_connect(&vm.front, vm.socket_path);
+	CHECK(front_end_start(&vm.front));
+	bad_vm_end();
+}
+
+static void test_messages(void)
+{
+	int fds = count_fds();
+	size_t k;
+
+	for (k = 0; k < sizeof(bad_messages) / sizeof(bad_messages[0]); k++) {
+		try_message(&bad_messages[k]);
+		CHECK_EQ(count_fds(), fds);
+	}
+}
+
+/* A message in pieces is waited for; one that never ends holds up nobody but its sender. */
+static void test_pieces(void)
+{
+	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, BRAID_VHOST_VERSION, 0 };
+	int fds = count_fds();
+	u32 k;
+
+	bad_vm_begin(0);
+	for (k = 0; k < sizeof(header); k++) {
+		CHECK_EQ(front_end_receive(&vm.front, BRAID_VHOST_GET_FEATURES), 0);
+		NEED(write(vm.front.socket, (const u8 *)&header + k, 1) == 1);
+		CHECK_EQ(bad_vm_serve(), 0);
+	}
+	CHECK_EQ(front_end_receive(&vm.front, BRAID_VHOST_GET_FEATURES), 1);
+	bad_vm_send(BRAID_VHOST_SET_VRING_KICK, 1, 8, NULL, 0, 1);
+	CHECK_EQ(bad_vm_serve(), 0);
+	front_end_hang_up(&vm.front);
+	CHECK_EQ(bad_vm_serve(), 0);
+	front_end_connect(&vm.front, vm.socket_path);
+	CHECK(front_end_start(&vm.front));
+	bad_vm_end();
+	CHECK_EQ(count_fds(), fds);
+}
+
+/* Who reads no answers is not waited for. */
+static void test_deaf(void)
+{
+	int n;
+
+	bad_vm_begin(0);
+	for (n = 0; n < 100000 && vm.front.pumped >= 0; n++) {
+		bad_vm_send(BRAID_VHOST_GET_FEATURES, 1, 0, NULL, 0, 0);
+		vm.front.pumped = bad_vm_serve();
+	}
+	CHECK(vm.front.pumped < 0 && strstr(braid_failure(), "does not read"));
+	bad_vm_end();
+}
+
+/* Memory ---------------------------------------------------------------------------------- */
+
+static void test_tables(void)
+{
+	static const struct {
+		struct braid_vhost_region region;
+		bool device;
+		const char *why;
+	} bad[] = {
+		{ { 0, 0, 0, 0 }, false, "impossible range" },
+		{ { ~0ULL, 4096, 0, 0 }, false, "impossible range" },
+		{ { 0, 4096, ~0ULL, 0 }, false, "impossible range" },
+		{ { 0, 4096, 0, ~0ULL - 5 }, false, "impossible range" },
+		{ { 0, 4096, 0, 1ULL << 63 }, false, "impossible range" },
+		{ { 0, 4096, 0, 0 }, true, "no file" },
+	};
+	int fds = count_fds(), null = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	union braid_vhost_payload payload = { .memory.nr_regions = 1 };
+	struct braid_vhost_header header = { BRAID_VHOST_SET_MEM_TABLE, 1, 40 };
+	size_t k;
+
+	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+		bad_vm_begin(0);
+		payload.memory.regions[0] = bad[k].region;
+		front_end_send(&vm.front, &header, &payload, 40, bad[k].device ? &null : &vm.region_fd, 1);
+		CHECK(bad_vm_dropped() && vm.front.pumped < 0);
+		CHECK(strstr(braid_failure(), bad[k].why));
+		bad_vm_end();
+	}
+	close(null);
+	CHECK_EQ(count_fds(), fds);
+}
+
+/* Who does nothing but wrong is listened to more and more seldom. */
+static void test_flood(void)
+{
+	u32 complaints = 0;
+	int n;
+
+	bad_vm_begin(0);
+	for (n = 0; n < 12; n++) {	/* no more than may wait to be accepted */
+		if (vm.front.socket < 0)
+			front_end_connect(&vm.front, vm.socket_path);
+		bad_vm_send(0, 1, 0, NULL, 0, 0);
+		complaints += braid_port_serve(vm.port) < 0;
+		front_end_hang_up(&vm.front);
+	}
+	CHECK(complaints >= 8 && complaints < 12);
+	bad_vm_end();
+}
+
+int main(void)
+{
+	bad_vm_init();
+	RUN(test_messages);
+	RUN(test_pieces);
+	RUN(test_deaf);
+	RUN(test_tables);
+	RUN(test_flood);
+	bad_vm_deinit();
+	return VERDICT();
+}
