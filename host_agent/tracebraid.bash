@@ -24,7 +24,8 @@ _tracebraid()
 		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
 	elif [ "$before" = -r ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
-			awk 'NR > 1 {print $1}')" -- "$word")
+			awk 'NR > 1 {print $1}') ivshmem-doorbell: vhost-user:" -- "$word")
+		[[ ${COMPREPLY[*]} == *: ]] && compopt -o nospace
 	elif [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
 			grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')" -- "$word")
