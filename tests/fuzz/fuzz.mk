@@ -17,7 +17,8 @@ $(B)/fuzz/obj/%.o: %.c
 $(B)/fuzz/lib.a: $(FUZZ_LIB)
 	$(Q)rm -f $@ && ar rc $@ $^
 
-$(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/obj/tests/fuzz/ring_model.o $(B)/fuzz/lib.a
+$(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/fuzz_%.o $(B)/fuzz/obj/tests/fuzz/ring_model.o \
+		$(B)/fuzz/obj/tests/unit/front_end.o $(B)/fuzz/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) $(FUZZ_SAN) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/transport/vhost_user_message.h"
 #include "shared/page.h"
 #include "shared/region.h"
 #include "shared/schema.h"
@@ -301,6 +302,45 @@ static void make_operations(const char *target, u32 settings)
 	}
 }
 
+/* A VM's life, in the steps of fuzz_vhost_user.c. */
+static void make_vm(const char *name, u8 connection)
+{
+	static const u8 steps[] = {
+		0x28, 0x40, 0x84,	/* ANNOUNCE of two chunks */
+		10,			/* mapped */
+		0x17, 5, 0, 0x80, 0, 4, 0, 2, 0,	/* a buffer for the doorbell */
+		12, 15, 31,		/* both ring */
+		0x5d,			/* memory comes and goes */
+		9, 11, 10,		/* REVOKE */
+		0x18, 0xc7, 10,		/* another region */
+		0x6e,			/* the VM comes anew */
+		10, 9, 0x2e,
+	};
+	static const struct { u8 request, bytes, payload[16]; } messages[] = {
+		{ BRAID_VHOST_GET_FEATURES, 0, { 0 } },
+		{ BRAID_VHOST_SET_FEATURES, 8, { 2, 0, 0, 0x40, 1 } },
+		{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 8, { 0x29, 0x42 } },
+		{ BRAID_VHOST_SET_VRING_NUM, 8, { 0, 0, 0, 0, 64 } },
+		{ BRAID_VHOST_SET_VRING_BASE, 8, { 0, 0, 0, 0, 9 } },
+		{ BRAID_VHOST_GET_CONFIG, 16, { 0, 0, 0, 0, 4 } },
+		{ BRAID_VHOST_SET_VRING_ENABLE, 8, { 0, 0, 0, 0, 1 } },
+		{ BRAID_VHOST_VRING_KICK, 8, { 1 } },
+		{ BRAID_VHOST_GET_VRING_BASE, 8, { 0 } },
+		{ BRAID_VHOST_RESET_OWNER, 0, { 0 } },
+	};
+	size_t k;
+
+	put_value(connection, 1);
+	put(steps, sizeof(steps));
+	for (k = 0; k < sizeof(messages) / sizeof(messages[0]); k++) {
+		put_value(0x40, 1);
+		put_value(messages[k].request, 1);
+		put_value(messages[k].bytes, 1);
+		put(messages[k].payload, messages[k].bytes);
+	}
+	save("vhost_user", name);
+}
+
 int main(int argc, char **argv)
 {
 	NEED(argc == 2);
@@ -316,5 +356,8 @@ int main(int argc, char **argv)
 	make_captures();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
+	make_vm("silent", 0);
+	make_vm("usual", 0x20);
+	make_vm("inband", 0x60);
 	return 0;
 }
