@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Gives up all that reading what guests wrote does not need: docs/threat-model.md lists what is kept. */
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "host_agent/util/confine.h"
+#include "host_agent/util/error.h"
+
+#define NR(list)	(sizeof(list) / sizeof(*(list)))
+#define GET_READER	_IO('R', 0x20)	/* TRACE_MMAP_IOCTL_GET_READER of tracefs */
+
+/* Capabilities --------------------------------------------------------------------------- */
+
+static const unsigned int reader_keeps[] = {
+	CAP_DAC_READ_SEARCH,	/* captures and regions of other users */
+	CAP_SYS_PTRACE,		/* /proc of QEMUs of other users: which maps which region */
+};
+
+static const unsigned int recorder_keeps[] = {
+	CAP_DAC_OVERRIDE,	/* regions of other users, to be written too */
+	CAP_SYS_PTRACE,		/* as above, and where vCPUs' threads are */
+	CAP_SYS_NICE,		/* real-time priority of the exchange */
+	CAP_SYSLOG,		/* the host kernel's symbols */
+};
+
+static int keep_capabilities(const unsigned int *keep, size_t nr)
+{
+	const capng_type_t all = CAPNG_EFFECTIVE | CAPNG_PERMITTED;
+	bool had[NR(recorder_keeps)], bounding;
+	size_t k;
+
+	if (capng_get_caps_process())
+		return braid_fail(-EPERM, "capabilities can't be read");
+	/* Who has none has no bounding set to drop: nothing is executed from here on anyway. */
+	bounding = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
+	for (k = 0; k < nr; k++)
+		had[k] = capng_have_capability(CAPNG_PERMITTED, keep[k]);
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (k = 0; k < nr; k++)
+		if (had[k])
+			capng_update(CAPNG_ADD, all | CAPNG_BOUNDING_SET, keep[k]);
+	if (capng_apply(bounding ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS))
+		return braid_fail(-EPERM, "capabilities can't be dropped");
+	return 0;
+}
+
+/* System calls --------------------------------------------------------------------------- */
+
+static const int everybody_may[] = {
+	SCMP_SYS(access), SCMP_SYS(brk), SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime),
+	SCMP_SYS(clock_nanosleep), SCMP_SYS(close), SCMP_SYS(exit), SCMP_SYS(exit_group),
+	SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(fadvise64), SCMP_SYS(fcntl),
+	SCMP_SYS(fstat), SCMP_SYS(futex), SCMP_SYS(getcpu), SCMP_SYS(getdents64),
+	SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid),
+	SCMP_SYS(getrandom), SCMP_SYS(gettid), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
+	SCMP_SYS(lseek), SCMP_SYS(lstat), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap),
+	SCMP_SYS(nanosleep), SCMP_SYS(newfstatat), SCMP_SYS(poll), SCMP_SYS(ppoll),
+	SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+	SCMP_SYS(readv), SCMP_SYS(restart_syscall), SCMP_SYS(rseq), SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(sigaltstack), SCMP_SYS(stat),
+	SCMP_SYS(statx), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(uname), SCMP_SYS(write),
+	SCMP_SYS(writev),
+};
+
+static const int makers_may[] = {
+	SCMP_SYS(ftruncate), SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(rename),
+	SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
+};
+
+/* Sockets only as they were made before: nothing new is connected to, or listened on. */
+static const int recorder_may[] = {
+	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(getsockopt),
+	SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open), SCMP_SYS(recvmsg),
+	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max), SCMP_SYS(sched_get_priority_min),
+	SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler), SCMP_SYS(sched_setaffinity),
+	SCMP_SYS(sched_setscheduler), SCMP_SYS(sendmsg), SCMP_SYS(shutdown), SCMP_SYS(wait4),
+};
+
+/* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
+static const unsigned long ioctls[] = { TCGETS, TIOCGWINSZ, FIONREAD, GET_READER };
+
+static int allow_list(scmp_filter_ctx ctx, const int *list, size_t nr)
+{
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < nr && !err; k++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, list[k], 0);
+	return err;
+}
+
+/* Files are opened to be read, and nothing else. */
+static int allow_reading(scmp_filter_ctx ctx)
+{
+	const u_int64_t writes = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+				   SCMP_A2(SCMP_CMP_MASKED_EQ, writes, O_RDONLY));
+
+	return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+					    SCMP_A1(SCMP_CMP_MASKED_EQ, writes, O_RDONLY));
+}
+
+/* Memory is never made executable; limits are read; a signal goes to ourselves. */
+static int allow_some(scmp_filter_ctx ctx)
+{
+	size_t k;
+	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
+				       SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0));
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				       SCMP_A0(SCMP_CMP_EQ, getpid()));
+	for (k = 0; k < NR(ioctls) && !err; k++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				       SCMP_A1(SCMP_CMP_EQ, ioctls[k]));
+	return err;
+}
+
+/* Threads, no processes: clone3()'s flags can't be seen, and libc does without it. */
+static int allow_recording(scmp_filter_ctx ctx, pid_t child)
+{
+	int err = allow_list(ctx, recorder_may, NR(recorder_may));
+
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	if (!err)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
+				       SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+	if (!err)	/* whether a former agent, whose trace is left, is still there */
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
+				       SCMP_A1(SCMP_CMP_EQ, 0));
+	if (!err && child > 0)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
+				       SCMP_A0(SCMP_CMP_EQ, child));
+	return err;
+}
+
+static int refuse_calls(enum braid_confine what, pid_t child)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int err;
+
+	if (!ctx)
+		return -ENOMEM;
+	err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)	/* a search tree: there are some hundred calls */
+		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	if (!err)
+		err = allow_list(ctx, everybody_may, NR(everybody_may));
+	if (!err)
+		err = allow_some(ctx);
+	if (!err)
+		err = what == BRAID_CONFINE_READ ? allow_reading(ctx) :
+						   allow_list(ctx, makers_may, NR(makers_may));
+	if (!err && what == BRAID_CONFINE_RECORD)
+		err = allow_recording(ctx, child);
+	if (!err)
+		err = seccomp_load(ctx);	/* sets no_new_privs as well */
+	seccomp_release(ctx);
+	return err;
+}
+
+int braid_confine(enum braid_confine what, pid_t child)
+{
+	bool records = what == BRAID_CONFINE_RECORD;
+	int err = keep_capabilities(records ? recorder_keeps : reader_keeps,
+				    records ? NR(recorder_keeps) : NR(reader_keeps));
+
+	if (err)
+		return err;
+	err = refuse_calls(what, child);
+	return err ? braid_fail(err, "system calls can't be confined: %s; the kernel needs CONFIG_SECCOMP_FILTER",
+				strerror(-err)) : 0;
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What a confined process may do, and what not: each is tried in a process that is confined. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/util/confine.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+
+static char dir[] = "/tmp/test_confine.XXXXXX";
+static char file[64];
+static pid_t other;	/* a process that is none of a confined one's business */
+static pid_t own;	/* the one that it may kill */
+
+/* Something to be tried: 0, or -errno. */
+typedef int trial(void);
+
+static int result(long ret)
+{
+	return ret < 0 ? -errno : 0;
+}
+
+static int try_exec(void)
+{
+	char *argv[] = { "true", NULL };
+
+	return result(execv("/bin/true", argv));
+}
+
+static int try_fork(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	return result(pid);
+}
+
+static int try_socket(void)
+{
+	return result(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
+static int try_inet(void)
+{
+	return result(socket(AF_INET, SOCK_STREAM, 0));
+}
+
+static int try_ptrace(void)
+{
+	return result(ptrace(PTRACE_ATTACH, other, NULL, NULL));
+}
+
+static int try_read_memory(void)
+{
+	return result(syscall(SYS_process_vm_readv, other, NULL, 0, NULL, 0, 0));
+}
+
+static int try_handle(void)
+{
+	struct { struct file_handle h; char room[128]; } handle = { .h.handle_bytes = 128 };
+
+	return result(syscall(SYS_open_by_handle_at, AT_FDCWD, &handle, O_RDONLY));
+}
+
+static int try_mount(void)
+{
+	return result(mount("none", dir, "tmpfs", 0, NULL));
+}
+
+static int try_bpf(void)
+{
+	return result(syscall(SYS_bpf, 0, NULL, 0));
+}
+
+static int try_perf(void)
+{
+	return result(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+}
+
+static int try_setuid(void)
+{
+	return result(syscall(SYS_setuid, 0));
+}
+
+static int try_memfd(void)
+{
+	return result(syscall(SYS_memfd_create, "x", 0));
+}
+
+static int try_chmod(void)
+{
+	return result(chmod(file, 04755));
+}
+
+static int try_limit(void)
+{
+	struct rlimit limit = { 10, 10 };
+
+	return result(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int try_kill_other(void)
+{
+	return result(kill(other, SIGCONT));
+}
+
+static int try_kill_own(void)
+{
+	return result(kill(own, SIGCONT));
+}
+
+static int try_ask_other(void)
+{
+	return result(kill(other, 0));
+}
+
+static int try_type(void)
+{
+	return result(ioctl(0, TIOCSTI, "x"));
+}
+
+static int try_code(void)
+{
+	return result((long)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+static int try_read(void)
+{
+	return result(open(file, O_RDONLY | O_CLOEXEC));
+}
+
+static int try_write(void)
+{
+	return result(open(file, O_WRONLY | O_CLOEXEC));
+}
+
+static int try_make(void)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s.new", file);
+	return result(open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) ? -errno : result(unlink(path));
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static int try_thread(void)
+{
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, nothing, NULL);
+
+	return err ? -err : -pthread_join(thread, NULL);
+}
+
+static int try_map(void)
+{
+	return result((long)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+/* What comes of it in a process that is confined. A positive number: it can't be. */
+static int confined(enum braid_confine what, trial *one)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	NEED(pid >= 0);
+	if (!pid)
+		_exit(braid_confine(what, own) ? 255 : -one());
+	NEED(waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status) == 255 ? 255 : -WEXITSTATUS(status);
+}
+
+static void nobody_may(void)
+{
+	static trial *const all[] = {
+		try_exec, try_fork, try_socket, try_inet, try_ptrace, try_read_memory, try_handle,
+		try_mount, try_bpf, try_perf, try_setuid, try_memfd, try_chmod, try_limit,
+		try_kill_other, try_type, try_code,
+	};
+	enum braid_confine what;
+	size_t k;
+
+	for (what = BRAID_CONFINE_READ; what <= BRAID_CONFINE_RECORD; what++)
+		for (k = 0; k < sizeof(all) / sizeof(*all); k++)
+			CHECK_EQ(confined(what, all[k]), -EPERM);
+}
+
+static void each_may_what_it_needs(void)
+{
+	static const struct {
+		trial *one;
+		int results[3];		/* by enum braid_confine */
+	} all[] = {
+		{ try_read, { 0, 0, 0 } },
+		{ try_map, { 0, 0, 0 } },
+		{ try_write, { -EPERM, 0, 0 } },
+		{ try_make, { -EPERM, 0, 0 } },
+		{ try_thread, { -EPERM, -EPERM, 0 } },
+		{ try_ask_other, { -EPERM, -EPERM, 0 } },
+		{ try_kill_own, { -EPERM, -EPERM, 0 } },
+	};
+	size_t k;
+	int what;
+
+	for (k = 0; k < sizeof(all) / sizeof(*all); k++)
+		for (what = 0; what < 3; what++)
+			CHECK_EQ(confined(what, all[k].one), all[k].results[what]);
+}
+
+/* A line of /proc/self/status. */
+static int status_is(const char *name, const char *value)
+{
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "r");
+	size_t n = strlen(name);
+	int ret = -ENOENT;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, n) && line[n] == ':')
+			ret = strcmp(line + n + 2, value) ? -EINVAL : 0;
+	if (f)
+		fclose(f);
+	return ret;
+}
+
+/* What is kept, as docs/threat-model.md has it: of root's; anybody else has nothing. */
+static int read_state(void)
+{
+	const char *kept = geteuid() ? "0000000000000000\n" : "0000000000080004\n";
+
+	return status_is("Seccomp", "2\n") || status_is("NoNewPrivs", "1\n") ||
+	       status_is("CapEff", kept) || status_is("CapPrm", kept) ? -EINVAL :
+	       !geteuid() && status_is("CapBnd", kept) ? -ERANGE : 0;
+}
+
+static int record_state(void)
+{
+	const char *kept = geteuid() ? "0000000000000000\n" : "0000000400880002\n";
+
+	return status_is("Seccomp", "2\n") || status_is("NoNewPrivs", "1\n") ||
+	       status_is("CapEff", kept) || status_is("CapPrm", kept) ? -EINVAL :
+	       !geteuid() && status_is("CapBnd", kept) ? -ERANGE : 0;
+}
+
+static void state_is_as_documented(void)
+{
+	CHECK_EQ(confined(BRAID_CONFINE_READ, read_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_CONVERT, read_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_RECORD, record_state), 0);
+}
+
+static pid_t start_sleeper(void)
+{
+	pid_t pid = fork();
+
+	NEED(pid >= 0);
+	while (!pid)
+		pause();
+	return pid;
+}
+
+int main(void)
+{
+	int fd;
+
+	NEED(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/file", dir);
+	fd = open(file, O_WRONLY | O_CREAT, 0600);
+	NEED(fd >= 0);
+	close(fd);
+	other = start_sleeper();
+	own = start_sleeper();
+	RUN(nobody_may);
+	RUN(each_may_what_it_needs);
+	RUN(state_is_as_documented);
+	kill(other, SIGKILL);
+	kill(own, SIGKILL);
+	waitpid(other, NULL, 0);
+	waitpid(own, NULL, 0);
+	unlink(file);
+	rmdir(dir);
+	return VERDICT();
+}
