@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "host_agent/source/source.h"
+#include "host_agent/util/confine.h"
 
 #ifndef BRAID_AGENT_VERSION
 #define BRAID_AGENT_VERSION	"0.1.0"
@@ -79,6 +80,17 @@ int braid_complain_usage(const char *command);
  * Return: 1, to be returned as the exit code.
  */
 int braid_complain_option(const char *command, const char *word);
+
+/**
+ * braid_cli_confine - braid_confine(), before the first byte of a guest is read
+ * @what: is left to do
+ * @child: the one process that may still be killed; 0: none
+ *
+ * Does nothing in a build with a sanitizer: their runtimes fork, and trace their own threads.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_cli_confine(enum braid_confine what, pid_t child);
 
 /**
  * braid_parse_u64 - read a decimal number that an option was given

@@ -45,8 +45,8 @@ static int print_file(char *path, bool json)
 static int print_guest(const char *guest, double seconds, bool json)
 {
 	struct braid_recording r = {
-		.signal_fd = -1, .child.pidfd = -1, .quiet = true, .clock_only = true,
-		.seconds = seconds,
+		.signal_fd = -1, .child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
+		.quiet = true, .clock_only = true, .seconds = seconds,
 	};
 	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];
 	int err;
@@ -100,9 +100,12 @@ int braid_cmd_clock(int argc, char **argv)
 		braid_fail(-EINVAL, "clock: one guest or capture, please: 'tracebraid clock GUEST'");
 		return braid_complain();
 	}
-	if (!access(argv[optind], F_OK) && braid_is_capture(argv[optind]))
-		err = print_file(argv[optind], json);
-	else
+	if (access(argv[optind], F_OK) || !braid_is_capture(argv[optind])) {
 		err = print_guest(argv[optind], seconds, json);
+	} else {
+		err = braid_cli_confine(BRAID_CONFINE_READ, 0);
+		if (!err)
+			err = print_file(argv[optind], json);
+	}
 	return err ? braid_complain() : EXIT_SUCCESS;
 }

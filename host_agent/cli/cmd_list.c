@@ -337,6 +337,8 @@ int braid_cmd_list(int argc, char **argv)
 		json |= c == 'j';
 		verbose |= c == 'v';
 	}
+	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
+		return braid_complain();
 	if (braid_discover(&found, &nr, optind < argc ? (const char *const *)argv + optind : NULL,
 			   argc - optind, BRAID_DISCOVER_LIVENESS, &denied))
 		return braid_complain();

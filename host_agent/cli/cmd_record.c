@@ -11,6 +11,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/record.h"
+#include "host_agent/transport/port.h"
 #include "host_agent/util/error.h"
 
 static const char usage[] =
@@ -151,8 +152,10 @@ static int close_all(struct braid_recording *r, int err)
 	braid_child_stop(&r->child);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_leave(r->guests[k].source);
-	for (k = 0; k < r->nr_guests; k++)
+	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_close(r->guests[k].source);
+		braid_port_close(r->guests[k].port);
+	}
 	braid_sampler_close(r->sampler);	/* it may hold a file of the instance that is to go */
 	braid_tracefs_source_close(r->host_source);
 	braid_exchange_stop(r->exchange);
@@ -180,6 +183,10 @@ int braid_record_whole(struct braid_recording *r)
 	sigset_t before;
 
 	err = open_signals(r, &before);
+	if (!err)
+		err = braid_child_prepare(&r->child);
+	if (!err)
+		err = braid_record_confine(r);
 	if (!err)
 		err = braid_record_find_guests(r);
 	if (!err)
@@ -211,7 +218,7 @@ int braid_cmd_record(int argc, char **argv)
 	struct braid_recording r = {
 		.file = BRAID_RECORD_FILE,
 		.signal_fd = -1,
-		.child.pidfd = -1,
+		.child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
 		.terminal = isatty(STDERR_FILENO),
 	};
 	int err = parse_options(&r, argc, argv);

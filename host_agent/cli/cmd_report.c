@@ -264,7 +264,10 @@ static int report(struct report *r, char **paths, size_t nr)
 	struct braid_source *source = NULL;
 	int err;
 
-	err = check_output(r->out, paths, nr);
+	err = braid_cli_confine(r->out && strcmp(r->out, "-") ? BRAID_CONFINE_CONVERT :
+				BRAID_CONFINE_READ, 0);
+	if (!err)
+		err = check_output(r->out, paths, nr);
 	if (err)
 		return err;
 	braid_progress_begin(&r->progress);

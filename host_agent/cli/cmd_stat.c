@@ -213,6 +213,8 @@ int braid_cmd_stat(int argc, char **argv)
 		braid_fail(-EINVAL, "stat: one capture or region, please: 'tracebraid stat FILE'");
 		return braid_complain();
 	}
+	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
+		return braid_complain();
 	if (!braid_is_capture(argv[optind]))
 		return braid_stat_region(argv[optind], json, buffer);
 	ret = stat_file(argv[optind], json, buffer);

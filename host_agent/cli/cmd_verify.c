@@ -206,6 +206,8 @@ int braid_cmd_verify(int argc, char **argv)
 		braid_fail(-EINVAL, "verify: one capture or region, please: 'tracebraid verify FILE'");
 		return braid_complain();
 	}
+	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
+		return braid_complain();
 	if (!braid_is_capture(argv[optind]))
 		return braid_verify_region(argv[optind]);
 	ret = verify_file(argv[optind]);

@@ -16,6 +16,14 @@
 #define QUIET_NS	1000000000ULL	/* before progress is shown */
 #define SHOW_NS		200000000ULL	/* from one to the next */
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CONFINES	0
+#elif defined(__has_feature)
+#define CONFINES	!(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define CONFINES	1
+#endif
+
 int braid_complain(void)
 {
 	char line[1024];
@@ -55,6 +63,11 @@ bool braid_is_capture(const char *path)
 	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, head, sizeof(head));
 	close(fd);
 	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", 4);
+}
+
+int braid_cli_confine(enum braid_confine what, pid_t child)
+{
+	return CONFINES ? braid_confine(what, child) : 0;
 }
 
 int braid_parse_u64(const char *text, u64 max, u64 *value)

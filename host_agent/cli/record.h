@@ -21,6 +21,7 @@ struct braid_record_guest {
 	char path[256];
 	char name[64];
 	bool given;		/* by -r: it must be recordable */
+	struct braid_port *port;	/* made before we were confined, until source has it; or NULL */
 	struct braid_region_source *source;
 	u64 due_ns;		/* when it is polled again; 0: at once */
 	u64 rest_ns;		/* between two polls */
@@ -41,6 +42,8 @@ struct braid_record_child {
 	char **argv;		/* NULL: none */
 	pid_t pid;
 	int pidfd;		/* or -1 */
+	int go_fd;		/* a byte: become the command; or -1 */
+	int failure_fd;		/* why it could not; or -1 */
 	int status;		/* an exit code, once it ended */
 	bool ended;
 };
@@ -87,6 +90,9 @@ int braid_record_check_host(struct braid_recording *r);
 int braid_record_open_host(struct braid_recording *r);
 int braid_record_open_file(struct braid_recording *r);
 
+/* record_setup.c: opens what can't be opened later, then gives up what is not needed any more. */
+int braid_record_confine(struct braid_recording *r);
+
 /* record_loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);
 
@@ -94,6 +100,12 @@ int braid_record_run(struct braid_recording *r);
 int braid_record_check_buffer(const struct braid_recording *r);
 
 /* record_child.c */
+
+/*
+ * Forks the process that is to become the command, before we can't any more, and with all
+ * that we have and are about to give up. Does nothing without one. -errno with braid_fail().
+ */
+int braid_child_prepare(struct braid_record_child *child);
 
 /* Starts the command; -errno with braid_fail() when it can't be run. */
 int braid_child_start(struct braid_record_child *child);

@@ -14,48 +14,76 @@
 
 #define STOP_LIMIT_MS	2000	/* then it is killed */
 
-/* In the child. Tells through @fd why it could not become the command. */
-static void become(char **argv, int fd)
+/* In the child: waits until told. Tells through @failure_fd why it could not become the command. */
+static void become(char **argv, int go_fd, int failure_fd)
 {
 	sigset_t none;
+	char go;
 	int err;
 
+	if (read(go_fd, &go, 1) != 1)	/* it comes to nothing */
+		_exit(0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
 	execvp(argv[0], argv);
 	err = errno;
-	if (write(fd, &err, sizeof(err)) < 0)
+	if (write(failure_fd, &err, sizeof(err)) < 0)
 		_exit(126);
 	_exit(127);
 }
 
+int braid_child_prepare(struct braid_record_child *child)
+{
+	int go[2], failure[2], err;
+
+	if (!child->argv)
+		return 0;
+	if (pipe2(go, O_CLOEXEC))
+		return braid_fail(-errno, "no pipe: %s", strerror(errno));
+	if (pipe2(failure, O_CLOEXEC)) {
+		err = errno;
+		close(go[0]);
+		close(go[1]);
+		return braid_fail(-err, "no pipe: %s", strerror(err));
+	}
+	child->pid = fork();
+	if (!child->pid) {
+		close(go[1]);
+		become(child->argv, go[0], failure[1]);
+	}
+	err = errno;
+	close(go[0]);
+	close(failure[1]);
+	child->go_fd = go[1];
+	child->failure_fd = failure[0];
+	if (child->pid > 0) {
+		child->pidfd = syscall(SYS_pidfd_open, child->pid, 0);
+		err = errno;
+	}
+	return child->pidfd >= 0 ? 0 : braid_fail(-err, "no process for %s: %s", child->argv[0],
+						  strerror(err));
+}
+
+static void close_pipes(struct braid_record_child *child)
+{
+	if (child->go_fd >= 0)
+		close(child->go_fd);
+	if (child->failure_fd >= 0)
+		close(child->failure_fd);
+	child->go_fd = child->failure_fd = -1;
+}
+
 int braid_child_start(struct braid_record_child *child)
 {
-	int pipe_fds[2], err = 0;
+	int err = 0;
 
-	if (pipe2(pipe_fds, O_CLOEXEC))
-		return braid_fail(-errno, "no pipe: %s", strerror(errno));
-	child->pid = fork();
-	if (!child->pid)
-		become(child->argv, pipe_fds[1]);
-	close(pipe_fds[1]);
-	if (child->pid < 0)
+	if (write(child->go_fd, "", 1) != 1)
 		err = errno;
-	else if (read(pipe_fds[0], &err, sizeof(err)) != sizeof(err))
+	else if (read(child->failure_fd, &err, sizeof(err)) != sizeof(err))
 		err = 0;	/* closed by a successful exec */
-	close(pipe_fds[0]);
-	if (!err) {
-		child->pidfd = syscall(SYS_pidfd_open, child->pid, 0);
-		if (child->pidfd >= 0)
-			return 0;
-		err = errno;
-		kill(child->pid, SIGKILL);
-	}
-	if (child->pid > 0)
-		waitpid(child->pid, NULL, 0);
-	child->pid = 0;
-	return braid_fail(-err, "%s: %s", child->argv[0], strerror(err));
+	close_pipes(child);
+	return err ? braid_fail(-err, "%s: %s", child->argv[0], strerror(err)) : 0;
 }
 
 bool braid_child_ended(struct braid_record_child *child)
@@ -75,6 +103,7 @@ void braid_child_stop(struct braid_record_child *child)
 {
 	struct pollfd p = { .fd = child->pidfd, .events = POLLIN };
 
+	close_pipes(child);	/* one that still waits to be told ends by this */
 	if (child->pid > 0 && !braid_child_ended(child)) {
 		kill(child->pid, SIGTERM);
 		if (poll(&p, 1, STOP_LIMIT_MS) <= 0)

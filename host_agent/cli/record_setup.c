@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <tracefs.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/cli/record.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
@@ -229,6 +232,30 @@ static void drop_guest(struct braid_recording *r, size_t k)
 	r->nr_guests--;
 }
 
+/* Each guest takes a few descriptors; the soft limit is for programs that select(). */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int braid_record_confine(struct braid_recording *r)
+{
+	size_t k;
+	int err = 0;
+
+	raise_file_limit();
+	for (k = 0; k < r->nr_guests && !err; k++)	/* a socket can't be made any more */
+		if (braid_port_is_socket(r->guests[k].path))
+			err = braid_port_open(&r->guests[k].port, r->guests[k].path);
+	tracefs_tracing_dir();		/* it is mounted if nobody has */
+	return err ? err : braid_cli_confine(BRAID_CONFINE_RECORD, r->child.pid);
+}
+
 int braid_record_open_guests(struct braid_recording *r)
 {
 	size_t k = 0, found = r->nr_guests;
@@ -245,6 +272,7 @@ int braid_record_open_guests(struct braid_recording *r)
 		struct braid_record_guest *guest = &r->guests[k];
 		struct braid_region_options o = {
 			.path = guest->path,
+			.port = guest->port,
 			.name = guest->name,
 			.sink = &r->sink,
 			.exchange = r->exchange,
@@ -257,6 +285,7 @@ int braid_record_open_guests(struct braid_recording *r)
 			.say_arg = r,
 		};
 
+		guest->port = NULL;
 		err = braid_region_source_open(&guest->source, &o);
 		if (!err) {
 			k++;

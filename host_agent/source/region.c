@@ -517,14 +517,17 @@ int braid_region_source_open(struct braid_region_source **out,
 	int err;
 
 	s = calloc(1, sizeof(*s));
-	if (!s)
+	if (!s) {
+		braid_port_close(o->port);
 		return braid_fail(-ENOMEM, "out of memory");
+	}
 	s->o = *o;
 	s->qemu_pidfd = -1;
 	if (o->name)
 		snprintf(s->name, sizeof(s->name), "%s", o->name);
 	braid_text_clean(s->name);
-	err = braid_port_open(&s->port, o->path);
+	s->port = o->port;
+	err = s->port ? 0 : braid_port_open(&s->port, o->path);
 	if (!err)
 		err = open_mapping(s);
 	if (!err)

@@ -10,11 +10,13 @@
 #include "host_agent/source/live.h"
 #include "host_agent/transport/port.h"
 
+struct braid_port;
 struct braid_region_source;
 
 /* What braid_region_source_open() is to do. Pointers must outlive the source. */
 struct braid_region_options {
 	const char *path;		/* its port's address */
+	struct braid_port *port;	/* it is open already, and taken over; NULL: path is opened */
 	const char *name;		/* of the streams; NULL: what the guest calls itself */
 	struct braid_live_sink *sink;
 	struct braid_exchange *exchange;	/* may be NULL: no clock samples */
