@@ -127,69 +127,6 @@ static bool find_stale_events(struct braid_region_source *s)
 	return found;
 }
 
-static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
-{
-	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = braid_host_clock_ns() };
-	int err;
-
-	s->lost += braid_live_lost(s);
-	s->nr_rings = 0;
-	err = braid_live_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
-	braid_live_clock_end(s);
-	s->ended_incarnation = s->sb.incarnation;
-	s->silent = false;
-	return err;
-}
-
-/* Ends the stream when the region's memory is no longer its own. */
-static int cut_stream(struct braid_region_source *s, enum braid_region_phase phase,
-		      enum braid_end_reason reason)
-{
-	int err = braid_live_clock_finish(s);
-
-	if (!err)
-		err = braid_live_account(s, false);
-	if (!err)
-		err = end_stream(s, reason);
-	s->phase = phase;
-	return err;
-}
-
-static int take_rest(void *arg)
-{
-	struct braid_region_source *s = arg;
-	int err = braid_live_tables_send(s, true);
-
-	if (!err)
-		err = braid_live_drain_rest(s);
-	if (!err)
-		braid_live_wake_not(s);
-	if (!err)
-		err = braid_live_clock_pair(s, true);
-	if (!err)
-		err = braid_live_clock_finish(s);
-	if (!err)
-		err = braid_live_account(s, true);
-	return err;
-}
-
-/* Takes all there is, then ends the stream. */
-static int close_stream(struct braid_region_source *s, enum braid_region_phase phase,
-			enum braid_end_reason reason)
-{
-	int err = braid_guard_run(s->mapping->base, s->mapping->bytes, take_rest, s);
-
-	if (s->fatal)
-		return s->fatal;
-	if (err == -ESTALE)
-		return cut_stream(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
-	if (err)
-		return cut_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
-	err = end_stream(s, reason);
-	s->phase = phase;
-	return err;
-}
-
 /* What went wrong with the region while it was drained: decides how it goes on. */
 static int handle_loss(struct braid_region_source *s, int err)
 {
@@ -200,12 +137,12 @@ static int handle_loss(struct braid_region_source *s, int err)
 	if (err == -ESTALE) {
 		failed = braid_live_note(s, "the driver begins anew, or the region was overwritten");
 		if (!failed)
-			failed = cut_stream(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
+			failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
 		s->retry_due_ns = 0;
 	} else {
 		failed = braid_live_note(s, "%s", braid_failure());
 		if (!failed)
-			failed = cut_stream(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+			failed = braid_live_cut(s, BRAID_PHASE_GONE, BRAID_END_GONE);
 		s->phase = BRAID_PHASE_GONE;	/* also when the capture failed: no mapping */
 		close_mapping(s);
 	}
@@ -340,27 +277,28 @@ static int work(void *arg)
 	return braid_live_close(s);
 }
 
-static int store_drained(void *arg)
+/* A turn of a stream's end. Returns enum braid_poll_result or the capture's error. */
+static int go_on_to_end(struct braid_region_source *s)
 {
-	struct braid_region_source *s = arg;
-	struct braid_mailbox *box =
-		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
+	int ret = braid_live_end_turn(s);
 
-	if (braid_mapping_same(s->mapping, s->sb.incarnation))
-		braid_store_release(&box->agent_drained, s->sb.incarnation);	/* (B3) */
-	return 0;
+	if (ret < 0 || s->fatal)
+		return handle_loss(s, ret);
+	if (ret != BRAID_POLL_IDLE)
+		return ret;
+	ret = braid_live_end(s);
+	if (!ret && s->mapping->gone) {
+		s->ended_incarnation = 0;	/* its guest may give it again, as it is */
+		close_mapping(s);		/* and may wait for us */
+	}
+	return ret;
 }
 
 /* The driver was unloaded: its last words are taken, and it is told so. */
 static int go_down(struct braid_region_source *s)
 {
-	int err = braid_live_note(s, "the driver was unloaded");
-
-	if (!err)
-		err = close_stream(s, BRAID_PHASE_DOWN, BRAID_END_DOWN);
-	if (!err && s->phase == BRAID_PHASE_DOWN)
-		braid_guard_run(s->mapping->base, s->mapping->bytes, store_drained, s);
-	return err;
+	braid_live_end_begin(s, BRAID_PHASE_DOWN, BRAID_END_DOWN);
+	return braid_live_note(s, "the driver was unloaded");
 }
 
 /* Once a second: is there still a file, and somebody behind it? */
@@ -368,7 +306,6 @@ static int check_file(struct braid_region_source *s)
 {
 	u64 now_ns = braid_host_clock_ns();
 	const char *why;
-	int err;
 
 	if (now_ns < s->file_due_ns && !s->mapping->gone)
 		return 0;
@@ -378,14 +315,8 @@ static int check_file(struct braid_region_source *s)
 		why = "its QEMU has ended";
 	if (!why)
 		return 0;
-	err = braid_live_note(s, "%s", why);
-	if (!err)
-		err = close_stream(s, phase_without(s->mapping), BRAID_END_GONE);
-	if (!err && s->mapping->gone) {
-		s->ended_incarnation = 0;	/* its guest may give it again, as it is */
-		close_mapping(s);		/* and may wait for us */
-	}
-	return err;
+	braid_live_end_begin(s, phase_without(s->mapping), BRAID_END_GONE);
+	return braid_live_note(s, "%s", why);
 }
 
 int braid_region_source_poll(struct braid_region_source *s)
@@ -407,6 +338,8 @@ int braid_region_source_poll(struct braid_region_source *s)
 		if (err || s->phase != BRAID_PHASE_RECORDING)
 			return err;
 	}
+	if (s->ending)
+		return go_on_to_end(s);
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, work, &turn);
 	if (err || s->fatal)
 		return handle_loss(s, err);
@@ -415,7 +348,9 @@ int braid_region_source_poll(struct braid_region_source *s)
 		err = go_down(s);
 	else if (!err)
 		err = check_file(s);
-	return err ? err : turn.result;
+	if (err)
+		return err;
+	return s->ending ? BRAID_POLL_BUSY : turn.result;
 }
 
 int braid_region_source_finish(struct braid_region_source *s)
@@ -424,7 +359,10 @@ int braid_region_source_finish(struct braid_region_source *s)
 		return s->fatal;
 	if (s->phase != BRAID_PHASE_RECORDING)
 		return 0;
-	return close_stream(s, BRAID_PHASE_WAITING, BRAID_END_STOPPED);
+	if (!s->ending)
+		braid_live_end_begin(s, BRAID_PHASE_WAITING, BRAID_END_STOPPED);
+	s->ending = false;	/* all that is left, at once */
+	return braid_live_end(s);
 }
 
 void braid_region_source_disarm(struct braid_region_source *s)

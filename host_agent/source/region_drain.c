@@ -212,6 +212,28 @@ s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
 	return (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
 }
 
+int braid_live_drain_end(struct braid_region_source *s)
+{
+	u64 before = s->bytes;
+	int ret = braid_live_buffers(s), err = 0;
+
+	if (!ret)
+		ret = braid_live_ring_roles(s);
+	if (!ret)
+		ret = braid_live_drain(s, true);
+	if (ret >= 0)
+		err = braid_live_close(s);
+	if (err)
+		return err;
+	/* Buffers that never stand still are their guest's matter. */
+	if (ret == -EAGAIN || (ret > BRAID_POLL_IDLE && s->bytes == before))
+		return ++s->end_tries < REST_TRIES ? BRAID_POLL_BUSY : BRAID_POLL_IDLE;
+	if (ret < 0)
+		return ret;
+	s->end_bytes -= s->bytes - before;
+	return s->end_bytes > 0 ? ret : BRAID_POLL_IDLE;
+}
+
 int braid_live_drain_rest(struct braid_region_source *s)
 {
 	int err = 0, tries;

@@ -102,6 +102,11 @@ struct braid_region_source {
 	bool buffer_came;		/* the one of -B was there, in some stream */
 	bool told_no_buffer;
 	bool down;			/* the driver's last word is written */
+	bool ending;			/* the stream's rest is taken, in our turns */
+	enum braid_region_phase end_phase;	/* what comes behind it ... */
+	enum braid_end_reason end_reason;	/* ... and why */
+	s64 end_bytes;			/* to be taken at most */
+	u32 end_tries;			/* looks at buffers that moved */
 	struct braid_live_untold *untold;	/* of each buffer's each vCPU */
 	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
@@ -138,6 +143,25 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 /* Tells the user, and the capture when a stream is open. */
 int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
+
+/* region_end.c --------------------------------------------------------------------- */
+
+/*
+ * The stream ends. While the recording goes on, what is left, a whole region perhaps, is
+ * taken in our turns: no other guest waits for it.
+ */
+void braid_live_end_begin(struct braid_region_source *s, enum braid_region_phase phase,
+			  enum braid_end_reason reason);
+
+/* One of these turns, as braid_live_drain_end(); or -EFAULT. */
+int braid_live_end_turn(struct braid_region_source *s);
+
+/* The last one; takes all that is left if there were none. Returns 0 or the capture's error. */
+int braid_live_end(struct braid_region_source *s);
+
+/* Ends the stream when the region's memory is no longer its own. Returns 0 or the capture's error. */
+int braid_live_cut(struct braid_region_source *s, enum braid_region_phase phase,
+		   enum braid_end_reason reason);
 
 /* region_buffers.c: all under braid_guard_run() ----------------------------------- */
 
@@ -199,6 +223,12 @@ struct braid_live_name braid_live_buffer_name(const struct braid_region_source *
  * Returns enum braid_poll_result, -ESTALE (initialized anew) or the capture's error.
  */
 int braid_live_drain(struct braid_region_source *s, bool tails);
+
+/*
+ * One turn of the last drain. Returns enum braid_poll_result, IDLE when all is taken; -ESTALE
+ * or the capture's error.
+ */
+int braid_live_drain_end(struct braid_region_source *s);
 
 /* Drains one last time, bounded however fast the guest writes. As braid_live_drain(). */
 int braid_live_drain_rest(struct braid_region_source *s);
