@@ -2,11 +2,13 @@
 /*
  * A host gone mad: writes whatever may hurt into a region while its guest traces.
  *
- * usage: scribble REGION host|slots|all COUNT SEED
+ * usage: scribble REGION host|slots|all|lies COUNT SEED
  *
  *   host    every word that the host may write, but the slot tables
  *   slots   those too: a ring that is told nonsense may break
  *   all     every byte of the region
+ *   lies    likewise, and again and again it is made to look like a sound region that has
+ *           just been laid out: whoever looks believes it, and finds the rest as it is
  *
  * Ends after COUNT writes. One thing it never does: turn on events of the kernel's own by a
  * command, because an emulator may hang when a busy guest patches hundreds of places.
@@ -25,6 +27,7 @@
 #define MAX_RINGS	256
 #define REST_EVERY	4096	/* writes, then the guest gets a moment */
 #define REST_US		200
+#define HEAL_EVERY	30000	/* writes, then a lie is told anew */
 
 static uint8_t *base;
 static uint64_t region_bytes;
@@ -35,6 +38,7 @@ static struct ring {
 	struct braid_ring_private *priv;
 	u64 *slots;
 	u32 nr_slots;
+	u32 buffer, vcpu;
 } rings[MAX_RINGS];
 static unsigned int nr_rings;
 
@@ -200,8 +204,44 @@ static void find_rings(void)
 			ring->priv = (void *)(meta + BRAID_RING_PRIVATE_OFFSET);
 			ring->slots = (void *)(meta + BRAID_RING_SLOTS_OFFSET);
 			ring->nr_slots = desc->nr_slots;
+			ring->buffer = b;
+			ring->vcpu = k;
 		}
 	}
+}
+
+static uint8_t sound[BRAID_PAGE_BYTES];	/* the first page, as it was found */
+
+/* As a driver that begins anew, but for what it would find. */
+static void heal(void)
+{
+	static u64 incarnation = 1000;
+	struct braid_superblock *sb = (void *)base;
+	unsigned int k;
+
+	sb->state = BRAID_STATE_INIT;
+	__sync_synchronize();
+	incarnation += 2;
+	for (k = 0; k < nr_rings; k++) {
+		struct braid_ring_private *priv = rings[k].priv;
+
+		priv->incarnation = incarnation;
+		priv->buffer = rings[k].buffer;
+		priv->vcpu = rings[k].vcpu;
+		priv->nr_slots = rings[k].nr_slots;
+		priv->reader_owner = BRAID_READER_NONE;
+	}
+	memcpy(base + 8, sound + 8, sizeof(*sb) - 8);
+	sb->state = BRAID_STATE_INIT;
+	sb->incarnation = incarnation;
+	sb->magic = BRAID_MAGIC;
+	if (next_random() & 1) {	/* and one thing is somewhere else, or larger than all */
+		u64 *from = (void *)sb->sections, *to = (void *)&sb->buffers[sb->nr_buffers];
+
+		from[next_random() % (to - from)] ^= 1ULL << (next_random() % 24 + 20);
+	}
+	__sync_synchronize();
+	sb->state = BRAID_STATE_LIVE;
 }
 
 static void scribble(const char *what)
@@ -216,7 +256,7 @@ static void scribble(const char *what)
 		scribble_clock();
 		break;
 	default:
-		if (!strcmp(what, "all"))
+		if (!strcmp(what, "all") || !strcmp(what, "lies"))
 			scribble_where_it_hurts();
 		else if (!strcmp(what, "slots") && next_random() % 4 == 0)
 			scribble_slot(ring);
@@ -232,7 +272,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 5) {
-		fprintf(stderr, "usage: scribble REGION host|slots|all COUNT SEED\n");
+		fprintf(stderr, "usage: scribble REGION host|slots|all|lies COUNT SEED\n");
 		return 2;
 	}
 	count = strtoul(argv[3], NULL, 0);
@@ -248,6 +288,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
+	memcpy(sound, base, sizeof(sound));
 	find_rings();
 	if (!nr_rings) {
 		fprintf(stderr, "%s: no rings\n", argv[1]);
@@ -257,6 +298,10 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	for (k = 0; k < count; k++) {
 		scribble(argv[2]);
+		if (k % HEAL_EVERY == 0 && !strcmp(argv[2], "lies")) {
+			heal();
+			usleep(20 * REST_US);	/* it is looked at */
+		}
 		if (k % REST_EVERY == 0)
 			usleep(REST_US);
 	}
