@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of a hostile peer: a host that writes nonsense into the region, a user who writes nonsense into debugfs."""
 
+import os
+import pathlib
+
 import host
 from harness import case
 from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load,
@@ -131,3 +134,32 @@ def scribble_neighbour(ctx):
     check_storm(ctx, lines, "beta", offered)
     sums = region_accounts(ctx, guests[1])
     ctx.equal([sums["written"], sums["lost"], sums["left"]], [offered, 0, 0], "written, lost and left in the sound region")
+
+
+def privileges(pid):
+    """What each thread of a process may: its lines of /proc that say so."""
+    threads = []
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/status"):
+        lines = dict(line.split(":\t", 1) for line in path.read_text().splitlines() if ":\t" in line)
+        threads.append({name: lines[name] for name in ("Seccomp", "NoNewPrivs", "CapEff", "CapPrm", "CapBnd")})
+    return threads
+
+
+@case("confined", kernels=("6.1",), needs=("agent",))
+def confined(ctx):
+    """A recorder has given up what docs/threat-model.md says, in each thread; its command has not."""
+    region = ctx.dir / "region"
+    region.write_bytes(bytes(1 << 20))
+    agent = start_recorder(ctx, "-r", region, "-o", ctx.dir / "x.braid")
+    threads = privileges(agent.pid)
+    ctx.equal(len(threads), 2, "threads of a recorder")
+    kept = 1 << 1 | 1 << 19 | 1 << 23 | 1 << 34  # dac_override, sys_ptrace, sys_nice, syslog
+    for thread in threads:
+        ctx.equal([thread["Seccomp"], thread["NoNewPrivs"]], ["2", "1"], "Seccomp and NoNewPrivs of a recorder")
+        for name in ("CapEff", "CapPrm") + (() if os.geteuid() else ("CapBnd",)):
+            ctx.equal(int(thread[name], 16) & ~kept, 0, f"{name} of a recorder, beyond what is kept")
+    stop_recorder(ctx, agent)
+    done = ctx.run_agent("record", "-q", "-r", region, "-o", ctx.dir / "y.braid", "--", "cat", "/proc/self/status")
+    ours = privileges("self")[0]
+    told = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
+    ctx.equal({name: told[name] for name in ours}, ours, "what record's command may")
