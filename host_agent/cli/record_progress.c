@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/cli/record.h"
@@ -53,6 +54,24 @@ static double megabytes(const struct braid_recording *r)
 	return braid_capture_bytes(r->sink.capture) / 1e6;
 }
 
+/* libvirt and QEMU make such files for everybody to read, and their guests' traces with them. */
+static void tell_who_else_reads(struct braid_recording *r)
+{
+	const struct braid_record_guest *first = NULL;
+	struct stat st;
+	size_t nr = 0, k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		if (stat(r->guests[k].path, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 06))
+			continue;
+		first = first ? first : &r->guests[k];
+		nr++;
+	}
+	if (first)
+		braid_record_say(r, first->name, "every user of this host can read its trace%s; chmod o-rw %s",
+				 nr > 1 ? ", and others'" : "", first->path);
+}
+
 void braid_record_start_line(struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->events.items;
@@ -77,6 +96,7 @@ void braid_record_start_line(struct braid_recording *r)
 		fprintf(stderr, "; until %s ends\n", r->child.argv[0]);
 	else
 		fputs("; until Ctrl-C\n", stderr);
+	tell_who_else_reads(r);
 	fflush(stderr);
 }
 
