@@ -11,7 +11,7 @@ KERNELS		?=
 NPROC		:= $(shell nproc)
 
 CC		?= gcc
-PKGS		:= libtraceevent libtracefs libvirt libcap-ng libseccomp libxxhash libzstd
+PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)

@@ -6,7 +6,7 @@ set -eu
 packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
-		libzstd-dev libvirt-dev libcap-ng-dev libseccomp-dev ;;
+		libzstd-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev ;;
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;

@@ -58,8 +58,11 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
 			value += 7;
 		if (!value)
 			value = arg;
-		n = strcspn(value, ",");
-		snprintf(name, BRAID_GUEST_NAME_BYTES, "%.*s", (int)n, value);
+		/* In QEMU's options a comma stands for two. */
+		for (n = 0; *value && n < BRAID_GUEST_NAME_BYTES - 1; name[n++] = *value++)
+			if (*value == ',' && *++value != ',')
+				break;
+		name[n] = 0;
 		braid_text_clean(name);
 		return;
 	}

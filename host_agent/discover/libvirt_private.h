@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files that talk to libvirt share among themselves. */
+#ifndef BRAID_DISCOVER_LIBVIRT_PRIVATE_H
+#define BRAID_DISCOVER_LIBVIRT_PRIVATE_H
+
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+
+#include "host_agent/discover/libvirt.h"
+
+/* A <shmem> that may be a region. */
+struct braid_shmem {
+	char name[200];		/* of the file in /dev/shm; "": there is none */
+	u64 bytes;
+	char *xml;		/* the whole element; free() */
+};
+
+/* braid_fail() with libvirt's own words behind the format's. */
+int braid_libvirt_fail(int err, const char *format, ...)
+	__attribute__((__format__(printf, 2, 3)));
+
+/* Connects; -errno with braid_fail(). */
+int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable);
+
+/* By name, UUID or id; -ENOENT with braid_fail(). */
+int braid_libvirt_domain(virConnectPtr conn, const char *word, virDomainPtr *dom);
+
+/* Fills in all of a domain that libvirt and /proc know; 0 or -errno with braid_fail(). */
+int braid_libvirt_describe(virDomainPtr dom, struct braid_domain *domain);
+
+/* Copies a domain's name, tamed. */
+void braid_libvirt_name(virDomainPtr dom, char *name);
+
+/* The name that attach gives to the file of a domain. */
+void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t room);
+
+/*
+ * Finds the region among a domain's devices: the one that attach made, else one that holds
+ * a region, else one that is blank. xml: of the domain; usual: braid_shmem_name()'s.
+ * 0 (also if there is none) or -errno with braid_fail().
+ */
+int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem);
+
+/* The device's element, to be attached; NULL: out of memory. */
+char *braid_shmem_xml(const char *name, u64 bytes);
+
+/*
+ * Reads "user and group of QEMU" off a domain's or the host's XML.
+ * 0; -ENODATA: it does not say; -EINVAL with braid_fail().
+ */
+int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid);
+
+/*
+ * Makes the file, or takes one that is as if it had made it; *made tells.
+ * 0 or -errno with braid_fail().
+ */
+int braid_shmem_file_make(const char *path, u64 bytes, uid_t uid, gid_t gid, bool *made);
+
+/* Takes away what says that there is a region in it. 0 or -errno with braid_fail(). */
+int braid_shmem_file_blank(const char *path);
+
+/* Whether it is a file that braid_shmem_file_make() can have made. */
+bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid);
+
+#endif /* BRAID_DISCOVER_LIBVIRT_PRIVATE_H */

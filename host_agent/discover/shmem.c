@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A domain's shared memory: in its XML, and as a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+#include <libxml/xpath.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/discover/libvirt_private.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define MIB		(1ull << 20)
+#define FILE_MODE	0660	/* whoever reads it reads the trace */
+#define PREFIX		"tracebraid-"
+
+/* A name that needs no quoting anywhere. */
+static bool is_plain(const char *name)
+{
+	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	       strlen(name);
+}
+
+void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t room)
+{
+	bool plain = is_plain(domain) && strlen(domain) + sizeof(PREFIX) <= room;
+
+	snprintf(to, room, PREFIX "%s", plain ? domain : uuid);
+}
+
+/* XML ----------------------------------------------------------------------------------- */
+
+static void cleanup_doc(xmlDoc **doc)
+{
+	xmlFreeDoc(*doc);
+}
+
+static void cleanup_context(xmlXPathContext **context)
+{
+	xmlXPathFreeContext(*context);
+}
+
+static void cleanup_object(xmlXPathObject **object)
+{
+	xmlXPathFreeObject(*object);
+}
+
+#define auto_doc	__attribute__((__cleanup__(cleanup_doc)))
+#define auto_context	__attribute__((__cleanup__(cleanup_context)))
+#define auto_object	__attribute__((__cleanup__(cleanup_object)))
+
+static xmlDoc *parse(const char *xml)
+{
+	return xmlReadMemory(xml, strlen(xml), "libvirt.xml", NULL,
+			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+}
+
+/* What an element's attribute or child says; NULL: nothing. To be freed. */
+static char *value_of(xmlXPathContext *context, xmlNode *node, const char *path)
+{
+	auto_object xmlXPathObject *object = NULL;
+
+	xmlXPathSetContextNode(node, context);
+	object = xmlXPathEval((const xmlChar *)path, context);
+	if (!object || object->type != XPATH_STRING || !*object->stringval)
+		return NULL;
+	return strdup((const char *)object->stringval);
+}
+
+static u64 bytes_of(xmlXPathContext *context, xmlNode *node)
+{
+	braid_auto_free char *number = value_of(context, node, "string(size)");
+	braid_auto_free char *unit = value_of(context, node, "string(size/@unit)");
+	u64 n = number ? strtoull(number, NULL, 10) : 0;
+
+	if (!unit || *unit == 'b' || *unit == 'B')
+		return n;
+	return *unit == 'K' || *unit == 'k' ? n << 10 : *unit == 'G' ? n << 30 : n << 20;
+}
+
+/* How sure it is that a file is a region: 0 not at all. */
+static int rank(const char *name, const char *usual)
+{
+	struct braid_mapping *m = NULL;
+	struct braid_superblock sb;
+	char path[256];
+	int err;
+
+	if (!strcmp(name, usual))
+		return 3;
+	snprintf(path, sizeof(path), BRAID_SHM_DIR "%s", name);
+	err = braid_mapping_open(&m, path, false);
+	if (!err)
+		err = braid_mapping_glance(m, &sb, true);
+	braid_mapping_close(m);
+	if (err == -ENODATA)
+		return 1;
+	return !err || err == -EAGAIN || err == -EBADMSG || err == -EPROTO ? 2 : 0;
+}
+
+static char *dump(xmlDoc *doc, xmlNode *node)
+{
+	xmlBuffer *buffer = xmlBufferCreate();
+	char *xml = NULL;
+
+	if (buffer && xmlNodeDump(buffer, doc, node, 0, 1) >= 0)
+		xml = strdup((const char *)xmlBufferContent(buffer));
+	xmlBufferFree(buffer);
+	return xml;
+}
+
+int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem)
+{
+	auto_doc xmlDoc *doc = parse(xml);
+	auto_context xmlXPathContext *context = doc ? xmlXPathNewContext(doc) : NULL;
+	auto_object xmlXPathObject *all = NULL;
+	int k, best = 0;
+
+	memset(shmem, 0, sizeof(*shmem));
+	if (context)
+		all = xmlXPathEval((const xmlChar *)"/domain/devices/shmem[model/@type='ivshmem-plain']",
+				   context);
+	if (!all)
+		return braid_fail(-EBADMSG, "libvirt's XML of a domain can't be understood");
+	for (k = 0; all->nodesetval && k < all->nodesetval->nodeNr; k++) {
+		xmlNode *node = all->nodesetval->nodeTab[k];
+		braid_auto_free char *name = value_of(context, node, "string(@name)");
+		int how = name && strlen(name) < sizeof(shmem->name) ? rank(name, usual) : 0;
+
+		if (how <= best)
+			continue;
+		best = how;
+		strcpy(shmem->name, name);
+		shmem->bytes = bytes_of(context, node);
+		free(shmem->xml);
+		shmem->xml = dump(doc, node);
+		if (!shmem->xml)
+			return braid_fail(-ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+char *braid_shmem_xml(const char *name, u64 bytes)
+{
+	char *xml;
+
+	/* A name of braid_shmem_name()'s needs no quoting. */
+	if (asprintf(&xml, "<shmem name='%s'>\n  <model type='ivshmem-plain'/>\n  <size unit='M'>%llu</size>\n</shmem>\n",
+		     name, (unsigned long long)(bytes / MIB)) < 0)
+		return NULL;
+	return xml;
+}
+
+/* Owner --------------------------------------------------------------------------------- */
+
+static int parse_user(const char *word, uid_t *uid)
+{
+	struct passwd *user;
+	char *end;
+	unsigned long n = strtoul(word + (*word == '+'), &end, 10);
+
+	if (*word && !*end) {
+		*uid = n;
+		return 0;
+	}
+	user = getpwnam(word);
+	if (!user)
+		return braid_fail(-EINVAL, "libvirt runs QEMU as user %s, whom this machine does not know",
+				  word);
+	*uid = user->pw_uid;
+	return 0;
+}
+
+static int parse_group(const char *word, gid_t *gid)
+{
+	struct group *group;
+	char *end;
+	unsigned long n = strtoul(word + (*word == '+'), &end, 10);
+
+	if (*word && !*end) {
+		*gid = n;
+		return 0;
+	}
+	group = getgrnam(word);
+	if (!group)
+		return braid_fail(-EINVAL, "libvirt runs QEMU as group %s, which this machine does not know",
+				  word);
+	*gid = group->gr_gid;
+	return 0;
+}
+
+int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid)
+{
+	auto_doc xmlDoc *doc = parse(xml);
+	auto_context xmlXPathContext *context = doc ? xmlXPathNewContext(doc) : NULL;
+	braid_auto_free char *label = NULL;
+	char *colon;
+	int err;
+
+	if (context)
+		label = value_of(context, xmlDocGetRootElement(doc),
+				 "string(/domain/seclabel[@model='dac']/label"
+				 " | /capabilities/host/secmodel[model='dac']/baselabel)");
+	colon = label ? strchr(label, ':') : NULL;
+	if (!colon)
+		return -ENODATA;
+	*colon = 0;
+	err = parse_user(label, uid);
+	return err ? err : parse_group(colon + 1, gid);
+}
+
+/* File ---------------------------------------------------------------------------------- */
+
+bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       (u64)st.st_size == bytes && (st.st_uid == uid || st.st_uid == geteuid());
+}
+
+/* One that is there already: left behind by a domain that stopped, or somebody else's. */
+static int take_file(const char *path, u64 bytes, uid_t uid)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != uid || st.st_mode & 07)
+		return braid_fail(-EEXIST, "%s exists, and is not as attach makes it (a plain file of user %u's, closed to others); look whose it is, then remove it",
+				  path, (unsigned int)uid);
+	if ((u64)st.st_size != bytes)
+		return braid_fail(-EEXIST, "%s exists and has %llu MiB; say --size %lluM, or remove it if nobody uses it",
+				  path, (unsigned long long)(st.st_size / MIB),
+				  (unsigned long long)(st.st_size / MIB));
+	return 0;
+}
+
+int braid_shmem_file_blank(const char *path)
+{
+	static const struct braid_superblock blank;
+	int err = 0, fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || pwrite(fd, &blank, sizeof(blank), 0) != sizeof(blank))
+		err = braid_fail(-errno, "%s can't be cleared: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+int braid_shmem_file_make(const char *path, u64 bytes, uid_t uid, gid_t gid, bool *made)
+{
+	int err = 0, fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	*made = false;
+	if (fd < 0 && errno == EEXIST)
+		return take_file(path, bytes, uid);
+	if (fd < 0)
+		return braid_fail(-errno, "%s can't be made: %s", path, strerror(errno));
+	/* The memory is taken now: a guest that finds it missing later would be killed. */
+	err = posix_fallocate(fd, 0, bytes);
+	if (err)
+		err = braid_fail(-err, "%s: no room for %llu MiB: %s", path,
+				 (unsigned long long)(bytes / MIB), strerror(err));
+	else if ((uid != geteuid() || gid != getegid()) && fchown(fd, uid, gid))
+		err = braid_fail(-errno, "%s can't be given to QEMU's user %u: %s; run as root",
+				 path, (unsigned int)uid, strerror(errno));
+	else if (fchmod(fd, FILE_MODE))
+		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
+	if (err)
+		unlink(path);
+	*made = !err;
+	close(fd);
+	return err;
+}
