@@ -19,7 +19,9 @@ struct braid_cli_command {
 	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
 };
 
+int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);
+int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);

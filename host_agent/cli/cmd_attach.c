@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid attach: gives a domain of libvirt a region. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/discover/libvirt.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define MIB		(1ull << 20)
+#define LEAST_MIB	1
+#define MOST_MIB	(64 * 1024)
+#define USUAL_MIB	16
+#define MOST_SECONDS	86400
+#define SHORT_WAIT_MS	3000	/* a guest that has the driver installed loads it at once */
+#define LOOK_MS		100
+
+static const char usage[] =
+	"Usage: tracebraid attach [OPTION]... DOMAIN\n"
+	"Gives a domain of libvirt the shared memory that its guest's driver writes the trace\n"
+	"to, while it runs. A domain that has one keeps it.\n"
+	"\n"
+	"  -s, --size SIZE     of the memory, a power of two: 16M, 1G. Default: 16M\n"
+	"      --config        also from each start of the domain on; the only way for one that\n"
+	"                      is shut off, or has no slot left\n"
+	"      --timeout S     wait so many seconds for the driver. Default: look for it, and\n"
+	"                      say what to do in the guest\n"
+	"      --print-xml     print the device's XML, and on standard error the commands that\n"
+	"                      make its file; change nothing\n"
+	"  -c, --connect URI   libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
+	"      --help          this text\n"
+	"\n"
+	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the\n"
+	"domain's QEMU runs as, and is closed to others: whoever reads it reads the trace.\n";
+
+enum { OPT_CONFIG = 256, OPT_TIMEOUT, OPT_PRINT_XML };
+
+static const struct option options[] = {
+	{ "size", required_argument, NULL, 's' },
+	{ "config", no_argument, NULL, OPT_CONFIG },
+	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+	{ "print-xml", no_argument, NULL, OPT_PRINT_XML },
+	{ "connect", required_argument, NULL, 'c' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+struct arguments {
+	struct braid_domain_request request;
+	u64 timeout_s;
+	bool print_xml;
+};
+
+/* 16, 16M or 1G */
+static int parse_size(const char *text, u64 *bytes)
+{
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+
+	if (*end == 'G' || *end == 'g')
+		n = n <= MOST_MIB ? n << 10 : 0;
+	if (*end && strchr("GgMm", *end))
+		end++;
+	if (end == text || *end || *text < '0' || *text > '9' || n < LEAST_MIB || n > MOST_MIB ||
+	    n & (n - 1))
+		return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
+				  text);
+	*bytes = n * MIB;
+	return 0;
+}
+
+/* As braid_record's: 0, 1 when help was printed, -ENOEXEC, or -errno with braid_fail(). */
+static int parse(struct arguments *a, int argc, char **argv)
+{
+	int c, err = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!err && (c = getopt_long(argc, argv, "s:c:h", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			err = parse_size(optarg, &a->request.bytes);
+			break;
+		case 'c':
+			a->request.uri = optarg;
+			break;
+		case OPT_CONFIG:
+			a->request.config = true;
+			break;
+		case OPT_TIMEOUT:
+			err = braid_parse_u64(optarg, MOST_SECONDS, &a->timeout_s);
+			break;
+		case OPT_PRINT_XML:
+			a->print_xml = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 1;
+		default:
+			return -ENOEXEC;
+		}
+	}
+	if (!err && optind + 1 != argc)
+		return braid_fail(-EINVAL, "attach: one DOMAIN is wanted; 'tracebraid list' shows all");
+	a->request.domain = argv[optind];
+	return err;
+}
+
+static int print_xml(const struct arguments *a)
+{
+	struct braid_domain_result result = { 0 };
+	const struct braid_domain *domain = &result.domain;
+	braid_auto_free char *xml = NULL;
+	int err = braid_domain_plan(&a->request, &result);
+
+	if (err)
+		return err;
+	xml = result.xml;
+	fputs(xml, stdout);
+	fprintf(stderr, "# first, as root, and after each start of this host:\n"
+		"install -m 660 -o %u -g %u /dev/null %s\n"
+		"truncate -s %lluM %s\n"
+		"# then, with the above as shmem.xml, to the running domain (%s):\n"
+		"virsh attach-device %s shmem.xml --live\n", (unsigned int)result.uid,
+		(unsigned int)result.gid, domain->path, (unsigned long long)(domain->bytes / MIB),
+		domain->path, a->request.domain, domain->state);
+	return 0;
+}
+
+static void tell(const struct arguments *a, const struct braid_domain_result *result)
+{
+	const struct braid_domain *d = &result->domain;
+
+	if (!result->changed_live && !result->changed_config)
+		printf("%s has its memory already: %llu MiB, %s\n", d->name,
+		       (unsigned long long)(d->bytes / MIB), d->path);
+	else
+		printf("%s: %llu MiB of shared memory %s, %s, for user %u and group %u\n", d->name,
+		       (unsigned long long)(d->bytes / MIB),
+		       result->changed_live ? "attached" : "in its configuration", d->path,
+		       (unsigned int)result->uid, (unsigned int)result->gid);
+	if (result->next_start)
+		printf("%s has no slot for it until it starts anew: shut it down, then start it\n",
+		       d->name);
+	if (a->request.config && d->configured)
+		printf("A restart of this host empties /dev/shm; a line in /etc/tmpfiles.d makes the file again:\n"
+		       "  f %s 0660 %u %u\n", d->path, (unsigned int)result->uid,
+		       (unsigned int)result->gid);
+	if (*result->note)
+		printf("%s\n", result->note);
+	fflush(stdout);
+}
+
+/* Whether it beats: what a former life of the guest left in the file does not. */
+static bool driver_lives(const char *path)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	size_t nr;
+
+	return !braid_discover(&found, &nr, &path, 1, BRAID_DISCOVER_LIVENESS, NULL) && nr &&
+	       found->state == BRAID_DRIVER_LIVE;
+}
+
+static u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Waits until the driver is there: 1, 0 after so long, or -EINTR when told to stop. */
+static int wait_for_driver(const char *path, u64 limit_ms)
+{
+	const struct timespec step = { .tv_nsec = LOOK_MS * 1000000 };
+	struct braid_progress progress;
+	u64 start_ms = now_ms(), waited_ms;
+	sigset_t mask, before;
+	int ret = 0;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigprocmask(SIG_BLOCK, &mask, &before);
+	braid_progress_begin(&progress);
+	do {
+		waited_ms = now_ms() - start_ms;
+		braid_progress_show(&progress, "waiting for the driver", waited_ms, limit_ms);
+		if (driver_lives(path))
+			ret = 1;
+		else if (sigtimedwait(&mask, NULL, &step) > 0)
+			ret = -EINTR;
+	} while (!ret && waited_ms < limit_ms);
+	braid_progress_end(&progress);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
+
+static int look_for_driver(const struct arguments *a, const struct braid_domain *domain)
+{
+	u64 limit_ms = a->timeout_s ? a->timeout_s * 1000 : SHORT_WAIT_MS;
+	int ret = wait_for_driver(domain->path, limit_ms);
+
+	if (ret > 0)
+		printf("Its driver is there. Next: tracebraid record -d %s\n", a->request.domain);
+	else if (ret < 0)
+		printf("Interrupted. The memory stays attached; 'tracebraid detach %s' takes it away.\n",
+		       a->request.domain);
+	else
+		printf("No driver yet. In the guest, as root: modprobe tracebraid (or insmod, where it was built)\n"
+		       "Then: tracebraid record -d %s\n", a->request.domain);
+	if (!a->timeout_s || ret)
+		return EXIT_SUCCESS;
+	braid_fail(-ETIMEDOUT, "%s: no driver within %llu s", domain->name,
+		   (unsigned long long)a->timeout_s);
+	return braid_complain();
+}
+
+int braid_cmd_attach(int argc, char **argv)
+{
+	struct arguments a = { .request.bytes = USUAL_MIB * MIB };
+	struct braid_domain_result result;
+	int err = parse(&a, argc, argv);
+
+	if (err > 0)
+		return EXIT_SUCCESS;
+	if (err == -ENOEXEC)
+		return braid_complain_option("attach", argv[optind - 1]);
+	if (!err && a.print_xml) {
+		err = print_xml(&a);
+		return err ? braid_complain() : EXIT_SUCCESS;
+	}
+	if (!err)
+		err = braid_domain_attach(&a.request, &result);
+	if (err)
+		return braid_complain();
+	tell(&a, &result);
+	return result.domain.attached ? look_for_driver(&a, &result.domain) : EXIT_SUCCESS;
+}

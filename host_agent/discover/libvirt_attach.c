@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Gives a domain a region, and takes it away. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host_agent/discover/libvirt_private.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define LOOK_NS		100000000ULL	/* from one look for a device's end to the next */
+#define UNMAP_NS	3000000000ULL
+
+/* One request at work. */
+struct job {
+	const struct braid_domain_request *o;
+	struct braid_domain_result *result;
+	virConnectPtr conn;
+	virDomainPtr dom;
+	char usual[200];	/* the name of the file that attach makes */
+};
+
+static void close_job(struct job *j)
+{
+	if (j->dom)
+		virDomainFree(j->dom);
+	if (j->conn)
+		virConnectClose(j->conn);
+}
+
+static int open_job(struct job *j, bool writable)
+{
+	char uuid[VIR_UUID_STRING_BUFLEN] = "";
+	int err;
+
+	memset(j->result, 0, sizeof(*j->result));
+	err = braid_libvirt_open(&j->conn, j->o->uri, writable);
+	if (!err)
+		err = braid_libvirt_domain(j->conn, j->o->domain, &j->dom);
+	if (err)
+		return err;
+	virDomainGetUUIDString(j->dom, uuid);
+	braid_shmem_name(virDomainGetName(j->dom), uuid, j->usual, sizeof(j->usual));
+	return braid_libvirt_describe(j->dom, &j->result->domain);
+}
+
+/* Whom the file must belong to: as whom libvirt runs this domain's QEMU, or will. */
+static int find_owner(struct job *j)
+{
+	braid_auto_free char *xml = virDomainGetXMLDesc(j->dom, 0);
+	braid_auto_free char *host = virConnectGetCapabilities(j->conn);
+	int err = xml ? braid_dac_owner(xml, &j->result->uid, &j->result->gid) : -ENODATA;
+
+	if (err == -ENODATA && host)
+		err = braid_dac_owner(host, &j->result->uid, &j->result->gid);
+	if (err == -ENODATA) {	/* a libvirt of a user's own */
+		j->result->uid = geteuid();
+		j->result->gid = getegid();
+		err = 0;
+	}
+	return err;
+}
+
+/* A QEMU that maps the file, or 0. */
+static pid_t user_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) ? 0 : braid_qemu_of(st.st_dev, st.st_ino);
+}
+
+/* Attach -------------------------------------------------------------------------------- */
+
+static bool is_no_slot(void)
+{
+	return strstr(virGetLastErrorMessage(), "available PCI slots");
+}
+
+static int explain(const struct job *j)
+{
+	const char *name = j->result->domain.name;
+
+	if (is_no_slot())
+		return braid_fail(-ENOSPC, "%s has no slot for a conventional PCI device: on a q35 machine it takes a <controller type='pci' model='pcie-to-pci-bridge'/>; 'tracebraid attach --config %s' adds that to its configuration, with the memory: then shut it down and start it",
+				  name, name);
+	if (strstr(virGetLastErrorMessage(), "does not support hotplugging"))
+		return braid_fail(-ENOTSUP, "%s takes no device while it runs, since it has no ACPI; say 'tracebraid attach --config %s', then shut it down and start it; or add <features><acpi/></features>",
+				  name, name);
+	return braid_libvirt_fail(-EIO, "%s: the memory can't be attached", name);
+}
+
+/* Live, in the configuration, or both at once, so that one never happens alone. */
+static int plug(struct job *j, bool live, bool config, const char *xml)
+{
+	unsigned int flags = (live ? VIR_DOMAIN_AFFECT_LIVE : 0) |
+			     (config ? VIR_DOMAIN_AFFECT_CONFIG : 0);
+
+	if (!virDomainAttachDeviceFlags(j->dom, xml, flags)) {
+		j->result->changed_live = live;
+		j->result->changed_config = config;
+		return 0;
+	}
+	if (!live || !config || !(is_no_slot() || strstr(virGetLastErrorMessage(), "hotplugging")))
+		return explain(j);
+	/* What can't be had now can be had from the next start. */
+	if (virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG))
+		return explain(j);
+	j->result->changed_config = true;
+	j->result->next_start = true;
+	return 0;
+}
+
+/* A file that others may read is worth a word: it tells what the guest does. */
+static void look_at_mode(struct braid_domain_result *result)
+{
+	struct stat st;
+
+	if (!lstat(result->domain.path, &st) && st.st_mode & 04)
+		snprintf(result->note, sizeof(result->note),
+			 "any user of this host can read the trace; close it: chmod 660 %s",
+			 result->domain.path);
+}
+
+static int check_request(const struct job *j, bool live)
+{
+	const struct braid_domain *domain = &j->result->domain;
+
+	if (!live && !j->o->config)
+		return braid_fail(-ESHUTDOWN, "%s is %s; start it first, or say --config, which gives it the memory when it starts",
+				  domain->name, domain->state);
+	if (j->o->config && virDomainIsPersistent(j->dom) != 1)
+		return braid_fail(-EINVAL, "%s is transient: it has no configuration; leave out --config",
+				  domain->name);
+	return 0;
+}
+
+/* A file that was left behind: what a guest of the past wrote is not this one's. */
+static int make_blank(const char *path)
+{
+	pid_t user = user_of(path);
+
+	if (user)
+		return braid_fail(-EBUSY, "%s is in use by process %d: another domain's memory? Detach it there first",
+				  path, (int)user);
+	return braid_shmem_file_blank(path);
+}
+
+/* Makes the file, then plugs; undoes the first when the second fails. */
+static int give(struct job *j, bool live, bool config)
+{
+	struct braid_domain_result *result = j->result;
+	struct braid_domain *domain = &result->domain;
+	braid_auto_free char *xml = NULL;
+	const char *name;
+	int err;
+
+	if (!*domain->path) {
+		snprintf(domain->path, sizeof(domain->path), BRAID_SHM_DIR "%s", j->usual);
+		domain->bytes = j->o->bytes;
+	}
+	name = domain->path + strlen(BRAID_SHM_DIR);
+	xml = braid_shmem_xml(name, domain->bytes);
+	if (!xml)
+		return braid_fail(-ENOMEM, "out of memory");
+	err = braid_shmem_file_make(domain->path, domain->bytes, result->uid, result->gid,
+				    &result->file_made);
+	if (err)
+		return err;
+	if (!result->file_made && live)
+		err = make_blank(domain->path);
+	if (!err)
+		err = plug(j, live, config, xml);
+	if (err && result->file_made)
+		unlink(domain->path);
+	return err;
+}
+
+int braid_domain_attach(const struct braid_domain_request *o, struct braid_domain_result *result)
+{
+	struct braid_domain *domain = &result->domain;
+	struct job j = { .o = o, .result = result };
+	bool live, config;
+	int err = open_job(&j, true);
+
+	if (!err)
+		err = check_request(&j, domain->active);
+	if (!err)
+		err = find_owner(&j);
+	live = !err && domain->active && !domain->attached;
+	config = !err && o->config && !domain->configured;
+	if (live || config)
+		err = give(&j, live, config);
+	if (!err) {
+		domain->attached |= result->changed_live;
+		domain->configured |= result->changed_config;
+		look_at_mode(result);
+	}
+	close_job(&j);
+	return err;
+}
+
+int braid_domain_plan(const struct braid_domain_request *o, struct braid_domain_result *result)
+{
+	struct braid_domain *domain = &result->domain;
+	struct job j = { .o = o, .result = result };
+	int err = open_job(&j, false);
+
+	if (!err)
+		err = find_owner(&j);
+	if (!err) {
+		snprintf(domain->path, sizeof(domain->path), BRAID_SHM_DIR "%s", j.usual);
+		domain->bytes = o->bytes;
+		result->xml = braid_shmem_xml(j.usual, o->bytes);
+		if (!result->xml)
+			err = braid_fail(-ENOMEM, "out of memory");
+	}
+	close_job(&j);
+	return err;
+}
+
+/* Detach -------------------------------------------------------------------------------- */
+
+/* The device of the running domain, or of its configuration; "" as name: none. */
+static int find_device(struct job *j, unsigned int flags, struct braid_shmem *shmem)
+{
+	braid_auto_free char *xml = virDomainGetXMLDesc(j->dom, flags);
+
+	if (!xml)
+		return braid_libvirt_fail(-EIO, "%s", j->result->domain.name);
+	return braid_shmem_find(xml, j->usual, shmem);
+}
+
+/* A guest takes its time to let go of a device, or never does. */
+static int wait_for_end(struct job *j)
+{
+	const struct timespec step = { .tv_nsec = LOOK_NS };
+	struct braid_shmem shmem;
+	u64 waited;
+	int err;
+
+	for (waited = 0; ; waited += LOOK_NS) {
+		if (virDomainIsActive(j->dom) != 1)
+			return 0;
+		err = find_device(j, 0, &shmem);
+		free(shmem.xml);
+		if (err || !*shmem.name)
+			return err;
+		if (waited >= j->o->timeout_ns)
+			return braid_fail(-ETIMEDOUT, "%s was asked to let go of the memory, and has not within %llu s; is its kernel running? Try again, with a longer --timeout, or shut it down",
+					  j->result->domain.name,
+					  (unsigned long long)(j->o->timeout_ns / 1000000000));
+		nanosleep(&step, NULL);
+	}
+}
+
+static int unplug_live(struct job *j)
+{
+	struct braid_shmem shmem;
+	int err = find_device(j, 0, &shmem);
+
+	/* A failure may be no more than a slow guest's: what counts is whether it goes. */
+	if (!err && *shmem.name &&
+	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_LIVE) &&
+	    virGetLastErrorCode() != VIR_ERR_OPERATION_TIMEOUT &&
+	    virGetLastErrorCode() != VIR_ERR_OPERATION_FAILED)
+		err = braid_libvirt_fail(-EIO, "%s: the memory can't be detached",
+					 j->result->domain.name);
+	free(shmem.xml);
+	return err ? err : wait_for_end(j);
+}
+
+static int unplug_config(struct job *j)
+{
+	struct braid_shmem shmem;
+	int err = find_device(j, VIR_DOMAIN_XML_INACTIVE, &shmem);
+
+	if (!err && *shmem.name &&
+	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_CONFIG))
+		err = braid_libvirt_fail(-EIO, "%s: the memory can't be taken out of its configuration",
+					 j->result->domain.name);
+	free(shmem.xml);
+	return err;
+}
+
+/* The guest first: one that keeps it keeps its configuration too. */
+static int unplug(struct job *j)
+{
+	struct braid_domain_result *result = j->result;
+	int err = 0;
+
+	if (result->domain.attached) {
+		err = unplug_live(j);
+		result->changed_live = !err;
+	}
+	if (!err && result->domain.configured) {
+		err = unplug_config(j);
+		result->changed_config = !err;
+	}
+	return err;
+}
+
+/* Removes what attach has made, and says why if it leaves something. */
+static void remove_file(struct braid_domain_result *result, const char *usual)
+{
+	const struct timespec step = { .tv_nsec = LOOK_NS };
+	const char *path = result->domain.path;
+	pid_t user;
+	u64 waited;
+
+	if (access(path, F_OK))
+		return;
+	/* QEMU unmaps it a moment after the device has gone. */
+	user = user_of(path);
+	for (waited = 0; user && waited < UNMAP_NS; waited += LOOK_NS) {
+		nanosleep(&step, NULL);
+		user = user_of(path);
+	}
+	if (strcmp(path + strlen(BRAID_SHM_DIR), usual) ||
+	    !braid_shmem_file_ours(path, result->domain.bytes, result->uid))
+		snprintf(result->note, sizeof(result->note), "%s stays: attach did not make it",
+			 path);
+	else if (user)
+		snprintf(result->note, sizeof(result->note), "%s stays: process %d uses it", path,
+			 (int)user);
+	else if (unlink(path))
+		snprintf(result->note, sizeof(result->note), "%s stays: %s", path, strerror(errno));
+	else
+		result->file_removed = true;
+}
+
+/* A domain that stopped without its file: the size is the file's own. */
+static void find_left_over(struct job *j)
+{
+	struct braid_domain *domain = &j->result->domain;
+	struct stat st;
+
+	if (*domain->path)
+		return;
+	snprintf(domain->path, sizeof(domain->path), BRAID_SHM_DIR "%s", j->usual);
+	if (!lstat(domain->path, &st))
+		domain->bytes = st.st_size;
+}
+
+int braid_domain_detach(const struct braid_domain_request *o, struct braid_domain_result *result)
+{
+	struct job j = { .o = o, .result = result };
+	struct braid_mapping *m = NULL;
+	int err = open_job(&j, true);
+
+	if (!err)
+		err = find_owner(&j);
+	if (!err)
+		find_left_over(&j);
+	/* Locked until all is done: no recording can begin meanwhile. */
+	if (!err && braid_mapping_take(&m, result->domain.path) == -EBUSY)
+		err = -EBUSY;
+	if (!err)
+		err = unplug(&j);
+	if (!err)
+		remove_file(result, j.usual);
+	braid_mapping_close(m);
+	close_job(&j);
+	return err;
+}
