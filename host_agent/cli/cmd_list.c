@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid list: the regions that this machine has. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,22 +8,26 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/cli/list.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
-#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
 static const char usage[] =
-	"Usage: tracebraid list [-v] [--json] [REGION]...\n"
+	"Usage: tracebraid list [-v] [--json] [-c URI] [REGION]...\n"
 	"Shows the regions that guests share with this host: all in /dev/shm, and all that\n"
-	"running QEMUs map; or those named.\n"
+	"running QEMUs map; or those named. Where there is libvirt, its domains too: whether they\n"
+	"have a region now (attached) or from their next start on (configured), and which\n"
+	"threads of this host run their vCPUs.\n"
 	"\n"
 	"A guest's driver is live, silent (it hangs, is paused, or died), down (unloaded),\n"
 	"starting, or not there.\n"
 	"\n"
 	"  -v, --verbose       also the sub-events that events are split into\n"
-	"      --json          one JSON array, sub-events included\n"
+	"      --json          one JSON array, sub-events included; a domain is an element too\n"
+	"  -c, --connect URI   libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system, if it\n"
+	"                      answers\n"
 	"      --help          this text\n";
 
 static const char *mode_name(const struct braid_buffer_desc *desc)
@@ -249,7 +254,8 @@ static void json_subevent(void *arg, const char *event, const char *name, u32 nu
 	braid_text_printf(list->t, "\"number\":%u}", number);
 }
 
-static void json_found(struct braid_text *t, const struct braid_found *f)
+static void json_found(struct braid_text *t, const struct braid_found *f,
+		       const struct braid_domain *domain)
 {
 	struct json_list list = { .t = t };
 
@@ -258,6 +264,8 @@ static void json_found(struct braid_text *t, const struct braid_found *f)
 	json_string(t, "guest", f->name);
 	if (f->qemu_pid)
 		braid_text_printf(t, "\"qemu_pid\":%d,", (int)f->qemu_pid);
+	if (domain)
+		braid_list_json_domain(t, domain);
 	if (described(f)) {
 		json_string(t, "kernel", f->sb.kernel_release);
 		json_string(t, "machine", f->sb.machine);
@@ -276,7 +284,8 @@ static void json_found(struct braid_text *t, const struct braid_found *f)
 	braid_text_putc(t, '}');
 }
 
-static int print_json(const struct braid_found *found, size_t nr)
+static int print_json(const struct braid_found *found, size_t nr,
+		      const struct braid_domain *domains, size_t nr_domains)
 {
 	struct braid_text t = { 0 };
 	size_t k;
@@ -286,8 +295,9 @@ static int print_json(const struct braid_found *found, size_t nr)
 	for (k = 0; k < nr; k++) {
 		if (k)
 			braid_text_puts(&t, ",\n ");
-		json_found(&t, &found[k]);
+		json_found(&t, &found[k], braid_list_domain_of(&found[k], domains, nr_domains));
 	}
+	braid_list_json_others(&t, domains, nr_domains, found, nr);
 	braid_text_puts(&t, "]\n");
 	ret = t.failed ? -1 : 0;
 	fwrite(t.data, 1, t.bytes, stdout);
@@ -301,7 +311,7 @@ static void print_hint(void)
 	     "Give a guest one: start its QEMU with\n"
 	     "  -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on\n"
 	     "  -device ivshmem-plain,memdev=shm\n"
-	     "and load tracebraid.ko in it.");
+	     "and load tracebraid.ko in it. A domain of libvirt: tracebraid attach DOMAIN");
 }
 
 /* What this user may not read could be a region. */
@@ -312,47 +322,105 @@ static void tell_denied(size_t denied)
 			denied == 1 ? "" : "s");
 }
 
-int braid_cmd_list(int argc, char **argv)
+/* What was asked for, and what there is. */
+struct listing {
+	bool json;
+	bool verbose;
+	const char *uri;
+	const char *const *paths;	/* NULL: all */
+	size_t nr_paths;
+	struct braid_found *found;
+	size_t nr;
+	size_t denied;
+	struct braid_domain *domains;
+	size_t nr_domains;
+};
+
+/* 0, 1 when help was printed, or -EINVAL when an option is not understood. */
+static int parse(struct listing *l, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "verbose", no_argument, NULL, 'v' },
+		{ "connect", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	braid_auto_free struct braid_found *found = NULL;
-	bool json = false, verbose = false, failed = false;
-	size_t nr, k, denied;
 	int c;
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "jvh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "jvc:h", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);
-			return EXIT_SUCCESS;
+			return 1;
 		}
-		if (c != 'j' && c != 'v')
-			return braid_complain_option("list", argv[optind - 1]);
-		json |= c == 'j';
-		verbose |= c == 'v';
+		if (c != 'j' && c != 'v' && c != 'c')
+			return -EINVAL;
+		l->json |= c == 'j';
+		l->verbose |= c == 'v';
+		if (c == 'c')
+			l->uri = optarg;
 	}
-	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
-		return braid_complain();
-	if (braid_discover(&found, &nr, optind < argc ? (const char *const *)argv + optind : NULL,
-			   argc - optind, BRAID_DISCOVER_LIVENESS, &denied))
-		return braid_complain();
-	for (k = 0; k < nr; k++)
-		failed |= optind < argc && found[k].state == BRAID_DRIVER_UNREADABLE;
-	if (json)
-		failed |= print_json(found, nr) != 0;
-	else if (nr)
-		print_table(found, nr, verbose);
-	else
+	l->paths = optind < argc ? (const char *const *)argv + optind : NULL;
+	l->nr_paths = argc - optind;
+	return 0;
+}
+
+/* No libvirt is no error, unless it was asked for. */
+static int find_all(struct listing *l)
+{
+	int err = 0;
+
+	if (l->uri || !l->paths)
+		err = braid_domains_list(l->uri, &l->domains, &l->nr_domains);
+	if (err && l->uri)
+		return err;
+	err = braid_cli_confine(BRAID_CONFINE_READ, 0);
+	if (!err)
+		err = braid_discover(&l->found, &l->nr, l->paths, l->nr_paths,
+				     BRAID_DISCOVER_LIVENESS, &l->denied);
+	if (!err)
+		braid_list_name_regions(l->found, l->nr, l->domains, l->nr_domains);
+	return err;
+}
+
+static void print_tables(const struct listing *l)
+{
+	if (l->nr)
+		print_table(l->found, l->nr, l->verbose);
+	if (l->nr && l->nr_domains)
+		putchar('\n');
+	if (l->nr_domains)
+		braid_list_print_domains(l->domains, l->nr_domains, l->found, l->nr);
+	else if (!l->nr)
 		print_hint();
+}
+
+int braid_cmd_list(int argc, char **argv)
+{
+	struct listing l = { 0 };
+	bool failed = false;
+	int ret = parse(&l, argc, argv);
+	size_t k;
+
+	if (ret)
+		return ret > 0 ? EXIT_SUCCESS : braid_complain_option("list", argv[optind - 1]);
+	if (find_all(&l)) {
+		free(l.domains);
+		return braid_complain();
+	}
+	for (k = 0; k < l.nr; k++)
+		failed |= l.paths && l.found[k].state == BRAID_DRIVER_UNREADABLE;
+	if (l.json)
+		failed |= print_json(l.found, l.nr, l.domains, l.nr_domains) != 0;
+	else
+		print_tables(&l);
 	if (fflush(stdout) || ferror(stdout))
 		failed = true;
-	if (optind == argc)
-		tell_denied(denied);
+	if (!l.paths)
+		tell_denied(l.denied);
+	free(l.found);
+	free(l.domains);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

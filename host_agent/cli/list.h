@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of `tracebraid list` share: libvirt's domains beside the regions. */
+#ifndef BRAID_CLI_LIST_H
+#define BRAID_CLI_LIST_H
+
+#include "host_agent/discover/libvirt.h"
+#include "host_agent/util/text.h"
+
+/* The domain whose memory a region is, or NULL. */
+const struct braid_domain *braid_list_domain_of(const struct braid_found *f,
+						const struct braid_domain *domains, size_t nr);
+
+/* A region of a domain is called as libvirt calls it. */
+void braid_list_name_regions(struct braid_found *found, size_t nr,
+			     const struct braid_domain *domains, size_t nr_domains);
+
+/* The table of domains. */
+void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
+			      const struct braid_found *found, size_t nr_found);
+
+/* What JSON says of a domain: members, each with a comma behind it. */
+void braid_list_json_domain(struct braid_text *t, const struct braid_domain *d);
+
+/* The domains that no region speaks of, as more elements of the array. */
+void braid_list_json_others(struct braid_text *t, const struct braid_domain *domains, size_t nr,
+			    const struct braid_found *found, size_t nr_found);
+
+#endif /* BRAID_CLI_LIST_H */
