@@ -92,7 +92,7 @@ int braid_complain_option(const char *command, const char *word);
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_cli_confine(enum braid_confine what, pid_t child);
+int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
 
 /**
  * braid_parse_u64 - read a decimal number that an option was given

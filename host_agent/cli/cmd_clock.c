@@ -46,6 +46,7 @@ static int print_guest(const char *guest, double seconds, bool json)
 {
 	struct braid_recording r = {
 		.signal_fd = -1, .child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
+		.domains.watch.fd = -1,
 		.quiet = true, .clock_only = true, .seconds = seconds,
 	};
 	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];
@@ -103,7 +104,7 @@ int braid_cmd_clock(int argc, char **argv)
 	if (access(argv[optind], F_OK) || !braid_is_capture(argv[optind])) {
 		err = print_guest(argv[optind], seconds, json);
 	} else {
-		err = braid_cli_confine(BRAID_CONFINE_READ, 0);
+		err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
 		if (!err)
 			err = print_file(argv[optind], json);
 	}

@@ -376,7 +376,7 @@ static int find_all(struct listing *l)
 		err = braid_domains_list(l->uri, &l->domains, &l->nr_domains);
 	if (err && l->uri)
 		return err;
-	err = braid_cli_confine(BRAID_CONFINE_READ, 0);
+	err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
 	if (!err)
 		err = braid_discover(&l->found, &l->nr, l->paths, l->nr_paths,
 				     BRAID_DISCOVER_LIVENESS, &l->denied);

@@ -25,6 +25,11 @@ static const char usage[] =
 	"                         start it before the guest. vhost-user:SOCKET[,size=16M]\n"
 	"                         [,group=GROUP] is the back end of a guest's virtio device; the\n"
 	"                         size is asked of its driver\n"
+	"  -d, --domain DOMAIN    a domain of libvirt; may be repeated. One that is shut off, or\n"
+	"                         has no region yet, is waited for (`tracebraid attach`)\n"
+	"  -a, --all              every region there is, and every domain that is attached, or\n"
+	"                         will be while the recording runs\n"
+	"  -c, --connect URI      libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
 	"  -e SYSTEM[:EVENT]      events to enable in the guests; globs; may be repeated, or\n"
 	"                         separated by commas. Default: " BRAID_GUEST_EVENTS "\n"
 	"  -B, --buffer NAME      only the guests' buffers of this name. Default: all, those\n"
@@ -39,12 +44,15 @@ static const char usage[] =
 	"  -q                     print errors alone\n"
 	"\n"
 	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"
-	"gone. Exits with COMMAND's status if there is one.\n";
+	"gone, but for those of libvirt, who may return. Exits with COMMAND's status if there is one.\n";
 
 enum { OPT_HOST = 256, OPT_TRY_HOST };
 
 static const struct option options[] = {
 	{ "region", required_argument, NULL, 'r' },
+	{ "domain", required_argument, NULL, 'd' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "connect", required_argument, NULL, 'c' },
 	{ "event", required_argument, NULL, 'e' },
 	{ "buffer", required_argument, NULL, 'B' },
 	{ "host", optional_argument, NULL, OPT_HOST },
@@ -86,10 +94,19 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 
 	optind = 1;
 	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, "+r:e:B:C:t:o:qh", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, "+r:d:ac:e:B:C:t:o:qh", options, NULL)) != -1) {
 		switch (c) {
 		case 'r':
 			err = braid_record_add_guest(r, optarg);
+			break;
+		case 'd':
+			err = braid_record_add_domain(r, optarg);
+			break;
+		case 'a':
+			r->domains.all = true;
+			break;
+		case 'c':
+			r->domains.uri = optarg;
 			break;
 		case 'e':
 			err = braid_record_add_events(&r->events, optarg);
@@ -150,6 +167,7 @@ static int close_all(struct braid_recording *r, int err)
 
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
 	braid_child_stop(&r->child);
+	braid_domain_watch_stop(&r->domains.watch);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_leave(r->guests[k].source);
 	for (k = 0; k < r->nr_guests; k++) {
@@ -168,6 +186,7 @@ static int close_all(struct braid_recording *r, int err)
 		close(r->signal_fd);
 	free(r->fds);
 	free(r->guests);
+	free(r->domains.names);
 	free(r->events.items);
 	free(r->host_events.items);
 	if (err)
@@ -183,12 +202,16 @@ int braid_record_whole(struct braid_recording *r)
 	sigset_t before;
 
 	err = open_signals(r, &before);
+	if (!err)	/* processes of our own first: later there can be none */
+		err = braid_record_watch_domains(r);
 	if (!err)
 		err = braid_child_prepare(&r->child);
 	if (!err)
 		err = braid_record_confine(r);
 	if (!err)
 		err = braid_record_find_guests(r);
+	if (!err)
+		err = braid_record_take_domains(r);
 	if (!err)
 		err = braid_record_open_guests(r);
 	if (!err)	/* before a former capture is replaced */
@@ -219,6 +242,7 @@ int braid_cmd_record(int argc, char **argv)
 		.file = BRAID_RECORD_FILE,
 		.signal_fd = -1,
 		.child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
+		.domains.watch.fd = -1,
 		.terminal = isatty(STDERR_FILENO),
 	};
 	int err = parse_options(&r, argc, argv);

@@ -265,7 +265,7 @@ static int report(struct report *r, char **paths, size_t nr)
 	int err;
 
 	err = braid_cli_confine(r->out && strcmp(r->out, "-") ? BRAID_CONFINE_CONVERT :
-				BRAID_CONFINE_READ, 0);
+				BRAID_CONFINE_READ, NULL);
 	if (!err)
 		err = check_output(r->out, paths, nr);
 	if (err)

@@ -213,7 +213,7 @@ int braid_cmd_stat(int argc, char **argv)
 		braid_fail(-EINVAL, "stat: one capture or region, please: 'tracebraid stat FILE'");
 		return braid_complain();
 	}
-	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
+	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
 		return braid_complain();
 	if (!braid_is_capture(argv[optind]))
 		return braid_stat_region(argv[optind], json, buffer);

@@ -206,7 +206,7 @@ int braid_cmd_verify(int argc, char **argv)
 		braid_fail(-EINVAL, "verify: one capture or region, please: 'tracebraid verify FILE'");
 		return braid_complain();
 	}
-	if (braid_cli_confine(BRAID_CONFINE_READ, 0))
+	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
 		return braid_complain();
 	if (!braid_is_capture(argv[optind]))
 		return braid_verify_region(argv[optind]);

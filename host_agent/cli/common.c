@@ -65,9 +65,9 @@ bool braid_is_capture(const char *path)
 	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", 4);
 }
 
-int braid_cli_confine(enum braid_confine what, pid_t child)
+int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
-	return CONFINES ? braid_confine(what, child) : 0;
+	return CONFINES ? braid_confine(what, children) : 0;
 }
 
 int braid_parse_u64(const char *text, u64 max, u64 *value)

@@ -4,6 +4,7 @@
 #define BRAID_CLI_RECORD_H
 
 #include "host_agent/clock/sampler.h"
+#include "host_agent/discover/libvirt.h"
 #include "host_agent/source/region.h"
 #include "host_agent/source/tracefs.h"
 
@@ -48,6 +49,16 @@ struct braid_record_child {
 	bool ended;
 };
 
+/* Domains of libvirt that are recorded. */
+struct braid_record_domains {
+	const char *uri;	/* NULL: libvirt's usual */
+	const char **names;	/* by -d */
+	size_t nr;
+	size_t capacity;
+	bool all;		/* those that come later too */
+	struct braid_domain_watch watch;
+};
+
 struct braid_recording {
 	const char *file;
 	const char *buffer;	/* of the guests; NULL: all */
@@ -63,6 +74,7 @@ struct braid_recording {
 	size_t nr_guests;
 	size_t guests_capacity;
 	struct braid_record_child child;
+	struct braid_record_domains domains;
 
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
@@ -86,12 +98,34 @@ int braid_record_add_guest(struct braid_recording *r, const char *argument);
 int braid_record_add_events(struct braid_record_patterns *list, const char *argument);
 int braid_record_find_guests(struct braid_recording *r);
 int braid_record_open_guests(struct braid_recording *r);
+int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest *guest);
+
+/* Has the loop sleep on as many guests as there are now. */
+int braid_record_make_room(struct braid_recording *r);
 int braid_record_check_host(struct braid_recording *r);
 int braid_record_open_host(struct braid_recording *r);
 int braid_record_open_file(struct braid_recording *r);
 
 /* record_setup.c: opens what can't be opened later, then gives up what is not needed any more. */
 int braid_record_confine(struct braid_recording *r);
+
+/* record_domains.c: -d, --all and -c. 0 or -errno with braid_fail(). */
+int braid_record_add_domain(struct braid_recording *r, const char *name);
+
+/* Begins to watch libvirt, in a process of its own: before we are confined. */
+int braid_record_watch_domains(struct braid_recording *r);
+
+/* Adds the guests that libvirt tells of by now. */
+int braid_record_take_domains(struct braid_recording *r);
+
+/* Takes what befell domains: guests that came are recorded too. An error is the capture's. */
+int braid_record_poll_domains(struct braid_recording *r);
+
+/* Whether guests may yet come. */
+static inline bool braid_record_expects(const struct braid_recording *r)
+{
+	return r->domains.nr || r->domains.all;
+}
 
 /* record_loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);

@@ -61,6 +61,9 @@ static int poll_all(struct braid_recording *r)
 	int result = BRAID_POLL_IDLE, ret;
 	size_t k;
 
+	ret = braid_record_poll_domains(r);
+	if (ret)
+		return ret;
 	if (r->kvm_watch)
 		braid_kvm_watch_poll(r->kvm_watch);
 	for (k = 0; k < r->nr_guests; k++) {
@@ -128,7 +131,7 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
 }
 
-/* Every guest has gone, and there was one. */
+/* Every guest has gone, there was one, and nobody tells of its return. */
 static bool all_gone(const struct braid_recording *r)
 {
 	struct braid_region_status status;
@@ -139,7 +142,7 @@ static bool all_gone(const struct braid_recording *r)
 		if (status.phase != BRAID_PHASE_GONE)
 			return false;
 	}
-	return r->nr_guests;
+	return r->nr_guests && r->domains.watch.fd < 0;
 }
 
 static bool time_is_up(const struct braid_recording *r)

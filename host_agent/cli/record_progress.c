@@ -85,9 +85,11 @@ void braid_record_start_line(struct braid_recording *r)
 		fprintf(stderr, "%s %s", k ? "," : "", r->guests[k].name);
 	if (r->host_source)
 		fprintf(stderr, "%s the host", r->nr_guests ? " and" : "");
-	if (r->nr_guests)
+	if (!r->nr_guests && braid_record_expects(r))
+		fprintf(stderr, "%s domains as they come", r->host_source ? " and" : "");
+	if (r->nr_guests || braid_record_expects(r))
 		fputs(";", stderr);
-	for (k = 0; k < r->events.nr && r->nr_guests; k++)
+	for (k = 0; k < r->events.nr && (r->nr_guests || braid_record_expects(r)); k++)
 		fprintf(stderr, "%s %s%s%s", k ? "," : " guest events", p[k].system,
 			*p[k].event ? ":" : "", p[k].event);
 	if (r->seconds > 0)

@@ -156,6 +156,18 @@ static int resolve_given(struct braid_recording *r)
 	return err;
 }
 
+static bool given(const struct braid_recording *r, const struct braid_found *found)
+{
+	struct stat st;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && r->guests[k].given; k++)
+		if (!stat(r->guests[k].path, &st) && st.st_ino == found->inode &&
+		    st.st_dev == found->device)
+			return true;
+	return false;
+}
+
 static int take_all(struct braid_recording *r)
 {
 	braid_auto_free struct braid_found *found = NULL;
@@ -165,6 +177,8 @@ static int take_all(struct braid_recording *r)
 	for (k = 0; k < nr && !err; k++) {
 		struct braid_record_guest guest = { 0 };
 
+		if (given(r, &found[k]))
+			continue;
 		if (found[k].state == BRAID_DRIVER_UNREADABLE) {
 			braid_record_say(r, NULL, "left out: %s", found[k].why);
 			continue;
@@ -174,7 +188,7 @@ static int take_all(struct braid_recording *r)
 		if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
 			err = braid_fail(-ENOMEM, "out of memory");
 	}
-	if (!err && !r->nr_guests && r->host == BRAID_HOST_NO)
+	if (!err && !r->nr_guests && !r->domains.all && r->host == BRAID_HOST_NO)
 		err = braid_fail(-ENOENT, "no region found; give a guest one (QEMU: -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on -device ivshmem-plain,memdev=shm) and load its driver, or name one with -r");
 	return err;
 }
@@ -182,8 +196,12 @@ static int take_all(struct braid_recording *r)
 int braid_record_find_guests(struct braid_recording *r)
 {
 	size_t k, i;
-	int err = r->nr_guests ? resolve_given(r) : take_all(r);
+	int err = 0;
 
+	if (r->nr_guests)
+		err = resolve_given(r);
+	if (!err && (r->domains.all || (!r->nr_guests && !r->domains.nr)))
+		err = take_all(r);
 	/* The report tells streams apart by their names. */
 	for (k = 0; k < r->nr_guests && !err; k++)
 		if (!strcmp(r->guests[k].name, "host"))
@@ -245,6 +263,7 @@ static void raise_file_limit(void)
 
 int braid_record_confine(struct braid_recording *r)
 {
+	const pid_t children[BRAID_CONFINE_CHILDREN] = { r->child.pid, r->domains.watch.pid };
 	size_t k;
 	int err = 0;
 
@@ -253,61 +272,74 @@ int braid_record_confine(struct braid_recording *r)
 		if (braid_port_is_socket(r->guests[k].path))
 			err = braid_port_open(&r->guests[k].port, r->guests[k].path);
 	tracefs_tracing_dir();		/* it is mounted if nobody has */
-	return err ? err : braid_cli_confine(BRAID_CONFINE_RECORD, r->child.pid);
+	return err ? err : braid_cli_confine(BRAID_CONFINE_RECORD, children);
+}
+
+int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest *guest)
+{
+	struct braid_region_options o = {
+		.path = guest->path,
+		.port = guest->port,
+		.name = guest->name,
+		.sink = &r->sink,
+		.exchange = r->exchange,
+		.kvm_watch = r->kvm_watch,
+		.patterns = r->events.items,
+		.nr_patterns = r->events.nr,
+		.buffer = r->buffer,
+		.clock_only = r->clock_only,
+		.say = say_for_guest,
+		.say_arg = r,
+	};
+
+	guest->port = NULL;
+	return braid_region_source_open(&guest->source, &o);
+}
+
+int braid_record_make_room(struct braid_recording *r)
+{
+	struct pollfd *fds = reallocarray(r->fds, 2 + r->nr_guests * BRAID_PORT_FDS, sizeof(*fds));
+
+	if (!fds)
+		return braid_fail(-ENOMEM, "out of memory");
+	r->fds = fds;
+	return 0;
 }
 
 int braid_record_open_guests(struct braid_recording *r)
 {
+	bool expects = braid_record_expects(r), some = r->nr_guests || expects;
 	size_t k = 0, found = r->nr_guests;
 	bool defaults = !r->events.nr;
 	int err = 0;
 
 	if (defaults && !r->clock_only)
 		err = braid_record_add_events(&r->events, BRAID_GUEST_EVENTS);
-	if (!err && r->nr_guests)
+	if (!err && some)
 		err = braid_exchange_start(&r->exchange);
-	if (!err && r->nr_guests)	/* a help: the offsets are read now and then anyway */
+	if (!err && some)	/* a help: the offsets are read now and then anyway */
 		braid_kvm_watch_open(&r->kvm_watch);
 	while (k < r->nr_guests && !err) {
-		struct braid_record_guest *guest = &r->guests[k];
-		struct braid_region_options o = {
-			.path = guest->path,
-			.port = guest->port,
-			.name = guest->name,
-			.sink = &r->sink,
-			.exchange = r->exchange,
-			.kvm_watch = r->kvm_watch,
-			.patterns = r->events.items,
-			.nr_patterns = r->events.nr,
-			.buffer = r->buffer,
-			.clock_only = r->clock_only,
-			.say = say_for_guest,
-			.say_arg = r,
-		};
-
-		guest->port = NULL;
-		err = braid_region_source_open(&guest->source, &o);
+		err = braid_record_open_guest(r, &r->guests[k]);
 		if (!err) {
 			k++;
-		} else if (!guest->given && found > 1) {
+		} else if (!r->guests[k].given && (found > 1 || expects)) {
 			braid_record_say(r, NULL, "left out: %s", braid_failure());
 			drop_guest(r, k);
 			err = 0;
 		}
 	}
-	if (!err && found && !r->nr_guests)
+	if (!err && found && !r->nr_guests && !expects)
 		err = braid_fail(-ENOENT, "no guest can be recorded");
-	if (!err) {
-		r->fds = calloc(2 + r->nr_guests * BRAID_PORT_FDS, sizeof(*r->fds));
-		err = r->fds ? 0 : braid_fail(-ENOMEM, "out of memory");
-	}
+	if (!err)
+		err = braid_record_make_room(r);
 	return err || defaults ? err : check_events(r);
 }
 
 /* The host can't be recorded: an error, or not. */
 static int without_host(struct braid_recording *r, int err)
 {
-	if (r->host == BRAID_HOST_YES || !r->nr_guests)
+	if (r->host == BRAID_HOST_YES || !(r->nr_guests || braid_record_expects(r)))
 		return err;
 	braid_record_say(r, NULL, "%s; going on without the host", braid_failure());
 	r->host = BRAID_HOST_NO;

@@ -45,7 +45,7 @@ int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	braid_text_clean(line);
 	if (s->o.say)
 		s->o.say(s->o.say_arg, s->name, line);
-	if (s->phase != BRAID_PHASE_RECORDING)
+	if (!s->stream)
 		return 0;
 	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
@@ -363,6 +363,11 @@ int braid_region_source_finish(struct braid_region_source *s)
 		braid_live_end_begin(s, BRAID_PHASE_WAITING, BRAID_END_STOPPED);
 	s->ending = false;	/* all that is left, at once */
 	return braid_live_end(s);
+}
+
+int braid_region_source_note(struct braid_region_source *s, const char *line)
+{
+	return s->fatal ? s->fatal : braid_live_note(s, "%s", line);
 }
 
 void braid_region_source_disarm(struct braid_region_source *s)

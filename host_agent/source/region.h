@@ -102,6 +102,15 @@ size_t braid_region_source_fds(const struct braid_region_source *s, struct pollf
 /** braid_region_source_rings - whether the guest is going to ring when there is something to drain */
 bool braid_region_source_rings(const struct braid_region_source *s);
 
+/**
+ * braid_region_source_note - tell what befell the guest, as the source itself does
+ * @s: the source
+ * @line: tamed here; goes to the capture behind the guest's first stream, if there was one
+ *
+ * Return: 0, or -errno with braid_fail() when the capture can't be written.
+ */
+int braid_region_source_note(struct braid_region_source *s, const char *line);
+
 /** braid_region_source_status - how it goes */
 void braid_region_source_status(const struct braid_region_source *s,
 				struct braid_region_status *status);

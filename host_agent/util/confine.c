@@ -133,9 +133,9 @@ static int allow_some(scmp_filter_ctx ctx)
 }
 
 /* Threads, no processes: clone3()'s flags can't be seen, and libc does without it. */
-static int allow_recording(scmp_filter_ctx ctx, pid_t child)
+static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 {
-	int err = allow_list(ctx, recorder_may, NR(recorder_may));
+	int k, err = allow_list(ctx, recorder_may, NR(recorder_may));
 
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
@@ -148,13 +148,14 @@ static int allow_recording(scmp_filter_ctx ctx, pid_t child)
 	if (!err)	/* whether a former agent, whose trace is left, is still there */
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
 				       SCMP_A1(SCMP_CMP_EQ, 0));
-	if (!err && child > 0)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
-				       SCMP_A0(SCMP_CMP_EQ, child));
+	for (k = 0; children && k < BRAID_CONFINE_CHILDREN && !err; k++)
+		if (children[k] > 0)
+			err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
+					       SCMP_A0(SCMP_CMP_EQ, children[k]));
 	return err;
 }
 
-static int refuse_calls(enum braid_confine what, pid_t child)
+static int refuse_calls(enum braid_confine what, const pid_t *children)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err;
@@ -172,14 +173,14 @@ static int refuse_calls(enum braid_confine what, pid_t child)
 		err = what == BRAID_CONFINE_READ ? allow_reading(ctx) :
 						   allow_list(ctx, makers_may, NR(makers_may));
 	if (!err && what == BRAID_CONFINE_RECORD)
-		err = allow_recording(ctx, child);
+		err = allow_recording(ctx, children);
 	if (!err)
 		err = seccomp_load(ctx);	/* sets no_new_privs as well */
 	seccomp_release(ctx);
 	return err;
 }
 
-int braid_confine(enum braid_confine what, pid_t child)
+int braid_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
 	bool records = what == BRAID_CONFINE_RECORD;
 	int err = keep_capabilities(records ? recorder_keeps : reader_keeps,
@@ -187,7 +188,7 @@ int braid_confine(enum braid_confine what, pid_t child)
 
 	if (err)
 		return err;
-	err = refuse_calls(what, child);
+	err = refuse_calls(what, children);
 	return err ? braid_fail(err, "system calls can't be confined: %s; the kernel needs CONFIG_SECCOMP_FILTER",
 				strerror(-err)) : 0;
 }

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#define BRAID_CONFINE_CHILDREN	2
+
 /* What is left to do. */
 enum braid_confine {
 	BRAID_CONFINE_READ,	/* open files to read, print */
@@ -15,7 +17,7 @@ enum braid_confine {
 /**
  * braid_confine - drop capabilities, and refuse system calls, for good
  * @what: is left to do
- * @child: the one process that may still be killed; 0: none
+ * @children: the processes that may still be killed, each 0 or its id; NULL: none
  *
  * Must be called before there is a second thread: capabilities are each thread's own. What
  * is refused fails with EPERM: a library that asks for more than we knew makes one thing
@@ -23,6 +25,6 @@ enum braid_confine {
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_confine(enum braid_confine what, pid_t child);
+int braid_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
 
 #endif /* BRAID_UTIL_CONFINE_H */

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Records domains of libvirt: those that are there, and those that come. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/cli/record.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define LIST_LIMIT_MS	15000	/* for libvirt to tell what there is */
+#define TURN_CHANGES	64	/* taken in one turn */
+
+int braid_record_add_domain(struct braid_recording *r, const char *name)
+{
+	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)
+		return braid_fail(-EINVAL, "-d %s: that name is too long; say the domain's UUID", name);
+	if (braid_array_push(r->domains.names, r->domains.nr, r->domains.capacity, name))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+static struct braid_record_guest *find_guest(struct braid_recording *r, const char *name,
+					     const char *path)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if ((name && !strcmp(r->guests[k].name, name)) ||
+		    (path && !strcmp(r->guests[k].path, path)))
+			return &r->guests[k];
+	return NULL;
+}
+
+/* Names tell streams apart; a domain that came back with another file keeps its own. */
+static int check_name(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	const struct braid_record_guest *guest = find_guest(r, change->name, NULL);
+	struct braid_region_status status = { .phase = BRAID_PHASE_WAITING };
+
+	if (!strcmp(change->name, "host"))
+		return braid_fail(-EINVAL, "%s: \"host\" is the host's name; say -r %s,name=NAME",
+				  change->path, change->path);
+	if (guest && guest->source)
+		braid_region_source_status(guest->source, &status);
+	if (guest && status.phase != BRAID_PHASE_GONE)
+		return braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
+				  guest->path, change->path, change->name, guest->path);
+	return 0;
+}
+
+/* A domain with a region: 1 when it was not known yet; 0; -errno with braid_fail(). */
+static int add_guest(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	struct braid_record_guest guest = { .given = !r->domains.all };
+	int err;
+
+	if (find_guest(r, NULL, change->path))
+		return 0;
+	err = check_name(r, change);
+	if (err)
+		return err;
+	strcpy(guest.path, change->path);
+	strcpy(guest.name, change->name);
+	if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 1;
+}
+
+/* Before the recording begins. Returns 1 at the list's end, 0, or -errno with braid_fail(). */
+static int take_listed(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	int ret;
+
+	switch (change->kind) {
+	case BRAID_DOMAIN_FAILED:
+		return braid_fail(-ENOTCONN, "%s", change->detail);
+	case BRAID_DOMAIN_LISTED:
+		return 1;
+	case BRAID_DOMAIN_BARE:
+		braid_record_say(r, change->name, "%s", change->detail);
+		return 0;
+	case BRAID_DOMAIN_REGION:
+		ret = add_guest(r, change);
+		return ret < 0 ? ret : 0;
+	default:
+		return 0;
+	}
+}
+
+static int take_list(struct braid_recording *r)
+{
+	struct pollfd p = { .fd = r->domains.watch.fd, .events = POLLIN };
+	struct braid_domain_change change;
+	int ret = 0;
+
+	while (!ret) {
+		if (poll(&p, 1, LIST_LIMIT_MS) == 0)
+			return braid_fail(-ETIMEDOUT, "libvirt does not answer; is libvirtd well?");
+		ret = braid_domain_watch_next(&r->domains.watch, &change);
+		if (ret > 0)
+			ret = take_listed(r, &change);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+int braid_record_watch_domains(struct braid_recording *r)
+{
+	struct braid_record_domains *d = &r->domains;
+
+	if (!d->nr && !d->all)
+		return d->uri ? braid_fail(-EINVAL, "-c %s: for which domains? Say -d DOMAIN or --all",
+					   d->uri) : 0;
+	return braid_domain_watch_start(&d->watch, d->uri, d->all ? NULL : d->names, d->nr);
+}
+
+int braid_record_take_domains(struct braid_recording *r)
+{
+	struct braid_record_domains *d = &r->domains;
+	int err;
+
+	if (d->watch.fd < 0)
+		return 0;
+	err = take_list(r);
+	if (!err || !d->all || d->nr || d->uri)
+		return err;
+	/* Everything there is, on a machine that has no libvirt. */
+	braid_record_say(r, NULL, "going on without libvirt: %s", braid_failure());
+	braid_domain_watch_stop(&d->watch);
+	return r->nr_guests ? 0 : braid_fail(-ENOENT, "no region found, and no libvirt that could tell of one; name one with -r");
+}
+
+/* A guest that came while we record. One that can't be recorded is left out. */
+static void begin_guest(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	int ret = add_guest(r, change);
+
+	if (ret > 0) {
+		struct braid_record_guest *guest = &r->guests[r->nr_guests - 1];
+
+		ret = braid_record_make_room(r);
+		if (!ret)
+			ret = braid_record_open_guest(r, guest);
+		if (!ret)
+			braid_record_say(r, guest->name, "recorded from now on");
+		else
+			r->nr_guests--;
+	}
+	if (ret < 0)
+		braid_record_say(r, change->name, "left out: %s", braid_failure());
+}
+
+/* What befell a domain: into the capture, if there is a guest of that name. */
+static int note(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	struct braid_record_guest *guest = find_guest(r, change->name, NULL);
+	char line[sizeof(change->detail) + 16];
+
+	snprintf(line, sizeof(line), "the domain %s", change->detail);
+	if (guest)
+		return braid_region_source_note(guest->source, line);
+	braid_record_say(r, change->name, "%s", line);
+	return 0;
+}
+
+static int take_change(struct braid_recording *r, const struct braid_domain_change *change)
+{
+	switch (change->kind) {
+	case BRAID_DOMAIN_REGION:
+		begin_guest(r, change);
+		return 0;
+	case BRAID_DOMAIN_EVENT:
+		return note(r, change);
+	case BRAID_DOMAIN_BARE:
+		braid_record_say(r, change->name, "%s", change->detail);
+		return 0;
+	case BRAID_DOMAIN_LOST:
+		braid_record_say(r, NULL, "%s; going on, and trying again", change->detail);
+		return 0;
+	case BRAID_DOMAIN_FOUND:
+		braid_record_say(r, NULL, "libvirt is there again");
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int braid_record_poll_domains(struct braid_recording *r)
+{
+	struct braid_domain_change change;
+	int ret = 0, turns, err = 0;
+
+	if (r->domains.watch.fd < 0)
+		return 0;
+	for (turns = 0; turns < TURN_CHANGES && !err; turns++) {
+		ret = braid_domain_watch_next(&r->domains.watch, &change);
+		if (ret <= 0)
+			break;
+		err = take_change(r, &change);
+	}
+	if (ret < 0) {
+		braid_record_say(r, NULL, "%s; going on without", braid_failure());
+		braid_domain_watch_stop(&r->domains.watch);
+	}
+	return err;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A process that listens to libvirt for the recorder, and tells it what befalls domains. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/discover/libvirt_private.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define RETRY_MS		1000	/* from one try to reach libvirt again to the next */
+#define KEEPALIVE_S		5	/* a remote libvirt that is silent three times as long is gone */
+#define KEEPALIVE_COUNT		3
+
+/* The watching process's own. */
+struct watch {
+	int fd;			/* messages go there; its end is ours */
+	const char *uri;
+	const char *const *names;	/* NULL: all domains */
+	size_t nr;
+	virConnectPtr conn;	/* NULL: gone */
+	int timer;		/* tries to connect again; -1: does not run */
+	bool ended;
+};
+
+static bool wanted(const struct watch *w, virDomainPtr dom)
+{
+	char uuid[VIR_UUID_STRING_BUFLEN] = "";
+	size_t k;
+
+	virDomainGetUUIDString(dom, uuid);
+	for (k = 0; w->names && k < w->nr; k++)
+		if (!strcmp(w->names[k], virDomainGetName(dom)) || !strcmp(w->names[k], uuid))
+			return true;
+	return !w->names;
+}
+
+/* A recorder that is slow is waited for; one that has gone ends the watch. */
+static void tell(struct watch *w, u32 kind, const char *name, const char *path, const char *detail)
+{
+	struct braid_domain_change change = { .kind = kind };
+
+	snprintf(change.name, sizeof(change.name), "%s", name);
+	snprintf(change.path, sizeof(change.path), "%s", path);
+	snprintf(change.detail, sizeof(change.detail), "%s", detail);
+	braid_text_clean(change.name);
+	braid_text_clean(change.detail);
+	if (!w->ended && send(w->fd, &change, sizeof(change), MSG_NOSIGNAL) < 0)
+		w->ended = true;
+}
+
+/* How a domain stands: with a region, or why it has none. */
+static void tell_domain(struct watch *w, virDomainPtr dom)
+{
+	struct braid_domain domain;
+	char detail[256];
+
+	if (braid_libvirt_describe(dom, &domain))
+		return;		/* it went */
+	if (domain.attached) {
+		tell(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
+		return;
+	}
+	if (!w->names)
+		return;		/* nobody asked for this one */
+	if (domain.active)
+		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' gives it one",
+			 domain.name);
+	else
+		snprintf(detail, sizeof(detail), "it is %s; waiting until it starts", domain.state);
+	tell(w, BRAID_DOMAIN_BARE, domain.name, "", detail);
+}
+
+/* Events -------------------------------------------------------------------------------- */
+
+static const char *why_suspended(int detail)
+{
+	switch (detail) {
+	case VIR_DOMAIN_EVENT_SUSPENDED_PAUSED:
+		return "was paused by its user";
+	case VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED:
+		return "was paused, for it migrates";
+	case VIR_DOMAIN_EVENT_SUSPENDED_IOERROR:
+		return "was paused by an I/O error";
+	case VIR_DOMAIN_EVENT_SUSPENDED_WATCHDOG:
+		return "was paused by its watchdog";
+	case VIR_DOMAIN_EVENT_SUSPENDED_FROM_SNAPSHOT:
+		return "was paused, as in its snapshot";
+	default:
+		return "was paused";
+	}
+}
+
+static const char *why_stopped(int detail)
+{
+	switch (detail) {
+	case VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
+		return "shut down";
+	case VIR_DOMAIN_EVENT_STOPPED_DESTROYED:
+		return "was destroyed by its user";
+	case VIR_DOMAIN_EVENT_STOPPED_CRASHED:
+		return "crashed";
+	case VIR_DOMAIN_EVENT_STOPPED_MIGRATED:
+		return "migrated away";
+	case VIR_DOMAIN_EVENT_STOPPED_SAVED:
+		return "was saved to a file, and stopped";
+	case VIR_DOMAIN_EVENT_STOPPED_FAILED:
+		return "stopped: its QEMU failed";
+	default:
+		return "stopped";
+	}
+}
+
+static const char *why_started(int detail)
+{
+	switch (detail) {
+	case VIR_DOMAIN_EVENT_STARTED_MIGRATED:
+		return "came by migration";
+	case VIR_DOMAIN_EVENT_STARTED_RESTORED:
+		return "was restored from a file";
+	case VIR_DOMAIN_EVENT_STARTED_FROM_SNAPSHOT:
+		return "was started from a snapshot";
+	default:
+		return "started";
+	}
+}
+
+/* NULL: not worth a line. */
+static const char *words(int event, int detail)
+{
+	switch (event) {
+	case VIR_DOMAIN_EVENT_STARTED:
+		return why_started(detail);
+	case VIR_DOMAIN_EVENT_SUSPENDED:
+		return why_suspended(detail);
+	case VIR_DOMAIN_EVENT_RESUMED:
+		return "was resumed";
+	case VIR_DOMAIN_EVENT_STOPPED:
+		return why_stopped(detail);
+	case VIR_DOMAIN_EVENT_SHUTDOWN:
+		return "has shut down";
+	case VIR_DOMAIN_EVENT_PMSUSPENDED:
+		return "was suspended by its guest";
+	case VIR_DOMAIN_EVENT_CRASHED:
+		return "crashed: its guest panicked";
+	default:
+		return NULL;
+	}
+}
+
+static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int detail, void *arg)
+{
+	const char *what = words(event, detail);
+	struct watch *w = arg;
+
+	(void)conn;
+	if (!wanted(w, dom) || !what)
+		return 0;
+	tell(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", what);
+	if (event == VIR_DOMAIN_EVENT_STARTED)
+		tell_domain(w, dom);
+	return 0;
+}
+
+static void on_reboot(virConnectPtr conn, virDomainPtr dom, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)conn;
+	if (wanted(w, dom))
+		tell(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", "reboots");
+}
+
+static void on_device_added(virConnectPtr conn, virDomainPtr dom, const char *alias, void *arg)
+{
+	struct braid_domain domain;
+	struct watch *w = arg;
+
+	(void)conn;
+	(void)alias;
+	if (wanted(w, dom) && !braid_libvirt_describe(dom, &domain) && domain.attached)
+		tell(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
+}
+
+static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *alias, void *arg)
+{
+	struct braid_domain domain;
+	struct watch *w = arg;
+
+	(void)conn;
+	if (wanted(w, dom) && strstr(alias, "shmem") && !braid_libvirt_describe(dom, &domain) &&
+	    !domain.attached)
+		tell(w, BRAID_DOMAIN_EVENT, domain.name, "", "let go of its memory");
+}
+
+static void on_timer(int timer, void *arg);
+
+static void on_close(virConnectPtr conn, int reason, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)conn;
+	(void)reason;
+	/* Closed later: not while the library is about to. */
+	virEventUpdateTimeout(w->timer, RETRY_MS);
+	tell(w, BRAID_DOMAIN_LOST, "", "", "the connection to libvirt has ended");
+}
+
+static void on_recorder(int handle, int fd, int events, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)handle;
+	(void)fd;
+	(void)events;
+	w->ended = true;	/* it never writes: it closed its end */
+}
+
+static int listen_to(struct watch *w, int id, virConnectDomainEventGenericCallback fn)
+{
+	return virConnectDomainEventRegisterAny(w->conn, NULL, id, fn, w, NULL);
+}
+
+/* Connects, and asks for all events that count. 0 or -errno with braid_fail(). */
+static int connect_and_listen(struct watch *w)
+{
+	int err = braid_libvirt_open(&w->conn, w->uri, false);
+
+	if (err)
+		return err;
+	if (listen_to(w, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+		      VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)) < 0 ||
+	    listen_to(w, VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot)) < 0 ||
+	    virConnectRegisterCloseCallback(w->conn, on_close, w, NULL) < 0) {
+		err = braid_libvirt_fail(-EIO, "libvirt tells no events");
+		virConnectClose(w->conn);
+		w->conn = NULL;
+		return err;
+	}
+	/* Drivers other than QEMU's may lack these, and the keepalive of a local one is no loss. */
+	listen_to(w, VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
+		  VIR_DOMAIN_EVENT_CALLBACK(on_device_added));
+	listen_to(w, VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
+		  VIR_DOMAIN_EVENT_CALLBACK(on_device_removed));
+	virConnectSetKeepAlive(w->conn, KEEPALIVE_S, KEEPALIVE_COUNT);
+	return 0;
+}
+
+/* Those that run, of all; of those that were named, all. */
+static void tell_all(struct watch *w)
+{
+	virDomainPtr *doms = NULL;
+	int k, n;
+
+	n = virConnectListAllDomains(w->conn, &doms,
+				     w->names ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	for (k = 0; k < n; k++) {
+		if (wanted(w, doms[k]))
+			tell_domain(w, doms[k]);
+		virDomainFree(doms[k]);
+	}
+	free(doms);
+}
+
+static void on_timer(int timer, void *arg)
+{
+	struct watch *w = arg;
+
+	if (w->conn)
+		virConnectClose(w->conn);
+	w->conn = NULL;
+	if (connect_and_listen(w))
+		return;
+	virEventUpdateTimeout(timer, -1);
+	tell(w, BRAID_DOMAIN_FOUND, "", "", "");
+	tell_all(w);
+}
+
+/* Whoever was named must be known. */
+static int check_names(struct watch *w)
+{
+	virDomainPtr dom;
+	size_t k;
+	int err;
+
+	for (k = 0; w->names && k < w->nr; k++) {
+		err = braid_libvirt_domain(w->conn, w->names[k], &dom);
+		if (err)
+			return err;
+		virDomainFree(dom);
+	}
+	return 0;
+}
+
+static void run(struct watch *w)
+{
+	int err = 0;
+
+	if (virEventRegisterDefaultImpl() < 0)
+		err = braid_libvirt_fail(-EIO, "no event loop");
+	if (!err)
+		err = connect_and_listen(w);
+	if (!err)
+		err = check_names(w);
+	if (err) {
+		tell(w, BRAID_DOMAIN_FAILED, "", "", braid_failure());
+		return;
+	}
+	w->timer = virEventAddTimeout(-1, on_timer, w, NULL);
+	if (w->timer < 0 || virEventAddHandle(w->fd, VIR_EVENT_HANDLE_HANGUP | VIR_EVENT_HANDLE_ERROR |
+					      VIR_EVENT_HANDLE_READABLE, on_recorder, w, NULL) < 0)
+		return;
+	tell_all(w);
+	tell(w, BRAID_DOMAIN_LISTED, "", "", "");
+	while (!w->ended && virEventRunDefaultImpl() >= 0)
+		;
+}
+
+/* Keeps nothing of the recorder's open, and leaves its signals to it. */
+static void become_watch(struct watch *w)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGINT, &ignore, NULL);
+	sigaction(SIGTERM, &ignore, NULL);
+	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+	run(w);
+	_exit(0);
+}
+
+/* Door ---------------------------------------------------------------------------------- */
+
+int braid_domain_watch_start(struct braid_domain_watch *watch, const char *uri,
+			     const char *const *names, size_t nr)
+{
+	struct watch w = { .uri = uri, .names = names, .nr = nr, .timer = -1 };
+	int fds[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return braid_fail(-errno, "no socket pair: %s", strerror(errno));
+	pid = fork();
+	if (!pid) {
+		close(fds[0]);
+		w.fd = fds[1];
+		become_watch(&w);
+	}
+	close(fds[1]);
+	if (pid < 0) {
+		close(fds[0]);
+		return braid_fail(-errno, "no process: %s", strerror(errno));
+	}
+	watch->fd = fds[0];
+	watch->pid = pid;
+	return 0;
+}
+
+int braid_domain_watch_next(struct braid_domain_watch *watch, struct braid_domain_change *change)
+{
+	ssize_t n = recv(watch->fd, change, sizeof(*change), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n != (ssize_t)sizeof(*change))
+		return braid_fail(-EPIPE, "libvirt is no longer watched");
+	change->name[sizeof(change->name) - 1] = 0;
+	change->path[sizeof(change->path) - 1] = 0;
+	change->detail[sizeof(change->detail) - 1] = 0;
+	return 1;
+}
+
+void braid_domain_watch_stop(struct braid_domain_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	if (watch->pid > 0) {	/* it may hang with libvirt, and has nothing to lose */
+		kill(watch->pid, SIGKILL);
+		waitpid(watch->pid, NULL, 0);
+	}
+	watch->fd = -1;
+	watch->pid = 0;
+}

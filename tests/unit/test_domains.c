@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Domains of libvirt: what their XML says, their memory's files, and the process that watches. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/discover/libvirt_private.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+
+#define TEST_URI	"test:///default"	/* libvirt's own: one domain that is not real */
+#define MIB		(1ull << 20)
+#define LIMIT_MS	20000
+
+static char dir[] = "/tmp/test_domains.XXXXXX";
+static char path[64], other[64];
+
+/* Words that look like ours, where libvirt lets users write what they like. */
+static const char xml[] =
+	"<domain type='kvm'><name>web1</name>"
+	"<description>&lt;shmem name='tracebraid-web1'&gt;</description>"
+	"<metadata><x:devices xmlns:x='urn:x'><x:shmem name='evil'/></x:devices>"
+	"<shmem name='evil'><model type='ivshmem-plain'/><size unit='M'>1</size></shmem></metadata>"
+	"<devices>"
+	"<shmem name='bell'><model type='ivshmem-doorbell'/><server path='/s'/></shmem>"
+	"<shmem name='test_domains-none'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+	"<shmem name='tracebraid-web1'><model type='ivshmem-plain'/><size unit='M'>16</size>"
+	"<alias name='shmem1'/></shmem>"
+	"</devices>"
+	"<seclabel type='dynamic' model='apparmor'><label>libvirt-1</label></seclabel>"
+	"<seclabel type='dynamic' model='dac'><label>+64055:+107</label></seclabel></domain>";
+
+static void test_device_is_found(void)
+{
+	struct braid_shmem shmem;
+
+	CHECK_EQ(braid_shmem_find(xml, "tracebraid-web1", &shmem), 0);
+	CHECK(!strcmp(shmem.name, "tracebraid-web1"));
+	CHECK_EQ(shmem.bytes, 16 * MIB);
+	CHECK(shmem.xml && strstr(shmem.xml, "shmem1") && !strstr(shmem.xml, "test_domains-none"));
+	free(shmem.xml);
+	/* A device that is not ours, and whose file is not there, is somebody else's. */
+	CHECK_EQ(braid_shmem_find(xml, "tracebraid-web2", &shmem), 0);
+	CHECK(!*shmem.name && !shmem.xml);
+	CHECK_EQ(braid_shmem_find("<domain><name>x</name></domain>", "a", &shmem), 0);
+	CHECK(!*shmem.name);
+	CHECK_EQ(braid_shmem_find("no XML", "a", &shmem), -EBADMSG);
+}
+
+static void test_names_need_no_quotes(void)
+{
+	static const char uuid[] = "6c0a7a4e-1111-2222-3333-444444444444";
+	char name[64], *device;
+
+	braid_shmem_name("web1", uuid, name, sizeof(name));
+	CHECK(!strcmp(name, "tracebraid-web1"));
+	braid_shmem_name("it's a <domain>", uuid, name, sizeof(name));
+	CHECK(!strcmp(name + strlen("tracebraid-"), uuid));
+	braid_shmem_name("a name that is longer than any file's may be, since it goes on and on", uuid,
+			 name, sizeof(name));
+	CHECK(!strcmp(name + strlen("tracebraid-"), uuid));
+	device = braid_shmem_xml("tracebraid-web1", 32 * MIB);
+	CHECK(device && strstr(device, "name='tracebraid-web1'") && strstr(device, "'M'>32<"));
+	free(device);
+}
+
+static void test_owner(void)
+{
+	uid_t uid = 1;
+	gid_t gid = 1;
+
+	CHECK_EQ(braid_dac_owner(xml, &uid, &gid), 0);
+	CHECK_EQ(uid, 64055);
+	CHECK_EQ(gid, 107);
+	CHECK_EQ(braid_dac_owner("<capabilities><host><secmodel><model>selinux</model>"
+				 "<baselabel type='kvm'>s0</baselabel></secmodel><secmodel><model>dac</model>"
+				 "<baselabel type='kvm'>root:root</baselabel></secmodel></host></capabilities>",
+				 &uid, &gid), 0);
+	CHECK_EQ(uid, 0);
+	CHECK_EQ(gid, 0);
+	CHECK_EQ(braid_dac_owner("<domain/>", &uid, &gid), -ENODATA);
+	CHECK_EQ(braid_dac_owner("<domain><seclabel model='dac'><label>no_such_user_:x</label></seclabel></domain>",
+				 &uid, &gid), -EINVAL);
+	CHECK(strstr(braid_failure(), "no_such_user_"));
+}
+
+static int make(u64 bytes, bool *made)
+{
+	return braid_shmem_file_make(path, bytes, geteuid(), getegid(), made);
+}
+
+static void test_file_is_made_once(void)
+{
+	struct stat st;
+	bool made;
+
+	CHECK_EQ(make(MIB, &made), 0);
+	CHECK(made);
+	CHECK(!lstat(path, &st) && st.st_size == (off_t)MIB && (st.st_mode & 0777) == 0660);
+	CHECK(braid_shmem_file_ours(path, MIB, geteuid()));
+	CHECK(!braid_shmem_file_ours(path, 2 * MIB, geteuid()));
+	CHECK_EQ(make(MIB, &made), 0);
+	CHECK(!made);
+	CHECK_EQ(make(2 * MIB, &made), -EEXIST);
+	CHECK(strstr(braid_failure(), "--size 1M"));
+	CHECK(!chmod(path, 0664));
+	CHECK_EQ(make(MIB, &made), -EEXIST);
+	CHECK(!chmod(path, 0660));
+	/* A second name of it, a link to it: what somebody else may have put there. */
+	CHECK(!link(path, other));
+	CHECK_EQ(make(MIB, &made), -EEXIST);
+	CHECK(!braid_shmem_file_ours(path, MIB, geteuid()));
+	CHECK(!unlink(path) && !symlink(other, path));
+	CHECK_EQ(make(MIB, &made), -EEXIST);
+	CHECK(!made && !braid_shmem_file_ours(path, MIB, geteuid()));
+	CHECK(!unlink(path) && !unlink(other));
+}
+
+static void test_file_is_cleared(void)
+{
+	struct braid_superblock sb = { .magic = BRAID_MAGIC };
+	bool made;
+	int fd;
+
+	CHECK_EQ(make(MIB, &made), 0);
+	fd = open(path, O_RDWR);
+	CHECK(fd >= 0 && pwrite(fd, &sb, sizeof(sb), 0) == sizeof(sb));
+	CHECK_EQ(braid_shmem_file_blank(path), 0);
+	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && !sb.magic);
+	close(fd);
+	CHECK(!unlink(path));
+	CHECK(braid_shmem_file_blank(path) < 0);
+}
+
+static void test_list(void)
+{
+	struct braid_domain *domains;
+	size_t nr;
+
+	CHECK_EQ(braid_domains_list(TEST_URI, &domains, &nr), 0);
+	CHECK_EQ(nr, 1);
+	CHECK(!strcmp(domains->name, "test") && domains->active && !strcmp(domains->state, "running"));
+	CHECK(!domains->attached && !domains->configured && !domains->qemu_pid);
+	free(domains);
+	CHECK(braid_domains_list("qemu+unix:///system?socket=/nowhere/sock", &domains, &nr) < 0);
+	CHECK(strstr(braid_failure(), "no connection to libvirt at qemu+unix:"));
+}
+
+static int next(struct braid_domain_watch *watch, struct braid_domain_change *change)
+{
+	struct pollfd p = { .fd = watch->fd, .events = POLLIN };
+
+	CHECK_EQ(poll(&p, 1, LIMIT_MS), 1);
+	return braid_domain_watch_next(watch, change);
+}
+
+static void test_watch(void)
+{
+	static const char *const names[] = { "test" }, *const nobody[] = { "nobody" };
+	struct braid_domain_change change;
+	struct braid_domain_watch watch;
+
+	CHECK_EQ(braid_domain_watch_start(&watch, TEST_URI, names, 1), 0);
+	CHECK_EQ(next(&watch, &change), 1);
+	CHECK_EQ(change.kind, BRAID_DOMAIN_BARE);
+	CHECK(!strcmp(change.name, "test") && strstr(change.detail, "tracebraid attach test"));
+	CHECK_EQ(next(&watch, &change), 1);
+	CHECK_EQ(change.kind, BRAID_DOMAIN_LISTED);
+	CHECK_EQ(braid_domain_watch_next(&watch, &change), 0);
+	braid_domain_watch_stop(&watch);
+	CHECK_EQ(watch.fd, -1);
+
+	CHECK_EQ(braid_domain_watch_start(&watch, TEST_URI, nobody, 1), 0);
+	CHECK_EQ(next(&watch, &change), 1);
+	CHECK_EQ(change.kind, BRAID_DOMAIN_FAILED);
+	CHECK(strstr(change.detail, "no domain 'nobody'"));
+	CHECK_EQ(next(&watch, &change), -EPIPE);
+	braid_domain_watch_stop(&watch);
+	braid_domain_watch_stop(&watch);
+}
+
+int main(void)
+{
+	CHECK(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/region", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	RUN(test_device_is_found);
+	RUN(test_names_need_no_quotes);
+	RUN(test_owner);
+	RUN(test_file_is_made_once);
+	RUN(test_file_is_cleared);
+	RUN(test_list);
+	RUN(test_watch);
+	rmdir(dir);
+	return VERDICT();
+}
