@@ -146,10 +146,10 @@ class Context:
         self._cleanup.enter_context(guest)
         return guest
 
-    def start(self, *argv, name=None, **options):
+    def start(self, *argv, name=None, kind=Proc, **options):
         """Starts a program of the host in the background; a Proc, whose log is <dir>/<name>.log."""
         name = name or f"{pathlib.Path(argv[0]).name}-{len(self._procs)}"
-        proc = Proc(argv, self.dir / f"{name}.log", **options)
+        proc = kind(argv, self.dir / f"{name}.log", **options)
         self._procs.append(proc)
         self._cleanup.enter_context(proc)
         return proc
@@ -174,6 +174,10 @@ class Context:
     def run_agent(self, *arguments, **options):
         """run() for the agent."""
         return self.run(self.agent_path, *arguments, **options)
+
+    def defer(self, function, *arguments, **options):
+        """Has a function called when the run ends, behind all that is begun later."""
+        self._cleanup.callback(function, *arguments, **options)
 
     # Judging
 

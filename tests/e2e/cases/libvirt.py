@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of libvirt: domains are given memory while they run, are recorded, and come and go meanwhile."""
+
+import json
+import os
+
+from harness import case
+from kit import NEEDS, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder, storm
+from rig import boot_all
+from virt import BRIDGE, Virt
+
+
+def listed(virt):
+    """What list says, by domain."""
+    return {one.get("domain"): one for one in json.loads(virt.run_agent("list", "--json").stdout)}
+
+
+
+@case("libvirt", usual=("6.1",), needs=NEEDS)
+def libvirt(ctx):
+    """Two running domains, one with its driver loaded before, are attached, listed, recorded and detached."""
+    virt = Virt(ctx)
+    after, before = guests = [virt.domain("after"), virt.domain("before")]
+    boot_all(guests)
+    load(before)
+    ctx.equal({name: (one["domain_state"], one["attached"], len(one["vcpu_threads"])) for name, one in
+               listed(virt).items()}, {name: ("running", False, 2) for name in ("after", "before")}, "list at first")
+
+    # Nothing but a printed plan, then what is refused.
+    plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
+    ctx.check("<size unit='M'>8</size>" in plan.stdout and "install -m 660" in plan.stderr, "--print-xml lacks a line")
+    for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
+                           ((), "one DOMAIN is wanted")):
+        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
+    ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
+
+    said = virt.run_agent("attach", "before", "--timeout", "60").stdout
+    ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
+    said = virt.run_agent("attach", "after").stdout
+    ctx.check("No driver yet" in said and "modprobe" in said, f"attach does not say what to do in the guest: {said}")
+    load(after)
+    owner = int(virt.virsh("dumpxml", "after").partition("<label>+")[2].partition(":")[0])
+    for guest in guests:
+        stat = guest.region.stat()
+        ctx.equal((oct(stat.st_mode & 0o777), stat.st_uid, stat.st_size), ("0o660", owner, 16 << 20),
+                  "mode, owner and size of the file")
+    said = virt.run_agent("attach", "after").stdout
+    ctx.check("already" in said and "Its driver is there" in said, f"a second attach says: {said}")
+    now = listed(virt)
+    ctx.equal([(now[name]["driver"], now[name]["attached"], now[name]["guest"]) for name in ("after", "before")],
+              [("live", True, "after"), ("live", True, "before")], "list when both are attached")
+    ctx.check("before" in virt.run_agent("list").stdout, "the table lacks a domain")
+
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(virt, "-d", "after", "-d", "before", "-e", "storm", "-o", capture)
+    offered = {guest.name: storm(guest, 3000) for guest in guests}
+    refused = virt.run_agent("detach", "after", status=1).stderr
+    ctx.check("being recorded" in refused, f"detach of what is recorded says: {refused}")
+    stop_recorder(ctx, agent)
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    for name, events in offered.items():
+        check_storm(ctx, lines, name, events)
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+
+    said = virt.run_agent("detach", "before").stdout
+    ctx.check("taken away" in said, f"detach says: {said}")
+    ctx.check(not before.region.exists(), f"detach leaves its file, and says: {said}")
+    ctx.check("1110" not in before.run("cat /sys/bus/pci/devices/*/device"), "the device is still in the guest")
+    ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach is no error")
+    virt.run_agent("attach", "before", "--timeout", "60")
+    ctx.equal(listed(virt)["before"]["driver"], "live", "driver when it is attached again")
+
+
+@case("libvirt-q35", usual=("6.12",), needs=NEEDS)
+def libvirt_q35(ctx):
+    """A q35 machine without a slot is told what it lacks, gets it by --config; one that has it needs nothing else."""
+    virt = Virt(ctx)
+    bare, bridged = virt.domain("bare", "q35"), virt.domain("bridged", "q35", BRIDGE)
+    boot_all([bare, bridged])
+    why = virt.run_agent("attach", "bare", status=1).stderr
+    ctx.check("pcie-to-pci-bridge" in why and "attach --config bare" in why, f"a q35 without a slot says: {why}")
+    ctx.check(not bare.region.exists(), "an attach that failed leaves its file")
+    said = virt.run_agent("attach", "--config", "bare").stdout
+    ctx.check("shut it down, then start it" in said and "tmpfiles.d" in said, f"attach --config says: {said}")
+    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True], "what bare has")
+    bare.kill()
+
+    virt.run_agent("attach", "bridged")
+    load(bridged)
+    bare.boot()
+    load(bare)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(virt, "-d", "bare", "-d", "bridged", "-e", "storm", "-o", capture)
+    offered = {guest.name: storm(guest, 2000) for guest in (bare, bridged)}
+    stop_recorder(ctx, agent)
+    lines = events_of(ctx, capture)
+    for name, events in offered.items():
+        check_storm(ctx, lines, name, events)
+    check_accounts(ctx, capture)
+    for name in offered:
+        ctx.check("taken away" in virt.run_agent("detach", name, "--timeout", "60").stdout, f"{name} keeps its memory")
+    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, False], "what bare has left")
+    ctx.equal(os.listdir(virt.root / "shm"), [], "files that are left")
+
+
+@case("libvirt-events", usual=("6.1",), needs=NEEDS)
+def libvirt_events(ctx):
+    """What befalls domains while they are recorded is told, streams end and begin, libvirtd itself may restart."""
+    virt = Virt(ctx)
+    late, one = virt.domain("late"), virt.domain("one")
+    one.boot()
+    virt.run_agent("attach", "one")
+    load(one)
+    captures = [ctx.dir / "all.braid", ctx.dir / "late.braid"]
+    # The first takes what comes; the second waits for a domain that is shut off.
+    everything = start_recorder(virt, "--all", "-e", "storm", "-o", captures[0])
+    first = storm(one, 1000)
+
+    virt.virsh("suspend", "one")
+    everything.wait_line("one: the domain was paused by its user")
+    virt.virsh("resume", "one")
+    everything.wait_line("one: the domain was resumed")
+    one.reset()
+    everything.wait_line("one: the domain reboots")
+    load(one)
+    waits_for_storm(ctx, one)
+    second = storm(one, 1000)
+    virt.restart_libvirtd()
+    everything.wait_line("going on, and trying again")
+    everything.wait_line("libvirt is there again", timeout=60)
+
+    late.boot()
+    everything.wait_line("late: the domain started")
+    virt.run_agent("attach", "late")
+    everything.wait_line("late: recorded from now on")
+    load(late)
+    waits_for_storm(ctx, late)
+    third = storm(late, 1000)
+    late.kill()
+    everything.wait_line("late: the domain was destroyed by its user")
+    stop_recorder(ctx, everything)
+
+    lines = events_of(ctx, captures[0])
+    check_order(ctx, lines)
+    check_storm_parts(ctx, lines, {"one": [first, second], "late": [third]})
+    check_accounts(ctx, captures[0])
+    notes = [line["text"] for line in lines if line["type"] == "note"]
+    for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user"):
+        ctx.check(any(what in note for note in notes), f"the report does not say that a domain {what}: {notes}")
+
+    waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", captures[1])
+    late.boot()
+    waiting.wait_line("late: .*tracebraid attach late")
+    virt.run_agent("attach", "late")
+    waiting.wait_line("late: recorded from now on")
+    load(late)
+    waits_for_storm(ctx, late)
+    fourth = storm(late, 1000)
+    stop_recorder(ctx, waiting)
+    check_storm_parts(ctx, events_of(ctx, captures[1]), {"late": [fourth]})
+
+
+def waits_for_storm(ctx, guest):
+    """Till the recorder has turned the event on."""
+    ctx.wait_until(lambda: guest.run("cat /sys/kernel/debug/tracebraid/trace/events/storm/storm/enable").strip() == "0*",
+                   "the agent to turn the event on", timeout=60)
+
+
+def check_storm_parts(ctx, lines, offered):
+    """As many events as each part of each guest was offered, none more."""
+    for name, parts in offered.items():
+        streams = [line["read"] for line in lines if line["type"] == "stream" and line["stream"] == name]
+        ctx.equal(streams, parts, f"events of the parts of {name}")

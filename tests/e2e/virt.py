@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A libvirtd of a case's own, in namespaces of its own: class Virt; and its domains as guests: class Domain.
+
+Processes, /dev/shm and libvirt's folders are not the host's: neither does a case see the host's domains and
+regions, nor is anything left of its own when it ends.
+"""
+
+import os
+import pathlib
+import shutil
+import socket
+import tempfile
+import time
+
+import host
+from errors import RigError
+from link import Link
+from proc import Proc
+from rig import BOOT_ARGS, Guest
+
+FOLDERS = {"run": "/run/libvirt", "lib": "/var/lib/libvirt", "cache": "/var/cache/libvirt", "log": "/var/log/libvirt",
+           "etc": "/etc/libvirt", "shm": "/dev/shm"}
+
+# The first process there: PID 1 of its namespace, with which all others die. It waits for what is orphaned.
+FIRST = """
+mount -t tmpfs tmpfs /run
+for one in %(folders)s; do
+    mkdir -p "${one#*:}"
+    mount --bind %(dir)s/"${one%%%%:*}" "${one#*:}"
+done
+libvirtd -f %(dir)s/etc/libvirtd.conf -p %(dir)s/libvirtd.pid -d || exit
+echo up
+while :; do sleep 1; done
+"""
+
+# A guest's QEMU runs as libvirt's own user; security drivers and cgroups are not every machine's.
+QEMU_CONF = """
+security_driver = "none"
+cgroup_controllers = []
+namespaces = []
+dynamic_ownership = 0
+stdio_handler = "file"
+"""
+
+DOMAIN = """
+<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>{name}</name>
+  <memory unit='M'>256</memory>
+  <vcpu>2</vcpu>
+  <os><type arch='x86_64' machine='{machine}'>hvm</type>
+    <kernel>{kernel}</kernel><initrd>{initrd}</initrd><cmdline>{append}</cmdline></os>
+  <features><acpi/></features>
+  <cpu mode='maximum'/>
+  <on_crash>preserve</on_crash>
+  <devices>
+    <emulator>{emulator}</emulator>
+    <serial type='file'><source path='{console}' append='on'/><target port='0'/></serial>
+    <serial type='unix'><source mode='connect' path='{control}'/><target port='1'/></serial>
+    {devices}
+  </devices>
+  <qemu:commandline>
+    <qemu:arg value='-chardev'/><qemu:arg value='socket,id=rig,path={monitor}'/>
+    <qemu:arg value='-mon'/><qemu:arg value='chardev=rig,mode=control'/>
+  </qemu:commandline>
+</domain>
+"""
+
+BRIDGE = """
+    <controller type='pci' model='pcie-root'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-to-pci-bridge'/>
+"""
+
+
+class InsideProc(Proc):
+    """A program in the namespaces; signals are for it, and not for nsenter, whose child it is."""
+
+    def send_signal(self, number):
+        children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii").split()
+        os.kill(int(children[0]), number)
+
+
+class Virt:
+    """A libvirtd; else as the case's context, whose functions it has."""
+
+    def __init__(self, ctx):
+        if os.geteuid():
+            ctx.skip("namespaces and libvirtd take root")
+        host.need_program("libvirtd", "libvirt-daemon-system")
+        host.need_program("virsh", "libvirt-clients")
+        self._ctx = ctx
+        # QEMU's user must get there, which it need not in the build's folder.
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tracebraid-virt-"))
+        ctx.defer(shutil.rmtree, self.root, ignore_errors=True)
+        self.root.chmod(0o755)
+        for name in FOLDERS:
+            (self.root / name).mkdir()
+        (self.root / "shm").chmod(0o1777)
+        (self.root / "etc/qemu").mkdir()
+        (self.root / "etc/qemu.conf").write_text(QEMU_CONF, encoding="ascii")
+        (self.root / "etc/libvirtd.conf").write_text('auth_unix_rw = "none"\n', encoding="ascii")
+        folders = " ".join(f"{name}:{path}" for name, path in FOLDERS.items())
+        self._first = ctx.start("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
+                                FIRST % {"folders": folders, "dir": self.root}, name="libvirtd")
+        self._first.wait_line("^up$", timeout=60)
+        pid = self._first.pid
+        self.first = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0]
+        ctx.wait_until(lambda: (self.root / "run/libvirt-sock").exists(), "libvirtd's socket")
+
+    def __getattr__(self, name):
+        return getattr(self._ctx, name)
+
+    def inside(self, *argv):
+        """argv, to be run in the namespaces."""
+        return "nsenter", "-t", self.first, "-m", "-p", "--", *argv
+
+    def agent(self, *arguments, name=None):
+        """A started agent."""
+        return self._ctx.start(*self.inside(self.agent_path, *arguments), name=name, kind=InsideProc)
+
+    def run_agent(self, *arguments, **options):
+        """An agent, run to its end."""
+        return self._ctx.run(*self.inside(self.agent_path, *arguments), **options)
+
+    def virsh(self, *arguments, **options):
+        """virsh, which must succeed unless told otherwise; what it prints."""
+        return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
+
+    def restart_libvirtd(self):
+        """Ends libvirtd, but not its domains, and starts it anew."""
+        pid = (self.root / "libvirtd.pid").read_text(encoding="ascii").strip()
+        self._ctx.run(*self.inside("kill", "-TERM", pid))
+        self._ctx.wait_until(lambda: self._ctx.run(*self.inside("kill", "-0", pid), status=None).returncode,
+                             "the end of libvirtd")
+        self._ctx.run(*self.inside("libvirtd", "-f", self.root / "etc/libvirtd.conf", "-p", self.root / "libvirtd.pid",
+                                   "-d"))
+
+    def domain(self, name="g1", machine="pc", devices=""):
+        """A Domain, defined and not started."""
+        initrd = self._ctx.dir / "initrd.cpio"
+        if not initrd.exists():
+            self._ctx.initrd()
+        return self._ctx.adopt(Domain(self, name, machine, devices, kernel=self._ctx.kernel, initrd=initrd,
+                                      rundir=self._ctx.dir / name))
+
+
+class _Process:
+    """QEMU as its domain shows it: libvirt's child, not ours."""
+
+    def __init__(self, domain):
+        self.domain = domain
+
+    def poll(self):
+        """None while it runs."""
+        return 0 if self.domain.link.closed else None
+
+    def kill(self):
+        """As a power cut."""
+        self.domain.virt.virsh("destroy", self.domain.name, status=None)
+
+    def wait(self, _timeout=None):
+        """Its sockets are closed by its end."""
+        self.domain.link.join()
+
+
+class Domain(Guest):
+    """A guest that libvirt runs."""
+
+    def __init__(self, virt, name, machine, devices, **options):
+        super().__init__(name, accel="tcg", **options)
+        self.virt = virt
+        self.rundir.mkdir(parents=True, exist_ok=True)
+        self.console_path = virt.root / f"{name}.console"
+        self.console_path.touch()
+        self.console_path.chmod(0o666)
+        self._listeners = []
+        for what in ("control", "monitor"):
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(virt.root / f"{name}.{what}"))
+            (virt.root / f"{name}.{what}").chmod(0o666)
+            listener.listen()
+            listener.settimeout(60)
+            self._listeners.append(listener)
+        self._define(machine, devices)
+
+    def _define(self, machine, devices):
+        root, image = self.virt.root, host.boot_image(self.kernel)
+        for source, to in ((image, root / "kernel"), (self.initrd, root / "initrd")):
+            if not to.exists():
+                shutil.copyfile(source, to)
+        append = f"{BOOT_ARGS} hostname={self.name}"
+        if host.tsc_khz():
+            append += f" tsc_early_khz={host.tsc_khz()}"
+        xml = self.rundir / "domain.xml"
+        xml.write_text(DOMAIN.format(name=self.name, machine=machine, kernel=root / "kernel", initrd=root / "initrd",
+                                     append=append, emulator=host.need_program(host.QEMU, "qemu-system-x86"),
+                                     console=self.console_path, control=root / f"{self.name}.control",
+                                     monitor=root / f"{self.name}.monitor", devices=devices), encoding="utf-8")
+        self.virt.virsh("define", xml)
+        log = self.rundir / "qemu.log"
+        log.symlink_to(root / f"log/qemu/{self.name}.log")
+
+    def start(self):
+        """Has libvirt start it, without waiting for the guest."""
+        if self.process:
+            raise RigError(f"domain {self.name} is started already")
+        self._started_at = time.monotonic()
+        self._console_before = len(self.console())
+        self.virt.virsh("start", self.name)
+        self.link = Link(*(listener.accept()[0] for listener in self._listeners))
+        self.process = _Process(self)
+
+    def gone(self):
+        """After its end, by whomever: it may be started anew."""
+        self.process.wait()
+        self.process = None
+
+    @property
+    def region(self):
+        """Its region's file, as it is in the namespaces, and here."""
+        return self.virt.root / "shm" / f"tracebraid-{self.name}"
