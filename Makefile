@@ -121,7 +121,7 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .SECONDARY:
 
-.PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e
+.PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
 	@tests/packages.sh build driver guests tests kunit fuzz
 	@$(MAKE) check-all
@@ -131,6 +131,7 @@ check-all: check-lint check-unit fuzz-short
 	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
 	@$(MAKE) check-kunit
 	@$(MAKE) check-e2e
+	@tests/dkms.sh $(call packaged,6.12)
 
 .PHONY: check-model
 check-model:
@@ -173,6 +174,10 @@ debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call made,debug))
 	@tests/kunit/run.py --kernel debug
 	@tests/e2e/run.py --no-skip --kernel debug $(addprefix --case ,$(CASE))
+
+check-dkms:
+	@tests/packages.sh driver tests
+	@tests/dkms.sh $(call packaged,6.1) $(call packaged,6.12)
 
 check-e2e:
 	@tests/packages.sh build driver guests
@@ -230,6 +235,15 @@ install: agent
 		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
 	fi
 
+# In a guest: the driver for each kernel that it has, and for each that it will get.
+.PHONY: dkms
+dkms:
+	@mkdir -p $(DESTDIR)/usr/src
+	@version=$$(guest_driver/dkms.sh $(DESTDIR)/usr/src) && if [ -z "$(DESTDIR)" ]; then \
+		dkms remove tracebraid/$$version --all >/dev/null 2>&1; \
+		dkms install tracebraid/$$version; \
+	fi
+
 .PHONY: clean
 clean:
 	$(Q)rm -rf $(B)
@@ -247,7 +261,9 @@ help:
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
 	@echo 'make check-fuzz              each fuzz target for FUZZ_SECONDS=60; make fuzz-corpus remakes the corpora'
 	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases; KERNELS=all for all on all'
+	@echo 'make check-dkms              the driver built by DKMS, from its own copy of the sources'
 	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
 	@echo 'make install DESTDIR=        the agent, and the driver if it was built'
+	@echo 'make dkms                    in a guest: the driver for this and all later kernels'
 	@echo 'make clean                   remove build/'
 	@echo 'V=1 shows the commands; KREL defaults to the running kernel.'

@@ -8,9 +8,9 @@ packages_of() {
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev ;;
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
-	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
+	guests) echo libvirt-clients libvirt-daemon-system qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
-	tests) echo shellcheck bsdextrautils spin ;;
+	tests) echo dkms shellcheck bsdextrautils spin ;;
 	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
 	fuzz) echo clang-14 libclang-rt-14-dev util-linux ;;
