@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Bash completion: commands and options as --help prints them, regions as list does.
+# Bash completion: commands and options as --help prints them, regions and domains as list does.
 
 _tracebraid()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} program=${COMP_WORDS[0]}
 	local command=${COMP_WORDS[1]} option values=
+	local domains="s/.*\"domain\":\"\([^\"]*\)\".*/\1/p"
 
 	# "--option=value" is three words here.
 	[ "$word" = = ] && word=
@@ -13,6 +14,7 @@ _tracebraid()
 	case $option in
 	--clock) values="host realtime" ;;
 	--clock-source) values="auto kvm exchange pairs nominal" ;;
+	-c | --connect) values="qemu:///system qemu:///session" ;;
 	-C | --host-clock) values="mono_raw mono boot tai x86-tsc local global perf" ;;
 	esac
 
@@ -22,9 +24,13 @@ _tracebraid()
 			sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word")
 	elif [ -n "$values" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
+	elif [ "$before" = -d ] || [ "$before" = --domain ] ||
+		[[ $command =~ ^(attach|detach)$ && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$("$program" list --json 2>/dev/null |
+			sed -n "$domains")" -- "$word")
 	elif [ "$before" = -r ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
-			awk 'NR > 1 {print $1}') ivshmem-doorbell: vhost-user:" -- "$word")
+			awk 'NR > 1 && /^\// {print $1}') ivshmem-doorbell: vhost-user:" -- "$word")
 		[[ ${COMPREPLY[*]} == *: ]] && compopt -o nospace
 	elif [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |

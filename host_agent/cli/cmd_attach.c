@@ -177,36 +177,31 @@ static u64 now_ms(void)
 }
 
 /* Waits until the driver is there: 1, 0 after so long, or -EINTR when told to stop. */
-static int wait_for_driver(const char *path, u64 limit_ms)
+static int wait_for_driver(const char *path, u64 limit_ms, const sigset_t *signals)
 {
 	const struct timespec step = { .tv_nsec = LOOK_MS * 1000000 };
 	struct braid_progress progress;
 	u64 start_ms = now_ms(), waited_ms;
-	sigset_t mask, before;
 	int ret = 0;
 
-	sigemptyset(&mask);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGTERM);
-	sigprocmask(SIG_BLOCK, &mask, &before);
 	braid_progress_begin(&progress);
 	do {
 		waited_ms = now_ms() - start_ms;
 		braid_progress_show(&progress, "waiting for the driver", waited_ms, limit_ms);
 		if (driver_lives(path))
 			ret = 1;
-		else if (sigtimedwait(&mask, NULL, &step) > 0)
+		else if (sigtimedwait(signals, NULL, &step) > 0)
 			ret = -EINTR;
 	} while (!ret && waited_ms < limit_ms);
 	braid_progress_end(&progress);
-	sigprocmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
 
-static int look_for_driver(const struct arguments *a, const struct braid_domain *domain)
+static int look_for_driver(const struct arguments *a, const struct braid_domain *domain,
+			   const sigset_t *signals)
 {
 	u64 limit_ms = a->timeout_s ? a->timeout_s * 1000 : SHORT_WAIT_MS;
-	int ret = wait_for_driver(domain->path, limit_ms);
+	int ret = wait_for_driver(domain->path, limit_ms, signals);
 
 	if (ret > 0)
 		printf("Its driver is there. Next: tracebraid record -d %s\n", a->request.domain);
@@ -227,6 +222,7 @@ int braid_cmd_attach(int argc, char **argv)
 {
 	struct arguments a = { .request.bytes = USUAL_MIB * MIB };
 	struct braid_domain_result result;
+	sigset_t signals;
 	int err = parse(&a, argc, argv);
 
 	if (err > 0)
@@ -241,6 +237,12 @@ int braid_cmd_attach(int argc, char **argv)
 		err = braid_domain_attach(&a.request, &result);
 	if (err)
 		return braid_complain();
+	/* Told to stop, it says how things stand. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
 	tell(&a, &result);
-	return result.domain.attached ? look_for_driver(&a, &result.domain) : EXIT_SUCCESS;
+	return result.domain.attached ? look_for_driver(&a, &result.domain, &signals) :
+					EXIT_SUCCESS;
 }

@@ -135,6 +135,10 @@ class Virt:
         self._ctx.run(*self.inside("libvirtd", "-f", self.root / "etc/libvirtd.conf", "-p", self.root / "libvirtd.pid",
                                    "-d"))
 
+    def crash(self, name):
+        """Has a domain's QEMU die."""
+        self._ctx.run(*self.inside("kill", "-KILL", (self.root / f"run/qemu/{name}.pid").read_text(encoding="ascii")))
+
     def domain(self, name="g1", machine="pc", devices=""):
         """A Domain, defined and not started."""
         initrd = self._ctx.dir / "initrd.cpio"

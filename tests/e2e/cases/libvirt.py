@@ -36,6 +36,10 @@ def libvirt(ctx):
 
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
     ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
+    attach = virt.agent("attach", "--timeout", "60", "after")
+    attach.wait_line("of shared memory attached")
+    ctx.equal(attach.stop(), 0, "status of an attach that is interrupted while it waits")
+    ctx.check("stays attached" in attach.output(), f"an attach that is interrupted says: {attach.output()}")
     said = virt.run_agent("attach", "after").stdout
     ctx.check("No driver yet" in said and "modprobe" in said, f"attach does not say what to do in the guest: {said}")
     load(after)
@@ -70,6 +74,15 @@ def libvirt(ctx):
     ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach is no error")
     virt.run_agent("attach", "before", "--timeout", "60")
     ctx.equal(listed(virt)["before"]["driver"], "live", "driver when it is attached again")
+
+    # A guest that does not answer keeps it; when it does, what is left is the file.
+    virt.virsh("suspend", "before")
+    why = virt.run_agent("detach", "--timeout", "1", "before", status=1).stderr
+    ctx.check("asked to let go" in why, f"detach of a guest that stands still says: {why}")
+    virt.virsh("resume", "before")
+    ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to let go")
+    said = virt.run_agent("detach", "before").stdout
+    ctx.check("was removed" in said and not before.region.exists(), f"detach of a file that was left says: {said}")
 
 
 @case("libvirt-q35", usual=("6.12",), needs=NEEDS)
@@ -139,6 +152,8 @@ def libvirt_events(ctx):
     third = storm(late, 1000)
     late.kill()
     everything.wait_line("late: the domain was destroyed by its user")
+    virt.crash("one")
+    everything.wait_line("one: the domain stopped: its QEMU failed")
     stop_recorder(ctx, everything)
 
     lines = events_of(ctx, captures[0])
@@ -146,7 +161,7 @@ def libvirt_events(ctx):
     check_storm_parts(ctx, lines, {"one": [first, second], "late": [third]})
     check_accounts(ctx, captures[0])
     notes = [line["text"] for line in lines if line["type"] == "note"]
-    for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user"):
+    for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user", "its QEMU failed"):
         ctx.check(any(what in note for note in notes), f"the report does not say that a domain {what}: {notes}")
 
     waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", captures[1])
