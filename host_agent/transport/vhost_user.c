@@ -11,7 +11,7 @@
 #include "host_agent/util/error.h"
 
 #define MESSAGES_AT_ONCE	32	/* in one turn */
-#define FAULTS_AT_ONCE		8	/* then one a second, so that nobody fills a capture with them */
+#define FAULTS_AT_ONCE		8	/* then one a second: nobody fills a capture with them */
 #define SECOND_NS		1000000000ULL
 
 static u64 now_ns(void)
@@ -206,7 +206,8 @@ static int vhost_map(struct braid_port *port, struct braid_mapping **out)
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return braid_fail(-ENOMEM, "%s: out of memory", p->address.path);
-	err = braid_vhost_map_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes, &m->base);
+	err = braid_vhost_map_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes,
+				     &m->base);
 	if (err) {
 		free(m);
 		snprintf(why, sizeof(why), "%s", braid_failure());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of the vhost-user port share among themselves: docs/virtio-device.md, the device. */
+/* What the files of the vhost-user port share among themselves. */
 #ifndef BRAID_TRANSPORT_VHOST_USER_H
 #define BRAID_TRANSPORT_VHOST_USER_H
 
@@ -48,7 +48,7 @@ struct braid_vhost_port {
 	u32 nr_held;
 	bool letting_go;		/* no message is taken before the mapping is closed */
 	bool revoked;			/* by the driver, which gets its buffers back */
-	struct braid_mapping *mapping;	/* in use by whoever asked for it; perhaps of a former connection */
+	struct braid_mapping *mapping;	/* in use; perhaps of a former connection */
 };
 
 /* vhost_user_request.c */
