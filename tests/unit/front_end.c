@@ -128,12 +128,14 @@ int front_end_receive(struct front_end *f, u32 request)
 
 static bool answered_by_itself(u32 request)
 {
-	return request == BRAID_VHOST_GET_FEATURES || request == BRAID_VHOST_GET_PROTOCOL_FEATURES ||
+	return request == BRAID_VHOST_GET_FEATURES ||
+	       request == BRAID_VHOST_GET_PROTOCOL_FEATURES ||
 	       request == BRAID_VHOST_GET_QUEUE_NUM || request == BRAID_VHOST_GET_VRING_BASE ||
 	       request == BRAID_VHOST_GET_CONFIG;
 }
 
-bool front_end_ask(struct front_end *f, u32 request, const void *payload, u32 payload_bytes, int fd)
+bool front_end_ask(struct front_end *f, u32 request, const void *payload, u32 payload_bytes,
+		   int fd)
 {
 	bool ack = !answered_by_itself(request) &&
 		   f->protocol & 1ULL << BRAID_VHOST_PROTOCOL_REPLY_ACK;
@@ -252,7 +254,8 @@ bool front_end_start(struct front_end *f)
 	if (f->backend < 0 && !negotiate(f))
 		return false;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
-		if (!start_queue(f, k) || !front_end_ask_state(f, BRAID_VHOST_SET_VRING_ENABLE, k, 1))
+		if (!start_queue(f, k) ||
+		    !front_end_ask_state(f, BRAID_VHOST_SET_VRING_ENABLE, k, 1))
 			return false;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		front_end_kick(f, k);

@@ -10,7 +10,7 @@
 #include "tracebraid/virtio.h"
 
 #define FRONT_RING		64u		/* descriptors of each queue */
-#define FRONT_GUEST_ADDRESS	0x100000ULL	/* where the front end's own memory is, to the guest */
+#define FRONT_GUEST_ADDRESS	0x100000ULL	/* of its own memory */
 #define FRONT_USER_ADDRESS	0x7f0000000000ULL
 #define FRONT_BYTES		0x20000u	/* of it; queues first, then buffers */
 #define FRONT_BUFFERS		0x8000u
@@ -69,7 +69,8 @@ bool front_end_send(struct front_end *f, const struct braid_vhost_header *header
 int front_end_receive(struct front_end *f, u32 request);
 
 /* Sends, and lets the device work until it answers. False when it hangs up, or says no. */
-bool front_end_ask(struct front_end *f, u32 request, const void *payload, u32 payload_bytes, int fd);
+bool front_end_ask(struct front_end *f, u32 request, const void *payload, u32 payload_bytes,
+		   int fd);
 
 /* What a message needs. */
 bool front_end_ask_value(struct front_end *f, u32 request, u64 value, int fd);

@@ -78,7 +78,8 @@ static void try_message(const struct bad_message *bad)
 	bad_vm_send(bad->request, bad->flags, bad->bytes, bad->payload, there, bad->nr_fds);
 	if (!bad_vm_dropped() || vm.front.pumped >= 0 || !strstr(braid_failure(), bad->why) ||
 	    !strstr(braid_failure(), "connection was closed")) {
-		fprintf(stderr, "message %u: %d, %s\n", bad->request, vm.front.pumped, braid_failure());
+		fprintf(stderr, "message %u: %d, %s\n", bad->request, vm.front.pumped,
+			braid_failure());
 		CHECK(!"it is let go of");
 	}
 	/* The next one is served. */
@@ -103,7 +104,7 @@ static void test_messages(void)
 /* A message in pieces is waited for; one that never ends holds up nobody but its sender. */
 static void test_pieces(void)
 {
-	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, BRAID_VHOST_VERSION, 0 };
+	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, 1, 0 };
 	int fds = count_fds();
 	u32 k;
 
@@ -162,7 +163,8 @@ static void test_tables(void)
 	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
 		bad_vm_begin(0);
 		payload.memory.regions[0] = bad[k].region;
-		front_end_send(&vm.front, &header, &payload, 40, bad[k].device ? &null : &vm.region_fd, 1);
+		front_end_send(&vm.front, &header, &payload, 40,
+			       bad[k].device ? &null : &vm.region_fd, 1);
 		CHECK(bad_vm_dropped() && vm.front.pumped < 0);
 		CHECK(strstr(braid_failure(), bad[k].why));
 		bad_vm_end();

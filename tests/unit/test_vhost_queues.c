@@ -123,6 +123,13 @@ static void log_dirty(void)
 	bad_vm_send(BRAID_VHOST_SET_VRING_ADDR, 1, sizeof(at), &at, sizeof(at), 0);
 }
 
+static void run_control(void)
+{
+	NEED(front_end_ask_value(&vm.front, BRAID_VHOST_SET_VRING_KICK, 0,
+				 vm.front.queues[0].kick_fd));
+	front_end_ask_state(&vm.front, BRAID_VHOST_SET_VRING_ENABLE, 0, 1);
+}
+
 static void ring_at(u64 descriptors)
 {
 	struct braid_vhost_ring_address at = {
@@ -132,8 +139,7 @@ static void ring_at(u64 descriptors)
 
 	NEED(front_end_stop(&vm.front));
 	NEED(front_end_ask(&vm.front, BRAID_VHOST_SET_VRING_ADDR, &at, sizeof(at), -1));
-	NEED(front_end_ask_value(&vm.front, BRAID_VHOST_SET_VRING_KICK, 0, vm.front.queues[0].kick_fd));
-	front_end_ask_state(&vm.front, BRAID_VHOST_SET_VRING_ENABLE, 0, 1);
+	run_control();
 }
 
 static void ring_outside(void)
@@ -155,8 +161,7 @@ static void ring_without_memory(void)
 {
 	NEED(front_end_stop(&vm.front));
 	bad_vm_send(BRAID_VHOST_SET_MEM_TABLE, 1, 8, &(u64){ 0 }, 8, 0);
-	NEED(front_end_ask_value(&vm.front, BRAID_VHOST_SET_VRING_KICK, 0, vm.front.queues[0].kick_fd));
-	front_end_ask_state(&vm.front, BRAID_VHOST_SET_VRING_ENABLE, 0, 1);
+	run_control();
 }
 
 static void test_queues(void)
@@ -182,7 +187,8 @@ static void test_queues(void)
 		bad_vm_begin(0);
 		NEED(front_end_start(&vm.front));
 		bad[k].breaks();
-		if (!bad_vm_dropped() || vm.front.pumped >= 0 || !strstr(braid_failure(), bad[k].why)) {
+		if (!bad_vm_dropped() || vm.front.pumped >= 0 ||
+		    !strstr(braid_failure(), bad[k].why)) {
 			fprintf(stderr, "queue %zu: %d, %s\n", k, vm.front.pumped, braid_failure());
 			CHECK(!"it is let go of");
 		}
@@ -214,6 +220,7 @@ static void test_announcements(void)
 		{ { { REGION, 4096 }, { 1ULL << 40, -8192ULL - (1ULL << 40) } }, 2,
 		  BRAID_VIRTIO_REFUSED, "more than" },
 	};
+	const struct braid_virtio_chunk good = { REGION, 8192 };
 	struct braid_mapping *m;
 	u32 *result;
 	size_t k;
@@ -228,7 +235,7 @@ static void test_announcements(void)
 		CHECK(strstr(braid_failure(), "refused"));
 		CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
 		vm.front.pumped = 0;
-		result = front_end_announce(&vm.front, &(struct braid_virtio_chunk){ REGION, 8192 }, 1);
+		result = front_end_announce(&vm.front, &good, 1);
 		CHECK(bad_vm_serve() >= 0);
 		CHECK(!braid_port_map(vm.port, &m));
 		braid_mapping_close(m);

@@ -57,7 +57,8 @@ static void world_init(struct world *w)
 	for (k = 0; k < NR_CHUNKS; k++) {
 		u64 at = (u64)k * CHUNK_BYTES;
 
-		w->chunks[k].address = at < REGION_BYTES / 2 ? HIGH + at : LOW + at - REGION_BYTES / 2;
+		w->chunks[k].address = at < REGION_BYTES / 2 ? HIGH + at :
+							       LOW + at - REGION_BYTES / 2;
 		w->chunks[k].bytes = CHUNK_BYTES;
 	}
 }
@@ -390,8 +391,8 @@ static int try_open(const char *at)
 
 static void test_addresses(void)
 {
-	static const char *const bad[] = { ",size=", ",size=0", ",size=4095", ",size=2G", ",size=1T",
-					   ",shm=x", ",other=1", NULL };
+	static const char *const bad[] = { ",size=", ",size=0", ",size=4095", ",size=2G",
+					   ",size=1T", ",shm=x", ",other=1", NULL };
 	struct braid_port *p;
 	struct stat st;
 	char text[160];
