@@ -113,18 +113,17 @@ void braid_vhost_nonblocking(int fd)
 
 int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload)
 {
-	u8 whole[sizeof(*header) + sizeof(union braid_vhost_payload)];
+	struct iovec pieces[2] = { { (void *)header, sizeof(*header) },
+				   { (void *)payload, header->bytes } };
+	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = 2 };
 	size_t bytes = sizeof(*header) + header->bytes;
 	ssize_t n;
 
-	memcpy(whole, header, sizeof(*header));
-	if (header->bytes)
-		memcpy(whole + sizeof(*header), payload, header->bytes);
 	do {
-		n = send(socket, whole, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == ENOTSOCK) {
 			braid_vhost_nonblocking(socket);
-			n = write(socket, whole, bytes);
+			n = writev(socket, pieces, 2);
 		}
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)bytes)

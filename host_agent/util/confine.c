@@ -79,9 +79,9 @@ static const int makers_may[] = {
 
 /* Sockets only as they were made before: nothing new is connected to, or listened on. */
 static const int recorder_may[] = {
-	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(getsockopt),
-	SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
-	SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
+	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
+	SCMP_SYS(getsockopt), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open),
+	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(sendmsg),
 	SCMP_SYS(shutdown), SCMP_SYS(wait4),

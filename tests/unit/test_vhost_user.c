@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A guest's region over vhost-user: given, drained, taken back, found again; doorbells; sockets. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/transport/port.h"
+#include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/front_end.h"
@@ -413,6 +417,61 @@ static void test_addresses(void)
 	CHECK(access(socket_path, F_OK));
 }
 
+static int wait_a_little(void *arg)
+{
+	(void)arg;
+	return usleep(100);
+}
+
+/* An agent that has given up all it can, as record does once its sockets are made. */
+static void be_confined(void)
+{
+	struct braid_mapping *m = NULL;
+	struct braid_port *p;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	NEED(!braid_port_open(&p, address) && !braid_confine(BRAID_CONFINE_RECORD, NULL));
+	for (;;) {
+		braid_port_serve(p);
+		if (!m && !braid_port_map(p, &m))
+			braid_store(&m->base[0], 77);
+		if (m && braid_mapping_gone(m)) {
+			braid_mapping_close(m);
+			m = NULL;
+		}
+		braid_port_ring(p);
+		usleep(100);
+	}
+}
+
+static void test_confined(void)
+{
+	struct world w;
+	pid_t pid = fork();
+
+	if (!pid)
+		be_confined();
+	world_init(&w);
+	w.f.pump = wait_a_little;
+	while (access(socket_path, F_OK))
+		usleep(100);
+	front_end_connect(&w.f, socket_path);
+	NEED(front_end_start(&w.f));
+	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
+	front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
+	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
+	while (braid_load(&w.g->base[0]) != 77 && !waitpid(pid, NULL, WNOHANG))
+		usleep(100);
+	front_end_revoke(&w.f);
+	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK(front_end_stop(&w.f));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	unlink(socket_path);
+	world_free(&w);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -429,6 +488,7 @@ int main(void)
 	RUN(test_doorbells);
 	RUN(test_inband);
 	RUN(test_addresses);
+	RUN(test_confined);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();
