@@ -37,7 +37,8 @@ static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 		braid_vhost_nonblocking(q->call_fd);
 		/* One that is full was not heard yet: the driver will look. */
 		ret = write(q->call_fd, &one, sizeof(one));
-	} else if (p->backend >= 0 && p->protocol & 1ULL << BRAID_VHOST_PROTOCOL_INBAND) {
+	} else if (!q->polled && p->backend >= 0 &&
+		   p->protocol & 1ULL << BRAID_VHOST_PROTOCOL_INBAND) {
 		/* Without a wish for a reply: the channel may be a pipe. */
 		return braid_vhost_send(p->backend, &header, &state);
 	}

@@ -18,6 +18,7 @@ struct braid_vhost_queue {
 	bool kicked;		/* once: from then on it is started */
 	int kick_fd;		/* or -1 */
 	int call_fd;		/* or -1 */
+	bool polled;		/* the front end wants no call, in band neither */
 	/* ours */
 	u16 seen;		/* available buffers taken */
 	u16 returned;		/* of them, given back */

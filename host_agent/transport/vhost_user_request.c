@@ -202,6 +202,8 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 	if (*at >= 0)
 		close(*at);
 	*at = braid_vhost_take_fd(m);
+	if (!kick)
+		q->polled = *at < 0;
 	/* A kick may have been heard by an agent before us. */
 	if (kick)
 		q->kicked = true;

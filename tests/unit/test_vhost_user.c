@@ -366,6 +366,13 @@ static void check_doorbells(u64 protocol)
 	braid_port_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
 	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
+	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = 0;
+	CHECK(front_end_ask_value(&w.f, BRAID_VHOST_SET_VRING_CALL,
+				  BRAID_VHOST_NO_FD | BRAID_VIRTIO_NOTIFYQ, -1));
+	front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
+	braid_port_ring(p);
+	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
+	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
 	CHECK(front_end_stop(&w.f));
 	CHECK_EQ(braid_port_doorbell(p), 0);
 	braid_port_ring(p);
