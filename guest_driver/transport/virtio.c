@@ -80,7 +80,7 @@ static void free_pages_of(struct pages *pages)
 	memset(pages, 0, sizeof(*pages));
 }
 
-/* As many of @bytes as there are to be had in @chunks_max chunks, without pressing others for them. */
+/* As many of @bytes as there are to be had in @chunks_max chunks without pressing others. */
 static void alloc_chunks(struct pages *pages, u64 bytes, u32 chunks_max)
 {
 	const gfp_t flags = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY;
@@ -418,7 +418,7 @@ static void trace_remove(struct virtio_device *vdev)
 	free_device(dev);
 }
 
-/* Before features are accepted. Chunks are told by physical address, so nothing may translate them. */
+/* Before features are accepted. Chunks are told by physical address: nothing may translate it. */
 static int trace_validate(struct virtio_device *vdev)
 {
 	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
