@@ -1,18 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Hands vmalloc'ed memory to the client, when a test says so. */
+#include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/vmalloc.h>
 
 #include "tests/kunit/fake_transport.h"
 
 static const struct braid_transport_client *client;
-static struct braid_range range = { .name = "fake" };
+static void ring(void *transport, u32 value);
+static struct braid_range range = { .name = "fake", .ring = ring };
 static bool plugged;
+static atomic_t rings;
+static u32 ring_value;
+
+static void ring(void *transport, u32 value)
+{
+	WRITE_ONCE(ring_value, value);
+	atomic_inc_return(&rings);	/* a full barrier */
+}
+
+int braid_fake_rung(u32 *value)
+{
+	int times = atomic_add_return(0, &rings);
+
+	*value = READ_ONCE(ring_value);
+	return times;
+}
+
+void braid_fake_look(void)
+{
+	client->look();
+}
 
 int braid_fake_make(u64 bytes)
 {
 	range.base = vzalloc(bytes);
 	range.bytes = bytes;
+	atomic_set(&rings, 0);
 	return range.base ? 0 : -ENOMEM;
 }
 

@@ -27,4 +27,13 @@ void braid_fake_unplug(void);
 /** braid_fake_memory - the memory, as its host sees it */
 void *braid_fake_memory(void);
 
+/**
+ * braid_fake_rung - how often the host's doorbell was rung
+ * @value: what it was rung with the last time
+ */
+int braid_fake_rung(u32 *value);
+
+/** braid_fake_look - ring the guest's doorbell, in a hard interrupt or anywhere */
+void braid_fake_look(void);
+
 #endif /* BRAID_TESTS_KUNIT_FAKE_TRANSPORT_H */

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Doorbells: the host is rung when it has asked for it, and the guest looks when it is rung. */
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+
+#include "tests/kunit/rooms.h"
+
+#define PATIENCE	(10 * HZ)
+#define LOOKS		200
+#define DOORBELL	0x30007
+
+static struct braid_mailbox *mailbox(void)
+{
+	const struct braid_superblock *sb = braid_fake_memory();
+
+	return braid_fake_memory() + sb->sections[BRAID_SECTION_MAILBOX].offset;
+}
+
+static void ask(u32 permille, u32 doorbell)
+{
+	braid_store(&mailbox()->wake_permille, permille);
+	braid_store(&mailbox()->wake_doorbell, doorbell);
+	braid_store_release(&mailbox()->wake_seq, mailbox()->wake_seq + 1);
+}
+
+/* So many sub-buffers are filled and some more; interrupts are off half of the time. */
+static void fill(struct kunit *test, u16 id, u32 subbufs)
+{
+	char payload[400] = "";
+	unsigned long flags;
+	u32 k;
+
+	for (k = 0; k < subbufs * 10; k++) {
+		local_irq_save(flags);
+		KUNIT_EXPECT_EQ(test, braid_record_event(NULL, id, sizeof(payload), payload), 0);
+		local_irq_restore(flags);
+	}
+}
+
+/* All that was queued has rung on return: without an interrupt of its own, at the next tick. */
+static int rings(void)
+{
+	u32 value;
+	int times;
+
+	schedule_timeout_uninterruptible(2);
+	times = braid_fake_rung(&value);
+	return !times || value == DOORBELL ? times : -EBADMSG;
+}
+
+static void wake_rings(struct kunit *test)
+{
+	u16 id = braid_case_register(test, NULL, "loud", NULL);
+
+	fill(test, id, 3);
+	ask(1, 0);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 0);
+	ask(1, DOORBELL);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 1);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 1);
+	ask(1, DOORBELL);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 2);
+}
+
+/* An emptied ring has answered what it had answered. */
+static void wake_reset(struct kunit *test)
+{
+	u16 id = braid_case_register(test, NULL, "loud", NULL);
+
+	ask(1, DOORBELL);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 1);
+	KUNIT_EXPECT_EQ(test, braid_buffer_reset(braid_trace_buffer()), 0);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 1);
+	ask(1, DOORBELL);
+	fill(test, id, 3);
+	KUNIT_EXPECT_EQ(test, rings(), 2);
+}
+
+/* More looks than the thread would take by itself in as long, however long that is. */
+static void wake_looks(struct kunit *test)
+{
+	unsigned long begin = jiffies, end = begin + PATIENCE, flags;
+	u32 k, took;
+
+	for (k = 0; k < LOOKS; k++) {
+		u64 before = READ_ONCE(mailbox()->guest_heartbeat);
+
+		local_irq_save(flags);
+		braid_fake_look();
+		local_irq_restore(flags);
+		while (READ_ONCE(mailbox()->guest_heartbeat) == before && time_before(jiffies, end))
+			usleep_range(50, 100);
+	}
+	took = jiffies_to_msecs(jiffies - begin);
+	KUNIT_EXPECT_LT_MSG(test, took / BRAID_POLL_MS, LOOKS / 2, "%u looks took %u ms", LOOKS, took);
+}
+
+/* A transport's interrupt may come when there is no thread: before the memory, and behind it. */
+static void wake_nobody(struct kunit *test)
+{
+	braid_fake_unplug();
+	braid_fake_look();
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	braid_fake_look();
+	braid_fake_unplug();
+	braid_fake_look();
+}
+
+static struct kunit_case wake_cases[] = {
+	KUNIT_CASE(wake_rings),
+	KUNIT_CASE(wake_reset),
+	KUNIT_CASE(wake_looks),
+	KUNIT_CASE(wake_nobody),
+	{}
+};
+
+static struct kunit_suite wake_suite = {
+	.name = "wake",
+	.init = braid_case_init,
+	.exit = braid_case_exit,
+	.test_cases = wake_cases,
+};
+kunit_test_suite(wake_suite);
