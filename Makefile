@@ -179,13 +179,18 @@ check-dkms:
 	@tests/packages.sh driver tests
 	@tests/dkms.sh $(call packaged,6.1) $(call packaged,6.12)
 
+# User-mode Linux is made for the case that runs on it.
+E2E_UML		= $(if $(CASE),$(filter virtio-uml,$(CASE)),virtio-uml)
+
 check-e2e:
-	@tests/packages.sh build driver guests
+	@tests/packages.sh build driver guests $(if $(E2E_UML),kunit)
+	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run
 e2e-run: agent
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
+	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))
 	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE)) $(addprefix --kernel ,$(KERNELS))
 
 include tests/fuzz/fuzz.mk

@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import importlib.util
+import lzma
 import pathlib
 import shutil
 import subprocess
@@ -52,7 +53,7 @@ def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_T
     kernels: it runs on these alone, whatever is asked for.
     usual: on these unless others are asked for. What hardly differs from one kernel to the next runs on one of them.
     possible: on these alone, if they are asked for; default: all, and DEBUG_KERNEL, which is a 6.1.
-    needs: "agent", "driver", "module:NAME" (a test module); without them the case is skipped.
+    needs: "agent", "driver", "module:NAME" (a test module, or the driver's for virtio); without them it is skipped.
     timeout: seconds for one run of the case, whatever it waits for.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
     alone: it needs all CPUs for itself, so it runs behind all others.
@@ -108,6 +109,15 @@ class Context:
         if not found:
             raise CaseSkipped(f"{name}.ko is not built for {self.krel}")
         return found[0]
+
+    def kernel_module(self, name):
+        """One of the kernel's own modules, as it is loaded; None if it is built in."""
+        path = pathlib.Path("/lib/modules", self.krel, "kernel", f"{name}.ko")
+        packed, plain = path.with_suffix(".ko.xz"), self.dir / path.name
+        if packed.exists():
+            plain.write_bytes(lzma.decompress(packed.read_bytes()))
+            return plain
+        return path if path.exists() else None
 
     def check_needs(self):
         """Raises CaseSkipped for the first thing that is missing."""

@@ -28,6 +28,9 @@ DEBUG_KERNEL = "debug"
 DEBUG_PATIENCE = 8
 DEBUG_MEM = "768M"
 
+# User-mode Linux, made by the same script: it has virtio devices over vhost-user, without QEMU.
+UML_KERNEL = "uml"
+
 
 def need_program(name, package):
     """The path of a program, or an error that names its package."""
@@ -46,10 +49,15 @@ def find_debug_kernel():
     return BUILD / "kernels" / DEBUG_KERNEL / "arch/x86/boot/bzImage"
 
 
+def find_uml_kernel():
+    """Likewise: a program."""
+    return BUILD / "kernels" / UML_KERNEL / "linux"
+
+
 def find_kernel(kernel):
-    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), DEBUG_KERNEL, or the path given."""
-    if kernel == DEBUG_KERNEL:
-        path = find_debug_kernel()
+    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), DEBUG_KERNEL, or the path given; or UML_KERNEL."""
+    if kernel in (DEBUG_KERNEL, UML_KERNEL):
+        path = find_debug_kernel() if kernel == DEBUG_KERNEL else find_uml_kernel()
         if not path.is_file():
             raise RigError(f"{path.relative_to(ROOT)} is missing: tests/kernels/build.sh {kernel} makes it")
         return path
@@ -68,7 +76,9 @@ def find_kernel(kernel):
 
 @functools.lru_cache(maxsize=None)
 def kernel_release(path):
-    """What `uname -r` will say, read from the bzImage itself."""
+    """What `uname -r` will say, read from the bzImage itself, or where user-mode Linux was built."""
+    if path == find_uml_kernel():
+        return (path.parent / "include/config/kernel.release").read_text(encoding="ascii").strip()
     with open(path, "rb") as image:
         head = image.read(0x10000)
     if head[0x202:0x206] != b"HdrS" or len(head) < 0x210:

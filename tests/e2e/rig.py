@@ -61,13 +61,13 @@ done
 wait
 """
 
-_live_guests = weakref.WeakSet()
+live_guests = weakref.WeakSet()
 _chosen_accel = None
 
 
 @atexit.register
-def _kill_live_guests():
-    for guest in list(_live_guests):
+def _killlive_guests():
+    for guest in list(live_guests):
         guest.kill()
 
 
@@ -157,7 +157,7 @@ class Guest:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True,
                                             pass_fds=(qemu_control.fileno(), qemu_monitor.fileno(), *self.pass_fds))
-        _live_guests.add(self)
+        live_guests.add(self)
         self.link = Link(control, monitor)
 
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
@@ -233,7 +233,7 @@ class Guest:
         self.process.wait()
         self.link.join()
         self.process = None
-        _live_guests.discard(self)
+        live_guests.discard(self)
 
     # Inside
 

@@ -35,9 +35,10 @@ class CaseTimeout(Exception):
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="run this case only (repeatable)")
-    parser.add_argument("--kernel", action="append", default=[], choices=[*harness.ALL_KERNELS, host.DEBUG_KERNEL, "all"],
-                        help="run on this kernel (repeatable), or on all packaged ones; default: on those that "
-                             "--list shows")
+    parser.add_argument("--kernel", action="append", default=[],
+                        choices=[*harness.ALL_KERNELS, host.DEBUG_KERNEL, host.UML_KERNEL, "all"],
+                        help="run on this kernel (repeatable), or on all but the debug one; default: on those that --list "
+                             "shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="cases to run at a time; default: one for each CPU")
@@ -56,7 +57,7 @@ def select(cases, names):
 def kernels_of(the_case, wanted):
     if not wanted:
         return the_case.kernels
-    wanted = {*wanted, *(harness.ALL_KERNELS if "all" in wanted else ())}
+    wanted = {*wanted, *((*harness.ALL_KERNELS, host.UML_KERNEL) if "all" in wanted else ())}
     return [kernel for kernel in the_case.possible if kernel in wanted]
 
 

@@ -6,7 +6,6 @@ run by that QEMU. Its console, its control port and its monitor go through virti
 commands it like any other Guest.
 """
 
-import lzma
 import pathlib
 import shlex
 import shutil
@@ -52,16 +51,6 @@ def _libraries(program):
     return [word for line in done.stdout.splitlines() for word in line.split() if word.startswith("/")]
 
 
-def _module(ctx, name):
-    """The path of one of the kernel's own modules, as it is loaded; None if it is built in."""
-    path = pathlib.Path("/lib/modules", ctx.krel, "kernel", f"{name}.ko")
-    packed, plain = path.with_suffix(".ko.xz"), ctx.dir / path.name
-    if packed.exists():
-        plain.write_bytes(lzma.decompress(packed.read_bytes()))
-        return plain
-    return path if path.exists() else None
-
-
 def _put(tree, path, source):
     to = tree / path.lstrip("/")
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +72,7 @@ def _make_tree(tree, agent, kernel, initrd):
 
 def make_initrd(ctx, inner_initrd):
     """An initramfs for the host: the usual one, and behind it one with programs, inner kernel and initramfs."""
-    modules = filter(None, [_module(ctx, name) for name in MODULES])
+    modules = filter(None, map(ctx.kernel_module, MODULES))
     initrd = host.make_initrd(ctx.dir / "host.cpio", ctx.krel, modules)
     tree = ctx.dir / "tree"
     _make_tree(tree, ctx.agent_path, host.boot_image(host.find_kernel(ctx.kernel)), inner_initrd)
