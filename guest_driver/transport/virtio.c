@@ -228,13 +228,13 @@ static void let_go(struct work_struct *work)
 {
 	struct trace_device *dev = container_of(work, struct trace_device, let_go);
 
-	pr_warn("%s: nothing is shared with the host any more: %s\n", dev_name(&dev->vdev->dev),
-		why(READ_ONCE(dev->announce.status.result)));
 	mutex_lock(&dev->sharing);
 	if (dev->attached)
 		client->detach();
 	dev->attached = false;
 	free_pages_of(&dev->pages);
+	pr_warn("%s: nothing is shared with the host any more: %s\n", dev_name(&dev->vdev->dev),
+		why(READ_ONCE(dev->announce.status.result)));
 	mutex_unlock(&dev->sharing);
 }
 
