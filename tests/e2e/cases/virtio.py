@@ -6,7 +6,7 @@ import signal
 
 import host
 from harness import ALL_KERNELS, case
-from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load,
+from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
                  start_recorder, stop_recorder, storm)
 from uml import UmlGuest
 
@@ -34,9 +34,14 @@ def boot_virtio(ctx, name, socket):
         "-chardev", f"socket,id=tb,path={socket},reconnect=1",
         "-device", "vhost-user-blk-pci,chardev=tb,num-queues=2"))
     guest.boot()
-    for module in modules:
-        guest.insmod(module.stem)
+    load_modules(ctx, guest)
     return guest
+
+
+def load_modules(ctx, guest):
+    """What a virtio device needs of the kernel's own."""
+    for path in filter(None, map(ctx.kernel_module, MODULES)):
+        guest.insmod(path.stem)
 
 
 @case("virtio-uml", kernels=(host.UML_KERNEL,), needs=VIRTIO_NEEDS)
@@ -133,6 +138,34 @@ def virtio_qemu(ctx):
     sums = check_accounts(ctx, captures[2])
     ctx.check(sums["read"] > 5000, f"of a guest that was killed too little was read: {sums}")
     ctx.equal(sums["left"], 0, "events of a killed guest that were left")
+
+
+@case("virtio-gone", usual=("6.12",), possible=ALL_KERNELS, needs=VIRTIO_NEEDS)
+def virtio_gone(ctx):
+    """The guest is reset, then the device unplugged in full work: recording goes on, and nothing is lost."""
+    socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
+    guest = boot_virtio(ctx, "g1", socket)
+    load(guest)
+    load_virtio(ctx, guest)
+    offered = storm(guest, 5000)
+    guest.reset()
+    load_modules(ctx, guest)
+    load(guest)
+    load_virtio(ctx, guest)
+    job = guest.bg(f"echo 50000 > {STORM}/run")
+    ctx.wait_until(lambda: read_so_far(ctx, capture) > offered + 5000, "5000 events of the second boot")
+    device = next(one["name"] for one in guest.qmp("qom-list", path="/machine/peripheral-anon")
+                  if "vhost-user" in one["type"])
+    guest.qmp("device_del", id=f"/machine/peripheral-anon/{device}")
+    ctx.wait_until(lambda: "released" in guest.console(), "the driver to let go of the device")
+    ctx.equal(job.wait(timeout=120), 0, "status of the storm")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
+    offered += offered_by(guest)
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 2, "streams in the capture")
+    ctx.equal((sums["read"], sums["lost"], sums["left"]), (offered, 0, 0), "read, lost and left")
 
 
 # Of a line: names, times, and its number among events that interrupts recorded in between.
