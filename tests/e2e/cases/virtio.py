@@ -104,6 +104,8 @@ def virtio_qemu(ctx):
     guest = boot_virtio(ctx, "g1", socket)
     load(guest)
     load_virtio(ctx, guest)
+    interrupts = guest.run("grep virtio0-notify /proc/interrupts").split()[1:1 + guest.smp]
+    ctx.check(sum(map(int, interrupts)) > 0, "the agent has not had the guest look")
     job = guest.bg(f"echo 10000 > {STORM}/run")
     ctx.wait_until(lambda: read_so_far(ctx, captures[0]) > 1000, "1000 events that the first agent has read")
     agent.send_signal(signal.SIGKILL)
