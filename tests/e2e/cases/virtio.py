@@ -5,7 +5,7 @@ import json
 import signal
 
 import host
-from harness import ALL_KERNELS, case
+from harness import case
 from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
                  start_recorder, stop_recorder, storm)
 from uml import UmlGuest
@@ -29,8 +29,9 @@ def wait_for_agent(ctx, guest):
 def boot_virtio(ctx, name, socket):
     """A guest in QEMU with the device, its modules loaded but for the driver's own."""
     modules = [path for path in map(ctx.kernel_module, MODULES) if path]
-    guest = ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), qemu_args=(
-        "-object", "memory-backend-memfd,id=ram,size=256M,share=on", "-machine", "memory-backend=ram",
+    mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else "256M"
+    guest = ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
+        "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
         "-chardev", f"socket,id=tb,path={socket},reconnect=1",
         "-device", "vhost-user-blk-pci,chardev=tb,num-queues=2"))
     guest.boot()
@@ -94,7 +95,7 @@ def missing_of(lines):
     return sum(line.get("lost") or line.get("events", 0) for line in lines if line["type"] == "lost")
 
 
-@case("virtio-qemu", possible=ALL_KERNELS, needs=VIRTIO_NEEDS)
+@case("virtio-qemu", needs=VIRTIO_NEEDS)
 def virtio_qemu(ctx):
     """In QEMU: the agent killed and started again takes up the same memory; it gives it back; a killed guest is read."""
     socket = ctx.dir / "tb.sock"
@@ -142,7 +143,7 @@ def virtio_qemu(ctx):
     ctx.equal(sums["left"], 0, "events of a killed guest that were left")
 
 
-@case("virtio-gone", usual=("6.12",), possible=ALL_KERNELS, needs=VIRTIO_NEEDS)
+@case("virtio-gone", usual=("6.12",), needs=VIRTIO_NEEDS)
 def virtio_gone(ctx):
     """The guest is reset, then the device unplugged in full work: recording goes on, and nothing is lost."""
     socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
@@ -183,7 +184,7 @@ def tasks_events(ctx, capture):
     return by_cpu
 
 
-@case("transports-equal", usual=("6.1",), possible=ALL_KERNELS, needs=VIRTIO_NEEDS)
+@case("transports-equal", usual=("6.1",), needs=VIRTIO_NEEDS)
 def transports_equal(ctx):
     """The same counted work through ivshmem and through virtio: the captures differ in names and times alone."""
     socket, found = ctx.dir / "tb.sock", {}
