@@ -84,7 +84,7 @@ static const int recorder_may[] = {
 	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(sendmsg),
-	SCMP_SYS(shutdown), SCMP_SYS(wait4),
+	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(wait4),
 };
 
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
