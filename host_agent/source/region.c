@@ -513,9 +513,9 @@ void braid_region_source_leave(struct braid_region_source *s)
 		return;
 	braid_control_begin(&s->control, s->mapping, &s->sb, BRAID_CMD_DISABLE, 0, NULL,
 			    CLOSE_TIMEOUT_NS);
-	braid_port_ring(s->port);
 	s->left_ns = braid_host_clock_ns();
 	braid_guard_run(s->mapping->base, s->mapping->bytes, ask_to_stop, s);
+	braid_port_ring(s->port);
 }
 
 void braid_region_source_close(struct braid_region_source *s)
