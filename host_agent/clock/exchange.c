@@ -14,7 +14,7 @@
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
 
-#define READY_STEP_NS		500000ULL	/* shorter than the guest spins without a ping */
+#define READY_STEP_NS		500000ULL	/* times MAX_ASKED shorter than a guest spins without a ping */
 #define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 50 ms */
 #define READY_COARSE_NS		10000000ULL
 #define SILENT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
@@ -40,6 +40,7 @@
 #define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
 #define WIDE_NS			20000ULL
 #define SHARE			9		/* times that a burst took lie between two of a guest */
+#define MANY			10		/* so many guests at rest may make us spin all the time */
 #define SUSPECT_NS		500000000ULL	/* all its vCPUs are visited no oftener */
 #define QUEUE_CROSSINGS		256
 
@@ -75,6 +76,8 @@ struct braid_exchange {
 	pthread_mutex_t lock;	/* peers, their queues, stopping */
 	pthread_cond_t changed;
 	struct braid_exchange_peer *peers;
+	u32 nr_peers;
+	u64 rest_due_ns;	/* guests at rest are asked no sooner */
 	struct braid_exchange_peer *asked[MAX_ASKED];
 	u32 nr_asked;
 	struct braid_exchange_peer *first;	/* of those not asked; NULL: to be looked for */
@@ -216,11 +219,25 @@ static void leave_alone(struct braid_exchange_peer *p, u64 now_ns)
 	p->soon = false;
 }
 
+/*
+ * Must hold the lock. What a turn took is a share of our time that guests at rest may take, all
+ * together: five hundred whose bursts are poor, on a busy host, may not make it busier.
+ */
+static void share(struct braid_exchange *x, struct braid_exchange_peer *p, u64 now_ns, u64 spent_ns)
+{
+	if (x->rest_due_ns < now_ns)
+		x->rest_due_ns = now_ns;
+	x->rest_due_ns += x->nr_peers / MANY * spent_ns;
+	if (!p->asked_ns && p->bursts_good >= FIRST_BURSTS && !p->soon && !on_tour(p) &&
+	    p->due_ns < x->rest_due_ns)
+		p->due_ns = x->rest_due_ns;
+}
+
 /* Must hold the lock. What a turn was good for. */
-static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 spent_ns)
+static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 start_ns)
 {
 	struct braid_exchange_peer *p = t->p;
-	u64 now_ns = braid_host_clock_ns();
+	u64 now_ns = braid_host_clock_ns(), spent_ns = now_ns - start_ns;
 
 	if (t->stands) {
 		leave_alone(p, now_ns);
@@ -235,13 +252,13 @@ static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 
 		set_asked(x, p, now_ns);
 	if (t->ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
 		end_burst(x, p, t->ready);
-	else	/* a guest that hangs is looked at ever less often */
-		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ? READY_STEP_NS :
-				      READY_COARSE_NS);
+	else	/* a guest that hangs is looked at ever less often; many, no oftener than one */
+		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ?
+				      x->nr_asked * READY_STEP_NS : READY_COARSE_NS);
 	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
-	spent_ns = now_ns - spent_ns;
 	if (t->ready && p->due_ns < now_ns + SHARE * spent_ns)
 		p->due_ns = now_ns + SHARE * spent_ns;
+	share(x, p, now_ns, spent_ns);
 }
 
 /* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
@@ -271,7 +288,8 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
 	settle(x, &t, err, start_ns);
-	x->first = NULL;
+	if (t.asking || !p->asked_ns)	/* of those not asked, one has come, gone or moved */
+		x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 }
 
@@ -427,6 +445,7 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	pthread_mutex_lock(&x->lock);
 	p->next = x->peers;
 	x->peers = p;
+	x->nr_peers++;
 	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
@@ -479,6 +498,7 @@ void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer 
 	for (link = &x->peers; *link != p; link = &(*link)->next)
 		;
 	*link = p->next;
+	x->nr_peers--;
 	set_asked(x, p, 0);
 	x->first = NULL;
 	pthread_mutex_unlock(&x->lock);
