@@ -42,7 +42,7 @@ static int poll_guest(struct braid_recording *r, struct braid_record_guest *gues
 	u64 longest_ns;
 	int ret;
 
-	if (guest->due_ns > now_ns + guest->rest_ns / 4)
+	if (guest->due_ns > now_ns + guest->rest_ns / 8)
 		return BRAID_POLL_IDLE;
 	ret = braid_region_source_poll(guest->source);
 	longest_ns = longest_rest_ns(r, guest);
