@@ -186,6 +186,46 @@ static void test_names(void)
 	fake_guest_free(g);
 }
 
+/* How a search finds a region in /dev/shm; -1: not at all. */
+static int found_as(const char *shm)
+{
+	struct braid_found *found;
+	int state = -1;
+	size_t nr, k;
+
+	CHECK_EQ(braid_discover(&found, &nr, NULL, 0, 0, NULL), 0);
+	for (k = 0; k < nr; k++)
+		if (!strcmp(found[k].path, shm))
+			state = found[k].state;
+	free(found);
+	return state;
+}
+
+/* What an ordinary user puts there is no guest for root's agent, unless it is named. */
+static void test_strangers(void)
+{
+	char shm[] = "/dev/shm/test_transport.XXXXXX";
+	const char *paths[] = { shm };
+	struct braid_found *found;
+	struct fake_guest *g;
+	size_t nr;
+	int fd;
+
+	if (geteuid())
+		return;
+	fd = mkstemp(shm);
+	CHECK(fd >= 0);
+	close(fd);
+	g = fake_guest_new(shm, &usual);
+	CHECK_EQ(found_as(shm), BRAID_DRIVER_LIVE);
+	CHECK_EQ(chown(shm, 65534, -1), 0);
+	CHECK_EQ(found_as(shm), BRAID_DRIVER_UNREADABLE);
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, 0, NULL), 0);
+	CHECK_EQ(found->state, BRAID_DRIVER_LIVE);
+	free(found);
+	fake_guest_free(g);
+}
+
 static void test_liveness(void)
 {
 	struct fake_guest *g = fake_guest_new(path, &usual);
@@ -218,6 +258,7 @@ int main(void)
 	RUN(test_superblock);
 	RUN(test_guard);
 	RUN(test_names);
+	RUN(test_strangers);
 	RUN(test_liveness);
 	rmdir(dir);
 	return VERDICT();
