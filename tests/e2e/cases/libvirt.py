@@ -32,14 +32,7 @@ def libvirt(ctx):
     ctx.equal({name: (one["domain_state"], one["attached"], len(one["vcpu_threads"])) for name, one in
                listed(virt).items()}, {name: ("running", False, 2) for name in ("after", "before")}, "list at first")
 
-    # Nothing but a printed plan, then what is refused.
-    plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
-    ctx.check("<size unit='M'>8</size>" in plan.stdout and "install -m 660" in plan.stderr, "--print-xml lacks a line")
-    for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
-                           ((), "one DOMAIN is wanted")):
-        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
-    ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
-
+    change_nothing(ctx, virt)
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
     ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
@@ -81,8 +74,21 @@ def libvirt(ctx):
     ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach is no error")
     virt.run_agent("attach", "before", "--timeout", "60")
     ctx.equal(listed(virt)["before"]["driver"], "live", "driver when it is attached again")
+    stand_still(ctx, virt, before)
 
-    # A guest that does not answer keeps it; when it does, what is left is the file.
+
+def change_nothing(ctx, virt):
+    """A plan that is only printed, and what is refused."""
+    plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
+    ctx.check("<size unit='M'>8</size>" in plan.stdout and "install -m 660" in plan.stderr, "--print-xml lacks a line")
+    for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
+                           ((), "one DOMAIN is wanted")):
+        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
+    ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
+
+
+def stand_still(ctx, virt, before):
+    """A guest that does not answer keeps its memory; when it does, what is left is the file."""
     virt.virsh("suspend", "before")
     why = virt.run_agent("detach", "--timeout", "1", "before", status=1).stderr
     ctx.check("asked to let go" in why, f"detach of a guest that stands still says: {why}")
@@ -130,7 +136,7 @@ def libvirt_events(ctx):
     virt = Virt(ctx)
     late, one = virt.domain("late"), virt.domain("one")
     one.boot()
-    virt.run_agent("attach", "one")
+    virt.run_agent("attach", "--config", "one")
     load(one)
     captures = [ctx.dir / "all.braid", ctx.dir / "late.braid"]
     # The first takes what comes; the second waits for a domain that is shut off.
@@ -161,11 +167,17 @@ def libvirt_events(ctx):
     everything.wait_line("late: the domain was destroyed by its user")
     virt.crash("one")
     everything.wait_line("one: the domain stopped: its QEMU failed")
+    one.kill()
+    one.boot()
+    everything.wait_line("one: the domain started")
+    load(one)
+    waits_for_storm(ctx, one)
+    fourth = storm(one, 1000)
     stop_recorder(ctx, everything)
 
     lines = events_of(ctx, captures[0])
     check_order(ctx, lines)
-    check_storm_parts(ctx, lines, {"one": [first, second], "late": [third]})
+    check_storm_parts(ctx, lines, {"one": [first, second, fourth], "late": [third]})
     check_accounts(ctx, captures[0])
     notes = [line["text"] for line in lines if line["type"] == "note"]
     for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user", "its QEMU failed"):
@@ -178,9 +190,9 @@ def libvirt_events(ctx):
     waiting.wait_line("late: recorded from now on")
     load(late)
     waits_for_storm(ctx, late)
-    fourth = storm(late, 1000)
+    fifth = storm(late, 1000)
     stop_recorder(ctx, waiting)
-    check_storm_parts(ctx, events_of(ctx, captures[1]), {"late": [fourth]})
+    check_storm_parts(ctx, events_of(ctx, captures[1]), {"late": [fifth]})
 
 
 def waits_for_storm(ctx, guest):
