@@ -138,9 +138,8 @@ def libvirt_events(ctx):
     one.boot()
     virt.run_agent("attach", "--config", "one")
     load(one)
-    captures = [ctx.dir / "all.braid", ctx.dir / "late.braid"]
-    # The first takes what comes; the second waits for a domain that is shut off.
-    everything = start_recorder(virt, "--all", "-e", "storm", "-o", captures[0])
+    capture = ctx.dir / "all.braid"
+    everything = start_recorder(virt, "--all", "-e", "storm", "-o", capture)
     first = storm(one, 1000)
 
     virt.virsh("suspend", "one")
@@ -175,24 +174,29 @@ def libvirt_events(ctx):
     fourth = storm(one, 1000)
     stop_recorder(ctx, everything)
 
-    lines = events_of(ctx, captures[0])
+    lines = events_of(ctx, capture)
     check_order(ctx, lines)
     check_storm_parts(ctx, lines, {"one": [first, second, fourth], "late": [third]})
-    check_accounts(ctx, captures[0])
+    check_accounts(ctx, capture)
     notes = [line["text"] for line in lines if line["type"] == "note"]
     for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user", "its QEMU failed"):
         ctx.check(any(what in note for note in notes), f"the report does not say that a domain {what}: {notes}")
+    come_late(ctx, virt, late)
 
-    waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", captures[1])
+
+def come_late(ctx, virt, late):
+    """A domain that is shut off when its recording begins."""
+    capture = ctx.dir / "late.braid"
+    waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", capture)
     late.boot()
     waiting.wait_line("late: .*tracebraid attach late")
     virt.run_agent("attach", "late")
     waiting.wait_line("late: recorded from now on")
     load(late)
     waits_for_storm(ctx, late)
-    fifth = storm(late, 1000)
+    offered = storm(late, 1000)
     stop_recorder(ctx, waiting)
-    check_storm_parts(ctx, events_of(ctx, captures[1]), {"late": [fifth]})
+    check_storm_parts(ctx, events_of(ctx, capture), {"late": [offered]})
 
 
 def waits_for_storm(ctx, guest):
