@@ -2,10 +2,12 @@
 /* tracebraid attach: gives a domain of libvirt a region. */
 #include <errno.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -177,9 +179,9 @@ static u64 now_ms(void)
 }
 
 /* Waits until the driver is there: 1, 0 after so long, or -EINTR when told to stop. */
-static int wait_for_driver(const char *path, u64 limit_ms, const sigset_t *signals)
+static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 {
-	const struct timespec step = { .tv_nsec = LOOK_MS * 1000000 };
+	struct pollfd p = { .fd = signal_fd, .events = POLLIN };
 	struct braid_progress progress;
 	u64 start_ms = now_ms(), waited_ms;
 	int ret = 0;
@@ -190,7 +192,7 @@ static int wait_for_driver(const char *path, u64 limit_ms, const sigset_t *signa
 		braid_progress_show(&progress, "waiting for the driver", waited_ms, limit_ms);
 		if (driver_lives(path))
 			ret = 1;
-		else if (sigtimedwait(signals, NULL, &step) > 0)
+		else if (poll(&p, 1, LOOK_MS) > 0)
 			ret = -EINTR;
 	} while (!ret && waited_ms < limit_ms);
 	braid_progress_end(&progress);
@@ -198,10 +200,10 @@ static int wait_for_driver(const char *path, u64 limit_ms, const sigset_t *signa
 }
 
 static int look_for_driver(const struct arguments *a, const struct braid_domain *domain,
-			   const sigset_t *signals)
+			   int signal_fd)
 {
 	u64 limit_ms = a->timeout_s ? a->timeout_s * 1000 : SHORT_WAIT_MS;
-	int ret = wait_for_driver(domain->path, limit_ms, signals);
+	int ret = wait_for_driver(domain->path, limit_ms, signal_fd);
 
 	if (ret > 0)
 		printf("Its driver is there. Next: tracebraid record -d %s\n", a->request.domain);
@@ -223,7 +225,7 @@ int braid_cmd_attach(int argc, char **argv)
 	struct arguments a = { .request.bytes = USUAL_MIB * MIB };
 	struct braid_domain_result result;
 	sigset_t signals;
-	int err = parse(&a, argc, argv);
+	int signal_fd, err = parse(&a, argc, argv);
 
 	if (err > 0)
 		return EXIT_SUCCESS;
@@ -242,7 +244,12 @@ int braid_cmd_attach(int argc, char **argv)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
 	tell(&a, &result);
-	return result.domain.attached ? look_for_driver(&a, &result.domain, &signals) :
-					EXIT_SUCCESS;
+	if (!result.domain.attached)
+		return EXIT_SUCCESS;
+	/* From here on it reads what the guest writes. */
+	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
+		return braid_complain();
+	return look_for_driver(&a, &result.domain, signal_fd);
 }
