@@ -123,7 +123,7 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
-	@tests/packages.sh build driver guests tests kunit fuzz
+	@tests/packages.sh build driver guests libvirt tests kunit fuzz
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
@@ -165,7 +165,7 @@ check-kunit:
 
 # Slow: everything emulated, under KASAN and lockdep.
 check-debug:
-	@tests/packages.sh build guests kunit
+	@tests/packages.sh build guests libvirt kunit
 	@tests/kernels/build.sh debug
 	@$(MAKE) -j$(NPROC) debug-run
 
@@ -183,7 +183,7 @@ check-dkms:
 E2E_UML		= $(if $(CASE),$(filter virtio-uml,$(CASE)),virtio-uml)
 
 check-e2e:
-	@tests/packages.sh build driver guests $(if $(E2E_UML),kunit)
+	@tests/packages.sh build driver guests libvirt $(if $(E2E_UML),kunit)
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(MAKE) -j$(NPROC) e2e-run
 

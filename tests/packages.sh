@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|tests|kunit|fuzz|bench...
+# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|libvirt|tests|kunit|fuzz|bench...
 set -eu
 
 packages_of() {
@@ -8,8 +8,9 @@ packages_of() {
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev ;;
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
-	guests) echo libvirt-clients libvirt-daemon-system qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
+	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
+	libvirt) echo libvirt-clients libvirt-daemon-system ;;
 	tests) echo dkms shellcheck bsdextrautils spin ;;
 	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
