@@ -45,7 +45,7 @@ stdio_handler = "file"
 DOMAIN = """
 <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>{name}</name>
-  <memory unit='M'>256</memory>
+  <memory unit='M'>{mem}</memory>
   <vcpu>2</vcpu>
   <os><type arch='x86_64' machine='{machine}'>hvm</type>
     <kernel>{kernel}</kernel><initrd>{initrd}</initrd><cmdline>{append}</cmdline></os>
@@ -196,8 +196,9 @@ class Domain(Guest):
         if host.tsc_khz():
             append += f" tsc_early_khz={host.tsc_khz()}"
         xml = self.rundir / "domain.xml"
-        xml.write_text(DOMAIN.format(name=self.name, machine=machine, kernel=root / "kernel", initrd=root / "initrd",
-                                     append=append, emulator=host.need_program(host.QEMU, "qemu-system-x86"),
+        emulator = host.need_program(host.QEMU, "qemu-system-x86")
+        xml.write_text(DOMAIN.format(name=self.name, mem=self.mem[:-1], machine=machine, kernel=root / "kernel",
+                                     initrd=root / "initrd", append=append, emulator=emulator,
                                      console=self.console_path, control=root / f"{self.name}.control",
                                      monitor=root / f"{self.name}.monitor", devices=devices), encoding="utf-8")
         self.virt.virsh("define", xml)

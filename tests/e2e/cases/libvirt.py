@@ -24,7 +24,7 @@ def as_udev_does(guest):
 
 @case("libvirt", usual=("6.1",), needs=NEEDS)
 def libvirt(ctx):
-    """Two running domains, one with its driver loaded before, are attached, listed, recorded and detached."""
+    """Running domains, one with its driver loaded before, are attached, listed, recorded, destroyed and detached."""
     virt = Virt(ctx)
     after, before = guests = [virt.domain("after"), virt.domain("before")]
     boot_all(guests)
@@ -60,6 +60,9 @@ def libvirt(ctx):
     offered = {guest.name: storm(guest, 3000) for guest in guests}
     refused = virt.run_agent("detach", "after", status=1).stderr
     ctx.check("being recorded" in refused, f"detach of what is recorded says: {refused}")
+    after.kill()
+    agent.wait_line("after: the domain was destroyed by its user")
+    offered["before"] = storm(before, 3000)
     stop_recorder(ctx, agent)
     lines = events_of(ctx, capture)
     check_order(ctx, lines)
