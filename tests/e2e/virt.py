@@ -8,6 +8,7 @@ regions, nor is anything left of its own when it ends.
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -72,12 +73,20 @@ BRIDGE = """
 """
 
 
+def first_child(pid):
+    """The process that a process has started first, of those that run."""
+    return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
+
+
 class InsideProc(Proc):
     """A program in the namespaces; signals are for it, and not for nsenter, whose child it is."""
 
     def send_signal(self, number):
-        children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii").split()
-        os.kill(int(children[0]), number)
+        os.kill(first_child(self.pid), number)
+
+    def kill_helper(self):
+        """SIGKILL for the process that an agent has started."""
+        os.kill(first_child(first_child(self.pid)), signal.SIGKILL)
 
 
 class Virt:
@@ -103,8 +112,7 @@ class Virt:
         self._first = ctx.start("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec",
                                 FIRST % {"folders": folders, "dir": self.root}, name="libvirtd")
         self._first.wait_line("^up$", timeout=60)
-        pid = self._first.pid
-        self.first = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0]
+        self.first = str(first_child(self._first.pid))
         ctx.wait_until(lambda: (self.root / "run/libvirt-sock").exists(), "libvirtd's socket")
 
     def __getattr__(self, name):

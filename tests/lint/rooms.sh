@@ -63,6 +63,9 @@ complain "a file without an SPDX line" "$(
 		while read -r file; do
 			head -3 "$file" | grep -q SPDX-License-Identifier || echo "$file"
 		done)"
+complain "DKMS knows another version than the agent" "$(
+	grep -q "BRAID_AGENT_VERSION.*$(sed -n 's/^PACKAGE_VERSION=//p' guest_driver/dkms.conf)" \
+		host_agent/cli/cli.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
 # Every name that another file can see carries the prefix.
 for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do

@@ -114,10 +114,13 @@ def libvirt_q35(ctx):
     ctx.check("shut it down, then start it" in said and "tmpfiles.d" in said, f"attach --config says: {said}")
     ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True], "what bare has")
     bare.kill()
+    os.truncate(bare.region, 0)  # as systemd's tmpfiles.d would have made it after the host's restart
 
     virt.run_agent("attach", "bridged")
     load(bridged)
     bare.boot()
+    ctx.equal((oct(bare.region.stat().st_mode & 0o777), bare.region.stat().st_size), ("0o660", 16 << 20),
+              "mode and size of the file that QEMU found empty")
     load(bare)
     capture = ctx.dir / "x.braid"
     agent = start_recorder(virt, "-d", "bare", "-d", "bridged", "-e", "storm", "-o", capture)
@@ -188,7 +191,7 @@ def libvirt_events(ctx):
 
 
 def come_late(ctx, virt, late):
-    """A domain that is shut off when its recording begins."""
+    """A domain that is shut off when its recording begins; who watches libvirt dies meanwhile."""
     capture = ctx.dir / "late.braid"
     waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", capture)
     late.boot()
@@ -197,6 +200,8 @@ def come_late(ctx, virt, late):
     waiting.wait_line("late: recorded from now on")
     load(late)
     waits_for_storm(ctx, late)
+    waiting.kill_helper()
+    waiting.wait_line("libvirt is no longer watched; going on without")
     offered = storm(late, 1000)
     stop_recorder(ctx, waiting)
     check_storm_parts(ctx, events_of(ctx, capture), {"late": [offered]})
