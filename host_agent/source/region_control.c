@@ -62,7 +62,6 @@ static void begin(struct braid_region_source *s)
 	}
 	braid_control_begin(&s->control, s->mapping, &s->sb, command, 0, pattern,
 			    BRAID_CONTROL_TIMEOUT_NS);
-	braid_port_ring(s->port);
 	s->control_busy = true;
 }
 
@@ -88,6 +87,7 @@ static int answered(struct braid_region_source *s, const struct braid_control_an
 int braid_live_control_poll(struct braid_region_source *s)
 {
 	struct braid_control_answer answer;
+	bool sent;
 	int err;
 
 	if (!s->control_busy) {
@@ -101,7 +101,10 @@ int braid_live_control_poll(struct braid_region_source *s)
 			return 0;
 		begin(s);
 	}
+	sent = s->control.sent;
 	err = braid_control_poll(&s->control, &answer);
+	if (s->control.sent && !sent)
+		braid_port_ring(s->port);
 	if (err == -EAGAIN)
 		return 0;
 	s->control_busy = false;

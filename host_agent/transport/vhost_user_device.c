@@ -11,6 +11,7 @@
 #include "host_agent/util/error.h"
 
 #define BUFFERS_AT_ONCE	64	/* of the controlq, in one turn */
+#define READER_LIMIT_NS	300000000ULL	/* for a region to be mapped that is taken back already */
 
 bool braid_vhost_queue_runs(const struct braid_vhost_port *p, u32 index)
 {
@@ -138,6 +139,7 @@ static int announce(struct braid_vhost_port *p, const struct braid_vhost_chain *
 	}
 	p->chunks = (struct braid_virtio_chunk *)control;
 	p->nr_chunks = nr;
+	p->taken = false;
 	return BRAID_VIRTIO_OK;
 }
 
@@ -239,18 +241,30 @@ void braid_vhost_let_go(struct braid_vhost_port *p, const char *why)
 	if (!p->chunks)
 		return;
 	p->letting_go = true;
+	p->let_go_ns = braid_vhost_now_ns();
+	p->let_go_why = why;
 	p->revoked = false;
-	if (p->mapping) {
-		p->mapping->gone = why;
-		p->mapping->taken_back = true;
-	}
+	if (p->mapping)
+		braid_vhost_tell_gone(p);
+}
+
+void braid_vhost_tell_gone(struct braid_vhost_port *p)
+{
+	p->mapping->gone = p->let_go_why;
+	p->mapping->taken_back = true;
+}
+
+/* A guest may be gone before an agent that was started anew has looked at what it left. */
+static bool awaits_reader(const struct braid_vhost_port *p)
+{
+	return !p->taken && braid_vhost_now_ns() - p->let_go_ns < READER_LIMIT_NS;
 }
 
 int braid_vhost_settle(struct braid_vhost_port *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_CONTROLQ];
 
-	if (!p->letting_go || p->mapping)
+	if (!p->letting_go || p->mapping || awaits_reader(p))
 		return 0;
 	p->letting_go = false;
 	free(p->chunks);

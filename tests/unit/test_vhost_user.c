@@ -167,6 +167,37 @@ static void test_restart(void)
 	world_free(&w);
 }
 
+/* The agent that is started anew finds a guest that waits to be let go of. */
+static void test_restart_in_unload(void)
+{
+	struct world w;
+	u32 *revoked;
+
+	world_init(&w);
+	session_begin(&w.s, address, capture_path, NULL);
+	front_end_connect(&w.f, socket_path);
+	NEED(front_end_start(&w.f));
+	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
+	session_until(&w.s, recording);
+	session_end(&w.s);
+
+	fake_guest_write(w.g, 0, 321);
+	front_end_hang_up(&w.f);
+	revoked = front_end_revoke(&w.f);
+	*revoked = 99;
+	memset(&w.s, 0, sizeof(w.s));
+	session_begin(&w.s, address, capture_path, NULL);
+	front_end_connect(&w.f, socket_path);
+	NEED(front_end_start(&w.f));
+	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(*revoked, BRAID_VIRTIO_OK);
+	session_end(&w.s);
+	CHECK_EQ(w.s.status.events, 321);
+	CHECK_EQ(w.s.status.lost, 0);
+	world_free(&w);
+}
+
 /* The VM dies: all that its guest wrote is read. And comes back while the agent runs. */
 static void test_death(void)
 {
@@ -488,6 +519,7 @@ int main(void)
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(test_life);
 	RUN(test_restart);
+	RUN(test_restart_in_unload);
 	RUN(test_death);
 	RUN(test_pause);
 	RUN(test_memory_moves);
