@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
@@ -327,6 +328,16 @@ static int share(struct trace_device *dev)
 	return err;
 }
 
+/*
+ * Whether a device that has been reset can be trusted to be out of our memory. By PCI its front
+ * end does not say that it is reset before its backend has let go, or is no longer there.
+ * User-mode Linux tells its backend nothing.
+ */
+static bool reset_ends_access(const struct trace_device *dev)
+{
+	return dev_is_pci(dev->vdev->dev.parent);
+}
+
 /* The device is to forget everything; the pages go back to whom they belong. */
 static void unshare(struct trace_device *dev)
 {
@@ -341,11 +352,10 @@ static void unshare(struct trace_device *dev)
 	ours = get_back(dev);
 	virtio_reset_device(dev->vdev);
 	dev->vdev->config->del_vqs(dev->vdev);
-	if (ours || !dev->pages.nr_chunks) {
+	if (ours || !dev->pages.nr_chunks || reset_ends_access(dev)) {
 		free_pages_of(&dev->pages);
 		return;
 	}
-	/* A reset is answered by who stands in front of the device; who had the memory may still write. */
 	pr_warn("%s: the host has not given the memory back: %llu KiB are lost until the next boot\n",
 		dev_name(&dev->vdev->dev), dev->pages.bytes >> 10);
 	vunmap(dev->pages.base);
