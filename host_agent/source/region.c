@@ -327,8 +327,11 @@ int braid_region_source_poll(struct braid_region_source *s)
 	if (s->fatal)
 		return s->fatal;
 	err = braid_port_serve(s->port);
-	if (err > 0)
+	if (err > 0) {
 		s->wake_asked = false;	/* it will be asked anew, when there is nothing to do */
+		if (s->retry_due_ns - braid_host_clock_ns() <= RETRY_NS)
+			s->retry_due_ns = 0;	/* there may be a region now */
+	}
 	if (err < 0)
 		err = braid_live_note(s, "%s", braid_failure());
 	if (err < 0)

@@ -70,8 +70,9 @@ int braid_port_map(struct braid_port *p, struct braid_mapping **out);
  *
  * A bounded piece of work that never waits. Whoever sends nonsense is let go of.
  *
- * Return: 1 when the guest has rung, 0, or -errno with braid_fail() when a connection was
- * closed for what came over it, or a region refused: worth a line, and all goes on.
+ * Return: 1 when the guest has rung, or has given a region; 0; or -errno with braid_fail()
+ * when a connection was closed for what came over it, or a region refused: worth a line, and
+ * all goes on.
  */
 int braid_port_serve(struct braid_port *p);
 

@@ -14,7 +14,7 @@
 #define FAULTS_AT_ONCE		8	/* then one a second: nobody fills a capture with them */
 #define SECOND_NS		1000000000ULL
 
-u64 braid_vhost_now_ns(void)
+static u64 now_ns(void)
 {
 	struct timespec t;
 
@@ -53,7 +53,7 @@ static void disconnect(struct braid_vhost_port *p, const char *why)
 
 static void connect_next(struct braid_vhost_port *p)
 {
-	if (!p->mapping && !(p->quiet_ns && braid_vhost_now_ns() < p->quiet_ns))
+	if (!p->mapping && !(p->quiet_ns && now_ns() < p->quiet_ns))
 		p->socket = braid_listener_accept(p->listener, &p->pid);
 }
 
@@ -64,7 +64,7 @@ static int complain(struct braid_vhost_port *p, int err, const char *what)
 
 	snprintf(why, sizeof(why), "%s", braid_failure());
 	if (++p->nr_faults >= FAULTS_AT_ONCE)
-		p->quiet_ns = braid_vhost_now_ns() + SECOND_NS;
+		p->quiet_ns = now_ns() + SECOND_NS;
 	return braid_fail(err, "%s: %s: %s", p->address.path, what, why);
 }
 
@@ -132,9 +132,10 @@ static int vhost_serve(struct braid_port *port)
 		connect_next(p);
 	if (p->socket < 0)
 		return 0;
+	p->turns_held += p->letting_go && !p->mapping;
 	quench(p);
 	err = *p->trouble ? braid_fail(-EPROTO, "%s", p->trouble) : take_messages(p);
-	if (!err && !p->letting_go && !(p->quiet_ns && braid_vhost_now_ns() < p->quiet_ns))
+	if (!err && !p->letting_go && !(p->quiet_ns && now_ns() < p->quiet_ns))
 		err = braid_vhost_control(p);
 	if (!err)
 		err = braid_vhost_settle(p);
@@ -155,14 +156,15 @@ static int vhost_serve(struct braid_port *port)
 static size_t vhost_fds(const struct braid_port *port, struct pollfd *fds)
 {
 	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
-	bool quiet = p->quiet_ns && braid_vhost_now_ns() < p->quiet_ns;
+	bool quiet = p->quiet_ns && now_ns() < p->quiet_ns;
 	size_t nr = 0;
 	u32 k;
 
 	if (p->socket < 0 && !p->mapping && !quiet)
 		fds[nr++] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
 	/* The mapping was closed: an answer is due, and there is room for it. */
-	if (p->socket >= 0 && !(p->letting_go && p->mapping))
+	if (p->socket >= 0 &&
+	    !(p->letting_go && (p->mapping || braid_vhost_awaits_reader(p))))
 		fds[nr++] = (struct pollfd){ .fd = p->socket,
 					     .events = p->letting_go ? POLLOUT : POLLIN };
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
@@ -206,6 +208,7 @@ static int vhost_map(struct braid_port *port, struct braid_mapping **out)
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return braid_fail(-ENOMEM, "%s: out of memory", p->address.path);
+	p->taken = true;
 	err = braid_vhost_map_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes,
 				     &m->base);
 	if (err) {
@@ -220,7 +223,6 @@ static int vhost_map(struct braid_port *port, struct braid_mapping **out)
 	m->qemu_pid = p->pid;
 	m->owner = &p->mapping;
 	p->mapping = *out = m;
-	p->taken = true;
 	if (p->letting_go)	/* what it holds is to be taken first */
 		braid_vhost_tell_gone(p);
 	return 0;

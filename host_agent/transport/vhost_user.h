@@ -46,16 +46,13 @@ struct braid_vhost_port {
 	u64 region_bytes;
 	struct braid_vhost_held held[BRAID_VHOST_MAX_RING];
 	u32 nr_held;
-	bool taken;			/* the announced region was mapped once */
+	bool taken;			/* who wants the announced region has had it, or could not */
 	bool letting_go;		/* no message is taken before the mapping is closed */
-	u64 let_go_ns;			/* since when */
+	u32 turns_held;			/* since then, with nobody who has it mapped */
 	const char *let_go_why;
 	bool revoked;			/* by the driver, which gets its buffers back */
 	struct braid_mapping *mapping;	/* in use; perhaps of a former connection */
 };
-
-/** braid_vhost_now_ns - a clock that does not jump */
-u64 braid_vhost_now_ns(void);
 
 /* vhost_user_request.c */
 
@@ -82,6 +79,9 @@ void braid_vhost_let_go(struct braid_vhost_port *p, const char *why);
 
 /** braid_vhost_tell_gone - tell who has the region mapped that it is being let go of */
 void braid_vhost_tell_gone(struct braid_vhost_port *p);
+
+/** braid_vhost_awaits_reader - whether a region that is let go of may still be taken up first */
+bool braid_vhost_awaits_reader(const struct braid_vhost_port *p);
 
 /**
  * braid_vhost_settle - end to let go, if nobody has the region mapped any more

@@ -11,7 +11,7 @@
 #include "host_agent/util/error.h"
 
 #define BUFFERS_AT_ONCE	64	/* of the controlq, in one turn */
-#define READER_LIMIT_NS	300000000ULL	/* for a region to be mapped that is taken back already */
+#define TURNS_HELD	4	/* a region that is taken back already is there to be mapped */
 
 bool braid_vhost_queue_runs(const struct braid_vhost_port *p, u32 index)
 {
@@ -140,6 +140,7 @@ static int announce(struct braid_vhost_port *p, const struct braid_vhost_chain *
 	p->chunks = (struct braid_virtio_chunk *)control;
 	p->nr_chunks = nr;
 	p->taken = false;
+	p->rung = true;		/* it can be mapped at once */
 	return BRAID_VIRTIO_OK;
 }
 
@@ -241,7 +242,7 @@ void braid_vhost_let_go(struct braid_vhost_port *p, const char *why)
 	if (!p->chunks)
 		return;
 	p->letting_go = true;
-	p->let_go_ns = braid_vhost_now_ns();
+	p->turns_held = 0;
 	p->let_go_why = why;
 	p->revoked = false;
 	if (p->mapping)
@@ -255,16 +256,16 @@ void braid_vhost_tell_gone(struct braid_vhost_port *p)
 }
 
 /* A guest may be gone before an agent that was started anew has looked at what it left. */
-static bool awaits_reader(const struct braid_vhost_port *p)
+bool braid_vhost_awaits_reader(const struct braid_vhost_port *p)
 {
-	return !p->taken && braid_vhost_now_ns() - p->let_go_ns < READER_LIMIT_NS;
+	return !p->taken && p->turns_held < TURNS_HELD;
 }
 
 int braid_vhost_settle(struct braid_vhost_port *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_CONTROLQ];
 
-	if (!p->letting_go || p->mapping || awaits_reader(p))
+	if (!p->letting_go || p->mapping || braid_vhost_awaits_reader(p))
 		return 0;
 	p->letting_go = false;
 	free(p->chunks);

@@ -14,6 +14,7 @@
 
 #include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
+#include "tracebraid/types.h"
 
 #define NR(list)	(sizeof(list) / sizeof(*(list)))
 #define GET_READER	_IO('R', 0x20)	/* TRACE_MMAP_IOCTL_GET_READER of tracefs */
@@ -90,6 +91,19 @@ static const int recorder_may[] = {
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
 static const unsigned long ioctls[] = { TCGETS, TIOCGWINSZ, FIONREAD, GET_READER };
 
+/* Conditions on a call's argument, counted from 0. */
+static struct scmp_arg_cmp equals(unsigned int argument, u64 value)
+{
+	return (struct scmp_arg_cmp){ .arg = argument, .op = SCMP_CMP_EQ, .datum_a = value };
+}
+
+static struct scmp_arg_cmp masked(unsigned int argument, u64 mask, u64 value)
+{
+	return (struct scmp_arg_cmp){
+		.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value,
+	};
+}
+
 static int allow_list(scmp_filter_ctx ctx, const int *list, size_t nr)
 {
 	int err = 0;
@@ -103,12 +117,12 @@ static int allow_list(scmp_filter_ctx ctx, const int *list, size_t nr)
 /* Files are opened to be read, and nothing else. */
 static int allow_reading(scmp_filter_ctx ctx)
 {
-	const u_int64_t writes = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+	const u64 writes = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, writes, O_RDONLY));
+				   masked(2, writes, O_RDONLY));
 
 	return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
-					    SCMP_A1(SCMP_CMP_MASKED_EQ, writes, O_RDONLY));
+					    masked(1, writes, O_RDONLY));
 }
 
 /* Memory is never made executable; limits are read; a signal goes to ourselves. */
@@ -116,20 +130,20 @@ static int allow_some(scmp_filter_ctx ctx)
 {
 	size_t k;
 	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+				   masked(2, PROT_EXEC, 0));
 
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				       SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+				       masked(2, PROT_EXEC, 0));
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
-				       SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0));
+				       equals(0, 0), equals(2, 0));
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-				       SCMP_A0(SCMP_CMP_EQ, getpid()));
+				       equals(0, getpid()));
 	for (k = 0; k < NR(ioctls) && !err; k++)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				       SCMP_A1(SCMP_CMP_EQ, ioctls[k]));
+				       equals(1, ioctls[k]));
 	return err;
 }
 
@@ -140,19 +154,19 @@ static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-				       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+				       masked(0, CLONE_THREAD, CLONE_THREAD));
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
-				       SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+				       equals(0, PR_SET_NAME));
 	if (!err)	/* whether a former agent, whose trace is left, is still there */
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
-				       SCMP_A1(SCMP_CMP_EQ, 0));
+				       equals(1, 0));
 	for (k = 0; children && k < BRAID_CONFINE_CHILDREN && !err; k++)
 		if (children[k] > 0)
 			err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
-					       SCMP_A0(SCMP_CMP_EQ, children[k]));
+					       equals(0, children[k]));
 	return err;
 }
 

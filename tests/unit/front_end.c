@@ -363,12 +363,11 @@ int front_end_await(struct front_end *f, u32 queue)
 	struct pollfd p = { .fd = f->socket };
 	int n, bytes;
 
-	/* A region that nobody maps is kept for a moment. */
 	for (n = 0; n < PUMPS; n++) {
 		bytes = front_end_used(f, queue);
 		if (bytes >= 0)
 			return bytes;
-		if (poll(&p, 1, n < PUMPS / 2 ? 0 : 1) > 0 && p.revents & POLLHUP)
+		if (poll(&p, 1, 0) > 0 && p.revents & POLLHUP)
 			return -1;
 		f->pumped = f->pump(f->pump_arg);
 	}
