@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Bash completion: commands and options as --help prints them, regions and domains as list does.
 
+# Lines that begin with the word. Not by compgen -W, which would run what a guest calls itself.
+_tracebraid_offer()
+{
+	local line
+
+	while IFS= read -r line; do
+		[[ $line == "$word"* ]] && COMPREPLY+=("$line")
+	done
+}
+
 _tracebraid()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} program=${COMP_WORDS[0]}
@@ -20,21 +30,19 @@ _tracebraid()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$program" --help 2>/dev/null |
-			sed -n 's/^  \([a-z]*\)  .*/\1/p')" -- "$word")
+		_tracebraid_offer < <("$program" --help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 	elif [ -n "$values" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
+		_tracebraid_offer < <(tr ' ' '\n' <<<"$values")
 	elif [ "$before" = -d ] || [ "$before" = --domain ] ||
 		[[ $command =~ ^(attach|detach)$ && $word != -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$program" list --json 2>/dev/null |
-			sed -n "$domains")" -- "$word")
+		_tracebraid_offer < <("$program" list --json 2>/dev/null | sed -n "$domains")
 	elif [ "$before" = -r ]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$program" list 2>/dev/null |
-			awk 'NR > 1 && /^\// {print $1}') ivshmem-doorbell: vhost-user:" -- "$word")
+		_tracebraid_offer < <("$program" list 2>/dev/null | awk 'NR > 1 && /^\// {print $1}'
+			printf '%s\n' ivshmem-doorbell: vhost-user:)
 		[[ ${COMPREPLY[*]} == *: ]] && compopt -o nospace
 	elif [[ $word == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
-			grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')" -- "$word")
+		_tracebraid_offer < <("$program" "$command" --help 2>/dev/null |
+			grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
