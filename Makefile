@@ -247,7 +247,10 @@ dkms:
 	@mkdir -p $(DESTDIR)/usr/src
 	@version=$$(guest_driver/dkms.sh $(DESTDIR)/usr/src) && if [ -z "$(DESTDIR)" ]; then \
 		dkms remove tracebraid/$$version --all >/dev/null 2>&1; \
-		dkms install tracebraid/$$version; \
+		for build in /lib/modules/*/build; do \
+			krel=$${build%/build}; \
+			dkms install tracebraid/$$version -k $${krel##*/} || exit 1; \
+		done; \
 	fi
 
 .PHONY: clean
