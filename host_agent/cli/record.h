@@ -21,7 +21,9 @@ enum braid_record_host {
 struct braid_record_guest {
 	char path[256];
 	char name[64];
+	char domain[64];	/* libvirt's, which events of libvirt speak of; "": none is known */
 	bool given;		/* by -r: it must be recordable */
+	bool named;		/* and by ,name=: nobody knows better */
 	struct braid_port *port;	/* made before we were confined, until source has it; or NULL */
 	struct braid_region_source *source;
 	u64 due_ns;		/* when it is polled again; 0: at once */

@@ -21,48 +21,93 @@ int braid_record_add_domain(struct braid_recording *r, const char *name)
 	return 0;
 }
 
-static struct braid_record_guest *find_guest(struct braid_recording *r, const char *name,
-					     const char *path)
+static struct braid_record_guest *find_path(struct braid_recording *r, const char *path)
 {
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++)
-		if ((name && !strcmp(r->guests[k].name, name)) ||
-		    (path && !strcmp(r->guests[k].path, path)))
+		if (!strcmp(r->guests[k].path, path))
 			return &r->guests[k];
 	return NULL;
+}
+
+/* The newest: a domain may have come back with another file. */
+static struct braid_record_guest *find_domain(struct braid_recording *r, const char *domain)
+{
+	size_t k;
+
+	for (k = r->nr_guests; k--;)
+		if (!strcmp(r->guests[k].domain, domain))
+			return &r->guests[k];
+	return NULL;
+}
+
+/* A guest that only calls itself so, or is called so by its file, makes room for a domain. */
+static bool gives_way(struct braid_record_guest *guest)
+{
+	const char *slash = strrchr(guest->path, '/');
+	const char *base = slash ? slash + 1 : guest->path;
+
+	if (guest->source || guest->named || *guest->domain || !strcmp(base, guest->name))
+		return false;
+	snprintf(guest->name, sizeof(guest->name), "%.63s", base);
+	return true;
 }
 
 /* Names tell streams apart; a domain that came back with another file keeps its own. */
 static int check_name(struct braid_recording *r, const struct braid_domain_change *change)
 {
-	const struct braid_record_guest *guest = find_guest(r, change->name, NULL);
-	struct braid_region_status status = { .phase = BRAID_PHASE_WAITING };
+	struct braid_region_status status;
+	struct braid_record_guest *guest;
+	size_t k;
 
 	if (!strcmp(change->name, "host"))
 		return braid_fail(-EINVAL, "%s: \"host\" is the host's name; say -r %s,name=NAME",
 				  change->path, change->path);
-	if (guest && guest->source)
-		braid_region_source_status(guest->source, &status);
-	if (guest && status.phase != BRAID_PHASE_GONE)
-		return braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
-				  guest->path, change->path, change->name, guest->path);
+	for (k = 0; k < r->nr_guests; k++) {
+		guest = &r->guests[k];
+		if (strcmp(guest->name, change->name) || !strcmp(guest->path, change->path))
+			continue;
+		status.phase = BRAID_PHASE_WAITING;
+		if (guest->source)
+			braid_region_source_status(guest->source, &status);
+		if (status.phase != BRAID_PHASE_GONE && !gives_way(guest))
+			return braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
+					  guest->path, change->path, change->name, guest->path);
+	}
 	return 0;
+}
+
+/* A guest that was found by its file, or named by it, turns out to be a domain. */
+static int know_domain(struct braid_recording *r, struct braid_record_guest *guest,
+		       const struct braid_domain_change *change)
+{
+	int err;
+
+	strcpy(guest->domain, change->name);
+	if (guest->source || guest->named || !strcmp(guest->name, change->name))
+		return 0;
+	err = check_name(r, change);
+	if (!err)
+		strcpy(guest->name, change->name);
+	return err;
 }
 
 /* A domain with a region: 1 when it was not known yet; 0; -errno with braid_fail(). */
 static int add_guest(struct braid_recording *r, const struct braid_domain_change *change)
 {
 	struct braid_record_guest guest = { .given = !r->domains.all };
+	struct braid_record_guest *known = find_path(r, change->path);
 	int err;
 
-	if (find_guest(r, NULL, change->path))
-		return 0;
+	if (known)
+		return know_domain(r, known, change);
 	err = check_name(r, change);
 	if (err)
 		return err;
 	strcpy(guest.path, change->path);
 	strcpy(guest.name, change->name);
+	strcpy(guest.domain, change->name);
 	if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
 		return braid_fail(-ENOMEM, "out of memory");
 	return 1;
@@ -83,7 +128,10 @@ static int take_listed(struct braid_recording *r, const struct braid_domain_chan
 		return 0;
 	case BRAID_DOMAIN_REGION:
 		ret = add_guest(r, change);
-		return ret < 0 ? ret : 0;
+		if (ret >= 0 || !r->domains.all)
+			return ret < 0 ? ret : 0;
+		braid_record_say(r, change->name, "left out: %s", braid_failure());
+		return 0;
 	default:
 		return 0;
 	}
@@ -91,13 +139,18 @@ static int take_listed(struct braid_recording *r, const struct braid_domain_chan
 
 static int take_list(struct braid_recording *r)
 {
-	struct pollfd p = { .fd = r->domains.watch.fd, .events = POLLIN };
+	struct pollfd p[] = {
+		{ .fd = r->domains.watch.fd, .events = POLLIN },
+		{ .fd = r->signal_fd, .events = POLLIN },
+	};
 	struct braid_domain_change change;
 	int ret = 0;
 
 	while (!ret) {
-		if (poll(&p, 1, LIST_LIMIT_MS) == 0)
+		if (poll(p, 2, LIST_LIMIT_MS) == 0)
 			return braid_fail(-ETIMEDOUT, "libvirt does not answer; is libvirtd well?");
+		if (p[1].revents)
+			return braid_fail(-EINTR, "stopped before libvirt had answered");
 		ret = braid_domain_watch_next(&r->domains.watch, &change);
 		if (ret > 0)
 			ret = take_listed(r, &change);
@@ -112,6 +165,8 @@ int braid_record_watch_domains(struct braid_recording *r)
 	if (!d->nr && !d->all)
 		return d->uri ? braid_fail(-EINVAL, "-c %s: for which domains? Say -d DOMAIN or --all",
 					   d->uri) : 0;
+	if (d->nr && d->all)
+		return braid_fail(-EINVAL, "-d or --all, not both: --all has every domain");
 	return braid_domain_watch_start(&d->watch, d->uri, d->all ? NULL : d->names, d->nr);
 }
 
@@ -123,12 +178,13 @@ int braid_record_take_domains(struct braid_recording *r)
 	if (d->watch.fd < 0)
 		return 0;
 	err = take_list(r);
-	if (!err || !d->all || d->nr || d->uri)
+	if ((err != -ENOTCONN && err != -ETIMEDOUT && err != -EPIPE) || !d->all || d->uri)
 		return err;
 	/* Everything there is, on a machine that has no libvirt. */
 	braid_record_say(r, NULL, "going on without libvirt: %s", braid_failure());
 	braid_domain_watch_stop(&d->watch);
-	return r->nr_guests ? 0 : braid_fail(-ENOENT, "no region found, and no libvirt that could tell of one; name one with -r");
+	d->all = false;
+	return r->nr_guests || r->host != BRAID_HOST_NO ? 0 : braid_fail(-ENOENT, "no region found, and no libvirt that could tell of one; name one with -r");
 }
 
 /* A guest that came while we record. One that can't be recorded is left out. */
@@ -154,7 +210,7 @@ static void begin_guest(struct braid_recording *r, const struct braid_domain_cha
 /* What befell a domain: into the capture, if there is a guest of that name. */
 static int note(struct braid_recording *r, const struct braid_domain_change *change)
 {
-	struct braid_record_guest *guest = find_guest(r, change->name, NULL);
+	struct braid_record_guest *guest = find_domain(r, change->name);
 	char line[sizeof(change->detail) + 16];
 
 	snprintf(line, sizeof(line), "the domain %s", change->detail);

@@ -142,7 +142,7 @@ static bool all_gone(const struct braid_recording *r)
 		if (status.phase != BRAID_PHASE_GONE)
 			return false;
 	}
-	return r->nr_guests && r->domains.watch.fd < 0;
+	return (r->nr_guests || braid_record_expects(r)) && r->domains.watch.fd < 0;
 }
 
 static bool time_is_up(const struct braid_recording *r)

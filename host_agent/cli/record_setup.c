@@ -41,6 +41,7 @@ int braid_record_add_guest(struct braid_recording *r, const char *argument)
 					  sizeof(guest.name) - 1);
 		strcpy(guest.name, name);
 		braid_text_clean(guest.name);
+		guest.named = true;
 	}
 	if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
 		return braid_fail(-ENOMEM, "out of memory");
