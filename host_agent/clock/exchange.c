@@ -48,6 +48,7 @@ struct braid_exchange_peer {
 	struct braid_exchange_peer *next;
 	u64 due_ns;		/* when to ask; once asked, when to look */
 	u64 asked_ns;		/* 0: not asked */
+	u64 not_before_ns;	/* for what it made us spin */
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
 	u32 look_seq;		/* the guest's own, as last seen ... */
@@ -256,8 +257,10 @@ static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 
 		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ?
 				      x->nr_asked * READY_STEP_NS : READY_COARSE_NS);
 	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
-	if (t->ready && p->due_ns < now_ns + SHARE * spent_ns)
-		p->due_ns = now_ns + SHARE * spent_ns;
+	if (t->ready)
+		p->not_before_ns = now_ns + SHARE * spent_ns;
+	if (t->ready && p->due_ns < p->not_before_ns)
+		p->due_ns = p->not_before_ns;
 	share(x, p, now_ns, spent_ns);
 }
 
@@ -468,7 +471,7 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 		p->tries_first = 0;
 	}
 	if (!p->asked_ns)
-		p->due_ns = 0;
+		p->due_ns = p->not_before_ns;	/* whatever a guest does to be asked again */
 	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);

@@ -18,6 +18,7 @@
 #define RETRY_NS	20000000ULL	/* between two looks for a file or a driver */
 #define BROKEN_RETRY_NS	1000000000ULL	/* likewise, at what can't be a region */
 #define CHANGE_NS	15000000ULL	/* longer than that its buffers are not changed: it died */
+#define GIVE_BACK_NS	700000000ULL	/* a guest is promised its memory within a second */
 #define FILE_CHECK_NS	1000000000ULL
 #define CLOSE_TIMEOUT_NS	500000000ULL
 #define CLOSE_STEP_NS	1000000ULL
@@ -138,7 +139,6 @@ static int handle_loss(struct braid_region_source *s, int err)
 		failed = braid_live_note(s, "the driver begins anew, or the region was overwritten");
 		if (!failed)
 			failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
-		s->retry_due_ns = 0;
 	} else {
 		failed = braid_live_note(s, "%s", braid_failure());
 		if (!failed)
@@ -151,6 +151,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 
 static int start_stream(struct braid_region_source *s)
 {
+	u64 start_ns = braid_live_cpu_ns();
 	int err;
 
 	s->phase = BRAID_PHASE_RECORDING;
@@ -162,6 +163,7 @@ static int start_stream(struct braid_region_source *s)
 		return err;
 	s->stale_events = find_stale_events(s);
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, begin_stream, s);
+	s->begin_cost_ns = braid_live_cpu_ns() - start_ns;
 	if (err)
 		return handle_loss(s, err);
 	if (s->qemu_pidfd < 0)
@@ -277,6 +279,13 @@ static int work(void *arg)
 	return braid_live_close(s);
 }
 
+/* A guest that wants its memory back stands still meanwhile, or its VM: the rest counts as left. */
+static bool is_awaited(const struct braid_region_source *s)
+{
+	return s->mapping->gone && s->mapping->taken_back &&
+	       braid_host_clock_ns() - s->end_began_ns >= GIVE_BACK_NS;
+}
+
 /* A turn of a stream's end. Returns enum braid_poll_result or the capture's error. */
 static int go_on_to_end(struct braid_region_source *s)
 {
@@ -284,7 +293,7 @@ static int go_on_to_end(struct braid_region_source *s)
 
 	if (ret < 0 || s->fatal)
 		return handle_loss(s, ret);
-	if (ret != BRAID_POLL_IDLE)
+	if (ret != BRAID_POLL_IDLE && !is_awaited(s))
 		return ret;
 	ret = braid_live_end(s);
 	if (!ret && s->mapping->gone) {

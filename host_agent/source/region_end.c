@@ -6,7 +6,7 @@
 #include "host_agent/clock/host.h"
 #include "host_agent/source/region_private.h"
 
-#define SHARE	9	/* times that a stream's end took lie before the next stream */
+#define SHARE	9	/* times that a stream's begin and end took lie before the next stream */
 
 static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
 {
@@ -23,9 +23,23 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	return err;
 }
 
+u64 braid_live_cpu_ns(void)
+{
+	return braid_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Who has streams begun and ended again and again pays for it: others are to be drained. */
+static void charge(struct braid_region_source *s, u64 end_start_ns)
+{
+	u64 spent_ns = s->begin_cost_ns + braid_live_cpu_ns() - end_start_ns;
+
+	s->retry_due_ns = braid_host_clock_ns() + SHARE * spent_ns;
+}
+
 int braid_live_cut(struct braid_region_source *s, enum braid_region_phase phase,
 		   enum braid_end_reason reason)
 {
+	u64 start_ns = braid_live_cpu_ns();
 	int err = braid_live_clock_finish(s);
 
 	if (!err)
@@ -33,6 +47,7 @@ int braid_live_cut(struct braid_region_source *s, enum braid_region_phase phase,
 	if (!err)
 		err = end_stream(s, reason);
 	s->phase = phase;
+	charge(s, start_ns);
 	return err;
 }
 
@@ -74,6 +89,7 @@ void braid_live_end_begin(struct braid_region_source *s, enum braid_region_phase
 	s->end_phase = phase;
 	s->end_reason = reason;
 	s->end_tries = 0;
+	s->end_began_ns = braid_host_clock_ns();
 	s->end_bytes = 0;
 	for (k = 0; k < s->nr_rings; k++)
 		s->end_bytes += braid_live_ring_bytes(&s->rings[k]);
@@ -96,7 +112,7 @@ int braid_live_end_turn(struct braid_region_source *s)
 
 int braid_live_end(struct braid_region_source *s)
 {
-	u64 start_ns = braid_clock_read_ns(CLOCK_THREAD_CPUTIME_ID), spent_ns;
+	u64 start_ns = braid_live_cpu_ns();
 	int err = braid_guard_run(s->mapping->base, s->mapping->bytes, take_rest, s);
 
 	if (s->fatal)
@@ -109,8 +125,6 @@ int braid_live_end(struct braid_region_source *s)
 	s->phase = s->end_phase;
 	if (!err && s->phase == BRAID_PHASE_DOWN)
 		braid_guard_run(s->mapping->base, s->mapping->bytes, store_drained, s);
-	/* Who has rings counted again and again pays for it: others are to be drained. */
-	spent_ns = braid_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	s->retry_due_ns = braid_host_clock_ns() + SHARE * spent_ns;
+	charge(s, start_ns);
 	return err;
 }

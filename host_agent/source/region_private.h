@@ -101,6 +101,8 @@ struct braid_region_source {
 	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
 	bool buffer_came;		/* the one of -B was there, in some stream */
 	bool told_no_buffer;
+	u64 begin_cost_ns;		/* of CPU: what the stream's begin took */
+	u64 end_began_ns;		/* ending: since when */
 	bool down;			/* the driver's last word is written */
 	bool ending;			/* the stream's rest is taken, in our turns */
 	enum braid_region_phase end_phase;	/* what comes behind it ... */
@@ -162,6 +164,9 @@ int braid_live_end(struct braid_region_source *s);
 /* Ends the stream when the region's memory is no longer its own. Returns 0 or the capture's error. */
 int braid_live_cut(struct braid_region_source *s, enum braid_region_phase phase,
 		   enum braid_end_reason reason);
+
+/* region_end.c: what this thread has spent of its CPU. */
+u64 braid_live_cpu_ns(void);
 
 /* region_buffers.c: all under braid_guard_run() ----------------------------------- */
 
