@@ -349,6 +349,7 @@ static void unshare(struct trace_device *dev)
 	cancel_work_sync(&dev->let_go);
 	if (dev->attached)
 		client->detach();
+	dev->attached = false;
 	ours = get_back(dev);
 	virtio_reset_device(dev->vdev);
 	dev->vdev->config->del_vqs(dev->vdev);
@@ -359,6 +360,26 @@ static void unshare(struct trace_device *dev)
 	pr_warn("%s: the host has not given the memory back: %llu KiB are lost until the next boot\n",
 		dev_name(&dev->vdev->dev), dev->pages.bytes >> 10);
 	vunmap(dev->pages.base);
+	memset(&dev->pages, 0, sizeof(dev->pages));
+}
+
+/* From a device that was reset to a region that is shared. */
+static int start(struct trace_device *dev)
+{
+	int err = find_queues(dev), k;
+
+	if (err)
+		return err;
+	if (dev->queues[BRAID_VIRTIO_NOTIFYQ])
+		for (k = 0; k < NR_NOTICES; k++)
+			offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ], &dev->notices[k]);
+	virtio_device_ready(dev->vdev);
+	err = make_pages(dev);
+	if (!err)
+		err = share(dev);
+	if (err)
+		unshare(dev);
+	return err;
 }
 
 static struct trace_device *make_device(struct virtio_device *vdev)
@@ -389,7 +410,7 @@ static void free_device(struct trace_device *dev)
 static int trace_probe(struct virtio_device *vdev)
 {
 	struct trace_device *dev;
-	int err, k;
+	int err;
 
 	if (is_kdump_kernel())
 		return -ENODEV;		/* its memory is scarce, and what crashed has another region */
@@ -399,24 +420,9 @@ static int trace_probe(struct virtio_device *vdev)
 	vdev->priv = dev;
 	err = dev->announce.control && dev->revoke.control ? read_config(dev) : -ENOMEM;
 	if (!err)
-		err = find_queues(dev);
+		err = start(dev);
 	if (err)
-		goto err_free;
-	if (dev->queues[BRAID_VIRTIO_NOTIFYQ])
-		for (k = 0; k < NR_NOTICES; k++)
-			offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ], &dev->notices[k]);
-	virtio_device_ready(vdev);
-	err = make_pages(dev);
-	if (!err)
-		err = share(dev);
-	if (err)
-		goto err_unshare;
-	return 0;
-
-err_unshare:
-	unshare(dev);
-err_free:
-	free_device(dev);
+		free_device(dev);
 	return err;
 }
 
@@ -428,6 +434,24 @@ static void trace_remove(struct virtio_device *vdev)
 	free_device(dev);
 }
 
+#ifdef CONFIG_PM_SLEEP
+/* The host may be another one when the guest wakes: what was shared is given up, with all it knows. */
+static int trace_freeze(struct virtio_device *vdev)
+{
+	unshare(vdev->priv);
+	return 0;
+}
+
+static int trace_restore(struct virtio_device *vdev)
+{
+	struct trace_device *dev = vdev->priv;
+
+	dev->leaving = false;
+	dev->announce.there = dev->revoke.there = false;
+	return start(dev);
+}
+#endif
+
 /* Before features are accepted. Chunks are told by physical address: nothing may translate it. */
 static int trace_validate(struct virtio_device *vdev)
 {
@@ -435,6 +459,9 @@ static int trace_validate(struct virtio_device *vdev)
 		pr_warn("%s: not used: the device is a legacy one\n", dev_name(&vdev->dev));
 		return -ENODEV;
 	}
+	if (virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
+		pr_warn("%s: this driver can't have its addresses translated; the device may refuse it\n",
+			dev_name(&vdev->dev));
 	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
 	return 0;
 }
@@ -456,6 +483,10 @@ static struct virtio_driver trace_driver = {
 	.validate = trace_validate,
 	.probe = trace_probe,
 	.remove = trace_remove,
+#ifdef CONFIG_PM_SLEEP
+	.freeze = trace_freeze,
+	.restore = trace_restore,
+#endif
 };
 
 static int virtio_init(const struct braid_transport_client *who)

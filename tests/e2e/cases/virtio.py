@@ -171,6 +171,32 @@ def virtio_gone(ctx):
     ctx.equal((sums["read"], sums["lost"], sums["left"]), (offered, 0, 0), "read, lost and left")
 
 
+@case("virtio-sleep", usual=("6.1",), needs=VIRTIO_NEEDS)
+def virtio_sleep(ctx):
+    """The guest sleeps and wakes: the memory is given back before, and shared anew behind it; nothing is lost."""
+    socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
+    guest = boot_virtio(ctx, "g1", socket)
+    load(guest)
+    load_virtio(ctx, guest)
+    for _ in range(2):
+        storm(guest, 5000)
+        # The kernel's own test: all devices are put to sleep, and at once awake.
+        guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
+                  "echo freeze > /sys/power/state")
+        wait_for_agent(ctx, guest)
+    offered = storm(guest, 5000)
+    guest.run("rmmod tracebraid_virtio")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 3, "streams in the capture")
+    ctx.equal((sums["lost"], sums["left"]), (0, 0), "events lost and left")
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_storm(ctx, lines, "g1", offered)
+
+
 # Of a line: names, times, and its number among events that interrupts recorded in between.
 DIFFERS = ("stream", "pid", "ns", "bound_ns", "seq")
 
