@@ -188,5 +188,5 @@ def agent_killed(ctx):
     instances = pathlib.Path("/sys/kernel/tracing/instances")
     if instances.is_dir():
         stale = [one for one in os.listdir(instances) if one.startswith("tracebraid-")
-                 and not pathlib.Path("/proc", one.partition("-")[2]).exists()]
+                 and not pathlib.Path("/proc", one.split("-")[1]).exists()]
         ctx.equal(stale, [], "instances left in the host's tracefs")
