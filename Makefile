@@ -248,6 +248,7 @@ dkms:
 	@version=$$(guest_driver/dkms.sh $(DESTDIR)/usr/src) && if [ -z "$(DESTDIR)" ]; then \
 		dkms remove tracebraid/$$version --all >/dev/null 2>&1; \
 		for build in /lib/modules/*/build; do \
+			[ -d "$$build" ] || continue; \
 			krel=$${build%/build}; \
 			dkms install tracebraid/$$version -k $${krel##*/} || exit 1; \
 		done; \
