@@ -131,18 +131,21 @@ static bool find_stale_events(struct braid_region_source *s)
 /* What went wrong with the region while it was drained: decides how it goes on. */
 static int handle_loss(struct braid_region_source *s, int err)
 {
+	const char *gone = s->mapping->gone;
 	int failed;
 
 	if (s->fatal)
 		return s->fatal;
-	if (err == -ESTALE) {
+	if (err == -ESTALE && !gone) {
 		failed = braid_live_note(s, "the driver begins anew, or the region was overwritten");
 		if (!failed)
 			failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
 	} else {
-		failed = braid_live_note(s, "%s", braid_failure());
+		failed = braid_live_note(s, "%s", gone ? gone : braid_failure());
 		if (!failed)
 			failed = braid_live_cut(s, BRAID_PHASE_GONE, BRAID_END_GONE);
+		if (gone)
+			s->ended_incarnation = 0;	/* as in go_on_to_end() */
 		s->phase = BRAID_PHASE_GONE;	/* also when the capture failed: no mapping */
 		close_mapping(s);
 	}

@@ -24,10 +24,27 @@ static u64 now_ns(void)
 
 /* Connections -------------------------------------------------------------------------- */
 
-static void disconnect(struct braid_vhost_port *p, const char *why)
+/*
+ * Without us a reset of the device is complete at once, and its guest may use the pages for
+ * something else: nothing is written to them any more. Of a VM that has hung up, as one does
+ * that dies, the rest is read. One that we hang up on comes back, and would give the same events
+ * once more, since nobody told it how far they were read: they are left to that time.
+ */
+static void part(struct braid_vhost_port *p, const char *why, bool keep)
+{
+	braid_vhost_part_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes,
+				p->mapping->base, keep && !p->letting_go);
+	p->mapping->gone = why;
+	p->mapping->taken_back = false;
+}
+
+/* @keep: what the mapping has is still to be read. */
+static void disconnect(struct braid_vhost_port *p, const char *why, bool keep)
 {
 	u32 k;
 
+	if (p->mapping)
+		part(p, why, keep);
 	close(p->socket);
 	p->socket = -1;
 	braid_vhost_message_clear(&p->in);
@@ -44,11 +61,6 @@ static void disconnect(struct braid_vhost_port *p, const char *why)
 	p->answer_due = false;
 	p->features = p->protocol = 0;
 	*p->trouble = 0;
-	/* Its pages stay mapped: a guest that has died can be read. */
-	if (p->mapping) {
-		p->mapping->gone = why;
-		p->mapping->taken_back = false;
-	}
 }
 
 static void connect_next(struct braid_vhost_port *p)
@@ -142,10 +154,10 @@ static int vhost_serve(struct braid_port *port)
 	if (err > 0)
 		return complain(p, -EINVAL, "a request of its driver was refused");
 	if (err == -ECONNRESET) {
-		disconnect(p, "its QEMU closed the connection");
+		disconnect(p, "its QEMU closed the connection", true);
 	} else if (err) {
 		complain(p, err, "its VM's connection was closed");
-		disconnect(p, "its connection was closed, for what came over it");
+		disconnect(p, "its connection was closed, for what came over it", false);
 		return err;
 	}
 	rung = p->rung;
@@ -235,7 +247,7 @@ static void vhost_close(struct braid_port *port)
 	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
 
 	if (p->socket >= 0)
-		disconnect(p, "the agent ends");
+		disconnect(p, "the agent ends", false);
 	braid_listener_close(p->listener, &p->address);
 	free(p);
 }

@@ -2,6 +2,7 @@
 /* Finds and maps a front end's memory, page by page. */
 #include <errno.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -269,8 +270,9 @@ static int reserve(u64 bytes, u64 align, u8 **out)
 	return 0;
 }
 
+/* @flags: MAP_SHARED or MAP_PRIVATE. */
 static int map_piece(const struct braid_vhost_memory_slot *slot, u64 offset, u64 bytes, u8 *at,
-		     u64 in_region)
+		     u64 in_region, int flags)
 {
 	struct stat st;
 
@@ -280,18 +282,39 @@ static int map_piece(const struct braid_vhost_memory_slot *slot, u64 offset, u64
 				  "a chunk that is no whole huge page; load its driver early, while large chunks are to be had");
 	if (fstat(slot->fd, &st) || (u64)st.st_size < offset + bytes)
 		return braid_fail(-EFAULT, "a chunk behind the end of its memory's file");
-	if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slot->fd, offset) ==
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, slot->fd, offset) ==
 	    MAP_FAILED)
 		return braid_fail(-errno, "a chunk that can't be mapped: %s", strerror(errno));
 	return 0;
+}
+
+/* Over what is at @base. @flags: as above. */
+static int map_pieces(const struct braid_vhost_memory *memory,
+		      const struct braid_virtio_chunk *chunks, u32 nr_chunks, u8 *base, int flags)
+{
+	const struct braid_vhost_memory_slot *slot;
+	u64 at = 0, done, piece, offset;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < nr_chunks && !err; k++) {
+		for (done = 0; done < chunks[k].bytes && !err; done += piece, at += piece) {
+			piece = chunks[k].bytes - done;
+			slot = find_guest(memory, chunks[k].address + done, &piece, &offset);
+			if (slot)
+				err = map_piece(slot, offset, piece, base + at, at, flags);
+			else
+				err = braid_fail(-ERANGE, "a chunk outside of its memory");
+		}
+	}
+	return err;
 }
 
 int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 			   const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
 			   u8 **out)
 {
-	const struct braid_vhost_memory_slot *slot;
-	u64 align = BRAID_PAGE_BYTES, at = 0, done, piece, offset;
+	u64 align = BRAID_PAGE_BYTES;
 	u8 *base = NULL;
 	int err;
 	u32 k;
@@ -300,21 +323,27 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 		if (memory->slots[k].page_bytes > align)
 			align = memory->slots[k].page_bytes;
 	err = reserve(bytes, align, &base);
-	for (k = 0; k < nr_chunks && !err; k++) {
-		for (done = 0; done < chunks[k].bytes && !err; done += piece, at += piece) {
-			piece = chunks[k].bytes - done;
-			slot = find_guest(memory, chunks[k].address + done, &piece, &offset);
-			if (slot)
-				err = map_piece(slot, offset, piece, base + at, at);
-			else
-				err = braid_fail(-ERANGE, "a chunk outside of its memory");
-			if (err)
-				braid_vhost_unmap_chunks(base, bytes);
-		}
-	}
-	if (!err)
+	if (err)
+		return err;
+	err = map_pieces(memory, chunks, nr_chunks, base, MAP_SHARED);
+	if (err)
+		braid_vhost_unmap_chunks(base, bytes);
+	else
 		*out = base;
 	return err;
+}
+
+void braid_vhost_part_chunks(const struct braid_vhost_memory *memory,
+			     const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			     u8 *base, bool keep)
+{
+	if (keep && !map_pieces(memory, chunks, nr_chunks, base,
+				 MAP_PRIVATE | MAP_NORESERVE))
+		return;
+	/* Better nobody records than that one guest's memory is written for another's. */
+	if (mmap(base, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+		abort();
 }
 
 void braid_vhost_unmap_chunks(u8 *base, u64 bytes)

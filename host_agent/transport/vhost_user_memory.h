@@ -106,6 +106,21 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 			   const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
 			   u8 **out);
 
+/**
+ * braid_vhost_part_chunks - put what is mapped beyond the reach of its guest's memory
+ * @memory: the table
+ * @chunks: as they were mapped
+ * @nr_chunks: of them
+ * @bytes: in all
+ * @base: of braid_vhost_map_chunks(); stays mapped, and may be used meanwhile
+ * @keep: what the guest has there can still be read; else, or if that fails, it is all zeros
+ *
+ * From here on nothing that is written there reaches the guest.
+ */
+void braid_vhost_part_chunks(const struct braid_vhost_memory *memory,
+			     const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			     u8 *base, bool keep);
+
 /** braid_vhost_unmap_chunks - undo braid_vhost_map_chunks() */
 void braid_vhost_unmap_chunks(u8 *base, u64 bytes);
 

@@ -198,9 +198,21 @@ static void test_restart_in_unload(void)
 	world_free(&w);
 }
 
-/* The VM dies: all that its guest wrote is read. And comes back while the agent runs. */
+/* Another VM in place of one that has gone. */
+static void replace_vm(struct world *w)
+{
+	struct session s = w->s;
+
+	world_free(w);
+	world_init(w);
+	s.guest = w->g;
+	w->s = s;
+}
+
+/* The VM dies: all that its guest wrote is read, nothing written. Another one comes. */
 static void test_death(void)
 {
+	static u8 before[REGION_BYTES];
 	struct world w;
 
 	world_init(&w);
@@ -210,18 +222,57 @@ static void test_death(void)
 	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
 	session_until(&w.s, recording);
 	fake_guest_write(w.g, 0, 700);
+	memcpy(before, w.g->base, REGION_BYTES);
 	front_end_hang_up(&w.f);
 	session_until(&w.s, gone);
 	CHECK_EQ(w.s.status.events, 700);
+	CHECK(!memcmp(before, w.g->base, REGION_BYTES));
 	CHECK(strstr(w.s.last_note, "closed the connection"));
 
+	replace_vm(&w);
 	front_end_connect(&w.f, socket_path);
 	NEED(front_end_start(&w.f));
+	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
 	session_until(&w.s, recording);
 	fake_guest_write(w.g, 0, 300);
 	session_settle(&w.s);
 	session_end(&w.s);
 	CHECK_EQ(w.s.status.events, 1000);
+	CHECK_EQ(w.s.status.lost, 0);
+	CHECK_EQ(w.s.status.nr_streams, 2);
+	world_free(&w);
+}
+
+/* Who is hung up on, and comes back, is read on from where it was: nothing twice. */
+static void test_fault(void)
+{
+	static u8 before[REGION_BYTES];
+	struct world w;
+
+	world_init(&w);
+	session_begin(&w.s, address, capture_path, NULL);
+	front_end_connect(&w.f, socket_path);
+	NEED(front_end_start(&w.f));
+	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
+	session_until(&w.s, recording);
+	fake_guest_write(w.g, 0, 250);
+	session_settle(&w.s);
+	fake_guest_write(w.g, 0, 250);
+	memcpy(before, w.g->base, REGION_BYTES);
+	NEED(front_end_send(&w.f, &(struct braid_vhost_header){ 99, 1, 0 }, NULL, 0, NULL, 0));
+	session_until(&w.s, gone);
+	CHECK_EQ(w.s.status.events, 250);
+	CHECK(!memcmp(before, w.g->base, REGION_BYTES));
+	CHECK(strstr(w.s.last_note, "connection was closed"));
+
+	front_end_hang_up(&w.f);
+	front_end_connect(&w.f, socket_path);
+	NEED(front_end_start(&w.f));
+	session_until(&w.s, recording);
+	fake_guest_write(w.g, 0, 100);
+	session_settle(&w.s);
+	session_end(&w.s);
+	CHECK_EQ(w.s.status.events, offered(w.g));
 	CHECK_EQ(w.s.status.lost, 0);
 	CHECK_EQ(w.s.status.nr_streams, 2);
 	world_free(&w);
@@ -521,6 +572,7 @@ int main(void)
 	RUN(test_restart);
 	RUN(test_restart_in_unload);
 	RUN(test_death);
+	RUN(test_fault);
 	RUN(test_pause);
 	RUN(test_memory_moves);
 	RUN(test_port);
