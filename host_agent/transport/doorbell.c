@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/listener.h"
 #include "host_agent/transport/port.h"
 #include "host_agent/util/error.h"
@@ -78,8 +79,7 @@ static int open_shm(struct doorbell_port *p)
 
 static void drop_peer(struct doorbell_port *p)
 {
-	if (p->peer_fd >= 0)
-		close(p->peer_fd);
+	braid_foreign_hang_up(p->peer_fd);
 	p->peer_fd = -1;
 }
 
@@ -182,10 +182,12 @@ static int take_connection(struct doorbell_port *p)
 	if (fd < 0)
 		return 0;
 	if (p->peer_fd >= 0) {
-		close(fd);
+		braid_foreign_hang_up(fd);
 		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
 				  p->address.path, pid, p->peer_pid);
 	}
+	/* A client has nothing to say, nor file descriptors to give: all that can come is its end. */
+	shutdown(fd, SHUT_RD);
 	p->peer_fd = fd;
 	p->peer_pid = pid;
 	p->untouched = false;
@@ -201,13 +203,11 @@ static int take_connection(struct doorbell_port *p)
 	return 0;
 }
 
-/* A client has nothing to say: all that can come is its end. */
 static void look_at_peer(struct doorbell_port *p)
 {
-	char nothing[64];
-	ssize_t n = recv(p->peer_fd, nothing, sizeof(nothing), MSG_DONTWAIT);
+	struct pollfd end = { .fd = p->peer_fd };
 
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (poll(&end, 1, 0) > 0)
 		drop_peer(p);
 }
 
@@ -231,7 +231,7 @@ static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
 
 	fds[nr++] = (struct pollfd){ .fd = p->listen_fd, .events = POLLIN };
 	if (p->peer_fd >= 0)
-		fds[nr++] = (struct pollfd){ .fd = p->peer_fd, .events = POLLIN };
+		fds[nr++] = (struct pollfd){ .fd = p->peer_fd };
 	if (p->ours_fd >= 0)
 		fds[nr++] = (struct pollfd){ .fd = p->ours_fd, .events = POLLIN };
 	return nr;

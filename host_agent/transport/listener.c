@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/listener.h"
 #include "host_agent/util/error.h"
 
@@ -154,9 +155,17 @@ int braid_listener_open(const struct braid_socket_address *a)
 
 void braid_listener_close(int fd, const struct braid_socket_address *a)
 {
+	int waiting;
+
 	if (fd < 0)
 		return;
 	unlink(a->path);
+	/* What those sent who still wait to be accepted is closed as it would be behind that. */
+	shutdown(fd, SHUT_RDWR);
+	do {
+		waiting = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		braid_foreign_hang_up(waiting);
+	} while (waiting >= 0);
 	close(fd);
 }
 

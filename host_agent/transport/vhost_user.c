@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
@@ -45,11 +46,10 @@ static void disconnect(struct braid_vhost_port *p, const char *why, bool keep)
 
 	if (p->mapping)
 		part(p, why, keep);
-	close(p->socket);
+	braid_foreign_hang_up(p->socket);
 	p->socket = -1;
 	braid_vhost_message_clear(&p->in);
-	if (p->backend >= 0)
-		close(p->backend);
+	braid_foreign_close(p->backend);
 	p->backend = -1;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		braid_vhost_queue_reset(&p->queues[k]);
@@ -123,12 +123,12 @@ static void quench(struct braid_vhost_port *p)
 
 		if (q->kick_fd < 0)
 			continue;
-		braid_vhost_nonblocking(q->kick_fd);
+		braid_foreign_nonblocking(q->kick_fd);
 		n = read(q->kick_fd, kicks, sizeof(kicks));
 		if (n > 0) {
 			p->rung |= k == BRAID_VIRTIO_NOTIFYQ;
 		} else if (!n || (errno != EAGAIN && errno != EINTR)) {
-			close(q->kick_fd);	/* it would wake us for ever; we look anyway */
+			braid_foreign_close(q->kick_fd);	/* it would wake us for ever; we look anyway */
 			q->kick_fd = -1;
 		}
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
@@ -35,7 +36,7 @@ static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 	if (ret <= 0)
 		return ret;
 	if (q->call_fd >= 0) {
-		braid_vhost_nonblocking(q->call_fd);
+		braid_foreign_nonblocking(q->call_fd);
 		/* One that is full was not heard yet: the driver will look. */
 		ret = write(q->call_fd, &one, sizeof(one));
 	} else if (!q->polled && p->backend >= 0 &&

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/guard.h"
 #include "host_agent/transport/vhost_user_memory.h"
 #include "host_agent/util/error.h"
@@ -68,7 +69,7 @@ int braid_vhost_memory_set(struct braid_vhost_memory *memory, struct braid_vhost
 void braid_vhost_memory_clear(struct braid_vhost_memory *memory)
 {
 	while (memory->nr_slots)
-		close(memory->slots[--memory->nr_slots].fd);
+		braid_foreign_close(memory->slots[--memory->nr_slots].fd);
 }
 
 /* Where a guest-physical address lies; *bytes becomes what lies there in one piece. */

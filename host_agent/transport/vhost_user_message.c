@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Frames vhost-user messages: a stream of bytes that has file descriptors along. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/vhost_user_message.h"
 #include "host_agent/util/error.h"
+
+#define MAX_FDS_SENT	253	/* with one message, the kernel lets pass */
 
 /* Keeps what came along, or closes it. */
 static int take_fds(struct braid_vhost_message *m, struct msghdr *head)
@@ -26,7 +28,7 @@ static int take_fds(struct braid_vhost_message *m, struct msghdr *head)
 			if (m->nr_fds < BRAID_VHOST_MAX_FDS) {
 				m->fds[m->nr_fds++] = fd;
 			} else {
-				close(fd);
+				braid_foreign_close(fd);
 				err = -EPROTO;
 			}
 		}
@@ -45,8 +47,8 @@ static int receive_until(int socket, struct braid_vhost_message *m, u32 goal)
 	while (m->got_bytes < goal) {
 		union {
 			struct cmsghdr align;
-			u8 room[CMSG_SPACE(2 * BRAID_VHOST_MAX_FDS * sizeof(int))];
-		} control;
+			u8 room[CMSG_SPACE(MAX_FDS_SENT * sizeof(int))];
+		} control;	/* what had no room the kernel would close, and we would wait */
 		u8 *at = m->got_bytes < head_bytes ?
 			 (u8 *)&m->header + m->got_bytes :
 			 (u8 *)&m->payload + (m->got_bytes - head_bytes);
@@ -98,17 +100,8 @@ int braid_vhost_take_fd(struct braid_vhost_message *m)
 void braid_vhost_message_clear(struct braid_vhost_message *m)
 {
 	while (m->nr_fds)
-		close(m->fds[--m->nr_fds]);
+		braid_foreign_close(m->fds[--m->nr_fds]);
 	memset(m, 0, sizeof(*m));
-}
-
-void braid_vhost_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	/* The other side shares these flags, and may have changed them. */
-	if (flags >= 0 && !(flags & O_NONBLOCK))
-		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
 int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload)
@@ -122,7 +115,7 @@ int braid_vhost_send(int socket, const struct braid_vhost_header *header, const 
 	do {
 		n = sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == ENOTSOCK) {
-			braid_vhost_nonblocking(socket);
+			braid_foreign_nonblocking(socket);
 			n = writev(socket, pieces, 2);
 		}
 	} while (n < 0 && errno == EINTR);

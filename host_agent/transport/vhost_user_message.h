@@ -153,7 +153,4 @@ void braid_vhost_message_clear(struct braid_vhost_message *m);
  */
 int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload);
 
-/** braid_vhost_nonblocking - make that reads and writes of a foreign file descriptor don't wait */
-void braid_vhost_nonblocking(int fd);
-
 #endif /* BRAID_TRANSPORT_VHOST_USER_MESSAGE_H */

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <linux/virtio_ring.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/vhost_user_queue.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
@@ -23,10 +23,8 @@ void braid_vhost_queue_init(struct braid_vhost_queue *q, u32 index)
 void braid_vhost_queue_reset(struct braid_vhost_queue *q)
 {
 	braid_vhost_queue_unmap(q);
-	if (q->kick_fd >= 0)
-		close(q->kick_fd);
-	if (q->call_fd >= 0)
-		close(q->call_fd);
+	braid_foreign_close(q->kick_fd);
+	braid_foreign_close(q->call_fd);
 	braid_vhost_queue_init(q, q->index);
 }
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <linux/virtio_config.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "host_agent/transport/foreign.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
@@ -181,8 +181,7 @@ static int get_vring_base(struct braid_vhost_port *p, struct braid_vhost_message
 	if (!q)
 		return -EPROTO;
 	q->kicked = false;
-	if (q->kick_fd >= 0)
-		close(q->kick_fd);
+	braid_foreign_close(q->kick_fd);
 	q->kick_fd = -1;
 	left(p, q);
 	p->answer.state = (struct braid_vhost_ring_state){ q->index, q->returned };
@@ -199,8 +198,7 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 	if (!q)
 		return -EPROTO;
 	at = kick ? &q->kick_fd : &q->call_fd;
-	if (*at >= 0)
-		close(*at);
+	braid_foreign_close(*at);
 	*at = braid_vhost_take_fd(m);
 	if (!kick)
 		q->polled = *at < 0;
@@ -281,8 +279,7 @@ static int get_queue_num(struct braid_vhost_port *p, struct braid_vhost_message 
 
 static int set_backend_req_fd(struct braid_vhost_port *p, struct braid_vhost_message *m)
 {
-	if (p->backend >= 0)
-		close(p->backend);
+	braid_foreign_close(p->backend);
 	p->backend = braid_vhost_take_fd(m);
 	return 0;
 }

@@ -30,6 +30,15 @@ int count_fds(void)
 	return nr;
 }
 
+bool fds_come_to(int nr)
+{
+	int n;
+
+	for (n = 0; n < 10000 && count_fds() != nr; n++)
+		usleep(1000);
+	return count_fds() == nr;
+}
+
 int count_mappings(void)
 {
 	FILE *file = fopen("/proc/self/maps", "re");

@@ -41,4 +41,7 @@ void bad_vm_send(u32 request, u32 flags, u32 bytes, const void *payload, u32 pay
 int count_fds(void);
 int count_mappings(void);
 
+/* Whether there are that many open in the end: a thread closes some. */
+bool fds_come_to(int nr);
+
 #endif /* BRAID_TESTS_BAD_VM_H */
