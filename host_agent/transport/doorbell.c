@@ -29,7 +29,7 @@
 struct doorbell_port {
 	struct braid_port port;
 	struct braid_socket_address address;
-	int listen_fd;
+	struct braid_listener listener;
 	int shm_fd;
 	bool untouched;		/* we made it, and gave it to nobody */
 	int peer_fd;		/* QEMU's connection, or -1 */
@@ -98,7 +98,7 @@ static void port_close(struct braid_port *port)
 
 	drop_peer(p);
 	drop_eventfds(p);
-	braid_listener_close(p->listen_fd, &p->address);
+	braid_listener_close(&p->listener, &p->address);
 	if (p->shm_fd >= 0)
 		close(p->shm_fd);
 	if (p->untouched)
@@ -114,14 +114,12 @@ static int port_open(struct braid_port **out, const char *text)
 	if (!p)
 		return braid_fail(-ENOMEM, "out of memory");
 	p->port.ops = &braid_doorbell_port_ops;
-	p->listen_fd = p->shm_fd = p->peer_fd = p->ours_fd = p->guests_fd = -1;
+	p->listener.fd = p->shm_fd = p->peer_fd = p->ours_fd = p->guests_fd = -1;
 	err = braid_socket_address_parse(&p->address, text);
 	if (!err)
 		err = open_shm(p);
-	if (!err) {
-		p->listen_fd = braid_listener_open(&p->address);
-		err = p->listen_fd < 0 ? p->listen_fd : 0;
-	}
+	if (!err)
+		err = braid_listener_open(&p->listener, &p->address);
 	if (err) {
 		port_close(&p->port);
 		return err;
@@ -177,12 +175,13 @@ static bool greet(const struct doorbell_port *p)
 static int take_connection(struct doorbell_port *p)
 {
 	pid_t pid;
-	int err, fd = braid_listener_accept(p->listen_fd, &pid);
+	int err, fd = braid_listener_accept(&p->listener, &p->address, &pid);
 
 	if (fd < 0)
-		return 0;
+		return fd == -EAGAIN ? 0 : fd;
 	if (p->peer_fd >= 0) {
 		braid_foreign_hang_up(fd);
+		braid_listener_fault(&p->listener);
 		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
 				  p->address.path, pid, p->peer_pid);
 	}
@@ -197,6 +196,7 @@ static int take_connection(struct doorbell_port *p)
 		drop_eventfds(p);
 		if (err == EPIPE)	/* it only looked whether somebody listens */
 			return 0;
+		braid_listener_fault(&p->listener);
 		return braid_fail(-EPIPE, "%s: process %d could not be given the shared memory: %s",
 				  p->address.path, pid, strerror(err));
 	}
@@ -214,11 +214,17 @@ static void look_at_peer(struct doorbell_port *p)
 static int port_serve(struct braid_port *port)
 {
 	struct doorbell_port *p = of(port);
+	u32 leaked = braid_foreign_leaked();
 	int err = take_connection(p);
 	u64 rung;
 
 	if (p->peer_fd >= 0)
 		look_at_peer(p);
+	if (braid_foreign_leaked() != leaked) {
+		braid_listener_give_up(&p->listener);
+		err = braid_fail(-EMFILE, "%s: whoever connects gives file descriptors that take for ever to close; nobody is listened to any more",
+				 p->address.path);
+	}
 	if (err)
 		return err;
 	return p->ours_fd >= 0 && read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
@@ -229,7 +235,8 @@ static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
 	const struct doorbell_port *p = of(port);
 	size_t nr = 0;
 
-	fds[nr++] = (struct pollfd){ .fd = p->listen_fd, .events = POLLIN };
+	if (!braid_listener_quiet(&p->listener))
+		fds[nr++] = (struct pollfd){ .fd = p->listener.fd, .events = POLLIN };
 	if (p->peer_fd >= 0)
 		fds[nr++] = (struct pollfd){ .fd = p->peer_fd };
 	if (p->ours_fd >= 0)

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/transport/foreign.h"
@@ -15,6 +16,8 @@
 #include "host_agent/util/error.h"
 
 #define BACKLOG		4
+#define FAULTS_AT_ONCE	8	/* then one a second: nobody fills a capture with them */
+#define SECOND_NS	1000000000ULL
 
 static bool parse_size(const char *text, u64 *bytes)
 {
@@ -135,11 +138,12 @@ static int bind_listen(int fd, const struct sockaddr_un *address, gid_t group)
 	return braid_fail(-err, "%s: can't listen there: %s", address->sun_path, strerror(err));
 }
 
-int braid_listener_open(const struct braid_socket_address *a)
+int braid_listener_open(struct braid_listener *l, const struct braid_socket_address *a)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, err;
 
+	*l = (struct braid_listener){ .fd = -1 };
 	strcpy(address.sun_path, a->path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -147,36 +151,76 @@ int braid_listener_open(const struct braid_socket_address *a)
 	if (is_stale(&address))
 		unlink(a->path);
 	err = bind_listen(fd, &address, a->group);
-	if (!err)
-		return fd;
-	close(fd);
+	if (err)
+		close(fd);
+	else
+		l->fd = fd;
 	return err;
 }
 
-void braid_listener_close(int fd, const struct braid_socket_address *a)
+void braid_listener_close(struct braid_listener *l, const struct braid_socket_address *a)
 {
 	int waiting;
 
-	if (fd < 0)
+	if (l->fd < 0)
 		return;
 	unlink(a->path);
 	/* What those sent who still wait to be accepted is closed as it would be behind that. */
-	shutdown(fd, SHUT_RDWR);
+	shutdown(l->fd, SHUT_RDWR);
 	do {
-		waiting = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		waiting = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
 		braid_foreign_hang_up(waiting);
 	} while (waiting >= 0);
-	close(fd);
+	close(l->fd);
 }
 
-int braid_listener_accept(int fd, pid_t *pid)
+/* Patience ------------------------------------------------------------------------------- */
+
+static u64 now_ns(void)
 {
-	int c = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+void braid_listener_fault(struct braid_listener *l)
+{
+	if (l->nr_faults < FAULTS_AT_ONCE)
+		l->nr_faults++;
+	if (l->nr_faults == FAULTS_AT_ONCE)
+		l->quiet_ns = now_ns() + SECOND_NS;
+}
+
+void braid_listener_give_up(struct braid_listener *l)
+{
+	l->quiet_ns = ~0ULL;
+}
+
+bool braid_listener_quiet(const struct braid_listener *l)
+{
+	return l->quiet_ns && now_ns() < l->quiet_ns;
+}
+
+int braid_listener_accept(struct braid_listener *l, const struct braid_socket_address *a,
+			  pid_t *pid)
+{
 	struct ucred cred = { 0 };
 	socklen_t n = sizeof(cred);
+	int c;
 
-	if (c < 0)
-		return -errno;
+	if (braid_listener_quiet(l))
+		return -EAGAIN;
+	c = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (c < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
+		return -EAGAIN;
+	if (c < 0) {	/* who waits stays there: it would wake us for ever */
+		l->nr_faults = FAULTS_AT_ONCE;
+		braid_listener_fault(l);
+		return braid_fail(-errno, "%s: a connection can't be taken: %s%s", a->path,
+				  strerror(errno), errno == EMFILE ?
+				  "; raise the limit (ulimit -Hn, or LimitNOFILE= of a systemd unit)" : "");
+	}
 	*pid = getsockopt(c, SOL_SOCKET, SO_PEERCRED, &cred, &n) ? 0 : cred.pid;
 	return c;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/transport/foreign.h"
@@ -12,16 +11,7 @@
 #include "host_agent/util/error.h"
 
 #define MESSAGES_AT_ONCE	32	/* in one turn */
-#define FAULTS_AT_ONCE		8	/* then one a second: nobody fills a capture with them */
-#define SECOND_NS		1000000000ULL
-
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
+#define LET_GO			"its connection was closed, for what came over it"
 
 /* Connections -------------------------------------------------------------------------- */
 
@@ -63,10 +53,18 @@ static void disconnect(struct braid_vhost_port *p, const char *why, bool keep)
 	*p->trouble = 0;
 }
 
-static void connect_next(struct braid_vhost_port *p)
+/* 1: there is a connection; 0: none; or -errno with braid_fail(). */
+static int connect_next(struct braid_vhost_port *p)
 {
-	if (!p->mapping && !(p->quiet_ns && now_ns() < p->quiet_ns))
-		p->socket = braid_listener_accept(p->listener, &p->pid);
+	int fd;
+
+	if (p->socket >= 0)
+		return 1;
+	fd = p->mapping ? -EAGAIN : braid_listener_accept(&p->listener, &p->address, &p->pid);
+	if (fd < 0)
+		return fd == -EAGAIN ? 0 : fd;
+	p->socket = fd;
+	return 1;
 }
 
 /* Something to complain about. Returns -errno with braid_fail(). */
@@ -75,8 +73,7 @@ static int complain(struct braid_vhost_port *p, int err, const char *what)
 	char why[256];
 
 	snprintf(why, sizeof(why), "%s", braid_failure());
-	if (++p->nr_faults >= FAULTS_AT_ONCE)
-		p->quiet_ns = now_ns() + SECOND_NS;
+	braid_listener_fault(&p->listener);
 	return braid_fail(err, "%s: %s: %s", p->address.path, what, why);
 }
 
@@ -134,20 +131,17 @@ static void quench(struct braid_vhost_port *p)
 	}
 }
 
-static int vhost_serve(struct braid_port *port)
+static int serve_peer(struct braid_vhost_port *p)
 {
-	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
 	bool rung;
-	int err;
+	int err = connect_next(p);
 
-	if (p->socket < 0)
-		connect_next(p);
-	if (p->socket < 0)
-		return 0;
+	if (err <= 0)
+		return err;
 	p->turns_held += p->letting_go && !p->mapping;
 	quench(p);
 	err = *p->trouble ? braid_fail(-EPROTO, "%s", p->trouble) : take_messages(p);
-	if (!err && !p->letting_go && !(p->quiet_ns && now_ns() < p->quiet_ns))
+	if (!err && !p->letting_go && !braid_listener_quiet(&p->listener))
 		err = braid_vhost_control(p);
 	if (!err)
 		err = braid_vhost_settle(p);
@@ -157,7 +151,7 @@ static int vhost_serve(struct braid_port *port)
 		disconnect(p, "its QEMU closed the connection", true);
 	} else if (err) {
 		complain(p, err, "its VM's connection was closed");
-		disconnect(p, "its connection was closed, for what came over it", false);
+		disconnect(p, LET_GO, false);
 		return err;
 	}
 	rung = p->rung;
@@ -165,15 +159,30 @@ static int vhost_serve(struct braid_port *port)
 	return rung;
 }
 
+static int vhost_serve(struct braid_port *port)
+{
+	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	u32 leaked = braid_foreign_leaked();
+	int ret = serve_peer(p);
+
+	if (braid_foreign_leaked() == leaked)
+		return ret;
+	/* Who goes on would use up all there are. */
+	if (p->socket >= 0)
+		disconnect(p, LET_GO, false);
+	braid_listener_give_up(&p->listener);
+	return braid_fail(-EMFILE, "%s: its VM gave file descriptors that take for ever to close, and is not listened to any more",
+			  p->address.path);
+}
+
 static size_t vhost_fds(const struct braid_port *port, struct pollfd *fds)
 {
 	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
-	bool quiet = p->quiet_ns && now_ns() < p->quiet_ns;
 	size_t nr = 0;
 	u32 k;
 
-	if (p->socket < 0 && !p->mapping && !quiet)
-		fds[nr++] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
+	if (p->socket < 0 && !p->mapping && !braid_listener_quiet(&p->listener))
+		fds[nr++] = (struct pollfd){ .fd = p->listener.fd, .events = POLLIN };
 	/* The mapping was closed: an answer is due, and there is room for it. */
 	if (p->socket >= 0 &&
 	    !(p->letting_go && (p->mapping || braid_vhost_awaits_reader(p))))
@@ -248,7 +257,7 @@ static void vhost_close(struct braid_port *port)
 
 	if (p->socket >= 0)
 		disconnect(p, "the agent ends", false);
-	braid_listener_close(p->listener, &p->address);
+	braid_listener_close(&p->listener, &p->address);
 	free(p);
 }
 
@@ -278,16 +287,14 @@ static int vhost_open(struct braid_port **out, const char *text)
 	if (!p)
 		return braid_fail(-ENOMEM, "out of memory");
 	p->port.ops = &braid_vhost_user_port_ops;
-	p->listener = p->socket = p->backend = -1;
+	p->listener.fd = p->socket = p->backend = -1;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		braid_vhost_queue_init(&p->queues[k], k);
 	err = braid_socket_address_parse(&p->address, text);
 	if (!err)
 		err = configure(p);
-	if (!err) {
-		p->listener = braid_listener_open(&p->address);
-		err = p->listener < 0 ? p->listener : 0;
-	}
+	if (!err)
+		err = braid_listener_open(&p->listener, &p->address);
 	if (err) {
 		vhost_close(&p->port);
 		return err;

@@ -20,10 +20,8 @@ struct braid_vhost_held {
 struct braid_vhost_port {
 	struct braid_port port;
 	struct braid_socket_address address;
-	int listener;
+	struct braid_listener listener;
 	struct braid_virtio_config config;
-	u32 nr_faults;
-	u64 quiet_ns;			/* until then nobody is listened to */
 
 	/* the connection */
 	int socket;			/* -1: there is none */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -194,6 +195,61 @@ static void test_server(void)
 	CHECK_EQ(unlink(region_path), 0);
 }
 
+/* Who connects in vain, again and again, is told a few times, then seldom. */
+static void test_flood(void)
+{
+	struct braid_port *port;
+	struct client c;
+	u32 told = 0;
+	int fd, n;
+
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=1M", socket_path,
+		 region_path);
+	NEED(!braid_port_open(&port, address));
+	c.fd = connect_to(socket_path);
+	CHECK_EQ(braid_port_serve(port), 0);
+	take_greeting(&c);
+	for (n = 0; n < 12; n++) {	/* no more than may wait to be accepted */
+		fd = connect_to(socket_path);
+		told += braid_port_serve(port) < 0;
+		close(fd);
+	}
+	CHECK(told >= 8 && told < 12);
+	CHECK(!has_work(port));
+	ring(c.agents_fd);
+	CHECK_EQ(braid_port_serve(port), 1);
+	drop(&c);
+	braid_port_close(port);
+	CHECK_EQ(unlink(region_path), 0);
+}
+
+/* Without room for one more, nothing is tried all the time. */
+static void test_no_room(void)
+{
+	struct rlimit limit, none;
+	struct braid_port *port;
+	int fd, ret;
+
+	NEED(!braid_port_open(&port, address));
+	fd = connect_to(socket_path);
+	NEED(!getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	CHECK(has_work(port));
+	NEED(!setrlimit(RLIMIT_NOFILE, &none));
+	ret = braid_port_serve(port);
+	NEED(!setrlimit(RLIMIT_NOFILE, &limit));
+	CHECK_EQ(ret, -EMFILE);
+	CHECK(strstr(braid_failure(), "raise the limit"));
+	CHECK(!has_work(port));
+	while (!has_work(port))
+		usleep(1000);
+	CHECK_EQ(braid_port_serve(port), 0);
+	close(fd);
+	braid_port_close(port);
+	unlink(region_path);
+}
+
 static void test_stale_socket(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -317,6 +373,8 @@ int main(void)
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(test_addresses);
 	RUN(test_server);
+	RUN(test_flood);
+	RUN(test_no_room);
 	RUN(test_stale_socket);
 	RUN(test_waking);
 	RUN(test_commands_ring);

@@ -194,6 +194,33 @@ static void test_lingering(void)
 	alarm(0);
 }
 
+/* Who gives them without an end loses the socket. Some stay open. */
+static void test_lingering_many(void)
+{
+	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, 1, 0 };
+	int given[24], other, k, n;
+
+	alarm(100);
+	bad_vm_begin(0);
+	for (n = 0; n < 5 && !strstr(braid_failure(), "not listened to any more"); n++) {
+		for (k = 0; k < 24; k++)
+			given[k] = n || k ? socket(AF_INET, SOCK_STREAM, 0) : lingering(&other);
+		NEED(front_end_send(&vm.front, &header, NULL, 0, given, 24));
+		for (k = 0; k < 24; k++)
+			close(given[k]);
+		CHECK(bad_vm_dropped());
+		front_end_hang_up(&vm.front);
+		front_end_connect(&vm.front, vm.socket_path);
+	}
+	CHECK(n > 1 && n < 5);
+	CHECK_EQ(braid_port_serve(vm.port), 0);
+	CHECK_EQ(front_end_receive(&vm.front, 0), 0);
+	CHECK_EQ(braid_port_fds(vm.port, (struct pollfd[BRAID_PORT_FDS]){ 0 }), 0);
+	bad_vm_end();
+	close(other);
+	alarm(0);
+}
+
 /* Memory ---------------------------------------------------------------------------------- */
 
 static void test_tables(void)
@@ -255,6 +282,7 @@ int main(void)
 	RUN(test_lingering);
 	RUN(test_tables);
 	RUN(test_flood);
+	RUN(test_lingering_many);
 	bad_vm_deinit();
 	return VERDICT();
 }
