@@ -28,6 +28,7 @@ struct braid_record_guest {
 	struct braid_region_source *source;
 	u64 due_ns;		/* when it is polled again; 0: at once */
 	u64 rest_ns;		/* between two polls */
+	u64 heard_ns;		/* when it last rang, or sent a message */
 	size_t nr_fds;		/* of the loop's, that are its port's */
 	u64 last_events;	/* at the last progress line */
 	bool told_waiting;

@@ -93,15 +93,42 @@ static int poll_all(struct braid_recording *r)
 /* Who has rung, or has a message, is due. */
 static void heed_ports(struct braid_recording *r)
 {
+	u64 now_ns = braid_host_clock_ns();
 	size_t k, i, nr, at = 2;
 
 	for (k = 0; k < r->nr_guests; k++) {
 		nr = r->guests[k].nr_fds;
-		for (i = 0; i < nr; i++)
-			if (r->fds[at + i].revents)
-				r->guests[k].due_ns = 0;
+		for (i = 0; i < nr; i++) {
+			if (!r->fds[at + i].revents)
+				continue;
+			r->guests[k].due_ns = 0;
+			r->guests[k].heard_ns = now_ns;
+		}
 		at += nr;
 	}
+}
+
+/*
+ * What the guests' ports want watched, behind the @nr that are there: returns how many there are
+ * then. Who was just heard is not listened to for a moment: ringing all the time keeps nobody
+ * awake. *ns is shortened to that.
+ */
+static size_t watch_ports(struct braid_recording *r, size_t nr, u64 *ns)
+{
+	u64 now_ns = braid_host_clock_ns();
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+
+		guest->nr_fds = 0;
+		if (now_ns - guest->heard_ns < SLEEP_MIN_NS)
+			*ns = *ns < SLEEP_MIN_NS ? *ns : SLEEP_MIN_NS;
+		else
+			guest->nr_fds = braid_region_source_fds(guest->source, &r->fds[nr]);
+		nr += guest->nr_fds;
+	}
+	return nr;
 }
 
 /* Sleeps, or not. Returns true when told to stop; early also at the command's end. */
@@ -109,21 +136,20 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 {
 	struct signalfd_siginfo info;
 	struct timespec t = { 0 };
-	size_t nr = 2, k;
+	u64 ns = 0;
+	size_t nr;
 
 	r->fds[0] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
 	r->fds[1] = (struct pollfd){ .fd = r->child.pidfd, .events = POLLIN };
-	for (k = 0; k < r->nr_guests; k++) {
-		r->guests[k].nr_fds = braid_region_source_fds(r->guests[k].source, &r->fds[nr]);
-		nr += r->guests[k].nr_fds;
-	}
 
 	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
 		*sleep_ns = SLEEP_MIN_NS;
 	else if (*sleep_ns < SLEEP_MAX_NS)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
 	if (result != BRAID_POLL_MORE)
-		t.tv_nsec = *sleep_ns;
+		ns = *sleep_ns;
+	nr = watch_ports(r, 2, &ns);
+	t.tv_nsec = ns;
 	if (ppoll(r->fds, nr, &t, NULL) <= 0)
 		return false;
 	heed_ports(r);

@@ -30,8 +30,10 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 	    r->user_address + r->bytes < r->user_address || r->offset + r->bytes < r->offset ||
 	    (s64)(r->offset + r->bytes) < 0)
 		return braid_fail(-EPROTO, "a memory table with an impossible range");
-	if (fstat(slot->fd, &st) || fstatfs(slot->fd, &fs) || !S_ISREG(st.st_mode))
-		return braid_fail(-EPROTO, "memory that is no file; give its VM one that is shared: memory-backend-memfd,share=on");
+	/* Of a file elsewhere its file system could let us wait, with each call. */
+	if (braid_foreign_kind(slot->fd) != BRAID_FOREIGN_MEMORY || fstat(slot->fd, &st) ||
+	    fstatfs(slot->fd, &fs))
+		return braid_fail(-EPROTO, "memory that is no file of tmpfs or hugetlbfs; give its VM memory-backend-memfd,share=on (user-mode Linux: a TMPDIR on tmpfs, as /dev/shm)");
 	slot->device = st.st_dev;
 	slot->inode = st.st_ino;
 	slot->page_bytes = BRAID_PAGE_BYTES;

@@ -189,6 +189,15 @@ static int get_vring_base(struct braid_vhost_port *p, struct braid_vhost_message
 	return 0;
 }
 
+/* Whether it is what front ends use: nothing else is read, written or slept on. */
+static bool wakes(int fd, bool kick)
+{
+	enum braid_foreign_kind kind = braid_foreign_kind(fd);
+
+	return kind == BRAID_FOREIGN_EVENTFD ||
+	       (!kick && (kind == BRAID_FOREIGN_PIPE || kind == BRAID_FOREIGN_SOCKET));
+}
+
 /* The file descriptor of a ring in place of the one before. */
 static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m, bool kick)
 {
@@ -197,6 +206,9 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 
 	if (!q)
 		return -EPROTO;
+	if (m->nr_fds && !wakes(m->fds[0], kick))
+		return braid_fail(-EPROTO, "a doorbell that is no eventfd%s",
+				  kick ? "" : ", pipe or socket");
 	at = kick ? &q->kick_fd : &q->call_fd;
 	braid_foreign_close(*at);
 	*at = braid_vhost_take_fd(m);
@@ -279,6 +291,8 @@ static int get_queue_num(struct braid_vhost_port *p, struct braid_vhost_message 
 
 static int set_backend_req_fd(struct braid_vhost_port *p, struct braid_vhost_message *m)
 {
+	if (!wakes(m->fds[0], false))
+		return braid_fail(-EPROTO, "a backend channel that is no socket or pipe");
 	braid_foreign_close(p->backend);
 	p->backend = braid_vhost_take_fd(m);
 	return 0;

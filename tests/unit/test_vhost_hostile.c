@@ -162,6 +162,41 @@ static int lingering(int *other)
 	return fd;
 }
 
+/* What is not a doorbell is not used as one. */
+static void test_doorbells(void)
+{
+	static const struct {
+		u32 request;
+		const char *file;	/* NULL: a pipe */
+		const char *why;
+	} bad[] = {
+		{ BRAID_VHOST_SET_VRING_KICK, "/dev/zero", "no eventfd" },
+		{ BRAID_VHOST_SET_VRING_KICK, NULL, "no eventfd" },
+		{ BRAID_VHOST_SET_VRING_CALL, "/dev/zero", "no eventfd, pipe or socket" },
+		{ BRAID_VHOST_SET_BACKEND_REQ_FD, "/dev/null", "no socket or pipe" },
+	};
+	struct braid_vhost_header header = { .flags = BRAID_VHOST_VERSION };
+	int fds = count_fds(), ends[2];
+	size_t k;
+
+	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+		bad_vm_begin(0);
+		header.request = bad[k].request;
+		header.bytes = header.request == BRAID_VHOST_SET_BACKEND_REQ_FD ? 0 : 8;
+		NEED(!pipe(ends));
+		if (bad[k].file) {
+			close(ends[0]);
+			ends[0] = open(bad[k].file, O_RDWR | O_CLOEXEC);
+		}
+		front_end_send(&vm.front, &header, &(u64){ 0 }, header.bytes, ends, 1);
+		close(ends[0]);
+		close(ends[1]);
+		CHECK(bad_vm_dropped() && strstr(braid_failure(), bad[k].why));
+		bad_vm_end();
+	}
+	CHECK(fds_come_to(fds));
+}
+
 /* One that can't be closed holds up nobody, whichever way it came. */
 static void test_lingering(void)
 {
@@ -227,17 +262,18 @@ static void test_tables(void)
 {
 	static const struct {
 		struct braid_vhost_region region;
-		bool device;
+		const char *file;	/* instead of memory */
 		const char *why;
 	} bad[] = {
-		{ { 0, 0, 0, 0 }, false, "impossible range" },
-		{ { ~0ULL, 4096, 0, 0 }, false, "impossible range" },
-		{ { 0, 4096, ~0ULL, 0 }, false, "impossible range" },
-		{ { 0, 4096, 0, ~0ULL - 5 }, false, "impossible range" },
-		{ { 0, 4096, 0, 1ULL << 63 }, false, "impossible range" },
-		{ { 0, 4096, 0, 0 }, true, "no file" },
+		{ { 0, 0, 0, 0 }, NULL, "impossible range" },
+		{ { ~0ULL, 4096, 0, 0 }, NULL, "impossible range" },
+		{ { 0, 4096, ~0ULL, 0 }, NULL, "impossible range" },
+		{ { 0, 4096, 0, ~0ULL - 5 }, NULL, "impossible range" },
+		{ { 0, 4096, 0, 1ULL << 63 }, NULL, "impossible range" },
+		{ { 0, 4096, 0, 0 }, "/dev/zero", "no file of tmpfs" },
+		{ { 0, 4096, 0, 0 }, "/proc/self/exe", "no file of tmpfs" },
 	};
-	int fds = count_fds(), null = open("/dev/zero", O_RDWR | O_CLOEXEC);
+	int fds = count_fds(), fd;
 	union braid_vhost_payload payload = { .memory.nr_regions = 1 };
 	struct braid_vhost_header header = { BRAID_VHOST_SET_MEM_TABLE, 1, 40 };
 	size_t k;
@@ -245,13 +281,13 @@ static void test_tables(void)
 	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
 		bad_vm_begin(0);
 		payload.memory.regions[0] = bad[k].region;
-		front_end_send(&vm.front, &header, &payload, 40,
-			       bad[k].device ? &null : &vm.region_fd, 1);
+		fd = bad[k].file ? open(bad[k].file, O_RDONLY | O_CLOEXEC) : dup(vm.region_fd);
+		front_end_send(&vm.front, &header, &payload, 40, &fd, 1);
+		close(fd);
 		CHECK(bad_vm_dropped() && vm.front.pumped < 0);
 		CHECK(strstr(braid_failure(), bad[k].why));
 		bad_vm_end();
 	}
-	close(null);
 	CHECK(fds_come_to(fds));
 }
 
@@ -279,6 +315,7 @@ int main(void)
 	RUN(test_messages);
 	RUN(test_pieces);
 	RUN(test_deaf);
+	RUN(test_doorbells);
 	RUN(test_lingering);
 	RUN(test_tables);
 	RUN(test_flood);

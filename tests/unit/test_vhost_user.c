@@ -566,7 +566,7 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
 	snprintf(address, sizeof(address), "vhost-user:%s,size=2M", socket_path);
-	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(region_path, sizeof(region_path), "/dev/shm/test_vhost_user.%d", getpid());
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(test_life);
 	RUN(test_restart);
