@@ -90,6 +90,8 @@ static int find_region(virDomainPtr dom, struct braid_domain *domain, const char
 		snprintf(domain->path, sizeof(domain->path), BRAID_SHM_DIR "%s", shmem.name);
 		domain->bytes = shmem.bytes;
 	}
+	if (!*has && *shmem.blank)
+		snprintf(domain->blank, sizeof(domain->blank), BRAID_SHM_DIR "%s", shmem.blank);
 	free(shmem.xml);
 	return 0;
 }

@@ -21,6 +21,7 @@ struct braid_domain {
 	bool configured;	/* it will have one when it is started again */
 	char path[256];		/* the region's file, if either */
 	u64 bytes;		/* of the region, if either */
+	char blank[256];	/* a blank file that may be meant for one, if it has none, or "" */
 };
 
 /**

@@ -224,14 +224,19 @@ int braid_domain_plan(const struct braid_domain_request *o, struct braid_domain_
 
 /* Detach -------------------------------------------------------------------------------- */
 
-/* The device of the running domain, or of its configuration; "" as name: none. */
+/*
+ * The one device that was found at first, in the running domain or in its configuration;
+ * "" as name: it is not there.
+ */
 static int find_device(struct job *j, unsigned int flags, struct braid_shmem *shmem)
 {
 	braid_auto_free char *xml = virDomainGetXMLDesc(j->dom, flags);
+	const struct braid_domain *domain = &j->result->domain;
 
+	memset(shmem, 0, sizeof(*shmem));
 	if (!xml)
-		return braid_libvirt_fail(-EIO, "%s", j->result->domain.name);
-	return braid_shmem_find(xml, j->usual, shmem);
+		return braid_libvirt_fail(-EIO, "%s", domain->name);
+	return braid_shmem_find_named(xml, domain->path + strlen(BRAID_SHM_DIR), shmem);
 }
 
 /* A guest takes its time to let go of a device, or never does. */
@@ -282,6 +287,11 @@ static int unplug_config(struct job *j)
 	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_CONFIG))
 		err = braid_libvirt_fail(-EIO, "%s: the memory can't be taken out of its configuration",
 					 j->result->domain.name);
+	if (!err && *shmem.name)
+		j->result->changed_config = true;
+	else if (!err)
+		snprintf(j->result->note, sizeof(j->result->note),
+			 "its configuration has another region, which stays; detach again to take it out");
 	free(shmem.xml);
 	return err;
 }
@@ -296,10 +306,8 @@ static int unplug(struct job *j)
 		err = unplug_live(j);
 		result->changed_live = !err;
 	}
-	if (!err && result->domain.configured) {
+	if (!err && result->domain.configured)
 		err = unplug_config(j);
-		result->changed_config = !err;
-	}
 	return err;
 }
 

@@ -8,11 +8,12 @@
 
 #include "host_agent/discover/libvirt.h"
 
-/* A <shmem> that may be a region. */
+/* A <shmem> that is a region. */
 struct braid_shmem {
 	char name[200];		/* of the file in /dev/shm; "": there is none */
 	u64 bytes;
 	char *xml;		/* the whole element; free() */
+	char blank[200];	/* of one that only may be meant to be a region, or "" */
 };
 
 /* braid_fail() with libvirt's own words behind the format's. */
@@ -36,10 +37,14 @@ void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t roo
 
 /*
  * Finds the region among a domain's devices: the one that attach made, else one that holds
- * a region, else one that is blank. xml: of the domain; usual: braid_shmem_name()'s.
+ * a region, else one that is called as a region is. Any other is somebody else's: before its
+ * user starts, Looking Glass's too is blank. xml: of the domain; usual: braid_shmem_name()'s.
  * 0 (also if there is none) or -errno with braid_fail().
  */
 int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem);
+
+/* Finds the device of that name; as above. */
+int braid_shmem_find_named(const char *xml, const char *name, struct braid_shmem *shmem);
 
 /* The device's element, to be attached; NULL: out of memory. */
 char *braid_shmem_xml(const char *name, u64 bytes);

@@ -68,7 +68,10 @@ static void tell_domain(struct watch *w, virDomainPtr dom)
 	}
 	if (!w->names)
 		return;		/* nobody asked for this one */
-	if (domain.active)
+	if (domain.active && *domain.blank)
+		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach' gives it one; or say -r %.150s, if that is meant for one",
+			 domain.blank);
+	else if (domain.active)
 		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' gives it one",
 			 domain.name);
 	else

@@ -15,6 +15,7 @@
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
 #define FILE_MODE	0660	/* whoever reads it reads the trace */
@@ -85,27 +86,47 @@ static u64 bytes_of(xmlXPathContext *context, xmlNode *node)
 }
 
 /*
- * How sure it is that a file is a region: 0 not at all. One word of the guest's is compared,
- * and nothing else of it is looked at: we still have all our privileges.
+ * The first word of a file; 1 if there is none. Nothing else of the guest's is looked at: we
+ * still have all our privileges.
  */
-static int rank(const char *name, const char *usual)
+static u64 first_word(const char *name)
 {
 	char path[256];
 	struct stat st;
 	u64 magic = 1;
 	int fd;
 
-	if (!strcmp(name, usual))
-		return 3;
 	snprintf(path, sizeof(path), BRAID_SHM_DIR "%s", name);
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return 1;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) &&
 	    pread(fd, &magic, sizeof(magic), 0) != sizeof(magic))
 		magic = 1;
 	close(fd);
-	return magic == BRAID_MAGIC ? 2 : !magic;
+	return magic;
+}
+
+/* How sure it is that a device is the region: not at all, or as below. */
+enum { NO_REGION, BLANK, NAMED, WRITTEN, USUAL };
+
+static int rank(const char *name, const char *usual)
+{
+	u64 word;
+
+	if (!strcmp(name, usual))
+		return USUAL;
+	word = first_word(name);
+	if (word == BRAID_MAGIC)
+		return WRITTEN;
+	if (!strncmp(name, PREFIX, strlen(PREFIX)))
+		return NAMED;
+	return word ? NO_REGION : BLANK;
+}
+
+static int rank_by_name(const char *name, const char *wanted)
+{
+	return strcmp(name, wanted) ? NO_REGION : USUAL;
 }
 
 static char *dump(xmlDoc *doc, xmlNode *node)
@@ -119,7 +140,21 @@ static char *dump(xmlDoc *doc, xmlNode *node)
 	return xml;
 }
 
-int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem)
+/* Whether it can be a file's name, and a line's part. */
+static bool is_name(const char *name)
+{
+	char clean[sizeof(((struct braid_shmem *)NULL)->name)];
+
+	if (strlen(name) >= sizeof(clean) || strchr(name, '/'))
+		return false;
+	strcpy(clean, name);
+	braid_text_clean(clean);
+	return !strcmp(clean, name);
+}
+
+/* The device that ranks highest; one that is merely blank is somebody else's. */
+static int find(const char *xml, int (*rank_of)(const char *name, const char *wanted),
+		const char *wanted, struct braid_shmem *shmem)
 {
 	auto_doc xmlDoc *doc = parse(xml);
 	auto_context xmlXPathContext *context = doc ? xmlXPathNewContext(doc) : NULL;
@@ -135,9 +170,11 @@ int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shm
 	for (k = 0; all->nodesetval && k < all->nodesetval->nodeNr; k++) {
 		xmlNode *node = all->nodesetval->nodeTab[k];
 		braid_auto_free char *name = value_of(context, node, "string(@name)");
-		int how = name && strlen(name) < sizeof(shmem->name) ? rank(name, usual) : 0;
+		int how = name && is_name(name) ? rank_of(name, wanted) : NO_REGION;
 
-		if (how <= best)
+		if (how == BLANK)
+			strcpy(shmem->blank, name);
+		if (how <= BLANK || how <= best)
 			continue;
 		best = how;
 		strcpy(shmem->name, name);
@@ -148,6 +185,16 @@ int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shm
 			return braid_fail(-ENOMEM, "out of memory");
 	}
 	return 0;
+}
+
+int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem)
+{
+	return find(xml, rank, usual, shmem);
+}
+
+int braid_shmem_find_named(const char *xml, const char *name, struct braid_shmem *shmem)
+{
+	return find(xml, rank_by_name, name, shmem);
 }
 
 char *braid_shmem_xml(const char *name, u64 bytes)

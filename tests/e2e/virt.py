@@ -72,6 +72,8 @@ BRIDGE = """
     <controller type='pci' model='pcie-to-pci-bridge'/>
 """
 
+STRANGER = "<shmem name='looking-glass'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+
 
 def first_child(pid):
     """The process that a process has started first, of those that run."""

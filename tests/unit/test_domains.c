@@ -43,12 +43,56 @@ static void test_device_is_found(void)
 	CHECK_EQ(shmem.bytes, 16 * MIB);
 	CHECK(shmem.xml && strstr(shmem.xml, "shmem1") && !strstr(shmem.xml, "test_domains-none"));
 	free(shmem.xml);
-	/* A device that is not ours, and whose file is not there, is somebody else's. */
+	/* A domain that was renamed or cloned keeps its device; others are somebody else's. */
 	CHECK_EQ(braid_shmem_find(xml, "tracebraid-web2", &shmem), 0);
-	CHECK(!*shmem.name && !shmem.xml);
+	CHECK(!strcmp(shmem.name, "tracebraid-web1"));
+	free(shmem.xml);
 	CHECK_EQ(braid_shmem_find("<domain><name>x</name></domain>", "a", &shmem), 0);
 	CHECK(!*shmem.name);
 	CHECK_EQ(braid_shmem_find("no XML", "a", &shmem), -EBADMSG);
+}
+
+static void put_word(const char *name, u64 word)
+{
+	char file[64];
+	int fd;
+
+	snprintf(file, sizeof(file), BRAID_SHM_DIR "%s", name);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	CHECK(fd >= 0 && pwrite(fd, &word, sizeof(word), 0) == sizeof(word));
+	close(fd);
+}
+
+/* As Looking Glass' memory is before anybody uses it: blank, and not ours. */
+static void test_strangers_are_left(void)
+{
+	char text[512], stranger[40], file[64];
+	struct braid_shmem shmem;
+
+	snprintf(stranger, sizeof(stranger), "test_domains-%d", (int)getpid());
+	snprintf(file, sizeof(file), BRAID_SHM_DIR "%s", stranger);
+	snprintf(text, sizeof(text), "<domain><devices>"
+		 "<shmem name='tracebraid-x'><model type='ivshmem-plain'/><size unit='M'>16</size></shmem>"
+		 "<shmem name='../%s'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+		 "<shmem name='%s'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>"
+		 "</devices></domain>", stranger, stranger);
+	put_word(stranger, 0);
+	CHECK_EQ(braid_shmem_find(text, "tracebraid-web1", &shmem), 0);
+	CHECK(!strcmp(shmem.name, "tracebraid-x") && !strcmp(shmem.blank, stranger));
+	free(shmem.xml);
+	memset(strstr(text, "tracebraid-x"), 'y', strlen("tracebraid-x"));
+	CHECK_EQ(braid_shmem_find(text, "tracebraid-web1", &shmem), 0);
+	CHECK(!*shmem.name && !shmem.xml && !strcmp(shmem.blank, stranger));
+	put_word(stranger, BRAID_MAGIC);
+	CHECK_EQ(braid_shmem_find(text, "tracebraid-web1", &shmem), 0);
+	CHECK(!strcmp(shmem.name, stranger) && !*shmem.blank);
+	free(shmem.xml);
+	CHECK_EQ(braid_shmem_find_named(text, "tracebraid-web1", &shmem), 0);
+	CHECK(!*shmem.name && !shmem.xml);
+	CHECK_EQ(braid_shmem_find_named(text, "yyyyyyyyyyyy", &shmem), 0);
+	CHECK(!strcmp(shmem.name, "yyyyyyyyyyyy") && shmem.bytes == 16 * MIB);
+	free(shmem.xml);
+	CHECK(!unlink(file));
 }
 
 static void test_names_need_no_quotes(void)
@@ -189,6 +233,7 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/region", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
 	RUN(test_device_is_found);
+	RUN(test_strangers_are_left);
 	RUN(test_names_need_no_quotes);
 	RUN(test_owner);
 	RUN(test_file_is_made_once);

@@ -7,7 +7,7 @@ import os
 from harness import case
 from kit import NEEDS, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder, storm
 from rig import boot_all
-from virt import BRIDGE, Virt
+from virt import BRIDGE, STRANGER, Virt
 
 
 def listed(virt):
@@ -78,6 +78,7 @@ def libvirt(ctx):
     virt.run_agent("attach", "before", "--timeout", "60")
     ctx.equal(listed(virt)["before"]["driver"], "live", "driver when it is attached again")
     stand_still(ctx, virt, before)
+    leave_strangers(ctx, virt)
 
 
 def change_nothing(ctx, virt):
@@ -99,6 +100,26 @@ def stand_still(ctx, virt, before):
     ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to let go")
     said = virt.run_agent("detach", "before").stdout
     ctx.check("was removed" in said and not before.region.exists(), f"detach of a file that was left says: {said}")
+
+
+def leave_strangers(ctx, virt):
+    """Memory of another program, blank as a region is at first, is neither taken for one nor taken away."""
+    name, file = "stranger", virt.root / "shm/looking-glass"
+    virt.domain(name, devices=STRANGER)
+    virt.virsh("start", "--paused", name)
+    ctx.equal(file.read_bytes()[:8], bytes(8), "what the other program's memory begins with")
+    mode = file.stat().st_mode
+    ctx.equal([listed(virt)[name][word] for word in ("attached", "configured")], [False, False], "what a stranger is")
+    said = virt.run_agent("detach", name).stdout
+    ctx.check("has no shared memory" in said, f"detach of a domain with a stranger says: {said}")
+    said = virt.run_agent("attach", "--config", name).stdout
+    ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside a stranger says: {said}")
+    virt.virsh("destroy", name)
+    said = virt.run_agent("detach", name).stdout
+    ctx.check("out of its configuration" in said and "was removed" in said, f"detach beside a stranger says: {said}")
+    left = virt.virsh("dumpxml", "--inactive", name)
+    ctx.check("looking-glass" in left and "tracebraid" not in left, f"a detach beside a stranger leaves: {left}")
+    ctx.equal(file.stat().st_mode, mode, "mode of the other program's memory")
 
 
 @case("libvirt-q35", usual=("6.12",), needs=NEEDS)
