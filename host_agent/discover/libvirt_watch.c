@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A process that listens to libvirt for the recorder, and tells it what befalls domains. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
@@ -16,6 +13,7 @@
 #define RETRY_MS		1000	/* from one try to reach libvirt again to the next */
 #define KEEPALIVE_S		5	/* a remote libvirt that is silent three times as long is gone */
 #define KEEPALIVE_COUNT		3
+#define MOST_EVENTS		4
 
 /* The watching process's own. */
 struct watch {
@@ -24,6 +22,8 @@ struct watch {
 	const char *const *names;	/* NULL: all domains */
 	size_t nr;
 	virConnectPtr conn;	/* NULL: gone */
+	int ids[MOST_EVENTS];	/* of what it tells us */
+	size_t nr_ids;
 	int timer;		/* tries to connect again; -1: does not run */
 	bool ended;
 };
@@ -226,7 +226,23 @@ static void on_recorder(int handle, int fd, int events, void *arg)
 
 static int listen_to(struct watch *w, int id, virConnectDomainEventGenericCallback fn)
 {
-	return virConnectDomainEventRegisterAny(w->conn, NULL, id, fn, w, NULL);
+	int ret = virConnectDomainEventRegisterAny(w->conn, NULL, id, fn, w, NULL);
+
+	if (ret >= 0)
+		w->ids[w->nr_ids++] = ret;
+	return ret;
+}
+
+/* Each callback holds the connection: one that keeps them is never freed. */
+static void hang_up(struct watch *w)
+{
+	if (!w->conn)
+		return;
+	while (w->nr_ids)
+		virConnectDomainEventDeregisterAny(w->conn, w->ids[--w->nr_ids]);
+	virConnectUnregisterCloseCallback(w->conn, on_close);
+	virConnectClose(w->conn);
+	w->conn = NULL;
 }
 
 /* Connects, and asks for all events that count. 0 or -errno with braid_fail(). */
@@ -241,8 +257,7 @@ static int connect_and_listen(struct watch *w)
 	    listen_to(w, VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot)) < 0 ||
 	    virConnectRegisterCloseCallback(w->conn, on_close, w, NULL) < 0) {
 		err = braid_libvirt_fail(-EIO, "libvirt tells no events");
-		virConnectClose(w->conn);
-		w->conn = NULL;
+		hang_up(w);
 		return err;
 	}
 	/* Drivers other than QEMU's may lack these, and the keepalive of a local one is no loss. */
@@ -274,9 +289,7 @@ static void on_timer(int timer, void *arg)
 {
 	struct watch *w = arg;
 
-	if (w->conn)
-		virConnectClose(w->conn);
-	w->conn = NULL;
+	hang_up(w);
 	if (connect_and_listen(w))
 		return;
 	virEventUpdateTimeout(timer, -1);
@@ -324,17 +337,12 @@ static void run(struct watch *w)
 		;
 }
 
-/* Keeps nothing of the recorder's open, and leaves its signals to it. */
-static void become_watch(struct watch *w)
+static void become_watch(void *arg, int fd)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct watch *w = arg;
 
-	sigaction(SIGINT, &ignore, NULL);
-	sigaction(SIGTERM, &ignore, NULL);
-	sigaction(SIGHUP, &ignore, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
+	w->fd = fd;
 	run(w);
-	_exit(0);
 }
 
 /* Door ---------------------------------------------------------------------------------- */
@@ -343,25 +351,8 @@ int braid_domain_watch_start(struct braid_domain_watch *watch, const char *uri,
 			     const char *const *names, size_t nr)
 {
 	struct watch w = { .uri = uri, .names = names, .nr = nr, .timer = -1 };
-	int fds[2];
-	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return braid_fail(-errno, "no socket pair: %s", strerror(errno));
-	pid = fork();
-	if (!pid) {
-		close(fds[0]);
-		w.fd = fds[1];
-		become_watch(&w);
-	}
-	close(fds[1]);
-	if (pid < 0) {
-		close(fds[0]);
-		return braid_fail(-errno, "no process: %s", strerror(errno));
-	}
-	watch->fd = fds[0];
-	watch->pid = pid;
-	return 0;
+	return braid_helper_start(&watch->fd, &watch->pid, become_watch, &w);
 }
 
 int braid_domain_watch_next(struct braid_domain_watch *watch, struct braid_domain_change *change)
@@ -380,12 +371,5 @@ int braid_domain_watch_next(struct braid_domain_watch *watch, struct braid_domai
 
 void braid_domain_watch_stop(struct braid_domain_watch *watch)
 {
-	if (watch->fd >= 0)
-		close(watch->fd);
-	if (watch->pid > 0) {	/* it may hang with libvirt, and has nothing to lose */
-		kill(watch->pid, SIGKILL);
-		waitpid(watch->pid, NULL, 0);
-	}
-	watch->fd = -1;
-	watch->pid = 0;
+	braid_helper_stop(&watch->fd, &watch->pid);
 }

@@ -86,9 +86,13 @@ class InsideProc(Proc):
     def send_signal(self, number):
         os.kill(first_child(self.pid), number)
 
+    def helper(self):
+        """The process that an agent has started."""
+        return first_child(first_child(self.pid))
+
     def kill_helper(self):
-        """SIGKILL for the process that an agent has started."""
-        os.kill(first_child(first_child(self.pid)), signal.SIGKILL)
+        """SIGKILL for that process."""
+        os.kill(self.helper(), signal.SIGKILL)
 
 
 class Virt:

@@ -3,9 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
@@ -227,6 +232,65 @@ static void test_watch(void)
 	braid_domain_watch_stop(&watch);
 }
 
+/* A libvirtd that is there, and says nothing. */
+static int silent_libvirtd(char *uri, size_t room)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, 8));
+	snprintf(uri, room, "qemu+unix:///system?socket=%s", path);
+	return fd;
+}
+
+static bool same_file(pid_t a, int a_fd, pid_t b, int b_fd)
+{
+	struct stat x, y;
+	char file[64];
+
+	snprintf(file, sizeof(file), "/proc/%d/fd/%d", (int)a, a_fd);
+	CHECK(!stat(file, &x));
+	snprintf(file, sizeof(file), "/proc/%d/fd/%d", (int)b, b_fd);
+	return !stat(file, &y) && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/* A watch that hangs ends with a recorder that is killed, and holds none of its files. */
+static void test_watch_dies_with_recorder(void)
+{
+	int libvirtd, held[2], told[2];
+	struct braid_domain_watch watch;
+	struct pollfd p = { .events = POLLIN };
+	pid_t recorder;
+	char uri[128];
+
+	libvirtd = silent_libvirtd(uri, sizeof(uri));
+	CHECK(!pipe(held) && !pipe(told));
+	recorder = fork();
+	if (!recorder) {
+		if (braid_domain_watch_start(&watch, uri, NULL, 0) ||
+		    write(told[1], &watch.pid, sizeof(watch.pid)) < 0)
+			_exit(1);
+		pause();
+	}
+	close(held[1]);
+	CHECK_EQ(read(told[0], &watch.pid, sizeof(watch.pid)), sizeof(watch.pid));
+	p.fd = libvirtd;
+	CHECK_EQ(poll(&p, 1, LIMIT_MS), 1);	/* it has its own files, and connects */
+	CHECK(!same_file(getpid(), held[0], watch.pid, held[1]));
+	CHECK(same_file(getpid(), held[0], recorder, held[1]));
+	p.fd = syscall(SYS_pidfd_open, watch.pid, 0);
+	CHECK(p.fd >= 0 && !poll(&p, 1, 0));
+	CHECK(!kill(recorder, SIGKILL) && waitpid(recorder, NULL, 0) == recorder);
+	CHECK_EQ(poll(&p, 1, LIMIT_MS), 1);
+	close(p.fd);
+	close(held[0]);
+	close(told[0]);
+	close(told[1]);
+	close(libvirtd);
+	CHECK(!unlink(path));
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(dir));
@@ -240,6 +304,7 @@ int main(void)
 	RUN(test_file_is_cleared);
 	RUN(test_list);
 	RUN(test_watch);
+	RUN(test_watch_dies_with_recorder);
 	rmdir(dir);
 	return VERDICT();
 }

@@ -178,9 +178,12 @@ def libvirt_events(ctx):
     load(one)
     waits_for_storm(ctx, one)
     second = storm(one, 1000)
+    files = f"/proc/{everything.helper()}/fd"
+    before = len(os.listdir(files))
     virt.restart_libvirtd()
     everything.wait_line("going on, and trying again")
     everything.wait_line("libvirt is there again", timeout=60)
+    ctx.equal(len(os.listdir(files)), before, "files that the watch holds when libvirtd was restarted")
 
     late.boot()
     everything.wait_line("late: the domain started")

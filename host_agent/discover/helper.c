@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Starts a process that talks to libvirt for us, and ends it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/discover/libvirt_private.h"
+#include "host_agent/util/error.h"
+
+#define HELPER_FD	3	/* its end of the socket: behind standard error */
+
+/* Keeps nothing of its parent's open but standard error, and its end of the socket. */
+static int leave_files(int fd)
+{
+	int above = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (above < 0 || null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -1;
+	if (above != HELPER_FD && dup3(above, HELPER_FD, O_CLOEXEC) < 0)
+		return -1;
+	return close_range(HELPER_FD + 1, ~0U, 0);
+}
+
+static void leave_signals(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGINT, &ignore, NULL);
+	sigaction(SIGTERM, &ignore, NULL);
+	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
+{
+	pid_t parent = getpid();
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return braid_fail(-errno, "no socket pair: %s", strerror(errno));
+	*pid = fork();
+	if (!*pid) {
+		/* It may hang with libvirt, and then would outlive a parent that was killed. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent || leave_files(fds[1]))
+			_exit(1);
+		leave_signals();
+		run(arg, HELPER_FD);
+		_exit(0);
+	}
+	close(fds[1]);
+	if (*pid < 0) {
+		close(fds[0]);
+		return braid_fail(-errno, "no process: %s", strerror(errno));
+	}
+	*fd = fds[0];
+	return 0;
+}
+
+void braid_helper_stop(int *fd, pid_t *pid)
+{
+	if (*fd >= 0)
+		close(*fd);
+	if (*pid > 0) {	/* it has nothing to lose */
+		kill(*pid, SIGKILL);
+		waitpid(*pid, NULL, 0);
+	}
+	*fd = -1;
+	*pid = 0;
+}
