@@ -148,9 +148,9 @@ static void tell(const struct arguments *a, const struct braid_domain_result *re
 		       (unsigned long long)(d->bytes / MIB),
 		       result->changed_live ? "attached" : "in its configuration", d->path,
 		       (unsigned int)result->uid, (unsigned int)result->gid);
-	if (result->next_start)
-		printf("%s has no slot for it until it starts anew: shut it down, then start it\n",
-		       d->name);
+	if (*result->why_later)
+		printf("%s gets it when it starts anew: shut it down, then start it. Now it can't: %s\n",
+		       d->name, result->why_later);
 	if (a->request.config && d->configured)
 		printf("A restart of this host empties /dev/shm; a line in /etc/tmpfiles.d makes the file again:\n"
 		       "  f %s 0660 %u %u\n", d->path, (unsigned int)result->uid,

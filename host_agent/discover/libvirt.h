@@ -52,7 +52,7 @@ struct braid_domain_result {
 	bool changed_config;
 	bool file_made;
 	bool file_removed;
-	bool next_start;	/* attach: there is no slot until it starts anew */
+	char why_later[256];	/* attach: why it gets it at its next start alone, or "" */
 	char note[512];		/* worth a line, or "" */
 	char *xml;		/* braid_domain_plan(): the device; free() */
 };

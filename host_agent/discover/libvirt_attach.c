@@ -11,6 +11,7 @@
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 #define LOOK_NS		100000000ULL	/* from one look for a device's end to the next */
 #define UNMAP_NS	3000000000ULL
@@ -75,42 +76,61 @@ static pid_t user_of(const char *path)
 
 /* Attach -------------------------------------------------------------------------------- */
 
-static bool is_no_slot(void)
+/* AppArmor's profile of this domain lists the files that were in its XML when it started. */
+static int explain_denied(const struct job *j)
 {
-	return strstr(virGetLastErrorMessage(), "available PCI slots");
+	const struct braid_domain *domain = &j->result->domain;
+	char uuid[VIR_UUID_STRING_BUFLEN] = "";
+
+	virDomainGetUUIDString(j->dom, uuid);
+	return braid_fail(-EACCES, "%s: its QEMU may not open %s (Permission denied). Where AppArmor confines it: say 'tracebraid attach --config %s', shut it down and start it, then libvirt allows it by itself; or, while it runs, add the line '/dev/shm/tracebraid-* rw,' to /etc/apparmor.d/local/abstractions/libvirt-qemu, and 'apparmor_parser -r /etc/apparmor.d/libvirt/libvirt-%s'",
+			  domain->name, domain->path, domain->name, uuid);
 }
 
+/*
+ * Libvirt has no code for these, only words. QEMU's own are the same everywhere; libvirt's
+ * may be translated, so nothing but the advice depends on them.
+ */
 static int explain(const struct job *j)
 {
-	const char *name = j->result->domain.name;
+	const char *name = j->result->domain.name, *why = virGetLastErrorMessage();
 
-	if (is_no_slot())
+	if (strstr(why, "available PCI slots"))
 		return braid_fail(-ENOSPC, "%s has no slot for a conventional PCI device: on a q35 machine it takes a <controller type='pci' model='pcie-to-pci-bridge'/>; 'tracebraid attach --config %s' adds that to its configuration, with the memory: then shut it down and start it",
 				  name, name);
-	if (strstr(virGetLastErrorMessage(), "does not support hotplugging"))
+	if (strstr(why, "does not support hotplugging"))
 		return braid_fail(-ENOTSUP, "%s takes no device while it runs, since it has no ACPI; say 'tracebraid attach --config %s', then shut it down and start it; or add <features><acpi/></features>",
 				  name, name);
-	return braid_libvirt_fail(-EIO, "%s: the memory can't be attached", name);
+	if (strstr(why, "Permission denied"))
+		return explain_denied(j);
+	return braid_fail(-EIO, "%s: the memory can't be attached now: %s; 'tracebraid attach --config %s' gives it the memory from its next start on",
+			  name, why, name);
 }
 
 /* Live, in the configuration, or both at once, so that one never happens alone. */
 static int plug(struct job *j, bool live, bool config, const char *xml)
 {
+	struct braid_domain_result *result = j->result;
 	unsigned int flags = (live ? VIR_DOMAIN_AFFECT_LIVE : 0) |
 			     (config ? VIR_DOMAIN_AFFECT_CONFIG : 0);
 
 	if (!virDomainAttachDeviceFlags(j->dom, xml, flags)) {
-		j->result->changed_live = live;
-		j->result->changed_config = config;
+		result->changed_live = live;
+		result->changed_config = config;
 		return 0;
 	}
-	if (!live || !config || !(is_no_slot() || strstr(virGetLastErrorMessage(), "hotplugging")))
+	if (!config)
 		return explain(j);
-	/* What can't be had now can be had from the next start. */
-	if (virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG))
-		return explain(j);
-	j->result->changed_config = true;
-	j->result->next_start = true;
+	/* What can't be had now, for whatever reason, may be had from the next start on. */
+	if (live) {
+		snprintf(result->why_later, sizeof(result->why_later), "%s",
+			 virGetLastErrorMessage());
+		braid_text_clean(result->why_later);
+	}
+	if (!live || virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG))
+		return braid_libvirt_fail(-EIO, "%s: its configuration can't be given the memory",
+					  result->domain.name);
+	result->changed_config = true;
 	return 0;
 }
 
