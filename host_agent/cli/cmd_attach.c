@@ -23,6 +23,7 @@
 #define MOST_SECONDS	86400
 #define SHORT_WAIT_MS	3000	/* a guest that has the driver installed loads it at once */
 #define LOOK_MS		100
+#define SIGNALLED	128	/* as shells have it: so much and the signal's number */
 
 static const char usage[] =
 	"Usage: tracebraid attach [OPTION]... DOMAIN\n"
@@ -115,6 +116,32 @@ static int parse(struct arguments *a, int argc, char **argv)
 	return err;
 }
 
+/* A word for a shell. */
+static void print_quoted(FILE *f, const char *word)
+{
+	putc('\'', f);
+	for (; *word; word++)
+		if (*word == '\'')
+			fputs("'\\''", f);
+		else
+			putc(*word, f);
+	putc('\'', f);
+}
+
+static void print_virsh(const struct arguments *a, const struct braid_domain *domain)
+{
+	fputs("virsh ", stderr);
+	if (a->request.uri) {
+		fputs("-c ", stderr);
+		print_quoted(stderr, a->request.uri);
+		putc(' ', stderr);
+	}
+	fputs("attach-device ", stderr);
+	print_quoted(stderr, a->request.domain);
+	fprintf(stderr, " shmem.xml%s%s\n", domain->active ? " --live" : "",
+		a->request.config || !domain->active ? " --config" : "");
+}
+
 static int print_xml(const struct arguments *a)
 {
 	struct braid_domain_result result = { 0 };
@@ -129,10 +156,12 @@ static int print_xml(const struct arguments *a)
 	fprintf(stderr, "# first, as root, and after each start of this host:\n"
 		"install -m 660 -o %u -g %u /dev/null %s\n"
 		"truncate -s %lluM %s\n"
-		"# then, with the above as shmem.xml, to the running domain (%s):\n"
-		"virsh attach-device %s shmem.xml --live\n", (unsigned int)result.uid,
-		(unsigned int)result.gid, domain->path, (unsigned long long)(domain->bytes / MIB),
-		domain->path, a->request.domain, domain->state);
+		"# then, with the above as shmem.xml, to the domain, which is %s (a running q35 machine\n"
+		"# takes it if it has a <controller type='pci' model='pcie-to-pci-bridge'/>; with --config\n"
+		"# and without --live libvirt adds that, for the next start):\n",
+		(unsigned int)result.uid, (unsigned int)result.gid, domain->path,
+		(unsigned long long)(domain->bytes / MIB), domain->path, domain->state);
+	print_virsh(a, domain);
 	return 0;
 }
 
@@ -178,10 +207,11 @@ static u64 now_ms(void)
 	return (u64)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Waits until the driver is there: 1, 0 after so long, or -EINTR when told to stop. */
+/* Waits until the driver is there: 1, 0 after so long, or minus the signal that ended it. */
 static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 {
 	struct pollfd p = { .fd = signal_fd, .events = POLLIN };
+	struct signalfd_siginfo signal;
 	struct braid_progress progress;
 	u64 start_ms = now_ms(), waited_ms;
 	int ret = 0;
@@ -193,7 +223,8 @@ static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 		if (driver_lives(path))
 			ret = 1;
 		else if (poll(&p, 1, LOOK_MS) > 0)
-			ret = -EINTR;
+			ret = read(signal_fd, &signal, sizeof(signal)) == sizeof(signal) ?
+			      -(int)signal.ssi_signo : -SIGTERM;
 	} while (!ret && waited_ms < limit_ms);
 	braid_progress_end(&progress);
 	return ret;
@@ -213,6 +244,8 @@ static int look_for_driver(const struct arguments *a, const struct braid_domain 
 	else
 		printf("No driver yet. In the guest, as root: modprobe tracebraid (or insmod, where it was built)\n"
 		       "Then: tracebraid record -d %s\n", a->request.domain);
+	if (ret < 0)
+		return SIGNALLED - ret;
 	if (!a->timeout_s || ret)
 		return EXIT_SUCCESS;
 	braid_fail(-ETIMEDOUT, "%s: no driver within %llu s", domain->name,
@@ -243,6 +276,7 @@ int braid_cmd_attach(int argc, char **argv)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
 	tell(&a, &result);

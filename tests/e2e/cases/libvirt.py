@@ -37,7 +37,7 @@ def libvirt(ctx):
     ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
     attach.wait_line("of shared memory attached")
-    ctx.equal(attach.stop(), 0, "status of an attach that is interrupted while it waits")
+    ctx.equal(attach.stop(), 130, "status of an attach that is interrupted while it waits")
     ctx.check("stays attached" in attach.output(), f"an attach that is interrupted says: {attach.output()}")
     said = virt.run_agent("attach", "after").stdout
     ctx.check("No driver yet" in said and "modprobe" in said, f"attach does not say what to do in the guest: {said}")
@@ -85,6 +85,15 @@ def change_nothing(ctx, virt):
     """A plan that is only printed, and what is refused."""
     plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
     ctx.check("<size unit='M'>8</size>" in plan.stdout and "install -m 660" in plan.stderr, "--print-xml lacks a line")
+    ctx.check("virsh attach-device 'after' shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
+    plan = virt.run_agent("attach", "--print-xml", "--config", "-c", "qemu:///system", "after")
+    ctx.check("virsh -c 'qemu:///system' attach-device 'after' shmem.xml --live --config\n" in plan.stderr,
+              f"--print-xml --config says: {plan.stderr}")
+    virt.domain("not yet")
+    plan = virt.run_agent("attach", "--print-xml", "not yet")
+    ctx.check("virsh attach-device 'not yet' shmem.xml --config\n" in plan.stderr and
+              "which is shut off" in plan.stderr, f"--print-xml of what is shut off says: {plan.stderr}")
+    virt.virsh("undefine", "not yet")
     for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
                            ((), "one DOMAIN is wanted")):
         ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
