@@ -376,6 +376,8 @@ static int find_all(struct listing *l)
 		err = braid_domains_list(l->uri, &l->domains, &l->nr_domains);
 	if (err && l->uri)
 		return err;
+	if (err == -ETIMEDOUT)
+		fprintf(stderr, "tracebraid: going on without libvirt: %s\n", braid_failure());
 	err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
 	if (!err)
 		err = braid_discover(&l->found, &l->nr, l->paths, l->nr_paths,

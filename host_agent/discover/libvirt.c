@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Connects to libvirt and describes its domains. */
 #include <errno.h>
+#include <libxml/uri.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
+
+#define SILENCE_MS	5000	/* a libvirt that says nothing for so long is not waited for */
 
 /* Else the library prints. */
 static void say_nothing(void *arg, virErrorPtr error)
@@ -30,15 +35,37 @@ int braid_libvirt_fail(int err, const char *format, ...)
 	return braid_fail(err, "%s: %s", line, virGetLastErrorMessage());
 }
 
+bool braid_uri_is_local(const char *uri)
+{
+	xmlURI *parts = uri ? xmlParseURI(uri) : NULL;
+	bool local = parts && (!parts->server || !*parts->server ||
+			       !strcmp(parts->server, "localhost"));
+
+	if (parts)
+		xmlFreeURI(parts);
+	return local;
+}
+
 int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable)
 {
+	braid_auto_free char *actual = NULL;
+
 	if (!uri || !*uri)
 		uri = getenv("LIBVIRT_DEFAULT_URI");
 	if (!uri || !*uri)
 		uri = "qemu:///system";
 	virSetErrorFunc(NULL, say_nothing);
 	*conn = writable ? virConnectOpen(uri) : virConnectOpenReadOnly(uri);
-	return *conn ? 0 : braid_libvirt_fail(-ENOTCONN, "no connection to libvirt at %s", uri);
+	if (!*conn)
+		return braid_libvirt_fail(-ENOTCONN, "no connection to libvirt at %s", uri);
+	/* An alias has been resolved now. */
+	actual = virConnectGetURI(*conn);
+	if (braid_uri_is_local(actual))
+		return 0;
+	virConnectClose(*conn);
+	*conn = NULL;
+	return braid_fail(-EREMOTE, "%s is the libvirt of another host, whose memory is not here; run tracebraid there",
+			  uri);
 }
 
 int braid_libvirt_domain(virConnectPtr conn, const char *word, virDomainPtr *dom)
@@ -122,29 +149,78 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct braid_domain *)a)->name, ((const struct braid_domain *)b)->name);
 }
 
-int braid_domains_list(const char *uri, struct braid_domain **domains, size_t *nr)
-{
-	struct braid_domain one, *all = NULL;
-	virDomainPtr *doms = NULL;
-	size_t found = 0, capacity = 0;
-	virConnectPtr conn;
-	int k, n, err;
+/* A domain, as the helper tells it; its end: with err, and why. */
+struct told {
+	struct braid_domain domain;	/* state points into what both processes have */
+	int err;
+	bool end;
+	char why[256];
+};
 
-	err = braid_libvirt_open(&conn, uri, false);
-	if (err)
-		return err;
+static void tell_end(int fd, int err)
+{
+	struct told told = { .err = err, .end = true };
+
+	snprintf(told.why, sizeof(told.why), "%s", err ? braid_failure() : "");
+	send(fd, &told, sizeof(told), MSG_NOSIGNAL);
+}
+
+/* In a process of its own: it may hang as long as libvirtd does. */
+static void tell_domains(void *arg, int fd)
+{
+	struct told told = { .end = false };
+	virDomainPtr *doms = NULL;
+	virConnectPtr conn;
+	int k, n, err = braid_libvirt_open(&conn, arg, false);
+
+	if (err) {
+		tell_end(fd, err);
+		return;
+	}
 	n = virConnectListAllDomains(conn, &doms, 0);
 	if (n < 0)
 		err = braid_libvirt_fail(-EIO, "libvirt's domains");
 	for (k = 0; k < n; k++) {
 		/* One that went meanwhile is none. */
-		if (!err && !braid_libvirt_describe(doms[k], &one) &&
-		    braid_array_push(all, found, capacity, one))
-			err = braid_fail(-ENOMEM, "out of memory");
+		if (!braid_libvirt_describe(doms[k], &told.domain))
+			send(fd, &told, sizeof(told), MSG_NOSIGNAL);
 		virDomainFree(doms[k]);
 	}
 	free(doms);
 	virConnectClose(conn);
+	tell_end(fd, err);
+}
+
+/* The next message: 0, or -errno with braid_fail(). */
+static int next_told(int fd, struct told *told)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (poll(&p, 1, SILENCE_MS) == 0)
+		return braid_fail(-ETIMEDOUT, "libvirt is silent for %d s; is libvirtd well?",
+				  SILENCE_MS / 1000);
+	if (recv(fd, told, sizeof(*told), MSG_DONTWAIT) != (ssize_t)sizeof(*told))
+		return braid_fail(-EPIPE, "libvirt's domains can't be told: the process that asks has ended");
+	return told->end && told->err ? braid_fail(told->err, "%s", told->why) : 0;
+}
+
+int braid_domains_list(const char *uri, struct braid_domain **domains, size_t *nr)
+{
+	struct braid_domain *all = NULL;
+	size_t found = 0, capacity = 0;
+	struct told told;
+	pid_t pid;
+	int fd, err;
+
+	err = braid_helper_start(&fd, &pid, tell_domains, (void *)uri);
+	if (err)
+		return err;
+	do {
+		err = next_told(fd, &told);
+		if (!err && !told.end && braid_array_push(all, found, capacity, told.domain))
+			err = braid_fail(-ENOMEM, "out of memory");
+	} while (!err && !told.end);
+	braid_helper_stop(&fd, &pid);
 	if (err) {
 		free(all);
 		return err;

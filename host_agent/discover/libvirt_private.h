@@ -32,7 +32,10 @@ void braid_helper_stop(int *fd, pid_t *pid);
 int braid_libvirt_fail(int err, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
 
-/* Connects; -errno with braid_fail(). */
+/* Whether it is this host's libvirt that a URI names. */
+bool braid_uri_is_local(const char *uri);
+
+/* Connects to this host's; -errno with braid_fail(). */
 int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable);
 
 /* By name, UUID or id; -ENOENT with braid_fail(). */

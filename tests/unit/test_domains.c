@@ -199,6 +199,17 @@ static void test_list(void)
 	CHECK(strstr(braid_failure(), "no connection to libvirt at qemu+unix:"));
 }
 
+static void test_only_this_host(void)
+{
+	CHECK(braid_uri_is_local("qemu:///system"));
+	CHECK(braid_uri_is_local("qemu+unix:///system?socket=/run/x"));
+	CHECK(braid_uri_is_local("qemu+tcp://localhost/system"));
+	CHECK(!braid_uri_is_local("qemu+ssh://root@far/system"));
+	CHECK(!braid_uri_is_local("qemu+tls://far:16514/system"));
+	CHECK(!braid_uri_is_local("qemu+ssh://[fe80::1]/system"));
+	CHECK(!braid_uri_is_local(NULL));
+}
+
 static int next(struct braid_domain_watch *watch, struct braid_domain_change *change)
 {
 	struct pollfd p = { .fd = watch->fd, .events = POLLIN };
@@ -255,6 +266,19 @@ static bool same_file(pid_t a, int a_fd, pid_t b, int b_fd)
 	return !stat(file, &y) && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
+static void test_list_of_silent_libvirtd(void)
+{
+	struct braid_domain *domains;
+	char uri[128];
+	size_t nr;
+	int libvirtd = silent_libvirtd(uri, sizeof(uri));
+
+	CHECK_EQ(braid_domains_list(uri, &domains, &nr), -ETIMEDOUT);
+	CHECK(strstr(braid_failure(), "is libvirtd well?"));
+	close(libvirtd);
+	CHECK(!unlink(path));
+}
+
 /* A watch that hangs ends with a recorder that is killed, and holds none of its files. */
 static void test_watch_dies_with_recorder(void)
 {
@@ -303,6 +327,8 @@ int main(void)
 	RUN(test_file_is_made_once);
 	RUN(test_file_is_cleared);
 	RUN(test_list);
+	RUN(test_only_this_host);
+	RUN(test_list_of_silent_libvirtd);
 	RUN(test_watch);
 	RUN(test_watch_dies_with_recorder);
 	rmdir(dir);
