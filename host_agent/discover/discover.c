@@ -238,18 +238,22 @@ static const struct braid_shared_file *owner_of(const struct search *s, const st
 	return NULL;
 }
 
-static bool name_taken(const struct search *s, const struct braid_found *f, const char *name)
+/* Whether another region is called so, or, among guests, also if its guest calls itself so. */
+static bool name_taken(const struct search *s, const struct braid_found *f, const char *name,
+		       bool by_guest)
 {
 	const struct braid_found *o;
 
 	if (!strcmp(name, "host"))	/* that stream is the host's */
 		return true;
 	for (o = s->items; o < s->items + s->nr; o++)
-		if (o != f && (!strcmp(o->name, name) || !strcmp(o->sb.guest_name, name)))
+		if (o != f && (!strcmp(o->name, name) ||
+			       (by_guest && !strcmp(o->sb.guest_name, name))))
 			return true;
 	return false;
 }
 
+/* QEMUs' names first: no guest can take one away by what it writes. */
 static void give_names(struct search *s)
 {
 	const struct braid_shared_file *owner;
@@ -260,7 +264,7 @@ static void give_names(struct search *s)
 		if (!owner)
 			continue;
 		f->qemu_pid = owner->pid;
-		if (*owner->guest && !name_taken(s, f, owner->guest))
+		if (*owner->guest && !name_taken(s, f, owner->guest, false))
 			strcpy(f->name, owner->guest);
 	}
 	for (f = s->items; f < s->items + s->nr; f++) {
@@ -268,7 +272,7 @@ static void give_names(struct search *s)
 
 		if (*f->name)
 			continue;
-		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name)) {
+		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name, true)) {
 			memcpy(f->name, f->sb.guest_name, sizeof(f->name));
 			continue;
 		}

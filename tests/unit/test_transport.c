@@ -186,6 +186,26 @@ static void test_names(void)
 	fake_guest_free(g);
 }
 
+/* A guest that calls itself as another's QEMU does gives way. */
+static void test_names_of_qemu_stay(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual), *liar = fake_guest_new(other, &usual);
+	const char *paths[] = { other, path };
+	struct braid_found *found;
+	pid_t pid = start_qemu("guest=nodename");
+	size_t nr;
+
+	CHECK_EQ(braid_discover(&found, &nr, paths, 2, 0, NULL), 0);
+	CHECK_EQ(nr, 2);
+	CHECK(!strcmp(found[0].name, "other") && !found[0].qemu_pid);
+	CHECK(!strcmp(found[1].name, "nodename") && found[1].qemu_pid == pid);
+	free(found);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fake_guest_free(liar);
+	fake_guest_free(g);
+}
+
 /* How a search finds a region in /dev/shm; -1: not at all. */
 static int found_as(const char *shm)
 {
@@ -258,6 +278,7 @@ int main(void)
 	RUN(test_superblock);
 	RUN(test_guard);
 	RUN(test_names);
+	RUN(test_names_of_qemu_stay);
 	RUN(test_strangers);
 	RUN(test_liveness);
 	rmdir(dir);
