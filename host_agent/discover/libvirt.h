@@ -63,7 +63,8 @@ struct braid_domain_result {
  * @result: filled on success
  *
  * The file is made first, for its QEMU and its group alone. A domain that has a region
- * keeps it. Upon failure all is as it was before.
+ * keeps it. Upon failure all is as it was before. When it gives one, SIGINT, SIGTERM and
+ * SIGHUP are blocked from then on: the caller can still say how things stand.
  *
  * Return: 0, or -errno with braid_fail().
  */

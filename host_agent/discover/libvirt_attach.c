@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Gives a domain a region, and takes it away. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,18 @@ static int make_blank(const char *path)
 	return braid_shmem_file_blank(path);
 }
 
+/* Between the file and the device nothing may end us: else the file would stay. */
+static void block_signals(sigset_t *before)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, before);
+}
+
 /* Makes the file, then plugs; undoes the first when the second fails. */
 static int give(struct job *j, bool live, bool config)
 {
@@ -176,6 +189,7 @@ static int give(struct job *j, bool live, bool config)
 	struct braid_domain *domain = &result->domain;
 	braid_auto_free char *xml = NULL;
 	const char *name;
+	sigset_t before;
 	int err;
 
 	if (!*domain->path) {
@@ -185,7 +199,8 @@ static int give(struct job *j, bool live, bool config)
 	name = domain->path + strlen(BRAID_SHM_DIR);
 	xml = braid_shmem_xml(name, domain->bytes);
 	if (!xml)
-		return braid_fail(-ENOMEM, "out of memory");
+		return -EINVAL;
+	block_signals(&before);
 	err = braid_shmem_file_make(domain->path, domain->bytes, result->uid, result->gid,
 				    &result->file_made);
 	if (err)
@@ -196,6 +211,8 @@ static int give(struct job *j, bool live, bool config)
 		err = plug(j, live, config, xml);
 	if (err && result->file_made)
 		unlink(domain->path);
+	if (err)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
 }
 
@@ -236,7 +253,7 @@ int braid_domain_plan(const struct braid_domain_request *o, struct braid_domain_
 		domain->bytes = o->bytes;
 		result->xml = braid_shmem_xml(j.usual, o->bytes);
 		if (!result->xml)
-			err = braid_fail(-ENOMEM, "out of memory");
+			err = -EINVAL;
 	}
 	close_job(&j);
 	return err;

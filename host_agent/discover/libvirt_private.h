@@ -61,7 +61,7 @@ int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shm
 /* Finds the device of that name; as above. */
 int braid_shmem_find_named(const char *xml, const char *name, struct braid_shmem *shmem);
 
-/* The device's element, to be attached; NULL: out of memory. */
+/* The device's element, to be attached; NULL with braid_fail(): no plain name, or no memory. */
 char *braid_shmem_xml(const char *name, u64 bytes);
 
 /*

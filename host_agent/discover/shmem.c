@@ -201,10 +201,17 @@ char *braid_shmem_xml(const char *name, u64 bytes)
 {
 	char *xml;
 
-	/* A name of braid_shmem_name()'s needs no quoting. */
-	if (asprintf(&xml, "<shmem name='%s'>\n  <model type='ivshmem-plain'/>\n  <size unit='M'>%llu</size>\n</shmem>\n",
-		     name, (unsigned long long)(bytes / MIB)) < 0)
+	/* One that was found in a domain, and not made by us, may need quoting. */
+	if (!is_plain(name)) {
+		braid_fail(-EINVAL, "%s: a name that attach can't write; give the file and its <shmem> a name of letters, digits, '.', '_' and '-'",
+			   name);
 		return NULL;
+	}
+	if (asprintf(&xml, "<shmem name='%s'>\n  <model type='ivshmem-plain'/>\n  <size unit='M'>%llu</size>\n</shmem>\n",
+		     name, (unsigned long long)(bytes / MIB)) < 0) {
+		braid_fail(-ENOMEM, "out of memory");
+		return NULL;
+	}
 	return xml;
 }
 

@@ -115,6 +115,7 @@ static void test_names_need_no_quotes(void)
 	device = braid_shmem_xml("tracebraid-web1", 32 * MIB);
 	CHECK(device && strstr(device, "name='tracebraid-web1'") && strstr(device, "'M'>32<"));
 	free(device);
+	CHECK(!braid_shmem_xml("a'b", 32 * MIB) && strstr(braid_failure(), "a'b"));
 }
 
 static void test_owner(void)
