@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/array.h"
@@ -105,10 +106,14 @@ static int find_region(virDomainPtr dom, struct braid_domain *domain, const char
 {
 	braid_auto_free char *xml = virDomainGetXMLDesc(dom, flags);
 	struct braid_shmem shmem;
+	gid_t gid;
 	int err;
 
 	if (!xml)
 		return braid_libvirt_fail(-EIO, "%s", domain->name);
+	/* A libvirt of a user's own says no owner. */
+	if (!(flags & VIR_DOMAIN_XML_INACTIVE) && braid_dac_owner(xml, &domain->uid, &gid))
+		domain->uid = geteuid();
 	err = braid_shmem_find(xml, usual, &shmem);
 	if (err)
 		return err;
@@ -125,18 +130,17 @@ static int find_region(virDomainPtr dom, struct braid_domain *domain, const char
 
 int braid_libvirt_describe(virDomainPtr dom, struct braid_domain *domain)
 {
-	char uuid[VIR_UUID_STRING_BUFLEN] = "", usual[200];
+	char usual[200];
 	int state = VIR_DOMAIN_NOSTATE, err = 0;
 
 	memset(domain, 0, sizeof(*domain));
 	braid_libvirt_name(dom, domain->name);
-	virDomainGetUUIDString(dom, uuid);
-	braid_shmem_name(virDomainGetName(dom), uuid, usual, sizeof(usual));
+	virDomainGetUUIDString(dom, domain->uuid);
+	braid_shmem_name(virDomainGetName(dom), domain->uuid, usual, sizeof(usual));
 	domain->active = virDomainIsActive(dom) == 1;
 	virDomainGetState(dom, &state, NULL, 0);
 	domain->state = state_name(state);
 	if (domain->active) {
-		domain->qemu_pid = braid_qemu_of_uuid(uuid);
 		err = find_region(dom, domain, usual, 0, &domain->attached);
 	}
 	if (!err && virDomainIsPersistent(dom) == 1)
@@ -225,6 +229,7 @@ int braid_domains_list(const char *uri, struct braid_domain **domains, size_t *n
 		free(all);
 		return err;
 	}
+	braid_qemus_of_domains(all, found);
 	if (found)
 		qsort(all, found, sizeof(*all), by_name);
 	*domains = all;

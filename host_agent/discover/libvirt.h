@@ -16,7 +16,9 @@ struct braid_domain {
 	char name[BRAID_GUEST_NAME_BYTES];
 	const char *state;	/* as virsh calls it; static */
 	bool active;
-	pid_t qemu_pid;		/* 0: it does not run, or is not ours to see */
+	char uuid[40];		/* as text */
+	uid_t uid;		/* active: whom libvirt runs its QEMU as */
+	pid_t qemu_pid;		/* 0: it does not run, is not ours to see, or was not looked for */
 	bool attached;		/* it has a region now */
 	bool configured;	/* it will have one when it is started again */
 	char path[256];		/* the region's file, if either */
@@ -94,12 +96,11 @@ int braid_domain_detach(const struct braid_domain_request *request,
 			struct braid_domain_result *result);
 
 /**
- * braid_qemu_of_uuid - find the QEMU that runs a domain
- * @uuid: as text
- *
- * Return: its pid, or 0.
+ * braid_qemus_of_domains - find the QEMUs that run domains
+ * @domains: uuid, active and uid are filled in; qemu_pid is set where it is found
+ * @nr: their number
  */
-pid_t braid_qemu_of_uuid(const char *uuid);
+void braid_qemus_of_domains(struct braid_domain *domains, size_t nr);
 
 /**
  * braid_qemu_vcpus - the threads that run a QEMU's vCPUs

@@ -41,7 +41,7 @@ int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable);
 /* By name, UUID or id; -ENOENT with braid_fail(). */
 int braid_libvirt_domain(virConnectPtr conn, const char *word, virDomainPtr *dom);
 
-/* Fills in all of a domain that libvirt and /proc know; 0 or -errno with braid_fail(). */
+/* Fills in all of a domain that libvirt knows; 0 or -errno with braid_fail(). */
 int braid_libvirt_describe(virDomainPtr dom, struct braid_domain *domain);
 
 /* Copies a domain's name, tamed. */

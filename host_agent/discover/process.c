@@ -9,51 +9,65 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/cleanup.h"
 
-#define ARGUMENT_BYTES	4096	/* those that count are shorter */
+#define CMDLINE_BYTES	(64 * 1024)	/* libvirt says -uuid long before */
 
-/* An argument, cut at the buffer's end; false at the last one's. */
-static bool next_argument(FILE *f, char *to, size_t room)
+/* The domain that a process says it runs: whom -uuid names; NULL: none. */
+static struct braid_domain *claimed(const char *pid, struct braid_domain *domains, size_t nr,
+				    char *cmdline)
 {
-	size_t n = 0;
-	int c;
-
-	while ((c = getc(f)) != EOF && c)
-		if (n < room - 1)
-			to[n++] = c;
-	to[n] = 0;
-	return c != EOF || n;
-}
-
-static bool runs_uuid(const char *pid, const char *uuid)
-{
-	char path[64], argument[ARGUMENT_BYTES];
 	braid_auto_file FILE *f = NULL;
 	bool is_next = false;
+	char path[64], *at;
+	size_t bytes, k;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/cmdline", pid);
 	f = fopen(path, "re");
-	if (!f || !next_argument(f, argument, sizeof(argument)) || !strstr(argument, "qemu"))
-		return false;
-	while (next_argument(f, argument, sizeof(argument))) {
-		if (is_next)
-			return !strcmp(argument, uuid);
-		is_next = !strcmp(argument, "-uuid");
-	}
+	bytes = f ? fread(cmdline, 1, CMDLINE_BYTES - 1, f) : 0;
+	cmdline[bytes] = 0;
+	if (!strstr(cmdline, "qemu"))
+		return NULL;
+	for (at = cmdline; at < cmdline + bytes && !is_next; at += strlen(at) + 1)
+		is_next = !strcmp(at, "-uuid");
+	for (k = 0; k < nr && is_next && at < cmdline + bytes; k++)
+		if (domains[k].active && !strcmp(domains[k].uuid, at))
+			return &domains[k];
+	return NULL;
+}
+
+/*
+ * Whether root or that user runs a process, by who started it too: anybody can call a process
+ * of his, or a set-user-id one, as he likes. /proc's owners tell less: some are root's always.
+ */
+static bool runs_as(const char *pid, uid_t uid)
+{
+	unsigned int real, effective;
+	braid_auto_file FILE *f = NULL;
+	char line[256];
+
+	snprintf(line, sizeof(line), "/proc/%.20s/status", pid);
+	f = fopen(line, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+			return (!real || real == uid) && (!effective || effective == uid);
 	return false;
 }
 
-pid_t braid_qemu_of_uuid(const char *uuid)
+void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 {
-	struct dirent *entry;
-	pid_t found = 0;
+	braid_auto_free char *cmdline = malloc(CMDLINE_BYTES);
 	DIR *proc = opendir("/proc");
+	struct braid_domain *domain;
+	struct dirent *entry;
 
-	while (proc && !found && (entry = readdir(proc)))
-		if (isdigit((unsigned char)*entry->d_name) && runs_uuid(entry->d_name, uuid))
-			found = atoi(entry->d_name);
+	while (proc && cmdline && (entry = readdir(proc))) {
+		if (!isdigit((unsigned char)*entry->d_name))
+			continue;
+		domain = claimed(entry->d_name, domains, nr, cmdline);
+		if (domain && !domain->qemu_pid && runs_as(entry->d_name, domain->uid))
+			domain->qemu_pid = atoi(entry->d_name);
+	}
 	if (proc)
 		closedir(proc);
-	return found;
 }
 
 /* "CPU 3/KVM" is vCPU 3's; else -1. */

@@ -200,6 +200,58 @@ static void test_list(void)
 	CHECK(strstr(braid_failure(), "no connection to libvirt at qemu+unix:"));
 }
 
+/* A process that is called as a domain's QEMU is, of some user. */
+static pid_t pose(uid_t uid, const char *uuid)
+{
+	char *argv[] = { "qemu-system-test", "-uuid", (char *)uuid, NULL };
+	int pipe_fds[2];
+	pid_t pid;
+	char c;
+
+	CHECK(!pipe(pipe_fds));
+	pid = fork();
+	if (!pid) {
+		dup2(pipe_fds[1], STDOUT_FILENO);
+		if (setuid(uid) || setenv("TEST_DOMAINS_QEMU", "1", 1))
+			_exit(1);
+		execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	close(pipe_fds[1]);
+	CHECK_EQ(read(pipe_fds[0], &c, 1), 1);
+	close(pipe_fds[0]);
+	return pid;
+}
+
+/* Nobody but root and whom libvirt runs it as can be a domain's QEMU. */
+static void test_qemu_is_its_users(void)
+{
+	struct braid_domain domain = { .active = true, .uuid = "6c0a7a4e-1111-2222-3333-444444444444" };
+	pid_t pid = pose(geteuid(), domain.uuid);
+
+	domain.uid = geteuid();
+	braid_qemus_of_domains(&domain, 1);
+	CHECK_EQ(domain.qemu_pid, pid);
+	domain.qemu_pid = 0;
+	domain.active = false;
+	braid_qemus_of_domains(&domain, 1);
+	CHECK_EQ(domain.qemu_pid, 0);
+	domain.active = true;
+	strcpy(domain.uuid + 30, "555555");
+	braid_qemus_of_domains(&domain, 1);
+	CHECK_EQ(domain.qemu_pid, 0);
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
+	if (geteuid())
+		return;
+	pid = pose(65534, domain.uuid);
+	braid_qemus_of_domains(&domain, 1);
+	CHECK_EQ(domain.qemu_pid, 0);
+	domain.uid = 65534;
+	braid_qemus_of_domains(&domain, 1);
+	CHECK_EQ(domain.qemu_pid, pid);
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
+}
+
 static void test_only_this_host(void)
 {
 	CHECK(braid_uri_is_local("qemu:///system"));
@@ -318,6 +370,9 @@ static void test_watch_dies_with_recorder(void)
 
 int main(void)
 {
+	while (getenv("TEST_DOMAINS_QEMU"))
+		if (write(STDOUT_FILENO, "!", 1) == 1)
+			pause();
 	CHECK(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/region", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
@@ -328,6 +383,7 @@ int main(void)
 	RUN(test_file_is_made_once);
 	RUN(test_file_is_cleared);
 	RUN(test_list);
+	RUN(test_qemu_is_its_users);
 	RUN(test_only_this_host);
 	RUN(test_list_of_silent_libvirtd);
 	RUN(test_watch);
