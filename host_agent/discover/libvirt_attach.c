@@ -160,14 +160,14 @@ static int check_request(const struct job *j, bool live)
 }
 
 /* A file that was left behind: what a guest of the past wrote is not this one's. */
-static int make_blank(const char *path)
+static int make_blank(const char *path, uid_t uid)
 {
 	pid_t user = user_of(path);
 
 	if (user)
 		return braid_fail(-EBUSY, "%s is in use by process %d: another domain's memory? Detach it there first",
 				  path, (int)user);
-	return braid_shmem_file_blank(path);
+	return braid_shmem_file_blank(path, uid);
 }
 
 /* Between the file and the device nothing may end us: else the file would stay. */
@@ -206,7 +206,7 @@ static int give(struct job *j, bool live, bool config)
 	if (err)
 		return err;
 	if (!result->file_made && live)
-		err = make_blank(domain->path);
+		err = make_blank(domain->path, result->uid);
 	if (!err)
 		err = plug(j, live, config, xml);
 	if (err && result->file_made)

@@ -76,8 +76,11 @@ int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid);
  */
 int braid_shmem_file_make(const char *path, u64 bytes, uid_t uid, gid_t gid, bool *made);
 
-/* Takes away what says that there is a region in it. 0 or -errno with braid_fail(). */
-int braid_shmem_file_blank(const char *path);
+/*
+ * Takes away what says that there is a region in one that is as if braid_shmem_file_make()
+ * had made it. 0 or -errno with braid_fail().
+ */
+int braid_shmem_file_blank(const char *path, uid_t uid);
 
 /* Whether it is a file that braid_shmem_file_make() can have made. */
 bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid);

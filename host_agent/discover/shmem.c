@@ -283,16 +283,26 @@ bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid)
 	       (u64)st.st_size == bytes && (st.st_uid == uid || st.st_uid == geteuid());
 }
 
+/* Whether a file is as attach makes it. */
+static int check_file(const char *path, const struct stat *st, uid_t uid)
+{
+	if (S_ISREG(st->st_mode) && st->st_nlink == 1 && st->st_uid == uid && !(st->st_mode & 07))
+		return 0;
+	return braid_fail(-EEXIST, "%s exists, and is not as attach makes it (a plain file of user %u's, closed to others); look whose it is, then remove it",
+			  path, (unsigned int)uid);
+}
+
 /* One that is there already: left behind by a domain that stopped, or somebody else's. */
 static int take_file(const char *path, u64 bytes, uid_t uid)
 {
 	struct stat st;
+	int err;
 
 	if (lstat(path, &st))
 		return braid_fail(-errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != uid || st.st_mode & 07)
-		return braid_fail(-EEXIST, "%s exists, and is not as attach makes it (a plain file of user %u's, closed to others); look whose it is, then remove it",
-				  path, (unsigned int)uid);
+	err = check_file(path, &st, uid);
+	if (err)
+		return err;
 	if ((u64)st.st_size != bytes)
 		return braid_fail(-EEXIST, "%s exists and has %llu MiB; say --size %lluM, or remove it if nobody uses it",
 				  path, (unsigned long long)(st.st_size / MIB),
@@ -300,15 +310,19 @@ static int take_file(const char *path, u64 bytes, uid_t uid)
 	return 0;
 }
 
-int braid_shmem_file_blank(const char *path)
+int braid_shmem_file_blank(const char *path, uid_t uid)
 {
 	static const struct braid_superblock blank;
-	int err = 0, fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	braid_auto_fd int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int err;
 
-	if (fd < 0 || pwrite(fd, &blank, sizeof(blank), 0) != sizeof(blank))
-		err = braid_fail(-errno, "%s can't be cleared: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0 || fstat(fd, &st))
+		return braid_fail(-errno, "%s can't be cleared: %s", path, strerror(errno));
+	/* Again, since its owner may have put another there. */
+	err = check_file(path, &st, uid);
+	if (!err && pwrite(fd, &blank, sizeof(blank), 0) != sizeof(blank))
+		err = braid_fail(-EIO, "%s can't be cleared: %s", path, strerror(errno));
 	return err;
 }
 

@@ -179,11 +179,16 @@ static void test_file_is_cleared(void)
 	CHECK_EQ(make(MIB, &made), 0);
 	fd = open(path, O_RDWR);
 	CHECK(fd >= 0 && pwrite(fd, &sb, sizeof(sb), 0) == sizeof(sb));
-	CHECK_EQ(braid_shmem_file_blank(path), 0);
+	CHECK_EQ(braid_shmem_file_blank(path, geteuid() + 1), -EEXIST);
+	CHECK(!link(path, other));
+	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), -EEXIST);
+	CHECK(!unlink(other));
+	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && sb.magic);
+	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), 0);
 	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && !sb.magic);
 	close(fd);
 	CHECK(!unlink(path));
-	CHECK(braid_shmem_file_blank(path) < 0);
+	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), -ENOENT);
 }
 
 static void test_list(void)
