@@ -140,10 +140,15 @@ class Virt:
         """virsh, which must succeed unless told otherwise; what it prints."""
         return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
 
+    def signal_libvirtd(self, name):
+        """Sends libvirtd a signal; its pid."""
+        pid = (self.root / "libvirtd.pid").read_text(encoding="ascii").strip()
+        self._ctx.run(*self.inside("kill", f"-{name}", pid))
+        return pid
+
     def restart_libvirtd(self):
         """Ends libvirtd, but not its domains, and starts it anew."""
-        pid = (self.root / "libvirtd.pid").read_text(encoding="ascii").strip()
-        self._ctx.run(*self.inside("kill", "-TERM", pid))
+        pid = self.signal_libvirtd("TERM")
         self._ctx.wait_until(lambda: self._ctx.run(*self.inside("kill", "-0", pid), status=None).returncode,
                              "the end of libvirtd")
         self._ctx.run(*self.inside("libvirtd", "-f", self.root / "etc/libvirtd.conf", "-p", self.root / "libvirtd.pid",

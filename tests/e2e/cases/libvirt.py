@@ -33,6 +33,7 @@ def libvirt(ctx):
                listed(virt).items()}, {name: ("running", False, 2) for name in ("after", "before")}, "list at first")
 
     change_nothing(ctx, virt)
+    deny(ctx, virt, after)
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
     ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
@@ -98,6 +99,23 @@ def change_nothing(ctx, virt):
                            ((), "one DOMAIN is wanted")):
         ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
     ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
+
+
+def deny(ctx, virt, guest):
+    """A QEMU that may not open the file, as under AppArmor, gets it at its next start; a libvirtd that hangs."""
+    virt.root.joinpath("shm").chmod(0o700)
+    why = virt.run_agent("attach", guest.name, status=1).stderr
+    ctx.check("attach --config after" in why and "apparmor.d/libvirt/libvirt-" in why, f"attach that is denied says: {why}")
+    ctx.check(not guest.region.exists(), "an attach that was denied leaves its file")
+    said = virt.run_agent("attach", "--config", guest.name).stdout
+    ctx.check("in its configuration" in said and "when it starts anew" in said and "Permission denied" in said,
+              f"attach --config that is denied says: {said}")
+    ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True], "what it has")
+    ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach leaves the file")
+    virt.root.joinpath("shm").chmod(0o1777)
+    virt.signal_libvirtd("STOP")
+    ctx.check("going on without libvirt" in virt.run_agent("list").stderr, "list does not say that libvirt is silent")
+    virt.signal_libvirtd("CONT")
 
 
 def stand_still(ctx, virt, before):
