@@ -170,7 +170,8 @@ static void tell(const struct arguments *a, const struct braid_domain_result *re
 	const struct braid_domain *d = &result->domain;
 
 	if (!result->changed_live && !result->changed_config)
-		printf("%s has its memory already: %llu MiB, %s\n", d->name,
+		printf("%s has its memory %salready: %llu MiB, %s\n", d->name,
+		       d->attached ? "" : "in its configuration ",
 		       (unsigned long long)(d->bytes / MIB), d->path);
 	else
 		printf("%s: %llu MiB of shared memory %s, %s, for user %u and group %u\n", d->name,

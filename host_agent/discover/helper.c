@@ -39,13 +39,13 @@ static void leave_signals(void)
 
 int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
 {
-	pid_t parent = getpid();
+	pid_t parent = getpid(), child;
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return braid_fail(-errno, "no socket pair: %s", strerror(errno));
-	*pid = fork();
-	if (!*pid) {
+	child = fork();
+	if (!child) {
 		/* It may hang with libvirt, and then would outlive a parent that was killed. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent || leave_files(fds[1]))
 			_exit(1);
@@ -54,11 +54,12 @@ int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
 		_exit(0);
 	}
 	close(fds[1]);
-	if (*pid < 0) {
+	if (child < 0) {
 		close(fds[0]);
 		return braid_fail(-errno, "no process: %s", strerror(errno));
 	}
 	*fd = fds[0];
+	*pid = child;
 	return 0;
 }
 

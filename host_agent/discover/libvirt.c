@@ -140,9 +140,8 @@ int braid_libvirt_describe(virDomainPtr dom, struct braid_domain *domain)
 	domain->active = virDomainIsActive(dom) == 1;
 	virDomainGetState(dom, &state, NULL, 0);
 	domain->state = state_name(state);
-	if (domain->active) {
+	if (domain->active)
 		err = find_region(dom, domain, usual, 0, &domain->attached);
-	}
 	if (!err && virDomainIsPersistent(dom) == 1)
 		err = find_region(dom, domain, usual, VIR_DOMAIN_XML_INACTIVE, &domain->configured);
 	return err;

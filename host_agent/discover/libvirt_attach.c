@@ -120,7 +120,7 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 		result->changed_config = config;
 		return 0;
 	}
-	if (!config)
+	if (!j->o->config)
 		return explain(j);
 	/* What can't be had now, for whatever reason, may be had from the next start on. */
 	if (live) {
@@ -128,10 +128,10 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 			 virGetLastErrorMessage());
 		braid_text_clean(result->why_later);
 	}
-	if (!live || virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG))
+	if (config && (!live || virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG)))
 		return braid_libvirt_fail(-EIO, "%s: its configuration can't be given the memory",
 					  result->domain.name);
-	result->changed_config = true;
+	result->changed_config = config;
 	return 0;
 }
 
@@ -203,9 +203,7 @@ static int give(struct job *j, bool live, bool config)
 	block_signals(&before);
 	err = braid_shmem_file_make(domain->path, domain->bytes, result->uid, result->gid,
 				    &result->file_made);
-	if (err)
-		return err;
-	if (!result->file_made && live)
+	if (!err && !result->file_made && live)
 		err = make_blank(domain->path, result->uid);
 	if (!err)
 		err = plug(j, live, config, xml);

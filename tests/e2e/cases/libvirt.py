@@ -110,6 +110,8 @@ def deny(ctx, virt, guest):
     said = virt.run_agent("attach", "--config", guest.name).stdout
     ctx.check("in its configuration" in said and "when it starts anew" in said and "Permission denied" in said,
               f"attach --config that is denied says: {said}")
+    said = virt.run_agent("attach", "--config", guest.name).stdout
+    ctx.check("in its configuration already" in said and "when it starts anew" in said, f"once more, it says: {said}")
     ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True], "what it has")
     ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach leaves the file")
     virt.root.joinpath("shm").chmod(0o1777)
