@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/transport/foreign.h"
@@ -17,7 +16,6 @@
 
 #define BACKLOG		4
 #define FAULTS_AT_ONCE	8	/* then one a second: nobody fills a capture with them */
-#define SECOND_NS	1000000000ULL
 
 static bool parse_size(const char *text, u64 *bytes)
 {
@@ -176,20 +174,12 @@ void braid_listener_close(struct braid_listener *l, const struct braid_socket_ad
 
 /* Patience ------------------------------------------------------------------------------- */
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * SECOND_NS + t.tv_nsec;
-}
-
 void braid_listener_fault(struct braid_listener *l)
 {
 	if (l->nr_faults < FAULTS_AT_ONCE)
 		l->nr_faults++;
 	if (l->nr_faults == FAULTS_AT_ONCE)
-		l->quiet_ns = now_ns() + SECOND_NS;
+		l->quiet_ns = braid_monotonic_ns() + BRAID_SECOND_NS;
 }
 
 void braid_listener_give_up(struct braid_listener *l)
@@ -199,7 +189,7 @@ void braid_listener_give_up(struct braid_listener *l)
 
 bool braid_listener_quiet(const struct braid_listener *l)
 {
-	return l->quiet_ns && now_ns() < l->quiet_ns;
+	return l->quiet_ns && braid_monotonic_ns() < l->quiet_ns;
 }
 
 int braid_listener_accept(struct braid_listener *l, const struct braid_socket_address *a,

@@ -5,8 +5,11 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "tracebraid/types.h"
+
+#define BRAID_SECOND_NS	1000000000ULL
 
 /* What "SOCKET,key=value,..." says. */
 struct braid_socket_address {
@@ -20,7 +23,7 @@ struct braid_socket_address {
 struct braid_listener {
 	int fd;			/* -1: none */
 	u32 nr_faults;
-	u64 quiet_ns;		/* of CLOCK_MONOTONIC: nobody is listened to before */
+	u64 quiet_ns;		/* of braid_monotonic_ns(): nobody is listened to before */
 };
 
 /**
@@ -66,5 +69,14 @@ void braid_listener_give_up(struct braid_listener *l);
 
 /** braid_listener_quiet - whether nobody is listened to now: its fd is not to be slept on */
 bool braid_listener_quiet(const struct braid_listener *l);
+
+/** braid_monotonic_ns - the clock of all patience with peers */
+static inline u64 braid_monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * BRAID_SECOND_NS + t.tv_nsec;
+}
 
 #endif /* BRAID_TRANSPORT_LISTENER_H */

@@ -10,6 +10,7 @@
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
+#define HOLD_NS			800000000ULL	/* a guest may wait for a second */
 #define MESSAGES_AT_ONCE	32	/* in one turn */
 #define LET_GO			"its connection was closed, for what came over it"
 
@@ -138,7 +139,6 @@ static int serve_peer(struct braid_vhost_port *p)
 
 	if (err <= 0)
 		return err;
-	p->turns_held += p->letting_go && !p->mapping;
 	quench(p);
 	err = *p->trouble ? braid_fail(-EPROTO, "%s", p->trouble) : take_messages(p);
 	if (!err && !p->letting_go && !braid_listener_quiet(&p->listener))
@@ -153,6 +153,11 @@ static int serve_peer(struct braid_vhost_port *p)
 		complain(p, err, "its VM's connection was closed");
 		disconnect(p, LET_GO, false);
 		return err;
+	}
+	if (p->unseen) {
+		p->unseen = false;
+		return braid_fail(-ENODATA, "%s: its guest took a region back that nobody had time to look at; what it held is lost",
+				  p->address.path);
 	}
 	rung = p->rung;
 	p->rung = false;
@@ -287,6 +292,7 @@ static int vhost_open(struct braid_port **out, const char *text)
 	if (!p)
 		return braid_fail(-ENOMEM, "out of memory");
 	p->port.ops = &braid_vhost_user_port_ops;
+	p->hold_ns = HOLD_NS;
 	p->listener.fd = p->socket = p->backend = -1;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		braid_vhost_queue_init(&p->queues[k], k);

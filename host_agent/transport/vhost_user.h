@@ -44,9 +44,11 @@ struct braid_vhost_port {
 	u64 region_bytes;
 	struct braid_vhost_held held[BRAID_VHOST_MAX_RING];
 	u32 nr_held;
+	bool unseen;			/* it was revoked before anybody asked for it */
 	bool taken;			/* who wants the announced region has had it, or could not */
 	bool letting_go;		/* no message is taken before the mapping is closed */
-	u32 turns_held;			/* since then, with nobody who has it mapped */
+	u64 let_go_ns;			/* since when */
+	u64 hold_ns;			/* how long nobody who wants it is waited for */
 	const char *let_go_why;
 	bool revoked;			/* by the driver, which gets its buffers back */
 	struct braid_mapping *mapping;	/* in use; perhaps of a former connection */

@@ -12,7 +12,6 @@
 #include "host_agent/util/error.h"
 
 #define BUFFERS_AT_ONCE	64	/* of the controlq, in one turn */
-#define TURNS_HELD	4	/* a region that is taken back already is there to be mapped */
 
 bool braid_vhost_queue_runs(const struct braid_vhost_port *p, u32 index)
 {
@@ -243,7 +242,7 @@ void braid_vhost_let_go(struct braid_vhost_port *p, const char *why)
 	if (!p->chunks)
 		return;
 	p->letting_go = true;
-	p->turns_held = 0;
+	p->let_go_ns = braid_monotonic_ns();
 	p->let_go_why = why;
 	p->revoked = false;
 	if (p->mapping)
@@ -259,7 +258,7 @@ void braid_vhost_tell_gone(struct braid_vhost_port *p)
 /* A guest may be gone before an agent that was started anew has looked at what it left. */
 bool braid_vhost_awaits_reader(const struct braid_vhost_port *p)
 {
-	return !p->taken && p->turns_held < TURNS_HELD;
+	return !p->taken && braid_monotonic_ns() - p->let_go_ns < p->hold_ns;
 }
 
 int braid_vhost_settle(struct braid_vhost_port *p)
@@ -271,8 +270,10 @@ int braid_vhost_settle(struct braid_vhost_port *p)
 	p->letting_go = false;
 	free(p->chunks);
 	p->chunks = NULL;
-	if (p->revoked)
+	if (p->revoked) {
+		p->unseen = !p->taken;
 		return flush_held(p);
+	}
 	/* The announcement stands: whoever runs the queue again finds it where it is. */
 	p->nr_held = 0;
 	q->seen = q->returned;

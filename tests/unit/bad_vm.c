@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "host_agent/transport/vhost_user.h"
 #include "tests/unit/bad_vm.h"
 #include "tests/unit/need.h"
 
@@ -68,6 +69,8 @@ void bad_vm_begin(u64 protocol)
 
 	snprintf(address, sizeof(address), "vhost-user:%s", vm.socket_path);
 	NEED(!braid_port_open(&vm.port, address));
+	/* Nobody records it. */
+	((struct braid_vhost_port *)vm.port)->hold_ns = 20000;
 	vm.region_fd = memfd_create("region", MFD_CLOEXEC);
 	NEED(vm.region_fd >= 0 && !ftruncate(vm.region_fd, REGION_BYTES));
 	front_end_init(&vm.front, serve, vm.port);

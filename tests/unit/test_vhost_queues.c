@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/bad_vm.h"
 #include "tests/unit/check.h"
@@ -314,6 +315,45 @@ static void test_busy(void)
 	bad_vm_end();
 }
 
+static void announce_and_revoke(u64 hold_ns)
+{
+	const struct braid_virtio_chunk chunk = { REGION, 8192 };
+
+	bad_vm_begin(0);
+	((struct braid_vhost_port *)vm.port)->hold_ns = hold_ns;
+	NEED(front_end_start(&vm.front));
+	front_end_announce(&vm.front, &chunk, 1);
+	front_end_revoke(&vm.front);
+}
+
+/* What is taken back at once is still there for whoever asks for it in time. */
+static void test_hold(void)
+{
+	struct braid_mapping *m;
+	int n;
+
+	announce_and_revoke(~0ULL);
+	for (n = 0; n < 100; n++)
+		CHECK(bad_vm_serve() >= 0);
+	CHECK_EQ(front_end_used(&vm.front, BRAID_VIRTIO_CONTROLQ), -1);
+	NEED(!braid_port_map(vm.port, &m));
+	CHECK(braid_mapping_gone(m) && m->taken_back);
+	CHECK_EQ(front_end_used(&vm.front, BRAID_VIRTIO_CONTROLQ), -1);
+	braid_mapping_close(m);
+	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK(vm.front.pumped >= 0);
+	bad_vm_end();
+
+	/* Too late, and not in silence. */
+	announce_and_revoke(0);
+	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK(vm.front.pumped == -ENODATA && strstr(braid_failure(), "what it held is lost"));
+	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
+	bad_vm_end();
+}
+
 /* Files that can't be what they are said to be. */
 static void test_files(void)
 {
@@ -377,6 +417,7 @@ int main(void)
 	RUN(test_announcements);
 	RUN(test_control);
 	RUN(test_busy);
+	RUN(test_hold);
 	RUN(test_files);
 	RUN(test_huge_pages);
 	bad_vm_deinit();
