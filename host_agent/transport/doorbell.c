@@ -227,7 +227,10 @@ static int port_serve(struct braid_port *port)
 	}
 	if (err)
 		return err;
-	return p->ours_fd >= 0 && read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
+	if (p->ours_fd < 0)
+		return 0;
+	braid_foreign_nonblocking(p->ours_fd);	/* QEMU has it, too */
+	return read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
 }
 
 static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
@@ -254,8 +257,11 @@ static void port_ring(struct braid_port *port)
 	const struct doorbell_port *p = of(port);
 	u64 one = 1;
 
+	if (p->guests_fd < 0)
+		return;
+	braid_foreign_nonblocking(p->guests_fd);
 	/* Full when the guest has not looked for 2^64 times: then it knows already. */
-	if (p->guests_fd >= 0 && write(p->guests_fd, &one, sizeof(one)) < 0)
+	if (write(p->guests_fd, &one, sizeof(one)) < 0)
 		return;
 }
 

@@ -160,6 +160,13 @@ static void test_server(void)
 	CHECK_EQ(braid_port_serve(port), 1);
 	CHECK_EQ(braid_port_serve(port), 0);
 
+	/* The flags of what we share are not trusted to stay. */
+	CHECK(!fcntl(c.agents_fd, F_SETFL, 0) && !fcntl(c.own_fd, F_SETFL, 0));
+	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK_EQ(write(c.own_fd, &(u64){ -2ULL }, 8), 8);
+	braid_port_ring(port);
+	CHECK(is_rung(c.own_fd));
+
 	/* A second one is turned away, and the first stays. */
 	late.fd = connect_to(socket_path);
 	CHECK_EQ(braid_port_serve(port), -EBUSY);
