@@ -41,7 +41,7 @@ static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 	} else if (!q->polled && p->backend >= 0 &&
 		   p->protocol & 1ULL << BRAID_VHOST_PROTOCOL_INBAND) {
 		/* Without a wish for a reply: the channel may be a pipe. */
-		return braid_vhost_send(p->backend, &header, &state);
+		return braid_vhost_send(p->backend, &header, &state) ? -EPROTO : 0;
 	}
 	return 0;
 }

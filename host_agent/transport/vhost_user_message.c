@@ -122,6 +122,6 @@ int braid_vhost_send(int socket, const struct braid_vhost_header *header, const 
 	if (n == (ssize_t)bytes)
 		return 0;
 	if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-		return -ECONNRESET;
+		return braid_fail(-ECONNRESET, "it has closed its socket, or the channel to it");
 	return braid_fail(-EPROTO, "it does not read what is sent to it");
 }
