@@ -7,7 +7,7 @@
 #include "host_agent/transport/port.h"
 #include "host_agent/transport/vhost_user_queue.h"
 
-#define BRAID_VHOST_CHUNKS_MAX		4096u	/* a mapping each, at worst */
+#define BRAID_VHOST_CHUNKS_MAX		1024u	/* a mapping each: Linux has 65530 for a process */
 #define BRAID_VHOST_REGION_BYTES	(16ULL << 20)	/* asked for, unless told */
 #define BRAID_VHOST_REGION_BYTES_MAX	(1ULL << 30)
 
