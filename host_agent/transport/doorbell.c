@@ -185,7 +185,7 @@ static int take_connection(struct doorbell_port *p)
 		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
 				  p->address.path, pid, p->peer_pid);
 	}
-	/* A client has nothing to say, nor file descriptors to give: all that can come is its end. */
+	/* A client has nothing to say, and no descriptors to give: what can come is its end. */
 	shutdown(fd, SHUT_RD);
 	p->peer_fd = fd;
 	p->peer_pid = pid;

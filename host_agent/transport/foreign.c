@@ -117,7 +117,7 @@ void braid_foreign_close(int fd)
 	case BRAID_FOREIGN_EVENTFD:
 	case BRAID_FOREIGN_PIPE:
 	case BRAID_FOREIGN_MEMORY:
-		close(fd);	/* whoever gives such ones needs no thread that others could hold up */
+		close(fd);	/* no thread is needed, which others could hold up */
 		break;
 	default:
 		close_elsewhere(fd);

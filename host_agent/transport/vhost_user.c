@@ -126,7 +126,8 @@ static void quench(struct braid_vhost_port *p)
 		if (n > 0) {
 			p->rung |= k == BRAID_VIRTIO_NOTIFYQ;
 		} else if (!n || (errno != EAGAIN && errno != EINTR)) {
-			braid_foreign_close(q->kick_fd);	/* it would wake us for ever; we look anyway */
+			/* It would wake us for ever; we look anyway. */
+			braid_foreign_close(q->kick_fd);
 			q->kick_fd = -1;
 		}
 	}
