@@ -72,17 +72,29 @@ static void tell_who_else_reads(struct braid_recording *r)
 				 nr > 1 ? ", and others'" : "", first->path);
 }
 
+/* A guest of a socket has no name before it tells one. */
+static const char *name_of(const struct braid_record_guest *guest,
+			   const struct braid_region_status *status)
+{
+	if (*guest->name)
+		return guest->name;
+	return *status->name ? status->name : guest->path;
+}
+
 void braid_record_start_line(struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->events.items;
+	struct braid_region_status status;
 	size_t k;
 
 	if (r->quiet)
 		return;
 	close_line(r);
 	fprintf(stderr, "Recording");
-	for (k = 0; k < r->nr_guests; k++)
-		fprintf(stderr, "%s %s", k ? "," : "", r->guests[k].name);
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		fprintf(stderr, "%s %s", k ? "," : "", name_of(&r->guests[k], &status));
+	}
 	if (r->host_source)
 		fprintf(stderr, "%s the host", r->nr_guests ? " and" : "");
 	if (!r->nr_guests && braid_record_expects(r))
@@ -142,8 +154,8 @@ static void append_guest(char *line, size_t *used, struct braid_record_guest *gu
 	human(rate, sizeof(rate), (status.events - guest->last_events) / seconds);
 	human(lost, sizeof(lost), status.lost);
 	guest->last_events = status.events;
-	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", guest->name, phase_word(&status),
-	       rate, (fill + 5) / 10, lost);
+	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
+	       phase_word(&status), rate, (fill + 5) / 10, lost);
 }
 
 void braid_record_progress(struct braid_recording *r)
@@ -178,7 +190,7 @@ static void guest_summary(const struct braid_record_guest *guest)
 	struct braid_region_status status;
 
 	braid_region_source_status(guest->source, &status);
-	fprintf(stderr, "  %-16s ", guest->name);
+	fprintf(stderr, "  %-16s ", name_of(guest, &status));
 	if (!status.nr_streams) {
 		fputs("no driver came\n", stderr);
 		return;
