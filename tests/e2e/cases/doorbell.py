@@ -15,7 +15,7 @@ def interrupts(guest):
     return sum(int(word) for line in lines for word in line.split()[1:1 + guest.smp])
 
 
-@case("doorbell-driver", needs=NEEDS)
+@case("doorbell-driver", usual=("6.1",), needs=NEEDS)
 def doorbell_driver(ctx):
     """The driver rings when it was asked to, once for each wish and ring, and an interrupt makes it look."""
     server = Server(ctx.dir / "socket", ctx.dir / "region", 4 * MIB)
@@ -52,7 +52,7 @@ def doorbell_driver(ctx):
     server.close()
 
 
-@case("doorbell", needs=NEEDS)
+@case("doorbell", usual=("6.12",), needs=NEEDS)
 def doorbell(ctx):
     """The agent is the server: recorded to the event; and its memory is still read when the server is gone."""
     capture, region, socket = ctx.dir / "x.braid", ctx.dir / "region", ctx.dir / "socket"
