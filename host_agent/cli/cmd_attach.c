@@ -15,6 +15,7 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
 #define LEAST_MIB	1
@@ -61,22 +62,14 @@ struct arguments {
 	bool print_xml;
 };
 
-/* 16, 16M or 1G */
+/* 16 is 16M. */
 static int parse_size(const char *text, u64 *bytes)
 {
-	char *end;
-	unsigned long long n = strtoull(text, &end, 10);
-
-	if (*end == 'G' || *end == 'g')
-		n = n <= MOST_MIB ? n << 10 : 0;
-	if (*end && strchr("GgMm", *end))
-		end++;
-	if (end == text || *end || *text < '0' || *text > '9' || n < LEAST_MIB || n > MOST_MIB ||
-	    n & (n - 1))
-		return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
-				  text);
-	*bytes = n * MIB;
-	return 0;
+	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_MIB * MIB &&
+	    *bytes <= MOST_MIB * MIB && !(*bytes & (*bytes - 1)))
+		return 0;
+	return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
+			  text);
 }
 
 /* As braid_record's: 0, 1 when help was printed, -ENOEXEC, or -errno with braid_fail(). */

@@ -2,8 +2,6 @@
 /* A UNIX socket that QEMUs connect to. */
 #include <errno.h>
 #include <grp.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,31 +11,10 @@
 #include "host_agent/transport/foreign.h"
 #include "host_agent/transport/listener.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 #define BACKLOG		4
 #define FAULTS_AT_ONCE	8	/* then one a second: nobody fills a capture with them */
-
-static bool parse_size(const char *text, u64 *bytes)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*bytes = strtoull(text, &end, 0);
-	switch (*end) {
-	case 'G':
-		*bytes <<= 10;
-		/* fallthrough */
-	case 'M':
-		*bytes <<= 10;
-		/* fallthrough */
-	case 'K':
-		*bytes <<= 10;
-		end++;
-	}
-	return !errno && !*end && *bytes && *bytes <= LONG_MAX;
-}
 
 static int take_option(struct braid_socket_address *a, const char *text, const char *option,
 		       size_t n)
@@ -51,7 +28,7 @@ static int take_option(struct braid_socket_address *a, const char *text, const c
 	memcpy(value, option + key, n - key);
 	value[n - key] = 0;
 	if (!strncmp(option, "size=", key)) {
-		if (parse_size(value, &a->bytes))
+		if (braid_text_size(value, 1, &a->bytes))
 			return 0;
 		return braid_fail(-EINVAL, "%s: \"%s\" is not a size, such as 16M", text, value);
 	}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Appends to lines, and tames foreign strings. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,4 +206,29 @@ void braid_text_clean(char *s)
 		s += n;
 		left -= n;
 	}
+}
+
+bool braid_text_size(const char *text, u64 unit, u64 *bytes)
+{
+	static const char letters[] = "KMG";
+	const char *letter;
+	char *end;
+	u64 n;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	if (*end) {
+		letter = strchr(letters, toupper((unsigned char)*end));
+		if (!letter || end[1])
+			return false;
+		unit = 1024ULL << 10 * (letter - letters);
+	}
+	if (!n || n > INT64_MAX / unit)
+		return false;
+	*bytes = n * unit;
+	return true;
 }

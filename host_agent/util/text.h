@@ -60,4 +60,14 @@ void braid_text_free(struct braid_text *t);
  */
 void braid_text_clean(char *s);
 
+/**
+ * braid_text_size - understand a size such as 16M
+ * @text: digits, then nothing or K, M or G (or small letters)
+ * @unit: bytes of one, where no letter follows
+ * @bytes: set on success; never 0
+ *
+ * Return: whether it is one, of at most 2^63 - 1 bytes.
+ */
+bool braid_text_size(const char *text, u64 unit, u64 *bytes);
+
 #endif /* BRAID_UTIL_TEXT_H */

@@ -112,7 +112,7 @@ static void test_addresses(void)
 	static const char *const bad[] = {
 		"", ",size=1M", "s,", "s,size", "s,size=", "s,size=0", "s,size=1T", "s,size=-1",
 		"s,size=1M2", "s,shm=", "s,color=red", "s,group=no such group", "s,=",
-		"s,size=99999999999999999999",
+		"s,size=99999999999999999999", "s,size=17179869185G", "s,size=1MM", "s,size=M",
 	};
 
 	for (k = 0; k < sizeof(bad) / sizeof(*bad); k++)
