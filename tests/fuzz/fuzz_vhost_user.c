@@ -5,7 +5,6 @@
  */
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "host_agent/transport/vhost_user.h"
@@ -74,36 +73,19 @@ static void send_message(u32 how)
 	struct braid_vhost_header header = { .request = fuzz_take(&vm.in, 1) };
 	const int there[] = { vm.f.memory_fd, vm.region_fd, vm.f.queues[0].kick_fd,
 			      vm.f.queues[0].call_fd };
-	union {
-		struct cmsghdr align;
-		u8 room[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	u32 nr_fds = how >> 4 & 3, k;
+	u32 nr_fds = how >> 4 & 3, payload_bytes, k;
 	u8 payload[300];
-	struct iovec pieces[2] = { { &header, sizeof(header) }, { payload, 0 } };
-	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = 2 };
-	struct cmsghdr *c;
+	int fds[3];
 
 	header.flags = BRAID_VHOST_VERSION | (how & 0x40 ? BRAID_VHOST_NEED_REPLY : 0);
-	header.bytes = fuzz_take(&vm.in, 1);
-	for (k = 0; k < header.bytes; k++)
+	header.bytes = payload_bytes = fuzz_take(&vm.in, 1);
+	for (k = 0; k < payload_bytes; k++)
 		payload[k] = fuzz_take(&vm.in, 1);
-	pieces[1].iov_len = header.bytes;
 	if (how & 0x80)		/* a length that may be a lie */
 		header.bytes = fuzz_take(&vm.in, 2);
-	memset(&control, 0, sizeof(control));
-	if (nr_fds) {
-		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(nr_fds * sizeof(int));
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
-		for (k = 0; k < nr_fds; k++)
-			memcpy(CMSG_DATA(c) + k * sizeof(int),
-			       &there[fuzz_take(&vm.in, 1) % 4], sizeof(int));
-	}
-	sendmsg(vm.f.socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	for (k = 0; k < nr_fds; k++)
+		fds[k] = there[fuzz_take(&vm.in, 1) % 4];
+	front_end_send(&vm.f, &header, payload, payload_bytes, fds, nr_fds);
 }
 
 /* A word of a queue, or of a buffer. */

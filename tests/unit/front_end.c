@@ -106,7 +106,9 @@ bool front_end_send(struct front_end *f, const struct braid_vhost_header *header
 		c->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, nr_fds * sizeof(int));
 	}
-	return sendmsg(f->socket, &m, MSG_NOSIGNAL) == (ssize_t)(sizeof(*header) + payload_bytes);
+	/* A device that is behind with its reading is no reason to wait. */
+	return sendmsg(f->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	       (ssize_t)(sizeof(*header) + payload_bytes);
 }
 
 int front_end_receive(struct front_end *f, u32 request)
