@@ -15,6 +15,7 @@ static const struct braid_cli_command commands[] = {
 	{ "attach", "give a running domain of libvirt the memory that its trace is written to", braid_cmd_attach },
 	{ "clock", "tell how a guest's times become host times, and how true they are", braid_cmd_clock },
 	{ "detach", "take that memory away", braid_cmd_detach },
+	{ "export", "write captures in a form that other tools open", braid_cmd_export },
 	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
 	{ "record", "record guests and their host into a capture", braid_cmd_record },
 	{ "report", "print captures as one timeline", braid_cmd_report },

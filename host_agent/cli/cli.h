@@ -22,6 +22,7 @@ struct braid_cli_command {
 int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);
 int braid_cmd_detach(int argc, char **argv);
+int braid_cmd_export(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);

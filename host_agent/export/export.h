@@ -35,13 +35,40 @@ struct braid_export_totals {
 	bool some_lost;		/* and losses of unknown size */
 };
 
-/* A form to write in. */
-struct braid_export_ops {
+/* A form to write in: of one file, or of several that belong together. */
+struct braid_export_form {
 	const char *name;
-	int (*run)(FILE *to, struct braid_source *source,
+	const char *help;	/* one line: what is made of OUT, and what opens it */
+	bool makes_many;	/* OUT is no single file: run() makes and names what there is */
+	/*
+	 * Writes to @out, which is replaced, with mode 0600, as the capture has it; what is half
+	 * written is removed. Return: 0, -EPIPE when nobody reads any more, -errno with
+	 * braid_fail().
+	 */
+	int (*run)(const char *out, struct braid_source *source,
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals);
 };
+
+/** braid_export_form_by_number - the forms, one after another from 0; NULL behind the last */
+const struct braid_export_form *braid_export_form_by_number(size_t number);
+
+/** braid_export_form_by_name - the form of that name, or NULL */
+const struct braid_export_form *braid_export_form_by_name(const char *name);
+
+/**
+ * braid_export_to_file - write one file whole, or not at all
+ * @out: its name; replaced when all went well. "-" is standard output; what is no regular
+ *	file is written to directly
+ * @write: writes to a file
+ * Other parameters and return as struct braid_export_form's run().
+ */
+int braid_export_to_file(const char *out, struct braid_source *source,
+			 const struct braid_export_options *options,
+			 struct braid_export_totals *totals,
+			 int (*write)(FILE *to, struct braid_source *source,
+				      const struct braid_export_options *options,
+				      struct braid_export_totals *totals));
 
 /**
  * braid_export_text - lines for people

@@ -48,7 +48,7 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 
 	put_string(t, "{\"type\":", type);
 	put_string(t, ",\"stream\":", item->stream->name);
-	put_s64(t, ",\"ns\":", x->ns);
+	put_s64(t, ",\"ns\":", x->walk.ns);
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		put_u64(t, ",\"cpu\":", item->ring->cpu);
 	put_buffer(t, item->ring);
@@ -63,8 +63,8 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	char *text;
 
 	begin(x, "event", item);
-	put_bound(t, x->bound_ns);
-	if (x->uncertain)
+	put_bound(t, x->walk.bound_ns);
+	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
 	put_u64(t, ",\"seq\":", item->seq);
 	if (!info->raw) {
@@ -76,10 +76,10 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	if (info->subevent)
 		put_string(t, ",\"subevent\":", info->subevent);
 	braid_text_puts(t, ",\"fields\":");
-	braid_format_json(x->format, item, t);
+	braid_format_json(x->walk.format, item, t);
 	/* The text is made at the end of the line, then quoted behind itself. */
 	at = t->bytes;
-	braid_format_text(x->format, item, t);
+	braid_format_text(x->walk.format, item, t);
 	bytes = t->bytes - at;
 	text = strndup(t->data + at, bytes);
 	t->bytes = at;
@@ -121,19 +121,19 @@ static void put_threads(struct braid_text *t, const struct braid_stream *s)
 
 static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 {
-	const struct braid_host_clocks *host = &x->source->clocks;
+	const struct braid_host_clocks *host = &x->walk.source->clocks;
 	const struct braid_clock *clock = &s->clock;
 	struct braid_text *t = &x->out;
 
 	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
-	put_bound(t, braid_line_stream_bound(x, s));
+	put_bound(t, braid_walk_stream_bound(&x->walk, s));
 	if (s->kind == BRAID_STREAM_HOST) {
 		put_string(t, ",\"trace_clock\":", host->trace.nr_tracks ?
-			   host->trace_name : x->source->head.clock);
+			   host->trace_name : x->walk.source->head.clock);
 		return;
 	}
 	if (braid_line_misses_clock(x, s))
-		put_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->options->clock));
+		put_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->walk.options->clock));
 	put_string(t, ",\"reason\":", clock->reason);
 	put_u64(t, ",\"samples\":", clock->nr_samples);
 	put_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
@@ -171,25 +171,25 @@ static void put_header(struct braid_line_export *x)
 	struct braid_text *t = &x->out;
 	size_t k;
 
-	put_string(t, "{\"type\":\"header\",\"clock\":", x->options->realtime ? "realtime" :
-		   x->source->head.clock);
-	if (x->options->realtime)
-		put_bound(t, x->clock_bound_ns);
-	put_string(t, ",\"host\":", x->source->head.host_name);
-	put_u64(t, ",\"start_ns\":", x->source->head.start_host_ns);
-	put_u64(t, ",\"start_realtime_ns\":", x->source->head.start_realtime_ns);
-	put_string(t, ",\"agent\":", x->source->head.agent_version);
+	put_string(t, "{\"type\":\"header\",\"clock\":", x->walk.options->realtime ? "realtime" :
+		   x->walk.source->head.clock);
+	if (x->walk.options->realtime)
+		put_bound(t, x->walk.clock_bound_ns);
+	put_string(t, ",\"host\":", x->walk.source->head.host_name);
+	put_u64(t, ",\"start_ns\":", x->walk.source->head.start_host_ns);
+	put_u64(t, ",\"start_realtime_ns\":", x->walk.source->head.start_realtime_ns);
+	put_string(t, ",\"agent\":", x->walk.source->head.agent_version);
 	braid_text_puts(t, "}\n");
-	for (k = 0; k < x->source->nr_streams; k++)
-		put_stream(x, x->source->streams[k]);
+	for (k = 0; k < x->walk.source->nr_streams; k++)
+		put_stream(x, x->walk.source->streams[k]);
 }
 
 static void put_footer(struct braid_line_export *x)
 {
-	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->totals->events);
-	put_u64(&x->out, ",\"lost\":", x->totals->lost);
-	put_u64(&x->out, ",\"uncertain\":", x->totals->uncertain);
-	braid_text_puts(&x->out, x->totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
+	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
+	put_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
+	put_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
+	braid_text_puts(&x->out, x->walk.totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
 }
 
 int braid_export_json(FILE *to, struct braid_source *source,

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs the merge and hands each item to a form. */
+/* Writes what a form made of each item. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
 
 #include "host_agent/export/line.h"
-#include "host_agent/merge/merge.h"
 #include "host_agent/util/error.h"
 
 #define FLUSH_BYTES	(64u << 10)
@@ -49,82 +47,10 @@ struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream)
 	return sum;
 }
 
-static u64 add_bounds(u64 a, u64 b)
-{
-	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
-}
-
-/* A stretch of the host's clock in ns of one that NTP slews, rounded up. */
-static u64 slew(u64 ns)
-{
-	return ns == BRAID_BOUND_UNKNOWN ? ns : ns + ns / 1024 + 1;
-}
-
-u64 braid_line_stream_bound(const struct braid_line_export *x, const struct braid_stream *stream)
-{
-	return x->options->realtime ? add_bounds(slew(stream->bound_ns), x->clock_bound_ns) :
-				      stream->bound_ns;
-}
-
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream)
 {
-	return x->options->clock_asked && stream->kind == BRAID_STREAM_GUEST &&
-	       stream->clock.kind != x->options->clock;
-}
-
-/* The item's time by the clock that is shown. */
-static void tell_time(struct braid_line_export *x, const struct braid_item *item)
-{
-	struct braid_clock_reading r;
-
-	x->ns = item->host_ns;
-	x->bound_ns = item->bound_ns;
-	if (!x->options->realtime)
-		return;
-	r = braid_clock_reading_at(&x->source->clocks.realtime, item->host_ns);
-	x->ns = (s64)r.value;
-	x->bound_ns = add_bounds(slew(item->bound_ns), r.bound_ns);
-}
-
-static bool want_ring(void *arg, const struct braid_ring *ring)
-{
-	const struct braid_export_options *o = arg;
-
-	if (o->stream && strcmp(o->stream, ring->stream->name))
-		return false;
-	if (o->buffer && ring->cpu != BRAID_RING_NOTES &&
-	    strcmp(o->buffer, braid_ring_buffer_name(ring)))
-		return false;
-	return !o->one_cpu || ring->cpu == BRAID_RING_NOTES || ring->cpu == o->cpu;
-}
-
-static bool matches_name(const char *glob, const struct braid_event_type_info *info)
-{
-	return !fnmatch(glob, info->name, 0) ||
-	       (info->subevent && !fnmatch(glob, info->subevent, 0));
-}
-
-/* "SYSTEM:EVENT", or one glob that may mean either. */
-static bool want_event(const struct braid_export_options *o,
-		       const struct braid_event_type_info *info)
-{
-	size_t k;
-
-	for (k = 0; k < o->nr_events; k++) {
-		const char *glob = o->events[k], *colon = strchr(glob, ':');
-		char system[128];
-
-		if (!colon) {
-			if (matches_name(glob, info) || !fnmatch(glob, info->system, 0))
-				return true;
-			continue;
-		}
-		snprintf(system, sizeof(system), "%.*s", (int)(colon - glob), glob);
-		if ((!system[0] || !fnmatch(system, info->system, 0)) &&
-		    (!colon[1] || matches_name(colon + 1, info)))
-			return true;
-	}
-	return !o->nr_events;
+	return x->walk.options->clock_asked && stream->kind == BRAID_STREAM_GUEST &&
+	       stream->clock.kind != x->walk.options->clock;
 }
 
 static int flush(struct braid_line_export *x)
@@ -142,93 +68,61 @@ static int flush(struct braid_line_export *x)
 	return 0;
 }
 
-static bool full(const struct braid_line_export *x)
+/* A line is whole: hands on what has gathered. */
+static int put(struct braid_line_export *x)
 {
-	return x->options->max_lines && x->totals->lines >= x->options->max_lines;
+	return x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
 }
 
-static void count_lost(struct braid_line_export *x, const struct braid_item *item)
+static int put_event(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info)
 {
-	if (item->lost_before == BRAID_LOST_SOME)
-		x->totals->some_lost = true;
-	else
-		x->totals->lost += item->lost_before;
+	struct braid_line_export *x = arg;
+
+	x->ops->event(x, item, info);
+	return put(x);
 }
 
-/* One item: up to two lines. */
-static int put_item(struct braid_line_export *x, const struct braid_line_ops *ops,
-		    const struct braid_item *item)
+static int put_lost(void *arg, const struct braid_item *item)
 {
-	const struct braid_event_type_info *info;
+	struct braid_line_export *x = arg;
 
-	tell_time(x, item);
-	x->uncertain = false;
-	if (item->kind == BRAID_ITEM_NOTE) {
-		ops->note(x, item);
-		x->totals->lines++;
-		return 0;
-	}
-	if (item->lost_before) {
-		ops->lost(x, item);
-		count_lost(x, item);
-		x->totals->lines++;
-		if (full(x))
-			return 0;
-	}
-	if (item->kind != BRAID_ITEM_EVENT)
-		return 0;
-	info = braid_format_event(x->format, item);
-	if (!info)
-		return braid_fail(-ENOMEM, "out of memory");
-	if (!want_event(x->options, info))
-		return 0;
-	x->uncertain = braid_order_next(&x->order, item);
-	x->totals->uncertain += x->uncertain;
-	x->uncertain &= x->options->uncertain;
-	ops->event(x, item, info);
-	x->totals->events++;
-	x->totals->lines++;
-	return 0;
+	x->ops->lost(x, item);
+	return put(x);
 }
 
-static int put_items(struct braid_line_export *x, const struct braid_line_ops *ops,
-		     struct braid_merge *merge)
+static int put_note(void *arg, const struct braid_item *item)
 {
-	const struct braid_item *item;
-	u64 turns = 0;
-	int ret = 0;
+	struct braid_line_export *x = arg;
 
-	while (!full(x) && (ret = braid_merge_next(merge, &item)) > 0) {
-		ret = put_item(x, ops, item);
-		if (!ret && x->out.bytes >= FLUSH_BYTES)
-			ret = flush(x);
-		if (ret)
-			return ret;
-		if (x->options->progress && !(++turns & 0xffff))
-			x->options->progress(x->options->progress_arg, "merging",
-					     x->source->bytes_read, x->source->bytes);
-	}
-	return ret < 0 ? ret : 0;
+	x->ops->note(x, item);
+	return put(x);
 }
 
-static int run(struct braid_line_export *x, const struct braid_line_ops *ops,
-	       struct braid_merge *merge)
+static int run(struct braid_line_export *x)
 {
+	static const struct braid_walk_ops ops = {
+		.event = put_event,
+		.lost = put_lost,
+		.note = put_note,
+	};
+	const struct braid_export_options *o = x->walk.options;
+	const struct braid_source *source = x->walk.source;
 	size_t k;
 	int err;
 
-	for (k = 0; k < x->source->nr_streams; k++) {
-		int width = strlen(x->source->streams[k]->name);
+	for (k = 0; k < source->nr_streams; k++) {
+		int width = strlen(source->streams[k]->name);
 
 		x->name_width = width > x->name_width ? width : x->name_width;
 	}
-	if (!x->options->no_header)
-		ops->header(x);
-	err = put_items(x, ops, merge);
+	if (!o->no_header)
+		x->ops->header(x);
+	err = braid_walk_run(&x->walk, &ops, x);
 	if (err)
 		return err;
-	if (!x->options->no_header)
-		ops->footer(x);
+	if (!o->no_header)
+		x->ops->footer(x);
 	err = flush(x);
 	if (!err && fflush(x->to))
 		err = errno == EPIPE ? -EPIPE :
@@ -240,25 +134,13 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals)
 {
-	struct braid_line_export x = {
-		.to = to, .source = source, .options = options, .totals = totals,
-	};
-	struct braid_merge *merge = NULL;
+	struct braid_line_export x = { .to = to, .ops = ops };
 	int err;
 
-	memset(totals, 0, sizeof(*totals));
-	if (options->realtime) {
-		if (!source->clocks.realtime.nr_tracks)
-			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
-		x.clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
-	}
-	err = braid_format_open(&x.format, source);
+	err = braid_walk_begin(&x.walk, source, options, totals);
 	if (!err)
-		err = braid_merge_begin(&merge, source, want_ring, (void *)options);
-	if (!err)
-		err = run(&x, ops, merge);
-	braid_merge_end(merge);
-	braid_format_close(x.format);
+		err = run(&x);
+	braid_walk_end(&x.walk);
 	braid_text_free(&x.out);
 	return err;
 }

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the line-by-line exports share: filters, counting, writing. */
+/* What the line-by-line exports share: writing, and what heads tell of a stream. */
 #ifndef BRAID_EXPORT_LINE_H
 #define BRAID_EXPORT_LINE_H
 
-#include "host_agent/export/export.h"
-#include "host_agent/export/order.h"
-#include "host_agent/format/format.h"
+#include "host_agent/export/walk.h"
 #include "host_agent/util/text.h"
+
+struct braid_line_ops;
 
 /* A line-by-line export under way. */
 struct braid_line_export {
+	struct braid_walk walk;
+	const struct braid_line_ops *ops;
 	FILE *to;
-	struct braid_source *source;
-	struct braid_format *format;
-	const struct braid_export_options *options;
-	struct braid_export_totals *totals;
 	struct braid_text out;		/* what was not handed to @to yet */
 	int name_width;			/* of the longest stream name */
-	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
-	s64 ns;				/* time of the item at hand, by the clock that is shown */
-	u64 bound_ns;
-	struct braid_order order;
-	bool uncertain;			/* its order is not proven, and that is to be shown */
 };
 
 /* How one form writes each thing; each appends whole lines to x->out. */
@@ -51,9 +44,6 @@ struct braid_stream_sum {
 int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_source *source,
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals);
-
-/** braid_line_stream_bound - the worst bound of a stream's times, as they are shown */
-u64 braid_line_stream_bound(const struct braid_line_export *x, const struct braid_stream *stream);
 
 /** braid_line_misses_clock - whether a stream's clock is not of the kind that was asked for */
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream);

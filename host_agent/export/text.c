@@ -30,7 +30,7 @@ static void put_stream(struct braid_line_export *x, const struct braid_item *ite
 static void put_cpu_and_time(struct braid_line_export *x, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
-	u64 ns = x->ns < 0 ? -(u64)x->ns : (u64)x->ns;
+	u64 ns = x->walk.ns < 0 ? -(u64)x->walk.ns : (u64)x->walk.ns;
 
 	braid_text_puts(t, " [");
 	if (item->ring->cpu == BRAID_RING_NOTES)
@@ -38,9 +38,9 @@ static void put_cpu_and_time(struct braid_line_export *x, const struct braid_ite
 	else
 		braid_text_u64(t, item->ring->cpu, 3, '0');
 	braid_text_puts(t, "] ");
-	if (x->options->uncertain)
-		braid_text_puts(t, x->uncertain ? "~ " : "  ");
-	if (x->ns < 0)
+	if (x->walk.options->uncertain)
+		braid_text_puts(t, x->walk.uncertain ? "~ " : "  ");
+	if (x->walk.ns < 0)
 		braid_text_putc(t, '-');
 	braid_text_u64(t, ns / NS_PER_SECOND, SECONDS_WIDTH, ' ');
 	braid_text_putc(t, '.');
@@ -91,7 +91,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	braid_text_putc(t, ':');
 	put_spaces(t, EVENT_WIDTH - (int)(t->bytes - before));
 	braid_text_putc(t, ' ');
-	braid_format_text(x->format, item, t);
+	braid_format_text(x->walk.format, item, t);
 	braid_text_putc(t, '\n');
 }
 
@@ -138,13 +138,13 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 	if (s->kind == BRAID_STREAM_HOST) {
 		braid_text_puts(t, "clock ");
-		if (x->source->clocks.trace.nr_tracks)
-			braid_text_puts(t, x->source->clocks.trace_name);
+		if (x->walk.source->clocks.trace.nr_tracks)
+			braid_text_puts(t, x->walk.source->clocks.trace_name);
 		else
-			braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
-		if (braid_line_stream_bound(x, s)) {
+			braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
+		if (braid_walk_stream_bound(&x->walk, s)) {
 			braid_text_puts(t, ", ");
-			put_bound(t, braid_line_stream_bound(x, s));
+			put_bound(t, braid_walk_stream_bound(&x->walk, s));
 		}
 		return;
 	}
@@ -156,7 +156,7 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
 	braid_text_puts(t, ", ");
-	put_bound(t, braid_line_stream_bound(x, s));
+	put_bound(t, braid_walk_stream_bound(&x->walk, s));
 	if (braid_clock_epochs(clock) > 1)
 		braid_text_printf(t, ", %u epochs", braid_clock_epochs(clock));
 }
@@ -188,37 +188,41 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 	braid_text_putc(t, '\n');
 	if (braid_line_misses_clock(x, s))
 		braid_text_printf(t, "#   its clock %s can't be had: %s\n",
-				  braid_clock_kind_name(x->options->clock), s->clock.reason);
+				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
 	put_accounting(x, s);
 }
 
 static void put_header(struct braid_line_export *x)
 {
+	const char *only = x->walk.options->stream;
 	struct braid_text *t = &x->out;
 	size_t k;
 
 	braid_text_printf(t, "# tracebraid: times are seconds of %s",
-			  x->options->realtime ? "CLOCK_REALTIME, by " : "");
+			  x->walk.options->realtime ? "CLOCK_REALTIME, by " : "");
 	braid_text_puts(t, "the host's clock ");
-	braid_text_safe(t, x->source->head.clock, sizeof(x->source->head.clock));
+	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
 	braid_text_putc(t, '\n');
-	for (k = 0; k < x->source->nr_streams; k++)
-		if (!x->options->stream || !strcmp(x->options->stream, x->source->streams[k]->name))
-			put_stream_head(x, x->source->streams[k]);
-	if (x->source->faults)
+	for (k = 0; k < x->walk.source->nr_streams; k++) {
+		const struct braid_stream *s = x->walk.source->streams[k];
+
+		if (!only || !strcmp(only, s->name))
+			put_stream_head(x, s);
+	}
+	if (x->walk.source->faults)
 		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",
-				  (unsigned long long)x->source->faults,
-				  x->source->faults == 1 ? "" : "s",
-				  x->source->faults == 1 ? "it" : "each");
+				  (unsigned long long)x->walk.source->faults,
+				  x->walk.source->faults == 1 ? "" : "s",
+				  x->walk.source->faults == 1 ? "it" : "each");
 }
 
 static void put_footer(struct braid_line_export *x)
 {
 	braid_text_printf(&x->out, "# %llu events, %llu lost%s, %llu in an order that is not proven\n",
-			  (unsigned long long)x->totals->events,
-			  (unsigned long long)x->totals->lost,
-			  x->totals->some_lost ? " and more that nobody counted" : "",
-			  (unsigned long long)x->totals->uncertain);
+			  (unsigned long long)x->walk.totals->events,
+			  (unsigned long long)x->walk.totals->lost,
+			  x->walk.totals->some_lost ? " and more that nobody counted" : "",
+			  (unsigned long long)x->walk.totals->uncertain);
 }
 
 int braid_export_text(FILE *to, struct braid_source *source,

@@ -23,6 +23,7 @@ struct stream_kinds {
 struct braid_format {
 	const struct braid_source *source;
 	struct stream_kinds *streams;
+	u32 next_number;	/* of kinds */
 	struct trace_seq seq;
 	u8 *padded;		/* a copy of the payload with zeros behind */
 	size_t padded_bytes;
@@ -115,23 +116,23 @@ static int prepare(struct braid_format *f, struct braid_kind *kind)
 
 static const char *parse(struct braid_format *f, struct braid_kind *kind)
 {
-	const char *why, *grammar, *body = strstr(kind->format->format, "format:");
+	const char *why, *grammar, *body = strstr(kind->info.format->format, "format:");
 	bool whole = false;
 	char *text;
 
-	if (!body || kind->format->format_bytes > BRAID_MAX_FORMAT_BYTES)
+	if (!body || kind->info.format->format_bytes > BRAID_MAX_FORMAT_BYTES)
 		return "its format is none, or too long";
 	grammar = braid_check_grammar(body, &whole);
 	if (grammar && !braid_check_fields(body))
 		return grammar;
-	text = make_text(kind->format, whole);
+	text = make_text(kind->info.format, whole);
 	if (!text || prepare(f, kind)) {
 		free(text);
 		return "out of memory";
 	}
-	tep_parse_format(kind->tep, &kind->event, text, strlen(text), kind->format->system);
+	tep_parse_format(kind->tep, &kind->event, text, strlen(text), kind->info.format->system);
 	free(text);
-	if (!kind->event || kind->event->id != kind->format->id)
+	if (!kind->event || kind->event->id != kind->info.format->id)
 		return "its format can't be parsed";
 	why = braid_vet_fields(kind->event);
 	if (why)
@@ -144,7 +145,7 @@ static struct braid_kind *look_at(struct braid_format *f, struct braid_kind *kin
 {
 	if (!kind->looked) {
 		kind->looked = true;
-		if (kind->format)
+		if (kind->info.format)
 			kind->info.why = parse(f, kind);
 		kind->info.printable = kind->info.parsed && !kind->info.why;
 	}
@@ -157,7 +158,7 @@ static struct braid_kinds *kinds_of(struct braid_format *f, const struct braid_s
 	struct stream_kinds *sk = &f->streams[stream->number];
 
 	if (!sk->kinds)
-		sk->kinds = braid_kinds_new(stream);
+		sk->kinds = braid_kinds_new(stream, &f->next_number);
 	return sk->kinds;
 }
 
@@ -249,6 +250,13 @@ static bool has_fields(const struct braid_kind *kind, const struct braid_item *i
 	return kind->info.parsed &&
 	       (kind->event->format.fields || item->payload_bytes <= sizeof(struct braid_record)) &&
 	       braid_vet_payload(kind->event, NULL, data, item->payload_bytes);
+}
+
+const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item)
+{
+	struct braid_kind *kind = kind_of(f, item);
+
+	return kind && has_fields(kind, item, item->payload) ? kind->event : NULL;
 }
 
 void braid_format_text(struct braid_format *f, const struct braid_item *item,

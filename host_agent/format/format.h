@@ -7,12 +7,15 @@
 #include "host_agent/util/text.h"
 
 struct braid_format;
+struct tep_event;
 
 /* One kind of event of one buffer of one stream, or one of its sub-events. */
 struct braid_event_type_info {
 	const char *system;	/* tame; of a RAW buffer: the buffer's name */
 	const char *name;	/* tame */
 	const char *subevent;	/* likewise; NULL: none */
+	const struct braid_event_format *format;	/* as it was told; NULL: it was not */
+	u32 number;		/* of the kind, from 0: dense and unique in a struct braid_format */
 	u16 id;
 	bool raw;		/* bytes of a RAW buffer: no id, no task */
 	bool known;		/* its format was told */
@@ -57,6 +60,16 @@ const struct braid_event_type_info *braid_format_event(struct braid_format *f,
 const struct braid_event_type_info *braid_format_by_number(struct braid_format *f,
 							   const struct braid_stream *stream,
 							   size_t number);
+
+/**
+ * braid_format_fields - an event's fields, as libtraceevent parsed them
+ * @f: the formats
+ * @item: the event
+ *
+ * Return: the parsed event, whose fields all lie within this payload, also what dynamic ones
+ * point to; NULL when that can't be said, and the payload is but bytes.
+ */
+const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item);
 
 /**
  * braid_format_text - append an event's fields as its print format has them

@@ -15,16 +15,19 @@ struct id_space {
 
 struct braid_kinds {
 	const struct braid_stream *stream;
+	u32 *next_number;
 	struct id_space spaces[BRAID_MAX_BUFFERS];
 	struct braid_kind *raw[BRAID_MAX_BUFFERS];
 };
 
-struct braid_kinds *braid_kinds_new(const struct braid_stream *stream)
+struct braid_kinds *braid_kinds_new(const struct braid_stream *stream, u32 *next_number)
 {
 	struct braid_kinds *kinds = calloc(1, sizeof(*kinds));
 
-	if (kinds)
-		kinds->stream = stream;
+	if (!kinds)
+		return NULL;
+	kinds->stream = stream;
+	kinds->next_number = next_number;
 	return kinds;
 }
 
@@ -59,11 +62,19 @@ void braid_kinds_free(struct braid_kinds *kinds)
 	free(kinds);
 }
 
-static void set_kind(struct braid_kind *kind, const struct braid_stream *s,
+/* Gives a kind that was just made its number. */
+static void number_kind(struct braid_kinds *kinds, struct braid_kind *kind)
+{
+	kind->stream = kinds->stream;
+	kind->info.number = (*kinds->next_number)++;
+}
+
+static void set_kind(struct braid_kinds *kinds, struct braid_kind *kind,
 		     const struct braid_event_format *format)
 {
-	kind->format = format;
-	kind->stream = s;
+	if (!kind->stream)
+		number_kind(kinds, kind);
+	kind->info.format = format;
 	kind->info.system = format->system;
 	kind->info.name = format->name;
 	kind->info.id = format->id;
@@ -88,7 +99,7 @@ static int by_number(const void *a, const void *b)
 static bool belongs(const struct braid_kind *kind, const struct braid_event_format *sub,
 		    const struct braid_event_format *last)
 {
-	return kind && kind->format < sub && sub->number_bytes &&
+	return kind && kind->info.format < sub && sub->number_bytes &&
 	       sub->number_offset == last->number_offset &&
 	       sub->number_bytes == last->number_bytes;
 }
@@ -109,12 +120,11 @@ static void add_subs(struct braid_kinds *kinds, struct braid_kind *kind,
 
 		if (!belongs(kind, *at, last))
 			continue;
-		if (kind->nr_subs && sub[-1].number == (*at)->number)
+		if (kind->nr_subs && sub[-1].info.format->number == (*at)->number)
 			sub--;
 		else
 			kind->nr_subs++;
-		set_kind(sub, kinds->stream, *at);
-		sub->number = (*at)->number;
+		set_kind(kinds, sub, *at);
 		sub->info.name = kind->info.name;
 		sub->info.subevent = (*at)->name;
 	}
@@ -147,12 +157,14 @@ static struct braid_kind *sub_of(struct braid_kind *kind, u32 number)
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (kind->subs[middle].number < number)
+		if (kind->subs[middle].info.format->number < number)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < kind->nr_subs && kind->subs[low].number == number ? &kind->subs[low] : NULL;
+	if (low == kind->nr_subs || kind->subs[low].info.format->number != number)
+		return NULL;
+	return &kind->subs[low];
 }
 
 /* The kind that a record's number picks, or the event's own. */
@@ -164,7 +176,7 @@ static struct braid_kind *pick_sub(struct braid_kind *kind, const struct braid_i
 
 	if (!kind->nr_subs)
 		return kind;
-	first = kind->subs[0].format;
+	first = kind->subs[0].info.format;
 	if (first->number_bytes > sizeof(number) ||
 	    (u32)first->number_offset + first->number_bytes > item->payload_bytes)
 		return kind;
@@ -197,7 +209,7 @@ static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
 		if (!*slot)
 			*slot = calloc(1, sizeof(**slot));
 		if (*slot)	/* else printed as unknown */
-			set_kind(*slot, s, format);
+			set_kind(kinds, *slot, format);
 	}
 	if (space->by_id && subs)
 		add_all_subs(kinds, buffer, subs);
@@ -211,12 +223,13 @@ static u32 events_of(const struct braid_stream *s, u32 buffer)
 }
 
 /* An id that nobody told of gets a kind of its own, so that its name is made once. */
-static struct braid_kind *unknown_kind(struct braid_kind **slot, u16 id)
+static struct braid_kind *unknown_kind(struct braid_kinds *kinds, struct braid_kind **slot, u16 id)
 {
 	struct braid_kind *kind = calloc(1, sizeof(*kind));
 
 	if (!kind)
 		return NULL;
+	number_kind(kinds, kind);
 	snprintf(kind->unknown_name, sizeof(kind->unknown_name), "event-%u", id);
 	kind->info.system = "unknown";
 	kind->info.name = kind->unknown_name;
@@ -235,6 +248,7 @@ static struct braid_kind *raw_kind(struct braid_kinds *kinds, u32 buffer)
 	kind = kinds->raw[buffer] = calloc(1, sizeof(*kind));
 	if (!kind)
 		return NULL;
+	number_kind(kinds, kind);
 	kind->info.system = kinds->stream->buffers[buffer].name;
 	kind->info.name = "raw";
 	kind->info.raw = true;
@@ -256,7 +270,7 @@ struct braid_kind *braid_kinds_of(struct braid_kinds *kinds, const struct braid_
 	if (item->payload_bytes >= sizeof(id))
 		memcpy(&id, item->payload, sizeof(id));
 	if (!by_id[id])
-		return unknown_kind(&by_id[id], id);
+		return unknown_kind(kinds, &by_id[id], id);
 	return pick_sub(by_id[id], item);
 }
 
@@ -272,7 +286,7 @@ struct braid_kind *braid_kinds_by_format(struct braid_kinds *kinds,
 		return NULL;
 	kind = by_id[format->id];
 	if (!kind)
-		return unknown_kind(&by_id[format->id], format->id);
+		return unknown_kind(kinds, &by_id[format->id], format->id);
 	if (format->sub)
 		sub = sub_of(kind, format->number);
 	return sub ? sub : kind;

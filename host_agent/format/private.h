@@ -89,16 +89,14 @@ bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u
 /* One kind of event. Each has a handle of its own: a bad format harms no other. */
 struct braid_kind {
 	struct braid_event_type_info info;
-	const struct braid_event_format *format;
 	const struct braid_stream *stream;
 	struct tep_handle *tep;
 	struct tep_event *event;
 	struct braid_read_checks *checks;
 	bool looked;
 	char unknown_name[16];
-	struct braid_kind *subs;	/* by number */
+	struct braid_kind *subs;	/* by their formats' numbers */
 	size_t nr_subs;
-	u32 number;			/* a sub-event's */
 };
 
 struct braid_kinds;
@@ -106,10 +104,11 @@ struct braid_kinds;
 /**
  * braid_kinds_new - the kinds of events that a stream tells of, none of them parsed
  * @stream: stays
+ * @next_number: of the next kind that is made, counted up; stays
  *
  * Return: NULL: out of memory.
  */
-struct braid_kinds *braid_kinds_new(const struct braid_stream *stream);
+struct braid_kinds *braid_kinds_new(const struct braid_stream *stream, u32 *next_number);
 
 /** braid_kinds_free - free all; NULL is fine */
 void braid_kinds_free(struct braid_kinds *kinds);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Runs the merge and hands on each item that is wanted. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/export/select.h"
+#include "host_agent/export/walk.h"
+#include "host_agent/merge/merge.h"
+#include "host_agent/util/error.h"
+
+static u64 add_bounds(u64 a, u64 b)
+{
+	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
+}
+
+/* A stretch of the host's clock in ns of one that NTP slews, rounded up. */
+static u64 slew(u64 ns)
+{
+	return ns == BRAID_BOUND_UNKNOWN ? ns : ns + ns / 1024 + 1;
+}
+
+u64 braid_walk_stream_bound(const struct braid_walk *w, const struct braid_stream *stream)
+{
+	return w->options->realtime ? add_bounds(slew(stream->bound_ns), w->clock_bound_ns) :
+				      stream->bound_ns;
+}
+
+/* The item's time by the clock that is shown. */
+static void tell_time(struct braid_walk *w, const struct braid_item *item)
+{
+	struct braid_clock_reading r;
+
+	w->ns = item->host_ns;
+	w->bound_ns = item->bound_ns;
+	if (!w->options->realtime)
+		return;
+	r = braid_clock_reading_at(&w->source->clocks.realtime, item->host_ns);
+	w->ns = (s64)r.value;
+	w->bound_ns = add_bounds(slew(item->bound_ns), r.bound_ns);
+}
+
+static bool full(const struct braid_walk *w)
+{
+	return w->options->max_lines && w->totals->lines >= w->options->max_lines;
+}
+
+static int put_lost(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		    const struct braid_item *item)
+{
+	int err = ops->lost ? ops->lost(arg, item) : 0;
+
+	if (item->lost_before == BRAID_LOST_SOME)
+		w->totals->some_lost = true;
+	else
+		w->totals->lost += item->lost_before;
+	w->totals->lines++;
+	return err;
+}
+
+static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		     const struct braid_item *item)
+{
+	const struct braid_event_type_info *info = braid_format_event(w->format, item);
+
+	if (!info)
+		return braid_fail(-ENOMEM, "out of memory");
+	if (!braid_select_event(w->options, info))
+		return 0;
+	w->uncertain = braid_order_next(&w->order, item);
+	w->totals->uncertain += w->uncertain;
+	w->totals->events++;
+	w->totals->lines++;
+	return ops->event ? ops->event(arg, item, info) : 0;
+}
+
+/* One item: up to two lines. */
+static int put_item(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		    const struct braid_item *item)
+{
+	int err = 0;
+
+	tell_time(w, item);
+	w->uncertain = false;
+	if (item->kind == BRAID_ITEM_NOTE) {
+		w->totals->lines++;
+		return ops->note ? ops->note(arg, item) : 0;
+	}
+	if (item->lost_before)
+		err = put_lost(w, ops, arg, item);
+	if (err || item->kind != BRAID_ITEM_EVENT || full(w))
+		return err;
+	return put_event(w, ops, arg, item);
+}
+
+int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+{
+	const struct braid_export_options *o = w->options;
+	struct braid_merge *merge = NULL;
+	const struct braid_item *item;
+	u64 turns = 0;
+	int ret;
+
+	ret = braid_merge_begin(&merge, w->source, braid_select_ring, (void *)o);
+	if (ret)
+		return ret;
+	while (!full(w) && (ret = braid_merge_next(merge, &item)) > 0) {
+		ret = put_item(w, ops, arg, item);
+		if (ret)
+			break;
+		if (o->progress && !(++turns & 0xffff))
+			o->progress(o->progress_arg, "merging", w->source->bytes_read,
+				    w->source->bytes);
+	}
+	braid_merge_end(merge);
+	return ret;
+}
+
+int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
+		     const struct braid_export_options *options,
+		     struct braid_export_totals *totals)
+{
+	memset(w, 0, sizeof(*w));
+	memset(totals, 0, sizeof(*totals));
+	w->source = source;
+	w->options = options;
+	w->totals = totals;
+	if (options->realtime) {
+		if (!source->clocks.realtime.nr_tracks)
+			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
+		w->clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
+	}
+	return braid_format_open(&w->format, source);
+}
+
+void braid_walk_end(struct braid_walk *w)
+{
+	braid_format_close(w->format);
+	w->format = NULL;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What every form does: merge, select, count, tell the time; and hand on what is left. */
+#ifndef BRAID_EXPORT_WALK_H
+#define BRAID_EXPORT_WALK_H
+
+#include "host_agent/export/export.h"
+#include "host_agent/export/order.h"
+#include "host_agent/format/format.h"
+
+/* A walk along the timeline. */
+struct braid_walk {
+	struct braid_source *source;
+	struct braid_format *format;
+	const struct braid_export_options *options;
+	struct braid_export_totals *totals;
+	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
+	struct braid_order order;
+
+	/* Of the item at hand: */
+	s64 ns;				/* its time, by the clock that is shown */
+	u64 bound_ns;
+	bool uncertain;			/* an event whose order is not proven */
+};
+
+/*
+ * What is done with each item; NULL: nothing. Return: 0, or -errno with braid_fail(),
+ * which ends the walk.
+ */
+struct braid_walk_ops {
+	int (*event)(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info);
+	int (*lost)(void *arg, const struct braid_item *item);	/* item->lost_before, never 0 */
+	int (*note)(void *arg, const struct braid_item *item);	/* the payload is text */
+};
+
+/**
+ * braid_walk_begin - get ready to walk
+ * @w: filled
+ * @source: rewound
+ * @options: what is wanted; stays
+ * @totals: emptied; counted in by the walk
+ *
+ * Return: 0, or -errno with braid_fail(); braid_walk_end() is needed in either case.
+ */
+int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
+		     const struct braid_export_options *options,
+		     struct braid_export_totals *totals);
+
+/**
+ * braid_walk_run - from the first item to the last, or to as many as are wanted
+ * @w: begun
+ * @ops: what is done with each; a loss comes before the event that it is told with
+ * @arg: handed to @ops
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg);
+
+/** braid_walk_end - free what the walk needed */
+void braid_walk_end(struct braid_walk *w);
+
+/** braid_walk_stream_bound - the worst bound of a stream's times, as they are shown */
+u64 braid_walk_stream_bound(const struct braid_walk *w, const struct braid_stream *stream);
+
+#endif /* BRAID_EXPORT_WALK_H */
