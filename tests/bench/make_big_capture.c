@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes a large capture to measure with, always the same: two guests and their host, busy. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "shared/page.h"
+#include "shared/region.h"
+#include "shared/schema.h"
+#include "tests/bench/big_formats.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define DEFAULT_EVENTS	2400000ULL
+#define NR_STREAMS	3u
+#define NR_CPUS		4u
+#define HOST		2u		/* index of its stream */
+#define NR_TASKS	24u		/* of a stream */
+#define FIRST_PID	1000
+#define SUBBUF_BYTES	4096u
+#define DATA_BYTES	(SUBBUF_BYTES - BRAID_SUBBUF_HEADER_BYTES)
+#define STEP_NS		1000u		/* from one event of all to the next, about */
+#define SAMPLE_NS	20000000ULL	/* from one clock sample to the next */
+#define LOSE_PAGES	997u		/* some events are lost before each so-manieth page */
+#define COUNTER_KHZ	2400000ULL
+#define KERNEL_TEXT	0xffffffff81000000ULL
+
+int main(int argc, char **argv);
+
+struct cpu {
+	u32 index;
+	u32 used;		/* bytes of data[] */
+	u64 stamp;		/* of the page */
+	u64 last;		/* counter of the last event */
+	u64 position;
+	u64 first_seq;		/* of the page */
+	u64 next_seq;
+	u64 lost, lost_before;
+	u32 task;		/* that runs */
+	s64 syscall;		/* it is in; -1: none */
+	s32 irq;		/* being handled; 0: none */
+	bool in_guest;		/* a host's: its task runs a vCPU */
+	u8 page[SUBBUF_BYTES] __attribute__((__aligned__(8)));
+};
+
+struct stream {
+	u32 number;
+	const char *name;
+	u16 first_id;
+	s64 ppm;
+	u64 booted_ns;		/* of the host's clock, at counter 0 */
+	u64 sampled_ns;
+	struct cpu cpus[NR_CPUS];
+};
+
+static struct stream streams[NR_STREAMS] = {
+	{ .number = 1, .name = "guest1", .first_id = 300, .ppm = 17, .booted_ns = 900000000000ULL },
+	{ .number = 2, .name = "guest2", .first_id = 410, .ppm = -9, .booted_ns = 950000000000ULL },
+	{ .number = 3, .name = "host", .first_id = 520 },
+};
+
+static const char *const names[NR_TASKS] = {
+	"swapper", "systemd", "kworker/0:1", "kworker/u8:2", "rcu_preempt", "ksoftirqd/0",
+	"migration/1", "sshd", "bash", "postgres", "nginx", "java", "python3", "redis-server",
+	"CPU 0/KVM", "CPU 1/KVM", "CPU 2/KVM", "CPU 3/KVM", "qemu-system-x86", "vhost-4711", "dd",
+	"cc1", "make", "md5sum",
+};
+
+static const char *const functions[] = {
+	"hrtimer_wakeup", "tick_sched_timer", "it_real_fn", "timerfd_tmrproc", "watchdog_timer_fn",
+	"apic_timer_fn", "sched_rt_period_timer", "perf_mux_hrtimer_handler",
+};
+
+#define NR_FUNCTIONS	(sizeof(functions) / sizeof(functions[0]))
+
+static struct braid_capture_writer *w;
+static u64 now = SYNTH_START_NS;
+static u64 random_state = 88172645463325252ULL;
+
+static u32 pick(u32 nr)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (random_state >> 32) % nr;
+}
+
+static u64 function_address(u32 k)
+{
+	return KERNEL_TEXT + 0x1000 + k * 0x400;
+}
+
+/* The host's stream has ns; a guest's counter drifts. */
+static u64 counter_of(const struct stream *s)
+{
+	unsigned __int128 product;
+
+	if (s == &streams[HOST])
+		return now;
+	product = (unsigned __int128)(now - s->booted_ns) * COUNTER_KHZ * (1000000 + s->ppm);
+	return (u64)(product / 1000000 / 1000000);
+}
+
+/* Pages ------------------------------------------------------------------------------------ */
+
+static void put_guest_page(struct stream *s, struct cpu *c)
+{
+	struct braid_chunk_page page = {
+		.vcpu = c->index, .flags = BRAID_PAGE_FINAL, .position = c->position++,
+		.to_bytes = c->used, .time_stamp = c->stamp, .first_seq = c->first_seq,
+		.lost_before = c->lost_before, .host_ns = now,
+	};
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, s->number, &page, sizeof(page),
+				c->page + BRAID_SUBBUF_HEADER_BYTES, c->used));
+}
+
+static void put_host_page(struct stream *s, struct cpu *c)
+{
+	struct braid_chunk_host_page page = {
+		.cpu = c->index, .bytes = SUBBUF_BYTES, .lost_before = c->lost_before,
+	};
+	u64 commit = c->used;
+
+	memcpy(c->page, &c->stamp, sizeof(c->stamp));
+	memcpy(c->page + 8, &commit, sizeof(commit));
+	memset(c->page + BRAID_SUBBUF_HEADER_BYTES + c->used, 0, DATA_BYTES - c->used);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_PAGE, s->number, &page, sizeof(page), c->page,
+				SUBBUF_BYTES));
+	c->position++;
+}
+
+static void put_page(struct stream *s, struct cpu *c)
+{
+	if (!c->used)
+		return;
+	if (s == &streams[HOST])
+		put_host_page(s, c);
+	else
+		put_guest_page(s, c);
+	c->used = 0;
+	c->lost_before = c->position % LOSE_PAGES == LOSE_PAGES - 1 ? 1 + pick(200) : 0;
+	c->lost += c->lost_before;
+	c->next_seq += c->lost_before;
+}
+
+/* Today's ftrace header: type_len:5, time_delta:27. Both have 27 bits for a delta. */
+static void *put_header(const struct stream *s, u32 *at, u32 bytes, u32 delta)
+{
+	if (s != &streams[HOST])
+		return braid_page_put_event(at, braid_event_bytes(bytes), delta);
+	at[0] = bytes / 4 | delta << 5;
+	return at + 1;
+}
+
+static void put_event(struct stream *s, struct cpu *c, enum big_event event, void *payload,
+		      u32 bytes)
+{
+	u32 room = braid_event_bytes(bytes);
+	u64 counter = counter_of(s), delta;
+	struct braid_record *r = payload;
+	void *at;
+
+	if (c->used + room > DATA_BYTES)
+		put_page(s, c);
+	if (!c->used) {
+		c->stamp = c->last = counter;
+		c->first_seq = c->next_seq;
+	}
+	r->common_type = s->first_id + event;
+	r->common_flags = c->irq ? 0x08 : 0;
+	r->common_pid = c->task ? (s32)(FIRST_PID + c->task) : 0;
+	at = c->page + BRAID_SUBBUF_HEADER_BYTES + c->used;
+	delta = counter - c->last;
+	NEED(!(bytes & 3) && !(delta >> BRAID_DELTA_BITS));
+	at = put_header(s, at, bytes, delta);
+	memcpy(at, payload, bytes);
+	c->used = (u8 *)at + bytes - c->page - BRAID_SUBBUF_HEADER_BYTES;
+	c->last = counter;
+	c->next_seq++;
+}
+
+/* Events ----------------------------------------------------------------------------------- */
+
+static u32 location(u32 offset, const char *text)
+{
+	return offset | ((u32)strlen(text) + 1) << 16;
+}
+
+/* The payload's bytes with a text that ends it. */
+static u32 end_with(char *to, const void *payload, const char *text)
+{
+	memset(to, 0, 16);
+	memcpy(to, text, strlen(text));
+	return (to - (const char *)payload + (u32)strlen(text) + 1 + 3) & ~3u;
+}
+
+static void put_switch(struct stream *s, struct cpu *c)
+{
+	static const u64 states[] = { 0, 1, 1, 1, 2, 0x100, 0x80 };
+	struct big_switch e = {
+		.prev_pid = c->task ? FIRST_PID + c->task : 0, .prev_prio = 120, .next_prio = 120,
+		.prev_state = c->task ? states[pick(7)] : 0,
+	};
+	u32 next = pick(NR_TASKS - 1);
+
+	next += next >= c->task;
+	e.next_pid = next ? FIRST_PID + next : 0;
+	snprintf(e.prev_comm, sizeof(e.prev_comm), "%s", names[c->task]);
+	snprintf(e.next_comm, sizeof(e.next_comm), "%s", names[next]);
+	put_event(s, c, BIG_SWITCH, &e, sizeof(e));
+	c->task = next;
+	c->syscall = -1;
+	c->in_guest = false;
+}
+
+static void put_wakeup(struct stream *s, struct cpu *c)
+{
+	u32 task = 1 + pick(NR_TASKS - 1);
+	struct big_wakeup e = { .pid = FIRST_PID + task, .prio = 120, .target_cpu = pick(NR_CPUS) };
+
+	snprintf(e.comm, sizeof(e.comm), "%s", names[task]);
+	put_event(s, c, BIG_WAKEUP, &e, sizeof(e));
+}
+
+static void put_runtime(struct stream *s, struct cpu *c)
+{
+	struct big_runtime e = {
+		.comm_location = location(offsetof(struct big_runtime, comm), names[c->task]),
+		.pid = c->task ? FIRST_PID + c->task : 0, .runtime = 1000 + pick(4000000),
+	};
+
+	put_event(s, c, BIG_RUNTIME, &e, end_with(e.comm, &e, names[c->task]));
+}
+
+static void put_irq(struct stream *s, struct cpu *c)
+{
+	static const char *const irqs[] = { "eth0", "nvme0q1", "virtio2-req.0", "i8042" };
+	u32 k = pick(4);
+	struct big_irq_entry e = {
+		.irq = 24 + k,
+		.name_location = location(offsetof(struct big_irq_entry, name), irqs[k]),
+	};
+	struct big_irq_exit x = { .irq = c->irq, .ret = pick(16) != 0 };
+
+	if (c->irq) {
+		put_event(s, c, BIG_IRQ_EXIT, &x, sizeof(x));
+		c->irq = 0;
+		return;
+	}
+	c->irq = e.irq;
+	put_event(s, c, BIG_IRQ_ENTRY, &e, end_with(e.name, &e, irqs[k]));
+}
+
+static void put_softirq(struct stream *s, struct cpu *c)
+{
+	struct big_softirq e = { .vec = pick(10) };
+
+	put_event(s, c, BIG_SOFTIRQ, &e, sizeof(e));
+}
+
+static void put_syscall(struct stream *s, struct cpu *c)
+{
+	struct big_sys_enter e = {
+		.id = pick(330),
+		.args = { pick(64), 0x7ffc00000000ULL + pick(1u << 30), pick(65536), 0, 0x8000,
+			  pick(2) },
+	};
+	struct big_sys_exit x = { .id = c->syscall, .ret = pick(8) ? pick(65536) : -(u64)pick(40) };
+
+	if (c->syscall >= 0)
+		put_event(s, c, BIG_SYS_EXIT, &x, sizeof(x));
+	else
+		put_event(s, c, BIG_SYS_ENTER, &e, sizeof(e));
+	c->syscall = c->syscall >= 0 ? -1 : (s64)e.id;
+}
+
+static void put_timer(struct stream *s, struct cpu *c)
+{
+	u64 timer = 0xffff888100000000ULL + pick(64) * 0x1c0;
+	u64 function = function_address(pick(NR_FUNCTIONS));
+	struct big_timer_start e = {
+		.hrtimer = timer, .function = function, .expires = now - 899000000000ULL + 4000000,
+		.softexpires = now - 899000000000ULL + 4000000, .mode = pick(4),
+	};
+	struct big_timer_expire x = {
+		.hrtimer = timer, .function = function, .now = now - 899000000000ULL,
+	};
+
+	if (pick(2))
+		put_event(s, c, BIG_TIMER_START, &e, sizeof(e));
+	else
+		put_event(s, c, BIG_TIMER_EXPIRE, &x, sizeof(x));
+}
+
+static void put_kvm(struct stream *s, struct cpu *c)
+{
+	static const u32 reasons[] = { 1, 12, 12, 30, 32, 32, 48, 49, 52, 56 };
+	u64 rip = KERNEL_TEXT + pick(1u << 24);
+	struct big_kvm_entry e = { .vcpu = c->index, .rip = rip };
+	struct big_kvm_exit x = {
+		.vcpu = c->index, .exit_reason = reasons[pick(10)], .guest_rip = rip, .isa = 1,
+		.info1 = pick(4096), .intr_info = pick(4) ? 0 : 0x800000ec,
+	};
+
+	if (c->in_guest)
+		put_event(s, c, BIG_KVM_EXIT, &x, sizeof(x));
+	else
+		put_event(s, c, BIG_KVM_ENTRY, &e, sizeof(e));
+	c->in_guest = !c->in_guest;
+}
+
+/* What comes next on a CPU, as likely as it is on a busy machine. */
+static void put_any(struct stream *s, struct cpu *c)
+{
+	u32 choice = pick(100);
+
+	if (c->in_guest)
+		put_kvm(s, c);
+	else if (c->irq)
+		choice < 30 ? put_softirq(s, c) : choice < 50 ? put_wakeup(s, c) : put_irq(s, c);
+	else if (s == &streams[HOST] && choice < 45)
+		put_kvm(s, c);
+	else if (choice < 55)
+		put_syscall(s, c);
+	else if (choice < 70)
+		put_switch(s, c);
+	else if (choice < 78)
+		put_wakeup(s, c);
+	else if (choice < 86)
+		put_runtime(s, c);
+	else if (choice < 95)
+		put_timer(s, c);
+	else
+		put_irq(s, c);
+}
+
+/* Streams ---------------------------------------------------------------------------------- */
+
+static void put_comms(const struct stream *s)
+{
+	struct braid_comm comms[NR_TASKS - 1];
+	u32 k;
+
+	memset(comms, 0, sizeof(comms));
+	for (k = 1; k < NR_TASKS; k++) {
+		comms[k - 1].seq = 2;
+		comms[k - 1].pid = FIRST_PID + k;
+		snprintf(comms[k - 1].comm, sizeof(comms[0].comm), "%s", names[k]);
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_COMMS, s->number, NULL, 0, comms, sizeof(comms)));
+}
+
+static void begin_guest(struct stream *s, u32 k)
+{
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_GUEST, .nr_cpus = NR_CPUS, .host_ns = now,
+	};
+	struct braid_region_params region = {
+		.region_bytes = 64 << 20, .nr_vcpus = NR_CPUS, .nr_comms = 64, .nr_symbols = 64,
+		.directory_bytes = 64 << 10,
+	};
+	struct braid_buffer_params buffer = {
+		.name = "main", .subbuf_bytes = SUBBUF_BYTES, .nr_slots = 64,
+	};
+	struct braid_symbol symbols[NR_FUNCTIONS];
+	struct braid_vcpu_thread threads[NR_CPUS];
+	static struct braid_superblock sb;
+	u64 needed;
+	u32 t;
+
+	memset(&sb, 0, sizeof(sb));
+	NEED(!braid_region_layout(&sb, &region, &needed));
+	NEED(!braid_region_add_buffer(&sb, &buffer, &needed));
+	sb.magic = BRAID_MAGIC;
+	sb.version_major = BRAID_VERSION_MAJOR;
+	sb.state = BRAID_STATE_LIVE;
+	sb.incarnation = 100 + k;
+	sb.counter_type = BRAID_COUNTER_TSC;
+	sb.counter_hz = COUNTER_KHZ * 1000;
+	memset(sb.boot_id, 1 + k, sizeof(sb.boot_id));
+	snprintf(sb.guest_name, sizeof(sb.guest_name), "%s", s->name);
+	snprintf(sb.kernel_release, sizeof(sb.kernel_release), "6.1.0-bench");
+	snprintf(sb.machine, sizeof(sb.machine), "x86_64");
+	snprintf(head.name, sizeof(head.name), "%s", s->name);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), &sb,
+				sizeof(sb)));
+	memset(symbols, 0, sizeof(symbols));
+	for (t = 0; t < NR_FUNCTIONS; t++) {
+		symbols[t].address = function_address(t);
+		snprintf(symbols[t].name, sizeof(symbols[t].name), "%s+0x0/0x80", functions[t]);
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, s->number, NULL, 0, symbols,
+				sizeof(symbols)));
+	for (t = 0; t < NR_CPUS; t++)
+		threads[t] = (struct braid_vcpu_thread){ .vcpu = t, .tid = FIRST_PID + 14 + t };
+	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, s->number, NULL, 0, threads,
+				sizeof(threads)));
+}
+
+static void tell_guest_events(struct stream *s)
+{
+	const size_t room = 64 << 10;
+	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);
+	struct braid_schema_event event = { 0 };
+	static char text[8192];
+	u32 used = 0, k;
+
+	NEED(dir);
+	for (k = 1; k < BIG_EVENTS; k++) {
+		event.id = s->first_id + k;
+		event.system = big_formats[k].system;
+		event.name = big_formats[k].name;
+		event.format = text;
+		big_format_text(k, event.id, text, sizeof(text));
+		NEED(!braid_schema_append(dir, room, &used, &event));
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, s->number, NULL, 0, dir->data, used));
+	free(dir);
+}
+
+static void put_kallsyms(u32 stream)
+{
+	struct braid_chunk_text head = { .kind = BRAID_TEXT_KALLSYMS };
+	size_t room = 1 << 20, used = 0, bound = ZSTD_compressBound(room), packed;
+	char *text = malloc(room), *to = malloc(bound);
+	u32 k;
+
+	NEED(text && to);
+	for (k = 0; k < NR_FUNCTIONS; k++)
+		used += snprintf(text + used, room - used, "%016llx t %s\n",
+				 (unsigned long long)function_address(k), functions[k]);
+	for (k = 0; k < 10000; k++)
+		used += snprintf(text + used, room - used, "%016llx T bench_function_%u\n",
+				 (unsigned long long)(KERNEL_TEXT + 0x100000 + k * 0x80), k);
+	NEED(used < room);
+	packed = ZSTD_compress(to, bound, text, used, 1);
+	NEED(!ZSTD_isError(packed));
+	head.raw_bytes = used;
+	NEED(!braid_capture_put(w, BRAID_CHUNK_TEXT, stream, &head, sizeof(head), to, packed));
+	free(text);
+	free(to);
+}
+
+static void begin_host(struct stream *s)
+{
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_HOST, .nr_cpus = NR_CPUS, .subbuf_bytes = SUBBUF_BYTES,
+		.host_ns = now,
+	};
+	static char text[8192];
+	u32 k;
+
+	snprintf(head.name, sizeof(head.name), "%s", s->name);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, s->number, &head, sizeof(head), NULL, 0));
+	for (k = 1; k < BIG_EVENTS; k++) {
+		struct braid_chunk_text format = { .kind = BRAID_TEXT_FORMAT };
+
+		snprintf(format.name, sizeof(format.name), "%s", big_formats[k].system);
+		NEED(!braid_capture_put(w, BRAID_CHUNK_TEXT, s->number, &format, sizeof(format),
+					text, big_format_text(k, s->first_id + k, text,
+							      sizeof(text))));
+	}
+	put_kallsyms(s->number);
+}
+
+static void sample(struct stream *s)
+{
+	struct braid_clock_sample sample = {
+		.h1_ns = now - 400 - pick(600), .counter = counter_of(s),
+		.h2_ns = now + 300 + pick(500),
+	};
+
+	s->sampled_ns = now;
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK, s->number, NULL, 0, &sample, sizeof(sample)));
+}
+
+static u64 end_stream(struct stream *s)
+{
+	struct braid_chunk_stream_end end = { .reason = BRAID_END_STOPPED, .host_ns = now };
+	u64 events = 0;
+	u32 k;
+
+	if (s != &streams[HOST])
+		sample(s);
+	for (k = 0; k < NR_CPUS; k++) {
+		struct cpu *c = &s->cpus[k];
+		struct braid_chunk_ring_end ring = { .vcpu = k };
+
+		put_page(s, c);
+		c->lost -= c->lost_before;	/* nothing follows that would tell of them */
+		c->next_seq -= c->lost_before;
+		ring.written = c->next_seq;
+		ring.lost = c->lost;
+		ring.read = c->next_seq - c->lost;
+		events += ring.read;
+		NEED(!braid_capture_put(w, BRAID_CHUNK_RING_END, s->number, &ring, sizeof(ring),
+					NULL, 0));
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM_END, s->number, &end, sizeof(end), NULL, 0));
+	return events;
+}
+
+static void begin(void)
+{
+	u32 k, c;
+
+	synth_host_clock(w, BRAID_HOST_CLOCK_REALTIME, "realtime",
+			 1700000000000000000ULL - SYNTH_START_NS);
+	for (k = 0; k < NR_STREAMS; k++) {
+		struct stream *s = &streams[k];
+
+		for (c = 0; c < NR_CPUS; c++) {
+			s->cpus[c].index = c;
+			s->cpus[c].syscall = -1;
+		}
+		if (k == HOST) {
+			begin_host(s);
+		} else {
+			begin_guest(s, k);
+			tell_guest_events(s);
+			sample(s);
+		}
+		put_comms(s);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	u64 events = argc > 2 ? strtoull(argv[2], NULL, 0) : DEFAULT_EVENTS, written = 0, k;
+
+	if (argc < 2 || argc > 3 || !events) {
+		fprintf(stderr, "make_big_capture OUT [EVENTS]\n");
+		return EXIT_FAILURE;
+	}
+	w = synth_capture(argv[1]);
+	begin();
+	for (k = 0; k < events; k++) {
+		struct stream *s = &streams[pick(NR_STREAMS)];
+
+		now += 1 + pick(2 * STEP_NS);
+		if (s != &streams[HOST] && now - s->sampled_ns > SAMPLE_NS)
+			sample(s);
+		put_any(s, &s->cpus[pick(NR_CPUS)]);
+	}
+	for (k = 0; k < NR_STREAMS; k++)
+		written += end_stream(&streams[k]);
+	NEED(!braid_capture_finish(w) && written == events);
+	return EXIT_SUCCESS;
+}
