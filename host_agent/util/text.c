@@ -10,13 +10,11 @@
 
 #include "host_agent/util/text.h"
 
-char *braid_text_room(struct braid_text *t, size_t bytes)
+char *braid_text_grow(struct braid_text *t, size_t bytes)
 {
 	size_t more = t->capacity ? t->capacity : 256;
 	char *grown;
 
-	if (t->capacity - t->bytes >= bytes)
-		return t->data + t->bytes;
 	while (more - t->bytes < bytes)
 		more *= 2;
 	grown = realloc(t->data, more);
@@ -29,38 +27,51 @@ char *braid_text_room(struct braid_text *t, size_t bytes)
 	return t->data + t->bytes;
 }
 
-void braid_text_put(struct braid_text *t, const char *data, size_t bytes)
+static unsigned int count_digits(u64 value)
 {
-	char *at = bytes ? braid_text_room(t, bytes) : NULL;
+	/* By the number of bits: as many digits as the largest of them has, or one fewer. */
+	static const u64 powers[] = {
+		0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+		10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
+		1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
+		10000000000000000000ULL,
+	};
+	unsigned int about = (64 - __builtin_clzll(value | 1)) * 1233 >> 12;
 
-	if (!at)
-		return;
-	memcpy(at, data, bytes);
-	t->bytes += bytes;
+	return about + (value >= powers[about] || !about);
 }
 
-void braid_text_puts(struct braid_text *t, const char *s)
+unsigned int braid_text_digits(char *to, u64 value)
 {
-	braid_text_put(t, s, strlen(s));
-}
+	static const char pairs[] =
+		"00010203040506070809101112131415161718192021222324"
+		"25262728293031323334353637383940414243444546474849"
+		"50515253545556575859606162636465666768697071727374"
+		"75767778798081828384858687888990919293949596979899";
+	unsigned int nr = count_digits(value), at = nr;
 
-void braid_text_putc(struct braid_text *t, char c)
-{
-	braid_text_put(t, &c, 1);
+	while (value >= 100) {
+		at -= 2;
+		memcpy(to + at, pairs + 2 * (value % 100), 2);
+		value /= 100;
+	}
+	if (value >= 10)
+		memcpy(to, pairs + 2 * value, 2);
+	else
+		to[0] = '0' + value;
+	return nr;
 }
 
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
 {
-	char digits[32];
-	int at = sizeof(digits);
+	int nr = count_digits(value);
+	char *at = braid_text_room(t, BRAID_U64_DIGITS + (width > nr ? width - nr : 0));
 
-	do {
-		digits[--at] = '0' + value % 10;
-		value /= 10;
-	} while (value);
-	while ((int)sizeof(digits) - at < width && at > 0)
-		digits[--at] = pad;
-	braid_text_put(t, digits + at, sizeof(digits) - at);
+	if (!at)
+		return;
+	for (; nr < width; width--)
+		*at++ = pad;
+	t->bytes = at + braid_text_digits(at, value) - t->data;
 }
 
 void braid_text_hex(struct braid_text *t, const void *data, size_t bytes)
@@ -158,6 +169,22 @@ void braid_text_safe(struct braid_text *t, const char *data, size_t bytes)
 		k += n ? n : 1;
 		plain = k;
 	}
+}
+
+bool braid_text_plain(const char *data, size_t bytes)
+{
+	const u64 ones = 0x0101010101010101ULL;
+	u64 word, odd = 0;
+	size_t k;
+
+	/* Eight at a time: an odd byte has its top bit set, or has it less 0x20, or plus 1. */
+	for (k = 0; k + sizeof(word) <= bytes; k += sizeof(word)) {
+		memcpy(&word, data + k, sizeof(word));
+		odd |= word | (word - 0x20 * ones) | (word + ones);
+	}
+	for (; k < bytes; k++)
+		odd |= data[k] < 0x20 || data[k] == 0x7f ? 0x80 : 0;
+	return !(odd & 0x80 * ones);
 }
 
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes)

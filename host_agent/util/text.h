@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "tracebraid/types.h"
 
@@ -15,17 +16,65 @@ struct braid_text {
 	bool failed;		/* memory was out; what came later is missing */
 };
 
+#define BRAID_U64_DIGITS	20u	/* of the largest number, in decimal */
+
+/** braid_text_grow - braid_text_room()'s seldom case: there is not enough yet */
+char *braid_text_grow(struct braid_text *t, size_t bytes);
+
 /** braid_text_room - room for @bytes more, or NULL (and ->failed) */
-char *braid_text_room(struct braid_text *t, size_t bytes);
+static inline char *braid_text_room(struct braid_text *t, size_t bytes)
+{
+	return t->capacity - t->bytes >= bytes && t->data ? t->data + t->bytes :
+							    braid_text_grow(t, bytes);
+}
 
 /** braid_text_put - append bytes as they are */
-void braid_text_put(struct braid_text *t, const char *data, size_t bytes);
+static inline void braid_text_put(struct braid_text *t, const char *data, size_t bytes)
+{
+	char *at = bytes ? braid_text_room(t, bytes) : NULL;
+
+	if (!at)
+		return;
+	memcpy(at, data, bytes);
+	t->bytes += bytes;
+}
 
 /** braid_text_puts - append a string as it is */
-void braid_text_puts(struct braid_text *t, const char *s);
+static inline void braid_text_puts(struct braid_text *t, const char *s)
+{
+	braid_text_put(t, s, strlen(s));
+}
 
 /** braid_text_putc - append one character as it is */
-void braid_text_putc(struct braid_text *t, char c);
+static inline void braid_text_putc(struct braid_text *t, char c)
+{
+	char *at = braid_text_room(t, 1);
+
+	if (!at)
+		return;
+	*at = c;
+	t->bytes++;
+}
+
+/** braid_text_repeat - append one character @nr times; none when that is negative */
+static inline void braid_text_repeat(struct braid_text *t, char c, int nr)
+{
+	char *at = nr > 0 ? braid_text_room(t, nr) : NULL;
+
+	if (!at)
+		return;
+	memset(at, c, nr);
+	t->bytes += nr;
+}
+
+/**
+ * braid_text_digits - write a number in decimal
+ * @to: room for BRAID_U64_DIGITS
+ * @value: any
+ *
+ * Return: how many digits.
+ */
+unsigned int braid_text_digits(char *to, u64 value);
 
 /** braid_text_u64 - append a decimal number, padded with @pad to at least @width */
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad);
@@ -47,6 +96,9 @@ void braid_text_printf(struct braid_text *t, const char *format, ...)
  * included) become '?', so that nothing can steer the terminal or fake a line.
  */
 void braid_text_safe(struct braid_text *t, const char *data, size_t bytes);
+
+/** braid_text_plain - whether all bytes are ASCII that is printed; so nothing is to be tamed */
+bool braid_text_plain(const char *data, size_t bytes);
 
 /** braid_text_json - append a foreign string as a JSON string, quotes included */
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes);
