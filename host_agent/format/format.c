@@ -8,6 +8,7 @@
 
 #include "host_agent/format/fields.h"
 #include "host_agent/format/private.h"
+#include "host_agent/format/steps.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -27,6 +28,7 @@ struct braid_format {
 	struct trace_seq seq;
 	u8 *padded;		/* a copy of the payload with zeros behind */
 	size_t padded_bytes;
+	struct braid_text wild;	/* what steps wrote, to be tamed */
 };
 
 int braid_format_open(struct braid_format **out, const struct braid_source *source)
@@ -59,6 +61,7 @@ void braid_format_close(struct braid_format *f)
 	trace_seq_destroy(&f->seq);
 	free(f->streams);
 	free(f->padded);
+	braid_text_free(&f->wild);
 	free(f);
 }
 
@@ -114,6 +117,17 @@ static int prepare(struct braid_format *f, struct braid_kind *kind)
 	return 0;
 }
 
+/* Steps where that can be, else libtraceevent. Return: NULL, or why neither. */
+static const char *compile(struct braid_format *f, struct braid_kind *kind)
+{
+	const char *why = braid_vet_print(kind->event, kind->checks);
+
+	if (why)
+		return why;
+	kind->steps = braid_steps_compile(kind->event, f->streams[kind->stream->number].symbols);
+	return kind->steps ? NULL : braid_vet_library(kind->event);
+}
+
 static const char *parse(struct braid_format *f, struct braid_kind *kind)
 {
 	const char *why, *grammar, *body = strstr(kind->info.format->format, "format:");
@@ -134,11 +148,11 @@ static const char *parse(struct braid_format *f, struct braid_kind *kind)
 	free(text);
 	if (!kind->event || kind->event->id != kind->info.format->id)
 		return "its format can't be parsed";
-	why = braid_vet_fields(kind->event);
+	why = braid_vet_fields(kind->event, kind->checks);
 	if (why)
 		return why;
 	kind->info.parsed = true;
-	return grammar ? grammar : braid_vet_print(kind->event, kind->checks);
+	return grammar ? grammar : compile(f, kind);
 }
 
 static struct braid_kind *look_at(struct braid_format *f, struct braid_kind *kind)
@@ -219,69 +233,97 @@ static void print_hex(const struct braid_item *item, struct braid_text *out)
 		braid_text_printf(out, " ... (%u bytes)", item->payload_bytes);
 }
 
-/* libtraceevent's text, tamed. */
-static void print_by_format(struct braid_format *f, struct braid_kind *kind,
-			    const struct braid_item *item, u8 *data, struct braid_text *out)
+/* Appends what a print format made, fit for a terminal, without the space behind it. */
+static void put_tamed(struct braid_text *out, const char *text, size_t bytes)
+{
+	while (bytes && isspace((unsigned char)text[bytes - 1]))
+		bytes--;
+	braid_text_safe(out, text, bytes < MAX_TEXT_BYTES ? bytes : MAX_TEXT_BYTES);
+	if (bytes > MAX_TEXT_BYTES)
+		braid_text_puts(out, "...");
+}
+
+static void print_by_library(struct braid_format *f, struct braid_kind *kind,
+			     const struct braid_item *item, struct braid_text *out)
 {
 	struct tep_record record = {
 		.ts = item->host_ns,
 		.cpu = item->ring->cpu,
 		.size = item->payload_bytes,
 		.record_size = item->payload_bytes,
-		.data = data,
+		.data = pad(f, item),
 	};
-	size_t bytes;
 
+	if (!record.data) {
+		out->failed = true;
+		return;
+	}
 	trace_seq_reset(&f->seq);
 	tep_print_event(kind->tep, &f->seq, &record, "%s", TEP_PRINT_INFO);
-	if (f->seq.state != TRACE_SEQ__GOOD)
+	if (f->seq.state == TRACE_SEQ__GOOD)
+		put_tamed(out, f->seq.buffer, f->seq.len);
+}
+
+/* Written in place, and written anew in the rare case that a byte of it is not plain. */
+static void print_by_steps(struct braid_format *f, const struct braid_kind *kind,
+			   const struct braid_item *item, struct braid_text *out)
+{
+	size_t before = out->bytes;
+
+	braid_steps_run(kind->steps, item->payload, item->payload_bytes, out);
+	if (out->bytes - before <= MAX_TEXT_BYTES &&
+	    braid_text_plain(out->data + before, out->bytes - before)) {
+		while (out->bytes > before && out->data[out->bytes - 1] == ' ')
+			out->bytes--;
 		return;
-	bytes = f->seq.len;
-	while (bytes && isspace((unsigned char)f->seq.buffer[bytes - 1]))
-		bytes--;
-	braid_text_safe(out, f->seq.buffer, bytes < MAX_TEXT_BYTES ? bytes : MAX_TEXT_BYTES);
-	if (bytes > MAX_TEXT_BYTES)
-		braid_text_puts(out, "...");
+	}
+	f->wild.bytes = 0;
+	braid_text_put(&f->wild, out->data + before, out->bytes - before);
+	out->failed |= f->wild.failed;
+	out->bytes = before;
+	put_tamed(out, f->wild.data, f->wild.bytes);
 }
 
 /* Whether an event's fields tell what is in a payload. */
-static bool has_fields(const struct braid_kind *kind, const struct braid_item *item, const u8 *data)
+static bool has_fields(const struct braid_kind *kind, const struct braid_item *item)
 {
 	return kind->info.parsed &&
 	       (kind->event->format.fields || item->payload_bytes <= sizeof(struct braid_record)) &&
-	       braid_vet_payload(kind->event, NULL, data, item->payload_bytes);
+	       braid_vet_payload(kind->event, kind->checks, false, item->payload,
+				 item->payload_bytes);
 }
 
 const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item)
 {
 	struct braid_kind *kind = kind_of(f, item);
 
-	return kind && has_fields(kind, item, item->payload) ? kind->event : NULL;
+	return kind && has_fields(kind, item) ? kind->event : NULL;
 }
 
 void braid_format_text(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out)
 {
 	struct braid_kind *kind = kind_of(f, item);
-	u8 *data = pad(f, item);
 
-	if (!kind || !data || !has_fields(kind, item, data))
+	if (!kind || !has_fields(kind, item))
 		print_hex(item, out);
-	else if (kind->info.printable &&
-		 braid_vet_payload(kind->event, kind->checks, data, item->payload_bytes))
-		print_by_format(f, kind, item, data, out);
+	else if (!kind->info.printable ||
+		 !braid_vet_payload(kind->event, kind->checks, true, item->payload,
+				    item->payload_bytes))
+		braid_fields_text(kind->event, item->payload, item->payload_bytes, out);
+	else if (kind->steps)
+		print_by_steps(f, kind, item, out);
 	else
-		braid_fields_text(kind->event, data, item->payload_bytes, out);
+		print_by_library(f, kind, item, out);
 }
 
 void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out)
 {
 	struct braid_kind *kind = kind_of(f, item);
-	u8 *data = pad(f, item);
 
-	if (kind && data && has_fields(kind, item, data)) {
-		braid_fields_json(kind->event, data, item->payload_bytes, out);
+	if (kind && has_fields(kind, item)) {
+		braid_fields_json(kind->event, item->payload, item->payload_bytes, out);
 		return;
 	}
 	braid_text_puts(out, "{\"raw\":\"");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/format/private.h"
+#include "host_agent/format/steps.h"
 
 #define NR_IDS	65536u
 
@@ -39,6 +40,7 @@ static void empty_kind(struct braid_kind *kind)
 		empty_kind(&kind->subs[k]);
 	tep_free(kind->tep);
 	free(kind->checks);
+	braid_steps_free(kind->steps);
 	free(kind->subs);
 }
 

@@ -11,6 +11,7 @@
 #define BRAID_MAX_FIELDS	512u
 #define BRAID_PAD_BYTES		256u		/* zeros behind a payload that is printed */
 #define BRAID_MAX_CHECKS	64u
+#define BRAID_MANY_DYNAMIC	8u		/* fields of more are looked for each time */
 
 /* A place where a print format reads as many bytes as the event itself says. */
 struct braid_read_check {
@@ -19,8 +20,13 @@ struct braid_read_check {
 	const struct tep_print_arg *size;	/* of an element; NULL: 1 byte */
 };
 
-/* What a parsed event must satisfy at each print. */
+/* What a payload must satisfy for a parsed event. */
 struct braid_read_checks {
+	u32 least_bytes;	/* so that all fields lie in it */
+	u32 nr_dynamic;		/* fields whose data must lie in it too: */
+	const struct tep_format_field *dynamic[BRAID_MANY_DYNAMIC];
+
+	/* To be printed as its format says: */
 	struct braid_read_check at[BRAID_MAX_CHECKS];
 	u32 nr;
 };
@@ -49,29 +55,39 @@ const char *braid_check_grammar(const char *text, bool *whole);
 /**
  * braid_vet_fields - do the fields of a parsed event make sense?
  * @event: as parsed
+ * @checks: filled: what must hold of a payload so that all fields lie in it
  *
  * Return: NULL, or why not.
  */
-const char *braid_vet_fields(const struct tep_event *event);
+const char *braid_vet_fields(const struct tep_event *event, struct braid_read_checks *checks);
 
 /**
- * braid_vet_print - may libtraceevent print this event?
+ * braid_vet_print - may this event be printed as its format says?
  * @event: whose fields passed
- * @checks: filled: what must hold of a payload
+ * @checks: filled: what more must hold of a payload
  *
  * Return: NULL, or why not.
  */
 const char *braid_vet_print(struct tep_event *event, struct braid_read_checks *checks);
 
 /**
+ * braid_vet_library - may libtraceevent itself print it?
+ * @event: it passed braid_vet_print()
+ *
+ * Return: NULL, or why not: some of what we compile it gets wrong, and reads anywhere.
+ */
+const char *braid_vet_library(struct tep_event *event);
+
+/**
  * braid_vet_payload - does a payload hold all that a parsed event reads?
  * @event: whose fields passed
- * @checks: from braid_vet_print(); NULL: fields alone
+ * @checks: of the event
+ * @print: whether its print format is to be followed; else it is about fields alone
  * @data: the payload
  * @bytes: of it
  */
 bool braid_vet_payload(const struct tep_event *event, const struct braid_read_checks *checks,
-		       const u8 *data, u32 bytes);
+		       bool print, const u8 *data, u32 bytes);
 
 /**
  * braid_dynamic_range - where a dynamic field's data lie
@@ -86,6 +102,8 @@ bool braid_vet_payload(const struct tep_event *event, const struct braid_read_ch
 bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u32 bytes,
 			 u32 *offset, u32 *length);
 
+struct braid_steps;
+
 /* One kind of event. Each has a handle of its own: a bad format harms no other. */
 struct braid_kind {
 	struct braid_event_type_info info;
@@ -93,6 +111,7 @@ struct braid_kind {
 	struct tep_handle *tep;
 	struct tep_event *event;
 	struct braid_read_checks *checks;
+	struct braid_steps *steps;	/* of its print format; NULL: libtraceevent is asked */
 	bool looked;
 	char unknown_name[16];
 	struct braid_kind *subs;	/* by their formats' numbers */

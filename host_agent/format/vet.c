@@ -39,11 +39,27 @@ static bool is_common(const struct tep_format_field *field, const char *name, in
 	       field->size == size;
 }
 
-const char *braid_vet_fields(const struct tep_event *event)
+/* What a payload must hold for this field. */
+static void note_extent(struct braid_read_checks *checks, const struct tep_format_field *field)
+{
+	u32 end = field->offset + field->size;
+
+	checks->least_bytes = end > checks->least_bytes ? end : checks->least_bytes;
+	if (!(field->flags & TEP_FIELD_IS_DYNAMIC))
+		return;
+	if (checks->nr_dynamic < BRAID_MANY_DYNAMIC)
+		checks->dynamic[checks->nr_dynamic] = field;
+	checks->nr_dynamic++;
+}
+
+const char *braid_vet_fields(const struct tep_event *event, struct braid_read_checks *checks)
 {
 	const struct tep_format_field *f = event->format.common_fields;
 	const char *why;
 	u32 nr = 0;
+
+	checks->least_bytes = 0;
+	checks->nr_dynamic = 0;
 
 	if (!is_common(f, "common_type", 0, 2) || !is_common(f->next, "common_flags", 2, 1) ||
 	    !is_common(f->next->next, "common_preempt_count", 3, 1) ||
@@ -53,11 +69,13 @@ const char *braid_vet_fields(const struct tep_event *event)
 		why = vet_field(f);
 		if (why)
 			return why;
+		note_extent(checks, f);
 	}
 	for (f = event->format.fields; f; f = f->next) {
 		why = vet_field(f);
 		if (why)
 			return why;
+		note_extent(checks, f);
 		if (++nr > BRAID_MAX_FIELDS)
 			return "it has too many fields";
 	}
@@ -89,6 +107,10 @@ static const char *vet_conversions(const char *s)
 				return "a width in its print format is too large";
 			s = behind;
 		}
+		/* libtraceevent would take a string for one of wide characters. */
+		behind = (char *)s + strspn(s, "hlLzZ");
+		if (behind != s && *behind == 's')
+			return "a string in its print format has a size";
 		if (*s)
 			s++;
 	}
@@ -312,6 +334,42 @@ const char *braid_vet_print(struct tep_event *event, struct braid_read_checks *c
 	return why;
 }
 
+static bool reads_relative_length(const struct tep_print_arg *arg)
+{
+	switch (arg->type) {
+	case TEP_PRINT_DYNAMIC_ARRAY_LEN:
+		return arg->dynarray.field->flags & TEP_FIELD_IS_RELATIVE;
+	case TEP_PRINT_FLAGS:
+		return reads_relative_length(arg->flags.field);
+	case TEP_PRINT_SYMBOL:
+		return reads_relative_length(arg->symbol.field);
+	case TEP_PRINT_TYPE:
+		return reads_relative_length(arg->typecast.item);
+	case TEP_PRINT_HEX:
+	case TEP_PRINT_HEX_STR:
+		return reads_relative_length(arg->hex.size);
+	case TEP_PRINT_INT_ARRAY:
+		return reads_relative_length(arg->int_array.count);
+	case TEP_PRINT_OP:
+		return reads_relative_length(arg->op.left) || reads_relative_length(arg->op.right);
+	default:
+		return false;
+	}
+}
+
+const char *braid_vet_library(struct tep_event *event)
+{
+	const struct tep_print_arg *arg;
+
+	/* A length below 0 makes it print what lies on its stack. */
+	if (strstr(event->print_fmt.format, ".*"))
+		return "a width in its print format comes from the event";
+	for (arg = event->print_fmt.args; arg; arg = arg->next)
+		if (reads_relative_length(arg))
+			return "its print format asks for the length of a relative array";
+	return NULL;
+}
+
 /* Payload ------------------------------------------------------------------------------------ */
 
 bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u32 bytes,
@@ -332,30 +390,42 @@ bool braid_dynamic_range(const struct tep_format_field *field, const u8 *data, u
 	return true;
 }
 
-static bool holds_field(const struct tep_format_field *f, const u8 *data, u32 bytes)
+static bool holds_all(const struct tep_format_field *f, const u8 *data, u32 bytes)
 {
 	u32 offset, length;
 
-	if ((u32)f->offset + (u32)f->size > bytes)
+	for (; f; f = f->next)
+		if (f->flags & TEP_FIELD_IS_DYNAMIC &&
+		    !braid_dynamic_range(f, data, bytes, &offset, &length))
+			return false;
+	return true;
+}
+
+static bool holds_fields(const struct tep_event *event, const struct braid_read_checks *checks,
+			 const u8 *data, u32 bytes)
+{
+	u32 k, offset, length;
+
+	if (bytes < checks->least_bytes)
 		return false;
-	return !(f->flags & TEP_FIELD_IS_DYNAMIC) ||
-	       braid_dynamic_range(f, data, bytes, &offset, &length);
+	if (checks->nr_dynamic > BRAID_MANY_DYNAMIC)
+		return holds_all(event->format.common_fields, data, bytes) &&
+		       holds_all(event->format.fields, data, bytes);
+	for (k = 0; k < checks->nr_dynamic; k++)
+		if (!braid_dynamic_range(checks->dynamic[k], data, bytes, &offset, &length))
+			return false;
+	return true;
 }
 
 bool braid_vet_payload(const struct tep_event *event, const struct braid_read_checks *checks,
-		       const u8 *data, u32 bytes)
+		       bool print, const u8 *data, u32 bytes)
 {
-	const struct tep_format_field *f;
 	u32 k, offset, length;
 	u64 count, size;
 
-	for (f = event->format.common_fields; f; f = f->next)
-		if (!holds_field(f, data, bytes))
-			return false;
-	for (f = event->format.fields; f; f = f->next)
-		if (!holds_field(f, data, bytes))
-			return false;
-	for (k = 0; checks && k < checks->nr; k++) {
+	if (!holds_fields(event, checks, data, bytes))
+		return false;
+	for (k = 0; print && k < checks->nr; k++) {
 		const struct braid_read_check *check = &checks->at[k];
 
 		offset = check->field->offset;
