@@ -233,6 +233,10 @@ $(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o benc
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
+$(B)/bench_walk: $(B)/obj/tests/bench/bench_walk.o $(LIB_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
 $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_OBJS))
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(BENCH_LIBS_$*)
