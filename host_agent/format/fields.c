@@ -6,15 +6,18 @@
 
 #define MAX_ELEMENTS	128u
 
-/* Where a field's bytes are; dynamic ones passed braid_vet_payload(). */
-static void locate(const struct tep_format_field *f, const u8 *data, u32 bytes, u32 *offset,
-		   u32 *length)
+bool braid_format_range(const struct tep_format_field *field, const u8 *payload, u32 bytes,
+			u32 *offset, u32 *length)
 {
-	*offset = f->offset;
-	*length = f->size ? (u32)f->size : bytes - f->offset;	/* 0: the rest */
-	if (f->flags & TEP_FIELD_IS_DYNAMIC &&
-	    !braid_dynamic_range(f, data, bytes, offset, length))
-		*length = 0;
+	u32 at = field->offset, size = field->size;
+
+	if (field->flags & TEP_FIELD_IS_DYNAMIC)
+		return braid_dynamic_range(field, payload, bytes, offset, length);
+	if (at > bytes || size > bytes - at)
+		return false;
+	*offset = at;
+	*length = size ? size : bytes - at;	/* 0: the rest */
+	return true;
 }
 
 static void print_number(const struct tep_format_field *f, const u8 *at, u32 size, bool json,
@@ -65,7 +68,9 @@ static void print_field(const struct tep_format_field *f, const u8 *data, u32 by
 {
 	u32 offset, length;
 
-	locate(f, data, bytes, &offset, &length);
+	/* It passed braid_vet_payload(). */
+	if (!braid_format_range(f, data, bytes, &offset, &length))
+		offset = length = 0;
 	if (f->flags & TEP_FIELD_IS_STRING) {
 		if (json)
 			braid_text_json(out, (const char *)data + offset, length);

@@ -152,6 +152,7 @@ static const char *parse(struct braid_format *f, struct braid_kind *kind)
 	if (why)
 		return why;
 	kind->info.parsed = true;
+	kind->info.event = kind->event;
 	return grammar ? grammar : compile(f, kind);
 }
 

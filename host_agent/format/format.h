@@ -8,6 +8,7 @@
 
 struct braid_format;
 struct tep_event;
+struct tep_format_field;
 
 /* One kind of event of one buffer of one stream, or one of its sub-events. */
 struct braid_event_type_info {
@@ -22,6 +23,7 @@ struct braid_event_type_info {
 	bool parsed;		/* and its fields make sense */
 	bool printable;		/* and so does its print format: libtraceevent may print it */
 	const char *why;	/* not printable because */
+	const struct tep_event *event;	/* its fields; NULL: not parsed */
 };
 
 /**
@@ -70,6 +72,19 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
  * point to; NULL when that can't be said, and the payload is but bytes.
  */
 const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item);
+
+/**
+ * braid_format_range - where a field's bytes lie in a payload, also those that it points to
+ * @field: of braid_format_fields()
+ * @payload: the event's
+ * @bytes: of it
+ * @offset: set on success
+ * @length: set on success, in bytes
+ *
+ * Return: false when they don't lie in the payload.
+ */
+bool braid_format_range(const struct tep_format_field *field, const u8 *payload, u32 bytes,
+			u32 *offset, u32 *length);
 
 /**
  * braid_format_text - append an event's fields as its print format has them
