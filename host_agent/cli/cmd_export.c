@@ -43,6 +43,7 @@ static void print_usage(void)
 	fputs(usage, stdout);
 	for (k = 0; (form = braid_export_form_by_number(k)); k++)
 		printf("  %-14s %s\n", form->name, form->help);
+	fputs(BRAID_TRACE_STATUS, stdout);
 }
 
 /* One option. Return: 0, 1 when there is nothing left to do, -errno. */
@@ -93,8 +94,7 @@ static int export(struct export *x, char **paths, size_t nr)
 	if (!err)
 		err = x->form->run(x->out, source, &x->trace.options, &totals);
 	if (!err)
-		braid_trace_tell_empty(&x->trace, &totals);
-	braid_progress_end(&x->trace.progress);
+		err = braid_trace_verdict(&x->trace, &totals);
 	braid_source_free(source);
 	return err;
 }
@@ -118,6 +118,5 @@ int braid_cmd_export(int argc, char **argv)
 		err = check(&x, argc - optind);
 	if (!err)
 		err = export(&x, argv + optind, argc - optind);
-	braid_trace_free(&x.trace);
-	return err >= 0 || err == -EPIPE ? EXIT_SUCCESS : braid_complain();
+	return braid_trace_exit(&x.trace, err);
 }

@@ -20,7 +20,8 @@ static const char usage[] =
 	"      --no-header     nothing but the lines of the timeline\n"
 	"  -n, --lines=COUNT   stop after COUNT lines\n"
 	BRAID_TRACE_USAGE
-	"      --help          this text\n";
+	"      --help          this text\n"
+	BRAID_TRACE_STATUS;
 
 struct report {
 	struct braid_trace_options trace;
@@ -84,8 +85,7 @@ static int report(struct report *r, char **paths, size_t nr)
 		err = braid_export_to_file(out, source, &r->trace.options, &totals,
 					   r->json ? braid_export_json : braid_export_text);
 	if (!err)
-		braid_trace_tell_empty(&r->trace, &totals);
-	braid_progress_end(&r->trace.progress);
+		err = braid_trace_verdict(&r->trace, &totals);
 	braid_source_free(source);
 	return err;
 }
@@ -109,6 +109,5 @@ int braid_cmd_report(int argc, char **argv)
 		err = braid_fail(-EINVAL, "report: which capture? 'tracebraid report FILE...'");
 	if (!err)
 		err = report(&r, argv + optind, argc - optind);
-	braid_trace_free(&r.trace);
-	return err >= 0 || err == -EPIPE ? EXIT_SUCCESS : braid_complain();
+	return braid_trace_exit(&r.trace, err);
 }

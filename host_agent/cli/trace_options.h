@@ -9,10 +9,11 @@
 #include "host_agent/export/export.h"
 
 /* The common options, for a command's own lists and its --help. */
-#define BRAID_TRACE_SHORT	"B:e:"
+#define BRAID_TRACE_SHORT	"B:e:F:v"
 
 enum {
 	BRAID_OPT_CLOCK = 512, BRAID_OPT_CLOCK_SOURCE, BRAID_OPT_STREAM, BRAID_OPT_CPU,
+	BRAID_OPT_PID, BRAID_OPT_COMM, BRAID_OPT_SINCE, BRAID_OPT_UNTIL,
 };
 
 #define BRAID_TRACE_LONG \
@@ -21,7 +22,13 @@ enum {
 	{ "stream", required_argument, NULL, BRAID_OPT_STREAM }, \
 	{ "cpu", required_argument, NULL, BRAID_OPT_CPU }, \
 	{ "buffer", required_argument, NULL, 'B' }, \
-	{ "event", required_argument, NULL, 'e' }
+	{ "event", required_argument, NULL, 'e' }, \
+	{ "filter", required_argument, NULL, 'F' }, \
+	{ "invert", no_argument, NULL, 'v' }, \
+	{ "pid", required_argument, NULL, BRAID_OPT_PID }, \
+	{ "comm", required_argument, NULL, BRAID_OPT_COMM }, \
+	{ "since", required_argument, NULL, BRAID_OPT_SINCE }, \
+	{ "until", required_argument, NULL, BRAID_OPT_UNTIL }
 
 #define BRAID_TRACE_USAGE \
 	"      --clock=CLOCK   show times of CLOCK: host, the default, or realtime, to put captures\n" \
@@ -33,12 +40,40 @@ enum {
 	"      --cpu=N         only this CPU of each stream\n" \
 	"  -B, --buffer=NAME   only guests' buffers of this name\n" \
 	"  -e, --event=GLOB    only events SYSTEM:EVENT, or sub-events of that name; may be\n" \
-	"                      given several times\n"
+	"                      given several times\n" \
+	"  -F, --filter=FILTER only events that FILTER lets pass, 'EVENTS: EXPRESSION' as trace-cmd\n" \
+	"                      has it: 'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS\n" \
+	"                      are regular expressions EVENT or SYSTEM/EVENT, with commas; fields\n" \
+	"                      are compared by == != < > <= >= & (bits), texts by == != ~ (glob)\n" \
+	"                      =~ !~ (regular expression), joined by && || ! (); CPU and COMM are\n" \
+	"                      as good as fields. Of several filters one must match\n" \
+	"  -v, --invert        the filters behind it leave out what they match\n" \
+	"      --pid=PID       only events of this task; may be given several times\n" \
+	"      --comm=GLOB     only events of tasks of that name; may be given several times\n" \
+	"      --since=TIME    from TIME on: seconds as the report shows them, +SECONDS from the\n" \
+	"                      first event, -SECONDS from the recording's end; or, with\n" \
+	"                      --clock=realtime, 2026-01-31T12:00:00.5, of this time zone or, with\n" \
+	"                      a Z behind it, UTC\n" \
+	"      --until=TIME    up to TIME, likewise\n"
+
+#define BRAID_TRACE_STATUS \
+	"\n" \
+	"The exit status is 0, 1 when something failed, 2 when no event matches what was selected.\n"
+
+#define BRAID_TRACE_NOTHING	2	/* the exit code */
 
 struct braid_trace_options {
 	struct braid_export_options options;
 	char **events;
 	size_t nr_events, events_capacity;
+	struct braid_export_filter *filters;
+	size_t nr_filters, filters_capacity;
+	s32 *pids;
+	size_t nr_pids, pids_capacity;
+	char **comms;
+	size_t nr_comms, comms_capacity;
+	const char *date;		/* a moment that is one, as it was given; NULL: none */
+	bool invert;			/* the filters to come */
 	struct braid_progress progress;
 };
 
@@ -65,9 +100,23 @@ int braid_trace_take(struct braid_trace_options *t, int option, char *value);
 int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 		     char *const *paths, size_t nr, const char *to);
 
-/** braid_trace_tell_empty - say that nothing passed, when events were asked for: a slip perhaps */
-void braid_trace_tell_empty(struct braid_trace_options *t,
-			    const struct braid_export_totals *totals);
+/**
+ * braid_trace_verdict - whether something matched, when something was selected
+ * @t: the options
+ * @totals: what was written
+ *
+ * Return: 0; BRAID_TRACE_NOTHING, and it was said, when it was all in vain: a slip perhaps.
+ */
+int braid_trace_verdict(struct braid_trace_options *t, const struct braid_export_totals *totals);
+
+/**
+ * braid_trace_exit - end a command
+ * @t: the options; freed
+ * @ret: 0 or 1, -errno with braid_fail(), which is told, or what braid_trace_verdict() said
+ *
+ * Return: the exit code.
+ */
+int braid_trace_exit(struct braid_trace_options *t, int ret);
 
 /** braid_trace_free - free what the options took */
 void braid_trace_free(struct braid_trace_options *t);

@@ -7,6 +7,17 @@
 
 #include "host_agent/source/source.h"
 
+/* A moment of the timeline, by the clock that is shown. */
+struct braid_export_moment {
+	enum {
+		BRAID_MOMENT_NONE = 0,
+		BRAID_MOMENT_AT,	/* ns */
+		BRAID_MOMENT_SINCE,	/* ns behind the first event */
+		BRAID_MOMENT_BEFORE,	/* ns before the end of the recording */
+	} kind;
+	s64 ns;
+};
+
 /* What is wanted of a trace. */
 struct braid_export_options {
 	bool realtime;			/* times are CLOCK_REALTIME's; else the host's clock's */
@@ -22,6 +33,16 @@ struct braid_export_options {
 	char *const *events;		/* globs "SYSTEM:EVENT" or "EVENT" or "SYSTEM"; a
 					   sub-event's name is as good as its event's */
 	size_t nr_events;		/* 0: all */
+	const struct braid_export_filter {
+		const char *text;	/* "EVENTS: EXPRESSION", see filter.h */
+		bool invert;		/* leave out what it matches */
+	} *filters;			/* one of those not inverted must match, if there are any */
+	size_t nr_filters;
+	const s32 *pids;		/* only events of these tasks */
+	size_t nr_pids;			/* 0: all */
+	char *const *comms;		/* only events of tasks of these names; globs */
+	size_t nr_comms;		/* 0: all */
+	struct braid_export_moment from, to;	/* both inclusive */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 };

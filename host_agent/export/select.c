@@ -1,10 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Selects by stream, CPU, buffer and event. */
+/* Selects by stream, CPU, buffer, event, filter, task and time. */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <traceevent/event-parse.h>
 
+#include "host_agent/export/filter.h"
 #include "host_agent/export/select.h"
+#include "host_agent/util/error.h"
+
+/* What was decided of a kind of event, when it was first met. */
+struct kind {
+	enum { KIND_NEW = 0, KIND_LEFT_OUT, KIND_WANTED, KIND_FILTERED } state;
+	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not speak of the kind */
+};
+
+struct braid_select {
+	const struct braid_export_options *options;
+	const struct braid_source *source;
+	struct braid_format *format;
+	struct braid_filter **filters;
+	size_t nr_filters;	/* parsed */
+	bool some_must_match;	/* one that is not inverted */
+	struct kind *kinds;	/* by number */
+	size_t nr_kinds;
+	bool started;		/* the first event was seen */
+	s64 from_ns, to_ns;
+};
 
 bool braid_select_ring(void *options, const struct braid_ring *ring)
 {
@@ -18,6 +42,64 @@ bool braid_select_ring(void *options, const struct braid_ring *ring)
 	return !o->one_cpu || ring->cpu == BRAID_RING_NOTES || ring->cpu == o->cpu;
 }
 
+/* Time ------------------------------------------------------------------------------------ */
+
+/* The end of the recording, by the clock that is shown. Return: 0 or -ENODATA. */
+static int find_end(const struct braid_select *s, s64 *end_ns)
+{
+	u64 last = 0;
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		if (s->source->streams[k]->end_ns > last)
+			last = s->source->streams[k]->end_ns;
+	if (!last)
+		return braid_fail(-ENODATA, "the trace does not tell its end, so no time can be before it; '+SECONDS' is from its first event");
+	*end_ns = s->options->realtime ?
+		  (s64)braid_clock_reading_at(&s->source->clocks.realtime, last).value : (s64)last;
+	return 0;
+}
+
+static int place_moment(const struct braid_select *s, const struct braid_export_moment *m, s64 *ns)
+{
+	s64 end;
+	int err;
+
+	if (m->kind == BRAID_MOMENT_NONE)
+		return 0;
+	*ns = m->ns;
+	if (m->kind != BRAID_MOMENT_BEFORE)
+		return 0;
+	err = find_end(s, &end);
+	if (!err && __builtin_sub_overflow(end, m->ns, ns))
+		*ns = INT64_MIN;
+	return err;
+}
+
+enum braid_select_when braid_select_time(struct braid_select *s, const struct braid_item *item,
+					 s64 ns)
+{
+	const struct braid_export_options *o = s->options;
+
+	if (!s->started && item->kind != BRAID_ITEM_NOTE) {
+		s->started = true;
+		if (o->from.kind == BRAID_MOMENT_SINCE &&
+		    __builtin_add_overflow(ns, o->from.ns, &s->from_ns))
+			s->from_ns = INT64_MAX;
+		if (o->to.kind == BRAID_MOMENT_SINCE &&
+		    __builtin_add_overflow(ns, o->to.ns, &s->to_ns))
+			s->to_ns = INT64_MAX;
+	}
+	if (!s->started && o->from.kind == BRAID_MOMENT_SINCE)
+		return BRAID_SELECT_BEFORE;
+	if (ns < s->from_ns)
+		return BRAID_SELECT_BEFORE;
+	return ns > s->to_ns && (s->started || o->to.kind != BRAID_MOMENT_SINCE) ?
+	       BRAID_SELECT_BEHIND : BRAID_SELECT_WITHIN;
+}
+
+/* Kinds of events --------------------------------------------------------------------------- */
+
 static bool matches_name(const char *glob, const struct braid_event_type_info *info)
 {
 	return !fnmatch(glob, info->name, 0) ||
@@ -25,8 +107,8 @@ static bool matches_name(const char *glob, const struct braid_event_type_info *i
 }
 
 /* "SYSTEM:EVENT", or one glob that may mean either. */
-bool braid_select_event(const struct braid_export_options *o,
-			const struct braid_event_type_info *info)
+static bool wants_name(const struct braid_export_options *o,
+		       const struct braid_event_type_info *info)
 {
 	size_t k;
 
@@ -45,4 +127,267 @@ bool braid_select_event(const struct braid_export_options *o,
 			return true;
 	}
 	return !o->nr_events;
+}
+
+static bool speaks_of(const struct braid_filter *filter, const struct braid_event_type_info *info)
+{
+	return braid_filter_names(filter, info->system, info->name) ||
+	       (info->subevent && braid_filter_names(filter, info->system, info->subevent));
+}
+
+static int decide(struct braid_select *s, struct kind *kind,
+		  const struct braid_event_type_info *info)
+{
+	static const struct braid_filter_binding nothing;
+	size_t k;
+
+	kind->state = wants_name(s->options, info) ? KIND_WANTED : KIND_LEFT_OUT;
+	if (kind->state == KIND_LEFT_OUT || !s->nr_filters)
+		return 0;
+	kind->state = s->some_must_match ? KIND_LEFT_OUT : KIND_WANTED;
+	kind->bindings = calloc(s->nr_filters, sizeof(*kind->bindings));
+	for (k = 0; k < s->nr_filters && kind->bindings; k++) {
+		if (info->raw || !speaks_of(s->filters[k], info))
+			continue;
+		kind->state = KIND_FILTERED;
+		kind->bindings[k] = malloc(sizeof(nothing));
+		if (!kind->bindings[k])
+			break;
+		*kind->bindings[k] = nothing;
+		if (info->event)
+			braid_filter_bind(s->filters[k], info->event, kind->bindings[k]);
+	}
+	return k == s->nr_filters ? 0 : braid_fail(-ENOMEM, "out of memory");
+}
+
+static struct kind *kind_of(struct braid_select *s, const struct braid_event_type_info *info)
+{
+	size_t more = s->nr_kinds ? s->nr_kinds : 256;
+	struct kind *grown;
+
+	while (more <= info->number)
+		more *= 2;
+	if (more > s->nr_kinds) {
+		grown = reallocarray(s->kinds, more, sizeof(*grown));
+		if (!grown) {
+			braid_fail(-ENOMEM, "out of memory");
+			return NULL;
+		}
+		memset(grown + s->nr_kinds, 0, (more - s->nr_kinds) * sizeof(*grown));
+		s->kinds = grown;
+		s->nr_kinds = more;
+	}
+	if (s->kinds[info->number].state == KIND_NEW && decide(s, &s->kinds[info->number], info))
+		return NULL;
+	return &s->kinds[info->number];
+}
+
+/* Events ------------------------------------------------------------------------------------ */
+
+static bool passes_filters(struct braid_select *s, const struct kind *kind,
+			   const struct braid_item *item)
+{
+	bool pass = !s->some_must_match, vetted = braid_format_fields(s->format, item);
+	size_t k;
+
+	for (k = 0; k < s->nr_filters; k++) {
+		bool invert = s->options->filters[k].invert;
+
+		/* Of a payload that does not hold its fields, an expression tells nothing. */
+		if (!kind->bindings[k] || (pass && !invert) ||
+		    (s->filters[k]->nr_nodes && !vetted) ||
+		    !braid_filter_match(s->filters[k], kind->bindings[k], item))
+			continue;
+		if (invert)
+			return false;
+		pass = true;
+	}
+	return pass;
+}
+
+static bool wants_task(const struct braid_export_options *o, const struct braid_item *item)
+{
+	s32 pid = braid_format_pid(item);
+	const char *comm;
+	size_t k;
+
+	if (item->raw)
+		return false;
+	for (k = 0; k < o->nr_pids; k++)
+		if (o->pids[k] == pid)
+			break;
+	if (o->nr_pids && k == o->nr_pids)
+		return false;
+	comm = o->nr_comms ? braid_format_comm(item, pid) : NULL;
+	for (k = 0; k < o->nr_comms; k++)
+		if (!fnmatch(o->comms[k], comm, 0))
+			return true;
+	return !o->nr_comms;
+}
+
+int braid_select_event(struct braid_select *s, const struct braid_item *item,
+		       const struct braid_event_type_info *info)
+{
+	const struct kind *kind = kind_of(s, info);
+
+	if (!kind)
+		return -ENOMEM;
+	if (kind->state == KIND_LEFT_OUT)
+		return 0;
+	if ((s->options->nr_pids || s->options->nr_comms) && !wants_task(s->options, item))
+		return 0;
+	return kind->state == KIND_WANTED || passes_filters(s, kind, item);
+}
+
+/* Begin, end -------------------------------------------------------------------------------- */
+
+/* What is known of a filter's nodes, from all the kinds that it speaks of. */
+struct findings {
+	bool named;				/* there is such a kind */
+	bool usable[BRAID_FILTER_NODES];
+	bool there[2 * BRAID_FILTER_NODES];	/* fields of that name, fit or not */
+	u32 left;				/* nodes without a usable field */
+};
+
+static bool is_field(const struct tep_event *event, const char *name)
+{
+	return name && tep_find_any_field((struct tep_event *)event, name);
+}
+
+static void look_at_kind(const struct braid_filter *filter, const struct tep_event *event,
+			 struct findings *f)
+{
+	struct braid_filter_binding binding;
+	u32 k;
+
+	f->named = true;
+	if (!event)
+		return;
+	braid_filter_bind(filter, event, &binding);
+	f->left = 0;
+	for (k = 0; k < filter->nr_nodes; k++) {
+		const struct braid_filter_node *node = &filter->nodes[k];
+		const struct braid_filter_place *place = &binding.places[2 * k];
+		bool pair = node->kind == BRAID_FILTER_FIELD;
+
+		if (node->kind < BRAID_FILTER_NUMBER)
+			continue;
+		f->there[2 * k] |= place->sort || is_field(event, node->field);
+		f->there[2 * k + 1] |= !pair || place[1].sort || is_field(event, node->text);
+		f->usable[k] |= place->sort && (!pair || place[1].sort);
+		f->left += !f->usable[k];
+	}
+}
+
+static int complain(const struct braid_filter *filter, const struct findings *f)
+{
+	u32 k;
+
+	if (!f->named)
+		return braid_fail(-ENOENT, "filter '%s': no such event is in the trace; it begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression as 'sched_.*'",
+				  filter->text);
+	for (k = 0; k < filter->nr_nodes; k++) {
+		const struct braid_filter_node *node = &filter->nodes[k];
+
+		if (node->kind < BRAID_FILTER_NUMBER || f->usable[k])
+			continue;
+		if (!f->there[2 * k] || !f->there[2 * k + 1])
+			return braid_fail(-ENOENT, "filter '%s': no such event has a field '%s'; 'report --json' shows the fields of each",
+					  filter->text, f->there[2 * k] ? node->text : node->field);
+		return braid_fail(-EINVAL, "filter '%s': the field '%s' is %s", filter->text,
+				  node->field, node->kind == BRAID_FILTER_TEXT ?
+				  "no text" : "no number");
+	}
+	return 0;
+}
+
+/* The events and fields that a filter names are there? Else it is a slip. */
+static int check_filter(struct braid_select *s, const struct braid_filter *filter)
+{
+	const struct braid_event_type_info *info;
+	struct findings f = { .left = filter->nr_nodes };
+	size_t k, n;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		const struct braid_stream *stream = s->source->streams[k];
+
+		if (s->options->stream && strcmp(s->options->stream, stream->name))
+			continue;
+		for (n = 0; n < stream->nr_formats; n++) {
+			const struct braid_event_format *format = &stream->formats[n];
+
+			if (!braid_filter_names(filter, format->system, format->name))
+				continue;
+			info = braid_format_by_number(s->format, stream, n);
+			if (!info)
+				return braid_fail(-ENOMEM, "out of memory");
+			look_at_kind(filter, info->event, &f);
+			if (!f.left)
+				return 0;
+		}
+	}
+	return complain(filter, &f);
+}
+
+static int begin_filters(struct braid_select *s)
+{
+	const struct braid_export_options *o = s->options;
+	size_t k;
+	int err = 0;
+
+	s->filters = calloc(o->nr_filters + 1, sizeof(*s->filters));
+	if (!s->filters)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < o->nr_filters && !err; k++) {
+		err = braid_filter_parse(&s->filters[k], o->filters[k].text);
+		if (err)
+			break;
+		s->nr_filters++;
+		s->some_must_match |= !o->filters[k].invert;
+		err = check_filter(s, s->filters[k]);
+	}
+	return err;
+}
+
+int braid_select_begin(struct braid_select **out, const struct braid_source *source,
+		       struct braid_format *format, const struct braid_export_options *options)
+{
+	struct braid_select *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return braid_fail(-ENOMEM, "out of memory");
+	s->options = options;
+	s->source = source;
+	s->format = format;
+	s->from_ns = INT64_MIN;
+	s->to_ns = INT64_MAX;
+	err = place_moment(s, &options->from, &s->from_ns);
+	if (!err)
+		err = place_moment(s, &options->to, &s->to_ns);
+	if (!err)
+		err = begin_filters(s);
+	if (err)
+		braid_select_end(s);
+	else
+		*out = s;
+	return err;
+}
+
+void braid_select_end(struct braid_select *s)
+{
+	size_t k, n;
+
+	if (!s)
+		return;
+	for (k = 0; k < s->nr_kinds; k++) {
+		for (n = 0; s->kinds[k].bindings && n < s->nr_filters; n++)
+			free(s->kinds[k].bindings[n]);
+		free(s->kinds[k].bindings);
+	}
+	for (k = 0; k < s->nr_filters; k++)
+		braid_filter_free(s->filters[k]);
+	free(s->filters);
+	free(s->kinds);
+	free(s);
 }

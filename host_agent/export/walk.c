@@ -62,10 +62,13 @@ static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, voi
 {
 	const struct braid_event_type_info *info = braid_format_event(w->format, item);
 
+	int ret;
+
 	if (!info)
 		return braid_fail(-ENOMEM, "out of memory");
-	if (!braid_select_event(w->options, info))
-		return 0;
+	ret = braid_select_event(w->select, item, info);
+	if (ret <= 0)
+		return ret;
 	w->uncertain = braid_order_next(&w->order, item);
 	w->totals->uncertain += w->uncertain;
 	w->totals->events++;
@@ -79,7 +82,6 @@ static int put_item(struct braid_walk *w, const struct braid_walk_ops *ops, void
 {
 	int err = 0;
 
-	tell_time(w, item);
 	w->uncertain = false;
 	if (item->kind == BRAID_ITEM_NOTE) {
 		w->totals->lines++;
@@ -97,6 +99,7 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	const struct braid_export_options *o = w->options;
 	struct braid_merge *merge = NULL;
 	const struct braid_item *item;
+	enum braid_select_when when;
 	u64 turns = 0;
 	int ret;
 
@@ -104,7 +107,14 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	if (ret)
 		return ret;
 	while (!full(w) && (ret = braid_merge_next(merge, &item)) > 0) {
-		ret = put_item(w, ops, arg, item);
+		tell_time(w, item);
+		when = braid_select_time(w->select, item, w->ns);
+		ret = 0;
+		/* The host's clock never goes back; wall time may. */
+		if (when == BRAID_SELECT_BEHIND && !o->realtime)
+			break;
+		if (when == BRAID_SELECT_WITHIN)
+			ret = put_item(w, ops, arg, item);
 		if (ret)
 			break;
 		if (o->progress && !(++turns & 0xffff))
@@ -119,6 +129,8 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 		     const struct braid_export_options *options,
 		     struct braid_export_totals *totals)
 {
+	int err;
+
 	memset(w, 0, sizeof(*w));
 	memset(totals, 0, sizeof(*totals));
 	w->source = source;
@@ -129,11 +141,16 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
 		w->clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
 	}
-	return braid_format_open(&w->format, source);
+	err = braid_format_open(&w->format, source);
+	if (!err)
+		err = braid_select_begin(&w->select, source, w->format, options);
+	return err;
 }
 
 void braid_walk_end(struct braid_walk *w)
 {
+	braid_select_end(w->select);
 	braid_format_close(w->format);
+	w->select = NULL;
 	w->format = NULL;
 }

@@ -5,12 +5,14 @@
 
 #include "host_agent/export/export.h"
 #include "host_agent/export/order.h"
+#include "host_agent/export/select.h"
 #include "host_agent/format/format.h"
 
 /* A walk along the timeline. */
 struct braid_walk {
 	struct braid_source *source;
 	struct braid_format *format;
+	struct braid_select *select;
 	const struct braid_export_options *options;
 	struct braid_export_totals *totals;
 	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -281,6 +282,43 @@ static void make_captures(void)
 	NEED(!unlink(path));
 }
 
+/* Filters over an event of fields of all sorts. */
+static void make_filters(void)
+{
+	static const char format[] =
+		"name: tick\nID: 1\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		"\tfield:long ret;\toffset:8;\tsize:8;\tsigned:1;\n"
+		"\tfield:__data_loc char[] text;\toffset:16;\tsize:4;\tsigned:1;\n"
+		"\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:1;\n"
+		"\tfield:__rel_loc char[] rel;\toffset:36;\tsize:4;\tsigned:1;\n\n"
+		"print fmt: \"%ld\", REC->ret\n";
+	static const char *const filters[] = {
+		"tick: ret < 0 && text == \"hello\"", "test/t.*: !(comm ~ \"sh*\") || CPU & 1",
+		"nosuch,tick: rel =~ \"x$\" && COMM !~ 'y'", "tick: common_pid == ret",
+		"tick", "tick: ret == \"do_idle\"",
+	};
+	char name[16];
+	size_t k;
+
+	for (k = 0; k < sizeof(filters) / sizeof(filters[0]); k++) {
+		put(filters[k], strlen(filters[k]) + 1);
+		put(format, sizeof(format));
+		put_value(1, 4);		/* id */
+		put_value(77, 4);		/* pid */
+		put_value(-3, 8);
+		put_value(6 << 16 | 40, 4);
+		put("shell\0\0\0\0\0\0\0\0\0\0", 16);
+		put_value(6 << 16, 4);
+		put("hello\0", 6);
+		snprintf(name, sizeof(name), "%zu", k);
+		save("filter", name);
+	}
+}
+
 /* Operations on a ring are choices of bytes: any will do, some of each setting. */
 static void make_operations(const char *target, u32 settings)
 {
@@ -354,6 +392,7 @@ int main(int argc, char **argv)
 	make_orders();
 	make_schema();
 	make_captures();
+	make_filters();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
 	make_vm("silent", 0);

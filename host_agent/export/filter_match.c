@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Holds events against filters: their fields as libtraceevent found them, their bytes as vetted. */
+#include <fnmatch.h>
+#include <string.h>
+#include <traceevent/event-parse.h>
+
+#include "host_agent/export/filter.h"
+
+#define MAX_STRING	4096u	/* of a string that is compared; no kernel's is longer */
+
+static bool is_number(const struct tep_format_field *f)
+{
+	return !(f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING)) &&
+	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
+}
+
+/* The field of that name, if it can be compared with what the node has. */
+static void find_place(struct braid_filter_place *place, const struct tep_event *event,
+		       const char *name, bool text)
+{
+	struct tep_format_field *f = tep_find_any_field((struct tep_event *)event, name);
+
+	place->field = f;
+	place->sort = BRAID_PLACE_NONE;
+	if (!f && !text && !strcmp(name, "CPU"))
+		place->sort = BRAID_PLACE_CPU;
+	else if (!f && text && !strcmp(name, "COMM"))
+		place->sort = BRAID_PLACE_COMM;
+	else if (!f)
+		return;
+	else if (!text && is_number(f))
+		place->sort = BRAID_PLACE_NUMBER;
+	else if (text && f->flags & TEP_FIELD_IS_STRING)
+		place->sort = BRAID_PLACE_STRING;
+	else if (text && is_number(f) && f->size == 8)
+		place->sort = BRAID_PLACE_FUNCTION;
+}
+
+u32 braid_filter_bind(const struct braid_filter *filter, const struct tep_event *event,
+		      struct braid_filter_binding *binding)
+{
+	u32 k, found = 0;
+
+	memset(binding, 0, sizeof(*binding));
+	for (k = 0; k < filter->nr_nodes; k++) {
+		const struct braid_filter_node *node = &filter->nodes[k];
+		struct braid_filter_place *place = &binding->places[2 * k];
+
+		if (node->kind < BRAID_FILTER_NUMBER)
+			continue;
+		find_place(place, event, node->field, node->kind == BRAID_FILTER_TEXT);
+		if (node->kind == BRAID_FILTER_FIELD)
+			find_place(place + 1, event, node->text, false);
+		found += place->sort != BRAID_PLACE_NONE &&
+			 (node->kind != BRAID_FILTER_FIELD || place[1].sort != BRAID_PLACE_NONE);
+	}
+	return found;
+}
+
+static __int128 number_at(const struct braid_filter_place *place, const struct braid_item *item)
+{
+	u32 size, shift;
+	u64 value = 0;
+
+	if (place->sort == BRAID_PLACE_CPU)
+		return item->ring->cpu;
+	size = place->field->size;
+	shift = 64 - 8 * size;
+	memcpy(&value, item->payload + place->field->offset, size);
+	if (place->field->flags & TEP_FIELD_IS_SIGNED)
+		return (s64)(value << shift) >> shift;
+	return value;
+}
+
+static bool compare(enum braid_filter_op op, __int128 a, __int128 b)
+{
+	switch (op) {
+	case BRAID_FILTER_EQ:
+		return a == b;
+	case BRAID_FILTER_NE:
+		return a != b;
+	case BRAID_FILTER_LT:
+		return a < b;
+	case BRAID_FILTER_GT:
+		return a > b;
+	case BRAID_FILTER_LE:
+		return a <= b;
+	case BRAID_FILTER_GE:
+		return a >= b;
+	default:
+		return (u64)a & (u64)b;
+	}
+}
+
+/* The string of a field, in @room when it can't be had otherwise. */
+static const char *string_at(const struct braid_filter_place *place, const struct braid_item *item,
+			     char room[MAX_STRING])
+{
+	u32 offset, length;
+
+	if (place->sort == BRAID_PLACE_COMM)
+		return braid_format_comm(item, braid_format_pid(item));
+	if (place->sort == BRAID_PLACE_FUNCTION)
+		return tep_find_function(place->field->event->tep, (u64)number_at(place, item)) ?: "";
+	if (!braid_format_range(place->field, item->payload, item->payload_bytes, &offset, &length))
+		return "";
+	length = strnlen((const char *)item->payload + offset,
+			 length < MAX_STRING - 1 ? length : MAX_STRING - 1);
+	memcpy(room, item->payload + offset, length);
+	room[length] = 0;
+	return room;
+}
+
+static bool match_text(const struct braid_filter_node *node, const struct braid_filter_place *place,
+		       const struct braid_item *item)
+{
+	char room[MAX_STRING];
+	const char *text = string_at(place, item, room);
+
+	switch (node->op) {
+	case BRAID_FILTER_EQ:
+		return !strcmp(text, node->text);
+	case BRAID_FILTER_NE:
+		return strcmp(text, node->text);
+	case BRAID_FILTER_REGEX:
+		return !regexec(&node->regex, text, 0, NULL, 0);
+	case BRAID_FILTER_NOT_REGEX:
+		return regexec(&node->regex, text, 0, NULL, 0);
+	default:
+		return !fnmatch(node->text, text, 0);
+	}
+}
+
+static bool match(const struct braid_filter *filter, const struct braid_filter_binding *binding,
+		  const struct braid_item *item, u32 number)
+{
+	const struct braid_filter_node *node = &filter->nodes[number];
+	const struct braid_filter_place *place = &binding->places[2 * number];
+
+	switch (node->kind) {
+	case BRAID_FILTER_OR:
+		return match(filter, binding, item, node->left) ||
+		       match(filter, binding, item, node->right);
+	case BRAID_FILTER_AND:
+		return match(filter, binding, item, node->left) &&
+		       match(filter, binding, item, node->right);
+	case BRAID_FILTER_NOT:
+		return !match(filter, binding, item, node->left);
+	default:
+		break;
+	}
+	if (place->sort == BRAID_PLACE_NONE)
+		return false;
+	if (node->kind == BRAID_FILTER_TEXT)
+		return match_text(node, place, item);
+	if (node->kind == BRAID_FILTER_NUMBER)
+		return compare(node->op, number_at(place, item), node->number);
+	return place[1].sort != BRAID_PLACE_NONE &&
+	       compare(node->op, number_at(place, item), number_at(place + 1, item));
+}
+
+bool braid_filter_match(const struct braid_filter *filter,
+			const struct braid_filter_binding *binding, const struct braid_item *item)
+{
+	return !filter->nr_nodes || match(filter, binding, item, filter->root);
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is selected: filters, tasks, times; what no selection can be made of; exit codes. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
+
+#define TICKS	607	/* of the standard capture: numbers 0..399 of guest1, some of guest2's */
+#define TOCKS	250	/* counts 0..249, 40 us apart */
+
+static char path[64];
+
+/* Events that pass. */
+static u64 events(const struct braid_export_options *options)
+{
+	struct braid_export_totals totals;
+
+	free(report_text(path, false, options, &totals));
+	return totals.events;
+}
+
+static u64 filtered(const char *text)
+{
+	struct braid_export_filter filter = { .text = text };
+	struct braid_export_options options = { .filters = &filter, .nr_filters = 1 };
+
+	return events(&options);
+}
+
+/* What it is refused with. */
+static bool refused(const char *text, const char *why)
+{
+	struct braid_export_filter filter = { .text = text };
+	struct braid_export_options options = { .filters = &filter, .nr_filters = 1 };
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	char *names[] = { path };
+	FILE *to = fopen("/dev/null", "w");
+	int err;
+
+	NEED(to && !braid_source_open_captures(&source, names, 1, NULL));
+	err = braid_export_text(to, source, &options, &totals);
+	braid_source_free(source);
+	fclose(to);
+	if (err < 0 && strstr(braid_failure(), why) && strstr(braid_failure(), "filter '"))
+		return true;
+	fprintf(stderr, "'%s': %d, %s\n", text, err, braid_failure());
+	return false;
+}
+
+static void numbers(void)
+{
+	CHECK_EQ(filtered("tock"), TOCKS);
+	CHECK_EQ(filtered("tock: count < 10"), 10);
+	CHECK_EQ(filtered("tock:count<=0xa"), 11);
+	CHECK_EQ(filtered("test/tock: count >= 240 || count == 3"), 11);
+	CHECK_EQ(filtered("tock: count != 0"), TOCKS - 1);
+	CHECK_EQ(filtered("tock: count & 1"), TOCKS / 2);
+	CHECK_EQ(filtered("tock: !(count & 1) && count < 100"), 50);
+	CHECK_EQ(filtered("tock: count > -1"), TOCKS);
+	CHECK_EQ(filtered("tock: common_pid < 0"), 0);
+	CHECK_EQ(filtered("tock: common_pid > -5 && common_pid == 55"), TOCKS);
+	CHECK_EQ(filtered("tock: count < common_pid"), 55);
+	CHECK_EQ(filtered("tock: count == 18446744073709551615"), 0);
+	/* && before ||, from left to right. */
+	CHECK_EQ(filtered("tock: count == 1 || count == 2 && count == 3"), 1);
+	CHECK_EQ(filtered("tock: (count == 1 || count == 2) && count == 2"), 1);
+	CHECK_EQ(filtered("tock: CPU == 0"), 0);
+	CHECK_EQ(filtered("tock: CPU == 1"), TOCKS);
+}
+
+static void texts(void)
+{
+	u64 hello = filtered("tick: text == \"hello\"");
+
+	CHECK_EQ(hello, 400);	/* the whole of a string that another field points to */
+	CHECK_EQ(filtered("tick: text == \"hell\""), 0);
+	CHECK_EQ(filtered("tick: text != 'hello'"), TICKS - hello);
+	CHECK_EQ(filtered("tick: text ~ \"h*o\""), hello);
+	CHECK_EQ(filtered("tick: text ~ \"ello\""), 0);
+	CHECK_EQ(filtered("tick: text =~ \"ELLO$\""), hello);
+	CHECK_EQ(filtered("tick: text !~ \"ello\""), TICKS - hello);
+	CHECK_EQ(filtered("tock: COMM == \"qemu\""), TOCKS);
+	CHECK_EQ(filtered(".*: COMM ~ \"q?mu\""), TOCKS);
+}
+
+/* What an event does not have is never true of it, nor false. */
+static void several_events(void)
+{
+	CHECK_EQ(filtered("tick,tock: count < 10"), 10);
+	CHECK_EQ(filtered("t.ck: number < 1 || count < 1"), 2);
+	CHECK_EQ(filtered("test"), TICKS + TOCKS);
+	CHECK_EQ(filtered("TES./T[IO]CK"), TICKS + TOCKS);
+}
+
+static void several_filters(void)
+{
+	struct braid_export_filter filters[] = {
+		{ .text = "tick: text == \"hello\"" }, { .text = "tock: count < 10" },
+		{ .text = "tock: count < 5", .invert = true },
+	};
+	struct braid_export_options options = { .filters = filters, .nr_filters = 2 };
+	char *tock[] = { "tock" };
+
+	CHECK_EQ(events(&options), 410);
+	options.nr_filters = 3;
+	CHECK_EQ(events(&options), 405);
+	options.events = tock;
+	options.nr_events = 1;
+	CHECK_EQ(events(&options), 5);
+	options.nr_events = 0;
+	options.filters += 2;
+	options.nr_filters = 1;
+	CHECK_EQ(events(&options), TICKS + TOCKS - 5);
+}
+
+static void slips(void)
+{
+	char deep[200];
+
+	CHECK(refused("nosuch: a == 1", "no such event"));
+	CHECK(refused("tick: nosuch == 1", "has a field 'nosuch'"));
+	CHECK(refused("tick: number == 1 || nosuch == 1", "has a field 'nosuch'"));
+	CHECK(refused("tick: number < nosuch", "has a field 'nosuch'"));
+	CHECK(refused("tock: number == 1", "has a field 'number'"));
+	CHECK(refused("tick: text == 1", "'text' is no number"));
+	CHECK(refused("tick: number == \"1\"", "'number' is no text"));
+	CHECK(refused("", "no name of an event"));
+	CHECK(refused(":", "no name of an event"));
+	CHECK(refused("tick,: number == 1", "no name of an event"));
+	CHECK(refused("ti[ck: number == 1", "no name of an event"));
+	CHECK(refused("tick:", "name of a field is missing"));
+	CHECK(refused("tick: number", "there is none of =="));
+	CHECK(refused("tick: number && 1", "there is none of =="));
+	CHECK(refused("tick: number <", "is missing, at its end"));
+	CHECK(refused("tick: number / 0", "there is none of =="));
+	CHECK(refused("tick: number == 1 number == 2", "&& or || is missing"));
+	CHECK(refused("tick: number == 99999999999999999999", "is missing"));
+	CHECK(refused("tick: (number == 1", "')' is missing"));
+	CHECK(refused("tick: number == 1)", "&& or || is missing"));
+	CHECK(refused("tick: !", "name of a field is missing"));
+	CHECK(refused("tick: text < \"a\"", "no such order"));
+	CHECK(refused("tick: text == \"a", "is missing"));
+	CHECK(refused("tick: text =~ \"a[\"", "no regular expression"));
+	CHECK(refused("tick: text =~ 3", "pattern in quotes"));
+	memset(deep, '(', sizeof(deep) - 1);
+	memcpy(deep, "tick:", 5);
+	deep[sizeof(deep) - 1] = 0;
+	CHECK(refused(deep, "nested too deeply"));
+}
+
+static void tasks(void)
+{
+	s32 pids[] = { 55, 99999, 100 };
+	char *comms[] = { "nosuch", "sec*" };
+	struct braid_export_options options = { .pids = pids, .nr_pids = 2 };
+	u64 first, second;
+
+	CHECK_EQ(events(&options), TOCKS);
+	options.nr_pids = 3;
+	first = events(&options);
+	CHECK(first > TOCKS);
+	options.nr_pids = 0;
+	options.comms = comms;
+	options.nr_comms = 1;
+	CHECK_EQ(events(&options), 0);
+	options.nr_comms = 2;
+	second = events(&options);
+	CHECK(second > 0 && second < TICKS);
+	options.pids = pids;
+	options.nr_pids = 2;
+	CHECK_EQ(events(&options), 0);
+}
+
+static u64 between(int from_kind, s64 from_ns, int to_kind, s64 to_ns, bool realtime)
+{
+	char *tock[] = { "tock" };
+	struct braid_export_options options = {
+		.from = { .kind = from_kind, .ns = from_ns },
+		.to = { .kind = to_kind, .ns = to_ns },
+		.events = tock, .nr_events = 1, .realtime = realtime,
+	};
+
+	return events(&options);
+}
+
+/* The first event is a tock at SYNTH_START_NS + 1000. */
+static void times(void)
+{
+	const s64 first = SYNTH_START_NS + 1000, wall = 1700000000000000000;
+
+	CHECK_EQ(between(BRAID_MOMENT_AT, first, BRAID_MOMENT_AT, first + 400000, false), 11);
+	CHECK_EQ(between(BRAID_MOMENT_AT, first + 1, BRAID_MOMENT_AT, first + 399999, false), 9);
+	CHECK_EQ(between(BRAID_MOMENT_SINCE, 40000, BRAID_MOMENT_SINCE, 80000, false), 2);
+	CHECK_EQ(between(BRAID_MOMENT_NONE, 0, BRAID_MOMENT_AT, 0, false), 0);
+	CHECK_EQ(between(BRAID_MOMENT_AT, INT64_MAX, BRAID_MOMENT_NONE, 0, false), 0);
+	CHECK_EQ(between(BRAID_MOMENT_BEFORE, INT64_MAX, BRAID_MOMENT_NONE, 0, false), TOCKS);
+	CHECK(between(BRAID_MOMENT_BEFORE, 1000000, BRAID_MOMENT_NONE, 0, false) < TOCKS);
+	CHECK_EQ(between(BRAID_MOMENT_NONE, 0, BRAID_MOMENT_BEFORE, 1000000000, false), 0);
+	synth_standard_at(path, wall - SYNTH_START_NS);
+	CHECK_EQ(between(BRAID_MOMENT_AT, wall - 1000, BRAID_MOMENT_AT, wall + 401500, true), 11);
+	CHECK_EQ(between(BRAID_MOMENT_SINCE, 39000, BRAID_MOMENT_SINCE, 81000, true), 2);
+	CHECK_EQ(between(BRAID_MOMENT_AT, first, BRAID_MOMENT_AT, first + 400000, true), 0);
+	synth_standard(path);
+}
+
+/* Commands ------------------------------------------------------------------------------------ */
+
+/* `tracebraid report PATH` with up to two more words. */
+static int status_of(const char *option, const char *value)
+{
+	char *argv[] = { "report", "-o", "/dev/null", path, (char *)option, (char *)value, NULL };
+
+	return braid_cmd_report(value ? 6 : option ? 5 : 4, argv);
+}
+
+static void exit_codes(void)
+{
+	CHECK_EQ(status_of(NULL, NULL), 0);
+	CHECK_EQ(status_of("--help", NULL), 0);
+	CHECK_EQ(status_of("-F", "tock: count == 3"), 0);
+	CHECK_EQ(status_of("-F", "tock: count == 333"), 2);
+	CHECK_EQ(status_of("-F", "tock: nosuch == 333"), 1);
+	CHECK_EQ(status_of("-e", "nosuch"), 2);
+	CHECK_EQ(status_of("--stream", "nosuch"), 1);
+	CHECK_EQ(status_of("--stream", "guest2"), 0);
+	CHECK_EQ(status_of("--pid", "55"), 0);
+	CHECK_EQ(status_of("--pid", "56"), 2);
+	CHECK_EQ(status_of("--pid", "-1"), 1);
+	CHECK_EQ(status_of("--comm", "qe*"), 0);
+	CHECK_EQ(status_of("--cpu", "77"), 2);
+	CHECK_EQ(status_of("--since", "1000.000001"), 0);
+	CHECK_EQ(status_of("--since", "+0.000001"), 0);
+	CHECK_EQ(status_of("--until", "-9"), 2);
+	CHECK_EQ(status_of("--since", "2000"), 2);
+	CHECK_EQ(status_of("--until", "999.999999999"), 2);
+	CHECK_EQ(status_of("--until", "x"), 1);
+	CHECK_EQ(status_of("--until", "1e3"), 1);
+	CHECK_EQ(status_of("--until", "99999999999999999999"), 1);
+	CHECK_EQ(status_of("--until", "2026-01-31T12:00:00"), 1);	/* not by that clock */
+	CHECK_EQ(status_of("--no-such-option", NULL), 1);
+}
+
+static int status_by_wall(const char *since)
+{
+	char *argv[] = { "report", "-o", "/dev/null", path, "--clock=realtime", "--since",
+			 (char *)since, NULL };
+
+	return braid_cmd_report(7, argv);
+}
+
+static void dates(void)
+{
+	synth_standard_at(path, 1700000000000000000 - SYNTH_START_NS);
+	CHECK_EQ(status_by_wall("2023-11-14T22:13:20Z"), 0);
+	CHECK_EQ(status_by_wall("2023-11-14T22:13:20.5Z"), 2);
+	CHECK_EQ(status_by_wall("2023-11-16T00:00:00"), 2);
+	CHECK_EQ(status_by_wall("2023-11-13T00:00:00"), 0);
+	CHECK_EQ(status_by_wall("2023-11-14"), 1);
+	CHECK_EQ(status_by_wall("2023-11-14T22:13:20+01"), 1);
+	CHECK_EQ(status_by_wall("9999-11-14T22:13:20"), 1);
+}
+
+int main(void)
+{
+	snprintf(path, sizeof(path), "/tmp/braid-select-%d", getpid());
+	synth_standard(path);
+	RUN(numbers);
+	RUN(texts);
+	RUN(several_events);
+	RUN(several_filters);
+	RUN(slips);
+	RUN(tasks);
+	RUN(times);
+	RUN(exit_codes);
+	RUN(dates);
+	unlink(path);
+	return VERDICT();
+}
