@@ -8,11 +8,15 @@
 /* High and low half of a * b, without a 128-bit division anywhere. */
 static void multiply(u64 a, u64 b, u64 *high, u64 *low)
 {
+#ifdef __SIZEOF_INT128__
+	*high = (unsigned __int128)a * b >> 64;
+#else
 	u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
 	u64 mid = ah * bl + (al * bl >> 32);
 	u64 mid2 = al * bh + (u32)mid;
 
 	*high = ah * bh + (mid >> 32) + (mid2 >> 32);
+#endif
 	*low = a * b;
 }
 

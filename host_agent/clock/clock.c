@@ -277,17 +277,13 @@ const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *c
 struct braid_clock_time braid_clock_law(const struct braid_clock *clock,
 					const struct braid_clock_epoch *e, u64 counter)
 {
-	struct braid_clock_time t = { 0 };
-
 	if (e->gains)
 		return braid_emulated_convert(e, counter);
 	if (e->host)
 		return braid_offset_convert(e, counter);
 	if (e->knots)
 		return braid_knots_convert(e, counter);
-	t.ns = braid_clock_to_ns(&e->map, counter);
-	t.bound_ns = braid_fit_bound(clock, e, counter);
-	return t;
+	return braid_fit_convert(clock, e, counter);
 }
 
 /* Whether a counter can be of an epoch: nothing that is known speaks against it. */
@@ -361,6 +357,13 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	size_t k;
 
 	if (!track) {
+		found.sure = true;
+		return found;
+	}
+	/* As nearly always: nothing is to be chosen. */
+	if (track->nr_epochs == 1 && (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
+		found = braid_clock_law(clock, track->epochs, counter);
+		found.epoch = 0;
 		found.sure = true;
 		return found;
 	}

@@ -96,7 +96,8 @@ struct braid_clock_epoch {
 
 	/* The law of a fit: a line, and the corners of the set of lines that explain all samples. */
 	struct braid_clock_map map;
-	u64 ref_counter;		/* what the lines' slopes are relative to */
+	u64 ref_counter;		/* what the lines' slopes are relative to ... */
+	s64 ref_nominal_ns;		/* ... and what the nominal line says of it */
 	u64 first_counter;		/* covered by samples: from ... */
 	u64 last_counter;		/* ... to */
 	s64 base_ns;			/* what the lines' offsets are relative to */

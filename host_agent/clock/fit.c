@@ -304,6 +304,7 @@ static int put_law(struct builder *b, struct braid_clock_epoch *e)
 	e->nr_lines = b->set.nr;
 	e->base_ns = b->first_ns;
 	e->ref_counter = b->first.counter;
+	e->ref_nominal_ns = b->first_nominal_ns;
 	e->drift_ppm = line.slope / 1e3;
 	e->map = (struct braid_clock_map){
 		.ref_counter = b->first.counter,
@@ -442,21 +443,43 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 	return err;
 }
 
-u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)
+/* Each event comes by here, so nothing is computed twice and nothing is called. */
+static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter,
+		    s64 ns)
 {
-	double x, residual, worst = 0;
+	double x, residual, apart, worst = 0;
 	s64 nominal;
+	u64 whole;
 	u32 k;
 
 	if (!e->nr_lines)
 		return BRAID_BOUND_UNKNOWN;
-	x = seconds_since(clock, e->ref_counter, counter);
 	nominal = (s64)((u64)braid_clock_to_ns(&clock->nominal, counter) -
-			(u64)braid_clock_to_ns(&clock->nominal, e->ref_counter));
-	residual = (double)(s64)((u64)braid_clock_to_ns(&e->map, counter) - (u64)e->base_ns -
-				 (u64)nominal);
-	for (k = 0; k < e->nr_lines; k++)
-		worst = fmax(worst, fabs(residual - value_at(&e->lines[k], x)));
+			(u64)e->ref_nominal_ns);
+	x = nominal / NS_PER_SECOND;
+	residual = (double)(s64)((u64)ns - (u64)e->base_ns - (u64)nominal);
+	for (k = 0; k < e->nr_lines; k++) {
+		apart = residual - value_at(&e->lines[k], x);
+		apart = apart < 0 ? -apart : apart;
+		worst = apart > worst ? apart : worst;
+	}
 	worst += e->slack_ns;
-	return worst < 9e17 ? (u64)ceil(worst) : BRAID_BOUND_UNKNOWN;
+	if (!(worst < 9e17))
+		return BRAID_BOUND_UNKNOWN;
+	whole = (u64)worst;
+	return whole + ((double)whole < worst);
+}
+
+u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)
+{
+	return bound_at(clock, e, counter, braid_clock_to_ns(&e->map, counter));
+}
+
+struct braid_clock_time braid_fit_convert(const struct braid_clock *clock,
+					  const struct braid_clock_epoch *e, u64 counter)
+{
+	struct braid_clock_time t = { .ns = braid_clock_to_ns(&e->map, counter) };
+
+	t.bound_ns = bound_at(clock, e, counter, t.ns);
+	return t;
 }

@@ -73,6 +73,10 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
 		    size_t nr);
 
+/* fit.c: by an epoch's line. Fills ns and bound_ns. */
+struct braid_clock_time braid_fit_convert(const struct braid_clock *clock,
+					  const struct braid_clock_epoch *e, u64 counter);
+
 /* fit.c: how far a fitted epoch's line can be from the truth, if the epoch it is. */
 u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 		    u64 counter);
