@@ -190,14 +190,12 @@ static struct braid_kind *pick_sub(struct braid_kind *kind, const struct braid_i
 /* Kinds ----------------------------------------------------------------------------------- */
 
 /* Makes the table of one buffer's ids: what was told last of an id holds. */
-static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
+static struct braid_kind **make_id_space(struct braid_kinds *kinds, u32 buffer)
 {
 	const struct braid_stream *s = kinds->stream;
 	struct id_space *space = &kinds->spaces[buffer];
 	size_t k, subs = 0;
 
-	if (space->by_id)
-		return space->by_id;
 	space->by_id = calloc(NR_IDS, sizeof(*space->by_id));
 	for (k = 0; space->by_id && k < s->nr_formats; k++) {
 		const struct braid_event_format *format = &s->formats[k];
@@ -216,6 +214,13 @@ static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
 	if (space->by_id && subs)
 		add_all_subs(kinds, buffer, subs);
 	return space->by_id;
+}
+
+static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
+{
+	struct braid_kind **by_id = kinds->spaces[buffer].by_id;
+
+	return by_id ? by_id : make_id_space(kinds, buffer);
 }
 
 /* The buffer whose formats name a buffer's ids. */
