@@ -103,17 +103,16 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view);
 
 /**
- * braid_capture_load - read one chunk's payload again
+ * braid_capture_load - read one chunk again
  * @r: the capture
  * @offset: of the chunk, from a view
- * @skip: payload bytes to leave out at the start
- * @to: room for @bytes
+ * @to: room for a struct braid_chunk and @bytes of payload behind it
  * @bytes: wanted; fails when the payload has fewer
  *
  * Return: 0, or -errno with braid_fail(). The file may have changed meanwhile: lengths
  * are checked again, content is the caller's to distrust.
  */
-int braid_capture_load(struct braid_capture_reader *r, u64 offset, u32 skip, void *to, u32 bytes);
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes);
 
 /* What reading found wrong, so far. */
 struct braid_capture_damage {

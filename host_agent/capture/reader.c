@@ -171,21 +171,17 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 	return 1;
 }
 
-int braid_capture_load(struct braid_capture_reader *r, u64 offset, u32 skip, void *to, u32 bytes)
+int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes)
 {
-	struct braid_chunk chunk;
-	ssize_t n = braid_pread_all(r->fd, &chunk, sizeof(chunk), offset);
+	const struct braid_chunk *chunk = to;
+	ssize_t n = braid_pread_all(r->fd, to, sizeof(*chunk) + bytes, offset);
 
 	if (n < 0)
 		return read_error(r, n);
-	if (n < (ssize_t)sizeof(chunk) || chunk.magic != BRAID_CHUNK_MAGIC ||
-	    chunk.payload_bytes > BRAID_CHUNK_MAX_BYTES || skip > chunk.payload_bytes ||
-	    bytes > chunk.payload_bytes - skip)
+	if (n < (ssize_t)sizeof(*chunk) || chunk->magic != BRAID_CHUNK_MAGIC ||
+	    chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES || bytes > chunk->payload_bytes)
 		return braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
-	n = braid_pread_all(r->fd, to, bytes, offset + sizeof(chunk) + skip);
-	if (n < 0)
-		return read_error(r, n);
-	if ((size_t)n < bytes)
+	if ((size_t)n < sizeof(*chunk) + bytes)
 		return braid_fail(-EBADMSG, "'%s' was cut while it was read", r->path);
 	return 0;
 }

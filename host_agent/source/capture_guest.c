@@ -12,11 +12,15 @@
 #include "shared/page.h"
 #include "shared/ring.h"
 
+/* What precedes a piece's bytes in its chunk. */
+#define PAGE_AT		sizeof(struct braid_chunk)
+#define DATA_AT		(PAGE_AT + sizeof(struct braid_chunk_page))
+
 struct guest_ring {
 	struct braid_capture_ring base;
 	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
 	u32 room_bytes;			/* in buffer */
-	u8 *buffer;			/* struct braid_chunk_page, then the piece's bytes */
+	u8 *buffer;			/* a chunk: struct braid_chunk_page, then the piece's bytes */
 
 	/* All below is where the cursor is. */
 	size_t at;			/* next piece */
@@ -152,7 +156,7 @@ static bool same_piece(const struct guest_ring *g, const struct braid_piece *pie
 /* Begins the piece that was read into the buffer. */
 static void begin_piece(struct guest_ring *g, bool placed)
 {
-	const u8 *data = g->buffer + sizeof(g->page);
+	const u8 *data = g->buffer + DATA_AT;
 	u32 skip, bytes;
 
 	if (g->page.from_bytes > g->covered_bytes && !g->lost_track) {
@@ -216,10 +220,10 @@ static int load_piece(struct guest_ring *g)
 	if (g->at == base->pieces.nr)
 		return 0;
 	piece = &base->pieces.at[g->at++];
-	err = make_room(g, sizeof(g->page) + piece->to_bytes - piece->from_bytes);
+	err = make_room(g, DATA_AT + piece->to_bytes - piece->from_bytes);
 	if (err)
 		return err;
-	err = braid_capture_fetch(base->source, piece, 0, g->buffer,
+	err = braid_capture_fetch(base->source, piece, g->buffer,
 				  sizeof(g->page) + piece->to_bytes - piece->from_bytes);
 	if (err == -EBADMSG) {
 		faulty(g, "%s", braid_failure());
@@ -227,7 +231,7 @@ static int load_piece(struct guest_ring *g)
 	}
 	if (err)
 		return err;
-	memcpy(&g->page, g->buffer, sizeof(g->page));
+	memcpy(&g->page, g->buffer + PAGE_AT, sizeof(g->page));
 	if (!same_piece(g, piece)) {
 		faulty(g, "the capture changed while it was read");
 		return 1;

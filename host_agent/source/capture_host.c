@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/kbuffer.h>
 
 #include "host_agent/source/capture_private.h"
 #include "host_agent/util/array.h"
@@ -12,17 +11,28 @@
 
 #define COMMIT_BYTES_MASK	((1u << 27) - 1)
 
+/* What precedes a sub-buffer in its chunk. */
+#define PAGE_AT		(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
+#define DATA_AT		(PAGE_AT + BRAID_SUBBUF_HEADER_BYTES)
+
+/* ftrace's event header: type_len:5, time_delta:27. A type_len up to 28 is of words of data. */
+#define TYPE_PADDING		29u
+#define TYPE_TIME_EXTEND	30u
+#define TYPE_TIME_STAMP		31u
+#define DELTA_BITS		27
+#define STAMP_BITS		59	/* a stamp tells so many of the clock's bits */
+
 struct host_ring {
 	struct braid_capture_ring base;
-	struct kbuffer *kbuf;
-	u8 *buffer;
+	u8 *buffer;			/* a chunk: struct braid_chunk_host_page, then the sub-buffer */
 	u32 room_bytes;
 
 	/* All below is where the cursor is. */
-	size_t at;
-	u32 data_bytes;
-	bool loaded;
-	bool fresh;			/* the sub-buffer's first event was not delivered yet */
+	size_t piece;
+	const u8 *data;			/* of the sub-buffer in hand */
+	u32 bytes;			/* of it */
+	u32 at;				/* of the next event */
+	u64 time;			/* of the last one */
 	u64 untold;
 	bool untold_some;
 	u32 epoch;
@@ -43,50 +53,61 @@ static u32 word_at(const u8 *data, u32 offset)
 	return v;
 }
 
-/*
- * Bytes of @data that are well-formed ftrace events (type_len:5, time_delta:27).
- * libtraceevent's kbuffer believes every length, so nothing else may reach it.
- */
-static u32 sound_bytes(const u8 *data, u32 bytes)
-{
-	u32 at = 0;
-
-	while (bytes - at >= 4) {
-		u32 head = word_at(data, at), type = head & 31, size;
-
-		switch (type) {
-		case KBUFFER_TYPE_PADDING:
-		case 0:
-			if (bytes - at < 8)
-				return at;
-			size = word_at(data, at + 4);
-			if (size < 4 || size > bytes)
-				return at;
-			size = 4 + (type ? size : (size + 3) & ~3u);
-			if (size & 3)
-				return at;
-			break;
-		case KBUFFER_TYPE_TIME_EXTEND:
-		case KBUFFER_TYPE_TIME_STAMP:
-			size = 8;
-			break;
-		default:
-			size = 4 + 4 * type;
-		}
-		if (size > bytes - at)
-			return at;
-		at += size;
-	}
-	return at;
-}
-
 static void faulty(struct host_ring *h, const char *what)
 {
 	struct braid_ring *ring = &h->base.ring;
 
 	ring->walk.faults++;
 	braid_source_faulty(&h->base.source->source, ring->stream, "CPU %u, sub-buffer %zu: %s",
-			    ring->cpu, h->at - 1, what);
+			    ring->cpu, h->piece - 1, what);
+}
+
+/* Bytes of data that a header's words tell of, or 0 when there can't be so many. */
+static u32 data_bytes(const u8 *head, u32 type, u32 left)
+{
+	u32 size;
+
+	if (type && type != TYPE_PADDING)
+		return type < TYPE_PADDING ? 4 * type : 4;
+	size = left < 8 ? 0 : word_at(head, 4);
+	if (size < 4 || size > left)
+		return 0;
+	if (!type)
+		size = (size + 3) & ~3u;
+	return size & 3 ? 0 : size;
+}
+
+/*
+ * Takes what lies next: an event, or what only moves the time. Nothing in it is believed.
+ * Return: whether it can be what it says it is; *payload: NULL: no event.
+ */
+static bool take(struct host_ring *h, const u8 **payload, u32 *payload_bytes)
+{
+	const u8 *head = h->data + h->at;
+	u32 left = h->bytes - h->at, word, type, size;
+	u64 delta;
+
+	if (left < 4)
+		return false;
+	word = word_at(head, 0);
+	type = word & 31;
+	delta = word >> 5;
+	size = data_bytes(head, type, left);
+	if (!size || size > left - 4)
+		return false;
+	*payload = NULL;
+	h->at += 4 + size;
+	if (type == TYPE_TIME_EXTEND || type == TYPE_TIME_STAMP)
+		delta += (u64)word_at(head, 4) << DELTA_BITS;
+	if (type == TYPE_TIME_STAMP)
+		h->time = (h->time & ~0ULL << STAMP_BITS) | delta;
+	else
+		h->time += delta;
+	if (type >= TYPE_PADDING)
+		return true;
+	*payload = head + (type ? 4 : 8);	/* without one, the length comes first */
+	*payload_bytes = type ? size : size - 4;
+	return true;
 }
 
 /* What tracefs says of losses, unless the agent said it already. */
@@ -99,7 +120,7 @@ static void count_loss(struct host_ring *h, u64 commit, u32 page_bytes, u64 told
 	if (!told && commit & BRAID_MISSED_EVENTS) {
 		told = BRAID_LOST_SOME;
 		if (commit & BRAID_MISSED_STORED && page_bytes >= behind + 8) {
-			memcpy(&stored, h->buffer + behind, sizeof(stored));
+			memcpy(&stored, h->buffer + PAGE_AT + behind, sizeof(stored));
 			told = stored;
 		}
 	}
@@ -113,6 +134,20 @@ static void count_loss(struct host_ring *h, u64 commit, u32 page_bytes, u64 told
 	h->untold += told;
 }
 
+static int make_room(struct host_ring *h, u32 bytes)
+{
+	u8 *grown;
+
+	if (bytes <= h->room_bytes)
+		return 0;
+	grown = realloc(h->buffer, bytes);
+	if (!grown)
+		return braid_fail(-ENOMEM, "out of memory");
+	h->buffer = grown;
+	h->room_bytes = bytes;
+	return 0;
+}
+
 /* Return: 1, 0 at the end, -errno. */
 static int load_page(struct host_ring *h)
 {
@@ -122,19 +157,15 @@ static int load_page(struct host_ring *h)
 	u32 bytes;
 	int err;
 
-	if (h->at == base->pieces.nr)
+	if (h->piece == base->pieces.nr)
 		return 0;
-	piece = &base->pieces.at[h->at++];
-	if (piece->to_bytes + 8 > h->room_bytes) {
-		u8 *grown = realloc(h->buffer, piece->to_bytes + 8);
-
-		if (!grown)
-			return braid_fail(-ENOMEM, "out of memory");
-		h->buffer = grown;
-		h->room_bytes = piece->to_bytes + 8;
-	}
-	err = braid_capture_fetch(base->source, piece, sizeof(struct braid_chunk_host_page),
-				  h->buffer, piece->to_bytes);
+	piece = &base->pieces.at[h->piece++];
+	h->at = h->bytes = 0;
+	err = make_room(h, PAGE_AT + piece->to_bytes);
+	if (err)
+		return err;
+	err = braid_capture_fetch(base->source, piece, h->buffer,
+				  sizeof(struct braid_chunk_host_page) + piece->to_bytes);
 	if (err == -EBADMSG) {
 		faulty(h, braid_failure());
 		return 1;
@@ -142,31 +173,25 @@ static int load_page(struct host_ring *h)
 	if (err)
 		return err;
 	base->ring.walk.pages++;
-	memcpy(&commit, h->buffer + 8, sizeof(commit));
+	memcpy(&h->time, h->buffer + PAGE_AT, sizeof(h->time));
+	memcpy(&commit, h->buffer + PAGE_AT + 8, sizeof(commit));
 	count_loss(h, commit, piece->to_bytes, piece->first_seq);
 	bytes = commit & COMMIT_BYTES_MASK;
 	if (bytes > piece->to_bytes - BRAID_SUBBUF_HEADER_BYTES) {
 		faulty(h, "it says to hold more than it does");
 		bytes = piece->to_bytes - BRAID_SUBBUF_HEADER_BYTES;
 	}
-	h->data_bytes = sound_bytes(h->buffer + BRAID_SUBBUF_HEADER_BYTES, bytes);
-	if (h->data_bytes != bytes)
-		faulty(h, "bytes that are no event; the rest is skipped");
-	commit = h->data_bytes;
-	memcpy(h->buffer + 8, &commit, sizeof(commit));
-	memset(h->buffer + BRAID_SUBBUF_HEADER_BYTES + h->data_bytes, 0, 8);
-	if (!h->data_bytes || kbuffer_load_subbuffer(h->kbuf, h->buffer))
-		return 1;
-	h->loaded = true;
-	h->fresh = true;
+	h->data = h->buffer + DATA_AT;
+	h->bytes = bytes;
 	return 1;
 }
 
-static void deliver(struct host_ring *h, void *payload, u64 ts)
+static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 {
 	struct braid_ring *ring = &h->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t;
+	u64 ts = h->time;
 
 	if (h->any && ts < item->counter) {
 		faulty(h, "time goes back");
@@ -191,7 +216,7 @@ static void deliver(struct host_ring *h, void *payload, u64 ts)
 	item->lost_before = h->untold_some ? BRAID_LOST_SOME : h->untold;
 	item->seq = ring->walk.next_seq++;
 	item->payload = payload;
-	item->payload_bytes = kbuffer_event_size(h->kbuf);
+	item->payload_bytes = payload_bytes;
 	h->untold = 0;
 	h->untold_some = false;
 	ring->walk.events++;
@@ -216,28 +241,24 @@ static int end_of_ring(struct host_ring *h)
 static int host_next(struct braid_ring *ring)
 {
 	struct host_ring *h = host_ring(ring);
-	unsigned long long ts;
-	void *payload;
+	const u8 *payload;
+	u32 bytes;
 	int ret;
 
 	for (;;) {
-		if (!h->loaded) {
+		if (h->at == h->bytes) {
 			ret = load_page(h);
 			if (ret < 0)
 				return ret;
 			if (!ret)
 				return end_of_ring(h);
-			continue;
+		} else if (!take(h, &payload, &bytes)) {
+			faulty(h, "bytes that are no event; the rest is skipped");
+			h->at = h->bytes;
+		} else if (payload) {
+			deliver(h, payload, bytes);
+			return 1;
 		}
-		payload = h->fresh ? kbuffer_read_event(h->kbuf, &ts) :
-				     kbuffer_next_event(h->kbuf, &ts);
-		h->fresh = false;
-		if (!payload) {
-			h->loaded = false;
-			continue;
-		}
-		deliver(h, payload, ts);
-		return 1;
 	}
 }
 
@@ -246,8 +267,8 @@ static void host_rewind(struct braid_ring *ring)
 	struct host_ring *h = host_ring(ring);
 
 	memset(&ring->walk, 0, sizeof(ring->walk));
-	h->at = 0;
-	h->loaded = false;
+	h->piece = 0;
+	h->at = h->bytes = 0;
 	h->untold = 0;
 	h->untold_some = false;
 	h->any = false;
@@ -259,7 +280,6 @@ static void host_free(struct braid_ring *ring)
 {
 	struct host_ring *h = host_ring(ring);
 
-	kbuffer_free(h->kbuf);
 	free(h->base.pieces.at);
 	free(h->base.parts);
 	free(h->buffer);
@@ -290,9 +310,7 @@ struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *
 
 	if (!h)
 		return NULL;
-	h->kbuf = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
-	if (!h->kbuf || !braid_capture_join(s, &h->base, cpu, &ops)) {
-		kbuffer_free(h->kbuf);
+	if (!braid_capture_join(s, &h->base, cpu, &ops)) {
 		free(h);
 		return NULL;
 	}

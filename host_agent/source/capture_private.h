@@ -156,8 +156,8 @@ u64 braid_capture_taken_ns(const struct braid_ring *ring);
 /* Events of [from, to) that lie in no part of those that are known: others read them. */
 u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
 
-/* Reads a piece's chunk: @bytes of payload from @skip on. */
-int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece,
-			u32 skip, void *to, u32 bytes);
+/* Reads a piece's chunk: its header and @bytes of payload. */
+int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece, void *to,
+			u32 bytes);
 
 #endif /* BRAID_SOURCE_CAPTURE_PRIVATE_H */

@@ -142,7 +142,11 @@ static void load_again(void)
 	struct braid_capture_reader *r;
 	struct braid_chunk_file got;
 	u64 offsets[NR];
-	u8 want[1000], have[1000];
+	struct {
+		struct braid_chunk chunk;
+		u8 payload[1001];
+	} have;
+	u8 want[1000];
 	u32 bytes, k;
 
 	write_chunks();
@@ -150,12 +154,13 @@ static void load_again(void)
 	NEED(!braid_capture_open(&r, path, &got));
 	for (k = NR; k-- > 1;) {
 		bytes = fill(want, k);
-		CHECK_EQ(braid_capture_load(r, offsets[k], bytes / 2, have, bytes - bytes / 2), 0);
-		CHECK(!memcmp(have, want + bytes / 2, bytes - bytes / 2));
-		CHECK_EQ(braid_capture_load(r, offsets[k], 1, have, bytes), -EBADMSG);
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes), 0);
+		CHECK(!memcmp(have.payload, want, bytes));
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes / 2), 0);
+		CHECK_EQ(braid_capture_load(r, offsets[k], &have, bytes + 1), -EBADMSG);
 	}
-	CHECK_EQ(braid_capture_load(r, offsets[3] + 8, 0, have, 8), -EBADMSG);
-	CHECK_EQ(braid_capture_load(r, 1ULL << 50, 0, have, 8), -EBADMSG);
+	CHECK_EQ(braid_capture_load(r, offsets[3] + 8, &have, 8), -EBADMSG);
+	CHECK_EQ(braid_capture_load(r, 1ULL << 50, &have, 8), -EBADMSG);
 	braid_capture_close(r);
 }
 
