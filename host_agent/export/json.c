@@ -79,7 +79,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	braid_format_json(x->walk.format, item, t);
 	/* The text is made at the end of the line, then quoted behind itself. */
 	at = t->bytes;
-	braid_format_text(x->walk.format, item, t);
+	braid_format_text_of(x->walk.format, item, info, t);
 	bytes = t->bytes - at;
 	text = strndup(t->data + at, bytes);
 	t->bytes = at;

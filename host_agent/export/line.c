@@ -107,15 +107,11 @@ static int run(struct braid_line_export *x)
 		.note = put_note,
 	};
 	const struct braid_export_options *o = x->walk.options;
-	const struct braid_source *source = x->walk.source;
-	size_t k;
 	int err;
 
-	for (k = 0; k < source->nr_streams; k++) {
-		int width = strlen(source->streams[k]->name);
-
-		x->name_width = width > x->name_width ? width : x->name_width;
-	}
+	x->columns = braid_columns_new(x->walk.source);
+	if (!x->columns)
+		return braid_fail(-ENOMEM, "out of memory");
 	if (!o->no_header)
 		x->ops->header(x);
 	err = braid_walk_run(&x->walk, &ops, x);
@@ -140,6 +136,7 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	err = braid_walk_begin(&x.walk, source, options, totals);
 	if (!err)
 		err = run(&x);
+	braid_columns_free(x.columns);
 	braid_walk_end(&x.walk);
 	braid_text_free(&x.out);
 	return err;

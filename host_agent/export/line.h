@@ -3,6 +3,7 @@
 #ifndef BRAID_EXPORT_LINE_H
 #define BRAID_EXPORT_LINE_H
 
+#include "host_agent/export/columns.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/util/text.h"
 
@@ -14,7 +15,7 @@ struct braid_line_export {
 	const struct braid_line_ops *ops;
 	FILE *to;
 	struct braid_text out;		/* what was not handed to @to yet */
-	int name_width;			/* of the longest stream name */
+	struct braid_columns *columns;
 };
 
 /* How one form writes each thing; each appends whole lines to x->out. */

@@ -4,100 +4,17 @@
 
 #include "host_agent/export/line.h"
 
-#define COMM_WIDTH	16
-#define PID_WIDTH	7
-#define SECONDS_WIDTH	6
-#define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
-#define NS_PER_SECOND	1000000000ULL
-
-static void put_spaces(struct braid_text *t, int n)
-{
-	while (n-- > 0)
-		braid_text_putc(t, ' ');
-}
-
-/* "guest1: " to the width of the widest name. */
-static void put_stream(struct braid_line_export *x, const struct braid_item *item)
-{
-	size_t width = strlen(item->stream->name);
-
-	braid_text_put(&x->out, item->stream->name, width);
-	braid_text_putc(&x->out, ':');
-	put_spaces(&x->out, x->name_width - (int)width + 1);
-}
-
-/* "[001]   123.456789012: ", or "[001] ~    123.456789012: " */
-static void put_cpu_and_time(struct braid_line_export *x, const struct braid_item *item)
-{
-	struct braid_text *t = &x->out;
-	u64 ns = x->walk.ns < 0 ? -(u64)x->walk.ns : (u64)x->walk.ns;
-
-	braid_text_puts(t, " [");
-	if (item->ring->cpu == BRAID_RING_NOTES)
-		braid_text_puts(t, "---");
-	else
-		braid_text_u64(t, item->ring->cpu, 3, '0');
-	braid_text_puts(t, "] ");
-	if (x->walk.options->uncertain)
-		braid_text_puts(t, x->walk.uncertain ? "~ " : "  ");
-	if (x->walk.ns < 0)
-		braid_text_putc(t, '-');
-	braid_text_u64(t, ns / NS_PER_SECOND, SECONDS_WIDTH, ' ');
-	braid_text_putc(t, '.');
-	braid_text_u64(t, ns % NS_PER_SECOND, 9, '0');
-	braid_text_puts(t, ": ");
-}
-
-/* What is no event leaves the task's column empty. */
-static void begin_other(struct braid_line_export *x, const struct braid_item *item)
-{
-	put_stream(x, item);
-	put_spaces(&x->out, COMM_WIDTH + 1 + PID_WIDTH);
-	put_cpu_and_time(x, item);
-}
-
-/* "            bash-1234   ": comm and pid */
-static void put_task(struct braid_text *t, const struct braid_item *item)
-{
-	s32 pid = braid_format_pid(item);
-	const char *comm = braid_format_comm(item, pid);
-	size_t before;
-
-	put_spaces(t, COMM_WIDTH - (int)strlen(comm));
-	braid_text_puts(t, comm);
-	braid_text_putc(t, '-');
-	before = t->bytes;
-	if (pid < 0)
-		braid_text_putc(t, '-');
-	braid_text_u64(t, pid < 0 ? -(u64)pid : (u64)pid, 0, ' ');
-	put_spaces(t, PID_WIDTH - (int)(t->bytes - before));
-}
-
 static void put_event(struct braid_line_export *x, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
-	struct braid_text *t = &x->out;
-	size_t before;
-
-	if (info->raw) {
-		begin_other(x, item);
-	} else {
-		put_stream(x, item);
-		put_task(t, item);
-		put_cpu_and_time(x, item);
-	}
-	before = t->bytes;
-	braid_text_puts(t, braid_format_label(info));
-	braid_text_putc(t, ':');
-	put_spaces(t, EVENT_WIDTH - (int)(t->bytes - before));
-	braid_text_putc(t, ' ');
-	braid_format_text(x->walk.format, item, t);
-	braid_text_putc(t, '\n');
+	braid_columns_put_event(x->columns, &x->walk, item, info, &x->out);
+	braid_format_text_of(x->walk.format, item, info, &x->out);
+	braid_text_putc(&x->out, '\n');
 }
 
 static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin_other(x, item);
+	braid_columns_put_other(x->columns, &x->walk, item, &x->out);
 	if (item->lost_before == BRAID_LOST_SOME)
 		braid_text_puts(&x->out, "LOST some events");
 	else
@@ -112,7 +29,7 @@ static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 
 static void put_note(struct braid_line_export *x, const struct braid_item *item)
 {
-	begin_other(x, item);
+	braid_columns_put_other(x->columns, &x->walk, item, &x->out);
 	braid_text_puts(&x->out, "NOTE ");
 	braid_text_safe(&x->out, (const char *)item->payload, item->payload_bytes);
 	braid_text_putc(&x->out, '\n');

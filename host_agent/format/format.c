@@ -301,16 +301,17 @@ const struct tep_event *braid_format_fields(struct braid_format *f, const struct
 	return kind && has_fields(kind, item) ? kind->event : NULL;
 }
 
-void braid_format_text(struct braid_format *f, const struct braid_item *item,
-		       struct braid_text *out)
+void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
+			  const struct braid_event_type_info *info, struct braid_text *out)
 {
-	struct braid_kind *kind = kind_of(f, item);
+	struct braid_kind *kind = (struct braid_kind *)info;
 
+	static_assert(offsetof(struct braid_kind, info) == 0, "cast");
 	if (!kind || !has_fields(kind, item))
 		print_hex(item, out);
 	else if (!kind->info.printable ||
-		 !braid_vet_payload(kind->event, kind->checks, true, item->payload,
-				    item->payload_bytes))
+		 (kind->checks->nr && !braid_vet_payload(kind->event, kind->checks, true,
+							 item->payload, item->payload_bytes)))
 		braid_fields_text(kind->event, item->payload, item->payload_bytes, out);
 	else if (kind->steps)
 		print_by_steps(f, kind, item, out);
@@ -342,11 +343,13 @@ s32 braid_format_pid(const struct braid_item *item)
 	return record.common_pid;
 }
 
-const char *braid_format_comm(const struct braid_item *item, s32 pid)
+const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *from, u64 *until)
 {
 	const struct braid_stream *s = item->stream;
 	size_t low = 0, high = s->nr_comms;
 
+	*from = 0;
+	*until = ~0ULL;
 	if (!pid)
 		return "<idle>";
 	/* The last entry that is not behind (pid, counter). */
@@ -359,10 +362,21 @@ const char *braid_format_comm(const struct braid_item *item, s32 pid)
 		else
 			high = middle;
 	}
-	if (low && s->comms[low - 1].pid == pid)
+	if (low < s->nr_comms && s->comms[low].pid == pid)
+		*until = s->comms[low].since_counter - 1;
+	if (low && s->comms[low - 1].pid == pid) {
+		*from = s->comms[low - 1].since_counter;
 		return s->comms[low - 1].comm;
+	}
 	/* Not seen before its first exec: what it became tells more than nothing. */
 	if (low < s->nr_comms && s->comms[low].pid == pid)
 		return s->comms[low].comm;
 	return "<...>";
+}
+
+const char *braid_format_comm(const struct braid_item *item, s32 pid)
+{
+	u64 from, until;
+
+	return braid_format_comm_for(item, pid, &from, &until);
 }

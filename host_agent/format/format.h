@@ -87,15 +87,23 @@ bool braid_format_range(const struct tep_format_field *field, const u8 *payload,
 			u32 *offset, u32 *length);
 
 /**
- * braid_format_text - append an event's fields as its print format has them
+ * braid_format_text_of - append an event's fields as its print format has them
  * @f: the formats
  * @item: the event
+ * @info: its kind, from braid_format_event()
  * @out: what is appended is fit for a terminal and has no newline
  *
  * Falls back to "name=value ...", and to hexadecimal when there is no format.
  */
-void braid_format_text(struct braid_format *f, const struct braid_item *item,
-		       struct braid_text *out);
+void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
+			  const struct braid_event_type_info *info, struct braid_text *out);
+
+/** braid_format_text - likewise, of an event whose kind is not at hand */
+static inline void braid_format_text(struct braid_format *f, const struct braid_item *item,
+				     struct braid_text *out)
+{
+	braid_format_text_of(f, item, braid_format_event(f, item), out);
+}
 
 /**
  * braid_format_json - append an event's fields as a JSON object
@@ -128,5 +136,12 @@ s32 braid_format_pid(const struct braid_item *item);
  * Return: a tame name, "<idle>" for 0, "<...>" when unknown.
  */
 const char *braid_format_comm(const struct braid_item *item, s32 pid);
+
+/**
+ * braid_format_comm_for - the same, and for which of the stream's times it holds
+ * @from: set: of the counter, the first ...
+ * @until: set: ... and the last
+ */
+const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *from, u64 *until);
 
 #endif /* BRAID_FORMAT_FORMAT_H */

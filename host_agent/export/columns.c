@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Puts lines together from columns that were made before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/columns.h"
+
+#define COMM_WIDTH	16
+#define PID_WIDTH	7
+#define SECONDS_WIDTH	6
+#define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
+#define NS_PER_SECOND	1000000000ULL
+#define NR_TASKS	1024u	/* that are remembered */
+#define TASK_BYTES	40u	/* comm, '-' and pid at their widest */
+#define TIME_BYTES	48u	/* mark, sign, seconds, ns, colon */
+
+/* A piece of a line. */
+struct column {
+	char *text;
+	u32 bytes;
+};
+
+/* What a task was called for a stretch of its stream's counter. */
+struct task {
+	const struct braid_stream *stream;
+	size_t nr_comms;	/* that the stream had told of then */
+	u64 from, until;	/* inclusive */
+	s32 pid;
+	u32 bytes;
+	char text[TASK_BYTES];
+};
+
+/* Columns by a dense number. */
+struct table {
+	struct column *at;
+	size_t nr;
+};
+
+struct braid_columns {
+	int name_width;
+	struct table streams;	/* "guest1: ", by stream */
+	struct table cpus;	/* " [001] ", by ring */
+	struct table kinds;	/* "sched_switch:          ", by kind */
+	struct task tasks[NR_TASKS];
+	u64 second;		/* that second_text is of */
+	u32 second_bytes;
+	char second_text[TIME_BYTES];
+};
+
+struct braid_columns *braid_columns_new(const struct braid_source *source)
+{
+	struct braid_columns *c = calloc(1, sizeof(*c));
+	size_t k;
+
+	if (!c)
+		return NULL;
+	for (k = 0; k < source->nr_streams; k++) {
+		int width = strlen(source->streams[k]->name);
+
+		c->name_width = width > c->name_width ? width : c->name_width;
+	}
+	return c;
+}
+
+static void free_table(struct table *t)
+{
+	size_t k;
+
+	for (k = 0; k < t->nr; k++)
+		free(t->at[k].text);
+	free(t->at);
+}
+
+void braid_columns_free(struct braid_columns *c)
+{
+	if (!c)
+		return;
+	free_table(&c->streams);
+	free_table(&c->cpus);
+	free_table(&c->kinds);
+	free(c);
+}
+
+/* The column of a number. NULL: out of memory; its text is NULL until it was made. */
+static struct column *column_of(struct table *t, size_t number)
+{
+	size_t more = t->nr ? t->nr : 16;
+	struct column *grown;
+
+	if (number < t->nr)
+		return &t->at[number];
+	while (more <= number)
+		more *= 2;
+	grown = reallocarray(t->at, more, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	memset(grown + t->nr, 0, (more - t->nr) * sizeof(*grown));
+	t->at = grown;
+	t->nr = more;
+	return &t->at[number];
+}
+
+/* What was written into @text is the column from now on. */
+static void keep(struct column *column, struct braid_text *text)
+{
+	if (text->failed) {
+		braid_text_free(text);
+		return;
+	}
+	column->text = text->data;
+	column->bytes = text->bytes;
+}
+
+static void make_stream(const struct braid_columns *c, const struct braid_stream *stream,
+			struct column *column)
+{
+	struct braid_text text = { 0 };
+	int width = strlen(stream->name);
+
+	braid_text_put(&text, stream->name, width);
+	braid_text_putc(&text, ':');
+	braid_text_repeat(&text, ' ', c->name_width - width + 1);
+	keep(column, &text);
+}
+
+static void make_cpu(const struct braid_ring *ring, struct column *column)
+{
+	struct braid_text text = { 0 };
+
+	braid_text_puts(&text, " [");
+	if (ring->cpu == BRAID_RING_NOTES)
+		braid_text_puts(&text, "---");
+	else
+		braid_text_u64(&text, ring->cpu, 3, '0');
+	braid_text_puts(&text, "] ");
+	keep(column, &text);
+}
+
+static void make_kind(const struct braid_event_type_info *info, struct column *column)
+{
+	struct braid_text text = { 0 };
+
+	braid_text_puts(&text, braid_format_label(info));
+	braid_text_putc(&text, ':');
+	braid_text_repeat(&text, ' ', EVENT_WIDTH - (int)text.bytes);
+	braid_text_putc(&text, ' ');
+	keep(column, &text);
+}
+
+static void put_column(struct braid_text *out, const struct column *column)
+{
+	if (column && column->text)
+		braid_text_put(out, column->text, column->bytes);
+	else
+		out->failed = true;
+}
+
+static void put_stream(struct braid_columns *c, const struct braid_stream *stream,
+		       struct braid_text *out)
+{
+	struct column *column = column_of(&c->streams, stream->number);
+
+	if (column && !column->text)
+		make_stream(c, stream, column);
+	put_column(out, column);
+}
+
+static void put_cpu(struct braid_columns *c, const struct braid_ring *ring, struct braid_text *out)
+{
+	struct column *column = column_of(&c->cpus, ring->order);
+
+	if (column && !column->text)
+		make_cpu(ring, column);
+	put_column(out, column);
+}
+
+static void put_kind(struct braid_columns *c, const struct braid_event_type_info *info,
+		     struct braid_text *out)
+{
+	struct column *column = column_of(&c->kinds, info->number);
+
+	if (column && !column->text)
+		make_kind(info, column);
+	put_column(out, column);
+}
+
+/* "            bash-1234   ": comm and pid */
+static void make_task(struct task *task, const struct braid_item *item, s32 pid)
+{
+	struct braid_text text = { .data = task->text, .capacity = sizeof(task->text) };
+	const char *comm = braid_format_comm_for(item, pid, &task->from, &task->until);
+	size_t before;
+
+	static_assert(TASK_BYTES >= COMM_WIDTH + 2 + BRAID_U64_DIGITS &&
+		      BRAID_COMM_BYTES <= COMM_WIDTH, "it does not grow");
+	braid_text_repeat(&text, ' ', COMM_WIDTH - (int)strlen(comm));
+	braid_text_puts(&text, comm);
+	braid_text_putc(&text, '-');
+	before = text.bytes;
+	if (pid < 0)
+		braid_text_putc(&text, '-');
+	text.bytes += braid_text_digits(text.data + text.bytes, pid < 0 ? -(u64)pid : (u64)pid);
+	braid_text_repeat(&text, ' ', PID_WIDTH - (int)(text.bytes - before));
+	task->stream = item->stream;
+	task->nr_comms = item->stream->nr_comms;
+	task->pid = pid;
+	task->bytes = text.bytes;
+}
+
+static void put_task(struct braid_columns *c, const struct braid_item *item,
+		     struct braid_text *out)
+{
+	s32 pid = braid_format_pid(item);
+	struct task *task = &c->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
+
+	if (task->pid != pid || task->stream != item->stream ||
+	    task->nr_comms != item->stream->nr_comms ||
+	    item->counter < task->from || item->counter > task->until)
+		make_task(task, item, pid);
+	braid_text_put(out, task->text, task->bytes);
+}
+
+/* "   123.", made anew once a second. */
+static void make_second(struct braid_columns *c, u64 second)
+{
+	u32 nr = braid_text_digits(c->second_text, second);
+
+	c->second = second;
+	c->second_bytes = nr > SECONDS_WIDTH ? nr : SECONDS_WIDTH;
+	memmove(c->second_text + c->second_bytes - nr, c->second_text, nr);
+	memset(c->second_text, ' ', c->second_bytes - nr);
+}
+
+/* "  123.456789012: ", or "~    123.456789012: " */
+static void put_time(struct braid_columns *c, const struct braid_walk *walk, struct braid_text *out)
+{
+	u64 ns = walk->ns < 0 ? -(u64)walk->ns : (u64)walk->ns;
+	char *at = braid_text_room(out, TIME_BYTES + c->second_bytes);
+
+	if (!at)
+		return;
+	if (walk->options->uncertain) {
+		*at++ = walk->uncertain ? '~' : ' ';
+		*at++ = ' ';
+	}
+	if (walk->ns < 0)
+		*at++ = '-';
+	if (ns / NS_PER_SECOND != c->second || !c->second_bytes)
+		make_second(c, ns / NS_PER_SECOND);
+	memcpy(at, c->second_text, c->second_bytes);
+	at += c->second_bytes;
+	/* Nine digits, with all their zeros: ten that begin with a 1, which the point replaces. */
+	at += braid_text_digits(at, NS_PER_SECOND + ns % NS_PER_SECOND);
+	at[-10] = '.';
+	*at++ = ':';
+	*at++ = ' ';
+	out->bytes = at - out->data;
+}
+
+void braid_columns_put_other(struct braid_columns *c, const struct braid_walk *walk,
+			     const struct braid_item *item, struct braid_text *out)
+{
+	put_stream(c, item->stream, out);
+	braid_text_repeat(out, ' ', COMM_WIDTH + 1 + PID_WIDTH);
+	put_cpu(c, item->ring, out);
+	put_time(c, walk, out);
+}
+
+void braid_columns_put_event(struct braid_columns *c, const struct braid_walk *walk,
+			     const struct braid_item *item,
+			     const struct braid_event_type_info *info, struct braid_text *out)
+{
+	put_stream(c, item->stream, out);
+	if (info->raw)
+		braid_text_repeat(out, ' ', COMM_WIDTH + 1 + PID_WIDTH);
+	else
+		put_task(c, item, out);
+	put_cpu(c, item->ring, out);
+	put_time(c, walk, out);
+	put_kind(c, info, out);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The columns before an event's fields: made once for each ring, task and kind of event. */
+#ifndef BRAID_EXPORT_COLUMNS_H
+#define BRAID_EXPORT_COLUMNS_H
+
+#include "host_agent/export/walk.h"
+#include "host_agent/util/text.h"
+
+struct braid_columns;
+
+/**
+ * braid_columns_new - nothing made yet
+ * @source: the width of its longest stream name is that of the first column
+ *
+ * Return: NULL: out of memory.
+ */
+struct braid_columns *braid_columns_new(const struct braid_source *source);
+
+/** braid_columns_free - free all; NULL is fine */
+void braid_columns_free(struct braid_columns *c);
+
+/**
+ * braid_columns_put_event - stream, task, CPU, time and name of an event
+ * @c: the columns
+ * @walk: at the event
+ * @item: the event
+ * @info: its kind
+ * @out: extended
+ */
+void braid_columns_put_event(struct braid_columns *c, const struct braid_walk *walk,
+			     const struct braid_item *item,
+			     const struct braid_event_type_info *info, struct braid_text *out);
+
+/** braid_columns_put_other - the same of what is no event: stream, CPU and time */
+void braid_columns_put_other(struct braid_columns *c, const struct braid_walk *walk,
+			     const struct braid_item *item, struct braid_text *out);
+
+#endif /* BRAID_EXPORT_COLUMNS_H */
