@@ -9,6 +9,9 @@
 #include "host_agent/format/private.h"
 #include "host_agent/format/value.h"
 
+/* Texts of steps are copied in blocks: so many bytes may be read and written behind them. */
+#define BRAID_STEP_BLOCK	16u
+
 enum braid_step_op {
 	BRAID_STEP_TEXT,	/* as it is */
 	BRAID_STEP_DECIMAL,	/* a number */
@@ -58,7 +61,7 @@ struct braid_step {
 	u32 element;		/* ARRAY: bytes of one */
 	struct braid_shape shape;
 	struct braid_value *value;	/* BYTES, ARRAY: how many; CHARS, STRING: at most so many */
-	char *text;			/* TEXT; FLAGS: between two; braid_text_slack() behind it */
+	char *text;			/* TEXT; FLAGS: between two */
 	u32 text_bytes;
 	u32 nr_names;
 	struct braid_value_name *names;	/* NAME: by value; FLAGS: as told */
@@ -67,7 +70,7 @@ struct braid_step {
 struct braid_steps {
 	struct braid_step *at;
 	size_t nr, capacity;
-	u64 most;		/* bytes that all steps write at most ... */
+	u64 most;		/* bytes that all steps write at most, a block included ... */
 	u64 most_each;		/* ... and for each byte of the payload, beside functions */
 	struct braid_symbols *symbols;
 };

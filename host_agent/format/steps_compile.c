@@ -67,16 +67,25 @@ static bool add(struct compiler *c, struct braid_step *p, u64 most, u64 most_eac
 	return true;
 }
 
+/* A copy that put_text() may read blocks of. NULL: out of memory. */
+static char *keep_text(const char *text, size_t bytes)
+{
+	char *copy = calloc(1, bytes + BRAID_STEP_BLOCK);
+
+	if (copy)
+		memcpy(copy, text, bytes);
+	return copy;
+}
+
 static bool add_text(struct compiler *c, const char *text, size_t bytes)
 {
 	struct braid_step p = { .op = BRAID_STEP_TEXT, .text_bytes = bytes };
 
 	if (!bytes)
 		return true;
-	p.text = malloc(bytes);
+	p.text = keep_text(text, bytes);
 	if (!p.text)
 		return false;
-	memcpy(p.text, text, bytes);
 	return add(c, &p, bytes, 0);
 }
 
@@ -234,10 +243,10 @@ static char *render(const struct conversion *v, const char *text, u32 *bytes)
 	if (v->shape.most >= 0 && (size_t)v->shape.most < n)
 		n = v->shape.most;
 	width = width > n ? width : n;
-	to = malloc(width + 1);
+	to = malloc(width + BRAID_STEP_BLOCK);
 	if (!to)
 		return NULL;
-	memset(to, ' ', width);
+	memset(to, ' ', width + BRAID_STEP_BLOCK);
 	memcpy(v->shape.left ? to : to + width - n, text, n);
 	*bytes = width;
 	return to;
@@ -380,8 +389,8 @@ static bool add_symbolic(struct compiler *c, const struct conversion *v, struct 
 	if (v->counted)
 		return false;
 	if (flags && arg->flags.delim) {
-		p.text = strdup(arg->flags.delim);
-		p.text_bytes = p.text ? strlen(p.text) : 0;
+		p.text_bytes = strlen(arg->flags.delim);
+		p.text = keep_text(arg->flags.delim, p.text_bytes);
 		most += p.text_bytes;
 	}
 	if ((flags && arg->flags.delim && !p.text) ||
@@ -547,6 +556,7 @@ struct braid_steps *braid_steps_compile(struct tep_event *event, struct braid_sy
 	if (!c.steps)
 		return NULL;
 	c.steps->symbols = symbols;
+	c.steps->most = BRAID_STEP_BLOCK;
 	while (good && *c.at) {
 		if (*c.at == '%' && c.at[1] != '%') {
 			c.at++;

@@ -20,6 +20,16 @@ static void put(struct run *r, const char *text, size_t bytes)
 	r->at += bytes;
 }
 
+/* A text of the steps' own. */
+static void put_text(struct run *r, const char *text, u32 bytes)
+{
+	u32 k;
+
+	for (k = 0; k < bytes; k += BRAID_STEP_BLOCK)
+		memcpy(r->at + k, text + k, BRAID_STEP_BLOCK);
+	r->at += bytes;
+}
+
 static void pad(struct run *r, char with, s64 nr)
 {
 	while (nr-- > 0)
@@ -199,7 +209,7 @@ static void put_name(struct run *r, const struct braid_step *p, s64 value)
 			high = middle;
 	}
 	if (low < p->nr_names && p->names[low].value == value)
-		put(r, p->names[low].text, p->names[low].bytes);
+		put_text(r, p->names[low].text, p->names[low].bytes);
 	else
 		put_rest(r, value);
 }
@@ -213,21 +223,21 @@ static void put_flags(struct run *r, const struct braid_step *p, s64 value)
 		const struct braid_value_name *name = &p->names[k];
 
 		if (!value && name->value < 0) {
-			put(r, name->text, name->bytes);
+			put_text(r, name->text, name->bytes);
 			break;
 		}
 		if (name->value <= 0 || (value & name->value) != name->value)
 			continue;
 		if (any)
-			put(r, p->text, p->text_bytes);
-		put(r, name->text, name->bytes);
+			put_text(r, p->text, p->text_bytes);
+		put_text(r, name->text, name->bytes);
 		any = true;
 		value &= ~name->value;
 	}
 	if (!value)
 		return;
 	if (any)
-		put(r, p->text, p->text_bytes);
+		put_text(r, p->text, p->text_bytes);
 	put_rest(r, value);
 }
 
@@ -278,7 +288,7 @@ static bool step(struct run *r, const struct braid_step *p)
 {
 	switch (p->op) {
 	case BRAID_STEP_TEXT:
-		put(r, p->text, p->text_bytes);
+		put_text(r, p->text, p->text_bytes);
 		return true;
 	case BRAID_STEP_DECIMAL:
 		put_decimal(r, &p->shape, braid_value_of(p->value, r->data, r->bytes));
