@@ -73,16 +73,18 @@ static const int everybody_may[] = {
 	SCMP_SYS(writev),
 };
 
+/* libbabeltrace2's CTF writer makes folders, and room in files before it maps them. */
 static const int makers_may[] = {
-	SCMP_SYS(ftruncate), SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(rename),
-	SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(unlink), SCMP_SYS(unlinkat),
+	SCMP_SYS(fallocate), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(open),
+	SCMP_SYS(openat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),
+	SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
 
 /* Sockets only as they were made before: nothing new is connected to, or listened on. */
 static const int recorder_may[] = {
 	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
-	SCMP_SYS(getsockopt), SCMP_SYS(mkdir), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open),
-	SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
+	SCMP_SYS(getsockopt), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(sendmsg),
 	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(wait4),

@@ -158,6 +158,24 @@ static int try_make(void)
 	return result(open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) ? -errno : result(unlink(path));
 }
 
+/* As libbabeltrace2's CTF writer does. */
+static int try_folder(void)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s.dir", file);
+	if (result(mkdir(path, 0700)))
+		return -errno;
+	return result(unlinkat(AT_FDCWD, path, AT_REMOVEDIR));
+}
+
+static int try_room(void)
+{
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : -posix_fallocate(fd, 0, 100);
+}
+
 static void *nothing(void *arg)
 {
 	return arg;
@@ -215,6 +233,8 @@ static void each_may_what_it_needs(void)
 		{ try_map, { 0, 0, 0 } },
 		{ try_write, { -EPERM, 0, 0 } },
 		{ try_make, { -EPERM, 0, 0 } },
+		{ try_folder, { -EPERM, 0, 0 } },
+		{ try_room, { -EPERM, 0, 0 } },
 		{ try_thread, { -EPERM, -EPERM, 0 } },
 		{ try_ask_other, { -EPERM, -EPERM, 0 } },
 		{ try_kill_own, { -EPERM, -EPERM, 0 } },
