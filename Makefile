@@ -11,7 +11,8 @@ KERNELS		?=
 NPROC		:= $(shell nproc)
 
 CC		?= gcc
-PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd
+PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
+		   babeltrace2
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -123,7 +124,7 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
-	@tests/packages.sh build driver guests libvirt tests kunit fuzz
+	@tests/packages.sh build forms driver guests libvirt tests kunit fuzz
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
@@ -151,7 +152,7 @@ lint-run: agent
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
-	@tests/packages.sh build
+	@tests/packages.sh build forms
 	@$(MAKE) -j$(NPROC) unit-programs
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 

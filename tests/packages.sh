@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|driver|guests|libvirt|tests|kunit|fuzz|bench...
+# Installs what the named jobs need and this machine misses: packages.sh build|forms|driver|guests|libvirt|tests|kunit|fuzz|bench...
 set -eu
 
 packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
-		libzstd-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev ;;
+		libzstd-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev libbabeltrace2-dev ;;
+	forms) echo babeltrace2 python3 ;;
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;

@@ -88,7 +88,9 @@ static int export(struct export *x, char **paths, size_t nr)
 	struct braid_source *source = NULL;
 	int err;
 
-	err = braid_cli_confine(BRAID_CONFINE_CONVERT, NULL);
+	err = x->form->prepare ? x->form->prepare() : 0;
+	if (!err)
+		err = braid_cli_confine(BRAID_CONFINE_CONVERT, NULL);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr, x->out);
 	if (!err)

@@ -61,6 +61,7 @@ struct braid_export_form {
 	const char *name;
 	const char *help;	/* one line: what is made of OUT, and what opens it */
 	bool makes_many;	/* OUT is no single file: run() makes and names what there is */
+	int (*prepare)(void);	/* what a confined process can't do any more; or NULL. As run() */
 	/*
 	 * Writes to @out, which is replaced, with mode 0600, as the capture has it; what is half
 	 * written is removed. Return: 0, -EPIPE when nobody reads any more, -errno with

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/export.h"
+#include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
 
 /* As private as the capture: it tells the same. */
@@ -64,9 +65,12 @@ static int run_json(const char *out, struct braid_source *source,
 }
 
 static const struct braid_export_form forms[] = {
-	{ "text", "one file of lines for people, as 'report' prints them", false, run_text },
+	{ "text", "one file of lines for people, as 'report' prints them", false, NULL,
+	  run_text },
 	{ "json", "one file of JSON objects, one a line, as 'report --json' prints them", false,
-	  run_json },
+	  NULL, run_json },
+	{ "ctf", "a folder of CTF traces, one a stream: for babeltrace2, Trace Compass", true,
+	  braid_export_ctf_prepare, braid_export_ctf },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* CTF: Debian's babeltrace2 reads what the report says, whatever guests call things. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/export/form_ctf.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+#include "shared/schema.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
+
+static char dir[] = "/tmp/test_ctf.XXXXXX";
+static char capture[64], json[64], folder[64];
+
+static const struct braid_export_options all;
+static const struct braid_export_options wall = { .realtime = true };
+
+static const struct synth_guest_params roomy = {
+	.name = "guest", .incarnation = 7, .boot = 1, .start_ns = SYNTH_START_NS,
+	.nr_slots = 64, .subbuf_bytes = 16384,
+};
+
+/* What a shell command prints; free() it. */
+static char *output_of(const char *command)
+{
+	FILE *from = popen(command, "r");
+	struct braid_text t = { 0 };
+	char line[4096];
+
+	NEED(from);
+	while (fgets(line, sizeof(line), from))
+		braid_text_puts(&t, line);
+	braid_text_putc(&t, 0);
+	CHECK_EQ(pclose(from), 0);
+	NEED(!t.failed);
+	return t.data;
+}
+
+static char *run(const char *format, const char *a, const char *b)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), format, a, b);
+	return output_of(command);
+}
+
+static int export(const struct braid_export_options *options, struct braid_export_totals *totals)
+{
+	struct braid_source *source;
+	char *names[] = { capture };
+	int err;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	err = braid_export_ctf(folder, source, options, totals);
+	braid_source_free(source);
+	return err;
+}
+
+static void remove_folder(void)
+{
+	free(run("rm -rf %s %s.part", folder, folder));
+}
+
+/* Whether babeltrace2 understands all of it. */
+static void check_readable(u64 events)
+{
+	char *text = run("babeltrace2 %s 2>&1 %s", folder, "");
+	const u8 *c;
+
+	CHECK_EQ(count_of(text, "\n"), events);
+	for (c = (const u8 *)text; *c; c++)
+		if ((*c < ' ' && *c != '\n') || *c == 0x7f)
+			break;
+	CHECK(!*c);
+	free(text);
+}
+
+/* Exports, and has each event, its values, the order and the losses compared. */
+static void compare(const struct braid_export_options *options)
+{
+	struct braid_export_totals totals;
+	char *text = report_text(capture, true, options, NULL), want[64];
+	FILE *to = fopen(json, "w");
+
+	NEED(to && fputs(text, to) >= 0 && !fclose(to));
+	free(text);
+	remove_folder();
+	CHECK_EQ(export(options, &totals), 0);
+	text = run("tests/unit/compare_ctf.py %s %s 2>&1", json, folder);
+	snprintf(want, sizeof(want), ", %llu lost\n", (unsigned long long)totals.lost);
+	if (!strstr(text, want))
+		fprintf(stderr, "%s", text);
+	CHECK(strstr(text, want));
+	free(text);
+}
+
+static char *metadata(const char *stream)
+{
+	return run("cat %s/%s/metadata", folder, stream);
+}
+
+static void standard(void)
+{
+	struct braid_export_options few = { .stream = "guest2" };
+	char *text;
+
+	synth_standard(capture);
+	compare(&all);
+	text = metadata("guest1");
+	CHECK(strstr(text, "name = mono_raw;") && strstr(text, "freq = 1000000000;"));
+	CHECK(strstr(text, "hostname = \"guest1\";") && strstr(text, "domain = \"kernel\";"));
+	CHECK(!strstr(text, "precision = 0;"));
+	free(text);
+	text = metadata("host");
+	CHECK(strstr(text, "hostname = \"testhost\";") && strstr(text, "precision = 0;"));
+	free(text);
+	compare(&few);
+	text = run("ls %s %s", folder, "");
+	CHECK(!strcmp(text, "guest2\n"));
+	free(text);
+}
+
+/* The clocks count from 1970 where wall time is known; an event's own number is the report's. */
+static void wall_time(void)
+{
+	const u64 start = 1700000000123456789;
+	char *text;
+
+	synth_standard_at(capture, start - SYNTH_START_NS);
+	compare(&all);
+	text = metadata("guest1");
+	CHECK(strstr(text, "absolute = true;") && strstr(text, "offset_s = 1699999000;") &&
+	      strstr(text, "uuid = \"01010101-0101-0101-0101-010101010101\";"));
+	free(text);
+	text = run("babeltrace2 --clock-seconds %s/guest1 | head -1%s", folder, "");
+	CHECK(strstr(text, "[1700000000.1234"));
+	free(text);
+	compare(&wall);
+	text = metadata("guest1");
+	CHECK(strstr(text, "absolute = true;") && strstr(text, "name = realtime;"));
+	CHECK(strstr(text, "offset_s = 0;"));
+	free(text);
+}
+
+/* Where it is not known, babeltrace2 still merges the traces. */
+static void no_wall_time(void)
+{
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.start_host_ns = SYNTH_START_NS, .clock = "mono_raw", .host_name = "testhost",
+	};
+	struct braid_capture_writer *w;
+	struct synth_guest g;
+	char *text;
+
+	NEED(!braid_capture_create(&w, capture, &head));
+	synth_guest_init(&g, &roomy);
+	synth_begin(w, &g, 1);
+	synth_host(w, 2, 10, SYNTH_START_NS, 500);
+	synth_sample(w, &g, 100, 100);
+	NEED(synth_tick(&g, 0, 1, "x"));
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	compare(&all);
+	text = run("cat %s/*/metadata%s", folder, "");
+	CHECK_EQ(count_of(text, "absolute = true;"), 0);
+	CHECK_EQ(count_of(text, "offset_s = 0;"), 2);
+	free(text);
+	synth_guest_free(&g);
+}
+
+/* Wall time that is set back while events are recorded: babeltrace2 refuses times that go back. */
+static void wall_set_back(void)
+{
+	struct braid_chunk_host_clock head = { .kind = BRAID_HOST_CLOCK_REALTIME, .name = "realtime" };
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct braid_export_totals totals;
+	struct braid_clock_sample samples[40];
+	struct synth_guest g;
+	u32 k;
+
+	for (k = 0; k < 40; k++) {
+		samples[k].h1_ns = SYNTH_START_NS + k * 10000000ULL;
+		samples[k].counter = samples[k].h1_ns + 30 + (k < 20 ? 5000000000ULL : 1000000000);
+		samples[k].h2_ns = samples[k].h1_ns + 60;
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,
+				sizeof(samples)));
+	synth_guest_init(&g, &roomy);
+	synth_begin(w, &g, 1);
+	for (k = 0; k < 40; k++) {
+		g.now += 10000000;
+		synth_sample(w, &g, 100, 100);
+		NEED(synth_tick(&g, k & 1, k, "x"));
+	}
+	synth_drain(w, &g, 0);
+	NEED(!braid_capture_finish(w));
+	remove_folder();
+	CHECK_EQ(export(&wall, &totals), 0);
+	check_readable(totals.events);
+	synth_guest_free(&g);
+}
+
+/* Readers count no loss that a stream begins with, unless something came before it. */
+static void lost_at_first(void)
+{
+	struct synth_guest_params params = roomy;
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct synth_guest g;
+	u32 k;
+
+	params.nr_slots = 2;
+	params.subbuf_bytes = 256;
+	params.flags = BRAID_BUFFER_OVERWRITE;
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	synth_sample(w, &g, 100, 100);
+	for (k = 0; k < 100; k++) {
+		g.now += 1000;
+		NEED(synth_tick(&g, k & 1, k, "x"));
+	}
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	compare(&all);
+	synth_guest_free(&g);
+}
+
+/* Fields of all shapes -------------------------------------------------------------------- */
+
+#define COMMON									\
+	"format:\n"								\
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+#define FIELD(type_name, offset, size, is_signed)				\
+	"\tfield:" type_name ";\toffset:" #offset ";\tsize:" #size ";\tsigned:" #is_signed ";\n"
+#define END	"\nprint fmt: \"\"\n"
+
+/* Words of the metadata's language, names that begin as the library's own, and none. */
+static const char shapes[] = COMMON
+	FIELD("s8 event", 8, 1, 1) FIELD("u8 struct", 9, 1, 0) FIELD("s16 __x_len", 10, 2, 1)
+	FIELD("u32 _", 12, 4, 0) FIELD("s64 prev_pid", 16, 8, 1) FIELD("void * at", 24, 8, 0)
+	FIELD("char comm[8]", 32, 8, 0) FIELD("u16 few[4]", 40, 8, 0)
+	FIELD("__data_loc unsigned long[] a", 48, 4, 0) FIELD("__data_loc char[] pid", 52, 4, 0)
+	FIELD("__rel_loc u8[] b", 56, 4, 0) FIELD("__data_loc cpumask_t mask", 60, 4, 0)
+	FIELD("struct odd c", 64, 12, 0) END;
+static const char same[] = COMMON
+	FIELD("u32 a", 8, 4, 0) FIELD("u32 a", 12, 4, 0) FIELD("u32 a_2", 16, 4, 0) END;
+static const char huge[] = COMMON FIELD("u16 a[5000]", 8, 10000, 0) END;
+static const char clash[] = COMMON
+	FIELD("__data_loc u8[] a", 8, 4, 0) FIELD("__data_loc u8[] b", 12, 4, 0)
+	FIELD("u32 __a_len", 16, 4, 0) FIELD("u32 __a_len_0", 20, 4, 0) END;
+static const char none[] = COMMON END;
+
+static void put_format(struct braid_capture_writer *w, u16 id, const char *system,
+		       const char *name, const char *format)
+{
+	static struct {
+		struct braid_directory dir;
+		u8 room[64 << 10];
+	} d;
+	struct braid_schema_event event = {
+		.id = id, .system = system, .name = name, .format = format,
+	};
+	u32 used = 0;
+
+	memset(&d, 0, sizeof(d.dir));
+	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
+}
+
+/* An event of these shapes, its dynamic fields as said: where, and how long. */
+static void put_shapes(struct synth_guest *g, u16 id, u32 a, u32 text, u32 b, u32 mask)
+{
+	struct braid_record record = { .common_type = id, .common_flags = 5, .common_pid = 101 };
+	u8 payload[160];
+	u32 k;
+
+	for (k = 0; k < sizeof(payload); k++)
+		payload[k] = 0xf9 + 3 * k;
+	memcpy(payload, &record, sizeof(record));
+	memcpy(payload + 32, "qu\"o\\te", 8);
+	memcpy(payload + 48, &a, 4);
+	memcpy(payload + 52, &text, 4);
+	memcpy(payload + 56, &b, 4);
+	memcpy(payload + 60, &mask, 4);
+	memcpy(payload + 100, "\x1b[2J\xc3\xa9\xff", 8);
+	g->now += 1000;
+	NEED(synth_event(g, 1, payload, sizeof(payload)));
+}
+
+static void put_bytes(struct synth_guest *g, u16 id, u32 bytes, u8 with)
+{
+	struct braid_record record = { .common_type = id, .common_pid = -7 };
+	static u8 payload[12000];
+
+	memset(payload, with, sizeof(payload));
+	memcpy(payload, &record, sizeof(record));
+	g->now += 1000;
+	NEED(synth_event(g, 0, payload, bytes));
+}
+
+/* An event whose first two fields lie at the same place. */
+static void put_location(struct synth_guest *g, u16 id, u32 location)
+{
+	struct braid_record record = { .common_type = id };
+	u8 payload[160] = { 0 };
+
+	memcpy(payload, &record, sizeof(record));
+	memcpy(payload + 8, &location, 4);
+	memcpy(payload + 12, &location, 4);
+	g->now += 1000;
+	NEED(synth_event(g, 1, payload, sizeof(payload)));
+}
+
+static void shapes_of_fields(void)
+{
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct synth_guest g;
+
+	synth_guest_init(&g, &roomy);
+	synth_begin(w, &g, 1);
+	synth_sample(w, &g, 100, 100);
+	put_format(w, 2, "sched", "sched_all", shapes);
+	put_format(w, 3, "other", "all", shapes);
+	put_format(w, 5, "raw_syscalls", "sys_exit", clash);
+	put_format(w, 6, "test", "huge", huge);
+	put_format(w, 7, "test", "none", none);
+	put_shapes(&g, 2, 80 | 16 << 16, 100 | 8 << 16, 50 | 5 << 16, 120 | 8 << 16);
+	put_shapes(&g, 3, 80 | 0 << 16, 100 | 0 << 16, 50 | 1 << 16, 120 | 16 << 16);
+	put_bytes(&g, 2, 40, 0);	/* too short */
+	put_shapes(&g, 3, 80 | 16 << 16, 100 | 999 << 16, 0, 0);
+	put_bytes(&g, 5, 24, 0);
+	put_bytes(&g, 5, 20, 0);
+	put_bytes(&g, 7, 8, 0);
+	put_bytes(&g, 9999, 700, 0xab);
+	put_bytes(&g, 9999, 3, 0);
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	compare(&all);
+	synth_guest_free(&g);
+}
+
+/* A driver that begins anew gets a trace of its own; what befell it is told. */
+static void notes(void)
+{
+	struct synth_guest_params params = roomy;
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct synth_guest g;
+	char *text;
+	u32 k, n;
+
+	for (k = 1; k <= 2; k++) {
+		params.incarnation = k;
+		params.boot = k;
+		synth_guest_init(&g, &params);
+		g.now = k * 1000000;
+		synth_begin(w, &g, k);
+		for (n = 0; n < 20; n++) {
+			g.now += 1000;
+			synth_tick(&g, n & 1, n, "x");
+			synth_sample(w, &g, 100, 100);
+		}
+		synth_drain(w, &g, 0);
+		synth_end(w, &g, k == 1 ? BRAID_END_REINIT : BRAID_END_STOPPED);
+		synth_guest_free(&g);
+	}
+	NEED(!braid_capture_finish(w));
+	text = report_text(capture, true, NULL, NULL);
+	CHECK(strstr(text, "\"type\":\"note\""));
+	free(text);
+	compare(&all);
+}
+
+/* Nothing that can be said to a guest's credit -------------------------------------------- */
+
+/* Return: how many events are in it. */
+static u32 hostile_capture(void)
+{
+	static const char *const names[] = {
+		"ev\nil\033[0m", "\"; }; event { name = \"", "\\", "\\x", "caf\xc3\xa9""ab", "%s%n",
+		"", "..", "/", "a: { b = 1 }", "\xff\xfe",
+	};
+	struct synth_guest_params params = roomy;
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct synth_guest g;
+	u32 k, nr = sizeof(names) / sizeof(*names);
+
+	params.name = "../\"\xc3\xa9""a\\\033;}";
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	synth_sample(w, &g, 100, 100);
+	for (k = 0; k < nr; k++)
+		put_format(w, 10 + k, names[k], names[k], k & 1 ? same : shapes);
+	put_format(w, 50, "huge", "huge", huge);
+	put_format(w, 51, "clash", "clash", clash);
+	for (k = 0; k < nr; k++)
+		put_shapes(&g, 10 + k, 80 | 16 << 16, 100 | 8 << 16, 0, 0);
+	put_bytes(&g, 50, 10100, 1);
+	put_location(&g, 51, 60 | 100 << 16);
+	put_bytes(&g, 51, 6000, 8);
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+	return nr + 3;
+}
+
+static void hostile_names(void)
+{
+	u32 events = hostile_capture();
+	struct braid_export_totals totals;
+	char *text;
+
+	remove_folder();
+	CHECK_EQ(export(&all, &totals), 0);
+	CHECK_EQ(totals.events, events);
+	check_readable(events);
+	text = run("cat %s/*/metadata | tr -cd '\\\\'%s", folder, "");
+	CHECK(!*text);
+	free(text);
+	/* What is too long, or lies over something else, is but bytes. */
+	text = run("babeltrace2 %s | grep -E ' (huge|clash): .* raw = '%s", folder, "");
+	CHECK_EQ(count_of(text, "\n"), 2);
+	free(text);
+	text = run("ls %s %s", folder, "");
+	CHECK_EQ(count_of(text, "\n"), 1);
+	free(text);
+}
+
+/* Captures damaged by chance: whatever is made of them, all of it can be read. */
+static void damaged(void)
+{
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	char *names[] = { capture };
+	u64 seed = 11;
+	struct stat st;
+	u32 turn, k;
+
+	for (turn = 0; turn < 40; turn++) {
+		int fd, err;
+
+		synth_standard_at(capture, turn & 1 ? 1ULL << (turn % 60) : 0);
+		NEED(!stat(capture, &st));
+		fd = open(capture, O_RDWR);
+		for (k = 0; k <= turn % 10; k++) {
+			u8 byte;
+
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			NEED(pread(fd, &byte, 1, (seed >> 20) % st.st_size) == 1);
+			byte ^= 1 << (seed >> 61);
+			NEED(pwrite(fd, &byte, 1, (seed >> 20) % st.st_size) == 1);
+		}
+		close(fd);
+		if (braid_source_open_captures(&source, names, 1, NULL))
+			continue;
+		remove_folder();
+		err = braid_export_ctf(folder, source, turn % 4 == 3 ? &wall : &all, &totals);
+		CHECK(!err || err == -ENODATA);
+		if (!err && totals.events && turn % 8 == 1)
+			free(run("babeltrace2 %s >/dev/null 2>&1%s", folder, ""));
+		braid_source_free(source);
+	}
+}
+
+/* The folder ------------------------------------------------------------------------------ */
+
+static void folders(void)
+{
+	struct braid_export_totals totals;
+	char part[80], file[80];
+
+	snprintf(part, sizeof(part), "%s.part", folder);
+	snprintf(file, sizeof(file), "%s/kept", folder);
+	synth_standard(capture);
+	remove_folder();
+	NEED(!mkdir(folder, 0755));
+	CHECK_EQ(export(&all, &totals), 0);	/* an empty one is as good as none */
+	CHECK_EQ(export(&all, &totals), -ENOTEMPTY);
+	CHECK(strstr(braid_failure(), "can't be replaced"));
+	remove_folder();
+	NEED(!mkdir(folder, 0755) && !close(open(file, O_WRONLY | O_CREAT, 0600)));
+	CHECK_EQ(export(&all, &totals), -ENOTEMPTY);
+	CHECK(!access(file, F_OK));
+	remove_folder();
+	NEED(!mkdir(part, 0755));
+	CHECK_EQ(export(&all, &totals), -EEXIST);
+	CHECK(strstr(braid_failure(), "cut short"));
+}
+
+/* As a disk that is full: no file may grow beyond that. Return: 0, or checks failed. */
+static int export_into(rlim_t room)
+{
+	struct rlimit limit = { room, room };
+	struct braid_export_totals totals;
+
+	check_failures = 0;
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	CHECK_EQ(export(&all, &totals), -EFBIG);
+	CHECK(strstr(braid_failure(), "File too large"));
+	return check_failures;
+}
+
+static void full_disk(void)
+{
+	/* None at all; none for a packet; none for the metadata. */
+	static const rlim_t rooms[] = { 0, 4096, 40000 };
+	char *text;
+	u32 k;
+
+	hostile_capture();
+	for (k = 0; k < sizeof(rooms) / sizeof(*rooms); k++) {
+		int status;
+		pid_t pid;
+
+		remove_folder();
+		pid = fork();
+		if (!pid)
+			_exit(export_into(rooms[k]));
+		CHECK(waitpid(pid, &status, 0) == pid && !status);
+		text = run("ls %s.part %s 2>/dev/null || true", folder, folder);
+		CHECK(!*text);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(capture, sizeof(capture), "%s/capture.braid", dir);
+	snprintf(json, sizeof(json), "%s/report.json", dir);
+	snprintf(folder, sizeof(folder), "%s/ctf", dir);
+	NEED(!braid_export_ctf_prepare());
+	RUN(standard);
+	RUN(wall_time);
+	RUN(no_wall_time);
+	RUN(wall_set_back);
+	RUN(lost_at_first);
+	RUN(shapes_of_fields);
+	RUN(notes);
+	RUN(hostile_names);
+	RUN(damaged);
+	RUN(folders);
+	RUN(full_disk);
+	free(run("rm -rf %s%s", dir, ""));
+	return VERDICT();
+}
