@@ -166,7 +166,7 @@ static void put_stream(struct braid_line_export *x, const struct braid_stream *s
 	braid_text_puts(t, "}\n");
 }
 
-static void put_header(struct braid_line_export *x)
+void braid_json_head(struct braid_line_export *x)
 {
 	struct braid_text *t = &x->out;
 	size_t k;
@@ -184,7 +184,7 @@ static void put_header(struct braid_line_export *x)
 		put_stream(x, x->walk.source->streams[k]);
 }
 
-static void put_footer(struct braid_line_export *x)
+void braid_json_foot(struct braid_line_export *x)
 {
 	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
 	put_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
@@ -197,11 +197,11 @@ int braid_export_json(FILE *to, struct braid_source *source,
 		      struct braid_export_totals *totals)
 {
 	static const struct braid_line_ops ops = {
-		.header = put_header,
+		.header = braid_json_head,
 		.event = put_event,
 		.lost = put_lost,
 		.note = put_note,
-		.footer = put_footer,
+		.footer = braid_json_foot,
 	};
 
 	return braid_line_run(&ops, to, source, options, totals);

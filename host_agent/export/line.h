@@ -49,6 +49,15 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 /** braid_line_misses_clock - whether a stream's clock is not of the kind that was asked for */
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream);
 
+/** braid_line_put_lost - append what a line says of a loss */
+void braid_line_put_lost(struct braid_text *t, const struct braid_item *item);
+
+/** braid_json_head - append what is known before the first item, as lines of JSON */
+void braid_json_head(struct braid_line_export *x);
+
+/** braid_json_foot - likewise what is known behind the last */
+void braid_json_foot(struct braid_line_export *x);
+
 /** braid_stream_sum_up - add a stream's rings up */
 struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);
 

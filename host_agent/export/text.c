@@ -12,18 +12,22 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	braid_text_putc(&x->out, '\n');
 }
 
+void braid_line_put_lost(struct braid_text *t, const struct braid_item *item)
+{
+	if (item->lost_before == BRAID_LOST_SOME)
+		braid_text_puts(t, "LOST some events");
+	else
+		braid_text_printf(t, "LOST %llu event%s", (unsigned long long)item->lost_before,
+				  item->lost_before == 1 ? "" : "s");
+	if (item->damaged_before && item->lost_before != BRAID_LOST_SOME)
+		braid_text_printf(t, " (%llu of them recorded, but not readable here)",
+				  (unsigned long long)item->damaged_before);
+}
+
 static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 {
 	braid_columns_put_other(x->columns, &x->walk, item, &x->out);
-	if (item->lost_before == BRAID_LOST_SOME)
-		braid_text_puts(&x->out, "LOST some events");
-	else
-		braid_text_printf(&x->out, "LOST %llu event%s",
-				  (unsigned long long)item->lost_before,
-				  item->lost_before == 1 ? "" : "s");
-	if (item->damaged_before && item->lost_before != BRAID_LOST_SOME)
-		braid_text_printf(&x->out, " (%llu of them recorded, but not readable here)",
-				  (unsigned long long)item->damaged_before);
+	braid_line_put_lost(&x->out, item);
 	braid_text_putc(&x->out, '\n');
 }
 

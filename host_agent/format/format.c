@@ -371,7 +371,7 @@ const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *f
 	/* Not seen before its first exec: what it became tells more than nothing. */
 	if (low < s->nr_comms && s->comms[low].pid == pid)
 		return s->comms[low].comm;
-	return "<...>";
+	return BRAID_COMM_UNKNOWN;
 }
 
 const char *braid_format_comm(const struct braid_item *item, s32 pid)

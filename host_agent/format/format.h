@@ -6,6 +6,8 @@
 #include "host_agent/source/source.h"
 #include "host_agent/util/text.h"
 
+#define BRAID_COMM_UNKNOWN	"<...>"
+
 struct braid_format;
 struct tep_event;
 struct tep_format_field;
@@ -133,7 +135,7 @@ s32 braid_format_pid(const struct braid_item *item);
  * @item: the event
  * @pid: the task
  *
- * Return: a tame name, "<idle>" for 0, "<...>" when unknown.
+ * Return: a tame name, "<idle>" for 0, BRAID_COMM_UNKNOWN when that is so.
  */
 const char *braid_format_comm(const struct braid_item *item, s32 pid);
 
