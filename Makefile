@@ -12,7 +12,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   babeltrace2
+		   babeltrace2 zlib
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
@@ -46,6 +46,14 @@ $(B)/obj/%.o: %.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The page of the HTML export, into which html_out.c puts its data.
+$(B)/html/page: $(wildcard host_agent/export/html/*)
+	$(call say,PAGE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)host_agent/export/html/assemble.sh > $@.part && mv $@.part $@
+
+$(foreach tree,obj address/obj thread/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
 
 -include $(AGENT_OBJS:.o=.d)
 -include $(shell find $(B)/address $(B)/thread -name '*.d' 2>/dev/null)

@@ -112,4 +112,9 @@ int braid_export_json(FILE *to, struct braid_source *source,
 		      const struct braid_export_options *options,
 		      struct braid_export_totals *totals);
 
+/** braid_export_html - a page that shows all by itself; as struct braid_export_form's run() */
+int braid_export_html(const char *out, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals);
+
 #endif /* BRAID_EXPORT_EXPORT_H */

@@ -71,6 +71,8 @@ static const struct braid_export_form forms[] = {
 	  NULL, run_json },
 	{ "ctf", "a folder of CTF traces, one a stream: for babeltrace2, Trace Compass", true,
 	  braid_export_ctf_prepare, braid_export_ctf },
+	{ "html", "one file for any browser: lanes, spans, a table of all events; no network",
+	  false, NULL, braid_export_html },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))

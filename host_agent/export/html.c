@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The time line as a page: rows of a table, and the spans that they make. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/html_spans.h"
+#include "host_agent/export/line.h"
+#include "host_agent/util/error.h"
+
+#define BLOCK_ROWS		8192u		/* the page unpacks so many texts at once ... */
+#define BLOCK_TEXT_BYTES	(1u << 20)	/* ... or not much more than so many bytes */
+#define MAX_ROWS		(20u << 20)	/* more than that no browser holds */
+
+enum { TIME, LANE, KIND, TASK, BOUND, COLUMNS };	/* of a chunk of rows */
+
+struct html_export {
+	struct braid_line_export x;	/* its walk; out: the texts of the block's rows */
+	struct braid_html_out page;
+	struct braid_html_names *names;
+	struct braid_html_lanes lanes;
+	struct braid_html_spans *spans;
+	struct braid_text columns[COLUMNS];
+	u64 block_rows;
+	u64 rows;
+	s64 base_ns;			/* of the first row; all times are told against it */
+	s64 last_ns;
+	u64 *last_bound;		/* by lane, as in its column */
+};
+
+static int flush_block(struct html_export *h)
+{
+	u64 rows = h->block_rows;
+	int err;
+
+	h->block_rows = 0;
+	if (!rows)
+		return 0;
+	if (h->x.out.failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	err = braid_html_names_flush(h->names, &h->page);
+	if (!err)
+		err = braid_html_out_columns(&h->page, "rows", rows, h->columns, COLUMNS);
+	if (!err)
+		err = braid_html_out_chunk(&h->page, "texts", h->x.out.data, h->x.out.bytes);
+	h->x.out.bytes = 0;
+	return err;
+}
+
+/* A row whose text was appended. */
+static int put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
+{
+	const struct braid_walk *w = &h->x.walk;
+	u64 bound = w->bound_ns == BRAID_BOUND_UNKNOWN ? 0 : w->bound_ns + 1;
+
+	braid_text_putc(&h->x.out, '\n');
+	braid_html_put_signed(&h->columns[TIME], (s64)((u64)w->ns - (u64)h->last_ns));
+	braid_html_put(&h->columns[LANE], lane);
+	braid_html_put(&h->columns[KIND], (u64)kind << 1 | w->uncertain);
+	braid_html_put(&h->columns[TASK], task);
+	braid_html_put_signed(&h->columns[BOUND], (s64)(bound - h->last_bound[lane]));
+	h->last_bound[lane] = bound;
+	h->last_ns = w->ns;
+	h->block_rows++;
+	if (++h->rows > MAX_ROWS)
+		return braid_fail(-EFBIG, "more than %u events are too many for a browser; choose fewer of them: 'tracebraid export --help' says how",
+				  MAX_ROWS);
+	if (h->block_rows < BLOCK_ROWS && h->x.out.bytes < BLOCK_TEXT_BYTES)
+		return 0;
+	return flush_block(h);
+}
+
+/* Where an item goes; the first one tells what all times are told against. */
+static struct braid_html_place *place_of(struct html_export *h, const struct braid_item *item)
+{
+	if (!h->rows) {
+		h->base_ns = h->x.walk.ns;
+		h->last_ns = h->base_ns;
+		braid_html_spans_base(h->spans, h->base_ns);
+	}
+	return &h->lanes.places[item->ring->order];
+}
+
+static u32 kind_name(struct html_export *h, const struct braid_event_type_info *info)
+{
+	const char *label = braid_format_label(info);
+	u32 system = braid_html_name(h->names, BRAID_HTML_SYSTEM, 0, 0, info->system,
+				     strlen(info->system));
+
+	return braid_html_name(h->names, BRAID_HTML_EVENT, 0, system, label, strlen(label));
+}
+
+static int put_event(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info)
+{
+	struct html_export *h = arg;
+	struct braid_html_place *place = place_of(h, item);
+	s32 pid = braid_format_pid(item);
+	const char *comm = braid_format_comm(item, pid);
+	struct braid_html_seen seen = {
+		.item = item, .info = info, .ns = h->x.walk.ns, .pid = pid, .lane = place->lane,
+		.group = h->lanes.group_of[item->stream->number],
+		.event = braid_format_fields(h->x.walk.format, item),
+		.comm_known = strcmp(comm, BRAID_COMM_UNKNOWN),
+	};
+	size_t at = h->x.out.bytes;
+	int err;
+
+	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
+	braid_text_putc(&h->x.out, '\0');
+	if (h->x.out.failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	h->x.out.bytes--;
+	seen.text = h->x.out.data + at;
+	if (!info->raw)
+		seen.task = braid_html_name(h->names, BRAID_HTML_TASK, seen.group, pid, comm,
+					    strlen(comm));
+	err = braid_html_spans_event(h->spans, &seen);
+	place->begun = true;
+	place->last_ns = seen.ns;
+	return err ? err : put_row(h, place->lane, kind_name(h, info),
+				   info->raw ? 0 : seen.task + 1);
+}
+
+static int put_lost(void *arg, const struct braid_item *item)
+{
+	struct html_export *h = arg;
+	struct braid_html_place *place = place_of(h, item);
+	s64 ns = h->x.walk.ns;
+	int err = braid_html_spans_lost(h->spans, place->lane, place->begun ? place->last_ns : ns,
+					ns);
+
+	place->begun = true;
+	place->last_ns = ns;
+	braid_line_put_lost(&h->x.out, item);
+	return err ? err : put_row(h, place->lane, BRAID_HTML_NAME_LOST, 0);
+}
+
+static int put_note(void *arg, const struct braid_item *item)
+{
+	struct html_export *h = arg;
+	struct braid_html_place *place = place_of(h, item);
+
+	braid_text_puts(&h->x.out, "NOTE ");
+	braid_text_safe(&h->x.out, (const char *)item->payload, item->payload_bytes);
+	return put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
+}
+
+/* What is told once ------------------------------------------------------------------------- */
+
+/* A host time as the page has it. */
+static long long shown(const struct html_export *h, s64 ns)
+{
+	const struct braid_walk *w = &h->x.walk;
+
+	if (w->options->realtime)
+		ns = (s64)braid_clock_reading_at(&w->source->clocks.realtime, ns).value;
+	return (long long)((u64)ns - (u64)h->base_ns);
+}
+
+/* Where one law of a stream's clock gives way to another; nothing is sure in between. */
+static void put_epochs(struct html_export *h, const struct braid_stream *s, const char **comma)
+{
+	u32 group = h->lanes.group_of[s->number];
+	size_t vcpu, k;
+
+	for (vcpu = 0; vcpu < s->clock.nr_tracks; vcpu++)
+		for (k = 1; k < s->clock.tracks[vcpu].nr_epochs; k++) {
+			const struct braid_clock_epoch *e = &s->clock.tracks[vcpu].epochs[k];
+
+			braid_text_printf(&h->x.out, "%s[%u,%lld,%lld]", *comma, group,
+					  shown(h, e->from_ns), shown(h, e->begun_ns));
+			*comma = ",";
+		}
+}
+
+/* One line of the page's own, then those of report --json. */
+static int put_meta(struct html_export *h)
+{
+	const struct braid_source *source = h->x.walk.source;
+	struct braid_text *t = &h->x.out;
+	const char *comma = "";
+	size_t k;
+
+	braid_text_printf(t, "{\"base_ns\":\"%lld\",\"rows\":%llu,\"lanes\":[",
+			  (long long)h->base_ns, (unsigned long long)h->rows);
+	for (k = 0; k < h->lanes.nr_lanes; k++) {
+		const struct braid_html_lane *lane = &h->lanes.lanes[k];
+
+		braid_text_printf(t, "%s[%u,%u,%u,%d]", k ? "," : "", lane->kind, lane->group,
+				  lane->number, lane->tid);
+	}
+	braid_text_puts(t, "],\"group_of\":[");
+	for (k = 0; k < source->nr_streams; k++)
+		braid_text_printf(t, "%s%u", k ? "," : "",
+				  h->lanes.group_of[source->streams[k]->number]);
+	braid_text_puts(t, "],\"epochs\":[");
+	for (k = 0; k < source->nr_streams; k++)
+		put_epochs(h, source->streams[k], &comma);
+	braid_text_puts(t, "]}\n");
+	braid_json_head(&h->x);
+	braid_json_foot(&h->x);
+	if (t->failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	return braid_html_out_chunk(&h->page, "meta", t->data, t->bytes);
+}
+
+static int begin(struct html_export *h, FILE *to)
+{
+	int err = braid_html_out_begin(&h->page, to);
+
+	if (!err)
+		err = braid_html_lanes_make(&h->lanes, h->x.walk.source, h->x.walk.options);
+	if (err)
+		return err;
+	h->names = braid_html_names_new();
+	h->last_bound = calloc(h->lanes.nr_lanes + 1, sizeof(*h->last_bound));
+	if (h->names)
+		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
+	return h->spans && h->last_bound ? 0 : braid_fail(-ENOMEM, "out of memory");
+}
+
+static int run(struct html_export *h, FILE *to)
+{
+	static const struct braid_walk_ops ops = {
+		.event = put_event, .lost = put_lost, .note = put_note,
+	};
+	int err = begin(h, to);
+
+	if (!err)
+		err = braid_walk_run(&h->x.walk, &ops, h);
+	if (!err)
+		err = flush_block(h);
+	if (!err)
+		err = braid_html_spans_end(h->spans, h->last_ns);
+	if (!err)
+		err = braid_html_names_flush(h->names, &h->page);
+	if (!err)
+		err = put_meta(h);
+	return err ? err : braid_html_out_end(&h->page);
+}
+
+static int write_page(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals)
+{
+	struct html_export h = { 0 };
+	size_t k;
+	int err = braid_walk_begin(&h.x.walk, source, options, totals);
+
+	if (!err)
+		err = run(&h, to);
+	braid_walk_end(&h.x.walk);
+	for (k = 0; k < COLUMNS; k++)
+		braid_text_free(&h.columns[k]);
+	braid_text_free(&h.x.out);
+	braid_html_spans_free(h.spans);
+	braid_html_lanes_free(&h.lanes);
+	braid_html_names_free(h.names);
+	braid_html_out_free(&h.page);
+	free(h.last_bound);
+	return err;
+}
+
+int braid_export_html(const char *out, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals)
+{
+	return braid_export_to_file(out, source, options, totals, write_page);
+}

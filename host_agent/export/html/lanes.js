@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Draws lanes pixel by pixel: the work depends on how many pixels there are, not on the events. */
+
+const FONT = '11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const LETTER = 6.7; /* its width, roughly */
+const GROUP_HEIGHT = 24,
+	TICK_HEIGHT = 12,
+	LANE_GAP = 7;
+const ROW_HEIGHT = [20, 14, 12, 10, 10, 10, 18, 0];
+
+/* Where each lane and each of its rows is. */
+function layOut(trace, folded) {
+	const places = [];
+	let y = 0,
+		odd = 0;
+	for (const group of trace.groups) {
+		places.push({
+			lane: group.lane,
+			group,
+			y,
+			height: GROUP_HEIGHT,
+			rows: [],
+			ticks: -1,
+		});
+		y += GROUP_HEIGHT;
+		for (const lane of folded.has(group) ? [] : group.lanes) {
+			const place = { lane, group, y, rows: [], ticks: -1, odd: odd++ & 1 };
+			let at = 4;
+			for (const track of lane.tracks) {
+				if (!track || !ROW_HEIGHT[track.row]) continue;
+				place.rows.push({ track, y: at, height: ROW_HEIGHT[track.row] });
+				at += ROW_HEIGHT[track.row] + 1;
+			}
+			if (lane.kind === LANE.CPU) {
+				place.ticks = at;
+				at += TICK_HEIGHT;
+			} else if (!place.rows.length) {
+				continue;
+			}
+			place.height = at + LANE_GAP - 3;
+			y += place.height;
+			places.push(place);
+		}
+	}
+	return { places, height: y };
+}
+
+/* The first index in (from, to) whose value is at least @value: near ones are found soon. */
+function gallop(values, value, from, to) {
+	let step = 1,
+		low = from + 1;
+	while (low < to && values[low] < value) {
+		from = low;
+		low += step;
+		step *= 2;
+	}
+	return lowerBound(values, value, from + 1, Math.min(low, to));
+}
+
+class LanePainter {
+	constructor(trace) {
+		this.trace = trace;
+	}
+
+	/* A picture of @width and @height pixels, @scale of them to the browser's; of @win. */
+	begin(width, height, scale, win, palette) {
+		if (!this.image || this.image.width !== width || this.image.height !== height) {
+			this.image = new ImageData(width, height);
+			this.pixels = new Uint32Array(this.image.data.buffer);
+			this.line = new Uint32Array(width);
+		}
+		Object.assign(this, { width, height, scale, palette });
+		this.t0 = win.t0;
+		this.perPixel = win.length / width;
+		this.labels = [];
+	}
+
+	/* The line, @rows pixels high from @y on. */
+	spread(y, rows) {
+		const to = Math.min(this.height, Math.round(y + rows));
+		for (let row = Math.max(0, Math.round(y)); row < to; row++)
+			this.pixels.set(this.line, row * this.width);
+	}
+
+	lane(place, top) {
+		const { palette, scale } = this,
+			y = (place.y - top) * scale;
+		const group = place.lane.kind === LANE.GROUP;
+		const back = group ? palette.groupBack : place.odd ? palette.backOdd : palette.back;
+		this.line.fill(back);
+		this.spread(y, place.height * scale);
+		this.line.fill(palette.line);
+		this.spread(y + place.height * scale - 1, 1);
+		for (const row of place.rows) {
+			this.line.fill(back);
+			this.spans(row.track, back, y / scale + row.y, row.height);
+			this.spread(y + row.y * scale, row.height * scale);
+		}
+		if (place.ticks >= 0) {
+			this.line.fill(back);
+			this.ticks(place.lane, back, y / scale + place.ticks);
+			this.spread(y + place.ticks * scale, TICK_HEIGHT * scale);
+		}
+		if (place.lane.tracks[ROW.LOST])
+			this.losses(place.lane.tracks[ROW.LOST], y, place.height * scale);
+	}
+
+	spans(track, back, y, height) {
+		const {
+			line,
+			width,
+			t0,
+			perPixel,
+			palette: { names },
+		} = this;
+		const { start, end, name, nr } = track,
+			t1 = t0 + width * perPixel;
+		let k = upperBound(end, t0, 0, nr),
+			x = 0;
+		while (k < nr && start[k] < t1 && x < width) {
+			const from = Math.max(x, Math.floor((start[k] - t0) / perPixel));
+			if (end[k] - start[k] >= 1.5 * perPixel) {
+				const to = Math.min(
+					width,
+					Math.max(from + 1, Math.round((end[k] - t0) / perPixel)),
+				);
+				this.wide(names[name[k]], back, from, to);
+				if (to - from > 24 * this.scale)
+					this.labels.push(track, k, from, to, y, height);
+				x = to;
+				k++;
+				continue;
+			}
+			const begin = t0 + from * perPixel,
+				behind = begin + perPixel;
+			let next = gallop(start, behind, k, nr);
+			if (next - k > 1 && end[next - 1] - start[next - 1] >= 1.5 * perPixel)
+				next--;
+			const chief = next - k > 1 ? track.longest(k, next) : k;
+			const share = track.occupied(k, next, begin, behind) / perPixel;
+			line[from] = mix(
+				names[name[chief]],
+				back,
+				0.5 + 0.5 * Math.min(1, Math.max(0, share)),
+			);
+			x = from + 1;
+			k = next;
+		}
+	}
+
+	/* One that has a shape: its first pixel is darker, so that two alike are told apart. */
+	wide(color, back, from, to) {
+		this.line.fill(color, from, to);
+		if (to - from > 2)
+			this.line[from] = mix(
+				color,
+				this.palette.dark ? back : this.palette.text,
+				0.6,
+			);
+	}
+
+	ticks(lane, back, y) {
+		const { line, width, t0, perPixel, palette, trace } = this;
+		const times = lane.shownTimes,
+			rows = lane.shown,
+			nr = times.length;
+		const t1 = t0 + width * perPixel,
+			found = lane.found;
+		let k = lowerBound(times, t0);
+		while (k < nr && times[k] < t1) {
+			const x = Math.min(width - 1, Math.floor((times[k] - t0) / perPixel));
+			const next = gallop(times, t0 + (x + 1) * perPixel, k, nr);
+			const room = ((next < nr ? times[next] : t1) - times[k]) / perPixel;
+			const alone = next - k === 1;
+			const color = alone ? palette.names[trace.kind[rows[k]]] : palette.tick;
+			line.fill(
+				alone
+					? color
+					: mix(
+							color,
+							back,
+							Math.min(
+								1,
+								0.45 + Math.log2(next - k) / 12,
+							),
+						),
+				x,
+				x + (room > 6 ? Math.ceil(1.5 * this.scale) : 1),
+			);
+			if (alone && room > 45 * this.scale)
+				this.labels.push(
+					lane,
+					k,
+					x,
+					Math.min(width, x + room),
+					y,
+					TICK_HEIGHT,
+				);
+			k = next;
+		}
+		k = found ? lowerBound(found, t0) : nr;
+		while (found && k < found.length && found[k] < t1) {
+			const x = Math.floor((found[k] - t0) / perPixel);
+			line.fill(palette.found, x, x + Math.ceil(2 * this.scale));
+			k = gallop(found, t0 + (x + 2) * perPixel, k, found.length);
+		}
+	}
+
+	losses(track, y, height) {
+		const { width, t0, perPixel } = this,
+			{ start, end, nr } = track;
+		let k = upperBound(end, t0 - 3 * perPixel, 0, nr),
+			x = 0;
+		while (k < nr && x < width && start[k] < t0 + width * perPixel) {
+			const from = Math.max(x, Math.floor((start[k] - t0) / perPixel));
+			const to = Math.min(
+				width,
+				Math.max(from + 3, Math.ceil((end[k] - t0) / perPixel)),
+			);
+			this.hatch(
+				from,
+				to,
+				Math.max(0, Math.round(y)),
+				Math.min(this.height, Math.round(y + height)),
+			);
+			x = to;
+			k =
+				end[k] > t0 + to * perPixel
+					? k + 1
+					: Math.max(k + 1, gallop(end, t0 + to * perPixel, k, nr));
+		}
+	}
+
+	hatch(from, to, top, bottom) {
+		const { pixels, width, palette } = this,
+			stripe = Math.round(3 * this.scale);
+		for (let y = top; y < bottom; y++)
+			for (let x = from, at = y * width + from; x < to; x++, at++)
+				pixels[at] = mix(
+					palette.loss,
+					pixels[at],
+					(x + y) % (2 * stripe) < stripe ? 0.85 : 0.25,
+				);
+	}
+
+	/* What is written into spans and beside events. */
+	write(context) {
+		const { trace, palette, labels, scale } = this;
+		context.font = FONT;
+		context.textBaseline = 'middle';
+		for (let k = 0; k < labels.length; k += 6) {
+			const [what, index, from, to, y, height] = labels.slice(k, k + 6);
+			const isSpan = what instanceof Track;
+			if (height < 12) continue;
+			const room = Math.floor(((to - from) / scale - 6) / LETTER);
+			let text = isSpan
+				? trace.spanText(what, index)
+				: trace.eventText(what.shown[index]);
+			if (text.length > room)
+				text = room > 3 ? `${text.slice(0, room - 1)}…` : '';
+			if (!text) continue;
+			context.fillStyle = css(isSpan ? palette.onSpan : palette.faint);
+			context.fillText(text, from / scale + 4, y + height / 2 + 0.5);
+		}
+	}
+}

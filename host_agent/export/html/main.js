@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Puts all together, and listens to pointer and keys. */
+
+const BRIEFLY =
+	'wasd or wheel and drag: move and zoom · click: select · / search · \\ filter · ? keys';
+
+class App {
+	constructor(trace) {
+		this.trace = trace;
+		this.hidden = new Set(); /* kinds of events */
+		this.filterRows = null;
+		this.matches = null;
+		this.state = {
+			hover: null,
+			selection: null,
+			marks: [null, null],
+			range: null,
+			near: null,
+			foundMarks: null,
+			redraw: () => this.draw(),
+		};
+		this.win = new Viewport(trace, () => this.draw());
+		this.view = new View(trace, this.win, this.state);
+		this.ruler = new Ruler(trace, this.win, this.state);
+		this.overview = new Overview(trace, this.win);
+		this.table = new Table(trace, this.state, (row) =>
+			this.select({ row, span: null }, true),
+		);
+		const dark = matchMedia('(prefers-color-scheme: dark)');
+		dark.addEventListener('change', () => this.paint(dark.matches));
+		this.paint(dark.matches);
+		fillHead(trace);
+		fillHelp();
+		this.fillLabels();
+		this.showDetails();
+		new ResizeObserver(() => this.resize()).observe($('lanes'));
+		new ResizeObserver(() => this.table.resize()).observe($('rows'));
+		this.view.scroller.addEventListener('scroll', () => this.draw());
+		new Pointer(this);
+		new Controls(this);
+		this.resize();
+	}
+
+	paint(dark) {
+		this.palette = new Palette(this.trace, dark);
+		this.overview.ready = false;
+		fillLegend(this.palette);
+		fillKinds(this);
+		this.draw();
+	}
+
+	resize() {
+		this.view.resize();
+		this.ruler.resize(this.view.width, this.view.scale);
+		this.overview.resize(this.view.width, this.view.scale);
+		this.draw();
+	}
+
+	/* Everything, in the next frame. */
+	draw() {
+		if (!this.drawing) this.drawing = requestAnimationFrame(() => this.drawNow());
+	}
+
+	drawNow() {
+		this.drawing = 0;
+		this.view.draw(this.palette);
+		this.overview.draw(this.palette);
+		this.drawOverNow();
+	}
+
+	/* What follows the pointer alone. */
+	drawOver() {
+		if (!this.drawing && !this.drawingOver)
+			this.drawingOver = requestAnimationFrame(() => this.drawOverNow());
+	}
+
+	drawOverNow() {
+		this.drawingOver = 0;
+		this.view.drawOver();
+		this.ruler.draw(this.palette);
+		this.tip();
+		$('corner').replaceChildren(
+			'shown: ',
+			el('b', durationText(this.win.length)),
+			el('br'),
+			`from ${this.trace.timeText(this.win.t0)} s`,
+		);
+	}
+
+	tip() {
+		const { hover } = this.state,
+			parts = hover && hover.place && !hover.quiet ? tipOf(this, hover) : [];
+		const tip = $('tip');
+		tip.hidden = !parts.length;
+		if (!parts.length) return;
+		tip.replaceChildren(...parts);
+		const { width, height } = tip.getBoundingClientRect();
+		/* To the right of the pointer and below it, or where there is room. */
+		const beside = (at, size, room) =>
+			at + 18 + size > room ? at - size - 12 : at + 18;
+		tip.style.left = `${Math.max(4, beside(hover.left, width, innerWidth))}px`;
+		tip.style.top = `${Math.max(4, beside(hover.top, height, innerHeight))}px`;
+	}
+
+	fillLabels() {
+		const { trace, view } = this;
+		$('labels').replaceChildren(
+			...view.places.map(({ lane, group, y, height }) => {
+				const label = el('div', { className: 'label' });
+				if (lane.kind === LANE.GROUP) {
+					const folded = view.folded.has(group),
+						button = el(
+							'button',
+							{ type: 'button' },
+							`${folded ? '▸' : '▾'} ${group.name}`,
+							el(
+								'small',
+								group.kind === group.name
+									? ''
+									: group.kind,
+							),
+						);
+					button.setAttribute('aria-expanded', String(!folded));
+					button.addEventListener('click', () => this.fold(group));
+					label.className += ' group';
+					label.append(button);
+				} else if (lane.kind === LANE.THREAD) {
+					label.className += ' thread';
+					label.append(
+						`vCPU ${lane.number}`,
+						el('small', `thread ${lane.tid} of the host`),
+					);
+				} else {
+					label.append(
+						`${group.kind === 'host' ? 'CPU' : 'vCPU'} ${lane.number}`,
+						el(
+							'small',
+							`${countText(lane.rows.length)} events`,
+						),
+					);
+				}
+				label.title = trace.laneText(lane);
+				label.style.top = `${y}px`;
+				label.style.height = `${height}px`;
+				return label;
+			}),
+		);
+	}
+
+	fold(group) {
+		const { folded } = this.view;
+		if (!folded.delete(group)) folded.add(group);
+		this.view.lay();
+		this.fillLabels();
+		this.resize();
+	}
+
+	/* {row, span}; @move: also where the lanes are. */
+	select(selection, move) {
+		const { state, trace, win } = this;
+		state.selection = selection;
+		state.near = null;
+		if (selection && selection.row >= 0) {
+			const lane = trace.lanes[trace.lane[selection.row]],
+				time = trace.time[selection.row];
+			const within = (3 * win.length) / this.view.width;
+			const from = lowerBound(lane.shownTimes, time - within);
+			state.near = new Set(
+				lane.shown.subarray(
+					from,
+					Math.min(
+						from + 500,
+						upperBound(lane.shownTimes, time + within),
+					),
+				),
+			);
+			if (move) {
+				win.reveal(time);
+				this.view.revealLane(lane);
+			}
+			this.table.reveal(selection.row);
+		} else {
+			this.table.draw();
+		}
+		this.showDetails();
+		this.tell(selection);
+		this.draw();
+	}
+
+	setRange(from, to) {
+		this.state.range = { from, to };
+		this.showDetails();
+		this.drawOver();
+	}
+
+	showDetails() {
+		$('details').replaceChildren(...detailsOf(this));
+	}
+
+	/* In words, for those who don't see the lanes. */
+	tell(selection) {
+		const { trace } = this,
+			said = [];
+		if (selection && selection.span) {
+			const { track, k } = selection.span;
+			said.push(
+				`${trace.spanText(track, k)} for ${durationText(track.length(k))}`,
+			);
+		}
+		if (selection && selection.row >= 0) {
+			const { row } = selection,
+				where = trace.laneText(trace.lanes[trace.lane[row]]);
+			said.push(`${where}, ${trace.timeText(trace.time[row])} s`);
+			said.push(`${trace.taskText(row)} ${trace.eventText(row)}`);
+		}
+		$('status').textContent = said.join(' · ') || BRIEFLY;
+	}
+
+	/* Search and filter ------------------------------------------------------------- */
+
+	/* Runs a query of which only the latest counts; @done gets its rows. */
+	async query(which, text, output, done) {
+		const token = (this[which] = {}),
+			breathe = breather();
+		output.textContent = text.trim() ? '…' : '';
+		const rows = await runQuery(
+			this.trace,
+			text,
+			() => this[which] === token,
+			async (share) => {
+				await breathe();
+				if (this[which] === token)
+					output.textContent = `${Math.round(100 * share)} %`;
+			},
+		);
+		if (this[which] !== token) return;
+		output.textContent = rows ? countText(rows.length) : '';
+		done(rows);
+		this.overview.ready = false;
+		this.draw();
+	}
+
+	search(text) {
+		return this.query('searching', text, $('searchcount'), (rows) => {
+			const { trace, state } = this,
+				lists = rows && trace.byLane(rows.length, (k) => rows[k]);
+			this.matches = rows;
+			state.foundMarks = rows && new Uint8Array(trace.nr);
+			for (const row of rows || []) state.foundMarks[row] = 1;
+			for (const lane of trace.lanes)
+				lane.found =
+					rows &&
+					Float64Array.from(
+						lists[lane.index],
+						(row) => trace.time[row],
+					);
+			if (rows && rows.length) this.step(0);
+			this.table.draw();
+		});
+	}
+
+	/* To the next match (1), the one before (-1), the first not before the selection (0). */
+	step(direction) {
+		const {
+			matches,
+			state: { selection },
+			win,
+		} = this;
+		if (!matches || !matches.length) return;
+		const row =
+			selection && selection.row >= 0
+				? selection.row
+				: lowerBound(this.trace.time, win.t0) - 1;
+		let k =
+			direction < 0
+				? lowerBound(matches, row) - 1
+				: direction
+					? upperBound(matches, row)
+					: lowerBound(matches, row);
+		k = (k + matches.length) % matches.length;
+		this.select({ row: matches[k], span: null }, true);
+		$('searchcount').textContent =
+			`${countText(k + 1)} of ${countText(matches.length)}`;
+	}
+
+	filter(text) {
+		return this.query('filtering', text, $('filtercount'), (rows) => {
+			this.filterRows = rows;
+			this.applyFilter();
+		});
+	}
+
+	showKinds(kinds, on) {
+		for (const kind of kinds)
+			if (on) this.hidden.delete(kind);
+			else this.hidden.add(kind);
+		this.applyFilter();
+	}
+
+	applyFilter() {
+		const { trace, hidden } = this;
+		let rows = this.filterRows;
+		if (hidden.size) {
+			const yes = Uint8Array.from(trace.nameText, (text, k) => !hidden.has(k));
+			rows = (rows || Uint32Array.from(trace.kind, (kind, row) => row)).filter(
+				(row) => yes[trace.kind[row]],
+			);
+		}
+		const lists = rows && trace.byLane(rows.length, (k) => rows[k]);
+		for (const lane of trace.lanes) {
+			lane.shown = rows ? lists[lane.index] : lane.rows;
+			lane.shownTimes = rows
+				? Float64Array.from(lane.shown, (row) => trace.time[row])
+				: lane.times;
+		}
+		this.table.setRows(rows);
+		if (this.state.selection && this.state.selection.row >= 0)
+			this.table.reveal(this.state.selection.row);
+		this.overview.ready = false;
+		this.draw();
+	}
+
+	/* Steps ------------------------------------------------------------------------- */
+
+	stepInLane(direction) {
+		const {
+			trace,
+			state: { selection },
+		} = this;
+		if (!selection || selection.row < 0) return this.stepInTable(direction);
+		const lane = trace.lanes[trace.lane[selection.row]],
+			k = lowerBound(lane.shown, selection.row);
+		const next = direction > 0 ? k + (lane.shown[k] === selection.row) : k - 1;
+		return (
+			next >= 0 &&
+			next < lane.shown.length &&
+			this.select({ row: lane.shown[next], span: null }, true)
+		);
+	}
+
+	stepInTable(direction) {
+		const {
+			table,
+			state: { selection },
+		} = this;
+		let k = Math.floor(table.top);
+		if (selection && selection.row >= 0) {
+			k = table.place(selection.row);
+			k += direction < 0 ? -1 : table.row(k) === selection.row ? 1 : 0;
+		}
+		return (
+			k >= 0 &&
+			k < table.nr &&
+			this.select({ row: table.row(k), span: null }, true)
+		);
+	}
+
+	stepSpan(direction) {
+		const { trace, state } = this,
+			span = state.selection && state.selection.span;
+		const k = span ? span.k + direction : -1;
+		if (k < 0 || k >= span.track.nr) return;
+		const { lane } = span.track,
+			start = span.track.start[k];
+		const row =
+			lane.kind === LANE.THREAD
+				? trace.rowOf({ track: span.track, k })
+				: this.view.nearest(lane.shown, lane.shownTimes, start);
+		this.select({ row, span: { track: span.track, k } }, false);
+		this.win.reveal(span.track.start[k], span.track.end[k]);
+	}
+
+	fill() {
+		const { selection, range } = this.state;
+		if (range)
+			return this.win.set(
+				Math.min(range.from, range.to),
+				Math.max(range.from, range.to),
+			);
+		if (selection && selection.span) {
+			const { track, k } = selection.span,
+				margin = track.length(k) * 0.1;
+			return this.win.set(track.start[k] - margin, track.end[k] + margin);
+		}
+		if (selection && selection.row >= 0) {
+			const time = this.trace.time[selection.row],
+				length = Math.min(this.win.length / 10, 1e6);
+			return this.win.set(time - length / 2, time + length / 2);
+		}
+		return this.win.all();
+	}
+
+	mark() {
+		const { state, trace } = this,
+			{ selection, hover, marks } = state;
+		const time =
+			selection && selection.row >= 0
+				? trace.time[selection.row]
+				: hover
+					? hover.time
+					: null;
+		if (time === null) return;
+		if (marks[0] === null || marks[1] !== null) state.marks = [time, null];
+		else state.marks = [marks[0], time];
+		this.showDetails();
+		this.draw();
+	}
+
+	clearMarks() {
+		this.state.marks = [null, null];
+		this.showDetails();
+		this.draw();
+	}
+}
+
+async function start() {
+	const breathe = breather();
+	try {
+		const chunks = await takeChunks(async (share) => {
+			$('loadtext').textContent = `reads the trace: ${Math.round(100 * share)} %`;
+			await breathe();
+		});
+		if (chunks.meta.length !== 1)
+			throw new Error('its end is missing: export it again');
+		/* For the console, and for tests. */
+		globalThis.tracebraid = new App(new Trace(chunks));
+		$('loading').hidden = true;
+		globalThis.tracebraid.tell(null);
+	} catch (error) {
+		$('loadtext').textContent = `can't show this trace: ${error.message}`;
+		throw error;
+	}
+}
+
+document.addEventListener('DOMContentLoaded', start);

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is said in words: streams, events, legend, keys, the selection, the tip at the pointer. */
+
+const KEYS = [
+	['w s', 'zoom in and out at the pointer; so do + − and the wheel (with or without ctrl)'],
+	['a d', 'move; so do dragging, shift and the wheel, and dragging in the overview'],
+	['← →', 'the event before or behind the selected one, in its lane'],
+	['↑ ↓', 'the event before or behind it, in the table'],
+	['[ ]', 'the span before or behind the selected one, in its row'],
+	['f', 'fill the window with what is selected'],
+	['0', 'show all'],
+	[
+		'/',
+		'search: words, "words with spaces", !not, event:… system:… task:… pid:… stream:… cpu:…',
+	],
+	['n N', 'the next match, the one before'],
+	['\\', 'filter: lanes and table show only what matches, by the same words'],
+	[
+		'm',
+		'set mark A at the selection, then mark B: how far apart they are is told; shift m clears',
+	],
+	[
+		'shift drag',
+		'select a stretch of time (or drag in the ruler): who ran in it, and for how long',
+	],
+	['wheel', 'over the names of the lanes: those above and below'],
+	['click', 'select what is there; the table goes to it. Twice: zoom to the span'],
+	['Esc', 'select nothing, close what is open'],
+];
+
+function boundText(bound) {
+	return bound === null ? 'bound unknown' : `bound ≤ ${durationText(bound)}`;
+}
+
+function clockText(stream) {
+	const parts = [
+		`clock ${stream.trace_clock || stream.clock}${stream.reason ? ` (${stream.reason})` : ''}`,
+	];
+	if (stream.drift_ppm !== undefined) parts.push(`drift ${stream.drift_ppm.toFixed(3)} ppm`);
+	if (stream.bound_ns !== 0) parts.push(boundText(stream.bound_ns));
+	if (stream.epochs > 1) parts.push(`${stream.epochs} epochs`);
+	return parts.join(', ');
+}
+
+function streamCard(stream) {
+	const { written, read, lost, left } = stream,
+		guest = stream.kind === 'guest';
+	const card = el(
+		'div',
+		{ className: 'stream' },
+		el('b', stream.stream),
+		` Linux ${stream.kernel} ${stream.machine}, ${stream.cpus} ${guest ? 'vCPUs' : 'CPUs'}`,
+		el('div', clockText(stream)),
+	);
+	const account = el(
+		'div',
+		written === undefined
+			? 'accounting unknown: the recording did not end by itself'
+			: `written ${written} = read ${read} + lost ${lost} + left ${left}` +
+					(written === read + lost + left
+						? ''
+						: ' (does not add up)'),
+	);
+	if (lost) account.className = 'lost';
+	card.append(account);
+	if (stream.end && stream.end !== 'recording stopped')
+		card.append(el('div', { className: 'lost' }, `ended: ${stream.end}`));
+	return card;
+}
+
+function fillHead(trace) {
+	const { head, totals } = trace;
+	const hostFirst = (a, b) => (a.kind !== 'host') - (b.kind !== 'host');
+	$('head').replaceChildren(...[...trace.streams].sort(hostFirst).map(streamCard));
+	$('about').textContent =
+		`host ${head.host}, clock ${head.clock}: ${countText(totals.events)} events` +
+		` in ${durationText(trace.last - trace.first)}, ${countText(totals.lost)} lost` +
+		`${totals.more_lost ? ' and more that nobody counted' : ''}` +
+		`, ${countText(totals.uncertain)} in an order that is not proven`;
+	$('about').title = $('about').textContent;
+	document.title = `${trace.groups.map((group) => group.name).join(', ')} – tracebraid`;
+}
+
+/* The kinds of events with a box for each, by system. */
+function fillKinds(app) {
+	const { trace } = app,
+		counts = new Uint32Array(trace.nameText.length),
+		systems = new Map();
+	for (const kind of trace.kind) counts[kind]++;
+	counts.forEach((nr, kind) => {
+		if (!nr || trace.nameType[kind] !== NAME.EVENT) return;
+		const system = trace.nameText[trace.nameNumber[kind]];
+		systems.set(system, [...(systems.get(system) || []), kind]);
+	});
+	const list = [];
+	for (const system of [...systems.keys()].sort()) {
+		const kinds = systems.get(system).sort((a, b) => counts[b] - counts[a]),
+			boxes = [];
+		const all = el('button', { type: 'button' }, 'all'),
+			none = el('button', { type: 'button' }, 'none');
+		list.push(el('div', { className: 'system' }, system, all, none));
+		for (const kind of kinds) {
+			const box = el('input', { type: 'checkbox', checked: true });
+			box.addEventListener('change', () => app.showKinds([kind], box.checked));
+			boxes.push(box);
+			list.push(
+				el(
+					'label',
+					box,
+					swatch(app.palette.names[kind]),
+					el('span', trace.nameText[kind]),
+					el('output', countText(counts[kind])),
+				),
+			);
+		}
+		for (const [button, on] of [
+			[all, true],
+			[none, false],
+		])
+			button.addEventListener('click', () => {
+				boxes.forEach((box) => (box.checked = on));
+				app.showKinds(kinds, on);
+			});
+	}
+	$('kinds').replaceChildren(...list);
+}
+
+function closeButton(dialog) {
+	const button = el('button', { type: 'button' }, 'close');
+	button.addEventListener('click', () => dialog.close());
+	return button;
+}
+
+function fillHelp() {
+	const list = el('dl');
+	for (const [keys, what] of KEYS)
+		list.append(
+			el('dt', ...keys.split(' ').flatMap((key) => [el('kbd', key), ' '])),
+			el('dd', what),
+		);
+	$('help').replaceChildren(el('h2', 'Keys and pointer'), list, closeButton($('help')));
+}
+
+function fillLegend(palette) {
+	const list = el('dl'),
+		hues = [0, 90, 200].map((hue) => palette.tone(hue, 0.5));
+	const add = (colors, what) => list.append(el('dt', ...colors.map(swatch)), el('dd', what));
+	add(hues, 'the task that runs on a CPU, one color for each; nothing: the CPU idles');
+	add([palette.ofName(NAME.SYSCALL, 'read', 0)], 'system call of the task that runs');
+	add(
+		[palette.ofName(NAME.IRQ, 'softirq', 0)],
+		'interrupt, softirq, timer; below one another as they nest',
+	);
+	add(
+		[palette.ofName(NAME.ON_CPU, '', 0)],
+		'a vCPU’s thread runs on a CPU of the host, one color for each CPU',
+	);
+	add(
+		[palette.ofName(NAME.WAITING, '', 0)],
+		'a vCPU’s thread could run but has no CPU: the guest’s time is stolen',
+	);
+	add([palette.ofName(NAME.GUEST, '', 0)], 'guest mode, from kvm_entry to kvm_exit');
+	add(
+		[palette.ofName(NAME.EXIT, 'io', 0)],
+		'the host deals with an exit, until the next kvm_entry; the reason is its name',
+	);
+	add(
+		[palette.ofName(NAME.EXIT, 'hlt', 0)],
+		'likewise, but the vCPU halted: its guest idles',
+	);
+	add(
+		[palette.tick],
+		'events: thin lines, each in the color of its name, grey where several share a pixel',
+	);
+	add([palette.loss], 'hatched: events were lost here, what was under way is not known');
+	add(
+		[palette.note],
+		'flag: a note. Band: between two epochs of a clock; nothing is interpolated over it',
+	);
+	add([palette.selected], 'bar below an event, when zoomed in: its true time is within');
+	list.append(
+		el('dt', 'pale'),
+		el(
+			'dd',
+			'many spans in one pixel: the color is the longest one’s, the paler the more was idle',
+		),
+	);
+	$('legend').replaceChildren(el('h2', 'Legend'), list, closeButton($('legend')));
+}
+
+/* The selection, in full ------------------------------------------------------------------- */
+
+function eventDetails(app, row) {
+	const { trace } = app,
+		text = trace.texts.of(row, () => app.showDetails());
+	const {
+		marks: [a],
+	} = app.state;
+	return [
+		el(
+			'h2',
+			trace.isEvent(row)
+				? `${trace.systemText(row)}:${trace.eventText(row)}`
+				: trace.eventText(row),
+		),
+		terms([
+			['text', text === null ? '…' : text],
+			['time', `${trace.timeText(trace.time[row])} s`],
+			['within', trace.isEvent(row) ? `± ${trace.boundText(row)}` : ''],
+			[
+				'order',
+				trace.uncertain[row]
+					? 'not proven: may have been before an earlier line'
+					: '',
+			],
+			['since A', a === null ? '' : durationText(trace.time[row] - a)],
+			['where', trace.laneText(trace.lanes[trace.lane[row]])],
+			['task', trace.taskText(row)],
+		]),
+	];
+}
+
+function spanDetails(app, { track, k }) {
+	const { trace } = app;
+	return [
+		el('h2', trace.spanText(track, k)),
+		terms([
+			['from', `${trace.timeText(track.start[k])} s`],
+			['for', durationText(track.length(k))],
+			['where', trace.laneText(track.lane)],
+		]),
+	];
+}
+
+/* Who had how much of a stretch of time. */
+function rangeDetails(app, { from, to }) {
+	const { trace } = app,
+		t0 = Math.min(from, to),
+		t1 = Math.max(from, to),
+		sums = new Map();
+	let events = 0;
+	for (const lane of trace.lanes) {
+		if (lane.kind === LANE.CPU)
+			events += lowerBound(lane.shownTimes, t1) - lowerBound(lane.shownTimes, t0);
+		for (const row of [ROW.RUN, ROW.KVM])
+			if (lane.tracks[row]) sumSpans(trace, lane.tracks[row], t0, t1, sums);
+	}
+	const most = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 24);
+	return [
+		el('h2', `${durationText(t1 - t0)} selected`),
+		terms([
+			['from', `${trace.timeText(t0)} s`],
+			['to', `${trace.timeText(t1)} s`],
+			['events', countText(events)],
+		]),
+		terms(
+			most.map(([name, ns]) => [
+				name,
+				`${durationText(ns)}  ${((100 * ns) / (t1 - t0)).toFixed(1)} %`,
+			]),
+		),
+	];
+}
+
+function sumSpans(trace, track, t0, t1, sums) {
+	const name = trace.groups[track.lane.group].name,
+		byName = new Map();
+	for (let k = upperBound(track.end, t0); k < track.nr && track.start[k] < t1; k++) {
+		const ns = Math.min(t1, track.end[k]) - Math.max(t0, track.start[k]);
+		byName.set(track.name[k], (byName.get(track.name[k]) || 0) + ns);
+	}
+	for (const [id, ns] of byName) {
+		const text =
+			trace.nameText[id] +
+			(trace.nameType[id] === NAME.TASK ? `-${trace.nameNumber[id]}` : '');
+		const key =
+			track.lane.kind === LANE.THREAD
+				? `${trace.laneText(track.lane)}: ${text}`
+				: `${name}: ${text}`;
+		sums.set(key, (sums.get(key) || 0) + ns);
+	}
+}
+
+function detailsOf(app) {
+	const {
+			selection,
+			range,
+			marks: [a, b],
+		} = app.state,
+		parts = [];
+	if (a !== null && b !== null) parts.push(terms([['A to B', durationText(b - a)]]));
+	if (range) parts.push(...rangeDetails(app, range));
+	if (selection && selection.span) parts.push(...spanDetails(app, selection.span));
+	if (selection && selection.row >= 0) parts.push(...eventDetails(app, selection.row));
+	if (!parts.length)
+		parts.push(
+			el('p', 'Click an event, a span or a line of the table; ? lists all keys.'),
+		);
+	return parts;
+}
+
+/* The tip at the pointer -------------------------------------------------------------------- */
+
+const TIP_EVENTS = 7;
+
+function tipLine(app, row) {
+	const { trace } = app,
+		text = trace.texts.of(row, app.state.redraw) || '…';
+	const what = trace.isEvent(row) ? `${trace.taskText(row)}  ${trace.eventText(row)}  ` : '';
+	return el('div', { className: 'event' }, what + text);
+}
+
+function tipOf(app, { place, span, loss, rows: [from, to] }) {
+	const { trace } = app,
+		parts = [];
+	if (span) {
+		const { track, k } = span,
+			length = durationText(track.length(k));
+		parts.push(el('div', el('b', trace.spanText(track, k)), `  ${length}`));
+		if (track.lane.kind === LANE.THREAD) parts.push(tipLine(app, trace.rowOf(span)));
+	}
+	if (loss) parts.push(el('div', { className: 'line lost' }, 'events were lost here'));
+	for (let k = from; k < Math.min(to, from + TIP_EVENTS); k++)
+		parts.push(tipLine(app, place.lane.shown[k]));
+	if (to - from > TIP_EVENTS) {
+		const more = `… ${countText(to - from - TIP_EVENTS)} more; zoom in or click`;
+		parts.push(el('div', { className: 'event' }, more));
+	}
+	return parts;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The lanes on the screen: which of them are seen, what lies over them, what is at the pointer. */
+
+class View {
+	constructor(trace, win, state) {
+		this.trace = trace;
+		this.win = win;
+		this.state = state; /* hover, selection, marks, range */
+		this.painter = new LanePainter(trace);
+		this.scroller = $('lanes');
+		this.base = $('base');
+		this.over = $('over');
+		this.folded = new Set();
+		this.lay();
+	}
+
+	lay() {
+		Object.assign(this, layOut(this.trace, this.folded));
+		$('room').style.height = `${this.height}px`;
+	}
+
+	resize() {
+		const scale = window.devicePixelRatio || 1;
+		const width = Math.max(50, this.scroller.clientWidth - GUTTER);
+		const height = Math.max(20, this.scroller.clientHeight);
+		for (const canvas of [this.base, this.over]) {
+			canvas.width = Math.round(width * scale);
+			canvas.height = Math.round(height * scale);
+			canvas.style.width = `${width}px`;
+			canvas.style.height = `${height}px`;
+		}
+		Object.assign(this, { width, shown: height, scale });
+	}
+
+	/* Pixels from the left, of the browser's; and back. */
+	x(time) {
+		return ((time - this.win.t0) / this.win.length) * this.width;
+	}
+
+	time(x) {
+		return this.win.t0 + (x / this.width) * this.win.length;
+	}
+
+	visible() {
+		const top = this.scroller.scrollTop,
+			bottom = top + this.shown;
+		return this.places.filter(
+			(place) => place.y < bottom && place.y + place.height > top,
+		);
+	}
+
+	draw(palette) {
+		const context = this.base.getContext('2d', { alpha: false });
+		const { painter, base } = this,
+			top = this.scroller.scrollTop;
+		this.palette = palette;
+		painter.begin(base.width, base.height, this.scale, this.win, palette);
+		const used = Math.min(base.height, Math.round((this.height - top) * this.scale));
+		painter.pixels.fill(palette.back, used * base.width);
+		for (const place of this.visible()) painter.lane(place, top);
+		context.putImageData(painter.image, 0, 0);
+		context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+		painter.write(context);
+		this.drawEpochs(context, top);
+		this.drawNotes(context, top);
+		this.drawBounds(context, top);
+		context.setTransform(1, 0, 0, 1, 0, 0);
+	}
+
+	/* From a group's head to the end of its last lane. */
+	extent(group, top) {
+		const own = this.places.filter((place) => place.group === group);
+		const last = own[own.length - 1];
+		return { y: own[0].y - top, height: last.y + last.height - own[0].y };
+	}
+
+	drawEpochs(context, top) {
+		for (const epoch of this.trace.epochs) {
+			const from = Math.max(-2, this.x(Math.min(epoch.from, epoch.begun)));
+			const to = Math.min(this.width + 2, this.x(epoch.begun));
+			const { y, height } = this.extent(this.trace.groups[epoch.group], top);
+			if (!(to >= 0 && from <= this.width)) continue;
+			context.fillStyle = css(this.palette.note, 0.16);
+			context.fillRect(from, y, Math.max(to - from, 1), height);
+			context.fillStyle = css(this.palette.note);
+			context.fillRect(to - 1, y, 2, height);
+		}
+	}
+
+	/* A line through the group's lanes, and its text in the group's head if there is room. */
+	drawNotes(context, top) {
+		const { trace, win, palette } = this,
+			step = win.length / this.width;
+		context.font = FONT;
+		for (const group of trace.groups) {
+			const { times, rows } = group.lane,
+				{ y, height } = this.extent(group, top);
+			if (y + height < 0 || y > this.shown) continue;
+			for (
+				let k = lowerBound(times, win.t0 - 4 * step);
+				k < times.length && times[k] < win.t1;
+
+			) {
+				const x = this.x(times[k]),
+					next = gallop(times, times[k] + step, k, times.length);
+				context.fillStyle = css(palette.note, 0.7);
+				context.fillRect(x, y, 1, height);
+				context.beginPath();
+				context.moveTo(x, y + 4);
+				context.lineTo(x + 9, y + 8.5);
+				context.lineTo(x, y + 13);
+				context.fill();
+				this.noteText(
+					context,
+					rows[k],
+					x + 13,
+					y + GROUP_HEIGHT / 2,
+					next < times.length ? this.x(times[next]) : this.width,
+				);
+				k = next;
+			}
+		}
+	}
+
+	noteText(context, row, x, y, until) {
+		const room = Math.floor((until - x - 8) / LETTER);
+		if (room < 6) return;
+		const text = this.trace.texts.of(row, this.state.redraw);
+		context.fillStyle = css(this.palette.note);
+		if (text)
+			context.fillText(
+				text.length > room ? `${text.slice(0, room - 1)}…` : text,
+				x,
+				y,
+			);
+	}
+
+	/* How far an event may really be from where it is drawn, when that can be seen. */
+	drawBounds(context, top) {
+		const { trace, win } = this,
+			perNs = this.width / win.length;
+		context.fillStyle = css(this.palette.selected, 0.28);
+		for (const place of this.visible()) {
+			const { shown, shownTimes } = place.lane;
+			if (place.ticks < 0) continue;
+			const from = lowerBound(shownTimes, win.t0),
+				to = lowerBound(shownTimes, win.t1);
+			for (let k = from; k < to && to - from < 400; k++) {
+				const bound = trace.bound[shown[k]] - 1,
+					x = this.x(shownTimes[k]);
+				if (bound * perNs >= 2)
+					context.fillRect(
+						x - bound * perNs,
+						place.y - top + place.ticks + 8,
+						2 * bound * perNs,
+						4,
+					);
+			}
+		}
+	}
+
+	drawOver() {
+		const context = this.over.getContext('2d'),
+			{ state, palette } = this;
+		const top = this.scroller.scrollTop;
+		context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+		context.clearRect(0, 0, this.width, this.shown);
+		if (state.range) this.shade(context, state.range);
+		this.outline(context, state.hover && state.hover.span, css(palette.text, 0.8), top);
+		this.outline(
+			context,
+			state.selection && state.selection.span,
+			css(palette.selected),
+			top,
+		);
+		if (state.selection && state.selection.row >= 0)
+			this.pin(context, state.selection.row, top);
+		state.marks.forEach(
+			(mark, k) =>
+				mark !== null &&
+				this.upright(context, mark, css(palette.found), 'AB'[k]),
+		);
+		if (state.hover) this.upright(context, state.hover.time, css(palette.cursor, 0.45));
+	}
+
+	upright(context, time, style, letter) {
+		const x = Math.round(this.x(time)) + 0.5;
+		if (x < 0 || x > this.width) return;
+		context.strokeStyle = context.fillStyle = style;
+		context.lineWidth = 1;
+		context.beginPath();
+		context.moveTo(x, 0);
+		context.lineTo(x, this.shown);
+		context.stroke();
+		if (letter) {
+			context.fillRect(x, 0, 13, 14);
+			context.fillStyle = '#000';
+			context.font = `bold ${FONT}`;
+			context.textBaseline = 'middle';
+			context.fillText(letter, x + 3, 8);
+		}
+	}
+
+	shade(context, { from, to }) {
+		const a = this.x(Math.min(from, to)),
+			b = this.x(Math.max(from, to));
+		context.fillStyle = css(this.palette.selected, 0.16);
+		context.fillRect(a, 0, b - a, this.shown);
+		context.fillStyle = css(this.palette.selected);
+		context.fillRect(a, 0, 1, this.shown);
+		context.fillRect(b, 0, 1, this.shown);
+	}
+
+	outline(context, span, style, top) {
+		const place = span && this.places.find((p) => p.lane === span.track.lane);
+		const row = place && place.rows.find((r) => r.track === span.track);
+		if (!row) return;
+		const from = Math.max(-4, this.x(span.track.start[span.k]));
+		const to = Math.min(this.width + 4, this.x(span.track.end[span.k]));
+		context.strokeStyle = style;
+		context.lineWidth = 2;
+		context.strokeRect(from, place.y - top + row.y, Math.max(to - from, 2), row.height);
+	}
+
+	/* The event that is selected: a line, and a triangle at its lane. */
+	pin(context, row, top) {
+		const { trace, palette } = this,
+			x = this.x(trace.time[row]);
+		const place = this.places.find((p) => p.lane === trace.lanes[trace.lane[row]]);
+		this.upright(context, trace.time[row], css(palette.selected, 0.7));
+		if (!place || place.ticks < 0) return;
+		const y = place.y - top + place.ticks;
+		context.fillStyle = css(palette.selected);
+		context.beginPath();
+		context.moveTo(x, y + 2);
+		context.lineTo(x - 5, y + TICK_HEIGHT);
+		context.lineTo(x + 5, y + TICK_HEIGHT);
+		context.fill();
+	}
+
+	/* What is at a point: its time, lane, span, and the lane's events within @reach pixels. */
+	at(x, y, reach = 4) {
+		const top = this.scroller.scrollTop,
+			time = this.time(x),
+			within = (reach * this.win.length) / this.width;
+		const place = this.places.find((p) => y + top >= p.y && y + top < p.y + p.height);
+		const hit = { time, place, span: null, rows: [0, 0], row: -1 };
+		if (!place) return hit;
+		const dy = y + top - place.y;
+		const row = place.rows.find((r) => dy >= r.y && dy <= r.y + r.height);
+		const k = row ? row.track.at(time, within / 2) : -1;
+		if (k >= 0) hit.span = { track: row.track, k };
+		const { shown, shownTimes: times } = place.lane;
+		hit.rows = [lowerBound(times, time - within), upperBound(times, time + within)];
+		hit.row = this.nearest(
+			shown,
+			times,
+			k >= 0 && dy < place.ticks ? row.track.start[k] : time,
+		);
+		const lost = place.lane.tracks[ROW.LOST],
+			l = lost ? lost.at(time, within) : -1;
+		if (l >= 0) hit.loss = { track: lost, k: l };
+		return hit;
+	}
+
+	nearest(rows, times, time) {
+		const k = lowerBound(times, time);
+		if (!times.length) return -1;
+		return rows[
+			k && (k === times.length || time - times[k - 1] < times[k] - time)
+				? k - 1
+				: k
+		];
+	}
+
+	/* So that a lane is seen. */
+	revealLane(lane) {
+		const place = this.places.find((p) => p.lane === lane),
+			top = this.scroller.scrollTop;
+		if (place && (place.y < top || place.y + place.height > top + this.shown))
+			this.scroller.scrollTop = place.y - this.shown / 3;
+	}
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The lanes of a page: the CPUs of each stream, and the host threads that vCPUs are. */
+#ifndef BRAID_EXPORT_HTML_LANES_H
+#define BRAID_EXPORT_HTML_LANES_H
+
+#include "host_agent/export/walk.h"
+
+/* html/model.js has the same numbers. */
+enum braid_html_lane_kind {
+	BRAID_HTML_LANE_GROUP = 0,	/* a host's or a guest's: its notes */
+	BRAID_HTML_LANE_CPU = 1,
+	BRAID_HTML_LANE_THREAD = 2,	/* of the host: a vCPU of this group */
+};
+
+struct braid_html_lane {
+	enum braid_html_lane_kind kind;
+	u32 group;
+	u32 number;		/* of the CPU or vCPU; a group's: 0 */
+	s32 tid;		/* THREAD */
+};
+
+/* A host, or a guest in all its incarnations. */
+struct braid_html_group {
+	const struct braid_stream *stream;	/* the first of it */
+	u32 lane;
+};
+
+/* Where a ring's items go. */
+struct braid_html_place {
+	u32 lane;
+	bool begun;		/* there was an event: */
+	s64 last_ns;		/* its time */
+};
+
+/* A thread of some host that is a lane. */
+struct braid_html_thread {
+	u32 group;		/* of the host */
+	s32 tid;
+	u32 lane;
+};
+
+struct braid_html_lanes {
+	struct braid_html_group *groups;
+	size_t nr_groups, groups_capacity;
+	struct braid_html_lane *lanes;
+	size_t nr_lanes, lanes_capacity;
+	struct braid_html_place *places;	/* by braid_ring.order */
+	struct braid_html_thread *threads;	/* by group and tid */
+	size_t nr_threads, threads_capacity;
+	u32 *group_of;				/* by braid_stream.number */
+};
+
+/**
+ * braid_html_lanes_make - the lanes of all that is wanted of a source
+ * @l: filled; braid_html_lanes_free() it in any case
+ * @source: stays
+ * @options: what is wanted
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_html_lanes_make(struct braid_html_lanes *l, const struct braid_source *source,
+			  const struct braid_export_options *options);
+
+/** braid_html_thread_of - the lane of a host's thread, or NULL */
+struct braid_html_thread *braid_html_thread_of(const struct braid_html_lanes *l, u32 group,
+					       s32 tid);
+
+/**
+ * braid_html_thread_add - a lane for a thread that turned out to be a vCPU
+ * @l: the lanes
+ * @group: of the host
+ * @tid: the thread; not there yet
+ * @vcpu: what it says it is
+ *
+ * Return: NULL when there are many already, or memory is out.
+ */
+struct braid_html_thread *braid_html_thread_add(struct braid_html_lanes *l, u32 group, s32 tid,
+						u32 vcpu);
+
+/** braid_html_lanes_free - free them */
+void braid_html_lanes_free(struct braid_html_lanes *l);
+
+#endif /* BRAID_EXPORT_HTML_LANES_H */

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Packs data into a page so that nothing in it can be taken for markup. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/export/html_out.h"
+#include "host_agent/util/error.h"
+
+#define LEVEL	5	/* of deflate: higher ones take twice as long for some percent */
+
+/* build/html/page is put together by html/assemble.sh. */
+__asm__(".pushsection .rodata\n"
+	".globl braid_html_page\n"
+	".globl braid_html_page_end\n"
+	"braid_html_page:\n"
+	".incbin \"build/html/page\"\n"
+	"braid_html_page_end:\n"
+	".byte 0\n"
+	".popsection\n");
+
+static int put(struct braid_html_out *o, const char *data, size_t bytes)
+{
+	errno = 0;
+	if (fwrite(data, 1, bytes, o->to) == bytes)
+		return 0;
+	if (errno == EPIPE)
+		return -EPIPE;
+	return braid_fail(errno ? -errno : -EIO, "cannot write the page: %s",
+			  strerror(errno ? errno : EIO));
+}
+
+int braid_html_out_begin(struct braid_html_out *o, FILE *to)
+{
+	memset(o, 0, sizeof(*o));
+	o->to = to;
+	if (deflateInit2(&o->deflate, LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		return braid_fail(-ENOMEM, "out of memory");
+	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
+}
+
+static int pack(struct braid_html_out *o, const void *data, size_t bytes)
+{
+	size_t room = deflateBound(&o->deflate, bytes);
+	char *to;
+
+	o->packed.bytes = 0;
+	to = braid_text_room(&o->packed, room);
+	if (!to || bytes > UINT32_MAX || room > UINT32_MAX || deflateReset(&o->deflate) != Z_OK)
+		return braid_fail(-ENOMEM, "out of memory");
+	o->deflate.next_in = (Bytef *)data;
+	o->deflate.avail_in = bytes;
+	o->deflate.next_out = (Bytef *)to;
+	o->deflate.avail_out = room;
+	if (deflate(&o->deflate, Z_FINISH) != Z_STREAM_END)
+		return braid_fail(-ENOMEM, "out of memory");
+	o->packed.bytes = room - o->deflate.avail_out;
+	return 0;
+}
+
+/* Base64, without the padding's signs: a chunk's end is its element's. */
+static int encode(struct braid_html_out *o)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const u8 *from = (const u8 *)o->packed.data;
+	size_t left = o->packed.bytes;
+	char *to;
+
+	o->coded.bytes = 0;
+	to = braid_text_room(&o->coded, left / 3 * 4 + 4);
+	if (!to)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (; left >= 3; left -= 3, from += 3) {
+		u32 word = from[0] << 16 | from[1] << 8 | from[2];
+
+		*to++ = digits[word >> 18];
+		*to++ = digits[word >> 12 & 63];
+		*to++ = digits[word >> 6 & 63];
+		*to++ = digits[word & 63];
+	}
+	if (left) {
+		u32 word = from[0] << 16 | (left > 1 ? from[1] << 8 : 0);
+
+		*to++ = digits[word >> 18];
+		*to++ = digits[word >> 12 & 63];
+		if (left > 1)
+			*to++ = digits[word >> 6 & 63];
+	}
+	o->coded.bytes = to - o->coded.data;
+	return 0;
+}
+
+int braid_html_out_chunk(struct braid_html_out *o, const char *kind, const void *data,
+			 size_t bytes)
+{
+	static const char end[] = "</script>\n";
+	char begin[80];
+	int err;
+
+	err = pack(o, data, bytes);
+	if (!err)
+		err = encode(o);
+	if (err)
+		return err;
+	snprintf(begin, sizeof(begin),
+		 "<script type=\"application/octet-stream\" data-kind=\"%s\">", kind);
+	err = put(o, begin, strlen(begin));
+	if (!err)
+		err = put(o, o->coded.data, o->coded.bytes);
+	return err ? err : put(o, end, strlen(end));
+}
+
+int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
+			   struct braid_text *columns, size_t nr)
+{
+	size_t k;
+
+	o->plain.bytes = 0;
+	braid_html_put(&o->plain, rows);
+	for (k = 0; k < nr; k++)
+		braid_html_put(&o->plain, columns[k].bytes);
+	for (k = 0; k < nr; k++) {
+		if (columns[k].failed)
+			o->plain.failed = true;
+		braid_text_put(&o->plain, columns[k].data, columns[k].bytes);
+		columns[k].bytes = 0;
+	}
+	if (o->plain.failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	return braid_html_out_chunk(o, kind, o->plain.data, o->plain.bytes);
+}
+
+int braid_html_out_end(struct braid_html_out *o)
+{
+	static const char end[] = "</body>\n</html>\n";
+	int err = put(o, end, strlen(end));
+
+	if (!err && fflush(o->to))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(-errno, "cannot write the page: %s", strerror(errno));
+	return err;
+}
+
+void braid_html_out_free(struct braid_html_out *o)
+{
+	deflateEnd(&o->deflate);
+	braid_text_free(&o->plain);
+	braid_text_free(&o->packed);
+	braid_text_free(&o->coded);
+}

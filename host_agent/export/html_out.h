@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of an HTML page: what stands in front, and chunks of packed data. */
+#ifndef BRAID_EXPORT_HTML_OUT_H
+#define BRAID_EXPORT_HTML_OUT_H
+
+#include <stdio.h>
+#include <zlib.h>
+
+#include "host_agent/util/text.h"
+
+/* The page up to its data: markup, style, program. */
+extern const char braid_html_page[], braid_html_page_end[];
+
+/* A page under way. */
+struct braid_html_out {
+	FILE *to;
+	z_stream deflate;
+	struct braid_text plain;	/* a chunk of columns ... */
+	struct braid_text packed;	/* ... any chunk, deflated ... */
+	struct braid_text coded;	/* ... and in letters */
+};
+
+/**
+ * braid_html_out_begin - write what stands in front of the data
+ * @o: filled; braid_html_out_free() it in any case
+ * @to: where
+ *
+ * Return: 0, -EPIPE when nobody reads, -errno with braid_fail().
+ */
+int braid_html_out_begin(struct braid_html_out *o, FILE *to);
+
+/**
+ * braid_html_out_chunk - write one chunk of data
+ * @o: begun
+ * @kind: the word by which the program finds it
+ * @data: any bytes; in the page they are letters, digits, + and / alone
+ * @bytes: of it
+ *
+ * Return: as braid_html_out_begin().
+ */
+int braid_html_out_chunk(struct braid_html_out *o, const char *kind, const void *data,
+			 size_t bytes);
+
+/**
+ * braid_html_out_columns - write one chunk of columns, and empty them
+ * @o: begun
+ * @kind: as above
+ * @rows: how many there are
+ * @columns: of braid_html_put() numbers, one for each row
+ * @nr: of columns
+ *
+ * Return: as braid_html_out_begin().
+ */
+int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
+			   struct braid_text *columns, size_t nr);
+
+/** braid_html_out_end - close the page; returns as braid_html_out_begin() */
+int braid_html_out_end(struct braid_html_out *o);
+
+/** braid_html_out_free - free what it holds */
+void braid_html_out_free(struct braid_html_out *o);
+
+/** braid_html_put - append a number in as few bytes as it needs, 7 bits in each, low ones first */
+static inline void braid_html_put(struct braid_text *t, u64 value)
+{
+	for (; value >= 0x80; value >>= 7)
+		braid_text_putc(t, (char)(value | 0x80));
+	braid_text_putc(t, (char)value);
+}
+
+/** braid_html_put_signed - likewise one that may be negative: 0, -1, 1, -2 ... */
+static inline void braid_html_put_signed(struct braid_text *t, s64 value)
+{
+	braid_html_put(t, (u64)value << 1 ^ (u64)(value >> 63));
+}
+
+#endif /* BRAID_EXPORT_HTML_OUT_H */

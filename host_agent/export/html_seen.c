@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Knows the kernel's events that begin, end or name what lasts. */
+#include <seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <traceevent/event-parse.h>
+#include <xxhash.h>
+
+#include "host_agent/export/html_seen.h"
+
+static const char enter[] = "sys_enter", leave[] = "sys_exit";
+
+static const struct {
+	const char *system, *name;
+	enum braid_html_action action;
+} known[] = {
+	{ "sched", "sched_switch", BRAID_HTML_SWITCH },
+	{ "sched", "sched_waking", BRAID_HTML_WAKE },
+	{ "sched", "sched_wakeup", BRAID_HTML_WAKE },
+	{ "sched", "sched_process_exit", BRAID_HTML_TASK_EXIT },
+	{ "kvm", "kvm_entry", BRAID_HTML_KVM_ENTRY },
+	{ "kvm", "kvm_exit", BRAID_HTML_KVM_EXIT },
+	{ "raw_syscalls", enter, BRAID_HTML_CALL_ENTER },
+	{ "raw_syscalls", leave, BRAID_HTML_CALL_EXIT },
+};
+
+/* Systems whose events come in pairs, NAME_entry and NAME_exit. */
+static const char *const paired[] = { "irq", "irq_vectors", "timer" };
+
+/* How the text of such an event names what it is about. */
+static const struct {
+	const char *stem, *called, *before;
+	char behind;
+} details[] = {
+	{ "irq_handler", "irq", "name=", '\0' },
+	{ "softirq", "softirq", "[action=", ']' },
+	{ "hrtimer_expire", "hrtimer", "function=", ' ' },
+	{ "timer_expire", "timer", "function=", ' ' },
+};
+
+#define NR(list)	(sizeof(list) / sizeof(*(list)))
+
+static bool begins(const char *name, const char *with)
+{
+	return !strncmp(name, with, strlen(with));
+}
+
+/* The bytes of a name before its end, when that is how it ends; else 0. */
+static size_t stem_bytes(const char *name, const char *end)
+{
+	size_t all = strlen(name), tail = strlen(end);
+
+	return all > tail && !strcmp(name + all - tail, end) ? all - tail : 0;
+}
+
+static bool is_paired(const char *system)
+{
+	size_t k;
+
+	for (k = 0; k < NR(paired); k++)
+		if (!strcmp(system, paired[k]))
+			return true;
+	return false;
+}
+
+struct braid_html_meaning braid_html_meaning_of(const struct braid_event_type_info *info)
+{
+	struct braid_html_meaning m = { .looked = true };
+	size_t k, begin, end;
+
+	for (k = 0; k < NR(known); k++)
+		if (!strcmp(info->system, known[k].system) && !strcmp(info->name, known[k].name))
+			m.action = known[k].action;
+	if (!strcmp(info->system, "syscalls") && begins(info->name, enter))
+		m.action = BRAID_HTML_CALL_ENTER;
+	if (!strcmp(info->system, "syscalls") && begins(info->name, leave))
+		m.action = BRAID_HTML_CALL_EXIT;
+	begin = stem_bytes(info->name, "_entry");
+	end = stem_bytes(info->name, "_exit");
+	if (is_paired(info->system) && (begin || end)) {
+		m.action = begin ? BRAID_HTML_IRQ_BEGIN : BRAID_HTML_IRQ_END;
+		m.stem = XXH3_64bits(info->name, begin + end);
+	}
+	return m;
+}
+
+bool braid_html_field(const struct braid_html_seen *seen, const char *name, u64 *value)
+{
+	struct tep_format_field *field;
+	unsigned long long number;
+
+	if (!seen->event)
+		return false;
+	field = tep_find_field((struct tep_event *)seen->event, name);
+	if (!field || (field->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC)) ||
+	    tep_read_number_field(field, seen->item->payload, &number))
+		return false;
+	*value = number;
+	return true;
+}
+
+u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen *seen)
+{
+	size_t k, bytes = stem_bytes(seen->info->name, "_entry");
+	const char *from, *to;
+	char name[160];
+
+	for (k = 0; k < NR(details); k++) {
+		if (strlen(details[k].stem) != bytes || !begins(seen->info->name, details[k].stem))
+			continue;
+		from = strstr(seen->text, details[k].before);
+		if (!from)
+			break;
+		from += strlen(details[k].before);
+		to = strchrnul(from, details[k].behind);
+		snprintf(name, sizeof(name), "%s %.*s", details[k].called,
+			 (int)(to - from < 128 ? to - from : 128), from);
+		return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, name, strlen(name));
+	}
+	return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, seen->info->name, bytes);
+}
+
+u32 braid_html_call_name(struct braid_html_names *n, const struct braid_html_seen *seen)
+{
+	const char *label = braid_format_label(seen->info);
+	char number[32], *name = NULL;
+	u64 id = 0;
+	u32 ret;
+
+	if (begins(label, enter) && label[strlen(enter)] == '_') {
+		label += strlen(enter) + 1;
+		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
+	}
+	if (!braid_html_field(seen, "id", &id) && !braid_html_field(seen, "__syscall_nr", &id))
+		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
+	snprintf(number, sizeof(number), "syscall %lld", (long long)id);
+	if (id <= INT32_MAX)
+		name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, id);
+	label = name ? name : number;
+	ret = braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
+	free(name);
+	return ret;
+}
+
+u32 braid_html_exit_name(struct braid_html_names *n, const struct braid_html_seen *seen)
+{
+	const char *from = strstr(seen->text, "reason "), *to;
+	char number[32];
+	u64 reason;
+
+	if (from) {
+		from += strlen("reason ");
+		to = strchrnul(from, ' ');
+		return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, from, to - from);
+	}
+	if (!braid_html_field(seen, "exit_reason", &reason))
+		return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, "exit", strlen("exit"));
+	snprintf(number, sizeof(number), "exit %llu", (unsigned long long)reason);
+	return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, number, strlen(number));
+}
+
+u32 braid_html_next_name(struct braid_html_names *n, const struct braid_html_seen *seen, s32 pid)
+{
+	const char *comm = braid_format_comm(seen->item, pid);
+	const struct braid_item *item = seen->item;
+	struct tep_format_field *field = NULL;
+	u32 offset, length;
+
+	/* The host's tracefs forgets names; the event has it. */
+	if (!strcmp(comm, BRAID_COMM_UNKNOWN) && seen->event)
+		field = tep_find_field((struct tep_event *)seen->event, "next_comm");
+	if (field && braid_format_range(field, item->payload, item->payload_bytes, &offset,
+					&length))
+		return braid_html_name(n, BRAID_HTML_TASK, seen->group, pid,
+				       (const char *)item->payload + offset, length);
+	return braid_html_name(n, BRAID_HTML_TASK, seen->group, pid, comm, strlen(comm));
+}

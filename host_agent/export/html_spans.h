@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What lasts: running tasks, system calls, interrupts, guest mode, losses; made of events. */
+#ifndef BRAID_EXPORT_HTML_SPANS_H
+#define BRAID_EXPORT_HTML_SPANS_H
+
+#include "host_agent/export/html_lanes.h"
+#include "host_agent/export/html_seen.h"
+
+/* The rows of a lane. html/model.js has the same numbers. */
+enum braid_html_row {
+	BRAID_HTML_ROW_RUN = 0,		/* tasks on a CPU; of a thread: on which CPU it is */
+	BRAID_HTML_ROW_SYSCALL = 1,
+	BRAID_HTML_ROW_IRQ = 2,		/* and those behind it: one in another */
+	BRAID_HTML_ROW_KVM = 6,		/* guest mode, and why it ended */
+	BRAID_HTML_ROW_LOST = 7,
+	BRAID_HTML_ROWS = 8,
+};
+
+#define BRAID_HTML_IRQ_DEPTH	(BRAID_HTML_ROW_KVM - BRAID_HTML_ROW_IRQ)
+
+struct braid_html_spans;
+
+/**
+ * braid_html_spans_new - nothing seen yet
+ * @lanes: stays; threads may be added
+ * @names: stays
+ * @out: stays
+ *
+ * Return: NULL: out of memory.
+ */
+struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
+					      struct braid_html_names *names,
+					      struct braid_html_out *out);
+
+/** braid_html_spans_free - free them; NULL is fine */
+void braid_html_spans_free(struct braid_html_spans *s);
+
+/** braid_html_spans_base - the time that all others are told against; before the first item */
+void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
+
+/**
+ * braid_html_spans_event - take in an event
+ * @s: the spans
+ * @seen: it; they come in order
+ *
+ * Return: 0, -EPIPE, or -errno with braid_fail().
+ */
+int braid_html_spans_event(struct braid_html_spans *s, const struct braid_html_seen *seen);
+
+/**
+ * braid_html_spans_lost - take in a loss: what was under way on that CPU is not known any more
+ * @s: the spans
+ * @lane: where
+ * @from_ns: of it ...
+ * @to_ns: ... till here
+ *
+ * Return: as braid_html_spans_event().
+ */
+int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns);
+
+/** braid_html_spans_end - end what is under way, and write what was not yet; returns likewise */
+int braid_html_spans_end(struct braid_html_spans *s, s64 ns);
+
+#endif /* BRAID_EXPORT_HTML_SPANS_H */
