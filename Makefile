@@ -132,13 +132,14 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
-	@tests/packages.sh build forms driver guests libvirt tests kunit fuzz
+	@tests/packages.sh build forms driver guests libvirt tests kunit fuzz html
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
 check-all: check-lint check-unit fuzz-short
 	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
 	@$(MAKE) check-kunit
+	@$(MAKE) check-html
 	@$(MAKE) check-e2e
 	@tests/dkms.sh $(call packaged,6.12)
 
@@ -166,6 +167,14 @@ check-unit:
 
 .PHONY: unit-programs
 unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid
+
+.PHONY: check-html html-run
+check-html:
+	@tests/packages.sh build html
+	@$(MAKE) -j$(NPROC) html-run
+
+html-run: agent $(B)/make_big_capture $(B)/make_hostile
+	@tests/html/run.sh
 
 check-kunit:
 	@tests/packages.sh build kunit
@@ -242,6 +251,11 @@ $(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o benc
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
+# A capture whose names try to be markup: build/make_hostile OUT
+$(B)/make_hostile: $(addprefix $(B)/obj/tests/,html/make_hostile.o unit/make_capture.o) $(LIB_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
 $(B)/bench_walk: $(B)/obj/tests/bench/bench_walk.o $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
@@ -285,6 +299,7 @@ help:
 	@echo 'make driver KREL=RELEASE     driver for another kernel: build/guest-RELEASE/tracebraid.ko'
 	@echo 'make check-lint              house rules, shellcheck'
 	@echo 'make check-unit              unit tests under sanitizers'
+	@echo 'make check-html              an exported page in a headless browser'
 	@echo 'make check-kunit             the driver in user-mode Linux, under KASAN and lockdep'
 	@echo 'make check-debug [CASE=name] the same and the end-to-end cases in an emulated kernel; slow'
 	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'

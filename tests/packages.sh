@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|forms|driver|guests|libvirt|tests|kunit|fuzz|bench...
+# Installs what the named jobs need and this machine misses: packages.sh build|forms|driver|guests|libvirt|tests|kunit|fuzz|html|bench...
 set -eu
 
 packages_of() {
@@ -17,6 +17,10 @@ packages_of() {
 	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
 	fuzz) echo clang-14 libclang-rt-14-dev util-linux ;;
+	html)	# where Node comes from elsewhere, Debian's would be in its way
+		echo chromium
+		command -v node >/dev/null || echo nodejs
+		command -v npm >/dev/null || echo npm ;;
 	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
