@@ -67,15 +67,19 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigne
 static void report(struct braid_source *source, FILE *to)
 {
 	struct braid_export_options options = { 0 };
-	struct braid_export_totals text = { 0 }, json = { 0 };
-	int err_text, err_json;
+	struct braid_export_totals text = { 0 }, json = { 0 }, html = { 0 };
+	int err_text, err_json, err_html;
 
 	err_text = braid_export_text(to, source, &options, &text);
 	braid_source_rewind(source);
 	err_json = braid_export_json(to, source, &options, &json);
-	MUST(err_text == err_json);
+	braid_source_rewind(source);
+	err_html = braid_export_html("/dev/null", source, &options, &html);
+	MUST(err_text == err_json && err_text == err_html);
 	MUST_EQ(text.events, json.events);
 	MUST_EQ(text.lost, json.lost);
+	MUST_EQ(text.events, html.events);
+	MUST_EQ(text.lost, html.lost);
 }
 
 /* Each ring by itself: times never go back, numbers never either. */
