@@ -235,7 +235,7 @@ bench:
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
 BENCH_MODULES	:= tests/bench/guest_ring/guest_ring.o
-bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock many)
+bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock many walk) $(B)/make_big_capture
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES) $(BENCH_MODULES)" \
 		$(call test-drivers,$(call packaged,6.1) $(call packaged,6.12))
 	@tests/bench/run.sh

@@ -21,7 +21,7 @@ packages_of() {
 		echo chromium
 		command -v node >/dev/null || echo nodejs
 		command -v npm >/dev/null || echo npm ;;
-	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux ;;
+	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	walked = seconds();
 	braid_walk_end(&walk);
 	braid_source_free(source);
-	printf("walk.open\t%.3f\ts\n", opened - start);
-	printf("walk.events\t%.2f\tM events/s\n", totals.events / 1e6 / (walked - opened));
+	printf("capture_indexed\t%.3f\ts\n", opened - start);
+	printf("walk_speed\t%.2f\tM events/s\n", totals.events / 1e6 / (walked - opened));
 	return EXIT_SUCCESS;
 }

@@ -11,6 +11,7 @@ set -eu
 	tests/bench/guests.py
 	build/bench_clock
 	build/bench_many
+	tests/bench/exports.py
 } >build/bench.tsv.new
 mv build/bench.tsv.new build/bench.tsv
 column -t -s "$(printf '\t')" build/bench.tsv

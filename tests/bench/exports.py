@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Measures what leaves the agent, on one large capture: our text, each form, and the tools that read them."""
+
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+AGENT = os.environ.get("TRACEBRAID", str(ROOT / "build" / "tracebraid"))
+EVENTS = 2_400_000
+ROUNDS = 3
+
+
+def run(command):
+    """
+    Runs a command to its end. Return: seconds of a CPU, peak MiB. All are of one thread, so that
+    on an idle machine these are the seconds that pass.
+    """
+    with open(os.devnull, "wb") as nowhere:
+        child = subprocess.Popen(command, stdout=nowhere, stderr=subprocess.PIPE)
+        errors = child.stderr.read()
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: {errors.decode(errors='replace').strip()}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def empty(folder):
+    """A new folder in the place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def forms():
+    """The forms that there are, by name."""
+    text = subprocess.run([AGENT, "export", "--help"], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"^  (\S+)", text.partition("\nForms:\n")[2], re.MULTILINE)
+
+
+def readers(folder):
+    """What reads our own exports back as text: name, and command."""
+    host = sorted((folder / "trace.dat").glob("*.dat*"), key=lambda path: len(path.name))
+    found = {}
+    if host:
+        command = ["trace-cmd", "report"]
+        for path in host:
+            command += ["-i", str(path)]
+        found["trace_cmd"] = command
+    if (folder / "ctf").exists():
+        found["babeltrace2"] = ["babeltrace2", str(folder / "ctf")]
+    return {name: command for name, command in found.items() if shutil.which(command[0])}
+
+
+class Bench:
+    """Figures of several rounds."""
+
+    def __init__(self):
+        self.seconds, self.memory = {}, {}
+
+    def measure(self, name, command):
+        """One round of one command."""
+        seconds, memory = run(command)
+        self.seconds.setdefault(name, []).append(seconds)
+        self.memory[name] = max(memory, self.memory.get(name, 0))
+
+    def median(self, name):
+        """Seconds."""
+        return statistics.median(self.seconds[name])
+
+    def tell(self):
+        """Prints all."""
+        for name in self.seconds:
+            print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
+            print(f"{name}_peak_memory\t{self.memory[name]:.0f}\tMiB")
+        for name in ("trace_cmd", "babeltrace2"):
+            if name in self.seconds:
+                ratio = self.median(name) / self.median("report_text")
+                print(f"report_text_over_{name}\t{ratio:.1f}\ttimes")
+
+
+def main():
+    """Round by round, so that a busy machine is as unfair to one as to the other."""
+    bench = Bench()
+    with tempfile.TemporaryDirectory(prefix="bench-exports.", dir=ROOT / "build") as name:
+        folder = pathlib.Path(name)
+        capture = folder / "big.braid"
+        subprocess.run([ROOT / "build" / "make_big_capture", capture, str(EVENTS)], check=True)
+        print(subprocess.run([ROOT / "build" / "bench_walk", capture], check=True, text=True,
+                             capture_output=True).stdout, end="")
+        for _ in range(ROUNDS):
+            bench.measure("report_text", [AGENT, "report", str(capture)])
+            for form in forms():
+                empty(folder / form)
+                bench.measure(f"export_{form}", [AGENT, "export", "--to", form, str(capture), "-o",
+                                                 str(folder / form / "out")])
+            for reader, command in readers(folder).items():
+                bench.measure(reader, command)
+    bench.tell()
+
+
+if __name__ == "__main__":
+    main()
