@@ -23,7 +23,7 @@ struct guest_ring {
 	u8 *buffer;			/* a chunk: struct braid_chunk_page, then the piece's bytes */
 
 	/* All below is where the cursor is. */
-	size_t at;			/* next piece */
+	struct braid_piece_cursor at;	/* the piece in hand */
 	struct braid_chunk_page page;	/* of the piece in hand */
 	u32 page_flags;			/* BRAID_BUFFER_* that hold for it */
 	struct braid_cursor cursor;
@@ -148,7 +148,7 @@ static bool same_piece(const struct guest_ring *g, const struct braid_piece *pie
 {
 	const struct braid_chunk_page *page = &g->page;
 
-	return page->position == (piece->position & BRAID_POS_MASK) &&
+	return page->position == piece->position &&
 	       page->first_seq == piece->first_seq && page->from_bytes == piece->from_bytes &&
 	       page->to_bytes == piece->to_bytes;
 }
@@ -186,9 +186,7 @@ static void begin_piece(struct guest_ring *g, bool placed)
 /* Pages of minor 0 don't say how they are stamped: as the stream's buffers were. */
 static u32 flags_of(const struct guest_ring *g, const struct braid_piece *piece)
 {
-	u32 file = piece->place & ((1u << BRAID_PIECE_FILE_BITS) - 1);
-
-	if (!g->base.source->minors[file])
+	if (!g->base.source->minors[piece->file])
 		return g->flags;
 	return (g->page.flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
 	       (g->page.flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);
@@ -213,13 +211,12 @@ static int make_room(struct guest_ring *g, u32 bytes)
 static int load_piece(struct guest_ring *g)
 {
 	struct braid_capture_ring *base = &g->base;
-	const struct braid_piece *piece;
+	const struct braid_piece *piece = &g->at.piece;
 	bool fresh, placed;
 	int err;
 
-	if (g->at == base->pieces.nr)
+	if (!braid_pieces_next(&base->pieces, &g->at))
 		return 0;
-	piece = &base->pieces.at[g->at++];
 	err = make_room(g, DATA_AT + piece->to_bytes - piece->from_bytes);
 	if (err)
 		return err;
@@ -390,7 +387,7 @@ static void guest_rewind(struct braid_ring *ring)
 	struct guest_ring *g = guest_ring(ring);
 
 	memset(&ring->walk, 0, sizeof(ring->walk));
-	g->at = 0;
+	memset(&g->at, 0, sizeof(g->at));
 	g->loaded = false;
 	g->opened = false;
 	g->lost_track = false;
@@ -407,7 +404,7 @@ static void guest_free(struct braid_ring *ring)
 {
 	struct guest_ring *g = guest_ring(ring);
 
-	free(g->base.pieces.at);
+	braid_pieces_free(&g->base.pieces);
 	free(g->base.parts);
 	free(g->buffer);
 	free(g);

@@ -28,7 +28,7 @@ struct host_ring {
 	u32 room_bytes;
 
 	/* All below is where the cursor is. */
-	size_t piece;
+	struct braid_piece_cursor piece;	/* the one in hand */
 	const u8 *data;			/* of the sub-buffer in hand */
 	u32 bytes;			/* of it */
 	u32 at;				/* of the next event */
@@ -59,7 +59,7 @@ static void faulty(struct host_ring *h, const char *what)
 
 	ring->walk.faults++;
 	braid_source_faulty(&h->base.source->source, ring->stream, "CPU %u, sub-buffer %zu: %s",
-			    ring->cpu, h->piece - 1, what);
+			    ring->cpu, h->piece.nr - 1, what);
 }
 
 /* Bytes of data that a header's words tell of, or 0 when there can't be so many. */
@@ -152,14 +152,13 @@ static int make_room(struct host_ring *h, u32 bytes)
 static int load_page(struct host_ring *h)
 {
 	struct braid_capture_ring *base = &h->base;
-	const struct braid_piece *piece;
+	const struct braid_piece *piece = &h->piece.piece;
 	u64 commit;
 	u32 bytes;
 	int err;
 
-	if (h->piece == base->pieces.nr)
+	if (!braid_pieces_next(&base->pieces, &h->piece))
 		return 0;
-	piece = &base->pieces.at[h->piece++];
 	h->at = h->bytes = 0;
 	err = make_room(h, PAGE_AT + piece->to_bytes);
 	if (err)
@@ -267,7 +266,7 @@ static void host_rewind(struct braid_ring *ring)
 	struct host_ring *h = host_ring(ring);
 
 	memset(&ring->walk, 0, sizeof(ring->walk));
-	h->piece = 0;
+	memset(&h->piece, 0, sizeof(h->piece));
 	h->at = h->bytes = 0;
 	h->untold = 0;
 	h->untold_some = false;
@@ -280,7 +279,7 @@ static void host_free(struct braid_ring *ring)
 {
 	struct host_ring *h = host_ring(ring);
 
-	free(h->base.pieces.at);
+	braid_pieces_free(&h->base.pieces);
 	free(h->base.parts);
 	free(h->buffer);
 	free(h);

@@ -56,7 +56,6 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 	const char *why = "it has no head";
 	struct braid_capture_ring *ring;
 	struct braid_chunk_page page;
-	struct braid_piece piece;
 
 	if (v->bytes >= sizeof(page)) {
 		memcpy(&page, v->payload, sizeof(page));
@@ -71,19 +70,17 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 	ring = ring_of(s, page.buffer, page.vcpu);
 	if (!ring)
 		return -ENOMEM;
-	piece.place = v->offset << BRAID_PIECE_FILE_BITS | s->source->file;
-	piece.position = page.position | (page.flags & BRAID_PAGE_FINAL ? BRAID_PIECE_FINAL : 0);
-	piece.first_seq = page.first_seq;
-	piece.from_bytes = page.from_bytes;
-	piece.to_bytes = page.to_bytes;
-	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
+	return braid_pieces_add(&ring->pieces, &(struct braid_piece){
+		.offset = v->offset, .file = s->source->file, .final = page.flags & BRAID_PAGE_FINAL,
+		.position = page.position, .first_seq = page.first_seq,
+		.from_bytes = page.from_bytes, .to_bytes = page.to_bytes,
+	});
 }
 
 int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_host_page page;
 	struct braid_capture_ring *ring;
-	struct braid_piece piece = { 0 };
 
 	if (v->bytes >= sizeof(page))
 		memcpy(&page, v->payload, sizeof(page));
@@ -98,10 +95,10 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	ring = ring_of(s, 0, page.cpu);
 	if (!ring)
 		return -ENOMEM;
-	piece.place = v->offset << BRAID_PIECE_FILE_BITS | s->source->file;
-	piece.first_seq = page.lost_before;
-	piece.to_bytes = page.bytes;
-	return braid_array_push(ring->pieces.at, ring->pieces.nr, ring->pieces.capacity, piece);
+	return braid_pieces_add(&ring->pieces, &(struct braid_piece){
+		.offset = v->offset, .file = s->source->file, .first_seq = page.lost_before,
+		.to_bytes = page.bytes,
+	});
 }
 
 static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ring_end *end)
@@ -143,8 +140,8 @@ static int by_position(const void *a, const void *b, void *arg)
 {
 	const struct braid_piece *x = a, *y = b;
 	u64 origin = *(u64 *)arg;
-	s64 dx = braid_position_diff(x->position & BRAID_POS_MASK, origin);
-	s64 dy = braid_position_diff(y->position & BRAID_POS_MASK, origin);
+	s64 dx = braid_position_diff(x->position, origin);
+	s64 dy = braid_position_diff(y->position, origin);
 
 	if (dx != dy)
 		return dx < dy ? -1 : 1;
@@ -154,22 +151,18 @@ static int by_position(const void *a, const void *b, void *arg)
 		return x->to_bytes < y->to_bytes ? -1 : 1;
 	if (x->first_seq != y->first_seq)
 		return x->first_seq < y->first_seq ? -1 : 1;
-	return x->place < y->place ? -1 : x->place > y->place;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void sort_ring(struct braid_pieces *pieces)
+static int sort_ring(struct braid_pieces *pieces)
 {
-	u64 origin;
-	size_t k;
+	struct braid_piece_cursor first = { 0 };
 
-	if (pieces->nr < 2)
-		return;
-	origin = pieces->at[0].position & BRAID_POS_MASK;
-	for (k = 1; k < pieces->nr; k++)
-		if (by_position(&pieces->at[k - 1], &pieces->at[k], &origin) > 0)
-			break;
-	if (k < pieces->nr)
-		qsort_r(pieces->at, pieces->nr, sizeof(*pieces->at), by_position, &origin);
+	if (!braid_pieces_next(pieces, &first))
+		return 0;
+	return braid_pieces_sort(pieces, by_position, &first.piece.position);
 }
 
 static int by_ring(const void *a, const void *b)
@@ -297,8 +290,8 @@ int braid_capture_sort_pieces(struct braid_capture_source *cs)
 			struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[j];
 
 			settle_parts(ring);
-			if (s->kind == BRAID_STREAM_GUEST)
-				sort_ring(&ring->pieces);
+			if (s->kind == BRAID_STREAM_GUEST && sort_ring(&ring->pieces))
+				return braid_fail(-ENOMEM, "out of memory");
 		}
 	}
 	return 0;

@@ -42,11 +42,8 @@ void braid_source_faulty(struct braid_source *source, const struct braid_stream 
 int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece, void *to,
 			u32 bytes)
 {
-	u32 file = piece->place & ((1u << BRAID_PIECE_FILE_BITS) - 1);
-	u64 offset = piece->place >> BRAID_PIECE_FILE_BITS;
-
 	cs->source.bytes_read += bytes;
-	return braid_capture_load(cs->readers[file], offset, to, bytes);
+	return braid_capture_load(cs->readers[piece->file], piece->offset, to, bytes);
 }
 
 /* One chunk, by its type. Return: 0 or -ENOMEM. */

@@ -4,6 +4,7 @@
 #define BRAID_SOURCE_CAPTURE_PRIVATE_H
 
 #include "host_agent/capture/capture.h"
+#include "host_agent/source/capture_pieces.h"
 #include "host_agent/source/source.h"
 
 #define BRAID_MAX_STREAMS	4096u		/* in one source */
@@ -13,26 +14,6 @@
 #define BRAID_MAX_TABLE		(4u << 20)	/* comms, symbols, notes in one stream */
 #define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes */
 #define BRAID_MAX_FILES		1024u
-
-/* Where a piece of a ring lies; kept for each, so it is small. */
-struct braid_piece {
-	u64 place;			/* offset of the chunk:52 | file:12 */
-	u64 position;			/* with BRAID_PIECE_FINAL */
-	u64 first_seq;			/* HOST_PAGE: lost before */
-	u32 from_bytes;
-	u32 to_bytes;			/* HOST_PAGE: of the sub-buffer */
-};
-
-#define BRAID_PIECE_FILE_BITS	12
-#define BRAID_PIECE_FINAL	(1ULL << 63)
-
-static_assert(sizeof(struct braid_piece) == 32, "an index entry stays small");
-
-struct braid_pieces {
-	struct braid_piece *at;
-	size_t nr;
-	size_t capacity;
-};
 
 struct braid_capture_source;
 struct braid_capture_stream;
