@@ -12,7 +12,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   babeltrace2 zlib
+		   babeltrace2 zlib libkdumpfile
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)

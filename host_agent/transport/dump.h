@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A dump of a guest's memory, read page by page. */
+#ifndef BRAID_TRANSPORT_DUMP_H
+#define BRAID_TRANSPORT_DUMP_H
+
+#include <stddef.h>
+
+#include "tracebraid/abi.h"
+#include "tracebraid/virtio.h"
+
+struct braid_dump;
+
+/**
+ * braid_dump_begin - have a dump read
+ * @out: set on success
+ * @fd: ELF as QEMU, libvirt and /proc/vmcore write it, or compressed by makedumpfile or QEMU
+ * @path: for messages
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_dump_begin(struct braid_dump **out, int fd, const char *path);
+
+/** braid_dump_flattened - whether a dump was written as a stream, and has to be put in order */
+bool braid_dump_flattened(int fd);
+
+/**
+ * braid_dump_unflatten - put it in order
+ * @fd: the stream
+ * @folder: where there is room for as much; what is made there has no name
+ * @path: for messages
+ * @cut_off: set to whether its end is missing
+ *
+ * Return: a descriptor; or -errno with braid_fail().
+ */
+int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut_off);
+
+/**
+ * braid_dump_cut_off - whether a dump lacks its end
+ * @fd: ELF; of other dumps this can't be told
+ *
+ * What is cut off reads as zeros.
+ */
+bool braid_dump_cut_off(int fd);
+
+/** braid_dump_end - NULL is fine */
+void braid_dump_end(struct braid_dump *d);
+
+/**
+ * braid_dump_next - the next page that is there
+ * @address: guest-physical; where to begin, then where it lies
+ * @page: room for BRAID_PAGE_BYTES
+ *
+ * Return: whether there was one.
+ */
+bool braid_dump_next(struct braid_dump *d, u64 *address, void *page);
+
+/**
+ * braid_dump_read - read memory, page by page
+ * @address: guest-physical
+ * @to: room for @bytes
+ *
+ * Return: how many of its pages are not there; what lies in them is left as it is.
+ */
+u64 braid_dump_read(struct braid_dump *d, u64 address, void *to, u64 bytes);
+
+/** braid_dump_end_address - behind the last page, if the dump tells it; else 0 */
+u64 braid_dump_end_address(const struct braid_dump *d);
+
+#endif /* BRAID_TRANSPORT_DUMP_H */

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Finds regions in a dump: their superblocks, and where the rest of them lies. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/transport/dead.h"
+#include "host_agent/transport/dump.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "shared/region.h"
+
+#define CHUNKS_MOST	1024u	/* that the driver announces */
+#define MOST_FOUND	65536u	/* superblocks, and lists: more are made up */
+#define MOST_TRIED	64u	/* lists of one region */
+#define MOST_TIMES	4u	/* the dump's size: regions that a liar lays over one another */
+
+/* What may be the announcement of a region's chunks, as the driver keeps it in its memory. */
+struct list {
+	u64 first;		/* where its first chunk lies */
+	u64 address;		/* of the list */
+	u32 nr_chunks;
+};
+
+struct scan {
+	struct braid_dump *dump;
+	const char *path;
+	const struct braid_dead_options *o;
+	u64 *superblocks;	/* their addresses */
+	size_t nr_superblocks;
+	size_t superblocks_capacity;
+	u64 there_bytes;	/* in the dump */
+	struct list *lists;
+	size_t nr_lists;
+	size_t lists_capacity;
+};
+
+/* Where a region's bytes lie in the guest's memory. */
+struct place {
+	struct braid_virtio_chunk chunks[CHUNKS_MOST];
+	u32 nr_chunks;
+};
+
+/* The search ---------------------------------------------------------------------------- */
+
+static bool can_be_chunk(const struct braid_virtio_chunk *chunk)
+{
+	return chunk->bytes && chunk->bytes <= BRAID_DEAD_MAX_BYTES &&
+	       !((chunk->address | chunk->bytes) & (BRAID_PAGE_BYTES - 1));
+}
+
+/* The driver's memory is aligned to 8 bytes at least; a chunk behind the page is looked up. */
+static int look_for_lists(struct scan *s, u64 address, const u64 *page)
+{
+	const u32 words = BRAID_PAGE_BYTES / 8;
+	struct braid_virtio_chunk chunk;
+	u32 k;
+
+	for (k = 0; k < words; k++) {
+		struct list list = { .address = address + 8 * k, .nr_chunks = page[k] >> 32 };
+
+		if ((u32)page[k] != BRAID_VIRTIO_ANNOUNCE || !list.nr_chunks ||
+		    list.nr_chunks > CHUNKS_MOST)
+			continue;
+		if (k + 2 < words)
+			memcpy(&chunk, &page[k + 1], sizeof(chunk));
+		else if (braid_dump_read(s->dump, list.address + 8, &chunk, sizeof(chunk)))
+			continue;
+		list.first = chunk.address;
+		if (!can_be_chunk(&chunk) || s->nr_lists >= MOST_FOUND)
+			continue;
+		if (braid_array_push(s->lists, s->nr_lists, s->lists_capacity, list))
+			return braid_fail(-ENOMEM, "%s: out of memory", s->path);
+	}
+	return 0;
+}
+
+static int search(struct scan *s)
+{
+	u64 end = braid_dump_end_address(s->dump), address = 0;
+	u64 page[BRAID_PAGE_BYTES / 8];
+	int err = 0;
+
+	while (!err && braid_dump_next(s->dump, &address, page)) {
+		if (page[0] == BRAID_MAGIC && s->nr_superblocks < MOST_FOUND &&
+		    braid_array_push(s->superblocks, s->nr_superblocks, s->superblocks_capacity,
+				     address))
+			err = braid_fail(-ENOMEM, "%s: out of memory", s->path);
+		if (!err)
+			err = look_for_lists(s, address, page);
+		if (s->o->progress)
+			s->o->progress(s->o->progress_arg, "searching", address, end);
+		s->there_bytes += BRAID_PAGE_BYTES;
+		address += BRAID_PAGE_BYTES;
+		if (!address)
+			break;
+	}
+	return err;
+}
+
+/* Where a region lies ------------------------------------------------------------------- */
+
+/* Copies bytes of a region; returns how many pages are missing. */
+static u64 read_region(struct scan *s, const struct place *place, u64 offset, void *to, u64 bytes)
+{
+	u64 missing = 0, at = 0, piece;
+	u32 k;
+
+	for (k = 0; k < place->nr_chunks && bytes; at += place->chunks[k++].bytes) {
+		if (offset - at >= place->chunks[k].bytes)
+			continue;
+		piece = place->chunks[k].bytes - (offset - at);
+		if (piece > bytes)
+			piece = bytes;
+		missing += braid_dump_read(s->dump, place->chunks[k].address + (offset - at), to,
+					   piece);
+		to = (u8 *)to + piece;
+		offset += piece;
+		bytes -= piece;
+	}
+	return missing;
+}
+
+/* Rings that are where the superblock has them: nothing else knows the incarnation so often. */
+static u64 count_rings(struct scan *s, const struct place *place, const struct braid_superblock *sb)
+{
+	struct braid_ring_private priv;
+	u64 found = 0;
+	u32 k, vcpu;
+
+	for (k = 0; k < sb->nr_buffers; k++) {
+		for (vcpu = 0; vcpu < sb->buffers[k].nr_rings; vcpu++) {
+			memset(&priv, 0, sizeof(priv));
+			read_region(s, place, braid_ring_offset(&sb->buffers[k], vcpu) +
+				    BRAID_RING_PRIVATE_OFFSET, &priv, sizeof(priv));
+			found += priv.incarnation == sb->incarnation && priv.buffer == k &&
+				 priv.vcpu == vcpu;
+		}
+	}
+	return found;
+}
+
+/* Reads a list's chunks; false when they can't be this region's. */
+static bool load_list(struct scan *s, const struct list *list, const struct braid_superblock *sb,
+		      struct place *place)
+{
+	u64 sum = 0;
+	u32 k;
+
+	if (braid_dump_read(s->dump, list->address + sizeof(struct braid_virtio_control),
+			    place->chunks, list->nr_chunks * sizeof(*place->chunks)))
+		return false;
+	place->nr_chunks = list->nr_chunks;
+	for (k = 0; k < place->nr_chunks; k++) {
+		if (!can_be_chunk(&place->chunks[k]))
+			return false;
+		sum += place->chunks[k].bytes;
+	}
+	return sum == sb->region_bytes;
+}
+
+/*
+ * A region is in one piece (an ivshmem device's memory), or where a list says: the driver's
+ * own, or an old one that was freed. The rings decide. Returns how many were found.
+ */
+static u64 find_place(struct scan *s, u64 address, const struct braid_superblock *sb,
+		      struct place *best)
+{
+	struct place place = { .nr_chunks = 1 };
+	u32 tried = 0;
+	u64 most, found;
+	size_t k;
+
+	place.chunks[0] = (struct braid_virtio_chunk){ address, sb->region_bytes };
+	*best = place;
+	most = count_rings(s, best, sb);
+	for (k = 0; k < s->nr_lists && tried < MOST_TRIED; k++) {
+		if (s->lists[k].first != address || !load_list(s, &s->lists[k], sb, &place))
+			continue;
+		tried++;
+		found = count_rings(s, &place, sb);
+		if (found <= most)
+			continue;
+		most = found;
+		*best = place;
+	}
+	return most;
+}
+
+/* Regions ------------------------------------------------------------------------------- */
+
+static int add_region(struct scan *s, struct braid_dead_regions *regions, u64 address,
+		      const struct braid_superblock *sb, const struct place *place)
+{
+	struct braid_dead_region region = {
+		.address = address,
+		.pages = (sb->region_bytes + BRAID_PAGE_BYTES - 1) / BRAID_PAGE_BYTES,
+		.mapping = braid_dead_mapping(sb->region_bytes, s->path),
+	};
+
+	if (!region.mapping)
+		return -ENOMEM;
+	region.missing_pages = read_region(s, place, 0, region.mapping->base, sb->region_bytes);
+	if (!braid_array_push(regions->items, regions->nr, regions->capacity, region))
+		return 0;
+	braid_mapping_close(region.mapping);
+	return braid_fail(-ENOMEM, "%s: out of memory", s->path);
+}
+
+static int take_regions(struct scan *s, struct braid_dead_regions *regions)
+{
+	braid_auto_free struct place *place = malloc(sizeof(*place));
+	u64 budget_bytes = s->there_bytes * MOST_TIMES;
+	struct braid_superblock sb;
+	int err = 0;
+	size_t k;
+
+	if (!place)
+		return braid_fail(-ENOMEM, "%s: out of memory", s->path);
+	for (k = 0; k < s->nr_superblocks && !err; k++) {
+		if (braid_dump_read(s->dump, s->superblocks[k], &sb, sizeof(sb)) ||
+		    braid_region_check(&sb, budget_bytes) || sb.state == BRAID_STATE_INIT)
+			continue;	/* other bytes, or a driver at its start */
+		budget_bytes -= sb.region_bytes;
+		if (find_place(s, s->superblocks[k], &sb, place))
+			err = add_region(s, regions, s->superblocks[k], &sb, place);
+		else
+			regions->unplaced++;
+	}
+	return err;
+}
+
+int braid_dump_open(struct braid_dead_regions *regions, int fd, const char *path,
+		    const struct braid_dead_options *o)
+{
+	struct scan s = { .path = path, .o = o };
+	braid_auto_fd int ordered = -1;
+	size_t before = regions->nr;
+	int err;
+
+	regions->cut_off = braid_dump_cut_off(fd);
+	if (braid_dump_flattened(fd)) {
+		ordered = braid_dump_unflatten(fd, o->folder, path, &regions->cut_off);
+		if (ordered < 0)
+			return ordered;
+	}
+	err = braid_dump_begin(&s.dump, ordered < 0 ? fd : ordered, path);
+	if (!err)
+		err = search(&s);
+	if (!err)
+		err = take_regions(&s, regions);
+	if (!err && regions->nr == before)
+		err = braid_fail(-ENOENT, regions->unplaced ?
+				 "%s: a region's first page is in this dump, and its rings are not: dump all memory (makedumpfile -d 1, not -d 31)" :
+				 "%s: no region is in this dump: was the driver loaded? What a guest's own kdump lacks is ivshmem's memory: that is a file on the host",
+				 path);
+	braid_dump_end(s.dump);
+	free(s.superblocks);
+	free(s.lists);
+	return err;
+}
