@@ -34,9 +34,14 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 	return err;
 }
 
+u64 braid_live_now_ns(const struct braid_region_source *s)
+{
+	return s->o.dead_ns ?: braid_host_clock_ns();
+}
+
 int braid_live_note(struct braid_region_source *s, const char *format, ...)
 {
-	struct braid_chunk_note note = { .host_ns = braid_host_clock_ns() };
+	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };
 	char line[512];
 	va_list args;
 
@@ -86,7 +91,7 @@ static int put_stream(struct braid_region_source *s)
 	struct braid_chunk_stream head = {
 		.kind = BRAID_STREAM_GUEST,
 		.nr_cpus = s->sb.nr_vcpus,
-		.host_ns = braid_host_clock_ns(),
+		.host_ns = braid_live_now_ns(s),
 	};
 
 	if (!*s->name) {
@@ -160,15 +165,17 @@ static int start_stream(struct braid_region_source *s)
 	s->phase = BRAID_PHASE_RECORDING;
 	s->wake_asked = false;
 	s->heartbeat_ns = 0;
-	s->silent = false;
+	s->silent = s->o.dead_ns;
 	err = put_stream(s);
 	if (err)
 		return err;
-	s->stale_events = find_stale_events(s);
+	s->stale_events = !s->o.dead_ns && find_stale_events(s);
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, begin_stream, s);
 	s->begin_cost_ns = braid_live_cpu_ns() - start_ns;
 	if (err)
 		return handle_loss(s, err);
+	if (s->o.dead_ns)
+		return 0;
 	if (s->qemu_pidfd < 0)
 		watch_qemu(s);
 	err = braid_live_clock_begin(s);
@@ -255,7 +262,7 @@ static int work(void *arg)
 		return -ESTALE;
 	braid_live_beat(s);	/* also when it is down: a driver that comes again waits for us */
 	s->down = braid_mapping_state(s->mapping) == BRAID_STATE_DOWN;
-	if (!s->down) {
+	if (!s->down && !s->o.dead_ns) {
 		err = braid_live_clock_look(s);
 		if (!err)
 			err = braid_live_clock_pair(s, false);
@@ -409,6 +416,8 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->events = s->events;
 	status->lost = s->lost + braid_live_lost(s);
 	status->bytes = s->bytes;
+	status->sums = s->sums;
+	status->unreadable = s->unreadable;
 	status->no_buffer = s->o.buffer && s->nr_streams && !s->buffer_came;
 }
 

@@ -25,6 +25,8 @@ struct braid_region_options {
 	size_t nr_patterns;
 	const char *buffer;		/* the only one to record; NULL: all */
 	bool clock_only;		/* no buffer at all: what rings hold stays there */
+	u64 dead_ns;			/* not 0: the guest runs no more, and its memory is a private copy,
+					   taken at that time of the capture's clock */
 	/* told what befalls the guest: one line, tamed; also goes to the capture as NOTE */
 	void (*say)(void *arg, const char *name, const char *line);
 	void *say_arg;
@@ -49,6 +51,15 @@ struct braid_region_status {
 	u64 events;		/* written to the capture */
 	u64 lost;		/* between them, by the guests' counts */
 	u64 bytes;		/* of event data */
+	struct braid_region_sums {
+		u64 written;	/* = read_before + read + lost_before + lost + left */
+		u64 read_before;
+		u64 read;
+		u64 lost_before;
+		u64 lost;
+		u64 left;
+	} sums;			/* of all rings that were accounted for: known behind the end */
+	u64 unreadable;		/* of a dead guest: events of those read whose bytes are missing */
 	bool no_buffer;		/* there were streams, and never a buffer that is wanted */
 };
 

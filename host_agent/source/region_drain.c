@@ -38,6 +38,21 @@ static s64 count_copy(const struct braid_live_ring *ring, const struct braid_spa
 	return braid_page_count(&c);
 }
 
+/* A dump can lack pages: what its guest counted in them is taken, and can't be read. */
+static void note_missing(struct braid_region_source *s, const struct braid_live_ring *ring,
+			 const struct braid_span *span, const void *copy, u64 counted)
+{
+	struct braid_event_view view;
+	struct braid_cursor c;
+
+	braid_cursor_init(&c, copy, span->to_bytes - span->from_bytes, span->time_stamp,
+			  ring->reader.map.flags);
+	while (braid_page_next(&c, &view) > 0)
+		;
+	if (c.events < counted)
+		s->unreadable += counted - c.events;
+}
+
 static u32 page_flags(const struct braid_live_ring *ring, const struct braid_span *span)
 {
 	u32 flags = ring->reader.map.flags;
@@ -109,6 +124,8 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		return -EAGAIN;
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
 			       count_copy(ring, span, room);
+	if (s->o.dead_ns && span->final)
+		note_missing(s, ring, span, room, events);
 	if (events < 0)
 		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
 					       "bytes that are no events");
@@ -148,7 +165,7 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 						       fault_name(ring->reader.fault));
 		if (!ret)
 			return 0;
-		now_ns = braid_host_clock_ns();	/* behind the load of the commit word */
+		now_ns = braid_live_now_ns(s);	/* behind the load of the commit word */
 		if (!span.final && !tails && now_ns < ring->tail_due_ns)
 			return 0;
 		ret = take_span(s, ring, &span, now_ns);

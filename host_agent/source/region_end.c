@@ -10,7 +10,7 @@
 
 static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
 {
-	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = braid_host_clock_ns() };
+	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = braid_live_now_ns(s) };
 	int err;
 
 	s->lost += braid_live_lost(s);

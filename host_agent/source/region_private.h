@@ -134,6 +134,8 @@ struct braid_region_source {
 	u64 events;
 	u64 lost;			/* but for what the rings that are ours lost */
 	u64 bytes;
+	struct braid_region_sums sums;
+	u64 unreadable;
 };
 
 /* region.c ------------------------------------------------------------------------- */
@@ -141,6 +143,9 @@ struct braid_region_source {
 /* Puts a chunk of the current stream; remembers a failure in ->fatal. */
 int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes);
+
+/* Now, by the capture's clock. */
+u64 braid_live_now_ns(const struct braid_region_source *s);
 
 /* Tells the user, and the capture when a stream is open. */
 int braid_live_note(struct braid_region_source *s, const char *format, ...)

@@ -156,7 +156,8 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 	if (!is_ring(s, ring) && !braid_live_settled(s))
 		return 0;	/* it goes again: the next look at the buffers sees */
 	if (!is_ring(s, ring))
-		return give_up_early(s, ring, "what is in its place says to be another");
+		return give_up_early(s, ring, s->o.dead_ns ? "its first page is missing" :
+				     "what is in its place says to be another");
 	if (!take_role(s, ring))
 		return leave_to_guest(s, ring);
 	ring->hold = BRAID_HOLD_OURS;
@@ -217,6 +218,14 @@ static void account_from_reader(const struct braid_live_ring *ring,
 static int put_end(struct braid_region_source *s, const struct braid_live_ring *ring,
 		   struct braid_chunk_ring_end *end)
 {
+	struct braid_region_sums *sums = &s->sums;
+
+	sums->written += end->written;
+	sums->read_before += end->read_before;
+	sums->read += end->read - end->read_before;
+	sums->lost_before += end->lost_before;
+	sums->lost += end->lost - end->lost_before;
+	sums->left += end->left;
 	end->buffer = ring->buffer;
 	end->vcpu = ring->vcpu;
 	return braid_live_emit(s, BRAID_CHUNK_RING_END, end, sizeof(*end), NULL, 0);
