@@ -18,6 +18,7 @@ static const struct braid_cli_command commands[] = {
 	{ "export", "write captures in a form that other tools open", braid_cmd_export },
 	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
 	{ "record", "record guests and their host into a capture", braid_cmd_record },
+	{ "recover", "make a capture of what a dead guest left", braid_cmd_recover },
 	{ "report", "print captures as one timeline", braid_cmd_report },
 	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
 	{ "verify", "check everything about a capture or a region", braid_cmd_verify },

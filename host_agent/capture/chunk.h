@@ -62,7 +62,9 @@ struct braid_chunk_file {
 	u32 reserved0;
 	u64 start_host_ns;		/* host clock at the start ... */
 	u64 start_realtime_ns;		/* ... and CLOCK_REALTIME */
-	char clock[32];			/* the host trace clock that all host times are of: "mono_raw" */
+	char clock[32];			/* the host trace clock that all host times are of: "mono_raw";
+					   "realtime" where only guests of before that clock's
+					   beginning are in it, or of another host (recovered) */
 	char host_name[64];
 	char kernel_release[64];
 	char machine[32];

@@ -25,6 +25,7 @@ int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_export(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
+int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
@@ -94,6 +95,12 @@ int braid_complain_option(const char *command, const char *word);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
+
+/**
+ * braid_cli_capture_head - what a capture that begins now says of its host
+ * @head: filled
+ */
+void braid_cli_capture_head(struct braid_chunk_file *head);
 
 /**
  * braid_parse_u64 - read a decimal number that an option was given

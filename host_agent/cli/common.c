@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/clock/host.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -68,6 +70,23 @@ bool braid_is_capture(const char *path)
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
 	return CONFINES ? braid_confine(what, children) : 0;
+}
+
+void braid_cli_capture_head(struct braid_chunk_file *head)
+{
+	struct utsname uts;
+
+	*head = (struct braid_chunk_file){
+		.version_major = BRAID_CAPTURE_MAJOR,
+		.version_minor = BRAID_CAPTURE_MINOR,
+		.clock = BRAID_HOST_CLOCK,
+		.agent_version = BRAID_AGENT_VERSION,
+	};
+	uname(&uts);
+	snprintf(head->host_name, sizeof(head->host_name), "%.63s", uts.nodename);
+	snprintf(head->kernel_release, sizeof(head->kernel_release), "%.63s", uts.release);
+	snprintf(head->machine, sizeof(head->machine), "%.31s", uts.machine);
+	braid_host_clock_pair(&head->start_host_ns, &head->start_realtime_ns);
 }
 
 int braid_parse_u64(const char *text, u64 max, u64 *value)

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <tracefs.h>
 #include <unistd.h>
 
@@ -19,10 +18,6 @@
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
-
-#ifndef BRAID_AGENT_VERSION
-#define BRAID_AGENT_VERSION	"0.1"
-#endif
 
 /* REGION[,name=NAME], and a socket's REGION has options of its own. */
 int braid_record_add_guest(struct braid_recording *r, const char *argument)
@@ -413,21 +408,11 @@ int braid_record_open_host(struct braid_recording *r)
 
 int braid_record_open_file(struct braid_recording *r)
 {
-	struct braid_chunk_file head = {
-		.version_major = BRAID_CAPTURE_MAJOR,
-		.version_minor = BRAID_CAPTURE_MINOR,
-		.clock = BRAID_HOST_CLOCK,
-		.agent_version = BRAID_AGENT_VERSION,
-	};
-	struct utsname uts;
+	struct braid_chunk_file head;
 
 	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
-	uname(&uts);
-	snprintf(head.host_name, sizeof(head.host_name), "%.63s", uts.nodename);
-	snprintf(head.kernel_release, sizeof(head.kernel_release), "%.63s", uts.release);
-	snprintf(head.machine, sizeof(head.machine), "%.31s", uts.machine);
-	braid_host_clock_pair(&head.start_host_ns, &head.start_realtime_ns);
+	braid_cli_capture_head(&head);
 	r->sink.next_stream = 1;
 	return braid_capture_create(&r->sink.capture, r->file, &head);
 }

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Recovers what fake guests left: in their regions' files, in copies cut off, and in dumps. */
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region.h"
+#include "host_agent/source/source.h"
+#include "host_agent/transport/dead.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+#include "tests/unit/session.h"
+#include "tracebraid/virtio.h"
+
+#define PAGE		BRAID_PAGE_BYTES
+#define BASE		0x100000ULL	/* where the dump's memory begins */
+#define DUMP_PAGES	2048u
+
+static char dir[] = "/tmp/test_recover.XXXXXX";
+static char region_path[64], capture_path[64], dump_path[64], first_path[64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
+	.always = true,
+};
+
+/* What a recovery said and made. */
+struct result {
+	int err;
+	size_t nr_regions;
+	u64 unplaced;
+	bool cut_off;
+	u64 missing_pages;
+	struct braid_region_status status;	/* of the last region */
+	u64 events;		/* found in the capture */
+	u64 faults;
+};
+
+static void count_capture(struct result *r)
+{
+	char *path = capture_path;
+	struct braid_source *source;
+	size_t s, k;
+
+	NEED(!braid_source_open_captures(&source, &path, 1, NULL));
+	for (s = 0; s < source->nr_streams; s++)
+		for (k = 0; k < source->streams[s]->nr_rings; k++)
+			while (braid_ring_next(source->streams[s]->rings[k]) > 0)
+				r->events += source->streams[s]->rings[k]->item.kind ==
+					     BRAID_ITEM_EVENT;
+	r->faults = source->faults;
+	braid_source_free(source);
+}
+
+static void take(struct result *r, struct braid_dead_region *region, struct braid_live_sink *sink)
+{
+	struct braid_region_options o = {
+		.path = "dead", .name = "fake", .sink = sink, .dead_ns = braid_host_clock_ns(),
+	};
+	struct braid_region_source *source;
+
+	r->missing_pages += region->missing_pages;
+	o.port = braid_dead_port(region);
+	NEED(o.port);
+	r->err = braid_region_source_open(&source, &o);
+	if (r->err)
+		return;
+	CHECK(braid_region_source_poll(source) >= 0);
+	CHECK_EQ(braid_region_source_finish(source), 0);
+	braid_region_source_status(source, &r->status);
+	CHECK_EQ(r->status.sums.written,
+		 r->status.sums.read_before + r->status.sums.read + r->status.sums.lost_before +
+		 r->status.sums.lost + r->status.sums.left);
+	braid_region_source_close(source);
+}
+
+static struct result recover(const char *path)
+{
+	const struct braid_dead_options o = { .folder = dir };
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.clock = "mono_raw",
+	};
+	struct braid_dead_regions regions = { 0 };
+	struct braid_live_sink sink = { .next_stream = 1 };
+	struct result r = { 0 };
+	int fd = braid_dead_take(path);
+	size_t k;
+
+	r.err = fd < 0 ? fd : braid_dead_open(&regions, fd, path, &o);
+	r.nr_regions = regions.nr;
+	r.unplaced = regions.unplaced;
+	r.cut_off = regions.cut_off;
+	if (!r.err) {
+		braid_host_clock_pair(&head.start_host_ns, &head.start_realtime_ns);
+		NEED(!braid_capture_create(&sink.capture, capture_path, &head));
+		for (k = 0; k < regions.nr; k++)
+			take(&r, &regions.items[k], &sink);
+		NEED(!braid_capture_finish(sink.capture));
+		count_capture(&r);
+	}
+	braid_dead_free(&regions);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static struct fake_guest *guest_with(u64 events, u64 more)
+{
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+
+	fake_guest_write(g, 0, events);
+	fake_guest_write(g, 1, more);
+	return g;
+}
+
+/* Files --------------------------------------------------------------------------------- */
+
+static void recovers_all_that_nobody_read(void)
+{
+	struct fake_guest *g = guest_with(1000, 7);
+	struct session s = { .guest = g };
+	struct result r;
+
+	session_begin(&s, region_path, first_path, NULL);
+	session_settle(&s);
+	session_end(&s);
+	fake_guest_write(g, 0, 200);
+	fake_guest_write(g, 1, 3);	/* they stay in the unfinished sub-buffer */
+	r = recover(region_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.events, 203);
+	CHECK_EQ(r.status.sums.read, 203);
+	CHECK_EQ(r.status.sums.read_before, 1007);
+	CHECK_EQ(r.status.sums.left, 0);
+	CHECK_EQ(r.faults, 0);
+	fake_guest_free(g);
+}
+
+static void leaves_the_source_as_it_is(void)
+{
+	struct fake_guest *g = guest_with(500, 20);
+	u8 *before = malloc(usual.bytes), *behind = malloc(usual.bytes);
+	int fd = open(region_path, O_RDONLY), k;
+
+	NEED(before && behind && fd >= 0 && !chmod(region_path, 0400));
+	NEED(pread(fd, before, usual.bytes, 0) == (ssize_t)usual.bytes);
+	for (k = 0; k < 2; k++)
+		CHECK_EQ(recover(region_path).events, 520);
+	NEED(pread(fd, behind, usual.bytes, 0) == (ssize_t)usual.bytes);
+	CHECK(!memcmp(before, behind, usual.bytes));
+	close(fd);
+	free(before);
+	free(behind);
+	fake_guest_free(g);
+}
+
+/* A guest's reader in the guest died with it, in the middle of whatever it did. */
+static void takes_rings_that_the_guest_held(void)
+{
+	struct fake_guest *g = guest_with(100, 100);
+	struct braid_ring_map map;
+
+	fake_guest_ring(g, 0, 1, &map);
+	CHECK(braid_reader_own(&map, BRAID_READER_GUEST, BRAID_READER_NONE));
+	CHECK_EQ(recover(region_path).events, 200);
+	fake_guest_free(g);
+}
+
+static void refuses_what_is_alive(void)
+{
+	struct fake_guest *g = guest_with(10, 10);
+	struct session s = { .guest = g };
+
+	session_begin(&s, region_path, first_path, NULL);
+	session_settle(&s);
+	CHECK_EQ(recover(region_path).err, -EBUSY);	/* an agent has it */
+	session_end(&s);
+	fake_guest_start_thread(g);
+	CHECK_EQ(recover(region_path).err, -EBUSY);
+	fake_guest_stop(g);
+	CHECK_EQ(recover(region_path).err, 0);
+	fake_guest_free(g);
+}
+
+static void counts_what_a_short_copy_lacks(void)
+{
+	struct fake_guest *g = guest_with(400, 400);
+	u64 ring1 = braid_ring_offset(&g->sb.buffers[0], 1);
+	struct result r;
+
+	/* Of the second ring all but its first page and a sub-buffer and a half. */
+	NEED(!ftruncate(g->fd, ring1 + g->sb.buffers[0].meta_bytes + 6144));
+	r = recover(region_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.missing_pages,
+		 (usual.bytes - ring1 - g->sb.buffers[0].meta_bytes - 6144 + PAGE - 1) / PAGE);
+	CHECK(r.status.sums.written > 600);	/* what the last sub-buffer held nobody knows */
+	CHECK(r.status.unreadable > 0 && r.status.unreadable < 400);
+	CHECK_EQ(r.events, r.status.sums.read - r.status.unreadable);
+	/* Of the second ring's first page too. */
+	NEED(!ftruncate(g->fd, ring1));
+	r = recover(region_path);
+	CHECK_EQ(r.events, 400);
+	fake_guest_free(g);
+}
+
+static void says_what_is_no_region(void)
+{
+	int fd = open(dump_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	u64 magic = BRAID_MAGIC;
+
+	NEED(fd >= 0);
+	CHECK_EQ(recover(dump_path).err, -EMEDIUMTYPE);
+	NEED(write(fd, "hello", 5) == 5);
+	CHECK_EQ(recover(dump_path).err, -EMEDIUMTYPE);
+	NEED(pwrite(fd, &magic, 8, 0) == 8);
+	CHECK_EQ(recover(dump_path).err, -EPROTO);
+	CHECK_EQ(recover("/nonexistent").err, -ENOENT);
+	CHECK_EQ(recover(dir).err, -EMEDIUMTYPE);
+	close(fd);
+}
+
+/* Dumps --------------------------------------------------------------------------------- */
+
+/* A machine's memory, of which a dump is made. */
+struct memory {
+	u8 *bytes;
+	u32 next;		/* page */
+};
+
+static struct memory memory_new(void)
+{
+	struct memory m = { .bytes = calloc(DUMP_PAGES, PAGE), .next = 3 };
+
+	NEED(m.bytes);
+	return m;
+}
+
+static u64 place_bytes(struct memory *m, const void *from, u64 bytes)
+{
+	u64 at = (u64)m->next * PAGE;
+
+	NEED(at + bytes <= (u64)DUMP_PAGES * PAGE);
+	memcpy(m->bytes + at, from, bytes);
+	m->next += (bytes + PAGE - 1) / PAGE + 1;	/* a hole behind it */
+	return BASE + at;
+}
+
+/* The region in chunks of growing size, the last ones first in memory. Returns how many. */
+static u32 scatter(struct memory *m, const struct fake_guest *g, struct braid_virtio_chunk *chunks)
+{
+	u64 at = 0, bytes;
+	u32 nr = 0;
+
+	while (at < usual.bytes) {
+		bytes = (nr % 7 + 1) * PAGE;
+		bytes = bytes < usual.bytes - at ? bytes : usual.bytes - at;
+		chunks[nr].bytes = bytes;
+		at += bytes;
+		nr++;
+	}
+	for (u32 k = nr; k--; ) {
+		at -= chunks[k].bytes;
+		chunks[k].address = place_bytes(m, g->base + at, chunks[k].bytes);
+	}
+	return nr;
+}
+
+/* The driver's announcement, 8 bytes before a page's end. */
+static void announce(struct memory *m, const struct braid_virtio_chunk *chunks, u32 nr)
+{
+	struct braid_virtio_control control = { BRAID_VIRTIO_ANNOUNCE, nr };
+	u8 *at = m->bytes + (u64)m->next * PAGE + PAGE - sizeof(control);
+
+	memcpy(at, &control, sizeof(control));
+	memcpy(at + sizeof(control), chunks, nr * sizeof(*chunks));
+	m->next += 2 + nr * sizeof(*chunks) / PAGE;
+}
+
+/* As QEMU writes it: a note, and the memory in two parts. */
+static void write_elf(const struct memory *m)
+{
+	u64 half = (u64)DUMP_PAGES * PAGE / 2, note_bytes = 4096;
+	Elf64_Ehdr head = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_CORE, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+		.e_phoff = sizeof(head), .e_ehsize = sizeof(head),
+		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3,
+	};
+	Elf64_Phdr parts[3] = {
+		{ .p_type = PT_NOTE, .p_offset = 4096, .p_filesz = note_bytes },
+		{ .p_type = PT_LOAD, .p_offset = 8192, .p_paddr = BASE, .p_filesz = half,
+		  .p_memsz = half },
+		{ .p_type = PT_LOAD, .p_offset = 8192 + half, .p_paddr = BASE + half,
+		  .p_filesz = half, .p_memsz = half },
+	};
+	Elf64_Nhdr note = { .n_namesz = 5, .n_descsz = 336, .n_type = NT_PRSTATUS };
+	int fd = open(dump_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	NEED(fd >= 0 && pwrite(fd, &head, sizeof(head), 0) == sizeof(head));
+	NEED(pwrite(fd, parts, sizeof(parts), sizeof(head)) == sizeof(parts));
+	NEED(pwrite(fd, &note, sizeof(note), 4096) == sizeof(note));
+	NEED(pwrite(fd, "CORE", 5, 4096 + sizeof(note)) == 5);
+	NEED(pwrite(fd, m->bytes, 2 * half, 8192) == (ssize_t)(2 * half));
+	close(fd);
+}
+
+/* The dump as a stream of pieces, the last ones first. @end: with its end mark. */
+static void flatten(bool end)
+{
+	struct { char signature[16]; u64 type, version; } head = {
+		"makedumpfile", htobe64(1), htobe64(1),
+	};
+	u64 piece[2], at, step = 300000, none = ~0ULL;
+	u8 *copy;
+	struct stat st;
+	int fd = open(dump_path, O_RDWR);
+
+	NEED(fd >= 0 && !fstat(fd, &st));
+	copy = malloc(st.st_size);
+	NEED(copy && pread(fd, copy, st.st_size, 0) == st.st_size);
+	NEED(!ftruncate(fd, 0) && pwrite(fd, &head, sizeof(head), 0) == sizeof(head));
+	NEED(lseek(fd, 4096, SEEK_SET) == 4096);
+	for (at = (st.st_size - 1) / step * step; ; at -= step) {
+		u64 n = st.st_size - at < step ? st.st_size - at : step;
+
+		piece[0] = htobe64(at);
+		piece[1] = htobe64(n);
+		NEED(write(fd, piece, sizeof(piece)) == sizeof(piece));
+		NEED(write(fd, copy + at, n) == (ssize_t)n);
+		if (!at)
+			break;
+	}
+	piece[0] = piece[1] = none;
+	NEED(!end || write(fd, piece, sizeof(piece)) == sizeof(piece));
+	free(copy);
+	close(fd);
+}
+
+static void finds_regions_in_a_dump(void)
+{
+	struct fake_guest *g = guest_with(300, 44);
+	struct braid_virtio_chunk chunks[1024], wrong[1024];
+	struct memory m = memory_new();
+	struct result r;
+	u32 nr;
+
+	place_bytes(&m, g->base, usual.bytes);		/* of an ivshmem device */
+	nr = scatter(&m, g, chunks);
+	memcpy(wrong, chunks, sizeof(wrong));
+	wrong[nr - 1].address = chunks[nr - 2].address;
+	wrong[nr - 2].address = chunks[nr - 1].address;
+	wrong[5].address = BASE;
+	announce(&m, wrong, nr);	/* of a former device: freed, and still there */
+	announce(&m, chunks, nr);
+	announce(&m, chunks, nr - 1);
+	write_elf(&m);
+	r = recover(dump_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.nr_regions, 2);
+	CHECK_EQ(r.missing_pages, 0);
+	CHECK_EQ(r.status.sums.read, 344);
+	CHECK_EQ(r.events, 344);	/* it is one incarnation: what is there twice counts once */
+	CHECK(!r.cut_off && !r.unplaced);
+
+	flatten(true);
+	r = recover(dump_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.nr_regions, 2);
+	CHECK_EQ(r.events, 344);
+	CHECK(!r.cut_off);
+
+	write_elf(&m);
+	flatten(false);
+	r = recover(dump_path);
+	CHECK_EQ(r.events, 344);
+	CHECK(r.cut_off);
+	free(m.bytes);
+	fake_guest_free(g);
+}
+
+static void tells_of_regions_without_rings(void)
+{
+	struct fake_guest *g = guest_with(30, 4);
+	struct braid_virtio_chunk chunks[1024];
+	struct memory m = memory_new();
+	struct result r;
+
+	scatter(&m, g, chunks);		/* nobody announced it */
+	write_elf(&m);
+	r = recover(dump_path);
+	CHECK_EQ(r.err, -ENOENT);
+	CHECK_EQ(r.unplaced, 1);
+	NEED(!truncate(dump_path, 8192 + 100 * PAGE));
+	CHECK_EQ(recover(dump_path).err, -ENOENT);
+	free(m.bytes);
+	fake_guest_free(g);
+}
+
+/* Pages that a dump has no room for are told, and the rest is read. */
+static void counts_what_a_dump_lacks(void)
+{
+	struct fake_guest *g = guest_with(400, 400);
+	struct braid_virtio_chunk chunks[1024];
+	struct memory m = memory_new();
+	struct result r;
+	u64 at = 0, wanted = braid_ring_offset(&g->sb.buffers[0], 1) + g->sb.buffers[0].meta_bytes;
+	u32 nr = scatter(&m, g, chunks), k;
+
+	for (k = 0; at + chunks[k].bytes <= wanted; k++)
+		at += chunks[k].bytes;
+	chunks[k].address = 1ULL << 40;	/* the one with the second ring's first sub-buffer */
+	announce(&m, chunks, nr);
+	write_elf(&m);
+	r = recover(dump_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.nr_regions, 1);
+	CHECK_EQ(r.missing_pages, chunks[k].bytes / PAGE);
+	free(m.bytes);
+	fake_guest_free(g);
+}
+
+/* A guest can put anything into its memory; all of it is bounded work. */
+static void survives_a_liar(void)
+{
+	struct fake_guest *g = guest_with(10, 10);
+	struct braid_virtio_control control = { BRAID_VIRTIO_ANNOUNCE, 1024 };
+	struct memory m = memory_new();
+	struct braid_superblock *sb;
+	u32 k, i;
+
+	for (k = 0; k < DUMP_PAGES; k++) {
+		u64 *words = (u64 *)(m.bytes + (u64)k * PAGE);
+
+		for (i = 0; i + 3 <= PAGE / 8; i += 3) {
+			memcpy(&words[i], &control, 8);
+			words[i + 1] = BASE;
+			words[i + 2] = PAGE;
+		}
+	}
+	for (k = 0; k < DUMP_PAGES; k += 2) {
+		sb = (struct braid_superblock *)(m.bytes + (u64)k * PAGE);
+		*sb = g->sb;
+		sb->state = BRAID_STATE_LIVE;
+		if (k & 2)
+			sb->region_bytes = 1ULL << 60;
+		sb->incarnation = k + 1;
+	}
+	write_elf(&m);
+	CHECK_EQ(recover(dump_path).err, -ENOENT);
+	free(m.bytes);
+	fake_guest_free(g);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(capture_path, sizeof(capture_path), "%s/x.braid", dir);
+	snprintf(first_path, sizeof(first_path), "%s/first.braid", dir);
+	snprintf(dump_path, sizeof(dump_path), "%s/dump", dir);
+	RUN(recovers_all_that_nobody_read);
+	RUN(leaves_the_source_as_it_is);
+	RUN(takes_rings_that_the_guest_held);
+	RUN(refuses_what_is_alive);
+	RUN(counts_what_a_short_copy_lacks);
+	RUN(says_what_is_no_region);
+	RUN(finds_regions_in_a_dump);
+	RUN(tells_of_regions_without_rings);
+	RUN(counts_what_a_dump_lacks);
+	RUN(survives_a_liar);
+	unlink(dump_path);
+	unlink(capture_path);
+	unlink(first_path);
+	rmdir(dir);
+	return VERDICT();
+}
