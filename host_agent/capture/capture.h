@@ -20,6 +20,47 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head);
 
 /**
+ * braid_capture_create_file - the file alone, as braid_capture_create() makes it
+ * Return: a descriptor, or -errno with braid_fail().
+ */
+int braid_capture_create_file(const char *path);
+
+/**
+ * braid_capture_create_at - likewise, in a file that is open
+ * @fd: a regular file, emptied; taken over, whatever is returned
+ * @path: for messages
+ */
+int braid_capture_create_at(struct braid_capture_writer **out, int fd, const char *path,
+			    const struct braid_chunk_file *head);
+
+/**
+ * braid_capture_create_kept - a capture without a file
+ * @out: set on success
+ *
+ * What is put is kept as host_agent/capture/keep.h says, or gone. Files are made of it by
+ * braid_capture_tee(). It never fails but for memory.
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_capture_create_kept(struct braid_capture_writer **out);
+
+/**
+ * braid_capture_tee - write to a file also, for a while
+ * @w: a capture without a file
+ * @also: where all that is put from here on goes, too; NULL: nowhere
+ *
+ * Return: 0, or the error of the one that was written to before, with braid_fail(): what it did
+ * not take any more is in no file.
+ */
+int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also);
+
+/**
+ * braid_capture_replay - what was kept of a stream goes to the file that is written to also
+ * @w: a capture without a file; others have nothing to replay
+ */
+void braid_capture_replay(struct braid_capture_writer *w, u32 stream);
+
+/**
  * braid_capture_put - append one chunk
  * @w: the capture
  * @type: enum braid_chunk_type

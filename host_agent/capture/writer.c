@@ -9,6 +9,7 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/capture/keep.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
@@ -25,6 +26,9 @@ struct braid_capture_writer {
 	size_t used;		/* bytes in the buffer, whole chunks */
 	char path[256];		/* for messages */
 	u8 *buffer;
+	struct braid_capture_keep *keep;	/* it has no file; or NULL */
+	struct braid_capture_writer *also;	/* where all goes, too; or NULL */
+	int also_error;
 };
 
 /* A guest's region is not to be replaced, least of all while it is recorded. */
@@ -67,36 +71,107 @@ static const char *open_failure(int err)
 	return strerror(-err);
 }
 
+static struct braid_capture_writer *make_writer(const char *path)
+{
+	struct braid_capture_writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->fd = -1;
+	strncpy(w->path, path, sizeof(w->path) - 1);
+	w->buffer = aligned_alloc(64, BUFFER_BYTES + SLACK_BYTES);
+	if (w->buffer)
+		return w;
+	free(w);
+	return NULL;
+}
+
+static int put_head(struct braid_capture_writer **out, struct braid_capture_writer *w,
+		    const struct braid_chunk_file *head)
+{
+	int err = braid_capture_put(w, BRAID_CHUNK_FILE, 0, head, sizeof(*head), NULL, 0);
+
+	if (err)
+		braid_capture_abandon(w);
+	else
+		*out = w;
+	return err;
+}
+
+int braid_capture_create_file(const char *path)
+{
+	int fd = open_output(path);
+
+	return fd < 0 ? braid_fail(fd, "cannot create '%s': %s", path, open_failure(fd)) : fd;
+}
+
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head)
 {
-	struct braid_capture_writer *w = calloc(1, sizeof(*w));
+	bool is_stdout = !strcmp(path, "-");
+	struct braid_capture_writer *w = make_writer(is_stdout ? "standard output" : path);
 	int err;
 
 	if (!w)
-		return braid_fail(-ENOMEM, "out of memory");
-	w->is_stdout = !strcmp(path, "-");
-	strncpy(w->path, w->is_stdout ? "standard output" : path, sizeof(w->path) - 1);
-	w->buffer = aligned_alloc(64, BUFFER_BYTES + SLACK_BYTES);
-	w->fd = -1;
-	err = -ENOMEM;
-	if (!w->buffer)
-		goto fail;
-	w->fd = w->is_stdout ? STDOUT_FILENO : open_output(path);
-	if (w->fd < 0) {
-		err = w->fd;
-		goto fail;
-	}
-	err = braid_capture_put(w, BRAID_CHUNK_FILE, 0, head, sizeof(*head), NULL, 0);
-	if (err)
-		goto abandon;
-	*out = w;
-	return 0;
-fail:
-	braid_fail(err, "cannot create '%s': %s", w->path, open_failure(err));
-abandon:
+		return braid_fail(-ENOMEM, "cannot create '%s': %s", path, strerror(ENOMEM));
+	w->is_stdout = is_stdout;
+	w->fd = is_stdout ? STDOUT_FILENO : braid_capture_create_file(path);
+	if (w->fd >= 0)
+		return put_head(out, w, head);
+	err = w->fd;
 	braid_capture_abandon(w);
 	return err;
+}
+
+int braid_capture_create_at(struct braid_capture_writer **out, int fd, const char *path,
+			    const struct braid_chunk_file *head)
+{
+	struct braid_capture_writer *w = make_writer(path);
+
+	if (!w) {
+		close(fd);
+		return braid_fail(-ENOMEM, "cannot write '%s': %s", path, strerror(ENOMEM));
+	}
+	w->fd = fd;
+	return put_head(out, w, head);
+}
+
+int braid_capture_create_kept(struct braid_capture_writer **out)
+{
+	struct braid_capture_writer *w = make_writer("memory");
+
+	if (w)
+		w->keep = braid_keep_new();
+	if (w && w->keep) {
+		*out = w;
+		return 0;
+	}
+	braid_capture_abandon(w);
+	return braid_fail(-ENOMEM, "out of memory");
+}
+
+int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also)
+{
+	int err = w->also_error;
+
+	w->also = also;
+	w->also_error = 0;
+	return err ? braid_fail(err, "the snapshot is not whole: %s", strerror(-err)) : 0;
+}
+
+static int put_kept(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		    u32 head_bytes, const void *body, u32 body_bytes)
+{
+	if (w->also && !w->also_error)
+		w->also_error = braid_capture_put(w->also, type, stream, head, head_bytes, body,
+						  body_bytes);
+	return braid_keep_put(w->keep, type, stream, head, head_bytes, body, body_bytes);
+}
+
+void braid_capture_replay(struct braid_capture_writer *w, u32 stream)
+{
+	if (w->keep && w->also && !w->also_error)
+		w->also_error = braid_keep_replay(w->keep, stream, w->also);
 }
 
 /* Bytes of whole chunks in the first @bytes of the buffer. */
@@ -134,6 +209,11 @@ int braid_capture_flush(struct braid_capture_writer *w)
 	size_t done = 0;
 	ssize_t n;
 
+	if (w->keep) {
+		if (w->also && !w->also_error)
+			w->also_error = braid_capture_flush(w->also);
+		return 0;
+	}
 	if (w->error)
 		return braid_fail(w->error, "cannot write '%s': an earlier write failed: %s",
 				  w->path, strerror(-w->error));
@@ -189,6 +269,8 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
 	u8 *at;
 	int err;
 
+	if (w->keep)
+		return put_kept(w, type, stream, head, head_bytes, body, body_bytes);
 	if (w->error)
 		return braid_capture_flush(w);
 	if (head_bytes > BRAID_CHUNK_MAX_BYTES || body_bytes > BRAID_CHUNK_MAX_BYTES - head_bytes)
@@ -223,6 +305,13 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 		braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
 		return NULL;
 	}
+	if (w->keep && w->also && !w->also_error) {
+		void *room = braid_capture_room(w->also, head_bytes, bytes);
+
+		if (room)
+			return room;
+		w->also_error = -EIO;	/* from here on what is taken is in no file */
+	}
 	if (w->error || (w->used && w->used + total >= BUFFER_BYTES)) {
 		if (braid_capture_flush(w))
 			return NULL;
@@ -232,7 +321,7 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 
 u64 braid_capture_bytes(const struct braid_capture_writer *w)
 {
-	return w->written + w->used;
+	return w->keep ? braid_keep_bytes(w->keep) : w->written + w->used;
 }
 
 void braid_capture_abandon(struct braid_capture_writer *w)
@@ -241,6 +330,7 @@ void braid_capture_abandon(struct braid_capture_writer *w)
 		return;
 	if (w->fd >= 0 && !w->is_stdout)
 		close(w->fd);
+	braid_keep_free(w->keep);
 	free(w->buffer);
 	free(w);
 }
@@ -251,7 +341,7 @@ int braid_capture_finish(struct braid_capture_writer *w)
 
 	if (!err)
 		err = braid_capture_flush(w);
-	if (!err && !w->is_stdout) {
+	if (!err && !w->is_stdout && !w->keep) {
 		if (close(w->fd))
 			err = braid_fail(-errno, "cannot write '%s': %s", w->path,
 					 strerror(errno));
