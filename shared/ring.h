@@ -517,6 +517,19 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 int braid_peek_next(struct braid_peek *p, struct braid_span *span);
 
 /**
+ * braid_peek_subbuf - look at one sub-buffer whose place is known
+ * @p: its map, and nothing else, is looked at; braid_peek_valid() as ever
+ * @id: of the sub-buffer, at most nr_slots
+ * @position: that it had
+ * @from: bytes of it that were seen before
+ * @span: filled
+ *
+ * Return: 1, or -EBADMSG: it has another position now.
+ */
+int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from,
+		      struct braid_span *span);
+
+/**
  * braid_peek_valid - whether a span's bytes, copied meanwhile, were those of its position
  * @p: the look that gave @span
  * @span: the last one

@@ -282,7 +282,8 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 	return 0;
 }
 
-static int peek_span(struct braid_peek *p, u32 id, u64 position, u32 from, struct braid_span *span)
+int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from,
+		      struct braid_span *span)
 {
 	const struct braid_subbuf *subbuf = braid_ring_subbuf(&p->map, id);
 	struct braid_subbuf_state *state = &p->map.states[id];
@@ -335,7 +336,7 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		p->hand_done = true;
 		p->word = 0;
 		p->position = (position + 1) & BRAID_POS_MASK;
-		return peek_span(p, p->hand_id, position, known ? p->block.bytes : 0, span);
+		return braid_peek_subbuf(p, p->hand_id, position, known ? p->block.bytes : 0, span);
 	}
 	while (p->left) {
 		word = braid_load_acquire(&p->map.slots[p->position & (p->map.nr_slots - 1)]);
@@ -353,7 +354,8 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		p->left--;
 		p->word = word;
 		p->position = (p->position + 1) & BRAID_POS_MASK;
-		return peek_span(p, braid_slot_id(word), braid_slot_position(word), 0, span);
+		return braid_peek_subbuf(p, braid_slot_id(word), braid_slot_position(word), 0,
+					 span);
 	}
 	return 0;
 }

@@ -86,7 +86,7 @@ static void close_mapping(struct braid_region_source *s)
 
 /* Streams ---------------------------------------------------------------------------- */
 
-static int put_stream(struct braid_region_source *s)
+int braid_live_put_stream(struct braid_region_source *s)
 {
 	struct braid_chunk_stream head = {
 		.kind = BRAID_STREAM_GUEST,
@@ -100,8 +100,6 @@ static int put_stream(struct braid_region_source *s)
 		braid_text_clean(s->name);
 	}
 	strcpy(head.name, s->name);
-	s->stream = s->o.sink->next_stream++;
-	s->nr_streams++;
 	return braid_live_emit(s, BRAID_CHUNK_STREAM, &head, sizeof(head), &s->sb, sizeof(s->sb));
 }
 
@@ -115,6 +113,8 @@ static int begin_stream(void *arg)
 		err = braid_live_tables_send(s, true);
 	if (!err)
 		err = braid_live_attach(s);
+	if (!err && s->o.flight)
+		err = braid_live_flight_begin(s);
 	if (!err)
 		braid_live_control_reset(s);
 	return err;
@@ -166,7 +166,9 @@ static int start_stream(struct braid_region_source *s)
 	s->wake_asked = false;
 	s->heartbeat_ns = 0;
 	s->silent = s->o.dead_ns;
-	err = put_stream(s);
+	s->stream = s->o.sink->next_stream++;
+	s->nr_streams++;
+	err = braid_live_put_stream(s);
 	if (err)
 		return err;
 	s->stale_events = !s->o.dead_ns && find_stale_events(s);
@@ -282,7 +284,7 @@ static int work(void *arg)
 	if (!err)
 		err = braid_live_ring_roles(s);
 	if (!err)
-		err = braid_live_drain(s, false);
+		err = s->o.flight ? braid_live_watch_poll(s) : braid_live_drain(s, false);
 	if (err < 0)
 		return err;
 	turn->result = braid_live_wake(s, err);
@@ -299,7 +301,11 @@ static bool is_awaited(const struct braid_region_source *s)
 /* A turn of a stream's end. Returns enum braid_poll_result or the capture's error. */
 static int go_on_to_end(struct braid_region_source *s)
 {
-	int ret = braid_live_end_turn(s);
+	int ret;
+
+	if (s->o.flight && !s->let_go && !is_awaited(s))
+		return BRAID_POLL_IDLE;
+	ret = braid_live_end_turn(s);
 
 	if (ret < 0 || s->fatal)
 		return handle_loss(s, ret);
@@ -418,6 +424,9 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->bytes = s->bytes;
 	status->sums = s->sums;
 	status->unreadable = s->unreadable;
+	status->leaving = recording && s->ending && s->o.flight && !s->let_go;
+	status->noticed = s->watch.noticed;
+	status->noticed_event = s->watch.event;
 	status->no_buffer = s->o.buffer && s->nr_streams && !s->buffer_came;
 }
 
@@ -554,5 +563,6 @@ void braid_region_source_close(struct braid_region_source *s)
 	free(s->rings);
 	free(s->untold);
 	free(s->tables.comm_seqs);
+	braid_live_watch_free(s);
 	free(s);
 }

@@ -25,8 +25,12 @@ struct braid_region_options {
 	size_t nr_patterns;
 	const char *buffer;		/* the only one to record; NULL: all */
 	bool clock_only;		/* no buffer at all: what rings hold stays there */
-	u64 dead_ns;			/* not 0: the guest runs no more, and its memory is a private copy,
-					   taken at that time of the capture's clock */
+	u64 dead_ns;			/* not 0: the guest runs no more, and its memory is a
+					   private copy, taken at that time of the capture's clock */
+	bool flight;			/* a flight recorder: what rings hold stays there till
+					   braid_region_source_take() */
+	const struct braid_pattern *on;	/* flight: events to look out for */
+	size_t nr_on;
 	/* told what befalls the guest: one line, tamed; also goes to the capture as NOTE */
 	void (*say)(void *arg, const char *name, const char *line);
 	void *say_arg;
@@ -60,6 +64,9 @@ struct braid_region_status {
 		u64 left;
 	} sums;			/* of all rings that were accounted for: known behind the end */
 	u64 unreadable;		/* of a dead guest: events of those read whose bytes are missing */
+	bool leaving;		/* flight: its end waits for braid_region_source_let_go() */
+	u64 noticed;		/* flight: how often an event was seen that is looked out for */
+	const char *noticed_event;	/* "SYSTEM:EVENT" of the last one, tame; good until the next poll */
 	bool no_buffer;		/* there were streams, and never a buffer that is wanted */
 };
 
@@ -100,6 +107,34 @@ void braid_region_source_disarm(struct braid_region_source *s);
  * Return: 0, or -errno with braid_fail() when the capture can't be written.
  */
 int braid_region_source_finish(struct braid_region_source *s);
+
+/**
+ * braid_region_source_take - all that the rings hold now, and what was kept of the stream
+ * @s: a source with o.flight; its capture has none of the stream yet
+ *
+ * At once, without waiting for the guest, which goes on. What is taken is gone from the rings.
+ *
+ * Return: 0, also when there is nothing to take; -errno with braid_fail(): memory.
+ */
+int braid_region_source_take(struct braid_region_source *s);
+
+/**
+ * braid_region_source_took - the clock behind it, and the stream's end
+ * @s: the source; braid_region_source_asked() said that its clock can be told
+ * @to: the capture, for STREAM_END: the stream itself goes on
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_region_source_took(struct braid_region_source *s, struct braid_capture_writer *to);
+
+/** braid_region_source_ask - have the guest's clock asked: the last event taken lies behind us */
+void braid_region_source_ask(struct braid_region_source *s);
+
+/** braid_region_source_asked - whether that is over, or was in vain */
+bool braid_region_source_asked(const struct braid_region_source *s);
+
+/** braid_region_source_let_go - what a guest that is leaving holds was taken, or never will be */
+void braid_region_source_let_go(struct braid_region_source *s);
 
 /**
  * braid_region_source_fds - what may call for a poll before it is due

@@ -125,7 +125,7 @@ static int act(struct braid_region_source *s, bool tell)
 		const struct braid_buffer_desc *desc = &s->sb.buffers[k];
 		bool closing = desc->flags & BRAID_BUFFER_CLOSING;
 
-		if (!desc->nr_rings || s->o.clock_only ||
+		if (!desc->nr_rings || !braid_live_follows(s) ||
 		    (s->o.buffer && strcmp(desc->name, s->o.buffer)))
 			continue;
 		if (s->follow[k] == BRAID_FOLLOW_NOT ||

@@ -165,8 +165,8 @@ int braid_live_wake(struct braid_region_source *s, int result)
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
 	u32 doorbell = braid_port_doorbell(s->port);
 
-	/* An answer to a command does not ring. */
-	if (!doorbell || result != BRAID_POLL_IDLE || !braid_live_control_idle(s)) {
+	/* An answer to a command does not ring. A flight recorder's rings are always full. */
+	if (!doorbell || result != BRAID_POLL_IDLE || s->o.flight || !braid_live_control_idle(s)) {
 		braid_live_wake_not(s);
 		return result;
 	}

@@ -74,6 +74,39 @@ struct braid_live_clock {
 	bool asked_last;		/* the burst behind the last event */
 };
 
+/* An event that is looked out for, as records tell it. */
+struct braid_live_wanted {
+	u16 id;
+	u16 buffer;		/* whose ids they are */
+	bool sub;
+	u32 number;		/* of a sub-event, which is ... */
+	u16 number_offset;	/* ... here in the record, ... */
+	u16 number_bytes;	/* ... so long */
+	u32 name;		/* index in the patterns */
+};
+
+/* How far one ring was looked at. */
+struct braid_live_seen {
+	bool known;
+	u32 layout;		/* of the buffer then */
+	u32 id;
+	u64 position;
+	u32 bytes;
+	bool final;
+};
+
+/* Flight: looks for events in what is committed, and takes nothing. */
+struct braid_live_watch {
+	struct braid_live_wanted *wanted;
+	size_t nr_wanted;
+	size_t wanted_capacity;
+	u64 generation;		/* of the directory that they are from; ~0: none */
+	struct braid_live_seen *seen;	/* of each buffer's each vCPU */
+	bool told_missed;
+	u64 noticed;
+	char event[2 * BRAID_PATTERN_BYTES + 2];
+};
+
 /* What we do about a buffer of the superblock. */
 enum braid_live_follow {
 	BRAID_FOLLOW_NOT = 0,
@@ -136,6 +169,10 @@ struct braid_region_source {
 	u64 bytes;
 	struct braid_region_sums sums;
 	u64 unreadable;
+	bool taking;			/* flight: the rings are ours, for a moment */
+	bool took;			/* a snapshot has the stream, but for its end */
+	bool let_go;
+	struct braid_live_watch watch;
 };
 
 /* region.c ------------------------------------------------------------------------- */
@@ -254,6 +291,30 @@ int braid_live_wake(struct braid_region_source *s, int result);
 
 /* Under the guard: nobody will be there to be woken. */
 void braid_live_wake_not(struct braid_region_source *s);
+
+/* region_flight.c ------------------------------------------------------------------ */
+
+/* Under the guard: a flight recorder's stream begins. Returns 0 or the capture's error. */
+int braid_live_flight_begin(struct braid_region_source *s);
+
+/* Whether buffers are followed now: their rings are in rings[]. */
+static inline bool braid_live_follows(const struct braid_region_source *s)
+{
+	return !s->o.clock_only && (!s->o.flight || s->taking);
+}
+
+/* region_watch.c: under the guard -------------------------------------------------- */
+
+/* Looks at what was committed since. Returns enum braid_poll_result or the capture's error. */
+int braid_live_watch_poll(struct braid_region_source *s);
+
+/* Begins to look from here on. Returns 0 or -ENOMEM with braid_fail(). */
+int braid_live_watch_reset(struct braid_region_source *s);
+
+void braid_live_watch_free(struct braid_region_source *s);
+
+/* region.c: puts the STREAM of the current incarnation. */
+int braid_live_put_stream(struct braid_region_source *s);
 
 /* region_clock.c ------------------------------------------------------------------- */
 

@@ -38,7 +38,8 @@ static bool is_dead(const char *name)
 	size_t n;
 	FILE *f;
 
-	if (!isdigit((unsigned char)*name) || (*end && strcmp(end, "-clock")) || pid <= 0)
+	if (!isdigit((unsigned char)*name) || pid <= 0 ||
+	    (*end && strcmp(end, "-clock") && strcmp(end, "-on")))
 		return false;
 	if (kill(pid, 0))
 		return errno == ESRCH;
@@ -123,7 +124,6 @@ static int put_stream(struct braid_tracefs_source *s)
 		.name = "host",
 	};
 
-	s->stream = s->o.sink->next_stream++;
 	return braid_host_emit(s, BRAID_CHUNK_STREAM, &head, sizeof(head), NULL, 0);
 }
 
@@ -147,11 +147,14 @@ int braid_tracefs_source_open(struct braid_tracefs_source **out,
 	if (!s)
 		return braid_fail(-ENOMEM, "out of memory");
 	s->o = *o;
+	/* What is read is gone: of a sub-buffer that is mapped a part can't be taken alone. */
+	s->o.without_mmap |= o->flight;
 	err = make_instance(s);
 	if (!err)
 		err = read_header_page(s);
 	if (!err)
 		err = braid_host_cpus_open(s);
+	s->stream = s->o.sink->next_stream++;
 	if (!err)
 		err = put_stream(s);
 	if (!err)
@@ -184,7 +187,7 @@ int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 	int result = BRAID_POLL_IDLE, nr;
 	u32 k;
 
-	for (k = 0; k < s->nr_cpus; k++) {
+	for (k = 0; k < s->nr_cpus && !s->o.flight; k++) {
 		nr = braid_host_cpu_drain(s, &s->cpus[(s->first_cpu + k) % s->nr_cpus], TURN_PAGES,
 					  false);
 		if (nr < 0)
@@ -214,9 +217,11 @@ static u64 stat_value(const char *text, const char *key)
 	return 0;
 }
 
-static int put_accounting(struct braid_tracefs_source *s, const struct braid_host_cpu *cpu)
+static int put_accounting(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
 {
-	struct braid_chunk_ring_end end = { .vcpu = cpu->cpu };
+	struct braid_chunk_ring_end end = {
+		.vcpu = cpu->cpu, .read_before = cpu->told_read, .lost_before = cpu->told_lost,
+	};
 	char file[64], *text;
 	int err;
 
@@ -230,10 +235,43 @@ static int put_accounting(struct braid_tracefs_source *s, const struct braid_hos
 	end.left = stat_value(text, "entries");
 	end.written = end.read + end.lost + end.left;
 	free(text);
-	s->events += end.read;
-	s->lost += end.lost;
+	s->events += end.read - cpu->told_read;
+	s->lost += end.lost - cpu->told_lost;
+	cpu->told_read = end.read;
+	cpu->told_lost = end.lost;
 	err = braid_host_emit(s, BRAID_CHUNK_RING_END, &end, sizeof(end), NULL, 0);
 	return err;
+}
+
+int braid_tracefs_source_take(struct braid_tracefs_source *s)
+{
+	u32 most = (s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB) * 1024 / s->subbuf_bytes + 2, k;
+	int ret = put_stream(s);
+
+	braid_capture_replay(s->o.sink->capture, s->stream);
+	/* What is written meanwhile is for the next one: each CPU's buffer is read once. */
+	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
+		ret = braid_host_cpu_drain(s, &s->cpus[k], most, true);
+	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
+		ret = put_accounting(s, &s->cpus[k]);
+	if (ret >= 0)
+		ret = braid_host_put_texts(s);
+	if (ret >= 0)
+		ret = braid_host_enable_events(s);	/* for their formats */
+	if (ret >= 0)
+		ret = braid_host_send_comms(s, true);
+	return ret < 0 ? ret : 0;
+}
+
+int braid_tracefs_source_took(struct braid_tracefs_source *s, struct braid_capture_writer *to)
+{
+	struct braid_chunk_stream_end end = {
+		.reason = BRAID_END_STOPPED, .host_ns = braid_host_clock_ns(),
+	};
+
+	if (s->ended)
+		return 0;	/* and its end told */
+	return braid_capture_put(to, BRAID_CHUNK_STREAM_END, s->stream, &end, sizeof(end), NULL, 0);
 }
 
 int braid_tracefs_source_finish(struct braid_tracefs_source *s)
@@ -247,7 +285,7 @@ int braid_tracefs_source_finish(struct braid_tracefs_source *s)
 	s->ended = true;
 	tracefs_trace_off(s->instance);
 	/* No writer is left: it ends when the buffers do. */
-	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
+	for (k = 0; k < s->nr_cpus && ret >= 0 && !s->o.flight; k++)
 		ret = braid_host_cpu_drain(s, &s->cpus[k], ~0u >> 1, true);
 	for (k = 0; k < s->nr_cpus && ret >= 0; k++)
 		ret = put_accounting(s, &s->cpus[k]);

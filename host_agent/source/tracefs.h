@@ -20,6 +20,8 @@ struct braid_tracefs_options {
 	const char *clock;		/* the instance's trace clock; NULL: the file's */
 	u32 buffer_kb;			/* for each CPU; 0: a default */
 	bool without_mmap;		/* read() even where the kernel can map */
+	bool flight;			/* a flight recorder: what the buffers hold stays there till
+					   braid_tracefs_source_take() */
 };
 
 /* So far. */
@@ -88,12 +90,53 @@ int braid_tracefs_source_poll(struct braid_tracefs_source *s);
  */
 int braid_tracefs_source_finish(struct braid_tracefs_source *s);
 
+/**
+ * braid_tracefs_source_take - all that the buffers hold now, and what was kept of the stream
+ * @s: a source with o.flight; its capture has none of the stream yet
+ *
+ * Tracing goes on. What is taken is gone from the buffers.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_tracefs_source_take(struct braid_tracefs_source *s);
+
+/** braid_tracefs_source_took - the stream's end goes to @to: the stream itself goes on */
+int braid_tracefs_source_took(struct braid_tracefs_source *s, struct braid_capture_writer *to);
+
 /** braid_tracefs_source_status - how it goes */
 void braid_tracefs_source_status(const struct braid_tracefs_source *s,
 				 struct braid_tracefs_status *status);
 
 /** braid_tracefs_source_close - remove the instance and free; NULL is fine */
 void braid_tracefs_source_close(struct braid_tracefs_source *s);
+
+struct braid_tracefs_watch;
+
+/**
+ * braid_tracefs_watch_open - look out for events of the host
+ * @out: set on success; NULL when none of the host's events is meant
+ * @patterns: the events; must outlive the watch
+ * @nr_patterns: their number
+ *
+ * By a small instance of its own, "tracebraid-<pid>-on".
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_tracefs_watch_open(struct braid_tracefs_watch **out, const struct braid_pattern *patterns,
+			     size_t nr_patterns);
+
+/**
+ * braid_tracefs_watch_poll - whether one of them came
+ *
+ * Never waits. From then on none is noticed, nor costs anything, till braid_tracefs_watch_again().
+ */
+bool braid_tracefs_watch_poll(struct braid_tracefs_watch *w);
+
+/** braid_tracefs_watch_again - forget what came, and look out anew; NULL is fine */
+void braid_tracefs_watch_again(struct braid_tracefs_watch *w);
+
+/** braid_tracefs_watch_close - remove the instance and free; NULL is fine */
+void braid_tracefs_watch_close(struct braid_tracefs_watch *w);
 
 /**
  * braid_tracefs_remove_stale - remove instances that dead agents left

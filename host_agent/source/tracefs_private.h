@@ -30,6 +30,8 @@ struct braid_host_cpu {
 	u64 page_lost;		/* events lost before it */
 	u8 *page;		/* room for a sub-buffer */
 	u64 read_due_ns;	/* read(): when a part is worth the call */
+	u64 told_read;		/* flight: by the snapshots before */
+	u64 told_lost;
 };
 
 struct braid_tracefs_source {
@@ -50,6 +52,10 @@ struct braid_tracefs_source {
 
 /* tracefs.c: where tracefs is. 0 or -errno with braid_fail(). */
 int braid_host_tracefs(const char **root);
+
+/* tracefs_text.c: writes 1 to the enable files of what is meant. Returns how many. */
+u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
+			 size_t nr_patterns);
 
 /* tracefs.c: puts a chunk of the host's stream. */
 int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,

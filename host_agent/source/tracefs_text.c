@@ -195,6 +195,36 @@ static int suggest(const struct braid_pattern *pattern)
 	return err;
 }
 
+struct switching {
+	struct tracefs_instance *instance;
+	const struct braid_pattern *patterns;
+	size_t nr_patterns;
+	u32 nr;
+};
+
+static int switch_one(void *arg, const char *system, const char *event)
+{
+	struct switching *x = arg;
+	size_t k;
+
+	for (k = 0; k < x->nr_patterns; k++) {
+		if (!braid_pattern_matches(&x->patterns[k], system, event))
+			continue;
+		x->nr += tracefs_event_file_write(x->instance, system, event, "enable", "1") >= 0;
+		break;
+	}
+	return 0;
+}
+
+u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
+			 size_t nr_patterns)
+{
+	struct switching x = { instance, patterns, nr_patterns, 0 };
+
+	for_each_event(switch_one, &x);
+	return x.nr;
+}
+
 int braid_host_enable_events(struct braid_tracefs_source *s)
 {
 	struct enabling e = { .s = s };

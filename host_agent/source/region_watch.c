@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Looks out for events in a guest's rings, and leaves them there. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/source/region_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define TURN_BYTES	(1u << 20)	/* looked at of one guest in one turn */
+
+void braid_live_watch_free(struct braid_region_source *s)
+{
+	free(s->watch.wanted);
+	free(s->watch.seen);
+	s->watch.wanted = NULL;
+	s->watch.seen = NULL;
+}
+
+int braid_live_watch_reset(struct braid_region_source *s)
+{
+	struct braid_live_watch *w = &s->watch;
+
+	if (!s->o.nr_on)
+		return 0;
+	free(w->seen);
+	w->seen = calloc((size_t)BRAID_MAX_BUFFERS * s->sb.nr_vcpus, sizeof(*w->seen));
+	w->generation = ~0ULL;
+	return w->seen ? 0 : braid_fail(-ENOMEM, "no memory for %u vCPUs", s->sb.nr_vcpus);
+}
+
+/* What is wanted ------------------------------------------------------------------------- */
+
+static int want(struct braid_region_source *s, const struct braid_schema_event *event)
+{
+	struct braid_live_watch *w = &s->watch;
+	struct braid_live_wanted wanted = {
+		.id = event->id,
+		.buffer = event->buffer,
+		.sub = event->flags & BRAID_EVENT_SUB,
+		.number = event->number,
+		.number_offset = event->flags >> BRAID_SUB_OFFSET_SHIFT,
+		.number_bytes = event->flags >> BRAID_SUB_BYTES_SHIFT & BRAID_SUB_BYTES_MASK,
+	};
+
+	while (wanted.name < s->o.nr_on &&
+	       !braid_pattern_matches(&s->o.on[wanted.name], event->system, event->name))
+		wanted.name++;
+	if (wanted.name == s->o.nr_on || event->flags & BRAID_EVENT_GONE ||
+	    (wanted.sub && (!wanted.number_bytes || wanted.number_bytes > sizeof(u64))))
+		return 0;
+	return braid_array_push(w->wanted, w->nr_wanted, w->wanted_capacity, wanted);
+}
+
+/* The ids of what is looked out for change with the guest's modules. */
+static int load_wanted(struct braid_region_source *s)
+{
+	const struct braid_directory *dir =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_DIRECTORY);
+	struct braid_directory_copy copy;
+	struct braid_schema_event event;
+	u32 at = 0;
+	int err;
+
+	if (braid_load(&dir->generation) == s->watch.generation)
+		return 0;
+	err = braid_directory_load(&copy, s->mapping, &s->sb, 0);
+	if (err)
+		return err;
+	s->watch.generation = copy.generation;
+	s->watch.nr_wanted = 0;
+	while (!err && braid_schema_next(copy.data, copy.bytes, &at, &event) > 0)
+		err = want(s, &event);
+	braid_directory_free(&copy);
+	return err ? s->fatal = braid_fail(err, "out of memory") : 0;
+}
+
+/* Records are little endian, as we are. */
+static bool is_wanted(const struct braid_live_wanted *w, u32 buffer,
+		      const struct braid_event_view *view)
+{
+	const struct braid_record *record = view->payload;
+	u64 number = 0;
+
+	if (view->payload_bytes < sizeof(*record) || record->common_type != w->id ||
+	    buffer != w->buffer)
+		return false;
+	if (!w->sub)
+		return true;
+	if ((u32)w->number_offset + w->number_bytes > view->payload_bytes)
+		return false;
+	memcpy(&number, (const u8 *)view->payload + w->number_offset, w->number_bytes);
+	return number == w->number;
+}
+
+static void notice(struct braid_region_source *s, const struct braid_live_wanted *w)
+{
+	const struct braid_pattern *p = &s->o.on[w->name];
+
+	s->watch.noticed++;
+	snprintf(s->watch.event, sizeof(s->watch.event), "%s%s%s", p->system, *p->event ? ":" : "",
+		 p->event);
+	braid_text_clean(s->watch.event);
+}
+
+/* Looking ---------------------------------------------------------------------------------- */
+
+/* Copies a span, and looks at it if it was still what it is. False: it was written over. */
+static bool look_at(struct braid_region_source *s, const struct braid_peek *peek,
+		    const struct braid_span *span, u32 events_of)
+{
+	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
+	struct braid_event_view view;
+	struct braid_cursor c;
+	size_t k;
+
+	memcpy(copy, span->data + span->from_bytes, span->to_bytes - span->from_bytes);
+	if (!braid_peek_valid(peek, span))
+		return false;
+	braid_cursor_init(&c, copy, span->to_bytes - span->from_bytes, span->time_stamp,
+			  peek->map.flags);
+	while (braid_page_next(&c, &view) > 0)
+		for (k = 0; k < s->watch.nr_wanted; k++)
+			if (is_wanted(&s->watch.wanted[k], events_of, &view))
+				notice(s, &s->watch.wanted[k]);
+	return true;
+}
+
+/* Finds the newest sub-buffer: what is before it was there before us. */
+static void find_end(const struct braid_ring_map *map, u64 incarnation,
+		     struct braid_live_seen *seen)
+{
+	struct braid_span span;
+	struct braid_peek peek;
+
+	seen->known = false;
+	if (braid_peek_begin(&peek, map, incarnation))
+		return;
+	while (braid_peek_next(&peek, &span) > 0) {
+		seen->known = true;
+		seen->id = span.id;
+		seen->position = span.position;
+		seen->bytes = span.to_bytes;
+		seen->final = span.final;
+	}
+}
+
+/* The sub-buffer behind the one that was seen to its end. False: not there yet, or long gone. */
+static bool go_on(const struct braid_ring_map *map, struct braid_live_seen *seen)
+{
+	u64 position = (seen->position + 1) & BRAID_POS_MASK;
+	u64 word = braid_load_acquire(&map->slots[position & (map->nr_slots - 1)]);
+	s64 ahead = braid_position_diff(braid_slot_position(word), position);
+
+	if (ahead || braid_slot_state(word) != BRAID_SLOT_OPEN ||
+	    braid_slot_id(word) > map->nr_slots) {
+		seen->known = ahead <= 0;	/* lapped, or taken by another reader: begin anew */
+		return false;
+	}
+	seen->position = position;
+	seen->id = braid_slot_id(word);
+	seen->bytes = 0;
+	seen->final = false;
+	return true;
+}
+
+/* Looks at a ring's new bytes. Returns how many; *missed: some were written over before. */
+static u32 look_at_ring(struct braid_region_source *s, const struct braid_ring_map *map,
+			struct braid_live_seen *seen, u32 events_of, u32 budget, bool *missed)
+{
+	struct braid_peek peek = { .map = *map };
+	struct braid_span span;
+	u32 looked = 0;
+
+	while (looked < budget) {
+		if (seen->final && !go_on(map, seen)) {
+			*missed |= !seen->known;
+			break;
+		}
+		if (braid_peek_subbuf(&peek, seen->id, seen->position, seen->bytes, &span) < 0 ||
+		    !look_at(s, &peek, &span, events_of)) {
+			*missed = true;
+			seen->known = false;
+			break;
+		}
+		looked += span.to_bytes - span.from_bytes;
+		seen->bytes = span.to_bytes;
+		seen->final = span.final;
+		if (!span.final)
+			break;
+	}
+	return looked;
+}
+
+static u32 look_at_buffer(struct braid_region_source *s, u32 buffer, u32 budget, bool *missed)
+{
+	const struct braid_buffer_desc *desc = &s->sb.buffers[buffer];
+	struct braid_ring_map map;
+	u32 looked = 0, vcpu;
+
+	for (vcpu = 0; vcpu < desc->nr_rings; vcpu++) {
+		struct braid_live_seen *seen =
+			&s->watch.seen[(size_t)buffer * s->sb.nr_vcpus + vcpu];
+
+		braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &map);
+		if (braid_load(&map.priv->incarnation) != s->sb.incarnation)
+			continue;
+		if (!seen->known || seen->layout != desc->layout)
+			find_end(&map, s->sb.incarnation, seen);
+		seen->layout = desc->layout;
+		if (seen->known)
+			looked += look_at_ring(s, &map, seen, desc->events_of,
+					       budget / desc->nr_rings + 1, missed);
+	}
+	return looked;
+}
+
+int braid_live_watch_poll(struct braid_region_source *s)
+{
+	u32 looked = 0, k;
+	bool missed = false;
+	int err;
+
+	if (!s->o.nr_on)
+		return BRAID_POLL_IDLE;
+	err = load_wanted(s);
+	if (err)
+		return err;
+	for (k = 0; k < s->sb.nr_buffers; k++)
+		if (s->sb.buffers[k].nr_rings && !(s->sb.buffers[k].flags & BRAID_BUFFER_RAW))
+			looked += look_at_buffer(s, k, TURN_BYTES / s->sb.nr_buffers, &missed);
+	if (missed && !s->watch.told_missed) {
+		s->watch.told_missed = true;
+		err = braid_live_note(s, "it writes over its rings faster than they can be looked at: some events that --on waits for may go unnoticed; enlarge its rings");
+		if (err)
+			return err;
+	}
+	return looked ? BRAID_POLL_BUSY : BRAID_POLL_IDLE;
+}
