@@ -20,6 +20,7 @@ static const struct braid_cli_command commands[] = {
 	{ "record", "record guests and their host into a capture", braid_cmd_record },
 	{ "recover", "make a capture of what a dead guest left", braid_cmd_recover },
 	{ "report", "print captures as one timeline", braid_cmd_report },
+	{ "snapshot", "have a flight recorder write a capture", braid_cmd_snapshot },
 	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
 	{ "verify", "check everything about a capture or a region", braid_cmd_verify },
 };

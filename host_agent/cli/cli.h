@@ -27,6 +27,7 @@ int braid_cmd_list(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
+int braid_cmd_snapshot(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
 

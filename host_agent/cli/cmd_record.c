@@ -41,12 +41,20 @@ static const char usage[] =
 	"                         times are converted. Default: the timeline's own, mono_raw\n"
 	"  -t SECONDS             stop after that time\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
+	"  --snapshot             a flight recorder: nothing is written until `tracebraid snapshot`\n"
+	"                         asks for it, or a guest ends or is silent, or --on says so. Guests'\n"
+	"                         drivers run with overwrite=1. FILE names what is taken without\n"
+	"                         being asked for: FILE-1.braid, FILE-2.braid...\n"
+	"  --on=SYSTEM[:EVENT]    take a snapshot when such an event comes, of a guest or, with\n"
+	"                         --host, of the host; it is enabled too. As -e\n"
+	"  --on-count=NUMBER      at most so many without being asked for. Default: 10\n"
+	"  --hold-off=SECONDS     and none so soon behind the last one. Default: 10\n"
 	"  -q                     print errors alone\n"
 	"\n"
 	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"
 	"gone, but for those of libvirt, who may return. Exits with COMMAND's status if there is one.\n";
 
-enum { OPT_HOST = 256, OPT_TRY_HOST };
+enum { OPT_HOST = 256, OPT_TRY_HOST, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT, OPT_HOLD_OFF };
 
 static const struct option options[] = {
 	{ "region", required_argument, NULL, 'r' },
@@ -60,18 +68,22 @@ static const struct option options[] = {
 	{ "host-clock", required_argument, NULL, 'C' },
 	{ "time", required_argument, NULL, 't' },
 	{ "output", required_argument, NULL, 'o' },
+	{ "snapshot", no_argument, NULL, OPT_SNAPSHOT },
+	{ "on", required_argument, NULL, OPT_ON },
+	{ "on-count", required_argument, NULL, OPT_ON_COUNT },
+	{ "hold-off", required_argument, NULL, OPT_HOLD_OFF },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
-static int parse_seconds(struct braid_recording *r, const char *text)
+static int parse_seconds(double *seconds, const char *option, const char *text)
 {
 	char *end;
 
-	r->seconds = strtod(text, &end);
-	if (end == text || *end || !(r->seconds > 0 && r->seconds < 1e9))
-		return braid_fail(-EINVAL, "-t %s: not a number of seconds", text);
+	*seconds = strtod(text, &end);
+	if (end == text || *end || !(*seconds > 0 && *seconds < 1e9))
+		return braid_fail(-EINVAL, "%s %s: not a number of seconds", option, text);
 	return 0;
 }
 
@@ -82,6 +94,37 @@ static int parse_host(struct braid_recording *r, enum braid_record_host how, con
 		return 0;
 	r->host_events_given = true;
 	return braid_record_add_events(&r->host_events, events);
+}
+
+/* -ENOEXEC: it is none of a flight recorder. */
+static int parse_flight(struct braid_recording *r, int option, const char *value)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	switch (option) {
+	case OPT_SNAPSHOT:
+		f->wanted = true;
+		return 0;
+	case OPT_ON:
+		return braid_record_add_events(&f->on, value);
+	case OPT_ON_COUNT:
+		return braid_parse_u64(value, ~0U, &f->most);
+	case OPT_HOLD_OFF:
+		return parse_seconds(&f->hold_off, "--hold-off", value);
+	}
+	return -ENOEXEC;
+}
+
+static int check_options(const struct braid_recording *r)
+{
+	if (!r->flight.wanted)
+		return r->flight.on.nr ? braid_fail(-EINVAL, "--on is for a flight recorder: say --snapshot, too") : 0;
+	if (r->host_clock)
+		return braid_fail(-EINVAL, "-C %s: a flight recorder keeps no other clock for days; leave it out",
+				  r->host_clock);
+	if (!strcmp(r->file, "-"))
+		return braid_fail(-EINVAL, "-o -: a flight recorder makes many captures; -o FILE names them");
+	return 0;
 }
 
 /*
@@ -124,7 +167,7 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			r->host_clock = optarg;
 			break;
 		case 't':
-			err = parse_seconds(r, optarg);
+			err = parse_seconds(&r->seconds, "-t", optarg);
 			break;
 		case 'o':
 			r->file = optarg;
@@ -136,12 +179,12 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			fputs(usage, stdout);
 			return 1;
 		default:
-			return -ENOEXEC;
+			err = parse_flight(r, c, optarg);
 		}
 	}
 	if (!err && optind < argc)
 		r->child.argv = argv + optind;
-	return err;
+	return err ? err : check_options(r);
 }
 
 /* From here on signals are read, so that every end is a clean one. */
@@ -166,6 +209,7 @@ static int close_all(struct braid_recording *r, int err)
 	size_t k;
 
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
+	braid_record_close_flight(r);
 	braid_child_stop(&r->child);
 	braid_domain_watch_stop(&r->domains.watch);
 	for (k = 0; k < r->nr_guests; k++)
@@ -243,6 +287,9 @@ int braid_cmd_record(int argc, char **argv)
 		.signal_fd = -1,
 		.child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
 		.domains.watch.fd = -1,
+		.flight = {
+			.most = 10, .hold_off = 10, .requests = { .fd = -1, .listener.fd = -1 },
+		},
 		.terminal = isatty(STDERR_FILENO),
 	};
 	int err = parse_options(&r, argc, argv);

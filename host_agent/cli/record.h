@@ -7,9 +7,12 @@
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/source/region.h"
 #include "host_agent/source/tracefs.h"
+#include "host_agent/transport/request.h"
+#include "host_agent/util/array.h"
 
 #define BRAID_RECORD_FILE	"tracebraid.braid"
 #define BRAID_GUEST_EVENTS	"sched,irq"
+#define BRAID_LOOP_FDS		3	/* that the loop sleeps on, before those of guests */
 
 enum braid_record_host {
 	BRAID_HOST_NO,
@@ -32,6 +35,8 @@ struct braid_record_guest {
 	size_t nr_fds;		/* of the loop's, that are its port's */
 	u64 last_events;	/* at the last progress line */
 	bool told_waiting;
+	u64 noticed;		/* flight: of its status, as acted upon */
+	bool was_silent;
 };
 
 /* A list of patterns. */
@@ -62,6 +67,27 @@ struct braid_record_domains {
 	struct braid_domain_watch watch;
 };
 
+/* --snapshot: a flight recorder. */
+struct braid_record_flight {
+	bool wanted;
+	struct braid_record_patterns on;	/* events that call for a snapshot */
+	u64 most;			/* of those that are taken by themselves */
+	double hold_off;		/* seconds from one to the next */
+	struct braid_request_port requests;
+	struct braid_tracefs_watch *host_watch;	/* or NULL */
+	struct braid_capture_writer *out;	/* the snapshot that is being written; NULL: none */
+	char path[256];			/* of it */
+	char why[208];
+	bool by_request;		/* somebody waits for the answer */
+	u64 deadline_ns;
+	u64 events_before;
+	u32 number;			/* in the last name */
+	u64 nr_by_itself;
+	u64 nr_taken;
+	u64 last_ns;
+	bool told_refusal;
+};
+
 struct braid_recording {
 	const char *file;
 	const char *buffer;	/* of the guests; NULL: all */
@@ -78,6 +104,7 @@ struct braid_recording {
 	size_t guests_capacity;
 	struct braid_record_child child;
 	struct braid_record_domains domains;
+	struct braid_record_flight flight;
 
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
@@ -129,6 +156,17 @@ static inline bool braid_record_expects(const struct braid_recording *r)
 {
 	return r->domains.nr || r->domains.all;
 }
+
+/* record_snapshot.c: --snapshot. 0 or -errno with braid_fail(); nothing without it. */
+int braid_record_open_flight(struct braid_recording *r);	/* before we are confined */
+int braid_record_watch_host(struct braid_recording *r);		/* once the host is recorded */
+void braid_record_close_flight(struct braid_recording *r);
+
+/* Adds --on's events to those that are enabled. */
+int braid_record_add_on(struct braid_recording *r, struct braid_record_patterns *list);
+
+/* Goes on with a snapshot, or begins one when there is cause. An error is memory's. */
+int braid_record_poll_flight(struct braid_recording *r);
 
 /* record_loop.c: from the first event to the last. 0 or -errno with braid_fail(). */
 int braid_record_run(struct braid_recording *r);

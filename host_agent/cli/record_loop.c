@@ -94,7 +94,7 @@ static int poll_all(struct braid_recording *r)
 static void heed_ports(struct braid_recording *r)
 {
 	u64 now_ns = braid_host_clock_ns();
-	size_t k, i, nr, at = 2;
+	size_t k, i, nr, at = BRAID_LOOP_FDS;
 
 	for (k = 0; k < r->nr_guests; k++) {
 		nr = r->guests[k].nr_fds;
@@ -141,6 +141,9 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 
 	r->fds[0] = (struct pollfd){ .fd = r->signal_fd, .events = POLLIN };
 	r->fds[1] = (struct pollfd){ .fd = r->child.pidfd, .events = POLLIN };
+	r->fds[2] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	if (!r->flight.out)	/* who asks meanwhile waits */
+		r->fds[2].fd = braid_request_fd(&r->flight.requests);
 
 	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
 		*sleep_ns = SLEEP_MIN_NS;
@@ -148,7 +151,7 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
 	if (result != BRAID_POLL_MORE)
 		ns = *sleep_ns;
-	nr = watch_ports(r, 2, &ns);
+	nr = watch_ports(r, BRAID_LOOP_FDS, &ns);
 	t.tv_nsec = ns;
 	if (ppoll(r->fds, nr, &t, NULL) <= 0)
 		return false;
@@ -235,13 +238,15 @@ static int arm(struct braid_recording *r, bool *stop)
 static int record(struct braid_recording *r)
 {
 	u64 sleep_ns = SLEEP_MIN_NS;
-	int ret;
+	int ret, err = 0;
 
 	r->start_ns = r->last_progress_ns = braid_host_clock_ns();
 	for (;;) {
 		ret = poll_all(r);
-		if (ret < 0)
-			return ret;
+		if (ret >= 0)
+			err = braid_record_poll_flight(r);
+		if (ret < 0 || err)
+			return ret < 0 ? ret : err;
 		if (time_is_up(r) || braid_child_ended(&r->child))
 			return 0;
 		if (all_gone(r) && !r->child.argv) {

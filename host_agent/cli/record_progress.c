@@ -110,6 +110,9 @@ void braid_record_start_line(struct braid_recording *r)
 		fprintf(stderr, "; until %s ends\n", r->child.argv[0]);
 	else
 		fputs("; until Ctrl-C\n", stderr);
+	if (r->flight.wanted)
+		fprintf(stderr, "Nothing is written before `tracebraid snapshot %d -o FILE` asks for it%s\n",
+			(int)getpid(), r->flight.most ? ", or there is cause" : "");
 	tell_who_else_reads(r);
 	fflush(stderr);
 }
@@ -210,6 +213,11 @@ void braid_record_summary(struct braid_recording *r)
 	close_line(r);
 	if (r->quiet)
 		return;
+	if (r->flight.wanted) {
+		fprintf(stderr, "%llu snapshots in %.2f s; what the rings hold stays there: `tracebraid record` or `recover` takes it\n",
+			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
+		return;
+	}
 	fprintf(stderr, "Recorded %.2f s, %.1f MB in %s\n", (r->end_ns - r->start_ns) / 1e9,
 		megabytes(r), strcmp(r->file, "-") ? r->file : "standard output");
 	for (k = 0; k < r->nr_guests; k++)

@@ -217,15 +217,15 @@ static void say_for_guest(void *arg, const char *name, const char *line)
 	braid_record_say(arg, name, "%s", line);
 }
 
-/* A pattern must mean something to somebody whose events are known. */
-static int check_events(struct braid_recording *r)
+/* A pattern must mean something to somebody whose events are known; --on's perhaps to the host. */
+static int check_events(struct braid_recording *r, bool defaults)
 {
+	size_t own = r->events.nr - r->flight.on.nr, k, i;
 	char failure[512];
-	size_t k, i;
 	int ret;
 
-	for (k = 0; k < r->events.nr; k++) {
-		bool known = false, found = false;
+	for (k = defaults ? own : 0; k < r->events.nr; k++) {
+		bool known = false, found = k >= own && r->host != BRAID_HOST_NO;
 
 		for (i = 0; i < r->nr_guests; i++) {
 			ret = braid_region_source_check(r->guests[i].source, k);
@@ -267,6 +267,8 @@ int braid_record_confine(struct braid_recording *r)
 	for (k = 0; k < r->nr_guests && !err; k++)	/* a socket can't be made any more */
 		if (braid_port_is_socket(r->guests[k].path))
 			err = braid_port_open(&r->guests[k].port, r->guests[k].path);
+	if (!err)
+		err = braid_record_open_flight(r);
 	tracefs_tracing_dir();		/* it is mounted if nobody has */
 	return err ? err : braid_cli_confine(BRAID_CONFINE_RECORD, children);
 }
@@ -284,6 +286,9 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.nr_patterns = r->events.nr,
 		.buffer = r->buffer,
 		.clock_only = r->clock_only,
+		.flight = r->flight.wanted,
+		.on = r->flight.on.items,
+		.nr_on = r->flight.on.nr,
 		.say = say_for_guest,
 		.say_arg = r,
 	};
@@ -294,7 +299,8 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 
 int braid_record_make_room(struct braid_recording *r)
 {
-	struct pollfd *fds = reallocarray(r->fds, 2 + r->nr_guests * BRAID_PORT_FDS, sizeof(*fds));
+	struct pollfd *fds = reallocarray(r->fds, BRAID_LOOP_FDS + r->nr_guests * BRAID_PORT_FDS,
+					  sizeof(*fds));
 
 	if (!fds)
 		return braid_fail(-ENOMEM, "out of memory");
@@ -311,6 +317,8 @@ int braid_record_open_guests(struct braid_recording *r)
 
 	if (defaults && !r->clock_only)
 		err = braid_record_add_events(&r->events, BRAID_GUEST_EVENTS);
+	if (!err)
+		err = braid_record_add_on(r, &r->events);
 	if (!err && some)
 		err = braid_exchange_start(&r->exchange);
 	if (!err && some)	/* a help: the offsets are read now and then anyway */
@@ -329,7 +337,7 @@ int braid_record_open_guests(struct braid_recording *r)
 		err = braid_fail(-ENOENT, "no guest can be recorded");
 	if (!err)
 		err = braid_record_make_room(r);
-	return err || defaults ? err : check_events(r);
+	return err || r->clock_only ? err : check_events(r, defaults);
 }
 
 /* The host can't be recorded: an error, or not. */
@@ -359,7 +367,7 @@ int braid_record_check_host(struct braid_recording *r)
 	}
 	err = braid_tracefs_check(r->host_events.items, r->host_events.nr, !r->host_events_given,
 				  r->host_clock);
-	return err ? without_host(r, err) : 0;
+	return err ? without_host(r, err) : braid_record_add_on(r, &r->host_events);
 }
 
 static int open_tracefs(struct braid_recording *r)
@@ -369,6 +377,7 @@ static int open_tracefs(struct braid_recording *r)
 		.patterns = r->host_events.items,
 		.nr_patterns = r->host_events.nr,
 		.clock = r->host_clock,
+		.flight = r->flight.wanted,
 	};
 	int err;
 
@@ -403,16 +412,20 @@ int braid_record_open_host(struct braid_recording *r)
 	/* The clocks are seen before the first event: none of its times is to be guessed. */
 	if (!err)
 		err = braid_sampler_turn(r->sampler, r->sink.capture, false);
-	return err ? err : start_tracefs(r);
+	if (!err)
+		err = start_tracefs(r);
+	return err ? err : braid_record_watch_host(r);
 }
 
 int braid_record_open_file(struct braid_recording *r)
 {
 	struct braid_chunk_file head;
 
+	r->sink.next_stream = 1;
+	if (r->flight.wanted)
+		return braid_capture_create_kept(&r->sink.capture);
 	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
 	braid_cli_capture_head(&head);
-	r->sink.next_stream = 1;
 	return braid_capture_create(&r->sink.capture, r->file, &head);
 }

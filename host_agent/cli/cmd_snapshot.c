@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid snapshot: asks a flight recorder for all that is in the rings now. */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/cli/cli.h"
+#include "host_agent/transport/request.h"
+#include "host_agent/util/error.h"
+
+#define DEFAULT_FILE	"snapshot.braid"
+
+static const char usage[] =
+	"Usage: tracebraid snapshot [OPTION]... [PID]\n"
+	"Has a flight recorder (`tracebraid record --snapshot`) write a capture of all that the\n"
+	"guests' and the host's rings hold now. Nothing is stopped. What was taken is gone from\n"
+	"the rings: the next snapshot begins behind it.\n"
+	"\n"
+	"  -o FILE     the capture. Default: " DEFAULT_FILE "\n"
+	"  -q          print errors alone\n"
+	"  --help      this text\n"
+	"\n"
+	"PID is the recorder's process. Default: the one that this user has.\n";
+
+static const struct option options[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static int ask(const char *file, pid_t pid, bool quiet)
+{
+	char line[BRAID_REQUEST_LINE_BYTES];
+	int fd = braid_request_connect(pid), out, err;
+
+	if (fd < 0)
+		return fd;
+	out = braid_capture_create_file(file);
+	err = out < 0 ? out : braid_request_ask(fd, out, file, line);
+	close(fd);
+	if (out < 0)
+		return err;
+	close(out);
+	if (err)
+		unlink(file);
+	else if (!quiet)
+		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
+	return err;
+}
+
+int braid_cmd_snapshot(int argc, char **argv)
+{
+	const char *file = DEFAULT_FILE;
+	bool quiet = false;
+	u64 pid = 0;
+	int c, err = 0;
+
+	optind = 1;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
+		switch (c) {
+		case 'o':
+			file = optarg;
+			break;
+		case 'q':
+			quiet = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return braid_complain_option("snapshot", argv[optind - 1]);
+		}
+	}
+	if (argc - optind > 1)
+		err = braid_fail(-EINVAL, "snapshot: of one recorder at a time");
+	else if (optind < argc)
+		err = braid_parse_u64(argv[optind], INT_MAX, &pid);
+	if (!err)
+		err = ask(file, pid, quiet);
+	return err ? braid_complain() : EXIT_SUCCESS;
+}

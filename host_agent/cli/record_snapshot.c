@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A flight recorder: nothing is written till a snapshot is asked for, or an event comes. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/record.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/util/error.h"
+
+#define CLOCK_LIMIT_NS	1000000000ULL	/* for the guests' clocks behind the last event */
+#define NUMBERS_MOST	1000000u
+#define SUFFIX		".braid"
+#define WHY_BYTES	sizeof(((struct braid_record_flight *)0)->why)
+
+int braid_record_open_flight(struct braid_recording *r)
+{
+	return r->flight.wanted ? braid_request_open(&r->flight.requests) : 0;
+}
+
+/* What is looked out for has to be on, wherever it is. */
+int braid_record_add_on(struct braid_recording *r, struct braid_record_patterns *list)
+{
+	const struct braid_record_patterns *on = &r->flight.on;
+	size_t k;
+
+	for (k = 0; k < on->nr; k++)
+		if (braid_array_push(list->items, list->nr, list->capacity, on->items[k]))
+			return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+int braid_record_watch_host(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (!f->on.nr || !r->host_source)
+		return 0;
+	return braid_tracefs_watch_open(&f->host_watch, f->on.items, f->on.nr);
+}
+
+/* A snapshot ----------------------------------------------------------------------------- */
+
+static u64 events_so_far(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	struct braid_tracefs_status host;
+	u64 events = 0;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		events += status.events;
+	}
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		events += host.events;
+	}
+	return events;
+}
+
+/* Takes the rings; the clocks are asked behind it. An error is memory's. */
+static int take_all(struct braid_recording *r)
+{
+	int err = 0, host_err = 0;
+	size_t k;
+
+	braid_capture_replay(r->sink.capture, 0);
+	for (k = 0; k < r->nr_guests && !err; k++)
+		err = braid_region_source_take(r->guests[k].source);
+	if (r->host_source && !err)
+		host_err = braid_tracefs_source_take(r->host_source);
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_ask(r->guests[k].source);
+		r->guests[k].due_ns = 0;
+	}
+	if (host_err)
+		braid_record_say(r, "host", "%s", braid_failure());
+	return err;
+}
+
+static void say_result(struct braid_recording *r, int err, const char *line)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (!r->quiet || err)
+		braid_record_say(r, NULL, "%s", line);
+	if (f->by_request)
+		braid_request_answer(&f->requests, err, line);
+	f->by_request = false;
+	f->nr_taken += !err;
+	f->last_ns = braid_host_clock_ns();
+}
+
+/* Creates the file: @fd, or one of the next unused name. */
+static int begin(struct braid_recording *r, int fd)
+{
+	struct braid_record_flight *f = &r->flight;
+	struct braid_chunk_file head;
+	int err;
+
+	braid_cli_capture_head(&head);
+	err = fd >= 0 ? braid_capture_create_at(&f->out, fd, f->path, &head) :
+			braid_capture_create(&f->out, f->path, &head);
+	if (err)
+		return err;
+	braid_capture_tee(r->sink.capture, f->out);
+	f->events_before = events_so_far(r);
+	f->deadline_ns = braid_host_clock_ns() + CLOCK_LIMIT_NS;
+	return take_all(r);
+}
+
+static bool clocks_told(const struct braid_recording *r)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_region_source_asked(r->guests[k].source))
+			return false;
+	return true;
+}
+
+/* The clocks and the ends. What fails is the snapshot, never the recording. */
+static int finish(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	char line[BRAID_REQUEST_LINE_BYTES];
+	int err = braid_sampler_turn(r->sampler, r->sink.capture, true), tee_err;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && !err; k++)
+		err = braid_region_source_took(r->guests[k].source, f->out);
+	if (r->host_source && !err)
+		err = braid_tracefs_source_took(r->host_source, f->out);
+	tee_err = braid_capture_tee(r->sink.capture, NULL);
+	err = tee_err ? tee_err : err;
+	if (err)
+		braid_capture_abandon(f->out);
+	else
+		err = braid_capture_finish(f->out);
+	f->out = NULL;
+	if (err)
+		snprintf(line, sizeof(line), "%.500s", braid_failure());
+	else
+		snprintf(line, sizeof(line), "%s: %llu events, %s", f->path,
+			 (unsigned long long)(events_so_far(r) - f->events_before), f->why);
+	say_result(r, err, line);
+	return 0;
+}
+
+/* By themselves -------------------------------------------------------------------------- */
+
+/* FILE-1.braid, FILE-2.braid...: none that is there is replaced. */
+static int next_name(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	size_t n = strlen(r->file), suffix = strlen(SUFFIX);
+
+	if (n > suffix && !strcmp(r->file + n - suffix, SUFFIX))
+		n -= suffix;
+	while (++f->number < NUMBERS_MOST) {
+		snprintf(f->path, sizeof(f->path), "%.*s-%u" SUFFIX, (int)n, r->file, f->number);
+		if (access(f->path, F_OK))
+			return 0;
+	}
+	return braid_fail(-EEXIST, "%s: there is no number left for a snapshot", r->file);
+}
+
+enum cause {
+	CAUSE_NONE = 0,
+	CAUSE_EVENT,		/* it is over */
+	CAUSE_GUEST,		/* one ends or is silent, till that was taken */
+};
+
+/* What calls for a snapshot. Events are seen but once. */
+static enum cause find_cause(struct braid_recording *r, char *why)
+{
+	enum cause cause = CAUSE_NONE;
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+
+		braid_region_source_status(guest->source, &status);
+		guest->was_silent &= status.silent;
+		if (status.leaving || (status.silent && !guest->was_silent)) {
+			cause = CAUSE_GUEST;
+			snprintf(why, WHY_BYTES, "%s %s", status.name,
+				 status.leaving ? "ends" : "is silent");
+		} else if (status.noticed != guest->noticed && !cause) {
+			cause = CAUSE_EVENT;
+			snprintf(why, WHY_BYTES, "%s: %s", status.name, status.noticed_event);
+		}
+		guest->noticed = status.noticed;
+	}
+	if (r->flight.host_watch && braid_tracefs_watch_poll(r->flight.host_watch) && !cause) {
+		cause = CAUSE_EVENT;
+		snprintf(why, WHY_BYTES, "an event of the host");
+	}
+	return cause;
+}
+
+/* All that guests call for was taken, or never will be. */
+static void settle_guests(struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		r->guests[k].was_silent = status.silent;
+		braid_region_source_let_go(r->guests[k].source);
+	}
+}
+
+static bool is_held_off(const struct braid_record_flight *f)
+{
+	return f->nr_taken && braid_host_clock_ns() - f->last_ns < f->hold_off * 1e9;
+}
+
+static void refuse(struct braid_recording *r, const char *why, const char *reason)
+{
+	if (!r->flight.told_refusal)
+		braid_record_say(r, NULL, "%s: not taken: %s", why, reason);
+	r->flight.told_refusal = true;
+}
+
+static int take_by_itself(struct braid_recording *r, enum cause cause, const char *why)
+{
+	struct braid_record_flight *f = &r->flight;
+	int err;
+
+	if (f->nr_by_itself >= f->most) {
+		refuse(r, why, "there were as many as --on-count allows");
+		settle_guests(r);
+		return 0;
+	}
+	if (is_held_off(f)) {	/* a guest's end is put off; an event is over */
+		if (cause == CAUSE_EVENT)
+			refuse(r, why, "the last snapshot is not --hold-off ago");
+		return 0;
+	}
+	f->told_refusal = false;
+	f->nr_by_itself++;
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	err = next_name(r);
+	if (!err)
+		err = begin(r, -1);
+	settle_guests(r);
+	if (err && !f->out) {	/* a full disk, a folder that went: the next may be better */
+		say_result(r, err, braid_failure());
+		err = 0;
+	}
+	return err;
+}
+
+int braid_record_poll_flight(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	struct braid_request request;
+	char why[WHY_BYTES] = "";
+	enum cause cause;
+	int err;
+
+	if (!f->wanted)
+		return 0;
+	if (f->out)
+		return clocks_told(r) || braid_host_clock_ns() >= f->deadline_ns ? finish(r) : 0;
+	if (!is_held_off(f))
+		braid_tracefs_watch_again(f->host_watch);
+	if (braid_request_poll(&f->requests, &request) > 0) {
+		f->by_request = true;
+		snprintf(f->path, sizeof(f->path), "%s", request.path);
+		snprintf(f->why, sizeof(f->why), "as asked");
+		err = begin(r, request.fd);
+		settle_guests(r);
+		if (!err || f->out)
+			return err;
+		say_result(r, err, braid_failure());
+		return 0;
+	}
+	cause = find_cause(r, why);
+	return cause ? take_by_itself(r, cause, why) : 0;
+}
+
+void braid_record_close_flight(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (f->out)
+		finish(r);
+	if (f->requests.fd >= 0)
+		braid_request_answer(&f->requests, -EPIPE, "the flight recorder ended meanwhile");
+	braid_request_close(&f->requests);
+	braid_tracefs_watch_close(f->host_watch);
+	f->host_watch = NULL;
+	free(f->on.items);
+	f->on.items = NULL;
+}

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Flight recorders: fake guests whose rings are left alone, looked at, and taken at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/source/region.h"
+#include "host_agent/source/source.h"
+#include "host_agent/transport/request.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+
+#define MIB		(1u << 20)
+#define LIMIT_NS	60000000000ULL
+#define ON_EVENT	"irq:irq_handler_entry"	/* every FAKE_NR_EVENTS-th event of a vCPU */
+
+static char dir[] = "/tmp/test_flight.XXXXXX";
+static char region_path[64], capture_paths[2][64];
+
+static const struct fake_params usual = {
+	.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 16,
+	.flags = BRAID_BUFFER_OVERWRITE, .always = true,
+};
+
+/* A flight recorder of one guest. */
+struct flight {
+	struct braid_live_sink sink;
+	struct braid_exchange *exchange;
+	struct braid_region_source *source;
+	struct braid_pattern on;
+	struct braid_region_status status;
+	u32 notes;
+};
+
+static void hear(void *arg, const char *name, const char *line)
+{
+	struct flight *f = arg;
+
+	(void)name, (void)line;
+	f->notes++;
+}
+
+static void turn(struct flight *f)
+{
+	NEED(braid_region_source_poll(f->source) >= 0);
+	braid_region_source_status(f->source, &f->status);
+}
+
+static void begin(struct flight *f, const char *on)
+{
+	struct braid_region_options o = {
+		.path = region_path, .name = "fake", .sink = &f->sink, .flight = true,
+		.on = &f->on, .nr_on = !!on, .say = hear, .say_arg = f, .exchange = f->exchange,
+	};
+
+	f->sink.next_stream = 1;
+	NEED(!on || !braid_pattern_parse(&f->on, on));
+	NEED(!braid_capture_create_kept(&f->sink.capture));
+	NEED(!braid_region_source_open(&f->source, &o));
+	turn(f);
+	CHECK_EQ(f->status.phase, BRAID_PHASE_RECORDING);
+}
+
+static void end(struct flight *f)
+{
+	CHECK_EQ(braid_region_source_finish(f->source), 0);
+	braid_region_source_close(f->source);
+	CHECK_EQ(braid_capture_finish(f->sink.capture), 0);
+}
+
+static void take(struct flight *f, const char *path)
+{
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.clock = "mono_raw",
+	};
+	struct braid_capture_writer *out;
+	u64 start_ns = braid_host_clock_ns();
+
+	braid_host_clock_pair(&head.start_host_ns, &head.start_realtime_ns);
+	NEED(!braid_capture_create(&out, path, &head));
+	NEED(!braid_capture_tee(f->sink.capture, out));
+	CHECK_EQ(braid_region_source_take(f->source), 0);
+	braid_region_source_ask(f->source);
+	do
+		turn(f);
+	while (!braid_region_source_asked(f->source) &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS);
+	CHECK_EQ(braid_region_source_took(f->source, out), 0);
+	CHECK_EQ(braid_capture_tee(f->sink.capture, NULL), 0);
+	CHECK_EQ(braid_capture_finish(out), 0);
+	braid_region_source_status(f->source, &f->status);
+}
+
+/* What captures hold when they are read together. */
+struct found {
+	size_t nr_streams;
+	u64 events;
+	u64 lost;
+	u64 elsewhere;
+	u64 faults;
+	u64 crossings;		/* of before snapshot_ns */
+	u32 ends;		/* why the first stream ended */
+	u64 written, left;
+};
+
+static u64 snapshot_ns;
+
+static struct found found_in(size_t nr)
+{
+	char *paths[2] = { capture_paths[0], capture_paths[1] };
+	struct braid_source *source;
+	struct found f = { 0 };
+	size_t s, k;
+
+	NEED(!braid_source_open_captures(&source, paths, nr, NULL));
+	f.nr_streams = source->nr_streams;
+	for (s = 0; s < source->nr_streams; s++) {
+		struct braid_stream *stream = source->streams[s];
+
+		for (k = 0; k < stream->clock_inputs.nr_crossings; k++)
+			f.crossings += stream->clock_inputs.crossings[k].s.h2_ns < snapshot_ns;
+		f.ends = stream->end_reason;
+		for (k = 0; k < stream->nr_rings; k++) {
+			while (braid_ring_next(stream->rings[k]) > 0)
+				;
+			f.events += stream->rings[k]->walk.events;
+			f.lost += stream->rings[k]->walk.lost;
+			f.elsewhere += stream->rings[k]->walk.elsewhere;
+			f.written += stream->rings[k]->report.last.written;
+			f.left += stream->rings[k]->report.last.left;
+		}
+	}
+	f.faults = source->faults;
+	braid_source_free(source);
+	return f;
+}
+
+/* Taking ---------------------------------------------------------------------------------- */
+
+static void takes_what_is_there_again_and_again(void)
+{
+	struct fake_params p = usual;
+	struct fake_guest *g;
+	struct flight f = { 0 };
+	struct found found;
+
+	p.bytes = 4 * MIB;	/* more than is drained in one turn of a recording */
+	p.nr_slots = 128;
+	g = fake_guest_new(region_path, &p);
+	begin(&f, NULL);
+	CHECK_EQ(f.notes, 0);
+	fake_guest_write(g, 0, 100);
+	fake_guest_write(g, 1, 7);
+	turn(&f);
+	CHECK_EQ(f.status.events, 0);		/* it is left there */
+	take(&f, capture_paths[0]);
+	found = found_in(1);
+	CHECK_EQ(found.events, 107);
+	CHECK_EQ(found.faults, 0);
+	CHECK_EQ(found.ends, BRAID_END_STOPPED);
+
+	/* Far more than the ring holds: the oldest are written over, and counted. */
+	fake_guest_write(g, 0, 100000);
+	fake_guest_write(g, 1, 5);
+	turn(&f);
+	take(&f, capture_paths[1]);
+	found = found_in(2);
+	CHECK_EQ(found.nr_streams, 1);
+	CHECK_EQ(found.written, 100112);
+	CHECK_EQ(found.events + found.lost, 100112);
+	CHECK(found.lost > 50000 && found.events > 10000);
+	CHECK_EQ(found.left + found.elsewhere + found.faults, 0);
+	CHECK_EQ(f.status.events, found.events);
+	CHECK_EQ(f.status.lost, found.lost);
+	end(&f);
+	fake_guest_free(g);
+}
+
+static void takes_from_a_guest_that_runs(void)
+{
+	struct fake_params p = usual;
+	struct fake_guest *g;
+	struct flight f = { 0 };
+	struct found found;
+	u64 start_ns;
+
+	p.rate = 20000;
+	g = fake_guest_new(region_path, &p);
+	fake_guest_start_thread(g);
+	NEED(!braid_exchange_start(&f.exchange));
+	begin(&f, NULL);
+	start_ns = braid_host_clock_ns();
+	/* Crossings of before the snapshot are kept for it. */
+	while (braid_capture_bytes(f.sink.capture) < 1000 &&
+	       braid_host_clock_ns() - start_ns < LIMIT_NS) {
+		turn(&f);
+		braid_sleep_ns(500000);
+	}
+	snapshot_ns = braid_host_clock_ns();
+	take(&f, capture_paths[0]);
+	take(&f, capture_paths[1]);
+	found = found_in(2);
+	CHECK_EQ(found.nr_streams, 1);
+	CHECK_EQ(found.faults + found.elsewhere, 0);
+	CHECK_EQ(found.events + found.lost, found.written - found.left);
+	CHECK(found.events > 0);
+	CHECK(found.crossings > 0);
+	end(&f);
+	braid_exchange_stop(f.exchange);
+	fake_guest_stop(g);
+	fake_guest_free(g);
+}
+
+static void lets_a_guest_go_behind_a_snapshot(void)
+{
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct flight f = { 0 };
+	struct found found;
+	u64 start_ns;
+
+	begin(&f, NULL);
+	fake_guest_write(g, 0, 50);
+	fake_guest_start_thread(g);
+	braid_store(&g->ctl->go_down, 1);
+	start_ns = braid_host_clock_ns();
+	while (!f.status.leaving && braid_host_clock_ns() - start_ns < LIMIT_NS)
+		turn(&f);
+	CHECK(f.status.leaving);
+	turn(&f);
+	CHECK(f.status.leaving);	/* it waits for us */
+	{
+		struct braid_chunk_file head = {
+			.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+			.clock = "mono_raw",
+		};
+		struct braid_capture_writer *out;
+
+		NEED(!braid_capture_create(&out, capture_paths[0], &head));
+		NEED(!braid_capture_tee(f.sink.capture, out));
+		CHECK_EQ(braid_region_source_take(f.source), 0);
+		braid_region_source_let_go(f.source);
+		turn(&f);
+		CHECK_EQ(f.status.phase, BRAID_PHASE_DOWN);
+		CHECK_EQ(braid_region_source_took(f.source, out), 0);
+		CHECK_EQ(braid_capture_tee(f.sink.capture, NULL), 0);
+		CHECK_EQ(braid_capture_finish(out), 0);
+	}
+	found = found_in(1);
+	CHECK_EQ(found.events, 50);
+	CHECK_EQ(found.ends, BRAID_END_DOWN);
+	CHECK_EQ(found.faults, 0);
+	end(&f);
+	fake_guest_stop(g);
+	fake_guest_free(g);
+}
+
+static void tells_of_buffers_that_stop(void)
+{
+	struct fake_params p = usual;
+	struct fake_guest *g;
+	struct flight f = { 0 };
+
+	p.flags = 0;
+	g = fake_guest_new(region_path, &p);
+	begin(&f, NULL);
+	CHECK_EQ(f.notes, 1);
+	end(&f);
+	fake_guest_free(g);
+}
+
+/* Noticing ---------------------------------------------------------------------------------- */
+
+static void notices_events(void)
+{
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct flight f = { 0 };
+	u64 before;
+	int k;
+
+	fake_guest_write(g, 0, 40);	/* of before: not noticed */
+	begin(&f, ON_EVENT);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 0);
+	fake_guest_write(g, 0, FAKE_NR_EVENTS);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 1);
+	CHECK(!strcmp(f.status.noticed_event, ON_EVENT));
+	fake_guest_write(g, 1, 2 * FAKE_NR_EVENTS);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 3);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 3);
+	/* Over many sub-buffers; then all is taken, and the unfinished one is in our hand. */
+	fake_guest_write(g, 0, 200 * FAKE_NR_EVENTS);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 203);
+	fake_guest_write(g, 0, 100 * FAKE_NR_EVENTS);
+	take(&f, capture_paths[0]);
+	before = f.status.noticed;
+	CHECK_EQ(before, 203);		/* what was taken needs no notice */
+	for (k = 0; k < 300; k++) {
+		fake_guest_write(g, 0, FAKE_NR_EVENTS);
+		turn(&f);
+		CHECK_EQ(f.status.noticed, before + k + 1);
+	}
+	/* Faster than we look: told, and from then on noticed again. */
+	k = f.notes;
+	fake_guest_write(g, 0, 100000);
+	turn(&f);
+	turn(&f);
+	CHECK_EQ(f.notes, k + 1);
+	before = f.status.noticed;
+	fake_guest_write(g, 0, FAKE_NR_EVENTS);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, before + 1);
+	end(&f);
+	fake_guest_free(g);
+}
+
+/* Memory ------------------------------------------------------------------------------------ */
+
+static struct braid_capture_writer *kept_with(u16 type, u64 nr)
+{
+	struct braid_clock_sample sample = { 0 };
+	struct braid_capture_writer *w;
+	u64 k;
+
+	NEED(!braid_capture_create_kept(&w));
+	for (k = 0; k < nr; k++) {
+		sample.h1_ns = sample.counter = sample.h2_ns = k + 1;
+		CHECK_EQ(braid_capture_put(w, type, 7, NULL, 0, &sample, sizeof(sample)), 0);
+	}
+	return w;
+}
+
+/* The samples that a file gets of what was kept; the smallest and the largest gap between them. */
+static u64 replayed(struct braid_capture_writer *w, u64 *first, u64 *last)
+{
+	struct braid_chunk_file head = { .version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw" };
+	struct braid_capture_writer *out;
+	struct braid_capture_reader *r;
+	struct braid_chunk_view view;
+	u64 nr = 0;
+
+	NEED(!braid_capture_create(&out, capture_paths[0], &head));
+	NEED(!braid_capture_tee(w, out));
+	braid_capture_replay(w, 7);
+	NEED(!braid_capture_tee(w, NULL) && !braid_capture_finish(out));
+	NEED(!braid_capture_open(&r, capture_paths[0], &head));
+	*first = *last = 0;
+	while (braid_capture_next(r, &view) > 0) {
+		if (view.stream != 7)
+			continue;
+		*last = ((const struct braid_clock_sample *)view.payload)->counter;
+		*first = *first ? *first : *last;
+		nr++;
+	}
+	braid_capture_close(r);
+	return nr;
+}
+
+static void keeps_within_bounds(void)
+{
+	u64 nr = 2000000, first, last, found;
+	struct braid_capture_writer *w = kept_with(BRAID_CHUNK_CLOCK, nr);
+
+	CHECK(braid_capture_bytes(w) <= 4 * MIB && braid_capture_bytes(w) > MIB);
+	found = replayed(w, &first, &last);
+	CHECK(found > 20000 && found < 200000);
+	CHECK_EQ(last, nr);
+	CHECK(first < nr / 1000);		/* older ones are fewer, not gone */
+	CHECK_EQ(braid_capture_put(w, BRAID_CHUNK_STREAM_END, 7, NULL, 0, NULL, 0), 0);
+	CHECK_EQ(braid_capture_bytes(w), 0);
+	CHECK_EQ(braid_capture_finish(w), 0);
+
+	w = kept_with(BRAID_CHUNK_COMMS, nr);
+	CHECK(braid_capture_bytes(w) <= 4 * MIB);
+	found = replayed(w, &first, &last);
+	CHECK_EQ(last, nr);
+	CHECK_EQ(first, nr - found + 1);	/* the newest, without a gap */
+	CHECK_EQ(braid_capture_finish(w), 0);
+	/* Events are for files alone. */
+	w = kept_with(BRAID_CHUNK_PAGE, 10);
+	CHECK_EQ(braid_capture_bytes(w), 0);
+	CHECK_EQ(braid_capture_finish(w), 0);
+}
+
+/* A disk that is full ends a snapshot, and nothing else. */
+static void goes_on_when_a_snapshot_fails(void)
+{
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
+		.clock = "mono_raw",
+	};
+	struct braid_capture_writer *out;
+	struct flight f = { 0 };
+	int fd = open("/dev/full", O_WRONLY);
+
+	NEED(fd >= 0);
+	begin(&f, NULL);
+	fake_guest_write(g, 0, 2000);
+	NEED(!braid_capture_create_at(&out, fd, "/dev/full", &head));
+	NEED(!braid_capture_tee(f.sink.capture, out));
+	CHECK_EQ(braid_region_source_take(f.source), 0);
+	braid_capture_flush(f.sink.capture);
+	turn(&f);
+	CHECK_EQ(braid_capture_tee(f.sink.capture, NULL), -ENOSPC);
+	braid_capture_abandon(out);
+	fake_guest_write(g, 0, 30);
+	turn(&f);
+	take(&f, capture_paths[0]);
+	CHECK_EQ(found_in(1).events, 30);
+	end(&f);
+	fake_guest_free(g);
+}
+
+/* Asking ------------------------------------------------------------------------------------- */
+
+/* In a process of its own: asks, as `tracebraid snapshot` does. Exits with whether it went well. */
+static pid_t ask(const char *path, bool pipe_instead)
+{
+	char line[BRAID_REQUEST_LINE_BYTES];
+	pid_t parent = getpid(), pid = fork();
+	int fd, file, ends[2], err;
+
+	if (pid)
+		return pid;
+	fd = braid_request_connect(parent);
+	file = pipe_instead && !pipe(ends) ? ends[1] : braid_capture_create_file(path);
+	err = fd < 0 ? fd : braid_request_ask(fd, file, path, line);
+	_exit(err ? 1 : strcmp(line, "done") ? 2 : 0);
+}
+
+static int status_of(pid_t pid)
+{
+	int status;
+
+	NEED(waitpid(pid, &status, 0) == pid);
+	return WEXITSTATUS(status);
+}
+
+static void answers_who_asks(void)
+{
+	struct braid_request_port p;
+	struct braid_request request;
+	pid_t pid;
+	int fd;
+
+	NEED(!braid_request_open(&p));
+	CHECK_EQ(braid_request_poll(&p, &request), 0);
+	pid = ask(capture_paths[0], false);
+	while (!braid_request_poll(&p, &request))
+		;
+	CHECK(!strcmp(request.path, capture_paths[0]));
+	CHECK_EQ(write(request.fd, "x", 1), 1);
+	close(request.fd);
+	braid_request_answer(&p, 0, "done");
+	CHECK_EQ(status_of(pid), 0);
+
+	pid = ask(capture_paths[0], false);
+	while (!braid_request_poll(&p, &request))
+		;
+	close(request.fd);
+	braid_request_answer(&p, -ENOSPC, "the disk is full");
+	CHECK_EQ(status_of(pid), 1);
+
+	/* A pipe could hold us up. */
+	pid = ask(capture_paths[0], true);
+	while (waitpid(pid, NULL, WNOHANG) == 0)
+		CHECK_EQ(braid_request_poll(&p, &request), 0);
+
+	/* One who says nothing keeps others waiting for a moment alone. */
+	fd = braid_request_connect(getpid());
+	NEED(fd >= 0);
+	CHECK_EQ(braid_request_poll(&p, &request), 0);
+	pid = ask(capture_paths[0], false);
+	while (!braid_request_poll(&p, &request))
+		;
+	close(request.fd);
+	braid_request_answer(&p, 0, "done");
+	CHECK_EQ(status_of(pid), 0);
+	close(fd);
+	braid_request_close(&p);
+	CHECK(braid_request_connect(getpid()) < 0);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	snprintf(region_path, sizeof(region_path), "%s/region", dir);
+	snprintf(capture_paths[0], sizeof(capture_paths[0]), "%s/0.braid", dir);
+	snprintf(capture_paths[1], sizeof(capture_paths[1]), "%s/1.braid", dir);
+	RUN(takes_what_is_there_again_and_again);
+	RUN(takes_from_a_guest_that_runs);
+	RUN(lets_a_guest_go_behind_a_snapshot);
+	RUN(tells_of_buffers_that_stop);
+	RUN(notices_events);
+	RUN(keeps_within_bounds);
+	RUN(goes_on_when_a_snapshot_fails);
+	RUN(answers_who_asks);
+	unlink(capture_paths[0]);
+	unlink(capture_paths[1]);
+	rmdir(dir);
+	return VERDICT();
+}
