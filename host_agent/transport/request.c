@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,8 +196,10 @@ static int connect_any(const char *path)
 		    snprintf(one, sizeof(one), "%s/%s", path, entry->d_name) >= (int)sizeof(one))
 			continue;
 		fd = try_connect(one);
+		if (fd == -ECONNREFUSED && kill(atoi(entry->d_name), 0) && errno == ESRCH)
+			unlink(one);	/* one that was killed left it */
 		if (fd < 0)
-			continue;	/* one that was killed left it */
+			continue;
 		if (nr++)
 			close(fd);
 		else
