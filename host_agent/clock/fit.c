@@ -447,7 +447,7 @@ int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
 static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter,
 		    s64 ns)
 {
-	double x, residual, apart, worst = 0;
+	double x, residual, low, high, worst;
 	s64 nominal;
 	u64 whole;
 	u32 k;
@@ -458,11 +458,14 @@ static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_ep
 			(u64)e->ref_nominal_ns);
 	x = nominal / NS_PER_SECOND;
 	residual = (double)(s64)((u64)ns - (u64)e->base_ns - (u64)nominal);
-	for (k = 0; k < e->nr_lines; k++) {
-		apart = residual - value_at(&e->lines[k], x);
-		apart = apart < 0 ? -apart : apart;
-		worst = apart > worst ? apart : worst;
+	low = high = value_at(&e->lines[0], x);
+	for (k = 1; k < e->nr_lines; k++) {
+		double value = value_at(&e->lines[k], x);
+
+		low = value < low ? value : low;
+		high = value > high ? value : high;
 	}
+	worst = residual - low > high - residual ? residual - low : high - residual;
 	worst += e->slack_ns;
 	if (!(worst < 9e17))
 		return BRAID_BOUND_UNKNOWN;
