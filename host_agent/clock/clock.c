@@ -352,20 +352,19 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 					    u64 taken_ns, u32 from_epoch)
 {
 	const struct braid_clock_track *track = braid_clock_track_of(clock, vcpu);
-	struct braid_clock_time t, found = { .ns = counter };
+	struct braid_clock_time t, found = { 0 };
 	u32 candidates = 0;
 	size_t k;
 
-	if (!track) {
-		found.sure = true;
-		return found;
-	}
+	/* Built where the caller has it: a copy waits for the bytes just written. */
+	if (!track)
+		return (struct braid_clock_time){ .ns = counter, .sure = true };
 	/* As nearly always: nothing is to be chosen. */
 	if (track->nr_epochs == 1 && (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
-		found = braid_clock_law(clock, track->epochs, counter);
-		found.epoch = 0;
-		found.sure = true;
-		return found;
+		t = braid_clock_law(clock, track->epochs, counter);
+		return (struct braid_clock_time){
+			.ns = t.ns, .bound_ns = t.bound_ns, .sure = true,
+		};
 	}
 	for (k = from_epoch; k < track->nr_epochs; k++) {
 		if (k > from_epoch && track->epochs[k].from_ns > 0 &&
