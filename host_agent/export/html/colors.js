@@ -59,7 +59,9 @@ class Palette {
 	}
 
 	tone(hue, saturation, shift = 0) {
-		return fromHsl(hue, saturation, (this.dark ? 0.42 : 0.7) + shift);
+		/* Yellow and green look lighter than they are, and white is to be read on them. */
+		const bright = this.dark && hue > 35 && hue < 190 ? 0.09 : 0;
+		return fromHsl(hue, saturation, (this.dark ? 0.43 : 0.7) - bright + shift);
 	}
 
 	ofName(type, text, number) {

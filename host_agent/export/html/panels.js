@@ -14,7 +14,7 @@ const KEYS = [
 		'search: words, "words with spaces", !not, event:… system:… task:… pid:… stream:… cpu:…',
 	],
 	['n N', 'the next match, the one before'],
-	['\\', 'filter: lanes and table show only what matches, by the same words'],
+	['\\', 'filter, by the same words: lanes and table have only the events that match'],
 	[
 		'm',
 		'set mark A at the selection, then mark B: how far apart they are is told; shift m clears',

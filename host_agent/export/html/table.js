@@ -13,6 +13,8 @@ class Table {
 		this.rows = null; /* those that are shown, or null: all */
 		this.top = 0; /* the first one that is seen, whole or not */
 		this.pool = [];
+		const wide = Math.max(18, trace.timeText(trace.last).length);
+		$('tablebox').style.setProperty('--time', `${wide + 4}ch`);
 		this.scroller.addEventListener('scroll', () => this.scrolled());
 		this.scroller.addEventListener('wheel', (event) => this.wheel(event), {
 			passive: false,
