@@ -65,6 +65,18 @@ void braid_format_close(struct braid_format *f)
 	free(f);
 }
 
+/* A stream's symbols, read when first needed; NULL: memory was out. */
+static struct braid_symbols *symbols_of(struct braid_format *f, const struct braid_stream *stream)
+{
+	struct stream_kinds *sk = &f->streams[stream->number];
+
+	if (!sk->symbols_tried) {
+		sk->symbols_tried = true;
+		sk->symbols = braid_symbols_new(stream);
+	}
+	return sk->symbols;
+}
+
 static char *resolve(void *symbols, unsigned long long *address, char **module)
 {
 	*module = NULL;
@@ -99,7 +111,7 @@ static char *make_text(const struct braid_event_format *format, bool whole)
 /* A handle of its own for one format, and what it needs. */
 static int prepare(struct braid_format *f, struct braid_kind *kind)
 {
-	struct stream_kinds *sk = &f->streams[kind->stream->number];
+	struct braid_symbols *symbols;
 
 	kind->tep = tep_alloc();
 	kind->checks = calloc(1, sizeof(*kind->checks));
@@ -108,12 +120,9 @@ static int prepare(struct braid_format *f, struct braid_kind *kind)
 	tep_set_long_size(kind->tep, 8);
 	tep_set_file_bigendian(kind->tep, TEP_LITTLE_ENDIAN);
 	tep_set_page_size(kind->tep, BRAID_PAGE_BYTES);
-	if (!sk->symbols_tried) {
-		sk->symbols_tried = true;
-		sk->symbols = braid_symbols_new(kind->stream);
-	}
-	if (sk->symbols)
-		tep_set_function_resolver(kind->tep, resolve, sk->symbols);
+	symbols = symbols_of(f, kind->stream);
+	if (symbols)
+		tep_set_function_resolver(kind->tep, resolve, symbols);
 	return 0;
 }
 
@@ -331,6 +340,16 @@ void braid_format_json(struct braid_format *f, const struct braid_item *item,
 	braid_text_puts(out, "{\"raw\":\"");
 	print_hex(item, out);
 	braid_text_puts(out, "\"}");
+}
+
+const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,
+				  u64 address)
+{
+	struct braid_symbols *symbols = symbols_of(f, stream);
+	unsigned long long start = address;
+	const char *name = symbols ? braid_symbols_find(symbols, &start) : NULL;
+
+	return start == address ? name : NULL;
 }
 
 s32 braid_format_pid(const struct braid_item *item)

@@ -123,6 +123,17 @@ static inline const char *braid_format_label(const struct braid_event_type_info 
 }
 
 /**
+ * braid_format_function - which of a stream's functions begins at an address
+ * @f: the formats
+ * @stream: of the source
+ * @address: any
+ *
+ * Return: its name, the guest's word, as long as @f lives; NULL: none is known to begin there.
+ */
+const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,
+				  u64 address);
+
+/**
  * braid_format_pid - the task that an event speaks of
  * @item: the event
  *
