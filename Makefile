@@ -12,9 +12,9 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   babeltrace2 zlib libkdumpfile
+		   babeltrace2 zlib libkdumpfile libprotobuf-c
 CFLAGS		?= -O2 -g
-ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude $(CFLAGS) \
+ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS		= $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 
@@ -27,7 +27,8 @@ endif
 say		= @printf '  %-8s %s\n' '$(1)' '$(2)'
 
 SHARED_SRCS	:= $(wildcard shared/*.c)
-AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c)
+PROTO		:= host_agent/export/perfetto
+AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c) $(B)/made/$(PROTO).pb-c.c
 AGENT_OBJS	:= $(addprefix $(B)/obj/,$(SHARED_SRCS:.c=.o) $(AGENT_SRCS:.c=.o))
 LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
 UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_%,$(wildcard tests/unit/*.c))
@@ -54,6 +55,15 @@ $(B)/html/page: $(wildcard host_agent/export/html/*)
 	$(Q)host_agent/export/html/assemble.sh > $@.part && mv $@.part $@
 
 $(foreach tree,obj address/obj thread/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
+
+# Perfetto's messages, for protobuf-c.
+$(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
+	$(call say,PROTO,$<)
+	$(Q)mkdir -p $(B)/made
+	$(Q)protoc-c --c_out=$(B)/made $<
+
+$(foreach tree,obj address/obj thread/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(PROTO)*.c))): \
+	| $(B)/made/$(PROTO).pb-c.h
 
 -include $(AGENT_OBJS:.o=.d)
 -include $(shell find $(B)/address $(B)/thread -name '*.d' 2>/dev/null)

@@ -117,4 +117,13 @@ int braid_export_html(const char *out, struct braid_source *source,
 		      const struct braid_export_options *options,
 		      struct braid_export_totals *totals);
 
+/**
+ * braid_export_perfetto - Perfetto's trace format, for ui.perfetto.dev; as braid_export_text()
+ *
+ * Times are the host's clock's; with @options->realtime Perfetto is told to show wall time.
+ */
+int braid_export_perfetto(FILE *to, struct braid_source *source,
+			  const struct braid_export_options *options,
+			  struct braid_export_totals *totals);
+
 #endif /* BRAID_EXPORT_EXPORT_H */

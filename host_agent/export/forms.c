@@ -64,6 +64,13 @@ static int run_json(const char *out, struct braid_source *source,
 	return braid_export_to_file(out, source, options, totals, braid_export_json);
 }
 
+static int run_perfetto(const char *out, struct braid_source *source,
+			const struct braid_export_options *options,
+			struct braid_export_totals *totals)
+{
+	return braid_export_to_file(out, source, options, totals, braid_export_perfetto);
+}
+
 static const struct braid_export_form forms[] = {
 	{ "text", "one file of lines for people, as 'report' prints them", false, NULL,
 	  run_text },
@@ -73,6 +80,8 @@ static const struct braid_export_form forms[] = {
 	  braid_export_ctf_prepare, braid_export_ctf },
 	{ "html", "one file for any browser: lanes, spans, a table of all events; no network",
 	  false, NULL, braid_export_html },
+	{ "perfetto", "one file for ui.perfetto.dev and trace_processor: each guest is a machine",
+	  false, NULL, run_perfetto },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))

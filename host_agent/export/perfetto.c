@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The time line in Perfetto's format: each stream is a machine, its events are ftrace's. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/perfetto.h"
+#include "host_agent/export/select.h"
+#include "host_agent/util/error.h"
+
+#define FLUSH_BYTES	(64u << 10)	/* of what is written at once */
+#define BUNDLE_BYTES	(32u << 10)	/* of events, about */
+
+static int flush(struct braid_perfetto *x)
+{
+	if (x->out.failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	errno = 0;
+	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes)
+		return errno == EPIPE ? -EPIPE :
+		       braid_fail(errno ? -errno : -EIO, "cannot write the export: %s",
+				  strerror(errno ? errno : EIO));
+	x->out.bytes = 0;
+	return 0;
+}
+
+/* A packet belongs to a machine, and to the sequence of its packets. */
+static void mark(Braid__TracePacket *packet, struct braid_perfetto_machine *m)
+{
+	if (m->id)
+		BRAID_PERFETTO_SET(packet, machine_id, m->id);
+	BRAID_PERFETTO_SET(packet, trusted_packet_sequence_id, m->stream->number + 1);
+	if (!m->begun)
+		BRAID_PERFETTO_SET(packet, sequence_flags,
+				   BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	m->begun = true;
+}
+
+int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			  Braid__TracePacket *packet)
+{
+	Braid__TracePacket *packets[] = { packet };
+	Braid__Trace trace = BRAID__TRACE__INIT;
+	char *at;
+
+	trace.n_packet = 1;
+	trace.packet = packets;
+	if (m)
+		mark(packet, m);
+	at = braid_text_room(&x->out, braid__trace__get_packed_size(&trace));
+	if (at)
+		x->out.bytes += braid__trace__pack(&trace, (u8 *)at);
+	return x->out.failed || x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
+}
+
+int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				s64 ns, Braid__TracePacket *packet)
+{
+	BRAID_PERFETTO_SET(packet, timestamp, (u64)ns);
+	BRAID_PERFETTO_SET(packet, timestamp_clock_id, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
+	return braid_perfetto_packet(x, m, packet);
+}
+
+/* Bundles ------------------------------------------------------------------------------------ */
+
+/* The messages of the kinds that a bundle is the first to have events of. */
+static int put_descriptors(struct braid_perfetto_bundle *b, Braid__FtraceEventBundle *bundle)
+{
+	Braid__FtraceEventBundle__GenericEventDescriptor *items;
+	size_t k;
+
+	bundle->generic_event_descriptors = calloc(b->nr_told, sizeof(void *) + sizeof(*items));
+	if (!bundle->generic_event_descriptors)
+		return braid_fail(-ENOMEM, "out of memory");
+	items = (void *)(bundle->generic_event_descriptors + b->nr_told);
+	for (k = 0; k < b->nr_told; k++) {
+		braid_perfetto_describe(b->told[k], &items[k]);
+		bundle->generic_event_descriptors[k] = &items[k];
+	}
+	bundle->n_generic_event_descriptors = b->nr_told;
+	b->nr_told = 0;
+	return 0;
+}
+
+int braid_perfetto_bundle_flush(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				u32 cpu)
+{
+	struct braid_perfetto_bundle *b = &m->bundles[cpu];
+	Braid__FtraceEventBundle bundle = BRAID__FTRACE_EVENT_BUNDLE__INIT;
+	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
+	ProtobufCBinaryData events[BRAID_PERFETTO_EVENTS];
+	u32 k, from = 0;
+	int err = 0;
+
+	if (!b->nr && !b->lost)
+		return 0;
+	for (k = 0; k < b->nr; from = b->ends[k++]) {
+		events[k].data = (u8 *)b->events.data + from;
+		events[k].len = b->ends[k] - from;
+	}
+	BRAID_PERFETTO_SET(&bundle, cpu, cpu);
+	BRAID_PERFETTO_SET(&bundle, ftrace_clock, BRAID__FTRACE_CLOCK__FTRACE_CLOCK_MONO_RAW);
+	if (b->lost)
+		BRAID_PERFETTO_SET(&bundle, lost_events, true);
+	bundle.n_event = b->nr;
+	bundle.event = events;
+	if (b->nr_told)
+		err = put_descriptors(b, &bundle);
+	packet.ftrace_events = &bundle;
+	if (!err)
+		err = braid_perfetto_packet(x, m, &packet);
+	free(bundle.generic_event_descriptors);
+	b->events.bytes = 0;
+	b->nr = 0;
+	b->lost = false;
+	return err;
+}
+
+/* The walk ----------------------------------------------------------------------------------- */
+
+static int put_event(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info)
+{
+	struct braid_perfetto *x = arg;
+	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
+	u32 cpu = item->ring->cpu;
+	struct braid_perfetto_bundle *b = &m->bundles[cpu];
+	struct braid_perfetto_kind *kind = braid_perfetto_kind_of(x, item, info);
+	int err = kind ? braid_perfetto_clocks(x, item->host_ns) :
+			 braid_fail(-ENOMEM, "out of memory");
+
+	if (!err)
+		err = braid_perfetto_put_event(x, m, item, kind);
+	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
+		err = braid_perfetto_bundle_flush(x, m, cpu);
+	return err ? err : braid_perfetto_vcpu_event(x, item, kind);
+}
+
+static int put_lost(void *arg, const struct braid_item *item)
+{
+	struct braid_perfetto *x = arg;
+	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
+	u32 cpu = item->ring->cpu;
+	int err = m->bundles[cpu].nr ? braid_perfetto_bundle_flush(x, m, cpu) : 0;
+
+	m->bundles[cpu].lost = true;
+	return err ? err : braid_perfetto_lost(x, item);
+}
+
+static int put_note(void *arg, const struct braid_item *item)
+{
+	return braid_perfetto_note(arg, item);
+}
+
+static int flush_bundles(struct braid_perfetto *x)
+{
+	size_t k;
+	u32 cpu;
+	int err = 0;
+
+	for (k = 0; !err && k < x->walk.source->nr_streams; k++)
+		for (cpu = 0; !err && cpu < x->machines[k].nr_cpus; cpu++)
+			err = braid_perfetto_bundle_flush(x, &x->machines[k], cpu);
+	return err;
+}
+
+/* Machines ----------------------------------------------------------------------------------- */
+
+/* "guest1", or "guest1 (2)" when it is the second incarnation of it. */
+static void name_machine(struct braid_perfetto_machine *m)
+{
+	const struct braid_stream *before, *s = m->stream;
+	u32 nr = 1;
+
+	for (before = s->before; before; before = before->before)
+		nr++;
+	if (nr > 1)
+		snprintf(m->name, sizeof(m->name), "%s (%u)", s->name, nr);
+	else
+		snprintf(m->name, sizeof(m->name), "%s", s->name);
+}
+
+static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machine *m)
+{
+	const struct braid_stream *s = m->stream;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++) {
+		u32 cpu = s->rings[k]->cpu;
+
+		if (!braid_select_ring((void *)x->walk.options, s->rings[k]))
+			continue;
+		m->wanted = true;
+		if (cpu == BRAID_RING_NOTES)
+			continue;
+		if (cpu >= BRAID_PERFETTO_CPUS)
+			return braid_fail(-ERANGE, "'%s' has a CPU %u, and Perfetto takes none from %u on; choose a lower one by --cpu",
+					  m->name, cpu, BRAID_PERFETTO_CPUS);
+		m->nr_cpus = cpu >= m->nr_cpus ? cpu + 1 : m->nr_cpus;
+	}
+	m->bundles = calloc(m->nr_cpus + 1, sizeof(*m->bundles));
+	m->tasks = calloc(m->nr_cpus + 1, sizeof(*m->tasks));
+	return m->bundles && m->tasks ? 0 : braid_fail(-ENOMEM, "out of memory");
+}
+
+static int prepare(struct braid_perfetto *x)
+{
+	const struct braid_source *source = x->walk.source;
+	bool host = false;
+	size_t k;
+	int err = 0;
+
+	x->machines = calloc(source->nr_streams + 1, sizeof(*x->machines));
+	if (!x->machines)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; !err && k < source->nr_streams; k++) {
+		struct braid_perfetto_machine *m = &x->machines[k];
+
+		m->stream = source->streams[k];
+		m->id = m->stream->kind == BRAID_STREAM_HOST && !host ? 0 : m->stream->number + 1;
+		host |= !m->id;
+		name_machine(m);
+		err = prepare_machine(x, m);
+	}
+	return err ? err : braid_perfetto_vcpus(x);
+}
+
+static void free_machine(struct braid_perfetto_machine *m)
+{
+	u32 cpu;
+
+	for (cpu = 0; m->bundles && cpu < m->nr_cpus; cpu++) {
+		braid_text_free(&m->bundles[cpu].events);
+		free(m->bundles[cpu].told);
+	}
+	free(m->bundles);
+	free(m->tasks);
+	free(m->functions);
+}
+
+static void finish(struct braid_perfetto *x)
+{
+	size_t k;
+
+	for (k = 0; x->machines && k < x->walk.source->nr_streams; k++)
+		free_machine(&x->machines[k]);
+	braid_perfetto_kinds_free(x);
+	free(x->machines);
+	free(x->vcpus);
+	braid_text_free(&x->out);
+	braid_text_free(&x->text);
+}
+
+int braid_export_perfetto(FILE *to, struct braid_source *source,
+			  const struct braid_export_options *options,
+			  struct braid_export_totals *totals)
+{
+	static const struct braid_walk_ops ops = {
+		.event = put_event, .lost = put_lost, .note = put_note,
+	};
+	struct braid_perfetto x = { .to = to };
+	int err = braid_walk_begin(&x.walk, source, options, totals);
+
+	if (!err)
+		err = prepare(&x);
+	if (!err)
+		err = braid_perfetto_head(&x);
+	if (!err)
+		err = braid_walk_run(&x.walk, &ops, &x);
+	if (!err)
+		err = flush_bundles(&x);
+	if (!err)
+		err = braid_perfetto_tail(&x);
+	if (!err)
+		err = flush(&x);
+	if (!err && fflush(to))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(-errno, "cannot write the export: %s", strerror(errno));
+	finish(&x);
+	braid_walk_end(&x.walk);
+	return err;
+}

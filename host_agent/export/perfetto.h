@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that write Perfetto's format. */
+#ifndef BRAID_EXPORT_PERFETTO_H
+#define BRAID_EXPORT_PERFETTO_H
+
+#include "host_agent/export/perfetto.pb-c.h"
+#include "host_agent/export/walk.h"
+
+#define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
+#define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
+#define BRAID_PERFETTO_NAME	160u	/* bytes for a name that is made up ... */
+#define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine in it */
+
+struct braid_perfetto_kind;
+
+/* Events of one CPU of one stream, not written yet. */
+struct braid_perfetto_bundle {
+	struct braid_text events;		/* encoded, one behind another */
+	u32 ends[BRAID_PERFETTO_EVENTS];	/* of each, in events.data */
+	u32 nr;
+	bool lost;				/* there was a loss before the first */
+	struct braid_perfetto_kind **told;	/* kinds that are to be described with it */
+	size_t nr_told, told_capacity;
+};
+
+/* What a guest's CPU was seen to run last. */
+struct braid_perfetto_task {
+	const char *comm;	/* NULL: nothing yet */
+	s32 pid;
+};
+
+/* Each stream is a machine of its own. */
+struct braid_perfetto_machine {
+	const struct braid_stream *stream;
+	char name[BRAID_PERFETTO_MACHINE];	/* no other one's */
+	u32 id;					/* 0: the host */
+	u32 nr_cpus;				/* that have rings */
+	struct braid_perfetto_bundle *bundles;	/* by CPU */
+	struct braid_perfetto_task *tasks;	/* likewise */
+	u64 *functions;				/* addresses that were told of, in order */
+	size_t nr_functions, functions_capacity;
+	u64 track;				/* of its losses and notes; 0: not told yet */
+	u64 vcpus_track;			/* of the host's machine, above this guest's vCPUs */
+	bool wanted;				/* it has rings that are */
+	bool begun;				/* its sequence of packets */
+};
+
+/* A vCPU's thread, as the host knows it. */
+struct braid_perfetto_vcpu {
+	s32 tid;
+	u32 vcpu;
+	struct braid_perfetto_machine *guest;
+	struct braid_perfetto_machine *host;	/* where its tracks are; NULL: none yet */
+	u64 host_track, guest_track;	/* 0: not told yet */
+	bool open;				/* in guest mode */
+};
+
+/* An export under way. */
+struct braid_perfetto {
+	struct braid_walk walk;
+	FILE *to;
+	struct braid_text out;			/* not handed to @to yet */
+	struct braid_perfetto_machine *machines;	/* by stream */
+	struct braid_perfetto_kind **kinds;	/* by number; NULL: not met yet */
+	size_t nr_kinds;
+	struct braid_perfetto_vcpu *vcpus;	/* by thread, then by when the guest was found */
+	size_t nr_vcpus;
+	u64 last_track;
+	s64 next_clocks_ns;			/* when to tell what wall time it is */
+	struct braid_text text;			/* for whatever is made up on the way */
+};
+
+#define BRAID_PERFETTO_SET(message, field, value) \
+	((message)->has_##field = 1, (message)->field = (value))
+
+/** braid_perfetto_packet - write a packet of a machine; NULL: of the trace as a whole */
+int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			  Braid__TracePacket *packet);
+
+/** braid_perfetto_timed_packet - likewise, one with a time of the host's clock */
+int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				s64 ns, Braid__TracePacket *packet);
+
+/**
+ * braid_perfetto_bundle_flush - write what is gathered of a CPU
+ * @x: the export
+ * @m: whose
+ * @cpu: that has a bundle
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_bundle_flush(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				u32 cpu);
+
+/* Kinds of events: perfetto_kind.c -------------------------------------------------------- */
+
+/* What a kind means to vCPUs' slices. */
+enum braid_perfetto_role {
+	BRAID_PERFETTO_PLAIN = 0,
+	BRAID_PERFETTO_ENTRY,		/* a host's kvm_entry ... */
+	BRAID_PERFETTO_EXIT,		/* ... and kvm_exit */
+};
+
+/** braid_perfetto_kind_of - how events of a kind are written; NULL: out of memory */
+struct braid_perfetto_kind *braid_perfetto_kind_of(struct braid_perfetto *x,
+						   const struct braid_item *item,
+						   const struct braid_event_type_info *info);
+
+/** braid_perfetto_kind_role - what it means to vCPUs' slices */
+enum braid_perfetto_role braid_perfetto_kind_role(const struct braid_perfetto_kind *kind);
+
+/** braid_perfetto_kind_next - the task that runs on the CPU from this event on */
+s32 braid_perfetto_kind_next(const struct braid_perfetto_kind *kind, const struct braid_item *item);
+
+/**
+ * braid_perfetto_put_event - append an event to its CPU's bundle
+ * @x: the export
+ * @m: whose event
+ * @item: the event
+ * @kind: its kind
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     const struct braid_item *item, struct braid_perfetto_kind *kind);
+
+/** braid_perfetto_describe - the message of a kind that tells its own */
+void braid_perfetto_describe(const struct braid_perfetto_kind *kind,
+			     Braid__FtraceEventBundle__GenericEventDescriptor *out);
+
+/** braid_perfetto_kinds_free - free all */
+void braid_perfetto_kinds_free(struct braid_perfetto *x);
+
+/* Before and behind the events: perfetto_head.c ------------------------------------------- */
+
+/** braid_perfetto_head - machines, clocks, names */
+int braid_perfetto_head(struct braid_perfetto *x);
+
+/** braid_perfetto_clocks - tell, once in a while, what wall time it was at @ns */
+int braid_perfetto_clocks(struct braid_perfetto *x, s64 ns);
+
+/** braid_perfetto_tail - the accounting */
+int braid_perfetto_tail(struct braid_perfetto *x);
+
+/** braid_perfetto_function - tell a function's name, if it is known and was not told yet */
+int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			    u64 address);
+
+/* Tracks: perfetto_track.c ---------------------------------------------------------------- */
+
+#define BRAID_PERFETTO_ARGS	6u
+
+/* What is told with an event on a track. */
+struct braid_perfetto_args {
+	Braid__DebugAnnotation items[BRAID_PERFETTO_ARGS];
+	Braid__DebugAnnotation *list[BRAID_PERFETTO_ARGS];
+	u32 nr;
+};
+
+/** braid_perfetto_arg_string - add a string, which stays */
+void braid_perfetto_arg_string(struct braid_perfetto_args *args, const char *name,
+			       const char *value);
+
+/** braid_perfetto_arg_number - add a number */
+void braid_perfetto_arg_number(struct braid_perfetto_args *args, const char *name, u64 value);
+
+/**
+ * braid_perfetto_track - tell of a track
+ * @x: the export
+ * @m: whose it is
+ * @track: its number, or 0: not told yet. Set
+ * @parent: the number of the track that it is shown below, or 0
+ * @name: of it
+ * @description: of it; NULL: none
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
+			 u64 parent, const char *name, const char *description);
+
+/**
+ * braid_perfetto_on_track - something that happened on a track
+ * @x: the export
+ * @m: whose it is
+ * @ns: when, by the host's clock
+ * @event: what; its track is set, and that it is of our category
+ * @args: told with it
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
+			    Braid__TrackEvent *event, struct braid_perfetto_args *args);
+
+/** braid_perfetto_lost - a loss, as an instant */
+int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item);
+
+/** braid_perfetto_note - a note, as an instant */
+int braid_perfetto_note(struct braid_perfetto *x, const struct braid_item *item);
+
+/** braid_perfetto_vcpus - find out which of the host's threads are vCPUs */
+int braid_perfetto_vcpus(struct braid_perfetto *x);
+
+/**
+ * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
+ * @x: the export
+ * @item: any event
+ * @kind: its kind
+ *
+ * Notes what guests' CPUs run, too: a slice is named so.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_perfetto_kind *kind);
+
+#endif /* BRAID_EXPORT_PERFETTO_H */

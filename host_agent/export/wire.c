@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Lengths that are written when what they count is there. */
+#include <string.h>
+
+#include "host_agent/export/wire.h"
+
+size_t braid_wire_begin(struct braid_text *t, u64 key)
+{
+	char *at = braid_text_room(t, BRAID_WIRE_MAX_VARINT + 1);
+
+	/* One byte for the length: that is enough for nearly all. */
+	if (at)
+		t->bytes = braid_wire_varint(at, key) + 1 - t->data;
+	return t->bytes;
+}
+
+void braid_wire_end(struct braid_text *t, size_t begin)
+{
+	size_t length = t->bytes - begin, more;
+	char varint[BRAID_WIRE_MAX_VARINT];
+
+	if (t->failed)
+		return;
+	more = braid_wire_varint(varint, length) - varint - 1;
+	if (more) {
+		if (!braid_text_room(t, more))
+			return;
+		memmove(t->data + begin + more, t->data + begin, length);
+		t->bytes += more;
+	}
+	memcpy(t->data + begin - 1, varint, more + 1);
+}
+
+void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t bytes)
+{
+	size_t begin;
+
+	bytes = strnlen(data, bytes);
+	while (bytes && data[bytes - 1] == '\n')
+		bytes--;
+	begin = braid_wire_begin(t, key);
+	braid_text_safe(t, data, bytes);
+	braid_wire_end(t, begin);
+}
