@@ -176,7 +176,7 @@ check-unit:
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 
 .PHONY: unit-programs
-unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid
+unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid $(B)/make_big_capture
 
 .PHONY: check-html html-run
 check-html:

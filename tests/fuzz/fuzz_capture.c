@@ -3,6 +3,7 @@
  * The capture reader and all behind it, to the last letter of a report. A chunk whose
  * checksum is 0 gets the right one first: what a checksum guards is not the point here.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -82,6 +83,18 @@ static void report(struct braid_source *source, FILE *to)
 	MUST_EQ(text.lost, html.lost);
 }
 
+/* It takes no CPU above 1023. */
+static void report_perfetto(struct braid_source *source, FILE *to)
+{
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals totals = { 0 };
+	int err;
+
+	braid_source_rewind(source);
+	err = braid_export_perfetto(to, source, &options, &totals);
+	MUST(!err || err == -ERANGE);
+}
+
 /* Each ring by itself: times never go back, numbers never either. */
 static void walk(struct braid_source *source)
 {
@@ -146,6 +159,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
 		report(source, nowhere);
+		report_perfetto(source, nowhere);
 		walk(source);
 		judge_clocks(source);
 		braid_source_free(source);
