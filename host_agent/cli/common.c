@@ -64,7 +64,8 @@ bool braid_is_capture(const char *path)
 		return errno != ENOENT || strchr(path, '/');
 	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, head, sizeof(head));
 	close(fd);
-	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", 4);
+	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", sizeof(head)) ||
+	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
 }
 
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])

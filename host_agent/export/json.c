@@ -128,8 +128,8 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
 	put_bound(t, braid_walk_stream_bound(&x->walk, s));
 	if (s->kind == BRAID_STREAM_HOST) {
-		put_string(t, ",\"trace_clock\":", host->trace.nr_tracks ?
-			   host->trace_name : x->walk.source->head.clock);
+		put_string(t, ",\"trace_clock\":", *s->trace_clock ? s->trace_clock :
+			   host->trace.nr_tracks ? host->trace_name : x->walk.source->head.clock);
 		return;
 	}
 	if (braid_line_misses_clock(x, s))

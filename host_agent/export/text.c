@@ -59,7 +59,9 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 	if (s->kind == BRAID_STREAM_HOST) {
 		braid_text_puts(t, "clock ");
-		if (x->walk.source->clocks.trace.nr_tracks)
+		if (*s->trace_clock)
+			braid_text_puts(t, s->trace_clock);
+		else if (x->walk.source->clocks.trace.nr_tracks)
 			braid_text_puts(t, x->walk.source->clocks.trace_name);
 		else
 			braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
@@ -93,7 +95,9 @@ static void put_accounting(struct braid_line_export *x, const struct braid_strea
 				  sum.written == sum.read + sum.lost + sum.left ? "" :
 				  " (does not add up)");
 	else
-		braid_text_puts(&x->out, "#   accounting unknown: the recording did not end by itself\n");
+		braid_text_printf(&x->out, "#   accounting unknown: %s\n", *s->trace_clock ?
+				  "a trace.dat does not tell it" :
+				  "the recording did not end by itself");
 }
 
 static void put_stream_head(struct braid_line_export *x, const struct braid_stream *s)

@@ -366,6 +366,8 @@ static void fit_host_stream(struct braid_capture_stream *s)
 {
 	const struct braid_clock *trace = &s->source->source.clocks.trace;
 
+	if (*s->stream.trace_clock)
+		return;		/* a trace.dat's, placed already */
 	s->stream.bound_ns = braid_clock_worst_bound(trace, s->stream.end_ns);
 }
 

@@ -11,8 +11,7 @@
 
 #define COMMIT_BYTES_MASK	((1u << 27) - 1)
 
-/* What precedes a sub-buffer in its chunk. */
-#define PAGE_AT		(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
+#define PAGE_AT		BRAID_HOST_PAGE_AT
 #define DATA_AT		(PAGE_AT + BRAID_SUBBUF_HEADER_BYTES)
 
 /* ftrace's event header: type_len:5, time_delta:27. A type_len up to 28 is of words of data. */
@@ -187,6 +186,9 @@ static int load_page(struct host_ring *h)
 
 static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 {
+	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
+	const struct braid_clock *clock = !h->base.own_clock ? &h->base.source->source.clocks.trace :
+					  h->base.clock ? h->base.clock : &as_is;
 	struct braid_ring *ring = &h->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t;
@@ -196,8 +198,7 @@ static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 		faulty(h, "time goes back");
 		ts = item->counter;
 	}
-	t = braid_clock_convert(&h->base.source->source.clocks.trace, 0, ts, BRAID_TAKEN_UNKNOWN,
-				h->epoch);
+	t = braid_clock_convert(clock, 0, ts, BRAID_TAKEN_UNKNOWN, h->epoch);
 	if (t.sure)
 		h->epoch = t.epoch;
 	item->bound_ns = t.bound_ns;

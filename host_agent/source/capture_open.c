@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Makes a source of capture files: one pass to index them, then clocks, then order. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/source/capture_private.h"
+#include "host_agent/source/trace_dat.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
 static struct braid_capture_source *capture_of(struct braid_source *source)
@@ -43,6 +47,9 @@ int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piec
 			u32 bytes)
 {
 	cs->source.bytes_read += bytes;
+	if (cs->dats[piece->file])	/* its pages have no head of ours */
+		return braid_dat_load(cs->dats[piece->file], piece, (u8 *)to + BRAID_HOST_PAGE_AT,
+				      piece->to_bytes);
 	return braid_capture_load(cs->readers[piece->file], piece->offset, to, bytes);
 }
 
@@ -160,35 +167,81 @@ static int check_same_host(const struct braid_chunk_file *a, const struct braid_
 	return 0;
 }
 
-static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
+/* One that can't be opened is none: a capture's reader says why. */
+static bool is_trace_dat(const char *path)
+{
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[sizeof(BRAID_TRACE_DAT_MAGIC) - 1];
+
+	return fd >= 0 && braid_pread_all(fd, head, sizeof(head), 0) == sizeof(head) &&
+	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
+}
+
+/* Opens the captures and indexes them. *dats: whether there are others. */
+static int open_captures(struct braid_capture_source *cs, char *const *paths, bool *dats)
 {
 	struct braid_chunk_file head;
+	bool first = true;
 	size_t k;
 	int err;
 
-	cs->readers = calloc(nr, sizeof(*cs->readers));
-	cs->minors = calloc(nr, sizeof(*cs->minors));
-	if (!cs->readers || !cs->minors)
-		return braid_fail(-ENOMEM, "out of memory");
-	for (k = 0; k < nr; k++) {
+	for (k = 0; k < cs->nr_files; k++) {
+		if (is_trace_dat(paths[k])) {
+			*dats = true;
+			continue;
+		}
 		err = braid_capture_open(&cs->readers[k], paths[k], &head);
 		if (err)
 			return err;
-		cs->minors[cs->nr_readers++] = head.version_minor;
-		if (!k)
+		cs->minors[k] = head.version_minor;
+		if (first)
 			cs->source.head = head;
+		first = false;
 		err = check_same_host(&cs->source.head, &head, paths[k]);
 		if (err)
 			return err;
 		cs->source.bytes += braid_capture_size(cs->readers[k]);
 	}
-	for (k = 0; k < nr; k++) {
+	for (k = 0; k < cs->nr_files; k++) {
 		cs->file = k;
-		err = index_file(cs, cs->readers[k], paths[k]);
+		err = cs->readers[k] ? index_file(cs, cs->readers[k], paths[k]) : 0;
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+/* A trace.dat alone makes the time line. */
+static void take_head(struct braid_chunk_file *head, const struct braid_trace_dat *dat)
+{
+	if (*head->clock)
+		return;		/* a capture's, or that of one before it */
+	snprintf(head->clock, sizeof(head->clock), "%s", braid_dat_clock(dat));
+	snprintf(head->host_name, sizeof(head->host_name), "%s", dat->host_name);
+	snprintf(head->kernel_release, sizeof(head->kernel_release), "%s", dat->release);
+}
+
+static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
+{
+	bool dats = false;
+	size_t k;
+	int err;
+
+	cs->readers = calloc(nr, sizeof(*cs->readers));
+	cs->dats = calloc(nr, sizeof(*cs->dats));
+	cs->minors = calloc(nr, sizeof(*cs->minors));
+	if (!cs->readers || !cs->dats || !cs->minors)
+		return braid_fail(-ENOMEM, "out of memory");
+	cs->nr_files = nr;
+	err = open_captures(cs, paths, &dats);
+	for (k = 0; k < nr && dats && !err; k++) {
+		if (cs->readers[k])
+			continue;
+		err = braid_trace_dat_open(&cs->dats[k], cs, k, paths[k]);
+		if (!err)
+			take_head(&cs->source.head, cs->dats[k]);
+	}
+	return err;
 }
 
 /* Streams in the order found; a later incarnation of a guest knows the one before. */
@@ -225,6 +278,11 @@ static int finish(struct braid_capture_source *cs)
 	link_incarnations(source);
 	if (braid_capture_fit_host(cs))
 		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < cs->nr_files; k++) {
+		err = cs->dats[k] ? braid_dat_place(cs->dats[k]) : 0;
+		if (err)
+			return err;
+	}
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
@@ -251,8 +309,10 @@ static void free_captures(struct braid_source *source)
 
 	for (k = 0; k < source->nr_streams; k++)
 		braid_capture_free_stream(capture_stream(source->streams[k]));
-	for (k = 0; k < cs->nr_readers; k++)
+	for (k = 0; k < cs->nr_files; k++) {
 		braid_capture_close(cs->readers[k]);
+		braid_trace_dat_close(cs->dats[k]);
+	}
 	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
 		free(cs->host_crossings[k].items);
 	braid_clock_free(&source->clocks.counter);
@@ -261,6 +321,7 @@ static void free_captures(struct braid_source *source)
 	free(source->streams);
 	free(cs->by_number);
 	free(cs->readers);
+	free(cs->dats);
 	free(cs->minors);
 	free(cs);
 }

@@ -15,8 +15,12 @@
 #define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes */
 #define BRAID_MAX_FILES		1024u
 
+/* What precedes a host's sub-buffer in its chunk. */
+#define BRAID_HOST_PAGE_AT	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
+
 struct braid_capture_source;
 struct braid_capture_stream;
+struct braid_trace_dat;
 
 /* The stretch of a ring's sequence that a RING_END speaks of. */
 struct braid_ring_part {
@@ -34,6 +38,8 @@ struct braid_capture_ring {
 	struct braid_capture_source *source;
 	struct braid_capture_stream *owner;	/* of a guest's ring */
 	struct braid_pieces pieces;
+	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
+	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
 };
 
 struct braid_note {
@@ -68,9 +74,10 @@ struct braid_capture_stream {
 
 struct braid_capture_source {
 	struct braid_source source;
-	struct braid_capture_reader **readers;
+	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
+	struct braid_trace_dat **dats;		/* NULL for a capture */
 	u16 *minors;				/* of each file's version */
-	size_t nr_readers;
+	size_t nr_files;
 	u32 file;				/* being indexed */
 	const char *path;
 	struct braid_capture_stream **by_number;	/* of the file being indexed */
@@ -94,6 +101,13 @@ int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_c
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
 void braid_capture_sort_tables(struct braid_capture_stream *s);
+
+/* A stream with nothing in it yet. NULL: out of memory. */
+struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs);
+
+/* An event's format, as tracefs has it. Return: 0 or -ENOMEM. */
+int braid_capture_add_format(struct braid_capture_stream *s, const char *system, const void *text,
+			     u32 bytes);
 void braid_capture_free_stream(struct braid_capture_stream *s);
 
 /*

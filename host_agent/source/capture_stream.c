@@ -61,7 +61,7 @@ static struct braid_capture_stream *find_incarnation(struct braid_capture_source
 	return NULL;
 }
 
-static struct braid_capture_stream *add_stream(struct braid_capture_source *cs)
+struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs)
 {
 	struct braid_capture_stream *s = calloc(1, sizeof(*s));
 
@@ -208,7 +208,7 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 		merge_buffers(s, &sb);
 		return set_number(cs, v->stream, s);
 	}
-	s = add_stream(cs);
+	s = braid_capture_add_stream(cs);
 	if (!s)
 		return -ENOMEM;
 	s->superblock = sb;
@@ -360,15 +360,15 @@ static bool parse_format_head(char *text, struct braid_event_format *format)
 	return true;
 }
 
-static int take_format(struct braid_capture_stream *s, const struct braid_chunk_text *head,
-		       const u8 *text, u32 bytes)
+int braid_capture_add_format(struct braid_capture_stream *s, const char *system_name,
+			     const void *text, u32 bytes)
 {
 	struct braid_event_format format = { 0 };
 	char *copy, *system;
 
 	if (schema_full(s, bytes))
 		return 0;
-	system = keep(s, head->name, strnlen(head->name, sizeof(head->name)));
+	system = keep(s, system_name, strlen(system_name));
 	copy = keep(s, text, bytes);
 	if (!copy || !system)
 		return -ENOMEM;
@@ -412,6 +412,15 @@ static int take_kallsyms(struct braid_capture_stream *s, const struct braid_chun
 	s->stream.kallsyms = raw;
 	s->stream.kallsyms_bytes = n;
 	return 0;
+}
+
+static int take_format(struct braid_capture_stream *s, const struct braid_chunk_text *head,
+		       const u8 *text, u32 bytes)
+{
+	char system[sizeof(head->name) + 1] = { 0 };
+
+	memcpy(system, head->name, sizeof(head->name));
+	return braid_capture_add_format(s, system, text, bytes);
 }
 
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v)

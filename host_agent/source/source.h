@@ -6,6 +6,8 @@
 #include "host_agent/capture/chunk.h"
 #include "host_agent/clock/clock.h"
 
+#define BRAID_TRACE_DAT_MAGIC	"\x17\x08\x44tracing"	/* a trace.dat of trace-cmd begins so */
+
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss whose size nobody knows */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
 
@@ -63,7 +65,7 @@ struct braid_ring_walk {
 	u64 next_seq;		/* behind the last event or loss */
 };
 
-/* A buffer of a guest. */
+/* A buffer of a guest; or of a host, if trace-cmd recorded it. */
 struct braid_buffer_info {
 	char name[BRAID_NAME_BYTES];	/* tame */
 	u32 flags;		/* BRAID_BUFFER_* */
@@ -120,11 +122,12 @@ struct braid_stream {
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
+	char trace_clock[24];	/* of a trace.dat: what its stamps were of; else "" */
 	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
 	size_t nr_threads;
 	u64 bound_ns;		/* worst within what the samples cover */
 	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
-	u32 nr_buffers;		/* 0: a host's */
+	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
 	struct braid_event_format *formats;	/* in the order told; a later one replaces */
 	size_t nr_formats;
 	struct braid_comm *comms;		/* by pid, then since_counter */
@@ -172,7 +175,8 @@ struct braid_source_options {
 /**
  * braid_source_open_captures - open capture files as one trace
  * @out: set on success
- * @paths: the files
+ * @paths: the files; what trace-cmd recorded on the host may be among them: a trace.dat is one
+ *	more stream, on the captures' time line
  * @nr: of them, at least 1
  * @options: who wants to hear of faults and progress; may be NULL
  *
@@ -180,7 +184,8 @@ struct braid_source_options {
  * their size. A guest incarnation that is in several captures becomes one stream,
  * and data that they share counts once.
  *
- * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is no capture.
+ * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is no capture, -EXDEV: files are not
+ * of one host, one boot and clocks that are tied to each other.
  */
 int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
 			       const struct braid_source_options *options);

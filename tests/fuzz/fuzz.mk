@@ -43,6 +43,7 @@ fuzz-corpus: $(B)/fuzz/make_corpus
 	@rm -rf tests/fuzz/corpus
 	@$< tests/fuzz/corpus
 
-$(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/make_capture.o $(LIB_OBJS)
+$(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/make_capture.o \
+		$(B)/obj/tests/unit/make_trace_dat.o $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

@@ -14,6 +14,7 @@
 #include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/make_capture.h"
+#include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
 
 static const char *folder;
@@ -282,6 +283,39 @@ static void make_captures(void)
 	NEED(!unlink(path));
 }
 
+static void save_file(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "rb");
+
+	NEED(file);
+	out.used = fread(out.bytes, 1, sizeof(out.bytes), file);
+	fclose(file);
+	save("capture", name);
+}
+
+/* The reader of captures takes what trace-cmd wrote, too. */
+static void make_trace_dats(void)
+{
+	struct synth_dat p = {
+		.version = 6, .clock = "mono_raw", .start = SYNTH_START_NS, .step = 10000,
+		.small = true, .instance = "second", .lost = 3,
+		.uname = "Linux vm 6.18.0 x86_64", .kallsyms = "ffffffff81000000 T _stext\n",
+	};
+	char path[] = "/tmp/make_corpus.XXXXXX";
+
+	close(mkstemp(path));
+	synth_trace_dat(path, &p);
+	save_file(path, "trace-dat-6");
+	p.version = 7;
+	synth_trace_dat(path, &p);
+	save_file(path, "trace-dat-7");
+	p.compressed = true;
+	p.lost = ~0ULL;
+	synth_trace_dat(path, &p);
+	save_file(path, "trace-dat-7-zstd");
+	unlink(path);
+}
+
 /* Filters over an event of fields of all sorts. */
 static void make_filters(void)
 {
@@ -392,6 +426,7 @@ int main(int argc, char **argv)
 	make_orders();
 	make_schema();
 	make_captures();
+	make_trace_dats();
 	make_filters();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);

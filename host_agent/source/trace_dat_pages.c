@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The pages of a trace.dat: where each lies, and reading them, compressed or not. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "host_agent/source/trace_dat.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/io.h"
+
+#define PLACE_SHIFT	3	/* offsets of pieces are multiples of 8; places in the file are not */
+
+/* A ring of a buffer's CPU. NULL: out of memory. */
+static struct braid_capture_ring *add_ring(struct braid_trace_dat *dat, u32 buffer, u32 cpu)
+{
+	struct braid_capture_ring *ring = braid_capture_host_ring(dat->stream, cpu);
+	struct braid_dat_cache none = { 0 };
+
+	if (!ring || braid_array_push(dat->caches, dat->nr_caches, dat->caches_capacity, none))
+		return NULL;
+	ring->ring.buffer = buffer;
+	return ring;
+}
+
+/* Pages that lie at @place, or so far into what is compressed there. */
+static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *ring, u64 place,
+		     u64 bytes, bool compressed)
+{
+	u32 page_bytes = dat->buffers[ring->ring.buffer].page_bytes;
+	struct braid_piece piece = {
+		.file = dat->file, .to_bytes = page_bytes,
+		.position = compressed ? dat->nr_caches : 0,	/* its cache, + 1 */
+	};
+	u64 at;
+
+	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
+		piece.offset = (compressed ? place : place + at) << PLACE_SHIFT;
+		piece.from_bytes = compressed ? at : 0;
+		if (braid_pieces_add(&ring->pieces, &piece))
+			return braid_fail(-ENOMEM, "out of memory");
+	}
+	if (at != bytes)
+		braid_source_faulty(&dat->source->source, ring->ring.stream,
+				    "CPU %u: a page in it is cut off", ring->ring.cpu);
+	dat->source->source.bytes += at;
+	return 0;
+}
+
+/* A number of chunks, then each with its two lengths. */
+static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ring, u64 at)
+{
+	struct braid_dat_input in = { .dat = dat, .at = at, .end = dat->file_bytes };
+	u64 nr, packed, bytes, place;
+	int err;
+
+	err = at > in.end ? braid_dat_broken(dat, "it was cut off") :
+			    braid_dat_take_number(&in, 4, &nr);
+	while (!err && nr--) {
+		place = in.at;
+		err = braid_dat_take_number(&in, 4, &packed);
+		if (!err)
+			err = braid_dat_take_number(&in, 4, &bytes);
+		if (err)
+			return err;
+		if (packed > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
+			return braid_dat_broken(dat, "its pages are compressed in an impossible way");
+		in.at += packed;
+		err = add_pages(dat, ring, place, bytes, true);
+	}
+	return err;
+}
+
+static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_dat_cpu *cpu,
+		   bool compressed)
+{
+	struct braid_capture_ring *ring;
+	u64 bytes = cpu->bytes;
+
+	if (!bytes)
+		return 0;
+	if (cpu->cpu >= BRAID_MAX_CPUS)
+		return braid_dat_broken(dat, "one of its CPUs has an impossible number");
+	if (cpu->cpu >= dat->nr_cpus)
+		dat->nr_cpus = cpu->cpu + 1;
+	ring = add_ring(dat, buffer, cpu->cpu);
+	if (!ring)
+		return braid_fail(-ENOMEM, "out of memory");
+	if (compressed)
+		return add_chunks(dat, ring, cpu->at);
+	if (cpu->at > dat->file_bytes || bytes > dat->file_bytes - cpu->at) {
+		braid_source_faulty(&dat->source->source, &dat->stream->stream,
+				    "'%s' was cut off: CPU %u has not all of its pages", dat->path,
+				    cpu->cpu);
+		bytes = cpu->at > dat->file_bytes ? 0 : dat->file_bytes - cpu->at;
+	}
+	return add_pages(dat, ring, cpu->at, bytes, false);
+}
+
+/* Version 6: two numbers for each CPU, and behind those of an instance's name itself a word. */
+static int index_table(struct braid_trace_dat *dat, u32 number)
+{
+	struct braid_dat_buffer *b = &dat->buffers[number];
+	struct braid_dat_input in = { .dat = dat, .at = b->at, .end = dat->file_bytes };
+	struct braid_dat_cpu cpu = { 0 };
+	char word[10];
+	int err;
+
+	if (in.at > in.end)
+		return braid_dat_broken(dat, "it was cut off");
+	err = braid_dat_take(&in, word, sizeof(word));
+	if (!err && !memcmp(word, "latency", 7))
+		return braid_fail(-EOPNOTSUPP, "'%s' holds the text of a latency tracer, and no events",
+				  dat->path);
+	if (!err && memcmp(word, "flyrecord", 9))
+		return braid_dat_broken(dat, "there are no pages where they should be");
+	if (dat->nr_cpus > BRAID_MAX_CPUS)
+		return braid_dat_broken(dat, "it has too many CPUs");
+	b->nr_cpus = dat->nr_cpus;
+	for (; cpu.cpu < b->nr_cpus && !err; cpu.cpu++) {
+		err = braid_dat_take_number(&in, 8, &cpu.at);
+		if (!err)
+			err = braid_dat_take_number(&in, 8, &cpu.bytes);
+		if (!err)
+			err = add_cpu(dat, number, &cpu, false);
+	}
+	return err;
+}
+
+/* Version 7: a section whose head says whether they are compressed. */
+static int index_section(struct braid_trace_dat *dat, const struct braid_dat_buffer *b, u32 number)
+{
+	struct braid_dat_input in = { .dat = dat, .at = b->at, .end = dat->file_bytes };
+	u64 id, flags;
+	u32 k;
+	int err;
+
+	if (!b->nr_cpus)
+		return 0;
+	if (in.at > in.end)
+		return braid_dat_broken(dat, "it was cut off");
+	err = braid_dat_take_number(&in, 2, &id);
+	if (!err)
+		err = braid_dat_take_number(&in, 2, &flags);
+	if (!err && id != BRAID_DAT_BUFFER)
+		err = braid_dat_broken(dat, "there are no pages where they should be");
+	for (k = 0; k < b->nr_cpus && !err; k++)
+		err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
+	return err;
+}
+
+int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number)
+{
+	struct braid_dat_buffer *b = &dat->buffers[number];
+
+	if (!b->page_bytes)
+		b->page_bytes = dat->page_bytes;
+	if (b->page_bytes < 64 || b->page_bytes > BRAID_MAX_HOST_BYTES || b->page_bytes & 7)
+		return braid_dat_broken(dat, "its pages have an impossible size");
+	return dat->sections ? index_section(dat, b, number) : index_table(dat, number);
+}
+
+/* Reading --------------------------------------------------------------------------------- */
+
+static void drop(struct braid_trace_dat *dat, struct braid_dat_cache *c)
+{
+	free(c->data);
+	dat->cached_bytes -= c->bytes;
+	c->data = NULL;
+	c->bytes = 0;
+}
+
+/* Makes room for @bytes more: what was used least lately goes. */
+static void make_room(struct braid_trace_dat *dat, u32 bytes)
+{
+	while (dat->cached_bytes && dat->cached_bytes + bytes > BRAID_DAT_MAX_CACHE) {
+		struct braid_dat_cache *oldest = NULL;
+		size_t k;
+
+		for (k = 0; k < dat->nr_caches; k++)
+			if (dat->caches[k].data &&
+			    (!oldest || dat->caches[k].used < oldest->used))
+				oldest = &dat->caches[k];
+		drop(dat, oldest);
+	}
+}
+
+static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 place)
+{
+	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
+	u64 packed_bytes, bytes;
+	u8 *packed, *data;
+	int err = 0;
+
+	/* Again, since the file may be another by now. */
+	if (braid_dat_take_number(&in, 4, &packed_bytes) || braid_dat_take_number(&in, 4, &bytes))
+		return -EBADMSG;
+	if (packed_bytes > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
+		return braid_dat_broken(dat, "its pages are compressed in an impossible way");
+	drop(dat, c);
+	make_room(dat, bytes);
+	packed = malloc(packed_bytes + 1);
+	data = malloc(bytes + 1);
+	if (!packed || !data)
+		err = braid_fail(-ENOMEM, "out of memory");
+	if (!err)
+		err = braid_dat_take(&in, packed, packed_bytes);
+	if (!err && ZSTD_decompress(data, bytes, packed, packed_bytes) != bytes)
+		err = braid_dat_broken(dat, "pages in it can't be decompressed");
+	free(packed);
+	if (err) {
+		free(data);
+		return err;
+	}
+	*c = (struct braid_dat_cache){ .place = place, .data = data, .bytes = bytes };
+	dat->cached_bytes += bytes;
+	return 0;
+}
+
+int braid_dat_load(struct braid_trace_dat *dat, const struct braid_piece *piece, void *to,
+		   u32 bytes)
+{
+	u64 place = piece->offset >> PLACE_SHIFT;
+	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
+	struct braid_dat_cache *c;
+	int err;
+
+	if (!piece->position)
+		return braid_dat_take(&in, to, bytes);
+	c = &dat->caches[piece->position - 1];
+	if (!c->data || c->place != place) {
+		err = unpack(dat, c, place);
+		if (err)
+			return err;
+	}
+	c->used = ++dat->uses;
+	if (piece->from_bytes > c->bytes || bytes > c->bytes - piece->from_bytes)
+		return braid_dat_broken(dat, "it changed while it was read");
+	memcpy(to, c->data + piece->from_bytes, bytes);
+	return 0;
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes a trace.dat: two CPUs that beat in turn, in one buffer or two. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "host_agent/capture/chunk.h"
+#include "tests/unit/make_trace_dat.h"
+#include "tests/unit/need.h"
+
+#define CPUS		2u
+
+static const char header_page[] =
+	"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+	"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+	"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+	"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
+
+static const char header_event[] =
+	"# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n";
+
+static const char beat_format[] =
+	"name: beat\nID: 300\nformat:\n"
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	"\tfield:u64 count;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+	"print fmt: \"count=%llu\", REC->count\n";
+
+static struct {
+	u8 *at;
+	size_t bytes, room;
+} out;
+
+static void put(const void *from, size_t bytes)
+{
+	if (out.bytes + bytes > out.room) {
+		out.room = 2 * (out.bytes + bytes);
+		out.at = realloc(out.at, out.room);
+		NEED(out.at);
+	}
+	memcpy(out.at + out.bytes, from, bytes);
+	out.bytes += bytes;
+}
+
+static void put_number(u64 value, u32 bytes)
+{
+	put(&value, bytes);
+}
+
+static void put_string(const char *s)
+{
+	put(s, strlen(s) + 1);
+}
+
+/* Text behind its length. */
+static void put_text(const char *s, u32 length_bytes)
+{
+	put_number(strlen(s), length_bytes);
+	put(s, strlen(s));
+}
+
+/* What comes from a mark to the end is compressed in place, behind its two lengths. */
+static void compress(size_t mark)
+{
+	size_t bytes = out.bytes - mark, room = ZSTD_compressBound(bytes);
+	u8 *packed = malloc(room);
+
+	NEED(packed);
+	room = ZSTD_compress(packed, room, out.at + mark, bytes, 3);
+	NEED(!ZSTD_isError(room));
+	out.bytes = mark;
+	put_number(room, 4);
+	put_number(bytes, 4);
+	put(packed, room);
+	free(packed);
+}
+
+/* Sections ------------------------------------------------------------------------------------ */
+
+static size_t begin_section(u32 id, bool compressed)
+{
+	put_number(id, 2);
+	put_number(compressed, 2);
+	put_number(0, 4);
+	put_number(0, 8);
+	return out.bytes;
+}
+
+static void end_section(size_t mark, bool compressed)
+{
+	u64 bytes;
+
+	if (compressed)
+		compress(mark);
+	bytes = out.bytes - mark;
+	memcpy(out.at + mark - 8, &bytes, sizeof(bytes));
+}
+
+static void put_header(void)
+{
+	put_string("header_page");
+	put_text(header_page, 8);
+	put_string("header_event");
+	put_text(header_event, 8);
+}
+
+static void put_formats(void)
+{
+	put_number(1, 4);
+	put_string("dat");
+	put_number(1, 4);
+	put_text(beat_format, 8);
+}
+
+static void put_option(u32 id, const void *data, u32 bytes)
+{
+	put_number(id, 2);
+	put_number(bytes, 4);
+	put(data, bytes);
+}
+
+static void put_options(const struct synth_dat *p)
+{
+	u64 cpus = CPUS;
+	u8 shift[16] = { 0 };
+	char clock[64];
+
+	if (p->clock) {
+		snprintf(clock, sizeof(clock), "local [%s] boot\n", p->clock);
+		put_option(4, clock, strlen(clock) + 1);
+	}
+	if (p->uname)
+		put_option(5, p->uname, strlen(p->uname) + 1);
+	if (p->shifted)
+		put_option(12, shift, sizeof(shift));
+	put_option(8, &cpus, 4);
+}
+
+/* Pages --------------------------------------------------------------------------------------- */
+
+static u32 page_bytes(const struct synth_dat *p)
+{
+	return p->small ? 256 : 4096;
+}
+
+static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
+{
+	u32 nr = p->small ? 8 : SYNTH_DAT_PER_PAGE;
+	u64 stamp = p->start + (2ULL * number * nr + cpu) * p->step;
+	u64 commit = nr * 20, lost = cpu == 1 && number == 1 ? p->lost : 0;
+	size_t mark = out.bytes;
+	u32 k;
+
+	if (lost)
+		commit |= 1ULL << 31;
+	if (lost && lost != ~0ULL)
+		commit |= 1ULL << 30;
+	put_number(stamp, 8);
+	put_number(commit, 8);
+	for (k = 0; k < nr; k++) {
+		struct braid_record record = { .common_type = 300, .common_pid = 40 + cpu };
+
+		put_number(4 | (u64)(k ? 2 * p->step : 0) << 5, 4);	/* 16 bytes follow */
+		put(&record, sizeof(record));
+		put_number(number * nr + k, 8);
+	}
+	if (lost && lost != ~0ULL)
+		put_number(lost, 8);
+	while (out.bytes < mark + page_bytes(p))
+		put_number(0, 1);
+}
+
+/* All pages of a buffer; tells where those of each CPU are. */
+static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
+{
+	u32 cpu, k;
+	size_t mark;
+
+	for (cpu = 0; cpu < CPUS; cpu++) {
+		at[cpu] = out.bytes;
+		if (p->compressed)
+			put_number(2, 4);
+		mark = out.bytes;
+		for (k = 0; k < SYNTH_DAT_PAGES; k++) {
+			put_page(p, cpu, k);
+			if (p->compressed && k != 0) {	/* chunks of two pages and one */
+				compress(mark);
+				mark = out.bytes;
+			}
+		}
+		bytes[cpu] = out.bytes - at[cpu];
+	}
+}
+
+static void set_number(size_t at, u64 value)
+{
+	memcpy(out.at + at, &value, sizeof(value));
+}
+
+/* Version 6: a table, to be filled, and pages behind it. */
+static void put_buffer_6(const struct synth_dat *p, bool empty)
+{
+	u64 at[CPUS], bytes[CPUS];
+	size_t table;
+	u32 cpu;
+
+	put_string("flyrecord");
+	table = out.bytes;
+	for (cpu = 0; cpu < 2 * CPUS; cpu++)
+		put_number(0, 8);
+	if (empty)
+		return;
+	put_pages(p, at, bytes);
+	for (cpu = 0; cpu < CPUS; cpu++) {
+		set_number(table + 16 * cpu, at[cpu]);
+		set_number(table + 16 * cpu + 8, bytes[cpu]);
+	}
+}
+
+/* Version 7: a section, and an option that tells of it, which is returned. */
+static void put_buffer_7(const struct synth_dat *p, const char *name, bool empty, u8 *option,
+			 u32 *option_bytes)
+{
+	u64 place = out.bytes, at[CPUS], bytes[CPUS];
+	size_t mark = begin_section(3, p->compressed), begin;
+	u32 cpu;
+
+	if (!empty)
+		put_pages(p, at, bytes);
+	end_section(mark, false);
+	begin = out.bytes;
+	put_number(place, 8);
+	put_string(name);
+	put_string(p->buffer_clock ? p->buffer_clock : "mono_raw");
+	put_number(page_bytes(p), 4);
+	put_number(empty ? 0 : CPUS, 4);
+	for (cpu = 0; cpu < CPUS && !empty; cpu++) {
+		put_number(cpu, 4);
+		put_number(at[cpu], 8);
+		put_number(bytes[cpu], 8);
+	}
+	*option_bytes = out.bytes - begin;
+	NEED(*option_bytes <= 256);
+	memcpy(option, out.at + begin, *option_bytes);
+	out.bytes = begin;
+}
+
+/* Files --------------------------------------------------------------------------------------- */
+
+static void make_6(const struct synth_dat *p)
+{
+	u8 option[64] = { 0 };
+	size_t place;
+
+	put_header();
+	put_number(0, 4);	/* ftrace's */
+	put_formats();
+	put_text(p->kallsyms ? p->kallsyms : "", 4);
+	put_text("0xffff : \"printk\"\n", 4);
+	put_text("40 first\n41 second one\n", 8);
+	put_number(CPUS, 4);
+	put("options  ", 10);
+	put_options(p);
+	place = out.bytes + 6;
+	if (p->instance) {
+		strcpy((char *)option + 8, p->instance);
+		put_option(3, option, 9 + strlen(p->instance));
+	}
+	put_number(0, 2);
+	put_buffer_6(p, p->top_empty);
+	if (p->instance) {
+		set_number(place, out.bytes);
+		put_buffer_6(p, false);
+	}
+}
+
+static void put_options_end(size_t *next)
+{
+	put_number(0, 2);
+	put_number(8, 4);
+	*next = out.bytes;
+	put_number(0, 8);
+}
+
+static void make_7(const struct synth_dat *p)
+{
+	static const u32 ids[] = { 16, 17, 18, 19, 21 };
+	u8 buffers[2][256];
+	u32 bytes[2] = { 0 }, k;
+	u64 places[5];
+	size_t next, mark;
+
+	put_string(p->compression ? p->compression : p->compressed ? "zstd" : "none");
+	put_string("1.0");
+	next = out.bytes;
+	put_number(0, 8);
+	for (k = 0; k < 5; k++) {
+		places[k] = out.bytes;
+		mark = begin_section(ids[k], p->compressed);
+		if (k == 0)
+			put_header();
+		else if (k == 1)
+			put_number(0, 4);
+		else if (k == 2)
+			put_formats();
+		else if (k == 3)
+			put_text(p->kallsyms ? p->kallsyms : "", 4);
+		else
+			put_text("40 first\n41 second one\n", 8);
+		end_section(mark, p->compressed);
+	}
+	put_buffer_7(p, "", p->top_empty, buffers[0], &bytes[0]);
+	if (p->instance)
+		put_buffer_7(p, p->instance, false, buffers[1], &bytes[1]);
+	/* Two sections of options, the second one named by the first. */
+	set_number(next, out.bytes);
+	mark = begin_section(0, false);
+	put_options(p);
+	for (k = 0; k < 5; k++)
+		put_option(ids[k], &places[k], 8);
+	put_options_end(&next);
+	end_section(mark, false);
+	set_number(next, out.bytes);
+	mark = begin_section(0, p->compressed);
+	for (k = 0; k < 2 && bytes[k]; k++)
+		put_option(3, buffers[k], bytes[k]);
+	put_options_end(&next);
+	end_section(mark, p->compressed);
+}
+
+void synth_trace_dat(const char *path, const struct synth_dat *params)
+{
+	FILE *file = fopen(path, "wb");
+
+	out.bytes = 0;
+	put("\x17\x08\x44tracing", 10);
+	put_string(params->version == 6 ? "6" : "7");
+	put_number(0, 1);
+	put_number(8, 1);
+	put_number(page_bytes(params), 4);
+	if (params->version == 6)
+		make_6(params);
+	else
+		make_7(params);
+	NEED(file && fwrite(out.at, 1, out.bytes, file) == out.bytes && !fclose(file));
+}
