@@ -17,6 +17,7 @@ static const struct braid_cli_command commands[] = {
 	{ "detach", "take that memory away", braid_cmd_detach },
 	{ "export", "write captures in a form that other tools open", braid_cmd_export },
 	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
+	{ "merge", "report or export captures with a trace.dat of their host", braid_cmd_merge },
 	{ "record", "record guests and their host into a capture", braid_cmd_record },
 	{ "recover", "make a capture of what a dead guest left", braid_cmd_recover },
 	{ "report", "print captures as one timeline", braid_cmd_report },

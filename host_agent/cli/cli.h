@@ -24,6 +24,7 @@ int braid_cmd_clock(int argc, char **argv);
 int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_export(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
+int braid_cmd_merge(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);

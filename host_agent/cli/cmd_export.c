@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid export: captures in a form that other tools open. */
+/* tracebraid export, merge: captures as one timeline, in a form that other tools open. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 static const char usage[] =
 	"Usage: tracebraid export --to FORM [OPTION]... FILE... -o OUT\n"
-	"Writes captures, merged, in a form that other tools open.\n"
+	"Writes captures, merged, in a form that other tools open. What trace-cmd recorded on their\n"
+	"host may be among them, see 'tracebraid merge --help'.\n"
 	"\n"
 	"      --to=FORM       see below\n"
 	"  -o, --output=OUT    the file or folder to make\n"
@@ -19,7 +20,22 @@ static const char usage[] =
 	"\n"
 	"Forms:\n";
 
+static const char merge_usage[] =
+	"Usage: tracebraid merge [OPTION]... CAPTURE... TRACE.DAT...\n"
+	"Prints captures and what trace-cmd recorded on their host meanwhile as one timeline. So do\n"
+	"report and export, which take a trace.dat among their FILEs too. Its times are placed by\n"
+	"the clock of the capture, so record by 'trace-cmd record -C mono_raw'; x86-tsc, and the\n"
+	"clock of 'tracebraid record --host-clock', are placed too. Of an instance trace-cmd tells the\n"
+	"clock only if it was recorded alone.\n"
+	"\n"
+	"      --to=FORM       write another form than text, see 'tracebraid export --help'\n"
+	"  -o, --output=OUT    write to OUT instead of standard output\n"
+	BRAID_TRACE_USAGE
+	"      --help          this text\n"
+	BRAID_TRACE_STATUS;
+
 struct export {
+	const char *command;		/* "export" or "merge" */
 	struct braid_trace_options trace;
 	const struct braid_export_form *form;
 	const char *out;
@@ -35,11 +51,15 @@ static const struct option long_options[] = {
 	{ 0 },
 };
 
-static void print_usage(void)
+static void print_usage(const struct export *x)
 {
 	const struct braid_export_form *form;
 	size_t k;
 
+	if (!strcmp(x->command, "merge")) {
+		fputs(merge_usage, stdout);
+		return;
+	}
 	fputs(usage, stdout);
 	for (k = 0; (form = braid_export_form_by_number(k)); k++)
 		printf("  %-14s %s\n", form->name, form->help);
@@ -55,13 +75,13 @@ static int take_option(struct export *x, int option)
 	case OPT_TO:
 		x->form = braid_export_form_by_name(optarg);
 		return x->form ? 0 :
-		       braid_fail(-EINVAL, "export: there is no form '%s'; 'tracebraid export --help' lists all",
-				  optarg);
+		       braid_fail(-EINVAL, "%s: there is no form '%s'; 'tracebraid export --help' lists all",
+				  x->command, optarg);
 	case 'o':
 		x->out = optarg;
 		return 0;
 	case OPT_HELP:
-		print_usage();
+		print_usage(x);
 		return 1;
 	}
 	ret = braid_trace_take(&x->trace, option, optarg);
@@ -71,14 +91,15 @@ static int take_option(struct export *x, int option)
 static int check(const struct export *x, int nr_files)
 {
 	if (!nr_files)
-		return braid_fail(-EINVAL, "export: which capture? 'tracebraid export --to FORM FILE... -o OUT'");
+		return braid_fail(-EINVAL, "%s: which capture? 'tracebraid %s --help' tells more",
+				  x->command, x->command);
 	if (!x->form)
 		return braid_fail(-EINVAL, "export: --to which form? 'tracebraid export --help' lists all");
 	if (!x->out)
 		return braid_fail(-EINVAL, "export: where to? '-o OUT'");
 	if (x->form->makes_many && !strcmp(x->out, "-"))
-		return braid_fail(-EINVAL, "export: %s can't go to standard output: it is several files",
-				  x->form->name);
+		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it is several files; '-o OUT' names them",
+				  x->command, x->form->name);
 	return 0;
 }
 
@@ -90,7 +111,8 @@ static int export(struct export *x, char **paths, size_t nr)
 
 	err = x->form->prepare ? x->form->prepare() : 0;
 	if (!err)
-		err = braid_cli_confine(BRAID_CONFINE_CONVERT, NULL);
+		err = braid_cli_confine(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
+					BRAID_CONFINE_READ, NULL);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr, x->out);
 	if (!err)
@@ -101,9 +123,9 @@ static int export(struct export *x, char **paths, size_t nr)
 	return err;
 }
 
-int braid_cmd_export(int argc, char **argv)
+/* @x: what goes without saying. */
+static int run(struct export *x, int argc, char **argv)
 {
-	struct export x = { 0 };
 	int option, err = 0;
 
 	optind = 1;
@@ -111,14 +133,30 @@ int braid_cmd_export(int argc, char **argv)
 	while (!err && (option = getopt_long(argc, argv, "o:h" BRAID_TRACE_SHORT, long_options,
 					     NULL)) != -1) {
 		if (option == '?') {
-			braid_trace_free(&x.trace);
-			return braid_complain_option("export", argv[optind - 1]);
+			braid_trace_free(&x->trace);
+			return braid_complain_option(x->command, argv[optind - 1]);
 		}
-		err = take_option(&x, option == 'h' ? OPT_HELP : option);
+		err = take_option(x, option == 'h' ? OPT_HELP : option);
 	}
 	if (!err)
-		err = check(&x, argc - optind);
+		err = check(x, argc - optind);
 	if (!err)
-		err = export(&x, argv + optind, argc - optind);
-	return braid_trace_exit(&x.trace, err);
+		err = export(x, argv + optind, argc - optind);
+	return braid_trace_exit(&x->trace, err);
+}
+
+int braid_cmd_export(int argc, char **argv)
+{
+	struct export x = { .command = "export" };
+
+	return run(&x, argc, argv);
+}
+
+int braid_cmd_merge(int argc, char **argv)
+{
+	struct export x = {
+		.command = "merge", .form = braid_export_form_by_name("text"), .out = "-",
+	};
+
+	return run(&x, argc, argv);
 }

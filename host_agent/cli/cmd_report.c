@@ -10,7 +10,8 @@
 
 static const char usage[] =
 	"Usage: tracebraid report [OPTION]... FILE...\n"
-	"Prints captures as one timeline: every guest and its host, in order of time.\n"
+	"Prints captures as one timeline: every guest and its host, in order of time. What trace-cmd\n"
+	"recorded on their host may be among them, see 'tracebraid merge --help'.\n"
 	"\n"
 	"      --json          one JSON object a line\n"
 	"  -o, --output=OUT    write to OUT instead of standard output\n"

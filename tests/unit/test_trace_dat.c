@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What trace-cmd recorded: versions, clocks, losses; alone and beside a capture; damaged. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/export/export.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/make_trace_dat.h"
+#include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
+
+static char dat[64], capture[64];
+
+/* Beside the standard capture of make_capture.h. */
+static const struct synth_dat usual = {
+	.version = 7, .clock = "mono_raw", .start = SYNTH_START_NS + 5000, .step = 10000,
+};
+
+/* Both files as one trace, or one. NULL: it can't be opened. */
+static char *report_all(struct braid_export_totals *totals, bool beside)
+{
+	static const struct braid_export_options options;
+	char *names[] = { dat, capture }, *text = NULL;
+	struct braid_source *source;
+	size_t bytes;
+	FILE *to;
+
+	if (braid_source_open_captures(&source, names, beside ? 2 : 1, NULL))
+		return NULL;
+	to = open_memstream(&text, &bytes);
+	NEED(to && !braid_export_text(to, source, &options, totals));
+	fclose(to);
+	braid_source_free(source);
+	return text;
+}
+
+static u64 events_of(const struct synth_dat *params, bool beside)
+{
+	struct braid_export_totals totals;
+	char *text;
+
+	synth_trace_dat(dat, params);
+	text = report_all(&totals, beside);
+	if (!text)
+		fprintf(stderr, "%s\n", braid_failure());
+	NEED(text);
+	free(text);
+	return totals.events;
+}
+
+static bool refused(const struct synth_dat *params, bool beside, const char *why)
+{
+	struct braid_export_totals totals;
+	char *text;
+
+	synth_trace_dat(dat, params);
+	text = report_all(&totals, beside);
+	if (text)
+		fprintf(stderr, "it was read\n");
+	else if (!strstr(braid_failure(), why))
+		fprintf(stderr, "%s\n", braid_failure());
+	else
+		return true;
+	free(text);
+	return false;
+}
+
+/* The lines of all versions are the same, but for the file's heads. */
+static void versions(void)
+{
+	static const struct { u32 version; bool compressed; } kinds[] = {
+		{ 6, false }, { 7, false }, { 7, true },
+	};
+	struct braid_export_totals totals;
+	char *first = NULL, *text;
+	size_t k;
+
+	for (k = 0; k < 3; k++) {
+		struct synth_dat p = usual;
+
+		p.version = kinds[k].version;
+		p.compressed = kinds[k].compressed;
+		p.uname = "Linux unit-test 6.18.0 x86_64";
+		synth_trace_dat(dat, &p);
+		text = report_all(&totals, false);
+		NEED(text);
+		CHECK_EQ(totals.events, SYNTH_DAT_EVENTS);
+		CHECK_EQ(totals.lost, 0);
+		if (!first) {
+			CHECK(strstr(text, "Linux 6.18.0 x86_64, 2 CPUs, clock mono_raw"));
+			CHECK(strstr(text, "first-40      [000]   1000.000005000: beat:                  count=0\n"));
+			CHECK(strstr(text, "second one-41      [001]   1000.000015000: beat:                  count=0\n"));
+			CHECK(strstr(text, "1000.005995000: beat:                  count=299\n"));
+			first = text;
+			continue;
+		}
+		CHECK(!strcmp(text, first));
+		free(text);
+	}
+	free(first);
+}
+
+static int status_of_buffer(const char *name)
+{
+	char *argv[] = { "report", "-o", "/dev/null", "-B", (char *)name, dat, NULL };
+
+	return braid_cmd_report(6, argv);
+}
+
+static void instances(void)
+{
+	struct synth_dat p = usual;
+
+	for (p.version = 6; p.version <= 7; p.version++) {
+		p.top_empty = false;
+		p.instance = "second";
+		CHECK_EQ(events_of(&p, false), 2 * SYNTH_DAT_EVENTS);
+		p.top_empty = true;
+		CHECK_EQ(events_of(&p, false), SYNTH_DAT_EVENTS);
+		CHECK_EQ(status_of_buffer("second"), 0);
+		CHECK_EQ(status_of_buffer("trace"), 2);
+	}
+}
+
+/* trace-cmd writes the top buffer's clock for an instance that had another. */
+static void clocks_of_instances(void)
+{
+	struct synth_dat p = usual;
+
+	p.instance = "second";
+	p.buffer_clock = "local";
+	CHECK(refused(&p, false, "does not tell the clock of its instance 'second'"));
+	p.top_empty = true;
+	CHECK_EQ(events_of(&p, true), SYNTH_DAT_EVENTS + 857);
+	p.clock = NULL;
+	CHECK(refused(&p, true, "record -C mono_raw"));
+}
+
+static void losses(void)
+{
+	struct braid_export_totals totals;
+	struct synth_dat p = usual;
+	char *text;
+
+	p.lost = 77;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals, false);
+	NEED(text);
+	CHECK_EQ(totals.lost, 77);
+	CHECK(!totals.some_lost);
+	CHECK(strstr(text, "[001]   1000.002015000: LOST 77 events\n"));
+	free(text);
+	p.lost = ~0ULL;
+	p.compressed = true;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals, false);
+	NEED(text);
+	CHECK(totals.some_lost);
+	CHECK(strstr(text, "[001]   1000.002015000: LOST some events\n"));
+	free(text);
+}
+
+/* Beside a capture: by its clock, by one that it has samples of, and by no other. */
+static void clocks(void)
+{
+	struct braid_capture_writer *w = synth_capture(capture);
+	struct braid_export_totals totals;
+	struct synth_dat p = usual;
+	char *text;
+
+	synth_host_clock(w, BRAID_HOST_CLOCK_TRACE, "boot", 7000000000ULL);
+	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 90000000000ULL);
+	synth_host(w, 1, 10, SYNTH_START_NS + 1000, 40000);
+	NEED(!braid_capture_finish(w));
+	CHECK_EQ(events_of(&p, true), SYNTH_DAT_EVENTS + 10);
+	p.clock = p.buffer_clock = "boot";
+	p.start = usual.start + 7000000000ULL;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals, true);
+	NEED(text);
+	CHECK(strstr(text, "first-40      [000]   1000.000005"));
+	CHECK(strstr(text, "clock boot"));
+	free(text);
+	p.clock = p.buffer_clock = "x86-tsc";
+	p.start = usual.start + 90000000000ULL;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals, true);
+	NEED(text);
+	CHECK(strstr(text, "first-40      [000]   1000.000005"));
+	free(text);
+	CHECK(refused(&p, false, "no seconds"));
+	p.clock = p.buffer_clock = "local";
+	CHECK(refused(&p, true, "record -C mono_raw"));
+	CHECK_EQ(events_of(&p, false), SYNTH_DAT_EVENTS);
+}
+
+static void other_hosts(void)
+{
+	struct synth_dat p = usual;
+
+	synth_standard(capture);
+	CHECK_EQ(events_of(&p, true), SYNTH_DAT_EVENTS + 857);
+	p.start += 100000000000000;
+	CHECK(refused(&p, true, "no time in common"));
+	p.start = 1000;
+	CHECK(refused(&p, true, "no time in common"));
+	p.start = usual.start;
+	p.uname = "Linux elsewhere 6.1.0 x86_64";
+	CHECK(refused(&p, true, "of another host"));
+	p.uname = NULL;
+	p.shifted = true;
+	CHECK(refused(&p, true, "a guest"));
+	CHECK(refused(&p, false, "a guest"));
+}
+
+/* KASLR puts the kernel somewhere else at each boot. */
+static void other_boots(void)
+{
+	static const char *const here = "ffffffff81000000 T _stext\nffffffff81000100 T other\n";
+	struct synth_dat p = usual;
+	char *names[] = { dat, capture };
+	struct braid_source *source;
+
+	p.kallsyms = here;
+	synth_trace_dat(dat, &p);
+	synth_trace_dat(capture, &p);
+	NEED(!braid_source_open_captures(&source, names, 2, NULL));
+	CHECK_EQ(source->nr_streams, 2);
+	CHECK(strcmp(source->streams[0]->name, source->streams[1]->name));
+	braid_source_free(source);
+	p.kallsyms = "ffffffff92000000 T _stext\n";
+	synth_trace_dat(dat, &p);
+	CHECK_EQ(braid_source_open_captures(&source, names, 2, NULL), -EXDEV);
+	CHECK(strstr(braid_failure(), "another boot"));
+	synth_standard(capture);
+}
+
+static void unknown_kinds(void)
+{
+	struct synth_dat p = usual;
+
+	p.compression = "zlib";
+	CHECK(refused(&p, false, "compressed by zlib"));
+}
+
+/* `merge` prints, and writes other forms. */
+static void command(void)
+{
+	char out[80], *argv[] = { "merge", capture, dat, "--to", "json", "-o", out, NULL };
+	struct stat st;
+
+	snprintf(out, sizeof(out), "%s.out", dat);
+	synth_trace_dat(dat, &usual);
+	CHECK_EQ(braid_cmd_merge(7, argv), 0);
+	CHECK(!stat(out, &st) && st.st_size > 50000);
+	unlink(out);
+	argv[3] = "-F";
+	argv[4] = "beat: count > 1000";
+	CHECK_EQ(braid_cmd_merge(7, argv), 2);
+	unlink(out);
+	argv[1] = "/nowhere/at/all";
+	CHECK_EQ(braid_cmd_merge(7, argv), 1);
+}
+
+/* Damage ---------------------------------------------------------------------------------------- */
+
+static u8 bytes[1 << 20];
+
+static size_t load(void)
+{
+	int fd = open(dat, O_RDONLY);
+	ssize_t n = read(fd, bytes, sizeof(bytes));
+
+	NEED(n > 0 && n < (ssize_t)sizeof(bytes));
+	close(fd);
+	return n;
+}
+
+static void store(size_t n)
+{
+	int fd = open(dat, O_WRONLY | O_TRUNC);
+
+	NEED(write(fd, bytes, n) == (ssize_t)n);
+	close(fd);
+}
+
+/* Cut anywhere, and changed anywhere but in the formats' text, which is format/'s matter. */
+static void damaged(void)
+{
+	struct braid_export_totals totals;
+	u32 kind, turn;
+	size_t n, at;
+	u64 seed = 9;
+
+	for (kind = 0; kind < 3; kind++) {
+		struct synth_dat p = usual;
+
+		p.version = kind ? 7 : 6;
+		p.compressed = kind == 2;
+		p.instance = "second";
+		synth_trace_dat(dat, &p);
+		n = load();
+		for (at = 0; at < n; at += at < 2000 ? 37 : 1999) {
+			store(at);
+			free(report_all(&totals, false));
+		}
+		for (turn = 0; turn < 250; turn++) {
+			u8 before;
+
+			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+			at = (seed >> 33) % (turn & 1 || n < 2000 ? n : 2000);
+			before = bytes[at];
+			bytes[at] = turn & 2 ? 0xff : before ^ 1 << (seed >> 61);
+			store(n);
+			free(report_all(&totals, false));
+			bytes[at] = before;
+		}
+	}
+}
+
+int main(void)
+{
+	snprintf(dat, sizeof(dat), "/tmp/braid-%d.dat", getpid());
+	snprintf(capture, sizeof(capture), "/tmp/braid-%d.braid", getpid());
+	synth_standard(capture);
+	RUN(versions);
+	RUN(instances);
+	RUN(clocks_of_instances);
+	RUN(losses);
+	RUN(clocks);
+	RUN(other_hosts);
+	RUN(other_boots);
+	RUN(unknown_kinds);
+	RUN(command);
+	RUN(damaged);
+	unlink(dat);
+	unlink(capture);
+	return VERDICT();
+}
