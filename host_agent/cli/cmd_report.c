@@ -20,6 +20,9 @@ static const char usage[] =
 	"                      or not; what filters leave out is not looked at\n"
 	"      --no-header     nothing but the lines of the timeline\n"
 	"  -n, --lines=COUNT   stop after COUNT lines\n"
+	"      --stats         how often each event was; how long each CPU, task and vCPU ran, waited\n"
+	"                      and slept; time in guests, exits by reason, steal; losses. With\n"
+	"                      --json as one object. What of it can't be told is said\n"
 	BRAID_TRACE_USAGE
 	"      --help          this text\n"
 	BRAID_TRACE_STATUS;
@@ -28,15 +31,17 @@ struct report {
 	struct braid_trace_options trace;
 	const char *out;
 	bool json;
+	bool stats;
 };
 
-enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_UNCERTAIN, OPT_HELP };
+enum { OPT_JSON = 256, OPT_NO_HEADER, OPT_UNCERTAIN, OPT_STATS, OPT_HELP };
 
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "output", required_argument, NULL, 'o' },
 	{ "uncertain", no_argument, NULL, OPT_UNCERTAIN },
 	{ "no-header", no_argument, NULL, OPT_NO_HEADER },
+	{ "stats", no_argument, NULL, OPT_STATS },
 	{ "lines", required_argument, NULL, 'n' },
 	BRAID_TRACE_LONG,
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -55,6 +60,9 @@ static int take_option(struct report *r, int option)
 	case 'o':
 		r->out = optarg;
 		return 0;
+	case OPT_STATS:
+		r->stats = true;
+		return 0;
 	case OPT_NO_HEADER:
 		r->trace.options.no_header = true;
 		return 0;
@@ -71,6 +79,18 @@ static int take_option(struct report *r, int option)
 	return ret > 0 ? 0 : ret ?: -EINVAL;
 }
 
+static int write_to(const struct report *r, const char *out, struct braid_source *source,
+		    struct braid_export_totals *totals)
+{
+	const struct braid_export_options *o = &r->trace.options;
+
+	if (r->stats)
+		return braid_export_to_file(out, source, o, totals,
+					    r->json ? braid_export_stats_json : braid_export_stats);
+	return braid_export_to_file(out, source, o, totals,
+				    r->json ? braid_export_json : braid_export_text);
+}
+
 static int report(struct report *r, char **paths, size_t nr)
 {
 	const char *out = r->out ? r->out : "-";
@@ -83,8 +103,7 @@ static int report(struct report *r, char **paths, size_t nr)
 	if (!err)
 		err = braid_trace_open(&r->trace, &source, paths, nr, out);
 	if (!err)
-		err = braid_export_to_file(out, source, &r->trace.options, &totals,
-					   r->json ? braid_export_json : braid_export_text);
+		err = write_to(r, out, source, &totals);
 	if (!err)
 		err = braid_trace_verdict(&r->trace, &totals);
 	braid_source_free(source);

@@ -126,4 +126,17 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 			  const struct braid_export_options *options,
 			  struct braid_export_totals *totals);
 
+/**
+ * braid_export_stats - add it up, for people: events, CPUs, tasks, vCPUs; else as
+ * braid_export_text()
+ */
+int braid_export_stats(FILE *to, struct braid_source *source,
+		       const struct braid_export_options *options,
+		       struct braid_export_totals *totals);
+
+/** braid_export_stats_json - the same as one JSON object; else as braid_export_text() */
+int braid_export_stats_json(FILE *to, struct braid_source *source,
+			    const struct braid_export_options *options,
+			    struct braid_export_totals *totals);
+
 #endif /* BRAID_EXPORT_EXPORT_H */

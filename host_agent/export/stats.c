@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Adds a trace up: counts events, and hands on those that tell of tasks and vCPUs. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <traceevent/event-parse.h>
+
+#include "host_agent/export/stats.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+/* Events that mean something, and the fields that say it. */
+static const struct {
+	const char *system, *name;
+	int role;
+	const char *fields[4];
+} roles[] = {
+	{ "sched", "sched_switch", BRAID_STATS_SWITCH,
+	  { "prev_pid", "prev_state", "next_pid", "next_comm" } },
+	{ "sched", "sched_wakeup", BRAID_STATS_WAKEUP, { "pid", "comm" } },
+	{ "sched", "sched_wakeup_new", BRAID_STATS_WAKEUP, { "pid", "comm" } },
+	{ "kvm", "kvm_entry", BRAID_STATS_ENTRY, { "vcpu_id" } },
+	{ "kvm", "kvm_exit", BRAID_STATS_EXIT, { "exit_reason", "isa" } },
+};
+
+static bool is_number(const struct tep_format_field *f)
+{
+	return !(f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING)) &&
+	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
+}
+
+static void find_role(struct braid_stats_kind *kind)
+{
+	const struct braid_event_type_info *info = kind->info;
+	struct tep_format_field *f;
+	size_t k, n;
+
+	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && info->event; k++) {
+		if (strcmp(info->system, roles[k].system) || strcmp(info->name, roles[k].name))
+			continue;
+		for (n = 0; n < 4 && roles[k].fields[n]; n++) {
+			bool text = strstr(roles[k].fields[n], "comm");
+
+			f = tep_find_field((struct tep_event *)info->event, roles[k].fields[n]);
+			if (f && (text ? f->flags & TEP_FIELD_IS_STRING : is_number(f)))
+				kind->fields[n] = f;
+		}
+		/* Those that name a task or a reason must be there; the others are extras. */
+		if (roles[k].role == BRAID_STATS_ENTRY || (kind->fields[0] &&
+		    (roles[k].role != BRAID_STATS_SWITCH || (kind->fields[1] && kind->fields[2]))))
+			kind->role = roles[k].role;
+	}
+}
+
+static struct braid_stats_kind *kind_of(struct braid_stats *s, const struct braid_item *item,
+					const struct braid_event_type_info *info)
+{
+	size_t more = s->nr_kinds ? s->nr_kinds : 256;
+	struct braid_stats_kind *grown;
+
+	while (more <= info->number)
+		more *= 2;
+	if (more > s->nr_kinds) {
+		grown = reallocarray(s->kinds, more, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + s->nr_kinds, 0, (more - s->nr_kinds) * sizeof(*grown));
+		s->kinds = grown;
+		s->nr_kinds = more;
+	}
+	if (!s->kinds[info->number].info) {
+		s->kinds[info->number].info = info;
+		s->kinds[info->number].stream = item->stream->number;
+		find_role(&s->kinds[info->number]);
+	}
+	return &s->kinds[info->number];
+}
+
+/* A CPU of a stream; sources have few thousands at most. NULL: no memory. */
+static struct braid_stats_cpu *cpu_of(struct braid_stats *s, const struct braid_item *item)
+{
+	struct braid_stats_stream *stream = &s->streams[item->stream->number];
+	size_t more = item->ring->cpu + 1;
+	struct braid_stats_cpu *grown;
+
+	if (more > stream->nr_cpus) {
+		grown = reallocarray(stream->cpus, more, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + stream->nr_cpus, 0, (more - stream->nr_cpus) * sizeof(*grown));
+		stream->cpus = grown;
+		stream->nr_cpus = more;
+	}
+	return &stream->cpus[item->ring->cpu];
+}
+
+static int take_role(struct braid_stats *s, const struct braid_item *item,
+		     const struct braid_stats_kind *kind)
+{
+	if (kind->role == BRAID_STATS_OTHER || !braid_format_fields(s->walk.format, item))
+		return 0;
+	switch (kind->role) {
+	case BRAID_STATS_SWITCH:
+		return braid_stats_take_switch(s, item, kind);
+	case BRAID_STATS_WAKEUP:
+		return braid_stats_take_wakeup(s, item, kind);
+	default:
+		return braid_stats_take_kvm(s, item, kind);
+	}
+}
+
+static int take_event(void *arg, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct braid_stats *s = arg;
+	struct braid_stats_kind *kind = kind_of(s, item, info);
+	struct braid_stats_cpu *cpu = cpu_of(s, item);
+	int err;
+
+	if (!kind || !cpu)
+		return braid_fail(-ENOMEM, "out of memory");
+	if (!s->any)
+		s->first_ns = s->walk.ns;
+	s->any = true;
+	s->last_ns = s->walk.ns;
+	kind->events++;
+	cpu->events++;
+	cpu->last_ns = item->host_ns;
+	s->streams[item->stream->number].events++;
+	s->streams[item->stream->number].last_ns = item->host_ns;
+	err = take_role(s, item, kind);
+	return err ? braid_fail(err, "out of memory") : 0;
+}
+
+static int take_lost(void *arg, const struct braid_item *item)
+{
+	struct braid_stats *s = arg;
+	struct braid_stats_cpu *cpu = cpu_of(s, item);
+
+	if (!cpu)
+		return braid_fail(-ENOMEM, "out of memory");
+	if (item->lost_before == BRAID_LOST_SOME)
+		cpu->some_lost = true;
+	else
+		cpu->lost += item->lost_before;
+	braid_stats_forget(&s->streams[item->stream->number], cpu);
+	return 0;
+}
+
+/* For what writes it ---------------------------------------------------------------------------- */
+
+static int by_events(const void *a, const void *b)
+{
+	const struct braid_stats_kind *x = *(const struct braid_stats_kind *const *)a;
+	const struct braid_stats_kind *y = *(const struct braid_stats_kind *const *)b;
+
+	if (x->events != y->events)
+		return x->events > y->events ? -1 : 1;
+	return x->info->number < y->info->number ? -1 : 1;
+}
+
+const struct braid_stats_kind **braid_stats_kinds_of(const struct braid_stats *s, u32 stream,
+						     size_t *nr)
+{
+	const struct braid_stats_kind **list = calloc(s->nr_kinds + 1, sizeof(*list));
+	size_t k;
+
+	*nr = 0;
+	for (k = 0; k < s->nr_kinds && list; k++)
+		if (s->kinds[k].info && s->kinds[k].stream == stream && s->kinds[k].events)
+			list[(*nr)++] = &s->kinds[k];
+	if (*nr)
+		qsort(list, *nr, sizeof(*list), by_events);
+	return list;
+}
+
+const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s,
+						const struct braid_stream *guest, u32 vcpu,
+						s32 *tid)
+{
+	const struct braid_stats_task *task, *best = NULL;
+	size_t k;
+
+	*tid = 0;
+	for (k = 0; k < guest->nr_threads; k++)
+		if (guest->threads[k].vcpu == vcpu)
+			*tid = guest->threads[k].tid;
+	for (k = 0; k < s->source->nr_streams && *tid; k++) {
+		if (s->source->streams[k]->kind != BRAID_STREAM_HOST)
+			continue;
+		task = braid_stats_find_task(s, k, *tid);
+		if (task && (!best || (task->kvm && !best->kvm)))
+			best = task;
+	}
+	return best;
+}
+
+bool braid_stats_is_told(const struct braid_stats *s, const struct braid_stats_task *task)
+{
+	size_t k, n;
+	s32 tid;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		const struct braid_stream *guest = s->source->streams[k];
+
+		for (n = 0; n < guest->nr_threads; n++)
+			if (guest->threads[n].tid == task->pid &&
+			    braid_stats_vcpu(s, guest, guest->threads[n].vcpu, &tid) == task)
+				return true;
+	}
+	return false;
+}
+
+/* What all of the host's streams have. */
+static struct braid_stats_stream of_host(const struct braid_stats *s)
+{
+	struct braid_stats_stream all = { 0 };
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		if (s->source->streams[k]->kind != BRAID_STREAM_HOST)
+			continue;
+		all.any_switch |= s->streams[k].any_switch;
+		all.any_wakeup |= s->streams[k].any_wakeup;
+		all.any_kvm |= s->streams[k].any_kvm;
+	}
+	return all;
+}
+
+const char *braid_stats_untold(const struct braid_stats *s, const struct braid_stream *stream,
+			       u32 number)
+{
+	const struct braid_stats_stream *x = &s->streams[stream->number];
+	struct braid_stats_stream host = of_host(s);
+	const char *all[5] = { NULL };
+	u32 n = 0;
+
+	if (!x->any_switch)
+		all[n++] = "who ran, and how long: no sched_switch is among its events";
+	else if (!x->any_wakeup)
+		all[n++] = "how long those who woke up waited to run: no sched_wakeup is among its events";
+	if (stream->kind != BRAID_STREAM_GUEST)
+		return number < n ? all[number] : NULL;
+	if (!stream->nr_threads)
+		all[n++] = "its vCPUs' time in the guest, exits and steal: their threads are not told";
+	else if (!host.any_kvm)
+		all[n++] = "its vCPUs' time in the guest and exits: no kvm_entry and kvm_exit are among the host's events";
+	if (stream->nr_threads && !host.any_switch)
+		all[n++] = "its vCPUs' steal: no sched_switch is among the host's events";
+	else if (stream->nr_threads && !host.any_wakeup)
+		all[n++] = "its vCPUs' steal after they woke up: no sched_wakeup is among the host's events";
+	return number < n ? all[number] : NULL;
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+static int begin(struct braid_stats *s, struct braid_source *source,
+		 const struct braid_export_options *options, struct braid_export_totals *totals)
+{
+	s->source = source;
+	s->totals = totals;
+	s->streams = calloc(source->nr_streams + 1, sizeof(*s->streams));
+	if (!s->streams)
+		return braid_fail(-ENOMEM, "out of memory");
+	return braid_walk_begin(&s->walk, source, options, totals);
+}
+
+static void end(struct braid_stats *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams && s->streams; k++)
+		free(s->streams[k].cpus);
+	braid_stats_free_tasks(s);
+	braid_walk_end(&s->walk);
+	braid_text_free(&s->text);
+	free(s->streams);
+	free(s->kinds);
+}
+
+static int run(FILE *to, struct braid_source *source, const struct braid_export_options *options,
+	       struct braid_export_totals *totals,
+	       void (*put)(const struct braid_stats *s, struct braid_text *t))
+{
+	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
+	struct braid_stats s = { 0 };
+	struct braid_text text = { 0 };
+	int err;
+
+	err = begin(&s, source, options, totals);
+	if (!err)
+		err = braid_walk_run(&s.walk, &ops, &s);
+	if (!err) {
+		braid_stats_close(&s);
+		put(&s, &text);
+	}
+	if (!err && text.failed)
+		err = braid_fail(-ENOMEM, "out of memory");
+	errno = 0;
+	if (!err && (fwrite(text.data, 1, text.bytes, to) != text.bytes || fflush(to)))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(errno ? -errno : -EIO, "cannot write the statistics: %s",
+				 strerror(errno ? errno : EIO));
+	end(&s);
+	braid_text_free(&text);
+	return err;
+}
+
+int braid_export_stats(FILE *to, struct braid_source *source,
+		       const struct braid_export_options *options,
+		       struct braid_export_totals *totals)
+{
+	return run(to, source, options, totals, braid_stats_text);
+}
+
+int braid_export_stats_json(FILE *to, struct braid_source *source,
+			    const struct braid_export_options *options,
+			    struct braid_export_totals *totals)
+{
+	return run(to, source, options, totals, braid_stats_json);
+}
