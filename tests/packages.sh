@@ -8,7 +8,7 @@ packages_of() {
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
 		libbabeltrace2-dev libkdumpfile-dev libprotobuf-c-dev protobuf-c-compiler ;;
-	forms) echo babeltrace2 python3 python3-protobuf ;;
+	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;

@@ -417,8 +417,9 @@ static void describe(struct braid_trace_dat *dat)
 	struct braid_stream *s = &dat->stream->stream;
 	u32 k;
 
-	snprintf(s->kernel_release, sizeof(s->kernel_release), "%s", dat->release);
-	snprintf(s->machine, sizeof(s->machine), "%s", dat->machine);
+	snprintf(s->kernel_release, sizeof(s->kernel_release), "%s",
+		 *dat->release ? dat->release : "?");
+	snprintf(s->machine, sizeof(s->machine), "%s", *dat->machine ? dat->machine : "?");
 	s->nr_cpus = dat->nr_cpus;
 	s->nr_buffers = dat->nr_buffers;
 	for (k = 0; k < dat->nr_buffers; k++)

@@ -180,13 +180,15 @@ static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 	size_t mark;
 
 	for (cpu = 0; cpu < CPUS; cpu++) {
+		while (out.bytes % page_bytes(p))	/* trace-cmd maps them */
+			put_number(0, 1);
 		at[cpu] = out.bytes;
 		if (p->compressed)
 			put_number(2, 4);
 		mark = out.bytes;
 		for (k = 0; k < SYNTH_DAT_PAGES; k++) {
 			put_page(p, cpu, k);
-			if (p->compressed && k != 0) {	/* chunks of two pages and one */
+			if (p->compressed && k) {	/* chunks of two pages and one */
 				compress(mark);
 				mark = out.bytes;
 			}

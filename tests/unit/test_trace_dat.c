@@ -249,6 +249,95 @@ static void unknown_kinds(void)
 	CHECK(refused(&p, false, "compressed by zlib"));
 }
 
+/* trace-cmd itself ----------------------------------------------------------------------------- */
+
+/* What a shell command prints; free() it. */
+static char *output_of(const char *format, const char *a, const char *b)
+{
+	char command[512], *text = NULL;
+	size_t bytes, n;
+	FILE *from, *to;
+	char line[4096];
+
+	snprintf(command, sizeof(command), format, a, b);
+	from = popen(command, "r");
+	to = open_memstream(&text, &bytes);
+	NEED(from && to);
+	while ((n = fread(line, 1, sizeof(line), from)))
+		fwrite(line, 1, n, to);
+	fclose(to);
+	CHECK_EQ(pclose(from), 0);
+	return text;
+}
+
+/* "[CPU] SECONDS count=N" of each event, sorted: lines of the same time have no order. */
+#define BEATS	"sed -n 's/.*\\(\\[0.*\\]\\) *\\([0-9]*[.]......\\)[0-9]*: beat: *\\(count.*\\)/\\1 \\2 \\3/p' | sort"
+
+/* It finds in our files what we find in them. */
+static void as_trace_cmd_reads(void)
+{
+	struct braid_export_totals totals;
+	struct synth_dat p = usual;
+	char *ours, *theirs, *text, name[80];
+	FILE *file;
+	u32 kind;
+
+	p.instance = "second";
+	p.lost = 5;
+	snprintf(name, sizeof(name), "%s.text", dat);
+	for (kind = 0; kind < 3; kind++) {
+		p.version = kind ? 7 : 6;
+		p.compressed = kind == 2;
+		synth_trace_dat(dat, &p);
+		text = report_all(&totals, false);
+		NEED(text);
+		file = fopen(name, "w");
+		NEED(file && fputs(text, file) >= 0 && !fclose(file));
+		ours = output_of("cat %s | " BEATS, name, "");
+		theirs = output_of("trace-cmd report -i %s 2>/dev/null | " BEATS, dat, "");
+		CHECK_EQ(totals.events, 2 * SYNTH_DAT_EVENTS);
+		CHECK(strlen(ours) > 1000 && !strcmp(ours, theirs));
+		free(ours);
+		free(theirs);
+		free(text);
+	}
+	unlink(name);
+}
+
+/* We find the same in all that it makes of a file. */
+static void as_trace_cmd_writes(void)
+{
+	static const char *const kinds[] = {
+		"6 --compression none", "7 --compression none", "7 --compression zstd",
+	};
+	struct braid_export_totals totals;
+	char *first, *text, other[80], command[256];
+	struct synth_dat p = usual;
+	size_t k;
+
+	p.version = 6;
+	p.instance = "second";
+	p.lost = 5;
+	p.uname = "Linux testhost 6.12.0-test x86_64";
+	synth_trace_dat(dat, &p);
+	first = report_all(&totals, true);
+	NEED(first);
+	CHECK_EQ(totals.lost, 193 + 2 * 5);
+	snprintf(other, sizeof(other), "%s.other", dat);
+	NEED(!rename(dat, other));
+	for (k = 0; k < 3; k++) {
+		snprintf(command, sizeof(command), "trace-cmd convert -i %%s -o %%s --file-version %s >/dev/null 2>&1",
+			 kinds[k]);
+		free(output_of(command, other, dat));
+		text = report_all(&totals, true);
+		NEED(text);
+		CHECK(!strcmp(text, first));
+		free(text);
+	}
+	free(first);
+	unlink(other);
+}
+
 /* `merge` prints, and writes other forms. */
 static void command(void)
 {
@@ -337,6 +426,8 @@ int main(void)
 	RUN(other_hosts);
 	RUN(other_boots);
 	RUN(unknown_kinds);
+	RUN(as_trace_cmd_reads);
+	RUN(as_trace_cmd_writes);
 	RUN(command);
 	RUN(damaged);
 	unlink(dat);
