@@ -167,7 +167,19 @@ struct braid_capture_damage {
 /** braid_capture_damage - what was wrong up to here; final once the end was reached */
 const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r);
 
-/** braid_capture_size - bytes of the file when it was opened; later ones are not read */
+#define BRAID_CAPTURE_ALL	(~0ULL)
+
+/**
+ * braid_capture_grow - read on in a capture that is still being written
+ * @r: the capture
+ * @bytes: read up to here, where a chunk ends; less than was read already: no change.
+ *	BRAID_CAPTURE_ALL: up to its end, as it is now
+ *
+ * What is damaged is told by braid_capture_damage() as ever.
+ */
+void braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
+
+/** braid_capture_size - bytes of the file when it was opened, or as it has grown since */
 u64 braid_capture_size(const struct braid_capture_reader *r);
 
 /** braid_capture_close - close and free */

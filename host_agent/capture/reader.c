@@ -23,7 +23,7 @@
 
 struct braid_capture_reader {
 	int fd;
-	u64 file_bytes;			/* when it was opened; what comes later is left alone */
+	u64 file_bytes;			/* as far as it is read: as it was opened, or has grown */
 	u64 at;				/* of the next chunk */
 	u64 window_at;			/* what of the file the window holds */
 	size_t window_bytes;
@@ -148,7 +148,7 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 	bool cut;
 	int ret;
 
-	ret = look(r, r->at, 1);
+	ret = r->at < r->file_bytes ? look(r, r->at, 1) : 0;
 	if (ret <= 0) {
 		r->damage.no_end = !r->ended;
 		return ret;
@@ -263,6 +263,18 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 	}
 	*out = r;
 	return 0;
+}
+
+void braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
+{
+	struct stat st;
+
+	if (bytes == BRAID_CAPTURE_ALL)
+		bytes = fstat(r->fd, &st) ? r->file_bytes : (u64)st.st_size;
+	if (bytes < r->at)
+		return;
+	r->file_bytes = bytes;
+	r->window_bytes = 0;	/* it may end where the file did */
 }
 
 const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r)
