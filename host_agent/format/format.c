@@ -24,6 +24,7 @@ struct stream_kinds {
 struct braid_format {
 	const struct braid_source *source;
 	struct stream_kinds *streams;
+	size_t nr_streams;	/* when it was opened */
 	u32 next_number;	/* of kinds */
 	struct trace_seq seq;
 	u8 *padded;		/* a copy of the payload with zeros behind */
@@ -42,6 +43,7 @@ int braid_format_open(struct braid_format **out, const struct braid_source *sour
 		return braid_fail(-ENOMEM, "out of memory");
 	}
 	f->source = source;
+	f->nr_streams = source->nr_streams;
 	trace_seq_init(&f->seq);
 	tep_set_loglevel(TEP_LOG_NONE);
 	*out = f;
@@ -54,7 +56,7 @@ void braid_format_close(struct braid_format *f)
 
 	if (!f)
 		return;
-	for (k = 0; k < f->source->nr_streams; k++) {
+	for (k = 0; k < f->nr_streams; k++) {
 		braid_kinds_free(f->streams[k].kinds);
 		braid_symbols_free(f->streams[k].symbols);
 	}

@@ -31,7 +31,7 @@ struct braid_event_type_info {
 /**
  * braid_format_open - prepare to print a source's events
  * @out: set on success
- * @source: stays until braid_format_close()
+ * @source: stays until braid_format_close(). One that grows: what came since is not known
  *
  * Formats are parsed when an event first needs them.
  *

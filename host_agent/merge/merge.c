@@ -14,8 +14,14 @@ struct entry {
 };
 
 struct braid_merge {
+	struct braid_source *source;
+	bool (*want)(void *arg, const struct braid_ring *ring);
+	void *arg;
 	struct entry *heap;
 	size_t nr;
+	struct braid_ring **ended;	/* cursors at their end, as far as there is one */
+	size_t nr_ended;
+	size_t room;		/* in heap, and in ended */
 	bool top_used;		/* the top was handed out: move it before the next look */
 };
 
@@ -45,48 +51,81 @@ static void sift_down(struct braid_merge *m, size_t at)
 	m->heap[at] = moving;
 }
 
-static int prime(struct braid_merge *m, struct braid_ring *ring)
+static void sift_up(struct braid_merge *m, size_t at)
 {
-	int ret = braid_ring_next(ring);
+	struct entry moving = m->heap[at];
 
-	if (ret <= 0)
-		return ret;
-	m->heap[m->nr].host_ns = ring->item.host_ns;
-	m->heap[m->nr].order = ring->order;
-	m->heap[m->nr++].ring = ring;
+	for (; at && earlier(&moving, &m->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		m->heap[at] = m->heap[(at - 1) / 2];
+	m->heap[at] = moving;
+}
+
+/* A ring takes part from here on: as one that has ended, till it is looked at. */
+static int add_ring(struct braid_merge *m, struct braid_ring *ring)
+{
+	size_t room = 2 * m->room + 16;
+	struct braid_ring **ended;
+	struct entry *heap;
+
+	if (m->nr + m->nr_ended == m->room) {
+		heap = reallocarray(m->heap, room, sizeof(*heap));
+		m->heap = heap ? heap : m->heap;
+		ended = reallocarray(m->ended, room, sizeof(*ended));
+		m->ended = ended ? ended : m->ended;
+		if (!heap || !ended)
+			return braid_fail(-ENOMEM, "out of memory");
+		m->room = room;
+	}
+	ring->merging = true;
+	m->ended[m->nr_ended++] = ring;
 	return 0;
+}
+
+int braid_merge_more(struct braid_merge *m)
+{
+	size_t k, j, nr = 0;
+	int ret = 0;
+
+	for (k = 0; k < m->source->nr_streams; k++) {
+		struct braid_stream *s = m->source->streams[k];
+
+		for (j = 0; j < s->nr_rings && !ret; j++)
+			if (!s->rings[j]->merging && (!m->want || m->want(m->arg, s->rings[j])))
+				ret = add_ring(m, s->rings[j]);
+	}
+	for (k = 0; k < m->nr_ended && ret >= 0; k++) {
+		struct braid_ring *ring = m->ended[k];
+
+		ret = braid_ring_next(ring);
+		if (ret <= 0) {
+			m->ended[nr++] = ring;
+			continue;
+		}
+		m->heap[m->nr] = (struct entry){ ring->item.host_ns, ring->order, ring };
+		sift_up(m, m->nr++);
+	}
+	for (; k < m->nr_ended; k++)
+		m->ended[nr++] = m->ended[k];
+	m->nr_ended = nr;
+	return ret < 0 ? ret : 0;
 }
 
 int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
 		      bool (*want)(void *arg, const struct braid_ring *ring), void *arg)
 {
 	struct braid_merge *m = calloc(1, sizeof(*m));
-	size_t k, j, rings = 1;
 	int err;
 
-	for (k = 0; k < source->nr_streams; k++)
-		rings += source->streams[k]->nr_rings;
-	if (m)
-		m->heap = calloc(rings, sizeof(*m->heap));
-	if (!m || !m->heap) {
-		free(m);
+	if (!m)
 		return braid_fail(-ENOMEM, "out of memory");
+	m->source = source;
+	m->want = want;
+	m->arg = arg;
+	err = braid_merge_more(m);
+	if (err) {
+		braid_merge_end(m);
+		return err;
 	}
-	for (k = 0; k < source->nr_streams; k++) {
-		struct braid_stream *s = source->streams[k];
-
-		for (j = 0; j < s->nr_rings; j++) {
-			if (want && !want(arg, s->rings[j]))
-				continue;
-			err = prime(m, s->rings[j]);
-			if (err) {
-				braid_merge_end(m);
-				return err;
-			}
-		}
-	}
-	for (k = m->nr / 2; k-- > 0;)
-		sift_down(m, k);
 	*out = m;
 	return 0;
 }
@@ -98,10 +137,12 @@ static int advance(struct braid_merge *m)
 
 	if (ret < 0)
 		return ret;
-	if (ret)
+	if (ret) {
 		m->heap[0].host_ns = m->heap[0].ring->item.host_ns;
-	else
+	} else {
+		m->ended[m->nr_ended++] = m->heap[0].ring;
 		m->heap[0] = m->heap[--m->nr];
+	}
 	if (m->nr)
 		sift_down(m, 0);
 	return 0;
@@ -117,7 +158,7 @@ int braid_merge_next(struct braid_merge *m, const struct braid_item **item)
 		if (err)
 			return err;
 	}
-	if (!m->nr)
+	if (!m->nr || (m->source->grows && m->heap[0].host_ns > m->source->until_ns))
 		return 0;
 	m->top_used = true;
 	*item = &m->heap[0].ring->item;
@@ -126,8 +167,15 @@ int braid_merge_next(struct braid_merge *m, const struct braid_item **item)
 
 void braid_merge_end(struct braid_merge *m)
 {
+	size_t k;
+
 	if (!m)
 		return;
+	for (k = 0; k < m->nr; k++)
+		m->heap[k].ring->merging = false;
+	for (k = 0; k < m->nr_ended; k++)
+		m->ended[k]->merging = false;
 	free(m->heap);
+	free(m->ended);
 	free(m);
 }

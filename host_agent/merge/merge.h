@@ -25,11 +25,20 @@ int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
  * @item: set when 1 is returned; good until the next call
  *
  * Ordered by host time, then by stream, CPU and sequence: the same trace gives the
- * same order, always. Times never decrease.
+ * same order, always. Times never decrease, but for what a source that grows tells late.
  *
- * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ * Return: 1; 0 at the end, or where a source that grows is not complete yet; -errno with
+ * braid_fail() (I/O).
  */
 int braid_merge_next(struct braid_merge *m, const struct braid_item **item);
+
+/**
+ * braid_merge_more - take in what a source that grows has gained
+ * @m: the merge, whose braid_merge_next() has returned 0
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_merge_more(struct braid_merge *m);
 
 /** braid_merge_end - free a merge; NULL is fine */
 void braid_merge_end(struct braid_merge *m);

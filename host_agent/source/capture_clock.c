@@ -359,6 +359,20 @@ static int place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
 	return err;
 }
 
+/* Of a growing capture nothing can be walked: its first page was as old as it seems to be. */
+static int place_taken(struct braid_capture_stream *s)
+{
+	struct braid_clock *clock = &s->stream.clock;
+	char why[sizeof(clock->reason)];
+	int err = 0;
+
+	memcpy(why, clock->reason, sizeof(why));
+	if (s->taken_ns)
+		err = braid_clock_nominal(clock, s->stream.counter_hz, s->taken_counter, s->taken_ns);
+	memcpy(clock->reason, why, sizeof(why));
+	return err;
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 /* A host's times are the file's, or the fitted trace clock's. */
@@ -404,7 +418,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 	};
 	err = braid_clock_choose(&s->stream.clock, in, wanted);
 	if (err == -ENODATA)
-		err = place(s, wanted);
+		err = cs->source.grows ? place_taken(s) : place(s, wanted);
 	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);
 	return err;
 }

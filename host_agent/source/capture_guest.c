@@ -23,7 +23,6 @@ struct guest_ring {
 	u8 *buffer;			/* a chunk: struct braid_chunk_page, then the piece's bytes */
 
 	/* All below is where the cursor is. */
-	struct braid_piece_cursor at;	/* the piece in hand */
 	struct braid_chunk_page page;	/* of the piece in hand */
 	u32 page_flags;			/* BRAID_BUFFER_* that hold for it */
 	struct braid_cursor cursor;
@@ -37,7 +36,6 @@ struct guest_ring {
 	u64 dropped;			/* behind the sub-buffer, as its writer said */
 	u64 untold;			/* lost, not told with an event yet */
 	u64 untold_damaged;
-	u32 epoch;			/* of the clock; no later event is of an earlier one */
 	s64 last_ns;
 	bool any;
 };
@@ -211,11 +209,11 @@ static int make_room(struct guest_ring *g, u32 bytes)
 static int load_piece(struct guest_ring *g)
 {
 	struct braid_capture_ring *base = &g->base;
-	const struct braid_piece *piece = &g->at.piece;
+	const struct braid_piece *piece = &g->base.at.piece;
 	bool fresh, placed;
 	int err;
 
-	if (!braid_pieces_next(&base->pieces, &g->at))
+	if (!braid_pieces_next(&base->pieces, &g->base.at))
 		return 0;
 	err = make_room(g, DATA_AT + piece->to_bytes - piece->from_bytes);
 	if (err)
@@ -260,11 +258,11 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t = braid_clock_convert(&ring->stream->clock, ring->cpu, counter,
-							g->page.host_ns, g->epoch);
+							g->page.host_ns, g->base.epoch);
 	s64 ns = t.ns, shown;
 
 	if (t.sure)
-		g->epoch = t.epoch;	/* what follows in the ring is of no earlier one */
+		g->base.epoch = t.epoch;	/* what follows in the ring is of no earlier one */
 	item->kind = kind;
 	item->bound_ns = t.bound_ns;
 	item->sure = t.sure;
@@ -387,7 +385,7 @@ static void guest_rewind(struct braid_ring *ring)
 	struct guest_ring *g = guest_ring(ring);
 
 	memset(&ring->walk, 0, sizeof(ring->walk));
-	memset(&g->at, 0, sizeof(g->at));
+	memset(&g->base.at, 0, sizeof(g->base.at));
 	g->loaded = false;
 	g->opened = false;
 	g->lost_track = false;
@@ -395,7 +393,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->dropped = 0;
 	g->untold = 0;
 	g->untold_damaged = 0;
-	g->epoch = 0;
+	g->base.epoch = 0;
 	g->any = false;
 	memset(&g->page, 0, sizeof(g->page));
 }

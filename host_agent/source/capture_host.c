@@ -27,14 +27,12 @@ struct host_ring {
 	u32 room_bytes;
 
 	/* All below is where the cursor is. */
-	struct braid_piece_cursor piece;	/* the one in hand */
 	const u8 *data;			/* of the sub-buffer in hand */
 	u32 bytes;			/* of it */
 	u32 at;				/* of the next event */
 	u64 time;			/* of the last one */
 	u64 untold;
 	bool untold_some;
-	u32 epoch;
 	s64 last_ns;
 	bool any;
 };
@@ -58,7 +56,7 @@ static void faulty(struct host_ring *h, const char *what)
 
 	ring->walk.faults++;
 	braid_source_faulty(&h->base.source->source, ring->stream, "CPU %u, sub-buffer %zu: %s",
-			    ring->cpu, h->piece.nr - 1, what);
+			    ring->cpu, h->base.at.nr - 1, what);
 }
 
 /* Bytes of data that a header's words tell of, or 0 when there can't be so many. */
@@ -151,12 +149,12 @@ static int make_room(struct host_ring *h, u32 bytes)
 static int load_page(struct host_ring *h)
 {
 	struct braid_capture_ring *base = &h->base;
-	const struct braid_piece *piece = &h->piece.piece;
+	const struct braid_piece *piece = &h->base.at.piece;
 	u64 commit;
 	u32 bytes;
 	int err;
 
-	if (!braid_pieces_next(&base->pieces, &h->piece))
+	if (!braid_pieces_next(&base->pieces, &h->base.at))
 		return 0;
 	h->at = h->bytes = 0;
 	err = make_room(h, PAGE_AT + piece->to_bytes);
@@ -198,9 +196,9 @@ static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 		faulty(h, "time goes back");
 		ts = item->counter;
 	}
-	t = braid_clock_convert(clock, 0, ts, BRAID_TAKEN_UNKNOWN, h->epoch);
+	t = braid_clock_convert(clock, 0, ts, BRAID_TAKEN_UNKNOWN, h->base.epoch);
 	if (t.sure)
-		h->epoch = t.epoch;
+		h->base.epoch = t.epoch;
 	item->bound_ns = t.bound_ns;
 	item->sure = t.sure;
 	if (h->any && t.ns < h->last_ns) {
@@ -267,12 +265,12 @@ static void host_rewind(struct braid_ring *ring)
 	struct host_ring *h = host_ring(ring);
 
 	memset(&ring->walk, 0, sizeof(ring->walk));
-	memset(&h->piece, 0, sizeof(h->piece));
+	memset(&h->base.at, 0, sizeof(h->base.at));
 	h->at = h->bytes = 0;
 	h->untold = 0;
 	h->untold_some = false;
 	h->any = false;
-	h->epoch = 0;
+	h->base.epoch = 0;
 	h->last_ns = 0;
 }
 

@@ -70,6 +70,10 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 	ring = ring_of(s, page.buffer, page.vcpu);
 	if (!ring)
 		return -ENOMEM;
+	if (!s->taken_ns) {
+		s->taken_ns = page.host_ns;
+		s->taken_counter = page.time_stamp;
+	}
 	return braid_pieces_add(&ring->pieces, &(struct braid_piece){
 		.offset = v->offset, .file = s->source->file, .final = page.flags & BRAID_PAGE_FINAL,
 		.position = page.position, .first_seq = page.first_seq,
@@ -215,6 +219,9 @@ u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64
 		if ((s64)(part->to_seq - from) > 0)
 			from = part->to_seq;
 	}
+	/* Where the part that goes on began is told at its end. */
+	if (ring->source->source.grows && ring->nr_parts && (s64)(to - from) > 0)
+		sum += to - from;
 	return sum;
 }
 
@@ -290,7 +297,9 @@ int braid_capture_sort_pieces(struct braid_capture_source *cs)
 			struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[j];
 
 			settle_parts(ring);
-			if (s->kind == BRAID_STREAM_GUEST && sort_ring(&ring->pieces))
+			/* One that grows is of one recording, and its cursors are on their way. */
+			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows &&
+			    sort_ring(&ring->pieces))
 				return braid_fail(-ENOMEM, "out of memory");
 		}
 	}

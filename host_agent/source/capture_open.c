@@ -53,8 +53,7 @@ int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piec
 	return braid_capture_load(cs->readers[piece->file], piece->offset, to, bytes);
 }
 
-/* One chunk, by its type. Return: 0 or -ENOMEM. */
-static int take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
+int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
 	struct braid_capture_stream *s;
 
@@ -141,7 +140,7 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 		if (cs->source.progress && !(++chunks & 1023))
 			cs->source.progress(cs->source.progress_arg, "reading", view.offset,
 					    braid_capture_size(r));
-		ret = take_chunk(cs, &view);
+		ret = braid_capture_take_chunk(cs, &view);
 		if (ret)
 			return braid_fail(ret, "out of memory while reading '%s'", path);
 	}
@@ -244,8 +243,7 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	return err;
 }
 
-/* Streams in the order found; a later incarnation of a guest knows the one before. */
-static void link_incarnations(struct braid_source *source)
+void braid_capture_link(struct braid_source *source)
 {
 	size_t k, j;
 
@@ -275,7 +273,7 @@ static int finish(struct braid_capture_source *cs)
 	err = braid_capture_sort_pieces(cs);
 	if (err)
 		return err;
-	link_incarnations(source);
+	braid_capture_link(source);
 	if (braid_capture_fit_host(cs))
 		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < cs->nr_files; k++) {
@@ -326,18 +324,12 @@ static void free_captures(struct braid_source *source)
 	free(cs);
 }
 
-int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
-			       const struct braid_source_options *options)
+struct braid_capture_source *braid_capture_new(const struct braid_source_options *options)
 {
-	struct braid_capture_source *cs;
-	int err;
+	struct braid_capture_source *cs = calloc(1, sizeof(*cs));
 
-	if (!nr || nr > BRAID_MAX_FILES)
-		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
-				  BRAID_MAX_FILES);
-	cs = calloc(1, sizeof(*cs));
 	if (!cs)
-		return braid_fail(-ENOMEM, "out of memory");
+		return NULL;
 	cs->source.free = free_captures;
 	if (options) {
 		cs->source.fault = options->fault;
@@ -347,6 +339,21 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		cs->force_clock = options->force_clock;
 		cs->clock = options->clock;
 	}
+	return cs;
+}
+
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options)
+{
+	struct braid_capture_source *cs;
+	int err;
+
+	if (!nr || nr > BRAID_MAX_FILES)
+		return braid_fail(-EINVAL, "1 to %u captures can be opened at once",
+				  BRAID_MAX_FILES);
+	cs = braid_capture_new(options);
+	if (!cs)
+		return braid_fail(-ENOMEM, "out of memory");
 	err = open_files(cs, paths, nr);
 	if (!err)
 		err = finish(cs);

@@ -154,6 +154,17 @@ bool braid_pieces_next(const struct braid_pieces *list, struct braid_piece_curso
 	return true;
 }
 
+void braid_pieces_forget(struct braid_pieces *list, const struct braid_piece_cursor *c)
+{
+	struct braid_piece_block *next;
+
+	while (c->nr && list->first != c->block) {
+		next = list->first->next;
+		free(list->first);
+		list->first = next;
+	}
+}
+
 static bool in_order(const struct braid_pieces *list,
 		     int (*compare)(const void *a, const void *b, void *arg), void *arg)
 {

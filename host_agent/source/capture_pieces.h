@@ -41,12 +41,19 @@ int braid_pieces_add(struct braid_pieces *list, const struct braid_piece *piece)
 
 /**
  * braid_pieces_next - go on in a list
- * @list: may not have changed since the first piece
+ * @list: since the first piece it may have grown, and not changed otherwise
  * @c: moved on
  *
  * Return: whether there was one more; it is c->piece then.
  */
 bool braid_pieces_next(const struct braid_pieces *list, struct braid_piece_cursor *c);
+
+/**
+ * braid_pieces_forget - free what of a list lies before a place
+ * @list: nobody begins at its start any more, nor sorts it
+ * @c: the only cursor
+ */
+void braid_pieces_forget(struct braid_pieces *list, const struct braid_piece_cursor *c);
 
 /**
  * braid_pieces_sort - put a list in order

@@ -40,7 +40,15 @@ struct braid_capture_ring {
 	struct braid_pieces pieces;
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
+
+	/* Where the cursor is: */
+	struct braid_piece_cursor at;		/* the piece in hand */
+	u32 epoch;				/* of the clock; no later event is of an earlier one */
 };
+
+/* What a stream of a growing capture has gained and nobody has looked at. */
+#define BRAID_NEWS_CLOCK	(1u << 0)
+#define BRAID_NEWS_TABLES	(1u << 1)
 
 struct braid_note {
 	u64 host_ns;
@@ -70,6 +78,10 @@ struct braid_capture_stream {
 	size_t formats_capacity, comms_capacity, symbols_capacity, rings_capacity;
 	struct braid_note *notes;
 	size_t nr_notes, notes_capacity;
+	u32 news;				/* BRAID_NEWS_* */
+	size_t kept_comms;			/* when they were thinned out last */
+	u64 taken_ns;				/* when its first page was taken; 0: none was yet ... */
+	u64 taken_counter;			/* ... and where that begins */
 };
 
 struct braid_capture_source {
@@ -89,7 +101,18 @@ struct braid_capture_source {
 	} host_crossings[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
 	size_t nr_by_number;
 	size_t streams_capacity;
+	size_t nr_followed;			/* of a growing capture's streams: known to all */
+	u32 next_order;				/* likewise, of its rings */
 };
+
+/* capture_open.c: an empty source. NULL: out of memory. */
+struct braid_capture_source *braid_capture_new(const struct braid_source_options *options);
+
+/* One chunk, by its type. Return: 0 or -ENOMEM. */
+int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* A later incarnation of a guest knows the one before. */
+void braid_capture_link(struct braid_source *source);
 
 /* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);

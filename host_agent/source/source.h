@@ -78,6 +78,7 @@ struct braid_ring {
 	u32 buffer;
 	u32 cpu;		/* or BRAID_RING_NOTES */
 	u32 order;		/* breaks ties in the merge: unique in the source */
+	bool merging;		/* a merge has its cursor */
 	struct braid_item item;	/* where the cursor is */
 	struct braid_ring_walk walk;
 	struct braid_ring_report report;
@@ -159,6 +160,9 @@ struct braid_source {
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 	u64 faults;
+	bool grows;			/* its end is only the end of what there is yet: */
+	s64 until_ns;			/* nothing earlier is to come, as far as can be known */
+	u32 generation;			/* moves when streams or formats came, or names went */
 	void (*free)(struct braid_source *source);
 };
 
@@ -189,6 +193,31 @@ struct braid_source_options {
  */
 int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
 			       const struct braid_source_options *options);
+
+/**
+ * braid_source_follow - open a capture that is still being written
+ * @out: set on success; without streams as yet, and ->grows
+ * @path: the file; its head is there
+ * @options: as for braid_source_open_captures()
+ *
+ * Memory is that of the formats, names and notes, and of what is not merged yet. Clocks are
+ * fitted to what is known so far: times may differ from those of the whole capture, within
+ * their bounds. A guest of whose clock nothing is known is placed by when it was read.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_follow(struct braid_source **out, const char *path,
+			const struct braid_source_options *options);
+
+/**
+ * braid_source_grow - take in what a followed capture has gained
+ * @source: of braid_source_follow()
+ * @bytes: where it may be read to, as for braid_capture_grow()
+ * @until_ns: what lies before is complete, as far as can be known; for the merge
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns);
 
 /** braid_source_free - free a source; NULL is fine */
 void braid_source_free(struct braid_source *source);
