@@ -45,6 +45,11 @@ struct braid_export_options {
 	struct braid_export_moment from, to;	/* both inclusive */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
+
+	/* Of a source that grows: */
+	int (*more)(void *arg);		/* waits till it has: 1; 0: it does no more; -errno */
+	bool (*room)(void *arg);	/* lines are taken now; else they are counted. NULL: always */
+	void *live_arg;
 };
 
 /* What was written. */
@@ -54,6 +59,8 @@ struct braid_export_totals {
 	u64 lost;
 	u64 uncertain;		/* events whose order is not proven, against those written */
 	bool some_lost;		/* and losses of unknown size */
+	u64 late;		/* lines of a source that grows: told behind a later one ... */
+	u64 hidden;		/* ... and not written, since nobody took them */
 };
 
 /* A form to write in: of one file, or of several that belong together. */

@@ -143,17 +143,22 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	put_threads(t, s);
 }
 
+static void put_identity(struct braid_text *t, const struct braid_stream *s)
+{
+	put_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
+	put_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	put_string(t, ",\"kernel\":", s->kernel_release);
+	put_string(t, ",\"machine\":", s->machine);
+	put_u64(t, ",\"cpus\":", s->nr_cpus);
+}
+
 static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
 	struct braid_text *t = &x->out;
 	struct braid_stream_sum sum = braid_stream_sum_up(s);
 	const char *why = braid_end_reason_name(s->end_reason);
 
-	put_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
-	put_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
-	put_string(t, ",\"kernel\":", s->kernel_release);
-	put_string(t, ",\"machine\":", s->machine);
-	put_u64(t, ",\"cpus\":", s->nr_cpus);
+	put_identity(t, s);
 	put_clock(x, s);
 	if (sum.known) {
 		put_u64(t, ",\"written\":", sum.written);
@@ -184,11 +189,38 @@ void braid_json_head(struct braid_line_export *x)
 		put_stream(x, x->walk.source->streams[k]);
 }
 
+/* A stream of a source that grows; of its clock more is known at the end. */
+static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
+{
+	put_identity(&x->out, s);
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_late(struct braid_line_export *x, u64 ns)
+{
+	put_u64(&x->out, "{\"type\":\"late\",\"by_ns\":", ns);
+	braid_text_puts(&x->out, "}\n");
+}
+
+static void put_hidden(struct braid_line_export *x)
+{
+	put_u64(&x->out, "{\"type\":\"hidden\",\"lines\":", x->hidden);
+	braid_text_puts(&x->out, "}\n");
+}
+
 void braid_json_foot(struct braid_line_export *x)
 {
+	size_t k;
+
+	for (k = 0; x->walk.source->grows && k < x->walk.source->nr_streams; k++)
+		put_stream(x, x->walk.source->streams[k]);
 	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
 	put_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
 	put_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
+	if (x->walk.source->grows) {
+		put_u64(&x->out, ",\"late\":", x->walk.totals->late);
+		put_u64(&x->out, ",\"hidden\":", x->walk.totals->hidden);
+	}
 	braid_text_puts(&x->out, x->walk.totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
 }
 
@@ -202,6 +234,9 @@ int braid_export_json(FILE *to, struct braid_source *source,
 		.lost = put_lost,
 		.note = put_note,
 		.footer = braid_json_foot,
+		.grown = put_grown,
+		.late = put_late,
+		.hidden = put_hidden,
 	};
 
 	return braid_line_run(&ops, to, source, options, totals);

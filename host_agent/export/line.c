@@ -74,12 +74,39 @@ static int put(struct braid_line_export *x)
 	return x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
 }
 
+static void tell_hidden(struct braid_line_export *x)
+{
+	if (x->hidden)
+		x->ops->hidden(x);
+	x->walk.totals->hidden += x->hidden;
+	x->hidden = 0;
+}
+
+/* Whether a line is to be written; of a source that grows all may not be. */
+static bool begin_line(struct braid_line_export *x, const struct braid_item *item)
+{
+	const struct braid_export_options *o = x->walk.options;
+
+	if (!x->walk.source->grows)
+		return true;
+	if (o->room && !o->room(o->live_arg)) {
+		x->hidden++;
+		return false;
+	}
+	tell_hidden(x);
+	if (x->walk.late && item->host_ns < x->written_ns)
+		x->ops->late(x, (u64)x->walk.latest_ns - (u64)item->host_ns);
+	x->written_ns = item->host_ns;
+	return true;
+}
+
 static int put_event(void *arg, const struct braid_item *item,
 		     const struct braid_event_type_info *info)
 {
 	struct braid_line_export *x = arg;
 
-	x->ops->event(x, item, info);
+	if (begin_line(x, item))
+		x->ops->event(x, item, info);
 	return put(x);
 }
 
@@ -87,7 +114,8 @@ static int put_lost(void *arg, const struct braid_item *item)
 {
 	struct braid_line_export *x = arg;
 
-	x->ops->lost(x, item);
+	if (begin_line(x, item))
+		x->ops->lost(x, item);
 	return put(x);
 }
 
@@ -95,8 +123,45 @@ static int put_note(void *arg, const struct braid_item *item)
 {
 	struct braid_line_export *x = arg;
 
-	x->ops->note(x, item);
+	if (begin_line(x, item))
+		x->ops->note(x, item);
 	return put(x);
+}
+
+/* Of the streams and the formats that there are. Return: 0, or -ENOMEM with braid_fail(). */
+static int make_columns(struct braid_line_export *x)
+{
+	braid_columns_free(x->columns);
+	x->columns = braid_columns_new(x->walk.source);
+	x->generation = x->walk.source->generation;
+	x->nr_streams = x->walk.source->nr_streams;
+	return x->columns ? 0 : braid_fail(-ENOMEM, "out of memory");
+}
+
+/* Streams that came are told of. */
+static int put_grown(void *arg)
+{
+	struct braid_line_export *x = arg;
+	size_t k = x->nr_streams;
+	int err = 0;
+
+	if (x->generation != x->walk.source->generation)
+		err = make_columns(x);
+	for (; k < x->nr_streams && !x->walk.options->no_header; k++)
+		x->ops->grown(x, x->walk.source->streams[k]);
+	return err;
+}
+
+/* Nothing more for now: what there is is to be seen. */
+static int pause_lines(void *arg)
+{
+	struct braid_line_export *x = arg;
+	int err = flush(x);
+
+	if (!err && fflush(x->to))
+		err = errno == EPIPE ? -EPIPE :
+		      braid_fail(-errno, "cannot write the report: %s", strerror(errno));
+	return err;
 }
 
 static int run(struct braid_line_export *x)
@@ -105,25 +170,24 @@ static int run(struct braid_line_export *x)
 		.event = put_event,
 		.lost = put_lost,
 		.note = put_note,
+		.pause = pause_lines,
+		.grown = put_grown,
 	};
 	const struct braid_export_options *o = x->walk.options;
 	int err;
 
-	x->columns = braid_columns_new(x->walk.source);
-	if (!x->columns)
-		return braid_fail(-ENOMEM, "out of memory");
+	err = make_columns(x);
+	if (err)
+		return err;
 	if (!o->no_header)
 		x->ops->header(x);
 	err = braid_walk_run(&x->walk, &ops, x);
 	if (err)
 		return err;
+	tell_hidden(x);
 	if (!o->no_header)
 		x->ops->footer(x);
-	err = flush(x);
-	if (!err && fflush(x->to))
-		err = errno == EPIPE ? -EPIPE :
-		      braid_fail(-errno, "cannot write the report: %s", strerror(errno));
-	return err;
+	return pause_lines(x);
 }
 
 int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_source *source,

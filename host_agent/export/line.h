@@ -16,6 +16,12 @@ struct braid_line_export {
 	FILE *to;
 	struct braid_text out;		/* what was not handed to @to yet */
 	struct braid_columns *columns;
+
+	/* Of a source that grows: */
+	u32 generation;			/* that the columns are of */
+	size_t nr_streams;		/* that were there then */
+	u64 hidden;			/* lines that were not written, since the last one that was */
+	s64 written_ns;			/* host time of that */
 };
 
 /* How one form writes each thing; each appends whole lines to x->out. */
@@ -26,6 +32,10 @@ struct braid_line_ops {
 	void (*lost)(struct braid_line_export *x, const struct braid_item *item);
 	void (*note)(struct braid_line_export *x, const struct braid_item *item);
 	void (*footer)(struct braid_line_export *x);
+	/* Of a source that grows: a stream came; what follows is earlier; x->hidden lines are missing */
+	void (*grown)(struct braid_line_export *x, const struct braid_stream *stream);
+	void (*late)(struct braid_line_export *x, u64 ns);
+	void (*hidden)(struct braid_line_export *x);
 };
 
 /* The accounting of a stream: the sum over its rings. */

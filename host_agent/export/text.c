@@ -100,13 +100,19 @@ static void put_accounting(struct braid_line_export *x, const struct braid_strea
 				  "the recording did not end by itself");
 }
 
+static void put_identity(struct braid_line_export *x, const struct braid_stream *s)
+{
+	braid_text_printf(&x->out, "# %s: Linux %s %s, %u %s", s->name, s->kernel_release,
+			  s->machine, s->nr_cpus, s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
+}
+
 static void put_stream_head(struct braid_line_export *x, const struct braid_stream *s)
 {
 	const char *why = braid_end_reason_name(s->end_reason);
 	struct braid_text *t = &x->out;
 
-	braid_text_printf(t, "# %s: Linux %s %s, %u %s, ", s->name, s->kernel_release, s->machine,
-			  s->nr_cpus, s->kind == BRAID_STREAM_HOST ? "CPUs" : "vCPUs");
+	put_identity(x, s);
+	braid_text_puts(t, ", ");
 	put_clock(x, s);
 	if (why && s->end_reason != BRAID_END_STOPPED)
 		braid_text_printf(t, "; ended: %s", why);
@@ -117,23 +123,33 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 	put_accounting(x, s);
 }
 
-static void put_header(struct braid_line_export *x)
+static void put_stream_heads(struct braid_line_export *x)
 {
 	const char *only = x->walk.options->stream;
-	struct braid_text *t = &x->out;
 	size_t k;
 
-	braid_text_printf(t, "# tracebraid: times are seconds of %s",
-			  x->walk.options->realtime ? "CLOCK_REALTIME, by " : "");
-	braid_text_puts(t, "the host's clock ");
-	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
-	braid_text_putc(t, '\n');
 	for (k = 0; k < x->walk.source->nr_streams; k++) {
 		const struct braid_stream *s = x->walk.source->streams[k];
 
 		if (!only || !strcmp(only, s->name))
 			put_stream_head(x, s);
 	}
+}
+
+static void put_header(struct braid_line_export *x)
+{
+	struct braid_text *t = &x->out;
+
+	braid_text_printf(t, "# tracebraid: times are seconds of %s",
+			  x->walk.options->realtime ? "CLOCK_REALTIME, by " : "");
+	braid_text_puts(t, "the host's clock ");
+	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
+	braid_text_putc(t, '\n');
+	if (x->walk.source->grows) {
+		braid_text_puts(t, "# live: by what is known of the clocks so far; a report places events anew, within the bounds\n");
+		return;
+	}
+	put_stream_heads(x);
 	if (x->walk.source->faults)
 		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",
 				  (unsigned long long)x->walk.source->faults,
@@ -141,13 +157,39 @@ static void put_header(struct braid_line_export *x)
 				  x->walk.source->faults == 1 ? "it" : "each");
 }
 
+/* A stream of a source that grows; of its clock more is known at the end. */
+static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
+{
+	put_identity(x, s);
+	braid_text_putc(&x->out, '\n');
+}
+
+static void put_late(struct braid_line_export *x, u64 ns)
+{
+	braid_text_printf(&x->out, "# late: what follows was %llu.%03llu ms before a line above\n",
+			  (unsigned long long)ns / 1000000, (unsigned long long)ns / 1000 % 1000);
+}
+
+static void put_hidden(struct braid_line_export *x)
+{
+	braid_text_printf(&x->out, "# ... %llu line%s not shown: nobody took them in time\n",
+			  (unsigned long long)x->hidden, x->hidden == 1 ? "" : "s");
+}
+
 static void put_footer(struct braid_line_export *x)
 {
+	const struct braid_export_totals *totals = x->walk.totals;
+
+	if (x->walk.source->grows) {
+		put_stream_heads(x);
+		braid_text_printf(&x->out, "# live: %llu line%s late, %llu not shown\n",
+				  (unsigned long long)totals->late, totals->late == 1 ? "" : "s",
+				  (unsigned long long)totals->hidden);
+	}
 	braid_text_printf(&x->out, "# %llu events, %llu lost%s, %llu in an order that is not proven\n",
-			  (unsigned long long)x->walk.totals->events,
-			  (unsigned long long)x->walk.totals->lost,
-			  x->walk.totals->some_lost ? " and more that nobody counted" : "",
-			  (unsigned long long)x->walk.totals->uncertain);
+			  (unsigned long long)totals->events, (unsigned long long)totals->lost,
+			  totals->some_lost ? " and more that nobody counted" : "",
+			  (unsigned long long)totals->uncertain);
 }
 
 int braid_export_text(FILE *to, struct braid_source *source,
@@ -160,6 +202,9 @@ int braid_export_text(FILE *to, struct braid_source *source,
 		.lost = put_lost,
 		.note = put_note,
 		.footer = put_footer,
+		.grown = put_grown,
+		.late = put_late,
+		.hidden = put_hidden,
 	};
 
 	return braid_line_run(&ops, to, source, options, totals);

@@ -44,11 +44,22 @@ static bool full(const struct braid_walk *w)
 	return w->options->max_lines && w->totals->lines >= w->options->max_lines;
 }
 
+/* An item that is wanted. */
+static void note_order(struct braid_walk *w, const struct braid_item *item)
+{
+	w->late = w->source->grows && item->host_ns < w->latest_ns;
+	w->totals->late += w->late;
+	if (!w->late)
+		w->latest_ns = item->host_ns;
+}
+
 static int put_lost(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
 		    const struct braid_item *item)
 {
-	int err = ops->lost ? ops->lost(arg, item) : 0;
+	int err;
 
+	note_order(w, item);
+	err = ops->lost ? ops->lost(arg, item) : 0;
 	if (item->lost_before == BRAID_LOST_SOME)
 		w->totals->some_lost = true;
 	else
@@ -69,6 +80,7 @@ static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, voi
 	ret = braid_select_event(w->select, item, info);
 	if (ret <= 0)
 		return ret;
+	note_order(w, item);
 	w->uncertain = braid_order_next(&w->order, item);
 	w->totals->uncertain += w->uncertain;
 	w->totals->events++;
@@ -84,6 +96,7 @@ static int put_item(struct braid_walk *w, const struct braid_walk_ops *ops, void
 
 	w->uncertain = false;
 	if (item->kind == BRAID_ITEM_NOTE) {
+		note_order(w, item);
 		w->totals->lines++;
 		return ops->note ? ops->note(arg, item) : 0;
 	}
@@ -94,18 +107,53 @@ static int put_item(struct braid_walk *w, const struct braid_walk_ops *ops, void
 	return put_event(w, ops, arg, item);
 }
 
-int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+static void close_formats(struct braid_walk *w)
+{
+	braid_select_end(w->select);
+	braid_format_close(w->format);
+	w->select = NULL;
+	w->format = NULL;
+}
+
+/* Those that there are now, and what is wanted of them. Return: 0, or -errno. */
+static int open_formats(struct braid_walk *w)
+{
+	int err;
+
+	close_formats(w);
+	err = braid_format_open(&w->format, w->source);
+	return err ? err : braid_select_begin(&w->select, w->source, w->format, w->options);
+}
+
+/* Waits until the source has more. Return: 1, 0 when there will be none, -errno. */
+static int grow(struct braid_walk *w, struct braid_merge *merge, const struct braid_walk_ops *ops,
+		void *arg)
+{
+	u32 generation = w->source->generation;
+	int ret = ops->pause ? ops->pause(arg) : 0;
+
+	if (!ret)
+		ret = w->options->more(w->options->live_arg);
+	if (ret <= 0)
+		return ret;
+	ret = w->source->generation == generation ? 0 : open_formats(w);
+	if (!ret)
+		ret = braid_merge_more(merge);
+	if (!ret && ops->grown)
+		ret = ops->grown(arg);
+	return ret ? ret : 1;
+}
+
+/* All that can be merged now. Return: 0, or -errno. */
+static int put_items(struct braid_walk *w, struct braid_merge *merge,
+		     const struct braid_walk_ops *ops, void *arg)
 {
 	const struct braid_export_options *o = w->options;
-	struct braid_merge *merge = NULL;
 	const struct braid_item *item;
 	enum braid_select_when when;
 	u64 turns = 0;
-	int ret;
+	int ret = 0;
 
-	ret = braid_merge_begin(&merge, w->source, braid_select_ring, (void *)o);
-	if (ret)
-		return ret;
 	while (!full(w) && (ret = braid_merge_next(merge, &item)) > 0) {
 		tell_time(w, item);
 		when = braid_select_time(w->select, item, w->ns);
@@ -121,6 +169,20 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 			o->progress(o->progress_arg, "merging", w->source->bytes_read,
 				    w->source->bytes);
 	}
+	return ret;
+}
+
+int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+{
+	struct braid_merge *merge = NULL;
+	int ret;
+
+	ret = braid_merge_begin(&merge, w->source, braid_select_ring, (void *)w->options);
+	if (ret)
+		return ret;
+	do
+		ret = put_items(w, merge, ops, arg);
+	while (!ret && w->source->grows && !full(w) && (ret = grow(w, merge, ops, arg)) > 0);
 	braid_merge_end(merge);
 	return ret;
 }
@@ -129,28 +191,21 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 		     const struct braid_export_options *options,
 		     struct braid_export_totals *totals)
 {
-	int err;
-
 	memset(w, 0, sizeof(*w));
 	memset(totals, 0, sizeof(*totals));
 	w->source = source;
 	w->options = options;
 	w->totals = totals;
+	w->latest_ns = INT64_MIN;
 	if (options->realtime) {
 		if (!source->clocks.realtime.nr_tracks)
 			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
 		w->clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
 	}
-	err = braid_format_open(&w->format, source);
-	if (!err)
-		err = braid_select_begin(&w->select, source, w->format, options);
-	return err;
+	return open_formats(w);
 }
 
 void braid_walk_end(struct braid_walk *w)
 {
-	braid_select_end(w->select);
-	braid_format_close(w->format);
-	w->select = NULL;
-	w->format = NULL;
+	close_formats(w);
 }

@@ -17,11 +17,13 @@ struct braid_walk {
 	struct braid_export_totals *totals;
 	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
 	struct braid_order order;
+	s64 latest_ns;			/* of all items so far that are wanted; host time */
 
 	/* Of the item at hand: */
 	s64 ns;				/* its time, by the clock that is shown */
 	u64 bound_ns;
 	bool uncertain;			/* an event whose order is not proven */
+	bool late;			/* of a source that grows: a later one was handed on before */
 };
 
 /*
@@ -33,6 +35,9 @@ struct braid_walk_ops {
 		     const struct braid_event_type_info *info);
 	int (*lost)(void *arg, const struct braid_item *item);	/* item->lost_before, never 0 */
 	int (*note)(void *arg, const struct braid_item *item);	/* the payload is text */
+	/* Of a source that grows: all that is complete was handed on; and, it has more. */
+	int (*pause)(void *arg);
+	int (*grown)(void *arg);
 };
 
 /**
