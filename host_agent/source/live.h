@@ -9,7 +9,11 @@
 struct braid_live_sink {
 	struct braid_capture_writer *capture;	/* set before the first poll */
 	u32 next_stream;			/* number of the next stream, 1 at first */
+	bool prompt;				/* events are wanted within a moment: unfinished
+						   sub-buffers are taken each BRAID_PROMPT_NS */
 };
+
+#define BRAID_PROMPT_NS	20000000ULL
 
 /* What a poll of a source found. */
 enum braid_poll_result {

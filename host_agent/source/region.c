@@ -440,6 +440,17 @@ bool braid_region_source_rings(const struct braid_region_source *s)
 	return s->wake_asked;
 }
 
+u64 braid_region_source_complete(const struct braid_region_source *s)
+{
+	u64 ns = BRAID_TAKEN_UNKNOWN;
+	size_t k;
+
+	for (k = 0; k < s->nr_rings && s->phase == BRAID_PHASE_RECORDING; k++)
+		if (s->rings[k].hold == BRAID_HOLD_OURS && s->rings[k].complete_ns < ns)
+			ns = s->rings[k].complete_ns;
+	return ns;
+}
+
 struct fill_call {
 	struct braid_region_source *s;
 	u32 permille;

@@ -162,6 +162,16 @@ void braid_region_source_status(const struct braid_region_source *s,
 				struct braid_region_status *status);
 
 /**
+ * braid_region_source_complete - up to when all that the guest wrote is in the capture
+ * @s: the source
+ *
+ * But for events that were begun by then and committed later.
+ *
+ * Return: host time; 0: not yet; BRAID_TAKEN_UNKNOWN: nothing is to come of it now.
+ */
+u64 braid_region_source_complete(const struct braid_region_source *s);
+
+/**
  * braid_region_source_fill - unread bytes as permille of what the fullest buffer holds
  * @s: the source
  */

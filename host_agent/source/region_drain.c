@@ -148,13 +148,14 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 static int drain_ring(struct braid_region_source *s, struct braid_live_ring *ring, bool tails,
 		      s64 *budget)
 {
+	u64 tail_ns = s->o.sink->prompt ? BRAID_PROMPT_NS : TAIL_NS, look_ns, now_ns;
 	struct braid_span span;
-	u64 now_ns;
 	int ret;
 
 	if (ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring))
 		return braid_live_ring_lose(s, ring);
 	while (*budget > 0 && ring->hold == BRAID_HOLD_OURS) {
+		look_ns = braid_host_clock_ns();
 		ret = braid_reader_next(&ring->reader, &span);
 		if (ret < 0 && !braid_mapping_same(s->mapping, s->sb.incarnation))
 			return -ESTALE;
@@ -163,8 +164,10 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 		if (ret < 0)
 			return braid_live_ring_give_up(s, ring, ring->reader.fault,
 						       fault_name(ring->reader.fault));
-		if (!ret)
+		if (!ret) {
+			ring->complete_ns = look_ns;
 			return 0;
+		}
 		now_ns = braid_live_now_ns(s);	/* behind the load of the commit word */
 		if (!span.final && !tails && now_ns < ring->tail_due_ns)
 			return 0;
@@ -173,7 +176,8 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 			return ret;
 		*budget -= span.to_bytes - span.from_bytes + sizeof(struct braid_chunk_page);
 		if (!span.final) {
-			ring->tail_due_ns = now_ns + TAIL_NS;
+			ring->tail_due_ns = now_ns + tail_ns;
+			ring->complete_ns = look_ns;
 			return 0;
 		}
 	}

@@ -30,6 +30,7 @@ struct braid_live_ring {
 	bool took_piece;	/* of the sub-buffer at: */
 	u64 piece_position;
 	u64 tail_due_ns;	/* when the unfinished sub-buffer is taken again */
+	u64 complete_ns;	/* all that was committed then is taken; 0: never yet */
 	s64 rest_bytes;		/* FOLLOW_CLOSING: to be taken at most; 0: it was emptied */
 };
 

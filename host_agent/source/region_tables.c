@@ -131,7 +131,7 @@ static int send_comms(struct braid_region_source *s, bool now)
 	if (!now && now_ns < t->comms_due_ns)
 		return 0;
 	t->comm_generation = generation;
-	t->comms_due_ns = now_ns + COMMS_NS;
+	t->comms_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : COMMS_NS);
 	for (k = 0; k < t->nr_comms && !err; k++) {
 		if (!load_comm(&shared->entries[k], &batch[nr], t->comm_seqs[k]))
 			continue;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/clock/clock.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/source/tracefs_private.h"
 #include "host_agent/util/error.h"
@@ -18,6 +19,7 @@
 #define BUFFER_KB	4096
 #define TURN_PAGES	64u		/* of one CPU in one turn */
 #define COMMS_NS	1000000000ULL
+#define PROMPT_COMMS_NS	200000000ULL
 #define REMOVE_TRIES	50		/* the kernel lets go of a mapping's user a moment later */
 #define REMOVE_STEP_NS	2000000
 
@@ -184,6 +186,7 @@ int braid_tracefs_source_start(struct braid_tracefs_source *s)
 
 int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 {
+	u64 comms_ns = s->o.sink->prompt ? PROMPT_COMMS_NS : COMMS_NS;
 	int result = BRAID_POLL_IDLE, nr;
 	u32 k;
 
@@ -198,12 +201,23 @@ int braid_tracefs_source_poll(struct braid_tracefs_source *s)
 			result = BRAID_POLL_BUSY;
 	}
 	s->first_cpu = (s->first_cpu + 1) % s->nr_cpus;
-	if (braid_host_clock_ns() - s->comms.scan_ns >= COMMS_NS) {
+	if (braid_host_clock_ns() - s->comms.scan_ns >= comms_ns) {
 		nr = braid_host_send_comms(s, false);
 		if (nr)
 			return nr;
 	}
 	return result;
+}
+
+u64 braid_tracefs_source_complete(const struct braid_tracefs_source *s)
+{
+	u64 ns = BRAID_TAKEN_UNKNOWN;
+	u32 k;
+
+	for (k = 0; k < s->nr_cpus; k++)
+		if (s->cpus[k].complete_ns < ns)
+			ns = s->cpus[k].complete_ns;
+	return ns;
 }
 
 /* The number behind @key in a stats file. */
@@ -323,6 +337,8 @@ void braid_tracefs_source_close(struct braid_tracefs_source *s)
 			break;
 		braid_sleep_ns(REMOVE_STEP_NS);
 	}
+	kbuffer_free(s->kbuf);
+	free(s->piece);
 	tracefs_put_tracing_file(s->stats);
 	tracefs_instance_free(s->instance);
 	braid_host_comms_free(&s->comms);

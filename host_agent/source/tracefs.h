@@ -82,6 +82,9 @@ int braid_tracefs_source_start(struct braid_tracefs_source *s);
  */
 int braid_tracefs_source_poll(struct braid_tracefs_source *s);
 
+/** braid_tracefs_source_complete - as braid_region_source_complete(), where the sink is prompt */
+u64 braid_tracefs_source_complete(const struct braid_tracefs_source *s);
+
 /**
  * braid_tracefs_source_finish - stop, take the rest, put accounting and STREAM_END
  * @s: the source; its instance is gone afterwards

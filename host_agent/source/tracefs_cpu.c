@@ -39,23 +39,98 @@ static u64 stored_loss(const struct braid_host_cpu *cpu, u64 commit)
 	return lost;
 }
 
-/* Puts the page in hand. Returns 1, or the capture's error. */
+/* Puts bytes as a sub-buffer. Returns 1, or the capture's error. */
+static int put_subbuf(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, const u8 *subbuf,
+		      u32 bytes, u64 lost)
+{
+	struct braid_chunk_host_page head = {
+		.cpu = cpu->cpu, .bytes = bytes, .lost_before = lost,
+	};
+	int err = braid_host_emit(s, BRAID_CHUNK_HOST_PAGE, &head, sizeof(head), subbuf, bytes);
+
+	s->bytes += bytes;
+	return err ? err : 1;
+}
+
+/* Where the events of the page in hand end; a stored loss lies behind. */
+static u32 data_end(const struct braid_tracefs_source *s, const struct braid_host_cpu *cpu)
+{
+	u64 commit = ((const struct braid_subbuf *)cpu->page)->commit;
+
+	return used_bytes(s, commit & ~(u64)BRAID_MISSED_STORED);
+}
+
+/*
+ * Puts what of the page was not put yet, as a sub-buffer that begins where that ended: times
+ * in a sub-buffer are told from event to event. Returns 1, 0 or the capture's error.
+ */
+static int put_rest(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
+{
+	struct braid_subbuf *piece = (struct braid_subbuf *)s->piece;
+	u32 bytes = data_end(s, cpu) - cpu->put_bytes;
+
+	if (!bytes)
+		return 0;
+	piece->time_stamp = cpu->put_stamp;
+	piece->commit = bytes;
+	memcpy(s->piece + BRAID_SUBBUF_HEADER_BYTES, cpu->page + cpu->put_bytes, bytes);
+	return put_subbuf(s, cpu, s->piece, BRAID_SUBBUF_HEADER_BYTES + bytes, 0);
+}
+
+/* Puts what is in hand of the page, which is done with. Returns 1, 0 or the capture's error. */
 static int put_page(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
 {
 	const struct braid_subbuf *subbuf = (const struct braid_subbuf *)cpu->page;
 	u64 stored = stored_loss(cpu, subbuf->commit);
-	struct braid_chunk_host_page head = {
-		.cpu = cpu->cpu,
-		.bytes = cpu->page_bytes,
-		.lost_before = stored ? stored : cpu->page_lost,
-	};
-	int err = braid_host_emit(s, BRAID_CHUNK_HOST_PAGE, &head, sizeof(head), cpu->page,
-				  cpu->page_bytes);
+	int ret;
 
-	s->bytes += cpu->page_bytes;
+	if (cpu->put_bytes)
+		ret = put_rest(s, cpu);
+	else
+		ret = put_subbuf(s, cpu, cpu->page, cpu->page_bytes,
+				 stored ? stored : cpu->page_lost);
 	cpu->page_bytes = 0;
 	cpu->page_lost = 0;
-	return err ? err : 1;
+	cpu->put_bytes = 0;
+	return ret;
+}
+
+static int prepare_pieces(struct braid_tracefs_source *s)
+{
+	if (!s->piece)
+		s->piece = calloc(1, s->subbuf_bytes);
+	if (!s->kbuf)
+		s->kbuf = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);
+	return s->piece && s->kbuf ? 0 : braid_fail(-ENOMEM, "out of memory");
+}
+
+/* Puts what is in hand of a page that the kernel still writes. 0 or -errno with braid_fail(). */
+static int put_piece(struct braid_tracefs_source *s, struct braid_host_cpu *cpu)
+{
+	u32 end = data_end(s, cpu);
+	unsigned long long ts;
+	int ret = prepare_pieces(s);
+
+	if (ret)
+		return ret;
+	if (cpu->put_bytes) {
+		ret = put_rest(s, cpu);
+	} else {
+		u64 stored = stored_loss(cpu, ((const struct braid_subbuf *)cpu->page)->commit);
+
+		memcpy(s->piece, cpu->page, cpu->page_bytes);
+		ret = put_subbuf(s, cpu, cpu->page, cpu->page_bytes,
+				 stored ? stored : cpu->page_lost);
+	}
+	if (ret <= 0)
+		return ret;
+	/* What the kernel of this host wrote is sound. */
+	if (!kbuffer_load_subbuffer(s->kbuf, s->piece) && kbuffer_read_event(s->kbuf, &ts))
+		while (kbuffer_next_event(s->kbuf, &ts))
+			;
+	cpu->put_stamp = kbuffer_timestamp(s->kbuf);
+	cpu->put_bytes = end;
+	return 0;
 }
 
 /*
@@ -79,7 +154,7 @@ static int drain_mapped(struct braid_tracefs_source *s, struct braid_host_cpu *c
 			ret = put_page(s, cpu);
 			if (ret < 0)
 				return ret;
-			nr++;
+			nr += ret;
 		}
 		if (!cpu->page_bytes && braid_load(&cpu->meta->reader.lost_events))
 			cpu->page_lost = braid_load(&cpu->meta->reader.lost_events);
@@ -97,6 +172,24 @@ static int drain_mapped(struct braid_tracefs_source *s, struct braid_host_cpu *c
 		cpu->id = id;
 	}
 	return nr;
+}
+
+/* The same for a sink that is prompt: what the reader's sub-buffer has is put piece by piece. */
+static int drain_promptly(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget)
+{
+	u64 now_ns = braid_host_clock_ns();
+	int nr = drain_mapped(s, cpu, budget), err = 0;
+
+	if (nr < 0 || (u32)nr >= budget)
+		return nr;
+	if (cpu->page_bytes && cpu->put_bytes != data_end(s, cpu)) {
+		if (now_ns < cpu->piece_due_ns)
+			return nr;
+		cpu->piece_due_ns = now_ns + BRAID_PROMPT_NS;
+		err = put_piece(s, cpu);
+	}
+	cpu->complete_ns = now_ns;
+	return err ? err : nr;
 }
 
 static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu, u32 budget,
@@ -121,16 +214,22 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 			cpu->page_bytes = 0;
 			break;
 		}
-		/* A page half empty was the last: the next waits till it is worth a call. */
-		ret = cpu->page_bytes < s->subbuf_bytes / 2 && !rest;
+		/*
+		 * A page half empty was the last: the next waits till it is worth a call. The first
+		 * may be what an earlier call has left of one, with others behind it.
+		 */
+		ret = cpu->page_bytes < s->subbuf_bytes / 2 && !rest &&
+		      (nr || !s->o.sink->prompt);
 		if (put_page(s, cpu) < 0)
 			return -EIO;
 		nr++;
 		if (ret)
 			break;
 	}
-	if (nr < budget)
-		cpu->read_due_ns = now_ns + PART_NS;
+	if (nr < budget) {
+		cpu->read_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : PART_NS);
+		cpu->complete_ns = now_ns;
+	}
 	return nr;
 }
 
@@ -141,6 +240,8 @@ int braid_host_cpu_drain(struct braid_tracefs_source *s, struct braid_host_cpu *
 
 	if (!cpu->meta)
 		return drain_read(s, cpu, budget, rest);
+	if (s->o.sink->prompt && !rest)
+		return drain_promptly(s, cpu, budget);
 	nr = drain_mapped(s, cpu, budget);
 	if (nr < 0 || !rest || !cpu->page_bytes || (u32)nr >= budget)
 		return nr;

@@ -3,6 +3,7 @@
 #ifndef BRAID_SOURCE_TRACEFS_PRIVATE_H
 #define BRAID_SOURCE_TRACEFS_PRIVATE_H
 
+#include <traceevent/kbuffer.h>
 #include <tracefs.h>
 
 #include "host_agent/source/tracefs.h"
@@ -32,6 +33,10 @@ struct braid_host_cpu {
 	u64 read_due_ns;	/* read(): when a part is worth the call */
 	u64 told_read;		/* flight: by the snapshots before */
 	u64 told_lost;
+	u32 put_bytes;		/* of @page, header included, that are in the capture already ... */
+	u64 put_stamp;		/* ... and the time there */
+	u64 piece_due_ns;	/* a prompt sink: when the next piece is put */
+	u64 complete_ns;	/* all that was committed then is put; 0: never yet */
 };
 
 struct braid_tracefs_source {
@@ -44,6 +49,8 @@ struct braid_tracefs_source {
 	u32 nr_cpus;
 	u32 first_cpu;		/* of the next turn, for fairness */
 	struct braid_host_comms comms;
+	struct kbuffer *kbuf;	/* of pieces */
+	u8 *piece;		/* room for a sub-buffer */
 	u64 bytes;
 	u64 events;
 	u64 lost;
