@@ -46,17 +46,24 @@ static ssize_t read_text(const char *path, char *to, size_t room)
 }
 
 /* Such a file can be read once for each time that it is opened. */
-static int read_number(const struct braid_kvm_vm *vm, u32 id, const char *file, u64 *value)
+static int read_number_at(const char *path, u64 *value)
 {
-	char path[128], text[32];
+	char text[32];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), DEBUGFS "/%s/vcpu%u/%s", vm->dir, id, file);
 	n = read_text(path, text, sizeof(text));
 	if (n <= 0)
 		return n ? (int)n : -ENODATA;
 	*value = *text == '-' ? (u64)strtoll(text, NULL, 10) : strtoull(text, NULL, 10);
 	return 0;
+}
+
+static int read_number(const struct braid_kvm_vm *vm, u32 id, const char *file, u64 *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "/%s/vcpu%u/%s", vm->dir, id, file);
+	return read_number_at(path, value);
 }
 
 /* "<pid>-<fd>"; of a QEMU with several machines the first. */
@@ -191,6 +198,14 @@ int braid_kvm_offset(const struct braid_kvm_vm *vm, u32 vcpu, struct braid_clock
 	to->ratio = v->ratio_bits ? v->ratio : 0;
 	to->ratio_bits = v->ratio_bits;
 	return 0;
+}
+
+int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "/%s/exits", vm->dir);
+	return read_number_at(path, exits);
 }
 
 /* Whether a vCPU's thread runs, or waits for its guest in KVM. */

@@ -43,6 +43,15 @@ pid_t braid_kvm_thread(const struct braid_kvm_vm *vm, u32 vcpu);
 int braid_kvm_offset(const struct braid_kvm_vm *vm, u32 vcpu, struct braid_clock_offset *to);
 
 /**
+ * braid_kvm_exits - how often its vCPUs have left guest mode so far
+ * @vm: the machine
+ * @exits: set on success; of all vCPUs together
+ *
+ * Return: 0, or -errno: KVM does not tell, or it is gone.
+ */
+int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits);
+
+/**
  * braid_kvm_stands - whether no vCPU is in KVM at this moment
  *
  * A guest that idles is in KVM; one that its QEMU paused is not. While QEMU serves an exit of

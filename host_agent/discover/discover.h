@@ -42,6 +42,21 @@ int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
  */
 pid_t braid_qemu_of(dev_t device, ino_t inode);
 
+/* What the scheduler gave a thread so far, in ns. */
+struct braid_thread_times {
+	u64 run_ns;
+	u64 wait_ns;		/* it could have run, and another one did */
+};
+
+/**
+ * braid_thread_times - ask the scheduler for a thread's times
+ * @tid: of this host
+ * @times: filled on success
+ *
+ * Return: 0, or -errno: there is no such thread, or it is not ours to see.
+ */
+int braid_thread_times(pid_t tid, struct braid_thread_times *times);
+
 enum braid_driver_state {
 	BRAID_DRIVER_NONE,	/* never loaded */
 	BRAID_DRIVER_STARTING,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds a domain's QEMU and the threads of its vCPUs in /proc. */
+/* Finds a domain's QEMU and the threads of its vCPUs in /proc, and what these were given. */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,4 +110,21 @@ size_t braid_qemu_vcpus(pid_t pid, pid_t *tids)
 	if (tasks)
 		closedir(tasks);
 	return nr;
+}
+
+int braid_thread_times(pid_t tid, struct braid_thread_times *times)
+{
+	unsigned long long run, wait;
+	braid_auto_file FILE *f = NULL;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)tid);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%llu %llu", &run, &wait) != 2)
+		return -ENODATA;
+	times->run_ns = run;
+	times->wait_ns = wait;
+	return 0;
 }

@@ -21,6 +21,7 @@ struct walk {
 	bool any;		/* there was one */
 	bool hand;		/* the span is of the reader's sub-buffer */
 	bool overtaken;		/* a sub-buffer was written over while it was copied */
+	bool quick;		/* the guest is believed where that saves a copy */
 };
 
 __attribute__((__format__(printf, 2, 3)))
@@ -79,6 +80,12 @@ static void account_final(struct walk *w, const struct braid_span *span, u64 fou
 	w->expected = end;
 }
 
+/* Whether its events are counted by the guest's word. */
+static bool is_told(const struct walk *w, const struct braid_span *span)
+{
+	return w->quick && span->final && !span->from_bytes;
+}
+
 static void account_span(struct walk *w, const struct braid_span *span)
 {
 	u32 bytes = span->to_bytes - span->from_bytes;
@@ -96,7 +103,7 @@ static void account_span(struct walk *w, const struct braid_span *span)
 		set_fault(w, "sequence numbers go back at position %llu",
 			  (unsigned long long)span->position);
 	}
-	found = count_events(w, span, bytes);
+	found = is_told(w, span) ? span->entries : count_events(w, span, bytes);
 	w->a->left += found;
 	w->a->left_bytes += bytes;
 	w->a->left_subbufs += !!bytes;
@@ -109,6 +116,14 @@ static void account_span(struct walk *w, const struct braid_span *span)
 	w->expected += span->dropped;
 }
 
+/* How far the ring was written, were all sub-buffers before this one full. */
+static void note_end(struct walk *w, const struct braid_span *span)
+{
+	u64 before = (span->position - braid_load(&w->map->priv->first_position)) & BRAID_POS_MASK;
+
+	w->a->bytes = before * (w->map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES) + span->to_bytes;
+}
+
 static int walk_ring(struct walk *w, struct braid_peek *p)
 {
 	struct braid_span span;
@@ -118,12 +133,14 @@ static int walk_ring(struct walk *w, struct braid_peek *p)
 	while ((ret = braid_peek_next(p, &span)) > 0) {
 		u32 bytes = span.to_bytes - span.from_bytes;
 
-		memcpy(w->scratch->words, span.data + span.from_bytes, bytes);
+		if (!is_told(w, &span))
+			memcpy(w->scratch->words, span.data + span.from_bytes, bytes);
 		/* Overwritten meanwhile: the next sub-buffer's number tells what was lost. */
 		if (braid_peek_valid(p, &span))
 			account_span(w, &span);
 		else
 			w->overtaken = true;
+		note_end(w, &span);
 		w->hand = false;
 	}
 	return ret;
@@ -167,11 +184,11 @@ static int walk_once(struct walk *w, u64 incarnation)
 	return 0;
 }
 
-int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
-		       const struct braid_mapping *m, u64 incarnation,
-		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg)
+/* Walks until nobody moved the ring meanwhile, or too often. Return: as braid_ring_account(). */
+static int account(struct walk *w, const struct braid_mapping *m, u64 incarnation)
 {
-	struct walk w = { .a = a, .map = map, .scratch = scratch, .fn = fn, .arg = arg };
+	const struct braid_ring_map *map = w->map;
+	struct braid_ring_account *a = w->a;
 	int err = 0, tries;
 	u32 index;
 	u64 read;
@@ -179,7 +196,7 @@ int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map
 	for (tries = 0; tries < WALK_TRIES; tries++) {
 		index = braid_load_acquire(&map->priv->reader_index) & 1;
 		read = braid_load(&map->meta->read);
-		err = walk_once(&w, incarnation);
+		err = walk_once(w, incarnation);
 		if (!braid_mapping_same(m, incarnation))
 			return braid_fail(-ESTALE, "%s: the driver began anew meanwhile", m->path);
 		if ((braid_load(&map->priv->reader_index) & 1) == index &&
@@ -195,4 +212,24 @@ int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map
 	a->moving = true;
 	*a->fault = 0;
 	return 0;
+}
+
+int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
+		       const struct braid_mapping *m, u64 incarnation,
+		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg)
+{
+	struct walk w = { .a = a, .map = map, .scratch = scratch, .fn = fn, .arg = arg };
+
+	return account(&w, m, incarnation);
+}
+
+int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *map,
+		     const struct braid_mapping *m, u64 incarnation,
+		     struct braid_account_scratch *scratch)
+{
+	struct walk w = { .a = a, .map = map, .scratch = scratch, .quick = true };
+	int err = account(&w, m, incarnation);
+
+	*a->fault = 0;
+	return err;
 }

@@ -18,6 +18,7 @@ struct braid_ring_account {
 	u64 left;
 	u64 left_bytes;		/* of event data not yet taken */
 	u32 left_subbufs;	/* that hold them */
+	u64 bytes;		/* that events took in the ring so far, nearly: by whole sub-buffers */
 	u64 next_seq;		/* of the next event that a reader would want */
 	u32 broken;		/* enum braid_ring_fault, the guest's word */
 	bool moving;		/* the ring was faster than the walk: counts are a guess */
@@ -47,5 +48,22 @@ typedef void (*braid_account_event_fn)(void *arg, const struct braid_event_view 
 int braid_ring_account(struct braid_ring_account *a, const struct braid_ring_map *map,
 		       const struct braid_mapping *m, u64 incarnation,
 		       struct braid_account_scratch *scratch, braid_account_event_fn fn, void *arg);
+
+/**
+ * braid_ring_gauge - the same in a moment, by what the guest says of its full sub-buffers
+ * @a: filled; a guest may say anything, so ->fault tells nothing here
+ * @map: the ring
+ * @m: its mapping
+ * @incarnation: the region's
+ * @scratch: private memory
+ *
+ * Only the sub-buffer being written and the one in the reader's hand are copied and decoded.
+ * Must be called under braid_guard_run().
+ *
+ * Return: as braid_ring_account().
+ */
+int braid_ring_gauge(struct braid_ring_account *a, const struct braid_ring_map *map,
+		     const struct braid_mapping *m, u64 incarnation,
+		     struct braid_account_scratch *scratch);
 
 #endif /* BRAID_SOURCE_ACCOUNT_H */
