@@ -30,6 +30,7 @@ int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
 int braid_cmd_snapshot(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
+int braid_cmd_top(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
 
 /**
@@ -113,6 +114,14 @@ void braid_cli_capture_head(struct braid_chunk_file *head);
  * Return: 0, or -EINVAL with braid_fail().
  */
 int braid_parse_u64(const char *text, u64 max, u64 *value);
+
+/**
+ * braid_human - a number for those who watch it: 950, 12.3k, 4.5M
+ * @to: room for @bytes
+ *
+ * Return: @to.
+ */
+const char *braid_human(char *to, size_t bytes, double value);
 
 /* A percentage on standard error, when that is a terminal and it takes a while. */
 struct braid_progress {

@@ -47,6 +47,7 @@ static int print_guest(const char *guest, double seconds, bool json)
 	struct braid_recording r = {
 		.signal_fd = -1, .child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
 		.domains.watch.fd = -1, .flight.requests = { .fd = -1, .listener.fd = -1 },
+		.live = { .memory_fd = -1, .pidfd = -1, .marks_fd = -1 },
 		.quiet = true, .clock_only = true, .seconds = seconds,
 	};
 	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];

@@ -41,6 +41,11 @@ static const char usage[] =
 	"                         times are converted. Default: the timeline's own, mono_raw\n"
 	"  -t SECONDS             stop after that time\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
+	"  --live                 print the merged events too, as `tracebraid report` does, within\n"
+	"                         200 ms. What the terminal, or who reads, does not take in time\n"
+	"                         is recorded but not shown, and counted. Times are by what is\n"
+	"                         known of the clocks so far. -o /dev/null: nothing is kept\n"
+	"  --json                 with --live: one JSON object a line\n"
 	"  --snapshot             a flight recorder: nothing is written until `tracebraid snapshot`\n"
 	"                         asks for it, or a guest ends or is silent, or --on says so. Guests'\n"
 	"                         drivers run with overwrite=1. FILE names what is taken without\n"
@@ -54,7 +59,10 @@ static const char usage[] =
 	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"
 	"gone, but for those of libvirt, who may return. Exits with COMMAND's status if there is one.\n";
 
-enum { OPT_HOST = 256, OPT_TRY_HOST, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT, OPT_HOLD_OFF };
+enum {
+	OPT_HOST = 256, OPT_TRY_HOST, OPT_LIVE, OPT_JSON, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT,
+	OPT_HOLD_OFF
+};
 
 static const struct option options[] = {
 	{ "region", required_argument, NULL, 'r' },
@@ -72,6 +80,8 @@ static const struct option options[] = {
 	{ "on", required_argument, NULL, OPT_ON },
 	{ "on-count", required_argument, NULL, OPT_ON_COUNT },
 	{ "hold-off", required_argument, NULL, OPT_HOLD_OFF },
+	{ "live", no_argument, NULL, OPT_LIVE },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -115,8 +125,30 @@ static int parse_flight(struct braid_recording *r, int option, const char *value
 	return -ENOEXEC;
 }
 
+static bool parse_live(struct braid_recording *r, int option)
+{
+	r->live.wanted |= option == OPT_LIVE;
+	r->live.json |= option == OPT_JSON;
+	return option == OPT_LIVE || option == OPT_JSON;
+}
+
+static int check_live(const struct braid_recording *r)
+{
+	if (r->live.json && !r->live.wanted)
+		return braid_fail(-EINVAL, "--json is for --live; 'tracebraid report --json' prints a capture");
+	if (r->live.wanted && r->flight.wanted)
+		return braid_fail(-EINVAL, "--live shows what is recorded, and --snapshot records nothing till it is asked to: leave one out");
+	if (r->live.wanted && !strcmp(r->file, "-"))
+		return braid_fail(-EINVAL, "--live prints on standard output: say -o FILE, or -o /dev/null to keep nothing");
+	return 0;
+}
+
 static int check_options(const struct braid_recording *r)
 {
+	int err = check_live(r);
+
+	if (err)
+		return err;
 	if (!r->flight.wanted)
 		return r->flight.on.nr ? braid_fail(-EINVAL, "--on is for a flight recorder: say --snapshot, too") : 0;
 	if (r->host_clock)
@@ -179,7 +211,7 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			fputs(usage, stdout);
 			return 1;
 		default:
-			err = parse_flight(r, c, optarg);
+			err = parse_live(r, c) ? 0 : parse_flight(r, c, optarg);
 		}
 	}
 	if (!err && optind < argc)
@@ -211,6 +243,7 @@ static int close_all(struct braid_recording *r, int err)
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
 	braid_record_close_flight(r);
 	braid_child_stop(&r->child);
+	braid_record_live_end(r);
 	braid_domain_watch_stop(&r->domains.watch);
 	for (k = 0; k < r->nr_guests; k++)
 		braid_region_source_leave(r->guests[k].source);
@@ -249,6 +282,8 @@ int braid_record_whole(struct braid_recording *r)
 	if (!err)	/* processes of our own first: later there can be none */
 		err = braid_record_watch_domains(r);
 	if (!err)
+		err = braid_record_live_start(r);
+	if (!err)
 		err = braid_child_prepare(&r->child);
 	if (!err)
 		err = braid_record_confine(r);
@@ -267,6 +302,7 @@ int braid_record_whole(struct braid_recording *r)
 	if (!err)
 		err = braid_record_run(r);
 	if (!err) {
+		braid_record_live_end(r);
 		braid_record_summary(r);
 		no_buffer = braid_record_check_buffer(r);
 		snprintf(why, sizeof(why), "%s", braid_failure());
@@ -290,6 +326,7 @@ int braid_cmd_record(int argc, char **argv)
 		.flight = {
 			.most = 10, .hold_off = 10, .requests = { .fd = -1, .listener.fd = -1 },
 		},
+		.live = { .memory_fd = -1, .pidfd = -1, .marks_fd = -1 },
 		.terminal = isatty(STDERR_FILENO),
 	};
 	int err = parse_options(&r, argc, argv);

@@ -104,6 +104,20 @@ int braid_parse_u64(const char *text, u64 max, u64 *value)
 	return 0;
 }
 
+const char *braid_human(char *to, size_t bytes, double value)
+{
+	static const char units[] = " kMGT";
+	int unit = 0;
+
+	while (value >= 999.5 && units[unit + 1]) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(to, bytes, "%.*f%.1s", !unit || value >= 99.95 ? 0 : 1, value,
+		 unit ? &units[unit] : "");
+	return to;
+}
+
 static u64 now_ns(void)
 {
 	struct timespec t;

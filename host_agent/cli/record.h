@@ -88,6 +88,20 @@ struct braid_record_flight {
 	bool told_refusal;
 };
 
+/* A process of its own that prints what is recorded, as it comes. */
+struct braid_record_live {
+	bool wanted;
+	bool json;
+	bool in_memory;		/* nobody wants the capture: it is a file without a name ... */
+	char path[64];		/* ... to be opened by this */
+	int memory_fd;		/* or -1 */
+	u64 forgotten_bytes;	/* of it, from its start on */
+	pid_t pid;		/* or 0 */
+	int pidfd;		/* or -1 */
+	int marks_fd;		/* where it is told how far the capture is good; or -1 */
+	u64 told_ns;		/* when it was told last */
+};
+
 struct braid_recording {
 	const char *file;
 	const char *buffer;	/* of the guests; NULL: all */
@@ -105,6 +119,7 @@ struct braid_recording {
 	struct braid_record_child child;
 	struct braid_record_domains domains;
 	struct braid_record_flight flight;
+	struct braid_record_live live;
 
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
@@ -190,6 +205,29 @@ bool braid_child_ended(struct braid_record_child *child);
 
 /* Ends it if it still runs, and waits for it. */
 void braid_child_stop(struct braid_record_child *child);
+
+/* record_live.c: --live */
+
+/* Starts the process, before we are confined. Does nothing when none is wanted. -errno with braid_fail(). */
+int braid_record_live_start(struct braid_recording *r);
+
+/* What the capture is made as. */
+static inline const char *braid_record_path(const struct braid_recording *r)
+{
+	return r->live.in_memory ? r->live.path : r->file;
+}
+
+/* Behind a turn whose bytes are written: tells what is complete. 0 or -errno with braid_fail(). */
+int braid_record_live_turn(struct braid_recording *r);
+
+/* Whether the recording is to end with it: nobody reads it any more, or nothing else is wanted. */
+bool braid_record_live_gone(struct braid_recording *r);
+
+/*
+ * All is put that will be: waits until it is printed, or a signal comes. Fine when none was
+ * started, or it was ended before.
+ */
+void braid_record_live_end(struct braid_recording *r);
 
 /* record_progress.c: all that is printed, on stderr. */
 void braid_record_say(struct braid_recording *r, const char *name, const char *format, ...)

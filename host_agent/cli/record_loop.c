@@ -15,6 +15,7 @@
 #define SLEEP_MAX_NS	20000000ULL	/* a guest looks at its mailbox as often, while we move */
 #define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
 #define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
+#define LIVE_REST_NS	40000000ULL	/* ... nor for who looks on */
 #define ARM_LIMIT_NS	3000000000ULL
 #define DISARM_LIMIT_NS	2500000000ULL
 #define PROGRESS_NS	1000000000ULL
@@ -26,10 +27,10 @@
  */
 static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_record_guest *guest)
 {
-	u64 ns = r->nr_guests * SHARE_NS;
+	u64 ns = r->nr_guests * SHARE_NS, most_ns = r->live.wanted ? LIVE_REST_NS : REST_MAX_NS;
 
-	if (ns >= REST_MAX_NS || braid_region_source_rings(guest->source))
-		return REST_MAX_NS;
+	if (ns >= most_ns || braid_region_source_rings(guest->source))
+		return most_ns;
 	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
 }
 
@@ -87,7 +88,8 @@ static int poll_all(struct braid_recording *r)
 		if (ret)
 			return ret;
 	}
-	return result;
+	ret = braid_record_live_turn(r);
+	return ret ? ret : result;
 }
 
 /* Who has rung, or has a message, is due. */
@@ -247,7 +249,7 @@ static int record(struct braid_recording *r)
 			err = braid_record_poll_flight(r);
 		if (ret < 0 || err)
 			return ret < 0 ? ret : err;
-		if (time_is_up(r) || braid_child_ended(&r->child))
+		if (time_is_up(r) || braid_child_ended(&r->child) || braid_record_live_gone(r))
 			return 0;
 		if (all_gone(r) && !r->child.argv) {
 			braid_record_say(r, NULL, "all guests have gone");

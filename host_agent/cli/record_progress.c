@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/cli/record.h"
 #include "host_agent/clock/host.h"
 
@@ -32,21 +33,6 @@ void braid_record_say(struct braid_recording *r, const char *name, const char *f
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
-}
-
-/* 950, 12.3k, 4.56M: three digits are enough to watch */
-static const char *human(char *to, size_t bytes, double value)
-{
-	static const char units[] = " kMGT";
-	int unit = 0;
-
-	while (value >= 999.5 && units[unit + 1]) {
-		value /= 1000;
-		unit++;
-	}
-	snprintf(to, bytes, "%.*f%.1s", !unit || value >= 99.95 ? 0 : 1, value,
-		 unit ? &units[unit] : "");
-	return to;
 }
 
 static double megabytes(const struct braid_recording *r)
@@ -154,8 +140,8 @@ static void append_guest(char *line, size_t *used, struct braid_record_guest *gu
 
 	braid_region_source_status(guest->source, &status);
 	fill = braid_region_source_fill(guest->source);
-	human(rate, sizeof(rate), (status.events - guest->last_events) / seconds);
-	human(lost, sizeof(lost), status.lost);
+	braid_human(rate, sizeof(rate), (status.events - guest->last_events) / seconds);
+	braid_human(lost, sizeof(lost), status.lost);
 	guest->last_events = status.events;
 	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
 	       phase_word(&status), rate, (fill + 5) / 10, lost);
@@ -227,6 +213,6 @@ void braid_record_summary(struct braid_recording *r)
 		fprintf(stderr, "  %-16s %llu events, %llu lost\n", "host",
 			(unsigned long long)host.events, (unsigned long long)host.lost);
 	}
-	if (strcmp(r->file, "-"))
+	if (strcmp(r->file, "-") && !r->live.in_memory)
 		fprintf(stderr, "Next: tracebraid report %s\n", r->file);
 }

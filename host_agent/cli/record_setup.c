@@ -259,7 +259,9 @@ static void raise_file_limit(void)
 
 int braid_record_confine(struct braid_recording *r)
 {
-	const pid_t children[BRAID_CONFINE_CHILDREN] = { r->child.pid, r->domains.watch.pid };
+	const pid_t children[BRAID_CONFINE_CHILDREN] = {
+		r->child.pid, r->domains.watch.pid, r->live.pid,
+	};
 	size_t k;
 	int err = 0;
 
@@ -427,5 +429,6 @@ int braid_record_open_file(struct braid_recording *r)
 	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
 	braid_cli_capture_head(&head);
-	return braid_capture_create(&r->sink.capture, r->file, &head);
+	r->sink.prompt = r->live.wanted;
+	return braid_capture_create(&r->sink.capture, braid_record_path(r), &head);
 }

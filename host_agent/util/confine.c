@@ -73,7 +73,10 @@ static const int everybody_may[] = {
 	SCMP_SYS(writev),
 };
 
-/* libbabeltrace2's CTF writer makes folders, and room in files before it maps them. */
+/*
+ * libbabeltrace2's CTF writer makes folders, and room in files before it maps them. A recorder
+ * frees what its live view has left behind by fallocate(), too.
+ */
 static const int makers_may[] = {
 	SCMP_SYS(fallocate), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(open),
 	SCMP_SYS(openat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#define BRAID_CONFINE_CHILDREN	2
+#define BRAID_CONFINE_CHILDREN	3
 
 /* What is left to do. */
 enum braid_confine {

@@ -202,7 +202,7 @@ static int confined(enum braid_confine what, trial *one)
 
 	NEED(pid >= 0);
 	if (!pid)
-		_exit(braid_confine(what, (const pid_t[]){ 0, own }) ? 255 : -one());
+		_exit(braid_confine(what, (const pid_t[BRAID_CONFINE_CHILDREN]){ 0, own }) ? 255 : -one());
 	NEED(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status));
 	return WEXITSTATUS(status) == 255 ? 255 : -WEXITSTATUS(status);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
+#include "host_agent/source/source.h"
 #include "host_agent/source/tracefs.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
@@ -30,7 +31,7 @@ static void open_sink(struct braid_live_sink *sink)
 {
 	struct braid_chunk_file head = { .version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw" };
 
-	sink->next_stream = 1;
+	*sink = (struct braid_live_sink){ .next_stream = 1 };
 	CHECK_EQ(braid_capture_create(&sink->capture, path, &head), 0);
 }
 
@@ -108,7 +109,43 @@ static void tally_capture(struct tally *t)
 	braid_capture_close(r);
 }
 
-static void record(bool without_mmap)
+/* Events of the host that a reader finds in the capture so far, in order of time. */
+static u64 decoded(void)
+{
+	struct braid_source *source;
+	char *names[] = { path };
+	u64 events = 0;
+	size_t k;
+
+	CHECK_EQ(braid_source_open_captures(&source, names, 1, NULL), 0);
+	CHECK_EQ(source->nr_streams, 1);
+	for (k = 0; k < source->streams[0]->nr_rings; k++) {
+		struct braid_ring *ring = source->streams[0]->rings[k];
+		s64 last_ns = 0;
+
+		while (braid_ring_next(ring) > 0) {
+			CHECK(ring->item.host_ns >= last_ns);
+			last_ns = ring->item.host_ns;
+		}
+		CHECK_EQ(ring->walk.faults, 0);
+		events += ring->walk.events;
+	}
+	braid_source_free(source);
+	return events;
+}
+
+/* What is called complete is in the capture, unfinished sub-buffers too. */
+static void check_complete(struct braid_live_sink *sink, struct braid_tracefs_source *s)
+{
+	u64 now_ns = braid_host_clock_ns();
+
+	while (braid_tracefs_source_complete(s) < now_ns)
+		CHECK(braid_tracefs_source_poll(s) >= 0);
+	CHECK_EQ(braid_capture_flush(sink->capture), 0);
+	CHECK(decoded() >= SYSCALLS);
+}
+
+static void record(bool without_mmap, bool prompt)
 {
 	struct braid_pattern pattern;
 	struct braid_live_sink sink;
@@ -120,6 +157,7 @@ static void record(bool without_mmap)
 	int k;
 
 	open_sink(&sink);
+	sink.prompt = prompt;
 	CHECK_EQ(braid_pattern_parse(&pattern, "raw_syscalls:sys_enter"), 0);
 	CHECK_EQ(braid_tracefs_source_open(&s, &o), 0);
 	CHECK_EQ(braid_tracefs_source_start(s), 0);
@@ -129,6 +167,8 @@ static void record(bool without_mmap)
 		if (k % 1000 == 0)
 			CHECK(braid_tracefs_source_poll(s) >= 0);
 	}
+	if (prompt)
+		check_complete(&sink, s);
 	CHECK_EQ(braid_tracefs_source_finish(s), 0);
 	braid_tracefs_source_status(s, &status);
 	CHECK(!without_mmap || !status.mapped);
@@ -138,6 +178,7 @@ static void record(bool without_mmap)
 	t.last_ns = braid_host_clock_ns();
 	tally_capture(&t);
 	CHECK(t.read >= SYSCALLS);
+	CHECK_EQ(decoded(), t.read);
 	CHECK_EQ(t.lost + t.left, 0);
 	CHECK(t.pages > SYSCALLS / 200);
 	CHECK_EQ(t.formats, 1);
@@ -148,12 +189,18 @@ static void record(bool without_mmap)
 
 static void test_mapped(void)
 {
-	record(false);
+	record(false, false);
 }
 
 static void test_read(void)
 {
-	record(true);
+	record(true, false);
+}
+
+static void test_promptly(void)
+{
+	record(false, true);
+	record(true, true);
 }
 
 static void test_no_such_event(void)
@@ -218,6 +265,7 @@ int main(void)
 	RUN(test_no_such_event);
 	RUN(test_mapped);
 	RUN(test_read);
+	RUN(test_promptly);
 	RUN(test_killed);
 	unlink(path);
 	return VERDICT();
