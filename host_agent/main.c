@@ -23,6 +23,7 @@ static const struct braid_cli_command commands[] = {
 	{ "report", "print captures as one timeline", braid_cmd_report },
 	{ "snapshot", "have a flight recorder write a capture", braid_cmd_snapshot },
 	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
+	{ "top", "show what guests trace, lose and get of the host, again and again", braid_cmd_top },
 	{ "verify", "check everything about a capture or a region", braid_cmd_verify },
 };
 

@@ -24,6 +24,7 @@ _tracebraid()
 	case $option in
 	--clock) values="host realtime" ;;
 	--clock-source) values="auto kvm exchange pairs nominal" ;;
+	--sort) values="name events bytes lost fill run steal exits" ;;
 	-c | --connect) values="qemu:///system qemu:///session" ;;
 	-C | --host-clock) values="mono_raw mono boot tai x86-tsc local global perf" ;;
 	esac

@@ -112,6 +112,8 @@ int braid_record_live_turn(struct braid_recording *r)
 	u64 now_ns, bytes;
 	int err;
 
+	if (!live->forgotten_bytes)	/* what is known of streams at first is kept */
+		live->forgotten_bytes = (braid_capture_bytes(r->sink.capture) | (FREE_BYTES - 1)) + 1;
 	/* Before all are armed, rings are found full of what is older than others' events. */
 	if (live->marks_fd < 0 || !r->start_ns)
 		return 0;

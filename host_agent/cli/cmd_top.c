@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid top: what guests trace, lose and get of the host, again and again. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/top.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/discover/libvirt.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define INTERVAL_NS	2000000000ULL
+#define SECOND_NS	1000000000ULL
+
+static const char usage[] =
+	"Usage: tracebraid top [OPTION]...\n"
+	"Shows for each guest and vCPU what is traced and lost a second, how full its rings are,\n"
+	"what its thread gets of the host, and how often the guest leaves for it. Nothing is\n"
+	"enabled, taken or changed; guests may be recorded meanwhile (STATE says rec).\n"
+	"\n"
+	"  -r REGION[,name=NAME]  a guest: its region's file, or its name; may be repeated\n"
+	"  -d, --domain DOMAIN    a domain of libvirt; may be repeated\n"
+	"  -a, --all              every region there is, those that come later too. The default\n"
+	"  -c, --connect URI      libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
+	"  -B, --buffer NAME      only the guests' buffers of this name\n"
+	"  -s, --sort KEY         the most first, by events, bytes, lost, fill, run, steal or exits;\n"
+	"                         or by name, the default\n"
+	"  -i, --interval SECONDS between two samples. Default: 2\n"
+	"  -n, --count COUNT      stop after COUNT samples\n"
+	"  -b, --batch            one table below the other; the default where there is no terminal\n"
+	"      --json             one JSON object a sample, each on its line\n"
+	"      --help             this text\n"
+	"\n"
+	"READ/s is what was read in the host or the guest. FILL% is of the fullest ring. RUN% and\n"
+	"STEAL% are of the vCPU's thread: when it ran, and when it could have run but another did.\n"
+	"EXITS/s is KVM's, of the whole guest. A \"-\" is what nobody tells: threads need KVM, or a\n"
+	"QEMU with -name debug-threads=on, as libvirt has it; exits need KVM's debugfs, and root.\n";
+
+enum { OPT_JSON = 256 };
+
+static const struct option options[] = {
+	{ "region", required_argument, NULL, 'r' },
+	{ "domain", required_argument, NULL, 'd' },
+	{ "all", no_argument, NULL, 'a' },
+	{ "connect", required_argument, NULL, 'c' },
+	{ "buffer", required_argument, NULL, 'B' },
+	{ "sort", required_argument, NULL, 's' },
+	{ "interval", required_argument, NULL, 'i' },
+	{ "count", required_argument, NULL, 'n' },
+	{ "batch", no_argument, NULL, 'b' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* What was asked for. */
+struct request {
+	struct braid_top top;
+	const char **regions, **domains;
+	size_t nr_regions, regions_capacity, nr_domains, domains_capacity;
+	const char *uri;
+	enum braid_top_key key;
+	u64 interval_ns;
+	u64 count;		/* 0: until told */
+	bool batch;
+	bool json;
+};
+
+static int take_key(struct request *q, const char *word)
+{
+	enum braid_top_key key;
+
+	for (key = 0; key < BRAID_TOP_KEYS; key++) {
+		if (strcmp(word, braid_top_key_name(key)))
+			continue;
+		q->key = key;
+		return 0;
+	}
+	return braid_fail(-EINVAL, "-s %s: the keys are name, events, bytes, lost, fill, run, steal and exits",
+			  word);
+}
+
+static int take_interval(struct request *q, const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0.01 && seconds < 1e6))
+		return braid_fail(-EINVAL, "-i %s: not a number of seconds from 0.01 on", text);
+	q->interval_ns = seconds * SECOND_NS;
+	return 0;
+}
+
+/* Return: 0, 1 when help was printed, -ENOEXEC when it is not understood, or another -errno. */
+static int take_option(struct request *q, int option)
+{
+	switch (option) {
+	case 'r':
+		return braid_array_push(q->regions, q->nr_regions, q->regions_capacity,
+					(const char *)optarg);
+	case 'd':
+		return braid_array_push(q->domains, q->nr_domains, q->domains_capacity,
+					(const char *)optarg);
+	case 'a':
+		q->top.all = true;
+		return 0;
+	case 'c':
+		q->uri = optarg;
+		return 0;
+	case 'B':
+		q->top.buffer = optarg;
+		return 0;
+	case 's':
+		return take_key(q, optarg);
+	case 'i':
+		return take_interval(q, optarg);
+	case 'n':
+		return braid_parse_u64(optarg, INT64_MAX, &q->count);
+	case 'b':
+		q->batch = true;
+		return 0;
+	case OPT_JSON:
+		q->json = q->batch = true;
+		return 0;
+	case 'h':
+		fputs(usage, stdout);
+		return 1;
+	}
+	return -ENOEXEC;
+}
+
+/* Guests ----------------------------------------------------------------------------------- */
+
+static int add_domains(struct request *q)
+{
+	braid_auto_free struct braid_domain *domains = NULL;
+	size_t nr = 0, k, i;
+	int err = q->nr_domains ? braid_domains_list(q->uri, &domains, &nr) : 0;
+
+	for (k = 0; k < q->nr_domains && !err; k++) {
+		for (i = 0; i < nr; i++)
+			if (!strcmp(domains[i].name, q->domains[k]) ||
+			    !strcmp(domains[i].uuid, q->domains[k]))
+				break;
+		if (i == nr)
+			err = braid_fail(-ENOENT, "-d %s: there is no such domain; 'tracebraid list' shows all",
+					 q->domains[k]);
+		else if (!*domains[i].path)
+			err = braid_fail(-ENOENT, "-d %s: it has no region; 'tracebraid attach %s' gives it one",
+					 q->domains[k], q->domains[k]);
+		else
+			err = braid_top_add(&q->top, domains[i].path, domains[i].name);
+	}
+	return err;
+}
+
+/* REGION[,name=NAME]; a REGION without a slash may be a guest's name. */
+static int add_region(struct request *q, const char *argument, const struct braid_found *found,
+		      size_t nr)
+{
+	const char *name = strstr(argument, ",name=");
+	char path[sizeof(found->path)];
+	size_t k;
+
+	if (snprintf(path, sizeof(path), "%.*s",
+		     name ? (int)(name - argument) : (int)strlen(argument), argument) >=
+	    (int)sizeof(path))
+		return braid_fail(-ENAMETOOLONG, "-r: that name is too long");
+	for (k = 0; k < nr && !strchr(path, '/') && access(path, F_OK); k++)
+		if (!strcmp(found[k].name, path))
+			return braid_top_add(&q->top, found[k].path,
+					     name ? name + strlen(",name=") : found[k].name);
+	if (access(path, F_OK))
+		return braid_fail(-errno, "-r %s: %s; 'tracebraid list' shows all", path,
+				  strerror(errno));
+	return braid_top_add(&q->top, path, name ? name + strlen(",name=") : NULL);
+}
+
+static int add_regions(struct request *q)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	size_t nr = 0, k;
+	int err = q->nr_regions ? braid_discover(&found, &nr, NULL, 0, 0, NULL) : 0;
+
+	for (k = 0; k < q->nr_regions && !err; k++)
+		err = add_region(q, q->regions[k], found, nr);
+	return err;
+}
+
+/* Showing ----------------------------------------------------------------------------------- */
+
+static u32 rows_of_terminal(void)
+{
+	struct winsize size = { 0 };
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row ? 24 : size.ws_row;
+}
+
+static int show(struct request *q)
+{
+	braid_top_sort(&q->top, q->key);
+	if (q->json)
+		braid_top_print_json(&q->top);
+	else
+		braid_top_print(&q->top, q->batch ? ~0u : rows_of_terminal(), !q->batch);
+	if (fflush(stdout) || ferror(stdout))
+		return errno == EPIPE ? -EPIPE :
+		       braid_fail(-errno, "cannot write to standard output: %s", strerror(errno));
+	return 0;
+}
+
+/* A key was pressed. Return: false: it says to quit. */
+static bool heed_key(struct request *q)
+{
+	enum braid_top_key key;
+	char c;
+
+	if (read(STDIN_FILENO, &c, 1) != 1 || c == 'q')
+		return false;
+	for (key = 0; key < BRAID_TOP_KEYS; key++)
+		if (c == *braid_top_key_name(key) && key != BRAID_TOP_EXITS)
+			q->key = key;
+	if (c == 'x')
+		q->key = BRAID_TOP_EXITS;
+	return true;
+}
+
+/* Until it is time for the next sample. Return: false: to quit. */
+static bool rest(struct request *q, u64 due_ns)
+{
+	struct pollfd p = { .fd = q->batch ? -1 : STDIN_FILENO, .events = POLLIN };
+	u64 now_ns;
+
+	while ((now_ns = braid_host_clock_ns()) < due_ns) {
+		struct timespec t = {
+			.tv_sec = (due_ns - now_ns) / SECOND_NS,
+			.tv_nsec = (due_ns - now_ns) % SECOND_NS,
+		};
+
+		if (ppoll(&p, 1, &t, NULL) <= 0 || !p.revents)
+			continue;
+		if (!heed_key(q) || show(q))
+			return false;
+	}
+	return true;
+}
+
+/* The first sample has nothing to be compared with. */
+static int run(struct request *q)
+{
+	u64 due_ns = braid_host_clock_ns(), nr = 0;
+	int err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
+
+	if (!err)
+		err = add_regions(q);
+	if (!err)
+		err = braid_top_sample(&q->top);
+	while (!err && (!q->count || nr < q->count)) {
+		due_ns += q->interval_ns;
+		if (!rest(q, due_ns))
+			break;
+		err = braid_top_sample(&q->top);
+		if (!err)
+			err = show(q);
+		nr++;
+	}
+	return err;
+}
+
+/*
+ * On a terminal: keys come one by one, unseen. It is set back by a process that reads
+ * nothing of a guest, since the one that does may not touch it.
+ */
+static int run_on_terminal(struct request *q)
+{
+	struct termios before, raw;
+	int status = 0;
+	pid_t pid;
+
+	if (tcgetattr(STDIN_FILENO, &before))
+		return run(q);
+	pid = fork();
+	if (pid < 0)
+		return braid_fail(-errno, "no process: %s", strerror(errno));
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		_exit(run(q) ? braid_complain() : EXIT_SUCCESS);
+	}
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	raw = before;
+	raw.c_lflag &= ~(ICANON | ECHO);
+	raw.c_cc[VMIN] = 1;
+	raw.c_cc[VTIME] = 0;
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	waitpid(pid, &status, 0);
+	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	return WIFEXITED(status) && WEXITSTATUS(status) ? -ECANCELED : 0;
+}
+
+int braid_cmd_top(int argc, char **argv)
+{
+	struct request *q = calloc(1, sizeof(*q));
+	int option, err = q ? 0 : braid_fail(-ENOMEM, "out of memory");
+	bool told = false;
+
+	optind = 1;
+	opterr = 0;
+	if (q)
+		q->interval_ns = INTERVAL_NS;
+	while (!err && (option = getopt_long(argc, argv, "r:d:ac:B:s:i:n:bh", options, NULL)) != -1)
+		err = take_option(q, option);
+	if (err == -ENOEXEC)
+		told = braid_complain_option("top", argv[optind - 1]);
+	if (!err && optind < argc)
+		err = braid_fail(-EINVAL, "top: '%s': a guest is named by -r or -d", argv[optind]);
+	if (!err) {
+		q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+		q->top.all |= !q->nr_regions && !q->nr_domains;
+		err = add_domains(q);	/* libvirt is not spoken to later */
+	}
+	if (!err && q->batch) {
+		err = run(q);
+	} else if (!err) {
+		err = run_on_terminal(q);
+		told = err == -ECANCELED;
+	}
+	if (q) {
+		braid_top_free(&q->top);
+		free(q->regions);
+		free(q->domains);
+		free(q);
+	}
+	if (told)
+		return EXIT_FAILURE;
+	return err >= 0 || err == -EPIPE ? EXIT_SUCCESS : braid_complain();
+}

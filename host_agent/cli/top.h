@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of `tracebraid top` share: samples of guests, and the rates between two. */
+#ifndef BRAID_CLI_TOP_H
+#define BRAID_CLI_TOP_H
+
+#include "host_agent/clock/kvm.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/source/account.h"
+
+/* From one sample to the next, each a second; NAN: nobody tells. */
+struct braid_top_rates {
+	double events;
+	double read;
+	double bytes;
+	double lost;
+	double run;		/* of a CPU: 1 is all of it */
+	double steal;		/* likewise, while it could have run */
+	double exits;
+};
+
+/* One vCPU, by all its rings. */
+struct braid_top_vcpu {
+	u64 events;		/* written so far */
+	u64 read;
+	u64 bytes;
+	u64 lost;
+	u32 fill_permille;	/* of its fullest ring */
+	pid_t tid;		/* of this host; 0: not known */
+	bool timed;		/* times were told: */
+	struct braid_thread_times times;
+	struct braid_top_rates rates;
+};
+
+struct braid_top_guest {
+	char path[256];
+	char name[BRAID_GUEST_NAME_BYTES];
+	struct braid_mapping *m;	/* NULL: not now */
+	struct braid_superblock sb;	/* validated; of the last sample */
+	enum braid_driver_state state;
+	bool recorded;			/* an agent follows it */
+	u64 guest_heartbeat, agent_heartbeat;
+	u64 seen_ns;			/* when the former moved last */
+	u64 sampled_ns;			/* 0: there is no sample of this incarnation */
+	pid_t qemu_pid;
+	struct braid_kvm_vm *vm;	/* NULL: KVM tells nothing */
+	u64 exits;
+	bool exits_told;
+	struct braid_top_vcpu *vcpus;
+	u32 nr_vcpus;
+	u64 lost;			/* of all vCPUs */
+	u32 fill_permille;		/* of the fullest */
+	struct braid_top_rates rates;	/* summed up */
+};
+
+struct braid_top {
+	struct braid_top_guest *guests;
+	size_t nr, capacity;
+	bool all;		/* guests that come are shown too */
+	const char *buffer;	/* of the guests, the only one; NULL: all */
+	u64 look_due_ns;	/* when to look for guests, and for threads */
+	struct braid_account_scratch scratch;
+};
+
+/* top_sample.c. Each: 0, or -errno with braid_fail(). */
+
+/* Adds a guest by its region's file; @name: NULL: as it is found. */
+int braid_top_add(struct braid_top *top, const char *path, const char *name);
+
+/* Takes a sample of each guest, and has the rates since the one before. */
+int braid_top_sample(struct braid_top *top);
+void braid_top_free(struct braid_top *top);
+
+/* What guests can be in the order of. */
+enum braid_top_key {
+	BRAID_TOP_NAME,
+	BRAID_TOP_EVENTS,
+	BRAID_TOP_BYTES,
+	BRAID_TOP_LOST,
+	BRAID_TOP_FILL,
+	BRAID_TOP_RUN,
+	BRAID_TOP_STEAL,
+	BRAID_TOP_EXITS,
+	BRAID_TOP_KEYS
+};
+
+/* top_show.c: the word for --sort; its first letter is the key on a terminal. */
+const char *braid_top_key_name(enum braid_top_key key);
+
+/* Puts the guests in order: names from A on, of all else the most first. */
+void braid_top_sort(struct braid_top *top, enum braid_top_key key);
+
+/* Prints the table; @rows: at most so many lines, @clear: in the place of what was there. */
+void braid_top_print(const struct braid_top *top, u32 rows, bool clear);
+
+/* Prints one JSON object on one line. */
+void braid_top_print_json(const struct braid_top *top);
+
+#endif /* BRAID_CLI_TOP_H */

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Samples guests for `tracebraid top`, and what the host gives them. Nothing in a region is changed. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/top.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/discover/libvirt.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define LOOK_NS		5000000000ULL	/* for guests and threads that came */
+#define SILENT_NS	1000000000ULL	/* a heartbeat that stands still for so long */
+
+static const struct braid_top_rates unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN };
+
+/* Guests ----------------------------------------------------------------------------------- */
+
+int braid_top_add(struct braid_top *top, const char *path, const char *name)
+{
+	struct braid_top_guest guest = { .state = BRAID_DRIVER_NONE, .rates = unknown };
+	size_t k;
+
+	for (k = 0; k < top->nr; k++)
+		if (!strcmp(top->guests[k].path, path))
+			return 0;
+	snprintf(guest.path, sizeof(guest.path), "%s", path);
+	snprintf(guest.name, sizeof(guest.name), "%s", name ? name : "");
+	braid_text_clean(guest.name);
+	if (braid_array_push(top->guests, top->nr, top->capacity, guest))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+static void find_threads(struct braid_top_guest *g)
+{
+	pid_t tids[BRAID_DOMAIN_VCPUS];
+	size_t nr = 0;
+	u32 k;
+
+	braid_kvm_close(g->vm);
+	g->vm = NULL;
+	memset(tids, 0, sizeof(tids));
+	if (g->qemu_pid)
+		nr = braid_qemu_vcpus(g->qemu_pid, tids);
+	if (g->qemu_pid)
+		braid_kvm_open(&g->vm, g->qemu_pid);	/* NULL when it can't be */
+	for (k = 0; k < g->nr_vcpus; k++) {
+		pid_t tid = g->vm ? braid_kvm_thread(g->vm, k) : 0;
+
+		if (!tid && k < nr)
+			tid = tids[k];
+		if (tid != g->vcpus[k].tid)
+			g->vcpus[k].timed = false;
+		g->vcpus[k].tid = tid;
+	}
+}
+
+/* What discovery says of the guests that are known; others come too, if all are wanted. */
+static int look_around(struct braid_top *top)
+{
+	struct braid_found *found = NULL;
+	const char **paths = calloc(top->nr + 1, sizeof(*paths));
+	size_t nr = 0, k, i;
+	int err;
+
+	if (!paths)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < top->nr; k++)
+		paths[k] = top->guests[k].path;
+	err = braid_discover(&found, &nr, top->all ? NULL : paths, top->nr, 0, NULL);
+	for (k = 0; k < nr && !err && top->all; k++)
+		if (found[k].state != BRAID_DRIVER_UNREADABLE)
+			err = braid_top_add(top, found[k].path, NULL);
+	for (k = 0; k < nr && !err; k++) {
+		for (i = 0; i < top->nr; i++) {
+			struct braid_top_guest *g = &top->guests[i];
+
+			if (strcmp(g->path, found[k].path))
+				continue;
+			if (!*g->name)
+				strcpy(g->name, found[k].name);
+			g->qemu_pid = found[k].qemu_pid;
+			find_threads(g);
+		}
+	}
+	free(paths);
+	free(found);
+	return err;
+}
+
+/* A guest's rings ---------------------------------------------------------------------------- */
+
+struct sampling {
+	struct braid_top *top;
+	struct braid_top_guest *guest;
+};
+
+static void add_ring(struct braid_top_vcpu *v, const struct braid_ring_map *map,
+		     const struct braid_ring_account *a)
+{
+	u64 room = (u64)map->nr_slots * (map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES);
+	u64 permille = room ? a->left_bytes * 1000 / room : 0;
+
+	v->events += a->written;
+	v->read += a->read;
+	v->bytes += a->bytes;
+	v->lost += a->lost;
+	permille = permille < 1000 ? permille : 1000;
+	v->fill_permille = permille > v->fill_permille ? permille : v->fill_permille;
+}
+
+static void look_at_mailbox(struct braid_top_guest *g, u64 now_ns)
+{
+	const struct braid_mailbox *box = braid_mapping_section(g->m, &g->sb, BRAID_SECTION_MAILBOX);
+	u64 guest = braid_load(&box->guest_heartbeat), agent = braid_load(&box->agent_heartbeat);
+
+	if (guest != g->guest_heartbeat || !g->sampled_ns)
+		g->seen_ns = now_ns;
+	g->recorded = g->sampled_ns && agent != g->agent_heartbeat;
+	g->guest_heartbeat = guest;
+	g->agent_heartbeat = agent;
+	if (g->sb.state == BRAID_STATE_DOWN)
+		g->state = BRAID_DRIVER_DOWN;
+	else
+		g->state = now_ns - g->seen_ns > SILENT_NS ? BRAID_DRIVER_SILENT : BRAID_DRIVER_LIVE;
+}
+
+/* Under the guard. A ring that can't be read now counts as it did. */
+static int sample_rings(void *arg)
+{
+	struct sampling *s = arg;
+	struct braid_top_guest *g = s->guest;
+	struct braid_ring_account a;
+	struct braid_ring_map map;
+	u32 buffer, k;
+
+	look_at_mailbox(g, braid_host_clock_ns());
+	for (buffer = 0; buffer < g->sb.nr_buffers; buffer++) {
+		const struct braid_buffer_desc *desc = &g->sb.buffers[buffer];
+
+		if (s->top->buffer && strncmp(s->top->buffer, desc->name, BRAID_NAME_BYTES))
+			continue;
+		for (k = 0; k < desc->nr_rings && k < g->nr_vcpus; k++) {
+			braid_mapping_ring(g->m, &g->sb, buffer, k, &map);
+			if (!braid_ring_gauge(&a, &map, g->m, g->sb.incarnation, &s->top->scratch))
+				add_ring(&g->vcpus[k], &map, &a);
+		}
+	}
+	return 0;
+}
+
+/* Rates ---------------------------------------------------------------------------------------- */
+
+/* Counts of a ring that moves may miss one another: nothing goes back. */
+static double rate(u64 before, u64 after, double seconds)
+{
+	return after > before ? (after - before) / seconds : 0;
+}
+
+static void time_thread(struct braid_top_vcpu *v, double seconds)
+{
+	struct braid_thread_times t;
+	bool timed = v->tid && !braid_thread_times(v->tid, &t);
+
+	if (timed && v->timed) {
+		v->rates.run = rate(v->times.run_ns, t.run_ns, seconds) / 1e9;
+		v->rates.steal = rate(v->times.wait_ns, t.wait_ns, seconds) / 1e9;
+	}
+	v->timed = timed;
+	if (timed)
+		v->times = t;
+}
+
+static void count_exits(struct braid_top_guest *g, double seconds)
+{
+	u64 exits = 0;
+	bool told = g->vm && !braid_kvm_exits(g->vm, &exits);
+
+	if (told && g->exits_told)
+		g->rates.exits = rate(g->exits, exits, seconds);
+	g->exits_told = told;
+	g->exits = exits;
+}
+
+static void add_known(double *sum, double value)
+{
+	if (!isnan(value))
+		*sum = isnan(*sum) ? value : *sum + value;
+}
+
+static void sum_up(struct braid_top_guest *g)
+{
+	u32 k;
+
+	g->lost = 0;
+	g->fill_permille = 0;
+	for (k = 0; k < g->nr_vcpus; k++) {
+		const struct braid_top_vcpu *v = &g->vcpus[k];
+
+		add_known(&g->rates.events, v->rates.events);
+		add_known(&g->rates.read, v->rates.read);
+		add_known(&g->rates.bytes, v->rates.bytes);
+		add_known(&g->rates.lost, v->rates.lost);
+		add_known(&g->rates.run, v->rates.run);
+		add_known(&g->rates.steal, v->rates.steal);
+		g->lost += v->lost;
+		g->fill_permille = v->fill_permille > g->fill_permille ? v->fill_permille :
+									  g->fill_permille;
+	}
+}
+
+/* One sample -------------------------------------------------------------------------------------- */
+
+/* An incarnation that was not there before: counts begin anew. */
+static int begin_incarnation(struct braid_top_guest *g)
+{
+	free(g->vcpus);
+	g->nr_vcpus = 0;
+	g->vcpus = calloc(g->sb.nr_vcpus, sizeof(*g->vcpus));
+	if (!g->vcpus)
+		return braid_fail(-ENOMEM, "out of memory");
+	g->nr_vcpus = g->sb.nr_vcpus;
+	g->sampled_ns = 0;
+	find_threads(g);
+	return 0;
+}
+
+/* The region as it is now. Return: 0; -EAGAIN: there is none to sample; or -ENOMEM with braid_fail(). */
+static int refresh(struct braid_top_guest *g)
+{
+	u64 incarnation = g->sb.incarnation;
+	int err = 0;
+
+	if (g->m && braid_mapping_gone(g->m)) {
+		braid_mapping_close(g->m);
+		g->m = NULL;
+	}
+	if (!g->m)
+		err = braid_mapping_open(&g->m, g->path, false);
+	if (!err)
+		err = braid_mapping_glance(g->m, &g->sb, true);
+	if (err) {
+		g->state = err == -EAGAIN ? BRAID_DRIVER_STARTING :
+			   err == -ENODATA || err == -ENOENT ? BRAID_DRIVER_NONE :
+			   BRAID_DRIVER_UNREADABLE;
+		return -EAGAIN;
+	}
+	return g->vcpus && g->sb.incarnation == incarnation ? 0 : begin_incarnation(g);
+}
+
+static int sample(struct braid_top *top, struct braid_top_guest *g)
+{
+	struct sampling s = { .top = top, .guest = g };
+	struct braid_top_vcpu *before;
+	u64 now_ns = braid_host_clock_ns();
+	double seconds = g->sampled_ns ? (now_ns - g->sampled_ns) / 1e9 : NAN;
+	int err = refresh(g);
+	u32 k;
+
+	g->rates = unknown;
+	if (!g->sampled_ns)
+		seconds = NAN;
+	before = err ? NULL : calloc(g->nr_vcpus + 1, sizeof(*before));
+	if (!before) {
+		g->sampled_ns = 0;
+		return err == -EAGAIN ? 0 : err ? err : braid_fail(-ENOMEM, "out of memory");
+	}
+	memcpy(before, g->vcpus, g->nr_vcpus * sizeof(*before));
+	for (k = 0; k < g->nr_vcpus; k++) {
+		struct braid_top_vcpu *v = &g->vcpus[k];
+
+		v->events = v->read = v->bytes = v->lost = v->fill_permille = 0;
+		v->rates = unknown;
+		time_thread(v, seconds);
+	}
+	if (braid_guard_run(g->m->base, g->m->bytes, sample_rings, &s))
+		g->state = BRAID_DRIVER_UNREADABLE;
+	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++) {
+		struct braid_top_vcpu *v = &g->vcpus[k];
+
+		v->rates.events = rate(before[k].events, v->events, seconds);
+		v->rates.read = rate(before[k].read, v->read, seconds);
+		v->rates.bytes = rate(before[k].bytes, v->bytes, seconds);
+		v->rates.lost = rate(before[k].lost, v->lost, seconds);
+	}
+	free(before);
+	count_exits(g, seconds);
+	sum_up(g);
+	g->sampled_ns = now_ns;
+	return 0;
+}
+
+int braid_top_sample(struct braid_top *top)
+{
+	u64 now_ns = braid_host_clock_ns();
+	int err = 0;
+	size_t k;
+
+	if (now_ns >= top->look_due_ns) {
+		top->look_due_ns = now_ns + LOOK_NS;
+		err = look_around(top);
+	}
+	for (k = 0; k < top->nr && !err; k++)
+		err = sample(top, &top->guests[k]);
+	return err;
+}
+
+void braid_top_free(struct braid_top *top)
+{
+	size_t k;
+
+	for (k = 0; k < top->nr; k++) {
+		braid_mapping_close(top->guests[k].m);
+		braid_kvm_close(top->guests[k].vm);
+		free(top->guests[k].vcpus);
+	}
+	free(top->guests);
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who looks on: record --live prints a guest's events while it works, and top shows its rates."""
+
+import json
+import re
+import time
+
+from harness import case
+from kit import NEEDS, STORM, check_accounts, check_storm, events_of, offered_by, storm, up
+from proc import Proc
+
+
+class Viewed(Proc):
+    """A program of whose lines it is known when each came, by the clock that events are told in."""
+
+    def _read(self):
+        self.came = []  # pairs: ns, line
+        with open(self.log, "ab", buffering=0) as log:
+            for line in self.process.stdout:
+                self.came.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW), line))
+                log.write(line)
+                with self._cond:
+                    self._lines.append(line.decode(errors="replace"))
+                    self._cond.notify_all()
+        with self._cond:
+            self._closed = True
+            self._cond.notify_all()
+
+    def count(self, what):
+        """Lines so far with these bytes in them."""
+        return sum(what in line for _, line in list(self.came))
+
+
+def by_place(lines):
+    """Events by where they are: stream, CPU, buffer, number."""
+    return {(line["stream"], line["cpu"], line.get("buffer"), line["seq"]): line
+            for line in lines if line["type"] == "event"}
+
+
+def check_steps_back(ctx, lines):
+    """Where a line is before its predecessor, that is said."""
+    last, told = None, False
+    for line in lines:
+        if line["type"] == "event":
+            ctx.check(last is None or told or line["ns"] >= last, f"{line} is before its predecessor, and nobody says so")
+            last, told = line["ns"], False
+        elif line["type"] == "late":
+            told = True
+
+
+def check_same(ctx, live, whole):
+    """The same events, and the same of each but for its time, which both place within their bounds."""
+    ctx.equal(sorted(set(live) ^ set(whole))[:5], [], "events of the live view, or of the report, alone")
+    for place, line in live.items():
+        other = whole[place]
+        ctx.equal((line["event"], line["fields"], line["text"]), (other["event"], other["fields"], other["text"]),
+                  f"what was shown of {place}")
+        if line["bound_ns"] is not None:
+            ctx.check(abs(line["ns"] - other["ns"]) <= line["bound_ns"] + other["bound_ns"],
+                      f"{place}: {line['ns']} ± {line['bound_ns']} live, {other['ns']} ± {other['bound_ns']} in the report")
+
+
+def tell_delays(agent):
+    """The time from an event to its line: nobody's verdict, since it is the machine's too."""
+    delays = sorted(ns - int(re.search(rb'"ns":(-?\d+)', line).group(1)) for ns, line in agent.came
+                    if line.startswith(b'{"type":"event"'))
+    at = len(delays)
+    print(f"  live view: {at} events; from an event to its line {delays[at // 2] / 1e6:.1f} ms (median), "
+          f"{delays[at * 99 // 100] / 1e6:.1f} ms (99 %), {delays[-1] / 1e6:.1f} ms (worst)")
+
+
+def check_rates(ctx, guest, agent):
+    """top tells of a guest at work that it is traced and recorded, and what its threads get."""
+    work = guest.bg(f"until [ -e /tmp/stop ]; do echo 100 > {STORM}/run; usleep 10000; done")
+    done = ctx.run_agent("top", "--json", "-r", guest.shm, "-i", "0.5", "-n", "3")
+    guest.run("touch /tmp/stop")
+    ctx.equal(work.wait(timeout=120), 0, "status of the load")
+    samples = [json.loads(line)["guests"][0] for line in done.stdout.splitlines()]
+    ctx.equal([(one["guest"], one["driver"], one["recorded"], len(one["vcpus"])) for one in samples],
+              [("g1", "live", True, 2)] * 3, "what top shows")
+    ctx.check(all(one["events_per_s"] > 0 and one["bytes_per_s"] > 0 for one in samples), f"no rates: {samples}")
+    ctx.check(any(one["read_per_s"] > 0 for one in samples), f"nothing is read: {samples}")
+    ctx.check(all(vcpu["run"] is not None and vcpu["steal"] is not None for one in samples for vcpu in one["vcpus"]),
+              f"threads of which nothing is told: {samples}")
+    table = ctx.run_agent("top", "--batch", "-r", guest.shm, "-i", "0.1", "-n", "1").stdout
+    ctx.check(re.search(r"^g1 +live, rec .*\n  vCPU 0 ", table, re.M), f"the table lacks a guest or a vCPU:\n{table}")
+    ctx.equal(agent.rc, None, "the recorder's status while it is looked at")
+
+
+@case("live", usual=("6.1",), needs=NEEDS)
+def live(ctx):
+    """A guest's events are printed while it works: those of the report, in order; top shows its rates."""
+    guest = up(ctx, qemu_args=("-name", "debug-threads=on"))
+    capture = ctx.dir / "x.braid"
+    agent = ctx.agent("record", "--live", "--json", "-r", guest.shm, "-e", "storm", "-e", "sched:sched_sw*", "-o", capture,
+                      kind=Viewed, name="live")
+    agent.wait_line(r"^Recording", timeout=60)
+    offered = storm(guest, 2000)
+    ctx.wait_until(lambda: agent.count(b'"event":"storm"') + agent.count(b'"type":"hidden"') >= offered,
+                   "all events to be shown while the recording goes on")
+    check_rates(ctx, guest, agent)
+    ctx.equal(agent.stop(timeout=60), 0, f"status of the recorder, which said:\n{agent.output()[-3000:]}\n")
+
+    lines = [json.loads(line) for _, line in agent.came if line.startswith(b"{")]
+    ctx.equal(lines[-1]["type"], "end", "the last line")
+    ctx.equal(lines[-1]["hidden"], 0, "lines that were not shown")
+    check_steps_back(ctx, lines)
+    check_same(ctx, by_place(lines), by_place(events_of(ctx, capture)))
+    check_storm(ctx, [line for line in lines if line["type"] != "stream"], "g1", offered_by(guest),
+                check_accounts(ctx, capture)["lost"])
+    tell_delays(agent)
+
+    # Nothing is kept, and who has seen enough ends it.
+    done = ctx.run("sh", "-c", f"{ctx.agent_path} record --live -q -r {guest.shm} -e sched:sched_switch -o /dev/null | head -n 5",
+                   timeout=60)
+    ctx.equal(len(done.stdout.splitlines()), 5, "lines of a view without a capture")

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Samples fake guests as `tracebraid top` does: by a look that changes nothing, exact where all stand still. */
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/cli/top.h"
+#include "host_agent/clock/host.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/session.h"
+
+static char dir[] = "/tmp/test_top.XXXXXX";
+static char region[64], capture[64];
+
+static struct fake_guest *new_guest(u32 flags)
+{
+	const struct fake_params p = {
+		.name = "fake", .bytes = 1 << 20, .nr_vcpus = 2, .subbuf_bytes = 1024, .nr_slots = 16,
+		.flags = flags, .always = true,
+	};
+
+	return fake_guest_new(region, &p);
+}
+
+/* Both ways of counting, of each ring. */
+static void check_gauges(void)
+{
+	static struct braid_account_scratch scratch;
+	struct braid_ring_account whole, quick;
+	struct braid_superblock sb;
+	struct braid_ring_map map;
+	struct braid_mapping *m;
+	u32 vcpu;
+
+	NEED(!braid_mapping_open(&m, region, false) && !braid_mapping_identify(m, &sb));
+	for (vcpu = 0; vcpu < sb.nr_vcpus; vcpu++) {
+		braid_mapping_ring(m, &sb, 0, vcpu, &map);
+		NEED(!braid_ring_account(&whole, &map, m, sb.incarnation, &scratch, NULL, NULL));
+		NEED(!braid_ring_gauge(&quick, &map, m, sb.incarnation, &scratch));
+		CHECK(!*whole.fault);
+		CHECK_EQ(quick.written, whole.written);
+		CHECK_EQ(quick.read, whole.read);
+		CHECK_EQ(quick.lost, whole.lost);
+		CHECK_EQ(quick.left, whole.left);
+		CHECK_EQ(quick.left_bytes, whole.left_bytes);
+		CHECK_EQ(quick.bytes, whole.bytes);
+	}
+	braid_mapping_close(m);
+}
+
+static void gauges_count_as_accounts_do(void)
+{
+	static const u32 modes[] = { 0, BRAID_BUFFER_OVERWRITE };
+	struct fake_guest *g;
+	size_t k;
+
+	for (k = 0; k < 2; k++) {
+		g = new_guest(modes[k]);
+		check_gauges();
+		fake_guest_write(g, 0, 7);
+		fake_guest_write(g, 1, 100);
+		check_gauges();
+		fake_guest_read(g, 1);
+		fake_guest_write(g, 1, 3);
+		check_gauges();
+		fake_guest_write(g, 0, 5000);	/* more than it holds */
+		fake_guest_write(g, 1, 5000);
+		check_gauges();
+		fake_guest_free(g);
+	}
+}
+
+/* A sample of one guest. */
+static const struct braid_top_guest *sample(struct braid_top *top)
+{
+	NEED(!braid_top_sample(top));
+	NEED(top->nr == 1);
+	return &top->guests[0];
+}
+
+/* A rate times the time between two samples is what was written between them. */
+static bool near(double rate, u64 ns, double count)
+{
+	double seconds = ns / 1e9;
+
+	return fabs(rate * seconds - count) < count / 100 + 0.001;
+}
+
+static void tells_rates_and_changes_nothing(void)
+{
+	struct fake_guest *g = new_guest(0);
+	struct braid_top *top = calloc(1, sizeof(*top));
+	const struct braid_top_guest *one;
+	u8 *before = malloc(1 << 20);
+	u64 first_ns;
+
+	NEED(top && before && !braid_top_add(top, region, "fake"));
+	fake_guest_write(g, 0, 50);
+	memcpy(before, g->base, 1 << 20);
+	one = sample(top);
+	CHECK(isnan(one->rates.events));
+	CHECK_EQ(one->vcpus[0].events, 50);
+	CHECK(isnan(one->rates.steal) && isnan(one->rates.exits));
+	CHECK(!memcmp(before, g->base, 1 << 20));
+
+	first_ns = one->sampled_ns;
+	fake_guest_write(g, 0, 200);
+	fake_guest_write(g, 1, 100);
+	one = sample(top);
+	CHECK(near(one->vcpus[0].rates.events, one->sampled_ns - first_ns, 200));
+	CHECK(near(one->vcpus[1].rates.events, one->sampled_ns - first_ns, 100));
+	CHECK(near(one->rates.events, one->sampled_ns - first_ns, 300));
+	CHECK(one->rates.bytes > 8 * one->rates.events);
+	CHECK_EQ(one->rates.lost, 0);
+	CHECK(one->vcpus[0].fill_permille > one->vcpus[1].fill_permille);
+	CHECK_EQ(one->fill_permille, one->vcpus[0].fill_permille);
+
+	fake_guest_write(g, 1, 100000);
+	one = sample(top);
+	CHECK(one->vcpus[1].rates.lost > 0 && !one->vcpus[0].rates.lost);
+	CHECK(one->lost > 90000);
+	CHECK(one->vcpus[1].fill_permille > 900);
+	braid_top_free(top);
+	free(top);
+	free(before);
+	fake_guest_free(g);
+}
+
+static void sees_who_records_and_who_begins_anew(void)
+{
+	struct braid_top *top = calloc(1, sizeof(*top));
+	struct session s = { 0 };
+	const struct braid_top_guest *one;
+
+	s.guest = new_guest(0);
+	NEED(top && !braid_top_add(top, region, NULL));
+	one = sample(top);
+	CHECK(!one->recorded);
+	CHECK(!strcmp(one->name, "fake"));
+	session_begin(&s, region, capture, NULL);
+	fake_guest_write(s.guest, 0, 300);
+	session_settle(&s);
+	one = sample(top);
+	CHECK(one->recorded);
+	CHECK(one->rates.read > 0);
+	session_end(&s);
+
+	fake_guest_free(s.guest);
+	s.guest = new_guest(0);		/* another incarnation, in another file */
+	one = sample(top);
+	CHECK(isnan(one->rates.events));
+	CHECK_EQ(one->vcpus[0].events, 0);
+	fake_guest_free(s.guest);
+	one = sample(top);
+	CHECK_EQ(one->state, BRAID_DRIVER_NONE);
+	braid_top_free(top);
+	free(top);
+}
+
+/* What nobody may have is that of a process of our own. */
+static void tells_a_threads_times(void)
+{
+	struct braid_thread_times t;
+
+	CHECK(!braid_thread_times(getpid(), &t));
+	CHECK(t.run_ns > 0);
+	CHECK(braid_thread_times(-1, &t) < 0);
+}
+
+static void puts_the_most_first(void)
+{
+	struct braid_top_guest guests[3] = {
+		{ .name = "b", .rates.events = 5, .rates.exits = NAN },
+		{ .name = "a", .rates.events = NAN, .rates.exits = 1 },
+		{ .name = "c", .rates.events = 9, .rates.exits = NAN },
+	};
+	struct braid_top *top = calloc(1, sizeof(*top));
+
+	NEED(top);
+	top->guests = guests;
+	top->nr = 3;
+	braid_top_sort(top, BRAID_TOP_EVENTS);
+	CHECK(!strcmp(guests[0].name, "c") && !strcmp(guests[2].name, "a"));
+	braid_top_sort(top, BRAID_TOP_EXITS);
+	CHECK(!strcmp(guests[0].name, "a") && !strcmp(guests[1].name, "b"));
+	braid_top_sort(top, BRAID_TOP_NAME);
+	CHECK(!strcmp(guests[0].name, "a") && !strcmp(guests[2].name, "c"));
+	free(top);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(region, sizeof(region), "%s/region", dir);
+	snprintf(capture, sizeof(capture), "%s/c.braid", dir);
+	RUN(gauges_count_as_accounts_do);
+	RUN(tells_rates_and_changes_nothing);
+	RUN(sees_who_records_and_who_begins_anew);
+	RUN(tells_a_threads_times);
+	RUN(puts_the_most_first);
+	unlink(capture);
+	rmdir(dir);
+	return VERDICT();
+}
