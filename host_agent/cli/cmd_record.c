@@ -41,6 +41,8 @@ static const char usage[] =
 	"                         times are converted. Default: the timeline's own, mono_raw\n"
 	"  -t SECONDS             stop after that time\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
+	"  --to FORM              make OUT of the capture when it ends, as `tracebraid export --to`\n"
+	"                         does, of -o OUT; the capture is OUT.braid\n"
 	"  --live                 print the merged events too, as `tracebraid report` does, within\n"
 	"                         200 ms. What the terminal, or who reads, does not take in time\n"
 	"                         is recorded but not shown, and counted. Times are by what is\n"
@@ -61,7 +63,7 @@ static const char usage[] =
 
 enum {
 	OPT_HOST = 256, OPT_TRY_HOST, OPT_LIVE, OPT_JSON, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT,
-	OPT_HOLD_OFF
+	OPT_HOLD_OFF, OPT_TO
 };
 
 static const struct option options[] = {
@@ -80,6 +82,7 @@ static const struct option options[] = {
 	{ "on", required_argument, NULL, OPT_ON },
 	{ "on-count", required_argument, NULL, OPT_ON_COUNT },
 	{ "hold-off", required_argument, NULL, OPT_HOLD_OFF },
+	{ "to", required_argument, NULL, OPT_TO },
 	{ "live", no_argument, NULL, OPT_LIVE },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -203,6 +206,9 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			break;
 		case 'o':
 			r->file = optarg;
+			break;
+		case OPT_TO:
+			err = braid_record_take_form(r, optarg);
 			break;
 		case 'q':
 			r->quiet = true;
@@ -331,6 +337,8 @@ int braid_cmd_record(int argc, char **argv)
 	};
 	int err = parse_options(&r, argc, argv);
 
+	if (!err)
+		err = braid_record_prepare_export(&r);
 	if (err) {
 		close_all(&r, 0);
 		if (err > 0)
@@ -338,7 +346,7 @@ int braid_cmd_record(int argc, char **argv)
 		return err == -ENOEXEC ? braid_complain_option("record", argv[optind - 1]) :
 					 braid_complain();
 	}
-	if (braid_record_whole(&r))
+	if (braid_record_whole(&r) || braid_record_export(&r))
 		return braid_complain();
 	return r.child.ended ? r.child.status : EXIT_SUCCESS;
 }

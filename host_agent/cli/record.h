@@ -5,6 +5,7 @@
 
 #include "host_agent/clock/sampler.h"
 #include "host_agent/discover/libvirt.h"
+#include "host_agent/export/export.h"
 #include "host_agent/source/region.h"
 #include "host_agent/source/tracefs.h"
 #include "host_agent/transport/request.h"
@@ -102,6 +103,13 @@ struct braid_record_live {
 	u64 told_ns;		/* when it was told last */
 };
 
+/* What is made of the capture when it is whole. */
+struct braid_record_to {
+	const struct braid_export_form *form;	/* NULL: nothing */
+	const char *out;
+	char capture[4096];			/* kept beside it */
+};
+
 struct braid_recording {
 	const char *file;
 	const char *buffer;	/* of the guests; NULL: all */
@@ -120,6 +128,7 @@ struct braid_recording {
 	struct braid_record_domains domains;
 	struct braid_record_flight flight;
 	struct braid_record_live live;
+	struct braid_record_to to;
 
 	struct braid_live_sink sink;
 	struct braid_exchange *exchange;
@@ -137,6 +146,14 @@ struct braid_recording {
 
 /* cmd_record.c: all of a recording that was filled in. 0 or -errno with braid_fail(). */
 int braid_record_whole(struct braid_recording *r);
+
+/*
+ * record_export.c: --to. The form; what is checked and loaded before we are confined; and the
+ * export, once the capture is whole. 0 or -errno with braid_fail().
+ */
+int braid_record_take_form(struct braid_recording *r, const char *name);
+int braid_record_prepare_export(struct braid_recording *r);
+int braid_record_export(struct braid_recording *r);
 
 /* record_setup.c: who and what is recorded. 0 or -errno with braid_fail(). */
 int braid_record_add_guest(struct braid_recording *r, const char *argument);

@@ -22,13 +22,15 @@ def record(ctx):
     listed = json.loads(ctx.run_agent("list", "--json", *(guest.shm for guest in guests)).stdout)
     ctx.equal([(one["guest"], one["driver"], one["vcpus"]) for one in listed],
               [("alpha", "live", 2), ("beta", "live", 2)], "what list shows")
-    capture = ctx.dir / "x.braid"
+    exported, capture = ctx.dir / "x", ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guests[0].shm, "-r", f"{guests[1].shm},name=renamed", "-e", "storm",
-                           "-e", "sched:sched_sw*", "--try-host", "-o", capture)
+                           "-e", "sched:sched_sw*", "--try-host", "--to", "ctf", "-o", exported)
     jobs = [guest.bg("echo 20000 > /sys/kernel/debug/storm/run") for guest in guests]
     for job in jobs:
         ctx.equal(job.wait(timeout=120), 0, "status of the storm")
     stop_recorder(ctx, agent)
+    ctx.check({"alpha", "renamed"} <= {path.parent.name for path in exported.glob("*/metadata")},
+              "--to ctf made no trace of each guest")
     lines = events_of(ctx, capture)
     check_order(ctx, lines)
     for guest, stream in zip(guests, ("alpha", "renamed")):

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What `record --to` does when the recording has ended: `export`, in the same process. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/cli/record.h"
+#include "host_agent/cli/trace_options.h"
+#include "host_agent/util/error.h"
+
+int braid_record_take_form(struct braid_recording *r, const char *name)
+{
+	r->to.form = braid_export_form_by_name(name);
+	return r->to.form ? 0 :
+	       braid_fail(-EINVAL, "record: there is no form '%s'; 'tracebraid export --help' lists all",
+			  name);
+}
+
+int braid_record_prepare_export(struct braid_recording *r)
+{
+	int n;
+
+	if (!r->to.form)
+		return 0;
+	if (r->flight.wanted || r->live.wanted)
+		return braid_fail(-EINVAL, "--to is for one capture: leave %s out, and export what is made",
+				  r->live.wanted ? "--live" : "--snapshot");
+	if (!strcmp(r->file, BRAID_RECORD_FILE) || !strcmp(r->file, "-"))
+		return braid_fail(-EINVAL, "--to %s: say -o OUT, the file or folder to make",
+				  r->to.form->name);
+	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->file);
+	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
+		return braid_fail(-ENAMETOOLONG, "-o: the name is too long");
+	r->to.out = r->file;
+	r->file = r->to.capture;
+	return r->to.form->prepare ? r->to.form->prepare() : 0;
+}
+
+int braid_record_export(struct braid_recording *r)
+{
+	char *paths[] = { r->to.capture };
+	struct braid_trace_options trace = { 0 };
+	struct braid_export_totals totals;
+	struct braid_source *source = NULL;
+	int err;
+
+	if (!r->to.form)
+		return 0;
+	err = braid_trace_open(&trace, &source, paths, 1, r->to.out);
+	if (!err)
+		err = r->to.form->run(r->to.out, source, &trace.options, &totals);
+	braid_progress_end(&trace.progress);
+	braid_source_free(source);
+	braid_trace_free(&trace);
+	if (!err && !r->quiet)
+		fprintf(stderr, "Exported to %s as %s\n", r->to.out, r->to.form->name);
+	return err;
+}
