@@ -296,13 +296,19 @@ static void print_by_steps(struct braid_format *f, const struct braid_kind *kind
 	put_tamed(out, f->wild.data, f->wild.bytes);
 }
 
-/* Whether an event's fields tell what is in a payload. */
-static bool has_fields(const struct braid_kind *kind, const struct braid_item *item)
+/* Whether a payload holds all fields of an event, and what its print format reads. */
+static bool holds(const struct braid_kind *kind, const struct braid_item *item, bool print)
 {
 	return kind->info.parsed &&
 	       (kind->event->format.fields || item->payload_bytes <= sizeof(struct braid_record)) &&
-	       braid_vet_payload(kind->event, kind->checks, false, item->payload,
+	       braid_vet_payload(kind->event, kind->checks, print, item->payload,
 				 item->payload_bytes);
+}
+
+/* Whether an event's fields tell what is in a payload. */
+static bool has_fields(const struct braid_kind *kind, const struct braid_item *item)
+{
+	return holds(kind, item, false);
 }
 
 const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item)
@@ -310,6 +316,22 @@ const struct tep_event *braid_format_fields(struct braid_format *f, const struct
 	struct braid_kind *kind = kind_of(f, item);
 
 	return kind && has_fields(kind, item) ? kind->event : NULL;
+}
+
+bool braid_format_holds(const struct braid_event_type_info *info, const struct braid_item *item)
+{
+	const struct braid_kind *kind = (const struct braid_kind *)info;
+
+	return holds(kind, item, kind->info.printable);
+}
+
+void braid_format_symbols(struct braid_format *f, const struct braid_stream *stream,
+			  struct braid_text *out)
+{
+	const struct braid_symbols *symbols = symbols_of(f, stream);
+
+	if (symbols)
+		braid_symbols_text(symbols, out);
 }
 
 void braid_format_text_of(struct braid_format *f, const struct braid_item *item,

@@ -89,6 +89,39 @@ bool braid_format_range(const struct tep_format_field *field, const u8 *payload,
 			u32 *offset, u32 *length);
 
 /**
+ * braid_format_holds - whether a payload holds all that its kind's format reads
+ * @info: the item's kind
+ * @item: the event
+ *
+ * Return: true when libtraceevent may take the payload for what braid_format_retell() tells;
+ * false: it is but bytes.
+ */
+bool braid_format_holds(const struct braid_event_type_info *info, const struct braid_item *item);
+
+/**
+ * braid_format_retell - a kind's format, fit for other tools that use libtraceevent
+ * @info: the kind
+ * @id: to give it
+ * @out: extended by the text of a format file as tracefs has it. Its name is the kind's label;
+ *	its print format is the one told if that is sound, else it shows the fields
+ * @system: set to the system to tell it under
+ *
+ * Return: whether there is such a text.
+ */
+bool braid_format_retell(const struct braid_event_type_info *info, u16 id,
+			 struct braid_text *out, const char **system);
+
+/**
+ * braid_format_symbols - a stream's symbols as lines of /proc/kallsyms
+ * @f: the formats
+ * @stream: of the source
+ * @out: extended. Where a symbol ends and no other begins there is one named ?, so that
+ *	nothing behind it is taken for it
+ */
+void braid_format_symbols(struct braid_format *f, const struct braid_stream *stream,
+			  struct braid_text *out);
+
+/**
  * braid_format_text_of - append an event's fields as its print format has them
  * @f: the formats
  * @item: the event

@@ -162,4 +162,7 @@ void braid_symbols_free(struct braid_symbols *s);
  */
 char *braid_symbols_find(struct braid_symbols *s, unsigned long long *address);
 
+/** braid_symbols_text - append all as lines of /proc/kallsyms, ends too */
+void braid_symbols_text(const struct braid_symbols *s, struct braid_text *out);
+
 #endif /* BRAID_FORMAT_PRIVATE_H */

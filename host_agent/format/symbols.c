@@ -156,3 +156,31 @@ char *braid_symbols_find(struct braid_symbols *s, unsigned long long *address)
 	*address = s->at[low - 1].start;
 	return s->at[low - 1].name;
 }
+
+static void put_symbol(struct braid_text *out, u64 address, const char *name)
+{
+	static const char digits[] = "0123456789abcdef";
+	char line[16 + 3];
+	int k;
+
+	for (k = 15; k >= 0; k--, address >>= 4)
+		line[k] = digits[address & 15];
+	memcpy(line + 16, " T ", 3);
+	braid_text_put(out, line, sizeof(line));
+	braid_text_puts(out, name);
+	braid_text_putc(out, '\n');
+}
+
+void braid_symbols_text(const struct braid_symbols *s, struct braid_text *out)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr; k++) {
+		/* Where a space or nothing is in the place of a name, readers would stop. */
+		if (!s->at[k].name[0] || strpbrk(s->at[k].name, " \t\n"))
+			continue;
+		put_symbol(out, s->at[k].start, s->at[k].name);
+		if (k + 1 == s->nr || s->at[k].end < s->at[k + 1].start)
+			put_symbol(out, s->at[k].end, "?");
+	}
+}
