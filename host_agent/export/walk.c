@@ -81,8 +81,10 @@ static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, voi
 	if (ret <= 0)
 		return ret;
 	note_order(w, item);
-	w->uncertain = braid_order_next(&w->order, item);
-	w->totals->uncertain += w->uncertain;
+	if (!w->wants) {
+		w->uncertain = braid_order_next(&w->order, item);
+		w->totals->uncertain += w->uncertain;
+	}
 	w->totals->events++;
 	w->totals->lines++;
 	return ops->event ? ops->event(arg, item, info) : 0;
@@ -172,12 +174,47 @@ static int put_items(struct braid_walk *w, struct braid_merge *merge,
 	return ret;
 }
 
+static bool want_ring(void *arg, const struct braid_ring *ring)
+{
+	const struct braid_walk *w = arg;
+
+	return braid_select_ring((void *)w->options, ring) &&
+	       (!w->wants || w->wants(w->wants_arg, ring));
+}
+
+/* In parts, the first event of all need not be that of the first part: times count from it. */
+static int meet_first(struct braid_walk *w)
+{
+	struct braid_merge *merge = NULL;
+	const struct braid_item *item;
+	int ret;
+
+	ret = braid_merge_begin(&merge, w->source, braid_select_ring, (void *)w->options);
+	if (ret)
+		return ret;
+	while ((ret = braid_merge_next(merge, &item)) > 0 && item->kind == BRAID_ITEM_NOTE)
+		;
+	if (ret > 0) {
+		tell_time(w, item);
+		braid_select_time(w->select, item, w->ns);
+	}
+	braid_merge_end(merge);
+	braid_source_rewind(w->source);
+	return ret < 0 ? ret : 0;
+}
+
 int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
 {
 	struct braid_merge *merge = NULL;
 	int ret;
 
-	ret = braid_merge_begin(&merge, w->source, braid_select_ring, (void *)w->options);
+	if (w->wants && !w->met_first) {
+		ret = meet_first(w);
+		if (ret)
+			return ret;
+		w->met_first = true;
+	}
+	ret = braid_merge_begin(&merge, w->source, want_ring, w);
 	if (ret)
 		return ret;
 	do

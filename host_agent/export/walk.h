@@ -18,6 +18,13 @@ struct braid_walk {
 	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
 	struct braid_order order;
 	s64 latest_ns;			/* of all items so far that are wanted; host time */
+	/*
+	 * Set behind braid_walk_begin(): each run is along the rings that are wanted then, so that
+	 * runs are parts of a walk. Whether the order of events is proven is then not looked at.
+	 */
+	bool (*wants)(void *arg, const struct braid_ring *ring);
+	void *wants_arg;
+	bool met_first;			/* in parts: the first event of all was found */
 
 	/* Of the item at hand: */
 	s64 ns;				/* its time, by the clock that is shown */
