@@ -8,6 +8,7 @@
 
 #include "host_agent/export/export.h"
 #include "host_agent/export/form_ctf.h"
+#include "host_agent/export/trace_dat.h"
 #include "host_agent/util/error.h"
 
 /* As private as the capture: it tells the same. */
@@ -82,6 +83,10 @@ static const struct braid_export_form forms[] = {
 	  false, NULL, braid_export_html },
 	{ "perfetto", "one file for ui.perfetto.dev and trace_processor: each guest is a machine",
 	  false, NULL, run_perfetto },
+	{ "trace.dat", "OUT.dat of the host and OUT-GUEST.dat of each guest, for trace-cmd, KernelShark",
+	  true, NULL, braid_export_trace_dat },
+	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0", true, NULL,
+	  braid_export_trace_dat_v6 },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))
