@@ -212,7 +212,7 @@ check-dkms:
 E2E_UML		= $(if $(CASE),$(filter virtio-uml,$(CASE)),virtio-uml)
 
 check-e2e:
-	@tests/packages.sh build driver guests libvirt $(if $(E2E_UML),kunit)
+	@tests/packages.sh build forms driver guests libvirt $(if $(E2E_UML),kunit)
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(MAKE) -j$(NPROC) e2e-run
 

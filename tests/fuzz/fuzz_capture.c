@@ -3,6 +3,7 @@
  * The capture reader and all behind it, to the last letter of a report. A chunk whose
  * checksum is 0 gets the right one first: what a checksum guards is not the point here.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 
 #include "host_agent/capture/checksum.h"
 #include "host_agent/export/export.h"
+#include "host_agent/export/trace_dat.h"
 #include "host_agent/source/source.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -65,6 +67,47 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigne
 	return bytes;
 }
 
+static char folder[] = "/dev/shm/fuzz-XXXXXX";
+
+static void empty_folder(void)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	MUST(dir != NULL);
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			MUST(!unlinkat(dirfd(dir), entry->d_name, 0));
+	closedir(dir);
+}
+
+static void remove_folder(void)
+{
+	rmdir(folder);
+}
+
+/* To files, for trace-cmd: the same events and losses, CPU by CPU. */
+static void export_files(struct braid_source *source, u64 events, u64 lost)
+{
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals totals = { 0 };
+	static u32 turns;
+	char out[64];
+
+	if (turns++ & 3)	/* files take more time than all the rest */
+		return;
+	if (turns == 1) {
+		MUST(mkdtemp(folder) != NULL);
+		atexit(remove_folder);
+	}
+	snprintf(out, sizeof(out), "%s/out.dat", folder);
+	braid_source_rewind(source);
+	MUST(!braid_export_trace_dat(out, source, &options, &totals));
+	MUST_EQ(totals.events, events);
+	MUST_EQ(totals.lost, lost);
+	empty_folder();
+}
+
 static void report(struct braid_source *source, FILE *to)
 {
 	struct braid_export_options options = { 0 };
@@ -81,6 +124,7 @@ static void report(struct braid_source *source, FILE *to)
 	MUST_EQ(text.lost, json.lost);
 	MUST_EQ(text.events, html.events);
 	MUST_EQ(text.lost, html.lost);
+	export_files(source, text.events, text.lost);
 }
 
 /* It takes no CPU above 1023. */

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import time
 
+import trace_cmd
 from harness import case
 from kit import TREE
 from nested import judge
@@ -238,6 +239,9 @@ def nested_kvm(ctx):
             print("\n".join(["    not held against it:"] + found if found else []))
         else:
             wrong += found
+        if phase is idle:  # others open it, too, and put the host's threads and the guests' CPUs together
+            wrong += [line for form in trace_cmd.FORMS
+                      for line in trace_cmd.check(ctx.agent_path, capture, form, ctx.dir, kvm=True)[:SHOWN]]
         rig.say("judged")
     print(f"  pairs in all: {pairs}")
     ctx.check(not wrong, "the timeline is wrong:\n" + "\n".join(wrong))

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's trace-cmd reads what the agent exports to trace.dat, and must tell what the agent's own report tells."""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+FORMS = ("trace.dat", "trace.dat-v6")
+SHOWN = 5
+MOST_ID = 32767  # KernelShark takes more for negative
+OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+THEIRS = re.compile(r" *(?P<comm>.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+LOST = re.compile(r"LOST (\d+|some) events?")
+DROPPED = re.compile(r" *CPU:(\d+) \[(?:(\d+) )?EVENTS DROPPED\]")
+OF_FILE = re.compile(r" *(\S+\.dat):(.*)")
+
+
+class Unreadable(Exception):
+    """Somebody prints what is not understood, or refuses to."""
+
+
+def run(*command):
+    """What a command prints; it must succeed, and trace-cmd must not complain."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode or (done.stderr and command[0] == "trace-cmd"):
+        raise Unreadable(f"{' '.join(map(str, command))}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode(errors="replace").splitlines()
+
+
+def split(rest):
+    """An event's name and text. Bytes in hexadecimal are cut short in a report."""
+    name, _, text = rest.partition(":")
+    return re.sub(r"\W", "_", name), re.sub(r" \.\.\. \(\d+ bytes\)$", "", " ".join(text.split()))
+
+
+def ours(lines):
+    """Of a report: (time, stream, CPU, kind, what), and each event's task."""
+    for line in lines:
+        m = OURS.fullmatch(line)
+        if not m:
+            raise Unreadable(f"what is this line of the report? {line}")
+        key = m["time"], m["stream"], 0 if m["cpu"] == "---" else int(m["cpu"])
+        lost = LOST.match(m["rest"])
+        if m["pid"] is not None:
+            yield (*key, m["pid"], *split(m["rest"])), m["comm"]
+        elif lost:
+            yield (*key, "lost", "" if lost[1] == "some" else lost[1], ""), None
+        elif m["rest"].startswith("NOTE "):
+            yield (*key, "0", "note", m["rest"][len("NOTE "):].strip()), "<idle>"
+        else:
+            yield (*key, "0", *split(m["rest"])), "<idle>"
+
+
+def theirs(lines, streams):
+    """The same of trace-cmd's."""
+    name, lost = None, None
+    for line in lines:
+        m = OF_FILE.fullmatch(line)
+        if m:
+            name, line = m[1], m[2]
+        if re.fullmatch(r" *cpus=\d+", line):
+            continue
+        m = DROPPED.fullmatch(line)
+        if m:
+            lost = int(m[1]), m[2] or ""
+            continue
+        m = THEIRS.fullmatch(line)
+        if not m:
+            raise Unreadable(f"what is this line of trace-cmd? {line}")
+        key = m["time"], streams[name], int(m["cpu"])
+        if lost:
+            if lost[0] != key[2]:
+                raise Unreadable(f"a loss on CPU {lost[0]}, told before {line}")
+            yield (*key, "lost", lost[1], ""), None
+            lost = None
+        rest = m["rest"]
+        if rest.startswith("bytes: "):  # the event that they are of is in the text
+            rest = rest[len("bytes: "):].lstrip()
+        if split(rest) != ("note", "events were lost"):
+            yield (*key, m["pid"], *split(rest)), m["comm"].strip()
+
+
+def in_order(items):
+    """Those of one ns in an order of their own: which file comes first is no matter of the trace."""
+    return sorted(items, key=lambda item: (float(item[0][0].split(".")[0]), item[0]))
+
+
+def same(a, b):
+    """The longer of two texts of bytes may begin with the other."""
+    return a == b or (a[:5] == b[:5] and len(b[5]) >= 1535 and a[5].startswith(b[5]))
+
+
+def compare(report, found):
+    """Complaints. Losses and events, in order; a task has one name in a trace.dat, its last."""
+    wrong, names, one_name = [], {}, 0
+    times = [item[0][0] for item in found]
+    if times != sorted(times, key=lambda t: [int(part) for part in t.split(".")]):
+        wrong.append("trace-cmd's times go back")
+    report, found = in_order(report), in_order(found)
+    if len(report) != len(found):
+        wrong.append(f"{len(report)} lines, and {len(found)} of trace-cmd's")
+    for (a, comm), (b, their_comm) in zip(report, found):
+        if not same(b, a):
+            wrong.append(f"{a}\n  trace-cmd: {b}")
+        elif comm is not None:
+            names.setdefault(a[1:2] + a[3:4], set()).add((comm, their_comm))
+    for task, pairs in names.items():
+        if len({b for a, b in pairs}) != 1:
+            wrong.append(f"{task} has several names: {pairs}")
+        one_name += any(a == b for a, b in pairs)
+    if 2 * one_name < len(names):
+        wrong.append(f"only {one_name} of {len(names)} tasks have the name that they had")
+    return wrong
+
+
+def options(path):
+    """What a file's options tell of whom it is, whose guests it knows, and how its times are to be shifted."""
+    told = {"guests": {}, "shift": []}
+    lines = run("trace-cmd", "dump", "--options", "-i", path)
+    for at, line in enumerate(lines):
+        option = re.match(r"\s*\[Option (\w+),", line)
+        behind = lines[at + 1:]
+        if not option:
+            continue
+        if option[1] == "TRACEID":
+            told["id"] = int(behind[0], 16)
+        elif option[1] == "GUEST":
+            nr = int(behind[2].split()[0])
+            cpus = [list(map(int, row.split("[")[0].split())) for row in behind[3:3 + nr]]
+            told["guests"][int(behind[1].split()[0], 16)] = behind[0].rpartition(" [Guest")[0], dict(cpus)
+        elif option[1] == "TimeShift":
+            told["peer"] = int(behind[0].split()[0], 16)
+            told["shift"] = [m.groups() for m in (re.match(r"\s*(-?\d+) (\d+) (\d+) (\d+)\[", row) for row in behind) if m]
+            told["shift_cpus"] = int(behind[2].split()[0], 16)
+    return told
+
+
+def check_options(host, guests):
+    """Complaints about what readers put a host and its guests together by."""
+    wrong = []
+    h = options(host)
+    for stream, path in guests.items():
+        g = options(path)
+        if not g["id"] or g["id"] == h["id"] or g.get("peer") != h["id"]:
+            wrong.append(f"{stream}: trace ids {g['id']:x}, peer {g.get('peer', 0):x}, host {h['id']:x}")
+        if len(g["shift"]) != 2 * g["shift_cpus"] or any(s[:3] != ("0", "1", "0") for s in g["shift"]):
+            wrong.append(f"{stream}: not two samples a CPU of no shift: {g['shift']}")
+        if len({s[3] for s in g["shift"]}) != 2:
+            wrong.append(f"{stream}: samples of one time: {g['shift']}")
+    return wrong, h
+
+
+def check_kvm(host, guests, told):
+    """Complaints: what KernelShark's plot of a vCPU above the host's thread needs, and draws."""
+    wrong = []
+    events = run("trace-cmd", "report", "-N", "-t", "-F", "kvm_entry,kvm_exit", "-i", host)
+    ran = {m[1] for m in (re.search(r"-(\d+) +\[\d+\] .*: kvm_entry:", line) for line in events) if m}
+    left = {m[1] for m in (re.search(r"-(\d+) +\[\d+\] .*: kvm_exit:", line) for line in events) if m}
+    for stream, path in guests.items():
+        name, threads = told["guests"].get(options(path)["id"], (None, {}))
+        if name != stream or sorted(threads) != list(range(len(threads))) or not threads:
+            wrong.append(f"{stream}: its host tells of {name} and {threads}")
+        idle = [tid for tid in map(str, threads.values()) if tid not in ran or tid not in left]
+        if idle:
+            wrong.append(f"{stream}: threads {idle} never ran or left it")
+    formats = run("trace-cmd", "dump", "--events", "-i", host)
+    systems = run("trace-cmd", "dump", "--systems", "-i", host)
+    wrong += [f"no {line}" for line in ("name: kvm_entry", "name: kvm_exit", "name: sched_switch") if line not in formats]
+    if not any(re.match(r"\s*kvm\b", line) for line in systems):
+        wrong.append(f"systems: {systems}")
+    ids = [int(m[1]) for m in (re.match(r"ID: (\d+)", line) for line in formats) if m]
+    if not ids or max(ids) > MOST_ID or len(ids) != len(set(ids)):
+        wrong.append(f"ids: {sorted(ids)}")
+    return wrong
+
+
+def check(agent, capture, form, folder, kvm=False, select=()):
+    """Complaints about one export of a capture."""
+    out = pathlib.Path(folder) / "out.dat"
+    run(agent, "export", "--to", form, capture, "-o", out, *select)
+    report = list(ours(run(agent, "report", "--no-header", capture, *select)))
+    streams = {item[0][1] for item in report} - {"host"}
+    guests = {stream: out.with_name(f"out-{re.sub('[^-_.A-Za-z0-9]', '_', stream)}.dat") for stream in sorted(streams)}
+    files = [out, *guests.values()]
+    lines = run("trace-cmd", "report", "-N", "-t", *(word for path in files for word in ("-i", path)))
+    names = {out.name: "host", **{path.name: stream for stream, path in guests.items()}}
+    if len(files) == 1:
+        lines = [f"{out.name}:{line}" for line in lines]
+    wrong = compare(report, list(theirs(lines, names)))
+    found, told = check_options(out, guests)
+    wrong += found
+    if kvm:
+        wrong += check_kvm(out, guests, told)
+    return [f"{form}: {line}" for line in wrong]
+
+
+def main():
+    """Checks captures by all forms."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kvm", action="store_true", help="of guests on KVM, with what KVM traced")
+    parser.add_argument("--select", default="", help="options of report and export, in one word")
+    parser.add_argument("agent")
+    parser.add_argument("captures", nargs="+")
+    args = parser.parse_args()
+    wrong = []
+    for capture in args.captures:
+        for form in FORMS:
+            with tempfile.TemporaryDirectory() as folder:
+                wrong += check(args.agent, capture, form, folder, args.kvm, args.select.split())
+    for line in wrong[:SHOWN]:
+        print(line)
+    sys.exit(f"{len(wrong)} complaints" if wrong else 0)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Unreadable as why:
+        sys.exit(str(why))

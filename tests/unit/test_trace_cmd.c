@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Exports to trace.dat, of captures that hold all that is odd: trace-cmd tells the same as our report. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/export/trace_dat.h"
+#include "shared/schema.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define COMPARE	"tests/e2e/trace_cmd.py"
+#define AGENT	"build/address/tracebraid"
+
+#define COMMON									\
+	"format:\n"								\
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+#define FIELDS									\
+	"\tfield:s16 small;\toffset:8;\tsize:2;\tsigned:1;\n"			\
+	"\tfield:u8 tiny;\toffset:10;\tsize:1;\tsigned:0;\n"			\
+	"\tfield:char name[5];\toffset:11;\tsize:5;\tsigned:0;\n"		\
+	"\tfield:u64 address;\toffset:16;\tsize:8;\tsigned:0;\n"		\
+	"\tfield:s64 large;\toffset:24;\tsize:8;\tsigned:1;\n"			\
+	"\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n\n"
+
+enum { ID_TICK = 1, ID_FIELDS, ID_SYMBOL, ID_GARBAGE, ID_NONE, ID_BLOB, ID_PRINT, ID_FOLLOWS };
+
+static const struct braid_schema_event events[] = {
+	{ .id = ID_FIELDS, .system = "odd", .name = "calls",
+	  .format = COMMON FIELDS "print fmt: \"%s\", call_me(REC->small)\n" },
+	{ .id = ID_SYMBOL, .system = "odd", .name = "at-it",
+	  .format = COMMON FIELDS "print fmt: \"at %pS by %s\", (void *)REC->address, REC->name\n" },
+	{ .id = ID_GARBAGE, .system = "odd", .name = "garbage", .format = "format:\nno fields\n" },
+	{ .id = ID_BLOB, .system = "odd", .name = "blob",
+	  .format = COMMON "\tfield:__data_loc char[] text;\toffset:8;\tsize:4;\tsigned:0;\n\n"
+		    "print fmt: \"%s\", __get_str(text)\n" },
+	{ .id = ID_PRINT, .system = "ftrace", .name = "bprint",
+	  .format = COMMON "\tfield:u64 ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+		    "\tfield:u64 fmt;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+		    "print fmt: \"%ps: %s\", (void *)REC->ip, REC->fmt\n" },
+	{ .id = ID_FOLLOWS, .system = "odd", .name = "follows",
+	  .format = COMMON "\tfield:u32 count;\toffset:8;\tsize:4;\tsigned:0;\n"
+		    "\tfield:u8 bytes[4];\toffset:12;\tsize:4;\tsigned:0;\n\n"
+		    "print fmt: \"%s\", __print_hex(REC->bytes, REC->count)\n" },
+};
+
+struct fields {
+	struct braid_record record;
+	s16 small;
+	u8 tiny;
+	char name[5];
+	u64 address;
+	s64 large;
+	u32 text;
+	char data[8];
+};
+
+struct follows {
+	struct braid_record record;
+	u32 count;
+	u8 bytes[4];
+};
+
+static char folder[] = "/tmp/tracebraid-XXXXXX";
+static char path[64];
+
+static void tell_events(struct braid_capture_writer *w, u32 stream)
+{
+	size_t room = 16 << 10, k;
+	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);
+	u32 used = 0;
+
+	NEED(dir);
+	for (k = 0; k < sizeof(events) / sizeof(events[0]); k++) {
+		struct braid_schema_event copy = events[k];
+
+		NEED(!braid_schema_append(dir, room, &used, &copy));
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, stream, NULL, 0, dir->data, used));
+	free(dir);
+}
+
+static void tell_threads(struct braid_capture_writer *w, u32 stream)
+{
+	struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 4000 }, { .vcpu = 1, .tid = 4001 } };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, stream, NULL, 0, threads, sizeof(threads)));
+}
+
+static void tell_note(struct braid_capture_writer *w, struct synth_guest *g, const char *text)
+{
+	struct braid_chunk_note note = { .host_ns = synth_host_ns(g, g->now) };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_NOTE, g->stream, &note, sizeof(note), text,
+				strlen(text)));
+}
+
+/* With or without a text that is where it says. */
+static void put_fields(struct synth_guest *g, u16 id, bool sound)
+{
+	struct fields f = {
+		.record = { .common_type = id, .common_pid = 100 },
+		.small = -7, .tiny = 200, .name = "four", .address = 0xffffffff81000018, .large = -1,
+		.text = sound ? sizeof("inside") << 16 | offsetof(struct fields, data) : 0xffffffff,
+		.data = "inside",
+	};
+
+	g->now += 1000;
+	NEED(synth_event(g, 0, &f, sizeof(f)));
+}
+
+static void put_follows(struct synth_guest *g, u32 count)
+{
+	struct follows f = {
+		.record = { .common_type = ID_FOLLOWS, .common_pid = 100 }, .count = count,
+		.bytes = { 1, 2, 3, 4 },
+	};
+
+	g->now += 1000;
+	NEED(synth_event(g, 0, &f, sizeof(f)));
+}
+
+static void put_bytes(struct synth_guest *g, u16 id, u32 bytes, u8 fill)
+{
+	struct braid_record record = { .common_type = id, .common_pid = 101 };
+	u8 *payload = malloc(bytes);
+	u32 text = (bytes - 12) << 16 | 12;
+
+	NEED(payload);
+	memset(payload, fill, bytes);
+	memcpy(payload, &record, sizeof(record));
+	memcpy(payload + sizeof(record), &text, sizeof(text));
+	payload[bytes - 1] = 0;
+	g->now += 1000;
+	NEED(synth_event(g, 1, payload, bytes));
+	free(payload);
+}
+
+static void put_odd(struct synth_guest *g)
+{
+	u32 k;
+
+	for (k = ID_FIELDS; k <= ID_SYMBOL; k++) {
+		put_fields(g, k, true);
+		put_fields(g, k, false);	/* its text is nowhere */
+	}
+	put_bytes(g, ID_GARBAGE, 40, 0xa5);
+	put_bytes(g, ID_NONE, 24, 0x5a);
+	put_bytes(g, ID_PRINT, 24, 0x11);
+	put_follows(g, 3);
+	synth_tick(g, 1, 1, "");
+	g->now += 1ULL << 27;			/* ns: what no delta tells */
+	synth_tick(g, 1, 2, "later");
+	g->now += 1ULL << 40;
+	synth_tick(g, 1, 3, "much later");
+	put_bytes(g, ID_BLOB, 4040, 'a');	/* as much as a page takes, and more */
+	put_bytes(g, ID_BLOB, 4044, 'b');
+	put_bytes(g, ID_BLOB, 15000, 'c');
+	put_bytes(g, ID_NONE, 16000, 0xee);
+}
+
+static void odd_capture(bool with_host)
+{
+	struct synth_guest_params params = {
+		.name = "../we b1", .incarnation = 3, .boot = 3, .ppm = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 16, .subbuf_bytes = 32768,
+	};
+	struct synth_guest_params raw = {
+		.name = "raw", .incarnation = 4, .boot = 4, .start_ns = SYNTH_START_NS,
+		.nr_slots = 4, .subbuf_bytes = 512, .flags = BRAID_BUFFER_RAW,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest a, b;
+
+	synth_guest_init(&a, &params);
+	synth_guest_init(&b, &raw);
+	synth_begin(w, &a, 1);
+	synth_begin(w, &b, 2);
+	tell_events(w, 1);
+	tell_threads(w, 1);
+	if (with_host)
+		synth_host(w, 3, 50, SYNTH_START_NS + 100, 3000);
+	synth_sample(w, &a, 500, 500);
+	synth_sample(w, &b, 500, 500);
+	tell_note(w, &a, "paused by \"hand\": 100%");
+	put_odd(&a);
+	b.now += 5000;
+	NEED(synth_event(&b, 0, "seven b", 7));
+	NEED(synth_event(&b, 1, "four", 4));
+	synth_sample(w, &a, 500, 500);
+	synth_sample(w, &b, 500, 500);
+	synth_drain(w, &a, 0);
+	synth_drain(w, &b, 0);
+	synth_end(w, &a, BRAID_END_STOPPED);
+	synth_end(w, &b, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&a);
+	synth_guest_free(&b);
+}
+
+/* Both forms, compared by the script, which prints what differs. */
+static bool trace_cmd_agrees(const char *select)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), COMPARE " --select='%s' " AGENT " %s >&2", select, path);
+	return !system(command);
+}
+
+static void usual(void)
+{
+	synth_standard(path);
+	CHECK(trace_cmd_agrees(""));
+}
+
+static void selected(void)
+{
+	synth_standard(path);
+	CHECK(trace_cmd_agrees("--stream=guest2"));
+	CHECK(trace_cmd_agrees("--cpu=1"));
+	CHECK(trace_cmd_agrees("-e tock"));	/* what guests lost is told by itself */
+	CHECK(trace_cmd_agrees("--since=+0.002 --until=+0.004 --comm=first"));
+	CHECK(trace_cmd_agrees("--since=+0.0001 --stream=guest2"));	/* whose CPU 1 is first */
+}
+
+static void odd(void)
+{
+	odd_capture(true);
+	CHECK(trace_cmd_agrees(""));
+}
+
+static void no_host(void)
+{
+	odd_capture(false);
+	CHECK(trace_cmd_agrees(""));
+}
+
+static int export(const char *out)
+{
+	char *names[] = { path };
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	int err;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	err = braid_export_trace_dat(out, source, &options, &totals);
+	braid_source_free(source);
+	return err;
+}
+
+/* A number in an event that sends whoever prints it beyond the event: there it is but bytes. */
+static void liar(void)
+{
+	struct synth_guest_params params = {
+		.name = "liar", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
+		.nr_slots = 4, .subbuf_bytes = 512,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	char command[256], line[256] = "";
+	struct synth_guest g;
+	bool found = false;
+	FILE *said;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	tell_events(w, 1);
+	put_follows(&g, 0x10000000);
+	synth_sample(w, &g, 10, 10);
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	synth_guest_free(&g);
+	NEED(!braid_capture_finish(w));
+	snprintf(command, sizeof(command), "%s/l.dat", folder);
+	CHECK_EQ(export(command), 0);
+	CHECK(!unlink(command));
+	snprintf(command, sizeof(command), "trace-cmd report -N -i %s/l-liar.dat", folder);
+	said = popen(command, "r");
+	NEED(said);
+	while (fgets(line, sizeof(line), said))
+		found |= strstr(line, "follows: 08 00 00 00 64 00 00 00 00 00 00 10 01") != NULL;
+	CHECK_EQ(pclose(said), 0);
+	CHECK(found);
+	snprintf(command, sizeof(command), "%s/l-liar.dat", folder);
+	CHECK(!unlink(command));
+}
+
+/* Names are the guests' own: they stay in the folder, and each has a file of its own. */
+static void names(void)
+{
+	struct synth_guest_params params = {
+		.name = "twin", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
+		.nr_slots = 4, .subbuf_bytes = 512,
+	};
+	static const char *const made[] = { "n.dat", "n-twin.dat", "n-twin+2.dat" };
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest guests[2];
+	char out[128];
+	struct stat st;
+	u32 k;
+
+	for (k = 0; k < 2; k++) {
+		params.incarnation = params.boot = 5 + k;
+		synth_guest_init(&guests[k], &params);
+		synth_begin(w, &guests[k], 1 + k);
+		synth_tick(&guests[k], 0, k, "me");
+		synth_sample(w, &guests[k], 10, 10);
+		synth_drain(w, &guests[k], 0);
+		synth_end(w, &guests[k], BRAID_END_STOPPED);
+		synth_guest_free(&guests[k]);
+	}
+	NEED(!braid_capture_finish(w));
+	snprintf(out, sizeof(out), "%s/n", folder);
+	CHECK_EQ(export(out), 0);
+	for (k = 0; k < 3; k++) {
+		snprintf(out, sizeof(out), "%s/%s", folder, made[k]);
+		CHECK(!stat(out, &st) && (st.st_mode & 0777) == 0600);
+		CHECK(!unlink(out));
+	}
+	odd_capture(true);
+	snprintf(out, sizeof(out), "%s/o.dat", folder);
+	CHECK_EQ(export(out), 0);
+	CHECK(!unlink(out));
+	snprintf(out, sizeof(out), "%s/o-.._we_b1.dat", folder);
+	CHECK(!unlink(out));
+	snprintf(out, sizeof(out), "%s/o-raw.dat", folder);
+	CHECK(!unlink(out));
+}
+
+/* What is not whole leaves nothing. */
+static void no_room(void)
+{
+	char out[128];
+
+	synth_standard(path);
+	snprintf(out, sizeof(out), "%s/p-guest2.dat", folder);
+	NEED(!mkdir(out, 0700));
+	snprintf(out, sizeof(out), "%s/p.dat", folder);
+	CHECK(export(out) < 0);
+	CHECK(access(out, F_OK));
+	snprintf(out, sizeof(out), "%s/p.dat.part", folder);
+	CHECK(access(out, F_OK));
+	snprintf(out, sizeof(out), "%s/p-guest1.dat.part", folder);
+	CHECK(access(out, F_OK));
+	snprintf(out, sizeof(out), "%s/p-guest2.dat", folder);
+	NEED(!rmdir(out));
+}
+
+int main(void)
+{
+	NEED(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/capture", folder);
+	RUN(usual);
+	RUN(selected);
+	RUN(odd);
+	RUN(no_host);
+	RUN(liar);
+	RUN(names);
+	RUN(no_room);
+	unlink(path);
+	CHECK(!rmdir(folder));
+	return VERDICT();
+}
