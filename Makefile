@@ -168,6 +168,7 @@ lint-run: agent
 	@tests/lint/rooms.sh
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
+	@tests/lint/man.sh
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
@@ -279,6 +280,8 @@ install: agent
 	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
 	install -D -m 644 host_agent/tracebraid.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
 		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \

@@ -63,7 +63,7 @@ for page in docs/man/tracebraid-*.1; do
 done
 mandoc -Tlint -W warning docs/man/tracebraid.1 || failed=1
 while read -r command _; do
-	grep -q "^\.Xr tracebraid-$command 1" docs/man/tracebraid.1 ||
+	grep -q "Xr tracebraid-$command 1" docs/man/tracebraid.1 ||
 		complain "docs/man/tracebraid.1: does not refer to '$command'"
 done <<<"$commands"
 [ "$failed" = 0 ] && echo 'ok   man pages'
