@@ -62,7 +62,7 @@ static int find_end(const struct braid_select *s, s64 *end_ns)
 
 static int place_moment(const struct braid_select *s, const struct braid_export_moment *m, s64 *ns)
 {
-	s64 end;
+	s64 end = 0;
 	int err;
 
 	if (m->kind == BRAID_MOMENT_NONE)
