@@ -11,11 +11,16 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
+/* Bytes of a dump that a page takes at least: itself, or what tells of it where it is packed. */
+#define PAGE_TAKES	512u	/* at a segment's ends there may be a piece of it alone */
+#define PACKED_TAKES	16u
+
 struct braid_dump {
 	kdump_ctx_t *ctx;
 	kdump_bmp_t *there;	/* the pages that are, by number */
 	u32 shift;		/* of a page of the dump */
 	u64 end_address;
+	u64 pages_left;		/* to be looked at: what a file of its size can hold */
 };
 
 static int fail_begin(const struct braid_dump *d, const char *path, const char *what)
@@ -28,6 +33,12 @@ static int open_dump(struct braid_dump *d, int fd, const char *path)
 {
 	kdump_attr_t there = { .type = KDUMP_BITMAP };
 	kdump_num_t number;
+	const char *format;
+	struct stat st;
+	u32 takes;
+
+	if (fstat(fd, &st))
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
 
 	/* A mapping of what was cut off, or is being made shorter, would be the end of us. */
 	if (kdump_set_number_attr(d->ctx, KDUMP_ATTR_FILE_MMAP_POLICY,
@@ -40,6 +51,10 @@ static int open_dump(struct braid_dump *d, int fd, const char *path)
 	if (number < 12 || number > 16)
 		return braid_fail(-EMEDIUMTYPE, "%s: a dump of impossible pages", path);
 	d->shift = number;
+	if (kdump_get_string_attr(d->ctx, KDUMP_ATTR_FILE_FORMAT, &format) != KDUMP_OK)
+		return fail_begin(d, path, "format");
+	takes = strcmp(format, "elf") ? PACKED_TAKES : PAGE_TAKES;
+	d->pages_left = (u64)st.st_size / takes << (d->shift - 12);
 	if (kdump_get_typed_attr(d->ctx, KDUMP_ATTR_FILE_PAGEMAP, &there) != KDUMP_OK)
 		return fail_begin(d, path, "pages");
 	d->there = there.val.bitmap;
@@ -90,7 +105,9 @@ bool braid_dump_next(struct braid_dump *d, u64 *address, void *page)
 {
 	kdump_addr_t number = *address >> d->shift;
 
-	for (;;) {
+	/* A head may claim all there can be, or the same bytes a thousand times. */
+	while (d->pages_left) {
+		d->pages_left--;
 		if (kdump_bmp_find_set(d->there, &number) != KDUMP_OK || number > ~0ULL >> d->shift)
 			return false;
 		if (*address >> d->shift < number)
@@ -99,6 +116,12 @@ bool braid_dump_next(struct braid_dump *d, u64 *address, void *page)
 			return true;
 		*address = ++number << d->shift;
 	}
+	return false;
+}
+
+bool braid_dump_claims_more(const struct braid_dump *d)
+{
+	return !d->pages_left;
 }
 
 u64 braid_dump_read(struct braid_dump *d, u64 address, void *to, u64 bytes)

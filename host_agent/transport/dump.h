@@ -50,9 +50,12 @@ void braid_dump_end(struct braid_dump *d);
  * @address: guest-physical; where to begin, then where it lies
  * @page: room for BRAID_PAGE_BYTES
  *
- * Return: whether there was one.
+ * Return: whether there was one. There are no more than a dump of its size can hold.
  */
 bool braid_dump_next(struct braid_dump *d, u64 *address, void *page);
+
+/** braid_dump_claims_more - whether it told of more pages than that */
+bool braid_dump_claims_more(const struct braid_dump *d);
 
 /**
  * braid_dump_read - read memory, page by page

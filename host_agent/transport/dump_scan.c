@@ -249,6 +249,8 @@ int braid_dump_open(struct braid_dead_regions *regions, int fd, const char *path
 	if (!err)
 		err = search(&s);
 	if (!err)
+		regions->cut_off |= braid_dump_claims_more(s.dump);
+	if (!err)
 		err = take_regions(&s, regions);
 	if (!err && regions->nr == before)
 		err = braid_fail(-ENOENT, regions->unplaced ?

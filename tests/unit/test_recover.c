@@ -460,6 +460,25 @@ static void survives_a_liar(void)
 	fake_guest_free(g);
 }
 
+/* A head that claims all the memory there can be, of a file that holds none of it. */
+static void looks_for_no_more_than_there_is(void)
+{
+	struct memory m = memory_new();
+	u64 at = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);	/* of the last one */
+	Elf64_Phdr part;
+	int fd;
+
+	write_elf(&m);
+	fd = open(dump_path, O_RDWR);
+	NEED(fd >= 0);
+	CHECK_EQ(pread(fd, &part, sizeof(part), at), sizeof(part));
+	part.p_filesz = part.p_memsz = 1ULL << 44;
+	CHECK_EQ(pwrite(fd, &part, sizeof(part), at), sizeof(part));
+	close(fd);
+	CHECK_EQ(recover(dump_path).err, -ENOENT);
+	free(m.bytes);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -477,6 +496,7 @@ int main(void)
 	RUN(tells_of_regions_without_rings);
 	RUN(counts_what_a_dump_lacks);
 	RUN(survives_a_liar);
+	RUN(looks_for_no_more_than_there_is);
 	unlink(dump_path);
 	unlink(capture_path);
 	unlink(first_path);
