@@ -446,7 +446,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 		return braid_fail(-errno, "cannot open '%s': %s", dat->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return braid_fail(-EINVAL, "'%s' is no file", dat->path);
-	dat->file_bytes = st.st_size;
+	dat->file_bytes = dat->pages_left = st.st_size;
 	dat->stream = braid_capture_add_stream(cs);
 	if (!dat->stream)
 		return braid_fail(-ENOMEM, "out of memory");

@@ -70,6 +70,7 @@ struct braid_trace_dat {
 	int fd;
 	char path[256];			/* tame */
 	u64 file_bytes;
+	u64 pages_left;		/* that it can hold yet */
 	bool sections;			/* version 7 */
 	u32 page_bytes;
 	u32 nr_cpus;

@@ -35,6 +35,10 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 	};
 	u64 at;
 
+	/* Each takes a byte at least, however compressed: more are one and the same, told often. */
+	if (bytes / page_bytes > dat->pages_left)
+		return braid_dat_broken(dat, "it tells of more pages than it can hold");
+	dat->pages_left -= bytes / page_bytes;
 	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
 		piece.offset = (compressed ? place : place + at) << PLACE_SHIFT;
 		piece.from_bytes = compressed ? at : 0;

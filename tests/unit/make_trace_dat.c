@@ -173,6 +173,16 @@ static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
 		put_number(0, 1);
 }
 
+/* Bytes that tell of a million times as many. */
+static void bloat(u32 chunks)
+{
+	put_number(chunks, 4);
+	while (chunks--) {
+		put_number(0, 4);
+		put_number(8 << 20, 4);
+	}
+}
+
 /* All pages of a buffer; tells where those of each CPU are. */
 static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 {
@@ -183,10 +193,12 @@ static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 		while (out.bytes % page_bytes(p))	/* trace-cmd maps them */
 			put_number(0, 1);
 		at[cpu] = out.bytes;
-		if (p->compressed)
+		if (p->bloated)
+			bloat(p->bloated);
+		else if (p->compressed)
 			put_number(2, 4);
 		mark = out.bytes;
-		for (k = 0; k < SYNTH_DAT_PAGES; k++) {
+		for (k = 0; k < SYNTH_DAT_PAGES && !p->bloated; k++) {
 			put_page(p, cpu, k);
 			if (p->compressed && k) {	/* chunks of two pages and one */
 				compress(mark);

@@ -23,6 +23,7 @@ struct synth_dat {
 	u64 start;			/* the first event's stamp */
 	u64 step;			/* from one to the next, CPU by CPU */
 	bool small;			/* pages of 256 bytes, with 8 events */
+	u32 bloated;			/* chunks of each CPU that are 8 MiB of nothing, for all else */
 	u64 lost;			/* told by the second page of CPU 1; ~0: some */
 };
 

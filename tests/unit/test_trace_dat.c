@@ -413,6 +413,17 @@ static void damaged(void)
 	}
 }
 
+/* What it claims to hold costs memory by the page. */
+static void claims_too_much(void)
+{
+	struct synth_dat p = usual;
+
+	p.version = 7;
+	p.compressed = true;
+	p.bloated = 1000;
+	CHECK(refused(&p, false, "more pages than it can hold"));
+}
+
 int main(void)
 {
 	snprintf(dat, sizeof(dat), "/tmp/braid-%d.dat", getpid());
@@ -430,6 +441,7 @@ int main(void)
 	RUN(as_trace_cmd_writes);
 	RUN(command);
 	RUN(damaged);
+	RUN(claims_too_much);
 	unlink(dat);
 	unlink(capture);
 	return VERDICT();
