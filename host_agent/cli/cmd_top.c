@@ -279,6 +279,26 @@ static int run(struct request *q)
 	return err;
 }
 
+/* From here on what would end us is waited for, as our child's end is. */
+static void block_ends(sigset_t *mask, sigset_t *before)
+{
+	sigemptyset(mask);
+	sigaddset(mask, SIGCHLD);
+	sigaddset(mask, SIGINT);
+	sigaddset(mask, SIGQUIT);
+	sigaddset(mask, SIGTERM);
+	sigaddset(mask, SIGHUP);
+	sigprocmask(SIG_BLOCK, mask, before);
+}
+
+/* Until our child has ended; who tells us to end means both. */
+static void await(pid_t pid, const sigset_t *mask, int *status)
+{
+	while (waitpid(pid, status, WNOHANG) == 0)
+		if (sigwaitinfo(mask, NULL) != SIGCHLD)
+			kill(pid, SIGTERM);
+}
+
 /*
  * On a terminal: keys come one by one, unseen. It is set back by a process that reads
  * nothing of a guest, since the one that does may not touch it.
@@ -286,27 +306,29 @@ static int run(struct request *q)
 static int run_on_terminal(struct request *q)
 {
 	struct termios before, raw;
+	sigset_t mask, unmasked;
 	int status = 0;
 	pid_t pid;
 
 	if (tcgetattr(STDIN_FILENO, &before))
 		return run(q);
+	block_ends(&mask, &unmasked);
 	pid = fork();
 	if (pid < 0)
 		return braid_fail(-errno, "no process: %s", strerror(errno));
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigprocmask(SIG_SETMASK, &unmasked, NULL);
 		_exit(run(q) ? braid_complain() : EXIT_SUCCESS);
 	}
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
 	raw = before;
 	raw.c_lflag &= ~(ICANON | ECHO);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	waitpid(pid, &status, 0);
+	await(pid, &mask, &status);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	sigprocmask(SIG_SETMASK, &unmasked, NULL);
 	return WIFEXITED(status) && WEXITSTATUS(status) ? -ECANCELED : 0;
 }
 

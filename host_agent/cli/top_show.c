@@ -125,7 +125,7 @@ void braid_top_print(const struct braid_top *top, u32 rows, bool clear)
 
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &tm));
 	if (clear)
-		fputs("\033[H\033[J", stdout);
+		fputs("\033[?7l\033[H\033[J", stdout);	/* what is too long is cut, not wrapped */
 	printf("%s, %zu guest%s%s\n", when, top->nr, top->nr == 1 ? "" : "s",
 	       clear ? "; keys: order by n e b l f r s x, q quits" : "");
 	printf("%-20s %-13s %8s %8s %8s %8s %8s %6s %6s %7s %8s\n", "GUEST", "STATE", "EVENTS/s",
@@ -133,6 +133,8 @@ void braid_top_print(const struct braid_top *top, u32 rows, bool clear)
 	rows = rows > 3 ? rows - 3 : 1;
 	for (k = 0; k < top->nr; k++)
 		print_guest(&top->guests[k], &rows);
+	if (clear)
+		fputs("\033[?7h", stdout);
 }
 
 /* JSON -------------------------------------------------------------------------------------- */
