@@ -101,7 +101,8 @@ static int receive(int fd, struct ask *ask, int *file)
 	struct iovec part = { ask, sizeof(*ask) };
 	struct msghdr m = {
 		.msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
+		/* Room for one descriptor: more would be ours to close. */
+		.msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&m) : NULL;
