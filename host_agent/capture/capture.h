@@ -54,6 +54,9 @@ int braid_capture_create_kept(struct braid_capture_writer **out);
  */
 int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also);
 
+/** braid_capture_tee_failed - whether what is put goes to no file any more */
+bool braid_capture_tee_failed(const struct braid_capture_writer *w);
+
 /**
  * braid_capture_replay - what was kept of a stream goes to the file that is written to also
  * @w: a capture without a file; others have nothing to replay

@@ -159,6 +159,11 @@ int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_write
 	return err ? braid_fail(err, "the snapshot is not whole: %s", strerror(-err)) : 0;
 }
 
+bool braid_capture_tee_failed(const struct braid_capture_writer *w)
+{
+	return w->also_error;
+}
+
 static int put_kept(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		    u32 head_bytes, const void *body, u32 body_bytes)
 {
@@ -310,7 +315,8 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 
 		if (room)
 			return room;
-		w->also_error = -EIO;	/* from here on what is taken is in no file */
+		/* From here on what is taken is in no file. */
+		w->also_error = w->also->error ? w->also->error : -EIO;
 	}
 	if (w->error || (w->used && w->used + total >= BUFFER_BYTES)) {
 		if (braid_capture_flush(w))

@@ -157,6 +157,8 @@ static int check_options(const struct braid_recording *r)
 	if (r->host_clock)
 		return braid_fail(-EINVAL, "-C %s: a flight recorder keeps no other clock for days; leave it out",
 				  r->host_clock);
+	if (strlen(r->file) >= sizeof(r->flight.path) - BRAID_FLIGHT_NUMBER_BYTES)
+		return braid_fail(-ENAMETOOLONG, "-o: a name that long leaves no room for a number; go there, and give a short one");
 	if (!strcmp(r->file, "-"))
 		return braid_fail(-EINVAL, "-o -: a flight recorder makes many captures; -o FILE names them");
 	return 0;

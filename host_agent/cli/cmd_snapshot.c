@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/capture/capture.h"
@@ -37,6 +38,7 @@ static int ask(const char *file, pid_t pid, bool quiet)
 {
 	char line[BRAID_REQUEST_LINE_BYTES];
 	int fd = braid_request_connect(pid), out, err;
+	struct stat st;
 
 	if (fd < 0)
 		return fd;
@@ -45,11 +47,12 @@ static int ask(const char *file, pid_t pid, bool quiet)
 	close(fd);
 	if (out < 0)
 		return err;
-	close(out);
-	if (err)
+	/* What was taken before a failure is nowhere else. */
+	if (err && !fstat(out, &st) && !st.st_size)
 		unlink(file);
-	else if (!quiet)
+	if (!err && !quiet)
 		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
+	close(out);
 	return err;
 }
 

@@ -68,6 +68,8 @@ struct braid_record_domains {
 	struct braid_domain_watch watch;
 };
 
+#define BRAID_FLIGHT_NUMBER_BYTES	16	/* and a suffix, behind a name */
+
 /* --snapshot: a flight recorder. */
 struct braid_record_flight {
 	bool wanted;

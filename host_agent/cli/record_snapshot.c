@@ -62,16 +62,19 @@ static u64 events_so_far(const struct braid_recording *r)
 	return events;
 }
 
-/* Takes the rings; the clocks are asked behind it. An error is memory's. */
+/*
+ * Takes the rings; the clocks are asked behind it. Once a disk is full the other guests keep
+ * what they have. An error is memory's.
+ */
 static int take_all(struct braid_recording *r)
 {
 	int err = 0, host_err = 0;
 	size_t k;
 
 	braid_capture_replay(r->sink.capture, 0);
-	for (k = 0; k < r->nr_guests && !err; k++)
+	for (k = 0; k < r->nr_guests && !err && !braid_capture_tee_failed(r->sink.capture); k++)
 		err = braid_region_source_take(r->guests[k].source);
-	if (r->host_source && !err)
+	if (r->host_source && !err && !braid_capture_tee_failed(r->sink.capture))
 		host_err = braid_tracefs_source_take(r->host_source);
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_ask(r->guests[k].source);

@@ -411,7 +411,9 @@ static void goes_on_when_a_snapshot_fails(void)
 	NEED(!braid_capture_create_at(&out, fd, "/dev/full", &head));
 	NEED(!braid_capture_tee(f.sink.capture, out));
 	CHECK_EQ(braid_region_source_take(f.source), 0);
+	CHECK(!braid_capture_tee_failed(f.sink.capture));
 	braid_capture_flush(f.sink.capture);
+	CHECK(braid_capture_tee_failed(f.sink.capture));
 	turn(&f);
 	CHECK_EQ(braid_capture_tee(f.sink.capture, NULL), -ENOSPC);
 	braid_capture_abandon(out);
