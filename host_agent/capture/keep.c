@@ -13,6 +13,8 @@
  * host's own clocks are read oftener.
  */
 #define GUEST_BYTES	(2u << 20)
+#define LEAST_BYTES	(256u << 10)	/* of each of very many guests; else they share ... */
+#define GUESTS_BYTES	(128u << 20)
 #define HOST_BYTES	(8u << 20)
 
 struct kept {
@@ -200,10 +202,21 @@ static struct kept *make(u16 type, const void *head, u32 head_bytes, const void 
 	return kept;
 }
 
+static u64 limit_of(const struct braid_capture_keep *keep, u32 stream)
+{
+	u64 share = GUESTS_BYTES / (keep->nr ? keep->nr : 1);
+
+	if (!stream)
+		return HOST_BYTES;
+	if (share < LEAST_BYTES)
+		return LEAST_BYTES;
+	return share < GUEST_BYTES ? share : GUEST_BYTES;
+}
+
 int braid_keep_put(struct braid_capture_keep *keep, u16 type, u32 stream, const void *head,
 		   u32 head_bytes, const void *body, u32 body_bytes)
 {
-	u64 limit = stream ? GUEST_BYTES : HOST_BYTES;
+	u64 limit = limit_of(keep, stream);
 	struct kept_stream *s = find(keep, stream);
 	enum kept_class class = class_of(type);
 	struct kept_list *list;

@@ -393,6 +393,22 @@ static void keeps_within_bounds(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
+/* Many guests share what fewer would have each. */
+static void keeps_within_bounds_of_many(void)
+{
+	static const u8 names[16 << 10];
+	struct braid_capture_writer *w;
+	u32 k, stream;
+
+	NEED(!braid_capture_create_kept(&w));
+	for (k = 0; k < 64; k++)
+		for (stream = 1; stream <= 256; stream++)
+			CHECK_EQ(braid_capture_put(w, BRAID_CHUNK_COMMS, stream, NULL, 0, names,
+						   sizeof(names)), 0);
+	CHECK(braid_capture_bytes(w) <= 128 * MIB && braid_capture_bytes(w) > 32 * MIB);
+	CHECK_EQ(braid_capture_finish(w), 0);
+}
+
 /* A disk that is full ends a snapshot, and nothing else. */
 static void goes_on_when_a_snapshot_fails(void)
 {
@@ -508,6 +524,7 @@ int main(void)
 	RUN(tells_of_buffers_that_stop);
 	RUN(notices_events);
 	RUN(keeps_within_bounds);
+	RUN(keeps_within_bounds_of_many);
 	RUN(goes_on_when_a_snapshot_fails);
 	RUN(answers_who_asks);
 	unlink(capture_paths[0]);
