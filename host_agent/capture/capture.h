@@ -25,6 +25,9 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
  */
 int braid_capture_create_file(const char *path);
 
+/** braid_capture_discard - remove a capture that is of no use; never a device, a FIFO or a link */
+void braid_capture_discard(const char *path);
+
 /**
  * braid_capture_create_at - likewise, in a file that is open
  * @fd: a regular file, emptied; taken over, whatever is returned

@@ -105,6 +105,14 @@ int braid_capture_create_file(const char *path)
 	return fd < 0 ? braid_fail(fd, "cannot create '%s': %s", path, open_failure(fd)) : fd;
 }
 
+void braid_capture_discard(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode))
+		unlink(path);
+}
+
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head)
 {

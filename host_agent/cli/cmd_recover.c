@@ -273,7 +273,7 @@ static int write_capture(struct recovery *r)
 		return braid_capture_finish(r->sink.capture);
 	braid_capture_abandon(r->sink.capture);
 	if (err == -ENODATA && strcmp(r->file, "-"))
-		unlink(r->file);	/* else it is good up to where it failed */
+		braid_capture_discard(r->file);	/* else it is good up to where it failed */
 	return err;
 }
 

@@ -34,25 +34,36 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static int ask(const char *file, pid_t pid, bool quiet)
+/* Asks for it, in a file that was made. */
+static int fill(int fd, int out, const char *file, bool quiet)
 {
 	char line[BRAID_REQUEST_LINE_BYTES];
-	int fd = braid_request_connect(pid), out, err;
 	struct stat st;
+	int err;
+
+	if (fstat(out, &st) || !S_ISREG(st.st_mode))
+		return braid_fail(-EINVAL, "%s: not a regular file, and the recorder writes no other; -o names the capture to be made",
+				  file);
+	err = braid_request_ask(fd, out, file, line);
+	/* What was taken before a failure is nowhere else. */
+	if (err && !fstat(out, &st) && !st.st_size)
+		braid_capture_discard(file);
+	if (!err && !quiet)
+		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
+	return err;
+}
+
+static int ask(const char *file, pid_t pid, bool quiet)
+{
+	int fd = braid_request_connect(pid), out, err;
 
 	if (fd < 0)
 		return fd;
 	out = braid_capture_create_file(file);
-	err = out < 0 ? out : braid_request_ask(fd, out, file, line);
+	err = out < 0 ? out : fill(fd, out, file, quiet);
 	close(fd);
-	if (out < 0)
-		return err;
-	/* What was taken before a failure is nowhere else. */
-	if (err && !fstat(out, &st) && !st.st_size)
-		unlink(file);
-	if (!err && !quiet)
-		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
-	close(out);
+	if (out >= 0)
+		close(out);
 	return err;
 }
 

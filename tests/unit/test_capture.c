@@ -397,6 +397,23 @@ static void no_files(void)
 	CHECK(strstr(braid_failure(), "/nonexistent/x"));
 }
 
+/* As root, -o names /dev/null now and then. */
+static void discards_files_alone(void)
+{
+	char fifo[80];
+	int fd = braid_capture_create_file(path);
+
+	NEED(fd >= 0);
+	close(fd);
+	braid_capture_discard(path);
+	CHECK(access(path, F_OK));
+	snprintf(fifo, sizeof(fifo), "%s.fifo", path);
+	NEED(!mkfifo(fifo, 0600));
+	braid_capture_discard(fifo);
+	CHECK(!access(fifo, F_OK));
+	unlink(fifo);
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-capture-%d", getpid());
@@ -412,6 +429,7 @@ int main(void)
 	RUN(large_chunks);
 	RUN(forged_headers);
 	RUN(no_files);
+	RUN(discards_files_alone);
 	unlink(path);
 	return VERDICT();
 }
