@@ -396,12 +396,14 @@ static int begin(struct braid_ctf *ctf, const char *folder)
 	return err ? err : drain(ctf);
 }
 
-/* Whether so many bytes more can be written; -errno. */
+/* Whether so many bytes more can be written, 0 of them always; -errno. */
 static int find_room(const char *folder, u64 bytes)
 {
 	char path[PATH_MAX];
 	int fd, err;
 
+	if (!bytes)
+		return 0;
 	if (snprintf(path, sizeof(path), "%s/room", folder) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -502,6 +502,22 @@ static void folders(void)
 	CHECK(strstr(braid_failure(), "cut short"));
 }
 
+/* A trace of which nothing is wanted is a folder without traces. */
+static void nothing(void)
+{
+	static char *none[] = { "no_such_event" };
+	const struct braid_export_options options = { .events = none, .nr_events = 1 };
+	struct braid_export_totals totals;
+	struct braid_capture_writer *w = synth_capture(capture);
+
+	synth_host(w, 1, 5, SYNTH_START_NS, 100);
+	NEED(!braid_capture_finish(w));
+	remove_folder();
+	CHECK_EQ(export(&options, &totals), 0);
+	CHECK_EQ(totals.events, 0);
+	CHECK(!rmdir(folder));
+}
+
 /* As a disk that is full: no file may grow beyond that. Return: 0, or checks failed. */
 static int export_into(rlim_t room)
 {
@@ -556,6 +572,7 @@ int main(void)
 	RUN(hostile_names);
 	RUN(damaged);
 	RUN(folders);
+	RUN(nothing);
 	RUN(full_disk);
 	free(run("rm -rf %s%s", dir, ""));
 	return VERDICT();
