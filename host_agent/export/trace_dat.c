@@ -48,6 +48,10 @@ struct bytes_record {
 	u32 bytes;
 };
 
+/* Of a note's text, and of an event's bytes: lengths and offsets have 16 bits. */
+#define MAX_NOTE_BYTES	(UINT16_MAX - 1u)
+#define MAX_SHOWN_BYTES	((UINT16_MAX - (u32)sizeof(struct bytes_record)) & ~3u)
+
 /* What is at hand. */
 struct writing {
 	struct braid_walk walk;
@@ -141,7 +145,8 @@ static int take_note(void *arg, const struct braid_item *item)
 		return err;
 	braid_text_safe(&safe, (const char *)item->payload, item->payload_bytes);
 	err = safe.failed ? braid_fail(-ENOMEM, "out of memory") :
-			    put_note(w, time_of(w), safe.data, safe.bytes);
+			    put_note(w, time_of(w), safe.data,
+			     safe.bytes < MAX_NOTE_BYTES ? safe.bytes : MAX_NOTE_BYTES);
 	braid_text_free(&safe);
 	return err;
 }
@@ -151,9 +156,11 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 		     const struct braid_event_type_info *info)
 {
 	const char *label = braid_format_label(info);
-	u32 label_bytes = strlen(label) + 1, padded = (item->payload_bytes + 3) & ~3u;
+	u32 label_bytes = strlen(label) + 1;
+	u32 shown = item->payload_bytes < MAX_SHOWN_BYTES ? item->payload_bytes : MAX_SHOWN_BYTES;
+	u32 padded = (shown + 3) & ~3u;
 	struct bytes_record bytes = {
-		.bytes = item->payload_bytes << 16 | sizeof(bytes),
+		.bytes = shown << 16 | sizeof(bytes),
 		.event = label_bytes << 16 | (sizeof(bytes) + padded),
 	};
 	void *record;
@@ -165,8 +172,8 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 		memcpy(&bytes.record, item->payload, sizeof(bytes.record));
 	bytes.record.common_type = BRAID_DAT_OUT_BYTES;
 	memcpy(record, &bytes, sizeof(bytes));
-	memcpy(record + sizeof(bytes), item->payload, item->payload_bytes);
-	memset(record + sizeof(bytes) + item->payload_bytes, 0, padded - item->payload_bytes);
+	memcpy(record + sizeof(bytes), item->payload, shown);
+	memset(record + sizeof(bytes) + shown, 0, padded - shown);
 	memcpy(record + sizeof(bytes) + padded, label, label_bytes);
 	return 0;
 }

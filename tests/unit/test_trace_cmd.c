@@ -240,6 +240,36 @@ static void no_host(void)
 	CHECK(trace_cmd_agrees(""));
 }
 
+/* Hosts' pages may be so large that an event's length does not fit where trace-cmd has it. */
+static void large(void)
+{
+	enum { PAGE = 256 << 10, EVENT = 100000 };
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_HOST, .nr_cpus = 1, .subbuf_bytes = PAGE,
+		.host_ns = SYNTH_START_NS, .name = "host",
+	};
+	struct braid_chunk_host_page at = { .bytes = PAGE };
+	struct {
+		u64 ns, commit;
+		u32 header, length;
+		struct braid_record record;
+		u8 rest[PAGE];
+	} *page = calloc(1, sizeof(*page));
+	struct braid_capture_writer *w = synth_capture(path);
+
+	NEED(page);
+	page->ns = SYNTH_START_NS;
+	page->commit = 8 + EVENT;
+	page->length = EVENT + 4;
+	page->record.common_type = ID_NONE;
+	memset(page->rest, 0xab, EVENT);
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, 1, &head, sizeof(head), NULL, 0));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_PAGE, 1, &at, sizeof(at), page, PAGE));
+	NEED(!braid_capture_finish(w));
+	free(page);
+	CHECK(trace_cmd_agrees(""));
+}
+
 static int export(const char *out)
 {
 	char *names[] = { path };
@@ -359,6 +389,7 @@ int main(void)
 	RUN(selected);
 	RUN(odd);
 	RUN(no_host);
+	RUN(large);
 	RUN(liar);
 	RUN(names);
 	RUN(no_room);
