@@ -114,7 +114,7 @@ static int export(struct export *x, char **paths, size_t nr)
 		err = braid_cli_confine(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
 					BRAID_CONFINE_READ, NULL);
 	if (!err)
-		err = braid_trace_open(&x->trace, &source, paths, nr, x->out);
+		err = braid_trace_open(&x->trace, &source, paths, nr);
 	if (!err)
 		err = x->form->run(x->out, source, &x->trace.options, &totals);
 	if (!err)

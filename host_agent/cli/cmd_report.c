@@ -101,7 +101,7 @@ static int report(struct report *r, char **paths, size_t nr)
 	err = braid_cli_confine(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_READ,
 				NULL);
 	if (!err)
-		err = braid_trace_open(&r->trace, &source, paths, nr, out);
+		err = braid_trace_open(&r->trace, &source, paths, nr);
 	if (!err)
 		err = write_to(r, out, source, &totals);
 	if (!err)

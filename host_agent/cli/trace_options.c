@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "host_agent/cli/trace_options.h"
@@ -188,23 +187,8 @@ static int check_names(const struct braid_trace_options *t, const struct braid_s
 			  t->options.stream, source->streams[0]->name);
 }
 
-/* What is made of a capture is not to take its place. */
-static int check_output(const char *to, char *const *paths, size_t nr)
-{
-	struct stat a, b;
-	size_t k;
-
-	if (!to || !strcmp(to, "-") || stat(to, &a))
-		return 0;
-	for (k = 0; k < nr; k++)
-		if (!stat(paths[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-			return braid_fail(-EINVAL, "'%s' is the capture itself; -o names another file",
-					  to);
-	return 0;
-}
-
 int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
-		     char *const *paths, size_t nr, const char *to)
+		     char *const *paths, size_t nr)
 {
 	struct braid_source_options options = {
 		.progress = braid_progress_show, .progress_arg = &t->progress,
@@ -223,11 +207,10 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	t->options.nr_comms = t->nr_comms;
 	t->options.progress = braid_progress_show;
 	t->options.progress_arg = &t->progress;
-	err = check_output(to, paths, nr);
-	if (!err && t->date && !t->options.realtime)
-		err = braid_fail(-EINVAL, "'%s' is wall time: it needs --clock=realtime", t->date);
-	if (err)
-		return err;
+	t->options.inputs = paths;
+	t->options.nr_inputs = nr;
+	if (t->date && !t->options.realtime)
+		return braid_fail(-EINVAL, "'%s' is wall time: it needs --clock=realtime", t->date);
 	braid_progress_begin(&t->progress);
 	err = braid_source_open_captures(&source, paths, nr, &options);
 	if (err)

@@ -91,14 +91,13 @@ int braid_trace_take(struct braid_trace_options *t, int option, char *value);
  * braid_trace_open - open captures, and see that what was asked for is in them
  * @t: the options; its progress has begun when 0 is returned, its ->options are complete
  * @out: set on success
- * @paths: of the captures
+ * @paths: of the captures; stay
  * @nr: of them
- * @to: the file that will be written, which must be none of them; NULL or "-": none
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
-		     char *const *paths, size_t nr, const char *to);
+		     char *const *paths, size_t nr);
 
 /**
  * braid_trace_verdict - whether something matched, when something was selected

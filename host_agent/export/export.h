@@ -43,6 +43,8 @@ struct braid_export_options {
 	char *const *comms;		/* only events of tasks of these names; globs */
 	size_t nr_comms;		/* 0: all */
 	struct braid_export_moment from, to;	/* both inclusive */
+	char *const *inputs;		/* files that are read, so none is written to */
+	size_t nr_inputs;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 
@@ -84,6 +86,17 @@ const struct braid_export_form *braid_export_form_by_number(size_t number);
 
 /** braid_export_form_by_name - the form of that name, or NULL */
 const struct braid_export_form *braid_export_form_by_name(const char *name);
+
+/**
+ * braid_export_create - make the file that becomes one of an export's when it is whole
+ * @path: what it will be called, and ...
+ * @part: ... what it is called until then; one that was cut short is replaced
+ * @options: neither is one of its inputs
+ *
+ * Return: its descriptor, of mode 0600; or -errno with braid_fail().
+ */
+int braid_export_create(const char *path, const char *part,
+			const struct braid_export_options *options);
 
 /**
  * braid_export_to_file - write one file whole, or not at all

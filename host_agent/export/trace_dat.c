@@ -479,10 +479,10 @@ static int write_files(struct writing *w)
 	for (k = 0; k < w->dat.nr_files && !err; k++) {
 		struct braid_dat_out_file *file = &w->dat.files[k];
 
-		file->fd = open(file->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		file->fd = braid_export_create(file->path, file->part, w->walk.options);
 		if (file->fd < 0)
-			return braid_fail(-errno, "cannot create '%s': %s", file->part,
-					  strerror(errno));
+			return file->fd;
+		file->made = true;
 		err = write_file(w, file);
 		if (close(file->fd) && !err)
 			err = braid_fail(-errno, "cannot write '%s': %s", file->part,
@@ -503,7 +503,7 @@ static int name_files(struct braid_dat_out *d, int err)
 		if (!err && rename(file->part, file->path))
 			err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", file->part,
 					 file->path, strerror(errno));
-		if (err && file->part)
+		if (err && file->made)
 			unlink(file->part);
 	}
 	return err;

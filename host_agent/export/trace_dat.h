@@ -88,6 +88,7 @@ struct braid_dat_out_file {
 	const struct braid_stream *stream;	/* NULL: a host that was not recorded */
 	char *path;
 	char *part;		/* what it is called until it is whole */
+	bool made;		/* there is one of that name, and it is ours */
 	int fd;
 	u64 trace_id;
 	u32 page_bytes;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Exports to trace.dat, of captures that hold all that is odd: trace-cmd tells the same as our report. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/export/trace_dat.h"
+#include "host_agent/util/error.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -270,15 +273,16 @@ static void large(void)
 	CHECK(trace_cmd_agrees(""));
 }
 
+static char *inputs[] = { path };
+
 static int export(const char *out)
 {
-	char *names[] = { path };
-	struct braid_export_options options = { 0 };
+	struct braid_export_options options = { .inputs = inputs, .nr_inputs = 1 };
 	struct braid_export_totals totals;
 	struct braid_source *source;
 	int err;
 
-	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	NEED(!braid_source_open_captures(&source, inputs, 1, NULL));
 	err = braid_export_trace_dat(out, source, &options, &totals);
 	braid_source_free(source);
 	return err;
@@ -362,6 +366,52 @@ static void names(void)
 	CHECK(!unlink(out));
 }
 
+/* A capture that happens to be called as one of the files, or as one under way, stays. */
+static void own_input(void)
+{
+	static const char *const taken[] = { "q.dat", "q.dat.part", "q-guest2.dat.part" };
+	static char moved[128];
+	char out[128];
+	u32 k;
+
+	snprintf(out, sizeof(out), "%s/q", folder);
+	for (k = 0; k < 3; k++) {
+		synth_standard(path);
+		snprintf(moved, sizeof(moved), "%s/%s", folder, taken[k]);
+		NEED(!rename(path, moved));
+		inputs[0] = moved;
+		CHECK_EQ(export(out), -EINVAL);
+		CHECK(strstr(braid_failure(), "the capture itself"));
+		inputs[0] = path;
+		CHECK(!rename(moved, path));
+		CHECK(trace_cmd_agrees(""));
+	}
+}
+
+/* What was left half written is replaced, and a link there is not followed. */
+static void left_over(void)
+{
+	static const char *const made[] = { "r.dat", "r-guest1.dat", "r-guest2.dat" };
+	char part[128], other[128], out[128];
+	struct stat st;
+	u32 k;
+
+	synth_standard(path);
+	snprintf(out, sizeof(out), "%s/r", folder);
+	snprintf(part, sizeof(part), "%s/r.dat.part", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	NEED(!close(open(other, O_WRONLY | O_CREAT | O_EXCL, 0644)));
+	NEED(!symlink(other, part));
+	CHECK_EQ(export(out), 0);
+	CHECK(!stat(other, &st) && !st.st_size);
+	NEED(!unlink(other));
+	for (k = 0; k < 3; k++) {
+		snprintf(out, sizeof(out), "%s/%s", folder, made[k]);
+		CHECK(!lstat(out, &st) && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600);
+		CHECK(!unlink(out));
+	}
+}
+
 /* What is not whole leaves nothing. */
 static void no_room(void)
 {
@@ -392,6 +442,8 @@ int main(void)
 	RUN(large);
 	RUN(liar);
 	RUN(names);
+	RUN(own_input);
+	RUN(left_over);
 	RUN(no_room);
 	unlink(path);
 	CHECK(!rmdir(folder));
