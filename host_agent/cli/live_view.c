@@ -17,7 +17,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define WAITING_BYTES	(4u << 20)	/* of lines that nobody took yet: no more are made */
+#define WAITING_BYTES	(2u << 20)	/* of lines that nobody took yet: no more are made */
 #define PIECE_BYTES	4096u		/* PIPE_BUF: a pipe that has room takes so much at once */
 #define NR_MARKS	64
 

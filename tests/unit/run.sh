@@ -1,19 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs unit test programs and counts: run.sh PROGRAM...
+# Runs unit test programs, as many at a time as there are CPUs, and counts: run.sh PROGRAM...
 set -u
 
-passed=0 failed=0
-for program in "$@"; do
+# What xargs calls for each: run.sh --one PROGRAM prints its verdict at once.
+if [ "${1-}" = --one ]; then
 	# A sanitizer's shadow memory does not suit every random address layout.
-	if output=$(timeout 300 setarch -R "$program" 2>&1 </dev/null); then
-		passed=$((passed + 1))
-		echo "ok   ${program##*/} ($(printf '%s\n' "$output" | grep -c '^ok'))"
+	output=$(timeout 300 setarch -R "$2" 2>&1 </dev/null)
+	status=$?
+	if [ "$status" = 0 ]; then
+		echo "ok   ${2##*/} ($(printf '%s\n' "$output" | grep -c '^ok'))"
 	else
-		failed=$((failed + 1))
-		echo "FAIL ${program##*/} (status $?)"
-		printf '%s\n' "$output" | tail -40 | sed 's/^/     /'
+		printf 'FAIL %s (status %s)\n%s\n' "${2##*/}" "$status" \
+			"$(printf '%s\n' "$output" | tail -40 | sed 's/^/     /')"
 	fi
-done
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+	exit "$status"
+fi
+
+verdicts=$(mktemp)
+trap 'rm -f "$verdicts"' EXIT
+printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" "$0" --one 2>/dev/null | tee "$verdicts"
+passed=$(grep -c '^ok ' "$verdicts")
+echo "$passed passed, $(($# - passed)) failed"
+[ "$passed" = $# ]

@@ -95,7 +95,7 @@ def live(ctx):
     agent = ctx.agent("record", "--live", "--json", "-r", guest.shm, "-e", "storm", "-e", "sched:sched_sw*", "-o", capture,
                       kind=Viewed, name="live")
     agent.wait_line(r"^Recording", timeout=60)
-    offered = storm(guest, 2000)
+    offered = storm(guest, 1000)
     ctx.wait_until(lambda: agent.count(b'"event":"storm"') + agent.count(b'"type":"hidden"') >= offered,
                    "all events to be shown while the recording goes on")
     check_rates(ctx, guest, agent)
