@@ -77,7 +77,7 @@ def buffers(ctx):
     guest.run("rmmod buffers && rmmod tracebraid")
 
 
-@case("buffers-recorded", needs=NEEDS + ("module:buffers",))
+@case("buffers-recorded", usual=("6.1",), needs=NEEDS + ("module:buffers",))
 def buffers_recorded(ctx):
     """Buffers are made, resized, emptied and freed while an agent records: every event is in the capture, once."""
     guest = ctx.guest()

@@ -7,7 +7,7 @@ from rig import WORKLOAD
 TREE = "/sys/kernel/debug/tracebraid/trace"
 
 
-@case("driver-load", needs=("driver",))
+@case("driver-load", usual=("6.12",), needs=("driver",))
 def driver_load(ctx):
     """The driver binds, lists every event with the kernel's own format, and can be loaded again and again."""
     guest = ctx.guest()

@@ -128,7 +128,7 @@ def read_lost(ctx):
         guest.quit()
 
 
-@case("read-refused", needs=DRIVER)
+@case("read-refused", usual=("6.12",), needs=DRIVER)
 def read_refused(ctx):
     """What trace_pipe_raw refuses, it refuses as tracefs's does; a mapping holds the ring in place."""
     guest = up(ctx, on=False)

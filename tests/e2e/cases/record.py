@@ -73,7 +73,7 @@ def no_consumer(ctx):
         guest.quit()
 
 
-@case("reload", needs=NEEDS)
+@case("reload", usual=("6.12",), needs=NEEDS)
 def reload_under_load(ctx):
     """The driver lets go of the memory and takes it again under full load, recorded all the while: none is lost.
 
