@@ -115,6 +115,8 @@ static int export(struct export *x, char **paths, size_t nr)
 					BRAID_CONFINE_READ, NULL);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr);
+	if (!err && strcmp(x->out, "-"))
+		braid_trace_stoppable(&x->trace);
 	if (!err)
 		err = x->form->run(x->out, source, &x->trace.options, &totals);
 	if (!err)

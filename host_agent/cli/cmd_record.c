@@ -55,7 +55,7 @@ static const char usage[] =
 	"  --on=SYSTEM[:EVENT]    take a snapshot when such an event comes, of a guest or, with\n"
 	"                         --host, of the host; it is enabled too. As -e\n"
 	"  --on-count=NUMBER      at most so many without being asked for. Default: 10\n"
-	"  --hold-off=SECONDS     and none so soon behind the last one. Default: 10\n"
+	"  --hold-off=SECONDS     and none for an event so soon behind the last one. Default: 10\n"
 	"  -q                     print errors alone\n"
 	"\n"
 	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"

@@ -21,7 +21,7 @@ static const char usage[] =
 	"guests' and the host's rings hold now. Nothing is stopped. What was taken is gone from\n"
 	"the rings: the next snapshot begins behind it.\n"
 	"\n"
-	"  -o FILE     the capture. Default: " DEFAULT_FILE "\n"
+	"  -o FILE     the capture. Default: " DEFAULT_FILE ", if there is none yet\n"
 	"  -q          print errors alone\n"
 	"  --help      this text\n"
 	"\n"
@@ -69,7 +69,7 @@ static int ask(const char *file, pid_t pid, bool quiet)
 
 int braid_cmd_snapshot(int argc, char **argv)
 {
-	const char *file = DEFAULT_FILE;
+	const char *file = NULL;
 	bool quiet = false;
 	u64 pid = 0;
 	int c, err = 0;
@@ -95,7 +95,10 @@ int braid_cmd_snapshot(int argc, char **argv)
 		err = braid_fail(-EINVAL, "snapshot: of one recorder at a time");
 	else if (optind < argc)
 		err = braid_parse_u64(argv[optind], INT_MAX, &pid);
+	/* What is in it is nowhere else: nobody replaces it by a slip. */
+	if (!err && !file && !access(DEFAULT_FILE, F_OK))
+		err = braid_fail(-EEXIST, "snapshot: there is a " DEFAULT_FILE " already; -o names another, or that one");
 	if (!err)
-		err = ask(file, pid, quiet);
+		err = ask(file ? file : DEFAULT_FILE, pid, quiet);
 	return err ? braid_complain() : EXIT_SUCCESS;
 }

@@ -47,6 +47,7 @@ int braid_record_export(struct braid_recording *r)
 	if (!r->to.form)
 		return 0;
 	err = braid_trace_open(&trace, &source, paths, 1);
+	braid_trace_stoppable(&trace);
 	if (!err)
 		err = r->to.form->run(r->to.out, source, &trace.options, &totals);
 	braid_progress_end(&trace.progress);

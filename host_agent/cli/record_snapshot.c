@@ -242,9 +242,9 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 		settle_guests(r);
 		return 0;
 	}
-	if (is_held_off(f)) {	/* a guest's end is put off; an event is over */
-		if (cause == CAUSE_EVENT)
-			refuse(r, why, "the last snapshot is not --hold-off ago");
+	/* A guest's end can't wait: what boots next clears its region. */
+	if (cause == CAUSE_EVENT && is_held_off(f)) {
+		refuse(r, why, "the last snapshot is not --hold-off ago");
 		return 0;
 	}
 	f->told_refusal = false;

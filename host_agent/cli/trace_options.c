@@ -2,6 +2,7 @@
 /* Takes the options that commands which read captures have in common, and checks them. */
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,24 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	}
 	*out = source;
 	return 0;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	stopped = signal;
+}
+
+void braid_trace_stoppable(struct braid_trace_options *t)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
+	size_t k;
+
+	for (k = 0; k < sizeof(signals) / sizeof(*signals); k++)
+		sigaction(signals[k], &action, NULL);
+	t->options.stop = &stopped;
 }
 
 static bool selects(const struct braid_export_options *o)

@@ -100,6 +100,14 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 		     char *const *paths, size_t nr);
 
 /**
+ * braid_trace_stoppable - let Ctrl-C, SIGTERM and SIGHUP end an export that is under way
+ * @t: its options
+ *
+ * It cleans up and fails; a second one ends the process at once.
+ */
+void braid_trace_stoppable(struct braid_trace_options *t);
+
+/**
  * braid_trace_verdict - whether something matched, when something was selected
  * @t: the options
  * @totals: what was written

@@ -3,6 +3,7 @@
 #ifndef BRAID_EXPORT_EXPORT_H
 #define BRAID_EXPORT_EXPORT_H
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "host_agent/source/source.h"
@@ -47,6 +48,7 @@ struct braid_export_options {
 	size_t nr_inputs;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
+	const volatile sig_atomic_t *stop;	/* no 0: give up, and leave nothing behind; or NULL */
 
 	/* Of a source that grows: */
 	int (*more)(void *arg);		/* waits till it has: 1; 0: it does no more; -errno */

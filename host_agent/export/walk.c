@@ -167,7 +167,11 @@ static int put_items(struct braid_walk *w, struct braid_merge *merge,
 			ret = put_item(w, ops, arg, item);
 		if (ret)
 			break;
-		if (o->progress && !(++turns & 0xffff))
+		if (++turns & 0xfff)
+			continue;
+		if (o->stop && *o->stop)
+			return braid_fail(-EINTR, "stopped before the end: nothing is left of it");
+		if (o->progress && !(turns & 0xffff))
 			o->progress(o->progress_arg, "merging", w->source->bytes_read,
 				    w->source->bytes);
 	}
