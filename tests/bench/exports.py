@@ -22,6 +22,7 @@ def run(command):
     Runs a command to its end. Return: seconds of a CPU, peak MiB. All are of one thread, so that
     on an idle machine these are the seconds that pass.
     """
+    os.sync()  # what was written before is not for this one to write back
     with open(os.devnull, "wb") as nowhere:
         child = subprocess.Popen(command, stdout=nowhere, stderr=subprocess.PIPE)
         errors = child.stderr.read()

@@ -126,7 +126,8 @@ def main():
     print(summary.partition("\n")[2].rsplit("Next:", 1)[0].strip())
     show()
     say(f"done. The capture is {shown(CAPTURE)}, the whole report {shown(REPORT)}.")
-    print(f"Next: less {shown(REPORT)}; {shown(AGENT)} export --to html {shown(CAPTURE)} -o demo.html; build/tracebraid report --help; README.md tells how to trace a VM of your own.")
+    print(f"Next: less {shown(REPORT)}; {shown(AGENT)} export --to html {shown(CAPTURE)} -o demo.html, and open that in a browser.\n"
+          f"{shown(AGENT)} --help lists all commands; README.md tells how to trace a VM of your own.")
 
 
 if __name__ == "__main__":
