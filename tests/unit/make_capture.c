@@ -185,6 +185,23 @@ void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stre
 	NEED(!braid_capture_put(w, BRAID_CHUNK_SYMBOLS, stream, NULL, 0, &symbol, sizeof(symbol)));
 }
 
+void synth_format(struct braid_capture_writer *w, u16 id, const char *system, const char *name,
+		  const char *format)
+{
+	static struct {
+		struct braid_directory dir;
+		u8 room[200 << 10];
+	} d;
+	struct braid_schema_event event = {
+		.id = id, .system = system, .name = name, .format = format,
+	};
+	u32 used = 0;
+
+	memset(&d, 0, sizeof(d.dir));
+	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
+}
+
 void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns, u64 after_ns)
 {
 	u64 truth = synth_host_ns(g, g->now);

@@ -61,6 +61,10 @@ struct braid_capture_writer *synth_capture(const char *path);
 /* STREAM and EVENTS, COMMS, SYMBOLS of a guest. */
 void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stream);
 
+/* One more event's format, of stream 1. */
+void synth_format(struct braid_capture_writer *w, u16 id, const char *system, const char *name,
+		  const char *format);
+
 /* One clock sample at g->now, with delays before and after. */
 void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns,
 		 u64 after_ns);

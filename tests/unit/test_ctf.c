@@ -264,23 +264,6 @@ static const char clash[] = COMMON
 	FIELD("u32 __a_len", 16, 4, 0) FIELD("u32 __a_len_0", 20, 4, 0) END;
 static const char none[] = COMMON END;
 
-static void put_format(struct braid_capture_writer *w, u16 id, const char *system,
-		       const char *name, const char *format)
-{
-	static struct {
-		struct braid_directory dir;
-		u8 room[64 << 10];
-	} d;
-	struct braid_schema_event event = {
-		.id = id, .system = system, .name = name, .format = format,
-	};
-	u32 used = 0;
-
-	memset(&d, 0, sizeof(d.dir));
-	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
-}
-
 /* An event of these shapes, its dynamic fields as said: where, and how long. */
 static void put_shapes(struct synth_guest *g, u16 id, u32 a, u32 text, u32 b, u32 mask)
 {
@@ -333,11 +316,11 @@ static void shapes_of_fields(void)
 	synth_guest_init(&g, &roomy);
 	synth_begin(w, &g, 1);
 	synth_sample(w, &g, 100, 100);
-	put_format(w, 2, "sched", "sched_all", shapes);
-	put_format(w, 3, "other", "all", shapes);
-	put_format(w, 5, "raw_syscalls", "sys_exit", clash);
-	put_format(w, 6, "test", "huge", huge);
-	put_format(w, 7, "test", "none", none);
+	synth_format(w, 2, "sched", "sched_all", shapes);
+	synth_format(w, 3, "other", "all", shapes);
+	synth_format(w, 5, "raw_syscalls", "sys_exit", clash);
+	synth_format(w, 6, "test", "huge", huge);
+	synth_format(w, 7, "test", "none", none);
 	put_shapes(&g, 2, 80 | 16 << 16, 100 | 8 << 16, 50 | 5 << 16, 120 | 8 << 16);
 	put_shapes(&g, 3, 80 | 0 << 16, 100 | 0 << 16, 50 | 1 << 16, 120 | 16 << 16);
 	put_bytes(&g, 2, 40, 0);	/* too short */
@@ -404,9 +387,9 @@ static u32 hostile_capture(void)
 	synth_begin(w, &g, 1);
 	synth_sample(w, &g, 100, 100);
 	for (k = 0; k < nr; k++)
-		put_format(w, 10 + k, names[k], names[k], k & 1 ? same : shapes);
-	put_format(w, 50, "huge", "huge", huge);
-	put_format(w, 51, "clash", "clash", clash);
+		synth_format(w, 10 + k, names[k], names[k], k & 1 ? same : shapes);
+	synth_format(w, 50, "huge", "huge", huge);
+	synth_format(w, 51, "clash", "clash", clash);
 	for (k = 0; k < nr; k++)
 		put_shapes(&g, 10 + k, 80 | 16 << 16, 100 | 8 << 16, 0, 0);
 	put_bytes(&g, 50, 10100, 1);

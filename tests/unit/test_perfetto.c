@@ -149,23 +149,6 @@ static const char wide_idle[] = COMMON
 	"\tfield:u32 more;\toffset:12;\tsize:4;\tsigned:0;\n\n"
 	"print fmt: \"state=%lu\", (unsigned long)REC->state\n";
 
-static void put_format(struct braid_capture_writer *w, u16 id, const char *system,
-		       const char *name, const char *format)
-{
-	static struct {
-		struct braid_directory dir;
-		u8 room[64 << 10];
-	} d;
-	struct braid_schema_event event = {
-		.id = id, .system = system, .name = name, .format = format,
-	};
-	u32 used = 0;
-
-	memset(&d, 0, sizeof(d.dir));
-	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
-}
-
 /* More fields than an event may have that describes itself. */
 static char *long_format(u32 nr)
 {
@@ -224,12 +207,12 @@ static void odd(void)
 		bytes[k] = 100 + k;
 	synth_guest_init(&g, &params);
 	synth_begin(w, &g, 1);
-	put_format(w, 2, "test", "shapes", shapes);
-	put_format(w, 3, "power", "cpu_idle", idle);
-	put_format(w, 4, "mine", "cpu_idle", idle);
-	put_format(w, 5, "power", "cpu_idle", wide_idle);
-	put_format(w, 6, "test", "many", many);
-	put_format(w, 7, "test", "too_many", too_many);
+	synth_format(w, 2, "test", "shapes", shapes);
+	synth_format(w, 3, "power", "cpu_idle", idle);
+	synth_format(w, 4, "mine", "cpu_idle", idle);
+	synth_format(w, 5, "power", "cpu_idle", wide_idle);
+	synth_format(w, 6, "test", "many", many);
+	synth_format(w, 7, "test", "too_many", too_many);
 	synth_sample(w, &g, 100, 100);
 	put_shapes(&g);
 	for (k = 3; k < 10; k++)	/* 8 and 9: nobody told of them */

@@ -195,21 +195,7 @@ static const char *const hostile[] = {
 
 #define NR_HOSTILE	(sizeof(hostile) / sizeof(hostile[0]))
 
-static void put_format(struct braid_capture_writer *w, u16 id, const char *name, const char *format)
-{
-	static struct {
-		struct braid_directory dir;
-		u8 room[200 << 10];
-	} d;
-	struct braid_schema_event event = {
-		.id = id, .system = "evil\033[31m", .name = name, .format = format,
-	};
-	u32 used = 0;
-
-	memset(&d, 0, sizeof(d.dir));
-	NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
-}
+#define EVIL	"evil\033[31m"	/* a system that would colour the terminal */
 
 /* A format of @nr repetitions of @unit, to exhaust a parser's stack. */
 static char *deep_format(const char *unit, u32 nr)
@@ -260,13 +246,13 @@ static void hostile_formats(void)
 	synth_begin(w, &g, 1);
 	synth_sample(w, &g, 100, 100);
 	for (k = 0; k < NR_HOSTILE; k++)
-		put_format(w, 2 + k, k & 1 ? "bprint" : "ev\nil\033[0m", hostile[k]);
+		synth_format(w, 2 + k, EVIL, k & 1 ? "bprint" : "ev\nil\033[0m", hostile[k]);
 	for (k = 0; k < sizeof(units) / sizeof(*units); k++) {
 		deep = deep_format(units[k], 400);
-		put_format(w, 100 + 2 * k, "deep", deep);
+		synth_format(w, 100 + 2 * k, EVIL, "deep", deep);
 		free(deep);
 		deep = deep_format(units[k], 15000);
-		put_format(w, 101 + 2 * k, "deeper", deep);
+		synth_format(w, 101 + 2 * k, EVIL, "deeper", deep);
 		free(deep);
 	}
 	for (k = 0; k < NR_HOSTILE; k++) {
@@ -329,7 +315,7 @@ static void mutated_formats(void)
 				else
 					bad[at] = "0(){}\"\\,->[]%/*"[from % 15];
 			}
-			put_format(w, k, "tick", bad);
+			synth_format(w, k, EVIL, "tick", bad);
 			put_payloads(&g, k);
 			synth_drain(w, &g, 0);
 		}
