@@ -72,14 +72,6 @@ bool braid_is_capture(const char *path);
 int braid_complain(void);
 
 /**
- * braid_complain_usage - refer to a command's --help, after getopt has complained
- * @command: its name
- *
- * Return: 1, to be returned as the exit code.
- */
-int braid_complain_usage(const char *command);
-
-/**
  * braid_complain_option - complain in getopt's place, and refer to --help
  * @command: its name
  * @word: the argument that getopt did not understand, with opterr at 0

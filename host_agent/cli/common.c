@@ -37,13 +37,6 @@ int braid_complain(void)
 	return EXIT_FAILURE;
 }
 
-int braid_complain_usage(const char *command)
-{
-	fprintf(stderr, "tracebraid: 'tracebraid %s --help' shows what %s understands\n", command,
-		command);
-	return EXIT_FAILURE;
-}
-
 int braid_complain_option(const char *command, const char *word)
 {
 	braid_fail(-EINVAL, "%s: '%s' is no option, or lacks its value; 'tracebraid %s --help' lists all",

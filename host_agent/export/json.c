@@ -5,13 +5,13 @@
 
 #include "host_agent/export/line.h"
 
-static void put_string(struct braid_text *t, const char *key, const char *value)
+void braid_json_string(struct braid_text *t, const char *key, const char *value)
 {
 	braid_text_puts(t, key);
 	braid_text_json(t, value, strlen(value));
 }
 
-static void put_u64(struct braid_text *t, const char *key, u64 value)
+void braid_json_u64(struct braid_text *t, const char *key, u64 value)
 {
 	braid_text_puts(t, key);
 	braid_text_u64(t, value, 0, ' ');
@@ -30,7 +30,7 @@ static void put_bound(struct braid_text *t, u64 bound_ns)
 	if (bound_ns == BRAID_BOUND_UNKNOWN)
 		braid_text_puts(t, ",\"bound_ns\":null");
 	else
-		put_u64(t, ",\"bound_ns\":", bound_ns);
+		braid_json_u64(t, ",\"bound_ns\":", bound_ns);
 }
 
 /* The usual one goes without saying. */
@@ -39,18 +39,18 @@ static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
 	const char *name = ring->cpu == BRAID_RING_NOTES ? "" : braid_ring_buffer_name(ring);
 
 	if (*name && strcmp(name, "trace"))
-		put_string(t, ",\"buffer\":", name);
+		braid_json_string(t, ",\"buffer\":", name);
 }
 
 static void begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
 
-	put_string(t, "{\"type\":", type);
-	put_string(t, ",\"stream\":", item->stream->name);
+	braid_json_string(t, "{\"type\":", type);
+	braid_json_string(t, ",\"stream\":", item->stream->name);
 	put_s64(t, ",\"ns\":", x->walk.ns);
 	if (item->ring->cpu != BRAID_RING_NOTES)
-		put_u64(t, ",\"cpu\":", item->ring->cpu);
+		braid_json_u64(t, ",\"cpu\":", item->ring->cpu);
 	put_buffer(t, item->ring);
 }
 
@@ -66,15 +66,15 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	put_bound(t, x->walk.bound_ns);
 	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
-	put_u64(t, ",\"seq\":", item->seq);
+	braid_json_u64(t, ",\"seq\":", item->seq);
 	if (!info->raw) {
-		put_string(t, ",\"comm\":", braid_format_comm(item, pid));
+		braid_json_string(t, ",\"comm\":", braid_format_comm(item, pid));
 		put_s64(t, ",\"pid\":", pid);
 	}
-	put_string(t, ",\"system\":", info->system);
-	put_string(t, ",\"event\":", info->name);
+	braid_json_string(t, ",\"system\":", info->system);
+	braid_json_string(t, ",\"event\":", info->name);
 	if (info->subevent)
-		put_string(t, ",\"subevent\":", info->subevent);
+		braid_json_string(t, ",\"subevent\":", info->subevent);
 	braid_text_puts(t, ",\"fields\":");
 	braid_format_json(x->walk.format, item, t);
 	/* The text is made at the end of the line, then quoted behind itself. */
@@ -83,7 +83,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	bytes = t->bytes - at;
 	text = strndup(t->data + at, bytes);
 	t->bytes = at;
-	put_string(t, ",\"text\":", text ? text : "");
+	braid_json_string(t, ",\"text\":", text ? text : "");
 	free(text);
 	braid_text_puts(t, "}\n");
 }
@@ -94,8 +94,8 @@ static void put_lost(struct braid_line_export *x, const struct braid_item *item)
 	if (item->lost_before == BRAID_LOST_SOME) {
 		braid_text_puts(&x->out, ",\"lost\":null");
 	} else {
-		put_u64(&x->out, ",\"lost\":", item->lost_before);
-		put_u64(&x->out, ",\"damaged\":", item->damaged_before);
+		braid_json_u64(&x->out, ",\"lost\":", item->lost_before);
+		braid_json_u64(&x->out, ",\"damaged\":", item->damaged_before);
 	}
 	braid_text_puts(&x->out, "}\n");
 }
@@ -125,19 +125,19 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	const struct braid_clock *clock = &s->clock;
 	struct braid_text *t = &x->out;
 
-	put_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
+	braid_json_string(t, ",\"clock\":", braid_clock_kind_name(clock->kind));
 	put_bound(t, braid_walk_stream_bound(&x->walk, s));
 	if (s->kind == BRAID_STREAM_HOST) {
-		put_string(t, ",\"trace_clock\":", *s->trace_clock ? s->trace_clock :
+		braid_json_string(t, ",\"trace_clock\":", *s->trace_clock ? s->trace_clock :
 			   host->trace.nr_tracks ? host->trace_name : x->walk.source->head.clock);
 		return;
 	}
 	if (braid_line_misses_clock(x, s))
-		put_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->walk.options->clock));
-	put_string(t, ",\"reason\":", clock->reason);
-	put_u64(t, ",\"samples\":", clock->nr_samples);
-	put_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
-	put_u64(t, ",\"counter_hz\":", s->counter_hz);
+		braid_json_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->walk.options->clock));
+	braid_json_string(t, ",\"reason\":", clock->reason);
+	braid_json_u64(t, ",\"samples\":", clock->nr_samples);
+	braid_json_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
+	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
 	put_threads(t, s);
@@ -145,11 +145,11 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 static void put_identity(struct braid_text *t, const struct braid_stream *s)
 {
-	put_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
-	put_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
-	put_string(t, ",\"kernel\":", s->kernel_release);
-	put_string(t, ",\"machine\":", s->machine);
-	put_u64(t, ",\"cpus\":", s->nr_cpus);
+	braid_json_string(t, "{\"type\":\"stream\",\"stream\":", s->name);
+	braid_json_string(t, ",\"kind\":", s->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	braid_json_string(t, ",\"kernel\":", s->kernel_release);
+	braid_json_string(t, ",\"machine\":", s->machine);
+	braid_json_u64(t, ",\"cpus\":", s->nr_cpus);
 }
 
 static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
@@ -161,13 +161,13 @@ static void put_stream(struct braid_line_export *x, const struct braid_stream *s
 	put_identity(t, s);
 	put_clock(x, s);
 	if (sum.known) {
-		put_u64(t, ",\"written\":", sum.written);
-		put_u64(t, ",\"read\":", sum.read);
-		put_u64(t, ",\"lost\":", sum.lost);
-		put_u64(t, ",\"left\":", sum.left);
+		braid_json_u64(t, ",\"written\":", sum.written);
+		braid_json_u64(t, ",\"read\":", sum.read);
+		braid_json_u64(t, ",\"lost\":", sum.lost);
+		braid_json_u64(t, ",\"left\":", sum.left);
 	}
 	if (why)
-		put_string(t, ",\"end\":", why);
+		braid_json_string(t, ",\"end\":", why);
 	braid_text_puts(t, "}\n");
 }
 
@@ -176,14 +176,14 @@ void braid_json_head(struct braid_line_export *x)
 	struct braid_text *t = &x->out;
 	size_t k;
 
-	put_string(t, "{\"type\":\"header\",\"clock\":", x->walk.options->realtime ? "realtime" :
+	braid_json_string(t, "{\"type\":\"header\",\"clock\":", x->walk.options->realtime ? "realtime" :
 		   x->walk.source->head.clock);
 	if (x->walk.options->realtime)
 		put_bound(t, x->walk.clock_bound_ns);
-	put_string(t, ",\"host\":", x->walk.source->head.host_name);
-	put_u64(t, ",\"start_ns\":", x->walk.source->head.start_host_ns);
-	put_u64(t, ",\"start_realtime_ns\":", x->walk.source->head.start_realtime_ns);
-	put_string(t, ",\"agent\":", x->walk.source->head.agent_version);
+	braid_json_string(t, ",\"host\":", x->walk.source->head.host_name);
+	braid_json_u64(t, ",\"start_ns\":", x->walk.source->head.start_host_ns);
+	braid_json_u64(t, ",\"start_realtime_ns\":", x->walk.source->head.start_realtime_ns);
+	braid_json_string(t, ",\"agent\":", x->walk.source->head.agent_version);
 	braid_text_puts(t, "}\n");
 	for (k = 0; k < x->walk.source->nr_streams; k++)
 		put_stream(x, x->walk.source->streams[k]);
@@ -198,13 +198,13 @@ static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
 
 static void put_late(struct braid_line_export *x, u64 ns)
 {
-	put_u64(&x->out, "{\"type\":\"late\",\"by_ns\":", ns);
+	braid_json_u64(&x->out, "{\"type\":\"late\",\"by_ns\":", ns);
 	braid_text_puts(&x->out, "}\n");
 }
 
 static void put_hidden(struct braid_line_export *x)
 {
-	put_u64(&x->out, "{\"type\":\"hidden\",\"lines\":", x->hidden);
+	braid_json_u64(&x->out, "{\"type\":\"hidden\",\"lines\":", x->hidden);
 	braid_text_puts(&x->out, "}\n");
 }
 
@@ -214,12 +214,12 @@ void braid_json_foot(struct braid_line_export *x)
 
 	for (k = 0; x->walk.source->grows && k < x->walk.source->nr_streams; k++)
 		put_stream(x, x->walk.source->streams[k]);
-	put_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
-	put_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
-	put_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
+	braid_json_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
+	braid_json_u64(&x->out, ",\"lost\":", x->walk.totals->lost);
+	braid_json_u64(&x->out, ",\"uncertain\":", x->walk.totals->uncertain);
 	if (x->walk.source->grows) {
-		put_u64(&x->out, ",\"late\":", x->walk.totals->late);
-		put_u64(&x->out, ",\"hidden\":", x->walk.totals->hidden);
+		braid_json_u64(&x->out, ",\"late\":", x->walk.totals->late);
+		braid_json_u64(&x->out, ",\"hidden\":", x->walk.totals->hidden);
 	}
 	braid_text_puts(&x->out, x->walk.totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
 }

@@ -62,6 +62,12 @@ bool braid_line_misses_clock(const struct braid_line_export *x, const struct bra
 /** braid_line_put_lost - append what a line says of a loss */
 void braid_line_put_lost(struct braid_text *t, const struct braid_item *item);
 
+/** braid_json_string - append @key, which ends in a colon, and a foreign string as JSON has it */
+void braid_json_string(struct braid_text *t, const char *key, const char *value);
+
+/** braid_json_u64 - append @key, which ends in a colon, and a number */
+void braid_json_u64(struct braid_text *t, const char *key, u64 value);
+
 /** braid_json_head - append what is known before the first item, as lines of JSON */
 void braid_json_head(struct braid_line_export *x);
 

@@ -82,8 +82,8 @@ static int put_descriptors(struct braid_perfetto_bundle *b, Braid__FtraceEventBu
 	return 0;
 }
 
-int braid_perfetto_bundle_flush(struct braid_perfetto *x, struct braid_perfetto_machine *m,
-				u32 cpu)
+/* Writes what is gathered of a CPU, whose bundle there is. */
+static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine *m, u32 cpu)
 {
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
 	Braid__FtraceEventBundle bundle = BRAID__FTRACE_EVENT_BUNDLE__INIT;
@@ -132,7 +132,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	if (!err)
 		err = braid_perfetto_put_event(x, m, item, kind);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
-		err = braid_perfetto_bundle_flush(x, m, cpu);
+		err = flush_bundle(x, m, cpu);
 	return err ? err : braid_perfetto_vcpu_event(x, item, kind);
 }
 
@@ -141,7 +141,7 @@ static int put_lost(void *arg, const struct braid_item *item)
 	struct braid_perfetto *x = arg;
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	u32 cpu = item->ring->cpu;
-	int err = m->bundles[cpu].nr ? braid_perfetto_bundle_flush(x, m, cpu) : 0;
+	int err = m->bundles[cpu].nr ? flush_bundle(x, m, cpu) : 0;
 
 	m->bundles[cpu].lost = true;
 	return err ? err : braid_perfetto_lost(x, item);
@@ -160,7 +160,7 @@ static int flush_bundles(struct braid_perfetto *x)
 
 	for (k = 0; !err && k < x->walk.source->nr_streams; k++)
 		for (cpu = 0; !err && cpu < x->machines[k].nr_cpus; cpu++)
-			err = braid_perfetto_bundle_flush(x, &x->machines[k], cpu);
+			err = flush_bundle(x, &x->machines[k], cpu);
 	return err;
 }
 

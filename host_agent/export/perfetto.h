@@ -81,17 +81,6 @@ int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machin
 int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 				s64 ns, Braid__TracePacket *packet);
 
-/**
- * braid_perfetto_bundle_flush - write what is gathered of a CPU
- * @x: the export
- * @m: whose
- * @cpu: that has a bundle
- *
- * Return: 0, or -errno with braid_fail().
- */
-int braid_perfetto_bundle_flush(struct braid_perfetto *x, struct braid_perfetto_machine *m,
-				u32 cpu);
-
 /* Kinds of events: perfetto_kind.c -------------------------------------------------------- */
 
 /* What a kind means to vCPUs' slices. */

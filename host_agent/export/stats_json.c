@@ -3,19 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/export/line.h"
 #include "host_agent/export/stats.h"
-
-static void put_string(struct braid_text *t, const char *key, const char *value)
-{
-	braid_text_puts(t, key);
-	braid_text_json(t, value, strlen(value));
-}
-
-static void put_u64(struct braid_text *t, const char *key, u64 value)
-{
-	braid_text_puts(t, key);
-	braid_text_u64(t, value, 0, ' ');
-}
 
 static void put_events(const struct braid_stats *s, u32 stream, struct braid_text *t)
 {
@@ -25,11 +14,11 @@ static void put_events(const struct braid_stats *s, u32 stream, struct braid_tex
 	list = braid_stats_kinds_of(s, stream, &nr);
 	braid_text_puts(t, ",\"events\":[");
 	for (k = 0; k < nr; k++) {
-		put_string(t, k ? ",{\"system\":" : "{\"system\":", list[k]->info->system);
-		put_string(t, ",\"event\":", list[k]->info->name);
+		braid_json_string(t, k ? ",{\"system\":" : "{\"system\":", list[k]->info->system);
+		braid_json_string(t, ",\"event\":", list[k]->info->name);
 		if (list[k]->info->subevent)
-			put_string(t, ",\"subevent\":", list[k]->info->subevent);
-		put_u64(t, ",\"count\":", list[k]->events);
+			braid_json_string(t, ",\"subevent\":", list[k]->info->subevent);
+		braid_json_u64(t, ",\"count\":", list[k]->events);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');
@@ -47,15 +36,15 @@ static void put_cpus(const struct braid_stats_stream *stream, struct braid_text 
 		cpu = &stream->cpus[k];
 		if (!cpu->events && !cpu->lost && !cpu->some_lost)
 			continue;
-		put_u64(t, any ? ",{\"cpu\":" : "{\"cpu\":", k);
-		put_u64(t, ",\"events\":", cpu->events);
-		put_u64(t, ",\"lost\":", cpu->lost);
+		braid_json_u64(t, any ? ",{\"cpu\":" : "{\"cpu\":", k);
+		braid_json_u64(t, ",\"events\":", cpu->events);
+		braid_json_u64(t, ",\"lost\":", cpu->lost);
 		if (cpu->some_lost)
 			braid_text_puts(t, ",\"more_lost\":true");
 		if (cpu->switches) {
-			put_u64(t, ",\"busy_ns\":", cpu->busy_ns);
-			put_u64(t, ",\"idle_ns\":", cpu->idle_ns);
-			put_u64(t, ",\"switches\":", cpu->switches);
+			braid_json_u64(t, ",\"busy_ns\":", cpu->busy_ns);
+			braid_json_u64(t, ",\"idle_ns\":", cpu->idle_ns);
+			braid_json_u64(t, ",\"switches\":", cpu->switches);
 		}
 		braid_text_putc(t, '}');
 		any = true;
@@ -65,10 +54,10 @@ static void put_cpus(const struct braid_stats_stream *stream, struct braid_text 
 
 static void put_times(const struct braid_stats_task *task, struct braid_text *t)
 {
-	put_u64(t, ",\"ran_ns\":", task->runs_ns);
-	put_u64(t, ",\"waited_ns\":", task->waits_ns);
-	put_u64(t, ",\"slept_ns\":", task->sleeps_ns);
-	put_u64(t, ",\"switches\":", task->switches);
+	braid_json_u64(t, ",\"ran_ns\":", task->runs_ns);
+	braid_json_u64(t, ",\"waited_ns\":", task->waits_ns);
+	braid_json_u64(t, ",\"slept_ns\":", task->sleeps_ns);
+	braid_json_u64(t, ",\"switches\":", task->switches);
 }
 
 static void put_tasks(const struct braid_stats *s, u32 stream, struct braid_text *t)
@@ -80,7 +69,7 @@ static void put_tasks(const struct braid_stats *s, u32 stream, struct braid_text
 	braid_text_puts(t, ",\"tasks\":[");
 	for (k = 0; k < nr; k++) {
 		braid_text_printf(t, "%s{\"pid\":%d", k ? "," : "", list[k]->pid);
-		put_string(t, ",\"comm\":", *list[k]->comm ? list[k]->comm : "<...>");
+		braid_json_string(t, ",\"comm\":", *list[k]->comm ? list[k]->comm : "<...>");
 		put_times(list[k], t);
 		braid_text_putc(t, '}');
 	}
@@ -92,16 +81,16 @@ static void put_kvm(const struct braid_stats_kvm *kvm, struct braid_text *t)
 {
 	size_t k;
 
-	put_u64(t, ",\"in_guest_ns\":", kvm->guest_ns);
-	put_u64(t, ",\"entries\":", kvm->entries);
-	put_u64(t, ",\"exits\":", kvm->exits);
+	braid_json_u64(t, ",\"in_guest_ns\":", kvm->guest_ns);
+	braid_json_u64(t, ",\"entries\":", kvm->entries);
+	braid_json_u64(t, ",\"exits\":", kvm->exits);
 	braid_text_puts(t, ",\"reasons\":[");
 	for (k = 0; k < kvm->nr_reasons; k++) {
-		put_string(t, k ? ",{\"reason\":" : "{\"reason\":", kvm->reasons[k].name);
-		put_u64(t, ",\"count\":", kvm->reasons[k].count);
-		put_u64(t, ",\"returned\":", kvm->reasons[k].returned);
-		put_u64(t, ",\"away_ns\":", kvm->reasons[k].total_ns);
-		put_u64(t, ",\"longest_ns\":", kvm->reasons[k].max_ns);
+		braid_json_string(t, k ? ",{\"reason\":" : "{\"reason\":", kvm->reasons[k].name);
+		braid_json_u64(t, ",\"count\":", kvm->reasons[k].count);
+		braid_json_u64(t, ",\"returned\":", kvm->reasons[k].returned);
+		braid_json_u64(t, ",\"away_ns\":", kvm->reasons[k].total_ns);
+		braid_json_u64(t, ",\"longest_ns\":", kvm->reasons[k].max_ns);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');
@@ -111,7 +100,7 @@ static void put_vcpu(const struct braid_stats_task *task, u32 vcpu, bool *any, s
 {
 	braid_text_printf(t, "%s{\"tid\":%d", *any ? "," : "", task->pid);
 	if (vcpu != ~0u)
-		put_u64(t, ",\"vcpu\":", vcpu);
+		braid_json_u64(t, ",\"vcpu\":", vcpu);
 	put_times(task, t);
 	if (task->kvm)
 		put_kvm(task->kvm, t);
@@ -147,15 +136,15 @@ static void put_stream(const struct braid_stats *s, const struct braid_stream *s
 	const char *untold;
 	u32 n;
 
-	put_string(t, "{\"stream\":", stream->name);
-	put_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	braid_json_string(t, "{\"stream\":", stream->name);
+	braid_json_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
 	put_events(s, stream->number, t);
 	put_cpus(&s->streams[stream->number], t);
 	put_tasks(s, stream->number, t);
 	put_vcpus(s, stream, t);
 	braid_text_puts(t, ",\"not_told\":[");
 	for (n = 0; (untold = braid_stats_untold(s, stream, n)); n++)
-		put_string(t, n ? "," : "", untold);
+		braid_json_string(t, n ? "," : "", untold);
 	braid_text_puts(t, "]}");
 }
 
@@ -164,8 +153,8 @@ void braid_stats_json(const struct braid_stats *s, struct braid_text *t)
 	bool any = false;
 	size_t k;
 
-	put_u64(t, "{\"type\":\"stats\",\"events\":", s->totals->events);
-	put_u64(t, ",\"lost\":", s->totals->lost);
+	braid_json_u64(t, "{\"type\":\"stats\",\"events\":", s->totals->events);
+	braid_json_u64(t, ",\"lost\":", s->totals->lost);
 	if (s->totals->some_lost)
 		braid_text_puts(t, ",\"more_lost\":true");
 	if (s->tasks_left_out)

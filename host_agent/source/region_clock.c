@@ -44,7 +44,8 @@ static int put_crossings(struct braid_region_source *s, const struct braid_cross
 	return err;
 }
 
-int braid_live_clock_put(struct braid_region_source *s)
+/* Puts the crossings that came in. Returns 0 or the capture's error. */
+static int put_new_crossings(struct braid_region_source *s)
 {
 	struct braid_crossing c[TAKE_CROSSINGS];
 	size_t n = 0;
@@ -341,7 +342,7 @@ int braid_live_clock_begin(struct braid_region_source *s)
 int braid_live_clock_poll(struct braid_region_source *s)
 {
 	u64 now_ns = braid_host_clock_ns();
-	int err = braid_live_clock_put(s);
+	int err = put_new_crossings(s);
 
 	/* The last event lies behind us: what crosses now bounds it from above. */
 	if (s->disarming && braid_live_control_idle(s) && !s->clock.asked_last) {
@@ -374,7 +375,7 @@ bool braid_live_clock_ready(const struct braid_region_source *s)
 int braid_live_clock_finish(struct braid_region_source *s)
 {
 	bool measured = s->clock.peer && braid_exchange_bursts(s->o.exchange, s->clock.peer);
-	int err = braid_live_clock_put(s);
+	int err = put_new_crossings(s);
 
 	/* Wide, but better than nothing. */
 	if (!err && !measured && s->clock.looked && s->clock.put_ns != s->clock.look.s.h2_ns)

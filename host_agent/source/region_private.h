@@ -337,9 +337,6 @@ bool braid_live_clock_ready(const struct braid_region_source *s);
 /* Whether the burst behind the last event is over, or there will be none. */
 bool braid_live_clock_idle(const struct braid_region_source *s);
 
-/* Puts the crossings that came in. Returns 0 or the capture's error. */
-int braid_live_clock_put(struct braid_region_source *s);
-
 /* The last of all that; the stream is still there. Returns 0 or the capture's error. */
 int braid_live_clock_finish(struct braid_region_source *s);
 

@@ -61,7 +61,8 @@ int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t room)
 	return braid_dat_broken(in->dat, "a name in it is too long");
 }
 
-void braid_dat_clock_name(char to[24], const char *text)
+/* "a [b] c" or "b": the clock that a text of tracefs tells; tame. */
+static void take_clock_name(char to[24], const char *text)
 {
 	const char *from = strchr(text, '[');
 	size_t n;
@@ -95,7 +96,7 @@ static int take_buffer(struct braid_dat_input *in)
 	if (braid_dat_take_string(in, clock, sizeof(clock)) ||
 	    braid_dat_take_number(in, 4, &number))
 		return -EBADMSG;
-	braid_dat_clock_name(b->clock, clock);
+	take_clock_name(b->clock, clock);
 	b->page_bytes = number;
 	if (braid_dat_take_number(in, 4, &number))
 		return -EBADMSG;
@@ -135,7 +136,7 @@ static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 
 	case BRAID_DAT_BUFFER:
 		return take_buffer(&in);
 	case BRAID_DAT_TRACE_CLOCK:
-		braid_dat_clock_name(dat->clock, (const char *)data);
+		take_clock_name(dat->clock, (const char *)data);
 		return 0;
 	case BRAID_DAT_UNAME:
 		take_uname(dat, (const char *)data);

@@ -104,9 +104,6 @@ int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes);
 int braid_dat_take_number(struct braid_dat_input *in, u32 bytes, u64 *number);
 int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t room);
 
-/* "a [b] c" or "b": the clock that a text of tracefs tells; tame. */
-void braid_dat_clock_name(char to[24], const char *text);
-
 /* The clock that the file is of: its first buffer's with events in it. */
 const char *braid_dat_clock(const struct braid_trace_dat *dat);
 

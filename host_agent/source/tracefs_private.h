@@ -89,9 +89,6 @@ int braid_host_enable_events(struct braid_tracefs_source *s);
 /* Puts header_page, printk_formats and kallsyms. */
 int braid_host_put_texts(struct braid_tracefs_source *s);
 
-/* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
-char *braid_host_read_file(const char *path, size_t *bytes);
-
 /* Of a tracefs sub-buffer, by its header_page text; 0 when that is not understood. */
 u32 braid_host_subbuf_bytes(const char *header_page);
 

@@ -16,7 +16,8 @@
 #define FIRST_READ	(64u << 10)	/* files of /proc don't tell their size */
 #define LARGEST_READ	(256u << 20)
 
-char *braid_host_read_file(const char *path, size_t *bytes)
+/* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
+static char *read_file(const char *path, size_t *bytes)
 {
 	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	braid_auto_free char *text = NULL;
@@ -74,7 +75,7 @@ static int put_kallsyms(struct braid_tracefs_source *s)
 	braid_auto_free char *text = NULL;
 	size_t bytes, room, n;
 
-	text = braid_host_read_file("/proc/kallsyms", &bytes);
+	text = read_file("/proc/kallsyms", &bytes);
 	if (!text || !strncmp(text, "0000000000000000 ", 17))
 		return 0;	/* not shown to this user */
 	room = ZSTD_compressBound(bytes);
