@@ -15,7 +15,8 @@
 
 #include "guest_driver/compat.h"
 #include "guest_driver/core/buffer.h"
-#include "shared/ring_writer.c"		/* the slow paths, which the driver has for itself alone */
+#include "shared/clock.c"		/* what the slow paths call */
+#include "shared/ring_writer.c"		/* the slow paths, which the driver does not export */
 #include "tracebraid/event.h"
 
 #define EVENTS		64	/* of a batch: short, so that some batch goes undisturbed */
@@ -27,6 +28,10 @@ struct contestant {
 	void (*batch)(void);
 	u64 least;
 };
+
+static unsigned int batches = BATCHES;
+module_param(batches, uint, 0444);
+MODULE_PARM_DESC(batches, "how many batches of each are timed; the least counts");
 
 static struct braid_buffer *raw;
 static struct trace_buffer *kernel;
@@ -151,12 +156,13 @@ static u64 timed(void (*batch)(void))
 
 static int guest_ring_show(struct seq_file *seq, void *unused)
 {
-	int k, round;
+	unsigned int round;
+	int k;
 
 	refused = 0;
 	for (k = 0; k < ARRAY_SIZE(contestants); k++)
 		contestants[k].least = U64_MAX;
-	for (round = 0; round < BATCHES; round++) {
+	for (round = 0; round < batches; round++) {
 		for (k = 0; k < ARRAY_SIZE(contestants); k++) {
 			struct contestant *c = &contestants[(k + round) % ARRAY_SIZE(contestants)];
 
