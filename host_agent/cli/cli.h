@@ -59,10 +59,21 @@ int braid_verify_region(const char *path);
 
 /**
  * braid_is_capture - is this a capture rather than a region?
- * @path: a file; one that can't be read, or an empty one, counts as a capture, so that
+ * @path: a file, or "-"; one that is empty, or no ordinary file, counts as a capture, so that
  *	the capture's reader says what is wrong; else its first bytes decide
  */
 bool braid_is_capture(const char *path);
+
+#define BRAID_TARGET_CAPTURE	1
+
+/**
+ * braid_cli_target - what a command is to look at: a capture or a region
+ * @word: a file, or a region as braid_resolve() takes it; a capture goes first
+ * @path: set to the region's
+ *
+ * Return: 0: the region at @path; BRAID_TARGET_CAPTURE: @word; or -errno with braid_fail().
+ */
+int braid_cli_target(const char *word, char path[256]);
 
 /**
  * braid_complain - print the line of the last failure on standard error

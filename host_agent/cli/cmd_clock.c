@@ -16,14 +16,26 @@
 static const char usage[] =
 	"Usage: tracebraid clock [OPTION]... GUEST|FILE\n"
 	"Tells how a guest's times become host times: by which source and why, how exact, and\n"
-	"since when. FILE is a capture; GUEST a running guest's name or its region's file: its\n"
-	"clock is then measured for a moment; no event is enabled or taken.\n"
+	"since when. FILE is a capture; GUEST a running guest, as `tracebraid list` shows it: its\n"
+	"name, or its region's file. Its clock is measured for a moment; no event is enabled or\n"
+	"taken.\n"
 	"\n"
 	"      --json          one JSON object\n"
 	"  -t SECONDS          measure a running guest for so long. Default: 2\n"
 	"      --help          this text\n";
 
-static int print_file(char *path, bool json)
+static bool has_guest(const struct braid_source *source)
+{
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+			return true;
+	return false;
+}
+
+/* @guest: whom the file is of, which must be in it; NULL: whoever is. */
+static int print_file(char *path, const char *guest, double seconds, bool json)
 {
 	struct braid_source *source = NULL;
 	struct braid_progress progress;
@@ -35,6 +47,9 @@ static int print_file(char *path, bool json)
 	braid_progress_begin(&progress);
 	err = braid_source_open_captures(&source, &path, 1, &options);
 	braid_progress_end(&progress);
+	if (!err && guest && !has_guest(source))
+		err = braid_fail(-ENODATA, "%s: no driver was there within %g s; in the guest: modprobe tracebraid",
+				 guest, seconds);
 	if (!err)
 		err = braid_clock_print(source, json);
 	braid_source_free(source);
@@ -61,7 +76,7 @@ static int print_guest(const char *guest, double seconds, bool json)
 	if (!err)
 		err = braid_record_whole(&r);
 	if (!err)
-		err = print_file(path, json);
+		err = print_file(path, guest, seconds, json);
 	unlink(path);
 	rmdir(dir);
 	return err;
@@ -102,12 +117,12 @@ int braid_cmd_clock(int argc, char **argv)
 		braid_fail(-EINVAL, "clock: one guest or capture, please: 'tracebraid clock GUEST'");
 		return braid_complain();
 	}
-	if (access(argv[optind], F_OK) || !braid_is_capture(argv[optind])) {
+	if (!braid_is_capture(argv[optind])) {
 		err = print_guest(argv[optind], seconds, json);
 	} else {
 		err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
 		if (!err)
-			err = print_file(argv[optind], json);
+			err = print_file(argv[optind], NULL, 0, json);
 	}
 	return err ? braid_complain() : EXIT_SUCCESS;
 }

@@ -14,7 +14,8 @@ static const char usage[] =
 	"Usage: tracebraid stat [--json] [--buffer NAME] FILE|REGION\n"
 	"Prints for each ring the events written, read, lost and left, and whether they add\n"
 	"up: written = read + lost + left, and read is what a walk over the pages finds.\n"
-	"Exits with 1 when something does not add up.\n"
+	"Exits with 1 when something does not add up. REGION is a guest's, as `tracebraid list`\n"
+	"shows it: the guest's name, or the region's file.\n"
 	"\n"
 	"      --json          one JSON object\n"
 	"      --buffer NAME   only guests' buffers of this name\n"
@@ -192,6 +193,7 @@ int braid_cmd_stat(int argc, char **argv)
 		{ 0 },
 	};
 	const char *buffer = NULL;
+	char path[256];
 	bool json = false;
 	int option, ret;
 
@@ -215,8 +217,10 @@ int braid_cmd_stat(int argc, char **argv)
 	}
 	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
 		return braid_complain();
-	if (!braid_is_capture(argv[optind]))
-		return braid_stat_region(argv[optind], json, buffer);
-	ret = stat_file(argv[optind], json, buffer);
+	ret = braid_cli_target(argv[optind], path);
+	if (!ret)
+		return braid_stat_region(path, json, buffer);
+	if (ret > 0)
+		ret = stat_file(argv[optind], json, buffer);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -166,36 +166,47 @@ static int add_domains(struct request *q)
 	return err;
 }
 
-/* REGION[,name=NAME]; a REGION without a slash may be a guest's name. */
-static int add_region(struct request *q, const char *argument, const struct braid_found *found,
-		      size_t nr)
+/* REGION[,name=NAME]: the word, in @word, and the name, or NULL. */
+static int split_region(const char *argument, char word[256], const char **name)
 {
-	const char *name = strstr(argument, ",name=");
-	char path[sizeof(found->path)];
-	size_t k;
+	const char *comma = strstr(argument, ",name=");
+	size_t n = comma ? (size_t)(comma - argument) : strlen(argument);
 
-	if (snprintf(path, sizeof(path), "%.*s",
-		     name ? (int)(name - argument) : (int)strlen(argument), argument) >=
-	    (int)sizeof(path))
+	if (n >= 256)
 		return braid_fail(-ENAMETOOLONG, "-r: that name is too long");
-	for (k = 0; k < nr && !strchr(path, '/') && access(path, F_OK); k++)
-		if (!strcmp(found[k].name, path))
-			return braid_top_add(&q->top, found[k].path,
-					     name ? name + strlen(",name=") : found[k].name);
-	if (access(path, F_OK))
-		return braid_fail(-errno, "-r %s: %s; 'tracebraid list' shows all", path,
-				  strerror(errno));
-	return braid_top_add(&q->top, path, name ? name + strlen(",name=") : NULL);
+	memcpy(word, argument, n);
+	word[n] = 0;
+	*name = comma ? comma + strlen(",name=") : NULL;
+	return 0;
+}
+
+/* What can't be read is an error here, and later, when it may come back, a row. */
+static int add_region(struct request *q, const char *argument)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	struct braid_named named;
+	const char *name = NULL, *path = named.path;
+	char word[256];
+	size_t nr = 0;
+	int err = split_region(argument, word, &name);
+
+	named.word = word;
+	if (!err)
+		err = braid_resolve(&named, 1);
+	if (!err)
+		err = braid_discover(&found, &nr, &path, 1, 0, NULL);
+	if (!err && found->state == BRAID_DRIVER_UNREADABLE)
+		err = braid_fail(found->error, "%s", found->why);
+	return err ? err : braid_top_add(&q->top, path, name);
 }
 
 static int add_regions(struct request *q)
 {
-	braid_auto_free struct braid_found *found = NULL;
-	size_t nr = 0, k;
-	int err = q->nr_regions ? braid_discover(&found, &nr, NULL, 0, 0, NULL) : 0;
+	int err = 0;
+	size_t k;
 
 	for (k = 0; k < q->nr_regions && !err; k++)
-		err = add_region(q, q->regions[k], found, nr);
+		err = add_region(q, q->regions[k]);
 	return err;
 }
 

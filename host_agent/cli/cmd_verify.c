@@ -18,7 +18,8 @@ static const char usage[] =
 	"Usage: tracebraid verify FILE|REGION\n"
 	"Checks a capture: chunks and checksums, order of times and of sequence numbers,\n"
 	"formats, ids, clock samples, accounting. Explains each fault in one line. Exits with\n"
-	"1 when there is any.\n"
+	"1 when there is any. REGION is a guest's, as `tracebraid list` shows it: the guest's name,\n"
+	"or the region's file.\n"
 	"\n"
 	"      --help          this text\n";
 
@@ -192,6 +193,7 @@ int braid_cmd_verify(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
+	char path[256];
 	int option, ret;
 
 	optind = 1;
@@ -208,8 +210,10 @@ int braid_cmd_verify(int argc, char **argv)
 	}
 	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
 		return braid_complain();
-	if (!braid_is_capture(argv[optind]))
-		return braid_verify_region(argv[optind]);
-	ret = verify_file(argv[optind]);
+	ret = braid_cli_target(argv[optind], path);
+	if (!ret)
+		return braid_verify_region(path);
+	if (ret > 0)
+		ret = verify_file(argv[optind]);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

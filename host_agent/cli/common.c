@@ -12,6 +12,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
+#include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -51,14 +52,28 @@ bool braid_is_capture(const char *path)
 	ssize_t n;
 	int fd;
 
-	/* A guest's name rather than a file's: the region's door knows names. */
+	if (!strcmp(path, "-"))
+		return true;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return errno != ENOENT || strchr(path, '/');
+		return false;
 	n = fstat(fd, &st) || !S_ISREG(st.st_mode) ? -1 : read(fd, head, sizeof(head));
 	close(fd);
 	return n < (ssize_t)sizeof(head) || !memcmp(head, "BRCK", sizeof(head)) ||
 	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
+}
+
+int braid_cli_target(const char *word, char path[256])
+{
+	struct braid_named named = { .word = word };
+	int err;
+
+	if (braid_is_capture(word))
+		return BRAID_TARGET_CAPTURE;
+	err = braid_resolve(&named, 1);
+	if (!err)
+		strcpy(path, named.path);
+	return err;
 }
 
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])

@@ -63,28 +63,6 @@ int braid_record_add_events(struct braid_record_patterns *list, const char *argu
 	return 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* A -r without a slash may be a guest's name. */
-static const struct braid_found *find_by_name(const struct braid_found *found, size_t nr,
-					      const char *name)
-{
-	size_t k;
-
-	for (k = 0; k < nr; k++)
-		if (!strcmp(found[k].name, name))
-			return &found[k];
-	for (k = 0; k < nr; k++)
-		if (!strcmp(base_name(found[k].path), name))
-			return &found[k];
-	return NULL;
-}
-
 /* A region that is named twice would be recorded by us and refused to us. */
 static int refuse_twins(const struct braid_recording *r)
 {
@@ -105,31 +83,40 @@ static int refuse_twins(const struct braid_recording *r)
 	return 0;
 }
 
+/* Sets the paths of what -r gave, sockets aside. */
+static int resolve_paths(struct braid_recording *r, const char **paths, size_t *nr_files)
+{
+	braid_auto_free struct braid_named *named = calloc(r->nr_guests, sizeof(*named));
+	size_t nr = 0, k;
+	int err;
+
+	if (!named)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_port_is_socket(r->guests[k].path))
+			named[nr++].word = r->guests[k].path;
+	err = braid_resolve(named, nr);
+	for (k = nr = 0; k < r->nr_guests && !err; k++) {
+		if (braid_port_is_socket(r->guests[k].path))
+			continue;
+		memcpy(r->guests[k].path, named[nr].path, sizeof(r->guests[k].path));
+		paths[nr++] = r->guests[k].path;
+	}
+	*nr_files = nr;
+	return err;
+}
+
 /* Fills in paths and names of what -r gave. */
 static int resolve_given(struct braid_recording *r)
 {
-	braid_auto_free struct braid_found *everywhere = NULL;
 	braid_auto_free struct braid_found *given = NULL;
 	braid_auto_free const char **paths = calloc(r->nr_guests, sizeof(*paths));
-	const struct braid_found *found;
 	size_t nr, k, nr_files = 0;
 	int err;
 
 	if (!paths)
 		return braid_fail(-ENOMEM, "out of memory");
-	err = braid_discover(&everywhere, &nr, NULL, 0, 0, NULL);
-	for (k = 0; k < r->nr_guests && !err; k++) {
-		char *path = r->guests[k].path;
-
-		if (braid_port_is_socket(path))
-			continue;
-		found = NULL;
-		if (!strchr(path, '/') && access(path, F_OK))
-			found = find_by_name(everywhere, nr, path);
-		if (found)
-			strcpy(path, found->path);
-		paths[nr_files++] = path;
-	}
+	err = resolve_paths(r, paths, &nr_files);
 	if (!err)
 		err = braid_discover(&given, &nr, paths, nr_files, 0, NULL);
 	if (!err)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@ struct search {
 	size_t nr_qemu;
 	size_t nr_denied;
 	bool keep_all;		/* what was named is shown, whatever it is */
+	bool owners;		/* a stranger's file is not looked at */
 };
 
 const char *braid_driver_state_name(enum braid_driver_state state)
@@ -107,8 +109,6 @@ static void describe(struct braid_found *f, const struct braid_mapping *m)
 	struct braid_directory_copy dir;
 	int err = braid_mapping_identify(m, &f->sb);
 
-	f->device = m->device;
-	f->inode = m->inode;
 	if (err == -ENODATA || err == -EAGAIN) {
 		f->state = err == -ENODATA ? BRAID_DRIVER_NONE : BRAID_DRIVER_STARTING;
 		return;
@@ -144,27 +144,75 @@ static bool already_found(const struct search *s, const struct braid_found *f)
 	return false;
 }
 
+static bool maps(const struct braid_shared_file *qemu, const struct braid_found *f)
+{
+	/* A btrfs' device number in /proc differs from stat()'s: hence also by path. */
+	return qemu->inode == f->inode &&
+	       (qemu->device == f->device || !strcmp(qemu->path, f->path));
+}
+
 /*
- * What an ordinary user put where root looks for guests, and no QEMU of his maps, is no
- * guest: whoever means it names it.
+ * Whether a file is of another ordinary user, who gave us no part in it: neither by a QEMU
+ * that maps it, nor, where we are no root and see no other user's QEMU, by its group.
  */
-static bool is_strangers(const struct search *s, const struct braid_mapping *m)
+static bool is_strangers(const struct search *s, const struct braid_found *f, gid_t group)
+{
+	uid_t self = geteuid();
+	size_t k;
+
+	if (!f->uid || f->uid == self)
+		return false;
+	for (k = 0; k < s->nr_qemu; k++)
+		if (maps(&s->qemu[k], f) && (!s->qemu[k].uid || s->qemu[k].uid == self ||
+					     s->qemu[k].uid == f->uid))
+			return false;
+	return !self || !(f->mode & S_IRGRP) || !group_member(group);
+}
+
+static void set_foreign(struct braid_found *f)
+{
+	f->foreign = true;
+	set_unreadable(f, braid_fail(-EPERM, "%s: owned by user %u, whose QEMU processes do not map it; use its path to name it",
+				     f->path, (unsigned int)f->uid));
+}
+
+/* The first bytes of a file, read without mapping it; 0: there are none. */
+static u64 first_word(const struct braid_mapping *m)
+{
+	u64 word = 0;
+
+	return pread(m->fd, &word, sizeof(word), 0) == sizeof(word) ? word : 0;
+}
+
+static bool is_ivshmem(const struct search *s, const struct braid_found *f)
 {
 	size_t k;
 
-	if (s->keep_all || geteuid() || !m->uid)
-		return false;
 	for (k = 0; k < s->nr_qemu; k++)
-		if (s->qemu[k].uid == m->uid && s->qemu[k].inode == m->inode)
-			return false;
-	return true;
+		if (s->qemu[k].ivshmem && maps(&s->qemu[k], f))
+			return true;
+	return false;
 }
 
-static void refuse_strangers(struct braid_found *f, const struct braid_mapping *m)
+/* Fills in what an opened file is. Return: whether a search shows it. */
+static bool look_at_file(const struct search *s, struct braid_found *f, struct braid_mapping *m)
 {
-	memset(&f->sb, 0, sizeof(f->sb));
-	set_unreadable(f, braid_fail(-EPERM, "%s: of user %u, who runs no QEMU that maps it; if it is a guest's, name it with -r",
-				     m->path, (unsigned int)m->uid));
+	u64 word;
+
+	f->device = m->device;
+	f->inode = m->inode;
+	f->uid = m->uid;
+	f->mode = m->mode;
+	if (s->owners && is_strangers(s, f, m->gid)) {
+		word = first_word(m);
+		set_foreign(f);
+		return word == BRAID_MAGIC || word == BRAID_MARK;
+	}
+	describe(f, m);
+	if (f->state == BRAID_DRIVER_NONE)
+		return first_word(m) == BRAID_MARK || is_ivshmem(s, f);
+	/* What has the magic: broken and newer ones too. */
+	return f->state != BRAID_DRIVER_UNREADABLE || f->error == -EBADMSG || f->error == -EPROTO;
 }
 
 /* Looks at one candidate and keeps it if it is one. */
@@ -172,6 +220,7 @@ static int add_candidate(struct search *s, const char *path)
 {
 	struct braid_found f = { 0 };
 	struct braid_mapping *m;
+	bool wanted = false;
 	int err;
 
 	snprintf(f.path, sizeof(f.path), "%s", path);
@@ -182,17 +231,10 @@ static int add_candidate(struct search *s, const char *path)
 		set_unreadable(&f, err);
 		s->nr_denied += err == -EACCES;
 	} else {
-		describe(&f, m);
-		if (f.sb.magic && is_strangers(s, m))
-			refuse_strangers(&f, m);
+		wanted = look_at_file(s, &f, m);
 		braid_mapping_close(m);
 	}
-	/* A search shows what has the magic: broken and newer ones, no strangers. */
-	if (!s->keep_all && (f.state == BRAID_DRIVER_NONE ||
-			     (f.state == BRAID_DRIVER_UNREADABLE && f.error != -EBADMSG &&
-			      f.error != -EPROTO && f.error != -EPERM)))
-		return 0;
-	if (already_found(s, &f))
+	if ((!s->keep_all && !wanted) || already_found(s, &f))
 		return 0;
 	if (braid_array_push(s->items, s->nr, s->capacity, f))
 		return braid_fail(-ENOMEM, "out of memory");
@@ -226,14 +268,17 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct braid_found *)a)->path, ((const struct braid_found *)b)->path);
 }
 
-/* A btrfs' device number in /proc differs from stat()'s: hence also by path. */
+/*
+ * The QEMU that maps a file. One of a user who needed nobody's leave to map it has no say,
+ * nor has one in what a stranger's file is called.
+ */
 static const struct braid_shared_file *owner_of(const struct search *s, const struct braid_found *f)
 {
 	size_t k;
 
-	for (k = 0; k < s->nr_qemu; k++)
-		if (s->qemu[k].inode == f->inode &&
-		    (s->qemu[k].device == f->device || !strcmp(s->qemu[k].path, f->path)))
+	for (k = 0; k < s->nr_qemu && !f->foreign; k++)
+		if (maps(&s->qemu[k], f) && (!(f->mode & S_IWOTH) || !s->qemu[k].uid ||
+					     s->qemu[k].uid == f->uid))
 			return &s->qemu[k];
 	return NULL;
 }
@@ -264,13 +309,14 @@ static void give_names(struct search *s)
 		if (!owner)
 			continue;
 		f->qemu_pid = owner->pid;
+		strcpy(f->given, owner->guest);
 		if (*owner->guest && !name_taken(s, f, owner->guest, false))
 			strcpy(f->name, owner->guest);
 	}
 	for (f = s->items; f < s->items + s->nr; f++) {
 		const char *base = strrchr(f->path, '/');
 
-		if (*f->name)
+		if (*f->name || f->foreign)
 			continue;
 		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name, true)) {
 			memcpy(f->name, f->sb.guest_name, sizeof(f->name));
@@ -327,7 +373,9 @@ static int watch_heartbeats(struct search *s)
 int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
 		   size_t nr_paths, u32 flags, size_t *denied)
 {
-	struct search s = { .keep_all = paths };
+	struct search s = {
+		.keep_all = paths, .owners = !paths || flags & BRAID_DISCOVER_OWNERS,
+	};
 	int err = braid_qemu_files(&s.qemu, &s.nr_qemu);
 	size_t k;
 

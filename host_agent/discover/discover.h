@@ -16,7 +16,8 @@ struct braid_shared_file {
 	dev_t device;
 	ino_t inode;
 	pid_t pid;
-	uid_t uid;				/* who runs it */
+	uid_t uid;				/* who started it */
+	bool ivshmem;				/* its command line gives the guest this file by ivshmem */
 	char guest[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 };
 
@@ -41,6 +42,18 @@ int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
  * Return: its pid, or 0: not known.
  */
 pid_t braid_qemu_of(dev_t device, ino_t inode);
+
+/**
+ * braid_process_users - who runs a process
+ * @pid: of this host
+ * @real: set to who started it
+ * @effective: set to whose rights it has
+ *
+ * /proc's owners tell less: those of a process that may not be dumped are root's.
+ *
+ * Return: whether it is known.
+ */
+bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective);
 
 /* What the scheduler gave a thread so far, in ns. */
 struct braid_thread_times {
@@ -72,7 +85,9 @@ const char *braid_driver_state_name(enum braid_driver_state state);
 /* A region that was found. Strings are tamed: fit for a terminal. */
 struct braid_found {
 	char path[256];
-	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's */
+	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": foreign */
+	char given[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
+	bool foreign;				/* a stranger's: UNREADABLE, and not looked at */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;
 	int error;				/* UNREADABLE: -errno ... */
@@ -82,26 +97,50 @@ struct braid_found {
 	u32 fill_permille[BRAID_MAX_BUFFERS];	/* of the buffer's bytes, unread */
 	dev_t device;
 	ino_t inode;
+	uid_t uid;				/* of the file, as its mode */
+	mode_t mode;
 };
 
 #define BRAID_DISCOVER_LIVENESS	(1u << 0)	/* wait up to 1 s to tell LIVE from SILENT */
+#define BRAID_DISCOVER_OWNERS	(1u << 1)	/* a stranger's file is foreign even if it is in @paths */
 
 /**
  * braid_discover - look for regions
  * @found: set on success; free()
  * @nr: their number
  * @paths: look at these alone, whatever they are; when NULL, at all of /dev/shm and at
- *	what running QEMUs share, and only what is a region is found
+ *	what running QEMUs share, and only what is a region, or meant to be one, is found
  * @nr_paths: their number
  * @flags: BRAID_DISCOVER_*
  * @denied: set on success to the number of files that this user may not read; may be NULL
  *
- * Nothing in a region is changed.
+ * Nothing in a region is changed. A file of a stranger is not mapped, and has no name: see
+ * docs/threat-model.md. Its owner is known before its first byte is read.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
 		   size_t nr_paths, u32 flags, size_t *denied);
+
+/* A word that names a region. */
+struct braid_named {
+	const char *word;
+	char path[256];		/* set on success */
+};
+
+/**
+ * braid_resolve - find the files that words name
+ * @named: the words
+ * @nr: their number
+ *
+ * A word with a slash is a path. Another one is a name that the host gave: QEMU's, the
+ * file's in /dev/shm or in this folder, that of a domain that attach gave its memory; else
+ * what a guest calls itself. No stranger's file is named by anything but its path.
+ *
+ * Return: 0, or -errno with braid_fail(): -ENOENT: there is none; -EPERM: it is a
+ * stranger's; -ENOTUNIQ: there are several.
+ */
+int braid_resolve(struct braid_named *named, size_t nr);
 
 /**
  * braid_mapping_fill - how full a buffer's rings are

@@ -35,22 +35,29 @@ static struct braid_domain *claimed(const char *pid, struct braid_domain *domain
 	return NULL;
 }
 
-/*
- * Whether root or that user runs a process, by who started it too: anybody can call a process
- * of his, or a set-user-id one, as he likes. /proc's owners tell less: some are root's always.
- */
-static bool runs_as(const char *pid, uid_t uid)
+bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective)
 {
-	unsigned int real, effective;
 	braid_auto_file FILE *f = NULL;
 	char line[256];
 
-	snprintf(line, sizeof(line), "/proc/%.20s/status", pid);
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)pid);
 	f = fopen(line, "re");
 	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
-			return (!real || real == uid) && (!effective || effective == uid);
+		if (sscanf(line, "Uid: %u %u", real, effective) == 2)
+			return true;
 	return false;
+}
+
+/*
+ * Whether root or that user runs a process, by who started it too: anybody can call a process
+ * of his, or a set-user-id one, as he likes.
+ */
+static bool runs_as(pid_t pid, uid_t uid)
+{
+	uid_t real, effective;
+
+	return braid_process_users(pid, &real, &effective) && (!real || real == uid) &&
+	       (!effective || effective == uid);
 }
 
 void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
@@ -64,7 +71,7 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
 		domain = claimed(entry->d_name, domains, nr, cmdline);
-		if (domain && !domain->qemu_pid && runs_as(entry->d_name, domain->uid))
+		if (domain && !domain->qemu_pid && runs_as(atoi(entry->d_name), domain->uid))
 			domain->qemu_pid = atoi(entry->d_name);
 	}
 	if (proc)

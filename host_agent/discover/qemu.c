@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
@@ -68,6 +67,63 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
 	}
 }
 
+/*
+ * What an argument says of a key, as "key=VALUE" or as JSON; NULL: nothing. @bytes: of the
+ * value. A path that holds a comma or a quotation mark is not understood.
+ */
+static const char *value_of(const char *arg, const char *key, size_t *bytes)
+{
+	size_t n = strlen(key);
+	const char *at;
+
+	for (at = strstr(arg, key); at; at = strstr(at + 1, key)) {
+		if (at == arg || !strchr(",{\"", at[-1]))
+			continue;
+		if (at[n] == '=')
+			at += n + 1;
+		else if (!strncmp(at + n, "\":\"", 3))
+			at += n + 3;
+		else
+			continue;
+		*bytes = strcspn(at, ",\"");
+		return at;
+	}
+	return NULL;
+}
+
+/* Whether a command line has a device that gives the guest a memory object by ivshmem. */
+static bool has_ivshmem(const char *cmdline, size_t bytes, const char *id, size_t id_bytes)
+{
+	const char *arg, *value;
+	size_t n;
+
+	for (arg = cmdline; arg < cmdline + bytes; arg += strlen(arg) + 1) {
+		if (!strstr(arg, "ivshmem-plain"))
+			continue;
+		value = value_of(arg, "memdev", &n);
+		if (value && n == id_bytes && !memcmp(value, id, n))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a file is memory that its QEMU's command line gives the guest by ivshmem. */
+static bool is_ivshmem(const char *cmdline, size_t bytes, const char *path)
+{
+	const char *arg, *file, *id;
+	size_t n, id_bytes;
+
+	for (arg = cmdline; arg < cmdline + bytes; arg += strlen(arg) + 1) {
+		file = value_of(arg, "mem-path", &n);
+		if (!file || n != strlen(path) || memcmp(file, path, n))
+			continue;
+		id = value_of(arg, "id", &id_bytes);
+		if (id && has_ivshmem(cmdline, bytes, id, id_bytes))
+			return true;
+	}
+	return false;
+}
+
 static bool known(const struct found_files *files, pid_t pid, ino_t inode, dev_t device)
 {
 	size_t k;
@@ -79,10 +135,10 @@ static bool known(const struct found_files *files, pid_t pid, ino_t inode, dev_t
 }
 
 /* Adds the shared, writable file mappings of one process. */
-static int add_maps(struct found_files *files, pid_t pid, const char *guest)
+static int add_maps(struct found_files *files, pid_t pid, const char *cmdline, size_t bytes)
 {
 	braid_auto_file FILE *f = NULL;
-	struct stat st;
+	uid_t real, effective;
 	unsigned int major_number, minor_number;
 	struct braid_shared_file file;
 	unsigned long long inode;
@@ -91,7 +147,7 @@ static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 
 	snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
 	f = fopen(line, "re");
-	if (!f || fstat(fileno(f), &st))
+	if (!f || !braid_process_users(pid, &real, &effective))
 		return 0;
 	while (fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
@@ -108,8 +164,9 @@ static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 		file.device = makedev(major_number, minor_number);
 		file.inode = inode;
 		file.pid = pid;
-		file.uid = st.st_uid;
-		strcpy(file.guest, guest);
+		file.uid = real;
+		file.ivshmem = is_ivshmem(cmdline, bytes, file.path);
+		find_name(cmdline, bytes, file.guest);
 		if (braid_array_push(files->items, files->nr, files->capacity, file))
 			return braid_fail(-ENOMEM, "out of memory");
 	}
@@ -119,7 +176,6 @@ static int add_maps(struct found_files *files, pid_t pid, const char *guest)
 int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 {
 	braid_auto_free char *cmdline = malloc(CMDLINE_BYTES);
-	char name[BRAID_GUEST_NAME_BYTES];
 	struct found_files files = { 0 };
 	struct dirent *entry;
 	int err = 0;
@@ -141,8 +197,7 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 		base = strrchr(cmdline, '/');
 		if (!n || !strstr(base && base < cmdline + strlen(cmdline) ? base : cmdline, "qemu"))
 			continue;
-		find_name(cmdline, n, name);
-		err = add_maps(&files, atoi(entry->d_name), name);
+		err = add_maps(&files, atoi(entry->d_name), cmdline, n);
 	}
 	closedir(proc);
 	if (err) {

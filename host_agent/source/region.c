@@ -237,6 +237,10 @@ static int try_start(struct braid_region_source *s)
 		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
 		close_mapping(s);
+	if (err == -EPERM && !s->refused) {
+		s->refused = true;
+		braid_live_note(s, "%s", braid_failure());
+	}
 	if (err || sb.incarnation == s->ended_incarnation)
 		return 0;
 	if (qemu_ended(s)) {

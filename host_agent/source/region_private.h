@@ -125,6 +125,7 @@ struct braid_region_source {
 	enum braid_region_phase phase;
 	u64 ended_incarnation;		/* whose stream was ended; not begun again */
 	u64 retry_due_ns;		/* WAITING, GONE: when to look again */
+	bool refused;			/* a file of another user's was there instead, and noted */
 	u64 changing_ns;		/* since when its buffers change, as far as we saw; or 0 */
 	u32 stream;
 	u32 nr_streams;

@@ -23,7 +23,7 @@ int braid_dead_take(const char *path)
 	struct stat st;
 
 	if (fd < 0)
-		return braid_fail(-errno, "%s: can't be opened: %s", path, strerror(errno));
+		return braid_mapping_fail_open(path, errno);
 	if (fstat(fd, &st))
 		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))

@@ -16,7 +16,7 @@ struct copy {
 	const struct braid_mapping *m;
 	struct braid_superblock *sb;
 	bool torn;		/* buffers that change are good enough */
-	bool blank;		/* the whole first page is 0 */
+	bool blank;		/* the superblock is 0, or the mark and 0 */
 };
 
 static bool all_zero(const u8 *bytes, size_t n)
@@ -44,7 +44,9 @@ static int copy_superblock(void *arg)
 		braid_fence();
 		memcpy(c->sb, shared, sizeof(*shared));
 		braid_fence();
-		c->blank = !c->sb->magic && all_zero((const u8 *)c->sb, sizeof(*c->sb));
+		c->blank = (!c->sb->magic || c->sb->magic == BRAID_MARK) &&
+			   all_zero((const u8 *)c->sb + sizeof(c->sb->magic),
+				    sizeof(*c->sb) - sizeof(c->sb->magic));
 		if (c->sb->state == state && c->sb->incarnation == incarnation &&
 		    c->sb->buffers_seq == seq && braid_load(&shared->state) == state &&
 		    braid_load(&shared->incarnation) == incarnation &&

@@ -15,16 +15,15 @@
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 
-static int fail_open(const char *path, int err)
+int braid_mapping_fail_open(const char *path, int err)
 {
 	switch (err) {
 	case ENOENT:
-		return braid_fail(-err, "%s: no such region; `tracebraid list` shows those there are",
+		return braid_fail(-err, "%s: no such file or region; `tracebraid list` shows the regions",
 				  path);
 	case EACCES:
 	case EPERM:
-		return braid_fail(-EACCES, "%s: no permission; run as root or as its QEMU's user",
-				  path);
+		return braid_fail(-EACCES, "%s: permission denied; run as root or as its owner", path);
 	case ELOOP:
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: a symbolic link", path);
 	case EMFILE:
@@ -60,7 +59,7 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", path);
 	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return fail_open(path, errno);
+		return braid_mapping_fail_open(path, errno);
 	err = check_file(path, fd, &st);
 	if (err)
 		goto close_fd;
@@ -82,6 +81,8 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 	m->device = st.st_dev;
 	m->inode = st.st_ino;
 	m->uid = st.st_uid;
+	m->gid = st.st_gid;
+	m->mode = st.st_mode;
 	*out = m;
 	return 0;
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_agent/transport/port.h"
 #include "host_agent/util/error.h"
@@ -72,6 +73,8 @@ u32 braid_port_doorbell(const struct braid_port *p)
 struct file_port {
 	struct braid_port port;
 	char *path;
+	bool mapped;		/* once, and then: */
+	uid_t uid;		/* the file was this user's */
 };
 
 static int file_open(struct braid_port **out, const char *path)
@@ -98,9 +101,25 @@ static void file_close(struct braid_port *port)
 	free(p);
 }
 
+/* A guest comes back in a file of the same user's, or of ours: no other takes its place. */
 static int file_map(struct braid_port *port, struct braid_mapping **out)
 {
-	return braid_mapping_take(out, ((struct file_port *)port)->path);
+	struct file_port *p = (struct file_port *)port;
+	int err = braid_mapping_take(out, p->path);
+	uid_t uid;
+
+	if (err)
+		return err;
+	uid = (*out)->uid;
+	if (p->mapped && uid != p->uid && uid && uid != geteuid()) {
+		braid_mapping_close(*out);
+		*out = NULL;
+		return braid_fail(-EPERM, "%s: the file belongs to user %u now, and belonged to user %u: not used",
+				  p->path, (unsigned int)uid, (unsigned int)p->uid);
+	}
+	p->mapped = true;
+	p->uid = uid;
+	return 0;
 }
 
 const struct braid_port_ops braid_file_port_ops = {

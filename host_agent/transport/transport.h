@@ -18,12 +18,23 @@ struct braid_mapping {
 	bool writable;
 	dev_t device;
 	ino_t inode;
-	uid_t uid;		/* of the file */
+	uid_t uid;		/* of the file, as its group and mode */
+	gid_t gid;
+	mode_t mode;
 	pid_t qemu_pid;		/* whose it is, where a socket told; 0: not known */
 	const char *gone;	/* set by its port: a phrase, see braid_mapping_gone() */
 	bool taken_back;	/* gone, and its guest may give it, or another, again */
 	struct braid_mapping **owner;	/* where its port points at it; NULL: no port does */
 };
+
+/**
+ * braid_mapping_fail_open - say why a file was not opened, and what to do
+ * @path: as it was named
+ * @err: open()'s errno
+ *
+ * Return: -errno, with braid_fail().
+ */
+int braid_mapping_fail_open(const char *path, int err);
 
 /**
  * braid_mapping_open - map a region's file

@@ -40,6 +40,11 @@
  */
 
 #define BRAID_MAGIC		0x4449415242435254ULL	/* the bytes "TRCBRAID" */
+/*
+ * The host's invitation, in place of the magic: a driver lays a region out in memory of
+ * the host only if it begins with the mark, or with the magic of a former region.
+ */
+#define BRAID_MARK		0x4B52414D42435254ULL	/* the bytes "TRCBMARK" */
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
 /*
  * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock

@@ -49,7 +49,7 @@ static void test_what_is_no_region(void)
 	char page[4096];
 
 	CHECK_EQ(look(other, &sb), -ENOENT);
-	CHECK(strstr(braid_failure(), "no such region"));
+	CHECK(strstr(braid_failure(), "no such file or region"));
 	CHECK_EQ(look(dir, &sb), -EMEDIUMTYPE);
 	CHECK_EQ(look("/dev/null", &sb), -EMEDIUMTYPE);
 	write_file(other, "", 0);

@@ -130,7 +130,7 @@ def clock_idle(ctx):
               "the capture's clock in text")
 
     for subject in ("no-such-guest", ctx.dir / "no-such.braid"):
-        ctx.check(f"{subject}: no such region; `tracebraid list` shows" in complaint(ctx, subject),
+        ctx.check(f"{subject}: no such file or region; `tracebraid list` shows" in complaint(ctx, subject),
                   f"of {subject}: {complaint(ctx, subject)}")
     ctx.check("not a region" in complaint(ctx, guest.console_path), "a file that is neither is taken")
     ctx.check("not a number of seconds" in complaint(ctx, "-t", "soon", guest.shm), "a time that is none is taken")

@@ -22,8 +22,8 @@ def refused(ctx, words, *argv, program=None, **options):
 @case("bad-regions", kernels=("6.1",), needs=("agent",))
 def bad_regions(ctx):
     """Paths that are no regions, or not ours to read."""
-    refused(ctx, "no such region|No such file", "stat", ctx.dir / "nowhere")
-    refused(ctx, "no such region", "record", "-r", ctx.dir / "nowhere", "-t", "1", "-o", ctx.dir / "x")
+    refused(ctx, "no such file or region|No such file", "stat", ctx.dir / "nowhere")
+    refused(ctx, "no such file or region", "record", "-r", ctx.dir / "nowhere", "-t", "1", "-o", ctx.dir / "x")
     noise = ctx.dir / "noise"
     noise.write_bytes(random.Random(1).randbytes(1 << 20))
     refused(ctx, "not a", "stat", noise)

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which region a word names, for every command alike; and whose files are never looked at. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/transport/port.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/need.h"
+
+#define STRANGER	65534
+
+static char dir[] = "/tmp/test_resolve.XXXXXX";
+static char guest_name[32], other_name[32];
+static char paths[2][64];
+
+static struct fake_guest *new_guest(const char *path, const char *name)
+{
+	const struct fake_params p = {
+		.name = name, .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 16,
+	};
+
+	return fake_guest_new(path, &p);
+}
+
+static const char *base(const char *path)
+{
+	return strrchr(path, '/') + 1;
+}
+
+static int resolve(const char *word, char path[256])
+{
+	struct braid_named named = { .word = word };
+	int err = braid_resolve(&named, 1);
+
+	strcpy(path, named.path);
+	return err;
+}
+
+/* What a command prints, complaints included. */
+static char printed[1 << 16];
+
+static int run(int (*command)(int argc, char **argv), char *name, const char *word)
+{
+	char *argv[] = { name, (char *)word, NULL }, path[80];
+	int saved = dup(STDOUT_FILENO), saved_error = dup(STDERR_FILENO), ret;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/out", dir);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	NEED(fd >= 0);
+	fflush(stdout);
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+	ret = command(2, argv);
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	dup2(saved_error, STDERR_FILENO);
+	close(saved);
+	close(saved_error);
+	n = pread(fd, printed, sizeof(printed) - 1, 0);
+	printed[n < 0 ? 0 : n] = 0;
+	close(fd);
+	unlink(path);
+	return ret;
+}
+
+static const struct {
+	char *name;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "stat", braid_cmd_stat }, { "verify", braid_cmd_verify }, { "list", braid_cmd_list },
+};
+
+/* A path, a file's name and a guest's name are one region to all commands. */
+static void all_names(void)
+{
+	struct fake_guest *g = new_guest(paths[0], guest_name);
+	const char *words[] = { paths[0], base(paths[0]), guest_name };
+	char path[256];
+	size_t k, i;
+
+	for (k = 0; k < 3; k++) {
+		CHECK_EQ(resolve(words[k], path), 0);
+		CHECK(!strcmp(path, paths[0]));
+		for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+			CHECK_EQ(run(commands[i].run, commands[i].name, words[k]), EXIT_SUCCESS);
+	}
+	fake_guest_free(g);
+	CHECK_EQ(resolve(guest_name, path), -ENOENT);
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		CHECK_EQ(run(commands[i].run, commands[i].name, guest_name), EXIT_FAILURE);
+		CHECK(strstr(printed, ": no such file or region"));
+	}
+}
+
+/* Two that are called the same are both named, not one of them taken. */
+static void ambiguity(void)
+{
+	struct fake_guest *a = new_guest(paths[0], guest_name), *b = new_guest(paths[1], guest_name);
+	char path[256], here[80];
+	struct fake_guest *c;
+
+	CHECK_EQ(resolve(guest_name, path), -ENOTUNIQ);
+	CHECK(strstr(braid_failure(), paths[0]) && strstr(braid_failure(), paths[1]));
+	CHECK_EQ(resolve(base(paths[0]), path), 0);
+	CHECK(!strcmp(path, paths[0]));
+	fake_guest_free(b);
+	/* What a guest calls itself is less than what a file is called. */
+	b = new_guest(paths[1], base(paths[0]));
+	CHECK_EQ(resolve(base(paths[0]), path), 0);
+	CHECK(!strcmp(path, paths[0]));
+	/* A file of this folder is no better than one in /dev/shm. */
+	NEED(!chdir(dir));
+	snprintf(here, sizeof(here), "%s/%s", dir, base(paths[0]));
+	c = new_guest(here, other_name);
+	CHECK_EQ(resolve(base(paths[0]), path), -ENOTUNIQ);
+	CHECK(strstr(braid_failure(), paths[0]));
+	NEED(!chdir("/"));
+	fake_guest_free(c);
+	NEED(!chdir(dir) && !mkdir(base(paths[0]), 0700));	/* is none at all */
+	CHECK_EQ(resolve(base(paths[0]), path), 0);
+	CHECK(!strcmp(path, paths[0]));
+	NEED(!rmdir(base(paths[0])) && !chdir("/"));
+	fake_guest_free(a);
+	fake_guest_free(b);
+}
+
+static const struct braid_found *found_at(const struct braid_found *found, size_t nr,
+					  const char *path)
+{
+	size_t k;
+
+	for (k = 0; k < nr; k++)
+		if (!strcmp(found[k].path, path))
+			return &found[k];
+	return NULL;
+}
+
+/* What a search says of the stranger's file. */
+static void check_foreign(void)
+{
+	const struct braid_found *f;
+	struct braid_found *found;
+	size_t nr;
+
+	NEED(!braid_discover(&found, &nr, NULL, 0, 0, NULL));
+	f = found_at(found, nr, paths[1]);
+	NEED(f);
+	CHECK(f->foreign && !*f->name && !f->sb.magic && !*f->sb.guest_name);
+	CHECK_EQ(f->error, -EPERM);
+	CHECK(strstr(f->why, "owned by user 65534"));
+	free(found);
+}
+
+/* An ordinary user's file in /dev/shm that no QEMU of his maps is never root's guest. */
+static void strangers(void)
+{
+	struct fake_guest *g, *s;
+	struct braid_found *found;
+	char path[256];
+	size_t nr;
+
+	if (geteuid())
+		return;
+	g = new_guest(paths[0], guest_name);
+	s = new_guest(paths[1], guest_name);
+	NEED(!chown(paths[1], STRANGER, STRANGER));
+	check_foreign();
+	CHECK_EQ(resolve(guest_name, path), 0);
+	CHECK(!strcmp(path, paths[0]));
+	CHECK_EQ(resolve(base(paths[1]), path), -EPERM);
+	CHECK(strstr(braid_failure(), paths[1]));
+	fake_guest_free(g);
+	CHECK_EQ(resolve(guest_name, path), -ENOENT);
+	/* Whatever is in it: it is not parsed. */
+	((struct braid_superblock *)s->base)->version_major = 99;
+	check_foreign();
+	((struct braid_superblock *)s->base)->version_major = BRAID_VERSION_MAJOR;
+	((struct braid_superblock *)s->base)->nr_vcpus = 0;
+	check_foreign();
+	/* No search shows what does not begin as a region does. */
+	memset(s->base, 0, 8);
+	NEED(!braid_discover(&found, &nr, NULL, 0, 0, NULL));
+	CHECK(!found_at(found, nr, paths[1]));
+	free(found);
+	fake_guest_free(s);
+}
+
+/* Who names a path means it. */
+static void a_strangers_path(void)
+{
+	struct fake_guest *s = new_guest(paths[1], guest_name);
+	char path[256];
+
+	if (!geteuid())
+		NEED(!chown(paths[1], STRANGER, STRANGER));
+	CHECK_EQ(resolve(paths[1], path), 0);
+	CHECK_EQ(run(braid_cmd_stat, "stat", paths[1]), EXIT_SUCCESS);
+	fake_guest_free(s);
+}
+
+/* While a guest is away, nobody else's file takes its place. */
+static void comes_back(void)
+{
+	struct braid_mapping *m;
+	struct braid_port *port;
+	struct fake_guest *g;
+
+	if (geteuid())
+		return;
+	NEED(!braid_port_open(&port, paths[0]));
+	g = new_guest(paths[0], guest_name);
+	NEED(!chown(paths[0], STRANGER - 1, STRANGER - 1) && !braid_port_map(port, &m));
+	braid_mapping_close(m);
+	fake_guest_free(g);
+	g = new_guest(paths[0], guest_name);
+	NEED(!chown(paths[0], STRANGER, STRANGER));
+	CHECK_EQ(braid_port_map(port, &m), -EPERM);
+	CHECK(strstr(braid_failure(), "belongs to user 65534 now"));
+	NEED(!chown(paths[0], STRANGER - 1, STRANGER - 1));
+	CHECK_EQ(braid_port_map(port, &m), 0);
+	braid_mapping_close(m);
+	fake_guest_free(g);
+	braid_port_close(port);
+}
+
+/* What looks like a QEMU to others: maps the file that it is told to, and tells when. */
+static int be_qemu(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	void *base = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED || write(STDOUT_FILENO, "", 1) != 1)
+		return EXIT_FAILURE;
+	pause();
+	return EXIT_SUCCESS;
+}
+
+/* Starts one, of that user, whose guest is called so. @device: ivshmem or not. */
+static pid_t start_qemu(const char *path, uid_t uid, const char *name, const char *device)
+{
+	char object[128], file[80], byte;
+	int ready[2];
+	pid_t pid;
+
+	snprintf(object, sizeof(object), "memory-backend-file,id=m,mem-path=%s,size=1M,share=on", path);
+	snprintf(file, sizeof(file), "%s", path);
+	NEED(!pipe(ready));
+	pid = fork();
+	if (!pid) {
+		char *argv[] = { "qemu-of-test", "-be-qemu", file, "-name", (char *)name, "-object",
+				 object, "-device", (char *)device, NULL };
+
+		dup2(ready[1], STDOUT_FILENO);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!setuid(uid))
+			execv("/proc/self/exe", argv);
+		_exit(EXIT_FAILURE);
+	}
+	close(ready[1]);
+	NEED(pid > 0 && read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop_qemu(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* What a search says of a file: its state and name, in @name; -1: it does not show it. */
+static int searched(const char *path, char *name)
+{
+	const struct braid_found *f;
+	struct braid_found *found;
+	int state;
+	size_t nr;
+
+	NEED(!braid_discover(&found, &nr, NULL, 0, 0, NULL));
+	f = found_at(found, nr, path);
+	state = f ? (int)f->state : -1;
+	strcpy(name, f ? f->name : "");
+	free(found);
+	return state;
+}
+
+static int make_blank(const char *path, u64 first)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	NEED(fd >= 0 && !ftruncate(fd, 1 << 20) && pwrite(fd, &first, 8, 0) == 8);
+	return close(fd);
+}
+
+/* A region without a driver: what has the host's mark, or what a QEMU has as ivshmem. */
+static void no_driver_yet(void)
+{
+	char name[BRAID_GUEST_NAME_BYTES];
+	pid_t pid;
+
+	make_blank(paths[0], BRAID_MARK);
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, base(paths[0])));
+	CHECK_EQ(run(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
+	CHECK(strstr(printed, "no driver loaded in the guest yet: modprobe tracebraid"));
+	make_blank(paths[0], 0);
+	CHECK_EQ(searched(paths[0], name), -1);
+	pid = start_qemu(paths[0], geteuid(), other_name, "virtio-rng-pci");
+	CHECK_EQ(searched(paths[0], name), -1);		/* a guest's own memory, perhaps */
+	stop_qemu(pid);
+	pid = start_qemu(paths[0], geteuid(), other_name, "ivshmem-plain,memdev=m");
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, other_name));
+	stop_qemu(pid);
+	pid = start_qemu(paths[0], geteuid(), other_name, "{\"driver\":\"ivshmem-plain\",\"memdev\":\"m\"}");
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	stop_qemu(pid);
+	unlink(paths[0]);
+}
+
+/* A user's own QEMU makes his file a guest; it names no file of others that all may write. */
+static void users_qemus(void)
+{
+	char name[BRAID_GUEST_NAME_BYTES], path[256];
+	struct fake_guest *g;
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	g = new_guest(paths[0], guest_name);
+	NEED(!chown(paths[0], STRANGER, STRANGER));
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_UNREADABLE);
+	pid = start_qemu(paths[0], STRANGER, other_name, "ivshmem-plain,memdev=m");
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_LIVE);
+	CHECK(!strcmp(name, other_name));
+	CHECK_EQ(resolve(other_name, path), 0);
+	CHECK_EQ(resolve(guest_name, path), -ENOENT);	/* QEMU has named it */
+	NEED(!chown(paths[0], 0, 0) && !chmod(paths[0], 0666));
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_LIVE);
+	CHECK(!strcmp(name, guest_name));
+	CHECK_EQ(resolve(other_name, path), -ENOENT);
+	stop_qemu(pid);
+	fake_guest_free(g);
+}
+
+/* A clock that nobody showed is an error, not an empty answer. */
+static void no_clock(void)
+{
+	make_blank(paths[0], BRAID_MARK);
+	CHECK_EQ(run(braid_cmd_clock, "clock", paths[0]), EXIT_FAILURE);
+	CHECK(strstr(printed, "no driver was there within 2 s; in the guest: modprobe tracebraid\n"));
+	unlink(paths[0]);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 2 && !strcmp(argv[1], "-be-qemu"))
+		return be_qemu(argv[2]);
+	NEED(mkdtemp(dir));
+	snprintf(guest_name, sizeof(guest_name), "resolved-%d", getpid());
+	snprintf(other_name, sizeof(other_name), "other-%d", getpid());
+	snprintf(paths[0], sizeof(paths[0]), "/dev/shm/test-resolve-%d", getpid());
+	snprintf(paths[1], sizeof(paths[1]), "/dev/shm/test-resolve-%d-b", getpid());
+	RUN(all_names);
+	RUN(ambiguity);
+	RUN(strangers);
+	RUN(a_strangers_path);
+	RUN(comes_back);
+	RUN(no_driver_yet);
+	RUN(users_qemus);
+	RUN(no_clock);
+	rmdir(dir);
+	return VERDICT();
+}
