@@ -10,22 +10,28 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/list.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
 static const char usage[] =
 	"Usage: tracebraid list [-v] [--json] [-c URI] [REGION]...\n"
+	"       tracebraid list -e [GLOB] [-v] [--json] [REGION]...\n"
 	"Shows the regions that guests share with this host: all in /dev/shm, and all that\n"
-	"running QEMUs map; or those named. Where there is libvirt, its domains too: whether they\n"
-	"have a region now (attached) or from their next start on (configured), and which\n"
-	"threads of this host run their vCPUs.\n"
+	"running QEMUs map; or those named, by a path, a file's name or a guest's. Where there is\n"
+	"libvirt, its domains too: whether they have a region now (attached) or from their next\n"
+	"start on (configured), and which threads of this host run their vCPUs.\n"
 	"\n"
 	"A guest's driver is live, silent (it hangs, is paused, or died), down (unloaded),\n"
-	"starting, or not there.\n"
+	"starting, or not there yet. A file of a user whose QEMU processes do not map it is\n"
+	"shown, but not looked into: it has no name, and its path must be given to use it.\n"
 	"\n"
-	"  -v, --verbose       also the sub-events that events are split into\n"
-	"      --json          one JSON array, sub-events included; a domain is an element too\n"
+	"  -e, --events        the guests' events instead, each as SYSTEM:EVENT on a line of its own.\n"
+	"                      GLOB, right after -e: those that 'record -e GLOB' enables, or those\n"
+	"                      of that name in any system\n"
+	"  -v, --verbose       with -e: also the sub-events that events are split into, such as\n"
+	"                      system calls; without it they are shown if nothing else matches\n"
+	"      --json          one JSON array; a domain is an element too. With -e: an element an\n"
+	"                      event of a guest: whether it is on, its buffer and id\n"
 	"  -c, --connect URI   libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system, if it\n"
 	"                      answers\n"
 	"      --help          this text\n";
@@ -63,147 +69,89 @@ static void print_buffer(const struct braid_found *f, u32 k)
 		printf(", events of %s", events_of(f, k));
 }
 
-/* Told of each living sub-event of a region; strings are tame. */
-typedef void (*subevent_fn)(void *arg, const char *event, const char *name, u32 number);
+#define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
 
-/* An event of a directory, to be found by its buffer and id. */
-struct event_name {
-	u32 key;
-	u32 order;		/* in the directory: the last one counts */
-	const char *system, *name;
+/* How wide the columns are that hold names. */
+struct widths {
+	int path, name, driver, kernel, events;
 };
 
-static u32 event_key(const struct braid_schema_event *event)
+/* Why there is no more to say of a region. */
+static const char *why_bare(const struct braid_found *f)
 {
-	return (u32)event->buffer << 16 | event->id;
+	return f->state == BRAID_DRIVER_NONE ? NO_DRIVER : f->why;
 }
 
-static int by_key(const void *a, const void *b)
+static const char *shown_name(const struct braid_found *f)
 {
-	const struct event_name *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	return *f->name ? f->name : "-";
 }
 
-/* All living events, by key; false: out of memory. */
-static bool name_events(const struct braid_directory_copy *copy, struct event_name **names,
-			size_t *nr)
+static int format_events(char *to, size_t room, const struct braid_found *f)
 {
-	struct braid_schema_event event;
-	size_t capacity = 0;
-	u32 at = 0;
-
-	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
-		struct event_name name = { event_key(&event), *nr, event.system, event.name };
-
-		if (event.flags & (BRAID_EVENT_SUB | BRAID_EVENT_GONE))
-			continue;
-		if (braid_array_push(*names, *nr, capacity, name))
-			return false;
-	}
-	if (*nr)
-		qsort(*names, *nr, sizeof(**names), by_key);
-	return true;
+	return snprintf(to, room, "%u/%u", f->events.on, f->events.total);
 }
 
-/* "system:name" of a sub-event's event, in @to. */
-static void put_event_name(const struct event_name *names, size_t nr,
-			   const struct braid_schema_event *sub, char *to, size_t room)
+static void print_found(const struct braid_found *f, const struct widths *w)
 {
-	u32 key = event_key(sub);
-	size_t from = 0, end = nr;
-
-	while (from < end) {	/* the first one behind the key */
-		size_t middle = from + (end - from) / 2;
-
-		if (names[middle].key > key)
-			end = middle;
-		else
-			from = middle + 1;
-	}
-	if (from && names[from - 1].key == key)
-		snprintf(to, room, "%s:%s", names[from - 1].system, names[from - 1].name);
-	else
-		snprintf(to, room, "%u", sub->id);
-	braid_text_clean(to);
-}
-
-static void each_subevent(const struct braid_found *f, subevent_fn fn, void *arg)
-{
-	struct braid_directory_copy copy = { 0 };
-	struct event_name *names = NULL;
-	struct braid_mapping *m = NULL;
-	struct braid_schema_event sub;
-	char event[256], name[128];
-	size_t nr = 0;
-	u32 at = 0;
-
-	if (!f->events.subevents || braid_mapping_open_again(&m, f->path, &f->sb))
-		return;
-	if (braid_directory_load(&copy, m, &f->sb, 0) || !name_events(&copy, &names, &nr))
-		copy.bytes = 0;
-	while (braid_schema_next(copy.data, copy.bytes, &at, &sub) > 0) {
-		if (!(sub.flags & BRAID_EVENT_SUB) || sub.flags & BRAID_EVENT_GONE)
-			continue;
-		put_event_name(names, nr, &sub, event, sizeof(event));
-		snprintf(name, sizeof(name), "%s", sub.name);
-		braid_text_clean(name);
-		fn(arg, event, name, sub.number);
-	}
-	free(names);
-	braid_directory_free(&copy);
-	braid_mapping_close(m);
-}
-
-static void print_subevent(void *arg, const char *event, const char *name, u32 number)
-{
-	(void)arg;
-	printf("  %s %u is %s\n", event, number, name);
-}
-
-static void print_found(const struct braid_found *f, int path_width, int name_width, bool verbose)
-{
+	char events[32];
 	bool first = true;
+	int indent;
 	u32 k;
 
-	printf("%-*s  %-*s  %-9s  ", path_width, f->path, name_width, f->name,
-	       braid_driver_state_name(f->state));
+	indent = printf("%-*s  %-*s  %-*s  ", w->path, f->path, w->name, shown_name(f), w->driver,
+			braid_driver_state_name(f->state));
 	if (!described(f)) {
-		printf("%s\n", f->why);
+		puts(why_bare(f));
 		return;
 	}
-	printf("%-20s  %5u  %5u/%-5u  ", f->sb.kernel_release, f->sb.nr_vcpus, f->events.on,
-	       f->events.total);
+	format_events(events, sizeof(events), f);
+	indent += printf("%-*s  %5u  %*s  ", w->kernel, f->sb.kernel_release, f->sb.nr_vcpus,
+			 w->events, events);
 	for (k = 0; k < f->sb.nr_buffers; k++) {
 		if (!f->sb.buffers[k].nr_rings)
 			continue;
 		if (!first)
-			printf("\n%*s", path_width + name_width + 60, "");
+			printf("\n%*s", indent, "");
 		first = false;
 		print_buffer(f, k);
 	}
 	putchar('\n');
-	if (verbose)
-		each_subevent(f, print_subevent, NULL);
 }
 
-static void print_table(const struct braid_found *found, size_t nr, bool verbose)
+static void widen(int *width, const char *text)
 {
-	int path_width = strlen("REGION"), name_width = strlen("GUEST");
+	int n = strlen(text);
+
+	*width = n > *width ? n : *width;
+}
+
+static void print_table(const struct braid_found *found, size_t nr)
+{
+	struct widths w = { 0 };
+	char events[32];
 	size_t k;
 
+	widen(&w.path, "REGION");
+	widen(&w.name, "GUEST");
+	widen(&w.driver, "DRIVER");
+	widen(&w.kernel, "KERNEL");
+	widen(&w.events, "EVENTS ON");
 	for (k = 0; k < nr; k++) {
-		int path = strlen(found[k].path), name = strlen(found[k].name);
-
-		path_width = path > path_width ? path : path_width;
-		name_width = name > name_width ? name : name_width;
+		widen(&w.path, found[k].path);
+		widen(&w.name, shown_name(&found[k]));
+		widen(&w.driver, braid_driver_state_name(found[k].state));
+		if (!described(&found[k]))
+			continue;
+		widen(&w.kernel, found[k].sb.kernel_release);
+		format_events(events, sizeof(events), &found[k]);
+		widen(&w.events, events);
 	}
-	printf("%-*s  %-*s  %-9s  %-20s  %5s  %11s  %s\n", path_width, "REGION", name_width, "GUEST",
-	       "DRIVER", "KERNEL", "VCPUS", "EVENTS ON  ", "BUFFERS (SUB-BUFFERS x BYTES)");
+	printf("%-*s  %-*s  %-*s  %-*s  %5s  %*s  %s\n", w.path, "REGION", w.name, "GUEST",
+	       w.driver, "DRIVER", w.kernel, "KERNEL", "VCPUS", w.events, "EVENTS ON",
+	       "BUFFERS (SUB-BUFFERS x BYTES)");
 	for (k = 0; k < nr; k++)
-		print_found(&found[k], path_width, name_width, verbose);
+		print_found(&found[k], &w);
 }
 
 static void json_string(struct braid_text *t, const char *key, const char *value)
@@ -238,27 +186,9 @@ static void json_buffers(struct braid_text *t, const struct braid_found *f)
 	braid_text_puts(t, "]");
 }
 
-struct json_list {
-	struct braid_text *t;
-	bool any;
-};
-
-static void json_subevent(void *arg, const char *event, const char *name, u32 number)
-{
-	struct json_list *list = arg;
-
-	braid_text_puts(list->t, list->any ? ",{" : "{");
-	list->any = true;
-	json_string(list->t, "event", event);
-	json_string(list->t, "name", name);
-	braid_text_printf(list->t, "\"number\":%u}", number);
-}
-
 static void json_found(struct braid_text *t, const struct braid_found *f,
 		       const struct braid_domain *domain)
 {
-	struct json_list list = { .t = t };
-
 	braid_text_putc(t, '{');
 	json_string(t, "region", f->path);
 	json_string(t, "guest", f->name);
@@ -272,11 +202,9 @@ static void json_found(struct braid_text *t, const struct braid_found *f,
 		braid_text_printf(t, "\"vcpus\":%u,\"events_on\":%u,\"events\":%u,",
 				  f->sb.nr_vcpus, f->events.on, f->events.total);
 		json_buffers(t, f);
-		braid_text_puts(t, ",\"subevents\":[");
-		each_subevent(f, json_subevent, &list);
-		braid_text_puts(t, "],");
+		braid_text_putc(t, ',');
 	}
-	if (*f->why)
+	if (f->state == BRAID_DRIVER_UNREADABLE)
 		json_string(t, "error", f->why);
 	braid_text_puts(t, "\"driver\":");
 	braid_text_json(t, braid_driver_state_name(f->state),
@@ -324,11 +252,13 @@ static void tell_denied(size_t denied)
 
 /* What was asked for, and what there is. */
 struct listing {
-	bool json;
-	bool verbose;
+	struct braid_list_events how;
+	bool events;			/* instead of regions */
 	const char *uri;
 	const char *const *paths;	/* NULL: all */
 	size_t nr_paths;
+	struct braid_named *named;	/* what the paths are of, and ... */
+	const char **resolved;		/* ... the paths */
 	struct braid_found *found;
 	size_t nr;
 	size_t denied;
@@ -341,6 +271,7 @@ static int parse(struct listing *l, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "json", no_argument, NULL, 'j' },
+		{ "events", no_argument, NULL, 'e' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "connect", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
@@ -350,21 +281,48 @@ static int parse(struct listing *l, int argc, char **argv)
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "jvc:h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "ejvc:h", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			return 1;
 		}
-		if (c != 'j' && c != 'v' && c != 'c')
+		if (c != 'e' && c != 'j' && c != 'v' && c != 'c')
 			return -EINVAL;
-		l->json |= c == 'j';
-		l->verbose |= c == 'v';
+		l->events |= c == 'e';
+		l->how.json |= c == 'j';
+		l->how.subevents |= c == 'v';
 		if (c == 'c')
 			l->uri = optarg;
+		/* As trace-cmd has it: what follows -e, if it is no option, is the glob. */
+		if (c == 'e' && optind < argc && *argv[optind] != '-')
+			l->how.glob = argv[optind++];
 	}
 	l->paths = optind < argc ? (const char *const *)argv + optind : NULL;
 	l->nr_paths = argc - optind;
 	return 0;
+}
+
+/* Puts the paths of what was named in its place. */
+static int resolve(struct listing *l)
+{
+	const char **paths;
+	size_t k;
+	int err;
+
+	if (!l->paths)
+		return 0;
+	l->named = calloc(l->nr_paths, sizeof(*l->named));
+	paths = calloc(l->nr_paths, sizeof(*paths));
+	l->resolved = paths;
+	if (!l->named || !paths)
+		return braid_fail(-ENOMEM, "out of memory");
+	for (k = 0; k < l->nr_paths; k++)
+		l->named[k].word = l->paths[k];
+	err = braid_resolve(l->named, l->nr_paths);
+	for (k = 0; k < l->nr_paths; k++)
+		paths[k] = l->named[k].path;
+	l->paths = paths;
+	return err;
 }
 
 /* No libvirt is no error, unless it was asked for. */
@@ -380,6 +338,8 @@ static int find_all(struct listing *l)
 		fprintf(stderr, "tracebraid: going on without libvirt: %s\n", braid_failure());
 	err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
 	if (!err)
+		err = resolve(l);
+	if (!err)
 		err = braid_discover(&l->found, &l->nr, l->paths, l->nr_paths,
 				     BRAID_DISCOVER_LIVENESS, &l->denied);
 	if (!err)
@@ -390,13 +350,21 @@ static int find_all(struct listing *l)
 static void print_tables(const struct listing *l)
 {
 	if (l->nr)
-		print_table(l->found, l->nr, l->verbose);
+		print_table(l->found, l->nr);
 	if (l->nr && l->nr_domains)
 		putchar('\n');
 	if (l->nr_domains)
 		braid_list_print_domains(l->domains, l->nr_domains, l->found, l->nr);
 	else if (!l->nr)
 		print_hint();
+}
+
+static void release(struct listing *l)
+{
+	free(l->found);
+	free(l->domains);
+	free(l->named);
+	free(l->resolved);
 }
 
 int braid_cmd_list(int argc, char **argv)
@@ -409,12 +377,14 @@ int braid_cmd_list(int argc, char **argv)
 	if (ret)
 		return ret > 0 ? EXIT_SUCCESS : braid_complain_option("list", argv[optind - 1]);
 	if (find_all(&l)) {
-		free(l.domains);
+		release(&l);
 		return braid_complain();
 	}
 	for (k = 0; k < l.nr; k++)
 		failed |= l.paths && l.found[k].state == BRAID_DRIVER_UNREADABLE;
-	if (l.json)
+	if (l.events)
+		failed |= braid_list_events(l.found, l.nr, &l.how) && braid_complain();
+	else if (l.how.json)
 		failed |= print_json(l.found, l.nr, l.domains, l.nr_domains) != 0;
 	else
 		print_tables(&l);
@@ -422,7 +392,6 @@ int braid_cmd_list(int argc, char **argv)
 		failed = true;
 	if (!l.paths)
 		tell_denied(l.denied);
-	free(l.found);
-	free(l.domains);
+	release(&l);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of `tracebraid list` share: libvirt's domains beside the regions. */
+/* What the files of `tracebraid list` share: events of guests, libvirt's domains beside the regions. */
 #ifndef BRAID_CLI_LIST_H
 #define BRAID_CLI_LIST_H
 
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/text.h"
+
+/* What `list -e` shows. */
+struct braid_list_events {
+	const char *glob;	/* SYSTEM[:EVENT], or an event's name; NULL: all */
+	bool subevents;		/* too; else only if nothing else is meant */
+	bool json;
+};
+
+/**
+ * braid_list_events - print guests' events, each on its line
+ * @found: the regions
+ * @nr: their number
+ * @how: which, and in which form
+ *
+ * Return: 0, or -errno with braid_fail(): -ENOENT: there is none.
+ */
+int braid_list_events(const struct braid_found *found, size_t nr,
+		      const struct braid_list_events *how);
 
 /* The domain whose memory a region is, or NULL. */
 const struct braid_domain *braid_list_domain_of(const struct braid_found *f,

@@ -64,7 +64,7 @@ static void looks_of_all_kinds(void)
 		.flags = BRAID_EVENT_SUB | 8u << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT,
 	};
 	struct braid_buffer_params backup = small, raw = small, gone = small;
-	char *list[] = { "list", "-v", region_path }, *json[] = { "list", "--json", region_path };
+	char *list[] = { "list", region_path }, *json[] = { "list", "--json", region_path };
 	char *stat[] = { "stat", region_path }, *stat_one[] = { "stat", "--buffer", "raw", region_path };
 	char *stat_none[] = { "stat", "-B", "nosuch", region_path }, *verify[] = { "verify", region_path };
 	struct fake_guest *g = fake_guest_new(region_path, &usual);
@@ -93,18 +93,87 @@ static void looks_of_all_kinds(void)
 	CHECK_EQ(written_in_all(), 3);
 	CHECK_EQ(run(braid_cmd_stat, 4, stat_none), EXIT_FAILURE);
 	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
-	CHECK_EQ(run(braid_cmd_list, 3, list), EXIT_SUCCESS);
-	CHECK(strstr(printed, "    0/4  "));	/* a sub-event is no event */
+	CHECK_EQ(run(braid_cmd_list, 2, list), EXIT_SUCCESS);
+	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is no event */
 	CHECK(strstr(printed, "events of main"));
 	CHECK(strstr(printed, "raw produce-consume raw 9x1024"));
-	CHECK(strstr(printed, "\n  sched:sched_switch 17 is seventeen\n"));
-	CHECK(!strstr(printed, "gone"));
+	CHECK(!strstr(printed, "seventeen") && !strstr(printed, "gone"));
 	CHECK_EQ(run(braid_cmd_list, 3, json), EXIT_SUCCESS);
-	CHECK(strstr(printed, "\"name\":\"seventeen\",\"number\":17}]"));
 	CHECK(strstr(printed, "\"events_of\":\"main\",\"raw\":false"));
 	/* A buffer of many that takes its events from one that is not there. */
 	((struct braid_superblock *)g->base)->buffers[2].events_of = 40;
 	CHECK_EQ(run(braid_cmd_verify, 2, verify), EXIT_FAILURE);
+	fake_guest_free(g);
+}
+
+/* `list` with options, of the region. */
+static int list(const char *a, const char *b, const char *c)
+{
+	char *argv[] = { "list", region_path, (char *)a, (char *)b, (char *)c };
+
+	return run(braid_cmd_list, 2 + !!a + !!b + !!c, argv);
+}
+
+/* list -e has each event on its line, and sub-events when they are asked for. */
+static void lists_events(void)
+{
+	struct braid_schema_event sub = {
+		.id = 1, .number = 17, .system = "sched", .name = "seventeen", .format = "",
+		.flags = BRAID_EVENT_SUB | 8u << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT,
+	}, gone = { .id = 9, .system = "a", .name = "gone", .format = "", .flags = BRAID_EVENT_GONE };
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+
+	fake_guest_tell(g, &sub);
+	fake_guest_tell(g, &gone);
+	CHECK_EQ(list("-e", NULL, NULL), EXIT_SUCCESS);
+	CHECK(strstr(printed, "sched:sched_switch\n") && strstr(printed, "sched:sched_wakeup\n"));
+	CHECK(!strstr(printed, "seventeen") && !strstr(printed, "gone"));
+	CHECK_EQ(list("-e", "-v", NULL), EXIT_SUCCESS);
+	CHECK(strstr(printed, "sched:seventeen\n"));
+	CHECK_EQ(list("-e", "sched:*switch", NULL), EXIT_SUCCESS);
+	CHECK(!strcmp(printed, "sched:sched_switch\n"));
+	CHECK_EQ(list("-e", "sched_switch", NULL), EXIT_SUCCESS);
+	CHECK(!strcmp(printed, "sched:sched_switch\n"));
+	CHECK_EQ(list("-e", "seven*", NULL), EXIT_SUCCESS);
+	CHECK(!strcmp(printed, "sched:seventeen\n"));
+	CHECK_EQ(list("-e", "sched:sched_swich", NULL), EXIT_FAILURE);
+	CHECK(strstr(printed, "did you mean sched:sched_switch"));
+	CHECK_EQ(list("-e", "sched:*switch", "--json"), EXIT_SUCCESS);
+	CHECK(!strcmp(printed, "[{\"guest\":\"fake\",\"system\":\"sched\",\"event\":\"sched_switch\","
+			       "\"buffer\":\"main\",\"id\":1,\"on\":false}]\n"));
+	memset(g->base, 0, sizeof(struct braid_superblock));
+	CHECK_EQ(list("-e", NULL, NULL), EXIT_FAILURE);
+	CHECK(strstr(printed, "no guest has a driver"));
+	fake_guest_free(g);
+}
+
+/* The place of a word in its line. */
+static long column_of(const char *word)
+{
+	const char *at = strstr(printed, word), *line = at;
+
+	NEED(at);
+	while (line > printed && line[-1] != '\n')
+		line--;
+	return at - line;
+}
+
+/* Long names and states move columns, they don't break them. */
+static void columns_stay_aligned(void)
+{
+	struct braid_buffer_params second = small;
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct braid_superblock *sb = (void *)g->base;
+
+	second.name = "second";
+	fake_guest_open_buffer(g, &second);
+	strcpy(sb->guest_name, "a-guest-whose-name-is-rather-a-long-one");
+	strcpy(sb->kernel_release, "6.12.74+deb13+1-cloud-with-more-amd64");
+	CHECK_EQ(list(NULL, NULL, NULL), EXIT_SUCCESS);
+	CHECK_EQ(column_of("KERNEL"), column_of("6.12.74"));
+	CHECK_EQ(column_of("BUFFERS"), column_of("main "));
+	CHECK_EQ(column_of("BUFFERS"), column_of("second "));
+	CHECK_EQ(column_of("EVENTS ON") + (long)strlen("EVENTS ON"), column_of("0/4") + 3);
 	fake_guest_free(g);
 }
 
@@ -135,6 +204,8 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	RUN(looks_of_all_kinds);
+	RUN(lists_events);
+	RUN(columns_stay_aligned);
 	RUN(filters_that_fit_nothing);
 	rmdir(dir);
 	return VERDICT();
