@@ -10,6 +10,7 @@
 
 #define RATE_BASE_NS	1000000		/* two samples this far apart tell a frequency */
 #define MOST_HZ		1e12L		/* no counter is so fast */
+#define MOST_LAWS	256	/* times the crossings: a check looks at so many laws in all */
 
 const char *braid_clock_kind_name(enum braid_clock_kind kind)
 {
@@ -32,6 +33,8 @@ static void free_tracks(struct braid_clock_track *tracks, u32 nr)
 	u32 t;
 
 	for (t = 0; t < nr; t++) {
+		if (tracks[t].shared)
+			continue;
 		for (k = 0; k < tracks[t].nr_epochs; k++) {
 			free(tracks[t].epochs[k].lines);
 			free(tracks[t].epochs[k].gains);
@@ -97,7 +100,7 @@ static size_t count_steps(const struct braid_clock *clock)
 	u32 t;
 
 	for (t = 0; t < clock->nr_tracks; t++)
-		for (k = 1; k < clock->tracks[t].nr_epochs; k++)
+		for (k = 1; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++)
 			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED &&
 				 (clock->tracks[t].epochs[k].nr_lines ||
 				  clock->tracks[t].epochs[k].gains);
@@ -115,30 +118,27 @@ static int by_vcpu(const void *a, const void *b)
 
 /*
  * A vCPU that no crossing is of: it may not even exist, or be as any other. Its epochs are
- * those of all together, and have no bound. @like: another such one, fitted before; or NULL.
+ * those of all together, and have no bound. @like: another such one, fitted before, whose
+ * epochs it shares; or NULL.
  * Return: 0 or -ENOMEM.
  */
 static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track,
 		      const struct braid_clock_track *like, const struct braid_clock_inputs *in)
 {
 	u32 samples = clock->nr_samples, refused = clock->nr_refused;
-	struct braid_clock_epoch e;
 	size_t k;
-	int err = 0;
+	int err;
 
-	if (!like) {
-		err = braid_fit_track(clock, track, in, in->crossings, in->nr_crossings);
-		clock->nr_samples = samples;
-		clock->nr_refused = refused;
-		for (k = 0; k < track->nr_epochs; k++)
-			track->epochs[k].nr_lines = 0;
-		return err;
+	if (like) {
+		*track = *like;
+		track->shared = true;
+		return 0;
 	}
-	for (k = 0; k < like->nr_epochs && !err; k++) {
-		e = like->epochs[k];
-		e.lines = NULL;
-		err = braid_array_push(track->epochs, track->nr_epochs, track->capacity, e);
-	}
+	err = braid_fit_track(clock, track, in, in->crossings, in->nr_crossings);
+	clock->nr_samples = samples;
+	clock->nr_refused = refused;
+	for (k = 0; k < track->nr_epochs; k++)
+		track->epochs[k].nr_lines = 0;
 	return err;
 }
 
@@ -167,7 +167,7 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 			err = braid_fit_track(clock, track, in, &sorted[at], end - at);
 		} else {
 			err = fit_unseen(clock, track, unseen, in);
-			unseen = track;
+			unseen = unseen ? unseen : track;
 		}
 		if (!err && !track->nr_epochs)
 			err = -ENODATA;
@@ -286,19 +286,13 @@ struct braid_clock_time braid_clock_law(const struct braid_clock *clock,
 	return braid_fit_convert(clock, e, counter);
 }
 
-/* Whether a counter can be of an epoch: nothing that is known speaks against it. */
-static bool can_be(const struct braid_clock *clock, const struct braid_clock_track *track,
-		   size_t k, u64 counter, const struct braid_clock_time *t, u64 taken_ns)
+/* Whether a counter can be of an epoch, as far as counters alone tell. */
+static bool can_count(const struct braid_clock *clock, const struct braid_clock_track *track,
+		      size_t k, u64 counter)
 {
 	const struct braid_clock_epoch *e = &track->epochs[k];
 	const struct braid_clock_epoch *next = k + 1 < track->nr_epochs ? e + 1 : NULL;
-	s64 earliest = braid_clock_earliest(t->ns, t->bound_ns);
-	s64 latest = braid_clock_latest(t->ns, t->bound_ns);
 
-	if (latest < e->from_ns || (next && earliest > next->begun_ns))
-		return false;
-	if (taken_ns != BRAID_TAKEN_UNKNOWN && earliest > 0 && (u64)earliest > taken_ns)
-		return false;
 	if (!k && clock->init_counter && clock->nr_tracks == 1 &&
 	    (s64)(counter - clock->init_counter) < 0)
 		return false;
@@ -310,6 +304,20 @@ static bool can_be(const struct braid_clock *clock, const struct braid_clock_tra
 		return false;
 	return !k || e->cause == BRAID_EPOCH_WENT_BACK ||
 	       (s64)(counter - e[-1].last_counter) > 0;
+}
+
+/* Whether a time that an epoch's law gives can be of the epoch. */
+static bool can_be(const struct braid_clock_track *track, size_t k,
+		   const struct braid_clock_time *t, u64 taken_ns)
+{
+	const struct braid_clock_epoch *e = &track->epochs[k];
+	const struct braid_clock_epoch *next = k + 1 < track->nr_epochs ? e + 1 : NULL;
+	s64 earliest = braid_clock_earliest(t->ns, t->bound_ns);
+
+	if (braid_clock_latest(t->ns, t->bound_ns) < e->from_ns ||
+	    (next && earliest > next->begun_ns))
+		return false;
+	return taken_ns == BRAID_TAKEN_UNKNOWN || earliest <= 0 || (u64)earliest <= taken_ns;
 }
 
 /* Widens @t so that @other is within, too. */
@@ -370,8 +378,10 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 		if (k > from_epoch && track->epochs[k].from_ns > 0 &&
 		    (u64)track->epochs[k].from_ns > taken_ns)
 			break;
+		if (track->nr_epochs > 1 && !can_count(clock, track, k, counter))
+			continue;	/* first: it costs least */
 		t = braid_clock_law(clock, &track->epochs[k], counter);
-		if (track->nr_epochs > 1 && !can_be(clock, track, k, counter, &t, taken_ns))
+		if (track->nr_epochs > 1 && !can_be(track, k, &t, taken_ns))
 			continue;
 		if (candidates++) {
 			cover_both(&found, &t);
@@ -440,6 +450,8 @@ static bool explained(const struct braid_clock *clock, const struct braid_crossi
 	struct braid_clock_time t;
 
 	for (; vcpu < end; vcpu++) {
+		if (!c->vcpu && clock->tracks[vcpu].shared)
+			continue;
 		t = braid_clock_convert(clock, vcpu, c->s.counter, c->s.h2_ns, 0);
 		if (braid_clock_latest(t.ns, t.bound_ns) >= (s64)c->s.h1_ns &&
 		    braid_clock_earliest(t.ns, t.bound_ns) <= (s64)c->s.h2_ns)
@@ -448,14 +460,26 @@ static bool explained(const struct braid_clock *clock, const struct braid_crossi
 	return false;
 }
 
+/* Laws that a crossing may have to be held against, at most. */
+static size_t count_laws(const struct braid_clock *clock)
+{
+	size_t laws = 0;
+	u32 t;
+
+	for (t = 0; t < clock->nr_tracks; t++)
+		if (!clock->tracks[t].shared)
+			laws += clock->tracks[t].nr_epochs;
+	return laws;
+}
+
 void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       struct braid_clock_check *check)
 {
-	size_t k;
+	size_t k, step = 1 + count_laws(clock) / (MOST_LAWS + 1);
 
 	memset(check, 0, sizeof(*check));
 	check->shortest_ns = ~0ULL;
-	for (k = 0; k < in->nr_crossings; k++) {
+	for (k = 0; k < in->nr_crossings; k += step) {
 		const struct braid_crossing *c = &in->crossings[k];
 
 		if (c->s.h2_ns < c->s.h1_ns)

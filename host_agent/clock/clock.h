@@ -127,6 +127,7 @@ struct braid_clock_track {
 	struct braid_clock_epoch *epochs;	/* in order of host time; at least one */
 	size_t nr_epochs;
 	size_t capacity;
+	bool shared;				/* the epochs belong to another track of the clock */
 };
 
 struct braid_clock {
@@ -236,7 +237,7 @@ struct braid_clock_check {
 };
 
 /**
- * braid_clock_check - hold a clock against crossings
+ * braid_clock_check - hold a clock against crossings; some of them, where it has very many epochs
  * @clock: any with tracks
  * @in: whose crossings
  * @check: filled

@@ -10,6 +10,7 @@
 
 #define ROUNDING_NS	1	/* of the offset's counter step */
 #define MAX_RATIO_BITS	63	/* KVM has 32 or 48 */
+#define MOST_PAUSES	65536u	/* of all tracks: each pause is an epoch of each */
 
 /* The host counter that a guest's counter value stands for; @steps: of it, in one of the guest's. */
 static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *steps)
@@ -69,21 +70,33 @@ static int put_epoch(struct braid_clock_track *track, const struct braid_clock_e
 	return braid_array_push(track->epochs, track->nr_epochs, track->capacity, *e);
 }
 
+/* An event is held against each epoch of its vCPU, and that against each epoch of the host. */
+static size_t most_epochs(const struct braid_clock_inputs *in)
+{
+	return BRAID_MAX_EPOCHS / in->host->tracks->nr_epochs;
+}
+
 /*
  * A pause begins an epoch though the law may stay: nothing is interpolated over it. So many
  * of them that there is no room can do without one each.
  */
-static int put_pauses(struct braid_clock_track *track, const struct braid_clock_inputs *in,
-		      size_t *at, s64 until_ns)
+static int put_pauses(struct braid_clock *clock, struct braid_clock_track *track,
+		      const struct braid_clock_inputs *in, size_t *at, s64 until_ns)
 {
+	size_t most = MOST_PAUSES / clock->nr_tracks;
 	struct braid_clock_epoch e;
 	int err = 0;
+
+	if (most >= most_epochs(in))
+		most = most_epochs(in) - 1;
 
 	for (; *at + 1 < in->nr_marks && (s64)in->marks[*at].from_ns < until_ns && !err; ++*at) {
 		const struct braid_clock_mark *m = &in->marks[*at];
 
+		if (track->nr_epochs >= most)
+			break;
 		if (m[0].kind != BRAID_MARK_PAUSED || m[1].kind != BRAID_MARK_RESUMED ||
-		    !track->nr_epochs || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
+		    !track->nr_epochs)
 			continue;
 		e = track->epochs[track->nr_epochs - 1];
 		e.cause = BRAID_EPOCH_PAUSED;
@@ -121,7 +134,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 
 		if (last && braid_offset_same(last, o))
 			continue;
-		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs >= BRAID_MAX_EPOCHS - 1)
+		if (o->ratio_bits > MAX_RATIO_BITS || track->nr_epochs + 1 >= most_epochs(in))
 			return refuse(clock, o);
 		e.drift_ppm = braid_clock_drift(in->host);
 		e.from_ns = e.begun_ns = INT64_MIN;
@@ -129,7 +142,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 			e.cause = BRAID_EPOCH_OFFSET;
 			e.from_ns = earliest(in->host, o->after_counter);
 			e.begun_ns = latest(in->host, o->from_counter);
-			err = put_pauses(track, in, &mark, e.from_ns);
+			err = put_pauses(clock, track, in, &mark, e.from_ns);
 		}
 		if (!err)
 			err = put_epoch(track, &e);
@@ -139,7 +152,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		snprintf(clock->reason, sizeof(clock->reason), "KVM told no offset of vCPU %u", vcpu);
 		return -ENODATA;
 	}
-	return err ? err : put_pauses(track, in, &mark, INT64_MAX);
+	return err ? err : put_pauses(clock, track, in, &mark, INT64_MAX);
 }
 
 /* Whether all vCPUs always had one law. */
@@ -216,7 +229,8 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 		memcpy(clock->reason, reason, sizeof(reason));
 		return err;
 	}
-	while (clock->nr_tracks > 1 && all_alike(clock))
-		free(clock->tracks[--clock->nr_tracks].epochs);
+	if (all_alike(clock))
+		while (clock->nr_tracks > 1)
+			free(clock->tracks[--clock->nr_tracks].epochs);
 	return 0;
 }

@@ -121,7 +121,7 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
 	u32 t;
 
 	for (t = 0; t < clock->nr_tracks; t++) {
-		for (k = 0; k < clock->tracks[t].nr_epochs; k++) {
+		for (k = 0; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++) {
 			const struct braid_clock_epoch *e = &clock->tracks[t].epochs[k];
 
 			if (e->knots)

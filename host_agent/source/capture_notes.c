@@ -75,7 +75,9 @@ static bool is_alike(const struct braid_clock_epoch *a, const struct braid_clock
 	return a->cause == b->cause && a->from_ns <= b->begun_ns && b->from_ns <= a->begun_ns;
 }
 
-static int take_change(struct change *changes, u32 nr, const struct braid_clock_epoch *e, u32 vcpu)
+/* @vcpus: how many have this track. */
+static u32 take_change(struct change *changes, u32 nr, const struct braid_clock_epoch *e, u32 vcpu,
+		       u32 vcpus)
 {
 	u32 k;
 
@@ -83,12 +85,12 @@ static int take_change(struct change *changes, u32 nr, const struct braid_clock_
 		if (changes[k].last_vcpu == vcpu || !is_alike(changes[k].e, e))
 			continue;
 		changes[k].last_vcpu = vcpu;
-		changes[k].nr_vcpus++;
+		changes[k].nr_vcpus += vcpus;
 		return nr;
 	}
 	if (nr == MAX_CHANGES)
 		return nr;
-	changes[nr] = (struct change){ .e = e, .last_vcpu = vcpu, .nr_vcpus = 1 };
+	changes[nr] = (struct change){ .e = e, .last_vcpu = vcpu, .nr_vcpus = vcpus };
 	return nr + 1;
 }
 
@@ -148,18 +150,37 @@ static int note_change(struct braid_capture_stream *s, const struct braid_clock 
 	return err;
 }
 
+/* Tracks of vCPUs that nothing was seen of are one track, shared by all of them. */
+static u32 take_changes(struct change *changes, const struct braid_clock *clock)
+{
+	const struct braid_clock_epoch *shared = NULL;
+	u32 nr = 0, sharers = 0, track;
+	size_t at;
+
+	for (track = 0; track < clock->nr_tracks; track++) {
+		if (!clock->tracks[track].shared)
+			continue;
+		shared = clock->tracks[track].epochs;
+		sharers++;
+	}
+	for (track = 0; track < clock->nr_tracks; track++) {
+		const struct braid_clock_track *t = &clock->tracks[track];
+
+		for (at = 1; !t->shared && at < t->nr_epochs; at++)
+			nr = take_change(changes, nr, &t->epochs[at], track,
+					 1 + (t->epochs == shared ? sharers : 0));
+	}
+	return nr;
+}
+
 int braid_capture_finish_notes(struct braid_capture_stream *s)
 {
 	const struct braid_clock *clock = s->stream.kind == BRAID_STREAM_HOST ?
 					  &s->source->source.clocks.trace : &s->stream.clock;
 	struct change *changes = calloc(MAX_CHANGES, sizeof(*changes));
-	u32 nr = 0, track, k;
+	u32 nr = changes ? take_changes(changes, clock) : 0, k;
 	int err = changes ? 0 : -ENOMEM;
-	size_t at;
 
-	for (track = 0; track < clock->nr_tracks && !err; track++)
-		for (at = 1; at < clock->tracks[track].nr_epochs; at++)
-			nr = take_change(changes, nr, &clock->tracks[track].epochs[at], track);
 	for (k = 0; k < nr && !err; k++)
 		err = note_change(s, clock, &changes[k]);
 	free(changes);
