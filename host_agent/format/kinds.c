@@ -7,17 +7,18 @@
 #include "host_agent/format/private.h"
 #include "host_agent/format/steps.h"
 
-#define NR_IDS	65536u
+#define LEAF_IDS	256u
+#define NR_LEAVES	(65536u / LEAF_IDS)
 
-/* The kinds whose ids one buffer names; made when first needed. */
+/* The kinds whose ids one buffer names, by id in two steps: nearly all ids are small. Made when needed. */
 struct id_space {
-	struct braid_kind **by_id;
+	struct braid_kind **leaves[NR_LEAVES];
 };
 
 struct braid_kinds {
 	const struct braid_stream *stream;
 	u32 *next_number;
-	struct id_space spaces[BRAID_MAX_BUFFERS];
+	struct id_space *spaces[BRAID_MAX_BUFFERS];
 	struct braid_kind *raw[BRAID_MAX_BUFFERS];
 };
 
@@ -44,24 +45,41 @@ static void empty_kind(struct braid_kind *kind)
 	free(kind->subs);
 }
 
+static void free_leaf(struct braid_kind **leaf)
+{
+	u32 id;
+
+	for (id = 0; leaf && id < LEAF_IDS; id++) {
+		if (leaf[id])
+			empty_kind(leaf[id]);
+		free(leaf[id]);
+	}
+	free(leaf);
+}
+
 void braid_kinds_free(struct braid_kinds *kinds)
 {
-	u32 b, id;
+	u32 b, k;
 
 	if (!kinds)
 		return;
 	for (b = 0; b < BRAID_MAX_BUFFERS; b++) {
-		struct braid_kind **by_id = kinds->spaces[b].by_id;
-
-		for (id = 0; by_id && id < NR_IDS; id++) {
-			if (by_id[id])
-				empty_kind(by_id[id]);
-			free(by_id[id]);
-		}
-		free(by_id);
+		for (k = 0; kinds->spaces[b] && k < NR_LEAVES; k++)
+			free_leaf(kinds->spaces[b]->leaves[k]);
+		free(kinds->spaces[b]);
 		free(kinds->raw[b]);
 	}
 	free(kinds);
+}
+
+/* Where the kind of an id is, or is to be put. NULL: out of memory. */
+static struct braid_kind **slot_of(struct id_space *space, u16 id)
+{
+	struct braid_kind ***leaf = &space->leaves[id / LEAF_IDS];
+
+	if (!*leaf)
+		*leaf = calloc(LEAF_IDS, sizeof(**leaf));
+	return *leaf ? &(*leaf)[id % LEAF_IDS] : NULL;
 }
 
 /* Gives a kind that was just made its number. */
@@ -135,6 +153,7 @@ static void add_subs(struct braid_kinds *kinds, struct braid_kind *kind,
 static void add_all_subs(struct braid_kinds *kinds, u32 buffer, size_t nr)
 {
 	const struct braid_event_format **list = calloc(nr, sizeof(*list)), **from, **to;
+	struct braid_kind **slot;
 	const struct braid_stream *s = kinds->stream;
 	size_t k;
 
@@ -147,7 +166,8 @@ static void add_all_subs(struct braid_kinds *kinds, u32 buffer, size_t nr)
 	for (from = list; from < list + nr; from = to) {
 		for (to = from; to < list + nr && (*to)->id == (*from)->id; to++)
 			;
-		add_subs(kinds, kinds->spaces[buffer].by_id[(*from)->id], from, to);
+		slot = slot_of(kinds->spaces[buffer], (*from)->id);
+		add_subs(kinds, slot ? *slot : NULL, from, to);
 	}
 	free(list);
 }
@@ -190,37 +210,39 @@ static struct braid_kind *pick_sub(struct braid_kind *kind, const struct braid_i
 /* Kinds ----------------------------------------------------------------------------------- */
 
 /* Makes the table of one buffer's ids: what was told last of an id holds. */
-static struct braid_kind **make_id_space(struct braid_kinds *kinds, u32 buffer)
+static struct id_space *make_id_space(struct braid_kinds *kinds, u32 buffer)
 {
 	const struct braid_stream *s = kinds->stream;
-	struct id_space *space = &kinds->spaces[buffer];
+	struct id_space *space = calloc(1, sizeof(*space));
+	struct braid_kind **slot;
 	size_t k, subs = 0;
 
-	space->by_id = calloc(NR_IDS, sizeof(*space->by_id));
-	for (k = 0; space->by_id && k < s->nr_formats; k++) {
+	kinds->spaces[buffer] = space;
+	for (k = 0; space && k < s->nr_formats; k++) {
 		const struct braid_event_format *format = &s->formats[k];
-		struct braid_kind **slot = &space->by_id[format->id];
 
 		if (format->buffer != buffer)
 			continue;
 		subs += format->sub;
-		if (format->sub)
-			continue;
-		if (!*slot)
+		slot = format->sub ? NULL : slot_of(space, format->id);
+		if (slot && !*slot)
 			*slot = calloc(1, sizeof(**slot));
-		if (*slot)	/* else printed as unknown */
+		if (slot && *slot)	/* else printed as unknown */
 			set_kind(kinds, *slot, format);
 	}
-	if (space->by_id && subs)
+	if (space && subs)
 		add_all_subs(kinds, buffer, subs);
-	return space->by_id;
+	return space;
 }
 
-static struct braid_kind **id_space(struct braid_kinds *kinds, u32 buffer)
+/* Where the kind of a buffer's id is, or is to be put. NULL: out of memory. */
+static struct braid_kind **find_slot(struct braid_kinds *kinds, u32 buffer, u16 id)
 {
-	struct braid_kind **by_id = kinds->spaces[buffer].by_id;
+	struct id_space *space = kinds->spaces[buffer];
 
-	return by_id ? by_id : make_id_space(kinds, buffer);
+	if (!space)
+		space = make_id_space(kinds, buffer);
+	return space ? slot_of(space, id) : NULL;
 }
 
 /* The buffer whose formats name a buffer's ids. */
@@ -266,35 +288,32 @@ static struct braid_kind *raw_kind(struct braid_kinds *kinds, u32 buffer)
 
 struct braid_kind *braid_kinds_of(struct braid_kinds *kinds, const struct braid_item *item)
 {
-	struct braid_kind **by_id;
+	struct braid_kind **slot;
 	u16 id = 0;
 
 	if (item->raw)
 		return raw_kind(kinds, item->ring->buffer);
-	by_id = id_space(kinds, events_of(item->stream, item->ring->buffer));
-	if (!by_id)
-		return NULL;
 	if (item->payload_bytes >= sizeof(id))
 		memcpy(&id, item->payload, sizeof(id));
-	if (!by_id[id])
-		return unknown_kind(kinds, &by_id[id], id);
-	return pick_sub(by_id[id], item);
+	slot = find_slot(kinds, events_of(item->stream, item->ring->buffer), id);
+	if (!slot)
+		return NULL;
+	return *slot ? pick_sub(*slot, item) : unknown_kind(kinds, slot, id);
 }
 
 struct braid_kind *braid_kinds_by_format(struct braid_kinds *kinds,
 					 const struct braid_event_format *format)
 {
-	struct braid_kind **by_id, *kind, *sub = NULL;
+	struct braid_kind **slot, *sub = NULL;
 
 	if (format->buffer >= BRAID_MAX_BUFFERS)
 		return NULL;
-	by_id = id_space(kinds, format->buffer);
-	if (!by_id)
+	slot = find_slot(kinds, format->buffer, format->id);
+	if (!slot)
 		return NULL;
-	kind = by_id[format->id];
-	if (!kind)
-		return unknown_kind(kinds, &by_id[format->id], format->id);
+	if (!*slot)
+		return unknown_kind(kinds, slot, format->id);
 	if (format->sub)
-		sub = sub_of(kind, format->number);
-	return sub ? sub : kind;
+		sub = sub_of(*slot, format->number);
+	return sub ? sub : *slot;
 }
