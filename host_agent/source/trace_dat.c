@@ -206,6 +206,9 @@ static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **ou
 		return err;
 	if (id != wanted || size > BRAID_DAT_MAX_SECTION || packed_bytes > in.end - in.at)
 		return braid_dat_broken(dat, "one of its sections can't be where it is");
+	if (size > dat->bytes_left)
+		return braid_dat_broken(dat, "its sections are larger than it can hold");
+	dat->bytes_left -= size;
 	packed = malloc(packed_bytes + 1);
 	data = flags & BRAID_DAT_COMPRESSED ? malloc(size + 1) : NULL;
 	if (!packed || (flags & BRAID_DAT_COMPRESSED && !data))
@@ -447,7 +450,8 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 		return braid_fail(-errno, "cannot open '%s': %s", dat->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return braid_fail(-EINVAL, "'%s' is no file", dat->path);
-	dat->file_bytes = dat->pages_left = st.st_size;
+	dat->file_bytes = st.st_size;
+	dat->bytes_left = BRAID_DAT_LEAST_BYTES + BRAID_DAT_MOST_TIMES * dat->file_bytes;
 	dat->stream = braid_capture_add_stream(cs);
 	if (!dat->stream)
 		return braid_fail(-ENOMEM, "out of memory");

@@ -13,7 +13,9 @@
 
 #define BRAID_DAT_MAX_SECTION	BRAID_MAX_SCHEMA_BYTES	/* of what is no trace */
 #define BRAID_DAT_MAX_CHUNK	(8u << 20)	/* of pages that are compressed together */
-#define BRAID_DAT_MAX_CACHE	(48u << 20)	/* of such pages, in memory */
+#define BRAID_DAT_MAX_CACHE	(512u << 20)	/* of such pages, in memory, one chunk of each ring */
+#define BRAID_DAT_MOST_TIMES	256u		/* times its size that a file may unpack to ... */
+#define BRAID_DAT_LEAST_BYTES	(16u << 20)	/* ... beside this */
 
 /* What is in the sections, and in the options of version 6. */
 enum braid_dat_id {
@@ -47,7 +49,6 @@ struct braid_dat_cache {
 	u64 place;
 	u8 *data;
 	u32 bytes;
-	u64 used;		/* the larger the later */
 };
 
 struct braid_dat_buffer {
@@ -70,7 +71,8 @@ struct braid_trace_dat {
 	int fd;
 	char path[256];			/* tame */
 	u64 file_bytes;
-	u64 pages_left;		/* that it can hold yet */
+	u64 bytes_left;		/* of sections and pages that it may unpack to yet */
+	u64 cache_bytes;	/* of the largest chunk of each ring */
 	bool sections;			/* version 7 */
 	u32 page_bytes;
 	u32 nr_cpus;
@@ -84,8 +86,6 @@ struct braid_trace_dat {
 	u32 nr_buffers;
 	struct braid_dat_cache *caches;	/* by ring */
 	size_t nr_caches, caches_capacity;
-	u64 cached_bytes;
-	u64 uses;
 };
 
 /*

@@ -35,10 +35,10 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 	};
 	u64 at;
 
-	/* Each takes a byte at least, however compressed: more are one and the same, told often. */
-	if (bytes / page_bytes > dat->pages_left)
+	/* No trace is compressed so well: these are one and the same page, told often. */
+	if (bytes > dat->bytes_left)
 		return braid_dat_broken(dat, "it tells of more pages than it can hold");
-	dat->pages_left -= bytes / page_bytes;
+	dat->bytes_left -= bytes;
 	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
 		piece.offset = (compressed ? place : place + at) << PLACE_SHIFT;
 		piece.from_bytes = compressed ? at : 0;
@@ -56,7 +56,7 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ring, u64 at)
 {
 	struct braid_dat_input in = { .dat = dat, .at = at, .end = dat->file_bytes };
-	u64 nr, packed, bytes, place;
+	u64 nr, packed, bytes, place, most = 0;
 	int err;
 
 	err = at > in.end ? braid_dat_broken(dat, "it was cut off") :
@@ -71,8 +71,14 @@ static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 		if (packed > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
 			return braid_dat_broken(dat, "its pages are compressed in an impossible way");
 		in.at += packed;
+		most = bytes > most ? bytes : most;
 		err = add_pages(dat, ring, place, bytes, true);
 	}
+	dat->cache_bytes += most;
+	/* Each ring keeps its chunk while it is merged, so that none is unpacked twice. */
+	if (!err && dat->cache_bytes > BRAID_DAT_MAX_CACHE)
+		return braid_fail(-EFBIG, "'%s' needs more than %u MiB of memory to be unpacked; 'trace-cmd convert --compression none -i FILE -o OUT' makes one that does not",
+				  dat->path, BRAID_DAT_MAX_CACHE >> 20);
 	return err;
 }
 
@@ -167,29 +173,6 @@ int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number)
 
 /* Reading --------------------------------------------------------------------------------- */
 
-static void drop(struct braid_trace_dat *dat, struct braid_dat_cache *c)
-{
-	free(c->data);
-	dat->cached_bytes -= c->bytes;
-	c->data = NULL;
-	c->bytes = 0;
-}
-
-/* Makes room for @bytes more: what was used least lately goes. */
-static void make_room(struct braid_trace_dat *dat, u32 bytes)
-{
-	while (dat->cached_bytes && dat->cached_bytes + bytes > BRAID_DAT_MAX_CACHE) {
-		struct braid_dat_cache *oldest = NULL;
-		size_t k;
-
-		for (k = 0; k < dat->nr_caches; k++)
-			if (dat->caches[k].data &&
-			    (!oldest || dat->caches[k].used < oldest->used))
-				oldest = &dat->caches[k];
-		drop(dat, oldest);
-	}
-}
-
 static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 place)
 {
 	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
@@ -202,8 +185,8 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 		return -EBADMSG;
 	if (packed_bytes > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
 		return braid_dat_broken(dat, "its pages are compressed in an impossible way");
-	drop(dat, c);
-	make_room(dat, bytes);
+	free(c->data);
+	c->data = NULL;
 	packed = malloc(packed_bytes + 1);
 	data = malloc(bytes + 1);
 	if (!packed || !data)
@@ -218,7 +201,6 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 		return err;
 	}
 	*c = (struct braid_dat_cache){ .place = place, .data = data, .bytes = bytes };
-	dat->cached_bytes += bytes;
 	return 0;
 }
 
@@ -238,7 +220,6 @@ int braid_dat_load(struct braid_trace_dat *dat, const struct braid_piece *piece,
 		if (err)
 			return err;
 	}
-	c->used = ++dat->uses;
 	if (piece->from_bytes > c->bytes || bytes > c->bytes - piece->from_bytes)
 		return braid_dat_broken(dat, "it changed while it was read");
 	memcpy(to, c->data + piece->from_bytes, bytes);

@@ -10,6 +10,7 @@
 #include "tests/unit/need.h"
 
 #define CPUS		2u
+#define OPTION_BYTES	4096u	/* of a buffer's, at most */
 
 static const char header_page[] =
 	"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
@@ -239,8 +240,8 @@ static void put_buffer_7(const struct synth_dat *p, const char *name, bool empty
 			 u32 *option_bytes)
 {
 	u64 place = out.bytes, at[CPUS], bytes[CPUS];
+	u32 cpu, nr = p->aliases ? p->aliases : CPUS;
 	size_t mark = begin_section(3, p->compressed), begin;
-	u32 cpu;
 
 	if (!empty)
 		put_pages(p, at, bytes);
@@ -250,14 +251,14 @@ static void put_buffer_7(const struct synth_dat *p, const char *name, bool empty
 	put_string(name);
 	put_string(p->buffer_clock ? p->buffer_clock : "mono_raw");
 	put_number(page_bytes(p), 4);
-	put_number(empty ? 0 : CPUS, 4);
-	for (cpu = 0; cpu < CPUS && !empty; cpu++) {
+	put_number(empty ? 0 : nr, 4);
+	for (cpu = 0; cpu < nr && !empty; cpu++) {
 		put_number(cpu, 4);
-		put_number(at[cpu], 8);
-		put_number(bytes[cpu], 8);
+		put_number(at[cpu < CPUS ? cpu : CPUS - 1], 8);
+		put_number(bytes[cpu < CPUS ? cpu : CPUS - 1], 8);
 	}
 	*option_bytes = out.bytes - begin;
-	NEED(*option_bytes <= 256);
+	NEED(*option_bytes <= OPTION_BYTES);
 	memcpy(option, out.at + begin, *option_bytes);
 	out.bytes = begin;
 }
@@ -302,7 +303,7 @@ static void put_options_end(size_t *next)
 static void make_7(const struct synth_dat *p)
 {
 	static const u32 ids[] = { 16, 17, 18, 19, 21 };
-	u8 buffers[2][256];
+	u8 buffers[2][OPTION_BYTES];
 	u32 bytes[2] = { 0 }, k;
 	u64 places[5];
 	size_t next, mark;

@@ -24,6 +24,7 @@ struct synth_dat {
 	u64 step;			/* from one to the next, CPU by CPU */
 	bool small;			/* pages of 256 bytes, with 8 events */
 	u32 bloated;			/* chunks of each CPU that are 8 MiB of nothing, for all else */
+	u32 aliases;			/* version 7: so many CPUs, all with the pages of CPU 1 */
 	u64 lost;			/* told by the second page of CPU 1; ~0: some */
 };
 

@@ -424,6 +424,23 @@ static void claims_too_much(void)
 	CHECK(refused(&p, false, "more pages than it can hold"));
 }
 
+/* Rings are merged page by page: what each of them unpacks stays in memory, or not at all. */
+static void unpacks_too_much(void)
+{
+	struct synth_dat p = usual;
+	char *names[] = { dat };
+	struct braid_source *source;
+
+	p.version = 7;
+	p.compressed = true;
+	p.bloated = 1;
+	p.aliases = 80;		/* of 8 MiB each */
+	synth_trace_dat(dat, &p);
+	NEED(!truncate(dat, 8 << 20));	/* so large a file may hold them */
+	CHECK_EQ(braid_source_open_captures(&source, names, 1, NULL), -EFBIG);
+	CHECK(strstr(braid_failure(), "--compression none"));
+}
+
 int main(void)
 {
 	snprintf(dat, sizeof(dat), "/tmp/braid-%d.dat", getpid());
@@ -442,6 +459,7 @@ int main(void)
 	RUN(command);
 	RUN(damaged);
 	RUN(claims_too_much);
+	RUN(unpacks_too_much);
 	unlink(dat);
 	unlink(capture);
 	return VERDICT();
