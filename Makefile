@@ -31,7 +31,7 @@ PROTO		:= host_agent/export/perfetto
 AGENT_SRCS	:= $(wildcard host_agent/*.c host_agent/*/*.c) $(B)/made/$(PROTO).pb-c.c
 AGENT_OBJS	:= $(addprefix $(B)/obj/,$(SHARED_SRCS:.c=.o) $(AGENT_SRCS:.c=.o))
 LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
-UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_%,$(wildcard tests/unit/*.c))
+UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_% tests/unit/work_%,$(wildcard tests/unit/*.c))
 
 .PHONY: all
 all: agent driver
@@ -54,7 +54,7 @@ $(B)/html/page: $(wildcard host_agent/export/html/*)
 	$(Q)mkdir -p $(@D)
 	$(Q)host_agent/export/html/assemble.sh > $@.part && mv $@.part $@
 
-$(foreach tree,obj address/obj thread/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
 
 # Perfetto's messages, for protobuf-c.
 $(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
@@ -62,11 +62,11 @@ $(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
 	$(Q)mkdir -p $(B)/made
 	$(Q)protoc-c --c_out=$(B)/made $<
 
-$(foreach tree,obj address/obj thread/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(PROTO)*.c))): \
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(PROTO)*.c))): \
 	| $(B)/made/$(PROTO).pb-c.h
 
 -include $(AGENT_OBJS:.o=.d)
--include $(shell find $(B)/address $(B)/thread -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/address $(B)/thread $(B)/counted -name '*.d' 2>/dev/null)
 
 # Driver --------------------------------------------------------------------------------------
 
@@ -116,6 +116,8 @@ test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_thread	:= -fsanitize=thread -Wno-tsan
+# No sanitizer: counts the basic blocks that run, by a function of the program's own.
+SAN_counted	:= -fsanitize-coverage=trace-pc
 
 # One object tree and one set of programs for each sanitizer.
 define unit-rules
@@ -133,10 +135,10 @@ $(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o \
 	$(call say,LINK,$$@)
 	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
 endef
-$(foreach san,address thread,$(eval $(call unit-rules,$(san))))
+$(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
 UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
-		   $(B)/address/stress_ring $(B)/thread/stress_ring
+		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/counted/work_linear
 
 .SECONDARY:
 

@@ -10,6 +10,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/format/format.h"
 #include "host_agent/merge/merge.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
 #define MAX_LINES	1000	/* of faults printed */
@@ -53,6 +54,15 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	else if (braid_clock_epochs(&s->clock) > 1)
 		printf("%s: note: its clock has %u epochs; 'tracebraid clock' tells why\n", s->name,
 		       braid_clock_epochs(&s->clock));
+}
+
+static void check_symbols(struct verify *v, const struct braid_stream *s)
+{
+	braid_auto_free char *text = NULL;
+	const char *why = braid_stream_kallsyms(s, &text);
+
+	if (why)
+		braid_source_faulty(v->source, s, "its kernel symbols can't be decompressed: %s", why);
 }
 
 static int check_formats(struct verify *v, const struct braid_stream *s)
@@ -153,6 +163,7 @@ static int verify_source(struct verify *v)
 		return err;
 	for (k = 0; k < v->source->nr_streams; k++) {
 		check_clock(v, v->source->streams[k]);
+		check_symbols(v, v->source->streams[k]);
 		err = err ?: check_formats(v, v->source->streams[k]);
 	}
 	err = err ?: check_items(v);

@@ -84,10 +84,7 @@ static int read_kallsyms(struct braid_symbols *s, const struct braid_stream *str
 	char *line, *next;
 	int err = 0;
 
-	s->text = malloc(stream->kallsyms_bytes + 1);
-	if (!s->text)
-		return -ENOMEM;
-	memcpy(s->text, stream->kallsyms, stream->kallsyms_bytes + 1);
+	braid_stream_kallsyms(stream, &s->text);	/* damaged: as if there were none */
 	for (line = s->text; line && *line && !err; line = next) {
 		next = strchr(line, '\n');
 		if (next)

@@ -17,14 +17,14 @@
 #define PAIR_ERROR_NS	100000
 #define PAIR_FUTURE_NS	10000000	/* an event this much younger than its page: no such wall time */
 
-/* Copies the array of elements of @size that a chunk ends with into a table. */
-#define take_table(items, nr, capacity, data, bytes)				\
+/* Copies the array that a chunk ends with into a table of at most @most elements. */
+#define take_table(items, nr, capacity, most, data, bytes)			\
 	({									\
 		typeof(*(items)) one_;						\
 		u32 at_;							\
 		int err_ = 0;							\
 										\
-		for (at_ = 0; at_ + sizeof(one_) <= (bytes) && (nr) < BRAID_MAX_TABLE && !err_; \
+		for (at_ = 0; at_ + sizeof(one_) <= (bytes) && (nr) < (most) && !err_; \
 		     at_ += sizeof(one_)) {					\
 			memcpy(&one_, (data) + at_, sizeof(one_));		\
 			err_ = braid_array_push(items, nr, capacity, one_);	\
@@ -64,16 +64,18 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 		return take_samples(&s->crossings, &s->nr_crossings, &s->crossings_capacity,
 				    v->payload, v->bytes, 0);
 	case BRAID_CHUNK_CLOCK_OFFSET:
-		return take_table(s->offsets, s->nr_offsets, s->offsets_capacity, v->payload,
-				  v->bytes);
+		return take_table(s->offsets, s->nr_offsets, s->offsets_capacity, BRAID_MAX_TABLE,
+				  v->payload, v->bytes);
 	case BRAID_CHUNK_CLOCK_MARK:
-		return take_table(s->marks, s->nr_marks, s->marks_capacity, v->payload, v->bytes);
+		return take_table(s->marks, s->nr_marks, s->marks_capacity, BRAID_MAX_MARKS,
+				  v->payload, v->bytes);
 	case BRAID_CHUNK_CLOCK_PAIR:
-		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, v->payload, v->bytes);
+		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, BRAID_MAX_TABLE,
+				  v->payload, v->bytes);
 	case BRAID_CHUNK_VCPUS:
 		s->stream.nr_threads = 0;
 		return take_table(s->stream.threads, s->stream.nr_threads, s->threads_capacity,
-				  v->payload, v->bytes);
+				  BRAID_MAX_CPUS, v->payload, v->bytes);
 	}
 	return 0;
 }

@@ -164,6 +164,7 @@ static void number_rings(struct braid_capture_source *cs)
 
 static int take_news(struct braid_capture_source *cs, const struct news *news)
 {
+	bool linked = cs->nr_followed == cs->source.nr_streams;
 	struct braid_capture_stream *s;
 	int err = 0;
 	size_t k;
@@ -172,8 +173,9 @@ static int take_news(struct braid_capture_source *cs, const struct news *news)
 		s = stream_at(cs, cs->nr_followed);
 		s->news |= BRAID_NEWS_CLOCK;
 		err = braid_capture_note_ring(s) ? 0 : -ENOMEM;
-		braid_capture_link(&cs->source);
 	}
+	if (!err && !linked)
+		err = braid_capture_link(&cs->source);
 	if (!err && news->host_clock)	/* first: guests' clocks are told by it */
 		err = fit_host(cs);
 	for (k = 0; k < cs->source.nr_streams && !err; k++) {

@@ -9,22 +9,50 @@
 #include "host_agent/util/error.h"
 #include "shared/ring.h"
 
-/* The ring of a buffer and CPU; made when it is not there yet. NULL: out of memory. */
+#define LEAF_RINGS	64u
+#define NR_LEAVES	(BRAID_MAX_CPUS / LEAF_RINGS)
+
+/* The rings of some CPUs in a row. A table in two steps stays small when only few CPUs have rings. */
+struct braid_ring_leaf {
+	struct braid_capture_ring *rings[LEAF_RINGS];
+};
+
+/* The place of a ring in its stream's table. NULL: out of memory. */
+static struct braid_capture_ring **ring_place(struct braid_capture_stream *s, u32 buffer, u32 cpu)
+{
+	struct braid_ring_leaf ***leaves = &s->ring_leaves[buffer], **leaf;
+
+	if (!*leaves)
+		*leaves = calloc(NR_LEAVES, sizeof(**leaves));
+	if (!*leaves)
+		return NULL;
+	leaf = &(*leaves)[cpu / LEAF_RINGS];
+	if (!*leaf)
+		*leaf = calloc(1, sizeof(**leaf));
+	return *leaf ? &(*leaf)->rings[cpu % LEAF_RINGS] : NULL;
+}
+
+void braid_capture_free_leaves(struct braid_capture_stream *s)
+{
+	u32 buffer, k;
+
+	for (buffer = 0; buffer < BRAID_MAX_BUFFERS; buffer++) {
+		for (k = 0; s->ring_leaves[buffer] && k < NR_LEAVES; k++)
+			free(s->ring_leaves[buffer][k]);
+		free(s->ring_leaves[buffer]);
+	}
+}
+
+/* The ring of a buffer and CPU, both checked; made at first use. NULL: out of memory. */
 static struct braid_capture_ring *ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu)
 {
+	struct braid_capture_ring **place = ring_place(s, buffer, cpu);
+
 	static_assert(offsetof(struct braid_capture_ring, ring) == 0, "cast");
-	size_t k = s->stream.nr_rings;
-
-	/* The latest is the likeliest; rings are few. */
-	while (k--) {
-		struct braid_ring *ring = s->stream.rings[k];
-
-		if (ring->buffer == buffer && ring->cpu == cpu)
-			return (struct braid_capture_ring *)ring;
-	}
-	if (s->stream.kind == BRAID_STREAM_HOST)
-		return braid_capture_host_ring(s, cpu);
-	return braid_capture_guest_ring(s, buffer, cpu);
+	if (place && !*place)
+		*place = s->stream.kind == BRAID_STREAM_HOST ? braid_capture_host_ring(s, cpu) :
+			 braid_capture_guest_ring(s, buffer, cpu);
+	return place ? *place : NULL;
 }
 
 /* Why a PAGE can't be what it says, or NULL. */
@@ -192,37 +220,34 @@ static int by_seq(const void *a, const void *b, void *arg)
 	return dx < dy ? -1 : dx > dy;
 }
 
-u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
+/* Events before @seq that lie between parts; those before the first part don't count. */
+static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
 {
 	size_t k = 0, end = ring->nr_parts;
-	u64 sum = 0;
+	const struct braid_ring_part *part;
+	bool last;
 
-	while (k < end) {	/* the first part that begins behind @from */
+	while (k < end) {	/* the first part that begins after @seq */
 		size_t middle = k + (end - k) / 2;
 
-		if ((s64)(ring->parts[middle].from_seq - from) > 0)
+		if ((s64)(ring->parts[middle].from_seq - seq) > 0)
 			end = middle;
 		else
 			k = middle + 1;
 	}
-	if (k && (s64)(ring->parts[k - 1].reach - from) > 0)
-		from = ring->parts[k - 1].reach;
-	/* Parts are in order: only what lies between one's end and the next one's start. */
-	for (; k < ring->nr_parts && (s64)(to - from) > 0; k++) {
-		const struct braid_ring_part *part = &ring->parts[k];
-
-		if (k && (s64)(part->from_seq - from) > 0) {
-			u64 end_seq = (s64)(part->from_seq - to) < 0 ? part->from_seq : to;
-
-			sum += end_seq - from;
-		}
-		if ((s64)(part->to_seq - from) > 0)
-			from = part->to_seq;
-	}
+	if (!k)
+		return 0;
+	part = &ring->parts[k - 1];
 	/* Where the part that goes on began is told at its end. */
-	if (ring->source->source.grows && ring->nr_parts && (s64)(to - from) > 0)
-		sum += to - from;
-	return sum;
+	last = k == ring->nr_parts && !ring->source->source.grows;
+	return part->gaps + (!last && (s64)(seq - part->reach) > 0 ? seq - part->reach : 0);
+}
+
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
+{
+	u64 before = gaps_before(ring, from), sum = gaps_before(ring, to);
+
+	return sum > before ? sum - before : 0;
 }
 
 /* Captures may be named in any order, and one of them twice. A ring's end is told once. */
@@ -260,6 +285,22 @@ static void report_part(struct braid_ring_report *report, const struct braid_rin
 	report->last.broken = broken;
 }
 
+/* How far a part and those before it reach, and what lies between them. */
+static void reach_on(struct braid_ring_part *parts, size_t at)
+{
+	struct braid_ring_part *part = &parts[at], *before = part - 1;
+
+	part->reach = part->to_seq;
+	part->gaps = 0;
+	if (!at)
+		return;
+	part->gaps = before->gaps;
+	if ((s64)(part->from_seq - before->reach) > 0)
+		part->gaps += part->from_seq - before->reach;
+	if ((s64)(before->reach - part->reach) > 0)
+		part->reach = before->reach;
+}
+
 /* Puts the parts in order, and adds them up. */
 static void settle_parts(struct braid_capture_ring *ring)
 {
@@ -276,9 +317,7 @@ static void settle_parts(struct braid_capture_ring *ring)
 		if (nr && is_told(&parts[nr - 1], &parts[k]))
 			continue;
 		parts[nr] = parts[k];
-		parts[nr].reach = parts[nr].to_seq;
-		if (nr && (s64)(parts[nr - 1].reach - parts[nr].reach) > 0)
-			parts[nr].reach = parts[nr - 1].reach;
+		reach_on(parts, nr);
 		report_part(&ring->ring.report, &parts[nr++], &any);
 	}
 	ring->nr_parts = nr;

@@ -129,6 +129,8 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 	free(cs->by_number);
 	cs->by_number = NULL;
 	cs->nr_by_number = 0;
+	cs->kallsyms_bytes = 0;
+	cs->nr_cpus = 0;
 	cs->path = path;
 	while ((ret = braid_capture_next(r, &view)) > 0) {
 		if (!braid_capture_damage(r)->stretches && view.number != number + 1)
@@ -243,24 +245,36 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	return err;
 }
 
-void braid_capture_link(struct braid_source *source)
+/* By name, then in the order they were found. */
+static int by_guest(const void *a, const void *b)
 {
-	size_t k, j;
+	const struct braid_stream *x = *(const struct braid_stream *const *)a;
+	const struct braid_stream *y = *(const struct braid_stream *const *)b;
+	int order = strcmp(x->name, y->name);
 
-	for (k = 0; k < source->nr_streams; k++) {
-		struct braid_stream *s = source->streams[k];
+	if (order)
+		return order;
+	if (x->found_ns != y->found_ns)
+		return x->found_ns < y->found_ns ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
 
-		for (j = 0; j < source->nr_streams; j++) {
-			struct braid_stream *o = source->streams[j];
+int braid_capture_link(struct braid_source *source)
+{
+	struct braid_stream **guests = calloc(source->nr_streams + 1, sizeof(*guests));
+	size_t k, nr = 0;
 
-			if (o == s || s->kind != BRAID_STREAM_GUEST || o->kind != s->kind ||
-			    strcmp(o->name, s->name) || o->found_ns > s->found_ns ||
-			    (o->found_ns == s->found_ns && o->number > s->number))
-				continue;
-			if (!s->before || o->found_ns > s->before->found_ns)
-				s->before = o;
-		}
-	}
+	if (!guests)
+		return -ENOMEM;
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+			guests[nr++] = source->streams[k];
+	qsort(guests, nr, sizeof(*guests), by_guest);
+	for (k = 0; k < nr; k++)
+		guests[k]->before = k && !strcmp(guests[k - 1]->name, guests[k]->name) ?
+				    guests[k - 1] : NULL;
+	free(guests);
+	return 0;
 }
 
 static int finish(struct braid_capture_source *cs)
@@ -273,8 +287,7 @@ static int finish(struct braid_capture_source *cs)
 	err = braid_capture_sort_pieces(cs);
 	if (err)
 		return err;
-	braid_capture_link(source);
-	if (braid_capture_fit_host(cs))
+	if (braid_capture_link(source) || braid_capture_fit_host(cs))
 		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < cs->nr_files; k++) {
 		err = cs->dats[k] ? braid_dat_place(cs->dats[k]) : 0;
@@ -317,6 +330,7 @@ static void free_captures(struct braid_source *source)
 	braid_clock_free(&source->clocks.realtime);
 	braid_clock_free(&source->clocks.trace);
 	free(source->streams);
+	free(cs->guests);
 	free(cs->by_number);
 	free(cs->readers);
 	free(cs->dats);

@@ -12,7 +12,9 @@
 #define BRAID_MAX_HOST_BYTES	(1u << 20)	/* of a tracefs sub-buffer */
 #define BRAID_MAX_SCHEMA_BYTES	(64u << 20)	/* of format texts in one stream */
 #define BRAID_MAX_TABLE		(4u << 20)	/* comms, symbols, notes in one stream */
-#define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes */
+#define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes of all streams of a file, decompressed */
+#define BRAID_MAX_FILE_CPUS	(1u << 18)	/* of all streams of a file */
+#define BRAID_MAX_MARKS		8192u		/* of one stream: a clock has far fewer epochs */
 #define BRAID_MAX_FILES		1024u
 
 /* What precedes a host's sub-buffer in its chunk. */
@@ -27,6 +29,7 @@ struct braid_ring_part {
 	u64 from_seq;
 	u64 to_seq;
 	u64 reach;		/* the farthest to_seq of this part and those before it */
+	u64 gaps;		/* events between parts, before this one: sum from the first part on */
 	struct braid_chunk_ring_end end;
 };
 
@@ -76,12 +79,15 @@ struct braid_capture_stream {
 	size_t nr_blocks, blocks_capacity;
 	u64 schema_bytes;
 	size_t formats_capacity, comms_capacity, symbols_capacity, rings_capacity;
+	struct braid_ring_leaf **ring_leaves[BRAID_MAX_BUFFERS];	/* capture_index.c: rings by CPU */
 	struct braid_note *notes;
 	size_t nr_notes, notes_capacity;
 	u32 news;				/* BRAID_NEWS_* */
 	size_t kept_comms;			/* when they were thinned out last */
 	u64 taken_ns;				/* when its first page was taken; 0: none was yet ... */
 	u64 taken_counter;			/* ... and where that begins */
+	bool text_start_known;			/* by its kernel symbols: */
+	u64 text_start;				/* 0: they don't tell */
 };
 
 struct braid_capture_source {
@@ -93,6 +99,10 @@ struct braid_capture_source {
 	u32 file;				/* being indexed */
 	const char *path;
 	struct braid_capture_stream **by_number;	/* of the file being indexed */
+	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
+	u64 nr_cpus;				/* of that file's streams */
+	struct braid_capture_stream **guests;	/* by incarnation and boot */
+	size_t nr_guests, guests_capacity;
 	bool force_clock;
 	enum braid_clock_kind clock;
 	struct braid_host_crossings {
@@ -111,8 +121,8 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 /* One chunk, by its type. Return: 0 or -ENOMEM. */
 int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 
-/* A later incarnation of a guest knows the one before. */
-void braid_capture_link(struct braid_source *source);
+/* A later incarnation of a guest knows the one before. Return: 0 or -ENOMEM. */
+int braid_capture_link(struct braid_source *source);
 
 /* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
@@ -121,6 +131,10 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+/* kallsyms.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */
+int braid_capture_take_kallsyms(struct braid_capture_stream *s, u32 raw_bytes, const u8 *data,
+				u32 bytes);
+
 void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
 void braid_capture_sort_tables(struct braid_capture_stream *s);
@@ -157,6 +171,7 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_sort_pieces(struct braid_capture_source *cs);
+void braid_capture_free_leaves(struct braid_capture_stream *s);
 
 /* Rings by kind. Return: the ring, NULL when memory is out. */
 struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "host_agent/source/capture_private.h"
 #include "host_agent/util/array.h"
@@ -45,20 +44,40 @@ static int set_number(struct braid_capture_source *cs, u32 number, struct braid_
 	return 0;
 }
 
-/* The stream of an incarnation that another capture told of, or NULL. */
-static struct braid_capture_stream *find_incarnation(struct braid_capture_source *cs,
-						     const struct braid_superblock *sb)
+static int by_incarnation(const struct braid_stream *s, const struct braid_superblock *sb)
 {
-	size_t k;
+	if (s->incarnation != sb->incarnation)
+		return s->incarnation < sb->incarnation ? -1 : 1;
+	return memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id));
+}
 
-	for (k = 0; k < cs->source.nr_streams; k++) {
-		struct braid_stream *s = cs->source.streams[k];
+/* The place of an incarnation among the guests: *there: another capture told of it already. */
+static size_t find_guest(const struct braid_capture_source *cs, const struct braid_superblock *sb,
+			 bool *there)
+{
+	size_t low = 0, high = cs->nr_guests;
 
-		if (s->kind == BRAID_STREAM_GUEST && s->incarnation == sb->incarnation &&
-		    !memcmp(s->boot_id, sb->boot_id, sizeof(s->boot_id)))
-			return (struct braid_capture_stream *)s;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_incarnation(&cs->guests[middle]->stream, sb) < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	*there = low < cs->nr_guests && !by_incarnation(&cs->guests[low]->stream, sb);
+	return low;
+}
+
+/* At most BRAID_MAX_STREAMS pointers move. Return: 0 or -ENOMEM. */
+static int add_guest(struct braid_capture_source *cs, size_t place, struct braid_capture_stream *s)
+{
+	if (braid_array_push(cs->guests, cs->nr_guests, cs->guests_capacity, s))
+		return -ENOMEM;
+	memmove(cs->guests + place + 1, cs->guests + place,
+		(cs->nr_guests - 1 - place) * sizeof(*cs->guests));
+	cs->guests[place] = s;
+	return 0;
 }
 
 struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs)
@@ -179,12 +198,54 @@ static void describe_guest(struct braid_capture_stream *cs)
 	s->counter_hz = sb->counter_hz;
 }
 
+/* Why a STREAM can't be what it says, or NULL. */
+static const char *check_stream(const struct braid_capture_source *cs,
+				const struct braid_chunk_view *v,
+				const struct braid_chunk_stream *head, struct braid_superblock *sb)
+{
+	bool guest = head->kind == BRAID_STREAM_GUEST;
+	const char *why = guest ? read_superblock(v, sb) : NULL;
+	u32 nr_cpus = guest ? sb->nr_vcpus : head->nr_cpus;
+
+	if (why)
+		return why;
+	if ((!guest && head->kind != BRAID_STREAM_HOST) || nr_cpus > BRAID_MAX_CPUS)
+		return "its kind or its number of CPUs is impossible";
+	if (nr_cpus > BRAID_MAX_FILE_CPUS - cs->nr_cpus)
+		return "the file's streams have too many CPUs in all";
+	return NULL;
+}
+
+static void describe_stream(struct braid_capture_stream *s, const struct braid_chunk_view *v,
+			    const struct braid_chunk_stream *head)
+{
+	const struct braid_chunk_file *file = &s->source->source.head;
+	struct braid_stream *stream = &s->stream;
+
+	s->subbuf_bytes = head->subbuf_bytes;
+	stream->kind = head->kind;
+	stream->nr_cpus = head->nr_cpus;
+	stream->found_ns = head->host_ns;
+	copy_name(stream->name, sizeof(stream->name), head->name, sizeof(head->name));
+	if (!stream->name[0])
+		snprintf(stream->name, sizeof(stream->name), "stream%u", v->stream);
+	if (head->kind == BRAID_STREAM_GUEST) {
+		describe_guest(s);
+		return;
+	}
+	copy_name(stream->kernel_release, sizeof(stream->kernel_release), file->kernel_release,
+		  sizeof(file->kernel_release));
+	copy_name(stream->machine, sizeof(stream->machine), file->machine, sizeof(file->machine));
+}
+
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
 	struct braid_superblock sb = { 0 };
 	struct braid_chunk_stream head;
 	struct braid_capture_stream *s;
-	const char *why = NULL;
+	const char *why;
+	bool there = false;
+	size_t place = 0;
 
 	if (v->bytes < sizeof(head) || !v->stream || v->stream > BRAID_MAX_STREAMS ||
 	    cs->source.nr_streams >= BRAID_MAX_STREAMS ||
@@ -194,39 +255,26 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 		return 0;
 	}
 	memcpy(&head, v->payload, sizeof(head));
-	if (head.kind == BRAID_STREAM_GUEST)
-		why = read_superblock(v, &sb);
-	else if (head.kind != BRAID_STREAM_HOST || head.nr_cpus > BRAID_MAX_CPUS)
-		why = "its kind or its number of CPUs is impossible";
+	why = check_stream(cs, v, &head, &sb);
 	if (why) {
 		braid_source_faulty(&cs->source, NULL, "%s: stream %u is left out: %s", cs->path,
 				    v->stream, why);
 		return 0;
 	}
-	s = head.kind == BRAID_STREAM_GUEST ? find_incarnation(cs, &sb) : NULL;
-	if (s) {
-		merge_buffers(s, &sb);
-		return set_number(cs, v->stream, s);
+	if (head.kind == BRAID_STREAM_GUEST)
+		place = find_guest(cs, &sb, &there);
+	if (there) {
+		merge_buffers(cs->guests[place], &sb);
+		return set_number(cs, v->stream, cs->guests[place]);
 	}
 	s = braid_capture_add_stream(cs);
 	if (!s)
 		return -ENOMEM;
 	s->superblock = sb;
-	s->subbuf_bytes = head.subbuf_bytes;
-	s->stream.kind = head.kind;
-	s->stream.nr_cpus = head.nr_cpus;
-	s->stream.found_ns = head.host_ns;
-	copy_name(s->stream.name, sizeof(s->stream.name), head.name, sizeof(head.name));
-	if (!s->stream.name[0])
-		snprintf(s->stream.name, sizeof(s->stream.name), "stream%u", v->stream);
-	if (head.kind == BRAID_STREAM_GUEST) {
-		describe_guest(s);
-	} else {
-		copy_name(s->stream.kernel_release, sizeof(s->stream.kernel_release),
-			  cs->source.head.kernel_release, sizeof(cs->source.head.kernel_release));
-		copy_name(s->stream.machine, sizeof(s->stream.machine), cs->source.head.machine,
-			  sizeof(cs->source.head.machine));
-	}
+	describe_stream(s, v, &head);
+	cs->nr_cpus += s->stream.nr_cpus;
+	if (head.kind == BRAID_STREAM_GUEST && add_guest(cs, place, s))
+		return -ENOMEM;
 	return set_number(cs, v->stream, s);
 }
 
@@ -384,36 +432,6 @@ int braid_capture_add_format(struct braid_capture_stream *s, const char *system_
 				format);
 }
 
-static int take_kallsyms(struct braid_capture_stream *s, const struct braid_chunk_text *head,
-			 const u8 *data, u32 bytes)
-{
-	size_t n;
-	char *raw;
-
-	if (s->stream.kallsyms)
-		return 0;
-	if (!head->raw_bytes || head->raw_bytes > BRAID_MAX_KALLSYMS) {
-		braid_source_faulty(&s->source->source, &s->stream,
-				    "its kernel symbols have an impossible size");
-		return 0;
-	}
-	raw = malloc((size_t)head->raw_bytes + 1);
-	if (!raw)
-		return -ENOMEM;
-	n = ZSTD_decompress(raw, head->raw_bytes, data, bytes);
-	if (ZSTD_isError(n)) {
-		braid_source_faulty(&s->source->source, &s->stream,
-				    "its kernel symbols can't be decompressed: %s",
-				    ZSTD_getErrorName(n));
-		free(raw);
-		return 0;
-	}
-	raw[n] = 0;
-	s->stream.kallsyms = raw;
-	s->stream.kallsyms_bytes = n;
-	return 0;
-}
-
 static int take_format(struct braid_capture_stream *s, const struct braid_chunk_text *head,
 		       const u8 *text, u32 bytes)
 {
@@ -433,8 +451,8 @@ int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_c
 	if (head.kind == BRAID_TEXT_FORMAT)
 		return take_format(s, &head, v->payload + sizeof(head), v->bytes - sizeof(head));
 	if (head.kind == BRAID_TEXT_KALLSYMS)
-		return take_kallsyms(s, &head, v->payload + sizeof(head),
-				     v->bytes - sizeof(head));
+		return braid_capture_take_kallsyms(s, head.raw_bytes, v->payload + sizeof(head),
+						   v->bytes - sizeof(head));
 	return 0;
 }
 
@@ -469,6 +487,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 
 	for (k = 0; k < s->stream.nr_rings; k++)
 		s->stream.rings[k]->ops->free(s->stream.rings[k]);
+	braid_capture_free_leaves(s);
 	for (k = 0; k < s->nr_blocks; k++)
 		free(s->blocks[k]);
 	for (k = 0; k < s->nr_notes; k++)

@@ -135,8 +135,9 @@ struct braid_stream {
 	size_t nr_comms;
 	struct braid_symbol *symbols;		/* by address */
 	size_t nr_symbols;
-	char *kallsyms;				/* a host's, or NULL */
-	size_t kallsyms_bytes;
+	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
+	size_t kallsyms_bytes;			/* of the text */
+	size_t kallsyms_packed_bytes;		/* stored as so many bytes of zstd; 0: as text */
 	struct braid_ring **rings;
 	size_t nr_rings;
 };
@@ -218,6 +219,17 @@ int braid_source_follow(struct braid_source **out, const char *path,
  * Return: 0, or -errno with braid_fail().
  */
 int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns);
+
+/**
+ * braid_stream_kallsyms - the text of a host's kernel symbols
+ * @stream: of a source
+ * @text: set: ends with NUL, to be freed by the caller; NULL: there are none, or they are damaged
+ *
+ * Decompresses them each time.
+ *
+ * Return: NULL, or why there are none though the capture holds some.
+ */
+const char *braid_stream_kallsyms(const struct braid_stream *stream, char **text);
 
 /** braid_source_free - free a source; NULL is fine */
 void braid_source_free(struct braid_source *source);

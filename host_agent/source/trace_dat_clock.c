@@ -6,19 +6,28 @@
 
 #include "host_agent/clock/host.h"
 #include "host_agent/source/trace_dat.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
 #define LONGEST_PAGE_NS	60000000000LL	/* what a calm CPU's last page may span */
 #define COUNTER_CLOCK	"x86-tsc"	/* ftrace's name of the counter that a capture has samples of */
 
 /* An address that differs from boot to boot; 0: it is not told. */
-static u64 text_start(const struct braid_stream *s)
+static u64 text_start(struct braid_stream *stream)
 {
-	const char *at = s->kallsyms ? strstr(s->kallsyms, " T _stext\n") : NULL;
+	struct braid_capture_stream *s = (struct braid_capture_stream *)stream;
+	braid_auto_free char *text = NULL;
+	const char *at;
 
-	while (at && at > s->kallsyms && at[-1] != '\n')
+	if (s->text_start_known)
+		return s->text_start;
+	s->text_start_known = true;
+	braid_stream_kallsyms(stream, &text);
+	at = text ? strstr(text, " T _stext\n") : NULL;
+	while (at && at > text && at[-1] != '\n')
 		at--;
-	return at ? strtoull(at, NULL, 16) : 0;
+	s->text_start = at ? strtoull(at, NULL, 16) : 0;
+	return s->text_start;
 }
 
 /* What tells that a trace.dat is not of the captures' host, or of another boot of it. */

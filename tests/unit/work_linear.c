@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Reading a capture takes work in proportion to its size, whatever is in it. Work is counted, not
+ * timed: this program's objects call a counter at the start of each basic block, so that a count is
+ * the same on every machine. Four times as much of anything may take five times the work at most:
+ * sorting is allowed, a scan for each element is not.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/export/export.h"
+#include "host_agent/source/source.h"
+#include "host_agent/util/error.h"
+#include "shared/region.h"
+#include "shared/schema.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define GROWTH	4
+#define MOST	5	/* times the work */
+
+static char path[64];
+static u64 blocks;
+
+void __sanitizer_cov_trace_pc(void);
+
+__attribute__((no_sanitize_coverage))
+void __sanitizer_cov_trace_pc(void)
+{
+	blocks++;
+}
+
+/* A guest that may have so many vCPUs, and so many buffers. */
+static void put_guest(struct braid_capture_writer *w, u32 stream, u32 nr_vcpus, u32 nr_buffers)
+{
+	struct braid_region_params region = {
+		.region_bytes = 1ULL << 44, .nr_vcpus = nr_vcpus, .nr_comms = 64, .nr_symbols = 64,
+		.directory_bytes = 64 << 10,
+	};
+	struct braid_superblock sb = {
+		.magic = BRAID_MAGIC, .version_major = BRAID_VERSION_MAJOR,
+		.state = BRAID_STATE_LIVE, .incarnation = stream, .counter_hz = 1000000000,
+		.counter_type = BRAID_COUNTER_TSC, .init_counter = 1000,
+	};
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_GUEST, .nr_cpus = nr_vcpus, .host_ns = SYNTH_START_NS + stream,
+		.name = "guest",
+	};
+	char name[24];
+	u64 needed;
+	u32 k;
+
+	NEED(!braid_region_layout(&sb, &region, &needed));
+	for (k = 0; k < nr_buffers; k++) {
+		struct braid_buffer_params buffer = {
+			.name = name, .subbuf_bytes = 4096, .nr_slots = 4,
+		};
+
+		snprintf(name, sizeof(name), "buffer%u", k);
+		NEED(braid_region_add_buffer(&sb, &buffer, &needed) == (int)k);
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, stream, &head, sizeof(head), &sb, sizeof(sb)));
+}
+
+/* A sub-buffer with one event of an id. */
+static void put_page(struct braid_capture_writer *w, u32 buffer, u32 vcpu, u64 position, u64 seq,
+		     u16 id)
+{
+	struct braid_chunk_page page = {
+		.buffer = buffer, .vcpu = vcpu, .flags = BRAID_PAGE_FINAL, .position = position,
+		.to_bytes = 12, .time_stamp = 1000 + position * 1000, .first_seq = seq,
+		.host_ns = SYNTH_START_NS + (1ULL << 40),
+	};
+	struct {
+		u32 head;
+		struct braid_record record;
+	} event = { BRAID_TYPE_DATA | 2 << 2, { .common_type = id, .common_pid = position } };
+
+	static_assert(sizeof(event) == 12, "one event");
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event, sizeof(event)));
+}
+
+static void put_all(struct braid_capture_writer *w, u16 type, const void *one, u32 bytes)
+{
+	NEED(!braid_capture_put(w, type, 1, one, bytes, NULL, 0));
+}
+
+/* One name for all: each follows another. */
+static void streams(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	for (k = 1; k <= n; k++)
+		put_guest(w, k, 1, 1);
+}
+
+/* Pages of all rings in turn. */
+static void rings(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, n / BRAID_MAX_BUFFERS, BRAID_MAX_BUFFERS);
+	for (k = 0; k < 2 * n; k++)
+		put_page(w, k % BRAID_MAX_BUFFERS, k % n / BRAID_MAX_BUFFERS, k / n, k / n, 1);
+}
+
+/* A ring that recordings took in turn; pages that jump from its first part to behind its last. */
+static void parts(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_chunk_ring_end end = {
+			.first_seq = 100 + 10 * k, .read = 1 + k, .read_before = k,
+		};
+
+		put_all(w, BRAID_CHUNK_RING_END, &end, sizeof(end));
+		put_page(w, 0, 0, k, k & 1 ? 100 + 10 * n : 100, 1);
+	}
+}
+
+static void notes(struct braid_capture_writer *w, u32 n)
+{
+	struct {
+		struct braid_chunk_note head;
+		char text[8];
+	} note = { .text = "a note" };
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		note.head.host_ns = SYNTH_START_NS - k;
+		put_all(w, BRAID_CHUNK_NOTE, &note, sizeof(note));
+	}
+}
+
+static void comms(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_comm comm = { .seq = 2, .pid = k & 7, .since_counter = n - k, .comm = "task" };
+
+		put_all(w, BRAID_CHUNK_COMMS, &comm, sizeof(comm));
+		put_page(w, 0, 0, k, k, 1);
+	}
+}
+
+/* Formats of ids of all buffers, and an event of each. */
+static void formats(struct braid_capture_writer *w, u32 n)
+{
+	static struct {
+		struct braid_directory dir;
+		u8 room[1024];
+	} d;
+	u32 k;
+
+	put_guest(w, 1, 1, BRAID_MAX_BUFFERS);
+	for (k = 0; k < n; k++) {
+		struct braid_schema_event event = {
+			.id = k * 7, .buffer = k % BRAID_MAX_BUFFERS, .system = "s", .name = "n",
+			.format = "format:\n",
+		};
+		u32 used = 0;
+
+		memset(&d.dir, 0, sizeof(d.dir));
+		NEED(!braid_schema_append(&d.dir, sizeof(d.room), &used, &event));
+		NEED(!braid_capture_put(w, BRAID_CHUNK_EVENTS, 1, NULL, 0, d.dir.data, used));
+		put_page(w, k % BRAID_MAX_BUFFERS, 0, k / BRAID_MAX_BUFFERS, k / BRAID_MAX_BUFFERS, k * 7);
+	}
+}
+
+static void put_sample(struct braid_capture_writer *w, u32 vcpu, u64 ns, u64 counter)
+{
+	struct {
+		struct braid_chunk_clock_vcpu head;
+		struct braid_clock_sample sample;
+	} one = { { .vcpu = vcpu - 1 }, { ns - 100, counter, ns + 100 } };
+
+	if (vcpu)
+		put_all(w, BRAID_CHUNK_CLOCK_VCPU, &one, sizeof(one));
+	else
+		put_all(w, BRAID_CHUNK_CLOCK, &one.sample, sizeof(one.sample));
+}
+
+/* The host's counter, of which guests' offsets are told. */
+static void put_host_counter(struct braid_capture_writer *w)
+{
+	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 0);
+}
+
+/* No two samples are of one line. */
+static void steps(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 64, 1);
+	for (k = 0; k < n; k++)
+		put_sample(w, 1 + k % 2, SYNTH_START_NS + k * 1000000ULL,
+			   1000 + k * 1000000ULL + k % 5 * 300000ULL);
+}
+
+/* Offsets of many vCPUs; samples that any of them may have answered. */
+static void offsets(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_host_counter(w);
+	put_guest(w, 1, n, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_clock_offset offset = {
+			.vcpu = k, .offset = (u64)k << 40, .from_counter = k,
+		};
+
+		put_all(w, BRAID_CHUNK_CLOCK_OFFSET, &offset, sizeof(offset));
+		put_sample(w, 0, SYNTH_START_NS + k * 1000ULL,
+			   SYNTH_START_NS + k * 1000ULL + ((u64)(n - 1) << 40));
+	}
+}
+
+/* Pauses of a guest with many vCPUs. */
+static void pauses(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_host_counter(w);
+	put_guest(w, 1, n, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_clock_offset offset = { .vcpu = k, .offset = k };
+		struct braid_clock_mark mark = {
+			.kind = k & 1 ? BRAID_MARK_RESUMED : BRAID_MARK_PAUSED,
+			.from_ns = SYNTH_START_NS + k * 1000, .to_ns = SYNTH_START_NS + k * 1000 + 10,
+		};
+
+		put_all(w, BRAID_CHUNK_CLOCK_OFFSET, &offset, sizeof(offset));
+		put_all(w, BRAID_CHUNK_CLOCK_MARK, &mark, sizeof(mark));
+	}
+}
+
+/* A guest that may have many vCPUs, two of which contradict each other. */
+static void unseen(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, n, 1);
+	for (k = 0; k < n; k++)
+		put_sample(w, 1 + k % 2, SYNTH_START_NS + k * 1000000ULL,
+			   1000 + k * 1000000ULL + (k % 2) * 777777777ULL + k / 16 % 2 * 5000000ULL);
+}
+
+/* A file in which each stretch of bytes claims to be a chunk. */
+static void forged(struct braid_capture_writer *w, u32 n)
+{
+	struct braid_chunk claim = { .magic = BRAID_CHUNK_MAGIC, .payload_bytes = 512 };
+	u8 *bytes = calloc(n, sizeof(claim));
+	u32 k;
+
+	NEED(bytes);
+	for (k = 0; k < n; k++)
+		memcpy(bytes + k * sizeof(claim), &claim, sizeof(claim));
+	put_guest(w, 1, 1, 1);
+	put_all(w, BRAID_CHUNK_NOTE, bytes, n * sizeof(claim));
+	free(bytes);
+}
+
+static void break_file(u32 n)
+{
+	FILE *file = fopen(path, "r+b");
+
+	/* The note's checksum: what it holds is searched for chunks then. */
+	NEED(file && !fseek(file, -(long)(n * sizeof(struct braid_chunk)) - 40, SEEK_END) &&
+	     fputc(0x5a, file) != EOF && !fclose(file));
+}
+
+static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
+{
+	struct braid_export_options options = { 0 };
+	struct braid_export_totals totals;
+	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_source *source;
+	char *paths[] = { path };
+	FILE *null = fopen("/dev/null", "w");
+	u64 work;
+
+	NEED(null);
+	make(w, n);
+	NEED(!braid_capture_finish(w));
+	if (make == forged)
+		break_file(n);
+	blocks = 0;
+	NEED(!braid_source_open_captures(&source, paths, 1, NULL));
+	NEED(!braid_export_text(null, source, &options, &totals));
+	braid_source_rewind(source);
+	NEED(!braid_export_stats(null, source, &options, &totals));
+	braid_source_free(source);
+	work = blocks;
+	fclose(null);
+	return work;
+}
+
+static void is_linear(const char *what, void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
+{
+	u64 once = work_of(make, n), more = work_of(make, GROWTH * n);
+
+	if (once < 10000 || more > MOST * once) {
+		fprintf(stderr, "%s: %llu blocks for %u, %llu for %u\n", what,
+			(unsigned long long)once, n, (unsigned long long)more, GROWTH * n);
+		check_failures++;
+	}
+	printf("%s %s\n", once >= 10000 && more <= MOST * once ? "ok" : "FAIL", what);
+	fflush(stdout);
+}
+
+#define LINEAR(make, n)	is_linear(#make, make, n)
+
+int main(void)
+{
+	snprintf(path, sizeof(path), "/tmp/braid-work-%d.braid", getpid());
+	LINEAR(streams, 1000);
+	LINEAR(rings, 4096);
+	LINEAR(parts, 2000);
+	LINEAR(notes, 2000);
+	LINEAR(comms, 2000);
+	LINEAR(formats, 2000);
+	LINEAR(steps, 2000);
+	LINEAR(offsets, 1024);
+	LINEAR(pauses, 1024);
+	LINEAR(unseen, 1024);
+	LINEAR(forged, 4096);
+	unlink(path);
+	return VERDICT();
+}
