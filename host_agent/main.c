@@ -14,7 +14,8 @@
 static const struct braid_cli_command commands[] = {
 	{ "attach", "give a running domain of libvirt the memory that its trace is written to", braid_cmd_attach },
 	{ "clock", "tell how a guest's times become host times, and how true they are", braid_cmd_clock },
-	{ "detach", "take that memory away", braid_cmd_detach },
+	{ "create", "create the file of the memory that a plain QEMU's guest writes its trace to", braid_cmd_create },
+	{ "detach", "remove a domain's trace memory", braid_cmd_detach },
 	{ "export", "write captures in a form that other tools open", braid_cmd_export },
 	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
 	{ "merge", "report or export captures with a trace.dat of their host", braid_cmd_merge },

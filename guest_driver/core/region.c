@@ -172,6 +172,29 @@ static void enter_init(struct braid_guest_region *region)
 	       region->layout.sections[BRAID_SECTION_MAILBOX].offset);
 }
 
+/*
+ * Memory that the host did not mean for this driver is left alone: a blank one too, since
+ * another device's is blank before its user starts.
+ */
+static int check_invitation(const struct braid_range *range)
+{
+	const struct braid_superblock *old = range->base;
+	u64 magic = READ_ONCE(old->magic);
+
+	if (magic == BRAID_MAGIC || magic == BRAID_MARK || force)
+		return 0;
+	if (!all_zero(range->base)) {
+		pr_err("%s: the shared memory holds something that is not a trace; force=1 takes it all the same\n",
+		       range->name);
+		return -EBUSY;
+	}
+	if (range->invited)
+		return 0;
+	pr_warn("%s: not used: the host has not marked this memory for tracing; create its file with 'tracebraid create FILE' or 'tracebraid attach DOMAIN' there, or load this driver with device=%s\n",
+		range->name, range->name);
+	return -ENODEV;
+}
+
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range)
 {
 	const struct braid_region_params params = {
@@ -181,11 +204,14 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		.nr_symbols = NR_SYMBOLS,
 		.directory_bytes = DIRECTORY_BYTES,
 	};
-	const struct braid_superblock *old = range->base;
 	u64 needed;
+	int err;
 
 	memset(region, 0, sizeof(*region));
 	region->range = *range;
+	err = check_invitation(range);
+	if (err)
+		return err;
 	if (braid_region_layout(&region->layout, &params, &needed)) {
 		pr_err("%s: %llu KiB of shared memory are too little, %llu KiB and room for rings are needed: make it 16M\n",
 		       range->name, range->bytes >> 10, needed >> 10);
@@ -194,11 +220,6 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	if (!braid_clock_nominal_mult(braid_counter_hz())) {
 		pr_err("%s: this CPU's counter has no known frequency\n", range->name);
 		return -ENODEV;
-	}
-	if (READ_ONCE(old->magic) != BRAID_MAGIC && !all_zero(range->base) && !force) {
-		pr_err("%s: the shared memory holds something that is not a trace; force=1 takes it all the same\n",
-		       range->name);
-		return -EBUSY;
 	}
 	describe_guest(&region->layout);
 	region->shared = range->base;

@@ -14,6 +14,7 @@ struct braid_range {
 	void *base;		/* write-back mapped, shared with the host */
 	u64 bytes;
 	const char *name;	/* for messages: the device's */
+	bool invited;		/* ours for sure: needs no mark of the host's */
 	/*
 	 * Wakes the host; NULL: the transport has no doorbell. value is what the host wants
 	 * to be rung with, never 0 and otherwise anything. Context: hard interrupt.
@@ -55,7 +56,8 @@ struct braid_guest_region {
  * @range: what the transport has
  *
  * Return: 0; -ENOSPC (too small; the message names the size needed); -EBUSY (the
- * range holds something that is not ours); -ENODEV (no counter to stamp with).
+ * range holds something that is not ours); -ENODEV (no counter to stamp with, or the
+ * host has not marked the range for this driver).
  */
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range);
 

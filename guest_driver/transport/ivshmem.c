@@ -25,7 +25,7 @@
 
 static char *device = "";
 module_param(device, charp, 0444);
-MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use; default: the first");
+MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, which then needs no mark of the host's; default: the first that the host has marked");
 
 static const struct braid_transport_client *client;
 
@@ -65,6 +65,7 @@ static int map_bar(struct pci_dev *pdev, struct ivshmem *shm, struct braid_range
 
 	range->bytes = pci_resource_len(pdev, IVSHMEM_BAR);
 	range->name = pci_name(pdev);
+	range->invited = *device;
 	shm->base = map_pages(start, range->bytes);
 	shm->vmapped = shm->base;
 	if (!shm->base)

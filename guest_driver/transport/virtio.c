@@ -313,6 +313,7 @@ static int share(struct trace_device *dev)
 		.base = dev->pages.base,
 		.bytes = dev->pages.bytes,
 		.name = dev_name(&dev->vdev->dev),
+		.invited = true,	/* pages of the guest's own */
 		.ring = dev->queues[BRAID_VIRTIO_NOTIFYQ] ? ring : NULL,
 		.transport = dev,
 	};

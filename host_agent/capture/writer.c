@@ -37,7 +37,8 @@ static bool is_region(const char *path)
 	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	u64 magic = 0;
 
-	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) && magic == BRAID_MAGIC;
+	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) &&
+	       (magic == BRAID_MAGIC || magic == BRAID_MARK);
 }
 
 static int open_output(const char *path)

@@ -21,6 +21,7 @@ struct braid_cli_command {
 
 int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);
+int braid_cmd_create(int argc, char **argv);
 int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_export(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
@@ -117,6 +118,17 @@ void braid_cli_capture_head(struct braid_chunk_file *head);
  * Return: 0, or -EINVAL with braid_fail().
  */
 int braid_parse_u64(const char *text, u64 max, u64 *value);
+
+#define BRAID_USUAL_REGION_BYTES	(16ull << 20)
+
+/**
+ * braid_parse_region_size - read the size of a region's memory
+ * @text: of an option; 16 is 16M
+ * @bytes: set on success
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_parse_region_size(const char *text, u64 *bytes);
 
 /**
  * braid_human - a number for those who watch it: 950, 12.3k, 4.5M

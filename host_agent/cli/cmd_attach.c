@@ -18,9 +18,6 @@
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
-#define LEAST_MIB	1
-#define MOST_MIB	(64 * 1024)
-#define USUAL_MIB	16
 #define MOST_SECONDS	86400
 #define SHORT_WAIT_MS	3000	/* a guest that has the driver installed loads it at once */
 #define LOOK_MS		100
@@ -62,16 +59,6 @@ struct arguments {
 	bool print_xml;
 };
 
-/* 16 is 16M. */
-static int parse_size(const char *text, u64 *bytes)
-{
-	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_MIB * MIB &&
-	    *bytes <= MOST_MIB * MIB && !(*bytes & (*bytes - 1)))
-		return 0;
-	return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
-			  text);
-}
-
 /* As braid_record's: 0, 1 when help was printed, -ENOEXEC, or -errno with braid_fail(). */
 static int parse(struct arguments *a, int argc, char **argv)
 {
@@ -82,7 +69,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 	while (!err && (c = getopt_long(argc, argv, "s:c:h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			err = parse_size(optarg, &a->request.bytes);
+			err = braid_parse_region_size(optarg, &a->request.bytes);
 			break;
 		case 'c':
 			a->request.uri = optarg;
@@ -147,13 +134,12 @@ static int print_xml(const struct arguments *a)
 	xml = result.xml;
 	fputs(xml, stdout);
 	fprintf(stderr, "# first, as root, and after each start of this host:\n"
-		"install -m 660 -o %u -g %u /dev/null %s\n"
-		"truncate -s %lluM %s\n"
+		"tracebraid create --size %lluM --owner %u:%u %s\n"
 		"# then, with the above as shmem.xml, to the domain, which is %s (a running q35 machine\n"
 		"# takes it if it has a <controller type='pci' model='pcie-to-pci-bridge'/>; with --config\n"
 		"# and without --live libvirt adds that, for the next start):\n",
-		(unsigned int)result.uid, (unsigned int)result.gid, domain->path,
-		(unsigned long long)(domain->bytes / MIB), domain->path, domain->state);
+		(unsigned long long)(domain->bytes / MIB), (unsigned int)result.uid,
+		(unsigned int)result.gid, domain->path, domain->state);
 	print_virsh(a, domain);
 	return 0;
 }
@@ -175,9 +161,10 @@ static void tell(const struct arguments *a, const struct braid_domain_result *re
 		printf("%s gets it when it starts anew: shut it down, then start it. Now it can't: %s\n",
 		       d->name, result->why_later);
 	if (a->request.config && d->configured)
-		printf("A restart of this host empties /dev/shm; a line in /etc/tmpfiles.d makes the file again:\n"
-		       "  f %s 0660 %u %u\n", d->path, (unsigned int)result->uid,
-		       (unsigned int)result->gid);
+		printf("A restart of this host empties /dev/shm; before the domain starts, create the file again:\n"
+		       "  tracebraid create --size %lluM --owner %u:%u %s\n",
+		       (unsigned long long)(d->bytes / MIB), (unsigned int)result->uid,
+		       (unsigned int)result->gid, d->path);
 	if (*result->note)
 		printf("%s\n", result->note);
 	fflush(stdout);
@@ -249,7 +236,7 @@ static int look_for_driver(const struct arguments *a, const struct braid_domain 
 
 int braid_cmd_attach(int argc, char **argv)
 {
-	struct arguments a = { .request.bytes = USUAL_MIB * MIB };
+	struct arguments a = { .request.bytes = BRAID_USUAL_REGION_BYTES };
 	struct braid_domain_result result;
 	sigset_t signals;
 	int signal_fd, err = parse(&a, argc, argv);

@@ -16,6 +16,9 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
+#define MIB		(1ull << 20)
+#define LEAST_REGION_MIB	1
+#define MOST_REGION_MIB	(64 * 1024)
 #define QUIET_NS	1000000000ULL	/* before progress is shown */
 #define SHOW_NS		200000000ULL	/* from one to the next */
 
@@ -110,6 +113,15 @@ int braid_parse_u64(const char *text, u64 max, u64 *value)
 				  (unsigned long long)max);
 	*value = n;
 	return 0;
+}
+
+int braid_parse_region_size(const char *text, u64 *bytes)
+{
+	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_REGION_MIB * MIB &&
+	    *bytes <= MOST_REGION_MIB * MIB && !(*bytes & (*bytes - 1)))
+		return 0;
+	return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
+			  text);
 }
 
 const char *braid_human(char *to, size_t bytes, double value)

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
+#include "host_agent/discover/region_file.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
 #define LOOK_NS		100000000ULL	/* from one look for a device's end to the next */
 #define UNMAP_NS	3000000000ULL
+#define FILE_MODE	0660	/* the domain's QEMU may run as user or group */
 
 /* One request at work. */
 struct job {
@@ -160,14 +162,14 @@ static int check_request(const struct job *j, bool live)
 }
 
 /* A file that was left behind: what a guest of the past wrote is not this one's. */
-static int make_blank(const char *path, uid_t uid)
+static int make_blank(const struct braid_region_file *file)
 {
-	pid_t user = user_of(path);
+	pid_t user = user_of(file->path);
 
 	if (user)
 		return braid_fail(-EBUSY, "%s is in use by process %d: another domain's memory? Detach it there first",
-				  path, (int)user);
-	return braid_shmem_file_blank(path, uid);
+				  file->path, (int)user);
+	return braid_region_file_mark(file);
 }
 
 /* Between the file and the device nothing may end us: else the file would stay. */
@@ -187,6 +189,9 @@ static int give(struct job *j, bool live, bool config)
 {
 	struct braid_domain_result *result = j->result;
 	struct braid_domain *domain = &result->domain;
+	struct braid_region_file file = {
+		.path = domain->path, .uid = result->uid, .gid = result->gid, .mode = FILE_MODE,
+	};
 	braid_auto_free char *xml = NULL;
 	const char *name;
 	sigset_t before;
@@ -201,10 +206,10 @@ static int give(struct job *j, bool live, bool config)
 	if (!xml)
 		return -EINVAL;
 	block_signals(&before);
-	err = braid_shmem_file_make(domain->path, domain->bytes, result->uid, result->gid,
-				    &result->file_made);
-	if (!err && !result->file_made && live)
-		err = make_blank(domain->path, result->uid);
+	file.bytes = domain->bytes;
+	err = braid_region_file_make(&file, &result->file_made);
+	if (!err && !result->file_made)
+		err = live ? make_blank(&file) : braid_region_file_invite(&file);
 	if (!err)
 		err = plug(j, live, config, xml);
 	if (err && result->file_made)

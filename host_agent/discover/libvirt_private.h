@@ -52,7 +52,7 @@ void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t roo
 
 /*
  * Finds the region among a domain's devices: the one that attach made, else one that holds
- * a region, else one that is called as a region is. Any other is somebody else's: before its
+ * a region or the mark, else one that is called as a region is. Any other is somebody else's: before its
  * user starts, Looking Glass's too is blank. xml: of the domain; usual: braid_shmem_name()'s.
  * 0 (also if there is none) or -errno with braid_fail().
  */
@@ -70,19 +70,7 @@ char *braid_shmem_xml(const char *name, u64 bytes);
  */
 int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid);
 
-/*
- * Makes the file, or takes one that is as if it had made it; *made tells.
- * 0 or -errno with braid_fail().
- */
-int braid_shmem_file_make(const char *path, u64 bytes, uid_t uid, gid_t gid, bool *made);
-
-/*
- * Takes away what says that there is a region in one that is as if braid_shmem_file_make()
- * had made it. 0 or -errno with braid_fail().
- */
-int braid_shmem_file_blank(const char *path, uid_t uid);
-
-/* Whether it is a file that braid_shmem_file_make() can have made. */
+/* Whether it is a file that attach can have made. */
 bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid);
 
 #endif /* BRAID_DISCOVER_LIBVIRT_PRIVATE_H */

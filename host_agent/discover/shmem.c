@@ -2,23 +2,21 @@
 /* A domain's shared memory: in its XML, and as a file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <libxml/xpath.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
+#include "host_agent/discover/region_file.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
-#define FILE_MODE	0660	/* whoever reads it reads the trace */
 #define PREFIX		"tracebraid-"
 
 /* A name that needs no quoting anywhere. */
@@ -117,7 +115,7 @@ static int rank(const char *name, const char *usual)
 	if (!strcmp(name, usual))
 		return USUAL;
 	word = first_word(name);
-	if (word == BRAID_MAGIC)
+	if (word == BRAID_MAGIC || word == BRAID_MARK)
 		return WRITTEN;
 	if (!strncmp(name, PREFIX, strlen(PREFIX)))
 		return NAMED;
@@ -217,60 +215,19 @@ char *braid_shmem_xml(const char *name, u64 bytes)
 
 /* Owner --------------------------------------------------------------------------------- */
 
-static int parse_user(const char *word, uid_t *uid)
-{
-	struct passwd *user;
-	char *end;
-	unsigned long n = strtoul(word + (*word == '+'), &end, 10);
-
-	if (*word && !*end) {
-		*uid = n;
-		return 0;
-	}
-	user = getpwnam(word);
-	if (!user)
-		return braid_fail(-EINVAL, "libvirt runs QEMU as user %s, whom this machine does not know",
-				  word);
-	*uid = user->pw_uid;
-	return 0;
-}
-
-static int parse_group(const char *word, gid_t *gid)
-{
-	struct group *group;
-	char *end;
-	unsigned long n = strtoul(word + (*word == '+'), &end, 10);
-
-	if (*word && !*end) {
-		*gid = n;
-		return 0;
-	}
-	group = getgrnam(word);
-	if (!group)
-		return braid_fail(-EINVAL, "libvirt runs QEMU as group %s, which this machine does not know",
-				  word);
-	*gid = group->gr_gid;
-	return 0;
-}
-
 int braid_dac_owner(const char *xml, uid_t *uid, gid_t *gid)
 {
 	auto_doc xmlDoc *doc = parse(xml);
 	auto_context xmlXPathContext *context = doc ? xmlXPathNewContext(doc) : NULL;
 	braid_auto_free char *label = NULL;
-	char *colon;
-	int err;
 
 	if (context)
 		label = value_of(context, xmlDocGetRootElement(doc),
 				 "string(/domain/seclabel[@model='dac']/label"
 				 " | /capabilities/host/secmodel[model='dac']/baselabel)");
-	colon = label ? strchr(label, ':') : NULL;
-	if (!colon)
+	if (!label || !strchr(label, ':'))
 		return -ENODATA;
-	*colon = 0;
-	err = parse_user(label, uid);
-	return err ? err : parse_group(colon + 1, gid);
+	return braid_owner_parse(label, uid, gid);
 }
 
 /* File ---------------------------------------------------------------------------------- */
@@ -281,73 +238,4 @@ bool braid_shmem_file_ours(const char *path, u64 bytes, uid_t uid)
 
 	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
 	       (u64)st.st_size == bytes && (st.st_uid == uid || st.st_uid == geteuid());
-}
-
-/* Whether a file is as attach makes it. */
-static int check_file(const char *path, const struct stat *st, uid_t uid)
-{
-	if (S_ISREG(st->st_mode) && st->st_nlink == 1 && st->st_uid == uid && !(st->st_mode & 07))
-		return 0;
-	return braid_fail(-EEXIST, "%s exists, and is not as attach makes it (a plain file of user %u's, closed to others); look whose it is, then remove it",
-			  path, (unsigned int)uid);
-}
-
-/* One that is there already: left behind by a domain that stopped, or somebody else's. */
-static int take_file(const char *path, u64 bytes, uid_t uid)
-{
-	struct stat st;
-	int err;
-
-	if (lstat(path, &st))
-		return braid_fail(-errno, "%s: %s", path, strerror(errno));
-	err = check_file(path, &st, uid);
-	if (err)
-		return err;
-	if ((u64)st.st_size != bytes)
-		return braid_fail(-EEXIST, "%s exists and has %llu MiB; say --size %lluM, or remove it if nobody uses it",
-				  path, (unsigned long long)(st.st_size / MIB),
-				  (unsigned long long)(st.st_size / MIB));
-	return 0;
-}
-
-int braid_shmem_file_blank(const char *path, uid_t uid)
-{
-	static const struct braid_superblock blank;
-	braid_auto_fd int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat st;
-	int err;
-
-	if (fd < 0 || fstat(fd, &st))
-		return braid_fail(-errno, "%s can't be cleared: %s", path, strerror(errno));
-	/* Again, since its owner may have put another there. */
-	err = check_file(path, &st, uid);
-	if (!err && pwrite(fd, &blank, sizeof(blank), 0) != sizeof(blank))
-		err = braid_fail(-EIO, "%s can't be cleared: %s", path, strerror(errno));
-	return err;
-}
-
-int braid_shmem_file_make(const char *path, u64 bytes, uid_t uid, gid_t gid, bool *made)
-{
-	int err = 0, fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	*made = false;
-	if (fd < 0 && errno == EEXIST)
-		return take_file(path, bytes, uid);
-	if (fd < 0)
-		return braid_fail(-errno, "%s can't be made: %s", path, strerror(errno));
-	/* The memory is taken now: a guest that finds it missing later would be killed. */
-	err = posix_fallocate(fd, 0, bytes);
-	if (err)
-		err = braid_fail(-err, "%s: no room for %llu MiB: %s", path,
-				 (unsigned long long)(bytes / MIB), strerror(err));
-	else if ((uid != geteuid() || gid != getegid()) && fchown(fd, uid, gid))
-		err = braid_fail(-errno, "%s can't be given to QEMU's user %u: %s; run as root",
-				 path, (unsigned int)uid, strerror(errno));
-	else if (fchmod(fd, FILE_MODE))
-		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
-	if (err)
-		unlink(path);
-	*made = !err;
-	close(fd);
-	return err;
 }

@@ -48,6 +48,7 @@ static struct doorbell_port *of(const struct braid_port *port)
 static int open_shm(struct doorbell_port *p)
 {
 	const char *slash = strrchr(p->address.path, '/');
+	static const u64 mark = BRAID_MARK;
 	char *shm = p->address.shm;
 	struct stat st;
 	u64 bytes = p->address.bytes ?: DEFAULT_BYTES;
@@ -68,6 +69,10 @@ static int open_shm(struct doorbell_port *p)
 	if (!st.st_size && ftruncate(p->shm_fd, bytes))
 		return braid_fail(-errno, "%s: can't be made %llu bytes: %s", shm,
 				  (unsigned long long)bytes, strerror(errno));
+	/* A file of ours, or an empty one that its user has named: the driver is invited. */
+	if (!st.st_size && pwrite(p->shm_fd, &mark, sizeof(mark), 0) != sizeof(mark))
+		return braid_fail(-EIO, "%s: cannot be marked for the driver: %s", shm,
+				  strerror(errno));
 	if (st.st_size && (u64)st.st_size != bytes && p->address.bytes)
 		return braid_fail(-EINVAL, "%s: has %lld bytes, not %llu; remove it when no guest uses it, or leave size= out",
 				  shm, (long long)st.st_size, (unsigned long long)bytes);

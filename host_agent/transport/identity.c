@@ -67,7 +67,8 @@ int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock 
 	if (err)
 		return err;
 	if (c.blank)
-		return braid_fail(-ENODATA, "%s: the driver is not loaded in its guest yet", m->path);
+		return braid_fail(-ENODATA, "%s: the driver is not loaded in its guest yet%s", m->path,
+				  copy.magic ? "" : ", and will not use a file that 'tracebraid create' has not marked");
 	if (copy.magic != BRAID_MAGIC)
 		return braid_fail(-EMEDIUMTYPE, "%s: not a tracebraid region", m->path);
 	if (copy.version_major != BRAID_VERSION_MAJOR)
@@ -82,6 +83,27 @@ int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock 
 		return braid_fail(-EBADMSG, "%s: a broken region: %s", m->path, why);
 	*sb = copy;
 	return 0;
+}
+
+struct first_word {
+	const struct braid_mapping *m;
+	u64 word;
+};
+
+static int load_first_word(void *arg)
+{
+	struct first_word *first = arg;
+
+	first->word = braid_load((const u64 *)first->m->base);
+	return 0;
+}
+
+bool braid_mapping_marked(const struct braid_mapping *m)
+{
+	struct first_word first = { .m = m };
+
+	return !braid_guard_run(m->base, m->bytes, load_first_word, &first) &&
+	       first.word == BRAID_MARK;
 }
 
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb)

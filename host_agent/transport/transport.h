@@ -96,6 +96,12 @@ const char *braid_mapping_gone(const struct braid_mapping *m);
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb);
 
 /**
+ * braid_mapping_marked - whether it has the host's mark, and no driver has used it yet
+ * @m: the mapping
+ */
+bool braid_mapping_marked(const struct braid_mapping *m);
+
+/**
  * braid_mapping_glance - likewise, without ever sleeping
  * @m: the mapping
  * @sb: filled on success; private

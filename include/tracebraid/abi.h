@@ -60,7 +60,7 @@
 /*
  * State of the region, in braid_superblock.state:
  *
- *   (any) --driver loads--> INIT --layout done--> LIVE --driver unloads--> DOWN
+ *   mark --driver loads--> INIT --layout done--> LIVE --driver unloads--> DOWN
  *
  * INIT: nothing but magic, version, state and incarnation means anything.
  * LIVE: the guest writes. A guest that died stays LIVE; its heartbeat stops.

@@ -4,6 +4,8 @@
 import collections
 import struct
 
+MARK = b"TRCBMARK"  # by which a host invites the driver
+
 DIRECTORY = 4  # of the superblock's sections
 SECTIONS_AT = 240
 BUFFERS_AT = SECTIONS_AT + 8 * 16 + 8

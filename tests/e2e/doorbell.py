@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-from directory import SECTIONS_AT
+from directory import MARK, SECTIONS_AT
 
 MAILBOX = 0  # of the superblock's sections
 COMMAND_SEQ_AT, WAKE_SEQ_AT, WAKE_PERMILLE_AT, WAKE_DOORBELL_AT, DONE_SEQ_AT = 0, 164, 168, 172, 1024
@@ -25,6 +25,7 @@ class Server:
     def __init__(self, path, shm, size):
         self.shm = os.open(shm, os.O_RDWR | os.O_CREAT, 0o600)
         os.ftruncate(self.shm, size)
+        os.pwrite(self.shm, MARK, 0)
         self.memory = mmap.mmap(self.shm, size)
         self.rung = os.eventfd(0, os.EFD_NONBLOCK)
         self.guests = os.eventfd(0, os.EFD_NONBLOCK)

@@ -21,6 +21,7 @@ import time
 import weakref
 
 import host
+from directory import MARK
 from errors import (COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset,
                     GuestTimeout, RigError)
 from link import Link
@@ -403,6 +404,7 @@ class Guest:
             have = os.fstat(fd).st_size
             if have == 0:
                 os.ftruncate(fd, size)
+                os.pwrite(fd, MARK, 0)
             elif have != size:
                 raise RigError(f"{self.shm} has {have} bytes, guest {self.name} wants {size}")
         finally:

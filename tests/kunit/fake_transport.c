@@ -36,8 +36,14 @@ int braid_fake_make(u64 bytes)
 {
 	range.base = vzalloc(bytes);
 	range.bytes = bytes;
+	range.invited = true;
 	atomic_set(&rings, 0);
 	return range.base ? 0 : -ENOMEM;
+}
+
+void braid_fake_disinvite(void)
+{
+	range.invited = false;
 }
 
 void braid_fake_free(void)

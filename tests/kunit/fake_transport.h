@@ -15,6 +15,9 @@ extern const struct braid_transport_ops braid_fake_ops;
  */
 int braid_fake_make(u64 bytes);
 
+/** braid_fake_disinvite - the memory is as a host's that has not marked it, until the next make */
+void braid_fake_disinvite(void);
+
 /** braid_fake_free - the memory is gone, unplugged first if need be */
 void braid_fake_free(void);
 

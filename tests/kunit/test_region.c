@@ -61,6 +61,27 @@ static void region_of_somebody_else(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_fake_plug(), 0);
 }
 
+/* Blank memory may be another device's: the host's mark, or its user's word, makes it ours. */
+static void region_without_a_mark(struct kunit *test)
+{
+	u64 mark = BRAID_MARK;
+
+	make(test, BRAID_TEST_BYTES);
+	braid_fake_disinvite();
+	KUNIT_EXPECT_EQ(test, braid_fake_plug(), -ENODEV);
+	KUNIT_EXPECT_EQ(test, superblock()->magic, 0);
+	KUNIT_EXPECT_NULL(test, memchr_inv(braid_fake_memory(), 0, BRAID_TEST_BYTES));
+	memcpy(braid_fake_memory(), &mark, sizeof(mark));
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, superblock()->magic, BRAID_MAGIC);
+	braid_fake_unplug();
+	/* The magic of a former region is as good as the mark. */
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	braid_fake_free();
+	make(test, BRAID_TEST_BYTES);
+	KUNIT_EXPECT_EQ(test, braid_fake_plug(), 0);
+}
+
 static void region_second_is_refused(struct kunit *test)
 {
 	make(test, BRAID_TEST_BYTES);
@@ -158,6 +179,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_is_valid),
 	KUNIT_CASE(region_too_small),
 	KUNIT_CASE(region_of_somebody_else),
+	KUNIT_CASE(region_without_a_mark),
 	KUNIT_CASE(region_second_is_refused),
 	KUNIT_CASE(region_comes_late),
 	KUNIT_CASE(region_goes_and_comes),

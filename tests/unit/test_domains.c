@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "host_agent/discover/libvirt_private.h"
+#include "host_agent/discover/region_file.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 
@@ -92,6 +93,10 @@ static void test_strangers_are_left(void)
 	CHECK_EQ(braid_shmem_find(text, "tracebraid-web1", &shmem), 0);
 	CHECK(!strcmp(shmem.name, stranger) && !*shmem.blank);
 	free(shmem.xml);
+	put_word(stranger, BRAID_MARK);
+	CHECK_EQ(braid_shmem_find(text, "tracebraid-web1", &shmem), 0);
+	CHECK(!strcmp(shmem.name, stranger) && !*shmem.blank);
+	free(shmem.xml);
 	CHECK_EQ(braid_shmem_find_named(text, "tracebraid-web1", &shmem), 0);
 	CHECK(!*shmem.name && !shmem.xml);
 	CHECK_EQ(braid_shmem_find_named(text, "yyyyyyyyyyyy", &shmem), 0);
@@ -138,9 +143,32 @@ static void test_owner(void)
 	CHECK(strstr(braid_failure(), "no_such_user_"));
 }
 
+static u64 first_word_of(const char *file)
+{
+	u64 word = 0;
+	int fd = open(file, O_RDONLY);
+
+	CHECK(fd >= 0 && pread(fd, &word, sizeof(word), 0) == sizeof(word));
+	close(fd);
+	return word;
+}
+
 static int make(u64 bytes, bool *made)
 {
-	return braid_shmem_file_make(path, bytes, geteuid(), getegid(), made);
+	const struct braid_region_file file = {
+		.path = path, .bytes = bytes, .uid = geteuid(), .gid = getegid(), .mode = 0660,
+	};
+
+	return braid_region_file_make(&file, made);
+}
+
+static int mark(uid_t uid)
+{
+	const struct braid_region_file file = {
+		.path = path, .bytes = MIB, .uid = uid, .gid = getegid(), .mode = 0660,
+	};
+
+	return braid_region_file_mark(&file);
 }
 
 static void test_file_is_made_once(void)
@@ -150,6 +178,7 @@ static void test_file_is_made_once(void)
 
 	CHECK_EQ(make(MIB, &made), 0);
 	CHECK(made);
+	CHECK_EQ(first_word_of(path), BRAID_MARK);
 	CHECK(!lstat(path, &st) && st.st_size == (off_t)MIB && (st.st_mode & 0777) == 0660);
 	CHECK(braid_shmem_file_ours(path, MIB, geteuid()));
 	CHECK(!braid_shmem_file_ours(path, 2 * MIB, geteuid()));
@@ -172,23 +201,70 @@ static void test_file_is_made_once(void)
 
 static void test_file_is_cleared(void)
 {
-	struct braid_superblock sb = { .magic = BRAID_MAGIC };
+	struct braid_superblock sb = { .magic = BRAID_MAGIC, .state = BRAID_STATE_LIVE };
 	bool made;
 	int fd;
 
 	CHECK_EQ(make(MIB, &made), 0);
 	fd = open(path, O_RDWR);
 	CHECK(fd >= 0 && pwrite(fd, &sb, sizeof(sb), 0) == sizeof(sb));
-	CHECK_EQ(braid_shmem_file_blank(path, geteuid() + 1), -EEXIST);
+	CHECK_EQ(mark(geteuid() + 1), -EEXIST);
 	CHECK(!link(path, other));
-	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), -EEXIST);
+	CHECK_EQ(mark(geteuid()), -EEXIST);
 	CHECK(!unlink(other));
-	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && sb.magic);
-	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), 0);
-	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && !sb.magic);
+	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && sb.magic == BRAID_MAGIC);
+	CHECK_EQ(mark(geteuid()), 0);
+	CHECK(pread(fd, &sb, sizeof(sb), 0) == sizeof(sb) && sb.magic == BRAID_MARK && !sb.state);
 	close(fd);
 	CHECK(!unlink(path));
-	CHECK_EQ(braid_shmem_file_blank(path, geteuid()), -ENOENT);
+	CHECK_EQ(mark(geteuid()), -ENOENT);
+}
+
+/* What create does with a file that is there: blank ones are marked, all others stay as they are. */
+static void test_file_is_invited(void)
+{
+	const struct braid_region_file file = {
+		.path = path, .bytes = MIB, .uid = geteuid(), .gid = getegid(), .mode = 0600,
+	};
+	static const u64 words[] = { BRAID_MARK, BRAID_MAGIC, 0x123 };
+	bool made;
+	u64 k;
+	int fd;
+
+	CHECK_EQ(braid_region_file_make(&file, &made), 0);
+	CHECK(made && first_word_of(path) == BRAID_MARK);
+	fd = open(path, O_RDWR);
+	for (k = 0; k < 3; k++) {
+		CHECK(pwrite(fd, &words[k], 8, 0) == 8);
+		CHECK_EQ(braid_region_file_invite(&file), k < 2 ? 0 : -EEXIST);
+		CHECK_EQ(first_word_of(path), words[k]);
+	}
+	k = 0;
+	CHECK(pwrite(fd, &k, 8, 0) == 8 && pwrite(fd, "x", 1, 4095) == 1);
+	CHECK_EQ(braid_region_file_invite(&file), -EEXIST);
+	CHECK(pwrite(fd, &k, 8, 4088) == 8);
+	CHECK_EQ(braid_region_file_invite(&file), 0);
+	CHECK_EQ(first_word_of(path), BRAID_MARK);
+	/* Its group may read it: not as create makes it. */
+	CHECK(!fchmod(fd, 0640));
+	CHECK_EQ(braid_region_file_make(&file, &made), -EEXIST);
+	CHECK_EQ(braid_region_file_invite(&file), -EEXIST);
+	close(fd);
+	CHECK(!unlink(path));
+}
+
+static void test_owners(void)
+{
+	uid_t uid;
+	gid_t gid;
+
+	CHECK(!braid_owner_parse("root", &uid, &gid) && !uid && gid == getegid());
+	CHECK(!braid_owner_parse("+12:+34", &uid, &gid) && uid == 12 && gid == 34);
+	CHECK(!braid_owner_parse("12:root", &uid, &gid) && uid == 12 && !gid);
+	CHECK_EQ(braid_owner_parse("no such user", &uid, &gid), -EINVAL);
+	CHECK_EQ(braid_owner_parse("root:no such group", &uid, &gid), -EINVAL);
+	CHECK_EQ(braid_owner_parse("", &uid, &gid), -EINVAL);
+	CHECK_EQ(braid_owner_parse("12:", &uid, &gid), -EINVAL);
 }
 
 static void test_list(void)
@@ -387,6 +463,8 @@ int main(void)
 	RUN(test_owner);
 	RUN(test_file_is_made_once);
 	RUN(test_file_is_cleared);
+	RUN(test_file_is_invited);
+	RUN(test_owners);
 	RUN(test_list);
 	RUN(test_qemu_is_its_users);
 	RUN(test_only_this_host);

@@ -145,6 +145,7 @@ static void test_server(void)
 	CHECK_EQ(braid_port_serve(port), 0);
 	CHECK(!has_work(port));
 	NEED(!braid_port_map(port, &m));
+	CHECK(braid_mapping_marked(m));	/* else its driver would leave it alone */
 
 	c.fd = connect_to(socket_path);
 	CHECK(has_work(port));

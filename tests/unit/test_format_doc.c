@@ -73,6 +73,14 @@ static u32 absolute(u8 *to)
 	return at;
 }
 
+static u32 mark(u8 *to)
+{
+	u64 word = BRAID_MARK;
+
+	memcpy(to, &word, sizeof(word));
+	return sizeof(word);
+}
+
 static u32 slot_word(u8 *to)
 {
 	u64 word = braid_slot_word(5, BRAID_SLOT_OPEN, 3);
@@ -153,7 +161,7 @@ static u32 end_chunk(u8 *to)
 
 static const struct example examples[] = {
 	{ "seven", seven }, { "eighty-two", eighty_two }, { "extent", extent }, { "stamp", stamp },
-	{ "absolute", absolute }, { "slot", slot_word }, { "commit", commit_word },
+	{ "absolute", absolute }, { "mark", mark }, { "slot", slot_word }, { "commit", commit_word },
 	{ "buffer-chunk", buffer_chunk }, { "clock-chunk", clock_chunk }, { "page-chunk", page_chunk }, { "end-chunk", end_chunk },
 };
 

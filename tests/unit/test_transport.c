@@ -45,7 +45,9 @@ static void write_file(const char *at, const void *bytes, size_t n)
 
 static void test_what_is_no_region(void)
 {
+	static const u64 mark = BRAID_MARK;
 	struct braid_superblock sb;
+	struct braid_mapping *m;
 	char page[4096];
 
 	CHECK_EQ(look(other, &sb), -ENOENT);
@@ -59,7 +61,14 @@ static void test_what_is_no_region(void)
 	memset(page, 0, sizeof(page));
 	write_file(other, page, sizeof(page));
 	CHECK_EQ(look(other, &sb), -ENODATA);
-	CHECK(strstr(braid_failure(), "not loaded"));
+	CHECK(strstr(braid_failure(), "not loaded") && strstr(braid_failure(), "tracebraid create"));
+	memcpy(page, &mark, sizeof(mark));
+	write_file(other, page, sizeof(page));
+	CHECK_EQ(look(other, &sb), -ENODATA);
+	CHECK(strstr(braid_failure(), "not loaded") && !strstr(braid_failure(), "create"));
+	CHECK_EQ(braid_mapping_open(&m, other, false), 0);
+	CHECK(braid_mapping_marked(m));
+	braid_mapping_close(m);
 	memset(page, 'x', sizeof(page));
 	write_file(other, page, sizeof(page));
 	CHECK_EQ(look(other, &sb), -EMEDIUMTYPE);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of the driver alone: what a guest's user sees of it."""
 
+import re
+
 from harness import case
 from rig import WORKLOAD
 
@@ -76,6 +78,29 @@ def driver_bar_too_small(ctx):
     guest.run("rmmod tracebraid")
     guest.insmod("tracebraid", "force=1")
     ctx.check("2 rings of" in guest.run("dmesg"), "force=1 did not take the memory")
+
+
+@case("driver-mark", usual=("6.1",), needs=("driver", "agent"))
+def driver_mark(ctx):
+    """Blank memory that the host has not marked is left alone, with a line that says what to do; device= takes it."""
+    shm = ctx.dir / "blank.shm"
+    shm.write_bytes(bytes(16 << 20))
+    shm.chmod(0o600)
+    guest = ctx.guest(shm=shm)
+    guest.boot()
+    guest.insmod("tracebraid")
+    said = guest.run("dmesg")
+    ctx.check("tracebraid create FILE" in said and "2 rings of" not in said, f"unmarked memory is not refused: {said}")
+    ctx.equal(shm.read_bytes(), bytes(16 << 20), "unmarked memory, once the driver has seen it")
+    device = re.search(r"load this driver with device=(\S+)", said)[1]
+    guest.run("rmmod tracebraid")
+    ctx.run_agent("create", shm)
+    for parameter, first in (("", b"TRCBMARK"), (f"device={device}", bytes(8))):
+        with open(shm, "r+b") as file:
+            file.write(first + bytes(4088))
+        guest.insmod("tracebraid", parameter)
+        guest.run("rmmod tracebraid")
+        ctx.equal(shm.read_bytes()[:8], b"TRCBRAID", f"what the memory begins with, with '{parameter}'")
 
 
 @case("api-reload", usual=("6.12",), needs=("driver", "module:storm"))

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 from harness import case
 from kit import NEEDS, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder, storm
@@ -85,7 +86,7 @@ def libvirt(ctx):
 def change_nothing(ctx, virt):
     """A plan that is only printed, and what is refused."""
     plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
-    ctx.check("<size unit='M'>8</size>" in plan.stdout and "install -m 660" in plan.stderr, "--print-xml lacks a line")
+    ctx.check("<size unit='M'>8</size>" in plan.stdout and "tracebraid create --size 8M --owner" in plan.stderr, "--print-xml lacks a line")
     ctx.check("virsh attach-device 'after' shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
     plan = virt.run_agent("attach", "--print-xml", "--config", "-c", "qemu:///system", "after")
     ctx.check("virsh -c 'qemu:///system' attach-device 'after' shmem.xml --live --config\n" in plan.stderr,
@@ -161,16 +162,18 @@ def libvirt_q35(ctx):
     ctx.check("pcie-to-pci-bridge" in why and "attach --config bare" in why, f"a q35 without a slot says: {why}")
     ctx.check(not bare.region.exists(), "an attach that failed leaves its file")
     said = virt.run_agent("attach", "--config", "bare").stdout
-    ctx.check("shut it down, then start it" in said and "tmpfiles.d" in said, f"attach --config says: {said}")
+    again = re.search(r"^  tracebraid (create --size 16M --owner .*)$", said, re.MULTILINE)
+    ctx.check("shut it down, then start it" in said and again, f"attach --config says: {said}")
     ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True], "what bare has")
     bare.kill()
-    os.truncate(bare.region, 0)  # as systemd's tmpfiles.d would have made it after the host's restart
+    bare.region.unlink()  # as the host's restart does
+    virt.run_agent(*again[1].split())
 
     virt.run_agent("attach", "bridged")
     load(bridged)
     bare.boot()
-    ctx.equal((oct(bare.region.stat().st_mode & 0o777), bare.region.stat().st_size), ("0o660", 16 << 20),
-              "mode and size of the file that QEMU found empty")
+    ctx.equal((oct(bare.region.stat().st_mode & 0o777), bare.region.stat().st_size), ("0o600", 16 << 20),
+              "mode and size of the file that was created again")
     load(bare)
     capture = ctx.dir / "x.braid"
     agent = start_recorder(virt, "-d", "bare", "-d", "bridged", "-e", "storm", "-o", capture)

@@ -179,6 +179,8 @@ class InnerGuest(_Watched):
 
     def start(self):
         self._started_at = time.monotonic()
+        self.outer.run(f"[ -e {SHARED}/{self.name} ] || "
+                       f"tracebraid create --size {self.shm_size} {SHARED}/{self.name}")
         self.process = self.outer.bg(f"exec {shlex.join(self._inner_argv())}")
         self.link = Link(self.outer.ends[self.name, "control"], self.outer.ends[self.name, "monitor"])
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Makes the files that guests' regions live in, with the mark that invites the driver. */
+#ifndef BRAID_DISCOVER_REGION_FILE_H
+#define BRAID_DISCOVER_REGION_FILE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "tracebraid/types.h"
+
+/**
+ * braid_owner_parse - find a file's owner
+ * @text: USER or USER:GROUP, each a name or a number, which may have a '+' before it
+ * @uid: set on success
+ * @gid: set on success; without GROUP it is this process's own
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_owner_parse(const char *text, uid_t *uid, gid_t *gid);
+
+/* What a region's file is to be. */
+struct braid_region_file {
+	const char *path;
+	u64 bytes;
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;		/* whoever reads it reads the trace */
+};
+
+/**
+ * braid_region_file_make - make a region's file, or accept the one that is there
+ * @file: what it is to be
+ * @made: set to whether it was made; it then has the mark and all its memory
+ *
+ * Never follows a link. One that is there must be a plain file of that owner, size and
+ * access; it is left as it is.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_region_file_make(const struct braid_region_file *file, bool *made);
+
+/**
+ * braid_region_file_mark - clear a former region, and invite the next driver
+ * @file: as above; it is there
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_region_file_mark(const struct braid_region_file *file);
+
+/**
+ * braid_region_file_invite - make sure that a driver accepts what is there
+ * @file: as above; it is there
+ *
+ * A mark, or a former region, stays as it is; a blank file is marked.
+ *
+ * Return: 0, -EEXIST (it holds something else), or -errno; with braid_fail().
+ */
+int braid_region_file_invite(const struct braid_region_file *file);
+
+#endif /* BRAID_DISCOVER_REGION_FILE_H */
