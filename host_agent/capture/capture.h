@@ -89,9 +89,6 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
  * @w: the capture
  * @bytes: wanted, at most 1 MiB
  *
- * What is buffered is written out here, if it must be: the braid_capture_put() that
- * follows never waits for the disk.
- *
  * Return: where a body of up to @bytes may be put that the next braid_capture_put() will
  * append without another copy when it is given as @body (with head_bytes as passed
  * here). NULL with braid_fail() when the capture has failed.

@@ -307,7 +307,7 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
 	memset(at + sizeof(chunk) + chunk.payload_bytes, 0, -chunk.payload_bytes & 7);
 	w->used += total;
 	w->number++;
-	/* Behind braid_capture_room() nothing blocks: the next call flushes. */
+	/* A body in place may be needed by the caller still: the next call flushes. */
 	return w->used >= BUFFER_BYTES && !in_place ? braid_capture_flush(w) : 0;
 }
 

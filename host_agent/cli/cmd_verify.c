@@ -138,18 +138,24 @@ static int check_items(struct verify *v)
 static void check_accounts(struct verify *v, const struct braid_stream *s)
 {
 	struct braid_text why = { 0 };
+	u64 late = 0;
 	size_t k;
 
 	for (k = 0; k < s->nr_rings; k++) {
 		const struct braid_ring *ring = s->rings[k];
 
 		why.bytes = 0;
+		if (ring->report.nr_parts && s->unfinished)
+			late += ring->walk.late;
 		if (ring->cpu == BRAID_RING_NOTES || braid_check_account(ring, &why))
 			continue;
 		braid_text_putc(&why, 0);
 		braid_source_faulty(v->source, s, "buffer %u, CPU %u: %s", ring->buffer, ring->cpu,
 				    why.data ? why.data : "");
 	}
+	if (late)
+		printf("%s: note: %llu events are newer than its stored accounting: the recording did not end by itself\n",
+		       s->name, (unsigned long long)late);
 	braid_text_free(&why);
 }
 

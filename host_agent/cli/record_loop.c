@@ -82,7 +82,7 @@ static int poll_all(struct braid_recording *r)
 	ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
 	if (ret)
 		return ret;
-	/* What was taken from a ring is nowhere else until it is written. */
+	/* Rings' bytes are written already; what else was taken in is nowhere else until it is. */
 	if (braid_capture_bytes(r->sink.capture) != before) {
 		ret = braid_capture_flush(r->sink.capture);
 		if (ret)

@@ -38,6 +38,7 @@ struct guest_ring {
 	u64 untold_damaged;
 	s64 last_ns;
 	bool any;
+	size_t part;			/* of base.parts: the first that ends after the event */
 };
 
 static struct guest_ring *guest_ring(struct braid_ring *ring)
@@ -285,6 +286,21 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	g->untold_damaged = 0;
 }
 
+/* Whether a RING_END accounts for the event. */
+static void find_part(struct guest_ring *g, u64 seq)
+{
+	const struct braid_capture_ring *base = &g->base;
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+
+	while (g->part < base->nr_parts && (s64)(seq - base->parts[g->part].reach) >= 0)
+		g->part++;
+	if (g->part == base->nr_parts)
+		walk->late++;
+	else if ((s64)(seq - base->parts[g->part].from_seq) >= 0)
+		return;
+	walk->outside++;
+}
+
 static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 {
 	struct braid_ring *ring = &g->base.ring;
@@ -303,6 +319,7 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 	item->payload_bytes = view->payload_bytes;
 	ring->walk.events++;
 	ring->walk.next_seq = item->seq + 1;
+	find_part(g, item->seq);
 	if (item->bound_ns != BRAID_BOUND_UNKNOWN && g->last_ns > 0 &&
 	    (u64)g->last_ns > g->page.host_ns + item->bound_ns)
 		faulty(g, "an event is %llu ns younger than the page that holds it",
@@ -395,6 +412,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->untold_damaged = 0;
 	g->base.epoch = 0;
 	g->any = false;
+	g->part = 0;
 	memset(&g->page, 0, sizeof(g->page));
 }
 

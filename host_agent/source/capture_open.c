@@ -103,6 +103,16 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	return 0;	/* of a later minor version */
 }
 
+/* Accounting that is still missing is not a fault of these. */
+static void mark_unfinished(struct braid_capture_source *cs)
+{
+	size_t k;
+
+	for (k = 0; k < cs->nr_by_number; k++)
+		if (cs->by_number[k])
+			cs->by_number[k]->stream.unfinished = true;
+}
+
 static void report_damage(struct braid_capture_source *cs, const char *path,
 			  const struct braid_capture_damage *d)
 {
@@ -112,6 +122,8 @@ static void report_damage(struct braid_capture_source *cs, const char *path,
 				    path, (unsigned long long)d->stretches,
 				    d->stretches == 1 ? "" : "es", (unsigned long long)d->bytes,
 				    (unsigned long long)d->first_offset);
+	if (d->cut_off || d->no_end)
+		mark_unfinished(cs);
 	if (d->cut_off)
 		braid_source_faulty(&cs->source, NULL, "%s: cut off inside a chunk", path);
 	else if (d->no_end)

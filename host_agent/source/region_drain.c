@@ -89,6 +89,29 @@ static void place_piece(const struct braid_live_ring *ring, const struct braid_s
 	page->first_seq += c.events;
 }
 
+/* Behind a copy, and behind a write: 0 while the ring is the one we read, and ours to read. */
+static int check_ring(const struct braid_region_source *s, const struct braid_live_ring *ring)
+{
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	return braid_live_settled(s) && braid_live_ring_ours(ring) ? 0 : -EAGAIN;
+}
+
+/*
+ * The ring is told that a span was taken only after the kernel has it: whoever kills us loses
+ * nothing by it. What a failed write or a lost role leaves in the ring is taken again.
+ */
+static int write_out(struct braid_region_source *s, const struct braid_live_ring *ring)
+{
+	int err = braid_capture_flush(s->o.sink->capture);
+
+	if (err)
+		return s->fatal = err;
+	if (braid_capture_tee_failed(s->o.sink->capture))
+		return -EAGAIN;
+	return check_ring(s, ring);
+}
+
 /* Copies a span, and only then decides whether to believe it. */
 static int take_span(struct braid_region_source *s, struct braid_live_ring *ring,
 		     const struct braid_span *span, u64 host_ns)
@@ -109,7 +132,6 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		.dropped = span->final ? span->dropped : 0,
 		.host_ns = host_ns,
 	};
-	/* The disk is waited for here alone: from the look at the role to done() nothing blocks. */
 	void *room = braid_capture_room(s->o.sink->capture, sizeof(page), bytes);
 	s64 events;
 	int err;
@@ -118,10 +140,9 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		return s->fatal = -EIO;
 	place_piece(ring, span, &page);
 	memcpy(room, span->data + span->from_bytes, bytes);
-	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
-		return -ESTALE;
-	if (!braid_live_settled(s) || !braid_live_ring_ours(ring))
-		return -EAGAIN;
+	err = check_ring(s, ring);
+	if (err)
+		return err;
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
 			       count_copy(ring, span, room);
 	if (s->o.dead_ns && span->final)
@@ -130,6 +151,8 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
 					       "bytes that are no events");
 	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), room, bytes);
+	if (!err)
+		err = write_out(s, ring);
 	if (err)
 		return err;
 	braid_reader_done(&ring->reader, span, events);
@@ -273,7 +296,7 @@ int braid_live_drain_rest(struct braid_region_source *s)
 		}
 		if (!err)
 			err = braid_live_close(s);
-		if (err != -EAGAIN)
+		if (err != -EAGAIN || braid_capture_tee_failed(s->o.sink->capture))
 			break;
 		braid_sleep_ns(REST_STEP_NS);
 	}

@@ -276,7 +276,7 @@ int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *r
 		.lost_before = ring->began_lost,
 	};
 	bool guests = ring->hold == BRAID_HOLD_GUEST;
-	/* Another took the role while we waited for the disk: what the ring says is its matter. */
+	/* Another reader took the role while we wrote: what the ring says is its matter. */
 	bool taken = walk && ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring);
 	int ret = 0;
 

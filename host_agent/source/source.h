@@ -56,6 +56,8 @@ struct braid_ring_walk {
 	u64 damaged;		/* of those: recorded, but not readable */
 	u64 skipped;		/* whole events in pieces that could not be placed in time */
 	u64 elsewhere;		/* not lost: between two parts, so read by others */
+	u64 outside;		/* of events: in no part; the recorder told of no read there, but ... */
+	u64 late;		/* ... these follow the last part */
 	u64 faults;		/* rules broken, by guest or by damage */
 	u64 pages;
 	u64 duplicates;		/* pieces that another capture had already */
@@ -120,6 +122,7 @@ struct braid_stream {
 	u64 found_ns;
 	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
 	u64 end_ns;
+	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */

@@ -409,7 +409,7 @@ static void keeps_within_bounds_of_many(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
-/* A disk that is full ends a snapshot, and nothing else. */
+/* A disk that is full ends a snapshot, and nothing else: what it did not write is in the next one. */
 static void goes_on_when_a_snapshot_fails(void)
 {
 	struct fake_guest *g = fake_guest_new(region_path, &usual);
@@ -419,6 +419,7 @@ static void goes_on_when_a_snapshot_fails(void)
 	};
 	struct braid_capture_writer *out;
 	struct flight f = { 0 };
+	struct found found;
 	int fd = open("/dev/full", O_WRONLY);
 
 	NEED(fd >= 0);
@@ -427,8 +428,6 @@ static void goes_on_when_a_snapshot_fails(void)
 	NEED(!braid_capture_create_at(&out, fd, "/dev/full", &head));
 	NEED(!braid_capture_tee(f.sink.capture, out));
 	CHECK_EQ(braid_region_source_take(f.source), 0);
-	CHECK(!braid_capture_tee_failed(f.sink.capture));
-	braid_capture_flush(f.sink.capture);
 	CHECK(braid_capture_tee_failed(f.sink.capture));
 	turn(&f);
 	CHECK_EQ(braid_capture_tee(f.sink.capture, NULL), -ENOSPC);
@@ -436,7 +435,9 @@ static void goes_on_when_a_snapshot_fails(void)
 	fake_guest_write(g, 0, 30);
 	turn(&f);
 	take(&f, capture_paths[0]);
-	CHECK_EQ(found_in(1).events, 30);
+	found = found_in(1);
+	CHECK(found.events > 30);
+	CHECK_EQ(found.events + found.lost, 2030);
 	end(&f);
 	fake_guest_free(g);
 }

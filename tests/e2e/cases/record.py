@@ -185,7 +185,9 @@ def agent_killed(ctx):
     ctx.equal((sums["written"], sums["left"]), (offered, 0), "events written, and left")
     lines = events_of(ctx, *captures)
     check_order(ctx, lines)
-    missing = sum(line.get("lost") or line.get("events", 0) for line in lines if line["type"] == "lost")
+    missing = sum(line.get("lost") or line.get("events", 0) for line in lines
+                  if line["type"] == "lost" and line["stream"] == "g1")
+    ctx.equal(missing, sums["lost"], "events missing from both captures together, and lost by the rings")
     check_storm(ctx, lines, "g1", offered, missing)
     instances = pathlib.Path("/sys/kernel/tracing/instances")
     if instances.is_dir():
