@@ -97,6 +97,8 @@ static int check(const struct export *x, int nr_files)
 		return braid_fail(-EINVAL, "export: --to which form? 'tracebraid export --help' lists all");
 	if (!x->out)
 		return braid_fail(-EINVAL, "export: where to? '-o OUT'");
+	if (braid_trace_check_output(x->form->name, x->out))
+		return -EINVAL;
 	if (x->form->makes_many && !strcmp(x->out, "-"))
 		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it is several files; '-o OUT' names them",
 				  x->command, x->form->name);

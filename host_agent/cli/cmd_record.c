@@ -164,6 +164,16 @@ static int check_options(const struct braid_recording *r)
 	return 0;
 }
 
+/* A word that belongs to no option. */
+static int explain_word(const char *before, const char *word)
+{
+	if (!strcmp(before, "--host") || !strcmp(before, "--try-host"))
+		return braid_fail(-EINVAL, "record: '%s': events of the host need a '=': %s=%s", word,
+				  before, word);
+	return braid_fail(-EINVAL, "record: '%s': a guest needs -r, a domain of libvirt -d, a command '--' before it: 'tracebraid record -r %s'",
+			  word, word);
+}
+
 /*
  * Returns 0, 1 when help was printed, -ENOEXEC when an option is not understood, or
  * another -errno with braid_fail().
@@ -222,6 +232,8 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			err = parse_live(r, c) ? 0 : parse_flight(r, c, optarg);
 		}
 	}
+	if (!err && optind < argc && strcmp(argv[optind - 1], "--"))
+		err = explain_word(argv[optind - 1], argv[optind]);
 	if (!err && optind < argc)
 		r->child.argv = argv + optind;
 	return err ? err : check_options(r);

@@ -28,6 +28,8 @@ int braid_record_prepare_export(struct braid_recording *r)
 	if (!strcmp(r->file, BRAID_RECORD_FILE) || !strcmp(r->file, "-"))
 		return braid_fail(-EINVAL, "--to %s: say -o OUT, the file or folder to make",
 				  r->to.form->name);
+	if (braid_trace_check_output(r->to.form->name, r->file))
+		return -EINVAL;
 	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
 		return braid_fail(-ENAMETOOLONG, "-o: the name is too long");

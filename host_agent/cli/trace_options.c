@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/control/control.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -134,7 +135,7 @@ int braid_trace_take(struct braid_trace_options *t, int option, char *value)
 		t->options.buffer = value;
 		return 1;
 	case 'e':
-		return braid_array_push(t->events, t->nr_events, t->events_capacity, value) ?
+		return braid_pattern_check(value) ?: braid_array_push(t->events, t->nr_events, t->events_capacity, value) ?
 			braid_fail(-ENOMEM, "out of memory") : 1;
 	case 'F':
 		return take_filter(t, value) ?: 1;
@@ -241,6 +242,16 @@ void braid_trace_stoppable(struct braid_trace_options *t)
 	for (k = 0; k < sizeof(signals) / sizeof(*signals); k++)
 		sigaction(signals[k], &action, NULL);
 	t->options.stop = &stopped;
+}
+
+int braid_trace_check_output(const char *form, const char *out)
+{
+	size_t n = strlen(out), end = strlen(".braid");
+
+	if (n < end || strcmp(out + n - end, ".braid"))
+		return 0;
+	return braid_fail(-EINVAL, "-o %s: *.braid is a capture's name, and --to makes another file of it; write -o %.*s.%s",
+			  out, (int)(n - end), out, form);
 }
 
 static bool selects(const struct braid_export_options *o)

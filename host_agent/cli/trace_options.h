@@ -100,6 +100,15 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 		     char *const *paths, size_t nr);
 
 /**
+ * braid_trace_check_output - refuse a capture's name for what is made of a capture
+ * @form: the form's name
+ * @out: what is to be made
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_trace_check_output(const char *form, const char *out);
+
+/**
  * braid_trace_stoppable - let Ctrl-C, SIGTERM and SIGHUP end an export that is under way
  * @t: its options
  *

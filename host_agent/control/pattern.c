@@ -21,6 +21,13 @@ static int copy_name(char *to, const char *from, size_t bytes, const char *text)
 	return 0;
 }
 
+int braid_pattern_check(const char *text)
+{
+	return strpbrk(text, " =<>&|~") ?
+	       braid_fail(-EINVAL, "-e '%s': that is a filter; -e takes SYSTEM:EVENT, and conditions are for `tracebraid report -F`",
+			  text) : 0;
+}
+
 int braid_pattern_parse(struct braid_pattern *p, const char *text)
 {
 	size_t system = strcspn(text, ":/");
@@ -31,6 +38,9 @@ int braid_pattern_parse(struct braid_pattern *p, const char *text)
 		return braid_fail(-EINVAL, "\"%s\" is not SYSTEM[:EVENT]", text);
 	if (!strcmp(text, "all"))
 		text = "*", system = 1;
+	err = braid_pattern_check(text);
+	if (err)
+		return err;
 	err = copy_name(parsed.system, text, system, text);
 	text += system + !!text[system];
 	if (!err)
@@ -103,6 +113,49 @@ static void offer(struct suggestion *best, const char *name, u32 distance)
 	best[k].distance = distance;
 }
 
+/* Finds the living event of a buffer and id. */
+static bool find_event(const struct braid_directory_copy *copy, u32 buffer, u32 id,
+		       struct braid_schema_event *found)
+{
+	struct braid_schema_event event;
+	bool any = false;
+	u32 at = 0;
+
+	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
+		if (event.flags & (BRAID_EVENT_GONE | BRAID_EVENT_SUB) || event.buffer != buffer ||
+		    event.id != id)
+			continue;
+		*found = event;
+		any = true;
+	}
+	return any;
+}
+
+/*
+ * What is called so is recorded as part of another event: tracefs' syscalls:sys_enter_openat
+ * is a sub-event of raw_syscalls:sys_enter. Return: whether it is, with braid_fail().
+ */
+static bool suggest_event_of(const struct braid_directory_copy *copy,
+			     const struct braid_pattern *pattern, const char *guest)
+{
+	const char *name = *pattern->event ? pattern->event : pattern->system;
+	struct braid_schema_event sub, event;
+	u32 at = 0;
+
+	while (braid_schema_next(copy->data, copy->bytes, &at, &sub) > 0) {
+		if (!(sub.flags & BRAID_EVENT_SUB) || sub.flags & BRAID_EVENT_GONE ||
+		    fnmatch(name, sub.name, 0))
+			continue;
+		if (!find_event(copy, sub.buffer, sub.id, &event))
+			return false;
+		braid_fail(-ENOENT, "no event \"%s%s%s\" in %s: %.63s is part of %.63s:%.63s; record -e %.63s:%.63s, then report -e '%s'",
+			   pattern->system, *pattern->event ? ":" : "", pattern->event, guest,
+			   sub.name, event.system, event.name, event.system, event.name, name);
+		return true;
+	}
+	return false;
+}
+
 int braid_directory_suggest(const struct braid_directory_copy *copy,
 			    const struct braid_pattern *pattern, const char *guest)
 {
@@ -112,6 +165,8 @@ int braid_directory_suggest(const struct braid_directory_copy *copy,
 	u32 at = 0, used = 0;
 	int k;
 
+	if (suggest_event_of(copy, pattern, guest))
+		return -ENOENT;
 	snprintf(wanted, sizeof(wanted), "%s%s%s", pattern->system, *pattern->event ? ":" : "",
 		 pattern->event);
 	for (k = 0; k < MAX_SUGGESTIONS; k++)	/* farther than this is no help */
@@ -123,6 +178,8 @@ int braid_directory_suggest(const struct braid_directory_copy *copy,
 		if (!*pattern->event) {
 			offer(best, name, edit_distance(wanted, event.name) + 1);
 			*strchr(name, ':') = 0;
+			if (strstr(name, wanted))	/* "syscalls" */
+				offer(best, name, 1);
 		}
 		offer(best, name, edit_distance(wanted, name));
 		/* The right event of a wrong system is near, however the system is called. */

@@ -323,6 +323,22 @@ bool braid_filter_names(const struct braid_filter *filter, const char *system, c
 	return false;
 }
 
+/* SYSTEM:EVENT, as -e has it: nothing else has a word alone, or one and a colon, there. */
+static int explain_colon(const struct braid_filter *f, int err)
+{
+	size_t system = strcspn(f->text, ":,/"), event;
+	const char *rest;
+
+	if (f->text[system] != ':')
+		return err;
+	rest = f->text + system + 1;
+	event = strspn(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_*?");
+	if (!event || (rest[event] && rest[event] != ':'))
+		return err;
+	return braid_fail(-EINVAL, "filter '%s': SYSTEM:EVENT is how -e names events; here it is SYSTEM/EVENT: '%.*s/%s'",
+			  f->text, (int)system, f->text, rest);
+}
+
 int braid_filter_parse(struct braid_filter **out, const char *text)
 {
 	struct braid_filter *f = calloc(1, sizeof(*f));
@@ -345,6 +361,8 @@ int braid_filter_parse(struct braid_filter **out, const char *text)
 			err = complain(&p, "&& or || is missing");
 		f->root = root;
 	}
+	if (err == -EINVAL)
+		err = explain_colon(f, err);
 	if (err)
 		braid_filter_free(f);
 	else

@@ -106,14 +106,14 @@ static bool matches_name(const char *glob, const struct braid_event_type_info *i
 	       (info->subevent && !fnmatch(glob, info->subevent, 0));
 }
 
-/* "SYSTEM:EVENT", or one glob that may mean either. */
+/* "SYSTEM:EVENT" or "SYSTEM/EVENT", or one glob that may mean either. */
 static bool wants_name(const struct braid_export_options *o,
 		       const struct braid_event_type_info *info)
 {
 	size_t k;
 
 	for (k = 0; k < o->nr_events; k++) {
-		const char *glob = o->events[k], *colon = strchr(glob, ':');
+		const char *glob = o->events[k], *colon = strpbrk(glob, ":/");
 		char system[128];
 
 		if (!colon) {

@@ -8,6 +8,7 @@
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
 
 static char dir[] = "/tmp/test_looks.XXXXXX";
 static char region_path[64];
@@ -19,35 +20,6 @@ static const struct fake_params usual = {
 static const struct braid_buffer_params small = {
 	.name = "small", .subbuf_bytes = 1024, .nr_slots = 8,
 };
-
-/* What a command prints, complaints included. */
-static char printed[1 << 18];
-
-static int run(int (*command)(int argc, char **argv), int argc, char **argv)
-{
-	char path[80];
-	int saved = dup(STDOUT_FILENO), saved_error = dup(STDERR_FILENO), ret;
-	FILE *f;
-	size_t n;
-
-	snprintf(path, sizeof(path), "%s/out", dir);
-	fflush(stdout);
-	NEED(freopen(path, "w", stdout));
-	dup2(STDOUT_FILENO, STDERR_FILENO);
-	ret = command(argc, argv);
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
-	dup2(saved_error, STDERR_FILENO);
-	close(saved);
-	close(saved_error);
-	f = fopen(path, "r");
-	NEED(f);
-	n = fread(printed, 1, sizeof(printed) - 1, f);
-	printed[n] = 0;
-	fclose(f);
-	unlink(path);
-	return ret;
-}
 
 static u64 written_in_all(void)
 {
@@ -64,9 +36,12 @@ static void looks_of_all_kinds(void)
 		.flags = BRAID_EVENT_SUB | 8u << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT,
 	};
 	struct braid_buffer_params backup = small, raw = small, gone = small;
-	char *list[] = { "list", region_path }, *json[] = { "list", "--json", region_path };
-	char *stat[] = { "stat", region_path }, *stat_one[] = { "stat", "--buffer", "raw", region_path };
-	char *stat_none[] = { "stat", "-B", "nosuch", region_path }, *verify[] = { "verify", region_path };
+	const char *list[] = { "list", region_path, NULL };
+	const char *json[] = { "list", "--json", region_path, NULL };
+	const char *stat[] = { "stat", region_path, NULL };
+	const char *stat_one[] = { "stat", "--buffer", "raw", region_path, NULL };
+	const char *stat_none[] = { "stat", "-B", "nosuch", region_path, NULL };
+	const char *verify[] = { "verify", region_path, NULL };
 	struct fake_guest *g = fake_guest_new(region_path, &usual);
 	struct braid_ring_map map;
 
@@ -85,33 +60,33 @@ static void looks_of_all_kinds(void)
 	fake_guest_write_to(g, 3, 1, 3);
 	fake_guest_ring(g, 0, 1, &map);
 	map.priv->reader_owner = BRAID_READER_GUEST;
-	CHECK_EQ(run(braid_cmd_verify, 2, verify), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_verify, verify), EXIT_SUCCESS);
 	CHECK(strstr(printed, "4 events of the directory, 6 rings and 27 unread events"));
-	CHECK_EQ(run(braid_cmd_stat, 2, stat), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_stat, stat), EXIT_SUCCESS);
 	CHECK_EQ(written_in_all(), 27);
-	CHECK_EQ(run(braid_cmd_stat, 4, stat_one), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_stat, stat_one), EXIT_SUCCESS);
 	CHECK_EQ(written_in_all(), 3);
-	CHECK_EQ(run(braid_cmd_stat, 4, stat_none), EXIT_FAILURE);
+	CHECK_EQ(run_command(braid_cmd_stat, stat_none), EXIT_FAILURE);
 	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
-	CHECK_EQ(run(braid_cmd_list, 2, list), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is no event */
 	CHECK(strstr(printed, "events of main"));
 	CHECK(strstr(printed, "raw produce-consume raw 9x1024"));
 	CHECK(!strstr(printed, "seventeen") && !strstr(printed, "gone"));
-	CHECK_EQ(run(braid_cmd_list, 3, json), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_list, json), EXIT_SUCCESS);
 	CHECK(strstr(printed, "\"events_of\":\"main\",\"raw\":false"));
 	/* A buffer of many that takes its events from one that is not there. */
 	((struct braid_superblock *)g->base)->buffers[2].events_of = 40;
-	CHECK_EQ(run(braid_cmd_verify, 2, verify), EXIT_FAILURE);
+	CHECK_EQ(run_command(braid_cmd_verify, verify), EXIT_FAILURE);
 	fake_guest_free(g);
 }
 
 /* `list` with options, of the region. */
 static int list(const char *a, const char *b, const char *c)
 {
-	char *argv[] = { "list", region_path, (char *)a, (char *)b, (char *)c };
+	const char *argv[] = { "list", region_path, a, b, c, NULL };
 
-	return run(braid_cmd_list, 2 + !!a + !!b + !!c, argv);
+	return run_command(braid_cmd_list, argv);
 }
 
 /* list -e has each event on its line, and sub-events when they are asked for. */
@@ -180,22 +155,22 @@ static void columns_stay_aligned(void)
 /* An empty report says why. */
 static void filters_that_fit_nothing(void)
 {
-	char *event[] = { "report", "-e", "nosuch", "-e", "test:t?ck", region_path };
-	char *none[] = { "report", "-e", "nosuch", "-e", "no:such", region_path };
-	char *buffer[] = { "report", "-B", "nosuch", region_path };
-	char *stat[] = { "stat", "-B", "nosuch", region_path };
+	const char *event[] = { "report", "-e", "nosuch", "-e", "test:t?ck", region_path, NULL };
+	const char *none[] = { "report", "-e", "nosuch", "-e", "no:such", region_path, NULL };
+	const char *buffer[] = { "report", "-B", "nosuch", region_path, NULL };
+	const char *stat[] = { "stat", "-B", "nosuch", region_path, NULL };
 
 	synth_standard(region_path);
-	CHECK_EQ(run(braid_cmd_report, 6, event), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_report, event), EXIT_SUCCESS);
 	CHECK(!strstr(printed, "no event matches"));
-	CHECK_EQ(run(braid_cmd_report, 6, none), 2);
+	CHECK_EQ(run_command(braid_cmd_report, none), 2);
 	CHECK(strstr(printed, "tracebraid: no event matches 'nosuch' or 'no:such'\n"));
-	CHECK_EQ(run(braid_cmd_report, 4, buffer), EXIT_FAILURE);
+	CHECK_EQ(run_command(braid_cmd_report, buffer), EXIT_FAILURE);
 	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
 	buffer[2] = "main";
-	CHECK_EQ(run(braid_cmd_report, 4, buffer), EXIT_SUCCESS);
+	CHECK_EQ(run_command(braid_cmd_report, buffer), EXIT_SUCCESS);
 	CHECK(strstr(printed, " tick: ") && !strstr(printed, " tock: "));
-	CHECK_EQ(run(braid_cmd_stat, 4, stat), EXIT_FAILURE);
+	CHECK_EQ(run_command(braid_cmd_stat, stat), EXIT_FAILURE);
 	unlink(region_path);
 }
 

@@ -17,6 +17,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
 
 #define STRANGER	65534
 
@@ -47,35 +48,6 @@ static int resolve(const char *word, char path[256])
 	return err;
 }
 
-/* What a command prints, complaints included. */
-static char printed[1 << 16];
-
-static int run(int (*command)(int argc, char **argv), char *name, const char *word)
-{
-	char *argv[] = { name, (char *)word, NULL }, path[80];
-	int saved = dup(STDOUT_FILENO), saved_error = dup(STDERR_FILENO), ret;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/out", dir);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	NEED(fd >= 0);
-	fflush(stdout);
-	dup2(fd, STDOUT_FILENO);
-	dup2(fd, STDERR_FILENO);
-	ret = command(2, argv);
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
-	dup2(saved_error, STDERR_FILENO);
-	close(saved);
-	close(saved_error);
-	n = pread(fd, printed, sizeof(printed) - 1, 0);
-	printed[n < 0 ? 0 : n] = 0;
-	close(fd);
-	unlink(path);
-	return ret;
-}
-
 static const struct {
 	char *name;
 	int (*run)(int argc, char **argv);
@@ -95,12 +67,12 @@ static void all_names(void)
 		CHECK_EQ(resolve(words[k], path), 0);
 		CHECK(!strcmp(path, paths[0]));
 		for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-			CHECK_EQ(run(commands[i].run, commands[i].name, words[k]), EXIT_SUCCESS);
+			CHECK_EQ(RUN_COMMAND(commands[i].run, commands[i].name, words[k]), EXIT_SUCCESS);
 	}
 	fake_guest_free(g);
 	CHECK_EQ(resolve(guest_name, path), -ENOENT);
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-		CHECK_EQ(run(commands[i].run, commands[i].name, guest_name), EXIT_FAILURE);
+		CHECK_EQ(RUN_COMMAND(commands[i].run, commands[i].name, guest_name), EXIT_FAILURE);
 		CHECK(strstr(printed, ": no such file or region"));
 	}
 }
@@ -207,7 +179,7 @@ static void a_strangers_path(void)
 	if (!geteuid())
 		NEED(!chown(paths[1], STRANGER, STRANGER));
 	CHECK_EQ(resolve(paths[1], path), 0);
-	CHECK_EQ(run(braid_cmd_stat, "stat", paths[1]), EXIT_SUCCESS);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", paths[1]), EXIT_SUCCESS);
 	fake_guest_free(s);
 }
 
@@ -314,7 +286,7 @@ static void no_driver_yet(void)
 	make_blank(paths[0], BRAID_MARK);
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
 	CHECK(!strcmp(name, base(paths[0])));
-	CHECK_EQ(run(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
 	CHECK(strstr(printed, "no driver loaded in the guest yet: modprobe tracebraid"));
 	make_blank(paths[0], 0);
 	CHECK_EQ(searched(paths[0], name), -1);
@@ -360,7 +332,7 @@ static void users_qemus(void)
 static void no_clock(void)
 {
 	make_blank(paths[0], BRAID_MARK);
-	CHECK_EQ(run(braid_cmd_clock, "clock", paths[0]), EXIT_FAILURE);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", paths[0]), EXIT_FAILURE);
 	CHECK(strstr(printed, "no driver was there within 2 s; in the guest: modprobe tracebraid\n"));
 	unlink(paths[0]);
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Slips at the command line: each is named, with what was meant. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/control/control.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/fake_guest.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
+
+static char dir[] = "/tmp/test_slips.XXXXXX";
+static char capture[64], region[64];
+
+/* A command that is refused with one line, in which @what is. */
+#define REFUSED(what, command, ...)						\
+	do {									\
+		CHECK_EQ(RUN_COMMAND(command, __VA_ARGS__), EXIT_FAILURE);	\
+		if (!strstr(printed, what) || strchr(printed, '\n')[1])		\
+			fprintf(stderr, "%s", printed);				\
+		CHECK(strstr(printed, what) && !strchr(printed, '\n')[1]);	\
+	} while (0)
+
+/* A word without its option is not taken for a command. */
+static void words_without_options(void)
+{
+	REFUSED("-r, a domain", braid_cmd_record, "record", "h4web1");
+	REFUSED("'tracebraid record -r h4web1'", braid_cmd_record, "record", "-t", "1", "h4web1");
+	REFUSED("--host=sched", braid_cmd_record, "record", "-r", region, "--host", "sched");
+	REFUSED("--try-host=irq", braid_cmd_record, "record", "--try-host", "irq", "-t", "1");
+	REFUSED("-r or -d", braid_cmd_top, "top", "h4web1");
+}
+
+static void a_captures_name_for_another_form(void)
+{
+	REFUSED("write -o x.html\n", braid_cmd_record, "record", "--to", "html", "-o", "x.braid");
+	REFUSED("write -o a/x.ctf\n", braid_cmd_record, "record", "-o", "a/x.braid", "--to", "ctf");
+	REFUSED("write -o y.perfetto\n", braid_cmd_export, "export", "--to", "perfetto", "-o",
+		"y.braid", capture);
+}
+
+/* Two commands, two languages: -e has globs, -F expressions. */
+static void events_and_filters(void)
+{
+	synth_standard(capture);
+	REFUSED("conditions are for `tracebraid report -F`", braid_cmd_record, "record", "-e",
+		"sched_switch: prev_state == 0");
+	REFUSED("conditions are for `tracebraid report -F`", braid_cmd_report, "report", "-e",
+		"sched:sched_switch: prev_state==0", capture);
+	REFUSED("'test/tick: count > 3'", braid_cmd_report, "report", "-F", "test:tick: count > 3",
+		capture);
+	REFUSED("'test/tick'", braid_cmd_report, "report", "-F", "test:tick", capture);
+	REFUSED("filter 'tick: count'", braid_cmd_report, "report", "-F", "tick: count", capture);
+	CHECK(!strstr(printed, "SYSTEM"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-e", "test/tick", capture), EXIT_SUCCESS);
+	CHECK(strstr(printed, " tick: ") && !strstr(printed, " tock: "));
+	unlink(capture);
+}
+
+static void suggest(struct fake_guest *g, const char *text)
+{
+	struct braid_directory_copy copy;
+	struct braid_superblock sb;
+	struct braid_pattern p;
+	struct braid_mapping *m;
+
+	NEED(!braid_mapping_open(&m, g->path, false) && !braid_mapping_identify(m, &sb));
+	NEED(!braid_directory_load(&copy, m, &sb, 0) && !braid_pattern_parse(&p, text));
+	braid_directory_suggest(&copy, &p, "web1");
+	braid_directory_free(&copy);
+	braid_mapping_close(m);
+}
+
+/* What tracefs calls an event is here a part of one. */
+static void system_calls(void)
+{
+	const struct fake_params params = {
+		.name = "fake", .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 16,
+	};
+	struct braid_schema_event event = {
+		.id = 77, .system = "raw_syscalls", .name = "sys_enter", .format = "",
+	}, sub = {
+		.id = 77, .number = 257, .system = "raw_syscalls", .name = "sys_enter_openat",
+		.format = "", .flags = BRAID_EVENT_SUB,
+	};
+	struct fake_guest *g = fake_guest_new(region, &params);
+
+	fake_guest_tell(g, &event);
+	fake_guest_tell(g, &sub);
+	suggest(g, "syscalls:sys_enter_openat");
+	CHECK(strstr(braid_failure(), "record -e raw_syscalls:sys_enter, then report -e 'sys_enter_openat'"));
+	suggest(g, "sys_enter_open*");
+	CHECK(strstr(braid_failure(), "record -e raw_syscalls:sys_enter, then report -e 'sys_enter_open*'"));
+	suggest(g, "syscalls");
+	CHECK(strstr(braid_failure(), "did you mean raw_syscalls?"));
+	suggest(g, "syscalls:sys_enter");
+	CHECK(strstr(braid_failure(), "did you mean raw_syscalls:sys_enter?"));
+	fake_guest_free(g);
+}
+
+int main(void)
+{
+	NEED(mkdtemp(dir));
+	snprintf(capture, sizeof(capture), "%s/c.braid", dir);
+	snprintf(region, sizeof(region), "%s/region", dir);
+	RUN(words_without_options);
+	RUN(a_captures_name_for_another_form);
+	RUN(events_and_filters);
+	RUN(system_calls);
+	rmdir(dir);
+	return VERDICT();
+}
