@@ -45,8 +45,12 @@ static const char usage[] =
 	"\n"
 	"READ/s is what was read in the host or the guest. FILL% is of the fullest ring. RUN% and\n"
 	"STEAL% are of the vCPU's thread: when it ran, and when it could have run but another did.\n"
-	"EXITS/s is KVM's, of the whole guest. A \"-\" is what nobody tells: threads need KVM, or a\n"
-	"QEMU with -name debug-threads=on, as libvirt has it; exits need KVM's debugfs, and root.\n";
+	"EXITS/s is KVM's, of the whole guest. \"-\" means unavailable: threads need KVM, or a QEMU\n"
+	"with -name debug-threads=on, as libvirt has it; exits need KVM's debugfs, and root.\n"
+	"\n"
+	"On a terminal, the keys e b l f r s x order by events, bytes, lost, fill, run, steal and\n"
+	"exits, n by name; space shows the next rows, ? explains the keys, q quits. A narrow\n"
+	"terminal shows the columns that it has room for.\n";
 
 enum { OPT_JSON = 256 };
 
@@ -71,7 +75,7 @@ struct request {
 	const char **regions, **domains;
 	size_t nr_regions, regions_capacity, nr_domains, domains_capacity;
 	const char *uri;
-	enum braid_top_key key;
+	struct braid_top_screen screen;
 	u64 interval_ns;
 	u64 count;		/* 0: until told */
 	bool batch;
@@ -85,7 +89,7 @@ static int take_key(struct request *q, const char *word)
 	for (key = 0; key < BRAID_TOP_KEYS; key++) {
 		if (strcmp(word, braid_top_key_name(key)))
 			continue;
-		q->key = key;
+		q->screen.key = key;
 		return 0;
 	}
 	return braid_fail(-EINVAL, "-s %s: the keys are name, events, bytes, lost, fill, run, steal and exits",
@@ -212,20 +216,31 @@ static int add_regions(struct request *q)
 
 /* Showing ----------------------------------------------------------------------------------- */
 
-static u32 rows_of_terminal(void)
+static void measure_terminal(struct braid_top_screen *screen)
 {
 	struct winsize size = { 0 };
 
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row ? 24 : size.ws_row;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row || !size.ws_col)
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	screen->rows = size.ws_row;
+	screen->columns = size.ws_col;
 }
 
 static int show(struct request *q)
 {
-	braid_top_sort(&q->top, q->key);
+	struct braid_top_screen *screen = &q->screen;
+
+	braid_top_sort(&q->top, screen->key);
+	screen->terminal = !q->batch;
+	screen->rows = screen->columns = ~0u;
+	if (screen->terminal)
+		measure_terminal(screen);
+	if (screen->first >= braid_top_rows(&q->top))
+		screen->first = 0;
 	if (q->json)
 		braid_top_print_json(&q->top);
 	else
-		braid_top_print(&q->top, q->batch ? ~0u : rows_of_terminal(), !q->batch);
+		braid_top_print(&q->top, screen);
 	if (fflush(stdout) || ferror(stdout))
 		return errno == EPIPE ? -EPIPE :
 		       braid_fail(-errno, "cannot write to standard output: %s", strerror(errno));
@@ -235,16 +250,20 @@ static int show(struct request *q)
 /* A key was pressed. Return: false: it says to quit. */
 static bool heed_key(struct request *q)
 {
+	struct braid_top_screen *screen = &q->screen;
 	enum braid_top_key key;
 	char c;
 
 	if (read(STDIN_FILENO, &c, 1) != 1 || c == 'q')
 		return false;
+	screen->keys = c == '?' && !screen->keys;
+	if (c == ' ')
+		screen->first += braid_top_page(&q->top, screen);
 	for (key = 0; key < BRAID_TOP_KEYS; key++)
-		if (c == *braid_top_key_name(key) && key != BRAID_TOP_EXITS)
-			q->key = key;
-	if (c == 'x')
-		q->key = BRAID_TOP_EXITS;
+		if (c == (key == BRAID_TOP_EXITS ? 'x' : *braid_top_key_name(key))) {
+			screen->key = key;
+			screen->first = 0;
+		}
 	return true;
 }
 

@@ -89,8 +89,21 @@ const char *braid_top_key_name(enum braid_top_key key);
 /* Puts the guests in order: names from A on, of all else the most first. */
 void braid_top_sort(struct braid_top *top, enum braid_top_key key);
 
-/* Prints the table; @rows: at most so many lines, @clear: in the place of what was there. */
-void braid_top_print(const struct braid_top *top, u32 rows, bool clear);
+/* Where the table goes. */
+struct braid_top_screen {
+	bool terminal;		/* in the place of what was there, with a line on its keys */
+	u32 rows, columns;	/* of it; ~0: no limit */
+	u64 first;		/* of all rows, the first to be shown */
+	bool keys;		/* what they do, instead of the table */
+	enum braid_top_key key;	/* what guests are in the order of */
+};
+
+/* Prints the table, with the columns and rows that there is room for. */
+void braid_top_print(const struct braid_top *top, const struct braid_top_screen *screen);
+
+/* How many rows the table has, and how many of them are shown at once. */
+u64 braid_top_rows(const struct braid_top *top);
+u32 braid_top_page(const struct braid_top *top, const struct braid_top_screen *screen);
 
 /* Prints one JSON object on one line. */
 void braid_top_print_json(const struct braid_top *top);

@@ -71,7 +71,53 @@ void braid_top_sort(struct braid_top *top, enum braid_top_key key)
 
 /* Table ------------------------------------------------------------------------------------- */
 
-#define FIELD	16
+#define FIELD		16
+#define NAME_COLUMNS	20
+#define STATE_COLUMNS	13
+#define HEAD_ROWS	2
+
+/* A figure's column. What a narrow terminal has no room for goes, the last of @rank first. */
+enum column { EVENTS, BYTES, READ, LOSING, LOST, FILL, RUN, STEAL, EXITS, NR_COLUMNS };
+
+static const struct {
+	const char *title;
+	int columns;
+	int rank;
+} figures[NR_COLUMNS] = {
+	[EVENTS] = { "EVENTS/s", 8, 0 },
+	[BYTES] = { "BYTES/s", 8, 7 },
+	[READ] = { "READ/s", 8, 6 },
+	[LOSING] = { "LOST/s", 8, 5 },
+	[LOST] = { "LOST", 8, 1 },
+	[FILL] = { "FILL%", 6, 2 },
+	[RUN] = { "RUN%", 6, 3 },
+	[STEAL] = { "STEAL%", 7, 4 },
+	[EXITS] = { "EXITS/s", 8, 8 },
+};
+
+/* What is being printed. */
+struct table {
+	const struct braid_top_screen *screen;
+	bool shown[NR_COLUMNS];
+	u64 row;		/* the next, of all rows */
+	u64 end;		/* the first that does not fit any more */
+};
+
+static void choose_columns(struct table *t)
+{
+	int left = t->screen->columns < 1000 ? (int)t->screen->columns : 1000;
+	int rank, k;
+
+	left -= NAME_COLUMNS + 1 + STATE_COLUMNS;
+	for (rank = 0; rank < NR_COLUMNS; rank++) {
+		for (k = 0; figures[k].rank != rank; k++)
+			;
+		left -= 1 + figures[k].columns;
+		if (left < 0)
+			return;
+		t->shown[k] = true;
+	}
+}
 
 static const char *amount(char to[FIELD], double value)
 {
@@ -86,54 +132,129 @@ static const char *percent(char to[FIELD], double value)
 	return to;
 }
 
-static void print_row(const char *name, const char *state, const struct braid_top_rates *r,
-		      u64 lost, u32 fill_permille)
+static void print_figures(const struct table *t, const char *const values[NR_COLUMNS])
 {
-	char f[8][FIELD];
+	int k;
 
-	printf("%-20.20s %-13s %8s %8s %8s %8s %8s %6s %6s %7s %8s\n", name, state,
-	       amount(f[0], r->events), amount(f[1], r->bytes), amount(f[2], r->read),
-	       amount(f[3], r->lost), amount(f[4], lost), percent(f[5], fill_permille / 1000.0),
-	       percent(f[6], r->run), percent(f[7], r->steal),
-	       isnan(r->exits) ? "-" : amount((char[FIELD]){ 0 }, r->exits));
+	for (k = 0; k < NR_COLUMNS; k++)
+		if (t->shown[k])
+			printf(" %*s", figures[k].columns, values[k]);
+	putchar('\n');
 }
 
-static void print_guest(const struct braid_top_guest *g, u32 *rows)
+/* One row, if it is one of those that fit. */
+static void print_row(struct table *t, const char *name, const char *state,
+		      const struct braid_top_rates *r, u64 lost, u32 fill_permille)
+{
+	char f[NR_COLUMNS][FIELD];
+	const char *const values[NR_COLUMNS] = {
+		[EVENTS] = amount(f[EVENTS], r->events),
+		[BYTES] = amount(f[BYTES], r->bytes),
+		[READ] = amount(f[READ], r->read),
+		[LOSING] = amount(f[LOSING], r->lost),
+		[LOST] = amount(f[LOST], lost),
+		[FILL] = percent(f[FILL], fill_permille / 1000.0),
+		[RUN] = percent(f[RUN], r->run),
+		[STEAL] = percent(f[STEAL], r->steal),
+		[EXITS] = amount(f[EXITS], r->exits),
+	};
+	u64 row = t->row++;
+
+	if (row < t->screen->first || row >= t->end)
+		return;
+	printf("%-*.*s %-*s", NAME_COLUMNS, NAME_COLUMNS, name, STATE_COLUMNS, state);
+	print_figures(t, values);
+}
+
+static void print_guest(struct table *t, const struct braid_top_guest *g)
 {
 	char state[32], vcpu[32];
 	u32 k;
 
-	if (!*rows)
-		return;
-	--*rows;
 	snprintf(state, sizeof(state), "%s%s", braid_driver_state_name(g->state),
 		 g->recorded ? ", rec" : "");
-	print_row(g->name, state, &g->rates, g->lost, g->fill_permille);
-	for (k = 0; k < g->nr_vcpus && *rows && g->sampled_ns; k++, --*rows) {
+	print_row(t, g->name, state, &g->rates, g->lost, g->fill_permille);
+	for (k = 0; k < g->nr_vcpus && g->sampled_ns; k++) {
 		snprintf(vcpu, sizeof(vcpu), "  vCPU %u", k);
-		print_row(vcpu, "", &g->vcpus[k].rates, g->vcpus[k].lost,
+		print_row(t, vcpu, "", &g->vcpus[k].rates, g->vcpus[k].lost,
 			  g->vcpus[k].fill_permille);
 	}
 }
 
-void braid_top_print(const struct braid_top *top, u32 rows, bool clear)
+u64 braid_top_rows(const struct braid_top *top)
 {
+	u64 rows = 0;
+	size_t k;
+
+	for (k = 0; k < top->nr; k++)
+		rows += 1 + (top->guests[k].sampled_ns ? top->guests[k].nr_vcpus : 0);
+	return rows;
+}
+
+/* Rows that fit below the head, and above the line that says that there are more. */
+u32 braid_top_page(const struct braid_top *top, const struct braid_top_screen *screen)
+{
+	u32 rows = screen->rows > HEAD_ROWS + 1 ? screen->rows - HEAD_ROWS - 1 : 1;
+
+	return braid_top_rows(top) <= rows || rows == 1 ? rows : rows - 1;
+}
+
+static void print_keys(void)
+{
+	puts("The most first, by\n"
+	     "  e  events a second\n"
+	     "  b  bytes a second\n"
+	     "  l  events lost a second\n"
+	     "  f  fill of the fullest ring\n"
+	     "  r  time that vCPUs ran\n"
+	     "  s  time that others stole from them\n"
+	     "  x  exits\n"
+	     "n  by name\n"
+	     "space  the next rows, after the last the first\n"
+	     "q  quit\n"
+	     "any other key: back to the table");
+}
+
+static void print_head(const struct braid_top *top, const struct table *t)
+{
+	const char *titles[NR_COLUMNS];
 	time_t now = time(NULL);
 	struct tm tm;
 	char when[16];
+	int k;
+
+	for (k = 0; k < NR_COLUMNS; k++)
+		titles[k] = figures[k].title;
+	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &tm));
+	if (t->screen->terminal)	/* what is too long is cut, not wrapped */
+		printf("\033[?7l\033[H\033[J%s, %zu guest%s, by %s; ?: keys, q: quit\n", when,
+		       top->nr, top->nr == 1 ? "" : "s", braid_top_key_name(t->screen->key));
+	else
+		printf("%s, %zu guest%s\n", when, top->nr, top->nr == 1 ? "" : "s");
+	if (t->screen->keys)
+		return;
+	printf("%-*s %-*s", NAME_COLUMNS, "GUEST", STATE_COLUMNS, "STATE");
+	print_figures(t, titles);
+}
+
+void braid_top_print(const struct braid_top *top, const struct braid_top_screen *screen)
+{
+	struct table t = { .screen = screen };
 	size_t k;
 
-	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &tm));
-	if (clear)
-		fputs("\033[?7l\033[H\033[J", stdout);	/* what is too long is cut, not wrapped */
-	printf("%s, %zu guest%s%s\n", when, top->nr, top->nr == 1 ? "" : "s",
-	       clear ? "; keys: order by n e b l f r s x, q quits" : "");
-	printf("%-20s %-13s %8s %8s %8s %8s %8s %6s %6s %7s %8s\n", "GUEST", "STATE", "EVENTS/s",
-	       "BYTES/s", "READ/s", "LOST/s", "LOST", "FILL%", "RUN%", "STEAL%", "EXITS/s");
-	rows = rows > 3 ? rows - 3 : 1;
-	for (k = 0; k < top->nr; k++)
-		print_guest(&top->guests[k], &rows);
-	if (clear)
+	t.end = screen->first + (u64)braid_top_page(top, screen);
+	choose_columns(&t);
+	print_head(top, &t);
+	if (screen->keys)
+		print_keys();
+	for (k = 0; k < top->nr && !screen->keys; k++)
+		print_guest(&t, &top->guests[k]);
+	if (screen->terminal && !screen->keys && (screen->first || t.row > t.end))
+		printf("rows %llu to %llu of %llu; space: the next\n",
+		       (unsigned long long)screen->first + 1,
+		       (unsigned long long)(t.end < t.row ? t.end : t.row),
+		       (unsigned long long)t.row);
+	if (screen->terminal)
 		fputs("\033[?7h", stdout);
 }
 

@@ -9,6 +9,7 @@
 #include "host_agent/clock/host.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
 #include "tests/unit/session.h"
 
 static char dir[] = "/tmp/test_top.XXXXXX";
@@ -190,6 +191,57 @@ static void puts_the_most_first(void)
 	free(top);
 }
 
+static struct braid_top_screen screen;
+static struct braid_top many;
+
+static int print_many(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	braid_top_print(&many, &screen);
+	return 0;
+}
+
+/* Lines of what was printed; none may be wider than the screen. */
+static u32 check_lines(void)
+{
+	const char *at = strchr(printed, 'J') + 1, *end;	/* behind what clears the screen */
+	u32 nr = 0;
+
+	for (; (end = strchr(at, '\n')); at = end + 1, nr++)
+		CHECK((u32)(end - at) <= screen.columns);
+	return nr;
+}
+
+/* What a small terminal has no room for is left out, or on the next page. */
+static void fits_the_terminal(void)
+{
+	struct braid_top_guest guests[12] = { 0 };
+	u32 k, lines;
+
+	many.guests = guests;
+	many.nr = 12;
+	for (k = 0; k < 12; k++)
+		snprintf(guests[k].name, sizeof(guests[k].name), "guest-%02u-with-a-long-name", k);
+	screen = (struct braid_top_screen){ .terminal = true, .rows = 10, .columns = 60 };
+	RUN_COMMAND(print_many, "top");
+	CHECK(check_lines() < screen.rows);
+	CHECK(strstr(printed, "EVENTS/s     LOST  FILL%\n") && strstr(printed, "?: keys"));
+	CHECK(strstr(printed, "guest-05") && !strstr(printed, "guest-06"));
+	CHECK(strstr(printed, "rows 1 to 6 of 12"));
+	screen.first += braid_top_page(&many, &screen);
+	RUN_COMMAND(print_many, "top");
+	CHECK(strstr(printed, "guest-06") && !strstr(printed, "guest-05"));
+	CHECK(strstr(printed, "rows 7 to 12 of 12"));
+	screen.keys = true;
+	RUN_COMMAND(print_many, "top");
+	CHECK(strstr(printed, "  s  time that others stole") && !strstr(printed, "guest-06"));
+	screen = (struct braid_top_screen){ .terminal = true, .rows = 40, .columns = 200 };
+	RUN_COMMAND(print_many, "top");
+	lines = check_lines();
+	CHECK_EQ(lines, 14);
+	CHECK(strstr(printed, "EXITS/s\n") && !strstr(printed, "rows 1"));
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -200,6 +252,7 @@ int main(void)
 	RUN(sees_who_records_and_who_begins_anew);
 	RUN(tells_a_threads_times);
 	RUN(puts_the_most_first);
+	RUN(fits_the_terminal);
 	unlink(capture);
 	rmdir(dir);
 	return VERDICT();
