@@ -341,7 +341,7 @@ static int find_all(struct listing *l)
 		err = resolve(l);
 	if (!err)
 		err = braid_discover(&l->found, &l->nr, l->paths, l->nr_paths,
-				     BRAID_DISCOVER_LIVENESS, &l->denied);
+				     l->events ? 0 : BRAID_DISCOVER_LIVENESS, &l->denied);
 	if (!err)
 		braid_list_name_regions(l->found, l->nr, l->domains, l->nr_domains);
 	return err;
