@@ -189,12 +189,18 @@ static int check_names(const struct braid_trace_options *t, const struct braid_s
 			  t->options.stream, source->streams[0]->name);
 }
 
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "tracebraid: %s\n", line);
+}
+
 int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 		     char *const *paths, size_t nr)
 {
 	struct braid_source_options options = {
 		.progress = braid_progress_show, .progress_arg = &t->progress,
-		.force_clock = t->options.clock_asked, .clock = t->options.clock,
+		.force_clock = t->options.clock_asked, .clock = t->options.clock, .say = say,
 	};
 	struct braid_source *source;
 	int err;

@@ -35,6 +35,7 @@ struct host_ring {
 	bool untold_some;
 	s64 last_ns;
 	bool any;
+	size_t span;			/* of its stream's left_out: the first that is not over */
 };
 
 static struct host_ring *host_ring(struct braid_ring *ring)
@@ -182,7 +183,32 @@ static int load_page(struct host_ring *h)
 	return 1;
 }
 
-static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
+/* Whether another capture holds what happened at a time; times never go back. */
+static bool is_elsewhere(struct host_ring *h, s64 ns)
+{
+	const struct braid_capture_stream *s =
+		(const struct braid_capture_stream *)h->base.ring.stream;
+
+	while (h->span < s->nr_left_out && s->left_out[h->span].to_ns < ns)
+		h->span++;
+	return h->span < s->nr_left_out && s->left_out[h->span].from_ns <= ns;
+}
+
+/* What was lost before an event that is left out is told by the other capture, too. */
+static void pass_over(struct host_ring *h, u64 stamp)
+{
+	struct braid_ring *ring = &h->base.ring;
+
+	ring->item.counter = stamp;
+	ring->walk.next_seq++;
+	ring->walk.duplicates++;
+	ring->walk.lost -= h->untold;
+	h->untold = 0;
+	h->untold_some = false;
+}
+
+/* Return: whether there is an event; else it is left out. */
+static bool deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 {
 	static const struct braid_clock as_is;	/* of BRAID_CLOCK_HOST */
 	const struct braid_clock *clock = !h->base.own_clock ? &h->base.source->source.clocks.trace :
@@ -208,6 +234,10 @@ static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 	}
 	h->any = true;
 	h->last_ns = t.ns;
+	if (is_elsewhere(h, t.ns)) {
+		pass_over(h, ts);
+		return false;
+	}
 	item->kind = BRAID_ITEM_EVENT;
 	item->host_ns = t.ns;
 	item->counter = ts;
@@ -218,6 +248,7 @@ static void deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 	h->untold = 0;
 	h->untold_some = false;
 	ring->walk.events++;
+	return true;
 }
 
 static int end_of_ring(struct host_ring *h)
@@ -253,8 +284,7 @@ static int host_next(struct braid_ring *ring)
 		} else if (!take(h, &payload, &bytes)) {
 			faulty(h, "bytes that are no event; the rest is skipped");
 			h->at = h->bytes;
-		} else if (payload) {
-			deliver(h, payload, bytes);
+		} else if (payload && deliver(h, payload, bytes)) {
 			return 1;
 		}
 	}
@@ -272,6 +302,7 @@ static void host_rewind(struct braid_ring *ring)
 	h->any = false;
 	h->base.epoch = 0;
 	h->last_ns = 0;
+	h->span = 0;
 }
 
 static void host_free(struct braid_ring *ring)

@@ -190,8 +190,9 @@ static bool is_trace_dat(const char *path)
 	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
 }
 
-/* Opens the captures and indexes them. *dats: whether there are others. */
-static int open_captures(struct braid_capture_source *cs, char *const *paths, bool *dats)
+/* Opens the captures and indexes them. *dats: whether there are others; is_dat: which. */
+static int open_captures(struct braid_capture_source *cs, char *const *paths, bool *is_dat,
+			 bool *dats)
 {
 	struct braid_chunk_file head;
 	bool first = true;
@@ -199,8 +200,10 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths, bo
 	int err;
 
 	for (k = 0; k < cs->nr_files; k++) {
+		if (braid_capture_given_before(cs, paths, k))
+			continue;
 		if (is_trace_dat(paths[k])) {
-			*dats = true;
+			is_dat[k] = *dats = true;
 			continue;
 		}
 		err = braid_capture_open(&cs->readers[k], paths[k], &head);
@@ -236,7 +239,7 @@ static void take_head(struct braid_chunk_file *head, const struct braid_trace_da
 
 static int open_files(struct braid_capture_source *cs, char *const *paths, size_t nr)
 {
-	bool dats = false;
+	bool is_dat[BRAID_MAX_FILES] = { false }, dats = false;
 	size_t k;
 	int err;
 
@@ -246,10 +249,11 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	if (!cs->readers || !cs->dats || !cs->minors)
 		return braid_fail(-ENOMEM, "out of memory");
 	cs->nr_files = nr;
-	err = open_captures(cs, paths, &dats);
+	err = open_captures(cs, paths, is_dat, &dats);
 	for (k = 0; k < nr && dats && !err; k++) {
-		if (cs->readers[k])
+		if (!is_dat[k])
 			continue;
+		cs->file = k;
 		err = braid_trace_dat_open(&cs->dats[k], cs, k, paths[k]);
 		if (!err)
 			take_head(&cs->source.head, cs->dats[k]);
@@ -289,7 +293,7 @@ int braid_capture_link(struct braid_source *source)
 	return 0;
 }
 
-static int finish(struct braid_capture_source *cs)
+static int finish(struct braid_capture_source *cs, char *const *paths)
 {
 	struct braid_source *source = &cs->source;
 	u32 order = 0;
@@ -301,6 +305,9 @@ static int finish(struct braid_capture_source *cs)
 		return err;
 	if (braid_capture_link(source) || braid_capture_fit_host(cs))
 		return braid_fail(-ENOMEM, "out of memory");
+	err = braid_capture_join_hosts(cs, paths);
+	if (err)
+		return err == -ENOMEM ? braid_fail(err, "out of memory") : err;
 	for (k = 0; k < cs->nr_files; k++) {
 		err = cs->dats[k] ? braid_dat_place(cs->dats[k]) : 0;
 		if (err)
@@ -362,6 +369,8 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 		cs->source.fault_arg = options->fault_arg;
 		cs->source.progress = options->progress;
 		cs->source.progress_arg = options->progress_arg;
+		cs->say = options->say;
+		cs->say_arg = options->say_arg;
 		cs->force_clock = options->force_clock;
 		cs->clock = options->clock;
 	}
@@ -382,7 +391,7 @@ int braid_source_open_captures(struct braid_source **out, char *const *paths, si
 		return braid_fail(-ENOMEM, "out of memory");
 	err = open_files(cs, paths, nr);
 	if (!err)
-		err = finish(cs);
+		err = finish(cs, paths);
 	if (err) {
 		free_captures(&cs->source);
 		return err;

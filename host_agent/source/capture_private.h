@@ -49,6 +49,12 @@ struct braid_capture_ring {
 	u32 epoch;				/* of the clock; no later event is of an earlier one */
 };
 
+/* Host times, the ends included. */
+struct braid_span_ns {
+	s64 from_ns;
+	s64 to_ns;
+};
+
 /* What a stream of a growing capture has gained and nobody has looked at. */
 #define BRAID_NEWS_CLOCK	(1u << 0)
 #define BRAID_NEWS_TABLES	(1u << 1)
@@ -64,7 +70,10 @@ struct braid_capture_stream {
 	struct braid_stream stream;
 	struct braid_capture_source *source;
 	struct braid_superblock superblock;	/* GUEST: checked */
+	u32 file;				/* that it came with */
 	u32 subbuf_bytes;			/* HOST */
+	struct braid_span_ns *left_out;		/* HOST: times that another capture holds; in order */
+	size_t nr_left_out;
 	struct braid_crossing *crossings;
 	size_t nr_crossings, crossings_capacity;
 	struct braid_clock_offset *offsets;
@@ -95,6 +104,8 @@ struct braid_capture_source {
 	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
 	struct braid_trace_dat **dats;		/* NULL for a capture */
 	u16 *minors;				/* of each file's version */
+	void (*say)(void *arg, const char *line);	/* NULL: to nobody */
+	void *say_arg;
 	size_t nr_files;
 	u32 file;				/* being indexed */
 	const char *path;
@@ -123,6 +134,15 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 
 /* A later incarnation of a guest knows the one before. Return: 0 or -ENOMEM. */
 int braid_capture_link(struct braid_source *source);
+
+/* capture_join.c: whether a file was given before; it is left out then, and that is said. */
+bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);
+
+/*
+ * Leaves out what captures hold of the host at times at which one named before them holds it, too.
+ * The host's clocks are fitted. Return: 0 or -errno with braid_fail() but for -ENOMEM.
+ */
+int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths);
 
 /* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
 int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);

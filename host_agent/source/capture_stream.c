@@ -88,6 +88,7 @@ struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_sourc
 	if (!s)
 		return NULL;
 	s->source = cs;
+	s->file = cs->file;
 	s->stream.number = cs->source.nr_streams;
 	if (braid_array_push(cs->source.streams, cs->source.nr_streams, cs->streams_capacity,
 			     &s->stream)) {
@@ -498,6 +499,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	free(s->stream.comms);
 	free(s->stream.symbols);
 	free(s->stream.kallsyms);
+	free(s->left_out);
 	free(s->blocks);
 	free(s->notes);
 	free(s);

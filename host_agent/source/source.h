@@ -60,7 +60,7 @@ struct braid_ring_walk {
 	u64 late;		/* ... these follow the last part */
 	u64 faults;		/* rules broken, by guest or by damage */
 	u64 pages;
-	u64 duplicates;		/* pieces that another capture had already */
+	u64 duplicates;		/* pieces that another capture had already; a host's: events */
 	bool some_lost;		/* a loss of unknown size is not in lost */
 	bool started;
 	u64 first_seq;		/* of the first event or loss */
@@ -178,6 +178,8 @@ struct braid_source_options {
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
+	void (*say)(void *arg, const char *line);	/* what is left out: another file holds it */
+	void *say_arg;
 };
 
 /**
@@ -190,7 +192,8 @@ struct braid_source_options {
  *
  * Reads each file once to index it: memory grows with the number of pages, not with
  * their size. A guest incarnation that is in several captures becomes one stream,
- * and data that they share counts once.
+ * and data that they share counts once. A file that is given twice is read once. Of a host that
+ * several captures recorded at the same time the first one's events are taken.
  *
  * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is no capture, -EXDEV: files are not
  * of one host, one boot and clocks that are tied to each other.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Captures that hold the same: it is merged once, and a line says so. */
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/merge/merge.h"
+#include "host_agent/source/source.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define STEP_NS	40000u
+
+static char paths[2][64];
+static char *both[2] = { paths[0], paths[1] };
+static char said[512];
+static u32 lines;
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	snprintf(said, sizeof(said), "%s", line);
+	lines++;
+}
+
+/* Events of both files' hosts, each of which must come once; *total: guests' events, too. */
+static u64 merge(char **names, u64 *total, size_t *hosts)
+{
+	struct braid_source_options options = { .say = say };
+	const struct braid_item *item;
+	struct braid_source *source;
+	struct braid_merge *m;
+	u64 host = 0;
+	s64 last = 0;
+	size_t k;
+
+	lines = 0;
+	*total = *hosts = 0;
+	NEED(!braid_source_open_captures(&source, names, 2, &options));
+	for (k = 0; k < source->nr_streams; k++)
+		*hosts += source->streams[k]->kind == BRAID_STREAM_HOST;
+	NEED(!braid_merge_begin(&m, source, NULL, NULL));
+	while (braid_merge_next(m, &item) > 0) {
+		if (item->kind != BRAID_ITEM_EVENT)
+			continue;
+		++*total;
+		if (item->stream->kind != BRAID_STREAM_HOST)
+			continue;
+		host++;
+		CHECK(item->host_ns > last);
+		last = item->host_ns;
+	}
+	CHECK_EQ(source->faults, 0);
+	braid_merge_end(m);
+	braid_source_free(source);
+	return host;
+}
+
+static void copy(const char *from, const char *to)
+{
+	FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+	int c;
+
+	NEED(in && out);
+	while ((c = fgetc(in)) != EOF)
+		fputc(c, out);
+	NEED(!fclose(in) && !fclose(out));
+}
+
+static void one_file_twice(void)
+{
+	u64 total, events = synth_standard(paths[0]);
+	char *twice[] = { paths[0], paths[0] };
+	size_t hosts;
+
+	CHECK_EQ(merge(twice, &total, &hosts), 250);
+	CHECK_EQ(total, events + 250);
+	CHECK_EQ(lines, 1);
+	CHECK(strstr(said, "read once"));
+	unlink(paths[1]);
+	NEED(!symlink(paths[0], paths[1]));
+	CHECK_EQ(merge(both, &total, &hosts), 250);
+	CHECK_EQ(total, events + 250);
+	unlink(paths[1]);
+}
+
+static void a_copy(void)
+{
+	u64 total, events = synth_standard(paths[0]);
+	size_t hosts;
+
+	copy(paths[0], paths[1]);
+	CHECK_EQ(merge(both, &total, &hosts), 250);
+	CHECK_EQ(total, events + 250);
+	CHECK_EQ(hosts, 1);
+	CHECK_EQ(lines, 1);
+	CHECK(strstr(said, paths[1]) && strstr(said, "are left out"));
+}
+
+static void put_host(const char *path, u32 first, u32 nr)
+{
+	struct braid_capture_writer *w = synth_capture(path);
+
+	synth_host(w, 1, nr, SYNTH_START_NS + (u64)first * STEP_NS, STEP_NS);
+	NEED(!braid_capture_finish(w));
+}
+
+/* Two recorders at the same time; one after the other; one within the other. */
+static void two_recordings(void)
+{
+	u64 total;
+	size_t hosts;
+
+	put_host(paths[0], 0, 250);
+	put_host(paths[1], 125, 250);
+	CHECK_EQ(merge(both, &total, &hosts), 375);
+	CHECK_EQ(hosts, 2);
+	CHECK_EQ(lines, 1);
+	CHECK(strstr(said, paths[1]));
+	put_host(paths[1], 250, 250);
+	CHECK_EQ(merge(both, &total, &hosts), 500);
+	CHECK_EQ(lines, 0);
+	put_host(paths[0], 300, 50);
+	CHECK_EQ(merge(both, &total, &hosts), 250);
+	CHECK_EQ(hosts, 2);
+	put_host(paths[1], 310, 20);
+	CHECK_EQ(merge(both, &total, &hosts), 50);
+	CHECK_EQ(hosts, 1);
+}
+
+int main(void)
+{
+	snprintf(paths[0], sizeof(paths[0]), "/tmp/braid-join-%d.a", getpid());
+	snprintf(paths[1], sizeof(paths[1]), "/tmp/braid-join-%d.b", getpid());
+	RUN(one_file_twice);
+	RUN(a_copy);
+	RUN(two_recordings);
+	unlink(paths[0]);
+	unlink(paths[1]);
+	return VERDICT();
+}
