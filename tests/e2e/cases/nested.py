@@ -171,8 +171,9 @@ def judge_guest(recording, guest):
     for what, check in (("windows", judge.check_windows), ("pairs", judge.check_pairs)):
         finding = check(recording, guest)
         counts[what] = finding.judged
-        print(f"    {guest} {what}: {finding.judged} judged, {len(finding.wrong)} wrong, {finding.left_out} left out, "
-              f"room {finding.back} ns back, {finding.forth} ns forth")
+        print(f"    {guest} {what}: {finding.judged} judged, {finding.by_bound} of them by their bound alone, "
+              f"{len(finding.wrong)} wrong, {finding.left_out} left out, room {finding.back} ns back, "
+              f"{finding.forth} ns forth")
         wrong += complaints(what, guest, finding)
         if finding.left_out > MOST_LEFT_OUT[what] * finding.judged:
             wrong.append(f"{what} of {guest}: {finding.left_out} could not be judged")
