@@ -12,6 +12,7 @@ import unittest
 import judge
 
 WINDOW = (1000, 2000)  # of vCPU 0 of g; the pio of pair 7 is at 1500
+LATE = 9_000_000
 THREADS = {"g": [42]}
 
 
@@ -23,7 +24,7 @@ def lines(*guest, bound=10):
 
     rows = [event("host", 0, "sched_switch"), event("host", WINDOW[0], "kvm_entry", vcpu_id=0),
             event("host", 1500, "kvm_pio", val=7), event("host", WINDOW[1], "kvm_exit", vcpu_id=0),
-            event("host", 9000, "sched_switch")]
+            event("host", LATE, "sched_switch")]
     return [json.dumps(row) for row in rows + [event("g", ns, name, number=7) for ns, name in guest]]
 
 
@@ -65,6 +66,10 @@ class Pairs(unittest.TestCase):
         self.assertEqual((finding.judged, finding.by_bound, finding.wrong), (1, 1, []))
         finding = judged(judge.check_pairs, (1660, "before"), (1760, "after"), bound=150)
         self.assertEqual([beyond for _, _, beyond in finding.wrong], [True])
+
+    def test_bound_wider_than_an_exit(self):  # though narrower than the pair: its vCPU was preempted amid it
+        finding = judged(judge.check_pairs, (1600, "before"), (8_000_000, "after"), bound=20000)
+        self.assertEqual((finding.judged, finding.by_bound, finding.wrong), (1, 1, []))
 
 
 if __name__ == "__main__":
