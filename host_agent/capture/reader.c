@@ -10,6 +10,7 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
 #include "host_agent/util/io.h"
 
 #define WINDOW_BYTES	(1u << 20)
@@ -191,9 +192,9 @@ static int open_input(struct braid_capture_reader *r, const char *path)
 {
 	struct stat st;
 
-	r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	r->fd = braid_input_open(path);
 	if (r->fd < 0)
-		return braid_fail(-errno, "cannot open '%s': %s", path, strerror(errno));
+		return braid_fail(r->fd, "cannot open '%s': %s", path, strerror(-r->fd));
 	if (fstat(r->fd, &st))
 		return read_error(r, -errno);
 	if (!S_ISREG(st.st_mode))

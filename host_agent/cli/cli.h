@@ -95,13 +95,32 @@ int braid_complain_option(const char *command, const char *word);
 /**
  * braid_cli_confine - braid_confine(), before the first byte of a guest is read
  * @what: is left to do
- * @child: the one process that may still be killed; 0: none
+ * @children: the processes that may still be killed, each 0 or its id; NULL: none
  *
  * Does nothing in a build with a sanitizer: their runtimes fork, and trace their own threads.
+ * For BRAID_CONFINE_LOOK and _RECORD it starts braid_peek_start()'s process first.
  *
- * Return: 0, or -errno with braid_fail().
+ * Return: 0 or -errno with braid_fail().
  */
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
+
+/**
+ * braid_cli_confine_to - braid_cli_confine(), once the files that are read are open
+ * @what: BRAID_CONFINE_FILES or BRAID_CONFINE_CONVERT
+ * @paths: of them
+ * @nr: their number
+ *
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr);
+
+/**
+ * braid_cli_confine_for - confine a command that reads one capture or one region
+ * @word: the argument that says which, as braid_cli_target() takes it
+ *
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_cli_confine_for(char *const *word);
 
 /**
  * braid_cli_capture_head - what a capture that begins now says of its host

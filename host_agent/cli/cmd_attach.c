@@ -264,7 +264,7 @@ int braid_cmd_attach(int argc, char **argv)
 	if (!result.domain.attached)
 		return EXIT_SUCCESS;
 	/* From here on it reads what the guest writes. */
-	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
+	if (braid_cli_confine(BRAID_CONFINE_LOOK, NULL))
 		return braid_complain();
 	return look_for_driver(&a, &result.domain, signal_fd);
 }

@@ -120,7 +120,7 @@ int braid_cmd_clock(int argc, char **argv)
 	if (!braid_is_capture(argv[optind])) {
 		err = print_guest(argv[optind], seconds, json);
 	} else {
-		err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
+		err = braid_cli_confine_to(BRAID_CONFINE_FILES, argv + optind, 1);
 		if (!err)
 			err = print_file(argv[optind], NULL, 0, json);
 	}

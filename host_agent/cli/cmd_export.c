@@ -113,8 +113,8 @@ static int export(struct export *x, char **paths, size_t nr)
 
 	err = x->form->prepare ? x->form->prepare() : 0;
 	if (!err)
-		err = braid_cli_confine(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
-					BRAID_CONFINE_READ, NULL);
+		err = braid_cli_confine_to(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
+					   BRAID_CONFINE_FILES, paths, nr);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr);
 	if (!err && strcmp(x->out, "-"))

@@ -336,7 +336,7 @@ static int find_all(struct listing *l)
 		return err;
 	if (err == -ETIMEDOUT)
 		fprintf(stderr, "tracebraid: going on without libvirt: %s\n", braid_failure());
-	err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
+	err = braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
 	if (!err)
 		err = resolve(l);
 	if (!err)

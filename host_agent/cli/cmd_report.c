@@ -98,8 +98,8 @@ static int report(struct report *r, char **paths, size_t nr)
 	struct braid_source *source = NULL;
 	int err;
 
-	err = braid_cli_confine(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_READ,
-				NULL);
+	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
+				   paths, nr);
 	if (!err)
 		err = braid_trace_open(&r->trace, &source, paths, nr);
 	if (!err)

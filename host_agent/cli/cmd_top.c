@@ -291,7 +291,7 @@ static bool rest(struct request *q, u64 due_ns)
 static int run(struct request *q)
 {
 	u64 due_ns = braid_host_clock_ns(), nr = 0;
-	int err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
+	int err = braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
 
 	if (!err)
 		err = add_regions(q);

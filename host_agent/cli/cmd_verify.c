@@ -225,7 +225,7 @@ int braid_cmd_verify(int argc, char **argv)
 		braid_fail(-EINVAL, "verify: one capture or region, please: 'tracebraid verify FILE'");
 		return braid_complain();
 	}
-	if (braid_cli_confine(BRAID_CONFINE_READ, NULL))
+	if (braid_cli_confine_for(argv + optind))
 		return braid_complain();
 	ret = braid_cli_target(argv[optind], path);
 	if (!ret)

@@ -14,6 +14,8 @@
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
+#include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
@@ -81,7 +83,29 @@ int braid_cli_target(const char *word, char path[256])
 
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
-	return CONFINES ? braid_confine(what, children) : 0;
+	int err = 0;
+
+	if (!CONFINES)
+		return 0;
+	if (what == BRAID_CONFINE_LOOK || what == BRAID_CONFINE_RECORD)
+		err = braid_peek_start();
+	return err ? err : braid_confine(what, children);
+}
+
+int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
+{
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < nr && !err; k++)
+		err = braid_input_keep(paths[k]);
+	return err ? err : braid_cli_confine(what, NULL);
+}
+
+int braid_cli_confine_for(char *const *word)
+{
+	return braid_is_capture(*word) ? braid_cli_confine_to(BRAID_CONFINE_FILES, word, 1) :
+					 braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
 }
 
 void braid_cli_capture_head(struct braid_chunk_file *head)

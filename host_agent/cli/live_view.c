@@ -201,7 +201,7 @@ static int view(struct viewer *w)
 int braid_live_view(const struct braid_live_view *v)
 {
 	struct viewer w = { .v = v, .out_fd = open_out() };
-	int err = braid_cli_confine(BRAID_CONFINE_READ, NULL);
+	int err = braid_cli_confine(BRAID_CONFINE_FILES, NULL);
 
 	if (!err)
 		err = view(&w);

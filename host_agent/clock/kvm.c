@@ -11,6 +11,7 @@
 
 #include "host_agent/clock/kvm.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/peek.h"
 
 #define DEBUGFS		"/sys/kernel/debug/kvm"
 #define KVM_RUN		0xae80		/* the ioctl that a vCPU's thread spends its life in */
@@ -212,10 +213,9 @@ int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits)
 static bool in_kvm(const struct braid_kvm_vm *vm, const struct kvm_vcpu *v)
 {
 	unsigned long long number, fd, request;
-	char path[64], text[128];
+	char text[128];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)vm->pid, (int)v->tid);
-	if (read_text(path, text, sizeof(text)) <= 0)
+	if (braid_peek_syscall(vm->pid, v->tid, text, sizeof(text)))
 		return true;	/* not known */
 	if (sscanf(text, "%llu %llx %llx", &number, &fd, &request) != 3)
 		return true;	/* "running" */

@@ -14,6 +14,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/text.h"
 
 #define SILENCE_MS	5000	/* a libvirt that says nothing for so long is not waited for */

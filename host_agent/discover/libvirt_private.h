@@ -16,18 +16,6 @@ struct braid_shmem {
 	char blank[200];	/* of one that only may be meant to be a region, or "" */
 };
 
-/* What a helper does; its end of the socket is fd. */
-typedef void (*braid_helper_fn)(void *arg, int fd);
-
-/*
- * Starts a process of its own that does that, while this one has one thread. It dies with
- * this one, and has nothing of it open but standard error. 0 or -errno with braid_fail().
- */
-int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg);
-
-/* Ends it, and waits for its end; fine when it was not started. */
-void braid_helper_stop(int *fd, pid_t *pid);
-
 /* braid_fail() with libvirt's own words behind the format's. */
 int braid_libvirt_fail(int err, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));

@@ -8,6 +8,7 @@
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/helper.h"
 #include "host_agent/util/text.h"
 
 #define RETRY_MS		1000	/* from one try to reach libvirt again to the next */

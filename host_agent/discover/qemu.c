@@ -13,6 +13,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
 
 #define CMDLINE_BYTES	(128 * 1024)
@@ -143,10 +144,12 @@ static int add_maps(struct found_files *files, pid_t pid, const char *cmdline, s
 	struct braid_shared_file file;
 	unsigned long long inode;
 	char line[512], mode[5];
-	int at;
+	int at, fd;
 
-	snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
-	f = fopen(line, "re");
+	fd = braid_peek_maps(pid);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f && fd >= 0)
+		close(fd);
 	if (!f || !braid_process_users(pid, &real, &effective))
 		return 0;
 	while (fgets(line, sizeof(line), f)) {

@@ -12,6 +12,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
 #include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
@@ -183,7 +184,7 @@ static int check_same_host(const struct braid_chunk_file *a, const struct braid_
 /* One that can't be opened is none: a capture's reader says why. */
 static bool is_trace_dat(const char *path)
 {
-	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	braid_auto_fd int fd = braid_input_open(path);
 	char head[sizeof(BRAID_TRACE_DAT_MAGIC) - 1];
 
 	return fd >= 0 && braid_pread_all(fd, head, sizeof(head), 0) == sizeof(head) &&

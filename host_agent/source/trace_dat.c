@@ -12,6 +12,7 @@
 #include "host_agent/source/trace_dat.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
 #include "host_agent/util/io.h"
 #include "host_agent/util/text.h"
 
@@ -445,7 +446,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 	dat->file = file;
 	snprintf(dat->path, sizeof(dat->path), "%s", path);
 	braid_text_clean(dat->path);
-	dat->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	dat->fd = braid_input_open(path);
 	if (dat->fd < 0 || fstat(dat->fd, &st))
 		return braid_fail(-errno, "cannot open '%s': %s", dat->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))

@@ -14,6 +14,7 @@
 
 #include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 #include "tracebraid/types.h"
 
 #define NR(list)	(sizeof(list) / sizeof(*(list)))
@@ -21,22 +22,44 @@
 
 /* Capabilities --------------------------------------------------------------------------- */
 
-static const unsigned int reader_keeps[] = {
-	CAP_DAC_READ_SEARCH,	/* captures and regions of other users */
-	CAP_SYS_PTRACE,		/* /proc of QEMUs of other users: which maps which region */
+static const unsigned int looker_keeps[] = {
+	CAP_DAC_READ_SEARCH,	/* regions of other users */
 };
 
 static const unsigned int recorder_keeps[] = {
 	CAP_DAC_OVERRIDE,	/* regions of other users, to be written too */
-	CAP_SYS_PTRACE,		/* as above, and where vCPUs' threads are */
 	CAP_SYS_NICE,		/* real-time priority of the exchange */
 	CAP_SYSLOG,		/* the host kernel's symbols */
+};
+
+static const unsigned int peeker_keeps[] = {
+	CAP_SYS_PTRACE,		/* which QEMU maps which region, and where its vCPUs' threads are */
+};
+
+#define MOST_KEPT	NR(recorder_keeps)
+
+/* Everything about one enum braid_confine. */
+static const struct confinement {
+	const unsigned int *keeps;
+	size_t nr_keeps;
+	bool writes;		/* makes and writes files */
+	bool peeks;		/* looks into other processes, which Landlock would not let it */
+} confinements[] = {
+	[BRAID_CONFINE_FILES] = { .writes = false },
+	[BRAID_CONFINE_CONVERT] = { .writes = true },
+	[BRAID_CONFINE_LOOK] = { .keeps = looker_keeps, .nr_keeps = NR(looker_keeps) },
+	[BRAID_CONFINE_RECORD] = {
+		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
+	},
+	[BRAID_CONFINE_PEEK] = {
+		.keeps = peeker_keeps, .nr_keeps = NR(peeker_keeps), .peeks = true,
+	},
 };
 
 static int keep_capabilities(const unsigned int *keep, size_t nr)
 {
 	const capng_type_t all = CAPNG_EFFECTIVE | CAPNG_PERMITTED;
-	bool had[NR(recorder_keeps)], bounding;
+	bool had[MOST_KEPT], bounding;
 	size_t k;
 
 	if (capng_get_caps_process())
@@ -59,16 +82,16 @@ static int keep_capabilities(const unsigned int *keep, size_t nr)
 static const int everybody_may[] = {
 	SCMP_SYS(access), SCMP_SYS(brk), SCMP_SYS(clock_getres), SCMP_SYS(clock_gettime),
 	SCMP_SYS(clock_nanosleep), SCMP_SYS(close), SCMP_SYS(exit), SCMP_SYS(exit_group),
-	SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(fadvise64), SCMP_SYS(fcntl),
+	SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(fadvise64),
 	SCMP_SYS(fstat), SCMP_SYS(futex), SCMP_SYS(getcpu), SCMP_SYS(getdents64),
 	SCMP_SYS(getegid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getpid),
 	SCMP_SYS(getrandom), SCMP_SYS(gettid), SCMP_SYS(gettimeofday), SCMP_SYS(getuid),
 	SCMP_SYS(lseek), SCMP_SYS(lstat), SCMP_SYS(madvise), SCMP_SYS(mremap), SCMP_SYS(munmap),
 	SCMP_SYS(nanosleep), SCMP_SYS(newfstatat), SCMP_SYS(poll), SCMP_SYS(ppoll),
 	SCMP_SYS(pread64), SCMP_SYS(read), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
-	SCMP_SYS(readv), SCMP_SYS(restart_syscall), SCMP_SYS(rseq), SCMP_SYS(rt_sigaction),
+	SCMP_SYS(readv), SCMP_SYS(recvmsg), SCMP_SYS(restart_syscall), SCMP_SYS(rseq), SCMP_SYS(rt_sigaction),
 	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_getaffinity),
-	SCMP_SYS(sched_yield), SCMP_SYS(set_robust_list), SCMP_SYS(sigaltstack), SCMP_SYS(stat),
+	SCMP_SYS(sched_yield), SCMP_SYS(sendmsg), SCMP_SYS(set_robust_list), SCMP_SYS(sigaltstack), SCMP_SYS(stat),
 	SCMP_SYS(statx), SCMP_SYS(sysinfo), SCMP_SYS(time), SCMP_SYS(uname), SCMP_SYS(write),
 	SCMP_SYS(writev),
 };
@@ -87,14 +110,19 @@ static const int makers_may[] = {
 static const int recorder_may[] = {
 	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
 	SCMP_SYS(getsockopt), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
-	SCMP_SYS(recvmsg), SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
+	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
-	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler), SCMP_SYS(sendmsg),
+	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
 	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(wait4),
 };
 
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
 static const unsigned long ioctls[] = { TCGETS, TIOCGWINSZ, FIONREAD, GET_READER };
+
+/* Not those by which a descriptor's events send a signal, to any process. */
+static const int fcntls[] = {
+	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS,
+};
 
 /* Conditions on a call's argument, counted from 0. */
 static struct scmp_arg_cmp equals(unsigned int argument, u64 value)
@@ -149,6 +177,9 @@ static int allow_some(scmp_filter_ctx ctx)
 	for (k = 0; k < NR(ioctls) && !err; k++)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				       equals(1, ioctls[k]));
+	for (k = 0; k < NR(fcntls) && !err; k++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+				       equals(1, fcntls[k]));
 	return err;
 }
 
@@ -190,8 +221,8 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	if (!err)
 		err = allow_some(ctx);
 	if (!err)
-		err = what == BRAID_CONFINE_READ ? allow_reading(ctx) :
-						   allow_list(ctx, makers_may, NR(makers_may));
+		err = confinements[what].writes ? allow_list(ctx, makers_may, NR(makers_may)) :
+						  allow_reading(ctx);
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);
 	if (!err)
@@ -200,12 +231,27 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	return err;
 }
 
+/* Landlock is one wall more, where the kernel has it. */
+static int restrict_files(const struct confinement *c)
+{
+	int err;
+
+	if (c->peeks)
+		return 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return braid_fail(-errno, "no_new_privs can't be set: %s", strerror(errno));
+	err = braid_landlock(c->writes);
+	return err && err != -EOPNOTSUPP ?
+	       braid_fail(err, "Landlock can't confine: %s", strerror(-err)) : 0;
+}
+
 int braid_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
-	bool records = what == BRAID_CONFINE_RECORD;
-	int err = keep_capabilities(records ? recorder_keeps : reader_keeps,
-				    records ? NR(recorder_keeps) : NR(reader_keeps));
+	const struct confinement *c = &confinements[what];
+	int err = restrict_files(c);
 
+	if (!err)
+		err = keep_capabilities(c->keeps, c->nr_keeps);
 	if (err)
 		return err;
 	err = refuse_calls(what, children);

@@ -9,9 +9,11 @@
 
 /* What is left to do. */
 enum braid_confine {
-	BRAID_CONFINE_READ,	/* open files to read, print */
+	BRAID_CONFINE_FILES,	/* read files that are open, or anybody's to read; print */
 	BRAID_CONFINE_CONVERT,	/* and make files */
-	BRAID_CONFINE_RECORD,	/* and drain guests, trace the host, serve sockets that listen */
+	BRAID_CONFINE_LOOK,	/* open other users' regions to be read; print */
+	BRAID_CONFINE_RECORD,	/* drain guests, trace the host, serve sockets that listen, make files */
+	BRAID_CONFINE_PEEK,	/* open what /proc shows of other users' processes: util/peek.c */
 };
 
 /**
@@ -20,7 +22,7 @@ enum braid_confine {
  * @children: the processes that may still be killed, each 0 or its id; NULL: none
  *
  * Must be called before there is a second thread: capabilities are each thread's own. What
- * is refused fails with EPERM: a library that asks for more than we knew makes one thing
+ * the seccomp filter refuses fails with EPERM, what Landlock refuses with EACCES: a library that asks for more than we knew makes one thing
  * fail, by a line, and not a recording of many guests.
  *
  * Return: 0, or -errno with braid_fail().

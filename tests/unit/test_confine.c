@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,8 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
+#include "host_agent/util/peek.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
@@ -140,6 +144,47 @@ static int try_code(void)
 	return result((long)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
+/* Another process of the same user's: nothing but Landlock is between them. */
+static int try_open_memory(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)other);
+	return result(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+static int try_open_maps(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)other);
+	return result(open(path, O_RDONLY | O_CLOEXEC));
+}
+
+/* The kernel writes there whatever a page's protection says. */
+static int try_own_text(void)
+{
+	return result(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
+}
+
+static int try_set_owner(void)
+{
+	return result(fcntl(0, F_SETOWN, other));
+}
+
+static int try_set_signal(void)
+{
+	return result(fcntl(0, F_SETSIG, SIGTERM));
+}
+
+static int try_fifo(void)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s.fifo", file);
+	return result(mkfifo(path, 0600));
+}
+
 static int try_read(void)
 {
 	return result(open(file, O_RDONLY | O_CLOEXEC));
@@ -213,38 +258,115 @@ static void nobody_may(void)
 	static trial *const all[] = {
 		try_exec, try_fork, try_socket, try_inet, try_ptrace, try_read_memory, try_handle,
 		try_mount, try_bpf, try_perf, try_setuid, try_memfd, try_chmod, try_limit,
-		try_kill_other, try_type, try_code,
+		try_kill_other, try_type, try_code, try_set_owner, try_set_signal, try_fifo,
 	};
 	enum braid_confine what;
 	size_t k;
 
-	for (what = BRAID_CONFINE_READ; what <= BRAID_CONFINE_RECORD; what++)
+	for (what = BRAID_CONFINE_FILES; what <= BRAID_CONFINE_PEEK; what++)
 		for (k = 0; k < sizeof(all) / sizeof(*all); k++)
 			CHECK_EQ(confined(what, all[k]), -EPERM);
 }
+
+#define NR_KINDS	(BRAID_CONFINE_PEEK + 1)
 
 static void each_may_what_it_needs(void)
 {
 	static const struct {
 		trial *one;
-		int results[3];		/* by enum braid_confine */
+		int results[NR_KINDS];	/* by enum braid_confine */
 	} all[] = {
-		{ try_read, { 0, 0, 0 } },
-		{ try_map, { 0, 0, 0 } },
-		{ try_write, { -EPERM, 0, 0 } },
-		{ try_make, { -EPERM, 0, 0 } },
-		{ try_folder, { -EPERM, 0, 0 } },
-		{ try_room, { -EPERM, 0, 0 } },
-		{ try_thread, { -EPERM, -EPERM, 0 } },
-		{ try_ask_other, { -EPERM, -EPERM, 0 } },
-		{ try_kill_own, { -EPERM, -EPERM, 0 } },
+		{ try_read, { 0, 0, 0, 0, 0 } },
+		{ try_map, { 0, 0, 0, 0, 0 } },
+		{ try_write, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_make, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_folder, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_room, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_thread, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
+		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
+		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 	};
 	size_t k;
 	int what;
 
 	for (k = 0; k < sizeof(all) / sizeof(*all); k++)
-		for (what = 0; what < 3; what++)
+		for (what = 0; what < NR_KINDS; what++)
 			CHECK_EQ(confined(what, all[k].one), all[k].results[what]);
+}
+
+/* What Landlock keeps from all but the one that is to look into other processes. */
+static void processes_and_own_text_are_out_of_reach(void)
+{
+	static const int own_text[NR_KINDS] = { -EPERM, -EACCES, -EPERM, -EACCES, -EPERM };
+	int what;
+
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 1) {
+		printf("skip %s: this kernel has no Landlock\n", __func__);
+		return;
+	}
+	for (what = 0; what < NR_KINDS; what++) {
+		bool peeks = what == BRAID_CONFINE_PEEK;
+
+		CHECK_EQ(confined(what, try_open_memory), peeks ? 0 : -EACCES);
+		CHECK_EQ(confined(what, try_open_maps), peeks ? 0 : -EACCES);
+		CHECK_EQ(confined(what, try_own_text), own_text[what]);
+	}
+}
+
+/* A file that only root may open is read by one who may not any more, since it was kept. */
+static int try_kept(void)
+{
+	braid_auto_fd int kept = braid_input_open(file);
+	braid_auto_fd int other_path = braid_input_open(dir);
+	char byte;
+
+	return kept < 0 ? kept : other_path != -EACCES && !geteuid() ? -EBADF :
+	       read(kept, &byte, 1) < 0 ? -errno : 0;
+}
+
+static void a_file_that_was_kept_is_read(void)
+{
+	NEED(!chmod(file, 0) && !chmod(dir, 0));
+	if (!geteuid())
+		NEED(!chown(file, 65534, 65534) && !chown(dir, 65534, 65534));
+	NEED(!geteuid() || !chmod(dir, 0700));
+	NEED(!geteuid() || !chmod(file, 0600));
+	NEED(!braid_input_keep(file));
+	CHECK_EQ(confined(BRAID_CONFINE_FILES, try_kept), 0);
+	NEED(!chmod(dir, 0700));
+	if (!geteuid())
+		NEED(!chown(dir, 0, 0));
+}
+
+/* Asked for a process of the same user's, which a confined one can't look into. */
+static int try_peek(void)
+{
+	char text[64];
+	braid_auto_fd int maps = braid_peek_maps(other);
+	int err = braid_peek_syscall(other, other, text, sizeof(text));
+
+	if (maps < 0 || err)
+		return maps < 0 ? maps : err;
+	if (read(maps, text, 1) != 1 || *text < '0')
+		return -EIO;
+	return braid_peek_maps(0x7fffffff) == -ENOENT ? 0 : -EBADF;
+}
+
+static int peek_confined(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	NEED(pid >= 0);
+	if (!pid)
+		_exit(braid_peek_start() || braid_confine(BRAID_CONFINE_LOOK, NULL) ? 255 : -try_peek());
+	NEED(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void a_helper_looks_into_processes(void)
+{
+	CHECK_EQ(peek_confined(), 0);
 }
 
 /* A line of /proc/self/status. */
@@ -264,28 +386,39 @@ static int status_is(const char *name, const char *value)
 }
 
 /* What is kept, as docs/threat-model.md has it: of root's; anybody else has nothing. */
-static int read_state(void)
+static int state(const char *kept)
 {
-	const char *kept = geteuid() ? "0000000000000000\n" : "0000000000080004\n";
-
 	return status_is("Seccomp", "2\n") || status_is("NoNewPrivs", "1\n") ||
 	       status_is("CapEff", kept) || status_is("CapPrm", kept) ? -EINVAL :
 	       !geteuid() && status_is("CapBnd", kept) ? -ERANGE : 0;
+}
+
+static int read_state(void)
+{
+	return state("0000000000000000\n");
+}
+
+static int look_state(void)
+{
+	return state(geteuid() ? "0000000000000000\n" : "0000000000000004\n");
+}
+
+static int peek_state(void)
+{
+	return state(geteuid() ? "0000000000000000\n" : "0000000000080000\n");
 }
 
 static int record_state(void)
 {
-	const char *kept = geteuid() ? "0000000000000000\n" : "0000000400880002\n";
-
-	return status_is("Seccomp", "2\n") || status_is("NoNewPrivs", "1\n") ||
-	       status_is("CapEff", kept) || status_is("CapPrm", kept) ? -EINVAL :
-	       !geteuid() && status_is("CapBnd", kept) ? -ERANGE : 0;
+	return state(geteuid() ? "0000000000000000\n" : "0000000400800002\n");
 }
 
 static void state_is_as_documented(void)
 {
-	CHECK_EQ(confined(BRAID_CONFINE_READ, read_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_FILES, read_state), 0);
 	CHECK_EQ(confined(BRAID_CONFINE_CONVERT, read_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_LOOK, look_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_PEEK, peek_state), 0);
 	CHECK_EQ(confined(BRAID_CONFINE_RECORD, record_state), 0);
 }
 
@@ -313,6 +446,9 @@ int main(void)
 	RUN(nobody_may);
 	RUN(each_may_what_it_needs);
 	RUN(state_is_as_documented);
+	RUN(processes_and_own_text_are_out_of_reach);
+	RUN(a_helper_looks_into_processes);
+	RUN(a_file_that_was_kept_is_read);
 	kill(other, SIGKILL);
 	kill(own, SIGKILL);
 	waitpid(other, NULL, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Starts a process that talks to libvirt for us, and ends it. */
+/* Starts and ends processes of our own that do what the confined agent has no right to do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/helper.h"
 
 #define HELPER_FD	3	/* its end of the socket: behind standard error */
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Files that a command reads, opened before it gives up its rights. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/input.h"
+
+struct input {
+	const char *path;	/* the caller's */
+	int fd;			/* until the process ends */
+};
+
+static struct input *inputs;
+static size_t nr_inputs, capacity;
+
+static int open_to_read(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int braid_input_keep(const char *path)
+{
+	struct input input = { .path = path, .fd = open_to_read(path) };
+
+	if (input.fd < 0)
+		return 0;
+	if (braid_array_push(inputs, nr_inputs, capacity, input))
+		return braid_fail(-ENOMEM, "out of memory");
+	return 0;
+}
+
+int braid_input_open(const char *path)
+{
+	size_t k;
+	int fd;
+
+	for (k = 0; k < nr_inputs; k++) {
+		if (strcmp(inputs[k].path, path))
+			continue;
+		fd = fcntl(inputs[k].fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
+	return open_to_read(path);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Takes files, and other processes, out of reach, where the kernel has Landlock. */
+#ifndef BRAID_UTIL_LANDLOCK_H
+#define BRAID_UTIL_LANDLOCK_H
+
+#include <stdbool.h>
+
+/**
+ * braid_landlock - restrict this thread, and those it starts, for good
+ * @writes: files may be written and made, but not below /proc; else all are read-only
+ *
+ * From then on no process but our own can be traced, nor its memory opened, whoever runs it.
+ * Nothing is executed, no device, socket or FIFO is made. no_new_privs must be set.
+ *
+ * Return: 0; -EOPNOTSUPP: this kernel has no Landlock; or another -errno.
+ */
+int braid_landlock(bool writes);
+
+#endif /* BRAID_UTIL_LANDLOCK_H */

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Opens what /proc shows of other users' processes, by a process of its own once we are confined. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/confine.h"
+#include "host_agent/util/helper.h"
+#include "host_agent/util/peek.h"
+#include "tracebraid/types.h"
+
+enum peek {
+	PEEK_MAPS,	/* answered by a descriptor */
+	PEEK_SYSCALL,	/* answered by its text: the kernel asks for the right at each read */
+};
+
+struct question {
+	u32 what;
+	s32 pid;
+	s32 tid;
+};
+
+struct answer {
+	s32 err;
+	char text[124];
+};
+
+static int helper_fd = -1;	/* or -1: we open them ourselves */
+
+static int open_maps(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_syscall(pid_t pid, pid_t tid, char *text, size_t room)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, room - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = 0;
+	return 0;
+}
+
+/* A message, with a descriptor unless that is negative. */
+static ssize_t send_with(int socket, const void *data, size_t bytes, int fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { .head = {
+		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	} };
+	struct iovec part = { (void *)data, bytes };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control.room);
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* A message, and its descriptor or -1. */
+static ssize_t receive_with(int socket, void *data, size_t bytes, int *fd)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = { data, bytes };
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control.room),
+	};
+	struct cmsghdr *head;
+	ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+
+	*fd = -1;
+	head = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+	if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(head), sizeof(*fd));
+	return n;
+}
+
+static void answer_all(void *unused, int socket)
+{
+	struct question question;
+
+	(void)unused;
+	if (braid_confine(BRAID_CONFINE_PEEK, NULL))
+		return;
+	while (read(socket, &question, sizeof(question)) == sizeof(question)) {
+		struct answer answer = { 0 };
+		braid_auto_fd int fd = -1;
+
+		if (question.what == PEEK_MAPS)
+			fd = answer.err = open_maps(question.pid);
+		else
+			answer.err = read_syscall(question.pid, question.tid, answer.text,
+						  sizeof(answer.text));
+		if (send_with(socket, &answer, sizeof(answer), fd) < 0)
+			return;
+	}
+}
+
+int braid_peek_start(void)
+{
+	pid_t pid;
+
+	return braid_helper_start(&helper_fd, &pid, answer_all, NULL);
+}
+
+static int ask(const struct question *question, struct answer *answer, int *fd)
+{
+	if (send_with(helper_fd, question, sizeof(*question), -1) < 0 ||
+	    receive_with(helper_fd, answer, sizeof(*answer), fd) != sizeof(*answer))
+		return -EIO;
+	return answer->err < 0 ? answer->err : 0;
+}
+
+int braid_peek_maps(pid_t pid)
+{
+	const struct question question = { .what = PEEK_MAPS, .pid = pid };
+	struct answer answer;
+	int fd = -1, err;
+
+	if (helper_fd < 0)
+		return open_maps(pid);
+	err = ask(&question, &answer, &fd);
+	return err ? err : fd;
+}
+
+int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t room)
+{
+	const struct question question = { .what = PEEK_SYSCALL, .pid = pid, .tid = tid };
+	struct answer answer;
+	int fd = -1, err;
+
+	if (helper_fd < 0)
+		return read_syscall(pid, tid, text, room);
+	err = ask(&question, &answer, &fd);
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		return err;
+	answer.text[sizeof(answer.text) - 1] = 0;
+	snprintf(text, room, "%s", answer.text);
+	return 0;
+}
