@@ -212,6 +212,10 @@ check-dkms:
 	@tests/packages.sh driver tests
 	@tests/dkms.sh $(call packaged,6.1) $(call packaged,6.12)
 
+# The releases of the kernels that are asked for; by default, and for "all", of each.
+E2E_KRELS	= $(if $(filter-out all,$(KERNELS)),$(foreach one,$(KERNELS),$(call packaged,$(word 1,\
+		    $(subst -, ,$(one))),$(word 2,$(subst -, ,$(one))))),$(TEST_KRELS))
+
 # User-mode Linux is made for the case that runs on it.
 E2E_UML		= $(if $(CASE),$(filter virtio-uml,$(CASE)),virtio-uml)
 
@@ -222,7 +226,7 @@ check-e2e:
 
 .PHONY: e2e-run
 e2e-run: agent
-	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
+	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(E2E_KRELS))
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))
 	@tests/e2e/nested/test_judge.py
 	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE)) $(addprefix --kernel ,$(KERNELS))
