@@ -20,7 +20,8 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	2	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS */
+#define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS.
+					   3: WINDOW, and what RING_END says of it */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -44,6 +45,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_HOST_CLOCK = 19,	/* struct braid_chunk_host_clock, then struct braid_clock_sample[];
 					   of stream 0 */
 	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_thread[]; later ones replace */
+	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 };
 
 struct braid_chunk {
@@ -201,10 +203,26 @@ struct braid_vcpu_thread {
 	s32 tid;			/* of the host */
 };
 
+enum braid_window_edge {
+	BRAID_WINDOW_START = 1,
+	BRAID_WINDOW_STOP = 2,
+};
+
+/*
+ * The recording started or stopped. The start is noted before the first ring's position is,
+ * the stop after the last one's: an event of the recording lies between the two.
+ */
+struct braid_chunk_window {
+	u32 edge;			/* enum braid_window_edge */
+	u32 reserved0;
+	u64 host_ns;
+};
+
 /*
  * written = read + lost + left; events since the ring's init. One for each time that the
  * recording was the ring's reader: what lies between first_seq + (read - read_before) +
- * (lost - lost_before) of one and first_seq of the next was read by others.
+ * lost_within of one and first_seq of the next was read by others. Of the recording:
+ * written = before + (read - read_before) + lost_within + left_within + after.
  */
 struct braid_chunk_ring_end {
 	u16 buffer;			/* HOST: 0 */
@@ -218,6 +236,11 @@ struct braid_chunk_ring_end {
 	u64 fault;			/* enum braid_reader_fault, the agent's word */
 	u64 read_before;		/* of read: by others, before */
 	u64 lost_before;		/* of lost: likewise */
+	/* From minor 3 on; a capture of an earlier one has no window, and ends here. */
+	u64 before;			/* of written: before the start */
+	u64 after;			/* of written: after the stop */
+	u64 lost_within;		/* of lost: from start to stop */
+	u64 left_within;		/* of left: from start to stop */
 };
 
 enum braid_text_kind {
@@ -247,7 +270,8 @@ static_assert(sizeof(struct braid_clock_offset) == 40, "offset");
 static_assert(sizeof(struct braid_clock_mark) == 24, "mark");
 static_assert(sizeof(struct braid_clock_pair) == 24, "pair");
 static_assert(sizeof(struct braid_chunk_host_clock) == 32, "host clock");
-static_assert(sizeof(struct braid_chunk_ring_end) == 72, "ring end");
+static_assert(sizeof(struct braid_chunk_window) == 16, "window");
+static_assert(sizeof(struct braid_chunk_ring_end) == 104, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");
 
 #endif /* BRAID_CAPTURE_CHUNK_H */

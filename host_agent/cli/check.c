@@ -53,6 +53,11 @@ static void check_told(const struct braid_ring *ring, struct braid_text *why)
 		contradict(why, "written %llu is not read + lost + left %llu",
 			   (unsigned long long)end->written,
 			   (unsigned long long)(end->read + end->lost + end->left));
+	if (ring->report.nr_parts == 1 &&
+	    end->written != ring->report.before + read + lost + ring->report.left +
+			    ring->report.after)
+		contradict(why, "written %llu is not before + read + lost + left + after",
+			   (unsigned long long)end->written);
 	if (found != read)
 		contradict(why, "the recording read %llu events, the capture holds %llu", read,
 			   found);

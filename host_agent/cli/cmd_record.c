@@ -40,6 +40,8 @@ static const char usage[] =
 	"  -C, --host-clock=CLOCK the trace clock of the host's events, as tracefs calls it; their\n"
 	"                         times are converted. Default: the timeline's own, mono_raw\n"
 	"  -t SECONDS             stop after that time\n"
+	"      --backlog          also take what lay in the guests' rings before the start: of a guest\n"
+	"                         that traced without a reader, or of a recorder that was killed\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
 	"  --to FORM              make OUT of the capture when it ends, as `tracebraid export --to`\n"
 	"                         does, of -o OUT; the capture is OUT.braid\n"
@@ -63,7 +65,7 @@ static const char usage[] =
 
 enum {
 	OPT_HOST = 256, OPT_TRY_HOST, OPT_LIVE, OPT_JSON, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT,
-	OPT_HOLD_OFF, OPT_TO
+	OPT_HOLD_OFF, OPT_TO, OPT_BACKLOG
 };
 
 static const struct option options[] = {
@@ -83,6 +85,7 @@ static const struct option options[] = {
 	{ "on-count", required_argument, NULL, OPT_ON_COUNT },
 	{ "hold-off", required_argument, NULL, OPT_HOLD_OFF },
 	{ "to", required_argument, NULL, OPT_TO },
+	{ "backlog", no_argument, NULL, OPT_BACKLOG },
 	{ "live", no_argument, NULL, OPT_LIVE },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
@@ -218,6 +221,9 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 			break;
 		case 'o':
 			r->file = optarg;
+			break;
+		case OPT_BACKLOG:
+			r->backlog = true;
 			break;
 		case OPT_TO:
 			err = braid_record_take_form(r, optarg);

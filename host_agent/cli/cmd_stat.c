@@ -14,6 +14,9 @@ static const char usage[] =
 	"Usage: tracebraid stat [--json] [--buffer NAME] FILE|REGION\n"
 	"Prints for each ring the events written, read, lost and left, and whether they add\n"
 	"up: written = read + lost + left, and read is what a walk over the pages finds.\n"
+	"Of a capture they are those between the start and the stop of the recording; BEFORE\n"
+	"and AFTER are what the ring's driver wrote before and after that. Of a region they are\n"
+	"those of the driver's whole life.\n"
 	"Exits with 1 when something does not add up. REGION is a guest's, as `tracebraid list`\n"
 	"shows it: the guest's name, or the region's file.\n"
 	"\n"
@@ -22,7 +25,7 @@ static const char usage[] =
 	"      --help          this text\n";
 
 struct totals {
-	u64 written, read, lost, left, found;
+	u64 before, written, read, lost, left, after, found;
 	bool unknown;		/* a ring's end was not told */
 	bool wrong;
 };
@@ -37,26 +40,28 @@ struct stat_run {
 
 static void put_u64(struct braid_text *t, u64 value)
 {
-	braid_text_u64(t, value, 14, ' ');
+	braid_text_u64(t, value, 12, ' ');
 }
 
 static void text_row(struct stat_run *s, const struct braid_ring *ring, const char *why)
 {
-	const struct braid_chunk_ring_end *end = &ring->report.last;
+	const struct braid_ring_report *report = &ring->report;
 	struct braid_text *t = &s->out;
 
 	braid_text_printf(t, "%-20s %-10s %03u", ring->stream->name, braid_ring_buffer_name(ring),
 			  ring->cpu);
 	if (ring->report.nr_parts) {
-		put_u64(t, end->written);
-		put_u64(t, end->read);
-		put_u64(t, end->lost);
-		put_u64(t, end->left);
+		put_u64(t, report->before);
+		put_u64(t, report->read + report->lost + report->left);
+		put_u64(t, report->read);
+		put_u64(t, report->lost);
+		put_u64(t, report->left);
+		put_u64(t, report->after);
 	} else {
-		braid_text_printf(t, "%14s", "?");
+		braid_text_printf(t, "%12s%12s", "?", "?");
 		put_u64(t, ring->walk.events + ring->walk.skipped);
 		put_u64(t, ring->walk.lost);
-		braid_text_printf(t, "%14s", "?");
+		braid_text_printf(t, "%12s%12s", "?", "?");
 	}
 	put_u64(t, ring->walk.events + ring->walk.skipped);
 	braid_text_printf(t, "  %s%s\n", *why ? "✗ " : ring->report.nr_parts ? "✓" : "?", why);
@@ -64,7 +69,7 @@ static void text_row(struct stat_run *s, const struct braid_ring *ring, const ch
 
 static void json_row(struct stat_run *s, const struct braid_ring *ring, const char *why)
 {
-	const struct braid_chunk_ring_end *end = &ring->report.last;
+	const struct braid_ring_report *report = &ring->report;
 	struct braid_text *t = &s->out;
 
 	braid_text_puts(t, s->any ? ",\n{\"stream\":" : "{\"rings\":[\n{\"stream\":");
@@ -73,9 +78,11 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const ch
 			  (unsigned long long)ring->stream->incarnation, ring->buffer, ring->cpu);
 	braid_text_json(t, braid_ring_buffer_name(ring), strlen(braid_ring_buffer_name(ring)));
 	if (ring->report.nr_parts)
-		braid_text_printf(t, ",\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu",
-				  (unsigned long long)end->written, (unsigned long long)end->read,
-				  (unsigned long long)end->lost, (unsigned long long)end->left);
+		braid_text_printf(t, ",\"before\":%llu,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"after\":%llu",
+				  (unsigned long long)report->before,
+				  (unsigned long long)(report->read + report->lost + report->left),
+				  (unsigned long long)report->read, (unsigned long long)report->lost,
+				  (unsigned long long)report->left, (unsigned long long)report->after);
 	braid_text_printf(t, ",\"found\":%llu,\"found_lost\":%llu,\"ok\":%s,\"why\":",
 			  (unsigned long long)(ring->walk.events + ring->walk.skipped),
 			  (unsigned long long)ring->walk.lost, *why ? "false" : "true");
@@ -85,7 +92,7 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const ch
 
 static void put_row(struct stat_run *s, const struct braid_ring *ring)
 {
-	const struct braid_chunk_ring_end *end = &ring->report.last;
+	const struct braid_ring_report *report = &ring->report;
 	struct totals *totals = &s->totals;
 	struct braid_text why = { 0 };
 
@@ -98,10 +105,12 @@ static void put_row(struct stat_run *s, const struct braid_ring *ring)
 	braid_text_free(&why);
 	s->any = true;
 	totals->unknown |= !ring->report.nr_parts;
-	totals->written += end->written;
-	totals->read += end->read;
-	totals->lost += end->lost;
-	totals->left += end->left;
+	totals->before += report->before;
+	totals->written += report->read + report->lost + report->left;
+	totals->read += report->read;
+	totals->lost += report->lost;
+	totals->left += report->left;
+	totals->after += report->after;
 	totals->found += ring->walk.events + ring->walk.skipped;
 }
 
@@ -111,18 +120,22 @@ static void put_totals(struct stat_run *s, const struct braid_source *source)
 	struct braid_text *t = &s->out;
 
 	if (s->json) {
-		braid_text_printf(t, "%s],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"found\":%llu,\"known\":%s,\"ok\":%s}\n",
-				  s->any ? "\n" : "{\"rings\":[", (unsigned long long)totals->written,
+		braid_text_printf(t, "%s],\"before\":%llu,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"after\":%llu,\"found\":%llu,\"known\":%s,\"ok\":%s}\n",
+				  s->any ? "\n" : "{\"rings\":[", (unsigned long long)totals->before,
+				  (unsigned long long)totals->written,
 				  (unsigned long long)totals->read, (unsigned long long)totals->lost,
-				  (unsigned long long)totals->left, (unsigned long long)totals->found,
+				  (unsigned long long)totals->left, (unsigned long long)totals->after,
+				  (unsigned long long)totals->found,
 				  totals->unknown ? "false" : "true", totals->wrong ? "false" : "true");
 		return;
 	}
 	braid_text_printf(t, "%-20s %-10s %3s", "total", "", "");
+	put_u64(t, totals->before);
 	put_u64(t, totals->written);
 	put_u64(t, totals->read);
 	put_u64(t, totals->lost);
 	put_u64(t, totals->left);
+	put_u64(t, totals->after);
 	put_u64(t, totals->found);
 	braid_text_printf(t, "  %s\n", totals->wrong ? "✗ does not add up" :
 			  totals->unknown ? "? " : "✓");
@@ -150,8 +163,9 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 	if (err)
 		return err;
 	if (!s->json)
-		braid_text_printf(&s->out, "%-20s %-10s %3s%14s%14s%14s%14s%14s\n", "STREAM", "BUFFER",
-				  "CPU", "WRITTEN", "READ", "LOST", "LEFT", "FOUND");
+		braid_text_printf(&s->out, "%-20s %-10s %3s%12s%12s%12s%12s%12s%12s%12s\n", "STREAM",
+				  "BUFFER", "CPU", "BEFORE", "WRITTEN", "READ", "LOST", "LEFT", "AFTER",
+				  "FOUND");
 	for (k = 0; k < source->nr_streams; k++)
 		for (j = 0; j < source->streams[k]->nr_rings; j++)
 			if (want_ring(s, source->streams[k]->rings[j]))

@@ -118,6 +118,7 @@ struct braid_recording {
 	double seconds;		/* 0: until told */
 	bool quiet;
 	bool clock_only;	/* no event is enabled, none is taken */
+	bool backlog;		/* what rings held before the start is recorded too */
 	enum braid_record_host host;
 	struct braid_record_patterns events;
 	struct braid_record_patterns host_events;
@@ -139,7 +140,7 @@ struct braid_recording {
 	struct braid_sampler *sampler;
 	int signal_fd;
 	struct pollfd *fds;	/* all that the loop sleeps on: room for every guest's */
-	u64 start_ns;
+	u64 start_ns;		/* 0: not yet */
 	u64 end_ns;
 	u64 last_progress_ns;
 	bool terminal;		/* stderr is one */

@@ -133,6 +133,13 @@ static size_t watch_ports(struct braid_recording *r, size_t nr, u64 *ns)
 	return nr;
 }
 
+static u64 time_left_ns(const struct braid_recording *r)
+{
+	u64 spent_ns = braid_host_clock_ns() - r->start_ns, all_ns = r->seconds * SECOND_NS;
+
+	return spent_ns < all_ns ? all_ns - spent_ns : 0;
+}
+
 /* Sleeps, or not. Returns true when told to stop; early also at the command's end. */
 static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 {
@@ -154,6 +161,8 @@ static bool rest(struct braid_recording *r, int result, u64 *sleep_ns)
 	if (result != BRAID_POLL_MORE)
 		ns = *sleep_ns;
 	nr = watch_ports(r, BRAID_LOOP_FDS, &ns);
+	if (r->seconds > 0 && r->start_ns && !r->end_ns && ns > time_left_ns(r))
+		ns = time_left_ns(r);
 	t.tv_nsec = ns;
 	if (ppoll(r->fds, nr, &t, NULL) <= 0)
 		return false;
@@ -178,8 +187,7 @@ static bool all_gone(const struct braid_recording *r)
 
 static bool time_is_up(const struct braid_recording *r)
 {
-	return r->seconds > 0 &&
-	       braid_host_clock_ns() - r->start_ns >= (u64)(r->seconds * SECOND_NS);
+	return r->seconds > 0 && !time_left_ns(r);
 }
 
 static bool all_armed(const struct braid_recording *r)
@@ -237,12 +245,49 @@ static int arm(struct braid_recording *r, bool *stop)
 	return 0;
 }
 
+static int put_edge(struct braid_recording *r, enum braid_window_edge edge, u64 host_ns)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = host_ns };
+
+	if (r->flight.wanted)	/* a snapshot has all there is */
+		return 0;
+	return braid_capture_put(r->sink.capture, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window),
+				 NULL, 0);
+}
+
+/* The recording starts: what happens from here on is in the capture. */
+static int start(struct braid_recording *r)
+{
+	size_t k;
+	int err;
+
+	r->start_ns = r->last_progress_ns = braid_host_clock_ns();
+	err = put_edge(r, BRAID_WINDOW_START, r->start_ns);
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_start(r->guests[k].source);
+	if (!err && r->host_source && !r->flight.wanted)
+		err = braid_tracefs_source_on(r->host_source);
+	return err;
+}
+
+/* And stops: what happens from here on is not. */
+static int stop(struct braid_recording *r)
+{
+	size_t k;
+
+	if (r->host_source && !r->flight.wanted)
+		braid_tracefs_source_off(r->host_source);
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_stop(r->guests[k].source);
+	r->end_ns = braid_host_clock_ns();
+	return put_edge(r, BRAID_WINDOW_STOP, r->end_ns);
+}
+
 static int record(struct braid_recording *r)
 {
 	u64 sleep_ns = SLEEP_MIN_NS;
 	int ret, err = 0;
 
-	r->start_ns = r->last_progress_ns = braid_host_clock_ns();
 	for (;;) {
 		ret = poll_all(r);
 		if (ret >= 0)
@@ -297,20 +342,21 @@ static int finish(struct braid_recording *r)
 
 int braid_record_run(struct braid_recording *r)
 {
-	bool stop = false;
-	int err = arm(r, &stop);
+	bool told = false;
+	int err = arm(r, &told);
 
-	if (!err && !stop && r->child.argv)
+	if (!err)
+		err = start(r);
+	if (!err && !told && r->child.argv)
 		err = braid_child_start(&r->child);
 	if (err)
 		return err;
 	tell_who_waits(r);
 	braid_record_start_line(r);
-	if (stop)
-		r->start_ns = braid_host_clock_ns();
-	else
+	if (!told)
 		err = record(r);
-	r->end_ns = braid_host_clock_ns();
+	if (!err)
+		err = stop(r);
 	if (!err)
 		err = disarm(r);
 	if (!err)

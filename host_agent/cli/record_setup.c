@@ -275,15 +275,21 @@ int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest
 		.nr_patterns = r->events.nr,
 		.buffer = r->buffer,
 		.clock_only = r->clock_only,
+		.window = !r->flight.wanted,
+		.backlog = r->backlog,
 		.flight = r->flight.wanted,
 		.on = r->flight.on.items,
 		.nr_on = r->flight.on.nr,
 		.say = say_for_guest,
 		.say_arg = r,
 	};
+	int err;
 
 	guest->port = NULL;
-	return braid_region_source_open(&guest->source, &o);
+	err = braid_region_source_open(&guest->source, &o);
+	if (!err && r->start_ns)	/* it came while we record */
+		braid_region_source_start(guest->source);
+	return err;
 }
 
 int braid_record_make_room(struct braid_recording *r)
@@ -366,6 +372,7 @@ static int open_tracefs(struct braid_recording *r)
 		.patterns = r->host_events.items,
 		.nr_patterns = r->host_events.nr,
 		.clock = r->host_clock,
+		.held = !r->flight.wanted,
 		.flight = r->flight.wanted,
 	};
 	int err;

@@ -151,11 +151,7 @@ static int put_note(void *arg, const struct braid_item *item)
 /* A host time as the page has it. */
 static long long shown(const struct html_export *h, s64 ns)
 {
-	const struct braid_walk *w = &h->x.walk;
-
-	if (w->options->realtime)
-		ns = (s64)braid_clock_reading_at(&w->source->clocks.realtime, ns).value;
-	return (long long)((u64)ns - (u64)h->base_ns);
+	return (long long)((u64)braid_walk_shown_ns(&h->x.walk, ns) - (u64)h->base_ns);
 }
 
 /* Where one law of a stream's clock gives way to another; nothing is sure in between. */
@@ -172,6 +168,15 @@ static void put_epochs(struct html_export *h, const struct braid_stream *s, cons
 					  shown(h, e->from_ns), shown(h, e->begun_ns));
 			*comma = ",";
 		}
+}
+
+/* From start to stop of a recording. */
+static void put_window(struct html_export *h, const struct braid_window *window)
+{
+	struct braid_text *t = &h->x.out;
+
+	braid_text_printf(t, "%s[%lld,%lld]", t->data[t->bytes - 1] == '[' ? "" : ",",
+			  shown(h, window->start_ns), shown(h, window->stop_ns));
 }
 
 /* One line of the page's own, then those of report --json. */
@@ -197,6 +202,10 @@ static int put_meta(struct html_export *h)
 	braid_text_puts(t, "],\"epochs\":[");
 	for (k = 0; k < source->nr_streams; k++)
 		put_epochs(h, source->streams[k], &comma);
+	braid_text_puts(t, "],\"windows\":[");
+	for (k = 0; k < source->nr_windows; k++)
+		if (source->windows[k].stop_ns != INT64_MAX)
+			put_window(h, &source->windows[k]);
 	braid_text_puts(t, "]}\n");
 	braid_json_head(&h->x);
 	braid_json_foot(&h->x);

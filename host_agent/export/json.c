@@ -152,20 +152,46 @@ static void put_identity(struct braid_text *t, const struct braid_stream *s)
 	braid_json_u64(t, ",\"cpus\":", s->nr_cpus);
 }
 
+void braid_json_account(struct braid_text *t, const struct braid_stream *stream)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(stream);
+
+	if (!sum.known)
+		return;
+	braid_json_u64(t, ",\"written\":", sum.written);
+	braid_json_u64(t, ",\"read\":", sum.read);
+	braid_json_u64(t, ",\"lost\":", sum.lost);
+	braid_json_u64(t, ",\"left\":", sum.left);
+}
+
+void braid_json_windows(struct braid_text *t, const struct braid_walk *w)
+{
+	size_t k;
+
+	if (!w->source->nr_windows)
+		return;
+	braid_text_puts(t, ",\"recorded\":[");
+	for (k = 0; k < w->source->nr_windows; k++) {
+		const struct braid_window *window = &w->source->windows[k];
+
+		braid_text_printf(t, "%s{\"start_ns\":%lld", k ? "," : "",
+				  (long long)braid_walk_shown_ns(w, window->start_ns));
+		if (window->stop_ns != INT64_MAX)
+			braid_text_printf(t, ",\"stop_ns\":%lld",
+					  (long long)braid_walk_shown_ns(w, window->stop_ns));
+		braid_text_putc(t, '}');
+	}
+	braid_text_putc(t, ']');
+}
+
 static void put_stream(struct braid_line_export *x, const struct braid_stream *s)
 {
 	struct braid_text *t = &x->out;
-	struct braid_stream_sum sum = braid_stream_sum_up(s);
 	const char *why = braid_end_reason_name(s->end_reason);
 
 	put_identity(t, s);
 	put_clock(x, s);
-	if (sum.known) {
-		braid_json_u64(t, ",\"written\":", sum.written);
-		braid_json_u64(t, ",\"read\":", sum.read);
-		braid_json_u64(t, ",\"lost\":", sum.lost);
-		braid_json_u64(t, ",\"left\":", sum.left);
-	}
+	braid_json_account(t, s);
 	if (why)
 		braid_json_string(t, ",\"end\":", why);
 	braid_text_puts(t, "}\n");
@@ -184,6 +210,7 @@ void braid_json_head(struct braid_line_export *x)
 	braid_json_u64(t, ",\"start_ns\":", x->walk.source->head.start_host_ns);
 	braid_json_u64(t, ",\"start_realtime_ns\":", x->walk.source->head.start_realtime_ns);
 	braid_json_string(t, ",\"agent\":", x->walk.source->head.agent_version);
+	braid_json_windows(t, &x->walk);
 	braid_text_puts(t, "}\n");
 	for (k = 0; k < x->walk.source->nr_streams; k++)
 		put_stream(x, x->walk.source->streams[k]);

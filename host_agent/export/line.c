@@ -38,13 +38,55 @@ struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream)
 			continue;
 		rings++;
 		sum.known &= ring->report.nr_parts > 0;
-		sum.written += ring->report.last.written;
-		sum.read += ring->report.last.read;
-		sum.lost += ring->report.last.lost;
-		sum.left += ring->report.last.left;
+		sum.read += ring->report.read;
+		sum.lost += ring->report.lost;
+		sum.left += ring->report.left;
 	}
+	sum.written = sum.read + sum.lost + sum.left;
 	sum.known &= rings > 0;
 	return sum;
+}
+
+void braid_line_put_account(struct braid_text *t, const struct braid_stream *stream)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(stream);
+
+	if (sum.known)
+		braid_text_printf(t, "written %llu = read %llu + lost %llu + left %llu",
+				  (unsigned long long)sum.written, (unsigned long long)sum.read,
+				  (unsigned long long)sum.lost, (unsigned long long)sum.left);
+	else
+		braid_text_printf(t, "accounting unknown: %s", *stream->trace_clock ?
+				  "a trace.dat does not tell it" :
+				  "the recording did not end by itself");
+}
+
+static void put_time(struct braid_text *t, s64 ns)
+{
+	u64 size = ns < 0 ? -(u64)ns : (u64)ns;
+
+	braid_text_printf(t, "%s%llu.%09llu", ns < 0 ? "-" : "",
+			  (unsigned long long)(size / 1000000000),
+			  (unsigned long long)(size % 1000000000));
+}
+
+void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w)
+{
+	size_t k;
+
+	for (k = 0; k < w->source->nr_windows; k++) {
+		const struct braid_window *window = &w->source->windows[k];
+
+		braid_text_puts(t, "# recorded from ");
+		put_time(t, braid_walk_shown_ns(w, window->start_ns));
+		if (window->stop_ns == INT64_MAX) {
+			braid_text_puts(t, " s on; the recording did not end by itself\n");
+			continue;
+		}
+		braid_text_puts(t, " to ");
+		put_time(t, braid_walk_shown_ns(w, window->stop_ns));
+		braid_text_printf(t, " s: %.3f s\n", (window->stop_ns - window->start_ns) / 1e9);
+	}
 }
 
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream)

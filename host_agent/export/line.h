@@ -38,7 +38,7 @@ struct braid_line_ops {
 	void (*hidden)(struct braid_line_export *x);
 };
 
-/* The accounting of a stream: the sum over its rings. */
+/* The accounting of a stream: the sum over its rings, of the recording alone. */
 struct braid_stream_sum {
 	bool known;		/* each ring's end was told */
 	u64 written;
@@ -73,6 +73,18 @@ void braid_json_head(struct braid_line_export *x);
 
 /** braid_json_foot - likewise what is known behind the last */
 void braid_json_foot(struct braid_line_export *x);
+
+/** braid_line_put_windows - append from when to when was recorded, a line for each recording */
+void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w);
+
+/** braid_line_put_account - append a stream's accounting, without an end of line */
+void braid_line_put_account(struct braid_text *t, const struct braid_stream *stream);
+
+/** braid_json_windows - the same as braid_line_put_windows(), as a member of an object */
+void braid_json_windows(struct braid_text *t, const struct braid_walk *w);
+
+/** braid_json_account - likewise as braid_line_put_account(); nothing where it is not known */
+void braid_json_account(struct braid_text *t, const struct braid_stream *stream);
 
 /** braid_stream_sum_up - add a stream's rings up */
 struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);

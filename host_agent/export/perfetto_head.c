@@ -150,11 +150,11 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 /* A ring's share of its CPU: what had been before the recording, or at its end. */
 static void add_ring(Braid__FtraceCpuStats *cpu, const struct braid_ring *ring, bool end)
 {
-	const struct braid_chunk_ring_end *first = &ring->report.first, *last = &ring->report.last;
-	u64 lost = end ? last->lost : first->lost_before;
+	const struct braid_chunk_ring_end *first = &ring->report.first;
+	u64 lost = first->lost_before + (end ? ring->report.lost : 0);
 
-	cpu->read_events += end ? last->read : first->read_before;
-	cpu->entries += end ? last->left : 0;
+	cpu->read_events += first->read_before + (end ? ring->report.read : 0);
+	cpu->entries += end ? ring->report.left : 0;
 	if (ring->buffer < ring->stream->nr_buffers &&
 	    ring->stream->buffers[ring->buffer].flags & BRAID_BUFFER_OVERWRITE)
 		cpu->overrun += lost;

@@ -138,6 +138,7 @@ static void put_stream(const struct braid_stats *s, const struct braid_stream *s
 
 	braid_json_string(t, "{\"stream\":", stream->name);
 	braid_json_string(t, ",\"kind\":", stream->kind == BRAID_STREAM_HOST ? "host" : "guest");
+	braid_json_account(t, stream);
 	put_events(s, stream->number, t);
 	put_cpus(&s->streams[stream->number], t);
 	put_tasks(s, stream->number, t);
@@ -159,6 +160,7 @@ void braid_stats_json(const struct braid_stats *s, struct braid_text *t)
 		braid_text_puts(t, ",\"more_lost\":true");
 	if (s->tasks_left_out)
 		braid_text_puts(t, ",\"tasks_left_out\":true");
+	braid_json_windows(t, &s->walk);
 	braid_text_printf(t, ",\"first_ns\":%lld,\"last_ns\":%lld,\"streams\":[",
 			  (long long)s->first_ns, (long long)s->last_ns);
 	for (k = 0; k < s->source->nr_streams; k++) {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "host_agent/export/line.h"
 #include "host_agent/export/stats.h"
 
 #define MOST_TASKS	10u	/* of each stream */
@@ -197,13 +198,20 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 	size_t k;
 	u32 n;
 
-	braid_text_printf(t, "# %llu events, %llu lost%s, from", (unsigned long long)s->totals->events,
+	braid_text_printf(t, "# %llu event%s, %llu lost%s, from", (unsigned long long)s->totals->events,
+			  s->totals->events == 1 ? "" : "s",
 			  (unsigned long long)s->totals->lost,
 			  s->totals->some_lost ? " and more that nobody counted" : "");
 	put_seconds(t, s->first_ns, 0);
 	braid_text_puts(t, " to");
 	put_seconds(t, s->last_ns, 0);
 	braid_text_puts(t, " s; all times in seconds, where no other unit is told\n");
+	braid_line_put_windows(t, &s->walk);
+	for (k = 0; k < s->source->nr_streams; k++) {
+		braid_text_printf(t, "# %s: ", s->source->streams[k]->name);
+		braid_line_put_account(t, s->source->streams[k]);
+		braid_text_putc(t, '\n');
+	}
 	for (k = 0; k < s->source->nr_streams; k++)
 		for (n = 0; s->streams[k].events &&
 		     (untold = braid_stats_untold(s, s->source->streams[k], n)); n++)

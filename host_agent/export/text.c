@@ -86,18 +86,9 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 
 static void put_accounting(struct braid_line_export *x, const struct braid_stream *s)
 {
-	struct braid_stream_sum sum = braid_stream_sum_up(s);
-
-	if (sum.known)
-		braid_text_printf(&x->out, "#   written %llu = read %llu + lost %llu + left %llu%s\n",
-				  (unsigned long long)sum.written, (unsigned long long)sum.read,
-				  (unsigned long long)sum.lost, (unsigned long long)sum.left,
-				  sum.written == sum.read + sum.lost + sum.left ? "" :
-				  " (does not add up)");
-	else
-		braid_text_printf(&x->out, "#   accounting unknown: %s\n", *s->trace_clock ?
-				  "a trace.dat does not tell it" :
-				  "the recording did not end by itself");
+	braid_text_puts(&x->out, "#   ");
+	braid_line_put_account(&x->out, s);
+	braid_text_putc(&x->out, '\n');
 }
 
 static void put_identity(struct braid_line_export *x, const struct braid_stream *s)
@@ -149,6 +140,7 @@ static void put_header(struct braid_line_export *x)
 		braid_text_puts(t, "# live: by what is known of the clocks so far; a report places events anew, within the bounds\n");
 		return;
 	}
+	braid_line_put_windows(t, &x->walk);
 	put_stream_heads(x);
 	if (x->walk.source->faults)
 		braid_text_printf(t, "# %llu fault%s found so far; 'tracebraid verify' explains %s\n",
@@ -186,8 +178,9 @@ static void put_footer(struct braid_line_export *x)
 				  (unsigned long long)totals->late, totals->late == 1 ? "" : "s",
 				  (unsigned long long)totals->hidden);
 	}
-	braid_text_printf(&x->out, "# %llu events, %llu lost%s, %llu in an order that is not proven\n",
-			  (unsigned long long)totals->events, (unsigned long long)totals->lost,
+	braid_text_printf(&x->out, "# %llu event%s, %llu lost%s, %llu in an order that is not proven\n",
+			  (unsigned long long)totals->events, totals->events == 1 ? "" : "s",
+			  (unsigned long long)totals->lost,
 			  totals->some_lost ? " and more that nobody counted" : "",
 			  (unsigned long long)totals->uncertain);
 }

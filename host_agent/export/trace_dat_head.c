@@ -258,9 +258,9 @@ static void put_cpu_stat(struct braid_text *t, const struct braid_stream *s, u32
 
 		if (ring->cpu != cpu)
 			continue;
-		left += ring->report.last.left;
-		lost += ring->report.last.lost;
-		read += ring->report.last.read;
+		left += ring->report.left;
+		lost += ring->report.lost;
+		read += ring->report.read;
 	}
 	braid_text_printf(t, "CPU: %u\nentries: %llu\noverrun: %llu\nread events: %llu\n", cpu,
 			  (unsigned long long)left, (unsigned long long)lost,

@@ -25,6 +25,13 @@ u64 braid_walk_stream_bound(const struct braid_walk *w, const struct braid_strea
 				      stream->bound_ns;
 }
 
+s64 braid_walk_shown_ns(const struct braid_walk *w, s64 host_ns)
+{
+	if (!w->options->realtime)
+		return host_ns;
+	return (s64)braid_clock_reading_at(&w->source->clocks.realtime, host_ns).value;
+}
+
 /* The item's time by the clock that is shown. */
 static void tell_time(struct braid_walk *w, const struct braid_item *item)
 {

@@ -73,6 +73,9 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 /** braid_walk_end - free what the walk needed */
 void braid_walk_end(struct braid_walk *w);
 
+/** braid_walk_shown_ns - a time of the host's clock, by the clock that is shown */
+s64 braid_walk_shown_ns(const struct braid_walk *w, s64 host_ns);
+
 /** braid_walk_stream_bound - the worst bound of a stream's times, as they are shown */
 u64 braid_walk_stream_bound(const struct braid_walk *w, const struct braid_stream *stream);
 

@@ -122,6 +122,8 @@ static void note_end(struct walk *w, const struct braid_span *span)
 	u64 before = (span->position - braid_load(&w->map->priv->first_position)) & BRAID_POS_MASK;
 
 	w->a->bytes = before * (w->map->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES) + span->to_bytes;
+	w->a->end_position = span->position;
+	w->a->end_bytes = span->to_bytes;
 }
 
 static int walk_ring(struct walk *w, struct braid_peek *p)
@@ -170,6 +172,7 @@ static int walk_once(struct walk *w, u64 incarnation)
 	if (err)
 		return err;
 	w->a->written = w->expected - first_seq;
+	w->a->end_seq = w->expected;
 	if ((s64)(said - w->a->written) > 0 && w->overtaken)
 		w->a->moving = true;
 	else if ((s64)(said - w->a->written) > 0)

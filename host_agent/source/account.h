@@ -20,6 +20,9 @@ struct braid_ring_account {
 	u32 left_subbufs;	/* that hold them */
 	u64 bytes;		/* that events took in the ring so far, nearly: by whole sub-buffers */
 	u64 next_seq;		/* of the next event that a reader would want */
+	u64 end_seq;		/* of the next event that the guest will write ... */
+	u64 end_position;	/* ... into this sub-buffer, ... */
+	u32 end_bytes;		/* ... behind so much of its data */
 	u32 broken;		/* enum braid_ring_fault, the guest's word */
 	bool moving;		/* the ring was faster than the walk: counts are a guess */
 	char fault[160];	/* why it doesn't add up, "" when it does; fit for a terminal */

@@ -190,6 +190,8 @@ static int take_news(struct braid_capture_source *cs, const struct news *news)
 			err = fit_stream(s);
 		s->news = 0;
 	}
+	if (!err)
+		err = braid_capture_note_windows(cs);
 	if (!err && news->ends)
 		err = settle_ends(cs);
 	number_rings(cs);

@@ -326,13 +326,45 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 		       (unsigned long long)g->last_ns - g->page.host_ns);
 }
 
+/* What the ring lost after its last page and before the stop: its account alone tells. */
+static u64 lost_at_end(const struct braid_ring *ring)
+{
+	s64 gap = (s64)(ring->report.end_seq - ring->walk.next_seq);
+	s64 more = (s64)(ring->report.lost - (ring->walk.lost - ring->walk.damaged));
+
+	if (!ring->report.nr_parts || !ring->walk.started || gap <= 0 || more <= 0)
+		return 0;
+	return gap < more ? gap : more;
+}
+
+/* A ring that lost all that it was offered has no page to tell it. */
+static int lost_alone(struct guest_ring *g)
+{
+	struct braid_ring *ring = &g->base.ring;
+	struct braid_item *item = &ring->item;
+	u64 lost = ring->report.lost;
+
+	ring->walk.started = true;
+	ring->walk.lost = lost;
+	ring->walk.first_seq = ring->report.first.first_seq;
+	ring->walk.next_seq = ring->walk.first_seq + lost;
+	item->kind = BRAID_ITEM_LOST;
+	item->host_ns = ring->stream->end_ns;
+	item->bound_ns = BRAID_BOUND_UNKNOWN;
+	item->seq = ring->walk.next_seq;
+	item->lost_before = lost;
+	item->payload_bytes = 0;
+	return 1;
+}
+
 /* Behind the last piece: what was dropped there, or skipped, is told by itself. */
 static int end_of_ring(struct guest_ring *g)
 {
 	struct braid_ring *ring = &g->base.ring;
+	u64 dropped = g->dropped ? g->dropped : lost_at_end(ring);
 
-	u64 dropped = g->dropped;
-
+	if (!ring->walk.started && !ring->walk.pages && ring->report.lost)
+		return lost_alone(g);
 	g->dropped = 0;
 	if (!ring->walk.started && ring->walk.skipped) {
 		g->first_seq += g->cursor.events;

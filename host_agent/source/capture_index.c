@@ -137,8 +137,7 @@ static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ri
 {
 	struct braid_ring_part part = {
 		.from_seq = end->first_seq,
-		.to_seq = end->first_seq + end->read - end->read_before + end->lost -
-			  end->lost_before,
+		.to_seq = end->first_seq + end->read - end->read_before + end->lost_within,
 		.end = *end,
 	};
 
@@ -152,6 +151,12 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 	bool guest = s->stream.kind == BRAID_STREAM_GUEST;
 
 	memcpy(&end, v->payload, v->bytes < sizeof(end) ? v->bytes : sizeof(end));
+	if (v->bytes < sizeof(end)) {	/* minor 2: recorded till the end of the ring */
+		end.before = end.read_before + end.lost_before;
+		end.after = 0;
+		end.lost_within = end.lost - end.lost_before;
+		end.left_within = end.left;
+	}
 	if (v->bytes < offsetof(struct braid_chunk_ring_end, read_before) ||
 	    (guest && (end.buffer >= s->superblock.nr_buffers || end.buffer >= BRAID_MAX_BUFFERS ||
 		       end.vcpu >= s->superblock.buffers[end.buffer].nr_rings)) ||
@@ -265,13 +270,12 @@ static void report_part(struct braid_ring_report *report, const struct braid_rin
 			bool *any)
 {
 	const struct braid_chunk_ring_end *end = &part->end;
-	u64 read = end->read - end->read_before, lost = end->lost - end->lost_before;
+	u64 read = end->read - end->read_before, lost = end->lost_within;
 	bool full = read || lost;	/* the capture's first event is in no empty part */
 	u64 fault, broken;
 
 	if (!report->nr_parts++ || (full && !*any) ||
-	    (full == *any && end->read_before + end->lost_before <
-			     report->first.read_before + report->first.lost_before))
+	    (full == *any && end->before < report->first.before))
 		report->first = *end;
 	*any |= full;
 	report->read += read;
@@ -279,8 +283,13 @@ static void report_part(struct braid_ring_report *report, const struct braid_rin
 	/* What has read more is the later one; a fault stays. */
 	fault = end->fault ?: report->last.fault;
 	broken = end->broken ?: report->last.broken;
-	if (end->read + end->lost >= report->last.read + report->last.lost)
+	if (end->read + end->lost >= report->last.read + report->last.lost) {
 		report->last = *end;
+		report->left = end->left_within;
+		report->after = end->after;
+		report->end_seq = part->to_seq;
+	}
+	report->before = report->first.before;
 	report->last.fault = fault;
 	report->last.broken = broken;
 }

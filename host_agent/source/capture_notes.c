@@ -11,7 +11,8 @@
 
 #define MAX_CHANGES	512u	/* of a clock that are told; no clock changes so often */
 
-static int add_note(struct braid_capture_stream *s, u64 host_ns, const char *text, size_t bytes)
+int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,
+			   size_t bytes)
 {
 	struct braid_note note = { .host_ns = host_ns, .order = s->nr_notes };
 
@@ -35,8 +36,8 @@ int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_c
 	if (v->bytes < sizeof(head))
 		return 0;
 	memcpy(&head, v->payload, sizeof(head));
-	return add_note(s, head.host_ns, (const char *)v->payload + sizeof(head),
-			v->bytes - sizeof(head));
+	return braid_capture_add_note(s, head.host_ns, (const char *)v->payload + sizeof(head),
+				      v->bytes - sizeof(head));
 }
 
 static int by_time(const void *a, const void *b)
@@ -145,7 +146,7 @@ static int note_change(struct braid_capture_stream *s, const struct braid_clock 
 		put_duration(&t, begun - from);
 		braid_text_puts(&t, " before this");
 	}
-	err = t.failed ? -ENOMEM : add_note(s, begun, t.data, t.bytes);
+	err = t.failed ? -ENOMEM : braid_capture_add_note(s, begun, t.data, t.bytes);
 	braid_text_free(&t);
 	return err;
 }

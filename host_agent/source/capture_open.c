@@ -62,6 +62,8 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		return braid_capture_take_stream(cs, v);
 	if (v->type == BRAID_CHUNK_HOST_CLOCK)
 		return braid_capture_take_host_clock(cs, v);
+	if (v->type == BRAID_CHUNK_WINDOW)
+		return braid_capture_take_window(cs, v);
 	if (!v->stream)
 		return 0;
 	s = braid_capture_stream_of(cs, v->stream);
@@ -314,6 +316,8 @@ static int finish(struct braid_capture_source *cs, char *const *paths)
 		if (err)
 			return err;
 	}
+	if (braid_capture_note_windows(cs))
+		return braid_fail(-ENOMEM, "out of memory");
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
@@ -349,6 +353,8 @@ static void free_captures(struct braid_source *source)
 	braid_clock_free(&source->clocks.counter);
 	braid_clock_free(&source->clocks.realtime);
 	braid_clock_free(&source->clocks.trace);
+	free(source->windows);
+	free(cs->edges);
 	free(source->streams);
 	free(cs->guests);
 	free(cs->by_number);

@@ -107,6 +107,11 @@ struct braid_capture_source {
 	void (*say)(void *arg, const char *line);	/* NULL: to nobody */
 	void *say_arg;
 	size_t nr_files;
+	struct braid_window_edges {		/* of each of the source's windows */
+		u32 file;
+		bool noted_start, noted_stop;
+	} *edges;
+	size_t edges_capacity, windows_capacity;
 	u32 file;				/* being indexed */
 	const char *path;
 	struct braid_capture_stream **by_number;	/* of the file being indexed */
@@ -173,6 +178,17 @@ void braid_capture_free_stream(struct braid_capture_stream *s);
  */
 int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_finish_notes(struct braid_capture_stream *s);
+
+/*
+ * capture_window.c: takes a start or stop of the recording; notes those that are not yet
+ * noted in the first stream, once there is one. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_note_windows(struct braid_capture_source *cs);
+
+/* capture_notes.c: adds one. Return: 0 or -ENOMEM. */
+int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,
+			   size_t bytes);
 
 /* capture_clock.c: chunks that tell of time. Return: 0 or -ENOMEM. */
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);

@@ -117,6 +117,8 @@ static int begin_stream(void *arg)
 		err = braid_live_flight_begin(s);
 	if (!err)
 		braid_live_control_reset(s);
+	if (!err && s->started && !s->o.backlog && s->sb.incarnation == s->old_incarnation)
+		braid_live_mark_start(s);
 	return err;
 }
 
@@ -221,7 +223,7 @@ static int try_start(struct braid_region_source *s)
 	struct braid_superblock sb;
 	int err;
 
-	if (now_ns < s->retry_due_ns && !(s->mapping && s->mapping->gone))
+	if (s->stopped || (now_ns < s->retry_due_ns && !(s->mapping && s->mapping->gone)))
 		return 0;
 	s->retry_due_ns = now_ns + RETRY_NS;
 	if (s->mapping && braid_mapping_gone(s->mapping)) {
@@ -426,6 +428,7 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->events = s->events;
 	status->lost = s->lost + braid_live_lost(s);
 	status->bytes = s->bytes;
+	status->skipped = s->skipped;
 	status->sums = s->sums;
 	status->unreadable = s->unreadable;
 	status->leaving = recording && s->ending && s->o.flight && !s->let_go;

@@ -25,6 +25,9 @@ struct braid_region_options {
 	size_t nr_patterns;
 	const char *buffer;		/* the only one to record; NULL: all */
 	bool clock_only;		/* no buffer at all: what rings hold stays there */
+	bool window;			/* what rings held before braid_region_source_start() is not
+					   recorded, nor what comes after braid_region_source_stop() */
+	bool backlog;			/* but what they held before is */
 	u64 dead_ns;			/* not 0: the guest runs no more, and its memory is a
 					   private copy, taken at that time of the capture's clock */
 	bool flight;			/* a flight recorder: what rings hold stays there till
@@ -55,6 +58,7 @@ struct braid_region_status {
 	u64 events;		/* written to the capture */
 	u64 lost;		/* between them, by the guests' counts */
 	u64 bytes;		/* of event data */
+	u64 skipped;		/* events that rings held before the start */
 	struct braid_region_sums {
 		u64 written;	/* = read_before + read + lost_before + lost + left */
 		u64 read_before;
@@ -93,6 +97,23 @@ int braid_region_source_open(struct braid_region_source **out,
  * be written. What the guest does wrong ends its stream, never the recording.
  */
 int braid_region_source_poll(struct braid_region_source *s);
+
+/**
+ * braid_region_source_start - the recording starts now
+ * @s: a source with o.window; until now it takes nothing from rings
+ *
+ * Notes each ring's position: what lies before it is counted, and not recorded. A guest that is
+ * silent now keeps it, for `recover`. What a driver writes that comes later is recorded whole.
+ */
+void braid_region_source_start(struct braid_region_source *s);
+
+/**
+ * braid_region_source_stop - the recording stops now
+ * @s: a source with o.window, started; it is still to be polled, disarmed and finished
+ *
+ * Notes each ring's position: what lies behind it stays there. No stream begins any more.
+ */
+void braid_region_source_stop(struct braid_region_source *s);
 
 /**
  * braid_region_source_disarm - begin to turn the host's events off

@@ -154,9 +154,11 @@ int braid_live_heartbeat(struct braid_region_source *s)
 	if (s->silent || now_ns - s->heartbeat_ns < SILENCE_NS)
 		return 0;
 	s->silent = true;
-	return braid_live_note(s, "the guest is silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; what it wrote is still taken",
+	return braid_live_note(s, "the guest is silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; %s",
 			       (unsigned long long)(s->heartbeat_ns / 1000000000),
-			       (unsigned long long)(s->heartbeat_ns / 1000000 % 1000));
+			       (unsigned long long)(s->heartbeat_ns / 1000000 % 1000),
+			       braid_live_takes(s) ? "what it wrote is still taken" :
+			       "what it wrote before the start stays in its rings, for --backlog or `tracebraid recover`");
 }
 
 int braid_live_wake(struct braid_region_source *s, int result)

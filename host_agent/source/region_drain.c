@@ -27,9 +27,8 @@ static const char *fault_name(enum braid_reader_fault fault)
 	return names[fault];
 }
 
-/* Events in the private copy of a span that is not its sub-buffer's last. */
-static s64 count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
-		      const void *copy)
+s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
+			  const void *copy)
 {
 	struct braid_cursor c;
 
@@ -129,7 +128,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		.first_seq = span->first_seq,
 		/* Not span->lost_before: losses behind a span that was not final have none. */
 		.lost_before = (s64)(lost - ring->told_lost) > 0 ? lost - ring->told_lost : 0,
-		.dropped = span->final ? span->dropped : 0,
+		.dropped = braid_live_dropped(ring, span),
 		.host_ns = host_ns,
 	};
 	void *room = braid_capture_room(s->o.sink->capture, sizeof(page), bytes);
@@ -144,7 +143,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 	if (err)
 		return err;
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
-			       count_copy(ring, span, room);
+			       braid_live_count_copy(ring, span, room);
 	if (s->o.dead_ns && span->final)
 		note_missing(s, ring, span, room, events);
 	if (events < 0)
@@ -177,6 +176,8 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 
 	if (ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring))
 		return braid_live_ring_lose(s, ring);
+	if (!braid_live_takes(s) || (ring->held && s->silent))
+		return 0;
 	while (*budget > 0 && ring->hold == BRAID_HOLD_OURS) {
 		look_ns = braid_host_clock_ns();
 		ret = braid_reader_next(&ring->reader, &span);
@@ -187,7 +188,16 @@ static int drain_ring(struct braid_region_source *s, struct braid_live_ring *rin
 		if (ret < 0)
 			return braid_live_ring_give_up(s, ring, ring->reader.fault,
 						       fault_name(ring->reader.fault));
-		if (!ret) {
+		if (ret && ring->from.set && braid_live_cut_span(&ring->from, &span)) {
+			ret = braid_live_skip(s, ring, &span);
+			if (ret < 0)
+				return ret;
+			*budget -= ret;
+			continue;
+		}
+		if (ring->from.set)
+			braid_live_begin_window(ring);
+		if (!ret || (ring->to.set && !braid_live_cut_span(&ring->to, &span))) {
 			ring->complete_ns = look_ns;
 			return 0;
 		}

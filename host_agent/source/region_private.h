@@ -14,6 +14,14 @@ enum braid_live_hold {
 	BRAID_HOLD_DEAD,	/* it broke the rules; left alone */
 };
 
+/* Where a ring was when the recording started or stopped. */
+struct braid_live_mark {
+	bool set;
+	u64 position;		/* of the sub-buffer that was being written ... */
+	u32 bytes;		/* ... and how far it was */
+	u64 seq;		/* of the next event then */
+};
+
 /* One ring under drain. */
 struct braid_live_ring {
 	struct braid_reader reader;	/* its map always holds */
@@ -23,9 +31,12 @@ struct braid_live_ring {
 	bool told_guest;	/* that it is read in the guest; said once */
 	bool told_ours;		/* and that we read it again */
 	u64 look_due_ns;	/* HOLD_GUEST: when to look again */
-	u64 began_seq;		/* where we began to be its reader */
-	u64 began_read;		/* what others had read ... */
-	u64 began_lost;		/* ... and lost by then */
+	struct braid_live_mark from;	/* what lies before it is still to be skipped */
+	struct braid_live_mark to;	/* what lies behind it is not taken */
+	bool held;		/* its guest was silent at the start: nothing is skipped as long as it is */
+	u64 began_seq;		/* where our part of it begins */
+	u64 began_read;		/* what had been read ... */
+	u64 began_lost;		/* ... and lost before that */
 	u64 told_lost;		/* reader's lost, as far as chunks have told it */
 	bool took_piece;	/* of the sub-buffer at: */
 	u64 piece_position;
@@ -171,6 +182,10 @@ struct braid_region_source {
 	u64 bytes;
 	struct braid_region_sums sums;
 	u64 unreadable;
+	bool started;			/* o.window: the recording has begun ... */
+	bool stopped;			/* ... and ended */
+	u64 old_incarnation;		/* that was there before: its rings are marked when found */
+	u64 skipped;
 	bool taking;			/* flight: the rings are ours, for a moment */
 	bool took;			/* a snapshot has the stream, but for its end */
 	bool let_go;
@@ -265,7 +280,39 @@ struct braid_live_name {
 };
 struct braid_live_name braid_live_buffer_name(const struct braid_region_source *s, u32 buffer);
 
+/* region_window.c: all under braid_guard_run() ------------------------------------ */
+
+/* Notes each ring's position as the recording's start. */
+void braid_live_mark_start(struct braid_region_source *s);
+
+/* Whether events are taken, or skipped, at all by now. */
+static inline bool braid_live_takes(const struct braid_region_source *s)
+{
+	return !s->o.window || s->o.backlog || s->started;
+}
+
+/* Whether some of a span lies before a mark; what does not is cut off. */
+bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span);
+
+/* Lets go of a span that lies before the start. Returns its bytes, or -EAGAIN. */
+s64 braid_live_skip(struct braid_region_source *s, struct braid_live_ring *ring,
+		    const struct braid_span *span);
+
+/* All before the start is skipped: our part begins. */
+void braid_live_begin_window(struct braid_live_ring *ring);
+
+/* Of what a final span says was dropped behind it: what was before the stop. */
+u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span);
+
+/* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
+void braid_live_split(const struct braid_region_source *s, const struct braid_live_ring *ring,
+		      struct braid_chunk_ring_end *end);
+
 /* region_drain.c: all under braid_guard_run() ------------------------------------- */
+
+/* Events in the private copy of a span that is not its sub-buffer's last. */
+s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
+			  const void *copy);
 
 /*
  * Drains up to BRAID_TURN_BYTES. @tails: the unfinished sub-buffers also, at once.

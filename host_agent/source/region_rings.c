@@ -149,6 +149,10 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 {
 	struct braid_ring_map map = ring->reader.map;
 
+	if (s->stopped) {
+		ring->look_due_ns = ~0ULL;
+		return 0;
+	}
 	if (is_guests(s, braid_load_acquire(&map.priv->reader_owner)))	/* (O1) */
 		return leave_to_guest(s, ring);
 	if (!is_ring(s, ring) && !braid_mapping_same(s->mapping, s->sb.incarnation))
@@ -166,6 +170,8 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 		return give_up_early(s, ring, "a slot word that no writer leaves");
 	}
 	begin_part(s, ring);
+	if (ring->from.set && (s64)(ring->reader.next_seq - ring->from.seq) >= 0)
+		ring->from.set = false;		/* the guest read all of before */
 	ring->tail_due_ns = 0;
 	ring->took_piece = false;
 	if (!ring->told_guest || ring->told_ours)
@@ -251,6 +257,8 @@ static int walk_ring(struct braid_region_source *s, struct braid_live_ring *ring
 		end->first_seq = a.next_seq;	/* none of it is ours */
 		end->read_before = a.read;
 		end->lost_before = a.lost;
+		end->before = a.read + a.lost;
+		end->left_within = a.left;
 	}
 	end->written = a.written;
 	end->read = a.read;
@@ -261,10 +269,11 @@ static int walk_ring(struct braid_region_source *s, struct braid_live_ring *ring
 }
 
 /* Behind a RING_END the ring's losses are told. */
-static void settle_lost(struct braid_region_source *s, struct braid_live_ring *ring)
+static void settle_lost(struct braid_region_source *s, const struct braid_live_ring *ring,
+			const struct braid_chunk_ring_end *end)
 {
 	if (ring->hold != BRAID_HOLD_GUEST)
-		s->lost += ring->reader.lost - ring->began_lost;
+		s->lost += end->lost_within;
 }
 
 int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *ring, bool walk)
@@ -285,8 +294,10 @@ int braid_live_ring_end(struct braid_region_source *s, struct braid_live_ring *r
 		ret = walk_ring(s, ring, &end);
 	if (ret < 0)
 		return ret;
+	if (!guests)
+		braid_live_split(s, ring, &end);
 	ret = guests && !ret ? 0 : put_end(s, ring, &end);
-	settle_lost(s, ring);
+	settle_lost(s, ring, &end);
 	keep_untold(s, ring);
 	if (walk)
 		give_role(ring);
@@ -319,8 +330,12 @@ u64 braid_live_lost(const struct braid_region_source *s)
 	u64 lost = 0;
 	size_t k;
 
-	for (k = 0; k < s->nr_rings; k++)
-		if (s->rings[k].hold != BRAID_HOLD_GUEST)
-			lost += s->rings[k].reader.lost - s->rings[k].began_lost;
+	for (k = 0; k < s->nr_rings; k++) {
+		const struct braid_live_ring *ring = &s->rings[k];
+		s64 more = (s64)(ring->reader.lost - ring->began_lost);
+
+		if (ring->hold != BRAID_HOLD_GUEST && braid_live_takes(s) && !ring->from.set)
+			lost += more > 0 ? more : 0;
+	}
 	return lost;
 }

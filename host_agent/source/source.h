@@ -43,8 +43,12 @@ struct braid_item {
  */
 struct braid_ring_report {
 	u32 nr_parts;			/* 0: unknown */
-	u64 read;			/* in all parts */
+	u64 read;			/* in all parts; of the recording, as all that follows ... */
 	u64 lost;
+	u64 left;			/* written = read + lost + left */
+	u64 before;			/* ... but what had been written before it ... */
+	u64 after;			/* ... and what was written after */
+	u64 end_seq;			/* behind all of that, in the ring's sequence */
 	struct braid_chunk_ring_end first;
 	struct braid_chunk_ring_end last;
 };
@@ -145,11 +149,19 @@ struct braid_stream {
 	size_t nr_rings;
 };
 
+/* From when to when a capture was recorded; by the file's clock. */
+struct braid_window {
+	s64 start_ns;
+	s64 stop_ns;		/* INT64_MAX: the recording did not end by itself */
+};
+
 /* A trace: all that is to be merged. */
 struct braid_source {
 	struct braid_stream **streams;
 	size_t nr_streams;
 	struct braid_chunk_file head;	/* of the first capture */
+	struct braid_window *windows;	/* of captures that tell, each once */
+	size_t nr_windows;
 	struct braid_host_clocks {
 		struct braid_clock counter;	/* HOST without tracks: none was told */
 		struct braid_clock realtime;	/* likewise */

@@ -174,12 +174,33 @@ const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s)
 	return s->stats;
 }
 
+static int cannot_switch(void)
+{
+	return braid_fail(-EIO, "the host can't be recorded: its tracing can't be switched: %s",
+			  strerror(errno));
+}
+
 int braid_tracefs_source_start(struct braid_tracefs_source *s)
 {
-	int err = braid_host_enable_events(s);
+	int err = 0;
 
-	/* Behind the events: a name that changes now is seen by both. */
-	return err ? err : braid_host_send_comms(s, true);
+	if (s->o.held && tracefs_trace_off(s->instance) < 0)
+		return cannot_switch();
+	err = braid_host_enable_events(s);
+	/* After the events: a name that changes now is seen by both. */
+	return err || s->o.held ? err : braid_host_send_comms(s, true);
+}
+
+int braid_tracefs_source_on(struct braid_tracefs_source *s)
+{
+	if (tracefs_trace_on(s->instance) < 0)
+		return cannot_switch();
+	return braid_host_send_comms(s, true);
+}
+
+void braid_tracefs_source_off(struct braid_tracefs_source *s)
+{
+	tracefs_trace_off(s->instance);
 }
 
 /* Working -------------------------------------------------------------------------------------- */
@@ -235,6 +256,7 @@ static int put_accounting(struct braid_tracefs_source *s, struct braid_host_cpu 
 {
 	struct braid_chunk_ring_end end = {
 		.vcpu = cpu->cpu, .read_before = cpu->told_read, .lost_before = cpu->told_lost,
+		.before = cpu->told_read + cpu->told_lost,
 	};
 	char file[64], *text;
 	int err;
@@ -248,6 +270,8 @@ static int put_accounting(struct braid_tracefs_source *s, struct braid_host_cpu 
 		   stat_value(text, "dropped events");
 	end.left = stat_value(text, "entries");
 	end.written = end.read + end.lost + end.left;
+	end.lost_within = end.lost - cpu->told_lost;
+	end.left_within = end.left;
 	free(text);
 	s->events += end.read - cpu->told_read;
 	s->lost += end.lost - cpu->told_lost;

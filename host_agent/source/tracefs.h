@@ -20,6 +20,7 @@ struct braid_tracefs_options {
 	const char *clock;		/* the instance's trace clock; NULL: the file's */
 	u32 buffer_kb;			/* for each CPU; 0: a default */
 	bool without_mmap;		/* read() even where the kernel can map */
+	bool held;			/* nothing is traced before braid_tracefs_source_on() */
 	bool flight;			/* a flight recorder: what the buffers hold stays there till
 					   braid_tracefs_source_take() */
 };
@@ -73,6 +74,17 @@ const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s);
  * Return: 0, or -errno with braid_fail(): as braid_tracefs_check(), or the capture's.
  */
 int braid_tracefs_source_start(struct braid_tracefs_source *s);
+
+/**
+ * braid_tracefs_source_on - begin to trace
+ * @s: a source with o.held, started
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_tracefs_source_on(struct braid_tracefs_source *s);
+
+/** braid_tracefs_source_off - trace no more; what the buffers hold is still to be taken */
+void braid_tracefs_source_off(struct braid_tracefs_source *s);
 
 /**
  * braid_tracefs_source_poll - take the full sub-buffers, a bounded number

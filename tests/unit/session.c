@@ -29,7 +29,7 @@ void session_begin(struct session *s, const char *region, const char *capture,
 	struct braid_region_options o = {
 		.path = region, .name = "fake", .sink = &s->sink, .say = hear, .say_arg = s,
 		.buffer = buffer, .exchange = s->exchange, .patterns = s->pattern,
-		.nr_patterns = !!s->pattern,
+		.nr_patterns = !!s->pattern, .window = s->window, .backlog = s->backlog,
 	};
 
 	s->sink.next_stream = 1;

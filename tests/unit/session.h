@@ -10,6 +10,8 @@ struct session {
 	struct fake_guest *guest;
 	struct braid_exchange *exchange;	/* whoever wants one starts it before, stops it behind */
 	const struct braid_pattern *pattern;	/* of events to enable; NULL: none */
+	bool window;		/* recorded from braid_region_source_start() to ..._stop() ... */
+	bool backlog;		/* ... with what lay there before */
 	struct braid_live_sink sink;
 	struct braid_region_source *source;
 	struct braid_region_status status;

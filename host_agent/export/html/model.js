@@ -151,6 +151,7 @@ class Trace {
 		this.totals = rest.pop();
 		this.streams = rest;
 		/* vCPUs mostly have theirs in common. */
+		this.windows = own.windows;
 		this.epochs = [
 			...new Map(own.epochs.map((epoch) => [String(epoch), epoch])).values(),
 		].map(([group, from, begun]) => ({ group, from, begun }));
@@ -298,6 +299,13 @@ class Trace {
 			this.last = Math.max(this.last, this.time[k]);
 		}
 		if (this.last <= this.first) this.last = this.first + 1000;
+		/* What was recorded, as far as rows tell of it: the first view. */
+		const starts = this.windows.map((window) => window[0]),
+			stops = this.windows.map((window) => window[1]);
+		this.shownFirst = Math.max(this.first, Math.min(...starts, Infinity));
+		this.shownLast = Math.min(this.last, Math.max(...stops, -Infinity));
+		if (!(this.shownLast > this.shownFirst))
+			[this.shownFirst, this.shownLast] = [this.first, this.last];
 	}
 
 	/* "45931.317813634", as report has it. */

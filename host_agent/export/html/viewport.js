@@ -8,7 +8,7 @@ class Viewport {
 		this.trace = trace;
 		this.moved = moved;
 		this.held = new Map(); /* key: [zoom, pan] a second, while it is down */
-		this.all();
+		this.recorded();
 	}
 
 	get length() {
@@ -28,6 +28,13 @@ class Viewport {
 		this.t0 = t0;
 		this.t1 = t0 + length;
 		this.moved();
+	}
+
+	/* From the recording's start to its stop. */
+	recorded() {
+		const { shownFirst, shownLast } = this.trace,
+			margin = (shownLast - shownFirst) * 0.02;
+		this.set(shownFirst - margin, shownLast + margin);
 	}
 
 	all() {

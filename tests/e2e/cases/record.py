@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 
 from harness import case
@@ -47,6 +48,54 @@ def record(ctx):
     ctx.check("alpha: " in text and "clock exchange" in text, "the text report lacks a stream or its clock")
 
 
+def accounts_of(line):
+    """The account of a stream in a line of JSON, or in one of the text's."""
+    if isinstance(line, str):
+        return tuple(map(int, re.search(r"written (\d+) = read (\d+) \+ lost (\d+) \+ left (\d+)", line).groups()))
+    return tuple(line[key] for key in ("written", "read", "lost", "left"))
+
+
+@case("window", usual=("6.12",), needs=NEEDS)
+def window(ctx):
+    """What happens before the start and after the stop is in no number; header, statistics, page and stat agree."""
+    guest = up(ctx, parameters="ring_size_kb=64")
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    before = storm(guest, 20000)  # far more than a ring holds
+    guest.run(f"echo 0 > {TREE}/events/storm/storm/enable")
+    capture = ctx.dir / "x.braid"
+    done = ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-o", capture, "--", "true")
+    ctx.check(re.search(r"g1 +0 events, 0 lost", done.stderr), f"of a command that does nothing: {done.stderr}")
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "--try-host", "-o", capture)
+    offered = storm(guest, 500) - before
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    lines = events_of(ctx, capture)
+    streams = {line["stream"]: accounts_of(line) for line in lines if line["type"] == "stream"}
+    ctx.equal(streams["g1"][0], offered, "events that the header says were written")
+    recorded = next(line["recorded"] for line in lines if line["type"] == "header")
+    (times,) = [(one["start_ns"], one["stop_ns"]) for one in recorded]
+    for line in lines:
+        if line["type"] == "event":
+            bound = line["bound_ns"] or 0
+            ctx.check(times[0] - bound <= line["ns"] <= times[1] + bound, f"{line} is not of {times}")
+    notes = [(line["text"], line["ns"]) for line in lines if line["type"] == "note" and "the recording st" in line["text"]]
+    ctx.equal(notes, [("the recording starts", times[0]), ("the recording stops", times[1])], "notes of start and stop")
+    found = {name: sum(line["type"] == "event" and line["stream"] == name for line in lines) for name in streams}
+    ctx.equal(found, {name: account[1] for name, account in streams.items()}, "events in the report")
+    text = ctx.run_agent("report", capture).stdout
+    stats = ctx.run_agent("report", "--stats", capture).stdout
+    stats_json = json.loads(ctx.run_agent("report", "--stats", "--json", capture).stdout)
+    for name, account in streams.items():
+        ctx.equal(accounts_of(text[text.index(f"# {name}: Linux"):]), account, f"{name}: the text's account")
+        ctx.equal(accounts_of(stats[stats.index(f"# {name}: written"):]), account, f"{name}: --stats' account")
+        one = next(one for one in stats_json["streams"] if one["stream"] == name)
+        ctx.equal(accounts_of(one), account, f"{name}: the account of --stats in JSON")
+        rings = [ring for ring in sums["rings"] if ring["stream"] == name]
+        ctx.equal(tuple(sum(ring[key] for ring in rings) for key in ("written", "read", "lost", "left")), account,
+                  f"{name}: stat's account")
+    ctx.equal((sums["found"], stats_json["events"]), (sum(found.values()),) * 2, "events of stat and --stats")
+
+
 @case("no-consumer", usual=("6.12",), needs=NEEDS)
 def no_consumer(ctx):
     """Nobody reads: what stays and what is lost is counted to the event, in both modes; then it is read."""
@@ -63,7 +112,7 @@ def no_consumer(ctx):
         ctx.run_agent("verify", guest.shm)
 
         capture = ctx.dir / f"{name}.braid"
-        agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+        agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "--backlog", "-o", capture)
         stop_recorder(ctx, agent)
         lines = events_of(ctx, capture)
         after = region_accounts(ctx, guest)
@@ -156,7 +205,7 @@ def panic(ctx):
     capture = ctx.dir / "x.braid"
     ctx.wait_until(lambda: json.loads(ctx.run_agent("list", "--json", guest.shm).stdout)[0]["driver"] == "silent",
                    "list to call the driver silent")
-    agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "-o", capture)
+    agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "--backlog", "-o", capture)
     ctx.equal(agent.wait(timeout=60), 0, f"status of the recorder, which said:\n{agent.output()}\n")
     check_storm(ctx, events_of(ctx, capture), "g1", offered)
     check_accounts(ctx, capture)
@@ -177,7 +226,7 @@ def agent_killed(ctx):
                    "events that the first agent has read")
     first.send_signal(signal.SIGKILL)
     first.wait(timeout=30)
-    second = start_recorder(ctx, *options, "-o", captures[1])
+    second = start_recorder(ctx, *options, "--backlog", "-o", captures[1])
     ctx.equal(job.wait(timeout=120), 0, "status of the storm")
     stop_recorder(ctx, second)
     offered = int(guest.run("cat /sys/kernel/debug/storm/offered"))

@@ -104,7 +104,8 @@ def storm_lap(ctx):
         ctx.equal(sums["written"], sum(lap_result(guest)), f"overwrite={mode}: events offered")
         capture = ctx.dir / f"{mode}.braid"
         # Recording needs an event, but not one that happens.
-        stop_recorder(ctx, start_recorder(ctx, "-r", guest.shm, "-e", "block:block_touch_buffer", "-o", capture))
+        stop_recorder(ctx, start_recorder(ctx, "-r", guest.shm, "-e", "block:block_touch_buffer", "--backlog",
+                                          "-o", capture))
         after = region_accounts(ctx, guest)
         ctx.equal((after["read"], after["left"]), (sums["left"], 0), f"overwrite={mode}: events read, and left")
         ctx.equal(check_accounts(ctx, capture)["read"], after["read"], f"overwrite={mode}: events in the capture")
