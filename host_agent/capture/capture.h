@@ -11,22 +11,15 @@ struct braid_capture_reader;
 /**
  * braid_capture_create - begin a capture
  * @out: set on success
- * @path: made with mode 0600; a file that is there is replaced; "-" is standard output
+ * @path: as for braid_output_open(); "-" is standard output
  * @head: FILE's payload, written as the first chunk
+ *
+ * A file that is there is replaced by braid_capture_publish() or braid_capture_finish().
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head);
-
-/**
- * braid_capture_create_file - the file alone, as braid_capture_create() makes it
- * Return: a descriptor, or -errno with braid_fail().
- */
-int braid_capture_create_file(const char *path);
-
-/** braid_capture_discard - remove a capture that is of no use; never a device, a FIFO or a link */
-void braid_capture_discard(const char *path);
 
 /**
  * braid_capture_create_at - likewise, in a file that is open
@@ -101,6 +94,15 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
  */
 int braid_capture_flush(struct braid_capture_writer *w);
 
+/**
+ * braid_capture_publish - from here on the capture has its own name, in place of a former one
+ * Return: 0 or -errno with braid_fail().
+ */
+int braid_capture_publish(struct braid_capture_writer *w);
+
+/** braid_capture_sync_at_end - have braid_capture_finish() wait until the disk has all */
+void braid_capture_sync_at_end(struct braid_capture_writer *w);
+
 /** braid_capture_bytes - size of the capture so far, buffered bytes included */
 u64 braid_capture_bytes(const struct braid_capture_writer *w);
 
@@ -110,7 +112,11 @@ u64 braid_capture_bytes(const struct braid_capture_writer *w);
  */
 int braid_capture_finish(struct braid_capture_writer *w);
 
-/** braid_capture_abandon - close and free without FILE_END; nothing is reported */
+/**
+ * braid_capture_abandon - close and free without FILE_END; nothing is reported
+ *
+ * One that was not published is removed, unless a write to it has failed.
+ */
 void braid_capture_abandon(struct braid_capture_writer *w);
 
 /* A chunk that was read and found whole. */

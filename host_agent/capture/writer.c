@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Appends chunks to a capture: buffered, checksummed, cut back to whole chunks on failure. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/keep.h"
-#include "host_agent/util/cleanup.h"
+#include "host_agent/capture/output.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
@@ -21,56 +19,17 @@ struct braid_capture_writer {
 	int fd;
 	int error;		/* of the write that failed; all later ones fail alike */
 	bool is_stdout;
+	bool sync_at_end;
 	u64 number;		/* of the next chunk */
 	u64 written;		/* bytes in the file, whole chunks */
 	size_t used;		/* bytes in the buffer, whole chunks */
 	char path[256];		/* for messages */
+	struct braid_output output;	/* of braid_capture_create() */
 	u8 *buffer;
 	struct braid_capture_keep *keep;	/* it has no file; or NULL */
 	struct braid_capture_writer *also;	/* where all goes, too; or NULL */
 	int also_error;
 };
-
-/* A guest's region is not to be replaced, least of all while it is recorded. */
-static bool is_region(const char *path)
-{
-	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	u64 magic = 0;
-
-	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) &&
-	       (magic == BRAID_MAGIC || magic == BRAID_MARK);
-}
-
-static int open_output(const char *path)
-{
-	struct stat st;
-	int fd;
-
-	if (!lstat(path, &st) && S_ISREG(st.st_mode)) {
-		if (is_region(path))
-			return -EEXIST;
-		/* Replaced, so that mode 0600 holds and nobody maps the old one. */
-		if (unlink(path))
-			return -errno;
-	}
-	/* Without waiting: a FIFO that nobody reads would hold us, and signals are read later. */
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return -errno;
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	return fd;
-}
-
-static const char *open_failure(int err)
-{
-	switch (err) {
-	case -EEXIST:
-		return "it is a guest's region; -o names the capture to be made";
-	case -ENXIO:
-		return "nobody reads the FIFO";
-	}
-	return strerror(-err);
-}
 
 static struct braid_capture_writer *make_writer(const char *path)
 {
@@ -99,21 +58,6 @@ static int put_head(struct braid_capture_writer **out, struct braid_capture_writ
 	return err;
 }
 
-int braid_capture_create_file(const char *path)
-{
-	int fd = open_output(path);
-
-	return fd < 0 ? braid_fail(fd, "cannot create '%s': %s", path, open_failure(fd)) : fd;
-}
-
-void braid_capture_discard(const char *path)
-{
-	struct stat st;
-
-	if (!lstat(path, &st) && S_ISREG(st.st_mode))
-		unlink(path);
-}
-
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head)
 {
@@ -124,7 +68,7 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 	if (!w)
 		return braid_fail(-ENOMEM, "cannot create '%s': %s", path, strerror(ENOMEM));
 	w->is_stdout = is_stdout;
-	w->fd = is_stdout ? STDOUT_FILENO : braid_capture_create_file(path);
+	w->fd = is_stdout ? STDOUT_FILENO : braid_output_open(&w->output, path);
 	if (w->fd >= 0)
 		return put_head(out, w, head);
 	err = w->fd;
@@ -339,10 +283,31 @@ u64 braid_capture_bytes(const struct braid_capture_writer *w)
 	return w->keep ? braid_keep_bytes(w->keep) : w->written + w->used;
 }
 
+int braid_capture_publish(struct braid_capture_writer *w)
+{
+	return w->is_stdout || w->keep ? 0 : braid_output_publish(&w->output, w->fd);
+}
+
+void braid_capture_sync_at_end(struct braid_capture_writer *w)
+{
+	w->sync_at_end = true;
+}
+
+static int sync_at_end(struct braid_capture_writer *w)
+{
+	/* Pipes and devices have nothing to be synchronized. */
+	if (!w->sync_at_end || w->keep || !fsync(w->fd) || errno == EINVAL || errno == EROFS)
+		return 0;
+	return braid_fail(-errno, "cannot write '%s': %s", w->path, strerror(errno));
+}
+
 void braid_capture_abandon(struct braid_capture_writer *w)
 {
 	if (!w)
 		return;
+	if (w->error)	/* it was said that it is good up to there */
+		braid_capture_publish(w);
+	braid_output_discard(&w->output, w->fd);
 	if (w->fd >= 0 && !w->is_stdout)
 		close(w->fd);
 	braid_keep_free(w->keep);
@@ -356,6 +321,10 @@ int braid_capture_finish(struct braid_capture_writer *w)
 
 	if (!err)
 		err = braid_capture_flush(w);
+	if (!err)
+		err = sync_at_end(w);
+	if (!err)
+		err = braid_capture_publish(w);
 	if (!err && !w->is_stdout && !w->keep) {
 		if (close(w->fd))
 			err = braid_fail(-errno, "cannot write '%s': %s", w->path,

@@ -281,10 +281,10 @@ static int close_all(struct braid_recording *r, int err)
 	braid_tracefs_source_close(r->host_source);
 	braid_exchange_stop(r->exchange);
 	braid_kvm_watch_close(r->kvm_watch);
-	if (r->sink.capture && err)
-		braid_capture_abandon(r->sink.capture);
-	else if (r->sink.capture)
+	if (r->sink.capture && !err)
 		finish_err = braid_capture_finish(r->sink.capture);
+	else
+		braid_capture_abandon(r->sink.capture);
 	if (r->signal_fd >= 0)
 		close(r->signal_fd);
 	free(r->fds);

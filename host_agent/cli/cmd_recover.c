@@ -253,6 +253,7 @@ static bool lived_before(const struct recovery *r)
 
 static int write_capture(struct recovery *r)
 {
+	char failure[1024];
 	size_t k;
 	int err;
 
@@ -265,16 +266,18 @@ static int write_capture(struct recovery *r)
 	err = braid_capture_create(&r->sink.capture, r->file, &r->head);
 	if (err)
 		return err;
+	braid_capture_sync_at_end(r->sink.capture);
 	for (k = 0; k < r->nr_given && !err; k++)
 		err = write_source(r, &r->given[k]);
 	if (!err && !r->nr_regions)
 		err = braid_fail(-ENODATA, "nothing could be recovered");
 	if (!err)
 		return braid_capture_finish(r->sink.capture);
+	snprintf(failure, sizeof(failure), "%s", braid_failure());
+	if (err != -ENODATA)	/* it is good up to where it failed */
+		braid_capture_publish(r->sink.capture);
 	braid_capture_abandon(r->sink.capture);
-	if (err == -ENODATA && strcmp(r->file, "-"))
-		braid_capture_discard(r->file);	/* else it is good up to where it failed */
-	return err;
+	return braid_fail(err, "%s", failure);
 }
 
 static int recover(struct recovery *r)

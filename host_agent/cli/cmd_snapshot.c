@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/capture/capture.h"
+#include "host_agent/capture/output.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
@@ -35,11 +35,13 @@ static const struct option options[] = {
 };
 
 /* Asks for it, in a file that was made. */
-static int fill(int fd, int out, const char *file, bool quiet)
+static int fill(int fd, int out, struct braid_output *output, bool quiet)
 {
+	const char *file = output->path;
 	char line[BRAID_REQUEST_LINE_BYTES];
+	char failure[sizeof(line) + 256];
 	struct stat st;
-	int err;
+	int err, publish_err;
 
 	if (fstat(out, &st) || !S_ISREG(st.st_mode))
 		return braid_fail(-EINVAL, "%s: not a regular file, and the recorder writes no other; -o names the capture to be made",
@@ -47,7 +49,12 @@ static int fill(int fd, int out, const char *file, bool quiet)
 	err = braid_request_ask(fd, out, file, line);
 	/* What was taken before a failure is nowhere else. */
 	if (err && !fstat(out, &st) && !st.st_size)
-		braid_capture_discard(file);
+		return err;
+	snprintf(failure, sizeof(failure), "%s", braid_failure());
+	publish_err = braid_output_publish(output, out);
+	if (err)
+		return braid_fail(err, "%s", failure);
+	err = publish_err;
 	if (!err && !quiet)
 		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
 	return err;
@@ -56,14 +63,17 @@ static int fill(int fd, int out, const char *file, bool quiet)
 static int ask(const char *file, pid_t pid, bool quiet)
 {
 	int fd = braid_request_connect(pid), out, err;
+	struct braid_output output;
 
 	if (fd < 0)
 		return fd;
-	out = braid_capture_create_file(file);
-	err = out < 0 ? out : fill(fd, out, file, quiet);
+	out = braid_output_open(&output, file);
+	err = out < 0 ? out : fill(fd, out, &output, quiet);
 	close(fd);
-	if (out >= 0)
-		close(out);
+	if (out < 0)
+		return err;
+	braid_output_discard(&output, out);
+	close(out);
 	return err;
 }
 

@@ -349,6 +349,9 @@ int braid_record_run(struct braid_recording *r)
 		err = start(r);
 	if (!err && !told && r->child.argv)
 		err = braid_child_start(&r->child);
+	/* Nothing of the start can fail any more: a former capture of that name may go. */
+	if (!err)
+		err = braid_capture_publish(r->sink.capture);
 	if (err)
 		return err;
 	tell_who_waits(r);

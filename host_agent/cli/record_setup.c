@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Decides who and what is recorded, and opens it all. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -416,6 +417,7 @@ int braid_record_open_host(struct braid_recording *r)
 int braid_record_open_file(struct braid_recording *r)
 {
 	struct braid_chunk_file head;
+	int err;
 
 	r->sink.next_stream = 1;
 	if (r->flight.wanted)
@@ -424,5 +426,12 @@ int braid_record_open_file(struct braid_recording *r)
 		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
 	braid_cli_capture_head(&head);
 	r->sink.prompt = r->live.wanted;
-	return braid_capture_create(&r->sink.capture, braid_record_path(r), &head);
+	if (r->live.in_memory)
+		return braid_capture_create_at(&r->sink.capture,
+					       fcntl(r->live.memory_fd, F_DUPFD_CLOEXEC, 0),
+					       r->live.path, &head);
+	err = braid_capture_create(&r->sink.capture, r->file, &head);
+	if (!err)
+		braid_capture_sync_at_end(r->sink.capture);
+	return err;
 }

@@ -44,6 +44,12 @@ static struct doorbell_port *of(const struct braid_port *port)
 	return (struct doorbell_port *)port;
 }
 
+/* Whether nobody but us can have made the file, or can write to it: the rules of `attach`. */
+static bool is_private(const struct stat *st)
+{
+	return st->st_nlink == 1 && st->st_uid == geteuid() && !(st->st_mode & 077);
+}
+
 /* The file that stays when we go: without a server the guest is still read by polling. */
 static int open_shm(struct doorbell_port *p)
 {
@@ -62,9 +68,14 @@ static int open_shm(struct doorbell_port *p)
 				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
 	p->shm_fd = open(shm, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (p->shm_fd < 0)
-		return braid_fail(-errno, "%s: can't be opened: %s", shm, strerror(errno));
+		return braid_fail(-errno, "%s: can't be opened: %s", shm,
+				  errno == ELOOP ? "it is a symbolic link; remove it" :
+				  strerror(errno));
 	if (fstat(p->shm_fd, &st) || !S_ISREG(st.st_mode))
 		return braid_fail(-EMEDIUMTYPE, "%s: not a regular file", shm);
+	if (!is_private(&st))
+		return braid_fail(-EPERM, "%s: not a plain file of user %u with mode 0600; find out whose it is, then remove it",
+				  shm, (unsigned int)geteuid());
 	p->untouched = !st.st_size;
 	if (!st.st_size && ftruncate(p->shm_fd, bytes))
 		return braid_fail(-errno, "%s: can't be made %llu bytes: %s", shm,

@@ -146,6 +146,7 @@ struct braid_capture_writer *synth_capture(const char *path)
 	struct braid_capture_writer *w;
 
 	NEED(!braid_capture_create(&w, path, &head));
+	NEED(!braid_capture_publish(w));	/* some are read before they end, or have no end */
 	return w;
 }
 

@@ -34,6 +34,7 @@ void session_begin(struct session *s, const char *region, const char *capture,
 
 	s->sink.next_stream = 1;
 	NEED(!braid_capture_create(&s->sink.capture, capture, &head));
+	NEED(!braid_capture_publish(s->sink.capture));
 	NEED(!braid_region_source_open(&s->source, &o));
 }
 

@@ -74,6 +74,7 @@ static void room_makes_room(void)
 
 	for (k = 0; k < sizeof(sizes) / sizeof(*sizes); k++) {
 		NEED(!braid_capture_create(&w, path, &head));
+		NEED(!braid_capture_publish(w));
 		for (turn = 0; turn < (8u << 20) / (sizes[k] + 4000); turn++) {
 			before = file_bytes();
 			room = braid_capture_room(w, sizeof(head), sizes[k]);
@@ -279,6 +280,7 @@ static void full_disk(void)
 	limit = before;
 	limit.rlim_cur = 9999;
 	NEED(!braid_capture_create(&w, path, &head));
+	NEED(!braid_capture_publish(w));
 	setrlimit(RLIMIT_FSIZE, &limit);
 	for (k = 0; k < NR && !err; k++, puts++) {
 		bytes = fill(payload, k);
@@ -397,20 +399,78 @@ static void no_files(void)
 	CHECK(strstr(braid_failure(), "/nonexistent/x"));
 }
 
-/* As root, -o names /dev/null now and then. */
-static void discards_files_alone(void)
+/* A former capture is there till the new one is wanted; a start that fails leaves it. */
+static void replaces_when_it_is_wanted(void)
 {
-	char fifo[80];
-	int fd = braid_capture_create_file(path);
+	struct braid_capture_writer *w;
+	char part[80];
+	struct stat st, former;
 
-	NEED(fd >= 0);
-	close(fd);
-	braid_capture_discard(path);
-	CHECK(access(path, F_OK));
+	snprintf(part, sizeof(part), "%s.part", path);
+	write_chunks();
+	NEED(!stat(path, &former));
+	NEED(!braid_capture_create(&w, path, &head));
+	CHECK(!stat(part, &st) && (st.st_mode & 0777) == 0600);
+	braid_capture_abandon(w);
+	CHECK(access(part, F_OK) && !stat(path, &st) && st.st_ino == former.st_ino);
+	NEED(!braid_capture_create(&w, path, &head));
+	CHECK(!stat(path, &st) && st.st_ino == former.st_ino && st.st_size == former.st_size);
+	CHECK_EQ(braid_capture_publish(w), 0);
+	CHECK(access(part, F_OK) && !stat(path, &st) && st.st_ino != former.st_ino);
+	braid_capture_sync_at_end(w);
+	CHECK_EQ(braid_capture_finish(w), 0);
+}
+
+/* Whoever can make names in the folder can have nothing else written to. */
+static void follows_no_link(void)
+{
+	char part[80], victim[80];
+	struct braid_capture_writer *w;
+	struct stat st;
+	int fd;
+
+	snprintf(part, sizeof(part), "%s.part", path);
+	snprintf(victim, sizeof(victim), "%s.victim", path);
+	fd = open(victim, O_CREAT | O_WRONLY, 0600);
+	NEED(fd >= 0 && !close(fd));
+	unlink(path);
+	NEED(!symlink(victim, path));
+	CHECK_EQ(braid_capture_create(&w, path, &head), -ELOOP);
+	CHECK(strstr(braid_failure(), "symbolic link"));
+	unlink(path);
+	NEED(!symlink(victim, part));
+	NEED(!braid_capture_create(&w, path, &head));
+	CHECK_EQ(braid_capture_finish(w), 0);
+	CHECK(!lstat(path, &st) && S_ISREG(st.st_mode));
+	/* One that takes the place of ours meanwhile gets no name of ours. */
+	NEED(!braid_capture_create(&w, path, &head));
+	NEED(!unlink(part) && !symlink(victim, part));
+	CHECK_EQ(braid_capture_finish(w), -ESTALE);
+	CHECK(!lstat(path, &st) && S_ISREG(st.st_mode));
+	CHECK(!stat(victim, &st) && !st.st_size);
+	unlink(part);
+	unlink(victim);
+}
+
+/* As root, -o names /dev/null now and then. */
+static void keeps_what_is_no_file(void)
+{
+	struct braid_capture_writer *w;
+	char fifo[80];
+	struct stat st;
+	int fd;
+
 	snprintf(fifo, sizeof(fifo), "%s.fifo", path);
 	NEED(!mkfifo(fifo, 0600));
-	braid_capture_discard(fifo);
-	CHECK(!access(fifo, F_OK));
+	CHECK_EQ(braid_capture_create(&w, fifo, &head), -ENXIO);
+	fd = open(fifo, O_RDONLY | O_NONBLOCK);
+	NEED(fd >= 0);
+	NEED(!braid_capture_create(&w, fifo, &head));
+	CHECK_EQ(braid_capture_finish(w), 0);
+	NEED(!braid_capture_create(&w, fifo, &head));
+	braid_capture_abandon(w);
+	CHECK(!lstat(fifo, &st) && S_ISFIFO(st.st_mode));
+	close(fd);
 	unlink(fifo);
 }
 
@@ -429,7 +489,9 @@ int main(void)
 	RUN(large_chunks);
 	RUN(forged_headers);
 	RUN(no_files);
-	RUN(discards_files_alone);
+	RUN(replaces_when_it_is_wanted);
+	RUN(follows_no_link);
+	RUN(keeps_what_is_no_file);
 	unlink(path);
 	return VERDICT();
 }

@@ -282,6 +282,35 @@ static void test_stale_socket(void)
 	CHECK_EQ(braid_port_open(&port, address), -EINVAL);
 }
 
+/* Its memory is a plain file that is ours alone: whoever prepares another is refused. */
+static void test_foreign_memory(void)
+{
+	struct braid_port *port;
+	char other[80];
+	struct stat st;
+	int fd;
+
+	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=1M", socket_path,
+		 region_path);
+	snprintf(other, sizeof(other), "%s.other", region_path);
+	fd = creat(other, 0600);
+	NEED(fd >= 0 && !close(fd));
+	NEED(!symlink(other, region_path));
+	CHECK_EQ(braid_port_open(&port, address), -ELOOP);
+	NEED(!unlink(region_path) && !link(other, region_path));
+	CHECK_EQ(braid_port_open(&port, address), -EPERM);
+	NEED(!unlink(region_path));
+	CHECK(!stat(other, &st) && !st.st_size);
+	NEED(!rename(other, region_path) && !chmod(region_path, 0606));
+	CHECK_EQ(braid_port_open(&port, address), -EPERM);
+	if (!geteuid()) {
+		NEED(!chmod(region_path, 0600) && !chown(region_path, 1, 1));
+		CHECK_EQ(braid_port_open(&port, address), -EPERM);
+	}
+	CHECK(!stat(region_path, &st) && !st.st_size);
+	unlink(region_path);
+}
+
 static struct braid_mailbox *box_of(struct session *s)
 {
 	return (void *)(s->guest->base + s->guest->sb.sections[BRAID_SECTION_MAILBOX].offset);
@@ -384,6 +413,7 @@ int main(void)
 	RUN(test_flood);
 	RUN(test_no_room);
 	RUN(test_stale_socket);
+	RUN(test_foreign_memory);
 	RUN(test_waking);
 	RUN(test_commands_ring);
 	unlink(capture_path);

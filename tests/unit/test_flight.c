@@ -108,7 +108,7 @@ struct found {
 	u64 faults;
 	u64 crossings;		/* of before snapshot_ns */
 	u32 ends;		/* why the first stream ended */
-	u64 written, left;
+	u64 written, read, left;
 };
 
 static u64 snapshot_ns;
@@ -135,6 +135,7 @@ static struct found found_in(size_t nr)
 			f.lost += stream->rings[k]->walk.lost;
 			f.elsewhere += stream->rings[k]->walk.elsewhere;
 			f.written += stream->rings[k]->report.last.written;
+			f.read += stream->rings[k]->report.read;
 			f.left += stream->rings[k]->report.last.left;
 		}
 	}
@@ -210,7 +211,8 @@ static void takes_from_a_guest_that_runs(void)
 	found = found_in(2);
 	CHECK_EQ(found.nr_streams, 1);
 	CHECK_EQ(found.faults + found.elsewhere, 0);
-	CHECK_EQ(found.events + found.lost, found.written - found.left);
+	/* Of what is lost behind the last page only the account knows. */
+	CHECK_EQ(found.events, found.read);
 	CHECK(found.events > 0);
 	CHECK(found.crossings > 0);
 	end(&f);
@@ -454,7 +456,8 @@ static pid_t ask(const char *path, bool pipe_instead)
 	if (pid)
 		return pid;
 	fd = braid_request_connect(parent);
-	file = pipe_instead && !pipe(ends) ? ends[1] : braid_capture_create_file(path);
+	file = pipe_instead && !pipe(ends) ? ends[1] :
+		       open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	err = fd < 0 ? fd : braid_request_ask(fd, file, path, line);
 	_exit(err ? 1 : strcmp(line, "done") ? 2 : 0);
 }

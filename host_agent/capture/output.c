@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Opens, names and removes the file that a capture is written to. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/capture/output.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "tracebraid/abi.h"
+
+/* A guest's region is not to be replaced, least of all while it is recorded. */
+static bool is_region(const char *path)
+{
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	u64 magic = 0;
+
+	return fd >= 0 && read(fd, &magic, sizeof(magic)) == sizeof(magic) &&
+	       (magic == BRAID_MAGIC || magic == BRAID_MARK);
+}
+
+/* What is no regular file is written to as it is. */
+static int open_special(const char *path)
+{
+	/* Without waiting: a FIFO that nobody reads would hold us, and signals are read later. */
+	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return braid_fail(-errno, "cannot create '%s': %s", path,
+				  errno == ENXIO ? "nobody reads the FIFO" : strerror(errno));
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
+
+static int open_beside(struct braid_output *o)
+{
+	int fd;
+
+	if (snprintf(o->part, sizeof(o->part), "%s.part", o->path) >= (int)sizeof(o->part))
+		return braid_fail(-ENAMETOOLONG, "cannot create '%s': its name is too long", o->path);
+	unlink(o->part);	/* of a start that was killed */
+	fd = open(o->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		return braid_fail(-errno, "cannot create '%s': %s", o->part, strerror(errno));
+	return fd;
+}
+
+int braid_output_open(struct braid_output *o, const char *path)
+{
+	struct stat st;
+
+	*o->part = 0;
+	if (snprintf(o->path, sizeof(o->path), "%s", path) >= (int)sizeof(o->path))
+		return braid_fail(-ENAMETOOLONG, "cannot create '%s': its name is too long", path);
+	if (lstat(path, &st))
+		return open_beside(o);
+	if (S_ISLNK(st.st_mode))
+		return braid_fail(-ELOOP, "cannot create '%s': it is a symbolic link; name the file itself",
+				  path);
+	if (!S_ISREG(st.st_mode))
+		return open_special(path);
+	if (is_region(path))
+		return braid_fail(-EEXIST, "cannot create '%s': it is a guest's region; -o names the capture to be made",
+				  path);
+	return open_beside(o);
+}
+
+/* Whether the file beside is still the one that we made. */
+static bool is_ours(const struct braid_output *o, int fd)
+{
+	struct stat named, ours;
+
+	return !lstat(o->part, &named) && !fstat(fd, &ours) && named.st_ino == ours.st_ino &&
+	       named.st_dev == ours.st_dev;
+}
+
+int braid_output_publish(struct braid_output *o, int fd)
+{
+	int err;
+
+	if (!*o->part)
+		return 0;
+	if (!is_ours(o, fd))
+		return braid_fail(-ESTALE, "'%s' was removed or replaced; does another recorder write to '%s'?",
+				  o->part, o->path);
+	err = rename(o->part, o->path) ? -errno : 0;
+	if (err)
+		braid_fail(err, "cannot rename '%s' to '%s': %s", o->part, o->path, strerror(-err));
+	*o->part = 0;	/* never discarded: what is in it is nowhere else */
+	return err;
+}
+
+void braid_output_discard(struct braid_output *o, int fd)
+{
+	if (*o->part && is_ours(o, fd))
+		unlink(o->part);
+	*o->part = 0;
+}

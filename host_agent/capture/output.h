@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The file that a capture is written to: made beside its name, and renamed once it is wanted. */
+#ifndef BRAID_CAPTURE_OUTPUT_H
+#define BRAID_CAPTURE_OUTPUT_H
+
+#include <stdbool.h>
+
+struct braid_output {
+	char path[4096];
+	char part[4096];	/* where it is until it is published; "": it is written to directly */
+};
+
+/**
+ * braid_output_open - open the file for a capture
+ * @o: filled
+ * @path: a file that is there is left alone; a FIFO or a device is written to directly
+ *
+ * A new file, PATH.part, with mode 0600. A link is never followed, and a guest's region is refused.
+ *
+ * Return: a descriptor, or -errno with braid_fail(); then there is nothing to discard.
+ */
+int braid_output_open(struct braid_output *o, const char *path);
+
+/**
+ * braid_output_publish - give the file its name, in place of the one that was there
+ * @o: of braid_output_open(); publishing twice is fine
+ * @fd: its descriptor
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_output_publish(struct braid_output *o, int fd);
+
+/** braid_output_discard - remove the file, unless it was published or is written to directly */
+void braid_output_discard(struct braid_output *o, int fd);
+
+#endif /* BRAID_CAPTURE_OUTPUT_H */
