@@ -166,12 +166,13 @@ check-lint:
 	@$(MAKE) -j$(NPROC) lint-run
 
 .PHONY: lint-run
-lint-run: agent
+lint-run: agent $(B)/live_region
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
 	@tests/lint/man.sh
+	@tests/lint/examples.sh
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
@@ -270,6 +271,11 @@ $(B)/bench_clock $(B)/bench_many: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
 # A capture to measure with: build/make_big_capture OUT [EVENTS]
 $(B)/make_big_capture: $(addprefix $(B)/obj/tests/,bench/make_big_capture.o bench/big_formats.o \
 		unit/make_capture.o) $(LIB_OBJS)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+
+# A live guest without a guest: build/live_region FILE NAME
+$(B)/live_region: $(addprefix $(B)/obj/tests/,lint/live_region.o unit/fake_guest.o) $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -13,7 +13,7 @@ packages_of() {
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
 		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
 	libvirt) echo libvirt-clients libvirt-daemon-system ;;
-	tests) echo dkms shellcheck bsdextrautils spin mandoc ;;
+	tests) echo dkms shellcheck bsdextrautils spin mandoc jq util-linux ;;
 	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
 	fuzz) echo clang-14 libclang-rt-14-dev util-linux ;;

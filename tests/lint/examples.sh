@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs the examples of the man pages: with a guest and captures of the names that they use, in a /dev/shm and a folder of their own.
+set -u
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+if [ "${1-}" != --inside ]; then
+	root=
+	[ "$(id -u)" = 0 ] || root=-r
+	exec unshare -m $root -- "$0" --inside
+fi
+mount -t tmpfs none /dev/shm || exit 1
+folder=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null; cd /; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+mkdir bin
+ln -s "$here/build/tracebraid" bin/
+# What reads on a terminal, and what needs a network.
+printf '#!/bin/sh\ncat\n' >bin/less
+printf '#!/bin/sh\n' >bin/curl
+chmod +x bin/*
+PATH=$folder/bin:$PATH
+failed=0 ran=0
+
+# Examples that concern this machine's state, which a test has not: a domain of libvirt, a host that can be traced.
+environment="libvirt|the host can't be recorded|no event matches|no such event is in the trace"
+
+complain()
+{
+	echo "$1: '$2' failed${3:+: $3}"
+	failed=1
+}
+
+# One example, shorter than it is; what reads for ever is ended.
+run()
+{
+	local page=$1 example=$2 line output status
+
+	line=$(sed -E 's/ -t [0-9]+/ -t 0.2/; s/ -i [0-9]+/ -i 0.1/; s/--(since|until) [+][0-9.]+/--\1 +0.1/
+		s/--owner [a-z0-9-]+/--owner '"$(id -u)"'/; s/ &$//' <<<"$example")
+	[[ $line =~ ^tracebraid\ (top|clock\ [a-z0-9]+)$ ]] && line="timeout 5 $line"
+	output=$(timeout 60 bash -o pipefail -c "$line" 2>errors </dev/null)
+	status=$?
+	ran=$((ran + 1))
+	# Without libvirt any domain fails: at least it has the name of a guest.
+	if grep -oE ' (-d|--domain) [^ ]+' <<<"$line" | grep -qvE ' (web|db)1$'; then
+		complain "$page" "$example" "-d takes a domain"
+	elif grep -qE 'is no option|There is no|expected|needs|takes|which ' errors; then
+		complain "$page" "$example" "$(cat errors)"
+	elif [ "$status" != 0 ] && [[ $line != timeout* ]] && ! grep -qE "$environment" errors; then
+		complain "$page" "$example" "status $status, $(cat errors)"
+	elif [[ $line == *jq* ]] && ! grep -qE "$environment" errors && [[ -z $output || $output == *null* ]]; then
+		complain "$page" "$example" "jq finds: $output"
+	fi
+}
+
+# Those lines of all pages that begin with one of these words.
+examples()
+{
+	local page
+
+	for page in "$here"/docs/man/tracebraid*.1; do
+		awk '/^\.Sh EXAMPLES/ { inside = 1; next } /^\.Sh/ { inside = 0 } inside' "$page" |
+			sed -nE 's/\\\(aq/'\''/g; s/^[#$] (.*)/\1/p' | grep -E "^tracebraid ($1)( |$)" |
+			sed "s|^|${page##*/} |"
+	done
+}
+
+each()
+{
+	local page example
+
+	while read -r page example; do
+		# A program of others that this machine lacks.
+		[[ $example == *jq* ]] && ! command -v jq >/dev/null && continue
+		[[ $example == *host.dat* && ! -e host.dat ]] && continue
+		run "$page" "$example"
+	done < <(examples "$1" | grep -vE -e "${2:-^$}")
+}
+
+# Before there is a guest, while it lives, after its death.
+each create
+rm -f /dev/shm/*
+"$here/build/live_region" /dev/shm/web1 web1 >live & guest=$!
+until grep -q live live; do
+	kill -0 "$guest" 2>/dev/null || { echo "no guest"; exit 1; }
+	sleep 0.05
+done
+trace-cmd record -q -C mono_raw -e sched:sched_switch -o host.dat sleep 0.2 >/dev/null 2>&1 || rm -f host.dat
+tracebraid record -q -r web1 -t 0.5 -o slow.braid || exit 1
+cp slow.braid web1.braid
+each 'list|stat|verify|clock|top|attach|detach'
+each record --snapshot
+each 'report|export|merge' 'crash|odd'
+tracebraid record -q --snapshot -r web1 -o flight.braid & flight=$!
+until tracebraid snapshot -o started.braid 2>/dev/null; do
+	kill -0 "$flight" 2>/dev/null || { echo "no flight recorder"; exit 1; }
+	sleep 0.05
+done
+each snapshot
+each report 'slow|crash'
+kill "$flight"
+wait "$flight"
+kill "$guest"
+wait "$guest" 2>/dev/null
+cp /dev/shm/web1 web1.core
+each recover 'web1\.core'
+each report 'slow|odd'
+rm -f crash.braid
+each recover '/dev/shm'
+[ "$failed" = 0 ] && echo "ok   $ran examples of the man pages"
+exit "$failed"
