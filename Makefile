@@ -88,8 +88,9 @@ kdir		= $(or $(wildcard /lib/modules/$(1)/build),$(B)/kernels/$(lastword $(subst
 define kbuild
 	$(Q)guest_driver/stage.sh $(1) $(2)
 	$(call say,KBUILD,$@)
-	$(Q)+$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
-		> $(1)/build.log 2>&1 || { cat $(1)/build.log; exit 1; }
+	$(Q)+guest_driver/kbuild.sh $(1)/build.log \
+		$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
+		|| { cat $(1)/build.log; exit 1; }
 	$(Q)! grep -E 'warning:|WARNING' $(1)/build.log
 	@touch $@
 endef
@@ -171,6 +172,7 @@ lint-run: agent $(B)/live_region
 	@tests/lint/rooms.sh
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
+	@tests/lint/kbuild.sh
 	@tests/lint/man.sh
 	@tests/lint/examples.sh
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
