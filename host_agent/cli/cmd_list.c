@@ -70,6 +70,7 @@ static void print_buffer(const struct braid_found *f, u32 k)
 }
 
 #define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
+#define NO_MARK		"not marked yet, so no driver uses it: `tracebraid create` marks it"
 
 /* How wide the columns are that hold names. */
 struct widths {
@@ -79,7 +80,9 @@ struct widths {
 /* Why there is no more to say of a region. */
 static const char *why_bare(const struct braid_found *f)
 {
-	return f->state == BRAID_DRIVER_NONE ? NO_DRIVER : f->why;
+	if (f->state != BRAID_DRIVER_NONE)
+		return f->why;
+	return f->marked ? NO_DRIVER : NO_MARK;
 }
 
 static const char *shown_name(const struct braid_found *f)

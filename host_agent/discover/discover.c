@@ -209,8 +209,9 @@ static bool look_at_file(const struct search *s, struct braid_found *f, struct b
 		return word == BRAID_MAGIC || word == BRAID_MARK;
 	}
 	describe(f, m);
+	f->marked = braid_mapping_marked(m);
 	if (f->state == BRAID_DRIVER_NONE)
-		return first_word(m) == BRAID_MARK || is_ivshmem(s, f);
+		return f->marked || is_ivshmem(s, f);
 	/* What has the magic: broken and newer ones too. */
 	return f->state != BRAID_DRIVER_UNREADABLE || f->error == -EBADMSG || f->error == -EPROTO;
 }

@@ -87,6 +87,7 @@ struct braid_found {
 	char path[256];
 	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": foreign */
 	char given[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
+	bool marked;				/* NONE: the driver may use it */
 	bool foreign;				/* a stranger's: UNREADABLE, and not looked at */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;

@@ -296,6 +296,8 @@ static void no_driver_yet(void)
 	pid = start_qemu(paths[0], geteuid(), other_name, "ivshmem-plain,memdev=m");
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
 	CHECK(!strcmp(name, other_name));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", paths[0]), EXIT_SUCCESS);
+	CHECK(strstr(printed, "not marked yet"));
 	stop_qemu(pid);
 	pid = start_qemu(paths[0], geteuid(), other_name, "{\"driver\":\"ivshmem-plain\",\"memdev\":\"m\"}");
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
