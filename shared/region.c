@@ -50,10 +50,10 @@ static bool subbuf_ok(u32 bytes)
 	return bytes >= BRAID_MIN_SUBBUF_BYTES && bytes <= BRAID_MAX_SUBBUF_BYTES && !(bytes & 7);
 }
 
-/* Of one ring, meta page and sub-buffers. */
+/* Of one ring, with what the next one is aligned by. */
 static u64 ring_bytes(u32 nr_slots, u32 subbuf_bytes)
 {
-	return page_align(braid_ring_meta_bytes(nr_slots) + (u64)(nr_slots + 1) * subbuf_bytes);
+	return page_align(braid_ring_bytes(nr_slots, subbuf_bytes));
 }
 
 /* The most slots whose rings stay within max_bytes; at least the fewest allowed. */
@@ -177,7 +177,8 @@ int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buff
 	desc->flags = params->flags;
 	desc->subbuf_bytes = params->subbuf_bytes;
 	desc->nr_slots = n;
-	desc->meta_bytes = braid_ring_meta_bytes(n);
+	desc->meta_bytes = BRAID_PAGE_BYTES;
+	desc->private_bytes = braid_ring_private_bytes(n);
 	desc->rings_offset = at;
 	desc->ring_stride = stride;
 	desc->nr_rings = sb->nr_vcpus;
@@ -189,6 +190,19 @@ int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buff
 void braid_region_remove_buffer(struct braid_superblock *sb, u32 index)
 {
 	sb->buffers[index].nr_rings = 0;
+}
+
+void braid_region_ring(const struct braid_buffer_desc *desc, void *base, u32 vcpu,
+		       struct braid_ring_map *map)
+{
+	u8 *ring = (u8 *)base + braid_ring_offset(desc, vcpu);
+
+	braid_ring_map_init(map, ring, desc->nr_slots, desc->subbuf_bytes, desc->flags);
+	if (!desc->private_bytes) {
+		map->meta = (struct braid_meta *)ring;
+		map->subbufs = ring + desc->meta_bytes;
+		braid_ring_map_private(map, ring + BRAID_OLD_PRIVATE_OFFSET);
+	}
 }
 
 /* Validation ------------------------------------------------------------------------- */
@@ -230,6 +244,19 @@ static bool overlap(const struct braid_buffer_desc *a, const struct braid_buffer
 	return a->rings_offset < buffer_end(b) && b->rings_offset < buffer_end(a);
 }
 
+/* Before minor 3 meta pages ended with the private part. */
+static u32 meta_bytes_of(const struct braid_buffer_desc *desc)
+{
+	return desc->private_bytes ? BRAID_PAGE_BYTES :
+	       page_align(BRAID_OLD_PRIVATE_OFFSET + braid_ring_private_used(desc->nr_slots));
+}
+
+static u64 ring_bytes_of(const struct braid_buffer_desc *desc)
+{
+	return desc->private_bytes ? ring_bytes(desc->nr_slots, desc->subbuf_bytes) :
+	       page_align(meta_bytes_of(desc) + (u64)(desc->nr_slots + 1) * desc->subbuf_bytes);
+}
+
 static const char *check_buffer(const struct braid_superblock *sb,
 				const struct braid_buffer_desc *desc)
 {
@@ -240,8 +267,8 @@ static const char *check_buffer(const struct braid_superblock *sb,
 		return "a buffer has an impossible number or size of sub-buffers";
 	if (desc->nr_rings > sb->nr_vcpus)
 		return "a buffer has more rings than the guest has vCPUs";
-	if (desc->meta_bytes != braid_ring_meta_bytes(desc->nr_slots) ||
-	    desc->ring_stride < ring_bytes(desc->nr_slots, desc->subbuf_bytes))
+	if (desc->meta_bytes != meta_bytes_of(desc) || desc->ring_stride < ring_bytes_of(desc) ||
+	    (desc->private_bytes && desc->private_bytes != braid_ring_private_bytes(desc->nr_slots)))
 		return "a buffer's rings are smaller than what they hold";
 	if (desc->rings_offset < rings->offset || desc->rings_offset & (BRAID_PAGE_BYTES - 1) ||
 	    desc->ring_stride & (BRAID_PAGE_BYTES - 1))

@@ -4,6 +4,7 @@
 #define BRAID_SHARED_REGION_H
 
 #include "shared/platform.h"
+#include "shared/ring.h"
 #include "tracebraid/abi.h"
 
 /* What the fixed sections are to hold. */
@@ -78,7 +79,7 @@ u64 braid_region_room(const struct braid_superblock *sb);
 const char *braid_region_check(const struct braid_superblock *sb, u64 bytes);
 
 /**
- * braid_ring_offset - where a ring's meta page is
+ * braid_ring_offset - where a ring begins
  * @desc: of a checked superblock
  * @vcpu: less than nr_rings
  */
@@ -86,5 +87,15 @@ static inline u64 braid_ring_offset(const struct braid_buffer_desc *desc, u32 vc
 {
 	return desc->rings_offset + vcpu * desc->ring_stride;
 }
+
+/**
+ * braid_region_ring - find a ring's parts, in a region of any minor version
+ * @desc: of a checked superblock
+ * @base: where the region is mapped
+ * @vcpu: less than nr_rings
+ * @map: filled
+ */
+void braid_region_ring(const struct braid_buffer_desc *desc, void *base, u32 vcpu,
+		       struct braid_ring_map *map);
 
 #endif /* BRAID_SHARED_REGION_H */

@@ -64,25 +64,54 @@ struct braid_ring_map {
 	u32 flags;		/* BRAID_BUFFER_* */
 };
 
-/**
- * braid_ring_meta_bytes - size of a meta page
- * @nr_slots: a power of two, BRAID_MIN_SLOTS to BRAID_MAX_SLOTS
- *
- * Return: bytes, a multiple of BRAID_PAGE_BYTES.
- */
-static inline u32 braid_ring_meta_bytes(u32 nr_slots)
+/* Where the states are, from the private part's start. */
+static inline u32 braid_ring_states_offset(u32 nr_slots)
 {
 	u32 bytes = BRAID_RING_SLOTS_OFFSET + 8 * nr_slots;
 
-	bytes = (bytes + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
-	bytes += (nr_slots + 1) * (u32)sizeof(struct braid_subbuf_state);
-	return (bytes + BRAID_PAGE_BYTES - 1) & ~(BRAID_PAGE_BYTES - 1);
+	return (bytes + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
+}
+
+/** braid_ring_private_used - bytes of a ring's private part, without the padding to a whole page */
+static inline u32 braid_ring_private_used(u32 nr_slots)
+{
+	return braid_ring_states_offset(nr_slots) +
+	       (nr_slots + 1) * (u32)sizeof(struct braid_subbuf_state);
 }
 
 /**
- * braid_ring_map_init - find a ring's parts
+ * braid_ring_private_bytes - size of a ring's private part
+ * @nr_slots: a power of two, BRAID_MIN_SLOTS to BRAID_MAX_SLOTS
+ *
+ * Return: bytes, a multiple of BRAID_PAGE_BYTES: who maps the meta page and the sub-buffers
+ * gets no byte of it.
+ */
+static inline u32 braid_ring_private_bytes(u32 nr_slots)
+{
+	return (braid_ring_private_used(nr_slots) + BRAID_PAGE_BYTES - 1) & ~(BRAID_PAGE_BYTES - 1);
+}
+
+/** braid_ring_bytes - size of a ring: its private part, meta page and sub-buffers */
+static inline u64 braid_ring_bytes(u32 nr_slots, u32 subbuf_bytes)
+{
+	return (u64)braid_ring_private_bytes(nr_slots) + BRAID_PAGE_BYTES +
+	       (u64)(nr_slots + 1) * subbuf_bytes;
+}
+
+/* Sets what lies in the private part. */
+static inline void braid_ring_map_private(struct braid_ring_map *map, void *start)
+{
+	u8 *at = start;
+
+	map->priv = start;
+	map->slots = (u64 *)(at + BRAID_RING_SLOTS_OFFSET);
+	map->states = (struct braid_subbuf_state *)(at + braid_ring_states_offset(map->nr_slots));
+}
+
+/**
+ * braid_ring_map_init - find the parts of a ring of this minor version; see braid_region_ring()
  * @map: filled
- * @base: the ring's meta page
+ * @base: where the ring begins
  * @nr_slots: as validated, never as read from shared memory again
  * @subbuf_bytes: likewise
  * @flags: likewise

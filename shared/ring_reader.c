@@ -112,7 +112,7 @@ static void persist(struct braid_reader *r)
 	meta->reader.read = r->taken_bytes;
 	meta->read = r->read;
 	meta->overrun = r->lost;
-	meta->entries = (s64)(written - r->read - r->lost) > 0 ? written - r->read - r->lost : 0;
+	meta->entries = (s64)(written - r->read - r->lost) > 0 ? written : r->read + r->lost;
 }
 
 /* Accounts for a sub-buffer's first sequence number. Returns the loss before it. */
@@ -188,7 +188,18 @@ static int look_in_hand(struct braid_reader *r, struct braid_span *span)
 	return 1;
 }
 
-/* Takes the sub-buffer at the wanted position: 1 taken, 0 not there yet. */
+/* Whether the writer has put nothing into an open sub-buffer yet. */
+static bool is_empty(const struct braid_reader *r, u32 id)
+{
+	u64 commit = braid_load_acquire(&r->map.states[id].commit);	/* (C1) */
+
+	return commit == r->position << BRAID_COMMIT_POS_SHIFT;
+}
+
+/*
+ * Takes the sub-buffer at the wanted position: 1 taken, 0 not there yet. One without events
+ * stays with the writer: who has a ring mapped sees no other reader id before there are any.
+ */
 static int take(struct braid_reader *r)
 {
 	u32 n = r->map.nr_slots, tries;
@@ -209,7 +220,8 @@ static int take(struct braid_reader *r)
 			r->position = (braid_slot_position(word) - n + 1) & BRAID_POS_MASK;
 			continue;
 		}
-		if (braid_slot_state(word) == BRAID_SLOT_CLAIMED)
+		if (braid_slot_state(word) == BRAID_SLOT_CLAIMED ||
+		    (braid_slot_state(word) == BRAID_SLOT_OPEN && is_empty(r, id)))
 			return 0;
 		if (braid_slot_state(word) == BRAID_SLOT_EMPTY)
 			return reader_fault(r, BRAID_READER_BAD_SLOT);

@@ -7,18 +7,14 @@
 void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
 			 u32 subbuf_bytes, u32 flags)
 {
-	u8 *meta = base;
-	u32 states = BRAID_RING_SLOTS_OFFSET + 8 * nr_slots;
+	u8 *meta = (u8 *)base + braid_ring_private_bytes(nr_slots);
 
-	states = (states + BRAID_CACHELINE_BYTES - 1) & ~(BRAID_CACHELINE_BYTES - 1);
-	map->meta = base;
-	map->priv = (struct braid_ring_private *)(meta + BRAID_RING_PRIVATE_OFFSET);
-	map->slots = (u64 *)(meta + BRAID_RING_SLOTS_OFFSET);
-	map->states = (struct braid_subbuf_state *)(meta + states);
-	map->subbufs = meta + braid_ring_meta_bytes(nr_slots);
+	map->meta = (struct braid_meta *)meta;
+	map->subbufs = meta + BRAID_PAGE_BYTES;
 	map->nr_slots = nr_slots;
 	map->subbuf_bytes = subbuf_bytes;
 	map->flags = flags;
+	braid_ring_map_private(map, base);
 }
 
 static void bind_page(struct braid_writer *w, u64 position, u32 id)
@@ -35,16 +31,16 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 	struct braid_ring_private *priv = map->priv;
 	u32 n = map->nr_slots, k;
 
+	memset(map->meta, 0, BRAID_PAGE_BYTES);
 	/* All but the owner's word: a ring that is emptied stays its reader's meanwhile. */
-	memset(map->meta, 0, (size_t)((u8 *)&priv->reader_owner - (u8 *)map->meta));
+	memset(priv, 0, (size_t)((u8 *)&priv->reader_owner - (u8 *)priv));
 	memset(&priv->reader_owner + 1, 0,
-	       (size_t)(map->subbufs - (u8 *)(&priv->reader_owner + 1)));
+	       (size_t)((u8 *)priv + braid_ring_private_bytes(n) - (u8 *)(&priv->reader_owner + 1)));
 	braid_store(&priv->reader_owner, who->owner);
-	map->meta->meta_page_size = map->subbufs - (u8 *)map->meta;
+	map->meta->meta_page_size = BRAID_PAGE_BYTES;
 	map->meta->meta_struct_len = sizeof(*map->meta);
 	map->meta->subbuf_size = map->subbuf_bytes;
 	map->meta->nr_subbufs = n + 1;
-	map->meta->reader.id = n;
 	priv->incarnation = who->incarnation;
 	priv->vcpu = who->vcpu;
 	priv->buffer = who->buffer;
@@ -55,14 +51,14 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 	priv->written = seq;
 	if (who->past)
 		priv->reader_block[0] = who->past->block;
-	priv->slots_offset = (u8 *)map->slots - (u8 *)map->meta;
-	priv->states_offset = (u8 *)map->states - (u8 *)map->meta;
+	priv->slots_offset = BRAID_RING_SLOTS_OFFSET;
+	priv->states_offset = braid_ring_states_offset(n);
 
 	for (k = 0; k <= n; k++) {
-		/* As if a lap lay behind: all taken, the last one in the reader's hand. */
-		u64 position = k < n ? first + k - n : first - 1;
+		/* Start as after one full lap: all consumed, the reader holds sub-buffer 0. */
+		u64 position = k ? first + k - 1 - n : first - 1;
 
-		if (k < n)
+		if (k)
 			map->slots[position & (n - 1)] =
 				braid_slot_word(position, BRAID_SLOT_EMPTY, k);
 		map->states[k].commit = (position & BRAID_POS_MASK) << BRAID_COMMIT_POS_SHIFT |
@@ -97,8 +93,8 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 
 	/* All are bound, so that a slot word forged by the peer never leads nowhere. */
 	for (k = 0; k < map->nr_slots; k++)
-		bind_page(w, first + k, k);
-	id = 0;				/* what init_shared() put there */
+		bind_page(w, first + k, k + 1);
+	id = 1;				/* what init_shared() put there */
 	map->states[id].commit = first << BRAID_COMMIT_POS_SHIFT;
 	braid_store_release(&map->slots[first & w->mask],
 			    braid_slot_word(first, BRAID_SLOT_OPEN, id));

@@ -166,8 +166,7 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 	};
 	struct braid_ring_map map;
 
-	braid_ring_map_init(&map, region->range.base + braid_ring_offset(desc, cpu),
-			    desc->nr_slots, desc->subbuf_bytes, desc->flags);
+	braid_region_ring(desc, region->range.base, cpu, &map);
 	braid_writer_init(buffer->cpus[cpu].writer, &map, &who);
 }
 

@@ -105,10 +105,10 @@ static const struct vm_operations_struct ring_vm_ops = {
 static int check_shape(const struct braid_guest_reader *r, struct vm_area_struct *vma)
 {
 	const struct braid_ring_map *map = &r->ring.map;
-	u64 meta_bytes = map->subbufs - (u8 *)map->meta;
-	u64 pages = (meta_bytes + (u64)map->subbuf_bytes * (map->nr_slots + 1)) >> PAGE_SHIFT;
+	u64 bytes = BRAID_PAGE_BYTES + (u64)map->subbuf_bytes * (map->nr_slots + 1);
+	u64 pages = bytes >> PAGE_SHIFT;
 
-	if ((meta_bytes | map->subbuf_bytes | (unsigned long)map->meta) & ~PAGE_MASK) {
+	if ((BRAID_PAGE_BYTES | map->subbuf_bytes | (unsigned long)map->meta) & ~PAGE_MASK) {
 		pr_info("buffer %s cannot be mapped: its sub-buffers of %u bytes are not made of pages of %lu\n",
 			r->buffer->name, map->subbuf_bytes, PAGE_SIZE);
 		return -EINVAL;
@@ -126,7 +126,7 @@ static void show_numbers(struct braid_guest_reader *r)
 		return;		/* it stays as it was */
 	meta->read = counts.read;
 	meta->overrun = counts.overruns + counts.dropped;
-	meta->entries = counts.entries;
+	meta->entries = counts.entries + meta->overrun + counts.read;
 }
 
 static void join(struct braid_guest_reader *r, struct vm_area_struct *vma,

@@ -130,10 +130,13 @@ static u64 count_rings(struct scan *s, const struct place *place, const struct b
 	u32 k, vcpu;
 
 	for (k = 0; k < sb->nr_buffers; k++) {
-		for (vcpu = 0; vcpu < sb->buffers[k].nr_rings; vcpu++) {
+		const struct braid_buffer_desc *desc = &sb->buffers[k];
+
+		for (vcpu = 0; vcpu < desc->nr_rings; vcpu++) {
 			memset(&priv, 0, sizeof(priv));
-			read_region(s, place, braid_ring_offset(&sb->buffers[k], vcpu) +
-				    BRAID_RING_PRIVATE_OFFSET, &priv, sizeof(priv));
+			read_region(s, place, braid_ring_offset(desc, vcpu) +
+				    (desc->private_bytes ? 0 : BRAID_OLD_PRIVATE_OFFSET),
+				    &priv, sizeof(priv));
 			found += priv.incarnation == sb->incarnation && priv.buffer == k &&
 				 priv.vcpu == vcpu;
 		}

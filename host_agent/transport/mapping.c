@@ -190,8 +190,5 @@ const char *braid_mapping_gone(const struct braid_mapping *m)
 void braid_mapping_ring(const struct braid_mapping *m, const struct braid_superblock *sb,
 			u32 buffer, u32 vcpu, struct braid_ring_map *map)
 {
-	const struct braid_buffer_desc *desc = &sb->buffers[buffer];
-
-	braid_ring_map_init(map, m->base + braid_ring_offset(desc, vcpu), desc->nr_slots,
-			    desc->subbuf_bytes, desc->flags);
+	braid_region_ring(&sb->buffers[buffer], m->base, vcpu, map);
 }

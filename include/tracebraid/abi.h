@@ -24,11 +24,12 @@
  *          +------------------------------+
  *          | event directory            G |  ids, names, format texts
  *          +------------------------------+
- *          | buffer 0, vCPU 0             |  meta page, then its sub-buffers:
- *          |   struct braid_meta          |    the public part (= struct trace_buffer_meta)
- *          |   struct braid_ring_private  |    the private part
+ *          | buffer 0, vCPU 0             |  private_bytes, in whole pages:
+ *          |   struct braid_ring_private  |
  *          |   u64 slot[nr_slots]       C |    the slot table
  *          |   struct braid_subbuf_state  |    one for each sub-buffer
+ *          |                              |  then what S4's users map:
+ *          |   struct braid_meta          |    one page (= struct trace_buffer_meta, then zeros)
  *          |   sub-buffer 0             G |    data = meta + meta_page_size
  *          |   sub-buffer 1             G |           + id * subbuf_size
  *          |   ...                        |
@@ -48,9 +49,11 @@
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
 /*
  * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock
- * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox.
+ * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the
+ * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes. Readers of
+ * minor 0 to 2 refuse regions of minor 3 or later.
  */
-#define BRAID_VERSION_MINOR	2
+#define BRAID_VERSION_MINOR	3
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_CACHELINE_BYTES	64u
@@ -114,13 +117,15 @@ struct braid_buffer_desc {
 	u32 flags;
 	u32 subbuf_bytes;		/* of one sub-buffer, its 16-byte header included */
 	u32 nr_slots;			/* power of two; a ring has nr_slots + 1 sub-buffers */
-	u32 meta_bytes;			/* of one meta page, a multiple of BRAID_PAGE_BYTES */
-	u64 rings_offset;		/* of ring 0's meta page, from the region's start */
+	u32 meta_bytes;			/* of one meta page: BRAID_PAGE_BYTES; before minor 3, a
+					   multiple of it */
+	u64 rings_offset;		/* of ring 0, from the region's start */
 	u64 ring_stride;
 	u32 nr_rings;			/* one for each possible vCPU; 0: it has no rings now */
 	u32 layout;			/* moves each time the rings are placed */
 	u32 events_of;			/* the buffer whose directory entries name its ids */
-	u32 reserved0;
+	u32 private_bytes;		/* of a ring's private part, which precedes its meta page; 0:
+					   before minor 3: it is in the meta page */
 	u64 reserved[2];
 };
 
@@ -347,7 +352,7 @@ enum braid_reader_owner {
 	BRAID_READER_GUEST = 2,
 };
 
-/* The public part of a meta page: struct trace_buffer_meta of linux/trace_mmap.h. */
+/* A meta page: struct trace_buffer_meta of linux/trace_mmap.h; zeros follow it. */
 struct braid_meta {
 	u32 meta_page_size;
 	u32 meta_struct_len;
@@ -359,7 +364,7 @@ struct braid_meta {
 		u32 read;		/* R: bytes of it that the reader has taken */
 	} reader;
 	u64 flags;
-	u64 entries;			/* R: unread, at the reader's last swap */
+	u64 entries;			/* R: read, lost or unread, at the reader's last swap */
 	u64 overrun;			/* R: lost */
 	u64 read;			/* R: read */
 	u64 reserved1;
@@ -394,7 +399,7 @@ enum braid_slot_state {
 #define BRAID_COMMIT_FINAL	(1ULL << 20)	/* nothing will follow in this sub-buffer */
 #define BRAID_COMMIT_BYTES_MASK	0xfffffULL
 
-/* State of one sub-buffer, in the meta page's private part; a cache line each. G. */
+/* State of one sub-buffer, in the ring's private part; a cache line each. G. */
 struct braid_subbuf_state {
 	u64 commit;			/* commit word, stored with release */
 	u64 first_seq;			/* sequence number of the first event */
@@ -421,7 +426,7 @@ enum braid_ring_fault {
 	BRAID_RING_RESTLESS = 2,	/* the reader beat the claim too often */
 };
 
-/* The private part, at BRAID_RING_PRIVATE_OFFSET of the meta page. */
+/* The private part begins with this; see braid_buffer_desc.private_bytes. */
 struct braid_ring_private {
 	/* G, constant after init */
 	u64 incarnation;
@@ -431,7 +436,7 @@ struct braid_ring_private {
 	u32 flags;			/* as braid_buffer_desc.flags */
 	u64 first_position;
 	u64 first_seq;
-	u32 slots_offset;		/* from the meta page's start */
+	u32 slots_offset;		/* from this struct's start; before minor 3, the meta page's */
 	u32 states_offset;
 	u64 reserved0[2];
 	/* G, now and then */
@@ -447,8 +452,8 @@ struct braid_ring_private {
 	struct braid_reader_block reader_block[2];
 };
 
-#define BRAID_RING_PRIVATE_OFFSET	128u
-#define BRAID_RING_SLOTS_OFFSET		512u
+#define BRAID_RING_SLOTS_OFFSET		384u	/* from the private part's start; states follow */
+#define BRAID_OLD_PRIVATE_OFFSET	128u	/* in the meta page, where private_bytes is 0 */
 
 /* Sub-buffers ----------------------------------------------------------------------------- */
 
@@ -529,8 +534,7 @@ static_assert(sizeof(struct braid_subbuf_state) == BRAID_CACHELINE_BYTES, "sub-b
 static_assert(sizeof(struct braid_reader_block) == BRAID_CACHELINE_BYTES, "reader block");
 static_assert(offsetof(struct braid_ring_private, written) == 64, "ring private");
 static_assert(offsetof(struct braid_ring_private, reader_index) == 128, "ring private");
-static_assert(BRAID_RING_PRIVATE_OFFSET + sizeof(struct braid_ring_private) <=
-	      BRAID_RING_SLOTS_OFFSET, "slots follow");
+static_assert(sizeof(struct braid_ring_private) <= BRAID_RING_SLOTS_OFFSET, "slots follow");
 static_assert(sizeof(struct braid_subbuf) == BRAID_SUBBUF_HEADER_BYTES, "sub-buffer header");
 static_assert(sizeof(struct braid_record) == 8, "struct trace_entry");
 

@@ -48,7 +48,7 @@ int main(void)
 {
 	static double ours_ns[ROUNDS], theirs_ns[ROUNDS], ratio[ROUNDS];
 	const struct braid_ring_identity who = { .incarnation = 1, .counter = counter() };
-	size_t bytes = braid_ring_meta_bytes(N) + (N + 1) * SUBBUF;
+	size_t bytes = braid_ring_bytes(N, SUBBUF);
 	int rounds = is_short() ? SHORT_ROUNDS : ROUNDS, k;
 	struct braid_ring_map map;
 

@@ -86,7 +86,7 @@ int main(void)
 {
 	static double bare_ns[ROUNDS], ring_ns[ROUNDS], ratio[ROUNDS], swap[ROUNDS];
 	const struct braid_ring_identity who = { .incarnation = 1, .counter = counter() };
-	size_t bytes = braid_ring_meta_bytes(N) + (N + 1) * SUBBUF;
+	size_t bytes = braid_ring_bytes(N, SUBBUF);
 	u8 *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	int rounds = is_short() ? SHORT_ROUNDS : ROUNDS, k;

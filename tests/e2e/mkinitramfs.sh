@@ -4,8 +4,8 @@
 #
 # usage: mkinitramfs.sh OUT KREL [FILE...]
 #
-# FILE.ko goes to /mod (it must be built for KREL), an executable to /bin (it must be static),
-# anything else to /data. OUT must lie under build/. BUSYBOX and CC may be set in the environment.
+# FILE.ko goes to /mod (it must be built for KREL), an executable to /bin (one that is not static
+# with its program interpreter and libraries), anything else to /data. OUT must lie under build/. BUSYBOX and CC may be set in the environment.
 set -eu
 
 die() {
@@ -57,6 +57,15 @@ cp "$init" "$root/init"
 cp "$busybox" "$root/bin/busybox"
 chmod 755 "$root/init" "$root/bin/busybox"
 
+# Where the program looks for them, which is where the host has them.
+add_libraries() {
+	ldd "$1" >"$work/libraries" || die "the libraries of $1 are not known"
+	for library in $(grep -o '/[^ ]*' "$work/libraries"); do
+		mkdir -p "$root$(dirname -- "$library")"
+		cp -L "$library" "$root$library"
+	done
+}
+
 for file in "$@"; do
 	[ -f "$file" ] || die "no such file: $file"
 	case $file in
@@ -67,8 +76,8 @@ for file in "$@"; do
 		;;
 	*)
 		if [ -x "$file" ]; then
-			is_static "$file" || die "$file is not linked statically"
 			cp "$file" "$root/bin/"
+			is_static "$file" || add_libraries "$file"
 		else
 			cp "$file" "$root/data/"
 		fi

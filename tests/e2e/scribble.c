@@ -198,11 +198,11 @@ static void find_rings(void)
 
 		for (k = 0; k < desc->nr_rings && nr_rings < MAX_RINGS; k++) {
 			struct ring *ring = &rings[nr_rings++];
-			uint8_t *meta = base + desc->rings_offset + k * desc->ring_stride;
+			uint8_t *start = base + desc->rings_offset + k * desc->ring_stride;
 
-			ring->meta = (void *)meta;
-			ring->priv = (void *)(meta + BRAID_RING_PRIVATE_OFFSET);
-			ring->slots = (void *)(meta + BRAID_RING_SLOTS_OFFSET);
+			ring->priv = (void *)start;
+			ring->meta = (void *)(start + desc->private_bytes);
+			ring->slots = (void *)(start + BRAID_RING_SLOTS_OFFSET);
 			ring->nr_slots = desc->nr_slots;
 			ring->buffer = b;
 			ring->vcpu = k;

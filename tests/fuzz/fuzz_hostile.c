@@ -63,10 +63,11 @@ static void poke(void)
 		     fuzz_take(&ring.in, 1) % 4;
 		break;
 	case 2:
-		at = (u64 *)ring.map.meta + fuzz_take(&ring.in, 1) % (BRAID_RING_SLOTS_OFFSET / 8);
+		at = (u64 *)(how & 1 ? (void *)ring.map.meta : ring.map.priv) +
+		     fuzz_take(&ring.in, 1) % (BRAID_RING_SLOTS_OFFSET / 8);
 		break;
 	default:
-		at = (u64 *)ring.map.meta + fuzz_take(&ring.in, 2) % (ring.bytes / 8);
+		at = (u64 *)ring.map.priv + fuzz_take(&ring.in, 2) % (ring.bytes / 8);
 	}
 	*at = word_for(at, how);
 }
@@ -95,7 +96,7 @@ static void offer(void)
 	payload = braid_ring_reserve(ring.w, bytes, counter, &token);
 	if (payload) {
 		MUST(payload >= ring.map.subbufs);
-		MUST(payload + bytes <= (u8 *)ring.map.meta + ring.bytes);
+		MUST(payload + bytes <= (u8 *)ring.map.priv + ring.bytes);
 		memset(payload, bytes, bytes);
 		if (fuzz_take(&ring.in, 1) & 1)
 			poke();
@@ -212,7 +213,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	shape = fuzz_take(&ring.in, 1);
 	slots = 2u << (shape >> 2 & 3);
 	subbuf = shape & 0x10 ? 256 : 264;
-	ring.bytes = braid_ring_meta_bytes(slots) + (size_t)(slots + 1) * subbuf;
+	ring.bytes = braid_ring_bytes(slots, subbuf);
 	ring.who = (struct braid_ring_identity){
 		.incarnation = 7, .first_position = (shape & 0x20 ? BRAID_POS_MASK : 0xffff) - 3,
 		.first_seq = 0ULL - 30,

@@ -20,25 +20,27 @@ static void own(u8 *owned, u64 total, u64 offset, u64 bytes)
 	memset(owned + offset, 1, bytes);
 }
 
-/* Every part that braid_ring_map_init() finds, as offsets from the region's start. */
+/* Every part that braid_region_ring() finds, as offsets from the region's start. */
 static void own_ring(u8 *owned, u64 total, const struct braid_buffer_desc *desc, u32 vcpu)
 {
-	u64 meta = braid_ring_offset(desc, vcpu);
-	u64 data = meta + desc->meta_bytes;
+	u64 ring = braid_ring_offset(desc, vcpu), end, meta, priv, data;
 	struct braid_ring_map map;
-	u8 *base = (u8 *)meta;
 
-	braid_ring_map_init(&map, base, desc->nr_slots, desc->subbuf_bytes, desc->flags);
-	MUST((u64)map.meta == meta && (u64)map.subbufs == data);
-	MUST((u64)map.priv >= meta + sizeof(struct braid_meta));
+	braid_region_ring(desc, NULL, vcpu, &map);
+	meta = (u64)map.meta;
+	priv = (u64)map.priv;
+	data = (u64)map.subbufs;
+	end = (u64)(map.states + desc->nr_slots + 1);
 	MUST((u64)map.slots >= (u64)(map.priv + 1));
 	MUST((u64)map.states >= (u64)(map.slots + desc->nr_slots));
-	MUST(data >= (u64)(map.states + desc->nr_slots + 1));
+	MUST(meta >= ring && priv >= ring && !(meta & (BRAID_PAGE_BYTES - 1)));
 	MUST(!((u64)map.states & 63) && !((u64)map.slots & 7) && !(data & 7));
-	own(owned, total, meta, desc->meta_bytes);
-	own(owned, total, data, (u64)(desc->nr_slots + 1) * desc->subbuf_bytes);
+	MUST(data == meta + desc->meta_bytes);
 	MUST((u64)braid_ring_subbuf(&map, desc->nr_slots) + desc->subbuf_bytes <=
-	     meta + desc->ring_stride);
+	     ring + desc->ring_stride);
+	own(owned, total, meta, desc->private_bytes ? desc->meta_bytes : sizeof(struct braid_meta));
+	own(owned, total, priv, end - priv);
+	own(owned, total, data, (u64)(desc->nr_slots + 1) * desc->subbuf_bytes);
 }
 
 static void own_all(const struct braid_superblock *sb, u64 bytes)

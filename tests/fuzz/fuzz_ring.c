@@ -217,9 +217,9 @@ static void lay_out(bool again)
 {
 	u32 shape = fuzz_take(&ring->in, 1);
 	u32 slots = 2u << (shape & 3), subbuf = 256 + (shape >> 2 & 3) * 56;
-	size_t bytes = braid_ring_meta_bytes(slots) + (size_t)(slots + 1) * subbuf;
+	size_t bytes = braid_ring_bytes(slots, subbuf);
 	struct braid_ring_past past;
-	void *old = again ? ring->map.meta : NULL, *memory;
+	void *old = again ? ring->map.priv : NULL, *memory;
 
 	if (posix_memalign(&memory, 4096, bytes))
 		abort();
@@ -315,7 +315,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	while (ring->model.delivered || ring->model.hand != ring->model.tail);
 	peek();
 	MUST_EQ(ring->model.read + ring->model.lost + model_left(&ring->model), ring->model.offered);
-	free(ring->map.meta);
+	free(ring->map.priv);
 	free(ring->w);
 	return 0;
 }

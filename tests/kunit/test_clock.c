@@ -282,8 +282,7 @@ static void clock_places_pages(struct kunit *test)
 	for (value = 1; value <= 700; value++)
 		KUNIT_ASSERT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
 	to = ktime_get_real_ns();
-	braid_ring_map_init(&map, braid_fake_memory() + braid_ring_offset(desc, 0), desc->nr_slots,
-			    desc->subbuf_bytes, desc->flags);
+	braid_region_ring(desc, braid_fake_memory(), 0, &map);
 	KUNIT_ASSERT_EQ(test, braid_peek_begin(&peek, &map, sb->incarnation), 0);
 	while (braid_peek_next(&peek, &span) > 0) {
 		if (!span.to_bytes)

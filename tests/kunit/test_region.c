@@ -159,8 +159,7 @@ static void region_is_read_by_the_host(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, desc->name, "b");
 	KUNIT_EXPECT_EQ(test, desc->flags, BRAID_BUFFER_RAW);
 	braid_fake_unplug();
-	braid_ring_map_init(&map, braid_fake_memory() + braid_ring_offset(desc, 0), desc->nr_slots,
-			    desc->subbuf_bytes, desc->flags);
+	braid_region_ring(desc, braid_fake_memory(), 0, &map);
 	KUNIT_ASSERT_EQ(test, braid_reader_attach(&r, &map, superblock()->incarnation), 0);
 	while (braid_reader_next(&r, &span) > 0) {
 		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, desc->flags);

@@ -278,7 +278,7 @@ static int ring_init(struct kunit *test)
 	if (!ring)
 		return -ENOMEM;
 	ring->w = kunit_kzalloc(test, braid_writer_bytes(NR_SLOTS), GFP_KERNEL);
-	ring->memory = vzalloc(braid_ring_meta_bytes(NR_SLOTS) + (NR_SLOTS + 1) * SUBBUF_BYTES);
+	ring->memory = vzalloc(braid_ring_bytes(NR_SLOTS, SUBBUF_BYTES));
 	test->priv = ring;
 	return ring->w && ring->memory ? set_cpus_allowed_ptr(current, cpumask_of(0)) : -ENOMEM;
 }

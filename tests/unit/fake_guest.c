@@ -137,10 +137,8 @@ static void lay_out(struct fake_guest *g)
 
 void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ring_map *map)
 {
-	const struct braid_buffer_desc *desc = &g->sb.buffers[buffer];
-
-	braid_ring_map_init(map, g->base + braid_ring_offset(desc, vcpu), desc->nr_slots,
-			    desc->subbuf_bytes, desc->flags & ~BRAID_BUFFER_CLOSING);
+	braid_region_ring(&g->sb.buffers[buffer], g->base, vcpu, map);
+	map->flags &= ~BRAID_BUFFER_CLOSING;
 }
 
 u64 fake_guest_read(struct fake_guest *g, u32 vcpu)

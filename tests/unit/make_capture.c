@@ -34,8 +34,7 @@ u64 synth_host_ns(const struct synth_guest *g, u64 counter)
 static void init_ring(struct synth_guest *g, u32 cpu, const struct synth_guest_params *params)
 {
 	struct synth_ring *ring = &g->rings[cpu];
-	u32 meta = braid_ring_meta_bytes(params->nr_slots);
-	size_t bytes = meta + (size_t)(params->nr_slots + 1) * params->subbuf_bytes;
+	size_t bytes = braid_ring_bytes(params->nr_slots, params->subbuf_bytes);
 	struct braid_ring_identity who = {
 		.incarnation = params->incarnation,
 		.vcpu = cpu,

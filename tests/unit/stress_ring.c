@@ -275,7 +275,7 @@ static void start_round(u32 round, u64 *seed, size_t *bytes)
 		.external = &external,
 	};
 
-	*bytes = sizeof(*s) + braid_ring_meta_bytes(n) + (n + 1) * size;
+	*bytes = sizeof(*s) + braid_ring_bytes(n, size);
 	s = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
 		abort();

@@ -145,8 +145,8 @@ static u32 buffer_chunk(u8 *to)
 		.desc = {
 			.name = "net", .flags = BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE,
 			.subbuf_bytes = 4096, .nr_slots = 16, .meta_bytes = 4096,
-			.rings_offset = 0x200000, .ring_stride = 0x12000, .nr_rings = 1,
-			.layout = 3, .events_of = 2,
+			.rings_offset = 0x200000, .ring_stride = 0x13000, .nr_rings = 1,
+			.layout = 3, .events_of = 2, .private_bytes = 4096,
 		},
 	};
 

@@ -32,7 +32,7 @@ static u64 next_random(u64 *state)
 	return *state;
 }
 
-/* Where a wild word does most harm: all of the small sections, and the meta pages. */
+/* Where a wild word does most harm: all of the small sections, and the rings' private parts. */
 static u64 pick_offset(const struct fake_guest *g, u64 random, u32 kind)
 {
 	const struct braid_buffer_desc *desc = &g->sb.buffers[0];
@@ -40,7 +40,7 @@ static u64 pick_offset(const struct fake_guest *g, u64 random, u32 kind)
 	switch (kind % 4) {
 	case 0:
 		return braid_ring_offset(desc, random % desc->nr_rings) +
-		       (random >> 8) % desc->meta_bytes;
+		       (random >> 8) % (desc->private_bytes + BRAID_PAGE_BYTES);
 	case 1:
 		return BRAID_PAGE_BYTES + random % (g->sb.sections[BRAID_SECTION_RINGS].offset -
 						    BRAID_PAGE_BYTES);

@@ -194,14 +194,15 @@ static void counts_what_a_short_copy_lacks(void)
 {
 	struct fake_guest *g = guest_with(400, 400);
 	u64 ring1 = braid_ring_offset(&g->sb.buffers[0], 1);
+	u64 data1 = ring1 + g->sb.buffers[0].private_bytes + g->sb.buffers[0].meta_bytes;
 	struct result r;
 
-	/* Of the second ring all but its first page and a sub-buffer and a half. */
-	NEED(!ftruncate(g->fd, ring1 + g->sb.buffers[0].meta_bytes + 6144));
+	/* Of the second ring all but its first pages and a sub-buffer and a half. */
+	NEED(!ftruncate(g->fd, data1 + 6144));
 	r = recover(region_path);
 	CHECK_EQ(r.err, 0);
 	CHECK_EQ(r.missing_pages,
-		 (usual.bytes - ring1 - g->sb.buffers[0].meta_bytes - 6144 + PAGE - 1) / PAGE);
+		 (usual.bytes - data1 - 6144 + PAGE - 1) / PAGE);
 	CHECK(r.status.sums.written > 600);	/* what the last sub-buffer held nobody knows */
 	CHECK(r.status.unreadable > 0 && r.status.unreadable < 400);
 	CHECK_EQ(r.events, r.status.sums.read - r.status.unreadable);
@@ -358,7 +359,7 @@ static void finds_regions_in_a_dump(void)
 	memcpy(wrong, chunks, sizeof(wrong));
 	wrong[nr - 1].address = chunks[nr - 2].address;
 	wrong[nr - 2].address = chunks[nr - 1].address;
-	wrong[5].address = BASE;
+	wrong[4].address = BASE;	/* the one with the first ring's head */
 	announce(&m, wrong, nr);	/* of a former device: freed, and still there */
 	announce(&m, chunks, nr);
 	announce(&m, chunks, nr - 1);
@@ -412,7 +413,8 @@ static void counts_what_a_dump_lacks(void)
 	struct braid_virtio_chunk chunks[1024];
 	struct memory m = memory_new();
 	struct result r;
-	u64 at = 0, wanted = braid_ring_offset(&g->sb.buffers[0], 1) + g->sb.buffers[0].meta_bytes;
+	u64 at = 0, wanted = braid_ring_offset(&g->sb.buffers[0], 1) +
+			     g->sb.buffers[0].private_bytes + g->sb.buffers[0].meta_bytes;
 	u32 nr = scatter(&m, g, chunks), k;
 
 	for (k = 0; at + chunks[k].bytes <= wanted; k++)

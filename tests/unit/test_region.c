@@ -40,6 +40,7 @@ static void fits(void)
 	CHECK_EQ(lay_out(16 << 20, 0), 0);
 	CHECK(!braid_region_check(&sb, 16 << 20));
 	CHECK_EQ(sb.buffers[0].nr_slots, 1024);
+	CHECK_EQ(sb.buffers[0].meta_bytes, BRAID_PAGE_BYTES);
 	CHECK_EQ(sb.buffers[0].nr_rings, 2);
 }
 
@@ -70,6 +71,95 @@ static void cells_of_minor_0(void)
 	clock->bytes = 3 * BRAID_CACHELINE_BYTES;
 	CHECK(!braid_region_check(&sb, 16 << 20));
 	clock->bytes--;
+	CHECK(braid_region_check(&sb, 16 << 20));
+}
+
+/* The place of a ring of minor 2: its meta page begins with what is public, and ends with the rest. */
+static void make_old(struct braid_buffer_desc *desc)
+{
+	u64 meta = BRAID_OLD_PRIVATE_OFFSET + braid_ring_private_used(desc->nr_slots);
+
+	desc->private_bytes = 0;
+	desc->meta_bytes = (meta + BRAID_PAGE_BYTES - 1) & ~(BRAID_PAGE_BYTES - 1);
+}
+
+static u64 counter(void)
+{
+	static u64 now;
+
+	return ++now;
+}
+
+/* Regions of minor 0 to 2 have the private part of a ring in its meta page. */
+static void rings_of_minor_2(void)
+{
+	static u64 memory[2][20 * BRAID_PAGE_BYTES / 8];
+	struct braid_buffer_desc desc = {
+		.subbuf_bytes = 256, .nr_slots = 128, .meta_bytes = BRAID_PAGE_BYTES,
+		.private_bytes = braid_ring_private_bytes(128), .nr_rings = 1,
+	};
+	const struct braid_ring_identity who = { .incarnation = 1, .first_position = 9 };
+	struct braid_ring_map map, old;
+	struct braid_reader r;
+	struct braid_span span;
+	struct braid_writer *w = malloc(braid_writer_bytes(desc.nr_slots));
+	u64 token, events = 0, k, value;
+	void *payload;
+
+	braid_region_ring(&desc, memory[0], 0, &map);
+	CHECK_EQ((u8 *)map.meta - (u8 *)map.priv, 3 * BRAID_PAGE_BYTES);
+	CHECK_EQ(map.subbufs - (u8 *)map.meta, BRAID_PAGE_BYTES);
+	braid_writer_init(w, &map, &who);
+	for (k = 0; k < 500; k++) {
+		payload = braid_ring_reserve(w, sizeof(k), counter, &token);
+		CHECK(payload);
+		if (!payload)
+			break;
+		memcpy(payload, &k, sizeof(k));
+		braid_ring_commit(w, token);
+	}
+
+	make_old(&desc);
+	CHECK_EQ(desc.meta_bytes, 3 * BRAID_PAGE_BYTES);
+	braid_region_ring(&desc, memory[1], 0, &old);
+	CHECK_EQ((u8 *)old.priv - (u8 *)old.meta, 128);
+	CHECK_EQ((u8 *)old.slots - (u8 *)old.meta, 512);
+	CHECK_EQ(old.subbufs - (u8 *)old.meta, desc.meta_bytes);
+	memcpy(old.meta, map.meta, sizeof(*map.meta));
+	memcpy(old.priv, map.priv, braid_ring_private_used(desc.nr_slots));
+	memcpy(old.subbufs, map.subbufs, (size_t)desc.subbuf_bytes * (desc.nr_slots + 1));
+	CHECK_EQ(braid_reader_attach(&r, &old, 1), 0);
+	while (braid_reader_next(&r, &span) > 0) {
+		struct braid_event_view view;
+		struct braid_cursor c;
+
+		braid_cursor_init(&c, span.data, span.to_bytes, span.time_stamp, 0);
+		while (braid_page_next(&c, &view) > 0) {
+			if (view.type != BRAID_TYPE_DATA)
+				continue;
+			memcpy(&value, view.payload, sizeof(value));
+			CHECK_EQ(value, events);
+			events++;
+		}
+		braid_reader_done(&r, &span, events - r.read);
+	}
+	CHECK_EQ(events, 500);
+	free(w);
+}
+
+static void checks_minor_2(void)
+{
+	struct braid_buffer_desc *desc = &sb.buffers[0];
+
+	CHECK_EQ(lay_out(16 << 20, 0), 0);
+	CHECK_EQ(desc->meta_bytes, BRAID_PAGE_BYTES);
+	make_old(desc);
+	sb.version_minor = 2;
+	CHECK(!braid_region_check(&sb, 16 << 20));
+	desc->meta_bytes -= BRAID_PAGE_BYTES;
+	CHECK(braid_region_check(&sb, 16 << 20));
+	desc->meta_bytes += BRAID_PAGE_BYTES;
+	desc->ring_stride -= 2 * BRAID_PAGE_BYTES;
 	CHECK(braid_region_check(&sb, 16 << 20));
 }
 
@@ -216,6 +306,7 @@ static void refuses(void)
 	REFUSED(d->nr_slots = 1 << 20);
 	REFUSED(d->subbuf_bytes = 17);
 	REFUSED(d->meta_bytes = 4096 * 9);
+	REFUSED(d->private_bytes += 4096);
 	REFUSED(d->rings_offset = 4096);
 	REFUSED(d->rings_offset = ~0ULL & ~4095ULL);
 	REFUSED(d->ring_stride = 4096);
@@ -259,6 +350,8 @@ int main(void)
 	RUN(fits);
 	RUN(needed_is_exact);
 	RUN(cells_of_minor_0);
+	RUN(rings_of_minor_2);
+	RUN(checks_minor_2);
 	RUN(bad_shapes);
 	RUN(gaps_and_names);
 	RUN(gap_is_exact);

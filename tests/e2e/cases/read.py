@@ -17,17 +17,18 @@ FIRST_BUFFER_RINGS = 0x1A8  # in the superblock: rings_offset, ring_stride, nr_r
 DRIVER = ("driver", "module:storm")
 
 
-def program(ctx, name, *sources):
-    """A static program of tests/e2e/read."""
+def program(ctx, name, *sources, how=("-static",)):
+    """A program of tests/e2e/read."""
     here = host.HERE / "read"
     out = ctx.dir / name
-    ctx.run("gcc", "-static", "-O2", "-Wall", "-Wextra", f"-I{here}", "-o", out, *[here / one for one in sources])
+    ctx.run("gcc", *how, "-O2", "-Wall", "-Wextra", f"-I{here}", "-o", out, *[here / one for one in sources])
     return out
 
 
 def up(ctx, parameters="", on=True, **options):
     """A guest with driver, storm module, and the programs; the storm's event is on."""
-    files = program(ctx, "ring_reader", "ring_reader.c", "decode.c"), program(ctx, "mmap_example", "mmap_example.c")
+    files = (program(ctx, "ring_reader", "ring_reader.c", "decode.c"),
+             program(ctx, "mmap_example", "mmap_example.c", how=()))
     guest = ctx.guest(initrd=ctx.initrd(*files), **options)
     guest.boot()
     load(guest, parameters)
@@ -82,12 +83,14 @@ def read_all(ctx, guest, how, events, before=0):
 
 @case("read-example", usual=("6.12",), needs=DRIVER)
 def read_example(ctx):
-    """The example of Linux's own documentation, with our path: it runs, and prints right numbers."""
+    """The example of Linux's own documentation, with our path and linked as usual: it runs, and prints right numbers."""
     guest = up(ctx)
     guest.run("taskset 1 true")
     offered = storm(guest, 50)
     mine = numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))
-    got = numbers(guest.run("mmap_example"))
+    said = guest.run("mmap_example")
+    ctx.check("Current reader address: 0x" in said, f"the example's last line is missing: {said}")
+    got = numbers(said)
     ctx.equal({key: got[key] for key in ("entries", "overrun", "read")},
               {"entries": mine["entries"], "overrun": 0, "read": 0}, "what the example printed")
     ctx.check(0 < mine["entries"] < offered, f"{mine['entries']} entries of {offered} on the first CPU")
@@ -96,8 +99,33 @@ def read_example(ctx):
     again = numbers(guest.run("mmap_example"))
     after = numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))
     ctx.check(0 < again["read"] <= mine["entries"], f"{again['read']} read by the first run")
-    ctx.equal(again["read"] + again["entries"], mine["entries"], "read and left, as the second run printed")
+    ctx.equal(again["entries"], mine["entries"], "entries, read or not, as the second run printed")
     ctx.equal(after["entries"] + after["read events"], after["written events"], "nothing is lost")
+
+
+MARKS = "for k in $(seq 16); do echo $k > /sys/kernel/tracing/trace_marker; done"
+
+
+@case("read-map", kernels=("6.12", "6.12-rt"), usual=("6.12",), needs=("driver", "module:buffers"))
+def read_map(ctx):
+    """What Linux's own test of mapped rings looks at is the same on our rings and on those of tracefs."""
+    check = program(ctx, "map_check", "map_check.c")
+    guest = ctx.guest(initrd=ctx.initrd(check))
+    guest.boot()
+    guest.run("mount -t tracefs none /sys/kernel/tracing 2>/dev/null; true")
+    guest.insmod("tracebraid")
+    guest.insmod("buffers")
+    theirs = guest.run(f"taskset 1 map_check {TRACEFS} '{MARKS}'").splitlines()
+    ctx.check("16 events: entries 16, overrun 0, read 16, lost 0" in theirs, f"tracefs's own rings: {theirs}")
+    for kib, flags in ((16, 0), (1024, 2), (4096, 1)):
+        name = f"mine{flags}"  # a name that was used goes on with its counts
+        do(ctx, guest, f"alloc {name} {kib} {flags}")
+        pipe = f"/sys/kernel/debug/tracebraid/{name}/per_cpu/cpu0/trace_pipe_raw"
+        guest.run(f"echo 1 > /sys/kernel/debug/tracebraid/{name}/events/numbers/number/enable")
+        ours = guest.run(f"map_check {pipe} 'echo record 16 > {MINE}/do'").splitlines()
+        ctx.equal([pair for pair in zip(ours, theirs) if pair[0] != pair[1]], [], "what is not as tracefs has it")
+        ctx.equal(len(ours), len(theirs), "lines")
+        do(ctx, guest, "free")
 
 
 @case("read-ways", usual=("6.12-rt",), needs=DRIVER, timeout=300)

@@ -416,6 +416,11 @@ static int show_waits(const char *path)
 	return 0;
 }
 
+static uint64_t unread(const struct trace_buffer_meta *meta)
+{
+	return meta->entries - meta->overrun - meta->read;
+}
+
 /* What GET_READER gives a file that may wait; a poll in between takes nothing away. */
 static int show_patience(int event_id)
 {
@@ -428,12 +433,12 @@ static int show_patience(int event_id)
 		die("cpu0");
 	fcntl(r.fd, F_SETFL, 0);
 	p.fd = r.fd;
-	while (r.meta->entries) {
+	while (unread(r.meta)) {
 		uint32_t id;
 
 		take_mapped(&r);
 		id = r.meta->reader.id;
-		for (k = 0; k < 20 && r.meta->entries; k++)
+		for (k = 0; k < 20 && unread(r.meta); k++)
 			if (poll(&p, 1, -1) != 1 || r.meta->reader.id != id)
 				moved++;
 	}
