@@ -285,7 +285,12 @@ u64 braid_capture_bytes(const struct braid_capture_writer *w)
 
 int braid_capture_publish(struct braid_capture_writer *w)
 {
-	return w->is_stdout || w->keep ? 0 : braid_output_publish(&w->output, w->fd);
+	int err;
+
+	if (w->is_stdout || w->keep)
+		return 0;
+	err = w->error ? 0 : braid_capture_flush(w);	/* who opens it by its name finds its head */
+	return err ? err : braid_output_publish(&w->output, w->fd);
 }
 
 void braid_capture_sync_at_end(struct braid_capture_writer *w)

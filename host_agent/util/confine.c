@@ -101,7 +101,7 @@ static const int everybody_may[] = {
  * frees what its live view has left behind by fallocate(), too.
  */
 static const int makers_may[] = {
-	SCMP_SYS(fallocate), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(open),
+	SCMP_SYS(fallocate), SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(open),
 	SCMP_SYS(openat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),
 	SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };

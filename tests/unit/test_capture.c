@@ -417,6 +417,7 @@ static void replaces_when_it_is_wanted(void)
 	CHECK(!stat(path, &st) && st.st_ino == former.st_ino && st.st_size == former.st_size);
 	CHECK_EQ(braid_capture_publish(w), 0);
 	CHECK(access(part, F_OK) && !stat(path, &st) && st.st_ino != former.st_ino);
+	CHECK(st.st_size > 0);		/* its head is there for who opens it now */
 	braid_capture_sync_at_end(w);
 	CHECK_EQ(braid_capture_finish(w), 0);
 }

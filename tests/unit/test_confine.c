@@ -218,7 +218,9 @@ static int try_room(void)
 {
 	int fd = open(file, O_RDWR | O_CLOEXEC);
 
-	return fd < 0 ? -errno : -posix_fallocate(fd, 0, 100);
+	if (fd < 0)
+		return -errno;
+	return fsync(fd) ? -errno : -posix_fallocate(fd, 0, 100);
 }
 
 static void *nothing(void *arg)
