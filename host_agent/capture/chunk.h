@@ -21,7 +21,7 @@
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
 #define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS.
-					   3: WINDOW, and what RING_END says of it */
+					   3: WINDOW, what RING_END says of it; VCPU_THREADS */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -44,8 +44,9 @@ enum braid_chunk_type {
 	BRAID_CHUNK_CLOCK_PAIR = 18,	/* struct braid_clock_pair[]: a guest's counter and wall time */
 	BRAID_CHUNK_HOST_CLOCK = 19,	/* struct braid_chunk_host_clock, then struct braid_clock_sample[];
 					   of stream 0 */
-	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_thread[]; later ones replace */
+	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_untimed[]; later ones replace; minor 2 */
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
+	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
 };
 
 struct braid_chunk {
@@ -198,9 +199,18 @@ struct braid_chunk_host_clock {
 	char name[24];			/* as the kernel calls it: "tsc", "realtime", "local" */
 };
 
-struct braid_vcpu_thread {
+struct braid_vcpu_untimed {
 	u32 vcpu;
 	s32 tid;			/* of the host */
+};
+
+#define BRAID_VCPU_ALL	0xfffffffeu	/* in the place of a vCPU: the thread runs all in turn */
+
+/* A thread of the host is a vCPU, until another row of that vCPU or thread holds. */
+struct braid_vcpu_thread {
+	u32 vcpu;			/* or BRAID_VCPU_ALL */
+	s32 tid;			/* of the host */
+	u64 from_ns;			/* 0: since before the stream began */
 };
 
 enum braid_window_edge {
@@ -270,6 +280,7 @@ static_assert(sizeof(struct braid_clock_offset) == 40, "offset");
 static_assert(sizeof(struct braid_clock_mark) == 24, "mark");
 static_assert(sizeof(struct braid_clock_pair) == 24, "pair");
 static_assert(sizeof(struct braid_chunk_host_clock) == 32, "host clock");
+static_assert(sizeof(struct braid_vcpu_thread) == 16, "vCPU thread");
 static_assert(sizeof(struct braid_chunk_window) == 16, "window");
 static_assert(sizeof(struct braid_chunk_ring_end) == 104, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");

@@ -100,7 +100,7 @@ static enum kept_class class_of(u16 type)
 		return KEPT_SAMPLES;
 	case BRAID_CHUNK_CLOCK_OFFSET:
 	case BRAID_CHUNK_CLOCK_MARK:
-	case BRAID_CHUNK_VCPUS:
+	case BRAID_CHUNK_VCPU_THREADS:
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_NOTE:
 		return KEPT_REST;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/export/line.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
@@ -169,10 +170,15 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 					  (unsigned long long)o->ratio, o->ratio_bits);
 		braid_text_putc(t, '\n');
 	}
-	for (k = 0; k < s->nr_threads; k++)
-		braid_text_printf(t, "%s%u: %d%s", k ? ", " : "    threads of vCPUs: ",
-				  s->threads[k].vcpu, s->threads[k].tid,
-				  k + 1 == s->nr_threads ? "\n" : "");
+	for (k = 0; k < s->nr_threads; k++) {
+		braid_text_puts(t, k ? ", " : "    vCPU threads: ");
+		if (s->threads[k].vcpu == BRAID_VCPU_ALL)
+			braid_text_printf(t, "all: %d", s->threads[k].tid);
+		else
+			braid_text_printf(t, "%u: %d", s->threads[k].vcpu, s->threads[k].tid);
+	}
+	if (s->nr_threads)
+		braid_text_putc(t, '\n');
 }
 
 static void text_exchange(struct braid_text *t, const struct clocks *c)
@@ -314,7 +320,6 @@ static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
 static void json_stream(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
-	size_t k;
 
 	braid_text_putc(t, '{');
 	json_string(t, "stream", s->name);
@@ -324,11 +329,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 	json_string(t, "reason", s->clock.reason);
 	json_quality(t, &c->chosen_q);
 	json_epochs(t, &s->clock);
-	braid_text_puts(t, ",\"vcpus\":[");
-	for (k = 0; k < s->nr_threads; k++)
-		braid_text_printf(t, "%s{\"vcpu\":%u,\"tid\":%d}", k ? "," : "",
-				  s->threads[k].vcpu, s->threads[k].tid);
-	braid_text_puts(t, "]");
+	braid_json_vcpus(t, s);
 	if (c->has_kvm) {
 		braid_text_printf(t, ",\"kvm\":{\"epochs\":%u", braid_clock_epochs(&c->kvm));
 		json_quality(t, &c->kvm_q);

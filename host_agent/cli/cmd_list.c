@@ -9,6 +9,8 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/list.h"
+#include "host_agent/clock/kvm.h"
+#include "host_agent/source/vcpu.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -122,6 +124,20 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 	putchar('\n');
 }
 
+/* Its host's events could not be said to be a guest's vCPU's. */
+static void print_unknown(const struct braid_found *f)
+{
+	struct braid_qemu_threads threads = { 0 };
+
+	if (f->state != BRAID_DRIVER_LIVE)
+		return;
+	if (f->qemu_pid)
+		braid_vcpu_threads(f->qemu_pid, &threads);
+	if (!threads.nr && !threads.all)
+		fprintf(stderr, "tracebraid: %s: %s\n", *f->name ? f->name : f->path,
+			BRAID_VCPUS_UNKNOWN);
+}
+
 static void widen(int *width, const char *text)
 {
 	int n = strlen(text);
@@ -155,6 +171,9 @@ static void print_table(const struct braid_found *found, size_t nr)
 	       "BUFFERS (SUB-BUFFERS x BYTES)");
 	for (k = 0; k < nr; k++)
 		print_found(&found[k], &w);
+	fflush(stdout);
+	for (k = 0; k < nr; k++)
+		print_unknown(&found[k]);
 }
 
 static void json_string(struct braid_text *t, const char *key, const char *value)

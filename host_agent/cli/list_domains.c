@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "host_agent/cli/list.h"
+#include "host_agent/clock/kvm.h"
+#include "host_agent/source/vcpu.h"
 
 void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains)
@@ -58,13 +60,17 @@ static const char *driver_word(const struct braid_domain *d, const struct braid_
 
 static void print_vcpus(const struct braid_domain *d)
 {
-	pid_t tids[BRAID_DOMAIN_VCPUS];
-	size_t k, nr = d->qemu_pid ? braid_qemu_vcpus(d->qemu_pid, tids) : 0;
+	struct braid_qemu_threads threads = { 0 };
+	size_t k;
 
-	for (k = 0; k < nr; k++)
-		printf("%s%d", k ? " " : "", (int)tids[k]);
-	if (!nr)
-		putchar('-');
+	if (d->qemu_pid)
+		braid_vcpu_threads(d->qemu_pid, &threads);
+	for (k = 0; k < threads.nr; k++)
+		printf("%s%d", k ? " " : "", (int)threads.of[k]);
+	if (!threads.nr && threads.all)
+		printf("%d (all vCPUs)", (int)threads.all);
+	else if (!threads.nr)
+		fputs(d->qemu_pid ? BRAID_VCPUS_UNKNOWN : "-", stdout);
 }
 
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
@@ -95,17 +101,21 @@ void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 
 void braid_list_json_domain(struct braid_text *t, const struct braid_domain *d)
 {
-	pid_t tids[BRAID_DOMAIN_VCPUS];
-	size_t k, nr = d->qemu_pid ? braid_qemu_vcpus(d->qemu_pid, tids) : 0;
+	struct braid_qemu_threads threads = { 0 };
+	size_t k;
 
+	if (d->qemu_pid)
+		braid_vcpu_threads(d->qemu_pid, &threads);
 	braid_text_puts(t, "\"domain\":");
 	braid_text_json(t, d->name, strlen(d->name));
 	braid_text_printf(t, ",\"domain_state\":\"%s\",\"attached\":%s,\"configured\":%s,\"vcpu_threads\":[",
 			  d->state, d->attached ? "true" : "false",
 			  d->configured ? "true" : "false");
-	for (k = 0; k < nr; k++)
-		braid_text_printf(t, "%s%d", k ? "," : "", (int)tids[k]);
+	for (k = 0; k < threads.nr; k++)
+		braid_text_printf(t, "%s%d", k ? "," : "", (int)threads.of[k]);
 	braid_text_puts(t, "],");
+	if (threads.all)
+		braid_text_printf(t, "\"vcpus_thread\":%d,", (int)threads.all);
 }
 
 void braid_list_json_others(struct braid_text *t, const struct braid_domain *domains, size_t nr,

@@ -38,22 +38,18 @@ int braid_top_add(struct braid_top *top, const char *path, const char *name)
 
 static void find_threads(struct braid_top_guest *g)
 {
-	pid_t tids[BRAID_DOMAIN_VCPUS];
-	size_t nr = 0;
+	struct braid_qemu_threads threads = { 0 };
 	u32 k;
 
 	braid_kvm_close(g->vm);
 	g->vm = NULL;
-	memset(tids, 0, sizeof(tids));
-	if (g->qemu_pid)
-		nr = braid_qemu_vcpus(g->qemu_pid, tids);
-	if (g->qemu_pid)
+	if (g->qemu_pid) {
+		braid_vcpu_threads(g->qemu_pid, &threads);
 		braid_kvm_open(&g->vm, g->qemu_pid);	/* NULL when it can't be */
+	}
 	for (k = 0; k < g->nr_vcpus; k++) {
-		pid_t tid = g->vm ? braid_kvm_thread(g->vm, k) : 0;
+		pid_t tid = k < threads.nr ? threads.of[k] : 0;
 
-		if (!tid && k < nr)
-			tid = tids[k];
 		if (tid != g->vcpus[k].tid)
 			g->vcpus[k].timed = false;
 		g->vcpus[k].tid = tid;

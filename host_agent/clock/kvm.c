@@ -88,29 +88,28 @@ static int find_machine(struct braid_kvm_vm *vm)
 	return err;
 }
 
-/* Kernels before 6.0 don't tell; QEMU names the thread "CPU <n>/KVM", if it is asked to. */
+/* Kernels before 6.0 don't report it. */
 static pid_t find_thread(const struct braid_kvm_vm *vm, u32 id)
 {
-	char path[320], wanted[32], comm[32];
-	struct dirent *entry;
-	pid_t found = 0;
 	u64 value;
-	DIR *dir;
 
-	if (!read_number(vm, id, "pid", &value))
-		return value;
-	snprintf(wanted, sizeof(wanted), "CPU %u/KVM\n", id);
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)vm->pid);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)vm->pid, entry->d_name);
-		if (isdigit((unsigned char)*entry->d_name) &&
-		    read_text(path, comm, sizeof(comm)) > 0 && !strcmp(comm, wanted))
-			found = atoi(entry->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
+	return read_number(vm, id, "pid", &value) ? 0 : (pid_t)value;
+}
+
+/* QEMU numbers its vCPUs in the order of their APIC ids, which may have gaps. */
+static void name_threads(struct braid_kvm_vm *vm)
+{
+	struct braid_qemu_threads named;
+	size_t k;
+
+	for (k = 0; k < vm->nr_vcpus && vm->vcpus[k].tid; k++)
+		;
+	if (k == vm->nr_vcpus)
+		return;
+	braid_qemu_threads(vm->pid, &named);
+	for (k = 0; k < vm->nr_vcpus && k < named.nr; k++)
+		if (!vm->vcpus[k].tid)
+			vm->vcpus[k].tid = named.of[k];
 }
 
 static int by_id(const void *a, const void *b)
@@ -148,6 +147,7 @@ static int find_vcpus(struct braid_kvm_vm *vm)
 		closedir(dir);
 	if (vm->nr_vcpus)
 		qsort(vm->vcpus, vm->nr_vcpus, sizeof(*vm->vcpus), by_id);
+	name_threads(vm);
 	return err || vm->nr_vcpus ? err : -ENOENT;
 }
 
@@ -186,6 +186,21 @@ u32 braid_kvm_vcpus(const struct braid_kvm_vm *vm)
 pid_t braid_kvm_thread(const struct braid_kvm_vm *vm, u32 vcpu)
 {
 	return vcpu < vm->nr_vcpus ? vm->vcpus[vcpu].tid : 0;
+}
+
+void braid_vcpu_threads(pid_t pid, struct braid_qemu_threads *to)
+{
+	struct braid_kvm_vm *vm = NULL;
+	size_t k;
+
+	braid_qemu_threads(pid, to);
+	if (braid_kvm_open(&vm, pid))
+		return;
+	for (k = 0; k < vm->nr_vcpus && k < BRAID_QEMU_VCPUS; k++)
+		if (vm->vcpus[k].tid)
+			to->of[k] = vm->vcpus[k].tid;
+	to->nr = k > to->nr ? k : to->nr;
+	braid_kvm_close(vm);
 }
 
 int braid_kvm_offset(const struct braid_kvm_vm *vm, u32 vcpu, struct braid_clock_offset *to)

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "host_agent/capture/chunk.h"
+#include "host_agent/discover/discover.h"
 
 struct braid_kvm_vm;
 struct braid_kvm_watch;
@@ -31,6 +32,13 @@ u32 braid_kvm_vcpus(const struct braid_kvm_vm *vm);
 
 /** braid_kvm_thread - a vCPU's thread of this host, or 0 when it is not known */
 pid_t braid_kvm_thread(const struct braid_kvm_vm *vm, u32 vcpu);
+
+/**
+ * braid_vcpu_threads - find the threads of a QEMU's vCPUs, by KVM or by their names
+ * @pid: of the QEMU
+ * @to: filled; nr and all are 0 when nothing is known
+ */
+void braid_vcpu_threads(pid_t pid, struct braid_qemu_threads *to);
 
 /**
  * braid_kvm_offset - read a vCPU's offset and scaling

@@ -55,6 +55,24 @@ pid_t braid_qemu_of(dev_t device, ino_t inode);
  */
 bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective);
 
+#define BRAID_QEMU_VCPUS	512u	/* whose threads can be known */
+
+/* The threads of this host that run a QEMU's vCPUs. */
+struct braid_qemu_threads {
+	size_t nr;			/* vCPUs, as far as is known */
+	pid_t of[BRAID_QEMU_VCPUS];	/* 0: not known */
+	pid_t all;			/* runs all vCPUs in turn (TCG, thread=single); 0: none does */
+};
+
+/**
+ * braid_qemu_threads - find the threads of vCPUs by their names
+ * @pid: of a QEMU that names them: -name debug-threads=on, which libvirt sets
+ * @to: filled; nr and all are 0 when no thread is named so
+ *
+ * braid_vcpu_threads() also knows those that KVM reports.
+ */
+void braid_qemu_threads(pid_t pid, struct braid_qemu_threads *to);
+
 /* What the scheduler gave a thread so far, in ns. */
 struct braid_thread_times {
 	u64 run_ns;

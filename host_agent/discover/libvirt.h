@@ -9,7 +9,6 @@
 #include "host_agent/discover/discover.h"
 
 #define BRAID_SHM_DIR		"/dev/shm/"	/* where libvirt has the files of <shmem> */
-#define BRAID_DOMAIN_VCPUS	512		/* whose threads are told, at most */
 
 /* A domain. Strings are tamed. */
 struct braid_domain {
@@ -101,15 +100,6 @@ int braid_domain_detach(const struct braid_domain_request *request,
  * @nr: their number
  */
 void braid_qemus_of_domains(struct braid_domain *domains, size_t nr);
-
-/**
- * braid_qemu_vcpus - the threads that run a QEMU's vCPUs
- * @pid: of a QEMU that names its threads, as libvirt has them do
- * @tids: [BRAID_DOMAIN_VCPUS], by vCPU; 0: not known
- *
- * Return: how many vCPUs there are, as far as is known.
- */
-size_t braid_qemu_vcpus(pid_t pid, pid_t *tids);
 
 /* What befalls domains ---------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "host_agent/util/cleanup.h"
 
 #define CMDLINE_BYTES	(64 * 1024)	/* libvirt says -uuid long before */
+#define MAX_TASKS	4096u		/* of a process that are looked at: vCPUs' come early */
 
 /* The domain that a process says it runs: whom -uuid names; NULL: none. */
 static struct braid_domain *claimed(const char *pid, struct braid_domain *domains, size_t nr,
@@ -78,45 +79,42 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 		closedir(proc);
 }
 
-/* "CPU 3/KVM" is vCPU 3's; else -1. */
-static int vcpu_of_thread(pid_t pid, const char *tid)
+/* A thread's name as QEMU gives it: "CPU 3/KVM", "CPU 3/TCG", or "ALL CPUs/TCG". */
+static void take_thread(struct braid_qemu_threads *to, pid_t pid, const char *tid)
 {
 	braid_auto_file FILE *f = NULL;
-	char path[96], comm[64];
+	char path[96], comm[64], slash;
 	unsigned int vcpu;
-	char slash;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", (int)pid, tid);
 	f = fopen(path, "re");
-	if (!f || !fgets(comm, sizeof(comm), f) ||
-	    sscanf(comm, "CPU %u%c", &vcpu, &slash) != 2 || slash != '/' ||
-	    vcpu >= BRAID_DOMAIN_VCPUS)
-		return -1;
-	return vcpu;
+	if (!f || !fgets(comm, sizeof(comm), f))
+		return;
+	if (!strcmp(comm, "ALL CPUs/TCG\n"))
+		to->all = atoi(tid);
+	if (sscanf(comm, "CPU %u%c", &vcpu, &slash) != 2 || slash != '/' ||
+	    vcpu >= BRAID_QEMU_VCPUS)
+		return;
+	to->of[vcpu] = atoi(tid);
+	if (vcpu >= to->nr)
+		to->nr = vcpu + 1;
 }
 
-size_t braid_qemu_vcpus(pid_t pid, pid_t *tids)
+void braid_qemu_threads(pid_t pid, struct braid_qemu_threads *to)
 {
 	struct dirent *entry;
-	size_t nr = 0;
 	char path[64];
-	int vcpu;
 	DIR *tasks;
+	u32 looks;
 
-	memset(tids, 0, BRAID_DOMAIN_VCPUS * sizeof(*tids));
+	memset(to, 0, sizeof(*to));
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		vcpu = vcpu_of_thread(pid, entry->d_name);
-		if (vcpu < 0)
-			continue;
-		tids[vcpu] = atoi(entry->d_name);
-		if ((size_t)vcpu >= nr)
-			nr = vcpu + 1;
-	}
+	for (looks = 0; tasks && looks < MAX_TASKS && (entry = readdir(tasks)); looks++)
+		if (isdigit((unsigned char)*entry->d_name))
+			take_thread(to, pid, entry->d_name);
 	if (tasks)
 		closedir(tasks);
-	return nr;
 }
 
 int braid_thread_times(pid_t tid, struct braid_thread_times *times)

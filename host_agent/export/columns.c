@@ -11,7 +11,7 @@
 #define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
 #define NS_PER_SECOND	1000000000ULL
 #define NR_TASKS	1024u	/* that are remembered */
-#define TASK_BYTES	40u	/* comm, '-' and pid at their widest */
+#define TASK_BYTES	(40u + BRAID_VCPU_LABEL + 3u)	/* comm, '-', pid, label at their widest */
 #define TIME_BYTES	48u	/* mark, sign, seconds, ns, colon */
 
 /* A piece of a line. */
@@ -38,6 +38,7 @@ struct table {
 
 struct braid_columns {
 	int name_width;
+	struct braid_vcpu_map vcpus;
 	struct table streams;	/* "guest1: ", by stream */
 	struct table cpus;	/* " [001] ", by ring */
 	struct table kinds;	/* "sched_switch:          ", by kind */
@@ -52,8 +53,10 @@ struct braid_columns *braid_columns_new(const struct braid_source *source)
 	struct braid_columns *c = calloc(1, sizeof(*c));
 	size_t k;
 
-	if (!c)
+	if (!c || braid_vcpu_map_make(&c->vcpus, source)) {
+		free(c);
 		return NULL;
+	}
 	for (k = 0; k < source->nr_streams; k++) {
 		int width = strlen(source->streams[k]->name);
 
@@ -78,6 +81,7 @@ void braid_columns_free(struct braid_columns *c)
 	free_table(&c->streams);
 	free_table(&c->cpus);
 	free_table(&c->kinds);
+	braid_vcpu_map_free(&c->vcpus);
 	free(c);
 }
 
@@ -184,14 +188,39 @@ static void put_kind(struct braid_columns *c, const struct braid_event_type_info
 	put_column(out, column);
 }
 
+const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
+						 const struct braid_item *item, s32 pid)
+{
+	return item->stream->kind == BRAID_STREAM_HOST && pid ?
+	       braid_vcpu_map_find(&c->vcpus, pid, item->host_ns) : NULL;
+}
+
+/* " [guest1/vCPU 0]" */
+static void put_vcpu(const struct braid_columns *c, struct task *task,
+		     const struct braid_item *item, s32 pid, struct braid_text *text)
+{
+	const struct braid_vcpu_span *span = braid_columns_vcpu(c, item, pid);
+	char label[BRAID_VCPU_LABEL];
+
+	if (!span)
+		return;
+	braid_vcpu_label(span, label);
+	braid_text_puts(text, " [");
+	braid_text_puts(text, label);
+	braid_text_putc(text, ']');
+	if (!braid_vcpu_map_only(&c->vcpus, span))
+		task->from = task->until = item->counter;
+}
+
 /* "            bash-1234   ": comm and pid */
-static void make_task(struct task *task, const struct braid_item *item, s32 pid)
+static void make_task(const struct braid_columns *c, struct task *task,
+		      const struct braid_item *item, s32 pid)
 {
 	struct braid_text text = { .data = task->text, .capacity = sizeof(task->text) };
 	const char *comm = braid_format_comm_for(item, pid, &task->from, &task->until);
 	size_t before;
 
-	static_assert(TASK_BYTES >= COMM_WIDTH + 2 + BRAID_U64_DIGITS &&
+	static_assert(TASK_BYTES >= COMM_WIDTH + 2 + BRAID_U64_DIGITS + BRAID_VCPU_LABEL + 3 &&
 		      BRAID_COMM_BYTES <= COMM_WIDTH, "it does not grow");
 	braid_text_repeat(&text, ' ', COMM_WIDTH - (int)strlen(comm));
 	braid_text_puts(&text, comm);
@@ -201,6 +230,7 @@ static void make_task(struct task *task, const struct braid_item *item, s32 pid)
 		braid_text_putc(&text, '-');
 	text.bytes += braid_text_digits(text.data + text.bytes, pid < 0 ? -(u64)pid : (u64)pid);
 	braid_text_repeat(&text, ' ', PID_WIDTH - (int)(text.bytes - before));
+	put_vcpu(c, task, item, pid, &text);
 	task->stream = item->stream;
 	task->nr_comms = item->stream->nr_comms;
 	task->pid = pid;
@@ -216,7 +246,7 @@ static void put_task(struct braid_columns *c, const struct braid_item *item,
 	if (task->pid != pid || task->stream != item->stream ||
 	    task->nr_comms != item->stream->nr_comms ||
 	    item->counter < task->from || item->counter > task->until)
-		make_task(task, item, pid);
+		make_task(c, task, item, pid);
 	braid_text_put(out, task->text, task->bytes);
 }
 

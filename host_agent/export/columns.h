@@ -4,6 +4,7 @@
 #define BRAID_EXPORT_COLUMNS_H
 
 #include "host_agent/export/walk.h"
+#include "host_agent/source/vcpu.h"
 #include "host_agent/util/text.h"
 
 struct braid_columns;
@@ -15,6 +16,10 @@ struct braid_columns;
  * Return: NULL: out of memory.
  */
 struct braid_columns *braid_columns_new(const struct braid_source *source);
+
+/** braid_columns_vcpu - the vCPU that a host event's task is at its time; NULL: none */
+const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
+						 const struct braid_item *item, s32 pid);
 
 /** braid_columns_free - free all; NULL is fine */
 void braid_columns_free(struct braid_columns *c);

@@ -54,6 +54,18 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 	put_buffer(t, item->ring);
 }
 
+/* Of a host's task that is a guest's vCPU. */
+static void put_vcpu(struct braid_text *t, const struct braid_vcpu_span *span)
+{
+	if (!span)
+		return;
+	braid_json_string(t, ",\"guest\":", span->guest->name);
+	if (span->vcpu == BRAID_VCPU_ALL)
+		braid_text_puts(t, ",\"vcpu\":null");
+	else
+		braid_json_u64(t, ",\"vcpu\":", span->vcpu);
+}
+
 static void put_event(struct braid_line_export *x, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
@@ -70,6 +82,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	if (!info->raw) {
 		braid_json_string(t, ",\"comm\":", braid_format_comm(item, pid));
 		put_s64(t, ",\"pid\":", pid);
+		put_vcpu(t, braid_columns_vcpu(x->columns, item, pid));
 	}
 	braid_json_string(t, ",\"system\":", info->system);
 	braid_json_string(t, ",\"event\":", info->name);
@@ -108,14 +121,24 @@ static void put_note(struct braid_line_export *x, const struct braid_item *item)
 	braid_text_puts(&x->out, "}\n");
 }
 
-static void put_threads(struct braid_text *t, const struct braid_stream *s)
+void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s)
 {
 	size_t k;
 
 	braid_text_puts(t, ",\"vcpus\":[");
-	for (k = 0; k < s->nr_threads; k++)
-		braid_text_printf(t, "%s{\"vcpu\":%u,\"tid\":%d}", k ? "," : "",
-				  s->threads[k].vcpu, s->threads[k].tid);
+	for (k = 0; k < s->nr_threads; k++) {
+		const struct braid_vcpu_thread *row = &s->threads[k];
+
+		braid_text_puts(t, k ? ",{\"vcpu\":" : "{\"vcpu\":");
+		if (row->vcpu == BRAID_VCPU_ALL)
+			braid_text_puts(t, "null");
+		else
+			braid_text_u64(t, row->vcpu, 0, ' ');
+		braid_text_printf(t, ",\"tid\":%d", row->tid);
+		if (row->from_ns)
+			braid_json_u64(t, ",\"from_ns\":", row->from_ns);
+		braid_text_putc(t, '}');
+	}
 	braid_text_putc(t, ']');
 }
 
@@ -140,7 +163,7 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ",\"drift_ppm\":%.6f", braid_clock_drift(clock));
-	put_threads(t, s);
+	braid_json_vcpus(t, s);
 }
 
 static void put_identity(struct braid_text *t, const struct braid_stream *s)

@@ -68,6 +68,9 @@ void braid_json_string(struct braid_text *t, const char *key, const char *value)
 /** braid_json_u64 - append @key, which ends in a colon, and a number */
 void braid_json_u64(struct braid_text *t, const char *key, u64 value);
 
+/** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
+void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);
+
 /** braid_json_head - append what is known before the first item, as lines of JSON */
 void braid_json_head(struct braid_line_export *x);
 

@@ -247,6 +247,7 @@ static void finish(struct braid_perfetto *x)
 	braid_perfetto_kinds_free(x);
 	free(x->machines);
 	free(x->vcpus);
+	braid_vcpu_map_free(&x->map);
 	braid_text_free(&x->out);
 	braid_text_free(&x->text);
 }

@@ -5,6 +5,7 @@
 
 #include "host_agent/export/perfetto.pb-c.h"
 #include "host_agent/export/walk.h"
+#include "host_agent/source/vcpu.h"
 
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
 #define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
@@ -27,6 +28,7 @@ struct braid_perfetto_bundle {
 struct braid_perfetto_task {
 	const char *comm;	/* NULL: nothing yet */
 	s32 pid;
+	u64 from, until;	/* the counter's values for which that is its name */
 };
 
 /* Each stream is a machine of its own. */
@@ -63,8 +65,8 @@ struct braid_perfetto {
 	struct braid_perfetto_machine *machines;	/* by stream */
 	struct braid_perfetto_kind **kinds;	/* by number; NULL: not met yet */
 	size_t nr_kinds;
-	struct braid_perfetto_vcpu *vcpus;	/* by thread, then by when the guest was found */
-	size_t nr_vcpus;
+	struct braid_vcpu_map map;
+	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
 	u64 last_track;
 	s64 next_clocks_ns;			/* when to tell what wall time it is */
 	struct braid_text text;			/* for whatever is made up on the way */

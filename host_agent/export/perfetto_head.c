@@ -269,29 +269,43 @@ static int put_attribute(struct braid_perfetto *x, struct braid_perfetto_machine
 	return braid_perfetto_packet(x, m, &packet);
 }
 
-/* The last name that each task had, since only one is kept. */
+static int put_name(struct braid_perfetto *x, struct braid_perfetto_machine *m, s32 tid, char *name)
+{
+	Braid__GenericKernelTaskRenameEvent rename = BRAID__GENERIC_KERNEL_TASK_RENAME_EVENT__INIT;
+	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
+
+	BRAID_PERFETTO_SET(&rename, tid, tid);
+	rename.comm = name;
+	packet.generic_kernel_task_rename_event = &rename;
+	return braid_perfetto_timed_packet(x, m, x->walk.source->head.start_host_ns, &packet);
+}
+
+/* The last name that each task had, since only one is kept; a vCPU's thread says whose it is. */
 static int put_names(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 {
 	const struct braid_stream *s = m->stream;
+	bool host = s->kind == BRAID_STREAM_HOST;
 	size_t k;
 	int err = 0;
 
 	for (k = 0; !err && k < s->nr_comms; k++) {
-		Braid__GenericKernelTaskRenameEvent rename =
-			BRAID__GENERIC_KERNEL_TASK_RENAME_EVENT__INIT;
-		Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
 		const struct braid_comm *c = &s->comms[k];
-		char comm[sizeof(c->comm) + 1];
+		const struct braid_vcpu_span *span;
+		char name[sizeof(c->comm) + BRAID_VCPU_LABEL + sizeof(" []")];
+		char comm[sizeof(c->comm) + 1], label[BRAID_VCPU_LABEL];
 
 		if (!c->pid || (k + 1 < s->nr_comms && s->comms[k + 1].pid == c->pid))
 			continue;
 		snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(c->comm), c->comm);
 		braid_text_clean(comm);
-		BRAID_PERFETTO_SET(&rename, tid, c->pid);
-		rename.comm = comm;
-		packet.generic_kernel_task_rename_event = &rename;
-		err = braid_perfetto_timed_packet(x, m, x->walk.source->head.start_host_ns,
-						  &packet);
+		span = host ? braid_vcpu_map_find(&x->map, c->pid, INT64_MAX) : NULL;
+		if (!span) {
+			err = put_name(x, m, c->pid, comm);
+			continue;
+		}
+		braid_vcpu_label(span, label);
+		snprintf(name, sizeof(name), "%s [%s]", comm, label);
+		err = put_name(x, m, c->pid, name);
 	}
 	return err;
 }

@@ -10,57 +10,31 @@
 #include "host_agent/export/perfetto.h"
 #include "host_agent/util/error.h"
 
-
-static int by_thread(const void *a, const void *b)
-{
-	const struct braid_perfetto_vcpu *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->guest->stream->found_ns != y->guest->stream->found_ns)
-		return x->guest->stream->found_ns < y->guest->stream->found_ns ? -1 : 1;
-	return x->guest < y->guest ? -1 : x->guest > y->guest;
-}
-
 int braid_perfetto_vcpus(struct braid_perfetto *x)
 {
-	const struct braid_source *source = x->walk.source;
-	size_t k, t, nr = 0;
+	int err = braid_vcpu_map_make(&x->map, x->walk.source);
+	size_t k;
 
-	for (k = 0; k < source->nr_streams; k++)
-		nr += source->streams[k]->nr_threads;
-	x->vcpus = calloc(nr + 1, sizeof(*x->vcpus));
+	if (err)
+		return err;
+	x->vcpus = calloc(x->map.nr + 1, sizeof(*x->vcpus));
 	if (!x->vcpus)
 		return braid_fail(-ENOMEM, "out of memory");
-	for (k = 0; k < source->nr_streams; k++)
-		for (t = 0; t < source->streams[k]->nr_threads; t++)
-			x->vcpus[x->nr_vcpus++] = (struct braid_perfetto_vcpu){
-				.tid = source->streams[k]->threads[t].tid,
-				.vcpu = source->streams[k]->threads[t].vcpu,
-				.guest = &x->machines[k],
-			};
-	qsort(x->vcpus, x->nr_vcpus, sizeof(*x->vcpus), by_thread);
+	for (k = 0; k < x->map.nr; k++)
+		x->vcpus[k] = (struct braid_perfetto_vcpu){
+			.tid = x->map.spans[k].tid,
+			.vcpu = x->map.spans[k].vcpu,
+			.guest = &x->machines[x->map.spans[k].guest->number],
+		};
 	return 0;
 }
 
 /* The vCPU that a thread was at a time: a guest that came back has its thread twice. */
 static struct braid_perfetto_vcpu *find(struct braid_perfetto *x, s32 tid, s64 ns)
 {
-	size_t low = 0, high = x->nr_vcpus;
+	const struct braid_vcpu_span *span = braid_vcpu_map_find(&x->map, tid, ns);
 
-	/* The first one that is behind (tid, ns). */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct braid_perfetto_vcpu *v = &x->vcpus[middle];
-
-		if (v->tid < tid || (v->tid == tid && (s64)v->guest->stream->found_ns <= ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low && x->vcpus[low - 1].tid == tid)
-		return &x->vcpus[low - 1];
-	return low < x->nr_vcpus && x->vcpus[low].tid == tid ? &x->vcpus[low] : NULL;
+	return span ? &x->vcpus[span - x->map.spans] : NULL;
 }
 
 /* The tracks of a vCPU, when it is first seen to run. */
@@ -190,10 +164,11 @@ int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item 
 		struct braid_perfetto_task *task = &m->tasks[item->ring->cpu];
 		s32 pid = braid_perfetto_kind_next(kind, item);
 
-		if (!task->comm || task->pid != pid)
-			*task = (struct braid_perfetto_task){
-				.pid = pid, .comm = braid_format_comm(item, pid),
-			};
+		if (task->comm && task->pid == pid && item->counter >= task->from &&
+		    item->counter <= task->until)
+			return 0;
+		task->pid = pid;
+		task->comm = braid_format_comm_for(item, pid, &task->from, &task->until);
 		return 0;
 	}
 	if (role == BRAID_PERFETTO_PLAIN)

@@ -174,21 +174,15 @@ const struct braid_stats_kind **braid_stats_kinds_of(const struct braid_stats *s
 	return list;
 }
 
-const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s,
-						const struct braid_stream *guest, u32 vcpu,
-						s32 *tid)
+const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s, s32 tid)
 {
 	const struct braid_stats_task *task, *best = NULL;
 	size_t k;
 
-	*tid = 0;
-	for (k = 0; k < guest->nr_threads; k++)
-		if (guest->threads[k].vcpu == vcpu)
-			*tid = guest->threads[k].tid;
-	for (k = 0; k < s->source->nr_streams && *tid; k++) {
+	for (k = 0; k < s->source->nr_streams; k++) {
 		if (s->source->streams[k]->kind != BRAID_STREAM_HOST)
 			continue;
-		task = braid_stats_find_task(s, k, *tid);
+		task = braid_stats_find_task(s, k, tid);
 		if (task && (!best || (task->kvm && !best->kvm)))
 			best = task;
 	}
@@ -198,14 +192,13 @@ const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s,
 bool braid_stats_is_told(const struct braid_stats *s, const struct braid_stats_task *task)
 {
 	size_t k, n;
-	s32 tid;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
 		const struct braid_stream *guest = s->source->streams[k];
 
 		for (n = 0; n < guest->nr_threads; n++)
 			if (guest->threads[n].tid == task->pid &&
-			    braid_stats_vcpu(s, guest, guest->threads[n].vcpu, &tid) == task)
+			    braid_stats_vcpu(s, task->pid) == task)
 				return true;
 	}
 	return false;
@@ -242,7 +235,7 @@ const char *braid_stats_untold(const struct braid_stats *s, const struct braid_s
 	if (stream->kind != BRAID_STREAM_GUEST)
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
-		all[n++] = "its vCPUs' time in the guest, exits and steal: their threads are not told";
+		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;
 	else if (!host.any_kvm)
 		all[n++] = "its vCPUs' time in the guest and exits: no kvm_entry and kvm_exit are among the host's events";
 	if (stream->nr_threads && !host.any_switch)

@@ -4,6 +4,7 @@
 #define BRAID_EXPORT_STATS_H
 
 #include "host_agent/export/walk.h"
+#include "host_agent/source/vcpu.h"
 #include "host_agent/util/text.h"
 
 #define BRAID_STATS_MAX_TASKS	(1u << 18)	/* in all streams; those behind are not told */
@@ -112,13 +113,8 @@ struct braid_stats_task *braid_stats_find_task(const struct braid_stats *s, u32 
 
 void braid_stats_free_tasks(struct braid_stats *s);
 
-/*
- * What the host's streams tell of a guest's vCPU. NULL: nothing. @tid: set to its thread, 0: it is
- * not told.
- */
-const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s,
-						const struct braid_stream *guest, u32 vcpu,
-						s32 *tid);
+/* What the host's streams tell of a vCPU's thread. NULL: nothing. */
+const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s, s32 tid);
 
 /* Whether a vCPU's thread is that of a guest in the trace, which braid_stats_vcpu() tells of. */
 bool braid_stats_is_told(const struct braid_stats *s, const struct braid_stats_task *task);

@@ -99,7 +99,9 @@ static void put_kvm(const struct braid_stats_kvm *kvm, struct braid_text *t)
 static void put_vcpu(const struct braid_stats_task *task, u32 vcpu, bool *any, struct braid_text *t)
 {
 	braid_text_printf(t, "%s{\"tid\":%d", *any ? "," : "", task->pid);
-	if (vcpu != ~0u)
+	if (vcpu == BRAID_VCPU_ALL)
+		braid_text_puts(t, ",\"vcpu\":null");
+	else if (vcpu != ~0u)
 		braid_json_u64(t, ",\"vcpu\":", vcpu);
 	put_times(task, t);
 	if (task->kvm)
@@ -115,11 +117,10 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 	const struct braid_stats_task *task;
 	bool any = false;
 	size_t k;
-	s32 tid;
 
 	braid_text_puts(t, ",\"vcpus\":[");
 	for (k = 0; k < stream->nr_threads; k++) {
-		task = braid_stats_vcpu(s, stream, stream->threads[k].vcpu, &tid);
+		task = braid_stats_vcpu(s, stream->threads[k].tid);
 		if (task)
 			put_vcpu(task, stream->threads[k].vcpu, &any, t);
 	}

@@ -139,6 +139,8 @@ static void put_vcpu(const char *name, u32 vcpu, const struct braid_stats_task *
 	braid_text_printf(t, "%-16s ", name);
 	if (vcpu == ~0u)
 		braid_text_puts(t, "   ?");
+	else if (vcpu == BRAID_VCPU_ALL)
+		braid_text_puts(t, " all");
 	else
 		braid_text_printf(t, " %03u", vcpu);
 	braid_text_printf(t, " %8d", task->pid);
@@ -170,13 +172,12 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 	const struct braid_stats_task *task;
 	size_t k, n;
 	bool any = false;
-	s32 tid;
 
 	for (k = 0; k < s->source->nr_streams; k++) {
 		const struct braid_stream *guest = s->source->streams[k];
 
 		for (n = 0; n < guest->nr_threads; n++) {
-			task = braid_stats_vcpu(s, guest, guest->threads[n].vcpu, &tid);
+			task = braid_stats_vcpu(s, guest->threads[n].tid);
 			if (!task)
 				continue;
 			begin_vcpus(&any, t);

@@ -220,7 +220,7 @@ static void put_guest(struct braid_text *t, const struct braid_dat_out_file *gue
 	for (cpu = 0; cpu < guest->nr_cpus; cpu++) {
 		tid = -1;
 		for (k = 0; k < s->nr_threads; k++)
-			if (s->threads[k].vcpu == cpu)
+			if (s->threads[k].vcpu == cpu || s->threads[k].vcpu == BRAID_VCPU_ALL)
 				tid = s->threads[k].tid;
 		put32(t, cpu);
 		put32(t, (u32)tid);

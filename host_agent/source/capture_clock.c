@@ -7,6 +7,7 @@
 
 #include "host_agent/clock/sampler.h"
 #include "host_agent/source/capture_private.h"
+#include "host_agent/source/vcpu.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/text.h"
 
@@ -46,6 +47,26 @@ static int take_samples(struct braid_crossing **items, size_t *nr, size_t *capac
 	return err;
 }
 
+/* Of minor 2: what they say holds from the beginning. */
+static int take_untimed(struct braid_capture_stream *s, const u8 *data, u32 bytes)
+{
+	struct braid_vcpu_thread thread = { 0 };
+	struct braid_vcpu_untimed one;
+	int err = 0;
+	u32 at;
+
+	s->stream.nr_threads = 0;
+	for (at = 0; at + sizeof(one) <= bytes && s->stream.nr_threads < BRAID_MAX_TABLE && !err;
+	     at += sizeof(one)) {
+		memcpy(&one, data + at, sizeof(one));
+		thread.vcpu = one.vcpu;
+		thread.tid = one.tid;
+		err = braid_array_push(s->stream.threads, s->stream.nr_threads, s->threads_capacity,
+				       thread);
+	}
+	return err;
+}
+
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_clock_vcpu head = { 0 };
@@ -73,7 +94,8 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, BRAID_MAX_TABLE,
 				  v->payload, v->bytes);
 	case BRAID_CHUNK_VCPUS:
-		s->stream.nr_threads = 0;
+		return take_untimed(s, v->payload, v->bytes);
+	case BRAID_CHUNK_VCPU_THREADS:
 		return take_table(s->stream.threads, s->stream.nr_threads, s->threads_capacity,
 				  BRAID_MAX_CPUS, v->payload, v->bytes);
 	}
@@ -399,6 +421,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		fit_host_stream(s);
 		return 0;
 	}
+	braid_vcpu_sort(s->stream.threads, &s->stream.nr_threads, s->stream.nr_cpus);
 	if (s->nr_crossings)
 		qsort(s->crossings, s->nr_crossings, sizeof(*s->crossings), by_h1);
 	if (s->nr_marks)

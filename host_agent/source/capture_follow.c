@@ -50,10 +50,14 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 		if (s)
 			s->news |= BRAID_NEWS_CLOCK;
 		return;
+	case BRAID_CHUNK_VCPU_THREADS:
+		if (s)
+			s->news |= BRAID_NEWS_CLOCK;
+		break;
 	}
 	if (v->type == BRAID_CHUNK_STREAM || v->type == BRAID_CHUNK_BUFFER ||
 	    v->type == BRAID_CHUNK_EVENTS || v->type == BRAID_CHUNK_TEXT ||
-	    v->type == BRAID_CHUNK_SYMBOLS)
+	    v->type == BRAID_CHUNK_SYMBOLS || v->type == BRAID_CHUNK_VCPU_THREADS)
 		cs->source.generation++;
 }
 

@@ -183,6 +183,8 @@ static int start_stream(struct braid_region_source *s)
 	if (s->qemu_pidfd < 0)
 		watch_qemu(s);
 	err = braid_live_clock_begin(s);
+	if (!err)
+		err = braid_live_threads_begin(s);
 	return err ? s->fatal = err : 0;
 }
 
@@ -378,6 +380,8 @@ int braid_region_source_poll(struct braid_region_source *s)
 	if (err || s->fatal)
 		return handle_loss(s, err);
 	err = braid_live_clock_poll(s);
+	if (!err)
+		err = braid_live_threads_poll(s);
 	if (!err && s->down && turn.result == BRAID_POLL_IDLE)
 		err = go_down(s);
 	else if (!err)

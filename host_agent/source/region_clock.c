@@ -220,25 +220,6 @@ static int read_offsets(struct braid_region_source *s, bool last)
 	return err;
 }
 
-static int put_threads(struct braid_region_source *s)
-{
-	struct braid_vcpu_thread *threads = calloc(s->clock.nr_offsets, sizeof(*threads));
-	u32 k, nr = 0;
-	int err = 0;
-
-	if (!threads)
-		return braid_fail(-ENOMEM, "out of memory");
-	for (k = 0; k < s->clock.nr_offsets; k++) {
-		threads[nr].vcpu = k;
-		threads[nr].tid = braid_kvm_thread(s->clock.vm, k);
-		nr += !!threads[nr].tid;
-	}
-	if (nr)
-		err = braid_live_emit(s, BRAID_CHUNK_VCPUS, NULL, 0, threads, nr * sizeof(*threads));
-	free(threads);
-	return err;
-}
-
 /* KVM is a help, not a need: a guest without it has the exchange. */
 static int open_kvm(struct braid_region_source *s)
 {
@@ -266,8 +247,7 @@ static int open_kvm(struct braid_region_source *s)
 	clock->nr_offsets = nr;
 	while (braid_kvm_watch_next(s->o.kvm_watch, &clock->changes_taken))
 		;	/* older than what is read now */
-	err = read_offsets(s, false);
-	return err ? err : put_threads(s);
+	return read_offsets(s, false);
 }
 
 /* Pauses --------------------------------------------------------------------------------------- */

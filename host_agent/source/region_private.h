@@ -86,6 +86,17 @@ struct braid_live_clock {
 	bool asked_last;		/* the burst behind the last event */
 };
 
+/* The threads that are the guest's vCPUs, as the stream has them. */
+struct braid_live_threads {
+	u64 due_ns;			/* when to look again */
+	u64 looked_ns;			/* when they were last looked at; 0: not yet */
+	u64 count;			/* of the QEMU's threads then */
+	u32 looks;
+	pid_t of[BRAID_QEMU_VCPUS];	/* 0: not known */
+	pid_t all;
+	bool told_unknown;
+};
+
 /* An event that is looked out for, as records tell it. */
 struct braid_live_wanted {
 	u16 id;
@@ -160,6 +171,7 @@ struct braid_region_source {
 	u32 first_ring;			/* of the next turn, for fairness */
 	struct braid_live_tables tables;
 	struct braid_live_clock clock;
+	struct braid_live_threads threads;
 	struct braid_control control;
 	bool control_busy;
 	bool disarming;
@@ -204,6 +216,14 @@ u64 braid_live_now_ns(const struct braid_region_source *s);
 /* Tells the user, and the capture when a stream is open. */
 int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
+
+/* region_threads.c ----------------------------------------------------------------- */
+
+/* The threads of the vCPUs, or the user is told that they are unknown. */
+int braid_live_threads_begin(struct braid_region_source *s);
+
+/* Those that came since. */
+int braid_live_threads_poll(struct braid_region_source *s);
 
 /* region_end.c --------------------------------------------------------------------- */
 

@@ -416,7 +416,7 @@ class Guest:
             # Else the guest measures its TSC, and on a busy host now and then gets it wrong by a factor of 20.
             append += f" tsc_early_khz={host.tsc_khz()}"
         argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", host.QEMU,
-                "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",
+                "-name", f"{self.name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",
                 # thread="single": QEMU 7.2 may run code that another vCPU has patched for ever, so that a busy
                 # guest which turns hundreds of tracepoints on hangs, by the kernel's own tracefs too. But then
                 # atomics are plain: no agent may be about.

@@ -12,7 +12,7 @@ import tempfile
 FORMS = ("trace.dat", "trace.dat-v6")
 SHOWN = 5
 MOST_ID = 32767  # KernelShark takes more for negative
-OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))?(?: +\[[^]]*/(?:vCPU \d+|all vCPUs)\])? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 THEIRS = re.compile(r" *(?P<comm>.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 LOST = re.compile(r"LOST (\d+|some) events?")
 DROPPED = re.compile(r" *CPU:(\d+) \[(?:(\d+) )?EVENTS DROPPED\]")

@@ -222,7 +222,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 		{ BRAID_MARK_RESUMED, 0, SYNTH_START_NS + 400000, SYNTH_START_NS + 410000 },
 	};
 	struct braid_clock_pair pair = { .counter = 5000, .realtime_ns = 1700000000000005000ULL };
-	struct braid_vcpu_thread threads[] = { { 0, 77 }, { 1, 78 } };
+	struct braid_vcpu_thread threads[] = { { 0, 77, 0 }, { 1, 78, 5 } };
 	struct braid_capture_writer *w = synth_capture(path);
 	struct synth_guest g;
 	u32 k;
@@ -233,7 +233,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	synth_guest_init(&g, &params);
 	g.sb.counter_type = type;
 	synth_begin(w, &g, 1);
-	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPUS, 1, NULL, 0, threads, sizeof(threads)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, NULL, 0, threads, sizeof(threads)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_PAIR, 1, NULL, 0, &pair, sizeof(pair)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_MARK, 1, NULL, 0, marks, sizeof(marks)));
 	if (by_kvm)

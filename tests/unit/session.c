@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Records a fake guest's region, turn by turn. */
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "host_agent/clock/host.h"
+#include "host_agent/source/vcpu.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 
@@ -14,6 +16,8 @@ static void hear(void *arg, const char *name, const char *line)
 	struct session *s = arg;
 
 	(void)name;
+	if (!strcmp(line, BRAID_VCPUS_UNKNOWN))	/* no QEMU maps a fake's region */
+		return;
 	s->notes++;
 	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
 }

@@ -24,7 +24,7 @@ static struct ring {
 static struct braid_stream host, guest;
 static struct braid_stream *streams[] = { &host, &guest };
 static struct braid_source source = { .streams = streams, .nr_streams = 2 };
-static struct braid_vcpu_thread threads[] = { { 0, 70 } };
+static struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 70 } };
 
 static int next(struct braid_ring *base)
 {
@@ -243,7 +243,7 @@ static void untold(void)
 	add_entry(0, 1500, 70);
 	add_switch(2, 1500, 0, 0, 33);
 	guest.nr_threads = 0;
-	has(stats(true), "steal: their threads are not told",
+	has(stats(true), "steal: vCPU threads unknown",
 	    "\"vcpus\":[{\"tid\":70,\"vcpu\":0,\"ran_ns\":500,", NULL);
 	has(stats(false), "task70            000       70", NULL);
 }

@@ -127,7 +127,7 @@ class App {
 				} else if (lane.kind === LANE.THREAD) {
 					label.className += ' thread';
 					label.append(
-						`vCPU ${lane.number}`,
+						vcpuText(lane.number),
 						el('small', `thread ${lane.tid} of the host`),
 					);
 				} else {

@@ -17,8 +17,13 @@ const NAME = {
 };
 const LOST = 0,
 	NOTE = 1;
+const ALL_VCPUS = 0xfffffffe; /* the number of a thread that runs all in turn */
 const LANE = { GROUP: 0, CPU: 1, THREAD: 2 };
 const ROW = { RUN: 0, SYSCALL: 1, IRQ: 2, KVM: 6, LOST: 7, ALL: 8 };
+
+function vcpuText(number) {
+	return number === ALL_VCPUS ? 'all vCPUs' : `vCPU ${number}`;
+}
 
 /* The first index in [from, to) whose value is at least (or above) what is asked for. */
 function lowerBound(values, value, from = 0, to = values.length) {
@@ -173,6 +178,12 @@ class Trace {
 			};
 			this.groups[group].streams.push(rest[k]);
 		});
+		/* The host's threads that are vCPUs. */
+		this.vcpuOf = new Map();
+		for (const { name, streams } of this.groups)
+			for (const { vcpus = [] } of streams)
+				for (const { vcpu, tid } of vcpus)
+					this.vcpuOf.set(tid, `${name}/${vcpuText(vcpu ?? ALL_VCPUS)}`);
 		for (const group of this.groups) group.lanes = [];
 		for (const lane of this.lanes)
 			if (lane.kind === LANE.GROUP) this.groups[lane.group].lane = lane;
@@ -336,14 +347,17 @@ class Trace {
 		const group = this.groups[lane.group];
 		if (lane.kind === LANE.GROUP) return group.name;
 		if (lane.kind === LANE.THREAD)
-			return `${group.name} vCPU ${lane.number}, thread ${lane.tid}`;
+			return `${group.name} ${vcpuText(lane.number)}, thread ${lane.tid}`;
 		return `${group.name} ${group.kind === 'host' ? 'CPU' : 'vCPU'} ${lane.number}`;
 	}
 
-	/* "bash-1234", or nothing */
+	/* "bash-1234", or nothing; "CPU 0/KVM-1234 [guest1/vCPU 0]" of the host's thread that is one */
 	taskText(row) {
 		const task = this.task[row];
-		return task ? `${this.nameText[task - 1]}-${this.nameNumber[task - 1]}` : '';
+		if (!task) return '';
+		const pid = this.nameNumber[task - 1],
+			vcpu = this.groupOf(row).kind === 'host' && this.vcpuOf.get(pid);
+		return `${this.nameText[task - 1]}-${pid}${vcpu ? ` [${vcpu}]` : ''}`;
 	}
 
 	/* "001", or "---" of a note */

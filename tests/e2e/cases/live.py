@@ -90,7 +90,7 @@ def check_rates(ctx, guest, agent):
 @case("live", usual=("6.1",), needs=NEEDS)
 def live(ctx):
     """A guest's events are printed while it works: those of the report, in order; top shows its rates."""
-    guest = up(ctx, qemu_args=("-name", "debug-threads=on"))
+    guest = up(ctx)
     capture = ctx.dir / "x.braid"
     agent = ctx.agent("record", "--live", "--json", "-r", guest.shm, "-e", "storm", "-e", "sched:sched_sw*", "-o", capture,
                       kind=Viewed, name="live")

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* vCPUs' threads: found by their names, kept in the capture, and named in each form. */
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host_agent/clock/kvm.h"
+#include "host_agent/source/vcpu.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
+
+#define HOST_PID	55	/* synth_host()'s task, "qemu" */
+
+static char path[] = "/tmp/test_vcpus.XXXXXX";
+
+/* Threads' names ------------------------------------------------------------------------------ */
+
+static struct named {
+	const char *name;
+	pthread_t thread;
+	pid_t tid;
+} named[] = {
+	{ .name = "CPU 2/KVM" }, { .name = "CPU 0/TCG" }, { .name = "CPU 1" }, { .name = "CPU x/TCG" },
+	{ .name = "CPU 9999/KVM" }, { .name = "ALL CPUs/TCG" }, { .name = "worker" },
+};
+
+static pthread_barrier_t up, down;
+
+static void *wait_named(void *arg)
+{
+	struct named *n = arg;
+
+	prctl(PR_SET_NAME, n->name);
+	n->tid = syscall(SYS_gettid);
+	pthread_barrier_wait(&up);
+	pthread_barrier_wait(&down);
+	return NULL;
+}
+
+static void by_names(void)
+{
+	size_t k, nr = sizeof(named) / sizeof(*named);
+	struct braid_qemu_threads t;
+
+	NEED(!pthread_barrier_init(&up, NULL, nr + 1) && !pthread_barrier_init(&down, NULL, nr + 1));
+	for (k = 0; k < nr; k++)
+		NEED(!pthread_create(&named[k].thread, NULL, wait_named, &named[k]));
+	pthread_barrier_wait(&up);
+	braid_vcpu_threads(getpid(), &t);	/* this process is no KVM machine */
+	CHECK_EQ(t.nr, 3);
+	CHECK_EQ(t.of[0], named[1].tid);
+	CHECK_EQ(t.of[1], 0);
+	CHECK_EQ(t.of[2], named[0].tid);
+	CHECK_EQ(t.all, named[5].tid);
+	pthread_barrier_wait(&down);
+	for (k = 0; k < nr; k++)
+		pthread_join(named[k].thread, NULL);
+	braid_vcpu_threads(getpid(), &t);
+	CHECK(!t.nr && !t.all);
+}
+
+/* Rows ---------------------------------------------------------------------------------------- */
+
+static void in_order(void)
+{
+	struct braid_vcpu_thread rows[] = {
+		{ 1, 71, 500 }, { 0, 70, 0 }, { 1, 72, 900 }, { 0, 70, 0 }, { 1, 71, 0 },
+		{ 7, 73, 0 }, { 0, -5, 0 }, { BRAID_VCPU_ALL, 74, 0 }, { 0, 70, 40 },
+	};
+	size_t nr = sizeof(rows) / sizeof(*rows);
+
+	braid_vcpu_sort(rows, &nr, 2);
+	NEED(nr == 4);
+	CHECK(rows[0].vcpu == 0 && rows[0].tid == 70 && !rows[0].from_ns);
+	CHECK(rows[1].vcpu == 1 && rows[1].tid == 71 && !rows[1].from_ns);
+	CHECK(rows[2].vcpu == 1 && rows[2].tid == 72 && rows[2].from_ns == 900);
+	CHECK(rows[3].vcpu == BRAID_VCPU_ALL);
+	nr = 0;
+	braid_vcpu_sort(NULL, &nr, 2);
+	CHECK_EQ(nr, 0);
+}
+
+static void by_time(void)
+{
+	struct braid_vcpu_thread first[] = { { 0, 70, 0 }, { 1, 71, 0 } }, later[] = { { 3, 70, 0 } };
+	struct braid_stream a = {
+		.number = 0, .name = "a", .found_ns = 1000, .threads = first, .nr_threads = 2,
+	};
+	struct braid_stream b = {
+		.number = 1, .name = "b", .found_ns = 5000, .threads = later, .nr_threads = 1,
+	};
+	struct braid_stream *streams[] = { &b, &a };
+	struct braid_source source = { .streams = streams, .nr_streams = 2 };
+	char label[BRAID_VCPU_LABEL];
+	struct braid_vcpu_map map;
+
+	NEED(!braid_vcpu_map_make(&map, &source));
+	CHECK(!braid_vcpu_map_find(&map, 69, 2000) && !braid_vcpu_map_find(&map, 72, 2000));
+	/* Before it was found, too. */
+	CHECK(braid_vcpu_map_find(&map, 70, 10)->guest == &a);
+	CHECK(braid_vcpu_map_find(&map, 70, 4999)->guest == &a);
+	CHECK(braid_vcpu_map_find(&map, 70, 5000)->guest == &b);
+	CHECK(!braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 70, 1)));
+	CHECK(braid_vcpu_map_only(&map, braid_vcpu_map_find(&map, 71, 1)));
+	braid_vcpu_label(braid_vcpu_map_find(&map, 70, 9000), label);
+	CHECK(!strcmp(label, "b/vCPU 3"));
+	braid_vcpu_map_free(&map);
+}
+
+/* Captures ------------------------------------------------------------------------------------ */
+
+/* A guest, and a host whose only task runs it by what @type says. */
+static void make(u16 type, const void *rows, u32 bytes)
+{
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 8, .subbuf_bytes = 512,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	synth_host(w, 2, 3, SYNTH_START_NS + 1000, 40000);
+	NEED(!braid_capture_put(w, type, 1, NULL, 0, rows, bytes));
+	g.now = 1000000;
+	synth_sample(w, &g, 900, 600);
+	synth_tick(&g, 0, 1, "hello");
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+}
+
+static void check_text(bool json, const char *want, u32 times)
+{
+	char *text = report_text(path, json, NULL, NULL);
+
+	if (count_of(text, want) != times)
+		fprintf(stderr, "%u times \"%s\" in:\n%s", count_of(text, want), want, text);
+	CHECK_EQ(count_of(text, want), times);
+	free(text);
+}
+
+static void in_reports(void)
+{
+	struct braid_vcpu_thread rows[] = { { 1, HOST_PID, 0 }, { 0, 54, 0 }, { 0, 56, 77 } };
+
+	make(BRAID_CHUNK_VCPU_THREADS, rows, sizeof(rows));
+	check_text(false, "host:               qemu-55      [guest1/vCPU 1] [001]   1000.", 3);
+	check_text(false, "[guest1/", 3);
+	check_text(true, "\"pid\":55,\"guest\":\"guest1\",\"vcpu\":1,", 3);
+	check_text(true, "\"vcpus\":[{\"vcpu\":0,\"tid\":54},{\"vcpu\":0,\"tid\":56,\"from_ns\":77},"
+			 "{\"vcpu\":1,\"tid\":55}]", 1);
+}
+
+/* From the second of three events on. */
+static void from_a_time(void)
+{
+	struct braid_vcpu_thread rows[] = {
+		{ 0, HOST_PID, 0 }, { 1, HOST_PID, SYNTH_START_NS + 30000 },
+	};
+
+	make(BRAID_CHUNK_VCPU_THREADS, rows, sizeof(rows));
+	check_text(false, "[guest1/vCPU 0]", 1);
+	check_text(false, "[guest1/vCPU 1]", 2);
+}
+
+static void all_in_one(void)
+{
+	struct braid_vcpu_thread row = { BRAID_VCPU_ALL, HOST_PID, 0 };
+
+	make(BRAID_CHUNK_VCPU_THREADS, &row, sizeof(row));
+	check_text(false, "[guest1/all vCPUs] [001]", 3);
+	check_text(true, "\"pid\":55,\"guest\":\"guest1\",\"vcpu\":null,", 3);
+	check_text(true, "\"vcpus\":[{\"vcpu\":null,\"tid\":55}]", 1);
+}
+
+static void of_minor_2(void)
+{
+	struct braid_vcpu_untimed rows[] = { { 0, HOST_PID }, { 1, 56 } };
+
+	make(BRAID_CHUNK_VCPUS, rows, sizeof(rows));
+	check_text(false, "[guest1/vCPU 0]", 3);
+	check_text(true, "\"vcpus\":[{\"vcpu\":0,\"tid\":55},{\"vcpu\":1,\"tid\":56}]", 1);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0);
+	close(fd);
+	RUN(by_names);
+	RUN(in_order);
+	RUN(by_time);
+	RUN(in_reports);
+	RUN(from_a_time);
+	RUN(all_in_one);
+	RUN(of_minor_2);
+	unlink(path);
+	return VERDICT();
+}
