@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "host_agent/clock/kvm.h"
+#include "host_agent/util/instance.h"
 
 #define BUFFER_KB	16	/* of each CPU: changes are rare */
 #define MAX_CHANGES	4096	/* kept; who comes later has missed some */
@@ -40,7 +41,8 @@ static int open_instance(struct braid_kvm_watch *w)
 	    tracefs_instance_set_buffer_size(w->instance, BUFFER_KB, -1) < 0 ||
 	    tracefs_event_enable(w->instance, "kvm", "kvm_write_tsc_offset"))
 		return -EIO;
-	w->fd = tracefs_instance_file_open(w->instance, "trace_pipe", O_RDONLY | O_NONBLOCK);
+	w->fd = tracefs_instance_file_open(w->instance, "trace_pipe",
+					   O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	return w->fd < 0 ? -errno : 0;
 }
 
@@ -129,9 +131,6 @@ void braid_kvm_watch_close(struct braid_kvm_watch *w)
 		return;
 	if (w->fd >= 0)
 		close(w->fd);
-	if (w->instance) {
-		tracefs_instance_destroy(w->instance);
-		tracefs_instance_free(w->instance);
-	}
+	braid_instance_remove(w->instance);
 	free(w);
 }

@@ -14,14 +14,13 @@
 #include "host_agent/clock/host.h"
 #include "host_agent/source/tracefs_private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/instance.h"
 
 #define INSTANCE_PREFIX	"tracebraid-"
 #define BUFFER_KB	4096
 #define TURN_PAGES	64u		/* of one CPU in one turn */
 #define COMMS_NS	1000000000ULL
 #define PROMPT_COMMS_NS	200000000ULL
-#define REMOVE_TRIES	50		/* the kernel lets go of a mapping's user a moment later */
-#define REMOVE_STEP_NS	2000000
 
 int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
 		    const void *body, u32 body_bytes)
@@ -349,22 +348,15 @@ void braid_tracefs_source_status(const struct braid_tracefs_source *s,
 
 void braid_tracefs_source_close(struct braid_tracefs_source *s)
 {
-	int tries;
-
 	if (!s)
 		return;
 	if (s->instance)
 		tracefs_trace_off(s->instance);
 	braid_host_cpus_close(s);
-	for (tries = 0; s->instance && tries < REMOVE_TRIES; tries++) {
-		if (!tracefs_instance_destroy(s->instance) || errno != EBUSY)
-			break;
-		braid_sleep_ns(REMOVE_STEP_NS);
-	}
 	kbuffer_free(s->kbuf);
 	free(s->piece);
 	tracefs_put_tracing_file(s->stats);
-	tracefs_instance_free(s->instance);
+	braid_instance_remove(s->instance);
 	braid_host_comms_free(&s->comms);
 	free(s);
 }

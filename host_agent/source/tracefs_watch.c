@@ -10,11 +10,10 @@
 #include "host_agent/clock/host.h"
 #include "host_agent/source/tracefs_private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/instance.h"
 
 #define BUFFER_KB	64	/* of each CPU: one event is enough */
 #define DRAINS_MOST	4096	/* reads of what came before we begin anew */
-#define REMOVE_TRIES	50
-#define REMOVE_STEP_NS	2000000
 
 struct braid_tracefs_watch {
 	struct tracefs_instance *instance;
@@ -88,17 +87,10 @@ void braid_tracefs_watch_again(struct braid_tracefs_watch *w)
 
 void braid_tracefs_watch_close(struct braid_tracefs_watch *w)
 {
-	int tries;
-
 	if (!w)
 		return;
 	if (w->fd >= 0)
 		close(w->fd);
-	for (tries = 0; w->instance && tries < REMOVE_TRIES; tries++) {
-		if (!tracefs_instance_destroy(w->instance) || errno != EBUSY)
-			break;
-		braid_sleep_ns(REMOVE_STEP_NS);
-	}
-	tracefs_instance_free(w->instance);
+	braid_instance_remove(w->instance);
 	free(w);
 }
