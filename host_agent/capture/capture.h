@@ -77,6 +77,9 @@ void braid_capture_replay(struct braid_capture_writer *w, u32 stream);
 int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		      u32 head_bytes, const void *body, u32 body_bytes);
 
+/** braid_capture_error - -errno of what failed it (-ENOSPC: the disk is full); -EIO: not told */
+int braid_capture_error(const struct braid_capture_writer *w);
+
 /**
  * braid_capture_room - the buffer's free end, for data that is copied once
  * @w: the capture

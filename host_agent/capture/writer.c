@@ -278,6 +278,11 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 	return w->buffer + w->used + sizeof(struct braid_chunk) + head_bytes;
 }
 
+int braid_capture_error(const struct braid_capture_writer *w)
+{
+	return w->error ? w->error : -EIO;
+}
+
 u64 braid_capture_bytes(const struct braid_capture_writer *w)
 {
 	return w->keep ? braid_keep_bytes(w->keep) : w->written + w->used;

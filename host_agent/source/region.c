@@ -584,7 +584,7 @@ void braid_region_source_close(struct braid_region_source *s)
 	braid_port_close(s->port);
 	free(s->rings);
 	free(s->untold);
-	free(s->tables.comm_seqs);
+	braid_live_tables_free(s);
 	braid_live_watch_free(s);
 	free(s);
 }

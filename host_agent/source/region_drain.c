@@ -136,7 +136,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 	int err;
 
 	if (!room)
-		return s->fatal = -EIO;
+		return s->fatal = braid_capture_error(s->o.sink->capture);
 	place_piece(ring, span, &page);
 	memcpy(room, span->data + span->from_bytes, bytes);
 	err = check_ring(s, ring);

@@ -4,6 +4,7 @@
 #define BRAID_SOURCE_REGION_PRIVATE_H
 
 #include "host_agent/source/region.h"
+#include "host_agent/transport/directory.h"
 
 #define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
 
@@ -56,6 +57,7 @@ struct braid_live_tables {
 	u32 directory_bytes;
 	u64 directory_generation;
 	bool directory_damaged;
+	struct braid_directory_copy directory;	/* being sent; here, since a SIGBUS may end that */
 	u32 *comm_seqs;		/* as sent, by entry */
 	u32 nr_comms;
 	u64 comm_generation;
@@ -415,6 +417,9 @@ void braid_live_clock_end(struct braid_region_source *s);
 
 /* Forgets what was sent and makes room for a new stream's tables. */
 int braid_live_tables_reset(struct braid_region_source *s);
+
+/* Frees what is remembered of them. */
+void braid_live_tables_free(struct braid_region_source *s);
 
 /* Sends what is new. @now: even if it was looked at a moment ago. */
 int braid_live_tables_send(struct braid_region_source *s, bool now);

@@ -22,6 +22,13 @@ static u32 table_room(const struct braid_region_source *s, u32 section, size_t h
 	return room < MAX_ENTRIES ? room : MAX_ENTRIES;
 }
 
+void braid_live_tables_free(struct braid_region_source *s)
+{
+	braid_directory_free(&s->tables.directory);
+	free(s->tables.comm_seqs);
+	s->tables.comm_seqs = NULL;
+}
+
 int braid_live_tables_reset(struct braid_region_source *s)
 {
 	struct braid_live_tables *t = &s->tables;
@@ -30,7 +37,7 @@ int braid_live_tables_reset(struct braid_region_source *s)
 	u32 room = table_room(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
 	u32 nr = braid_load(&comms->nr_entries);
 
-	free(t->comm_seqs);
+	braid_live_tables_free(s);
 	memset(t, 0, sizeof(*t));
 	t->nr_comms = nr < room ? nr : room;
 	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
@@ -69,29 +76,28 @@ static int send_directory(struct braid_region_source *s)
 	struct braid_live_tables *t = &s->tables;
 	const struct braid_directory *dir =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_DIRECTORY);
-	struct braid_directory_copy copy;
+	struct braid_directory_copy *copy = &t->directory;
 	int err;
 
 	if (t->directory_damaged || braid_load(&dir->generation) == t->directory_generation)
 		return 0;
-	err = braid_directory_load(&copy, s->mapping, &s->sb, t->directory_bytes);
+	braid_directory_free(copy);
+	err = braid_directory_load(copy, s->mapping, &s->sb, t->directory_bytes);
 	if (err == -ENOMEM)
 		s->fatal = err;
 	if (err)
 		return err;
-	if (!braid_mapping_same(s->mapping, s->sb.incarnation)) {
-		braid_directory_free(&copy);
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
-	}
-	s->more_events |= t->directory_bytes && copy.bytes;
-	t->directory_generation = copy.generation;
-	t->directory_bytes += copy.bytes;
-	t->directory_damaged = copy.damaged;
-	err = put_entries(s, &copy);
-	if (!err && copy.damaged)
+	s->more_events |= t->directory_bytes && copy->bytes;
+	t->directory_generation = copy->generation;
+	t->directory_bytes += copy->bytes;
+	t->directory_damaged = copy->damaged;
+	err = put_entries(s, copy);
+	if (!err && copy->damaged)
 		err = braid_live_note(s, "its event directory is damaged behind byte %u; the rest is not read",
 				      t->directory_bytes);
-	braid_directory_free(&copy);
+	braid_directory_free(copy);
 	return err;
 }
 

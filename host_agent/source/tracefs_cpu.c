@@ -198,7 +198,7 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 	u64 now_ns = braid_host_clock_ns();
 	u32 nr = 0;
 	ssize_t n;
-	int ret;
+	int ret, err;
 
 	if (!rest && now_ns < cpu->read_due_ns)
 		return 0;
@@ -220,8 +220,9 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 		 */
 		ret = cpu->page_bytes < s->subbuf_bytes / 2 && !rest &&
 		      (nr || !s->o.sink->prompt);
-		if (put_page(s, cpu) < 0)
-			return -EIO;
+		err = put_page(s, cpu);
+		if (err < 0)
+			return err;
 		nr++;
 		if (ret)
 			break;

@@ -20,6 +20,8 @@ static void hear(void *arg, const char *name, const char *line)
 		return;
 	s->notes++;
 	snprintf(s->last_note, sizeof(s->last_note), "%s", line);
+	if (s->heard)
+		s->heard(s);
 }
 
 void session_begin(struct session *s, const char *region, const char *capture,

@@ -15,6 +15,7 @@ struct session {
 	struct braid_live_sink sink;
 	struct braid_region_source *source;
 	struct braid_region_status status;
+	void (*heard)(struct session *s);	/* called behind each note; may be NULL */
 	u32 notes;
 	char last_note[256];
 };

@@ -151,12 +151,57 @@ static void disk_full_as_the_region_goes(void)
 					left < sizeof(filler) ? left & ~7ULL : sizeof(filler)));
 	}
 	NEED(!truncate(region_path, 4096));
-	CHECK(session_turn(&s) < 0);
+	CHECK_EQ(session_turn(&s), -ENOSPC);
 	CHECK(strstr(braid_failure(), "full"));
 	CHECK_EQ(s.notes, 1);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_GONE);
 	CHECK_EQ(braid_region_source_fill(s.source), 0);
 	CHECK(braid_region_source_finish(s.source) < 0);
+	braid_region_source_close(s.source);
+	braid_capture_abandon(s.sink.capture);
+	fake_guest_free(s.guest);
+}
+
+static void shrink(struct session *s)
+{
+	volatile u8 *end = s->source->mapping->base + s->source->mapping->bytes - 1;
+
+	s->heard = NULL;	/* the next note tells of the end */
+	NEED(!truncate(region_path, 4096));
+	CHECK(*end == 1);	/* not reached: a SIGBUS ends it, with the directory's copy in hand */
+}
+
+/* The leak checker has the verdict. */
+static void shrinks_under_the_directory(void)
+{
+	struct session s = { .heard = shrink };
+	struct braid_directory *dir;
+
+	begin(&s, capture_path, NULL);
+	session_settle(&s);
+	dir = (void *)(s.guest->base + shared_of(&s)->sections[BRAID_SECTION_DIRECTORY].offset);
+	memset(dir->data + dir->bytes_used, 0xff, 64);
+	dir->bytes_used += 64;
+	dir->generation++;
+	while (s.status.phase != BRAID_PHASE_GONE)
+		NEED(session_turn(&s) >= 0);
+	CHECK(strstr(s.last_note, "shorter"));
+	end(&s);
+}
+
+/* A script tells a full disk by its errno, also when it is a page that finds no room. */
+static void disk_full(void)
+{
+	struct session s = { 0 };
+	int ret = 0;
+
+	begin(&s, "/dev/full", NULL);
+	while (ret >= 0) {
+		fake_guest_write(s.guest, 0, 1000);
+		ret = session_turn(&s);
+	}
+	CHECK_EQ(ret, -ENOSPC);
+	CHECK(strstr(braid_failure(), "full"));
 	braid_region_source_close(s.source);
 	braid_capture_abandon(s.sink.capture);
 	fake_guest_free(s.guest);
@@ -477,6 +522,8 @@ int main(void)
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(reader_takes_over_while_disk_is_slow);
 	RUN(disk_full_as_the_region_goes);
+	RUN(disk_full);
+	RUN(shrinks_under_the_directory);
 	RUN(fill_of_one_buffer);
 	RUN(never_naps_in_a_turn);
 	RUN(looks_seldom_at_what_is_broken);
