@@ -51,10 +51,13 @@ static u32 *find(struct braid_html_names *n, const struct name *name, const char
 
 	for (;; k = (k + 1) & (n->nr_slots - 1)) {
 		u32 *slot = &n->slots[k];
-		const struct name *there = &n->names[*slot - 1];
+		const struct name *there;
 
-		if (!*slot || (same(there, name) &&
-			       !memcmp(n->texts.data + there->at, text, name->bytes)))
+		if (!*slot)
+			return slot;
+		there = &n->names[*slot - 1];
+		if (same(there, name) &&
+		    !memcmp(n->texts.data + there->at, text, name->bytes))
 			return slot;
 	}
 }

@@ -120,12 +120,32 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
 	return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, seen->info->name, bytes);
 }
 
+/* How libseccomp calls the machine that numbers these system calls, as uname(1) names it; 0: not known. */
+static u32 arch_of(const char *machine)
+{
+	static const struct {
+		const char *machine;
+		u32 arch;
+	} archs[] = {
+		{ "x86_64", SCMP_ARCH_X86_64 }, { "aarch64", SCMP_ARCH_AARCH64 },
+		{ "riscv64", SCMP_ARCH_RISCV64 }, { "ppc64le", SCMP_ARCH_PPC64LE },
+		{ "s390x", SCMP_ARCH_S390X }, { "i686", SCMP_ARCH_X86 },
+		{ "i586", SCMP_ARCH_X86 }, { "armv7l", SCMP_ARCH_ARM },
+	};
+	size_t k;
+
+	for (k = 0; k < NR(archs); k++)
+		if (!strcmp(machine, archs[k].machine))
+			return archs[k].arch;
+	return 0;
+}
+
 u32 braid_html_call_name(struct braid_html_names *n, const struct braid_html_seen *seen)
 {
 	const char *label = braid_format_label(seen->info);
 	char number[32], *name = NULL;
 	u64 id = 0;
-	u32 ret;
+	u32 ret, arch;
 
 	if (begins(label, enter) && label[strlen(enter)] == '_') {
 		label += strlen(enter) + 1;
@@ -134,8 +154,9 @@ u32 braid_html_call_name(struct braid_html_names *n, const struct braid_html_see
 	if (!braid_html_field(seen, "id", &id) && !braid_html_field(seen, "__syscall_nr", &id))
 		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
 	snprintf(number, sizeof(number), "syscall %lld", (long long)id);
-	if (id <= INT32_MAX)
-		name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, id);
+	arch = arch_of(seen->item->stream->machine);
+	if (id <= INT32_MAX && arch)
+		name = seccomp_syscall_resolve_num_arch(arch, id);
 	label = name ? name : number;
 	ret = braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
 	free(name);

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/export/html_calls.h"
 #include "host_agent/export/html_spans.h"
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
-#define CALL_SLOTS	(64u << 10)
 
 enum { TRACK, END, LENGTH, NAME, COLUMNS };	/* of a chunk of spans */
 
@@ -29,13 +29,6 @@ struct lane_state {
 	s64 last_ns;		/* CPU: of its last event */
 };
 
-/* A task is in a system call, also while it does not run. */
-struct call {
-	u32 group;
-	s32 pid;
-	u32 name;		/* 0: none */
-};
-
 struct braid_html_spans {
 	struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
@@ -44,7 +37,7 @@ struct braid_html_spans {
 	size_t nr_states;
 	struct braid_html_meaning *meanings;	/* by the number of the event's kind */
 	size_t nr_meanings;
-	struct call *calls;		/* one of each hash: a later one takes its place */
+	struct braid_html_calls *calls;
 	u32 loss, waiting, guest;	/* names */
 	struct braid_text columns[COLUMNS];
 	u64 nr;				/* in columns */
@@ -68,7 +61,7 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 	s->lanes = lanes;
 	s->names = names;
 	s->out = out;
-	s->calls = calloc(CALL_SLOTS, sizeof(*s->calls));
+	s->calls = braid_html_calls_new();
 	if (!s->calls) {
 		free(s);
 		return NULL;
@@ -89,7 +82,7 @@ void braid_html_spans_free(struct braid_html_spans *s)
 		braid_text_free(&s->columns[k]);
 	free(s->states);
 	free(s->meanings);
-	free(s->calls);
+	braid_html_calls_free(s->calls);
 	free(s);
 }
 
@@ -177,14 +170,9 @@ static void close_irqs(struct braid_html_spans *s, u32 lane, u32 down_to, s64 ns
 
 /* Tasks ------------------------------------------------------------------------------------ */
 
-static struct call *call_of(struct braid_html_spans *s, u32 group, s32 pid)
+static void set_call(struct braid_html_spans *s, const struct braid_html_seen *seen, u32 name)
 {
-	return &s->calls[((u32)pid + group * 0x9e3779b9u) & (CALL_SLOTS - 1)];
-}
-
-static bool in_call(const struct call *c, u32 group, s32 pid)
-{
-	return c->name && c->group == group && c->pid == pid;
+	s->failed |= braid_html_calls_set(s->calls, seen->group, seen->pid, name) != 0;
 }
 
 /* The CPU's task goes. */
@@ -199,14 +187,14 @@ static void leave(struct braid_html_spans *s, u32 lane, s64 ns)
 /* Another one comes. Idling is no task. */
 static void come(struct braid_html_spans *s, u32 lane, u32 group, s32 pid, u32 task, s64 ns)
 {
-	const struct call *call = call_of(s, group, pid);
+	u32 call = braid_html_calls_of(s->calls, group, pid);
 
 	s->states[lane].known = true;
 	s->states[lane].pid = pid;
 	if (pid)
 		open_row(s, lane, BRAID_HTML_ROW_RUN, task, ns);
-	if (pid && in_call(call, group, pid))
-		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, call->name, ns);
+	if (pid && call)
+		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, call, ns);
 }
 
 /* Each event tells whose CPU it is, also where no switch was recorded. */
@@ -284,30 +272,20 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 {
 	struct lane_state *st = &s->states[seen->lane];
 	struct open *open = &st->rows[BRAID_HTML_ROW_SYSCALL];
-	struct call *call = call_of(s, seen->group, seen->pid);
 	u32 name;
 
 	if (!enter) {
 		close_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, seen->ns);
-		if (in_call(call, seen->group, seen->pid))
-			call->name = 0;
+		set_call(s, seen, 0);
 		return;
 	}
 	name = braid_html_call_name(s->names, seen);
-	*call = (struct call){ .group = seen->group, .pid = seen->pid, .name = name };
+	set_call(s, seen, name);
 	/* Two events can tell of the same call, one just behind the other. */
 	if (open->on && open->since_ns == st->last_ns)
 		open->name = name;
 	else
 		open_row(s, seen->lane, BRAID_HTML_ROW_SYSCALL, name, seen->ns);
-}
-
-static void take_task_exit(struct braid_html_spans *s, const struct braid_html_seen *seen)
-{
-	struct call *call = call_of(s, seen->group, seen->pid);
-
-	if (in_call(call, seen->group, seen->pid))
-		call->name = 0;
 }
 
 static void take_irq(struct braid_html_spans *s, const struct braid_html_seen *seen,
@@ -377,7 +355,7 @@ static void act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 		take_wake(s, seen);
 		break;
 	case BRAID_HTML_TASK_EXIT:
-		take_task_exit(s, seen);
+		set_call(s, seen, 0);
 		break;
 	case BRAID_HTML_CALL_ENTER:
 	case BRAID_HTML_CALL_EXIT:

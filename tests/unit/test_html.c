@@ -2,8 +2,10 @@
 /* The page of the HTML export: what of it the browser's test can't see. */
 #include <string.h>
 #include <sys/stat.h>
+#include <traceevent/event-parse.h>
 #include <unistd.h>
 
+#include "host_agent/export/html_calls.h"
 #include "host_agent/export/html_names.h"
 #include "host_agent/export/html_seen.h"
 #include "host_agent/util/error.h"
@@ -123,6 +125,72 @@ static void meanings(void)
 	CHECK_EQ(meaning("raw_syscalls", "sys_exit").action, BRAID_HTML_CALL_EXIT);
 }
 
+/* Tasks whose hashes are equal, or were, keep their own calls. */
+static void calls(void)
+{
+	struct braid_html_calls *c = braid_html_calls_new();
+	u32 k, wrong = 0;
+
+	NEED(c);
+	CHECK_EQ(braid_html_calls_of(c, 0, 100), 0);
+	CHECK_EQ(braid_html_calls_set(c, 0, 100, 0), 0);
+	for (k = 0; k < 50000; k++)
+		NEED(!braid_html_calls_set(c, k & 1, 100 + (k >> 1) * 65536, k + 1));
+	for (k = 0; k < 50000; k++)
+		wrong += braid_html_calls_of(c, k & 1, 100 + (k >> 1) * 65536) != k + 1;
+	CHECK_EQ(wrong, 0);
+	for (k = 0; k < 50000; k += 3)
+		NEED(!braid_html_calls_set(c, k & 1, 100 + (k >> 1) * 65536, 0));
+	for (k = 0; k < 50000; k++)
+		wrong += braid_html_calls_of(c, k & 1, 100 + (k >> 1) * 65536) !=
+			 (k % 3 ? k + 1 : 0);
+	CHECK_EQ(wrong, 0);
+	braid_html_calls_free(c);
+}
+
+static u32 call_on(struct braid_html_names *n, const struct tep_event *event, const char *machine,
+		   u64 id)
+{
+	struct { struct braid_record record; u64 id; } payload = { .id = id };
+	static const struct braid_event_type_info info = {
+		.system = "raw_syscalls", .name = "sys_enter",
+	};
+	struct braid_stream stream = { .kind = BRAID_STREAM_GUEST };
+	struct braid_item item = {
+		.stream = &stream, .payload = (u8 *)&payload, .payload_bytes = sizeof(payload),
+	};
+	struct braid_html_seen seen = { .item = &item, .info = &info, .event = event, .text = "" };
+
+	snprintf(stream.machine, sizeof(stream.machine), "%s", machine);
+	return braid_html_call_name(n, &seen);
+}
+
+/* Each machine has its own numbers. */
+static void call_names(void)
+{
+	static const char format[] = "name: sys_enter\nID: 7\nformat:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+		"\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n";
+	static const struct {
+		const char *machine, *name;
+	} cases[] = {
+		{ "x86_64", "clone" }, { "aarch64", "openat" }, { "riscv64", "openat" },
+		{ "vax", "syscall 56" }, { "", "syscall 56" },
+	};
+	struct braid_html_names *n = braid_html_names_new();
+	struct tep_handle *tep = tep_alloc();
+	struct tep_event *event;
+	size_t k;
+
+	NEED(n && tep && !tep_parse_format(tep, &event, format, strlen(format), "raw_syscalls"));
+	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++)
+		CHECK_EQ(call_on(n, event, cases[k].machine, 56),
+			 braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, cases[k].name,
+					 strlen(cases[k].name)));
+	tep_free(tep);
+	braid_html_names_free(n);
+}
+
 int main(void)
 {
 	snprintf(capture, sizeof(capture), "/tmp/braid-html-%d.braid", getpid());
@@ -130,6 +198,8 @@ int main(void)
 	RUN(chunks);
 	RUN(names);
 	RUN(meanings);
+	RUN(calls);
+	RUN(call_names);
 	unlink(capture);
 	unlink(page);
 	return VERDICT();
