@@ -71,8 +71,6 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 {
 	s32 pid = braid_format_pid(item);
 	struct braid_text *t = &x->out;
-	size_t at, bytes;
-	char *text;
 
 	begin(x, "event", item);
 	put_bound(t, x->walk.bound_ns);
@@ -90,14 +88,11 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 		braid_json_string(t, ",\"subevent\":", info->subevent);
 	braid_text_puts(t, ",\"fields\":");
 	braid_format_json(x->walk.format, item, t);
-	/* The text is made at the end of the line, then quoted behind itself. */
-	at = t->bytes;
-	braid_format_text_of(x->walk.format, item, info, t);
-	bytes = t->bytes - at;
-	text = strndup(t->data + at, bytes);
-	t->bytes = at;
-	braid_json_string(t, ",\"text\":", text ? text : "");
-	free(text);
+	x->text.bytes = 0;
+	braid_format_text_of(x->walk.format, item, info, &x->text);
+	t->failed |= x->text.failed;
+	braid_text_puts(t, ",\"text\":");
+	braid_text_json(t, x->text.data, x->text.bytes);
 	braid_text_puts(t, "}\n");
 }
 

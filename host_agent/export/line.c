@@ -245,5 +245,6 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	braid_columns_free(x.columns);
 	braid_walk_end(&x.walk);
 	braid_text_free(&x.out);
+	braid_text_free(&x.text);
 	return err;
 }

@@ -15,6 +15,7 @@ struct braid_line_export {
 	const struct braid_line_ops *ops;
 	FILE *to;
 	struct braid_text out;		/* what was not handed to @to yet */
+	struct braid_text text;		/* of an event, before it is quoted */
 	struct braid_columns *columns;
 
 	/* Of a source that grows: */

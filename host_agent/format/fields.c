@@ -4,7 +4,7 @@
 
 #include "host_agent/format/fields.h"
 
-#define MAX_ELEMENTS	128u
+#define MAX_ELEMENTS	128u	/* of an array in a line for people */
 
 bool braid_format_range(const struct tep_format_field *field, const u8 *payload, u32 bytes,
 			u32 *offset, u32 *length)
@@ -53,7 +53,7 @@ static void print_array(const struct tep_format_field *f, const u8 *at, u32 leng
 		size = 1;
 	nr = length / size;
 	braid_text_putc(out, json ? '[' : '{');
-	for (k = 0; k < nr && k < MAX_ELEMENTS; k++) {
+	for (k = 0; k < nr && (json || k < MAX_ELEMENTS); k++) {
 		if (k)
 			braid_text_putc(out, ',');
 		print_number(f, at + k * size, size, json, out);

@@ -100,6 +100,45 @@ static void columns(void)
 	free(text);
 }
 
+/* All elements of an array: a script must not take a part for the whole. */
+static void arrays(void)
+{
+	struct { struct braid_record record; u32 words[200]; } payload = {
+		.record = { .common_type = 9, .common_pid = 100 }, .words[199] = 77,
+	};
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 8, .subbuf_bytes = 1024,
+	};
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest g;
+	char *text, *at;
+
+	synth_guest_init(&g, &params);
+	synth_begin(w, &g, 1);
+	synth_format(w, 9, "test", "array", "format:\n"
+		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		     "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		     "\tfield:unsigned int words[200];\toffset:8;\tsize:800;\tsigned:0;\n\nprint fmt: \"\"\n");
+	g.now = 1000;
+	NEED(synth_event(&g, 0, &payload, sizeof(payload)));
+	synth_sample(w, &g, 900, 600);
+	synth_drain(w, &g, 0);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	synth_guest_free(&g);
+	text = report(path, true, NULL);
+	NEED(text);
+	at = strstr(text, "\"words\":[");
+	NEED(at && strchr(at, ']'));
+	*strchr(at, ']') = 0;
+	CHECK_EQ(strlen(at), strlen("\"words\":[") + 199 * 2 + 2);
+	CHECK(!strcmp(at + strlen(at) - 5, ",0,77"));
+	free(text);
+}
+
 static void filters(void)
 {
 	char *tock[] = { "test:to*" }, *none[] = { "nothing:*", "test:nothing" };
@@ -422,6 +461,7 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/braid-report-%d", getpid());
 	snprintf(copy, sizeof(copy), "/tmp/braid-report-%d-copy", getpid());
 	RUN(columns);
+	RUN(arrays);
 	RUN(filters);
 	RUN(json);
 	RUN(hostile_formats);
