@@ -13,22 +13,32 @@
 #include "guest_driver/core/buffer.h"
 #include "guest_driver/core/reader.h"
 
-static DEFINE_MUTEX(buffers_lock);
+static struct braid_lock buffers_lock = BRAID_LOCK_INIT(buffers_lock);
 static LIST_HEAD(buffers);
 
 void braid_buffers_lock(void)
 {
-	mutex_lock(&buffers_lock);
+	braid_lock(&buffers_lock);
 }
 
 void braid_buffers_unlock(void)
 {
-	mutex_unlock(&buffers_lock);
+	braid_unlock(&buffers_lock);
+}
+
+bool braid_buffers_lock_any(void)
+{
+	return braid_lock_try_any(&buffers_lock);
+}
+
+void braid_buffers_unlock_any(void)
+{
+	braid_lock_end_any(&buffers_lock);
 }
 
 struct braid_buffer *braid_buffer_next(struct braid_buffer *prev)
 {
-	lockdep_assert_held(&buffers_lock);
+	lockdep_assert_held(&buffers_lock.mutex);
 	if (!prev)
 		return list_first_entry_or_null(&buffers, struct braid_buffer, list);
 	return list_is_last(&prev->list, &buffers) ? NULL : list_next_entry(prev, list);
@@ -57,7 +67,7 @@ struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 	buffer = kzalloc(struct_size(buffer, cpus, nr_cpu_ids), GFP_KERNEL);
 	if (!buffer)
 		return ERR_PTR(-ENOMEM);
-	mutex_init(&buffer->lock);
+	braid_lock_init(&buffer->lock);
 	strscpy(buffer->name, shape->name, sizeof(buffer->name));
 	buffer->nr_cpus = nr_cpu_ids;
 	buffer->flags = shape->flags;
@@ -84,13 +94,12 @@ void braid_buffer_destroy(struct braid_buffer *buffer)
 
 void braid_buffer_open_close(struct braid_buffer *buffer)
 {
-	bool on = !buffer->disabled && !buffer->off, shut = false;
+	bool shut = false;
 	u32 cpu;
 
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		struct braid_cpu_ring *ring = &buffer->cpus[cpu];
-		struct braid_writer *w = on && !ring->disabled ?
-						 braid_buffer_writer(buffer, cpu) : NULL;
+		struct braid_writer *w = braid_buffer_writer(buffer, cpu);
 
 		if (!w && ring->open)
 			shut = true;
@@ -113,10 +122,12 @@ void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
 
 void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
 {
-	mutex_lock(&buffer->lock);
-	buffer->off = !on;
-	braid_buffer_open_close(buffer);
-	mutex_unlock(&buffer->lock);
+	if (on) {
+		atomic_andnot(BRAID_BUFFER_OFF, &buffer->disabled);
+	} else {
+		atomic_or(BRAID_BUFFER_OFF, &buffer->disabled);
+		synchronize_rcu();	/* writers have preemption off */
+	}
 }
 
 static void free_writers(struct braid_buffer *buffer)
@@ -174,11 +185,11 @@ static void start(struct braid_buffer *buffer)
 {
 	u32 cpu;
 
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++)
 		start_ring(buffer, cpu);
 	braid_buffer_open_close(buffer);
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 }
 
 void braid_buffers_start(struct braid_guest_region *region)
@@ -219,19 +230,19 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 	u64 needed = 0;
 	int index, err;
 
-	lockdep_assert_held(&buffers_lock);
+	lockdep_assert_held(&buffers_lock.mutex);
 	index = braid_region_add_buffer(&region->layout, &params, &needed);
 	if (index < 0) {
 		say_why(buffer, region, index, needed);
 		return index;
 	}
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	err = alloc_writers(buffer, region->layout.buffers[index].nr_slots);
 	if (!err) {
 		buffer->index = index;
 		buffer->region = region;
 	}
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	if (err) {
 		braid_region_remove_buffer(&region->layout, index);
 		return err;
@@ -281,12 +292,12 @@ static void swap_back(struct braid_buffer *buffer, u32 cpu)
 
 	if (other == buffer)
 		return;
-	mutex_lock_nested(&other->lock, SINGLE_DEPTH_NESTING);
+	braid_lock_nested(&other->lock, SINGLE_DEPTH_NESTING);
 	braid_reader_forget(other, cpu);
 	braid_buffer_shut(other, cpu);
 	braid_buffer_exchange(buffer, other, cpu);
 	braid_buffer_open_close(other);
-	mutex_unlock(&other->lock);
+	braid_unlock(&other->lock);
 }
 
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu)
@@ -329,12 +340,12 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 	bool reuse;
 	u32 cpu;
 
-	lockdep_assert_held(&buffers_lock);
+	lockdep_assert_held(&buffers_lock.mutex);
 	if (!region)
 		return 0;
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	if (why == BRAID_DISPLACE_RESHAPE && braid_reader_busy(buffer, -1)) {
-		mutex_unlock(&buffer->lock);
+		braid_unlock(&buffer->lock);
 		return -EBUSY;
 	}
 	braid_buffer_shut(buffer, -1);
@@ -347,7 +358,7 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 		close_rings(buffer);
 	free_writers(buffer);
 	buffer->region = NULL;
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	braid_region_remove_buffer(&region->layout, buffer->index);
 	if (reuse)
 		braid_region_publish_buffers(region);

@@ -4,11 +4,11 @@
 #define BRAID_CORE_BUFFER_H
 
 #include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
 
 #include "guest_driver/core/counter.h"
+#include "guest_driver/core/lock.h"
 #include "guest_driver/core/region.h"
 #include "shared/ring.h"
 
@@ -18,9 +18,13 @@ struct braid_cpu_ring {
 	struct braid_writer *writer;	/* the same while there is a ring, else NULL. Changes under
 					 * the buffer's lock, while nobody is inside; its ring is
 					 * laid out later: braid_buffer_writer() */
-	u32 disabled;			/* braid_buffer_record_disable_cpu() calls */
+	atomic_t disabled;		/* braid_buffer_record_disable_cpu() calls */
+	u32 inside;			/* braid_buffer_reserve() calls without a commit yet; this CPU's */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
 };
+
+/* In braid_buffer.disabled: the user's switch, buffers/enabled. */
+#define BRAID_BUFFER_OFF	(1 << 20)
 
 /*
  * A buffer lives from braid_buffer_make() to braid_buffer_destroy(), whether or not there
@@ -28,7 +32,7 @@ struct braid_cpu_ring {
  */
 struct braid_buffer {
 	struct list_head list;		/* of all buffers; core/buffer.c's */
-	struct mutex lock;		/* held while rings come, go, are swapped, reset or read */
+	struct braid_lock lock;		/* held while rings come, go, are swapped, reset or read */
 	char name[BRAID_NAME_BYTES];
 	u32 flags;			/* BRAID_BUFFER_* */
 	u32 subbuf_bytes;
@@ -38,8 +42,7 @@ struct braid_buffer {
 	u32 nr_backups;			/* buffers whose events_of this is, besides itself */
 	struct braid_guest_region *region;	/* where its rings are; NULL: nowhere */
 	u32 index;			/* there */
-	u32 disabled;			/* braid_buffer_record_disable() calls */
-	bool off;			/* the user's switch, buffers/enabled */
+	atomic_t disabled;		/* braid_buffer_record_disable() calls, and BRAID_BUFFER_OFF */
 	bool dying;			/* being freed: gets no rings again */
 	struct braid_event_space *events;	/* the event room's; NULL: RAW, or another's */
 	struct braid_buffer_files *files;	/* debugfs's; NULL: none */
@@ -131,6 +134,10 @@ u32 braid_slots_of(u64 size, u32 subbuf_bytes);
 void braid_buffers_lock(void);
 void braid_buffers_unlock(void);
 
+/** braid_buffers_lock_any - the same for a moment, from any context. Return: false: it is taken */
+bool braid_buffers_lock_any(void);
+void braid_buffers_unlock_any(void);
+
 /**
  * braid_buffer_next - all buffers, in the order they were made
  * @prev: the one before, or NULL
@@ -140,10 +147,11 @@ void braid_buffers_unlock(void);
 struct braid_buffer *braid_buffer_next(struct braid_buffer *prev);
 
 /**
- * braid_buffer_open_close - let writers in or keep them out, as the switches say
- * @buffer: after a switch or a ring changed
+ * braid_buffer_open_close - let writers into the rings that there are, and into no others
+ * @buffer: after a ring changed
  *
- * Must hold buffer->lock. Those kept out are out on return.
+ * Must hold buffer->lock. Those kept out are out on return. The switches, which writers look at
+ * themselves, are not asked.
  */
 void braid_buffer_open_close(struct braid_buffer *buffer);
 
@@ -181,8 +189,33 @@ bool braid_buffer_is_swapped(const struct braid_buffer *buffer);
  */
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
-/** braid_buffer_set_on - the user's switch, buffers/enabled: not counted. May sleep */
+/**
+ * braid_buffer_set_on - the user's switch, buffers/enabled: not counted
+ *
+ * Off: no writer is inside on return. Context: may sleep.
+ */
 void braid_buffer_set_on(struct braid_buffer *buffer, bool on);
+
+static inline bool braid_buffer_is_on(const struct braid_buffer *buffer)
+{
+	return !(atomic_read(&buffer->disabled) & BRAID_BUFFER_OFF);
+}
+
+/**
+ * braid_buffer_open_writer - who records on this CPU
+ * @buffer: the buffer; preemption is off
+ *
+ * Context: any. Return: the writer; NULL: record nothing.
+ */
+static __always_inline struct braid_writer *
+braid_buffer_open_writer(const struct braid_buffer *buffer)
+{
+	const struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
+
+	if (unlikely(atomic_read(&buffer->disabled) | atomic_read(&ring->disabled)))
+		return NULL;
+	return READ_ONCE(ring->open);
+}
 
 /* The values of enum trace_flag_type, which the trace tools know. */
 static __always_inline u8 braid_context_flags(unsigned long pc)
@@ -228,7 +261,7 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
 static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  struct braid_slot *slot)
 {
-	struct braid_writer *w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
+	struct braid_writer *w = braid_buffer_open_writer(buffer);
 	unsigned long pc = preempt_count();
 	struct braid_record *record;
 

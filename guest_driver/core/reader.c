@@ -20,7 +20,7 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 {
 	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
 
-	if (r)
+	if (r || !braid_may_sleep())
 		return r;
 	r = kzalloc(sizeof(*r), GFP_KERNEL);
 	if (!r)
@@ -41,11 +41,11 @@ struct braid_guest_reader *braid_reader_get(struct braid_buffer *buffer, int cpu
 {
 	struct braid_guest_reader *r;
 
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	r = braid_reader_find(buffer, cpu);
 	if (r)
 		kref_get(&r->kref);
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	return r;
 }
 
@@ -151,12 +151,12 @@ static int hold(struct braid_guest_reader *r, struct braid_reader_hold *hold)
 
 void braid_reader_let_go(struct braid_guest_reader *r, struct braid_reader_hold *hold)
 {
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	if (hold->held && hold->generation == r->generation)
 		r->nr_holds--;
 	hold->held = false;
 	braid_reader_give_role(r);
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 }
 
 bool braid_reader_busy(struct braid_buffer *buffer, int cpu)
@@ -188,6 +188,14 @@ void braid_reader_forget(struct braid_buffer *buffer, int cpu)
 	r->nr_holds = 0;
 	braid_reader_unmap(r);
 	braid_reader_wake(r);
+}
+
+void braid_reader_moved(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+
+	if (r)
+		WRITE_ONCE(r->generation, r->generation + 1);
 }
 
 /* Waiting --------------------------------------------------------------------------- */
@@ -239,12 +247,12 @@ bool braid_reader_poll(void)
 		bool asleep = wq_has_sleeper(&r->wait);
 
 		waiting |= asleep;
-		if (!mutex_trylock(&r->buffer->lock))
+		if (!braid_lock_try(&r->buffer->lock))
 			continue;
 		if (asleep && worth_waking(r))
 			braid_reader_wake(r);
 		braid_reader_give_role(r);		/* the last mapping may have gone */
-		mutex_unlock(&r->buffer->lock);
+		braid_unlock(&r->buffer->lock);
 	}
 	mutex_unlock(&readers_lock);
 	return waiting;
@@ -254,9 +262,9 @@ int braid_reader_ready(struct braid_guest_reader *r, struct braid_reader_hold *h
 {
 	int ret;
 
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	ret = hold(r, h) ?: any_event(r);
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 	return ret;
 }
 
@@ -295,10 +303,10 @@ int braid_reader_subbuf_bytes(struct braid_guest_reader *r)
 	const struct braid_writer *w;
 	int ret;
 
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	w = braid_buffer_writer(r->buffer, r->cpu);
 	ret = w ? (int)w->map.subbuf_bytes : -ENODEV;
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 	return ret;
 }
 
@@ -345,7 +353,7 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 	struct braid_cursor c;
 	int ret;
 
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	ret = hold(r, h);
 	if (!ret) {
 		/* Who came with a page of another size comes again. */
@@ -357,22 +365,41 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 		ret = braid_reader_look(r, &c, &view);
 	if (ret > 0)
 		ret = bytes > BRAID_SUBBUF_HEADER_BYTES ? fill_page(r, &c, page, bytes) : -ENOSPC;
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 	return ret;
 }
 
 /* The API --------------------------------------------------------------------------- */
 
+/* The buffer's lock; who cannot sleep gets it at once or not at all. */
+static bool hold_buffer(struct braid_buffer *buffer, bool sleeps)
+{
+	if (!sleeps)
+		return braid_lock_try_any(&buffer->lock);
+	braid_lock(&buffer->lock);
+	return true;
+}
+
+static void release_buffer(struct braid_buffer *buffer, bool sleeps)
+{
+	if (sleeps)
+		braid_unlock(&buffer->lock);
+	else
+		braid_lock_end_any(&buffer->lock);
+}
+
 static int get_item(struct braid_buffer *buffer, int cpu, struct braid_item *item, bool consume)
 {
 	struct braid_guest_reader *r;
 	struct braid_event_view view;
+	bool sleeps = braid_may_sleep();
 	struct braid_cursor c;
 	int ret = -ENOMEM;
 
 	if (!braid_reader_cpu_valid(buffer, cpu))
 		return -EINVAL;
-	mutex_lock(&buffer->lock);
+	if (!hold_buffer(buffer, sleeps))
+		return -EBUSY;
 	r = braid_reader_find(buffer, cpu);
 	if (r)
 		ret = braid_reader_take_role(r);
@@ -391,7 +418,7 @@ static int get_item(struct braid_buffer *buffer, int cpu, struct braid_item *ite
 		r->lost_told += item->lost_before;
 		braid_reader_take(r, &c, 1);
 	}
-	mutex_unlock(&buffer->lock);
+	release_buffer(buffer, sleeps);
 	return ret;
 }
 
@@ -409,16 +436,16 @@ EXPORT_SYMBOL_GPL(braid_buffer_consume);
 
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu)
 {
+	bool sleeps = braid_may_sleep();
 	struct braid_guest_reader *r;
 
-	if (!braid_reader_cpu_valid(buffer, cpu))
+	if (!braid_reader_cpu_valid(buffer, cpu) || !hold_buffer(buffer, sleeps))
 		return;
-	mutex_lock(&buffer->lock);
 	r = buffer->cpus[cpu].reader;
 	if (r) {
 		r->by_call = false;
 		braid_reader_give_role(r);
 	}
-	mutex_unlock(&buffer->lock);
+	release_buffer(buffer, sleeps);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read_done);

@@ -34,6 +34,15 @@ bool braid_reader_busy(struct braid_buffer *buffer, int cpu);
 void braid_reader_forget(struct braid_buffer *buffer, int cpu);
 
 /**
+ * braid_reader_moved - another ring stands in for one that nobody reads
+ * @buffer: must hold its lock; braid_reader_busy() is false
+ * @cpu: the ring's
+ *
+ * Context: any. Who waits is woken by braid_reader_poll().
+ */
+void braid_reader_moved(struct braid_buffer *buffer, int cpu);
+
+/**
  * braid_reader_free - free what reading needed
  * @buffer: without rings; nobody uses it any more, but files may still wait or be mapped
  */

@@ -11,6 +11,8 @@ int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes)
 
 	if (page->data && page->room_bytes == room)
 		return 0;
+	if (!braid_may_sleep())
+		return -ENOMEM;
 	braid_page_copy_free(page);
 	page->data = kvmalloc(room, GFP_KERNEL);
 	page->room_bytes = room;
@@ -65,6 +67,8 @@ int braid_event_room_make(struct braid_event_room *room, u32 subbuf_bytes)
 {
 	if (room->bytes && room->room_bytes == subbuf_bytes)
 		return 0;
+	if (!braid_may_sleep())
+		return -ENOMEM;
 	braid_event_room_free(room);
 	room->bytes = kvzalloc(subbuf_bytes + BRAID_ITEM_PAD, GFP_KERNEL);
 	room->room_bytes = subbuf_bytes;

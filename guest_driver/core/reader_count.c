@@ -89,10 +89,10 @@ int braid_reader_counts(struct braid_buffer *buffer, int cpu, struct braid_ring_
 
 	if (!braid_reader_cpu_valid(buffer, cpu))
 		return -EINVAL;
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	r = braid_reader_find(buffer, cpu);
 	err = r ? braid_reader_count(r, counts) : -ENOMEM;
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	return err;
 }
 

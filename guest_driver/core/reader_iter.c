@@ -69,9 +69,10 @@ struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, i
 	iter->buffer = buffer;
 	iter->cpu = cpu;
 	braid_buffer_record_disable_cpu(buffer, cpu);
-	mutex_lock(&buffer->lock);
+	synchronize_rcu();	/* who records now has preemption off */
+	braid_lock(&buffer->lock);
 	err = make(iter);
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	if (err) {
 		braid_buffer_read_finish(iter);
 		return ERR_PTR(err);
@@ -182,9 +183,9 @@ static int get_item(struct braid_buffer_iter *iter, struct braid_item *item, boo
 	struct braid_cursor c;
 	int ret;
 
-	mutex_lock(&iter->buffer->lock);
+	braid_lock(&iter->buffer->lock);
 	ret = find(iter, &c, &view);
-	mutex_unlock(&iter->buffer->lock);
+	braid_unlock(&iter->buffer->lock);
 	if (ret <= 0)
 		return ret;
 	item->buffer = iter->buffer;
@@ -216,9 +217,9 @@ int braid_buffer_iter_reset(struct braid_buffer_iter *iter)
 {
 	int err;
 
-	mutex_lock(&iter->buffer->lock);
+	braid_lock(&iter->buffer->lock);
 	err = still_there(iter) ?: begin(iter);
-	mutex_unlock(&iter->buffer->lock);
+	braid_unlock(&iter->buffer->lock);
 	return err;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_iter_reset);
@@ -229,9 +230,9 @@ bool braid_buffer_iter_empty(struct braid_buffer_iter *iter)
 	struct braid_cursor c;
 	bool empty;
 
-	mutex_lock(&iter->buffer->lock);
+	braid_lock(&iter->buffer->lock);
 	empty = find(iter, &c, &view) <= 0;
-	mutex_unlock(&iter->buffer->lock);
+	braid_unlock(&iter->buffer->lock);
 	return empty;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_iter_empty);

@@ -157,7 +157,7 @@ int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma)
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return -ENOMEM;
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	err = braid_reader_take_role(r);
 	if (!err)
 		err = check_shape(r, vma);
@@ -167,7 +167,7 @@ int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma)
 	} else {
 		braid_reader_give_role(r);
 	}
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 	if (err)
 		kfree(m);
 	return err;
@@ -219,12 +219,12 @@ int braid_reader_advance(struct braid_guest_reader *r)
 	struct braid_cursor c;
 	int ret;
 
-	mutex_lock(&r->buffer->lock);
+	braid_lock(&r->buffer->lock);
 	ret = braid_reader_mapped(r) ? braid_reader_take_role(r) : -ENODEV;
 	if (!ret)
 		ret = braid_reader_look(r, &c, &view);
 	if (ret > 0)
 		ret = take_rest(r, &c) ?: 1;
-	mutex_unlock(&r->buffer->lock);
+	braid_unlock(&r->buffer->lock);
 	return ret;
 }

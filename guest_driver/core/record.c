@@ -23,42 +23,61 @@ static u32 bounded(u32 length)
 	return min(length, BRAID_MAX_SUBBUF_BYTES);
 }
 
+/* This CPU's ring stays where it is from the look for its writer to the commit. */
+static __always_inline struct braid_cpu_ring *enter(struct braid_buffer *buffer)
+{
+	struct braid_cpu_ring *ring;
+
+	preempt_disable_notrace();
+	ring = &buffer->cpus[raw_smp_processor_id()];
+	WRITE_ONCE(ring->inside, ring->inside + 1);
+	barrier();
+	return ring;
+}
+
+static __always_inline void leave(struct braid_cpu_ring *ring)
+{
+	barrier();
+	WRITE_ONCE(ring->inside, ring->inside - 1);
+	preempt_enable_notrace();
+}
+
 /* What is not ordinary, apart: who calls at its end needs no stack. */
-static noinline struct braid_reservation reserve(struct braid_writer *w, u32 length, u64 tail,
+static noinline struct braid_reservation reserve(struct braid_cpu_ring *ring, u32 length, u64 tail,
 						 u64 hint, u64 now)
 {
-	struct braid_room room = braid_writer_reserve(w, length, braid_counter, tail, hint, now);
+	struct braid_room room = braid_writer_reserve(ring->writer, length, braid_counter, tail,
+						      hint, now);
 
 	if (!room.payload)
-		preempt_enable_notrace();
+		leave(ring);
 	return (struct braid_reservation){ room.payload, room.token };
 }
 
-static noinline struct braid_reservation refuse(void)
+static noinline struct braid_reservation refuse(struct braid_cpu_ring *ring)
 {
-	preempt_enable_notrace();
+	leave(ring);
 	return (struct braid_reservation){ };
 }
 
-static noinline void publish(struct braid_writer *w)
+static noinline void publish(struct braid_cpu_ring *ring)
 {
-	braid_writer_publish(w);
-	preempt_enable_notrace();
+	braid_writer_publish(ring->writer);
+	leave(ring);
 }
 
 struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length)
 {
-	struct braid_writer *w;
+	struct braid_cpu_ring *ring = enter(buffer);
+	struct braid_writer *w = braid_buffer_open_writer(buffer);
 	struct braid_turn turn;
 	struct braid_room room;
 
-	preempt_disable_notrace();
-	w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
 	if (unlikely(!w || !(buffer->flags & BRAID_BUFFER_RAW)))
-		return refuse();
+		return refuse(ring);
 	length = bounded(length);
 	if (unlikely(!braid_ring_try_reserve(w, length, braid_counter, &turn, &room)))
-		return reserve(w, length, turn.tail, turn.hint, turn.now);
+		return reserve(ring, length, turn.tail, turn.hint, turn.now);
 	return (struct braid_reservation){ room.payload, room.token };
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reserve);
@@ -66,12 +85,12 @@ EXPORT_SYMBOL_GPL(braid_buffer_reserve);
 void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation res)
 {
 	/* Not .open: it may have been shut since. */
-	struct braid_writer *w = buffer->cpus[raw_smp_processor_id()].writer;
+	struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
 
-	if (unlikely(!braid_ring_try_commit(w, res.token)))
-		publish(w);
+	if (unlikely(!braid_ring_try_commit(ring->writer, res.token)))
+		publish(ring);
 	else
-		preempt_enable_notrace();
+		leave(ring);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_commit);
 
@@ -85,7 +104,7 @@ int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data
 	if (!(buffer->flags & BRAID_BUFFER_RAW))
 		return -EINVAL;
 	preempt_disable_notrace();
-	w = READ_ONCE(buffer->cpus[raw_smp_processor_id()].open);
+	w = braid_buffer_open_writer(buffer);
 	if (likely(w)) {
 		err = -ENOSPC;
 		payload = braid_ring_reserve(w, bounded(length), braid_counter, &token);
@@ -121,24 +140,26 @@ EXPORT_SYMBOL_GPL(braid_ring_event_data);
 
 /* Switches ------------------------------------------------------------------------------ */
 
-static void count(struct braid_buffer *buffer, u32 *disabled, int step)
+/* An enable too many changes nothing. */
+static void enable(atomic_t *disabled)
 {
-	mutex_lock(&buffer->lock);
-	if (step > 0 || *disabled)
-		*disabled += step;
-	braid_buffer_open_close(buffer);
-	mutex_unlock(&buffer->lock);
+	int calls = atomic_read(disabled);
+
+	do {
+		if (!(calls & ~BRAID_BUFFER_OFF))
+			return;
+	} while (!atomic_try_cmpxchg(disabled, &calls, calls - 1));
 }
 
 void braid_buffer_record_disable(struct braid_buffer *buffer)
 {
-	count(buffer, &buffer->disabled, 1);
+	atomic_inc(&buffer->disabled);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_disable);
 
 void braid_buffer_record_enable(struct braid_buffer *buffer)
 {
-	count(buffer, &buffer->disabled, -1);
+	enable(&buffer->disabled);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_enable);
 
@@ -146,7 +167,7 @@ int braid_buffer_record_disable_cpu(struct braid_buffer *buffer, int cpu)
 {
 	if (cpu < 0 || cpu >= buffer->nr_cpus)
 		return -EINVAL;
-	count(buffer, &buffer->cpus[cpu].disabled, 1);
+	atomic_inc(&buffer->cpus[cpu].disabled);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_disable_cpu);
@@ -155,7 +176,7 @@ int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu)
 {
 	if (cpu < 0 || cpu >= buffer->nr_cpus)
 		return -EINVAL;
-	count(buffer, &buffer->cpus[cpu].disabled, -1);
+	enable(&buffer->cpus[cpu].disabled);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_enable_cpu);

@@ -118,7 +118,7 @@ int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)
 
 	if (cpu < 0 || cpu >= buffer->nr_cpus)
 		return -EINVAL;
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	if (!braid_buffer_writer(buffer, cpu)) {
 		err = -ENODEV;
 	} else if (!own_ring(buffer, cpu)) {
@@ -127,7 +127,7 @@ int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)
 		reset_ring(buffer, cpu);
 		disown_ring(buffer, cpu);
 	}
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	return err;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reset_cpu);
@@ -178,6 +178,63 @@ static int swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 	return 0;
 }
 
+/* Whether this CPU was interrupted while it recorded in its ring. */
+static bool recording(const struct braid_buffer *buffer, int cpu)
+{
+	const struct braid_cpu_ring *ring = &buffer->cpus[cpu];
+
+	return READ_ONCE(ring->inside) || READ_ONCE(ring->writer->nest);
+}
+
+/*
+ * The writers of both rings are this CPU's, and not at work. One that was interrupted before its
+ * first step goes on in the ring that it looked up: then the event is in the other buffer.
+ */
+static int swap_at_once(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+{
+	if (!braid_buffer_writer(a, cpu) || !braid_buffer_writer(b, cpu))
+		return -ENODEV;
+	if (!same_shape(a, b, cpu))
+		return -EINVAL;
+	if (cpu != raw_smp_processor_id() || recording(a, cpu) || recording(b, cpu) ||
+	    !own_ring(a, cpu))
+		return -EBUSY;
+	if (!own_ring(b, cpu)) {
+		disown_ring(a, cpu);
+		return -EBUSY;
+	}
+	braid_reader_moved(a, cpu);
+	braid_reader_moved(b, cpu);
+	braid_buffer_exchange(a, b, cpu);
+	WRITE_ONCE(a->cpus[cpu].open, a->cpus[cpu].writer);
+	WRITE_ONCE(b->cpus[cpu].open, b->cpus[cpu].writer);
+	disown_ring(a, cpu);
+	disown_ring(b, cpu);
+	return 0;
+}
+
+/* As braid_buffer_swap_cpu(), for who cannot wait: what can't be had at once is busy. */
+static int swap_any(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+{
+	unsigned long flags;
+	int err = -EBUSY;
+
+	local_irq_save(flags);
+	if (!braid_buffers_lock_any())
+		goto out;
+	if (braid_lock_try_any(&a->lock)) {
+		if (braid_lock_try_any(&b->lock)) {
+			err = swap_at_once(a, b, cpu);
+			braid_lock_end_any(&b->lock);
+		}
+		braid_lock_end_any(&a->lock);
+	}
+	braid_buffers_unlock_any();
+out:
+	local_irq_restore(flags);
+	return err;
+}
+
 int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
 	bool raw = a->flags & b->flags & BRAID_BUFFER_RAW;
@@ -185,12 +242,14 @@ int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cp
 
 	if (a == b || cpu < 0 || cpu >= a->nr_cpus || (!raw && a->events_of != b->events_of))
 		return -EINVAL;
+	if (!braid_may_sleep())
+		return swap_any(a, b, cpu);
 	braid_buffers_lock();		/* nobody else takes two buffers' locks meanwhile */
-	mutex_lock(&a->lock);
-	mutex_lock_nested(&b->lock, SINGLE_DEPTH_NESTING);
+	braid_lock(&a->lock);
+	braid_lock_nested(&b->lock, SINGLE_DEPTH_NESTING);
 	err = swap_locked(a, b, cpu);
-	mutex_unlock(&b->lock);
-	mutex_unlock(&a->lock);
+	braid_unlock(&b->lock);
+	braid_unlock(&a->lock);
 	braid_buffers_unlock();
 	return err;
 }

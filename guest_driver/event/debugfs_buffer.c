@@ -16,7 +16,7 @@
 static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *at)
 {
 	struct braid_buffer *buffer = file_inode(file)->i_private;
-	const char *text = READ_ONCE(buffer->off) ? "0\n" : "1\n";
+	const char *text = braid_buffer_is_on(buffer) ? "1\n" : "0\n";
 
 	return simple_read_from_buffer(to, count, at, text, 2);
 }
@@ -134,7 +134,7 @@ static int stats_show(struct seq_file *seq, void *unused)
 	struct braid_buffer *buffer = seq->private;
 	u32 cpu;
 
-	mutex_lock(&buffer->lock);
+	braid_lock(&buffer->lock);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		const struct braid_writer *w = braid_buffer_writer(buffer, cpu);
 		u64 read, lost, written;
@@ -152,7 +152,7 @@ static int stats_show(struct seq_file *seq, void *unused)
 	}
 	if (!buffer->region)
 		seq_puts(seq, "no shared memory\n");
-	mutex_unlock(&buffer->lock);
+	braid_unlock(&buffer->lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(stats);

@@ -109,10 +109,10 @@ static void show_flags(struct seq_file *seq, const struct braid_record *record)
 static void get_comm(struct trace *t, s32 pid, char comm[BRAID_COMM_BYTES])
 {
 	strscpy(comm, "<...>", BRAID_COMM_BYTES);
-	mutex_lock(&t->buffer->lock);
+	braid_lock(&t->buffer->lock);
 	if (t->buffer->region)
 		braid_comm_copy(t->buffer->region, pid, comm);
-	mutex_unlock(&t->buffer->lock);
+	braid_unlock(&t->buffer->lock);
 }
 
 static void show_task(struct seq_file *seq, struct trace *t, const struct braid_item *item,

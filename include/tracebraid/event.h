@@ -141,8 +141,10 @@ int braid_buffer_reset(struct braid_buffer *buffer);
  * For a snapshot: what was in @a's ring is in @b's, to be read at leisure, and @a goes
  * on in what was @b's.
  *
- * Context: may sleep. Return: 0, -EINVAL (they don't fit each other, cpu), -EBUSY (one is
- * mapped, being read, or recorded by an agent), -ENODEV (no rings now).
+ * Context: any, NMI included. Where the caller cannot sleep, @cpu must be its own, and -EBUSY
+ * also means that it was interrupted while it recorded, or that the buffers are in use.
+ * Return: 0, -EINVAL (they don't fit each other, cpu), -EBUSY (one is mapped, being read, or
+ * recorded by an agent), -ENODEV (no rings now).
  */
 int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
@@ -156,12 +158,13 @@ bool braid_buffer_empty_cpu(struct braid_buffer *buffer, int cpu);
  * braid_buffer_record_disable - record nothing, count nothing
  * @buffer: the buffer
  *
- * Nests: as many enables undo it. No writer is inside on return.
- * Context: may sleep.
+ * Nests: as many enables undo it. No event begins on any CPU on return; for those that began
+ * before, call synchronize_rcu().
+ * Context: any, NMI included.
  */
 void braid_buffer_record_disable(struct braid_buffer *buffer);
 
-/** braid_buffer_record_enable - undo one braid_buffer_record_disable() */
+/** braid_buffer_record_enable - undo one braid_buffer_record_disable(). Any context */
 void braid_buffer_record_enable(struct braid_buffer *buffer);
 
 /** braid_buffer_record_disable_cpu - the same for one ring. Return: 0 or -EINVAL (cpu) */
@@ -207,7 +210,9 @@ struct braid_item {
  * Peek and consume take the ring's reader role, until braid_buffer_read_done(). All
  * who read one ring in the guest compete: each event goes to one of them.
  *
- * Context: may sleep.
+ * Context: any, an oops handler and NMIs included. Where the caller cannot sleep, -EBUSY also
+ * means that the buffer is in use, and -ENOMEM that no peek at this ring went before from where
+ * it can: that one makes the memory, which then stays.
  * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it), -ENODEV (no rings now),
  * -EINVAL (cpu), -EBADMSG (the host broke the ring), -ENOMEM.
  */
@@ -216,7 +221,11 @@ int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *i
 /** braid_buffer_consume - the same, and go on behind it */
 int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item *item);
 
-/** braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it */
+/**
+ * braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it
+ *
+ * Context: any; where the caller cannot sleep and the buffer is in use, it stays taken.
+ */
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
 
 /**

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A mutex that contexts which cannot sleep may try, NMIs included. */
+#ifndef BRAID_CORE_LOCK_H
+#define BRAID_CORE_LOCK_H
+
+#include <linux/atomic.h>
+#include <linux/kernel.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+
+/*
+ * Who sleeps takes the mutex, then the word. Who cannot sleep takes the word alone, or goes
+ * away; it holds it for a short time, with preemption off, so that who has the mutex spins.
+ */
+struct braid_lock {
+	struct mutex mutex;
+	atomic_t word;
+};
+
+#define BRAID_LOCK_INIT(name) { .mutex = __MUTEX_INITIALIZER(name.mutex) }
+
+#define braid_lock_init(lock)				\
+	do {						\
+		mutex_init(&(lock)->mutex);		\
+		atomic_set(&(lock)->word, 0);		\
+	} while (0)
+
+/**
+ * braid_may_sleep - whether the caller's context can take locks and memory
+ *
+ * That preemption is off is known to kernels with CONFIG_PREEMPT_COUNT alone.
+ */
+static inline bool braid_may_sleep(void)
+{
+	return !preempt_count() && !irqs_disabled() && !oops_in_progress;
+}
+
+/** braid_lock_try_any - take it from any context; braid_lock_end_any() releases it */
+static inline bool braid_lock_try_any(struct braid_lock *lock)
+{
+	preempt_disable_notrace();
+	if (!atomic_cmpxchg_acquire(&lock->word, 0, 1))
+		return true;
+	preempt_enable_notrace();
+	return false;
+}
+
+static inline void braid_lock_end_any(struct braid_lock *lock)
+{
+	atomic_set_release(&lock->word, 0);
+	preempt_enable_notrace();
+}
+
+/* For who has the mutex: waits until no other context has the word. */
+static inline void braid_lock_take_word(struct braid_lock *lock)
+{
+	while (atomic_cmpxchg_acquire(&lock->word, 0, 1))
+		cpu_relax();
+}
+
+/** braid_lock_nested - braid_lock() for the second of two locks of a class */
+static inline void braid_lock_nested(struct braid_lock *lock, unsigned int subclass)
+{
+	mutex_lock_nested(&lock->mutex, subclass);
+	braid_lock_take_word(lock);
+}
+
+/** braid_lock - take it. May sleep */
+static inline void braid_lock(struct braid_lock *lock)
+{
+	braid_lock_nested(lock, 0);
+}
+
+/** braid_lock_try - take it if nobody who sleeps has it. May sleep, but never for it */
+static inline bool braid_lock_try(struct braid_lock *lock)
+{
+	if (!mutex_trylock(&lock->mutex))
+		return false;
+	braid_lock_take_word(lock);
+	return true;
+}
+
+static inline void braid_unlock(struct braid_lock *lock)
+{
+	atomic_set_release(&lock->word, 0);
+	mutex_unlock(&lock->mutex);
+}
+
+#endif /* BRAID_CORE_LOCK_H */
