@@ -10,6 +10,13 @@
 #ifndef BRAID_SHARED_PLATFORM_H
 #define BRAID_SHARED_PLATFORM_H
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "tracebraid needs a little-endian machine: all shared words are little endian"
+#endif
+#if __SIZEOF_POINTER__ != 8
+#error "tracebraid needs a 64-bit machine: shared words of 64 bits are read and written in one access"
+#endif
+
 #include "tracebraid/types.h"
 
 #ifdef __KERNEL__

@@ -53,6 +53,12 @@ complain "host and guest include each other" "$(
 complain "only cli/ prints" "$(
 	grep -nE '\b(printf|puts|putchar|perror)\(|fprintf\(std(out|err)' host_agent/*/*.c |
 		grep -v '^host_agent/cli/')"
+for wrong in __BYTE_ORDER__=__ORDER_BIG_ENDIAN__ __SIZEOF_POINTER__=4; do
+	complain "a build with $wrong is not refused" "$(
+		echo '#include "shared/platform.h"' |
+			"${CC:-gcc}" -E -I. -Iinclude "-U${wrong%%=*}" "-D$wrong" - 2>&1 >/dev/null |
+			grep -q '#error "tracebraid needs' || echo shared/platform.h)"
+done
 complain "a kernel version is asked for outside compat.h" "$(
 	grep -rnE 'LINUX_VERSION_CODE|KERNEL_VERSION\(' guest_driver tests/e2e/*/ |
 		grep -v '^guest_driver/compat.h')"
