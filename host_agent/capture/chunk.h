@@ -105,9 +105,12 @@ enum braid_end_reason {
 	BRAID_END_BROKEN = 5,		/* the guest broke the rules */
 };
 
+#define BRAID_END_UNCONFIRMED	(1u << 0)	/* the guest did not confirm its events: it may have
+						   traced others */
+
 struct braid_chunk_stream_end {
 	u32 reason;			/* enum braid_end_reason */
-	u32 reserved0;
+	u32 flags;			/* BRAID_END_*; minor 3 */
 	u64 host_ns;
 };
 

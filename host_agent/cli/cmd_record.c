@@ -39,7 +39,7 @@ static const char usage[] =
 	"  --try-host[=EVENTS]    likewise, but go on without the host when it can't be\n"
 	"  -C, --host-clock=CLOCK the trace clock of the host's events, as tracefs calls it; their\n"
 	"                         times are converted. Default: the timeline's own, mono_raw\n"
-	"  -t SECONDS             stop after that time\n"
+	"  -t SECONDS             stop after that time; 500ms, 10s, 2m and 1h are understood too\n"
 	"      --backlog          also take what lay in the guests' rings before the start: of a guest\n"
 	"                         that traced without a reader, or of a recorder that was killed\n"
 	"  -o FILE                the capture. Default: " BRAID_RECORD_FILE "; -: standard output\n"
@@ -61,7 +61,11 @@ static const char usage[] =
 	"  -q                     print errors alone\n"
 	"\n"
 	"Stops on Ctrl-C, after SECONDS, at the end of COMMAND, or when all guests have\n"
-	"gone, but for those of libvirt, who may return. Exits with COMMAND's status if there is one.\n";
+	"gone, but for those of libvirt, who may return. Exits with COMMAND's status if that is not\n"
+	"0; else with 0, with 1 on error, and with 3 if less was recorded than asked for: a guest did\n"
+	"not confirm its events, no driver came, or a silent guest had nothing.\n";
+
+#define EXIT_LACKS	3	/* recorded, but not all that was asked for */
 
 enum {
 	OPT_HOST = 256, OPT_TRY_HOST, OPT_LIVE, OPT_JSON, OPT_SNAPSHOT, OPT_ON, OPT_ON_COUNT,
@@ -95,11 +99,19 @@ static const struct option options[] = {
 
 static int parse_seconds(double *seconds, const char *option, const char *text)
 {
+	static const struct { const char *name; double seconds; } units[] = {
+		{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "h", 3600 },
+	};
+	size_t k = 0, nr = sizeof(units) / sizeof(units[0]);
 	char *end;
 
 	*seconds = strtod(text, &end);
-	if (end == text || *end || !(*seconds > 0 && *seconds < 1e9))
-		return braid_fail(-EINVAL, "%s %s: not a number of seconds", option, text);
+	while (k < nr && strcmp(end, units[k].name))
+		k++;
+	*seconds *= k < nr ? units[k].seconds : 0;
+	if (end == text || !(*seconds > 0 && *seconds < 1e9))
+		return braid_fail(-EINVAL, "%s %s: not a duration; say 10, 10s, 500ms, 2m or 1h",
+				  option, text);
 	return 0;
 }
 
@@ -329,6 +341,7 @@ int braid_record_whole(struct braid_recording *r)
 		err = braid_record_run(r);
 	if (!err) {
 		braid_record_live_end(r);
+		r->lacks = braid_record_lacks(r);
 		braid_record_summary(r);
 		no_buffer = braid_record_check_buffer(r);
 		snprintf(why, sizeof(why), "%s", braid_failure());
@@ -368,5 +381,7 @@ int braid_cmd_record(int argc, char **argv)
 	}
 	if (braid_record_whole(&r) || braid_record_export(&r))
 		return braid_complain();
-	return r.child.ended ? r.child.status : EXIT_SUCCESS;
+	if (r.child.ended && r.child.status)
+		return r.child.status;
+	return r.lacks ? EXIT_LACKS : EXIT_SUCCESS;
 }

@@ -145,6 +145,7 @@ struct braid_recording {
 	u64 last_progress_ns;
 	bool terminal;		/* stderr is one */
 	bool line_open;		/* a progress line stands there */
+	bool lacks;		/* it is over, and braid_record_lacks() */
 };
 
 /* cmd_record.c: all of a recording that was filled in. 0 or -errno with braid_fail(). */
@@ -255,5 +256,8 @@ void braid_record_say(struct braid_recording *r, const char *name, const char *f
 void braid_record_start_line(struct braid_recording *r);
 void braid_record_progress(struct braid_recording *r);
 void braid_record_summary(struct braid_recording *r);
+
+/* Whether less is recorded of some guest than was asked for. */
+bool braid_record_lacks(const struct braid_recording *r);
 
 #endif /* BRAID_CLI_RECORD_H */

@@ -67,9 +67,43 @@ static const char *name_of(const struct braid_record_guest *guest,
 	return *status->name ? status->name : guest->path;
 }
 
-void braid_record_start_line(struct braid_recording *r)
+/* Whether a guest has confirmed it; or, of nobody, whether all are still to come. */
+static bool is_confirmed(const struct braid_recording *r, size_t pattern)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if (braid_region_source_confirmed(r->guests[k].source, pattern))
+			return true;
+	return false;
+}
+
+/* The events that guests have confirmed. Of those without a driver nothing is known yet. */
+static void put_events(const struct braid_recording *r)
 {
 	const struct braid_pattern *p = r->events.items;
+	struct braid_region_status status;
+	bool any = false, some = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		some |= status.phase == BRAID_PHASE_RECORDING;
+	}
+	for (k = 0; k < r->events.nr; k++) {
+		if (some && !is_confirmed(r, k))
+			continue;
+		fprintf(stderr, "%s %s%s%s", any ? "," : some ? " guest events" :
+			" events of guests that come", p[k].system, *p[k].event ? ":" : "",
+			p[k].event);
+		any = true;
+	}
+	if (!any && r->events.nr)
+		fputs(" no guest has confirmed its events", stderr);
+}
+
+void braid_record_start_line(struct braid_recording *r)
+{
 	struct braid_region_status status;
 	size_t k;
 
@@ -87,9 +121,8 @@ void braid_record_start_line(struct braid_recording *r)
 		fprintf(stderr, "%s domains as they come", r->host_source ? " and" : "");
 	if (r->nr_guests || braid_record_expects(r))
 		fputs(";", stderr);
-	for (k = 0; k < r->events.nr && (r->nr_guests || braid_record_expects(r)); k++)
-		fprintf(stderr, "%s %s%s%s", k ? "," : " guest events", p[k].system,
-			*p[k].event ? ":" : "", p[k].event);
+	if (r->nr_guests || braid_record_expects(r))
+		put_events(r);
 	if (r->seconds > 0)
 		fprintf(stderr, "; for %g s\n", r->seconds);
 	else if (r->child.argv)
@@ -184,11 +217,38 @@ static void guest_summary(const struct braid_record_guest *guest)
 		fputs("no driver came\n", stderr);
 		return;
 	}
-	fprintf(stderr, "%llu events, %llu lost", (unsigned long long)status.events,
-		(unsigned long long)status.lost);
+	fprintf(stderr, "%llu event%s, %llu lost", (unsigned long long)status.events,
+		status.events == 1 ? "" : "s", (unsigned long long)status.lost);
+	if (status.skipped)
+		fprintf(stderr, "; %llu from before the start left out",
+			(unsigned long long)status.skipped);
+	if (status.unconfirmed)
+		fputs("; did not confirm its events", stderr);
 	if (status.nr_streams > 1)
 		fprintf(stderr, ", in %u parts (its driver began anew)", status.nr_streams);
 	fputc('\n', stderr);
+}
+
+/* A guest of which less is recorded than was asked for. */
+static bool lacks(const struct braid_record_guest *guest, const struct braid_region_status *status)
+{
+	if (!status->nr_streams)
+		return guest->given || *guest->domain;
+	return status->unconfirmed || (status->silent && !status->events);
+}
+
+bool braid_record_lacks(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	bool any = r->host_source, lack = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		any |= status.nr_streams;
+		lack |= lacks(&r->guests[k], &status);
+	}
+	return lack || !any;
 }
 
 void braid_record_summary(struct braid_recording *r)
@@ -210,8 +270,9 @@ void braid_record_summary(struct braid_recording *r)
 		guest_summary(&r->guests[k]);
 	if (r->host_source) {
 		braid_tracefs_source_status(r->host_source, &host);
-		fprintf(stderr, "  %-16s %llu events, %llu lost\n", "host",
-			(unsigned long long)host.events, (unsigned long long)host.lost);
+		fprintf(stderr, "  %-16s %llu event%s, %llu lost\n", "host",
+			(unsigned long long)host.events, host.events == 1 ? "" : "s",
+			(unsigned long long)host.lost);
 	}
 	if (strcmp(r->file, "-") && !r->live.in_memory)
 		fprintf(stderr, "Next: tracebraid report %s\n", r->file);

@@ -174,6 +174,8 @@ void braid_json_account(struct braid_text *t, const struct braid_stream *stream)
 {
 	struct braid_stream_sum sum = braid_stream_sum_up(stream);
 
+	if (stream->unconfirmed)
+		braid_text_puts(t, ",\"unconfirmed\":true");
 	if (!sum.known)
 		return;
 	braid_json_u64(t, ",\"written\":", sum.written);

@@ -212,6 +212,9 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 		braid_text_printf(t, "# %s: ", s->source->streams[k]->name);
 		braid_line_put_account(t, s->source->streams[k]);
 		braid_text_putc(t, '\n');
+		if (s->source->streams[k]->unconfirmed)
+			braid_text_printf(t, "# %s: " BRAID_LINE_UNCONFIRMED "\n",
+					  s->source->streams[k]->name);
 	}
 	for (k = 0; k < s->source->nr_streams; k++)
 		for (n = 0; s->streams[k].events &&

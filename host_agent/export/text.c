@@ -112,6 +112,8 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 		braid_text_printf(t, "#   its clock %s can't be had: %s\n",
 				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
 	put_accounting(x, s);
+	if (s->unconfirmed)
+		braid_text_puts(t, "#   " BRAID_LINE_UNCONFIRMED "\n");
 }
 
 static void put_stream_heads(struct braid_line_export *x)

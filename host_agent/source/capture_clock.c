@@ -315,7 +315,10 @@ static int place_by_pairs(struct braid_capture_stream *s)
 		if (err)
 			braid_clock_free(clock);
 	} else if (err == -ENODATA) {
-		snprintf(why, sizeof(why), "nothing crossed the region, and no wall time is in it");
+		if (s->nr_crossings)
+			snprintf(why, sizeof(why), "its crossings do not place it, and no wall time is in the region");
+		else
+			snprintf(why, sizeof(why), "nothing crossed the region, and no wall time is in it");
 	}
 	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 	return err;

@@ -287,6 +287,7 @@ void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_c
 		return;
 	memcpy(&end, v->payload, sizeof(end));
 	s->stream.end_reason = end.reason;
+	s->stream.unconfirmed |= end.flags & BRAID_END_UNCONFIRMED;
 	s->stream.end_ns = end.host_ns;
 }
 

@@ -426,6 +426,7 @@ void braid_region_source_status(const struct braid_region_source *s,
 	status->armed = idle || s->told_timeout;
 	status->disarmed = s->disarming && idle && (!recording || braid_live_clock_idle(s));
 	status->silent = recording && s->silent;
+	status->unconfirmed = s->unconfirmed || s->was_unconfirmed;
 	strcpy(status->name, s->name);
 	status->stream = s->stream;
 	status->nr_streams = s->nr_streams;
@@ -473,9 +474,14 @@ static int measure_fill(void *arg)
 	u32 k, permille;
 
 	for (k = 0; k < call->s->sb.nr_buffers; k++) {
-		if (call->s->follow[k] == BRAID_FOLLOW_NOT || !call->s->sb.buffers[k].nr_rings)
-			continue;
-		permille = braid_mapping_fill(call->s->mapping, &call->s->sb, k);
+		const struct braid_buffer_desc *desc = &call->s->sb.buffers[k];
+		/* A flight recorder follows none until a snapshot is taken. */
+		bool wanted = call->s->o.flight ?
+			      !call->s->o.buffer || !strcmp(desc->name, call->s->o.buffer) :
+			      call->s->follow[k] != BRAID_FOLLOW_NOT;
+
+		permille = wanted && desc->nr_rings ?
+			   braid_mapping_fill(call->s->mapping, &call->s->sb, k) : 0;
 		if (permille > call->permille)
 			call->permille = permille;
 	}
@@ -521,11 +527,14 @@ int braid_region_source_open(struct braid_region_source **out,
 	}
 	s->o = *o;
 	s->qemu_pidfd = -1;
+	s->matched = calloc(o->nr_patterns + 1, sizeof(*s->matched));
 	if (o->name)
 		snprintf(s->name, sizeof(s->name), "%s", o->name);
 	braid_text_clean(s->name);
 	s->port = o->port;
-	err = s->port ? 0 : braid_port_open(&s->port, o->path);
+	err = s->matched ? 0 : braid_fail(-ENOMEM, "out of memory");
+	if (!err && !s->port)
+		err = braid_port_open(&s->port, o->path);
 	if (!err)
 		err = open_mapping(s);
 	if (!err)
@@ -584,6 +593,7 @@ void braid_region_source_close(struct braid_region_source *s)
 	braid_port_close(s->port);
 	free(s->rings);
 	free(s->untold);
+	free(s->matched);
 	braid_live_tables_free(s);
 	braid_live_watch_free(s);
 	free(s);

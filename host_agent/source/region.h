@@ -52,6 +52,7 @@ struct braid_region_status {
 	bool armed;		/* the guest has answered to all enables, or will not */
 	bool disarmed;		/* likewise to the disable */
 	bool silent;		/* its heartbeat stands still */
+	bool unconfirmed;	/* it did not confirm all of its events when it was to, or till the stop */
 	char name[64];
 	u32 stream;		/* the last one's number; 0: none yet */
 	u32 nr_streams;
@@ -191,6 +192,13 @@ void braid_region_source_status(const struct braid_region_source *s,
  * Return: host time; 0: not yet; BRAID_TAKEN_UNKNOWN: nothing is to come of it now.
  */
 u64 braid_region_source_complete(const struct braid_region_source *s);
+
+/**
+ * braid_region_source_confirmed - whether the guest has enabled events that a pattern matches
+ * @s: the source
+ * @index: of options.patterns
+ */
+bool braid_region_source_confirmed(const struct braid_region_source *s, size_t index);
 
 /**
  * braid_region_source_fill - unread bytes as permille of what the fullest buffer holds

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Turns a guest's events on and off without waiting, and watches whether it lives. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "host_agent/clock/host.h"
@@ -30,6 +31,10 @@ void braid_live_control_reset(struct braid_region_source *s)
 {
 	s->control_busy = false;
 	s->told_timeout = false;
+	s->was_unconfirmed |= s->unconfirmed;
+	s->unconfirmed = s->confirmed = false;
+	if (s->matched)
+		memset(s->matched, 0, s->o.nr_patterns * sizeof(*s->matched));
 	s->more_events = false;
 	s->asked_again = false;
 	s->next_command = s->stale_events ? 0 : 1;
@@ -49,6 +54,47 @@ void braid_live_control_disarm(struct braid_region_source *s)
 bool braid_live_control_idle(const struct braid_region_source *s)
 {
 	return !s->control_busy && s->next_command >= end_command(s);
+}
+
+static int tell_unconfirmed(struct braid_region_source *s)
+{
+	if (s->unconfirmed)
+		return 0;
+	s->unconfirmed = true;
+	return braid_live_note(s, "the guest did not confirm the event change; it may still trace its former set");
+}
+
+int braid_live_control_stop(struct braid_region_source *s)
+{
+	if (s->phase != BRAID_PHASE_RECORDING || s->disarming || !s->o.nr_patterns || s->down ||
+	    s->ending || s->confirmed)
+		return 0;
+	return tell_unconfirmed(s);
+}
+
+bool braid_region_source_confirmed(const struct braid_region_source *s, size_t index)
+{
+	return s->phase == BRAID_PHASE_RECORDING && s->matched && s->matched[index];
+}
+
+/* All are confirmed: the capture says what that is. */
+static int tell_confirmed(struct braid_region_source *s)
+{
+	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };
+	char line[512] = "events enabled:";
+	size_t used = strlen(line), k;
+
+	if (s->unconfirmed)
+		braid_live_note(s, "the guest has confirmed the event change only now");
+	s->unconfirmed = false;
+	s->confirmed = true;
+	for (k = 0; k < s->o.nr_patterns && used < sizeof(line); k++) {
+		const struct braid_pattern *p = &s->o.patterns[k];
+
+		used += snprintf(line + used, sizeof(line) - used, "%s %s%s%s (%u)", k ? "," : "",
+				 p->system, *p->event ? ":" : "", p->event, s->matched[k]);
+	}
+	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
 
 static void begin(struct braid_region_source *s)
@@ -74,6 +120,12 @@ static int answered(struct braid_region_source *s, const struct braid_control_an
 				  sizeof(answer->sample));
 
 	if (err || s->control.command != BRAID_CMD_ENABLE)
+		return err;
+	if (!answer->result)
+		s->matched[s->next_command - 2] = answer->matched;
+	if (s->next_command == last_command(s) && !s->asked_again)
+		err = tell_confirmed(s);
+	if (err)
 		return err;
 	if (answer->result)
 		return braid_live_note(s, "the guest does not enable %s%s%s: %s", p->system, colon,
@@ -110,10 +162,11 @@ int braid_live_control_poll(struct braid_region_source *s)
 	s->control_busy = false;
 	if (err == -ETIMEDOUT) {	/* asked again, since it may wake up */
 		s->next_command += s->disarming;
-		err = s->told_timeout ? 0 :
-		      braid_live_note(s, "the guest does not answer: its events stay as they are");
 		s->told_timeout = true;
-		return err;
+		if (!s->disarming)
+			return tell_unconfirmed(s);
+		return s->unconfirmed ? 0 :
+		       braid_live_note(s, "the guest did not confirm that its events are off; it may go on tracing");
 	}
 	if (err)
 		return err;

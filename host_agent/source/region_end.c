@@ -10,7 +10,10 @@
 
 static int end_stream(struct braid_region_source *s, enum braid_end_reason reason)
 {
-	struct braid_chunk_stream_end end = { .reason = reason, .host_ns = braid_live_now_ns(s) };
+	struct braid_chunk_stream_end end = {
+		.reason = reason, .flags = s->unconfirmed ? BRAID_END_UNCONFIRMED : 0,
+		.host_ns = braid_live_now_ns(s),
+	};
 	int err;
 
 	s->lost += braid_live_lost(s);

@@ -181,6 +181,10 @@ struct braid_region_source {
 	u32 next_command;		/* of the list in region_control.c */
 	bool stale_events;		/* a former agent left events on */
 	bool told_timeout;
+	bool confirmed;			/* of this stream: all of our events */
+	bool unconfirmed;		/* of this stream: it was told that it did not, ... */
+	bool was_unconfirmed;		/* ... or of one before */
+	u32 *matched;			/* events of each pattern that the guest has enabled */
 	bool more_events;		/* came after ours were turned on */
 	bool asked_again;
 	bool silent;
@@ -434,6 +438,9 @@ int braid_live_control_poll(struct braid_region_source *s);
 
 /* Skips what is left of the list but for its last command: all off. */
 void braid_live_control_disarm(struct braid_region_source *s);
+
+/* The recording stops: whether the guest has confirmed all of its events. Returns the capture's error. */
+int braid_live_control_stop(struct braid_region_source *s);
 
 /* Whether the list is at its end. */
 bool braid_live_control_idle(const struct braid_region_source *s);

@@ -75,6 +75,7 @@ void braid_region_source_stop(struct braid_region_source *s)
 	s->stopped = true;
 	if (s->phase == BRAID_PHASE_RECORDING)
 		braid_guard_run(s->mapping->base, s->mapping->bytes, mark_stop, s);
+	braid_live_control_stop(s);	/* the next turn returns what failed */
 }
 
 bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span)

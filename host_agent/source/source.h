@@ -125,6 +125,7 @@ struct braid_stream {
 	u64 counter_hz;
 	u64 found_ns;
 	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
+	bool unconfirmed;	/* the guest did not confirm which events it traced */
 	u64 end_ns;
 	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */

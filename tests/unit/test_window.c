@@ -335,11 +335,53 @@ static void test_all_say_the_same(void)
 	fake_guest_free(s.guest);
 }
 
+static int record(char *seconds)
+{
+	char *argv[] = { "record", "-r", region_path, "-e", "sched", "-t", seconds, "-q", "-o",
+			 capture_path, NULL };
+
+	return braid_cmd_record(sizeof(argv) / sizeof(*argv) - 1, argv);
+}
+
+/* The exit status, the header and the statistics tell of a guest that does not confirm. */
+static void test_unconfirmed(void)
+{
+	static const char what[] = "did not confirm the event change";
+	struct fake_guest *guest = fake_guest_new(region_path, &usual);
+	char *path = capture_path, *text;
+	struct braid_source *source;
+
+	CHECK_EQ(record("100ms"), 3);
+	fake_guest_free(guest);
+	NEED(!braid_source_open_captures(&source, &path, 1, NULL));
+	NEED(source->nr_streams == 1);
+	CHECK(source->streams[0]->unconfirmed);
+	text = text_of(source, braid_export_text);
+	CHECK(strstr(text, "NOTE the guest did not confirm the event change"));
+	CHECK(!strstr(text, "NOTE events enabled"));
+	free(text);
+	braid_source_rewind(source);
+	text = text_of(source, braid_export_stats);
+	CHECK(strstr(text, what));
+	free(text);
+	braid_source_free(source);
+}
+
+static void test_no_driver(void)
+{
+	FILE *region = fopen(region_path, "w");
+
+	NEED(region && !ftruncate(fileno(region), 1 << 20));
+	fclose(region);
+	CHECK_EQ(record("0.1"), 3);
+	CHECK_EQ(record("0.1x"), EXIT_FAILURE);
+	CHECK(strstr(braid_failure(), "-t 0.1x: not a duration"));
+	unlink(region_path);
+}
+
 /* Of a guest that writes all the time, by the command itself. */
 static void test_command(void)
 {
-	char *argv[] = { "record", "-r", region_path, "-e", "sched", "-t", "0.3", "-q", "-o",
-			 capture_path, NULL };
 	const struct braid_window *window;
 	struct fake_params p = usual;
 	char *path = capture_path;
@@ -353,11 +395,12 @@ static void test_command(void)
 	p.rate = 20000;
 	guest = fake_guest_new(region_path, &p);
 	fake_guest_start_thread(guest);
-	CHECK_EQ(braid_cmd_record(sizeof(argv) / sizeof(*argv) - 1, argv), EXIT_SUCCESS);
+	CHECK_EQ(record("0.3s"), EXIT_SUCCESS);
 	fake_guest_free(guest);
 	NEED(!braid_source_open_captures(&source, &path, 1, NULL));
 	NEED(source->nr_windows == 1 && source->nr_streams == 1);
 	window = &source->windows[0];
+	CHECK(!source->streams[0]->unconfirmed);
 	CHECK(window->stop_ns - window->start_ns >= 300000000);
 	for (k = 0; k < source->streams[0]->nr_rings; k++) {
 		ring = source->streams[0]->rings[k];
@@ -383,6 +426,8 @@ int main(void)
 	RUN(test_silent);
 	RUN(test_all_say_the_same);
 	RUN(test_command);
+	RUN(test_unconfirmed);
+	RUN(test_no_driver);
 	unlink(capture_path);
 	unlink(next_path);
 	rmdir(dir);

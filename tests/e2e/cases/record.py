@@ -206,7 +206,8 @@ def panic(ctx):
     ctx.wait_until(lambda: json.loads(ctx.run_agent("list", "--json", guest.shm).stdout)[0]["driver"] == "silent",
                    "list to call the driver silent")
     agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "--backlog", "-o", capture)
-    ctx.equal(agent.wait(timeout=60), 0, f"status of the recorder, which said:\n{agent.output()}\n")
+    ctx.equal(agent.wait(timeout=60), 3, f"status of the recorder, which said:\n{agent.output()}\n")
+    ctx.check("did not confirm the event change" in agent.output(), f"the recorder said:\n{agent.output()}")
     check_storm(ctx, events_of(ctx, capture), "g1", offered)
     check_accounts(ctx, capture)
     guest.kill()
