@@ -104,6 +104,20 @@ int braid_complain_option(const char *command, const char *word);
  */
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
 
+/** braid_cli_confines - whether this build does: one without a sanitizer */
+bool braid_cli_confines(void);
+
+/**
+ * braid_cli_input - make standard input a file if it is among the captures, as "-"
+ * @paths: the captures
+ * @nr: of them
+ *
+ * What comes from a pipe is kept in memory, up to 1 GiB. Called before braid_cli_confine().
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_cli_input(char *const *paths, size_t nr);
+
 /**
  * braid_cli_confine_to - braid_cli_confine(), once the files that are read are open
  * @what: BRAID_CONFINE_FILES or BRAID_CONFINE_CONVERT

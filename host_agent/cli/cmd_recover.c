@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/cli/child.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/source/region.h"
 #include "host_agent/transport/dead.h"
@@ -16,6 +17,10 @@
 #include "host_agent/util/text.h"
 
 #define DEFAULT_FILE	"recovered.braid"
+#define CPU_S		60u		/* that reading a small dump may take; a second more for ... */
+#define CPU_BYTES	(4u << 20)
+#define MEMORY_BYTES	(4ULL << 30)	/* that it may take, beside so many times the dump's size: */
+#define MEMORY_TIMES	16u
 #define TURNS_MOST	64	/* till a stream has begun: some where buffers were being changed */
 
 static const char usage[] =
@@ -210,8 +215,10 @@ static int open_all(struct recovery *r)
 	size_t k;
 
 	braid_progress_begin(&r->progress);
-	for (k = 0; k < r->nr_given && !err; k++)
+	for (k = 0; k < r->nr_given && !err; k++) {
+		braid_child_does(r->given[k].path);
 		err = braid_dead_open(&r->given[k].regions, r->given[k].fd, r->given[k].path, &o);
+	}
 	braid_progress_end(&r->progress);
 	return err;
 }
@@ -280,8 +287,10 @@ static int write_capture(struct recovery *r)
 	return braid_fail(err, "%s", failure);
 }
 
-static int recover(struct recovery *r)
+/* libkdumpfile trusts a dump's headers, so all is done in a child process. Return: its exit code. */
+static int recover(void *arg)
 {
+	struct recovery *r = arg;
 	int err = take_all(r);
 
 	if (!err)
@@ -292,7 +301,23 @@ static int recover(struct recovery *r)
 		fprintf(stderr, "Recovered %llu events of %zu region%s in %s\nNext: tracebraid report %s\n",
 			(unsigned long long)r->events, r->nr_regions, r->nr_regions == 1 ? "" : "s",
 			r->file, r->file);
-	return err;
+	return err ? braid_complain() : EXIT_SUCCESS;
+}
+
+/* Return: the child's exit code, or -errno with braid_fail(). */
+static int recover_in_child(struct recovery *r)
+{
+	struct braid_child_limits limits = { .cpu_s = CPU_S, .memory_bytes = MEMORY_BYTES };
+	struct stat st;
+	size_t k;
+
+	for (k = 0; k < r->nr_given; k++) {
+		if (stat(r->given[k].path, &st))
+			continue;	/* the child says why */
+		limits.cpu_s += (u64)st.st_size / CPU_BYTES;
+		limits.memory_bytes += MEMORY_TIMES * (u64)st.st_size;
+	}
+	return braid_child_run(&limits, recover, r);
 }
 
 /* Returns 0, 1 when help was printed, -ENOEXEC when an option is not understood. */
@@ -336,12 +361,12 @@ int braid_cmd_recover(int argc, char **argv)
 	for (; !err && optind < argc; optind++)
 		err = parse_given(&r.given[r.nr_given++], argv[optind]);
 	if (!err)
-		err = recover(&r);
+		err = recover_in_child(&r);
 	for (k = 0; k < r.nr_given; k++) {
 		braid_dead_free(&r.given[k].regions);
 		if (r.given[k].fd >= 0)
 			close(r.given[k].fd);
 	}
 	free(r.given);
-	return err ? braid_complain() : EXIT_SUCCESS;
+	return err < 0 ? braid_complain() : err;
 }

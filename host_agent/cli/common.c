@@ -81,6 +81,11 @@ int braid_cli_target(const char *word, char path[256])
 	return err;
 }
 
+bool braid_cli_confines(void)
+{
+	return CONFINES;
+}
+
 int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
 {
 	int err = 0;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/source/region.h"
 #include "host_agent/source/source.h"
@@ -481,6 +482,74 @@ static void looks_for_no_more_than_there_is(void)
 	free(m.bytes);
 }
 
+/* The whole command, with what it prints on standard error. Return: its exit code. */
+static int command(char *said, size_t room)
+{
+	char *argv[] = { "recover", "-o", capture_path, dump_path, NULL };
+	FILE *out = tmpfile();
+	int before = dup(STDERR_FILENO), code;
+	ssize_t n;
+
+	NEED(out && before >= 0 && dup2(fileno(out), STDERR_FILENO) >= 0);
+	code = braid_cmd_recover(4, argv);
+	NEED(dup2(before, STDERR_FILENO) >= 0);
+	n = pread(fileno(out), said, room - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	close(before);
+	fclose(out);
+	return code;
+}
+
+static void overwrite(u64 at, const void *bytes, size_t nr)
+{
+	int fd = open(dump_path, O_RDWR);
+
+	NEED(fd >= 0 && pwrite(fd, bytes, nr, at) == (ssize_t)nr);
+	close(fd);
+}
+
+/* libkdumpfile 0.5.1 reads sections that are not there, and dies of it. */
+static void a_crash_is_a_line(void)
+{
+	struct memory m = memory_new();
+	u64 nowhere = 128;
+	static char said[1 << 16];
+
+	write_elf(&m);
+	overwrite(offsetof(Elf64_Ehdr, e_shoff), &nowhere, sizeof(nowhere));
+	CHECK_EQ(command(said, sizeof(said)), 1);
+	CHECK(strstr(said, "tracebraid: ") && strstr(said, dump_path));
+	CHECK(strstr(said, "crashed") && strstr(said, "damaged"));
+	CHECK(access(capture_path, F_OK));
+	free(m.bytes);
+}
+
+/* Whatever a header says, the command ends with a capture or with a line. */
+static void any_header(void)
+{
+	struct fake_guest *g = guest_with(30, 4);
+	struct memory m = memory_new();
+	static char said[1 << 16];
+	u32 seed = 7, turn;
+	int code;
+
+	place_bytes(&m, g->base, usual.bytes);
+	for (turn = 0; turn < 16; turn++) {
+		u8 bytes[8];
+
+		seed = seed * 1664525 + 1013904223;
+		memset(bytes, seed >> 24 & 1 ? 0x80 : 0xff, sizeof(bytes));
+		write_elf(&m);
+		/* Of the header, of the parts, of the note. */
+		overwrite(turn & 1 ? 4096 + (seed >> 8) % 300 : 16 + (seed >> 8) % 216, bytes,
+			  1 + (seed >> 16) % 8);
+		code = command(said, sizeof(said));
+		CHECK(!code || (code == 1 && strstr(said, "tracebraid: ")));
+	}
+	free(m.bytes);
+	fake_guest_free(g);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -499,6 +568,9 @@ int main(void)
 	RUN(counts_what_a_dump_lacks);
 	RUN(survives_a_liar);
 	RUN(looks_for_no_more_than_there_is);
+	unlink(capture_path);
+	RUN(a_crash_is_a_line);
+	RUN(any_header);
 	unlink(dump_path);
 	unlink(capture_path);
 	unlink(first_path);

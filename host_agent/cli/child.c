@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Runs what a library may not survive in a process of its own, whose death is an error line. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/cli/child.h"
+#include "host_agent/cli/cli.h"
+#include "host_agent/util/error.h"
+
+/* What the child tells as it goes; the parent reads it when the child is gone. */
+struct told {
+	bool done;		/* it ended by itself */
+	char doing[256];
+};
+
+static struct told *told;
+
+void braid_child_does(const char *what)
+{
+	if (told)
+		snprintf(told->doing, sizeof(told->doing), "%s", what);
+}
+
+static void limit(int resource, u64 most)
+{
+	struct rlimit rl = { .rlim_cur = most, .rlim_max = most };
+
+	setrlimit(resource, &rl);	/* a lower one may hold already */
+}
+
+static void be_child(pid_t parent, const struct braid_child_limits *limits, int (*run)(void *arg),
+		     void *arg)
+{
+	int code;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_CPU, limits->cpu_s);
+	if (braid_cli_confines())	/* a sanitizer's shadow is larger than any limit */
+		limit(RLIMIT_AS, limits->memory_bytes);
+	code = run(arg);
+	fflush(NULL);
+	told->done = true;
+	_exit(code);
+}
+
+static int fail_dead(int status)
+{
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	if (number == SIGXCPU || number == SIGKILL)
+		return braid_fail(-EBADMSG, "%s: reading it took too long and was ended: the file is damaged",
+				  told->doing);
+	return braid_fail(-EBADMSG, "%s: reading it crashed%s%s: the file is damaged; 'virsh dump --memory-only' makes one that can be read",
+			  told->doing, number ? " with " : "", number ? strsignal(number) : "");
+}
+
+int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *arg), void *arg)
+{
+	pid_t parent = getpid(), pid;
+	int status, ret;
+
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED) {
+		told = NULL;
+		return braid_fail(-ENOMEM, "out of memory");
+	}
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		be_child(parent, limits, run, arg);
+	ret = pid < 0 ? -errno : 0;
+	while (!ret && waitpid(pid, &status, 0) < 0)
+		ret = errno == EINTR ? 0 : -errno;
+	if (ret)
+		braid_fail(ret, "no process to read in: %s", strerror(-ret));
+	else
+		ret = told->done ? WEXITSTATUS(status) : fail_dead(status);
+	munmap(told, sizeof(*told));
+	told = NULL;
+	return ret;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process for what may crash: libraries that parse files which anybody may have made. */
+#ifndef BRAID_CLI_CHILD_H
+#define BRAID_CLI_CHILD_H
+
+#include "tracebraid/types.h"
+
+struct braid_child_limits {
+	u64 cpu_s;
+	u64 memory_bytes;	/* of address space */
+};
+
+/**
+ * braid_child_run - run a function in a process of its own, and wait for it
+ * @limits: of the process
+ * @run: called there; prints its own errors and returns an exit code
+ * @arg: handed to @run
+ *
+ * Called before braid_cli_confine(), which allows no process.
+ *
+ * Return: the exit code; or -errno with braid_fail(): it crashed, or took too long.
+ */
+int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *arg), void *arg);
+
+/** braid_child_does - in the child: note what it reads now, for the line about its death */
+void braid_child_does(const char *what);
+
+#endif /* BRAID_CLI_CHILD_H */
