@@ -135,7 +135,7 @@ struct braid_chunk_view {
 /**
  * braid_capture_open - open a capture for reading
  * @out: set on success
- * @path: the file
+ * @path: the file; "-": standard input, which must be one
  * @head: filled from FILE
  *
  * Return: 0, or -errno with braid_fail() (not a capture, newer version, no permission).

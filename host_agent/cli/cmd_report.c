@@ -11,7 +11,8 @@
 static const char usage[] =
 	"Usage: tracebraid report [OPTION]... FILE...\n"
 	"Prints captures as one timeline: every guest and its host, in order of time. What trace-cmd\n"
-	"recorded on their host may be among them, see 'tracebraid merge --help'.\n"
+	"recorded on their host may be among them, see 'tracebraid merge --help'. FILE - is standard\n"
+	"input, up to 1 GiB.\n"
 	"A task of the host that runs a guest's vCPU is followed by [GUEST/vCPU N], or, where one\n"
 	"thread runs all of them, by [GUEST/all vCPUs].\n"
 	"\n"

@@ -17,17 +17,24 @@ static const char usage[] =
 	"Of a capture they are those between the start and the stop of the recording; BEFORE\n"
 	"and AFTER are what the ring's driver wrote before and after that. Of a region they are\n"
 	"those of the driver's whole life.\n"
-	"Exits with 1 when something does not add up. REGION is a guest's, as `tracebraid list`\n"
+	"Exits with 1 when something does not add up, or the capture lacks its end. FILE - is\n"
+	"standard input, up to 1 GiB. REGION is a guest's, as `tracebraid list`\n"
 	"shows it: the guest's name, or the region's file.\n"
 	"\n"
 	"      --json          one JSON object\n"
 	"      --buffer NAME   only guests' buffers of this name\n"
 	"      --help          this text\n";
 
-struct totals {
+/* What is known of a ring: its stored accounting, or what a walk found; or of all together. */
+struct row {
+	bool known;
 	u64 before, written, read, lost, left, after, found;
-	bool unknown;		/* a ring's end was not told */
+};
+
+struct totals {
+	struct row sums;	/* known: of all rings */
 	bool wrong;
+	bool unfinished;	/* the recorder was killed, or the file is cut off */
 };
 
 struct stat_run {
@@ -43,33 +50,71 @@ static void put_u64(struct braid_text *t, u64 value)
 	braid_text_u64(t, value, 12, ' ');
 }
 
-static void text_row(struct stat_run *s, const struct braid_ring *ring, const char *why)
+static struct row row_of(const struct braid_ring *ring)
 {
-	const struct braid_ring_report *report = &ring->report;
+	const struct braid_ring_report *r = &ring->report;
+	u64 found = ring->walk.events + ring->walk.skipped;
+
+	if (!r->nr_parts)
+		return (struct row){ .read = found, .lost = ring->walk.lost, .found = found };
+	return (struct row){
+		.known = true, .before = r->before, .written = r->read + r->lost + r->left,
+		.read = r->read, .lost = r->lost, .left = r->left, .after = r->after, .found = found,
+	};
+}
+
+static void put_known(struct braid_text *t, bool known, u64 value)
+{
+	if (known)
+		put_u64(t, value);
+	else
+		braid_text_printf(t, "%12s", "?");
+}
+
+static void put_numbers(struct braid_text *t, const struct row *row)
+{
+	put_known(t, row->known, row->before);
+	put_known(t, row->known, row->written);
+	put_u64(t, row->read);
+	put_u64(t, row->lost);
+	put_known(t, row->known, row->left);
+	put_known(t, row->known, row->after);
+	put_u64(t, row->found);
+}
+
+/* In JSON what is not known is null in the sums, and not there in a ring's. */
+static void json_known(struct braid_text *t, const char *key, bool known, u64 value)
+{
+	if (known)
+		braid_text_printf(t, ",\"%s\":%llu", key, (unsigned long long)value);
+	else
+		braid_text_printf(t, ",\"%s\":null", key);
+}
+
+static void json_numbers(struct braid_text *t, const struct row *row)
+{
+	json_known(t, "before", row->known, row->before);
+	json_known(t, "written", row->known, row->written);
+	json_known(t, "read", true, row->read);
+	json_known(t, "lost", true, row->lost);
+	json_known(t, "left", row->known, row->left);
+	json_known(t, "after", row->known, row->after);
+}
+
+static void text_row(struct stat_run *s, const struct braid_ring *ring, const struct row *row,
+		     const char *why)
+{
 	struct braid_text *t = &s->out;
 
 	braid_text_printf(t, "%-20s %-10s %03u", ring->stream->name, braid_ring_buffer_name(ring),
 			  ring->cpu);
-	if (ring->report.nr_parts) {
-		put_u64(t, report->before);
-		put_u64(t, report->read + report->lost + report->left);
-		put_u64(t, report->read);
-		put_u64(t, report->lost);
-		put_u64(t, report->left);
-		put_u64(t, report->after);
-	} else {
-		braid_text_printf(t, "%12s%12s", "?", "?");
-		put_u64(t, ring->walk.events + ring->walk.skipped);
-		put_u64(t, ring->walk.lost);
-		braid_text_printf(t, "%12s%12s", "?", "?");
-	}
-	put_u64(t, ring->walk.events + ring->walk.skipped);
-	braid_text_printf(t, "  %s%s\n", *why ? "✗ " : ring->report.nr_parts ? "✓" : "?", why);
+	put_numbers(t, row);
+	braid_text_printf(t, "  %s%s\n", !row->known ? "? " : *why ? "✗ " : "✓", why);
 }
 
-static void json_row(struct stat_run *s, const struct braid_ring *ring, const char *why)
+static void json_row(struct stat_run *s, const struct braid_ring *ring, const struct row *row,
+		     const char *why)
 {
-	const struct braid_ring_report *report = &ring->report;
 	struct braid_text *t = &s->out;
 
 	braid_text_puts(t, s->any ? ",\n{\"stream\":" : "{\"rings\":[\n{\"stream\":");
@@ -77,70 +122,80 @@ static void json_row(struct stat_run *s, const struct braid_ring *ring, const ch
 	braid_text_printf(t, ",\"incarnation\":\"%016llx\",\"buffer\":%u,\"cpu\":%u,\"name\":",
 			  (unsigned long long)ring->stream->incarnation, ring->buffer, ring->cpu);
 	braid_text_json(t, braid_ring_buffer_name(ring), strlen(braid_ring_buffer_name(ring)));
-	if (ring->report.nr_parts)
-		braid_text_printf(t, ",\"before\":%llu,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"after\":%llu",
-				  (unsigned long long)report->before,
-				  (unsigned long long)(report->read + report->lost + report->left),
-				  (unsigned long long)report->read, (unsigned long long)report->lost,
-				  (unsigned long long)report->left, (unsigned long long)report->after);
+	if (row->known)
+		json_numbers(t, row);
 	braid_text_printf(t, ",\"found\":%llu,\"found_lost\":%llu,\"ok\":%s,\"why\":",
-			  (unsigned long long)(ring->walk.events + ring->walk.skipped),
-			  (unsigned long long)ring->walk.lost, *why ? "false" : "true");
+			  (unsigned long long)row->found, (unsigned long long)ring->walk.lost,
+			  *why ? "false" : "true");
 	braid_text_json(t, why, strlen(why));
 	braid_text_putc(t, '}');
 }
 
 static void put_row(struct stat_run *s, const struct braid_ring *ring)
 {
-	const struct braid_ring_report *report = &ring->report;
+	struct row row = row_of(ring);
 	struct totals *totals = &s->totals;
 	struct braid_text why = { 0 };
 
 	totals->wrong |= !braid_check_account(ring, &why);
+	if (!row.known && !why.bytes)
+		braid_text_puts(&why, "its accounting is missing");
 	braid_text_putc(&why, 0);
 	if (s->json)
-		json_row(s, ring, why.data ? why.data : "");
+		json_row(s, ring, &row, why.data ? why.data : "");
 	else
-		text_row(s, ring, why.data ? why.data : "");
+		text_row(s, ring, &row, why.data ? why.data : "");
 	braid_text_free(&why);
 	s->any = true;
-	totals->unknown |= !ring->report.nr_parts;
-	totals->before += report->before;
-	totals->written += report->read + report->lost + report->left;
-	totals->read += report->read;
-	totals->lost += report->lost;
-	totals->left += report->left;
-	totals->after += report->after;
-	totals->found += ring->walk.events + ring->walk.skipped;
+	totals->unfinished |= ring->stream->unfinished;
+	totals->sums.known &= row.known;
+	totals->sums.before += row.before;
+	totals->sums.written += row.written;
+	totals->sums.read += row.read;
+	totals->sums.lost += row.lost;
+	totals->sums.left += row.left;
+	totals->sums.after += row.after;
+	totals->sums.found += row.found;
+}
+
+/* Why the sums are not those of a whole recording, or "". */
+static const char *why_not(const struct totals *totals)
+{
+	if (totals->unfinished)
+		return "the file has no end mark: it was cut off, or the recording was killed or still runs";
+	if (totals->wrong)
+		return "does not add up";
+	return totals->sums.known ? "" : "the accounting of a ring is missing";
+}
+
+static void json_totals(struct stat_run *s)
+{
+	const struct totals *totals = &s->totals;
+	const char *why = why_not(totals);
+	struct braid_text *t = &s->out;
+
+	braid_text_puts(t, s->any ? "\n]" : "{\"rings\":[]");
+	json_numbers(t, &totals->sums);
+	braid_text_printf(t, ",\"found\":%llu,\"known\":%s,\"ok\":%s,\"why\":",
+			  (unsigned long long)totals->sums.found,
+			  totals->sums.known ? "true" : "false", *why ? "false" : "true");
+	braid_text_json(t, why, strlen(why));
+	braid_text_puts(t, "}\n");
 }
 
 static void put_totals(struct stat_run *s, const struct braid_source *source)
 {
 	const struct totals *totals = &s->totals;
+	const char *why = why_not(totals);
 	struct braid_text *t = &s->out;
 
 	if (s->json) {
-		braid_text_printf(t, "%s],\"before\":%llu,\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"after\":%llu,\"found\":%llu,\"known\":%s,\"ok\":%s}\n",
-				  s->any ? "\n" : "{\"rings\":[", (unsigned long long)totals->before,
-				  (unsigned long long)totals->written,
-				  (unsigned long long)totals->read, (unsigned long long)totals->lost,
-				  (unsigned long long)totals->left, (unsigned long long)totals->after,
-				  (unsigned long long)totals->found,
-				  totals->unknown ? "false" : "true", totals->wrong ? "false" : "true");
+		json_totals(s);
 		return;
 	}
 	braid_text_printf(t, "%-20s %-10s %3s", "total", "", "");
-	put_u64(t, totals->before);
-	put_u64(t, totals->written);
-	put_u64(t, totals->read);
-	put_u64(t, totals->lost);
-	put_u64(t, totals->left);
-	put_u64(t, totals->after);
-	put_u64(t, totals->found);
-	braid_text_printf(t, "  %s\n", totals->wrong ? "✗ does not add up" :
-			  totals->unknown ? "? " : "✓");
-	if (totals->unknown)
-		braid_text_puts(t, "The recording did not end by itself: what was written and left is not known for rings with a ?.\n");
+	put_numbers(t, &totals->sums);
+	braid_text_printf(t, "  %s%s\n", *why ? "✗ " : "✓", why);
 	if (source->faults)
 		braid_text_printf(t, "%llu fault%s in the capture; 'tracebraid verify' explains %s.\n",
 				  (unsigned long long)source->faults,
@@ -178,7 +233,7 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 
 static int stat_file(char *path, bool json, const char *buffer)
 {
-	struct stat_run s = { .json = json, .buffer = buffer };
+	struct stat_run s = { .json = json, .buffer = buffer, .totals.sums.known = true };
 	struct braid_source *source = NULL;
 	struct braid_progress progress;
 	struct braid_source_options options = {
@@ -195,7 +250,7 @@ static int stat_file(char *path, bool json, const char *buffer)
 		fwrite(s.out.data, 1, s.out.bytes, stdout);
 	braid_source_free(source);
 	braid_text_free(&s.out);
-	return err ? err : s.totals.wrong;
+	return err ? err : *why_not(&s.totals) != 0;
 }
 
 int braid_cmd_stat(int argc, char **argv)

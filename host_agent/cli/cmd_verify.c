@@ -2,6 +2,7 @@
 /* tracebraid verify: everything about a capture that can be checked. */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,19 @@
 #define MAX_LINES	1000	/* of faults printed */
 
 static const char usage[] =
-	"Usage: tracebraid verify FILE|REGION\n"
+	"Usage: tracebraid verify [-v] FILE|REGION\n"
 	"Checks a capture: chunks and checksums, order of times and of sequence numbers,\n"
-	"formats, ids, clock samples, accounting. Explains each fault in one line. Exits with\n"
+	"formats, ids, clock samples, accounting. Explains each fault in one line, and says of\n"
+	"each stream what it holds. FILE - is standard input, up to 1 GiB. Exits with\n"
 	"1 when there is any. REGION is a guest's, as `tracebraid list` shows it: the guest's name,\n"
 	"or the region's file.\n"
 	"\n"
+	"  -v, --verbose       notes, too: what is no fault, and good to know\n"
 	"      --help          this text\n";
 
 struct verify {
+	bool verbose;
+	u64 *stream_notes;	/* by stream */
 	u64 faults;
 	u64 events;
 	u64 unknown;		/* events of ids that nobody told of */
@@ -42,6 +47,22 @@ static void print_fault(void *arg, const struct braid_stream *stream, const char
 		printf("%s%s%s\n", stream ? stream->name : "", stream ? ": " : "", line);
 }
 
+/* What is no fault. */
+__attribute__((__format__(printf, 3, 4)))
+static void note(struct verify *v, const struct braid_stream *s, const char *format, ...)
+{
+	va_list args;
+
+	v->stream_notes[s->number]++;
+	if (!v->verbose)
+		return;
+	printf("%s: note: ", s->name);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+}
+
 static void check_clock(struct verify *v, const struct braid_stream *s)
 {
 	if (s->kind != BRAID_STREAM_GUEST)
@@ -50,10 +71,10 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 		braid_source_faulty(v->source, s, "%u clock samples make no sense",
 				    s->clock.nr_refused);
 	if (s->clock.kind == BRAID_CLOCK_NOMINAL || s->clock.kind == BRAID_CLOCK_PAIRS)
-		printf("%s: note: nothing vouches for its clock: its times have no bound\n", s->name);
+		note(v, s, "timestamps have no error bound");
 	else if (braid_clock_epochs(&s->clock) > 1)
-		printf("%s: note: its clock has %u epochs; 'tracebraid clock' tells why\n", s->name,
-		       braid_clock_epochs(&s->clock));
+		note(v, s, "its clock has %u epochs; 'tracebraid clock' tells why",
+		     braid_clock_epochs(&s->clock));
 }
 
 static void check_symbols(struct verify *v, const struct braid_stream *s)
@@ -80,14 +101,14 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 		if (!info)
 			return braid_fail(-ENOMEM, "out of memory");
 		if (!info->parsed && !s->formats[k].format_bytes)
-			printf("%s: note: event %s:%s is printed as bytes: no fields were told\n",
-			       s->name, info->system, braid_format_label(info));
+			note(v, s, "event %s:%s is printed as bytes: its format has no fields",
+			     info->system, braid_format_label(info));
 		else if (!info->parsed)
 			braid_source_faulty(v->source, s, "event %s:%s, id %u: %s", info->system,
 					    braid_format_label(info), info->id, info->why);
 		else if (!info->printable)
-			printf("%s: note: event %s:%s is printed field by field: %s\n", s->name,
-			       info->system, braid_format_label(info), info->why);
+			note(v, s, "event %s:%s is printed field by field: %s", info->system,
+			     braid_format_label(info), info->why);
 	}
 	return 0;
 }
@@ -154,9 +175,30 @@ static void check_accounts(struct verify *v, const struct braid_stream *s)
 				    why.data ? why.data : "");
 	}
 	if (late)
-		printf("%s: note: %llu events are newer than its stored accounting: the recording did not end by itself\n",
-		       s->name, (unsigned long long)late);
+		note(v, s, "%llu events are newer than its stored accounting: the recording did not end by itself",
+		     (unsigned long long)late);
 	braid_text_free(&why);
+}
+
+/* "web1: 8000 events in 2 rings, 12 formats, 3 notes (-v prints them)" */
+static void print_stream(const struct verify *v, const struct braid_stream *s)
+{
+	u64 events = 0, notes = v->stream_notes[s->number];
+	size_t k, rings = 0;
+
+	for (k = 0; k < s->nr_rings; k++) {
+		if (s->rings[k]->cpu == BRAID_RING_NOTES)
+			continue;
+		events += s->rings[k]->walk.events;
+		rings++;
+	}
+	printf("%s: %llu event%s in %zu ring%s, %zu format%s", s->name, (unsigned long long)events,
+	       events == 1 ? "" : "s", rings, rings == 1 ? "" : "s", s->nr_formats,
+	       s->nr_formats == 1 ? "" : "s");
+	if (notes)
+		printf(", %llu note%s%s", (unsigned long long)notes, notes == 1 ? "" : "s",
+		       v->verbose ? "" : " (-v prints them)");
+	putchar('\n');
 }
 
 static int verify_source(struct verify *v)
@@ -164,6 +206,9 @@ static int verify_source(struct verify *v)
 	size_t k;
 	int err;
 
+	v->stream_notes = calloc(v->source->nr_streams + 1, sizeof(*v->stream_notes));
+	if (!v->stream_notes)
+		return braid_fail(-ENOMEM, "out of memory");
 	err = braid_format_open(&v->format, v->source);
 	if (err)
 		return err;
@@ -175,13 +220,15 @@ static int verify_source(struct verify *v)
 	err = err ?: check_items(v);
 	for (k = 0; !err && k < v->source->nr_streams; k++)
 		check_accounts(v, v->source->streams[k]);
+	for (k = 0; !err && k < v->source->nr_streams; k++)
+		print_stream(v, v->source->streams[k]);
 	braid_format_close(v->format);
 	return err;
 }
 
-static int verify_file(char *path)
+static int verify_file(char *path, bool verbose)
 {
-	struct verify v = { 0 };
+	struct verify v = { .verbose = verbose };
 	struct braid_progress progress;
 	struct braid_source_options options = {
 		.fault = print_fault, .fault_arg = &v,
@@ -197,25 +244,33 @@ static int verify_file(char *path)
 	if (!err && v.faults > MAX_LINES)
 		printf("... and %llu more\n", (unsigned long long)v.faults - MAX_LINES);
 	if (!err)
-		printf("%llu events in %zu streams: %llu fault%s\n", (unsigned long long)v.events,
-		       v.source->nr_streams, (unsigned long long)v.faults,
+		printf("%llu event%s in %zu stream%s: %llu fault%s\n", (unsigned long long)v.events,
+		       v.events == 1 ? "" : "s", v.source->nr_streams,
+		       v.source->nr_streams == 1 ? "" : "s", (unsigned long long)v.faults,
 		       v.faults == 1 ? "" : "s");
 	braid_source_free(v.source);
+	free(v.stream_notes);
 	return err ? err : v.faults > 0;
 }
 
 int braid_cmd_verify(int argc, char **argv)
 {
 	static const struct option long_options[] = {
+		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
+	bool verbose = false;
 	char path[256];
 	int option, ret;
 
 	optind = 1;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
+		if (option == 'v') {
+			verbose = true;
+			continue;
+		}
 		if (option != 'h')
 			return braid_complain_option("verify", argv[optind - 1]);
 		fputs(usage, stdout);
@@ -231,6 +286,6 @@ int braid_cmd_verify(int argc, char **argv)
 	if (!ret)
 		return braid_verify_region(path);
 	if (ret > 0)
-		ret = verify_file(argv[optind]);
+		ret = verify_file(argv[optind], verbose);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

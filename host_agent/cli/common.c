@@ -100,7 +100,7 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
 {
 	size_t k;
-	int err = 0;
+	int err = braid_cli_input(paths, nr);
 
 	for (k = 0; k < nr && !err; k++)
 		err = braid_input_keep(paths[k]);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
@@ -19,7 +20,8 @@ static size_t nr_inputs, capacity;
 
 static int open_to_read(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) :
+		 fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -17,7 +17,7 @@ int braid_input_keep(const char *path);
 
 /**
  * braid_input_open - open a file for reading
- * @path: any; one that was kept needs no right to open it
+ * @path: any; one that was kept needs no right to open it; "-": standard input
  *
  * Does not wait for the other end of a FIFO. Descriptors of a kept file share its position:
  * read with pread().
