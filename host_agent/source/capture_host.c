@@ -35,7 +35,7 @@ struct host_ring {
 	bool untold_some;
 	s64 last_ns;
 	bool any;
-	size_t span;			/* of its stream's left_out: the first that is not over */
+	size_t span;			/* of left_out: the first that is not over */
 };
 
 static struct host_ring *host_ring(struct braid_ring *ring)
@@ -186,12 +186,11 @@ static int load_page(struct host_ring *h)
 /* Whether another capture holds what happened at a time; times never go back. */
 static bool is_elsewhere(struct host_ring *h, s64 ns)
 {
-	const struct braid_capture_stream *s =
-		(const struct braid_capture_stream *)h->base.ring.stream;
+	const struct braid_span_ns *left_out = h->base.left_out;
 
-	while (h->span < s->nr_left_out && s->left_out[h->span].to_ns < ns)
+	while (h->span < h->base.nr_left_out && left_out[h->span].to_ns < ns)
 		h->span++;
-	return h->span < s->nr_left_out && s->left_out[h->span].from_ns <= ns;
+	return h->span < h->base.nr_left_out && left_out[h->span].from_ns <= ns;
 }
 
 /* What was lost before an event that is left out is told by the other capture, too. */
@@ -311,6 +310,7 @@ static void host_free(struct braid_ring *ring)
 
 	braid_pieces_free(&h->base.pieces);
 	free(h->base.parts);
+	free(h->base.left_out);
 	free(h->buffer);
 	free(h);
 }

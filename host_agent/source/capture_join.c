@@ -9,6 +9,8 @@
 
 #include "host_agent/source/capture_private.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/input.h"
 #include "host_agent/util/text.h"
 
 __attribute__((__format__(printf, 2, 3)))
@@ -28,13 +30,16 @@ static void say(const struct braid_capture_source *cs, const char *format, ...)
 
 bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file)
 {
-	struct stat st, other;
+	braid_auto_fd int fd = braid_input_open(paths[file]);
+	struct stat st;
 	u32 k;
 
-	if (stat(paths[file], &st))
-		return false;	/* opening it says why */
+	if (fd < 0 || fstat(fd, &st))
+		return false;	/* reading it says why */
+	cs->given[file].device = st.st_dev;
+	cs->given[file].inode = st.st_ino;
 	for (k = 0; k < file; k++) {
-		if (stat(paths[k], &other) || st.st_ino != other.st_ino || st.st_dev != other.st_dev)
+		if (cs->given[k].inode != st.st_ino || cs->given[k].device != st.st_dev)
 			continue;
 		say(cs, "'%s' is the same file as '%s': read once", paths[file], paths[k]);
 		return true;
@@ -42,64 +47,61 @@ bool braid_capture_given_before(struct braid_capture_source *cs, char *const *pa
 	return false;
 }
 
-/* Times of the host that captures hold, in order, none of which meets another. */
+/* Times of the host's CPUs that captures hold: in order, and none of one CPU meets another. */
 struct spans {
 	struct braid_span_ns *items;
 	size_t nr, capacity;
 };
 
-static int by_from(const void *a, const void *b)
+static int by_cpu(const void *a, const void *b)
 {
 	const struct braid_span_ns *x = a, *y = b;
 
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
 	return x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
 }
 
 static void unite(struct spans *spans)
 {
-	size_t k, nr = 0;
+	struct braid_span_ns *last = spans->items, *next = last + 1;
 
 	if (!spans->nr)
 		return;
-	qsort(spans->items, spans->nr, sizeof(*spans->items), by_from);
-	for (k = 1; k < spans->nr; k++) {
-		if (spans->items[k].from_ns > spans->items[nr].to_ns)
-			spans->items[++nr] = spans->items[k];
-		else if (spans->items[k].to_ns > spans->items[nr].to_ns)
-			spans->items[nr].to_ns = spans->items[k].to_ns;
+	qsort(spans->items, spans->nr, sizeof(*spans->items), by_cpu);
+	for (; next < spans->items + spans->nr; next++) {
+		if (next->cpu != last->cpu || next->from_ns > last->to_ns)
+			*++last = *next;
+		else if (next->to_ns > last->to_ns)
+			last->to_ns = next->to_ns;
 	}
-	spans->nr = nr + 1;
+	spans->nr = last + 1 - spans->items;
 }
 
-/* The time of a stream's last event. Return: 0 or -errno. */
-static int last_event(struct braid_capture_stream *s, s64 *ns)
+/*
+ * When a CPU was recorded: from its first event on, since a flight recorder has not what came
+ * before it; to the recording's end, or to the last event where a cut-off file lacks that.
+ * Without events that is never. Return: 0 or -errno.
+ */
+static int span_of(const struct braid_stream *s, struct braid_ring *ring,
+		   struct braid_span_ns *span)
 {
-	struct braid_source *source = &s->source->source;
-	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
-	u64 faults = source->faults;
-	size_t k;
-	int ret = 0;
+	int ret;
 
-	source->fault = NULL;	/* the walk to come will tell them */
-	*ns = INT64_MIN;
-	for (k = 0; k < s->stream.nr_rings && ret >= 0; k++) {
-		struct braid_ring *ring = s->stream.rings[k];
-
-		while ((ret = braid_ring_next(ring)) > 0)
-			*ns = ring->item.host_ns > *ns ? ring->item.host_ns : *ns;
-		ring->ops->rewind(ring);
+	*span = (struct braid_span_ns){
+		.cpu = ring->cpu, .from_ns = INT64_MAX, .to_ns = s->end_ns,
+	};
+	while ((ret = braid_ring_next(ring)) > 0) {
+		if (ring->item.kind != BRAID_ITEM_EVENT)
+			continue;
+		if (span->from_ns == INT64_MAX)
+			span->from_ns = ring->item.host_ns;
+		if (s->end_ns)
+			break;
+		span->to_ns = ring->item.host_ns;
 	}
-	source->fault = fault;
-	source->faults = faults;
-	return ret;
-}
-
-/* When a host was recorded. Where a cut-off file lacks the end, the last event is. Return: 0 or -errno. */
-static int span_of(struct braid_capture_stream *s, struct braid_span_ns *span)
-{
-	span->from_ns = s->stream.found_ns;
-	span->to_ns = s->stream.end_ns;
-	return s->stream.end_ns ? 0 : last_event(s, &span->to_ns);
+	ring->ops->rewind(ring);
+	return ret < 0 ? ret : 0;
 }
 
 static bool is_host(const struct braid_capture_stream *s)
@@ -107,25 +109,31 @@ static bool is_host(const struct braid_capture_stream *s)
 	return s->stream.kind == BRAID_STREAM_HOST && s->source->readers[s->file];
 }
 
-/* Leaves out of a stream what others hold. *all: that is all of it. Return: 0 or -ENOMEM. */
-static int leave_out(struct braid_capture_stream *s, const struct braid_span_ns *own,
-		     const struct spans *others, bool *all)
+/* Leaves out of a ring what others hold. *rest: whether something is left. Return: 0 or -ENOMEM. */
+static int leave_out(struct braid_capture_ring *ring, const struct braid_span_ns *own,
+		     const struct spans *others, bool *rest)
 {
-	struct braid_span_ns common;
-	struct spans left_out = { 0 };
-	size_t k;
+	size_t k = 0, end = others->nr, capacity = 0;
+	bool all = own->from_ns > own->to_ns;
 
-	*all = false;
-	for (k = 0; k < others->nr; k++) {
-		common = others->items[k];
-		if (common.to_ns < own->from_ns || common.from_ns > own->to_ns)
-			continue;
-		if (braid_array_push(left_out.items, left_out.nr, left_out.capacity, common))
-			return -ENOMEM;
-		*all |= common.from_ns <= own->from_ns && common.to_ns >= own->to_ns;
+	while (k < end) {	/* the first of this CPU */
+		size_t middle = k + (end - k) / 2;
+
+		if (others->items[middle].cpu < own->cpu)
+			k = middle + 1;
+		else
+			end = middle;
 	}
-	s->left_out = left_out.items;
-	s->nr_left_out = left_out.nr;
+	for (; k < others->nr && others->items[k].cpu == own->cpu; k++) {
+		const struct braid_span_ns *common = &others->items[k];
+
+		if (common->to_ns < own->from_ns || common->from_ns > own->to_ns)
+			continue;
+		if (braid_array_push(ring->left_out, ring->nr_left_out, capacity, *common))
+			return -ENOMEM;
+		all |= common->from_ns <= own->from_ns && common->to_ns >= own->to_ns;
+	}
+	*rest |= !all;
 	return 0;
 }
 
@@ -140,21 +148,42 @@ static void remove_stream(struct braid_source *source, size_t at)
 }
 
 /* Hosts of one file are of one recording, and don't overlap. Return: 0 or -errno. */
+static int join_rings(struct braid_capture_stream *s, const struct spans *before,
+		      struct spans *later, bool *some, bool *rest)
+{
+	struct braid_span_ns span;
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < s->stream.nr_rings && !err; k++) {
+		struct braid_capture_ring *ring = (struct braid_capture_ring *)s->stream.rings[k];
+
+		err = span_of(&s->stream, &ring->ring, &span);
+		if (!err)
+			err = leave_out(ring, &span, before, rest);
+		if (!err && span.from_ns <= span.to_ns)
+			err = braid_array_push(later->items, later->nr, later->capacity, span);
+		*some |= ring->nr_left_out > 0;
+	}
+	return err;
+}
+
 static int join_host(struct braid_capture_source *cs, size_t *at, const struct spans *before,
 		     struct spans *later, char *const *paths)
 {
 	struct braid_capture_stream *s = (struct braid_capture_stream *)cs->source.streams[*at];
-	struct braid_span_ns span;
-	bool all;
-	int err = span_of(s, &span);
+	void (*fault)(void *, const struct braid_stream *, const char *) = cs->source.fault;
+	u64 faults = cs->source.faults;
+	bool some = false, rest = false;
+	int err;
 
-	if (!err)
-		err = leave_out(s, &span, before, &all);
-	if (!err && span.from_ns <= span.to_ns)
-		err = braid_array_push(later->items, later->nr, later->capacity, span);
-	if (err || !s->nr_left_out)
+	cs->source.fault = NULL;	/* the walk to come will tell them */
+	err = join_rings(s, before, later, &some, &rest);
+	cs->source.fault = fault;
+	cs->source.faults = faults;
+	if (err || !some)
 		return err;
-	if (!all) {
+	if (rest) {
 		say(cs, "'%s': the host's events are left out where a file before it holds them, too",
 		    paths[s->file]);
 		return 0;

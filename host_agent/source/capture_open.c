@@ -250,7 +250,8 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	cs->readers = calloc(nr, sizeof(*cs->readers));
 	cs->dats = calloc(nr, sizeof(*cs->dats));
 	cs->minors = calloc(nr, sizeof(*cs->minors));
-	if (!cs->readers || !cs->dats || !cs->minors)
+	cs->given = calloc(nr, sizeof(*cs->given));
+	if (!cs->readers || !cs->dats || !cs->minors || !cs->given)
 		return braid_fail(-ENOMEM, "out of memory");
 	cs->nr_files = nr;
 	err = open_captures(cs, paths, is_dat, &dats);
@@ -362,6 +363,7 @@ static void free_captures(struct braid_source *source)
 	free(cs->readers);
 	free(cs->dats);
 	free(cs->minors);
+	free(cs->given);
 	free(cs);
 }
 

@@ -33,6 +33,13 @@ struct braid_ring_part {
 	struct braid_chunk_ring_end end;
 };
 
+/* Host times of a host's CPU, the ends included. */
+struct braid_span_ns {
+	u32 cpu;
+	s64 from_ns;
+	s64 to_ns;
+};
+
 /* What all cursors over captures have in common. */
 struct braid_capture_ring {
 	struct braid_ring ring;
@@ -43,16 +50,12 @@ struct braid_capture_ring {
 	struct braid_pieces pieces;
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
+	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
+	size_t nr_left_out;
 
 	/* Where the cursor is: */
 	struct braid_piece_cursor at;		/* the piece in hand */
 	u32 epoch;				/* of the clock; no later event is of an earlier one */
-};
-
-/* Host times, the ends included. */
-struct braid_span_ns {
-	s64 from_ns;
-	s64 to_ns;
 };
 
 /* What a stream of a growing capture has gained and nobody has looked at. */
@@ -72,8 +75,6 @@ struct braid_capture_stream {
 	struct braid_superblock superblock;	/* GUEST: checked */
 	u32 file;				/* that it came with */
 	u32 subbuf_bytes;			/* HOST */
-	struct braid_span_ns *left_out;		/* HOST: times that another capture holds; in order */
-	size_t nr_left_out;
 	struct braid_crossing *crossings;
 	size_t nr_crossings, crossings_capacity;
 	struct braid_clock_offset *offsets;
@@ -104,6 +105,9 @@ struct braid_capture_source {
 	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
 	struct braid_trace_dat **dats;		/* NULL for a capture */
 	u16 *minors;				/* of each file's version */
+	struct braid_given {
+		u64 device, inode;
+	} *given;				/* each file */
 	void (*say)(void *arg, const char *line);	/* NULL: to nobody */
 	void *say_arg;
 	size_t nr_files;

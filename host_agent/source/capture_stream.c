@@ -500,7 +500,6 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	free(s->stream.comms);
 	free(s->stream.symbols);
 	free(s->stream.kallsyms);
-	free(s->left_out);
 	free(s->blocks);
 	free(s->notes);
 	free(s);

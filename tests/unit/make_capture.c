@@ -293,8 +293,8 @@ static const char host_format[] =
 #define HOST_PAGE_BYTES	4096u
 #define HOST_EVENT	20u
 
-static void put_host_page(struct braid_capture_writer *w, u32 stream, u32 first, u32 nr, u64 ns,
-			  u64 step_ns)
+void synth_host_page(struct braid_capture_writer *w, u32 stream, u32 first, u32 nr, u64 ns,
+		     u64 step_ns)
 {
 	struct braid_chunk_host_page head = { .cpu = 1, .bytes = HOST_PAGE_BYTES };
 	static u8 page[HOST_PAGE_BYTES];
@@ -336,7 +336,7 @@ void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 
 	NEED(!braid_capture_put(w, BRAID_CHUNK_COMMS, stream, NULL, 0, &comm, sizeof(comm)));
 	for (done = 0; done < nr; done += some) {
 		some = nr - done < 100 ? nr - done : 100;
-		put_host_page(w, stream, done, some, ns + done * step_ns, step_ns);
+		synth_host_page(w, stream, done, some, ns + done * step_ns, step_ns);
 	}
 	NEED(!braid_capture_put(w, BRAID_CHUNK_RING_END, stream, &end, sizeof(end), NULL, 0));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM_END, stream, &stop, sizeof(stop), NULL, 0));

@@ -78,6 +78,10 @@ void synth_end(struct braid_capture_writer *w, struct synth_guest *g, u32 reason
 /* The host as stream @stream: @nr events of one CPU from @ns on, @step_ns apart. */
 void synth_host(struct braid_capture_writer *w, u32 stream, u32 nr, u64 ns, u64 step_ns);
 
+/* Events of such a host's CPU in one page, the first one's count being @first. */
+void synth_host_page(struct braid_capture_writer *w, u32 stream, u32 first, u32 nr, u64 ns,
+		     u64 step_ns);
+
 /* One of the host's clocks, @ahead_ns ahead of the file's: from the start on for 0.2 s. */
 void synth_host_clock(struct braid_capture_writer *w, u32 kind, const char *name, u64 ahead_ns);
 

@@ -128,6 +128,25 @@ static void two_recordings(void)
 	CHECK_EQ(hosts, 1);
 }
 
+/* A flight recorder began long before its first event that is left: it holds nothing of that time. */
+static void a_flight_recorder(void)
+{
+	struct braid_capture_writer *w = synth_capture(paths[0]);
+	struct braid_chunk_stream head = {
+		.kind = BRAID_STREAM_HOST, .nr_cpus = 4, .subbuf_bytes = 4096,
+		.host_ns = SYNTH_START_NS, .name = "host",
+	};
+	u64 total;
+	size_t hosts;
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, 1, &head, sizeof(head), NULL, 0));
+	synth_host_page(w, 1, 200, 50, SYNTH_START_NS + 200ULL * STEP_NS, STEP_NS);
+	NEED(!braid_capture_finish(w));
+	put_host(paths[1], 0, 250);
+	CHECK_EQ(merge(both, &total, &hosts), 250);
+	CHECK_EQ(lines, 1);
+}
+
 int main(void)
 {
 	snprintf(paths[0], sizeof(paths[0]), "/tmp/braid-join-%d.a", getpid());
@@ -135,6 +154,7 @@ int main(void)
 	RUN(one_file_twice);
 	RUN(a_copy);
 	RUN(two_recordings);
+	RUN(a_flight_recorder);
 	unlink(paths[0]);
 	unlink(paths[1]);
 	return VERDICT();
