@@ -32,7 +32,9 @@ enum {
 
 #define BRAID_TRACE_USAGE \
 	"      --clock=CLOCK   show times of CLOCK: host, the default, or realtime, to put captures\n" \
-	"                      of several hosts side by side; bounds are then of that\n" \
+	"                      of several hosts side by side; bounds are then of that. A report\n" \
+	"                      shows realtime as a date in UTC, 2026-01-31T12:00:00.500000000Z;\n" \
+	"                      JSON has it in \"time\", beside the ns since 1970\n" \
 	"      --clock-source=SOURCE\n" \
 	"                      place guests by kvm, exchange, pairs or nominal alone, not by the\n" \
 	"                      best there is (auto)\n" \

@@ -2,6 +2,7 @@
 /* Puts lines together from columns that were made before. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "host_agent/export/columns.h"
 
@@ -261,27 +262,63 @@ static void make_second(struct braid_columns *c, u64 second)
 	memset(c->second_text, ' ', c->second_bytes - nr);
 }
 
+/* Nine digits, with all their zeros: ten that begin with a 1, which the point replaces. */
+static char *put_fraction(char *at, u64 ns)
+{
+	at += braid_text_digits(at, NS_PER_SECOND + ns);
+	at[-10] = '.';
+	return at;
+}
+
+/* "2026-11-22T09:05:00", made anew once a second. */
+static void make_date(struct braid_columns *c, s64 second)
+{
+	time_t at = second;
+	struct tm tm = { 0 };
+
+	gmtime_r(&at, &tm);
+	c->second = second;
+	c->second_bytes = strftime(c->second_text, sizeof(c->second_text), "%Y-%m-%dT%H:%M:%S", &tm);
+}
+
+void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out)
+{
+	s64 part = ns % (s64)NS_PER_SECOND;
+	s64 second = ns / (s64)NS_PER_SECOND - (part < 0);
+	char *at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
+
+	if (!at)
+		return;
+	if ((u64)second != c->second || !c->second_bytes)
+		make_date(c, second);
+	memcpy(at, c->second_text, c->second_bytes);
+	at = put_fraction(at + c->second_bytes, part < 0 ? part + (s64)NS_PER_SECOND : part);
+	*at++ = 'Z';
+	out->bytes = at - out->data;
+}
+
 /* "  123.456789012: ", or "~    123.456789012: " */
 static void put_time(struct braid_columns *c, const struct braid_walk *walk, struct braid_text *out)
 {
 	u64 ns = walk->ns < 0 ? -(u64)walk->ns : (u64)walk->ns;
-	char *at = braid_text_room(out, TIME_BYTES + c->second_bytes);
+	char *at;
 
+	if (walk->options->uncertain)
+		braid_text_puts(out, walk->uncertain ? "~ " : "  ");
+	if (walk->options->realtime) {
+		braid_columns_put_date(c, walk->ns, out);
+		braid_text_puts(out, ": ");
+		return;
+	}
+	at = braid_text_room(out, TIME_BYTES + c->second_bytes);
 	if (!at)
 		return;
-	if (walk->options->uncertain) {
-		*at++ = walk->uncertain ? '~' : ' ';
-		*at++ = ' ';
-	}
 	if (walk->ns < 0)
 		*at++ = '-';
 	if (ns / NS_PER_SECOND != c->second || !c->second_bytes)
 		make_second(c, ns / NS_PER_SECOND);
 	memcpy(at, c->second_text, c->second_bytes);
-	at += c->second_bytes;
-	/* Nine digits, with all their zeros: ten that begin with a 1, which the point replaces. */
-	at += braid_text_digits(at, NS_PER_SECOND + ns % NS_PER_SECOND);
-	at[-10] = '.';
+	at = put_fraction(at + c->second_bytes, ns % NS_PER_SECOND);
 	*at++ = ':';
 	*at++ = ' ';
 	out->bytes = at - out->data;

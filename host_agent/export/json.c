@@ -49,6 +49,11 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 	braid_json_string(t, "{\"type\":", type);
 	braid_json_string(t, ",\"stream\":", item->stream->name);
 	put_s64(t, ",\"ns\":", x->walk.ns);
+	if (x->walk.options->realtime) {
+		braid_text_puts(t, ",\"time\":\"");
+		braid_columns_put_date(x->columns, x->walk.ns, t);
+		braid_text_putc(t, '"');
+	}
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		braid_json_u64(t, ",\"cpu\":", item->ring->cpu);
 	put_buffer(t, item->ring);

@@ -133,9 +133,9 @@ static void put_header(struct braid_line_export *x)
 {
 	struct braid_text *t = &x->out;
 
-	braid_text_printf(t, "# tracebraid: times are seconds of %s",
-			  x->walk.options->realtime ? "CLOCK_REALTIME, by " : "");
-	braid_text_puts(t, "the host's clock ");
+	braid_text_puts(t, x->walk.options->realtime ?
+			"# tracebraid: times are UTC (CLOCK_REALTIME), by the host's clock " :
+			"# tracebraid: times are seconds of the host's clock ");
 	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
 	braid_text_putc(t, '\n');
 	if (x->walk.source->grows) {

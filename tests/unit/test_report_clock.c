@@ -52,11 +52,13 @@ static void realtime(void)
 
 	synth_standard_at(path, AHEAD_NS);
 	text = report(false, &wall);
-	CHECK(strstr(text, "# tracebraid: times are seconds of CLOCK_REALTIME, by the host's clock mono_raw\n"));
-	CHECK(strstr(text, "host:               qemu-55      [001] 1700001000.000001000: tock: "));
+	CHECK(strstr(text, "# tracebraid: times are UTC (CLOCK_REALTIME), by the host's clock mono_raw\n"));
+	CHECK(strstr(text, "host:               qemu-55      [001] 2023-11-14T22:30:00.000001000Z: tock: "));
 	free(text);
 	a = report(true, &host);
 	b = report(true, &wall);
+	CHECK(strstr(b, "\"ns\":1700001000000001000,\"time\":\"2023-11-14T22:30:00.000001000Z\","));
+	CHECK(!strstr(a, "\"time\":"));
 	CHECK(strstr(a, "{\"type\":\"header\",\"clock\":\"mono_raw\",\"host\":"));
 	CHECK(strstr(b, "{\"type\":\"header\",\"clock\":\"realtime\",\"bound_ns\":"));
 	for (at = a, bt = b; (at = strstr(at, "{\"type\":\"event\"")) &&
