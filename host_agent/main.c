@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 	if (occupy_standard_descriptors())
 		return EXIT_FAILURE;
 	signal(SIGPIPE, SIG_IGN);
+	braid_cli_ascii();
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_FAILURE;

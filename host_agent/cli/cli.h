@@ -84,6 +84,13 @@ int braid_cli_target(const char *word, char path[256]);
 int braid_complain(void);
 
 /**
+ * braid_cli_ascii - have what goes to a terminal converted to ASCII, unless it is of UTF-8
+ *
+ * By LC_ALL, LC_CTYPE and LANG. Files and pipes always get UTF-8.
+ */
+void braid_cli_ascii(void);
+
+/**
  * braid_complain_option - complain in getopt's place, and refer to --help
  * @command: its name
  * @word: the argument that getopt did not understand, with opterr at 0

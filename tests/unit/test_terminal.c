@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What a terminal gets: UTF-8 if it is of that, else ASCII; files and pipes always UTF-8. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host_agent/export/export.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define AGENT	"build/address/tracebraid"
+
+static char path[] = "/tmp/test_terminal.XXXXXX";
+
+/* What `report` writes to a terminal, or to a pipe, under a locale. free() it. */
+static char *report(const char *locale, bool terminal)
+{
+	int fds[2], status;
+	size_t bytes = 0, room = 1 << 20;
+	char *text = calloc(1, room);
+	ssize_t n;
+	pid_t pid;
+
+	NEED(text);
+	if (terminal) {
+		fds[0] = posix_openpt(O_RDWR | O_NOCTTY);
+		NEED(fds[0] >= 0 && !grantpt(fds[0]) && !unlockpt(fds[0]));
+		fds[1] = open(ptsname(fds[0]), O_RDWR | O_NOCTTY);
+	} else {
+		NEED(!pipe(fds));
+	}
+	pid = fork();
+	NEED(pid >= 0 && fds[1] >= 0);
+	if (!pid) {
+		setenv("LC_ALL", locale, 1);
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		execl(AGENT, AGENT, "report", "-n", "3", path, NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	while (bytes < room - 1 && (n = read(fds[0], text + bytes, room - 1 - bytes)) > 0)
+		bytes += n;
+	close(fds[0]);
+	NEED(waitpid(pid, &status, 0) == pid);
+	CHECK_EQ(status, 0);
+	return text;
+}
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if (*text & 0x80)
+			return false;
+	return true;
+}
+
+static void terminals(void)
+{
+	char *text = report("C.UTF-8", true);
+
+	CHECK(strstr(text, "bound ≤ "));
+	free(text);
+	text = report("C", true);
+	CHECK(strstr(text, "bound <= ") && is_ascii(text));
+	CHECK(strstr(text, "# guest1: ") && strstr(text, " tock: "));
+	free(text);
+	text = report("de_DE.ISO-8859-1", true);
+	CHECK(strstr(text, "bound <= ") && is_ascii(text));
+	free(text);
+}
+
+static void pipes(void)
+{
+	char *text = report("C", false);
+
+	CHECK(strstr(text, "bound ≤ "));
+	free(text);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0);
+	close(fd);
+	synth_standard(path);
+	RUN(terminals);
+	RUN(pipes);
+	unlink(path);
+	return VERDICT();
+}
