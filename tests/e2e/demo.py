@@ -25,6 +25,7 @@ DIR = host.BUILD / "demo"
 AGENT = host.BUILD / "tracebraid"
 CAPTURE = DIR / "demo.braid"
 REPORT = DIR / "report.txt"
+PAGE = DIR / "demo.html"
 
 _began = time.monotonic()
 
@@ -111,7 +112,7 @@ def show():
 
 def main():
     DIR.mkdir(parents=True, exist_ok=True)
-    for stale in (CAPTURE, REPORT, DIR / "guest1.shm", DIR / "guest2.shm"):
+    for stale in (CAPTURE, REPORT, PAGE, DIR / "guest1.shm", DIR / "guest2.shm"):
         stale.unlink(missing_ok=True)
     guests = make_guests()
     try:
@@ -125,8 +126,10 @@ def main():
             guest.kill()
     print(summary.partition("\n")[2].rsplit("Next:", 1)[0].strip())
     show()
-    say(f"done. The capture is {shown(CAPTURE)}, the whole report {shown(REPORT)}.")
-    print(f"Next: less {shown(REPORT)}; {shown(AGENT)} export --to html {shown(CAPTURE)} -o demo.html, and open that in a browser.\n"
+    say(f"making {shown(PAGE)}")
+    agent("export", "--to", "html", str(CAPTURE), "-o", str(PAGE))
+    say(f"done. The capture is {shown(CAPTURE)}, the whole report {shown(REPORT)}, the same as a page {shown(PAGE)}.")
+    print(f"Next: open {shown(PAGE)} in a browser; less {shown(REPORT)}.\n"
           f"{shown(AGENT)} --help lists all commands; README.md tells how to trace a VM of your own.")
 
 
