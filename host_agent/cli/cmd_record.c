@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/cli/messages.h"
 #include "host_agent/cli/record.h"
 #include "host_agent/transport/port.h"
 #include "host_agent/util/error.h"
@@ -323,6 +324,7 @@ int braid_record_whole(struct braid_recording *r)
 		err = braid_record_live_start(r);
 	if (!err)
 		err = braid_child_prepare(&r->child);
+	braid_messages_begin();		/* behind the last fork */
 	if (!err)
 		err = braid_record_confine(r);
 	if (!err)
@@ -349,6 +351,7 @@ int braid_record_whole(struct braid_recording *r)
 	err = close_all(r, err);
 	if (!err && no_buffer)	/* the capture is a whole one, of nothing */
 		err = braid_fail(no_buffer, "%s", why);
+	braid_messages_end();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (err && r->line_open)
 		fputc('\n', stderr);
