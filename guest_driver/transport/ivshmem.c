@@ -30,8 +30,9 @@ MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, which then n
 static const struct braid_transport_client *client;
 
 struct ivshmem {
-	void *base;
+	struct braid_range range;
 	bool vmapped;		/* else memremapped */
+	bool attached;		/* the client has the range */
 	void __iomem *regs;	/* NULL: no doorbell, neither way */
 };
 
@@ -50,36 +51,39 @@ static void *map_pages(phys_addr_t start, u64 bytes)
 			break;
 	}
 	if (k == nr)
-		base = vmap_pfn(pfns, nr, PAGE_KERNEL);
+		base = vmap_pfn(pfns, nr, pgprot_decrypted(PAGE_KERNEL));
 	kvfree(pfns);
 	return base;
 }
 
 /*
- * memremap() would ask the MTRRs, which call a PCI hole uncached; but this hole is
- * the host's ordinary memory, and both sides must map it write-back to agree.
+ * Not memremap_pages(), nor memremap(): on x86 both ask the MTRRs, which call the PCI hole below
+ * 4 GiB, where firmware puts this BAR, uncached, and map it so. But this hole is the host's
+ * ordinary memory, and both sides must map it write-back to agree. Nor does it need struct
+ * pages. In a guest with encrypted memory these pages are shared: mapped without the
+ * encryption bit, as ioremap() maps a BAR.
  */
-static int map_bar(struct pci_dev *pdev, struct ivshmem *shm, struct braid_range *range)
+static int map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	phys_addr_t start = pci_resource_start(pdev, IVSHMEM_BAR);
+	struct braid_range *range = &shm->range;
 
 	range->bytes = pci_resource_len(pdev, IVSHMEM_BAR);
 	range->name = pci_name(pdev);
 	range->invited = *device;
-	shm->base = map_pages(start, range->bytes);
-	shm->vmapped = shm->base;
-	if (!shm->base)
-		shm->base = memremap(start, range->bytes, MEMREMAP_WB);
-	range->base = shm->base;
-	return shm->base ? 0 : -ENOMEM;
+	range->base = map_pages(start, range->bytes);
+	shm->vmapped = range->base;
+	if (!range->base)
+		range->base = memremap(start, range->bytes, MEMREMAP_WB);
+	return range->base ? 0 : -ENOMEM;
 }
 
 static void unmap_bar(struct ivshmem *shm)
 {
 	if (shm->vmapped)
-		vunmap(shm->base);
+		vunmap(shm->range.base);
 	else
-		memunmap(shm->base);
+		memunmap(shm->range.base);
 }
 
 /* No peer of that number, or no such vector: then the device ignores it. */
@@ -97,7 +101,7 @@ static irqreturn_t rung(int irq, void *arg)
 }
 
 /* Without a doorbell both sides look now and then: what fails here is told and no more. */
-static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm, struct braid_range *range)
+static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	int err = pci_msix_vec_count(pdev);
 
@@ -117,8 +121,8 @@ static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm, struct braid
 	err = request_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), rung, 0, "tracebraid", shm);
 	if (err)
 		goto err_vectors;
-	range->ring = ring;
-	range->transport = shm;
+	shm->range.ring = ring;
+	shm->range.transport = shm;
 	return;
 
 err_vectors:
@@ -142,11 +146,33 @@ static void put_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 	pci_clear_master(pdev);
 	pci_iounmap(pdev, shm->regs);
 	pci_release_region(pdev, IVSHMEM_REGS_BAR);
+	shm->regs = NULL;
+	shm->range.ring = NULL;
+}
+
+static int share(struct pci_dev *pdev, struct ivshmem *shm)
+{
+	int err;
+
+	get_doorbell(pdev, shm);
+	err = client->attach(&shm->range);
+	shm->attached = !err;
+	if (err)
+		put_doorbell(pdev, shm);
+	return err;
+}
+
+static void unshare(struct pci_dev *pdev, struct ivshmem *shm)
+{
+	if (!shm->attached)
+		return;
+	client->detach();
+	shm->attached = false;
+	put_doorbell(pdev, shm);
 }
 
 static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct braid_range range = { };
 	struct ivshmem *shm;
 	int err;
 
@@ -166,18 +192,16 @@ static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_request_region(pdev, IVSHMEM_BAR, "tracebraid");
 	if (err)
 		goto err_disable;
-	err = map_bar(pdev, shm, &range);
+	err = map_bar(pdev, shm);
 	if (err)
 		goto err_release;
 	pci_set_drvdata(pdev, shm);
-	get_doorbell(pdev, shm, &range);
-	err = client->attach(&range);
+	err = share(pdev, shm);
 	if (err)
 		goto err_unmap;
 	return 0;
 
 err_unmap:
-	put_doorbell(pdev, shm);
 	unmap_bar(shm);
 err_release:
 	pci_release_region(pdev, IVSHMEM_BAR);
@@ -192,13 +216,32 @@ static void ivshmem_remove(struct pci_dev *pdev)
 {
 	struct ivshmem *shm = pci_get_drvdata(pdev);
 
-	client->detach();
-	put_doorbell(pdev, shm);
+	unshare(pdev, shm);
 	unmap_bar(shm);
 	pci_release_region(pdev, IVSHMEM_BAR);
 	pci_disable_device(pdev);
 	kfree(shm);
 }
+
+/* The host may be another one when the guest wakes, and so may what the memory holds. */
+static int ivshmem_suspend(struct device *dev)
+{
+	struct pci_dev *pdev = to_pci_dev(dev);
+
+	unshare(pdev, pci_get_drvdata(pdev));
+	return 0;
+}
+
+/* Memory that can't be used any more is no reason to stay asleep: the client has said why. */
+static int ivshmem_resume(struct device *dev)
+{
+	struct pci_dev *pdev = to_pci_dev(dev);
+
+	share(pdev, pci_get_drvdata(pdev));
+	return 0;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(ivshmem_pm, ivshmem_suspend, ivshmem_resume);
 
 static const struct pci_device_id ivshmem_ids[] = {
 	{ PCI_DEVICE(IVSHMEM_VENDOR, IVSHMEM_DEVICE) },
@@ -211,6 +254,7 @@ static struct pci_driver ivshmem_driver = {
 	.id_table = ivshmem_ids,
 	.probe = ivshmem_probe,
 	.remove = ivshmem_remove,
+	.driver.pm = pm_sleep_ptr(&ivshmem_pm),
 };
 
 static int ivshmem_init(const struct braid_transport_client *who)

@@ -56,7 +56,7 @@ struct pages {
 
 struct trace_device {
 	struct virtio_device *vdev;
-	struct virtqueue *queues[BRAID_VIRTIO_NR_QUEUES];
+	struct virtqueue *queues[BRAID_VIRTIO_NR_QUEUES];	/* NULL while the device sleeps */
 	struct braid_virtio_config config;
 	struct pages pages;
 	spinlock_t control_lock;	/* of the controlq and the requests */
@@ -339,11 +339,22 @@ static bool reset_ends_access(const struct trace_device *dev)
 	return dev_is_pci(dev->vdev->dev.parent);
 }
 
+/* Nothing that the device was given outlives its queues. */
+static void end_queues(struct trace_device *dev)
+{
+	virtio_reset_device(dev->vdev);
+	dev->vdev->config->del_vqs(dev->vdev);
+	memset(dev->queues, 0, sizeof(dev->queues));
+	dev->announce.there = dev->revoke.there = false;
+}
+
 /* The device is to forget everything; the pages go back to whom they belong. */
 static void unshare(struct trace_device *dev)
 {
 	bool ours;
 
+	if (!dev->queues[BRAID_VIRTIO_CONTROLQ])
+		return;		/* asleep, or its start has failed */
 	spin_lock_irq(&dev->control_lock);
 	dev->leaving = true;		/* what comes back from here on was asked for */
 	spin_unlock_irq(&dev->control_lock);
@@ -352,8 +363,7 @@ static void unshare(struct trace_device *dev)
 		client->detach();
 	dev->attached = false;
 	ours = get_back(dev);
-	virtio_reset_device(dev->vdev);
-	dev->vdev->config->del_vqs(dev->vdev);
+	end_queues(dev);
 	if (ours || !dev->pages.nr_chunks || reset_ends_access(dev)) {
 		free_pages_of(&dev->pages);
 		return;
@@ -369,8 +379,11 @@ static int start(struct trace_device *dev)
 {
 	int err = find_queues(dev), k;
 
-	if (err)
+	if (err) {
+		memset(dev->queues, 0, sizeof(dev->queues));
 		return err;
+	}
+	dev->leaving = false;
 	if (dev->queues[BRAID_VIRTIO_NOTIFYQ])
 		for (k = 0; k < NR_NOTICES; k++)
 			offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ], &dev->notices[k]);
@@ -435,7 +448,7 @@ static void trace_remove(struct virtio_device *vdev)
 	free_device(dev);
 }
 
-#ifdef CONFIG_PM_SLEEP
+#ifdef CONFIG_PM
 /* The host may be another one when the guest wakes: what was shared is given up, with all it knows. */
 static int trace_freeze(struct virtio_device *vdev)
 {
@@ -445,11 +458,7 @@ static int trace_freeze(struct virtio_device *vdev)
 
 static int trace_restore(struct virtio_device *vdev)
 {
-	struct trace_device *dev = vdev->priv;
-
-	dev->leaving = false;
-	dev->announce.there = dev->revoke.there = false;
-	return start(dev);
+	return start(vdev->priv);
 }
 #endif
 
@@ -484,7 +493,7 @@ static struct virtio_driver trace_driver = {
 	.validate = trace_validate,
 	.probe = trace_probe,
 	.remove = trace_remove,
-#ifdef CONFIG_PM_SLEEP
+#ifdef CONFIG_PM
 	.freeze = trace_freeze,
 	.restore = trace_restore,
 #endif

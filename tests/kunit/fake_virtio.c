@@ -218,6 +218,8 @@ static int fake_find_vqs(struct virtio_device *vdev, unsigned int nr, struct vir
 {
 	unsigned int k;
 
+	if (braid_fake_virtio.no_queues)
+		return -ENOENT;
 	for (k = 0; k < nr; k++) {
 #if BRAID_HAVE_VIRTQUEUE_INFO
 		vqs[k] = make_queue(vdev, k, info[k].name, info[k].callback);
@@ -287,6 +289,24 @@ bool braid_fake_virtio_plug(void)
 		return false;
 	}
 	return device->dev.driver;
+}
+
+/* The core's functions are not there in a kernel that never sleeps, as user-mode Linux. */
+static struct virtio_driver *driver(void)
+{
+	return container_of(device->dev.driver, struct virtio_driver, driver);
+}
+
+int braid_fake_virtio_freeze(void)
+{
+	return driver()->freeze(device);
+}
+
+int braid_fake_virtio_restore(void)
+{
+	kept = -1;
+	virtio_reset_device(device);
+	return driver()->restore(device);
 }
 
 void braid_fake_virtio_unplug(void)

@@ -12,6 +12,7 @@ struct braid_fake_virtio {
 	struct braid_virtio_config config;
 	bool legacy;			/* it does not offer VERSION_1 */
 	bool deaf;			/* it does not answer REVOKE */
+	bool no_queues;			/* it has none for the driver */
 	bool refuse;			/* it returns ANNOUNCE at once, with ... */
 	u32 result;			/* ... this, and ... */
 	u32 result_bytes;		/* ... so many bytes of it */
@@ -29,6 +30,12 @@ bool braid_fake_virtio_plug(void);
 
 /** braid_fake_virtio_unplug - it goes, if it is there; what it has seen stays */
 void braid_fake_virtio_unplug(void);
+
+/** braid_fake_virtio_freeze - the driver puts the device to sleep, as virtio's core asks it to */
+int braid_fake_virtio_freeze(void);
+
+/** braid_fake_virtio_restore - and wakes it. Return: 0, or -errno of the driver */
+int braid_fake_virtio_restore(void);
 
 /** braid_fake_virtio_region - the announced memory's first chunk, as the host sees it */
 void *braid_fake_virtio_region(void);

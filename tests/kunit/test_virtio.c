@@ -74,14 +74,10 @@ static void virtio_shares(struct kunit *test)
 }
 
 /* Whoever does not give the pages back keeps them: they are nobody else's afterwards. */
-static void virtio_deaf(struct kunit *test)
+static void free_lost_pages(struct kunit *test)
 {
 	u32 k;
 
-	fake->deaf = true;
-	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
-	braid_fake_virtio_unplug();
-	KUNIT_EXPECT_EQ(test, fake->revoked, 1);
 	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_DOWN);
 	for (k = 0; k < fake->nr_chunks; k++) {
 		struct page *page = pfn_to_page(PHYS_PFN(fake->chunks[k].address));
@@ -89,6 +85,61 @@ static void virtio_deaf(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, page_count(page), 1);
 		__free_pages(page, get_order(fake->chunks[k].bytes));
 	}
+}
+
+static void virtio_deaf(struct kunit *test)
+{
+	fake->deaf = true;
+	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
+	braid_fake_virtio_unplug();
+	KUNIT_EXPECT_EQ(test, fake->revoked, 1);
+	free_lost_pages(test);
+}
+
+static void virtio_sleeps(struct kunit *test)
+{
+	int turn;
+
+	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
+	for (turn = 1; turn <= 2; turn++) {
+		KUNIT_ASSERT_EQ(test, braid_fake_virtio_freeze(), 0);
+		KUNIT_EXPECT_EQ(test, fake->revoked, turn);
+		KUNIT_EXPECT_EQ(test, fake->state_at_revoke, BRAID_STATE_DOWN);
+		KUNIT_ASSERT_EQ(test, braid_fake_virtio_restore(), 0);
+		KUNIT_EXPECT_EQ(test, fake->announced, turn + 1);
+		KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
+	}
+}
+
+/* It goes while it sleeps: its queues are gone, and with them what it has not answered. */
+static void virtio_deaf_sleeps(struct kunit *test)
+{
+	fake->deaf = true;
+	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
+	KUNIT_ASSERT_EQ(test, braid_fake_virtio_freeze(), 0);
+	braid_fake_virtio_unplug();
+	KUNIT_EXPECT_EQ(test, fake->revoked, 1);
+	free_lost_pages(test);
+}
+
+/* It does not wake: the driver stays with it, and shares nothing. */
+static void virtio_does_not_wake(struct kunit *test)
+{
+	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
+	KUNIT_ASSERT_EQ(test, braid_fake_virtio_freeze(), 0);
+	fake->no_queues = true;
+	KUNIT_EXPECT_EQ(test, braid_fake_virtio_restore(), -ENOENT);
+	KUNIT_EXPECT_EQ(test, braid_fake_virtio_freeze(), 0);
+	KUNIT_EXPECT_EQ(test, fake->announced, 1);
+	fake->no_queues = false;
+	KUNIT_EXPECT_EQ(test, braid_fake_virtio_restore(), 0);
+	KUNIT_EXPECT_EQ(test, fake->announced, 2);
+	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
+	KUNIT_EXPECT_EQ(test, braid_fake_virtio_freeze(), 0);
+	fake->no_queues = true;
+	KUNIT_EXPECT_EQ(test, braid_fake_virtio_restore(), -ENOENT);
+	braid_fake_virtio_unplug();
+	KUNIT_EXPECT_EQ(test, fake->revoked, 2);
 }
 
 /* The memory that another transport delivers is taken as soon as the device's is let go. */
@@ -223,6 +274,9 @@ static void virtio_looks(struct kunit *test)
 static struct kunit_case virtio_cases[] = {
 	KUNIT_CASE(virtio_shares),
 	KUNIT_CASE(virtio_deaf),
+	KUNIT_CASE(virtio_sleeps),
+	KUNIT_CASE(virtio_deaf_sleeps),
+	KUNIT_CASE(virtio_does_not_wake),
 	KUNIT_CASE(virtio_refused),
 	KUNIT_CASE(virtio_second),
 	KUNIT_CASE(virtio_configs),

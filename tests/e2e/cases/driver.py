@@ -3,6 +3,8 @@
 
 import re
 
+import kit
+from doorbell import device
 from harness import case
 from rig import WORKLOAD
 
@@ -101,6 +103,40 @@ def driver_mark(ctx):
         guest.insmod("tracebraid", parameter)
         guest.run("rmmod tracebraid")
         ctx.equal(shm.read_bytes()[:8], b"TRCBRAID", f"what the memory begins with, with '{parameter}'")
+
+
+def wait_for_agent(ctx, guest):
+    """Till the agent has turned the storm's event on."""
+    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
+                   "the agent to turn the event on", timeout=60)
+
+
+@case("ivshmem-sleep", usual=("6.1",), needs=kit.NEEDS)
+def ivshmem_sleep(ctx):
+    """The guest sleeps and wakes: the region is given up before and laid out anew after it; no event is lost."""
+    capture, region, socket = ctx.dir / "x.braid", ctx.dir / "region", ctx.dir / "socket"
+    agent = kit.start_recorder(ctx, "-r", f"ivshmem-doorbell:{socket},shm={region},name=g1", "-e", "storm", "-o", capture)
+    guest = ctx.guest(shm=None, qemu_args=device(socket))
+    guest.boot()
+    kit.load(guest)
+    wait_for_agent(ctx, guest)
+    for _ in range(2):
+        kit.storm(guest, 5000)
+        # The kernel's own test: all devices are put to sleep, and at once awake.
+        guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
+                  "echo freeze > /sys/power/state")
+        wait_for_agent(ctx, guest)
+    offered = kit.storm(guest, 5000)
+    rings = sum(map(int, guest.run("grep tracebraid /proc/interrupts").split()[1:1 + guest.smp]))
+    ctx.check(rings > 0, "the doorbell does not ring in a guest that woke")
+    guest.run("rmmod storm; rmmod tracebraid")
+    kit.stop_recorder(ctx, agent)
+    sums = kit.check_accounts(ctx, capture)
+    ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 3, "streams in the capture")
+    ctx.equal((sums["lost"], sums["left"]), (0, 0), "events lost and left")
+    lines = kit.events_of(ctx, capture)
+    kit.check_order(ctx, lines)
+    kit.check_storm(ctx, lines, "g1", offered)
 
 
 @case("api-reload", usual=("6.12",), needs=("driver", "module:storm"))
