@@ -12,7 +12,7 @@
 #define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
 #define NS_PER_SECOND	1000000000ULL
 #define NR_TASKS	1024u	/* that are remembered */
-#define TASK_BYTES	(40u + BRAID_VCPU_LABEL + 3u)	/* comm, '-', pid, label at their widest */
+#define TASK_BYTES	(43u + BRAID_VCPU_LABEL)	/* comm, '-', pid and label at their widest */
 #define TIME_BYTES	48u	/* mark, sign, seconds, ns, colon */
 
 /* A piece of a line. */
@@ -278,7 +278,8 @@ static void make_date(struct braid_columns *c, s64 second)
 
 	gmtime_r(&at, &tm);
 	c->second = second;
-	c->second_bytes = strftime(c->second_text, sizeof(c->second_text), "%Y-%m-%dT%H:%M:%S", &tm);
+	c->second_bytes = strftime(c->second_text, sizeof(c->second_text), "%Y-%m-%dT%H:%M:%S",
+				   &tm);
 }
 
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out)

@@ -17,7 +17,7 @@ struct braid_columns;
  */
 struct braid_columns *braid_columns_new(const struct braid_source *source);
 
-/** braid_columns_put_date - a wall time as ISO 8601 has it, in UTC: "2026-11-22T09:05:00.123456789Z" */
+/** braid_columns_put_date - a wall time in UTC: "2026-11-22T09:05:00.123456789Z" */
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out);
 
 /** braid_columns_vcpu - the vCPU that a host event's task is at its time; NULL: none */

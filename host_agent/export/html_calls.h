@@ -5,7 +5,7 @@
 
 #include "tracebraid/types.h"
 
-#define BRAID_HTML_CALLS_MAX	(1u << 20)	/* tasks at a time; what others do is not kept */
+#define BRAID_HTML_CALLS_MAX	(1u << 20)	/* tasks in a call at a time */
 
 struct braid_html_calls;
 
@@ -24,6 +24,8 @@ u32 braid_html_calls_of(const struct braid_html_calls *c, u32 group, s32 pid);
  * @group: of the task
  * @pid: the task
  * @name: of the call; 0: it is in none
+ *
+ * Calls of more than BRAID_HTML_CALLS_MAX tasks at a time are not remembered.
  *
  * Return: 0, or -ENOMEM.
  */

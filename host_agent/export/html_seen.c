@@ -120,7 +120,7 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
 	return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, seen->info->name, bytes);
 }
 
-/* How libseccomp calls the machine that numbers these system calls, as uname(1) names it; 0: not known. */
+/* libseccomp's word for a machine as uname(1) names it; 0: not known. */
 static u32 arch_of(const char *machine)
 {
 	static const struct {

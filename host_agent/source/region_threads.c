@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tells the capture which threads of the host are a guest's vCPUs, also of those that come later. */
+/* Writes to the capture which threads of the host are a guest's vCPUs, later ones too. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "host_agent/source/vcpu.h"
 #include "host_agent/util/error.h"
 
-#define LOOK_NS		1000000000ULL	/* is the number of the QEMU's threads what it was? */
+#define LOOK_NS		1000000000ULL	/* has the QEMU as many threads as before? */
 #define LOOKS		10u		/* all are looked at anew after so many */
 
 /* Grows with each thread of a process that comes, shrinks when one goes; 0: not known. */
