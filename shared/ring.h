@@ -425,6 +425,7 @@ struct braid_span {
 	u64 lost_before;		/* found lost on its opening; braid_reader.lost has all */
 	u64 entries;			/* events in the sub-buffer, as the writer says; when final */
 	u64 dropped;			/* events lost after it, as the writer says; when final */
+	u64 dropped_before;		/* in the ring before it; only a look has it */
 	const u8 *data;			/* shared memory: copy, then look */
 };
 
@@ -564,5 +565,32 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
  * @span: the last one
  */
 bool braid_peek_valid(const struct braid_peek *p, const struct braid_span *span);
+
+/* What a ring had seen at one moment: written = read + lost + left. */
+struct braid_ring_tally {
+	u64 written;		/* events committed or dropped, since the ring's first */
+	u64 read;
+	u64 lost;		/* dropped, overwritten, or emptied unread */
+	u64 dropped;		/* of these: found no room */
+	u64 left;		/* unread */
+	u64 left_bytes;		/* that these take */
+	u64 oldest;		/* stamp of the sub-buffer that the oldest unread event is in; 0: none */
+};
+
+/**
+ * braid_ring_count - count a ring's events while it is written and read
+ * @map: the ring, of a region of minor 3 or later
+ * @incarnation: the region's
+ * @scratch: private memory for the data of one sub-buffer
+ * @t: filled on success
+ *
+ * Takes nothing. An event that is reserved but not committed is not counted yet. A ring that
+ * is lapped or drained during each of several tries is counted over a stretch of time: the sum
+ * holds, but @t->left may include what is gone by now.
+ *
+ * Return: 0 or -EBADMSG.
+ */
+int braid_ring_count(const struct braid_ring_map *map, u64 incarnation, void *scratch,
+		     struct braid_ring_tally *t);
 
 #endif /* BRAID_SHARED_RING_H */

@@ -6,6 +6,7 @@
 #include "shared/ring.h"
 
 #define PEEK_JUMPS	8	/* gaps that a look follows: one is a lap, more a writer at work */
+#define LOOK_TRIES	8	/* a commit word that the writer moves meanwhile */
 #define CHASE_TRIES	8	/* sub-buffers let go of in one call, however fast the writer laps */
 
 /* The id that is in no slot, or -EBADMSG. */
@@ -299,9 +300,19 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 {
 	const struct braid_subbuf *subbuf = braid_ring_subbuf(&p->map, id);
 	struct braid_subbuf_state *state = &p->map.states[id];
-	u64 commit = braid_load_acquire(&state->commit);
+	u64 commit = braid_load_acquire(&state->commit), dropped;
+	int tries = LOOK_TRIES;
 	u32 bytes;
 
+	/* Bytes and drops of one moment: the writer adds to both. */
+	for (;;) {
+		u64 before = commit;
+
+		dropped = braid_load_acquire(&state->dropped);
+		commit = braid_load_acquire(&state->commit);
+		if (commit == before || !--tries)
+			break;
+	}
 	if (!check_commit(&p->map, commit, position, &bytes))
 		return -EBADMSG;
 	*span = (struct braid_span){
@@ -313,7 +324,8 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 		.time_stamp = braid_load(&subbuf->time_stamp),
 		.first_seq = braid_load(&state->first_seq),
 		.entries = braid_load(&state->entries),
-		.dropped = braid_load(&state->dropped),
+		.dropped = dropped,
+		.dropped_before = braid_load(&state->dropped_before),
 		.data = subbuf->data,
 	};
 	return 1;

@@ -64,6 +64,7 @@ static void init_shared(const struct braid_ring_map *map, const struct braid_rin
 		map->states[k].commit = (position & BRAID_POS_MASK) << BRAID_COMMIT_POS_SHIFT |
 					BRAID_COMMIT_FINAL;
 		map->states[k].first_seq = seq;
+		map->states[k].dropped_before = who->past ? who->past->dropped : 0;
 	}
 }
 
@@ -260,6 +261,19 @@ noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
 	braid_writer_publish(w);
 }
 
+/*
+ * The sub-buffer after a full one begins: its numbers hold before the full one is final, so
+ * that who comes from there finds them, also while nothing else of it is published.
+ */
+static void begin_next(struct braid_writer *w, u64 position, u64 first_seq, u64 dropped_before)
+{
+	struct braid_subbuf_state *state = w->pages[position & w->mask].state;
+
+	braid_store(&state->first_seq, first_seq);
+	braid_store(&state->dropped_before, dropped_before);
+	braid_store(&state->dropped, 0);
+}
+
 /* Publishes all up to @tail, sub-buffer by sub-buffer. */
 static void publish_to(struct braid_writer *w, u64 tail)
 {
@@ -274,9 +288,10 @@ static void publish_to(struct braid_writer *w, u64 tail)
 		u32 bytes = final || offset == BRAID_TAIL_CLOSED ? page->end_bytes : offset * 4;
 		u64 commit = position << BRAID_COMMIT_POS_SHIFT | bytes;
 
-		braid_store(&state->first_seq, w->seq_base);
 		braid_store(&state->dropped, (u64)page->dropped);
 		if (final) {
+			begin_next(w, position + 1, w->seq_base + page->entries + page->dropped,
+				   w->dropped + page->dropped);
 			braid_store(&state->entries, (u64)page->entries);
 			braid_store(&((struct braid_subbuf *)(page->data -
 				      BRAID_SUBBUF_HEADER_BYTES))->commit, (u64)bytes);

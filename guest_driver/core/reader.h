@@ -140,9 +140,9 @@ int braid_reader_advance(struct braid_guest_reader *r);
 
 /* Numbers -------------------------------------------------------------------------- */
 
-/* What a ring has seen. Exact while nobody writes. */
+/* What a ring had seen at one moment: written = read + entries + overruns + dropped. */
 struct braid_ring_counts {
-	u64 written;		/* offered, dropped ones included */
+	u64 written;		/* committed or dropped */
 	u64 read;
 	u64 entries;		/* unread */
 	u64 bytes;		/* of these */
@@ -157,7 +157,7 @@ struct braid_ring_counts {
  * braid_reader_counts - count a ring's events
  * @buffer: the buffer
  * @cpu: its number
- * @counts: filled on success
+ * @counts: filled on success; owner and broken with -EBADMSG, too
  *
  * Context: may sleep. Return: 0, -EINVAL (cpu), -ENODEV, -EBADMSG, -ENOMEM.
  */

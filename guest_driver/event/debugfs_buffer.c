@@ -11,6 +11,7 @@
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
+#include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
 
 static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *at)
@@ -128,31 +129,29 @@ static int subbuf_size_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(subbuf_size);
 
-/* Read and lost are what the reader last published. */
+/* Each ring's counts are of one moment: written = read + lost + left. */
 static int stats_show(struct seq_file *seq, void *unused)
 {
 	struct braid_buffer *buffer = seq->private;
-	u32 cpu;
+	struct braid_ring_counts counts;
+	bool any = false;
+	int cpu, err;
 
-	braid_lock(&buffer->lock);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
-		const struct braid_writer *w = braid_buffer_writer(buffer, cpu);
-		u64 read, lost, written;
-		s64 left;
-
-		if (!w)
+		err = braid_reader_counts(buffer, cpu, &counts);
+		if (err && err != -EBADMSG)
 			continue;
-		read = READ_ONCE(w->map.meta->read);
-		lost = READ_ONCE(w->map.meta->overrun);
-		written = braid_writer_written(w);
-		left = written - read - lost;
-		seq_printf(seq, "cpu%u: written %llu read %llu lost %llu left %lld%s\n", cpu,
-			   written, read, lost, max(left, 0LL),
-			   READ_ONCE(w->broken) ? " BROKEN BY THE HOST" : "");
+		any = true;
+		if (err)
+			seq_printf(seq, "cpu%d: the ring's words make no sense", cpu);
+		else
+			seq_printf(seq, "cpu%d: written %llu read %llu lost %llu left %llu", cpu,
+				   counts.written, counts.read, counts.overruns + counts.dropped,
+				   counts.entries);
+		seq_puts(seq, counts.broken ? " BROKEN BY THE HOST\n" : "\n");
 	}
-	if (!buffer->region)
+	if (!any)
 		seq_puts(seq, "no shared memory\n");
-	braid_unlock(&buffer->lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(stats);

@@ -129,6 +129,7 @@ static void note_end(struct walk *w, const struct braid_span *span)
 static int walk_ring(struct walk *w, struct braid_peek *p)
 {
 	struct braid_span span;
+	bool valid;
 	int ret;
 
 	w->hand = true;
@@ -138,12 +139,16 @@ static int walk_ring(struct walk *w, struct braid_peek *p)
 		if (!is_told(w, &span))
 			memcpy(w->scratch->words, span.data + span.from_bytes, bytes);
 		/* Overwritten meanwhile: the next sub-buffer's number tells what was lost. */
-		if (braid_peek_valid(p, &span))
+		valid = braid_peek_valid(p, &span);
+		if (valid)
 			account_span(w, &span);
 		else
 			w->overtaken = true;
 		note_end(w, &span);
 		w->hand = false;
+		/* What follows one that is not final was published after we looked at that. */
+		if (valid && !span.final)
+			return 0;
 	}
 	return ret;
 }

@@ -50,7 +50,9 @@
 /*
  * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock
  * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the
- * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes. Readers of
+ * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes; a
+ * sub-buffer's state has dropped_before, and its first_seq, dropped_before and dropped hold
+ * before its predecessor is final. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later.
  */
 #define BRAID_VERSION_MINOR	3
@@ -405,7 +407,8 @@ struct braid_subbuf_state {
 	u64 first_seq;			/* sequence number of the first event */
 	u64 dropped;			/* events dropped here for lack of room, so far */
 	u64 entries;			/* events in the sub-buffer; valid when final */
-	u64 reserved[4];
+	u64 dropped_before;		/* events dropped in the ring before this sub-buffer; minor 3 */
+	u64 reserved[3];
 };
 
 /* What a reader needs to go on after its death; see braid_ring_private.reader_block. */

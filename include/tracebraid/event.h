@@ -173,7 +173,7 @@ int braid_buffer_record_disable_cpu(struct braid_buffer *buffer, int cpu);
 /** braid_buffer_record_enable_cpu - undo one braid_buffer_record_disable_cpu() */
 int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu);
 
-/** braid_buffer_entries - unread events; exact while nobody writes. May sleep */
+/** braid_buffer_entries - unread events at one moment of each ring. May sleep */
 u64 braid_buffer_entries(struct braid_buffer *buffer);
 
 /** braid_buffer_overruns - events overwritten, or emptied by reset or resize, unread. May sleep */
