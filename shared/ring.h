@@ -132,8 +132,7 @@ struct braid_writer_page {
 	struct braid_subbuf_state *state;
 	u32 end_bytes;		/* of a closed one */
 	u32 entries;
-	u32 dropped;
-	u32 reserved;
+	u64 dropped;		/* grows for as long as a full ring is not read */
 };
 
 /*

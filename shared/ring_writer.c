@@ -257,7 +257,11 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
  */
 noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
 {
-	braid_local_inc(&braid_writer_page_of(w, tail)->dropped);
+	u64 *dropped = &braid_writer_page_of(w, tail)->dropped, seen;
+
+	do
+		seen = braid_load(dropped);
+	while (!braid_local_cas(dropped, seen, seen + 1));
 	braid_writer_publish(w);
 }
 
@@ -288,7 +292,7 @@ static void publish_to(struct braid_writer *w, u64 tail)
 		u32 bytes = final || offset == BRAID_TAIL_CLOSED ? page->end_bytes : offset * 4;
 		u64 commit = position << BRAID_COMMIT_POS_SHIFT | bytes;
 
-		braid_store(&state->dropped, (u64)page->dropped);
+		braid_store(&state->dropped, page->dropped);
 		if (final) {
 			begin_next(w, position + 1, w->seq_base + page->entries + page->dropped,
 				   w->dropped + page->dropped);
@@ -303,7 +307,7 @@ static void publish_to(struct braid_writer *w, u64 tail)
 		braid_barrier();
 		if (!final)
 			return;
-		w->seq_base += (u64)page->entries + page->dropped;
+		w->seq_base += page->entries + page->dropped;
 		w->dropped += page->dropped;
 		braid_store(&w->map.priv->written, w->seq_base);
 		page->entries = 0;

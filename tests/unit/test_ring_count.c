@@ -39,6 +39,8 @@ void braid_reader_done(struct braid_reader *r, const struct braid_span *span, u6
 int braid_ring_count(const struct braid_ring_map *map, u64 incarnation, void *scratch,
 		     struct braid_ring_tally *t);
 
+#define BEFORE		((1ULL << 32) - 30)	/* events read, and dropped, before each test */
+#define FIRST_SEQ	(0ULL - 20)
 #define N		4
 #define SUBBUF		256
 #define MOST_STATES	256
@@ -171,9 +173,14 @@ static void read_and_write(void)
 
 static void start(u32 flags, u32 events, u32 taken)
 {
+	const struct braid_ring_past past = {
+		.next_position = BRAID_POS_MASK - 5, .next_seq = FIRST_SEQ + 2 * BEFORE,
+		.dropped = BEFORE,
+		.block = { .incarnation = 99, .next_seq = FIRST_SEQ + 2 * BEFORE,
+			   .read = BEFORE, .lost = BEFORE },
+	};
 	const struct braid_ring_identity who = {
-		.incarnation = 99, .first_position = BRAID_POS_MASK - 5, .first_seq = 0ULL - 20,
-		.counter = now,
+		.incarnation = 99, .first_seq = FIRST_SEQ, .counter = now, .past = &past,
 	};
 	u32 k;
 
@@ -181,7 +188,8 @@ static void start(u32 flags, u32 events, u32 taken)
 	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
 	braid_writer_init(w, &map, &who);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
-	offered = refused = 0;
+	offered = 2 * BEFORE;
+	refused = BEFORE;
 	for (k = 0; k < taken; k++) {
 		put(16);
 		take_one();
@@ -251,12 +259,12 @@ static void goes_on_after_its_past(void)
 {
 	struct braid_ring_past past;
 	struct braid_ring_identity who = {
-		.incarnation = 99, .first_seq = 0ULL - 20, .past = &past,
+		.incarnation = 99, .first_seq = FIRST_SEQ, .past = &past,
 	};
 	struct braid_ring_tally t;
 
 	start(0, 200, 7);
-	CHECK(refused > 100);
+	CHECK(refused > BEFORE + 100);
 	braid_writer_past(w, &past);
 	who.counter = now;
 	braid_writer_init(w, &map, &who);
@@ -264,7 +272,37 @@ static void goes_on_after_its_past(void)
 	CHECK_EQ(t.written, offered);
 	CHECK_EQ(t.dropped, refused);
 	CHECK_EQ(t.left, 0);
-	CHECK_EQ(t.lost, offered - 7);
+	CHECK_EQ(t.lost, offered - BEFORE - 7);
+}
+
+/* A full ring that nobody reads drops for days: the count of one sub-buffer passes 2^32. */
+static void drops_beyond_32_bits(void)
+{
+	u32 flags, k;
+
+	for (flags = 0; flags <= BRAID_BUFFER_ABSOLUTE; flags += BRAID_BUFFER_ABSOLUTE) {
+		struct braid_ring_tally t;
+
+		start(flags, 100, 7);
+		CHECK(refused > BEFORE);
+		braid_writer_page_of(w, w->tail)->dropped += BEFORE;
+		offered += BEFORE;
+		refused += BEFORE;
+		for (k = 0; k < 100; k++)
+			put(16);
+		CHECK_EQ(braid_writer_written(w), offered);
+		note_state();
+		while (take_one())
+			;
+		put(16);		/* the loss is counted once the ring moves on */
+		while (take_one())
+			;
+		note_state();
+		CHECK_EQ(r.lost, refused);
+		CHECK_EQ(r.read + r.lost, offered);
+		CHECK_EQ(braid_ring_count(&map, 99, scratch, &t), 0);
+		CHECK_EQ(t.left, 0);
+	}
 }
 
 int main(void)
@@ -279,6 +317,7 @@ int main(void)
 	RUN(while_all_is_read);
 	RUN(while_both_work);
 	RUN(goes_on_after_its_past);
+	RUN(drops_beyond_32_bits);
 	free(w);
 	return VERDICT();
 }
