@@ -164,6 +164,7 @@ struct braid_writer {
 	u64 first_seq;		/* of the ring's first event in this incarnation */
 	u64 dropped;		/* events dropped before position, in all */
 	const struct braid_clock_latch *external;	/* of TIME_STAMPs; or NULL */
+	u32 void_line;		/* of external: drawn before the counter jumped back */
 	const struct braid_wake *wake;	/* NULL: nobody is to be woken */
 	u64 woken;		/* the wake_seq that was answered last */
 	struct braid_ring_map map;
@@ -206,6 +207,7 @@ struct braid_ring_past {
 	u64 next_seq;
 	u64 dropped;
 	u64 woken;
+	u32 void_line;
 	struct braid_reader_block block;	/* what its last reader said */
 };
 
@@ -257,6 +259,7 @@ struct braid_stamp_plan {
 	u32 delta;
 	u32 extra_bytes;	/* 0, BRAID_EXTENT_BYTES or BRAID_STAMP_BYTES */
 	u64 external_ns;	/* of a TIME_STAMP; 0: unknown */
+	bool jumped;		/* the counter went back: only a new sub-buffer may take the event */
 };
 
 /* What a reservation has read when it turns out not to be ordinary. */
@@ -344,8 +347,8 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
  * @w: the writer of this CPU
  * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; what a sub-buffer does not hold is dropped
  *	and counted
- * @counter: reads the raw counter; must not go back on one CPU (if it does, the
- *	event gets its predecessor's time)
+ * @counter: reads the raw counter; where it goes back by less than BRAID_JUMP_STEPS on one
+ *	CPU the event gets its predecessor's time, else it begins a sub-buffer
  * @token: for braid_ring_commit(), written on success
  *
  * Lockless. The counter's value goes in by the same local compare-and-swap that

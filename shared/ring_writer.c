@@ -88,6 +88,7 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->external = who->external;
 	w->wake = who->wake;
 	w->woken = who->past ? who->past->woken : 0;
+	w->void_line = who->past ? who->past->void_line : 0;
 	w->dropped = who->past ? who->past->dropped : 0;
 	w->hint = who->counter;
 	w->tail = braid_tail_word(first, 0, who->counter);
@@ -109,6 +110,7 @@ void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *pas
 	past->next_seq = w->seq_base + page->entries + page->dropped;
 	past->dropped = w->dropped + page->dropped;
 	past->woken = w->woken;
+	past->void_line = w->void_line;
 	/* Not + 1: a reader's block may speak of a sub-buffer in hand at position. */
 	past->next_position = (w->position + 2) & BRAID_POS_MASK;
 	past->block = w->map.priv->reader_block[index];
@@ -348,6 +350,18 @@ noinline void braid_writer_publish(struct braid_writer *w)
 	}
 }
 
+/* Which line the latch has; 0: none. */
+static u32 line_of(const struct braid_writer *w)
+{
+	return w->external ? braid_load(&w->external->seq) >> 1 : 0;
+}
+
+/* External time by the last line, unless the counter jumped since that was drawn. */
+static u64 external_ns(const struct braid_writer *w, u64 now)
+{
+	return line_of(w) == braid_load(&w->void_line) ? 0 : braid_clock_latch_ns(w->external, now);
+}
+
 /**
  * braid_writer_plan_stamp - encode a stamp that time_delta alone can't tell
  * @w: the writer
@@ -361,25 +375,33 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 							 u64 hint, u64 now)
 {
 	struct braid_stamp_plan plan = { .now = now };
-	u64 since = now - hint;
+	u64 since = now - hint, last = hint + (u32)((u32)tail - (u32)hint);
 	u32 delta = (u32)now - (u32)tail;
 
 	if ((s64)since < 0 || (since < 1ULL << 32 && delta > since)) {
-		plan.now = hint + (u32)((u32)tail - (u32)hint);	/* the counter went back */
+		plan.jumped = last - now >= BRAID_JUMP_STEPS;
+		if (!plan.jumped)
+			plan.now = last;	/* it wobbled */
+		return plan;
+	}
+	if (since >= 1ULL << 32 && braid_load(&w->nest) > 1) {
+		/* The context below may be past the tail, not yet the hint: the last is unknown. */
+		plan.jumped = true;
 		return plan;
 	}
 	plan.delta = delta;
 	plan.extra_bytes = BRAID_EXTENT_BYTES;
 	if (w->delta_mask && since >= 1ULL << 32) {
 		plan.extra_bytes = BRAID_STAMP_BYTES;	/* the delta's high part is not known */
-		plan.external_ns = braid_clock_latch_ns(w->external, now);
+		plan.external_ns = external_ns(w, now);
 	}
 	return plan;
 }
 
 /*
  * A sub-buffer's first event. The sub-buffer's own stamp tells its counter; a TIME_STAMP
- * before it places the page in time by itself, where the event leaves room for one.
+ * before it places the page in time by itself, where the event leaves room for one. One whose
+ * counter jumped back has that stamp too, without an external time.
  */
 static void plan_first(const struct braid_writer *w, u32 event_bytes,
 		       struct braid_stamp_plan *plan)
@@ -388,8 +410,8 @@ static void plan_first(const struct braid_writer *w, u32 event_bytes,
 	plan->extra_bytes = 0;
 	if (event_bytes + BRAID_STAMP_BYTES > w->limit_words * 4)
 		return;
-	plan->external_ns = braid_clock_latch_ns(w->external, plan->now);
-	if (plan->external_ns)
+	plan->external_ns = plan->jumped ? 0 : external_ns(w, plan->now);
+	if (plan->external_ns || plan->jumped)
 		plan->extra_bytes = BRAID_STAMP_BYTES;
 }
 
@@ -449,7 +471,8 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 		if (!offset)
 			plan_first(w, event_bytes, &plan);
 		words = (event_bytes + plan.extra_bytes) / 4;
-		if (offset + words > w->limit_words) {
+		/* A jump is of no sub-buffer that has events: the next one's stamp is absolute. */
+		if (offset + words > w->limit_words || (plan.jumped && offset)) {
 			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
 				continue;
 			braid_writer_drop(w, tail);
@@ -459,7 +482,10 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
 		if (!braid_local_cas(&w->tail, tail, next))
 			continue;
-		braid_store(&w->hint, plan.now);
+		/* Not over what nested here since: its counter may have jumped back. */
+		braid_local_cas(&w->hint, hint, plan.now);
+		if (unlikely(plan.jumped))
+			braid_store(&w->void_line, line_of(w));
 
 		page = braid_writer_page_of(w, tail);
 		at = (u32 *)page->data + offset;

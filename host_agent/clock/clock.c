@@ -368,7 +368,8 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	if (!track)
 		return (struct braid_clock_time){ .ns = counter, .sure = true };
 	/* As nearly always: nothing is to be chosen. */
-	if (track->nr_epochs == 1 && (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
+	if (track->nr_epochs == 1 && !from_epoch &&
+	    (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
 		t = braid_clock_law(clock, track->epochs, counter);
 		return (struct braid_clock_time){
 			.ns = t.ns, .bound_ns = t.bound_ns, .sure = true,

@@ -36,6 +36,15 @@ static void set_fault(struct walk *w, const char *format, ...)
 	va_end(args);
 }
 
+/* Whether an event is older than the one before, and not the first after a jump of the counter. */
+static bool goes_back(const struct walk *w, const struct braid_event_view *view, u64 events)
+{
+	u64 back = w->time - view->time;
+	bool first = events + (view->type != BRAID_TYPE_DATA) == 1;
+
+	return (s64)back > 0 && !(first && back >= BRAID_JUMP_STEPS);
+}
+
 /* Decodes the copy; returns DATA events found. */
 static u64 count_events(struct walk *w, const struct braid_span *span, u32 bytes)
 {
@@ -47,7 +56,7 @@ static u64 count_events(struct walk *w, const struct braid_span *span, u32 bytes
 	/* In the middle of a sub-buffer the times are not known: no order to check. */
 	while ((ret = braid_page_next(&c, &view)) > 0) {
 		if (!span->from_bytes) {
-			if (w->any && (s64)(view.time - w->time) < 0)
+			if (w->any && goes_back(w, &view, c.events))
 				set_fault(w, "time goes back at position %llu, byte %u",
 					  (unsigned long long)span->position, view.offset);
 			w->time = view.time;

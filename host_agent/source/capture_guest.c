@@ -39,6 +39,7 @@ struct guest_ring {
 	s64 last_ns;
 	bool any;
 	size_t part;			/* of base.parts: the first that ends after the event */
+	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
 };
 
 static struct guest_ring *guest_ring(struct braid_ring *ring)
@@ -259,11 +260,14 @@ static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 count
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t = braid_clock_convert(&ring->stream->clock, ring->cpu, counter,
-							g->page.host_ns, g->base.epoch);
+							g->page.host_ns,
+							g->base.epoch + g->adrift);
 	s64 ns = t.ns, shown;
 
-	if (t.sure)
+	if (t.sure) {
 		g->base.epoch = t.epoch;	/* what follows in the ring is of no earlier one */
+		g->adrift = false;
+	}
 	item->kind = kind;
 	item->bound_ns = t.bound_ns;
 	item->sure = t.sure;
@@ -301,14 +305,25 @@ static void find_part(struct guest_ring *g, u64 seq)
 	walk->outside++;
 }
 
+/* Time goes on in a ring, but where the guest's counter jumped back and began a sub-buffer. */
+static void check_order(struct guest_ring *g, u64 counter)
+{
+	u64 back = g->base.ring.item.counter - counter;
+
+	if (!g->any || (s64)back <= 0)
+		return;
+	if (g->cursor.events == 1 && back >= BRAID_JUMP_STEPS)
+		g->adrift = true;
+	else
+		faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
+}
+
 static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 {
 	struct braid_ring *ring = &g->base.ring;
 	struct braid_item *item = &ring->item;
 
-	if (g->any && (s64)(view->time - item->counter) < 0)
-		faulty(g, "the guest's time goes back by %llu counter steps",
-		       (unsigned long long)(item->counter - view->time));
+	check_order(g, view->time);
 	item->seq = g->first_seq + g->cursor.events - 1;
 	if (item->seq != ring->walk.next_seq)
 		faulty(g, "event %llu where %llu was due", (unsigned long long)item->seq,
@@ -445,6 +460,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->base.epoch = 0;
 	g->any = false;
 	g->part = 0;
+	g->adrift = false;
 	memset(&g->page, 0, sizeof(g->page));
 }
 

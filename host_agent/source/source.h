@@ -260,7 +260,7 @@ void braid_source_rewind(struct braid_source *source);
  * braid_ring_next - move a ring's cursor on
  * @ring: the ring; ring->item is filled when 1 is returned
  *
- * Times of one ring never go back.
+ * Host times of one ring never go back.
  *
  * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
  */

@@ -52,7 +52,7 @@
  * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the
  * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes; a
  * sub-buffer's state has dropped_before, and its first_seq, dropped_before and dropped hold
- * before its predecessor is final. Readers of
+ * before its predecessor is final; the counter may jump back between sub-buffers. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later.
  */
 #define BRAID_VERSION_MINOR	3
@@ -491,6 +491,12 @@ enum braid_event_type {
 	BRAID_TYPE_TIME_STAMP = 2,
 	BRAID_TYPE_DATA = 3,
 };
+
+/*
+ * Times in a sub-buffer never go back. From one to the next of a ring they go back only where
+ * the guest's counter jumped back, and then by this many steps at least.
+ */
+#define BRAID_JUMP_STEPS	4096u
 
 #define BRAID_EVENT_LEN_SHIFT	2
 #define BRAID_EVENT_DELTA_SHIFT	5

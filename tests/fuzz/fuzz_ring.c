@@ -41,13 +41,19 @@ static struct fuzz_ring *ring;	/* for the counter function */
 
 static void interrupt(void);
 
-/* Steps of the clock: small, around what 27, 32 and 59 bits hold, and back. */
+/* Steps of the clock: small, around what 27, 32 and 59 bits hold, and back: a wobble or a jump. */
 static void move_clock(void)
 {
 	u32 how = fuzz_take(&ring->in, 1);
 	u64 by = how >> 3;
 
 	switch (how & 7) {
+	case 2:
+		by = -(by << 33);
+		break;
+	case 3:
+		by = -(BRAID_JUMP_STEPS - 16 + by);
+		break;
 	case 4:
 		by = (1ULL << 27) - 16 + by;
 		break;
@@ -126,13 +132,12 @@ static void look_at_span(const struct braid_span *span, const struct model_span 
 		MUST(index < want->from + want->nr);
 		MUST_EQ(view.time, event->time);
 		if (view.type != BRAID_TYPE_DATA) {
+			MUST(event->stamp);
 			MUST_EQ(view.external_ns,
-				ring->model.stamped ? EXTERNAL_NS + view.time / 16 : 0);
+				event->paired ? EXTERNAL_NS + view.time / 16 : 0);
 			continue;
 		}
-		/* What stands in front of the first one, if it has room there. */
-		MUST(index || !ring->model.stamped || view.offset == BRAID_STAMP_BYTES ||
-		     braid_event_bytes(event->bytes) + BRAID_STAMP_BYTES > ring->model.data_bytes);
+		MUST(index || view.offset == (event->stamp ? BRAID_STAMP_BYTES : 0));
 		index++;
 		MUST_EQ(view.payload_bytes, braid_event_bytes(event->bytes) -
 			(event->bytes > BRAID_MAX_SMALL_BYTES ? 8 : 4));

@@ -99,7 +99,10 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	struct model_page *page = &m->pages[m->tail];
 	u32 event = braid_event_bytes(bytes), extra;
 	bool went_back = (s64)(now - m->last_time) < 0;
-	u64 time = went_back ? m->last_time : now;
+	/* By much, or nobody knows: the context below may have gone further than the hint says. */
+	bool jumped = went_back ? m->last_time - now >= BRAID_JUMP_STEPS :
+				  (now - m->hint) >> 32 && m->depth > 1;
+	u64 time = went_back && !jumped ? m->last_time : now;
 
 	if (event > m->data_bytes) {
 		m->pages[seen->page].dropped++;
@@ -110,10 +113,11 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	    seen->closed != page->closed)
 		return MODEL_AGAIN;	/* somebody came in between */
 	if (!page->used_bytes)
-		extra = m->stamped && event + BRAID_STAMP_BYTES <= m->data_bytes ? BRAID_STAMP_BYTES : 0;
+		extra = (m->stamped || jumped) && event + BRAID_STAMP_BYTES <= m->data_bytes ?
+				BRAID_STAMP_BYTES : 0;
 	else
 		extra = went_back ? 0 : stamp_bytes(m, time);
-	if (page->closed || page->used_bytes + event + extra > m->data_bytes) {
+	if (page->closed || (jumped && page->used_bytes) || page->used_bytes + event + extra > m->data_bytes) {
 		page->closed = true;
 		if (next_page(m))
 			return MODEL_AGAIN;
@@ -123,11 +127,13 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	}
 	if (!first || went_back || !page->used_bytes || (time - m->hint) >> BRAID_DELTA_BITS)
 		m->hint = time;
+	if (jumped)		/* the line of external time is of before */
+		m->stamped = false;
 	page->used_bytes += event + extra;
 	page->entries++;
 	m->offered++;
 	m->last_time = time;
-	*taken = (struct model_event){ m->nr_events, time, bytes };
+	*taken = (struct model_event){ m->nr_events, time, bytes, extra == BRAID_STAMP_BYTES, m->stamped };
 	m->events[m->nr_events++] = *taken;
 	return MODEL_TAKEN;
 }

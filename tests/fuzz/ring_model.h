@@ -12,6 +12,8 @@ struct model_event {
 	u64 number;		/* of those taken, from 0 */
 	u64 time;
 	u32 bytes;		/* of payload, as asked for */
+	bool stamp;		/* it has a TIME_STAMP in front of it ... */
+	bool paired;		/* ... that has an external time */
 };
 
 struct model_page {
@@ -26,7 +28,8 @@ struct model_page {
 
 struct ring_model {
 	u32 flags;
-	bool stamped;		/* a page begins with a stamp, where its first event leaves room */
+	bool stamped;		/* external time is known: a page begins with a stamp, where its first
+				   event leaves room */
 	u32 nr_slots;
 	u32 data_bytes;		/* of a sub-buffer */
 	u32 depth;		/* contexts inside */

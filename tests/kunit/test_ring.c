@@ -20,7 +20,8 @@ struct ring {
 	struct braid_reader r;
 	struct braid_clock_latch external;
 	u64 events, lost, last_time, last[2];
-	u64 begun, stamps;	/* sub-buffers read from their beginning; pairs in them */
+	u64 begun, stamps;	/* sub-buffers read from their beginning; stamps in them */
+	u64 unpaired;		/* stamps without an external time: none, but after a jump */
 	bool disorder;
 };
 
@@ -77,7 +78,9 @@ static void take(struct kunit *test, struct ring *ring, const struct braid_event
 static void look_at_stamp(struct ring *ring, const struct braid_event_view *view)
 {
 	ring->stamps++;
-	if (view->external_ns != EXTERNAL_NS + view->time)
+	if (!view->external_ns)
+		ring->unpaired++;
+	else if (view->external_ns != EXTERNAL_NS + view->time)
 		ring->disorder = true;
 }
 
@@ -197,9 +200,60 @@ static void ring_pairs(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ring->events, 200);
 		KUNIT_EXPECT_GT(test, ring->begun, 10);
 		KUNIT_EXPECT_GE(test, ring->stamps, ring->begun);
+		KUNIT_EXPECT_EQ(test, ring->unpaired, 0);
 		ring = start(test, modes[m]);
 		KUNIT_EXPECT_TRUE(test, put(ring, 201, room - 8));
 		KUNIT_EXPECT_EQ(test, braid_tail_bytes(ring->w->tail), room);
+	}
+}
+
+/* A counter that goes on from less: what it was told to be, or the real one. */
+static u64 told_counter;
+
+static u64 read_told(void)
+{
+	return told_counter++;
+}
+
+static void put_told(struct kunit *test, struct ring *ring, u64 value)
+{
+	u64 token, *at = braid_ring_reserve(ring->w, sizeof(value), read_told, &token);
+
+	KUNIT_ASSERT_NOT_NULL(test, at);
+	memcpy(at, &value, sizeof(value));
+	braid_ring_commit(ring->w, token);
+}
+
+static void ring_counter_jumps_back(struct kunit *test)
+{
+	const u32 modes[] = { 0, BRAID_BUFFER_OVERWRITE, BRAID_BUFFER_ABSOLUTE };
+	unsigned int m;
+
+	for (m = 0; m < ARRAY_SIZE(modes); m++) {
+		struct ring *ring = start(test, modes[m]);
+		u64 position = ring->w->position;
+
+		renew_line(ring);
+		ring->events = ring->last_time = ring->last[0] = ring->stamps = 0;
+		told_counter = braid_counter() + (1ULL << 40);
+		put_told(test, ring, 1);
+		told_counter -= BRAID_JUMP_STEPS - 1;	/* it wobbles */
+		put_told(test, ring, 2);
+		drain(test, ring);
+		KUNIT_EXPECT_EQ(test, ring->w->position, position);
+		KUNIT_EXPECT_EQ(test, ring->stamps, 1);
+
+		told_counter -= 1ULL << 38;
+		put_told(test, ring, 3);
+		put_told(test, ring, 4);
+		KUNIT_EXPECT_EQ(test, ring->w->position, (position + 1) & BRAID_POS_MASK);
+		/* A time of its own, in a sub-buffer of its own, and no external time by the former line. */
+		ring->last_time = 0;
+		ring->unpaired = 0;
+		drain(test, ring);
+		KUNIT_EXPECT_EQ(test, ring->events, 4);
+		KUNIT_EXPECT_EQ(test, ring->unpaired, 1);
+		KUNIT_EXPECT_EQ(test, ring->last_time, told_counter - 1);
 	}
 }
 
@@ -268,6 +322,7 @@ static void ring_interrupts_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n.ring->events + n.ring->lost, written + n.written);
 	KUNIT_EXPECT_GT(test, n.ring->begun, 0);
 	KUNIT_EXPECT_GE(test, n.ring->stamps, n.ring->begun);
+	KUNIT_EXPECT_EQ(test, n.ring->unpaired, 0);
 	KUNIT_EXPECT_EQ(test, braid_writer_written(n.ring->w), written + n.written);
 }
 
@@ -297,6 +352,7 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(ring_lap_keeps_newest),
 	KUNIT_CASE(ring_sizes),
 	KUNIT_CASE(ring_pairs),
+	KUNIT_CASE(ring_counter_jumps_back),
 	KUNIT_CASE(ring_nests),
 	KUNIT_CASE(ring_interrupts_nest),
 	{}

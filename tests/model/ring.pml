@@ -16,6 +16,7 @@
  *   block[], block_index       priv->reader_block[2], reader_index
  *   tail_at, tail_off          w->tail: position (its low bits only), offset, BRAID_TAIL_CLOSED
  *   position, nest, pending    w->position, nest, pending
+ *   tail_epoch                 w->tail: stamp, as far as a jump of the counter shows in it
  *   seq_base                   w->seq_base (and priv->written, its copy)
  *   bound[]                    w->pages[].data, state, as set by bind_page()
  *   end[], entries[], drops[]  w->pages[].end_bytes, entries, dropped
@@ -26,7 +27,7 @@
  *            drop              braid_writer_drop()           ring_writer.c
  *            commit            braid_ring_try_commit()       ring.h
  *            publish           braid_writer_publish()        ring_writer.c
- *            publish_to        publish_to()                  ring_writer.c
+ *            publish_to        publish_to(), begin_next()    ring_writer.c
  *   Reader:  attach            braid_reader_attach(), find_spare(), load_block()  ring_reader.c
  *            next              braid_reader_next()           ring_reader.c
  *            take              take()                        ring_reader.c
@@ -40,6 +41,7 @@
  * What must hold:
  *   no torn read        a cell not yet written, or being reused, is POISON: nobody delivers one
  *   order, exact stamp  a reservation's counter is read with nothing reserved before it goes in
+ *   jumps               a sub-buffer's events are of one stretch between two jumps back of the counter
  *   exact numbers       an event's sequence number is what came before it, drops included
  *   once                so two deliveries of one event bear one number, by which the keeper drops one
  *   accounting          read + lost + behind the last event of the tail = written, at the end
@@ -72,6 +74,9 @@
 #ifndef NMI
 #define NMI		0
 #endif
+#ifndef JUMPS
+#define JUMPS		0	/* how often the counter jumps back */
+#endif
 #ifndef READER_DEATHS
 #define READER_DEATHS	0
 #endif
@@ -85,7 +90,7 @@
 #define FIRST		(POSITIONS - 2)	/* every position wraps in the run */
 #define FIRST_SEQ	254	/* sequence numbers too */
 #define CHASE		2	/* CHASE_TRIES, so small that it is met */
-#define TURNS		(2 * ALL + 2)	/* more turns than this is a wait */
+#define TURNS		(2 * ALL + 2 + 2 * JUMPS)	/* more turns than this is a wait */
 
 #define EMPTY		0
 #define CLAIMED		1
@@ -116,14 +121,16 @@ bit block_index;
 
 /* The guest's own ------------------------------------------------------------------- */
 
-byte tail_at, tail_off;
+byte tail_at, tail_off, tail_epoch;
 byte position, nest, seq_base;
 bit pending;
 byte bound[N], end[N], entries[N], drops[N];
 
 /* Nobody's: what really happened ------------------------------------------------------ */
 
-byte reserved;			/* events that took room: numbers them, and is the clock */
+byte reserved;			/* events that took room: numbers them, and is the clock ... */
+byte epoch;			/* ... that jumped so often */
+byte epoch_of[N];		/* of the events in the sub-buffer */
 byte closed_at[N];		/* reserved, when the sub-buffer closed */
 byte published;			/* events that a commit word covers */
 byte dropped_at[POSITIONS];	/* drops by position */
@@ -179,6 +186,7 @@ proctype Context(byte left)
 	provided (over || (_pid >= top && !reader_killed && !writer_dead))
 {
 	byte was, cells, at, off, now, mine, to, s_pos, s_state, id, tries, turns, k;
+	byte at_epoch, its_epoch;
 	bit ok;
 
 	{
@@ -199,7 +207,7 @@ again:
 	now = reserved;
 #endif
 	atomic {
-		at = tail_at; off = tail_off;
+		at = tail_at; off = tail_off; at_epoch = tail_epoch;
 		turns++;
 		assert(turns <= TURNS);
 		if
@@ -208,12 +216,29 @@ again:
 		fi
 	}
 #ifndef BUG_counter_before_tail
+#if JUMPS
+	atomic {			/* counter(), braid_writer_plan_stamp() */
+		now = reserved; its_epoch = epoch;
+#ifndef BUG_jump_stays
+		if
+		:: its_epoch != at_epoch && off != 0 -> now = 0; goto advance
+		:: else
+		fi
+#endif
+	}
+#else
 	now = reserved;			/* counter() */
+#endif
 #endif
 	atomic {			/* braid_local_cas(): takes room and installs the stamp */
 		if
 		:: tail_at == at && tail_off == off ->
 			assert(now == reserved);
+#if JUMPS
+			assert(its_epoch >= tail_epoch);
+			assert(off == 0 || epoch_of[at % N] == its_epoch);
+			epoch_of[at % N] = its_epoch; tail_epoch = its_epoch;
+#endif
 			tail_off = off + cells;
 			reserved++;
 			mine = reserved; now = 0
@@ -395,10 +420,16 @@ outermost:
 	/* publish_to(): to is its position, s_pos and s_state its tail */
 publish_to:
 	/* seq_base, entries[] of final ones: only the outermost context's, that is, ours. */
-	atomic { id = bound[to % N]; sub[id].first = seq_base }
-	sub[id].dropped = drops[to % N];
+	atomic { id = bound[to % N]; sub[id].dropped = drops[to % N] }
 	if
-	:: to % TAIL_POSITIONS != s_pos -> sub[id].entries = entries[to % N]
+	:: to % TAIL_POSITIONS != s_pos ->
+		d_step {		/* begin_next(): words that nobody looks at yet */
+			now = bound[WRAP(to + 1) % N];
+			sub[now].first = (seq_base + entries[to % N] + drops[to % N]) & 255;
+			sub[now].dropped = 0;
+			now = 0
+		}
+		sub[id].entries = entries[to % N]
 	:: else
 	fi;
 #ifdef BUG_guard_moves_early
@@ -467,7 +498,7 @@ left_ring:
 		assert(nest != 0 ||
 		       sub[bound[tail_at % N]].dropped == drops[tail_at % N]);
 		at = 0; off = 0; now = 0; mine = 0; to = 0; s_pos = 0; s_state = 0; id = 0;
-		turns = 0; tries = 0; cells = 0; k = 0;
+		turns = 0; tries = 0; cells = 0; k = 0; at_epoch = 0; its_epoch = 0;
 		top = was; was = 0
 	}
 	goto idle
@@ -765,6 +796,16 @@ proctype Death() provided (!reader_killed)
 	od
 }
 
+#if JUMPS
+proctype Clock() provided (!reader_killed)
+{
+	do
+	:: d_step { epoch < JUMPS && !over -> epoch++ }
+	:: over -> break
+	od
+}
+#endif
+
 #ifdef PEEK
 /* One look without touching, at the hand or at one slot, at any time. */
 proctype Looker() provided (!reader_killed)
@@ -873,6 +914,9 @@ init {
 #endif
 		run Reader();
 		run Death();
+#if JUMPS
+		run Clock();
+#endif
 #ifdef PEEK
 		run Looker()
 #endif

@@ -94,6 +94,7 @@ proves deaths_nested 1500 -DTASK=2 -DIRQ=1 -DREADER_DEATHS=1
 proves deaths_late_reader 1500 -DTASK=2 -DIRQ=2 -DWRITER_DEATH -DLATE_READER
 proves deaths_full_stops 1500 -DTASK=3 -DIRQ=0 -DREADER_DEATHS=1 -DWRITER_DEATH -DOVERWRITE=0
 proves four_slots 1500 -DN=4 -DTASK=3 -DIRQ=1
+proves counter_jumps 1500 -DTASK=2 -DIRQ=1 -DCELLS=2 -DJUMPS=1
 proves look 1500 -DTASK=3 -DIRQ=0 -DPEEK
 if [ "$full" = 1 ]; then
 	proves deaths_nested_overwrite 12000 -DTASK=2 -DIRQ=2 -DREADER_DEATHS=1 -DWRITER_DEATH
@@ -118,6 +119,7 @@ catches guard_by_slot -DTASK=2 -DIRQ=2
 catches guard_moves_early -DTASK=2 -DIRQ=2
 catches zero_late -DTASK=2 -DIRQ=2
 catches drop_in_wrong_page -DTASK=2 -DIRQ=2
+catches jump_stays -DTASK=2 -DIRQ=0 -DCELLS=2 -DJUMPS=1
 catches no_pending_look -DTASK=2 -DIRQ=1
 catches fast_though_nested -DTASK=1 -DIRQ=1 -DCELLS=2
 catches take_by_store -DTASK=4 -DIRQ=0

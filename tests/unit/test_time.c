@@ -13,6 +13,8 @@
 #define SECOND		1000000000ULL
 #define STOP_NS		(300 * MILLI)
 #define JUMP_NS		(50 * MILLI)
+#define BACK_NS		(100 * SECOND)
+#define LITTLE_NS	(5 * MILLI)
 #define SOME_EVENTS	4000u
 
 static char dir[] = "/tmp/test_time.XXXXXX";
@@ -163,6 +165,17 @@ static u32 count_notes(const struct braid_source *source, const char *what)
 	return notes;
 }
 
+static u64 count_faults(const struct braid_source *source)
+{
+	const struct braid_stream *stream = source->streams[0];
+	u64 faults = 0;
+	size_t k;
+
+	for (k = 0; k < stream->nr_rings; k++)
+		faults += stream->rings[k]->walk.faults;
+	return faults;
+}
+
 /* Two epochs, one of the cause; the change lies where the second began. */
 static void check_change(enum braid_epoch_cause cause, const char *note)
 {
@@ -180,6 +193,7 @@ static void check_change(enum braid_epoch_cause cause, const char *note)
 	CHECK_EQ(count_notes(source, note), 1);
 	CHECK_EQ(check_events(source, &events), events);
 	CHECK(events >= 3 * SOME_EVENTS);
+	CHECK_EQ(count_faults(source), 0);
 	braid_source_free(source);
 }
 
@@ -207,6 +221,40 @@ static void jumped_ahead(void)
 	thaw(&s, JUMP_NS);
 	end(&s);
 	check_change(BRAID_EPOCH_JUMPED, "the counter jumped ahead by ");
+}
+
+/* A machine that slept, or was put back to a snapshot: its counter begins from less than it ever was. */
+static void went_back(void)
+{
+	struct session s;
+
+	begin(&s);
+	record_some(&s);
+	freeze(&s);
+	session_until(&s, stood_long_enough);
+	thaw(&s, 0 - BACK_NS);
+	end(&s);
+	check_change(BRAID_EPOCH_WENT_BACK, "the counter went back");
+}
+
+/* By so little that crossings may call it a stop: what the rings tell keeps the bounds true. */
+static void went_back_a_little(void)
+{
+	struct braid_source *source;
+	struct session s;
+	u64 events;
+
+	begin(&s);
+	record_some(&s);
+	freeze(&s);
+	thaw(&s, 0 - LITTLE_NS);
+	end(&s);
+	source = open_capture();
+	CHECK_EQ(count_notes(source, "the counter "), 1);
+	CHECK(check_events(source, &events) > SOME_EVENTS);
+	CHECK(events >= 3 * SOME_EVENTS);
+	CHECK_EQ(count_faults(source), 0);
+	braid_source_free(source);
 }
 
 /* Nothing befell it. */
@@ -301,6 +349,8 @@ int main(void)
 	RUN(even);
 	RUN(stopped_for_a_while);
 	RUN(jumped_ahead);
+	RUN(went_back);
+	RUN(went_back_a_little);
 	RUN(placed_by_wall_time);
 	RUN(wall_time_ahead);
 	unlink(capture_path);
