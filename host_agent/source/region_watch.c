@@ -55,6 +55,52 @@ static int want(struct braid_region_source *s, const struct braid_schema_event *
 	return braid_array_push(w->wanted, w->nr_wanted, w->wanted_capacity, wanted);
 }
 
+/* Order of the index: by buffer, then id, an event before its sub-events, those by number. */
+static u64 key_of(u32 buffer, u16 id, bool sub, u32 number)
+{
+	return (u64)buffer << 49 | (u64)id << 33 | (u64)sub << 32 | number;
+}
+
+static u64 key_of_wanted(const struct braid_live_wanted *w)
+{
+	return key_of(w->buffer & 0x7fff, w->id, w->sub, w->sub ? w->number : 0);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	u64 x = key_of_wanted(a), y = key_of_wanted(b);
+
+	return x < y ? -1 : x > y;
+}
+
+/* Each once, however often a directory tells of it: what is looked at an event is bounded. */
+static void index_wanted(struct braid_live_watch *w)
+{
+	size_t k, nr = 0;
+
+	if (w->nr_wanted)
+		qsort(w->wanted, w->nr_wanted, sizeof(*w->wanted), by_key);
+	for (k = 0; k < w->nr_wanted; k++)
+		if (!nr || by_key(&w->wanted[nr - 1], &w->wanted[k]))
+			w->wanted[nr++] = w->wanted[k];
+	w->nr_wanted = nr;
+}
+
+/* The first that is not before the key, or NULL. */
+static const struct braid_live_wanted *find_wanted(const struct braid_live_watch *w, u64 key)
+{
+	size_t from = 0, to = w->nr_wanted, middle;
+
+	while (from < to) {
+		middle = from + (to - from) / 2;
+		if (key_of_wanted(&w->wanted[middle]) < key)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from < w->nr_wanted ? &w->wanted[from] : NULL;
+}
+
 /* The ids of what is looked out for change with the guest's modules. */
 static int load_wanted(struct braid_region_source *s)
 {
@@ -74,26 +120,32 @@ static int load_wanted(struct braid_region_source *s)
 	s->watch.nr_wanted = 0;
 	while (!err && braid_schema_next(copy.data, copy.bytes, &at, &event) > 0)
 		err = want(s, &event);
+	index_wanted(&s->watch);
 	braid_directory_free(&copy);
 	return err ? s->fatal = braid_fail(err, "out of memory") : 0;
 }
 
 /* Records are little endian, as we are. */
-static bool is_wanted(const struct braid_live_wanted *w, u32 buffer,
-		      const struct braid_event_view *view)
+static const struct braid_live_wanted *wanted_of(const struct braid_live_watch *watch, u32 buffer,
+						 const struct braid_event_view *view)
 {
 	const struct braid_record *record = view->payload;
+	const struct braid_live_wanted *w;
 	u64 number = 0;
+	u16 id;
 
-	if (view->payload_bytes < sizeof(*record) || record->common_type != w->id ||
-	    buffer != w->buffer)
-		return false;
-	if (!w->sub)
-		return true;
+	if (view->payload_bytes < sizeof(*record))
+		return NULL;
+	id = record->common_type;
+	w = find_wanted(watch, key_of(buffer, id, false, 0));
+	if (!w || w->id != id || w->buffer != buffer || !w->sub)
+		return w && w->id == id && w->buffer == buffer ? w : NULL;
+	/* All sub-events of an event have their number in the same place. */
 	if ((u32)w->number_offset + w->number_bytes > view->payload_bytes)
-		return false;
+		return NULL;
 	memcpy(&number, (const u8 *)view->payload + w->number_offset, w->number_bytes);
-	return number == w->number;
+	w = number > ~0U ? NULL : find_wanted(watch, key_of(buffer, id, true, number));
+	return w && w->id == id && w->buffer == buffer && w->number == number ? w : NULL;
 }
 
 static void notice(struct braid_region_source *s, const struct braid_live_wanted *w)
@@ -114,18 +166,19 @@ static bool look_at(struct braid_region_source *s, const struct braid_peek *peek
 {
 	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
 	struct braid_event_view view;
+	const struct braid_live_wanted *w;
 	struct braid_cursor c;
-	size_t k;
 
 	memcpy(copy, span->data + span->from_bytes, span->to_bytes - span->from_bytes);
 	if (!braid_peek_valid(peek, span))
 		return false;
 	braid_cursor_init(&c, copy, span->to_bytes - span->from_bytes, span->time_stamp,
 			  peek->map.flags);
-	while (braid_page_next(&c, &view) > 0)
-		for (k = 0; k < s->watch.nr_wanted; k++)
-			if (is_wanted(&s->watch.wanted[k], events_of, &view))
-				notice(s, &s->watch.wanted[k]);
+	while (braid_page_next(&c, &view) > 0) {
+		w = wanted_of(&s->watch, events_of, &view);
+		if (w)
+			notice(s, w);
+	}
 	return true;
 }
 

@@ -412,6 +412,27 @@ static void keeps_within_bounds_of_many(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
+/* A directory that tells of one event very often: each record is looked up once, and noticed once. */
+static void notices_each_event_once(void)
+{
+	struct braid_schema_event again = {
+		.id = 3, .system = "irq", .name = "irq_handler_entry", .format = "",
+	};
+	struct fake_guest *g = fake_guest_new(region_path, &usual);
+	struct flight f = { 0 };
+	u32 k;
+
+	for (k = 0; k < 200; k++)
+		fake_guest_tell(g, &again);
+	begin(&f, ON_EVENT);
+	turn(&f);
+	fake_guest_write(g, 0, 10 * FAKE_NR_EVENTS);
+	turn(&f);
+	CHECK_EQ(f.status.noticed, 10);
+	end(&f);
+	fake_guest_free(g);
+}
+
 /* A disk that is full ends a snapshot, and nothing else: what it did not write is in the next one. */
 static void goes_on_when_a_snapshot_fails(void)
 {
@@ -528,6 +549,7 @@ int main(void)
 	RUN(lets_a_guest_go_behind_a_snapshot);
 	RUN(tells_of_buffers_that_stop);
 	RUN(notices_events);
+	RUN(notices_each_event_once);
 	RUN(keeps_within_bounds);
 	RUN(keeps_within_bounds_of_many);
 	RUN(goes_on_when_a_snapshot_fails);
