@@ -6,6 +6,7 @@
 #define BRAID_COMPAT_H
 
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/version.h>
 
 /*
@@ -31,6 +32,38 @@
 #ifdef CONFIG_X86_64
 #define BRAID_SYSCALL_TABLE	<asm/syscalls_64.h>
 #endif
+
+/*
+ * What a tracepoint holds off while it calls its probes: preemption, or with PREEMPT_RT since
+ * 7.0 migration alone. Kernels without kernel preemption don't count the former.
+ */
+#if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
+#define BRAID_TRACEPOINT_PREEMPTION	0
+#define BRAID_TRACEPOINT_MIGRATION	1
+#else
+#define BRAID_TRACEPOINT_PREEMPTION	(IS_ENABLED(CONFIG_PREEMPTION) ? 1 : 0)
+#define BRAID_TRACEPOINT_MIGRATION	0
+#endif
+
+/* How often the current task has disabled migration; one CPU alone has no such thing. */
+static inline unsigned int braid_migration_depth(void)
+{
+#ifdef CONFIG_SMP
+	return current->migration_disabled;
+#else
+	return 0;
+#endif
+}
+
+/* Whether the scheduler is wanted, but not at once: an RT kernel's flag, later all kernels'. */
+static inline bool braid_need_resched_lazy(void)
+{
+#ifdef CONFIG_ARCH_HAS_PREEMPT_LAZY
+	return test_thread_flag(TIF_NEED_RESCHED_LAZY);
+#else
+	return false;
+#endif
+}
 
 /* Flags of a vma go through helpers since 6.3. */
 static inline void braid_vma_flags(struct vm_area_struct *vma, unsigned long set,

@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 
+#include "guest_driver/compat.h"
 #include "guest_driver/core/counter.h"
 #include "guest_driver/core/lock.h"
 #include "guest_driver/core/region.h"
@@ -217,34 +218,47 @@ braid_buffer_open_writer(const struct braid_buffer *buffer)
 	return READ_ONCE(ring->open);
 }
 
-/* The values of enum trace_flag_type, which the trace tools know. */
+/*
+ * As the kernel's tracing_gen_ctx() has it, which modules can't call. The values are those
+ * of enum trace_flag_type, which the trace tools know.
+ */
 static __always_inline u8 braid_context_flags(unsigned long pc)
 {
 	u8 flags = irqs_disabled() ? 0x01 : 0;
 
+	if (braid_need_resched_lazy())
+		flags |= 0x02;
 	if (test_thread_flag(TIF_NEED_RESCHED))
 		flags |= 0x04;
 	if (test_preempt_need_resched())
 		flags |= 0x20;
-	if ((pc & SOFTIRQ_MASK) >> (SOFTIRQ_SHIFT + 1))
+	/* With PREEMPT_RT these are the task's, not in preempt_count(). */
+	if (softirq_count() >> (SOFTIRQ_SHIFT + 1))
 		flags |= 0x80;
+	if (in_serving_softirq())
+		flags |= 0x10;
 	if (pc & HARDIRQ_MASK)
 		flags |= 0x08;
-	if (pc & SOFTIRQ_OFFSET)
-		flags |= 0x10;
 	if (pc & NMI_MASK)
 		flags |= 0x40;
 	return flags;
 }
 
-/* What the traced code had; the tracepoint's own preempt_disable() is not its doing. */
-static __always_inline u8 braid_preempt_depth(unsigned long pc)
+/*
+ * What the traced code had: preemption's depth, at most 15, and migration's in the upper half.
+ * @pc: before anything of ours changed it; @tracepoint: a tracepoint called us, and what it
+ * holds is not the traced code's doing.
+ */
+static __always_inline u8 braid_context_depth(unsigned long pc, bool tracepoint)
 {
-	u32 depth = pc & PREEMPT_MASK;
+	u32 depth = min_t(u32, pc & PREEMPT_MASK, 0xf);
+	u32 migration = min_t(u32, braid_migration_depth(), 0xf);
 
-	if (IS_ENABLED(CONFIG_PREEMPTION) && depth)
-		depth--;
-	return depth < 0xf ? depth : 0xf;
+	if (tracepoint && depth)
+		depth -= BRAID_TRACEPOINT_PREEMPTION;
+	if (tracepoint && migration)
+		migration -= BRAID_TRACEPOINT_MIGRATION;
+	return depth | migration << 4;
 }
 
 /**
@@ -252,6 +266,8 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
  * @buffer: not RAW
  * @id: the event's
  * @bytes: of payload, struct braid_record included
+ * @pc: preempt_count() before the caller turned preemption off
+ * @tracepoint: a tracepoint called, and holds preemption or migration off itself
  * @slot: for braid_record_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
@@ -259,10 +275,10 @@ static __always_inline u8 braid_preempt_depth(unsigned long pc)
  * no writer in @slot, nothing is to be recorded.
  */
 static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
+						  unsigned long pc, bool tracepoint,
 						  struct braid_slot *slot)
 {
 	struct braid_writer *w = braid_buffer_open_writer(buffer);
-	unsigned long pc = preempt_count();
 	struct braid_record *record;
 
 	slot->writer = w;
@@ -273,7 +289,7 @@ static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u
 		return NULL;
 	record->common_type = id;
 	record->common_flags = braid_context_flags(pc);
-	record->common_preempt_count = braid_preempt_depth(pc);
+	record->common_preempt_count = braid_context_depth(pc, tracepoint);
 	record->common_pid = current->pid;
 	return record;
 }

@@ -103,6 +103,7 @@ EXPORT_SYMBOL_GPL(braid_unregister_event);
 int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 		       const void *payload)
 {
+	unsigned long pc = preempt_count();
 	struct api_event *api;
 	struct braid_slot slot;
 	u8 *record;
@@ -117,7 +118,8 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	ret = api ? -EAGAIN : -ENOENT;
 	if (api && smp_load_acquire(&api->on)) {
 		record = braid_record_reserve(buffer, event_id,
-					      length + sizeof(struct braid_record), &slot);
+					      length + sizeof(struct braid_record), pc, false,
+					      &slot);
 		if (!record && slot.writer)
 			ret = -ENOSPC;
 		if (record) {

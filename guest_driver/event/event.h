@@ -56,17 +56,19 @@ struct braid_event {
  * @slot: for braid_event_commit(), on the caller's stack
  * @bytes: of payload, struct braid_record included; more than BRAID_MAX_RECORD_BYTES
  *	are dropped and counted
+ * @pc: preempt_count() before the caller turned preemption off
+ * @held: the tracepoint that called holds preemption or migration off itself
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload with its struct braid_record filled, in memory that the host may
  * rewrite at any moment: write only. NULL: dropped and counted, or the buffer is disabled.
  */
 static __always_inline void *braid_event_reserve(struct braid_event *ev, struct braid_slot *slot,
-						 u32 bytes)
+						 u32 bytes, unsigned long pc, bool held)
 {
 	if (unlikely(bytes > BRAID_MAX_RECORD_BYTES))
 		bytes = BRAID_MAX_SUBBUF_BYTES;	/* what no ring takes, and each counts */
-	return braid_record_reserve(ev->buffer, ev->id, bytes, slot);
+	return braid_record_reserve(ev->buffer, ev->id, bytes, pc, held, slot);
 }
 
 static __always_inline void braid_event_commit(struct braid_slot *slot)

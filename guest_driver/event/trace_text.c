@@ -98,12 +98,14 @@ static void advance(struct trace *t)
 static void show_flags(struct seq_file *seq, const struct braid_record *record)
 {
 	u8 flags = record->common_flags, depth = record->common_preempt_count & 0xf;
+	u8 migration = record->common_preempt_count >> 4;
 	bool hard = flags & 0x08, soft = flags & 0x10, nmi = flags & 0x40;
 	char irqs = ".dbD"[(flags & 0x01) | (flags & 0x80) >> 6];
-	char resched = ".npN"[(flags & 0x04) >> 2 | (flags & 0x20) >> 4];
+	char resched = ".lnbpLNB"[(flags & 0x02) >> 1 | (flags & 0x04) >> 1 | (flags & 0x20) >> 3];
 	char context = nmi ? "zZ"[hard] : hard ? "hH"[soft] : soft ? 's' : '.';
 
-	seq_printf(seq, "%c%c%c%c", irqs, resched, context, depth ? hex_asc_lo(depth) : '.');
+	seq_printf(seq, "%c%c%c%c%c", irqs, resched, context, depth ? hex_asc_lo(depth) : '.',
+		   migration ? hex_asc_lo(migration) : '.');
 }
 
 static void get_comm(struct trace *t, s32 pid, char comm[BRAID_COMM_BYTES])
@@ -184,15 +186,16 @@ static void show_head(struct seq_file *seq, struct trace *t)
 	if (t->buffer->flags & BRAID_BUFFER_RAW) {
 		seq_puts(seq, "# CPU# TIMESTAMP  BYTES\n");
 	} else if (t->kind == BRAID_OUTPUT_LATENCY) {
-		seq_puts(seq, "# flags: irqs off or bottom halves off, need to reschedule, irq context, preemption depth\n");
+		seq_puts(seq, "# flags: irqs off or bottom halves off, need to reschedule, irq context, preemption and migration depth\n");
 		seq_puts(seq, "#  TASK-PID     CPU+FLAGS  SINCE FIRST  EVENT\n");
 	} else {
 		seq_puts(seq, "#                               irqs off (d), bottom halves off (b)\n");
 		seq_puts(seq, "#                               |need to reschedule\n");
 		seq_puts(seq, "#                               ||hardirq, softirq, nmi\n");
 		seq_puts(seq, "#                               |||preemption depth\n");
-		seq_puts(seq, "#           TASK-PID     CPU#   ||||  TIMESTAMP  EVENT\n");
-		seq_puts(seq, "#              | |         |    ||||      |        |\n");
+		seq_puts(seq, "#                               ||||migration disabled\n");
+		seq_puts(seq, "#           TASK-PID     CPU#   |||||  TIMESTAMP  EVENT\n");
+		seq_puts(seq, "#              | |         |    |||||      |        |\n");
 	}
 }
 

@@ -140,7 +140,8 @@ static void take_record(struct trace_export *export, const void *entry, unsigned
 	if (unlikely(current == READ_ONCE(resolver) && in_task()))
 		return;
 	note(id);
-	record = braid_record_reserve(buffer, id, bytes, &slot);
+	/* The record has its context already. */
+	record = braid_record_reserve(buffer, id, bytes, 0, false, &slot);
 	if (!record)
 		return;
 	if (bytes & 3)			/* the ring rounds up */

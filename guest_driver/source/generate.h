@@ -68,7 +68,7 @@
 #define DEFINE_EVENT_CONDITION(template, name, proto, args, cond)	\
 	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
 
-/* Faultable system call tracepoints call their probes with preemption on. */
+/* Faultable system call tracepoints hold nothing off while they call their probes. */
 #undef TRACE_EVENT_SYSCALL
 #define TRACE_EVENT_SYSCALL(name, proto, args, tstruct, assign, print, reg, unreg) \
 	DECLARE_EVENT_SYSCALL_CLASS(name, PARAMS(proto), PARAMS(args),	\
@@ -187,44 +187,44 @@ braid_measure_##call(struct braid_offsets_##call *__data_offsets, proto) \
 #include BRAID_HEADERS
 
 /*
- * Pass 6: the probes, and a check that each fits its tracepoints. From the
- * reservation on, entry lies in memory that somebody else may be writing.
+ * Pass 6: the probes, and a check that each fits its tracepoints. Each holds preemption off
+ * itself: not every kernel's tracepoints do. From the reservation on, entry lies in memory
+ * that somebody else may be writing.
  */
 #include <trace/stages/stage6_event_callback.h>
 #include "guest_driver/source/assign_private.h"
-#define BRAID_PROBE(probe, call, proto, args, tstruct, assign)		\
-static notrace __maybe_unused void probe(void *__data, proto)		\
+#define BRAID_PROBE(call, held, proto, args, tstruct, assign)		\
+static notrace __maybe_unused void braid_probe_##call(void *__data, proto) \
 {									\
 	struct braid_offsets_##call __maybe_unused __data_offsets;	\
+	unsigned long __braid_pc = preempt_count();			\
 	struct braid_raw_##call *entry;					\
 	struct braid_slot __braid_slot;					\
-	int __data_size = braid_measure_##call(&__data_offsets, args);	\
+	int __data_size;						\
 									\
+	preempt_disable_notrace();					\
+	__data_size = braid_measure_##call(&__data_offsets, args);	\
 	entry = braid_event_reserve(__data, &__braid_slot,		\
-			braid_record_size(sizeof(*entry), __data_size)); \
+			braid_record_size(sizeof(*entry), __data_size),	\
+			__braid_pc, held);				\
 	if (!entry)							\
-		return;							\
+		goto __braid_out;					\
 	tstruct								\
 	{ assign; }							\
 	if (braid_prints_symbols(braid_print_fmt_##call))		\
 		braid_note_symbols(entry, braid_symbols_##call);	\
 	braid_event_commit(&__braid_slot);				\
+__braid_out:								\
+	preempt_enable_notrace();					\
 }
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
-	BRAID_PROBE(braid_probe_##call, call, PARAMS(proto),		\
-		    PARAMS(args), PARAMS(tstruct), PARAMS(assign))
+	BRAID_PROBE(call, true, PARAMS(proto), PARAMS(args),		\
+		    PARAMS(tstruct), PARAMS(assign))
 #undef DECLARE_EVENT_SYSCALL_CLASS
 #define DECLARE_EVENT_SYSCALL_CLASS(call, proto, args, tstruct, assign, print) \
-	BRAID_PROBE(braid_faultable_##call, call, PARAMS(proto),	\
-		    PARAMS(args), PARAMS(tstruct), PARAMS(assign))	\
-static notrace __maybe_unused void					\
-braid_probe_##call(void *__data, proto)					\
-{									\
-	preempt_disable_notrace();					\
-	braid_faultable_##call(__data, args);				\
-	preempt_enable_notrace();					\
-}
+	BRAID_PROBE(call, false, PARAMS(proto), PARAMS(args),		\
+		    PARAMS(tstruct), PARAMS(assign))
 #undef DEFINE_EVENT
 #define DEFINE_EVENT(template, call, proto, args)			\
 static inline void braid_check_##call(void)				\

@@ -156,6 +156,46 @@ def source_text(ctx):
     ctx.equal(list(missing), [], "texts that tracefs has and the driver has not")
 
 
+FLAGS = re.compile(r"^\s*.*-(\d+)\s+\[(\d+)\]\s+(\S{5})\s+[\d.]+: (\w+): (.*)$")
+RESCHED = 1  # the flags' character that another CPU may change between two records of one event
+
+
+def flags_of(guest, path):
+    """How often a trace file has which event with which flags."""
+    found = (FLAGS.match(line) for line in guest.run(f"cat {path}", timeout=180).splitlines())
+    return collections.Counter((line[4], line[1], line[2], line[5], line[3]) for line in found if line)
+
+
+def without_resched(counter):
+    """The same, whether or not the scheduler was wanted."""
+    merged = collections.Counter()
+    for (*event, flags), times in counter.items():
+        merged[(*event, flags[:RESCHED] + flags[RESCHED + 1:])] += times
+    return merged
+
+
+@case("source-flags", usual=("6.1", "6.12", "6.12-rt"), needs=("driver",))
+def source_flags(ctx):
+    """An event's context flags are those that tracefs records for the same event."""
+    guest = ctx.guest(thread="single")
+    guest.boot()
+    guest.insmod("tracebraid", "ftrace_size_kb=0")
+    events = ("sched/sched_wakeup", "sched/sched_switch", "irq/softirq_entry", "timer/hrtimer_start", "timer/hrtimer_cancel",
+              "sched/sched_process_fork", "raw_syscalls/sys_enter")
+    for event in events:
+        guest.run(f"echo 1 > {TREE}/trace/events/{event}/enable; echo 1 > {TRACING}/events/{event}/enable")
+    guest.run("for k in 1 2 3 4 5; do usleep 1000; cat /proc/uptime; (true); done | wc -l")
+    guest.run(f"echo 0 > {TRACING}/events/enable; echo 0 > {TREE}/trace/events/enable")
+    theirs, ours = flags_of(guest, f"{TRACING}/trace"), flags_of(guest, f"{TREE}/trace/trace")
+    ctx.check({key[0] for key in theirs} >= {event.split("/")[1] for event in events[:4]}, f"only {len(theirs)} events")
+    # Those around the turning on and off are in one of the two alone.
+    ctx.equal(dict(list((without_resched(theirs) - without_resched(ours)).items())[:5]), {},
+              "flags that tracefs has and the driver has not")
+    wanted = sum(times for key, times in theirs.items() if key[-1][RESCHED] != ".")
+    agreed = sum(min(times, ours[key]) for key, times in theirs.items() if key[-1][RESCHED] != ".")
+    ctx.check(wanted and agreed > wanted * 9 // 10, f"of {wanted} events with a reschedule pending {agreed} agree")
+
+
 @case("source-export-record", usual=("6.12",), needs=("driver", "agent"))
 def source_export_record(ctx):
     """The host records what the guest traces in tracefs, and prints it as tracefs and the guest's trace file do."""
