@@ -2,9 +2,11 @@
 /* Answers the host's pings with the counter, looks at its clock, tells wall time. */
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
+#include <linux/moduleparam.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
 #include <linux/sched.h>
+#include <linux/sched/isolation.h>
 #include <linux/timekeeping.h>
 
 #include "guest_driver/clock/exchange.h"
@@ -16,6 +18,10 @@
 #define BURST_QUIET_NS		(4 * NSEC_PER_MSEC)
 #define BURST_WHOLE_NS		(30 * NSEC_PER_MSEC)	/* of which the vCPU has some */
 #define WALL_PERIOD_NS		NSEC_PER_SEC
+
+static bool clock_isolated;
+module_param(clock_isolated, bool, 0644);
+MODULE_PARM_DESC(clock_isolated, "1: the host may have the clock exchange run on isolated CPUs too, for up to 30 ms at a time; 0: never (default)");
 
 /* The counter, not before any load that precedes it, and the vCPU that it was read on. */
 static u64 read_counter(u32 *vcpu)
@@ -68,8 +74,9 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 }
 
 /*
- * Goes to the vCPU that the host asks for. One that is not online, or goes offline in the
- * midst of it, is no error: the scheduler keeps us elsewhere, and each answer tells where.
+ * Goes to the vCPU that the host asks for, but to none that its user has isolated: a burst
+ * would hold it for up to BURST_WHOLE_NS. One that is not online, or goes offline during the
+ * burst, is no error: the thread stays elsewhere, and each answer says where.
  */
 static bool go_to(u32 vcpu, struct cpumask *before)
 {
@@ -78,6 +85,8 @@ static bool go_to(u32 vcpu, struct cpumask *before)
 	if (!vcpu || cpu >= nr_cpu_ids)
 		return false;
 	cpu = braid_index_nospec(cpu, nr_cpu_ids);
+	if (cpu_is_isolated(cpu) && !READ_ONCE(clock_isolated))
+		return false;
 	cpumask_copy(before, current->cpus_ptr);
 	return !set_cpus_allowed_ptr(current, cpumask_of(cpu));
 }

@@ -353,3 +353,21 @@ def clock_first(ctx):
     print(f"     first fix {stream['exchange']['first_fix_ns']} ns after the start, "
           f"median bound {stream['bound_median_ns']} ns")
     ctx.check(stream["exchange"]["first_fix_ns"] and stream["bound_median_ns"], f"the clock: {stream}")
+
+
+@case("clock-isolated", usual=("6.12",), needs=("driver", "agent"))
+def clock_isolated(ctx):
+    """The clock exchange leaves an isolated vCPU alone, unless the driver's parameter says otherwise."""
+    guest = ctx.guest(append="isolcpus=1 nohz_full=1")
+    guest.boot()
+    guest.insmod("tracebraid")
+    thread = guest.run("for p in /proc/[0-9]*; do read -r c < $p/comm && [ $c = tracebraid ] && echo ${p#/proc/}; done").strip()
+
+    def migrations():
+        return int(guest.run(f"grep se.nr_migrations /proc/{thread}/sched").split()[-1])
+
+    first = migrations()
+    for allowed in (0, 1):
+        guest.run(f"echo {allowed} > /sys/module/tracebraid/parameters/clock_isolated")
+        ctx.run_agent("record", "-r", guest.shm, "-t", "1", "-o", ctx.dir / f"{allowed}.braid")
+        ctx.equal(migrations() > first, bool(allowed), f"whether the poll thread has moved, with clock_isolated={allowed}")
