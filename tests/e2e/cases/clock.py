@@ -361,7 +361,7 @@ def clock_isolated(ctx):
     guest = ctx.guest(append="isolcpus=1 nohz_full=1")
     guest.boot()
     guest.insmod("tracebraid")
-    thread = guest.run("for p in /proc/[0-9]*; do read -r c < $p/comm && [ $c = tracebraid ] && echo ${p#/proc/}; done").strip()
+    thread = guest.run("for p in /proc/[0-9]*; do read -r c < $p/comm && [ $c = tracebraid ] && echo ${p#/proc/}; done; true").strip()
 
     def migrations():
         return int(guest.run(f"grep se.nr_migrations /proc/{thread}/sched").split()[-1])

@@ -181,7 +181,7 @@ def source_flags(ctx):
     guest.boot()
     guest.insmod("tracebraid", "ftrace_size_kb=0")
     events = ("sched/sched_wakeup", "sched/sched_switch", "irq/softirq_entry", "timer/hrtimer_start", "timer/hrtimer_cancel",
-              "sched/sched_process_fork", "raw_syscalls/sys_enter")
+              "sched/sched_process_fork", "kmem/kmem_cache_alloc", "signal/signal_generate")
     for event in events:
         guest.run(f"echo 1 > {TREE}/trace/events/{event}/enable; echo 1 > {TRACING}/events/{event}/enable")
     guest.run("for k in 1 2 3 4 5; do usleep 1000; cat /proc/uptime; (true); done | wc -l")
