@@ -59,11 +59,12 @@ chmod 755 "$root/init" "$root/bin/busybox"
 
 # Where the program looks for them, which is where the host has them.
 add_libraries() {
-	ldd "$1" >"$work/libraries" || die "the libraries of $1 are not known"
-	for library in $(grep -o '/[^ ]*' "$work/libraries"); do
+	ldd "$1" >"$work/ldd" || die "the libraries of $1 are not known"
+	grep -o '/[^ ]*' "$work/ldd" >"$work/libraries" || die "$1 has no libraries"
+	while read -r library; do
 		mkdir -p "$root$(dirname -- "$library")"
 		cp -L "$library" "$root$library"
-	done
+	done <"$work/libraries"
 }
 
 for file in "$@"; do
