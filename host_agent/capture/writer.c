@@ -294,7 +294,8 @@ int braid_capture_publish(struct braid_capture_writer *w)
 
 	if (w->is_stdout || w->keep)
 		return 0;
-	err = w->error ? 0 : braid_capture_flush(w);	/* who opens it by its name finds its head */
+	/* A file that gets its name has its head: a device, such as /dev/full, had its name before. */
+	err = w->error || !*w->output.part ? 0 : braid_capture_flush(w);
 	return err ? err : braid_output_publish(&w->output, w->fd);
 }
 

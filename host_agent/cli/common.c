@@ -102,7 +102,7 @@ int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
 	size_t k;
 	int err = braid_cli_input(paths, nr);
 
-	for (k = 0; k < nr && !err; k++)
+	for (k = 0; k < nr && CONFINES && !err; k++)
 		err = braid_input_keep(paths[k]);
 	return err ? err : braid_cli_confine(what, NULL);
 }
