@@ -2,7 +2,6 @@
 /* The life of a recorded guest: waiting, recording, down, gone, and back again. */
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +36,6 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 u64 braid_live_now_ns(const struct braid_region_source *s)
 {
 	return s->o.dead_ns ?: braid_host_clock_ns();
-}
-
-int braid_live_note(struct braid_region_source *s, const char *format, ...)
-{
-	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };
-	char line[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	braid_text_clean(line);
-	if (s->o.say)
-		s->o.say(s->o.say_arg, s->name, line);
-	if (!s->stream)
-		return 0;
-	return braid_live_emit(s, BRAID_CHUNK_NOTE, &note, sizeof(note), line, strlen(line));
 }
 
 /* Finds the QEMU that maps the region, and a file descriptor that tells its end. */
@@ -285,12 +267,12 @@ static int work(void *arg)
 			       0 : err;
 	}
 	turn->result = BRAID_POLL_BUSY;
-	err = braid_live_buffers(s);
+	err = braid_live_buffers(s, false);
 	if (err)
 		return err == -EAGAIN ? 0 : err;
 	err = braid_live_tables_send(s, false);
 	if (!err)
-		err = braid_live_ring_roles(s);
+		err = braid_live_ring_roles(s, false);
 	if (!err)
 		err = s->o.flight ? braid_live_watch_poll(s) : braid_live_drain(s, false);
 	if (err < 0)
@@ -365,9 +347,8 @@ int braid_region_source_poll(struct braid_region_source *s)
 		if (s->retry_due_ns - braid_host_clock_ns() <= RETRY_NS)
 			s->retry_due_ns = 0;	/* there may be a region now */
 	}
-	if (err < 0)
-		err = braid_live_note(s, "%s", braid_failure());
-	if (err < 0)
+	err = err < 0 ? braid_live_note(s, "%s", braid_failure()) : braid_live_notes_poll(s, false);
+	if (err)
 		return err;
 	if (s->phase != BRAID_PHASE_RECORDING) {
 		err = try_start(s);

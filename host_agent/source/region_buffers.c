@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/clock/host.h"
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 
@@ -56,14 +57,24 @@ static void begin_closing(struct braid_region_source *s, u32 buffer)
 	s->follow[buffer] = BRAID_FOLLOW_CLOSING;
 }
 
-static bool is_emptied(const struct braid_region_source *s, u32 buffer)
+/* Which CLOSING buffers are not empty yet. One walk for all: there may be very many rings. */
+static void find_unemptied(const struct braid_region_source *s, bool unemptied[BRAID_MAX_BUFFERS])
 {
 	size_t k;
 
 	for (k = 0; k < s->nr_rings; k++)
-		if (s->rings[k].buffer == buffer && s->rings[k].rest_bytes)
-			return false;
-	return true;
+		if (s->rings[k].rest_bytes)
+			unemptied[s->rings[k].buffer] = true;
+}
+
+static bool is_closing(const struct braid_region_source *s)
+{
+	u32 k;
+
+	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
+		if (s->follow[k] == BRAID_FOLLOW_CLOSING)
+			return true;
+	return false;
 }
 
 /* Says to the guest that its buffers are as it wants them, once none is being emptied. */
@@ -71,25 +82,22 @@ static void tell_guest(struct braid_region_source *s)
 {
 	struct braid_mailbox *box =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
-	u32 k;
 
-	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
-		if (s->follow[k] == BRAID_FOLLOW_CLOSING)
-			return;
-	if (braid_live_settled(s))
+	if (!is_closing(s) && braid_live_settled(s))
 		braid_store_release(&box->agent_buffers_seq, s->sb.buffers_seq);	/* (B4) */
 }
 
 int braid_live_close(struct braid_region_source *s)
 {
-	bool any = false;
+	bool unemptied[BRAID_MAX_BUFFERS] = { false }, any = false;
 	int err = 0;
 	u32 k;
 
-	if (!braid_live_settled(s))
+	if (!is_closing(s) || !braid_live_settled(s))
 		return 0;	/* the next look at the buffers sees */
+	find_unemptied(s, unemptied);
 	for (k = 0; k < BRAID_MAX_BUFFERS && !err; k++) {
-		if (s->follow[k] != BRAID_FOLLOW_CLOSING || !is_emptied(s, k))
+		if (s->follow[k] != BRAID_FOLLOW_CLOSING || unemptied[k])
 			continue;
 		err = end_rings(s, k, true);
 		s->follow[k] = BRAID_FOLLOW_CLOSED;
@@ -145,7 +153,8 @@ int braid_live_attach(struct braid_region_source *s)
 {
 	int err;
 
-	s->nr_rings = s->nr_accounted = s->first_ring = 0;
+	s->nr_rings = s->nr_accounted = s->nr_quiet = 0;
+	s->first_ring = s->next_role = 0;
 	s->refused_seq = s->sb.buffers_seq;
 	s->down = s->sb.state == BRAID_STATE_DOWN;
 	memset(s->follow, 0, sizeof(s->follow));
@@ -161,7 +170,7 @@ int braid_live_attach(struct braid_region_source *s)
 			       s->o.buffer);
 }
 
-int braid_live_buffers(struct braid_region_source *s)
+int braid_live_buffers(struct braid_region_source *s, bool now)
 {
 	u32 seq = braid_mapping_buffers_seq(s->mapping), k;
 	struct braid_superblock next = s->sb;
@@ -169,11 +178,14 @@ int braid_live_buffers(struct braid_region_source *s)
 
 	if (seq == s->sb.buffers_seq || seq == s->refused_seq)
 		return 0;
+	if (!now && !braid_rate_allows(&s->layouts, braid_host_clock_ns(), BRAID_LAYOUTS_A_SECOND))
+		return -EAGAIN;
 	err = braid_mapping_buffers(s->mapping, &next);
 	if (err == -EAGAIN && (s->silent || s->down)) {
 		s->refused_seq = seq;	/* it died meanwhile: what we know holds */
 		return 0;
 	}
+	s->layouts.nr += err != -EAGAIN;
 	if (err == -EBADMSG) {
 		s->refused_seq = seq;
 		return braid_live_note(s, "what it says of its buffers is not followed: %s",
@@ -186,7 +198,7 @@ int braid_live_buffers(struct braid_region_source *s)
 		    same_place(&s->sb.buffers[k], &next.buffers[k]))
 			continue;
 		/* If it was not CLOSING before, the guest did not wait for us. */
-		err = end_rings(s, k, false);
+		err = s->follow[k] == BRAID_FOLLOW_NOT ? 0 : end_rings(s, k, false);
 		if (err)
 			return err;
 		s->follow[k] = BRAID_FOLLOW_NOT;

@@ -228,6 +228,7 @@ int braid_live_wake(struct braid_region_source *s, int result)
 	if (s->wake_asked)
 		return result;
 	s->wake_asked = true;
+	s->nr_quiet = 0;	/* all rings are looked at once more */
 	braid_store(&box->wake_permille, WAKE_PERMILLE);
 	braid_store(&box->wake_doorbell, doorbell);
 	braid_store_release(&box->wake_seq, braid_load(&box->wake_seq) + 1);	/* (W1) */

@@ -234,27 +234,35 @@ static int drain_closing(struct braid_region_source *s, struct braid_live_ring *
 
 int braid_live_drain(struct braid_region_source *s, bool tails)
 {
+	size_t most = s->nr_rings < BRAID_TURN_RINGS ? s->nr_rings : BRAID_TURN_RINGS, k;
 	s64 budget = BRAID_TURN_BYTES, share;
 	u32 first = s->first_ring;
-	size_t k;
 	int err;
 
 	/* Each ring may use a half of what is left: a flooded one does not starve the rest. */
-	for (k = 0; k < s->nr_rings && budget > 0; k++) {
+	for (k = 0; k < most && budget > 0; k++) {
 		struct braid_live_ring *ring = &s->rings[(first + k) % s->nr_rings];
 		s64 before = share = budget / 2 + 1;
 
 		err = s->follow[ring->buffer] == BRAID_FOLLOW_CLOSING ?
 		      drain_closing(s, ring, &share) : drain_ring(s, ring, tails, &share);
-		if (err == -EAGAIN)
+		if (err == -EAGAIN) {
+			s->nr_quiet = 0;
 			return BRAID_POLL_BUSY;
+		}
 		if (err)
 			return err;
 		budget -= before - share;
 		if (share <= 0)		/* it has more: it comes last the next time */
 			s->first_ring = (first + k + 1) % s->nr_rings;
 	}
-	if (budget == BRAID_TURN_BYTES)
+	if (k < s->nr_rings)
+		s->first_ring = (first + k) % s->nr_rings;
+	if (budget < BRAID_TURN_BYTES)
+		s->nr_quiet = 0;
+	else if (s->nr_quiet < s->nr_rings)
+		s->nr_quiet += k;
+	if (budget == BRAID_TURN_BYTES && s->nr_quiet >= s->nr_rings)
 		return BRAID_POLL_IDLE;
 	return budget < BRAID_TURN_BYTES / 2 ? BRAID_POLL_MORE : BRAID_POLL_BUSY;
 }
@@ -269,10 +277,10 @@ s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
 int braid_live_drain_end(struct braid_region_source *s)
 {
 	u64 before = s->bytes;
-	int ret = braid_live_buffers(s), err = 0;
+	int ret = braid_live_buffers(s, true), err = 0;
 
 	if (!ret)
-		ret = braid_live_ring_roles(s);
+		ret = braid_live_ring_roles(s, true);
 	if (!ret)
 		ret = braid_live_drain(s, true);
 	if (ret >= 0)
@@ -280,7 +288,7 @@ int braid_live_drain_end(struct braid_region_source *s)
 	if (err)
 		return err;
 	/* Buffers that never stand still are their guest's matter. */
-	if (ret == -EAGAIN || (ret > BRAID_POLL_IDLE && s->bytes == before))
+	if (ret == -EAGAIN || (ret > BRAID_POLL_IDLE && s->bytes == before && !s->nr_quiet))
 		return ++s->end_tries < REST_TRIES ? BRAID_POLL_BUSY : BRAID_POLL_IDLE;
 	if (ret < 0)
 		return ret;
@@ -294,9 +302,9 @@ int braid_live_drain_rest(struct braid_region_source *s)
 	size_t k;
 
 	for (tries = 0; tries < REST_TRIES; tries++) {
-		err = braid_live_buffers(s);
+		err = braid_live_buffers(s, true);
 		if (!err)
-			err = braid_live_ring_roles(s);
+			err = braid_live_ring_roles(s, true);
 		for (k = 0; k < s->nr_rings && !err; k++) {
 			s64 budget = braid_live_ring_bytes(&s->rings[k]);
 

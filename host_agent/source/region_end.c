@@ -19,6 +19,7 @@ static int end_stream(struct braid_region_source *s, enum braid_end_reason reaso
 	s->lost += braid_live_lost(s);
 	s->nr_rings = 0;
 	s->ending = false;
+	braid_live_notes_poll(s, true);	/* what fails is in ->fatal, and fails the next one too */
 	err = braid_live_emit(s, BRAID_CHUNK_STREAM_END, &end, sizeof(end), NULL, 0);
 	braid_live_clock_end(s);
 	s->ended_incarnation = s->sb.incarnation;
@@ -92,6 +93,7 @@ void braid_live_end_begin(struct braid_region_source *s, enum braid_region_phase
 	s->end_phase = phase;
 	s->end_reason = reason;
 	s->end_tries = 0;
+	s->nr_quiet = 0;	/* all are looked at once more */
 	s->end_began_ns = braid_host_clock_ns();
 	s->end_bytes = 0;
 	for (k = 0; k < s->nr_rings; k++)

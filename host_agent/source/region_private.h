@@ -5,8 +5,15 @@
 
 #include "host_agent/source/region.h"
 #include "host_agent/transport/directory.h"
+#include "host_agent/util/rate.h"
 
 #define BRAID_TURN_BYTES	(256u << 10)	/* drained of one guest in one turn */
+#define BRAID_TURN_RINGS	1024u	/* looked at of one guest in one turn */
+
+/* What a guest can have done in a second; more of it waits, the latest state is always taken. */
+#define BRAID_DIRECTORIES_A_SECOND	16u	/* loads of the whole event directory */
+#define BRAID_LAYOUTS_A_SECOND		64u	/* changes of its buffers that are followed */
+#define BRAID_NOTES_A_SECOND		32u	/* more are counted, and their number is noted */
 
 /* Who reads a ring. */
 enum braid_live_hold {
@@ -126,6 +133,10 @@ struct braid_live_watch {
 	size_t nr_wanted;
 	size_t wanted_capacity;
 	u64 generation;		/* of the directory that they are from; ~0: none */
+	struct braid_rate loads;	/* of the directory */
+	u32 next_buffer;		/* where the next turn goes on */
+	u32 next_vcpu;
+	u32 nr_quiet;			/* rings in a row that had nothing new */
 	struct braid_live_seen *seen;	/* of each buffer's each vCPU */
 	bool told_missed;
 	u64 noticed;
@@ -158,6 +169,9 @@ struct braid_region_source {
 	size_t rings_capacity;
 	enum braid_live_follow follow[BRAID_MAX_BUFFERS];
 	u32 refused_seq;		/* a buffers_seq that we do not act upon, or sb's own */
+	struct braid_rate layouts;	/* changes of buffers that were followed */
+	struct braid_rate notes;
+	u64 notes_left_out;		/* since the last one */
 	bool buffer_came;		/* the one of -B was there, in some stream */
 	bool told_no_buffer;
 	u64 begin_cost_ns;		/* of CPU: what the stream's begin took */
@@ -171,6 +185,8 @@ struct braid_region_source {
 	struct braid_live_untold *untold;	/* of each buffer's each vCPU */
 	size_t nr_accounted;		/* rings whose RING_END was put */
 	u32 first_ring;			/* of the next turn, for fairness */
+	u32 next_role;			/* the ring whose role is looked at next */
+	size_t nr_quiet;		/* rings in a row that had nothing to take */
 	struct braid_live_tables tables;
 	struct braid_live_clock clock;
 	struct braid_live_threads threads;
@@ -219,9 +235,17 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 /* Now, by the capture's clock. */
 u64 braid_live_now_ns(const struct braid_region_source *s);
 
-/* Tells the user, and the capture when a stream is open. */
+/* region_notes.c ------------------------------------------------------------------- */
+
+/*
+ * Tells the user, and the capture when a stream is open. Of more than BRAID_NOTES_A_SECOND the
+ * rest is counted. Returns 0 or the capture's error.
+ */
 int braid_live_note(struct braid_region_source *s, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
+
+/* Notes how many were left out, once it may, or @now. Returns 0 or the capture's error. */
+int braid_live_notes_poll(struct braid_region_source *s, bool now);
 
 /* region_threads.c ----------------------------------------------------------------- */
 
@@ -259,10 +283,10 @@ u64 braid_live_cpu_ns(void);
 int braid_live_attach(struct braid_region_source *s);
 
 /*
- * Follows the buffers that came and lets go of those that go. Returns 0, -EAGAIN while
- * they change, -ESTALE, or the capture's error.
+ * Follows the buffers that came and lets go of those that go. @now: however often they changed
+ * lately. Returns 0, -EAGAIN while they change, -ESTALE, or the capture's error.
  */
-int braid_live_buffers(struct braid_region_source *s);
+int braid_live_buffers(struct braid_region_source *s, bool now);
 
 /* Lets go of the CLOSING buffers that are emptied. Returns 0 or the capture's error. */
 int braid_live_close(struct braid_region_source *s);
@@ -275,8 +299,11 @@ bool braid_live_settled(const struct braid_region_source *s);
 /* Adds a ring and becomes its reader, unless the guest reads it. */
 int braid_live_ring_add(struct braid_region_source *s, u32 buffer, u32 vcpu);
 
-/* Becomes the reader of what the guest has let go of. Returns 0 or the capture's error. */
-int braid_live_ring_roles(struct braid_region_source *s);
+/*
+ * Becomes the reader of what the guest has let go of: of BRAID_TURN_RINGS rings, or of @all.
+ * Returns 0 or the capture's error.
+ */
+int braid_live_ring_roles(struct braid_region_source *s, bool all);
 
 /* Whether we are still a ring's reader. */
 bool braid_live_ring_ours(const struct braid_live_ring *ring);
@@ -341,7 +368,8 @@ s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid
 			  const void *copy);
 
 /*
- * Drains up to BRAID_TURN_BYTES. @tails: the unfinished sub-buffers also, at once.
+ * Drains up to BRAID_TURN_BYTES of up to BRAID_TURN_RINGS rings; the next turn goes on behind
+ * them, and IDLE is said when no ring has anything. @tails: the unfinished sub-buffers also, at once.
  * Returns enum braid_poll_result, -ESTALE (initialized anew) or the capture's error.
  */
 int braid_live_drain(struct braid_region_source *s, bool tails);

@@ -191,14 +191,14 @@ int braid_live_ring_add(struct braid_region_source *s, u32 buffer, u32 vcpu)
 	return attach(s, &s->rings[s->nr_rings - 1]);
 }
 
-int braid_live_ring_roles(struct braid_region_source *s)
+int braid_live_ring_roles(struct braid_region_source *s, bool all)
 {
+	size_t nr = all || s->nr_rings < BRAID_TURN_RINGS ? s->nr_rings : BRAID_TURN_RINGS, k;
 	u64 now_ns = 0;
 	int err = 0;
-	size_t k;
 
-	for (k = 0; k < s->nr_rings && !err; k++) {
-		struct braid_live_ring *ring = &s->rings[k];
+	for (k = 0; k < nr && !err; k++) {
+		struct braid_live_ring *ring = &s->rings[s->next_role++ % s->nr_rings];
 
 		if (ring->hold != BRAID_HOLD_GUEST)
 			continue;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/clock/host.h"
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
@@ -111,8 +112,10 @@ static int load_wanted(struct braid_region_source *s)
 	u32 at = 0;
 	int err;
 
-	if (braid_load(&dir->generation) == s->watch.generation)
-		return 0;
+	if (braid_load(&dir->generation) == s->watch.generation ||
+	    !braid_rate_allows(&s->watch.loads, braid_host_clock_ns(), BRAID_DIRECTORIES_A_SECOND))
+		return 0;	/* what changed is loaded in a later turn */
+	s->watch.loads.nr++;
 	err = braid_directory_load(&copy, s->mapping, &s->sb, 0);
 	if (err)
 		return err;
@@ -248,33 +251,67 @@ static u32 look_at_ring(struct braid_region_source *s, const struct braid_ring_m
 	return looked;
 }
 
-static u32 look_at_buffer(struct braid_region_source *s, u32 buffer, u32 budget, bool *missed)
+static u32 look_at_one(struct braid_region_source *s, u32 buffer, u32 vcpu, u32 budget, bool *missed)
 {
 	const struct braid_buffer_desc *desc = &s->sb.buffers[buffer];
+	struct braid_live_seen *seen = &s->watch.seen[(size_t)buffer * s->sb.nr_vcpus + vcpu];
 	struct braid_ring_map map;
-	u32 looked = 0, vcpu;
 
-	for (vcpu = 0; vcpu < desc->nr_rings; vcpu++) {
-		struct braid_live_seen *seen =
-			&s->watch.seen[(size_t)buffer * s->sb.nr_vcpus + vcpu];
+	braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &map);
+	if (braid_load(&map.priv->incarnation) != s->sb.incarnation)
+		return 0;
+	if (!seen->known || seen->layout != desc->layout)
+		find_end(&map, s->sb.incarnation, seen);
+	seen->layout = desc->layout;
+	return seen->known ? look_at_ring(s, &map, seen, desc->events_of, budget, missed) : 0;
+}
 
-		braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &map);
-		if (braid_load(&map.priv->incarnation) != s->sb.incarnation)
+static bool is_watched(const struct braid_buffer_desc *desc)
+{
+	return desc->nr_rings && !(desc->flags & BRAID_BUFFER_RAW);
+}
+
+/* The next ring of all, in a circle. False: the circle is at its end. */
+static bool next_ring(struct braid_region_source *s, u32 *buffer, u32 *vcpu)
+{
+	struct braid_live_watch *w = &s->watch;
+
+	for (; w->next_buffer < s->sb.nr_buffers; w->next_buffer++, w->next_vcpu = 0) {
+		const struct braid_buffer_desc *desc = &s->sb.buffers[w->next_buffer];
+
+		if (!is_watched(desc) || w->next_vcpu >= desc->nr_rings)
 			continue;
-		if (!seen->known || seen->layout != desc->layout)
-			find_end(&map, s->sb.incarnation, seen);
-		seen->layout = desc->layout;
-		if (seen->known)
-			looked += look_at_ring(s, &map, seen, desc->events_of,
-					       budget / desc->nr_rings + 1, missed);
+		*buffer = w->next_buffer;
+		*vcpu = w->next_vcpu++;
+		return true;
 	}
-	return looked;
+	w->next_buffer = w->next_vcpu = 0;
+	return false;
+}
+
+/* Looks at a bounded number of rings, and a bounded part of each. Returns whether to go on. */
+static bool look_at_rings(struct braid_region_source *s, bool *missed)
+{
+	u32 all = 0, looked = 0, nr, k, buffer, vcpu;
+
+	for (k = 0; k < s->sb.nr_buffers; k++)
+		all += is_watched(&s->sb.buffers[k]) ? s->sb.buffers[k].nr_rings : 0;
+	nr = all < BRAID_TURN_RINGS ? all : BRAID_TURN_RINGS;
+	for (k = 0; k < nr && looked < TURN_BYTES; k++) {
+		if (!next_ring(s, &buffer, &vcpu) && !next_ring(s, &buffer, &vcpu))
+			break;
+		looked += look_at_one(s, buffer, vcpu, TURN_BYTES / nr + 1, missed);
+	}
+	if (looked)
+		s->watch.nr_quiet = 0;
+	else if (s->watch.nr_quiet < all)
+		s->watch.nr_quiet += k;
+	return looked || s->watch.nr_quiet < all;
 }
 
 int braid_live_watch_poll(struct braid_region_source *s)
 {
-	u32 looked = 0, k;
-	bool missed = false;
+	bool missed = false, more;
 	int err;
 
 	if (!s->o.nr_on)
@@ -282,14 +319,12 @@ int braid_live_watch_poll(struct braid_region_source *s)
 	err = load_wanted(s);
 	if (err)
 		return err;
-	for (k = 0; k < s->sb.nr_buffers; k++)
-		if (s->sb.buffers[k].nr_rings && !(s->sb.buffers[k].flags & BRAID_BUFFER_RAW))
-			looked += look_at_buffer(s, k, TURN_BYTES / s->sb.nr_buffers, &missed);
+	more = look_at_rings(s, &missed);
 	if (missed && !s->watch.told_missed) {
 		s->watch.told_missed = true;
 		err = braid_live_note(s, "it writes over its rings faster than they can be looked at: some events that --on waits for may go unnoticed; enlarge its rings");
 		if (err)
 			return err;
 	}
-	return looked ? BRAID_POLL_BUSY : BRAID_POLL_IDLE;
+	return more ? BRAID_POLL_BUSY : BRAID_POLL_IDLE;
 }

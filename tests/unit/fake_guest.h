@@ -10,7 +10,7 @@
 #include "shared/ring.h"
 #include "shared/schema.h"
 
-#define FAKE_MAX_VCPUS		4
+#define FAKE_MAX_VCPUS		64
 #define FAKE_COUNTER_OFFSET	1000000000000000ULL	/* counter = host ns + this, at 1 GHz */
 #define FAKE_NR_EVENTS		4
 
