@@ -279,7 +279,7 @@ static int configure(struct braid_vhost_port *p)
 		return braid_fail(-EINVAL, "%s: shm=%s: the memory is the guest's own; leave it out",
 				  p->address.path, p->address.shm);
 	p->config.region_bytes = bytes;
-	p->config.region_bytes_max = BRAID_VHOST_REGION_BYTES_MAX;
+	p->config.region_bytes_max = p->address.bytes ? bytes : BRAID_VHOST_REGION_BYTES_MAX;
 	p->config.chunks_max = BRAID_VHOST_CHUNKS_MAX;
 	return 0;
 }

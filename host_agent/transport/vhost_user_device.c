@@ -56,7 +56,8 @@ static int by_address(const void *a, const void *b)
 }
 
 /* As the specification wants them. @chunks are sorted. enum braid_virtio_result. */
-static u32 check_chunks(const struct braid_virtio_chunk *chunks, u32 nr, u64 *bytes)
+static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_virtio_chunk *chunks,
+			u32 nr, u64 *bytes)
 {
 	u64 total = 0;
 	u32 k;
@@ -73,9 +74,10 @@ static u32 check_chunks(const struct braid_virtio_chunk *chunks, u32 nr, u64 *by
 			braid_fail(-EINVAL, "chunks that overlap");
 			return BRAID_VIRTIO_BAD;
 		}
-		if (c->bytes > BRAID_VHOST_REGION_BYTES_MAX - total) {
-			braid_fail(-EFBIG, "more than %llu bytes",
-				   (unsigned long long)BRAID_VHOST_REGION_BYTES_MAX);
+		if (c->bytes > p->config.region_bytes_max - total) {
+			braid_fail(-EFBIG, "more than %llu bytes%s",
+				   (unsigned long long)p->config.region_bytes_max,
+				   p->address.bytes ? ", which is what size= allows" : "");
 			return BRAID_VIRTIO_REFUSED;
 		}
 		total += c->bytes;
@@ -99,7 +101,7 @@ static u32 try_chunks(struct braid_vhost_port *p, const struct braid_virtio_chun
 	}
 	memcpy(sorted, chunks, nr * sizeof(*sorted));
 	qsort(sorted, nr, sizeof(*sorted), by_address);
-	result = check_chunks(sorted, nr, &bytes);
+	result = check_chunks(p, sorted, nr, &bytes);
 	free(sorted);
 	if (result != BRAID_VIRTIO_OK)
 		return result;

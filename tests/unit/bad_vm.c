@@ -67,7 +67,7 @@ void bad_vm_begin(u64 protocol)
 {
 	char address[96];
 
-	snprintf(address, sizeof(address), "vhost-user:%s", vm.socket_path);
+	snprintf(address, sizeof(address), "vhost-user:%s%s", vm.socket_path, vm.options ?: "");
 	NEED(!braid_port_open(&vm.port, address));
 	/* Nobody records it. */
 	((struct braid_vhost_port *)vm.port)->hold_ns = 20000;

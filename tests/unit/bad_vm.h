@@ -14,6 +14,7 @@ struct bad_vm {
 	struct front_end front;	/* its ->pumped keeps the first fault that the port told */
 	int region_fd;
 	char socket_path[64];
+	const char *options;	/* of the port, ",size=..."; NULL: none */
 };
 
 /* There is one at a time. */

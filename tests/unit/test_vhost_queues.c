@@ -244,6 +244,30 @@ static void test_announcements(void)
 	}
 }
 
+/* size= is what the driver is asked for, and all that it gets. */
+static void test_size(void)
+{
+	const struct braid_virtio_chunk more[2] = { { REGION, 65536 }, { REGION + 131072, 4096 } };
+	struct braid_mapping *m;
+	u32 *result;
+
+	vm.options = ",size=64K";
+	bad_vm_begin(0);
+	NEED(front_end_start(&vm.front));
+	result = front_end_announce(&vm.front, more, 2);
+	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
+	CHECK_EQ(*result, BRAID_VIRTIO_REFUSED);
+	CHECK(strstr(braid_failure(), "more than 65536 bytes, which is what size= allows"));
+	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
+	vm.front.pumped = 0;
+	result = front_end_announce(&vm.front, more, 1);
+	CHECK(bad_vm_serve() >= 0);
+	CHECK(!braid_port_map(vm.port, &m));
+	braid_mapping_close(m);
+	bad_vm_end();
+	vm.options = NULL;
+}
+
 static void try_control(const void *data, u32 bytes, u32 room, u32 expected)
 {
 	u32 *result = (u32 *)front_end_put(&vm.front, BRAID_VIRTIO_CONTROLQ, data, bytes, room);
@@ -415,6 +439,7 @@ int main(void)
 	bad_vm_init();
 	RUN(test_queues);
 	RUN(test_announcements);
+	RUN(test_size);
 	RUN(test_control);
 	RUN(test_busy);
 	RUN(test_hold);
