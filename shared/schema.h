@@ -9,6 +9,7 @@
 /* One event, as found. The strings point into the bytes walked and end with NUL. */
 struct braid_schema_event {
 	u32 offset;		/* of the entry in the data */
+	u32 bytes;		/* of the entry, strings included */
 	u32 flags;		/* BRAID_EVENT_* */
 	u16 id;
 	u16 buffer;
@@ -24,11 +25,33 @@ struct braid_schema_event {
  * @dir: the directory, in shared memory; written by this side alone
  * @room_bytes: of its data[]
  * @used_bytes: the writer's own count, 0 at first; moved on success
- * @event: what to add; offset and format_bytes are set
+ * @event: what to add; offset, bytes and format_bytes are set
  *
  * Return: 0 or -ENOSPC. Context: callers serialize.
  */
 int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_bytes,
+			struct braid_schema_event *event);
+
+/**
+ * braid_schema_same - whether an entry has an event's strings
+ * @dir: the directory
+ * @offset: of the entry, by the writer's own account
+ * @bytes: of the entry, likewise
+ * @event: system, name and format are compared
+ */
+bool braid_schema_same(const struct braid_directory *dir, u32 offset, u32 bytes,
+		       const struct braid_schema_event *event);
+
+/**
+ * braid_schema_reuse - let an event take an entry again that is GONE
+ * @dir: the directory
+ * @offset: of the entry
+ * @bytes: of the entry
+ * @event: the same as the entry in all but flags; offset, bytes and format_bytes are set
+ *
+ * Context: callers serialize.
+ */
+void braid_schema_reuse(struct braid_directory *dir, u32 offset, u32 bytes,
 			struct braid_schema_event *event);
 
 /**

@@ -39,7 +39,8 @@ struct braid_event {
 	struct braid_buffer *buffer;	/* whose event it is, and where it writes */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
-	u32 dir_offset;			/* of its entry in the region's directory */
+	u32 dir_offset;			/* of its entry in the region's directory, ... */
+	u32 dir_bytes;			/* ... and how long that is */
 	bool listed;			/* it has such an entry */
 	const char *system;
 	const char *name;
@@ -82,7 +83,8 @@ static __always_inline void braid_event_commit(struct braid_slot *slot)
  *	braid_event_remove_all()
  * @requested_id: an id, or 0 for any
  *
- * It is listed in the region's directory, now or when a region comes, and is off.
+ * It is listed in the region's directory, now or when a region comes, and is off. An event
+ * that was removed and is added again gets its former entry and, for 0, its former id.
  *
  * Context: may sleep. Return: its id, -EBUSY (id in use), -ENOSPC (no id left, or no
  * room in the directory), -ENOMEM.

@@ -4,9 +4,11 @@
 
 #include <linux/err.h>
 #include <linux/glob.h>
+#include <linux/hashtable.h>
 #include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/stringhash.h>
 
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/event.h"
@@ -23,8 +25,20 @@ struct braid_event_space {
 	struct idr ids;
 };
 
+/* An entry of the directory that is flagged GONE: what the region says is never believed. */
+struct gone_entry {
+	struct hlist_node node;
+	u32 key;		/* of its name */
+	u32 offset, bytes;
+	u32 flags;		/* of a sub-event: where its number lies; else 0 */
+	u32 number;
+	u16 buffer;
+	u16 id;
+};
+
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region *region;	/* attached, or NULL */
+static DEFINE_HASHTABLE(gone, 8);		/* of this region, by name */
 static u32 directory_used;
 static u32 next_ids[BRAID_MAX_BUFFERS];		/* of freed buffers of this incarnation */
 
@@ -33,9 +47,85 @@ int braid_event_format_text(const struct braid_event *ev, char *text, size_t byt
 	return ev->ops->format(ev, ev->id, text, bytes);
 }
 
+static u32 key_of(const char *name)
+{
+	return full_name_hash(NULL, name, strlen(name));
+}
+
+/* Must hold lock, with an entry listed. Without memory the entry is not used again. */
+static void note_gone(const struct braid_schema_event *entry)
+{
+	struct gone_entry *was = kmalloc(sizeof(*was), GFP_KERNEL);
+
+	if (!was)
+		return;
+	*was = (struct gone_entry){
+		.key = key_of(entry->name),
+		.offset = entry->offset,
+		.bytes = entry->bytes,
+		.flags = entry->flags,
+		.number = entry->number,
+		.buffer = entry->buffer,
+		.id = entry->id,
+	};
+	hash_add(gone, &was->node, was->key);
+}
+
+static void forget_gone(struct gone_entry *was)
+{
+	hash_del(&was->node);
+	kfree(was);
+}
+
+/* Must hold lock. */
+static void forget_all_gone(void)
+{
+	struct gone_entry *was;
+	struct hlist_node *next;
+	int k;
+
+	hash_for_each_safe(gone, k, next, was, node)
+		forget_gone(was);
+}
+
+/* Takes an entry again that had the same event. Must hold lock, with a region attached. */
+static bool reuse(struct braid_schema_event *entry)
+{
+	struct gone_entry *was;
+	u32 key = key_of(entry->name);
+
+	hash_for_each_possible(gone, was, node, key) {
+		if (was->key != key || was->id != entry->id || was->buffer != entry->buffer ||
+		    was->number != entry->number || was->flags != entry->flags ||
+		    !braid_schema_same(region->directory, was->offset, was->bytes, entry))
+			continue;
+		braid_schema_reuse(region->directory, was->offset, was->bytes, entry);
+		forget_gone(was);
+		return true;
+	}
+	return false;
+}
+
+/* A reader takes the last entry of an id: those before it stay what they are. Must hold lock. */
+static void forget_hidden(const struct braid_schema_event *entry)
+{
+	struct gone_entry *was;
+	struct hlist_node *next;
+	int k;
+
+	hash_for_each_safe(gone, k, next, was, node)
+		if (was->id == entry->id && was->buffer == entry->buffer &&
+		    (!(entry->flags & BRAID_EVENT_SUB) ||
+		     (was->flags && was->number == entry->number)))
+			forget_gone(was);
+}
+
 /* Must hold lock, with a region attached. */
 static int append(struct braid_schema_event *entry)
 {
+	if (reuse(entry))
+		return 0;
+	forget_hidden(entry);
 	return braid_schema_append(region->directory, region->directory_room, &directory_used,
 				   entry);
 }
@@ -67,6 +157,7 @@ static int list_event(struct braid_event *ev)
 		return err;
 	}
 	ev->dir_offset = entry.offset;
+	ev->dir_bytes = entry.bytes;
 	ev->listed = true;
 	braid_subevents_relist(ev);
 	return 0;
@@ -84,9 +175,10 @@ int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *ent
 
 void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry)
 {
-	if (ev->listed)
-		braid_schema_set_flags(region->directory, entry->offset,
-				       entry->flags | BRAID_EVENT_GONE);
+	if (!ev->listed)
+		return;
+	braid_schema_set_flags(region->directory, entry->offset, entry->flags | BRAID_EVENT_GONE);
+	note_gone(entry);
 }
 
 void braid_registry_lock(void)
@@ -181,6 +273,47 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 	return first;
 }
 
+/* Whether an entry would be the event's if it had the entry's id. Must hold lock. */
+static bool was_entry_of(const struct braid_event *ev, const struct gone_entry *was, char *text)
+{
+	const struct braid_schema_event entry = {
+		.system = ev->system,
+		.name = ev->name,
+		.format = text,
+	};
+
+	return was->buffer == ev->buffer->index && !was->flags &&
+	       !idr_find(&ev->buffer->events->ids, was->id) &&
+	       ev->ops->format(ev, was->id, text, FORMAT_ROOM) >= 0 &&
+	       braid_schema_same(region->directory, was->offset, was->bytes, &entry);
+}
+
+/*
+ * The id that the same event had before, or 0. What a capture holds of that id is the same
+ * event's. Must hold lock.
+ */
+static u16 former_id(const struct braid_event *ev)
+{
+	u32 key = key_of(ev->name);
+	const struct gone_entry *was;
+	u16 id = 0;
+	char *text;
+
+	if (!region || !ev->buffer->region)
+		return 0;
+	text = kvmalloc(FORMAT_ROOM, GFP_KERNEL);
+	if (!text)
+		return 0;
+	hash_for_each_possible(gone, was, node, key) {
+		if (was->key == key && was_entry_of(ev, was, text)) {
+			id = was->id;
+			break;
+		}
+	}
+	kvfree(text);
+	return id;
+}
+
 int braid_event_add(struct braid_event *ev, u16 requested_id)
 {
 	struct braid_event_space *space = ev->buffer->events;
@@ -192,6 +325,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	ev->listed = false;
 	braid_buffers_lock();		/* a buffer that is being reshaped has no region for a moment */
 	mutex_lock(&lock);
+	requested_id = requested_id ?: former_id(ev);
 	/* Cyclic: a capture may still hold records of an id that was given back. */
 	if (requested_id)
 		id = idr_alloc(&space->ids, ev, requested_id, requested_id + 1, GFP_KERNEL);
@@ -233,6 +367,21 @@ struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct brai
 	return list_is_last(&prev->list, events) ? NULL : list_next_entry(prev, list);
 }
 
+/* Must hold lock. */
+static void note_event_gone(const struct braid_event *ev)
+{
+	const struct braid_schema_event entry = {
+		.offset = ev->dir_offset,
+		.bytes = ev->dir_bytes,
+		.id = ev->id,
+		.buffer = ev->buffer->index,
+		.name = ev->name,
+	};
+
+	if (ev->listed)
+		note_gone(&entry);
+}
+
 static void remove_one(struct braid_event *ev)
 {
 	braid_subevents_remove(ev);
@@ -241,6 +390,7 @@ static void remove_one(struct braid_event *ev)
 	set_locked(ev, WANTED, false);
 	ev->flags |= BRAID_EVENT_GONE;
 	publish_flags(ev);
+	note_event_gone(ev);
 	list_del(&ev->list);
 	idr_remove(&ev->buffer->events->ids, ev->id);
 	mutex_unlock(&lock);
@@ -325,6 +475,7 @@ void braid_registry_attach(struct braid_guest_region *came)
 
 	mutex_lock(&lock);
 	region = came;
+	forget_all_gone();
 	directory_used = 0;
 	memset(next_ids, 0, sizeof(next_ids));
 	while ((buffer = braid_buffer_next(buffer)))
@@ -356,6 +507,7 @@ void braid_registry_detach(void)
 	while ((buffer = braid_buffer_next(buffer)))
 		if (buffer->events)
 			all_off(buffer->events);
+	forget_all_gone();
 	region = NULL;
 	mutex_unlock(&lock);
 }

@@ -63,6 +63,7 @@ struct braid_live_untold {
 struct braid_live_tables {
 	u32 directory_bytes;
 	u64 directory_generation;
+	u64 directory_reused;		/* nr_reused as of then */
 	bool directory_damaged;
 	struct braid_directory_copy directory;	/* being sent; here, since a SIGBUS may end that */
 	u32 *comm_seqs;		/* as sent, by entry */

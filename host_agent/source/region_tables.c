@@ -89,7 +89,9 @@ static int send_directory(struct braid_region_source *s)
 		return err;
 	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
 		return -ESTALE;
-	s->more_events |= t->directory_bytes && copy->bytes;
+	s->more_events |= t->directory_bytes &&
+			  (copy->bytes || copy->nr_reused != t->directory_reused);
+	t->directory_reused = copy->nr_reused;
 	t->directory_generation = copy->generation;
 	t->directory_bytes += copy->bytes;
 	t->directory_damaged = copy->damaged;

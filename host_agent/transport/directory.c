@@ -20,6 +20,7 @@ static int load_words(void *arg)
 	struct load_call *call = arg;
 
 	call->copy->generation = braid_load_acquire(&call->shared->generation);
+	call->copy->nr_reused = braid_load(&call->shared->nr_reused);
 	call->used = braid_load_acquire(&call->shared->bytes_used);	/* (D1) */
 	return 0;
 }

@@ -11,6 +11,7 @@ struct braid_directory_copy {
 	u8 *data;		/* 8-byte aligned */
 	u32 bytes;		/* of whole, valid entries */
 	u64 generation;		/* at the start of the copy */
+	u64 nr_reused;		/* likewise */
 	bool damaged;		/* what follows @bytes is not an entry */
 };
 

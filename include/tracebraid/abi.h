@@ -305,7 +305,8 @@ struct braid_symbol_table {
 /* braid_dir_entry.flags, rewritten as events come and go */
 #define BRAID_EVENT_GUEST_ON	(1u << 0)	/* enabled in the guest */
 #define BRAID_EVENT_HOST_ON	(1u << 1)	/* enabled through the mailbox */
-#define BRAID_EVENT_GONE	(1u << 2)	/* unregistered; the id may be given again */
+#define BRAID_EVENT_GONE	(1u << 2)	/* unregistered: the id may be given again, and the same
+						   event may take this entry again */
 /*
  * A sub-event: records of the event with this id whose number, an unsigned little endian
  * integer in the record, is this one's. Never rewritten: where the number lies.
@@ -336,7 +337,8 @@ struct braid_directory {
 	u32 bytes_used;			/* stored with release */
 	u32 nr_entries;
 	u64 generation;			/* moves with each change, of flags also */
-	u64 reserved[6];
+	u64 nr_reused;			/* entries that were GONE and were taken again; since minor 3 */
+	u64 reserved[5];
 	u8 data[];
 };
 

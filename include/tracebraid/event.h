@@ -293,7 +293,8 @@ struct braid_event_desc {
 /**
  * braid_register_event - make an event known
  * @buffer: the buffer it is recorded in, not RAW, nor one with events_of
- * @event_id: the id wanted, or 0 for any that is free
+ * @event_id: the id wanted; or 0: the one that the same event (system, name, format) had before in
+ *	this buffer, else any that is free
  * @desc: what it is
  *
  * It is off at first; the guest's user or the host turns it on.

@@ -37,6 +37,7 @@ static const struct braid_dir_entry *listed(struct braid_buffer *buffer, u16 id,
 
 static void event_ids(struct kunit *test)
 {
+	const struct braid_event_desc other = { .system = "kunit", .name = "other" };
 	struct braid_buffer *buffer = buffer_of(test);
 	int a = braid_register_event(buffer, 0, &plain), b;
 
@@ -45,11 +46,13 @@ static void event_ids(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, 1234, &plain), -EBUSY);
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, a, &plain), -EBUSY);
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, U16_MAX, &plain), U16_MAX);
-	/* One that was given back is not given again soon: a capture may hold its records. */
+	/* One that was given back is not given to another soon: a capture may hold its records. */
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, a), 0);
-	b = braid_register_event(buffer, 0, &plain);
+	b = braid_register_event(buffer, 0, &other);
 	KUNIT_EXPECT_GT(test, b, 0);
 	KUNIT_EXPECT_NE(test, a, b);
+	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, 0, &plain), a);
+	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, a), 0);
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, a, &plain), a);
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, 77), -ENOENT);
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, 0), -ENOENT);
@@ -204,6 +207,52 @@ static void event_directory(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, listed(buffer, id, true), entry);
 }
 
+static struct braid_directory *directory(void)
+{
+	const struct braid_superblock *sb = braid_fake_memory();
+
+	return braid_fake_memory() + sb->sections[BRAID_SECTION_DIRECTORY].offset;
+}
+
+/* What comes again takes the entry that it had; another event of its name or id does not. */
+static void event_takes_its_entry_again(struct kunit *test)
+{
+	const struct braid_subevent parts[] = { { .number = 1, .name = "one" },
+						{ .number = 2, .name = "two" } };
+	const struct braid_subevent_table table = { .subevents = parts, .nr = 2, .number_bytes = 4 };
+	const struct braid_event_desc same_name = { .system = "kunit", .name = "plain",
+						    .fields = "", .print_fmt = "\"\"" };
+	struct braid_buffer *buffer = buffer_of(test);
+	int id = braid_register_event(buffer, 0, &plain), k, other;
+	const struct braid_dir_entry *entry = listed(buffer, id, false);
+	u32 used, reused;
+
+	KUNIT_ASSERT_NOT_NULL(test, entry);
+	KUNIT_ASSERT_EQ(test, braid_register_subevents(buffer, id, &table), 0);
+	used = directory()->bytes_used;
+	for (k = 0; k < 1000; k++) {
+		KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, id), 0);
+		KUNIT_ASSERT_EQ(test, braid_register_event(buffer, k & 1 ? id : 0, &plain), id);
+		KUNIT_ASSERT_EQ(test, braid_register_subevents(buffer, id, &table), 0);
+	}
+	KUNIT_EXPECT_EQ(test, directory()->bytes_used, used);
+	KUNIT_EXPECT_EQ(test, directory()->nr_reused, 3000);
+	KUNIT_EXPECT_PTR_EQ(test, listed(buffer, id, false), entry);
+	KUNIT_EXPECT_EQ(test, entry->flags, 0);
+
+	/* A reader takes the last entry of an id, so the first one is no longer true after this. */
+	KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, id), 0);
+	other = braid_register_event(buffer, 0, &same_name);
+	KUNIT_EXPECT_NE(test, other, id);
+	KUNIT_ASSERT_EQ(test, braid_register_event(buffer, id, &same_name), id);
+	KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, id), 0);
+	reused = directory()->nr_reused;
+	KUNIT_ASSERT_EQ(test, braid_register_event(buffer, id, &plain), id);
+	KUNIT_EXPECT_EQ(test, directory()->nr_reused, reused);
+	KUNIT_EXPECT_GT(test, directory()->bytes_used, used);
+	KUNIT_EXPECT_EQ(test, entry->flags, BRAID_EVENT_GONE);
+}
+
 /* Sends a command as the host does; the answer's result. */
 static int command(struct kunit *test, u32 code, u64 arg0, const char *event, u32 *matched)
 {
@@ -341,6 +390,7 @@ static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_default_buffer),
 	KUNIT_CASE(event_patterns),
 	KUNIT_CASE(event_directory),
+	KUNIT_CASE(event_takes_its_entry_again),
 	KUNIT_CASE(event_host_commands),
 	KUNIT_CASE(event_goes_while_recorded),
 	KUNIT_CASE(event_rings_change_while_recorded),

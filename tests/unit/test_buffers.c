@@ -515,6 +515,33 @@ static void loss_untold_as_the_ring_goes(void)
 	finish_reading(&s, &r);
 }
 
+/* An event that comes again takes the entry it had: nothing new is in the directory, but ours is off. */
+static void event_comes_again(void)
+{
+	struct braid_pattern pattern;
+	struct braid_schema_event event;
+	struct session s = { .pattern = &pattern };
+	struct braid_directory *directory;
+	u32 at = 0;
+
+	CHECK_EQ(braid_pattern_parse(&pattern, "all"), 0);
+	begin(&s);
+	POLL_UNTIL(&s, (fake_guest_look(s.guest), s.guest->ctl->commands == 1));
+	directory = (void *)(s.guest->base + s.guest->sb.sections[BRAID_SECTION_DIRECTORY].offset);
+	CHECK_EQ(braid_schema_next(directory->data, directory->bytes_used, &at, &event), 1);
+	braid_schema_set_flags(directory, event.offset, BRAID_EVENT_GONE);
+	session_settle(&s);
+	fake_guest_look(s.guest);
+	session_settle(&s);
+	CHECK_EQ(s.guest->ctl->commands, 1);
+	event.flags = 0;
+	braid_schema_reuse(directory, event.offset, event.bytes, &event);
+	POLL_UNTIL(&s, (fake_guest_look(s.guest), s.guest->ctl->commands == 2));
+	end(&s);
+	fake_guest_free(s.guest);
+	unlink(region_path);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -533,6 +560,7 @@ int main(void)
 	RUN(role_of_a_driver_that_is_down);
 	RUN(loss_untold_as_the_role_goes);
 	RUN(loss_untold_as_the_ring_goes);
+	RUN(event_comes_again);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();

@@ -49,6 +49,34 @@ static void round_trip(void)
 	CHECK_EQ(ev.flags, BRAID_EVENT_HOST_ON);
 }
 
+static void reuse(void)
+{
+	struct braid_schema_event ev, again = { .id = 7, .system = "sched", .name = "sched_switch",
+						.format = "name: sched_switch\n" };
+	u32 at = 0, before;
+
+	fill();
+	before = used;
+	CHECK_EQ(braid_schema_next(u.dir.data, used, &at, &ev), 1);
+	CHECK_EQ(ev.bytes, at);
+	braid_schema_set_flags(&u.dir, ev.offset, BRAID_EVENT_GONE);
+	CHECK(braid_schema_same(&u.dir, ev.offset, ev.bytes, &again));
+	CHECK(!braid_schema_same(&u.dir, ev.offset, ev.bytes + 8, &again));
+	again.format = "name: sched_switcH\n";
+	CHECK(!braid_schema_same(&u.dir, ev.offset, ev.bytes, &again));
+	again.format = "name: sched_switch\n";
+	again.flags = BRAID_EVENT_HOST_ON;
+	braid_schema_reuse(&u.dir, ev.offset, ev.bytes, &again);
+	CHECK_EQ(again.offset, ev.offset);
+	CHECK_EQ(again.format_bytes, ev.format_bytes);
+	CHECK_EQ(u.dir.nr_reused, 1);
+	CHECK_EQ(u.dir.generation, 4);
+	CHECK_EQ(used, before);
+	at = 0;
+	CHECK_EQ(braid_schema_next(u.dir.data, used, &at, &ev), 1);
+	CHECK_EQ(ev.flags, BRAID_EVENT_HOST_ON);
+}
+
 static void full(void)
 {
 	int k = 0, err;
@@ -104,6 +132,7 @@ static void sub_events(void)
 int main(void)
 {
 	RUN(round_trip);
+	RUN(reuse);
 	RUN(full);
 	RUN(sub_events);
 	RUN(every_byte);
