@@ -93,11 +93,12 @@ void braid_cli_ascii(void);
 /**
  * braid_complain_option - complain in getopt's place, and refer to --help
  * @command: its name
- * @word: the argument that getopt did not understand, with opterr at 0
+ * @argc: the command's ...
+ * @argv: ... arguments, as getopt left them when it did not understand one, with opterr at 0
  *
  * Return: 1, to be returned as the exit code.
  */
-int braid_complain_option(const char *command, const char *word);
+int braid_complain_option(const char *command, int argc, char *const *argv);
 
 /**
  * braid_cli_confine - braid_confine(), before the first byte of a guest is read

@@ -64,7 +64,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
 	int c, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (c = getopt_long(argc, argv, "s:c:h", options, NULL)) != -1) {
 		switch (c) {
@@ -244,7 +244,7 @@ int braid_cmd_attach(int argc, char **argv)
 	if (err > 0)
 		return EXIT_SUCCESS;
 	if (err == -ENOEXEC)
-		return braid_complain_option("attach", argv[optind - 1]);
+		return braid_complain_option("attach", argc, argv);
 	if (!err && a.print_xml) {
 		err = print_xml(&a);
 		return err ? braid_complain() : EXIT_SUCCESS;

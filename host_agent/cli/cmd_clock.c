@@ -95,7 +95,7 @@ int braid_cmd_clock(int argc, char **argv)
 	int option, err;
 	char *end;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "jt:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
@@ -103,7 +103,7 @@ int braid_cmd_clock(int argc, char **argv)
 			return EXIT_SUCCESS;
 		}
 		if (option == '?')
-			return braid_complain_option("clock", argv[optind - 1]);
+			return braid_complain_option("clock", argc, argv);
 		if (option == 'j')
 			json = true;
 		else

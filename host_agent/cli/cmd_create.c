@@ -40,7 +40,7 @@ static int parse(struct braid_region_file *file, int argc, char **argv)
 {
 	int c, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (c = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
 		switch (c) {
@@ -84,7 +84,7 @@ int braid_cmd_create(int argc, char **argv)
 	if (err > 0)
 		return EXIT_SUCCESS;
 	if (err == -ENOEXEC)
-		return braid_complain_option("create", argv[optind - 1]);
+		return braid_complain_option("create", argc, argv);
 	if (!err)
 		err = braid_region_file_make(&file, &made);
 	if (!err && !made)

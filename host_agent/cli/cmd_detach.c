@@ -36,7 +36,7 @@ static int parse(struct braid_domain_request *request, int argc, char **argv)
 	u64 seconds = USUAL_SECONDS;
 	int c, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		switch (c) {
@@ -86,7 +86,7 @@ int braid_cmd_detach(int argc, char **argv)
 	if (err > 0)
 		return EXIT_SUCCESS;
 	if (err == -ENOEXEC)
-		return braid_complain_option("detach", argv[optind - 1]);
+		return braid_complain_option("detach", argc, argv);
 	if (!err)
 		err = braid_domain_detach(&request, &result);
 	if (err)

@@ -132,13 +132,13 @@ static int run(struct export *x, int argc, char **argv)
 {
 	int option, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (option = getopt_long(argc, argv, "o:h" BRAID_TRACE_SHORT, long_options,
 					     NULL)) != -1) {
 		if (option == '?') {
 			braid_trace_free(&x->trace);
-			return braid_complain_option(x->command, argv[optind - 1]);
+			return braid_complain_option(x->command, argc, argv);
 		}
 		err = take_option(x, option == 'h' ? OPT_HELP : option);
 	}

@@ -301,7 +301,7 @@ static int parse(struct listing *l, int argc, char **argv)
 	};
 	int c;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "ejvc:h", options, NULL)) != -1) {
 		if (c == 'h') {
@@ -397,7 +397,7 @@ int braid_cmd_list(int argc, char **argv)
 	size_t k;
 
 	if (ret)
-		return ret > 0 ? EXIT_SUCCESS : braid_complain_option("list", argv[optind - 1]);
+		return ret > 0 ? EXIT_SUCCESS : braid_complain_option("list", argc, argv);
 	if (find_all(&l)) {
 		release(&l);
 		return braid_complain();

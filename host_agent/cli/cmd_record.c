@@ -198,7 +198,7 @@ static int parse_options(struct braid_recording *r, int argc, char **argv)
 {
 	int c, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (c = getopt_long(argc, argv, "+r:d:ac:e:B:C:t:o:qh", options, NULL)) != -1) {
 		switch (c) {
@@ -379,7 +379,7 @@ int braid_cmd_record(int argc, char **argv)
 		close_all(&r, 0);
 		if (err > 0)
 			return EXIT_SUCCESS;
-		return err == -ENOEXEC ? braid_complain_option("record", argv[optind - 1]) :
+		return err == -ENOEXEC ? braid_complain_option("record", argc, argv) :
 					 braid_complain();
 	}
 	if (braid_record_whole(&r) || braid_record_export(&r))

@@ -325,7 +325,7 @@ static int parse_options(struct recovery *r, int argc, char **argv)
 {
 	int c;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
 		switch (c) {
@@ -352,7 +352,7 @@ int braid_cmd_recover(int argc, char **argv)
 	size_t k;
 
 	if (err)
-		return err > 0 ? EXIT_SUCCESS : braid_complain_option("recover", argv[optind - 1]);
+		return err > 0 ? EXIT_SUCCESS : braid_complain_option("recover", argc, argv);
 	r.given = calloc(argc, sizeof(*r.given));
 	if (!r.given)
 		err = braid_fail(-ENOMEM, "out of memory");

@@ -118,13 +118,13 @@ int braid_cmd_report(int argc, char **argv)
 	struct report r = { 0 };
 	int option, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while (!err && (option = getopt_long(argc, argv, "o:n:h" BRAID_TRACE_SHORT, long_options,
 					     NULL)) != -1) {
 		if (option == '?') {
 			braid_trace_free(&r.trace);
-			return braid_complain_option("report", argv[optind - 1]);
+			return braid_complain_option("report", argc, argv);
 		}
 		err = take_option(&r, option == 'h' ? OPT_HELP : option);
 	}

@@ -84,7 +84,7 @@ int braid_cmd_snapshot(int argc, char **argv)
 	u64 pid = 0;
 	int c, err = 0;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
 		switch (c) {
@@ -98,7 +98,7 @@ int braid_cmd_snapshot(int argc, char **argv)
 			fputs(usage, stdout);
 			return EXIT_SUCCESS;
 		default:
-			return braid_complain_option("snapshot", argv[optind - 1]);
+			return braid_complain_option("snapshot", argc, argv);
 		}
 	}
 	if (argc - optind > 1)

@@ -266,7 +266,7 @@ int braid_cmd_stat(int argc, char **argv)
 	bool json = false;
 	int option, ret;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "jB:h", long_options, NULL)) != -1) {
 		if (option == 'h') {
@@ -274,7 +274,7 @@ int braid_cmd_stat(int argc, char **argv)
 			return EXIT_SUCCESS;
 		}
 		if (option != 'j' && option != 'B')
-			return braid_complain_option("stat", argv[optind - 1]);
+			return braid_complain_option("stat", argc, argv);
 		if (option == 'B')
 			buffer = optarg;
 		else

@@ -113,10 +113,12 @@ static int take_option(struct request *q, int option)
 	switch (option) {
 	case 'r':
 		return braid_array_push(q->regions, q->nr_regions, q->regions_capacity,
-					(const char *)optarg);
+					(const char *)optarg) ?
+		       braid_fail(-ENOMEM, "out of memory") : 0;
 	case 'd':
 		return braid_array_push(q->domains, q->nr_domains, q->domains_capacity,
-					(const char *)optarg);
+					(const char *)optarg) ?
+		       braid_fail(-ENOMEM, "out of memory") : 0;
 	case 'a':
 		q->top.all = true;
 		return 0;
@@ -368,14 +370,14 @@ int braid_cmd_top(int argc, char **argv)
 	int option, err = q ? 0 : braid_fail(-ENOMEM, "out of memory");
 	bool told = false;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	if (q)
 		q->interval_ns = INTERVAL_NS;
 	while (!err && (option = getopt_long(argc, argv, "r:d:ac:B:s:i:n:bh", options, NULL)) != -1)
 		err = take_option(q, option);
 	if (err == -ENOEXEC)
-		told = braid_complain_option("top", argv[optind - 1]);
+		told = braid_complain_option("top", argc, argv);
 	if (!err && optind < argc)
 		err = braid_fail(-EINVAL, "top: '%s': a guest is named by -r or -d", argv[optind]);
 	if (!err) {

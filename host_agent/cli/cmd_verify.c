@@ -264,7 +264,7 @@ int braid_cmd_verify(int argc, char **argv)
 	char path[256];
 	int option, ret;
 
-	optind = 1;
+	optind = 0;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
 		if (option == 'v') {
@@ -272,7 +272,7 @@ int braid_cmd_verify(int argc, char **argv)
 			continue;
 		}
 		if (option != 'h')
-			return braid_complain_option("verify", argv[optind - 1]);
+			return braid_complain_option("verify", argc, argv);
 		fputs(usage, stdout);
 		return EXIT_SUCCESS;
 	}

@@ -43,8 +43,15 @@ int braid_complain(void)
 	return EXIT_FAILURE;
 }
 
-int braid_complain_option(const char *command, const char *word)
+int braid_complain_option(const char *command, int argc, char *const *argv)
 {
+	const char *word = argv[optind - 1], *next = optind < argc ? argv[optind] : "";
+	char letter[3] = { '-', optopt };
+
+	/* In a word of several short options getopt() has not gone on to the next word. */
+	if (optopt > ' ' && optopt < 127 && next[0] == '-' && next[1] != '-' &&
+	    strchr(next + 1, optopt))
+		word = letter;
 	braid_fail(-EINVAL, "%s: '%s' is no option, or lacks its value; 'tracebraid %s --help' lists all",
 		   command, word, command);
 	return braid_complain();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Slips at the command line: each is named, with what was meant. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,6 +104,56 @@ static void system_calls(void)
 	fake_guest_free(g);
 }
 
+/* Each option that takes a value, with one that it can't have: what is said is of that option. */
+static void values_that_cannot_be(void)
+{
+	static const struct {
+		int (*command)(int argc, char **argv);
+		const char *words[5], *what;
+	} bad[] = {
+		{ braid_cmd_record, { "record", "--snapshot", "--on-count=x" }, "'x'" },
+		{ braid_cmd_record, { "record", "--snapshot", "--hold-off=x" }, "--hold-off x" },
+		{ braid_cmd_record, { "record", "-t", "x" }, "-t x" },
+		{ braid_cmd_record, { "record", "-t" }, "'-t'" },
+		{ braid_cmd_record, { "record", "--to", "x" }, "x" },
+		{ braid_cmd_record, { "record", "-e", "" }, "\"\"" },
+		{ braid_cmd_record, { "record", "--host=" }, "\"\"" },
+		{ braid_cmd_record, { "record", "-C", "nosuch", "-r", "/none" }, "/none" },
+		{ braid_cmd_record, { "record", "-r", "/nosuch", "-t", "1" }, "/nosuch" },
+		{ braid_cmd_record, { "record", "-r", "/none", "-xq" }, "'-x'" },
+		{ braid_cmd_record, { "record", "-r", "/none", "-qx" }, "'-qx'" },
+		{ braid_cmd_record, { "record", "-r", "/none", "--nosuch" }, "'--nosuch'" },
+		{ braid_cmd_top, { "top", "-n", "x" }, "'x'" },
+		{ braid_cmd_top, { "top", "-i", "x" }, "x" },
+		{ braid_cmd_top, { "top", "-s", "x" }, "x" },
+		{ braid_cmd_top, { "top", "-xb" }, "'-x'" },
+		{ braid_cmd_recover, { "recover", "-xq" }, "'-x'" },
+		{ braid_cmd_recover, { "recover", "/nosuch" }, "/nosuch" },
+		{ braid_cmd_recover, { "recover" }, "of what?" },
+		{ braid_cmd_snapshot, { "snapshot", "x" }, "'x'" },
+		{ braid_cmd_snapshot, { "snapshot", "-xq" }, "'-x'" },
+		{ braid_cmd_report, { "report", "--cpu", "x", capture }, "'x'" },
+		{ braid_cmd_report, { "report", "--pid", "x", capture }, "'x'" },
+		{ braid_cmd_report, { "report", "--since", "x", capture }, "'x'" },
+		{ braid_cmd_report, { "report", "--clock", "x", capture }, "x" },
+		{ braid_cmd_report, { "report", "--clock-source", "x", capture }, "x" },
+		{ braid_cmd_report, { "report", "-B", "x", capture }, "'x'" },
+		{ braid_cmd_report, { "report", "--stream", "x", capture }, "'x'" },
+	};
+	size_t k;
+
+	synth_standard(capture);
+	for (k = 0; k < sizeof(bad) / sizeof(bad[0]); k++) {
+		braid_fail(-EIO, "a stale line");
+		CHECK_EQ(run_command(bad[k].command, bad[k].words), EXIT_FAILURE);
+		if (!strstr(printed, bad[k].what))
+			fprintf(stderr, "%s %s: %s", bad[k].words[0], bad[k].words[1], printed);
+		CHECK(strstr(printed, bad[k].what));
+		CHECK(!strstr(printed, "a stale line"));
+	}
+	unlink(capture);
+}
+
 int main(void)
 {
 	NEED(mkdtemp(dir));
@@ -111,6 +163,7 @@ int main(void)
 	RUN(a_captures_name_for_another_form);
 	RUN(events_and_filters);
 	RUN(system_calls);
+	RUN(values_that_cannot_be);
 	rmdir(dir);
 	return VERDICT();
 }
