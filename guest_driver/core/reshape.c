@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Changes the rings of a buffer that is in use: resize, reset, swap. Source: S0. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/log2.h>
@@ -14,6 +16,14 @@ u32 braid_slots_of(u64 size, u32 subbuf_bytes)
 		return 0;
 	return roundup_pow_of_two(max_t(u64, DIV_ROUND_UP_ULL(size, subbuf_bytes),
 					BRAID_MIN_SLOTS));
+}
+
+/* It stays without rings, and off, until the driver takes shared memory anew. */
+static void give_up(struct braid_buffer *buffer, const struct braid_guest_region *region)
+{
+	braid_buffer_set_on(buffer, false);
+	pr_err("%s: buffer %s has no rings any more: they could not be laid out as wanted, nor as before; free the buffer and make it again, or reload the driver\n",
+	       region->range.name, buffer->name);
 }
 
 static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
@@ -37,7 +47,9 @@ static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u3
 	if (err) {
 		buffer->nr_slots = old_slots;
 		buffer->flags = old_flags;
-		braid_buffer_place(buffer, region);	/* where it was, there is room */
+		/* There is room where it was, but perhaps no memory for the writers. */
+		if (braid_buffer_place(buffer, region))
+			give_up(buffer, region);
 	}
 	return err;
 }

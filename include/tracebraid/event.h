@@ -62,7 +62,9 @@ int braid_buffer_free(struct braid_buffer *buffer);
  *
  * It is empty afterwards; what an agent or reader had not taken counts as overrun.
  * Context: may sleep, for a second at most.
- * Return: 0, -EBUSY (mapped or being read), -ENOSPC (it keeps its size), -EINVAL, -ENOMEM.
+ * Return: 0, -EBUSY (mapped or being read), -ENOSPC (it keeps its size), -EINVAL, -ENOMEM. When
+ * it could not be laid out as it was either, for want of memory, it has no rings from then on and
+ * is off; the kernel log says so.
  */
 int braid_buffer_resize(struct braid_buffer *buffer, u64 size);
 

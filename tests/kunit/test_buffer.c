@@ -362,6 +362,29 @@ static void buffer_stamps(struct kunit *test)
 	braid_buffer_read_done(buffer, 0);
 }
 
+/* The new shape has no room and the former one is refused: the buffer ends without rings, and off. */
+static void buffer_reshape_fails_twice(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_case_alloc(test, "twice", 8 * PAGE, 0, NULL);
+	u16 id = braid_case_register(test, buffer, "one", NULL);
+	const struct braid_superblock *sb = braid_fake_memory();
+	struct braid_item item;
+
+	KUNIT_ASSERT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
+	buffer->nr_slots = BRAID_MIN_SLOTS + 1;
+	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, BRAID_TEST_BYTES), -ENOSPC);
+	KUNIT_EXPECT_NULL(test, buffer->region);
+	KUNIT_EXPECT_EQ(test, sb->buffers[buffer->index].nr_rings, 0);
+	KUNIT_EXPECT_FALSE(test, braid_buffer_is_on(buffer));
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_peek(buffer, 0, &item), -ENODEV);
+	KUNIT_EXPECT_EQ(test, braid_buffer_reset_cpu(buffer, 0), -ENODEV);
+	/* Its name and its room are free again. */
+	braid_case_free(test, buffer);
+	KUNIT_EXPECT_EQ(test, failed_alloc("twice", 8 * PAGE, 0, NULL), 0);
+}
+
 static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_names),
 	KUNIT_CASE(buffer_bad_shapes),
@@ -374,6 +397,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_bad_cpus),
 	KUNIT_CASE(buffer_reset_empties),
 	KUNIT_CASE(buffer_resize_empties),
+	KUNIT_CASE(buffer_reshape_fails_twice),
 	KUNIT_CASE(buffer_swaps),
 	KUNIT_CASE(buffer_swap_wants_likes),
 	KUNIT_CASE(buffer_free_waits_for_backup),
