@@ -261,6 +261,12 @@ static __always_inline u8 braid_context_depth(unsigned long pc, bool tracepoint)
 	return depth | migration << 4;
 }
 
+/* The most payload that an event can have: alone in a sub-buffer, behind its head and length. */
+static inline u32 braid_buffer_longest(const struct braid_buffer *buffer)
+{
+	return buffer->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES - 2 * sizeof(u32);
+}
+
 /**
  * braid_record_reserve - begin a record of this CPU
  * @buffer: not RAW

@@ -109,10 +109,10 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	u8 *record;
 	int ret;
 
-	if (length > BRAID_MAX_RECORD_BYTES - sizeof(struct braid_record))
-		return -EMSGSIZE;
 	if (!buffer)
 		buffer = braid_trace_buffer();
+	if (length > braid_buffer_longest(buffer) - sizeof(struct braid_record))
+		return -EMSGSIZE;
 	preempt_disable_notrace();
 	api = find(buffer, event_id);
 	ret = api ? -EAGAIN : -ENOENT;

@@ -10,8 +10,6 @@
 #include "shared/schema.h"
 #include "tracebraid/event.h"
 
-#define BRAID_MAX_RECORD_BYTES	1000u
-
 /* The lines of a format text for struct braid_record. */
 #define BRAID_COMMON_FIELDS							\
 	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
@@ -55,8 +53,8 @@ struct braid_event {
  * braid_event_reserve - begin one event
  * @ev: an event that is on
  * @slot: for braid_event_commit(), on the caller's stack
- * @bytes: of payload, struct braid_record included; more than BRAID_MAX_RECORD_BYTES
- *	are dropped and counted
+ * @bytes: of payload, struct braid_record included; what is longer than a sub-buffer's data
+ *	is dropped and counted
  * @pc: preempt_count() before the caller turned preemption off
  * @held: the tracepoint that called holds preemption or migration off itself
  *
@@ -67,7 +65,7 @@ struct braid_event {
 static __always_inline void *braid_event_reserve(struct braid_event *ev, struct braid_slot *slot,
 						 u32 bytes, unsigned long pc, bool held)
 {
-	if (unlikely(bytes > BRAID_MAX_RECORD_BYTES))
+	if (unlikely(bytes > BRAID_MAX_SUBBUF_BYTES))
 		bytes = BRAID_MAX_SUBBUF_BYTES;	/* what no ring takes, and each counts */
 	return braid_record_reserve(ev->buffer, ev->id, bytes, pc, held, slot);
 }

@@ -106,7 +106,7 @@ static bool table_is_valid(const struct braid_subevent_table *table)
 	if (!bytes)
 		return table->find;
 	return bytes <= 8 && is_power_of_2(bytes) &&
-	       table->number_offset <= BRAID_MAX_RECORD_BYTES - sizeof(struct braid_record) - bytes;
+	       table->number_offset <= BRAID_MAX_SUBBUF_BYTES - sizeof(struct braid_record) - bytes;
 }
 
 static void free_table(struct braid_subevents *subs)

@@ -15,7 +15,8 @@
 /* What a print function is given. One at a time: it is large. */
 struct printer {
 	struct trace_iterator iter;
-	u8 record[BRAID_MAX_RECORD_BYTES + BRAID_ITEM_PAD] __aligned(8);
+	u32 used;		/* bytes of record that may not be 0 */
+	u8 record[BRAID_MAX_SUBBUF_BYTES + BRAID_ITEM_PAD] __aligned(8);
 };
 
 static DEFINE_MUTEX(lock);
@@ -103,15 +104,20 @@ static void copy_text(struct seq_file *out, struct trace_seq *text)
 	seq_write(out, text->buffer, length);
 }
 
-static void print_by_kernel(struct seq_file *out, const struct braid_item *item,
+/* Return: false, with nothing printed, if the text is longer than the function has room for. */
+static bool print_by_kernel(struct seq_file *out, const struct braid_item *item,
 			    struct trace_event_call *call)
 {
 	struct trace_iterator *iter = &printer->iter;
 	struct trace_entry *ent = (struct trace_entry *)printer->record;
+	u32 bytes = item->payload_bytes;
+	bool whole;
 
 	mutex_lock(&lock);
-	memcpy(ent, item->payload, item->payload_bytes);
-	memset((u8 *)ent + item->payload_bytes, 0, BRAID_MAX_RECORD_BYTES - item->payload_bytes);
+	memcpy(ent, item->payload, bytes);
+	if (printer->used > bytes)
+		memset(printer->record + bytes, 0, printer->used - bytes);
+	printer->used = bytes;
 	ent->type = call->event.type;
 	trace_seq_init(&iter->seq);
 	trace_seq_init(&iter->tmp_seq);
@@ -119,8 +125,11 @@ static void print_by_kernel(struct seq_file *out, const struct braid_item *item,
 	iter->ent_size = sizeof(printer->record);
 	iter->cpu = item->cpu;
 	call->event.funcs->trace(iter, 0, &call->event);
-	copy_text(out, &iter->seq);
+	whole = !trace_seq_has_overflowed(&iter->seq);
+	if (whole)
+		copy_text(out, &iter->seq);
 	mutex_unlock(&lock);
+	return whole;
 }
 
 int braid_print_record(struct seq_file *out, const struct braid_item *item,
@@ -130,9 +139,8 @@ int braid_print_record(struct seq_file *out, const struct braid_item *item,
 
 	if (item->payload_bytes < tp->fixed_size)
 		return -EBADMSG;
-	if (call && item->payload_bytes <= BRAID_MAX_RECORD_BYTES)
-		print_by_kernel(out, item, call);
-	else
+	if (!call || item->payload_bytes > BRAID_MAX_SUBBUF_BYTES ||
+	    !print_by_kernel(out, item, call))
 		print_fields(out, item, tp);
 	return 0;
 }

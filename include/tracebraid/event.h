@@ -323,7 +323,8 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id);
  * braid_record_event - record one event
  * @buffer: as registered
  * @event_id: its id
- * @length: bytes of @payload, 0 to 992
+ * @length: bytes of @payload, from 0 to what a sub-buffer holds beside its heads: 4064 where it
+ *	has 4096
  * @payload: copied
  *
  * Context: any, NMI included.

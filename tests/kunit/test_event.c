@@ -90,10 +90,12 @@ static void event_bad_descriptions(struct kunit *test)
 
 static void event_records(struct kunit *test)
 {
-	static u8 payload[1000];
+	/* A sub-buffer's header, the event's head and length, and the record's head come first. */
+	const u32 most = PAGE - BRAID_SUBBUF_HEADER_BYTES - 8 - sizeof(struct braid_record);
+	static u8 payload[PAGE];
 	struct braid_buffer *buffer = buffer_of(test);
 	u16 id = braid_case_register(test, buffer, "one", NULL);
-	const u32 lengths[] = { 0, 1, 7, 8, 82, 992 };
+	const u32 lengths[] = { 0, 1, 7, 8, 82, 992, 993, most - 3, 1, most };
 	const struct braid_record *record;
 	struct braid_item item;
 	unsigned int k;
@@ -109,7 +111,7 @@ static void event_records(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, memcmp(record + 1, payload, lengths[k]), 0);
 	}
 	braid_buffer_read_done(buffer, 0);
-	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 993, payload), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, most + 1, payload), -EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, U32_MAX, payload), -EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id + 1, 4, payload), -ENOENT);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, 0, 4, payload), -ENOENT);
