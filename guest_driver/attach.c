@@ -36,9 +36,11 @@ static char *events = "";
 module_param(events, charp, 0444);
 MODULE_PARM_DESC(events, "events to turn on at once: system[:event],... with * and ?");
 
-static unsigned int ftrace_size_kb = 512;
-module_param(ftrace_size_kb, uint, 0444);
-MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer that takes what tracefs traces; 0: none (default 512, or an eighth of the shared memory if that is less)");
+#define FTRACE_SIZE_KB	512
+
+static int ftrace_size_kb = -1;
+module_param(ftrace_size_kb, int, 0444);
+MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer that takes what tracefs traces; 0: none (default -1: 512, or an eighth of the shared memory if that is less)");
 
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
@@ -106,24 +108,29 @@ void braid_attach_exit(void)
 	unmake(trace_buffer);
 }
 
+/* The slots that a parameter asks for; 0: as many as fit. braid_buffer_place() reports too many. */
+static u32 slots_for(int size_kb)
+{
+	if (size_kb <= 0 || !subbuf_size)
+		return 0;
+	return braid_slots_of((u64)size_kb << 10, subbuf_size) ?: 2 * BRAID_MAX_SLOTS;
+}
+
 /* The module's own buffers, as its parameters ask. Must hold braid_buffers_lock(). */
 static int place_own(void)
 {
 	u64 eighth = region.layout.sections[BRAID_SECTION_RINGS].bytes / 8;
 	int err;
 
-	/* Too many KiB are told by braid_buffer_place(). */
-	trace_buffer->nr_slots = ring_size_kb && subbuf_size ?
-				 braid_slots_of((u64)ring_size_kb << 10, subbuf_size) ?:
-				 2 * BRAID_MAX_SLOTS : 0;
+	trace_buffer->nr_slots = slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
 	trace_buffer->max_bytes = 5 * eighth;
 	err = braid_buffer_place(trace_buffer, &region);
 	if (!err && ftrace_buffer) {
-		ftrace_buffer->nr_slots = 0;
-		/* An eighth more, for meta pages. */
-		ftrace_buffer->max_bytes = min(eighth, ((u64)ftrace_size_kb << 10) *
+		ftrace_buffer->nr_slots = slots_for(ftrace_size_kb);
+		/* An eighth more, for meta pages and private parts. */
+		ftrace_buffer->max_bytes = min(eighth, ((u64)FTRACE_SIZE_KB << 10) *
 						       region.layout.nr_vcpus * 9 / 8);
-		braid_buffer_place(ftrace_buffer, &region);	/* if there is room */
+		braid_buffer_place(ftrace_buffer, &region);	/* without it all else goes on */
 	}
 	return err;
 }

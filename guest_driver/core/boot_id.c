@@ -1,24 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the boot id through /proc: the kernel exports it to modules nowhere else. */
+/* Reads the boot id from procfs: the kernel exports it to modules nowhere else. */
+#include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/mount.h>
+#include <linux/path.h>
 #include <linux/string.h>
 #include <linux/uuid.h>
 
 #include "guest_driver/core/boot_id.h"
 
+/* From a mount of our own: the guest may have none, or another one at /proc. */
+static struct file *open_boot_id(struct vfsmount *proc)
+{
+	const struct path root = { .mnt = proc, .dentry = proc->mnt_root };
+
+	return file_open_root(&root, "sys/kernel/random/boot_id", O_RDONLY, 0);
+}
+
 void braid_boot_id(u8 id[16])
 {
+	struct file_system_type *type = get_fs_type("proc");	/* built in: no module to put */
+	struct vfsmount *proc = type ? kern_mount(type) : ERR_PTR(-ENODEV);
 	char text[UUID_STRING_LEN + 2] = "";
 	loff_t at = 0;
 	struct file *file;
 	uuid_t uuid;
 
 	memset(id, 0, 16);
-	file = filp_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
-	if (IS_ERR(file))
+	if (IS_ERR(proc))
 		return;
-	if (kernel_read(file, text, sizeof(text) - 1, &at) >= UUID_STRING_LEN &&
-	    !uuid_parse(text, &uuid))
-		memcpy(id, uuid.b, 16);
-	filp_close(file, NULL);
+	file = open_boot_id(proc);
+	if (!IS_ERR(file)) {
+		if (kernel_read(file, text, sizeof(text) - 1, &at) >= UUID_STRING_LEN &&
+		    !uuid_parse(text, &uuid))
+			memcpy(id, uuid.b, 16);
+		filp_close(file, NULL);
+	}
+	kern_unmount(proc);
 }

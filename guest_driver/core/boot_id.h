@@ -7,7 +7,7 @@
 
 /**
  * braid_boot_id - the number behind /proc/sys/kernel/random/boot_id
- * @id: 16 bytes; zero when /proc can't be read
+ * @id: 16 bytes; zero when the kernel has no procfs with sysctls
  *
  * Context: may sleep.
  */

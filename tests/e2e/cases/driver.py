@@ -105,6 +105,38 @@ def driver_mark(ctx):
         ctx.equal(shm.read_bytes()[:8], b"TRCBRAID", f"what the memory begins with, with '{parameter}'")
 
 
+@case("driver-boot-id", usual=("6.12",), needs=("driver", "agent"))
+def driver_boot_id(ctx):
+    """The region has the guest's boot id, also where nothing is mounted at /proc."""
+    shm = ctx.dir / "g.shm"
+    ctx.run_agent("create", shm)
+    guest = ctx.guest(shm=shm)
+    guest.boot()
+    boot_id = guest.run("cat /proc/sys/kernel/random/boot_id").strip().replace("-", "")
+    guest.run("umount -l /proc")
+    guest.insmod("tracebraid")
+    guest.run("mount -t proc proc /proc")
+    ctx.equal(shm.read_bytes()[64:80].hex(), boot_id, "the region's boot id")
+
+
+@case("driver-ftrace-size", usual=("6.12",), needs=("driver",))
+def driver_ftrace_size(ctx):
+    """ftrace_size_kb that there is no room for is reported, and nothing smaller is made instead; the default fits."""
+    guest = ctx.guest()
+    guest.boot()
+    guest.insmod("tracebraid", "ftrace_size_kb=8192")
+    said = guest.run("dmesg | grep tracebraid")
+    ctx.check("no room for buffer ftrace" in said, f"not reported: {said}")
+    ctx.check("2 rings of" in said, f"the other rings are missing: {said}")
+    size = f"{TREE}/../ftrace/buffer_size_kb"
+    ctx.equal(guest.run(f"cat {size}"), "0\n", "KiB of the buffer that found no room")
+    guest.run("rmmod tracebraid")
+    for parameter, least in (("ftrace_size_kb=100", 128), ("", 64)):
+        guest.insmod("tracebraid", parameter)
+        ctx.check(int(guest.run(f"cat {size}")) >= least, f"the buffer with '{parameter}' is smaller than {least} KiB")
+        guest.run("rmmod tracebraid")
+
+
 def wait_for_agent(ctx, guest):
     """Till the agent has turned the storm's event on."""
     ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
