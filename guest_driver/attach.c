@@ -172,7 +172,12 @@ static int go_live(void)
 		give_up();
 		return err;
 	}
-	braid_symbol_start(&region);
+	err = braid_symbol_start(&region);
+	if (err) {
+		braid_comm_stop();
+		give_up();
+		return err;
+	}
 	braid_registry_attach(&region);
 	braid_region_go_live(&region);
 	/* From here on buffers of other modules come and go; those that were there first: */
@@ -189,6 +194,7 @@ static void stop(void)
 	braid_buffers_lock();
 	braid_registry_detach();
 	braid_symbol_flush();
+	braid_symbol_stop();
 	give_up();
 	braid_buffers_unlock();
 	in_use = false;

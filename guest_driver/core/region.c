@@ -19,7 +19,8 @@
 #include "shared/clock.h"
 
 #define NR_COMMS		4096
-#define NR_SYMBOLS		2048
+#define MIN_SYMBOLS		16
+#define MAX_SYMBOLS		(1u << 18)	/* an agent takes no more */
 #define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
 #define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
@@ -28,6 +29,10 @@
 static bool force;
 module_param(force, bool, 0444);
 MODULE_PARM_DESC(force, "take the shared memory even if it holds something else");
+
+static unsigned int symbols = 2048;
+module_param(symbols, uint, 0444);
+MODULE_PARM_DESC(symbols, "kernel addresses in events whose names fit the shared memory, 64 bytes each, 16 to 262144 (default 2048)");
 
 static bool all_zero(const void *page)
 {
@@ -201,7 +206,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		.region_bytes = range->bytes,
 		.nr_vcpus = nr_cpu_ids,
 		.nr_comms = NR_COMMS,
-		.nr_symbols = NR_SYMBOLS,
+		.nr_symbols = symbols,
 		.directory_bytes = DIRECTORY_BYTES,
 	};
 	u64 needed;
@@ -212,6 +217,11 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	err = check_invitation(range);
 	if (err)
 		return err;
+	if (symbols < MIN_SYMBOLS || symbols > MAX_SYMBOLS) {
+		pr_err("%s: symbols=%u must be from %u to %u\n", range->name, symbols, MIN_SYMBOLS,
+		       MAX_SYMBOLS);
+		return -EINVAL;
+	}
 	if (braid_region_layout(&region->layout, &params, &needed)) {
 		pr_err("%s: %llu KiB of shared memory are too little, %llu KiB and room for rings are needed: make it 16M\n",
 		       range->name, range->bytes >> 10, needed >> 10);
@@ -230,7 +240,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 	region->directory = section(region, BRAID_SECTION_DIRECTORY);
 	region->directory_room = DIRECTORY_BYTES;
 	region->nr_comms = NR_COMMS;
-	region->nr_symbols = NR_SYMBOLS;
+	region->nr_symbols = symbols;
 	region->bell.wake.mailbox = region->mailbox;
 	region->bell.wake.call = ring_later;
 	init_irq_work(&region->bell.work, ring_now);
@@ -242,7 +252,7 @@ void braid_region_start(struct braid_guest_region *region)
 	let_agent_drain(region->shared);
 	enter_init(region);
 	region->comms->nr_entries = NR_COMMS;
-	region->symbols->nr_entries = NR_SYMBOLS;
+	region->symbols->nr_entries = region->nr_symbols;
 	memcpy(region->shared, &region->layout, sizeof(region->layout));
 }
 

@@ -6,15 +6,24 @@
 #include <linux/atomic.h>
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/slab.h>
 
 #include "guest_driver/core/symbol.h"
 
-#define HASH_BITS	12
 #define PROBES		16
 
-static unsigned long known[1 << HASH_BITS];
-static u8 written[1 << HASH_BITS];
+/* Addresses noted: twice as many as the table has room for, so that each finds a cell. */
+struct noted {
+	u32 bits;		/* of the number of cells */
+	u8 *written;		/* by cell: it was looked at; of the flushing context alone */
+	unsigned long known[];	/* by cell: the address, or 0 */
+};
+
+static struct noted *noted;
 static bool dirty;
 static struct braid_symbol_table *table;
 static u32 nr_entries, nr_used;
@@ -22,12 +31,14 @@ static u64 missed;
 
 void braid_symbol_note(unsigned long address)
 {
-	u32 at = hash_long(address, HASH_BITS), k;
+	struct noted *n = READ_ONCE(noted);
+	u32 at, k;
 
-	if (!address)
+	if (!address || unlikely(!n))
 		return;
+	at = hash_long(address, n->bits);
 	for (k = 0; k < PROBES; k++) {
-		unsigned long *cell = &known[(at + k) & ((1 << HASH_BITS) - 1)];
+		unsigned long *cell = &n->known[(at + k) & ((1u << n->bits) - 1)];
 		unsigned long seen = READ_ONCE(*cell);
 
 		if (seen == address)
@@ -42,16 +53,52 @@ void braid_symbol_note(unsigned long address)
 	}
 }
 
-void braid_symbol_start(struct braid_guest_region *region)
+static void free_noted(struct noted *n)
 {
+	if (!n)
+		return;
+	kvfree(n->written);
+	kvfree(n);
+}
+
+static struct noted *make_noted(u32 nr)
+{
+	u32 bits = ilog2(roundup_pow_of_two(nr)) + 1;
+	struct noted *n = kvzalloc(struct_size(n, known, 1ul << bits), GFP_KERNEL);
+
+	if (!n)
+		return NULL;
+	n->bits = bits;
+	n->written = kvzalloc(1ul << bits, GFP_KERNEL);
+	if (n->written)
+		return n;
+	free_noted(n);
+	return NULL;
+}
+
+int braid_symbol_start(struct braid_guest_region *region)
+{
+	struct noted *n = make_noted(region->nr_symbols);
+
+	if (!n)
+		return -ENOMEM;
 	/* No event that mentions symbols is on yet: nobody is at it. */
-	memset(known, 0, sizeof(known));
-	memset(written, 0, sizeof(written));
 	nr_used = 0;
 	missed = 0;
 	nr_entries = region->nr_symbols;
 	table = region->symbols;
 	WRITE_ONCE(dirty, false);
+	smp_store_release(&noted, n);
+	return 0;
+}
+
+void braid_symbol_stop(void)
+{
+	struct noted *n = noted;
+
+	WRITE_ONCE(noted, NULL);
+	synchronize_rcu();		/* who notes has preemption off */
+	free_noted(n);
 }
 
 static void name(unsigned long address)
@@ -78,12 +125,12 @@ void braid_symbol_flush(void)
 		return;
 	WRITE_ONCE(dirty, false);
 	smp_mb();		/* a note after this finds dirty false and sets it again */
-	for (k = 0; k < ARRAY_SIZE(known); k++) {
-		unsigned long address = READ_ONCE(known[k]);
+	for (k = 0; k < 1u << noted->bits; k++) {
+		unsigned long address = READ_ONCE(noted->known[k]);
 
-		if (!address || written[k])
+		if (!address || noted->written[k])
 			continue;
-		written[k] = 1;
+		noted->written[k] = 1;
 		name(address);
 		cond_resched();
 	}

@@ -9,12 +9,15 @@
  * braid_symbol_note - remember that an event mentions an address
  * @address: any number; nothing is dereferenced
  *
- * Context: any, NMI included. Cheap once it is known.
+ * Context: any, NMI included, with preemption off. Cheap once it is known.
  */
 void braid_symbol_note(unsigned long address);
 
-/** braid_symbol_start - begin with an empty table; all events are off */
-void braid_symbol_start(struct braid_guest_region *region);
+/** braid_symbol_start - begin with an empty table; all events are off. May sleep. 0 or -ENOMEM */
+int braid_symbol_start(struct braid_guest_region *region);
+
+/** braid_symbol_stop - forget what was noted; all events are off, nobody flushes. May sleep */
+void braid_symbol_stop(void);
 
 /**
  * braid_symbol_flush - write the names of new addresses to the region

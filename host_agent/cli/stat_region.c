@@ -22,6 +22,7 @@ struct stat_walk {
 	bool failed;
 	bool moving;
 	u32 nr_rings;
+	u64 unnamed;		/* addresses that the guest's symbol table had no room for */
 };
 
 static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
@@ -96,9 +97,12 @@ static void stat_ring(struct stat_walk *w, u32 buffer, u32 vcpu)
 
 static int stat_rings(void *arg)
 {
+	const struct braid_symbol_table *symbols;
 	struct stat_walk *w = arg;
 	u32 buffer, vcpu;
 
+	symbols = braid_mapping_section(w->m, &w->sb, BRAID_SECTION_SYMBOLS);
+	w->unnamed = braid_load(&symbols->missed);
 	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++) {
 		/* What came or goes meanwhile: as it is now. */
 		if (braid_mapping_buffers_seq(w->m) != w->sb.buffers_seq)
@@ -119,15 +123,19 @@ static void put_total(struct stat_walk *w)
 
 	if (w->json) {
 		braid_text_printf(&w->out,
-				  "\n],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"ok\":%s}\n",
+				  "\n],\"written\":%llu,\"read\":%llu,\"lost\":%llu,\"left\":%llu,\"unnamed_symbols\":%llu,\"ok\":%s}\n",
 				  (unsigned long long)t->written, (unsigned long long)t->read,
 				  (unsigned long long)t->lost, (unsigned long long)t->left,
-				  w->failed ? "false" : "true");
+				  (unsigned long long)w->unnamed, w->failed ? "false" : "true");
 		return;
 	}
 	braid_text_printf(&w->out, "%-16s %4s %14llu %14llu %12llu %12llu\n", "all", "",
 			  (unsigned long long)t->written, (unsigned long long)t->read,
 			  (unsigned long long)t->lost, (unsigned long long)t->left);
+	if (w->unnamed)
+		braid_text_printf(&w->out,
+				  "At least %llu kernel addresses in events have no name: the guest's symbol table is full; load its driver with a larger symbols= there.\n",
+				  (unsigned long long)w->unnamed);
 	if (w->failed)
 		braid_text_puts(&w->out, "It does not add up.\n");
 	else if (w->moving)

@@ -295,7 +295,7 @@ struct braid_symbol {
 struct braid_symbol_table {
 	u32 nr_used;			/* stored with release */
 	u32 nr_entries;			/* capacity */
-	u64 missed;			/* symbols that found no room */
+	u64 missed;			/* addresses that found no room: at least so many */
 	u64 reserved[6];
 	struct braid_symbol entries[];
 };

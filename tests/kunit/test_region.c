@@ -174,6 +174,32 @@ static void region_is_read_by_the_host(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen, 700);
 }
 
+/* As many names as the table has room for; what found none is counted. */
+static void region_counts_symbols(struct kunit *test)
+{
+	enum { ROOM = 64, NOTED = 100 };
+	struct braid_symbol_table *table;
+	struct braid_guest_region *region = kunit_kzalloc(test, sizeof(*region), GFP_KERNEL);
+	unsigned int k;
+
+	table = kunit_kzalloc(test, struct_size(table, entries, ROOM), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	KUNIT_ASSERT_NOT_NULL(test, table);
+	region->symbols = table;
+	region->nr_symbols = ROOM;
+	KUNIT_ASSERT_EQ(test, braid_symbol_start(region), 0);
+	preempt_disable();
+	for (k = 0; k < 3 * NOTED; k++)
+		braid_symbol_note((unsigned long)region_counts_symbols + k % NOTED);
+	preempt_enable();
+	braid_symbol_flush();
+	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);
+	KUNIT_EXPECT_EQ(test, table->missed, NOTED - ROOM);
+	braid_symbol_stop();
+	braid_symbol_note((unsigned long)region_counts_symbols);
+	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);
+}
+
 static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_is_valid),
 	KUNIT_CASE(region_too_small),
@@ -183,6 +209,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_comes_late),
 	KUNIT_CASE(region_goes_and_comes),
 	KUNIT_CASE(region_is_read_by_the_host),
+	KUNIT_CASE(region_counts_symbols),
 	{}
 };
 

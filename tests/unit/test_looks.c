@@ -28,6 +28,24 @@ static u64 written_in_all(void)
 	return line ? strtoull(line + 5, NULL, 10) : 0;
 }
 
+/* Addresses that the guest's symbol table has no room for: said by number, and only if there are any. */
+static void counts_unnamed(struct fake_guest *g)
+{
+	const char *text[] = { "stat", region_path, NULL };
+	const char *json[] = { "stat", "--json", region_path, NULL };
+	struct braid_symbol_table *symbols =
+		(void *)(g->base + g->sb.sections[BRAID_SECTION_SYMBOLS].offset);
+
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(!strstr(printed, "have no name"));
+	symbols->missed = 5;
+	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
+	CHECK(strstr(printed, "At least 5 kernel addresses in events have no name"));
+	CHECK_EQ(run_command(braid_cmd_stat, json), EXIT_SUCCESS);
+	CHECK(strstr(printed, "\"unnamed_symbols\":5,"));
+	symbols->missed = 0;
+}
+
 /* list, stat and verify look at live buffers of all kinds without touching one. */
 static void looks_of_all_kinds(void)
 {
@@ -68,6 +86,7 @@ static void looks_of_all_kinds(void)
 	CHECK_EQ(written_in_all(), 3);
 	CHECK_EQ(run_command(braid_cmd_stat, stat_none), EXIT_FAILURE);
 	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
+	counts_unnamed(g);
 	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is no event */
 	CHECK(strstr(printed, "events of main"));
