@@ -174,14 +174,15 @@ static void scribble_anywhere(void)
 static void scribble_where_it_hurts(void)
 {
 	struct ring *ring = &rings[next_random() % nr_rings];
-	uint64_t bytes = (uint8_t *)(ring->slots + ring->nr_slots) - (uint8_t *)ring->meta;
+	/* The ring's private part, its slot table with it, and the meta page after that. */
+	uint64_t bytes = (uint8_t *)ring->meta + BRAID_PAGE_BYTES - (uint8_t *)ring->priv;
 
 	switch (next_random() % 4) {
 	case 0:
 		put(base + next_random() % (BRAID_PAGE_BYTES / 8) * 8, 8, bad_value());
 		break;
 	case 1:
-		put((uint8_t *)ring->meta + next_random() % (bytes / 8) * 8, 8, bad_value());
+		put((uint8_t *)ring->priv + next_random() % (bytes / 8) * 8, 8, bad_value());
 		break;
 	default:
 		scribble_anywhere();

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of the rig itself: if these fail, no other case means anything."""
 
+import contextlib
 import hashlib
-import time
 
 from errors import GuestReset, GuestTimeout
 from harness import case

@@ -163,8 +163,7 @@ def check_pauses(ctx, capture, lines, stream, pauses):
     check_rings(ctx, events)
     if pauses:
         check_placed(ctx, events, [one.mark for one in pauses], SECOND // 4)
-    wide = [event for event in events if event["bound_ns"] > MEDIAN_BOUND_NS]
-    print(f"     {stream}: {len(events)} events, {len(wide)} with a bound over {MEDIAN_BOUND_NS} ns; {notes}")
+    print(f"     {stream}: {len(events)} events; {notes}")
 
 
 @case("clock-stop", usual=("6.1",), needs=NEEDS)
@@ -198,9 +197,9 @@ def clock_stop(ctx):
     for stream in told(ctx, capture):
         figures = {key: stream[key] for key in ("bound_median_ns", "bound_p99_ns", "bound_worst_ns")}
         print(f"     {stream['stream']}: {figures}")
-        ctx.check(stream["bound_median_ns"] <= MEDIAN_BOUND_NS, f"{stream['stream']}: {figures}")
         if stream["stream"] == "beta":
-            ctx.check(stream["bound_p99_ns"] <= MEDIAN_BOUND_NS, f"beta pays for alpha's stops: {figures}")
+            stood = min(one.resuming - one.stopped for one in pauses)
+            ctx.check(stream["bound_p99_ns"] < stood // 10, f"beta pays for alpha's stops of {stood} ns: {figures}")
 
 
 # A reset -----------------------------------------------------------------------------------------------------------
