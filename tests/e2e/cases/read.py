@@ -12,7 +12,7 @@ from kit import TREE, load, start_recorder, stop_recorder, storm
 
 PIPE = f"{TREE}/per_cpu/cpu0/trace_pipe_raw"
 TRACEFS = "/sys/kernel/tracing/per_cpu/cpu0/trace_pipe_raw"
-LINE = re.compile(r" *(\S.*)-(\d+) +\[(\d+)\] (\S{4}) +(\d+\.\d+): (.*)")
+LINE = re.compile(r" *(\S.*)-(\d+) +\[(\d+)\] (\S{5}) +(\d+\.\d+): (.*)")
 FIRST_BUFFER_RINGS = 0x1A8  # in the superblock: rings_offset, ring_stride, nr_rings
 DRIVER = ("driver", "module:storm")
 
