@@ -8,6 +8,7 @@
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 
+#define BASE		((u64)BRAID_PAGE_BYTES)	/* a region's, where none is: NULL has no offsets */
 #define OWNED_BYTES	(4u << 20)	/* larger regions are looked at by their figures alone */
 
 /* Marks bytes as owned: they are inside, and nobody's yet. */
@@ -26,17 +27,17 @@ static void own_ring(u8 *owned, u64 total, const struct braid_buffer_desc *desc,
 	u64 ring = braid_ring_offset(desc, vcpu), end, meta, priv, data;
 	struct braid_ring_map map;
 
-	braid_region_ring(desc, NULL, vcpu, &map);
-	meta = (u64)map.meta;
-	priv = (u64)map.priv;
-	data = (u64)map.subbufs;
-	end = (u64)(map.states + desc->nr_slots + 1);
+	braid_region_ring(desc, (void *)BASE, vcpu, &map);
+	meta = (u64)map.meta - BASE;
+	priv = (u64)map.priv - BASE;
+	data = (u64)map.subbufs - BASE;
+	end = (u64)(map.states + desc->nr_slots + 1) - BASE;
 	MUST((u64)map.slots >= (u64)(map.priv + 1));
 	MUST((u64)map.states >= (u64)(map.slots + desc->nr_slots));
 	MUST(meta >= ring && priv >= ring && !(meta & (BRAID_PAGE_BYTES - 1)));
 	MUST(!((u64)map.states & 63) && !((u64)map.slots & 7) && !(data & 7));
 	MUST(data == meta + desc->meta_bytes);
-	MUST((u64)braid_ring_subbuf(&map, desc->nr_slots) + desc->subbuf_bytes <=
+	MUST((u64)braid_ring_subbuf(&map, desc->nr_slots) - BASE + desc->subbuf_bytes <=
 	     ring + desc->ring_stride);
 	own(owned, total, meta, desc->private_bytes ? desc->meta_bytes : sizeof(struct braid_meta));
 	own(owned, total, priv, end - priv);

@@ -245,7 +245,8 @@ int model_next(struct ring_model *m, struct model_span *span)
 		if (!m->in_hand) {
 			u32 want = oldest_behind(m, m->hand);
 
-			if (want > m->tail)
+			/* One without events stays with the writer. */
+			if (want > m->tail || (!m->pages[want].visible && !is_final(m, want)))
 				return 0;
 			m->hand = want;
 			m->in_hand = true;

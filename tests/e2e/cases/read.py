@@ -230,7 +230,7 @@ def read_text(ctx):
     guest.run(f"exec 3< {TREE}/trace; echo 100 > /sys/kernel/debug/storm/run; exec 3<&-")
     ctx.equal(stats(guest)["written events"], offered, "events while the text is open")
     ctx.equal(guest.run(f"cat {TREE}/output"), "[trace] latency raw hex binary\n", "output")
-    for kind, pattern in (("latency", "^ *storm/0-[0-9]+ +0[^ ]{4} +[0-9]+us: "), ("raw", "^[0-9]+ 1 [0-9]+ [^ ]"),
+    for kind, pattern in (("latency", "^ *storm/0-[0-9]+ +0[^ ]{5} +[0-9]+us: "), ("raw", "^[0-9]+ 1 [0-9]+ [^ ]"),
                           ("hex", "^[0-9a-f]{8} 00000001 [0-9a-f]{16} ")):
         guest.run(f"echo {kind} > {TREE}/output")
         ctx.check(guest.run(f"grep -m 1 -E '{pattern}' {TREE}/trace || true"), f"no line of {kind}")
