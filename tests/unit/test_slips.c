@@ -99,6 +99,8 @@ static void system_calls(void)
 	CHECK(strstr(braid_failure(), "record -e raw_syscalls:sys_enter, then report -e 'sys_enter_open*'"));
 	suggest(g, "syscalls");
 	CHECK(strstr(braid_failure(), "did you mean raw_syscalls?"));
+	suggest(g, "x:sys_enter");
+	CHECK(strstr(braid_failure(), "did you mean raw_syscalls:sys_enter?"));
 	suggest(g, "syscalls:sys_enter");
 	CHECK(strstr(braid_failure(), "did you mean raw_syscalls:sys_enter?"));
 	fake_guest_free(g);
