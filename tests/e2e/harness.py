@@ -7,10 +7,10 @@ import importlib.util
 import lzma
 import pathlib
 import shutil
-import subprocess
 import time
 
 import host
+import limits
 from errors import RigError
 from proc import Proc
 from rig import Guest
@@ -174,8 +174,7 @@ class Context:
         Fails the case unless its exit status is `status` (None: any).
         """
         argv = [str(word) for word in argv]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=timeout, check=False)
+        done = limits.run(argv, timeout)
         if status is not None and done.returncode != status:
             raise CaseFailed(f"{' '.join(argv)} ended with {done.returncode}, not {status}:\n"
                              f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -207,12 +206,12 @@ class Context:
 
     def wait_until(self, predicate, what, timeout=30):
         """Asks predicate() again and again till it is true; its value. For conditions that nothing announces."""
-        deadline = time.monotonic() + timeout
+        deadline = limits.now() + timeout
         while True:
             value = predicate()
             if value:
                 return value
-            if time.monotonic() > deadline:
+            if limits.now() > deadline:
                 raise CaseFailed(f"waited {timeout} s for {what}")
             time.sleep(0.05)
 

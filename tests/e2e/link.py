@@ -7,7 +7,8 @@ import re
 import selectors
 import socket
 import threading
-import time
+
+import limits
 
 Ready = collections.namedtuple("Ready", "release ncpu boot_id")
 
@@ -119,16 +120,18 @@ class Link:
         return self._qmp_replies.pop(ident, None)
 
     def wait(self, predicate, deadline):
-        """Waits till predicate() (called with cond held) is true or the link is closed; the predicate's value.
+        """Waits till predicate() (called with cond held) is true, the link is closed, or limits.now() is `deadline`.
+
+        Returns the predicate's value.
 
         Must hold cond.
         """
         while True:
             value = predicate()
-            left = deadline - time.monotonic()
+            left = deadline - limits.now()
             if value or self.closed or left <= 0:
                 return value
-            self.cond.wait(left)
+            self.cond.wait(max(left, limits.LEAST_S))
 
     def join(self):
         """Must follow the end of QEMU: its end of both sockets is what ends the thread."""

@@ -6,8 +6,8 @@ import re
 import signal
 import subprocess
 import threading
-import time
 
+import limits
 from errors import RigError
 
 
@@ -54,7 +54,7 @@ class Proc:
 
     def wait_line(self, pattern, timeout=30):
         """Waits for a line, after those that earlier calls went through, in which `pattern` is found; the match."""
-        deadline = time.monotonic() + timeout
+        deadline = limits.now() + timeout
         search = re.compile(pattern).search
         with self._cond:
             while True:
@@ -63,10 +63,10 @@ class Proc:
                     self._next += 1
                     if match:
                         return match
-                left = deadline - time.monotonic()
+                left = deadline - limits.now()
                 if self._closed or left <= 0:
                     break
-                self._cond.wait(left)
+                self._cond.wait(max(left, limits.LEAST_S))
             closed = self._closed
         raise ProcError(self._tell(f"ended without a line like {pattern!r}" if closed else
                                    f"has printed no line like {pattern!r} in {timeout} s"))
@@ -74,7 +74,7 @@ class Proc:
     def wait(self, timeout=60):
         """Waits for its end; its exit status."""
         try:
-            status = self.process.wait(timeout)
+            status = limits.wait(self.process, timeout)
         except subprocess.TimeoutExpired:
             raise ProcError(self._tell(f"is still running after {timeout} s")) from None
         self._reader.join(5)  # it may have left children that hold the pipe

@@ -21,6 +21,7 @@ import time
 import weakref
 
 import host
+import limits
 from directory import MARK
 from errors import (COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset,
                     GuestTimeout, RigError)
@@ -164,7 +165,7 @@ class Guest:
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
         """Waits till PID 1 takes commands; Ready(release, ncpu, boot_id)."""
         with self.link.cond:
-            ready = self.link.wait(lambda: self.link.ready, time.monotonic() + timeout * self.patience)
+            ready = self.link.wait(lambda: self.link.ready, limits.now() + timeout * self.patience)
             closed = self.link.closed
         if closed:
             raise self._gone("before it was ready")
@@ -198,7 +199,7 @@ class Guest:
 
     def wait_reboot(self, epoch, timeout=BOOT_TIMEOUT_S):
         """Waits till a boot later than `epoch` (take it from .epoch before what causes the reboot) is ready."""
-        deadline = time.monotonic() + timeout * self.patience
+        deadline = limits.now() + timeout * self.patience
         with self.link.cond:
             again = self.link.wait(lambda: self.link.epoch > epoch, deadline)
             closed = self.link.closed
@@ -206,7 +207,7 @@ class Guest:
             raise self._gone("instead of starting anew")
         if not again:
             raise GuestTimeout(self._tell(f"has not started anew within {timeout} s"))
-        return self.wait_ready(max(deadline - time.monotonic(), 1))
+        return self.wait_ready(max(deadline - limits.now(), 1))
 
     def stop(self):
         """Halts all vCPUs until cont()."""
@@ -221,7 +222,7 @@ class Guest:
             return
         self.link.qmp_send("quit", None)
         try:
-            self.process.wait(timeout)
+            limits.wait(self.process, timeout)
         except subprocess.TimeoutExpired:
             pass
         self.kill()
@@ -293,7 +294,7 @@ class Guest:
 
     def qmp(self, command, timeout=QMP_TIMEOUT_S, **arguments):
         """One QMP command; what it returned."""
-        deadline = time.monotonic() + timeout
+        deadline = limits.now() + timeout
         with self.link.cond:
             self.link.wait(lambda: self.link.qmp_ready, deadline)
         ident = self.link.qmp_send(command, arguments)
@@ -312,7 +313,7 @@ class Guest:
             return next((event for event in reversed(self.link.events) if event["event"] == name), None)
 
         with self.link.cond:
-            event = self.link.wait(find, time.monotonic() + timeout)
+            event = self.link.wait(find, limits.now() + timeout)
         if not event:
             raise GuestTimeout(self._tell(f"no event {name} within {timeout} s"))
         return event
@@ -351,7 +352,7 @@ class Guest:
         with link.cond:
             answer = link.answers[ident]
             link.wait(lambda: getattr(answer, field) is not None or answer.error or link.epoch != answer.epoch,
-                      time.monotonic() + timeout * self.patience)
+                      limits.now() + timeout * self.patience)
             done, reset, closed = getattr(answer, field) is not None, link.epoch != answer.epoch, link.closed
         if done:
             return answer

@@ -9,6 +9,7 @@ sys.dont_write_bytecode = True  # the sources' folder stays clean
 import argparse
 import contextlib
 import io
+import math
 import multiprocessing
 import os
 import re
@@ -20,6 +21,7 @@ import traceback
 
 import harness
 import host
+import limits
 import rig
 from errors import COMPLAINTS, GuestNotReady, GuestReset, GuestTimeout
 
@@ -64,8 +66,13 @@ def kernels_of(the_case, wanted):
 @contextlib.contextmanager
 def time_limit(seconds):
     """Interrupts whatever the case waits for, host programs too."""
+    deadline = limits.now() + seconds
+
     def expire(*_):
-        raise CaseTimeout(f"the case took more than {seconds} s")
+        left = deadline - limits.now()
+        if left <= 0:
+            raise CaseTimeout(f"the case took more than {seconds} s")
+        signal.alarm(math.ceil(left))
 
     previous = signal.signal(signal.SIGALRM, expire)
     signal.alarm(seconds)

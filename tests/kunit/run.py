@@ -25,6 +25,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
 import errors  # pylint: disable=wrong-import-position
+import limits  # pylint: disable=wrong-import-position
 
 MODULE = "tracebraid_kunit.ko"
 # The emulated one runs everything under KASAN and lockdep on a machine that may be busy.
@@ -84,7 +85,7 @@ def boot(argv, log, timeout):
         kernel = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out,
                                   stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            kernel.wait(timeout)
+            limits.wait(kernel, timeout)
             return True
         except subprocess.TimeoutExpired:
             return False

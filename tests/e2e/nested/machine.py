@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import host
+import limits
 import rig
 from errors import COMPLAINTS, GuestGone, GuestTimeout, RigError
 from link import Link
@@ -92,9 +93,9 @@ class _Watched(rig.Guest):
     watched = None
 
     def wait_answer(self, ident, field, timeout, what):
-        deadline = time.monotonic() + timeout
+        deadline = limits.now() + timeout
         while True:
-            left = deadline - time.monotonic()
+            left = deadline - limits.now()
             try:
                 return super().wait_answer(ident, field, max(min(left, LOOK_S), 0), what)
             except GuestTimeout:
