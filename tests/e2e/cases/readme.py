@@ -44,7 +44,7 @@ def readme(ctx):
             ctx.check(re.search(rf"^/dev/shm/{name} +{name} +live ", done.stdout, re.MULTILINE), f"list says:\n{done.stdout}")
         elif step[1] == "report":
             ctx.check(re.search(rf"^{name}: .*sched_switch: ", done.stdout, re.MULTILINE), "the report has no sched_switch")
-    exports = re.search(r"\*\*Open it where you always look:\*\*(.*?)!\[", text, re.DOTALL).group(1)
+    exports = re.search(r"\*\*Open it in the tool you use:\*\*(.*?)!\[", text, re.DOTALL).group(1)
     commands = [words for words in code_of(exports, name) if words[0] == "tracebraid"]
     ctx.check(len(commands) >= 5, f"the README has the commands {commands}")
     for words in commands:
