@@ -12,20 +12,20 @@
 #include "host_agent/util/text.h"
 
 static const struct braid_cli_command commands[] = {
-	{ "attach", "give a running domain of libvirt the memory that its trace is written to", braid_cmd_attach },
-	{ "clock", "tell how a guest's times become host times, and how true they are", braid_cmd_clock },
-	{ "create", "create the file of the memory that a plain QEMU's guest writes its trace to", braid_cmd_create },
+	{ "attach", "add trace memory to a running libvirt domain", braid_cmd_attach },
+	{ "clock", "show how a guest's times are converted to host times, and their error bounds", braid_cmd_clock },
+	{ "create", "create the trace memory file for a plain QEMU", braid_cmd_create },
 	{ "detach", "remove a domain's trace memory", braid_cmd_detach },
-	{ "export", "write captures in a form that other tools open", braid_cmd_export },
-	{ "list", "show the guests' regions that can be seen", braid_cmd_list },
-	{ "merge", "report or export captures with a trace.dat of their host", braid_cmd_merge },
+	{ "export", "write captures in a format that other tools open", braid_cmd_export },
+	{ "list", "list guests and their regions", braid_cmd_list },
+	{ "merge", "report or export captures together with a trace.dat of their host", braid_cmd_merge },
 	{ "record", "record guests and their host into a capture", braid_cmd_record },
-	{ "recover", "make a capture of what a dead guest left", braid_cmd_recover },
+	{ "recover", "make a capture from a dead guest's memory", braid_cmd_recover },
 	{ "report", "print captures as one timeline", braid_cmd_report },
-	{ "snapshot", "have a flight recorder write a capture", braid_cmd_snapshot },
+	{ "snapshot", "make a flight recorder write a capture", braid_cmd_snapshot },
 	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
-	{ "top", "show what guests trace, lose and get of the host, again and again", braid_cmd_top },
-	{ "verify", "check everything about a capture or a region", braid_cmd_verify },
+	{ "top", "live view of guests' event rates, losses and CPU time", braid_cmd_top },
+	{ "verify", "check a capture or a region for faults", braid_cmd_verify },
 };
 
 #define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
@@ -37,7 +37,7 @@ static void print_help(FILE *to)
 	fputs("Usage: tracebraid COMMAND [OPTION]...\n\n", to);
 	for (k = 0; k < NR_COMMANDS; k++)
 		fprintf(to, "  %-8s %s\n", commands[k].name, commands[k].help);
-	fputs("\n'tracebraid COMMAND --help' tells more. 'tracebraid --version' tells the version.\n",
+	fputs("\n'tracebraid COMMAND --help' explains a command; 'tracebraid --version' prints the version.\n",
 	      to);
 }
 

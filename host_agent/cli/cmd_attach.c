@@ -25,21 +25,22 @@
 
 static const char usage[] =
 	"Usage: tracebraid attach [OPTION]... DOMAIN\n"
-	"Gives a domain of libvirt the shared memory that its guest's driver writes the trace\n"
-	"to, while it runs. A domain that has one keeps it.\n"
+	"Adds the shared memory to which the guest's driver writes the trace to a running libvirt\n"
+	"domain. A domain that already has such memory keeps it.\n"
 	"\n"
-	"  -s, --size SIZE     of the memory, a power of two: 16M, 1G. Default: 16M\n"
-	"      --config        also from each start of the domain on; the only way for one that\n"
-	"                      is shut off, or has no slot left\n"
-	"      --timeout S     wait so many seconds for the driver. Default: look for it, and\n"
-	"                      say what to do in the guest\n"
+	"  -s, --size SIZE     size of the memory, a power of two: 16M, 1G. Default: 16M\n"
+	"      --config        also add it to the persistent configuration, for each start of the\n"
+	"                      domain; required if the domain is shut off or has no free slot\n"
+	"      --timeout S     wait up to S seconds for the driver. Default: check once, and say\n"
+	"                      what to do in the guest\n"
 	"      --print-xml     print the device's XML, and on standard error the commands that\n"
-	"                      make its file; change nothing\n"
-	"  -c, --connect URI   libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
+	"                      create its file; change nothing\n"
+	"  -c, --connect URI   libvirt's URI; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
 	"      --help          this text\n"
 	"\n"
 	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the\n"
-	"domain's QEMU runs as, and is closed to others: whoever reads it reads the trace.\n";
+	"domain's QEMU runs as, and others have no access, because whoever can read it can read\n"
+	"the trace.\n";
 
 enum { OPT_CONFIG = 256, OPT_TIMEOUT, OPT_PRINT_XML };
 

@@ -15,13 +15,13 @@
 
 static const char usage[] =
 	"Usage: tracebraid clock [OPTION]... GUEST|FILE\n"
-	"Tells how a guest's times become host times: by which source and why, how exact, and\n"
-	"since when. FILE is a capture; GUEST a running guest, as `tracebraid list` shows it: its\n"
-	"name, or its region's file. Its clock is measured for a moment; no event is enabled or\n"
-	"taken.\n"
+	"Shows how a guest's times are converted to host times: from which source and why, how\n"
+	"exactly, and since when. FILE is a capture; GUEST is a running guest as `tracebraid list`\n"
+	"shows it: its name or its region's file. A running guest's clock is measured briefly; no\n"
+	"event is enabled or consumed.\n"
 	"\n"
 	"      --json          one JSON object\n"
-	"  -t SECONDS          measure a running guest for so long. Default: 2\n"
+	"  -t SECONDS          how long to measure a running guest. Default: 2\n"
 	"      --help          this text\n";
 
 static bool has_guest(const struct braid_source *source)

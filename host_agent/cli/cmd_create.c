@@ -14,17 +14,17 @@
 
 static const char usage[] =
 	"Usage: tracebraid create [OPTION]... FILE\n"
-	"Creates the file of the shared memory that a guest's driver writes the trace to, for a\n"
-	"QEMU that libvirt does not run; then prints QEMU's options for it. The driver accepts\n"
+	"Creates the file of the shared memory to which a guest's driver writes the trace, for a\n"
+	"QEMU that is not run by libvirt, and prints the QEMU options for it. The driver accepts\n"
 	"only memory that this command or `tracebraid attach` has marked.\n"
 	"\n"
-	"  -s, --size SIZE     of the memory, a power of two: 16M, 1G. Default: 16M\n"
+	"  -s, --size SIZE     size of the memory, a power of two: 16M, 1G. Default: 16M\n"
 	"      --owner USER[:GROUP]\n"
-	"                      whom QEMU runs as. Default: who runs this command\n"
+	"                      the user that QEMU runs as. Default: the user of this command\n"
 	"      --help          this text\n"
 	"\n"
-	"The file has mode 0600: whoever reads it reads the trace. A blank file of that size, owner\n"
-	"and mode is marked; one that a driver has used already stays as it is.\n";
+	"The file has mode 0600, because whoever can read it can read the trace. A blank file of\n"
+	"this size, owner and mode is marked; a file that a driver has already used is unchanged.\n";
 
 enum { OPT_OWNER = 256 };
 

@@ -14,11 +14,11 @@
 
 static const char usage[] =
 	"Usage: tracebraid detach [OPTION]... DOMAIN\n"
-	"Takes the shared memory away that `tracebraid attach` gave to a domain of libvirt: from\n"
-	"the running one, from its configuration, and from /dev/shm. Not while it is recorded.\n"
+	"Removes the shared memory that `tracebraid attach` added to a libvirt domain: from the\n"
+	"running domain, from its configuration, and from /dev/shm. Refused during a recording.\n"
 	"\n"
-	"      --timeout S     how long the guest may take to let go of it. Default: 20\n"
-	"  -c, --connect URI   libvirt's; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
+	"      --timeout S     how long to wait for the guest to release the memory. Default: 20\n"
+	"  -c, --connect URI   libvirt's URI; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
 	"      --help          this text\n";
 
 enum { OPT_TIMEOUT = 256 };

@@ -10,11 +10,12 @@
 
 static const char usage[] =
 	"Usage: tracebraid export --to FORM [OPTION]... FILE... -o OUT\n"
-	"Writes captures, merged, in a form that other tools open. What trace-cmd recorded on their\n"
-	"host may be among them, see 'tracebraid merge --help'.\n"
+	"Writes merged captures in a format that other tools open. The FILEs may include a trace.dat\n"
+	"that trace-cmd recorded on the host, see 'tracebraid merge --help'. FILE may be -, standard\n"
+	"input, up to 1 GiB.\n"
 	"\n"
 	"      --to=FORM       see below\n"
-	"  -o, --output=OUT    the file or folder to make\n"
+	"  -o, --output=OUT    the file or folder to make; -: standard output, for forms of one file\n"
 	BRAID_TRACE_USAGE
 	"      --help          this text\n"
 	"\n"
@@ -22,13 +23,13 @@ static const char usage[] =
 
 static const char merge_usage[] =
 	"Usage: tracebraid merge [OPTION]... CAPTURE... TRACE.DAT...\n"
-	"Prints captures and what trace-cmd recorded on their host meanwhile as one timeline. So do\n"
-	"report and export, which take a trace.dat among their FILEs too. Its times are placed by\n"
-	"the clock of the capture, so record by 'trace-cmd record -C mono_raw'; x86-tsc, and the\n"
-	"clock of 'tracebraid record --host-clock', are placed too. Of an instance trace-cmd tells the\n"
-	"clock only if it was recorded alone.\n"
+	"Prints captures and a trace.dat that trace-cmd recorded on their host at the same time, as\n"
+	"one timeline. The commands report and export also accept a trace.dat among their FILEs. Its\n"
+	"times are converted with the capture's clock, so record with 'trace-cmd record -C mono_raw';\n"
+	"x86-tsc and the clock of 'tracebraid record --host-clock' work too. For a trace instance,\n"
+	"trace-cmd saves the clock only if the instance was recorded alone.\n"
 	"\n"
-	"      --to=FORM       write another form than text, see 'tracebraid export --help'\n"
+	"      --to=FORM       write another format than text, see 'tracebraid export --help'\n"
 	"  -o, --output=OUT    write to OUT instead of standard output\n"
 	BRAID_TRACE_USAGE
 	"      --help          this text\n"

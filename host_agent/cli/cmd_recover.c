@@ -25,18 +25,19 @@
 
 static const char usage[] =
 	"Usage: tracebraid recover [OPTION]... SOURCE[,name=NAME]...\n"
-	"Makes a capture of all events that guests committed and nobody has read. SOURCE is a\n"
-	"region's file (/dev/shm/NAME, or a copy of it) whose guest runs no more, or a dump of\n"
+	"Makes a capture of all events that guests committed and that were not read yet. SOURCE is\n"
+	"a region's file (/dev/shm/NAME, or a copy of it) whose guest no longer runs, or a dump of\n"
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore)\n"
-	"or compressed (makedumpfile, --format kdump-zlib). Every region in a dump is taken.\n"
-	"SOURCE is only read.\n"
+	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered.\n"
+	"SOURCE is not modified.\n"
 	"\n"
 	"  -o FILE     the capture. Default: " DEFAULT_FILE "; -: standard output\n"
-	"  -q          print errors alone\n"
+	"  -q          print errors only\n"
 	"  --help      this text\n"
 	"\n"
-	"NAME is what the report calls the guest. Default: what it calls itself. Times are of this\n"
-	"host's clock; of a guest of before its boot, or of another host, they are wall times.\n";
+	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times\n"
+	"are of this host's clock, or wall times if the guest ran before this host's last boot or on\n"
+	"another host.\n";
 
 static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' },

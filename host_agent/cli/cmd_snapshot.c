@@ -17,15 +17,15 @@
 
 static const char usage[] =
 	"Usage: tracebraid snapshot [OPTION]... [PID]\n"
-	"Has a flight recorder (`tracebraid record --snapshot`) write a capture of all that the\n"
-	"guests' and the host's rings hold now. Nothing is stopped. What was taken is gone from\n"
-	"the rings: the next snapshot begins behind it.\n"
+	"Makes a flight recorder (`tracebraid record --snapshot`) write a capture of everything that\n"
+	"the guests' and the host's rings hold now. Tracing continues. A snapshot removes its events\n"
+	"from the rings: the next snapshot begins after it.\n"
 	"\n"
-	"  -o FILE     the capture. Default: " DEFAULT_FILE ", if there is none yet\n"
-	"  -q          print errors alone\n"
+	"  -o FILE     the capture. Default: " DEFAULT_FILE ", if it does not exist yet\n"
+	"  -q          print errors only\n"
 	"  --help      this text\n"
 	"\n"
-	"PID is the recorder's process. Default: the one that this user has.\n";
+	"PID is the recorder's process. Default: this user's only recorder.\n";
 
 static const struct option options[] = {
 	{ "output", required_argument, NULL, 'o' },

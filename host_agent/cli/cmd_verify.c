@@ -18,13 +18,13 @@
 
 static const char usage[] =
 	"Usage: tracebraid verify [-v] FILE|REGION\n"
-	"Checks a capture: chunks and checksums, order of times and of sequence numbers,\n"
-	"formats, ids, clock samples, accounting. Explains each fault in one line, and says of\n"
-	"each stream what it holds. FILE - is standard input, up to 1 GiB. Exits with\n"
-	"1 when there is any. REGION is a guest's, as `tracebraid list` shows it: the guest's name,\n"
-	"or the region's file.\n"
+	"Checks a capture: chunks and checksums, order of times and of sequence numbers, formats,\n"
+	"ids, clock samples, accounting. Prints one line for each fault, and the contents of each\n"
+	"stream. Exits with 1 if there is a fault. FILE may be -, standard input, up to 1 GiB.\n"
+	"REGION is a running guest as `tracebraid list` shows it: the guest's name or the region's\n"
+	"file.\n"
 	"\n"
-	"  -v, --verbose       notes, too: what is no fault, and good to know\n"
+	"  -v, --verbose       also print notes: peculiarities that are not faults\n"
 	"      --help          this text\n";
 
 struct verify {

@@ -31,36 +31,35 @@ enum {
 	{ "until", required_argument, NULL, BRAID_OPT_UNTIL }
 
 #define BRAID_TRACE_USAGE \
-	"      --clock=CLOCK   show times of CLOCK: host, the default, or realtime, to put captures\n" \
-	"                      of several hosts side by side; bounds are then of that. A report\n" \
+	"      --clock=CLOCK   show times of CLOCK: host (default), or realtime, to compare captures\n" \
+	"                      of several hosts; error bounds then refer to that clock. A report\n" \
 	"                      shows realtime as a date in UTC, 2026-01-31T12:00:00.500000000Z;\n" \
-	"                      JSON has it in \"time\", beside the ns since 1970\n" \
+	"                      JSON has the date in \"time\", and the ns since 1970\n" \
 	"      --clock-source=SOURCE\n" \
-	"                      place guests by kvm, exchange, pairs or nominal alone, not by the\n" \
-	"                      best there is (auto)\n" \
+	"                      convert guests' times only by SOURCE: kvm, exchange, pairs or\n" \
+	"                      nominal; auto (default) selects the best available\n" \
 	"      --stream=NAME   only this guest, or 'host'\n" \
 	"      --cpu=N         only this CPU of each stream\n" \
 	"  -B, --buffer=NAME   only guests' buffers of this name\n" \
-	"  -e, --event=GLOB    only events SYSTEM:EVENT, or sub-events of that name; may be\n" \
-	"                      given several times\n" \
-	"  -F, --filter=FILTER only events that FILTER lets pass, 'EVENTS: EXPRESSION' as trace-cmd\n" \
-	"                      has it: 'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS\n" \
-	"                      are regular expressions EVENT or SYSTEM/EVENT, with commas; fields\n" \
-	"                      are compared by == != < > <= >= & (bits), texts by == != ~ (glob)\n" \
-	"                      =~ !~ (regular expression), joined by && || ! (); CPU and COMM are\n" \
-	"                      as good as fields. Of several filters one must match\n" \
-	"  -v, --invert        the filters behind it leave out what they match\n" \
-	"      --pid=PID       only events of this task; may be given several times\n" \
-	"      --comm=GLOB     only events of tasks of that name; may be given several times\n" \
+	"  -e, --event=GLOB    only events SYSTEM:EVENT, or sub-events of that name; may be repeated\n" \
+	"  -F, --filter=FILTER only events that match FILTER, 'EVENTS: EXPRESSION' as in trace-cmd:\n" \
+	"                      'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS are\n" \
+	"                      regular expressions EVENT or SYSTEM/EVENT, separated by commas;\n" \
+	"                      fields are compared by == != < > <= >= & (bits), strings by == !=\n" \
+	"                      ~ (glob) =~ !~ (regular expression), joined by && || ! (); CPU and\n" \
+	"                      COMM can be used like fields. With several filters, one must match\n" \
+	"  -v, --invert        invert the filters that follow\n" \
+	"      --pid=PID       only events of this task; may be repeated\n" \
+	"      --comm=GLOB     only events of tasks of that name; may be repeated\n" \
 	"      --since=TIME    from TIME on: seconds as the report shows them, +SECONDS from the\n" \
-	"                      first event, -SECONDS from the recording's end; or, with\n" \
-	"                      --clock=realtime, 2026-01-31T12:00:00.5, of this time zone or, with\n" \
-	"                      a Z behind it, UTC\n" \
-	"      --until=TIME    up to TIME, likewise\n"
+	"                      first event, or -SECONDS from the recording's end; or, with\n" \
+	"                      --clock=realtime, 2026-01-31T12:00:00.5 in this time zone, or in UTC\n" \
+	"                      with a Z appended\n" \
+	"      --until=TIME    up to TIME, in the same formats\n"
 
 #define BRAID_TRACE_STATUS \
 	"\n" \
-	"The exit status is 0, 1 when something failed, 2 when no event matches what was selected.\n"
+	"Exits with 0 on success, 1 on error, and 2 if no event matches the selection.\n"
 
 #define BRAID_TRACE_NOTHING	2	/* the exit code */
 
