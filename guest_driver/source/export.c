@@ -64,6 +64,9 @@ struct exported {
 static DECLARE_BITMAP(seen, NR_IDS);
 static bool dirty;			/* a bit was set */
 
+/* Ids whose records have addresses that print as symbols: only these are looked up for them. */
+static DECLARE_BITMAP(symbolic, NR_IDS);
+
 /* The rest belongs to the work, or to start and stop while it does not run. */
 static struct braid_buffer *buffer;
 static struct task_struct *resolver;	/* while it looks ids up: what it does is no record */
@@ -104,7 +107,7 @@ static void note_symbols(u16 id, const void *entry, u32 bytes)
 		braid_symbol_note(function->parent_ip);
 	} else if (id == ID_PRINT && bytes >= sizeof(struct print_record)) {
 		braid_symbol_note(((const struct print_record *)entry)->ip);
-	} else if (id > ID_LAST_OWN) {
+	} else if (test_bit(id, symbolic)) {
 		exported = find(id);
 		if (!exported || !exported->native)
 			return;
@@ -259,6 +262,7 @@ static void free_event(struct exported *exported)
 static void remove_event(struct exported *exported)
 {
 	list_del(&exported->list);
+	clear_bit(exported->ev.id, symbolic);
 	braid_event_remove_all(&exported->ev, 1);
 	free_event(exported);
 }
@@ -322,6 +326,8 @@ static int take_event(const char *system, const char *name, int id, void *unused
 		free_event(exported);
 	else
 		list_add_tail(&exported->list, &events);
+	if (err >= 0 && exported->native && exported->native->symbols[0])
+		set_bit(id, symbolic);
 	return 0;
 }
 
