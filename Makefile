@@ -109,7 +109,7 @@ $(B)/kunit-%/tracebraid_kunit.ko: FORCE
 packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
 		    grep -E '^[0-9.]+[^-]*(-[0-9]+)?$(if $(2),-$(2))-amd64$$' | sort -V | tail -1)
 TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12) $(call packaged,6.12,rt)
-TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o buffers/buffers.o \
+TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o storm/unstable.o buffers/buffers.o \
 		   subevents/subevents.o nested/pairs.o) tests/bench/guest_ring/guest_ring.o
 # The release of a kernel that tests/kernels/build.sh has made.
 made		= $(shell cat $(B)/kernels/$(1)/include/config/kernel.release)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Answers the host's pings with the counter, looks at its clock, tells wall time. */
+#define pr_fmt(fmt) "tracebraid: " fmt
+
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
+#include <linux/printk.h>
 #include <linux/processor.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
@@ -124,6 +127,14 @@ static void look(struct braid_clock_cells *cells)
 	braid_store_release(&cells->look_seq, seq);	/* (K6) */
 }
 
+static u32 wall_flags(void)
+{
+	if (!braid_counter_unstable())
+		return 0;
+	pr_notice_once("this kernel has marked the TSC unstable; 'tracebraid clock' on the host says whether the error bounds of this guest's events still hold\n");
+	return BRAID_WALL_TSC_UNSTABLE;
+}
+
 /* A pair, for the host and for the rings' TIME_STAMPs. */
 static void tell_wall(struct braid_guest_region *region)
 {
@@ -144,6 +155,7 @@ static void tell_wall(struct braid_guest_region *region)
 	braid_store(&cells->wall_counter, pair.counter);
 	braid_store(&cells->wall_realtime_ns, pair.realtime_ns);
 	braid_store(&cells->wall_boottime_ns, pair.boottime_ns);
+	braid_store(&cells->wall_flags, wall_flags());
 	seq += 2;
 	braid_store_release(&cells->wall_seq, seq);	/* (K3) */
 }

@@ -70,4 +70,14 @@ static inline enum braid_counter_type braid_counter_type(void)
 #endif
 }
 
+/** braid_counter_unstable - whether the kernel has marked the counter unstable; then it stays so */
+static inline bool braid_counter_unstable(void)
+{
+#if defined(CONFIG_X86)
+	return check_tsc_unstable();
+#else
+	return false;
+#endif
+}
+
 #endif /* BRAID_CORE_COUNTER_H */

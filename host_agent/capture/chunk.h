@@ -21,7 +21,8 @@
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
 #define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS.
-					   3: WINDOW, what RING_END says of it; VCPU_THREADS */
+					   3: WINDOW, what RING_END says of it; VCPU_THREADS;
+					   flags of a CLOCK_PAIR */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -186,7 +187,7 @@ struct braid_clock_pair {
 	u64 counter;
 	u64 realtime_ns;
 	u32 source;			/* enum braid_pair_source */
-	u32 reserved0;
+	u32 flags;			/* BRAID_WALL_*; minor 3 */
 };
 
 enum braid_host_clock_kind {

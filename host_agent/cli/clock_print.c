@@ -201,6 +201,16 @@ static void text_exchange(struct braid_text *t, const struct clocks *c)
 	braid_text_puts(t, " apart at most\n");
 }
 
+static void text_unstable(struct braid_text *t, const struct braid_clock *clock)
+{
+	braid_text_puts(t, "  " BRAID_LINE_UNSTABLE);
+	if (braid_clock_trusts_counter(clock))
+		braid_text_puts(t, BRAID_LINE_UNSTABLE_BOUNDS);
+	else if (clock->kind == BRAID_CLOCK_KVM || clock->kind == BRAID_CLOCK_EXCHANGE)
+		braid_text_puts(t, "; the error bounds do not depend on that");
+	braid_text_putc(t, '\n');
+}
+
 static void text_stream(struct braid_text *t, const struct clocks *c)
 {
 	const struct braid_stream *s = c->stream;
@@ -210,6 +220,8 @@ static void text_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_printf(t, " (%s)", s->clock.reason);
 	braid_text_puts(t, ", ");
 	put_quality(t, &c->chosen_q);
+	if (s->tsc_unstable)
+		text_unstable(t, &s->clock);
 	text_epochs(t, &s->clock);
 	text_kvm(t, c);
 	text_exchange(t, c);
@@ -328,6 +340,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 	braid_text_putc(t, ',');
 	json_string(t, "reason", s->clock.reason);
 	json_quality(t, &c->chosen_q);
+	braid_text_printf(t, ",\"tsc_unstable\":%s", s->tsc_unstable ? "true" : "false");
 	json_epochs(t, &s->clock);
 	braid_json_vcpus(t, s);
 	if (c->has_kvm) {

@@ -492,6 +492,18 @@ void braid_clock_check(const struct braid_clock *clock, const struct braid_clock
 	}
 }
 
+bool braid_clock_trusts_counter(const struct braid_clock *clock)
+{
+	const struct braid_clock_track *track;
+	size_t k;
+
+	for (track = clock->tracks; track < clock->tracks + clock->nr_tracks; track++)
+		for (k = 0; k < track->nr_epochs; k++)
+			if (track->epochs[k].nr_lines)
+				return true;
+	return false;
+}
+
 u32 braid_clock_epochs(const struct braid_clock *clock)
 {
 	u32 most = 0, t;

@@ -321,6 +321,15 @@ struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *cloc
 /** braid_clock_track_of - the track that a vCPU's times come from; NULL for HOST */
 const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *clock, u32 vcpu);
 
+/**
+ * braid_clock_trusts_counter - whether a bound rests on the guest's counter running evenly
+ * @clock: any
+ *
+ * A line through crossings does. What KVM or QEMU makes of the host's counter has bounds that
+ * rest on the host's counter alone.
+ */
+bool braid_clock_trusts_counter(const struct braid_clock *clock);
+
 /** braid_clock_epochs - the largest number of epochs of a track; 0 for HOST */
 u32 braid_clock_epochs(const struct braid_clock *clock);
 

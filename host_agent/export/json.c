@@ -158,6 +158,8 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	if (braid_line_misses_clock(x, s))
 		braid_json_string(t, ",\"clock_asked\":", braid_clock_kind_name(x->walk.options->clock));
 	braid_json_string(t, ",\"reason\":", clock->reason);
+	if (s->tsc_unstable)
+		braid_text_puts(t, ",\"tsc_unstable\":true");
 	braid_json_u64(t, ",\"samples\":", clock->nr_samples);
 	braid_json_u64(t, ",\"epochs\":", braid_clock_epochs(clock));
 	braid_json_u64(t, ",\"counter_hz\":", s->counter_hz);

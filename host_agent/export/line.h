@@ -78,6 +78,8 @@ void braid_json_head(struct braid_line_export *x);
 /** braid_json_foot - likewise what is known behind the last */
 void braid_json_foot(struct braid_line_export *x);
 
+#define BRAID_LINE_UNSTABLE	"the guest's kernel has marked its TSC unstable"
+#define BRAID_LINE_UNSTABLE_BOUNDS	": the error bounds may be wrong"
 #define BRAID_LINE_UNCONFIRMED	"did not confirm the event change; it may have traced its former set"
 
 /** braid_line_put_windows - append from when to when was recorded, a line for each recording */

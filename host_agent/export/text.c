@@ -114,6 +114,8 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 	put_accounting(x, s);
 	if (s->unconfirmed)
 		braid_text_puts(t, "#   " BRAID_LINE_UNCONFIRMED "\n");
+	if (s->tsc_unstable && braid_clock_trusts_counter(&s->clock))
+		braid_text_puts(t, "#   " BRAID_LINE_UNSTABLE BRAID_LINE_UNSTABLE_BOUNDS "\n");
 }
 
 static void put_stream_heads(struct braid_line_export *x)

@@ -412,6 +412,16 @@ static void fit_host_stream(struct braid_capture_stream *s)
 	s->stream.bound_ns = braid_clock_worst_bound(trace, s->stream.end_ns);
 }
 
+static bool has_unstable_tsc(const struct braid_capture_stream *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_pairs; k++)
+		if (s->pairs[k].flags & BRAID_WALL_TSC_UNSTABLE)
+			return true;
+	return false;
+}
+
 int braid_capture_fit_clock(struct braid_capture_stream *s)
 {
 	struct braid_capture_source *cs = s->source;
@@ -431,6 +441,7 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		qsort(s->marks, s->nr_marks, sizeof(*s->marks), by_mark_time);
 	if (s->nr_offsets)
 		qsort(s->offsets, s->nr_offsets, sizeof(*s->offsets), by_counter);
+	s->stream.tsc_unstable = has_unstable_tsc(s);
 	*in = (struct braid_clock_inputs){
 		.counter_hz = s->stream.counter_hz,
 		.counter_type = s->stream.counter_type,

@@ -114,13 +114,26 @@ int braid_live_clock_look(struct braid_region_source *s)
 	return err;
 }
 
+/* A TSC that was unstable before the first pair is told by `clock` and by reports. */
+static int note_unstable(struct braid_region_source *s, bool first, u32 flags)
+{
+	u32 came = flags & ~s->clock.wall_flags;
+
+	s->clock.wall_flags = flags;
+	if (first || !(came & BRAID_WALL_TSC_UNSTABLE))
+		return 0;
+	return braid_live_note(s, "the guest's kernel has marked its TSC unstable; 'tracebraid clock' says whether the error bounds still hold");
+}
+
 int braid_live_clock_pair(struct braid_region_source *s, bool now)
 {
 	const struct braid_clock_cells *cells =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
 	struct braid_clock_pair pair = { 0 };
 	u64 now_ns = braid_host_clock_ns();
+	bool first = !s->clock.wall_seq;
 	u32 seq;
+	int err;
 
 	if (!now && now_ns < s->clock.pair_due_ns)
 		return 0;
@@ -131,11 +144,13 @@ int braid_live_clock_pair(struct braid_region_source *s, bool now)
 	pair.source = braid_load(&cells->wall_source);
 	pair.counter = braid_load(&cells->wall_counter);
 	pair.realtime_ns = braid_load(&cells->wall_realtime_ns);
+	pair.flags = braid_load(&cells->wall_flags);
 	braid_fence();							/* (K3) */
 	if (braid_load(&cells->wall_seq) != seq)
 		return 0;
 	s->clock.wall_seq = seq;
-	return braid_live_emit(s, BRAID_CHUNK_CLOCK_PAIR, NULL, 0, &pair, sizeof(pair));
+	err = braid_live_emit(s, BRAID_CHUNK_CLOCK_PAIR, NULL, 0, &pair, sizeof(pair));
+	return err ? err : note_unstable(s, first, pair.flags);
 }
 
 /* KVM ------------------------------------------------------------------------------------------ */

@@ -81,6 +81,7 @@ struct braid_live_clock {
 	bool looked;
 	u32 look_seq;
 	u32 wall_seq;
+	u32 wall_flags;
 	u64 put_ns;			/* h2 of the look that was put last */
 	u64 pair_due_ns;
 	struct braid_kvm_vm *vm;	/* NULL: KVM tells nothing */

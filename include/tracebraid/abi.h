@@ -52,8 +52,8 @@
  * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the
  * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes; a
  * sub-buffer's state has dropped_before, and its first_seq, dropped_before and dropped hold
- * before its predecessor is final; the counter may jump back between sub-buffers. Readers of
- * minor 0 to 2 refuse regions of minor 3 or later.
+ * before its predecessor is final; the counter may jump back between sub-buffers; wall_flags
+ * in the clock cells. Readers of minor 0 to 2 refuse regions of minor 3 or later.
  */
 #define BRAID_VERSION_MINOR	3
 
@@ -215,6 +215,9 @@ enum braid_pair_source {
 	BRAID_PAIR_HOST_REALTIME = 2,	/* by KVM's clock pairing */
 };
 
+/* braid_clock_cells.wall_flags, from minor 3 on */
+#define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable; stays */
+
 /*
  * Ping-pong. The host sets burst to a new number and waits for ready to follow;
  * the guest then spins for a moment. For each ping the host reads its clock (h1),
@@ -250,7 +253,8 @@ struct braid_clock_cells {
 	u64 wall_counter;
 	u64 wall_realtime_ns;
 	u64 wall_boottime_ns;		/* the guest's own, always */
-	u8 reserved3[BRAID_CACHELINE_BYTES - 32];
+	u32 wall_flags;			/* BRAID_WALL_* */
+	u8 reserved3[BRAID_CACHELINE_BYTES - 36];
 	/* G, at 192: the guest's last look; even look_seq = stable, 0 = none */
 	u32 look_seq;
 	u32 look_vcpu;			/* where look_counter was read */

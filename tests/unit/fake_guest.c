@@ -366,6 +366,7 @@ static void tell_wall(struct fake_guest *g)
 	braid_store(&cells->wall_realtime_ns, (u64)t.tv_sec * 1000000000 + t.tv_nsec +
 					      braid_load(&g->ctl->wall_ahead_ns));
 	braid_store(&cells->wall_source, (u32)BRAID_PAIR_GUEST_REALTIME);
+	braid_store(&cells->wall_flags, braid_load(&g->ctl->wall_flags));
 	braid_store_release(&cells->wall_seq, cells->wall_seq + 1);
 }
 

@@ -38,6 +38,7 @@ struct fake_control {
 	u64 burst;		/* events to write now on each vCPU, beside the rate */
 	u64 counter_gain;	/* of the counter, modulo 2^64 */
 	u64 wall_ahead_ns;	/* of the wall time that it tells */
+	u32 wall_flags;		/* BRAID_WALL_* */
 	/* told by the guest */
 	u32 state;		/* as the region's */
 	u32 stands;		/* it is frozen, and does nothing any more */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* From a guest's counter to the times of a capture: what befalls the counter on the way, and what nobody told. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/source/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/report_text.h"
+#include "tests/unit/run_command.h"
 #include "tests/unit/session.h"
 
 #define MILLI		1000000ULL
@@ -32,6 +36,7 @@ static struct {
 	u64 began_ns;
 } change;
 
+static bool mark_unstable;	/* the guest's TSC, from the start */
 static u64 wanted;	/* events of the recording, so far */
 
 static bool wanted_are_there(struct session *s)
@@ -54,6 +59,11 @@ static bool stood_long_enough(struct session *s)
 {
 	(void)s;
 	return braid_host_clock_ns() - change.began_ns >= STOP_NS;
+}
+
+static bool has_note(struct session *s)
+{
+	return s->notes;
 }
 
 static bool is_disarmed(struct session *s)
@@ -84,6 +94,7 @@ static void begin(struct session *s)
 	memset(s, 0, sizeof(*s));
 	memset(&change, 0, sizeof(change));
 	s->guest = fake_guest_new(region_path, &usual);
+	s->guest->ctl->wall_flags = mark_unstable ? BRAID_WALL_TSC_UNSTABLE : 0;
 	fake_guest_start_thread(s->guest);
 	NEED(!braid_exchange_start(&s->exchange));
 	session_begin(s, region_path, capture_path, NULL);
@@ -271,7 +282,53 @@ static void even(void)
 	CHECK_EQ(check_events(source, &events), events);
 	CHECK(events >= 2 * SOME_EVENTS);
 	CHECK_EQ(count_notes(source, "clock"), 0);
+	CHECK(!source->streams[0]->tsc_unstable);
 	braid_source_free(source);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", "--json", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, "\"tsc_unstable\":false"), 1);
+}
+
+/* What is said of a TSC that the guest's kernel marks unstable, now or before the recording. */
+static void unstable_tsc(bool before)
+{
+	struct braid_source *source;
+	struct session s;
+	char *text;
+
+	mark_unstable = before;
+	begin(&s);
+	CHECK_EQ(s.notes, 0);
+	braid_store(&s.guest->ctl->wall_flags, BRAID_WALL_TSC_UNSTABLE);
+	if (!before)
+		session_until(&s, has_note);
+	end(&s);
+	mark_unstable = false;
+	CHECK_EQ(s.notes, !before);
+	CHECK(before || strstr(s.last_note, "marked its TSC unstable; 'tracebraid clock' says"));
+	source = open_capture();
+	CHECK(source->streams[0]->tsc_unstable);
+	CHECK_EQ(count_notes(source, "the guest's kernel has marked its TSC unstable"), !before);
+	braid_source_free(source);
+	text = report_text(capture_path, false, NULL, NULL);
+	CHECK_EQ(count_of(text, "\n#   the guest's kernel has marked its TSC unstable: the error bounds may be wrong\n"), 1);
+	free(text);
+	text = report_text(capture_path, true, NULL, NULL);
+	CHECK_EQ(count_of(text, "\"tsc_unstable\":true"), 1);
+	free(text);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, "\n  the guest's kernel has marked its TSC unstable: the error bounds may be wrong\n"), 1);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", "--json", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, "\"tsc_unstable\":true"), 1);
+}
+
+static void unstable_before(void)
+{
+	unstable_tsc(true);
+}
+
+static void unstable_meanwhile(void)
+{
+	unstable_tsc(false);
 }
 
 /* The guest has died: nothing crosses its region any more; but it told its wall time. */
@@ -351,6 +408,8 @@ int main(void)
 	RUN(jumped_ahead);
 	RUN(went_back);
 	RUN(went_back_a_little);
+	RUN(unstable_before);
+	RUN(unstable_meanwhile);
 	RUN(placed_by_wall_time);
 	RUN(wall_time_ahead);
 	unlink(capture_path);

@@ -354,6 +354,41 @@ def clock_first(ctx):
     ctx.check(stream["exchange"]["first_fix_ns"] and stream["bound_median_ns"], f"the clock: {stream}")
 
 
+UNSTABLE = "the guest's kernel has marked its TSC unstable"
+
+
+def check_unstable(ctx, guest, capture, notes):
+    """The kernel log says it once; so does the clock of the capture; the report has so many notes of it."""
+    ctx.equal(guest.run("dmesg").count("tracebraid: this kernel has marked the TSC unstable; "), 1, "lines of the driver")
+    (stream,) = told(ctx, capture)
+    ctx.equal(stream["tsc_unstable"], True, "what the capture's clock says in JSON")
+    # An emulated counter's law is the host's counter.
+    ctx.check(f"\n  {UNSTABLE}; the error bounds do not depend on that\n" in ctx.run_agent("clock", capture).stdout,
+              "what the capture's clock says")
+    ctx.equal(ctx.run_agent("report", capture).stdout.count(f"NOTE {UNSTABLE}; "), notes, "notes")
+
+
+@case("clock-unstable", usual=("6.12",), needs=NEEDS + ("module:unstable",))
+def clock_unstable(ctx):
+    """A TSC that the guest's kernel marks unstable, at boot or while it is recorded, is told by all that shows its clock."""
+    guest = up(ctx)
+    capture = ctx.dir / "meanwhile.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    storm(guest, 100)
+    ctx.check(UNSTABLE not in agent.output(), "a TSC that is not unstable is told to be")
+    guest.insmod("unstable")
+    agent.wait_line(UNSTABLE)
+    stop_recorder(ctx, agent)
+    check_unstable(ctx, guest, capture, 1)
+
+    guest = up(ctx, "g2", append="tsc=unstable")
+    capture = ctx.dir / "before.braid"
+    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.5", "-o", capture)
+    check_unstable(ctx, guest, capture, 0)
+    (stream,) = told(ctx, guest.shm, "-t", "0.5")
+    ctx.equal(stream["tsc_unstable"], True, "what the running guest's clock says")
+
+
 @case("clock-isolated", usual=("6.12",), needs=("driver", "agent"))
 def clock_isolated(ctx):
     """The clock exchange leaves an isolated vCPU alone, unless the driver's parameter says otherwise."""
