@@ -22,11 +22,11 @@ MODULE_PARM_DESC(subbuf_size, "bytes of a sub-buffer, 256 to 65536 (default 4096
 
 static unsigned int ring_size_kb;
 module_param(ring_size_kb, uint, 0444);
-MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers for each vCPU, rounded up to a power of two of them (default: five eighths of the shared memory for all)");
+MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers for each vCPU; the number of sub-buffers is rounded up to a power of two (default: five eighths of the shared memory for all vCPUs)");
 
 static bool overwrite;
 module_param(overwrite, bool, 0444);
-MODULE_PARM_DESC(overwrite, "1: flight recorder, the newest events stay; 0: the oldest stay (default)");
+MODULE_PARM_DESC(overwrite, "1: flight recorder, keeps the newest events; 0: keeps the oldest (default)");
 
 static bool absolute;
 module_param(absolute, bool, 0444);
@@ -34,13 +34,13 @@ MODULE_PARM_DESC(absolute, "1: events carry the counter's low bits; 0: deltas (d
 
 static char *events = "";
 module_param(events, charp, 0444);
-MODULE_PARM_DESC(events, "events to turn on at once: system[:event],... with * and ?");
+MODULE_PARM_DESC(events, "events to enable at load: system[:event],... with * and ?");
 
 #define FTRACE_SIZE_KB	512
 
 static int ftrace_size_kb = -1;
 module_param(ftrace_size_kb, int, 0444);
-MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer that takes what tracefs traces; 0: none (default -1: 512, or an eighth of the shared memory if that is less)");
+MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer for tracefs events; 0: none (default -1: 512, or an eighth of the shared memory if that is less)");
 
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
@@ -237,7 +237,7 @@ static void start_export(void)
 		return;
 	err = braid_export_start(ftrace_buffer);
 	if (err)
-		pr_info("what is traced in tracefs is not taken (%d)\n", err);
+		pr_info("events of tracefs are not recorded (%d)\n", err);
 }
 
 static int attach_locked(const struct braid_range *range)
@@ -269,7 +269,7 @@ static int attach(const struct braid_range *range)
 
 	mutex_lock(&lock);
 	if (in_use)
-		pr_info("%s: not used, one shared memory is in use already\n", range->name);
+		pr_info("%s: not used: another shared memory is already in use\n", range->name);
 	else
 		err = attach_locked(range);
 	mutex_unlock(&lock);
@@ -282,7 +282,7 @@ static void detach(void)
 	braid_poll_stop();
 	braid_export_stop();
 	stop();
-	pr_info("%s: released; what was traced stays in the shared memory\n", region.range.name);
+	pr_info("%s: released; recorded events stay in the shared memory\n", region.range.name);
 	mutex_unlock(&lock);
 }
 

@@ -45,5 +45,5 @@ static void __exit tracebraid_exit(void)
 
 module_init(tracebraid_init);
 module_exit(tracebraid_exit);
-MODULE_DESCRIPTION("Traces this guest into memory that the host shares");
+MODULE_DESCRIPTION("Writes this guest's trace to memory that the host shares");
 MODULE_LICENSE("GPL");

@@ -84,11 +84,11 @@ static int unknown_command(const char *word)
 		}
 	}
 	if (nearest)
-		fprintf(stderr, "tracebraid: there is no command '%s'; did you mean '%s'?\n",
+		fprintf(stderr, "tracebraid: unknown command '%s'; did you mean '%s'?\n",
 			tame, nearest);
 	else
 		fprintf(stderr,
-			"tracebraid: there is no command '%s'; 'tracebraid --help' lists all\n",
+			"tracebraid: unknown command '%s'; 'tracebraid --help' lists all\n",
 			tame);
 	return EXIT_FAILURE;
 }

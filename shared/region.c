@@ -277,7 +277,7 @@ static const char *check_buffer(const struct braid_superblock *sb,
 	    desc->ring_stride * desc->nr_rings > limit - desc->rings_offset)
 		return "a buffer lies outside the region";
 	if (desc->events_of >= sb->nr_buffers)
-		return "a buffer's events belong to no buffer";
+		return "a buffer's events_of refers to no buffer";
 	return NULL;
 }
 
@@ -297,7 +297,7 @@ static const char *check_buffers(const struct braid_superblock *sb)
 		const struct braid_buffer_desc *desc = &sb->buffers[k];
 
 		if (!terminated(desc->name, BRAID_NAME_BYTES))
-			return "a name in it does not end";
+			return "an unterminated name";
 		if (!desc->nr_rings)
 			continue;
 		why = check_buffer(sb, desc);
@@ -318,7 +318,7 @@ const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 	if (sb->magic != BRAID_MAGIC)
 		return "not a tracebraid region, or its driver was never loaded";
 	if (sb->version_major != BRAID_VERSION_MAJOR)
-		return "its version is not one that this program knows: use the agent that came with the driver";
+		return "unsupported version: use the agent that came with the driver";
 	if (sb->state == BRAID_STATE_INIT)
 		return NULL;
 	if (sb->state != BRAID_STATE_LIVE && sb->state != BRAID_STATE_DOWN)
@@ -326,13 +326,13 @@ const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 	if (!sb->incarnation)
 		return "it has no incarnation";
 	if (sb->region_bytes > bytes)
-		return "it says to be larger than what is mapped";
+		return "its size is larger than the mapping";
 	if (!sb->nr_vcpus || sb->nr_vcpus > 4096 || !braid_clock_nominal_mult(sb->counter_hz))
 		return "its vCPU count or counter frequency is impossible";
 	if (!terminated(sb->guest_name, sizeof(sb->guest_name)) ||
 	    !terminated(sb->kernel_release, sizeof(sb->kernel_release)) ||
 	    !terminated(sb->machine, sizeof(sb->machine)))
-		return "a name in it does not end";
+		return "an unterminated name";
 	why = check_sections(sb, sb->region_bytes);
 	if (why)
 		return why;

@@ -433,7 +433,7 @@ struct braid_span {
 
 enum braid_reader_fault {
 	BRAID_READER_OK = 0,
-	BRAID_READER_BAD_SLOT,		/* a slot word that no writer leaves */
+	BRAID_READER_BAD_SLOT,		/* a slot word that the writer never writes */
 	BRAID_READER_BAD_COMMIT,	/* a commit word of another position, or too large */
 	BRAID_READER_BAD_COUNT,		/* more entries than bytes, or a sequence that went back */
 };

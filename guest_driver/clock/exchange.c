@@ -24,7 +24,7 @@
 
 static bool clock_isolated;
 module_param(clock_isolated, bool, 0644);
-MODULE_PARM_DESC(clock_isolated, "1: the host may have the clock exchange run on isolated CPUs too, for up to 30 ms at a time; 0: never (default)");
+MODULE_PARM_DESC(clock_isolated, "1: the host may run the clock exchange on isolated CPUs too, for up to 30 ms at a time; 0: never (default)");
 
 /* The counter, not before any load that precedes it, and the vCPU that it was read on. */
 static u64 read_counter(u32 *vcpu)

@@ -205,7 +205,7 @@ static void say_why(const struct braid_buffer *buffer, const struct braid_guest_
 		    int err, u64 needed)
 {
 	if (err == -ENOSPC)
-		pr_err("%s: no room for buffer %s: %llu KiB of shared memory are needed, there are %llu, and %llu of them free in one piece\n",
+		pr_err("%s: no room for buffer %s: it needs %llu KiB of shared memory; there are %llu KiB, of which %llu KiB are free and contiguous\n",
 		       region->range.name, buffer->name, needed >> 10,
 		       region->range.bytes >> 10, braid_region_room(&region->layout) >> 10);
 	else if (err == -ENFILE)

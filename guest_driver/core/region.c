@@ -28,11 +28,11 @@
 
 static bool force;
 module_param(force, bool, 0444);
-MODULE_PARM_DESC(force, "take the shared memory even if it holds something else");
+MODULE_PARM_DESC(force, "use the shared memory even if it holds something else");
 
 static unsigned int symbols = 2048;
 module_param(symbols, uint, 0444);
-MODULE_PARM_DESC(symbols, "kernel addresses in events whose names fit the shared memory, 64 bytes each, 16 to 262144 (default 2048)");
+MODULE_PARM_DESC(symbols, "capacity of the symbol table: names of kernel addresses in events, 64 bytes each, 16 to 262144 (default 2048)");
 
 static bool all_zero(const void *page)
 {
@@ -83,14 +83,14 @@ static void let_agent_drain(const struct braid_superblock *old)
 	if (READ_ONCE(old->magic) != BRAID_MAGIC || READ_ONCE(old->state) != BRAID_STATE_DOWN)
 		return;
 	if (!await_agent(mailbox, said_drained, READ_ONCE(old->incarnation)))
-		pr_info("the agent did not empty the former rings within %d ms, going on\n",
+		pr_info("the agent did not empty the former rings within %d ms; continuing\n",
 			DRAIN_WAIT_MS);
 }
 
 void braid_region_await_agent(const struct braid_guest_region *region)
 {
 	if (!await_agent(region->mailbox, said_buffers, region->layout.buffers_seq))
-		pr_info("the agent did not empty a buffer within %d ms, going on\n",
+		pr_info("the agent did not empty a buffer within %d ms; continuing\n",
 			DRAIN_WAIT_MS);
 }
 
@@ -189,7 +189,7 @@ static int check_invitation(const struct braid_range *range)
 	if (magic == BRAID_MAGIC || magic == BRAID_MARK || force)
 		return 0;
 	if (!all_zero(range->base)) {
-		pr_err("%s: the shared memory holds something that is not a trace; force=1 takes it all the same\n",
+		pr_err("%s: the shared memory holds something that is not a trace; force=1 overwrites it\n",
 		       range->name);
 		return -EBUSY;
 	}
@@ -223,7 +223,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		return -EINVAL;
 	}
 	if (braid_region_layout(&region->layout, &params, &needed)) {
-		pr_err("%s: %llu KiB of shared memory are too little, %llu KiB and room for rings are needed: make it 16M\n",
+		pr_err("%s: %llu KiB of shared memory are too little: %llu KiB plus room for rings are needed; use 16M\n",
 		       range->name, range->bytes >> 10, needed >> 10);
 		return -ENOSPC;
 	}

@@ -22,7 +22,7 @@ u32 braid_slots_of(u64 size, u32 subbuf_bytes)
 static void give_up(struct braid_buffer *buffer, const struct braid_guest_region *region)
 {
 	braid_buffer_set_on(buffer, false);
-	pr_err("%s: buffer %s has no rings any more: they could not be laid out as wanted, nor as before; free the buffer and make it again, or reload the driver\n",
+	pr_err("%s: buffer %s has lost its rings: neither the requested layout nor the former one fits; free the buffer and make it again, or reload the driver\n",
 	       region->range.name, buffer->name);
 }
 

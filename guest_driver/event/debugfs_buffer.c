@@ -143,7 +143,7 @@ static int stats_show(struct seq_file *seq, void *unused)
 			continue;
 		any = true;
 		if (err)
-			seq_printf(seq, "cpu%d: the ring's words make no sense", cpu);
+			seq_printf(seq, "cpu%d: the ring's words are invalid", cpu);
 		else
 			seq_printf(seq, "cpu%d: written %llu read %llu lost %llu left %llu", cpu,
 				   counts.written, counts.read, counts.overruns + counts.dropped,

@@ -75,7 +75,7 @@ int __init braid_native_init(void)
 	if (err)
 		braid_native_exit();
 	else
-		pr_info("%u events; of the headers', %u are not in this kernel and %u are left out\n",
+		pr_info("%u events; of the headers' events, %u are not in this kernel and %u are left out\n",
 			nr_events, braid_source_missing(), braid_source_left_out());
 	return err;
 }

@@ -197,7 +197,7 @@ int __init braid_print_init(void)
 		calls[tp->state->index] = call;
 		by_kernel++;
 	}
-	pr_info("in the guest, %u events print as in tracefs and %u field by field\n", by_kernel,
+	pr_info("printed in the guest: %u events as in tracefs, %u field by field\n", by_kernel,
 		braid_source_count() - by_kernel);
 	return 0;
 }

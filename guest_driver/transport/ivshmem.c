@@ -25,7 +25,7 @@
 
 static char *device = "";
 module_param(device, charp, 0444);
-MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, which then needs no mark of the host's; default: the first that the host has marked");
+MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, even without the host's mark; default: the first device that the host has marked");
 
 static const struct braid_transport_client *client;
 

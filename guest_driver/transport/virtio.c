@@ -139,7 +139,7 @@ static int make_pages(struct trace_device *dev)
 	if (err)
 		free_pages_of(&dev->pages);
 	else if (dev->pages.bytes < bytes)
-		pr_info("%s: %llu KiB of %llu are to be had\n", dev_name(&dev->vdev->dev),
+		pr_info("%s: only %llu KiB of %llu KiB are available\n", dev_name(&dev->vdev->dev),
 			dev->pages.bytes >> 10, bytes >> 10);
 	return err;
 }
@@ -215,13 +215,13 @@ static const char *why(u32 result)
 {
 	switch (result) {
 	case BRAID_VIRTIO_OK:
-		return "it gave the memory back";
+		return "the host returned the memory";
 	case BRAID_VIRTIO_BUSY:
-		return "it says that it has some already";
+		return "the host reports that a region is already announced";
 	case BRAID_VIRTIO_REFUSED:
-		return "it can't map the memory, or finds it too large: try virtio_size_mb";
+		return "the host can't map the memory, or it is too large: try virtio_size_mb";
 	}
-	return "it does not understand this driver: are both of the same version?";
+	return "the host does not understand this driver; use the same version on both sides";
 }
 
 /* The device wants no more of it: then nobody traces into these pages. */
@@ -234,7 +234,7 @@ static void let_go(struct work_struct *work)
 		client->detach();
 	dev->attached = false;
 	free_pages_of(&dev->pages);
-	pr_warn("%s: nothing is shared with the host any more: %s\n", dev_name(&dev->vdev->dev),
+	pr_warn("%s: memory is no longer shared with the host: %s\n", dev_name(&dev->vdev->dev),
 		why(READ_ONCE(dev->announce.status.result)));
 	mutex_unlock(&dev->sharing);
 }
@@ -368,7 +368,7 @@ static void unshare(struct trace_device *dev)
 		free_pages_of(&dev->pages);
 		return;
 	}
-	pr_warn("%s: the host has not given the memory back: %llu KiB are lost until the next boot\n",
+	pr_warn("%s: the host has not returned the memory: %llu KiB are lost until the next boot\n",
 		dev_name(&dev->vdev->dev), dev->pages.bytes >> 10);
 	vunmap(dev->pages.base);
 	memset(&dev->pages, 0, sizeof(dev->pages));
@@ -470,7 +470,7 @@ static int trace_validate(struct virtio_device *vdev)
 		return -ENODEV;
 	}
 	if (virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
-		pr_warn("%s: this driver can't have its addresses translated; the device may refuse it\n",
+		pr_warn("%s: this driver does not support translated addresses; the device may refuse it\n",
 			dev_name(&vdev->dev));
 	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
 	return 0;

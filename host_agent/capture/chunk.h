@@ -101,9 +101,9 @@ struct braid_chunk_buffer {
 enum braid_end_reason {
 	BRAID_END_STOPPED = 1,		/* the recording ended */
 	BRAID_END_DOWN = 2,		/* the driver was unloaded */
-	BRAID_END_REINIT = 3,		/* the driver began anew: reload or reboot */
+	BRAID_END_REINIT = 3,		/* the driver restarted: reload or reboot */
 	BRAID_END_GONE = 4,		/* the region is no more */
-	BRAID_END_BROKEN = 5,		/* the guest broke the rules */
+	BRAID_END_BROKEN = 5,		/* the guest violated the protocol */
 };
 
 #define BRAID_END_UNCONFIRMED	(1u << 0)	/* the guest did not confirm its events: it may have

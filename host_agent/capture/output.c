@@ -30,7 +30,7 @@ static int open_special(const char *path)
 
 	if (fd < 0)
 		return braid_fail(-errno, "cannot create '%s': %s", path,
-				  errno == ENXIO ? "nobody reads the FIFO" : strerror(errno));
+				  errno == ENXIO ? "no process reads the FIFO" : strerror(errno));
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 	return fd;
 }

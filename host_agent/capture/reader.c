@@ -183,7 +183,7 @@ int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32
 	    chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES || bytes > chunk->payload_bytes)
 		return braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
 	if ((size_t)n < sizeof(*chunk) + bytes)
-		return braid_fail(-EBADMSG, "'%s' was cut while it was read", r->path);
+		return braid_fail(-EBADMSG, "'%s' was truncated while it was read", r->path);
 	return 0;
 }
 
@@ -198,7 +198,7 @@ static int open_input(struct braid_capture_reader *r, const char *path)
 	if (fstat(r->fd, &st))
 		return read_error(r, -errno);
 	if (!S_ISREG(st.st_mode))
-		return braid_fail(-EBADMSG, "'%s' is no regular file, so no capture", path);
+		return braid_fail(-EBADMSG, "'%s' is not a regular file, so not a capture", path);
 	r->file_bytes = st.st_size;
 	return 0;
 }
@@ -214,22 +214,22 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 	if (there < 0)
 		return there;
 	if (!there)
-		return braid_fail(-EBADMSG, "'%s' is empty; was the recording ever begun?",
+		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",
 				  r->path);
 	if (there < 4 || memcmp(r->window, "BRCK", 4))
 		return braid_fail(-EBADMSG,
-				  "'%s' is no tracebraid capture; 'tracebraid record -o FILE' makes one",
+				  "'%s' is not a tracebraid capture; 'tracebraid record -o FILE' makes one",
 				  r->path);
 	memset(head, 0, sizeof(*head));
 	ret = probe(r, 0, &chunk, &cut);
 	if (ret < 0)
 		return ret;
 	if (!ret)
-		return cut ? braid_fail(-EBADMSG, "'%s' is cut off before its first event",
+		return cut ? braid_fail(-EBADMSG, "'%s' is truncated before its first event",
 					r->path) :
 			0;	/* damaged: what follows may still be good */
 	if (chunk.type != BRAID_CHUNK_FILE || chunk.payload_bytes < sizeof(*head))
-		return braid_fail(-EBADMSG, "'%s' does not begin as a capture does", r->path);
+		return braid_fail(-EBADMSG, "'%s' does not begin like a capture", r->path);
 	ret = braid_capture_next(r, &view);
 	if (ret <= 0)
 		return ret ? ret : braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);

@@ -109,7 +109,7 @@ int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_write
 
 	w->also = also;
 	w->also_error = 0;
-	return err ? braid_fail(err, "the snapshot is not whole: %s", strerror(-err)) : 0;
+	return err ? braid_fail(err, "the snapshot is incomplete: %s", strerror(-err)) : 0;
 }
 
 bool braid_capture_tee_failed(const struct braid_capture_writer *w)
@@ -157,7 +157,7 @@ static int fail_write(struct braid_capture_writer *w, int err, u64 whole)
 	/* Standard output may hold more than ours. */
 	if (!w->is_stdout && ftruncate(w->fd, whole) == 0)
 		(void)lseek(w->fd, whole, SEEK_SET);
-	return braid_fail(err, "cannot write '%s': %s; it is good up to byte %llu", w->path,
+	return braid_fail(err, "cannot write '%s': %s; it is valid up to byte %llu", w->path,
 			  err == -ENOSPC ? "the disk is full" : strerror(-err),
 			  (unsigned long long)whole);
 }

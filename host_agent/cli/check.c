@@ -71,9 +71,9 @@ static void check_told(const struct braid_ring *ring, struct braid_text *why)
 		contradict(why, "the recording lost %llu events, the capture lacks %llu", lost,
 			   (unsigned long long)walk->lost);
 	if (end->broken)
-		contradict(why, "the guest gave the ring up (fault %u of its writer)", end->broken);
+		contradict(why, "the guest stopped the ring (fault %u of its writer)", end->broken);
 	if (end->fault)
-		contradict(why, "the agent gave the ring up (fault %llu of its reader)",
+		contradict(why, "the agent stopped reading the ring (fault %llu of its reader)",
 			   (unsigned long long)end->fault);
 }
 

@@ -72,7 +72,7 @@ static const char *cause_name(enum braid_epoch_cause cause)
 		[BRAID_EPOCH_STOOD_STILL] = "the counter stood still",
 		[BRAID_EPOCH_JUMPED] = "the counter jumped ahead",
 		[BRAID_EPOCH_WENT_BACK] = "the counter went back",
-		[BRAID_EPOCH_RATE] = "the counter runs at another rate, or unevenly",
+		[BRAID_EPOCH_RATE] = "the counter's rate changed or is uneven",
 		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
 		[BRAID_EPOCH_PAUSED] = "the guest was paused",
 	};
@@ -108,7 +108,7 @@ static void put_quality(struct braid_text *t, const struct braid_clock_quality *
 static void put_seconds(struct braid_text *t, s64 ns)
 {
 	if (ns == INT64_MIN || ns == INT64_MAX || ns < 0) {
-		braid_text_puts(t, "who knows when");
+		braid_text_puts(t, "at an unknown time");
 		return;
 	}
 	braid_text_printf(t, "%lld.%06lld", (long long)(ns / 1000000000),
@@ -184,7 +184,7 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 static void text_exchange(struct braid_text *t, const struct clocks *c)
 {
 	if (!c->has_exchange) {
-		braid_text_puts(t, "  exchange: no: nothing crossed the region\n");
+		braid_text_puts(t, "  exchange: no: no crossings\n");
 		return;
 	}
 	braid_text_printf(t, "  exchange: %zu crossings, the shortest ",
@@ -226,7 +226,7 @@ static void text_stream(struct braid_text *t, const struct clocks *c)
 	text_kvm(t, c);
 	text_exchange(t, c);
 	if (s->clock.kind == BRAID_CLOCK_PAIRS || s->clock.kind == BRAID_CLOCK_NOMINAL)
-		braid_text_puts(t, "  nothing vouches for its times: they say in what order its own events were, and roughly when\n");
+		braid_text_puts(t, "  timestamps have no error bound: they give the order of this guest's own events, and their approximate times\n");
 }
 
 static void text_host(struct braid_text *t, const struct braid_source *source)

@@ -92,7 +92,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 		}
 	}
 	if (!err && optind + 1 != argc)
-		return braid_fail(-EINVAL, "attach: one DOMAIN is wanted; 'tracebraid list' shows all");
+		return braid_fail(-EINVAL, "attach: expected one DOMAIN; 'tracebraid list' shows all");
 	a->request.domain = argv[optind];
 	return err;
 }
@@ -159,7 +159,7 @@ static void tell(const struct arguments *a, const struct braid_domain_result *re
 		       result->changed_live ? "attached" : "in its configuration", d->path,
 		       (unsigned int)result->uid, (unsigned int)result->gid);
 	if (*result->why_later)
-		printf("%s gets it when it starts anew: shut it down, then start it. Now it can't: %s\n",
+		printf("%s gets the memory at its next start: shut it down, then start it. It can't be added now: %s\n",
 		       d->name, result->why_later);
 	if (a->request.config && d->configured)
 		printf("A restart of this host empties /dev/shm; before the domain starts, create the file again:\n"
@@ -219,9 +219,9 @@ static int look_for_driver(const struct arguments *a, const struct braid_domain 
 	int ret = wait_for_driver(domain->path, limit_ms, signal_fd);
 
 	if (ret > 0)
-		printf("Its driver is there. Next: tracebraid record -d %s\n", a->request.domain);
+		printf("Its driver is loaded. Next: tracebraid record -d %s\n", a->request.domain);
 	else if (ret < 0)
-		printf("Interrupted. The memory stays attached; 'tracebraid detach %s' takes it away.\n",
+		printf("Interrupted. The memory stays attached; 'tracebraid detach %s' removes it.\n",
 		       a->request.domain);
 	else
 		printf("No driver yet. In the guest, as root: modprobe tracebraid (or insmod, where it was built)\n"

@@ -48,7 +48,7 @@ static int print_file(char *path, const char *guest, double seconds, bool json)
 	err = braid_source_open_captures(&source, &path, 1, &options);
 	braid_progress_end(&progress);
 	if (!err && guest && !has_guest(source))
-		err = braid_fail(-ENODATA, "%s: no driver was there within %g s; in the guest: modprobe tracebraid",
+		err = braid_fail(-ENODATA, "%s: no driver within %g s; in the guest: modprobe tracebraid",
 				 guest, seconds);
 	if (!err)
 		err = braid_clock_print(source, json);
@@ -114,7 +114,7 @@ int braid_cmd_clock(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "clock: one guest or capture, please: 'tracebraid clock GUEST'");
+		braid_fail(-EINVAL, "clock: expected one guest or capture: 'tracebraid clock GUEST'");
 		return braid_complain();
 	}
 	if (!braid_is_capture(argv[optind])) {

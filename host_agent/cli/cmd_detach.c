@@ -54,7 +54,7 @@ static int parse(struct braid_domain_request *request, int argc, char **argv)
 		}
 	}
 	if (!err && optind + 1 != argc)
-		return braid_fail(-EINVAL, "detach: one DOMAIN is wanted; 'tracebraid list' shows all");
+		return braid_fail(-EINVAL, "detach: expected one DOMAIN; 'tracebraid list' shows all");
 	request->domain = argv[optind];
 	request->timeout_ns = seconds * 1000000000;
 	return err;
@@ -65,10 +65,10 @@ static void tell(const struct braid_domain_result *result)
 	const struct braid_domain *d = &result->domain;
 
 	if (result->changed_live || result->changed_config)
-		printf("%s: the shared memory was taken %s%s%s\n", d->name,
+		printf("%s: the shared memory was removed %s%s%s\n", d->name,
 		       result->changed_live ? "away" : "",
 		       result->changed_live && result->changed_config ? ", and " : "",
-		       result->changed_config ? "out of its configuration" : "");
+		       result->changed_config ? "from its configuration" : "");
 	else
 		printf("%s has no shared memory\n", d->name);
 	if (result->file_removed)

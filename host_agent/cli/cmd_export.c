@@ -76,7 +76,7 @@ static int take_option(struct export *x, int option)
 	case OPT_TO:
 		x->form = braid_export_form_by_name(optarg);
 		return x->form ? 0 :
-		       braid_fail(-EINVAL, "%s: there is no form '%s'; 'tracebraid export --help' lists all",
+		       braid_fail(-EINVAL, "%s: unknown form '%s'; 'tracebraid export --help' lists all",
 				  x->command, optarg);
 	case 'o':
 		x->out = optarg;
@@ -92,16 +92,16 @@ static int take_option(struct export *x, int option)
 static int check(const struct export *x, int nr_files)
 {
 	if (!nr_files)
-		return braid_fail(-EINVAL, "%s: which capture? 'tracebraid %s --help' tells more",
+		return braid_fail(-EINVAL, "%s: expected a capture; see 'tracebraid %s --help'",
 				  x->command, x->command);
 	if (!x->form)
-		return braid_fail(-EINVAL, "export: --to which form? 'tracebraid export --help' lists all");
+		return braid_fail(-EINVAL, "export: expected --to FORM; 'tracebraid export --help' lists all forms");
 	if (!x->out)
-		return braid_fail(-EINVAL, "export: where to? '-o OUT'");
+		return braid_fail(-EINVAL, "export: expected -o OUT");
 	if (braid_trace_check_output(x->form->name, x->out))
 		return -EINVAL;
 	if (x->form->makes_many && !strcmp(x->out, "-"))
-		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it is several files; '-o OUT' names them",
+		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it consists of several files; name them with '-o OUT'",
 				  x->command, x->form->name);
 	return 0;
 }

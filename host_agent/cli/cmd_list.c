@@ -72,7 +72,7 @@ static void print_buffer(const struct braid_found *f, u32 k)
 }
 
 #define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
-#define NO_MARK		"not marked yet, so no driver uses it: `tracebraid create` marks it"
+#define NO_MARK		"not marked yet, so no driver will use it: `tracebraid create` marks it"
 
 /* How wide the columns are that hold names. */
 struct widths {
@@ -268,7 +268,7 @@ static void print_hint(void)
 static void tell_denied(size_t denied)
 {
 	if (denied && geteuid())
-		fprintf(stderr, "tracebraid: not root: %zu file%s could not be looked at\n", denied,
+		fprintf(stderr, "tracebraid: not root: %zu file%s could not be examined\n", denied,
 			denied == 1 ? "" : "s");
 }
 
@@ -357,7 +357,7 @@ static int find_all(struct listing *l)
 	if (err && l->uri)
 		return err;
 	if (err == -ETIMEDOUT)
-		fprintf(stderr, "tracebraid: going on without libvirt: %s\n", braid_failure());
+		fprintf(stderr, "tracebraid: continuing without libvirt: %s\n", braid_failure());
 	err = braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
 	if (!err)
 		err = resolve(l);

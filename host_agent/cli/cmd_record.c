@@ -113,7 +113,7 @@ static int parse_seconds(double *seconds, const char *option, const char *text)
 		k++;
 	*seconds *= k < nr ? units[k].seconds : 0;
 	if (end == text || !(*seconds > 0 && *seconds < 1e9))
-		return braid_fail(-EINVAL, "%s %s: not a duration; say 10, 10s, 500ms, 2m or 1h",
+		return braid_fail(-EINVAL, "%s %s: not a duration; use 10, 10s, 500ms, 2m or 1h",
 				  option, text);
 	return 0;
 }
@@ -158,9 +158,9 @@ static int check_live(const struct braid_recording *r)
 	if (r->live.json && !r->live.wanted)
 		return braid_fail(-EINVAL, "--json is for --live; 'tracebraid report --json' prints a capture");
 	if (r->live.wanted && r->flight.wanted)
-		return braid_fail(-EINVAL, "--live shows what is recorded, and --snapshot records nothing till it is asked to: leave one out");
+		return braid_fail(-EINVAL, "--live and --snapshot exclude each other: a flight recorder shows nothing");
 	if (r->live.wanted && !strcmp(r->file, "-"))
-		return braid_fail(-EINVAL, "--live prints on standard output: say -o FILE, or -o /dev/null to keep nothing");
+		return braid_fail(-EINVAL, "--live prints to standard output: add -o FILE, or -o /dev/null to keep no capture");
 	return 0;
 }
 
@@ -171,12 +171,12 @@ static int check_options(const struct braid_recording *r)
 	if (err)
 		return err;
 	if (!r->flight.wanted)
-		return r->flight.on.nr ? braid_fail(-EINVAL, "--on is for a flight recorder: say --snapshot, too") : 0;
+		return r->flight.on.nr ? braid_fail(-EINVAL, "--on requires --snapshot") : 0;
 	if (r->host_clock)
-		return braid_fail(-EINVAL, "-C %s: a flight recorder keeps no other clock for days; leave it out",
+		return braid_fail(-EINVAL, "-C %s: not available with --snapshot: a flight recorder keeps only its own clock",
 				  r->host_clock);
 	if (strlen(r->file) >= sizeof(r->flight.path) - BRAID_FLIGHT_NUMBER_BYTES)
-		return braid_fail(-ENAMETOOLONG, "-o: a name that long leaves no room for a number; go there, and give a short one");
+		return braid_fail(-ENAMETOOLONG, "-o: the name is too long to append a number; change to its directory and use a short name");
 	if (!strcmp(r->file, "-"))
 		return braid_fail(-EINVAL, "-o -: a flight recorder makes many captures; -o FILE names them");
 	return 0;
@@ -188,7 +188,7 @@ static int explain_word(const char *before, const char *word)
 	if (!strcmp(before, "--host") || !strcmp(before, "--try-host"))
 		return braid_fail(-EINVAL, "record: '%s': events of the host need a '=': %s=%s", word,
 				  before, word);
-	return braid_fail(-EINVAL, "record: '%s': a guest needs -r, a domain of libvirt -d, a command '--' before it: 'tracebraid record -r %s'",
+	return braid_fail(-EINVAL, "record: '%s': unexpected argument; use -r for a guest, -d for a libvirt domain, '--' before a command: 'tracebraid record -r %s'",
 			  word, word);
 }
 

@@ -104,7 +104,7 @@ static void print_sums(const struct recovery *r, const struct braid_region_statu
 		(unsigned long long)s->read_before,
 		(unsigned long long)(s->lost + s->lost_before), (unsigned long long)s->left);
 	if (region->missing_pages)
-		fprintf(stderr, "  %-16s %llu of its %llu pages are missing, and count as zeros\n", "",
+		fprintf(stderr, "  %-16s %llu of its %llu pages are missing and are read as zeros\n", "",
 			(unsigned long long)region->missing_pages,
 			(unsigned long long)region->pages);
 	if (status->unreadable)
@@ -177,7 +177,7 @@ static int refuse_same_file(const struct recovery *r, const struct given *given)
 	if (stat(r->file, &out) || fstat(given->fd, &in) || in.st_ino != out.st_ino ||
 	    in.st_dev != out.st_dev)
 		return 0;
-	return braid_fail(-EEXIST, "%s: it is what is to be recovered; -o names the capture to be made",
+	return braid_fail(-EEXIST, "%s: is the SOURCE itself; use -o to name another capture",
 			  r->file);
 }
 
@@ -234,10 +234,10 @@ static int write_source(struct recovery *r, struct given *given)
 	for (k = 0; k < given->regions.nr && !err; k++)
 		err = write_region(r, given, &given->regions.items[k]);
 	if (given->regions.cut_off)
-		say(r, given->path, "the dump lacks its end, which counts as zeros");
+		say(r, given->path, "the dump is truncated; its missing end is read as zeros");
 	if (!given->regions.unplaced)
 		return err;
-	snprintf(line, sizeof(line), "%llu more regions begin in it, whose rings are not there",
+	snprintf(line, sizeof(line), "%llu more regions begin in it, but their rings are missing",
 		 (unsigned long long)given->regions.unplaced);
 	say(r, given->path, line);
 	return err;
@@ -299,7 +299,7 @@ static int recover(void *arg)
 	if (!err)
 		err = write_capture(r);
 	if (!err && !r->quiet && strcmp(r->file, "-"))
-		fprintf(stderr, "Recovered %llu events of %zu region%s in %s\nNext: tracebraid report %s\n",
+		fprintf(stderr, "Recovered %llu events of %zu region%s to %s\nNext: tracebraid report %s\n",
 			(unsigned long long)r->events, r->nr_regions, r->nr_regions == 1 ? "" : "s",
 			r->file, r->file);
 	return err ? braid_complain() : EXIT_SUCCESS;
@@ -358,7 +358,7 @@ int braid_cmd_recover(int argc, char **argv)
 	if (!r.given)
 		err = braid_fail(-ENOMEM, "out of memory");
 	else if (optind == argc)
-		err = braid_fail(-EINVAL, "recover: of what? 'tracebraid recover SOURCE...'");
+		err = braid_fail(-EINVAL, "recover: expected a source: 'tracebraid recover SOURCE...'");
 	for (; !err && optind < argc; optind++)
 		err = parse_given(&r.given[r.nr_given++], argv[optind]);
 	if (!err)

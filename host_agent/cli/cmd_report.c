@@ -129,7 +129,7 @@ int braid_cmd_report(int argc, char **argv)
 		err = take_option(&r, option == 'h' ? OPT_HELP : option);
 	}
 	if (!err && optind == argc)
-		err = braid_fail(-EINVAL, "report: which capture? 'tracebraid report FILE...'");
+		err = braid_fail(-EINVAL, "report: expected a capture: 'tracebraid report FILE...'");
 	if (!err)
 		err = report(&r, argv + optind, argc - optind);
 	return braid_trace_exit(&r.trace, err);

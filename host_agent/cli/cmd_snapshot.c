@@ -44,7 +44,7 @@ static int fill(int fd, int out, struct braid_output *output, bool quiet)
 	int err, publish_err;
 
 	if (fstat(out, &st) || !S_ISREG(st.st_mode))
-		return braid_fail(-EINVAL, "%s: not a regular file, and the recorder writes no other; -o names the capture to be made",
+		return braid_fail(-EINVAL, "%s: not a regular file; use -o to name a new capture",
 				  file);
 	err = braid_request_ask(fd, out, file, line);
 	/* What was taken before a failure is nowhere else. */
@@ -102,7 +102,7 @@ int braid_cmd_snapshot(int argc, char **argv)
 		}
 	}
 	if (argc - optind > 1)
-		err = braid_fail(-EINVAL, "snapshot: of one recorder at a time");
+		err = braid_fail(-EINVAL, "snapshot: expected at most one recorder's PID");
 	else if (optind < argc)
 		err = braid_parse_u64(argv[optind], INT_MAX, &pid);
 	/* What is in it is nowhere else: nobody replaces it by a slip. */

@@ -164,7 +164,7 @@ static void put_row(struct stat_run *s, const struct braid_ring *ring)
 static const char *why_not(const struct totals *totals)
 {
 	if (totals->unfinished)
-		return "the file has no end mark: it was cut off, or the recording was killed or still runs";
+		return "the file has no end mark: it is truncated, or the recording was killed or still runs";
 	if (totals->wrong)
 		return "does not add up";
 	return totals->sums.known ? "" : "the accounting of a ring is missing";
@@ -283,7 +283,7 @@ int braid_cmd_stat(int argc, char **argv)
 			json = true;
 	}
 	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "stat: one capture or region, please: 'tracebraid stat FILE'");
+		braid_fail(-EINVAL, "stat: expected one capture or region: 'tracebraid stat FILE'");
 		return braid_complain();
 	}
 	if (braid_cli_confine_for(argv + optind))

@@ -103,7 +103,7 @@ static int take_interval(struct request *q, const char *text)
 	double seconds = strtod(text, &end);
 
 	if (end == text || *end || !(seconds >= 0.01 && seconds < 1e6))
-		return braid_fail(-EINVAL, "-i %s: not a number of seconds from 0.01 on", text);
+		return braid_fail(-EINVAL, "-i %s: not a number of seconds, at least 0.01", text);
 	q->interval_ns = seconds * SECOND_NS;
 	return 0;
 }
@@ -162,10 +162,10 @@ static int add_domains(struct request *q)
 			    !strcmp(domains[i].uuid, q->domains[k]))
 				break;
 		if (i == nr)
-			err = braid_fail(-ENOENT, "-d %s: there is no such domain; 'tracebraid list' shows all",
+			err = braid_fail(-ENOENT, "-d %s: no such domain; 'tracebraid list' shows all",
 					 q->domains[k]);
 		else if (!*domains[i].path)
-			err = braid_fail(-ENOENT, "-d %s: it has no region; 'tracebraid attach %s' gives it one",
+			err = braid_fail(-ENOENT, "-d %s: it has no region; 'tracebraid attach %s' adds one",
 					 q->domains[k], q->domains[k]);
 		else
 			err = braid_top_add(&q->top, domains[i].path, domains[i].name);
@@ -180,7 +180,7 @@ static int split_region(const char *argument, char word[256], const char **name)
 	size_t n = comma ? (size_t)(comma - argument) : strlen(argument);
 
 	if (n >= 256)
-		return braid_fail(-ENAMETOOLONG, "-r: that name is too long");
+		return braid_fail(-ENAMETOOLONG, "-r: the name is too long");
 	memcpy(word, argument, n);
 	word[n] = 0;
 	*name = comma ? comma + strlen(",name=") : NULL;
@@ -380,7 +380,7 @@ int braid_cmd_top(int argc, char **argv)
 	if (err == -ENOEXEC)
 		told = braid_complain_option("top", argc, argv);
 	if (!err && optind < argc)
-		err = braid_fail(-EINVAL, "top: '%s': a guest is named by -r or -d", argv[optind]);
+		err = braid_fail(-EINVAL, "top: '%s': unexpected argument; use -r or -d to name a guest", argv[optind]);
 	if (!err) {
 		q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 		q->top.all |= !q->nr_regions && !q->nr_domains;

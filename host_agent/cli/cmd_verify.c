@@ -68,12 +68,12 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	if (s->kind != BRAID_STREAM_GUEST)
 		return;
 	if (s->clock.nr_refused)
-		braid_source_faulty(v->source, s, "%u clock samples make no sense",
+		braid_source_faulty(v->source, s, "%u clock samples are invalid",
 				    s->clock.nr_refused);
 	if (s->clock.kind == BRAID_CLOCK_NOMINAL || s->clock.kind == BRAID_CLOCK_PAIRS)
 		note(v, s, "timestamps have no error bound");
 	else if (braid_clock_epochs(&s->clock) > 1)
-		note(v, s, "its clock has %u epochs; 'tracebraid clock' tells why",
+		note(v, s, "its clock has %u epochs; 'tracebraid clock' shows why",
 		     braid_clock_epochs(&s->clock));
 }
 
@@ -93,7 +93,7 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 
 	for (k = 0; k < s->nr_formats; k++) {
 		if (s->formats[k].buffer >= BRAID_MAX_BUFFERS) {
-			braid_source_faulty(v->source, s, "the format of event id %u is of buffer %u, which can't be",
+			braid_source_faulty(v->source, s, "the format of event id %u refers to nonexistent buffer %u",
 					    s->formats[k].id, s->formats[k].buffer);
 			continue;
 		}
@@ -175,7 +175,7 @@ static void check_accounts(struct verify *v, const struct braid_stream *s)
 				    why.data ? why.data : "");
 	}
 	if (late)
-		note(v, s, "%llu events are newer than its stored accounting: the recording did not end by itself",
+		note(v, s, "%llu events are newer than its stored accounting: the recording was killed",
 		     (unsigned long long)late);
 	braid_text_free(&why);
 }
@@ -277,7 +277,7 @@ int braid_cmd_verify(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "verify: one capture or region, please: 'tracebraid verify FILE'");
+		braid_fail(-EINVAL, "verify: expected one capture or region: 'tracebraid verify FILE'");
 		return braid_complain();
 	}
 	if (braid_cli_confine_for(argv + optind))

@@ -52,7 +52,7 @@ int braid_complain_option(const char *command, int argc, char *const *argv)
 	if (optopt > ' ' && optopt < 127 && next[0] == '-' && next[1] != '-' &&
 	    strchr(next + 1, optopt))
 		word = letter;
-	braid_fail(-EINVAL, "%s: '%s' is no option, or lacks its value; 'tracebraid %s --help' lists all",
+	braid_fail(-EINVAL, "%s: '%s' is an unknown option or lacks its value; 'tracebraid %s --help' lists all",
 		   command, word, command);
 	return braid_complain();
 }
@@ -145,7 +145,7 @@ int braid_parse_u64(const char *text, u64 max, u64 *value)
 	errno = 0;
 	n = strtoull(text, &end, 10);
 	if (errno || end == text || *end || *text < '0' || *text > '9' || n > max)
-		return braid_fail(-EINVAL, "'%s' is no number from 0 to %llu", text,
+		return braid_fail(-EINVAL, "'%s' is not a number from 0 to %llu", text,
 				  (unsigned long long)max);
 	*value = n;
 	return 0;

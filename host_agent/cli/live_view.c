@@ -127,7 +127,7 @@ static int take_marks(struct viewer *w)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return any;
 		if (n < 0)
-			return braid_fail(-errno, "the recorder can't be heard: %s", strerror(errno));
+			return braid_fail(-errno, "cannot receive from the recorder: %s", strerror(errno));
 		if (n < (ssize_t)sizeof(*marks)) {
 			w->ended = true;
 			w->mark = (struct braid_live_mark){ BRAID_CAPTURE_ALL, INT64_MAX };

@@ -15,7 +15,7 @@
 int braid_record_add_domain(struct braid_recording *r, const char *name)
 {
 	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)
-		return braid_fail(-EINVAL, "-d %s: that name is too long; say the domain's UUID", name);
+		return braid_fail(-EINVAL, "-d %s: the name is too long; use the domain's UUID", name);
 	if (braid_array_push(r->domains.names, r->domains.nr, r->domains.capacity, name))
 		return braid_fail(-ENOMEM, "out of memory");
 	return 0;
@@ -62,7 +62,7 @@ static int check_name(struct braid_recording *r, const struct braid_domain_chang
 	size_t k;
 
 	if (!strcmp(change->name, "host"))
-		return braid_fail(-EINVAL, "%s: \"host\" is the host's name; say -r %s,name=NAME",
+		return braid_fail(-EINVAL, "%s: \"host\" is reserved for the host; use -r %s,name=NAME",
 				  change->path, change->path);
 	for (k = 0; k < r->nr_guests; k++) {
 		guest = &r->guests[k];
@@ -72,7 +72,7 @@ static int check_name(struct braid_recording *r, const struct braid_domain_chang
 		if (guest->source)
 			braid_region_source_status(guest->source, &status);
 		if (status.phase != BRAID_PHASE_GONE && !gives_way(guest))
-			return braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
+			return braid_fail(-EINVAL, "%s and %s would both be named \"%s\"; use -r %s,name=NAME",
 					  guest->path, change->path, change->name, guest->path);
 	}
 	return 0;
@@ -148,7 +148,7 @@ static int take_list(struct braid_recording *r)
 
 	while (!ret) {
 		if (poll(p, 2, LIST_LIMIT_MS) == 0)
-			return braid_fail(-ETIMEDOUT, "libvirt does not answer; is libvirtd well?");
+			return braid_fail(-ETIMEDOUT, "libvirt does not answer; check libvirtd");
 		if (p[1].revents)
 			return braid_fail(-EINTR, "stopped before libvirt had answered");
 		ret = braid_domain_watch_next(&r->domains.watch, &change);
@@ -163,10 +163,10 @@ int braid_record_watch_domains(struct braid_recording *r)
 	struct braid_record_domains *d = &r->domains;
 
 	if (!d->nr && !d->all)
-		return d->uri ? braid_fail(-EINVAL, "-c %s: for which domains? Say -d DOMAIN or --all",
+		return d->uri ? braid_fail(-EINVAL, "-c %s: needs -d DOMAIN or --all",
 					   d->uri) : 0;
 	if (d->nr && d->all)
-		return braid_fail(-EINVAL, "-d or --all, not both: --all has every domain");
+		return braid_fail(-EINVAL, "-d or --all, not both: --all includes every domain");
 	return braid_domain_watch_start(&d->watch, d->uri, d->all ? NULL : d->names, d->nr);
 }
 
@@ -181,10 +181,10 @@ int braid_record_take_domains(struct braid_recording *r)
 	if ((err != -ENOTCONN && err != -ETIMEDOUT && err != -EPIPE) || !d->all || d->uri)
 		return err;
 	/* Everything there is, on a machine that has no libvirt. */
-	braid_record_say(r, NULL, "going on without libvirt: %s", braid_failure());
+	braid_record_say(r, NULL, "continuing without libvirt: %s", braid_failure());
 	braid_domain_watch_stop(&d->watch);
 	d->all = false;
-	return r->nr_guests || r->host != BRAID_HOST_NO ? 0 : braid_fail(-ENOENT, "no region found, and no libvirt that could tell of one; name one with -r");
+	return r->nr_guests || r->host != BRAID_HOST_NO ? 0 : braid_fail(-ENOENT, "no region found, and libvirt is unavailable; name one with -r");
 }
 
 /* A guest that came while we record. One that can't be recorded is left out. */
@@ -232,10 +232,10 @@ static int take_change(struct braid_recording *r, const struct braid_domain_chan
 		braid_record_say(r, change->name, "%s", change->detail);
 		return 0;
 	case BRAID_DOMAIN_LOST:
-		braid_record_say(r, NULL, "%s; going on, and trying again", change->detail);
+		braid_record_say(r, NULL, "%s; continuing, and trying again", change->detail);
 		return 0;
 	case BRAID_DOMAIN_FOUND:
-		braid_record_say(r, NULL, "libvirt is there again");
+		braid_record_say(r, NULL, "libvirt is available again");
 		return 0;
 	default:
 		return 0;
@@ -256,7 +256,7 @@ int braid_record_poll_domains(struct braid_recording *r)
 		err = take_change(r, &change);
 	}
 	if (ret < 0) {
-		braid_record_say(r, NULL, "%s; going on without", braid_failure());
+		braid_record_say(r, NULL, "%s; continuing without it", braid_failure());
 		braid_domain_watch_stop(&r->domains.watch);
 	}
 	return err;

@@ -12,7 +12,7 @@ int braid_record_take_form(struct braid_recording *r, const char *name)
 {
 	r->to.form = braid_export_form_by_name(name);
 	return r->to.form ? 0 :
-	       braid_fail(-EINVAL, "record: there is no form '%s'; 'tracebraid export --help' lists all",
+	       braid_fail(-EINVAL, "record: unknown form '%s'; 'tracebraid export --help' lists all",
 			  name);
 }
 
@@ -23,10 +23,10 @@ int braid_record_prepare_export(struct braid_recording *r)
 	if (!r->to.form)
 		return 0;
 	if (r->flight.wanted || r->live.wanted)
-		return braid_fail(-EINVAL, "--to is for one capture: leave %s out, and export what is made",
+		return braid_fail(-EINVAL, "--to needs a single capture: omit %s, and export the captures afterwards",
 				  r->live.wanted ? "--live" : "--snapshot");
 	if (!strcmp(r->file, BRAID_RECORD_FILE) || !strcmp(r->file, "-"))
-		return braid_fail(-EINVAL, "--to %s: say -o OUT, the file or folder to make",
+		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the file or folder to make",
 				  r->to.form->name);
 	if (braid_trace_check_output(r->to.form->name, r->file))
 		return -EINVAL;

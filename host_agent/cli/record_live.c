@@ -154,7 +154,7 @@ bool braid_record_live_gone(struct braid_recording *r)
 	if (bury(&r->live))
 		return true;
 	braid_record_say(r, NULL, "the live view has failed%s",
-			 r->live.in_memory ? "" : "; the recording goes on");
+			 r->live.in_memory ? "" : "; the recording continues");
 	return r->live.in_memory;
 }
 

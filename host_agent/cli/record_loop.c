@@ -381,5 +381,5 @@ int braid_record_check_buffer(const struct braid_recording *r)
 	}
 	if (!known)
 		return 0;
-	return braid_fail(-ENOENT, "there was no buffer '%s'; 'tracebraid stat' lists all", r->buffer);
+	return braid_fail(-ENOENT, "no buffer '%s' appeared; 'tracebraid stat' lists all", r->buffer);
 }

@@ -94,7 +94,7 @@ static void put_events(const struct braid_recording *r)
 		if (some && !is_confirmed(r, k))
 			continue;
 		fprintf(stderr, "%s %s%s%s", any ? "," : some ? " guest events" :
-			" events of guests that come", p[k].system, *p[k].event ? ":" : "",
+			" events of guests that start later", p[k].system, *p[k].event ? ":" : "",
 			p[k].event);
 		any = true;
 	}
@@ -130,8 +130,8 @@ void braid_record_start_line(struct braid_recording *r)
 	else
 		fputs("; until Ctrl-C\n", stderr);
 	if (r->flight.wanted)
-		fprintf(stderr, "Nothing is written before `tracebraid snapshot %d -o FILE` asks for it%s\n",
-			(int)getpid(), r->flight.most ? ", or there is cause" : "");
+		fprintf(stderr, "Nothing is written until `tracebraid snapshot %d -o FILE` requests it%s\n",
+			(int)getpid(), r->flight.most ? ", or an automatic snapshot is due" : "");
 	tell_who_else_reads(r);
 	fflush(stderr);
 }
@@ -214,18 +214,18 @@ static void guest_summary(const struct braid_record_guest *guest)
 	braid_region_source_status(guest->source, &status);
 	fprintf(stderr, "  %-16s ", name_of(guest, &status));
 	if (!status.nr_streams) {
-		fputs("no driver came\n", stderr);
+		fputs("no driver was loaded\n", stderr);
 		return;
 	}
 	fprintf(stderr, "%llu event%s, %llu lost", (unsigned long long)status.events,
 		status.events == 1 ? "" : "s", (unsigned long long)status.lost);
 	if (status.skipped)
-		fprintf(stderr, "; %llu from before the start left out",
+		fprintf(stderr, "; %llu older events skipped",
 			(unsigned long long)status.skipped);
 	if (status.unconfirmed)
 		fputs("; did not confirm its events", stderr);
 	if (status.nr_streams > 1)
-		fprintf(stderr, ", in %u parts (its driver began anew)", status.nr_streams);
+		fprintf(stderr, ", in %u parts (its driver restarted)", status.nr_streams);
 	fputc('\n', stderr);
 }
 
@@ -260,7 +260,7 @@ void braid_record_summary(struct braid_recording *r)
 	if (r->quiet)
 		return;
 	if (r->flight.wanted) {
-		fprintf(stderr, "%llu snapshots in %.2f s; what the rings hold stays there: `tracebraid record` or `recover` takes it\n",
+		fprintf(stderr, "%llu snapshots in %.2f s; the rings keep their events: `tracebraid record --backlog` or `recover` takes them\n",
 			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
 		return;
 	}

@@ -189,12 +189,12 @@ int braid_record_find_guests(struct braid_recording *r)
 	/* The report tells streams apart by their names. */
 	for (k = 0; k < r->nr_guests && !err; k++)
 		if (!strcmp(r->guests[k].name, "host"))
-			err = braid_fail(-EINVAL, "%s: \"host\" is the host's name; say -r %s,name=NAME",
+			err = braid_fail(-EINVAL, "%s: \"host\" is reserved for the host; use -r %s,name=NAME",
 					 r->guests[k].path, r->guests[k].path);
 	for (k = 0; k < r->nr_guests && !err; k++)
 		for (i = 0; i < k && !err; i++)
 			if (*r->guests[i].name && !strcmp(r->guests[i].name, r->guests[k].name))
-				err = braid_fail(-EINVAL, "%s and %s would both be called \"%s\"; say -r %s,name=NAME",
+				err = braid_fail(-EINVAL, "%s and %s would both be named \"%s\"; use -r %s,name=NAME",
 						 r->guests[i].path, r->guests[k].path,
 						 r->guests[k].name, r->guests[k].path);
 	return err;
@@ -341,7 +341,7 @@ static int without_host(struct braid_recording *r, int err)
 {
 	if (r->host == BRAID_HOST_YES || !(r->nr_guests || braid_record_expects(r)))
 		return err;
-	braid_record_say(r, NULL, "%s; going on without the host", braid_failure());
+	braid_record_say(r, NULL, "%s; continuing without the host", braid_failure());
 	r->host = BRAID_HOST_NO;
 	return 0;
 }
@@ -351,7 +351,7 @@ int braid_record_check_host(struct braid_recording *r)
 	int err;
 
 	if (r->host == BRAID_HOST_NO)
-		return r->host_clock ? braid_fail(-EINVAL, "-C %s: of which trace? --host records the host",
+		return r->host_clock ? braid_fail(-EINVAL, "-C %s: needs --host",
 						  r->host_clock) : 0;
 	err = r->host_clock ? braid_sampler_check(r->host_clock) : 0;
 	if (err)
@@ -423,7 +423,7 @@ int braid_record_open_file(struct braid_recording *r)
 	if (r->flight.wanted)
 		return braid_capture_create_kept(&r->sink.capture);
 	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
-		return braid_fail(-EINVAL, "a capture is not for a terminal: say -o FILE, or redirect");
+		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	braid_cli_capture_head(&head);
 	r->sink.prompt = r->live.wanted;
 	if (r->live.in_memory)

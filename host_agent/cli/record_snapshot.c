@@ -169,7 +169,7 @@ static int next_name(struct braid_recording *r)
 		if (access(f->path, F_OK))
 			return 0;
 	}
-	return braid_fail(-EEXIST, "%s: there is no number left for a snapshot", r->file);
+	return braid_fail(-EEXIST, "%s: no unused number left for a snapshot", r->file);
 }
 
 enum cause {
@@ -238,13 +238,13 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 	int err;
 
 	if (f->nr_by_itself >= f->most) {
-		refuse(r, why, "there were as many as --on-count allows");
+		refuse(r, why, "the limit of --on-count is reached");
 		settle_guests(r);
 		return 0;
 	}
 	/* A guest's end can't wait: what boots next clears its region. */
 	if (cause == CAUSE_EVENT && is_held_off(f)) {
-		refuse(r, why, "the last snapshot is not --hold-off ago");
+		refuse(r, why, "the last snapshot was less than --hold-off ago");
 		return 0;
 	}
 	f->told_refusal = false;
@@ -297,7 +297,7 @@ void braid_record_close_flight(struct braid_recording *r)
 	if (f->out)
 		finish(r);
 	if (f->requests.fd >= 0)
-		braid_request_answer(&f->requests, -EPIPE, "the flight recorder ended meanwhile");
+		braid_request_answer(&f->requests, -EPIPE, "the flight recorder has ended");
 	braid_request_close(&f->requests);
 	braid_tracefs_watch_close(f->host_watch);
 	f->host_watch = NULL;

@@ -72,7 +72,7 @@ static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring
 		return true;
 	memset(a, 0, sizeof(*a));
 	snprintf(a->fault, sizeof(a->fault), "%.150s", err ? braid_failure() :
-		 "the guest changes its buffers all the time");
+		 "the guest keeps changing its buffers");
 	return true;
 }
 
@@ -113,7 +113,7 @@ static int stat_rings(void *arg)
 			stat_ring(w, buffer, vcpu);
 	}
 	if (w->buffer && !w->nr_rings)
-		return braid_fail(-ENOENT, "%s: there is no buffer '%s'", w->m->path, w->buffer);
+		return braid_fail(-ENOENT, "%s: no buffer '%s'", w->m->path, w->buffer);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static void put_total(struct stat_walk *w)
 				  "At least %llu kernel addresses in events have no name: the guest's symbol table is full; load its driver with a larger symbols= there.\n",
 				  (unsigned long long)w->unnamed);
 	if (w->failed)
-		braid_text_puts(&w->out, "It does not add up.\n");
+		braid_text_puts(&w->out, "The accounting does not add up.\n");
 	else if (w->moving)
 		braid_text_puts(&w->out, "Rings marked \"moving\" changed faster than they could be counted.\n");
 	else

@@ -95,7 +95,7 @@ static int take_moment(struct braid_trace_options *t, struct braid_export_moment
 	if (rest && !*rest)
 		return 0;
 	if (!parse_date(text, &m->ns))
-		return braid_fail(-EINVAL, "'%s' is no time: SECONDS, +SECONDS, -SECONDS, or 2026-01-31T12:00:00 with --clock=realtime",
+		return braid_fail(-EINVAL, "'%s' is not a time: SECONDS, +SECONDS, -SECONDS, or 2026-01-31T12:00:00 with --clock=realtime",
 				  text);
 	t->date = text;
 	return 0;
@@ -165,7 +165,7 @@ static int check_buffer(const struct braid_trace_options *t, const struct braid_
 		for (b = 0; b < source->streams[k]->nr_buffers; b++)
 			if (!strcmp(source->streams[k]->buffers[b].name, t->options.buffer))
 				return 0;
-	return braid_fail(-ENOENT, "there is no buffer '%s'; 'tracebraid stat' lists all",
+	return braid_fail(-ENOENT, "no buffer '%s'; 'tracebraid stat' lists all",
 			  t->options.buffer);
 }
 
@@ -184,8 +184,8 @@ static int check_names(const struct braid_trace_options *t, const struct braid_s
 	if (!t->options.stream)
 		return 0;
 	if (!source->nr_streams)
-		return braid_fail(-ENOENT, "there is no stream in the capture");
-	return braid_fail(-ENOENT, "there is no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
+		return braid_fail(-ENOENT, "the capture has no streams");
+	return braid_fail(-ENOENT, "no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
 			  t->options.stream, source->streams[0]->name);
 }
 
@@ -256,7 +256,7 @@ int braid_trace_check_output(const char *form, const char *out)
 
 	if (n < end || strcmp(out + n - end, ".braid"))
 		return 0;
-	return braid_fail(-EINVAL, "-o %s: *.braid is a capture's name, and --to makes another file of it; write -o %.*s.%s",
+	return braid_fail(-EINVAL, "-o %s: *.braid names a capture, and --to makes another kind of file; use -o %.*s.%s",
 			  out, (int)(n - end), out, form);
 }
 

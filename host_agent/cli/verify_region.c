@@ -60,12 +60,12 @@ static void verify_directory(struct verify *v)
 		return;
 	}
 	if (copy.damaged)
-		fault(v, "event directory: what is at byte %u is no entry", copy.bytes);
+		fault(v, "event directory: byte %u does not begin a valid entry", copy.bytes);
 	while (braid_schema_next(copy.data, copy.bytes, &at, &event) > 0) {
 		u8 *byte, bit = 1u << (event.id & 7);
 
 		if (event.buffer >= v->sb.nr_buffers) {
-			fault(v, "event directory: id %u is of buffer %u, which is not there",
+			fault(v, "event directory: id %u refers to nonexistent buffer %u",
 			      event.id, event.buffer);
 			continue;
 		}
@@ -74,7 +74,7 @@ static void verify_directory(struct verify *v)
 			v->nr_ids += !(*byte & bit);
 			*byte |= bit;
 		} else if (!(*byte & bit)) {
-			fault(v, "event directory: sub-event %u is of id %u, which is not there",
+			fault(v, "event directory: sub-event %u refers to nonexistent id %u",
 			      event.number, event.id);
 		}
 		if (event.flags & ~KNOWN_FLAGS)
@@ -131,7 +131,7 @@ static void verify_slots(struct verify *v, const struct braid_ring_map *map, u32
 
 		if (id > n || braid_slot_state(word) > BRAID_SLOT_OPEN ||
 		    (braid_slot_position(word) & (n - 1)) != k) {
-			fault(v, "buffer %u vCPU %u: slot %u holds 0x%llx, which can't be", v->buffer,
+			fault(v, "buffer %u vCPU %u: slot %u holds an invalid 0x%llx", v->buffer,
 			      vcpu, k, (unsigned long long)word);
 			continue;
 		}
@@ -153,12 +153,12 @@ static void verify_meta(struct verify *v, const struct braid_ring_map *map, u32 
 	    braid_load(&meta->meta_struct_len) != sizeof(*meta) ||
 	    braid_load(&meta->subbuf_size) != map->subbuf_bytes ||
 	    braid_load(&meta->nr_subbufs) != n + 1)
-		fault(v, "buffer %u vCPU %u: the meta page's sizes are not the superblock's",
+		fault(v, "buffer %u vCPU %u: the meta page's sizes differ from the superblock's",
 		      v->buffer, vcpu);
 	if (braid_load(&priv->incarnation) != v->sb.incarnation ||
 	    braid_load(&priv->vcpu) != vcpu || braid_load(&priv->buffer) != v->buffer ||
 	    braid_load(&priv->nr_slots) != n)
-		fault(v, "buffer %u vCPU %u: the ring says to be another one", v->buffer, vcpu);
+		fault(v, "buffer %u vCPU %u: the ring identifies itself as another one", v->buffer, vcpu);
 }
 
 static void look_at_ring(struct verify *v, u32 vcpu)
@@ -194,7 +194,7 @@ static void verify_ring(struct verify *v, u32 vcpu)
 		braid_mapping_buffers(v->m, &v->sb);
 	}
 	if (tries == BRAID_MOVE_TRIES)
-		fault(v, "buffer %u vCPU %u: the guest changes its buffers all the time", v->buffer,
+		fault(v, "buffer %u vCPU %u: the guest keeps changing its buffers", v->buffer,
 		      vcpu);
 }
 
@@ -241,7 +241,7 @@ int braid_verify_region(const char *path)
 		printf("%s: %llu fault%s\n", path, (unsigned long long)v->faults,
 		       v->faults == 1 ? "" : "s");
 	else
-		printf("%s: superblock, sections, %u events of the directory, %u rings and %llu unread events are as they should be\n",
+		printf("%s: superblock, sections, %u events of the directory, %u rings and %llu unread events are valid\n",
 		       path, v->nr_ids, v->nr_rings, (unsigned long long)v->events);
 	return v->faults || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -26,8 +26,8 @@ static int choose_offset(struct braid_clock *clock, const struct braid_clock_inp
 	}
 	clock->nr_samples = check.crossings;
 	snprintf(clock->reason, sizeof(clock->reason),
-		 "KVM tells the offset%s; %llu crossings agree", clock->nr_tracks > 1 ?
-		 " of each vCPU" : "", (unsigned long long)check.crossings);
+		 "offset from KVM%s, confirmed by %llu crossings", clock->nr_tracks > 1 ?
+		 " for each vCPU" : "", (unsigned long long)check.crossings);
 	return 0;
 }
 
@@ -50,7 +50,7 @@ int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_input
 			snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 		if (err != -ENODATA)
 			return err;
-		snprintf(why, sizeof(why), "nothing crossed the region");
+		snprintf(why, sizeof(why), "no crossings");
 	}
 	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 	return -ENODATA;

@@ -149,7 +149,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		last = o;
 	}
 	if (!err && !last) {
-		snprintf(clock->reason, sizeof(clock->reason), "KVM told no offset of vCPU %u", vcpu);
+		snprintf(clock->reason, sizeof(clock->reason), "KVM offset of vCPU %u unavailable", vcpu);
 		return -ENODATA;
 	}
 	return err ? err : put_pauses(clock, track, in, &mark, INT64_MAX);
@@ -209,7 +209,7 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 	memset(clock, 0, sizeof(*clock));
 	if (!in->nr_offsets || !in->host) {
 		snprintf(clock->reason, sizeof(clock->reason), "%s", !in->nr_offsets ?
-			 "KVM told no offset" : "there is no map of the host's counter");
+			 "KVM offset unavailable" : "the host's counter is not mapped to its clock");
 		return -ENODATA;
 	}
 	clock->kind = BRAID_CLOCK_KVM;

@@ -215,7 +215,7 @@ static int open_trace(struct braid_sampler *s, const char *name, const char *sta
 		if (s->stats_fd < 0)
 			return braid_fail(err, "cannot open '%s': %s", stats, strerror(-err));
 		if (!read_stats(s->stats_fd, &ns))
-			return braid_fail(-EPROTO, "'%s' does not tell the time: the host's trace clock '%s' can't be merged",
+			return braid_fail(-EPROTO, "'%s' contains no time: the host's trace clock '%s' can't be merged",
 					  stats, name);
 	}
 	s->clocks[BRAID_HOST_CLOCK_TRACE].clock = clock;

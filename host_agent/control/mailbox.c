@@ -45,7 +45,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 
 	if (!braid_mapping_same(c->mapping, c->incarnation) ||
 	    braid_mapping_state(c->mapping) == BRAID_STATE_DOWN)
-		return braid_fail(-ESTALE, "%s: the driver was unloaded meanwhile",
+		return braid_fail(-ESTALE, "%s: the driver was unloaded",
 				  c->mapping->path);
 	if (c->sent && done == c->seq) {
 		answer->result = result <= 0 && result >= -4095 ? result : -EPROTO;

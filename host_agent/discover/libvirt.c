@@ -66,7 +66,7 @@ int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable)
 		return 0;
 	virConnectClose(*conn);
 	*conn = NULL;
-	return braid_fail(-EREMOTE, "%s is the libvirt of another host, whose memory is not here; run tracebraid there",
+	return braid_fail(-EREMOTE, "%s is the libvirt of another host; run tracebraid on that host",
 			  uri);
 }
 
@@ -75,7 +75,7 @@ int braid_libvirt_domain(virConnectPtr conn, const char *word, virDomainPtr *dom
 	*dom = virDomainLookupByName(conn, word);
 	if (!*dom)
 		*dom = virDomainLookupByUUIDString(conn, word);
-	return *dom ? 0 : braid_fail(-ENOENT, "libvirt knows no domain '%s'; 'tracebraid list' shows all",
+	return *dom ? 0 : braid_fail(-ENOENT, "libvirt has no domain '%s'; 'tracebraid list' shows all",
 				     word);
 }
 
@@ -201,10 +201,10 @@ static int next_told(int fd, struct told *told)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	if (poll(&p, 1, SILENCE_MS) == 0)
-		return braid_fail(-ETIMEDOUT, "libvirt is silent for %d s; is libvirtd well?",
+		return braid_fail(-ETIMEDOUT, "libvirt has not answered for %d s; check libvirtd",
 				  SILENCE_MS / 1000);
 	if (recv(fd, told, sizeof(*told), MSG_DONTWAIT) != (ssize_t)sizeof(*told))
-		return braid_fail(-EPIPE, "libvirt's domains can't be told: the process that asks has ended");
+		return braid_fail(-EPIPE, "libvirt's domains are unknown: the process that queries libvirt has ended");
 	return told->end && told->err ? braid_fail(told->err, "%s", told->why) : 0;
 }
 

@@ -86,7 +86,7 @@ static int explain_denied(const struct job *j)
 	char uuid[VIR_UUID_STRING_BUFLEN] = "";
 
 	virDomainGetUUIDString(j->dom, uuid);
-	return braid_fail(-EACCES, "%s: its QEMU may not open %s (Permission denied). Where AppArmor confines it: say 'tracebraid attach --config %s', shut it down and start it, then libvirt allows it by itself; or, while it runs, add the line '/dev/shm/tracebraid-* rw,' to /etc/apparmor.d/local/abstractions/libvirt-qemu, and 'apparmor_parser -r /etc/apparmor.d/libvirt/libvirt-%s'",
+	return braid_fail(-EACCES, "%s: its QEMU may not open %s (Permission denied). If AppArmor confines it: run 'tracebraid attach --config %s', shut the domain down and start it, and libvirt then allows it; or, to keep it running, add the line '/dev/shm/tracebraid-* rw,' to /etc/apparmor.d/local/abstractions/libvirt-qemu, and 'apparmor_parser -r /etc/apparmor.d/libvirt/libvirt-%s'",
 			  domain->name, domain->path, domain->name, uuid);
 }
 
@@ -99,14 +99,14 @@ static int explain(const struct job *j)
 	const char *name = j->result->domain.name, *why = virGetLastErrorMessage();
 
 	if (strstr(why, "available PCI slots"))
-		return braid_fail(-ENOSPC, "%s has no slot for a conventional PCI device: on a q35 machine it takes a <controller type='pci' model='pcie-to-pci-bridge'/>; 'tracebraid attach --config %s' adds that to its configuration, with the memory: then shut it down and start it",
+		return braid_fail(-ENOSPC, "%s has no slot for a conventional PCI device: a q35 machine needs a <controller type='pci' model='pcie-to-pci-bridge'/>; 'tracebraid attach --config %s' adds it and the memory to the configuration: then shut the domain down and start it",
 				  name, name);
 	if (strstr(why, "does not support hotplugging"))
-		return braid_fail(-ENOTSUP, "%s takes no device while it runs, since it has no ACPI; say 'tracebraid attach --config %s', then shut it down and start it; or add <features><acpi/></features>",
+		return braid_fail(-ENOTSUP, "%s cannot be given a device while it runs, because it has no ACPI; run 'tracebraid attach --config %s', then shut it down and start it; or add <features><acpi/></features>",
 				  name, name);
 	if (strstr(why, "Permission denied"))
 		return explain_denied(j);
-	return braid_fail(-EIO, "%s: the memory can't be attached now: %s; 'tracebraid attach --config %s' gives it the memory from its next start on",
+	return braid_fail(-EIO, "%s: the memory can't be attached now: %s; 'tracebraid attach --config %s' adds it at the next start",
 			  name, why, name);
 }
 
@@ -131,7 +131,7 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 		braid_text_clean(result->why_later);
 	}
 	if (config && (!live || virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG)))
-		return braid_libvirt_fail(-EIO, "%s: its configuration can't be given the memory",
+		return braid_libvirt_fail(-EIO, "%s: the memory can't be added to its configuration",
 					  result->domain.name);
 	result->changed_config = config;
 	return 0;
@@ -144,7 +144,7 @@ static void look_at_mode(struct braid_domain_result *result)
 
 	if (!lstat(result->domain.path, &st) && st.st_mode & 04)
 		snprintf(result->note, sizeof(result->note),
-			 "any user of this host can read the trace; close it: chmod 660 %s",
+			 "any user of this host can read the trace; restrict it: chmod 660 %s",
 			 result->domain.path);
 }
 
@@ -153,10 +153,10 @@ static int check_request(const struct job *j, bool live)
 	const struct braid_domain *domain = &j->result->domain;
 
 	if (!live && !j->o->config)
-		return braid_fail(-ESHUTDOWN, "%s is %s; start it first, or say --config, which gives it the memory when it starts",
+		return braid_fail(-ESHUTDOWN, "%s is %s; start it first, or use --config, which adds the memory at its next start",
 				  domain->name, domain->state);
 	if (j->o->config && virDomainIsPersistent(j->dom) != 1)
-		return braid_fail(-EINVAL, "%s is transient: it has no configuration; leave out --config",
+		return braid_fail(-EINVAL, "%s is transient: it has no configuration; omit --config",
 				  domain->name);
 	return 0;
 }
@@ -295,7 +295,7 @@ static int wait_for_end(struct job *j)
 		if (err || !*shmem.name)
 			return err;
 		if (waited >= j->o->timeout_ns)
-			return braid_fail(-ETIMEDOUT, "%s was asked to let go of the memory, and has not within %llu s; is its kernel running? Try again, with a longer --timeout, or shut it down",
+			return braid_fail(-ETIMEDOUT, "%s did not release the memory within %llu s; its kernel may not be running; try again with a longer --timeout, or shut it down",
 					  j->result->domain.name,
 					  (unsigned long long)(j->o->timeout_ns / 1000000000));
 		nanosleep(&step, NULL);
@@ -325,13 +325,13 @@ static int unplug_config(struct job *j)
 
 	if (!err && *shmem.name &&
 	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_CONFIG))
-		err = braid_libvirt_fail(-EIO, "%s: the memory can't be taken out of its configuration",
+		err = braid_libvirt_fail(-EIO, "%s: the memory can't be removed from its configuration",
 					 j->result->domain.name);
 	if (!err && *shmem.name)
 		j->result->changed_config = true;
 	else if (!err)
 		snprintf(j->result->note, sizeof(j->result->note),
-			 "its configuration has another region, which stays; detach again to take it out");
+			 "its configuration still has another region; detach again to remove it");
 	free(shmem.xml);
 	return err;
 }

@@ -70,10 +70,10 @@ static void tell_domain(struct watch *w, virDomainPtr dom)
 	if (!w->names)
 		return;		/* nobody asked for this one */
 	if (domain.active && *domain.blank)
-		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach' gives it one; or say -r %.150s, if that is meant for one",
+		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach' adds one; or use -r %.150s if that is its region",
 			 domain.blank);
 	else if (domain.active)
-		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' gives it one",
+		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' adds one",
 			 domain.name);
 	else
 		snprintf(detail, sizeof(detail), "it is %s; waiting until it starts", domain.state);
@@ -88,13 +88,13 @@ static const char *why_suspended(int detail)
 	case VIR_DOMAIN_EVENT_SUSPENDED_PAUSED:
 		return "was paused by its user";
 	case VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED:
-		return "was paused, for it migrates";
+		return "was paused for migration";
 	case VIR_DOMAIN_EVENT_SUSPENDED_IOERROR:
 		return "was paused by an I/O error";
 	case VIR_DOMAIN_EVENT_SUSPENDED_WATCHDOG:
 		return "was paused by its watchdog";
 	case VIR_DOMAIN_EVENT_SUSPENDED_FROM_SNAPSHOT:
-		return "was paused, as in its snapshot";
+		return "was paused by a snapshot";
 	default:
 		return "was paused";
 	}
@@ -124,7 +124,7 @@ static const char *why_started(int detail)
 {
 	switch (detail) {
 	case VIR_DOMAIN_EVENT_STARTED_MIGRATED:
-		return "came by migration";
+		return "arrived by migration";
 	case VIR_DOMAIN_EVENT_STARTED_RESTORED:
 		return "was restored from a file";
 	case VIR_DOMAIN_EVENT_STARTED_FROM_SNAPSHOT:
@@ -199,7 +199,7 @@ static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *
 	(void)conn;
 	if (wanted(w, dom) && strstr(alias, "shmem") && !braid_libvirt_describe(dom, &domain) &&
 	    !domain.attached)
-		tell(w, BRAID_DOMAIN_EVENT, domain.name, "", "let go of its memory");
+		tell(w, BRAID_DOMAIN_EVENT, domain.name, "", "released its memory");
 }
 
 static void on_timer(int timer, void *arg);
@@ -257,7 +257,7 @@ static int connect_and_listen(struct watch *w)
 		      VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)) < 0 ||
 	    listen_to(w, VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot)) < 0 ||
 	    virConnectRegisterCloseCallback(w->conn, on_close, w, NULL) < 0) {
-		err = braid_libvirt_fail(-EIO, "libvirt tells no events");
+		err = braid_libvirt_fail(-EIO, "libvirt reports no events");
 		hang_up(w);
 		return err;
 	}

@@ -85,7 +85,7 @@ static int check_file(const struct braid_region_file *file, const struct stat *s
 		return braid_fail(-EEXIST, "%s exists and is not a plain file of user %u with mode %03o; find out whose it is, then remove it",
 				  file->path, (unsigned int)file->uid, (unsigned int)file->mode);
 	if ((u64)st->st_size != file->bytes)
-		return braid_fail(-EEXIST, "%s exists and has %llu MiB; use --size %lluM, or remove it if nobody uses it",
+		return braid_fail(-EEXIST, "%s exists and has %llu MiB; use --size %lluM, or remove it if it is unused",
 				  file->path, (unsigned long long)(st->st_size / MIB),
 				  (unsigned long long)(st->st_size / MIB));
 	return 0;

@@ -42,7 +42,7 @@ static int match(struct lookup *l, const struct braid_found *f)
 	if (f->foreign)
 		return 0;
 	if (l->match && !same(l->match, f))
-		return braid_fail(-ENOTUNIQ, "%s: %s and %s are both called so; use the path of the one that you mean",
+		return braid_fail(-ENOTUNIQ, "%s: %s and %s both have this name; use a path",
 				  l->word, l->match->path, f->path);
 	if (!l->match)
 		l->match = f;

@@ -53,7 +53,7 @@ int braid_export_ctf_prepare(void)
 		bt_component_class_sink_get_ref(writer);
 	bt_plugin_put_ref(plugin);
 	return writer ? 0 :
-	       braid_fail(-ENOENT, "there is no CTF writer: libbabeltrace2's plugin 'ctf' is missing; 'apt-get install libbabeltrace2-0' brings it");
+	       braid_fail(-ENOENT, "no CTF writer: libbabeltrace2's plugin 'ctf' is missing; 'apt-get install libbabeltrace2-0' installs it");
 }
 
 /* The graph ------------------------------------------------------------------------------- */
@@ -450,7 +450,7 @@ static int fail(struct braid_ctf *ctf, const char *folder, int err)
 		if (!err)
 			err = -EIO;
 		braid_fail(err, "cannot write CTF to '%s': %s", folder, err == -EIO ?
-			   "libbabeltrace2 fails, and does not say why" : strerror(-err));
+			   "libbabeltrace2 failed without a reason" : strerror(-err));
 	}
 	remove_folder(folder);
 	abandoned = ctf;

@@ -120,7 +120,7 @@ static struct braid_filter_node *add_node(struct parser *p, enum braid_filter_ki
 	struct braid_filter *f = p->filter;
 
 	if (f->nr_nodes == BRAID_FILTER_NODES) {
-		braid_fail(-EINVAL, "filter '%s': it has more than %u steps; several filters can be given",
+		braid_fail(-EINVAL, "filter '%s': more than %u steps; split it into several filters",
 			   f->text, BRAID_FILTER_NODES);
 		return NULL;
 	}
@@ -161,11 +161,11 @@ static int take_value(struct parser *p, struct braid_filter_node *node, size_t k
 	if (node->text) {
 		node->kind = BRAID_FILTER_TEXT;
 		if (!operators[k].of_texts)
-			return p->at = before, complain(p, "a text has no such order");
+			return p->at = before, complain(p, "strings cannot be compared by this operator");
 		if (node->op != BRAID_FILTER_REGEX && node->op != BRAID_FILTER_NOT_REGEX)
 			return 0;
 		if (regcomp(&node->regex, node->text, REG_ICASE | REG_NOSUB))
-			return p->at = before, complain(p, "this is no regular expression");
+			return p->at = before, complain(p, "not a valid regular expression");
 		node->compiled = true;
 		return 0;
 	}
@@ -192,7 +192,7 @@ static int take_comparison(struct parser *p, u16 *out)
 	for (k = 0; k < NR_OPERATORS && strncmp(p->at, "&&", 2); k++)
 		if (take(p, operators[k].token))
 			return take_value(p, node, k);
-	return complain(p, "there is none of == != < > <= >= & =~ !~ ~");
+	return complain(p, "expected an operator: == != < > <= >= & =~ !~ ~");
 }
 
 static int take_any(struct parser *p, u16 *out);
@@ -300,7 +300,7 @@ static int take_events(struct parser *p)
 			next = end;
 		if (!take_event(p->filter, at, next - at)) {
 			p->at = at;
-			return complain(p, "there is no name of an event");
+			return complain(p, "expected the name of an event");
 		}
 	}
 	p->at = end;

@@ -63,7 +63,7 @@ static int put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
 	h->last_ns = w->ns;
 	h->block_rows++;
 	if (++h->rows > MAX_ROWS)
-		return braid_fail(-EFBIG, "more than %u events are too many for a browser; choose fewer of them: 'tracebraid export --help' says how",
+		return braid_fail(-EFBIG, "more than %u events are too many for a browser; select fewer, see 'tracebraid export --help'",
 				  MAX_ROWS);
 	if (h->block_rows < BLOCK_ROWS && h->x.out.bytes < BLOCK_TEXT_BYTES)
 		return 0;

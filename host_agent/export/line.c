@@ -16,11 +16,11 @@ const char *braid_end_reason_name(u32 reason)
 	case BRAID_END_DOWN:
 		return "driver unloaded";
 	case BRAID_END_REINIT:
-		return "driver began anew";
+		return "driver restarted";
 	case BRAID_END_GONE:
 		return "region gone";
 	case BRAID_END_BROKEN:
-		return "guest broke the rules";
+		return "guest violated the protocol";
 	}
 	return NULL;
 }
@@ -57,8 +57,8 @@ void braid_line_put_account(struct braid_text *t, const struct braid_stream *str
 				  (unsigned long long)sum.lost, (unsigned long long)sum.left);
 	else
 		braid_text_printf(t, "accounting unknown: %s", *stream->trace_clock ?
-				  "a trace.dat does not tell it" :
-				  "the recording did not end by itself");
+				  "a trace.dat has none" :
+				  "the recording was killed or still runs");
 }
 
 static void put_time(struct braid_text *t, s64 ns)
@@ -80,7 +80,7 @@ void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w)
 		braid_text_puts(t, "# recorded from ");
 		put_time(t, braid_walk_shown_ns(w, window->start_ns));
 		if (window->stop_ns == INT64_MAX) {
-			braid_text_puts(t, " s on; the recording did not end by itself\n");
+			braid_text_puts(t, " s on; the recording was killed or still runs\n");
 			continue;
 		}
 		braid_text_puts(t, " to ");

@@ -194,7 +194,7 @@ static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machi
 		if (cpu == BRAID_RING_NOTES)
 			continue;
 		if (cpu >= BRAID_PERFETTO_CPUS)
-			return braid_fail(-ERANGE, "'%s' has a CPU %u, and Perfetto takes none from %u on; choose a lower one by --cpu",
+			return braid_fail(-ERANGE, "'%s' has a CPU %u, but Perfetto accepts only CPUs below %u; select one with --cpu",
 					  m->name, cpu, BRAID_PERFETTO_CPUS);
 		m->nr_cpus = cpu >= m->nr_cpus ? cpu + 1 : m->nr_cpus;
 	}

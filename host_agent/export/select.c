@@ -54,7 +54,7 @@ static int find_end(const struct braid_select *s, s64 *end_ns)
 		if (s->source->streams[k]->end_ns > last)
 			last = s->source->streams[k]->end_ns;
 	if (!last)
-		return braid_fail(-ENODATA, "the trace does not tell its end, so no time can be before it; '+SECONDS' is from its first event");
+		return braid_fail(-ENODATA, "end time unknown; '-SECONDS' needs it; '+SECONDS' counts from the first event");
 	*end_ns = s->options->realtime ?
 		  (s64)braid_clock_reading_at(&s->source->clocks.realtime, last).value : (s64)last;
 	return 0;
@@ -284,7 +284,7 @@ static int complain(const struct braid_filter *filter, const struct findings *f)
 	u32 k;
 
 	if (!f->named)
-		return braid_fail(-ENOENT, "filter '%s': no such event is in the trace; it begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression as 'sched_.*'",
+		return braid_fail(-ENOENT, "filter '%s': no such event in the trace; a filter begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression as 'sched_.*'",
 				  filter->text);
 	for (k = 0; k < filter->nr_nodes; k++) {
 		const struct braid_filter_node *node = &filter->nodes[k];
@@ -296,7 +296,7 @@ static int complain(const struct braid_filter *filter, const struct findings *f)
 					  filter->text, f->there[2 * k] ? node->text : node->field);
 		return braid_fail(-EINVAL, "filter '%s': the field '%s' is %s", filter->text,
 				  node->field, node->kind == BRAID_FILTER_TEXT ?
-				  "no text" : "no number");
+				  "not a string" : "not a number");
 	}
 	return 0;
 }

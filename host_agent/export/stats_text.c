@@ -202,11 +202,11 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 	braid_text_printf(t, "# %llu event%s, %llu lost%s, from", (unsigned long long)s->totals->events,
 			  s->totals->events == 1 ? "" : "s",
 			  (unsigned long long)s->totals->lost,
-			  s->totals->some_lost ? " and more that nobody counted" : "");
+			  s->totals->some_lost ? " plus an unknown number" : "");
 	put_seconds(t, s->first_ns, 0);
 	braid_text_puts(t, " to");
 	put_seconds(t, s->last_ns, 0);
-	braid_text_puts(t, " s; all times in seconds, where no other unit is told\n");
+	braid_text_puts(t, " s; times are in seconds unless noted\n");
 	braid_line_put_windows(t, &s->walk);
 	for (k = 0; k < s->source->nr_streams; k++) {
 		braid_text_printf(t, "# %s: ", s->source->streams[k]->name);
@@ -219,10 +219,10 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 	for (k = 0; k < s->source->nr_streams; k++)
 		for (n = 0; s->streams[k].events &&
 		     (untold = braid_stats_untold(s, s->source->streams[k], n)); n++)
-			braid_text_printf(t, "# %s: not told: %s\n", s->source->streams[k]->name,
+			braid_text_printf(t, "# %s: unknown: %s\n", s->source->streams[k]->name,
 					  untold);
 	if (s->tasks_left_out)
-		braid_text_printf(t, "# there are more than %u tasks; the others are left out\n",
+		braid_text_printf(t, "# only %u tasks are shown; there are more\n",
 				  BRAID_STATS_MAX_TASKS);
 	put_events(s, t);
 	put_cpus(s, t);

@@ -109,7 +109,7 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 		braid_text_printf(t, "; ended: %s", why);
 	braid_text_putc(t, '\n');
 	if (braid_line_misses_clock(x, s))
-		braid_text_printf(t, "#   its clock %s can't be had: %s\n",
+		braid_text_printf(t, "#   its clock %s is unavailable: %s\n",
 				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
 	put_accounting(x, s);
 	if (s->unconfirmed)
@@ -141,7 +141,7 @@ static void put_header(struct braid_line_export *x)
 	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
 	braid_text_putc(t, '\n');
 	if (x->walk.source->grows) {
-		braid_text_puts(t, "# live: by what is known of the clocks so far; a report places events anew, within the bounds\n");
+		braid_text_puts(t, "# live: provisional timestamps; `tracebraid report` computes the final ones\n");
 		return;
 	}
 	braid_line_put_windows(t, &x->walk);
@@ -162,13 +162,13 @@ static void put_grown(struct braid_line_export *x, const struct braid_stream *s)
 
 static void put_late(struct braid_line_export *x, u64 ns)
 {
-	braid_text_printf(&x->out, "# late: what follows was %llu.%03llu ms before a line above\n",
+	braid_text_printf(&x->out, "# late: the next event was %llu.%03llu ms before a line above\n",
 			  (unsigned long long)ns / 1000000, (unsigned long long)ns / 1000 % 1000);
 }
 
 static void put_hidden(struct braid_line_export *x)
 {
-	braid_text_printf(&x->out, "# ... %llu line%s not shown: nobody took them in time\n",
+	braid_text_printf(&x->out, "# ... %llu line%s dropped: reader too slow\n",
 			  (unsigned long long)x->hidden, x->hidden == 1 ? "" : "s");
 }
 
@@ -182,10 +182,10 @@ static void put_footer(struct braid_line_export *x)
 				  (unsigned long long)totals->late, totals->late == 1 ? "" : "s",
 				  (unsigned long long)totals->hidden);
 	}
-	braid_text_printf(&x->out, "# %llu event%s, %llu lost%s, %llu in an order that is not proven\n",
+	braid_text_printf(&x->out, "# %llu event%s, %llu lost%s, order uncertain for %llu\n",
 			  (unsigned long long)totals->events, totals->events == 1 ? "" : "s",
 			  (unsigned long long)totals->lost,
-			  totals->some_lost ? " and more that nobody counted" : "",
+			  totals->some_lost ? " plus an unknown number" : "",
 			  (unsigned long long)totals->uncertain);
 }
 

@@ -177,7 +177,7 @@ static int put_items(struct braid_walk *w, struct braid_merge *merge,
 		if (++turns & 0xfff)
 			continue;
 		if (o->stop && *o->stop)
-			return braid_fail(-EINTR, "stopped before the end: nothing is left of it");
+			return braid_fail(-EINTR, "stopped before the end: no output is kept");
 		if (o->progress && !(turns & 0xffff))
 			o->progress(o->progress_arg, "merging", w->source->bytes_read,
 				    w->source->bytes);

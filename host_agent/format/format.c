@@ -146,7 +146,7 @@ static const char *parse(struct braid_format *f, struct braid_kind *kind)
 	char *text;
 
 	if (!body || kind->info.format->format_bytes > BRAID_MAX_FORMAT_BYTES)
-		return "its format is none, or too long";
+		return "malformed or oversized event format";
 	grammar = braid_check_grammar(body, &whole);
 	if (grammar && !braid_check_fields(body))
 		return grammar;

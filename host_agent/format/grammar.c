@@ -14,8 +14,8 @@
 #define MAX_DIVISOR	(1ULL << 32)
 #define MAX_NUMBER	9999999	/* in a field's line */
 
-static const char *const no_print = "its print format is not one that a kernel makes";
-static const char *const no_field = "its fields are not described as a kernel does it";
+static const char *const no_print = "its print format is not in the kernel's form";
+static const char *const no_field = "its fields are not described in the kernel's form";
 
 /* Fields ---------------------------------------------------------------------------------- */
 

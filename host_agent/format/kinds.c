@@ -263,7 +263,7 @@ static struct braid_kind *unknown_kind(struct braid_kinds *kinds, struct braid_k
 	kind->info.system = "unknown";
 	kind->info.name = kind->unknown_name;
 	kind->info.id = id;
-	kind->info.why = "its format was not told";
+	kind->info.why = "its format is unknown";
 	*slot = kind;
 	return kind;
 }

@@ -23,7 +23,7 @@ static const char *vet_field(const struct tep_format_field *field)
 
 	if (field->offset < 0 || field->size < 0 || field->offset > (int)BRAID_MAX_SUBBUF_BYTES ||
 	    field->size > (int)BRAID_MAX_SUBBUF_BYTES || !field->name)
-		return "a field lies nowhere";
+		return "a field has no place in the record";
 	if (dynamic && field->size != 4)
 		return "a dynamic field has no 4 bytes";
 	if (!dynamic && field->flags & TEP_FIELD_IS_ARRAY && field->arraylen &&
@@ -127,7 +127,7 @@ static const struct tep_format_field *field_of(struct tep_event *event,
 static const char *vet_dynamic(const struct tep_format_field *field)
 {
 	return field && field->flags & TEP_FIELD_IS_DYNAMIC && field->size == 4 ? NULL :
-		"its print format takes a field for dynamic that is not";
+		"its print format uses a static field as a dynamic one";
 }
 
 static bool is_number(const struct tep_format_field *field)
@@ -215,14 +215,14 @@ static const char *vet_read(struct vetting *v, struct tep_print_arg *where,
 	else if (where->type == TEP_PRINT_FIELD)
 		check->field = field_of(v->event, where->field.field, where->field.name);
 	else
-		return "its print format reads an array that is no field";
+		return "its print format reads an array that is not a field";
 	if (!check->field || (where->type == TEP_PRINT_DYNAMIC_ARRAY && vet_dynamic(check->field)))
-		return "its print format reads an array that is no field";
+		return "its print format reads an array that is not a field";
 	if (!can_evaluate(v->event, count, 0) ||
 	    (size && (size->type != TEP_PRINT_ATOM || !can_evaluate(v->event, size, 0))))
 		return "the length of an array in its print format is too complicated";
 	if (where->type == TEP_PRINT_FIELD && check->field->flags & TEP_FIELD_IS_DYNAMIC)
-		return "its print format reads an array that is no field";
+		return "its print format reads an array that is not a field";
 	check->count = count;
 	check->size = size;
 	v->checks->nr++;
@@ -239,13 +239,13 @@ static const char *vet_index(struct vetting *v, struct tep_print_arg *left,
 		left = left->typecast.item;
 	if (!left || !right || right->type != TEP_PRINT_ATOM || !right->atom.atom ||
 	    !isdigit((unsigned char)right->atom.atom[0]))
-		return "an index in its print format is no constant";
+		return "an index in its print format is not constant";
 	index = strtoull(right->atom.atom, NULL, 0);
 	if (left->type == TEP_PRINT_DYNAMIC_ARRAY)
 		return index > MAX_INDEX ? "an index in its print format is too large" :
 					   vet_dynamic(left->dynarray.field);
 	if (left->type != TEP_PRINT_FIELD)
-		return "its print format indexes what is no field";
+		return "its print format indexes something that is not a field";
 	field = field_of(v->event, left->field.field, left->field.name);
 	if (!field || field->flags & TEP_FIELD_IS_DYNAMIC || index >= BRAID_MAX_SUBBUF_BYTES ||
 	    (index + 1) * field->elementsize > (u32)field->size)
@@ -268,7 +268,7 @@ static const char *vet_op(struct vetting *v, struct tep_print_arg *arg, u32 dept
 	if ((op[0] == '/' || op[0] == '%') &&
 	    (right->type != TEP_PRINT_ATOM || !right->atom.atom ||
 	     !strtoull(right->atom.atom, NULL, 0)))
-		return "its print format divides by what may be 0";
+		return "its print format divides by a value that may be 0";
 	why = vet_arg(v, left, depth + 1);
 	return why ? why : vet_arg(v, right, depth + 1);
 }
@@ -285,7 +285,7 @@ static const char *vet_arg(struct vetting *v, struct tep_print_arg *arg, u32 dep
 		return arg->atom.atom ? NULL : "its print format has an empty word";
 	case TEP_PRINT_FIELD:
 		return field_of(v->event, arg->field.field, arg->field.name) ? NULL :
-			"its print format names a field that is not there";
+			"its print format names a nonexistent field";
 	case TEP_PRINT_FLAGS:
 		return vet_arg(v, arg->flags.field, depth + 1);
 	case TEP_PRINT_SYMBOL:
@@ -324,7 +324,7 @@ const char *braid_vet_print(struct tep_event *event, struct braid_read_checks *c
 	if (event->flags & TEP_EVENT_FL_FAILED || !event->print_fmt.format)
 		return "its print format can't be parsed";
 	if (event->flags & TEP_EVENT_FL_ISBPRINT)
-		return "its print format is another event's matter";
+		return "its print format belongs to another event";
 	why = vet_conversions(event->print_fmt.format);
 	for (arg = event->print_fmt.args; arg && !why; arg = arg->next) {
 		if (++nr > MAX_ARGS)

@@ -66,7 +66,7 @@ static u64 count_events(struct walk *w, const struct braid_span *span, u32 bytes
 			w->fn(w->arg, &view);
 	}
 	if (ret)
-		set_fault(w, "bytes that are no event at position %llu, after %llu events",
+		set_fault(w, "invalid event at position %llu, after %llu events",
 			  (unsigned long long)span->position, (unsigned long long)c.events);
 	return c.events;
 }
@@ -195,8 +195,8 @@ static int walk_once(struct walk *w, u64 incarnation)
 	if (w->a->written != w->a->read + w->a->lost + w->a->left)
 		set_fault(w, "written is not read + lost + left");
 	if (w->a->broken)
-		set_fault(w, "its guest gave the ring up: %s",
-			  w->a->broken == BRAID_RING_BAD_SLOT ? "a slot word that no reader leaves" :
+		set_fault(w, "its guest stopped the ring: %s",
+			  w->a->broken == BRAID_RING_BAD_SLOT ? "a slot word that the reader never writes" :
 			  "the reader beat the claim too often");
 	return 0;
 }
@@ -215,11 +215,11 @@ static int account(struct walk *w, const struct braid_mapping *m, u64 incarnatio
 		read = braid_load(&map->meta->read);
 		err = walk_once(w, incarnation);
 		if (!braid_mapping_same(m, incarnation))
-			return braid_fail(-ESTALE, "%s: the driver began anew meanwhile", m->path);
+			return braid_fail(-ESTALE, "%s: the driver restarted", m->path);
 		if ((braid_load(&map->priv->reader_index) & 1) == index &&
 		    braid_load(&map->meta->read) == read) {
 			if (err)
-				return braid_fail(err, "the ring's slots or commit words make no sense");
+				return braid_fail(err, "the ring's slots or commit words are invalid");
 			return 0;
 		}
 	}

@@ -316,9 +316,9 @@ static int place_by_pairs(struct braid_capture_stream *s)
 			braid_clock_free(clock);
 	} else if (err == -ENODATA) {
 		if (s->nr_crossings)
-			snprintf(why, sizeof(why), "its crossings do not place it, and no wall time is in the region");
+			snprintf(why, sizeof(why), "its crossings give no fix, and the region has no wall time");
 		else
-			snprintf(why, sizeof(why), "nothing crossed the region, and no wall time is in it");
+			snprintf(why, sizeof(why), "no crossings, and the region has no wall time");
 	}
 	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 	return err;

@@ -109,7 +109,7 @@ static void open_subbuf(struct guest_ring *g)
 		return;
 	}
 	if (ahead < 0) {
-		faulty(g, "its sequence number is %llu events behind what came before",
+		faulty(g, "its sequence number is %llu events before the expected one",
 		       (unsigned long long)-ahead);
 		walk->next_seq = g->first_seq;
 		return;
@@ -240,7 +240,7 @@ static int load_piece(struct guest_ring *g)
 	if (fresh || placed)
 		open_subbuf(g);
 	else if (!(g->page.flags & BRAID_PAGE_PLACED) && !g->placed && g->page.first_seq != g->first_seq)
-		faulty(g, "its pieces tell different sequence numbers");
+		faulty(g, "its pieces give different sequence numbers");
 	if (g->page.flags & BRAID_PAGE_FINAL && g->page.dropped > g->dropped)
 		g->dropped = g->page.dropped;
 	if (g->page.to_bytes <= g->covered_bytes && g->page.to_bytes) {
@@ -326,7 +326,7 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 	check_order(g, view->time);
 	item->seq = g->first_seq + g->cursor.events - 1;
 	if (item->seq != ring->walk.next_seq)
-		faulty(g, "event %llu where %llu was due", (unsigned long long)item->seq,
+		faulty(g, "event %llu where %llu was expected", (unsigned long long)item->seq,
 		       (unsigned long long)ring->walk.next_seq);
 	fill_item(g, BRAID_ITEM_EVENT, view->time);
 	item->raw = g->page_flags & BRAID_BUFFER_RAW;
@@ -337,7 +337,7 @@ static void deliver(struct guest_ring *g, const struct braid_event_view *view)
 	find_part(g, item->seq);
 	if (item->bound_ns != BRAID_BOUND_UNKNOWN && g->last_ns > 0 &&
 	    (u64)g->last_ns > g->page.host_ns + item->bound_ns)
-		faulty(g, "an event is %llu ns younger than the page that holds it",
+		faulty(g, "an event is %llu ns later than the page that holds it",
 		       (unsigned long long)g->last_ns - g->page.host_ns);
 }
 
@@ -435,7 +435,7 @@ static int guest_next(struct braid_ring *ring)
 			continue;
 		}
 		if (ret < 0) {
-			faulty(g, "bytes that are no event, behind %llu events; the rest is skipped",
+			faulty(g, "invalid event after %llu events; the rest is skipped",
 			       (unsigned long long)g->cursor.events);
 			g->lost_track = true;
 		}

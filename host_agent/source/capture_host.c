@@ -175,7 +175,7 @@ static int load_page(struct host_ring *h)
 	count_loss(h, commit, piece->to_bytes, piece->first_seq);
 	bytes = commit & COMMIT_BYTES_MASK;
 	if (bytes > piece->to_bytes - BRAID_SUBBUF_HEADER_BYTES) {
-		faulty(h, "it says to hold more than it does");
+		faulty(h, "its size is larger than its contents");
 		bytes = piece->to_bytes - BRAID_SUBBUF_HEADER_BYTES;
 	}
 	h->data = h->buffer + DATA_AT;
@@ -281,7 +281,7 @@ static int host_next(struct braid_ring *ring)
 			if (!ret)
 				return end_of_ring(h);
 		} else if (!take(h, &payload, &bytes)) {
-			faulty(h, "bytes that are no event; the rest is skipped");
+			faulty(h, "invalid event; the rest is skipped");
 			h->at = h->bytes;
 		} else if (payload && deliver(h, payload, bytes)) {
 			return 1;

@@ -65,15 +65,15 @@ static const char *check_page(const struct braid_capture_stream *s,
 	if (s->stream.kind != BRAID_STREAM_GUEST)
 		return "it is not of a guest";
 	if (page->buffer >= sb->nr_buffers || page->buffer >= BRAID_MAX_BUFFERS)
-		return "it is of a buffer that the guest doesn't have";
+		return "it refers to a buffer that the guest doesn't have";
 	desc = &sb->buffers[page->buffer];
 	if (page->vcpu >= desc->nr_rings)
-		return "it is of a vCPU that the buffer doesn't have";
+		return "it refers to a vCPU that the buffer doesn't have";
 	if (page->from_bytes > page->to_bytes || (page->from_bytes | page->to_bytes) & 3 ||
 	    page->to_bytes > desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES)
-		return "it covers impossible bytes";
+		return "its byte range is invalid";
 	if (bytes - sizeof(*page) < page->to_bytes - page->from_bytes)
-		return "it is shorter than it says";
+		return "it is shorter than its size";
 	if (page->position > BRAID_POS_MASK)
 		return "its position is impossible";
 	return NULL;
@@ -120,7 +120,7 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	    page.cpu >= BRAID_MAX_CPUS || page.bytes < BRAID_SUBBUF_HEADER_BYTES ||
 	    page.bytes > v->bytes - sizeof(page) || page.bytes > BRAID_MAX_HOST_BYTES) {
 		braid_source_faulty(&s->source->source, &s->stream,
-				    "the host page in chunk %llu is left out: it can't be one",
+				    "the host page in chunk %llu is left out: it is invalid",
 				    (unsigned long long)v->number);
 		return 0;
 	}
@@ -162,7 +162,7 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 		       end.vcpu >= s->superblock.buffers[end.buffer].nr_rings)) ||
 	    (!guest && (end.buffer || end.vcpu >= BRAID_MAX_CPUS))) {
 		braid_source_faulty(&s->source->source, &s->stream,
-				    "the accounting in chunk %llu is of no ring that there is",
+				    "the accounting in chunk %llu refers to a nonexistent ring",
 				    (unsigned long long)v->number);
 		return 0;
 	}

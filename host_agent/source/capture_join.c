@@ -184,11 +184,11 @@ static int join_host(struct braid_capture_source *cs, size_t *at, const struct s
 	if (err || !some)
 		return err;
 	if (rest) {
-		say(cs, "'%s': the host's events are left out where a file before it holds them, too",
+		say(cs, "'%s': the host's events are left out where an earlier file also has them",
 		    paths[s->file]);
 		return 0;
 	}
-	say(cs, "'%s': the host's events are left out: a file before it holds the host at that time",
+	say(cs, "'%s': the host's events are left out: an earlier file has the host's events of that time",
 	    paths[s->file]);
 	remove_stream(&cs->source, (*at)--);
 	return 0;

@@ -223,10 +223,10 @@ static void say_restart(struct note_ring *n, const struct braid_stream *s)
 
 	if (memcmp(s->boot_id, s->before->boot_id, sizeof(s->boot_id)))
 		snprintf(n->restart, sizeof(n->restart),
-			 "the guest booted anew: boot %02x%02x%02x%02x-%02x%02x, Linux %s", id[0],
+			 "the guest rebooted: boot %02x%02x%02x%02x-%02x%02x, Linux %s", id[0],
 			 id[1], id[2], id[3], id[4], id[5], s->kernel_release);
 	else
-		snprintf(n->restart, sizeof(n->restart), "the driver was loaded anew");
+		snprintf(n->restart, sizeof(n->restart), "the driver was reloaded");
 }
 
 static int note_next(struct braid_ring *ring)

@@ -69,7 +69,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	s = braid_capture_stream_of(cs, v->stream);
 	if (!s) {
 		braid_source_faulty(&cs->source, NULL,
-				    "%s: chunk %llu speaks of stream %u, which nobody introduced",
+				    "%s: chunk %llu references undefined stream %u",
 				    cs->path, (unsigned long long)v->number, v->stream);
 		return 0;
 	}
@@ -129,10 +129,10 @@ static void report_damage(struct braid_capture_source *cs, const char *path,
 	if (d->cut_off || d->no_end)
 		mark_unfinished(cs);
 	if (d->cut_off)
-		braid_source_faulty(&cs->source, NULL, "%s: cut off inside a chunk", path);
+		braid_source_faulty(&cs->source, NULL, "%s: truncated inside a chunk", path);
 	else if (d->no_end)
 		braid_source_faulty(&cs->source, NULL,
-				    "%s: has no end mark: the recording did not end by itself", path);
+				    "%s: has no end mark: the recording was killed or still runs", path);
 }
 
 static int index_file(struct braid_capture_source *cs, struct braid_capture_reader *r,

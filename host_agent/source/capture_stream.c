@@ -139,7 +139,7 @@ static const char *set_buffer(struct braid_capture_stream *s, u32 index,
 	u32 k;
 
 	if (s->stream.kind != BRAID_STREAM_GUEST || index >= BRAID_MAX_BUFFERS)
-		return "there can be no such buffer";
+		return "the buffer's shape is invalid";
 	/* By itself: those that were there before may have gone, and it may name one not told yet. */
 	alone.nr_buffers = BRAID_MAX_BUFFERS;
 	for (k = 0; k < BRAID_MAX_BUFFERS; k++)
@@ -352,7 +352,7 @@ int braid_capture_take_events(struct braid_capture_stream *s, const struct braid
 	}
 	if (ret < 0)
 		braid_source_faulty(&s->source->source, &s->stream,
-				    "its event directory breaks off at byte %u of chunk %llu", at,
+				    "its event directory is invalid from byte %u of chunk %llu on", at,
 				    (unsigned long long)v->number);
 	return 0;
 }

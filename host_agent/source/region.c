@@ -126,7 +126,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 	if (s->fatal)
 		return s->fatal;
 	if (err == -ESTALE && !gone) {
-		failed = braid_live_note(s, "the driver begins anew, or the region was overwritten");
+		failed = braid_live_note(s, "the driver restarted, or the region was overwritten");
 		if (!failed)
 			failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
 	} else {

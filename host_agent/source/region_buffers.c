@@ -166,7 +166,7 @@ int braid_live_attach(struct braid_region_source *s)
 	if (err || !s->o.buffer || s->buffer_came || s->told_no_buffer)
 		return err;
 	s->told_no_buffer = true;
-	return braid_live_note(s, "there is no buffer '%s' yet: nothing is recorded until it comes",
+	return braid_live_note(s, "buffer '%s' does not exist yet: recording starts when it appears",
 			       s->o.buffer);
 }
 
@@ -188,7 +188,7 @@ int braid_live_buffers(struct braid_region_source *s, bool now)
 	s->layouts.nr += err != -EAGAIN;
 	if (err == -EBADMSG) {
 		s->refused_seq = seq;
-		return braid_live_note(s, "what it says of its buffers is not followed: %s",
+		return braid_live_note(s, "its buffer changes are not followed: %s",
 				       braid_failure());
 	}
 	if (err)

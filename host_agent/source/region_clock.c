@@ -179,7 +179,7 @@ static int lose_offsets(struct braid_region_source *s)
 	int err = put_offset(s, &o);
 
 	close_kvm(&s->clock);
-	return err ? err : braid_live_note(s, "KVM set its counters' offsets too often to be followed; its clock is measured instead");
+	return err ? err : braid_live_note(s, "KVM changes its counters' offsets too often; its clock is measured instead");
 }
 
 /* What the tracepoint told since the last time: each change, to the counter's step. */

@@ -85,7 +85,7 @@ static int tell_confirmed(struct braid_region_source *s)
 	size_t used = strlen(line), k;
 
 	if (s->unconfirmed)
-		braid_live_note(s, "the guest has confirmed the event change only now");
+		braid_live_note(s, "the guest has now confirmed the event change, late");
 	s->unconfirmed = false;
 	s->confirmed = true;
 	for (k = 0; k < s->o.nr_patterns && used < sizeof(line); k++) {
@@ -166,7 +166,7 @@ int braid_live_control_poll(struct braid_region_source *s)
 		if (!s->disarming)
 			return tell_unconfirmed(s);
 		return s->unconfirmed ? 0 :
-		       braid_live_note(s, "the guest did not confirm that its events are off; it may go on tracing");
+		       braid_live_note(s, "the guest did not confirm that its events are disabled; it may still trace");
 	}
 	if (err)
 		return err;
@@ -207,11 +207,11 @@ int braid_live_heartbeat(struct braid_region_source *s)
 	if (s->silent || now_ns - s->heartbeat_ns < SILENCE_NS)
 		return 0;
 	s->silent = true;
-	return braid_live_note(s, "the guest is silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; %s",
+	return braid_live_note(s, "the guest has been silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; %s",
 			       (unsigned long long)(s->heartbeat_ns / 1000000000),
 			       (unsigned long long)(s->heartbeat_ns / 1000000 % 1000),
-			       braid_live_takes(s) ? "what it wrote is still taken" :
-			       "what it wrote before the start stays in its rings, for --backlog or `tracebraid recover`");
+			       braid_live_takes(s) ? "its events are still read" :
+			       "events from before the start stay in its rings, for --backlog or `tracebraid recover`");
 }
 
 int braid_live_wake(struct braid_region_source *s, int result)

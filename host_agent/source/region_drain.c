@@ -19,9 +19,9 @@ static const char *fault_name(enum braid_reader_fault fault)
 {
 	static const char *const names[] = {
 		[BRAID_READER_OK] = "none",
-		[BRAID_READER_BAD_SLOT] = "a slot word that no writer leaves",
-		[BRAID_READER_BAD_COMMIT] = "a commit word that can't be",
-		[BRAID_READER_BAD_COUNT] = "counts that can't be",
+		[BRAID_READER_BAD_SLOT] = "a slot word that the writer never writes",
+		[BRAID_READER_BAD_COMMIT] = "an invalid commit word",
+		[BRAID_READER_BAD_COUNT] = "invalid counts",
 	};
 
 	return names[fault];
@@ -148,7 +148,7 @@ static int take_span(struct braid_region_source *s, struct braid_live_ring *ring
 		note_missing(s, ring, span, room, events);
 	if (events < 0)
 		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
-					       "bytes that are no events");
+					       "invalid event bytes");
 	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), room, bytes);
 	if (!err)
 		err = write_out(s, ring);

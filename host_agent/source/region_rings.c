@@ -60,7 +60,7 @@ int braid_live_ring_give_up(struct braid_region_source *s, struct braid_live_rin
 	give_role(ring);	/* whoever reads in the guest may */
 	ring->hold = BRAID_HOLD_DEAD;
 	ring->reader.fault = fault;
-	return braid_live_note(s, "ring %u of buffer %s broke the rules and is left alone: %s",
+	return braid_live_note(s, "ring %u of buffer %s violated the protocol and is no longer read: %s",
 			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text, why);
 }
 
@@ -82,10 +82,10 @@ static int leave_to_guest(struct braid_region_source *s, struct braid_live_ring 
 		return 0;
 	ring->told_guest = true;
 	if (word > BRAID_READER_GUEST)
-		return braid_live_note(s, "ring %u of buffer %s has no reader that there is (%llu): left alone until it has, or the guest is silent",
+		return braid_live_note(s, "ring %u of buffer %s has invalid reader id %llu: not read until the id is valid or the guest is silent",
 				       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text,
 				       (unsigned long long)word);
-	return braid_live_note(s, "ring %u of buffer %s is being read in the guest; what is read there is not recorded",
+	return braid_live_note(s, "ring %u of buffer %s is being read in the guest; events read there are not recorded",
 			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text);
 }
 
@@ -161,13 +161,13 @@ static int attach(struct braid_region_source *s, struct braid_live_ring *ring)
 		return 0;	/* it goes again: the next look at the buffers sees */
 	if (!is_ring(s, ring))
 		return give_up_early(s, ring, s->o.dead_ns ? "its first page is missing" :
-				     "what is in its place says to be another");
+				     "its memory identifies itself as another ring");
 	if (!take_role(s, ring))
 		return leave_to_guest(s, ring);
 	ring->hold = BRAID_HOLD_OURS;
 	if (braid_reader_attach(&ring->reader, &map, s->sb.incarnation)) {
 		give_role(ring);
-		return give_up_early(s, ring, "a slot word that no writer leaves");
+		return give_up_early(s, ring, "a slot word that the writer never writes");
 	}
 	begin_part(s, ring);
 	if (ring->from.set && (s64)(ring->reader.next_seq - ring->from.seq) >= 0)

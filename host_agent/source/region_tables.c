@@ -97,7 +97,7 @@ static int send_directory(struct braid_region_source *s)
 	t->directory_damaged = copy->damaged;
 	err = put_entries(s, copy);
 	if (!err && copy->damaged)
-		err = braid_live_note(s, "its event directory is damaged behind byte %u; the rest is not read",
+		err = braid_live_note(s, "its event directory is damaged after byte %u; the rest is not read",
 				      t->directory_bytes);
 	braid_directory_free(copy);
 	return err;

@@ -322,7 +322,7 @@ int braid_live_watch_poll(struct braid_region_source *s)
 	more = look_at_rings(s, &missed);
 	if (missed && !s->watch.told_missed) {
 		s->watch.told_missed = true;
-		err = braid_live_note(s, "it writes over its rings faster than they can be looked at: some events that --on waits for may go unnoticed; enlarge its rings");
+		err = braid_live_note(s, "it overwrites its rings faster than they can be scanned: --on may miss events; enlarge its rings");
 		if (err)
 			return err;
 	}

@@ -154,7 +154,7 @@ struct braid_stream {
 /* From when to when a capture was recorded; by the file's clock. */
 struct braid_window {
 	s64 start_ns;
-	s64 stop_ns;		/* INT64_MAX: the recording did not end by itself */
+	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
 };
 
 /* A trace: all that is to be merged. */

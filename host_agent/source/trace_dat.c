@@ -21,7 +21,7 @@
 
 int braid_dat_broken(const struct braid_trace_dat *dat, const char *what)
 {
-	return braid_fail(-EBADMSG, "'%s' is no sound trace.dat: %s", dat->path, what);
+	return braid_fail(-EBADMSG, "'%s' is not a valid trace.dat file: %s", dat->path, what);
 }
 
 int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
@@ -29,7 +29,7 @@ int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
 	ssize_t n;
 
 	if (bytes > in->end - in->at)
-		return braid_dat_broken(in->dat, "something ends too early");
+		return braid_dat_broken(in->dat, "a section ends too early");
 	if (in->memory) {
 		memcpy(to, in->memory + in->at, bytes);
 	} else {
@@ -37,7 +37,7 @@ int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
 		if (n < 0)
 			return braid_fail(n, "cannot read '%s': %s", in->dat->path, strerror(-n));
 		if ((u64)n != bytes)
-			return braid_dat_broken(in->dat, "it became shorter");
+			return braid_dat_broken(in->dat, "it was truncated while it was read");
 	}
 	in->at += bytes;
 	return 0;
@@ -197,7 +197,7 @@ static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **ou
 	int err = -EBADMSG;
 
 	if (at > in.end)
-		return braid_dat_broken(dat, "it was cut off");
+		return braid_dat_broken(dat, "it is truncated");
 	if (braid_dat_take_number(&in, 2, &id) || braid_dat_take_number(&in, 2, &flags) ||
 	    braid_dat_take_number(&in, 4, &size) || braid_dat_take_number(&in, 8, &size))
 		return err;
@@ -235,7 +235,7 @@ static int take_section(struct braid_trace_dat *dat, u32 id)
 
 	if (!dat->places[id])
 		return id == BRAID_DAT_HEADER_INFO ?
-		       braid_dat_broken(dat, "it does not tell how pages are made up") : 0;
+		       braid_dat_broken(dat, "header_page is missing") : 0;
 	err = load_section(dat, dat->places[id], id, &data, &in.end);
 	if (err)
 		return err;
@@ -309,7 +309,7 @@ static int skip_printk(struct braid_dat_input *in)
 	int err = braid_dat_take_number(in, 4, &bytes);
 
 	if (!err && bytes > in->end - in->at)
-		err = braid_dat_broken(in->dat, "something ends too early");
+		err = braid_dat_broken(in->dat, "a section ends too early");
 	if (!err)
 		in->at += bytes;
 	return err;
@@ -369,7 +369,7 @@ static int read_head(struct braid_dat_input *in)
 		return braid_fail(-EOPNOTSUPP, "'%s' is a trace.dat of version %s; 6 and 7 can be read",
 				  dat->path, version);
 	if (big || wide != 8)
-		return braid_fail(-EOPNOTSUPP, "'%s' is of a machine that is not little-endian with 64 bits",
+		return braid_fail(-EOPNOTSUPP, "'%s' is from a machine that is not 64-bit little-endian",
 				  dat->path);
 	dat->sections = version[0] == '7';
 	dat->page_bytes = page;
@@ -450,7 +450,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 	if (dat->fd < 0 || fstat(dat->fd, &st))
 		return braid_fail(-errno, "cannot open '%s': %s", dat->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return braid_fail(-EINVAL, "'%s' is no file", dat->path);
+		return braid_fail(-EINVAL, "'%s' is not a regular file", dat->path);
 	dat->file_bytes = st.st_size;
 	dat->bytes_left = BRAID_DAT_LEAST_BYTES + BRAID_DAT_MOST_TIMES * dat->file_bytes;
 	dat->stream = braid_capture_add_stream(cs);

@@ -155,7 +155,7 @@ static int check_times(struct braid_trace_dat *dat, const struct braid_capture_r
 		return err == -EBADMSG ? 0 : err;	/* told when it is read */
 	if (last_ns + LONGEST_PAGE_NS >= from_ns && first_ns <= to_ns)
 		return 0;
-	return braid_fail(-EXDEV, "'%s' has no time in common with the capture: CPU %u%s%s from %.3f s on by its clock %s, the capture from %.3f to %.3f s; it is of another time, another boot, or another clock (trace-cmd does not tell that of each instance)",
+	return braid_fail(-EXDEV, "'%s' has no time in common with the capture: CPU %u%s%s from %.3f s on by its clock %s, the capture from %.3f to %.3f s; it is from another time, another boot, or another clock (trace-cmd does not save the clock of each instance)",
 			  dat->path, ring->ring.cpu, *b->name ? " of instance " : "", b->name,
 			  first_ns / 1e9, b->clock, from_ns / 1e9, to_ns / 1e9);
 }
@@ -177,16 +177,16 @@ static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 	u64 bound;
 
 	if (!*name)
-		return braid_fail(-EXDEV, "'%s' does not tell the clock of its instance '%s': trace-cmd tells it only of an instance that is recorded alone, by 'trace-cmd record -B %s -C %s'",
+		return braid_fail(-EXDEV, "'%s' lacks the clock of its instance '%s': trace-cmd saves it only for an instance that is recorded alone, with 'trace-cmd record -B %s -C %s'",
 				  dat->path, dat->buffers[ring->ring.buffer].name,
 				  dat->buffers[ring->ring.buffer].name, file_clock);
 	if (!dat->source->source.head.start_host_ns && counts(name))
-		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s and no seconds; beside a capture of the same time they can be placed",
+		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, not in seconds; merge it with a capture of the same time",
 				  dat->path, name);
 	ring->own_clock = true;
 	ring->clock = clock_of(dat, name, &there);
 	if (!there)
-		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, which nothing ties to the capture's %s: record by 'trace-cmd record -C %s', or by 'tracebraid record --host-clock %s'",
+		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, which has no relation to the capture's %s: record with 'trace-cmd record -C %s', or with 'tracebraid record --host-clock %s'",
 				  dat->path, name, file_clock, file_clock, name);
 	memcpy(s->trace_clock, name, sizeof(s->trace_clock));
 	bound = ring->clock ? braid_clock_worst_bound(ring->clock, 0) : 0;

@@ -37,7 +37,7 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 
 	/* No trace is compressed so well: these are one and the same page, told often. */
 	if (bytes > dat->bytes_left)
-		return braid_dat_broken(dat, "it tells of more pages than it can hold");
+		return braid_dat_broken(dat, "it claims more pages than it can hold");
 	dat->bytes_left -= bytes;
 	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
 		piece.offset = (compressed ? place : place + at) << PLACE_SHIFT;
@@ -47,7 +47,7 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 	}
 	if (at != bytes)
 		braid_source_faulty(&dat->source->source, ring->ring.stream,
-				    "CPU %u: a page in it is cut off", ring->ring.cpu);
+				    "CPU %u: a page in it is truncated", ring->ring.cpu);
 	dat->source->source.bytes += at;
 	return 0;
 }
@@ -59,7 +59,7 @@ static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 	u64 nr, packed, bytes, place, most = 0;
 	int err;
 
-	err = at > in.end ? braid_dat_broken(dat, "it was cut off") :
+	err = at > in.end ? braid_dat_broken(dat, "it is truncated") :
 			    braid_dat_take_number(&in, 4, &nr);
 	while (!err && nr--) {
 		place = in.at;
@@ -101,7 +101,7 @@ static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_d
 		return add_chunks(dat, ring, cpu->at);
 	if (cpu->at > dat->file_bytes || bytes > dat->file_bytes - cpu->at) {
 		braid_source_faulty(&dat->source->source, &dat->stream->stream,
-				    "'%s' was cut off: CPU %u has not all of its pages", dat->path,
+				    "'%s' is truncated: pages of CPU %u are missing", dat->path,
 				    cpu->cpu);
 		bytes = cpu->at > dat->file_bytes ? 0 : dat->file_bytes - cpu->at;
 	}
@@ -118,13 +118,13 @@ static int index_table(struct braid_trace_dat *dat, u32 number)
 	int err;
 
 	if (in.at > in.end)
-		return braid_dat_broken(dat, "it was cut off");
+		return braid_dat_broken(dat, "it is truncated");
 	err = braid_dat_take(&in, word, sizeof(word));
 	if (!err && !memcmp(word, "latency", 7))
 		return braid_fail(-EOPNOTSUPP, "'%s' holds the text of a latency tracer, and no events",
 				  dat->path);
 	if (!err && memcmp(word, "flyrecord", 9))
-		return braid_dat_broken(dat, "there are no pages where they should be");
+		return braid_dat_broken(dat, "pages are missing where they should be");
 	if (dat->nr_cpus > BRAID_MAX_CPUS)
 		return braid_dat_broken(dat, "it has too many CPUs");
 	b->nr_cpus = dat->nr_cpus;
@@ -149,12 +149,12 @@ static int index_section(struct braid_trace_dat *dat, const struct braid_dat_buf
 	if (!b->nr_cpus)
 		return 0;
 	if (in.at > in.end)
-		return braid_dat_broken(dat, "it was cut off");
+		return braid_dat_broken(dat, "it is truncated");
 	err = braid_dat_take_number(&in, 2, &id);
 	if (!err)
 		err = braid_dat_take_number(&in, 2, &flags);
 	if (!err && id != BRAID_DAT_BUFFER)
-		err = braid_dat_broken(dat, "there are no pages where they should be");
+		err = braid_dat_broken(dat, "pages are missing where they should be");
 	for (k = 0; k < b->nr_cpus && !err; k++)
 		err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
 	return err;

@@ -40,7 +40,7 @@ static int take_named(struct braid_dat_input *in, const char *name, char **text)
 	int err = braid_dat_take(in, there, strlen(name) + 1);
 
 	if (!err && memcmp(there, name, strlen(name) + 1))
-		err = braid_dat_broken(in->dat, "it does not tell how pages are made up");
+		err = braid_dat_broken(in->dat, "header_page is missing");
 	if (!err)
 		err = braid_dat_take_number(in, 8, &bytes);
 	return err ? err : take_text(in, bytes, MAX_FORMAT, text);

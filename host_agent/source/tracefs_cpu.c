@@ -159,7 +159,7 @@ static int drain_mapped(struct braid_tracefs_source *s, struct braid_host_cpu *c
 		if (!cpu->page_bytes && braid_load(&cpu->meta->reader.lost_events))
 			cpu->page_lost = braid_load(&cpu->meta->reader.lost_events);
 		if ((u64)id * s->subbuf_bytes >= cpu->data_bytes)
-			return braid_fail(-EPROTO, "the host's trace of CPU %u makes no sense",
+			return braid_fail(-EPROTO, "the host's trace of CPU %u is invalid",
 					  cpu->cpu);
 		subbuf = (const struct braid_subbuf *)(cpu->data + (size_t)id * s->subbuf_bytes);
 		commit = braid_load_acquire(&subbuf->commit);

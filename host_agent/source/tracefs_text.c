@@ -232,7 +232,7 @@ int braid_host_enable_events(struct braid_tracefs_source *s)
 	int err = for_each_event(enable_one, &e);
 
 	if (!err && !e.enabled)
-		err = braid_fail(-ENOENT, "the host has none of the events asked for");
+		err = braid_fail(-ENOENT, "the host has none of the requested events");
 	return err;
 }
 

@@ -29,7 +29,7 @@ int braid_dead_take(const char *path)
 	else if (!S_ISREG(st.st_mode))
 		err = braid_fail(-EMEDIUMTYPE, "%s: not a regular file", path);
 	else if (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-		err = braid_fail(-EBUSY, "%s: being recorded: stop that, which takes all there is; or say `tracebraid snapshot`, if it is a `record --snapshot`",
+		err = braid_fail(-EBUSY, "%s: busy: a recording is active; stop it first (for `record --snapshot`, use `tracebraid snapshot`)",
 				 path);
 	else
 		return fd;
@@ -185,7 +185,7 @@ static int dead_map(struct braid_port *port, struct braid_mapping **out)
 	struct dead_port *p = (struct dead_port *)port;
 
 	if (!p->mapping)
-		return braid_fail(-ENODATA, "a region that was left is there once");
+		return braid_fail(-ENODATA, "a region can be given only once");
 	*out = p->mapping;
 	p->mapping = NULL;
 	return 0;

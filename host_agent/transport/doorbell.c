@@ -85,7 +85,7 @@ static int open_shm(struct doorbell_port *p)
 		return braid_fail(-EIO, "%s: cannot be marked for the driver: %s", shm,
 				  strerror(errno));
 	if (st.st_size && (u64)st.st_size != bytes && p->address.bytes)
-		return braid_fail(-EINVAL, "%s: has %lld bytes, not %llu; remove it when no guest uses it, or leave size= out",
+		return braid_fail(-EINVAL, "%s: has %lld bytes, not %llu; remove it when no guest uses it, or omit size=",
 				  shm, (long long)st.st_size, (unsigned long long)bytes);
 	if (st.st_size & (st.st_size - 1))
 		return braid_fail(-EINVAL, "%s: its size, %lld bytes, is not a power of two", shm,
@@ -238,7 +238,7 @@ static int port_serve(struct braid_port *port)
 		look_at_peer(p);
 	if (braid_foreign_leaked() != leaked) {
 		braid_listener_give_up(&p->listener);
-		err = braid_fail(-EMFILE, "%s: whoever connects gives file descriptors that take for ever to close; nobody is listened to any more",
+		err = braid_fail(-EMFILE, "%s: listener disabled: closing received descriptors blocks",
 				 p->address.path);
 	}
 	if (err)

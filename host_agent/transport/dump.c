@@ -25,7 +25,7 @@ struct braid_dump {
 
 static int fail_begin(const struct braid_dump *d, const char *path, const char *what)
 {
-	return braid_fail(-EMEDIUMTYPE, "%s: neither a region nor a dump that can be read (%s: %s); `virsh dump --memory-only` makes one, `makedumpfile -R` restores a flattened one",
+	return braid_fail(-EMEDIUMTYPE, "%s: not a tracebraid region or a supported memory dump (%s: %s); `virsh dump --memory-only` makes one, `makedumpfile -R` restores a flattened one",
 			  path, what, kdump_get_err(d->ctx));
 }
 
@@ -49,7 +49,7 @@ static int open_dump(struct braid_dump *d, int fd, const char *path)
 	if (kdump_get_number_attr(d->ctx, KDUMP_ATTR_PAGE_SHIFT, &number) != KDUMP_OK)
 		return fail_begin(d, path, "size of a page");
 	if (number < 12 || number > 16)
-		return braid_fail(-EMEDIUMTYPE, "%s: a dump of impossible pages", path);
+		return braid_fail(-EMEDIUMTYPE, "%s: a dump with an invalid page size", path);
 	d->shift = number;
 	if (kdump_get_string_attr(d->ctx, KDUMP_ATTR_FILE_FORMAT, &format) != KDUMP_OK)
 		return fail_begin(d, path, "format");

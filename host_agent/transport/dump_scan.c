@@ -257,8 +257,8 @@ int braid_dump_open(struct braid_dead_regions *regions, int fd, const char *path
 		err = take_regions(&s, regions);
 	if (!err && regions->nr == before)
 		err = braid_fail(-ENOENT, regions->unplaced ?
-				 "%s: a region's first page is in this dump, and its rings are not: dump all memory (makedumpfile -d 1, not -d 31)" :
-				 "%s: no region is in this dump: was the driver loaded? What a guest's own kdump lacks is ivshmem's memory: that is a file on the host",
+				 "%s: this dump has a region's first page but not its rings: dump all memory (makedumpfile -d 1, not -d 31)" :
+				 "%s: no region in this dump: the driver may not have been loaded; a guest's own kdump does not contain ivshmem memory, which is a file on the host",
 				 path);
 	braid_dump_end(s.dump);
 	free(s.superblocks);

@@ -46,7 +46,7 @@ static int make_file(const char *folder, const char *path)
 {
 	int fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
-	return fd < 0 ? braid_fail(-errno, "%s: it is flattened, and there can be no file in %s to put it in order: %s",
+	return fd < 0 ? braid_fail(-errno, "%s: flattened dump; cannot create a file in %s to reorder it: %s",
 				   path, folder, strerror(errno)) : fd;
 }
 
@@ -59,7 +59,7 @@ static int copy_piece(int from, int to, u64 at, const struct flat_piece *piece, 
 	int err;
 
 	if (lseek(to, piece->offset, SEEK_SET) < 0)
-		return braid_fail(-EBADMSG, "%s: a flattened dump with an impossible place", path);
+		return braid_fail(-EBADMSG, "%s: a flattened dump with an invalid offset", path);
 	for (done = 0; done < piece->bytes; done += n) {
 		n = piece->bytes - done < COPY_BYTES ? piece->bytes - done : COPY_BYTES;
 		got = braid_pread_all(from, buffer, n, at + done);
@@ -67,7 +67,7 @@ static int copy_piece(int from, int to, u64 at, const struct flat_piece *piece, 
 			return braid_fail(got, "%s: can't be read: %s", path, strerror(-got));
 		err = braid_write_all(to, buffer, got);
 		if (err)
-			return braid_fail(err, "%s: it is flattened, and can't be put in order: %s; `makedumpfile -R` can do that elsewhere",
+			return braid_fail(err, "%s: flattened dump; cannot reorder it: %s; use `makedumpfile -R`",
 					  path, strerror(-err));
 		if ((u64)got < n)
 			return 1;	/* what is there is there */

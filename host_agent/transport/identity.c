@@ -53,7 +53,7 @@ static int copy_superblock(void *arg)
 		    braid_load(&shared->buffers_seq) == seq)
 			return 0;
 	}
-	return braid_fail(-EAGAIN, "%s: its superblock does not stand still", c->m->path);
+	return braid_fail(-EAGAIN, "%s: its superblock keeps changing", c->m->path);
 }
 
 int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn)
@@ -73,14 +73,14 @@ int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock 
 		return braid_fail(-EMEDIUMTYPE, "%s: not a tracebraid region", m->path);
 	if (copy.version_major != BRAID_VERSION_MAJOR)
 		return braid_fail(-EPROTO,
-				  "%s: version %u.%u, and this agent knows %u; use the agent that came with the guest's driver",
+				  "%s: version %u.%u, but this agent supports %u; use the agent that came with the guest's driver",
 				  m->path, copy.version_major, copy.version_minor,
 				  BRAID_VERSION_MAJOR);
 	if (copy.state == BRAID_STATE_INIT)
 		return braid_fail(-EAGAIN, "%s: its driver is starting", m->path);
 	why = braid_region_check(&copy, m->bytes);
 	if (why)
-		return braid_fail(-EBADMSG, "%s: a broken region: %s", m->path, why);
+		return braid_fail(-EBADMSG, "%s: invalid region: %s", m->path, why);
 	*sb = copy;
 	return 0;
 }

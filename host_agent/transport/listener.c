@@ -39,11 +39,11 @@ static int take_option(struct braid_socket_address *a, const char *text, const c
 	if (!strncmp(option, "group=", key)) {
 		group = getgrnam(value);
 		if (!group)
-			return braid_fail(-EINVAL, "%s: there is no group \"%s\"", text, value);
+			return braid_fail(-EINVAL, "%s: no group \"%s\"", text, value);
 		a->group = group->gr_gid;
 		return 0;
 	}
-	return braid_fail(-EINVAL, "%s: there is no option \"%.*s\"", text, (int)n, option);
+	return braid_fail(-EINVAL, "%s: no option \"%.*s\"", text, (int)n, option);
 }
 
 int braid_socket_address_parse(struct braid_socket_address *a, const char *text)
@@ -91,9 +91,9 @@ static int fail_bind(const char *path, int err)
 	struct stat st;
 
 	if (err != EADDRINUSE)
-		return braid_fail(-err, "%s: can't listen there: %s", path, strerror(err));
+		return braid_fail(-err, "%s: cannot listen: %s", path, strerror(err));
 	if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
-		return braid_fail(-err, "%s: can't listen there: a file of that name exists", path);
+		return braid_fail(-err, "%s: cannot listen: a file of that name exists", path);
 	return braid_fail(-err, "%s: another process listens there; stop that first", path);
 }
 
@@ -110,7 +110,7 @@ static int bind_listen(int fd, const struct sockaddr_un *address, gid_t group)
 		return 0;
 	err = errno;
 	unlink(address->sun_path);
-	return braid_fail(-err, "%s: can't listen there: %s", address->sun_path, strerror(err));
+	return braid_fail(-err, "%s: cannot listen: %s", address->sun_path, strerror(err));
 }
 
 int braid_listener_open(struct braid_listener *l, const struct braid_socket_address *a)
@@ -184,7 +184,7 @@ int braid_listener_accept(struct braid_listener *l, const struct braid_socket_ad
 	if (c < 0) {	/* who waits stays there: it would wake us for ever */
 		l->nr_faults = FAULTS_AT_ONCE;
 		braid_listener_fault(l);
-		return braid_fail(-errno, "%s: a connection can't be taken: %s%s", a->path,
+		return braid_fail(-errno, "%s: cannot accept a connection: %s%s", a->path,
 				  strerror(errno), errno == EMFILE ?
 				  "; raise the limit (ulimit -Hn, or LimitNOFILE= of a systemd unit)" : "");
 	}

@@ -43,7 +43,7 @@ static int folder(char *path, size_t bytes)
 	else if (runtime && *runtime == '/')
 		n = snprintf(path, bytes, "%s/tracebraid", runtime);
 	else
-		return braid_fail(-ENOENT, "there is no place for the socket of snapshots: run as root, or set XDG_RUNTIME_DIR");
+		return braid_fail(-ENOENT, "no directory for the snapshot socket: run as root, or set XDG_RUNTIME_DIR");
 	return n < (int)bytes ? 0 : braid_fail(-ENAMETOOLONG, "XDG_RUNTIME_DIR is too long");
 }
 
@@ -61,7 +61,7 @@ int braid_request_open(struct braid_request_port *p)
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return braid_fail(-errno, "%s: can't be made: %s", path, strerror(errno));
 	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
-		return braid_fail(-EPERM, "%s: not a folder of ours alone; remove it", path);
+		return braid_fail(-EPERM, "%s: not a directory that only this user can access; remove it", path);
 	p->address.group = -1;
 	snprintf(p->address.path, sizeof(p->address.path), "%s/%d" SUFFIX, path, (int)getpid());
 	err = braid_listener_open(&p->listener, &p->address);
@@ -213,7 +213,7 @@ static int connect_any(const char *path)
 	if (!nr)
 		return braid_fail(-ENOENT, "no flight recorder of this user runs; `tracebraid record --snapshot` starts one");
 	close(found);
-	return braid_fail(-EINVAL, "%d flight recorders run: say which, by its process id; %s has their names", nr,
+	return braid_fail(-EINVAL, "%d flight recorders run: give a process id; %s lists them", nr,
 			  path);
 }
 
@@ -228,7 +228,7 @@ int braid_request_connect(pid_t pid)
 		return connect_any(path);
 	snprintf(one, sizeof(one), "%s/%d" SUFFIX, path, (int)pid);
 	fd = try_connect(one);
-	return fd < 0 ? braid_fail(fd, "process %d is no flight recorder of this user", (int)pid) : fd;
+	return fd < 0 ? braid_fail(fd, "process %d is not a flight recorder of this user", (int)pid) : fd;
 }
 
 static int send_ask(int fd, int file, const char *path)
@@ -248,7 +248,7 @@ static int send_ask(int fd, int file, const char *path)
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &file, sizeof(int));
 	return sendmsg(fd, &m, MSG_NOSIGNAL) == sizeof(ask) ? 0 :
-	       braid_fail(-EPIPE, "the flight recorder does not listen any more");
+	       braid_fail(-EPIPE, "the flight recorder no longer listens");
 }
 
 int braid_request_ask(int fd, int file, const char *path, char line[BRAID_REQUEST_LINE_BYTES])

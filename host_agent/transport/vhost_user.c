@@ -12,7 +12,7 @@
 
 #define HOLD_NS			800000000ULL	/* a guest may wait for a second */
 #define MESSAGES_AT_ONCE	32	/* in one turn */
-#define LET_GO			"its connection was closed, for what came over it"
+#define LET_GO			"its connection was closed because of an invalid message"
 
 /* Connections -------------------------------------------------------------------------- */
 
@@ -157,7 +157,7 @@ static int serve_peer(struct braid_vhost_port *p)
 	}
 	if (p->unseen) {
 		p->unseen = false;
-		return braid_fail(-ENODATA, "%s: its guest took a region back that nobody had time to look at; what it held is lost",
+		return braid_fail(-ENODATA, "%s: region unmapped before it was read; its events are lost",
 				  p->address.path);
 	}
 	rung = p->rung;
@@ -177,7 +177,7 @@ static int vhost_serve(struct braid_port *port)
 	if (p->socket >= 0)
 		disconnect(p, LET_GO, false);
 	braid_listener_give_up(&p->listener);
-	return braid_fail(-EMFILE, "%s: its VM gave file descriptors that take for ever to close, and is not listened to any more",
+	return braid_fail(-EMFILE, "%s: listener disabled: closing its VM's descriptors blocks",
 			  p->address.path);
 }
 
@@ -230,7 +230,7 @@ static int vhost_map(struct braid_port *port, struct braid_mapping **out)
 	if (p->socket < 0)
 		return braid_fail(-ENOTCONN, "%s: no VM is connected", p->address.path);
 	if (!p->chunks || (p->letting_go && p->taken))
-		return braid_fail(-ENODATA, "%s: its guest gave no region yet; is the driver loaded?",
+		return braid_fail(-ENODATA, "%s: its guest has announced no region yet; is the driver loaded?",
 				  p->address.path);
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -273,10 +273,10 @@ static int configure(struct braid_vhost_port *p)
 	u64 bytes = p->address.bytes ?: BRAID_VHOST_REGION_BYTES;
 
 	if (bytes % BRAID_PAGE_BYTES || bytes > BRAID_VHOST_REGION_BYTES_MAX)
-		return braid_fail(-EINVAL, "%s: size=%llu: a region has whole pages of %u, and at most 1G",
+		return braid_fail(-EINVAL, "%s: size=%llu: must be a multiple of %u and at most 1G",
 				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
 	if (*p->address.shm)
-		return braid_fail(-EINVAL, "%s: shm=%s: the memory is the guest's own; leave it out",
+		return braid_fail(-EINVAL, "%s: shm=%s: not applicable: the memory is the guest's own; omit it",
 				  p->address.path, p->address.shm);
 	p->config.region_bytes = bytes;
 	p->config.region_bytes_max = p->address.bytes ? bytes : BRAID_VHOST_REGION_BYTES_MAX;

@@ -67,7 +67,7 @@ static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_vir
 
 		if (!c->bytes || (c->address | c->bytes) % BRAID_PAGE_BYTES ||
 		    c->address + c->bytes < c->address) {
-			braid_fail(-EINVAL, "a chunk that is not made of pages");
+			braid_fail(-EINVAL, "a chunk that is not page-aligned");
 			return BRAID_VIRTIO_BAD;
 		}
 		if (k && chunks[k - 1].address + chunks[k - 1].bytes > c->address) {
@@ -77,7 +77,7 @@ static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_vir
 		if (c->bytes > p->config.region_bytes_max - total) {
 			braid_fail(-EFBIG, "more than %llu bytes%s",
 				   (unsigned long long)p->config.region_bytes_max,
-				   p->address.bytes ? ", which is what size= allows" : "");
+				   p->address.bytes ? ", the limit of size=" : "");
 			return BRAID_VIRTIO_REFUSED;
 		}
 		total += c->bytes;
@@ -122,7 +122,7 @@ static int announce(struct braid_vhost_port *p, const struct braid_vhost_chain *
 	int ret;
 
 	if (p->chunks) {
-		braid_fail(-EBUSY, "there is one already");
+		braid_fail(-EBUSY, "a region is already announced");
 		return BRAID_VIRTIO_BUSY;
 	}
 	control = malloc(bytes);
@@ -199,7 +199,7 @@ static int control_one(struct braid_vhost_port *p, const struct braid_vhost_chai
 	if (err < 0)
 		return err;
 	if (p->nr_held == BRAID_VHOST_MAX_RING)
-		return braid_fail(-EPROTO, "more buffers than a virtqueue has");
+		return braid_fail(-EPROTO, "more buffers than the virtqueue's size");
 	status.result = err;
 	held = &p->held[p->nr_held++];
 	*held = (struct braid_vhost_held){ .head = chain->head };

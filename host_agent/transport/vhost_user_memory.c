@@ -29,11 +29,11 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 	if (!r->bytes || r->guest_address + r->bytes < r->guest_address ||
 	    r->user_address + r->bytes < r->user_address || r->offset + r->bytes < r->offset ||
 	    (s64)(r->offset + r->bytes) < 0)
-		return braid_fail(-EPROTO, "a memory table with an impossible range");
+		return braid_fail(-EPROTO, "a memory table with an invalid range");
 	/* Of a file elsewhere its file system could let us wait, with each call. */
 	if (braid_foreign_kind(slot->fd) != BRAID_FOREIGN_MEMORY || fstat(slot->fd, &st) ||
 	    fstatfs(slot->fd, &fs))
-		return braid_fail(-EPROTO, "memory that is no file of tmpfs or hugetlbfs; give its VM memory-backend-memfd,share=on (user-mode Linux: a TMPDIR on tmpfs, as /dev/shm)");
+		return braid_fail(-EPROTO, "memory that is not a file of tmpfs or hugetlbfs; give its VM memory-backend-memfd,share=on (user-mode Linux: a TMPDIR on tmpfs, as /dev/shm)");
 	slot->device = st.st_dev;
 	slot->inode = st.st_ino;
 	slot->page_bytes = BRAID_PAGE_BYTES;
@@ -41,7 +41,7 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 		slot->page_bytes = fs.f_bsize;
 	if (slot->page_bytes < BRAID_PAGE_BYTES || slot->page_bytes > MAX_PAGE_BYTES ||
 	    (slot->page_bytes & (slot->page_bytes - 1)))
-		return braid_fail(-EPROTO, "memory of impossible pages");
+		return braid_fail(-EPROTO, "memory with an invalid page size");
 	return 0;
 }
 
@@ -198,7 +198,7 @@ static int run(const struct braid_vhost_window *w, int (*fn)(void *arg), struct 
 {
 	int err = braid_guard_run(w->base, w->mapped_bytes, fn, a);
 
-	return err ? braid_fail(err, "memory that was made shorter") : 0;
+	return err ? braid_fail(err, "memory that was truncated") : 0;
 }
 
 int braid_vhost_window_read(const struct braid_vhost_window *w, u64 offset, void *to, u32 bytes)
@@ -282,9 +282,9 @@ static int map_piece(const struct braid_vhost_memory_slot *slot, u64 offset, u64
 	if ((offset | bytes | in_region) & (slot->page_bytes - 1))
 		return braid_fail(-EINVAL, slot->page_bytes == BRAID_PAGE_BYTES ?
 				  "a chunk that does not begin at a page of its memory's file" :
-				  "a chunk that is no whole huge page; load its driver early, while large chunks are to be had");
+				  "a chunk that is not a whole huge page; load its driver early, while large chunks are available");
 	if (fstat(slot->fd, &st) || (u64)st.st_size < offset + bytes)
-		return braid_fail(-EFAULT, "a chunk behind the end of its memory's file");
+		return braid_fail(-EFAULT, "a chunk after the end of its memory's file");
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, slot->fd, offset) ==
 	    MAP_FAILED)
 		return braid_fail(-errno, "a chunk that can't be mapped: %s", strerror(errno));

@@ -82,7 +82,7 @@ int braid_vhost_receive(int socket, struct braid_vhost_message *m)
 		return ret;
 	if ((m->header.flags & BRAID_VHOST_VERSION_MASK) != BRAID_VHOST_VERSION ||
 	    (m->header.flags & BRAID_VHOST_REPLY))
-		return braid_fail(-EPROTO, "a message that is no request of vhost-user version 1");
+		return braid_fail(-EPROTO, "a message that is not a request of vhost-user version 1");
 	if (m->header.bytes > sizeof(m->payload))
 		return braid_fail(-EPROTO, "a message %u of %u bytes", m->header.request,
 				  m->header.bytes);

@@ -65,7 +65,7 @@ static int add_piece(struct braid_vhost_chain *chain, const struct vring_desc *d
 	u32 nr = chain->nr_readable + chain->nr_writable;
 
 	if (d->flags & ~(VRING_DESC_F_NEXT | VRING_DESC_F_WRITE))
-		return braid_fail(-EPROTO, "a descriptor with flags 0x%x that nobody offered",
+		return braid_fail(-EPROTO, "unsupported descriptor flags 0x%x",
 				  d->flags);
 	if (nr == BRAID_VHOST_MAX_CHAIN)
 		return braid_fail(-EPROTO, "a buffer of more than %u descriptors",
@@ -73,7 +73,7 @@ static int add_piece(struct braid_vhost_chain *chain, const struct vring_desc *d
 	if (d->flags & VRING_DESC_F_WRITE)
 		chain->nr_writable++;
 	else if (chain->nr_writable)
-		return braid_fail(-EPROTO, "a buffer that is readable behind its writable part");
+		return braid_fail(-EPROTO, "device-readable descriptor after a writable one");
 	else
 		chain->nr_readable++;
 	chain->pieces[nr] = (struct braid_vhost_piece){ d->addr, d->len };

@@ -87,7 +87,7 @@ static int set_features(struct braid_vhost_port *p, struct braid_vhost_message *
 	u32 k;
 
 	if (value & ~FEATURES)
-		return braid_fail(-EPROTO, "features 0x%llx that nobody offered",
+		return braid_fail(-EPROTO, "unsupported features 0x%llx",
 				  (unsigned long long)(value & ~FEATURES));
 	if (!(value & BIT(VIRTIO_F_VERSION_1)))
 		return braid_fail(-EPROTO, "its driver is a legacy one; the device takes VIRTIO_F_VERSION_1 only");
@@ -156,7 +156,7 @@ static int set_vring_addr(struct braid_vhost_port *p, struct braid_vhost_message
 	if (!q)
 		return -EPROTO;
 	if (m->payload.address.flags)
-		return braid_fail(-EPROTO, "a log of dirty pages, which nobody offered");
+		return braid_fail(-EPROTO, "unsupported log of dirty pages");
 	q->address = m->payload.address;
 	q->has_address = true;
 	return 0;
@@ -207,7 +207,7 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 	if (!q)
 		return -EPROTO;
 	if (m->nr_fds && !wakes(m->fds[0], kick))
-		return braid_fail(-EPROTO, "a doorbell that is no eventfd%s",
+		return braid_fail(-EPROTO, "a doorbell that is not an eventfd%s",
 				  kick ? "" : ", pipe or socket");
 	at = kick ? &q->kick_fd : &q->call_fd;
 	braid_foreign_close(*at);
@@ -243,7 +243,7 @@ static int set_vring_enable(struct braid_vhost_port *p, struct braid_vhost_messa
 	if (!q)
 		return -EPROTO;
 	if (m->payload.state.value > 1)
-		return braid_fail(-EPROTO, "a virtqueue that is enabled %u times",
+		return braid_fail(-EPROTO, "a virtqueue with enable value %u",
 				  m->payload.state.value);
 	q->enabled = m->payload.state.value;
 	if (!braid_vhost_queue_runs(p, q->index))
@@ -258,7 +258,7 @@ static int vring_kick(struct braid_vhost_port *p, struct braid_vhost_message *m)
 	if (!q)
 		return -EPROTO;
 	if (!(p->protocol & BIT(BRAID_VHOST_PROTOCOL_INBAND)))
-		return braid_fail(-EPROTO, "a kick in band, without that feature");
+		return braid_fail(-EPROTO, "an in-band kick without that feature");
 	q->kicked = true;
 	p->rung |= q->index == BRAID_VIRTIO_NOTIFYQ;
 	return 0;
@@ -275,10 +275,10 @@ static int set_protocol_features(struct braid_vhost_port *p, struct braid_vhost_
 	u64 value = m->payload.value;
 
 	if (value & ~PROTOCOL)
-		return braid_fail(-EPROTO, "protocol features 0x%llx that nobody offered",
+		return braid_fail(-EPROTO, "unsupported protocol features 0x%llx",
 				  (unsigned long long)(value & ~PROTOCOL));
 	if (value & BIT(BRAID_VHOST_PROTOCOL_INBAND) && (value & INBAND_NEEDS) != INBAND_NEEDS)
-		return braid_fail(-EPROTO, "notifications in band without what they need");
+		return braid_fail(-EPROTO, "in-band notifications without the features they need");
 	p->protocol = value;
 	return 0;
 }
@@ -292,7 +292,7 @@ static int get_queue_num(struct braid_vhost_port *p, struct braid_vhost_message 
 static int set_backend_req_fd(struct braid_vhost_port *p, struct braid_vhost_message *m)
 {
 	if (!wakes(m->fds[0], false))
-		return braid_fail(-EPROTO, "a backend channel that is no socket or pipe");
+		return braid_fail(-EPROTO, "a backend channel that is not a socket or pipe");
 	braid_foreign_close(p->backend);
 	p->backend = braid_vhost_take_fd(m);
 	return 0;
@@ -393,7 +393,7 @@ int braid_vhost_handle(struct braid_vhost_port *p, struct braid_vhost_message *m
 	if (m->header.request < sizeof(requests) / sizeof(requests[0]))
 		r = &requests[m->header.request];
 	if (!r->handle)
-		return braid_fail(-EPROTO, "a message %u, which nobody offered to understand",
+		return braid_fail(-EPROTO, "unsupported message %u",
 				  m->header.request);
 	if ((r->bytes != VARIABLE && r->bytes != m->header.bytes) || !fds_fit(r->fds, m))
 		return braid_fail(-EPROTO, "a message %u of %u bytes with %u file descriptors",

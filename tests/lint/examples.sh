@@ -23,7 +23,7 @@ PATH=$folder/bin:$PATH
 failed=0 ran=0
 
 # Examples that concern this machine's state, which a test has not: a domain of libvirt, a host that can be traced.
-environment="libvirt|the host can't be recorded|no event matches|no such event is in the trace"
+environment="libvirt|the host can't be recorded|no event matches|no such event in the trace"
 
 complain()
 {
@@ -45,7 +45,7 @@ run()
 	# Without libvirt any domain fails: at least it has the name of a guest.
 	if grep -oE ' (-d|--domain) [^ ]+' <<<"$line" | grep -qvE ' (web|db)1$'; then
 		complain "$page" "$example" "-d takes a domain"
-	elif grep -q 'is no option' errors; then
+	elif grep -q 'is an unknown option' errors; then
 		complain "$page" "$example" "$(cat errors)"
 	elif [ "$status" != 0 ] && [[ $line != timeout* ]] && ! grep -qE "$environment" errors; then
 		complain "$page" "$example" "status $status, $(cat errors)"

@@ -271,7 +271,7 @@ static void impossible_lists(void)
 	session_settle(&s);
 	CHECK(!fake_guest_followed(s.guest));
 	CHECK_EQ(s.notes, 1);
-	CHECK(strstr(s.last_note, "buffers is not followed"));
+	CHECK(strstr(s.last_note, "buffer changes are not followed"));
 	for (turn = 0; turn < 50; turn++) {
 		braid_store(&shared->buffers_seq, shared->buffers_seq + 1);
 		CHECK(braid_region_source_poll(s.source) >= 0);
@@ -400,7 +400,7 @@ static void whose_role(void)
 	begin(&s);
 	session_settle(&s);
 	POLL_UNTIL(&s, s.status.events == 10);
-	CHECK(strstr(s.last_note, "has no reader that there is"));
+	CHECK(strstr(s.last_note, "has invalid reader id"));
 	POLL_UNTIL(&s, s.status.silent && s.status.events == 30);
 	CHECK_EQ(*owner_of(&s, 1), BRAID_READER_HOST);
 	end(&s);

@@ -242,7 +242,7 @@ static void damaged_head(void)
 	CHECK_EQ(damage.stretches, 1);
 	flip(0, 1);
 	CHECK_EQ(read_chunks(&damage, NULL), 0);
-	CHECK(strstr(braid_failure(), "no tracebraid capture"));
+	CHECK(strstr(braid_failure(), "not a tracebraid capture"));
 }
 
 static void newer_version(void)
@@ -289,7 +289,7 @@ static void full_disk(void)
 			err = braid_capture_flush(w);
 	}
 	CHECK_EQ(err, -EFBIG);
-	CHECK(strstr(braid_failure(), "good up to byte"));
+	CHECK(strstr(braid_failure(), "valid up to byte"));
 	CHECK_EQ(braid_capture_put(w, 1, 1, NULL, 0, payload, 8), -EFBIG);
 	CHECK(!braid_capture_room(w, 8, 8));
 	CHECK_EQ(braid_capture_bytes(w) & 7, 0);

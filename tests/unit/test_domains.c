@@ -408,7 +408,7 @@ static void test_list_of_silent_libvirtd(void)
 	int libvirtd = silent_libvirtd(uri, sizeof(uri));
 
 	CHECK_EQ(braid_domains_list(uri, &domains, &nr), -ETIMEDOUT);
-	CHECK(strstr(braid_failure(), "is libvirtd well?"));
+	CHECK(strstr(braid_failure(), "check libvirtd"));
 	close(libvirtd);
 	CHECK(!unlink(path));
 }

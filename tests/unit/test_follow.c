@@ -260,7 +260,7 @@ static void marks_what_comes_late(void)
 	/* Three rounds of four, and their last events were not before anything of guest1. */
 	CHECK(f.totals.late > ROUNDS / 4 * 2 * TICKS);
 	CHECK(f.totals.late < ROUNDS / 4 * 4 * TICKS);
-	late = count_of(f.text, "# late: what follows was ");
+	late = count_of(f.text, "# late: the next event was ");
 	CHECK_EQ(late, ROUNDS / 4);
 	CHECK_EQ(count_of(f.text, "guest2:") - 2, ROUNDS * TICKS);
 	close_scenario(&f);
@@ -276,7 +276,7 @@ static void counts_what_nobody_takes(void)
 	shown = count_of(f.text, " tick: ");
 	CHECK(f.totals.hidden > 0);
 	CHECK_EQ(shown + f.totals.hidden, 2 * ROUNDS * TICKS);
-	CHECK_EQ(count_of(f.text, " lines not shown: "), 1);
+	CHECK_EQ(count_of(f.text, " lines dropped: "), 1);
 	CHECK(strstr(f.text, "# live: 0 lines late, "));
 	close_scenario(&f);
 }

@@ -85,7 +85,7 @@ static void looks_of_all_kinds(void)
 	CHECK_EQ(run_command(braid_cmd_stat, stat_one), EXIT_SUCCESS);
 	CHECK_EQ(written_in_all(), 3);
 	CHECK_EQ(run_command(braid_cmd_stat, stat_none), EXIT_FAILURE);
-	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
+	CHECK(strstr(printed, "no buffer 'nosuch'"));
 	counts_unnamed(g);
 	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is no event */
@@ -185,7 +185,7 @@ static void filters_that_fit_nothing(void)
 	CHECK_EQ(run_command(braid_cmd_report, none), 2);
 	CHECK(strstr(printed, "tracebraid: no event matches 'nosuch' or 'no:such'\n"));
 	CHECK_EQ(run_command(braid_cmd_report, buffer), EXIT_FAILURE);
-	CHECK(strstr(printed, "there is no buffer 'nosuch'"));
+	CHECK(strstr(printed, "no buffer 'nosuch'"));
 	buffer[2] = "main";
 	CHECK_EQ(run_command(braid_cmd_report, buffer), EXIT_SUCCESS);
 	CHECK(strstr(printed, " tick: ") && !strstr(printed, " tock: "));

@@ -120,7 +120,7 @@ static void offsets(bool both)
 	run_guest(w, &g, false);
 	finish(w, &g);
 	text = report_text(path, false, NULL, NULL);
-	CHECK(strstr(text, "clock kvm (KVM tells the offset of each vCPU; 0 crossings agree), bound ≤ "));
+	CHECK(strstr(text, "clock kvm (offset from KVM for each vCPU, confirmed by 0 crossings), bound ≤ "));
 	CHECK_EQ(count_of(text, "KVM set another offset"), 1);
 	CHECK_EQ(count_of(text, "KVM set another offset (vCPU 1), in the 500."), !both);
 	CHECK_EQ(count_of(text, "KVM set another offset, in the 500."), both);

@@ -418,7 +418,7 @@ static void cut_at_chunks(void)
 	}
 	NEED(!truncate(copy, 10));
 	CHECK(!report(copy, false, NULL));
-	CHECK(strstr(braid_failure(), "cut off"));
+	CHECK(strstr(braid_failure(), "truncated"));
 	NEED(!truncate(copy, 0));
 	CHECK(!report(copy, false, NULL));
 	CHECK(strstr(braid_failure(), "empty"));

@@ -335,7 +335,7 @@ static void no_clock(void)
 {
 	make_blank(paths[0], BRAID_MARK);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", paths[0]), EXIT_FAILURE);
-	CHECK(strstr(printed, "no driver was there within 2 s; in the guest: modprobe tracebraid\n"));
+	CHECK(strstr(printed, "no driver within 2 s; in the guest: modprobe tracebraid\n"));
 	unlink(paths[0]);
 }
 

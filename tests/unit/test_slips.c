@@ -30,7 +30,7 @@ static char capture[64], region[64];
 /* A word without its option is not taken for a command. */
 static void words_without_options(void)
 {
-	REFUSED("-r, a domain", braid_cmd_record, "record", "h4web1");
+	REFUSED("-r for a guest", braid_cmd_record, "record", "h4web1");
 	REFUSED("'tracebraid record -r h4web1'", braid_cmd_record, "record", "-t", "1", "h4web1");
 	REFUSED("--host=sched", braid_cmd_record, "record", "-r", region, "--host", "sched");
 	REFUSED("--try-host=irq", braid_cmd_record, "record", "--try-host", "irq", "-t", "1");
@@ -39,9 +39,9 @@ static void words_without_options(void)
 
 static void a_captures_name_for_another_form(void)
 {
-	REFUSED("write -o x.html\n", braid_cmd_record, "record", "--to", "html", "-o", "x.braid");
-	REFUSED("write -o a/x.ctf\n", braid_cmd_record, "record", "-o", "a/x.braid", "--to", "ctf");
-	REFUSED("write -o y.perfetto\n", braid_cmd_export, "export", "--to", "perfetto", "-o",
+	REFUSED("use -o x.html\n", braid_cmd_record, "record", "--to", "html", "-o", "x.braid");
+	REFUSED("use -o a/x.ctf\n", braid_cmd_record, "record", "-o", "a/x.braid", "--to", "ctf");
+	REFUSED("use -o y.perfetto\n", braid_cmd_export, "export", "--to", "perfetto", "-o",
 		"y.braid", capture);
 }
 
@@ -49,9 +49,9 @@ static void a_captures_name_for_another_form(void)
 static void events_and_filters(void)
 {
 	synth_standard(capture);
-	REFUSED("conditions are for `tracebraid report -F`", braid_cmd_record, "record", "-e",
+	REFUSED("use `tracebraid report -F` for conditions", braid_cmd_record, "record", "-e",
 		"sched_switch: prev_state == 0");
-	REFUSED("conditions are for `tracebraid report -F`", braid_cmd_report, "report", "-e",
+	REFUSED("use `tracebraid report -F` for conditions", braid_cmd_report, "report", "-e",
 		"sched:sched_switch: prev_state==0", capture);
 	REFUSED("'test/tick: count > 3'", braid_cmd_report, "report", "-F", "test:tick: count > 3",
 		capture);
@@ -131,7 +131,7 @@ static void values_that_cannot_be(void)
 		{ braid_cmd_top, { "top", "-xb" }, "'-x'" },
 		{ braid_cmd_recover, { "recover", "-xq" }, "'-x'" },
 		{ braid_cmd_recover, { "recover", "/nosuch" }, "/nosuch" },
-		{ braid_cmd_recover, { "recover" }, "of what?" },
+		{ braid_cmd_recover, { "recover" }, "expected a source" },
 		{ braid_cmd_snapshot, { "snapshot", "x" }, "'x'" },
 		{ braid_cmd_snapshot, { "snapshot", "-xq" }, "'-x'" },
 		{ braid_cmd_report, { "report", "--cpu", "x", capture }, "'x'" },

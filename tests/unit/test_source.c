@@ -273,7 +273,7 @@ static void reboot(void)
 	merge_all(source, &t);
 	CHECK_EQ(t.events, 41);
 	CHECK_EQ(t.notes, 1);
-	CHECK(strstr(t.note, "booted anew"));
+	CHECK(strstr(t.note, "rebooted"));
 	CHECK_EQ(t.backwards, 0);
 	braid_source_free(source);
 	synth_guest_free(&a);

@@ -236,8 +236,8 @@ static void untold(void)
 	begin();
 	add_wakeup(0, 1000, 70);
 	add_switch(2, 1500, 0, 0, 33);
-	has(stats(true), "who ran, and how long: no sched_switch is among its events",
-	    "no kvm_entry and kvm_exit are among", "steal: no sched_switch is among the host", NULL);
+	has(stats(true), "how long tasks ran: it has no sched_switch events",
+	    "no kvm_entry and kvm_exit events", "steal: the host has no sched_switch", NULL);
 	begin();
 	add_switch(0, 1000, 0, 0, 70);
 	add_entry(0, 1500, 70);

@@ -135,7 +135,7 @@ static void clocks_of_instances(void)
 
 	p.instance = "second";
 	p.buffer_clock = "local";
-	CHECK(refused(&p, false, "does not tell the clock of its instance 'second'"));
+	CHECK(refused(&p, false, "lacks the clock of its instance 'second'"));
 	p.top_empty = true;
 	CHECK_EQ(events_of(&p, true), SYNTH_DAT_EVENTS + 857);
 	p.clock = NULL;
@@ -194,7 +194,7 @@ static void clocks(void)
 	NEED(text);
 	CHECK(strstr(text, "first-40      [000]   1000.000005"));
 	free(text);
-	CHECK(refused(&p, false, "no seconds"));
+	CHECK(refused(&p, false, "not in seconds"));
 	p.clock = p.buffer_clock = "local";
 	CHECK(refused(&p, true, "record -C mono_raw"));
 	CHECK_EQ(events_of(&p, false), SYNTH_DAT_EVENTS);

@@ -425,7 +425,7 @@ static void broken_as_the_role_comes_back(bool slots)
 	else
 		ring_of(&s, 0, 0)->priv->vcpu = 9;
 	braid_store(owner_of(&s, 0), BRAID_READER_NONE);
-	settle_until_note(&s, "broke the rules");
+	settle_until_note(&s, "violated the protocol");
 	CHECK_EQ(s.status.lost, lost);
 	CHECK(*owner_of(&s, 0) != BRAID_READER_HOST);
 	end(&s);
@@ -460,7 +460,7 @@ static void bytes_that_are_no_events(void)
 	map = ring_of(&s, 0, 0);
 	/* Of all of them, since one is in hand. */
 	memset(map->subbufs, 0xff, (map->nr_slots + 1) * map->subbuf_bytes);
-	settle_until_note(&s, "no events");
+	settle_until_note(&s, "invalid event bytes");
 	CHECK(*owner_of(&s, 0) != BRAID_READER_HOST);
 	end(&s);
 	CHECK_EQ(last_accounts(ends, 0), 1);
@@ -480,13 +480,13 @@ static void one_that_comes_late(void)
 	begin(&s, capture_path, "other");
 	session_settle(&s);
 	CHECK_EQ(s.notes, 1);
-	CHECK(strstr(s.last_note, "no buffer 'other'"));
+	CHECK(strstr(s.last_note, "buffer 'other' does not exist yet"));
 	CHECK(s.status.no_buffer);
 	begin_anew(&s, s.guest->sb.incarnation + 2, 8, 2);	/* a driver without it comes again */
 	turns_until(&s, LIMIT_NS);
 	CHECK_EQ(s.status.nr_streams, 2);
 	CHECK_EQ(s.notes, 2);
-	CHECK(strstr(s.last_note, "anew"));
+	CHECK(strstr(s.last_note, "restarted"));
 	s.guest->sb.incarnation += 2;
 	s.guest->sb.buffers_seq = 8;
 	fake_guest_open_buffer(s.guest, &other);

@@ -131,7 +131,7 @@ static void reports(void)
 	n = totals.uncertain;
 	CHECK(n > 0 && n < 857);
 	CHECK_EQ(count_of(text, "] ~ "), 0);
-	snprintf(last, sizeof(last), "193 lost, %llu in an order that is not proven\n",
+	snprintf(last, sizeof(last), "193 lost, order uncertain for %llu\n",
 		 (unsigned long long)n);
 	CHECK(strstr(text, last));
 	free(text);

@@ -23,14 +23,14 @@ static const struct bad_message {
 	u64 payload[3];
 	const char *why;
 } bad_messages[] = {
-	{ 0, 1, 0, 0, { 0 }, "nobody offered to understand" },
-	{ 6, 1, 8, 0, { 0 }, "nobody offered to understand" },
-	{ 22, 1, 8, 0, { 0 }, "nobody offered to understand" },
-	{ 36, 1, 0, 0, { 0 }, "nobody offered to understand" },
-	{ 0xffffffff, 1, 0, 0, { 0 }, "nobody offered to understand" },
-	{ BRAID_VHOST_GET_FEATURES, 0, 0, 0, { 0 }, "no request" },
-	{ BRAID_VHOST_GET_FEATURES, 2, 0, 0, { 0 }, "no request" },
-	{ BRAID_VHOST_GET_FEATURES, 5, 0, 0, { 0 }, "no request" },
+	{ 0, 1, 0, 0, { 0 }, "unsupported message" },
+	{ 6, 1, 8, 0, { 0 }, "unsupported message" },
+	{ 22, 1, 8, 0, { 0 }, "unsupported message" },
+	{ 36, 1, 0, 0, { 0 }, "unsupported message" },
+	{ 0xffffffff, 1, 0, 0, { 0 }, "unsupported message" },
+	{ BRAID_VHOST_GET_FEATURES, 0, 0, 0, { 0 }, "not a request" },
+	{ BRAID_VHOST_GET_FEATURES, 2, 0, 0, { 0 }, "not a request" },
+	{ BRAID_VHOST_GET_FEATURES, 5, 0, 0, { 0 }, "not a request" },
 	{ BRAID_VHOST_GET_FEATURES, 1, 4096, 0, { 0 }, "4096 bytes" },
 	{ BRAID_VHOST_GET_FEATURES, 1, 0xffffffff, 0, { 0 }, "4294967295 bytes" },
 	{ BRAID_VHOST_GET_FEATURES, 1, 8, 0, { 0 }, "of 8 bytes" },
@@ -38,10 +38,10 @@ static const struct bad_message {
 	{ BRAID_VHOST_GET_FEATURES, 1, 0, 9, { 0 }, "more than" },
 	{ BRAID_VHOST_GET_FEATURES, 1, 0, 24, { 0 }, "more than" },
 	{ BRAID_VHOST_SET_FEATURES, 1, 4, 0, { 0 }, "of 4 bytes" },
-	{ BRAID_VHOST_SET_FEATURES, 1, 8, 0, { FRONT_FEATURES | 1ULL << 34 }, "nobody offered" },
+	{ BRAID_VHOST_SET_FEATURES, 1, 8, 0, { FRONT_FEATURES | 1ULL << 34 }, "unsupported" },
 	{ BRAID_VHOST_SET_FEATURES, 1, 8, 0, { 1ULL << 30 }, "legacy" },
-	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { 1ULL << 15 }, "nobody offered" },
-	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { FRONT_INBAND }, "without what they need" },
+	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { 1ULL << 15 }, "unsupported" },
+	{ BRAID_VHOST_SET_PROTOCOL_FEATURES, 1, 8, 0, { FRONT_INBAND }, "without the features they need" },
 	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 0, { 1 }, "a memory table" },
 	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 1, { 1 }, "a memory table" },
 	{ BRAID_VHOST_SET_MEM_TABLE, 1, 8, 0, { 9 }, "a memory table" },
@@ -62,8 +62,8 @@ static const struct bad_message {
 	{ BRAID_VHOST_SET_VRING_CALL, 1, 8, 1, { 2 }, "virtqueue 2" },
 	{ BRAID_VHOST_SET_VRING_ERR, 1, 8, 1, { 0xff }, "virtqueue 255" },
 	{ BRAID_VHOST_SET_VRING_ENABLE, 1, 8, 0, { 2 }, "virtqueue 2" },
-	{ BRAID_VHOST_SET_VRING_ENABLE, 1, 8, 0, { 7ULL << 32 }, "enabled 7 times" },
-	{ BRAID_VHOST_VRING_KICK, 1, 8, 0, { 0 }, "in band" },
+	{ BRAID_VHOST_SET_VRING_ENABLE, 1, 8, 0, { 7ULL << 32 }, "enable value 7" },
+	{ BRAID_VHOST_VRING_KICK, 1, 8, 0, { 0 }, "in-band" },
 	{ BRAID_VHOST_SET_BACKEND_REQ_FD, 1, 0, 0, { 0 }, "with 0 file" },
 	{ BRAID_VHOST_GET_CONFIG, 1, 8, 0, { 0 }, "configuration" },
 	{ BRAID_VHOST_GET_CONFIG, 1, 16, 0, { 8ULL << 32, 0 }, "configuration" },
@@ -170,10 +170,10 @@ static void test_doorbells(void)
 		const char *file;	/* NULL: a pipe */
 		const char *why;
 	} bad[] = {
-		{ BRAID_VHOST_SET_VRING_KICK, "/dev/zero", "no eventfd" },
-		{ BRAID_VHOST_SET_VRING_KICK, NULL, "no eventfd" },
-		{ BRAID_VHOST_SET_VRING_CALL, "/dev/zero", "no eventfd, pipe or socket" },
-		{ BRAID_VHOST_SET_BACKEND_REQ_FD, "/dev/null", "no socket or pipe" },
+		{ BRAID_VHOST_SET_VRING_KICK, "/dev/zero", "not an eventfd" },
+		{ BRAID_VHOST_SET_VRING_KICK, NULL, "not an eventfd" },
+		{ BRAID_VHOST_SET_VRING_CALL, "/dev/zero", "not an eventfd, pipe or socket" },
+		{ BRAID_VHOST_SET_BACKEND_REQ_FD, "/dev/null", "not a socket or pipe" },
 	};
 	struct braid_vhost_header header = { .flags = BRAID_VHOST_VERSION };
 	int fds = count_fds(), ends[2];
@@ -237,7 +237,7 @@ static void test_lingering_many(void)
 
 	alarm(100);
 	bad_vm_begin(0);
-	for (n = 0; n < 5 && !strstr(braid_failure(), "not listened to any more"); n++) {
+	for (n = 0; n < 5 && !strstr(braid_failure(), "listener disabled"); n++) {
 		for (k = 0; k < 24; k++)
 			given[k] = n || k ? socket(AF_INET, SOCK_STREAM, 0) : lingering(&other);
 		NEED(front_end_send(&vm.front, &header, NULL, 0, given, 24));
@@ -265,13 +265,13 @@ static void test_tables(void)
 		const char *file;	/* instead of memory */
 		const char *why;
 	} bad[] = {
-		{ { 0, 0, 0, 0 }, NULL, "impossible range" },
-		{ { ~0ULL, 4096, 0, 0 }, NULL, "impossible range" },
-		{ { 0, 4096, ~0ULL, 0 }, NULL, "impossible range" },
-		{ { 0, 4096, 0, ~0ULL - 5 }, NULL, "impossible range" },
-		{ { 0, 4096, 0, 1ULL << 63 }, NULL, "impossible range" },
-		{ { 0, 4096, 0, 0 }, "/dev/zero", "no file of tmpfs" },
-		{ { 0, 4096, 0, 0 }, "/proc/self/exe", "no file of tmpfs" },
+		{ { 0, 0, 0, 0 }, NULL, "invalid range" },
+		{ { ~0ULL, 4096, 0, 0 }, NULL, "invalid range" },
+		{ { 0, 4096, ~0ULL, 0 }, NULL, "invalid range" },
+		{ { 0, 4096, 0, ~0ULL - 5 }, NULL, "invalid range" },
+		{ { 0, 4096, 0, 1ULL << 63 }, NULL, "invalid range" },
+		{ { 0, 4096, 0, 0 }, "/dev/zero", "not a file of tmpfs" },
+		{ { 0, 4096, 0, 0 }, "/proc/self/exe", "not a file of tmpfs" },
 	};
 	int fds = count_fds(), fd;
 	union braid_vhost_payload payload = { .memory.nr_regions = 1 };

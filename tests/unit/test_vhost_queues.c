@@ -173,9 +173,9 @@ static void test_queues(void)
 	} bad[] = {
 		{ jump, "jumps" }, { go_back, "jumps" }, { head_outside, "a descriptor 64 of 64" },
 		{ next_outside, "a descriptor 64 of 64" }, { loop, "without an end" },
-		{ indirect, "nobody offered" }, { readable_last, "behind its writable" },
+		{ indirect, "unsupported" }, { readable_last, "descriptor after a writable one" },
 		{ buffer_outside, "outside" }, { buffer_half_outside, "outside" },
-		{ status_outside, "outside" }, { memory_shrinks, "made shorter" },
+		{ status_outside, "outside" }, { memory_shrinks, "truncated" },
 		{ trouble_of_doorbell, "a descriptor 65535 of 64" },
 		{ change_running, "while it runs" }, { log_dirty, "dirty" },
 		{ ring_outside, "outside" }, { ring_at_the_end, "outside" },
@@ -209,10 +209,10 @@ static void test_announcements(void)
 		u32 nr, result;
 		const char *why;
 	} bad[] = {
-		{ { { REGION, 0 } }, 1, BRAID_VIRTIO_BAD, "made of pages" },
-		{ { { REGION + 8, 4096 } }, 1, BRAID_VIRTIO_BAD, "made of pages" },
-		{ { { REGION, 4097 } }, 1, BRAID_VIRTIO_BAD, "made of pages" },
-		{ { { -4096ULL, 8192 } }, 1, BRAID_VIRTIO_BAD, "made of pages" },
+		{ { { REGION, 0 } }, 1, BRAID_VIRTIO_BAD, "page-aligned" },
+		{ { { REGION + 8, 4096 } }, 1, BRAID_VIRTIO_BAD, "page-aligned" },
+		{ { { REGION, 4097 } }, 1, BRAID_VIRTIO_BAD, "page-aligned" },
+		{ { { -4096ULL, 8192 } }, 1, BRAID_VIRTIO_BAD, "page-aligned" },
 		{ { { REGION, 8192 }, { REGION + 4096, 8192 } }, 2, BRAID_VIRTIO_BAD, "overlap" },
 		{ { { REGION + 4096, 4096 }, { REGION, 8192 } }, 2, BRAID_VIRTIO_BAD, "overlap" },
 		{ { { 1ULL << 45, 4096 } }, 1, BRAID_VIRTIO_BAD, "outside" },
@@ -257,7 +257,7 @@ static void test_size(void)
 	result = front_end_announce(&vm.front, more, 2);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(*result, BRAID_VIRTIO_REFUSED);
-	CHECK(strstr(braid_failure(), "more than 65536 bytes, which is what size= allows"));
+	CHECK(strstr(braid_failure(), "more than 65536 bytes, the limit of size="));
 	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
 	vm.front.pumped = 0;
 	result = front_end_announce(&vm.front, more, 1);
@@ -373,7 +373,7 @@ static void test_hold(void)
 	announce_and_revoke(0);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
-	CHECK(vm.front.pumped == -ENODATA && strstr(braid_failure(), "what it held is lost"));
+	CHECK(vm.front.pumped == -ENODATA && strstr(braid_failure(), "its events are lost"));
 	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
 	bad_vm_end();
 }
@@ -390,7 +390,7 @@ static void test_files(void)
 	result = front_end_announce(&vm.front, &chunk, 1);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(*result, BRAID_VIRTIO_REFUSED);
-	CHECK(strstr(braid_failure(), "behind the end"));
+	CHECK(strstr(braid_failure(), "after the end"));
 	bad_vm_end();
 
 	bad_vm_begin(0);

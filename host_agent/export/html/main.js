@@ -417,11 +417,11 @@ async function start() {
 	const breathe = breather();
 	try {
 		const chunks = await takeChunks(async (share) => {
-			$('loadtext').textContent = `reads the trace: ${Math.round(100 * share)} %`;
+			$('loadtext').textContent = `loading the trace: ${Math.round(100 * share)} %`;
 			await breathe();
 		});
 		if (chunks.meta.length !== 1)
-			throw new Error('its end is missing: export it again');
+			throw new Error('the page is truncated: export it again');
 		/* For the console, and for tests. */
 		globalThis.tracebraid = new App(new Trace(chunks));
 		$('loading').hidden = true;

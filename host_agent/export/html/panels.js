@@ -4,28 +4,28 @@
 const KEYS = [
 	['w s', 'zoom in and out at the pointer; so do + − and the wheel (with or without ctrl)'],
 	['a d', 'move; so do dragging, shift and the wheel, and dragging in the overview'],
-	['← →', 'the event before or behind the selected one, in its lane'],
-	['↑ ↓', 'the event before or behind it, in the table'],
-	['[ ]', 'the span before or behind the selected one, in its row'],
-	['f', 'fill the window with what is selected'],
+	['← →', 'the previous or next event in the lane of the selected one'],
+	['↑ ↓', 'the previous or next event in the table'],
+	['[ ]', 'the previous or next span in the row of the selected one'],
+	['f', 'zoom to the selection'],
 	['0', 'show all'],
 	[
 		'/',
 		'search: words, "words with spaces", !not, event:… system:… task:… pid:… stream:… cpu:…',
 	],
-	['n N', 'the next match, the one before'],
-	['\\', 'filter, by the same words: lanes and table have only the events that match'],
+	['n N', 'the next match, the previous match'],
+	['\\', 'filter, by the same words: lanes and table show only matching events'],
 	[
 		'm',
-		'set mark A at the selection, then mark B: how far apart they are is told; shift m clears',
+		'set mark A at the selection, then mark B, and show their distance; shift m clears',
 	],
 	[
 		'shift drag',
-		'select a stretch of time (or drag in the ruler): who ran in it, and for how long',
+		'select a time range (or drag in the ruler): shows which tasks ran in it, and how long',
 	],
-	['wheel', 'over the names of the lanes: those above and below'],
-	['click', 'select what is there; the table goes to it. Twice: zoom to the span'],
-	['Esc', 'select nothing, close what is open'],
+	['wheel', 'over the names of the lanes: scroll the lanes'],
+	['click', 'select the item and scroll the table to it; double click: zoom to the span'],
+	['Esc', 'clear the selection, close panels'],
 ];
 
 function boundText(bound) {
@@ -55,7 +55,7 @@ function streamCard(stream) {
 	const account = el(
 		'div',
 		written === undefined
-			? 'accounting unknown: the recording did not end by itself'
+			? 'accounting unknown: the recording was killed or still runs'
 			: `written ${written} = read ${read} + lost ${lost} + left ${left}` +
 					(written === read + lost + left
 						? ''
@@ -75,8 +75,8 @@ function fillHead(trace) {
 	$('about').textContent =
 		`host ${head.host}, clock ${head.clock}: ${countText(totals.events)} events` +
 		` in ${durationText(trace.last - trace.first)}, ${countText(totals.lost)} lost` +
-		`${totals.more_lost ? ' and more that nobody counted' : ''}` +
-		`, ${countText(totals.uncertain)} in an order that is not proven`;
+		`${totals.more_lost ? ' plus an unknown number' : ''}` +
+		`, order uncertain for ${countText(totals.uncertain)}`;
 	$('about').title = $('about').textContent;
 	document.title = `${trace.groups.map((group) => group.name).join(', ')} – tracebraid`;
 }
@@ -145,11 +145,11 @@ function fillLegend(palette) {
 	const list = el('dl'),
 		hues = [0, 90, 200].map((hue) => palette.tone(hue, 0.5));
 	const add = (colors, what) => list.append(el('dt', ...colors.map(swatch)), el('dd', what));
-	add(hues, 'the task that runs on a CPU, one color for each; nothing: the CPU idles');
+	add(hues, 'the task that runs on a CPU, one color for each; empty: the CPU idles');
 	add([palette.ofName(NAME.SYSCALL, 'read', 0)], 'system call of the task that runs');
 	add(
 		[palette.ofName(NAME.IRQ, 'softirq', 0)],
-		'interrupt, softirq, timer; below one another as they nest',
+		'interrupt, softirq, timer; stacked as they nest',
 	);
 	add(
 		[palette.ofName(NAME.ON_CPU, '', 0)],
@@ -157,32 +157,32 @@ function fillLegend(palette) {
 	);
 	add(
 		[palette.ofName(NAME.WAITING, '', 0)],
-		'a vCPU’s thread could run but has no CPU: the guest’s time is stolen',
+		'a vCPU’s thread is runnable but has no CPU: steal time of the guest',
 	);
 	add([palette.ofName(NAME.GUEST, '', 0)], 'guest mode, from kvm_entry to kvm_exit');
 	add(
 		[palette.ofName(NAME.EXIT, 'io', 0)],
-		'the host deals with an exit, until the next kvm_entry; the reason is its name',
+		'the host handles an exit, until the next kvm_entry; named by the exit reason',
 	);
 	add(
 		[palette.ofName(NAME.EXIT, 'hlt', 0)],
-		'likewise, but the vCPU halted: its guest idles',
+		'the same, but the vCPU halted: its guest idles',
 	);
 	add(
 		[palette.tick],
 		'events: thin lines, each in the color of its name, grey where several share a pixel',
 	);
-	add([palette.loss], 'hatched: events were lost here, what was under way is not known');
+	add([palette.loss], 'hatched: events were lost here; states are unknown');
 	add(
 		[palette.note],
-		'flag: a note. Band: between two epochs of a clock; nothing is interpolated over it',
+		'flag: a note. Band: between two epochs of a clock; times are not interpolated across it',
 	);
-	add([palette.selected], 'bar below an event, when zoomed in: its true time is within');
+	add([palette.selected], 'bar below an event, when zoomed in: its error bound');
 	list.append(
 		el('dt', 'pale'),
 		el(
 			'dd',
-			'many spans in one pixel: the color is the longest one’s, the paler the more was idle',
+			'many spans in one pixel: the color of the longest one, paler with more idle time',
 		),
 	);
 	$('legend').replaceChildren(el('h2', 'Legend'), list, closeButton($('legend')));
@@ -210,7 +210,7 @@ function eventDetails(app, row) {
 			[
 				'order',
 				trace.uncertain[row]
-					? 'not proven: may have been before an earlier line'
+					? 'uncertain: may have happened before an earlier line'
 					: '',
 			],
 			['since A', a === null ? '' : durationText(trace.time[row] - a)],

@@ -147,7 +147,7 @@ class Table {
 		line.setAttribute('aria-selected', String(selected));
 		line.cells[4].title = trace.systemText(row);
 		line.cells[0].title = `± ${trace.boundText(row)}${
-			trace.uncertain[row] ? '; its order is not proven' : ''
+			trace.uncertain[row] ? '; order uncertain' : ''
 		}`;
 	}
 }

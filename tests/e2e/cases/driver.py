@@ -66,7 +66,7 @@ def driver_bar_too_small(ctx):
     guest = ctx.guest(shm_size="1M")
     guest.boot()
     guest.insmod("tracebraid")
-    ctx.check("KiB and room for rings are needed" in guest.run("dmesg"), "no message names the size needed")
+    ctx.check("KiB plus room for rings are needed" in guest.run("dmesg"), "no message names the size needed")
     guest.run("rmmod tracebraid")
     guest.quit()
 

@@ -28,7 +28,7 @@ def bad_regions(ctx):
     noise.write_bytes(random.Random(1).randbytes(1 << 20))
     refused(ctx, "not a", "stat", noise)
     refused(ctx, "not a", "record", "-r", noise, "-t", "1", "-o", ctx.dir / "x")
-    refused(ctx, "no tracebraid capture", "report", noise)
+    refused(ctx, "not a tracebraid capture", "report", noise)
     small = ctx.dir / "small"
     small.write_bytes(b"x" * 100)
     refused(ctx, "not a|too small|no region|no capture", "stat", small)

@@ -96,6 +96,6 @@ def flight_dump(ctx):
              recover(ctx, dump(guest, ctx.dir / "v.kdump", format="kdump-zlib"), "kdump")]
     check_storm(ctx, lines[0], "g1", offered)
     ctx.equal(without_times(lines[1]), without_times(lines[0]), "events in the compressed dump, and in the plain one")
-    ctx.check("not taken: there were as many as --on-count allows" in agent.output(), "what was left out was not told")
+    ctx.check("not taken: the limit of --on-count is reached" in agent.output(), "what was left out was not told")
     guest.kill()
     ctx.equal(agent.wait(timeout=60), 0, "status of the recorder, whose only guest has gone")

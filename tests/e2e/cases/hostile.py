@@ -123,7 +123,7 @@ def scribble_neighbour(ctx):
     liar.wait_line("scribbling")
     for _ in range(12):  # the liar is believed, again and again
         storm(guests[1], 2000)
-        agent.wait_line("begins anew", timeout=60)
+        agent.wait_line("the driver restarted", timeout=60)
     offered = storm(guests[1], 3000)
     status = agent.stop(timeout=60)
     liar.kill()

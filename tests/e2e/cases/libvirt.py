@@ -36,7 +36,7 @@ def libvirt(ctx):
     change_nothing(ctx, virt)
     deny(ctx, virt, after)
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
-    ctx.check("Its driver is there" in said, f"a driver that was loaded before does not take the device: {said}")
+    ctx.check("Its driver is loaded" in said, f"a driver that was loaded before does not take the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
     attach.wait_line("of shared memory attached")
     ctx.equal(attach.stop(), 130, "status of an attach that is interrupted while it waits")
@@ -51,7 +51,7 @@ def libvirt(ctx):
         ctx.equal((oct(stat.st_mode & 0o777), stat.st_uid, stat.st_size), ("0o660", owner, 16 << 20),
                   "mode, owner and size of the file")
     said = virt.run_agent("attach", "after").stdout
-    ctx.check("already" in said and "Its driver is there" in said, f"a second attach says: {said}")
+    ctx.check("already" in said and "Its driver is loaded" in said, f"a second attach says: {said}")
     now = listed(virt)
     ctx.equal([(now[name]["driver"], now[name]["attached"], now[name]["guest"]) for name in ("after", "before")],
               [("live", True, "after"), ("live", True, "before")], "list when both are attached")
@@ -97,7 +97,7 @@ def change_nothing(ctx, virt):
               "which is shut off" in plan.stderr, f"--print-xml of what is shut off says: {plan.stderr}")
     virt.virsh("undefine", "not yet")
     for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
-                           ((), "one DOMAIN is wanted")):
+                           ((), "expected one DOMAIN")):
         ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
     ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
 
@@ -109,15 +109,15 @@ def deny(ctx, virt, guest):
     ctx.check("attach --config after" in why and "apparmor.d/libvirt/libvirt-" in why, f"attach that is denied says: {why}")
     ctx.check(not guest.region.exists(), "an attach that was denied leaves its file")
     said = virt.run_agent("attach", "--config", guest.name).stdout
-    ctx.check("in its configuration" in said and "when it starts anew" in said and "Permission denied" in said,
+    ctx.check("in its configuration" in said and "at its next start" in said and "Permission denied" in said,
               f"attach --config that is denied says: {said}")
     said = virt.run_agent("attach", "--config", guest.name).stdout
-    ctx.check("in its configuration already" in said and "when it starts anew" in said, f"once more, it says: {said}")
+    ctx.check("in its configuration already" in said and "at its next start" in said, f"once more, it says: {said}")
     ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True], "what it has")
     ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach leaves the file")
     virt.root.joinpath("shm").chmod(0o1777)
     virt.signal_libvirtd("STOP")
-    ctx.check("going on without libvirt" in virt.run_agent("list").stderr, "list does not say that libvirt is silent")
+    ctx.check("continuing without libvirt" in virt.run_agent("list").stderr, "list does not say that libvirt is silent")
     virt.signal_libvirtd("CONT")
 
 
@@ -125,7 +125,7 @@ def stand_still(ctx, virt, before):
     """A guest that does not answer keeps its memory; when it does, what is left is the file."""
     virt.virsh("suspend", "before")
     why = virt.run_agent("detach", "--timeout", "1", "before", status=1).stderr
-    ctx.check("asked to let go" in why, f"detach of a guest that stands still says: {why}")
+    ctx.check("did not release the memory" in why, f"detach of a guest that stands still says: {why}")
     virt.virsh("resume", "before")
     ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to let go")
     said = virt.run_agent("detach", "before").stdout
@@ -146,7 +146,7 @@ def leave_strangers(ctx, virt):
     ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside a stranger says: {said}")
     virt.virsh("destroy", name)
     said = virt.run_agent("detach", name).stdout
-    ctx.check("out of its configuration" in said and "was removed" in said, f"detach beside a stranger says: {said}")
+    ctx.check("from its configuration" in said and "was removed" in said, f"detach beside a stranger says: {said}")
     left = virt.virsh("dumpxml", "--inactive", name)
     ctx.check("looking-glass" in left and "shmem name='tracebraid" not in left, f"a detach beside a stranger leaves: {left}")
     ctx.equal(file.stat().st_mode, mode, "mode of the other program's memory")
@@ -216,8 +216,8 @@ def libvirt_events(ctx):
     files = f"/proc/{everything.helper()}/fd"
     before = len(os.listdir(files))
     virt.restart_libvirtd()
-    everything.wait_line("going on, and trying again")
-    everything.wait_line("libvirt is there again", timeout=60)
+    everything.wait_line("continuing, and trying again")
+    everything.wait_line("libvirt is available again", timeout=60)
     ctx.equal(len(os.listdir(files)), before, "files that the watch holds when libvirtd was restarted")
 
     late.boot()
@@ -260,7 +260,7 @@ def come_late(ctx, virt, late):
     load(late)
     waits_for_storm(ctx, late)
     waiting.kill_helper()
-    waiting.wait_line("libvirt is no longer watched; going on without")
+    waiting.wait_line("libvirt is no longer watched; continuing without")
     offered = storm(late, 1000)
     stop_recorder(ctx, waiting)
     check_storm_parts(ctx, events_of(ctx, capture), {"late": [offered]})

@@ -17,7 +17,7 @@ BLOCK_ID = 2
 # Loaded in this order; what a kernel has built in is not there.
 MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
            "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci")
-NOT_GIVEN_BACK = "has not given the memory back"
+NOT_GIVEN_BACK = "has not returned the memory"
 
 
 def wait_for_agent(ctx, guest):
