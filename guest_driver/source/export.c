@@ -137,20 +137,24 @@ static void take_record(struct trace_export *export, const void *entry, unsigned
 {
 	u16 id = ((const struct trace_entry *)entry)->type;
 	u32 bytes = true_length(entry, size);
-	struct braid_slot slot;
+	struct braid_writer *w;
+	u64 token;
 	u8 *record;
 
 	if (unlikely(current == READ_ONCE(resolver) && in_task()))
 		return;
 	note(id);
+	w = braid_buffer_open_writer(buffer);
+	if (unlikely(!w))
+		return;
 	/* The record has its context already. */
-	record = braid_record_reserve(buffer, id, bytes, 0, false, &slot);
-	if (!record)
+	record = braid_ring_reserve(w, bytes, braid_counter, &token);
+	if (unlikely(!record))
 		return;
 	if (bytes & 3)			/* the ring rounds up */
 		*(u32 *)(record + (bytes & ~3u)) = 0;
 	memcpy(record, entry, bytes);
-	braid_record_commit(&slot);
+	braid_ring_commit(w, token);
 	note_symbols(id, entry, bytes);
 }
 
