@@ -16,6 +16,7 @@ fi
 	tests/bench/count.sh
 	tests/bench/lttng.sh
 	tests/bench/guest_ring.py 6.1 6.12
+	tests/bench/exported.py 6.12
 	tests/bench/guests.py
 	build/bench_clock
 	build/bench_many
