@@ -37,7 +37,6 @@
 enum {
 	ID_FUNCTION = 1,
 	ID_PRINT = 5,
-	ID_LAST_OWN = 31,		/* more than ftrace's own events have */
 };
 
 struct function_record {
