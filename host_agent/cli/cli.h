@@ -101,6 +101,15 @@ void braid_cli_ascii(void);
 int braid_complain_option(const char *command, int argc, char *const *argv);
 
 /**
+ * braid_other_option - take --help, and every option that a command does not know
+ * @option: what getopt_long() returned: 'h' for --help
+ * @usage: the command's help text, printed on standard output for --help
+ *
+ * Return: 1 when the help was printed, -ENOEXEC for an unknown option.
+ */
+int braid_other_option(int option, const char *usage);
+
+/**
  * braid_cli_confine - braid_confine(), before the first byte of a guest is read
  * @what: is left to do
  * @children: the processes that may still be killed, each 0 or its id; NULL: none

@@ -84,11 +84,8 @@ static int parse(struct arguments *a, int argc, char **argv)
 		case OPT_PRINT_XML:
 			a->print_xml = true;
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
 		default:
-			return -ENOEXEC;
+			return braid_other_option(c, usage);
 		}
 	}
 	if (!err && optind + 1 != argc)

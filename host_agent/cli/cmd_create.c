@@ -50,11 +50,8 @@ static int parse(struct braid_region_file *file, int argc, char **argv)
 		case OPT_OWNER:
 			err = braid_owner_parse(optarg, &file->uid, &file->gid);
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
 		default:
-			return -ENOEXEC;
+			return braid_other_option(c, usage);
 		}
 	}
 	if (!err && optind + 1 != argc)

@@ -46,11 +46,8 @@ static int parse(struct braid_domain_request *request, int argc, char **argv)
 		case OPT_TIMEOUT:
 			err = braid_parse_u64(optarg, MOST_SECONDS, &seconds);
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
 		default:
-			return -ENOEXEC;
+			return braid_other_option(c, usage);
 		}
 	}
 	if (!err && optind + 1 != argc)

@@ -336,11 +336,8 @@ static int parse_options(struct recovery *r, int argc, char **argv)
 		case 'q':
 			r->quiet = true;
 			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
 		default:
-			return -ENOEXEC;
+			return braid_other_option(c, usage);
 		}
 	}
 	return 0;

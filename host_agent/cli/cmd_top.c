@@ -141,11 +141,8 @@ static int take_option(struct request *q, int option)
 	case OPT_JSON:
 		q->json = q->batch = true;
 		return 0;
-	case 'h':
-		fputs(usage, stdout);
-		return 1;
 	}
-	return -ENOEXEC;
+	return braid_other_option(option, usage);
 }
 
 /* Guests ----------------------------------------------------------------------------------- */

@@ -57,6 +57,14 @@ int braid_complain_option(const char *command, int argc, char *const *argv)
 	return braid_complain();
 }
 
+int braid_other_option(int option, const char *usage)
+{
+	if (option != 'h')
+		return -ENOEXEC;
+	fputs(usage, stdout);
+	return 1;
+}
+
 bool braid_is_capture(const char *path)
 {
 	struct stat st;
