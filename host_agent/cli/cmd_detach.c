@@ -62,10 +62,10 @@ static void tell(const struct braid_domain_result *result)
 	const struct braid_domain *d = &result->domain;
 
 	if (result->changed_live || result->changed_config)
-		printf("%s: the shared memory was removed %s%s%s\n", d->name,
-		       result->changed_live ? "away" : "",
-		       result->changed_live && result->changed_config ? ", and " : "",
-		       result->changed_config ? "from its configuration" : "");
+		printf("%s: the shared memory was removed%s%s%s\n", d->name,
+		       result->changed_live ? " from the running domain" : "",
+		       result->changed_live && result->changed_config ? " and" : "",
+		       result->changed_config ? " from its configuration" : "");
 	else
 		printf("%s has no shared memory\n", d->name);
 	if (result->file_removed)
