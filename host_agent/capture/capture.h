@@ -30,15 +30,15 @@ int braid_capture_create_at(struct braid_capture_writer **out, int fd, const cha
 			    const struct braid_chunk_file *head);
 
 /**
- * braid_capture_create_kept - a capture without a file
+ * braid_capture_create_history - a capture without a file
  * @out: set on success
  *
- * What is put is kept as host_agent/capture/keep.h says, or gone. Files are made of it by
+ * What is put is kept as host_agent/capture/history.h says, or gone. Files are made of it by
  * braid_capture_tee(). It never fails but for memory.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
-int braid_capture_create_kept(struct braid_capture_writer **out);
+int braid_capture_create_history(struct braid_capture_writer **out);
 
 /**
  * braid_capture_tee - write to a file also, for a while

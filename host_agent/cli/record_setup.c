@@ -421,7 +421,7 @@ int braid_record_open_file(struct braid_recording *r)
 
 	r->sink.next_stream = 1;
 	if (r->flight.wanted)
-		return braid_capture_create_kept(&r->sink.capture);
+		return braid_capture_create_history(&r->sink.capture);
 	if (!strcmp(r->file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	braid_cli_capture_head(&head);

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Keeps the chunks that tell time and names, within bounds, while no file is written. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/capture/history.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+/*
+ * Of each class of a stream. At a guest's 300 bytes a second that is two hours of samples; the
+ * host's own clocks are read oftener.
+ */
+#define GUEST_BYTES	(2u << 20)
+#define LEAST_BYTES	(256u << 10)	/* of each of very many guests; else they share ... */
+#define GUESTS_BYTES	(128u << 20)
+#define HOST_BYTES	(8u << 20)
+
+struct history_chunk {
+	u16 type;
+	u32 bytes;
+	u8 payload[];
+};
+
+enum history_class {
+	HISTORY_PAST = 0,		/* some of the samples before: spread over all the time there was */
+	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never what is true */
+	HISTORY_REST = 2,		/* the oldest goes first, as if the recording had begun later */
+	HISTORY_CLASSES,
+	HISTORY_NOT,
+};
+
+struct history_list {
+	struct history_chunk **items;
+	size_t nr;
+	size_t capacity;
+	u64 bytes;
+};
+
+struct history_stream {
+	u32 stream;
+	u32 halvings;		/* of the past: one sample in 2^halvings gets there */
+	struct history_list lists[HISTORY_CLASSES];
+};
+
+struct braid_history {
+	struct history_stream *streams;
+	size_t nr;
+	size_t capacity;
+	u64 bytes;
+	u64 random;
+};
+
+struct braid_history *braid_history_new(void)
+{
+	return calloc(1, sizeof(struct braid_history));
+}
+
+static void drop(struct braid_history *history, struct history_list *list, size_t index)
+{
+	u64 bytes = sizeof(struct history_chunk) + list->items[index]->bytes;
+
+	list->bytes -= bytes;
+	history->bytes -= bytes;
+	free(list->items[index]);
+	list->items[index] = NULL;
+}
+
+static void forget(struct braid_history *history, struct history_stream *s)
+{
+	size_t k;
+	int c;
+
+	for (c = 0; c < HISTORY_CLASSES; c++) {
+		for (k = 0; k < s->lists[c].nr; k++)
+			drop(history, &s->lists[c], k);
+		free(s->lists[c].items);
+	}
+	*s = history->streams[--history->nr];
+}
+
+void braid_history_free(struct braid_history *history)
+{
+	if (!history)
+		return;
+	while (history->nr)
+		forget(history, &history->streams[history->nr - 1]);
+	free(history->streams);
+	free(history);
+}
+
+static enum history_class class_of(u16 type)
+{
+	switch (type) {
+	case BRAID_CHUNK_CLOCK:
+	case BRAID_CHUNK_CLOCK_VCPU:
+	case BRAID_CHUNK_CLOCK_PAIR:
+	case BRAID_CHUNK_HOST_CLOCK:
+		return HISTORY_SAMPLES;
+	case BRAID_CHUNK_CLOCK_OFFSET:
+	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_VCPU_THREADS:
+	case BRAID_CHUNK_COMMS:
+	case BRAID_CHUNK_NOTE:
+		return HISTORY_REST;
+	}
+	return HISTORY_NOT;	/* what a file needs beside is put anew for each */
+}
+
+static struct history_stream *find(struct braid_history *history, u32 stream)
+{
+	size_t k;
+
+	for (k = 0; k < history->nr; k++)
+		if (history->streams[k].stream == stream)
+			return &history->streams[k];
+	return NULL;
+}
+
+/* By chance: one after the other would do away with whole kinds that take turns. */
+static bool toss(struct braid_history *history, u32 times)
+{
+	while (times--) {
+		history->random = history->random * 6364136223846793005ULL + 1442695040888963407ULL;
+		if (history->random >> 63)
+			return false;
+	}
+	return true;
+}
+
+static void close_ranks(struct history_list *list)
+{
+	size_t k, at = 0;
+
+	for (k = 0; k < list->nr; k++)
+		if (list->items[k])
+			list->items[at++] = list->items[k];
+	list->nr = at;
+}
+
+static void halve_past(struct braid_history *history, struct history_stream *s)
+{
+	struct history_list *past = &s->lists[HISTORY_PAST];
+	size_t k;
+
+	for (k = 0; k < past->nr; k++)
+		if (toss(history, 1))
+			drop(history, past, k);
+	close_ranks(past);
+	s->halvings++;
+}
+
+/* One that is recent no more. Without memory it is forgotten. */
+static void make_past(struct braid_history *history, struct history_stream *s, size_t index)
+{
+	struct history_list *from = &s->lists[HISTORY_SAMPLES], *past = &s->lists[HISTORY_PAST];
+	struct history_chunk *chunk = from->items[index];
+	u64 bytes = sizeof(*chunk) + chunk->bytes;
+
+	if (!toss(history, s->halvings) ||
+	    braid_array_push(past->items, past->nr, past->capacity, chunk)) {
+		drop(history, from, index);
+		return;
+	}
+	from->items[index] = NULL;
+	from->bytes -= bytes;
+	past->bytes += bytes;
+}
+
+/* Of a full list the older half goes. */
+static void make_room(struct braid_history *history, struct history_stream *s, enum history_class class,
+		      u64 limit)
+{
+	struct history_list *list = &s->lists[class];
+	size_t half = list->nr / 2, k;
+
+	for (k = 0; k < half; k++) {
+		if (class == HISTORY_SAMPLES)
+			make_past(history, s, k);
+		else
+			drop(history, list, k);
+	}
+	close_ranks(list);
+	while (s->lists[HISTORY_PAST].bytes > limit)
+		halve_past(history, s);
+}
+
+static struct history_chunk *make(u16 type, const void *head, u32 head_bytes, const void *body,
+			 u32 body_bytes)
+{
+	struct history_chunk *chunk = malloc(sizeof(*chunk) + head_bytes + body_bytes);
+
+	if (!chunk)
+		return NULL;
+	chunk->type = type;
+	chunk->bytes = head_bytes + body_bytes;
+	if (head_bytes)
+		memcpy(chunk->payload, head, head_bytes);
+	if (body_bytes)
+		memcpy(chunk->payload + head_bytes, body, body_bytes);
+	return chunk;
+}
+
+static u64 limit_of(const struct braid_history *history, u32 stream)
+{
+	u64 share = GUESTS_BYTES / (history->nr ? history->nr : 1);
+
+	if (!stream)
+		return HOST_BYTES;
+	if (share < LEAST_BYTES)
+		return LEAST_BYTES;
+	return share < GUEST_BYTES ? share : GUEST_BYTES;
+}
+
+int braid_history_put(struct braid_history *history, u16 type, u32 stream, const void *head,
+		   u32 head_bytes, const void *body, u32 body_bytes)
+{
+	u64 limit = limit_of(history, stream);
+	struct history_stream *s = find(history, stream);
+	enum history_class class = class_of(type);
+	struct history_list *list;
+	struct history_chunk *chunk;
+
+	if (type == BRAID_CHUNK_STREAM_END && s)
+		forget(history, s);
+	if (class == HISTORY_NOT || (u64)head_bytes + body_bytes > limit / 4)
+		return 0;
+	if (!s) {
+		struct history_stream made = { .stream = stream };
+
+		if (braid_array_push(history->streams, history->nr, history->capacity, made))
+			return braid_fail(-ENOMEM, "out of memory");
+		s = &history->streams[history->nr - 1];
+	}
+	list = &s->lists[class];
+	chunk = make(type, head, head_bytes, body, body_bytes);
+	if (!chunk || braid_array_push(list->items, list->nr, list->capacity, chunk)) {
+		free(chunk);
+		return braid_fail(-ENOMEM, "out of memory");
+	}
+	list->bytes += sizeof(*chunk) + chunk->bytes;
+	history->bytes += sizeof(*chunk) + chunk->bytes;
+	while (list->bytes > limit)
+		make_room(history, s, class, limit);
+	return 0;
+}
+
+u64 braid_history_bytes(const struct braid_history *history)
+{
+	return history->bytes;
+}
+
+int braid_history_replay(const struct braid_history *history, u32 stream,
+		      struct braid_capture_writer *to)
+{
+	const struct history_stream *s = find((struct braid_history *)history, stream);
+	int err = 0, c;
+	size_t k;
+
+	for (c = 0; s && c < HISTORY_CLASSES; c++)
+		for (k = 0; k < s->lists[c].nr && !err; k++)
+			err = braid_capture_put(to, s->lists[c].items[k]->type, stream, NULL, 0,
+						s->lists[c].items[k]->payload,
+						s->lists[c].items[k]->bytes);
+	return err;
+}

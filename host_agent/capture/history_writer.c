@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A capture without a file: its chunks go to a history, and for a while to a file too. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/capture/history.h"
+#include "host_agent/capture/sink.h"
+#include "host_agent/util/error.h"
+
+#define ROOM_BYTES	((1u << 20) + 4096u)	/* a body of 1 MiB, its head, and padding */
+
+struct history_writer {
+	struct braid_capture_writer base;
+	struct braid_history *history;
+	struct braid_capture_writer *also;	/* or NULL */
+	u8 *room;				/* for bodies that go to no file */
+};
+
+static struct history_writer *of(struct braid_capture_writer *w)
+{
+	return (struct history_writer *)w;
+}
+
+/* The file that is written to also; NULL without one, or after one failed. */
+static struct braid_capture_writer *tee_of(struct braid_capture_writer *w)
+{
+	return w->tee_error ? NULL : of(w)->also;
+}
+
+static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+	       u32 head_bytes, const void *body, u32 body_bytes)
+{
+	struct braid_capture_writer *also = tee_of(w);
+
+	if (also)
+		w->tee_error = braid_capture_put(also, type, stream, head, head_bytes, body,
+						 body_bytes);
+	return braid_history_put(of(w)->history, type, stream, head, head_bytes, body, body_bytes);
+}
+
+static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+{
+	struct braid_capture_writer *also = tee_of(w);
+	size_t total = (size_t)head_bytes + bytes;
+	void *there;
+
+	if (also) {
+		there = braid_capture_room(also, head_bytes, bytes);
+		if (there)
+			return there;
+		/* From here on what is taken is in no file. */
+		w->tee_error = braid_capture_error(also);
+	}
+	if (total <= ROOM_BYTES)
+		return of(w)->room;
+	braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
+	return NULL;
+}
+
+static int flush(struct braid_capture_writer *w)
+{
+	struct braid_capture_writer *also = tee_of(w);
+
+	if (also)
+		w->tee_error = braid_capture_flush(also);
+	return 0;
+}
+
+static int nothing(struct braid_capture_writer *w)
+{
+	(void)w;
+	return 0;
+}
+
+static u64 bytes(const struct braid_capture_writer *w)
+{
+	return braid_history_bytes(((const struct history_writer *)w)->history);
+}
+
+static int tee(struct braid_capture_writer *w, struct braid_capture_writer *also)
+{
+	int err = w->tee_error;
+
+	of(w)->also = also;
+	w->tee_error = 0;
+	return err ? braid_fail(err, "the snapshot is not whole: %s", strerror(-err)) : 0;
+}
+
+static void replay(struct braid_capture_writer *w, u32 stream)
+{
+	struct braid_capture_writer *also = tee_of(w);
+
+	if (also)
+		w->tee_error = braid_history_replay(of(w)->history, stream, also);
+}
+
+static void release(struct braid_capture_writer *w)
+{
+	braid_history_free(of(w)->history);
+	free(of(w)->room);
+	free(w);
+}
+
+int braid_capture_create_history(struct braid_capture_writer **out)
+{
+	static const struct braid_capture_ops ops = {
+		.put = put,
+		.room = room,
+		.flush = flush,
+		.publish = nothing,
+		.close = nothing,
+		.bytes = bytes,
+		.tee = tee,
+		.replay = replay,
+		.free = release,
+	};
+	struct history_writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return braid_fail(-ENOMEM, "out of memory");
+	w->base.ops = &ops;
+	w->history = braid_history_new();
+	w->room = aligned_alloc(64, ROOM_BYTES);
+	*out = &w->base;
+	if (w->history && w->room)
+		return 0;
+	release(&w->base);
+	return braid_fail(-ENOMEM, "out of memory");
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What takes the chunks of a capture: a file, or the history of a recording that writes none yet. */
+#ifndef BRAID_CAPTURE_SINK_H
+#define BRAID_CAPTURE_SINK_H
+
+#include "host_agent/capture/capture.h"
+
+/* As the functions of capture.h that call them; all are there, but for tee and replay of a file. */
+struct braid_capture_ops {
+	int (*put)(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		   u32 head_bytes, const void *body, u32 body_bytes);
+	void *(*room)(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
+	int (*flush)(struct braid_capture_writer *w);
+	int (*publish)(struct braid_capture_writer *w);
+	int (*close)(struct braid_capture_writer *w);	/* after FILE_END; frees nothing */
+	u64 (*bytes)(const struct braid_capture_writer *w);
+	int (*tee)(struct braid_capture_writer *w, struct braid_capture_writer *also);
+	void (*replay)(struct braid_capture_writer *w, u32 stream);
+	void (*free)(struct braid_capture_writer *w);
+};
+
+/* The first member of each kind. */
+struct braid_capture_writer {
+	const struct braid_capture_ops *ops;
+	int error;		/* of the write that failed; all later ones fail alike */
+	int tee_error;		/* of the one that is written to also */
+	bool sync_at_end;
+};
+
+#endif /* BRAID_CAPTURE_SINK_H */
