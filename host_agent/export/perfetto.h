@@ -75,6 +75,11 @@ struct braid_perfetto {
 #define BRAID_PERFETTO_SET(message, field, value) \
 	((message)->has_##field = 1, (message)->field = (value))
 
+/* Packets: perfetto_packet.c --------------------------------------------------------------- */
+
+/** braid_perfetto_flush - hand all packets to the file. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_flush(struct braid_perfetto *x);
+
 /** braid_perfetto_packet - write a packet of a machine; NULL: of the trace as a whole */
 int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			  Braid__TracePacket *packet);

@@ -113,6 +113,8 @@ struct braid_stats_task *braid_stats_find_task(const struct braid_stats *s, u32 
 
 void braid_stats_free_tasks(struct braid_stats *s);
 
+/* stats_query.c ----------------------------------------------------------------------------- */
+
 /* What the host's streams tell of a vCPU's thread. NULL: nothing. */
 const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s, s32 tid);
 

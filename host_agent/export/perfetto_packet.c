@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Packets of Perfetto's format: each belongs to a machine, and to the sequence of its packets. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/export/perfetto.h"
+#include "host_agent/util/error.h"
+
+#define FLUSH_BYTES	(64u << 10)	/* of what is written at once */
+
+int braid_perfetto_flush(struct braid_perfetto *x)
+{
+	if (x->out.failed)
+		return braid_fail(-ENOMEM, "out of memory");
+	errno = 0;
+	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes)
+		return errno == EPIPE ? -EPIPE :
+		       braid_fail(errno ? -errno : -EIO, "cannot write the export: %s",
+				  strerror(errno ? errno : EIO));
+	x->out.bytes = 0;
+	return 0;
+}
+
+/* A packet belongs to a machine, and to the sequence of its packets. */
+static void mark(Braid__TracePacket *packet, struct braid_perfetto_machine *m)
+{
+	if (m->id)
+		BRAID_PERFETTO_SET(packet, machine_id, m->id);
+	BRAID_PERFETTO_SET(packet, trusted_packet_sequence_id, m->stream->number + 1);
+	if (!m->begun)
+		BRAID_PERFETTO_SET(packet, sequence_flags,
+				   BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	m->begun = true;
+}
+
+int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			  Braid__TracePacket *packet)
+{
+	Braid__TracePacket *packets[] = { packet };
+	Braid__Trace trace = BRAID__TRACE__INIT;
+	char *at;
+
+	trace.n_packet = 1;
+	trace.packet = packets;
+	if (m)
+		mark(packet, m);
+	at = braid_text_room(&x->out, braid__trace__get_packed_size(&trace));
+	if (at)
+		x->out.bytes += braid__trace__pack(&trace, (u8 *)at);
+	return x->out.failed || x->out.bytes >= FLUSH_BYTES ? braid_perfetto_flush(x) : 0;
+}
+
+int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				s64 ns, Braid__TracePacket *packet)
+{
+	BRAID_PERFETTO_SET(packet, timestamp, (u64)ns);
+	BRAID_PERFETTO_SET(packet, timestamp_clock_id, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
+	return braid_perfetto_packet(x, m, packet);
+}
