@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The life of the host's recording: an instance is made, drained, accounted, removed. */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,79 +12,12 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/instance.h"
 
-#define INSTANCE_PREFIX	"tracebraid-"
 #define BUFFER_KB	4096
 #define TURN_PAGES	64u		/* of one CPU in one turn */
 #define COMMS_NS	1000000000ULL
 #define PROMPT_COMMS_NS	200000000ULL
 
-int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
-		    const void *body, u32 body_bytes)
-{
-	return braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
-				 body_bytes);
-}
-
-/* Stale instances --------------------------------------------------------------------------- */
-
-/* Dead, or a zombie that nobody waited for: it holds nothing open either. */
-static bool is_dead(const char *name)
-{
-	char path[64], line[128], *end, *state;
-	long pid = strtol(name, &end, 10);
-	size_t n;
-	FILE *f;
-
-	if (!isdigit((unsigned char)*name) || pid <= 0 ||
-	    (*end && strcmp(end, "-clock") && strcmp(end, "-on")))
-		return false;
-	if (kill(pid, 0))
-		return errno == ESRCH;
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return false;
-	n = fread(line, 1, sizeof(line) - 1, f);
-	fclose(f);
-	line[n] = 0;
-	state = strrchr(line, ')');
-	return state && (!strncmp(state, ") Z", 3) || !strncmp(state, ") X", 3));
-}
-
-int braid_tracefs_remove_stale(void)
-{
-	const char *root = tracefs_tracing_dir();
-	char path[512];
-	struct dirent *entry;
-	int removed = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%s/instances", root ? root : "");
-	dir = root ? opendir(path) : NULL;
-	while (dir && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, INSTANCE_PREFIX, strlen(INSTANCE_PREFIX)) ||
-		    !is_dead(entry->d_name + strlen(INSTANCE_PREFIX)))
-			continue;
-		snprintf(path, sizeof(path), "%s/instances/%.64s", root, entry->d_name);
-		removed += !rmdir(path);
-	}
-	if (dir)
-		closedir(dir);
-	return removed;
-}
-
 /* Making ------------------------------------------------------------------------------------ */
-
-int braid_host_tracefs(const char **root)
-{
-	*root = tracefs_tracing_dir();
-	if (!*root)
-		return braid_fail(-ENOENT, "the host can't be recorded: tracefs is not mounted (mount -t tracefs nodev /sys/kernel/tracing)");
-	if (access(*root, R_OK | W_OK | X_OK))
-		return braid_fail(-EACCES, "the host can't be recorded: no permission for %s; run as root",
-				  *root);
-	return 0;
-}
 
 static int make_instance(struct braid_tracefs_source *s)
 {
@@ -99,7 +28,7 @@ static int make_instance(struct braid_tracefs_source *s)
 	if (err)
 		return err;
 	braid_tracefs_remove_stale();
-	snprintf(name, sizeof(name), INSTANCE_PREFIX "%d", (int)getpid());
+	snprintf(name, sizeof(name), BRAID_HOST_INSTANCE "%d", (int)getpid());
 	s->instance = tracefs_instance_create(name);
 	if (!s->instance)
 		return braid_fail(errno == EACCES || errno == EPERM ? -EACCES : -EIO,

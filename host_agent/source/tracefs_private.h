@@ -57,16 +57,20 @@ struct braid_tracefs_source {
 	bool ended;
 };
 
-/* tracefs.c: where tracefs is. 0 or -errno with braid_fail(). */
+/* tracefs_base.c ------------------------------------------------------------------------- */
+
+#define BRAID_HOST_INSTANCE	"tracebraid-"	/* and the pid, and perhaps what for */
+
+/* Where tracefs is. 0 or -errno with braid_fail(). */
 int braid_host_tracefs(const char **root);
+
+/* Puts a chunk of the host's stream. */
+int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
+		    const void *body, u32 body_bytes);
 
 /* tracefs_text.c: writes 1 to the enable files of what is meant. Returns how many. */
 u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
 			 size_t nr_patterns);
-
-/* tracefs.c: puts a chunk of the host's stream. */
-int braid_host_emit(struct braid_tracefs_source *s, u16 type, const void *head, u32 head_bytes,
-		    const void *body, u32 body_bytes);
 
 /* tracefs_cpu.c ------------------------------------------------------------------------- */
 
