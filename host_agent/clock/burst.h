@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "host_agent/clock/clock.h"
+#include "host_agent/timeline/timeline.h"
 #include "host_agent/clock/exchange.h"
 #include "shared/platform.h"
 

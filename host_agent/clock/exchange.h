@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "host_agent/clock/clock.h"
+#include "host_agent/timeline/timeline.h"
 
 struct braid_exchange;
 struct braid_exchange_peer;

@@ -4,7 +4,7 @@
 #define BRAID_SOURCE_SOURCE_H
 
 #include "host_agent/capture/chunk.h"
-#include "host_agent/clock/clock.h"
+#include "host_agent/timeline/timeline.h"
 
 #define BRAID_TRACE_DAT_MAGIC	"\x17\x08\x44tracing"	/* a trace.dat of trace-cmd begins so */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/clock/clock.h"
+#include "host_agent/timeline/timeline.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/source/tracefs_private.h"
 #include "host_agent/util/error.h"

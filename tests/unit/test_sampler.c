@@ -5,7 +5,7 @@
 #include <tracefs.h>
 #include <unistd.h>
 
-#include "host_agent/clock/clock.h"
+#include "host_agent/timeline/timeline.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/clock/sampler.h"
 #include "host_agent/util/error.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 #include "host_agent/util/array.h"
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
@@ -139,6 +139,7 @@ static int end_epoch(struct builder *b)
 {
 	struct braid_clock_track *track = b->track;
 	struct braid_clock_epoch e = {
+		.model = &braid_model_emulated,
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
 		.host = b->host,
@@ -233,7 +234,8 @@ static ssize_t gain_before(const struct braid_clock_epoch *e, u64 counter)
 	return (ssize_t)low - 1;
 }
 
-struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time to_host(const struct braid_clock *clock,
+				       const struct braid_clock_epoch *e, u64 counter)
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
 	ssize_t k = gain_before(e, counter);
@@ -243,6 +245,7 @@ struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e
 		   e->gains[e->nr_gains - 1].high + beyond;
 	struct braid_clock_time t;
 
+	(void)clock;
 	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)(low + (high - low) / 2),
 				BRAID_TAKEN_UNKNOWN, 0);
 	if ((high - low) >> (FAR_BITS - 4))
@@ -252,13 +255,15 @@ struct braid_clock_time braid_emulated_convert(const struct braid_clock_epoch *e
 	return t;
 }
 
-u64 braid_emulated_bound(const struct braid_clock_epoch *e)
+/* The largest between its crossings. */
+static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
 {
-	u64 worst = braid_emulated_convert(e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
+	u64 worst = to_host(clock, e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
 	size_t k;
 
+	(void)end_ns;
 	for (k = 0; k + 1 < e->nr_gains; k++) {
-		bound = braid_emulated_convert(e, e->gains[k].counter + 1).bound_ns;
+		bound = to_host(clock, e, e->gains[k].counter + 1).bound_ns;
 		worst = bound > worst ? bound : worst;
 	}
 	return worst;
@@ -276,9 +281,15 @@ static u64 best_offset(const struct braid_clock_epoch *e)
 	return e->offset.offset + (u64)(best->low + (best->high - best->low) / 2);
 }
 
-s64 braid_emulated_step(const struct braid_clock_epoch *before, const struct braid_clock_epoch *e)
+static s64 step_of(const struct braid_clock_epoch *before, const struct braid_clock_epoch *e)
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
 
 	return braid_clock_to_ns(&rate, best_offset(before) - best_offset(e));
 }
+
+const struct braid_clock_model braid_model_emulated = {
+	.to_host = to_host,
+	.bound = bound_of,
+	.step = step_of,
+};

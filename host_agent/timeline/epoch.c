@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Where one epoch ends and the next begins, whatever their laws are. */
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 
 #define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
 
@@ -27,7 +27,7 @@ void braid_epoch_cover(struct braid_clock_epoch *e, const struct braid_stretch *
 bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_clock_epoch *e,
 			  const struct braid_clock_sample *s)
 {
-	struct braid_clock_time t = braid_clock_law(clock, e, s->counter);
+	struct braid_clock_time t = braid_epoch_to_host(clock, e, s->counter);
 
 	return braid_clock_latest(t.ns, t.bound_ns) >= (s64)s->h1_ns &&
 	       braid_clock_earliest(t.ns, t.bound_ns) <= (s64)s->h2_ns;
@@ -79,11 +79,11 @@ static void part(const struct braid_clock *clock, const struct braid_stretch *st
 static void name_cause(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		       const struct braid_clock_epoch *before, struct braid_clock_epoch *e)
 {
-	s64 then = braid_clock_law(clock, before, e->first_counter).ns;
-	s64 step = (s64)((u64)braid_clock_law(clock, e, e->first_counter).ns - (u64)then);
+	s64 then = braid_epoch_to_host(clock, before, e->first_counter).ns;
+	s64 step = (s64)((u64)braid_epoch_to_host(clock, e, e->first_counter).ns - (u64)then);
 
-	if (before->gains && e->gains)	/* about the step itself both laws are wide */
-		step = braid_emulated_step(before, e);
+	if (before->model == e->model && e->model->step)	/* about it both laws are wide */
+		step = e->model->step(before, e);
 	e->step_ns = step;
 	if ((s64)(e->first_counter - before->last_counter) < 0)
 		e->cause = BRAID_EPOCH_WENT_BACK;

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 
+#define MOST_LAWS	256	/* times the crossings: a check looks at so many laws in all */
 #define GAP_NS	20000000000ULL	/* between crossings farther apart nothing is looked at */
 
 /* A moment at which clocks are looked at. */
@@ -99,42 +100,50 @@ void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *
 	}
 }
 
-/* The end of an epoch: where the next begins, or the stream's end. */
-static u64 worst_of_fit(const struct braid_clock *clock, const struct braid_clock_track *track,
-			size_t k, u64 end_ns)
+/* Whether a clock's time of a crossing, bound included, lies within; of any vCPU if none is told. */
+static bool explained(const struct braid_clock *clock, const struct braid_crossing *c)
 {
-	const struct braid_clock_epoch *e = &track->epochs[k];
-	u64 worst = braid_fit_bound(clock, e, e->first_counter);
-	u64 bound = braid_fit_bound(clock, e, e->last_counter);
+	u32 vcpu = c->vcpu ? c->vcpu - 1 : 0, end = c->vcpu ? c->vcpu : clock->nr_tracks;
+	struct braid_clock_time t;
 
-	worst = bound > worst ? bound : worst;
-	if (!end_ns || k + 1 < track->nr_epochs || end_ns >> 62)
-		return worst;
-	bound = braid_fit_bound(clock, e, braid_clock_to_counter(&e->map, end_ns));
-	return bound > worst ? bound : worst;
+	for (; vcpu < end; vcpu++) {
+		if (!c->vcpu && clock->tracks[vcpu].shared)
+			continue;
+		t = braid_clock_convert(clock, vcpu, c->s.counter, c->s.h2_ns, 0);
+		if (braid_clock_latest(t.ns, t.bound_ns) >= (s64)c->s.h1_ns &&
+		    braid_clock_earliest(t.ns, t.bound_ns) <= (s64)c->s.h2_ns)
+			return true;
+	}
+	return false;
 }
 
-u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns)
+/* Laws that a crossing may have to be held against, at most. */
+static size_t count_laws(const struct braid_clock *clock)
 {
-	u64 worst = 0, bound;
-	size_t k;
+	size_t laws = 0;
 	u32 t;
 
-	for (t = 0; t < clock->nr_tracks; t++) {
-		for (k = 0; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++) {
-			const struct braid_clock_epoch *e = &clock->tracks[t].epochs[k];
+	for (t = 0; t < clock->nr_tracks; t++)
+		if (!clock->tracks[t].shared)
+			laws += clock->tracks[t].nr_epochs;
+	return laws;
+}
 
-			if (e->knots)
-				bound = braid_knots_bound(e, k + 1 < clock->tracks[t].nr_epochs ?
-							     0 : end_ns);
-			else if (e->gains)
-				bound = braid_emulated_bound(e);
-			else if (e->host)
-				bound = braid_offset_bound(e, end_ns);
-			else
-				bound = worst_of_fit(clock, &clock->tracks[t], k, end_ns);
-			worst = bound > worst ? bound : worst;
-		}
+void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
+		       struct braid_clock_check *check)
+{
+	size_t k, step = 1 + count_laws(clock) / (MOST_LAWS + 1);
+
+	memset(check, 0, sizeof(*check));
+	check->shortest_ns = ~0ULL;
+	for (k = 0; k < in->nr_crossings; k += step) {
+		const struct braid_crossing *c = &in->crossings[k];
+
+		if (c->s.h2_ns < c->s.h1_ns)
+			continue;
+		check->crossings++;
+		check->violations += !explained(clock, c);
+		if (c->s.h2_ns - c->s.h1_ns < check->shortest_ns)
+			check->shortest_ns = c->s.h2_ns - c->s.h1_ns;
 	}
-	return worst;
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 #include "host_agent/util/array.h"
 
 #define MOMENT_NS	1000000		/* samples closer together are of one moment */
@@ -22,6 +22,118 @@
 #define MOST_NS		9e17		/* a bound so large says nothing */
 #define ROUNDING_NS	2
 #define NS_HZ		1000000000ULL
+
+/* Host ns for each of the clock's, from a knot to the next. */
+static double slope(const struct braid_clock_knot *k)
+{
+	return (double)(k[1].ns - k[0].ns) / (double)(k[1].value - k[0].value);
+}
+
+/* Converting ----------------------------------------------------------------------------------- */
+
+/* The last knot that is not behind a value, or a host time; the first one if all are. */
+static size_t find_value(const struct braid_clock_epoch *e, u64 value)
+{
+	size_t low = 0, high = e->nr_knots;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (e->knots[middle].value <= value)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static size_t find_ns(const struct braid_clock_epoch *e, s64 ns)
+{
+	size_t low = 0, high = e->nr_knots;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (e->knots[middle].ns <= ns)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The slope that holds at a knot's side that no chord covers. */
+static double slope_near(const struct braid_clock_epoch *e, size_t at)
+{
+	if (e->nr_knots == 1)
+		return 1;
+	return slope(&e->knots[at + 1 < e->nr_knots ? at : at - 1]);
+}
+
+/* The bound at a distance from knot @at, of either clock's ns: within its chord, or beyond all. */
+static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, double distance)
+{
+	const struct braid_clock_knot *k = &e->knots[at];
+	double bound;
+
+	if (within)
+		return (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
+	bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
+	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
+}
+
+static struct braid_clock_time to_host(const struct braid_clock *clock,
+				       const struct braid_clock_epoch *e, u64 value)
+{
+	size_t at = find_value(e, value);
+	const struct braid_clock_knot *k = &e->knots[at];
+	double distance = (double)(s64)(value - k->value);
+	struct braid_clock_time t = { 0 };
+
+	(void)clock;
+	t.ns = (s64)((u64)k->ns + (u64)(s64)llrint(distance * slope_near(e, at)));
+	t.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
+	return t;
+}
+
+static struct braid_clock_reading to_guest(const struct braid_clock *clock,
+					   const struct braid_clock_epoch *e, s64 ns)
+{
+	size_t at = find_ns(e, ns);
+	const struct braid_clock_knot *k = &e->knots[at];
+	double distance = (double)(s64)((u64)ns - (u64)k->ns), by_slope = slope_near(e, at);
+	struct braid_clock_reading r;
+
+	(void)clock;
+	r.value = k->value + (u64)(s64)llrint(by_slope > 0.5 ? distance / by_slope : distance);
+	r.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
+	return r;
+}
+
+/* The largest up to a host time; 0: between the knots. */
+static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+{
+	u64 worst = e->knots[0].error_ns, bound;
+	size_t k;
+
+	(void)clock;
+	for (k = 0; k + 1 < e->nr_knots; k++) {
+		bound = bound_at(e, k, true, 0);
+		worst = bound > worst ? bound : worst;
+	}
+	if (end_ns && !(end_ns >> 62) && (s64)end_ns > e->knots[e->nr_knots - 1].ns) {
+		bound = bound_at(e, e->nr_knots - 1, false,
+				 (double)((s64)end_ns - e->knots[e->nr_knots - 1].ns));
+		worst = bound > worst ? bound : worst;
+	}
+	return worst;
+}
+
+static const struct braid_clock_model model = {
+	.to_host = to_host,
+	.to_guest = to_guest,
+	.bound = bound_of,
+};
 
 /* Building --------------------------------------------------------------------------------- */
 
@@ -42,12 +154,6 @@ static struct braid_clock_knot knot_of(const struct braid_clock_sample *s)
 		.ns = (s64)(s->h1_ns + width(s) / 2),
 		.error_ns = width(s) / 2 + ROUNDING_NS,
 	};
-}
-
-/* Host ns for each of the clock's, from a knot to the next. */
-static double slope(const struct braid_clock_knot *k)
-{
-	return (double)(k[1].ns - k[0].ns) / (double)(k[1].value - k[0].value);
 }
 
 /* Whether the clock went from one knot to the next without a step. */
@@ -96,6 +202,7 @@ static void set_bends(struct braid_clock_track *track)
 static struct braid_clock_epoch first_epoch(const struct braid_clock_knot *first)
 {
 	return (struct braid_clock_epoch){
+		.model = &model,
 		.cause = BRAID_EPOCH_FIRST,
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
@@ -203,98 +310,4 @@ int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_input
 	}
 	set_bends(clock->tracks);
 	return 0;
-}
-
-/* Converting ----------------------------------------------------------------------------------- */
-
-/* The last knot that is not behind a value, or a host time; the first one if all are. */
-static size_t find_value(const struct braid_clock_epoch *e, u64 value)
-{
-	size_t low = 0, high = e->nr_knots;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (e->knots[middle].value <= value)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static size_t find_ns(const struct braid_clock_epoch *e, s64 ns)
-{
-	size_t low = 0, high = e->nr_knots;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (e->knots[middle].ns <= ns)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* The slope that holds at a knot's side that no chord covers. */
-static double slope_near(const struct braid_clock_epoch *e, size_t at)
-{
-	if (e->nr_knots == 1)
-		return 1;
-	return slope(&e->knots[at + 1 < e->nr_knots ? at : at - 1]);
-}
-
-/* The bound at a distance from knot @at, of either clock's ns: within its chord, or beyond all. */
-static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, double distance)
-{
-	const struct braid_clock_knot *k = &e->knots[at];
-	double bound;
-
-	if (within)
-		return (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
-	bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
-	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
-}
-
-struct braid_clock_time braid_knots_convert(const struct braid_clock_epoch *e, u64 value)
-{
-	size_t at = find_value(e, value);
-	const struct braid_clock_knot *k = &e->knots[at];
-	double distance = (double)(s64)(value - k->value);
-	struct braid_clock_time t = { 0 };
-
-	t.ns = (s64)((u64)k->ns + (u64)(s64)llrint(distance * slope_near(e, at)));
-	t.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
-	return t;
-}
-
-struct braid_clock_reading braid_knots_reading(const struct braid_clock_epoch *e, s64 ns)
-{
-	size_t at = find_ns(e, ns);
-	const struct braid_clock_knot *k = &e->knots[at];
-	double distance = (double)(s64)((u64)ns - (u64)k->ns), by_slope = slope_near(e, at);
-	struct braid_clock_reading r;
-
-	r.value = k->value + (u64)(s64)llrint(by_slope > 0.5 ? distance / by_slope : distance);
-	r.bound_ns = bound_at(e, at, distance >= 0 && at + 1 < e->nr_knots, distance);
-	return r;
-}
-
-u64 braid_knots_bound(const struct braid_clock_epoch *e, u64 end_ns)
-{
-	u64 worst = e->knots[0].error_ns, bound;
-	size_t k;
-
-	for (k = 0; k + 1 < e->nr_knots; k++) {
-		bound = bound_at(e, k, true, 0);
-		worst = bound > worst ? bound : worst;
-	}
-	if (end_ns && !(end_ns >> 62) && (s64)end_ns > e->knots[e->nr_knots - 1].ns) {
-		bound = bound_at(e, e->nr_knots - 1, false,
-				 (double)((s64)end_ns - e->knots[e->nr_knots - 1].ns));
-		worst = bound > worst ? bound : worst;
-	}
-	return worst;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A stream's time: counters become host times with a bound, epoch by epoch. */
-#ifndef BRAID_CLOCK_CLOCK_H
-#define BRAID_CLOCK_CLOCK_H
+#ifndef BRAID_TIMELINE_TIMELINE_H
+#define BRAID_TIMELINE_TIMELINE_H
 
 #include <stddef.h>
 
@@ -49,6 +49,7 @@ struct braid_crossing {
 };
 
 struct braid_clock_line;
+struct braid_clock_model;
 struct braid_clock;
 
 /* What a crossing tells of an emulated counter, in its steps. */
@@ -89,6 +90,7 @@ enum braid_epoch_cause {
  * from_ns and begun_ns of host time, which is where the one before it ended.
  */
 struct braid_clock_epoch {
+	const struct braid_clock_model *model;	/* which of the laws below it has */
 	enum braid_epoch_cause cause;
 	s64 from_ns;			/* the first epoch: INT64_MIN, as begun_ns */
 	s64 begun_ns;
@@ -342,4 +344,4 @@ double braid_clock_drift(const struct braid_clock *clock);
 /** braid_clock_free - free what the clock holds; it is then HOST's */
 void braid_clock_free(struct braid_clock *clock);
 
-#endif /* BRAID_CLOCK_CLOCK_H */
+#endif /* BRAID_TIMELINE_TIMELINE_H */

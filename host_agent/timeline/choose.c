@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 
 /* The offset is exact, or it is not this guest's: what crossed the region tells. */
 static int choose_offset(struct braid_clock *clock, const struct braid_clock_inputs *in,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 #include "host_agent/util/array.h"
 
 #define ROUNDING_NS	1	/* of the offset's counter step */
@@ -33,22 +33,31 @@ static u64 add_steps(const struct braid_clock_epoch *e, u64 bound_ns, u64 steps)
 	       bound_ns + ROUNDING_NS + (u64)braid_clock_to_ns(&rate, steps);
 }
 
-struct braid_clock_time braid_offset_convert(const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time to_host(const struct braid_clock *clock,
+				       const struct braid_clock_epoch *e, u64 counter)
 {
 	u64 steps, at = host_counter(&e->offset, counter, &steps);
 	struct braid_clock_time t = braid_clock_convert(e->host, 0, at, BRAID_TAKEN_UNKNOWN, 0);
 
+	(void)clock;
 	t.bound_ns = add_steps(e, t.bound_ns, steps);
 	return t;
 }
 
-u64 braid_offset_bound(const struct braid_clock_epoch *e, u64 end_ns)
+static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
 {
 	u64 steps;
 
+	(void)clock;
 	host_counter(&e->offset, 0, &steps);
 	return add_steps(e, braid_clock_worst_bound(e->host, end_ns), steps);
 }
+
+static const struct braid_clock_model model = {
+	.any_counter = true,
+	.to_host = to_host,
+	.bound = bound_of,
+};
 
 /* When the host's counter had a value: the earliest and the latest that it can have been. */
 static s64 earliest(const struct braid_clock *host, u64 counter)
@@ -130,7 +139,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 
 	for (k = 0; k < nr && !err; k++) {
 		const struct braid_clock_offset *o = offsets[k];
-		struct braid_clock_epoch e = { .host = in->host, .offset = *o };
+		struct braid_clock_epoch e = { .model = &model, .host = in->host, .offset = *o };
 
 		if (last && braid_offset_same(last, o))
 			continue;

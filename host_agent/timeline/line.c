@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/private.h"
+#include "host_agent/timeline/model.h"
 #include "host_agent/util/array.h"
 
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
@@ -324,6 +324,7 @@ static int put_epoch(struct builder *b)
 {
 	struct braid_clock_track *track = b->track;
 	struct braid_clock_epoch e = {
+		.model = &braid_model_line,
 		.cause = BRAID_EPOCH_FIRST,
 		.from_ns = INT64_MIN,
 		.begun_ns = INT64_MIN,
@@ -397,7 +398,7 @@ static int end_epoch(struct builder *b)
 	return 0;
 }
 
-int braid_fit_track(struct braid_clock *clock, struct braid_clock_track *track,
+int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
 		    size_t nr)
 {
@@ -473,16 +474,44 @@ static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_ep
 	return whole + ((double)whole < worst);
 }
 
-u64 braid_fit_bound(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)
+static u64 bound_by_line(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter)
 {
 	return bound_at(clock, e, counter, braid_clock_to_ns(&e->map, counter));
 }
 
-struct braid_clock_time braid_fit_convert(const struct braid_clock *clock,
-					  const struct braid_clock_epoch *e, u64 counter)
+static struct braid_clock_time to_host(const struct braid_clock *clock,
+				       const struct braid_clock_epoch *e, u64 counter)
 {
 	struct braid_clock_time t = { .ns = braid_clock_to_ns(&e->map, counter) };
 
 	t.bound_ns = bound_at(clock, e, counter, t.ns);
 	return t;
 }
+
+static struct braid_clock_reading to_guest(const struct braid_clock *clock,
+					   const struct braid_clock_epoch *e, s64 ns)
+{
+	struct braid_clock_reading r = { .value = braid_clock_to_counter(&e->map, ns) };
+
+	r.bound_ns = bound_by_line(clock, e, r.value);
+	return r;
+}
+
+/* The largest from the first sample to the last, or to a later end. */
+static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
+{
+	u64 worst = bound_by_line(clock, e, e->first_counter);
+	u64 bound = bound_by_line(clock, e, e->last_counter);
+
+	worst = bound > worst ? bound : worst;
+	if (!end_ns || end_ns >> 62)
+		return worst;
+	bound = bound_by_line(clock, e, braid_clock_to_counter(&e->map, end_ns));
+	return bound > worst ? bound : worst;
+}
+
+const struct braid_clock_model braid_model_line = {
+	.to_host = to_host,
+	.to_guest = to_guest,
+	.bound = bound_of,
+};
