@@ -22,22 +22,6 @@
 #define CLOSE_TIMEOUT_NS	500000000ULL
 #define CLOSE_STEP_NS	1000000ULL
 
-int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
-		    const void *body, u32 body_bytes)
-{
-	int err = braid_capture_put(s->o.sink->capture, type, s->stream, head, head_bytes, body,
-				    body_bytes);
-
-	if (err)
-		s->fatal = err;
-	return err;
-}
-
-u64 braid_live_now_ns(const struct braid_region_source *s)
-{
-	return s->o.dead_ns ?: braid_host_clock_ns();
-}
-
 /* Finds the QEMU that maps the region, and a file descriptor that tells its end. */
 static void watch_qemu(struct braid_region_source *s)
 {
@@ -67,23 +51,6 @@ static void close_mapping(struct braid_region_source *s)
 }
 
 /* Streams ---------------------------------------------------------------------------- */
-
-int braid_live_put_stream(struct braid_region_source *s)
-{
-	struct braid_chunk_stream head = {
-		.kind = BRAID_STREAM_GUEST,
-		.nr_cpus = s->sb.nr_vcpus,
-		.host_ns = braid_live_now_ns(s),
-	};
-
-	if (!*s->name) {
-		snprintf(s->name, sizeof(s->name), "%.63s",
-			 *s->sb.guest_name ? s->sb.guest_name : "guest");
-		braid_text_clean(s->name);
-	}
-	strcpy(head.name, s->name);
-	return braid_live_emit(s, BRAID_CHUNK_STREAM, &head, sizeof(head), &s->sb, sizeof(s->sb));
-}
 
 static int begin_stream(void *arg)
 {
@@ -360,7 +327,7 @@ int braid_region_source_poll(struct braid_region_source *s)
 	err = braid_guard_run(s->mapping->base, s->mapping->bytes, work, &turn);
 	if (err || s->fatal)
 		return handle_loss(s, err);
-	err = braid_live_clock_poll(s);
+	err = braid_live_clock_poll(s, s->disarming && braid_live_control_idle(s));
 	if (!err)
 		err = braid_live_threads_poll(s);
 	if (!err && s->down && turn.result == BRAID_POLL_IDLE)

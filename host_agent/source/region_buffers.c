@@ -8,15 +8,6 @@
 #include "host_agent/source/region_private.h"
 #include "host_agent/util/error.h"
 
-bool braid_live_settled(const struct braid_region_source *s)
-{
-	u32 seq;
-
-	braid_fence();
-	seq = braid_mapping_buffers_seq(s->mapping);
-	return seq == s->sb.buffers_seq || seq == s->refused_seq;
-}
-
 static bool same_place(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
 {
 	return a->layout == b->layout && a->rings_offset == b->rings_offset &&

@@ -334,13 +334,13 @@ int braid_live_clock_begin(struct braid_region_source *s)
 	return err;
 }
 
-int braid_live_clock_poll(struct braid_region_source *s)
+int braid_live_clock_poll(struct braid_region_source *s, bool disarmed)
 {
 	u64 now_ns = braid_host_clock_ns();
 	int err = put_new_crossings(s);
 
 	/* The last event lies behind us: what crosses now bounds it from above. */
-	if (s->disarming && braid_live_control_idle(s) && !s->clock.asked_last) {
+	if (disarmed && !s->clock.asked_last) {
 		s->clock.asked_last = true;
 		if (s->clock.peer && !s->silent)
 			braid_exchange_soon(s->o.exchange, s->clock.peer, false);

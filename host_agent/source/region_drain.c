@@ -27,16 +27,6 @@ static const char *fault_name(enum braid_reader_fault fault)
 	return names[fault];
 }
 
-s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
-			  const void *copy)
-{
-	struct braid_cursor c;
-
-	braid_cursor_init(&c, copy, span->to_bytes - span->from_bytes, span->time_stamp,
-			  ring->reader.map.flags);
-	return braid_page_count(&c);
-}
-
 /* A dump can lack pages: what its guest counted in them is taken, and can't be read. */
 static void note_missing(struct braid_region_source *s, const struct braid_live_ring *ring,
 			 const struct braid_span *span, const void *copy, u64 counted)
@@ -265,13 +255,6 @@ int braid_live_drain(struct braid_region_source *s, bool tails)
 	if (budget == BRAID_TURN_BYTES && s->nr_quiet >= s->nr_rings)
 		return BRAID_POLL_IDLE;
 	return budget < BRAID_TURN_BYTES / 2 ? BRAID_POLL_MORE : BRAID_POLL_BUSY;
-}
-
-s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
-{
-	const struct braid_ring_map *map = &ring->reader.map;
-
-	return (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
 }
 
 int braid_live_drain_end(struct braid_region_source *s)

@@ -228,7 +228,7 @@ struct braid_region_source {
 	struct braid_live_watch watch;
 };
 
-/* region.c ------------------------------------------------------------------------- */
+/* region_stream.c ------------------------------------------------------------------ */
 
 /* Puts a chunk of the current stream; remembers a failure in ->fatal. */
 int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u32 head_bytes,
@@ -236,6 +236,12 @@ int braid_live_emit(struct braid_region_source *s, u16 type, const void *head, u
 
 /* Now, by the capture's clock. */
 u64 braid_live_now_ns(const struct braid_region_source *s);
+
+/* Puts the STREAM of the current incarnation. */
+int braid_live_put_stream(struct braid_region_source *s);
+
+/* Whether buffers[] is still what we act upon: to be asked behind a copy of a ring's bytes. */
+bool braid_live_settled(const struct braid_region_source *s);
 
 /* region_notes.c ------------------------------------------------------------------- */
 
@@ -293,9 +299,6 @@ int braid_live_buffers(struct braid_region_source *s, bool now);
 /* Lets go of the CLOSING buffers that are emptied. Returns 0 or the capture's error. */
 int braid_live_close(struct braid_region_source *s);
 
-/* Whether buffers[] is still what we act upon: to be asked behind a copy of a ring's bytes. */
-bool braid_live_settled(const struct braid_region_source *s);
-
 /* region_rings.c: all under braid_guard_run() ------------------------------------- */
 
 /* Adds a ring and becomes its reader, unless the guest reads it. */
@@ -326,6 +329,9 @@ void braid_live_ring_release(struct braid_region_source *s);
 /* Puts each ring's RING_END. @walk: the rings are still there to be looked at. */
 int braid_live_account(struct braid_region_source *s, bool walk);
 
+/* All that a ring can hold, as it counts against a turn's bytes. */
+s64 braid_live_ring_bytes(const struct braid_live_ring *ring);
+
 /* Losses of the rings that are ours. */
 u64 braid_live_lost(const struct braid_region_source *s);
 
@@ -334,6 +340,25 @@ struct braid_live_name {
 	char text[BRAID_NAME_BYTES];
 };
 struct braid_live_name braid_live_buffer_name(const struct braid_region_source *s, u32 buffer);
+
+/* region_span.c -------------------------------------------------------------------- */
+
+/* Whether some of a span lies before a mark; what does not is cut off. */
+bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span);
+
+/* Events in the private copy of a span that is not its sub-buffer's last. */
+s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
+			  const void *copy);
+
+/* All before the start is skipped: our part begins. */
+void braid_live_begin_window(struct braid_live_ring *ring);
+
+/* Of what a final span says was dropped behind it: what was before the stop. */
+u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span);
+
+/* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
+void braid_live_split(const struct braid_region_source *s, const struct braid_live_ring *ring,
+		      struct braid_chunk_ring_end *end);
 
 /* region_window.c: all under braid_guard_run() ------------------------------------ */
 
@@ -346,28 +371,11 @@ static inline bool braid_live_takes(const struct braid_region_source *s)
 	return !s->o.window || s->o.backlog || s->started;
 }
 
-/* Whether some of a span lies before a mark; what does not is cut off. */
-bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span);
-
 /* Lets go of a span that lies before the start. Returns its bytes, or -EAGAIN. */
 s64 braid_live_skip(struct braid_region_source *s, struct braid_live_ring *ring,
 		    const struct braid_span *span);
 
-/* All before the start is skipped: our part begins. */
-void braid_live_begin_window(struct braid_live_ring *ring);
-
-/* Of what a final span says was dropped behind it: what was before the stop. */
-u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span);
-
-/* Splits a RING_END by start and stop; written, read, lost and left are filled in. */
-void braid_live_split(const struct braid_region_source *s, const struct braid_live_ring *ring,
-		      struct braid_chunk_ring_end *end);
-
 /* region_drain.c: all under braid_guard_run() ------------------------------------- */
-
-/* Events in the private copy of a span that is not its sub-buffer's last. */
-s64 braid_live_count_copy(const struct braid_live_ring *ring, const struct braid_span *span,
-			  const void *copy);
 
 /*
  * Drains up to BRAID_TURN_BYTES of up to BRAID_TURN_RINGS rings; the next turn goes on behind
@@ -384,9 +392,6 @@ int braid_live_drain_end(struct braid_region_source *s);
 
 /* Drains one last time, bounded however fast the guest writes. As braid_live_drain(). */
 int braid_live_drain_rest(struct braid_region_source *s);
-
-/* All that a ring can hold, as it counts against a turn's bytes. */
-s64 braid_live_ring_bytes(const struct braid_live_ring *ring);
 
 /*
  * Under the guard: with the turn's result, asks the guest to wake us, or not to. Returns the result:
@@ -418,9 +423,6 @@ int braid_live_watch_reset(struct braid_region_source *s);
 
 void braid_live_watch_free(struct braid_region_source *s);
 
-/* region.c: puts the STREAM of the current incarnation. */
-int braid_live_put_stream(struct braid_region_source *s);
-
 /* region_clock.c ------------------------------------------------------------------- */
 
 /* A new stream: finds out who can tell of its time. Returns 0 or the capture's error. */
@@ -432,8 +434,8 @@ int braid_live_clock_look(struct braid_region_source *s);
 /* Under the guard: takes the guest's wall time. @now: also when it was taken a moment ago. */
 int braid_live_clock_pair(struct braid_region_source *s, bool now);
 
-/* Outside of it: puts what came in, and what KVM tells. Returns 0 or the capture's error. */
-int braid_live_clock_poll(struct braid_region_source *s);
+/* Outside of it: puts what came in, and what KVM tells. @disarmed: no event will come any more. Returns 0 or the capture's error. */
+int braid_live_clock_poll(struct braid_region_source *s, bool disarmed);
 
 /* Whether there is a first crossing, or will be none soon: events may begin. */
 bool braid_live_clock_ready(const struct braid_region_source *s);

@@ -339,3 +339,10 @@ u64 braid_live_lost(const struct braid_region_source *s)
 	}
 	return lost;
 }
+
+s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+
+	return (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
+}

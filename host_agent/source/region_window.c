@@ -78,19 +78,6 @@ void braid_region_source_stop(struct braid_region_source *s)
 	braid_live_control_stop(s);	/* the next turn returns what failed */
 }
 
-bool braid_live_cut_span(const struct braid_live_mark *mark, struct braid_span *span)
-{
-	s64 ahead = braid_position_diff(span->position, mark->position);
-
-	if (ahead > 0 || (!ahead && span->from_bytes >= mark->bytes))
-		return false;
-	if (!ahead && span->to_bytes > mark->bytes) {
-		span->to_bytes = mark->bytes;
-		span->final = false;
-	}
-	return true;
-}
-
 s64 braid_live_skip(struct braid_region_source *s, struct braid_live_ring *ring,
 		    const struct braid_span *span)
 {
@@ -114,63 +101,4 @@ s64 braid_live_skip(struct braid_region_source *s, struct braid_live_ring *ring,
 	braid_reader_done(&ring->reader, span, events);
 	s->skipped += events;
 	return bytes + sizeof(struct braid_chunk_page);
-}
-
-void braid_live_begin_window(struct braid_live_ring *ring)
-{
-	struct braid_reader *r = &ring->reader;
-
-	/*
-	 * The reader may have found losses beyond the mark, which are ours, or not yet those
-	 * before it, which are not.
-	 */
-	ring->began_seq = ring->from.seq;
-	ring->began_read = r->read;
-	ring->began_lost = ring->told_lost = r->lost - (r->next_seq - ring->from.seq);
-	ring->took_piece = false;
-	ring->from.set = ring->held = false;
-}
-
-u64 braid_live_dropped(const struct braid_live_ring *ring, const struct braid_span *span)
-{
-	s64 room = (s64)(ring->to.seq - span->first_seq - span->entries);
-
-	if (!span->final)
-		return 0;
-	if (!ring->to.set || room >= (s64)span->dropped)
-		return span->dropped;
-	return room > 0 ? room : 0;
-}
-
-static u64 at_least_0(u64 difference)
-{
-	return (s64)difference > 0 ? difference : 0;
-}
-
-void braid_live_split(const struct braid_region_source *s, const struct braid_live_ring *ring,
-		      struct braid_chunk_ring_end *end)
-{
-	const struct braid_reader *r = &ring->reader;
-	u64 first = r->next_seq - r->read - r->lost, last = first + end->written;
-	u64 start = end->first_seq, stop = last, read, next;
-
-	if (!braid_live_takes(s)) {	/* it ended before the recording began */
-		start = end->first_seq = last;
-		end->read_before = end->read;
-		end->lost_before = end->lost;
-	} else if (ring->from.set) {	/* it ended before all was skipped */
-		start = end->first_seq = ring->from.seq;
-		end->read_before = end->read;
-		end->lost_before = end->lost;
-	}
-	if (ring->to.set && (s64)(last - ring->to.seq) > 0)
-		stop = ring->to.seq;
-	read = end->read - end->read_before;
-	next = (s64)(r->next_seq - start) > 0 ? r->next_seq : start;
-	end->before = start - first;
-	end->after = at_least_0(last - stop);
-	end->left_within = at_least_0(stop - next);
-	if (end->left_within > end->left)
-		end->left_within = end->left;
-	end->lost_within = at_least_0(stop - start - read - end->left_within);
 }
