@@ -127,15 +127,6 @@ int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct 
 			    v->bytes - sizeof(head), 0);
 }
 
-int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns)
-{
-	struct braid_clock_pair pair = { .counter = counter, .realtime_ns = realtime_ns };
-
-	if (s->nr_pairs >= BRAID_MAX_TABLE)
-		return 0;
-	return braid_array_push(s->pairs, s->nr_pairs, s->pairs_capacity, pair);
-}
-
 static int by_h1(const void *a, const void *b)
 {
 	const struct braid_clock_sample *x = &((const struct braid_crossing *)a)->s;
@@ -235,7 +226,7 @@ static int walk(struct braid_capture_stream *s, s64 *room_ns)
 			struct braid_clock_time t =
 				braid_clock_convert(&s->stream.clock, ring->cpu, ring->item.counter,
 						    BRAID_TAKEN_UNKNOWN, 0);
-			s64 room = (s64)(braid_capture_taken_ns(ring) - t.ns);
+			s64 room = (s64)(ring->taken_ns - t.ns);
 
 			if (ring->item.kind == BRAID_ITEM_EVENT && room < *room_ns)
 				*room_ns = room;
@@ -347,25 +338,6 @@ static int place_nominal(struct braid_capture_stream *s)
 	return err;
 }
 
-/* The pairs of the rings, seen by a walk that places nothing. */
-static int collect_pairs(struct braid_capture_stream *s)
-{
-	struct braid_clock *clock = &s->stream.clock;
-	char why[sizeof(clock->reason)];
-	s64 room_ns;
-	int err;
-
-	memcpy(why, clock->reason, sizeof(why));
-	err = braid_clock_nominal(clock, s->stream.counter_hz, s->superblock.init_counter, 0);
-	s->collect_pairs = true;
-	if (!err)
-		err = walk(s, &room_ns);
-	s->collect_pairs = false;
-	braid_clock_free(clock);
-	memcpy(clock->reason, why, sizeof(why));
-	return err;
-}
-
 static int place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
 {
 	struct braid_source *source = &s->source->source;
@@ -375,7 +347,7 @@ static int place(struct braid_capture_stream *s, enum braid_clock_kind wanted)
 
 	source->fault = NULL;	/* the walk to come will tell them */
 	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_PAIRS)
-		err = collect_pairs(s);
+		err = braid_capture_find_pairs(s);
 	if (!err)
 		err = wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_PAIRS ?
 		      place_by_pairs(s) : -ENODATA;

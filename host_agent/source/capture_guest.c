@@ -12,10 +12,6 @@
 #include "shared/page.h"
 #include "shared/ring.h"
 
-/* What precedes a piece's bytes in its chunk. */
-#define PAGE_AT		sizeof(struct braid_chunk)
-#define DATA_AT		(PAGE_AT + sizeof(struct braid_chunk_page))
-
 struct guest_ring {
 	struct braid_capture_ring base;
 	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
@@ -156,7 +152,7 @@ static bool same_piece(const struct guest_ring *g, const struct braid_piece *pie
 /* Begins the piece that was read into the buffer. */
 static void begin_piece(struct guest_ring *g, bool placed)
 {
-	const u8 *data = g->buffer + DATA_AT;
+	const u8 *data = g->buffer + BRAID_PAGE_DATA_AT;
 	u32 skip, bytes;
 
 	if (g->page.from_bytes > g->covered_bytes && !g->lost_track) {
@@ -181,15 +177,6 @@ static void begin_piece(struct guest_ring *g, bool placed)
 		g->cursor.offset = 0;
 	}
 	g->loaded = true;
-}
-
-/* Pages of minor 0 don't say how they are stamped: as the stream's buffers were. */
-static u32 flags_of(const struct guest_ring *g, const struct braid_piece *piece)
-{
-	if (!g->base.source->minors[piece->file])
-		return g->flags;
-	return (g->page.flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
-	       (g->page.flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);
 }
 
 /* Room for a piece, whatever the shape of the ring was when it was taken. */
@@ -217,7 +204,7 @@ static int load_piece(struct guest_ring *g)
 
 	if (!braid_pieces_next(&base->pieces, &g->base.at))
 		return 0;
-	err = make_room(g, DATA_AT + piece->to_bytes - piece->from_bytes);
+	err = make_room(g, BRAID_PAGE_DATA_AT + piece->to_bytes - piece->from_bytes);
 	if (err)
 		return err;
 	err = braid_capture_fetch(base->source, piece, g->buffer,
@@ -228,12 +215,13 @@ static int load_piece(struct guest_ring *g)
 	}
 	if (err)
 		return err;
-	memcpy(&g->page, g->buffer + PAGE_AT, sizeof(g->page));
+	memcpy(&g->page, g->buffer + BRAID_PAGE_AT, sizeof(g->page));
 	if (!same_piece(g, piece)) {
 		faulty(g, "the capture changed while it was read");
 		return 1;
 	}
-	g->page_flags = flags_of(g, piece);
+	base->ring.taken_ns = g->page.host_ns;
+	g->page_flags = braid_capture_page_flags(base->source, piece, &g->page, g->flags);
 	fresh = !g->opened || g->page.position != g->position;
 	placed = g->page.flags & BRAID_PAGE_PLACED &&
 		 (fresh || g->page.from_bytes > g->covered_bytes);
@@ -397,17 +385,6 @@ static int end_of_ring(struct guest_ring *g)
 	return 1;
 }
 
-/* A stamp may pair the counter with wall time. */
-static int note_pair(struct guest_ring *g, const struct braid_event_view *view)
-{
-	struct braid_capture_stream *s = g->base.owner;
-
-	if (!s->collect_pairs || !view->external_ns)
-		return 0;
-	return braid_capture_add_pair(s, view->time, view->external_ns) ?
-	       braid_fail(-ENOMEM, "out of memory") : 0;
-}
-
 static int guest_next(struct braid_ring *ring)
 {
 	struct guest_ring *g = guest_ring(ring);
@@ -428,12 +405,8 @@ static int guest_next(struct braid_ring *ring)
 			deliver(g, &view);
 			return 1;
 		}
-		if (ret > 0) {		/* a stamp: the cursor took its time */
-			ret = note_pair(g, &view);
-			if (ret)
-				return ret;
+		if (ret > 0)		/* a stamp: the cursor took its time */
 			continue;
-		}
 		if (ret < 0) {
 			faulty(g, "invalid event after %llu events; the rest is skipped",
 			       (unsigned long long)g->cursor.events);
@@ -462,6 +435,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->part = 0;
 	g->adrift = false;
 	memset(&g->page, 0, sizeof(g->page));
+	ring->taken_ns = 0;
 }
 
 static void guest_free(struct braid_ring *ring)
@@ -472,11 +446,6 @@ static void guest_free(struct braid_ring *ring)
 	free(g->base.parts);
 	free(g->buffer);
 	free(g);
-}
-
-u64 braid_capture_taken_ns(const struct braid_ring *ring)
-{
-	return ((const struct guest_ring *)ring)->page.host_ns;
 }
 
 struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
@@ -493,7 +462,6 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 		return NULL;
 	g->flags = s->superblock.buffers[buffer].flags;
 	g->base.source = s->source;
-	g->base.owner = s;
 	g->base.ring.stream = &s->stream;
 	g->base.ring.buffer = buffer;
 	g->base.ring.cpu = cpu;

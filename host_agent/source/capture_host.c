@@ -315,19 +315,6 @@ static void host_free(struct braid_ring *ring)
 	free(h);
 }
 
-bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
-			const struct braid_ring_ops *ops)
-{
-	base->source = s->source;
-	base->ring.stream = &s->stream;
-	base->ring.cpu = cpu;
-	base->ring.ops = ops;
-	base->ring.item.stream = &s->stream;
-	base->ring.item.ring = &base->ring;
-	return !braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
-				 &base->ring);
-}
-
 struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu)
 {
 	static const struct braid_ring_ops ops = {

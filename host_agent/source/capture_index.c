@@ -225,36 +225,6 @@ static int by_seq(const void *a, const void *b, void *arg)
 	return dx < dy ? -1 : dx > dy;
 }
 
-/* Events before @seq that lie between parts; those before the first part don't count. */
-static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
-{
-	size_t k = 0, end = ring->nr_parts;
-	const struct braid_ring_part *part;
-	bool last;
-
-	while (k < end) {	/* the first part that begins after @seq */
-		size_t middle = k + (end - k) / 2;
-
-		if ((s64)(ring->parts[middle].from_seq - seq) > 0)
-			end = middle;
-		else
-			k = middle + 1;
-	}
-	if (!k)
-		return 0;
-	part = &ring->parts[k - 1];
-	/* Where the part that goes on began is told at its end. */
-	last = k == ring->nr_parts && !ring->source->source.grows;
-	return part->gaps + (!last && (s64)(seq - part->reach) > 0 ? seq - part->reach : 0);
-}
-
-u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
-{
-	u64 before = gaps_before(ring, from), sum = gaps_before(ring, to);
-
-	return sum > before ? sum - before : 0;
-}
-
 /* Captures may be named in any order, and one of them twice. A ring's end is told once. */
 static bool is_told(const struct braid_ring_part *before, const struct braid_ring_part *part)
 {

@@ -28,32 +28,6 @@ static struct braid_capture_stream *capture_stream(struct braid_stream *stream)
 					       offsetof(struct braid_capture_stream, stream));
 }
 
-void braid_source_faulty(struct braid_source *source, const struct braid_stream *stream,
-			 const char *format, ...)
-{
-	char line[512];
-	va_list args;
-
-	source->faults++;
-	if (!source->fault)
-		return;
-	va_start(args, format);
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	braid_text_clean(line);
-	source->fault(source->fault_arg, stream, line);
-}
-
-int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece, void *to,
-			u32 bytes)
-{
-	cs->source.bytes_read += bytes;
-	if (cs->dats[piece->file])	/* its pages have no head of ours */
-		return braid_dat_load(cs->dats[piece->file], piece, (u8 *)to + BRAID_HOST_PAGE_AT,
-				      piece->to_bytes);
-	return braid_capture_load(cs->readers[piece->file], piece->offset, to, bytes);
-}
-
 int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v)
 {
 	struct braid_capture_stream *s;

@@ -17,6 +17,10 @@
 #define BRAID_MAX_MARKS		8192u		/* of one stream: a clock has far fewer epochs */
 #define BRAID_MAX_FILES		1024u
 
+/* What precedes a piece's bytes in its chunk. */
+#define BRAID_PAGE_AT		sizeof(struct braid_chunk)
+#define BRAID_PAGE_DATA_AT	(BRAID_PAGE_AT + sizeof(struct braid_chunk_page))
+
 /* What precedes a host's sub-buffer in its chunk. */
 #define BRAID_HOST_PAGE_AT	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
 
@@ -46,7 +50,6 @@ struct braid_capture_ring {
 	struct braid_ring_part *parts;		/* by seq, once all is indexed */
 	size_t nr_parts, parts_capacity;
 	struct braid_capture_source *source;
-	struct braid_capture_stream *owner;	/* of a guest's ring */
 	struct braid_pieces pieces;
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
@@ -84,7 +87,6 @@ struct braid_capture_stream {
 	struct braid_clock_pair *pairs;
 	size_t nr_pairs, pairs_capacity;
 	size_t threads_capacity;
-	bool collect_pairs;			/* the walk under way is to see those in the rings */
 	char **blocks;				/* memory that formats point into */
 	size_t nr_blocks, blocks_capacity;
 	u64 schema_bytes;
@@ -198,13 +200,14 @@ int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const ch
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 
-/* A pair found in a ring. Return: 0 or -ENOMEM. */
-int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
-
 /* Fits the host's clocks, which come first; and a stream's. Return: 0 or -ENOMEM. */
 int braid_capture_fit_host(struct braid_capture_source *cs);
 int braid_capture_fit_clock(struct braid_capture_stream *s);
 void braid_capture_free_clock(struct braid_capture_stream *s);
+
+/* capture_pairs.c: one pair; and those that lie in a guest's rings. Return: 0, -ENOMEM; find: -errno. */
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
+int braid_capture_find_pairs(struct braid_capture_stream *s);
 
 /* capture_index.c: chunks that belong to a ring */
 int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
@@ -219,15 +222,18 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
 struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
 
+/* capture_ring.c ------------------------------------------------------------------- */
+
 /* Makes a ring known to its stream. Return: whether there was memory. */
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops);
 
-/* When the agent took the bytes that a guest ring's cursor is in. */
-u64 braid_capture_taken_ns(const struct braid_ring *ring);
-
 /* Events of [from, to) that lie in no part of those that are known: others read them. */
 u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
+
+/* BRAID_BUFFER_* of a page: those of minor 0 do not say them, as the stream's buffers were. */
+u32 braid_capture_page_flags(const struct braid_capture_source *cs, const struct braid_piece *piece,
+			     const struct braid_chunk_page *page, u32 stream_flags);
 
 /* Reads a piece's chunk: its header and @bytes of payload. */
 int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_piece *piece, void *to,

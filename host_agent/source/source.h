@@ -84,6 +84,7 @@ struct braid_ring {
 	u32 buffer;
 	u32 cpu;		/* or BRAID_RING_NOTES */
 	u32 order;		/* breaks ties in the merge: unique in the source */
+	u64 taken_ns;		/* of a guest: when the agent took the bytes that the cursor is in */
 	bool merging;		/* a merge has its cursor */
 	struct braid_item item;	/* where the cursor is */
 	struct braid_ring_walk walk;

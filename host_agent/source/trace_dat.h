@@ -96,7 +96,7 @@ int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_sour
 			 const char *path);
 void braid_trace_dat_close(struct braid_trace_dat *dat);
 
-/* Complains of a file that is not what it says. Return: -EBADMSG. */
+/* trace_dat_bytes.c: complains of a file that is not what it says. Return: -EBADMSG. */
 int braid_dat_broken(const struct braid_trace_dat *dat, const char *what);
 
 /* Takes bytes, a little-endian number of 2, 4 or 8 bytes, a string with its NUL. 0 or -errno. */
@@ -116,7 +116,9 @@ int braid_dat_take_comms(struct braid_dat_input *in);
 /* trace_dat_pages.c: notes where each page lies. Return: 0, or -errno with braid_fail(). */
 int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number);
 
-/* Reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
+#define BRAID_DAT_PLACE_SHIFT	3	/* offsets of pieces are multiples of 8; places in the file are not */
+
+/* trace_dat_load.c: reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
 int braid_dat_load(struct braid_trace_dat *dat, const struct braid_piece *piece, void *to,
 		   u32 bytes);
 

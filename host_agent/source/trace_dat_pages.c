@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The pages of a trace.dat: where each lies, and reading them, compressed or not. */
+/* The pages of a trace.dat: where each lies. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "host_agent/source/trace_dat.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
-
-#define PLACE_SHIFT	3	/* offsets of pieces are multiples of 8; places in the file are not */
 
 /* A ring of a buffer's CPU. NULL: out of memory. */
 static struct braid_capture_ring *add_ring(struct braid_trace_dat *dat, u32 buffer, u32 cpu)
@@ -40,7 +37,7 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 		return braid_dat_broken(dat, "it claims more pages than it can hold");
 	dat->bytes_left -= bytes;
 	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
-		piece.offset = (compressed ? place : place + at) << PLACE_SHIFT;
+		piece.offset = (compressed ? place : place + at) << BRAID_DAT_PLACE_SHIFT;
 		piece.from_bytes = compressed ? at : 0;
 		if (braid_pieces_add(&ring->pieces, &piece))
 			return braid_fail(-ENOMEM, "out of memory");
@@ -169,59 +166,4 @@ int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number)
 	if (b->page_bytes < 64 || b->page_bytes > BRAID_MAX_HOST_BYTES || b->page_bytes & 7)
 		return braid_dat_broken(dat, "its pages have an impossible size");
 	return dat->sections ? index_section(dat, b, number) : index_table(dat, number);
-}
-
-/* Reading --------------------------------------------------------------------------------- */
-
-static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 place)
-{
-	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
-	u64 packed_bytes, bytes;
-	u8 *packed, *data;
-	int err = 0;
-
-	/* Again, since the file may be another by now. */
-	if (braid_dat_take_number(&in, 4, &packed_bytes) || braid_dat_take_number(&in, 4, &bytes))
-		return -EBADMSG;
-	if (packed_bytes > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
-		return braid_dat_broken(dat, "its pages are compressed in an impossible way");
-	free(c->data);
-	c->data = NULL;
-	packed = malloc(packed_bytes + 1);
-	data = malloc(bytes + 1);
-	if (!packed || !data)
-		err = braid_fail(-ENOMEM, "out of memory");
-	if (!err)
-		err = braid_dat_take(&in, packed, packed_bytes);
-	if (!err && ZSTD_decompress(data, bytes, packed, packed_bytes) != bytes)
-		err = braid_dat_broken(dat, "pages in it can't be decompressed");
-	free(packed);
-	if (err) {
-		free(data);
-		return err;
-	}
-	*c = (struct braid_dat_cache){ .place = place, .data = data, .bytes = bytes };
-	return 0;
-}
-
-int braid_dat_load(struct braid_trace_dat *dat, const struct braid_piece *piece, void *to,
-		   u32 bytes)
-{
-	u64 place = piece->offset >> PLACE_SHIFT;
-	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
-	struct braid_dat_cache *c;
-	int err;
-
-	if (!piece->position)
-		return braid_dat_take(&in, to, bytes);
-	c = &dat->caches[piece->position - 1];
-	if (!c->data || c->place != place) {
-		err = unpack(dat, c, place);
-		if (err)
-			return err;
-	}
-	if (piece->from_bytes > c->bytes || bytes > c->bytes - piece->from_bytes)
-		return braid_dat_broken(dat, "it changed while it was read");
-	memcpy(to, c->data + piece->from_bytes, bytes);
-	return 0;
 }
