@@ -45,12 +45,7 @@ MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer for tracefs ev
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
 static bool in_use;
-static struct braid_buffer *trace_buffer, *ftrace_buffer;
-
-struct braid_buffer *braid_trace_buffer(void)
-{
-	return trace_buffer;
-}
+static struct braid_buffer *ftrace_buffer;
 
 static struct braid_buffer *make(const char *name, u32 flags)
 {
@@ -90,12 +85,12 @@ int __init braid_attach_init(void)
 
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
-	trace_buffer = buffer;
+	braid_set_trace_buffer(buffer);
 	if (!ftrace_size_kb)
 		return 0;
 	buffer = make("ftrace", flags);
 	if (IS_ERR(buffer)) {
-		unmake(trace_buffer);
+		unmake(braid_trace_buffer());
 		return PTR_ERR(buffer);
 	}
 	ftrace_buffer = buffer;
@@ -105,7 +100,7 @@ int __init braid_attach_init(void)
 void braid_attach_exit(void)
 {
 	unmake(ftrace_buffer);
-	unmake(trace_buffer);
+	unmake(braid_trace_buffer());
 }
 
 /* The slots that a parameter asks for; 0: as many as fit. braid_buffer_place() reports too many. */
@@ -122,9 +117,9 @@ static int place_own(void)
 	u64 eighth = region.layout.sections[BRAID_SECTION_RINGS].bytes / 8;
 	int err;
 
-	trace_buffer->nr_slots = slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
-	trace_buffer->max_bytes = 5 * eighth;
-	err = braid_buffer_place(trace_buffer, &region);
+	braid_trace_buffer()->nr_slots = slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
+	braid_trace_buffer()->max_bytes = 5 * eighth;
+	err = braid_buffer_place(braid_trace_buffer(), &region);
 	if (!err && ftrace_buffer) {
 		ftrace_buffer->nr_slots = slots_for(ftrace_size_kb);
 		/* An eighth more, for meta pages and private parts. */
@@ -182,7 +177,7 @@ static int go_live(void)
 	braid_region_go_live(&region);
 	/* From here on buffers of other modules come and go; those that were there first: */
 	while ((buffer = braid_buffer_next(buffer)))
-		if (buffer != trace_buffer && buffer != ftrace_buffer && !buffer->dying &&
+		if (buffer != braid_trace_buffer() && buffer != ftrace_buffer && !buffer->dying &&
 		    !braid_buffer_place(buffer, &region))
 			braid_registry_list_buffer(buffer);
 	return 0;
@@ -221,7 +216,7 @@ static void enable_patterns(const char *patterns)
 
 static void say_hello(void)
 {
-	const struct braid_buffer_desc *desc = &region.layout.buffers[trace_buffer->index];
+	const struct braid_buffer_desc *desc = &region.layout.buffers[braid_trace_buffer()->index];
 
 	pr_info("%s: %u rings of %u x %u bytes, %s, in %llu KiB of shared memory\n",
 		region.range.name, desc->nr_rings, desc->nr_slots, desc->subbuf_bytes,

@@ -364,3 +364,15 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 		braid_region_publish_buffers(region);
 	return 0;
 }
+
+static struct braid_buffer *trace_buffer;
+
+struct braid_buffer *braid_trace_buffer(void)
+{
+	return trace_buffer;
+}
+
+void braid_set_trace_buffer(struct braid_buffer *buffer)
+{
+	trace_buffer = buffer;
+}

@@ -305,4 +305,14 @@ static __always_inline void braid_record_commit(struct braid_slot *slot)
 	braid_ring_commit(slot->writer, slot->token);
 }
 
+/**
+ * braid_trace_buffer - the buffer "trace", where tracepoints and a NULL buffer write
+ *
+ * There from the driver's init to its exit.
+ */
+struct braid_buffer *braid_trace_buffer(void);
+
+/** braid_set_trace_buffer - say which it is; NULL: none any more */
+void braid_set_trace_buffer(struct braid_buffer *buffer);
+
 #endif /* BRAID_CORE_BUFFER_H */

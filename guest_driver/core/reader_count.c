@@ -5,33 +5,6 @@
 
 #include "guest_driver/core/reader_private.h"
 
-int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *counts)
-{
-	const struct braid_buffer *buffer = r->buffer;
-	const struct braid_writer *w = braid_buffer_writer(buffer, r->cpu);
-	struct braid_ring_tally tally;
-	int err;
-
-	memset(counts, 0, sizeof(*counts));
-	if (!w)
-		return -ENODEV;
-	if (braid_page_copy_make(&r->scratch, w->map.subbuf_bytes))
-		return -ENOMEM;
-	counts->owner = braid_load(&w->map.priv->reader_owner);
-	counts->broken = READ_ONCE(w->broken);
-	err = braid_ring_count(&w->map, buffer->region->layout.incarnation, r->scratch.data, &tally);
-	if (err)
-		return err;
-	counts->written = tally.written;
-	counts->read = tally.read;
-	counts->entries = tally.left;
-	counts->bytes = tally.left_bytes;
-	counts->oldest = tally.oldest;
-	counts->dropped = min(tally.dropped, tally.lost);
-	counts->overruns = tally.lost - counts->dropped;
-	return 0;
-}
-
 int braid_reader_counts(struct braid_buffer *buffer, int cpu, struct braid_ring_counts *counts)
 {
 	struct braid_guest_reader *r;

@@ -10,22 +10,6 @@
 #include "guest_driver/compat.h"
 #include "guest_driver/core/reader_private.h"
 
-bool braid_reader_mapped(struct braid_guest_reader *r)
-{
-	return READ_ONCE(r->nr_mapped);
-}
-
-void braid_reader_unmap(struct braid_guest_reader *r)
-{
-	mutex_lock(&r->map_lock);
-	r->generation++;
-	if (r->nr_mapped)	/* else there may be no file any more */
-		unmap_mapping_range(r->mapping, 0, 0, 1);
-	r->nr_mapped = 0;
-	r->base = NULL;
-	mutex_unlock(&r->map_lock);
-}
-
 static unsigned long pfn_of(const void *address)
 {
 	return is_vmalloc_addr(address) ? vmalloc_to_pfn(address) :

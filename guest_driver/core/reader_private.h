@@ -72,6 +72,9 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 /* Takes the role. Must hold the buffer's lock. 0, or as braid_buffer_peek(). */
 int braid_reader_take_role(struct braid_guest_reader *r);
 
+/* Joins those who hold the role. Must hold the buffer's lock. As braid_reader_take_role(). */
+int braid_reader_hold_role(struct braid_guest_reader *r, struct braid_reader_hold *hold);
+
 /* Gives the role back if nobody needs it. Must hold the buffer's lock. */
 void braid_reader_give_role(struct braid_guest_reader *r);
 

@@ -130,40 +130,9 @@ static int id_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(id);
 
-void braid_debugfs_init(void)
-{
-	root = debugfs_create_dir("tracebraid", NULL);
-}
-
 void braid_debugfs_exit(void)
 {
 	debugfs_remove(root);
-}
-
-int braid_debugfs_add_buffer(struct braid_buffer *buffer)
-{
-	struct braid_buffer_files *files = kzalloc(sizeof(*files), GFP_KERNEL);
-	struct braid_event *ev = NULL;
-	int err;
-
-	if (!files)
-		return -ENOMEM;
-	INIT_LIST_HEAD(&files->systems);
-	files->dir = debugfs_create_dir(buffer->name, root);
-	braid_debugfs_files(buffer, files->dir);
-	buffer->files = files;
-	err = braid_read_files_add(buffer, files->dir);
-	if (err) {
-		braid_debugfs_remove_buffer(buffer);
-		return err;
-	}
-	if (!buffer->events)
-		return 0;
-	files->events = debugfs_create_dir("events", files->dir);
-	debugfs_create_file("enable", 0200, files->events, buffer, &all_enable_fops);
-	while ((ev = braid_registry_next(buffer, ev)))
-		braid_debugfs_add(ev);
-	return 0;
 }
 
 void braid_debugfs_remove_buffer(struct braid_buffer *buffer)
@@ -204,7 +173,7 @@ static struct dentry *system_dir(struct braid_buffer *buffer, const char *name)
 	return sys->dir;
 }
 
-void braid_debugfs_add(struct braid_event *ev)
+static void add_event(struct braid_event *ev)
 {
 	if (!ev->buffer->files)
 		return;
@@ -216,8 +185,45 @@ void braid_debugfs_add(struct braid_event *ev)
 	debugfs_create_file("format", 0400, ev->dir, ev, &format_fops);
 }
 
-void braid_debugfs_remove(struct braid_event *ev)
+static void remove_event(struct braid_event *ev)
 {
 	debugfs_remove(ev->dir);
 	ev->dir = NULL;
+}
+
+int braid_debugfs_add_buffer(struct braid_buffer *buffer)
+{
+	struct braid_buffer_files *files = kzalloc(sizeof(*files), GFP_KERNEL);
+	struct braid_event *ev = NULL;
+	int err;
+
+	if (!files)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&files->systems);
+	files->dir = debugfs_create_dir(buffer->name, root);
+	braid_debugfs_files(buffer, files->dir);
+	buffer->files = files;
+	err = braid_read_files_add(buffer, files->dir);
+	if (err) {
+		braid_debugfs_remove_buffer(buffer);
+		return err;
+	}
+	if (!buffer->events)
+		return 0;
+	files->events = debugfs_create_dir("events", files->dir);
+	debugfs_create_file("enable", 0200, files->events, buffer, &all_enable_fops);
+	while ((ev = braid_registry_next(buffer, ev)))
+		add_event(ev);
+	return 0;
+}
+
+void braid_debugfs_init(void)
+{
+	static const struct braid_event_listener listener = {
+		.added = add_event,
+		.removing = remove_event,
+	};
+
+	root = debugfs_create_dir("tracebraid", NULL);
+	braid_registry_listen(&listener);
 }

@@ -5,7 +5,7 @@
 
 #include "guest_driver/event/event.h"
 
-/** braid_debugfs_init - make tracebraid/; a kernel without debugfs goes on without */
+/** braid_debugfs_init - make tracebraid/, and listen for events; a kernel without debugfs goes on without */
 void braid_debugfs_init(void);
 
 /** braid_debugfs_exit - remove it; its buffers' directories are gone */
@@ -26,12 +26,6 @@ int braid_debugfs_add_buffer(struct braid_buffer *buffer);
  * Must not hold any lock that a user of the files takes.
  */
 void braid_debugfs_remove_buffer(struct braid_buffer *buffer);
-
-/** braid_debugfs_add - make <buffer>/events/<system>/<event>/{enable,id,format} */
-void braid_debugfs_add(struct braid_event *ev);
-
-/** braid_debugfs_remove - remove an event's files; no user is inside on return */
-void braid_debugfs_remove(struct braid_event *ev);
 
 /** braid_debugfs_files - add a buffer's own files to its directory (debugfs_buffer.c) */
 void braid_debugfs_files(struct braid_buffer *buffer, struct dentry *dir);

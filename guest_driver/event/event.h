@@ -140,6 +140,15 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
  */
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes);
 
+/* Who shows events to users. Both may sleep, and hold no lock of the registry's. */
+struct braid_event_listener {
+	void (*added)(struct braid_event *ev);
+	void (*removing)(struct braid_event *ev);	/* no user is inside on return */
+};
+
+/** braid_registry_listen - say who; before the first event is added */
+void braid_registry_listen(const struct braid_event_listener *listener);
+
 /** braid_registry_lock - no event comes, goes, is switched or listed meanwhile. May sleep */
 void braid_registry_lock(void);
 void braid_registry_unlock(void);
@@ -162,13 +171,6 @@ int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *ent
  * Must hold braid_registry_lock().
  */
 void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry);
-
-/**
- * braid_trace_buffer - the buffer "trace", where tracepoints and a NULL buffer write
- *
- * There from the driver's init to its exit.
- */
-struct braid_buffer *braid_trace_buffer(void);
 
 /**
  * braid_registry_new_buffer - make a buffer, with an id space; debugfs is the caller's

@@ -9,6 +9,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "guest_driver/event/directory.h"
 #include "guest_driver/event/output.h"
 #include "guest_driver/event/subevent.h"
 

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One reader of each ring in the guest: its life, the role, who waits for events, and looking for them. */
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "guest_driver/core/reader_private.h"
+
+static LIST_HEAD(readers);
+static DEFINE_MUTEX(readers_lock);	/* taken inside a buffer's lock */
+
+/* Life ------------------------------------------------------------------------------ */
+
+bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu)
+{
+	return cpu >= 0 && cpu < buffer->nr_cpus && cpu_possible(cpu);
+}
+
+struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+
+	if (r || !braid_may_sleep())
+		return r;
+	r = kzalloc(sizeof(*r), GFP_KERNEL);
+	if (!r)
+		return NULL;
+	kref_init(&r->kref);
+	r->buffer = buffer;
+	r->cpu = cpu;
+	init_waitqueue_head(&r->wait);
+	mutex_init(&r->map_lock);
+	mutex_lock(&readers_lock);
+	list_add_tail(&r->list, &readers);
+	mutex_unlock(&readers_lock);
+	buffer->cpus[cpu].reader = r;
+	return r;
+}
+
+struct braid_guest_reader *braid_reader_get(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_guest_reader *r;
+
+	braid_lock(&buffer->lock);
+	r = braid_reader_find(buffer, cpu);
+	if (r)
+		kref_get(&r->kref);
+	braid_unlock(&buffer->lock);
+	return r;
+}
+
+static void free_reader(struct kref *kref)
+{
+	kfree(container_of(kref, struct braid_guest_reader, kref));
+}
+
+void braid_reader_put(struct braid_guest_reader *r)
+{
+	kref_put(&r->kref, free_reader);
+}
+
+void braid_reader_free(struct braid_buffer *buffer)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
+		struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+
+		if (!r)
+			continue;
+		buffer->cpus[cpu].reader = NULL;
+		mutex_lock(&readers_lock);
+		list_del(&r->list);
+		r->buffer = NULL;
+		mutex_unlock(&readers_lock);
+		braid_page_copy_free(&r->page);
+		braid_page_copy_free(&r->scratch);
+		braid_event_room_free(&r->item);
+		braid_reader_put(r);
+	}
+}
+
+/* The role -------------------------------------------------------------------------- */
+
+bool braid_reader_mapped(struct braid_guest_reader *r)
+{
+	return READ_ONCE(r->nr_mapped);
+}
+
+void braid_reader_unmap(struct braid_guest_reader *r)
+{
+	mutex_lock(&r->map_lock);
+	r->generation++;
+	if (r->nr_mapped)	/* else there may be no file any more */
+		unmap_mapping_range(r->mapping, 0, 0, 1);
+	r->nr_mapped = 0;
+	r->base = NULL;
+	mutex_unlock(&r->map_lock);
+}
+
+/* Begins where the ring's last reader left off. */
+static int attach(struct braid_guest_reader *r, const struct braid_writer *w)
+{
+	u64 read = r->ring.read, lost = r->ring.lost, incarnation = r->ring.incarnation;
+	u32 subbuf_bytes = w->map.subbuf_bytes;
+	int err = braid_page_copy_make(&r->page, subbuf_bytes) ?:
+		  braid_event_room_make(&r->item, subbuf_bytes);
+
+	if (err)
+		return err;
+	r->page.valid = false;
+	r->bad = false;
+	r->shown_lost = 0;
+	err = braid_reader_attach(&r->ring, &w->map, r->buffer->region->layout.incarnation);
+	/* A loss that we have seen and not told is still to be told, if nobody read since. */
+	if (err || r->ring.incarnation != incarnation || r->ring.read != read ||
+	    r->ring.lost != lost)
+		r->lost_told = r->ring.lost;
+	return err;
+}
+
+int braid_reader_take_role(struct braid_guest_reader *r)
+{
+	const struct braid_writer *w = braid_buffer_writer(r->buffer, r->cpu);
+	u64 dead;
+	int err;
+
+	if (!w)
+		return -ENODEV;
+	if (r->owned && braid_load(&w->map.priv->reader_owner) == BRAID_READER_GUEST)
+		return r->bad ? -EBADMSG : 0;
+	r->owned = false;	/* or an agent took us for dead */
+	dead = braid_region_agent_alive(r->buffer->region) ? BRAID_READER_NONE :
+							     BRAID_READER_HOST;
+	if (!braid_reader_own(&w->map, BRAID_READER_GUEST, dead))
+		return -EBUSY;
+	err = attach(r, w);
+	if (err)
+		braid_reader_disown(&w->map, BRAID_READER_GUEST);
+	else
+		r->owned = true;
+	return err;
+}
+
+void braid_reader_give_role(struct braid_guest_reader *r)
+{
+	if (!r->owned || r->by_call || r->nr_holds || braid_reader_mapped(r))
+		return;
+	braid_reader_disown(&r->ring.map, BRAID_READER_GUEST);
+	r->owned = false;
+}
+
+int braid_reader_hold_role(struct braid_guest_reader *r, struct braid_reader_hold *hold)
+{
+	int err = braid_reader_take_role(r);
+
+	if (err)
+		return err;
+	if (!hold->held || hold->generation != r->generation) {
+		hold->held = true;
+		hold->generation = r->generation;
+		r->nr_holds++;
+	}
+	return 0;
+}
+
+void braid_reader_let_go(struct braid_guest_reader *r, struct braid_reader_hold *hold)
+{
+	braid_lock(&r->buffer->lock);
+	if (hold->held && hold->generation == r->generation)
+		r->nr_holds--;
+	hold->held = false;
+	braid_reader_give_role(r);
+	braid_unlock(&r->buffer->lock);
+}
+
+bool braid_reader_busy(struct braid_buffer *buffer, int cpu)
+{
+	u32 k;
+
+	for (k = 0; k < buffer->nr_cpus; k++) {
+		struct braid_guest_reader *r = buffer->cpus[k].reader;
+
+		if (!r || (cpu >= 0 && cpu != k))
+			continue;
+		braid_reader_give_role(r);
+		if (r->owned)
+			return true;
+	}
+	return false;
+}
+
+void braid_reader_forget(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+
+	if (!r)
+		return;
+	if (r->owned)
+		braid_reader_disown(&r->ring.map, BRAID_READER_GUEST);
+	r->owned = false;
+	r->by_call = false;
+	r->nr_holds = 0;
+	braid_reader_unmap(r);
+	braid_reader_wake(r);
+}
+
+void braid_reader_moved(struct braid_buffer *buffer, int cpu)
+{
+	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+
+	if (r)
+		WRITE_ONCE(r->generation, r->generation + 1);
+}
+
+/* Waiting --------------------------------------------------------------------------- */
+
+wait_queue_head_t *braid_reader_queue(struct braid_guest_reader *r)
+{
+	return &r->wait;
+}
+
+u32 braid_reader_wakes(const struct braid_guest_reader *r)
+{
+	return atomic_read_acquire(&r->wakes);
+}
+
+void braid_reader_wake(struct braid_guest_reader *r)
+{
+	atomic_inc_return_release(&r->wakes);
+	wake_up_all(&r->wait);
+}
+
+int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *counts)
+{
+	const struct braid_buffer *buffer = r->buffer;
+	const struct braid_writer *w = braid_buffer_writer(buffer, r->cpu);
+	struct braid_ring_tally tally;
+	int err;
+
+	memset(counts, 0, sizeof(*counts));
+	if (!w)
+		return -ENODEV;
+	if (braid_page_copy_make(&r->scratch, w->map.subbuf_bytes))
+		return -ENOMEM;
+	counts->owner = braid_load(&w->map.priv->reader_owner);
+	counts->broken = READ_ONCE(w->broken);
+	err = braid_ring_count(&w->map, buffer->region->layout.incarnation, r->scratch.data, &tally);
+	if (err)
+		return err;
+	counts->written = tally.written;
+	counts->read = tally.read;
+	counts->entries = tally.left;
+	counts->bytes = tally.left_bytes;
+	counts->oldest = tally.oldest;
+	counts->dropped = min(tally.dropped, tally.lost);
+	counts->overruns = tally.lost - counts->dropped;
+	return 0;
+}
+
+/*
+ * Whether there is an event: 1, 0, -errno. A mapping's sub-buffer stays in hand: only who asks
+ * for the next one lets it go.
+ */
+static int any_event(struct braid_guest_reader *r)
+{
+	struct braid_ring_counts counts;
+	struct braid_event_view view;
+	struct braid_cursor c;
+
+	if (!braid_reader_mapped(r))
+		return braid_reader_look(r, &c, &view);
+	return braid_reader_count(r, &counts) ?: !!counts.entries;
+}
+
+/* Whether who waits should look: there is an event, or a reason why none will come. */
+static bool worth_waking(struct braid_guest_reader *r)
+{
+	return braid_reader_take_role(r) || any_event(r);
+}
+
+bool braid_reader_poll(void)
+{
+	struct braid_guest_reader *r;
+	bool waiting = false;
+
+	mutex_lock(&readers_lock);
+	list_for_each_entry(r, &readers, list) {
+		bool asleep = wq_has_sleeper(&r->wait);
+
+		waiting |= asleep;
+		if (!braid_lock_try(&r->buffer->lock))
+			continue;
+		if (asleep && worth_waking(r))
+			braid_reader_wake(r);
+		braid_reader_give_role(r);		/* the last mapping may have gone */
+		braid_unlock(&r->buffer->lock);
+	}
+	mutex_unlock(&readers_lock);
+	return waiting;
+}
+
+int braid_reader_ready(struct braid_guest_reader *r, struct braid_reader_hold *h)
+{
+	int ret;
+
+	braid_lock(&r->buffer->lock);
+	ret = braid_reader_hold_role(r, h) ?: any_event(r);
+	braid_unlock(&r->buffer->lock);
+	return ret;
+}
+
+/* Taking ---------------------------------------------------------------------------- */
+
+int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
+		      struct braid_event_view *view)
+{
+	int ret = r->bad ? -EBADMSG : braid_reader_next(&r->ring, &r->span);
+
+	if (ret > 0)
+		ret = braid_page_copy_fill(&r->page, &r->span, r->ring.map.flags) ?: 1;
+	if (ret > 0) {
+		*c = r->page.cursor;
+		ret = braid_page_copy_next(c, view);
+		if (!ret)
+			ret = -EBADMSG;		/* no writer commits what has no event */
+	}
+	if (ret < 0)
+		r->bad = true;
+	return ret;
+}
+
+void braid_reader_take(struct braid_guest_reader *r, const struct braid_cursor *c, u64 events)
+{
+	struct braid_span part = r->span;
+
+	part.to_bytes = c->offset;
+	part.final = r->span.final && c->offset == r->span.to_bytes;
+	r->page.cursor = *c;
+	braid_reader_done(&r->ring, &part, events);
+}
