@@ -170,6 +170,7 @@ check-lint:
 lint-run: agent $(B)/live_region
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
+	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
 	@tests/lint/kbuild.sh

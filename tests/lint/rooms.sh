@@ -17,13 +17,17 @@ allowed_of() {
 	host_agent/util) echo util ;;
 	host_agent/transport) echo util transport ;;
 	host_agent/discover) echo util transport discover ;;
-	host_agent/capture | host_agent/clock | host_agent/control)
-		echo util transport discover capture clock control ;;
-	host_agent/source) echo util transport discover capture clock control source ;;
-	host_agent/format | host_agent/merge) echo util capture clock source format merge ;;
-	host_agent/export) echo util capture clock source format merge export ;;
+	host_agent/capture) echo util capture ;;
+	host_agent/timeline) echo util capture timeline ;;
+	host_agent/control) echo util transport capture clock control ;;
+	host_agent/clock) echo util transport discover capture timeline clock ;;
+	host_agent/source)
+		echo util transport discover capture timeline clock control source ;;
+	host_agent/format | host_agent/merge) echo util timeline source format merge ;;
+	host_agent/export) echo util capture timeline clock source format merge export ;;
 	host_agent/cli)
-		echo util transport discover capture clock control source format merge export cli ;;
+		echo util transport discover capture timeline clock control source format merge \
+			export cli ;;
 	guest_driver/core) echo core ;;
 	guest_driver/clock) echo core clock ;;
 	guest_driver/event) echo core clock event ;;
