@@ -56,7 +56,7 @@ static int fail_write(struct capture_file *f, int err, u64 whole)
 	/* Standard output may hold more than ours. */
 	if (!f->is_stdout && ftruncate(f->fd, whole) == 0)
 		(void)lseek(f->fd, whole, SEEK_SET);
-	return braid_fail(err, "cannot write '%s': %s; it is good up to byte %llu", f->path,
+	return braid_fail(err, "cannot write '%s': %s; it is valid up to byte %llu", f->path,
 			  err == -ENOSPC ? "the disk is full" : strerror(-err),
 			  (unsigned long long)whole);
 }

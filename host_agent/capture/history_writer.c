@@ -84,7 +84,7 @@ static int tee(struct braid_capture_writer *w, struct braid_capture_writer *also
 
 	of(w)->also = also;
 	w->tee_error = 0;
-	return err ? braid_fail(err, "the snapshot is not whole: %s", strerror(-err)) : 0;
+	return err ? braid_fail(err, "the snapshot is incomplete: %s", strerror(-err)) : 0;
 }
 
 static void replay(struct braid_capture_writer *w, u32 stream)

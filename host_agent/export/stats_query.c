@@ -84,18 +84,18 @@ const char *braid_stats_untold(const struct braid_stats *s, const struct braid_s
 	u32 n = 0;
 
 	if (!x->any_switch)
-		all[n++] = "who ran, and how long: no sched_switch is among its events";
+		all[n++] = "how long tasks ran: it has no sched_switch events";
 	else if (!x->any_wakeup)
-		all[n++] = "how long those who woke up waited to run: no sched_wakeup is among its events";
+		all[n++] = "how long woken tasks waited to run: it has no sched_wakeup events";
 	if (stream->kind != BRAID_STREAM_GUEST)
 		return number < n ? all[number] : NULL;
 	if (!stream->nr_threads)
 		all[n++] = "its vCPUs' time in the guest, exits and steal: " BRAID_VCPUS_UNKNOWN;
 	else if (!host.any_kvm)
-		all[n++] = "its vCPUs' time in the guest and exits: no kvm_entry and kvm_exit are among the host's events";
+		all[n++] = "its vCPUs' time in the guest and exits: the host has no kvm_entry and kvm_exit events";
 	if (stream->nr_threads && !host.any_switch)
-		all[n++] = "its vCPUs' steal: no sched_switch is among the host's events";
+		all[n++] = "its vCPUs' steal: the host has no sched_switch events";
 	else if (stream->nr_threads && !host.any_wakeup)
-		all[n++] = "its vCPUs' steal after they woke up: no sched_wakeup is among the host's events";
+		all[n++] = "its vCPUs' steal after wakeups: the host has no sched_wakeup events";
 	return number < n ? all[number] : NULL;
 }

@@ -9,7 +9,7 @@
 
 int braid_dat_broken(const struct braid_trace_dat *dat, const char *what)
 {
-	return braid_fail(-EBADMSG, "'%s' is no sound trace.dat: %s", dat->path, what);
+	return braid_fail(-EBADMSG, "'%s' is not a valid trace.dat file: %s", dat->path, what);
 }
 
 int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
@@ -17,7 +17,7 @@ int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
 	ssize_t n;
 
 	if (bytes > in->end - in->at)
-		return braid_dat_broken(in->dat, "something ends too early");
+		return braid_dat_broken(in->dat, "a section ends too early");
 	if (in->memory) {
 		memcpy(to, in->memory + in->at, bytes);
 	} else {
@@ -25,7 +25,7 @@ int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes)
 		if (n < 0)
 			return braid_fail(n, "cannot read '%s': %s", in->dat->path, strerror(-n));
 		if ((u64)n != bytes)
-			return braid_dat_broken(in->dat, "it became shorter");
+			return braid_dat_broken(in->dat, "it was truncated while it was read");
 	}
 	in->at += bytes;
 	return 0;
