@@ -137,7 +137,6 @@ int braid_live_clock_pair(struct braid_region_source *s, bool now)
 
 	if (!now && now_ns < s->clock.pair_due_ns)
 		return 0;
-	s->clock.pair_due_ns = now_ns + PAIR_NS;
 	seq = braid_load_acquire(&cells->wall_seq);			/* (K3) */
 	if (!seq || seq & 1 || seq == s->clock.wall_seq)
 		return 0;
@@ -147,7 +146,8 @@ int braid_live_clock_pair(struct braid_region_source *s, bool now)
 	pair.flags = braid_load(&cells->wall_flags);
 	braid_fence();							/* (K3) */
 	if (braid_load(&cells->wall_seq) != seq)
-		return 0;
+		return 0;	/* it was being renewed: the next turn takes it */
+	s->clock.pair_due_ns = now_ns + PAIR_NS;
 	s->clock.wall_seq = seq;
 	err = braid_live_emit(s, BRAID_CHUNK_CLOCK_PAIR, NULL, 0, &pair, sizeof(pair));
 	return err ? err : note_unstable(s, first, pair.flags);

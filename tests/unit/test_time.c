@@ -6,6 +6,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
+#include "host_agent/source/region_private.h"
 #include "host_agent/source/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
@@ -288,6 +289,12 @@ static void even(void)
 	CHECK_EQ(count_of(printed, "\"tsc_unstable\":false"), 1);
 }
 
+/* What the guest's kernel had marked by then was marked before. */
+static bool has_pair(struct session *s)
+{
+	return s->source->clock.wall_seq;
+}
+
 /* What is said of a TSC that the guest's kernel marks unstable, now or before the recording. */
 static void unstable_tsc(bool before)
 {
@@ -297,6 +304,7 @@ static void unstable_tsc(bool before)
 
 	mark_unstable = before;
 	begin(&s);
+	session_until(&s, has_pair);
 	CHECK_EQ(s.notes, 0);
 	braid_store(&s.guest->ctl->wall_flags, BRAID_WALL_TSC_UNSTABLE);
 	if (!before)
