@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One reader of each ring in the guest: its life, the role, who waits for events, and looking for them. */
+/* The reader of a ring in the guest: its lifetime, the reader role, waiting for events, finding them. */
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -112,7 +112,7 @@ static int attach(struct braid_guest_reader *r, const struct braid_writer *w)
 	r->bad = false;
 	r->shown_lost = 0;
 	err = braid_reader_attach(&r->ring, &w->map, r->buffer->region->layout.incarnation);
-	/* A loss that we have seen and not told is still to be told, if nobody read since. */
+	/* A loss that was found and not yet reported is still reported if no other reader came. */
 	if (err || r->ring.incarnation != incarnation || r->ring.read != read ||
 	    r->ring.lost != lost)
 		r->lost_told = r->ring.lost;
@@ -273,7 +273,7 @@ static int any_event(struct braid_guest_reader *r)
 	return braid_reader_count(r, &counts) ?: !!counts.entries;
 }
 
-/* Whether who waits should look: there is an event, or a reason why none will come. */
+/* Whether to wake the waiters: there is an event, or a reason why none will come. */
 static bool worth_waking(struct braid_guest_reader *r)
 {
 	return braid_reader_take_role(r) || any_event(r);

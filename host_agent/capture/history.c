@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps the chunks that tell time and names, within bounds, while no file is written. */
+/* Keeps clock samples, names and notes, within bounds, while no file is written. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +24,9 @@ struct history_chunk {
 };
 
 enum history_class {
-	HISTORY_PAST = 0,		/* some of the samples before: spread over all the time there was */
+	HISTORY_PAST = 0,	/* some of the older samples, spread over the whole time */
 	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never what is true */
-	HISTORY_REST = 2,		/* the oldest goes first, as if the recording had begun later */
+	HISTORY_REST = 2,	/* the oldest goes first, as if the recording had begun later */
 	HISTORY_CLASSES,
 	HISTORY_NOT,
 };
@@ -105,7 +105,7 @@ static enum history_class class_of(u16 type)
 	case BRAID_CHUNK_NOTE:
 		return HISTORY_REST;
 	}
-	return HISTORY_NOT;	/* what a file needs beside is put anew for each */
+	return HISTORY_NOT;	/* what else a file needs is written to each file again */
 }
 
 static struct history_stream *find(struct braid_history *history, u32 stream)
@@ -169,8 +169,8 @@ static void make_past(struct braid_history *history, struct history_stream *s, s
 }
 
 /* Of a full list the older half goes. */
-static void make_room(struct braid_history *history, struct history_stream *s, enum history_class class,
-		      u64 limit)
+static void make_room(struct braid_history *history, struct history_stream *s,
+		      enum history_class class, u64 limit)
 {
 	struct history_list *list = &s->lists[class];
 	size_t half = list->nr / 2, k;
@@ -187,7 +187,7 @@ static void make_room(struct braid_history *history, struct history_stream *s, e
 }
 
 static struct history_chunk *make(u16 type, const void *head, u32 head_bytes, const void *body,
-			 u32 body_bytes)
+				  u32 body_bytes)
 {
 	struct history_chunk *chunk = malloc(sizeof(*chunk) + head_bytes + body_bytes);
 
@@ -214,7 +214,7 @@ static u64 limit_of(const struct braid_history *history, u32 stream)
 }
 
 int braid_history_put(struct braid_history *history, u16 type, u32 stream, const void *head,
-		   u32 head_bytes, const void *body, u32 body_bytes)
+		      u32 head_bytes, const void *body, u32 body_bytes)
 {
 	u64 limit = limit_of(history, stream);
 	struct history_stream *s = find(history, stream);
@@ -252,7 +252,7 @@ u64 braid_history_bytes(const struct braid_history *history)
 }
 
 int braid_history_replay(const struct braid_history *history, u32 stream,
-		      struct braid_capture_writer *to)
+			 struct braid_capture_writer *to)
 {
 	const struct history_stream *s = find((struct braid_history *)history, stream);
 	int err = 0, c;

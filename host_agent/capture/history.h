@@ -6,8 +6,8 @@
 #include "host_agent/capture/capture.h"
 
 /*
- * Of each stream what tells time, names and notes is chunk, within bounds however long it takes:
- * of samples the newest and some of all the time before, of all else the newest.
+ * Keeps the clock samples, names and notes of each stream, within a bound however long a recording
+ * takes: of samples the newest and some of all the time before, of all else the newest.
  */
 struct braid_history;
 
@@ -25,7 +25,7 @@ void braid_history_free(struct braid_history *history);
  * Return: 0, or -ENOMEM with braid_fail().
  */
 int braid_history_put(struct braid_history *history, u16 type, u32 stream, const void *head,
-		   u32 head_bytes, const void *body, u32 body_bytes);
+		      u32 head_bytes, const void *body, u32 body_bytes);
 
 /** braid_history_bytes - of memory, kept now */
 u64 braid_history_bytes(const struct braid_history *history);
@@ -37,6 +37,6 @@ u64 braid_history_bytes(const struct braid_history *history);
  * Return: 0, or -errno with braid_fail() of braid_capture_put().
  */
 int braid_history_replay(const struct braid_history *history, u32 stream,
-		      struct braid_capture_writer *to);
+			 struct braid_capture_writer *to);
 
 #endif /* BRAID_CAPTURE_HISTORY_H */

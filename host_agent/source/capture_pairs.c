@@ -6,7 +6,6 @@
 
 #include "host_agent/source/capture_private.h"
 #include "host_agent/util/array.h"
-#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "shared/page.h"
 

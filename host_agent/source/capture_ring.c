@@ -54,7 +54,7 @@ static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
 	if (!k)
 		return 0;
 	part = &ring->parts[k - 1];
-	/* Where the part that goes on began is told at its end. */
+	/* The start of a part that is still growing is known only at its end. */
 	last = k == ring->nr_parts && !ring->source->source.grows;
 	return part->gaps + (!last && (s64)(seq - part->reach) > 0 ? seq - part->reach : 0);
 }

@@ -114,7 +114,7 @@ int braid_live_clock_look(struct braid_region_source *s)
 	return err;
 }
 
-/* A TSC that was unstable before the first pair is told by `clock` and by reports. */
+/* `clock` and reports cover a TSC that was unstable before the first pair. */
 static int note_unstable(struct braid_region_source *s, bool first, u32 flags)
 {
 	u32 came = flags & ~s->clock.wall_flags;
