@@ -8,15 +8,18 @@ DESTDIR		?=
 KREL		?= $(shell uname -r)
 CASE		?=
 KERNELS		?=
+SERIES		?=
 NPROC		:= $(shell nproc)
 
 CC		?= gcc
-PKGS		:= libtraceevent libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
+PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
 		   babeltrace2 zlib libkdumpfile libprotobuf-c
 CFLAGS		?= -O2 -g
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS		= $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
+# The tests' reference for formats and pages.
+TEST_LIBS	= $(shell pkg-config --libs libtraceevent 2>/dev/null)
 
 ifeq ($(V),1)
 Q		:=
@@ -36,8 +39,15 @@ UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_% tests/unit/wo
 .PHONY: all
 all: agent driver
 
+# Their options and synopses are of the commands' tables.
+MAN_PAGES	:= $(patsubst docs/man/%.in,$(B)/man/%,$(wildcard docs/man/*.in))
+
 .PHONY: agent
-agent: $(B)/tracebraid
+agent: $(B)/tracebraid $(MAN_PAGES)
+
+$(B)/man/%: docs/man/%.in docs/man/generate.awk $(B)/tracebraid
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v agent=$(B)/tracebraid -f docs/man/generate.awk $< >$@.part && mv $@.part $@
 
 $(B)/tracebraid: $(AGENT_OBJS)
 	$(call say,LINK,$@)
@@ -56,11 +66,15 @@ $(B)/html/page: $(wildcard host_agent/export/html/*)
 
 $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(B)/$(tree)/host_agent/export/html_out.o): $(B)/html/page
 
+# A fused multiply-add, which x86-64 has not, would give other times and bounds of the same capture.
+$(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard host_agent/timeline/*.c))): \
+	ALL_CFLAGS += -ffp-contract=off
+
 # Perfetto's messages, for protobuf-c.
 $(B)/made/%.pb-c.c $(B)/made/%.pb-c.h: %.proto
 	$(call say,PROTO,$<)
 	$(Q)mkdir -p $(B)/made
-	$(Q)protoc-c --c_out=$(B)/made $<
+	$(Q)protoc --c_out=$(B)/made $<
 
 $(foreach tree,obj address/obj thread/obj counted/obj fuzz/obj,$(patsubst %.c,$(B)/$(tree)/%.o,$(wildcard $(PROTO)*.c))): \
 	| $(B)/made/$(PROTO).pb-c.h
@@ -81,17 +95,22 @@ driver:
 .PHONY: FORCE
 FORCE:
 
-# Where kbuild finds a kernel: the packaged ones, and those that tests/kernels/build.sh makes, by their suffix.
-kdir		= $(or $(wildcard /lib/modules/$(1)/build),$(B)/kernels/$(lastword $(subst -, ,$(1))))
+# Where kbuild finds a kernel: the packaged ones, those that tests/kernels/fetch.sh gets, and those that
+# tests/kernels/build.sh makes, by their suffix.
+kdir		= $(or $(wildcard /lib/modules/$(1)/build $(B)/kernels/$(1)/build), \
+		    $(B)/kernels/$(lastword $(subst -, ,$(1))))
 
-# Modules in a folder of links: (folder, Kbuild file, kernel's folder, more for make).
+# Modules in a folder of links: (folder, Kbuild file, kernel's folder, more for make). A print format
+# of 6.12's trace headers is longer than sparse's longest string, 7.3's mix a flag's type with integers, and
+# 7.3 uses an operator that sparse lacks, and in constants a function that sparse does not evaluate.
+SPARSE_FLAGS	:= -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(s)=(sizeof(s)-1)'
 define kbuild
 	$(Q)guest_driver/stage.sh $(1) $(2)
 	$(call say,KBUILD,$@)
 	$(Q)+guest_driver/kbuild.sh $(1)/build.log \
-		$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) $(4) modules \
+		$(MAKE) -C $(3) M=$(abspath $(1)) W=1 V=$(or $(V),0) CF="$(SPARSE_FLAGS)" $(4) modules \
 		|| { cat $(1)/build.log; exit 1; }
-	$(Q)! grep -E 'warning:|WARNING' $(1)/build.log
+	$(Q)! grep -E 'warning:|WARNING|error:' $(1)/build.log | grep -vE '/include/trace/.* (too long token expansion|degrades to integer)'
 	@touch $@
 endef
 
@@ -101,19 +120,30 @@ $(B)/guest-%/tracebraid.ko: FORCE
 		BRAID_TEST_MODULES="$(BRAID_TEST_MODULES)")
 
 $(B)/kunit-%/tracebraid_kunit.ko: FORCE
-	$(call kbuild,$(B)/kunit-$*,tests/kunit/Kbuild,$(call kdir,$*),$(if $(filter uml,$*),ARCH=um))
+	$(call kbuild,$(B)/kunit-$*,tests/kunit/Kbuild,$(B)/kernels/$*,$(if $(filter uml uml-%,$*),ARCH=um))
 
 # Tests ---------------------------------------------------------------------------------------
 
-# The newest packaged kernel of a series and flavour; asked for late, when the packages are in.
-packaged	= $(shell ls /boot/vmlinuz-$(1).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
-		    grep -E '^[0-9.]+[^-]*(-[0-9]+)?$(if $(2),-$(2))-amd64$$' | sort -V | tail -1)
-TEST_KRELS	= $(call packaged,6.1) $(call packaged,6.12) $(call packaged,6.12,rt)
+# Names of the guest kernels: of this machine's release, the oldest first, and those that fetch.sh gets.
+PACKAGED	:= $(shell tests/packages.sh --kernels | cut -f 1)
+OLDEST		:= $(firstword $(PACKAGED))
+NEWEST		:= newest newest-rt newest-cloud
+# The releases of kernels by name (a series and flavour: the newest of them); asked for late, when they are there.
+packaged	= $(shell ls /boot/vmlinuz-$(word 1,$(subst -, ,$(1))).*-amd64 2>/dev/null | sed 's|/boot/vmlinuz-||' | \
+		    grep -E '^[0-9.]+[^-]*(-[0-9]+)?$(addprefix -,$(word 2,$(subst -, ,$(1))))-amd64$$' | sort -V | tail -1)
+krels		= $(foreach one,$(1),$(if $(filter newest% arm64%,$(one)), \
+		    $(notdir $(realpath $(B)/kernels/$(one))),$(call packaged,$(one))))
+# Those that are asked for; by default each that is packaged, and the newest, for "all" in all its flavours.
+TEST_NAMES	= $(if $(filter-out all,$(KERNELS)),$(KERNELS),$(PACKAGED) $(if $(KERNELS),$(NEWEST),newest))
+TEST_KRELS	= $(call krels,$(TEST_NAMES))
 TEST_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o storm/unstable.o buffers/buffers.o \
-		   subevents/subevents.o nested/pairs.o) tests/bench/guest_ring/guest_ring.o
+		   subevents/subevents.o nested/pairs.o wakes/wakes.o) tests/bench/guest_ring/guest_ring.o
 # The release of a kernel that tests/kernels/build.sh has made.
 made		= $(shell cat $(B)/kernels/$(1)/include/config/kernel.release)
+# The flavours among them that fetch.sh gets.
+FLAVOURS	= $(patsubst newest-%,%,$(patsubst newest,generic,$(filter newest% arm64%,$(TEST_NAMES))))
 test-drivers	= $(foreach krel,$(1),$(B)/guest-$(krel)/tracebraid.ko)
+build-drivers	= $(if $(1),$(MAKE) BRAID_TEST_MODULES="$(2)" $(call test-drivers,$(1)))
 
 SAN_address	:= -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_thread	:= -fsanitize=thread -Wno-tsan
@@ -134,16 +164,17 @@ $(B)/$(1)/%: $(B)/$(1)/obj/tests/unit/%.o \
 		$$(patsubst $(B)/obj/%,$(B)/$(1)/obj/%,$$(LIB_OBJS)) \
 		$$(patsubst %.c,$(B)/$(1)/obj/%.o,$$(UNIT_HELPERS))
 	$(call say,LINK,$$@)
-	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS)
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(SAN_$(1)) -o $$@ $$^ $$(LIBS) $$(TEST_LIBS)
 endef
 $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
 UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
-		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/counted/work_linear
+		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/thread/test_flusher \
+		   $(B)/counted/work_linear
 
 .SECONDARY:
 
-.PHONY: check check-all check-lint check-unit check-kunit check-debug check-e2e check-dkms
+.PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
 	@tests/packages.sh build forms driver guests libvirt tests kunit fuzz html bench
 	@$(MAKE) check-all
@@ -157,6 +188,23 @@ check-all: check-lint check-unit fuzz-short
 	@$(MAKE) check-bench
 	@tests/dkms.sh $(call packaged,6.12)
 
+# Every kernel that there is: hours.
+check-matrix:
+	@tests/packages.sh build forms driver guests libvirt tests kunit
+	@$(MAKE) check-lint KERNELS=all
+	@$(MAKE) check-kunit
+	@$(MAKE) check-e2e KERNELS=all
+	@$(MAKE) check-dkms
+	@$(MAKE) check-releases
+
+# The README's commands as a newcomer runs them, on minimal machines: the last commit, nothing installed, nothing cached.
+RELEASES	:= bookworm trixie
+check-releases:
+	@tests/packages.sh releases
+	@for release in $(RELEASES); do \
+		echo "$$release: make demo, unit tests, a recorded guest" && \
+		tests/releases.sh $$release 'make demo && make check-unit && make check-e2e CASE=record' || exit 1; done
+
 .PHONY: check-model
 check-model:
 	@tests/packages.sh build tests
@@ -164,16 +212,20 @@ check-model:
 
 check-lint:
 	@tests/packages.sh build driver guests tests
+	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
 	@$(MAKE) -j$(NPROC) lint-run
 
+# C=2: sparse checks each source of the driver while kbuild is there anyway.
 .PHONY: lint-run
 lint-run: agent $(B)/live_region
-	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
+	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
 	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
+	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
 	@tests/lint/kbuild.sh
+	@tests/lint/qemu.sh
 	@tests/lint/man.sh
 	@tests/lint/examples.sh
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
@@ -194,48 +246,51 @@ check-html:
 html-run: agent $(B)/make_big_capture $(B)/make_hostile
 	@tests/html/run.sh
 
+# In user-mode Linux of the release's own source, or of another: SERIES=6.12.
 check-kunit:
 	@tests/packages.sh build kunit
-	@tests/kernels/build.sh uml
-	@$(MAKE) -j$(NPROC) $(B)/kunit-uml/tracebraid_kunit.ko
-	@tests/kunit/run.py
+	@tests/kernels/build.sh uml $(SERIES)
+	@$(MAKE) -j$(NPROC) $(B)/kunit-uml$(addprefix -,$(SERIES))/tracebraid_kunit.ko
+	@tests/kunit/run.py --kernel uml$(addprefix -,$(SERIES))
 
 # Slow: everything emulated, under KASAN and lockdep.
 check-debug:
 	@tests/packages.sh build guests libvirt kunit
 	@tests/kernels/build.sh debug
+	@tests/qemu/fetch.sh
 	@$(MAKE) -j$(NPROC) debug-run
 
 .PHONY: debug-run
 debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call made,debug))
 	@tests/kunit/run.py --kernel debug
-	@tests/e2e/run.py --no-skip --kernel debug $(addprefix --case ,$(CASE))
+	@tests/e2e/run.py --no-skip --kernel debug $(CASE:%=--case '%')
 
 check-dkms:
 	@tests/packages.sh driver tests
-	@tests/dkms.sh $(call packaged,6.1) $(call packaged,6.12)
-
-# The releases of the kernels that are asked for; by default, and for "all", of each.
-E2E_KRELS	= $(if $(filter-out all,$(KERNELS)),$(foreach one,$(KERNELS),$(call packaged,$(word 1,\
-		    $(subst -, ,$(one))),$(word 2,$(subst -, ,$(one))))),$(TEST_KRELS))
+	@tests/dkms.sh $(call krels,$(filter-out %-rt,$(PACKAGED)))
 
 # User-mode Linux is made for the case that runs on it.
-E2E_UML		= $(if $(CASE),$(filter virtio-uml,$(CASE)),virtio-uml)
+E2E_UML		= $(if $(CASE),$(filter $(subst *,%,$(CASE)),virtio-uml),virtio-uml)
 
 check-e2e:
 	@tests/packages.sh build forms driver guests libvirt $(if $(E2E_UML),kunit)
+	@tests/qemu/fetch.sh
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
+	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
+	@$(if $(filter arm64%,$(FLAVOURS)),tests/packages.sh arm64 && tests/kernels/sysroot.sh arm64)
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run
-e2e-run: agent
-	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(E2E_KRELS))
+e2e-run: agent $(B)/address/test_formats
+	@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
+	@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))
 	@tests/e2e/nested/test_judge.py
-	@tests/e2e/run.py --no-skip $(addprefix --case ,$(CASE)) $(addprefix --kernel ,$(KERNELS))
+	@tests/e2e/run.py --no-skip $(CASE:%=--case '%') $(addprefix --kernel ,$(KERNELS))
 
 include tests/fuzz/fuzz.mk
+include tests/arm64/arm64.mk
 
 # Demo ----------------------------------------------------------------------------------------
 
@@ -245,7 +300,7 @@ demo:
 	@$(MAKE) -j$(NPROC) demo-run
 
 demo-run: agent
-	@$(MAKE) $(call test-drivers,$(call packaged,6.1))
+	@$(MAKE) $(call test-drivers,$(call packaged,$(OLDEST)))
 	@tests/e2e/demo.py
 
 # Bench, install, clean, help -----------------------------------------------------------------
@@ -253,17 +308,19 @@ demo-run: agent
 .PHONY: bench check-bench bench-run
 bench:
 	@tests/packages.sh build driver guests tests bench
+	@tests/qemu/fetch.sh
 	@$(MAKE) -j$(NPROC) bench-run
 
 check-bench:
 	@tests/packages.sh build driver guests tests bench
+	@tests/qemu/fetch.sh
 	@$(MAKE) -j$(NPROC) bench-run BENCH=short
 
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
 bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock many walk) $(B)/make_big_capture
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" \
-		$(call test-drivers,$(call packaged,6.1) $(call packaged,6.12))
+		$(call test-drivers,$(call krels,$(filter-out %-rt,$(PACKAGED))))
 	@tests/bench/run.sh $(BENCH)
 
 $(B)/bench_clock $(B)/bench_many: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o \
@@ -301,7 +358,7 @@ install: agent
 	install -D -m 644 host_agent/tracebraid.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
 		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
@@ -326,22 +383,39 @@ clean:
 
 .PHONY: help
 help:
-	@echo 'make demo                    two guests and their host in one timeline, from nothing'
-	@echo 'make check                   all tests'
-	@echo 'make                         agent (build/tracebraid), driver for the running kernel'
-	@echo 'make driver KREL=RELEASE     driver for another kernel: build/guest-RELEASE/tracebraid.ko'
-	@echo 'make check-lint              house rules, shellcheck'
-	@echo 'make check-unit              unit tests under sanitizers'
-	@echo 'make check-html              an exported page in a headless browser'
-	@echo 'make check-kunit             the driver in user-mode Linux, under KASAN and lockdep'
-	@echo 'make check-debug [CASE=name] the same and the end-to-end cases in an emulated kernel; slow'
-	@echo 'make check-model             all states of the ring, in small shapes, and its mutants'
-	@echo 'make check-fuzz              each fuzz target for FUZZ_SECONDS=60; make fuzz-corpus remakes the corpora'
-	@echo 'make check-e2e [CASE=name]   real kernels in QEMU; tests/e2e/run.py --list names the cases; KERNELS=all for all on all'
-	@echo 'make check-dkms              the driver built by DKMS, from its own copy of the sources'
-	@echo 'make bench                   figures, as ratios, kept in build/bench.tsv'
-	@echo 'make check-bench             the same benches, each for about a second: that they work'
-	@echo 'make install DESTDIR=        the agent, and the driver if it was built'
-	@echo 'make dkms                    in a guest: the driver for this and all later kernels'
-	@echo 'make clean                   remove build/'
-	@echo 'V=1 shows the commands; KREL defaults to the running kernel.'
+	@echo 'Build:'
+	@echo '  make                       the agent (build/tracebraid), and the driver for the running kernel'
+	@echo '  make agent                 the agent alone'
+	@echo '  make driver KREL=RELEASE   the driver for another kernel: build/guest-RELEASE/tracebraid.ko'
+	@echo '  make clean                 remove build/'
+	@echo
+	@echo 'Use:'
+	@echo '  make demo                  two guests and their host in one timeline, from nothing'
+	@echo '  make install               the agent, its man pages and completion; the driver if it was built'
+	@echo '  make dkms                  in a guest: the driver for this and all later kernels'
+	@echo
+	@echo 'Test:'
+	@echo '  make check                 all tests, but not check-debug, and short runs of the model and the fuzzers'
+	@echo '  make check-arm64           the agent, its unit tests and the driver for arm64, cross-compiled; unit tests by qemu-user'
+	@echo '  make check-matrix          the driver on every kernel: lint, KUnit, end-to-end cases; hours'
+	@echo '  make check-releases        the demo and some tests on minimal machines of Debian 12 and 13; RELEASES=trixie'
+	@echo '  make check-lint            house rules, includes, circles, write path, man pages, shellcheck'
+	@echo '  make check-unit            unit tests under sanitizers'
+	@echo '  make check-html            an exported page in a headless browser'
+	@echo '  make check-kunit           the driver in user-mode Linux, under KASAN and lockdep'
+	@echo '  make check-e2e             real kernels in QEMU; CASE=NAME or a pattern, KERNELS=6.12, newest or all; tests/e2e/run.py --list'
+	@echo '  make check-dkms            the driver built by DKMS, from its own copy of the sources'
+	@echo '  make check-debug           KUnit and end-to-end cases in an emulated debug kernel; CASE=NAME; slow'
+	@echo '  make check-model           all states of the ring, in small shapes, and its mutants'
+	@echo '  make check-fuzz            each fuzz target for FUZZ_SECONDS=60'
+	@echo '  make fuzz-corpus           make the fuzz targets'\'' inputs anew, after a change of the formats'
+	@echo
+	@echo 'Measure:'
+	@echo '  make bench                 figures, as ratios, kept in build/bench.tsv'
+	@echo '  make check-bench           the same benches, each for about a second: that they work'
+	@echo
+	@echo 'Package:'
+	@echo '  make install DESTDIR=DIR   the same as above, into a folder; PREFIX=/usr in place of /usr/local'
+	@echo '  make dkms DESTDIR=DIR      the driver'\''s sources for DKMS, into a folder'
+	@echo
+	@echo 'V=1 shows the commands; KREL defaults to the running kernel. CONTRIBUTING.md and docs/testing.md say more.'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Builds the trace over a range, and takes it down again. */
+/* Sets up tracing over a memory range, and tears it down. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/err.h>
@@ -16,38 +16,38 @@
 #include "guest_driver/event/poll.h"
 #include "guest_driver/source/export.h"
 
-static unsigned int subbuf_size = BRAID_PAGE_BYTES;
+static unsigned int subbuf_size = PAGE_SIZE;
 module_param(subbuf_size, uint, 0444);
-MODULE_PARM_DESC(subbuf_size, "bytes of a sub-buffer, 256 to 65536 (default 4096)");
+MODULE_PARM_DESC(subbuf_size, "bytes of a sub-buffer, 256 to 65536 (default: a page)");
 
 static unsigned int ring_size_kb;
 module_param(ring_size_kb, uint, 0444);
-MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers for each vCPU; the number of sub-buffers is rounded up to a power of two (default: five eighths of the shared memory for all vCPUs)");
+MODULE_PARM_DESC(ring_size_kb, "KiB of sub-buffers per vCPU; the number of sub-buffers is rounded up to a power of two (default: five eighths of the shared memory, for all vCPUs)");
 
 static bool overwrite;
 module_param(overwrite, bool, 0444);
-MODULE_PARM_DESC(overwrite, "1: flight recorder, keeps the newest events; 0: keeps the oldest (default)");
+MODULE_PARM_DESC(overwrite, "1: overwrite mode (flight recorder), keeps the newest events; 0: keeps the oldest (default)");
 
 static bool absolute;
 module_param(absolute, bool, 0444);
-MODULE_PARM_DESC(absolute, "1: events carry the counter's low bits; 0: deltas (default)");
+MODULE_PARM_DESC(absolute, "1: events store the counter's low bits; 0: deltas (default)");
 
 static char *events = "";
 module_param(events, charp, 0444);
-MODULE_PARM_DESC(events, "events to enable at load: system[:event],... with * and ?");
+MODULE_PARM_DESC(events, "events to enable at load: system[:event],...; * and ? are wildcards");
 
 #define FTRACE_SIZE_KB	512
 
 static int ftrace_size_kb = -1;
 module_param(ftrace_size_kb, int, 0444);
-MODULE_PARM_DESC(ftrace_size_kb, "KiB for each vCPU of the buffer for tracefs events; 0: none (default -1: 512, or an eighth of the shared memory if that is less)");
+MODULE_PARM_DESC(ftrace_size_kb, "KiB per vCPU of the buffer for tracefs events; 0: no buffer (default -1: 512, or an eighth of the shared memory if that is less)");
 
 static DEFINE_MUTEX(lock);
 static struct braid_guest_region region;
 static bool in_use;
 static struct braid_buffer *ftrace_buffer;
 
-static struct braid_buffer *make(const char *name, u32 flags)
+static struct braid_buffer *braid_attach_make_buffer(const char *name, u32 flags)
 {
 	const struct braid_buffer_shape shape = {
 		.name = name,
@@ -69,7 +69,7 @@ static struct braid_buffer *make(const char *name, u32 flags)
 	return ERR_PTR(err);
 }
 
-static void unmake(struct braid_buffer *buffer)
+static void braid_attach_unmake_buffer(struct braid_buffer *buffer)
 {
 	if (!buffer)
 		return;
@@ -81,16 +81,16 @@ int __init braid_attach_init(void)
 {
 	u32 flags = (overwrite ? BRAID_BUFFER_OVERWRITE : 0) |
 		    (absolute ? BRAID_BUFFER_ABSOLUTE : 0);
-	struct braid_buffer *buffer = make("trace", flags);
+	struct braid_buffer *buffer = braid_attach_make_buffer("trace", flags);
 
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
 	braid_set_trace_buffer(buffer);
 	if (!ftrace_size_kb)
 		return 0;
-	buffer = make("ftrace", flags);
+	buffer = braid_attach_make_buffer("ftrace", flags);
 	if (IS_ERR(buffer)) {
-		unmake(braid_trace_buffer());
+		braid_attach_unmake_buffer(braid_trace_buffer());
 		return PTR_ERR(buffer);
 	}
 	ftrace_buffer = buffer;
@@ -99,12 +99,12 @@ int __init braid_attach_init(void)
 
 void braid_attach_exit(void)
 {
-	unmake(ftrace_buffer);
-	unmake(braid_trace_buffer());
+	braid_attach_unmake_buffer(ftrace_buffer);
+	braid_attach_unmake_buffer(braid_trace_buffer());
 }
 
-/* The slots that a parameter asks for; 0: as many as fit. braid_buffer_place() reports too many. */
-static u32 slots_for(int size_kb)
+/* The slots that a parameter requests; 0: as many as fit. braid_buffer_place() reports too many. */
+static u32 braid_attach_slots_for(int size_kb)
 {
 	if (size_kb <= 0 || !subbuf_size)
 		return 0;
@@ -112,26 +112,28 @@ static u32 slots_for(int size_kb)
 }
 
 /* The module's own buffers, as its parameters ask. Must hold braid_buffers_lock(). */
-static int place_own(void)
+static int braid_attach_place_own(void)
 {
 	u64 eighth = region.layout.sections[BRAID_SECTION_RINGS].bytes / 8;
 	int err;
 
-	braid_trace_buffer()->nr_slots = slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
+	braid_trace_buffer()->nr_slots =
+		braid_attach_slots_for(min_t(unsigned int, ring_size_kb, INT_MAX));
 	braid_trace_buffer()->max_bytes = 5 * eighth;
 	err = braid_buffer_place(braid_trace_buffer(), &region);
 	if (!err && ftrace_buffer) {
-		ftrace_buffer->nr_slots = slots_for(ftrace_size_kb);
+		ftrace_buffer->nr_slots = braid_attach_slots_for(ftrace_size_kb);
 		/* An eighth more, for meta pages and private parts. */
 		ftrace_buffer->max_bytes = min(eighth, ((u64)FTRACE_SIZE_KB << 10) *
 						       region.layout.nr_vcpus * 9 / 8);
-		braid_buffer_place(ftrace_buffer, &region);	/* without it all else goes on */
+		braid_buffer_place(ftrace_buffer, &region);	/* optional: everything else works
+								   without it */
 	}
 	return err;
 }
 
 /* No writer is inside any buffer on return. Must hold braid_buffers_lock(). */
-static void displace_all(void)
+static void braid_attach_displace_all(void)
 {
 	struct braid_buffer *buffer = NULL;
 
@@ -139,10 +141,10 @@ static void displace_all(void)
 		braid_buffer_displace(buffer, BRAID_DISPLACE_REGION);
 }
 
-/* Must hold braid_buffers_lock(): no buffer comes or goes. */
-static void give_up(void)
+/* Must hold braid_buffers_lock(): no buffer is added or removed. */
+static void braid_attach_give_up(void)
 {
-	displace_all();
+	braid_attach_displace_all();
 	braid_region_stop(&region);
 	braid_region_free(&region);
 }
@@ -151,10 +153,10 @@ static void give_up(void)
  * Under one lock: a buffer that changed in the midst of it would be placed, and never laid
  * out. Must hold braid_buffers_lock().
  */
-static int go_live(void)
+static int braid_attach_go_live(void)
 {
 	struct braid_buffer *buffer = NULL;
-	int err = place_own();
+	int err = braid_attach_place_own();
 
 	if (err) {
 		braid_region_free(&region);
@@ -164,18 +166,18 @@ static int go_live(void)
 	braid_buffers_start(&region);
 	err = braid_comm_start(&region);
 	if (err) {
-		give_up();
+		braid_attach_give_up();
 		return err;
 	}
 	err = braid_symbol_start(&region);
 	if (err) {
 		braid_comm_stop();
-		give_up();
+		braid_attach_give_up();
 		return err;
 	}
 	braid_registry_attach(&region);
 	braid_region_go_live(&region);
-	/* From here on buffers of other modules come and go; those that were there first: */
+	/* From here on other modules may add and remove buffers; place the existing ones: */
 	while ((buffer = braid_buffer_next(buffer)))
 		if (buffer != braid_trace_buffer() && buffer != ftrace_buffer && !buffer->dying &&
 		    !braid_buffer_place(buffer, &region))
@@ -183,20 +185,20 @@ static int go_live(void)
 	return 0;
 }
 
-static void stop(void)
+static void braid_attach_stop(void)
 {
 	braid_comm_stop();
 	braid_buffers_lock();
 	braid_registry_detach();
 	braid_symbol_flush();
 	braid_symbol_stop();
-	give_up();
+	braid_attach_give_up();
 	braid_buffers_unlock();
 	in_use = false;
 }
 
-/* "sched:*,irq" as a module parameter gives it. */
-static void enable_patterns(const char *patterns)
+/* "sched:*,irq" the syntax of the module parameter. */
+static void braid_attach_enable_patterns(const char *patterns)
 {
 	char *copy = kstrdup(patterns, GFP_KERNEL), *rest = copy, *system, *name;
 	u32 matched;
@@ -214,7 +216,7 @@ static void enable_patterns(const char *patterns)
 	kfree(copy);
 }
 
-static void say_hello(void)
+static void braid_attach_report(void)
 {
 	const struct braid_buffer_desc *desc = &region.layout.buffers[braid_trace_buffer()->index];
 
@@ -223,8 +225,8 @@ static void say_hello(void)
 		overwrite ? "overwrite" : "producer/consumer", region.range.bytes >> 10);
 }
 
-/* What tracefs traces is a gift: without it all else goes on. */
-static void start_export(void)
+/* tracefs' events are optional: everything else works without them. */
+static void braid_attach_start_export(void)
 {
 	int err;
 
@@ -232,58 +234,58 @@ static void start_export(void)
 		return;
 	err = braid_export_start(ftrace_buffer);
 	if (err)
-		pr_info("events of tracefs are not recorded (%d)\n", err);
+		pr_info("tracefs events are not recorded: the ftrace export failed (%d)\n", err);
 }
 
-static int attach_locked(const struct braid_range *range)
+static int braid_attach_locked(const struct braid_range *range)
 {
 	int err = braid_region_plan(&region, range);
 
 	if (err)
 		return err;
 	braid_buffers_lock();
-	err = go_live();
+	err = braid_attach_go_live();
 	braid_buffers_unlock();
 	if (err)
 		return err;
 	in_use = true;
 	err = braid_poll_start(&region, braid_export_flush);
 	if (err) {
-		stop();
+		braid_attach_stop();
 		return err;
 	}
-	enable_patterns(events);
-	start_export();
-	say_hello();
+	braid_attach_enable_patterns(events);
+	braid_attach_start_export();
+	braid_attach_report();
 	return 0;
 }
 
-static int attach(const struct braid_range *range)
+static int braid_attach_range(const struct braid_range *range)
 {
-	int err = -ENODEV;	/* quiet: an ivshmem device may be somebody else's */
+	int err = -ENODEV;	/* quiet: the ivshmem device may serve another purpose */
 
 	mutex_lock(&lock);
 	if (in_use)
-		pr_info("%s: not used: another shared memory is already in use\n", range->name);
+		pr_info("%s: not used: the driver already uses another device's memory\n", range->name);
 	else
-		err = attach_locked(range);
+		err = braid_attach_locked(range);
 	mutex_unlock(&lock);
 	return err;
 }
 
-static void detach(void)
+static void braid_detach_range(void)
 {
 	mutex_lock(&lock);
 	braid_poll_stop();
 	braid_export_stop();
-	stop();
+	braid_attach_stop();
 	pr_info("%s: released; recorded events stay in the shared memory\n", region.range.name);
 	mutex_unlock(&lock);
 }
 
 const struct braid_transport_client braid_attach_client = {
-	.attach = attach,
-	.detach = detach,
+	.attach = braid_attach_range,
+	.detach = braid_detach_range,
 	.look = braid_poll_look,
 };
 EXPORT_SYMBOL_GPL(braid_attach_client);	/* for transports that are modules of their own */

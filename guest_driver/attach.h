@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What happens when shared memory comes and goes. */
+/* Handles shared memory that becomes available or is removed. */
 #ifndef BRAID_GUEST_ATTACH_H
 #define BRAID_GUEST_ATTACH_H
 
 #include "guest_driver/transport/transport.h"
 
-/** braid_attach_init - make the module's own buffers; they get rings when memory comes. 0 or -ENOMEM */
+/**
+ * braid_attach_init - create the module's own buffers; they get rings when memory is available. 0
+ * or -ENOMEM
+ */
 int braid_attach_init(void);
 
-/** braid_attach_exit - unmake them; no memory is in use */
+/** braid_attach_exit - destroy them; no memory is in use */
 void braid_attach_exit(void);
 
 extern const struct braid_transport_client braid_attach_client;

@@ -7,7 +7,7 @@
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
 
-static int __init tracebraid_init(void)
+static int __init braid_module_init(void)
 {
 	int err;
 
@@ -18,7 +18,7 @@ static int __init tracebraid_init(void)
 	err = braid_native_init();
 	if (err)
 		goto err_attach;
-	/* User-mode Linux has no PCI; virtio is a module of its own. */
+	/* User-mode Linux has no PCI; virtio is a separate module. */
 	err = IS_ENABLED(CONFIG_PCI) ? braid_ivshmem_ops.init(&braid_attach_client) : 0;
 	if (err)
 		goto err_native;
@@ -33,7 +33,7 @@ err_debugfs:
 	return err;
 }
 
-static void __exit tracebraid_exit(void)
+static void __exit braid_module_exit(void)
 {
 	if (IS_ENABLED(CONFIG_PCI))
 		braid_ivshmem_ops.exit();
@@ -43,7 +43,7 @@ static void __exit tracebraid_exit(void)
 	braid_debugfs_exit();
 }
 
-module_init(tracebraid_init);
-module_exit(tracebraid_exit);
+module_init(braid_module_init);
+module_exit(braid_module_exit);
 MODULE_DESCRIPTION("Writes this guest's trace to memory that the host shares");
 MODULE_LICENSE("GPL");

@@ -11,21 +11,12 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-static const struct braid_cli_command commands[] = {
-	{ "attach", "add trace memory to a running libvirt domain", braid_cmd_attach },
-	{ "clock", "show how a guest's times are converted to host times, and their error bounds", braid_cmd_clock },
-	{ "create", "create the trace memory file for a plain QEMU", braid_cmd_create },
-	{ "detach", "remove a domain's trace memory", braid_cmd_detach },
-	{ "export", "write captures in a format that other tools open", braid_cmd_export },
-	{ "list", "list guests and their regions", braid_cmd_list },
-	{ "merge", "report or export captures together with a trace.dat of their host", braid_cmd_merge },
-	{ "record", "record guests and their host into a capture", braid_cmd_record },
-	{ "recover", "make a capture from a dead guest's memory", braid_cmd_recover },
-	{ "report", "print captures as one timeline", braid_cmd_report },
-	{ "snapshot", "make a flight recorder write a capture", braid_cmd_snapshot },
-	{ "stat", "print the accounting of a capture or a region", braid_cmd_stat },
-	{ "top", "live view of guests' event rates, losses and CPU time", braid_cmd_top },
-	{ "verify", "check a capture or a region for faults", braid_cmd_verify },
+static const struct braid_cli_command *const commands[] = {
+	&braid_command_analyze, &braid_command_attach, &braid_command_clock, &braid_command_create,
+	&braid_command_detach, &braid_command_export, &braid_command_list,
+	&braid_command_merge, &braid_command_record, &braid_command_recover,
+	&braid_command_report, &braid_command_snapshot, &braid_command_stat,
+	&braid_command_top, &braid_command_verify,
 };
 
 #define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
@@ -36,61 +27,37 @@ static void print_help(FILE *to)
 
 	fputs("Usage: tracebraid COMMAND [OPTION]...\n\n", to);
 	for (k = 0; k < NR_COMMANDS; k++)
-		fprintf(to, "  %-8s %s\n", commands[k].name, commands[k].help);
+		fprintf(to, "  %-8s %s\n", commands[k]->name, commands[k]->summary);
 	fputs("\n'tracebraid COMMAND --help' explains a command; 'tracebraid --version' prints the version.\n",
 	      to);
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Insertions, deletions and exchanges that make a of b; long words are cut. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[32], i, j, corner, up;
-	size_t na = least(strlen(a), 31), nb = least(strlen(b), 31);
-
-	for (j = 0; j <= nb; j++)
-		row[j] = j;
-	for (i = 1; i <= na; i++) {
-		corner = row[0];
-		row[0] = i;
-		for (j = 1; j <= nb; j++) {
-			up = row[j];
-			row[j] = least(least(row[j] + 1, row[j - 1] + 1),
-				       corner + (a[i - 1] != b[j - 1]));
-			corner = up;
-		}
-	}
-	return row[nb];
-}
-
 static int unknown_command(const char *word)
 {
-	const char *nearest = NULL;
-	size_t k, d, best = 3;
-	char tame[64];
+	struct braid_text_near near = { .word = word };
+	size_t k;
 
-	snprintf(tame, sizeof(tame), "%s", word);
-	braid_text_clean(tame);
-	for (k = 0; k < NR_COMMANDS; k++) {
-		d = strncmp(commands[k].name, word, strlen(word)) ?
-			distance(word, commands[k].name) : 1;
-		if (d < best) {
-			best = d;
-			nearest = commands[k].name;
-		}
-	}
-	if (nearest)
-		fprintf(stderr, "tracebraid: unknown command '%s'; did you mean '%s'?\n",
-			tame, nearest);
+	for (k = 0; k < NR_COMMANDS; k++)
+		braid_text_nearer(&near, commands[k]->name);
+	if (near.nearest)
+		braid_fail(-EINVAL, "unknown command '%.63s'; did you mean '%s'?", word,
+			   near.nearest);
 	else
-		fprintf(stderr,
-			"tracebraid: unknown command '%s'; 'tracebraid --help' lists all\n",
-			tame);
-	return EXIT_FAILURE;
+		braid_fail(-EINVAL, "unknown command '%.63s'; 'tracebraid --help' lists all", word);
+	return braid_complain();
+}
+
+/* For programs, such as completion: the commands, or the table of one. */
+static int describe(const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < NR_COMMANDS; k++)
+		if (!name)
+			printf("command\t%s\t%s\n", commands[k]->name, commands[k]->summary);
+		else if (!strcmp(name, commands[k]->name))
+			braid_options_describe(commands[k]);
+	return EXIT_SUCCESS;
 }
 
 /*
@@ -107,7 +74,7 @@ static int occupy_standard_descriptors(void)
 	return 0;
 }
 
-/* A reader that has seen enough, like head, is no error; a full disk is. */
+/* A reader that exits early, like head, is not an error; a full disk is. */
 static int flushed(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
@@ -138,8 +105,10 @@ int main(int argc, char **argv)
 		puts("tracebraid " BRAID_AGENT_VERSION);
 		return flushed(EXIT_SUCCESS);
 	}
+	if (!strcmp(argv[1], "--describe"))
+		return flushed(describe(argv[2]));
 	for (k = 0; k < NR_COMMANDS; k++)
-		if (!strcmp(argv[1], commands[k].name))
-			return flushed(commands[k].run(argc - 1, argv + 1));
+		if (!strcmp(argv[1], commands[k]->name))
+			return flushed(commands[k]->run(argc - 1, argv + 1));
 	return unknown_command(argv[1]);
 }

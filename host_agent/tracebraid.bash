@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Bash completion: commands, options and forms as --help prints them, regions,
-# domains and events as list does.
+# Bash completion: commands, options and their values from the agent's tables (--describe),
+# regions, domains and events as list prints them.
 
 # Lines that begin with the word. Not by compgen -W, which would run what a guest calls itself.
 _tracebraid_offer()
@@ -12,12 +12,13 @@ _tracebraid_offer()
 	done
 }
 
-# Options of a command: the words that begin the lines of --help that explain one.
-_tracebraid_options()
+# A column of the rows of a command's table that begin with a word; the second column or the third
+# is the option, if one is given.
+_tracebraid_table()
 {
-	"$program" "$command" --help 2>/dev/null | sed -nE 's/^ {2,6}(-.*)$/\1/p' |
-		sed -E 's/   *.*//; s/^(.*--[a-z-]+=?[^ ,]*) .*/\1/' |
-		grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,'
+	"$program" --describe ${3:+"$3"} 2>/dev/null |
+		awk -F'\t' -v row="$1" -v column="$2" -v option="${4-}" \
+			'$1 == row && (option == "" || $2 == option || $3 == option) && $column != "" { print $column }'
 }
 
 # What names a region: paths, and guests' names.
@@ -39,7 +40,7 @@ _tracebraid_streams()
 	done
 }
 
-# Systems of events; behind "SYSTEM:" its events.
+# Systems of events; after "SYSTEM:" its events.
 _tracebraid_events()
 {
 	if [ -n "$system" ]; then
@@ -49,11 +50,28 @@ _tracebraid_events()
 	fi
 }
 
+# What the kinds of values and operands stand for: words, and @KINDs of names.
+_tracebraid_values()
+{
+	local kind
+
+	for kind; do
+		case $kind in
+		@stream) _tracebraid_streams ;;
+		@event) _tracebraid_events ;;
+		@region) _tracebraid_regions ;;
+		@form) _tracebraid_table form 2 export ;;
+		@user) compgen -u ;;
+		@domain) "$program" list --json 2>/dev/null | sed -n 's/.*"domain":"\([^"]*\)".*/\1/p' ;;
+		*) printf '%s\n' "$kind" ;;
+		esac
+	done
+}
+
 _tracebraid()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} program=${COMP_WORDS[0]}
-	local command=${COMP_WORDS[1]} option values='' system=''
-	local domains="s/.*\"domain\":\"\([^\"]*\)\".*/\1/p"
+	local command=${COMP_WORDS[1]} option system='' values=()
 
 	# "--option=value" is three words here, and so is "SYSTEM:EVENT".
 	option=$before
@@ -66,36 +84,23 @@ _tracebraid()
 	elif [ "$before" = = ]; then
 		option=${COMP_WORDS[COMP_CWORD-2]}
 	fi
-	case $option in
-	--clock) values="host realtime" ;;
-	--clock-source) values="auto kvm exchange pairs nominal" ;;
-	-s | --sort) values="name events bytes lost fill run steal exits" ;;
-	-c | --connect) values="qemu:///system qemu:///session" ;;
-	-C | --host-clock) values="mono_raw mono boot tai x86-tsc local global perf" ;;
-	esac
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		_tracebraid_offer < <("$program" --help 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p')
-	elif [ -n "$values" ]; then
-		_tracebraid_offer < <(tr ' ' '\n' <<<"$values")
-	elif [ "$option" = --to ]; then
-		_tracebraid_offer < <("$program" export --help 2>/dev/null | sed -n '/^Forms:/,/^$/s/^  \([^ ]*\) .*/\1/p')
-	elif [ "$option" = --stream ]; then
-		_tracebraid_offer < <(_tracebraid_streams)
-	elif [ "$option" = -e ] || [ "$option" = --event ] || [ "$option" = --on ]; then
-		_tracebraid_offer < <(_tracebraid_events)
-	elif [ "$before" = -d ] || [ "$before" = --domain ] ||
-		[[ $command =~ ^(attach|detach)$ && $word != -* ]]; then
-		_tracebraid_offer < <("$program" list --json 2>/dev/null | sed -n "$domains")
-	elif [ "$before" = -r ]; then
-		_tracebraid_offer < <(_tracebraid_regions; printf '%s\n' ivshmem-doorbell: vhost-user:)
+		_tracebraid_offer < <(_tracebraid_table command 2)
+		return
+	fi
+	[[ $option == -* ]] &&
+		read -ra values < <(_tracebraid_table option 5 "$command" "$option")
+	if [ "${#values[@]}" != 0 ]; then
+		_tracebraid_offer < <(_tracebraid_values "${values[@]}")
 		[[ ${COMPREPLY[*]} == *: ]] && compopt -o nospace
 	elif [[ $word == -* ]]; then
-		_tracebraid_offer < <(_tracebraid_options)
+		_tracebraid_offer < <(_tracebraid_table option 2 "$command"; _tracebraid_table option 3 "$command")
 	else
-		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		[[ $command =~ ^(list|stat|verify|clock)$ ]] && _tracebraid_offer < <(_tracebraid_regions)
+		read -ra values < <(_tracebraid_table operands 2 "$command")
+		[ "${values[*]}" = @domain ] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		_tracebraid_offer < <(_tracebraid_values "${values[@]}")
 	fi
 }
 complete -o filenames -F _tracebraid tracebraid

@@ -3,10 +3,11 @@
 #include "shared/clock.h"
 
 #define NS_PER_SECOND	1000000000ULL
-#define LATCH_TRIES	3	/* it is renewed once a second: one that fails twice is no accident */
+#define END_OF_TIME	(~0ULL >> 1)	/* the largest s64 */
+#define LATCH_TRIES	3	/* renewed once a second, so two failures in a row are not a race */
 
 /* High and low half of a * b, without a 128-bit division anywhere. */
-static void multiply(u64 a, u64 b, u64 *high, u64 *low)
+static void braid_clock_multiply(u64 a, u64 b, u64 *high, u64 *low)
 {
 #ifdef __SIZEOF_INT128__
 	*high = (unsigned __int128)a * b >> 64;
@@ -27,7 +28,7 @@ u64 braid_clock_nominal_mult(u64 counter_hz)
 
 	if (counter_hz < 10000000 || counter_hz > 100000000000ULL)
 		return 0;
-	/* Long division, a bit a turn: the kernel has no 128-bit one. */
+	/* Long division, one bit per step: the kernel has no 128-bit division. */
 	mult = rest / counter_hz;
 	rest %= counter_hz;
 	for (k = 0; k < BRAID_CLOCK_SHIFT; k++) {
@@ -40,14 +41,14 @@ u64 braid_clock_nominal_mult(u64 counter_hz)
 }
 
 /* floor(steps * mult / 2^shift), saturated to 63 bits */
-static u64 scale(u64 steps, u64 mult, bool *exact)
+static u64 braid_clock_scale(u64 steps, u64 mult, bool *exact)
 {
 	u64 high, low;
 
-	multiply(steps, mult, &high, &low);
+	braid_clock_multiply(steps, mult, &high, &low);
 	*exact = !(low & ((1ULL << BRAID_CLOCK_SHIFT) - 1));
 	if (high >> (BRAID_CLOCK_SHIFT - 1))
-		return ~0ULL >> 1;
+		return END_OF_TIME;
 	return high << (64 - BRAID_CLOCK_SHIFT) | low >> BRAID_CLOCK_SHIFT;
 }
 
@@ -57,9 +58,16 @@ s64 braid_clock_to_ns(const struct braid_clock_map *map, u64 counter)
 	bool exact;
 	u64 ns;
 
-	if ((s64)steps >= 0)
-		return (s64)((u64)map->ref_ns + scale(steps, map->mult, &exact));
-	ns = scale(-steps, map->mult, &exact);
+	/* A counter below 1 GHz passes both ends of the 64 bits of ns within its own. */
+	if ((s64)steps >= 0) {
+		ns = braid_clock_scale(steps, map->mult, &exact);
+		if (map->ref_ns > 0 && ns > END_OF_TIME - (u64)map->ref_ns)
+			return END_OF_TIME;
+		return (s64)((u64)map->ref_ns + ns);
+	}
+	ns = braid_clock_scale(-steps, map->mult, &exact);
+	if (map->ref_ns < 0 && ns + !exact > END_OF_TIME - (u64)-(map->ref_ns + 1))
+		return -(s64)END_OF_TIME - 1;
 	return (s64)((u64)map->ref_ns - ns - !exact);
 }
 
@@ -79,7 +87,7 @@ u64 braid_clock_to_counter(const struct braid_clock_map *map, s64 ns)
 	return low + at;
 }
 
-static void put_map(struct braid_clock_map *to, const struct braid_clock_map *from)
+static void braid_clock_put_map(struct braid_clock_map *to, const struct braid_clock_map *from)
 {
 	braid_store(&to->ref_counter, from->ref_counter);
 	braid_store(&to->ref_ns, from->ref_ns);
@@ -92,10 +100,10 @@ void braid_clock_latch_set(struct braid_clock_latch *latch, const struct braid_c
 
 	braid_store_release(&latch->seq, seq + 1);	/* (L1) on to map[1] */
 	braid_fence();
-	put_map(&latch->map[0], map);
+	braid_clock_put_map(&latch->map[0], map);
 	braid_store_release(&latch->seq, seq + 2);	/* (L1) and back to map[0] */
 	braid_fence();
-	put_map(&latch->map[1], map);
+	braid_clock_put_map(&latch->map[1], map);
 }
 
 u64 braid_clock_latch_ns(const struct braid_clock_latch *latch, u64 counter)
@@ -111,7 +119,7 @@ u64 braid_clock_latch_ns(const struct braid_clock_latch *latch, u64 counter)
 		seq = braid_load_acquire(&latch->seq);			/* (L1) */
 		if (seq < 2)
 			return 0;
-		/* Each before the second look at seq. */
+		/* Each before the second load of seq. */
 		map.ref_counter = braid_load_acquire(&latch->map[seq & 1].ref_counter);
 		map.ref_ns = braid_load_acquire(&latch->map[seq & 1].ref_ns);
 		map.mult = braid_load_acquire(&latch->map[seq & 1].mult);

@@ -28,10 +28,10 @@ u64 braid_clock_nominal_mult(u64 counter_hz);
 /**
  * braid_clock_to_ns - convert a counter value
  * @map: the line
- * @counter: any; before ref_counter is as good as after
+ * @counter: any, before or after ref_counter
  *
  * Monotone: a larger counter never gives a smaller time.
- * Return: ns of the line's time scale, rounded down.
+ * Return: ns of the line's time scale, rounded down; saturated to the range of s64.
  */
 s64 braid_clock_to_ns(const struct braid_clock_map *map, u64 counter);
 
@@ -43,16 +43,16 @@ s64 braid_clock_to_ns(const struct braid_clock_map *map, u64 counter);
 u64 braid_clock_to_counter(const struct braid_clock_map *map, s64 ns);
 
 /*
- * A line that one thread renews while others, interrupts and NMIs of its own CPU among
- * them, convert by it: two copies, of which one is at rest. All zeros: no line yet.
+ * A line that one thread renews while others, interrupts and NMIs of its own CPU among them,
+ * convert by it: two copies, one of which is stable. All zeros: no line yet.
  */
 struct braid_clock_latch {
-	u32 seq;			/* map[seq & 1] is at rest; 0, 1: no line yet */
+	u32 seq;			/* map[seq & 1] is stable; 0, 1: no line yet */
 	struct braid_clock_map map[2];
 };
 
 /**
- * braid_clock_latch_set - renew the line
+ * braid_clock_latch_set - replace the line
  * @latch: private memory
  * @map: the new line
  *
@@ -65,8 +65,8 @@ void braid_clock_latch_set(struct braid_clock_latch *latch, const struct braid_c
  * @latch: the latch, or NULL
  * @counter: as for braid_clock_to_ns()
  *
- * Context: any, NMI included; waits for nobody.
- * Return: ns of the line's time scale; 0: there is no line, or the time is not positive.
+ * Context: any, NMI included; never waits.
+ * Return: ns of the line's time scale; 0: no line, or the time is not positive.
  */
 u64 braid_clock_latch_ns(const struct braid_clock_latch *latch, u64 counter);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Decodes sub-buffers. Trusts no length that it finds in one. */
+/* Decodes sub-buffers. Trusts none of their lengths. */
 #include "shared/page.h"
 
-static u32 word_at(const struct braid_cursor *c, u32 offset)
+static u32 braid_page_word_at(const struct braid_cursor *c, u32 offset)
 {
 	u32 v;
 
@@ -10,8 +10,8 @@ static u32 word_at(const struct braid_cursor *c, u32 offset)
 	return v;
 }
 
-/* Size of the event at c->offset with its header, or 0 when it can't be one. */
-static u32 event_size(const struct braid_cursor *c, u32 head, u32 *header_bytes)
+/* Size of the event at c->offset with its header, or 0 when it is not valid. */
+static u32 braid_page_event_size(const struct braid_cursor *c, u32 head, u32 *header_bytes)
 {
 	u32 left = c->bytes - c->offset;
 	u32 len = head >> BRAID_EVENT_LEN_SHIFT & 7;
@@ -31,14 +31,14 @@ static u32 event_size(const struct braid_cursor *c, u32 head, u32 *header_bytes)
 	if (left < 8)
 		return 0;
 	*header_bytes = 8;
-	payload = word_at(c, c->offset + 4);
+	payload = braid_page_word_at(c, c->offset + 4);
 	if (!payload || payload & 3 || payload > left - 8)
 		return 0;
 	return 8 + payload;
 }
 
 /* The counter after a field of @bits low bits was read in absolute mode. */
-static u64 advance_to(u64 time, u64 value, u32 bits)
+static u64 braid_page_advance_to(u64 time, u64 value, u32 bits)
 {
 	return time + ((value - time) & ((1ULL << bits) - 1));
 }
@@ -52,8 +52,8 @@ int braid_page_next(struct braid_cursor *c, struct braid_event_view *view)
 		if (c->bytes - c->offset < 4)
 			goto bad;
 		at = c->offset;
-		head = word_at(c, at);
-		size = event_size(c, head, &header);
+		head = braid_page_word_at(c, at);
+		size = braid_page_event_size(c, head, &header);
 		if (!size)
 			goto bad;
 		c->offset += size;
@@ -63,21 +63,24 @@ int braid_page_next(struct braid_cursor *c, struct braid_event_view *view)
 		case BRAID_TYPE_PADDING:
 			continue;
 		case BRAID_TYPE_TIME_EXTENT:
-			value |= (u64)word_at(c, at + 4) << BRAID_DELTA_BITS;
+			value |= (u64)braid_page_word_at(c, at + 4) << BRAID_DELTA_BITS;
 			if (c->absolute)
-				c->time = advance_to(c->time, value, BRAID_DELTA_BITS + 32);
+				c->time = braid_page_advance_to(c->time, value,
+								BRAID_DELTA_BITS + 32);
 			else
 				c->time += value;
 			continue;
 		case BRAID_TYPE_TIME_STAMP:
-			c->time = word_at(c, at + 4) | (u64)word_at(c, at + 8) << 32;
+			c->time = braid_page_word_at(c, at + 4) |
+				  (u64)braid_page_word_at(c, at + 8) << 32;
 			if ((c->time & BRAID_DELTA_MASK) != value)
 				goto bad;
-			view->external_ns = word_at(c, at + 12) | (u64)word_at(c, at + 16) << 32;
+			view->external_ns = braid_page_word_at(c, at + 12) |
+					    (u64)braid_page_word_at(c, at + 16) << 32;
 			break;
 		default:
 			if (c->absolute)
-				c->time = advance_to(c->time, value, BRAID_DELTA_BITS);
+				c->time = braid_page_advance_to(c->time, value, BRAID_DELTA_BITS);
 			else
 				c->time += value;
 			view->external_ns = 0;

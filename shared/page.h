@@ -10,8 +10,8 @@
  * braid_event_bytes - space that an event takes in a sub-buffer
  * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES
  *
- * Payload is rounded up to 4 bytes, never less than 4: the smallest event has 8
- * bytes. 7 bytes of payload give 12, 82 give 92.
+ * Payload is rounded up to a multiple of 4, at least 4: the smallest event has 8 bytes. 7 bytes of
+ * payload give 12, 82 give 92.
  *
  * Return: bytes, header and length word included. Source: S0.
  */
@@ -115,17 +115,17 @@ static inline void braid_cursor_init(struct braid_cursor *c, const void *data, u
  * @c: the walk
  * @view: what was found; written on success alone
  *
- * Times accumulate from event to event (S2). TIME_EXTENTs are consumed on the way;
- * TIME_STAMPs are delivered, since they carry a pair.
+ * Times accumulate from event to event (S2). TIME_EXTENTs are consumed internally; TIME_STAMPs are
+ * returned, because they carry a clock pair.
  *
  * Context: any.
- * Return: 1 with @view filled, 0 at the end, -EBADMSG when the bytes are no events
- * (the walk is then at its end).
+ * Return: 1 with @view filled, 0 at the end, -EBADMSG when the bytes are not valid events (the walk
+ * then ends).
  */
 int braid_page_next(struct braid_cursor *c, struct braid_event_view *view);
 
 /**
- * braid_page_count - count the DATA events in a walk's rest
+ * braid_page_count - count the remaining DATA events of a walk
  * @c: the walk, afterwards at its end
  *
  * Return: their number, or -EBADMSG.

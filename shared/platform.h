@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The one place where the two worlds differ, and the one door to shared words.
+ * The one place where the two worlds differ, and the only access to shared words.
  *
- * A word that the peer can see is read and written through these alone. Each use
- * names its partner by a tag "(A1)" that docs/ring.md lists. A one-CPU guest has
- * its LOCK prefixes patched out, modules included, though the host runs beside
- * it: hence sync_cmpxchg and virt_*, never cmpxchg and smp_*.
+ * A word that the peer can see is read and written only through these. Each use names its
+ * counterpart by a tag such as "(A1)", listed in docs/ring.md. A one-CPU guest has its LOCK
+ * prefixes patched out, modules included, though the host runs beside it: hence sync_cmpxchg and
+ * virt_*, never cmpxchg and smp_*.
  */
 #ifndef BRAID_SHARED_PLATFORM_H
 #define BRAID_SHARED_PLATFORM_H
@@ -45,10 +45,18 @@ static inline u64 braid_shared_cmpxchg(u64 *p, u64 old, u64 new)
 #endif
 }
 
-/* Against contexts of the same CPU alone: no LOCK. */
+/*
+ * Only against contexts of the same CPU: no LOCK prefix. The compiler moves no access across it;
+ * arm64's cmpxchg_local() alone lets it.
+ */
 static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
 {
-	return cmpxchg_local(p, old, new) == old;
+	bool ok;
+
+	barrier();
+	ok = cmpxchg_local(p, old, new) == old;
+	barrier();
+	return ok;
 }
 
 #else /* user space */
@@ -91,8 +99,12 @@ static inline bool braid_local_cas(u64 *p, u64 old, u64 new)
 			 : "memory");
 	return ok;
 #else
-	return __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED);
+	bool ok;
+
+	braid_barrier();
+	ok = __atomic_compare_exchange_n(p, &old, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	braid_barrier();
+	return ok;
 #endif
 }
 #endif /* __KERNEL__ */

@@ -4,9 +4,9 @@
 #include "shared/region.h"
 #include "shared/ring.h"
 
-static u64 page_align(u64 bytes)
+static u64 braid_region_align(u64 bytes, u32 page_bytes)
 {
-	return (bytes + BRAID_PAGE_BYTES - 1) & ~(u64)(BRAID_PAGE_BYTES - 1);
+	return (bytes + page_bytes - 1) & ~(u64)(page_bytes - 1);
 }
 
 int braid_region_layout(struct braid_superblock *sb, const struct braid_region_params *params,
@@ -22,14 +22,16 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 		[BRAID_SECTION_DIRECTORY] = sizeof(struct braid_directory) +
 					    params->directory_bytes,
 	};
-	u64 at = page_align(sizeof(*sb));
+	u32 page_bytes = params->page_bytes ? params->page_bytes : BRAID_PAGE_BYTES;
+	u64 at = braid_region_align(sizeof(*sb), BRAID_PAGE_BYTES);
 	int k;
 
 	for (k = 0; k < BRAID_SECTION_RINGS; k++) {
 		sb->sections[k].offset = at;
 		sb->sections[k].bytes = bytes[k];
-		at += page_align(bytes[k]);
+		at += braid_region_align(bytes[k], BRAID_PAGE_BYTES);
 	}
+	at = braid_region_align(at, page_bytes);
 	*needed_bytes = at;
 	if (at > params->region_bytes)
 		return -ENOSPC;
@@ -40,40 +42,42 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 	return 0;
 }
 
-static bool slots_ok(u32 n)
+static bool braid_region_slots_are_valid(u32 n)
 {
 	return n >= BRAID_MIN_SLOTS && n <= BRAID_MAX_SLOTS && !(n & (n - 1));
 }
 
-static bool subbuf_ok(u32 bytes)
+static bool braid_region_subbuf_is_valid(u32 bytes)
 {
 	return bytes >= BRAID_MIN_SUBBUF_BYTES && bytes <= BRAID_MAX_SUBBUF_BYTES && !(bytes & 7);
 }
 
-/* Of one ring, with what the next one is aligned by. */
-static u64 ring_bytes(u32 nr_slots, u32 subbuf_bytes)
+/* Bytes of one ring, padded to the next one's alignment. */
+static u64 braid_region_ring_bytes(u32 nr_slots, u32 subbuf_bytes, u32 page_bytes)
 {
-	return page_align(braid_ring_bytes(nr_slots, subbuf_bytes));
+	return braid_region_align(braid_ring_bytes(nr_slots, subbuf_bytes, page_bytes), page_bytes);
 }
 
 /* The most slots whose rings stay within max_bytes; at least the fewest allowed. */
-static u32 fit_slots(const struct braid_buffer_params *params, u32 nr_rings)
+static u32 braid_region_fit_slots(const struct braid_buffer_params *params, u32 page_bytes,
+				  u32 nr_rings)
 {
 	u32 n = BRAID_MIN_SLOTS;
 
 	while (n < BRAID_MAX_SLOTS &&
-	       ring_bytes(2 * n, params->subbuf_bytes) * nr_rings <= params->max_bytes)
+	       braid_region_ring_bytes(2 * n, params->subbuf_bytes, page_bytes) * nr_rings <=
+		       params->max_bytes)
 		n *= 2;
 	return n;
 }
 
-static u64 buffer_end(const struct braid_buffer_desc *desc)
+static u64 braid_region_buffer_end(const struct braid_buffer_desc *desc)
 {
 	return desc->rings_offset + desc->ring_stride * desc->nr_rings;
 }
 
-/* Where the gap at or behind @at begins and ends; false when there is none. */
-static bool next_gap(const struct braid_superblock *sb, u64 at, u64 *begin, u64 *end)
+/* Finds the start and end of the gap at or after @at; false when there is none. */
+static bool braid_region_next_gap(const struct braid_superblock *sb, u64 at, u64 *begin, u64 *end)
 {
 	const struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
 	u64 limit = rings->offset + rings->bytes;
@@ -82,9 +86,9 @@ static bool next_gap(const struct braid_superblock *sb, u64 at, u64 *begin, u64 
 	for (k = 0; k < sb->nr_buffers; k++) {
 		const struct braid_buffer_desc *d = &sb->buffers[k];
 
-		if (d->nr_rings && d->rings_offset <= at && at < buffer_end(d)) {
-			at = buffer_end(d);
-			k = -1;		/* look at all again */
+		if (d->nr_rings && d->rings_offset <= at && at < braid_region_buffer_end(d)) {
+			at = braid_region_buffer_end(d);
+			k = -1;		/* restart: check all of them */
 		}
 	}
 	*begin = at;
@@ -100,19 +104,19 @@ u64 braid_region_room(const struct braid_superblock *sb)
 {
 	u64 at = sb->sections[BRAID_SECTION_RINGS].offset, begin, end, most = 0;
 
-	for (; next_gap(sb, at, &begin, &end); at = end)
+	for (; braid_region_next_gap(sb, at, &begin, &end); at = end)
 		if (end - begin > most)
 			most = end - begin;
 	return most;
 }
 
-/* The first gap of @bytes; false when there is none, *at is behind the last buffer then. */
-static bool find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
+/* The first gap of @bytes; false when there is none, *at is then after the last buffer. */
+static bool braid_region_find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
 {
 	u64 begin, end;
 
-	for (*at = sb->sections[BRAID_SECTION_RINGS].offset; next_gap(sb, *at, &begin, &end);
-	     *at = end) {
+	for (*at = sb->sections[BRAID_SECTION_RINGS].offset;
+	     braid_region_next_gap(sb, *at, &begin, &end); *at = end) {
 		if (end - begin >= bytes) {
 			*at = begin;
 			return true;
@@ -123,12 +127,12 @@ static bool find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
 			return false;
 		}
 	}
-	*at = begin;		/* the last buffer ends where the room does */
+	*at = begin;		/* the last buffer ends where the space does */
 	return false;
 }
 
 /* The entry that has or had a name, or -ENOENT. */
-static int find_name(const struct braid_superblock *sb, const char *name)
+static int braid_region_find_name(const struct braid_superblock *sb, const char *name)
 {
 	u32 k;
 
@@ -141,28 +145,30 @@ static int find_name(const struct braid_superblock *sb, const char *name)
 int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buffer_params *params,
 			    u64 *needed_bytes)
 {
-	int index = find_name(sb, params->name), events_of = index;
+	int index = braid_region_find_name(sb, params->name), events_of = index;
 	size_t name_bytes = strlen(params->name) + 1;
 	struct braid_buffer_desc *desc;
+	u32 page_bytes = params->page_bytes ? params->page_bytes : BRAID_PAGE_BYTES;
 	u32 n = params->nr_slots;
 	u64 at, stride;
 
-	if (!sb->nr_vcpus || !subbuf_ok(params->subbuf_bytes) || (n && !slots_ok(n)) ||
-	    name_bytes < 2 || name_bytes > BRAID_NAME_BYTES)
+	if (!sb->nr_vcpus || !braid_region_subbuf_is_valid(params->subbuf_bytes) ||
+	    (n && !braid_region_slots_are_valid(n)) || name_bytes < 2 ||
+	    name_bytes > BRAID_NAME_BYTES)
 		return -EINVAL;
 	if (index >= 0 && sb->buffers[index].nr_rings)
 		return -EEXIST;
 	if (index < 0 && sb->nr_buffers >= BRAID_MAX_BUFFERS)
 		return -ENFILE;
 	if (params->events_of) {
-		events_of = find_name(sb, params->events_of);
+		events_of = braid_region_find_name(sb, params->events_of);
 		if (events_of < 0)
 			return -EINVAL;
 	}
 	if (!n)
-		n = fit_slots(params, sb->nr_vcpus);
-	stride = ring_bytes(n, params->subbuf_bytes);
-	if (!find_room(sb, stride * sb->nr_vcpus, &at)) {
+		n = braid_region_fit_slots(params, page_bytes, sb->nr_vcpus);
+	stride = braid_region_ring_bytes(n, params->subbuf_bytes, page_bytes);
+	if (!braid_region_find_room(sb, stride * sb->nr_vcpus, &at)) {
 		*needed_bytes = at + stride * sb->nr_vcpus;
 		return -ENOSPC;
 	}
@@ -177,8 +183,8 @@ int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buff
 	desc->flags = params->flags;
 	desc->subbuf_bytes = params->subbuf_bytes;
 	desc->nr_slots = n;
-	desc->meta_bytes = BRAID_PAGE_BYTES;
-	desc->private_bytes = braid_ring_private_bytes(n);
+	desc->meta_bytes = page_bytes;
+	desc->private_bytes = braid_ring_private_bytes(n, page_bytes);
 	desc->rings_offset = at;
 	desc->ring_stride = stride;
 	desc->nr_rings = sb->nr_vcpus;
@@ -197,7 +203,8 @@ void braid_region_ring(const struct braid_buffer_desc *desc, void *base, u32 vcp
 {
 	u8 *ring = (u8 *)base + braid_ring_offset(desc, vcpu);
 
-	braid_ring_map_init(map, ring, desc->nr_slots, desc->subbuf_bytes, desc->flags);
+	braid_ring_map_init(map, ring, desc->nr_slots, desc->subbuf_bytes, desc->meta_bytes,
+			    desc->flags);
 	if (!desc->private_bytes) {
 		map->meta = (struct braid_meta *)ring;
 		map->subbufs = ring + desc->meta_bytes;
@@ -207,12 +214,12 @@ void braid_region_ring(const struct braid_buffer_desc *desc, void *base, u32 vcp
 
 /* Validation ------------------------------------------------------------------------- */
 
-static bool inside(u64 offset, u64 bytes, u64 total)
+static bool braid_region_is_inside(u64 offset, u64 bytes, u64 total)
 {
 	return bytes <= total && offset <= total - bytes;
 }
 
-static const char *check_sections(const struct braid_superblock *sb, u64 bytes)
+static const char *braid_region_check_sections(const struct braid_superblock *sb, u64 bytes)
 {
 	static const u64 least[BRAID_NR_SECTIONS] = {
 		[BRAID_SECTION_MAILBOX] = sizeof(struct braid_mailbox),
@@ -230,7 +237,8 @@ static const char *check_sections(const struct braid_superblock *sb, u64 bytes)
 
 		if (s->bytes < least[k])
 			return "a section is missing or too small";
-		if (!inside(s->offset, s->bytes, bytes) || s->offset & (BRAID_PAGE_BYTES - 1))
+		if (!braid_region_is_inside(s->offset, s->bytes, bytes) ||
+		    s->offset & (BRAID_PAGE_BYTES - 1))
 			return "a section lies outside the region";
 		if (s->offset < end)
 			return "two sections overlap";
@@ -239,39 +247,55 @@ static const char *check_sections(const struct braid_superblock *sb, u64 bytes)
 	return NULL;
 }
 
-static bool overlap(const struct braid_buffer_desc *a, const struct braid_buffer_desc *b)
+static bool braid_region_overlap(const struct braid_buffer_desc *a,
+				 const struct braid_buffer_desc *b)
 {
-	return a->rings_offset < buffer_end(b) && b->rings_offset < buffer_end(a);
+	return a->rings_offset < braid_region_buffer_end(b) &&
+	       b->rings_offset < braid_region_buffer_end(a);
 }
 
-/* Before minor 3 meta pages ended with the private part. */
-static u32 meta_bytes_of(const struct braid_buffer_desc *desc)
+static bool braid_region_page_is_valid(u32 bytes)
 {
-	return desc->private_bytes ? BRAID_PAGE_BYTES :
-	       page_align(BRAID_OLD_PRIVATE_OFFSET + braid_ring_private_used(desc->nr_slots));
+	return bytes >= BRAID_PAGE_BYTES && bytes <= BRAID_MAX_PAGE_BYTES && !(bytes & (bytes - 1));
 }
 
-static u64 ring_bytes_of(const struct braid_buffer_desc *desc)
+/* Before minor 3 meta pages end with the private part, which has no pages of its own. */
+static bool braid_region_parts_are_valid(const struct braid_buffer_desc *desc)
 {
-	return desc->private_bytes ? ring_bytes(desc->nr_slots, desc->subbuf_bytes) :
-	       page_align(meta_bytes_of(desc) + (u64)(desc->nr_slots + 1) * desc->subbuf_bytes);
+	u32 meta = desc->meta_bytes;
+
+	if (desc->private_bytes)
+		return braid_region_page_is_valid(meta) &&
+		       desc->private_bytes == braid_ring_private_bytes(desc->nr_slots, meta) &&
+		       desc->ring_stride >= braid_region_ring_bytes(desc->nr_slots,
+								    desc->subbuf_bytes, meta);
+	return meta == braid_region_align(BRAID_OLD_PRIVATE_OFFSET +
+					  braid_ring_private_used(desc->nr_slots),
+					  BRAID_PAGE_BYTES) &&
+	       desc->ring_stride >= meta + (u64)(desc->nr_slots + 1) * desc->subbuf_bytes;
 }
 
-static const char *check_buffer(const struct braid_superblock *sb,
-				const struct braid_buffer_desc *desc)
+/* Rings begin at the guest's pages, so that programs there can map them. */
+static u32 braid_region_alignment_of(const struct braid_buffer_desc *desc)
+{
+	return desc->private_bytes ? desc->meta_bytes : BRAID_PAGE_BYTES;
+}
+
+static const char *braid_region_check_buffer(const struct braid_superblock *sb,
+					     const struct braid_buffer_desc *desc)
 {
 	const struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
 	u64 limit = rings->offset + rings->bytes;
 
-	if (!slots_ok(desc->nr_slots) || !subbuf_ok(desc->subbuf_bytes))
+	if (!braid_region_slots_are_valid(desc->nr_slots) ||
+	    !braid_region_subbuf_is_valid(desc->subbuf_bytes))
 		return "a buffer has an impossible number or size of sub-buffers";
 	if (desc->nr_rings > sb->nr_vcpus)
 		return "a buffer has more rings than the guest has vCPUs";
-	if (desc->meta_bytes != meta_bytes_of(desc) || desc->ring_stride < ring_bytes_of(desc) ||
-	    (desc->private_bytes && desc->private_bytes != braid_ring_private_bytes(desc->nr_slots)))
+	if (!braid_region_parts_are_valid(desc))
 		return "a buffer's rings are smaller than what they hold";
-	if (desc->rings_offset < rings->offset || desc->rings_offset & (BRAID_PAGE_BYTES - 1) ||
-	    desc->ring_stride & (BRAID_PAGE_BYTES - 1))
+	if (desc->rings_offset < rings->offset ||
+	    (desc->rings_offset | desc->ring_stride) & (braid_region_alignment_of(desc) - 1))
 		return "a buffer overlaps another section or is not aligned";
 	if (desc->ring_stride > limit || desc->rings_offset > limit ||
 	    desc->ring_stride * desc->nr_rings > limit - desc->rings_offset)
@@ -281,12 +305,12 @@ static const char *check_buffer(const struct braid_superblock *sb,
 	return NULL;
 }
 
-static bool terminated(const char *text, size_t bytes)
+static bool braid_region_is_terminated(const char *text, size_t bytes)
 {
 	return memchr(text, 0, bytes);
 }
 
-static const char *check_buffers(const struct braid_superblock *sb)
+static const char *braid_region_check_buffers(const struct braid_superblock *sb)
 {
 	const char *why;
 	u32 k, other;
@@ -296,16 +320,17 @@ static const char *check_buffers(const struct braid_superblock *sb)
 	for (k = 0; k < sb->nr_buffers; k++) {
 		const struct braid_buffer_desc *desc = &sb->buffers[k];
 
-		if (!terminated(desc->name, BRAID_NAME_BYTES))
+		if (!braid_region_is_terminated(desc->name, BRAID_NAME_BYTES))
 			return "an unterminated name";
 		if (!desc->nr_rings)
 			continue;
-		why = check_buffer(sb, desc);
+		why = braid_region_check_buffer(sb, desc);
 		if (why)
 			return why;
-		/* Those before k have passed: their ends don't overflow. */
+		/* Those before k have been checked: their ends don't overflow. */
 		for (other = 0; other < k; other++)
-			if (sb->buffers[other].nr_rings && overlap(desc, &sb->buffers[other]))
+			if (sb->buffers[other].nr_rings &&
+			    braid_region_overlap(desc, &sb->buffers[other]))
 				return "two buffers overlap";
 	}
 	return NULL;
@@ -329,12 +354,12 @@ const char *braid_region_check(const struct braid_superblock *sb, u64 bytes)
 		return "its size is larger than the mapping";
 	if (!sb->nr_vcpus || sb->nr_vcpus > 4096 || !braid_clock_nominal_mult(sb->counter_hz))
 		return "its vCPU count or counter frequency is impossible";
-	if (!terminated(sb->guest_name, sizeof(sb->guest_name)) ||
-	    !terminated(sb->kernel_release, sizeof(sb->kernel_release)) ||
-	    !terminated(sb->machine, sizeof(sb->machine)))
+	if (!braid_region_is_terminated(sb->guest_name, sizeof(sb->guest_name)) ||
+	    !braid_region_is_terminated(sb->kernel_release, sizeof(sb->kernel_release)) ||
+	    !braid_region_is_terminated(sb->machine, sizeof(sb->machine)))
 		return "an unterminated name";
-	why = check_sections(sb, sb->region_bytes);
+	why = braid_region_check_sections(sb, sb->region_bytes);
 	if (why)
 		return why;
-	return check_buffers(sb);
+	return braid_region_check_buffers(sb);
 }

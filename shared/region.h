@@ -7,28 +7,30 @@
 #include "shared/ring.h"
 #include "tracebraid/abi.h"
 
-/* What the fixed sections are to hold. */
+/* Sizes of the fixed sections. */
 struct braid_region_params {
-	u64 region_bytes;	/* all there is */
+	u64 region_bytes;	/* the whole range */
 	u32 nr_vcpus;		/* possible ones */
 	u32 nr_comms;
 	u32 nr_symbols;
 	u32 directory_bytes;	/* of entries */
+	u32 page_bytes;		/* of the guest's page; 0: BRAID_PAGE_BYTES */
 };
 
-/* What a new buffer is to be. */
+/* Parameters of a new buffer. */
 struct braid_buffer_params {
 	const char *name;	/* 1 to BRAID_NAME_BYTES - 1 bytes */
 	u32 flags;		/* BRAID_BUFFER_* */
 	u32 subbuf_bytes;	/* multiple of 8 */
-	u32 nr_slots;		/* power of two, or 0: as many as max_bytes hold */
+	u32 page_bytes;		/* as of the region's parameters */
+	u32 nr_slots;		/* power of two, or 0: as many as fit in max_bytes */
 	u64 max_bytes;		/* for all its rings, when nr_slots is 0 */
-	const char *events_of;	/* the buffer whose events it takes; NULL: its own */
+	const char *events_of;	/* the buffer whose events it uses; NULL: its own */
 };
 
 /**
  * braid_region_layout - place the fixed sections
- * @sb: sections[] and region_bytes are set; the rest is left alone
+ * @sb: sections[] and region_bytes are set; the rest is unchanged
  * @params: sizes
  * @needed_bytes: set on success and on -ENOSPC
  *
@@ -38,20 +40,20 @@ int braid_region_layout(struct braid_superblock *sb, const struct braid_region_p
 			u64 *needed_bytes);
 
 /**
- * braid_region_add_buffer - place one more buffer, where there is room first
- * @sb: after braid_region_layout(); buffers[] and nr_buffers are extended, or the
- *	entry that had the name before is used again
+ * braid_region_add_buffer - place one more buffer in the first gap that is large enough
+ * @sb: after braid_region_layout(); buffers[] and nr_buffers are extended, or the entry that had
+ *	the name before is reused
  * @params: its shape
- * @needed_bytes: the region size that the buffer asks for; set on success and on -ENOSPC
+ * @needed_bytes: the region size that the buffer needs; set on success and on -ENOSPC
  *
- * Return: its index; -ENOSPC (no room in one piece), -EEXIST (a buffer has that name),
- * -ENFILE (BRAID_MAX_BUFFERS names were used), -EINVAL (shape or name).
+ * Return: its index; -ENOSPC (no gap is large enough), -EEXIST (a buffer has that name), -ENFILE
+ * (BRAID_MAX_BUFFERS names were used), -EINVAL (shape or name).
  */
 int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buffer_params *params,
 			    u64 *needed_bytes);
 
 /**
- * braid_region_remove_buffer - give a buffer's room back; its entry keeps its name
+ * braid_region_remove_buffer - free a buffer's space; its entry keeps its name
  * @sb: the layout
  * @index: of the buffer
  */
@@ -66,15 +68,14 @@ void braid_region_remove_buffer(struct braid_superblock *sb, u32 index);
 u64 braid_region_room(const struct braid_superblock *sb);
 
 /**
- * braid_region_check - is this a region that we can read?
+ * braid_region_check - check that a region is readable
  * @sb: a private copy of the superblock
  * @bytes: of the mapping
  *
- * Checks identity, version, and that every section and every ring lies inside the
- * mapping and overlaps no other. A region in BRAID_STATE_INIT passes with nothing
- * but identity checked.
+ * Checks identity, version, and that every section and every ring lies inside the mapping and
+ * overlaps no other. Of a region in BRAID_STATE_INIT only the identity is checked.
  *
- * Return: NULL, or one clear phrase that says what is wrong.
+ * Return: NULL, or a short description of the problem.
  */
 const char *braid_region_check(const struct braid_superblock *sb, u64 bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The ring: lockless reserve and commit for one vCPU's nesting contexts, sub-buffer
- * swap for one reader, exact accounting. docs/ring.md argues why it is right.
+ * The ring: lockless reserve and commit for one vCPU's nesting contexts, sub-buffer swap for one
+ * reader, exact accounting. docs/ring.md gives the correctness argument.
  */
 #ifndef BRAID_SHARED_RING_H
 #define BRAID_SHARED_RING_H
@@ -50,7 +50,7 @@ static inline s64 braid_position_diff(u64 a, u64 b)
 	return (s64)((a - b) << (64 - BRAID_POS_BITS)) >> (64 - BRAID_POS_BITS);
 }
 
-/* Where a ring lies ---------------------------------------------------------------- */
+/* Placement of a ring ---------------------------------------------------------------- */
 
 /* Addresses and shape of one ring, private to the side that uses it. */
 struct braid_ring_map {
@@ -61,6 +61,7 @@ struct braid_ring_map {
 	u8 *subbufs;
 	u32 nr_slots;		/* power of two */
 	u32 subbuf_bytes;	/* header included */
+	u32 page_bytes;		/* of the meta page */
 	u32 flags;		/* BRAID_BUFFER_* */
 };
 
@@ -82,23 +83,23 @@ static inline u32 braid_ring_private_used(u32 nr_slots)
 /**
  * braid_ring_private_bytes - size of a ring's private part
  * @nr_slots: a power of two, BRAID_MIN_SLOTS to BRAID_MAX_SLOTS
+ * @page_bytes: of the guest's page; a power of two, BRAID_PAGE_BYTES to BRAID_MAX_PAGE_BYTES
  *
- * Return: bytes, a multiple of BRAID_PAGE_BYTES: who maps the meta page and the sub-buffers
- * gets no byte of it.
+ * Return: bytes, a multiple of @page_bytes, so that no mapping of the rest contains any of it.
  */
-static inline u32 braid_ring_private_bytes(u32 nr_slots)
+static inline u32 braid_ring_private_bytes(u32 nr_slots, u32 page_bytes)
 {
-	return (braid_ring_private_used(nr_slots) + BRAID_PAGE_BYTES - 1) & ~(BRAID_PAGE_BYTES - 1);
+	return (braid_ring_private_used(nr_slots) + page_bytes - 1) & ~(page_bytes - 1);
 }
 
 /** braid_ring_bytes - size of a ring: its private part, meta page and sub-buffers */
-static inline u64 braid_ring_bytes(u32 nr_slots, u32 subbuf_bytes)
+static inline u64 braid_ring_bytes(u32 nr_slots, u32 subbuf_bytes, u32 page_bytes)
 {
-	return (u64)braid_ring_private_bytes(nr_slots) + BRAID_PAGE_BYTES +
+	return (u64)braid_ring_private_bytes(nr_slots, page_bytes) + page_bytes +
 	       (u64)(nr_slots + 1) * subbuf_bytes;
 }
 
-/* Sets what lies in the private part. */
+/* Sets the addresses in the private part. */
 static inline void braid_ring_map_private(struct braid_ring_map *map, void *start)
 {
 	u8 *at = start;
@@ -112,12 +113,13 @@ static inline void braid_ring_map_private(struct braid_ring_map *map, void *star
  * braid_ring_map_init - find the parts of a ring of this minor version; see braid_region_ring()
  * @map: filled
  * @base: where the ring begins
- * @nr_slots: as validated, never as read from shared memory again
+ * @nr_slots: as validated, never re-read from shared memory
  * @subbuf_bytes: likewise
+ * @page_bytes: likewise: of the meta page
  * @flags: likewise
  */
 void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
-			 u32 subbuf_bytes, u32 flags);
+			 u32 subbuf_bytes, u32 page_bytes, u32 flags);
 
 static inline struct braid_subbuf *braid_ring_subbuf(const struct braid_ring_map *map, u32 id)
 {
@@ -126,18 +128,18 @@ static inline struct braid_subbuf *braid_ring_subbuf(const struct braid_ring_map
 
 /* Writer ------------------------------------------------------------------------------ */
 
-/* What the writer remembers of the sub-buffer at a position. */
+/* The writer's state of the sub-buffer at a position. */
 struct braid_writer_page {
 	u8 *data;
 	struct braid_subbuf_state *state;
-	u32 end_bytes;		/* of a closed one */
+	u32 end_bytes;		/* valid when it is closed */
 	u32 entries;
-	u64 dropped;		/* grows for as long as a full ring is not read */
+	u64 dropped;		/* grows while a full ring is not read */
 };
 
 /*
- * How a writer has the host woken; see "Wake" in abi.h. The words are the host's: whatever
- * they say, the worst is a call for each sub-buffer that is opened or found full.
+ * How a writer wakes the host; see "Wake" in abi.h. The host writes these words: whatever their
+ * values, the worst case is one call per sub-buffer that is opened or found full.
  */
 struct braid_wake {
 	const struct braid_mailbox *mailbox;	/* shared */
@@ -154,19 +156,19 @@ struct braid_writer {
 	u64 hint;		/* counter of a recent event, never newer than the last */
 	u64 position;		/* all before it is published as final */
 	u32 nest;
-	u32 pending;		/* a nested context left something to publish */
+	u32 pending;		/* a nested context left events to publish */
 	u32 mask;		/* nr_slots - 1 */
 	u32 limit_words;	/* of data in a sub-buffer */
-	u64 gap;		/* counter steps that a time_delta can't be trusted over */
+	u64 gap;		/* counter steps beyond which a time_delta may be ambiguous */
 	u32 delta_mask;		/* of the last stamp, which a delta counts from; absolute: 0 */
 	u32 broken;		/* enum braid_ring_fault; once set, all is dropped */
 	u64 seq_base;		/* sequence number of position's first event */
-	u64 first_seq;		/* of the ring's first event in this incarnation */
+	u64 first_seq;		/* sequence number of the ring's first event in this incarnation */
 	u64 dropped;		/* events dropped before position, in all */
 	const struct braid_clock_latch *external;	/* of TIME_STAMPs; or NULL */
 	u32 void_line;		/* of external: drawn before the counter jumped back */
-	const struct braid_wake *wake;	/* NULL: nobody is to be woken */
-	u64 woken;		/* the wake_seq that was answered last */
+	const struct braid_wake *wake;	/* NULL: never wakes the host */
+	u64 woken;		/* the last wake_seq that was served */
 	struct braid_ring_map map;
 	struct braid_writer_page pages[];
 };
@@ -201,17 +203,17 @@ static inline size_t braid_writer_bytes(u32 nr_slots)
 	return sizeof(struct braid_writer) + nr_slots * sizeof(struct braid_writer_page);
 }
 
-/* Where a ring left off whose memory was given up or emptied. */
+/* Final counts of a ring whose memory was released or emptied. */
 struct braid_ring_past {
 	u64 next_position;
 	u64 next_seq;
 	u64 dropped;
 	u64 woken;
 	u32 void_line;
-	struct braid_reader_block block;	/* what its last reader said */
+	struct braid_reader_block block;	/* its last reader's block */
 };
 
-/* Who a ring is, for braid_writer_init(). */
+/* Identity of a ring, for braid_writer_init(). */
 struct braid_ring_identity {
 	u64 incarnation;
 	u32 vcpu;
@@ -219,37 +221,37 @@ struct braid_ring_identity {
 	u64 first_position;	/* any; differs from one incarnation to the next */
 	u64 first_seq;		/* any */
 	u64 counter;		/* now */
-	u64 owner;		/* BRAID_READER_GUEST: it is emptied by who has the role now */
-	const struct braid_ring_past *past;	/* go on behind it; NULL: a new ring */
-	/* What counter values are in external time, for as long as the ring is written; or NULL. */
+	u64 owner;		/* BRAID_READER_GUEST: the current owner is emptying it */
+	const struct braid_ring_past *past;	/* continue after it; NULL: a new ring */
+	/* Converts counter values to external time, valid while the ring is written; or NULL. */
 	const struct braid_clock_latch *external;
 	const struct braid_wake *wake;	/* likewise */
 };
 
 /**
- * braid_writer_init - lay an empty ring out and begin to write it
+ * braid_writer_init - lay out an empty ring and begin to write it
  * @w: braid_writer_bytes() of private memory
  * @map: the ring
  * @who: its identity
  *
- * Context: any; nobody else may use the ring meanwhile.
+ * Context: any; no other user of the ring during the call.
  */
 void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 		       const struct braid_ring_identity *who);
 
 /**
- * braid_writer_past - note where a ring leaves off
- * @w: its writer; nobody is inside
- * @past: filled, for the braid_writer_init() that makes the ring anew: what is unread
- *	then counts as lost, and no position or sequence number comes twice
+ * braid_writer_past - save a ring's final counts
+ * @w: its writer; no context is inside
+ * @past: filled, for the braid_writer_init() that recreates the ring: unread events then count as
+ *	lost, and no position or sequence number is reused
  */
 void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *past);
 
 /**
- * braid_writer_written - events offered so far, dropped ones included
+ * braid_writer_written - events offered up to now, dropped ones included
  * @w: its writer
  *
- * Return: their number since the ring's first; exact when nobody is inside.
+ * Return: their number since the ring's first; exact when no context is inside.
  */
 u64 braid_writer_written(const struct braid_writer *w);
 
@@ -262,7 +264,7 @@ struct braid_stamp_plan {
 	bool jumped;		/* the counter went back: only a new sub-buffer may take the event */
 };
 
-/* What a reservation has read when it turns out not to be ordinary. */
+/* What a reservation had read when it left the fast path. */
 struct braid_turn {
 	u64 tail;
 	u64 hint;
@@ -291,14 +293,14 @@ void braid_writer_publish(struct braid_writer *w);
 u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at, struct braid_stamp_plan plan);
 
 /**
- * braid_ring_try_reserve - braid_ring_reserve() when all is ordinary
- * @w: as there; its nest is raised, whatever is returned
+ * braid_ring_try_reserve - the fast path of braid_ring_reserve()
+ * @w: as there; its nest is incremented, whatever the result
  * @payload_bytes: as there
  * @counter: as there
  * @turn: what was read, for braid_writer_reserve()
  * @room: written on success
  *
- * Context: as there. Return: true: there is room; false: go on with braid_writer_reserve().
+ * Context: as there. Return: true: reserved; false: continue with braid_writer_reserve().
  */
 static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 payload_bytes,
 						   u64 (*counter)(void), struct braid_turn *turn,
@@ -320,9 +322,9 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 	offset = (u16)place;
 	delta = (u32)now - (u32)tail;
 	/*
-	 * One look at all that is not ordinary: a stamp that time_delta can't tell, a
-	 * sub-buffer's first event, an event behind its end. Each sets a higher bit. The
-	 * hint is older than the last event: what is near to it is nearer to that.
+	 * One test for all slow cases: a stamp that time_delta can't express, a sub-buffer's first
+	 * event, an event past its end. Each sets a higher bit. The hint is not newer than the last
+	 * event: a counter close to the hint is even closer to that event.
 	 */
 	if (unlikely(((now - hint) | delta | (offset - 1) | (w->limit_words - offset - words)) >
 		     BRAID_DELTA_MASK))
@@ -345,17 +347,17 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 /**
  * braid_ring_reserve - take room for one event
  * @w: the writer of this CPU
- * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; what a sub-buffer does not hold is dropped
+ * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; an event that does not fit a sub-buffer is dropped
  *	and counted
- * @counter: reads the raw counter; where it goes back by less than BRAID_JUMP_STEPS on one
- *	CPU the event gets its predecessor's time, else it begins a sub-buffer
+ * @counter: reads the raw counter; if it goes back by less than BRAID_JUMP_STEPS on one CPU, the
+ *	event gets its predecessor's time; by more, the event begins a new sub-buffer
  * @token: for braid_ring_commit(), written on success
  *
- * Lockless. The counter's value goes in by the same local compare-and-swap that
- * takes the room, so a nested event makes the interrupted reservation read again:
- * order in the ring is order in time, and every delta is exact.
+ * Lockless. The same local compare-and-swap stores the counter's value and takes the space, so a
+ * nested event makes the interrupted reservation read again: order in the ring is order in time,
+ * and every delta is exact.
  *
- * Context: any, NMI included, but the caller stays on its CPU until the commit.
+ * Context: any, NMI included; the caller stays on its CPU until the commit.
  * Return: the payload, in shared memory: write only, never read back. NULL: dropped,
  * counted, nothing to commit.
  */
@@ -373,11 +375,11 @@ static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payl
 }
 
 /**
- * braid_ring_try_commit - braid_ring_commit() when all is ordinary
+ * braid_ring_try_commit - the fast path of braid_ring_commit()
  * @w: as there
  * @token: as there
  *
- * Context: as there. Return: true: done; false: go on with braid_writer_publish().
+ * Context: as there. Return: true: done; false: continue with braid_writer_publish().
  */
 static __always_inline bool braid_ring_try_commit(struct braid_writer *w, u64 token)
 {
@@ -386,7 +388,7 @@ static __always_inline bool braid_ring_try_commit(struct braid_writer *w, u64 to
 	braid_barrier();
 	if (unlikely((w->nest ^ 1) | (u16)(token >> BRAID_TAIL_POS_SHIFT ^ position)))
 		return false;
-	/* (C1) what reader's acquire in braid_reader_next() pairs with */
+	/* (C1) pairs with the reader's acquire in braid_reader_next() */
 	braid_store_release(&w->pages[position & w->mask].state->commit,
 			    position << BRAID_COMMIT_POS_SHIFT | braid_tail_bytes(token));
 	braid_barrier();
@@ -421,19 +423,19 @@ struct braid_span {
 	u32 id;
 	u32 from_bytes;			/* [from, to) of the sub-buffer's data */
 	u32 to_bytes;
-	bool final;			/* nothing follows in this sub-buffer */
+	bool final;			/* this sub-buffer is complete */
 	u64 time_stamp;
 	u64 first_seq;			/* of the sub-buffer's first event */
-	u64 lost_before;		/* found lost on its opening; braid_reader.lost has all */
-	u64 entries;			/* events in the sub-buffer, as the writer says; when final */
-	u64 dropped;			/* events lost after it, as the writer says; when final */
-	u64 dropped_before;		/* in the ring before it; only a look has it */
-	const u8 *data;			/* shared memory: copy, then look */
+	u64 lost_before;		/* found lost when opened; see braid_reader.lost */
+	u64 entries;			/* events in it, by the writer; when final */
+	u64 dropped;			/* events lost after it, by the writer; when final */
+	u64 dropped_before;		/* lost in the ring before it; set only by a peek */
+	const u8 *data;			/* shared memory: copy before use */
 };
 
 enum braid_reader_fault {
 	BRAID_READER_OK = 0,
-	BRAID_READER_BAD_SLOT,		/* a slot word that the writer never writes */
+	BRAID_READER_BAD_SLOT,		/* a slot word that no writer writes */
 	BRAID_READER_BAD_COMMIT,	/* a commit word of another position, or too large */
 	BRAID_READER_BAD_COUNT,		/* more entries than bytes, or a sequence that went back */
 };
@@ -442,23 +444,23 @@ enum braid_reader_fault {
 struct braid_reader {
 	struct braid_ring_map map;
 	u64 incarnation;
-	u64 position;			/* of the sub-buffer in hand, or of the one wanted */
-	u32 id;				/* the spare, or in hand */
+	u64 position;			/* of the reader's sub-buffer, or of the next one */
+	u32 id;				/* id of the spare or of the reader's sub-buffer */
 	bool in_hand;
 	bool opened;			/* its first_seq is accounted for */
 	u32 taken_bytes;
 	u64 next_seq;
-	u64 first_seq;			/* of the sub-buffer in hand */
+	u64 first_seq;			/* of the reader's sub-buffer */
 	u64 read;
 	u64 lost;
-	enum braid_reader_fault fault;	/* once set the ring is left alone */
+	enum braid_reader_fault fault;	/* once set the ring is no longer touched */
 };
 
 /**
  * braid_reader_own - take a ring's reader role
  * @map: the ring
  * @me: BRAID_READER_HOST or BRAID_READER_GUEST
- * @dead: an owner that is known to read no more, or BRAID_READER_NONE
+ * @dead: an owner known to have stopped, or BRAID_READER_NONE
  *
  * Context: any. Return: true: @me has it, as before or from now on.
  */
@@ -467,20 +469,20 @@ bool braid_reader_own(const struct braid_ring_map *map, u64 me, u64 dead);
 /**
  * braid_reader_disown - give the reader role back
  * @map: the ring
- * @me: who has it; if somebody else does, nothing happens
+ * @me: the owner; no effect if another has it
  */
 void braid_reader_disown(const struct braid_ring_map *map, u64 me);
 
 /**
- * braid_reader_attach - begin, or go on after another reader's death
+ * braid_reader_attach - begin, or continue after another reader's death
  * @r: filled
  * @map: the ring
  * @incarnation: the region's
  *
- * Everything is rebuilt from shared memory: the sub-buffer that is in no slot is
- * the one in hand. No other reader may be alive.
+ * Everything is rebuilt from shared memory: the sub-buffer that is in no slot is the reader's. No
+ * other reader may be alive.
  *
- * Return: 0, or -EBADMSG when the ring's words make no sense.
+ * Return: 0, or -EBADMSG when the ring's words are invalid.
  */
 int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map,
 			u64 incarnation);
@@ -490,21 +492,21 @@ int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map
  * @r: the reader
  * @span: written when 1 is returned
  *
- * Swaps sub-buffers as needed; the live tail is delivered too, as far as it is
- * committed. Never waits, never loops on what the writer does.
+ * Swaps sub-buffers as needed; the committed part of the live tail is returned too. Never waits;
+ * its loops are bounded, whatever the writer does.
  *
- * Return: 1, 0 when there is nothing now, -EBADMSG when the peer broke the rules
- * (r->fault says how; the ring is not touched again).
+ * Return: 1, 0 when no new bytes are committed, -EBADMSG when the peer broke the protocol (see
+ * r->fault; the ring is not touched again).
  */
 int braid_reader_next(struct braid_reader *r, struct braid_span *span);
 
 /**
- * braid_reader_done - say that a span was delivered
+ * braid_reader_done - mark a span as consumed
  * @r: the reader
- * @span: what braid_reader_next() gave
+ * @span: from braid_reader_next()
  * @events: DATA events in it
  *
- * Persists the position, so that a successor goes on behind the span.
+ * Persists the position, so that a successor continues after the span.
  */
 void braid_reader_done(struct braid_reader *r, const struct braid_span *span, u64 events);
 
@@ -513,24 +515,24 @@ void braid_reader_done(struct braid_reader *r, const struct braid_span *span, u6
  * @r: the reader
  * @span: a final span
  *
- * Return: the writer's count less what was taken before.
+ * Return: the writer's count less the events already consumed.
  */
 u64 braid_reader_span_events(const struct braid_reader *r, const struct braid_span *span);
 
-/* A look at a ring without touching it: for stat, list and the dead. */
+/* A peek at a ring without changing it: for stat, list and post-mortem reads. */
 struct braid_peek {
 	struct braid_ring_map map;
-	u64 position;			/* the next to look at */
+	u64 position;			/* the next to visit */
 	u32 hand_id;
 	bool hand_done;
-	u32 left;			/* slots still to look at */
-	u32 jumps;			/* searches for the next one that are left */
-	struct braid_reader_block block;	/* what the reader said last; zeroed if void */
-	u64 word;			/* the slot word behind the last span */
+	u32 left;			/* slots left to visit */
+	u32 jumps;			/* searches left for the next one */
+	struct braid_reader_block block;	/* the reader's last block; zeroed if void */
+	u64 word;			/* the last span's slot word */
 };
 
 /**
- * braid_peek_begin - begin a look at a ring
+ * braid_peek_begin - begin a peek at a ring
  * @p: filled
  * @map: the ring
  * @incarnation: the region's
@@ -549,10 +551,10 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 int braid_peek_next(struct braid_peek *p, struct braid_span *span);
 
 /**
- * braid_peek_subbuf - look at one sub-buffer whose place is known
- * @p: its map, and nothing else, is looked at; braid_peek_valid() as ever
+ * braid_peek_subbuf - peek at one sub-buffer whose place is known
+ * @p: only its map is used; check with braid_peek_valid() as usual
  * @id: of the sub-buffer, at most nr_slots
- * @position: that it had
+ * @position: that it had when found
  * @from: bytes of it that were seen before
  * @span: filled
  *
@@ -563,19 +565,19 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 
 /**
  * braid_peek_valid - whether a span's bytes, copied meanwhile, were those of its position
- * @p: the look that gave @span
+ * @p: the peek that returned @span
  * @span: the last one
  */
 bool braid_peek_valid(const struct braid_peek *p, const struct braid_span *span);
 
-/* What a ring had seen at one moment: written = read + lost + left. */
+/* A ring's counts at one moment: written = read + lost + left. */
 struct braid_ring_tally {
 	u64 written;		/* events committed or dropped, since the ring's first */
 	u64 read;
 	u64 lost;		/* dropped, overwritten, or emptied unread */
-	u64 dropped;		/* of these: found no room */
+	u64 dropped;		/* of these: dropped for lack of space */
 	u64 left;		/* unread */
-	u64 left_bytes;		/* that these take */
+	u64 left_bytes;		/* that these occupy */
 	u64 oldest;		/* stamp of the sub-buffer that the oldest unread event is in; 0: none */
 };
 
@@ -586,9 +588,9 @@ struct braid_ring_tally {
  * @scratch: private memory for the data of one sub-buffer
  * @t: filled on success
  *
- * Takes nothing. An event that is reserved but not committed is not counted yet. A ring that
- * is lapped or drained during each of several tries is counted over a stretch of time: the sum
- * holds, but @t->left may include what is gone by now.
+ * Consumes nothing. An event that is reserved but not committed is not counted yet. If the ring is
+ * lapped or drained during each of several tries, the counts cover an interval: the sum holds, but
+ * @t->left may include events that are gone by now.
  *
  * Return: 0 or -EBADMSG.
  */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* Counts a ring at one moment, while it is written and read, without taking anything. */
+/* Counts a ring at one moment, while it is written and read, without consuming anything. */
 #include "shared/ring.h"
 
-#define COUNT_TRIES	16	/* a reader that takes, or a writer that laps, can spoil one */
+#define COUNT_TRIES	16	/* an active reader or a lapping writer can spoil a try */
 
 /* Events in a span's sub-buffer, or -EBADMSG. */
-static s64 events_in(const struct braid_ring_map *map, const struct braid_span *span, void *scratch)
+static s64 braid_count_events_in(const struct braid_ring_map *map, const struct braid_span *span,
+				 void *scratch)
 {
 	struct braid_cursor c;
 
@@ -16,8 +17,8 @@ static s64 events_in(const struct braid_ring_map *map, const struct braid_span *
 	return braid_page_count(&c);
 }
 
-/* Counts what lies before sequence number @to as lost. */
-static void lose_up_to(struct braid_ring_tally *t, u64 *expected, u64 to)
+/* Counts the events before sequence number @to as lost. */
+static void braid_count_lose_up_to(struct braid_ring_tally *t, u64 *expected, u64 to)
 {
 	if ((s64)(to - *expected) <= 0)
 		return;
@@ -25,26 +26,28 @@ static void lose_up_to(struct braid_ring_tally *t, u64 *expected, u64 to)
 	*expected = to;
 }
 
-static void add_span(struct braid_ring_tally *t, const struct braid_span *span, u64 events,
-		     u64 *expected)
+static void braid_count_add_span(struct braid_ring_tally *t, const struct braid_span *span,
+				 u64 events, u64 *expected)
 {
 	u64 end = span->first_seq + events;
 
-	lose_up_to(t, expected, span->first_seq);
+	braid_count_lose_up_to(t, expected, span->first_seq);
 	t->left_bytes += span->to_bytes - span->from_bytes;
-	if ((s64)(end - *expected) > 0) {	/* else a reader took them all */
+	if ((s64)(end - *expected) > 0) {	/* else a reader consumed them all */
 		if (!t->left)
 			t->oldest = span->time_stamp;
 		t->left += end - *expected;
 		*expected = end;
 	}
-	lose_up_to(t, expected, end + span->dropped);
+	braid_count_lose_up_to(t, expected, end + span->dropped);
 	t->dropped = span->dropped_before + span->dropped;
 }
 
-/* Whether nobody took or overwrote what was counted: then it was all there at once. */
-static bool still_there(const struct braid_peek *p, u64 incarnation, const struct braid_span *first,
-			u64 word)
+/*
+ * Whether the counted events were neither consumed nor overwritten: all were present at one moment.
+ */
+static bool braid_count_still_there(const struct braid_peek *p, u64 incarnation,
+				    const struct braid_span *first, u64 word)
 {
 	struct braid_peek now;
 
@@ -55,8 +58,8 @@ static bool still_there(const struct braid_peek *p, u64 incarnation, const struc
 }
 
 /* One walk. Return: 0; 1: done, but the ring moved meanwhile; -EBADMSG. */
-static int count_once(const struct braid_ring_map *map, u64 incarnation, void *scratch,
-		      struct braid_ring_tally *t)
+static int braid_count_once(const struct braid_ring_map *map, u64 incarnation, void *scratch,
+			    struct braid_ring_tally *t)
 {
 	struct braid_span span, first = { };
 	bool moved = false;
@@ -74,22 +77,22 @@ static int count_once(const struct braid_ring_map *map, u64 incarnation, void *s
 			first = span;
 			word = p.word;
 		}
-		events = events_in(map, &span, scratch);
+		events = braid_count_events_in(map, &span, scratch);
 		if (!braid_peek_valid(&p, &span)) {
-			moved = true;	/* the next one's number tells what was lost */
+			moved = true;	/* the next one's number gives the loss */
 			continue;
 		}
 		if (events < 0)
 			return events;
-		add_span(t, &span, events, &expected);
-		/* What follows one that is not final was published after we looked at that. */
+		braid_count_add_span(t, &span, events, &expected);
+		/* A successor of one that was not final was published after that one was read. */
 		if (!span.final)
 			break;
 	}
 	if (ret < 0)
 		return ret;
 	t->written = t->read + t->lost + t->left;
-	return moved || !still_there(&p, incarnation, &first, word);
+	return moved || !braid_count_still_there(&p, incarnation, &first, word);
 }
 
 int braid_ring_count(const struct braid_ring_map *map, u64 incarnation, void *scratch,
@@ -98,7 +101,7 @@ int braid_ring_count(const struct braid_ring_map *map, u64 incarnation, void *sc
 	int ret, tries = COUNT_TRIES;
 
 	do
-		ret = count_once(map, incarnation, scratch, t);
+		ret = braid_count_once(map, incarnation, scratch, t);
 	while (ret && --tries);
 	return ret < 0 ? ret : 0;
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The reader: swaps sub-buffers with the writer, or looks without touching. The
- * writer may be hostile: each shared word is loaded once, checked, and the copy used.
+ * The reader: swaps sub-buffers with the writer, or peeks without changing anything. The writer may
+ * be hostile: each shared word is loaded once, checked, and the copy used.
  */
 #include "shared/ring.h"
 
-#define PEEK_JUMPS	8	/* gaps that a look follows: one is a lap, more a writer at work */
-#define LOOK_TRIES	8	/* a commit word that the writer moves meanwhile */
-#define CHASE_TRIES	8	/* sub-buffers let go of in one call, however fast the writer laps */
+#define PEEK_JUMPS	8	/* gaps that a peek skips: one is a lap, more are an active
+				   writer */
+#define LOOK_TRIES	8	/* retries for a commit word that the writer changes */
+#define CHASE_TRIES	8	/* sub-buffers released in one call, however fast the writer laps */
 
 /* The id that is in no slot, or -EBADMSG. */
-static int find_spare(const struct braid_ring_map *map)
+static int braid_reader_find_spare(const struct braid_ring_map *map)
 {
 	u32 n = map->nr_slots, k, sum = n * (n + 1) / 2;
 
@@ -24,9 +25,9 @@ static int find_spare(const struct braid_ring_map *map)
 	return sum <= n ? (int)sum : -EBADMSG;
 }
 
-/* The last reader's words, if they belong to this incarnation. */
-static void load_block(const struct braid_ring_map *map, u64 incarnation,
-		       struct braid_reader_block *block)
+/* The last reader's block, if it belongs to this incarnation. */
+static void braid_reader_load_block(const struct braid_ring_map *map, u64 incarnation,
+				    struct braid_reader_block *block)
 {
 	u32 index = braid_load_acquire(&map->priv->reader_index) & 1;
 
@@ -38,8 +39,9 @@ static void load_block(const struct braid_ring_map *map, u64 incarnation,
 	}
 }
 
-/* Sets *bytes to what a commit word of @position says; false when it can't be one. */
-static bool check_commit(const struct braid_ring_map *map, u64 commit, u64 position, u32 *bytes)
+/* Decodes a commit word of @position into *bytes; false when it is not a valid one. */
+static bool braid_reader_check_commit(const struct braid_ring_map *map, u64 commit, u64 position,
+				      u32 *bytes)
 {
 	*bytes = braid_commit_bytes(commit);
 	return braid_commit_position(commit) == position &&
@@ -64,7 +66,7 @@ void braid_reader_disown(const struct braid_ring_map *map, u64 me)
 	braid_shared_cmpxchg(&map->priv->reader_owner, me, BRAID_READER_NONE);	/* (O1) */
 }
 
-static int reader_fault(struct braid_reader *r, enum braid_reader_fault fault)
+static int braid_reader_set_fault(struct braid_reader *r, enum braid_reader_fault fault)
 {
 	r->fault = fault;
 	return -EBADMSG;
@@ -74,11 +76,11 @@ int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map
 			u64 incarnation)
 {
 	struct braid_reader_block block;
-	int id = find_spare(map);
+	int id = braid_reader_find_spare(map);
 
 	if (id < 0)
 		return id;
-	load_block(map, incarnation, &block);
+	braid_reader_load_block(map, incarnation, &block);
 	memset(r, 0, sizeof(*r));
 	r->map = *map;
 	r->incarnation = incarnation;
@@ -93,7 +95,7 @@ int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map
 	return 0;
 }
 
-static void persist(struct braid_reader *r)
+static void braid_reader_persist(struct braid_reader *r)
 {
 	struct braid_ring_private *priv = r->map.priv;
 	u32 index = ~braid_load(&priv->reader_index) & 1;
@@ -117,7 +119,7 @@ static void persist(struct braid_reader *r)
 }
 
 /* Accounts for a sub-buffer's first sequence number. Returns the loss before it. */
-static u64 open_page(struct braid_reader *r)
+static u64 braid_reader_open_page(struct braid_reader *r)
 {
 	s64 ahead;
 
@@ -125,14 +127,14 @@ static u64 open_page(struct braid_reader *r)
 	r->opened = true;
 	ahead = (s64)(r->first_seq - r->next_seq);
 	if (ahead <= 0)
-		return 0;	/* 0, or a predecessor took the sub-buffer's beginning */
+		return 0;	/* 0, or a predecessor consumed the sub-buffer's beginning */
 	r->next_seq = r->first_seq;
 	r->lost += ahead;
 	return ahead;
 }
 
-/* A final sub-buffer is all taken: count what was dropped behind it, let it go. */
-static void close_page(struct braid_reader *r, u64 entries, u64 dropped)
+/* A final sub-buffer is consumed: count the events dropped after it, release it. */
+static void braid_reader_close_page(struct braid_reader *r, u64 entries, u64 dropped)
 {
 	s64 ahead = (s64)(r->first_seq + entries + dropped - r->next_seq);
 
@@ -142,13 +144,13 @@ static void close_page(struct braid_reader *r, u64 entries, u64 dropped)
 	}
 	r->in_hand = false;
 	r->opened = false;
-	persist(r);
+	braid_reader_persist(r);
 	r->position = (r->position + 1) & BRAID_POS_MASK;
 	r->taken_bytes = 0;
 }
 
-/* Looks for new bytes in the sub-buffer in hand: 1 span, 0 none, -EAGAIN let go of. */
-static int look_in_hand(struct braid_reader *r, struct braid_span *span)
+/* Finds new bytes in the reader's sub-buffer: 1 span, 0 none, -EAGAIN released. */
+static int braid_reader_look_in_hand(struct braid_reader *r, struct braid_span *span)
 {
 	struct braid_subbuf_state *state = &r->map.states[r->id];
 	const struct braid_subbuf *subbuf = braid_ring_subbuf(&r->map, r->id);
@@ -157,20 +159,21 @@ static int look_in_hand(struct braid_reader *r, struct braid_span *span)
 	u64 lost = 0, entries = 0, dropped = 0;
 	u32 bytes;
 
-	if (!check_commit(&r->map, commit, r->position, &bytes) || bytes < r->taken_bytes)
-		return reader_fault(r, BRAID_READER_BAD_COMMIT);
+	if (!braid_reader_check_commit(&r->map, commit, r->position, &bytes) ||
+	    bytes < r->taken_bytes)
+		return braid_reader_set_fault(r, BRAID_READER_BAD_COMMIT);
 	if (bytes == r->taken_bytes && !final)
 		return 0;
 	if (!r->opened)
-		lost = open_page(r);
+		lost = braid_reader_open_page(r);
 	if (final) {
 		entries = braid_load(&state->entries);
 		dropped = braid_load(&state->dropped);
 		if (entries > bytes / 8)
-			return reader_fault(r, BRAID_READER_BAD_COUNT);
+			return braid_reader_set_fault(r, BRAID_READER_BAD_COUNT);
 	}
 	if (bytes == r->taken_bytes) {
-		close_page(r, entries, dropped);
+		braid_reader_close_page(r, entries, dropped);
 		return -EAGAIN;
 	}
 	*span = (struct braid_span){
@@ -189,8 +192,8 @@ static int look_in_hand(struct braid_reader *r, struct braid_span *span)
 	return 1;
 }
 
-/* Whether the writer has put nothing into an open sub-buffer yet. */
-static bool is_empty(const struct braid_reader *r, u32 id)
+/* Whether an open sub-buffer is still empty. */
+static bool braid_reader_is_empty(const struct braid_reader *r, u32 id)
 {
 	u64 commit = braid_load_acquire(&r->map.states[id].commit);	/* (C1) */
 
@@ -198,14 +201,14 @@ static bool is_empty(const struct braid_reader *r, u32 id)
 }
 
 /*
- * Takes the sub-buffer at the wanted position: 1 taken, 0 not there yet. One without events
- * stays with the writer: who has a ring mapped sees no other reader id before there are any.
+ * Takes the sub-buffer at the wanted position: 1 taken, 0 not there yet. One without events stays
+ * with the writer: a user that maps the ring sees the reader id change only when there are events.
  */
-static int take(struct braid_reader *r)
+static int braid_reader_take_subbuf(struct braid_reader *r)
 {
 	u32 n = r->map.nr_slots, tries;
 
-	/* Behind a lap the oldest slot is up to a whole turn away. */
+	/* After a lap the oldest slot is up to a full turn away. */
 	for (tries = 0; tries < n + CHASE_TRIES; tries++) {
 		u64 *slot = &r->map.slots[r->position & (n - 1)];
 		u64 word = braid_load_acquire(slot);	/* (S3) */
@@ -214,18 +217,18 @@ static int take(struct braid_reader *r)
 
 		if (id > n || braid_slot_state(word) > BRAID_SLOT_OPEN ||
 		    (braid_slot_position(word) - r->position) & (n - 1))
-			return reader_fault(r, BRAID_READER_BAD_SLOT);
+			return braid_reader_set_fault(r, BRAID_READER_BAD_SLOT);
 		if (ahead < 0)
 			return 0;
-		if (ahead > 0) {	/* lapped: the oldest that can still be there */
+		if (ahead > 0) {	/* lapped: the oldest that may still exist */
 			r->position = (braid_slot_position(word) - n + 1) & BRAID_POS_MASK;
 			continue;
 		}
 		if (braid_slot_state(word) == BRAID_SLOT_CLAIMED ||
-		    (braid_slot_state(word) == BRAID_SLOT_OPEN && is_empty(r, id)))
+		    (braid_slot_state(word) == BRAID_SLOT_OPEN && braid_reader_is_empty(r, id)))
 			return 0;
 		if (braid_slot_state(word) == BRAID_SLOT_EMPTY)
-			return reader_fault(r, BRAID_READER_BAD_SLOT);
+			return braid_reader_set_fault(r, BRAID_READER_BAD_SLOT);
 		/* (S2) our reads of the spare are over before the writer can claim it */
 		if (braid_shared_cmpxchg(slot, word,
 					 braid_slot_word(r->position, BRAID_SLOT_EMPTY, r->id)) != word)
@@ -246,11 +249,11 @@ int braid_reader_next(struct braid_reader *r, struct braid_span *span)
 		return -EBADMSG;
 	for (tries = 0; tries < CHASE_TRIES; tries++) {
 		if (!r->in_hand) {
-			ret = take(r);
+			ret = braid_reader_take_subbuf(r);
 			if (ret <= 0)
 				return ret;
 		}
-		ret = look_in_hand(r, span);
+		ret = braid_reader_look_in_hand(r, span);
 		if (ret != -EAGAIN)
 			return ret;
 	}
@@ -272,16 +275,16 @@ void braid_reader_done(struct braid_reader *r, const struct braid_span *span, u6
 	r->next_seq += events;
 	r->read += events;
 	if (span->final)
-		close_page(r, span->entries, span->dropped);
+		braid_reader_close_page(r, span->entries, span->dropped);
 	else
-		persist(r);
+		braid_reader_persist(r);
 }
 
-/* Looking without touching ------------------------------------------------------------ */
+/* Peeking without changing anything ------------------------------------------------------------ */
 
 int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64 incarnation)
 {
-	int id = find_spare(map);
+	int id = braid_reader_find_spare(map);
 
 	if (id < 0)
 		return id;
@@ -291,7 +294,7 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 	p->position = braid_commit_position(braid_load_acquire(&map->states[id].commit));
 	p->left = map->nr_slots;
 	p->jumps = PEEK_JUMPS;
-	load_block(map, incarnation, &p->block);
+	braid_reader_load_block(map, incarnation, &p->block);
 	return 0;
 }
 
@@ -304,7 +307,7 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 	int tries = LOOK_TRIES;
 	u32 bytes;
 
-	/* Bytes and drops of one moment: the writer adds to both. */
+	/* A consistent pair of bytes and drops: the writer adds to both. */
 	for (;;) {
 		u64 before = commit;
 
@@ -313,7 +316,7 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 		if (commit == before || !--tries)
 			break;
 	}
-	if (!check_commit(&p->map, commit, position, &bytes))
+	if (!braid_reader_check_commit(&p->map, commit, position, &bytes))
 		return -EBADMSG;
 	*span = (struct braid_span){
 		.position = position,
@@ -332,7 +335,7 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 }
 
 /* Distance from p->position to the nearest slot that is open, or -1. */
-static s64 next_open(const struct braid_peek *p)
+static s64 braid_peek_next_open(const struct braid_peek *p)
 {
 	s64 best = -1;
 	u32 k;
@@ -366,7 +369,7 @@ int braid_peek_next(struct braid_peek *p, struct braid_span *span)
 		word = braid_load_acquire(&p->map.slots[p->position & (p->map.nr_slots - 1)]);
 		if (braid_slot_position(word) != p->position ||
 		    braid_slot_state(word) != BRAID_SLOT_OPEN) {
-			ahead = p->jumps ? next_open(p) : 0;
+			ahead = p->jumps ? braid_peek_next_open(p) : 0;
 			if (ahead <= 0)
 				return 0;
 			p->jumps--;

@@ -2,22 +2,23 @@
 /* The writer's slow paths: open the next sub-buffer, publish, drop. */
 #include "shared/ring.h"
 
-#define CLAIM_TRIES	3	/* a correct reader can beat a claim once */
+#define CLAIM_TRIES	3	/* a correct reader can win against a claim once */
 
 void braid_ring_map_init(struct braid_ring_map *map, void *base, u32 nr_slots,
-			 u32 subbuf_bytes, u32 flags)
+			 u32 subbuf_bytes, u32 page_bytes, u32 flags)
 {
-	u8 *meta = (u8 *)base + braid_ring_private_bytes(nr_slots);
+	u8 *meta = (u8 *)base + braid_ring_private_bytes(nr_slots, page_bytes);
 
 	map->meta = (struct braid_meta *)meta;
-	map->subbufs = meta + BRAID_PAGE_BYTES;
+	map->subbufs = meta + page_bytes;
 	map->nr_slots = nr_slots;
 	map->subbuf_bytes = subbuf_bytes;
+	map->page_bytes = page_bytes;
 	map->flags = flags;
 	braid_ring_map_private(map, base);
 }
 
-static void bind_page(struct braid_writer *w, u64 position, u32 id)
+static void braid_writer_bind_page(struct braid_writer *w, u64 position, u32 id)
 {
 	struct braid_writer_page *page = &w->pages[position & w->mask];
 
@@ -25,19 +26,19 @@ static void bind_page(struct braid_writer *w, u64 position, u32 id)
 	page->state = &w->map.states[id];
 }
 
-static void init_shared(const struct braid_ring_map *map, const struct braid_ring_identity *who,
-			u64 first, u64 seq)
+static void braid_writer_init_shared(const struct braid_ring_map *map,
+				     const struct braid_ring_identity *who, u64 first, u64 seq)
 {
 	struct braid_ring_private *priv = map->priv;
 	u32 n = map->nr_slots, k;
 
-	memset(map->meta, 0, BRAID_PAGE_BYTES);
-	/* All but the owner's word: a ring that is emptied stays its reader's meanwhile. */
+	memset(map->meta, 0, map->page_bytes);
+	/* Initializes all but the owner's word: a ring that is being emptied keeps its reader. */
 	memset(priv, 0, (size_t)((u8 *)&priv->reader_owner - (u8 *)priv));
 	memset(&priv->reader_owner + 1, 0,
-	       (size_t)((u8 *)priv + braid_ring_private_bytes(n) - (u8 *)(&priv->reader_owner + 1)));
+	       (size_t)((u8 *)map->meta - (u8 *)(&priv->reader_owner + 1)));
 	braid_store(&priv->reader_owner, who->owner);
-	map->meta->meta_page_size = BRAID_PAGE_BYTES;
+	map->meta->meta_page_size = map->page_bytes;
 	map->meta->meta_struct_len = sizeof(*map->meta);
 	map->meta->subbuf_size = map->subbuf_bytes;
 	map->meta->nr_subbufs = n + 1;
@@ -75,7 +76,7 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	u64 seq = who->past ? who->past->next_seq : who->first_seq;
 	u32 id, k;
 
-	init_shared(map, who, first, seq);
+	braid_writer_init_shared(map, who, first, seq);
 	memset(w, 0, braid_writer_bytes(map->nr_slots));
 	w->map = *map;
 	w->mask = map->nr_slots - 1;
@@ -93,10 +94,10 @@ void braid_writer_init(struct braid_writer *w, const struct braid_ring_map *map,
 	w->hint = who->counter;
 	w->tail = braid_tail_word(first, 0, who->counter);
 
-	/* All are bound, so that a slot word forged by the peer never leads nowhere. */
+	/* Bind every slot, so that a forged slot word still resolves to a valid page. */
 	for (k = 0; k < map->nr_slots; k++)
-		bind_page(w, first + k, k + 1);
-	id = 1;				/* what init_shared() put there */
+		braid_writer_bind_page(w, first + k, k + 1);
+	id = 1;				/* set by braid_writer_init_shared() */
 	map->states[id].commit = first << BRAID_COMMIT_POS_SHIFT;
 	braid_store_release(&map->slots[first & w->mask],
 			    braid_slot_word(first, BRAID_SLOT_OPEN, id));
@@ -111,7 +112,7 @@ void braid_writer_past(const struct braid_writer *w, struct braid_ring_past *pas
 	past->dropped = w->dropped + page->dropped;
 	past->woken = w->woken;
 	past->void_line = w->void_line;
-	/* Not + 1: a reader's block may speak of a sub-buffer in hand at position. */
+	/* Not + 1: a reader's block may refer to a sub-buffer at this position. */
 	past->next_position = (w->position + 2) & BRAID_POS_MASK;
 	past->block = w->map.priv->reader_block[index];
 }
@@ -125,14 +126,14 @@ u64 braid_writer_written(const struct braid_writer *w)
 }
 
 /* The whole position that a tail's 16 bits stand for: less than nr_slots ahead. */
-static u64 tail_position(const struct braid_writer *w, u64 tail)
+static u64 braid_writer_tail_position(const struct braid_writer *w, u64 tail)
 {
 	u64 position = braid_load(&w->position);
 
 	return (position + (u16)((tail >> BRAID_TAIL_POS_SHIFT) - position)) & BRAID_POS_MASK;
 }
 
-static noinline bool fail(struct braid_writer *w, enum braid_ring_fault why)
+static noinline bool braid_writer_fail(struct braid_writer *w, enum braid_ring_fault why)
 {
 	braid_store(&w->broken, why);
 	braid_store(&w->map.priv->broken, why);
@@ -140,11 +141,11 @@ static noinline bool fail(struct braid_writer *w, enum braid_ring_fault why)
 }
 
 /*
- * Makes sure that the slot of @position is claimed or open, whoever did it. The
- * slot's word comes from the peer: only exact values pass, read once a turn.
- * Return: false when there is no room, or the ring is broken.
+ * Ensures that the slot of @position is claimed or open, by this or a nested context. The peer can
+ * write the slot's word: only exact values pass, read once per turn.
+ * Return: false when the ring is full, or the ring is broken.
  */
-static bool claim(struct braid_writer *w, u64 position, u64 *claimed)
+static bool braid_writer_claim(struct braid_writer *w, u64 position, u64 *claimed)
 {
 	u64 *slot = &w->map.slots[position & w->mask];
 	u64 before = (position - w->map.nr_slots) & BRAID_POS_MASK;
@@ -155,14 +156,14 @@ static bool claim(struct braid_writer *w, u64 position, u64 *claimed)
 		u32 state = braid_slot_state(word);
 
 		if (braid_slot_id(word) > w->map.nr_slots)
-			return fail(w, BRAID_RING_BAD_SLOT);
+			return braid_writer_fail(w, BRAID_RING_BAD_SLOT);
 		if (braid_slot_position(word) == position) {
 			*claimed = word;
 			return true;
 		}
 		if (braid_slot_position(word) != before || state == BRAID_SLOT_CLAIMED ||
 		    state > BRAID_SLOT_OPEN)
-			return fail(w, BRAID_RING_BAD_SLOT);
+			return braid_writer_fail(w, BRAID_RING_BAD_SLOT);
 		if (state == BRAID_SLOT_OPEN && !(w->map.flags & BRAID_BUFFER_OVERWRITE))
 			return false;
 		*claimed = braid_slot_word(position, BRAID_SLOT_CLAIMED, braid_slot_id(word));
@@ -171,32 +172,35 @@ static bool claim(struct braid_writer *w, u64 position, u64 *claimed)
 			return true;
 		word = seen;
 	}
-	return fail(w, BRAID_RING_RESTLESS);
+	return braid_writer_fail(w, BRAID_RING_RESTLESS);
 }
 
 /*
- * The sub-buffer at @position was opened, or finds no room: has the host woken if it asked to be,
- * and so many before it are unread. Once for each request, whoever nests here.
+ * The sub-buffer at @position was opened, or the ring is full: wakes the host if it asked for it
+ * and its threshold of unread sub-buffers is reached. Once per request, also with nested contexts.
  */
-static void wake_host(struct braid_writer *w, u64 position)
+static void braid_writer_wake_host(struct braid_writer *w, u64 position)
 {
 	u64 woken = braid_load(&w->woken), mark;
-	u32 permille, behind, seq;
+	u32 permille, lag, seq;
 
 	if (!w->wake)
 		return;
-	/* (W1) Behind the slot's compare-and-swap: the host finds the slot open, or we its wish. */
+	/*
+	 * (W1) After the slot's compare-and-swap: the host sees the open slot, or we see its
+	 * request.
+	 */
 	seq = braid_load_acquire(&w->wake->mailbox->wake_seq);
 	if (seq == woken || !braid_load(&w->wake->mailbox->wake_doorbell))
 		return;
 	permille = braid_load(&w->wake->mailbox->wake_permille);
-	behind = (u64)w->map.nr_slots * (permille < 1000 ? permille : 1000) / 1000;
-	if (behind > w->mask)
-		behind = w->mask;
-	if (!behind)
-		behind = 1;
-	mark = (position - behind) & BRAID_POS_MASK;
-	/* One look, and nothing but equality: the peer may have written anything. */
+	lag = (u64)w->map.nr_slots * (permille < 1000 ? permille : 1000) / 1000;
+	if (lag > w->mask)
+		lag = w->mask;
+	if (!lag)
+		lag = 1;
+	mark = (position - lag) & BRAID_POS_MASK;
+	/* One load, compared for equality only: the peer may have written anything. */
 	if (braid_load(&w->map.slots[mark & w->mask]) >> BRAID_SLOT_STATE_SHIFT !=
 	    braid_slot_word(mark, BRAID_SLOT_OPEN, 0) >> BRAID_SLOT_STATE_SHIFT)
 		return;
@@ -209,15 +213,14 @@ static void wake_host(struct braid_writer *w, u64 position)
  * @w: the writer, nest raised
  * @tail: the tail word that did not fit
  *
- * Every step can be interrupted by a nested advance that does the same; each is
- * idempotent or a compare-and-swap. Nothing is published meanwhile, because the
- * outermost context is still inside.
+ * Every step can be interrupted by a nested advance that does the same; each is idempotent or a
+ * compare-and-swap. Nothing is published until the outermost context leaves.
  *
- * Return: true to look at the tail again, false to drop.
+ * Return: true to retry with a new tail, false to drop.
  */
 noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 {
-	u64 position = tail_position(w, tail);
+	u64 position = braid_writer_tail_position(w, tail);
 	u64 next = (position + 1) & BRAID_POS_MASK;
 	u32 offset = braid_tail_offset(tail);
 	u64 word = 0;
@@ -235,27 +238,27 @@ noinline bool braid_writer_advance(struct braid_writer *w, u64 tail)
 	if (braid_load(&w->broken) ||
 	    braid_position_diff(next, braid_load(&w->position)) >= (s64)w->map.nr_slots)
 		return false;
-	if (!claim(w, next, &word)) {
-		wake_host(w, next);
+	if (!braid_writer_claim(w, next, &word)) {
+		braid_writer_wake_host(w, next);
 		return false;
 	}
 	if (braid_slot_state(word) == BRAID_SLOT_CLAIMED) {
 		id = braid_index_nospec(braid_slot_id(word), w->map.nr_slots + 1);
-		bind_page(w, next, id);
+		braid_writer_bind_page(w, next, id);
 		braid_store(&w->map.states[id].commit, next << BRAID_COMMIT_POS_SHIFT);
 		/* (S3) opens; fails harmlessly if a nested context did */
 		braid_shared_cmpxchg(&w->map.slots[next & w->mask], word,
 				     braid_slot_word(next, BRAID_SLOT_OPEN, id));
 	}
 	braid_local_cas(&w->tail, tail, braid_tail_word(next, 0, tail));
-	wake_host(w, next);
+	braid_writer_wake_host(w, next);
 	return true;
 }
 
 /**
- * braid_writer_drop - count an event that found no room
- * @w: the writer, nest raised; it is lowered
- * @tail: where the loss belongs
+ * braid_writer_drop - count an event that did not fit
+ * @w: the writer, nest incremented; decremented here
+ * @tail: where the loss is accounted
  */
 noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
 {
@@ -268,10 +271,11 @@ noinline void braid_writer_drop(struct braid_writer *w, u64 tail)
 }
 
 /*
- * The sub-buffer after a full one begins: its numbers hold before the full one is final, so
- * that who comes from there finds them, also while nothing else of it is published.
+ * The sub-buffer after a full one begins: its numbers are valid before the full one is final, so
+ * that a reader that moves on finds them even while nothing else of it is published.
  */
-static void begin_next(struct braid_writer *w, u64 position, u64 first_seq, u64 dropped_before)
+static void braid_writer_begin_next(struct braid_writer *w, u64 position, u64 first_seq,
+				    u64 dropped_before)
 {
 	struct braid_subbuf_state *state = w->pages[position & w->mask].state;
 
@@ -281,7 +285,7 @@ static void begin_next(struct braid_writer *w, u64 position, u64 first_seq, u64 
 }
 
 /* Publishes all up to @tail, sub-buffer by sub-buffer. */
-static void publish_to(struct braid_writer *w, u64 tail)
+static void braid_writer_publish_to(struct braid_writer *w, u64 tail)
 {
 	u64 position = w->position;
 	u16 last = tail >> BRAID_TAIL_POS_SHIFT;
@@ -296,8 +300,9 @@ static void publish_to(struct braid_writer *w, u64 tail)
 
 		braid_store(&state->dropped, page->dropped);
 		if (final) {
-			begin_next(w, position + 1, w->seq_base + page->entries + page->dropped,
-				   w->dropped + page->dropped);
+			braid_writer_begin_next(w, position + 1,
+						w->seq_base + page->entries + page->dropped,
+						w->dropped + page->dropped);
 			braid_store(&state->entries, (u64)page->entries);
 			braid_store(&((struct braid_subbuf *)(page->data -
 				      BRAID_SUBBUF_HEADER_BYTES))->commit, (u64)bytes);
@@ -321,11 +326,10 @@ static void publish_to(struct braid_writer *w, u64 tail)
 
 /**
  * braid_writer_publish - leave a reservation's context
- * @w: the writer, nest raised; it is lowered
+ * @w: the writer, nest incremented; decremented here
  *
- * A nested context leaves a note; the outermost publishes everything, again and
- * again until no note came in between. Holds on return of the outermost: nest is 0
- * and pending is 0.
+ * A nested context sets pending; the outermost publishes everything and repeats until pending stays
+ * clear. Holds on return of the outermost: nest is 0 and pending is 0.
  */
 noinline void braid_writer_publish(struct braid_writer *w)
 {
@@ -339,7 +343,7 @@ noinline void braid_writer_publish(struct braid_writer *w)
 	for (;;) {
 		braid_store(&w->pending, 0);
 		braid_barrier();
-		publish_to(w, braid_load(&w->tail));
+		braid_writer_publish_to(w, braid_load(&w->tail));
 		braid_barrier();
 		braid_store(&w->nest, 0);
 		braid_barrier();
@@ -350,22 +354,24 @@ noinline void braid_writer_publish(struct braid_writer *w)
 	}
 }
 
-/* Which line the latch has; 0: none. */
-static u32 line_of(const struct braid_writer *w)
+/* Sequence number of the latch's line; 0: none. */
+static u32 braid_writer_line_of(const struct braid_writer *w)
 {
 	return w->external ? braid_load(&w->external->seq) >> 1 : 0;
 }
 
-/* External time by the last line, unless the counter jumped since that was drawn. */
-static u64 external_ns(const struct braid_writer *w, u64 now)
+/* External time by the last line, unless the counter jumped after the line was set. */
+static u64 braid_writer_external_ns(const struct braid_writer *w, u64 now)
 {
-	return line_of(w) == braid_load(&w->void_line) ? 0 : braid_clock_latch_ns(w->external, now);
+	return braid_writer_line_of(w) == braid_load(&w->void_line)
+		       ? 0
+		       : braid_clock_latch_ns(w->external, now);
 }
 
 /**
- * braid_writer_plan_stamp - encode a stamp that time_delta alone can't tell
+ * braid_writer_plan_stamp - encode a stamp that time_delta alone can't express
  * @w: the writer
- * @tail: the tail word; its low half is the last event's stamp
+ * @tail: the tail word; its low half holds the last event's stamp
  * @hint: a counter not newer than the last event's
  * @now: the counter
  *
@@ -381,11 +387,14 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 	if ((s64)since < 0 || (since < 1ULL << 32 && delta > since)) {
 		plan.jumped = last - now >= BRAID_JUMP_STEPS;
 		if (!plan.jumped)
-			plan.now = last;	/* it wobbled */
+			plan.now = last;	/* went back by less than a jump */
 		return plan;
 	}
 	if (since >= 1ULL << 32 && braid_load(&w->nest) > 1) {
-		/* The context below may be past the tail, not yet the hint: the last is unknown. */
+		/*
+		 * The interrupted context may have moved the tail but not the hint: the last
+		 * counter is unknown.
+		 */
 		plan.jumped = true;
 		return plan;
 	}
@@ -393,24 +402,24 @@ noinline struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writ
 	plan.extra_bytes = BRAID_EXTENT_BYTES;
 	if (w->delta_mask && since >= 1ULL << 32) {
 		plan.extra_bytes = BRAID_STAMP_BYTES;	/* the delta's high part is not known */
-		plan.external_ns = external_ns(w, now);
+		plan.external_ns = braid_writer_external_ns(w, now);
 	}
 	return plan;
 }
 
 /*
- * A sub-buffer's first event. The sub-buffer's own stamp tells its counter; a TIME_STAMP
- * before it places the page in time by itself, where the event leaves room for one. One whose
- * counter jumped back has that stamp too, without an external time.
+ * A sub-buffer's first event. The sub-buffer's own stamp is its counter; a TIME_STAMP before the
+ * event, if both fit, dates the page independently. After a backward jump there is a TIME_STAMP
+ * too, without an external time.
  */
-static void plan_first(const struct braid_writer *w, u32 event_bytes,
-		       struct braid_stamp_plan *plan)
+static void braid_writer_plan_first(const struct braid_writer *w, u32 event_bytes,
+				    struct braid_stamp_plan *plan)
 {
 	plan->delta = 0;
 	plan->extra_bytes = 0;
 	if (event_bytes + BRAID_STAMP_BYTES > w->limit_words * 4)
 		return;
-	plan->external_ns = plan->jumped ? 0 : external_ns(w, plan->now);
+	plan->external_ns = plan->jumped ? 0 : braid_writer_external_ns(w, plan->now);
 	if (plan->external_ns || plan->jumped)
 		plan->extra_bytes = BRAID_STAMP_BYTES;
 }
@@ -433,8 +442,9 @@ noinline u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at,
 	return at + plan.extra_bytes / 4;
 }
 
-/* Reads what a reservation begins with, in the order that it must. */
-static void again(const struct braid_writer *w, u64 (*counter)(void), u64 *tail, u64 *hint, u64 *now)
+/* Reads a reservation's inputs in the required order. */
+static void braid_writer_load_inputs(const struct braid_writer *w, u64 (*counter)(void), u64 *tail,
+				     u64 *hint, u64 *now)
 {
 	*tail = braid_load(&w->tail);
 	*hint = braid_load(&w->hint);
@@ -443,8 +453,8 @@ static void again(const struct braid_writer *w, u64 (*counter)(void), u64 *tail,
 }
 
 /**
- * braid_writer_reserve - braid_ring_reserve(), for all that is not ordinary
- * @w: the writer, nest raised
+ * braid_writer_reserve - the slow path of braid_ring_reserve()
+ * @w: the writer, nest incremented
  * @payload_bytes: as there
  * @counter: as there
  * @tail: what braid_ring_try_reserve() read first; all three are read again as needed
@@ -459,7 +469,7 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 	u32 event_bytes = braid_event_bytes(payload_bytes);
 	struct braid_room room = { };
 
-	for (;; again(w, counter, &tail, &hint, &now)) {
+	for (;; braid_writer_load_inputs(w, counter, &tail, &hint, &now)) {
 		struct braid_stamp_plan plan = { .now = now, .delta = (u32)now - (u32)tail };
 		u32 offset = braid_tail_offset(tail), words;
 		struct braid_writer_page *page;
@@ -469,9 +479,12 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 		if (now - hint >= w->gap || plan.delta > BRAID_DELTA_MASK)
 			plan = braid_writer_plan_stamp(w, tail, hint, now);
 		if (!offset)
-			plan_first(w, event_bytes, &plan);
+			braid_writer_plan_first(w, event_bytes, &plan);
 		words = (event_bytes + plan.extra_bytes) / 4;
-		/* A jump is of no sub-buffer that has events: the next one's stamp is absolute. */
+		/*
+		 * A jump cannot be encoded in a sub-buffer that has events: the next one's stamp is
+		 * absolute.
+		 */
 		if (offset + words > w->limit_words || (plan.jumped && offset)) {
 			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
 				continue;
@@ -482,10 +495,10 @@ noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payl
 		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
 		if (!braid_local_cas(&w->tail, tail, next))
 			continue;
-		/* Not over what nested here since: its counter may have jumped back. */
+		/* Do not overwrite a nested context's hint: its counter may have jumped back. */
 		braid_local_cas(&w->hint, hint, plan.now);
 		if (unlikely(plan.jumped))
-			braid_store(&w->void_line, line_of(w));
+			braid_store(&w->void_line, braid_writer_line_of(w));
 
 		page = braid_writer_page_of(w, tail);
 		at = (u32 *)page->data + offset;

@@ -2,8 +2,8 @@
 /* Writes and walks the event directory. */
 #include "shared/schema.h"
 
-/* With the strings' lengths, NULs included. */
-static u64 entry_bytes(size_t system, size_t name, size_t format)
+/* Bytes of an entry; sets the strings' lengths, NULs included. */
+static u64 braid_schema_entry_bytes(size_t system, size_t name, size_t format)
 {
 	return (sizeof(struct braid_dir_entry) + system + name + format + 7) & ~7ULL;
 }
@@ -14,7 +14,7 @@ int braid_schema_append(struct braid_directory *dir, u32 room_bytes, u32 *used_b
 	size_t system = strlen(event->system) + 1, name = strlen(event->name) + 1;
 	size_t format = strlen(event->format) + 1;
 	struct braid_dir_entry *entry;
-	u64 bytes = entry_bytes(system, name, format);
+	u64 bytes = braid_schema_entry_bytes(system, name, format);
 
 	if (system > 0xffff || name > 0xffff || bytes > room_bytes - *used_bytes)
 		return -ENOSPC;
@@ -47,7 +47,7 @@ bool braid_schema_same(const struct braid_directory *dir, u32 offset, u32 bytes,
 	size_t system = strlen(event->system) + 1, name = strlen(event->name) + 1;
 	size_t format = strlen(event->format) + 1;
 
-	return bytes == entry_bytes(system, name, format) &&
+	return bytes == braid_schema_entry_bytes(system, name, format) &&
 	       !memcmp(entry->strings, event->system, system) &&
 	       !memcmp(entry->strings + system, event->name, name) &&
 	       !memcmp(entry->strings + system + name, event->format, format);

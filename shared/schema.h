@@ -43,7 +43,7 @@ bool braid_schema_same(const struct braid_directory *dir, u32 offset, u32 bytes,
 		       const struct braid_schema_event *event);
 
 /**
- * braid_schema_reuse - let an event take an entry again that is GONE
+ * braid_schema_reuse - let an event reuse a GONE entry
  * @dir: the directory
  * @offset: of the entry
  * @bytes: of the entry
@@ -66,10 +66,10 @@ void braid_schema_set_flags(struct braid_directory *dir, u32 offset, u32 flags);
  * braid_schema_next - walk a directory's entries
  * @data: a private copy of data[]
  * @bytes: of it
- * @at: 0 at first, moved on
+ * @at: 0 at first, advanced
  * @event: filled when 1 is returned
  *
- * Return: 1, 0 at the end, -EBADMSG when the entry can't be one.
+ * Return: 1, 0 at the end, -EBADMSG when the entry is invalid.
  */
 int braid_schema_next(const u8 *data, u32 bytes, u32 *at, struct braid_schema_event *event);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Answers the host's pings with the counter, looks at its clock, tells wall time. */
+/* Answers the host's pings with the counter, samples the host's clock, publishes wall time. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/cpumask.h>
@@ -16,8 +16,8 @@
 #include "guest_driver/clock/pair.h"
 #include "guest_driver/core/counter.h"
 
-/* A burst ends after this long without a ping, and after so much in all. */
-#define BURST_FIRST_NS		(6 * NSEC_PER_MSEC)	/* the host may be busy, too */
+/* A burst ends after this time without a ping, and after this total time. */
+#define BURST_FIRST_NS		(6 * NSEC_PER_MSEC)	/* the host may be busy too */
 #define BURST_QUIET_NS		(4 * NSEC_PER_MSEC)
 #define BURST_WHOLE_NS		(30 * NSEC_PER_MSEC)	/* of which the vCPU has some */
 #define WALL_PERIOD_NS		NSEC_PER_SEC
@@ -27,7 +27,7 @@ module_param(clock_isolated, bool, 0644);
 MODULE_PARM_DESC(clock_isolated, "1: the host may run the clock exchange on isolated CPUs too, for up to 30 ms at a time; 0: never (default)");
 
 /* The counter, not before any load that precedes it, and the vCPU that it was read on. */
-static u64 read_counter(u32 *vcpu)
+static u64 braid_exchange_read_counter(u32 *vcpu)
 {
 	u64 counter;
 
@@ -38,21 +38,20 @@ static u64 read_counter(u32 *vcpu)
 	return counter;
 }
 
-static void answer(struct braid_clock_cells *cells, u64 ping)
+static void braid_exchange_answer(struct braid_clock_cells *cells, u64 ping)
 {
 	u32 vcpu;
 
-	braid_store(&cells->pong_counter, read_counter(&vcpu));
+	braid_store(&cells->pong_counter, braid_exchange_read_counter(&vcpu));
 	braid_store(&cells->pong_vcpu, vcpu);
 	braid_store_release(&cells->pong, ping);			/* (K2) */
 }
 
 /*
- * Spins for pings. The vCPU may lose its processor at any moment, for longer than we would
- * wait: so a ping that is there is answered however late it is, and those behind it are
- * as quick as ever.
+ * Spins for pings. The vCPU may be preempted at any moment for longer than the timeout, so a
+ * pending ping is answered however late; the next ones are fast again.
  */
-static void serve_burst(struct braid_clock_cells *cells, u64 burst)
+static void braid_exchange_serve_burst(struct braid_clock_cells *cells, u64 burst)
 {
 	u64 start = ktime_get_mono_fast_ns(), now = start, end = start + BURST_FIRST_NS;
 	u64 answered = READ_ONCE(cells->ping), ping;
@@ -61,7 +60,7 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 	for (; now - start < BURST_WHOLE_NS; now = ktime_get_mono_fast_ns()) {
 		ping = braid_load_acquire(&cells->ping);	/* (K1) */
 		if (ping != answered) {
-			answer(cells, ping);
+			braid_exchange_answer(cells, ping);
 			answered = ping;
 			end = ktime_get_mono_fast_ns() + BURST_QUIET_NS;
 		} else if ((s64)(now - end) >= 0) {
@@ -72,16 +71,16 @@ static void serve_burst(struct braid_clock_cells *cells, u64 burst)
 				cond_resched();
 		}
 		if (READ_ONCE(cells->burst) != burst || READ_ONCE(cells->burst_over) == burst)
-			return;		/* the host is content */
+			return;		/* the host has enough samples */
 	}
 }
 
 /*
- * Goes to the vCPU that the host asks for, but to none that its user has isolated: a burst
- * would hold it for up to BURST_WHOLE_NS. One that is not online, or goes offline during the
- * burst, is no error: the thread stays elsewhere, and each answer says where.
+ * Moves to the vCPU that the host requests, unless it is isolated: a burst would occupy it for up
+ * to BURST_WHOLE_NS. A vCPU that is offline, or goes offline during the burst, is not an error: the
+ * thread runs elsewhere, and each answer names its vCPU.
  */
-static bool go_to(u32 vcpu, struct cpumask *before)
+static bool braid_exchange_move_to_vcpu(u32 vcpu, struct cpumask *before)
 {
 	u32 cpu = vcpu - 1;
 
@@ -94,30 +93,30 @@ static bool go_to(u32 vcpu, struct cpumask *before)
 	return !set_cpus_allowed_ptr(current, cpumask_of(cpu));
 }
 
-static void come_back(const struct cpumask *before)
+static void braid_exchange_move_back(const struct cpumask *before)
 {
-	/* None of them may be online by now. */
+	/* They may all be offline by now. */
 	if (set_cpus_allowed_ptr(current, before))
 		set_cpus_allowed_ptr(current, cpu_possible_mask);
 }
 
-static void serve(struct braid_clock_cells *cells, u64 burst)
+static void braid_exchange_serve(struct braid_clock_cells *cells, u64 burst)
 {
-	static struct cpumask before;	/* too large for a stack; there is one thread */
-	bool away = go_to(braid_load(&cells->burst_vcpu), &before);
+	static struct cpumask before;	/* too large for the stack; only one thread uses it */
+	bool away = braid_exchange_move_to_vcpu(braid_load(&cells->burst_vcpu), &before);
 
-	serve_burst(cells, burst);
+	braid_exchange_serve_burst(cells, burst);
 	if (away)
-		come_back(&before);
+		braid_exchange_move_back(&before);
 }
 
-static void look(struct braid_clock_cells *cells)
+static void braid_exchange_check_burst(struct braid_clock_cells *cells)
 {
 	static u32 seq;
 	u64 host_ns = braid_load_acquire(&cells->host_ns), counter;	/* (K5) */
 	u32 vcpu;
 
-	counter = read_counter(&vcpu);
+	counter = braid_exchange_read_counter(&vcpu);
 	braid_store(&cells->look_seq, seq + 1);
 	braid_fence();					/* (K6) */
 	braid_store(&cells->look_vcpu, vcpu);
@@ -127,7 +126,7 @@ static void look(struct braid_clock_cells *cells)
 	braid_store_release(&cells->look_seq, seq);	/* (K6) */
 }
 
-static u32 wall_flags(void)
+static u32 braid_exchange_wall_flags(void)
 {
 	if (!braid_counter_unstable())
 		return 0;
@@ -136,7 +135,7 @@ static u32 wall_flags(void)
 }
 
 /* A pair, for the host and for the rings' TIME_STAMPs. */
-static void tell_wall(struct braid_guest_region *region)
+static void braid_exchange_publish_wall(struct braid_guest_region *region)
 {
 	static u32 seq;
 	struct braid_clock_cells *cells = region->clock;
@@ -155,7 +154,7 @@ static void tell_wall(struct braid_guest_region *region)
 	braid_store(&cells->wall_counter, pair.counter);
 	braid_store(&cells->wall_realtime_ns, pair.realtime_ns);
 	braid_store(&cells->wall_boottime_ns, pair.boottime_ns);
-	braid_store(&cells->wall_flags, wall_flags());
+	braid_store(&cells->wall_flags, braid_exchange_wall_flags());
 	seq += 2;
 	braid_store_release(&cells->wall_seq, seq);	/* (K3) */
 }
@@ -165,7 +164,7 @@ static u64 next_wall_ns;
 void braid_exchange_start(struct braid_guest_region *region)
 {
 	braid_pair_start();
-	tell_wall(region);
+	braid_exchange_publish_wall(region);
 	next_wall_ns = ktime_get_mono_fast_ns() + WALL_PERIOD_NS;
 }
 
@@ -180,11 +179,11 @@ void braid_exchange_poll(struct braid_guest_region *region)
 	u64 burst = braid_load_acquire(&cells->burst);		/* (K7) */
 	u64 now = ktime_get_mono_fast_ns();
 
-	look(cells);
+	braid_exchange_check_burst(cells);
 	if (burst != READ_ONCE(cells->ready))
-		serve(cells, burst);
+		braid_exchange_serve(cells, burst);
 	if (now >= next_wall_ns) {
-		tell_wall(region);
+		braid_exchange_publish_wall(region);
 		next_wall_ns = now + WALL_PERIOD_NS;
 	}
 }

@@ -6,24 +6,24 @@
 #include "guest_driver/core/region.h"
 
 /**
- * braid_exchange_start - tell the first wall pair
- * @region: live; nobody polls yet
+ * braid_exchange_start - publish the first wall pair
+ * @region: live; not polled yet
  *
- * Events that come behind it are in sub-buffers that begin with a TIME_STAMP.
+ * Later events are in sub-buffers that begin with a TIME_STAMP.
  * Context: process.
  */
 void braid_exchange_start(struct braid_guest_region *region);
 
-/** braid_exchange_stop - nobody polls any more */
+/** braid_exchange_stop - call after the last poll */
 void braid_exchange_stop(void);
 
 /**
- * braid_exchange_poll - look at the host's clock; answer a burst if it began one; refresh
- *	the wall pair
+ * braid_exchange_poll - sample the host's clock; answer a burst if the host began one; refresh the
+ *	wall pair
  * @region: live
  *
- * Spins for a few milliseconds at most, and only in a burst; for that the thread moves
- * to the CPU that the host asked for, and back.
+ * Spins for a few milliseconds at most, and only in a burst; for that the thread moves to the CPU
+ * that the host requested, and back.
  * Context: the poll thread; may sleep.
  */
 void braid_exchange_poll(struct braid_guest_region *region);

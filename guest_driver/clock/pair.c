@@ -11,7 +11,7 @@
 #define TRIES		3	/* the vCPU may lose its processor in the midst of one */
 
 /* The clocks between two readings of the counter. Return: how far these are apart. */
-static u64 read_once(struct braid_pair *pair)
+static u64 braid_pair_read_once(struct braid_pair *pair)
 {
 	unsigned long flags;
 	u64 before, after;
@@ -27,14 +27,14 @@ static u64 read_once(struct braid_pair *pair)
 	return after - before;
 }
 
-static void read_own(struct braid_pair *pair)
+static void braid_pair_read_own(struct braid_pair *pair)
 {
 	u64 best = ~0ULL, apart;
 	struct braid_pair one;
 	int tries;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		apart = read_once(&one);
+		apart = braid_pair_read_once(&one);
 		if (apart >= best)
 			continue;
 		best = apart;
@@ -42,22 +42,22 @@ static void read_own(struct braid_pair *pair)
 	}
 }
 
-bool braid_pair_believe(struct braid_pair *pair, const struct braid_pair_answer *told,
+bool braid_pair_use_answer(struct braid_pair *pair, const struct braid_pair_answer *reply,
 			u64 before, u64 after, u64 mult)
 {
 	const struct braid_clock_map boottime = {
 		.ref_counter = pair->counter, .ref_ns = pair->boottime_ns, .mult = mult,
 	};
 
-	if (told->sec <= 0 || told->sec >= S64_MAX / NSEC_PER_SEC ||
-	    (u64)told->nsec >= NSEC_PER_SEC)
+	if (reply->sec <= 0 || reply->sec >= S64_MAX / NSEC_PER_SEC ||
+	    (u64)reply->nsec >= NSEC_PER_SEC)
 		return false;
 	/* Not the counter that this guest reads: a hypervisor in between scales it. */
-	if (told->counter - before > after - before)
+	if (reply->counter - before > after - before)
 		return false;
-	pair->boottime_ns = braid_clock_to_ns(&boottime, told->counter);
-	pair->realtime_ns = told->sec * NSEC_PER_SEC + told->nsec;
-	pair->counter = told->counter;
+	pair->boottime_ns = braid_clock_to_ns(&boottime, reply->counter);
+	pair->realtime_ns = reply->sec * NSEC_PER_SEC + reply->nsec;
+	pair->counter = reply->counter;
 	pair->source = BRAID_PAIR_HOST_REALTIME;
 	return true;
 }
@@ -70,12 +70,12 @@ bool braid_pair_believe(struct braid_pair *pair, const struct braid_pair_answer 
 
 #define AGAIN_NS	(60 * NSEC_PER_SEC)	/* after a migration the host is another one */
 
-static struct kvm_clock_pairing *answer;	/* by kmalloc: its physical address is wanted */
+static struct kvm_clock_pairing *answer;	/* from kmalloc: its physical address is needed */
 static u64 again_ns;
 
 void braid_pair_start(void)
 {
-	/* In encrypted memory the host's answer is noise. */
+	/* In encrypted memory the host's answer is unreadable. */
 	if (kvm_para_available() && !cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
 		answer = kzalloc(sizeof(*answer), GFP_KERNEL);
 	again_ns = 0;
@@ -87,11 +87,11 @@ void braid_pair_stop(void)
 	answer = NULL;
 }
 
-/* Makes the pair the host's, if there is one that answers and nothing speaks against it. */
-static void ask_host(struct braid_pair *pair, u64 mult)
+/* Uses the host's wall time for the pair, if the host answers and the answer is plausible. */
+static void braid_pair_ask_host(struct braid_pair *pair, u64 mult)
 {
 	u64 now = ktime_get_mono_fast_ns(), before, after;
-	struct braid_pair_answer told;
+	struct braid_pair_answer reply;
 	long ret;
 
 	if (!answer || now < again_ns)
@@ -100,10 +100,10 @@ static void ask_host(struct braid_pair *pair, u64 mult)
 	ret = kvm_hypercall2(KVM_HC_CLOCK_PAIRING, virt_to_phys(answer),
 			     KVM_CLOCK_PAIRING_WALLCLOCK);
 	after = braid_counter_ordered();
-	told.sec = READ_ONCE(answer->sec);
-	told.nsec = READ_ONCE(answer->nsec);
-	told.counter = READ_ONCE(answer->tsc);
-	if (ret || !braid_pair_believe(pair, &told, before, after, mult))
+	reply.sec = READ_ONCE(answer->sec);
+	reply.nsec = READ_ONCE(answer->nsec);
+	reply.counter = READ_ONCE(answer->tsc);
+	if (ret || !braid_pair_use_answer(pair, &reply, before, after, mult))
 		again_ns = now + AGAIN_NS;
 }
 #else
@@ -115,13 +115,13 @@ void braid_pair_stop(void)
 {
 }
 
-static void ask_host(struct braid_pair *pair, u64 mult)
+static void braid_pair_ask_host(struct braid_pair *pair, u64 mult)
 {
 }
 #endif
 
 void braid_pair_take(struct braid_pair *pair, u64 mult)
 {
-	read_own(pair);
-	ask_host(pair, mult);
+	braid_pair_read_own(pair);
+	braid_pair_ask_host(pair, mult);
 }

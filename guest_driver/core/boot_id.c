@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the boot id from procfs: the kernel exports it to modules nowhere else. */
+/* Reads the boot id from procfs: the kernel exports it to modules in no other way. */
 #include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/mount.h>
@@ -9,8 +9,8 @@
 
 #include "guest_driver/core/boot_id.h"
 
-/* From a mount of our own: the guest may have none, or another one at /proc. */
-static struct file *open_boot_id(struct vfsmount *proc)
+/* From a private mount: the guest may have none, or a different one at /proc. */
+static struct file *braid_boot_id_open(struct vfsmount *proc)
 {
 	const struct path root = { .mnt = proc, .dentry = proc->mnt_root };
 
@@ -29,7 +29,7 @@ void braid_boot_id(u8 id[16])
 	memset(id, 0, 16);
 	if (IS_ERR(proc))
 		return;
-	file = open_boot_id(proc);
+	file = braid_boot_id_open(proc);
 	if (!IS_ERR(file)) {
 		if (kernel_read(file, text, sizeof(text) - 1, &at) >= UUID_STRING_LEN &&
 		    !uuid_parse(text, &uuid))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The boot id, so that a reboot and a reload can be told apart. */
+/* The boot id, to distinguish a reboot from a reload. */
 #ifndef BRAID_CORE_BOOT_ID_H
 #define BRAID_CORE_BOOT_ID_H
 
 #include <linux/types.h>
 
 /**
- * braid_boot_id - the number behind /proc/sys/kernel/random/boot_id
+ * braid_boot_id - the value of /proc/sys/kernel/random/boot_id
  * @id: 16 bytes; zero when the kernel has no procfs with sysctls
  *
  * Context: may sleep.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Makes buffers, and gives them rings when there is shared memory for them. */
+/* Creates buffers, and places their rings when shared memory is available. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/ctype.h>
@@ -44,8 +44,8 @@ struct braid_buffer *braid_buffer_next(struct braid_buffer *prev)
 	return list_is_last(&prev->list, &buffers) ? NULL : list_next_entry(prev, list);
 }
 
-/* A name is a directory's: no slash, no dot at its head. */
-static bool name_ok(const char *name)
+/* A name is also a directory's: no slash, no leading dot. */
+static bool braid_buffer_name_is_valid(const char *name)
 {
 	size_t k, bytes = strlen(name);
 
@@ -59,7 +59,7 @@ struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape)
 {
 	struct braid_buffer *buffer = NULL;
 
-	if (!name_ok(shape->name))
+	if (!braid_buffer_name_is_valid(shape->name))
 		return ERR_PTR(-EINVAL);
 	while ((buffer = braid_buffer_next(buffer)))
 		if (!strcmp(buffer->name, shape->name))
@@ -103,7 +103,7 @@ void braid_buffer_open_close(struct braid_buffer *buffer)
 
 		if (!w && ring->open)
 			shut = true;
-		/* What was prepared in the writer comes first. */
+		/* The writer's preparation becomes visible first. */
 		smp_store_release(&ring->open, w);
 	}
 	if (shut)
@@ -130,7 +130,7 @@ void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
 	}
 }
 
-static void free_writers(struct braid_buffer *buffer)
+static void braid_buffer_free_writers(struct braid_buffer *buffer)
 {
 	u32 cpu;
 
@@ -140,7 +140,7 @@ static void free_writers(struct braid_buffer *buffer)
 	}
 }
 
-static int alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
+static int braid_buffer_alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 {
 	u32 cpu;
 
@@ -150,7 +150,7 @@ static int alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 
 		buffer->cpus[cpu].writer = w;
 		if (!w) {
-			free_writers(buffer);
+			braid_buffer_free_writers(buffer);
 			return -ENOMEM;
 		}
 	}
@@ -159,7 +159,7 @@ static int alloc_writers(struct braid_buffer *buffer, u32 nr_slots)
 
 /* Rings ------------------------------------------------------------------------------- */
 
-static void start_ring(struct braid_buffer *buffer, u32 cpu)
+static void braid_buffer_start_ring(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_guest_region *region = buffer->region;
 	const struct braid_buffer_desc *desc = &region->layout.buffers[buffer->index];
@@ -168,7 +168,7 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 		.incarnation = region->layout.incarnation,
 		.vcpu = cpu,
 		.buffer = buffer->index,
-		/* A reader of the former incarnation must not fit by chance. */
+		/* A reader block of the former incarnation must not match by chance. */
 		.first_position = get_random_u64() & BRAID_POS_MASK,
 		.counter = braid_counter(),
 		.past = past ? &past[cpu] : NULL,
@@ -181,13 +181,13 @@ static void start_ring(struct braid_buffer *buffer, u32 cpu)
 	braid_writer_init(buffer->cpus[cpu].writer, &map, &who);
 }
 
-static void start(struct braid_buffer *buffer)
+static void braid_buffer_start(struct braid_buffer *buffer)
 {
 	u32 cpu;
 
 	braid_lock(&buffer->lock);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++)
-		start_ring(buffer, cpu);
+		braid_buffer_start_ring(buffer, cpu);
 	braid_buffer_open_close(buffer);
 	braid_unlock(&buffer->lock);
 }
@@ -198,21 +198,21 @@ void braid_buffers_start(struct braid_guest_region *region)
 
 	while ((buffer = braid_buffer_next(buffer)))
 		if (buffer->region == region)
-			start(buffer);
+			braid_buffer_start(buffer);
 }
 
-static void say_why(const struct braid_buffer *buffer, const struct braid_guest_region *region,
-		    int err, u64 needed)
+static void braid_buffer_report_size(const struct braid_buffer *buffer,
+				     const struct braid_guest_region *region, int err, u64 needed)
 {
 	if (err == -ENOSPC)
 		pr_err("%s: no room for buffer %s: it needs %llu KiB of shared memory; there are %llu KiB, of which %llu KiB are free and contiguous\n",
 		       region->range.name, buffer->name, needed >> 10,
 		       region->range.bytes >> 10, braid_region_room(&region->layout) >> 10);
 	else if (err == -ENFILE)
-		pr_err("%s: no room for buffer %s: %u names were used since the driver took the memory\n",
+		pr_err("%s: no room for buffer %s: all %u buffer names are used; reload the driver\n",
 		       region->range.name, buffer->name, BRAID_MAX_BUFFERS);
 	else if (err == -EINVAL)
-		pr_err("%s: buffer %s: subbuf_size must be a multiple of 8 from %u to %u, and a ring have %u to %u sub-buffers\n",
+		pr_err("%s: buffer %s: subbuf_size must be a multiple of 8 from %u to %u, with %u to %u sub-buffers in a ring\n",
 		       region->range.name, buffer->name, BRAID_MIN_SUBBUF_BYTES,
 		       BRAID_MAX_SUBBUF_BYTES, BRAID_MIN_SLOTS, BRAID_MAX_SLOTS);
 }
@@ -223,6 +223,7 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 		.name = buffer->name,
 		.flags = buffer->flags,
 		.subbuf_bytes = buffer->subbuf_bytes,
+		.page_bytes = PAGE_SIZE,
 		.nr_slots = buffer->nr_slots,
 		.max_bytes = buffer->max_bytes,
 		.events_of = buffer->events_of == buffer ? NULL : buffer->events_of->name,
@@ -233,11 +234,11 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 	lockdep_assert_held(&buffers_lock.mutex);
 	index = braid_region_add_buffer(&region->layout, &params, &needed);
 	if (index < 0) {
-		say_why(buffer, region, index, needed);
+		braid_buffer_report_size(buffer, region, index, needed);
 		return index;
 	}
 	braid_lock(&buffer->lock);
-	err = alloc_writers(buffer, region->layout.buffers[index].nr_slots);
+	err = braid_buffer_alloc_writers(buffer, region->layout.buffers[index].nr_slots);
 	if (!err) {
 		buffer->index = index;
 		buffer->region = region;
@@ -248,13 +249,14 @@ int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *r
 		return err;
 	}
 	if (braid_region_is_live(region)) {
-		start(buffer);
+		braid_buffer_start(buffer);
 		braid_region_publish_buffers(region);
 	}
 	return 0;
 }
 
-static bool has_home(const struct braid_buffer *buffer, const struct braid_writer *w)
+static bool braid_buffer_has_home_ring(const struct braid_buffer *buffer,
+				       const struct braid_writer *w)
 {
 	const struct braid_buffer_desc *desc = &buffer->region->layout.buffers[buffer->index];
 	u64 offset = (void *)w->map.meta - buffer->region->range.base;
@@ -267,28 +269,28 @@ bool braid_buffer_is_swapped(const struct braid_buffer *buffer)
 	u32 cpu;
 
 	for (cpu = 0; buffer->region && cpu < buffer->nr_cpus; cpu++)
-		if (!has_home(buffer, buffer->cpus[cpu].writer))
+		if (!braid_buffer_has_home_ring(buffer, buffer->cpus[cpu].writer))
 			return true;
 	return false;
 }
 
-/* Who has a buffer's ring of a CPU: itself, or whom it was swapped to. */
-static struct braid_buffer *holder_of(struct braid_buffer *buffer, u32 cpu)
+/* The buffer that holds @buffer's ring of a CPU: itself, or the one it was swapped to. */
+static struct braid_buffer *braid_buffer_holder_of(struct braid_buffer *buffer, u32 cpu)
 {
 	struct braid_buffer *other = NULL;
 
-	if (!has_home(buffer, buffer->cpus[cpu].writer))
+	if (!braid_buffer_has_home_ring(buffer, buffer->cpus[cpu].writer))
 		while ((other = braid_buffer_next(other)))
 			if (other != buffer && other->region == buffer->region &&
-			    has_home(buffer, other->cpus[cpu].writer))
+			    braid_buffer_has_home_ring(buffer, other->cpus[cpu].writer))
 				return other;
 	return buffer;
 }
 
-/* Takes a swapped ring back from whoever has it; ours is shut. */
-static void swap_back(struct braid_buffer *buffer, u32 cpu)
+/* Takes a swapped ring back from the buffer that holds it; this buffer's ring is shut. */
+static void braid_buffer_swap_back(struct braid_buffer *buffer, u32 cpu)
 {
-	struct braid_buffer *other = holder_of(buffer, cpu);
+	struct braid_buffer *other = braid_buffer_holder_of(buffer, cpu);
 
 	if (other == buffer)
 		return;
@@ -310,7 +312,7 @@ void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int c
 	braid_store(&wb->map.priv->buffer, a->index);
 }
 
-static void note_past(struct braid_buffer *buffer)
+static void braid_buffer_note_past(struct braid_buffer *buffer)
 {
 	struct braid_guest_region *region = buffer->region;
 	struct braid_ring_past *past = region->past[buffer->index];
@@ -323,15 +325,15 @@ static void note_past(struct braid_buffer *buffer)
 	region->past[buffer->index] = past;
 }
 
-/* Tells the host that the rings are given up, and lets it take what they hold. */
-static void close_rings(struct braid_buffer *buffer)
+/* Announces to the host that the rings will be released, and lets it drain them. */
+static void braid_buffer_close_rings(struct braid_buffer *buffer)
 {
 	struct braid_guest_region *region = buffer->region;
 
 	region->layout.buffers[buffer->index].flags |= BRAID_BUFFER_CLOSING;
 	braid_region_publish_buffers(region);
 	braid_region_await_agent(region);
-	note_past(buffer);
+	braid_buffer_note_past(buffer);
 }
 
 int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
@@ -351,12 +353,12 @@ int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why)
 	braid_buffer_shut(buffer, -1);
 	for (cpu = 0; cpu < buffer->nr_cpus; cpu++) {
 		braid_reader_forget(buffer, cpu);
-		swap_back(buffer, cpu);
+		braid_buffer_swap_back(buffer, cpu);
 	}
 	reuse = why != BRAID_DISPLACE_REGION && braid_region_is_live(region);
 	if (reuse)
-		close_rings(buffer);
-	free_writers(buffer);
+		braid_buffer_close_rings(buffer);
+	braid_buffer_free_writers(buffer);
 	buffer->region = NULL;
 	braid_unlock(&buffer->lock);
 	braid_region_remove_buffer(&region->layout, buffer->index);

@@ -13,12 +13,12 @@
 #include "guest_driver/core/region.h"
 #include "shared/ring.h"
 
-/* What one CPU has of a buffer. */
+/* One CPU's part of a buffer. */
 struct braid_cpu_ring {
-	struct braid_writer *open;	/* for who records; NULL: record nothing */
+	struct braid_writer *open;	/* for recording; NULL: record nothing */
 	struct braid_writer *writer;	/* the same while there is a ring, else NULL. Changes under
-					 * the buffer's lock, while nobody is inside; its ring is
-					 * laid out later: braid_buffer_writer() */
+					   the buffer's lock while no writer is inside; its ring is
+					   laid out later: braid_buffer_writer() */
 	atomic_t disabled;		/* braid_buffer_record_disable_cpu() calls */
 	u32 inside;			/* braid_buffer_reserve() calls without a commit yet; this CPU's */
 	struct braid_guest_reader *reader;	/* core/reader.c's; NULL: never read in the guest */
@@ -28,36 +28,37 @@ struct braid_cpu_ring {
 #define BRAID_BUFFER_OFF	(1 << 20)
 
 /*
- * A buffer lives from braid_buffer_make() to braid_buffer_destroy(), whether or not there
- * is shared memory to place its rings in.
+ * A buffer lives from braid_buffer_make() to braid_buffer_destroy(), with or without shared memory
+ * for its rings.
  */
 struct braid_buffer {
 	struct list_head list;		/* of all buffers; core/buffer.c's */
-	struct braid_lock lock;		/* held while rings come, go, are swapped, reset or read */
+	struct braid_lock lock;		/* held while rings are added, removed, swapped, reset or
+					   read */
 	char name[BRAID_NAME_BYTES];
 	u32 flags;			/* BRAID_BUFFER_* */
 	u32 subbuf_bytes;
-	u32 nr_slots;			/* as wanted; 0: as many as max_bytes hold */
+	u32 nr_slots;			/* as requested; 0: as many as fit in max_bytes */
 	u64 max_bytes;
-	struct braid_buffer *events_of;	/* whose events it takes: itself, or another */
-	u32 nr_backups;			/* buffers whose events_of this is, besides itself */
-	struct braid_guest_region *region;	/* where its rings are; NULL: nowhere */
+	struct braid_buffer *events_of;	/* the buffer whose events it uses: itself or another */
+	u32 nr_backups;			/* other buffers with this one as events_of */
+	struct braid_guest_region *region;	/* the region with its rings; NULL: none */
 	u32 index;			/* there */
 	atomic_t disabled;		/* braid_buffer_record_disable() calls, and BRAID_BUFFER_OFF */
-	bool dying;			/* being freed: gets no rings again */
-	struct braid_event_space *events;	/* the event room's; NULL: RAW, or another's */
-	struct braid_buffer_files *files;	/* debugfs's; NULL: none */
+	bool dying;			/* being freed: gets no new rings */
+	struct braid_event_space *events;	/* owned by event/; NULL: RAW, or uses another's */
+	struct braid_buffer_files *files;	/* owned by debugfs.c; NULL: none */
 	u32 nr_cpus;			/* possible ones */
 	struct braid_cpu_ring cpus[];	/* by CPU number */
 };
 
-/* An event on its way: on the stack of who writes it. */
+/* A reserved event: on the writer's stack. */
 struct braid_slot {
 	struct braid_writer *writer;
 	u64 token;
 };
 
-/* How a buffer is to be. */
+/* The requested shape of a buffer. */
 struct braid_buffer_shape {
 	const char *name;
 	u32 flags;			/* BRAID_BUFFER_OVERWRITE, _ABSOLUTE, _RAW */
@@ -68,8 +69,8 @@ struct braid_buffer_shape {
 };
 
 /**
- * braid_buffer_make - make a buffer; it has no rings yet
- * @shape: how it is to be
+ * braid_buffer_make - create a buffer; it has no rings yet
+ * @shape: its parameters
  *
  * Must hold braid_buffers_lock().
  * Return: the buffer or an ERR_PTR: -EINVAL, -EEXIST, -ENOMEM.
@@ -77,8 +78,8 @@ struct braid_buffer_shape {
 struct braid_buffer *braid_buffer_make(const struct braid_buffer_shape *shape);
 
 /**
- * braid_buffer_destroy - unmake a buffer without rings
- * @buffer: nobody knows it any more
+ * braid_buffer_destroy - destroy a buffer without rings
+ * @buffer: without users
  *
  * Must hold braid_buffers_lock().
  */
@@ -87,55 +88,66 @@ void braid_buffer_destroy(struct braid_buffer *buffer);
 /**
  * braid_buffer_place - give a buffer rings in a region
  * @buffer: without rings
- * @region: planned: then braid_buffers_start() begins them; or live: then the host is told
+ * @region: planned: then braid_buffers_start() starts them; or live: then the host is notified
  *
  * Must hold braid_buffers_lock().
- * Return: 0; -ENOSPC, -ENFILE (a message says what is needed), -EINVAL (shape), -ENOMEM.
+ * Return: 0; -ENOSPC, -ENFILE (a message gives the size needed), -EINVAL (shape), -ENOMEM.
  */
 int braid_buffer_place(struct braid_buffer *buffer, struct braid_guest_region *region);
 
-/** braid_buffers_start - begin the rings of all that were placed before the region started */
+/**
+ * braid_buffers_start - initialize the rings of all buffers that were placed before the region
+ * started
+ */
 void braid_buffers_start(struct braid_guest_region *region);
 
-/* Why a buffer's rings go. */
+/* Why a buffer's rings are removed. */
 enum braid_displace {
-	BRAID_DISPLACE_REGION,	/* so does the memory they are in */
-	BRAID_DISPLACE_FREE,	/* their memory is used again; readers find no rings from then on */
-	BRAID_DISPLACE_RESHAPE,	/* likewise; but not while somebody in the guest reads */
+	BRAID_DISPLACE_REGION,	/* their memory is removed too */
+	BRAID_DISPLACE_FREE,	/* their memory will be reused; readers find no rings from then
+				   on */
+	BRAID_DISPLACE_RESHAPE,	/* likewise, but refused while a guest reader is active */
 };
 
 /**
- * braid_buffer_displace - take a buffer's rings away; nobody records or reads on return
- * @buffer: with rings, or without: then nothing happens
- * @why: if their memory is used again while the region is live, an agent is told, and gets a
- *	moment to empty them
+ * braid_buffer_displace - remove a buffer's rings; no writer or reader is active on return
+ * @buffer: with rings; without them this has no effect
+ * @why: if their memory will be reused while the region is live, an agent is notified and gets a
+ *	short time to drain them
  *
- * Rings that were swapped are swapped back first.
- * Must hold braid_buffers_lock(). May sleep, for a second at most.
+ * Rings that were swapped are swapped back first. Must hold braid_buffers_lock(). May sleep, for at
+ * most one second.
  * Return: 0, or -EBUSY when reshaping: one is mapped or being read.
  */
 int braid_buffer_displace(struct braid_buffer *buffer, enum braid_displace why);
 
 /**
- * braid_buffer_reshape - the same buffer with other rings, empty
+ * braid_buffer_reshape - give a buffer new, empty rings
  * @buffer: the buffer
- * @nr_slots: of each ring; 0 leaves it
+ * @nr_slots: of each ring; 0: unchanged
  * @set: flags to set, of BRAID_BUFFER_OVERWRITE and _ABSOLUTE
  * @clear: flags to clear, likewise
  *
- * Context: may sleep, for a second at most. Return: 0, -EBUSY (mapped, being read, or swapped),
- * -ENOSPC (it stays as it was), -EINVAL, -ENOMEM.
+ * Context: may sleep, for at most one second. Return: 0, -EBUSY (mapped, being read, or swapped),
+ * -ENOSPC (it is unchanged), -EINVAL, -ENOMEM.
  */
 int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear);
 
-/** braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: none do */
+/**
+ * braid_slots_of - the nr_slots that hold @size bytes in sub-buffers of @subbuf_bytes; 0: too large
+ */
 u32 braid_slots_of(u64 size, u32 subbuf_bytes);
 
-/** braid_buffers_lock - nobody makes, unmakes, places or displaces a buffer meanwhile. May sleep */
+/**
+ * braid_buffers_lock - keep buffers from being created, destroyed, placed or displaced. May sleep
+ */
 void braid_buffers_lock(void);
 void braid_buffers_unlock(void);
 
-/** braid_buffers_lock_any - the same for a moment, from any context. Return: false: it is taken */
+/**
+ * braid_buffers_lock_any - the same for a short time, from any context. Return: false: the lock is
+ * taken
+ */
 bool braid_buffers_lock_any(void);
 void braid_buffers_unlock_any(void);
 
@@ -148,20 +160,20 @@ void braid_buffers_unlock_any(void);
 struct braid_buffer *braid_buffer_next(struct braid_buffer *prev);
 
 /**
- * braid_buffer_open_close - let writers into the rings that there are, and into no others
+ * braid_buffer_open_close - admit writers to existing rings, and to no others
  * @buffer: after a ring changed
  *
- * Must hold buffer->lock. Those kept out are out on return. The switches, which writers look at
- * themselves, are not asked.
+ * Must hold buffer->lock. Writers kept out have left on return. The on/off switches, which writers
+ * check themselves, are not considered.
  */
 void braid_buffer_open_close(struct braid_buffer *buffer);
 
 /**
- * braid_buffer_writer - who writes a ring
+ * braid_buffer_writer - the writer of a ring
  * @buffer: must hold its lock
  * @cpu: the ring's
  *
- * Return: its writer; NULL: there is no ring, or it is not laid out yet.
+ * Return: its writer; NULL: no ring, or not laid out yet.
  */
 static inline struct braid_writer *braid_buffer_writer(const struct braid_buffer *buffer, int cpu)
 {
@@ -171,22 +183,25 @@ static inline struct braid_writer *braid_buffer_writer(const struct braid_buffer
 }
 
 /**
- * braid_buffer_shut - keep all writers of a ring out, whatever the switches say
+ * braid_buffer_shut - keep all writers out of a ring, independent of the switches
  * @buffer: the buffer
  * @cpu: the ring, or -1 for all
  *
- * Must hold buffer->lock; braid_buffer_open_close() undoes it. They are out on return.
+ * Must hold buffer->lock; braid_buffer_open_close() undoes it. They have left on return.
  */
 void braid_buffer_shut(struct braid_buffer *buffer, int cpu);
 
-/** braid_buffer_is_swapped - whether a ring of another buffer stands in. Must hold braid_buffers_lock() */
+/**
+ * braid_buffer_is_swapped - whether a ring was swapped with another buffer's. Must hold
+ * braid_buffers_lock()
+ */
 bool braid_buffer_is_swapped(const struct braid_buffer *buffer);
 
 /**
- * braid_buffer_exchange - let two buffers have each other's ring of a CPU
+ * braid_buffer_exchange - swap two buffers' rings of a CPU
  * @a: a buffer
  * @b: another
- * @cpu: whose writers are shut, and whose readers forgot it. Must hold both locks
+ * @cpu: its writers are shut out, its readers detached. Must hold both locks
  */
 void braid_buffer_exchange(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
@@ -203,7 +218,7 @@ static inline bool braid_buffer_is_on(const struct braid_buffer *buffer)
 }
 
 /**
- * braid_buffer_open_writer - who records on this CPU
+ * braid_buffer_open_writer - the writer of this CPU's ring
  * @buffer: the buffer; preemption is off
  *
  * Context: any. Return: the writer; NULL: record nothing.
@@ -245,9 +260,9 @@ static __always_inline u8 braid_context_flags(unsigned long pc)
 }
 
 /*
- * What the traced code had: preemption's depth, at most 15, and migration's in the upper half.
- * @pc: before anything of ours changed it; @tracepoint: a tracepoint called us, and what it
- * holds is not the traced code's doing.
+ * The traced code's state: preemption's depth, at most 15, and migration's in the upper half.
+ * @pc: before our own changes; @tracepoint: a tracepoint called us, and its own disabling is not
+ * part of the traced code's state.
  */
 static __always_inline u8 braid_context_depth(unsigned long pc, bool tracepoint)
 {
@@ -261,24 +276,24 @@ static __always_inline u8 braid_context_depth(unsigned long pc, bool tracepoint)
 	return depth | migration << 4;
 }
 
-/* The most payload that an event can have: alone in a sub-buffer, behind its head and length. */
+/* The largest payload of an event: alone in a sub-buffer, after its header and length. */
 static inline u32 braid_buffer_longest(const struct braid_buffer *buffer)
 {
 	return buffer->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES - 2 * sizeof(u32);
 }
 
 /**
- * braid_record_reserve - begin a record of this CPU
+ * braid_record_reserve - begin a record on this CPU
  * @buffer: not RAW
  * @id: the event's
  * @bytes: of payload, struct braid_record included
  * @pc: preempt_count() before the caller turned preemption off
- * @tracepoint: a tracepoint called, and holds preemption or migration off itself
+ * @tracepoint: the caller is a tracepoint, which disables preemption or migration itself
  * @slot: for braid_record_commit()
  *
  * Context: any, NMI included; preemption is off until the commit.
- * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or, with
- * no writer in @slot, nothing is to be recorded.
+ * Return: the payload, its struct braid_record filled; NULL: dropped and counted, or, with no
+ * writer in @slot, recording is off.
  */
 static __always_inline void *braid_record_reserve(struct braid_buffer *buffer, u16 id, u32 bytes,
 						  unsigned long pc, bool tracepoint,
@@ -308,11 +323,11 @@ static __always_inline void braid_record_commit(struct braid_slot *slot)
 /**
  * braid_trace_buffer - the buffer "trace", where tracepoints and a NULL buffer write
  *
- * There from the driver's init to its exit.
+ * Exists from the driver's init to its exit.
  */
 struct braid_buffer *braid_trace_buffer(void);
 
-/** braid_set_trace_buffer - say which it is; NULL: none any more */
+/** braid_set_trace_buffer - set the buffer "trace"; NULL: none */
 void braid_set_trace_buffer(struct braid_buffer *buffer);
 
 #endif /* BRAID_CORE_BUFFER_H */

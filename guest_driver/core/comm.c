@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Keeps the comm table. A task gets its comm at fork (from its parent), and later
- * by exec and prctl alone: two rare tracepoints tell all, the switch path none.
+ * Keeps the comm table. A task gets its comm at fork (from its parent), and later only by exec and
+ * prctl: two rare tracepoints cover all changes; the switch path has no hook.
  */
 #include <linux/bitmap.h>
 #include <linux/ctype.h>
@@ -17,11 +17,11 @@
 static struct braid_comm_table *table;
 static u32 nr_entries;
 static u64 generation;
-static unsigned long *told;	/* entries that a probe wrote: it knows best */
+static unsigned long *written;	/* entries written by a probe: newer than the walk over tasks */
 static struct tracepoint *newtask, *renamed;
 static DEFINE_RAW_SPINLOCK(lock);
 
-static void note(pid_t pid, const char *comm, u64 since)
+static void braid_comm_note_task(pid_t pid, const char *comm, u64 since)
 {
 	struct braid_comm *entry;
 	unsigned long flags;
@@ -29,11 +29,11 @@ static void note(pid_t pid, const char *comm, u64 since)
 
 	raw_spin_lock_irqsave(&lock, flags);
 	if (since)
-		__set_bit((u32)pid % nr_entries, told);
-	else if (test_bit((u32)pid % nr_entries, told))
+		__set_bit((u32)pid % nr_entries, written);
+	else if (test_bit((u32)pid % nr_entries, written))
 		goto out;
 	entry = &table->entries[(u32)pid % nr_entries];
-	seq = (READ_ONCE(entry->seq) | 1) + 1;	/* even, and never the one that was */
+	seq = (READ_ONCE(entry->seq) | 1) + 1;	/* even, and never the former one */
 	braid_store(&entry->seq, seq - 1);
 	braid_fence();					/* (M1) */
 	entry->pid = pid;
@@ -45,17 +45,17 @@ out:
 	raw_spin_unlock_irqrestore(&lock, flags);
 }
 
-static void on_newtask(void *data, struct task_struct *task, unsigned long clone_flags)
+static void braid_comm_on_newtask(void *data, struct task_struct *task, unsigned long clone_flags)
 {
-	note(task->pid, task->comm, braid_counter());
+	braid_comm_note_task(task->pid, task->comm, braid_counter());
 }
 
-static void on_rename(void *data, struct task_struct *task, const char *comm)
+static void braid_comm_on_rename(void *data, struct task_struct *task, const char *comm)
 {
-	note(task->pid, comm, braid_counter());
+	braid_comm_note_task(task->pid, comm, braid_counter());
 }
 
-static void find(struct tracepoint *tp, void *unused)
+static void braid_comm_find_tracepoint(struct tracepoint *tp, void *unused)
 {
 	if (!strcmp(tp->name, "task_newtask"))
 		newtask = tp;
@@ -63,13 +63,13 @@ static void find(struct tracepoint *tp, void *unused)
 		renamed = tp;
 }
 
-static void note_all(void)
+static void braid_comm_note_all(void)
 {
 	struct task_struct *process, *task;
 
 	rcu_read_lock();
 	for_each_process_thread(process, task)
-		note(task->pid, task->comm, 0);
+		braid_comm_note_task(task->pid, task->comm, 0);
 	rcu_read_unlock();
 }
 
@@ -80,37 +80,38 @@ int braid_comm_start(struct braid_guest_region *region)
 	table = region->comms;
 	nr_entries = region->nr_comms;
 	generation = 0;
-	told = bitmap_zalloc(nr_entries, GFP_KERNEL);
-	if (!told)
+	written = bitmap_zalloc(nr_entries, GFP_KERNEL);
+	if (!written)
 		return -ENOMEM;
-	note(0, "<idle>", 0);
+	braid_comm_note_task(0, "<idle>", 0);
 	if (!newtask)
-		for_each_kernel_tracepoint(find, NULL);
-	err = newtask && renamed ? tracepoint_probe_register(newtask, on_newtask, NULL) : -ENOENT;
+		for_each_kernel_tracepoint(braid_comm_find_tracepoint, NULL);
+	err = newtask && renamed ? tracepoint_probe_register(newtask, braid_comm_on_newtask, NULL) :
+				   -ENOENT;
 	if (err)
 		goto err_told;
-	err = tracepoint_probe_register(renamed, on_rename, NULL);
+	err = tracepoint_probe_register(renamed, braid_comm_on_rename, NULL);
 	if (err) {
-		tracepoint_probe_unregister(newtask, on_newtask, NULL);
+		tracepoint_probe_unregister(newtask, braid_comm_on_newtask, NULL);
 		tracepoint_synchronize_unregister();
 		goto err_told;
 	}
-	note_all();
+	braid_comm_note_all();
 	return 0;
 
 err_told:
-	bitmap_free(told);
-	told = NULL;
+	bitmap_free(written);
+	written = NULL;
 	return err;
 }
 
 void braid_comm_stop(void)
 {
-	tracepoint_probe_unregister(renamed, on_rename, NULL);
-	tracepoint_probe_unregister(newtask, on_newtask, NULL);
+	tracepoint_probe_unregister(renamed, braid_comm_on_rename, NULL);
+	tracepoint_probe_unregister(newtask, braid_comm_on_newtask, NULL);
 	tracepoint_synchronize_unregister();
-	bitmap_free(told);
-	told = NULL;
+	bitmap_free(written);
+	written = NULL;
 }
 
 void braid_comm_copy(const struct braid_guest_region *region, s32 pid,

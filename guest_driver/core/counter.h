@@ -4,22 +4,22 @@
 #define BRAID_CORE_COUNTER_H
 
 #if defined(CONFIG_X86)
-#include <asm/msr.h>
-#include <asm/processor.h>
 #include <asm/tsc.h>
 #elif defined(CONFIG_UML)
 #include <linux/timekeeping.h>
 #else
-#include <clocksource/arm_arch_timer.h>
+#include <asm/arch_timer.h>
+#include <asm/barrier.h>
 #endif
 
+#include "guest_driver/compat.h"
 #include "tracebraid/abi.h"
 
 /**
  * braid_counter - read the counter of this CPU
  *
- * Not ordered against what comes before: an event's stamp may be a few
- * nanoseconds early, as the kernel's own trace clock is.
+ * Not ordered after preceding instructions: an event's stamp may be a few nanoseconds early, like
+ * the kernel's own trace clock.
  * Context: any, NMI included.
  */
 static __always_inline u64 braid_counter(void)
@@ -41,7 +41,8 @@ static inline u64 braid_counter_ordered(void)
 #elif defined(CONFIG_UML)
 	return braid_counter();
 #else
-	return __arch_counter_get_cntvct();
+	dsb(ishld);	/* the counter's ISB alone does not wait for a load to complete */
+	return braid_counter();
 #endif
 }
 
@@ -61,8 +62,8 @@ static inline u64 braid_counter_hz(void)
 static inline enum braid_counter_type braid_counter_type(void)
 {
 #if defined(CONFIG_X86)
-	return hypervisor_cpuid_base("TCGTCGTCGTCG", 0) ? BRAID_COUNTER_TSC_EMULATED :
-							  BRAID_COUNTER_TSC;
+	return braid_cpuid_base_hypervisor("TCGTCGTCGTCG", 0) ? BRAID_COUNTER_TSC_EMULATED :
+								BRAID_COUNTER_TSC;
 #elif defined(CONFIG_UML)
 	return BRAID_COUNTER_SYNTHETIC;
 #else
@@ -70,7 +71,9 @@ static inline enum braid_counter_type braid_counter_type(void)
 #endif
 }
 
-/** braid_counter_unstable - whether the kernel has marked the counter unstable; then it stays so */
+/**
+ * braid_counter_unstable - whether the kernel has marked the counter unstable; permanent once set
+ */
 static inline bool braid_counter_unstable(void)
 {
 #if defined(CONFIG_X86)

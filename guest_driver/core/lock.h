@@ -9,8 +9,8 @@
 #include <linux/preempt.h>
 
 /*
- * Who sleeps takes the mutex, then the word. Who cannot sleep takes the word alone, or goes
- * away; it holds it for a short time, with preemption off, so that who has the mutex spins.
+ * A context that may sleep takes the mutex, then the word. One that may not sleep tries the word
+ * only, and holds it for a short time with preemption off; the holder of the mutex spins meanwhile.
  */
 struct braid_lock {
 	struct mutex mutex;
@@ -51,7 +51,7 @@ static inline void braid_lock_end_any(struct braid_lock *lock)
 	preempt_enable_notrace();
 }
 
-/* For who has the mutex: waits until no other context has the word. */
+/* For the holder of the mutex: waits until no other context holds the word. */
 static inline void braid_lock_take_word(struct braid_lock *lock)
 {
 	while (atomic_cmpxchg_acquire(&lock->word, 0, 1))
@@ -71,7 +71,9 @@ static inline void braid_lock(struct braid_lock *lock)
 	braid_lock_nested(lock, 0);
 }
 
-/** braid_lock_try - take it if nobody who sleeps has it. May sleep, but never for it */
+/**
+ * braid_lock_try - take it unless a sleeping context holds it. May sleep, but never waits for it
+ */
 static inline bool braid_lock_try(struct braid_lock *lock)
 {
 	if (!mutex_trylock(&lock->mutex))

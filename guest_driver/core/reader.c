@@ -19,11 +19,11 @@ int braid_reader_subbuf_bytes(struct braid_guest_reader *r)
 }
 
 /* Fills a page as tracefs does, with whole events from the copy: 1 or -ENOSPC, -EBADMSG. */
-static int fill_page(struct braid_guest_reader *r, struct braid_cursor *c,
-		     struct braid_subbuf *page, u32 bytes)
+static int braid_reader_fill_page(struct braid_guest_reader *r, struct braid_cursor *c,
+				  struct braid_subbuf *page, u32 bytes)
 {
 	u32 room = r->ring.map.subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES, used, events = 0;
-	u64 lost = r->ring.lost - r->lost_told;
+	u64 lost = r->ring.lost - r->lost_reported;
 	struct braid_cursor end = r->page.cursor;
 	struct braid_event_view view;
 	u32 from = end.offset;
@@ -49,7 +49,7 @@ static int fill_page(struct braid_guest_reader *r, struct braid_cursor *c,
 	if (lost)
 		page->commit |= BRAID_MISSED_EVENTS;
 	memset(page->data + used, 0, room - used);
-	r->lost_told += lost;
+	r->lost_reported += lost;
 	braid_reader_take(r, &end, events);
 	return 1;
 }
@@ -64,7 +64,7 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 	braid_lock(&r->buffer->lock);
 	ret = braid_reader_hold_role(r, h);
 	if (!ret) {
-		/* Who came with a page of another size comes again. */
+		/* Callers with a page of another size must retry. */
 		if (r->ring.map.subbuf_bytes != *subbuf_bytes)
 			ret = -ESTALE;
 		*subbuf_bytes = r->ring.map.subbuf_bytes;
@@ -72,15 +72,16 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 	if (!ret)
 		ret = braid_reader_look(r, &c, &view);
 	if (ret > 0)
-		ret = bytes > BRAID_SUBBUF_HEADER_BYTES ? fill_page(r, &c, page, bytes) : -ENOSPC;
+		ret = bytes > BRAID_SUBBUF_HEADER_BYTES ? braid_reader_fill_page(r, &c, page, bytes) :
+							  -ENOSPC;
 	braid_unlock(&r->buffer->lock);
 	return ret;
 }
 
 /* The API --------------------------------------------------------------------------- */
 
-/* The buffer's lock; who cannot sleep gets it at once or not at all. */
-static bool hold_buffer(struct braid_buffer *buffer, bool sleeps)
+/* The buffer's lock; contexts that cannot sleep only try it. */
+static bool braid_reader_lock_buffer(struct braid_buffer *buffer, bool sleeps)
 {
 	if (!sleeps)
 		return braid_lock_try_any(&buffer->lock);
@@ -88,7 +89,7 @@ static bool hold_buffer(struct braid_buffer *buffer, bool sleeps)
 	return true;
 }
 
-static void release_buffer(struct braid_buffer *buffer, bool sleeps)
+static void braid_reader_unlock_buffer(struct braid_buffer *buffer, bool sleeps)
 {
 	if (sleeps)
 		braid_unlock(&buffer->lock);
@@ -96,7 +97,8 @@ static void release_buffer(struct braid_buffer *buffer, bool sleeps)
 		braid_lock_end_any(&buffer->lock);
 }
 
-static int get_item(struct braid_buffer *buffer, int cpu, struct braid_item *item, bool consume)
+static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct braid_item *item,
+				 bool consume)
 {
 	struct braid_guest_reader *r;
 	struct braid_event_view view;
@@ -106,7 +108,7 @@ static int get_item(struct braid_buffer *buffer, int cpu, struct braid_item *ite
 
 	if (!braid_reader_cpu_valid(buffer, cpu))
 		return -EINVAL;
-	if (!hold_buffer(buffer, sleeps))
+	if (!braid_reader_lock_buffer(buffer, sleeps))
 		return -EBUSY;
 	r = braid_reader_find(buffer, cpu);
 	if (r)
@@ -119,26 +121,26 @@ static int get_item(struct braid_buffer *buffer, int cpu, struct braid_item *ite
 		item->buffer = buffer;
 		item->cpu = cpu;
 		item->stamp = view.time;
-		item->lost_before = r->ring.lost - r->lost_told;
+		item->lost_before = r->ring.lost - r->lost_reported;
 		braid_event_room_put(&r->item, &r->page, &view, item);
 	}
 	if (ret > 0 && consume) {
-		r->lost_told += item->lost_before;
+		r->lost_reported += item->lost_before;
 		braid_reader_take(r, &c, 1);
 	}
-	release_buffer(buffer, sleeps);
+	braid_reader_unlock_buffer(buffer, sleeps);
 	return ret;
 }
 
 int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *item)
 {
-	return get_item(buffer, cpu, item, false);
+	return braid_reader_get_item(buffer, cpu, item, false);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_peek);
 
 int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item *item)
 {
-	return get_item(buffer, cpu, item, true);
+	return braid_reader_get_item(buffer, cpu, item, true);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_consume);
 
@@ -147,13 +149,13 @@ void braid_buffer_read_done(struct braid_buffer *buffer, int cpu)
 	bool sleeps = braid_may_sleep();
 	struct braid_guest_reader *r;
 
-	if (!braid_reader_cpu_valid(buffer, cpu) || !hold_buffer(buffer, sleeps))
+	if (!braid_reader_cpu_valid(buffer, cpu) || !braid_reader_lock_buffer(buffer, sleeps))
 		return;
 	r = buffer->cpus[cpu].reader;
 	if (r) {
 		r->by_call = false;
 		braid_reader_give_role(r);
 	}
-	release_buffer(buffer, sleeps);
+	braid_reader_unlock_buffer(buffer, sleeps);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read_done);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Private copies of what the host may rewrite at any moment: first copied, then looked at. */
+/* Private copies of data that the host may rewrite at any moment: copied before use. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -25,8 +25,8 @@ void braid_page_copy_free(struct braid_page_copy *page)
 	memset(page, 0, sizeof(*page));
 }
 
-/* Walks to where the events begin that nobody took; the walk knows the time then. */
-static int walk_to(struct braid_page_copy *page, u32 from)
+/* Walks to the first unread event, so that the cursor has its time. */
+static int braid_copy_walk_to(struct braid_page_copy *page, u32 from)
 {
 	struct braid_event_view view;
 
@@ -49,7 +49,7 @@ int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *
 	memcpy(page->data, span->data, span->to_bytes);
 	braid_cursor_init(c, page->data, span->to_bytes, span->time_stamp, flags);
 	page->position = span->position;
-	page->valid = !walk_to(page, span->from_bytes);
+	page->valid = !braid_copy_walk_to(page, span->from_bytes);
 	return page->valid ? 0 : -EBADMSG;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Counts what rings hold, by a look that takes nothing. */
+/* Counts the events in rings by a peek, without consuming them. */
 #include <linux/cpumask.h>
 #include <linux/export.h>
 
@@ -39,7 +39,7 @@ bool braid_buffer_empty(struct braid_buffer *buffer)
 EXPORT_SYMBOL_GPL(braid_buffer_empty);
 
 /* The sums over all rings that can be counted. */
-static void sum(struct braid_buffer *buffer, struct braid_ring_counts *sums)
+static void braid_reader_sum_counts(struct braid_buffer *buffer, struct braid_ring_counts *sums)
 {
 	struct braid_ring_counts counts;
 	int cpu;
@@ -58,7 +58,7 @@ u64 braid_buffer_entries(struct braid_buffer *buffer)
 {
 	struct braid_ring_counts sums;
 
-	sum(buffer, &sums);
+	braid_reader_sum_counts(buffer, &sums);
 	return sums.entries;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_entries);
@@ -67,7 +67,7 @@ u64 braid_buffer_overruns(struct braid_buffer *buffer)
 {
 	struct braid_ring_counts sums;
 
-	sum(buffer, &sums);
+	braid_reader_sum_counts(buffer, &sums);
 	return sums.overruns;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_overruns);
@@ -76,7 +76,7 @@ u64 braid_buffer_dropped(struct braid_buffer *buffer)
 {
 	struct braid_ring_counts sums;
 
-	sum(buffer, &sums);
+	braid_reader_sum_counts(buffer, &sums);
 	return sums.dropped;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_dropped);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Iterates over what a ring holds, without taking it. */
+/* Iterates over a ring's events without consuming them. */
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/slab.h>
@@ -11,18 +11,18 @@
 struct braid_buffer_iter {
 	struct braid_buffer *buffer;
 	int cpu;
-	u32 generation;			/* of the ring it looks at */
+	u32 generation;			/* of the iterated ring */
 	struct braid_peek peek;
 	struct braid_span span;		/* in the copy */
 	struct braid_page_copy page;
-	u64 next_seq;			/* of the event behind the last one seen */
-	u64 next_position;		/* of the sub-buffer that comes next if none is gone */
+	u64 next_seq;			/* of the event after the last one seen */
+	u64 next_position;		/* of the next sub-buffer if none was overwritten */
 	u64 lost;			/* since the last event */
 	struct braid_event_room item;
 };
 
 /* Must hold the buffer's lock. */
-static int begin(struct braid_buffer_iter *iter)
+static int braid_iter_begin(struct braid_buffer_iter *iter)
 {
 	const struct braid_writer *w = braid_buffer_writer(iter->buffer, iter->cpu);
 	u64 incarnation = iter->buffer->region->layout.incarnation;
@@ -39,7 +39,7 @@ static int begin(struct braid_buffer_iter *iter)
 	return err;
 }
 
-static int make(struct braid_buffer_iter *iter)
+static int braid_iter_make(struct braid_buffer_iter *iter)
 {
 	const struct braid_writer *w = braid_buffer_writer(iter->buffer, iter->cpu);
 	struct braid_guest_reader *r;
@@ -53,7 +53,7 @@ static int make(struct braid_buffer_iter *iter)
 	iter->generation = r->generation;
 	err = braid_page_copy_make(&iter->page, w->map.subbuf_bytes) ?:
 	      braid_event_room_make(&iter->item, w->map.subbuf_bytes);
-	return err ?: begin(iter);
+	return err ?: braid_iter_begin(iter);
 }
 
 struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, int cpu)
@@ -69,9 +69,9 @@ struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, i
 	iter->buffer = buffer;
 	iter->cpu = cpu;
 	braid_buffer_record_disable_cpu(buffer, cpu);
-	synchronize_rcu();	/* who records now has preemption off */
+	synchronize_rcu();	/* active writers have preemption off */
 	braid_lock(&buffer->lock);
-	err = make(iter);
+	err = braid_iter_make(iter);
 	braid_unlock(&buffer->lock);
 	if (err) {
 		braid_buffer_read_finish(iter);
@@ -90,27 +90,27 @@ void braid_buffer_read_finish(struct braid_buffer_iter *iter)
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read_finish);
 
-/* 0 if the ring that the iterator began with is still there. */
-static int still_there(const struct braid_buffer_iter *iter)
+/* 0 if the iterator's ring still exists. */
+static int braid_iter_ring_is_there(const struct braid_buffer_iter *iter)
 {
 	return braid_buffer_writer(iter->buffer, iter->cpu) &&
 	       iter->buffer->cpus[iter->cpu].reader->generation == iter->generation ? 0 : -ENODEV;
 }
 
-/* Goes on to the event numbered @seq; what lies between is lost if it is @lost. */
-static void skip_to(struct braid_buffer_iter *iter, u64 seq, bool lost)
+/* Advances to the event numbered @seq; skipped events count as lost if @lost. */
+static void braid_iter_skip_to(struct braid_buffer_iter *iter, u64 seq, bool lost)
 {
 	s64 ahead = seq - iter->next_seq;
 
 	if (ahead <= 0)
-		return;		/* a reader took the sub-buffer's beginning, and counted */
+		return;		/* a reader consumed, and counted, the sub-buffer's beginning */
 	iter->next_seq = seq;
 	if (lost)
 		iter->lost += ahead;
 }
 
-/* Sub-buffers are gone: what a reader took meanwhile is no loss. */
-static void skip_what_was_read(struct braid_buffer_iter *iter, u64 first_seq)
+/* Sub-buffers are gone: events that a reader consumed are not lost. */
+static void braid_iter_skip_read(struct braid_buffer_iter *iter, u64 first_seq)
 {
 	u64 incarnation = iter->buffer->region->layout.incarnation;
 	struct braid_peek now;
@@ -119,26 +119,26 @@ static void skip_what_was_read(struct braid_buffer_iter *iter, u64 first_seq)
 		return;
 	if ((s64)(now.block.next_seq - first_seq) < 0)
 		first_seq = now.block.next_seq;
-	skip_to(iter, first_seq, false);
+	braid_iter_skip_to(iter, first_seq, false);
 }
 
-/* The last sub-buffer is behind us: what was dropped at its end. */
-static void leave_page(struct braid_buffer_iter *iter)
+/* The last sub-buffer is finished: count the events dropped at its end. */
+static void braid_iter_leave_page(struct braid_buffer_iter *iter)
 {
 	const struct braid_span *span = &iter->span;
 
 	if (iter->page.valid && span->final)
-		skip_to(iter, span->first_seq + span->entries + span->dropped, true);
+		braid_iter_skip_to(iter, span->first_seq + span->entries + span->dropped, true);
 	iter->page.valid = false;
 }
 
 /* Copies the next sub-buffer: 1, 0 at the end, -EBADMSG, or -EAGAIN when it went meanwhile. */
-static int next_page(struct braid_buffer_iter *iter)
+static int braid_iter_next_page(struct braid_buffer_iter *iter)
 {
 	struct braid_span *span = &iter->span;
 	int ret;
 
-	leave_page(iter);
+	braid_iter_leave_page(iter);
 	ret = braid_peek_next(&iter->peek, span);
 	if (ret <= 0)
 		return ret;
@@ -150,25 +150,27 @@ static int next_page(struct braid_buffer_iter *iter)
 	if (ret)
 		return ret;
 	if (span->position != iter->next_position)
-		skip_what_was_read(iter, span->first_seq);
-	/* An empty one in the reader's hand is how a ring begins anew: that emptied it. */
-	skip_to(iter, span->first_seq, span->to_bytes);
+		braid_iter_skip_read(iter, span->first_seq);
+	/*
+	 * An empty sub-buffer held by the reader means that the ring was restarted, and so emptied.
+	 */
+	braid_iter_skip_to(iter, span->first_seq, span->to_bytes);
 	iter->next_position = (span->position + 1) & BRAID_POS_MASK;
 	return 1;
 }
 
-/* Finds the next event; @c is set behind it. Must hold the buffer's lock. */
-static int find(struct braid_buffer_iter *iter, struct braid_cursor *c,
-		struct braid_event_view *view)
+/* Finds the next event; advances @c past it. Must hold the buffer's lock. */
+static int braid_iter_find_event(struct braid_buffer_iter *iter, struct braid_cursor *c,
+				 struct braid_event_view *view)
 {
-	int ret = still_there(iter);
+	int ret = braid_iter_ring_is_there(iter);
 
 	while (!ret) {
 		*c = iter->page.cursor;
 		ret = iter->page.valid ? braid_page_copy_next(c, view) : 0;
 		if (ret)
 			break;
-		ret = next_page(iter);
+		ret = braid_iter_next_page(iter);
 		if (!ret)
 			break;
 		if (ret > 0 || ret == -EAGAIN)
@@ -177,14 +179,14 @@ static int find(struct braid_buffer_iter *iter, struct braid_cursor *c,
 	return ret;
 }
 
-static int get_item(struct braid_buffer_iter *iter, struct braid_item *item, bool go_on)
+static int braid_iter_get_item(struct braid_buffer_iter *iter, struct braid_item *item, bool go_on)
 {
 	struct braid_event_view view;
 	struct braid_cursor c;
 	int ret;
 
 	braid_lock(&iter->buffer->lock);
-	ret = find(iter, &c, &view);
+	ret = braid_iter_find_event(iter, &c, &view);
 	braid_unlock(&iter->buffer->lock);
 	if (ret <= 0)
 		return ret;
@@ -203,13 +205,13 @@ static int get_item(struct braid_buffer_iter *iter, struct braid_item *item, boo
 
 int braid_buffer_iter_peek(struct braid_buffer_iter *iter, struct braid_item *item)
 {
-	return get_item(iter, item, false);
+	return braid_iter_get_item(iter, item, false);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_iter_peek);
 
 int braid_buffer_read(struct braid_buffer_iter *iter, struct braid_item *item)
 {
-	return get_item(iter, item, true);
+	return braid_iter_get_item(iter, item, true);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read);
 
@@ -218,7 +220,7 @@ int braid_buffer_iter_reset(struct braid_buffer_iter *iter)
 	int err;
 
 	braid_lock(&iter->buffer->lock);
-	err = still_there(iter) ?: begin(iter);
+	err = braid_iter_ring_is_there(iter) ?: braid_iter_begin(iter);
 	braid_unlock(&iter->buffer->lock);
 	return err;
 }
@@ -231,7 +233,7 @@ bool braid_buffer_iter_empty(struct braid_buffer_iter *iter)
 	bool empty;
 
 	braid_lock(&iter->buffer->lock);
-	empty = find(iter, &c, &view) <= 0;
+	empty = braid_iter_find_event(iter, &c, &view) <= 0;
 	braid_unlock(&iter->buffer->lock);
 	return empty;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shows a ring to user space, as Linux shows its own since 6.10. */
+/* Maps a ring into user space, as Linux does with its own since 6.10. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/fs.h>
@@ -10,7 +10,7 @@
 #include "guest_driver/compat.h"
 #include "guest_driver/core/reader_private.h"
 
-static unsigned long pfn_of(const void *address)
+static unsigned long braid_map_pfn_of(const void *address)
 {
 	return is_vmalloc_addr(address) ? vmalloc_to_pfn(address) :
 					  PHYS_PFN(virt_to_phys((void *)address));
@@ -21,10 +21,10 @@ struct fill {
 	const u8 *from;
 };
 
-static int fill_one(pte_t *pte, unsigned long address, void *arg)
+static int braid_map_fill_pte(pte_t *pte, unsigned long address, void *arg)
 {
 	struct fill *fill = arg;
-	pte_t now = pfn_pte(pfn_of(fill->from), fill->vma->vm_page_prot);
+	pte_t now = pfn_pte(braid_map_pfn_of(fill->from), fill->vma->vm_page_prot);
 
 	if (pte_none(ptep_get(pte)))
 		set_pte_at(fill->vma->vm_mm, address, pte, pte_mkspecial(now));
@@ -33,11 +33,11 @@ static int fill_one(pte_t *pte, unsigned long address, void *arg)
 }
 
 /*
- * Fills all at the first touch: by then the file's address space knows of the mapping, so that
- * braid_reader_unmap() finds it. The usual helpers would ask the MTRRs, which call
- * a PCI hole uncached; but this one is the host's ordinary memory, mapped write-back.
+ * Maps all pages at the first fault: by then the mapping is in the file's address space, where
+ * braid_reader_unmap() finds it. The usual helpers would consult the MTRRs, which mark a PCI hole
+ * as uncached; but this one is ordinary host memory, mapped write-back.
  */
-static vm_fault_t ring_fault(struct vm_fault *vmf)
+static vm_fault_t braid_map_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct braid_ring_mapping *m = vma->vm_private_data;
@@ -50,21 +50,21 @@ static vm_fault_t ring_fault(struct vm_fault *vmf)
 	if (m->generation == r->generation) {
 		fill.from = r->base + (vma->vm_pgoff << PAGE_SHIFT);
 		err = apply_to_page_range(vma->vm_mm, vma->vm_start, vma->vm_end - vma->vm_start,
-					  fill_one, &fill);
+					  braid_map_fill_pte, &fill);
 		ret = err ? VM_FAULT_OOM : VM_FAULT_NOPAGE;
 	}
 	mutex_unlock(&r->map_lock);
 	return ret;
 }
 
-static void ring_open(struct vm_area_struct *vma)
+static void braid_map_open(struct vm_area_struct *vma)
 {
 	struct braid_ring_mapping *m = vma->vm_private_data;
 
 	refcount_inc(&m->users);
 }
 
-static void ring_close(struct vm_area_struct *vma)
+static void braid_map_close(struct vm_area_struct *vma)
 {
 	struct braid_ring_mapping *m = vma->vm_private_data;
 	struct braid_guest_reader *r = m->reader;
@@ -80,41 +80,43 @@ static void ring_close(struct vm_area_struct *vma)
 }
 
 static const struct vm_operations_struct ring_vm_ops = {
-	.open = ring_open,
-	.close = ring_close,
-	.fault = ring_fault,
+	.open = braid_map_open,
+	.close = braid_map_close,
+	.fault = braid_map_fault,
 };
 
-/* Whether the vma lies in the ring, and the ring can be mapped. */
-static int check_shape(const struct braid_guest_reader *r, struct vm_area_struct *vma)
+/* Whether the vma lies within the ring, and the ring can be mapped. */
+static int braid_map_check_shape(const struct braid_guest_reader *r, struct vm_area_struct *vma)
 {
 	const struct braid_ring_map *map = &r->ring.map;
-	u64 bytes = BRAID_PAGE_BYTES + (u64)map->subbuf_bytes * (map->nr_slots + 1);
+	u64 bytes = map->page_bytes + (u64)map->subbuf_bytes * (map->nr_slots + 1);
 	u64 pages = bytes >> PAGE_SHIFT;
 
-	if ((BRAID_PAGE_BYTES | map->subbuf_bytes | (unsigned long)map->meta) & ~PAGE_MASK) {
-		pr_info("buffer %s cannot be mapped: its sub-buffers of %u bytes are not made of pages of %lu\n",
+	if ((map->subbuf_bytes | (unsigned long)map->meta) & ~PAGE_MASK) {
+		pr_info("buffer %s cannot be mapped: its sub-buffers of %u bytes are not a multiple of the page size %lu\n",
 			r->buffer->name, map->subbuf_bytes, PAGE_SIZE);
 		return -EINVAL;
 	}
 	return vma->vm_pgoff < pages && vma_pages(vma) <= pages - vma->vm_pgoff ? 0 : -EINVAL;
 }
 
-/* What the shared code does not know while it takes: what is unread, and lost before that. */
-static void show_numbers(struct braid_guest_reader *r)
+/*
+ * Counts that the shared code does not have while it reads: unread events, and losses before them.
+ */
+static void braid_map_publish_counts(struct braid_guest_reader *r)
 {
 	struct braid_meta *meta = r->ring.map.meta;
 	struct braid_ring_counts counts;
 
 	if (braid_reader_count(r, &counts))
-		return;		/* it stays as it was */
+		return;		/* unchanged */
 	meta->read = counts.read;
 	meta->overrun = counts.overruns + counts.dropped;
 	meta->entries = counts.entries + meta->overrun + counts.read;
 }
 
-static void join(struct braid_guest_reader *r, struct vm_area_struct *vma,
-		 struct braid_ring_mapping *m)
+static void braid_map_join(struct braid_guest_reader *r, struct vm_area_struct *vma,
+			   struct braid_ring_mapping *m)
 {
 	kref_get(&r->kref);
 	refcount_set(&m->users, 1);
@@ -144,10 +146,10 @@ int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma)
 	braid_lock(&r->buffer->lock);
 	err = braid_reader_take_role(r);
 	if (!err)
-		err = check_shape(r, vma);
+		err = braid_map_check_shape(r, vma);
 	if (!err) {
-		show_numbers(r);
-		join(r, vma, m);
+		braid_map_publish_counts(r);
+		braid_map_join(r, vma, m);
 	} else {
 		braid_reader_give_role(r);
 	}
@@ -158,10 +160,10 @@ int braid_reader_map(struct braid_guest_reader *r, struct vm_area_struct *vma)
 }
 
 /*
- * The header of the sub-buffer in hand, which the writer fills at its end alone: shows what was
- * taken. When the writer fills it meanwhile, the next turn does it again.
+ * The header of the reader's sub-buffer, which the writer fills only when it closes it: set to the
+ * consumed bytes. If the writer fills it concurrently, the next call sets it again.
  */
-static void show_header(struct braid_guest_reader *r, u32 bytes)
+static void braid_map_publish_header(struct braid_guest_reader *r, u32 bytes)
 {
 	struct braid_subbuf *subbuf = braid_ring_subbuf(&r->ring.map, r->span.id);
 	u32 room = r->ring.map.subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
@@ -169,7 +171,7 @@ static void show_header(struct braid_guest_reader *r, u32 bytes)
 
 	if (r->shown_lost)
 		commit |= BRAID_MISSED_EVENTS;
-	/* Behind the events of a sub-buffer that is not final the writer goes on. */
+	/* The writer continues after the events of a sub-buffer that is not final. */
 	if (r->shown_lost && r->span.final && room - bytes >= sizeof(r->shown_lost)) {
 		memcpy(subbuf->data + bytes, &r->shown_lost, sizeof(r->shown_lost));
 		commit |= BRAID_MISSED_STORED;
@@ -177,23 +179,23 @@ static void show_header(struct braid_guest_reader *r, u32 bytes)
 	braid_store(&subbuf->commit, commit);
 }
 
-/* Takes all that the copy has behind @c. */
-static int take_rest(struct braid_guest_reader *r, struct braid_cursor *c)
+/* Consumes the rest of the copy after @c. */
+static int braid_map_take_rest(struct braid_guest_reader *r, struct braid_cursor *c)
 {
-	u64 lost = r->ring.lost - r->lost_told;
+	u64 lost = r->ring.lost - r->lost_reported;
 	s64 rest = braid_page_count(c);
 
 	if (rest < 0) {
 		r->bad = true;
 		return -EBADMSG;
 	}
-	r->lost_told += lost;
+	r->lost_reported += lost;
 	if (!r->span.from_bytes)
 		r->shown_lost = lost;
 	braid_reader_take(r, c, rest + 1);
 	r->ring.map.meta->reader.lost_events = r->shown_lost;
-	show_numbers(r);
-	show_header(r, c->offset);
+	braid_map_publish_counts(r);
+	braid_map_publish_header(r, c->offset);
 	return 0;
 }
 
@@ -208,7 +210,7 @@ int braid_reader_advance(struct braid_guest_reader *r)
 	if (!ret)
 		ret = braid_reader_look(r, &c, &view);
 	if (ret > 0)
-		ret = take_rest(r, &c) ?: 1;
+		ret = braid_map_take_rest(r, &c) ?: 1;
 	braid_unlock(&r->buffer->lock);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the guest's reader share among themselves. */
+/* Shared among the files of the guest's reader. */
 #ifndef BRAID_CORE_READER_PRIVATE_H
 #define BRAID_CORE_READER_PRIVATE_H
 
@@ -18,10 +18,10 @@ struct braid_page_copy {
 	struct braid_cursor cursor;
 };
 
-/* One event alone, so that zeros follow it whatever it holds. */
+/* A copy of one event, so that zeros follow it. */
 struct braid_event_room {
 	u8 *bytes;
-	u32 room_bytes;		/* without the zeros behind */
+	u32 room_bytes;		/* without the zeros after them */
 	u32 used;
 };
 
@@ -35,18 +35,18 @@ struct braid_guest_reader {
 	atomic_t wakes;
 
 	/* under buffer->lock */
-	u32 generation;			/* moves when the ring goes */
+	u32 generation;			/* changes when the ring is removed */
 	bool owned;			/* the role is ours, and ring, page and item are good */
 	bool by_call;			/* braid_buffer_peek() or _consume() holds it */
 	u32 nr_holds;			/* files that hold it */
-	bool bad;			/* the host wrote what is no event */
+	bool bad;			/* the host wrote an invalid event */
 	struct braid_reader ring;
-	struct braid_span span;		/* that the copy's bytes came with, up to their end */
-	u64 lost_told;			/* of ring.lost */
-	u64 shown_lost;			/* before the sub-buffer in hand, as a mapping was told */
+	struct braid_span span;		/* loss of the copied bytes, up to their end */
+	u64 lost_reported;			/* of ring.lost */
+	u64 shown_lost;			/* before the reader's sub-buffer, as shown to a mapping */
 	struct braid_page_copy page;
 	struct braid_event_room item;
-	struct braid_page_copy scratch;	/* of what is only counted */
+	struct braid_page_copy scratch;	/* for events that are only counted */
 
 	/* under map_lock, which is taken inside buffer->lock and mmap_lock */
 	struct mutex map_lock;
@@ -66,26 +66,26 @@ struct braid_ring_mapping {
 /* Whether a buffer has a ring for @cpu, now or later. */
 bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu);
 
-/* The reader of a ring, made if there is none. Must hold buffer->lock. NULL: no memory. */
+/* The reader of a ring, allocated at the first call. Must hold buffer->lock. NULL: no memory. */
 struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu);
 
 /* Takes the role. Must hold the buffer's lock. 0, or as braid_buffer_peek(). */
 int braid_reader_take_role(struct braid_guest_reader *r);
 
-/* Joins those who hold the role. Must hold the buffer's lock. As braid_reader_take_role(). */
+/* Joins the holders of the role. Must hold the buffer's lock. As braid_reader_take_role(). */
 int braid_reader_hold_role(struct braid_guest_reader *r, struct braid_reader_hold *hold);
 
-/* Gives the role back if nobody needs it. Must hold the buffer's lock. */
+/* Releases the role if it has no user. Must hold the buffer's lock. */
 void braid_reader_give_role(struct braid_guest_reader *r);
 
 /*
- * Finds the next event: @c is set behind it, @view shows it in the copy.
- * Must own the role and hold the lock. Return: 1, 0 (none), -EBADMSG.
+ * Finds the next event: @c is set after it, @view describes it in the copy. Must own the role and
+ * hold the lock. Return: 1, 0 (none), -EBADMSG.
  */
 int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
 		      struct braid_event_view *view);
 
-/* Takes all up to @c, @events of them, all in the copy. */
+/* Consumes all @events up to @c, which are in the copy. */
 void braid_reader_take(struct braid_guest_reader *r, const struct braid_cursor *c, u64 events);
 
 /* Counts a ring's events. Must hold the buffer's lock. As braid_reader_counts(). */
@@ -94,13 +94,13 @@ int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *c
 /* Whether a ring is mapped now. */
 bool braid_reader_mapped(struct braid_guest_reader *r);
 
-/* The ring goes, and generation with it: nobody reaches it by a mapping on return. */
+/* The ring is removed and its generation ends: on return no mapping reaches it. */
 void braid_reader_unmap(struct braid_guest_reader *r);
 
 int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes);
 void braid_page_copy_free(struct braid_page_copy *page);
 
-/* Copies what a span brings and moves the walk to where it begins: 0 or -EBADMSG. */
+/* Copies a span's bytes and moves the walk to its start: 0 or -EBADMSG. */
 int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *span, u32 flags);
 
 /* The next DATA event: 1, 0 at the end, -EBADMSG. */

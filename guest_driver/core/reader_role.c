@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The reader of a ring in the guest: its lifetime, the reader role, waiting for events, finding them. */
+/*
+ * One reader of each ring in the guest: its lifecycle, the reader role, waiting, and the search for
+ * events.
+ */
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -49,14 +52,14 @@ struct braid_guest_reader *braid_reader_get(struct braid_buffer *buffer, int cpu
 	return r;
 }
 
-static void free_reader(struct kref *kref)
+static void braid_reader_kref_release(struct kref *kref)
 {
 	kfree(container_of(kref, struct braid_guest_reader, kref));
 }
 
 void braid_reader_put(struct braid_guest_reader *r)
 {
-	kref_put(&r->kref, free_reader);
+	kref_put(&r->kref, braid_reader_kref_release);
 }
 
 void braid_reader_free(struct braid_buffer *buffer)
@@ -91,7 +94,7 @@ void braid_reader_unmap(struct braid_guest_reader *r)
 {
 	mutex_lock(&r->map_lock);
 	r->generation++;
-	if (r->nr_mapped)	/* else there may be no file any more */
+	if (r->nr_mapped)	/* else the file may be closed */
 		unmap_mapping_range(r->mapping, 0, 0, 1);
 	r->nr_mapped = 0;
 	r->base = NULL;
@@ -99,7 +102,7 @@ void braid_reader_unmap(struct braid_guest_reader *r)
 }
 
 /* Begins where the ring's last reader left off. */
-static int attach(struct braid_guest_reader *r, const struct braid_writer *w)
+static int braid_reader_take_over(struct braid_guest_reader *r, const struct braid_writer *w)
 {
 	u64 read = r->ring.read, lost = r->ring.lost, incarnation = r->ring.incarnation;
 	u32 subbuf_bytes = w->map.subbuf_bytes;
@@ -112,10 +115,13 @@ static int attach(struct braid_guest_reader *r, const struct braid_writer *w)
 	r->bad = false;
 	r->shown_lost = 0;
 	err = braid_reader_attach(&r->ring, &w->map, r->buffer->region->layout.incarnation);
-	/* A loss that was found and not yet reported is still reported if no other reader came. */
+	/*
+	 * A loss that was seen but not reported must still be reported, unless another reader read
+	 * since.
+	 */
 	if (err || r->ring.incarnation != incarnation || r->ring.read != read ||
 	    r->ring.lost != lost)
-		r->lost_told = r->ring.lost;
+		r->lost_reported = r->ring.lost;
 	return err;
 }
 
@@ -129,12 +135,12 @@ int braid_reader_take_role(struct braid_guest_reader *r)
 		return -ENODEV;
 	if (r->owned && braid_load(&w->map.priv->reader_owner) == BRAID_READER_GUEST)
 		return r->bad ? -EBADMSG : 0;
-	r->owned = false;	/* or an agent took us for dead */
+	r->owned = false;	/* or an agent assumed that we are dead */
 	dead = braid_region_agent_alive(r->buffer->region) ? BRAID_READER_NONE :
 							     BRAID_READER_HOST;
 	if (!braid_reader_own(&w->map, BRAID_READER_GUEST, dead))
 		return -EBUSY;
-	err = attach(r, w);
+	err = braid_reader_take_over(r, w);
 	if (err)
 		braid_reader_disown(&w->map, BRAID_READER_GUEST);
 	else
@@ -259,10 +265,10 @@ int braid_reader_count(struct braid_guest_reader *r, struct braid_ring_counts *c
 }
 
 /*
- * Whether there is an event: 1, 0, -errno. A mapping's sub-buffer stays in hand: only who asks
- * for the next one lets it go.
+ * Whether there is an event: 1, 0, -errno. A mapped sub-buffer is kept: only a request for the next
+ * one releases it.
  */
-static int any_event(struct braid_guest_reader *r)
+static int braid_reader_has_event(struct braid_guest_reader *r)
 {
 	struct braid_ring_counts counts;
 	struct braid_event_view view;
@@ -273,10 +279,10 @@ static int any_event(struct braid_guest_reader *r)
 	return braid_reader_count(r, &counts) ?: !!counts.entries;
 }
 
-/* Whether to wake the waiters: there is an event, or a reason why none will come. */
-static bool worth_waking(struct braid_guest_reader *r)
+/* Whether waiting readers should be woken: there is an event, or none can come. */
+static bool braid_reader_should_wake(struct braid_guest_reader *r)
 {
-	return braid_reader_take_role(r) || any_event(r);
+	return braid_reader_take_role(r) || braid_reader_has_event(r);
 }
 
 bool braid_reader_poll(void)
@@ -291,7 +297,7 @@ bool braid_reader_poll(void)
 		waiting |= asleep;
 		if (!braid_lock_try(&r->buffer->lock))
 			continue;
-		if (asleep && worth_waking(r))
+		if (asleep && braid_reader_should_wake(r))
 			braid_reader_wake(r);
 		braid_reader_give_role(r);		/* the last mapping may have gone */
 		braid_unlock(&r->buffer->lock);
@@ -305,7 +311,7 @@ int braid_reader_ready(struct braid_guest_reader *r, struct braid_reader_hold *h
 	int ret;
 
 	braid_lock(&r->buffer->lock);
-	ret = braid_reader_hold_role(r, h) ?: any_event(r);
+	ret = braid_reader_hold_role(r, h) ?: braid_reader_has_event(r);
 	braid_unlock(&r->buffer->lock);
 	return ret;
 }
@@ -323,7 +329,7 @@ int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
 		*c = r->page.cursor;
 		ret = braid_page_copy_next(c, view);
 		if (!ret)
-			ret = -EBADMSG;		/* no writer commits what has no event */
+			ret = -EBADMSG;		/* no writer commits a span without events */
 	}
 	if (ret < 0)
 		r->bad = true;

@@ -12,19 +12,19 @@ struct braid_ring_event {
 	u32 array[];
 };
 
-static bool is_small(const struct braid_ring_event *event)
+static bool braid_record_is_small(const struct braid_ring_event *event)
 {
 	return event->head >> BRAID_EVENT_LEN_SHIFT & 7;
 }
 
-/* What is longer than any sub-buffer is dropped and counted: but its size must not wrap. */
-static u32 bounded(u32 length)
+/* A size that exceeds any sub-buffer is dropped and counted, but must not wrap. */
+static u32 braid_record_bounded(u32 length)
 {
 	return min(length, BRAID_MAX_SUBBUF_BYTES);
 }
 
-/* This CPU's ring stays where it is from the look for its writer to the commit. */
-static __always_inline struct braid_cpu_ring *enter(struct braid_buffer *buffer)
+/* This CPU's ring stays in place from the lookup of its writer to the commit. */
+static __always_inline struct braid_cpu_ring *braid_record_enter(struct braid_buffer *buffer)
 {
 	struct braid_cpu_ring *ring;
 
@@ -35,49 +35,49 @@ static __always_inline struct braid_cpu_ring *enter(struct braid_buffer *buffer)
 	return ring;
 }
 
-static __always_inline void leave(struct braid_cpu_ring *ring)
+static __always_inline void braid_record_leave(struct braid_cpu_ring *ring)
 {
 	barrier();
 	WRITE_ONCE(ring->inside, ring->inside - 1);
 	preempt_enable_notrace();
 }
 
-/* What is not ordinary, apart: who calls at its end needs no stack. */
-static noinline struct braid_reservation reserve(struct braid_cpu_ring *ring, u32 length, u64 tail,
-						 u64 hint, u64 now)
+/* The slow path, apart: a tail call needs no stack. */
+static noinline struct braid_reservation
+braid_record_reserve_slow(struct braid_cpu_ring *ring, u32 length, u64 tail, u64 hint, u64 now)
 {
 	struct braid_room room = braid_writer_reserve(ring->writer, length, braid_counter, tail,
 						      hint, now);
 
 	if (!room.payload)
-		leave(ring);
+		braid_record_leave(ring);
 	return (struct braid_reservation){ room.payload, room.token };
 }
 
-static noinline struct braid_reservation refuse(struct braid_cpu_ring *ring)
+static noinline struct braid_reservation braid_record_refuse(struct braid_cpu_ring *ring)
 {
-	leave(ring);
+	braid_record_leave(ring);
 	return (struct braid_reservation){ };
 }
 
-static noinline void publish(struct braid_cpu_ring *ring)
+static noinline void braid_record_publish_slow(struct braid_cpu_ring *ring)
 {
 	braid_writer_publish(ring->writer);
-	leave(ring);
+	braid_record_leave(ring);
 }
 
 struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length)
 {
-	struct braid_cpu_ring *ring = enter(buffer);
+	struct braid_cpu_ring *ring = braid_record_enter(buffer);
 	struct braid_writer *w = braid_buffer_open_writer(buffer);
 	struct braid_turn turn;
 	struct braid_room room;
 
 	if (unlikely(!w || !(buffer->flags & BRAID_BUFFER_RAW)))
-		return refuse(ring);
-	length = bounded(length);
+		return braid_record_refuse(ring);
+	length = braid_record_bounded(length);
 	if (unlikely(!braid_ring_try_reserve(w, length, braid_counter, &turn, &room)))
-		return reserve(ring, length, turn.tail, turn.hint, turn.now);
+		return braid_record_reserve_slow(ring, length, turn.tail, turn.hint, turn.now);
 	return (struct braid_reservation){ room.payload, room.token };
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reserve);
@@ -88,9 +88,9 @@ void braid_buffer_commit(struct braid_buffer *buffer, struct braid_reservation r
 	struct braid_cpu_ring *ring = &buffer->cpus[raw_smp_processor_id()];
 
 	if (unlikely(!braid_ring_try_commit(ring->writer, res.token)))
-		publish(ring);
+		braid_record_publish_slow(ring);
 	else
-		leave(ring);
+		braid_record_leave(ring);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_commit);
 
@@ -107,7 +107,8 @@ int braid_buffer_write(struct braid_buffer *buffer, u32 length, const void *data
 	w = braid_buffer_open_writer(buffer);
 	if (likely(w)) {
 		err = -ENOSPC;
-		payload = braid_ring_reserve(w, bounded(length), braid_counter, &token);
+		payload = braid_ring_reserve(w, braid_record_bounded(length), braid_counter,
+					     &token);
 	}
 	if (likely(payload)) {
 		err = 0;
@@ -121,8 +122,8 @@ EXPORT_SYMBOL_GPL(braid_buffer_write);
 
 u32 braid_ring_event_length(const struct braid_ring_event *event)
 {
-	return is_small(event) ? 4 + 4 * (event->head >> BRAID_EVENT_LEN_SHIFT & 7) :
-				 8 + event->array[0];
+	return braid_record_is_small(event) ? 4 + 4 * (event->head >> BRAID_EVENT_LEN_SHIFT & 7) :
+					      8 + event->array[0];
 }
 EXPORT_SYMBOL_GPL(braid_ring_event_length);
 
@@ -134,14 +135,14 @@ EXPORT_SYMBOL_GPL(braid_ring_event_time_delta);
 
 void *braid_ring_event_data(struct braid_ring_event *event)
 {
-	return is_small(event) ? event->array : event->array + 1;
+	return braid_record_is_small(event) ? event->array : event->array + 1;
 }
 EXPORT_SYMBOL_GPL(braid_ring_event_data);
 
 /* Switches ------------------------------------------------------------------------------ */
 
-/* An enable too many changes nothing. */
-static void enable(atomic_t *disabled)
+/* A surplus enable has no effect. */
+static void braid_record_enable(atomic_t *disabled)
 {
 	int calls = atomic_read(disabled);
 
@@ -159,7 +160,7 @@ EXPORT_SYMBOL_GPL(braid_buffer_record_disable);
 
 void braid_buffer_record_enable(struct braid_buffer *buffer)
 {
-	enable(&buffer->disabled);
+	braid_record_enable(&buffer->disabled);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_enable);
 
@@ -176,7 +177,7 @@ int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu)
 {
 	if (cpu < 0 || cpu >= buffer->nr_cpus)
 		return -EINVAL;
-	enable(&buffer->cpus[cpu].disabled);
+	braid_record_enable(&buffer->cpus[cpu].disabled);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_record_enable_cpu);

@@ -20,31 +20,32 @@
 
 #define NR_COMMS		4096
 #define MIN_SYMBOLS		16
-#define MAX_SYMBOLS		(1u << 18)	/* an agent takes no more */
+#define MAX_SYMBOLS		(1u << 18)	/* an agent needs no longer */
 #define DIRECTORY_BYTES		(1536u << 10)
 #define DRAIN_WAIT_MS		1000
-#define DRAIN_STILL_MS		400	/* longer than an agent that lives is silent */
+#define DRAIN_STILL_MS		400	/* longer than the pauses of a running agent */
 #define AGENT_GONE_AFTER	(2 * HZ)
 
 static bool force;
 module_param(force, bool, 0444);
-MODULE_PARM_DESC(force, "use the shared memory even if it holds something else");
+MODULE_PARM_DESC(force, "1: overwrite shared memory that contains other data");
 
 static unsigned int symbols = 2048;
 module_param(symbols, uint, 0444);
-MODULE_PARM_DESC(symbols, "capacity of the symbol table: names of kernel addresses in events, 64 bytes each, 16 to 262144 (default 2048)");
+MODULE_PARM_DESC(symbols, "capacity of the table of symbols for kernel addresses in events, 64 bytes each, 16 to 262144 (default 2048)");
 
-static bool all_zero(const void *page)
+static bool braid_region_page_is_zero(const void *page)
 {
 	return !memchr_inv(page, 0, BRAID_PAGE_BYTES);
 }
 
 /*
- * Waits until a word of the mailbox has a value. An agent gets a moment while its
- * heartbeat moves: a dead host holds nothing up for long. Return: false: it did not come.
+ * Waits until a word of the mailbox has a value. Waits only while the agent's heartbeat advances,
+ * so a dead host causes no long delay. Return: false: timed out.
  */
-static bool await_agent(const struct braid_mailbox *mailbox,
-			bool (*said)(const struct braid_mailbox *mailbox, u64 wanted), u64 wanted)
+static bool braid_region_await_word(const struct braid_mailbox *mailbox,
+				    bool (*said)(const struct braid_mailbox *mailbox, u64 wanted),
+				    u64 wanted)
 {
 	u64 beat, last = braid_load(&mailbox->agent_heartbeat);
 	unsigned long begin = jiffies, moved = begin;
@@ -65,32 +66,34 @@ static bool await_agent(const struct braid_mailbox *mailbox,
 	return false;
 }
 
-static bool said_drained(const struct braid_mailbox *mailbox, u64 incarnation)
+static bool braid_region_agent_drained(const struct braid_mailbox *mailbox, u64 incarnation)
 {
 	return braid_load_acquire(&mailbox->agent_drained) == incarnation;	/* (B3) */
 }
 
-static bool said_buffers(const struct braid_mailbox *mailbox, u64 seq)
+static bool braid_region_agent_saw_buffers(const struct braid_mailbox *mailbox, u64 seq)
 {
 	return braid_load_acquire(&mailbox->agent_buffers_seq) == (u32)seq;	/* (B4) */
 }
 
-/* An agent that follows the former incarnation says when it has emptied its rings. */
-static void let_agent_drain(const struct braid_superblock *old)
+/* An agent that reads the former incarnation reports when it has drained its rings. */
+static void braid_region_let_agent_drain(const struct braid_superblock *old)
 {
 	const struct braid_mailbox *mailbox = (const void *)old + BRAID_PAGE_BYTES;
 
 	if (READ_ONCE(old->magic) != BRAID_MAGIC || READ_ONCE(old->state) != BRAID_STATE_DOWN)
 		return;
-	if (!await_agent(mailbox, said_drained, READ_ONCE(old->incarnation)))
-		pr_info("the agent did not empty the former rings within %d ms; continuing\n",
+	if (!braid_region_await_word(mailbox, braid_region_agent_drained,
+				     READ_ONCE(old->incarnation)))
+		pr_info("the agent did not drain the former rings within %d ms; continuing\n",
 			DRAIN_WAIT_MS);
 }
 
 void braid_region_await_agent(const struct braid_guest_region *region)
 {
-	if (!await_agent(region->mailbox, said_buffers, region->layout.buffers_seq))
-		pr_info("the agent did not empty a buffer within %d ms; continuing\n",
+	if (!braid_region_await_word(region->mailbox, braid_region_agent_saw_buffers,
+				     region->layout.buffers_seq))
+		pr_info("the agent did not drain a buffer within %d ms; continuing\n",
 			DRAIN_WAIT_MS);
 }
 
@@ -119,15 +122,15 @@ void braid_region_publish_buffers(struct braid_guest_region *region)
 }
 
 /*
- * Ringing may take locks and exits, neither of which a writer can: it runs in whatever it
- * interrupted, NMIs included.
+ * Ringing may take locks and cause VM exits, which a writer cannot: it runs in any context, NMIs
+ * included.
  */
-static void ring_later(const struct braid_wake *wake)
+static void braid_region_ring_later(const struct braid_wake *wake)
 {
 	irq_work_queue(&container_of(wake, struct braid_bell, wake)->work);
 }
 
-static void ring_now(struct irq_work *work)
+static void braid_region_ring_now(struct irq_work *work)
 {
 	const struct braid_guest_region *region =
 		container_of(work, struct braid_guest_region, bell.work);
@@ -137,12 +140,13 @@ static void ring_now(struct irq_work *work)
 		region->range.ring(region->range.transport, value);
 }
 
-static void *section(const struct braid_guest_region *region, enum braid_section_id id)
+static void *braid_region_find_section(const struct braid_guest_region *region,
+				       enum braid_section_id id)
 {
 	return region->range.base + region->layout.sections[id].offset;
 }
 
-static void describe_guest(struct braid_superblock *sb)
+static void braid_region_describe_guest(struct braid_superblock *sb)
 {
 	sb->magic = BRAID_MAGIC;
 	sb->version_major = BRAID_VERSION_MAJOR;
@@ -160,8 +164,8 @@ static void describe_guest(struct braid_superblock *sb)
 	strscpy(sb->machine, init_utsname()->machine, sizeof(sb->machine));
 }
 
-/* Marks the superblock as being rewritten before a byte behind it changes. */
-static void enter_init(struct braid_guest_region *region)
+/* Marks the superblock as being rewritten before a later byte changes. */
+static void braid_region_enter_init(struct braid_guest_region *region)
 {
 	struct braid_superblock *sb = region->shared;
 
@@ -172,24 +176,24 @@ static void enter_init(struct braid_guest_region *region)
 	braid_fence();					/* (R2) */
 	braid_store(&sb->incarnation, region->layout.incarnation);
 	braid_fence();					/* (R2) */
-	memset(section(region, BRAID_SECTION_MAILBOX), 0,
+	memset(braid_region_find_section(region, BRAID_SECTION_MAILBOX), 0,
 	       region->layout.sections[BRAID_SECTION_RINGS].offset -
-	       region->layout.sections[BRAID_SECTION_MAILBOX].offset);
+		       region->layout.sections[BRAID_SECTION_MAILBOX].offset);
 }
 
 /*
- * Memory that the host did not mean for this driver is left alone: a blank one too, since
- * another device's is blank before its user starts.
+ * Memory that the host did not mark for this driver is not used. That includes blank memory,
+ * because another device's memory is blank before its user starts.
  */
-static int check_invitation(const struct braid_range *range)
+static int braid_region_check_invitation(const struct braid_range *range)
 {
 	const struct braid_superblock *old = range->base;
 	u64 magic = READ_ONCE(old->magic);
 
 	if (magic == BRAID_MAGIC || magic == BRAID_MARK || force)
 		return 0;
-	if (!all_zero(range->base)) {
-		pr_err("%s: the shared memory holds something that is not a trace; force=1 overwrites it\n",
+	if (!braid_region_page_is_zero(range->base)) {
+		pr_err("%s: the shared memory contains data other than a trace; load with force=1 to overwrite it\n",
 		       range->name);
 		return -EBUSY;
 	}
@@ -208,13 +212,14 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		.nr_comms = NR_COMMS,
 		.nr_symbols = symbols,
 		.directory_bytes = DIRECTORY_BYTES,
+		.page_bytes = PAGE_SIZE,
 	};
 	u64 needed;
 	int err;
 
 	memset(region, 0, sizeof(*region));
 	region->range = *range;
-	err = check_invitation(range);
+	err = braid_region_check_invitation(range);
 	if (err)
 		return err;
 	if (symbols < MIN_SYMBOLS || symbols > MAX_SYMBOLS) {
@@ -223,34 +228,34 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
 		return -EINVAL;
 	}
 	if (braid_region_layout(&region->layout, &params, &needed)) {
-		pr_err("%s: %llu KiB of shared memory are too little: %llu KiB plus room for rings are needed; use 16M\n",
+		pr_err("%s: %llu KiB of shared memory is too small: the driver needs %llu KiB plus its rings; use 16M\n",
 		       range->name, range->bytes >> 10, needed >> 10);
 		return -ENOSPC;
 	}
 	if (!braid_clock_nominal_mult(braid_counter_hz())) {
-		pr_err("%s: this CPU's counter has no known frequency\n", range->name);
+		pr_err("%s: unknown frequency of this CPU's counter\n", range->name);
 		return -ENODEV;
 	}
-	describe_guest(&region->layout);
+	braid_region_describe_guest(&region->layout);
 	region->shared = range->base;
-	region->mailbox = section(region, BRAID_SECTION_MAILBOX);
-	region->clock = section(region, BRAID_SECTION_CLOCK);
-	region->comms = section(region, BRAID_SECTION_COMMS);
-	region->symbols = section(region, BRAID_SECTION_SYMBOLS);
-	region->directory = section(region, BRAID_SECTION_DIRECTORY);
+	region->mailbox = braid_region_find_section(region, BRAID_SECTION_MAILBOX);
+	region->clock = braid_region_find_section(region, BRAID_SECTION_CLOCK);
+	region->comms = braid_region_find_section(region, BRAID_SECTION_COMMS);
+	region->symbols = braid_region_find_section(region, BRAID_SECTION_SYMBOLS);
+	region->directory = braid_region_find_section(region, BRAID_SECTION_DIRECTORY);
 	region->directory_room = DIRECTORY_BYTES;
 	region->nr_comms = NR_COMMS;
 	region->nr_symbols = symbols;
 	region->bell.wake.mailbox = region->mailbox;
-	region->bell.wake.call = ring_later;
-	init_irq_work(&region->bell.work, ring_now);
+	region->bell.wake.call = braid_region_ring_later;
+	init_irq_work(&region->bell.work, braid_region_ring_now);
 	return 0;
 }
 
 void braid_region_start(struct braid_guest_region *region)
 {
-	let_agent_drain(region->shared);
-	enter_init(region);
+	braid_region_let_agent_drain(region->shared);
+	braid_region_enter_init(region);
 	region->comms->nr_entries = NR_COMMS;
 	region->symbols->nr_entries = region->nr_symbols;
 	memcpy(region->shared, &region->layout, sizeof(region->layout));

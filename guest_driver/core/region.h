@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The guest's end of a region: made over the pages that a transport delivers. */
+/* The guest's side of a region, in the pages that a transport delivers. */
 #ifndef BRAID_CORE_REGION_H
 #define BRAID_CORE_REGION_H
 
@@ -14,16 +14,16 @@ struct braid_range {
 	void *base;		/* write-back mapped, shared with the host */
 	u64 bytes;
 	const char *name;	/* for messages: the device's */
-	bool invited;		/* ours for sure: needs no mark of the host's */
+	bool invited;		/* certainly for this driver: needs no mark of the host */
 	/*
-	 * Wakes the host; NULL: the transport has no doorbell. value is what the host wants
-	 * to be rung with, never 0 and otherwise anything. Context: hard interrupt.
+	 * Wakes the host; NULL: the transport has no doorbell. value is the host's doorbell value,
+	 * any but 0. Context: hard interrupt.
 	 */
 	void (*ring)(void *transport, u32 value);
 	void *transport;	/* for ring() */
 };
 
-/* The doorbell, as writers reach it: from any context. */
+/* The doorbell for writers, usable in any context. */
 struct braid_bell {
 	struct braid_wake wake;
 	struct irq_work work;
@@ -31,7 +31,7 @@ struct braid_bell {
 
 struct braid_guest_region {
 	struct braid_range range;
-	/* A private copy of what was laid out: shared memory is never read back. */
+	/* A private copy of the layout: shared memory is never read back. */
 	struct braid_superblock layout;
 	struct braid_superblock *shared;
 	struct braid_mailbox *mailbox;
@@ -44,20 +44,20 @@ struct braid_guest_region {
 	u32 nr_symbols;
 	u64 agent_beat;			/* agent_heartbeat as last seen ... */
 	unsigned long agent_moved_at;	/* ... and when it moved: jiffies */
-	/* By buffer and CPU: where rings left off whose memory was given up; or NULL. */
+	/* By buffer and CPU: final counts of rings whose memory was released; or NULL. */
 	struct braid_ring_past *past[BRAID_MAX_BUFFERS];
-	struct braid_clock_latch external;	/* what the rings' TIME_STAMPs tell of counter values */
+	struct braid_clock_latch external;	/* converts counter values for the rings'
+						   TIME_STAMPs */
 	struct braid_bell bell;
 };
 
 /**
  * braid_region_plan - plan a region over a range
- * @region: filled; nothing is written to the range yet
- * @range: what the transport has
+ * @region: filled; the range is not written yet
+ * @range: from the transport
  *
- * Return: 0; -ENOSPC (too small; the message names the size needed); -EBUSY (the
- * range holds something that is not ours); -ENODEV (no counter to stamp with, or the
- * host has not marked the range for this driver).
+ * Return: 0; -ENOSPC (too small; the message gives the size needed); -EBUSY (the range holds
+ * foreign data); -ENODEV (no usable counter, or the host has not marked the range for this driver).
  */
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range);
 
@@ -72,7 +72,7 @@ int braid_region_plan(struct braid_guest_region *region, const struct braid_rang
  */
 void braid_region_start(struct braid_guest_region *region);
 
-/** braid_region_go_live - the layout is done, the host may read */
+/** braid_region_go_live - the layout is complete; the host may read */
 void braid_region_go_live(struct braid_guest_region *region);
 
 /** braid_region_is_live - between go_live and stop */
@@ -82,16 +82,16 @@ static inline bool braid_region_is_live(const struct braid_guest_region *region)
 }
 
 /**
- * braid_region_publish_buffers - tell the host that buffers[] has changed
+ * braid_region_publish_buffers - announce to the host that buffers[] has changed
  * @region: live; callers serialize
  */
 void braid_region_publish_buffers(struct braid_guest_region *region);
 
 /**
- * braid_region_await_agent - let an agent act upon the last change of buffers[]
+ * braid_region_await_agent - wait until an agent has processed the last change of buffers[]
  * @region: live
  *
- * Waits for as long as there is one that lives, but a second at most.
+ * Waits only while an agent is alive, for at most one second.
  * Context: may sleep.
  */
 void braid_region_await_agent(const struct braid_guest_region *region);
@@ -99,16 +99,16 @@ void braid_region_await_agent(const struct braid_guest_region *region);
 /** braid_region_agent_alive - whether an agent's heartbeat moves. Context: any */
 bool braid_region_agent_alive(struct braid_guest_region *region);
 
-/** braid_region_wake - what the region's writers wake the host with; NULL: there is no doorbell */
+/** braid_region_wake - how the region's writers wake the host; NULL: no doorbell */
 static inline const struct braid_wake *braid_region_wake(const struct braid_guest_region *region)
 {
 	return region->range.ring ? &region->bell.wake : NULL;
 }
 
-/** braid_region_free - free what is private of it; nobody writes any more. May sleep */
+/** braid_region_free - free its private memory; no writer is active. May sleep */
 void braid_region_free(struct braid_guest_region *region);
 
-/** braid_region_stop - nothing will be written any more; all that is there stays */
+/** braid_region_stop - end all writing; the contents are kept */
 void braid_region_stop(struct braid_guest_region *region);
 
 #endif /* BRAID_CORE_REGION_H */

@@ -18,15 +18,16 @@ u32 braid_slots_of(u64 size, u32 subbuf_bytes)
 					BRAID_MIN_SLOTS));
 }
 
-/* It stays without rings, and off, until the driver takes shared memory anew. */
-static void give_up(struct braid_buffer *buffer, const struct braid_guest_region *region)
+/* The buffer has no rings and is disabled until the driver attaches to shared memory again. */
+static void braid_reshape_give_up(struct braid_buffer *buffer,
+				  const struct braid_guest_region *region)
 {
 	braid_buffer_set_on(buffer, false);
-	pr_err("%s: buffer %s has lost its rings: neither the requested layout nor the former one fits; free the buffer and make it again, or reload the driver\n",
+	pr_err("%s: buffer %s has lost its rings: neither the requested layout nor the former one fits; free and reallocate the buffer, or reload the driver\n",
 	       region->range.name, buffer->name);
 }
 
-static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
+static int braid_reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32 clear)
 {
 	u32 old_slots = buffer->nr_slots, old_flags = buffer->flags;
 	struct braid_guest_region *region = buffer->region;
@@ -47,9 +48,9 @@ static int reshape_locked(struct braid_buffer *buffer, u32 nr_slots, u32 set, u3
 	if (err) {
 		buffer->nr_slots = old_slots;
 		buffer->flags = old_flags;
-		/* There is room where it was, but perhaps no memory for the writers. */
+		/* Its former space is free, but there may be no memory for the writers. */
 		if (braid_buffer_place(buffer, region))
-			give_up(buffer, region);
+			braid_reshape_give_up(buffer, region);
 	}
 	return err;
 }
@@ -59,7 +60,7 @@ int braid_buffer_reshape(struct braid_buffer *buffer, u32 nr_slots, u32 set, u32
 	int err;
 
 	braid_buffers_lock();
-	err = reshape_locked(buffer, nr_slots, set, clear);
+	err = braid_reshape_locked(buffer, nr_slots, set, clear);
 	braid_buffers_unlock();
 	return err;
 }
@@ -84,8 +85,11 @@ u64 braid_buffer_size(const struct braid_buffer *buffer)
 }
 EXPORT_SYMBOL_GPL(braid_buffer_size);
 
-/* The reader role for a moment, so that nobody reads what changes. Must hold buffer->lock. */
-static bool own_ring(struct braid_buffer *buffer, int cpu)
+/*
+ * Takes the reader role for a short time, to keep readers out of the change. Must hold
+ * buffer->lock.
+ */
+static bool braid_reshape_own_ring(struct braid_buffer *buffer, int cpu)
 {
 	u64 dead = braid_region_agent_alive(buffer->region) ? BRAID_READER_NONE :
 							      BRAID_READER_HOST;
@@ -94,13 +98,13 @@ static bool own_ring(struct braid_buffer *buffer, int cpu)
 	       braid_reader_own(&buffer->cpus[cpu].writer->map, BRAID_READER_GUEST, dead);
 }
 
-static void disown_ring(struct braid_buffer *buffer, int cpu)
+static void braid_reshape_disown_ring(struct braid_buffer *buffer, int cpu)
 {
 	braid_reader_disown(&buffer->cpus[cpu].writer->map, BRAID_READER_GUEST);
 }
 
 /* Must hold buffer->lock, and own the ring. */
-static void reset_ring(struct braid_buffer *buffer, int cpu)
+static void braid_reshape_reset_ring(struct braid_buffer *buffer, int cpu)
 {
 	struct braid_writer *w = buffer->cpus[cpu].writer;
 	struct braid_ring_map map = w->map;
@@ -133,11 +137,11 @@ int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu)
 	braid_lock(&buffer->lock);
 	if (!braid_buffer_writer(buffer, cpu)) {
 		err = -ENODEV;
-	} else if (!own_ring(buffer, cpu)) {
+	} else if (!braid_reshape_own_ring(buffer, cpu)) {
 		err = -EBUSY;
 	} else {
-		reset_ring(buffer, cpu);
-		disown_ring(buffer, cpu);
+		braid_reshape_reset_ring(buffer, cpu);
+		braid_reshape_disown_ring(buffer, cpu);
 	}
 	braid_unlock(&buffer->lock);
 	return err;
@@ -157,7 +161,8 @@ int braid_buffer_reset(struct braid_buffer *buffer)
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reset);
 
-static bool same_shape(const struct braid_buffer *a, const struct braid_buffer *b, int cpu)
+static bool braid_swap_same_shape(const struct braid_buffer *a, const struct braid_buffer *b,
+				  int cpu)
 {
 	const struct braid_ring_map *ma = &a->cpus[cpu].writer->map;
 	const struct braid_ring_map *mb = &b->cpus[cpu].writer->map;
@@ -166,16 +171,16 @@ static bool same_shape(const struct braid_buffer *a, const struct braid_buffer *
 	       ma->flags == mb->flags;
 }
 
-static int swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+static int braid_swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
 	if (!braid_buffer_writer(a, cpu) || !braid_buffer_writer(b, cpu))
 		return -ENODEV;
-	if (!same_shape(a, b, cpu))
+	if (!braid_swap_same_shape(a, b, cpu))
 		return -EINVAL;
-	if (!own_ring(a, cpu))
+	if (!braid_reshape_own_ring(a, cpu))
 		return -EBUSY;
-	if (!own_ring(b, cpu)) {
-		disown_ring(a, cpu);
+	if (!braid_reshape_own_ring(b, cpu)) {
+		braid_reshape_disown_ring(a, cpu);
 		return -EBUSY;
 	}
 	braid_buffer_shut(a, cpu);
@@ -183,15 +188,15 @@ static int swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 	braid_reader_forget(a, cpu);
 	braid_reader_forget(b, cpu);
 	braid_buffer_exchange(a, b, cpu);
-	disown_ring(a, cpu);
-	disown_ring(b, cpu);
+	braid_reshape_disown_ring(a, cpu);
+	braid_reshape_disown_ring(b, cpu);
 	braid_buffer_open_close(a);
 	braid_buffer_open_close(b);
 	return 0;
 }
 
 /* Whether this CPU was interrupted while it recorded in its ring. */
-static bool recording(const struct braid_buffer *buffer, int cpu)
+static bool braid_swap_is_recording(const struct braid_buffer *buffer, int cpu)
 {
 	const struct braid_cpu_ring *ring = &buffer->cpus[cpu];
 
@@ -199,20 +204,20 @@ static bool recording(const struct braid_buffer *buffer, int cpu)
 }
 
 /*
- * The writers of both rings are this CPU's, and not at work. One that was interrupted before its
- * first step goes on in the ring that it looked up: then the event is in the other buffer.
+ * The writers of both rings belong to this CPU and are not active. One interrupted before its first
+ * step continues in the ring it had looked up: its event is then in the other buffer.
  */
-static int swap_at_once(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+static int braid_swap_at_once(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
 	if (!braid_buffer_writer(a, cpu) || !braid_buffer_writer(b, cpu))
 		return -ENODEV;
-	if (!same_shape(a, b, cpu))
+	if (!braid_swap_same_shape(a, b, cpu))
 		return -EINVAL;
-	if (cpu != raw_smp_processor_id() || recording(a, cpu) || recording(b, cpu) ||
-	    !own_ring(a, cpu))
+	if (cpu != raw_smp_processor_id() || braid_swap_is_recording(a, cpu) ||
+	    braid_swap_is_recording(b, cpu) || !braid_reshape_own_ring(a, cpu))
 		return -EBUSY;
-	if (!own_ring(b, cpu)) {
-		disown_ring(a, cpu);
+	if (!braid_reshape_own_ring(b, cpu)) {
+		braid_reshape_disown_ring(a, cpu);
 		return -EBUSY;
 	}
 	braid_reader_moved(a, cpu);
@@ -220,13 +225,13 @@ static int swap_at_once(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 	braid_buffer_exchange(a, b, cpu);
 	WRITE_ONCE(a->cpus[cpu].open, a->cpus[cpu].writer);
 	WRITE_ONCE(b->cpus[cpu].open, b->cpus[cpu].writer);
-	disown_ring(a, cpu);
-	disown_ring(b, cpu);
+	braid_reshape_disown_ring(a, cpu);
+	braid_reshape_disown_ring(b, cpu);
 	return 0;
 }
 
-/* As braid_buffer_swap_cpu(), for who cannot wait: what can't be had at once is busy. */
-static int swap_any(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+/* As braid_buffer_swap_cpu(), for contexts that cannot wait: -EBUSY if a lock is taken. */
+static int braid_swap_any_context(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
 	unsigned long flags;
 	int err = -EBUSY;
@@ -236,7 +241,7 @@ static int swap_any(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 		goto out;
 	if (braid_lock_try_any(&a->lock)) {
 		if (braid_lock_try_any(&b->lock)) {
-			err = swap_at_once(a, b, cpu);
+			err = braid_swap_at_once(a, b, cpu);
 			braid_lock_end_any(&b->lock);
 		}
 		braid_lock_end_any(&a->lock);
@@ -255,11 +260,11 @@ int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cp
 	if (a == b || cpu < 0 || cpu >= a->nr_cpus || (!raw && a->events_of != b->events_of))
 		return -EINVAL;
 	if (!braid_may_sleep())
-		return swap_any(a, b, cpu);
-	braid_buffers_lock();		/* nobody else takes two buffers' locks meanwhile */
+		return braid_swap_any_context(a, b, cpu);
+	braid_buffers_lock();		/* no other context takes two buffers' locks meanwhile */
 	braid_lock(&a->lock);
 	braid_lock_nested(&b->lock, SINGLE_DEPTH_NESTING);
-	err = swap_locked(a, b, cpu);
+	err = braid_swap_locked(a, b, cpu);
 	braid_unlock(&b->lock);
 	braid_unlock(&a->lock);
 	braid_buffers_unlock();

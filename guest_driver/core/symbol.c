@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interns addresses in a private hash, lockless, from any context; names them later
- * from a context that may take its time.
+ * Stores addresses in a private hash, lockless, from any context; resolves their names later, in a
+ * context that may sleep.
  */
 #include <linux/atomic.h>
 #include <linux/hash.h>
@@ -16,10 +16,10 @@
 
 #define PROBES		16
 
-/* Addresses noted: twice as many as the table has room for, so that each finds a cell. */
+/* Addresses noted: twice the table's capacity, so that each finds a cell. */
 struct noted {
 	u32 bits;		/* of the number of cells */
-	u8 *written;		/* by cell: it was looked at; of the flushing context alone */
+	u8 *written;		/* by cell: already processed; used only by the flushing context */
 	unsigned long known[];	/* by cell: the address, or 0 */
 };
 
@@ -53,7 +53,7 @@ void braid_symbol_note(unsigned long address)
 	}
 }
 
-static void free_noted(struct noted *n)
+static void braid_symbols_free_noted(struct noted *n)
 {
 	if (!n)
 		return;
@@ -61,7 +61,7 @@ static void free_noted(struct noted *n)
 	kvfree(n);
 }
 
-static struct noted *make_noted(u32 nr)
+static struct noted *braid_symbols_make_noted(u32 nr)
 {
 	u32 bits = ilog2(roundup_pow_of_two(nr)) + 1;
 	struct noted *n = kvzalloc(struct_size(n, known, 1ul << bits), GFP_KERNEL);
@@ -72,17 +72,17 @@ static struct noted *make_noted(u32 nr)
 	n->written = kvzalloc(1ul << bits, GFP_KERNEL);
 	if (n->written)
 		return n;
-	free_noted(n);
+	braid_symbols_free_noted(n);
 	return NULL;
 }
 
 int braid_symbol_start(struct braid_guest_region *region)
 {
-	struct noted *n = make_noted(region->nr_symbols);
+	struct noted *n = braid_symbols_make_noted(region->nr_symbols);
 
 	if (!n)
 		return -ENOMEM;
-	/* No event that mentions symbols is on yet: nobody is at it. */
+	/* No event that mentions symbols is enabled yet, so this has no concurrent user. */
 	nr_used = 0;
 	missed = 0;
 	nr_entries = region->nr_symbols;
@@ -97,11 +97,11 @@ void braid_symbol_stop(void)
 	struct noted *n = noted;
 
 	WRITE_ONCE(noted, NULL);
-	synchronize_rcu();		/* who notes has preemption off */
-	free_noted(n);
+	synchronize_rcu();		/* noting contexts have preemption off */
+	braid_symbols_free_noted(n);
 }
 
-static void name(unsigned long address)
+static void braid_symbols_name_address(unsigned long address)
 {
 	char text[KSYM_SYMBOL_LEN];
 	struct braid_symbol *entry;
@@ -124,14 +124,14 @@ void braid_symbol_flush(void)
 	if (!READ_ONCE(dirty))
 		return;
 	WRITE_ONCE(dirty, false);
-	smp_mb();		/* a note after this finds dirty false and sets it again */
+	smp_mb();		/* a later note finds dirty false and sets it */
 	for (k = 0; k < 1u << noted->bits; k++) {
 		unsigned long address = READ_ONCE(noted->known[k]);
 
 		if (!address || noted->written[k])
 			continue;
 		noted->written[k] = 1;
-		name(address);
+		braid_symbols_name_address(address);
 		cond_resched();
 	}
 }

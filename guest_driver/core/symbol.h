@@ -16,7 +16,7 @@ void braid_symbol_note(unsigned long address);
 /** braid_symbol_start - begin with an empty table; all events are off. May sleep. 0 or -ENOMEM */
 int braid_symbol_start(struct braid_guest_region *region);
 
-/** braid_symbol_stop - forget what was noted; all events are off, nobody flushes. May sleep */
+/** braid_symbol_stop - forget all notes; all events are off and no flush runs. May sleep */
 void braid_symbol_stop(void);
 
 /**

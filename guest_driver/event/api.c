@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The API for other modules: events that are recorded by call, not by a tracepoint. */
+/* The API for other modules: events recorded by calls instead of tracepoints. */
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/preempt.h>
@@ -16,18 +16,18 @@ struct api_event {
 	bool on;
 };
 
-static int api_enable(struct braid_event *ev)
+static int braid_api_enable(struct braid_event *ev)
 {
 	smp_store_release(&container_of(ev, struct api_event, ev)->on, true);
 	return 0;
 }
 
-static void api_disable(struct braid_event *ev)
+static void braid_api_disable(struct braid_event *ev)
 {
 	WRITE_ONCE(container_of(ev, struct api_event, ev)->on, false);
 }
 
-static int api_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
+static int braid_api_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	const struct braid_event_desc *desc = ev->source;
 	int len;
@@ -41,10 +41,10 @@ static int api_format(const struct braid_event *ev, u16 id, char *text, size_t b
 }
 
 static const struct braid_event_ops api_ops = {
-	.enable = api_enable,
-	.disable = api_disable,
+	.enable = braid_api_enable,
+	.disable = braid_api_disable,
 	.synchronize = synchronize_rcu,
-	.format = api_format,
+	.format = braid_api_format,
 };
 
 int braid_register_event(struct braid_buffer *buffer, u16 event_id,
@@ -72,15 +72,15 @@ int braid_register_event(struct braid_buffer *buffer, u16 event_id,
 }
 EXPORT_SYMBOL_GPL(braid_register_event);
 
-/* The event behind an id that this API gave out. Preemption is off, or the caller owns it. */
-static struct api_event *find(const struct braid_buffer *buffer, u16 event_id)
+/* The event of an id that this API assigned. Preemption is off, or the caller owns it. */
+static struct api_event *braid_api_find(const struct braid_buffer *buffer, u16 event_id)
 {
 	struct braid_event *ev = braid_event_find(buffer, event_id);
 
 	return ev && ev->ops == &api_ops ? container_of(ev, struct api_event, ev) : NULL;
 }
 
-static void forget(struct api_event *api)
+static void braid_api_forget(struct api_event *api)
 {
 	braid_event_remove_all(&api->ev, 1);
 	kfree(api);
@@ -91,11 +91,11 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id)
 	struct api_event *api;
 
 	rcu_read_lock();	/* for the tree's nodes; the event is the caller's */
-	api = find(buffer ?: braid_trace_buffer(), event_id);
+	api = braid_api_find(buffer ?: braid_trace_buffer(), event_id);
 	rcu_read_unlock();
 	if (!api)
 		return -ENOENT;
-	forget(api);
+	braid_api_forget(api);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(braid_unregister_event);
@@ -114,7 +114,7 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 	if (length > braid_buffer_longest(buffer) - sizeof(struct braid_record))
 		return -EMSGSIZE;
 	preempt_disable_notrace();
-	api = find(buffer, event_id);
+	api = braid_api_find(buffer, event_id);
 	ret = api ? -EAGAIN : -ENOENT;
 	if (api && smp_load_acquire(&api->on)) {
 		record = braid_record_reserve(buffer, event_id,
@@ -143,7 +143,7 @@ struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
 		.flags = (flags & BRAID_ALLOC_OVERWRITE ? BRAID_BUFFER_OVERWRITE : 0) |
 			 (flags & BRAID_ALLOC_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
 			 (flags & BRAID_ALLOC_RAW ? BRAID_BUFFER_RAW : 0),
-		.subbuf_bytes = BRAID_PAGE_BYTES,
+		.subbuf_bytes = PAGE_SIZE,
 		.events_of = events_of ? events_of->events_of : NULL,
 	};
 	struct braid_guest_region *region;
@@ -156,7 +156,7 @@ struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
 		return ERR_PTR(-EINVAL);
 	braid_buffers_lock();
 	buffer = braid_registry_new_buffer(&shape);
-	region = braid_trace_buffer()->region;		/* it has rings when there is a region */
+	region = braid_trace_buffer()->region;		/* it gets rings when there is a region */
 	if (!IS_ERR(buffer) && region && braid_region_is_live(region)) {
 		err = braid_buffer_place(buffer, region);
 		if (err)
@@ -183,14 +183,14 @@ int braid_buffer_free(struct braid_buffer *buffer)
 	if (!buffer->nr_backups)
 		err = braid_buffer_displace(buffer, BRAID_DISPLACE_FREE);
 	if (!err)
-		buffer->dying = true;	/* gets no rings again */
+		buffer->dying = true;	/* gets no new rings */
 	braid_buffers_unlock();
 	if (err)
 		return err;
-	/* Not under the lock: users of the files, who are waited for, may want it. */
+	/* Not under the lock: this waits for users of the files, which may need it. */
 	braid_debugfs_remove_buffer(buffer);
 	while (buffer->events && (ev = braid_registry_next(buffer, NULL)))
-		forget(container_of(ev, struct api_event, ev));
+		braid_api_forget(container_of(ev, struct api_event, ev));
 	braid_registry_free_buffer(buffer);
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tracebraid/<buffer>/                  what else is there: debugfs_buffer.c, trace_text.c, pipe.c
+ * tracebraid/<buffer>/                  the other files: debugfs_buffer.c, trace_text.c, pipe.c
  *   events/enable                       write 0 or 1: all events
  *   events/<system>/enable              likewise: a system's
- *   events/<system>/<event>/enable      0 or 1; "1*" also when the host wants it
+ *   events/<system>/<event>/enable      0 or 1; "1*": enabled by the host too
  *   events/<system>/<event>/{id,format}
  */
 #include <linux/debugfs.h>
@@ -19,7 +19,7 @@
 
 static struct dentry *root;
 
-/* What a buffer has under debugfs. */
+/* A buffer's part of debugfs. */
 struct braid_buffer_files {
 	struct dentry *dir;
 	struct dentry *events;
@@ -36,7 +36,8 @@ struct system_dir {
 
 static DEFINE_MUTEX(systems_lock);
 
-static ssize_t event_enable_read(struct file *file, char __user *to, size_t count, loff_t *at)
+static ssize_t braid_debugfs_event_enable_read(struct file *file, char __user *to, size_t count,
+					       loff_t *at)
 {
 	struct braid_event *ev = file_inode(file)->i_private;
 	u32 flags = READ_ONCE(ev->flags);
@@ -48,8 +49,8 @@ static ssize_t event_enable_read(struct file *file, char __user *to, size_t coun
 	return simple_read_from_buffer(to, count, at, text, len);
 }
 
-static ssize_t event_enable_write(struct file *file, const char __user *from, size_t count,
-				  loff_t *at)
+static ssize_t braid_debugfs_event_enable_write(struct file *file, const char __user *from,
+						size_t count, loff_t *at)
 {
 	bool on;
 	int err = kstrtobool_from_user(from, count, &on);
@@ -62,13 +63,13 @@ static ssize_t event_enable_write(struct file *file, const char __user *from, si
 static const struct file_operations event_enable_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.read = event_enable_read,
-	.write = event_enable_write,
+	.read = braid_debugfs_event_enable_read,
+	.write = braid_debugfs_event_enable_write,
 	.llseek = default_llseek,
 };
 
-static ssize_t group_enable(struct braid_buffer *buffer, const char *system,
-			    const char __user *from, size_t count)
+static ssize_t braid_debugfs_enable_group(struct braid_buffer *buffer, const char *system,
+					  const char __user *from, size_t count)
 {
 	u32 matched;
 	bool on;
@@ -80,35 +81,35 @@ static ssize_t group_enable(struct braid_buffer *buffer, const char *system,
 	return err ?: count;
 }
 
-static ssize_t all_enable_write(struct file *file, const char __user *from, size_t count,
-				loff_t *at)
+static ssize_t braid_debugfs_all_enable_write(struct file *file, const char __user *from,
+					      size_t count, loff_t *at)
 {
-	return group_enable(file_inode(file)->i_private, NULL, from, count);
+	return braid_debugfs_enable_group(file_inode(file)->i_private, NULL, from, count);
 }
 
 static const struct file_operations all_enable_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = all_enable_write,
+	.write = braid_debugfs_all_enable_write,
 	.llseek = default_llseek,
 };
 
-static ssize_t system_enable_write(struct file *file, const char __user *from, size_t count,
-				   loff_t *at)
+static ssize_t braid_debugfs_system_enable_write(struct file *file, const char __user *from,
+						 size_t count, loff_t *at)
 {
 	struct system_dir *sys = file_inode(file)->i_private;
 
-	return group_enable(sys->buffer, sys->name, from, count);
+	return braid_debugfs_enable_group(sys->buffer, sys->name, from, count);
 }
 
 static const struct file_operations system_enable_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.write = system_enable_write,
+	.write = braid_debugfs_system_enable_write,
 	.llseek = default_llseek,
 };
 
-static int format_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_format_show(struct seq_file *seq, void *unused)
 {
 	char *text = kvmalloc(FORMAT_ROOM, GFP_KERNEL);
 	int len;
@@ -121,14 +122,14 @@ static int format_show(struct seq_file *seq, void *unused)
 	kvfree(text);
 	return len < 0 ? len : 0;
 }
-DEFINE_SHOW_ATTRIBUTE(format);
+DEFINE_SHOW_ATTRIBUTE(braid_debugfs_format);
 
-static int id_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_id_show(struct seq_file *seq, void *unused)
 {
 	seq_printf(seq, "%u\n", ((struct braid_event *)seq->private)->id);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(id);
+DEFINE_SHOW_ATTRIBUTE(braid_debugfs_id);
 
 void braid_debugfs_exit(void)
 {
@@ -154,7 +155,7 @@ void braid_debugfs_remove_buffer(struct braid_buffer *buffer)
 }
 
 /* Must hold systems_lock. */
-static struct dentry *system_dir(struct braid_buffer *buffer, const char *name)
+static struct dentry *braid_debugfs_system_dir(struct braid_buffer *buffer, const char *name)
 {
 	struct braid_buffer_files *files = buffer->files;
 	struct system_dir *sys;
@@ -173,19 +174,19 @@ static struct dentry *system_dir(struct braid_buffer *buffer, const char *name)
 	return sys->dir;
 }
 
-static void add_event(struct braid_event *ev)
+static void braid_debugfs_add_event(struct braid_event *ev)
 {
 	if (!ev->buffer->files)
 		return;
 	mutex_lock(&systems_lock);
-	ev->dir = debugfs_create_dir(ev->name, system_dir(ev->buffer, ev->system));
+	ev->dir = debugfs_create_dir(ev->name, braid_debugfs_system_dir(ev->buffer, ev->system));
 	mutex_unlock(&systems_lock);
 	debugfs_create_file("enable", 0600, ev->dir, ev, &event_enable_fops);
-	debugfs_create_file("id", 0400, ev->dir, ev, &id_fops);
-	debugfs_create_file("format", 0400, ev->dir, ev, &format_fops);
+	debugfs_create_file("id", 0400, ev->dir, ev, &braid_debugfs_id_fops);
+	debugfs_create_file("format", 0400, ev->dir, ev, &braid_debugfs_format_fops);
 }
 
-static void remove_event(struct braid_event *ev)
+static void braid_debugfs_remove_event(struct braid_event *ev)
 {
 	debugfs_remove(ev->dir);
 	ev->dir = NULL;
@@ -213,15 +214,15 @@ int braid_debugfs_add_buffer(struct braid_buffer *buffer)
 	files->events = debugfs_create_dir("events", files->dir);
 	debugfs_create_file("enable", 0200, files->events, buffer, &all_enable_fops);
 	while ((ev = braid_registry_next(buffer, ev)))
-		add_event(ev);
+		braid_debugfs_add_event(ev);
 	return 0;
 }
 
 void braid_debugfs_init(void)
 {
 	static const struct braid_event_listener listener = {
-		.added = add_event,
-		.removing = remove_event,
+		.added = braid_debugfs_add_event,
+		.removing = braid_debugfs_remove_event,
 	};
 
 	root = debugfs_create_dir("tracebraid", NULL);

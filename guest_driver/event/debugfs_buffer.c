@@ -14,7 +14,8 @@
 #include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
 
-static ssize_t enabled_read(struct file *file, char __user *to, size_t count, loff_t *at)
+static ssize_t braid_debugfs_enabled_read(struct file *file, char __user *to, size_t count,
+					  loff_t *at)
 {
 	struct braid_buffer *buffer = file_inode(file)->i_private;
 	const char *text = braid_buffer_is_on(buffer) ? "1\n" : "0\n";
@@ -22,7 +23,8 @@ static ssize_t enabled_read(struct file *file, char __user *to, size_t count, lo
 	return simple_read_from_buffer(to, count, at, text, 2);
 }
 
-static ssize_t enabled_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+static ssize_t braid_debugfs_enabled_write(struct file *file, const char __user *from, size_t count,
+					   loff_t *at)
 {
 	bool on;
 	int err = kstrtobool_from_user(from, count, &on);
@@ -35,12 +37,12 @@ static ssize_t enabled_write(struct file *file, const char __user *from, size_t 
 static const struct file_operations enabled_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
-	.read = enabled_read,
-	.write = enabled_write,
+	.read = braid_debugfs_enabled_read,
+	.write = braid_debugfs_enabled_write,
 	.llseek = default_llseek,
 };
 
-static int mode_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_mode_show(struct seq_file *seq, void *unused)
 {
 	u32 flags = READ_ONCE(((struct braid_buffer *)seq->private)->flags);
 
@@ -51,12 +53,13 @@ static int mode_show(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-static int mode_open(struct inode *inode, struct file *file)
+static int braid_debugfs_mode_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, mode_show, inode->i_private);
+	return single_open(file, braid_debugfs_mode_show, inode->i_private);
 }
 
-static ssize_t mode_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+static ssize_t braid_debugfs_mode_write(struct file *file, const char __user *from, size_t count,
+					loff_t *at)
 {
 	struct braid_buffer *buffer = file_inode(file)->i_private;
 	u32 set = 0, clear = 0;
@@ -83,25 +86,26 @@ static ssize_t mode_write(struct file *file, const char __user *from, size_t cou
 
 static const struct file_operations mode_fops = {
 	.owner = THIS_MODULE,
-	.open = mode_open,
+	.open = braid_debugfs_mode_open,
 	.read = seq_read,
-	.write = mode_write,
+	.write = braid_debugfs_mode_write,
 	.llseek = seq_lseek,
 	.release = single_release,
 };
 
-static int size_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_size_show(struct seq_file *seq, void *unused)
 {
 	seq_printf(seq, "%llu\n", braid_buffer_size(seq->private) >> 10);
 	return 0;
 }
 
-static int size_open(struct inode *inode, struct file *file)
+static int braid_debugfs_size_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, size_show, inode->i_private);
+	return single_open(file, braid_debugfs_size_show, inode->i_private);
 }
 
-static ssize_t size_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+static ssize_t braid_debugfs_size_write(struct file *file, const char __user *from, size_t count,
+					loff_t *at)
 {
 	u64 kib;
 	int err = kstrtou64_from_user(from, count, 0, &kib);
@@ -115,22 +119,22 @@ static ssize_t size_write(struct file *file, const char __user *from, size_t cou
 
 static const struct file_operations size_fops = {
 	.owner = THIS_MODULE,
-	.open = size_open,
+	.open = braid_debugfs_size_open,
 	.read = seq_read,
-	.write = size_write,
+	.write = braid_debugfs_size_write,
 	.llseek = seq_lseek,
 	.release = single_release,
 };
 
-static int subbuf_size_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_subbuf_size_show(struct seq_file *seq, void *unused)
 {
 	seq_printf(seq, "%u\n", ((struct braid_buffer *)seq->private)->subbuf_bytes);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(subbuf_size);
+DEFINE_SHOW_ATTRIBUTE(braid_debugfs_subbuf_size);
 
 /* Each ring's counts are of one moment: written = read + lost + left. */
-static int stats_show(struct seq_file *seq, void *unused)
+static int braid_debugfs_stats_show(struct seq_file *seq, void *unused)
 {
 	struct braid_buffer *buffer = seq->private;
 	struct braid_ring_counts counts;
@@ -143,7 +147,7 @@ static int stats_show(struct seq_file *seq, void *unused)
 			continue;
 		any = true;
 		if (err)
-			seq_printf(seq, "cpu%d: the ring's words are invalid", cpu);
+			seq_printf(seq, "cpu%d: invalid ring state", cpu);
 		else
 			seq_printf(seq, "cpu%d: written %llu read %llu lost %llu left %llu", cpu,
 				   counts.written, counts.read, counts.overruns + counts.dropped,
@@ -154,7 +158,7 @@ static int stats_show(struct seq_file *seq, void *unused)
 		seq_puts(seq, "no shared memory\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
+DEFINE_SHOW_ATTRIBUTE(braid_debugfs_stats);
 
 void braid_debugfs_files(struct braid_buffer *buffer, struct dentry *dir)
 {
@@ -162,6 +166,6 @@ void braid_debugfs_files(struct braid_buffer *buffer, struct dentry *dir)
 			    &enabled_fops);
 	debugfs_create_file("mode", 0600, dir, buffer, &mode_fops);
 	debugfs_create_file("buffer_size_kb", 0600, dir, buffer, &size_fops);
-	debugfs_create_file("subbuf_size", 0400, dir, buffer, &subbuf_size_fops);
-	debugfs_create_file("stats", 0400, dir, buffer, &stats_fops);
+	debugfs_create_file("subbuf_size", 0400, dir, buffer, &braid_debugfs_subbuf_size_fops);
+	debugfs_create_file("stats", 0400, dir, buffer, &braid_debugfs_stats_fops);
 }

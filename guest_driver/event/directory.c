@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The directory in the region: which events there are, and which there were. */
+/* The directory in the region: the current and the former events. */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/hashtable.h>
@@ -10,14 +10,17 @@
 #include "guest_driver/event/directory.h"
 #include "shared/schema.h"
 
-#define FORMAT_ROOM	16384	/* the longest format text there is room for */
+#define FORMAT_ROOM	16384	/* the longest format text that fits */
 
-/* An entry of the directory that is flagged GONE: what the region says is never believed. */
+/*
+ * A directory entry with the flag GONE: a private copy, because the region's content is not
+ * trusted.
+ */
 struct gone_entry {
 	struct hlist_node node;
 	u32 key;		/* of its name */
 	u32 offset, bytes;
-	u32 flags;		/* of a sub-event: where its number lies; else 0 */
+	u32 flags;		/* of a sub-event: place of its number; else 0 */
 	u32 number;
 	u16 buffer;
 	u16 id;
@@ -63,20 +66,20 @@ int braid_event_format_text(const struct braid_event *ev, char *text, size_t byt
 
 /* Entries that are gone --------------------------------------------------------------- */
 
-static u32 key_of(const char *name)
+static u32 braid_directory_key_of(const char *name)
 {
 	return full_name_hash(NULL, name, strlen(name));
 }
 
-/* Must hold lock, with an entry listed. Without memory the entry is not used again. */
-static void note_gone(const struct braid_schema_event *entry)
+/* Must hold lock, with an entry listed. Without memory the entry is not reused. */
+static void braid_directory_note_gone(const struct braid_schema_event *entry)
 {
 	struct gone_entry *was = kmalloc(sizeof(*was), GFP_KERNEL);
 
 	if (!was)
 		return;
 	*was = (struct gone_entry){
-		.key = key_of(entry->name),
+		.key = braid_directory_key_of(entry->name),
 		.offset = entry->offset,
 		.bytes = entry->bytes,
 		.flags = entry->flags,
@@ -87,28 +90,28 @@ static void note_gone(const struct braid_schema_event *entry)
 	hash_add(gone, &was->node, was->key);
 }
 
-static void forget_gone(struct gone_entry *was)
+static void braid_directory_forget_gone(struct gone_entry *was)
 {
 	hash_del(&was->node);
 	kfree(was);
 }
 
 /* Must hold lock. */
-static void forget_all_gone(void)
+static void braid_directory_forget_all_gone(void)
 {
 	struct gone_entry *was;
 	struct hlist_node *next;
 	int k;
 
 	hash_for_each_safe(gone, k, next, was, node)
-		forget_gone(was);
+		braid_directory_forget_gone(was);
 }
 
-/* Takes an entry again that had the same event. Must hold lock, with a region attached. */
-static bool reuse(struct braid_schema_event *entry)
+/* Reuses an entry that had the same event. Must hold lock, with a region attached. */
+static bool braid_directory_reuse(struct braid_schema_event *entry)
 {
 	struct gone_entry *was;
-	u32 key = key_of(entry->name);
+	u32 key = braid_directory_key_of(entry->name);
 
 	hash_for_each_possible(gone, was, node, key) {
 		if (was->key != key || was->id != entry->id || was->buffer != entry->buffer ||
@@ -116,14 +119,14 @@ static bool reuse(struct braid_schema_event *entry)
 		    !braid_schema_same(region->directory, was->offset, was->bytes, entry))
 			continue;
 		braid_schema_reuse(region->directory, was->offset, was->bytes, entry);
-		forget_gone(was);
+		braid_directory_forget_gone(was);
 		return true;
 	}
 	return false;
 }
 
-/* A reader takes the last entry of an id: those before it stay what they are. Must hold lock. */
-static void forget_hidden(const struct braid_schema_event *entry)
+/* A reader uses the last entry of an id: earlier ones are kept unchanged. Must hold lock. */
+static void braid_directory_forget_hidden(const struct braid_schema_event *entry)
 {
 	struct gone_entry *was;
 	struct hlist_node *next;
@@ -133,17 +136,17 @@ static void forget_hidden(const struct braid_schema_event *entry)
 		if (was->id == entry->id && was->buffer == entry->buffer &&
 		    (!(entry->flags & BRAID_EVENT_SUB) ||
 		     (was->flags && was->number == entry->number)))
-			forget_gone(was);
+			braid_directory_forget_gone(was);
 }
 
 /* Entries ----------------------------------------------------------------------------- */
 
 /* Must hold lock, with a region attached. */
-static int append(struct braid_schema_event *entry)
+static int braid_directory_append(struct braid_schema_event *entry)
 {
-	if (reuse(entry))
+	if (braid_directory_reuse(entry))
 		return 0;
-	forget_hidden(entry);
+	braid_directory_forget_hidden(entry);
 	return braid_schema_append(region->directory, region->directory_room, &directory_used,
 				   entry);
 }
@@ -165,12 +168,12 @@ int braid_directory_list(struct braid_event *ev)
 	err = braid_event_format_text(ev, text, FORMAT_ROOM);
 	if (err >= 0) {
 		entry.format = text;
-		err = append(&entry);
+		err = braid_directory_append(&entry);
 	}
 	kvfree(text);
 	if (err < 0) {
-		pr_warn_ratelimited("event %s:%s is left out: its format does not fit (%d)\n", ev->system,
-			ev->name, err);
+		pr_warn_ratelimited("event %s:%s omitted: no room for its format in the event directory (%d)\n",
+				    ev->system, ev->name, err);
 		return err;
 	}
 	ev->dir_offset = entry.offset;
@@ -186,7 +189,7 @@ int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *ent
 	entry->id = ev->id;
 	entry->system = ev->system;
 	entry->buffer = ev->buffer->index;
-	return append(entry);
+	return braid_directory_append(entry);
 }
 
 void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_event *entry)
@@ -194,7 +197,7 @@ void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_even
 	if (!ev->listed)
 		return;
 	braid_schema_set_flags(region->directory, entry->offset, entry->flags | BRAID_EVENT_GONE);
-	note_gone(entry);
+	braid_directory_note_gone(entry);
 }
 
 void braid_directory_set_flags(struct braid_event *ev)
@@ -214,7 +217,7 @@ void braid_directory_remove(const struct braid_event *ev)
 	};
 
 	if (ev->listed)
-		note_gone(&entry);
+		braid_directory_note_gone(&entry);
 }
 
 bool braid_directory_takes(const struct braid_buffer *buffer)
@@ -223,7 +226,8 @@ bool braid_directory_takes(const struct braid_buffer *buffer)
 }
 
 /* Whether an entry would be the event's if it had the entry's id. Must hold lock. */
-static bool was_entry_of(const struct braid_event *ev, const struct gone_entry *was, char *text)
+static bool braid_directory_was_entry_of(const struct braid_event *ev, const struct gone_entry *was,
+					 char *text)
 {
 	const struct braid_schema_event entry = {
 		.system = ev->system,
@@ -239,7 +243,7 @@ static bool was_entry_of(const struct braid_event *ev, const struct gone_entry *
 
 u16 braid_directory_former_id(const struct braid_event *ev)
 {
-	u32 key = key_of(ev->name);
+	u32 key = braid_directory_key_of(ev->name);
 	const struct gone_entry *was;
 	u16 id = 0;
 	char *text;
@@ -250,7 +254,7 @@ u16 braid_directory_former_id(const struct braid_event *ev)
 	if (!text)
 		return 0;
 	hash_for_each_possible(gone, was, node, key) {
-		if (was->key == key && was_entry_of(ev, was, text)) {
+		if (was->key == key && braid_directory_was_entry_of(ev, was, text)) {
 			id = was->id;
 			break;
 		}
@@ -262,12 +266,12 @@ u16 braid_directory_former_id(const struct braid_event *ev)
 void braid_directory_attach(struct braid_guest_region *came)
 {
 	region = came;
-	forget_all_gone();
+	braid_directory_forget_all_gone();
 	directory_used = 0;
 }
 
 void braid_directory_detach(void)
 {
-	forget_all_gone();
+	braid_directory_forget_all_gone();
 	region = NULL;
 }

@@ -15,7 +15,7 @@ struct braid_event_space {
 
 /* All below must hold braid_registry_lock(). */
 
-/** braid_directory_takes - whether a buffer's events are listed now: it is in a region that came */
+/** braid_directory_takes - whether a buffer's events are listed now: it is in an attached region */
 bool braid_directory_takes(const struct braid_buffer *buffer);
 
 /**
@@ -29,20 +29,20 @@ int braid_directory_list(struct braid_event *ev);
 /** braid_directory_set_flags - publish ev->flags */
 void braid_directory_set_flags(struct braid_event *ev);
 
-/** braid_directory_remove - note that the event of an entry is gone: it may come again */
+/** braid_directory_remove - note that the event of an entry is gone: it may return */
 void braid_directory_remove(const struct braid_event *ev);
 
 /**
  * braid_directory_former_id - the id that the same event had before
  *
- * What a capture holds of that id is the same event's. Return: the id, or 0.
+ * A capture's records with that id are the same event's. Return: the id, or 0.
  */
 u16 braid_directory_former_id(const struct braid_event *ev);
 
-/** braid_directory_attach - a region came: its directory is empty */
+/** braid_directory_attach - a region is attached: its directory is empty */
 void braid_directory_attach(struct braid_guest_region *region);
 
-/** braid_directory_detach - the region goes */
+/** braid_directory_detach - the region is detached */
 void braid_directory_detach(void);
 
 #endif /* BRAID_EVENT_DIRECTORY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The registry of events: names, ids, formats, who wants them; and writing one. */
+/* The registry of events: names, ids, formats, who enabled them; and recording an event. */
 #ifndef BRAID_EVENT_EVENT_H
 #define BRAID_EVENT_EVENT_H
 
@@ -22,9 +22,9 @@ struct braid_subevents;
 
 /* How an event's source is turned on and off. */
 struct braid_event_ops {
-	/* May sleep. 0 or -errno. Events may come before it returns. */
+	/* May sleep. 0 or -errno. Events may occur before it returns. */
 	int (*enable)(struct braid_event *ev);
-	/* May sleep. Events may still come until synchronize() returned. */
+	/* May sleep. Events may still occur until synchronize() returns. */
 	void (*disable)(struct braid_event *ev);
 	/* May sleep; waits until no probe disabled before is running. */
 	void (*synchronize)(void);
@@ -34,7 +34,7 @@ struct braid_event_ops {
 
 struct braid_event {
 	struct list_head list;
-	struct braid_buffer *buffer;	/* whose event it is, and where it writes */
+	struct braid_buffer *buffer;	/* the buffer that owns the event, and that it writes to */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
@@ -51,12 +51,12 @@ struct braid_event {
 
 /**
  * braid_event_reserve - begin one event
- * @ev: an event that is on
+ * @ev: an enabled event
  * @slot: for braid_event_commit(), on the caller's stack
- * @bytes: of payload, struct braid_record included; what is longer than a sub-buffer's data
- *	is dropped and counted
+ * @bytes: of payload, struct braid_record included; larger than a sub-buffer's data: dropped and
+ *	counted
  * @pc: preempt_count() before the caller turned preemption off
- * @held: the tracepoint that called holds preemption or migration off itself
+ * @held: the calling tracepoint disables preemption or migration itself
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload with its struct braid_record filled, in memory that the host may
@@ -66,7 +66,7 @@ static __always_inline void *braid_event_reserve(struct braid_event *ev, struct 
 						 u32 bytes, unsigned long pc, bool held)
 {
 	if (unlikely(bytes > BRAID_MAX_SUBBUF_BYTES))
-		bytes = BRAID_MAX_SUBBUF_BYTES;	/* what no ring takes, and each counts */
+		bytes = BRAID_MAX_SUBBUF_BYTES;	/* each ring drops and counts it */
 	return braid_record_reserve(ev->buffer, ev->id, bytes, pc, held, slot);
 }
 
@@ -76,28 +76,28 @@ static __always_inline void braid_event_commit(struct braid_slot *slot)
 }
 
 /**
- * braid_event_add - make an event known
+ * braid_event_add - register an event
  * @ev: buffer, ops, system, name, source and outputs filled; the caller's until
  *	braid_event_remove_all()
  * @requested_id: an id, or 0 for any
  *
- * It is listed in the region's directory, now or when a region comes, and is off. An event
- * that was removed and is added again gets its former entry and, for 0, its former id.
+ * It is listed in the region's directory, now or when a region is attached, and is off. An event
+ * that is removed and added again gets its former entry and, for 0, its former id.
  *
- * Context: may sleep. Return: its id, -EBUSY (id in use), -ENOSPC (no id left, or no
- * room in the directory), -ENOMEM.
+ * Context: may sleep. Return: its id, -EBUSY (id in use), -ENOSPC (no free id, or the directory is
+ * full), -ENOMEM.
  */
 int braid_event_add(struct braid_event *ev, u16 requested_id);
 
 /**
- * braid_event_remove_all - make events unknown again
- * @evs: added before, all with the same ops; off afterwards, no writer is inside on return
+ * braid_event_remove_all - unregister events
+ * @evs: registered, all with the same ops; off afterwards, no writer is inside on return
  * @nr: of them
  */
 void braid_event_remove_all(struct braid_event *evs, unsigned int nr);
 
 /**
- * braid_event_find - the event behind an id
+ * braid_event_find - the event of an id
  * @buffer: any; the ids are its events_of's
  * @id: any
  *
@@ -107,12 +107,12 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr);
 struct braid_event *braid_event_find(const struct braid_buffer *buffer, u16 id);
 
 /**
- * braid_event_set - turn an event on or off for one of its two masters
+ * braid_event_set - enable or disable an event for the guest or the host
  * @ev: the event
  * @who: BRAID_EVENT_GUEST_ON or BRAID_EVENT_HOST_ON
- * @on: whether @who wants it
+ * @on: whether @who enables it
  *
- * Context: may sleep. Return: 0, -ENODEV (no region attached), or what enabling said.
+ * Context: may sleep. Return: 0, -ENODEV (no region attached), or the error of enabling it.
  */
 int braid_event_set(struct braid_event *ev, u32 who, bool on);
 
@@ -122,10 +122,10 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on);
  * @system: a glob, "" or NULL for all
  * @name: likewise
  * @who: BRAID_EVENT_GUEST_ON or BRAID_EVENT_HOST_ON
- * @on: whether @who wants them
+ * @on: whether @who enables them
  * @matched: how many matched, set on success and on failure
  *
- * Return: 0 or the first error; it goes on behind one.
+ * Return: 0 or the first error; it continues after one.
  */
 int braid_event_set_matching(struct braid_buffer *buffer, const char *system, const char *name, u32 who, bool on,
 			     u32 *matched);
@@ -133,31 +133,31 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 /**
  * braid_event_format_text - an event's format file
  * @ev: the event
- * @text: room
+ * @text: the output
  * @bytes: of it
  *
  * Return: length, or -ENOSPC.
  */
 int braid_event_format_text(const struct braid_event *ev, char *text, size_t bytes);
 
-/* Who shows events to users. Both may sleep, and hold no lock of the registry's. */
+/* Callbacks that show events to users. Both may sleep; the registry's locks are not held. */
 struct braid_event_listener {
 	void (*added)(struct braid_event *ev);
 	void (*removing)(struct braid_event *ev);	/* no user is inside on return */
 };
 
-/** braid_registry_listen - say who; before the first event is added */
+/** braid_registry_listen - set the callbacks; before the first event is added */
 void braid_registry_listen(const struct braid_event_listener *listener);
 
-/** braid_registry_lock - no event comes, goes, is switched or listed meanwhile. May sleep */
+/** braid_registry_lock - keep events from being added, removed, switched or listed. May sleep */
 void braid_registry_lock(void);
 void braid_registry_unlock(void);
 
 /**
  * braid_event_list_more - append one more entry to the directory for an event: a sub-event
  * @ev: the event, listed
- * @entry: number, name, flags (BRAID_EVENT_SUB and where the number lies) and format filled;
- *	the rest is set here
+ * @entry: number, name, flags (BRAID_EVENT_SUB and the number's place) and format filled; the rest
+ *	is set here
  *
  * Must hold braid_registry_lock(). Return: 0; -ENODEV (no region now), -ENOSPC.
  */
@@ -165,7 +165,7 @@ int braid_event_list_more(struct braid_event *ev, struct braid_schema_event *ent
 
 /**
  * braid_event_set_gone - flag such an entry BRAID_EVENT_GONE
- * @ev: as listed; if it is no more, nothing happens
+ * @ev: as listed; no effect if it is listed no more
  * @entry: as listed
  *
  * Must hold braid_registry_lock().
@@ -174,14 +174,14 @@ void braid_event_set_gone(struct braid_event *ev, const struct braid_schema_even
 
 /**
  * braid_registry_new_buffer - make a buffer, with an id space; debugfs is the caller's
- * @shape: how it is to be
+ * @shape: its parameters
  *
  * Must hold braid_buffers_lock(). Return: as braid_buffer_make().
  */
 struct braid_buffer *braid_registry_new_buffer(const struct braid_buffer_shape *shape);
 
 /**
- * braid_registry_free_buffer - unmake it
+ * braid_registry_free_buffer - destroy it
  * @buffer: dying, without rings, events and files
  *
  * Context: may sleep.
@@ -197,21 +197,21 @@ void braid_registry_free_buffer(struct braid_buffer *buffer);
 void braid_registry_list_buffer(struct braid_buffer *buffer);
 
 /**
- * braid_registry_next - a buffer's events, one after another
+ * braid_registry_next - iterate over a buffer's events
  * @buffer: with an id space
  * @prev: the one before, or NULL
  *
- * Return: the event or NULL. The caller knows that none is added or removed.
+ * Return: the event or NULL. The caller ensures that none is added or removed.
  */
 struct braid_event *braid_registry_next(struct braid_buffer *buffer, struct braid_event *prev);
 
 /**
- * braid_registry_attach - a region came: list all events of all buffers that got rings
+ * braid_registry_attach - a region is attached: list all events of all buffers with rings
  * @region: not live yet
  */
 void braid_registry_attach(struct braid_guest_region *region);
 
-/** braid_registry_detach - the region goes: all events off, no writer is inside on return */
+/** braid_registry_detach - the region is detached: all events off; no writer is inside on return */
 void braid_registry_detach(void);
 
 #endif /* BRAID_EVENT_EVENT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Takes the host's commands; trusts nothing about them. */
+/* Executes the host's commands; trusts none of their contents. */
 #include "guest_driver/event/event.h"
 #include "guest_driver/event/mailbox.h"
 
@@ -10,8 +10,8 @@ struct command {
 	char event[BRAID_PATTERN_BYTES];
 };
 
-/* A private copy, its strings ended. */
-static void take_copy(const struct braid_mailbox *mailbox, struct command *cmd)
+/* A private copy with terminated strings. */
+static void braid_mailbox_take_copy(const struct braid_mailbox *mailbox, struct command *cmd)
 {
 	cmd->code = braid_load(&mailbox->command);
 	cmd->arg0 = braid_load(&mailbox->arg0);
@@ -22,7 +22,7 @@ static void take_copy(const struct braid_mailbox *mailbox, struct command *cmd)
 	cmd->event[sizeof(cmd->event) - 1] = 0;
 }
 
-static int switch_buffer(u64 index, bool on)
+static int braid_mailbox_switch_buffer(u64 index, bool on)
 {
 	struct braid_buffer *buffer = NULL;
 	int err = -EINVAL;
@@ -38,7 +38,7 @@ static int switch_buffer(u64 index, bool on)
 	return err;
 }
 
-static int carry_out(const struct command *cmd, u32 *matched)
+static int braid_mailbox_carry_out(const struct command *cmd, u32 *matched)
 {
 	*matched = 0;
 	switch (cmd->code) {
@@ -50,7 +50,7 @@ static int carry_out(const struct command *cmd, u32 *matched)
 						cmd->code == BRAID_CMD_ENABLE, matched);
 	case BRAID_CMD_RECORD_ON:
 	case BRAID_CMD_RECORD_OFF:
-		return switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
+		return braid_mailbox_switch_buffer(cmd->arg0, cmd->code == BRAID_CMD_RECORD_ON);
 	}
 	return -EOPNOTSUPP;
 }
@@ -63,11 +63,13 @@ bool braid_mailbox_poll(struct braid_guest_region *region)
 	u32 matched;
 	int result;
 
-	/* Younger than the command, older than its answer: that ties the clocks, if loosely. */
+	/*
+	 * Read after the command and before its answer: that bounds the clocks' relation loosely.
+	 */
 	braid_store(&mailbox->guest_heartbeat, braid_counter_ordered());
 	if (seq != READ_ONCE(mailbox->done_seq)) {
-		take_copy(mailbox, &cmd);
-		result = carry_out(&cmd, &matched);
+		braid_mailbox_take_copy(mailbox, &cmd);
+		result = braid_mailbox_carry_out(&cmd, &matched);
 		braid_store(&mailbox->result, result);
 		braid_store(&mailbox->matched, matched);
 		braid_store_release(&mailbox->done_seq, seq);	/* (B2) */

@@ -6,10 +6,10 @@
 #include "guest_driver/core/buffer.h"
 
 /**
- * braid_mailbox_poll - carry out a command if there is one, show that the guest lives
+ * braid_mailbox_poll - execute a pending command, update the heartbeat
  * @region: live
  *
- * Context: may sleep. Return: whether an agent is about (its heartbeat moves).
+ * Context: may sleep. Return: whether an agent is present (its heartbeat advances).
  */
 bool braid_mailbox_poll(struct braid_guest_region *region);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Finds how an event prints, and prints those that don't say. */
+/* Finds an event's print function, and prints events that have none. */
 #include <linux/seq_file.h>
 
 #include "guest_driver/event/output.h"
 #include "guest_driver/event/subevent.h"
 
-static braid_print_fn pick(const struct braid_outputs *outputs, enum braid_output kind)
+static braid_print_fn braid_output_pick(const struct braid_outputs *outputs, enum braid_output kind)
 {
 	if (!outputs)
 		return NULL;
@@ -23,8 +23,9 @@ static braid_print_fn pick(const struct braid_outputs *outputs, enum braid_outpu
 	}
 }
 
-/* What a function printed before it failed is taken back. */
-static bool print_by(struct seq_file *out, const struct braid_item *item, braid_print_fn print)
+/* Output of a function that fails is discarded. */
+static bool braid_output_print_by(struct seq_file *out, const struct braid_item *item,
+				  braid_print_fn print)
 {
 	size_t before = out->count;
 
@@ -37,7 +38,7 @@ static bool print_by(struct seq_file *out, const struct braid_item *item, braid_
 	return false;
 }
 
-static void print_bytes(struct seq_file *out, const u8 *bytes, u32 nr)
+static void braid_output_print_bytes(struct seq_file *out, const u8 *bytes, u32 nr)
 {
 	u32 k;
 
@@ -45,7 +46,7 @@ static void print_bytes(struct seq_file *out, const u8 *bytes, u32 nr)
 		seq_printf(out, k ? " %02x" : "%02x", bytes[k]);
 }
 
-static void print_words(struct seq_file *out, const u8 *bytes, u32 nr)
+static void braid_output_print_words(struct seq_file *out, const u8 *bytes, u32 nr)
 {
 	u32 k, word;
 
@@ -55,13 +56,14 @@ static void print_words(struct seq_file *out, const u8 *bytes, u32 nr)
 	}
 }
 
-/* The name, and the payload without what the line has said already. */
-static void print_line(struct seq_file *out, const struct braid_item *item, const char *name)
+/* The name, and the payload without the fields that the line already shows. */
+static void braid_output_print_line(struct seq_file *out, const struct braid_item *item,
+				    const char *name)
 {
 	u32 head = min_t(u32, sizeof(struct braid_record), item->payload_bytes);
 
 	if (item->buffer->flags & BRAID_BUFFER_RAW) {
-		print_bytes(out, item->payload, item->payload_bytes);
+		braid_output_print_bytes(out, item->payload, item->payload_bytes);
 		return;
 	}
 	if (name)
@@ -69,24 +71,24 @@ static void print_line(struct seq_file *out, const struct braid_item *item, cons
 	else if (head == sizeof(struct braid_record))
 		seq_printf(out, "event %u: ",
 			   ((const struct braid_record *)item->payload)->common_type);
-	print_bytes(out, item->payload + head, item->payload_bytes - head);
+	braid_output_print_bytes(out, item->payload + head, item->payload_bytes - head);
 }
 
-static void print_default(struct seq_file *out, const struct braid_item *item,
-			  enum braid_output kind, const char *name)
+static void braid_output_print_default(struct seq_file *out, const struct braid_item *item,
+				       enum braid_output kind, const char *name)
 {
 	switch (kind) {
 	case BRAID_OUTPUT_RAW:
-		print_words(out, item->payload, item->payload_bytes);
+		braid_output_print_words(out, item->payload, item->payload_bytes);
 		break;
 	case BRAID_OUTPUT_HEX:
-		print_bytes(out, item->payload, item->payload_bytes);
+		braid_output_print_bytes(out, item->payload, item->payload_bytes);
 		break;
 	case BRAID_OUTPUT_BINARY:
 		seq_write(out, item->payload, item->payload_bytes);
 		break;
 	default:
-		print_line(out, item, name);
+		braid_output_print_line(out, item, name);
 		break;
 	}
 }
@@ -98,7 +100,9 @@ void braid_output_item(struct seq_file *out, const struct braid_item *item,
 	const struct braid_event *ev = braid_output_event(item);
 	const struct braid_subevent *sub = ev ? braid_subevent_of(ev, item) : NULL;
 
-	if (!ev || !print_by(out, item, pick(sub ? &sub->outputs : ev->outputs, kind)))
-		print_default(out, item, kind, sub ? sub->name : ev ? ev->name : NULL);
+	if (!ev ||
+	    !braid_output_print_by(out, item,
+				   braid_output_pick(sub ? &sub->outputs : ev->outputs, kind)))
+		braid_output_print_default(out, item, kind, sub ? sub->name : ev ? ev->name : NULL);
 	braid_output_unlock(index);
 }

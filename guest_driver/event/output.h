@@ -22,8 +22,8 @@ enum braid_output {
  * @item: the event; its payload is a private copy, followed by BRAID_ITEM_PAD zeros
  * @kind: which output
  *
- * By the sub-event's function, if the item is of one, else by its event's; if there is none, by
- * the default. Of a RAW buffer: hex.
+ * Uses the sub-event's function, if the item has one, else its event's, else the default. In a RAW
+ * buffer: hex.
  *
  * Context: may sleep.
  */
@@ -32,22 +32,22 @@ void braid_output_item(struct seq_file *out, const struct braid_item *item,
 
 /**
  * braid_output_event - the event of an item that is being printed
- * @item: as a print function got it; or, between braid_output_lock() and _unlock(), any
+ * @item: as passed to a print function; or, between braid_output_lock() and _unlock(), any
  *
  * Return: the event, which stays until the print function returned or the unlock; or NULL.
  */
 struct braid_event *braid_output_event(const struct braid_item *item);
 
-/** braid_output_lock - what is printed from now on stays; nests. May sleep, any number at once */
+/** braid_output_lock - keep the events being printed; nests. May sleep, any number at once */
 int braid_output_lock(void);
 
 /** braid_output_unlock - with what braid_output_lock() returned */
 void braid_output_unlock(int index);
 
 /**
- * braid_output_synchronize - wait for who may be printing what was found before
+ * braid_output_synchronize - wait for active printers of events found before
  *
- * For who takes events or sub-events away: first unpublish, then this, then free.
+ * To remove events or sub-events: first unpublish, then call this, then free.
  * Context: may sleep; not from a print function, nor with a lock that one takes.
  */
 void braid_output_synchronize(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* per_cpu/cpuN/trace_pipe_raw: a ring's sub-buffers, as Linux gives its own. */
+/* per_cpu/cpuN/trace_pipe_raw: a ring's sub-buffers, in Linux' own format. */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -20,12 +20,12 @@ struct pipe {
 	struct braid_guest_reader *reader;
 	struct braid_reader_hold hold;
 	struct mutex lock;		/* of what follows */
-	u8 *page;			/* what was taken last; NULL: nothing yet */
+	u8 *page;			/* the last page read; NULL: none yet */
 	u32 page_bytes;
 	u32 given;			/* of it, to the user */
 };
 
-static int pipe_open(struct inode *inode, struct file *file)
+static int braid_pipe_open(struct inode *inode, struct file *file)
 {
 	struct braid_read_cpu *c = inode->i_private;
 	struct pipe *pipe = kzalloc(sizeof(*pipe), GFP_KERNEL);
@@ -45,7 +45,7 @@ static int pipe_open(struct inode *inode, struct file *file)
 	return nonseekable_open(inode, file);
 }
 
-static int pipe_release(struct inode *inode, struct file *file)
+static int braid_pipe_release(struct inode *inode, struct file *file)
 {
 	struct pipe *pipe = file->private_data;
 	int index;
@@ -61,7 +61,7 @@ static int pipe_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static int make_page(struct pipe *pipe, u32 bytes)
+static int braid_pipe_make_page(struct pipe *pipe, u32 bytes)
 {
 	if (pipe->page && pipe->page_bytes == bytes)
 		return 0;
@@ -71,8 +71,8 @@ static int make_page(struct pipe *pipe, u32 bytes)
 	return pipe->page ? 0 : -ENOMEM;
 }
 
-/* Takes a page's worth of events: 1, 0 when there is none, or -errno. */
-static int take_page(struct pipe *pipe, size_t count)
+/* Reads a page of events. Return: 1, 0 when the ring is empty, or -errno. */
+static int braid_pipe_take_page(struct pipe *pipe, size_t count)
 {
 	u32 bytes;
 	int ret, index;
@@ -82,7 +82,7 @@ static int take_page(struct pipe *pipe, size_t count)
 	ret = braid_reader_subbuf_bytes(pipe->reader);
 	if (ret > 0) {
 		bytes = ret;
-		ret = make_page(pipe, bytes) ?:
+		ret = braid_pipe_make_page(pipe, bytes) ?:
 		      braid_reader_read_page(pipe->reader, &pipe->hold, pipe->page,
 					     min_t(size_t, count, bytes), &bytes);
 	}
@@ -91,10 +91,10 @@ static int take_page(struct pipe *pipe, size_t count)
 }
 
 /*
- * Waits till somebody is woken for this ring, not only for events. Nothing is held
- * meanwhile: the buffer may go.
+ * Waits for any wake-up of this ring, not only for events. No lock is held meanwhile: the buffer
+ * may be removed.
  */
-static int wait_for(struct pipe *pipe, u32 wakes)
+static int braid_pipe_wait(struct pipe *pipe, u32 wakes)
 {
 	struct braid_guest_reader *r = pipe->reader;
 
@@ -103,7 +103,7 @@ static int wait_for(struct pipe *pipe, u32 wakes)
 					!READ_ONCE(pipe->files->buffer));
 }
 
-static ssize_t pipe_read_iter(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t braid_pipe_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct pipe *pipe = iocb->ki_filp->private_data;
 	bool wait = !(iocb->ki_filp->f_flags & O_NONBLOCK) && !(iocb->ki_flags & IOCB_NOWAIT);
@@ -116,7 +116,7 @@ static ssize_t pipe_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	mutex_lock(&pipe->lock);
 	while (pipe->given == pipe->page_bytes) {
 		wakes = braid_reader_wakes(pipe->reader);
-		ret = take_page(pipe, count);
+		ret = braid_pipe_take_page(pipe, count);
 		if (ret > 0)
 			pipe->given = 0;
 		if (ret == -ESTALE)
@@ -124,7 +124,7 @@ static ssize_t pipe_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		if (ret)
 			break;
 		mutex_unlock(&pipe->lock);
-		ret = wait ? wait_for(pipe, wakes) : -EAGAIN;
+		ret = wait ? braid_pipe_wait(pipe, wakes) : -EAGAIN;
 		if (ret)
 			return ret;
 		mutex_lock(&pipe->lock);
@@ -139,8 +139,8 @@ static ssize_t pipe_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	return ret == -ENOSPC ? 0 : ret;	/* as tracefs says of too small a count */
 }
 
-/* Whether reading has something to tell. */
-static int ready(struct pipe *pipe)
+/* Whether a read would return data or an error. */
+static int braid_pipe_ready(struct pipe *pipe)
 {
 	int index, ret = -ENODEV;
 
@@ -153,29 +153,29 @@ static int ready(struct pipe *pipe)
 	return ret;
 }
 
-static ssize_t pipe_splice_read(struct file *file, loff_t *at, struct pipe_inode_info *to,
-				size_t count, unsigned int flags)
+static ssize_t braid_pipe_splice_read(struct file *file, loff_t *at, struct pipe_inode_info *to,
+				      size_t count, unsigned int flags)
 {
 	struct pipe *pipe = file->private_data;
 
-	if (flags & SPLICE_F_NONBLOCK && !ready(pipe))
+	if (flags & SPLICE_F_NONBLOCK && !braid_pipe_ready(pipe))
 		return -EAGAIN;
 	return braid_splice_copy(file, at, to, count, flags);
 }
 
-static __poll_t pipe_poll(struct file *file, poll_table *table)
+static __poll_t braid_pipe_poll(struct file *file, poll_table *table)
 {
 	struct pipe *pipe = file->private_data;
 	int ret;
 
 	poll_wait(file, braid_reader_queue(pipe->reader), table);
-	ret = ready(pipe);
+	ret = braid_pipe_ready(pipe);
 	if (!ret)
 		return 0;
 	return EPOLLIN | EPOLLRDNORM | (ret < 0 ? EPOLLERR : 0);
 }
 
-static long get_reader(struct file *file)
+static long braid_pipe_get_reader(struct file *file)
 {
 	struct pipe *pipe = file->private_data;
 	u32 wakes = braid_reader_wakes(pipe->reader);
@@ -186,22 +186,22 @@ static long get_reader(struct file *file)
 			return -ENODEV;
 		err = braid_reader_advance(pipe->reader);
 		braid_read_leave(pipe->files, index);
-		/* Who is woken without an event goes home without one. */
+		/* A wake-up without an event returns no data. */
 		if (err || file->f_flags & O_NONBLOCK || braid_reader_wakes(pipe->reader) != wakes)
 			return min(err, 0);
-		err = wait_for(pipe, wakes);
+		err = braid_pipe_wait(pipe, wakes);
 		if (err)
 			return err;
 	}
 }
 
-static long pipe_ioctl(struct file *file, unsigned int command, unsigned long argument)
+static long braid_pipe_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct pipe *pipe = file->private_data;
 
 	switch (command) {
 	case IOCTL_GET_READER:
-		return get_reader(file);
+		return braid_pipe_get_reader(file);
 	case IOCTL_WAKE:
 		braid_reader_wake(pipe->reader);
 		return 0;
@@ -209,7 +209,7 @@ static long pipe_ioctl(struct file *file, unsigned int command, unsigned long ar
 	return -ENOTTY;
 }
 
-static int pipe_mmap(struct file *file, struct vm_area_struct *vma)
+static int braid_pipe_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct pipe *pipe = file->private_data;
 	int index, err = -ENODEV;
@@ -223,12 +223,12 @@ static int pipe_mmap(struct file *file, struct vm_area_struct *vma)
 
 const struct file_operations braid_pipe_fops = {
 	.owner = THIS_MODULE,
-	.open = pipe_open,
-	.release = pipe_release,
-	.read_iter = pipe_read_iter,
-	.splice_read = pipe_splice_read,
-	.poll = pipe_poll,
-	.unlocked_ioctl = pipe_ioctl,
+	.open = braid_pipe_open,
+	.release = braid_pipe_release,
+	.read_iter = braid_pipe_read_iter,
+	.splice_read = braid_pipe_splice_read,
+	.poll = braid_pipe_poll,
+	.unlocked_ioctl = braid_pipe_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-	.mmap = pipe_mmap,
+	.mmap = braid_pipe_mmap,
 };

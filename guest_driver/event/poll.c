@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Looks at the host's wishes from a thread: nothing on the data path waits for them. */
+/* Handles the host's requests in a thread: the data path never waits for them. */
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
@@ -12,16 +12,19 @@
 #include "guest_driver/event/mailbox.h"
 #include "guest_driver/event/poll.h"
 
-static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts know nothing of the thread's life */
+static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
+					   lifetime */
 static struct task_struct *thread;
 static bool look_wanted;
 static void (*more)(void);
 
-static int poll_loop(void *arg)
+static int braid_poll_loop(void *arg)
 {
 	struct braid_guest_region *region = arg;
 
-	/* A busy guest must not keep the clocks apart; a turn takes microseconds, a burst a few ms. */
+	/*
+	 * A busy guest must not delay clock samples; a turn takes microseconds, a burst a few ms.
+	 */
 	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
 		bool active;
@@ -43,7 +46,7 @@ static int poll_loop(void *arg)
 	return 0;
 }
 
-static void set_thread(struct task_struct *task)
+static void braid_poll_set_thread(struct task_struct *task)
 {
 	spin_lock_irq(&thread_lock);
 	thread = task;
@@ -67,12 +70,12 @@ int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void))
 
 	more = each_turn;
 	braid_exchange_start(region);
-	task = kthread_run(poll_loop, region, "tracebraid");
+	task = kthread_run(braid_poll_loop, region, "tracebraid");
 	if (IS_ERR(task)) {
 		braid_exchange_stop();
 		return PTR_ERR(task);
 	}
-	set_thread(task);
+	braid_poll_set_thread(task);
 	return 0;
 }
 
@@ -80,7 +83,7 @@ void braid_poll_stop(void)
 {
 	struct task_struct *task = thread;
 
-	set_thread(NULL);
+	braid_poll_set_thread(NULL);
 	kthread_stop(task);
 	braid_exchange_stop();
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The thread that looks at what the host wants. */
+/* The thread that polls for the host's requests. */
 #ifndef BRAID_EVENT_POLL_H
 #define BRAID_EVENT_POLL_H
 
 #include "guest_driver/core/buffer.h"
 
 /**
- * braid_poll_start - begin to look at mailbox, clock cells and new symbols
+ * braid_poll_start - begin to poll mailbox, clock cells and new symbols
  * @region: live
  * @each_turn: called by the thread each time; may sleep
  *
- * Every BRAID_POLL_ACTIVE_MS while an agent is about, else every BRAID_POLL_MS, and by
+ * Every BRAID_POLL_ACTIVE_MS while an agent is present, else every BRAID_POLL_MS, and on
  * braid_poll_look().
  * Context: may sleep. Return: 0 or -errno.
  */
 int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void));
 
-/** braid_poll_look - have the thread take its next look now, if there is one. Context: any but NMI */
+/** braid_poll_look - make the thread poll now, if it runs. Context: any but NMI */
 void braid_poll_look(void);
 
 /** braid_poll_stop - stop the thread; it is gone on return */

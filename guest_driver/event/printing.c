@@ -5,15 +5,15 @@
 
 #include "guest_driver/event/output.h"
 
-/* Printing may sleep: who takes an event or its functions away waits for this. */
+/* Printing may sleep: removal of an event or its functions waits for this. */
 DEFINE_STATIC_SRCU(printing);
 
-int braid_output_lock(void)
+int braid_output_lock(void) __acquires(&printing)
 {
 	return srcu_read_lock(&printing);
 }
 
-void braid_output_unlock(int index)
+void braid_output_unlock(int index) __releases(&printing)
 {
 	srcu_read_unlock(&printing, index);
 }
@@ -30,7 +30,7 @@ struct braid_event *braid_output_event(const struct braid_item *item)
 
 	if (item->payload_bytes < sizeof(*record) || item->buffer->flags & BRAID_BUFFER_RAW)
 		return NULL;
-	preempt_disable();	/* for the tree's nodes; the event stays longer */
+	preempt_disable();	/* for the tree's nodes; the event lives longer */
 	ev = braid_event_find(item->buffer, record->common_type);
 	preempt_enable();
 	return ev;

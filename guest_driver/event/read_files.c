@@ -24,7 +24,7 @@ static const char *const kinds[BRAID_NR_OUTPUTS] = {
 	[BRAID_OUTPUT_BINARY] = "binary",
 };
 
-static int output_show(struct seq_file *seq, void *unused)
+static int braid_read_files_output_show(struct seq_file *seq, void *unused)
 {
 	struct braid_read_files *files = seq->private;
 	u32 k, now = READ_ONCE(files->kind);
@@ -35,12 +35,13 @@ static int output_show(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-static int output_open(struct inode *inode, struct file *file)
+static int braid_read_files_output_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, output_show, inode->i_private);
+	return single_open(file, braid_read_files_output_show, inode->i_private);
 }
 
-static ssize_t output_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+static ssize_t braid_read_files_output_write(struct file *file, const char __user *from,
+					     size_t count, loff_t *at)
 {
 	struct braid_read_files *files = file_inode(file)->i_private;
 	char text[16];
@@ -60,15 +61,15 @@ static ssize_t output_write(struct file *file, const char __user *from, size_t c
 
 static const struct file_operations output_fops = {
 	.owner = THIS_MODULE,
-	.open = output_open,
+	.open = braid_read_files_output_open,
 	.read = seq_read,
-	.write = output_write,
+	.write = braid_read_files_output_write,
 	.llseek = seq_lseek,
 	.release = single_release,
 };
 
-static void show_time(struct seq_file *seq, const char *name, struct braid_buffer *buffer, int cpu,
-		      u64 stamp)
+static void braid_read_files_show_time(struct seq_file *seq, const char *name,
+				       struct braid_buffer *buffer, int cpu, u64 stamp)
 {
 	u32 rest;
 
@@ -78,7 +79,7 @@ static void show_time(struct seq_file *seq, const char *name, struct braid_buffe
 	seq_printf(seq, "%s: %5llu.%06u\n", name, stamp, rest / 1000);
 }
 
-static int stats_show(struct seq_file *seq, void *unused)
+static int braid_read_files_stats_show(struct seq_file *seq, void *unused)
 {
 	static const char *const owners[] = { "none", "host", "guest" };
 	const struct braid_read_cpu *c = seq->private;
@@ -91,8 +92,9 @@ static int stats_show(struct seq_file *seq, void *unused)
 	seq_printf(seq, "entries: %llu\n", counts.entries);
 	seq_printf(seq, "overrun: %llu\n", counts.overruns);
 	seq_printf(seq, "bytes: %llu\n", counts.bytes);
-	show_time(seq, "oldest event ts", buffer, c->cpu, counts.oldest);
-	show_time(seq, "now ts", buffer, c->cpu, braid_buffer_time_stamp(buffer, c->cpu));
+	braid_read_files_show_time(seq, "oldest event ts", buffer, c->cpu, counts.oldest);
+	braid_read_files_show_time(seq, "now ts", buffer, c->cpu,
+				   braid_buffer_time_stamp(buffer, c->cpu));
 	seq_printf(seq, "dropped events: %llu\n", counts.dropped);
 	seq_printf(seq, "read events: %llu\n", counts.read);
 	seq_printf(seq, "written events: %llu\n", counts.written);
@@ -102,9 +104,9 @@ static int stats_show(struct seq_file *seq, void *unused)
 		seq_puts(seq, "BROKEN BY THE HOST\n");
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(stats);
+DEFINE_SHOW_ATTRIBUTE(braid_read_files_stats);
 
-static void add_cpu(struct braid_read_files *files, int cpu)
+static void braid_read_files_add_cpu(struct braid_read_files *files, int cpu)
 {
 	struct braid_read_cpu *c = &files->cpus[cpu];
 	struct dentry *dir;
@@ -114,9 +116,9 @@ static void add_cpu(struct braid_read_files *files, int cpu)
 	c->cpu = cpu;
 	snprintf(name, sizeof(name), "cpu%d", cpu);
 	dir = debugfs_create_dir(name, files->per_cpu);
-	/* These wait, and map: they tell by themselves when the buffer has gone. */
+	/* These wait and map: they detect by themselves that the buffer is gone. */
 	debugfs_create_file_unsafe("trace_pipe_raw", 0400, dir, c, &braid_pipe_fops);
-	debugfs_create_file("stats", 0400, dir, c, &stats_fops);
+	debugfs_create_file("stats", 0400, dir, c, &braid_read_files_stats_fops);
 }
 
 int braid_read_files_add(struct braid_buffer *buffer, struct dentry *dir)
@@ -142,14 +144,14 @@ int braid_read_files_add(struct braid_buffer *buffer, struct dentry *dir)
 	files->per_cpu = debugfs_create_dir("per_cpu", dir);
 	for_each_possible_cpu(cpu)
 		if (cpu < files->nr_cpus)
-			add_cpu(files, cpu);
+			braid_read_files_add_cpu(files, cpu);
 	mutex_lock(&all_lock);
 	list_add(&files->list, &all_files);
 	mutex_unlock(&all_lock);
 	return 0;
 }
 
-static struct braid_read_files *unlist(const struct braid_buffer *buffer)
+static struct braid_read_files *braid_read_files_unlist(const struct braid_buffer *buffer)
 {
 	struct braid_read_files *files, *found = NULL;
 
@@ -163,7 +165,7 @@ static struct braid_read_files *unlist(const struct braid_buffer *buffer)
 	return found;
 }
 
-static void wake_all(struct braid_buffer *buffer)
+static void braid_read_files_wake_all(struct braid_buffer *buffer)
 {
 	int cpu;
 
@@ -179,16 +181,16 @@ static void wake_all(struct braid_buffer *buffer)
 
 void braid_read_files_remove(struct braid_buffer *buffer)
 {
-	struct braid_read_files *files = unlist(buffer);
+	struct braid_read_files *files = braid_read_files_unlist(buffer);
 
 	if (!files)
 		return;
-	/* Nobody opens one, or is inside of those that don't wait, on return from these. */
+	/* On return none can be opened, and no call is inside of those that don't wait. */
 	debugfs_remove(files->trace);
 	debugfs_remove(files->output);
 	debugfs_remove(files->per_cpu);
 	WRITE_ONCE(files->buffer, NULL);
-	wake_all(buffer);
+	braid_read_files_wake_all(buffer);
 	synchronize_srcu(&files->users);
 	braid_trace_close_all(files);
 	braid_read_files_put(files);

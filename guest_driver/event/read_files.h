@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The files of a buffer that show or give its events. */
+/* The files of a buffer that show or deliver its events. */
 #ifndef BRAID_EVENT_READ_FILES_H
 #define BRAID_EVENT_READ_FILES_H
 
@@ -22,8 +22,8 @@ int braid_read_files_add(struct braid_buffer *buffer, struct dentry *dir);
  * braid_read_files_remove - remove them
  * @buffer: as added, or not added
  *
- * No user is inside on return; who waited was woken. Files that are still open give
- * -ENODEV from then on.
+ * No user is inside on return; waiting readers were woken. Files that are still open return -ENODEV
+ * from then on.
  */
 void braid_read_files_remove(struct braid_buffer *buffer);
 
@@ -38,7 +38,7 @@ struct braid_read_cpu {
 struct braid_read_files {
 	struct list_head list;		/* of all; while the buffer has files */
 	struct kref kref;
-	struct srcu_struct users;	/* who uses the buffer, sleeping or not */
+	struct srcu_struct users;	/* users of the buffer, sleeping or not */
 	struct braid_buffer *buffer;	/* NULL: gone */
 	enum braid_output kind;
 	struct mutex lock;		/* of traces */
@@ -53,7 +53,7 @@ struct braid_read_files {
  * @files: the buffer's files
  * @index: for braid_read_leave()
  *
- * Return: the buffer, which stays until then; NULL: gone, there is nothing to leave.
+ * Return: the buffer, which stays until then; NULL: gone; do not call braid_read_leave().
  */
 struct braid_buffer *braid_read_enter(struct braid_read_files *files, int *index);
 void braid_read_leave(struct braid_read_files *files, int index);

@@ -12,15 +12,18 @@ struct braid_buffer *braid_read_enter(struct braid_read_files *files, int *index
 	buffer = READ_ONCE(files->buffer);
 	if (!buffer)
 		srcu_read_unlock(&files->users, *index);
+	else
+		__release(&files->users);	/* sparse cannot follow a conditional lock */
 	return buffer;
 }
 
 void braid_read_leave(struct braid_read_files *files, int index)
 {
+	__acquire(&files->users);
 	srcu_read_unlock(&files->users, index);
 }
 
-static void free_files(struct kref *kref)
+static void braid_read_files_free(struct kref *kref)
 {
 	struct braid_read_files *files = container_of(kref, struct braid_read_files, kref);
 
@@ -30,5 +33,5 @@ static void free_files(struct kref *kref)
 
 void braid_read_files_put(struct braid_read_files *files)
 {
-	kref_put(&files->kref, free_files);
+	kref_put(&files->kref, braid_read_files_free);
 }

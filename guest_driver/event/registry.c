@@ -20,7 +20,7 @@ void braid_registry_listen(const struct braid_event_listener *to)
 }
 
 /* Lists an event and its sub-events. Must hold lock, with its buffer in the region. */
-static int list_event(struct braid_event *ev)
+static int braid_registry_list_event(struct braid_event *ev)
 {
 	int err = braid_directory_list(ev);
 
@@ -29,8 +29,8 @@ static int list_event(struct braid_event *ev)
 	return err;
 }
 
-/* Turns an event on or off for @who; the caller synchronizes. Must hold lock. */
-static int set_locked(struct braid_event *ev, u32 who, bool on)
+/* Enables or disables an event for @who; the caller synchronizes. Must hold lock. */
+static int braid_registry_set_locked(struct braid_event *ev, u32 who, bool on)
 {
 	u32 flags = on ? ev->flags | who : ev->flags & ~who;
 	int err = 0;
@@ -55,28 +55,29 @@ int braid_event_set(struct braid_event *ev, u32 who, bool on)
 	int err;
 
 	braid_registry_lock();
-	err = set_locked(ev, who, on);
+	err = braid_registry_set_locked(ev, who, on);
 	braid_registry_unlock();
 	return err;
 }
 
-static bool matches(const char *glob, const char *text)
+static bool braid_registry_matches(const char *glob, const char *text)
 {
 	return !glob || !*glob || glob_match(glob, text);
 }
 
 /* Must hold lock. */
-static int set_space(struct braid_event_space *space, const char *system, const char *name,
-		     u32 who, bool on, u32 *matched)
+static int braid_registry_set_space(struct braid_event_space *space, const char *system,
+				    const char *name, u32 who, bool on, u32 *matched)
 {
 	struct braid_event *ev;
 	int first = 0, err;
 
 	list_for_each_entry(ev, &space->events, list) {
-		if (!matches(system, ev->system) || !matches(name, ev->name))
+		if (!braid_registry_matches(system, ev->system) ||
+		    !braid_registry_matches(name, ev->name))
 			continue;
 		(*matched)++;
-		err = set_locked(ev, who, on);
+		err = braid_registry_set_locked(ev, who, on);
 		if (err && !first)
 			first = err;
 	}
@@ -95,7 +96,7 @@ int braid_event_set_matching(struct braid_buffer *buffer, const char *system, co
 	while ((at = braid_buffer_next(at))) {
 		if (!at->events || (buffer && at != buffer))
 			continue;
-		err = set_space(at->events, system, name, who, on, matched);
+		err = braid_registry_set_space(at->events, system, name, who, on, matched);
 		if (err && !first)
 			first = err;
 	}
@@ -113,7 +114,8 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		return -EINVAL;
 	ev->flags = 0;
 	ev->listed = false;
-	braid_buffers_lock();		/* a buffer that is being reshaped has no region for a moment */
+	braid_buffers_lock();		/* a buffer that is being reshaped temporarily has no
+					   region */
 	braid_registry_lock();
 	requested_id = requested_id ?: braid_directory_former_id(ev);
 	/* Cyclic: a capture may still hold records of an id that was given back. */
@@ -127,7 +129,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		ev->id = id;
 		list_add_tail(&ev->list, &space->events);
 		if (braid_directory_takes(ev->buffer))
-			err = list_event(ev);
+			err = braid_registry_list_event(ev);
 		if (err) {
 			list_del(&ev->list);
 			idr_remove(&space->ids, id);
@@ -141,13 +143,13 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 	return id;
 }
 
-static void remove_one(struct braid_event *ev)
+static void braid_registry_remove_one(struct braid_event *ev)
 {
 	braid_subevents_remove(ev);
 	if (listener)
 		listener->removing(ev);
 	braid_registry_lock();
-	set_locked(ev, WANTED, false);
+	braid_registry_set_locked(ev, WANTED, false);
 	ev->flags |= BRAID_EVENT_GONE;
 	braid_directory_set_flags(ev);
 	braid_directory_remove(ev);
@@ -161,7 +163,7 @@ void braid_event_remove_all(struct braid_event *evs, unsigned int nr)
 	unsigned int k;
 
 	for (k = 0; k < nr; k++)
-		remove_one(&evs[k]);
+		braid_registry_remove_one(&evs[k]);
 	if (!nr)
 		return;
 	evs->ops->synchronize();
@@ -199,7 +201,7 @@ void braid_registry_free_buffer(struct braid_buffer *buffer)
 	if (space)
 		next_ids[buffer->index] = max(next_ids[buffer->index],
 					      idr_get_cursor(&space->ids));
-	synchronize_rcu();		/* for who looks an event up by its id */
+	synchronize_rcu();		/* for lookups of events by id */
 	braid_buffer_destroy(buffer);
 	braid_buffers_unlock();
 	if (space)
@@ -208,7 +210,7 @@ void braid_registry_free_buffer(struct braid_buffer *buffer)
 }
 
 /* Must hold lock. */
-static void list_all(struct braid_buffer *buffer)
+static void braid_registry_list_all(struct braid_buffer *buffer)
 {
 	struct braid_event *ev;
 
@@ -216,16 +218,16 @@ static void list_all(struct braid_buffer *buffer)
 		return;
 	list_for_each_entry(ev, &buffer->events->events, list)
 		if (!ev->listed)
-			list_event(ev);
+			braid_registry_list_event(ev);
 }
 
 void braid_registry_list_buffer(struct braid_buffer *buffer)
 {
 	braid_registry_lock();
-	/* A buffer that has its name again goes on with its ids. */
+	/* A buffer that is recreated with its name continues with its ids. */
 	if (buffer->events && next_ids[buffer->index] > idr_get_cursor(&buffer->events->ids))
 		idr_set_cursor(&buffer->events->ids, next_ids[buffer->index]);
-	list_all(buffer);
+	braid_registry_list_all(buffer);
 	braid_registry_unlock();
 }
 
@@ -237,19 +239,19 @@ void braid_registry_attach(struct braid_guest_region *came)
 	braid_directory_attach(came);
 	memset(next_ids, 0, sizeof(next_ids));
 	while ((buffer = braid_buffer_next(buffer)))
-		list_all(buffer);
+		braid_registry_list_all(buffer);
 	braid_registry_unlock();
 }
 
 /* Must hold lock. */
-static void all_off(struct braid_event_space *space)
+static void braid_registry_all_off(struct braid_event_space *space)
 {
 	const struct braid_event_ops *synchronized = NULL;
 	struct braid_event *ev;
 
 	list_for_each_entry(ev, &space->events, list)
-		set_locked(ev, WANTED, false);
-	list_for_each_entry(ev, &space->events, list) {	/* once a source: it takes its time */
+		braid_registry_set_locked(ev, WANTED, false);
+	list_for_each_entry(ev, &space->events, list) {	/* once per source: it is slow */
 		if (ev->ops != synchronized)
 			ev->ops->synchronize();
 		synchronized = ev->ops;
@@ -264,7 +266,7 @@ void braid_registry_detach(void)
 	braid_registry_lock();
 	while ((buffer = braid_buffer_next(buffer)))
 		if (buffer->events)
-			all_off(buffer->events);
+			braid_registry_all_off(buffer->events);
 	braid_directory_detach();
 	braid_registry_unlock();
 }

@@ -23,7 +23,7 @@ struct node {
 	bool listed;		/* since its event was */
 };
 
-/* Constant once it is published, but for the listing. */
+/* Constant once it is published, except for the listing. */
 struct braid_subevents {
 	struct braid_subevent_table table;
 	struct dentry *dir;
@@ -33,12 +33,12 @@ struct braid_subevents {
 	struct node nodes[];
 };
 
-/* Held while tables come and go; never while printing. */
+/* Held while tables are added and removed; never while printing. */
 static DEFINE_MUTEX(changing);
 
 /* Format text ------------------------------------------------------------------------------ */
 
-static int format_text(const struct node *node, char *text, size_t bytes)
+static int braid_subevents_format_text(const struct node *node, char *text, size_t bytes)
 {
 	const struct braid_subevent *sub = node->sub;
 	int len;
@@ -50,30 +50,30 @@ static int format_text(const struct node *node, char *text, size_t bytes)
 	return len < bytes ? len : -ENOSPC;
 }
 
-static int format_show(struct seq_file *seq, void *unused)
+static int braid_subevents_format_show(struct seq_file *seq, void *unused)
 {
 	char *text = kvmalloc(FORMAT_ROOM, GFP_KERNEL);
 	int len;
 
 	if (!text)
 		return -ENOMEM;
-	len = format_text(seq->private, text, FORMAT_ROOM);
+	len = braid_subevents_format_text(seq->private, text, FORMAT_ROOM);
 	if (len > 0)
 		seq_write(seq, text, len);
 	kvfree(text);
 	return len < 0 ? len : 0;
 }
-DEFINE_SHOW_ATTRIBUTE(format);
+DEFINE_SHOW_ATTRIBUTE(braid_subevents_format);
 
-static int number_show(struct seq_file *seq, void *unused)
+static int braid_subevents_number_show(struct seq_file *seq, void *unused)
 {
 	seq_printf(seq, "%u\n", ((const struct node *)seq->private)->sub->number);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(number);
+DEFINE_SHOW_ATTRIBUTE(braid_subevents_number);
 
 /* events/<system>/<event>/subevents/<name>/{number,format} */
-static void make_files(struct braid_event *ev, struct braid_subevents *subs)
+static void braid_subevents_make_files(struct braid_event *ev, struct braid_subevents *subs)
 {
 	struct dentry *dir;
 	u32 k;
@@ -81,14 +81,16 @@ static void make_files(struct braid_event *ev, struct braid_subevents *subs)
 	subs->dir = debugfs_create_dir("subevents", ev->dir);
 	for (k = 0; k < subs->nr; k++) {
 		dir = debugfs_create_dir(subs->nodes[k].sub->name, subs->dir);
-		debugfs_create_file("number", 0400, dir, &subs->nodes[k], &number_fops);
-		debugfs_create_file("format", 0400, dir, &subs->nodes[k], &format_fops);
+		debugfs_create_file("number", 0400, dir, &subs->nodes[k],
+				    &braid_subevents_number_fops);
+		debugfs_create_file("format", 0400, dir, &subs->nodes[k],
+				    &braid_subevents_format_fops);
 	}
 }
 
 /* The table ---------------------------------------------------------------------------------- */
 
-static struct node *find_node(const struct braid_subevents *subs, u32 number)
+static struct node *braid_subevents_find_node(const struct braid_subevents *subs, u32 number)
 {
 	struct node *node;
 
@@ -98,7 +100,7 @@ static struct node *find_node(const struct braid_subevents *subs, u32 number)
 	return NULL;
 }
 
-static bool table_is_valid(const struct braid_subevent_table *table)
+static bool braid_subevents_table_is_valid(const struct braid_subevent_table *table)
 {
 	u32 bytes = table->number_bytes;
 
@@ -110,13 +112,13 @@ static bool table_is_valid(const struct braid_subevent_table *table)
 	       table->number_offset <= BRAID_MAX_SUBBUF_BYTES - sizeof(struct braid_record) - bytes;
 }
 
-static void free_table(struct braid_subevents *subs)
+static void braid_subevents_free_table(struct braid_subevents *subs)
 {
 	kvfree(subs->buckets);
 	kvfree(subs);
 }
 
-static int fill_table(struct braid_subevents *subs, struct braid_event *ev)
+static int braid_subevents_fill_table(struct braid_subevents *subs, struct braid_event *ev)
 {
 	u32 k;
 
@@ -125,7 +127,7 @@ static int fill_table(struct braid_subevents *subs, struct braid_event *ev)
 		struct node *node = &subs->nodes[k];
 
 		if (!sub->name || !*sub->name || (sub->fields && !sub->print_fmt) ||
-		    find_node(subs, sub->number))
+		    braid_subevents_find_node(subs, sub->number))
 			return -EINVAL;
 		node->sub = sub;
 		node->ev = ev;
@@ -135,13 +137,13 @@ static int fill_table(struct braid_subevents *subs, struct braid_event *ev)
 	return 0;
 }
 
-static struct braid_subevents *make_table(struct braid_event *ev,
-					  const struct braid_subevent_table *table)
+static struct braid_subevents *braid_subevents_make_table(struct braid_event *ev,
+							  const struct braid_subevent_table *table)
 {
 	struct braid_subevents *subs;
 	int err;
 
-	if (!table_is_valid(table))
+	if (!braid_subevents_table_is_valid(table))
 		return ERR_PTR(-EINVAL);
 	subs = kvzalloc(struct_size(subs, nodes, table->nr), GFP_KERNEL);
 	if (!subs)
@@ -149,22 +151,22 @@ static struct braid_subevents *make_table(struct braid_event *ev,
 	subs->table = *table;
 	subs->bits = ilog2(table->nr) + 1;
 	subs->buckets = kvcalloc(1ul << subs->bits, sizeof(*subs->buckets), GFP_KERNEL);
-	err = subs->buckets ? fill_table(subs, ev) : -ENOMEM;
+	err = subs->buckets ? braid_subevents_fill_table(subs, ev) : -ENOMEM;
 	if (!err)
 		return subs;
-	free_table(subs);
+	braid_subevents_free_table(subs);
 	return ERR_PTR(err);
 }
 
 /* The directory ------------------------------------------------------------------------------ */
 
 /* Must hold braid_registry_lock(). */
-static int list_node(struct braid_subevents *subs, struct node *node, char *text)
+static int braid_subevents_list_node(struct braid_subevents *subs, struct node *node, char *text)
 {
 	const struct braid_subevent_table *table = &subs->table;
 	u32 offset = table->number_offset + sizeof(struct braid_record);
 	struct braid_schema_event *entry = &node->entry;
-	int err = format_text(node, text, FORMAT_ROOM);
+	int err = braid_subevents_format_text(node, text, FORMAT_ROOM);
 
 	if (err < 0)
 		return err;
@@ -181,7 +183,7 @@ static int list_node(struct braid_subevents *subs, struct node *node, char *text
 }
 
 /* Must hold braid_registry_lock(). */
-static int list_table(struct braid_subevents *subs)
+static int braid_subevents_list_table(struct braid_subevents *subs)
 {
 	char *text = kvmalloc(FORMAT_ROOM, GFP_KERNEL);
 	int err = text ? 0 : -ENOMEM;
@@ -190,13 +192,13 @@ static int list_table(struct braid_subevents *subs)
 	for (k = 0; k < subs->nr; k++)
 		subs->nodes[k].listed = false;
 	for (k = 0; k < subs->nr && !err; k++)
-		err = list_node(subs, &subs->nodes[k], text);
+		err = braid_subevents_list_node(subs, &subs->nodes[k], text);
 	kvfree(text);
 	return err;
 }
 
 /* Must hold braid_registry_lock(). */
-static void unlist_table(struct braid_subevents *subs)
+static void braid_subevents_unlist_table(struct braid_subevents *subs)
 {
 	u32 k;
 
@@ -208,25 +210,25 @@ static void unlist_table(struct braid_subevents *subs)
 void braid_subevents_relist(struct braid_event *ev)
 {
 	struct braid_subevents *subs = rcu_dereference_protected(ev->subevents, true);
-	int err = subs ? list_table(subs) : 0;
+	int err = subs ? braid_subevents_list_table(subs) : 0;
 
 	if (err)
-		pr_warn("tracebraid: the sub-events of %s:%s do not all fit the directory (%d)\n",
+		pr_warn("tracebraid: the event directory has no room for all sub-events of %s:%s (%d)\n",
 			ev->system, ev->name, err);
 }
 
 /* Coming and going -------------------------------------------------------------------------- */
 
-static int publish(struct braid_event *ev, struct braid_subevents *subs)
+static int braid_subevents_publish(struct braid_event *ev, struct braid_subevents *subs)
 {
 	int err;
 
 	braid_registry_lock();
-	err = list_table(subs);
+	err = braid_subevents_list_table(subs);
 	if (err == -ENODEV)	/* no region now */
 		err = 0;
 	if (err)
-		unlist_table(subs);
+		braid_subevents_unlist_table(subs);
 	else
 		rcu_assign_pointer(ev->subevents, subs);
 	braid_registry_unlock();
@@ -241,15 +243,15 @@ int braid_subevents_add(struct braid_event *ev, const struct braid_subevent_tabl
 	mutex_lock(&changing);
 	if (rcu_access_pointer(ev->subevents))
 		goto out;
-	subs = make_table(ev, table);
+	subs = braid_subevents_make_table(ev, table);
 	err = PTR_ERR_OR_ZERO(subs);
 	if (err)
 		goto out;
-	err = publish(ev, subs);
+	err = braid_subevents_publish(ev, subs);
 	if (err)
-		free_table(subs);
+		braid_subevents_free_table(subs);
 	else
-		make_files(ev, subs);
+		braid_subevents_make_files(ev, subs);
 out:
 	mutex_unlock(&changing);
 	return err;
@@ -264,13 +266,13 @@ int braid_subevents_remove(struct braid_event *ev)
 	subs = rcu_dereference_protected(ev->subevents, true);
 	RCU_INIT_POINTER(ev->subevents, NULL);
 	if (subs)
-		unlist_table(subs);
+		braid_subevents_unlist_table(subs);
 	braid_registry_unlock();
 	if (subs) {
-		if (ev->dir)	/* else it has gone with all in it */
+		if (ev->dir)	/* else it was removed with its contents */
 			debugfs_remove(subs->dir);
 		braid_output_synchronize();
-		free_table(subs);
+		braid_subevents_free_table(subs);
 	}
 	mutex_unlock(&changing);
 	return subs ? 0 : -ENOENT;
@@ -278,8 +280,12 @@ int braid_subevents_remove(struct braid_event *ev)
 
 /* Finding ------------------------------------------------------------------------------------ */
 
-/* The number at its place in the record; -1 if the record is too short, or none has such. */
-static s64 read_number(const struct braid_subevent_table *table, const struct braid_item *item)
+/*
+ * The number at its place in the record; -1 if the record is too short, or no sub-event has that
+ * number.
+ */
+static s64 braid_subevents_read_number(const struct braid_subevent_table *table,
+				       const struct braid_item *item)
 {
 	u32 at = table->number_offset + sizeof(struct braid_record);
 	__le64 number = 0;
@@ -299,17 +305,18 @@ const struct braid_subevent *braid_subevent_of(const struct braid_event *ev,
 
 	if (!subs)
 		return NULL;
-	number = subs->table.find ? subs->table.find(item) : read_number(&subs->table, item);
+	number = subs->table.find ? subs->table.find(item) :
+				    braid_subevents_read_number(&subs->table, item);
 	if (number < 0 || number > U32_MAX)
 		return NULL;
-	node = find_node(subs, number);
+	node = braid_subevents_find_node(subs, number);
 	return node ? node->sub : NULL;
 }
 
 /* For other modules -------------------------------------------------------------------------- */
 
-/* The event is the caller's: it stays. */
-static struct braid_event *find_event(struct braid_buffer *buffer, u16 event_id)
+/* The caller owns the event, so it stays. */
+static struct braid_event *braid_subevents_find_event(struct braid_buffer *buffer, u16 event_id)
 {
 	struct braid_event *ev;
 
@@ -322,7 +329,7 @@ static struct braid_event *find_event(struct braid_buffer *buffer, u16 event_id)
 int braid_register_subevents(struct braid_buffer *buffer, u16 event_id,
 			     const struct braid_subevent_table *table)
 {
-	struct braid_event *ev = find_event(buffer, event_id);
+	struct braid_event *ev = braid_subevents_find_event(buffer, event_id);
 
 	return ev ? braid_subevents_add(ev, table) : -ENOENT;
 }
@@ -330,7 +337,7 @@ EXPORT_SYMBOL_GPL(braid_register_subevents);
 
 int braid_unregister_subevents(struct braid_buffer *buffer, u16 event_id)
 {
-	struct braid_event *ev = find_event(buffer, event_id);
+	struct braid_event *ev = braid_subevents_find_event(buffer, event_id);
 
 	return ev ? braid_subevents_remove(ev) : -ENOENT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sub-events: an event's records told apart by a number in them. */
+/* Sub-events: an event's records distinguished by a number in them. */
 #ifndef BRAID_EVENT_SUBEVENT_H
 #define BRAID_EVENT_SUBEVENT_H
 
@@ -7,16 +7,16 @@
 
 /**
  * braid_subevents_add - split an event into sub-events
- * @ev: added, the caller's
- * @table: copied; what it points to stays until braid_subevents_remove()
+ * @ev: registered, owned by the caller
+ * @table: copied; its pointers must stay valid until braid_subevents_remove()
  *
- * Context: may sleep. Return: as braid_register_subevents(), but -ENOENT.
+ * Context: may sleep. Return: as braid_register_subevents(), except -ENOENT.
  */
 int braid_subevents_add(struct braid_event *ev, const struct braid_subevent_table *table);
 
 /**
- * braid_subevents_remove - make an event whole again
- * @ev: the event; none happens to have none
+ * braid_subevents_remove - remove an event's sub-events
+ * @ev: the event, with or without sub-events
  *
  * No print function or finder of the table runs on return.
  * Context: may sleep. Return: 0 or -ENOENT (there were none).
@@ -24,7 +24,7 @@ int braid_subevents_add(struct braid_event *ev, const struct braid_subevent_tabl
 int braid_subevents_remove(struct braid_event *ev);
 
 /**
- * braid_subevents_relist - list an event's sub-events behind it in the directory
+ * braid_subevents_relist - list an event's sub-events after it in the directory
  * @ev: just listed there
  *
  * Must hold braid_registry_lock().

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trace: what a buffer holds as text, all CPUs in one order of time, nothing taken. While it
+ * trace: a buffer's contents as text, all CPUs in order of time, without consuming them. While it
  * is open for reading, the buffer records nothing. Source: S0, S1.
  */
 #include <linux/debugfs.h>
@@ -9,6 +9,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "guest_driver/compat.h"
 #include "guest_driver/core/comm.h"
 #include "guest_driver/event/read_files.h"
 
@@ -37,7 +38,7 @@ struct trace {
 
 /* Order ------------------------------------------------------------------------------- */
 
-static void look(struct trace *t, struct walk *walk)
+static void braid_trace_look_ahead(struct trace *t, struct walk *walk)
 {
 	int ret = walk->iter ? braid_buffer_iter_peek(walk->iter, &walk->item) : 0;
 
@@ -46,7 +47,7 @@ static void look(struct trace *t, struct walk *walk)
 		t->err = ret;
 }
 
-static void pick(struct trace *t)
+static void braid_trace_pick_earliest(struct trace *t)
 {
 	struct walk *best = NULL, *walk;
 
@@ -56,7 +57,7 @@ static void pick(struct trace *t)
 	t->current_walk = best;
 }
 
-static u64 ns_of(const struct braid_item *item)
+static u64 braid_trace_ns_of(const struct braid_item *item)
 {
 	u64 ns = item->stamp;
 
@@ -64,7 +65,7 @@ static u64 ns_of(const struct braid_item *item)
 	return ns;
 }
 
-static void rewind(struct trace *t)
+static void braid_trace_rewind(struct trace *t)
 {
 	struct walk *walk;
 	int err;
@@ -73,29 +74,29 @@ static void rewind(struct trace *t)
 		err = walk->iter ? braid_buffer_iter_reset(walk->iter) : 0;
 		if (err)
 			t->err = err;
-		look(t, walk);
+		braid_trace_look_ahead(t, walk);
 	}
-	pick(t);
+	braid_trace_pick_earliest(t);
 	t->at = 0;
 	if (t->current_walk)
-		t->first_ns = ns_of(&t->current_walk->item);
+		t->first_ns = braid_trace_ns_of(&t->current_walk->item);
 }
 
-static void advance(struct trace *t)
+static void braid_trace_advance(struct trace *t)
 {
 	struct walk *walk = t->current_walk;
 
 	if (!walk)
 		return;
 	braid_buffer_read(walk->iter, &walk->item);
-	look(t, walk);
-	pick(t);
+	braid_trace_look_ahead(t, walk);
+	braid_trace_pick_earliest(t);
 	t->at++;
 }
 
 /* Lines ------------------------------------------------------------------------------- */
 
-static void show_flags(struct seq_file *seq, const struct braid_record *record)
+static void braid_trace_show_flags(struct seq_file *seq, const struct braid_record *record)
 {
 	u8 flags = record->common_flags, depth = record->common_preempt_count & 0xf;
 	u8 migration = record->common_preempt_count >> 4;
@@ -108,7 +109,7 @@ static void show_flags(struct seq_file *seq, const struct braid_record *record)
 		   migration ? hex_asc_lo(migration) : '.');
 }
 
-static void get_comm(struct trace *t, s32 pid, char comm[BRAID_COMM_BYTES])
+static void braid_trace_get_comm(struct trace *t, s32 pid, char comm[BRAID_COMM_BYTES])
 {
 	strscpy(comm, "<...>", BRAID_COMM_BYTES);
 	braid_lock(&t->buffer->lock);
@@ -117,21 +118,21 @@ static void get_comm(struct trace *t, s32 pid, char comm[BRAID_COMM_BYTES])
 	braid_unlock(&t->buffer->lock);
 }
 
-static void show_task(struct seq_file *seq, struct trace *t, const struct braid_item *item,
-		      const struct braid_record *record)
+static void braid_trace_show_task(struct seq_file *seq, struct trace *t,
+				  const struct braid_item *item, const struct braid_record *record)
 {
 	char comm[BRAID_COMM_BYTES];
 	u32 rest;
-	u64 ns = ns_of(item), seconds = div_u64_rem(ns, NSEC_PER_SEC, &rest);
+	u64 ns = braid_trace_ns_of(item), seconds = div_u64_rem(ns, NSEC_PER_SEC, &rest);
 
 	if (record)
-		get_comm(t, record->common_pid, comm);
+		braid_trace_get_comm(t, record->common_pid, comm);
 	if (t->kind == BRAID_OUTPUT_LATENCY) {
 		if (record)
 			seq_printf(seq, "%8.8s-%-7d", comm, record->common_pid);
 		seq_printf(seq, " %3d", item->cpu);
 		if (record)
-			show_flags(seq, record);
+			braid_trace_show_flags(seq, record);
 		seq_printf(seq, " %8lluus: ", div_u64(ns - t->first_ns, NSEC_PER_USEC));
 		return;
 	}
@@ -139,11 +140,12 @@ static void show_task(struct seq_file *seq, struct trace *t, const struct braid_
 		seq_printf(seq, "%16s-%-7d ", comm, record->common_pid);
 	seq_printf(seq, "[%03d] ", item->cpu);
 	if (record)
-		show_flags(seq, record);
+		braid_trace_show_flags(seq, record);
 	seq_printf(seq, " %5llu.%06u: ", seconds, rest / 1000);
 }
 
-static void show_item(struct seq_file *seq, struct trace *t, const struct braid_item *item)
+static void braid_trace_show_item(struct seq_file *seq, struct trace *t,
+				  const struct braid_item *item)
 {
 	bool raw = t->buffer->flags & BRAID_BUFFER_RAW;
 	const struct braid_record *record =
@@ -157,16 +159,16 @@ static void show_item(struct seq_file *seq, struct trace *t, const struct braid_
 	if (item->lost_before)
 		seq_printf(seq, "CPU:%d [LOST %llu EVENTS]\n", item->cpu, item->lost_before);
 	if (t->kind == BRAID_OUTPUT_RAW)
-		seq_printf(seq, "%d %d %llu ", pid, item->cpu, ns_of(item));
+		seq_printf(seq, "%d %d %llu ", pid, item->cpu, braid_trace_ns_of(item));
 	else if (t->kind == BRAID_OUTPUT_HEX)
-		seq_printf(seq, "%08x %08x %016llx ", pid, item->cpu, ns_of(item));
+		seq_printf(seq, "%08x %08x %016llx ", pid, item->cpu, braid_trace_ns_of(item));
 	else
-		show_task(seq, t, item, record);
+		braid_trace_show_task(seq, t, item, record);
 	braid_output_item(seq, item, t->kind);
 	seq_putc(seq, '\n');
 }
 
-static void show_head(struct seq_file *seq, struct trace *t)
+static void braid_trace_show_head(struct seq_file *seq, struct trace *t)
 {
 	struct braid_ring_counts counts;
 	u64 entries = 0, written = 0;
@@ -201,14 +203,14 @@ static void show_head(struct seq_file *seq, struct trace *t)
 
 /* The sequence -------------------------------------------------------------------------- */
 
-static void *current_or_end(struct trace *t)
+static void *braid_trace_current_or_end(struct trace *t)
 {
 	if (t->current_walk)
 		return t->current_walk;
 	return t->err ? ERR_PTR(t->err) : NULL;
 }
 
-static void *trace_start(struct seq_file *seq, loff_t *pos)
+static void *braid_trace_start(struct seq_file *seq, loff_t *pos)
 {
 	struct trace *t = seq->private;
 
@@ -218,25 +220,25 @@ static void *trace_start(struct seq_file *seq, loff_t *pos)
 	if (!*pos)
 		return SEQ_START_TOKEN;
 	if (*pos - 1 < t->at)
-		rewind(t);
+		braid_trace_rewind(t);
 	while (t->current_walk && t->at < *pos - 1)
-		advance(t);
-	return current_or_end(t);
+		braid_trace_advance(t);
+	return braid_trace_current_or_end(t);
 }
 
-static void *trace_next(struct seq_file *seq, void *v, loff_t *pos)
+static void *braid_trace_next(struct seq_file *seq, void *v, loff_t *pos)
 {
 	struct trace *t = seq->private;
 
 	++*pos;
 	if (v != SEQ_START_TOKEN)
-		advance(t);
+		braid_trace_advance(t);
 	else if (t->at)
-		rewind(t);
-	return current_or_end(t);
+		braid_trace_rewind(t);
+	return braid_trace_current_or_end(t);
 }
 
-static void trace_stop(struct seq_file *seq, void *v)
+static void braid_trace_stop(struct seq_file *seq, void *v)
 {
 	struct trace *t = seq->private;
 
@@ -245,27 +247,27 @@ static void trace_stop(struct seq_file *seq, void *v)
 	t->buffer = NULL;
 }
 
-static int trace_show(struct seq_file *seq, void *v)
+static int braid_trace_show(struct seq_file *seq, void *v)
 {
 	struct trace *t = seq->private;
 
 	if (v == SEQ_START_TOKEN)
-		show_head(seq, t);
+		braid_trace_show_head(seq, t);
 	else
-		show_item(seq, t, &((struct walk *)v)->item);
+		braid_trace_show_item(seq, t, &((struct walk *)v)->item);
 	return 0;
 }
 
 static const struct seq_operations trace_seq_ops = {
-	.start = trace_start,
-	.next = trace_next,
-	.stop = trace_stop,
-	.show = trace_show,
+	.start = braid_trace_start,
+	.next = braid_trace_next,
+	.stop = braid_trace_stop,
+	.show = braid_trace_show,
 };
 
 /* The file ------------------------------------------------------------------------------ */
 
-static void finish(struct trace *t)
+static void braid_trace_finish(struct trace *t)
 {
 	struct walk *walk;
 
@@ -281,12 +283,12 @@ void braid_trace_close_all(struct braid_read_files *files)
 
 	mutex_lock(&files->lock);
 	list_for_each_entry(t, &files->traces, list)
-		finish(t);
+		braid_trace_finish(t);
 	mutex_unlock(&files->lock);
 }
 
-/* Begins on all CPUs; one that the host broke shows nothing, and is told at the end. */
-static int begin(struct trace *t, struct braid_buffer *buffer)
+/* Begins on all CPUs; a ring that the host broke shows no events and is reported at the end. */
+static int braid_trace_begin(struct trace *t, struct braid_buffer *buffer)
 {
 	int cpu;
 
@@ -306,7 +308,7 @@ static int begin(struct trace *t, struct braid_buffer *buffer)
 	return 0;
 }
 
-static int open_text(struct file *file, struct braid_read_files *files)
+static int braid_trace_open_text(struct file *file, struct braid_read_files *files)
 {
 	struct trace *t = kvzalloc(struct_size(t, walks, files->nr_cpus), GFP_KERNEL);
 	int err;
@@ -316,13 +318,13 @@ static int open_text(struct file *file, struct braid_read_files *files)
 	t->files = files;
 	t->kind = READ_ONCE(files->kind);
 	t->nr_walks = files->nr_cpus;
-	err = begin(t, files->buffer) ?: seq_open(file, &trace_seq_ops);
+	err = braid_trace_begin(t, files->buffer) ?: seq_open(file, &trace_seq_ops);
 	if (err) {
-		finish(t);
+		braid_trace_finish(t);
 		kvfree(t);
 		return err;
 	}
-	rewind(t);
+	braid_trace_rewind(t);
 	((struct seq_file *)file->private_data)->private = t;
 	kref_get(&files->kref);
 	mutex_lock(&files->lock);
@@ -331,8 +333,8 @@ static int open_text(struct file *file, struct braid_read_files *files)
 	return 0;
 }
 
-/* debugfs lets neither file nor buffer go meanwhile. */
-static int trace_open(struct inode *inode, struct file *file)
+/* debugfs keeps file and buffer alive meanwhile. */
+static int braid_trace_open_file(struct inode *inode, struct file *file)
 {
 	struct braid_read_files *files = inode->i_private;
 	int err = 0;
@@ -340,11 +342,11 @@ static int trace_open(struct inode *inode, struct file *file)
 	if (file->f_mode & FMODE_WRITE && file->f_flags & O_TRUNC)
 		err = braid_buffer_reset(files->buffer);
 	if (!err && file->f_mode & FMODE_READ)
-		err = open_text(file, files);
+		err = braid_trace_open_text(file, files);
 	return err;
 }
 
-static int trace_release(struct inode *inode, struct file *file)
+static int braid_trace_release_file(struct inode *inode, struct file *file)
 {
 	struct braid_read_files *files;
 	struct trace *t;
@@ -356,29 +358,30 @@ static int trace_release(struct inode *inode, struct file *file)
 	mutex_lock(&files->lock);
 	list_del(&t->list);
 	if (!t->closed)
-		finish(t);
+		braid_trace_finish(t);
 	mutex_unlock(&files->lock);
 	kvfree(t);
 	braid_read_files_put(files);
 	return seq_release(inode, file);
 }
 
-/* Opening to write did all there is to do. */
-static ssize_t trace_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+/* Opening for writing has already done the work. */
+static ssize_t braid_trace_write(struct file *file, const char __user *from, size_t count,
+				 loff_t *at)
 {
 	return count;
 }
 
-static loff_t trace_llseek(struct file *file, loff_t offset, int whence)
+static loff_t braid_trace_llseek(struct file *file, loff_t offset, int whence)
 {
 	return file->f_mode & FMODE_READ ? seq_lseek(file, offset, whence) : 0;
 }
 
 const struct file_operations braid_trace_fops = {
 	.owner = THIS_MODULE,
-	.open = trace_open,
+	.open = braid_trace_open_file,
 	.read = seq_read,
-	.write = trace_write,
-	.llseek = trace_llseek,
-	.release = trace_release,
+	.write = braid_trace_write,
+	.llseek = braid_trace_llseek,
+	.release = braid_trace_release_file,
 };

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies strings into records without trusting them to stay as they were measured.
+ * Copies strings into records; a string may change after it was measured.
  */
 #include <linux/kernel.h>
 
 #include "guest_driver/source/assign.h"
 
 /**
- * braid_assign_string() - Copy a string into its measured room.
- * @dst: Where to, in the record.
+ * braid_assign_string() - Copy a string into its measured space.
+ * @dst: Destination in the record.
  * @src: The string, or NULL.
- * @room_bytes: What was measured for it, at least 1.
+ * @room_bytes: Its measured size, at least 1.
  *
- * The source may be rewritten meanwhile (a task's or a device's name): whatever it
- * becomes, the copy stays within its room, is terminated, and leaves nothing
- * of an older record behind it.
+ * The source may be rewritten meanwhile (a task's or a device's name): in any case the copy stays
+ * within its space, is terminated, and leaves no bytes of an older record after it.
  */
 notrace void braid_assign_string(char *dst, const char *src, size_t room_bytes)
 {
@@ -30,11 +29,11 @@ notrace void braid_assign_string(char *dst, const char *src, size_t room_bytes)
 }
 
 /**
- * braid_assign_vstring() - Format a string into its measured room.
- * @dst: Where to, in the record.
- * @room_bytes: What was measured for it.
+ * braid_assign_vstring() - Format a string into its measured space.
+ * @dst: Destination in the record.
+ * @room_bytes: Its measured size.
  * @fmt: The format.
- * @va: Its arguments, left as they are.
+ * @va: Its arguments, unchanged.
  */
 notrace void braid_assign_vstring(char *dst, size_t room_bytes, const char *fmt, va_list *va)
 {

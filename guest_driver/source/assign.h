@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the generated probes do with a record besides storing plain fields.
+ * Helpers of the generated probes for all but plain fields.
  */
 #ifndef BRAID_SOURCE_ASSIGN_H
 #define BRAID_SOURCE_ASSIGN_H
@@ -31,11 +31,11 @@ static __always_inline size_t braid_string_size(const char *src)
 }
 
 /*
- * braid_assign_bytes() - Copy, but never beyond the room that was measured.
- * @dst: Where to, in the record.
- * @src: Where from.
- * @size_bytes: How much there is.
- * @room_bytes: How much was measured.
+ * braid_assign_bytes() - Copy, but never beyond the measured space.
+ * @dst: Destination in the record.
+ * @src: The source.
+ * @size_bytes: Its size.
+ * @room_bytes: The measured size.
  */
 static __always_inline void braid_assign_bytes(void *dst, const void *src,
 					       size_t size_bytes, size_t room_bytes)
@@ -46,10 +46,10 @@ static __always_inline void braid_assign_bytes(void *dst, const void *src,
 /*
  * braid_record_size() - Size to reserve.
  * @fixed_bytes: Size of the fixed part.
- * @dynamic_bytes: What was measured; negative when it overflowed.
+ * @dynamic_bytes: The measured size; negative when it overflowed.
  *
- * A size that a __data_loc word cannot express must not wrap around to a small
- * one: it becomes a size that no reservation grants.
+ * A size that a __data_loc word cannot express must not wrap around to a small one: it becomes a
+ * size that every reservation refuses.
  */
 static __always_inline u32 braid_record_size(size_t fixed_bytes, int dynamic_bytes)
 {
@@ -67,12 +67,12 @@ static __always_inline u32 braid_record_size(size_t fixed_bytes, int dynamic_byt
 	 __builtin_strstr(fmt, "%pf") || __builtin_strstr(fmt, "%pF"))
 
 /*
- * braid_note_symbols() - Tell the event room which addresses a record will print by name.
+ * braid_note_symbols() - Note the addresses that a record will print by name.
  * @entry: The record, assigned.
- * @offsets: Where in it, ended by 0.
+ * @offsets: Their offsets, ended by 0.
  *
- * This does read the shared record back, but only numbers that are looked up
- * as symbols, never followed: a false one can only name the wrong function.
+ * This does read the shared record back, but only numbers that are looked up as symbols, never
+ * dereferenced: a forged one can only name the wrong function.
  */
 static __always_inline void braid_note_symbols(const void *entry, const u16 *offsets)
 {

@@ -12,8 +12,8 @@
  */
 
 /*
- * Volatile, lest the compiler keeps its copy of the word nowhere but in the
- * record and takes it from there when it needs it again.
+ * Volatile, so that the compiler does not keep its only copy of the word in the record and reload
+ * it from there.
  */
 #undef __dynamic_array
 #define __dynamic_array(type, item, len)				\
@@ -53,8 +53,7 @@
 	((struct sockaddr *)__get_rel_dynamic_array(field))
 
 /*
- * Strings: some kernels name the source here again, some do not. The one
- * that was measured is taken in either case.
+ * Strings: some kernels repeat the source here. In either case the measured one is used.
  */
 #undef __assign_str
 #define __assign_str(dst, src...)					\

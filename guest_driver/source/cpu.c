@@ -8,7 +8,7 @@
 #include <linux/tick.h>
 
 #include "guest_driver/source/group.h"
-#include "guest_driver/source/twin.h"
+#include "guest_driver/source/layout.h"
 
 /*
  * The header shows this only to the file that creates its tracepoints. A

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace headers of the cpu group: tasks, interrupts, time. No guard: read once a pass. */
+/* Trace headers of the cpu group: tasks, interrupts, time. No guard: read once per pass. */
 #include <trace/events/sched.h>
 #include <trace/events/syscalls.h>
 #include <trace/events/signal.h>
@@ -19,7 +19,7 @@
 #include <trace/events/csd.h>
 #endif
 #ifdef CONFIG_X86
-#include <asm/trace/exceptions.h>
+#include BRAID_FAULT_TRACE_HEADER
 #include <asm/trace/irq_vectors.h>
 #include <asm/trace/fpu.h>
 #include <asm/msr-trace.h>

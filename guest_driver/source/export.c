@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Copies ftrace's records into a ring as they are, and tells what their ids mean.
+ * Copies ftrace's records into a ring unchanged, and publishes the formats of their ids.
  *
- * An id is all that a record says of its event, and may come up in any context.
- * So it is marked there, and looked up in tracefs by a work. Events of probes
- * and modules may go, and others get their ids: these are looked at again
- * whenever they came up since.
+ * A record identifies its event only by id, and may occur in any context. So the id is marked
+ * there, and a work item looks it up in tracefs. Events of probes and modules may be removed and
+ * their ids reassigned: these are looked up again after each use.
  */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
@@ -63,19 +62,20 @@ struct exported {
 static DECLARE_BITMAP(seen, NR_IDS);
 static bool dirty;			/* a bit was set */
 
-/* Ids whose records have addresses that print as symbols: only these are looked up for them. */
+/* Ids whose records have addresses that print as symbols: only these are searched for addresses. */
 static DECLARE_BITMAP(symbolic, NR_IDS);
 
 /* The rest belongs to the work, or to start and stop while it does not run. */
 static struct braid_buffer *buffer;
-static struct task_struct *resolver;	/* while it looks ids up: what it does is no record */
+static struct task_struct *resolver;	/* while it looks up ids: its own activity is not
+					   recorded */
 static LIST_HEAD(events);
-static DECLARE_BITMAP(unknown, NR_IDS);	/* what a walk looks for */
-static DECLARE_BITMAP(refused, NR_IDS);	/* what the directory has no room for */
+static DECLARE_BITMAP(unknown, NR_IDS);	/* what a walk searches for */
+static DECLARE_BITMAP(refused, NR_IDS);	/* events that do not fit the directory */
 static unsigned long walked_at;
 
-/* Context: any, for as long as preemption stays off; the work may turn it on. */
-static struct exported *find(u16 id)
+/* Context: any, while preemption stays off; the work may turn it on. */
+static struct exported *braid_export_find(u16 id)
 {
 	struct braid_event *ev;
 
@@ -87,7 +87,7 @@ static struct exported *find(u16 id)
 
 /* Records ---------------------------------------------------------------------------------------- */
 
-static void note(u16 id)
+static void braid_export_note_id(u16 id)
 {
 	if (likely(test_bit(id, seen)))
 		return;
@@ -95,7 +95,7 @@ static void note(u16 id)
 	WRITE_ONCE(dirty, true);
 }
 
-static void note_symbols(u16 id, const void *entry, u32 bytes)
+static void braid_export_note_symbols(u16 id, const void *entry, u32 bytes)
 {
 	const struct function_record *function = entry;
 	const struct exported *exported;
@@ -107,7 +107,7 @@ static void note_symbols(u16 id, const void *entry, u32 bytes)
 	} else if (id == ID_PRINT && bytes >= sizeof(struct print_record)) {
 		braid_symbol_note(((const struct print_record *)entry)->ip);
 	} else if (test_bit(id, symbolic)) {
-		exported = find(id);
+		exported = braid_export_find(id);
 		if (!exported || !exported->native)
 			return;
 		for (offset = exported->native->symbols; *offset; offset++)
@@ -117,10 +117,10 @@ static void note_symbols(u16 id, const void *entry, u32 bytes)
 }
 
 /*
- * A filtered event is in a page of its own, at its start, with its exact length in the
- * word before the record; what we are told then lacks 4 bytes of a long record.
+ * A filtered event is in a page of its own, at its start, with its exact length in the word before
+ * the record; the length passed to us then lacks 4 bytes of a long record.
  */
-static u32 true_length(const void *entry, u32 bytes)
+static u32 braid_export_true_length(const void *entry, u32 bytes)
 {
 	u32 length;
 
@@ -132,17 +132,18 @@ static u32 true_length(const void *entry, u32 bytes)
 }
 
 /* Context: any, NMI included; preemption is off. */
-static void take_record(struct trace_export *export, const void *entry, unsigned int size)
+static void braid_export_take_record(struct trace_export *export, const void *entry,
+				     unsigned int size)
 {
 	u16 id = ((const struct trace_entry *)entry)->type;
-	u32 bytes = true_length(entry, size);
+	u32 bytes = braid_export_true_length(entry, size);
 	struct braid_writer *w;
 	u64 token;
 	u8 *record;
 
 	if (unlikely(current == READ_ONCE(resolver) && in_task()))
 		return;
-	note(id);
+	braid_export_note_id(id);
 	w = braid_buffer_open_writer(buffer);
 	if (unlikely(!w))
 		return;
@@ -154,17 +155,17 @@ static void take_record(struct trace_export *export, const void *entry, unsigned
 		*(u32 *)(record + (bytes & ~3u)) = 0;
 	memcpy(record, entry, bytes);
 	braid_ring_commit(w, token);
-	note_symbols(id, entry, bytes);
+	braid_export_note_symbols(id, entry, bytes);
 }
 
 static struct trace_export export = {
-	.write = take_record,
+	.write = braid_export_take_record,
 	.flags = TRACE_EXPORT_FUNCTION | TRACE_EXPORT_EVENT | TRACE_EXPORT_MARKER,
 };
 
 /* Printing in the guest ------------------------------------------------------------------------- */
 
-static int print_print(struct seq_file *out, const struct braid_item *item)
+static int braid_export_print_print(struct seq_file *out, const struct braid_item *item)
 {
 	const struct print_record *record = item->payload;
 	size_t length;
@@ -178,7 +179,7 @@ static int print_print(struct seq_file *out, const struct braid_item *item)
 	return 0;
 }
 
-static int print_exported(struct seq_file *out, const struct braid_item *item)
+static int braid_export_print(struct seq_file *out, const struct braid_item *item)
 {
 	const struct braid_event *ev = braid_output_event(item);
 	const struct function_record *function = item->payload;
@@ -190,7 +191,7 @@ static int print_exported(struct seq_file *out, const struct braid_item *item)
 	if (exported->native)
 		return braid_print_record(out, item, exported->native);
 	if (ev->id == ID_PRINT)
-		return print_print(out, item);
+		return braid_export_print_print(out, item);
 	if (ev->id != ID_FUNCTION || item->payload_bytes < sizeof(*function))
 		return -EOPNOTSUPP;
 	seq_printf(out, "%ps <-%ps", (void *)function->ip, (void *)function->parent_ip);
@@ -198,22 +199,22 @@ static int print_exported(struct seq_file *out, const struct braid_item *item)
 }
 
 static const struct braid_outputs outputs = {
-	.trace = print_exported,
+	.trace = braid_export_print,
 };
 
 /* Events ----------------------------------------------------------------------------------------- */
 
 /* It is on where it is turned on: in tracefs. */
-static int export_enable(struct braid_event *ev)
+static int braid_export_enable(struct braid_event *ev)
 {
 	return 0;
 }
 
-static void export_disable(struct braid_event *ev)
+static void braid_export_disable(struct braid_event *ev)
 {
 }
 
-static int export_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
+static int braid_export_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	const struct exported *exported = container_of(ev, struct exported, ev);
 	int length = strscpy(text, exported->format, bytes);
@@ -222,14 +223,14 @@ static int export_format(const struct braid_event *ev, u16 id, char *text, size_
 }
 
 static const struct braid_event_ops export_ops = {
-	.enable = export_enable,
-	.disable = export_disable,
-	.synchronize = synchronize_rcu,	/* for note_symbols() */
-	.format = export_format,
+	.enable = braid_export_enable,
+	.disable = braid_export_disable,
+	.synchronize = synchronize_rcu,	/* for braid_export_note_symbols() */
+	.format = braid_export_format,
 };
 
 /* Whether the event belongs to a probe or a module. */
-static bool may_go(const char *system, const char *name)
+static bool braid_export_may_go(const char *system, const char *name)
 {
 	struct trace_event_file *file;
 	bool going;
@@ -244,7 +245,7 @@ static bool may_go(const char *system, const char *name)
 	return going;
 }
 
-static const struct braid_tracepoint *find_native(const char *system, const char *name)
+static const struct braid_tracepoint *braid_export_find_native(const char *system, const char *name)
 {
 	const struct braid_tracepoint *tp = NULL;
 
@@ -254,7 +255,7 @@ static const struct braid_tracepoint *find_native(const char *system, const char
 	return NULL;
 }
 
-static void free_event(struct exported *exported)
+static void braid_export_free_event(struct exported *exported)
 {
 	kfree(exported->system);
 	kfree(exported->name);
@@ -262,15 +263,15 @@ static void free_event(struct exported *exported)
 	kfree(exported);
 }
 
-static void remove_event(struct exported *exported)
+static void braid_export_remove_event(struct exported *exported)
 {
 	list_del(&exported->list);
 	clear_bit(exported->ev.id, symbolic);
 	braid_event_remove_all(&exported->ev, 1);
-	free_event(exported);
+	braid_export_free_event(exported);
 }
 
-static struct exported *make_event(const char *system, const char *name)
+static struct exported *braid_export_make_event(const char *system, const char *name)
 {
 	struct exported *exported = kzalloc(sizeof(*exported), GFP_KERNEL);
 
@@ -281,8 +282,8 @@ static struct exported *make_event(const char *system, const char *name)
 	exported->format = braid_tracefs_format(system, name);
 	if (IS_ERR(exported->format))
 		exported->format = NULL;
-	exported->may_go = may_go(system, name);
-	exported->native = exported->may_go ? NULL : find_native(system, name);
+	exported->may_go = braid_export_may_go(system, name);
+	exported->native = exported->may_go ? NULL : braid_export_find_native(system, name);
 	exported->ev.buffer = buffer;
 	exported->ev.system = exported->system;
 	exported->ev.name = exported->name;
@@ -290,43 +291,43 @@ static struct exported *make_event(const char *system, const char *name)
 	exported->ev.outputs = &outputs;
 	if (exported->system && exported->name && exported->format)
 		return exported;
-	free_event(exported);
+	braid_export_free_event(exported);
 	return NULL;
 }
 
 /* An event that had this name and another id has gone. */
-static void remove_namesake(const char *system, const char *name)
+static void braid_export_remove_namesake(const char *system, const char *name)
 {
 	struct exported *exported, *next;
 
 	list_for_each_entry_safe(exported, next, &events, list)
 		if (exported->may_go && !strcmp(exported->name, name) &&
 		    !strcmp(exported->system, system))
-			remove_event(exported);
+			braid_export_remove_event(exported);
 }
 
-/* Found in the walk: is it one that came up? */
-static int take_event(const char *system, const char *name, int id, void *unused)
+/* Found in the walk: is it a marked one? */
+static int braid_export_take_event(const char *system, const char *name, int id, void *unused)
 {
 	struct exported *exported;
 	int err;
 
-	if (!test_bit(id, unknown) || find(id))
+	if (!test_bit(id, unknown) || braid_export_find(id))
 		return 0;
-	exported = make_event(system, name);
+	exported = braid_export_make_event(system, name);
 	if (!exported || braid_tracefs_id(exported->format) != id) {
 		if (exported)
-			free_event(exported);
-		return 0;		/* gone since; if it comes up again, so does this */
+			braid_export_free_event(exported);
+		return 0;		/* removed meanwhile; retried when its id occurs again */
 	}
-	remove_namesake(system, name);
+	braid_export_remove_namesake(system, name);
 	if (exported->may_go)
 		clear_bit(id, seen);
 	err = braid_event_add(&exported->ev, id);
 	if (err == -ENOSPC)
 		set_bit(id, refused);
 	if (err < 0)
-		free_event(exported);
+		braid_export_free_event(exported);
 	else
 		list_add_tail(&exported->list, &events);
 	if (err >= 0 && exported->native && exported->native->symbols[0])
@@ -334,34 +335,34 @@ static int take_event(const char *system, const char *name, int id, void *unused
 	return 0;
 }
 
-/* An event that may go came up: is it still the one that is known? */
-static void check_event(struct exported *exported)
+/* A removable event occurred: is it still the known one? */
+static void braid_export_check_event(struct exported *exported)
 {
 	u16 id = exported->ev.id;
 	char *format;
 	bool same;
 
 	clear_bit(id, seen);
-	smp_mb__after_atomic();		/* a record from here on is looked at again */
+	smp_mb__after_atomic();		/* later records cause another lookup */
 	format = braid_tracefs_format(exported->system, exported->name);
 	same = !IS_ERR(format) && !strcmp(format, exported->format);
 	if (!IS_ERR(format))
 		kfree(format);
 	if (same)
 		return;
-	remove_event(exported);
-	set_bit(id, seen);		/* so that the walk wants it */
+	braid_export_remove_event(exported);
+	set_bit(id, seen);		/* so that the walk looks it up */
 }
 
-/* Marks the ids that came up and are not known. Return: whether there are any. */
-static bool find_unknown(void)
+/* Marks the ids that occurred and are unknown. Return: whether there are any. */
+static bool braid_export_find_unknown(void)
 {
 	bool any = false;
 	int id;
 
 	bitmap_zero(unknown, NR_IDS);
 	for_each_set_bit(id, seen, NR_IDS) {
-		if (find(id) || test_bit(id, refused))
+		if (braid_export_find(id) || test_bit(id, refused))
 			continue;
 		set_bit(id, unknown);
 		any = true;
@@ -369,53 +370,53 @@ static bool find_unknown(void)
 	return any;
 }
 
-static void look_up(bool at_once)
+static void braid_export_look_up(bool at_once)
 {
 	struct exported *exported, *next;
 	int id;
 
 	WRITE_ONCE(dirty, false);
-	smp_mb();			/* a bit that is set after this sets dirty again */
+	smp_mb();			/* a bit set after this sets dirty again */
 	list_for_each_entry_safe(exported, next, &events, list)
 		if (exported->may_go && test_bit(exported->ev.id, seen))
-			check_event(exported);
-	if (!find_unknown())
+			braid_export_check_event(exported);
+	if (!braid_export_find_unknown())
 		return;
 	if ((!at_once && walked_at && time_before(jiffies, walked_at + WALK_AGAIN)) ||
-	    braid_tracefs_walk(take_event, NULL)) {
+	    braid_tracefs_walk(braid_export_take_event, NULL)) {
 		WRITE_ONCE(dirty, true);	/* later */
 		return;
 	}
 	walked_at = jiffies;
-	/* Those that are not there are looked for when they come up again. */
+	/* Missing ones are looked up when they occur again. */
 	for_each_set_bit(id, unknown, NR_IDS)
-		if (!find(id))
+		if (!braid_export_find(id))
 			clear_bit(id, seen);
 }
 
-static void resolve(bool at_once)
+static void braid_export_resolve(bool at_once)
 {
 	WRITE_ONCE(resolver, current);
-	look_up(at_once);
+	braid_export_look_up(at_once);
 	WRITE_ONCE(resolver, NULL);
 }
 
-static void work_function(struct work_struct *work)
+static void braid_export_work(struct work_struct *work)
 {
-	resolve(false);
+	braid_export_resolve(false);
 }
-static DECLARE_WORK(work, work_function);
+static DECLARE_WORK(work, braid_export_work);
 
 /* Coming and going -------------------------------------------------------------------------------- */
 
-/* What may have gone while nobody looked is found anew when it comes up. */
-static void forget(bool all)
+/* Events that may have been removed since are looked up again when they occur. */
+static void braid_export_forget(bool all)
 {
 	struct exported *exported, *next;
 
 	list_for_each_entry_safe(exported, next, &events, list)
 		if (all || exported->may_go)
-			remove_event(exported);
+			braid_export_remove_event(exported);
 	bitmap_zero(seen, NR_IDS);
 	bitmap_zero(refused, NR_IDS);
 }
@@ -427,7 +428,7 @@ int braid_export_start(struct braid_buffer *to)
 	if (err)
 		return err;
 	buffer = to;
-	forget(false);
+	braid_export_forget(false);
 	walked_at = 0;
 	err = register_ftrace_export(&export);
 	if (err) {
@@ -444,7 +445,7 @@ void braid_export_stop(void)
 	unregister_ftrace_export(&export);
 	synchronize_rcu();
 	cancel_work_sync(&work);
-	resolve(true);
+	braid_export_resolve(true);
 	braid_tracefs_close();
 	buffer = NULL;
 }
@@ -457,7 +458,7 @@ void braid_export_flush(void)
 
 void braid_export_exit(void)
 {
-	forget(true);
+	braid_export_forget(true);
 }
 
 #else

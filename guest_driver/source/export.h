@@ -6,24 +6,24 @@
 #include "guest_driver/core/buffer.h"
 
 /**
- * braid_export_start - record into a buffer what ftrace records
- * @buffer: with an id space that nobody else uses: its ids are the kernel's own
+ * braid_export_start - copy ftrace's records into a buffer
+ * @buffer: with an id space of its own: its ids are the kernel's
  *
- * Context: may sleep. Return: 0 or -errno: this kernel has no such export, or no tracefs.
+ * Context: may sleep. Return: 0 or -errno: this kernel has no ftrace export, or no tracefs.
  */
 int braid_export_start(struct braid_buffer *buffer);
 
 /**
- * braid_export_stop - take no more; nobody records on return
+ * braid_export_stop - stop; no writer is inside on return
  *
- * What the last records need to be printed is in the directory, so it comes before
- * braid_registry_detach(). The events stay known. Does nothing when not started.
+ * Puts the formats of the last records in the directory, so call it before braid_registry_detach().
+ * The events stay registered. No effect when not started.
  * Context: may sleep.
  */
 void braid_export_stop(void);
 
 /**
- * braid_export_flush - look up ids that came up since the last time
+ * braid_export_flush - look up ids that occurred since the last call
  *
  * Starts the work and does not wait for it. Any number of times between start and stop.
  */

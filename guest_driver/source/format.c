@@ -13,9 +13,9 @@
 
 /*
  * struct braid_text - A text being written.
- * @buf: Where to.
- * @size: Bytes there.
- * @length: Bytes of the text so far, also of what did not fit.
+ * @buf: Destination.
+ * @size: Its size in bytes.
+ * @length: Bytes of the text up to now, including those that did not fit.
  */
 struct braid_text {
 	char *buf;
@@ -43,8 +43,8 @@ static const struct braid_field braid_common_fields[] = {
 };
 
 /*
- * An array's dimension stands behind its name, as a number if it is known. The
- * bracket of a __data_loc type stays where it is.
+ * An array's dimension follows its name, as a number if it is known. The bracket of a __data_loc
+ * type stays where it is.
  */
 static void braid_text_add_field(struct braid_text *text, const struct braid_field *field,
 				 unsigned int offset)
@@ -65,7 +65,7 @@ static void braid_text_add_field(struct braid_text *text, const struct braid_fie
 		       field->is_signed);
 }
 
-/* Return: the offset behind the last field. */
+/* Return: the offset after the last field. */
 static unsigned int braid_text_add_fields(struct braid_text *text, const struct braid_field *field,
 					  unsigned int offset)
 {

@@ -46,8 +46,8 @@
 	DEFINE_EVENT(name, name, PARAMS(proto), PARAMS(args));
 
 /*
- * Conditions are evaluated and reg/unreg are run by the tracepoint itself,
- * whoever registers a probe with it: here they make no difference.
+ * The tracepoint itself evaluates conditions and runs reg/unreg for every probe: they need no
+ * handling here.
  */
 #undef TRACE_EVENT_FN
 #define TRACE_EVENT_FN(name, proto, args, tstruct, assign, print, reg, unreg) \
@@ -68,7 +68,7 @@
 #define DEFINE_EVENT_CONDITION(template, name, proto, args, cond)	\
 	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
 
-/* Faultable system call tracepoints hold nothing off while they call their probes. */
+/* Faultable system call tracepoints call their probes with preemption and migration on. */
 #undef TRACE_EVENT_SYSCALL
 #define TRACE_EVENT_SYSCALL(name, proto, args, tstruct, assign, print, reg, unreg) \
 	DECLARE_EVENT_SYSCALL_CLASS(name, PARAMS(proto), PARAMS(args),	\
@@ -80,7 +80,7 @@
 	DECLARE_EVENT_CLASS(name, PARAMS(proto), PARAMS(args),		\
 			    PARAMS(tstruct), PARAMS(assign), PARAMS(print))
 
-/* What has no event in tracefs has none here. */
+/* Tracepoints without an event in tracefs have none here. */
 #undef TRACE_EVENT_NOP
 #define TRACE_EVENT_NOP(name, proto, args, tstruct, assign, print)
 #undef DECLARE_EVENT_CLASS_NOP
@@ -117,8 +117,8 @@
 #include BRAID_HEADERS
 
 /*
- * Pass 2: place, length and source of the dynamic fields. Every kernel gets
- * the source pointer, so that what is copied is what was measured.
+ * Pass 2: place, length and source of the dynamic fields. Every kernel stores the source pointer,
+ * so that the measured string is the one copied.
  */
 #include <trace/stages/stage2_data_offsets.h>
 #undef __dynamic_array
@@ -187,9 +187,9 @@ braid_measure_##call(struct braid_offsets_##call *__data_offsets, proto) \
 #include BRAID_HEADERS
 
 /*
- * Pass 6: the probes, and a check that each fits its tracepoints. Each holds preemption off
- * itself: not every kernel's tracepoints do. From the reservation on, entry lies in memory
- * that somebody else may be writing.
+ * Pass 6: the probes, and a check that each fits its tracepoints. Each disables preemption itself:
+ * not every kernel's tracepoints do. From the reservation on, entry is in memory that the host may
+ * write.
  */
 #include <trace/stages/stage6_event_callback.h>
 #include "guest_driver/source/assign_private.h"
@@ -234,8 +234,8 @@ static inline void braid_check_##call(void)				\
 #include BRAID_HEADERS
 
 /*
- * Pass 7: the visit. The headers end each macro with a semicolon, which is no
- * separator in an initializer but is one between statements.
+ * Pass 7: the visit. The headers end each macro with a semicolon, which is not a separator in an
+ * initializer but is one between statements.
  */
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)

@@ -18,8 +18,8 @@
 #include "guest_driver/source/group.h"
 
 /*
- * Lets the header compile and nothing more: the layout is fs-writeback's own.
- * The events that look into it are left out by source/leave_out.c.
+ * Only lets the header compile: the layout is private to fs-writeback. source/leave_out.c omits the
+ * events that read it.
  */
 struct wb_writeback_work {
 	long nr_pages;
@@ -35,7 +35,7 @@ struct wb_writeback_work {
 static struct wb_domain braid_no_domain;
 #define global_wb_domain	braid_no_domain
 
-/* The opcode is a field of its own; the table of the names is not exported. */
+/* The opcode is a separate field; the table of names is not exported. */
 #define io_uring_get_opcode(opcode)	((void)(opcode), "?")
 
 /* The header shows these two only to the file that creates its tracepoints. */

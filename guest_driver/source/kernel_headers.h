@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace headers of the kernel group: the kernel's own housekeeping. No guard: read once a pass. */
+/*
+ * Trace headers of the kernel group: the kernel's own housekeeping. No guard: read once per pass.
+ */
 #include <trace/events/printk.h>
 /* This one names its system only where the kernel creates its tracepoints. */
 #undef TRACE_SYSTEM

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Events that compile but must not be let out, each with its reason.
+ * Events that compile but must be omitted, each with its reason.
  *
  * Some headers are in no group at all:
  *
@@ -28,13 +28,13 @@
 #include <linux/string.h>
 
 #include "guest_driver/source/group.h"
-#include "guest_driver/source/twin.h"
+#include "guest_driver/source/layout.h"
 
 /*
- * struct braid_left_out - Events to leave out, perhaps.
+ * struct braid_left_out - Events that may have to be omitted.
  * @system: Their system.
  * @name: Name of the event.
- * @checked: Whether they may be let out after all; NULL: never.
+ * @checked: Whether they can be recorded on this kernel; NULL: never.
  */
 struct braid_left_out {
 	const char *system;
@@ -43,13 +43,13 @@ struct braid_left_out {
 };
 
 static const struct braid_left_out braid_left_out[] __initconst = {
-	/* These look into a structure that has a twin. */
-	{ "kmem", "kmem_cache_alloc", braid_twin_of_kmem_cache },
-	{ "kmem", "kmem_cache_alloc_node", braid_twin_of_kmem_cache },
-	{ "kmem", "kmem_cache_free", braid_twin_of_kmem_cache },
-	{ "workqueue", "workqueue_queue_work", braid_twin_of_workqueue },
+	/* These read a structure that layout.h declares. */
+	{ "kmem", "kmem_cache_alloc", braid_layout_of_kmem_cache },
+	{ "kmem", "kmem_cache_alloc_node", braid_layout_of_kmem_cache },
+	{ "kmem", "kmem_cache_free", braid_layout_of_kmem_cache },
+	{ "workqueue", "workqueue_queue_work", braid_layout_of_workqueue },
 
-	/* These look into struct compact_control, on some kernels at least. */
+	/* These read struct compact_control, on some kernels at least. */
 	{ "compaction", "mm_compaction_begin", NULL },
 	{ "compaction", "mm_compaction_end", NULL },
 	{ "compaction", "mm_compaction_migratepages", NULL },
@@ -57,7 +57,7 @@ static const struct braid_left_out braid_left_out[] __initconst = {
 	/* This looks up the type of a page's block by an unexported function. */
 	{ "kmem", "mm_page_alloc_extfrag", NULL },
 
-	/* These look into struct wb_writeback_work. */
+	/* These read struct wb_writeback_work. */
 	{ "writeback", "writeback_exec", NULL },
 	{ "writeback", "writeback_queue", NULL },
 	{ "writeback", "writeback_queue_io", NULL },
@@ -65,13 +65,13 @@ static const struct braid_left_out braid_left_out[] __initconst = {
 	{ "writeback", "writeback_wait", NULL },
 	{ "writeback", "writeback_written", NULL },
 
-	/* These look at the global writeback domain, which is not exported. */
+	/* These read the global writeback domain, which is not exported. */
 	{ "writeback", "balance_dirty_pages", NULL },
 	{ "writeback", "global_dirty_state", NULL },
 };
 
 /**
- * braid_leave_out() - Whether an event must not be let out.
+ * braid_leave_out() - Whether an event must be omitted.
  * @tp: The event.
  *
  * May sleep. Return: true if so.

@@ -8,11 +8,11 @@
 #include <linux/mm_inline.h>
 
 #include "guest_driver/source/group.h"
-#include "guest_driver/source/twin.h"
+#include "guest_driver/source/layout.h"
 
 /*
- * Lets the header compile and nothing more: the layout is the compactor's own.
- * The events that look into it are left out by source/leave_out.c.
+ * Only lets the header compile: the layout is private to compaction. source/leave_out.c omits the
+ * events that read it.
  */
 struct compact_control {
 	unsigned int nr_migratepages;
@@ -24,7 +24,7 @@ struct compact_control {
 #undef get_pageblock_migratetype
 #define get_pageblock_migratetype(page)	((void)(page), MIGRATE_UNMOVABLE)
 
-/* rss_stat names an mm by a hash; any will do that tells one from another. */
+/* rss_stat names an mm by a hash; any function that distinguishes them will do. */
 static int braid_ptr_to_hashval(const void *ptr, unsigned long *hashval)
 {
 	*hashval = hash_ptr(ptr, 32);

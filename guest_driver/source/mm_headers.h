@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace headers of the mm group: memory. No guard: read once a pass. */
+/* Trace headers of the mm group: memory. No guard: read once per pass. */
 #include <trace/events/kmem.h>
 #include <trace/events/vmscan.h>
 #include <trace/events/oom.h>

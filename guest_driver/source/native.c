@@ -14,33 +14,33 @@
 static struct braid_event *events;
 static unsigned int nr_events;
 
-static int native_enable(struct braid_event *ev)
+static int braid_native_enable(struct braid_event *ev)
 {
 	return braid_source_enable(ev->source, ev);
 }
 
-static void native_disable(struct braid_event *ev)
+static void braid_native_disable(struct braid_event *ev)
 {
 	braid_source_disable(ev->source);
 }
 
-static int native_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
+static int braid_native_format(const struct braid_event *ev, u16 id, char *text, size_t bytes)
 {
 	return braid_source_format(ev->source, id, text, bytes);
 }
 
 static const struct braid_event_ops native_ops = {
-	.enable = native_enable,
-	.disable = native_disable,
+	.enable = braid_native_enable,
+	.disable = braid_native_disable,
 	.synchronize = braid_source_synchronize,
-	.format = native_format,
+	.format = braid_native_format,
 };
 
 static const struct braid_outputs native_outputs = {
 	.trace = braid_print_native,
 };
 
-static int __init add_all(void)
+static int __init braid_native_add_all(void)
 {
 	const struct braid_tracepoint *tp = NULL;
 	int id;
@@ -71,11 +71,11 @@ int __init braid_native_init(void)
 	err = braid_print_init();
 	events = kvcalloc(braid_source_count(), sizeof(*events), GFP_KERNEL);
 	if (!err)
-		err = events ? add_all() : -ENOMEM;
+		err = events ? braid_native_add_all() : -ENOMEM;
 	if (err)
 		braid_native_exit();
 	else
-		pr_info("%u events; of the headers' events, %u are not in this kernel and %u are left out\n",
+		pr_info("%u native events; %u of the trace headers' events are not in this kernel, %u are omitted\n",
 			nr_events, braid_source_missing(), braid_source_left_out());
 	return err;
 }

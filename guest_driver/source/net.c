@@ -24,7 +24,7 @@ static const char *braid_netdev_driver_name(const struct net_device *dev)
 
 #define netdev_drivername(dev)	braid_netdev_driver_name(dev)
 
-/* What gives a socket its cookie is not exported: 0 as long as it has none. */
+/* The function that assigns a socket's cookie is not exported: 0 until it has one. */
 #define sock_gen_cookie(sk)	((u64)atomic64_read(&(sk)->sk_cookie))
 
 #define BRAID_GROUP	net

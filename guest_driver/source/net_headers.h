@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trace headers of the net group: networking. No guard: read once a pass. */
+/* Trace headers of the net group: networking. No guard: read once per pass. */
 #include <trace/events/net.h>
 #include <trace/events/napi.h>
 #include <trace/events/skb.h>

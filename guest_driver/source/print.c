@@ -15,7 +15,7 @@
 /* What a print function is given. One at a time: it is large. */
 struct printer {
 	struct trace_iterator iter;
-	u32 used;		/* bytes of record that may not be 0 */
+	u32 used;		/* bytes of the record that may differ from 0 */
 	u8 record[BRAID_MAX_SUBBUF_BYTES + BRAID_ITEM_PAD] __aligned(8);
 };
 
@@ -25,7 +25,7 @@ static struct trace_event_call **calls;		/* by a tracepoint's index; NULL: field
 
 /* Field by field ------------------------------------------------------------------------------ */
 
-static u64 number_at(const u8 *at, const struct braid_field *field)
+static u64 braid_print_number_at(const u8 *at, const struct braid_field *field)
 {
 	switch (field->size) {
 	case 1:
@@ -39,7 +39,8 @@ static u64 number_at(const u8 *at, const struct braid_field *field)
 	}
 }
 
-static void print_string(struct seq_file *out, const struct braid_item *item, u32 at, u32 bytes)
+static void braid_print_string(struct seq_file *out, const struct braid_item *item, u32 at,
+			       u32 bytes)
 {
 	at = min(at, item->payload_bytes);
 	bytes = min(bytes, item->payload_bytes - at);
@@ -47,7 +48,8 @@ static void print_string(struct seq_file *out, const struct braid_item *item, u3
 		   (const char *)item->payload + at);
 }
 
-static void print_bytes(struct seq_file *out, const struct braid_item *item, u32 at, u32 bytes)
+static void braid_print_bytes(struct seq_file *out, const struct braid_item *item, u32 at,
+			      u32 bytes)
 {
 	const u8 *payload = item->payload;
 	u32 end = min(at + bytes, item->payload_bytes);
@@ -56,8 +58,8 @@ static void print_bytes(struct seq_file *out, const struct braid_item *item, u32
 		seq_printf(out, "%02x", payload[at]);
 }
 
-static void print_field(struct seq_file *out, const struct braid_item *item,
-			const struct braid_field *field, u32 at)
+static void braid_print_field(struct seq_file *out, const struct braid_item *item,
+			      const struct braid_field *field, u32 at)
 {
 	bool of_chars = strstr(field->type, "char");
 	u32 where;
@@ -65,20 +67,20 @@ static void print_field(struct seq_file *out, const struct braid_item *item,
 	if (strstr(field->type, "_loc ")) {
 		where = *(const u32 *)(item->payload + at);
 		at = (strstr(field->type, "__rel_loc") ? at + field->size : 0) + (where & 0xffff);
-		(of_chars ? print_string : print_bytes)(out, item, at, where >> 16);
+		(of_chars ? braid_print_string : braid_print_bytes)(out, item, at, where >> 16);
 	} else if (field->len || field->size > 8 || strchr(field->type, '[')) {
-		(of_chars ? print_string : print_bytes)(out, item, at, field->size);
+		(of_chars ? braid_print_string : braid_print_bytes)(out, item, at, field->size);
 	} else if (strchr(field->type, '*')) {
-		seq_printf(out, "0x%llx", number_at(item->payload + at, field));
+		seq_printf(out, "0x%llx", braid_print_number_at(item->payload + at, field));
 	} else if (field->is_signed) {
-		seq_printf(out, "%lld", (s64)number_at(item->payload + at, field));
+		seq_printf(out, "%lld", (s64)braid_print_number_at(item->payload + at, field));
 	} else {
-		seq_printf(out, "%llu", number_at(item->payload + at, field));
+		seq_printf(out, "%llu", braid_print_number_at(item->payload + at, field));
 	}
 }
 
-static void print_fields(struct seq_file *out, const struct braid_item *item,
-			 const struct braid_tracepoint *tp)
+static void braid_print_fields(struct seq_file *out, const struct braid_item *item,
+			       const struct braid_tracepoint *tp)
 {
 	const struct braid_field *field;
 	u32 at = sizeof(struct braid_record);
@@ -87,7 +89,7 @@ static void print_fields(struct seq_file *out, const struct braid_item *item,
 	for (field = tp->fields; field->type; field++) {
 		at = ALIGN(at, field->align);
 		seq_printf(out, " %s=", field->name);
-		print_field(out, item, field, at);
+		braid_print_field(out, item, field, at);
 		at += field->size;
 	}
 }
@@ -95,7 +97,7 @@ static void print_fields(struct seq_file *out, const struct braid_item *item,
 /* By the kernel's function ---------------------------------------------------------------------- */
 
 /* The text, without the newline that ends it. */
-static void copy_text(struct seq_file *out, struct trace_seq *text)
+static void braid_print_copy_text(struct seq_file *out, struct trace_seq *text)
 {
 	size_t length = trace_seq_used(text);
 
@@ -104,9 +106,9 @@ static void copy_text(struct seq_file *out, struct trace_seq *text)
 	seq_write(out, text->buffer, length);
 }
 
-/* Return: false, with nothing printed, if the text is longer than the function has room for. */
-static bool print_by_kernel(struct seq_file *out, const struct braid_item *item,
-			    struct trace_event_call *call)
+/* Return: false, with nothing printed, if the text is longer than the function's buffer. */
+static bool braid_print_by_kernel(struct seq_file *out, const struct braid_item *item,
+				  struct trace_event_call *call)
 {
 	struct trace_iterator *iter = &printer->iter;
 	struct trace_entry *ent = (struct trace_entry *)printer->record;
@@ -127,7 +129,7 @@ static bool print_by_kernel(struct seq_file *out, const struct braid_item *item,
 	call->event.funcs->trace(iter, 0, &call->event);
 	whole = !trace_seq_has_overflowed(&iter->seq);
 	if (whole)
-		copy_text(out, &iter->seq);
+		braid_print_copy_text(out, &iter->seq);
 	mutex_unlock(&lock);
 	return whole;
 }
@@ -140,8 +142,8 @@ int braid_print_record(struct seq_file *out, const struct braid_item *item,
 	if (item->payload_bytes < tp->fixed_size)
 		return -EBADMSG;
 	if (!call || item->payload_bytes > BRAID_MAX_SUBBUF_BYTES ||
-	    !print_by_kernel(out, item, call))
-		print_fields(out, item, tp);
+	    !braid_print_by_kernel(out, item, call))
+		braid_print_fields(out, item, tp);
 	return 0;
 }
 
@@ -156,8 +158,8 @@ int braid_print_native(struct seq_file *out, const struct braid_item *item)
 
 #ifdef CONFIG_EVENT_TRACING
 
-/* The kernel's event; it is no module's, so it stays. */
-static struct trace_event_call *__init find_call(const struct braid_tracepoint *tp)
+/* A built-in event, not a module's, so it stays. */
+static struct trace_event_call *__init braid_print_find_call(const struct braid_tracepoint *tp)
 {
 	struct trace_event_file *file = trace_get_event_file(NULL, tp->system, tp->name);
 	struct trace_event_call *call;
@@ -171,7 +173,7 @@ static struct trace_event_call *__init find_call(const struct braid_tracepoint *
 
 #else
 
-static struct trace_event_call *__init find_call(const struct braid_tracepoint *tp)
+static struct trace_event_call *__init braid_print_find_call(const struct braid_tracepoint *tp)
 {
 	return NULL;
 }
@@ -190,14 +192,15 @@ int __init braid_print_init(void)
 		return -ENOMEM;
 	}
 	while ((tp = braid_source_next(tp)) != NULL) {
-		struct trace_event_call *call = braid_vet_print(tp) ? find_call(tp) : NULL;
+		struct trace_event_call *call =
+			braid_validate_print(tp) ? braid_print_find_call(tp) : NULL;
 
 		if (!call || !call->event.funcs || !call->event.funcs->trace)
 			continue;
 		calls[tp->state->index] = call;
 		by_kernel++;
 	}
-	pr_info("printed in the guest: %u events as in tracefs, %u field by field\n", by_kernel,
+	pr_info("printing in the guest: %u events as in tracefs, %u field by field\n", by_kernel,
 		braid_source_count() - by_kernel);
 	return 0;
 }

@@ -13,19 +13,19 @@
  */
 int braid_print_init(void);
 
-/** braid_print_exit - forget them; nobody prints any more */
+/** braid_print_exit - forget them; no printer is active */
 void braid_print_exit(void);
 
 /**
  * braid_print_record - print a record of a tracepoint
- * @out: where to
- * @item: the record, whatever its id; private, but written by anybody
+ * @out: the output
+ * @item: the record, of any id; a private copy, but untrusted
  * @tp: the tracepoint
  *
- * The text is tracefs's, if the kernel's print function can be trusted with any
- * record; else the fields, one by one.
+ * Prints the text of tracefs if the kernel's print function is safe with any record; else the
+ * fields, one by one.
  *
- * Context: may sleep. Return: 0, or -EBADMSG: it is too short to be one.
+ * Context: may sleep. Return: 0, or -EBADMSG: it is too short.
  */
 int braid_print_record(struct seq_file *out, const struct braid_item *item,
 		       const struct braid_tracepoint *tp);
@@ -34,12 +34,12 @@ int braid_print_record(struct seq_file *out, const struct braid_item *item,
 int braid_print_native(struct seq_file *out, const struct braid_item *item);
 
 /**
- * braid_vet_print - whether a print function stays inside of any record
+ * braid_validate_print - whether a print function is safe with any record
  * @tp: its tracepoint
  *
- * Return: true if, whatever the record holds, it reads no memory but the record and
- * 128 KiB behind it, loops no longer than that, and divides by no field.
+ * Return: true if, whatever the record holds, it reads only the record and the 128 KiB after it,
+ * has bounded loops, and divides by no field.
  */
-bool braid_vet_print(const struct braid_tracepoint *tp);
+bool braid_validate_print(const struct braid_tracepoint *tp);
 
 #endif /* BRAID_SOURCE_PRINT_H */

@@ -149,7 +149,7 @@ static void __init braid_select(void)
 }
 
 /**
- * braid_source_init() - Find out which events there are.
+ * braid_source_init() - Determine the available events.
  *
  * May sleep. Return: 0 or -ENOMEM.
  */
@@ -178,7 +178,7 @@ int __init braid_source_init(void)
 }
 
 /**
- * braid_source_exit() - Turn off what is still on, and forget all events.
+ * braid_source_exit() - Disable all enabled events, and forget all events.
  *
  * May sleep.
  */
@@ -235,7 +235,7 @@ unsigned int braid_source_left_out(void)
 }
 
 /**
- * braid_source_enable() - Have an event recorded.
+ * braid_source_enable() - Record an event.
  * @tp: The event.
  * @event: Where its probe writes. Must live until braid_source_disable() and
  *         braid_source_synchronize() have returned.
@@ -258,7 +258,7 @@ int braid_source_enable(const struct braid_tracepoint *tp, struct braid_event *e
 }
 
 /**
- * braid_source_disable() - Have an event recorded no more.
+ * braid_source_disable() - Stop recording an event.
  * @tp: The event.
  *
  * A probe may still be running until braid_source_synchronize() has returned.
@@ -296,7 +296,7 @@ void braid_source_synchronize(void)
  * @name: Start of the name.
  * @length: Its length in bytes.
  *
- * Return: The name and its number, or NULL if it stands for none.
+ * Return: The name and its number, or NULL if the name is unknown.
  */
 const struct braid_eval *braid_eval_find(const char *system, const char *name, size_t length)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The door of the source room: the kernel's tracepoints, as native probes with their formats.
+ * The interface of source/: the kernel's tracepoints, as native probes with their formats.
  *
  * Every event of the trace headers that the groups list is a struct
  * braid_tracepoint. Only those whose tracepoint the running kernel has are
@@ -39,9 +39,9 @@ struct braid_field {
 };
 
 /**
- * struct braid_source_state - What changes about an event.
+ * struct braid_source_state - The variable part of an event.
  * @tracepoint: The running kernel's tracepoint, NULL if it has none.
- * @event: Where the probe writes; NULL while off. Guarded by the room's mutex.
+ * @event: Where the probe writes; NULL while off. Guarded by source.c's mutex.
  * @index: Place among all events that the running kernel has.
  */
 struct braid_source_state {
@@ -56,10 +56,10 @@ struct braid_source_state {
  * @name: Name, as in tracefs: also its tracepoint's.
  * @probe: void probe(void *event, <the tracepoint's arguments>).
  * @fields: Its fields, ended by one with a NULL type.
- * @print_fmt: TP_printk() as the kernel makes it a string, names not yet numbers.
+ * @print_fmt: TP_printk() as the kernel makes it a string, with names not yet replaced by numbers.
  * @fixed_size: Bytes of a record without its dynamic fields.
  * @symbols: Offsets of its symbol fields, ended by 0; the class's, set at init.
- * @state: What changes.
+ * @state: The variable part.
  */
 struct braid_tracepoint {
 	const char *system;

@@ -11,15 +11,15 @@
 
 /*
  * struct braid_scan - A print format being read: "text", argument, argument...
- * @text: In the quoted part, behind what was read.
- * @arguments: Behind the quoted part, at the comma before the first argument.
+ * @text: In the quoted part, after the consumed text.
+ * @arguments: After the quoted part, at the comma before the first argument.
  */
 struct braid_scan {
 	const char *text;
 	const char *arguments;
 };
 
-/* Step over a quoted string, @at its first quote. Return: behind its last. */
+/* Step over a quoted string, @at its first quote. Return: the position after its last. */
 static const char *braid_skip_string(const char *at)
 {
 	for (at++; *at && *at != '"'; at++)
@@ -83,7 +83,7 @@ static const char *braid_argument_field(const char *at, size_t *length)
 			at++;
 		if (!strncmp(at, "REC->", 5))
 			break;
-		/* The rest of a cast: a type, perhaps with stars. */
+		/* The rest of a cast: a type, which may have asterisks. */
 		while (isalnum(*at) || *at == '_' || isspace(*at) || *at == '*')
 			at++;
 		if (*at++ != ')')
@@ -95,7 +95,7 @@ static const char *braid_argument_field(const char *at, size_t *length)
 	return at;
 }
 
-/* Return: the offset of an address-sized field, or 0 if there is none of that name. */
+/* Return: the offset of an address-sized field, or 0 if there is no such field. */
 static u16 braid_field_offset(const struct braid_tracepoint *tp, const char *name, size_t length)
 {
 	unsigned int offset = sizeof(struct trace_entry);
@@ -126,13 +126,13 @@ static bool braid_has_offset(const u16 *offsets, int nr, u16 offset)
 /**
  * braid_source_symbol_fields() - Find the fields that an event prints as symbols.
  * @tp: The event.
- * @offsets: Where to put their offsets in a record.
- * @max: How many at most.
+ * @offsets: Filled with their offsets in a record.
+ * @max: Its capacity.
  *
- * These are address-sized fields that are printed with %ps, %pS, %pf or %pF,
- * be it through a cast.
+ * These are address-sized fields that are printed with %ps, %pS, %pf or %pF, possibly through a
+ * cast.
  *
- * Return: how many there are, never more than @max.
+ * Return: their number, at most @max.
  */
 int braid_source_symbol_fields(const struct braid_tracepoint *tp, u16 offsets[], int max)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sub-events of raw_syscalls: each system call with its own name and arguments, as
- * tracefs has them in its system "syscalls".
+ * Sub-events of raw_syscalls: each system call with its own name and arguments, as in tracefs'
+ * system "syscalls".
  */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
@@ -32,7 +32,7 @@ struct exit_record {
 	long ret;
 };
 
-/* The kernel's table: a number, and the function behind it, "sys_" and the call's name. */
+/* The kernel's table: a number, and its function, "sys_" and the call's name. */
 struct entry {
 	u32 number;
 	const char *function;
@@ -56,31 +56,31 @@ static u32 nr_syscalls;				/* length of it */
 static struct braid_subevent *enters, *exits;	/* nr_calls of each */
 static u32 nr_calls;
 
-static int nr_args(const struct syscall *call)
+static int braid_syscalls_nr_args(const struct syscall *call)
 {
 	return call->meta ? call->meta->nb_args : NR_ARGS;
 }
 
-static const char *arg_name(const struct syscall *call, int k)
+static const char *braid_syscalls_arg_name(const struct syscall *call, int k)
 {
 	static const char *const unknown[] = { "arg0", "arg1", "arg2", "arg3", "arg4", "arg5" };
 
 	return call->meta ? call->meta->args[k] : unknown[k];
 }
 
-static const char *arg_type(const struct syscall *call, int k)
+static const char *braid_syscalls_arg_type(const struct syscall *call, int k)
 {
 	return call->meta ? call->meta->types[k] : "unsigned long";
 }
 
 /* Printing in the guest ---------------------------------------------------------------------- */
 
-static const struct syscall *find_call(long id)
+static const struct syscall *braid_syscalls_find_call(long id)
 {
 	return id >= 0 && id < nr_syscalls && syscalls[id].function ? &syscalls[id] : NULL;
 }
 
-static int print_enter(struct seq_file *out, const struct braid_item *item)
+static int braid_syscalls_print_enter(struct seq_file *out, const struct braid_item *item)
 {
 	const struct enter_record *record = item->payload;
 	const struct syscall *call;
@@ -88,24 +88,25 @@ static int print_enter(struct seq_file *out, const struct braid_item *item)
 
 	if (item->payload_bytes < sizeof(*record))
 		return -EBADMSG;
-	call = find_call(record->id);
+	call = braid_syscalls_find_call(record->id);
 	if (!call)
 		return -ENOENT;
 	seq_printf(out, "%s(", call->function);
-	for (k = 0; k < nr_args(call); k++)
-		seq_printf(out, "%s%s: %lx", k ? ", " : "", arg_name(call, k), record->args[k]);
+	for (k = 0; k < braid_syscalls_nr_args(call); k++)
+		seq_printf(out, "%s%s: %lx", k ? ", " : "", braid_syscalls_arg_name(call, k),
+			   record->args[k]);
 	seq_putc(out, ')');
 	return 0;
 }
 
-static int print_exit(struct seq_file *out, const struct braid_item *item)
+static int braid_syscalls_print_exit(struct seq_file *out, const struct braid_item *item)
 {
 	const struct exit_record *record = item->payload;
 	const struct syscall *call;
 
 	if (item->payload_bytes < sizeof(*record))
 		return -EBADMSG;
-	call = find_call(record->id);
+	call = braid_syscalls_find_call(record->id);
 	if (!call)
 		return -ENOENT;
 	seq_printf(out, "%s -> 0x%lx", call->function, record->ret);
@@ -119,47 +120,48 @@ static const char exit_fields[] =
 	"\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n"
 	"\tfield:long ret;\toffset:16;\tsize:8;\tsigned:1;\n";
 
-static const char *__init enter_fields(const struct syscall *call, char *text)
+static const char *__init braid_syscalls_enter_fields(const struct syscall *call, char *text)
 {
 	int k, len = scnprintf(text, TEXT_ROOM, "%s", id_field);
 
-	for (k = 0; k < nr_args(call); k++)
+	for (k = 0; k < braid_syscalls_nr_args(call); k++)
 		len += scnprintf(text + len, TEXT_ROOM - len,
 				 "\tfield:%s %s;\toffset:%zu;\tsize:8;\tsigned:0;\n",
-				 arg_type(call, k), arg_name(call, k),
+				 braid_syscalls_arg_type(call, k), braid_syscalls_arg_name(call, k),
 				 offsetof(struct enter_record, args[k]));
 	return kstrdup(text, GFP_KERNEL);
 }
 
-static const char *__init enter_print_fmt(const struct syscall *call, char *text)
+static const char *__init braid_syscalls_enter_print_fmt(const struct syscall *call, char *text)
 {
 	int k, len = scnprintf(text, TEXT_ROOM, "\"%s(", call->function);
 
-	for (k = 0; k < nr_args(call); k++)
+	for (k = 0; k < braid_syscalls_nr_args(call); k++)
 		len += scnprintf(text + len, TEXT_ROOM - len, "%s%s: %%lx", k ? ", " : "",
-				 arg_name(call, k));
+				 braid_syscalls_arg_name(call, k));
 	len += scnprintf(text + len, TEXT_ROOM - len, ")\"");
-	for (k = 0; k < nr_args(call); k++)
-		len += scnprintf(text + len, TEXT_ROOM - len, ", REC->%s", arg_name(call, k));
+	for (k = 0; k < braid_syscalls_nr_args(call); k++)
+		len += scnprintf(text + len, TEXT_ROOM - len, ", REC->%s",
+				 braid_syscalls_arg_name(call, k));
 	return kstrdup(text, GFP_KERNEL);
 }
 
-static int __init describe(u32 number, struct braid_subevent *enter, struct braid_subevent *exit,
-			   char *text)
+static int __init braid_syscalls_describe(u32 number, struct braid_subevent *enter,
+					  struct braid_subevent *exit, char *text)
 {
 	const struct syscall *call = &syscalls[number];
 	const char *name = call->function + strlen("sys_");
 
 	enter->number = number;
 	enter->name = kasprintf(GFP_KERNEL, "sys_enter_%s", name);
-	enter->fields = enter_fields(call, text);
-	enter->print_fmt = enter_print_fmt(call, text);
-	enter->outputs.trace = print_enter;
+	enter->fields = braid_syscalls_enter_fields(call, text);
+	enter->print_fmt = braid_syscalls_enter_print_fmt(call, text);
+	enter->outputs.trace = braid_syscalls_print_enter;
 	exit->number = number;
 	exit->name = kasprintf(GFP_KERNEL, "sys_exit_%s", name);
 	exit->fields = exit_fields;
 	exit->print_fmt = kasprintf(GFP_KERNEL, "\"%s -> 0x%%lx\", REC->ret", call->function);
-	exit->outputs.trace = print_exit;
+	exit->outputs.trace = braid_syscalls_print_exit;
 	return enter->name && enter->fields && enter->print_fmt && exit->name &&
 	       exit->print_fmt ? 0 : -ENOMEM;
 }
@@ -168,8 +170,8 @@ static int __init describe(u32 number, struct braid_subevent *enter, struct brai
 
 #ifdef CONFIG_FTRACE_SYSCALLS
 
-/* The kernel knows a call's arguments by its event, which is no module's: it stays. */
-static const struct syscall_metadata *__init find_meta(const struct entry *entry)
+/* The call's arguments are in its built-in event, which is never removed. */
+static const struct syscall_metadata *__init braid_syscalls_find_meta(const struct entry *entry)
 {
 	const struct syscall_metadata *meta = NULL;
 	struct trace_event_file *file;
@@ -186,19 +188,19 @@ static const struct syscall_metadata *__init find_meta(const struct entry *entry
 
 #else
 
-static const struct syscall_metadata *__init find_meta(const struct entry *entry)
+static const struct syscall_metadata *__init braid_syscalls_find_meta(const struct entry *entry)
 {
 	return NULL;
 }
 
 #endif
 
-static bool __init is_call(const struct entry *entry)
+static bool __init braid_syscalls_is_call(const struct entry *entry)
 {
 	return !strncmp(entry->function, "sys_", 4) && strcmp(entry->function, "sys_ni_syscall");
 }
 
-static int __init gather(void)
+static int __init braid_syscalls_gather(void)
 {
 	u32 k;
 
@@ -208,16 +210,16 @@ static int __init gather(void)
 	if (!syscalls)
 		return -ENOMEM;
 	for (k = 0; k < ARRAY_SIZE(entries); k++) {
-		if (!is_call(&entries[k]) || syscalls[entries[k].number].function)
+		if (!braid_syscalls_is_call(&entries[k]) || syscalls[entries[k].number].function)
 			continue;
 		syscalls[entries[k].number].function = entries[k].function;
-		syscalls[entries[k].number].meta = find_meta(&entries[k]);
+		syscalls[entries[k].number].meta = braid_syscalls_find_meta(&entries[k]);
 		nr_calls++;
 	}
 	return 0;
 }
 
-static int __init describe_all(void)
+static int __init braid_syscalls_describe_all(void)
 {
 	char *text = kmalloc(TEXT_ROOM, GFP_KERNEL);
 	int err = text ? 0 : -ENOMEM;
@@ -226,15 +228,16 @@ static int __init describe_all(void)
 	for (number = 0; number < nr_syscalls && !err; number++) {
 		if (!syscalls[number].function)
 			continue;
-		err = describe(number, &enters[k], &exits[k], text);
+		err = braid_syscalls_describe(number, &enters[k], &exits[k], text);
 		k++;
 	}
 	kfree(text);
 	return err;
 }
 
-static int __init add_to(struct braid_event *events, unsigned int nr, const char *name,
-			 const struct braid_subevent *subevents, u32 nr_subevents)
+static int __init braid_syscalls_add_to(struct braid_event *events, unsigned int nr,
+					const char *name, const struct braid_subevent *subevents,
+					u32 nr_subevents)
 {
 	const struct braid_subevent_table table = {
 		.subevents = subevents,
@@ -256,16 +259,16 @@ int __init braid_syscalls_add(struct braid_event *events, unsigned int nr)
 
 	if (!ARRAY_SIZE(entries))
 		return 0;
-	err = gather();
+	err = braid_syscalls_gather();
 	if (err)
 		return err;
 	enters = kvcalloc(nr_calls, sizeof(*enters), GFP_KERNEL);
 	exits = kvcalloc(nr_calls, sizeof(*exits), GFP_KERNEL);
-	err = enters && exits ? describe_all() : -ENOMEM;
+	err = enters && exits ? braid_syscalls_describe_all() : -ENOMEM;
 	if (!err)
-		err = add_to(events, nr, "sys_enter", enters, nr_calls);
+		err = braid_syscalls_add_to(events, nr, "sys_enter", enters, nr_calls);
 	if (!err)
-		err = add_to(events, nr, "sys_exit", exits, nr_calls);
+		err = braid_syscalls_add_to(events, nr, "sys_exit", exits, nr_calls);
 	return err;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tells the system calls apart that raw_syscalls:sys_enter and sys_exit record. */
+/* Splits raw_syscalls:sys_enter and sys_exit by system call. */
 #ifndef BRAID_SOURCE_SYSCALLS_H
 #define BRAID_SOURCE_SYSCALLS_H
 
@@ -7,10 +7,10 @@
 
 /**
  * braid_syscalls_add - give raw_syscalls' events a sub-event for each system call
- * @events: added to the registry; those two may be among them
+ * @events: registered; those two may be among them
  * @nr: of them
  *
- * Context: may sleep. Return: 0, also when this machine's calls are not known; -ENOMEM.
+ * Context: may sleep. Return: 0, also when this machine's calls are unknown; -ENOMEM.
  */
 int braid_syscalls_add(struct braid_event *events, unsigned int nr);
 

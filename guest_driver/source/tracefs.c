@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Walks tracefs by a mount of our own: no guest's user need have mounted it. */
+/* Walks tracefs in a private mount, so that the guest's user need not have mounted it. */
 #include <linux/err.h>
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -37,7 +37,7 @@ void braid_tracefs_close(void)
 	mount = NULL;
 }
 
-static struct file *open_at(const char *path, int flags)
+static struct file *braid_tracefs_open_at(const char *path, int flags)
 {
 	struct path root = { .mnt = mount, .dentry = mount->mnt_root };
 
@@ -47,10 +47,10 @@ static struct file *open_at(const char *path, int flags)
 /* Files -------------------------------------------------------------------------------------- */
 
 /*
- * kernel_read() refuses files whose operations know user memory alone. Format files
- * are seq_files, and those can be read into any memory.
+ * kernel_read() refuses files whose operations accept only user memory. Format files are seq_files,
+ * which can be read into any memory.
  */
-static ssize_t read_some(struct file *file, char *text, size_t bytes, loff_t *at)
+static ssize_t braid_tracefs_read_some(struct file *file, char *text, size_t bytes, loff_t *at)
 {
 	struct kvec vec = { .iov_base = text, .iov_len = bytes };
 	struct iov_iter iter;
@@ -67,8 +67,9 @@ static ssize_t read_some(struct file *file, char *text, size_t bytes, loff_t *at
 	return got;
 }
 
-/* Reads a file until it ends or there is no room, and ends it with a NUL. Return: its length. */
-static ssize_t read_format(const char *system, const char *name, char *text, size_t room)
+/* Reads a file until its end or until the buffer is full, and appends a NUL. Return: its length. */
+static ssize_t braid_tracefs_read_format(const char *system, const char *name, char *text,
+					 size_t room)
 {
 	char path[PATH_ROOM];
 	struct file *file;
@@ -77,11 +78,11 @@ static ssize_t read_format(const char *system, const char *name, char *text, siz
 
 	if (snprintf(path, sizeof(path), "events/%s/%s/format", system, name) >= sizeof(path))
 		return -ENAMETOOLONG;
-	file = open_at(path, 0);
+	file = braid_tracefs_open_at(path, 0);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	while (used < room - 1) {
-		got = read_some(file, text + used, room - 1 - used, &at);
+		got = braid_tracefs_read_some(file, text + used, room - 1 - used, &at);
 		if (got <= 0)
 			break;
 		used += got;
@@ -98,7 +99,7 @@ char *braid_tracefs_format(const char *system, const char *name)
 
 	if (!text)
 		return ERR_PTR(-ENOMEM);
-	length = read_format(system, name, text, FORMAT_ROOM);
+	length = braid_tracefs_read_format(system, name, text, FORMAT_ROOM);
 	if (length == FORMAT_ROOM - 1)
 		length = -EFBIG;
 	exact = length < 0 ? ERR_PTR(length) : kstrdup(text, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
@@ -128,8 +129,8 @@ struct names {
 	struct list_head list;
 };
 
-static bool take_name(struct dir_context *context, const char *text, int length, loff_t offset,
-		      u64 inode, unsigned int type)
+static bool braid_tracefs_take_name(struct dir_context *context, const char *text, int length,
+				    loff_t offset, u64 inode, unsigned int type)
 {
 	struct names *names = container_of(context, struct names, context);
 	struct name *name;
@@ -144,7 +145,7 @@ static bool take_name(struct dir_context *context, const char *text, int length,
 	return true;
 }
 
-static void free_names(struct list_head *names)
+static void braid_tracefs_free_names(struct list_head *names)
 {
 	struct name *name, *next;
 
@@ -153,11 +154,11 @@ static void free_names(struct list_head *names)
 	INIT_LIST_HEAD(names);
 }
 
-/* The directories in a directory. What goes or comes meanwhile may be there or not. */
-static int read_names(const char *path, struct list_head *list)
+/* The directories in a directory. Concurrent changes may or may not be seen. */
+static int braid_tracefs_read_names(const char *path, struct list_head *list)
 {
-	struct names names = { .context.actor = take_name };
-	struct file *file = open_at(path, O_DIRECTORY);
+	struct names names = { .context.actor = braid_tracefs_take_name };
+	struct file *file = braid_tracefs_open_at(path, O_DIRECTORY);
 	int err;
 
 	if (IS_ERR(file))
@@ -169,9 +170,10 @@ static int read_names(const char *path, struct list_head *list)
 	return err;
 }
 
-static int walk_system(const char *system,
-		       int (*found)(const char *system, const char *name, int id, void *arg),
-		       void *arg)
+static int braid_tracefs_walk_system(const char *system,
+				     int (*found)(const char *system, const char *name, int id,
+						  void *arg),
+				     void *arg)
 {
 	char path[PATH_ROOM], head[HEAD_ROOM];
 	struct name *name;
@@ -179,18 +181,18 @@ static int walk_system(const char *system,
 	int id, err;
 
 	snprintf(path, sizeof(path), "events/%s", system);
-	err = read_names(path, &names);
+	err = braid_tracefs_read_names(path, &names);
 	list_for_each_entry(name, &names, list) {
 		if (err)
 			break;
-		/* It may have gone since: then it is none. */
-		id = read_format(system, name->text, head, sizeof(head)) < 0 ? -ENOENT :
-		     braid_tracefs_id(head);
+		/* It may have been removed since: then skip it. */
+		id = braid_tracefs_read_format(system, name->text, head, sizeof(head)) < 0 ?
+			     -ENOENT : braid_tracefs_id(head);
 		if (id > 0)
 			err = found(system, name->text, id, arg);
 		cond_resched();
 	}
-	free_names(&names);
+	braid_tracefs_free_names(&names);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -199,13 +201,13 @@ int braid_tracefs_walk(int (*found)(const char *system, const char *name, int id
 {
 	struct name *system;
 	LIST_HEAD(systems);
-	int err = read_names("events", &systems);
+	int err = braid_tracefs_read_names("events", &systems);
 
 	list_for_each_entry(system, &systems, list) {
 		if (err)
 			break;
-		err = walk_system(system->text, found, arg);
+		err = braid_tracefs_walk_system(system->text, found, arg);
 	}
-	free_names(&systems);
+	braid_tracefs_free_names(&systems);
 	return err;
 }

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 /**
- * braid_tracefs_open - mount tracefs, where nobody sees it
+ * braid_tracefs_open - mount tracefs privately
  *
  * Context: may sleep. Return: 0 or -errno.
  */
@@ -33,9 +33,9 @@ char *braid_tracefs_format(const char *system, const char *name);
 int braid_tracefs_id(const char *format);
 
 /**
- * braid_tracefs_walk - look at all events
+ * braid_tracefs_walk - walk all events
  * @found: called for each; nonzero ends the walk
- * @arg: for it
+ * @arg: passed to it
  *
  * Context: may sleep. Return: 0 or -errno.
  */

@@ -17,7 +17,7 @@
 #define IVSHMEM_DEVICE	0x1110
 #define IVSHMEM_BAR	2
 
-/* What ivshmem-doorbell has besides: registers, and MSI-X. */
+/* Additions of ivshmem-doorbell: registers, and MSI-X. */
 #define IVSHMEM_REGS_BAR	0
 #define IVSHMEM_REGS_BYTES	16
 #define IVSHMEM_DOORBELL	12	/* takes a peer's number << 16 | its vector */
@@ -25,7 +25,7 @@
 
 static char *device = "";
 module_param(device, charp, 0444);
-MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, even without the host's mark; default: the first device that the host has marked");
+MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, even without the host's mark (default: the first device that the host has marked)");
 
 static const struct braid_transport_client *client;
 
@@ -33,11 +33,12 @@ struct ivshmem {
 	struct braid_range range;
 	bool vmapped;		/* else memremapped */
 	bool attached;		/* the client has the range */
-	void __iomem *regs;	/* NULL: no doorbell, neither way */
+	void __iomem *regs;	/* NULL: no doorbell in either direction */
 };
 
-/* The pages by their numbers, or NULL when some are known to the kernel as memory. */
-static void *map_pages(phys_addr_t start, u64 bytes)
+#ifdef CONFIG_VMAP_PFN
+/* Maps pages by their numbers; NULL when the kernel uses some of them as memory. */
+static void *braid_ivshmem_map_pages(phys_addr_t start, u64 bytes)
 {
 	u64 nr = bytes >> PAGE_SHIFT, k;
 	unsigned long *pfns = kvmalloc_array(nr, sizeof(*pfns), GFP_KERNEL);
@@ -55,15 +56,21 @@ static void *map_pages(phys_addr_t start, u64 bytes)
 	kvfree(pfns);
 	return base;
 }
+#else
+static void *braid_ivshmem_map_pages(phys_addr_t start, u64 bytes)
+{
+	return NULL;
+}
+#endif
 
 /*
- * Not memremap_pages(), nor memremap(): on x86 both ask the MTRRs, which call the PCI hole below
- * 4 GiB, where firmware puts this BAR, uncached, and map it so. But this hole is the host's
- * ordinary memory, and both sides must map it write-back to agree. Nor does it need struct
- * pages. In a guest with encrypted memory these pages are shared: mapped without the
- * encryption bit, as ioremap() maps a BAR.
+ * Not memremap_pages(), nor memremap(): on x86 both consult the MTRRs, which mark the PCI hole
+ * below 4 GiB, where firmware puts this BAR, as uncached, and map it so. But this hole is ordinary
+ * host memory, and both sides must map it write-back to agree. It needs no struct pages either. In
+ * a guest with encrypted memory these pages are shared: mapped without the encryption bit, as
+ * ioremap() maps a BAR. Kernels without vmap_pfn(), as arm64's with 16 KiB pages, have memremap().
  */
-static int map_bar(struct pci_dev *pdev, struct ivshmem *shm)
+static int braid_ivshmem_map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	phys_addr_t start = pci_resource_start(pdev, IVSHMEM_BAR);
 	struct braid_range *range = &shm->range;
@@ -71,14 +78,14 @@ static int map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 	range->bytes = pci_resource_len(pdev, IVSHMEM_BAR);
 	range->name = pci_name(pdev);
 	range->invited = *device;
-	range->base = map_pages(start, range->bytes);
+	range->base = braid_ivshmem_map_pages(start, range->bytes);
 	shm->vmapped = range->base;
 	if (!range->base)
 		range->base = memremap(start, range->bytes, MEMREMAP_WB);
 	return range->base ? 0 : -ENOMEM;
 }
 
-static void unmap_bar(struct ivshmem *shm)
+static void braid_ivshmem_unmap_bar(struct ivshmem *shm)
 {
 	if (shm->vmapped)
 		vunmap(shm->range.base);
@@ -87,21 +94,21 @@ static void unmap_bar(struct ivshmem *shm)
 }
 
 /* No peer of that number, or no such vector: then the device ignores it. */
-static void ring(void *transport, u32 value)
+static void braid_ivshmem_ring_doorbell(void *transport, u32 value)
 {
 	struct ivshmem *shm = transport;
 
 	iowrite32(value, shm->regs + IVSHMEM_DOORBELL);
 }
 
-static irqreturn_t rung(int irq, void *arg)
+static irqreturn_t braid_ivshmem_interrupt(int irq, void *arg)
 {
 	client->look();
 	return IRQ_HANDLED;
 }
 
-/* Without a doorbell both sides look now and then: what fails here is told and no more. */
-static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
+/* Without a doorbell both sides poll, so failures here are only reported. */
+static void braid_ivshmem_get_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	int err = pci_msix_vec_count(pdev);
 
@@ -118,10 +125,11 @@ static void get_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
 	if (err < 0)
 		goto err_unmap;
-	err = request_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), rung, 0, "tracebraid", shm);
+	err = request_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), braid_ivshmem_interrupt, 0,
+			  "tracebraid", shm);
 	if (err)
 		goto err_vectors;
-	shm->range.ring = ring;
+	shm->range.ring = braid_ivshmem_ring_doorbell;
 	shm->range.transport = shm;
 	return;
 
@@ -134,10 +142,10 @@ err_unmap:
 err_release:
 	pci_release_region(pdev, IVSHMEM_REGS_BAR);
 err_say:
-	pr_info("%s: its doorbell can't be used (%d)\n", pci_name(pdev), err);
+	pr_info("%s: doorbell not available, polling instead (%d)\n", pci_name(pdev), err);
 }
 
-static void put_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
+static void braid_ivshmem_put_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	if (!shm->regs)
 		return;
@@ -150,28 +158,28 @@ static void put_doorbell(struct pci_dev *pdev, struct ivshmem *shm)
 	shm->range.ring = NULL;
 }
 
-static int share(struct pci_dev *pdev, struct ivshmem *shm)
+static int braid_ivshmem_share(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	int err;
 
-	get_doorbell(pdev, shm);
+	braid_ivshmem_get_doorbell(pdev, shm);
 	err = client->attach(&shm->range);
 	shm->attached = !err;
 	if (err)
-		put_doorbell(pdev, shm);
+		braid_ivshmem_put_doorbell(pdev, shm);
 	return err;
 }
 
-static void unshare(struct pci_dev *pdev, struct ivshmem *shm)
+static void braid_ivshmem_unshare(struct pci_dev *pdev, struct ivshmem *shm)
 {
 	if (!shm->attached)
 		return;
 	client->detach();
 	shm->attached = false;
-	put_doorbell(pdev, shm);
+	braid_ivshmem_put_doorbell(pdev, shm);
 }
 
-static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+static int braid_ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct ivshmem *shm;
 	int err;
@@ -192,17 +200,17 @@ static int ivshmem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = pci_request_region(pdev, IVSHMEM_BAR, "tracebraid");
 	if (err)
 		goto err_disable;
-	err = map_bar(pdev, shm);
+	err = braid_ivshmem_map_bar(pdev, shm);
 	if (err)
 		goto err_release;
 	pci_set_drvdata(pdev, shm);
-	err = share(pdev, shm);
+	err = braid_ivshmem_share(pdev, shm);
 	if (err)
 		goto err_unmap;
 	return 0;
 
 err_unmap:
-	unmap_bar(shm);
+	braid_ivshmem_unmap_bar(shm);
 err_release:
 	pci_release_region(pdev, IVSHMEM_BAR);
 err_disable:
@@ -212,36 +220,36 @@ err_free:
 	return err;
 }
 
-static void ivshmem_remove(struct pci_dev *pdev)
+static void braid_ivshmem_remove(struct pci_dev *pdev)
 {
 	struct ivshmem *shm = pci_get_drvdata(pdev);
 
-	unshare(pdev, shm);
-	unmap_bar(shm);
+	braid_ivshmem_unshare(pdev, shm);
+	braid_ivshmem_unmap_bar(shm);
 	pci_release_region(pdev, IVSHMEM_BAR);
 	pci_disable_device(pdev);
 	kfree(shm);
 }
 
-/* The host may be another one when the guest wakes, and so may what the memory holds. */
-static int ivshmem_suspend(struct device *dev)
+/* The guest may wake on another host, with other contents in the memory. */
+static int braid_ivshmem_suspend(struct device *dev)
 {
 	struct pci_dev *pdev = to_pci_dev(dev);
 
-	unshare(pdev, pci_get_drvdata(pdev));
+	braid_ivshmem_unshare(pdev, pci_get_drvdata(pdev));
 	return 0;
 }
 
-/* Memory that can't be used any more is no reason to stay asleep: the client has said why. */
-static int ivshmem_resume(struct device *dev)
+/* Unusable memory must not block resume: the client has reported the reason. */
+static int braid_ivshmem_resume(struct device *dev)
 {
 	struct pci_dev *pdev = to_pci_dev(dev);
 
-	share(pdev, pci_get_drvdata(pdev));
+	braid_ivshmem_share(pdev, pci_get_drvdata(pdev));
 	return 0;
 }
 
-static DEFINE_SIMPLE_DEV_PM_OPS(ivshmem_pm, ivshmem_suspend, ivshmem_resume);
+static DEFINE_SIMPLE_DEV_PM_OPS(ivshmem_pm, braid_ivshmem_suspend, braid_ivshmem_resume);
 
 static const struct pci_device_id ivshmem_ids[] = {
 	{ PCI_DEVICE(IVSHMEM_VENDOR, IVSHMEM_DEVICE) },
@@ -252,24 +260,24 @@ MODULE_DEVICE_TABLE(pci, ivshmem_ids);
 static struct pci_driver ivshmem_driver = {
 	.name = "tracebraid",
 	.id_table = ivshmem_ids,
-	.probe = ivshmem_probe,
-	.remove = ivshmem_remove,
+	.probe = braid_ivshmem_probe,
+	.remove = braid_ivshmem_remove,
 	.driver.pm = pm_sleep_ptr(&ivshmem_pm),
 };
 
-static int ivshmem_init(const struct braid_transport_client *who)
+static int braid_ivshmem_init(const struct braid_transport_client *who)
 {
 	client = who;
 	return pci_register_driver(&ivshmem_driver);
 }
 
-static void ivshmem_exit(void)
+static void braid_ivshmem_exit(void)
 {
 	pci_unregister_driver(&ivshmem_driver);
 }
 
 const struct braid_transport_ops braid_ivshmem_ops = {
 	.name = "ivshmem",
-	.init = ivshmem_init,
-	.exit = ivshmem_exit,
+	.init = braid_ivshmem_init,
+	.exit = braid_ivshmem_exit,
 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A transport delivers a range of shared memory, perhaps with a doorbell, and nothing else. */
+/* A transport delivers a range of shared memory, optionally with a doorbell, and nothing else. */
 #ifndef BRAID_TRANSPORT_TRANSPORT_H
 #define BRAID_TRANSPORT_TRANSPORT_H
 
 #include "guest_driver/core/region.h"
 
-/* Who makes use of a range. One range at a time: a second one is refused. */
+/* The user of a range. One range at a time: a second one is refused. */
 struct braid_transport_client {
 	int (*attach)(const struct braid_range *range);	/* may sleep; 0 or -errno */
 	void (*detach)(void);				/* may sleep; the range is free on return */
-	void (*look)(void);	/* the host rang: look at the mailbox. Hard interrupt; at any time */
+	void (*look)(void);	/* the host rang: poll the mailbox. Hard interrupt; at any time */
 };
 
 struct braid_transport_ops {
@@ -18,7 +18,7 @@ struct braid_transport_ops {
 	void (*exit)(void);
 };
 
-extern const struct braid_transport_ops braid_ivshmem_ops;	/* where there is PCI */
-extern const struct braid_transport_ops braid_virtio_ops;	/* a module of its own */
+extern const struct braid_transport_ops braid_ivshmem_ops;	/* with PCI */
+extern const struct braid_transport_ops braid_virtio_ops;	/* a separate module */
 
 #endif /* BRAID_TRANSPORT_TRANSPORT_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* virtio: pages of the guest's own, handed to a device of type "trace" (docs/virtio-device.md). */
+/* virtio: the guest's own pages, announced to a device of type "trace" (docs/virtio-device.md). */
 #define pr_fmt(fmt) "tracebraid_virtio: " fmt
 
+#include <linux/cc_platform.h>
 #include <linux/crash_dump.h>
 #include <linux/err.h>
 #include <linux/io.h>
@@ -12,6 +13,7 @@
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/stringify.h>
 #include <linux/virtio.h>
 #include <linux/virtio_config.h>
 #include <linux/vmalloc.h>
@@ -24,21 +26,22 @@
 
 #define DEFAULT_BYTES		(16u << 20)
 #define CHUNK_ORDER_MOST	10	/* what every kernel's allocator has */
-#define CHUNKS_MOST		1024	/* their list is one piece of memory */
+#define CHUNKS_MOST		1024	/* their list is contiguous */
 #define NR_NOTICES		8
 #define GIVE_BACK_WAIT		(2 * HZ)
 
 static ushort virtio_id = BRAID_VIRTIO_ID;
 module_param(virtio_id, ushort, 0444);
-MODULE_PARM_DESC(virtio_id, "virtio device id to bind to (default 176): for hosts that can only offer an id they know");
+MODULE_PARM_DESC(virtio_id, "virtio device id to bind to (default " __stringify(BRAID_VIRTIO_ID)
+		 "), for hosts that only offer ids they know (QEMU: " __stringify(BRAID_VIRTIO_ID_QEMU) ")");
 
 static uint virtio_size_mb;
 module_param(virtio_size_mb, uint, 0444);
-MODULE_PARM_DESC(virtio_size_mb, "MiB to share; 0: what the device asks for, or 16 (default)");
+MODULE_PARM_DESC(virtio_size_mb, "MiB to share; 0: the size that the device requests, or 16 (default)");
 
 static const struct braid_transport_client *client;
 
-/* The two buffers that the controlq ever holds, in memory that lives as long as the device. */
+/* The only two buffers of the controlq, in memory that lives as long as the device. */
 struct request {
 	struct braid_virtio_status status;
 	bool there;			/* the device has it */
@@ -47,7 +50,7 @@ struct request {
 };
 
 struct pages {
-	void *base;			/* all chunks, mapped one behind the other */
+	void *base;			/* all chunks, mapped in sequence */
 	u64 bytes;
 	u32 nr_chunks;
 	struct page *first[CHUNKS_MOST];
@@ -62,16 +65,16 @@ struct trace_device {
 	spinlock_t control_lock;	/* of the controlq and the requests */
 	wait_queue_head_t given_back;
 	struct request announce, revoke;
-	struct mutex sharing;		/* held while the client gets or gives up the range */
+	struct mutex sharing;		/* held while the client gets or releases the range */
 	bool attached;			/* the client has it */
 	bool leaving;
-	struct work_struct let_go;	/* the device gave the pages back unasked */
+	struct work_struct let_go;	/* the device returned the pages without a request */
 	struct braid_virtio_notice notices[NR_NOTICES];
 };
 
 /* Pages ------------------------------------------------------------------------------ */
 
-static void free_pages_of(struct pages *pages)
+static void braid_virtio_free_pages(struct pages *pages)
 {
 	u32 k;
 
@@ -81,8 +84,8 @@ static void free_pages_of(struct pages *pages)
 	memset(pages, 0, sizeof(*pages));
 }
 
-/* As many of @bytes as there are to be had in @chunks_max chunks without pressing others. */
-static void alloc_chunks(struct pages *pages, u64 bytes, u32 chunks_max)
+/* As much of @bytes as is available in @chunks_max chunks without memory pressure. */
+static void braid_virtio_alloc_chunks(struct pages *pages, u64 bytes, u32 chunks_max)
 {
 	const gfp_t flags = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY;
 	int order = CHUNK_ORDER_MOST;
@@ -102,7 +105,7 @@ static void alloc_chunks(struct pages *pages, u64 bytes, u32 chunks_max)
 	}
 }
 
-static int map_chunks(struct pages *pages)
+static int braid_virtio_map_chunks(struct pages *pages)
 {
 	u32 nr = pages->bytes >> PAGE_SHIFT, chunk, k, n = 0;
 	struct page **all = kvmalloc_array(nr, sizeof(*all), GFP_KERNEL);
@@ -117,36 +120,38 @@ static int map_chunks(struct pages *pages)
 	return pages->base ? 0 : -ENOMEM;
 }
 
-/* What is asked for, by the user or the device, within what both have. */
-static u64 wanted_bytes(const struct braid_virtio_config *config)
+/* The size requested by the user or the device, within the limits of both. */
+static u64 braid_virtio_wanted_bytes(const struct braid_virtio_config *config)
 {
 	u64 quarter = (u64)totalram_pages() << PAGE_SHIFT >> 2;
-	u64 bytes = (u64)virtio_size_mb << 20 ?: config->region_bytes ?: DEFAULT_BYTES;
+	u64 most = le64_to_cpu(config->region_bytes_max);
+	u64 bytes = (u64)virtio_size_mb << 20 ?: le64_to_cpu(config->region_bytes) ?: DEFAULT_BYTES;
 
 	bytes = min(bytes, quarter);
-	if (config->region_bytes_max)
-		bytes = min(bytes, config->region_bytes_max);
+	if (most)
+		bytes = min(bytes, most);
 	return round_down(bytes, PAGE_SIZE);
 }
 
-static int make_pages(struct trace_device *dev)
+static int braid_virtio_make_pages(struct trace_device *dev)
 {
-	u64 bytes = wanted_bytes(&dev->config);
+	u32 chunks_max = le32_to_cpu(dev->config.chunks_max);
+	u64 bytes = braid_virtio_wanted_bytes(&dev->config);
 	int err;
 
-	alloc_chunks(&dev->pages, bytes, min_t(u32, dev->config.chunks_max, CHUNKS_MOST));
-	err = dev->pages.bytes ? map_chunks(&dev->pages) : -ENOMEM;
+	braid_virtio_alloc_chunks(&dev->pages, bytes, min_t(u32, chunks_max, CHUNKS_MOST));
+	err = dev->pages.bytes ? braid_virtio_map_chunks(&dev->pages) : -ENOMEM;
 	if (err)
-		free_pages_of(&dev->pages);
+		braid_virtio_free_pages(&dev->pages);
 	else if (dev->pages.bytes < bytes)
-		pr_info("%s: only %llu KiB of %llu KiB are available\n", dev_name(&dev->vdev->dev),
-			dev->pages.bytes >> 10, bytes >> 10);
+		pr_info("%s: shares only %llu KiB instead of %llu KiB: not enough free memory\n",
+			dev_name(&dev->vdev->dev), dev->pages.bytes >> 10, bytes >> 10);
 	return err;
 }
 
 /* The controlq ------------------------------------------------------------------------- */
 
-static int send(struct trace_device *dev, struct request *request)
+static int braid_virtio_send(struct trace_device *dev, struct request *request)
 {
 	struct virtqueue *vq = dev->queues[BRAID_VIRTIO_CONTROLQ];
 	struct scatterlist out, in, *both[] = { &out, &in };
@@ -167,7 +172,7 @@ static int send(struct trace_device *dev, struct request *request)
 	return err;
 }
 
-static void control_done(struct virtqueue *vq)
+static void braid_virtio_control_done(struct virtqueue *vq)
 {
 	struct trace_device *dev = vq->vdev->priv;
 	struct request *request;
@@ -184,36 +189,36 @@ static void control_done(struct virtqueue *vq)
 	wake_up(&dev->given_back);
 }
 
-static void prepare_announce(struct trace_device *dev)
+static void braid_virtio_prepare_announce(struct trace_device *dev)
 {
 	const struct pages *pages = &dev->pages;
 	struct braid_virtio_control *control = dev->announce.control;
 	struct braid_virtio_chunk *chunks = (void *)(control + 1);
 	u32 k;
 
-	control->command = BRAID_VIRTIO_ANNOUNCE;
-	control->nr_chunks = pages->nr_chunks;
+	control->command = cpu_to_le32(BRAID_VIRTIO_ANNOUNCE);
+	control->nr_chunks = cpu_to_le32(pages->nr_chunks);
 	for (k = 0; k < pages->nr_chunks; k++) {
-		chunks[k].address = page_to_phys(pages->first[k]);
-		chunks[k].bytes = PAGE_SIZE << pages->order[k];
+		chunks[k].address = cpu_to_le64(page_to_phys(pages->first[k]));
+		chunks[k].bytes = cpu_to_le64(PAGE_SIZE << pages->order[k]);
 	}
 	dev->announce.control_bytes = sizeof(*control) + k * sizeof(*chunks);
-	/* Of a device that returns the buffer and writes nothing. */
-	dev->announce.status.result = BRAID_VIRTIO_BAD;
+	/* For a device that returns the buffer without an answer. */
+	dev->announce.status.result = cpu_to_le32(BRAID_VIRTIO_BAD);
 }
 
-/* Asks for the pages. Return: whether they are the guest's own again. */
-static bool get_back(struct trace_device *dev)
+/* Requests the pages back. Return: whether the guest owns them again. */
+static bool braid_virtio_get_back(struct trace_device *dev)
 {
-	dev->revoke.control->command = BRAID_VIRTIO_REVOKE;
-	if (READ_ONCE(dev->announce.there) && !send(dev, &dev->revoke))
+	dev->revoke.control->command = cpu_to_le32(BRAID_VIRTIO_REVOKE);
+	if (READ_ONCE(dev->announce.there) && !braid_virtio_send(dev, &dev->revoke))
 		wait_event_timeout(dev->given_back, !READ_ONCE(dev->announce.there), GIVE_BACK_WAIT);
 	return !READ_ONCE(dev->announce.there);
 }
 
-static const char *why(u32 result)
+static const char *braid_virtio_reason(__le32 result)
 {
-	switch (result) {
+	switch (le32_to_cpu(result)) {
 	case BRAID_VIRTIO_OK:
 		return "the host returned the memory";
 	case BRAID_VIRTIO_BUSY:
@@ -224,8 +229,8 @@ static const char *why(u32 result)
 	return "the host does not understand this driver; use the same version on both sides";
 }
 
-/* The device wants no more of it: then nobody traces into these pages. */
-static void let_go(struct work_struct *work)
+/* The device has released the region: stop tracing into these pages. */
+static void braid_virtio_stop_sharing(struct work_struct *work)
 {
 	struct trace_device *dev = container_of(work, struct trace_device, let_go);
 
@@ -233,23 +238,23 @@ static void let_go(struct work_struct *work)
 	if (dev->attached)
 		client->detach();
 	dev->attached = false;
-	free_pages_of(&dev->pages);
+	braid_virtio_free_pages(&dev->pages);
 	pr_warn("%s: memory is no longer shared with the host: %s\n", dev_name(&dev->vdev->dev),
-		why(READ_ONCE(dev->announce.status.result)));
+		braid_virtio_reason(READ_ONCE(dev->announce.status.result)));
 	mutex_unlock(&dev->sharing);
 }
 
 /* Doorbells -------------------------------------------------------------------------------- */
 
-static void ring(void *transport, u32 value)
+static void braid_virtio_ring_doorbell(void *transport, u32 value)
 {
 	struct trace_device *dev = transport;
 
 	virtqueue_notify(dev->queues[BRAID_VIRTIO_NOTIFYQ]);
 }
 
-/* Without a notification, which would wake the host: it looks for buffers when it needs one. */
-static void offer_notice(struct virtqueue *vq, struct braid_virtio_notice *notice)
+/* Without a notification, which would wake the host: it checks for buffers when it needs one. */
+static void braid_virtio_offer_notice(struct virtqueue *vq, struct braid_virtio_notice *notice)
 {
 	struct scatterlist in;
 
@@ -258,70 +263,75 @@ static void offer_notice(struct virtqueue *vq, struct braid_virtio_notice *notic
 		virtqueue_kick_prepare(vq);
 }
 
-/* Takes all before it offers any anew, so that no device keeps it here. */
-static void notice_came(struct virtqueue *vq)
+/* Takes all buffers before it offers one again, so that no device can keep this loop running. */
+static void braid_virtio_notice_came(struct virtqueue *vq)
 {
 	struct braid_virtio_notice *notice, *taken[NR_NOTICES];
 	unsigned int len, nr = 0, k;
 	bool look = false;
 
 	while (nr < NR_NOTICES && (notice = virtqueue_get_buf(vq, &len)) != NULL) {
-		look |= len >= sizeof(*notice) && READ_ONCE(notice->event) == BRAID_VIRTIO_LOOK;
+		look |= len >= sizeof(*notice) &&
+			READ_ONCE(notice->event) == cpu_to_le32(BRAID_VIRTIO_LOOK);
 		taken[nr++] = notice;
 	}
 	for (k = 0; k < nr; k++)
-		offer_notice(vq, taken[k]);
+		braid_virtio_offer_notice(vq, taken[k]);
 	if (look)
 		client->look();
 }
 
 /* Life of a device ----------------------------------------------------------------------------- */
 
-static int read_config(struct trace_device *dev)
+static int braid_virtio_read_config(struct trace_device *dev)
 {
 	struct braid_virtio_config *config = &dev->config;
+	u64 most;
 
 	virtio_cread_bytes(dev->vdev, 0, config, sizeof(*config));
-	if (config->chunks_max &&
-	    (!config->region_bytes_max || config->region_bytes <= config->region_bytes_max))
+	most = le64_to_cpu(config->region_bytes_max);
+	if (config->chunks_max && (!most || le64_to_cpu(config->region_bytes) <= most))
 		return 0;
-	pr_warn("%s: not used: its configuration is not that of a trace device\n",
+	pr_warn("%s: not used: invalid configuration of a trace device\n",
 		dev_name(&dev->vdev->dev));
 	return -EINVAL;
 }
 
-static int find_queues(struct trace_device *dev)
+static int braid_virtio_find_queues(struct trace_device *dev)
 {
 	bool notify = virtio_has_feature(dev->vdev, BRAID_VIRTIO_F_NOTIFY);
 	unsigned int nr = notify ? BRAID_VIRTIO_NR_QUEUES : BRAID_VIRTIO_NR_QUEUES - 1;
 #if BRAID_HAVE_VIRTQUEUE_INFO
-	struct virtqueue_info info[] = { { "control", control_done }, { "notify", notice_came } };
+	struct virtqueue_info info[] = {
+		{ "control", braid_virtio_control_done },
+		{ "notify", braid_virtio_notice_came },
+	};
 
 	return virtio_find_vqs(dev->vdev, nr, dev->queues, info, NULL);
 #else
-	vq_callback_t *callbacks[] = { control_done, notice_came };
+	vq_callback_t *callbacks[] = { braid_virtio_control_done, braid_virtio_notice_came };
 	static const char * const names[] = { "control", "notify" };
 
 	return virtio_find_vqs(dev->vdev, nr, dev->queues, callbacks, names, NULL);
 #endif
 }
 
-/* Announces the pages, and has the client lay a region out in them. */
-static int share(struct trace_device *dev)
+/* Announces the pages, and lets the client lay out a region in them. */
+static int braid_virtio_share(struct trace_device *dev)
 {
 	struct braid_range range = {
 		.base = dev->pages.base,
 		.bytes = dev->pages.bytes,
 		.name = dev_name(&dev->vdev->dev),
 		.invited = true,	/* pages of the guest's own */
-		.ring = dev->queues[BRAID_VIRTIO_NOTIFYQ] ? ring : NULL,
+		.ring = dev->queues[BRAID_VIRTIO_NOTIFYQ] ? braid_virtio_ring_doorbell : NULL,
 		.transport = dev,
 	};
 	int err;
 
-	prepare_announce(dev);
+	braid_virtio_prepare_announce(dev);
 	mutex_lock(&dev->sharing);
-	err = send(dev, &dev->announce);
+	err = braid_virtio_send(dev, &dev->announce);
 	if (!err)
 		err = client->attach(&range);
 	dev->attached = !err;
@@ -330,17 +340,17 @@ static int share(struct trace_device *dev)
 }
 
 /*
- * Whether a device that has been reset can be trusted to be out of our memory. By PCI its front
- * end does not say that it is reset before its backend has let go, or is no longer there.
- * User-mode Linux tells its backend nothing.
+ * Whether a device that has been reset can be trusted to be out of our memory. With PCI the front
+ * end reports the reset only after its backend has released the memory or is gone. User-mode Linux
+ * does not notify its backend.
  */
-static bool reset_ends_access(const struct trace_device *dev)
+static bool braid_virtio_reset_ends_access(const struct trace_device *dev)
 {
 	return dev_is_pci(dev->vdev->dev.parent);
 }
 
-/* Nothing that the device was given outlives its queues. */
-static void end_queues(struct trace_device *dev)
+/* No buffer given to the device outlives its queues. */
+static void braid_virtio_end_queues(struct trace_device *dev)
 {
 	virtio_reset_device(dev->vdev);
 	dev->vdev->config->del_vqs(dev->vdev);
@@ -348,24 +358,24 @@ static void end_queues(struct trace_device *dev)
 	dev->announce.there = dev->revoke.there = false;
 }
 
-/* The device is to forget everything; the pages go back to whom they belong. */
-static void unshare(struct trace_device *dev)
+/* Resets the device; the pages are freed. */
+static void braid_virtio_unshare(struct trace_device *dev)
 {
 	bool ours;
 
 	if (!dev->queues[BRAID_VIRTIO_CONTROLQ])
 		return;		/* asleep, or its start has failed */
 	spin_lock_irq(&dev->control_lock);
-	dev->leaving = true;		/* what comes back from here on was asked for */
+	dev->leaving = true;		/* from here on, returned buffers were requested */
 	spin_unlock_irq(&dev->control_lock);
 	cancel_work_sync(&dev->let_go);
 	if (dev->attached)
 		client->detach();
 	dev->attached = false;
-	ours = get_back(dev);
-	end_queues(dev);
-	if (ours || !dev->pages.nr_chunks || reset_ends_access(dev)) {
-		free_pages_of(&dev->pages);
+	ours = braid_virtio_get_back(dev);
+	braid_virtio_end_queues(dev);
+	if (ours || !dev->pages.nr_chunks || braid_virtio_reset_ends_access(dev)) {
+		braid_virtio_free_pages(&dev->pages);
 		return;
 	}
 	pr_warn("%s: the host has not returned the memory: %llu KiB are lost until the next boot\n",
@@ -375,9 +385,9 @@ static void unshare(struct trace_device *dev)
 }
 
 /* From a device that was reset to a region that is shared. */
-static int start(struct trace_device *dev)
+static int braid_virtio_start(struct trace_device *dev)
 {
-	int err = find_queues(dev), k;
+	int err = braid_virtio_find_queues(dev), k;
 
 	if (err) {
 		memset(dev->queues, 0, sizeof(dev->queues));
@@ -386,17 +396,18 @@ static int start(struct trace_device *dev)
 	dev->leaving = false;
 	if (dev->queues[BRAID_VIRTIO_NOTIFYQ])
 		for (k = 0; k < NR_NOTICES; k++)
-			offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ], &dev->notices[k]);
+			braid_virtio_offer_notice(dev->queues[BRAID_VIRTIO_NOTIFYQ],
+						  &dev->notices[k]);
 	virtio_device_ready(dev->vdev);
-	err = make_pages(dev);
+	err = braid_virtio_make_pages(dev);
 	if (!err)
-		err = share(dev);
+		err = braid_virtio_share(dev);
 	if (err)
-		unshare(dev);
+		braid_virtio_unshare(dev);
 	return err;
 }
 
-static struct trace_device *make_device(struct virtio_device *vdev)
+static struct trace_device *braid_virtio_make_device(struct virtio_device *vdev)
 {
 	struct trace_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 
@@ -410,70 +421,80 @@ static struct trace_device *make_device(struct virtio_device *vdev)
 	spin_lock_init(&dev->control_lock);
 	init_waitqueue_head(&dev->given_back);
 	mutex_init(&dev->sharing);
-	INIT_WORK(&dev->let_go, let_go);
+	INIT_WORK(&dev->let_go, braid_virtio_stop_sharing);
 	return dev;
 }
 
-static void free_device(struct trace_device *dev)
+static void braid_virtio_free_device(struct trace_device *dev)
 {
 	kfree(dev->announce.control);
 	kfree(dev->revoke.control);
 	kfree(dev);
 }
 
-static int trace_probe(struct virtio_device *vdev)
+static int braid_virtio_probe(struct virtio_device *vdev)
 {
 	struct trace_device *dev;
 	int err;
 
 	if (is_kdump_kernel())
 		return -ENODEV;		/* its memory is scarce, and what crashed has another region */
-	dev = make_device(vdev);
+	dev = braid_virtio_make_device(vdev);
 	if (!dev)
 		return -ENOMEM;
 	vdev->priv = dev;
-	err = dev->announce.control && dev->revoke.control ? read_config(dev) : -ENOMEM;
+	err = dev->announce.control && dev->revoke.control ? braid_virtio_read_config(dev) :
+							     -ENOMEM;
 	if (!err)
-		err = start(dev);
+		err = braid_virtio_start(dev);
 	if (err)
-		free_device(dev);
+		braid_virtio_free_device(dev);
 	return err;
 }
 
-static void trace_remove(struct virtio_device *vdev)
+static void braid_virtio_remove(struct virtio_device *vdev)
 {
 	struct trace_device *dev = vdev->priv;
 
-	unshare(dev);
-	free_device(dev);
+	braid_virtio_unshare(dev);
+	braid_virtio_free_device(dev);
 }
 
 #ifdef CONFIG_PM
-/* The host may be another one when the guest wakes: what was shared is given up, with all it knows. */
-static int trace_freeze(struct virtio_device *vdev)
+/* The guest may wake on another host: the shared memory is released, with its state. */
+static int braid_virtio_freeze(struct virtio_device *vdev)
 {
-	unshare(vdev->priv);
+	braid_virtio_unshare(vdev->priv);
 	return 0;
 }
 
-static int trace_restore(struct virtio_device *vdev)
+static int braid_virtio_restore(struct virtio_device *vdev)
 {
-	return start(vdev->priv);
+	return braid_virtio_start(vdev->priv);
 }
 #endif
 
-/* Before features are accepted. Chunks are told by physical address: nothing may translate it. */
-static int trace_validate(struct virtio_device *vdev)
+/* Why the device can't be used, or NULL. Chunks are ordinary pages, given by physical address. */
+static const char *braid_virtio_objection(struct virtio_device *vdev)
 {
-	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1)) {
-		pr_warn("%s: not used: the device is a legacy one\n", dev_name(&vdev->dev));
-		return -ENODEV;
-	}
+	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1))
+		return "legacy device without VIRTIO_F_VERSION_1";
+	if (cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return "this guest's memory is encrypted, so the host could not read the trace; use ivshmem";
 	if (virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
-		pr_warn("%s: this driver does not support translated addresses; the device may refuse it\n",
-			dev_name(&vdev->dev));
-	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
-	return 0;
+		return "the device requires translated addresses (VIRTIO_F_ACCESS_PLATFORM), which this driver does not support; turn off its iommu_platform";
+	return NULL;
+}
+
+/* Before features are accepted, and before the kernel's own check of encrypted guests. */
+static int braid_virtio_validate(struct virtio_device *vdev)
+{
+	const char *objection = braid_virtio_objection(vdev);
+
+	if (!objection)
+		return 0;
+	pr_warn("%s: not used: %s\n", dev_name(&vdev->dev), objection);
+	return -ENODEV;
 }
 
 static struct virtio_device_id trace_ids[] = {
@@ -490,29 +511,29 @@ static struct virtio_driver trace_driver = {
 	.id_table = trace_ids,
 	.feature_table = trace_features,
 	.feature_table_size = ARRAY_SIZE(trace_features),
-	.validate = trace_validate,
-	.probe = trace_probe,
-	.remove = trace_remove,
+	.validate = braid_virtio_validate,
+	.probe = braid_virtio_probe,
+	.remove = braid_virtio_remove,
 #ifdef CONFIG_PM
-	.freeze = trace_freeze,
-	.restore = trace_restore,
+	.freeze = braid_virtio_freeze,
+	.restore = braid_virtio_restore,
 #endif
 };
 
-static int virtio_init(const struct braid_transport_client *who)
+static int braid_virtio_init(const struct braid_transport_client *who)
 {
 	client = who;
 	trace_ids[0].device = virtio_id;
 	return register_virtio_driver(&trace_driver);
 }
 
-static void virtio_exit(void)
+static void braid_virtio_exit(void)
 {
 	unregister_virtio_driver(&trace_driver);
 }
 
 const struct braid_transport_ops braid_virtio_ops = {
 	.name = "virtio",
-	.init = virtio_init,
-	.exit = virtio_exit,
+	.init = braid_virtio_init,
+	.exit = braid_virtio_exit,
 };

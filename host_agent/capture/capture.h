@@ -3,10 +3,13 @@
 #ifndef BRAID_CAPTURE_CAPTURE_H
 #define BRAID_CAPTURE_CAPTURE_H
 
+#include <stdbool.h>
+
 #include "host_agent/capture/chunk.h"
 
 struct braid_capture_writer;
 struct braid_capture_reader;
+struct braid_flusher;
 
 /**
  * braid_capture_create - begin a capture
@@ -14,7 +17,7 @@ struct braid_capture_reader;
  * @path: as for braid_output_open(); "-" is standard output
  * @head: FILE's payload, written as the first chunk
  *
- * A file that is there is replaced by braid_capture_publish() or braid_capture_finish().
+ * An existing file is replaced by braid_capture_publish() or braid_capture_finish().
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -22,40 +25,48 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head);
 
 /**
- * braid_capture_create_at - likewise, in a file that is open
- * @fd: a regular file, emptied; taken over, whatever is returned
+ * braid_capture_create_at - likewise, in an open file
+ * @fd: a regular file, emptied; taken over in any case
  * @path: for messages
  */
 int braid_capture_create_at(struct braid_capture_writer **out, int fd, const char *path,
 			    const struct braid_chunk_file *head);
 
 /**
+ * braid_capture_create_queued - likewise, written by another process
+ * @path: as for braid_capture_create()
+ * @flusher: writes the file; it must outlive the capture, and has no other
+ */
+int braid_capture_create_queued(struct braid_capture_writer **out, const char *path,
+				const struct braid_chunk_file *head, struct braid_flusher *flusher);
+
+/**
  * braid_capture_create_history - a capture without a file
  * @out: set on success
  *
- * What is put is kept as host_agent/capture/history.h says, or gone. Files are made of it by
- * braid_capture_tee(). It never fails but for memory.
+ * Chunks are kept or discarded as host_agent/capture/history.h defines. braid_capture_tee() writes
+ * them to files. Fails only without memory.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */
 int braid_capture_create_history(struct braid_capture_writer **out);
 
 /**
- * braid_capture_tee - write to a file also, for a while
+ * braid_capture_tee - temporarily write to a file too
  * @w: a capture without a file
- * @also: where all that is put from here on goes, too; NULL: nowhere
+ * @also: a second destination of all further chunks; NULL: none
  *
- * Return: 0, or the error of the one that was written to before, with braid_fail(): what it did
- * not take any more is in no file.
+ * Return: 0, or the error of the former destination, with braid_fail(): chunks after its error are
+ * in no file.
  */
 int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also);
 
-/** braid_capture_tee_failed - whether what is put goes to no file any more */
+/** braid_capture_tee_failed - whether chunks no longer reach a file */
 bool braid_capture_tee_failed(const struct braid_capture_writer *w);
 
 /**
- * braid_capture_replay - what was kept of a stream goes to the file that is written to also
- * @w: a capture without a file; others have nothing to replay
+ * braid_capture_replay - write the kept chunks of a stream to the second destination
+ * @w: a capture without a file; no effect on others
  */
 void braid_capture_replay(struct braid_capture_writer *w, u32 stream);
 
@@ -69,36 +80,51 @@ void braid_capture_replay(struct braid_capture_writer *w, u32 stream);
  * @body: the payload's second part, private memory; may be NULL with 0 bytes
  * @body_bytes: of it
  *
- * Buffers; braid_capture_flush() hands all to the kernel. After a failed write the
- * file is cut back to its last whole chunk, and every later put fails alike.
+ * Buffers; braid_capture_flush() writes all of it. After a failed write the file is truncated to
+ * its last whole chunk, and every later put fails with the same error.
  *
  * Return: 0, or -errno with braid_fail() (-ENOSPC: the disk is full).
  */
 int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		      u32 head_bytes, const void *body, u32 body_bytes);
 
-/** braid_capture_error - -errno of what failed it (-ENOSPC: the disk is full); -EIO: not told */
+/** braid_capture_error - -errno of the failure (-ENOSPC: the disk is full); -EIO: unknown */
 int braid_capture_error(const struct braid_capture_writer *w);
 
 /**
- * braid_capture_room - the buffer's free end, for data that is copied once
+ * braid_capture_reserve - the buffer's free end, for data that is copied once
  * @w: the capture
  * @bytes: wanted, at most 1 MiB
  *
- * Return: where a body of up to @bytes may be put that the next braid_capture_put() will
- * append without another copy when it is given as @body (with head_bytes as passed
- * here). NULL with braid_fail() when the capture has failed.
+ * Return: the place for a body of up to @bytes. The next braid_capture_put() appends it without
+ * another copy if it is passed as @body (with head_bytes as passed here). NULL with braid_fail()
+ * when the capture has failed.
  */
-void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
+void *braid_capture_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
 
 /**
  * braid_capture_flush - write out what is buffered
+ *
+ * Afterwards a process that is killed loses none of it. With a process that writes
+ * (host_agent/capture/flusher.h) it does not wait, and reports an earlier failure.
+ *
  * Return: 0 or -errno with braid_fail().
  */
 int braid_capture_flush(struct braid_capture_writer *w);
 
+/** braid_capture_settle - the same, and wait until the file has it */
+int braid_capture_settle(struct braid_capture_writer *w);
+
 /**
- * braid_capture_publish - from here on the capture has its own name, in place of a former one
+ * braid_capture_full - whether what can wait elsewhere should
+ *
+ * The file is slower than the guests: sub-buffers stay in their rings, which count what they lose.
+ * A put waits instead, when no room is left at all.
+ */
+bool braid_capture_full(const struct braid_capture_writer *w);
+
+/**
+ * braid_capture_publish - give the capture its final name, replacing a former file
  * Return: 0 or -errno with braid_fail().
  */
 int braid_capture_publish(struct braid_capture_writer *w);
@@ -106,8 +132,11 @@ int braid_capture_publish(struct braid_capture_writer *w);
 /** braid_capture_sync_at_end - have braid_capture_finish() wait until the disk has all */
 void braid_capture_sync_at_end(struct braid_capture_writer *w);
 
-/** braid_capture_bytes - size of the capture so far, buffered bytes included */
+/** braid_capture_bytes - current size of the capture, buffered bytes included */
 u64 braid_capture_bytes(const struct braid_capture_writer *w);
+
+/** braid_capture_written - bytes in the file by now */
+u64 braid_capture_written(const struct braid_capture_writer *w);
 
 /**
  * braid_capture_finish - put FILE_END, flush, close, free
@@ -156,18 +185,18 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view);
 
 /**
- * braid_capture_load - read one chunk again
+ * braid_capture_load - re-read one chunk
  * @r: the capture
  * @offset: of the chunk, from a view
- * @to: room for a struct braid_chunk and @bytes of payload behind it
+ * @to: a struct braid_chunk followed by @bytes of payload
  * @bytes: wanted; fails when the payload has fewer
  *
- * Return: 0, or -errno with braid_fail(). The file may have changed meanwhile: lengths
- * are checked again, content is the caller's to distrust.
+ * Return: 0, or -errno with braid_fail(). The file may have changed meanwhile: lengths are checked
+ * again; the caller must not trust the content.
  */
 int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes);
 
-/* What reading found wrong, so far. */
+/* Damage found up to now. */
 struct braid_capture_damage {
 	u64 stretches;		/* damaged stretches skipped */
 	u64 bytes;		/* in them */
@@ -176,18 +205,18 @@ struct braid_capture_damage {
 	bool no_end;		/* ends without FILE_END */
 };
 
-/** braid_capture_damage - what was wrong up to here; final once the end was reached */
+/** braid_capture_damage - damage up to here; final at the end */
 const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r);
 
 #define BRAID_CAPTURE_ALL	(~0ULL)
 
 /**
- * braid_capture_grow - read on in a capture that is still being written
+ * braid_capture_grow - continue reading a capture that is still being written
  * @r: the capture
- * @bytes: read up to here, where a chunk ends; less than was read already: no change.
+ * @bytes: read up to here, the end of a chunk; less than already read: no change.
  *	BRAID_CAPTURE_ALL: up to its end, as it is now
  *
- * What is damaged is told by braid_capture_damage() as ever.
+ * braid_capture_damage() reports damage as usual.
  */
 void braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
 

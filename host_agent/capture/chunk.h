@@ -13,16 +13,16 @@
  *   | struct braid_chunk | payload              | 0..7 x0 |   repeated
  *   +--------------------+----------------------+---------+
  *
- * The first chunk is FILE. A stream's STREAM comes before whatever speaks of it.
+ * The first chunk is FILE. A stream's STREAM precedes all chunks that refer to it.
  * A cut-off file is good up to its last whole chunk; FILE_END marks a clean end.
  * Unknown types are skipped by a reader of the same major version.
  */
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages tell how they are stamped. 2: CLOCK_*, VCPUS.
-					   3: WINDOW, what RING_END says of it; VCPU_THREADS;
-					   flags of a CLOCK_PAIR */
+#define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages have the type of their stamps. 2:
+					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
+					   VCPU_THREADS; flags of a CLOCK_PAIR */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -36,12 +36,14 @@ enum braid_chunk_type {
 	BRAID_CHUNK_CLOCK = 9,		/* struct braid_clock_sample[] */
 	BRAID_CHUNK_RING_END = 10,	/* struct braid_chunk_ring_end: a ring's accounting */
 	BRAID_CHUNK_TEXT = 11,		/* struct braid_chunk_text, then its bytes: a host's */
-	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what befell a stream */
+	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what happened to a
+					   stream */
 	BRAID_CHUNK_FILE_END = 13,	/* nothing */
-	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it came, or has another shape */
+	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it was added or reshaped */
 	BRAID_CHUNK_CLOCK_VCPU = 15,	/* struct braid_chunk_clock_vcpu, then struct braid_clock_sample[] */
 	BRAID_CHUNK_CLOCK_OFFSET = 16,	/* struct braid_clock_offset[]: what KVM says of a guest's counter */
-	BRAID_CHUNK_CLOCK_MARK = 17,	/* struct braid_clock_mark[]: what befell a guest's time */
+	BRAID_CHUNK_CLOCK_MARK = 17,	/* struct braid_clock_mark[]: what happened to a guest's
+					   time */
 	BRAID_CHUNK_CLOCK_PAIR = 18,	/* struct braid_clock_pair[]: a guest's counter and wall time */
 	BRAID_CHUNK_HOST_CLOCK = 19,	/* struct braid_chunk_host_clock, then struct braid_clock_sample[];
 					   of stream 0 */
@@ -91,7 +93,7 @@ struct braid_chunk_stream {
 	/* GUEST: struct braid_superblock follows; of earlier minors, with fewer buffers[] */
 };
 
-/* Comes before any page that lies in it; later ones of the same index replace it. */
+/* Precedes all pages of the buffer; later ones of the same index replace it. */
 struct braid_chunk_buffer {
 	u32 index;			/* in the superblock */
 	u32 reserved0;
@@ -102,7 +104,7 @@ enum braid_end_reason {
 	BRAID_END_STOPPED = 1,		/* the recording ended */
 	BRAID_END_DOWN = 2,		/* the driver was unloaded */
 	BRAID_END_REINIT = 3,		/* the driver restarted: reload or reboot */
-	BRAID_END_GONE = 4,		/* the region is no more */
+	BRAID_END_GONE = 4,		/* the region has ended */
 	BRAID_END_BROKEN = 5,		/* the guest violated the protocol */
 };
 
@@ -115,11 +117,12 @@ struct braid_chunk_stream_end {
 	u64 host_ns;
 };
 
-#define BRAID_PAGE_FINAL	(1u << 0)	/* nothing follows of this sub-buffer */
+#define BRAID_PAGE_FINAL	(1u << 0)	/* the sub-buffer is complete */
 #define BRAID_PAGE_ABSOLUTE	(1u << 1)	/* as BRAID_BUFFER_ABSOLUTE; minor 0: as its buffer */
 #define BRAID_PAGE_RAW		(1u << 2)	/* as BRAID_BUFFER_RAW */
-#define BRAID_PAGE_PLACED	(1u << 3)	/* others took what is before from_bytes: time_stamp is
-						   the clock there, first_seq of the first event there */
+#define BRAID_PAGE_PLACED	(1u << 3)	/* other readers consumed the bytes before
+						   from_bytes: time_stamp and first_seq apply to
+						   from_bytes */
 
 /* Bytes [from, to) of the data of the sub-buffer at a ring's position. */
 struct braid_chunk_page {
@@ -132,7 +135,7 @@ struct braid_chunk_page {
 	u64 time_stamp;
 	u64 first_seq;			/* of the sub-buffer's first event, not of the bytes' */
 	u64 lost_before;		/* events lost before these bytes */
-	u64 dropped;			/* events lost behind them, when final */
+	u64 dropped;			/* events lost after them, when final */
 	u64 host_ns;			/* when it was taken: no event in it is younger */
 };
 
@@ -142,7 +145,7 @@ struct braid_chunk_host_page {
 	u64 lost_before;
 };
 
-/* h1 <= host time of counter <= h2, whatever happened on the way */
+/* h1 <= host time of counter <= h2, whatever the delays */
 struct braid_clock_sample {
 	u64 h1_ns;
 	u64 counter;
@@ -158,15 +161,15 @@ struct braid_chunk_clock_vcpu {
 #define BRAID_OFFSET_LOST	255u	/* it was set too often to be followed */
 
 /*
- * guest counter = (host counter * ratio >> ratio_bits) + offset, modulo 2^64. Began to
- * hold between two values of the host's counter; the same one again confirms it.
+ * guest counter = (host counter * ratio >> ratio_bits) + offset, modulo 2^64. Valid from between
+ * two values of the host's counter; a repetition confirms it.
  */
 struct braid_clock_offset {
 	u32 vcpu;
-	u32 ratio_bits;			/* 0: not scaled; BRAID_OFFSET_LOST: nobody knows any more */
+	u32 ratio_bits;			/* 0: not scaled; BRAID_OFFSET_LOST: no longer known */
 	u64 ratio;
 	u64 offset;
-	u64 after_counter;		/* not before ...; 0: since ever, as far as we know */
+	u64 after_counter;		/* not before ...; 0: since the start, as far as known */
 	u64 from_counter;		/* ... and seen to hold here */
 };
 
@@ -208,14 +211,19 @@ struct braid_vcpu_untimed {
 	s32 tid;			/* of the host */
 };
 
-#define BRAID_VCPU_ALL	0xfffffffeu	/* in the place of a vCPU: the thread runs all in turn */
+#define BRAID_VCPU_ALL	0xfffffffeu	/* instead of a vCPU: the thread runs all of them in turn */
+#define BRAID_VCPU_NONE	0xfffffffdu	/* it runs none: of a guest, it is another thread of its VMM;
+					   of a host, one of the recorder */
 
 /* A thread of the host is a vCPU, until another row of that vCPU or thread holds. */
 struct braid_vcpu_thread {
-	u32 vcpu;			/* or BRAID_VCPU_ALL */
+	u32 vcpu;			/* or BRAID_VCPU_ALL, BRAID_VCPU_NONE */
 	s32 tid;			/* of the host */
 	u64 from_ns;			/* 0: since before the stream began */
 };
+
+#define BRAID_VCPUS_UNKNOWN \
+	"vCPU threads unknown (needs KVM, or QEMU with -name debug-threads=on)"
 
 enum braid_window_edge {
 	BRAID_WINDOW_START = 1,
@@ -223,8 +231,8 @@ enum braid_window_edge {
 };
 
 /*
- * The recording started or stopped. The start is noted before the first ring's position is,
- * the stop after the last one's: an event of the recording lies between the two.
+ * The recording started or stopped. The start is noted before the first ring's position, the stop
+ * after the last one's: all recorded events lie between the two.
  */
 struct braid_chunk_window {
 	u32 edge;			/* enum braid_window_edge */
@@ -233,10 +241,10 @@ struct braid_chunk_window {
 };
 
 /*
- * written = read + lost + left; events since the ring's init. One for each time that the
- * recording was the ring's reader: what lies between first_seq + (read - read_before) +
- * lost_within of one and first_seq of the next was read by others. Of the recording:
- * written = before + (read - read_before) + lost_within + left_within + after.
+ * written = read + lost + left; events since the ring's init. One per period in which the recording
+ * was the ring's reader: events between first_seq + (read - read_before) + lost_within of one and
+ * first_seq of the next was read by others. Of the recording: written = before + (read -
+ * read_before) + lost_within + left_within + after.
  */
 struct braid_chunk_ring_end {
 	u16 buffer;			/* HOST: 0 */
@@ -250,7 +258,7 @@ struct braid_chunk_ring_end {
 	u64 fault;			/* enum braid_reader_fault, the agent's word */
 	u64 read_before;		/* of read: by others, before */
 	u64 lost_before;		/* of lost: likewise */
-	/* From minor 3 on; a capture of an earlier one has no window, and ends here. */
+	/* Since minor 3; in earlier captures the struct ends here, without a window. */
 	u64 before;			/* of written: before the start */
 	u64 after;			/* of written: after the stop */
 	u64 lost_within;		/* of lost: from start to stop */

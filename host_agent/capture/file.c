@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Appends chunks to a file: buffered, checksummed, cut back to whole chunks on failure. */
+/*
+ * Appends chunks to a file, by itself or through a process that writes: buffered, checksummed, cut
+ * back to whole chunks on failure.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/capture/flusher.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/output.h"
+#include "host_agent/capture/queue.h"
 #include "host_agent/capture/sink.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
 #define BUFFER_BYTES	(1u << 20)
-#define SLACK_BYTES	4096u		/* so that 1 MiB of body fits with its headers */
+#define SLACK_BYTES	(BRAID_QUEUE_SLOT_BYTES - BUFFER_BYTES)	/* so that 1 MiB of body fits with
+								   its headers */
 
 struct capture_file {
 	struct braid_capture_writer base;
 	int fd;
 	bool is_stdout;
 	u64 number;		/* of the next chunk */
-	u64 written;		/* bytes in the file, whole chunks */
+	u64 written;		/* bytes that we wrote to the file, whole chunks */
 	size_t used;		/* bytes in the buffer, whole chunks */
 	char path[256];		/* for messages */
 	struct braid_output output;	/* of braid_capture_create() */
 	u8 *buffer;
+	struct braid_flusher *flusher;	/* the process that writes; NULL: we do */
 };
 
 static struct capture_file *of(struct braid_capture_writer *w)
@@ -31,14 +38,14 @@ static struct capture_file *of(struct braid_capture_writer *w)
 	return (struct capture_file *)w;
 }
 
-/* Bytes of whole chunks in the first @bytes of the buffer. */
-static size_t whole_chunks(const struct capture_file *f, size_t bytes)
+/* Bytes of whole chunks in the first @bytes of @data. */
+static size_t whole_chunks(const u8 *data, size_t bytes)
 {
 	const struct braid_chunk *chunk;
 	size_t at = 0, next;
 
 	while (at < bytes) {
-		chunk = (const struct braid_chunk *)(f->buffer + at);
+		chunk = (const struct braid_chunk *)(data + at);
 		next = at + sizeof(*chunk) + ((size_t)chunk->payload_bytes + 7) / 8 * 8;
 		if (next > bytes)
 			break;
@@ -47,7 +54,7 @@ static size_t whole_chunks(const struct capture_file *f, size_t bytes)
 	return at;
 }
 
-/* A write failed: leave nothing but whole chunks behind. */
+/* A write failed: truncate to whole chunks. */
 static int fail_write(struct capture_file *f, int err, u64 whole)
 {
 	f->base.error = err;
@@ -61,21 +68,52 @@ static int fail_write(struct capture_file *f, int err, u64 whole)
 			  (unsigned long long)whole);
 }
 
+static int failed_before(const struct capture_file *f)
+{
+	return braid_fail(f->base.error, "cannot write '%s': an earlier write failed: %s", f->path,
+			  strerror(-f->base.error));
+}
+
+/* The process that writes has failed with @err, if not 0. */
+static int check_flusher(struct capture_file *f, int err)
+{
+	const u8 *data;
+	u64 bytes, whole;
+
+	if (f->base.error)
+		return failed_before(f);
+	if (!err)
+		return 0;
+	bytes = braid_flusher_failed(f->flusher, &data);
+	whole = f->written + braid_flusher_written(f->flusher) - bytes;
+	return fail_write(f, err, whole + whole_chunks(data, bytes));
+}
+
+/* Waits until all is in the file. */
+static int settle(struct braid_capture_writer *w)
+{
+	struct capture_file *f = of(w);
+
+	return f->flusher ? check_flusher(f, braid_flusher_settle(f->flusher)) : w->ops->flush(w);
+}
+
 static int flush(struct braid_capture_writer *w)
 {
 	struct capture_file *f = of(w);
 	size_t done = 0;
 	ssize_t n;
 
+	if (f->flusher)
+		return check_flusher(f, braid_flusher_wake(f->flusher));
 	if (w->error)
-		return braid_fail(w->error, "cannot write '%s': an earlier write failed: %s",
-				  f->path, strerror(-w->error));
+		return failed_before(f);
 	while (done < f->used) {
 		n = write(f->fd, f->buffer + done, f->used - done);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return fail_write(f, n ? -errno : -EIO, f->written + whole_chunks(f, done));
+			return fail_write(f, n ? -errno : -EIO,
+					  f->written + whole_chunks(f->buffer, done));
 		done += n;
 	}
 	f->written += f->used;
@@ -83,13 +121,20 @@ static int flush(struct braid_capture_writer *w)
 	return 0;
 }
 
-/* A chunk larger than the buffer goes past it. */
+static u64 bytes_written(const struct braid_capture_writer *w)
+{
+	const struct capture_file *f = (const struct capture_file *)w;
+
+	return f->written + (f->flusher ? braid_flusher_written(f->flusher) : 0);
+}
+
+/* A chunk larger than the buffer goes past it, once all before it is written. */
 static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
 		     const void *head, u32 head_bytes, const void *body, u32 body_bytes)
 {
 	static const u8 zero[8];
 	u32 padding = -chunk->payload_bytes & 7;
-	int err = flush(&f->base);
+	int err = settle(&f->base);
 
 	if (err)
 		return err;
@@ -101,10 +146,26 @@ static int put_large(struct capture_file *f, const struct braid_chunk *chunk,
 	if (!err)
 		err = braid_write_all(f->fd, zero, padding);
 	if (err)
-		return fail_write(f, err, f->written);
+		return fail_write(f, err, bytes_written(&f->base));
 	f->written += sizeof(*chunk) + chunk->payload_bytes + padding;
 	f->number++;
 	return 0;
+}
+
+/* Where the next chunk, of @total bytes, goes; NULL with braid_fail(). */
+static u8 *place(struct capture_file *f, size_t total)
+{
+	u8 *at;
+
+	if (f->flusher) {
+		at = braid_flusher_place(f->flusher, total);
+		if (!at)
+			check_flusher(f, braid_flusher_error(f->flusher));
+		return at;
+	}
+	if (total > BUFFER_BYTES + SLACK_BYTES - f->used && flush(&f->base))
+		return NULL;
+	return f->buffer + f->used;
 }
 
 static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
@@ -119,9 +180,8 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 		.number = f->number,
 	};
 	size_t total = sizeof(chunk) + (((size_t)chunk.payload_bytes + 7) & ~(size_t)7);
-	bool in_place = body && body == f->buffer + f->used + sizeof(chunk) + head_bytes;
+	bool in_place;
 	u8 *at;
-	int err;
 
 	if (w->error)
 		return flush(w);
@@ -131,20 +191,22 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
 	if (total > BUFFER_BYTES + SLACK_BYTES)
 		return put_large(f, &chunk, head, head_bytes, body, body_bytes);
-	if (total > BUFFER_BYTES + SLACK_BYTES - f->used) {
-		err = flush(w);
-		if (err)
-			return err;
-	}
-	at = f->buffer + f->used;
+	at = place(f, total);
+	if (!at)
+		return w->error;
+	in_place = body && body == at + sizeof(chunk) + head_bytes;
 	memcpy(at, &chunk, sizeof(chunk));
 	if (head_bytes)
 		memcpy(at + sizeof(chunk), head, head_bytes);
 	if (body_bytes && !in_place)
 		memcpy(at + sizeof(chunk) + head_bytes, body, body_bytes);
 	memset(at + sizeof(chunk) + chunk.payload_bytes, 0, -chunk.payload_bytes & 7);
-	f->used += total;
 	f->number++;
+	if (f->flusher) {
+		braid_flusher_commit(f->flusher, total);
+		return 0;
+	}
+	f->used += total;
 	/* A body in place may be needed by the caller still: the next call flushes. */
 	return f->used >= BUFFER_BYTES && !in_place ? flush(w) : 0;
 }
@@ -153,6 +215,7 @@ static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	struct capture_file *f = of(w);
 	size_t total = sizeof(struct braid_chunk) + (size_t)head_bytes + bytes + 8;
+	u8 *at;
 
 	if (total > BUFFER_BYTES + SLACK_BYTES) {
 		braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
@@ -162,14 +225,22 @@ static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 		if (flush(w))
 			return NULL;
 	}
-	return f->buffer + f->used + sizeof(struct braid_chunk) + head_bytes;
+	at = place(f, total);
+	return at ? at + sizeof(struct braid_chunk) + head_bytes : NULL;
 }
 
 static u64 bytes(const struct braid_capture_writer *w)
 {
 	const struct capture_file *f = (const struct capture_file *)w;
 
-	return f->written + f->used;
+	return f->written + (f->flusher ? braid_flusher_bytes(f->flusher) : f->used);
+}
+
+static bool full(const struct braid_capture_writer *w)
+{
+	const struct capture_file *f = (const struct capture_file *)w;
+
+	return f->flusher && braid_flusher_full(f->flusher);
 }
 
 static int publish(struct braid_capture_writer *w)
@@ -179,14 +250,17 @@ static int publish(struct braid_capture_writer *w)
 
 	if (f->is_stdout)
 		return 0;
-	/* A file that gets its name has its head: a device, such as /dev/full, had its name before. */
-	err = w->error || !*f->output.part ? 0 : flush(w);
+	/*
+	 * A file that is renamed has its first chunk; a device such as /dev/full had its name
+	 * before.
+	 */
+	err = w->error || !*f->output.part ? 0 : settle(w);
 	return err ? err : braid_output_publish(&f->output, f->fd);
 }
 
 static int sync_at_end(const struct capture_file *f)
 {
-	/* Pipes and devices have nothing to be synchronized. */
+	/* Pipes and devices cannot be synchronized. */
 	if (!f->base.sync_at_end || !fsync(f->fd) || errno == EINVAL || errno == EROFS)
 		return 0;
 	return braid_fail(-errno, "cannot write '%s': %s", f->path, strerror(errno));
@@ -195,8 +269,10 @@ static int sync_at_end(const struct capture_file *f)
 static int close_file(struct braid_capture_writer *w)
 {
 	struct capture_file *f = of(w);
-	int err = sync_at_end(f);
+	int err = settle(w);
 
+	if (!err)
+		err = sync_at_end(f);
 	if (!err)
 		err = publish(w);
 	if (err || f->is_stdout)
@@ -211,7 +287,7 @@ static void release(struct braid_capture_writer *w)
 {
 	struct capture_file *f = of(w);
 
-	if (w->error)	/* it was said that it is good up to there */
+	if (w->error)	/* data up to there was reported as good */
 		publish(w);
 	braid_output_discard(&f->output, f->fd);
 	if (f->fd >= 0 && !f->is_stdout)
@@ -226,9 +302,12 @@ static struct capture_file *make_file(const char *path)
 		.put = put,
 		.room = room,
 		.flush = flush,
+		.settle = settle,
 		.publish = publish,
 		.close = close_file,
 		.bytes = bytes,
+		.written = bytes_written,
+		.full = full,
 		.free = release,
 	};
 	struct capture_file *f = calloc(1, sizeof(*f));
@@ -257,8 +336,8 @@ static int put_head(struct braid_capture_writer **out, struct capture_file *f,
 	return err;
 }
 
-int braid_capture_create(struct braid_capture_writer **out, const char *path,
-			 const struct braid_chunk_file *head)
+int braid_capture_create_queued(struct braid_capture_writer **out, const char *path,
+				const struct braid_chunk_file *head, struct braid_flusher *flusher)
 {
 	bool is_stdout = !strcmp(path, "-");
 	struct capture_file *f = make_file(is_stdout ? "standard output" : path);
@@ -268,11 +347,23 @@ int braid_capture_create(struct braid_capture_writer **out, const char *path,
 		return braid_fail(-ENOMEM, "cannot create '%s': %s", path, strerror(ENOMEM));
 	f->is_stdout = is_stdout;
 	f->fd = is_stdout ? STDOUT_FILENO : braid_output_open(&f->output, path);
-	if (f->fd >= 0)
+	err = f->fd < 0 ? f->fd : 0;
+	if (!err && flusher) {
+		err = braid_flusher_take(flusher, f->fd);
+		if (err)
+			braid_fail(err, "cannot write '%s': %s", path, strerror(-err));
+	}
+	f->flusher = flusher;
+	if (!err)
 		return put_head(out, f, head);
-	err = f->fd;
 	release(&f->base);
 	return err;
+}
+
+int braid_capture_create(struct braid_capture_writer **out, const char *path,
+			 const struct braid_chunk_file *head)
+{
+	return braid_capture_create_queued(out, path, head, NULL);
 }
 
 int braid_capture_create_at(struct braid_capture_writer **out, int fd, const char *path,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps clock samples, names and notes, within bounds, while no file is written. */
+/* Keeps the chunks that define time and names, within bounds, while no file is written. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
  * host's own clocks are read oftener.
  */
 #define GUEST_BYTES	(2u << 20)
-#define LEAST_BYTES	(256u << 10)	/* of each of very many guests; else they share ... */
+#define LEAST_BYTES	(256u << 10)	/* per guest, with very many guests; else they share ... */
 #define GUESTS_BYTES	(128u << 20)
 #define HOST_BYTES	(8u << 20)
 
@@ -24,9 +24,9 @@ struct history_chunk {
 };
 
 enum history_class {
-	HISTORY_PAST = 0,	/* some of the older samples, spread over the whole time */
-	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never what is true */
-	HISTORY_REST = 2,	/* the oldest goes first, as if the recording had begun later */
+	HISTORY_PAST = 0,		/* some earlier samples, spread over the whole time */
+	HISTORY_SAMPLES = 1,	/* one more or less changes a bound, never its validity */
+	HISTORY_REST = 2,		/* the oldest goes first, as if the recording had begun later */
 	HISTORY_CLASSES,
 	HISTORY_NOT,
 };
@@ -40,7 +40,7 @@ struct history_list {
 
 struct history_stream {
 	u32 stream;
-	u32 halvings;		/* of the past: one sample in 2^halvings gets there */
+	u32 halvings;		/* of the past: keeps one sample in 2^halvings */
 	struct history_list lists[HISTORY_CLASSES];
 };
 
@@ -105,7 +105,7 @@ static enum history_class class_of(u16 type)
 	case BRAID_CHUNK_NOTE:
 		return HISTORY_REST;
 	}
-	return HISTORY_NOT;	/* what else a file needs is written to each file again */
+	return HISTORY_NOT;	/* other chunks that a file needs are written again for each */
 }
 
 static struct history_stream *find(struct braid_history *history, u32 stream)
@@ -230,14 +230,14 @@ int braid_history_put(struct braid_history *history, u16 type, u32 stream, const
 		struct history_stream made = { .stream = stream };
 
 		if (braid_array_push(history->streams, history->nr, history->capacity, made))
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 		s = &history->streams[history->nr - 1];
 	}
 	list = &s->lists[class];
 	chunk = make(type, head, head_bytes, body, body_bytes);
 	if (!chunk || braid_array_push(list->items, list->nr, list->capacity, chunk)) {
 		free(chunk);
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	}
 	list->bytes += sizeof(*chunk) + chunk->bytes;
 	history->bytes += sizeof(*chunk) + chunk->bytes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a recording that writes no file yet keeps in memory, for the files to come. */
+/* Chunks that a recording without a file keeps in memory for later files. */
 #ifndef BRAID_CAPTURE_HISTORY_H
 #define BRAID_CAPTURE_HISTORY_H
 
 #include "host_agent/capture/capture.h"
 
 /*
- * Keeps the clock samples, names and notes of each stream, within a bound however long a recording
- * takes: of samples the newest and some of all the time before, of all else the newest.
+ * Per stream it keeps the chunks with time, names and notes, within bounds for any duration: the
+ * newest samples and some of all earlier ones; of everything else the newest.
  */
 struct braid_history;
 
@@ -18,9 +18,9 @@ struct braid_history *braid_history_new(void);
 void braid_history_free(struct braid_history *history);
 
 /**
- * braid_history_put - a chunk passes by
- * @history: keeps it, or not; a STREAM_END forgets all of its stream
- * Other parameters as in braid_capture_put().
+ * braid_history_put - handle one chunk
+ * @history: keeps or discards it; a STREAM_END discards all of its stream Other parameters as in
+ * braid_capture_put().
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */

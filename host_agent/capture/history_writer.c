@@ -46,10 +46,10 @@ static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 	void *there;
 
 	if (also) {
-		there = braid_capture_room(also, head_bytes, bytes);
+		there = braid_capture_reserve(also, head_bytes, bytes);
 		if (there)
 			return there;
-		/* From here on what is taken is in no file. */
+		/* From here on recorded data is in no file. */
 		w->tee_error = braid_capture_error(also);
 	}
 	if (total <= ROOM_BYTES)
@@ -76,6 +76,12 @@ static int nothing(struct braid_capture_writer *w)
 static u64 bytes(const struct braid_capture_writer *w)
 {
 	return braid_history_bytes(((const struct history_writer *)w)->history);
+}
+
+static bool never_full(const struct braid_capture_writer *w)
+{
+	(void)w;
+	return false;
 }
 
 static int tee(struct braid_capture_writer *w, struct braid_capture_writer *also)
@@ -108,9 +114,12 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 		.put = put,
 		.room = room,
 		.flush = flush,
+		.settle = flush,
 		.publish = nothing,
 		.close = nothing,
 		.bytes = bytes,
+		.written = bytes,
+		.full = never_full,
 		.tee = tee,
 		.replay = replay,
 		.free = release,
@@ -118,7 +127,7 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 	struct history_writer *w = calloc(1, sizeof(*w));
 
 	if (!w)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	w->base.ops = &ops;
 	w->history = braid_history_new();
 	w->room = aligned_alloc(64, ROOM_BYTES);
@@ -126,5 +135,5 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 	if (w->history && w->room)
 		return 0;
 	release(&w->base);
-	return braid_fail(-ENOMEM, "out of memory");
+	return braid_out_of_memory();
 }

@@ -22,10 +22,10 @@ static bool is_region(const char *path)
 	       (magic == BRAID_MAGIC || magic == BRAID_MARK);
 }
 
-/* What is no regular file is written to as it is. */
+/* A file that is not regular is written directly. */
 static int open_special(const char *path)
 {
-	/* Without waiting: a FIFO that nobody reads would hold us, and signals are read later. */
+	/* Without waiting: a FIFO without a reader would block, and signals are read later. */
 	int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
@@ -89,7 +89,7 @@ int braid_output_publish(struct braid_output *o, int fd)
 	err = rename(o->part, o->path) ? -errno : 0;
 	if (err)
 		braid_fail(err, "cannot rename '%s' to '%s': %s", o->part, o->path, strerror(-err));
-	*o->part = 0;	/* never discarded: what is in it is nowhere else */
+	*o->part = 0;	/* never discarded: its content exists nowhere else */
 	return err;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file that a capture is written to: made beside its name, and renamed once it is wanted. */
+/*
+ * The file that a capture is written to: created next to its final name, and renamed when
+ * published.
+ */
 #ifndef BRAID_CAPTURE_OUTPUT_H
 #define BRAID_CAPTURE_OUTPUT_H
 
@@ -13,16 +16,16 @@ struct braid_output {
 /**
  * braid_output_open - open the file for a capture
  * @o: filled
- * @path: a file that is there is left alone; a FIFO or a device is written to directly
+ * @path: an existing file is left unchanged; a FIFO or a device is written to directly
  *
  * A new file, PATH.part, with mode 0600. A link is never followed, and a guest's region is refused.
  *
- * Return: a descriptor, or -errno with braid_fail(); then there is nothing to discard.
+ * Return: a descriptor, or -errno with braid_fail(); then there is no file to discard.
  */
 int braid_output_open(struct braid_output *o, const char *path);
 
 /**
- * braid_output_publish - give the file its name, in place of the one that was there
+ * braid_output_publish - give the file its name, replacing an existing file
  * @o: of braid_output_open(); publishing twice is fine
  * @fd: its descriptor
  *

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads chunks back, whatever befell the file. Never maps it: a cut file can't kill us. */
+/*
+ * Reads chunks back, also from a damaged file. Never maps it, so that a truncated file can't cause
+ * SIGBUS.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,8 +20,8 @@
 #define HEADER_BYTES	sizeof(struct braid_chunk)
 
 /*
- * Bytes that may be hashed in vain while searching for a chunk: a file made of
- * forged headers must not keep us for ever.
+ * Bytes that may be hashed in vain while searching for a chunk: bounds the work on a file of forged
+ * headers.
  */
 #define VAIN_BYTES(file_bytes)	((1ULL << 30) + 4 * (file_bytes))
 
@@ -42,7 +45,7 @@ static int read_error(const struct braid_capture_reader *r, int err)
 }
 
 /*
- * Makes the window hold [offset, offset + bytes), or what there is of it.
+ * Makes the window hold [offset, offset + bytes), or its existing part.
  * Return: bytes there from offset on, or -errno.
  */
 static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
@@ -59,7 +62,7 @@ static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
 		u8 *grown = aligned_alloc(64, room);
 
 		if (!grown)
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 		free(r->window);
 		r->window = grown;
 		r->window_room = room;
@@ -105,7 +108,7 @@ static int probe(struct braid_capture_reader *r, u64 offset, struct braid_chunk 
 	return 0;
 }
 
-/* Searches for the next whole chunk behind @r->at. 1 found, 0 none, -errno. */
+/* Searches for the next whole chunk after @r->at. 1 found, 0 none, -errno. */
 static int resync(struct braid_capture_reader *r, struct braid_chunk *chunk, bool cut)
 {
 	u64 from = r->at, at = from + 8;
@@ -187,7 +190,7 @@ int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32
 	return 0;
 }
 
-/* Opens without waiting for the other end of a FIFO, and wants something to seek in. */
+/* Opens without waiting for the other end of a FIFO; requires a seekable file. */
 static int open_input(struct braid_capture_reader *r, const char *path)
 {
 	struct stat st;
@@ -253,7 +256,7 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 	int err;
 
 	if (!r)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	strncpy(r->path, path, sizeof(r->path) - 1);
 	err = open_input(r, path);
 	if (!err)

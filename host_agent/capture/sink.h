@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What takes the chunks of a capture: a file, or the history of a recording that writes none yet. */
+/* The destination of a capture's chunks: a file, or the history of a recording without a file. */
 #ifndef BRAID_CAPTURE_SINK_H
 #define BRAID_CAPTURE_SINK_H
 
 #include "host_agent/capture/capture.h"
 
-/* As the functions of capture.h that call them; all are there, but for tee and replay of a file. */
+/* As the functions of capture.h that call them; all are set, except tee and replay of a file. */
 struct braid_capture_ops {
 	int (*put)(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		   u32 head_bytes, const void *body, u32 body_bytes);
 	void *(*room)(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
 	int (*flush)(struct braid_capture_writer *w);
+	int (*settle)(struct braid_capture_writer *w);
 	int (*publish)(struct braid_capture_writer *w);
 	int (*close)(struct braid_capture_writer *w);	/* after FILE_END; frees nothing */
 	u64 (*bytes)(const struct braid_capture_writer *w);
+	u64 (*written)(const struct braid_capture_writer *w);
+	bool (*full)(const struct braid_capture_writer *w);
 	int (*tee)(struct braid_capture_writer *w, struct braid_capture_writer *also);
 	void (*replay)(struct braid_capture_writer *w, u32 stream);
 	void (*free)(struct braid_capture_writer *w);
@@ -22,7 +25,7 @@ struct braid_capture_ops {
 /* The first member of each kind. */
 struct braid_capture_writer {
 	const struct braid_capture_ops *ops;
-	int error;		/* of the write that failed; all later ones fail alike */
+	int error;		/* of the failed write; all later ones fail with it */
 	int tee_error;		/* of the one that is written to also */
 	bool sync_at_end;
 };

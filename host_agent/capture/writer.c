@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writes chunks to whatever takes them. */
+/* Writes chunks to a sink. */
 #include <errno.h>
 
 #include "host_agent/capture/sink.h"
@@ -10,7 +10,7 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
 	return w->ops->put(w, type, stream, head, head_bytes, body, body_bytes);
 }
 
-void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+void *braid_capture_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	return w->ops->room(w, head_bytes, bytes);
 }
@@ -18,6 +18,16 @@ void *braid_capture_room(struct braid_capture_writer *w, u32 head_bytes, u32 byt
 int braid_capture_flush(struct braid_capture_writer *w)
 {
 	return w->ops->flush(w);
+}
+
+int braid_capture_settle(struct braid_capture_writer *w)
+{
+	return w->ops->settle(w);
+}
+
+bool braid_capture_full(const struct braid_capture_writer *w)
+{
+	return w->ops->full(w);
 }
 
 int braid_capture_publish(struct braid_capture_writer *w)
@@ -28,6 +38,11 @@ int braid_capture_publish(struct braid_capture_writer *w)
 u64 braid_capture_bytes(const struct braid_capture_writer *w)
 {
 	return w->ops->bytes(w);
+}
+
+u64 braid_capture_written(const struct braid_capture_writer *w)
+{
+	return w->ops->written(w);
 }
 
 int braid_capture_tee(struct braid_capture_writer *w, struct braid_capture_writer *also)

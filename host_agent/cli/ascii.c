@@ -7,7 +7,10 @@
 
 #include "host_agent/cli/cli.h"
 
-/* What the agent itself prints; all else, names of guests' tasks for instance, is a "?". */
+/*
+ * Characters printed by the agent itself; all others, in names of guests' tasks for instance,
+ * become "?".
+ */
 static const struct {
 	const char *utf8, *ascii;
 } known[] = {
@@ -17,7 +20,7 @@ static const struct {
 /* A stream to a terminal. */
 struct terminal {
 	int fd;
-	char held[4];		/* a character's bytes so far */
+	char held[4];		/* a character's bytes up to now */
 	size_t nr_held;
 };
 

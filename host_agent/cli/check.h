@@ -3,15 +3,15 @@
 #ifndef BRAID_CLI_CHECK_H
 #define BRAID_CLI_CHECK_H
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/text.h"
 
 /**
- * braid_check_account - do the numbers add up?
+ * braid_check_account - check that a ring's counts are consistent
  * @ring: walked to its end
  * @why: extended by one phrase for each contradiction, "; " between them
  *
- * Return: true when nothing contradicts; what nobody told can't.
+ * Return: true when consistent; unknown counts are not checked.
  */
 bool braid_check_account(const struct braid_ring *ring, struct braid_text *why);
 

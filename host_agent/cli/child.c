@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs what a library may not survive in a process of its own, whose death is an error line. */
+/* Runs work that may crash a library in a child process, whose death becomes an error message. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/util/error.h"
 
-/* What the child tells as it goes; the parent reads it when the child is gone. */
+/* Messages of the child; the parent reads them after its exit. */
 struct told {
 	bool done;		/* it ended by itself */
 	char doing[256];
@@ -73,7 +73,7 @@ int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *ar
 	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (told == MAP_FAILED) {
 		told = NULL;
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	}
 	fflush(NULL);
 	pid = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A process for what may crash: libraries that parse files which anybody may have made. */
+/* A process for work that may crash: libraries that parse untrusted files. */
 #ifndef BRAID_CLI_CHILD_H
 #define BRAID_CLI_CHILD_H
 
@@ -11,12 +11,12 @@ struct braid_child_limits {
 };
 
 /**
- * braid_child_run - run a function in a process of its own, and wait for it
+ * braid_child_run - run a function in a child process, and wait for it
  * @limits: of the process
- * @run: called there; prints its own errors and returns an exit code
+ * @run: called in the child; prints its own errors and returns an exit code
  * @arg: handed to @run
  *
- * Called before braid_cli_confine(), which allows no process.
+ * Call before braid_cli_confine(), which forbids new processes.
  *
  * Return: the exit code; or -errno with braid_fail(): it crashed, or took too long.
  */

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands, and what they share. Only this room prints for people. */
+/* The commands, and their common parts. Only this room prints for people. */
 #ifndef BRAID_CLI_CLI_H
 #define BRAID_CLI_CLI_H
 
 #include <stdbool.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/cli/options.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/confine.h"
 
 #ifndef BRAID_AGENT_VERSION
 #define BRAID_AGENT_VERSION	"0.1.0"
 #endif
 
-/* A word after `tracebraid`. */
-struct braid_cli_command {
-	const char *name;
-	const char *help;			/* one line */
-	int (*run)(int argc, char **argv);	/* argv[0] is the name; returns the exit code */
-};
-
+int braid_cmd_analyze(int argc, char **argv);
 int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);
 int braid_cmd_create(int argc, char **argv);
@@ -34,21 +29,27 @@ int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_top(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
 
+extern const struct braid_cli_command
+	braid_command_analyze, braid_command_attach, braid_command_clock, braid_command_create, braid_command_detach,
+	braid_command_export, braid_command_list, braid_command_merge, braid_command_record,
+	braid_command_recover, braid_command_report, braid_command_snapshot, braid_command_stat,
+	braid_command_top, braid_command_verify;
+
 /**
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead
- * @path: no capture
+ * @path: not a capture
  * @json: machine readable
- * @buffer: only the one of this name; NULL: all
+ * @buffer: only this buffer; NULL: all
  *
- * Prints on standard output; what is wrong with @path goes to standard error.
+ * Prints on standard output; errors of @path go to standard error.
  *
  * Return: the exit code.
  */
 int braid_stat_region(const char *path, bool json, const char *buffer);
 
 /**
- * braid_clock_print - what is known of a trace's time
- * @source: the trace; its rings are not moved
+ * braid_clock_print - print the clock data of a trace
+ * @source: the trace; its cursors are not moved
  * @json: one JSON object
  *
  * Return: 0, or -errno with braid_fail().
@@ -59,17 +60,17 @@ int braid_clock_print(const struct braid_source *source, bool json);
 int braid_verify_region(const char *path);
 
 /**
- * braid_is_capture - is this a capture rather than a region?
- * @path: a file, or "-"; one that is empty, or no ordinary file, counts as a capture, so that
- *	the capture's reader says what is wrong; else its first bytes decide
+ * braid_is_capture - whether a file is a capture rather than a region
+ * @path: a file, or "-"; one that is empty, or not a regular file, counts as a capture, so that the
+ *	capture's reader reports the problem; else its first bytes decide
  */
 bool braid_is_capture(const char *path);
 
 #define BRAID_TARGET_CAPTURE	1
 
 /**
- * braid_cli_target - what a command is to look at: a capture or a region
- * @word: a file, or a region as braid_resolve() takes it; a capture goes first
+ * braid_cli_target - resolve a command's argument: a capture or a region
+ * @word: a file, or a region as braid_resolve() takes it; a capture takes precedence
  * @path: set to the region's
  *
  * Return: 0: the region at @path; BRAID_TARGET_CAPTURE: @word; or -errno with braid_fail().
@@ -84,38 +85,19 @@ int braid_cli_target(const char *word, char path[256]);
 int braid_complain(void);
 
 /**
- * braid_cli_ascii - have what goes to a terminal converted to ASCII, unless it is of UTF-8
+ * braid_cli_ascii - convert output to a terminal to ASCII, unless it supports UTF-8
  *
  * By LC_ALL, LC_CTYPE and LANG. Files and pipes always get UTF-8.
  */
 void braid_cli_ascii(void);
 
 /**
- * braid_complain_option - complain in getopt's place, and refer to --help
- * @command: its name
- * @argc: the command's ...
- * @argv: ... arguments, as getopt left them when it did not understand one, with opterr at 0
- *
- * Return: 1, to be returned as the exit code.
- */
-int braid_complain_option(const char *command, int argc, char *const *argv);
-
-/**
- * braid_other_option - take --help, and every option that a command does not know
- * @option: what getopt_long() returned: 'h' for --help
- * @usage: the command's help text, printed on standard output for --help
- *
- * Return: 1 when the help was printed, -ENOEXEC for an unknown option.
- */
-int braid_other_option(int option, const char *usage);
-
-/**
  * braid_cli_confine - braid_confine(), before the first byte of a guest is read
- * @what: is left to do
- * @children: the processes that may still be killed, each 0 or its id; NULL: none
+ * @what: the remaining work
+ * @children: the processes that may be killed later, each 0 or its id; NULL: none
  *
- * Does nothing in a build with a sanitizer: their runtimes fork, and trace their own threads.
- * For BRAID_CONFINE_LOOK and _RECORD it starts braid_peek_start()'s process first.
+ * No effect in a build with a sanitizer: their runtimes fork, and trace their own threads. For
+ * BRAID_CONFINE_LOOK and _RECORD it first starts the helper of braid_peek_start().
  *
  * Return: 0 or -errno with braid_fail().
  */
@@ -125,20 +107,20 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 bool braid_cli_confines(void);
 
 /**
- * braid_cli_input - make standard input a file if it is among the captures, as "-"
+ * braid_cli_input - read standard input into a file if it is among the captures, as "-"
  * @paths: the captures
  * @nr: of them
  *
- * What comes from a pipe is kept in memory, up to 1 GiB. Called before braid_cli_confine().
+ * Data from a pipe is kept in memory, up to 1 GiB. Call before braid_cli_confine().
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_cli_input(char *const *paths, size_t nr);
 
 /**
- * braid_cli_confine_to - braid_cli_confine(), once the files that are read are open
+ * braid_cli_confine_to - braid_cli_confine(), after opening the input files
  * @what: BRAID_CONFINE_FILES or BRAID_CONFINE_CONVERT
- * @paths: of them
+ * @paths: the input files
  * @nr: their number
  *
  * Return: 0 or -errno with braid_fail().
@@ -181,8 +163,8 @@ int braid_parse_u64(const char *text, u64 max, u64 *value);
 int braid_parse_region_size(const char *text, u64 *bytes);
 
 /**
- * braid_human - a number for those who watch it: 950, 12.3k, 4.5M
- * @to: room for @bytes
+ * braid_human - a human-readable number: 950, 12.3k, 4.5M
+ * @to: a buffer of @bytes
  *
  * Return: @to.
  */
@@ -202,7 +184,7 @@ void braid_progress_begin(struct braid_progress *p);
 /** braid_progress_show - the callback for sources and exports; @arg: the progress */
 void braid_progress_show(void *arg, const char *what, u64 done, u64 total);
 
-/** braid_progress_end - wipe the line, if there is one */
+/** braid_progress_end - erase the line, if any */
 void braid_progress_end(struct braid_progress *p);
 
 #endif /* BRAID_CLI_CLI_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints what is known of a trace's time, for people and for scripts. */
+/* Prints the clock data of a trace, for people and for scripts. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/export/line.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
 #define MAX_SHOWN	32	/* epochs and vCPUs of a guest, for people */
@@ -21,7 +22,7 @@ struct clocks {
 	struct braid_clock_check check;
 };
 
-/* Where nothing crossed there are no moments to look at: what is known of all of them stands. */
+/* Without samples there are no moments to evaluate: print the overall bound. */
 static int judge(const struct braid_clock *clock, const struct braid_stream *stream,
 		 struct braid_clock_quality *q)
 {
@@ -56,7 +57,7 @@ static int build(struct clocks *c, const struct braid_stream *stream)
 	if (!err && c->has_kvm && c->has_exchange)
 		braid_clock_compare(&c->kvm, &c->exchange, in, &c->comparison);
 	braid_clock_check(&stream->clock, in, &c->check);
-	return err ? braid_fail(-ENOMEM, "out of memory") : 0;
+	return err ? braid_out_of_memory() : 0;
 }
 
 static void drop(struct clocks *c)
@@ -111,8 +112,8 @@ static void put_seconds(struct braid_text *t, s64 ns)
 		braid_text_puts(t, "at an unknown time");
 		return;
 	}
-	braid_text_printf(t, "%lld.%06lld", (long long)(ns / 1000000000),
-			  (long long)(ns % 1000000000 / 1000));
+	braid_text_printf(t, "%lld.%06lld", (long long)(ns / (s64)BRAID_SECOND_NS),
+			  (long long)(ns % (s64)BRAID_SECOND_NS / 1000));
 }
 
 static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
@@ -184,11 +185,11 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 static void text_exchange(struct braid_text *t, const struct clocks *c)
 {
 	if (!c->has_exchange) {
-		braid_text_puts(t, "  exchange: no: no crossings\n");
+		braid_text_puts(t, "  exchange: no: no round-trip samples\n");
 		return;
 	}
-	braid_text_printf(t, "  exchange: %zu crossings, the shortest ",
-			  c->stream->clock_inputs.nr_crossings);
+	braid_text_printf(t, "  exchange: %zu round-trip samples, the shortest ",
+			  c->stream->clock_inputs.nr_round_trips);
 	put_ns(t, c->check.shortest_ns);
 	braid_text_printf(t, ", drift %+.3f ppm, ", braid_clock_drift(&c->exchange));
 	put_quality(t, &c->exchange_q);
@@ -273,7 +274,7 @@ static void json_quality(struct braid_text *t, const struct braid_clock_quality 
 	json_ns(t, "bound_worst_ns", q->worst_ns);
 }
 
-/* Where nothing dates it: null. */
+/* Null if the time is unknown. */
 static void json_moment(struct braid_text *t, const char *key, s64 ns)
 {
 	json_ns(t, key, ns < 0 || ns == INT64_MAX ? BRAID_BOUND_UNKNOWN : (u64)ns);
@@ -319,12 +320,12 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 static void json_first_fix(struct braid_text *t, const struct braid_stream *s)
 {
 	const struct braid_clock_inputs *in = &s->clock_inputs;
-	u64 first_ns = in->crossings[0].s.h2_ns;
+	u64 first_ns = in->round_trips[0].s.h2_ns;
 	size_t k;
 
-	for (k = 1; k < in->nr_crossings; k++)
-		if (in->crossings[k].s.h2_ns < first_ns)
-			first_ns = in->crossings[k].s.h2_ns;
+	for (k = 1; k < in->nr_round_trips; k++)
+		if (in->round_trips[k].s.h2_ns < first_ns)
+			first_ns = in->round_trips[k].s.h2_ns;
 	if (first_ns >= s->found_ns)
 		json_ns(t, "first_fix_ns", first_ns - s->found_ns);
 }
@@ -349,8 +350,8 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 		braid_text_putc(t, '}');
 	}
 	if (c->has_exchange) {
-		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"crossings\":%zu",
-				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_crossings);
+		braid_text_printf(t, ",\"exchange\":{\"epochs\":%u,\"round_trips\":%zu",
+				  braid_clock_epochs(&c->exchange), s->clock_inputs.nr_round_trips);
 		json_ns(t, "shortest_ns", c->check.shortest_ns);
 		json_first_fix(t, s);
 		json_quality(t, &c->exchange_q);
@@ -414,7 +415,7 @@ int braid_clock_print(const struct braid_source *source, bool json)
 	if (json)
 		braid_text_puts(&t, "]}\n");
 	if (!err && t.failed)
-		err = braid_fail(-ENOMEM, "out of memory");
+		err = braid_out_of_memory();
 	if (!err)
 		fwrite(t.data, 1, t.bytes, stdout);
 	braid_text_free(&t);

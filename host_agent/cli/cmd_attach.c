@@ -1,58 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid attach: gives a domain of libvirt a region. */
+/* tracebraid attach: attaches a region to a libvirt domain. */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/libvirt.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
 #define MOST_SECONDS	86400
-#define SHORT_WAIT_MS	3000	/* a guest that has the driver installed loads it at once */
+#define SHORT_WAIT_MS	3000	/* a guest with the driver installed loads it at once */
 #define LOOK_MS		100
-#define SIGNALLED	128	/* as shells have it: so much and the signal's number */
-
-static const char usage[] =
-	"Usage: tracebraid attach [OPTION]... DOMAIN\n"
-	"Adds the shared memory to which the guest's driver writes the trace to a running libvirt\n"
-	"domain. A domain that already has such memory keeps it.\n"
-	"\n"
-	"  -s, --size SIZE     size of the memory, a power of two: 16M, 1G. Default: 16M\n"
-	"      --config        also add it to the persistent configuration, for each start of the\n"
-	"                      domain; required if the domain is shut off or has no free slot\n"
-	"      --timeout S     wait up to S seconds for the driver. Default: check once, and say\n"
-	"                      what to do in the guest\n"
-	"      --print-xml     print the device's XML, and on standard error the commands that\n"
-	"                      create its file; change nothing\n"
-	"  -c, --connect URI   libvirt's URI; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
-	"      --help          this text\n"
-	"\n"
-	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the\n"
-	"domain's QEMU runs as, and others have no access, because whoever can read it can read\n"
-	"the trace.\n";
-
-enum { OPT_CONFIG = 256, OPT_TIMEOUT, OPT_PRINT_XML };
-
-static const struct option options[] = {
-	{ "size", required_argument, NULL, 's' },
-	{ "config", no_argument, NULL, OPT_CONFIG },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "print-xml", no_argument, NULL, OPT_PRINT_XML },
-	{ "connect", required_argument, NULL, 'c' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
+#define SIGNALLED	128	/* as in shells: this plus the signal's number */
 
 struct arguments {
 	struct braid_domain_request request;
@@ -60,39 +28,36 @@ struct arguments {
 	bool print_xml;
 };
 
-/* As braid_record's: 0, 1 when help was printed, -ENOEXEC, or -errno with braid_fail(). */
-static int parse(struct arguments *a, int argc, char **argv)
-{
-	int c, err = 0;
+#define ATTACH	struct arguments
 
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, "s:c:h", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			err = braid_parse_region_size(optarg, &a->request.bytes);
-			break;
-		case 'c':
-			a->request.uri = optarg;
-			break;
-		case OPT_CONFIG:
-			a->request.config = true;
-			break;
-		case OPT_TIMEOUT:
-			err = braid_parse_u64(optarg, MOST_SECONDS, &a->timeout_s);
-			break;
-		case OPT_PRINT_XML:
-			a->print_xml = true;
-			break;
-		default:
-			return braid_other_option(c, usage);
-		}
-	}
-	if (!err && optind + 1 != argc)
-		return braid_fail(-EINVAL, "attach: expected one DOMAIN; 'tracebraid list' shows all");
-	a->request.domain = argv[optind];
-	return err;
-}
+static const struct braid_option options[] = {
+	BRAID_OPTION_REGION_SIZE(ATTACH, request.bytes),
+	{ 0, "config", NULL, BRAID_FLAG(ATTACH, request.config),
+	  "also add it to the persistent configuration, for each start of the domain; required if "
+	  "the domain is shut off or has no free slot" },
+	{ 0, "timeout", "S", BRAID_COUNT(ATTACH, timeout_s),
+	  "wait up to S seconds for the driver. Default: check once, and say what to do in the "
+	  "guest", .most = MOST_SECONDS },
+	{ 0, "print-xml", NULL, BRAID_FLAG(ATTACH, print_xml),
+	  "print the device's XML, and on standard error the commands that create its file; change "
+	  "nothing" },
+	BRAID_OPTION_CONNECT(ATTACH, request.uri, ""),
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_attach = {
+	.name = "attach", .summary = "add trace memory to a running libvirt domain",
+	.run = braid_cmd_attach, .usage = "[OPTION]... DOMAIN",
+	.text =
+	"Adds the shared memory to which the guest's driver writes the trace to a running libvirt "
+	"domain. A domain that already has such memory keeps it.",
+	.options = options, .operands = "@domain",
+	.notes =
+	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the "
+	"domain's QEMU runs as, and others have no access, because whoever can read it can read the "
+	"trace.",
+	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
+};
 
 /* A word for a shell. */
 static void print_quoted(FILE *f, const char *word)
@@ -178,26 +143,18 @@ static bool driver_lives(const char *path)
 	       found->state == BRAID_DRIVER_LIVE;
 }
 
-static u64 now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Waits until the driver is there: 1, 0 after so long, or minus the signal that ended it. */
 static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 {
 	struct pollfd p = { .fd = signal_fd, .events = POLLIN };
 	struct signalfd_siginfo signal;
 	struct braid_progress progress;
-	u64 start_ms = now_ms(), waited_ms;
+	u64 start_ns = braid_monotonic_ns(), waited_ms;
 	int ret = 0;
 
 	braid_progress_begin(&progress);
 	do {
-		waited_ms = now_ms() - start_ms;
+		waited_ms = (braid_monotonic_ns() - start_ns) / 1000000;
 		braid_progress_show(&progress, "waiting for the driver", waited_ms, limit_ms);
 		if (driver_lives(path))
 			ret = 1;
@@ -237,21 +194,19 @@ int braid_cmd_attach(int argc, char **argv)
 	struct arguments a = { .request.bytes = BRAID_USUAL_REGION_BYTES };
 	struct braid_domain_result result;
 	sigset_t signals;
-	int signal_fd, err = parse(&a, argc, argv);
+	int signal_fd, err = braid_options_parse(&braid_command_attach, &a, argc, argv);
 
-	if (err > 0)
-		return EXIT_SUCCESS;
-	if (err == -ENOEXEC)
-		return braid_complain_option("attach", argc, argv);
-	if (!err && a.print_xml) {
+	if (err)
+		return braid_options_exit(err);
+	a.request.domain = argv[optind];
+	if (a.print_xml) {
 		err = print_xml(&a);
 		return err ? braid_complain() : EXIT_SUCCESS;
 	}
-	if (!err)
-		err = braid_domain_attach(&a.request, &result);
+	err = braid_domain_attach(&a.request, &result);
 	if (err)
 		return braid_complain();
-	/* Told to stop, it says how things stand. */
+	/* When interrupted, it reports the state. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);

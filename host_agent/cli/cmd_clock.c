@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid clock: how a guest's times become host times. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/cli/record.h"
+#include "host_agent/cli/record_command.h"
 #include "host_agent/util/error.h"
 
 #define LIVE_SECONDS	2.0
 
-static const char usage[] =
-	"Usage: tracebraid clock [OPTION]... GUEST|FILE\n"
-	"Shows how a guest's times are converted to host times: from which source and why, how\n"
-	"exactly, and since when. FILE is a capture; GUEST is a running guest as `tracebraid list`\n"
-	"shows it: its name or its region's file. A running guest's clock is measured briefly; no\n"
-	"event is enabled or consumed.\n"
-	"\n"
-	"      --json          one JSON object\n"
-	"  -t SECONDS          how long to measure a running guest. Default: 2\n"
-	"      --help          this text\n";
+struct arguments {
+	bool json;
+	double seconds;
+};
+
+static const struct braid_option options[] = {
+	{ 'j', "json", NULL, BRAID_FLAG(struct arguments, json), "one JSON object" },
+	{ 't', "time", "SECONDS", BRAID_DURATION(struct arguments, seconds),
+	  "how long to measure a running guest. Default: 2" },
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_clock = {
+	.name = "clock",
+	.summary = "show how a guest's times are converted to host times, and their error bounds",
+	.run = braid_cmd_clock, .usage = "[OPTION]... GUEST|FILE",
+	.text =
+	"Shows how a guest's times are converted to host times: from which source and why, how "
+	"exactly, and since when. FILE is a capture; GUEST is a running guest as `tracebraid list` "
+	"shows it: its name or its region's file. A running guest's clock is measured briefly; no "
+	"event is enabled or consumed.",
+	.options = options, .operands = "@region",
+	.least = 1, .most = 1, .expected = "one guest or capture: 'tracebraid clock GUEST'",
+};
 
 static bool has_guest(const struct braid_source *source)
 {
@@ -34,7 +47,7 @@ static bool has_guest(const struct braid_source *source)
 	return false;
 }
 
-/* @guest: whom the file is of, which must be in it; NULL: whoever is. */
+/* @guest: the guest that must be in the file; NULL: any. */
 static int print_file(char *path, const char *guest, double seconds, bool json)
 {
 	struct braid_source *source = NULL;
@@ -56,27 +69,24 @@ static int print_file(char *path, const char *guest, double seconds, bool json)
 	return err;
 }
 
-/* A running guest: a recording of nothing but its clock, read like any other. */
+/* A running guest: records only its clock, and reads that like any capture. */
 static int print_guest(const char *guest, double seconds, bool json)
 {
-	struct braid_recording r = {
-		.signal_fd = -1, .child = { .pidfd = -1, .go_fd = -1, .failure_fd = -1 },
-		.domains.watch.fd = -1, .flight.requests = { .fd = -1, .listener.fd = -1 },
-		.live = { .memory_fd = -1, .pidfd = -1, .marks_fd = -1 },
-		.quiet = true, .clock_only = true, .seconds = seconds,
-	};
+	struct braid_record_options o = { .quiet = true, .clock_only = true, .seconds = seconds };
+	struct braid_record_result result;
 	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];
 	int err;
 
 	if (!mkdtemp(dir))
 		return braid_fail(-errno, "cannot make a directory in /tmp: %s", strerror(errno));
 	snprintf(path, sizeof(path), "%s/c.braid", dir);
-	r.file = path;
-	err = braid_record_add_guest(&r, guest);
+	o.file = path;
+	err = braid_record_add_guest(&o, guest);
 	if (!err)
-		err = braid_record_whole(&r);
+		err = braid_record_show(&o, &result);
 	if (!err)
 		err = print_file(path, guest, seconds, json);
+	braid_record_options_free(&o);
 	unlink(path);
 	rmdir(dir);
 	return err;
@@ -84,45 +94,17 @@ static int print_guest(const char *guest, double seconds, bool json)
 
 int braid_cmd_clock(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "time", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	double seconds = LIVE_SECONDS;
-	bool json = false;
-	int option, err;
-	char *end;
+	struct arguments a = { .seconds = LIVE_SECONDS };
+	int err = braid_options_parse(&braid_command_clock, &a, argc, argv);
 
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "jt:h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		}
-		if (option == '?')
-			return braid_complain_option("clock", argc, argv);
-		if (option == 'j')
-			json = true;
-		else
-			seconds = strtod(optarg, &end);
-		if (option == 't' && (end == optarg || *end || !(seconds > 0 && seconds < 1e9))) {
-			braid_fail(-EINVAL, "-t %s: not a number of seconds", optarg);
-			return braid_complain();
-		}
-	}
-	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "clock: expected one guest or capture: 'tracebraid clock GUEST'");
-		return braid_complain();
-	}
+	if (err)
+		return braid_options_exit(err);
 	if (!braid_is_capture(argv[optind])) {
-		err = print_guest(argv[optind], seconds, json);
+		err = print_guest(argv[optind], a.seconds, a.json);
 	} else {
 		err = braid_cli_confine_to(BRAID_CONFINE_FILES, argv + optind, 1);
 		if (!err)
-			err = print_file(argv[optind], NULL, 0, json);
+			err = print_file(argv[optind], NULL, 0, a.json);
 	}
 	return err ? braid_complain() : EXIT_SUCCESS;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid create: creates a region's file for a plain QEMU. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,53 +11,34 @@
 
 #define MIB	(1ull << 20)
 
-static const char usage[] =
-	"Usage: tracebraid create [OPTION]... FILE\n"
-	"Creates the file of the shared memory to which a guest's driver writes the trace, for a\n"
-	"QEMU that is not run by libvirt, and prints the QEMU options for it. The driver accepts\n"
-	"only memory that this command or `tracebraid attach` has marked.\n"
-	"\n"
-	"  -s, --size SIZE     size of the memory, a power of two: 16M, 1G. Default: 16M\n"
-	"      --owner USER[:GROUP]\n"
-	"                      the user that QEMU runs as. Default: the user of this command\n"
-	"      --help          this text\n"
-	"\n"
-	"The file has mode 0600, because whoever can read it can read the trace. A blank file of\n"
-	"this size, owner and mode is marked; a file that a driver has already used is unchanged.\n";
+static int take_owner(const struct braid_option *o, void *to, const char *value)
+{
+	struct braid_region_file *file = to;
 
-enum { OPT_OWNER = 256 };
+	(void)o;
+	return braid_owner_parse(value, &file->uid, &file->gid);
+}
 
-static const struct option options[] = {
-	{ "size", required_argument, NULL, 's' },
-	{ "owner", required_argument, NULL, OPT_OWNER },
-	{ "help", no_argument, NULL, 'h' },
+static const struct braid_option options[] = {
+	BRAID_OPTION_REGION_SIZE(struct braid_region_file, bytes),
+	{ 0, "owner", "USER[:GROUP]", .take = take_owner, .help =
+	  "the user that QEMU runs as. Default: the user of this command", .values = "@user" },
 	{ 0 },
 };
 
-/* 0, 1 when help was printed, -ENOEXEC, or -errno with braid_fail(). */
-static int parse(struct braid_region_file *file, int argc, char **argv)
-{
-	int c, err = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, "s:h", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			err = braid_parse_region_size(optarg, &file->bytes);
-			break;
-		case OPT_OWNER:
-			err = braid_owner_parse(optarg, &file->uid, &file->gid);
-			break;
-		default:
-			return braid_other_option(c, usage);
-		}
-	}
-	if (!err && optind + 1 != argc)
-		return braid_fail(-EINVAL, "create: expected one FILE, such as /dev/shm/web1");
-	file->path = argv[optind];
-	return err;
-}
+const struct braid_cli_command braid_command_create = {
+	.name = "create", .summary = "create the trace memory file for a plain QEMU",
+	.run = braid_cmd_create, .usage = "[OPTION]... FILE",
+	.text =
+	"Creates the file of the shared memory to which a guest's driver writes the trace, for a "
+	"QEMU that is not run by libvirt, and prints the QEMU options for it. The driver accepts "
+	"only memory that this command or `tracebraid attach` has marked.",
+	.options = options,
+	.notes =
+	"The file has mode 0600, because whoever can read it can read the trace. A blank file of "
+	"this size, owner and mode is marked; a file that a driver has already used is unchanged.",
+	.least = 1, .most = 1, .expected = "one FILE, such as /dev/shm/web1",
+};
 
 static void print_next(const struct braid_region_file *file, bool made)
 {
@@ -75,15 +55,13 @@ int braid_cmd_create(int argc, char **argv)
 	struct braid_region_file file = {
 		.bytes = BRAID_USUAL_REGION_BYTES, .uid = geteuid(), .gid = getegid(), .mode = 0600,
 	};
-	int err = parse(&file, argc, argv);
+	int err = braid_options_parse(&braid_command_create, &file, argc, argv);
 	bool made = false;
 
-	if (err > 0)
-		return EXIT_SUCCESS;
-	if (err == -ENOEXEC)
-		return braid_complain_option("create", argc, argv);
-	if (!err)
-		err = braid_region_file_make(&file, &made);
+	if (err)
+		return braid_options_exit(err);
+	file.path = argv[optind];
+	err = braid_region_file_make(&file, &made);
 	if (!err && !made)
 		err = braid_region_file_invite(&file);
 	if (err)

@@ -6,100 +6,95 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/export/slices.h"
 #include "host_agent/util/error.h"
 
-static const char usage[] =
-	"Usage: tracebraid export --to FORM [OPTION]... FILE... -o OUT\n"
-	"Writes merged captures in a format that other tools open. The FILEs may include a trace.dat\n"
-	"that trace-cmd recorded on the host, see 'tracebraid merge --help'. FILE may be -, standard\n"
-	"input, up to 1 GiB.\n"
-	"\n"
-	"      --to=FORM       see below\n"
-	"  -o, --output=OUT    the file or folder to make; -: standard output, for forms of one file\n"
-	BRAID_TRACE_USAGE
-	"      --help          this text\n"
-	"\n"
-	"Forms:\n";
-
-static const char merge_usage[] =
-	"Usage: tracebraid merge [OPTION]... CAPTURE... TRACE.DAT...\n"
-	"Prints captures and a trace.dat that trace-cmd recorded on their host at the same time, as\n"
-	"one timeline. The commands report and export also accept a trace.dat among their FILEs. Its\n"
-	"times are converted with the capture's clock, so record with 'trace-cmd record -C mono_raw';\n"
-	"x86-tsc and the clock of 'tracebraid record --host-clock' work too. For a trace instance,\n"
-	"trace-cmd saves the clock only if the instance was recorded alone.\n"
-	"\n"
-	"      --to=FORM       write another format than text, see 'tracebraid export --help'\n"
-	"  -o, --output=OUT    write to OUT instead of standard output\n"
-	BRAID_TRACE_USAGE
-	"      --help          this text\n"
-	BRAID_TRACE_STATUS;
-
 struct export {
-	const char *command;		/* "export" or "merge" */
 	struct braid_trace_options trace;
+	const char *command;		/* "export" or "merge" */
 	const struct braid_export_form *form;
 	const char *out;
 };
 
-enum { OPT_TO = 256, OPT_HELP };
+static int take_form(const struct braid_option *o, void *to, const char *name)
+{
+	const struct braid_export_form **form = to;
 
-static const struct option long_options[] = {
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "output", required_argument, NULL, 'o' },
-	BRAID_TRACE_LONG,
-	{ "help", no_argument, NULL, OPT_HELP },
+	(void)o;
+	*form = braid_export_form_by_name(name);
+	return *form ? 0 : braid_fail(-EINVAL, "unknown form '%s'; 'tracebraid export --help' lists all",
+				      name);
+}
+
+static const char *form_by_number(size_t k, const char **help)
+{
+	const struct braid_export_form *form = braid_export_form_by_number(k);
+
+	*help = form ? form->help : NULL;
+	return form ? form->name : NULL;
+}
+
+#define TO(help) \
+	{ 0, "to", "FORM", \
+	  BRAID_TAKE(take_form, const struct braid_export_form *, struct export, form), help, \
+	  .values = "@form" }
+#define OUTPUT(help)	{ 'o', "output", "OUT", BRAID_STRING(struct export, out), help }
+
+#define STATES \
+	{ 0, "states", NULL, BRAID_FLAG(struct export, trace.options.states), \
+	  "trace.dat and ctf: add vCPUs' states as events of a buffer 'tracebraid'" }
+
+static const struct braid_option export_options[] = {
+	TO("see below"),
+	OUTPUT("the file or folder to make; -: standard output, for forms of one file"),
+	STATES,
 	{ 0 },
 };
 
-static void print_usage(const struct export *x)
+const struct braid_cli_command braid_command_export = {
+	.name = "export", .summary = "write captures in a format that other tools open",
+	.run = braid_cmd_export, .usage = "--to FORM [OPTION]... FILE... -o OUT",
+	.text =
+	"Writes merged captures in a format that other tools open. The FILEs may include a "
+	"trace.dat that trace-cmd recorded on the host, see 'tracebraid merge --help'. FILE may be "
+	"-, standard input, up to 1 GiB.",
+	.options = export_options, .common = braid_trace_common, .form = form_by_number,
+	.status = BRAID_TRACE_STATUS,
+	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid export --help'",
+};
+
+static const struct braid_option merge_options[] = {
+	TO("write another format than text, see 'tracebraid export --help'"),
+	OUTPUT("write to OUT instead of standard output"),
+	STATES,
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_merge = {
+	.name = "merge",
+	.summary = "report or export captures together with a trace.dat of their host",
+	.run = braid_cmd_merge, .usage = "[OPTION]... CAPTURE... TRACE.DAT...",
+	.text =
+	"Prints captures and a trace.dat that trace-cmd recorded on their host at the same time, as "
+	"one timeline. The commands report and export also accept a trace.dat among their FILEs. "
+	"Its times are converted with the capture's clock, so record with 'trace-cmd record -C "
+	"mono_raw'; x86-tsc and the clock of 'tracebraid record --host-clock' work too. For a trace "
+	"instance, trace-cmd saves the clock only if the instance was recorded alone.",
+	.options = merge_options, .common = braid_trace_common, .status = BRAID_TRACE_STATUS,
+	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid merge --help'",
+};
+
+static int check(const struct export *x)
 {
-	const struct braid_export_form *form;
-	size_t k;
-
-	if (!strcmp(x->command, "merge")) {
-		fputs(merge_usage, stdout);
-		return;
-	}
-	fputs(usage, stdout);
-	for (k = 0; (form = braid_export_form_by_number(k)); k++)
-		printf("  %-14s %s\n", form->name, form->help);
-	fputs(BRAID_TRACE_STATUS, stdout);
-}
-
-/* One option. Return: 0, 1 when there is nothing left to do, -errno. */
-static int take_option(struct export *x, int option)
-{
-	int ret;
-
-	switch (option) {
-	case OPT_TO:
-		x->form = braid_export_form_by_name(optarg);
-		return x->form ? 0 :
-		       braid_fail(-EINVAL, "%s: unknown form '%s'; 'tracebraid export --help' lists all",
-				  x->command, optarg);
-	case 'o':
-		x->out = optarg;
-		return 0;
-	case OPT_HELP:
-		print_usage(x);
-		return 1;
-	}
-	ret = braid_trace_take(&x->trace, option, optarg);
-	return ret > 0 ? 0 : ret ?: -EINVAL;
-}
-
-static int check(const struct export *x, int nr_files)
-{
-	if (!nr_files)
-		return braid_fail(-EINVAL, "%s: expected a capture; see 'tracebraid %s --help'",
-				  x->command, x->command);
 	if (!x->form)
 		return braid_fail(-EINVAL, "export: expected --to FORM; 'tracebraid export --help' lists all forms");
 	if (!x->out)
 		return braid_fail(-EINVAL, "export: expected -o OUT");
 	if (braid_trace_check_output(x->form->name, x->out))
 		return -EINVAL;
+	if (x->trace.options.states && !x->form->takes_states)
+		return braid_fail(-EINVAL, "%s: --states needs --to trace.dat (version 7) or ctf; perfetto and html show states without it",
+				  x->command);
 	if (x->form->makes_many && !strcmp(x->out, "-"))
 		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it consists of several files; name them with '-o OUT'",
 				  x->command, x->form->name);
@@ -110,6 +105,7 @@ static int export(struct export *x, char **paths, size_t nr)
 {
 	struct braid_export_totals totals;
 	struct braid_source *source = NULL;
+	const char *why = NULL;
 	int err;
 
 	err = x->form->prepare ? x->form->prepare() : 0;
@@ -118,6 +114,10 @@ static int export(struct export *x, char **paths, size_t nr)
 					   BRAID_CONFINE_FILES, paths, nr);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr);
+	if (!err && x->trace.options.states)
+		why = braid_slices_missing(source);
+	if (why)
+		fprintf(stderr, "tracebraid: no states: %s\n", why);
 	if (!err && strcmp(x->out, "-"))
 		braid_trace_stoppable(&x->trace);
 	if (!err)
@@ -128,23 +128,14 @@ static int export(struct export *x, char **paths, size_t nr)
 	return err;
 }
 
-/* @x: what goes without saying. */
-static int run(struct export *x, int argc, char **argv)
+/* @x: the defaults. */
+static int run(struct export *x, const struct braid_cli_command *c, int argc, char **argv)
 {
-	int option, err = 0;
+	int err = braid_options_parse(c, x, argc, argv);
 
-	optind = 0;
-	opterr = 0;
-	while (!err && (option = getopt_long(argc, argv, "o:h" BRAID_TRACE_SHORT, long_options,
-					     NULL)) != -1) {
-		if (option == '?') {
-			braid_trace_free(&x->trace);
-			return braid_complain_option(x->command, argc, argv);
-		}
-		err = take_option(x, option == 'h' ? OPT_HELP : option);
-	}
+	x->command = c->name;
 	if (!err)
-		err = check(x, argc - optind);
+		err = check(x);
 	if (!err)
 		err = export(x, argv + optind, argc - optind);
 	return braid_trace_exit(&x->trace, err);
@@ -152,16 +143,14 @@ static int run(struct export *x, int argc, char **argv)
 
 int braid_cmd_export(int argc, char **argv)
 {
-	struct export x = { .command = "export" };
+	struct export x = { 0 };
 
-	return run(&x, argc, argv);
+	return run(&x, &braid_command_export, argc, argv);
 }
 
 int braid_cmd_merge(int argc, char **argv)
 {
-	struct export x = {
-		.command = "merge", .form = braid_export_form_by_name("text"), .out = "-",
-	};
+	struct export x = { .form = braid_export_form_by_name("text"), .out = "-" };
 
-	return run(&x, argc, argv);
+	return run(&x, &braid_command_merge, argc, argv);
 }

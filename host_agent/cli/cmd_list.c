@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid list: the regions that this machine has. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,40 +9,16 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/list.h"
 #include "host_agent/clock/kvm.h"
-#include "host_agent/source/vcpu.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
-
-static const char usage[] =
-	"Usage: tracebraid list [-v] [--json] [-c URI] [REGION]...\n"
-	"       tracebraid list -e [GLOB] [-v] [--json] [REGION]...\n"
-	"Shows the regions that guests share with this host: all in /dev/shm and all that running\n"
-	"QEMU processes map, or only those named by a path, a file's name or a guest's name. With\n"
-	"libvirt, also shows its domains: whether they have a region now (attached) or from their\n"
-	"next start on (configured), and which host threads run their vCPUs.\n"
-	"\n"
-	"A guest's driver is live, silent (the guest hangs, is paused, or died), down (unloaded),\n"
-	"starting, or not loaded yet. A file whose owner's QEMU processes do not map it is listed\n"
-	"but not opened further: it has no name, and can be used only by its path.\n"
-	"\n"
-	"  -e, --events        list the guests' events instead, one SYSTEM:EVENT per line. GLOB,\n"
-	"                      directly after -e: only events that 'record -e GLOB' enables, or\n"
-	"                      events of that name in any system\n"
-	"  -v, --verbose       with -e: also list sub-events, such as system calls; without -v they\n"
-	"                      are listed only if nothing else matches\n"
-	"      --json          one JSON array; a domain is an element too. With -e: an element for\n"
-	"                      each event of a guest: whether it is on, its buffer and id\n"
-	"  -c, --connect URI   libvirt's URI; default: $LIBVIRT_DEFAULT_URI or qemu:///system, if\n"
-	"                      it answers\n"
-	"      --help          this text\n";
 
 static const char *mode_name(const struct braid_buffer_desc *desc)
 {
 	return desc->flags & BRAID_BUFFER_OVERWRITE ? "overwrite" : "produce-consume";
 }
 
-/* The buffer whose events a buffer takes, if that is another one; NULL: its own, or none. */
+/* The other buffer whose events a buffer uses; NULL: its own, or none. */
 static const char *events_of(const struct braid_found *f, u32 k)
 {
 	const struct braid_buffer_desc *desc = &f->sb.buffers[k];
@@ -79,7 +54,7 @@ struct widths {
 	int path, name, driver, kernel, events;
 };
 
-/* Why there is no more to say of a region. */
+/* Why no more is known of a region. */
 static const char *why_bare(const struct braid_found *f)
 {
 	if (f->state != BRAID_DRIVER_NONE)
@@ -124,7 +99,7 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 	putchar('\n');
 }
 
-/* Its host's events could not be said to be a guest's vCPU's. */
+/* Events of the host could not be assigned to the guest's vCPUs. */
 static void print_unknown(const struct braid_found *f)
 {
 	struct braid_qemu_threads threads = { 0 };
@@ -264,7 +239,7 @@ static void print_hint(void)
 	     "and load tracebraid.ko in it. A domain of libvirt: tracebraid attach DOMAIN");
 }
 
-/* What this user may not read could be a region. */
+/* Unreadable files may be regions. */
 static void tell_denied(size_t denied)
 {
 	if (denied && geteuid())
@@ -272,7 +247,7 @@ static void tell_denied(size_t denied)
 			denied == 1 ? "" : "s");
 }
 
-/* What was asked for, and what there is. */
+/* The request, and the result. */
 struct listing {
 	struct braid_list_events how;
 	bool events;			/* instead of regions */
@@ -288,43 +263,50 @@ struct listing {
 	size_t nr_domains;
 };
 
-/* 0, 1 when help was printed, or -EINVAL when an option is not understood. */
-static int parse(struct listing *l, int argc, char **argv)
+/* As in trace-cmd: a word after -e that is not an option is the glob. */
+static int take_events(const struct braid_option *o, void *to, const char *glob)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "events", no_argument, NULL, 'e' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "connect", required_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c;
+	struct listing *l = to;
 
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "ejvc:h", options, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return 1;
-		}
-		if (c != 'e' && c != 'j' && c != 'v' && c != 'c')
-			return -EINVAL;
-		l->events |= c == 'e';
-		l->how.json |= c == 'j';
-		l->how.subevents |= c == 'v';
-		if (c == 'c')
-			l->uri = optarg;
-		/* As trace-cmd has it: what follows -e, if it is no option, is the glob. */
-		if (c == 'e' && optind < argc && *argv[optind] != '-')
-			l->how.glob = argv[optind++];
-	}
-	l->paths = optind < argc ? (const char *const *)argv + optind : NULL;
-	l->nr_paths = argc - optind;
+	(void)o;
+	l->events = true;
+	l->how.glob = glob ? glob : l->how.glob;
 	return 0;
 }
 
-/* Puts the paths of what was named in its place. */
+#define LIST	struct listing
+
+static const struct braid_option options[] = {
+	{ 'e', "events", "[GLOB]", .take = take_events, .help =
+	  "list the guests' events instead, one SYSTEM:EVENT per line. GLOB, directly after -e: "
+	  "only events that 'record -e GLOB' enables, or events of that name in any system",
+	  .values = "@event" },
+	{ 'v', "verbose", NULL, BRAID_FLAG(LIST, how.subevents),
+	  "with -e: also list sub-events, such as system calls; without -v they are listed only if "
+	  "nothing else matches" },
+	{ 'j', "json", NULL, BRAID_FLAG(LIST, how.json),
+	  "one JSON array; a domain is an element too. With -e: an element for each event of a "
+	  "guest: whether it is on, its buffer and id" },
+	BRAID_OPTION_CONNECT(LIST, uri, ", if it answers"),
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_list = {
+	.name = "list", .summary = "list guests and their regions", .run = braid_cmd_list,
+	.usage = "[-v] [--json] [-c URI] [REGION]...\n"
+		 "-e [GLOB] [-v] [--json] [REGION]...",
+	.text =
+	"Shows the regions that guests share with this host: all in /dev/shm and all that running "
+	"QEMU processes map, or only those named by a path, a file's name or a guest's name. With "
+	"libvirt, also shows its domains: whether they have a region now (attached) or from their "
+	"next start on (configured), and which host threads run their vCPUs.\n"
+	"A guest's driver is live, silent (the guest hangs, is paused, or died), down (unloaded), "
+	"starting, or not loaded yet. A file whose owner's QEMU processes do not map it is listed "
+	"but not opened further: it has no name, and can be used only by its path.",
+	.options = options, .operands = "@region",
+};
+
+/* Replaces names by paths. */
 static int resolve(struct listing *l)
 {
 	const char **paths;
@@ -337,7 +319,7 @@ static int resolve(struct listing *l)
 	paths = calloc(l->nr_paths, sizeof(*paths));
 	l->resolved = paths;
 	if (!l->named || !paths)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; k < l->nr_paths; k++)
 		l->named[k].word = l->paths[k];
 	err = braid_resolve(l->named, l->nr_paths);
@@ -347,7 +329,7 @@ static int resolve(struct listing *l)
 	return err;
 }
 
-/* No libvirt is no error, unless it was asked for. */
+/* A missing libvirt is an error only if it was requested. */
 static int find_all(struct listing *l)
 {
 	int err = 0;
@@ -393,11 +375,13 @@ int braid_cmd_list(int argc, char **argv)
 {
 	struct listing l = { 0 };
 	bool failed = false;
-	int ret = parse(&l, argc, argv);
+	int ret = braid_options_parse(&braid_command_list, &l, argc, argv);
 	size_t k;
 
 	if (ret)
-		return ret > 0 ? EXIT_SUCCESS : braid_complain_option("list", argc, argv);
+		return braid_options_exit(ret);
+	l.paths = optind < argc ? (const char *const *)argv + optind : NULL;
+	l.nr_paths = argc - optind;
 	if (find_all(&l)) {
 		release(&l);
 		return braid_complain();

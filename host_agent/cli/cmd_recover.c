@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid recover: a capture of what dead guests left. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,48 +9,26 @@
 
 #include "host_agent/cli/child.h"
 #include "host_agent/cli/cli.h"
-#include "host_agent/source/region.h"
-#include "host_agent/transport/dead.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/live/region.h"
+#include "host_agent/transport/post_mortem.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/text.h"
 
 #define DEFAULT_FILE	"recovered.braid"
 #define CPU_S		60u		/* that reading a small dump may take; a second more for ... */
 #define CPU_BYTES	(4u << 20)
-#define MEMORY_BYTES	(4ULL << 30)	/* that it may take, beside so many times the dump's size: */
+#define MEMORY_BYTES	(4ULL << 30)	/* limit, in addition to this multiple of the dump's
+					   size: */
 #define MEMORY_TIMES	16u
 #define TURNS_MOST	64	/* till a stream has begun: some where buffers were being changed */
 
-static const char usage[] =
-	"Usage: tracebraid recover [OPTION]... SOURCE[,name=NAME]...\n"
-	"Makes a capture of all events that guests committed and that were not read yet. SOURCE is\n"
-	"a region's file (/dev/shm/NAME, or a copy of it) whose guest no longer runs, or a dump of\n"
-	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore)\n"
-	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered.\n"
-	"SOURCE is not modified.\n"
-	"\n"
-	"  -o FILE     the capture. Default: " DEFAULT_FILE "; -: standard output\n"
-	"  -q          print errors only\n"
-	"  --help      this text\n"
-	"\n"
-	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times\n"
-	"are of this host's clock, or wall times if the guest ran before this host's last boot or on\n"
-	"another host.\n";
-
-static const struct option options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-/* What was given on the command line. */
+/* The command line's options. */
 struct given {
 	char path[256];
 	char name[64];
 	int fd;
-	struct braid_dead_regions regions;
+	struct braid_post_mortem_regions regions;
 };
 
 struct recovery {
@@ -66,23 +43,30 @@ struct recovery {
 	u64 events;
 };
 
-static int parse_given(struct given *given, const char *argument)
-{
-	const char *name = strstr(argument, ",name=");
-	size_t n = name ? (size_t)(name - argument) : strlen(argument);
+static const struct braid_option options[] = {
+	{ 'o', "output", "FILE", BRAID_STRING(struct recovery, file),
+	  "the capture. Default: " DEFAULT_FILE "; -: standard output" },
+	BRAID_OPTION_QUIET(struct recovery, quiet),
+	{ 0 },
+};
 
-	given->fd = -1;
-	if (name)
-		name += strlen(",name=");
-	if (!n || n >= sizeof(given->path) ||
-	    (name && (!*name || strlen(name) >= sizeof(given->name))))
-		return braid_fail(-EINVAL, "\"%s\" is not SOURCE[,name=NAME]", argument);
-	memcpy(given->path, argument, n);
-	if (name)
-		strcpy(given->name, name);
-	braid_text_clean(given->name);
-	return 0;
-}
+const struct braid_cli_command braid_command_recover = {
+	.name = "recover", .summary = "make a capture from a dead guest's memory",
+	.run = braid_cmd_recover, .usage = "[OPTION]... SOURCE[,name=NAME]...",
+	.text =
+	"Makes a capture of all events that guests committed and that were not read yet. SOURCE is "
+	"a region's file (/dev/shm/NAME, or a copy of it) whose guest no longer runs, or a dump of "
+	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
+	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
+	"SOURCE is not modified.",
+	.options = options,
+	.notes =
+	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times "
+	"are of this host's clock, or wall times if the guest ran before this host's last boot or "
+	"on another host.",
+	.least = 1, .most = BRAID_ANY_NUMBER,
+	.expected = "a source: 'tracebraid recover SOURCE...'",
+};
 
 static void say(void *arg, const char *name, const char *line)
 {
@@ -93,7 +77,7 @@ static void say(void *arg, const char *name, const char *line)
 }
 
 static void print_sums(const struct recovery *r, const struct braid_region_status *status,
-		       const struct braid_dead_region *region)
+		       const struct braid_post_mortem_region *region)
 {
 	const struct braid_region_sums *s = &status->sums;
 
@@ -112,9 +96,9 @@ static void print_sums(const struct recovery *r, const struct braid_region_statu
 			(unsigned long long)status->unreadable);
 }
 
-/* One region's stream. An error is the capture's; a region that can't be read is told. */
+/* One region's stream. Errors are the capture's; an unreadable region is only reported. */
 static int write_stream(struct recovery *r, struct braid_region_source *source,
-		       const struct braid_dead_region *region)
+		       const struct braid_post_mortem_region *region)
 {
 	struct braid_region_status status;
 	int turns, ret;
@@ -142,7 +126,7 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 }
 
 static int write_region(struct recovery *r, const struct given *given,
-		       struct braid_dead_region *region)
+		       struct braid_post_mortem_region *region)
 {
 	struct braid_region_options o = {
 		.path = given->path,
@@ -153,12 +137,12 @@ static int write_region(struct recovery *r, const struct given *given,
 		.say_arg = r,
 	};
 	struct braid_region_source *source;
-	struct braid_dead_region copy = *region;
+	struct braid_post_mortem_region copy = *region;
 	int err;
 
-	o.port = braid_dead_port(region);
-	if (!o.port)
-		return braid_fail(-ENOMEM, "out of memory");
+	o.endpoint = braid_post_mortem_endpoint(region);
+	if (!o.endpoint)
+		return braid_out_of_memory();
 	err = braid_region_source_open(&source, &o);
 	if (err) {
 		say(r, given->path, braid_failure());
@@ -169,7 +153,7 @@ static int write_region(struct recovery *r, const struct given *given,
 	return err;
 }
 
-/* The capture takes the place of what has its name. */
+/* The capture replaces an existing file of its name. */
 static int refuse_same_file(const struct recovery *r, const struct given *given)
 {
 	struct stat in, out;
@@ -187,13 +171,13 @@ static int take_all(struct recovery *r)
 	int err = 0;
 
 	for (k = 0; k < r->nr_given && !err; k++) {
-		r->given[k].fd = braid_dead_take(r->given[k].path);
+		r->given[k].fd = braid_post_mortem_take(r->given[k].path);
 		err = r->given[k].fd < 0 ? r->given[k].fd : refuse_same_file(r, &r->given[k]);
 	}
 	return err ? err : braid_cli_confine(BRAID_CONFINE_CONVERT, NULL);
 }
 
-/* Where the capture is to be there is room, or there would be none for it. */
+/* The capture's folder has the space that the capture needs anyway. */
 static char *folder_of(const char *file)
 {
 	const char *slash = strrchr(file, '/');
@@ -207,18 +191,19 @@ static char *folder_of(const char *file)
 static int open_all(struct recovery *r)
 {
 	braid_auto_free char *folder = folder_of(r->file);
-	struct braid_dead_options o = {
+	struct braid_post_mortem_options o = {
 		.folder = folder,
 		.progress = braid_progress_show,
 		.progress_arg = &r->progress,
 	};
-	int err = folder ? 0 : braid_fail(-ENOMEM, "out of memory");
+	int err = folder ? 0 : braid_out_of_memory();
 	size_t k;
 
 	braid_progress_begin(&r->progress);
 	for (k = 0; k < r->nr_given && !err; k++) {
 		braid_child_does(r->given[k].path);
-		err = braid_dead_open(&r->given[k].regions, r->given[k].fd, r->given[k].path, &o);
+		err = braid_post_mortem_open(&r->given[k].regions, r->given[k].fd,
+					     r->given[k].path, &o);
 	}
 	braid_progress_end(&r->progress);
 	return err;
@@ -251,7 +236,7 @@ static bool lived_before(const struct recovery *r)
 
 	for (k = 0; k < r->nr_given; k++) {
 		for (i = 0; i < r->given[k].regions.nr; i++) {
-			wall_ns = braid_dead_wall_ns(&r->given[k].regions.items[i]);
+			wall_ns = braid_post_mortem_wall_ns(&r->given[k].regions.items[i]);
 			if (wall_ns && wall_ns < began_ns)
 				return true;
 		}
@@ -321,47 +306,27 @@ static int recover_in_child(struct recovery *r)
 	return braid_child_run(&limits, recover, r);
 }
 
-/* Returns 0, 1 when help was printed, -ENOEXEC when an option is not understood. */
-static int parse_options(struct recovery *r, int argc, char **argv)
-{
-	int c;
-
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			r->file = optarg;
-			break;
-		case 'q':
-			r->quiet = true;
-			break;
-		default:
-			return braid_other_option(c, usage);
-		}
-	}
-	return 0;
-}
-
 int braid_cmd_recover(int argc, char **argv)
 {
 	struct recovery r = { .file = DEFAULT_FILE };
-	int err = parse_options(&r, argc, argv);
+	int err = braid_options_parse(&braid_command_recover, &r, argc, argv);
 	size_t k;
 
 	if (err)
-		return err > 0 ? EXIT_SUCCESS : braid_complain_option("recover", argc, argv);
+		return braid_options_exit(err);
 	r.given = calloc(argc, sizeof(*r.given));
 	if (!r.given)
-		err = braid_fail(-ENOMEM, "out of memory");
-	else if (optind == argc)
-		err = braid_fail(-EINVAL, "recover: expected a source: 'tracebraid recover SOURCE...'");
-	for (; !err && optind < argc; optind++)
-		err = parse_given(&r.given[r.nr_given++], argv[optind]);
+		err = braid_out_of_memory();
+	for (; !err && optind < argc; optind++) {
+		struct given *given = &r.given[r.nr_given++];
+
+		given->fd = -1;
+		err = braid_split_name(argv[optind], given->path, given->name);
+	}
 	if (!err)
 		err = recover_in_child(&r);
 	for (k = 0; k < r.nr_given; k++) {
-		braid_dead_free(&r.given[k].regions);
+		braid_post_mortem_free(&r.given[k].regions);
 		if (r.given[k].fd >= 0)
 			close(r.given[k].fd);
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid snapshot: asks a flight recorder for all that is in the rings now. */
+/* tracebraid snapshot: requests a snapshot of all rings from a flight recorder. */
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,26 +14,31 @@
 
 #define DEFAULT_FILE	"snapshot.braid"
 
-static const char usage[] =
-	"Usage: tracebraid snapshot [OPTION]... [PID]\n"
-	"Makes a flight recorder (`tracebraid record --snapshot`) write a capture of everything that\n"
-	"the guests' and the host's rings hold now. Tracing continues. A snapshot removes its events\n"
-	"from the rings: the next snapshot begins after it.\n"
-	"\n"
-	"  -o FILE     the capture. Default: " DEFAULT_FILE ", if it does not exist yet\n"
-	"  -q          print errors only\n"
-	"  --help      this text\n"
-	"\n"
-	"PID is the recorder's process. Default: this user's only recorder.\n";
+struct arguments {
+	const char *file;
+	bool quiet;
+};
 
-static const struct option options[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
+static const struct braid_option options[] = {
+	{ 'o', "output", "FILE", BRAID_STRING(struct arguments, file),
+	  "the capture. Default: " DEFAULT_FILE ", if it does not exist yet" },
+	BRAID_OPTION_QUIET(struct arguments, quiet),
 	{ 0 },
 };
 
-/* Asks for it, in a file that was made. */
+const struct braid_cli_command braid_command_snapshot = {
+	.name = "snapshot", .summary = "make a flight recorder write a capture",
+	.run = braid_cmd_snapshot, .usage = "[OPTION]... [PID]",
+	.text =
+	"Makes a flight recorder (`tracebraid record --snapshot`) write a capture of everything "
+	"that the guests' and the host's rings hold now. Tracing continues. A snapshot removes its "
+	"events from the rings: the next snapshot begins after it.",
+	.options = options,
+	.notes = "PID is the recorder's process. Default: this user's only recorder.",
+	.most = 1, .expected = "at most one recorder's PID",
+};
+
+/* Requests it, with a newly created file. */
 static int fill(int fd, int out, struct braid_output *output, bool quiet)
 {
 	const char *file = output->path;
@@ -47,7 +51,7 @@ static int fill(int fd, int out, struct braid_output *output, bool quiet)
 		return braid_fail(-EINVAL, "%s: not a regular file; use -o to name a new capture",
 				  file);
 	err = braid_request_ask(fd, out, file, line);
-	/* What was taken before a failure is nowhere else. */
+	/* Events read before a failure exist nowhere else. */
 	if (err && !fstat(out, &st) && !st.st_size)
 		return err;
 	snprintf(failure, sizeof(failure), "%s", braid_failure());
@@ -79,36 +83,18 @@ static int ask(const char *file, pid_t pid, bool quiet)
 
 int braid_cmd_snapshot(int argc, char **argv)
 {
-	const char *file = NULL;
-	bool quiet = false;
+	struct arguments a = { 0 };
+	int err = braid_options_parse(&braid_command_snapshot, &a, argc, argv);
 	u64 pid = 0;
-	int c, err = 0;
 
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "o:qh", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			file = optarg;
-			break;
-		case 'q':
-			quiet = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return braid_complain_option("snapshot", argc, argv);
-		}
-	}
-	if (argc - optind > 1)
-		err = braid_fail(-EINVAL, "snapshot: expected at most one recorder's PID");
-	else if (optind < argc)
+	if (err)
+		return braid_options_exit(err);
+	if (optind < argc)
 		err = braid_parse_u64(argv[optind], INT_MAX, &pid);
-	/* What is in it is nowhere else: nobody replaces it by a slip. */
-	if (!err && !file && !access(DEFAULT_FILE, F_OK))
+	/* Its content exists nowhere else: avoid an accidental overwrite. */
+	if (!err && !a.file && !access(DEFAULT_FILE, F_OK))
 		err = braid_fail(-EEXIST, "snapshot: there is a " DEFAULT_FILE " already; -o names another, or that one");
 	if (!err)
-		err = ask(file ? file : DEFAULT_FILE, pid, quiet);
+		err = ask(a.file ? a.file : DEFAULT_FILE, pid, a.quiet);
 	return err ? braid_complain() : EXIT_SUCCESS;
 }

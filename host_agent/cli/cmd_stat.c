@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid stat: the accounting of a capture, ring by ring. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,24 +9,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/util/error.h"
 
-static const char usage[] =
-	"Usage: tracebraid stat [--json] [--buffer NAME] FILE|REGION\n"
-	"Prints the events written, read, lost and left for each ring, and checks that\n"
-	"written = read + lost + left, and that read equals the number of events in the pages.\n"
-	"For a capture, these count events between the start and the stop of the recording; BEFORE\n"
-	"and AFTER count events that the driver wrote before the start and after the stop. For a\n"
-	"region, they count all events since the driver was loaded. For a region, stat also prints\n"
-	"the number of kernel addresses in events that have no name because the guest's symbol\n"
-	"table was full, if there are any.\n"
-	"Exits with 1 if an account does not add up or the capture lacks its end. FILE may be -,\n"
-	"standard input, up to 1 GiB. REGION is a running guest as `tracebraid list` shows it: the\n"
-	"guest's name or the region's file.\n"
-	"\n"
-	"      --json          one JSON object\n"
-	"      --buffer NAME   only guests' buffers of this name\n"
-	"      --help          this text\n";
-
-/* What is known of a ring: its stored accounting, or what a walk found; or of all together. */
+/* The counts of a ring: its stored account, or those of a walk; or of all together. */
 struct row {
 	bool known;
 	u64 before, written, read, lost, left, after, found;
@@ -45,6 +27,31 @@ struct stat_run {
 	bool any;
 	struct totals totals;
 	struct braid_text out;
+};
+
+static const struct braid_option options[] = {
+	{ 'j', "json", NULL, BRAID_FLAG(struct stat_run, json), "one JSON object" },
+	{ 'B', "buffer", "NAME", BRAID_STRING(struct stat_run, buffer),
+	  "only guests' buffers of this name" },
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_stat = {
+	.name = "stat", .summary = "print the accounting of a capture or a region",
+	.run = braid_cmd_stat, .usage = "[--json] [--buffer NAME] FILE|REGION",
+	.text =
+	"Prints the events written, read, lost and left for each ring, and checks that written = "
+	"read + lost + left, and that read equals the number of events in the pages. For a "
+	"capture, these count events between the start and the stop of the recording; BEFORE and "
+	"AFTER count events that the driver wrote before the start and after the stop. For a "
+	"region, they count all events since the driver was loaded. For a region, stat also "
+	"prints the number of kernel addresses in events that have no name because the guest's "
+	"symbol table was full, if there are any (\"unnamed_symbols\" in JSON). FILE may be -, "
+	"standard input, up to 1 GiB. REGION is a running guest as `tracebraid list` shows it: "
+	"the guest's name or the region's file.",
+	.options = options, .operands = "@region",
+	.status = "0 if everything adds up, 1 if an account does not add up or the capture lacks its end.",
+	.least = 1, .most = 1, .expected = "one capture or region: 'tracebraid stat FILE'",
 };
 
 static void put_u64(struct braid_text *t, u64 value)
@@ -84,7 +91,7 @@ static void put_numbers(struct braid_text *t, const struct row *row)
 	put_u64(t, row->found);
 }
 
-/* In JSON what is not known is null in the sums, and not there in a ring's. */
+/* In JSON unknown counts are null in the sums, and absent in a ring's. */
 static void json_known(struct braid_text *t, const char *key, bool known, u64 value)
 {
 	if (known)
@@ -230,12 +237,11 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 	if (s->buffer && !s->any)
 		return braid_fail(-ENOENT, "no ring in the capture is of a buffer '%s'", s->buffer);
 	put_totals(s, source);
-	return s->out.failed ? braid_fail(-ENOMEM, "out of memory") : 0;
+	return s->out.failed ? braid_out_of_memory() : 0;
 }
 
-static int stat_file(char *path, bool json, const char *buffer)
+static int stat_file(struct stat_run *s, char *path)
 {
-	struct stat_run s = { .json = json, .buffer = buffer, .totals.sums.known = true };
 	struct braid_source *source = NULL;
 	struct braid_progress progress;
 	struct braid_source_options options = {
@@ -246,52 +252,29 @@ static int stat_file(char *path, bool json, const char *buffer)
 	braid_progress_begin(&progress);
 	err = braid_source_open_captures(&source, &path, 1, &options);
 	if (!err)
-		err = stat_source(&s, source);
+		err = stat_source(s, source);
 	braid_progress_end(&progress);
 	if (!err)
-		fwrite(s.out.data, 1, s.out.bytes, stdout);
+		fwrite(s->out.data, 1, s->out.bytes, stdout);
 	braid_source_free(source);
-	braid_text_free(&s.out);
-	return err ? err : *why_not(&s.totals) != 0;
+	braid_text_free(&s->out);
+	return err ? err : *why_not(&s->totals) != 0;
 }
 
 int braid_cmd_stat(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "buffer", required_argument, NULL, 'B' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *buffer = NULL;
+	struct stat_run s = { .totals.sums.known = true };
 	char path[256];
-	bool json = false;
-	int option, ret;
+	int ret = braid_options_parse(&braid_command_stat, &s, argc, argv);
 
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "jB:h", long_options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return EXIT_SUCCESS;
-		}
-		if (option != 'j' && option != 'B')
-			return braid_complain_option("stat", argc, argv);
-		if (option == 'B')
-			buffer = optarg;
-		else
-			json = true;
-	}
-	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "stat: expected one capture or region: 'tracebraid stat FILE'");
-		return braid_complain();
-	}
+	if (ret)
+		return braid_options_exit(ret);
 	if (braid_cli_confine_for(argv + optind))
 		return braid_complain();
 	ret = braid_cli_target(argv[optind], path);
 	if (!ret)
-		return braid_stat_region(path, json, buffer);
+		return braid_stat_region(path, s.json, s.buffer);
 	if (ret > 0)
-		ret = stat_file(argv[optind], json, buffer);
+		ret = stat_file(&s, argv[optind]);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid top: what guests trace, lose and get of the host, again and again. */
+/* tracebraid top: a live view of guests' event rates, losses and CPU time. */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,130 +19,74 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 
-#define INTERVAL_NS	2000000000ULL
-#define SECOND_NS	1000000000ULL
+#define INTERVAL_S	2
+#define LEAST_INTERVAL_S	0.01
 
-static const char usage[] =
-	"Usage: tracebraid top [OPTION]...\n"
-	"Live view of each guest and vCPU: events recorded and lost per second, ring fill, CPU time\n"
-	"of the vCPU's thread on the host, and VM exits. Nothing is enabled, consumed or changed;\n"
-	"guests may be recorded at the same time (STATE shows rec).\n"
-	"\n"
-	"  -r REGION[,name=NAME]  a guest: its region's file or its name; may be repeated\n"
-	"  -d, --domain DOMAIN    a libvirt domain; may be repeated\n"
-	"  -a, --all              all regions, including those that appear later. The default\n"
-	"  -c, --connect URI      libvirt's URI; default: $LIBVIRT_DEFAULT_URI or qemu:///system\n"
-	"  -B, --buffer NAME      only the guests' buffers of this name\n"
-	"  -s, --sort KEY         sort by events, bytes, lost, fill, run, steal or exits (largest\n"
-	"                         first), or by name (the default)\n"
-	"  -i, --interval SECONDS time between two samples. Default: 2\n"
-	"  -n, --count COUNT      stop after COUNT samples\n"
-	"  -b, --batch            print one table after the other; the default without a terminal\n"
-	"      --json             one JSON object per sample, each on its own line\n"
-	"      --help             this text\n"
-	"\n"
-	"READ/s counts events read on the host or in the guest. FILL% is that of the fullest ring.\n"
-	"RUN% and STEAL% are the time that the vCPU's thread ran, and the time that it was runnable\n"
-	"while another thread ran. EXITS/s is KVM's count for the whole guest. \"-\" means unavailable:\n"
-	"threads need KVM, or QEMU with -name debug-threads=on, which libvirt sets; exits need KVM's\n"
-	"debugfs and root.\n"
-	"\n"
-	"On a terminal, the keys e b l f r s x sort by events, bytes, lost, fill, run, steal and\n"
-	"exits, n by name; space shows the next rows, ? explains the keys, q quits. A narrow\n"
-	"terminal shows only the columns that fit.\n";
-
-enum { OPT_JSON = 256 };
-
-static const struct option options[] = {
-	{ "region", required_argument, NULL, 'r' },
-	{ "domain", required_argument, NULL, 'd' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "connect", required_argument, NULL, 'c' },
-	{ "buffer", required_argument, NULL, 'B' },
-	{ "sort", required_argument, NULL, 's' },
-	{ "interval", required_argument, NULL, 'i' },
-	{ "count", required_argument, NULL, 'n' },
-	{ "batch", no_argument, NULL, 'b' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-/* What was asked for. */
+/* The request. */
 struct request {
 	struct braid_top top;
-	const char **regions, **domains;
-	size_t nr_regions, regions_capacity, nr_domains, domains_capacity;
+	struct braid_option_list regions, domains;
 	const char *uri;
 	struct braid_top_screen screen;
-	u64 interval_ns;
-	u64 count;		/* 0: until told */
+	double interval;	/* seconds */
+	u64 count;		/* 0: until interrupted */
 	bool batch;
 	bool json;
 };
 
-static int take_key(struct request *q, const char *word)
+static int take_json(const struct braid_option *o, void *to, const char *value)
 {
-	enum braid_top_key key;
+	struct request *q = to;
 
-	for (key = 0; key < BRAID_TOP_KEYS; key++) {
-		if (strcmp(word, braid_top_key_name(key)))
-			continue;
-		q->screen.key = key;
-		return 0;
-	}
-	return braid_fail(-EINVAL, "-s %s: the keys are name, events, bytes, lost, fill, run, steal and exits",
-			  word);
-}
-
-static int take_interval(struct request *q, const char *text)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end || !(seconds >= 0.01 && seconds < 1e6))
-		return braid_fail(-EINVAL, "-i %s: not a number of seconds, at least 0.01", text);
-	q->interval_ns = seconds * SECOND_NS;
+	(void)o, (void)value;
+	q->json = q->batch = true;
 	return 0;
 }
 
-/* Return: 0, 1 when help was printed, -ENOEXEC when it is not understood, or another -errno. */
-static int take_option(struct request *q, int option)
-{
-	switch (option) {
-	case 'r':
-		return braid_array_push(q->regions, q->nr_regions, q->regions_capacity,
-					(const char *)optarg) ?
-		       braid_fail(-ENOMEM, "out of memory") : 0;
-	case 'd':
-		return braid_array_push(q->domains, q->nr_domains, q->domains_capacity,
-					(const char *)optarg) ?
-		       braid_fail(-ENOMEM, "out of memory") : 0;
-	case 'a':
-		q->top.all = true;
-		return 0;
-	case 'c':
-		q->uri = optarg;
-		return 0;
-	case 'B':
-		q->top.buffer = optarg;
-		return 0;
-	case 's':
-		return take_key(q, optarg);
-	case 'i':
-		return take_interval(q, optarg);
-	case 'n':
-		return braid_parse_u64(optarg, INT64_MAX, &q->count);
-	case 'b':
-		q->batch = true;
-		return 0;
-	case OPT_JSON:
-		q->json = q->batch = true;
-		return 0;
-	}
-	return braid_other_option(option, usage);
-}
+#define TOP	struct request
+
+static const struct braid_option options[] = {
+	{ 'r', "region", "REGION[,name=NAME]", BRAID_LIST(TOP, regions),
+	  "a guest: its region's file or its name; may be repeated", .values = "@region" },
+	{ 'd', "domain", "DOMAIN", BRAID_LIST(TOP, domains), "a libvirt domain; may be repeated",
+	  .values = "@domain" },
+	{ 'a', "all", NULL, BRAID_FLAG(TOP, top.all),
+	  "all regions, including those that appear later. The default" },
+	BRAID_OPTION_CONNECT(TOP, uri, ""),
+	{ 'B', "buffer", "NAME", BRAID_STRING(TOP, top.buffer),
+	  "only the guests' buffers of this name" },
+	{ 's', "sort", "KEY", BRAID_WORD(TOP, screen.key),
+	  "sort by events, bytes, lost, fill, run, steal or exits (largest first), or by name (the "
+	  "default)", .values = BRAID_TOP_KEY_NAMES },
+	{ 'i', "interval", "SECONDS", BRAID_DURATION(TOP, interval),
+	  "time between two samples. Default: 2" },
+	{ 'n', "count", "COUNT", BRAID_COUNT(TOP, count), "stop after COUNT samples" },
+	{ 'b', "batch", NULL, BRAID_FLAG(TOP, batch),
+	  "print one table after the other; the default without a terminal" },
+	{ 0, "json", NULL, .take = take_json, .help = "one JSON object per sample, each on its own line" },
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_top = {
+	.name = "top", .summary = "live view of guests' event rates, losses and CPU time",
+	.run = braid_cmd_top, .usage = "[OPTION]...",
+	.text =
+	"Live view of each guest and vCPU: events recorded and lost per second, ring fill, CPU time "
+	"of the vCPU's thread on the host, and VM exits. Nothing is enabled, consumed or changed; "
+	"guests may be recorded at the same time (STATE shows rec).",
+	.options = options,
+	.notes =
+	"READ/s counts events read on the host or in the guest. FILL% is that of the fullest ring. "
+	"RUN% and STEAL% are the time that the vCPU's thread ran, and the time that it was runnable "
+	"while another thread ran. EXITS/s is KVM's count for the whole guest. \"-\" means "
+	"unavailable: threads need KVM, or QEMU with -name debug-threads=on, which libvirt sets; "
+	"exits need KVM's debugfs and root.\n"
+	"On a terminal, the keys e, b, l, f, r, s and x sort by events, bytes, lost, fill, run, "
+	"steal and exits, n by name; space shows the next rows, ? explains the keys, q quits. A "
+	"narrow terminal shows only the columns that fit; EVENTS/s, LOST and FILL% are dropped last.",
+};
 
 /* Guests ----------------------------------------------------------------------------------- */
 
@@ -151,48 +94,34 @@ static int add_domains(struct request *q)
 {
 	braid_auto_free struct braid_domain *domains = NULL;
 	size_t nr = 0, k, i;
-	int err = q->nr_domains ? braid_domains_list(q->uri, &domains, &nr) : 0;
+	int err = q->domains.nr ? braid_domains_list(q->uri, &domains, &nr) : 0;
 
-	for (k = 0; k < q->nr_domains && !err; k++) {
+	for (k = 0; k < q->domains.nr && !err; k++) {
 		for (i = 0; i < nr; i++)
-			if (!strcmp(domains[i].name, q->domains[k]) ||
-			    !strcmp(domains[i].uuid, q->domains[k]))
+			if (!strcmp(domains[i].name, q->domains.items[k]) ||
+			    !strcmp(domains[i].uuid, q->domains.items[k]))
 				break;
 		if (i == nr)
 			err = braid_fail(-ENOENT, "-d %s: no such domain; 'tracebraid list' shows all",
-					 q->domains[k]);
+					 q->domains.items[k]);
 		else if (!*domains[i].path)
 			err = braid_fail(-ENOENT, "-d %s: it has no region; 'tracebraid attach %s' adds one",
-					 q->domains[k], q->domains[k]);
+					 q->domains.items[k], q->domains.items[k]);
 		else
 			err = braid_top_add(&q->top, domains[i].path, domains[i].name);
 	}
 	return err;
 }
 
-/* REGION[,name=NAME]: the word, in @word, and the name, or NULL. */
-static int split_region(const char *argument, char word[256], const char **name)
-{
-	const char *comma = strstr(argument, ",name=");
-	size_t n = comma ? (size_t)(comma - argument) : strlen(argument);
-
-	if (n >= 256)
-		return braid_fail(-ENAMETOOLONG, "-r: the name is too long");
-	memcpy(word, argument, n);
-	word[n] = 0;
-	*name = comma ? comma + strlen(",name=") : NULL;
-	return 0;
-}
-
-/* What can't be read is an error here, and later, when it may come back, a row. */
+/* An unreadable region is an error here; later, when it may return, a row. */
 static int add_region(struct request *q, const char *argument)
 {
 	braid_auto_free struct braid_found *found = NULL;
 	struct braid_named named;
-	const char *name = NULL, *path = named.path;
-	char word[256];
+	const char *path = named.path;
+	char word[256], name[BRAID_GUEST_NAME_BYTES];
 	size_t nr = 0;
-	int err = split_region(argument, word, &name);
+	int err = braid_split_name(argument, word, name);
 
 	named.word = word;
 	if (!err)
@@ -201,7 +130,7 @@ static int add_region(struct request *q, const char *argument)
 		err = braid_discover(&found, &nr, &path, 1, 0, NULL);
 	if (!err && found->state == BRAID_DRIVER_UNREADABLE)
 		err = braid_fail(found->error, "%s", found->why);
-	return err ? err : braid_top_add(&q->top, path, name);
+	return err ? err : braid_top_add(&q->top, path, *name ? name : NULL);
 }
 
 static int add_regions(struct request *q)
@@ -209,8 +138,8 @@ static int add_regions(struct request *q)
 	int err = 0;
 	size_t k;
 
-	for (k = 0; k < q->nr_regions && !err; k++)
-		err = add_region(q, q->regions[k]);
+	for (k = 0; k < q->regions.nr && !err; k++)
+		err = add_region(q, q->regions.items[k]);
 	return err;
 }
 
@@ -274,10 +203,7 @@ static bool rest(struct request *q, u64 due_ns)
 	u64 now_ns;
 
 	while ((now_ns = braid_host_clock_ns()) < due_ns) {
-		struct timespec t = {
-			.tv_sec = (due_ns - now_ns) / SECOND_NS,
-			.tv_nsec = (due_ns - now_ns) % SECOND_NS,
-		};
+		struct timespec t = braid_clock_timespec(due_ns - now_ns);
 
 		if (ppoll(&p, 1, &t, NULL) <= 0 || !p.revents)
 			continue;
@@ -287,7 +213,7 @@ static bool rest(struct request *q, u64 due_ns)
 	return true;
 }
 
-/* The first sample has nothing to be compared with. */
+/* The first sample has no predecessor. */
 static int run(struct request *q)
 {
 	u64 due_ns = braid_host_clock_ns(), nr = 0;
@@ -298,7 +224,7 @@ static int run(struct request *q)
 	if (!err)
 		err = braid_top_sample(&q->top);
 	while (!err && (!q->count || nr < q->count)) {
-		due_ns += q->interval_ns;
+		due_ns += q->interval * BRAID_SECOND_NS;
 		if (!rest(q, due_ns))
 			break;
 		err = braid_top_sample(&q->top);
@@ -321,7 +247,7 @@ static void block_ends(sigset_t *mask, sigset_t *before)
 	sigprocmask(SIG_BLOCK, mask, before);
 }
 
-/* Until our child has ended; who tells us to end means both. */
+/* Waits for our child; a signal to us ends both. */
 static void await(pid_t pid, const sigset_t *mask, int *status)
 {
 	while (waitpid(pid, status, WNOHANG) == 0)
@@ -330,8 +256,8 @@ static void await(pid_t pid, const sigset_t *mask, int *status)
 }
 
 /*
- * On a terminal: keys come one by one, unseen. It is set back by a process that reads
- * nothing of a guest, since the one that does may not touch it.
+ * On a terminal: keys are read one by one, without echo. A process that reads no guest data
+ * restores the terminal, since the confined one may not.
  */
 static int run_on_terminal(struct request *q)
 {
@@ -365,23 +291,21 @@ static int run_on_terminal(struct request *q)
 int braid_cmd_top(int argc, char **argv)
 {
 	struct request *q = calloc(1, sizeof(*q));
-	int option, err = q ? 0 : braid_fail(-ENOMEM, "out of memory");
+	int err = q ? 0 : braid_out_of_memory();
 	bool told = false;
 
-	optind = 0;
-	opterr = 0;
 	if (q)
-		q->interval_ns = INTERVAL_NS;
-	while (!err && (option = getopt_long(argc, argv, "r:d:ac:B:s:i:n:bh", options, NULL)) != -1)
-		err = take_option(q, option);
-	if (err == -ENOEXEC)
-		told = braid_complain_option("top", argc, argv);
+		q->interval = INTERVAL_S;
+	if (!err)
+		err = braid_options_parse(&braid_command_top, q, argc, argv);
 	if (!err && optind < argc)
 		err = braid_fail(-EINVAL, "top: '%s': unexpected argument; use -r or -d to name a guest", argv[optind]);
+	if (!err && q->interval < LEAST_INTERVAL_S)
+		err = braid_fail(-EINVAL, "-i: the interval is at least 0.01 seconds");
 	if (!err) {
 		q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
-		q->top.all |= !q->nr_regions && !q->nr_domains;
-		err = add_domains(q);	/* libvirt is not spoken to later */
+		q->top.all |= !q->regions.nr && !q->domains.nr;
+		err = add_domains(q);	/* libvirt is not used later */
 	}
 	if (!err && q->batch) {
 		err = run(q);
@@ -391,8 +315,8 @@ int braid_cmd_top(int argc, char **argv)
 	}
 	if (q) {
 		braid_top_free(&q->top);
-		free(q->regions);
-		free(q->domains);
+		free(q->regions.items);
+		free(q->domains.items);
 		free(q);
 	}
 	if (told)

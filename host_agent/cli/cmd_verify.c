@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid verify: everything about a capture that can be checked. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include "host_agent/cli/check.h"
 #include "host_agent/cli/cli.h"
+#include "host_agent/export/analysis.h"
 #include "host_agent/format/format.h"
 #include "host_agent/merge/merge.h"
 #include "host_agent/util/cleanup.h"
@@ -16,27 +16,36 @@
 
 #define MAX_LINES	1000	/* of faults printed */
 
-static const char usage[] =
-	"Usage: tracebraid verify [-v] FILE|REGION\n"
-	"Checks a capture: chunks and checksums, order of times and of sequence numbers, formats,\n"
-	"ids, clock samples, accounting. Prints one line for each fault, and the contents of each\n"
-	"stream. Exits with 1 if there is a fault. FILE may be -, standard input, up to 1 GiB.\n"
-	"REGION is a running guest as `tracebraid list` shows it: the guest's name or the region's\n"
-	"file.\n"
-	"\n"
-	"  -v, --verbose       also print notes: peculiarities that are not faults\n"
-	"      --help          this text\n";
-
 struct verify {
 	bool verbose;
 	u64 *stream_notes;	/* by stream */
 	u64 faults;
 	u64 events;
-	u64 unknown;		/* events of ids that nobody told of */
+	u64 unknown;		/* events with undefined ids */
 	s64 last_ns;
 	bool any;
 	struct braid_source *source;
 	struct braid_format *format;
+};
+
+static const struct braid_option options[] = {
+	{ 'v', "verbose", NULL, BRAID_FLAG(struct verify, verbose),
+	  "also print notes: peculiarities that are not faults" },
+	{ 0 },
+};
+
+const struct braid_cli_command braid_command_verify = {
+	.name = "verify", .summary = "check a capture or a region for faults",
+	.run = braid_cmd_verify, .usage = "[-v] FILE|REGION",
+	.text =
+	"Checks a capture: chunks and checksums, order of times and of sequence numbers, formats, "
+	"ids, clock samples, accounting; and whether each event of a guest happened while its vCPU "
+	"executed, if the host recorded kvm_entry and kvm_exit. Prints one line for each fault, and the contents of each "
+	"stream. FILE may be -, standard input, up to 1 GiB. REGION is a running guest as "
+	"`tracebraid list` shows it: the guest's name or the region's file.",
+	.options = options, .operands = "@region",
+	.status = "0 if there is no fault, 1 if there is one.",
+	.least = 1, .most = 1, .expected = "one capture or region: 'tracebraid verify FILE'",
 };
 
 static void print_fault(void *arg, const struct braid_stream *stream, const char *line)
@@ -47,7 +56,7 @@ static void print_fault(void *arg, const struct braid_stream *stream, const char
 		printf("%s%s%s\n", stream ? stream->name : "", stream ? ": " : "", line);
 }
 
-/* What is no fault. */
+/* Findings that are not faults. */
 __attribute__((__format__(printf, 3, 4)))
 static void note(struct verify *v, const struct braid_stream *s, const char *format, ...)
 {
@@ -99,7 +108,7 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 		}
 		info = braid_format_by_number(v->format, s, k);
 		if (!info)
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 		if (!info->parsed && !s->formats[k].format_bytes)
 			note(v, s, "event %s:%s is printed as bytes: its format has no fields",
 			     info->system, braid_format_label(info));
@@ -110,6 +119,24 @@ static int check_formats(struct verify *v, const struct braid_stream *s)
 			note(v, s, "event %s:%s is printed field by field: %s", info->system,
 			     braid_format_label(info), info->why);
 	}
+	return 0;
+}
+
+/* Guests' clocks against the host's kvm events. */
+static int take_windows(void *arg, struct braid_stream *s, const struct braid_windows_found *found)
+{
+	const char *why = braid_export_not_judged(found);
+	struct verify *v = arg;
+
+	if (why)
+		note(v, s, "its clock could not be compared with the host's events: %s", why);
+	if (found->outside)
+		braid_source_faulty(v->source, s, "%llu of %llu events are outside the times in which their vCPU executed, by up to %llu ns more than their error bounds (at %lld.%09lld): its clock is wrong",
+				    (unsigned long long)found->outside,
+				    (unsigned long long)found->judged,
+				    (unsigned long long)found->worst_ns,
+				    (long long)(found->worst_at_ns / 1000000000),
+				    (long long)(found->worst_at_ns % 1000000000));
 	return 0;
 }
 
@@ -130,7 +157,7 @@ static int check_item(struct verify *v, const struct braid_item *item)
 				    item->ring->cpu, (unsigned long long)item->seq);
 	info = braid_format_event(v->format, item);
 	if (!info)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	if (!info->known && !v->unknown++)
 		braid_source_faulty(v->source, item->stream,
 				    "CPU %u, event %llu: id %u is in no directory (the first such)",
@@ -203,12 +230,13 @@ static void print_stream(const struct verify *v, const struct braid_stream *s)
 
 static int verify_source(struct verify *v)
 {
+	const struct braid_export_options quiet = { 0 };
 	size_t k;
 	int err;
 
 	v->stream_notes = calloc(v->source->nr_streams + 1, sizeof(*v->stream_notes));
 	if (!v->stream_notes)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	err = braid_format_open(&v->format, v->source);
 	if (err)
 		return err;
@@ -217,6 +245,7 @@ static int verify_source(struct verify *v)
 		check_symbols(v, v->source->streams[k]);
 		err = err ?: check_formats(v, v->source->streams[k]);
 	}
+	err = err ?: braid_export_windows(v->source, &quiet, take_windows, v);
 	err = err ?: check_items(v);
 	for (k = 0; !err && k < v->source->nr_streams; k++)
 		check_accounts(v, v->source->streams[k]);
@@ -226,66 +255,46 @@ static int verify_source(struct verify *v)
 	return err;
 }
 
-static int verify_file(char *path, bool verbose)
+static int verify_file(struct verify *v, char *path)
 {
-	struct verify v = { .verbose = verbose };
 	struct braid_progress progress;
 	struct braid_source_options options = {
-		.fault = print_fault, .fault_arg = &v,
+		.fault = print_fault, .fault_arg = v,
 		.progress = braid_progress_show, .progress_arg = &progress,
 	};
 	int err;
 
 	braid_progress_begin(&progress);
-	err = braid_source_open_captures(&v.source, &path, 1, &options);
+	err = braid_source_open_captures(&v->source, &path, 1, &options);
 	if (!err)
-		err = verify_source(&v);
+		err = verify_source(v);
 	braid_progress_end(&progress);
-	if (!err && v.faults > MAX_LINES)
-		printf("... and %llu more\n", (unsigned long long)v.faults - MAX_LINES);
+	if (!err && v->faults > MAX_LINES)
+		printf("... and %llu more\n", (unsigned long long)v->faults - MAX_LINES);
 	if (!err)
-		printf("%llu event%s in %zu stream%s: %llu fault%s\n", (unsigned long long)v.events,
-		       v.events == 1 ? "" : "s", v.source->nr_streams,
-		       v.source->nr_streams == 1 ? "" : "s", (unsigned long long)v.faults,
-		       v.faults == 1 ? "" : "s");
-	braid_source_free(v.source);
-	free(v.stream_notes);
-	return err ? err : v.faults > 0;
+		printf("%llu event%s in %zu stream%s: %llu fault%s\n", (unsigned long long)v->events,
+		       v->events == 1 ? "" : "s", v->source->nr_streams,
+		       v->source->nr_streams == 1 ? "" : "s", (unsigned long long)v->faults,
+		       v->faults == 1 ? "" : "s");
+	braid_source_free(v->source);
+	free(v->stream_notes);
+	return err ? err : v->faults > 0;
 }
 
 int braid_cmd_verify(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	bool verbose = false;
+	struct verify v = { 0 };
 	char path[256];
-	int option, ret;
+	int ret = braid_options_parse(&braid_command_verify, &v, argc, argv);
 
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "vh", long_options, NULL)) != -1) {
-		if (option == 'v') {
-			verbose = true;
-			continue;
-		}
-		if (option != 'h')
-			return braid_complain_option("verify", argc, argv);
-		fputs(usage, stdout);
-		return EXIT_SUCCESS;
-	}
-	if (optind + 1 != argc) {
-		braid_fail(-EINVAL, "verify: expected one capture or region: 'tracebraid verify FILE'");
-		return braid_complain();
-	}
+	if (ret)
+		return braid_options_exit(ret);
 	if (braid_cli_confine_for(argv + optind))
 		return braid_complain();
 	ret = braid_cli_target(argv[optind], path);
 	if (!ret)
 		return braid_verify_region(path);
 	if (ret > 0)
-		ret = verify_file(argv[optind], verbose);
+		ret = verify_file(&v, argv[optind]);
 	return ret < 0 ? braid_complain() : ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -7,21 +7,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/store/trace_dat_ids.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
 
 #define MIB		(1ull << 20)
 #define LEAST_REGION_MIB	1
 #define MOST_REGION_MIB	(64 * 1024)
-#define QUIET_NS	1000000000ULL	/* before progress is shown */
+#define QUIET_NS	BRAID_SECOND_NS	/* before progress is shown */
 #define SHOW_NS		200000000ULL	/* from one to the next */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -41,28 +42,6 @@ int braid_complain(void)
 	braid_text_clean(line);
 	fprintf(stderr, "tracebraid: %s\n", line);
 	return EXIT_FAILURE;
-}
-
-int braid_complain_option(const char *command, int argc, char *const *argv)
-{
-	const char *word = argv[optind - 1], *next = optind < argc ? argv[optind] : "";
-	char letter[3] = { '-', optopt };
-
-	/* In a word of several short options getopt() has not gone on to the next word. */
-	if (optopt > ' ' && optopt < 127 && next[0] == '-' && next[1] != '-' &&
-	    strchr(next + 1, optopt))
-		word = letter;
-	braid_fail(-EINVAL, "%s: '%s' is an unknown option or lacks its value; 'tracebraid %s --help' lists all",
-		   command, word, command);
-	return braid_complain();
-}
-
-int braid_other_option(int option, const char *usage)
-{
-	if (option != 'h')
-		return -ENOEXEC;
-	fputs(usage, stdout);
-	return 1;
 }
 
 bool braid_is_capture(const char *path)
@@ -182,19 +161,11 @@ const char *braid_human(char *to, size_t bytes, double value)
 	return to;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 void braid_progress_begin(struct braid_progress *p)
 {
 	memset(p, 0, sizeof(*p));
 	p->terminal = isatty(STDERR_FILENO);
-	p->begin_ns = now_ns();
+	p->begin_ns = braid_monotonic_ns();
 }
 
 void braid_progress_show(void *arg, const char *what, u64 done, u64 total)
@@ -204,7 +175,7 @@ void braid_progress_show(void *arg, const char *what, u64 done, u64 total)
 
 	if (!p->terminal || !total)
 		return;
-	now = now_ns();
+	now = braid_monotonic_ns();
 	if (now - p->begin_ns < QUIET_NS || now - p->shown_ns < SHOW_NS)
 		return;
 	p->shown_ns = now;

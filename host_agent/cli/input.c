@@ -23,7 +23,7 @@ static int copy(int to)
 	int err;
 
 	if (!buffer)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (;;) {
 		n = read(STDIN_FILENO, buffer, STEP_BYTES);
 		if (n < 0 && errno == EINTR)

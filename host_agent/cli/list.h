@@ -9,7 +9,7 @@
 /* What `list -e` shows. */
 struct braid_list_events {
 	const char *glob;	/* SYSTEM[:EVENT], or an event's name; NULL: all */
-	bool subevents;		/* too; else only if nothing else is meant */
+	bool subevents;		/* too; else only if there is no other match */
 	bool json;
 };
 
@@ -17,14 +17,14 @@ struct braid_list_events {
  * braid_list_events - print guests' events, each on its line
  * @found: the regions
  * @nr: their number
- * @how: which, and in which form
+ * @how: selection and form
  *
- * Return: 0, or -errno with braid_fail(): -ENOENT: there is none.
+ * Return: 0, or -errno with braid_fail(): -ENOENT: none.
  */
 int braid_list_events(const struct braid_found *found, size_t nr,
 		      const struct braid_list_events *how);
 
-/* The domain whose memory a region is, or NULL. */
+/* The domain of a region, or NULL. */
 const struct braid_domain *braid_list_domain_of(const struct braid_found *f,
 						const struct braid_domain *domains, size_t nr);
 
@@ -36,10 +36,10 @@ void braid_list_name_regions(struct braid_found *found, size_t nr,
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 			      const struct braid_found *found, size_t nr_found);
 
-/* What JSON says of a domain: members, each with a comma behind it. */
+/* JSON members of a domain, each followed by a comma. */
 void braid_list_json_domain(struct braid_text *t, const struct braid_domain *d);
 
-/* The domains that no region speaks of, as more elements of the array. */
+/* The domains without a region, as further elements of the array. */
 void braid_list_json_others(struct braid_text *t, const struct braid_domain *domains, size_t nr,
 			    const struct braid_found *found, size_t nr_found);
 

@@ -18,7 +18,7 @@ struct event {
 	u32 buffer, id, number;
 	u32 order;		/* in the directory */
 	u32 flags;
-	char *line;		/* SYSTEM:EVENT, tame */
+	char *line;		/* SYSTEM:EVENT, sanitized */
 };
 
 struct events {
@@ -49,12 +49,12 @@ static int add_event(struct events *events, const struct braid_found *f,
 	};
 
 	if (asprintf(&e.line, "%s:%s", event->system, event->name) < 0)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	braid_text_clean(e.line);
 	if (!braid_array_push(events->items, events->nr, events->capacity, e))
 		return 0;
 	free(e.line);
-	return braid_fail(-ENOMEM, "out of memory");
+	return braid_out_of_memory();
 }
 
 static int add_guest(struct events *events, const struct braid_found *f)
@@ -75,7 +75,7 @@ static int add_guest(struct events *events, const struct braid_found *f)
 	while (!err && braid_schema_next(copy.data, copy.bytes, &at, &event) > 0)
 		if (!(event.flags & BRAID_EVENT_GONE) && is_meant(events, &event))
 			err = add_event(events, f, &event);
-	if (!err && events->nr == before && events->glob)	/* kept for who has none */
+	if (!err && events->nr == before && events->glob)	/* kept for guests without one */
 		braid_directory_suggest(&copy, &events->pattern, f->name);
 	braid_directory_free(&copy);
 	return err;
@@ -97,7 +97,7 @@ static int by_guest(const void *a, const void *b)
 	return order ? order : by_line(a, b);
 }
 
-/* Each once, whichever guests have it. */
+/* Each once, for all guests that have it. */
 static void put_lines(struct braid_text *t, const struct events *events)
 {
 	const char *last = "";
@@ -149,7 +149,7 @@ static void put_json(struct braid_text *t, const struct events *events)
 	braid_text_puts(t, "]\n");
 }
 
-/* Hundreds of system calls: shown if nothing else is meant. */
+/* Hundreds of system calls: shown only if no other event matches. */
 static void drop_subs(struct events *events)
 {
 	size_t k, kept = 0;
@@ -204,7 +204,7 @@ int braid_list_events(const struct braid_found *found, size_t nr,
 		put_lines(&t, &events);
 	}
 	if (!err && t.failed)
-		err = braid_fail(-ENOMEM, "out of memory");
+		err = braid_out_of_memory();
 	if (!err)
 		fwrite(t.data, 1, t.bytes, stdout);
 	braid_text_free(&t);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* record --live: the viewer's side. Merges what the capture has gained, and never blocks on who reads. */
+/*
+ * record --live: the viewer's side. Merges new data of the capture, and never blocks on a slow
+ * reader.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,23 +17,25 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/live_view.h"
 #include "host_agent/export/export.h"
+#include "host_agent/record/record.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define WAITING_BYTES	(2u << 20)	/* of lines that nobody took yet: no more are made */
-#define PIECE_BYTES	4096u		/* PIPE_BUF: a pipe that has room takes so much at once */
+#define WAITING_BYTES	(2u << 20)	/* of unread lines: no more are printed */
+#define PIECE_BYTES	4096u		/* PIPE_BUF: a pipe that is ready accepts this much at
+					   once */
 #define NR_MARKS	64
 
 struct viewer {
 	const struct braid_live_view *v;
 	struct braid_source *source;
-	struct braid_live_mark mark;	/* the last one */
+	struct braid_viewer_mark mark;	/* the last one */
 	bool ended;			/* there will be no other */
 	bool complete;			/* and all of it was taken in */
 	int out_fd;
 	struct braid_text waiting;	/* lines, from ... */
 	size_t from;			/* ... on; those before were taken */
-	bool refused;			/* nobody takes any more */
+	bool refused;			/* the reader is gone */
 };
 
 /* Taking ----------------------------------------------------------------------------------- */
@@ -50,7 +55,7 @@ static int open_out(void)
 	return fd < 0 ? STDOUT_FILENO : fd;
 }
 
-/* Gives what is taken without waiting. Return: 0, or -errno. */
+/* Writes what the reader accepts without waiting. Return: 0, or -errno. */
 static int give(struct viewer *w)
 {
 	struct pollfd p = { .fd = w->out_fd, .events = POLLOUT };
@@ -101,7 +106,7 @@ static bool room(void *arg)
 	return w->waiting.bytes - w->from < WAITING_BYTES;
 }
 
-/* The last lines, as long as somebody takes them; who interrupts us now means it. */
+/* Writes the last lines, while the reader accepts them; a signal now ends this. */
 static void give_rest(struct viewer *w)
 {
 	struct pollfd p = { .fd = w->out_fd, .events = POLLOUT };
@@ -115,10 +120,10 @@ static void give_rest(struct viewer *w)
 
 /* Following -------------------------------------------------------------------------------- */
 
-/* Takes the marks that are there; true: there were some, or the end. -errno with braid_fail(). */
+/* Reads the pending marks; true: there were some, or the end. -errno with braid_fail(). */
 static int take_marks(struct viewer *w)
 {
-	struct braid_live_mark marks[NR_MARKS];
+	struct braid_viewer_mark marks[NR_MARKS];
 	bool any = false;
 	ssize_t n;
 
@@ -130,7 +135,7 @@ static int take_marks(struct viewer *w)
 			return braid_fail(-errno, "cannot receive from the recorder: %s", strerror(errno));
 		if (n < (ssize_t)sizeof(*marks)) {
 			w->ended = true;
-			w->mark = (struct braid_live_mark){ BRAID_CAPTURE_ALL, INT64_MAX };
+			w->mark = (struct braid_viewer_mark){ BRAID_CAPTURE_ALL, INT64_MAX };
 			return true;
 		}
 		w->mark = marks[n / sizeof(*marks) - 1];
@@ -138,7 +143,7 @@ static int take_marks(struct viewer *w)
 	}
 }
 
-/* Waits until the recorder has more to tell; gives lines meanwhile. 1, or -errno. */
+/* Waits for the recorder's next mark; writes lines meanwhile. 1, or -errno. */
 static int await_marks(struct viewer *w)
 {
 	struct pollfd fds[2] = { { .fd = w->v->marks_fd, .events = POLLIN },
@@ -188,7 +193,7 @@ static int view(struct viewer *w)
 		return err;
 	to = fopencookie(w, "w", io);
 	if (!to)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	setvbuf(to, NULL, _IONBF, 0);
 	err = w->v->json ? braid_export_json(to, w->source, &options, &totals) :
 			   braid_export_text(to, w->source, &options, &totals);

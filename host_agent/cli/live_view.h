@@ -7,24 +7,19 @@
 
 #include "tracebraid/types.h"
 
-/* What the recorder tells through a pipe; the last one holds. */
-struct braid_live_mark {
-	u64 bytes;		/* of the capture, that may be read: whole chunks */
-	s64 until_ns;		/* all that was before is in them, as far as can be known */
-};
-
 struct braid_live_view {
 	const char *path;	/* of the capture, which is there when the first mark is */
-	int marks_fd;		/* does not block; its end is the recording's */
+	int marks_fd;		/* has struct braid_viewer_mark, does not block; its end is the
+				   recording's */
 	bool json;
 };
 
 /**
  * braid_live_view - follow and print, on standard output, until the recording ends
- * @v: what
+ * @v: the view
  *
- * To be called in a process of its own, which it confines. Whoever takes the lines may take
- * his time: he gets fewer, and is told how many fewer; the recorder is never waited for.
+ * Call in a separate process, which it confines. A slow reader of the lines gets fewer, and the
+ * number of missed ones; the recorder never waits.
  *
  * Return: the exit code.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Lines on stderr that never wait: a pipe that nobody reads must not stop a recording. */
+/* Lines on stderr that never block: a pipe without a reader must not stop a recording. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,16 +11,16 @@
 
 #include "host_agent/cli/messages.h"
 
-#define PIECE_BYTES	4096u	/* PIPE_BUF: a pipe that has room takes so much at once */
+#define PIECE_BYTES	4096u	/* PIPE_BUF: a pipe that is ready accepts this much at once */
 
 static struct {
 	FILE *stream;		/* stderr meanwhile; NULL: not begun */
 	FILE *before;
 	int fd;
-	unsigned long dropped;	/* lines that nobody was told of */
+	unsigned long dropped;	/* dropped lines */
 } messages;
 
-/* Takes all or nothing, at once. */
+/* Writes all or nothing, without waiting. */
 static ssize_t give(const char *data, size_t bytes)
 {
 	struct pollfd p = { .fd = messages.fd, .events = POLLOUT };

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host_agent/cli/record.h"
+#include "host_agent/cli/record_command.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/util/error.h"
 
-int braid_record_take_form(struct braid_recording *r, const char *name)
+int braid_record_take_form(struct braid_record_command *r, const char *name)
 {
 	r->to.form = braid_export_form_by_name(name);
 	return r->to.form ? 0 :
@@ -16,29 +16,29 @@ int braid_record_take_form(struct braid_recording *r, const char *name)
 			  name);
 }
 
-int braid_record_prepare_export(struct braid_recording *r)
+int braid_record_prepare_export(struct braid_record_command *r)
 {
 	int n;
 
 	if (!r->to.form)
 		return 0;
-	if (r->flight.wanted || r->live.wanted)
+	if (r->o.flight.wanted || r->o.live.wanted)
 		return braid_fail(-EINVAL, "--to needs a single capture: omit %s, and export the captures afterwards",
-				  r->live.wanted ? "--live" : "--snapshot");
-	if (!strcmp(r->file, BRAID_RECORD_FILE) || !strcmp(r->file, "-"))
+				  r->o.live.wanted ? "--live" : "--snapshot");
+	if (!strcmp(r->o.file, BRAID_RECORD_FILE) || !strcmp(r->o.file, "-"))
 		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the file or folder to make",
 				  r->to.form->name);
-	if (braid_trace_check_output(r->to.form->name, r->file))
+	if (braid_trace_check_output(r->to.form->name, r->o.file))
 		return -EINVAL;
-	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->file);
+	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->o.file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
 		return braid_fail(-ENAMETOOLONG, "-o: the name is too long");
-	r->to.out = r->file;
-	r->file = r->to.capture;
+	r->to.out = r->o.file;
+	r->o.file = r->to.capture;
 	return r->to.form->prepare ? r->to.form->prepare() : 0;
 }
 
-int braid_record_export(struct braid_recording *r)
+int braid_record_export(struct braid_record_command *r)
 {
 	char *paths[] = { r->to.capture };
 	struct braid_trace_options trace = { 0 };
@@ -55,7 +55,7 @@ int braid_record_export(struct braid_recording *r)
 	braid_progress_end(&trace.progress);
 	braid_source_free(source);
 	braid_trace_free(&trace);
-	if (!err && !r->quiet)
+	if (!err && !r->o.quiet)
 		fprintf(stderr, "Exported to %s as %s\n", r->to.out, r->to.form->name);
 	return err;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/source/account.h"
+#include "host_agent/live/account.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -22,7 +22,7 @@ struct stat_walk {
 	bool failed;
 	bool moving;
 	u32 nr_rings;
-	u64 unnamed;		/* addresses that the guest's symbol table had no room for */
+	u64 unnamed;		/* addresses that did not fit the guest's symbol table */
 };
 
 static void put_json(struct stat_walk *w, u32 buffer, u32 vcpu, const struct braid_ring_account *a)
@@ -52,7 +52,7 @@ static void put_line(struct stat_walk *w, u32 buffer, u32 vcpu, const struct bra
 			  *a->fault ? a->fault : a->moving ? "moving" : "ok");
 }
 
-/* What a ring holds. Rings that come or go meanwhile are as they are in the end. */
+/* A ring's content. Rings added or removed meanwhile are shown in their final state. */
 static bool account(struct stat_walk *w, u32 buffer, u32 vcpu, struct braid_ring_account *a)
 {
 	struct braid_ring_map map;
@@ -104,7 +104,7 @@ static int stat_rings(void *arg)
 	symbols = braid_mapping_section(w->m, &w->sb, BRAID_SECTION_SYMBOLS);
 	w->unnamed = braid_load(&symbols->missed);
 	for (buffer = 0; buffer < w->sb.nr_buffers; buffer++) {
-		/* What came or goes meanwhile: as it is now. */
+		/* Added or removed meanwhile: show the present state. */
 		if (braid_mapping_buffers_seq(w->m) != w->sb.buffers_seq)
 			braid_mapping_buffers(w->m, &w->sb);
 		if (w->buffer && strcmp(w->sb.buffers[buffer].name, w->buffer))
@@ -151,7 +151,7 @@ int braid_stat_region(const char *path, bool json, const char *buffer)
 	int err;
 
 	if (!w) {
-		braid_fail(-ENOMEM, "out of memory");
+		braid_out_of_memory();
 		return braid_complain();
 	}
 	w->json = json;

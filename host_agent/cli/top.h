@@ -5,9 +5,9 @@
 
 #include "host_agent/clock/kvm.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/source/account.h"
+#include "host_agent/live/account.h"
 
-/* From one sample to the next, each a second; NAN: nobody tells. */
+/* From one sample to the next, each a second; NAN: unknown. */
 struct braid_top_rates {
 	double events;
 	double read;
@@ -26,7 +26,7 @@ struct braid_top_vcpu {
 	u64 lost;
 	u32 fill_permille;	/* of its fullest ring */
 	pid_t tid;		/* of this host; 0: not known */
-	bool timed;		/* times were told: */
+	bool timed;		/* times are known: */
 	struct braid_thread_times times;
 	struct braid_top_rates rates;
 };
@@ -40,11 +40,11 @@ struct braid_top_guest {
 	bool recorded;			/* an agent follows it */
 	u64 guest_heartbeat, agent_heartbeat;
 	u64 seen_ns;			/* when the former moved last */
-	u64 sampled_ns;			/* 0: there is no sample of this incarnation */
+	u64 sampled_ns;			/* 0: no sample of this incarnation */
 	pid_t qemu_pid;
-	struct braid_kvm_vm *vm;	/* NULL: KVM tells nothing */
+	struct braid_kvm_vm *vm;	/* NULL: no data from KVM */
 	u64 exits;
-	bool exits_told;
+	bool exits_known;
 	struct braid_top_vcpu *vcpus;
 	u32 nr_vcpus;
 	u64 lost;			/* of all vCPUs */
@@ -55,9 +55,9 @@ struct braid_top_guest {
 struct braid_top {
 	struct braid_top_guest *guests;
 	size_t nr, capacity;
-	bool all;		/* guests that come are shown too */
+	bool all;		/* new guests are shown too */
 	const char *buffer;	/* of the guests, the only one; NULL: all */
-	u64 look_due_ns;	/* when to look for guests, and for threads */
+	u64 look_due_ns;	/* when to scan for guests, and for threads */
 	struct braid_account_scratch scratch;
 };
 
@@ -83,25 +83,27 @@ enum braid_top_key {
 	BRAID_TOP_KEYS
 };
 
+#define BRAID_TOP_KEY_NAMES	"name events bytes lost fill run steal exits"
+
 /* top_show.c: the word for --sort; its first letter is the key on a terminal. */
 const char *braid_top_key_name(enum braid_top_key key);
 
-/* Puts the guests in order: names from A on, of all else the most first. */
+/* Sorts the guests: names ascending, all other columns descending. */
 void braid_top_sort(struct braid_top *top, enum braid_top_key key);
 
 /* Where the table goes. */
 struct braid_top_screen {
-	bool terminal;		/* in the place of what was there, with a line on its keys */
+	bool terminal;		/* replacing the former content, with a line on its keys */
 	u32 rows, columns;	/* of it; ~0: no limit */
 	u64 first;		/* of all rows, the first to be shown */
 	bool keys;		/* what they do, instead of the table */
 	enum braid_top_key key;	/* what guests are in the order of */
 };
 
-/* Prints the table, with the columns and rows that there is room for. */
+/* Prints the table, with the columns and rows that fit. */
 void braid_top_print(const struct braid_top *top, const struct braid_top_screen *screen);
 
-/* How many rows the table has, and how many of them are shown at once. */
+/* The number of rows, and of those shown at once. */
 u64 braid_top_rows(const struct braid_top *top);
 u32 braid_top_page(const struct braid_top *top, const struct braid_top_screen *screen);
 

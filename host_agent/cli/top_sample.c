@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Samples guests for `tracebraid top`, and what the host gives them. Nothing in a region is changed. */
+/* Samples guests for `tracebraid top`, and their CPU time on the host. Regions are not modified. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define LOOK_NS		5000000000ULL	/* for guests and threads that came */
-#define SILENT_NS	1000000000ULL	/* a heartbeat that stands still for so long */
+#define LOOK_NS		5000000000ULL	/* for new guests and threads */
+#define SILENT_NS	1000000000ULL	/* a heartbeat stopped for this long */
 
 static const struct braid_top_rates unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN };
 
@@ -32,7 +32,7 @@ int braid_top_add(struct braid_top *top, const char *path, const char *name)
 	snprintf(guest.name, sizeof(guest.name), "%s", name ? name : "");
 	braid_text_clean(guest.name);
 	if (braid_array_push(top->guests, top->nr, top->capacity, guest))
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static void find_threads(struct braid_top_guest *g)
 	}
 }
 
-/* What discovery says of the guests that are known; others come too, if all are wanted. */
+/* Updates the known guests by discovery; adds others if all are selected. */
 static int look_around(struct braid_top *top)
 {
 	struct braid_found *found = NULL;
@@ -65,7 +65,7 @@ static int look_around(struct braid_top *top)
 	int err;
 
 	if (!paths)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; k < top->nr; k++)
 		paths[k] = top->guests[k].path;
 	err = braid_discover(&found, &nr, top->all ? NULL : paths, top->nr, 0, NULL);
@@ -152,7 +152,7 @@ static int sample_rings(void *arg)
 
 /* Rates ---------------------------------------------------------------------------------------- */
 
-/* Counts of a ring that moves may miss one another: nothing goes back. */
+/* Counts of a moving ring may be inconsistent: never let them go back. */
 static double rate(u64 before, u64 after, double seconds)
 {
 	return after > before ? (after - before) / seconds : 0;
@@ -177,9 +177,9 @@ static void count_exits(struct braid_top_guest *g, double seconds)
 	u64 exits = 0;
 	bool told = g->vm && !braid_kvm_exits(g->vm, &exits);
 
-	if (told && g->exits_told)
+	if (told && g->exits_known)
 		g->rates.exits = rate(g->exits, exits, seconds);
-	g->exits_told = told;
+	g->exits_known = told;
 	g->exits = exits;
 }
 
@@ -212,21 +212,21 @@ static void sum_up(struct braid_top_guest *g)
 
 /* One sample -------------------------------------------------------------------------------------- */
 
-/* An incarnation that was not there before: counts begin anew. */
+/* A new incarnation: counts restart. */
 static int begin_incarnation(struct braid_top_guest *g)
 {
 	free(g->vcpus);
 	g->nr_vcpus = 0;
 	g->vcpus = calloc(g->sb.nr_vcpus, sizeof(*g->vcpus));
 	if (!g->vcpus)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	g->nr_vcpus = g->sb.nr_vcpus;
 	g->sampled_ns = 0;
 	find_threads(g);
 	return 0;
 }
 
-/* The region as it is now. Return: 0; -EAGAIN: there is none to sample; or -ENOMEM with braid_fail(). */
+/* Samples the region now. Return: 0; -EAGAIN: none to sample; or -ENOMEM with braid_fail(). */
 static int refresh(struct braid_top_guest *g)
 {
 	u64 incarnation = g->sb.incarnation;
@@ -264,7 +264,7 @@ static int sample(struct braid_top *top, struct braid_top_guest *g)
 	before = err ? NULL : calloc(g->nr_vcpus + 1, sizeof(*before));
 	if (!before) {
 		g->sampled_ns = 0;
-		return err == -EAGAIN ? 0 : err ? err : braid_fail(-ENOMEM, "out of memory");
+		return err == -EAGAIN ? 0 : err ? err : braid_out_of_memory();
 	}
 	memcpy(before, g->vcpus, g->nr_vcpus * sizeof(*before));
 	for (k = 0; k < g->nr_vcpus; k++) {

@@ -8,6 +8,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/top.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
 /* Order ------------------------------------------------------------------------------------- */
@@ -76,7 +77,7 @@ void braid_top_sort(struct braid_top *top, enum braid_top_key key)
 #define STATE_COLUMNS	13
 #define HEAD_ROWS	2
 
-/* A figure's column. What a narrow terminal has no room for goes, the last of @rank first. */
+/* A figure's column. On a narrow terminal columns are dropped, highest @rank first. */
 enum column { EVENTS, BYTES, READ, LOSING, LOST, FILL, RUN, STEAL, EXITS, NR_COLUMNS };
 
 static const struct {
@@ -95,7 +96,7 @@ static const struct {
 	[EXITS] = { "EXITS/s", 8, 8 },
 };
 
-/* What is being printed. */
+/* The output state. */
 struct table {
 	const struct braid_top_screen *screen;
 	bool shown[NR_COLUMNS];
@@ -191,7 +192,7 @@ u64 braid_top_rows(const struct braid_top *top)
 	return rows;
 }
 
-/* Rows that fit below the head, and above the line that says that there are more. */
+/* Rows that fit between the header and the line that reports further ones. */
 u32 braid_top_page(const struct braid_top *top, const struct braid_top_screen *screen)
 {
 	u32 rows = screen->rows > HEAD_ROWS + 1 ? screen->rows - HEAD_ROWS - 1 : 1;
@@ -226,7 +227,7 @@ static void print_head(const struct braid_top *top, const struct table *t)
 	for (k = 0; k < NR_COLUMNS; k++)
 		titles[k] = figures[k].title;
 	strftime(when, sizeof(when), "%H:%M:%S", localtime_r(&now, &tm));
-	if (t->screen->terminal)	/* what is too long is cut, not wrapped */
+	if (t->screen->terminal)	/* long text is cut, not wrapped */
 		printf("\033[?7l\033[H\033[J%s, %zu guest%s, by %s; ?: keys, q: quit\n", when,
 		       top->nr, top->nr == 1 ? "" : "s", braid_top_key_name(t->screen->key));
 	else
@@ -313,12 +314,10 @@ static void put_guest(struct braid_text *t, const struct braid_top_guest *g)
 void braid_top_print_json(const struct braid_top *top)
 {
 	struct braid_text t = { 0 };
-	struct timespec now;
 	size_t k;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	braid_text_printf(&t, "{\"type\":\"top\",\"realtime_ns\":%llu,\"guests\":[",
-			  (unsigned long long)now.tv_sec * 1000000000 + now.tv_nsec);
+			  (unsigned long long)braid_clock_read_ns(CLOCK_REALTIME));
 	for (k = 0; k < top->nr; k++) {
 		if (k)
 			braid_text_putc(&t, ',');

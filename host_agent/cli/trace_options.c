@@ -10,37 +10,17 @@
 
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/control/control.h"
+#include "host_agent/export/analysis.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
-#define NS_PER_SECOND	1000000000ULL
-
-static int take_clock(struct braid_trace_options *t, const char *name)
+int braid_trace_take_cpu(const struct braid_option *o, void *to, const char *text)
 {
-	t->options.realtime = !strcmp(name, "realtime");
-	return t->options.realtime || !strcmp(name, "host") ? 0 :
-	       braid_fail(-EINVAL, "--clock=%s: the clocks are host and realtime", name);
-}
-
-static int take_clock_source(struct braid_trace_options *t, const char *name)
-{
-	enum braid_clock_kind kind;
-
-	t->options.clock_asked = strcmp(name, "auto");
-	t->options.clock = BRAID_CLOCK_HOST;
-	for (kind = BRAID_CLOCK_KVM; kind < BRAID_CLOCK_KINDS; kind++)
-		if (!strcmp(name, braid_clock_kind_name(kind)))
-			t->options.clock = kind;
-	return t->options.clock != BRAID_CLOCK_HOST || !t->options.clock_asked ? 0 :
-	       braid_fail(-EINVAL, "--clock-source=%s: the sources are auto, kvm, exchange, pairs and nominal",
-			  name);
-}
-
-static int take_cpu(struct braid_trace_options *t, const char *text)
-{
+	struct braid_trace_options *t = to;
 	u64 value;
-	int err = braid_parse_u64(text, 65535, &value);
+	int err = braid_take_count(o, &value, text);
 
 	if (err)
 		return err;
@@ -49,21 +29,21 @@ static int take_cpu(struct braid_trace_options *t, const char *text)
 	return 0;
 }
 
-/* Digits, perhaps a point and up to nine more. NULL: it is none. */
+/* Digits, optionally a point and up to nine more. NULL: invalid. */
 static const char *parse_seconds(const char *s, s64 *ns)
 {
-	u64 seconds = 0, fraction = 0, unit = NS_PER_SECOND;
+	u64 seconds = 0, fraction = 0, unit = BRAID_SECOND_NS;
 
 	if (!isdigit((unsigned char)*s))
 		return NULL;
 	for (; isdigit((unsigned char)*s); s++)
-		if ((seconds = 10 * seconds + (*s - '0')) >= INT64_MAX / NS_PER_SECOND)
+		if ((seconds = 10 * seconds + (*s - '0')) >= INT64_MAX / BRAID_SECOND_NS)
 			return NULL;
 	if (*s == '.')
 		for (s++; isdigit((unsigned char)*s); s++)
 			if (unit > 1)
 				fraction += (*s - '0') * (unit /= 10);
-	*ns = seconds * NS_PER_SECOND + fraction;
+	*ns = seconds * BRAID_SECOND_NS + fraction;
 	return s;
 }
 
@@ -80,13 +60,14 @@ static bool parse_date(const char *text, s64 *ns)
 	if (!rest || (*rest && strcmp(rest, "Z")))
 		return false;
 	t = *rest ? timegm(&tm) : mktime(&tm);
-	return t > 0 && !__builtin_mul_overflow(t, (s64)NS_PER_SECOND, ns) &&
+	return t > 0 && !__builtin_mul_overflow(t, (s64)BRAID_SECOND_NS, ns) &&
 	       !__builtin_add_overflow(*ns, second_ns, ns);
 }
 
-static int take_moment(struct braid_trace_options *t, struct braid_export_moment *m,
-		       const char *text)
+int braid_trace_take_moment(const struct braid_option *o, void *to, const char *text)
 {
+	struct braid_trace_options *t = (void *)((char *)to - o->at);
+	struct braid_export_moment *m = to;
 	const char *rest;
 
 	m->kind = *text == '+' ? BRAID_MOMENT_SINCE : *text == '-' ? BRAID_MOMENT_BEFORE :
@@ -101,60 +82,72 @@ static int take_moment(struct braid_trace_options *t, struct braid_export_moment
 	return 0;
 }
 
-static int take_pid(struct braid_trace_options *t, const char *text)
+static int take_pid(const struct braid_option *o, void *to, const char *text)
 {
+	struct braid_trace_options *t = to;
 	u64 value;
-	int err = braid_parse_u64(text, INT32_MAX, &value);
+	int err = braid_take_count(o, &value, text);
 
 	if (!err && braid_array_push(t->pids, t->nr_pids, t->pids_capacity, (s32)value))
-		err = braid_fail(-ENOMEM, "out of memory");
+		err = braid_out_of_memory();
 	return err;
 }
 
-static int take_filter(struct braid_trace_options *t, const char *text)
+static int take_event(const struct braid_option *o, void *to, const char *text)
 {
+	return braid_pattern_check(text) ?: braid_take_list(o, to, text);
+}
+
+static int take_filter(const struct braid_option *o, void *to, const char *text)
+{
+	struct braid_trace_options *t = to;
 	struct braid_export_filter filter = { .text = text, .invert = t->invert };
 
+	(void)o;
 	return braid_array_push(t->filters, t->nr_filters, t->filters_capacity, filter) ?
-	       braid_fail(-ENOMEM, "out of memory") : 0;
+	       braid_out_of_memory() : 0;
 }
 
-int braid_trace_take(struct braid_trace_options *t, int option, char *value)
-{
-	switch (option) {
-	case BRAID_OPT_CLOCK:
-		return take_clock(t, value) ?: 1;
-	case BRAID_OPT_CLOCK_SOURCE:
-		return take_clock_source(t, value) ?: 1;
-	case BRAID_OPT_STREAM:
-		t->options.stream = value;
-		return 1;
-	case BRAID_OPT_CPU:
-		return take_cpu(t, value) ?: 1;
-	case 'B':
-		t->options.buffer = value;
-		return 1;
-	case 'e':
-		return braid_pattern_check(value) ?: braid_array_push(t->events, t->nr_events, t->events_capacity, value) ?
-			braid_fail(-ENOMEM, "out of memory") : 1;
-	case 'F':
-		return take_filter(t, value) ?: 1;
-	case 'v':
-		t->invert = true;
-		return 1;
-	case BRAID_OPT_PID:
-		return take_pid(t, value) ?: 1;
-	case BRAID_OPT_COMM:
-		return braid_array_push(t->comms, t->nr_comms, t->comms_capacity, value) ?
-			braid_fail(-ENOMEM, "out of memory") : 1;
-	case BRAID_OPT_SINCE:
-		return take_moment(t, &t->options.from, value) ?: 1;
-	case BRAID_OPT_UNTIL:
-		return take_moment(t, &t->options.to, value) ?: 1;
-	}
-	return 0;
-}
+#define TRACE	struct braid_trace_options
+#define MOMENT(member) \
+	BRAID_TAKE(braid_trace_take_moment, struct braid_export_moment, TRACE, options.member)
 
+const struct braid_option braid_trace_common[] = {
+	{ 0, "clock", "CLOCK", BRAID_WORD(TRACE, times),
+	  "show times of CLOCK: host (default), or realtime, to compare captures of several hosts; "
+	  "error bounds then refer to that clock. A report shows realtime as a date in UTC, "
+	  "2026-01-31T12:00:00.500000000Z; JSON has the date in \"time\", and the ns since 1970",
+	  .values = "host realtime" },
+	{ 0, "clock-source", "SOURCE", BRAID_WORD(TRACE, clock),
+	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows (the "
+	  "exchange, made tighter by the host's kvm_entry and kvm_exit events); auto (default) "
+	  "selects the best of the others", .values = "auto kvm exchange pairs nominal windows" },
+	{ 0, "stream", "NAME", BRAID_STRING(TRACE, options.stream), "only this guest, or 'host'",
+	  .values = "@stream" },
+	{ 0, "cpu", "N", .take = braid_trace_take_cpu, .help = "only this CPU of each stream", .most = 65535 },
+	{ 'B', "buffer", "NAME", BRAID_STRING(TRACE, options.buffer),
+	  "only guests' buffers of this name" },
+	{ 'e', "event", "GLOB", BRAID_TAKE(take_event, struct braid_option_list, TRACE, events),
+	  "only events SYSTEM:EVENT, or sub-events of that name; may be repeated",
+	  .values = "@event" },
+	{ 'F', "filter", "FILTER", .take = take_filter, .help =
+	  "only events that match FILTER, 'EVENTS: EXPRESSION' as in trace-cmd: "
+	  "'sched_switch: prev_prio < 100 && next_comm ~ \"q*\"'. EVENTS are regular expressions "
+	  "EVENT or SYSTEM/EVENT, separated by commas; fields are compared by == != < > <= >= & "
+	  "(bits), strings by == != ~ (glob) =~ !~ (regular expression), joined by && || ! (); "
+	  "CPU and COMM can be used like fields. With several filters, one must match" },
+	{ 'v', "invert", NULL, BRAID_FLAG(TRACE, invert), "invert the filters that follow" },
+	{ 0, "pid", "PID", .take = take_pid, .help = "only events of this task; may be repeated",
+	  .most = INT32_MAX },
+	{ 0, "comm", "GLOB", BRAID_LIST(TRACE, comms),
+	  "only events of tasks of that name; may be repeated" },
+	{ 0, "since", "TIME", MOMENT(from),
+	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
+	  "-SECONDS from the recording's end; or, with --clock=realtime, 2026-01-31T12:00:00.5 in "
+	  "this time zone, or in UTC with a Z appended" },
+	{ 0, "until", "TIME", MOMENT(to), "up to TIME, in the same formats" },
+	{ 0 },
+};
 
 static int check_buffer(const struct braid_trace_options *t, const struct braid_source *source)
 {
@@ -169,7 +162,7 @@ static int check_buffer(const struct braid_trace_options *t, const struct braid_
 			  t->options.buffer);
 }
 
-/* The options fit the trace? A name that is not there is a slip, not an empty report. */
+/* Checks the options against the trace: an unknown name is an error, not an empty report. */
 static int check_names(const struct braid_trace_options *t, const struct braid_source *source)
 {
 	size_t k;
@@ -200,19 +193,22 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 {
 	struct braid_source_options options = {
 		.progress = braid_progress_show, .progress_arg = &t->progress,
-		.force_clock = t->options.clock_asked, .clock = t->options.clock, .say = say,
+		.force_clock = t->clock, .clock = t->clock, .say = say,
 	};
 	struct braid_source *source;
 	int err;
 
-	t->options.events = t->events;
-	t->options.nr_events = t->nr_events;
+	t->options.realtime = t->times;
+	t->options.clock_asked = t->clock;
+	t->options.clock = t->clock;
+	t->options.events = (char *const *)t->events.items;
+	t->options.nr_events = t->events.nr;
 	t->options.filters = t->filters;
 	t->options.nr_filters = t->nr_filters;
 	t->options.pids = t->pids;
 	t->options.nr_pids = t->nr_pids;
-	t->options.comms = t->comms;
-	t->options.nr_comms = t->nr_comms;
+	t->options.comms = (char *const *)t->comms.items;
+	t->options.nr_comms = t->comms.nr;
 	t->options.progress = braid_progress_show;
 	t->options.progress_arg = &t->progress;
 	t->options.inputs = paths;
@@ -224,6 +220,8 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	if (err)
 		return err;
 	err = check_names(t, source);
+	if (!err && t->clock == BRAID_CLOCK_WINDOWS)
+		err = braid_export_refine(source, &t->options);
 	if (err) {
 		braid_source_free(source);
 		return err;
@@ -296,11 +294,11 @@ int braid_trace_exit(struct braid_trace_options *t, int ret)
 
 void braid_trace_free(struct braid_trace_options *t)
 {
-	free(t->events);
+	free(t->events.items);
 	free(t->filters);
 	free(t->pids);
-	free(t->comms);
-	t->events = t->comms = NULL;
+	free(t->comms.items);
+	t->events = t->comms = (struct braid_option_list){ 0 };
 	t->filters = NULL;
 	t->pids = NULL;
 }

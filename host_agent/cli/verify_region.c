@@ -8,7 +8,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/transport/directory.h"
-#include "host_agent/source/account.h"
+#include "host_agent/live/account.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 
@@ -38,7 +38,7 @@ static void fault(struct verify *v, const char *format, ...)
 {
 	va_list args;
 
-	/* A ring that went meanwhile: what was seen there is no fault. */
+	/* A ring removed meanwhile: findings there are not faults. */
 	if (v->in_ring && braid_mapping_buffers_seq(v->m) != v->sb.buffers_seq)
 		return;
 	v->faults++;
@@ -175,7 +175,7 @@ static void look_at_ring(struct verify *v, u32 vcpu)
 		fault(v, "buffer %u vCPU %u: %s", v->buffer, vcpu, a.fault);
 }
 
-/* Again, as long as buffers come and go meanwhile. */
+/* Repeats while buffers are added or removed meanwhile. */
 static void verify_ring(struct verify *v, u32 vcpu)
 {
 	u64 events = v->events, strangers = v->strangers;
@@ -205,7 +205,8 @@ static int verify_rings(void *arg)
 
 	for (v->buffer = 0; v->buffer < v->sb.nr_buffers; v->buffer++) {
 		if (braid_mapping_buffers_seq(v->m) != v->sb.buffers_seq)
-			braid_mapping_buffers(v->m, &v->sb);	/* what goes meanwhile is no fault */
+			braid_mapping_buffers(v->m, &v->sb);	/* removal meanwhile is not a
+								   fault */
 		for (vcpu = 0; vcpu < v->sb.buffers[v->buffer].nr_rings; vcpu++)
 			verify_ring(v, vcpu);
 	}
@@ -219,7 +220,7 @@ int braid_verify_region(const char *path)
 	int err;
 
 	if (!v) {
-		braid_fail(-ENOMEM, "out of memory");
+		braid_out_of_memory();
 		return braid_complain();
 	}
 	err = braid_mapping_open(&m, path, false);

@@ -6,21 +6,23 @@
 #include "host_agent/clock/host.h"
 
 #define PONG_LIMIT_NS		400000ULL
-#define SPIN_LIMIT_NS		4000000ULL	/* of a burst: whoever sleeps may miss the moment */
-#define PONG_SPIN_NS		200000ULL	/* no longer: what comes later is wide anyway */
+#define SPIN_LIMIT_NS		4000000ULL	/* of a burst: a sleeping side may miss the
+						   moment */
+#define PONG_SPIN_NS		200000ULL	/* not longer: a later answer is wide anyway */
 #define PONG_STEP_NS		50000ULL
 #define BURST_LIMIT_NS		30000000ULL
 
-static void keep(struct braid_burst *b, const struct braid_crossing *c)
+static void keep(struct braid_burst *b, const struct braid_round_trip *c)
 {
 	u32 k;
 
 	if (b->nr == BRAID_EXCHANGE_BEST) {
-		if (braid_crossing_width(c) >= braid_crossing_width(&b->best[b->nr - 1]))
+		if (braid_round_trip_width(c) >= braid_round_trip_width(&b->best[b->nr - 1]))
 			return;
 		b->nr--;
 	}
-	for (k = b->nr++; k && braid_crossing_width(c) < braid_crossing_width(&b->best[k - 1]); k--)
+	for (k = b->nr++;
+	     k && braid_round_trip_width(c) < braid_round_trip_width(&b->best[k - 1]); k--)
 		b->best[k] = b->best[k - 1];
 	b->best[k] = *c;
 }
@@ -32,9 +34,9 @@ static inline void relax(void)
 #endif
 }
 
-/* One ping. Whatever happens in between, h1 <= the moment of counter <= h2. */
+/* One ping. Whatever the delays, h1 <= host time of counter <= h2. */
 static bool ping(struct braid_clock_cells *cells, u64 number, u64 spin_end_ns,
-		 struct braid_crossing *c)
+		 struct braid_round_trip *c)
 {
 	struct braid_clock_sample *s = &c->s;
 	u64 waited_ns;
@@ -65,8 +67,8 @@ static bool ping(struct braid_clock_cells *cells, u64 number, u64 spin_end_ns,
 }
 
 /*
- * The scheduler likes to put who was woken where its waker ran; a guest and we on one
- * CPU never meet. So after a time-out we go elsewhere, round and round.
+ * The scheduler tends to place a woken task on its waker's CPU; a guest and this thread on one CPU
+ * never spin at the same time. So after a timeout this thread moves to the next CPU, in turn.
  */
 static void hop(const cpu_set_t *allowed)
 {
@@ -104,7 +106,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool
 {
 	struct braid_clock_cells *cells = b->cells;
 	u64 number, start_ns = braid_host_clock_ns(), heard_ns = start_ns;
-	struct braid_crossing c;
+	struct braid_round_trip c;
 	u32 nr = 0;
 
 	if (sched_getaffinity(0, sizeof(b->allowed), &b->allowed))
@@ -117,15 +119,18 @@ void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool
 			keep(b, &c);
 			heard_ns = c.s.h2_ns;
 			nr++;
-			/* Answered once we slept: the guest waited for the CPU that we spun on. */
-			if (braid_crossing_width(&c) < PONG_SPIN_NS)
+			/*
+			 * Answered only after we slept: the guest waited for the CPU that we spun
+			 * on.
+			 */
+			if (braid_round_trip_width(&c) < PONG_SPIN_NS)
 				continue;
 		}
 		hop(&b->allowed);
 		b->hopped = true;
 	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - heard_ns < silent_ns &&
 		 c.s.h2_ns - start_ns < BURST_LIMIT_NS);
-	braid_store(&cells->burst_over, b->number);	/* the guest need not spin on */
+	braid_store(&cells->burst_over, b->number);	/* the guest may stop spinning */
 }
 
 void braid_burst_end(struct braid_burst *b)

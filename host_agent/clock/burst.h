@@ -12,13 +12,13 @@
 struct braid_burst {
 	struct braid_clock_cells *cells;
 	u64 number;
-	struct braid_crossing best[BRAID_EXCHANGE_BEST];	/* the tightest first */
+	struct braid_round_trip best[BRAID_EXCHANGE_BEST];	/* the tightest first */
 	u32 nr;
-	cpu_set_t allowed;	/* CPUs of this thread, but for hops */
+	cpu_set_t allowed;	/* CPUs of this thread, except for hops */
 	bool hopped;
 };
 
-static inline u64 braid_crossing_width(const struct braid_crossing *c)
+static inline u64 braid_round_trip_width(const struct braid_round_trip *c)
 {
 	return c->s.h2_ns - c->s.h1_ns;
 }
@@ -31,7 +31,7 @@ void braid_burst_ask(struct braid_burst *b, u32 vcpu);
 /* Whether it does. */
 bool braid_burst_ready(const struct braid_burst *b);
 
-/* Up to @pings; fewer when the guest is silent for so long, or *leaving gets true. */
+/* Up to @pings; fewer when the guest is silent for that long, or *leaving becomes true. */
 void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool *leaving);
 
 /* Back to where this thread may run: after a run that was cut short by the guard, too. */

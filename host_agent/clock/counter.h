@@ -6,9 +6,9 @@
 #include "tracebraid/types.h"
 
 /**
- * braid_host_counter - read the counter, in program order with all around it
+ * braid_host_counter - read the counter, ordered with the surrounding code
  *
- * Return: 0 where there is none.
+ * Return: 0 if unavailable.
  */
 static inline u64 braid_host_counter(void)
 {
@@ -30,7 +30,7 @@ static inline u64 braid_host_counter(void)
 }
 
 /**
- * braid_host_counter_name - "tsc", "cntvct"; NULL: none that the host itself tells time by
+ * braid_host_counter_name - "tsc", "cntvct"; NULL: the host itself does not use one for timekeeping
  */
 const char *braid_host_counter_name(void);
 

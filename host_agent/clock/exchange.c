@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A thread that plays ping-pong with all guests in turn. */
+/* A thread that runs the ping-pong exchange with all guests in turn. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,38 +15,41 @@
 #include "shared/platform.h"
 
 #define READY_STEP_NS		500000ULL	/* times MAX_ASKED shorter than a guest spins without a ping */
-#define READY_FINE_NS		120000000ULL	/* a guest that nobody drove looks every 50 ms */
+#define READY_FINE_NS		120000000ULL	/* a guest without an agent polls every 50 ms */
 #define READY_COARSE_NS		10000000ULL
-#define SILENT_NS		10000000ULL	/* a vCPU that lost its processor gets it back */
+#define SILENT_NS		10000000ULL	/* time for a preempted vCPU to run again */
 #define SILENT_SHORT_NS		1000000ULL	/* others wait; or we are late, and it may have gone */
 #define LATE_NS			3000000ULL
 #define MAX_ASKED		4		/* guests that spin, or are about to */
-#define STILL_NS		100000000ULL	/* a guest that lives has looked meanwhile */
-#define STOOD_FIRST_NS		25000000ULL	/* one that has not is looked at again after this, ... */
-#define STOOD_MAX_NS		1000000000ULL	/* ... ever less often, down to this */
-#define READY_LIMIT_NS		400000000ULL	/* a guest looks oftener, if it lives */
-#define FIRST_BURSTS		6		/* as fast as they come, all of them long */
+#define STILL_NS		100000000ULL	/* a live guest has polled by then */
+#define STOOD_FIRST_NS		25000000ULL	/* one that has not is checked again after this,
+						   ... */
+#define STOOD_MAX_NS		1000000000ULL	/* ... with growing delays, up to this */
+#define READY_LIMIT_NS		400000000ULL	/* a live guest polls more often */
+#define FIRST_BURSTS		6		/* back to back, each with full length */
 #define PINGS_FIRST		64
 #define PINGS_LATER		32
 #define PINGS_TOUR		8
 #define INTERVAL_NS		1000000000ULL
 #define INTERVAL_EMULATED_NS	2000000000ULL	/* at rest: such a counter does not keep its line */
-#define INTERVAL_MAX_NS		8000000000ULL	/* at rest: one that does; or nobody answers */
+#define INTERVAL_MAX_NS		8000000000ULL	/* at rest: a good one, or no answer */
 #define AGAIN_NS		250000000ULL	/* after a poor burst ... */
-#define MAX_AGAIN		8		/* ... but not for ever */
-#define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one will do for long */
+#define MAX_AGAIN		8		/* ... but not indefinitely */
+#define AGAIN_FIRST_NS		50000000ULL	/* while none was good yet: one suffices for long */
 #define MAX_FIRST		100
 #define MAX_TOUR_TRIES		4		/* times that a vCPU is asked */
-#define MAX_SOON		12		/* a recording's end waits for a good one, but not for ever */
+#define MAX_SOON		12		/* a recording's end waits for a good one, but not
+						   indefinitely */
 #define WIDE_NS			20000ULL
-#define SHARE			9		/* times that a burst took lie between two of a guest */
-#define MANY			10		/* so many guests at rest may make us spin all the time */
+#define SHARE			9		/* minimum gap between a guest's bursts, in
+						   durations of a burst */
+#define MANY			10		/* bounds the spinning for many guests at rest */
 #define SUSPECT_NS		500000000ULL	/* all its vCPUs are visited no oftener */
-#define QUEUE_CROSSINGS		256
+#define QUEUE_ROUND_TRIPS	256
 
 struct braid_exchange_peer {
 	struct braid_exchange_peer *next;
-	u64 due_ns;		/* when to ask; once asked, when to look */
+	u64 due_ns;		/* when to request; after a request, when to check */
 	u64 asked_ns;		/* 0: not asked */
 	u64 not_before_ns;	/* for what it made us spin */
 	bool leaving;		/* read by a burst without the lock */
@@ -54,13 +57,13 @@ struct braid_exchange_peer {
 	u32 look_seq;		/* the guest's own, as last seen ... */
 	u64 seen_ns;		/* ... and when */
 	u64 stood_ns;		/* how long it is left alone when it has not moved; 0: it did */
-	u64 looked_ns;		/* asked: when it had not come yet */
+	u64 looked_ns;		/* requested: last time without a response */
 	u64 interval_ns;
 	struct braid_exchange_guest guest;
 	struct braid_burst burst;
-	u32 tour;		/* bursts of the tour so far, one vCPU after another */
+	u32 tour;		/* bursts done of the tour, one vCPU after another */
 	u32 tour_end;		/* of them in all */
-	u32 asked_vcpu;		/* on tour: + 1; else 0: anyone */
+	u32 asked_vcpu;		/* on tour: + 1; else 0: any */
 	u32 poor;		/* poor bursts in a row */
 	bool good;		/* since something happened to its time, one was not poor */
 	u32 tries_first, tries_soon, tries_tour;
@@ -68,8 +71,8 @@ struct braid_exchange_peer {
 	bool soon;		/* a burst was asked for, and is not over */
 	bool soon_asked;	/* the one under way is it */
 	u64 bursts_good;
-	u32 nr_queued;		/* looked at without the lock, too */
-	struct braid_crossing queue[QUEUE_CROSSINGS];
+	u32 nr_queued;		/* also read without the lock */
+	struct braid_round_trip queue[QUEUE_ROUND_TRIPS];
 };
 
 struct braid_exchange {
@@ -81,17 +84,18 @@ struct braid_exchange {
 	u64 rest_due_ns;	/* guests at rest are asked no sooner */
 	struct braid_exchange_peer *asked[MAX_ASKED];
 	u32 nr_asked;
-	struct braid_exchange_peer *first;	/* of those not asked; NULL: to be looked for */
+	struct braid_exchange_peer *first;	/* of those without a request; NULL: to be
+						   searched */
 	bool stopping;
 };
 
-/* Must hold the lock. The oldest go when nobody takes them. */
-static void queue_crossings(struct braid_exchange_peer *p, const struct braid_burst *b)
+/* Must hold the lock. The oldest are dropped when they are not taken. */
+static void queue_round_trips(struct braid_exchange_peer *p, const struct braid_burst *b)
 {
 	u32 over;
 
-	if (p->nr_queued + b->nr > QUEUE_CROSSINGS) {
-		over = p->nr_queued + b->nr - QUEUE_CROSSINGS;
+	if (p->nr_queued + b->nr > QUEUE_ROUND_TRIPS) {
+		over = p->nr_queued + b->nr - QUEUE_ROUND_TRIPS;
 		braid_store(&p->nr_queued, p->nr_queued - over);
 		memmove(p->queue, p->queue + over, p->nr_queued * sizeof(*p->queue));
 	}
@@ -102,7 +106,7 @@ static void queue_crossings(struct braid_exchange_peer *p, const struct braid_bu
 /* Cut short, or never quick: the two threads did not run at the same time. */
 static bool is_poor(const struct braid_burst *b)
 {
-	return b->nr < BRAID_EXCHANGE_BEST || braid_crossing_width(&b->best[0]) > WIDE_NS;
+	return b->nr < BRAID_EXCHANGE_BEST || braid_round_trip_width(&b->best[0]) > WIDE_NS;
 }
 
 static bool on_tour(const struct braid_exchange_peer *p)
@@ -138,7 +142,9 @@ static u64 wait_of(struct braid_exchange_peer *p)
 	return p->interval_ns;
 }
 
-/* Must hold the lock. Those asked are few, and looked at often: they have a list of their own. */
+/*
+ * Must hold the lock. Guests with a request are few, and checked often: they have a separate list.
+ */
 static void set_asked(struct braid_exchange *x, struct braid_exchange_peer *p, u64 ns)
 {
 	u32 k;
@@ -162,7 +168,7 @@ static void end_burst(struct braid_exchange *x, struct braid_exchange_peer *p, b
 	p->good |= !tour && !is_poor(&p->burst);
 	if (p->soon_asked && (!answered || !is_poor(&p->burst) || ++p->tries_soon >= MAX_SOON))
 		p->soon = false;
-	/* A vCPU that did not come is asked again, but not for ever: it may be offline. */
+	/* A vCPU that did not respond is asked again, but not indefinitely: it may be offline. */
 	if (tour && (came(p) || ++p->tries_tour >= MAX_TOUR_TRIES)) {
 		p->tries_tour = 0;
 		p->tour++;
@@ -170,8 +176,8 @@ static void end_burst(struct braid_exchange *x, struct braid_exchange_peer *p, b
 	if (p->burst.nr) {
 		p->bursts_good += !tour;
 		if (!p->burst.best[0].vcpu)
-			p->tour = p->tour_end;	/* a guest that does not tell its vCPU */
-		queue_crossings(p, &p->burst);
+			p->tour = p->tour_end;	/* a guest that does not report its vCPU */
+		queue_round_trips(p, &p->burst);
 	}
 	if (!answered && p->interval_ns < INTERVAL_MAX_NS)
 		p->interval_ns *= 2;
@@ -180,11 +186,11 @@ static void end_burst(struct braid_exchange *x, struct braid_exchange_peer *p, b
 		p->due_ns = 0;
 }
 
-/* What is done in the region in one turn. */
+/* The access to the region in one turn. */
 struct turn {
 	struct braid_exchange_peer *p;
 	bool asking;
-	bool still;	/* it had the time to look since it was last seen */
+	bool still;	/* it had the time to poll since it was last seen */
 	bool stands;	/* and did not: it is not asked, that others may be */
 	u32 look_seq;
 	u32 pings;
@@ -210,7 +216,7 @@ static int take_turn(void *arg)
 	return 0;
 }
 
-/* Must hold the lock. Whoever does not look would not answer: it keeps no other one waiting. */
+/* Must hold the lock. A guest that does not poll would not answer, and must not delay others. */
 static void leave_alone(struct braid_exchange_peer *p, u64 now_ns)
 {
 	p->stood_ns = p->stood_ns ? 2 * p->stood_ns : STOOD_FIRST_NS;
@@ -221,8 +227,8 @@ static void leave_alone(struct braid_exchange_peer *p, u64 now_ns)
 }
 
 /*
- * Must hold the lock. What a turn took is a share of our time that guests at rest may take, all
- * together: five hundred whose bursts are poor, on a busy host, may not make it busier.
+ * Must hold the lock. A turn's duration counts against the share of time for all guests at rest:
+ * five hundred of them with poor bursts, on a busy host, must not add load.
  */
 static void share(struct braid_exchange *x, struct braid_exchange_peer *p, u64 now_ns, u64 spent_ns)
 {
@@ -234,7 +240,7 @@ static void share(struct braid_exchange *x, struct braid_exchange_peer *p, u64 n
 		p->due_ns = x->rest_due_ns;
 }
 
-/* Must hold the lock. What a turn was good for. */
+/* Must hold the lock. Accounts for the result of a turn. */
 static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 start_ns)
 {
 	struct braid_exchange_peer *p = t->p;
@@ -253,10 +259,13 @@ static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 
 		set_asked(x, p, now_ns);
 	if (t->ready || err || now_ns - p->asked_ns > READY_LIMIT_NS)
 		end_burst(x, p, t->ready);
-	else	/* a guest that hangs is looked at ever less often; many, no oftener than one */
+	else	/* a hanging guest is checked with growing delays; many, no more often than one */
 		p->due_ns = now_ns + (now_ns - p->asked_ns < READY_FINE_NS ?
 				      x->nr_asked * READY_STEP_NS : READY_COARSE_NS);
-	/* Whoever makes us spin, again and again, pays: others are to be served, and the host. */
+	/*
+	 * A guest that makes us spin repeatedly waits longer, in favor of other guests and the
+	 * host.
+	 */
 	if (t->ready)
 		p->not_before_ns = now_ns + SHARE * spent_ns;
 	if (t->ready && p->due_ns < p->not_before_ns)
@@ -264,7 +273,9 @@ static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 
 	share(x, p, now_ns, spent_ns);
 }
 
-/* Must hold the lock; it is dropped meanwhile. Asks, or looks whether the guest is there. */
+/*
+ * Must hold the lock; it is dropped meanwhile. Sends a request, or checks for the guest's response.
+ */
 static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 {
 	u64 start_ns = braid_host_clock_ns();
@@ -291,12 +302,13 @@ static void serve(struct braid_exchange *x, struct braid_exchange_peer *p)
 	pthread_mutex_lock(&x->lock);
 	p->busy = false;
 	settle(x, &t, err, start_ns);
-	if (t.asking || !p->asked_ns)	/* of those not asked, one has come, gone or moved */
+	if (t.asking || !p->asked_ns)	/* a guest without a request was added, removed or
+					   rescheduled */
 		x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 }
 
-/* Must hold the lock. Of those not asked the one that is due first, or NULL. */
+/* Must hold the lock. The guest without a request that is due first, or NULL. */
 static struct braid_exchange_peer *first_to_ask(struct braid_exchange *x)
 {
 	struct braid_exchange_peer *p;
@@ -326,14 +338,12 @@ static struct braid_exchange_peer *first_due(struct braid_exchange *x)
 /* Must hold the lock; waits for a change, or until due_ns. */
 static void wait_until(struct braid_exchange *x, u64 due_ns)
 {
-	u64 now_ns = braid_host_clock_ns(), end_ns;
+	u64 now_ns = braid_host_clock_ns();
 	struct timespec end;
 
 	if ((s64)(due_ns - now_ns) <= 0)
 		return;
-	end_ns = braid_clock_read_ns(CLOCK_MONOTONIC) + (due_ns - now_ns);
-	end.tv_sec = end_ns / 1000000000;
-	end.tv_nsec = end_ns % 1000000000;
+	end = braid_clock_timespec(braid_monotonic_ns() + (due_ns - now_ns));
 	pthread_cond_timedwait(&x->changed, &x->lock, &end);
 }
 
@@ -344,8 +354,8 @@ static void *exchange_thread(void *arg)
 	struct braid_exchange_peer *p;
 
 	/*
-	 * A busy host must not keep the clocks apart: the guest spins for us, as long as we
-	 * take to come. A burst is some hundred microseconds. Who may not is a bit worse off.
+	 * A busy host must not degrade the exchange: the guest spins until this thread responds. A
+	 * burst takes some hundred microseconds. Without the privilege bounds are slightly worse.
 	 */
 	pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
 	pthread_mutex_lock(&x->lock);
@@ -386,7 +396,7 @@ int braid_exchange_start(struct braid_exchange **out)
 	int err;
 
 	if (!x)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	pthread_mutex_init(&x->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -439,7 +449,7 @@ int braid_exchange_add(struct braid_exchange *x, const struct braid_exchange_gue
 	struct braid_exchange_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	p->guest = *guest;
 	p->due_ns = p->seen_ns = braid_host_clock_ns();
 	p->interval_ns = INTERVAL_NS / 4;
@@ -464,14 +474,14 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 	p->tries_soon = 0;
 	if (all_vcpus && braid_host_clock_ns() - p->suspected_ns >= SUSPECT_NS) {
 		p->suspected_ns = braid_host_clock_ns();
-		/* Twice, so that what is a step of all can be told from one of a single vCPU. */
+		/* Twice, to distinguish a step of all vCPUs from one of a single vCPU. */
 		p->tour = 0;
 		p->tour_end = 2 * p->guest.nr_vcpus;
 		p->good = false;
 		p->tries_first = 0;
 	}
 	if (!p->asked_ns)
-		p->due_ns = p->not_before_ns;	/* whatever a guest does to be asked again */
+		p->due_ns = p->not_before_ns;	/* whatever a guest does to get another request */
 	x->first = NULL;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
@@ -509,11 +519,11 @@ void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer 
 }
 
 size_t braid_exchange_take(struct braid_exchange *x, struct braid_exchange_peer *p,
-			   struct braid_crossing *to, size_t max)
+			   struct braid_round_trip *to, size_t max)
 {
 	size_t n;
 
-	if (!braid_load(&p->nr_queued))	/* what comes this moment is there the next time */
+	if (!braid_load(&p->nr_queued))	/* a later arrival is found the next time */
 		return 0;
 	pthread_mutex_lock(&x->lock);
 	n = p->nr_queued < max ? p->nr_queued : max;

@@ -38,9 +38,9 @@ struct braid_exchange_guest {
  * @guest: copied
  * @out: set on success
  *
- * At once, then once on each vCPU, after 0.1 s and 0.3 s, each second, and at rest every
- * 8 s; an emulated counter every 2 s. A guest that does not answer is asked ever less often,
- * and one that does not even look at its cells not at all until it does.
+ * At once, then once on each vCPU, after 0.1 s and 0.3 s, each second, and at rest every 8 s; an
+ * emulated counter every 2 s. A guest that does not answer is asked with growing delays; one that
+ * does not poll its cells is not asked until it does.
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -59,25 +59,25 @@ void braid_exchange_soon(struct braid_exchange *x, struct braid_exchange_peer *p
 bool braid_exchange_pending(struct braid_exchange *x, struct braid_exchange_peer *p);
 
 /**
- * braid_exchange_remove - ping a guest no more
+ * braid_exchange_remove - stop pinging a guest
  * @x: the thread
- * @p: what braid_exchange_add() gave, afterwards freed; NULL is fine
+ * @p: from braid_exchange_add(), freed; NULL: no effect
  *
- * On return the thread touches the mapping no more. May wait for some milliseconds.
+ * On return the thread no longer accesses the mapping. May wait for some milliseconds.
  */
 void braid_exchange_remove(struct braid_exchange *x, struct braid_exchange_peer *p);
 
 /**
- * braid_exchange_take - the crossings since the last call
+ * braid_exchange_take - the samples since the last call
  * @x: the thread
  * @p: the guest
  * @to: room for @max
- * @max: crossings
+ * @max: samples
  *
- * Return: how many.
+ * Return: their number.
  */
 size_t braid_exchange_take(struct braid_exchange *x, struct braid_exchange_peer *p,
-			   struct braid_crossing *to, size_t max);
+			   struct braid_round_trip *to, size_t max);
 
 /**
  * braid_exchange_bursts - bursts that gave at least one sample

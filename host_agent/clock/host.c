@@ -25,7 +25,7 @@ void braid_host_clock_pair(u64 *host_ns, u64 *realtime_ns)
 
 void braid_sleep_ns(u64 ns)
 {
-	struct timespec t = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	struct timespec t = braid_clock_timespec(ns);
 
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }

@@ -3,20 +3,9 @@
 #ifndef BRAID_CLOCK_HOST_H
 #define BRAID_CLOCK_HOST_H
 
-#include <time.h>
-
-#include "tracebraid/types.h"
+#include "host_agent/util/monotonic.h"
 
 #define BRAID_HOST_CLOCK	"mono_raw"	/* as tracefs' trace_clock calls it */
-
-/* ns of one clock; no system call */
-static inline u64 braid_clock_read_ns(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /**
  * braid_host_clock_ns - now, in ns of the host trace clock

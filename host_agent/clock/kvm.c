@@ -46,7 +46,7 @@ static ssize_t read_text(const char *path, char *to, size_t room)
 	return n;
 }
 
-/* Such a file can be read once for each time that it is opened. */
+/* Such a file can be read only once per open(). */
 static int read_number_at(const char *path, u64 *value)
 {
 	char text[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What KVM tells of a guest's time: offsets in debugfs, changes by a tracepoint, vCPU threads. */
+/* What KVM exports of a guest's time: offsets in debugfs, changes by a tracepoint, vCPU threads. */
 #ifndef BRAID_CLOCK_KVM_H
 #define BRAID_CLOCK_KVM_H
 
@@ -36,7 +36,7 @@ pid_t braid_kvm_thread(const struct braid_kvm_vm *vm, u32 vcpu);
 /**
  * braid_vcpu_threads - find the threads of a QEMU's vCPUs, by KVM or by their names
  * @pid: of the QEMU
- * @to: filled; nr and all are 0 when nothing is known
+ * @to: filled; nr and all are 0 when unknown
  */
 void braid_vcpu_threads(pid_t pid, struct braid_qemu_threads *to);
 
@@ -51,11 +51,11 @@ void braid_vcpu_threads(pid_t pid, struct braid_qemu_threads *to);
 int braid_kvm_offset(const struct braid_kvm_vm *vm, u32 vcpu, struct braid_clock_offset *to);
 
 /**
- * braid_kvm_exits - how often its vCPUs have left guest mode so far
+ * braid_kvm_exits - number of VM exits up to now
  * @vm: the machine
  * @exits: set on success; of all vCPUs together
  *
- * Return: 0, or -errno: KVM does not tell, or it is gone.
+ * Return: 0, or -errno: not available from KVM, or it is gone.
  */
 int braid_kvm_exits(const struct braid_kvm_vm *vm, u64 *exits);
 
@@ -75,7 +75,7 @@ struct braid_kvm_change {
 };
 
 /**
- * braid_kvm_watch_open - be told when KVM writes an offset
+ * braid_kvm_watch_open - watch KVM's writes of offsets
  * @out: set on success
  *
  * Uses a tracefs instance of its own, "tracebraid-<pid>-clock", with one tracepoint.
@@ -84,7 +84,7 @@ struct braid_kvm_change {
  */
 int braid_kvm_watch_open(struct braid_kvm_watch **out);
 
-/** braid_kvm_watch_poll - take in what happened, a bounded part; one read() when nothing did */
+/** braid_kvm_watch_poll - read new changes, a bounded number; one read() when there are none */
 void braid_kvm_watch_poll(struct braid_kvm_watch *w);
 
 /**
@@ -97,7 +97,7 @@ void braid_kvm_watch_poll(struct braid_kvm_watch *w);
 const struct braid_kvm_change *braid_kvm_watch_next(const struct braid_kvm_watch *w, size_t *at);
 
 /**
- * braid_kvm_watch_missed - whether the caller came too late for some of the changes
+ * braid_kvm_watch_missed - whether the caller missed some of the changes
  * @w: the watch; NULL: none
  * @at: the caller's place
  */

@@ -12,7 +12,7 @@
 #include "host_agent/util/instance.h"
 
 #define BUFFER_KB	16	/* of each CPU: changes are rare */
-#define MAX_CHANGES	4096	/* kept; who comes later has missed some */
+#define MAX_CHANGES	4096	/* kept; slow callers miss the older ones */
 #define POLL_READS	64	/* of a line or a few each: a guest may write without end */
 #define EVENT		"kvm_write_tsc_offset: "
 
@@ -20,7 +20,7 @@ struct braid_kvm_watch {
 	struct tracefs_instance *instance;
 	int fd;
 	struct braid_kvm_change changes[MAX_CHANGES];
-	size_t nr_changes;	/* ever; the last MAX_CHANGES of them are there */
+	size_t nr_changes;	/* total; the last MAX_CHANGES of them are kept */
 	size_t line_bytes;
 	char line[512];
 };

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Samples the host's clocks. Each sample is a read of the file's clock, of the other one
- * and of the file's again, so it is true whatever happened in between; of several the
- * tightest are kept.
+ * Samples the host's clocks. Each sample is a read of the file's clock, of the other one and of the
+ * file's again, so it is correct whatever the delays; of several the tightest are kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +21,12 @@
 #define START_STEP_NS	20000000ULL
 #define EVEN_STEP_NS	1000000000ULL	/* of a clock that keeps its rate */
 #define SLEWED_STEP_NS	100000000ULL	/* of one whose rate is adjusted under way */
-#define ROUNDED_NS	500		/* tracefs tells µs, the nearest */
+#define ROUNDED_NS	500		/* tracefs reports µs, rounded */
 
 enum how {
 	BY_ID,		/* clock_gettime() */
 	BY_COUNTER,	/* an instruction */
-	BY_STATS,	/* tracefs tells it: the only way to sched_clock() with its offset */
+	BY_STATS,	/* reported by tracefs: the only access to sched_clock() with its offset */
 };
 
 struct known_clock {
@@ -107,7 +106,7 @@ static bool take_one(const struct braid_sampler *s, const struct known_clock *c,
 	return good;
 }
 
-/* Keeps the tightest, tightest first. Return: how many there are. */
+/* Keeps the tightest, tightest first. Return: their number. */
 static u32 take(const struct braid_sampler *s, const struct known_clock *c,
 		struct braid_clock_sample *kept)
 {
@@ -228,7 +227,7 @@ int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, cons
 	int err;
 
 	if (!s)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	s->stats_fd = -1;
 	s->clocks[BRAID_HOST_CLOCK_COUNTER].clock = braid_host_counter_name() ? &counter : NULL;
 	s->clocks[BRAID_HOST_CLOCK_REALTIME].clock = &realtime;

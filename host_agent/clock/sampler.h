@@ -8,8 +8,8 @@
 struct braid_sampler;
 
 /**
- * braid_sampler_check - whether times of a trace clock can be told in the file's clock
- * @trace_clock: as tracefs' trace_clock calls it
+ * braid_sampler_check - whether times of a trace clock can be converted to the file's clock
+ * @trace_clock: as named by tracefs' trace_clock
  *
  * Return: 0, or -EINVAL with braid_fail().
  */
@@ -19,14 +19,14 @@ int braid_sampler_check(const char *trace_clock);
 bool braid_sampler_slewed(const char *clock);
 
 /**
- * braid_sampler_open - get ready to sample
+ * braid_sampler_open - prepare to sample
  * @out: set on success
- * @trace_clock: of the host's trace, as braid_sampler_check() takes it; NULL: there is none
+ * @trace_clock: of the host's trace, checked by braid_sampler_check(); NULL: none
  * @stats: a per_cpu/cpuN/stats of the tracefs instance whose clock it is; may be NULL
  *	without @trace_clock
  *
- * Samples the host's raw counter, if the host itself tells time by it; CLOCK_REALTIME;
- * and @trace_clock, unless it is the file's clock.
+ * Samples the host's raw counter, if the host itself uses it for timekeeping; CLOCK_REALTIME; and
+ * @trace_clock, unless it is the file's clock.
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -35,10 +35,10 @@ int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, cons
 /**
  * braid_sampler_turn - take the samples that are due, put them as HOST_CLOCK
  * @s: the sampler
- * @capture: where to
+ * @capture: the output
  * @last: all are due
  *
- * For a loop that turns every few ms: nothing needs to wake it.
+ * For a loop that turns every few ms: it needs no wake-up.
  *
  * Return: 0, or -errno with braid_fail() (the capture's).
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Asks a guest's driver to do something, by the mailbox; names its events. */
+/* Sends commands to a guest's driver by the mailbox; matches its events. */
 #ifndef BRAID_CONTROL_CONTROL_H
 #define BRAID_CONTROL_CONTROL_H
 
@@ -25,14 +25,14 @@ struct braid_pattern {
 int braid_pattern_parse(struct braid_pattern *p, const char *text);
 
 /**
- * braid_pattern_check - refuse what was meant as a filter
+ * braid_pattern_check - refuse a pattern that looks like a filter
  * @text: what was typed
  *
  * Return: 0, or -EINVAL with braid_fail().
  */
 int braid_pattern_check(const char *text);
 
-/** braid_pattern_matches - whether an event is meant, with fnmatch()'s globs */
+/** braid_pattern_matches - whether an event matches, by fnmatch()'s globs */
 bool braid_pattern_matches(const struct braid_pattern *p, const char *system, const char *event);
 
 /* One command under way. The guest's part of the mailbox is read, never trusted. */
@@ -53,7 +53,8 @@ struct braid_control {
 struct braid_control_answer {
 	s32 result;		/* 0 or -errno, clamped to that range */
 	u32 matched;		/* events that matched */
-	struct braid_clock_sample sample;	/* wide, but true: the guest's counter in between */
+	struct braid_clock_sample sample;	/* wide, but valid: the guest's counter in
+						   between */
 };
 
 /**
@@ -62,7 +63,7 @@ struct braid_control_answer {
  * @m: a writable, locked mapping
  * @sb: the validated copy of its superblock
  * @command: enum braid_command
- * @arg0: as the command wants it
+ * @arg0: the command's argument
  * @pattern: may be NULL: everything
  * @timeout_ns: from now
  *
@@ -73,29 +74,29 @@ void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_pattern *pattern, u64 timeout_ns);
 
 /**
- * braid_control_poll - go on with a command; under braid_guard_run()
+ * braid_control_poll - continue a command; under braid_guard_run()
  * @c: the command
  * @answer: filled on success
  *
- * Return: 0 answered; -EAGAIN not yet; -ETIMEDOUT the guest does not answer; -ESTALE
- * the region was initialized anew or is down. The last two with braid_fail().
+ * Return: 0 answered; -EAGAIN not yet; -ETIMEDOUT the guest does not answer; -ESTALE the region was
+ * reinitialized or is down. The last two with braid_fail().
  */
 int braid_control_poll(struct braid_control *c, struct braid_control_answer *answer);
 
 /**
- * braid_pattern_count - events of a directory that are meant
+ * braid_pattern_count - number of matching events in a directory
  * @p: the pattern
  * @copy: the directory
  */
 u32 braid_pattern_count(const struct braid_pattern *p, const struct braid_directory_copy *copy);
 
 /**
- * braid_directory_suggest - say that nothing matches, and what may have been meant
+ * braid_directory_suggest - report that no event matches, with suggestions
  * @copy: the directory
- * @pattern: matches nothing in it
+ * @pattern: matches none of its events
  * @guest: its name
  *
- * Return: -ENOENT, with braid_fail(): up to three near names.
+ * Return: -ENOENT, with braid_fail(): up to three similar names.
  */
 int braid_directory_suggest(const struct braid_directory_copy *copy,
 			    const struct braid_pattern *pattern, const char *guest);

@@ -52,7 +52,7 @@ int braid_control_poll(struct braid_control *c, struct braid_control_answer *ans
 		answer->matched = matched;
 		answer->sample.h1_ns = c->sent_ns;
 		answer->sample.counter = braid_load(&box->guest_heartbeat);
-		braid_fence();		/* h2 is read behind the counter */
+		braid_fence();		/* h2 is read after the counter */
 		answer->sample.h2_ns = braid_host_clock_ns();
 		return 0;
 	}

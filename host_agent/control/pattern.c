@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which events are meant, and which may have been. */
+/* Matches events by pattern, and suggests similar names. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "host_agent/control/control.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 #define NAME_BYTES	(2 * BRAID_PATTERN_BYTES)
 #define MAX_SUGGESTIONS	3
@@ -67,31 +68,6 @@ u32 braid_pattern_count(const struct braid_pattern *p, const struct braid_direct
 	return nr;
 }
 
-/* Levenshtein's, of two names cut to NAME_BYTES - 1. */
-static u32 edit_distance(const char *a, const char *b)
-{
-	size_t nb = strnlen(b, NAME_BYTES - 1), i, j;
-	u32 row[NAME_BYTES], diagonal, above;
-
-	for (j = 0; j <= nb; j++)
-		row[j] = j;
-	for (i = 0; a[i] && i < NAME_BYTES - 1; i++) {
-		diagonal = row[0];
-		row[0] = i + 1;
-		for (j = 0; j < nb; j++) {
-			above = row[j + 1];
-			diagonal += a[i] != b[j];
-			if (above + 1 < diagonal)
-				diagonal = above + 1;
-			if (row[j] + 1 < diagonal)
-				diagonal = row[j] + 1;
-			row[j + 1] = diagonal;
-			diagonal = above;
-		}
-	}
-	return row[nb];
-}
-
 struct suggestion {
 	char name[NAME_BYTES];
 	u32 distance;
@@ -132,8 +108,8 @@ static bool find_event(const struct braid_directory_copy *copy, u32 buffer, u32 
 }
 
 /*
- * What is called so is recorded as part of another event: tracefs' syscalls:sys_enter_openat
- * is a sub-event of raw_syscalls:sys_enter. Return: whether it is, with braid_fail().
+ * Whether the named event is recorded as part of another one: tracefs' syscalls:sys_enter_openat is
+ * a sub-event of raw_syscalls:sys_enter. Return: true with braid_fail() if so.
  */
 static bool suggest_event_of(const struct braid_directory_copy *copy,
 			     const struct braid_pattern *pattern, const char *guest)
@@ -169,19 +145,19 @@ int braid_directory_suggest(const struct braid_directory_copy *copy,
 		return -ENOENT;
 	snprintf(wanted, sizeof(wanted), "%s%s%s", pattern->system, *pattern->event ? ":" : "",
 		 pattern->event);
-	for (k = 0; k < MAX_SUGGESTIONS; k++)	/* farther than this is no help */
+	for (k = 0; k < MAX_SUGGESTIONS; k++)	/* names at a greater distance are not suggested */
 		best[k].distance = strlen(wanted) / 3 + 2;
 	while (braid_schema_next(copy->data, copy->bytes, &at, &event) > 0) {
 		if (event.flags & (BRAID_EVENT_GONE | BRAID_EVENT_SUB))
 			continue;
 		snprintf(name, sizeof(name), "%.63s:%.63s", event.system, event.name);
 		if (!*pattern->event) {
-			offer(best, name, edit_distance(wanted, event.name) + 1);
+			offer(best, name, braid_text_distance(wanted, event.name) + 1);
 			*strchr(name, ':') = 0;
 			if (strstr(name, wanted))	/* "syscalls" */
 				offer(best, name, 1);
 		}
-		offer(best, name, edit_distance(wanted, name));
+		offer(best, name, braid_text_distance(wanted, name));
 		/* The right event of a wrong system is near, however the system is called. */
 		if (*pattern->event && !strcmp(event.name, pattern->event))
 			offer(best, name, 1);

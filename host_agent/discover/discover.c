@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Collects candidates, keeps the regions, gives them names. */
+/* Collects candidates, keeps the regions, names them. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 
 #define SHM_DIR			"/dev/shm"
 #define LIVENESS_STEP_MS	25
-#define LIVENESS_STEPS		(1000 / LIVENESS_STEP_MS)	/* a guest looks each BRAID_POLL_MS */
+#define LIVENESS_STEPS		(1000 / LIVENESS_STEP_MS)	/* a guest polls every
+								   BRAID_POLL_MS */
 
 struct search {
 	struct braid_found *items;
@@ -25,8 +26,8 @@ struct search {
 	struct braid_shared_file *qemu;
 	size_t nr_qemu;
 	size_t nr_denied;
-	bool keep_all;		/* what was named is shown, whatever it is */
-	bool owners;		/* a stranger's file is not looked at */
+	bool keep_all;		/* a named file is listed, whatever it contains */
+	bool owners;		/* a stranger's file is not read */
 };
 
 const char *braid_driver_state_name(enum braid_driver_state state)
@@ -152,8 +153,8 @@ static bool maps(const struct braid_shared_file *qemu, const struct braid_found 
 }
 
 /*
- * Whether a file is of another ordinary user, who gave us no part in it: neither by a QEMU
- * that maps it, nor, where we are no root and see no other user's QEMU, by its group.
+ * Whether a file belongs to another ordinary user who did not share it with us: neither through a
+ * QEMU that maps it, nor, if we are not root and can't see other users' QEMUs, through its group.
  */
 static bool is_strangers(const struct search *s, const struct braid_found *f, gid_t group)
 {
@@ -176,7 +177,7 @@ static void set_foreign(struct braid_found *f)
 				     f->path, (unsigned int)f->uid));
 }
 
-/* The first bytes of a file, read without mapping it; 0: there are none. */
+/* The first bytes of a file, read without mapping it; 0: none. */
 static u64 first_word(const struct braid_mapping *m)
 {
 	u64 word = 0;
@@ -216,7 +217,7 @@ static bool look_at_file(const struct search *s, struct braid_found *f, struct b
 	return f->state != BRAID_DRIVER_UNREADABLE || f->error == -EBADMSG || f->error == -EPROTO;
 }
 
-/* Looks at one candidate and keeps it if it is one. */
+/* Checks one candidate and keeps it if it is a region. */
 static int add_candidate(struct search *s, const char *path)
 {
 	struct braid_found f = { 0 };
@@ -238,7 +239,7 @@ static int add_candidate(struct search *s, const char *path)
 	if ((!s->keep_all && !wanted) || already_found(s, &f))
 		return 0;
 	if (braid_array_push(s->items, s->nr, s->capacity, f))
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return 0;
 }
 
@@ -270,8 +271,8 @@ static int by_path(const void *a, const void *b)
 }
 
 /*
- * The QEMU that maps a file. One of a user who needed nobody's leave to map it has no say,
- * nor has one in what a stranger's file is called.
+ * The QEMU that maps a file. A QEMU of a user who could map it without the owner's permission does
+ * not count, and can't name a stranger's file either.
  */
 static const struct braid_shared_file *owner_of(const struct search *s, const struct braid_found *f)
 {
@@ -328,7 +329,7 @@ static void give_names(struct search *s)
 	}
 }
 
-/* Tells LIVE from SILENT: all are watched at once, each until its heartbeat moves. */
+/* Distinguishes LIVE from SILENT: watches all at once, each until its heartbeat advances. */
 static int watch_heartbeats(struct search *s)
 {
 	struct look *looks = calloc(s->nr + 1, sizeof(*looks));
@@ -338,7 +339,7 @@ static int watch_heartbeats(struct search *s)
 	u64 before;
 
 	if (!looks)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; k < s->nr; k++) {
 		struct braid_mapping *m = NULL;
 

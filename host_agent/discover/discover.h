@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds regions on this machine, and whose they are. */
+/* Finds regions on this machine, and their owners. */
 #ifndef BRAID_DISCOVER_DISCOVER_H
 #define BRAID_DISCOVER_DISCOVER_H
 
@@ -10,23 +10,23 @@
 
 #define BRAID_GUEST_NAME_BYTES	64	/* as braid_chunk_stream.name */
 
-/* A file that a running QEMU shares with its guest. */
+/* A file that a running QEMU shares with its guest. Other VMMs count as QEMUs: see docs/vmm.md. */
 struct braid_shared_file {
 	char path[256];
 	dev_t device;
 	ino_t inode;
 	pid_t pid;
-	uid_t uid;				/* who started it */
+	uid_t uid;				/* user who started it */
 	bool ivshmem;				/* its command line gives the guest this file by ivshmem */
 	char guest[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 };
 
 /**
- * braid_qemu_files - what the QEMUs of this machine map shared
+ * braid_qemu_files - files that this machine's QEMUs map shared
  * @files: set on success; free()
  * @nr: their number
  *
- * Processes that this user may not look into are left out.
+ * Processes that this user may not inspect are skipped.
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -37,54 +37,65 @@ int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
  * @device: of the file
  * @inode: of the file
  *
- * Many who ask at about the same time share one look at all processes. One thread's.
+ * Calls at about the same time share one scan of all processes. Not thread safe.
  *
- * Return: its pid, or 0: not known.
+ * Return: its pid, or 0: unknown.
  */
 pid_t braid_qemu_of(dev_t device, ino_t inode);
 
 /**
- * braid_process_users - who runs a process
+ * braid_process_users - the users of a process
  * @pid: of this host
- * @real: set to who started it
- * @effective: set to whose rights it has
+ * @real: set to the user who started it
+ * @effective: set to the user whose rights it has
  *
- * /proc's owners tell less: those of a process that may not be dumped are root's.
+ * Owners in /proc are less precise: files of an undumpable process belong to root.
  *
  * Return: whether it is known.
  */
 bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective);
 
-#define BRAID_QEMU_VCPUS	512u	/* whose threads can be known */
+#define BRAID_QEMU_VCPUS	512u	/* with known threads */
 
 /* The threads of this host that run a QEMU's vCPUs. */
 struct braid_qemu_threads {
 	size_t nr;			/* vCPUs, as far as is known */
 	pid_t of[BRAID_QEMU_VCPUS];	/* 0: not known */
-	pid_t all;			/* runs all vCPUs in turn (TCG, thread=single); 0: none does */
+	pid_t all;			/* runs all vCPUs in turn (TCG, thread=single); 0: none */
 };
 
 /**
+ * braid_process_threads - the threads of a process
+ * @pid: of this host
+ * @tids: filled
+ * @room: of @tids; further ones are left out
+ *
+ * Return: their number; 0: no such process.
+ */
+size_t braid_process_threads(pid_t pid, pid_t *tids, size_t room);
+
+/**
  * braid_qemu_threads - find the threads of vCPUs by their names
- * @pid: of a QEMU that names them: -name debug-threads=on, which libvirt sets
+ * @pid: of a QEMU that names them: -name debug-threads=on, which libvirt sets; or of a VMM that
+ *	always does
  * @to: filled; nr and all are 0 when no thread is named so
  *
  * braid_vcpu_threads() also knows those that KVM reports.
  */
 void braid_qemu_threads(pid_t pid, struct braid_qemu_threads *to);
 
-/* What the scheduler gave a thread so far, in ns. */
+/* A thread's scheduler times up to now, in ns. */
 struct braid_thread_times {
 	u64 run_ns;
 	u64 wait_ns;		/* it could have run, and another one did */
 };
 
 /**
- * braid_thread_times - ask the scheduler for a thread's times
+ * braid_thread_times - read a thread's scheduler times
  * @tid: of this host
  * @times: filled on success
  *
- * Return: 0, or -errno: there is no such thread, or it is not ours to see.
+ * Return: 0, or -errno: no such thread, or no permission.
  */
 int braid_thread_times(pid_t tid, struct braid_thread_times *times);
 
@@ -92,7 +103,7 @@ enum braid_driver_state {
 	BRAID_DRIVER_NONE,	/* never loaded */
 	BRAID_DRIVER_STARTING,
 	BRAID_DRIVER_LIVE,
-	BRAID_DRIVER_SILENT,	/* should be live, and its heartbeat stands still */
+	BRAID_DRIVER_SILENT,	/* state LIVE, but its heartbeat has stopped */
 	BRAID_DRIVER_DOWN,
 	BRAID_DRIVER_UNREADABLE,	/* see error and why */
 };
@@ -100,13 +111,13 @@ enum braid_driver_state {
 /** braid_driver_state_name - "live", ... */
 const char *braid_driver_state_name(enum braid_driver_state state);
 
-/* A region that was found. Strings are tamed: fit for a terminal. */
+/* A region that was found. Strings are sanitized: fit for a terminal. */
 struct braid_found {
 	char path[256];
 	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": foreign */
 	char given[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 	bool marked;				/* NONE: the driver may use it */
-	bool foreign;				/* a stranger's: UNREADABLE, and not looked at */
+	bool foreign;				/* a stranger's: UNREADABLE, and not read */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;
 	int error;				/* UNREADABLE: -errno ... */
@@ -120,20 +131,20 @@ struct braid_found {
 	mode_t mode;
 };
 
-#define BRAID_DISCOVER_LIVENESS	(1u << 0)	/* wait up to 1 s to tell LIVE from SILENT */
+#define BRAID_DISCOVER_LIVENESS	(1u << 0)	/* wait up to 1 s to distinguish LIVE from SILENT */
 #define BRAID_DISCOVER_OWNERS	(1u << 1)	/* a stranger's file is foreign even if it is in @paths */
 
 /**
- * braid_discover - look for regions
+ * braid_discover - find regions
  * @found: set on success; free()
  * @nr: their number
- * @paths: look at these alone, whatever they are; when NULL, at all of /dev/shm and at
- *	what running QEMUs share, and only what is a region, or meant to be one, is found
+ * @paths: check only these, whatever they are; when NULL, all of /dev/shm and the files that
+ *	running QEMUs share, of which only regions and marked files are reported
  * @nr_paths: their number
  * @flags: BRAID_DISCOVER_*
  * @denied: set on success to the number of files that this user may not read; may be NULL
  *
- * Nothing in a region is changed. A file of a stranger is not mapped, and has no name: see
+ * Regions are not modified. A stranger's file is not mapped, and has no name: see
  * docs/threat-model.md. Its owner is known before its first byte is read.
  *
  * Return: 0, or -errno with braid_fail().
@@ -148,18 +159,28 @@ struct braid_named {
 };
 
 /**
- * braid_resolve - find the files that words name
+ * braid_resolve - resolve names to files
  * @named: the words
  * @nr: their number
  *
- * A word with a slash is a path. Another one is a name that the host gave: QEMU's, the
- * file's in /dev/shm or in this folder, that of a domain that attach gave its memory; else
- * what a guest calls itself. No stranger's file is named by anything but its path.
+ * A word with a slash is a path. Any other is a name given by the host: QEMU's, the file's in
+ * /dev/shm or in this folder, that of a domain set up by attach; else a guest's own name. A
+ * stranger's file is named only by its path.
  *
- * Return: 0, or -errno with braid_fail(): -ENOENT: there is none; -EPERM: it is a
- * stranger's; -ENOTUNIQ: there are several.
+ * Return: 0, or -errno with braid_fail(): -ENOENT: none found; -EPERM: it is a stranger's;
+ * -ENOTUNIQ: there are several.
  */
 int braid_resolve(struct braid_named *named, size_t nr);
+
+/**
+ * braid_split_name - split an option's value, PLACE[,name=NAME]
+ * @argument: the value
+ * @place: set
+ * @name: set to the sanitized name; "": none
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_split_name(const char *argument, char place[256], char name[BRAID_GUEST_NAME_BYTES]);
 
 /**
  * braid_mapping_fill - how full a buffer's rings are

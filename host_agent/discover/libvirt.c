@@ -17,7 +17,7 @@
 #include "host_agent/util/helper.h"
 #include "host_agent/util/text.h"
 
-#define SILENCE_MS	5000	/* a libvirt that says nothing for so long is not waited for */
+#define SILENCE_MS	5000	/* timeout for a libvirt that does not answer */
 
 /* Else the library prints. */
 static void say_nothing(void *arg, virErrorPtr error)
@@ -101,7 +101,7 @@ static const char *state_name(int state)
 	return state >= 0 && state < (int)(sizeof(names) / sizeof(names[0])) ? names[state] : names[0];
 }
 
-/* What a domain has, by its live or its inactive XML; *has tells. */
+/* A domain's devices, by its live or its inactive XML; set in *has. */
 static int find_region(virDomainPtr dom, struct braid_domain *domain, const char *usual,
 		       unsigned int flags, bool *has)
 {
@@ -153,7 +153,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct braid_domain *)a)->name, ((const struct braid_domain *)b)->name);
 }
 
-/* A domain, as the helper tells it; its end: with err, and why. */
+/* A domain, as sent by the helper; the last message has err and the reason. */
 struct told {
 	struct braid_domain domain;	/* state points into what both processes have */
 	int err;
@@ -169,7 +169,7 @@ static void tell_end(int fd, int err)
 	send(fd, &told, sizeof(told), MSG_NOSIGNAL);
 }
 
-/* In a process of its own: it may hang as long as libvirtd does. */
+/* In a separate process: it may hang as long as libvirtd does. */
 static void tell_domains(void *arg, int fd)
 {
 	struct told told = { .end = false };
@@ -185,7 +185,7 @@ static void tell_domains(void *arg, int fd)
 	if (n < 0)
 		err = braid_libvirt_fail(-EIO, "libvirt's domains");
 	for (k = 0; k < n; k++) {
-		/* One that went meanwhile is none. */
+		/* Skip one that is gone meanwhile. */
 		if (!braid_libvirt_describe(doms[k], &told.domain))
 			send(fd, &told, sizeof(told), MSG_NOSIGNAL);
 		virDomainFree(doms[k]);
@@ -222,7 +222,7 @@ int braid_domains_list(const char *uri, struct braid_domain **domains, size_t *n
 	do {
 		err = next_told(fd, &told);
 		if (!err && !told.end && braid_array_push(all, found, capacity, told.domain))
-			err = braid_fail(-ENOMEM, "out of memory");
+			err = braid_out_of_memory();
 	} while (!err && !told.end);
 	braid_helper_stop(&fd, &pid);
 	if (err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Domains of libvirt: which there are, the memory that they share with us, what befalls them. */
+/* Domains of libvirt: the list, the memory that they share with us, their events. */
 #ifndef BRAID_DISCOVER_LIBVIRT_H
 #define BRAID_DISCOVER_LIBVIRT_H
 
@@ -10,19 +10,20 @@
 
 #define BRAID_SHM_DIR		"/dev/shm/"	/* where libvirt has the files of <shmem> */
 
-/* A domain. Strings are tamed. */
+/* A domain. Strings are sanitized. */
 struct braid_domain {
 	char name[BRAID_GUEST_NAME_BYTES];
 	const char *state;	/* as virsh calls it; static */
 	bool active;
 	char uuid[40];		/* as text */
-	uid_t uid;		/* active: whom libvirt runs its QEMU as */
-	pid_t qemu_pid;		/* 0: it does not run, is not ours to see, or was not looked for */
+	uid_t uid;		/* active: the user that libvirt runs its QEMU as */
+	pid_t qemu_pid;		/* 0: not running, not visible, or not searched */
 	bool attached;		/* it has a region now */
-	bool configured;	/* it will have one when it is started again */
+	bool configured;	/* it will have one after its next start */
 	char path[256];		/* the region's file, if either */
 	u64 bytes;		/* of the region, if either */
-	char blank[256];	/* a blank file that may be meant for one, if it has none, or "" */
+	char blank[256];	/* a blank file that may be intended as one, if it has none, or
+				   "" */
 };
 
 /**
@@ -41,31 +42,31 @@ struct braid_domain_request {
 	const char *domain;	/* its name or UUID */
 	u64 bytes;		/* attach: of the region; a power of two of MiB */
 	bool config;		/* attach: also from each start of the domain on */
-	u64 timeout_ns;		/* detach: how long the guest may take to let go */
+	u64 timeout_ns;		/* detach: timeout for the guest to release it */
 };
 
-/* What came of it. */
+/* The result. */
 struct braid_domain_result {
 	struct braid_domain domain;	/* as it is afterwards */
-	uid_t uid;		/* whom the file belongs to: the domain's QEMU */
+	uid_t uid;		/* owner of the file: the domain's QEMU */
 	gid_t gid;
 	bool changed_live;
 	bool changed_config;
 	bool file_made;
 	bool file_removed;
-	char why_later[256];	/* attach: why it gets it at its next start alone, or "" */
+	char why_later[256];	/* attach: why it takes effect only at the next start, or "" */
 	char note[512];		/* worth a line, or "" */
 	char *xml;		/* braid_domain_plan(): the device; free() */
 };
 
 /**
  * braid_domain_attach - give a domain a region
- * @request: which, and how large
+ * @request: the domain and size
  * @result: filled on success
  *
- * The file is made first, for its QEMU and its group alone. A domain that has a region
- * keeps it. Upon failure all is as it was before. When it gives one, SIGINT, SIGTERM and
- * SIGHUP are blocked from then on: the caller can still say how things stand.
+ * The file is created first, accessible only to its QEMU and its group. A domain that has a region
+ * keeps it. On failure all changes are undone. When a region is attached, SIGINT, SIGTERM and
+ * SIGHUP stay blocked, so that the caller can report the result.
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -73,8 +74,8 @@ int braid_domain_attach(const struct braid_domain_request *request,
 			struct braid_domain_result *result);
 
 /**
- * braid_domain_plan - what braid_domain_attach() would do; changes nothing
- * @request: which, and how large
+ * braid_domain_plan - dry run of braid_domain_attach(): changes nothing
+ * @request: the domain and size
  * @result: filled on success, with the device's XML
  *
  * Return: 0, or -errno with braid_fail().
@@ -83,13 +84,15 @@ int braid_domain_plan(const struct braid_domain_request *request,
 		      struct braid_domain_result *result);
 
 /**
- * braid_domain_detach - take a domain's region away, now and from its configuration
- * @request: which, and how long the guest may take
+ * braid_domain_detach - remove a domain's region, now and from its configuration
+ * @request: the domain and timeout
  * @result: filled on success
  *
- * The file goes too if it is what braid_domain_attach() makes. What is being recorded stays.
+ * The file is removed too if braid_domain_attach() created it. A region that is being recorded is
+ * kept.
  *
- * Return: 0, or -errno with braid_fail(): -EBUSY: recorded; -ETIMEDOUT: the guest keeps it.
+ * Return: 0, or -errno with braid_fail(): -EBUSY: being recorded; -ETIMEDOUT: not released by the
+ * guest.
  */
 int braid_domain_detach(const struct braid_domain_request *request,
 			struct braid_domain_result *result);
@@ -101,19 +104,19 @@ int braid_domain_detach(const struct braid_domain_request *request,
  */
 void braid_qemus_of_domains(struct braid_domain *domains, size_t nr);
 
-/* What befalls domains ---------------------------------------------------------------- */
+/* Events of domains ---------------------------------------------------------------- */
 
 enum braid_domain_change_kind {
 	BRAID_DOMAIN_FAILED = 1,	/* the watch can't begin: detail says why */
 	BRAID_DOMAIN_REGION,		/* it runs, and path is its region */
-	BRAID_DOMAIN_BARE,		/* it has none now: detail says why */
-	BRAID_DOMAIN_EVENT,		/* detail befell it */
-	BRAID_DOMAIN_LISTED,		/* those that were there have been told */
+	BRAID_DOMAIN_BARE,		/* it has none now: detail gives the reason */
+	BRAID_DOMAIN_EVENT,		/* it had the event in detail */
+	BRAID_DOMAIN_LISTED,		/* all existing domains have been reported */
 	BRAID_DOMAIN_LOST,		/* no libvirt now: detail */
-	BRAID_DOMAIN_FOUND,		/* libvirt again */
+	BRAID_DOMAIN_FOUND,		/* libvirt is reachable again */
 };
 
-/* A message of the watch. Strings are tamed, and end. */
+/* A message of the watch. Strings are sanitized, and end. */
 struct braid_domain_change {
 	u32 kind;
 	char name[BRAID_GUEST_NAME_BYTES];
@@ -121,10 +124,10 @@ struct braid_domain_change {
 	char detail[256];
 };
 
-/* A process of its own, since libvirt's event loop, its threads and its files are no
- * company for who reads guests' bytes. */
+/* A separate process, to keep libvirt's event loop, threads and files out of the process that reads
+ * guest data. */
 struct braid_domain_watch {
-	int fd;			/* readable when it has something to tell; -1: none */
+	int fd;			/* readable when a message is pending; -1: none */
 	pid_t pid;
 };
 
@@ -135,8 +138,8 @@ struct braid_domain_watch {
  * @names: of the domains; NULL: all
  * @nr: their number
  *
- * To be called while the process has one thread. First all that is is told, then
- * BRAID_DOMAIN_LISTED or BRAID_DOMAIN_FAILED, then what changes.
+ * Call while the process has one thread. Reports all existing domains, then BRAID_DOMAIN_LISTED or
+ * BRAID_DOMAIN_FAILED, then changes.
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -146,9 +149,9 @@ int braid_domain_watch_start(struct braid_domain_watch *watch, const char *uri,
 /**
  * braid_domain_watch_next - take a message
  * @watch: started
- * @change: filled when there is one
+ * @change: filled when 1 is returned
  *
- * Return: 1; 0: none now; -EPIPE with braid_fail(): the watch has ended.
+ * Return: 1; 0: none pending; -EPIPE with braid_fail(): the watch has ended.
  */
 int braid_domain_watch_next(struct braid_domain_watch *watch, struct braid_domain_change *change);
 

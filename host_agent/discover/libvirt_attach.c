@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gives a domain a region, and takes it away. */
+/* Attaches a region to a domain, and detaches it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define LOOK_NS		100000000ULL	/* from one look for a device's end to the next */
+#define LOOK_NS		100000000ULL	/* interval between checks for a device's removal */
 #define UNMAP_NS	3000000000ULL
 #define FILE_MODE	0660	/* the domain's QEMU may run as user or group */
 
@@ -52,7 +52,7 @@ static int open_job(struct job *j, bool writable)
 	return braid_libvirt_describe(j->dom, &j->result->domain);
 }
 
-/* Whom the file must belong to: as whom libvirt runs this domain's QEMU, or will. */
+/* The owner that the file needs: the user that libvirt runs this domain's QEMU as. */
 static int find_owner(struct job *j)
 {
 	braid_auto_free char *xml = virDomainGetXMLDesc(j->dom, 0);
@@ -91,8 +91,8 @@ static int explain_denied(const struct job *j)
 }
 
 /*
- * Libvirt has no code for these, only words. QEMU's own are the same everywhere; libvirt's
- * may be translated, so nothing but the advice depends on them.
+ * Libvirt has no code for these, only text. QEMU's own text is fixed; libvirt's may be translated,
+ * so only the advice depends on it.
  */
 static int explain(const struct job *j)
 {
@@ -110,7 +110,7 @@ static int explain(const struct job *j)
 			  name, why, name);
 }
 
-/* Live, in the configuration, or both at once, so that one never happens alone. */
+/* Live, in the configuration, or both at once, so that one can't succeed alone. */
 static int plug(struct job *j, bool live, bool config, const char *xml)
 {
 	struct braid_domain_result *result = j->result;
@@ -124,7 +124,7 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 	}
 	if (!j->o->config)
 		return explain(j);
-	/* What can't be had now, for whatever reason, may be had from the next start on. */
+	/* If it is not possible now, for any reason, it may be from the next start on. */
 	if (live) {
 		snprintf(result->why_later, sizeof(result->why_later), "%s",
 			 virGetLastErrorMessage());
@@ -137,7 +137,7 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 	return 0;
 }
 
-/* A file that others may read is worth a word: it tells what the guest does. */
+/* Warn of a file that others may read: it shows the guest's activity. */
 static void look_at_mode(struct braid_domain_result *result)
 {
 	struct stat st;
@@ -161,7 +161,7 @@ static int check_request(const struct job *j, bool live)
 	return 0;
 }
 
-/* A file that was left behind: what a guest of the past wrote is not this one's. */
+/* A leftover file: clear the data of a former guest. */
 static int make_blank(const struct braid_region_file *file)
 {
 	pid_t user = user_of(file->path);
@@ -172,7 +172,7 @@ static int make_blank(const struct braid_region_file *file)
 	return braid_region_file_mark(file);
 }
 
-/* Between the file and the device nothing may end us: else the file would stay. */
+/* Block signals between creating the file and the device: else the file would be left over. */
 static void block_signals(sigset_t *before)
 {
 	sigset_t signals;
@@ -279,7 +279,7 @@ static int find_device(struct job *j, unsigned int flags, struct braid_shmem *sh
 	return braid_shmem_find_named(xml, domain->path + strlen(BRAID_SHM_DIR), shmem);
 }
 
-/* A guest takes its time to let go of a device, or never does. */
+/* A guest may release a device late, or never. */
 static int wait_for_end(struct job *j)
 {
 	const struct timespec step = { .tv_nsec = LOOK_NS };

@@ -10,13 +10,13 @@
 
 /* A <shmem> that is a region. */
 struct braid_shmem {
-	char name[200];		/* of the file in /dev/shm; "": there is none */
+	char name[200];		/* of the file in /dev/shm; "": none */
 	u64 bytes;
 	char *xml;		/* the whole element; free() */
-	char blank[200];	/* of one that only may be meant to be a region, or "" */
+	char blank[200];	/* of one that may be intended as a region, or "" */
 };
 
-/* braid_fail() with libvirt's own words behind the format's. */
+/* braid_fail() with libvirt's own message appended. */
 int braid_libvirt_fail(int err, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
 
@@ -32,17 +32,17 @@ int braid_libvirt_domain(virConnectPtr conn, const char *word, virDomainPtr *dom
 /* Fills in all of a domain that libvirt knows; 0 or -errno with braid_fail(). */
 int braid_libvirt_describe(virDomainPtr dom, struct braid_domain *domain);
 
-/* Copies a domain's name, tamed. */
+/* Copies a domain's name, sanitized. */
 void braid_libvirt_name(virDomainPtr dom, char *name);
 
-/* The name that attach gives to the file of a domain. */
+/* The name of the file that attach creates for a domain. */
 void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t room);
 
 /*
- * Finds the region among a domain's devices: the one that attach made, else one that holds
- * a region or the mark, else one that is called as a region is. Any other is somebody else's: before its
- * user starts, Looking Glass's too is blank. xml: of the domain; usual: braid_shmem_name()'s.
- * 0 (also if there is none) or -errno with braid_fail().
+ * Finds the region among a domain's devices: the one created by attach, else one that holds a
+ * region or the mark, else one with a region's name. Any other is foreign: Looking Glass's, too, is
+ * blank before its user starts. xml: of the domain; usual: braid_shmem_name()'s. 0 (also if there
+ * is none) or -errno with braid_fail().
  */
 int braid_shmem_find(const char *xml, const char *usual, struct braid_shmem *shmem);
 

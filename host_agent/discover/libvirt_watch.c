@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A process that listens to libvirt for the recorder, and tells it what befalls domains. */
+/* A process that listens to libvirt for the recorder, and reports events of domains. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 #include "host_agent/util/helper.h"
 #include "host_agent/util/text.h"
 
-#define RETRY_MS		1000	/* from one try to reach libvirt again to the next */
-#define KEEPALIVE_S		5	/* a remote libvirt that is silent three times as long is gone */
+#define RETRY_MS		1000	/* interval between attempts to reconnect to libvirt */
+#define KEEPALIVE_S		5	/* a remote libvirt that is silent for three times this is
+					   gone */
 #define KEEPALIVE_COUNT		3
 #define MOST_EVENTS		4
 
@@ -23,9 +24,9 @@ struct watch {
 	const char *const *names;	/* NULL: all domains */
 	size_t nr;
 	virConnectPtr conn;	/* NULL: gone */
-	int ids[MOST_EVENTS];	/* of what it tells us */
+	int ids[MOST_EVENTS];	/* of its messages */
 	size_t nr_ids;
-	int timer;		/* tries to connect again; -1: does not run */
+	int timer;		/* retries the connection; -1: not running */
 	bool ended;
 };
 
@@ -55,7 +56,7 @@ static void tell(struct watch *w, u32 kind, const char *name, const char *path, 
 		w->ended = true;
 }
 
-/* How a domain stands: with a region, or why it has none. */
+/* State of a domain: its region, or why it has none. */
 static void tell_domain(struct watch *w, virDomainPtr dom)
 {
 	struct braid_domain domain;
@@ -68,7 +69,7 @@ static void tell_domain(struct watch *w, virDomainPtr dom)
 		return;
 	}
 	if (!w->names)
-		return;		/* nobody asked for this one */
+		return;		/* this one was not requested */
 	if (domain.active && *domain.blank)
 		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach' adds one; or use -r %.150s if that is its region",
 			 domain.blank);
@@ -246,7 +247,7 @@ static void hang_up(struct watch *w)
 	w->conn = NULL;
 }
 
-/* Connects, and asks for all events that count. 0 or -errno with braid_fail(). */
+/* Connects, and subscribes to the relevant events. 0 or -errno with braid_fail(). */
 static int connect_and_listen(struct watch *w)
 {
 	int err = braid_libvirt_open(&w->conn, w->uri, false);
@@ -261,7 +262,7 @@ static int connect_and_listen(struct watch *w)
 		hang_up(w);
 		return err;
 	}
-	/* Drivers other than QEMU's may lack these, and the keepalive of a local one is no loss. */
+	/* Drivers other than QEMU's may lack these; a local connection needs no keepalive. */
 	listen_to(w, VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
 		  VIR_DOMAIN_EVENT_CALLBACK(on_device_added));
 	listen_to(w, VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
@@ -270,7 +271,7 @@ static int connect_and_listen(struct watch *w)
 	return 0;
 }
 
-/* Those that run, of all; of those that were named, all. */
+/* Without names: the running ones; with names: all of those. */
 static void tell_all(struct watch *w)
 {
 	virDomainPtr *doms = NULL;
@@ -298,7 +299,7 @@ static void on_timer(int timer, void *arg)
 	tell_all(w);
 }
 
-/* Whoever was named must be known. */
+/* Every named domain must exist. */
 static int check_names(struct watch *w)
 {
 	virDomainPtr dom;

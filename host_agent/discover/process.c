@@ -11,9 +11,10 @@
 #include "host_agent/util/cleanup.h"
 
 #define CMDLINE_BYTES	(64 * 1024)	/* libvirt says -uuid long before */
-#define MAX_TASKS	4096u		/* of a process that are looked at: vCPUs' come early */
+#define MAX_TASKS	4096u		/* of a process that are checked: those of vCPUs come
+					   early */
 
-/* The domain that a process says it runs: whom -uuid names; NULL: none. */
+/* The domain that a process claims to run, by -uuid; NULL: none. */
 static struct braid_domain *claimed(const char *pid, struct braid_domain *domains, size_t nr,
 				    char *cmdline)
 {
@@ -50,8 +51,8 @@ bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective)
 }
 
 /*
- * Whether root or that user runs a process, by who started it too: anybody can call a process
- * of his, or a set-user-id one, as he likes.
+ * Whether root or that user runs a process, and started it: any user can choose the name of an own
+ * or a set-user-id process.
  */
 static bool runs_as(pid_t pid, uid_t uid)
 {
@@ -79,42 +80,71 @@ void braid_qemus_of_domains(struct braid_domain *domains, size_t nr)
 		closedir(proc);
 }
 
-/* A thread's name as QEMU gives it: "CPU 3/KVM", "CPU 3/TCG", or "ALL CPUs/TCG". */
-static void take_thread(struct braid_qemu_threads *to, pid_t pid, const char *tid)
+size_t braid_process_threads(pid_t pid, pid_t *tids, size_t room)
+{
+	struct dirent *entry;
+	char path[64];
+	size_t nr = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && nr < room && (entry = readdir(tasks)))
+		if (isdigit((unsigned char)*entry->d_name))
+			tids[nr++] = atoi(entry->d_name);
+	if (tasks)
+		closedir(tasks);
+	return nr;
+}
+
+/* Names of vCPUs' threads: QEMU's "CPU 3/KVM" or "CPU 3/TCG", Cloud Hypervisor's, Firecracker's, crosvm's. */
+static const char *const vcpu_names[] = {
+	"CPU %u/%*s\n%n", "vcpu%u\n%n", "fc_vcpu %u\n%n", "crosvm_vcpu%u\n%n",
+};
+
+/* The vCPU that a thread's name stands for; BRAID_QEMU_VCPUS: none. */
+static unsigned int vcpu_of_name(const char *comm)
+{
+	unsigned int vcpu;
+	size_t k;
+	int end;
+
+	for (k = 0; k < sizeof(vcpu_names) / sizeof(*vcpu_names); k++) {
+		end = 0;
+		if (sscanf(comm, vcpu_names[k], &vcpu, &end) == 1 && end && !comm[end])
+			return vcpu < BRAID_QEMU_VCPUS ? vcpu : BRAID_QEMU_VCPUS;
+	}
+	return BRAID_QEMU_VCPUS;
+}
+
+static void take_thread(struct braid_qemu_threads *to, pid_t pid, pid_t tid)
 {
 	braid_auto_file FILE *f = NULL;
-	char path[96], comm[64], slash;
+	char path[96], comm[64];
 	unsigned int vcpu;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", (int)pid, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
 	f = fopen(path, "re");
 	if (!f || !fgets(comm, sizeof(comm), f))
 		return;
 	if (!strcmp(comm, "ALL CPUs/TCG\n"))
-		to->all = atoi(tid);
-	if (sscanf(comm, "CPU %u%c", &vcpu, &slash) != 2 || slash != '/' ||
-	    vcpu >= BRAID_QEMU_VCPUS)
+		to->all = tid;
+	vcpu = vcpu_of_name(comm);
+	if (vcpu == BRAID_QEMU_VCPUS)
 		return;
-	to->of[vcpu] = atoi(tid);
+	to->of[vcpu] = tid;
 	if (vcpu >= to->nr)
 		to->nr = vcpu + 1;
 }
 
 void braid_qemu_threads(pid_t pid, struct braid_qemu_threads *to)
 {
-	struct dirent *entry;
-	char path[64];
-	DIR *tasks;
-	u32 looks;
+	pid_t tids[MAX_TASKS];
+	size_t k, nr = braid_process_threads(pid, tids, MAX_TASKS);
 
 	memset(to, 0, sizeof(*to));
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	for (looks = 0; tasks && looks < MAX_TASKS && (entry = readdir(tasks)); looks++)
-		if (isdigit((unsigned char)*entry->d_name))
-			take_thread(to, pid, entry->d_name);
-	if (tasks)
-		closedir(tasks);
+	for (k = 0; k < nr; k++)
+		take_thread(to, pid, tids[k]);
 }
 
 int braid_thread_times(pid_t tid, struct braid_thread_times *times)

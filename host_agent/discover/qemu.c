@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads from /proc what files the running QEMUs share with their guests. */
+/* Reads from /proc what files the running QEMUs, and other VMMs, share with their guests. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -7,24 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 #include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
 
 #define CMDLINE_BYTES	(128 * 1024)
-#define LOOK_NS		50000000ULL	/* a look at all processes is good for so long ... */
-#define LOOK_SHARE	10		/* ... or for as many times what it took */
+#define LOOK_NS		50000000ULL	/* a scan of all processes is valid for this long ... */
+#define LOOK_SHARE	10		/* ... or for this multiple of its duration */
 
 struct found_files {
 	struct braid_shared_file *items;
 	size_t nr;
 	size_t capacity;
 };
+
+/*
+ * Whether a command line is that of a VMM which can give a guest a region (docs/vmm.md), by the
+ * program's name.
+ */
+static bool is_vmm(const char *cmdline)
+{
+	static const char *const names[] = { "qemu", "cloud-hypervisor", "crosvm", "firecracker" };
+	const char *base = strrchr(cmdline, '/');
+	size_t k;
+
+	for (k = 0; k < sizeof(names) / sizeof(*names); k++)
+		if (strstr(base ? base : cmdline, names[k]))
+			return true;
+	return false;
+}
 
 /* The command line, arguments separated by NUL, and ended by two. */
 static size_t read_cmdline(pid_t pid, char *to, size_t room)
@@ -58,7 +74,7 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
 			value += 7;
 		if (!value)
 			value = arg;
-		/* In QEMU's options a comma stands for two. */
+		/* In QEMU's options a comma is escaped by doubling it. */
 		for (n = 0; *value && n < BRAID_GUEST_NAME_BYTES - 1; name[n++] = *value++)
 			if (*value == ',' && *++value != ',')
 				break;
@@ -69,8 +85,8 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
 }
 
 /*
- * What an argument says of a key, as "key=VALUE" or as JSON; NULL: nothing. @bytes: of the
- * value. A path that holds a comma or a quotation mark is not understood.
+ * The value of a key in an argument, as "key=VALUE" or as JSON; NULL: none. @bytes: of the value.
+ * Paths with a comma or a quotation mark are not supported.
  */
 static const char *value_of(const char *arg, const char *key, size_t *bytes)
 {
@@ -92,7 +108,7 @@ static const char *value_of(const char *arg, const char *key, size_t *bytes)
 	return NULL;
 }
 
-/* Whether a command line has a device that gives the guest a memory object by ivshmem. */
+/* Whether a command line has an ivshmem device for a memory object. */
 static bool has_ivshmem(const char *cmdline, size_t bytes, const char *id, size_t id_bytes)
 {
 	const char *arg, *value;
@@ -108,7 +124,7 @@ static bool has_ivshmem(const char *cmdline, size_t bytes, const char *id, size_
 	return false;
 }
 
-/* Whether a file is memory that its QEMU's command line gives the guest by ivshmem. */
+/* Whether a file is memory of an ivshmem device on its QEMU's command line. */
 static bool is_ivshmem(const char *cmdline, size_t bytes, const char *path)
 {
 	const char *arg, *file, *id;
@@ -171,7 +187,7 @@ static int add_maps(struct found_files *files, pid_t pid, const char *cmdline, s
 		file.ivshmem = is_ivshmem(cmdline, bytes, file.path);
 		find_name(cmdline, bytes, file.guest);
 		if (braid_array_push(files->items, files->nr, files->capacity, file))
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 	}
 	return 0;
 }
@@ -191,14 +207,12 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 		return braid_fail(-ENOENT, "/proc can't be read");
 	}
 	while (!err && (entry = readdir(proc))) {
-		const char *base;
 		size_t n;
 
 		if (!isdigit((unsigned char)*entry->d_name))
 			continue;
 		n = read_cmdline(atoi(entry->d_name), cmdline, CMDLINE_BYTES);
-		base = strrchr(cmdline, '/');
-		if (!n || !strstr(base && base < cmdline + strlen(cmdline) ? base : cmdline, "qemu"))
+		if (!n || !is_vmm(cmdline))
 			continue;
 		err = add_maps(&files, atoi(entry->d_name), cmdline, n);
 	}
@@ -212,20 +226,12 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 	return 0;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 pid_t braid_qemu_of(dev_t device, ino_t inode)
 {
 	static struct braid_shared_file *files;
 	static u64 good_ns;
 	static size_t nr;
-	u64 start_ns = now_ns();
+	u64 start_ns = braid_monotonic_ns();
 	size_t k;
 
 	if (start_ns >= good_ns) {
@@ -234,8 +240,8 @@ pid_t braid_qemu_of(dev_t device, ino_t inode)
 			files = NULL;
 			nr = 0;
 		}
-		good_ns = (now_ns() - start_ns) * LOOK_SHARE;
-		good_ns = now_ns() + (good_ns > LOOK_NS ? good_ns : LOOK_NS);
+		good_ns = (braid_monotonic_ns() - start_ns) * LOOK_SHARE;
+		good_ns = braid_monotonic_ns() + (good_ns > LOOK_NS ? good_ns : LOOK_NS);
 	}
 	for (k = 0; k < nr; k++)
 		if (files[k].inode == inode && files[k].device == device)

@@ -67,7 +67,7 @@ int braid_owner_parse(const char *text, uid_t *uid, gid_t *gid)
 	int err;
 
 	if (!user)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	if (colon)
 		*colon = 0;
 	err = parse_user(user, uid);
@@ -77,7 +77,7 @@ int braid_owner_parse(const char *text, uid_t *uid, gid_t *gid)
 	return colon ? parse_group(colon + 1, gid) : 0;
 }
 
-/* Whether one that is there may be used: nobody but those it is for can read it. */
+/* Whether an existing file may be used: only its intended users can read it. */
 static int check_file(const struct braid_region_file *file, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink != 1 || st->st_uid != file->uid ||
@@ -91,7 +91,7 @@ static int check_file(const struct braid_region_file *file, const struct stat *s
 	return 0;
 }
 
-/* One that is there already: left over from a guest that stopped, or somebody else's. */
+/* An existing file: left over from a stopped guest, or foreign. */
 static int take_file(const struct braid_region_file *file)
 {
 	struct stat st;

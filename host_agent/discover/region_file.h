@@ -24,7 +24,7 @@ struct braid_region_file {
 	u64 bytes;
 	uid_t uid;
 	gid_t gid;
-	mode_t mode;		/* whoever reads it reads the trace */
+	mode_t mode;		/* readers of the file can read the trace */
 };
 
 /**
@@ -48,12 +48,12 @@ int braid_region_file_make(const struct braid_region_file *file, bool *made);
 int braid_region_file_mark(const struct braid_region_file *file);
 
 /**
- * braid_region_file_invite - make sure that a driver accepts what is there
- * @file: as above; it is there
+ * braid_region_file_invite - ensure that a driver accepts the file's content
+ * @file: as above; it exists
  *
- * A mark, or a former region, stays as it is; a blank file is marked.
+ * A mark, or a former region, is kept; a blank file is marked.
  *
- * Return: 0, -EEXIST (it holds something else), or -errno; with braid_fail().
+ * Return: 0, -EEXIST (it holds other data), or -errno; with braid_fail().
  */
 int braid_region_file_invite(const struct braid_region_file *file);
 

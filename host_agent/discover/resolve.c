@@ -9,15 +9,18 @@
 #include "host_agent/discover/libvirt_private.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define NAME_KEY	",name="
 
 #define MAX_FILES	3	/* that a word may name: in /dev/shm, attach's, in this folder */
 
-/* Where one word is looked up. */
+/* The scopes in which one word is looked up. */
 struct lookup {
 	const char *word;
 	const struct braid_found *guests;	/* of this machine */
 	size_t nr_guests;
-	struct braid_found *files;		/* that may be meant by their names */
+	struct braid_found *files;		/* candidates by name */
 	size_t nr_files;
 	size_t denied;				/* files that this user may not read */
 	const struct braid_found *match;
@@ -49,7 +52,7 @@ static int match(struct lookup *l, const struct braid_found *f)
 	return 0;
 }
 
-/* Names that the host gave: no guest can take one away. */
+/* Names given by the host: no guest can claim one of these. */
 static int match_host_names(struct lookup *l)
 {
 	int err = 0;
@@ -59,7 +62,7 @@ static int match_host_names(struct lookup *l)
 		if (!strcmp(l->guests[k].given, l->word) ||
 		    !strcmp(base_name(l->guests[k].path), l->word))
 			err = match(l, &l->guests[k]);
-	/* What is no region at all, a folder for example, is not meant if anything else can be. */
+	/* A match that is not a region, such as a folder, is used only if there is no other. */
 	for (k = 0; k < l->nr_files && !err; k++)
 		if (l->files[k].error != -EMEDIUMTYPE)
 			err = match(l, &l->files[k]);
@@ -68,7 +71,7 @@ static int match_host_names(struct lookup *l)
 	return err;
 }
 
-/* Names that guests have taken: one that QEMU named has none but that. */
+/* Names chosen by guests: not considered for one that QEMU named. */
 static int match_guest_names(struct lookup *l)
 {
 	int err = 0;
@@ -153,4 +156,26 @@ int braid_resolve(struct braid_named *named, size_t nr)
 			err = look_up(&l, named[k].path);
 	}
 	return err;
+}
+
+int braid_split_name(const char *argument, char place[256], char name[BRAID_GUEST_NAME_BYTES])
+{
+	const char *comma = strstr(argument, NAME_KEY);
+	size_t n = comma ? (size_t)(comma - argument) : strlen(argument);
+
+	*name = 0;
+	if (!n || n >= 256)
+		return braid_fail(-EINVAL, "\"%s\": a region's name or path has 1 to 255 characters",
+				  argument);
+	memcpy(place, argument, n);
+	place[n] = 0;
+	if (!comma)
+		return 0;
+	comma += strlen(NAME_KEY);
+	if (!*comma || strlen(comma) >= BRAID_GUEST_NAME_BYTES)
+		return braid_fail(-EINVAL, "%s: a name has 1 to %d characters", argument,
+				  BRAID_GUEST_NAME_BYTES - 1);
+	strcpy(name, comma);
+	braid_text_clean(name);
+	return 0;
 }

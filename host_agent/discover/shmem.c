@@ -60,7 +60,7 @@ static xmlDoc *parse(const char *xml)
 			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 }
 
-/* What an element's attribute or child says; NULL: nothing. To be freed. */
+/* The value of an element's attribute or child; NULL: none. To be freed. */
 static char *value_of(xmlXPathContext *context, xmlNode *node, const char *path)
 {
 	auto_object xmlXPathObject *object = NULL;
@@ -84,8 +84,8 @@ static u64 bytes_of(xmlXPathContext *context, xmlNode *node)
 }
 
 /*
- * The first word of a file; 1 if there is none. Nothing else of the guest's is looked at: we
- * still have all our privileges.
+ * The first word of a file; 1 if there is none. No other guest data is read: we still have all our
+ * privileges.
  */
 static u64 first_word(const char *name)
 {
@@ -105,7 +105,7 @@ static u64 first_word(const char *name)
 	return magic;
 }
 
-/* How sure it is that a device is the region: not at all, or as below. */
+/* Confidence that a device is the region: none, or as below. */
 enum { NO_REGION, BLANK, NAMED, WRITTEN, USUAL };
 
 static int rank(const char *name, const char *usual)
@@ -150,7 +150,7 @@ static bool is_name(const char *name)
 	return !strcmp(clean, name);
 }
 
-/* The device that ranks highest; one that is merely blank is somebody else's. */
+/* The device that ranks highest; one that is merely blank is foreign. */
 static int find(const char *xml, int (*rank_of)(const char *name, const char *wanted),
 		const char *wanted, struct braid_shmem *shmem)
 {
@@ -180,7 +180,7 @@ static int find(const char *xml, int (*rank_of)(const char *name, const char *wa
 		free(shmem->xml);
 		shmem->xml = dump(doc, node);
 		if (!shmem->xml)
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 	}
 	return 0;
 }
@@ -207,7 +207,7 @@ char *braid_shmem_xml(const char *name, u64 bytes)
 	}
 	if (asprintf(&xml, "<shmem name='%s'>\n  <model type='ivshmem-plain'/>\n  <size unit='M'>%llu</size>\n</shmem>\n",
 		     name, (unsigned long long)(bytes / MIB)) < 0) {
-		braid_fail(-ENOMEM, "out of memory");
+		braid_out_of_memory();
 		return NULL;
 	}
 	return xml;

@@ -5,17 +5,17 @@
 #include <time.h>
 
 #include "host_agent/export/columns.h"
+#include "host_agent/util/monotonic.h"
 
 #define COMM_WIDTH	16
 #define PID_WIDTH	7
 #define SECONDS_WIDTH	6
 #define EVENT_WIDTH	22	/* name and colon; longer ones shift their line */
-#define NS_PER_SECOND	1000000000ULL
 #define NR_TASKS	1024u	/* that are remembered */
 #define TASK_BYTES	(43u + BRAID_VCPU_LABEL)	/* comm, '-', pid and label at their widest */
 #define TIME_BYTES	48u	/* mark, sign, seconds, ns, colon */
 
-/* A piece of a line. */
+/* An extent of a line. */
 struct column {
 	char *text;
 	u32 bytes;
@@ -24,7 +24,7 @@ struct column {
 /* What a task was called for a stretch of its stream's counter. */
 struct task {
 	const struct braid_stream *stream;
-	size_t nr_comms;	/* that the stream had told of then */
+	size_t nr_comms;	/* that the stream had defined by then */
 	u64 from, until;	/* inclusive */
 	s32 pid;
 	u32 bytes;
@@ -105,7 +105,7 @@ static struct column *column_of(struct table *t, size_t number)
 	return &t->at[number];
 }
 
-/* What was written into @text is the column from now on. */
+/* The text written into @text is the column from now on. */
 static void keep(struct column *column, struct braid_text *text)
 {
 	if (text->failed) {
@@ -251,7 +251,7 @@ static void put_task(struct braid_columns *c, const struct braid_item *item,
 	braid_text_put(out, task->text, task->bytes);
 }
 
-/* "   123.", made anew once a second. */
+/* "   123.", updated once a second. */
 static void make_second(struct braid_columns *c, u64 second)
 {
 	u32 nr = braid_text_digits(c->second_text, second);
@@ -265,12 +265,12 @@ static void make_second(struct braid_columns *c, u64 second)
 /* Nine digits, with all their zeros: ten that begin with a 1, which the point replaces. */
 static char *put_fraction(char *at, u64 ns)
 {
-	at += braid_text_digits(at, NS_PER_SECOND + ns);
+	at += braid_text_digits(at, BRAID_SECOND_NS + ns);
 	at[-10] = '.';
 	return at;
 }
 
-/* "2026-11-22T09:05:00", made anew once a second. */
+/* "2026-11-22T09:05:00", updated once a second. */
 static void make_date(struct braid_columns *c, s64 second)
 {
 	time_t at = second;
@@ -284,8 +284,8 @@ static void make_date(struct braid_columns *c, s64 second)
 
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out)
 {
-	s64 part = ns % (s64)NS_PER_SECOND;
-	s64 second = ns / (s64)NS_PER_SECOND - (part < 0);
+	s64 part = ns % (s64)BRAID_SECOND_NS;
+	s64 second = ns / (s64)BRAID_SECOND_NS - (part < 0);
 	char *at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
 
 	if (!at)
@@ -293,7 +293,7 @@ void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *
 	if ((u64)second != c->second || !c->second_bytes)
 		make_date(c, second);
 	memcpy(at, c->second_text, c->second_bytes);
-	at = put_fraction(at + c->second_bytes, part < 0 ? part + (s64)NS_PER_SECOND : part);
+	at = put_fraction(at + c->second_bytes, part < 0 ? part + (s64)BRAID_SECOND_NS : part);
 	*at++ = 'Z';
 	out->bytes = at - out->data;
 }
@@ -316,10 +316,10 @@ static void put_time(struct braid_columns *c, const struct braid_walk *walk, str
 		return;
 	if (walk->ns < 0)
 		*at++ = '-';
-	if (ns / NS_PER_SECOND != c->second || !c->second_bytes)
-		make_second(c, ns / NS_PER_SECOND);
+	if (ns / BRAID_SECOND_NS != c->second || !c->second_bytes)
+		make_second(c, ns / BRAID_SECOND_NS);
 	memcpy(at, c->second_text, c->second_bytes);
-	at = put_fraction(at + c->second_bytes, ns % NS_PER_SECOND);
+	at = put_fraction(at + c->second_bytes, ns % BRAID_SECOND_NS);
 	*at++ = ':';
 	*at++ = ' ';
 	out->bytes = at - out->data;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The columns before an event's fields: made once for each ring, task and kind of event. */
+/* The columns before an event's fields: built once per ring, task and event type. */
 #ifndef BRAID_EXPORT_COLUMNS_H
 #define BRAID_EXPORT_COLUMNS_H
 
 #include "host_agent/export/walk.h"
-#include "host_agent/source/vcpu.h"
+#include "host_agent/store/vcpu.h"
 #include "host_agent/util/text.h"
 
 struct braid_columns;
 
 /**
- * braid_columns_new - nothing made yet
- * @source: the width of its longest stream name is that of the first column
+ * braid_columns_new - an empty set
+ * @source: its longest stream name sets the width of the first column
  *
  * Return: NULL: out of memory.
  */
@@ -20,7 +20,7 @@ struct braid_columns *braid_columns_new(const struct braid_source *source);
 /** braid_columns_put_date - a wall time in UTC: "2026-11-22T09:05:00.123456789Z" */
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out);
 
-/** braid_columns_vcpu - the vCPU that a host event's task is at its time; NULL: none */
+/** braid_columns_vcpu - the vCPU of a host event's task at its time; NULL: none */
 const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
 						 const struct braid_item *item, s32 pid);
 
@@ -39,7 +39,7 @@ void braid_columns_put_event(struct braid_columns *c, const struct braid_walk *w
 			     const struct braid_item *item,
 			     const struct braid_event_type_info *info, struct braid_text *out);
 
-/** braid_columns_put_other - the same of what is no event: stream, CPU and time */
+/** braid_columns_put_other - the same for items that are not events: stream, CPU and time */
 void braid_columns_put_other(struct braid_columns *c, const struct braid_walk *walk,
 			     const struct braid_item *item, struct braid_text *out);
 

@@ -14,25 +14,17 @@
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
 
-/*
- * Readers find their way by packets, and each ring has one in memory. Larger ones make it
- * no faster.
- */
-#define PACKET_BYTES	(128u << 10)
-#define EVENT_BYTES	64u		/* of an event in a packet, beside its payload; roughly */
-#define QUEUED_BYTES	(32u << 10)	/* of payloads; queued they take some hundred times that */
-
 static const bt_component_class_sink *writer;
 
 /*
- * The last export that failed. Its graph stays as it is until the process ends: a writer that
- * has failed frees things twice as it goes, and aborts when it can't write metadata either.
+ * The last export that failed. Its graph is kept until the process ends: a failed writer frees
+ * memory twice on destruction, and aborts when it can't write metadata either.
  */
 static struct braid_ctf *abandoned;
 
 static int no_memory(void)
 {
-	return braid_fail(-ENOMEM, "out of memory");
+	return braid_out_of_memory();
 }
 
 int braid_export_ctf_prepare(void)
@@ -86,7 +78,7 @@ begin_iterator(bt_self_message_iterator *self, bt_self_message_iterator_configur
 	return BT_MESSAGE_ITERATOR_CLASS_INITIALIZE_METHOD_STATUS_OK;
 }
 
-/* The walk pushes and the sink pulls: it takes what was queued, and is told to come back. */
+/* The walk pushes and the sink pulls: it consumes the queue, and gets "try again". */
 static bt_message_iterator_class_next_method_status
 take_queued(bt_self_message_iterator *self, bt_message_array_const messages, uint64_t capacity,
 	    uint64_t *count)
@@ -143,81 +135,16 @@ static int make_graph(struct braid_ctf *ctf, const char *folder)
 	ctf->graph = bt_graph_create(0);
 	if (class && params && ctf->graph &&
 	    !bt_value_map_insert_string_entry(params, "path", folder) &&
-	    !bt_value_map_insert_bool_entry(params, "quiet", BT_TRUE))
+	    !bt_value_map_insert_bool_entry(params, "quiet", BT_TRUE) &&
+	    /* 2.1 writes CTF 2 by default, which it refuses with graphs like ours; 2.0 lacks the
+	       parameter. */
+	    (bt_version_get_minor() < 1 ||
+	     !bt_value_map_insert_string_entry(params, "ctf-version", "1")))
 		err = add_components(ctf, class, params);
 	else
 		err = no_memory();
 	bt_value_put_ref(params);
 	bt_component_class_source_put_ref(class);
-	return err;
-}
-
-/* Has the sink write what is queued. The library tells no reasons that help. */
-static int drain(struct braid_ctf *ctf)
-{
-	bt_graph_run_once_status status;
-
-	do {
-		status = bt_graph_run_once(ctf->graph);
-	} while (status == BT_GRAPH_RUN_ONCE_STATUS_OK);
-	ctf->nr_queued = 0;
-	ctf->nr_taken = 0;
-	ctf->queued_bytes = 0;
-	if (status == BT_GRAPH_RUN_ONCE_STATUS_AGAIN || status == BT_GRAPH_RUN_ONCE_STATUS_END)
-		return 0;
-	return status == BT_GRAPH_RUN_ONCE_STATUS_MEMORY_ERROR ? no_memory() : -EIO;
-}
-
-static int queue(struct braid_ctf *ctf, bt_message *message, u64 bytes)
-{
-	if (!message)
-		return no_memory();
-	ctf->queue[ctf->nr_queued++] = message;
-	ctf->queued_bytes += bytes;
-	if (ctf->nr_queued < BRAID_CTF_QUEUE && ctf->queued_bytes < QUEUED_BYTES)
-		return 0;
-	return drain(ctf);
-}
-
-/* Packets --------------------------------------------------------------------------------- */
-
-/*
- * CTF's times are not negative, do not go back within a ring, as wall time may, and readers
- * add the clock's offset to them.
- */
-static u64 tell_time(const struct braid_ctf *ctf, struct braid_ctf_ring *r)
-{
-	s64 most = INT64_MAX - (ctf->offset_ns > 0 ? ctf->offset_ns : 0);
-	s64 ns = ctf->walk.ns < most ? ctf->walk.ns : most;
-
-	if (ns > 0 && (u64)ns > r->now)
-		r->now = ns;
-	return r->now;
-}
-
-static int open_packet(struct braid_ctf *ctf, struct braid_ctf_ring *r, u64 now, u32 cpu)
-{
-	bt_field *context;
-
-	r->packet = bt_packet_create(r->stream);
-	if (!r->packet)
-		return no_memory();
-	context = bt_packet_borrow_context_field(r->packet);
-	if (context)
-		bt_field_integer_unsigned_set_value(
-			bt_field_structure_borrow_member_field_by_index(context, 0), cpu);
-	r->had_packets = true;
-	r->packet_bytes = 0;
-	return queue(ctf, bt_message_packet_beginning_create_with_default_clock_snapshot(
-				  ctf->iterator, r->packet, now), 0);
-}
-
-static int close_packet(struct braid_ctf *ctf, struct braid_ctf_ring *r, u64 now)
-{
-	int err = queue(ctf, bt_message_packet_end_create_with_default_clock_snapshot(
-				     ctf->iterator, r->packet, now), 0);
-
-	BT_PACKET_PUT_REF_AND_RESET(r->packet);
 	return err;
 }
 
@@ -230,28 +157,7 @@ static int begin_ring(struct braid_ctf *ctf, const struct braid_ring *ring,
 	*out = braid_ctf_ring(ctf, ring);
 	if (!*out)
 		return no_memory();
-	return met ? 0 :
-	       queue(ctf, bt_message_stream_beginning_create(ctf->iterator, (*out)->stream), 0);
-}
-
-/* A message of an event in the ring's packet, which is opened if need be. */
-static int begin_event(struct braid_ctf *ctf, struct braid_ctf_ring *r,
-		       const bt_event_class *class, const struct braid_item *item,
-		       bt_message **out)
-{
-	u64 before = r->now, now = tell_time(ctf, r);
-	int err = 0;
-
-	if (r->packet && r->packet_bytes >= PACKET_BYTES)
-		err = close_packet(ctf, r, before);
-	if (!err && !r->packet)
-		err = open_packet(ctf, r, now, item->ring->cpu);
-	if (err)
-		return err;
-	r->packet_bytes += item->payload_bytes + EVENT_BYTES;
-	*out = bt_message_event_create_with_packet_and_default_clock_snapshot(
-		ctf->iterator, class, r->packet, now);
-	return *out ? 0 : no_memory();
+	return met ? 0 : braid_ctf_begin_ring(ctf, *out);
 }
 
 /* The walk -------------------------------------------------------------------------------- */
@@ -270,14 +176,15 @@ static int put_event(void *arg, const struct braid_item *item,
 	e = braid_ctf_event(ctf, r->buffer, item, info);
 	if (!e)
 		return no_memory();
-	err = begin_event(ctf, r, e->class, item, &message);
+	err = braid_ctf_begin_event(ctf, r, e->class, ctf->walk.ns,
+				    item->payload_bytes, &message);
 	if (err)
 		return err;
 	if (braid_ctf_fill(ctf, bt_message_event_borrow_event(message), e, item)) {
 		bt_message_put_ref(message);
 		return no_memory();
 	}
-	return queue(ctf, message, item->payload_bytes);
+	return braid_ctf_queue(ctf, message, item->payload_bytes);
 }
 
 static int put_note(void *arg, const struct braid_item *item)
@@ -289,7 +196,8 @@ static int put_note(void *arg, const struct braid_item *item)
 	int err = begin_ring(ctf, item->ring, &r);
 
 	if (!err)
-		err = begin_event(ctf, r, r->buffer->note, item, &message);
+		err = braid_ctf_begin_event(ctf, r, r->buffer->note, ctf->walk.ns,
+					    item->payload_bytes, &message);
 	if (err)
 		return err;
 	payload = bt_event_borrow_payload_field(bt_message_event_borrow_event(message));
@@ -298,14 +206,13 @@ static int put_note(void *arg, const struct braid_item *item)
 		bt_message_put_ref(message);
 		return no_memory();
 	}
-	return queue(ctf, message, item->payload_bytes);
+	return braid_ctf_queue(ctf, message, item->payload_bytes);
 }
 
 /*
- * In CTF a packet tells how many events were lost since the one before it. So a loss is an
- * empty packet at the time when it was seen, and the ring's first is never one: readers take
- * its count for a loss of nobody knows how many. Nor has CTF a word for such a loss, which
- * counts as one.
+ * In CTF a packet has the number of events lost since the previous one. So a loss is an empty
+ * packet at the time when it was detected, and never the ring's first: readers take that one's
+ * count for a loss of unknown size. CTF cannot express such a loss, which counts as one.
  */
 static int put_lost(void *arg, const struct braid_item *item)
 {
@@ -318,47 +225,41 @@ static int put_lost(void *arg, const struct braid_item *item)
 	if (err)
 		return err;
 	before = r->now;
-	now = tell_time(ctf, r);
+	now = braid_ctf_tell_time(ctf, r, ctf->walk.ns);
 	if (!r->had_packets) {
 		before = now;
-		err = open_packet(ctf, r, now, item->ring->cpu);
+		err = braid_ctf_open_packet(ctf, r, now);
 	}
 	if (!err && r->packet)
-		err = close_packet(ctf, r, before);
+		err = braid_ctf_close_packet(ctf, r, before);
 	if (err)
 		return err;
 	message = bt_message_discarded_events_create_with_default_clock_snapshots(
 		ctf->iterator, r->stream, before, now);
 	if (message && item->lost_before != BRAID_LOST_SOME)
 		bt_message_discarded_events_set_count(message, item->lost_before);
-	err = queue(ctf, message, 0);
+	err = braid_ctf_queue(ctf, message, 0);
 	if (!err)
-		err = open_packet(ctf, r, now, item->ring->cpu);
-	return err ? err : close_packet(ctf, r, now);
+		err = braid_ctf_open_packet(ctf, r, now);
+	return err ? err : braid_ctf_close_packet(ctf, r, now);
 }
 
 static int end_rings(struct braid_ctf *ctf)
 {
-	int err = 0;
+	int err = braid_ctf_states_end(ctf);
 	u32 k;
 
-	for (k = 0; k < ctf->nr_rings && !err; k++) {
-		struct braid_ctf_ring *r = &ctf->rings[k];
-
-		if (r->packet)
-			err = close_packet(ctf, r, r->now);
-		if (r->stream && !err)
-			err = queue(ctf, bt_message_stream_end_create(ctf->iterator, r->stream), 0);
-	}
+	for (k = 0; k < ctf->nr_rings && !err; k++)
+		err = braid_ctf_end_ring(ctf, &ctf->rings[k]);
 	ctf->ended = true;
-	return err ? err : drain(ctf);
+	return err ? err : braid_ctf_drain(ctf);
 }
 
 /* The export ------------------------------------------------------------------------------ */
 
 /*
- * Where the capture tells wall time, the clocks count from 1970, by what it was when the
- * recording began, as LTTng's do.
+ * If the capture has wall time, the clocks count from 1970, by its value at the start of the
+ * recording, like LTTng's.
  */
 static void tell_origin(struct braid_ctf *ctf)
 {
@@ -393,10 +294,12 @@ static int begin(struct braid_ctf *ctf, const char *folder)
 		return no_memory();
 	tell_origin(ctf);
 	err = make_graph(ctf, folder);
-	return err ? err : drain(ctf);
+	if (!err)
+		err = braid_ctf_drain(ctf);
+	return err || !ctf->walk.options->states ? err : braid_ctf_states_begin(ctf);
 }
 
-/* Whether so many bytes more can be written, 0 of them always; -errno. */
+/* Whether this many more bytes can be written, always true for 0; -errno. */
 static int find_room(const char *folder, u64 bytes)
 {
 	char path[PATH_MAX];
@@ -446,7 +349,7 @@ static void remove_folder(const char *folder)
 static int fail(struct braid_ctf *ctf, const char *folder, int err)
 {
 	if (err == -EIO) {
-		err = find_room(folder, PACKET_BYTES);
+		err = find_room(folder, BRAID_CTF_PACKET_BYTES);
 		if (!err)
 			err = -EIO;
 		braid_fail(err, "cannot write CTF to '%s': %s", folder, err == -EIO ?
@@ -458,8 +361,8 @@ static int fail(struct braid_ctf *ctf, const char *folder, int err)
 }
 
 /*
- * The writer makes each trace's metadata as the graph ends, and has the program abort where
- * there is no room for that: so it is looked for first.
+ * The writer creates each trace's metadata when the graph ends, and aborts the program if there is
+ * no space: so check the space first.
  */
 static int end(struct braid_ctf *ctf, const char *folder)
 {
@@ -495,6 +398,7 @@ static int write_folder(const char *folder, struct braid_source *source,
 	if (!err)
 		err = end(ctf, folder);
 	braid_walk_end(&ctf->walk);
+	braid_slices_free(&ctf->slices);
 	braid_text_free(&ctf->text);
 	if (err)
 		return fail(ctf, folder, err);
@@ -516,7 +420,7 @@ int braid_export_ctf(const char *out, struct braid_source *source,
 		bytes--;
 	if (snprintf(part, sizeof(part), "%.*s.part", (int)bytes, out) >= (int)sizeof(part))
 		return braid_fail(-ENAMETOOLONG, "the name of the folder is too long");
-	/* Nobody's files are removed, so a folder that has some stays as it is. */
+	/* Foreign files are not removed, so a folder that has some is unchanged. */
 	if (unlinkat(AT_FDCWD, out, AT_REMOVEDIR) && errno != ENOENT)
 		return braid_fail(-errno, "'%s' can't be replaced: %s; remove it, or name another folder",
 				  out, strerror(errno));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What streams, buffers, rings and kinds of events are in CTF: described when first met. */
+/* What streams, buffers, rings and event types are in CTF: described when first met. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/ctf.h"
 
@@ -21,8 +20,8 @@
 /* Names ----------------------------------------------------------------------------------- */
 
 /*
- * Strings of the metadata: readers differ in how they take escapes, so nothing is left
- * that needs one.
+ * Strings of the metadata: readers differ in how they treat escapes, so characters that need one
+ * are replaced.
  */
 static void copy_plain(struct braid_ctf *ctf, char *to, size_t room, const char *from)
 {
@@ -64,7 +63,7 @@ static bool name_taken(const bt_field_class *in, const char *name)
 
 /* A member's name: a word, which no other member has. */
 static void name_member(struct braid_ctf *ctf, const bt_field_class *in, char *to,
-			const struct tep_format_field *f)
+			const struct braid_field *f)
 {
 	char name[MAX_NAME_BYTES];
 	u32 n;
@@ -73,7 +72,7 @@ static void name_member(struct braid_ctf *ctf, const bt_field_class *in, char *t
 	for (n = 0; name[n]; n++)
 		if (!isalnum((unsigned char)name[n]))
 			name[n] = '_';
-	if (f->event->system && !strcmp(f->event->system, "sched"))
+	if (f->layout->system && !strcmp(f->layout->system, "sched"))
 		name_tid(name);
 	snprintf(to, MAX_NAME_BYTES + 16, "%s", *name ? name : "field");
 	for (n = 2; name_taken(in, to); n++)
@@ -114,9 +113,9 @@ static bt_field_class *make_number(bt_trace_class *tc, u32 bytes, bool is_signed
 static bt_field_class *make_field_number(bt_trace_class *tc, const struct braid_ctf_field *f)
 {
 	bt_field_class *fc = make_number(tc, f->element_bytes,
-					 f->field->flags & TEP_FIELD_IS_SIGNED);
+					 f->field->flags & BRAID_FIELD_SIGNED);
 
-	if (fc && f->field->flags & TEP_FIELD_IS_POINTER)
+	if (fc && f->field->flags & BRAID_FIELD_POINTER)
 		bt_field_class_integer_set_preferred_display_base(
 			fc, BT_FIELD_CLASS_INTEGER_PREFERRED_DISPLAY_BASE_HEXADECIMAL);
 	return fc;
@@ -143,15 +142,15 @@ static bool is_number(u32 bytes)
 	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
 }
 
-static void shape_field(struct braid_ctf_field *to, const struct tep_format_field *f)
+static void shape_field(struct braid_ctf_field *to, const struct braid_field *f)
 {
 	to->field = f;
 	to->element_bytes = 1;
-	if (f->flags & TEP_FIELD_IS_STRING) {
+	if (f->flags & BRAID_FIELD_STRING) {
 		to->shape = BRAID_CTF_STRING;
-	} else if (f->flags & TEP_FIELD_IS_DYNAMIC || !f->size) {
+	} else if (f->flags & BRAID_FIELD_DYNAMIC || !f->size) {
 		to->shape = BRAID_CTF_SEQUENCE;
-	} else if (f->flags & TEP_FIELD_IS_ARRAY || !is_number(f->size)) {
+	} else if (f->flags & BRAID_FIELD_ARRAY || !is_number(f->size)) {
 		to->shape = BRAID_CTF_ARRAY;
 	} else {
 		to->shape = BRAID_CTF_NUMBER;
@@ -165,8 +164,8 @@ static void shape_field(struct braid_ctf_field *to, const struct tep_format_fiel
 /* Streams, buffers, rings ----------------------------------------------------------------- */
 
 /*
- * Trace Compass knows a machine by the id of its clock. Clocks whose origin is not told have
- * none: readers would take them for different ones, which can't be compared.
+ * Trace Compass knows a machine by the id of its clock. Clocks of unknown origin have no id:
+ * readers would treat them as different clocks, which can't be compared.
  */
 static int make_clock(struct braid_ctf *ctf, struct braid_ctf_trace *t,
 		      const struct braid_stream *stream)
@@ -283,9 +282,40 @@ static int make_contexts(struct braid_ctf_buffer *b, bt_trace_class *tc)
 	return err;
 }
 
+static int make_state_class(struct braid_ctf_buffer *b, bt_trace_class *tc)
+{
+	bt_field_class *packet = bt_field_class_structure_create(tc);
+	bt_field_class *payload = bt_field_class_structure_create(tc);
+	int err = packet && payload ? 0 : -ENOMEM;
+
+	if (!err)
+		err = append(packet, "cpu_id", make_number(tc, sizeof(u32), false));
+	if (!err)
+		err = append(payload, "vcpu", make_number(tc, sizeof(u32), false));
+	if (!err)
+		err = append(payload, "state", bt_field_class_string_create(tc));
+	if (!err)
+		err = append(payload, "ns", make_number(tc, sizeof(u64), false));
+	if (!err)
+		err = append(payload, "task", bt_field_class_string_create(tc));
+	if (!err)
+		err = append(payload, "culprit", bt_field_class_string_create(tc));
+	if (!err && bt_stream_class_set_packet_context_field_class(b->class, packet))
+		err = -ENOMEM;
+	b->note = err ? NULL : bt_event_class_create(b->class);
+	if (!err && (!b->note || bt_event_class_set_name(b->note, "tracebraid:vcpu_state") ||
+		     bt_event_class_set_payload_field_class(b->note, payload)))
+		err = -ENOMEM;
+	bt_field_class_put_ref(packet);
+	bt_field_class_put_ref(payload);
+	return err;
+}
+
 static int make_buffer(struct braid_ctf *ctf, struct braid_ctf_trace *t,
 		       struct braid_ctf_buffer *b)
 {
+	bool states = b == &t->buffers[BRAID_CTF_BUFFERS - 1];
+
 	b->notes = b == t->buffers;
 	b->class = bt_stream_class_create_with_id(t->class, b - t->buffers);
 	ctf->metadata_bytes += 4 * METADATA_BYTES;
@@ -294,7 +324,41 @@ static int make_buffer(struct braid_ctf *ctf, struct braid_ctf_trace *t,
 	bt_stream_class_set_assigns_automatic_stream_id(b->class, BT_FALSE);
 	bt_stream_class_set_supports_packets(b->class, BT_TRUE, BT_TRUE, BT_TRUE);
 	bt_stream_class_set_supports_discarded_events(b->class, BT_TRUE, BT_TRUE);
+	if (states)
+		return make_state_class(b, t->class);
 	return b->notes ? make_note_class(b, t->class) : make_contexts(b, t->class);
+}
+
+/* @file: its name, before it is made fit for one; @id: unique among the buffer's rings. */
+static int make_stream(struct braid_ctf *ctf, struct braid_ctf_ring *r,
+		       const struct braid_stream *stream, u64 id, const char *file)
+{
+	struct braid_ctf_trace *t = &ctf->traces[stream->number];
+	char name[64];
+	int err = 0;
+
+	if (!t->class)
+		err = make_trace(ctf, t, stream);
+	if (!err && !r->buffer->class)
+		err = make_buffer(ctf, t, r->buffer);
+	if (err)
+		return err;
+	copy_file_name(name, sizeof(name), file);
+	r->stream = bt_stream_create_with_id(r->buffer->class, t->trace, id);
+	return !r->stream || bt_stream_set_name(r->stream, name) ? -ENOMEM : 0;
+}
+
+struct braid_ctf_ring *braid_ctf_state_ring(struct braid_ctf *ctf, u32 vcpu)
+{
+	const struct braid_vcpu *v = &ctf->slices.states.vcpus[vcpu];
+	struct braid_ctf_trace *t = &ctf->traces[v->guest->number];
+	struct braid_ctf_ring *r = &ctf->states[vcpu];
+	char name[64];
+
+	r->buffer = &t->buffers[BRAID_CTF_BUFFERS - 1];
+	r->cpu = v->number;
+	snprintf(name, sizeof(name), "tracebraid-states_%u", v->number);
+	return r->stream || !make_stream(ctf, r, v->guest, v->number, name) ? r : NULL;
 }
 
 static int make_ring(struct braid_ctf *ctf, struct braid_ctf_ring *r,
@@ -303,23 +367,15 @@ static int make_ring(struct braid_ctf *ctf, struct braid_ctf_ring *r,
 	struct braid_ctf_trace *t = &ctf->traces[ring->stream->number];
 	bool notes = ring->cpu == BRAID_RING_NOTES;
 	const char *buffer = braid_ring_buffer_name(ring);
-	char name[64], file[64];
-	int err = 0;
+	char name[64];
 
 	r->buffer = &t->buffers[notes ? 0 : 1 + ring->buffer % BRAID_MAX_BUFFERS];
-	if (!t->class)
-		err = make_trace(ctf, t, ring->stream);
-	if (!err && !r->buffer->class)
-		err = make_buffer(ctf, t, r->buffer);
-	if (err)
-		return err;
+	r->cpu = ring->cpu;
 	if (notes)
 		snprintf(name, sizeof(name), "notes");
 	else
 		snprintf(name, sizeof(name), "%s_%u", *buffer ? buffer : "trace", ring->cpu);
-	copy_file_name(file, sizeof(file), name);
-	r->stream = bt_stream_create_with_id(r->buffer->class, t->trace, ring->order);
-	return !r->stream || bt_stream_set_name(r->stream, file) ? -ENOMEM : 0;
+	return make_stream(ctf, r, ring->stream, ring->order, name);
 }
 
 struct braid_ctf_ring *braid_ctf_ring(struct braid_ctf *ctf, const struct braid_ring *ring)
@@ -337,17 +393,17 @@ struct braid_ctf_ring *braid_ctf_ring(struct braid_ctf *ctf, const struct braid_
 static int add_fields(struct braid_ctf *ctf, struct braid_ctf_event *e, bt_trace_class *tc,
 		      bt_field_class *payload)
 {
-	const struct tep_format_field *f;
+	const struct braid_field *f;
 	char name[MAX_NAME_BYTES + 16];
 	u32 nr = 0, elements = 0;
 	int err = 0;
 
-	for (f = e->parsed->format.fields; f; f = f->next)
+	for (f = e->parsed->fields; f; f = f->next)
 		nr++;
 	e->fields = calloc(nr + 1, sizeof(*e->fields));
 	if (!e->fields)
 		return -ENOMEM;
-	for (f = e->parsed->format.fields; f; f = f->next, e->nr_fields++) {
+	for (f = e->parsed->fields; f; f = f->next, e->nr_fields++) {
 		struct braid_ctf_field *to = &e->fields[e->nr_fields];
 
 		shape_field(to, f);
@@ -395,33 +451,33 @@ static void free_event(struct braid_ctf_event *e)
 	free(e);
 }
 
-/* Makes room for a kind's number: kinds are numbered as they are met. */
+/* Makes space for a type's number: types are numbered in order of occurrence. */
 static bool make_room(struct braid_ctf *ctf, u32 number)
 {
 	struct braid_ctf_event **grown;
 	u32 nr = 2 * (number + 1);
 
-	if (number < ctf->nr_kinds)
+	if (number < ctf->nr_types)
 		return true;
-	grown = realloc(ctf->kinds, nr * sizeof(*grown));
+	grown = realloc(ctf->types, nr * sizeof(*grown));
 	if (!grown)
 		return false;
-	memset(grown + ctf->nr_kinds, 0, (nr - ctf->nr_kinds) * sizeof(*grown));
-	ctf->kinds = grown;
-	ctf->nr_kinds = nr;
+	memset(grown + ctf->nr_types, 0, (nr - ctf->nr_types) * sizeof(*grown));
+	ctf->types = grown;
+	ctf->nr_types = nr;
 	return true;
 }
 
 static const struct braid_ctf_event *find(struct braid_ctf *ctf,
 					  const struct braid_ctf_buffer *buffer,
-					  const struct tep_event *parsed,
+					  const struct braid_layout *parsed,
 					  const struct braid_event_type_info *info)
 {
 	struct braid_ctf_event *e;
 
 	if (!make_room(ctf, info->number))
 		return NULL;
-	for (e = ctf->kinds[info->number]; e; e = e->next)
+	for (e = ctf->types[info->number]; e; e = e->next)
 		if (e->buffer == buffer && e->parsed == parsed)
 			return e;
 	e = calloc(1, sizeof(*e));
@@ -433,8 +489,8 @@ static const struct braid_ctf_event *find(struct braid_ctf *ctf,
 		free_event(e);
 		return NULL;
 	}
-	e->next = ctf->kinds[info->number];
-	ctf->kinds[info->number] = e;
+	e->next = ctf->types[info->number];
+	ctf->types[info->number] = e;
 	return e;
 }
 
@@ -443,7 +499,7 @@ const struct braid_ctf_event *braid_ctf_event(struct braid_ctf *ctf,
 					      const struct braid_item *item,
 					      const struct braid_event_type_info *info)
 {
-	const struct tep_event *parsed = braid_format_fields(ctf->walk.format, item);
+	const struct braid_layout *parsed = braid_format_fields(ctf->walk.format, item);
 	const struct braid_ctf_event *e = find(ctf, buffer, parsed, info);
 
 	return e && parsed && !braid_ctf_fits(e, item) ? find(ctf, buffer, NULL, info) : e;
@@ -453,7 +509,7 @@ static void free_trace(struct braid_ctf_trace *t)
 {
 	u32 k;
 
-	for (k = 0; k <= BRAID_MAX_BUFFERS; k++) {
+	for (k = 0; k < BRAID_CTF_BUFFERS; k++) {
 		bt_event_class_put_ref(t->buffers[k].note);
 		bt_stream_class_put_ref(t->buffers[k].class);
 	}
@@ -467,17 +523,22 @@ void braid_ctf_free_classes(struct braid_ctf *ctf)
 	struct braid_ctf_event *e;
 	size_t k;
 
-	for (k = 0; k < ctf->nr_kinds; k++)
-		while ((e = ctf->kinds[k])) {
-			ctf->kinds[k] = e->next;
+	for (k = 0; k < ctf->nr_types; k++)
+		while ((e = ctf->types[k])) {
+			ctf->types[k] = e->next;
 			free_event(e);
 		}
-	free(ctf->kinds);
+	free(ctf->types);
 	for (k = 0; k < ctf->nr_rings; k++) {
 		bt_packet_put_ref(ctf->rings[k].packet);
 		bt_stream_put_ref(ctf->rings[k].stream);
 	}
 	free(ctf->rings);
+	for (k = 0; ctf->states && k < ctf->slices.states.nr_vcpus; k++) {
+		bt_packet_put_ref(ctf->states[k].packet);
+		bt_stream_put_ref(ctf->states[k].stream);
+	}
+	free(ctf->states);
 	for (k = 0; ctf->traces && k < ctf->walk.source->nr_streams; k++)
 		free_trace(&ctf->traces[k]);
 	free(ctf->traces);

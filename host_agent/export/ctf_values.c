@@ -2,17 +2,16 @@
 /* Writes an event's bytes as the values of a CTF event. */
 #include <errno.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/ctf.h"
 
-static void put_number(bt_field *to, const struct tep_format_field *f, const u8 *at, u32 bytes)
+static void put_number(bt_field *to, const struct braid_field *f, const u8 *at, u32 bytes)
 {
 	u32 unused = 64 - 8 * bytes;
 	u64 value = 0;
 
 	memcpy(&value, at, bytes);
-	if (f->flags & TEP_FIELD_IS_SIGNED)
+	if (f->flags & BRAID_FIELD_SIGNED)
 		bt_field_integer_signed_set_value(to, (s64)(value << unused) >> unused);
 	else
 		bt_field_integer_unsigned_set_value(to, value);

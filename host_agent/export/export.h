@@ -6,26 +6,27 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 
 /* A moment of the timeline, by the clock that is shown. */
 struct braid_export_moment {
 	enum {
 		BRAID_MOMENT_NONE = 0,
 		BRAID_MOMENT_AT,	/* ns */
-		BRAID_MOMENT_SINCE,	/* ns behind the first event */
+		BRAID_MOMENT_SINCE,	/* ns after the first event */
 		BRAID_MOMENT_BEFORE,	/* ns before the end of the recording */
 	} kind;
 	s64 ns;
 };
 
-/* What is wanted of a trace. */
+/* Selection and form of a trace's output. */
 struct braid_export_options {
 	bool realtime;			/* times are CLOCK_REALTIME's; else the host's clock's */
-	bool uncertain;			/* mark events whose order is not proven */
+	bool uncertain;			/* mark events whose order is uncertain */
 	bool clock_asked;		/* guests' clocks were to be of this kind: */
 	enum braid_clock_kind clock;
-	bool no_header;			/* leave out all that is no line of the time line */
+	bool states;			/* write vCPUs' states as events, where the form takes it */
+	bool no_header;			/* only print items of the timeline */
 	u64 max_lines;			/* 0: all */
 	const char *stream;		/* only this one, by name; NULL: all */
 	const char *buffer;		/* only guests' buffers of this name; NULL: all */
@@ -37,63 +38,64 @@ struct braid_export_options {
 	const struct braid_export_filter {
 		const char *text;	/* "EVENTS: EXPRESSION", see filter.h */
 		bool invert;		/* leave out what it matches */
-	} *filters;			/* one of those not inverted must match, if there are any */
+	} *filters;			/* at least one of those not inverted must match, if any */
 	size_t nr_filters;
 	const s32 *pids;		/* only events of these tasks */
 	size_t nr_pids;			/* 0: all */
 	char *const *comms;		/* only events of tasks of these names; globs */
 	size_t nr_comms;		/* 0: all */
 	struct braid_export_moment from, to;	/* both inclusive */
-	char *const *inputs;		/* files that are read, so none is written to */
+	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
-	const volatile sig_atomic_t *stop;	/* no 0: give up, and leave nothing behind; or NULL */
+	const volatile sig_atomic_t *stop;	/* nonzero: give up and remove the output; or
+						   NULL */
 
 	/* Of a source that grows: */
 	int (*more)(void *arg);		/* waits till it has: 1; 0: it does no more; -errno */
-	bool (*room)(void *arg);	/* lines are taken now; else they are counted. NULL: always */
+	bool (*room)(void *arg);	/* lines are printed now; else only counted. NULL: always */
 	void *live_arg;
 };
 
-/* What was written. */
+/* Counts of the output. */
 struct braid_export_totals {
 	u64 lines;
 	u64 events;
 	u64 lost;
-	u64 uncertain;		/* events whose order is not proven, against those written */
+	u64 uncertain;		/* events whose order relative to the others is uncertain */
 	bool some_lost;		/* and losses of unknown size */
-	u64 late;		/* lines of a source that grows: told behind a later one ... */
-	u64 hidden;		/* ... and not written, since nobody took them */
+	u64 late;		/* lines of a growing source: printed after a later one ... */
+	u64 hidden;		/* ... and dropped: reader too slow */
 };
 
 /* A form to write in: of one file, or of several that belong together. */
 struct braid_export_form {
 	const char *name;
-	const char *help;	/* one line: what is made of OUT, and what opens it */
-	bool makes_many;	/* OUT is no single file: run() makes and names what there is */
+	const char *help;	/* one line: the output, and the tool that opens it */
+	bool makes_many;	/* OUT is not a single file: run() creates and names the files */
+	bool takes_states;	/* options.states */
 	int (*prepare)(void);	/* what a confined process can't do any more; or NULL. As run() */
 	/*
-	 * Writes to @out, which is replaced, with mode 0600, as the capture has it; what is half
-	 * written is removed. Return: 0, -EPIPE when nobody reads any more, -errno with
-	 * braid_fail().
+	 * Writes to @out, which is replaced, with mode 0600, like the capture; partial output is
+	 * removed. Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
 	 */
 	int (*run)(const char *out, struct braid_source *source,
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals);
 };
 
-/** braid_export_form_by_number - the forms, one after another from 0; NULL behind the last */
+/** braid_export_form_by_number - iterate over the forms from 0; NULL after the last */
 const struct braid_export_form *braid_export_form_by_number(size_t number);
 
 /** braid_export_form_by_name - the form of that name, or NULL */
 const struct braid_export_form *braid_export_form_by_name(const char *name);
 
 /**
- * braid_export_create - make the file that becomes one of an export's when it is whole
- * @path: what it will be called, and ...
- * @part: ... what it is called until then; one that was cut short is replaced
- * @options: neither is one of its inputs
+ * braid_export_create - create an output file that is renamed when complete
+ * @path: its final name, and ...
+ * @part: ... its temporary one; an incomplete old one is replaced
+ * @options: for checking that neither is an input
  *
  * Return: its descriptor, of mode 0600; or -errno with braid_fail().
  */
@@ -101,9 +103,9 @@ int braid_export_create(const char *path, const char *part,
 			const struct braid_export_options *options);
 
 /**
- * braid_export_to_file - write one file whole, or not at all
- * @out: its name; replaced when all went well. "-" is standard output; what is no regular
- *	file is written to directly
+ * braid_export_to_file - write one file completely, or not at all
+ * @out: its name; replaced on success. "-" is standard output; a file that is not regular is
+ *	written directly
  * @write: writes to a file
  * Other parameters and return as struct braid_export_form's run().
  */
@@ -116,12 +118,12 @@ int braid_export_to_file(const char *out, struct braid_source *source,
 
 /**
  * braid_export_text - lines for people
- * @to: where
+ * @to: the output
  * @source: rewound
- * @options: what is wanted
+ * @options: the selection
  * @totals: filled
  *
- * Return: 0, -EPIPE when nobody reads any more, -errno with braid_fail().
+ * Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
  */
 int braid_export_text(FILE *to, struct braid_source *source,
 		      const struct braid_export_options *options,
@@ -142,14 +144,14 @@ int braid_export_html(const char *out, struct braid_source *source,
 /**
  * braid_export_perfetto - Perfetto's trace format, for ui.perfetto.dev; as braid_export_text()
  *
- * Times are the host's clock's; with @options->realtime Perfetto is told to show wall time.
+ * Times are the host's clock's; with @options->realtime Perfetto is set to show wall time.
  */
 int braid_export_perfetto(FILE *to, struct braid_source *source,
 			  const struct braid_export_options *options,
 			  struct braid_export_totals *totals);
 
 /**
- * braid_export_stats - add it up, for people: events, CPUs, tasks, vCPUs; else as
+ * braid_export_stats - statistics for people: events, CPUs, tasks, vCPUs; else as
  * braid_export_text()
  */
 int braid_export_stats(FILE *to, struct braid_source *source,

@@ -50,7 +50,7 @@ static bool take(struct parser *p, const char *token)
 	return true;
 }
 
-/* A word; NULL: there is none, or no memory. */
+/* A word; NULL: none, or out of memory. */
 static char *take_word(struct parser *p)
 {
 	size_t n = 0;
@@ -87,7 +87,7 @@ static bool take_number(struct parser *p, __int128 *number)
 	return true;
 }
 
-/* "text" or 'text'; a backslash keeps what follows it. NULL: none, or no memory. */
+/* "text" or 'text'; a backslash escapes the next character. NULL: none, or out of memory. */
 static char *take_text(struct parser *p)
 {
 	char quote, *text, *to;
@@ -148,7 +148,7 @@ static const struct {
 
 #define NR_OPERATORS	(sizeof(operators) / sizeof(operators[0]))
 
-/* What stands behind the operator. */
+/* The operand after the operator. */
 static int take_value(struct parser *p, struct braid_filter_node *node, size_t k)
 {
 	const char *before = p->at;
@@ -323,7 +323,7 @@ bool braid_filter_names(const struct braid_filter *filter, const char *system, c
 	return false;
 }
 
-/* SYSTEM:EVENT, as -e has it: nothing else has a word alone, or one and a colon, there. */
+/* SYSTEM:EVENT, as for -e: no other expression has a single word, or a word and a colon, there. */
 static int explain_colon(const struct braid_filter *f, int err)
 {
 	size_t system = strcspn(f->text, ":,/"), event;
@@ -350,7 +350,7 @@ int braid_filter_parse(struct braid_filter **out, const char *text)
 		f->text = strdup(text);
 	if (!f || !f->text) {
 		free(f);
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	}
 	braid_text_clean(f->text);
 	err = take_events(&p);

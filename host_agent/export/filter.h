@@ -38,7 +38,7 @@ struct braid_filter_node {
 };
 
 struct braid_filter {
-	char *text;		/* as it was given, for complaints; tame */
+	char *text;		/* as it was given, for complaints; sanitized */
 	struct braid_filter_event {
 		bool has_system;
 		regex_t system;
@@ -52,12 +52,12 @@ struct braid_filter {
 };
 
 /*
- * Where one kind of event has the fields that a filter names. A node whose field it does
- * not have, or not of that sort, is false.
+ * The places of a filter's fields in one event type. A node whose field is missing, or of another
+ * type, is false.
  */
 struct braid_filter_binding {
 	struct braid_filter_place {
-		const struct tep_format_field *field;
+		const struct braid_field *field;
 		enum { BRAID_PLACE_NONE, BRAID_PLACE_NUMBER, BRAID_PLACE_STRING,
 		       BRAID_PLACE_FUNCTION, BRAID_PLACE_CPU, BRAID_PLACE_COMM } sort;
 	} places[2 * BRAID_FILTER_NODES];	/* of each node, and of its other field */
@@ -75,24 +75,24 @@ int braid_filter_parse(struct braid_filter **out, const char *text);
 /** braid_filter_free - free; NULL is fine */
 void braid_filter_free(struct braid_filter *filter);
 
-/** braid_filter_names - whether a filter speaks of an event of this name, or sub-event's name */
+/** braid_filter_names - whether a filter applies to an event or sub-event of this name */
 bool braid_filter_names(const struct braid_filter *filter, const char *system, const char *name);
 
 /**
- * braid_filter_bind - find a filter's fields in one kind of event
- * @filter: which
- * @event: the kind, as it was parsed
+ * braid_filter_bind - find a filter's fields in one event type
+ * @filter: the filter
+ * @event: the parsed event type
  * @binding: filled
  *
- * Return: how many nodes can be told by it.
+ * Return: the number of nodes that can be evaluated.
  */
-u32 braid_filter_bind(const struct braid_filter *filter, const struct tep_event *event,
+u32 braid_filter_bind(const struct braid_filter *filter, const struct braid_layout *layout,
 		      struct braid_filter_binding *binding);
 
 /**
- * braid_filter_match - whether an event is what a filter lets pass
- * @filter: one that names its kind
- * @binding: of its kind
+ * braid_filter_match - whether an event passes a filter
+ * @filter: one that applies to its type
+ * @binding: of its type
  * @item: the event, whose payload braid_format_fields() passed
  */
 bool braid_filter_match(const struct braid_filter *filter,

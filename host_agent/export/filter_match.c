@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Holds events against filters: their fields as libtraceevent found them, their bytes as vetted. */
+/* Holds events against filters: fields of its layout, bytes as validated. */
 #include <fnmatch.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/filter.h"
 
 #define MAX_STRING	4096u	/* of a string that is compared; no kernel's is longer */
 
-static bool is_number(const struct tep_format_field *f)
+static bool is_number(const struct braid_field *f)
 {
-	return !(f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING)) &&
+	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
 	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
 }
 
 /* The field of that name, if it can be compared with what the node has. */
-static void find_place(struct braid_filter_place *place, const struct tep_event *event,
+static void find_place(struct braid_filter_place *place, const struct braid_layout *layout,
 		       const char *name, bool text)
 {
-	struct tep_format_field *f = tep_find_any_field((struct tep_event *)event, name);
+	const struct braid_field *f = braid_layout_find(layout, name);
 
 	place->field = f;
 	place->sort = BRAID_PLACE_NONE;
@@ -30,13 +29,13 @@ static void find_place(struct braid_filter_place *place, const struct tep_event 
 		return;
 	else if (!text && is_number(f))
 		place->sort = BRAID_PLACE_NUMBER;
-	else if (text && f->flags & TEP_FIELD_IS_STRING)
+	else if (text && f->flags & BRAID_FIELD_STRING)
 		place->sort = BRAID_PLACE_STRING;
 	else if (text && is_number(f) && f->size == 8)
 		place->sort = BRAID_PLACE_FUNCTION;
 }
 
-u32 braid_filter_bind(const struct braid_filter *filter, const struct tep_event *event,
+u32 braid_filter_bind(const struct braid_filter *filter, const struct braid_layout *layout,
 		      struct braid_filter_binding *binding)
 {
 	u32 k, found = 0;
@@ -48,9 +47,9 @@ u32 braid_filter_bind(const struct braid_filter *filter, const struct tep_event 
 
 		if (node->kind < BRAID_FILTER_NUMBER)
 			continue;
-		find_place(place, event, node->field, node->kind == BRAID_FILTER_TEXT);
+		find_place(place, layout, node->field, node->kind == BRAID_FILTER_TEXT);
 		if (node->kind == BRAID_FILTER_FIELD)
-			find_place(place + 1, event, node->text, false);
+			find_place(place + 1, layout, node->text, false);
 		found += place->sort != BRAID_PLACE_NONE &&
 			 (node->kind != BRAID_FILTER_FIELD || place[1].sort != BRAID_PLACE_NONE);
 	}
@@ -67,7 +66,7 @@ static __int128 number_at(const struct braid_filter_place *place, const struct b
 	size = place->field->size;
 	shift = 64 - 8 * size;
 	memcpy(&value, item->payload + place->field->offset, size);
-	if (place->field->flags & TEP_FIELD_IS_SIGNED)
+	if (place->field->flags & BRAID_FIELD_SIGNED)
 		return (s64)(value << shift) >> shift;
 	return value;
 }
@@ -92,7 +91,7 @@ static bool compare(enum braid_filter_op op, __int128 a, __int128 b)
 	}
 }
 
-/* The string of a field, in @room when it can't be had otherwise. */
+/* The string of a field, copied to @room if necessary. */
 static const char *string_at(const struct braid_filter_place *place, const struct braid_item *item,
 			     char room[MAX_STRING])
 {
@@ -101,7 +100,7 @@ static const char *string_at(const struct braid_filter_place *place, const struc
 	if (place->sort == BRAID_PLACE_COMM)
 		return braid_format_comm(item, braid_format_pid(item));
 	if (place->sort == BRAID_PLACE_FUNCTION)
-		return tep_find_function(place->field->event->tep, (u64)number_at(place, item)) ?: "";
+		return braid_format_symbol(place->field->layout, number_at(place, item)) ?: "";
 	if (!braid_format_range(place->field, item->payload, item->payload_bytes, &offset, &length))
 		return "";
 	length = strnlen((const char *)item->payload + offset,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The time line as a page: rows of a table, and the spans that they make. */
+/* The timeline as a page: rows of a table, and the spans that they make. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/html_spans.h"
+#include "host_agent/export/html_states.h"
 #include "host_agent/export/line.h"
 #include "host_agent/util/error.h"
 
-#define BLOCK_ROWS		8192u		/* the page unpacks so many texts at once ... */
-#define BLOCK_TEXT_BYTES	(1u << 20)	/* ... or not much more than so many bytes */
+#define BLOCK_ROWS		8192u		/* the page unpacks this many texts at once ... */
+#define BLOCK_TEXT_BYTES	(1u << 20)	/* ... or about this many bytes */
 #define MAX_ROWS		(20u << 20)	/* more than that no browser holds */
 
 enum { TIME, LANE, KIND, TASK, BOUND, COLUMNS };	/* of a chunk of rows */
@@ -23,7 +24,8 @@ struct html_export {
 	struct braid_text columns[COLUMNS];
 	u64 block_rows;
 	u64 rows;
-	s64 base_ns;			/* of the first row; all times are told against it */
+	s64 base_ns;			/* of the first row; all times are relative to it */
+	s64 first_host_ns;		/* likewise, by the host's clock */
 	s64 last_ns;
 	u64 *last_bound;		/* by lane, as in its column */
 };
@@ -37,7 +39,7 @@ static int flush_block(struct html_export *h)
 	if (!rows)
 		return 0;
 	if (h->x.out.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	err = braid_html_names_flush(h->names, &h->page);
 	if (!err)
 		err = braid_html_out_columns(&h->page, "rows", rows, h->columns, COLUMNS);
@@ -70,12 +72,13 @@ static int put_row(struct html_export *h, u32 lane, u32 kind, u32 task)
 	return flush_block(h);
 }
 
-/* Where an item goes; the first one tells what all times are told against. */
+/* Places an item; the first one sets the origin of all times. */
 static struct braid_html_place *place_of(struct html_export *h, const struct braid_item *item)
 {
 	if (!h->rows) {
 		h->base_ns = h->x.walk.ns;
 		h->last_ns = h->base_ns;
+		h->first_host_ns = item->host_ns;
 		braid_html_spans_base(h->spans, h->base_ns);
 	}
 	return &h->lanes.places[item->ring->order];
@@ -100,7 +103,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	struct braid_html_seen seen = {
 		.item = item, .info = info, .ns = h->x.walk.ns, .pid = pid, .lane = place->lane,
 		.group = h->lanes.group_of[item->stream->number],
-		.event = braid_format_fields(h->x.walk.format, item),
+		.layout = braid_format_fields(h->x.walk.format, item),
 		.comm_known = strcmp(comm, BRAID_COMM_UNKNOWN),
 	};
 	size_t at = h->x.out.bytes;
@@ -109,7 +112,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
 	if (h->x.out.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	h->x.out.bytes--;
 	seen.text = h->x.out.data + at;
 	if (!info->raw)
@@ -146,7 +149,7 @@ static int put_note(void *arg, const struct braid_item *item)
 	return put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
 }
 
-/* What is told once ------------------------------------------------------------------------- */
+/* Data written once ------------------------------------------------------------------------- */
 
 /* A host time as the page has it. */
 static long long shown(const struct html_export *h, s64 ns)
@@ -154,7 +157,7 @@ static long long shown(const struct html_export *h, s64 ns)
 	return (long long)((u64)braid_walk_shown_ns(&h->x.walk, ns) - (u64)h->base_ns);
 }
 
-/* Where one law of a stream's clock gives way to another; nothing is sure in between. */
+/* Where one model of a stream's clock ends and another begins; times in between are uncertain. */
 static void put_epochs(struct html_export *h, const struct braid_stream *s, const char **comma)
 {
 	u32 group = h->lanes.group_of[s->number];
@@ -210,7 +213,7 @@ static int put_meta(struct html_export *h)
 	braid_json_head(&h->x);
 	braid_json_foot(&h->x);
 	if (t->failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return braid_html_out_chunk(&h->page, "meta", t->data, t->bytes);
 }
 
@@ -226,7 +229,18 @@ static int begin(struct html_export *h, FILE *to)
 	h->last_bound = calloc(h->lanes.nr_lanes + 1, sizeof(*h->last_bound));
 	if (h->names)
 		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
-	return h->spans && h->last_bound ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return h->spans && h->last_bound ? 0 : braid_out_of_memory();
+}
+
+static int put_states(struct html_export *h)
+{
+	const struct braid_html_range range = {
+		.base_ns = h->base_ns, .first_ns = h->first_host_ns,
+		.last_ns = h->x.walk.latest_ns, .exact = BRAID_HTML_EXACT_STATES,
+	};
+
+	return h->rows ? braid_html_states_write(&h->x.walk, &h->lanes, h->names, &h->page,
+						 &range) : 0;
 }
 
 static int run(struct html_export *h, FILE *to)
@@ -242,6 +256,8 @@ static int run(struct html_export *h, FILE *to)
 		err = flush_block(h);
 	if (!err)
 		err = braid_html_spans_end(h->spans, h->last_ns);
+	if (!err)
+		err = put_states(h);
 	if (!err)
 		err = braid_html_names_flush(h->names, &h->page);
 	if (!err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which lanes there are, and which of them a ring's items belong to. */
+/* The list of lanes, and the lanes of a ring's items. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +111,18 @@ static int place_rings(struct braid_html_lanes *l, const struct braid_source *so
 	return err;
 }
 
+/* Lane 0 is a group's. */
+u32 braid_html_lane_of(const struct braid_html_lanes *l, u32 group, u32 cpu)
+{
+	size_t k;
+
+	for (k = 0; k < l->nr_lanes; k++)
+		if (l->lanes[k].kind == BRAID_HTML_LANE_CPU && l->lanes[k].group == group &&
+		    l->lanes[k].number == cpu)
+			return k;
+	return 0;
+}
+
 static int by_tid(const void *a, const void *b)
 {
 	const struct braid_html_thread *x = a, *y = b;
@@ -140,7 +152,7 @@ static int add_thread(struct braid_html_lanes *l, struct braid_html_thread threa
 	return 0;
 }
 
-/* A vCPU keeps its lane when its guest comes back, in another QEMU perhaps. */
+/* A vCPU keeps its lane when its guest returns, possibly in another QEMU. */
 static int place_thread(struct braid_html_lanes *l, u32 host, u32 group,
 			const struct braid_vcpu_thread *vcpu)
 {
@@ -213,7 +225,7 @@ int braid_html_lanes_make(struct braid_html_lanes *l, const struct braid_source 
 		err = place_rings(l, source, options);
 	if (!err)
 		err = place_threads(l, source);
-	return err ? braid_fail(err, "out of memory") : 0;
+	return err ? braid_out_of_memory() : 0;
 }
 
 void braid_html_lanes_free(struct braid_html_lanes *l)

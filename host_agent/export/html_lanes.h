@@ -28,7 +28,7 @@ struct braid_html_group {
 /* Where a ring's items go. */
 struct braid_html_place {
 	u32 lane;
-	bool begun;		/* there was an event: */
+	bool begun;		/* an event occurred: */
 	s64 last_ns;		/* its time */
 };
 
@@ -51,28 +51,31 @@ struct braid_html_lanes {
 };
 
 /**
- * braid_html_lanes_make - the lanes of all that is wanted of a source
+ * braid_html_lanes_make - the lanes of the selected part of a source
  * @l: filled; braid_html_lanes_free() it in any case
- * @source: stays
- * @options: what is wanted
+ * @source: must stay valid
+ * @options: the selection
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_html_lanes_make(struct braid_html_lanes *l, const struct braid_source *source,
 			  const struct braid_export_options *options);
 
+/** braid_html_lane_of - the lane of a group's CPU, or 0: it has none */
+u32 braid_html_lane_of(const struct braid_html_lanes *l, u32 group, u32 cpu);
+
 /** braid_html_thread_of - the lane of a host's thread, or NULL */
 struct braid_html_thread *braid_html_thread_of(const struct braid_html_lanes *l, u32 group,
 					       s32 tid);
 
 /**
- * braid_html_thread_add - a lane for a thread that turned out to be a vCPU
+ * braid_html_thread_add - add a lane for a thread identified as a vCPU
  * @l: the lanes
  * @group: of the host
- * @tid: the thread; not there yet
- * @vcpu: what it says it is
+ * @tid: the thread, without a lane yet
+ * @vcpu: the vCPU
  *
- * Return: NULL when there are many already, or memory is out.
+ * Return: NULL when there are too many, or out of memory.
  */
 struct braid_html_thread *braid_html_thread_add(struct braid_html_lanes *l, u32 group, s32 tid,
 						u32 vcpu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A hash table of names, and what of it the page does not have yet. */
+/* A hash table of names, and the ones not yet in the page. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "host_agent/export/html_names.h"
 #include "host_agent/util/error.h"
 
-#define MAX_NAMES	(1u << 20)	/* a guest could make up new ones for ever */
+#define MAX_NAMES	(1u << 20)	/* a guest could invent new ones without limit */
 #define MAX_NAME_BYTES	128u
 #define FIRST_SLOTS	1024u
 
@@ -26,7 +26,7 @@ struct braid_html_names {
 	u32 *slots;		/* 0: free; else a name's number + 1 */
 	size_t nr_slots;	/* a power of two, more than twice nr */
 	struct braid_text texts;
-	struct braid_text tame;	/* the text that is looked for */
+	struct braid_text sanitized;	/* the text to find */
 	struct braid_text chunk;
 	size_t written;		/* names that the page has */
 };
@@ -89,18 +89,18 @@ u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, 
 	struct name name = { .number = number, .group = group, .type = type };
 	u32 *slot;
 
-	n->tame.bytes = 0;
-	braid_text_safe(&n->tame, text, bytes < MAX_NAME_BYTES ? bytes : MAX_NAME_BYTES);
-	name.bytes = n->tame.bytes;
+	n->sanitized.bytes = 0;
+	braid_text_safe(&n->sanitized, text, bytes < MAX_NAME_BYTES ? bytes : MAX_NAME_BYTES);
+	name.bytes = n->sanitized.bytes;
 	name.at = n->texts.bytes;
-	slot = find(n, &name, n->tame.data);
+	slot = find(n, &name, n->sanitized.data);
 	if (*slot)
 		return *slot - 1;
 	if (n->nr >= MAX_NAMES || (n->nr == n->capacity && grow(n)))
 		return BRAID_HTML_NAME_MANY;
-	slot = find(n, &name, n->tame.data);
-	braid_text_put(&n->texts, n->tame.data, n->tame.bytes);
-	if (n->texts.failed || n->tame.failed)
+	slot = find(n, &name, n->sanitized.data);
+	braid_text_put(&n->texts, n->sanitized.data, n->sanitized.bytes);
+	if (n->texts.failed || n->sanitized.failed)
 		return BRAID_HTML_NAME_MANY;
 	n->names[n->nr++] = name;
 	*slot = n->nr;
@@ -116,7 +116,7 @@ struct braid_html_names *braid_html_names_new(void)
 {
 	struct braid_html_names *n = calloc(1, sizeof(*n));
 
-	if (!n || grow(n) || !braid_text_room(&n->tame, MAX_NAME_BYTES) ||
+	if (!n || grow(n) || !braid_text_room(&n->sanitized, MAX_NAME_BYTES) ||
 	    !braid_text_room(&n->texts, MAX_NAME_BYTES) ||
 	    plain(n, "LOST") != BRAID_HTML_NAME_LOST || plain(n, "NOTE") != BRAID_HTML_NAME_NOTE ||
 	    plain(n, "(too many names)") != BRAID_HTML_NAME_MANY) {
@@ -133,7 +133,7 @@ void braid_html_names_free(struct braid_html_names *n)
 	free(n->names);
 	free(n->slots);
 	braid_text_free(&n->texts);
-	braid_text_free(&n->tame);
+	braid_text_free(&n->sanitized);
 	braid_text_free(&n->chunk);
 	free(n);
 }
@@ -155,7 +155,7 @@ int braid_html_names_flush(struct braid_html_names *n, struct braid_html_out *o)
 		braid_text_put(&n->chunk, n->texts.data + name->at, name->bytes);
 	}
 	if (n->chunk.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	n->written = n->nr;
 	return braid_html_out_chunk(o, "names", n->chunk.data, n->chunk.bytes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every name in a page is stored once and spoken of by number. */
+/* Every name in a page is stored once and referenced by number. */
 #ifndef BRAID_EXPORT_HTML_NAMES_H
 #define BRAID_EXPORT_HTML_NAMES_H
 
@@ -18,12 +18,13 @@ enum braid_html_name_type {
 	BRAID_HTML_ON_CPU = 8,	/* number: of the host */
 	BRAID_HTML_WAITING = 9,	/* for a CPU */
 	BRAID_HTML_LOSS = 10,
+	BRAID_HTML_CULPRIT = 11, /* number: its lane, group: the host's CPU; each + 1, 0: none */
 };
 
 /* The first names, which are always there. */
 #define BRAID_HTML_NAME_LOST	0u
 #define BRAID_HTML_NAME_NOTE	1u
-#define BRAID_HTML_NAME_MANY	2u	/* for all that come when there are too many */
+#define BRAID_HTML_NAME_MANY	2u	/* for all beyond the limit */
 
 struct braid_html_names;
 
@@ -36,18 +37,18 @@ void braid_html_names_free(struct braid_html_names *n);
 /**
  * braid_html_name - the number of a name
  * @n: the names
- * @type: what it is of
- * @group: whose it is, as the page groups streams; 0 if that makes no difference
+ * @type: its type
+ * @group: its group of streams in the page; 0 if irrelevant
  * @number: see enum braid_html_name_type; else 0
- * @text: foreign; what does not fit a terminal becomes '?'
- * @bytes: of it; some hundred at most are used
+ * @text: untrusted; unsafe characters become '?'
+ * @bytes: of it; at most some hundred are used
  *
- * Return: its number; BRAID_HTML_NAME_MANY when there are too many, or memory is out.
+ * Return: its number; BRAID_HTML_NAME_MANY when there are too many, or out of memory.
  */
 u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, u32 group,
 		    s64 number, const char *text, size_t bytes);
 
-/** braid_html_names_flush - write the names that came since; returns as a chunk */
+/** braid_html_names_flush - write the new names; returns as a chunk */
 int braid_html_names_flush(struct braid_html_names *n, struct braid_html_out *o);
 
 #endif /* BRAID_EXPORT_HTML_NAMES_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Packs data into a page so that nothing in it can be taken for markup. */
+/* Packs data into a page so that none of it can be parsed as markup. */
 #include <errno.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ int braid_html_out_begin(struct braid_html_out *o, FILE *to)
 	o->to = to;
 	if (deflateInit2(&o->deflate, LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
 }
 
@@ -47,13 +47,13 @@ static int pack(struct braid_html_out *o, const void *data, size_t bytes)
 	o->packed.bytes = 0;
 	to = braid_text_room(&o->packed, room);
 	if (!to || bytes > UINT32_MAX || room > UINT32_MAX || deflateReset(&o->deflate) != Z_OK)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	o->deflate.next_in = (Bytef *)data;
 	o->deflate.avail_in = bytes;
 	o->deflate.next_out = (Bytef *)to;
 	o->deflate.avail_out = room;
 	if (deflate(&o->deflate, Z_FINISH) != Z_STREAM_END)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	o->packed.bytes = room - o->deflate.avail_out;
 	return 0;
 }
@@ -70,7 +70,7 @@ static int encode(struct braid_html_out *o)
 	o->coded.bytes = 0;
 	to = braid_text_room(&o->coded, left / 3 * 4 + 4);
 	if (!to)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (; left >= 3; left -= 3, from += 3) {
 		u32 word = from[0] << 16 | from[1] << 8 | from[2];
 
@@ -127,7 +127,7 @@ int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
 		columns[k].bytes = 0;
 	}
 	if (o->plain.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return braid_html_out_chunk(o, kind, o->plain.data, o->plain.bytes);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of an HTML page: what stands in front, and chunks of packed data. */
+/* The parts of an HTML page: the head, and chunks of packed data. */
 #ifndef BRAID_EXPORT_HTML_OUT_H
 #define BRAID_EXPORT_HTML_OUT_H
 
@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "host_agent/util/text.h"
+#include "host_agent/util/varint.h"
 
 /* The page up to its data: markup, style, program. */
 extern const char braid_html_page[], braid_html_page_end[];
@@ -21,11 +22,11 @@ struct braid_html_out {
 };
 
 /**
- * braid_html_out_begin - write what stands in front of the data
+ * braid_html_out_begin - write the part before the data
  * @o: filled; braid_html_out_free() it in any case
- * @to: where
+ * @to: the output
  *
- * Return: 0, -EPIPE when nobody reads, -errno with braid_fail().
+ * Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
  */
 int braid_html_out_begin(struct braid_html_out *o, FILE *to);
 
@@ -45,7 +46,7 @@ int braid_html_out_chunk(struct braid_html_out *o, const char *kind, const void 
  * braid_html_out_columns - write one chunk of columns, and empty them
  * @o: begun
  * @kind: as above
- * @rows: how many there are
+ * @rows: their number
  * @columns: of braid_html_put() numbers, one for each row
  * @nr: of columns
  *
@@ -60,18 +61,19 @@ int braid_html_out_end(struct braid_html_out *o);
 /** braid_html_out_free - free what it holds */
 void braid_html_out_free(struct braid_html_out *o);
 
-/** braid_html_put - append a number in as few bytes as it needs, 7 bits in each, low ones first */
+/** braid_html_put - append a number */
 static inline void braid_html_put(struct braid_text *t, u64 value)
 {
-	for (; value >= 0x80; value >>= 7)
-		braid_text_putc(t, (char)(value | 0x80));
-	braid_text_putc(t, (char)value);
+	char *at = braid_text_room(t, BRAID_VARINT_BYTES);
+
+	if (at)
+		t->bytes = braid_varint_put(at, value) - t->data;
 }
 
 /** braid_html_put_signed - likewise one that may be negative: 0, -1, 1, -2 ... */
 static inline void braid_html_put_signed(struct braid_text *t, s64 value)
 {
-	braid_html_put(t, (u64)value << 1 ^ (u64)(value >> 63));
+	braid_html_put(t, braid_varint_fold(value));
 }
 
 #endif /* BRAID_EXPORT_HTML_OUT_H */

@@ -3,7 +3,6 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 #include <xxhash.h>
 
 #include "host_agent/export/html_seen.h"
@@ -17,6 +16,7 @@ static const struct {
 	{ "sched", "sched_switch", BRAID_HTML_SWITCH },
 	{ "sched", "sched_waking", BRAID_HTML_WAKE },
 	{ "sched", "sched_wakeup", BRAID_HTML_WAKE },
+	{ "sched", "sched_wakeup_new", BRAID_HTML_WAKE },
 	{ "sched", "sched_process_exit", BRAID_HTML_TASK_EXIT },
 	{ "kvm", "kvm_entry", BRAID_HTML_KVM_ENTRY },
 	{ "kvm", "kvm_exit", BRAID_HTML_KVM_EXIT },
@@ -30,7 +30,7 @@ static const char *const paired[] = { "irq", "irq_vectors", "timer" };
 /* How the text of such an event names what it is about. */
 static const struct {
 	const char *stem, *called, *before;
-	char behind;
+	char after;
 } details[] = {
 	{ "irq_handler", "irq", "name=", '\0' },
 	{ "softirq", "softirq", "[action=", ']' },
@@ -45,7 +45,7 @@ static bool begins(const char *name, const char *with)
 	return !strncmp(name, with, strlen(with));
 }
 
-/* The bytes of a name before its end, when that is how it ends; else 0. */
+/* The bytes of a name before the suffix, if it has that suffix; else 0. */
 static size_t stem_bytes(const char *name, const char *end)
 {
 	size_t all = strlen(name), tail = strlen(end);
@@ -86,16 +86,14 @@ struct braid_html_meaning braid_html_meaning_of(const struct braid_event_type_in
 
 bool braid_html_field(const struct braid_html_seen *seen, const char *name, u64 *value)
 {
-	struct tep_format_field *field;
-	unsigned long long number;
+	const struct braid_field *field;
 
-	if (!seen->event)
+	field = seen->layout ? braid_layout_find(seen->layout, name) : NULL;
+	if (!field || (field->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC)) ||
+	    !field->size || field->size > sizeof(*value) || field->size & (field->size - 1))
 		return false;
-	field = tep_find_field((struct tep_event *)seen->event, name);
-	if (!field || (field->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC)) ||
-	    tep_read_number_field(field, seen->item->payload, &number))
-		return false;
-	*value = number;
+	*value = 0;
+	memcpy(value, seen->item->payload + field->offset, field->size);
 	return true;
 }
 
@@ -112,7 +110,7 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
 		if (!from)
 			break;
 		from += strlen(details[k].before);
-		to = strchrnul(from, details[k].behind);
+		to = strchrnul(from, details[k].after);
 		snprintf(name, sizeof(name), "%s %.*s", details[k].called,
 			 (int)(to - from < 128 ? to - from : 128), from);
 		return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, name, strlen(name));
@@ -184,12 +182,12 @@ u32 braid_html_next_name(struct braid_html_names *n, const struct braid_html_see
 {
 	const char *comm = braid_format_comm(seen->item, pid);
 	const struct braid_item *item = seen->item;
-	struct tep_format_field *field = NULL;
+	const struct braid_field *field = NULL;
 	u32 offset, length;
 
-	/* The host's tracefs forgets names; the event has it. */
-	if (!strcmp(comm, BRAID_COMM_UNKNOWN) && seen->event)
-		field = tep_find_field((struct tep_event *)seen->event, "next_comm");
+	/* The host's tracefs drops names; the event has it. */
+	if (!strcmp(comm, BRAID_COMM_UNKNOWN) && seen->layout)
+		field = braid_layout_find(seen->layout, "next_comm");
 	if (field && braid_format_range(field, item->payload, item->payload_bytes, &offset,
 					&length))
 		return braid_html_name(n, BRAID_HTML_TASK, seen->group, pid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What an event means for what lasts, and what that is called. */
+/* An event's effect on spans, and their names. */
 #ifndef BRAID_EXPORT_HTML_SEEN_H
 #define BRAID_EXPORT_HTML_SEEN_H
 
@@ -10,7 +10,7 @@
 struct braid_html_seen {
 	const struct braid_item *item;
 	const struct braid_event_type_info *info;
-	const struct tep_event *event;	/* NULL: its fields can't be told */
+	const struct braid_layout *layout;	/* NULL: its fields are unknown */
 	const char *text;		/* as it is printed; ends with NUL */
 	s64 ns;
 	u32 group, lane;
@@ -26,7 +26,7 @@ enum braid_html_action {
 	BRAID_HTML_TASK_EXIT,
 	BRAID_HTML_CALL_ENTER,
 	BRAID_HTML_CALL_EXIT,
-	BRAID_HTML_IRQ_BEGIN,		/* of interrupts and what is like them: one in another */
+	BRAID_HTML_IRQ_BEGIN,		/* of interrupts and similar: nested */
 	BRAID_HTML_IRQ_END,
 	BRAID_HTML_KVM_ENTRY,
 	BRAID_HTML_KVM_EXIT,

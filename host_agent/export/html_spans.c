@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Follows what is under way in each lane; a span is written when it ends. */
+/* Tracks the open spans of each lane; a span is written when it ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/export/html_calls.h"
 #include "host_agent/export/html_spans.h"
+#include "host_agent/export/html_tasks.h"
+#include "host_agent/export/html_waits.h"
 #include "host_agent/util/error.h"
 
 #define CHUNK_SPANS	(64u << 10)
+#define DEAD_STATES	0x30u	/* of prev_state ... */
+#define OFF_STATES	0xffu	/* ... none of these: preempted, perhaps with one bit above them */
 
 enum { TRACK, END, LENGTH, NAME, COLUMNS };	/* of a chunk of spans */
 
@@ -29,6 +32,11 @@ struct lane_state {
 	s64 last_ns;		/* CPU: of its last event */
 };
 
+struct call {
+	struct braid_html_task_key key;
+	u32 name;
+};
+
 struct braid_html_spans {
 	struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
@@ -37,7 +45,8 @@ struct braid_html_spans {
 	size_t nr_states;
 	struct braid_html_meaning *meanings;	/* by the number of the event's kind */
 	size_t nr_meanings;
-	struct braid_html_calls *calls;
+	struct braid_html_tasks calls;	/* tasks in a system call: struct call */
+	struct braid_html_waits *waits;
 	u32 loss, waiting, guest;	/* names */
 	struct braid_text columns[COLUMNS];
 	u64 nr;				/* in columns */
@@ -61,9 +70,9 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 	s->lanes = lanes;
 	s->names = names;
 	s->out = out;
-	s->calls = braid_html_calls_new();
-	if (!s->calls) {
-		free(s);
+	s->waits = braid_html_waits_new(out, lanes->nr_groups);
+	if (braid_html_tasks_begin(&s->calls, sizeof(struct call)) || !s->waits) {
+		braid_html_spans_free(s);
 		return NULL;
 	}
 	s->loss = fixed_name(names, BRAID_HTML_LOSS, "lost");
@@ -82,13 +91,15 @@ void braid_html_spans_free(struct braid_html_spans *s)
 		braid_text_free(&s->columns[k]);
 	free(s->states);
 	free(s->meanings);
-	braid_html_calls_free(s->calls);
+	braid_html_tasks_free(&s->calls);
+	braid_html_waits_free(s->waits);
 	free(s);
 }
 
 void braid_html_spans_base(struct braid_html_spans *s, s64 ns)
 {
 	s->last_end_ns = ns;
+	braid_html_waits_base(s->waits, ns);
 }
 
 /* Grows a table to @nr zeroed entries at least; NULL: out of memory. */
@@ -170,9 +181,25 @@ static void close_irqs(struct braid_html_spans *s, u32 lane, u32 down_to, s64 ns
 
 /* Tasks ------------------------------------------------------------------------------------ */
 
+/* A task enters a system call, or leaves it: @name is 0. */
 static void set_call(struct braid_html_spans *s, const struct braid_html_seen *seen, u32 name)
 {
-	s->failed |= braid_html_calls_set(s->calls, seen->group, seen->pid, name) != 0;
+	void *call = NULL;
+
+	if (!name)
+		braid_html_tasks_drop(&s->calls, seen->group, seen->pid);
+	else if (braid_html_tasks_add(&s->calls, seen->group, seen->pid, &call))
+		s->failed = true;
+	if (call)
+		((struct call *)call)->name = name;
+}
+
+/* The name of the call that a task is in, also while it does not run; or 0. */
+static u32 call_of(const struct braid_html_spans *s, u32 group, s32 pid)
+{
+	const struct call *call = braid_html_tasks_find(&s->calls, group, pid);
+
+	return call ? call->name : 0;
 }
 
 /* The CPU's task goes. */
@@ -184,10 +211,10 @@ static void leave(struct braid_html_spans *s, u32 lane, s64 ns)
 	s->states[lane].known = false;
 }
 
-/* Another one comes. Idling is no task. */
+/* Another task runs. Idle is not a task. */
 static void come(struct braid_html_spans *s, u32 lane, u32 group, s32 pid, u32 task, s64 ns)
 {
-	u32 call = braid_html_calls_of(s->calls, group, pid);
+	u32 call = call_of(s, group, pid);
 
 	s->states[lane].known = true;
 	s->states[lane].pid = pid;
@@ -197,7 +224,7 @@ static void come(struct braid_html_spans *s, u32 lane, u32 group, s32 pid, u32 t
 		open_row(s, lane, BRAID_HTML_ROW_SYSCALL, call, ns);
 }
 
-/* Each event tells whose CPU it is, also where no switch was recorded. */
+/* Each event identifies the task on its CPU, also where no switch was recorded. */
 static void take_task(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	struct lane_state *st = &s->states[seen->lane];
@@ -228,8 +255,7 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 
 	if (thread) {
 		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, seen->ns);
-		/* Preempted: no state, or one bit above all states. */
-		if (braid_html_field(seen, "prev_state", &state) && !(state & 0xff))
+		if (braid_html_field(seen, "prev_state", &state) && !(state & OFF_STATES))
 			open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
 	}
 	thread = thread_of(s, seen, next);
@@ -242,28 +268,48 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 	}
 }
 
-static void take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
+/* What both tasks of a switch wait for, or waited for. */
+static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen *seen, s32 next)
+{
+	const struct braid_html_task prev = { seen->group, seen->pid, seen->ns };
+	const struct braid_html_task task = { seen->group, next, seen->ns };
+	u64 state;
+	int err = 0;
+
+	if (braid_html_field(seen, "prev_state", &state) && !(state & DEAD_STATES))
+		err = braid_html_waits_off(s->waits, &prev, !(state & OFF_STATES),
+					   call_of(s, seen->group, seen->pid));
+	else
+		braid_html_waits_gone(s->waits, &prev);
+	return err ? err : braid_html_waits_on(s->waits, &task, seen->lane);
+}
+
+static int take_switch(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	u64 next;
 
 	if (!braid_html_field(seen, "next_pid", &next))
-		return;
+		return 0;
 	leave(s, seen->lane, seen->ns);
 	come(s, seen->lane, seen->group, (s32)next,
 	     braid_html_next_name(s->names, seen, (s32)next), seen->ns);
 	switch_threads(s, seen, (s32)next);
+	return switch_waits(s, seen, (s32)next);
 }
 
-static void take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
+static int take_wake(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
+	struct braid_html_task task = { .group = seen->group, .ns = seen->ns };
 	const struct braid_html_thread *thread;
 	u64 pid;
 
 	if (!braid_html_field(seen, "pid", &pid))
-		return;
+		return 0;
+	task.pid = (s32)pid;
 	thread = thread_of(s, seen, (s32)pid);
 	if (thread && !s->states[thread->lane].rows[BRAID_HTML_ROW_RUN].on)
 		open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
+	return braid_html_waits_wake(s->waits, &task, seen->lane, seen->task);
 }
 
 /* System calls, interrupts, guest mode ----------------------------------------------------- */
@@ -281,7 +327,7 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 	}
 	name = braid_html_call_name(s->names, seen);
 	set_call(s, seen, name);
-	/* Two events can tell of the same call, one just behind the other. */
+	/* Two consecutive events can report the same call. */
 	if (open->on && open->since_ns == st->last_ns)
 		open->name = name;
 	else
@@ -302,7 +348,7 @@ static void take_irq(struct braid_html_spans *s, const struct braid_html_seen *s
 		st->stems[st->depth++] = m->stem;
 		return;
 	}
-	/* What began in it has ended too, even if nobody said so. */
+	/* Nested spans have ended too, even without an event. */
 	for (k = st->depth; k > 0; k--)
 		if (st->stems[k - 1] == m->stem) {
 			close_irqs(s, seen->lane, k - 1, seen->ns);
@@ -334,25 +380,26 @@ static int flush(struct braid_html_spans *s, u64 at_least)
 	u64 nr = s->nr;
 
 	if (s->failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	if (nr < at_least)
 		return 0;
 	s->nr = 0;
 	return braid_html_out_columns(s->out, "spans", nr, s->columns, COLUMNS);
 }
 
-static void act(struct braid_html_spans *s, const struct braid_html_seen *seen)
+static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
 	struct braid_html_meaning m = meaning_of(s, seen->info);
+	int err = 0;
 
 	switch (m.action) {
 	case BRAID_HTML_NOTHING:
 		break;
 	case BRAID_HTML_SWITCH:
-		take_switch(s, seen);
+		err = take_switch(s, seen);
 		break;
 	case BRAID_HTML_WAKE:
-		take_wake(s, seen);
+		err = take_wake(s, seen);
 		break;
 	case BRAID_HTML_TASK_EXIT:
 		set_call(s, seen, 0);
@@ -370,18 +417,21 @@ static void act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 		take_kvm(s, seen, m.action == BRAID_HTML_KVM_ENTRY);
 		break;
 	}
+	return err;
 }
 
 int braid_html_spans_event(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
+	int err = 0;
+
 	if (!state_of(s, seen->lane))
 		return flush(s, 0);
 	if (!seen->info->raw) {
 		take_task(s, seen);
-		act(s, seen);
+		err = act(s, seen);
 	}
 	s->states[seen->lane].last_ns = seen->ns;
-	return flush(s, CHUNK_SPANS);
+	return err ? err : flush(s, CHUNK_SPANS);
 }
 
 int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns)
@@ -391,6 +441,7 @@ int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64
 
 	if (!state_of(s, lane))
 		return flush(s, 0);
+	braid_html_waits_lost(s->waits, s->lanes->lanes[lane].group);
 	ns = s->states[lane].last_ns;
 	leave(s, lane, ns);
 	for (k = 0; k < s->lanes->nr_threads; k++) {
@@ -409,9 +460,11 @@ int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64
 int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
 {
 	size_t k, row;
+	int err;
 
 	for (k = 0; k < s->nr_states; k++)
 		for (row = BRAID_HTML_ROWS; row-- > 0; )
 			close_row(s, k, row, ns);
-	return flush(s, 1);
+	err = braid_html_waits_end(s->waits);
+	return err ? err : flush(s, 1);
 }

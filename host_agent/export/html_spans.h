@@ -10,7 +10,7 @@
 enum braid_html_row {
 	BRAID_HTML_ROW_RUN = 0,		/* tasks on a CPU; of a thread: on which CPU it is */
 	BRAID_HTML_ROW_SYSCALL = 1,
-	BRAID_HTML_ROW_IRQ = 2,		/* and those behind it: one in another */
+	BRAID_HTML_ROW_IRQ = 2,		/* and the following ones: nested */
 	BRAID_HTML_ROW_KVM = 6,		/* guest mode, and why it ended */
 	BRAID_HTML_ROW_LOST = 7,
 	BRAID_HTML_ROWS = 8,
@@ -21,7 +21,7 @@ enum braid_html_row {
 struct braid_html_spans;
 
 /**
- * braid_html_spans_new - nothing seen yet
+ * braid_html_spans_new - start without open spans
  * @lanes: stays; threads may be added
  * @names: stays
  * @out: stays
@@ -35,30 +35,30 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 /** braid_html_spans_free - free them; NULL is fine */
 void braid_html_spans_free(struct braid_html_spans *s);
 
-/** braid_html_spans_base - the time that all others are told against; before the first item */
+/** braid_html_spans_base - set the origin of all times; before the first item */
 void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
 
 /**
- * braid_html_spans_event - take in an event
+ * braid_html_spans_event - process an event
  * @s: the spans
- * @seen: it; they come in order
+ * @seen: the event; events are in order
  *
  * Return: 0, -EPIPE, or -errno with braid_fail().
  */
 int braid_html_spans_event(struct braid_html_spans *s, const struct braid_html_seen *seen);
 
 /**
- * braid_html_spans_lost - take in a loss: what was under way on that CPU is not known any more
+ * braid_html_spans_lost - process a loss: open spans of that CPU become unknown
  * @s: the spans
- * @lane: where
+ * @lane: its lane
  * @from_ns: of it ...
- * @to_ns: ... till here
+ * @to_ns: ... to here
  *
  * Return: as braid_html_spans_event().
  */
 int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns);
 
-/** braid_html_spans_end - end what is under way, and write what was not yet; returns likewise */
+/** braid_html_spans_end - end open spans, and write the rest; returns likewise */
 int braid_html_spans_end(struct braid_html_spans *s, s64 ns);
 
 #endif /* BRAID_EXPORT_HTML_SPANS_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The time line as JSON: one object a line. */
+/* The timeline as JSON: one object a line. */
 #include <stdlib.h>
 #include <string.h>
 

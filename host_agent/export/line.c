@@ -5,6 +5,7 @@
 
 #include "host_agent/export/line.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 
 #define FLUSH_BYTES	(64u << 10)
 
@@ -66,8 +67,8 @@ static void put_time(struct braid_text *t, s64 ns)
 	u64 size = ns < 0 ? -(u64)ns : (u64)ns;
 
 	braid_text_printf(t, "%s%llu.%09llu", ns < 0 ? "-" : "",
-			  (unsigned long long)(size / 1000000000),
-			  (unsigned long long)(size % 1000000000));
+			  (unsigned long long)(size / BRAID_SECOND_NS),
+			  (unsigned long long)(size % BRAID_SECOND_NS));
 }
 
 void braid_line_put_windows(struct braid_text *t, const struct braid_walk *w)
@@ -98,7 +99,7 @@ bool braid_line_misses_clock(const struct braid_line_export *x, const struct bra
 static int flush(struct braid_line_export *x)
 {
 	if (x->out.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	errno = 0;
 	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes) {
 		if (errno == EPIPE)
@@ -110,7 +111,7 @@ static int flush(struct braid_line_export *x)
 	return 0;
 }
 
-/* A line is whole: hands on what has gathered. */
+/* A line is complete: writes the buffered text. */
 static int put(struct braid_line_export *x)
 {
 	return x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
@@ -124,7 +125,7 @@ static void tell_hidden(struct braid_line_export *x)
 	x->hidden = 0;
 }
 
-/* Whether a line is to be written; of a source that grows all may not be. */
+/* Whether to write a line; those of a growing source may be dropped. */
 static bool begin_line(struct braid_line_export *x, const struct braid_item *item)
 {
 	const struct braid_export_options *o = x->walk.options;
@@ -170,17 +171,17 @@ static int put_note(void *arg, const struct braid_item *item)
 	return put(x);
 }
 
-/* Of the streams and the formats that there are. Return: 0, or -ENOMEM with braid_fail(). */
+/* For the present streams and formats. Return: 0, or -ENOMEM with braid_fail(). */
 static int make_columns(struct braid_line_export *x)
 {
 	braid_columns_free(x->columns);
 	x->columns = braid_columns_new(x->walk.source);
 	x->generation = x->walk.source->generation;
 	x->nr_streams = x->walk.source->nr_streams;
-	return x->columns ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return x->columns ? 0 : braid_out_of_memory();
 }
 
-/* Streams that came are told of. */
+/* Reports new streams. */
 static int put_grown(void *arg)
 {
 	struct braid_line_export *x = arg;
@@ -194,7 +195,7 @@ static int put_grown(void *arg)
 	return err;
 }
 
-/* Nothing more for now: what there is is to be seen. */
+/* No more for now: flush the output. */
 static int pause_lines(void *arg)
 {
 	struct braid_line_export *x = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the line-by-line exports share: writing, and what heads tell of a stream. */
+/* What the line-by-line exports share: writing, and the heads of streams. */
 #ifndef BRAID_EXPORT_LINE_H
 #define BRAID_EXPORT_LINE_H
 
@@ -14,7 +14,7 @@ struct braid_line_export {
 	struct braid_walk walk;
 	const struct braid_line_ops *ops;
 	FILE *to;
-	struct braid_text out;		/* what was not handed to @to yet */
+	struct braid_text out;		/* text not yet written to @to */
 	struct braid_text text;		/* of an event, before it is quoted */
 	struct braid_columns *columns;
 
@@ -33,7 +33,10 @@ struct braid_line_ops {
 	void (*lost)(struct braid_line_export *x, const struct braid_item *item);
 	void (*note)(struct braid_line_export *x, const struct braid_item *item);
 	void (*footer)(struct braid_line_export *x);
-	/* Of a source that grows: a stream came; what follows is earlier; x->hidden lines are missing */
+	/*
+	 * For a growing source: a new stream; later lines are earlier in time; x->hidden lines are
+	 * missing
+	 */
 	void (*grown)(struct braid_line_export *x, const struct braid_stream *stream);
 	void (*late)(struct braid_line_export *x, u64 ns);
 	void (*hidden)(struct braid_line_export *x);
@@ -41,7 +44,7 @@ struct braid_line_ops {
 
 /* The accounting of a stream: the sum over its rings, of the recording alone. */
 struct braid_stream_sum {
-	bool known;		/* each ring's end was told */
+	bool known;		/* each ring's end was reported */
 	u64 written;
 	u64 read;
 	u64 lost;
@@ -72,10 +75,10 @@ void braid_json_u64(struct braid_text *t, const char *key, u64 value);
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
 void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);
 
-/** braid_json_head - append what is known before the first item, as lines of JSON */
+/** braid_json_head - append the data known before the first item, as lines of JSON */
 void braid_json_head(struct braid_line_export *x);
 
-/** braid_json_foot - likewise what is known behind the last */
+/** braid_json_foot - likewise the data known after the last */
 void braid_json_foot(struct braid_line_export *x);
 
 #define BRAID_LINE_UNSTABLE	"the guest's kernel has marked its TSC unstable"
@@ -91,13 +94,13 @@ void braid_line_put_account(struct braid_text *t, const struct braid_stream *str
 /** braid_json_windows - the same as braid_line_put_windows(), as a member of an object */
 void braid_json_windows(struct braid_text *t, const struct braid_walk *w);
 
-/** braid_json_account - likewise as braid_line_put_account(); nothing where it is not known */
+/** braid_json_account - likewise as braid_line_put_account(); omitted if unknown */
 void braid_json_account(struct braid_text *t, const struct braid_stream *stream);
 
 /** braid_stream_sum_up - add a stream's rings up */
 struct braid_stream_sum braid_stream_sum_up(const struct braid_stream *stream);
 
-/** braid_end_reason_name - why a stream ended, as a word; NULL when nobody said */
+/** braid_end_reason_name - why a stream ended, as a word; NULL when unknown */
 const char *braid_end_reason_name(u32 reason);
 
 #endif /* BRAID_EXPORT_LINE_H */

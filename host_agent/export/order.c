@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds events whose order is not proven, in constant time each. */
+/* Finds events whose order is uncertain, in constant time each. */
 #include "host_agent/export/order.h"
 
-/* Whose events are in order among themselves, whatever their bounds say. */
+/* The group whose events are ordered among themselves, whatever their bounds. */
 static u64 clock_of(const struct braid_item *item)
 {
-	/* Where the epoch is not sure even one vCPU's ring tells nothing of another's. */
+	/* Where the epoch is uncertain, even one vCPU's order does not apply to another's. */
 	u64 vcpu = item->stream->clock.nr_tracks > 1 || !item->sure ? item->ring->cpu + 1 : 0;
 
 	return ((u64)item->stream->number + 1) << 32 | vcpu;
@@ -15,7 +15,7 @@ static void take_in(struct braid_order *o, u64 clock, s64 latest_ns)
 {
 	struct braid_order_reach *mine = clock == o->first.clock ? &o->first : &o->second, swap;
 
-	/* The second gives way only to one that reaches farther. */
+	/* The second is replaced only by one that reaches farther. */
 	if (mine->clock && latest_ns <= mine->latest_ns)
 		return;
 	mine->clock = clock;

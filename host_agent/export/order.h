@@ -3,27 +3,27 @@
 #ifndef BRAID_EXPORT_ORDER_H
 #define BRAID_EXPORT_ORDER_H
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 
 /*
- * Of the two clocks whose events reach farthest: how far. One of them is not the clock of
- * the event at hand, and no other reaches farther than that one. All events of a stream
- * have one clock; unless its vCPUs have clocks of their own.
+ * The latest possible times of the two clocks that reach farthest. At least one of them is not the
+ * current event's clock, and no other clock reaches farther than that one. All events of a stream
+ * share one clock, unless its vCPUs have separate clocks.
  */
 struct braid_order {
 	struct braid_order_reach {
-		u64 clock;	/* 0: nobody's */
+		u64 clock;	/* 0: none */
 		s64 latest_ns;
 	} first, second;
 };
 
 /**
- * braid_order_next - take in the next event that is shown
+ * braid_order_next - process the next event that is shown
  * @o: all zero at first
- * @item: an event; they come in the order of host time
+ * @item: an event; events are in order of host time
  *
- * Return: whether it may have been before an earlier one of another clock: the two
- * times are not farther apart than their bounds together.
+ * Return: whether it may have been before an earlier one of another clock: the two times differ by
+ * no more than the sum of their bounds.
  */
 bool braid_order_next(struct braid_order *o, const struct braid_item *item);
 

@@ -9,7 +9,7 @@
 #include "host_agent/export/export.h"
 #include "host_agent/util/error.h"
 
-/* What is made of a capture is not to take its place. */
+/* An export must not overwrite its capture. */
 static int check_name(const char *path, const struct braid_export_options *options)
 {
 	struct stat a, b;
@@ -37,7 +37,7 @@ int braid_export_create(const char *path, const char *part,
 	       braid_fail(-errno, "cannot create '%s': %s", part, strerror(errno));
 }
 
-/* What is no file is written to as it is. */
+/* A file that is not regular is written directly. */
 static int open_special(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -71,7 +71,7 @@ int braid_export_to_file(const char *out, struct braid_source *source,
 	if (to)
 		err = write(to, source, options, totals);
 	else
-		err = braid_fail(-ENOMEM, "out of memory");
+		err = braid_out_of_memory();
 	if ((to ? fclose(to) : close(fd)) && !err)
 		err = braid_fail(-errno, "cannot write '%s': %s", part, strerror(errno));
 	if (!err && !direct && rename(part, out))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The time line in Perfetto's format: each stream is a machine, its events are ftrace's. */
+/* The timeline in Perfetto's format: each stream is a machine, its events are ftrace's. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +12,27 @@
 
 /* Bundles ------------------------------------------------------------------------------------ */
 
-/* The messages of the kinds that a bundle is the first to have events of. */
+/* The messages of the types that a bundle is the first to have events of. */
 static int put_descriptors(struct braid_perfetto_bundle *b, Braid__FtraceEventBundle *bundle)
 {
 	Braid__FtraceEventBundle__GenericEventDescriptor *items;
 	size_t k;
 
-	bundle->generic_event_descriptors = calloc(b->nr_told, sizeof(void *) + sizeof(*items));
+	bundle->generic_event_descriptors = calloc(b->nr_described,
+						       sizeof(void *) + sizeof(*items));
 	if (!bundle->generic_event_descriptors)
-		return braid_fail(-ENOMEM, "out of memory");
-	items = (void *)(bundle->generic_event_descriptors + b->nr_told);
-	for (k = 0; k < b->nr_told; k++) {
-		braid_perfetto_describe(b->told[k], &items[k]);
+		return braid_out_of_memory();
+	items = (void *)(bundle->generic_event_descriptors + b->nr_described);
+	for (k = 0; k < b->nr_described; k++) {
+		braid_perfetto_describe(b->described[k], &items[k]);
 		bundle->generic_event_descriptors[k] = &items[k];
 	}
-	bundle->n_generic_event_descriptors = b->nr_told;
-	b->nr_told = 0;
+	bundle->n_generic_event_descriptors = b->nr_described;
+	b->nr_described = 0;
 	return 0;
 }
 
-/* Writes what is gathered of a CPU, whose bundle there is. */
+/* Writes the pending bundle of a CPU. */
 static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine *m, u32 cpu)
 {
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
@@ -53,7 +54,7 @@ static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine 
 		BRAID_PERFETTO_SET(&bundle, lost_events, true);
 	bundle.n_event = b->nr;
 	bundle.event = events;
-	if (b->nr_told)
+	if (b->nr_described)
 		err = put_descriptors(b, &bundle);
 	packet.ftrace_events = &bundle;
 	if (!err)
@@ -74,15 +75,15 @@ static int put_event(void *arg, const struct braid_item *item,
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 	u32 cpu = item->ring->cpu;
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
-	struct braid_perfetto_kind *kind = braid_perfetto_kind_of(x, item, info);
-	int err = kind ? braid_perfetto_clocks(x, item->host_ns) :
-			 braid_fail(-ENOMEM, "out of memory");
+	struct braid_perfetto_type *type = braid_perfetto_type_of(x, item, info);
+	int err = type ? braid_perfetto_clocks(x, item->host_ns) :
+			 braid_out_of_memory();
 
 	if (!err)
-		err = braid_perfetto_put_event(x, m, item, kind);
+		err = braid_perfetto_put_event(x, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x, item, kind);
+	return err ? err : braid_perfetto_vcpu_event(x, item, type);
 }
 
 static int put_lost(void *arg, const struct braid_item *item)
@@ -149,7 +150,7 @@ static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machi
 	}
 	m->bundles = calloc(m->nr_cpus + 1, sizeof(*m->bundles));
 	m->tasks = calloc(m->nr_cpus + 1, sizeof(*m->tasks));
-	return m->bundles && m->tasks ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return m->bundles && m->tasks ? 0 : braid_out_of_memory();
 }
 
 static int prepare(struct braid_perfetto *x)
@@ -161,7 +162,7 @@ static int prepare(struct braid_perfetto *x)
 
 	x->machines = calloc(source->nr_streams + 1, sizeof(*x->machines));
 	if (!x->machines)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; !err && k < source->nr_streams; k++) {
 		struct braid_perfetto_machine *m = &x->machines[k];
 
@@ -180,7 +181,7 @@ static void free_machine(struct braid_perfetto_machine *m)
 
 	for (cpu = 0; m->bundles && cpu < m->nr_cpus; cpu++) {
 		braid_text_free(&m->bundles[cpu].events);
-		free(m->bundles[cpu].told);
+		free(m->bundles[cpu].described);
 	}
 	free(m->bundles);
 	free(m->tasks);
@@ -193,8 +194,11 @@ static void finish(struct braid_perfetto *x)
 
 	for (k = 0; x->machines && k < x->walk.source->nr_streams; k++)
 		free_machine(&x->machines[k]);
-	braid_perfetto_kinds_free(x);
+	braid_perfetto_types_free(x);
 	free(x->machines);
+	braid_slices_free(&x->slices);
+	braid_perfetto_strings_free(x->strings);
+	free(x->state_tracks);
 	free(x->vcpus);
 	braid_vcpu_map_free(&x->map);
 	braid_text_free(&x->out);
@@ -216,9 +220,13 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = braid_perfetto_head(&x);
 	if (!err)
+		err = braid_perfetto_states(&x);
+	if (!err)
 		err = braid_walk_run(&x.walk, &ops, &x);
 	if (!err)
 		err = flush_bundles(&x);
+	if (!err)
+		err = braid_slices_end(&x.slices);
 	if (!err)
 		err = braid_perfetto_tail(&x);
 	if (!err)

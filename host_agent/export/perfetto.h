@@ -4,34 +4,35 @@
 #define BRAID_EXPORT_PERFETTO_H
 
 #include "host_agent/export/perfetto.pb-c.h"
+#include "host_agent/export/slices.h"
 #include "host_agent/export/walk.h"
-#include "host_agent/source/vcpu.h"
+#include "host_agent/store/vcpu.h"
 
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
 #define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
-#define BRAID_PERFETTO_NAME	160u	/* bytes for a name that is made up ... */
+#define BRAID_PERFETTO_NAME	160u	/* bytes for a generated name ... */
 #define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine in it */
 
-struct braid_perfetto_kind;
+struct braid_perfetto_type;
 
 /* Events of one CPU of one stream, not written yet. */
 struct braid_perfetto_bundle {
-	struct braid_text events;		/* encoded, one behind another */
+	struct braid_text events;		/* encoded, in sequence */
 	u32 ends[BRAID_PERFETTO_EVENTS];	/* of each, in events.data */
 	u32 nr;
-	bool lost;				/* there was a loss before the first */
-	struct braid_perfetto_kind **told;	/* kinds that are to be described with it */
-	size_t nr_told, told_capacity;
+	bool lost;				/* a loss precedes the first */
+	struct braid_perfetto_type **described;	/* types that are to be described with it */
+	size_t nr_described, described_capacity;
 };
 
 /* What a guest's CPU was seen to run last. */
 struct braid_perfetto_task {
-	const char *comm;	/* NULL: nothing yet */
+	const char *comm;	/* NULL: none yet */
 	s32 pid;
 	u64 from, until;	/* the counter's values for which that is its name */
 };
 
-/* Each stream is a machine of its own. */
+/* Each stream is a separate machine. */
 struct braid_perfetto_machine {
 	const struct braid_stream *stream;
 	char name[BRAID_PERFETTO_MACHINE];	/* no other one's */
@@ -39,9 +40,9 @@ struct braid_perfetto_machine {
 	u32 nr_cpus;				/* that have rings */
 	struct braid_perfetto_bundle *bundles;	/* by CPU */
 	struct braid_perfetto_task *tasks;	/* likewise */
-	u64 *functions;				/* addresses that were told of, in order */
+	u64 *functions;				/* addresses already written, sorted */
 	size_t nr_functions, functions_capacity;
-	u64 track;				/* of its losses and notes; 0: not told yet */
+	u64 track;				/* of its losses and notes; 0: not written yet */
 	u64 vcpus_track;			/* of the host's machine, above this guest's vCPUs */
 	bool wanted;				/* it has rings that are */
 	bool begun;				/* its sequence of packets */
@@ -52,8 +53,8 @@ struct braid_perfetto_vcpu {
 	s32 tid;
 	u32 vcpu;
 	struct braid_perfetto_machine *guest;
-	struct braid_perfetto_machine *host;	/* where its tracks are; NULL: none yet */
-	u64 host_track, guest_track;	/* 0: not told yet */
+	struct braid_perfetto_machine *host;	/* its tracks; NULL: none yet */
+	u64 host_track, guest_track;	/* 0: not written yet */
 	bool open;				/* in guest mode */
 };
 
@@ -61,15 +62,19 @@ struct braid_perfetto_vcpu {
 struct braid_perfetto {
 	struct braid_walk walk;
 	FILE *to;
-	struct braid_text out;			/* not handed to @to yet */
+	struct braid_text out;			/* not written to @to yet */
 	struct braid_perfetto_machine *machines;	/* by stream */
-	struct braid_perfetto_kind **kinds;	/* by number; NULL: not met yet */
-	size_t nr_kinds;
+	struct braid_perfetto_type **types;	/* by number; NULL: not met yet */
+	size_t nr_types;
 	struct braid_vcpu_map map;
 	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
 	u64 last_track;
-	s64 next_clocks_ns;			/* when to tell what wall time it is */
-	struct braid_text text;			/* for whatever is made up on the way */
+	struct braid_slices slices;		/* vCPUs' states */
+	u64 *state_tracks;			/* by the slices' vCPU; 0: not written yet */
+	bool states_begun;			/* their sequence of packets */
+	struct braid_perfetto_strings *strings;	/* of that; or NULL */
+	s64 next_clocks_ns;			/* when to write the next wall time */
+	struct braid_text text;			/* scratch space */
 };
 
 #define BRAID_PERFETTO_SET(message, field, value) \
@@ -80,6 +85,9 @@ struct braid_perfetto {
 /** braid_perfetto_flush - hand all packets to the file. Return: 0, -EPIPE, or -errno with braid_fail() */
 int braid_perfetto_flush(struct braid_perfetto *x);
 
+/** braid_perfetto_written - flush if it is much. Return: likewise */
+int braid_perfetto_written(struct braid_perfetto *x);
+
 /** braid_perfetto_packet - write a packet of a machine; NULL: of the trace as a whole */
 int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			  Braid__TracePacket *packet);
@@ -88,57 +96,70 @@ int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machin
 int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 				s64 ns, Braid__TracePacket *packet);
 
-/* Kinds of events: perfetto_kind.c -------------------------------------------------------- */
+/**
+ * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
+ * @x: the export; what is appended to its ->out is in the packet
+ *
+ * Its times are of the host's clock.
+ *
+ * Return: for braid_perfetto_end_packet().
+ */
+size_t braid_perfetto_begin_packet(struct braid_perfetto *x);
 
-/* What a kind means to vCPUs' slices. */
+/** braid_perfetto_end_packet - end it. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet);
+
+/* Event types: perfetto_type.c ------------------------------------------------------------ */
+
+/* An event type's role for vCPUs' slices. */
 enum braid_perfetto_role {
 	BRAID_PERFETTO_PLAIN = 0,
 	BRAID_PERFETTO_ENTRY,		/* a host's kvm_entry ... */
 	BRAID_PERFETTO_EXIT,		/* ... and kvm_exit */
 };
 
-/** braid_perfetto_kind_of - how events of a kind are written; NULL: out of memory */
-struct braid_perfetto_kind *braid_perfetto_kind_of(struct braid_perfetto *x,
+/** braid_perfetto_type_of - how events of a type are written; NULL: out of memory */
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
 						   const struct braid_item *item,
 						   const struct braid_event_type_info *info);
 
-/** braid_perfetto_kind_role - what it means to vCPUs' slices */
-enum braid_perfetto_role braid_perfetto_kind_role(const struct braid_perfetto_kind *kind);
+/** braid_perfetto_type_role - its role for vCPUs' slices */
+enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type);
 
-/** braid_perfetto_kind_next - the task that runs on the CPU from this event on */
-s32 braid_perfetto_kind_next(const struct braid_perfetto_kind *kind, const struct braid_item *item);
+/** braid_perfetto_type_next - the task that runs on the CPU from this event on */
+s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item);
 
 /**
  * braid_perfetto_put_event - append an event to its CPU's bundle
  * @x: the export
- * @m: whose event
+ * @m: the event's machine
  * @item: the event
- * @kind: its kind
+ * @type: its type
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
-			     const struct braid_item *item, struct braid_perfetto_kind *kind);
+			     const struct braid_item *item, struct braid_perfetto_type *type);
 
-/** braid_perfetto_describe - the message of a kind that tells its own */
-void braid_perfetto_describe(const struct braid_perfetto_kind *kind,
+/** braid_perfetto_describe - the message of a type that describes itself */
+void braid_perfetto_describe(const struct braid_perfetto_type *type,
 			     Braid__FtraceEventBundle__GenericEventDescriptor *out);
 
-/** braid_perfetto_kinds_free - free all */
-void braid_perfetto_kinds_free(struct braid_perfetto *x);
+/** braid_perfetto_types_free - free all */
+void braid_perfetto_types_free(struct braid_perfetto *x);
 
-/* Before and behind the events: perfetto_head.c ------------------------------------------- */
+/* Before and after the events: perfetto_head.c ------------------------------------------- */
 
 /** braid_perfetto_head - machines, clocks, names */
 int braid_perfetto_head(struct braid_perfetto *x);
 
-/** braid_perfetto_clocks - tell, once in a while, what wall time it was at @ns */
+/** braid_perfetto_clocks - write, periodically, the wall time at @ns */
 int braid_perfetto_clocks(struct braid_perfetto *x, s64 ns);
 
 /** braid_perfetto_tail - the accounting */
 int braid_perfetto_tail(struct braid_perfetto *x);
 
-/** braid_perfetto_function - tell a function's name, if it is known and was not told yet */
+/** braid_perfetto_function - write a function's name, if it is known and new */
 int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			    u64 address);
 
@@ -146,14 +167,14 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 
 #define BRAID_PERFETTO_ARGS	6u
 
-/* What is told with an event on a track. */
+/* Arguments of an event on a track. */
 struct braid_perfetto_args {
 	Braid__DebugAnnotation items[BRAID_PERFETTO_ARGS];
 	Braid__DebugAnnotation *list[BRAID_PERFETTO_ARGS];
 	u32 nr;
 };
 
-/** braid_perfetto_arg_string - add a string, which stays */
+/** braid_perfetto_arg_string - add a string, which must stay valid */
 void braid_perfetto_arg_string(struct braid_perfetto_args *args, const char *name,
 			       const char *value);
 
@@ -161,10 +182,10 @@ void braid_perfetto_arg_string(struct braid_perfetto_args *args, const char *nam
 void braid_perfetto_arg_number(struct braid_perfetto_args *args, const char *name, u64 value);
 
 /**
- * braid_perfetto_track - tell of a track
+ * braid_perfetto_track - describe a track
  * @x: the export
- * @m: whose it is
- * @track: its number, or 0: not told yet. Set
+ * @m: its machine
+ * @track: its number, or 0: not written yet. Set
  * @parent: the number of the track that it is shown below, or 0
  * @name: of it
  * @description: of it; NULL: none
@@ -175,12 +196,12 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
 			 u64 parent, const char *name, const char *description);
 
 /**
- * braid_perfetto_on_track - something that happened on a track
+ * braid_perfetto_on_track - write an event on a track
  * @x: the export
- * @m: whose it is
+ * @m: its machine
  * @ns: when, by the host's clock
- * @event: what; its track is set, and that it is of our category
- * @args: told with it
+ * @event: the event; its track and category are set
+ * @args: its arguments
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -200,13 +221,36 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
  * @x: the export
  * @item: any event
- * @kind: its kind
+ * @type: its type
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
-			      const struct braid_perfetto_kind *kind);
+			      const struct braid_perfetto_type *type);
+
+/** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
+int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,
+			       struct braid_perfetto_machine *guest);
+
+/* States of vCPUs: perfetto_states.c, perfetto_intern.c ------------------------------------- */
+
+/** braid_perfetto_states - prepare the tracks of vCPUs' states, before the walk runs */
+int braid_perfetto_states(struct braid_perfetto *x);
+
+/**
+ * braid_perfetto_intern - write a string once
+ * @x: the export
+ * @field: of InternedData: its kind
+ * @text: the string
+ * @iid: set to its number; 0: there are too many strings
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text, u32 *iid);
+
+/** braid_perfetto_strings_free - free all; NULL is fine */
+void braid_perfetto_strings_free(struct braid_perfetto_strings *s);
 
 #endif /* BRAID_EXPORT_PERFETTO_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What Perfetto is told besides events: machines and their clocks, tasks' names, accounting. */
+/* Data for Perfetto besides events: machines and their clocks, tasks' names, accounting. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define CLOCKS_NS	1000000000	/* from one telling of wall time to the next */
+#define CLOCKS_NS	1000000000	/* interval between wall time packets */
 #define NR_CLOCKS	3u	/* in a snapshot */
 
 /* Clocks ------------------------------------------------------------------------------------ */
 
 /*
- * What the host's clocks showed at one time. The time line of the file is either of them: no
+ * What the host's clocks showed at one time. The timeline of the file is either of them: no
  * other one is related to it, CLOCK_BOOTTIME above all, which Perfetto takes for granted.
  */
 static int put_clocks(struct braid_perfetto *x, s64 ns, s64 realtime_ns, bool first)
@@ -96,7 +96,7 @@ static int put_sync(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 	return braid_perfetto_packet(x, m, &packet);
 }
 
-/* Where an address is in the order of those told of, or belongs. */
+/* The place of an address among the sorted ones already written. */
 static size_t place_of(const struct braid_perfetto_machine *m, u64 address)
 {
 	size_t low = 0, high = m->nr_functions;
@@ -127,7 +127,7 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 	if (!name)
 		return 0;
 	if (braid_array_push(m->functions, m->nr_functions, m->functions_capacity, address))
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	memmove(m->functions + place + 1, m->functions + place,
 		(m->nr_functions - 1 - place) * sizeof(*m->functions));
 	m->functions[place] = address;
@@ -135,7 +135,7 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 	x->text.bytes = 0;
 	braid_text_safe(&x->text, name, strlen(name));
 	if (x->text.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	item.has_str = true;
 	item.str.data = (u8 *)x->text.data;
 	item.str.len = x->text.bytes;
@@ -179,7 +179,7 @@ static int put_stats(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
 	Braid__FtraceCpuStats *items = calloc(m->nr_cpus + 1, sizeof(*items));
 	Braid__FtraceCpuStats **list = calloc(m->nr_cpus + 1, sizeof(*list));
-	int err = items && list ? 0 : braid_fail(-ENOMEM, "out of memory");
+	int err = items && list ? 0 : braid_out_of_memory();
 	size_t k;
 	u32 cpu;
 
@@ -250,7 +250,7 @@ static void tell_clock(struct braid_perfetto *x, const struct braid_stream *s)
 	braid_text_putc(t, '\0');
 }
 
-/* A line of what the UI tells of the trace as a whole. */
+/* A line of the UI's information on the whole trace. */
 static int put_attribute(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			 const char *what, char *value)
 {
@@ -280,7 +280,10 @@ static int put_name(struct braid_perfetto *x, struct braid_perfetto_machine *m, 
 	return braid_perfetto_timed_packet(x, m, x->walk.source->head.start_host_ns, &packet);
 }
 
-/* The last name that each task had, since only one is kept; a vCPU's thread says whose it is. */
+/*
+ * The last name that each task had, since only one is kept; a vCPU's thread is named after its
+ * guest.
+ */
 static int put_names(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 {
 	const struct braid_stream *s = m->stream;
@@ -319,7 +322,7 @@ static int put_machine(struct braid_perfetto *x, struct braid_perfetto_machine *
 		err = put_system(x, m);
 	tell_clock(x, m->stream);
 	if (x->text.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	if (!err)
 		err = put_attribute(x, m, "clock", x->text.data);
 	snprintf(name, sizeof(name), "%s: losses and notes", m->name);

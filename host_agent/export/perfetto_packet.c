@@ -4,14 +4,22 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto.h"
+#include "host_agent/export/wire.h"
 #include "host_agent/util/error.h"
 
 #define FLUSH_BYTES	(64u << 10)	/* of what is written at once */
 
+/* Fields of the .proto file that are encoded here. */
+#define PACKET_KEY	braid_wire_key(1, BRAID_WIRE_BYTES)	/* Trace.packet */
+#define SEQUENCE_KEY	braid_wire_key(10, BRAID_WIRE_VARINT)	/* its trusted_packet_sequence_id */
+#define FLAGS_KEY	braid_wire_key(13, BRAID_WIRE_VARINT)	/* .sequence_flags */
+#define DEFAULTS_KEY	braid_wire_key(59, BRAID_WIRE_BYTES)	/* .trace_packet_defaults ... */
+#define CLOCK_KEY	braid_wire_key(58, BRAID_WIRE_VARINT)	/* ... their timestamp_clock_id */
+
 int braid_perfetto_flush(struct braid_perfetto *x)
 {
 	if (x->out.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	errno = 0;
 	if (x->out.bytes && fwrite(x->out.data, 1, x->out.bytes, x->to) != x->out.bytes)
 		return errno == EPIPE ? -EPIPE :
@@ -19,6 +27,11 @@ int braid_perfetto_flush(struct braid_perfetto *x)
 				  strerror(errno ? errno : EIO));
 	x->out.bytes = 0;
 	return 0;
+}
+
+int braid_perfetto_written(struct braid_perfetto *x)
+{
+	return x->out.failed || x->out.bytes >= FLUSH_BYTES ? braid_perfetto_flush(x) : 0;
 }
 
 /* A packet belongs to a machine, and to the sequence of its packets. */
@@ -47,7 +60,7 @@ int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machin
 	at = braid_text_room(&x->out, braid__trace__get_packed_size(&trace));
 	if (at)
 		x->out.bytes += braid__trace__pack(&trace, (u8 *)at);
-	return x->out.failed || x->out.bytes >= FLUSH_BYTES ? braid_perfetto_flush(x) : 0;
+	return braid_perfetto_written(x);
 }
 
 int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
@@ -56,4 +69,29 @@ int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_
 	BRAID_PERFETTO_SET(packet, timestamp, (u64)ns);
 	BRAID_PERFETTO_SET(packet, timestamp_clock_id, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
 	return braid_perfetto_packet(x, m, packet);
+}
+
+size_t braid_perfetto_begin_packet(struct braid_perfetto *x)
+{
+	struct braid_text *t = &x->out;
+	size_t packet = braid_wire_begin(t, PACKET_KEY), defaults;
+
+	braid_wire_number(t, SEQUENCE_KEY, x->walk.source->nr_streams + 1);
+	braid_wire_number(t, FLAGS_KEY, x->states_begun ?
+			  BRAID__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE :
+			  BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	if (x->states_begun)
+		return packet;
+	/* The first packet has what all others would repeat. */
+	x->states_begun = true;
+	defaults = braid_wire_begin(t, DEFAULTS_KEY);
+	braid_wire_number(t, CLOCK_KEY, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
+	braid_wire_end(t, defaults);
+	return packet;
+}
+
+int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet)
+{
+	braid_wire_end(&x->out, packet);
+	return braid_perfetto_written(x);
 }

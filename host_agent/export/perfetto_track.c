@@ -59,7 +59,7 @@ int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_mach
 	return braid_perfetto_timed_packet(x, m, ns, &packet);
 }
 
-/* Something that befell a stream; its name is in x->text. */
+/* Something that happened to a stream; its name is in x->text. */
 static int put_instant(struct braid_perfetto *x, const struct braid_item *item,
 		       struct braid_perfetto_args *args)
 {
@@ -68,7 +68,7 @@ static int put_instant(struct braid_perfetto *x, const struct braid_item *item,
 
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	event.name = x->text.data;
 	BRAID_PERFETTO_SET(&event, type, BRAID__TRACK_EVENT__TYPE__INSTANT);
 	BRAID_PERFETTO_SET(&event, track_uuid, m->track);

@@ -19,7 +19,7 @@ int braid_perfetto_vcpus(struct braid_perfetto *x)
 		return err;
 	x->vcpus = calloc(x->map.nr + 1, sizeof(*x->vcpus));
 	if (!x->vcpus)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; k < x->map.nr; k++)
 		x->vcpus[k] = (struct braid_perfetto_vcpu){
 			.tid = x->map.spans[k].tid,
@@ -29,12 +29,22 @@ int braid_perfetto_vcpus(struct braid_perfetto *x)
 	return 0;
 }
 
-/* The vCPU that a thread was at a time: a guest that came back has its thread twice. */
+/* The vCPU of a thread at a time: a guest that returned has its thread twice. */
 static struct braid_perfetto_vcpu *find(struct braid_perfetto *x, s32 tid, s64 ns)
 {
 	const struct braid_vcpu_span *span = braid_vcpu_map_find(&x->map, tid, ns);
 
 	return span ? &x->vcpus[span - x->map.spans] : NULL;
+}
+
+int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_machine *host,
+			       struct braid_perfetto_machine *guest)
+{
+	char name[BRAID_PERFETTO_NAME];
+
+	snprintf(name, sizeof(name), "Guest %s on its host", guest->name);
+	return braid_perfetto_track(x, host, &guest->vcpus_track, 0, name,
+				    "What the guest's vCPUs did; and when the host's threads ran them, from kvm_entry to kvm_exit. A slice of a thread has the name of the task that the vCPU was seen to run last.");
 }
 
 /* The tracks of a vCPU, when it is first seen to run. */
@@ -44,9 +54,7 @@ static int put_tracks(struct braid_perfetto *x, struct braid_perfetto_vcpu *v)
 	char name[BRAID_PERFETTO_NAME];
 	int err;
 
-	snprintf(name, sizeof(name), "Guest %s on its host", guest);
-	err = braid_perfetto_track(x, v->host, &v->guest->vcpus_track, 0, name,
-				   "When the host's threads ran this guest, from kvm_entry to kvm_exit. A slice has the name of the task that the vCPU was seen to run last.");
+	err = braid_perfetto_guest_track(x, v->host, v->guest);
 	snprintf(name, sizeof(name), "%s vCPU %u, thread %d", guest, v->vcpu, v->tid);
 	if (!err)
 		err = braid_perfetto_track(x, v->host, &v->host_track, v->guest->vcpus_track, name,
@@ -114,7 +122,7 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event, &guest_args);
 }
 
-/* Of "vcpu 0 reason hlt rip ..." the word behind "reason"; all when there is none. */
+/* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. */
 static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		    const struct braid_item *item)
 {
@@ -126,7 +134,7 @@ static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	braid_format_text(x->walk.format, item, &x->text);
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	at = strstr(x->text.data, key);
 	if (at) {
 		at += sizeof(key) - 1;
@@ -154,15 +162,15 @@ static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 }
 
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
-			      const struct braid_perfetto_kind *kind)
+			      const struct braid_perfetto_type *type)
 {
-	enum braid_perfetto_role role = braid_perfetto_kind_role(kind);
+	enum braid_perfetto_role role = braid_perfetto_type_role(type);
 	struct braid_perfetto_vcpu *v;
 
 	if (item->stream->kind == BRAID_STREAM_GUEST && !item->raw) {
 		struct braid_perfetto_machine *m = &x->machines[item->stream->number];
 		struct braid_perfetto_task *task = &m->tasks[item->ring->cpu];
-		s32 pid = braid_perfetto_kind_next(kind, item);
+		s32 pid = braid_perfetto_type_next(type, item);
 
 		if (task->comm && task->pid == pid && item->counter >= task->from &&
 		    item->counter <= task->until)

@@ -5,16 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/filter.h"
 #include "host_agent/export/select.h"
 #include "host_agent/util/error.h"
 
-/* What was decided of a kind of event, when it was first met. */
+/* The decision for an event type, made at its first occurrence. */
 struct kind {
 	enum { KIND_NEW = 0, KIND_LEFT_OUT, KIND_WANTED, KIND_FILTERED } state;
-	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not speak of the kind */
+	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not apply to the type */
 };
 
 struct braid_select {
@@ -98,6 +97,14 @@ enum braid_select_when braid_select_time(struct braid_select *s, const struct br
 	       BRAID_SELECT_BEHIND : BRAID_SELECT_WITHIN;
 }
 
+void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns)
+{
+	bool never = !s->started && s->options->from.kind == BRAID_MOMENT_SINCE;
+
+	*from_ns = never ? INT64_MAX : s->from_ns;
+	*to_ns = !s->started && s->options->to.kind == BRAID_MOMENT_SINCE ? INT64_MAX : s->to_ns;
+}
+
 /* Kinds of events --------------------------------------------------------------------------- */
 
 static bool matches_name(const char *glob, const struct braid_event_type_info *info)
@@ -154,10 +161,10 @@ static int decide(struct braid_select *s, struct kind *kind,
 		if (!kind->bindings[k])
 			break;
 		*kind->bindings[k] = nothing;
-		if (info->event)
-			braid_filter_bind(s->filters[k], info->event, kind->bindings[k]);
+		if (info->layout)
+			braid_filter_bind(s->filters[k], info->layout, kind->bindings[k]);
 	}
-	return k == s->nr_filters ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return k == s->nr_filters ? 0 : braid_out_of_memory();
 }
 
 static struct kind *kind_of(struct braid_select *s, const struct braid_event_type_info *info)
@@ -170,7 +177,7 @@ static struct kind *kind_of(struct braid_select *s, const struct braid_event_typ
 	if (more > s->nr_kinds) {
 		grown = reallocarray(s->kinds, more, sizeof(*grown));
 		if (!grown) {
-			braid_fail(-ENOMEM, "out of memory");
+			braid_out_of_memory();
 			return NULL;
 		}
 		memset(grown + s->nr_kinds, 0, (more - s->nr_kinds) * sizeof(*grown));
@@ -187,15 +194,15 @@ static struct kind *kind_of(struct braid_select *s, const struct braid_event_typ
 static bool passes_filters(struct braid_select *s, const struct kind *kind,
 			   const struct braid_item *item)
 {
-	bool pass = !s->some_must_match, vetted = braid_format_fields(s->format, item);
+	bool pass = !s->some_must_match, validated = braid_format_fields(s->format, item);
 	size_t k;
 
 	for (k = 0; k < s->nr_filters; k++) {
 		bool invert = s->options->filters[k].invert;
 
-		/* Of a payload that does not hold its fields, an expression tells nothing. */
+		/* An expression can't be evaluated if the payload lacks its fields. */
 		if (!kind->bindings[k] || (pass && !invert) ||
-		    (s->filters[k]->nr_nodes && !vetted) ||
+		    (s->filters[k]->nr_nodes && !validated) ||
 		    !braid_filter_match(s->filters[k], kind->bindings[k], item))
 			continue;
 		if (invert)
@@ -241,29 +248,29 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 
 /* Begin, end -------------------------------------------------------------------------------- */
 
-/* What is known of a filter's nodes, from all the kinds that it speaks of. */
+/* Findings on a filter's nodes, from all types that it applies to. */
 struct findings {
-	bool named;				/* there is such a kind */
+	bool named;				/* such a type exists */
 	bool usable[BRAID_FILTER_NODES];
 	bool there[2 * BRAID_FILTER_NODES];	/* fields of that name, fit or not */
 	u32 left;				/* nodes without a usable field */
 };
 
-static bool is_field(const struct tep_event *event, const char *name)
+static bool is_field(const struct braid_layout *layout, const char *name)
 {
-	return name && tep_find_any_field((struct tep_event *)event, name);
+	return name && braid_layout_find(layout, name);
 }
 
-static void look_at_kind(const struct braid_filter *filter, const struct tep_event *event,
+static void look_at_kind(const struct braid_filter *filter, const struct braid_layout *layout,
 			 struct findings *f)
 {
 	struct braid_filter_binding binding;
 	u32 k;
 
 	f->named = true;
-	if (!event)
+	if (!layout)
 		return;
-	braid_filter_bind(filter, event, &binding);
+	braid_filter_bind(filter, layout, &binding);
 	f->left = 0;
 	for (k = 0; k < filter->nr_nodes; k++) {
 		const struct braid_filter_node *node = &filter->nodes[k];
@@ -272,8 +279,8 @@ static void look_at_kind(const struct braid_filter *filter, const struct tep_eve
 
 		if (node->kind < BRAID_FILTER_NUMBER)
 			continue;
-		f->there[2 * k] |= place->sort || is_field(event, node->field);
-		f->there[2 * k + 1] |= !pair || place[1].sort || is_field(event, node->text);
+		f->there[2 * k] |= place->sort || is_field(layout, node->field);
+		f->there[2 * k + 1] |= !pair || place[1].sort || is_field(layout, node->text);
 		f->usable[k] |= place->sort && (!pair || place[1].sort);
 		f->left += !f->usable[k];
 	}
@@ -301,7 +308,7 @@ static int complain(const struct braid_filter *filter, const struct findings *f)
 	return 0;
 }
 
-/* The events and fields that a filter names are there? Else it is a slip. */
+/* Checks that a filter's events and fields exist: else it is an error. */
 static int check_filter(struct braid_select *s, const struct braid_filter *filter)
 {
 	const struct braid_event_type_info *info;
@@ -320,8 +327,8 @@ static int check_filter(struct braid_select *s, const struct braid_filter *filte
 				continue;
 			info = braid_format_by_number(s->format, stream, n);
 			if (!info)
-				return braid_fail(-ENOMEM, "out of memory");
-			look_at_kind(filter, info->event, &f);
+				return braid_out_of_memory();
+			look_at_kind(filter, info->layout, &f);
 			if (!f.left)
 				return 0;
 		}
@@ -337,7 +344,7 @@ static int begin_filters(struct braid_select *s)
 
 	s->filters = calloc(o->nr_filters + 1, sizeof(*s->filters));
 	if (!s->filters)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = 0; k < o->nr_filters && !err; k++) {
 		err = braid_filter_parse(&s->filters[k], o->filters[k].text);
 		if (err)
@@ -356,7 +363,7 @@ int braid_select_begin(struct braid_select **out, const struct braid_source *sou
 	int err;
 
 	if (!s)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	s->options = options;
 	s->source = source;
 	s->format = format;

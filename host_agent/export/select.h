@@ -9,14 +9,14 @@
 struct braid_select;
 
 /**
- * braid_select_begin - get ready to select
+ * braid_select_begin - prepare to select
  * @out: set on success
- * @source: what from
+ * @source: the trace
  * @format: its formats
- * @options: what is wanted; all three stay
+ * @options: the selection; all three must stay valid
  *
- * Return: 0, or -errno with braid_fail(): -EINVAL for a filter that can't be understood, -ENOENT
- * for one that names an event or a field that is not there, -ENODATA for a time that can't be told.
+ * Return: 0, or -errno with braid_fail(): -EINVAL for a malformed filter, -ENOENT for one with an
+ * unknown event or field, -ENODATA for a time that can't be converted.
  */
 int braid_select_begin(struct braid_select **out, const struct braid_source *source,
 		       struct braid_format *format, const struct braid_export_options *options);
@@ -25,8 +25,8 @@ int braid_select_begin(struct braid_select **out, const struct braid_source *sou
 void braid_select_end(struct braid_select *s);
 
 /**
- * braid_select_ring - whether a ring's items are wanted at all
- * @options: struct braid_export_options; so that it fits braid_merge_begin()
+ * braid_select_ring - whether any of a ring's items are selected
+ * @options: struct braid_export_options; the signature is that of braid_merge_begin()
  * @ring: any
  */
 bool braid_select_ring(void *options, const struct braid_ring *ring);
@@ -34,19 +34,27 @@ bool braid_select_ring(void *options, const struct braid_ring *ring);
 enum braid_select_when { BRAID_SELECT_BEFORE, BRAID_SELECT_WITHIN, BRAID_SELECT_BEHIND };
 
 /**
- * braid_select_time - where an item lies to the range that is wanted
+ * braid_select_time - compare an item with the selected time range
  * @s: begun
- * @item: the items come in their order
+ * @item: the item, in order of time
  * @ns: its time by the clock that is shown
  */
 enum braid_select_when braid_select_time(struct braid_select *s, const struct braid_item *item,
 					 s64 ns);
 
 /**
- * braid_select_event - whether an event is wanted, of a ring and a time that are
+ * braid_select_range - the selected time range
+ * @s: begun; braid_select_time() was called for the first event
+ * @from_ns: set, by the clock that is shown; INT64_MIN: from the start; INT64_MAX: never
+ * @to_ns: likewise; INT64_MAX: up to the end
+ */
+void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns);
+
+/**
+ * braid_select_event - whether an event is selected, if its ring and time are
  * @s: begun
  * @item: the event
- * @info: its kind
+ * @info: its type
  *
  * Return: 1 or 0; -ENOMEM with braid_fail().
  */

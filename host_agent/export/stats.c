@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Adds a trace up: counts events, and hands on those that tell of tasks and vCPUs. */
+/* Statistics of a trace: counts events, and passes on those of tasks and vCPUs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/stats.h"
 #include "host_agent/util/array.h"
@@ -23,57 +22,57 @@ static const struct {
 	{ "kvm", "kvm_exit", BRAID_STATS_EXIT, { "exit_reason", "isa" } },
 };
 
-static bool is_number(const struct tep_format_field *f)
+static bool is_number(const struct braid_field *f)
 {
-	return !(f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC | TEP_FIELD_IS_STRING)) &&
+	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
 	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
 }
 
-static void find_role(struct braid_stats_kind *kind)
+static void find_role(struct braid_stats_type *type)
 {
-	const struct braid_event_type_info *info = kind->info;
-	struct tep_format_field *f;
+	const struct braid_event_type_info *info = type->info;
+	const struct braid_field *f;
 	size_t k, n;
 
-	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && info->event; k++) {
+	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && info->layout; k++) {
 		if (strcmp(info->system, roles[k].system) || strcmp(info->name, roles[k].name))
 			continue;
 		for (n = 0; n < 4 && roles[k].fields[n]; n++) {
 			bool text = strstr(roles[k].fields[n], "comm");
 
-			f = tep_find_field((struct tep_event *)info->event, roles[k].fields[n]);
-			if (f && (text ? f->flags & TEP_FIELD_IS_STRING : is_number(f)))
-				kind->fields[n] = f;
+			f = braid_layout_find(info->layout, roles[k].fields[n]);
+			if (f && (text ? f->flags & BRAID_FIELD_STRING : is_number(f)))
+				type->fields[n] = f;
 		}
 		/* Those that name a task or a reason must be there; the others are extras. */
-		if (roles[k].role == BRAID_STATS_ENTRY || (kind->fields[0] &&
-		    (roles[k].role != BRAID_STATS_SWITCH || (kind->fields[1] && kind->fields[2]))))
-			kind->role = roles[k].role;
+		if (roles[k].role == BRAID_STATS_ENTRY || (type->fields[0] &&
+		    (roles[k].role != BRAID_STATS_SWITCH || (type->fields[1] && type->fields[2]))))
+			type->role = roles[k].role;
 	}
 }
 
-static struct braid_stats_kind *kind_of(struct braid_stats *s, const struct braid_item *item,
+static struct braid_stats_type *type_of(struct braid_stats *s, const struct braid_item *item,
 					const struct braid_event_type_info *info)
 {
-	size_t more = s->nr_kinds ? s->nr_kinds : 256;
-	struct braid_stats_kind *grown;
+	size_t more = s->nr_types ? s->nr_types : 256;
+	struct braid_stats_type *grown;
 
 	while (more <= info->number)
 		more *= 2;
-	if (more > s->nr_kinds) {
-		grown = reallocarray(s->kinds, more, sizeof(*grown));
+	if (more > s->nr_types) {
+		grown = reallocarray(s->types, more, sizeof(*grown));
 		if (!grown)
 			return NULL;
-		memset(grown + s->nr_kinds, 0, (more - s->nr_kinds) * sizeof(*grown));
-		s->kinds = grown;
-		s->nr_kinds = more;
+		memset(grown + s->nr_types, 0, (more - s->nr_types) * sizeof(*grown));
+		s->types = grown;
+		s->nr_types = more;
 	}
-	if (!s->kinds[info->number].info) {
-		s->kinds[info->number].info = info;
-		s->kinds[info->number].stream = item->stream->number;
-		find_role(&s->kinds[info->number]);
+	if (!s->types[info->number].info) {
+		s->types[info->number].info = info;
+		s->types[info->number].stream = item->stream->number;
+		find_role(&s->types[info->number]);
 	}
-	return &s->kinds[info->number];
+	return &s->types[info->number];
 }
 
 /* A CPU of a stream; sources have few thousands at most. NULL: no memory. */
@@ -95,17 +94,17 @@ static struct braid_stats_cpu *cpu_of(struct braid_stats *s, const struct braid_
 }
 
 static int take_role(struct braid_stats *s, const struct braid_item *item,
-		     const struct braid_stats_kind *kind)
+		     const struct braid_stats_type *type)
 {
-	if (kind->role == BRAID_STATS_OTHER || !braid_format_fields(s->walk.format, item))
+	if (type->role == BRAID_STATS_OTHER || !braid_format_fields(s->walk.format, item))
 		return 0;
-	switch (kind->role) {
+	switch (type->role) {
 	case BRAID_STATS_SWITCH:
-		return braid_stats_take_switch(s, item, kind);
+		return braid_stats_take_switch(s, item, type);
 	case BRAID_STATS_WAKEUP:
-		return braid_stats_take_wakeup(s, item, kind);
+		return braid_stats_take_wakeup(s, item, type);
 	default:
-		return braid_stats_take_kvm(s, item, kind);
+		return braid_stats_take_kvm(s, item, type);
 	}
 }
 
@@ -113,23 +112,23 @@ static int take_event(void *arg, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
 	struct braid_stats *s = arg;
-	struct braid_stats_kind *kind = kind_of(s, item, info);
+	struct braid_stats_type *type = type_of(s, item, info);
 	struct braid_stats_cpu *cpu = cpu_of(s, item);
 	int err;
 
-	if (!kind || !cpu)
-		return braid_fail(-ENOMEM, "out of memory");
+	if (!type || !cpu)
+		return braid_out_of_memory();
 	if (!s->any)
 		s->first_ns = s->walk.ns;
 	s->any = true;
 	s->last_ns = s->walk.ns;
-	kind->events++;
+	type->events++;
 	cpu->events++;
 	cpu->last_ns = item->host_ns;
 	s->streams[item->stream->number].events++;
 	s->streams[item->stream->number].last_ns = item->host_ns;
-	err = take_role(s, item, kind);
-	return err ? braid_fail(err, "out of memory") : 0;
+	err = take_role(s, item, type);
+	return err ? braid_out_of_memory() : 0;
 }
 
 static int take_lost(void *arg, const struct braid_item *item)
@@ -138,7 +137,7 @@ static int take_lost(void *arg, const struct braid_item *item)
 	struct braid_stats_cpu *cpu = cpu_of(s, item);
 
 	if (!cpu)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	if (item->lost_before == BRAID_LOST_SOME)
 		cpu->some_lost = true;
 	else
@@ -156,7 +155,7 @@ static int begin(struct braid_stats *s, struct braid_source *source,
 	s->totals = totals;
 	s->streams = calloc(source->nr_streams + 1, sizeof(*s->streams));
 	if (!s->streams)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return braid_walk_begin(&s->walk, source, options, totals);
 }
 
@@ -170,7 +169,7 @@ static void end(struct braid_stats *s)
 	braid_walk_end(&s->walk);
 	braid_text_free(&s->text);
 	free(s->streams);
-	free(s->kinds);
+	free(s->types);
 }
 
 static int run(FILE *to, struct braid_source *source, const struct braid_export_options *options,
@@ -190,7 +189,7 @@ static int run(FILE *to, struct braid_source *source, const struct braid_export_
 		put(&s, &text);
 	}
 	if (!err && text.failed)
-		err = braid_fail(-ENOMEM, "out of memory");
+		err = braid_out_of_memory();
 	errno = 0;
 	if (!err && (fwrite(text.data, 1, text.bytes, to) != text.bytes || fflush(to)))
 		err = errno == EPIPE ? -EPIPE :

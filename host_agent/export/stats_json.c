@@ -8,10 +8,10 @@
 
 static void put_events(const struct braid_stats *s, u32 stream, struct braid_text *t)
 {
-	const struct braid_stats_kind **list;
+	const struct braid_stats_type **list;
 	size_t k, nr;
 
-	list = braid_stats_kinds_of(s, stream, &nr);
+	list = braid_stats_types_of(s, stream, &nr);
 	braid_text_puts(t, ",\"events\":[");
 	for (k = 0; k < nr; k++) {
 		braid_json_string(t, k ? ",{\"system\":" : "{\"system\":", list[k]->info->system);
@@ -126,7 +126,7 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 	}
 	for (k = 0; k < s->nr_tasks; k++)
 		if (s->tasks[k].stream == stream->number && s->tasks[k].kvm &&
-		    !braid_stats_is_told(s, &s->tasks[k]))
+		    !braid_stats_is_covered(s, &s->tasks[k]))
 			put_vcpu(&s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
 	braid_text_putc(t, ']');
 }
@@ -134,7 +134,7 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 static void put_stream(const struct braid_stats *s, const struct braid_stream *stream,
 		       struct braid_text *t)
 {
-	const char *untold;
+	const char *unknown;
 	u32 n;
 
 	braid_json_string(t, "{\"stream\":", stream->name);
@@ -145,8 +145,8 @@ static void put_stream(const struct braid_stats *s, const struct braid_stream *s
 	put_tasks(s, stream->number, t);
 	put_vcpus(s, stream, t);
 	braid_text_puts(t, ",\"not_told\":[");
-	for (n = 0; (untold = braid_stats_untold(s, stream, n)); n++)
-		braid_json_string(t, n ? "," : "", untold);
+	for (n = 0; (unknown = braid_stats_unknown(s, stream, n)); n++)
+		braid_json_string(t, n ? "," : "", unknown);
 	braid_text_puts(t, "]}");
 }
 

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Looks up what was added up, for those who write it. */
+/* Queries of the statistics, for the output. */
 #include <stdlib.h>
 
 #include "host_agent/export/stats.h"
 
 static int by_events(const void *a, const void *b)
 {
-	const struct braid_stats_kind *x = *(const struct braid_stats_kind *const *)a;
-	const struct braid_stats_kind *y = *(const struct braid_stats_kind *const *)b;
+	const struct braid_stats_type *x = *(const struct braid_stats_type *const *)a;
+	const struct braid_stats_type *y = *(const struct braid_stats_type *const *)b;
 
 	if (x->events != y->events)
 		return x->events > y->events ? -1 : 1;
 	return x->info->number < y->info->number ? -1 : 1;
 }
 
-const struct braid_stats_kind **braid_stats_kinds_of(const struct braid_stats *s, u32 stream,
+const struct braid_stats_type **braid_stats_types_of(const struct braid_stats *s, u32 stream,
 						     size_t *nr)
 {
-	const struct braid_stats_kind **list = calloc(s->nr_kinds + 1, sizeof(*list));
+	const struct braid_stats_type **list = calloc(s->nr_types + 1, sizeof(*list));
 	size_t k;
 
 	*nr = 0;
-	for (k = 0; k < s->nr_kinds && list; k++)
-		if (s->kinds[k].info && s->kinds[k].stream == stream && s->kinds[k].events)
-			list[(*nr)++] = &s->kinds[k];
+	for (k = 0; k < s->nr_types && list; k++)
+		if (s->types[k].info && s->types[k].stream == stream && s->types[k].events)
+			list[(*nr)++] = &s->types[k];
 	if (*nr)
 		qsort(list, *nr, sizeof(*list), by_events);
 	return list;
@@ -44,7 +44,7 @@ const struct braid_stats_task *braid_stats_vcpu(const struct braid_stats *s, s32
 	return best;
 }
 
-bool braid_stats_is_told(const struct braid_stats *s, const struct braid_stats_task *task)
+bool braid_stats_is_covered(const struct braid_stats *s, const struct braid_stats_task *task)
 {
 	size_t k, n;
 
@@ -75,7 +75,7 @@ static struct braid_stats_stream of_host(const struct braid_stats *s)
 	return all;
 }
 
-const char *braid_stats_untold(const struct braid_stats *s, const struct braid_stream *stream,
+const char *braid_stats_unknown(const struct braid_stats *s, const struct braid_stream *stream,
 			       u32 number)
 {
 	const struct braid_stats_stream *x = &s->streams[stream->number];

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <traceevent/event-parse.h>
 
 #include "host_agent/export/stats.h"
 #include "host_agent/util/array.h"
@@ -59,7 +58,7 @@ static int grow(struct braid_stats *s)
 	return 0;
 }
 
-/* Behind a loss nobody knows what it did meanwhile, nor from when on. */
+/* After a loss its state is unknown, and since when. */
 static void look_again(struct braid_stats_task *task, u64 gaps)
 {
 	if (task->gaps == gaps)
@@ -70,7 +69,7 @@ static void look_again(struct braid_stats_task *task, u64 gaps)
 		task->kvm->state = BRAID_KVM_UNKNOWN;
 }
 
-/* The task, made when it is new. *out: NULL when there are too many, or it is no task. */
+/* The task, created if new. *out: NULL when there are too many, or it is not a task. */
 static int task_of(struct braid_stats *s, u32 stream, s32 pid, struct braid_stats_task **out)
 {
 	struct braid_stats_task task = {
@@ -117,16 +116,16 @@ static void turn(struct braid_stats_task *task, int state, s64 now_ns)
 	task->since_ns = now_ns;
 }
 
-static s64 number_at(const struct tep_format_field *f, const struct braid_item *item)
+static s64 number_at(const struct braid_field *f, const struct braid_item *item)
 {
 	u32 shift = 64 - 8 * f->size;
 	u64 value = 0;
 
 	memcpy(&value, item->payload + f->offset, f->size);
-	return f->flags & TEP_FIELD_IS_SIGNED ? (s64)(value << shift) >> shift : (s64)value;
+	return f->flags & BRAID_FIELD_SIGNED ? (s64)(value << shift) >> shift : (s64)value;
 }
 
-static void take_comm(struct braid_stats_task *task, const struct tep_format_field *f,
+static void take_comm(struct braid_stats_task *task, const struct braid_field *f,
 		      const struct braid_item *item)
 {
 	u32 offset, length;
@@ -156,12 +155,12 @@ static void settle_cpu(struct braid_stats_cpu *cpu, s64 now_ns)
 }
 
 int braid_stats_take_switch(struct braid_stats *s, const struct braid_item *item,
-			    const struct braid_stats_kind *kind)
+			    const struct braid_stats_type *type)
 {
 	struct braid_stats_stream *stream = &s->streams[item->stream->number];
 	struct braid_stats_cpu *cpu = &stream->cpus[item->ring->cpu];
-	s32 prev = number_at(kind->fields[0], item), next = number_at(kind->fields[2], item);
-	bool runnable = !(number_at(kind->fields[1], item) & STATE_BITS);
+	s32 prev = number_at(type->fields[0], item), next = number_at(type->fields[2], item);
+	bool runnable = !(number_at(type->fields[1], item) & STATE_BITS);
 	struct braid_stats_task *task;
 	int err;
 
@@ -177,22 +176,22 @@ int braid_stats_take_switch(struct braid_stats *s, const struct braid_item *item
 	turn(task, runnable ? BRAID_TASK_WAITS : BRAID_TASK_SLEEPS, item->host_ns);
 	err = task_of(s, item->stream->number, next, &task);
 	turn(task, BRAID_TASK_RUNS, item->host_ns);
-	take_comm(task, kind->fields[3], item);
+	take_comm(task, type->fields[3], item);
 	if (task)
 		task->switches++;
 	return err;
 }
 
 int braid_stats_take_wakeup(struct braid_stats *s, const struct braid_item *item,
-			    const struct braid_stats_kind *kind)
+			    const struct braid_stats_type *type)
 {
-	s32 pid = number_at(kind->fields[0], item);
+	s32 pid = number_at(type->fields[0], item);
 	struct braid_stats_task *task;
 	int err = task_of(s, item->stream->number, pid, &task);
 
 	s->streams[item->stream->number].any_wakeup = true;
-	take_comm(task, kind->fields[1], item);
-	/* One that runs or waits already is told to be awake now and then. */
+	take_comm(task, type->fields[1], item);
+	/* A wakeup may also occur for a task that runs or waits already. */
 	if (task && (task->state == BRAID_TASK_SLEEPS || task->state == BRAID_TASK_UNKNOWN))
 		turn(task, BRAID_TASK_WAITS, item->host_ns);
 	return err;
@@ -200,7 +199,7 @@ int braid_stats_take_wakeup(struct braid_stats *s, const struct braid_item *item
 
 /* vCPUs ------------------------------------------------------------------------------------- */
 
-/* The word behind "reason" in the event's text; the number when there is none. */
+/* The word after "reason" in the event's text; the number if absent. */
 static void name_reason(struct braid_stats *s, const struct braid_item *item,
 			struct braid_stats_reason *reason)
 {
@@ -229,7 +228,7 @@ static int find_reason(struct braid_stats *s, struct braid_stats_kvm *kvm,
 		if (kvm->reasons[kvm->reason].number == number)
 			return 0;
 	if (kvm->nr_reasons == BRAID_STATS_MAX_REASONS) {
-		kvm->reason = kvm->nr_reasons - 1;	/* the last one stands for all others */
+		kvm->reason = kvm->nr_reasons - 1;	/* the last one is for all others */
 		strcpy(kvm->reasons[kvm->reason].name, "others");
 		return 0;
 	}
@@ -238,13 +237,13 @@ static int find_reason(struct braid_stats *s, struct braid_stats_kvm *kvm,
 }
 
 static int take_exit(struct braid_stats *s, struct braid_stats_kvm *kvm,
-		     const struct braid_item *item, const struct braid_stats_kind *kind)
+		     const struct braid_item *item, const struct braid_stats_type *type)
 {
-	u64 number = (u32)number_at(kind->fields[0], item);
+	u64 number = (u32)number_at(type->fields[0], item);
 	int err;
 
-	if (kind->fields[1])
-		number |= (u64)number_at(kind->fields[1], item) << 32;
+	if (type->fields[1])
+		number |= (u64)number_at(type->fields[1], item) << 32;
 	if (kvm->state == BRAID_KVM_IN && item->host_ns > kvm->since_ns)
 		kvm->guest_ns += item->host_ns - kvm->since_ns;
 	kvm->exits++;
@@ -258,13 +257,13 @@ static int take_exit(struct braid_stats *s, struct braid_stats_kvm *kvm,
 }
 
 static void take_entry(struct braid_stats_kvm *kvm, const struct braid_item *item,
-		       const struct braid_stats_kind *kind)
+		       const struct braid_stats_type *type)
 {
 	struct braid_stats_reason *reason;
 	u64 ns;
 
-	if (kind->fields[0])
-		kvm->vcpu = number_at(kind->fields[0], item);
+	if (type->fields[0])
+		kvm->vcpu = number_at(type->fields[0], item);
 	kvm->entries++;
 	if (kvm->state == BRAID_KVM_OUT) {
 		reason = &kvm->reasons[kvm->reason];
@@ -279,7 +278,7 @@ static void take_entry(struct braid_stats_kvm *kvm, const struct braid_item *ite
 }
 
 int braid_stats_take_kvm(struct braid_stats *s, const struct braid_item *item,
-			 const struct braid_stats_kind *kind)
+			 const struct braid_stats_type *type)
 {
 	struct braid_stats_task *task;
 	int err = task_of(s, item->stream->number, braid_format_pid(item), &task);
@@ -295,9 +294,9 @@ int braid_stats_take_kvm(struct braid_stats *s, const struct braid_item *item,
 			return -ENOMEM;
 		task->kvm->vcpu = ~0u;
 	}
-	if (kind->role == BRAID_STATS_EXIT)
-		return take_exit(s, task->kvm, item, kind);
-	take_entry(task->kvm, item, kind);
+	if (type->role == BRAID_STATS_EXIT)
+		return take_exit(s, task->kvm, item, type);
+	take_entry(task->kvm, item, type);
 	return 0;
 }
 

@@ -36,12 +36,12 @@ static void put_lost(struct braid_text *t, const struct braid_stats_cpu *cpu)
 static void put_events(const struct braid_stats *s, struct braid_text *t)
 {
 	double seconds = (s->last_ns - s->first_ns) / 1e9;
-	const struct braid_stats_kind **list;
+	const struct braid_stats_type **list;
 	size_t k, n, nr;
 
 	braid_text_printf(t, "\n%-16s %10s %12s  %s\n", "STREAM", "EVENTS", "A SECOND", "EVENT");
 	for (k = 0; k < s->source->nr_streams; k++) {
-		list = braid_stats_kinds_of(s, k, &nr);
+		list = braid_stats_types_of(s, k, &nr);
 		for (n = 0; n < nr; n++)
 			braid_text_printf(t, "%-16s %10llu %12.1f  %s:%s\n",
 					  s->source->streams[k]->name,
@@ -130,7 +130,7 @@ static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
 	free(list);
 }
 
-/* One vCPU's thread, as the host saw it. @kvm: NULL when KVM told nothing. */
+/* One vCPU's thread, as the host saw it. @kvm: NULL without data from KVM. */
 static void put_vcpu(const char *name, u32 vcpu, const struct braid_stats_task *task,
 		     struct braid_text *t)
 {
@@ -186,7 +186,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 	}
 	/* Threads of guests that are not in the trace. */
 	for (n = 0; n < s->nr_tasks; n++) {
-		if (!s->tasks[n].kvm || braid_stats_is_told(s, &s->tasks[n]))
+		if (!s->tasks[n].kvm || braid_stats_is_covered(s, &s->tasks[n]))
 			continue;
 		begin_vcpus(&any, t);
 		put_vcpu(s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
@@ -195,7 +195,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 
 void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 {
-	const char *untold;
+	const char *unknown;
 	size_t k;
 	u32 n;
 
@@ -218,9 +218,9 @@ void braid_stats_text(const struct braid_stats *s, struct braid_text *t)
 	}
 	for (k = 0; k < s->source->nr_streams; k++)
 		for (n = 0; s->streams[k].events &&
-		     (untold = braid_stats_untold(s, s->source->streams[k], n)); n++)
+		     (unknown = braid_stats_unknown(s, s->source->streams[k], n)); n++)
 			braid_text_printf(t, "# %s: unknown: %s\n", s->source->streams[k]->name,
-					  untold);
+					  unknown);
 	if (s->tasks_left_out)
 		braid_text_printf(t, "# only %u tasks are shown; there are more\n",
 				  BRAID_STATS_MAX_TASKS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The time line as text: one event a line, in columns. */
+/* The timeline as text: one event a line, in columns. */
 #include <string.h>
 
 #include "host_agent/export/line.h"
@@ -75,7 +75,7 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	if (*clock->reason && !braid_line_misses_clock(x, s))
 		braid_text_printf(t, " (%s)", clock->reason);
 	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
-		braid_text_printf(t, ", %u crossings", clock->nr_samples);
+		braid_text_printf(t, ", %u round-trip samples", clock->nr_samples);
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
 	braid_text_puts(t, ", ");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The trace as trace-cmd has it: a file of the host, and one of each guest. CPU by CPU, since
- * a file has each CPU's events in one piece: trace-cmd merges as it reads.
+ * a file has each CPU's events contiguous: trace-cmd merges as it reads.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -10,28 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/trace_dat.h"
+#include "host_agent/export/trace_dat_states.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define SUFFIX		".dat"
 #define PART		".part"
-#define NO_ID		0xffffu		/* a kind whose events are but bytes here */
+#define NO_ID		0xffffu		/* a type whose events are written as bytes */
 #define OUR_SYSTEM	"tracebraid"
 
-#define COMMON \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
 static const char note_format[] =
-	"name: note\nID: 1\nformat:\n" COMMON
+	"name: note\nID: 1\nformat:\n" BRAID_DAT_OUT_COMMON
 	"\tfield:__data_loc char[] text;\toffset:8;\tsize:4;\tsigned:1;\n"
 	"\nprint fmt: \"%s\", __get_str(text)\n";
 static const char bytes_format[] =
-	"name: bytes\nID: 2\nformat:\n" COMMON
+	"name: bytes\nID: 2\nformat:\n" BRAID_DAT_OUT_COMMON
 	"\tfield:__data_loc char[] event;\toffset:8;\tsize:4;\tsigned:1;\n"
 	"\tfield:__data_loc u8[] bytes;\toffset:12;\tsize:4;\tsigned:0;\n"
 	"\nprint fmt: \"%s: %s\", __get_str(event), __print_hex(__get_dynamic_array(bytes), "
@@ -52,16 +46,17 @@ struct bytes_record {
 #define MAX_NOTE_BYTES	(UINT16_MAX - 1u)
 #define MAX_SHOWN_BYTES	((UINT16_MAX - (u32)sizeof(struct bytes_record)) & ~3u)
 
-/* What is at hand. */
+/* The current item. */
 struct writing {
 	struct braid_walk walk;
 	struct braid_dat_out dat;
 	struct braid_dat_out_file *file;
 	struct braid_dat_out_pages pages;
+	struct braid_dat_out_states *states;	/* NULL: none are written */
 	u32 cpu;
-	u16 *ids;		/* by a kind's number; 0: not seen yet */
+	u16 *ids;		/* by a type's number; 0: not seen yet */
 	size_t ids_capacity;
-	bool lost;		/* a loss, and no event behind it yet: */
+	bool lost;		/* a loss without a later event yet: */
 	u64 lost_ns;
 	const struct braid_ring *lost_ring;
 	u64 lost_seq;
@@ -69,7 +64,7 @@ struct writing {
 
 /* Events ------------------------------------------------------------------------------------- */
 
-/* The time of the item at hand. No file has times before its clock's start. */
+/* The time of the current item. No file has times before its clock's start. */
 static u64 time_of(const struct writing *w)
 {
 	return w->walk.ns < 0 ? 0 : (u64)w->walk.ns;
@@ -107,7 +102,7 @@ static int put_note(struct writing *w, u64 ns, const char *text, u32 bytes)
 	return 0;
 }
 
-/* A loss is told with the event behind it; where that isn't written, one of ours stands in. */
+/* A loss is written with the next event; if that isn't written, with a substitute. */
 static int finish_loss(struct writing *w, const struct braid_item *item)
 {
 	static const char text[] = "events were lost";
@@ -144,7 +139,7 @@ static int take_note(void *arg, const struct braid_item *item)
 	if (err)
 		return err;
 	braid_text_safe(&safe, (const char *)item->payload, item->payload_bytes);
-	err = safe.failed ? braid_fail(-ENOMEM, "out of memory") :
+	err = safe.failed ? braid_out_of_memory() :
 			    put_note(w, time_of(w), safe.data,
 			     safe.bytes < MAX_NOTE_BYTES ? safe.bytes : MAX_NOTE_BYTES);
 	braid_text_free(&safe);
@@ -178,7 +173,7 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 	return 0;
 }
 
-/* Gives a kind its id in the file, and tells its format there. */
+/* Gives a type its id in the file, and writes its format there. */
 static int take_kind(struct writing *w, const struct braid_event_type_info *info)
 {
 	struct braid_text text = { 0 };
@@ -186,8 +181,8 @@ static int take_kind(struct writing *w, const struct braid_event_type_info *info
 	const char *system;
 	int err = 0;
 
-	if (id <= BRAID_DAT_OUT_MAX_ID && braid_format_retell(info, id, &text, &system)) {
-		err = text.failed ? braid_fail(-ENOMEM, "out of memory") : 0;
+	if (id <= BRAID_DAT_OUT_MAX_ID && braid_format_emit_sanitized(info, id, &text, &system)) {
+		err = text.failed ? braid_out_of_memory() : 0;
 		if (!err)
 			braid_dat_out_put_format(w->file, system, text.data, text.bytes);
 		w->file->nr_kinds++;
@@ -199,14 +194,14 @@ static int take_kind(struct writing *w, const struct braid_event_type_info *info
 	return err;
 }
 
-/* Room for a kind's number. */
+/* Space for a type's number. */
 static int grow_ids(struct writing *w, u32 number)
 {
 	size_t capacity = 2 * (size_t)number + 1024;
 	u16 *grown = realloc(w->ids, capacity * sizeof(*grown));
 
 	if (!grown)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	memset(grown + w->ids_capacity, 0, (capacity - w->ids_capacity) * sizeof(*grown));
 	w->ids = grown;
 	w->ids_capacity = capacity;
@@ -238,13 +233,29 @@ static int take_event(void *arg, const struct braid_item *item,
 
 /* A file ------------------------------------------------------------------------------------- */
 
-/* The rings of the CPU at hand. What befell the stream is told on CPU 0. */
+/* The rings of the current CPU. Notes of the stream are written on CPU 0. */
 static bool want_ring(void *arg, const struct braid_ring *ring)
 {
 	const struct writing *w = arg;
 
 	return ring->stream == w->file->stream &&
 	       (ring->cpu == w->cpu || (!w->cpu && ring->cpu == BRAID_RING_NOTES));
+}
+
+/* The second buffer; in front of it there is space for its section's header. */
+static int write_states(struct writing *w)
+{
+	struct braid_dat_out_file *file = w->file;
+	int err = braid_dat_out_pages_skip(&w->pages);
+	u32 k;
+
+	file->states_start = w->pages.bytes;
+	for (k = 0; k < file->nr_cpus && !err; k++) {
+		file->states[k].offset = w->pages.bytes;
+		err = braid_dat_out_states_put(w->states, file->stream, k, &w->pages);
+		file->states[k].bytes = w->pages.bytes - file->states[k].offset;
+	}
+	return err;
 }
 
 static int write_cpus(struct writing *w)
@@ -269,10 +280,12 @@ static int write_cpus(struct writing *w)
 			err = braid_dat_out_pages_close(&w->pages);
 		cpu->bytes = w->pages.bytes - cpu->offset;
 	}
+	if (!err && file->has_states)
+		err = write_states(w);
 	if (!err)
 		err = braid_dat_out_pages_flush(&w->pages);
 	file->data_end = w->pages.bytes;
-	if (!err && ftruncate(file->fd, file->data_end))	/* also where there is no page */
+	if (!err && ftruncate(file->fd, file->data_end))	/* also without a page */
 		err = braid_fail(-errno, "cannot write '%s': %s", file->part, strerror(errno));
 	return err;
 }
@@ -306,17 +319,23 @@ static void rewind_stream(const struct braid_stream *stream)
 		stream->rings[k]->ops->rewind(stream->rings[k]);
 }
 
-/* Once more with larger pages, or more room before them, if it turns out that it needs that. */
+/* Repeats with larger pages, or more space before them, if needed. */
 static int write_file(struct writing *w, struct braid_dat_out_file *file)
 {
 	struct braid_export_totals before = *w->walk.totals;
 	int err;
 
 	w->file = file;
+	file->has_states = w->states && file->stream && file->stream->kind == BRAID_STREAM_GUEST;
+	file->states = file->has_states ? calloc(file->nr_cpus, sizeof(*file->states)) : NULL;
+	if (file->has_states && !file->states)
+		return braid_out_of_memory();
 	file->page_bytes = BRAID_DAT_OUT_PAGE_BYTES;
 	file->data_start = braid_dat_out_head_bytes(&w->dat, file);
 	braid_dat_out_put_format(file, OUR_SYSTEM, note_format, strlen(note_format));
 	braid_dat_out_put_format(file, OUR_SYSTEM, bytes_format, strlen(bytes_format));
+	if (file->has_states)
+		braid_dat_out_states_format(file);
 	for (;;) {
 		file->data_start += -file->data_start & (file->page_bytes - 1);
 		err = try_file(w);
@@ -331,7 +350,7 @@ static int write_file(struct writing *w, struct braid_dat_out_file *file)
 
 /* Names and numbers -------------------------------------------------------------------------- */
 
-/* Of what it stands for, so that the same capture always gives the same; never 0. */
+/* Derived from its content, so that the same capture always gives the same id; never 0. */
 static u64 make_trace_id(const struct braid_source *source, const struct braid_stream *stream,
 			 u32 number)
 {
@@ -355,7 +374,7 @@ static u64 make_trace_id(const struct braid_source *source, const struct braid_s
 	return hash ? hash : 1;
 }
 
-/* The guest's own words in a file's name: no folders, and none of what numbers set off. */
+/* The guest's own name in a file's name: without '/', and without the separators of numbers. */
 static char path_character(char c)
 {
 	return isalnum((unsigned char)c) || (c && strchr("-_.", c)) ? c : '_';
@@ -369,23 +388,23 @@ static bool same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* "OUT-web1.dat"; then "OUT-web1+2.dat" of a guest of that name that came later. */
+/* "OUT-web1.dat"; then "OUT-web1+2.dat" for a later guest of that name. */
 static char *guest_path(const struct braid_dat_out *d, const char *base, const char *name)
 {
-	char *path = NULL, *tame = strdup(name), *c;
+	char *path = NULL, *sanitized = strdup(name), *c;
 	u32 number = 1;
 	size_t k;
 	int n;
 
-	if (!tame)
+	if (!sanitized)
 		return NULL;
-	for (c = tame; *c; c++)
+	for (c = sanitized; *c; c++)
 		*c = path_character(*c);
 	for (k = 1; k < d->nr_files; k++)
 		number += same_name(d->files[k].stream->name, name);
-	n = number > 1 ? asprintf(&path, "%s-%s+%u" SUFFIX, base, tame, number) :
-			 asprintf(&path, "%s-%s" SUFFIX, base, tame);
-	free(tame);
+	n = number > 1 ? asprintf(&path, "%s-%s+%u" SUFFIX, base, sanitized, number) :
+			 asprintf(&path, "%s-%s" SUFFIX, base, sanitized);
+	free(sanitized);
 	return n < 0 ? NULL : path;
 }
 
@@ -400,7 +419,7 @@ static u32 count_cpus(const struct braid_stream *stream)
 	return nr;
 }
 
-/* Adds a file; @stream NULL: of a host that was not recorded, or is not wanted. */
+/* Adds a file; @stream NULL: for a host that was not recorded, or not selected. */
 static int add_file(struct braid_dat_out *d, const char *base, const struct braid_stream *stream)
 {
 	struct braid_dat_out_file *file = &d->files[d->nr_files];
@@ -417,7 +436,7 @@ static int add_file(struct braid_dat_out *d, const char *base, const struct brai
 	file->cpus = calloc(file->nr_cpus, sizeof(*file->cpus));
 	file->trace_id = make_trace_id(d->source, stream, d->nr_files);
 	d->nr_files++;
-	return file->part && file->cpus ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return file->part && file->cpus ? 0 : braid_out_of_memory();
 }
 
 static bool wanted(const struct braid_export_options *options, const struct braid_stream *stream)
@@ -425,7 +444,7 @@ static bool wanted(const struct braid_export_options *options, const struct brai
 	return !options->stream || !strcmp(options->stream, stream->name);
 }
 
-/* The host's file comes first, always: it tells which guests there are. */
+/* The host's file is always first: it lists the guests. */
 static int add_files(struct braid_dat_out *d, const char *base,
 		     const struct braid_export_options *options)
 {
@@ -435,7 +454,7 @@ static int add_files(struct braid_dat_out *d, const char *base,
 
 	d->files = calloc(d->source->nr_streams + 1, sizeof(*d->files));
 	if (!d->files)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	for (k = d->source->nr_streams; k-- > 0;)
 		if (d->source->streams[k]->kind == BRAID_STREAM_HOST)
 			host = d->source->streams[k];
@@ -460,6 +479,7 @@ static void free_files(struct braid_dat_out *d)
 			close(file->fd);
 		braid_text_free(&file->ftrace.text);
 		braid_text_free(&file->events.text);
+		free(file->states);
 		free(file->path);
 		free(file->part);
 		free(file->cpus);
@@ -492,7 +512,7 @@ static int write_files(struct writing *w)
 	return err;
 }
 
-/* All get their names, or none is left of what is not whole. */
+/* Renames all files, or removes all if one is incomplete. */
 static int name_files(struct braid_dat_out *d, int err)
 {
 	size_t k;
@@ -521,14 +541,17 @@ static int export(u32 version, const char *out, struct braid_source *source,
 		bytes -= strlen(SUFFIX);
 	base = strndup(out, bytes);
 	err = base ? braid_walk_begin(&w.walk, source, options, totals) :
-		     braid_fail(-ENOMEM, "out of memory");
+		     braid_out_of_memory();
 	w.dat.format = w.walk.format;
+	if (!err && options->states)
+		err = braid_dat_out_states_make(&w.states, source, options);
 	if (!err)
 		err = add_files(&w.dat, base, options);
 	if (!err)
 		err = name_files(&w.dat, write_files(&w));
 	braid_walk_end(&w.walk);
 	free_files(&w.dat);
+	braid_dat_out_states_free(w.states);
 	free(w.ids);
 	free(base);
 	return err;

@@ -9,10 +9,18 @@
 
 #define BRAID_DAT_OUT_PAGE_BYTES	4096u	/* of a page; grows when an event needs more */
 
-/* Ids in a file: of what is no event of the trace's own, then of its kinds as they come. */
+/* What each format of ours begins with. */
+#define BRAID_DAT_OUT_COMMON \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n" \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n" \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+/* Ids in a file: of generated events, then of the trace's types in order of occurrence. */
 enum braid_dat_out_id {
-	BRAID_DAT_OUT_NOTE = 1,		/* text: what befell the stream */
+	BRAID_DAT_OUT_NOTE = 1,		/* text: what happened to the stream */
 	BRAID_DAT_OUT_BYTES = 2,	/* a label and bytes: an event that no format explains */
+	BRAID_DAT_OUT_STATE = 3,	/* a vCPU's state, in a buffer of its own */
 	BRAID_DAT_OUT_FIRST_KIND = 16,
 	BRAID_DAT_OUT_MAX_ID = 32767,	/* KernelShark takes more for negative */
 };
@@ -29,12 +37,12 @@ struct braid_dat_out_pages {
 	u64 ns;			/* of its last event */
 	u64 lost_in;		/* events lost before the page's first */
 	u64 lost;		/* and before the next event */
-	u64 bytes;		/* of the file, with what is in buffer; a multiple of page_bytes */
+	u64 bytes;		/* of the file, including buffer; a multiple of page_bytes */
 	u32 needed_bytes;	/* after -EMSGSIZE: a page that takes the event */
 };
 
 /**
- * braid_dat_out_pages_begin - get ready
+ * braid_dat_out_pages_begin - begin to write pages
  * @p: filled
  * @fd: positioned at @start
  * @page_bytes: a power of two
@@ -45,13 +53,13 @@ struct braid_dat_out_pages {
 int braid_dat_out_pages_begin(struct braid_dat_out_pages *p, int fd, u32 page_bytes, u64 start);
 
 /**
- * braid_dat_out_pages_put - make room for an event
+ * braid_dat_out_pages_put - reserve space for an event
  * @p: the pages
  * @ns: its time, not before that of the last event since braid_dat_out_pages_close()
  * @bytes: of its record
- * @record: set to where that goes, 4-byte aligned
+ * @record: set to the record's place, 4-byte aligned
  *
- * Return: 0; -EMSGSIZE when no page takes it; -errno with braid_fail().
+ * Return: 0; -EMSGSIZE when it does not fit a page; -errno with braid_fail().
  */
 int braid_dat_out_pages_put(struct braid_dat_out_pages *p, u64 ns, u32 bytes, void **record);
 
@@ -65,19 +73,27 @@ void braid_dat_out_pages_lose(struct braid_dat_out_pages *p, u64 lost);
 /** braid_dat_out_pages_close - end a CPU's last page; 0, or -errno with braid_fail() */
 int braid_dat_out_pages_close(struct braid_dat_out_pages *p);
 
+/**
+ * braid_dat_out_pages_skip - leave a page's space free
+ * @p: closed
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_dat_out_pages_skip(struct braid_dat_out_pages *p);
+
 /** braid_dat_out_pages_flush - write what is complete; 0, or -errno with braid_fail() */
 int braid_dat_out_pages_flush(struct braid_dat_out_pages *p);
 
 /** braid_dat_out_pages_end - free the buffer */
 void braid_dat_out_pages_end(struct braid_dat_out_pages *p);
 
-/* Where a CPU's pages lie. */
+/* The place of a CPU's pages. */
 struct braid_dat_out_cpu {
 	u64 offset;
 	u64 bytes;
 };
 
-/* Event formats that a file tells. */
+/* Event formats of a file. */
 struct braid_dat_out_formats {
 	struct braid_text text;
 	u32 nr;
@@ -88,14 +104,17 @@ struct braid_dat_out_file {
 	const struct braid_stream *stream;	/* NULL: a host that was not recorded */
 	char *path;
 	char *part;		/* what it is called until it is whole */
-	bool made;		/* there is one of that name, and it is ours */
+	bool made;		/* a file of that name exists, and is ours */
 	int fd;
 	u64 trace_id;
 	u32 page_bytes;
 	u64 data_start;		/* of the first CPU's pages */
-	u64 data_end;
+	u64 data_end;		/* of all pages */
 	u32 nr_cpus;
 	struct braid_dat_out_cpu *cpus;
+	bool has_states;	/* a second buffer, of vCPUs' states: */
+	u64 states_start;	/* of its pages; its section's header ends there */
+	struct braid_dat_out_cpu *states;	/* by CPU */
 	bool any;		/* an event, so that these are set: */
 	u64 first_ns, last_ns;
 	u32 nr_kinds;		/* that have ids */
@@ -116,16 +135,16 @@ u64 braid_dat_out_head_bytes(const struct braid_dat_out *d,
 			     const struct braid_dat_out_file *file);
 
 /**
- * braid_dat_out_put_head - write all but the pages
+ * braid_dat_out_put_head - write all except the pages
  * @d: the export
  * @file: its pages are written
  *
- * Return: 0; -EAGAIN when they must begin farther behind: file->data_start is moved;
- * -errno with braid_fail().
+ * Return: 0; -EAGAIN when the pages must begin later: file->data_start is increased; -errno with
+ * braid_fail().
  */
 int braid_dat_out_put_head(const struct braid_dat_out *d, struct braid_dat_out_file *file);
 
-/** braid_dat_out_put_format - tell a format of ours or of the trace's */
+/** braid_dat_out_put_format - write a format of ours or of the trace's */
 void braid_dat_out_put_format(struct braid_dat_out_file *file, const char *system,
 			      const char *text, size_t bytes);
 

@@ -1,43 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * All of a trace.dat but the pages: what trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5) describe.
+ * All of a trace.dat except the pages: what trace-cmd.dat.v6(5) and trace-cmd.dat.v7(5) describe.
  * Version 6 has one part after another in front of the pages; version 7 has them as sections
- * behind, found by options.
+ * after them, found by options.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/trace_dat.h"
+#include "host_agent/export/trace_dat_states.h"
+#include "host_agent/store/trace_dat_ids.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
 #define HEADER_V7_BYTES	32u	/* the file's, up to and with where the options are */
 #define SECTION_BYTES	16u	/* of a section's header */
 #define SPARE_BYTES	(256u << 10)	/* of version 6, for what formats grow by */
-#define TIME_SAMPLES	2u	/* that readers want at least */
-
-/* Options, and sections that an option of the same number finds. */
-enum option {
-	OPTION_DONE = 0,	/* as a section: the options */
-	OPTION_CPUSTAT = 2,
-	OPTION_BUFFER = 3,
-	OPTION_TRACECLOCK = 4,
-	OPTION_UNAME = 5,
-	OPTION_CPUCOUNT = 8,
-	OPTION_VERSION = 9,
-	OPTION_TRACEID = 11,
-	OPTION_TIME_SHIFT = 12,
-	OPTION_GUEST = 13,
-	OPTION_STRINGS = 15,
-	OPTION_HEADER_INFO = 16,
-	OPTION_FTRACE_EVENTS = 17,
-	OPTION_EVENT_FORMATS = 18,
-	OPTION_KALLSYMS = 19,
-	OPTION_PRINTK = 20,
-	OPTION_CMDLINES = 21,
-};
+#define TIME_SAMPLES	2u	/* required by readers */
 
 static void put16(struct braid_text *t, u16 value)
 {
@@ -64,7 +44,7 @@ static void put_string(struct braid_text *t, const char *s)
 static void put_beginning(struct braid_text *t, const struct braid_dat_out *d,
 			  const struct braid_dat_out_file *file)
 {
-	braid_text_puts(t, "\x17\x08\x44tracing");
+	braid_text_puts(t, BRAID_TRACE_DAT_MAGIC);
 	put_string(t, d->version == 6 ? "6" : "7");
 	braid_text_put(t, "\0\x08", 2);	/* little endian, longs of 8 bytes */
 	put32(t, file->page_bytes);
@@ -98,7 +78,7 @@ void braid_dat_out_put_format(struct braid_dat_out_file *file, const char *syste
 	bool ftrace = !strcmp(system, "ftrace");
 	struct braid_dat_out_formats *to = ftrace ? &file->ftrace : &file->events;
 
-	/* Each is a system of one event: nobody minds one that is there twice. */
+	/* Each is a system of one event: duplicate systems are harmless. */
 	if (!ftrace) {
 		put_string(&to->text, system);
 		put32(&to->text, 1);
@@ -158,8 +138,8 @@ static void put_comms(struct braid_text *t, const struct braid_dat_out_file *fil
 
 /* Options ------------------------------------------------------------------------------------ */
 
-/* Begins an option. Return: what end_option() wants. */
-static size_t begin_option(struct braid_text *t, enum option option)
+/* Begins an option. Return: the argument of end_option(). */
+static size_t begin_option(struct braid_text *t, enum braid_dat_id option)
 {
 	put16(t, option);
 	put32(t, 0);
@@ -171,7 +151,7 @@ static void end_option(struct braid_text *t, size_t at)
 	set_size(t, at, sizeof(u32));
 }
 
-static void put_offset_option(struct braid_text *t, enum option option, u64 value)
+static void put_offset_option(struct braid_text *t, enum braid_dat_id option, u64 value)
 {
 	size_t at = begin_option(t, option);
 
@@ -179,15 +159,15 @@ static void put_offset_option(struct braid_text *t, enum option option, u64 valu
 	end_option(t, at);
 }
 
-/* Times are the host's already: the shift is none, and its scale 1. */
+/* Times are the host's already: the shift is 0, and its scale 1. */
 static void put_time_shift(struct braid_text *t, const struct braid_dat_out *d,
 			   const struct braid_dat_out_file *file)
 {
-	size_t at = begin_option(t, OPTION_TIME_SHIFT);
+	size_t at = begin_option(t, BRAID_DAT_TIME_SHIFT);
 	u32 k;
 
 	put64(t, d->files[0].trace_id);
-	put32(t, 0);			/* flags: nothing to interpolate */
+	put32(t, 0);			/* flags: no interpolation */
 	put32(t, file->nr_cpus);
 	for (k = 0; k < file->nr_cpus; k++) {
 		put32(t, TIME_SAMPLES);
@@ -204,13 +184,13 @@ static void put_time_shift(struct braid_text *t, const struct braid_dat_out *d,
 }
 
 /*
- * Which thread of the host ran which CPU of a guest; -1: nobody saw it. trace-cmd can't read
- * a guest without CPUs, so it is not told of one whose threads are all unknown.
+ * Which thread of the host ran which CPU of a guest; -1: unknown. trace-cmd can't read a guest
+ * without CPUs, so guests whose threads are all unknown are not listed.
  */
 static void put_guest(struct braid_text *t, const struct braid_dat_out_file *guest)
 {
 	const struct braid_stream *s = guest->stream;
-	size_t k, at = begin_option(t, OPTION_GUEST);
+	size_t k, at = begin_option(t, BRAID_DAT_GUEST);
 	u32 cpu;
 	s32 tid;
 
@@ -234,7 +214,7 @@ static void put_uname(struct braid_text *t, const struct braid_dat_out *d,
 	const struct braid_chunk_file *head = &d->source->head;
 	const struct braid_stream *s = file->stream;
 	bool guest = s && s->kind == BRAID_STREAM_GUEST;
-	size_t at = begin_option(t, OPTION_UNAME);
+	size_t at = begin_option(t, BRAID_DAT_UNAME);
 
 	braid_text_puts(t, "Linux ");
 	braid_text_safe(t, guest ? s->name : head->host_name, sizeof(head->host_name));
@@ -247,11 +227,11 @@ static void put_uname(struct braid_text *t, const struct braid_dat_out *d,
 	end_option(t, at);
 }
 
-/* What tracefs tells in per_cpu/cpuN/stats, and how exact the times are. */
+/* The content of tracefs' per_cpu/cpuN/stats, and the bounds of the times. */
 static void put_cpu_stat(struct braid_text *t, const struct braid_stream *s, u32 cpu)
 {
 	u64 left = 0, lost = 0, read = 0;
-	size_t k, at = begin_option(t, OPTION_CPUSTAT);
+	size_t k, at = begin_option(t, BRAID_DAT_CPU_STAT);
 
 	for (k = 0; k < s->nr_rings; k++) {
 		const struct braid_ring *ring = s->rings[k];
@@ -271,7 +251,7 @@ static void put_cpu_stat(struct braid_text *t, const struct braid_stream *s, u32
 	end_option(t, at);
 }
 
-/* The clock's name. trace-cmd crashes where there is none, or one of brackets. */
+/* The clock's name. trace-cmd crashes if it is missing or only brackets. */
 static void put_clock_name(struct braid_text *t, const struct braid_dat_out *d)
 {
 	char name[sizeof(d->source->head.clock) + 1] = "";
@@ -296,22 +276,22 @@ static void put_options(struct braid_text *t, const struct braid_dat_out *d,
 {
 	size_t k, at;
 
-	at = begin_option(t, OPTION_CPUCOUNT);
+	at = begin_option(t, BRAID_DAT_CPU_COUNT);
 	put32(t, file->nr_cpus);
 	end_option(t, at);
-	put_offset_option(t, OPTION_TRACEID, file->trace_id);
+	put_offset_option(t, BRAID_DAT_TRACE_ID, file->trace_id);
 	for (k = 1; k < d->nr_files && file == d->files; k++)
 		if (d->files[k].stream->nr_threads)
 			put_guest(t, &d->files[k]);
 	if (file != d->files)
 		put_time_shift(t, d, file);
 	put_uname(t, d, file);
-	at = begin_option(t, OPTION_VERSION);
+	at = begin_option(t, BRAID_DAT_VERSION);
 	braid_text_puts(t, "tracebraid ");
 	braid_text_safe(t, d->source->head.agent_version, sizeof(d->source->head.agent_version));
 	braid_text_putc(t, 0);
 	end_option(t, at);
-	at = begin_option(t, OPTION_TRACECLOCK);
+	at = begin_option(t, BRAID_DAT_TRACE_CLOCK);
 	put_clock(t, d);
 	end_option(t, at);
 	for (k = 0; k < file->nr_cpus && file->stream; k++)
@@ -336,7 +316,7 @@ static void put_v6(struct braid_text *t, const struct braid_dat_out *d,
 	put32(t, file->nr_cpus);
 	put_string(t, "options  ");
 	put_options(t, d, file);
-	put16(t, OPTION_DONE);
+	put16(t, BRAID_DAT_DONE);
 	put_string(t, "flyrecord");
 	for (k = 0; k < file->nr_cpus; k++) {
 		put64(t, file->cpus[k].offset);
@@ -352,24 +332,24 @@ static void put_v6(struct braid_text *t, const struct braid_dat_out *d,
 
 /* What a section is called; its id is where that begins among the strings. */
 static const struct {
-	enum option section;
+	enum braid_dat_id section;
 	const char *text;
 } section_names[] = {
-	{ OPTION_DONE, "options" },
-	{ OPTION_BUFFER, "buffer flyrecord" },
-	{ OPTION_STRINGS, "strings" },
-	{ OPTION_HEADER_INFO, "headers" },
-	{ OPTION_FTRACE_EVENTS, "ftrace events" },
-	{ OPTION_EVENT_FORMATS, "event formats" },
-	{ OPTION_KALLSYMS, "kallsyms" },
-	{ OPTION_PRINTK, "trace_printk" },
-	{ OPTION_CMDLINES, "command lines" },
+	{ BRAID_DAT_DONE, "options" },
+	{ BRAID_DAT_BUFFER, "buffer flyrecord" },
+	{ BRAID_DAT_STRINGS, "strings" },
+	{ BRAID_DAT_HEADER_INFO, "headers" },
+	{ BRAID_DAT_FTRACE_EVENTS, "ftrace events" },
+	{ BRAID_DAT_EVENT_FORMATS, "event formats" },
+	{ BRAID_DAT_KALLSYMS, "kallsyms" },
+	{ BRAID_DAT_PRINTK, "trace_printk" },
+	{ BRAID_DAT_CMDLINES, "command lines" },
 };
 
 #define NR_SECTION_NAMES	(sizeof(section_names) / sizeof(section_names[0]))
 
-/* Begins a section. Return: what end_section() wants. */
-static size_t begin_section(struct braid_text *t, enum option section)
+/* Begins a section. Return: the argument of end_section(). */
+static size_t begin_section(struct braid_text *t, enum braid_dat_id section)
 {
 	u32 k, name = 0;
 
@@ -388,84 +368,118 @@ static void end_section(struct braid_text *t, size_t at)
 }
 
 static void put_section(struct braid_text *t, const struct braid_dat_out *d,
-			const struct braid_dat_out_file *file, enum option section)
+			const struct braid_dat_out_file *file, enum braid_dat_id section)
 {
 	size_t k, at = begin_section(t, section);
 
-	if (section == OPTION_HEADER_INFO)
+	if (section == BRAID_DAT_HEADER_INFO)
 		put_headers(t, file);
-	else if (section == OPTION_FTRACE_EVENTS)
+	else if (section == BRAID_DAT_FTRACE_EVENTS)
 		put_formats(t, &file->ftrace);
-	else if (section == OPTION_EVENT_FORMATS)
+	else if (section == BRAID_DAT_EVENT_FORMATS)
 		put_formats(t, &file->events);
-	else if (section == OPTION_KALLSYMS)
+	else if (section == BRAID_DAT_KALLSYMS)
 		put_symbols(t, d, file);
-	else if (section == OPTION_PRINTK)
+	else if (section == BRAID_DAT_PRINTK)
 		put32(t, 0);
-	else if (section == OPTION_CMDLINES)
+	else if (section == BRAID_DAT_CMDLINES)
 		put_comms(t, file);
-	for (k = 0; k < NR_SECTION_NAMES && section == OPTION_STRINGS; k++)
+	for (k = 0; k < NR_SECTION_NAMES && section == BRAID_DAT_STRINGS; k++)
 		put_string(t, section_names[k].text);
 	end_section(t, at);
 }
 
-/* Where the pages are; the trace's own buffer has no name. */
+/* The place of a buffer's pages; the trace's own buffer has no name. */
 static void put_buffer_option(struct braid_text *t, const struct braid_dat_out *d,
-			      const struct braid_dat_out_file *file)
+			      const struct braid_dat_out_file *file, const char *name, u64 section,
+			      const struct braid_dat_out_cpu *cpus)
 {
-	size_t at = begin_option(t, OPTION_BUFFER);
+	size_t at = begin_option(t, BRAID_DAT_BUFFER);
 	u32 k;
 
-	put64(t, HEADER_V7_BYTES);
-	put_string(t, "");
+	put64(t, section);
+	put_string(t, name);
 	put_clock_name(t, d);
 	braid_text_putc(t, 0);
 	put32(t, file->page_bytes);
 	put32(t, file->nr_cpus);
 	for (k = 0; k < file->nr_cpus; k++) {
 		put32(t, k);
-		put64(t, file->cpus[k].offset);
-		put64(t, file->cpus[k].bytes);
+		put64(t, cpus[k].offset);
+		put64(t, cpus[k].bytes);
 	}
 	end_option(t, at);
 }
 
-/* All behind the pages. *options_start: where the options are, from the text's start. */
+/* All parts after the pages. *options_start: place of the options, from the text's start. */
 static void put_v7(struct braid_text *t, const struct braid_dat_out *d,
 		   const struct braid_dat_out_file *file, u64 *options_start)
 {
-	u64 starts[OPTION_CMDLINES + 1];
+	u64 starts[BRAID_DAT_CMDLINES + 1];
 	size_t at;
 	u32 s;
 
-	for (s = OPTION_STRINGS; s <= OPTION_CMDLINES; s++) {
+	for (s = BRAID_DAT_STRINGS; s <= BRAID_DAT_CMDLINES; s++) {
 		starts[s] = file->data_end + t->bytes;
 		put_section(t, d, file, s);
 	}
 	*options_start = t->bytes;
-	at = begin_section(t, OPTION_DONE);
+	at = begin_section(t, BRAID_DAT_DONE);
 	put_options(t, d, file);
-	put_buffer_option(t, d, file);
-	for (s = OPTION_HEADER_INFO; s <= OPTION_CMDLINES; s++)
+	put_buffer_option(t, d, file, "", HEADER_V7_BYTES, file->cpus);
+	if (file->has_states)
+		put_buffer_option(t, d, file, BRAID_DAT_OUT_STATES,
+				  file->states_start - SECTION_BYTES, file->states);
+	for (s = BRAID_DAT_HEADER_INFO; s <= BRAID_DAT_CMDLINES; s++)
 		put_offset_option(t, s, starts[s]);
-	put_offset_option(t, OPTION_DONE, 0);	/* no more options elsewhere */
+	put_offset_option(t, BRAID_DAT_DONE, 0);	/* no further options */
 	end_section(t, at);
+}
+
+static void put_pages_section(struct braid_text *t, u64 bytes)
+{
+	size_t at = begin_section(t, BRAID_DAT_BUFFER);
+
+	if (!t->failed)
+		memcpy(t->data + at, &bytes, sizeof(bytes));
 }
 
 /* In front of the pages: the file's header, and that of the section that they are. */
 static void put_front_v7(struct braid_text *t, const struct braid_dat_out *d,
 			 const struct braid_dat_out_file *file, u64 options_start)
 {
-	u64 bytes = file->data_end - HEADER_V7_BYTES - SECTION_BYTES;
-	size_t at;
+	u64 end = file->has_states ? file->states_start - SECTION_BYTES : file->data_end;
 
 	put_beginning(t, d, file);
 	put_string(t, "none");		/* no compression, of no version */
 	put_string(t, "");
 	put64(t, options_start);
-	at = begin_section(t, OPTION_BUFFER);
-	if (!t->failed)
-		memcpy(t->data + at, &bytes, sizeof(bytes));
+	put_pages_section(t, end - HEADER_V7_BYTES - SECTION_BYTES);
+}
+
+static int write_at(const struct braid_dat_out_file *file, u64 offset, const struct braid_text *t)
+{
+	int err = 0;
+
+	if (t->failed || file->ftrace.text.failed || file->events.text.failed)
+		return braid_out_of_memory();
+	if (lseek(file->fd, offset, SEEK_SET) < 0)
+		err = -errno;
+	if (!err)
+		err = braid_write_all(file->fd, t->data, t->bytes);
+	return err ? braid_fail(err, "cannot write '%s': %s", file->part, strerror(-err)) : 0;
+}
+
+/* In front of the second buffer's pages. Return: 0, or -errno with braid_fail(). */
+static int put_states_section(const struct braid_dat_out_file *file)
+{
+	struct braid_text t = { 0 };
+	int err;
+
+	put_pages_section(&t, file->data_end - file->states_start);
+	err = write_at(file, file->states_start - SECTION_BYTES, &t);
+	braid_text_free(&t);
+	return err;
 }
 
 /* -------------------------------------------------------------------------------------------- */
@@ -491,19 +505,6 @@ u64 braid_dat_out_head_bytes(const struct braid_dat_out *d,
 	return bytes;
 }
 
-static int write_at(const struct braid_dat_out_file *file, u64 offset, const struct braid_text *t)
-{
-	int err = 0;
-
-	if (t->failed || file->ftrace.text.failed || file->events.text.failed)
-		return braid_fail(-ENOMEM, "out of memory");
-	if (lseek(file->fd, offset, SEEK_SET) < 0)
-		err = -errno;
-	if (!err)
-		err = braid_write_all(file->fd, t->data, t->bytes);
-	return err ? braid_fail(err, "cannot write '%s': %s", file->part, strerror(-err)) : 0;
-}
-
 int braid_dat_out_put_head(const struct braid_dat_out *d, struct braid_dat_out_file *file)
 {
 	struct braid_text t = { 0 }, front = { 0 };
@@ -521,6 +522,8 @@ int braid_dat_out_put_head(const struct braid_dat_out *d, struct braid_dat_out_f
 		err = write_at(file, file->data_end, &t);
 		put_front_v7(&front, d, file, file->data_end + options_start);
 	}
+	if (!err && file->has_states)
+		err = put_states_section(file);
 	if (!err)
 		err = write_at(file, 0, &front);
 	braid_text_free(&t);

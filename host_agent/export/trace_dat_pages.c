@@ -11,12 +11,12 @@
 #define BUFFER_BYTES	(256u << 10)
 #define HEADER_BYTES	((u32)sizeof(struct page_header))
 /*
- * Zeros at each page's end. A reader that takes a string without an end, or an address in
- * a record's last word, stays in the page. The number of lost events goes here, too.
+ * Zeros at each page's end. A reader of an unterminated string, or of an address in a record's last
+ * word, then stays in the page. The number of lost events is stored here, too.
  */
 #define TAIL_BYTES	32u
 #define TYPE_EXTEND	30u
-#define MAX_SMALL_BYTES	112u		/* of a record whose size type_len tells, in words */
+#define MAX_SMALL_BYTES	112u		/* of a record whose size is in type_len, in words */
 #define DELTA_BITS	27
 #define DELTA_MASK	((1u << DELTA_BITS) - 1)
 #define EXTEND_BYTES	8u
@@ -36,7 +36,7 @@ int braid_dat_out_pages_begin(struct braid_dat_out_pages *p, int fd, u32 page_by
 	p->buffer_bytes = page_bytes > BUFFER_BYTES ? page_bytes : BUFFER_BYTES;
 	p->bytes = start;
 	p->buffer = malloc(p->buffer_bytes);
-	return p->buffer ? 0 : braid_fail(-ENOMEM, "out of memory");
+	return p->buffer ? 0 : braid_out_of_memory();
 }
 
 void braid_dat_out_pages_end(struct braid_dat_out_pages *p)
@@ -53,7 +53,7 @@ int braid_dat_out_pages_flush(struct braid_dat_out_pages *p)
 	return err ? braid_fail(err, "cannot write the trace.dat: %s", strerror(-err)) : 0;
 }
 
-/* What a reader finds in the commit word; a number goes behind the data. */
+/* Flags in the commit word; a number follows the data. */
 static u64 commit_word(const struct braid_dat_out_pages *p, u8 *page)
 {
 	if (!p->lost_in)
@@ -75,6 +75,14 @@ int braid_dat_out_pages_close(struct braid_dat_out_pages *p)
 	commit = commit_word(p, page);
 	memcpy(page + offsetof(struct page_header, commit), &commit, sizeof(commit));
 	p->open = false;
+	p->filled += p->page_bytes;
+	p->bytes += p->page_bytes;
+	return p->filled + p->page_bytes > p->buffer_bytes ? braid_dat_out_pages_flush(p) : 0;
+}
+
+int braid_dat_out_pages_skip(struct braid_dat_out_pages *p)
+{
+	memset(p->buffer + p->filled, 0, p->page_bytes);
 	p->filled += p->page_bytes;
 	p->bytes += p->page_bytes;
 	return p->filled + p->page_bytes > p->buffer_bytes ? braid_dat_out_pages_flush(p) : 0;
@@ -136,7 +144,7 @@ int braid_dat_out_pages_put(struct braid_dat_out_pages *p, u64 ns, u32 bytes, vo
 		*at++ = (u32)delta << 5;
 		*at++ = size - 4;
 	}
-	at[(size - (size <= MAX_SMALL_BYTES + 4 ? 4 : 8)) / 4 - 1] = 0;	/* what is beyond bytes */
+	at[(size - (size <= MAX_SMALL_BYTES + 4 ? 4 : 8)) / 4 - 1] = 0;	/* the part beyond bytes */
 	p->used += size;
 	p->ns = ns;
 	*record = at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs the merge and hands on each item that is wanted. */
+/* Runs the merge and passes on each selected item. */
 #include <errno.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static bool full(const struct braid_walk *w)
 	return w->options->max_lines && w->totals->lines >= w->options->max_lines;
 }
 
-/* An item that is wanted. */
+/* A selected item. */
 static void note_order(struct braid_walk *w, const struct braid_item *item)
 {
 	w->late = w->source->grows && item->host_ns < w->latest_ns;
@@ -83,7 +83,7 @@ static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, voi
 	int ret;
 
 	if (!info)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	ret = braid_select_event(w->select, item, info);
 	if (ret <= 0)
 		return ret;
@@ -124,7 +124,7 @@ static void close_formats(struct braid_walk *w)
 	w->format = NULL;
 }
 
-/* Those that there are now, and what is wanted of them. Return: 0, or -errno. */
+/* Loads the present formats, and the selection. Return: 0, or -errno. */
 static int open_formats(struct braid_walk *w)
 {
 	int err;
@@ -134,7 +134,7 @@ static int open_formats(struct braid_walk *w)
 	return err ? err : braid_select_begin(&w->select, w->source, w->format, w->options);
 }
 
-/* Waits until the source has more. Return: 1, 0 when there will be none, -errno. */
+/* Waits until the source has more. Return: 1, 0 at the end, -errno. */
 static int grow(struct braid_walk *w, struct braid_merge *merge, const struct braid_walk_ops *ops,
 		void *arg)
 {
@@ -153,27 +153,59 @@ static int grow(struct braid_walk *w, struct braid_merge *merge, const struct br
 	return ret ? ret : 1;
 }
 
+/* Return: 0, or -errno with braid_fail(). */
+static int feed_states(struct braid_walk *w, const struct braid_item *item)
+{
+	const struct braid_event_type_info *info;
+	int err = 0;
+
+	if (item->kind == BRAID_ITEM_NOTE || !braid_states_takes(item->host_ns))
+		return 0;
+	if (item->lost_before)
+		err = braid_states_lost(w->states, item);
+	if (err || item->kind != BRAID_ITEM_EVENT)
+		return err;
+	info = braid_format_event(w->format, item);
+	return info ? braid_states_event(w->states, item, info) : braid_out_of_memory();
+}
+
+static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
+{
+	return braid_select_ring((void *)w->options, ring) &&
+	       (!w->wants || w->wants(w->wants_arg, ring));
+}
+
+/* Return: 0, -errno; 1: this and all later items are behind the selected time. */
+static int put_selected(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+			const struct braid_item *item)
+{
+	enum braid_select_when when;
+
+	if (w->states && !wanted(w, item->ring))
+		return 0;
+	tell_time(w, item);
+	when = braid_select_time(w->select, item, w->ns);
+	/* The host's clock never goes back; wall time may. */
+	if (when == BRAID_SELECT_BEHIND)
+		return !w->options->realtime;
+	return when == BRAID_SELECT_WITHIN ? put_item(w, ops, arg, item) : 0;
+}
+
 /* All that can be merged now. Return: 0, or -errno. */
 static int put_items(struct braid_walk *w, struct braid_merge *merge,
 		     const struct braid_walk_ops *ops, void *arg)
 {
 	const struct braid_export_options *o = w->options;
 	const struct braid_item *item;
-	enum braid_select_when when;
 	u64 turns = 0;
 	int ret = 0;
 
 	while (!full(w) && (ret = braid_merge_next(merge, &item)) > 0) {
-		tell_time(w, item);
-		when = braid_select_time(w->select, item, w->ns);
-		ret = 0;
-		/* The host's clock never goes back; wall time may. */
-		if (when == BRAID_SELECT_BEHIND && !o->realtime)
-			break;
-		if (when == BRAID_SELECT_WITHIN)
-			ret = put_item(w, ops, arg, item);
+		ret = w->states ? feed_states(w, item) : 0;
+		if (!ret)
+			ret = put_selected(w, ops, arg, item);
 		if (ret)
-			break;
+			return ret < 0 ? ret : 0;
 		if (++turns & 0xfff)
 			continue;
 		if (o->stop && *o->stop)
@@ -189,11 +221,38 @@ static bool want_ring(void *arg, const struct braid_ring *ring)
 {
 	const struct braid_walk *w = arg;
 
-	return braid_select_ring((void *)w->options, ring) &&
-	       (!w->wants || w->wants(w->wants_arg, ring));
+	return w->states || wanted(w, ring);
 }
 
-/* In parts, the first event of all need not be that of the first part: times count from it. */
+/* The time of the host's clock at which the shown clock reaches @ns: it goes back rarely. */
+static s64 host_ns_of(const struct braid_walk *w, s64 ns)
+{
+	s64 low = -BRAID_STATES_MAX_NS, high = BRAID_STATES_MAX_NS;
+
+	if (!w->options->realtime || ns == INT64_MIN || ns == INT64_MAX)
+		return ns;
+	while (low < high) {
+		s64 middle = low + (high - low) / 2;
+
+		if (braid_walk_shown_ns(w, middle) < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void limit_states(struct braid_walk *w)
+{
+	s64 from_ns, to_ns;
+
+	braid_select_range(w->select, &from_ns, &to_ns);
+	if (from_ns == INT64_MAX)
+		from_ns = BRAID_STATES_MAX_NS - 1;
+	braid_states_limit(w->states, host_ns_of(w, from_ns), host_ns_of(w, to_ns));
+}
+
+/* With parts, the first event of all may not be in the first part: times are relative to it. */
 static int meet_first(struct braid_walk *w)
 {
 	struct braid_merge *merge = NULL;
@@ -219,11 +278,13 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	struct braid_merge *merge = NULL;
 	int ret;
 
-	if (w->wants && !w->met_first) {
+	if ((w->wants || w->states) && !w->met_first) {
 		ret = meet_first(w);
 		if (ret)
 			return ret;
 		w->met_first = true;
+		if (w->states)
+			limit_states(w);
 	}
 	ret = braid_merge_begin(&merge, w->source, want_ring, w);
 	if (ret)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What every form does: merge, select, count, tell the time; and hand on what is left. */
+/* The common part of all forms: merge, select, count, convert times; and pass on the rest. */
 #ifndef BRAID_EXPORT_WALK_H
 #define BRAID_EXPORT_WALK_H
 
+#include "host_agent/analyze/states.h"
 #include "host_agent/export/export.h"
 #include "host_agent/export/order.h"
 #include "host_agent/export/select.h"
@@ -17,25 +18,29 @@ struct braid_walk {
 	struct braid_export_totals *totals;
 	u64 clock_bound_ns;		/* worst of the clock that is shown; 0 of the host's own */
 	struct braid_order order;
-	s64 latest_ns;			/* of all items so far that are wanted; host time */
+	s64 latest_ns;			/* of all selected items up to now; host time */
 	/*
-	 * Set behind braid_walk_begin(): each run is along the rings that are wanted then, so that
-	 * runs are parts of a walk. Whether the order of events is proven is then not looked at.
+	 * Set after braid_walk_begin(): each run covers the rings selected at that time, so that
+	 * runs are parts of a walk. Uncertain order is then not checked.
 	 */
 	bool (*wants)(void *arg, const struct braid_ring *ring);
 	void *wants_arg;
-	bool met_first;			/* in parts: the first event of all was found */
+	/*
+	 * Set after braid_walk_begin(), begun: takes all events, whatever is selected, each before
+	 * the ops do; the selected time limits its observation. The caller ends and frees it.
+	 */
+	struct braid_states *states;
+	bool met_first;			/* with either: the first event of all was found */
 
-	/* Of the item at hand: */
+	/* Of the current item: */
 	s64 ns;				/* its time, by the clock that is shown */
 	u64 bound_ns;
-	bool uncertain;			/* an event whose order is not proven */
+	bool uncertain;			/* an event whose order is uncertain */
 	bool late;			/* of a source that grows: a later one was handed on before */
 };
 
 /*
- * What is done with each item; NULL: nothing. Return: 0, or -errno with braid_fail(),
- * which ends the walk.
+ * Called for each item; NULL: ignored. Return: 0, or -errno with braid_fail(), which ends the walk.
  */
 struct braid_walk_ops {
 	int (*event)(void *arg, const struct braid_item *item,
@@ -48,11 +53,11 @@ struct braid_walk_ops {
 };
 
 /**
- * braid_walk_begin - get ready to walk
+ * braid_walk_begin - prepare to walk
  * @w: filled
  * @source: rewound
- * @options: what is wanted; stays
- * @totals: emptied; counted in by the walk
+ * @options: the selection; must stay valid
+ * @totals: zeroed, then counted up by the walk
  *
  * Return: 0, or -errno with braid_fail(); braid_walk_end() is needed in either case.
  */
@@ -61,10 +66,10 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 		     struct braid_export_totals *totals);
 
 /**
- * braid_walk_run - from the first item to the last, or to as many as are wanted
+ * braid_walk_run - walk from the first item to the last, or up to the limit
  * @w: begun
- * @ops: what is done with each; a loss comes before the event that it is told with
- * @arg: handed to @ops
+ * @ops: called for each; a loss precedes the event that it is reported with
+ * @arg: passed to @ops
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -76,7 +81,7 @@ void braid_walk_end(struct braid_walk *w);
 /** braid_walk_shown_ns - a time of the host's clock, by the clock that is shown */
 s64 braid_walk_shown_ns(const struct braid_walk *w, s64 host_ns);
 
-/** braid_walk_stream_bound - the worst bound of a stream's times, as they are shown */
+/** braid_walk_stream_bound - the worst bound of a stream's times, in the shown clock */
 u64 braid_walk_stream_bound(const struct braid_walk *w, const struct braid_stream *stream);
 
 #endif /* BRAID_EXPORT_WALK_H */

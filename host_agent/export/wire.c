@@ -6,22 +6,22 @@
 
 size_t braid_wire_begin(struct braid_text *t, u64 key)
 {
-	char *at = braid_text_room(t, BRAID_WIRE_MAX_VARINT + 1);
+	char *at = braid_text_room(t, BRAID_VARINT_BYTES + 1);
 
 	/* One byte for the length: that is enough for nearly all. */
 	if (at)
-		t->bytes = braid_wire_varint(at, key) + 1 - t->data;
+		t->bytes = braid_varint_put(at, key) + 1 - t->data;
 	return t->bytes;
 }
 
 void braid_wire_end(struct braid_text *t, size_t begin)
 {
 	size_t length = t->bytes - begin, more;
-	char varint[BRAID_WIRE_MAX_VARINT];
+	char varint[BRAID_VARINT_BYTES];
 
 	if (t->failed)
 		return;
-	more = braid_wire_varint(varint, length) - varint - 1;
+	more = braid_varint_put(varint, length) - varint - 1;
 	if (more) {
 		if (!braid_text_room(t, more))
 			return;
@@ -29,6 +29,17 @@ void braid_wire_end(struct braid_text *t, size_t begin)
 		t->bytes += more;
 	}
 	memcpy(t->data + begin - 1, varint, more + 1);
+}
+
+void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
+{
+	char *at = braid_text_room(t, BRAID_VARINT_BYTES + sizeof(value));
+
+	if (!at)
+		return;
+	at = braid_varint_put(at, key);
+	memcpy(at, &value, sizeof(value));	/* little endian, as all of the agent's hosts */
+	t->bytes = at + sizeof(value) - t->data;
 }
 
 void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t bytes)

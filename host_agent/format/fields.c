@@ -2,16 +2,16 @@
 /* Numbers, strings and arrays of an event, straight from its fields. */
 #include <string.h>
 
-#include "host_agent/format/fields.h"
+#include "host_agent/format/private.h"
 
 #define MAX_ELEMENTS	128u	/* of an array in a line for people */
 
-bool braid_format_range(const struct tep_format_field *field, const u8 *payload, u32 bytes,
+bool braid_format_range(const struct braid_field *field, const u8 *payload, u32 bytes,
 			u32 *offset, u32 *length)
 {
 	u32 at = field->offset, size = field->size;
 
-	if (field->flags & TEP_FIELD_IS_DYNAMIC)
+	if (field->flags & BRAID_FIELD_DYNAMIC)
 		return braid_dynamic_range(field, payload, bytes, offset, length);
 	if (at > bytes || size > bytes - at)
 		return false;
@@ -20,19 +20,19 @@ bool braid_format_range(const struct tep_format_field *field, const u8 *payload,
 	return true;
 }
 
-static void print_number(const struct tep_format_field *f, const u8 *at, u32 size, bool json,
+static void print_number(const struct braid_field *f, const u8 *at, u32 size, bool json,
 			 struct braid_text *out)
 {
 	u64 value = 0;
 	s64 number;
 
 	memcpy(&value, at, size);
-	if (f->flags & TEP_FIELD_IS_SIGNED) {
+	if (f->flags & BRAID_FIELD_SIGNED) {
 		number = (s64)(value << (64 - 8 * size)) >> (64 - 8 * size);
 		if (number < 0)
 			braid_text_putc(out, '-');
 		braid_text_u64(out, number < 0 ? -(u64)number : (u64)number, 0, ' ');
-	} else if (!json && (size == 8 || f->flags & TEP_FIELD_IS_POINTER)) {
+	} else if (!json && (size == 8 || f->flags & BRAID_FIELD_POINTER)) {
 		braid_text_printf(out, "0x%llx", (unsigned long long)value);
 	} else {
 		braid_text_u64(out, value, 0, ' ');
@@ -44,12 +44,12 @@ static bool number_size(u32 size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-static void print_array(const struct tep_format_field *f, const u8 *at, u32 length, bool json,
+static void print_array(const struct braid_field *f, const u8 *at, u32 length, bool json,
 			struct braid_text *out)
 {
 	u32 size = f->elementsize, k, nr;
 
-	if (!number_size(size) || (f->flags & TEP_FIELD_IS_DYNAMIC && size == 4 && length & 3))
+	if (!number_size(size) || (f->flags & BRAID_FIELD_DYNAMIC && size == 4 && length & 3))
 		size = 1;
 	nr = length / size;
 	braid_text_putc(out, json ? '[' : '{');
@@ -63,33 +63,33 @@ static void print_array(const struct tep_format_field *f, const u8 *at, u32 leng
 	braid_text_putc(out, json ? ']' : '}');
 }
 
-static void print_field(const struct tep_format_field *f, const u8 *data, u32 bytes, bool json,
+static void print_field(const struct braid_field *f, const u8 *data, u32 bytes, bool json,
 			struct braid_text *out)
 {
 	u32 offset, length;
 
-	/* It passed braid_vet_payload(). */
+	/* It passed braid_layout_holds(). */
 	if (!braid_format_range(f, data, bytes, &offset, &length))
 		offset = length = 0;
-	if (f->flags & TEP_FIELD_IS_STRING) {
+	if (f->flags & BRAID_FIELD_STRING) {
 		if (json)
 			braid_text_json(out, (const char *)data + offset, length);
 		else
 			braid_text_safe(out, (const char *)data + offset, length);
-	} else if (f->flags & (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_DYNAMIC) || !number_size(length)) {
+	} else if (f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC) || !number_size(length)) {
 		print_array(f, data + offset, length, json, out);
 	} else {
 		print_number(f, data + offset, length, json, out);
 	}
 }
 
-void braid_fields_text(const struct tep_event *event, const u8 *data, u32 bytes,
+void braid_fields_text(const struct braid_layout *layout, const u8 *data, u32 bytes,
 		       struct braid_text *out)
 {
-	const struct tep_format_field *f;
+	const struct braid_field *f;
 
-	for (f = event->format.fields; f; f = f->next) {
-		if (f != event->format.fields)
+	for (f = layout->fields; f; f = f->next) {
+		if (f != layout->fields)
 			braid_text_putc(out, ' ');
 		braid_text_safe(out, f->name, strlen(f->name));
 		braid_text_putc(out, '=');
@@ -97,14 +97,14 @@ void braid_fields_text(const struct tep_event *event, const u8 *data, u32 bytes,
 	}
 }
 
-void braid_fields_json(const struct tep_event *event, const u8 *data, u32 bytes,
+void braid_fields_json(const struct braid_layout *layout, const u8 *data, u32 bytes,
 		       struct braid_text *out)
 {
-	const struct tep_format_field *f;
+	const struct braid_field *f;
 
 	braid_text_putc(out, '{');
-	for (f = event->format.fields; f; f = f->next) {
-		if (f != event->format.fields)
+	for (f = layout->fields; f; f = f->next) {
+		if (f != layout->fields)
 			braid_text_putc(out, ',');
 		braid_text_json(out, f->name, strlen(f->name));
 		braid_text_putc(out, ':');

@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Turns an event's bytes into names and text. Nothing in them is trusted. */
+/*
+ * Converts an event's bytes to names and text. Formats and bytes are untrusted.
+ *
+ * A format is read once: its field lines become a layout (layout.h), its print format a tree
+ * (tree.h, node.h), and that a program (program.h). What is not of the kernel's form is refused
+ * with the reason, and printed field by field. Invariants: nesting is limited, and each node stands
+ * for a character at least, so stack and memory are bounded. A tree names only fields of its
+ * layout. A payload is read only after braid_layout_holds() found all fields and dynamic data in
+ * it, and braid_program_holds() all arrays; indexes are checked each time, and dividing by 0 yields
+ * 0. Jumps go forward, so a run ends. The output is libtraceevent's but for what
+ * tests/unit/test_steps.c and test_formats.c list.
+ */
 #ifndef BRAID_FORMAT_FORMAT_H
 #define BRAID_FORMAT_FORMAT_H
 
-#include "host_agent/source/source.h"
+#include "host_agent/format/layout.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/text.h"
 
 #define BRAID_COMM_UNKNOWN	"<...>"
 
 struct braid_format;
-struct tep_event;
-struct tep_format_field;
 
-/* One kind of event of one buffer of one stream, or one of its sub-events. */
+/* One event type of one buffer of one stream, or one of its sub-events. */
 struct braid_event_type_info {
-	const char *system;	/* tame; of a RAW buffer: the buffer's name */
-	const char *name;	/* tame */
+	const char *system;	/* sanitized; of a RAW buffer: the buffer's name */
+	const char *name;	/* sanitized */
 	const char *subevent;	/* likewise; NULL: none */
-	const struct braid_event_format *format;	/* as it was told; NULL: it was not */
-	u32 number;		/* of the kind, from 0: dense and unique in a struct braid_format */
+	const struct braid_event_format *format;	/* as defined; NULL: undefined */
+	u32 number;		/* of the type, from 0: dense and unique in a struct braid_format */
 	u16 id;
 	bool raw;		/* bytes of a RAW buffer: no id, no task */
-	bool known;		/* its format was told */
-	bool parsed;		/* and its fields make sense */
-	bool printable;		/* and so does its print format: libtraceevent may print it */
+	bool known;		/* its format is known */
+	bool parsed;		/* and its fields are valid */
+	bool printable;		/* and so is its print format */
 	const char *why;	/* not printable because */
-	const struct tep_event *event;	/* its fields; NULL: not parsed */
+	const struct braid_layout *layout;	/* its fields; NULL: not parsed */
 };
 
 /**
  * braid_format_open - prepare to print a source's events
  * @out: set on success
- * @source: stays until braid_format_close(). One that grows: what came since is not known
+ * @source: must live until braid_format_close(). Later additions of a growing one are not seen
  *
  * Formats are parsed when an event first needs them.
  *
@@ -43,97 +53,97 @@ int braid_format_open(struct braid_format **out, const struct braid_source *sour
 void braid_format_close(struct braid_format *f);
 
 /**
- * braid_format_event - what kind of event an item is
+ * braid_format_event - the type of an event
  * @f: the formats
  * @item: an event
  *
- * Return: its kind, whose ->known is false when no format was told; NULL when memory
- * is out.
+ * Return: its type, with ->known false when it has no format; NULL when out of memory.
  */
 const struct braid_event_type_info *braid_format_event(struct braid_format *f,
 						       const struct braid_item *item);
 
 /**
- * braid_format_by_number - the kinds that a stream told of, one after another
+ * braid_format_by_number - iterate over the event types of a stream
  * @f: the formats
  * @stream: of the source
  * @number: from 0
  *
- * Return: the kind, parsed; NULL behind the last.
+ * Return: the type, parsed; NULL after the last.
  */
 const struct braid_event_type_info *braid_format_by_number(struct braid_format *f,
 							   const struct braid_stream *stream,
 							   size_t number);
 
 /**
- * braid_format_fields - an event's fields, as libtraceevent parsed them
+ * braid_format_fields - an event's fields
  * @f: the formats
  * @item: the event
  *
- * Return: the parsed event, whose fields all lie within this payload, also what dynamic ones
- * point to; NULL when that can't be said, and the payload is but bytes.
+ * Return: the layout, whose fields, and the targets of dynamic ones, are all within this
+ * payload; else NULL: treat the payload as bytes.
  */
-const struct tep_event *braid_format_fields(struct braid_format *f, const struct braid_item *item);
+const struct braid_layout *braid_format_fields(struct braid_format *f,
+					       const struct braid_item *item);
 
 /**
- * braid_format_range - where a field's bytes lie in a payload, also those that it points to
+ * braid_format_range - the range of a field's bytes in a payload, or of its target
  * @field: of braid_format_fields()
  * @payload: the event's
  * @bytes: of it
  * @offset: set on success
  * @length: set on success, in bytes
  *
- * Return: false when they don't lie in the payload.
+ * Return: false when it is not within the payload.
  */
-bool braid_format_range(const struct tep_format_field *field, const u8 *payload, u32 bytes,
+bool braid_format_range(const struct braid_field *field, const u8 *payload, u32 bytes,
 			u32 *offset, u32 *length);
 
 /**
- * braid_format_holds - whether a payload holds all that its kind's format reads
- * @info: the item's kind
+ * braid_format_holds - whether a payload has all bytes that its type's format reads
+ * @info: the item's type
  * @item: the event
  *
- * Return: true when libtraceevent may take the payload for what braid_format_retell() tells;
- * false: it is but bytes.
+ * Return: true when libtraceevent may read the payload by the output of
+ *	braid_format_emit_sanitized(); false: treat it as bytes.
  */
 bool braid_format_holds(const struct braid_event_type_info *info, const struct braid_item *item);
 
 /**
- * braid_format_retell - a kind's format, fit for other tools that use libtraceevent
- * @info: the kind
- * @id: to give it
- * @out: extended by the text of a format file as tracefs has it. Its name is the kind's label;
- *	its print format is the one told if that is sound, else it shows the fields
- * @system: set to the system to tell it under
+ * braid_format_emit_sanitized - write a type's format, safe for other tools that use libtraceevent
+ * @info: the type
+ * @id: the id to write
+ * @out: extended by the text of a format file as in tracefs. Its name is the type's label; its
+ *	print format is the original if that is valid, else it prints the fields
+ * @system: set to the system to list it under
  *
  * Return: whether there is such a text.
  */
-bool braid_format_retell(const struct braid_event_type_info *info, u16 id,
-			 struct braid_text *out, const char **system);
+bool braid_format_emit_sanitized(const struct braid_event_type_info *info, u16 id,
+				 struct braid_text *out, const char **system);
 
 /**
  * braid_format_symbols - a stream's symbols as lines of /proc/kallsyms
  * @f: the formats
  * @stream: of the source
- * @out: extended. Where a symbol ends and no other begins there is one named ?, so that
- *	nothing behind it is taken for it
+ * @out: extended. A symbol named ? marks a gap after a symbol, so that addresses after its end are
+ *	not attributed to it
  */
 void braid_format_symbols(struct braid_format *f, const struct braid_stream *stream,
 			  struct braid_text *out);
 
 /**
- * braid_format_text_of - append an event's fields as its print format has them
+ * braid_format_text_of - append an event's fields by its print format
  * @f: the formats
  * @item: the event
- * @info: its kind, from braid_format_event()
- * @out: what is appended is fit for a terminal and has no newline
+ * @info: its type, from braid_format_event()
+ * @out: the appended text is safe for a terminal and has no newline
  *
  * Falls back to "name=value ...", and to hexadecimal when there is no format.
  */
 void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
 			  const struct braid_event_type_info *info, struct braid_text *out);
 
-/** braid_format_text - likewise, of an event whose kind is not at hand */
+/** braid_format_text - likewise, for an event of unknown type */
 static inline void braid_format_text(struct braid_format *f, const struct braid_item *item,
 				     struct braid_text *out)
 {
@@ -156,21 +166,30 @@ static inline const char *braid_format_label(const struct braid_event_type_info 
 }
 
 /**
+ * braid_format_symbol - the function that contains an address
+ * @layout: of an event of the stream
+ * @address: any
+ *
+ * Return: its name as claimed by the guest, valid as long as the formats; NULL: none known.
+ */
+const char *braid_format_symbol(const struct braid_layout *layout, u64 address);
+
+/**
  * braid_format_function - which of a stream's functions begins at an address
  * @f: the formats
  * @stream: of the source
  * @address: any
  *
- * Return: its name, the guest's word, as long as @f lives; NULL: none is known to begin there.
+ * Return: its name as claimed by the guest, valid as long as @f; NULL: none known.
  */
 const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,
 				  u64 address);
 
 /**
- * braid_format_pid - the task that an event speaks of
+ * braid_format_pid - the task of an event
  * @item: the event
  *
- * Return: its pid, 0 when the payload is too short to tell.
+ * Return: its pid, 0 when the payload is too short.
  */
 s32 braid_format_pid(const struct braid_item *item);
 
@@ -179,7 +198,7 @@ s32 braid_format_pid(const struct braid_item *item);
  * @item: the event
  * @pid: the task
  *
- * Return: a tame name, "<idle>" for 0, BRAID_COMM_UNKNOWN when that is so.
+ * Return: a sanitized name, "<idle>" for 0, BRAID_COMM_UNKNOWN when that is so.
  */
 const char *braid_format_comm(const struct braid_item *item, s32 pid);
 

@@ -6,7 +6,7 @@
 #include "host_agent/merge/merge.h"
 #include "host_agent/util/error.h"
 
-/* What decides the order, beside the heap's other keys so that a sift stays in cache. */
+/* The sort key, next to the heap's other keys so that a sift stays in cache. */
 struct entry {
 	s64 host_ns;
 	u32 order;
@@ -19,10 +19,10 @@ struct braid_merge {
 	void *arg;
 	struct entry *heap;
 	size_t nr;
-	struct braid_ring **ended;	/* cursors at their end, as far as there is one */
+	struct braid_ring **ended;	/* cursors at their current end */
 	size_t nr_ended;
 	size_t room;		/* in heap, and in ended */
-	bool top_used;		/* the top was handed out: move it before the next look */
+	bool top_used;		/* the top was returned: advance it before the next compare */
 };
 
 static bool earlier(const struct entry *a, const struct entry *b)
@@ -60,7 +60,7 @@ static void sift_up(struct braid_merge *m, size_t at)
 	m->heap[at] = moving;
 }
 
-/* A ring takes part from here on: as one that has ended, till it is looked at. */
+/* A ring takes part from here on: as ended, until it is read. */
 static int add_ring(struct braid_merge *m, struct braid_ring *ring)
 {
 	size_t room = 2 * m->room + 16;
@@ -73,7 +73,7 @@ static int add_ring(struct braid_merge *m, struct braid_ring *ring)
 		ended = reallocarray(m->ended, room, sizeof(*ended));
 		m->ended = ended ? ended : m->ended;
 		if (!heap || !ended)
-			return braid_fail(-ENOMEM, "out of memory");
+			return braid_out_of_memory();
 		m->room = room;
 	}
 	ring->merging = true;
@@ -117,7 +117,7 @@ int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
 	int err;
 
 	if (!m)
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	m->source = source;
 	m->want = want;
 	m->arg = arg;

@@ -3,7 +3,7 @@
 #ifndef BRAID_MERGE_MERGE_H
 #define BRAID_MERGE_MERGE_H
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 
 struct braid_merge;
 
@@ -24,16 +24,16 @@ int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
  * @m: the merge
  * @item: set when 1 is returned; good until the next call
  *
- * Ordered by host time, then by stream, CPU and sequence: the same trace gives the
- * same order, always. Times never decrease, but for what a source that grows tells late.
+ * Ordered by host time, then by stream, CPU and sequence: the same trace always gives the same
+ * order. Times never decrease, except for late events of a growing source.
  *
- * Return: 1; 0 at the end, or where a source that grows is not complete yet; -errno with
- * braid_fail() (I/O).
+ * Return: 1; 0 at the end, or where a growing source is not complete yet; -errno with braid_fail()
+ * (I/O).
  */
 int braid_merge_next(struct braid_merge *m, const struct braid_item **item);
 
 /**
- * braid_merge_more - take in what a source that grows has gained
+ * braid_merge_more - read the new data of a growing source
  * @m: the merge, whose braid_merge_next() has returned 0
  *
  * Return: 0, or -errno with braid_fail().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Builds timelines from what is known of a stream's counter. */
+/* Builds timelines from a stream's clock data. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "host_agent/timeline/model.h"
 #include "host_agent/util/array.h"
 
-#define RATE_BASE_NS	1000000		/* two samples this far apart tell a frequency */
-#define MOST_HZ		1e12L		/* no counter is so fast */
+#define RATE_BASE_NS	1000000		/* two samples this far apart determine a frequency */
+#define MOST_HZ		1000000000000u	/* no counter is so fast */
 
 static int make_tracks(struct braid_clock *clock, u32 nr)
 {
@@ -23,17 +23,17 @@ static int make_tracks(struct braid_clock *clock, u32 nr)
 static u64 rate_of(const struct braid_clock_inputs *in)
 {
 	const struct braid_clock_sample *a, *b;
-	long double hz;
+	unsigned __int128 hz;
 	u64 ns;
 
-	if (in->nr_crossings < 2)
+	if (in->nr_round_trips < 2)
 		return 0;
-	a = &in->crossings[0].s;
-	b = &in->crossings[in->nr_crossings - 1].s;
+	a = &in->round_trips[0].s;
+	b = &in->round_trips[in->nr_round_trips - 1].s;
 	ns = b->h1_ns - a->h1_ns;
 	if ((s64)ns < RATE_BASE_NS || (s64)(b->counter - a->counter) <= 0)
 		return 0;
-	hz = (b->counter - a->counter) * 1e9L / ns;
+	hz = (unsigned __int128)(b->counter - a->counter) * 1000000000u / ns;
 	return hz < MOST_HZ ? (u64)hz : 0;
 }
 
@@ -47,7 +47,7 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.mult = braid_clock_nominal_mult(counter_hz);
 	if (host && braid_same_rate(clock->nominal.mult, host->tracks->epochs->map.mult))
 		clock->nominal.mult = host->tracks->epochs->map.mult;
-	if (!clock->nominal.mult)	/* impossible: any line is as good, and has no bound */
+	if (!clock->nominal.mult)	/* impossible: use any line, without a bound */
 		clock->nominal.mult = 1ULL << BRAID_CLOCK_SHIFT;
 	clock->nominal.ref_counter = counter;
 }
@@ -68,7 +68,7 @@ static size_t count_steps(const struct braid_clock *clock)
 
 static int by_vcpu(const void *a, const void *b)
 {
-	const struct braid_crossing *x = a, *y = b;
+	const struct braid_round_trip *x = a, *y = b;
 
 	if (x->vcpu != y->vcpu)
 		return x->vcpu < y->vcpu ? -1 : 1;
@@ -76,9 +76,9 @@ static int by_vcpu(const void *a, const void *b)
 }
 
 /*
- * A vCPU that no crossing is of: it may not even exist, or be as any other. Its epochs are
- * those of all together, and have no bound. @like: another such one, fitted before, whose
- * epochs it shares; or NULL.
+ * A vCPU without samples: it may not exist, or behave like the others. It gets the epochs of all
+ * vCPUs together, without a bound. @like: another such vCPU, fitted before, whose epochs it shares;
+ * or NULL.
  * Return: 0 or -ENOMEM.
  */
 static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track,
@@ -93,7 +93,7 @@ static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track
 		track->shared = true;
 		return 0;
 	}
-	err = braid_line_track(clock, track, in, in->crossings, in->nr_crossings);
+	err = braid_line_track(clock, track, in, in->round_trips, in->nr_round_trips);
 	clock->nr_samples = samples;
 	clock->nr_refused = refused;
 	for (k = 0; k < track->nr_epochs; k++)
@@ -101,25 +101,25 @@ static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track
 	return err;
 }
 
-/* A track for each vCPU. Return: 0, -ENODATA when crossings are of one alone, or -ENOMEM. */
+/* A track for each vCPU. Return: 0, -ENODATA when the samples are of one vCPU, or -ENOMEM. */
 static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	struct braid_crossing *sorted = malloc(in->nr_crossings * sizeof(*sorted));
+	struct braid_round_trip *sorted = malloc(in->nr_round_trips * sizeof(*sorted));
 	const struct braid_clock_track *unseen = NULL;
 	int err = sorted ? make_tracks(clock, in->nr_vcpus) : -ENOMEM;
 	size_t at = 0, end;
 	u32 t, seen = 0;
 
 	if (!err) {
-		memcpy(sorted, in->crossings, in->nr_crossings * sizeof(*sorted));
-		qsort(sorted, in->nr_crossings, sizeof(*sorted), by_vcpu);
-		while (at < in->nr_crossings && !sorted[at].vcpu)
+		memcpy(sorted, in->round_trips, in->nr_round_trips * sizeof(*sorted));
+		qsort(sorted, in->nr_round_trips, sizeof(*sorted), by_vcpu);
+		while (at < in->nr_round_trips && !sorted[at].vcpu)
 			at++;
 	}
 	for (t = 0; t < in->nr_vcpus && !err; t++, at = end) {
 		struct braid_clock_track *track = &clock->tracks[t];
 
-		for (end = at; end < in->nr_crossings && sorted[end].vcpu == t + 1;)
+		for (end = at; end < in->nr_round_trips && sorted[end].vcpu == t + 1;)
 			end++;
 		if (end > at) {
 			seen++;
@@ -135,7 +135,7 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 	return err || seen > 1 ? err : -ENODATA;
 }
 
-/* Another law's tracks in place of the clock's, if they do with fewer steps than so many. */
+/* Replaces the clock's tracks by another model's, if those need fewer steps than this. */
 static int prefer(struct braid_clock *clock, struct braid_clock *other, size_t steps, int err)
 {
 	if (!err && count_steps(other) < steps) {
@@ -150,29 +150,30 @@ static int prefer(struct braid_clock *clock, struct braid_clock *other, size_t s
 	return err == -ENOMEM ? err : 0;
 }
 
-/* The vCPUs contradict each other: perhaps each is a line of its own. */
+/* The vCPUs contradict each other: try one line per vCPU. */
 static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	struct braid_clock each = { .nominal = clock->nominal, .wavers = clock->wavers };
+	struct braid_clock each = { .nominal = clock->nominal, .jittery = clock->jittery };
 
 	return prefer(clock, &each, count_steps(clock), fit_each(&each, in));
 }
 
-/* The counter steps again and again: perhaps it is not the host's, but a line of its own. */
+/* The counter steps repeatedly: it may not follow the host's; try a separate line. */
 static int try_line(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	struct braid_clock line = { .nominal = clock->nominal, .wavers = clock->wavers };
+	struct braid_clock line = { .nominal = clock->nominal, .jittery = clock->jittery };
 	int err = make_tracks(&line, 1);
 
 	if (!err)
-		err = braid_line_track(&line, line.tracks, in, in->crossings, in->nr_crossings);
+		err = braid_line_track(&line, line.tracks, in, in->round_trips, in->nr_round_trips);
 	return prefer(clock, &line, count_steps(clock) / 2, err);
 }
 
 /* Return: -ENODATA when the counter is not the host's own. */
 static int fit_emulated(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	int err = braid_emulated_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
+	int err = braid_emulated_track(clock, clock->tracks, in, in->round_trips,
+				       in->nr_round_trips);
 
 	if (!err)
 		return count_steps(clock) > 1 ? try_line(clock, in) : 0;
@@ -188,15 +189,16 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 
 	memset(clock, 0, sizeof(*clock));
 	clock->kind = BRAID_CLOCK_EXCHANGE;
-	clock->wavers = in->counter_type == BRAID_COUNTER_TSC_EMULATED;
+	clock->jittery = in->counter_type == BRAID_COUNTER_TSC_EMULATED;
 	clock->init_counter = in->init_counter;
 	set_nominal(clock, in->counter_hz ? in->counter_hz : rate_of(in),
-		    in->nr_crossings ? in->crossings[0].s.counter : 0, in->host);
+		    in->nr_round_trips ? in->round_trips[0].s.counter : 0, in->host);
 	err = make_tracks(clock, 1);
 	if (!err)
-		err = clock->wavers && in->host ? fit_emulated(clock, in) : -ENODATA;
+		err = clock->jittery && in->host ? fit_emulated(clock, in) : -ENODATA;
 	if (err == -ENODATA)
-		err = braid_line_track(clock, clock->tracks, in, in->crossings, in->nr_crossings);
+		err = braid_line_track(clock, clock->tracks, in, in->round_trips,
+				       in->nr_round_trips);
 	if (!err && !clock->tracks->nr_epochs)
 		err = -ENODATA;
 	if (!err && in->nr_vcpus > 1 && count_steps(clock))

@@ -6,7 +6,7 @@
 
 #include "host_agent/timeline/model.h"
 
-/* The offset is exact, or it is not this guest's: what crossed the region tells. */
+/* The offset is exact, or not this guest's: the region's samples decide. */
 static int choose_offset(struct braid_clock *clock, const struct braid_clock_inputs *in,
 			 char *why, size_t room)
 {
@@ -19,15 +19,16 @@ static int choose_offset(struct braid_clock *clock, const struct braid_clock_inp
 	}
 	braid_clock_check(clock, in, &check);
 	if (check.violations) {
-		snprintf(why, room, "KVM's offset contradicts %llu of %llu crossings",
-			 (unsigned long long)check.violations, (unsigned long long)check.crossings);
+		snprintf(why, room, "KVM's offset contradicts %llu of %llu round-trip samples",
+			 (unsigned long long)check.violations,
+			 (unsigned long long)check.round_trips);
 		braid_clock_free(clock);
 		return -ENODATA;
 	}
-	clock->nr_samples = check.crossings;
+	clock->nr_samples = check.round_trips;
 	snprintf(clock->reason, sizeof(clock->reason),
-		 "offset from KVM%s, confirmed by %llu crossings", clock->nr_tracks > 1 ?
-		 " for each vCPU" : "", (unsigned long long)check.crossings);
+		 "offset from KVM%s, confirmed by %llu round-trip samples", clock->nr_tracks > 1 ?
+		 " for each vCPU" : "", (unsigned long long)check.round_trips);
 	return 0;
 }
 
@@ -44,13 +45,15 @@ int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_input
 			snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 		return err;
 	}
-	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_EXCHANGE) {
+	/* Windows refine the exchange later, when events can be read. */
+	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_EXCHANGE ||
+	    wanted == BRAID_CLOCK_WINDOWS) {
 		err = braid_clock_fit(clock, in);
 		if (!err)
 			snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 		if (err != -ENODATA)
 			return err;
-		snprintf(why, sizeof(why), "no crossings");
+		snprintf(why, sizeof(why), "no round-trip samples");
 	}
 	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 	return -ENODATA;

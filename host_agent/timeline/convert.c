@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Counters to host times, epoch by epoch, whatever the models are. */
+/* Converts counters to host times, epoch by epoch, for any model. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/timeline/model.h"
+
+#define MOST_NS		(1ULL << 60)	/* sums of a few such times do not overflow */
 
 const char *braid_clock_kind_name(enum braid_clock_kind kind)
 {
@@ -13,6 +15,7 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind)
 		[BRAID_CLOCK_EXCHANGE] = "exchange",
 		[BRAID_CLOCK_PAIRS] = "pairs",
 		[BRAID_CLOCK_NOMINAL] = "nominal",
+		[BRAID_CLOCK_WINDOWS] = "windows",
 	};
 
 	return kind < BRAID_CLOCK_KINDS ? names[kind] : "unknown";
@@ -29,7 +32,7 @@ void braid_clock_free_tracks(struct braid_clock_track *tracks, u32 nr)
 		for (k = 0; k < tracks[t].nr_epochs; k++) {
 			free(tracks[t].epochs[k].lines);
 			free(tracks[t].epochs[k].gains);
-			free(tracks[t].epochs[k].knots);
+			free(tracks[t].epochs[k].breakpoints);
 		}
 		free(tracks[t].epochs);
 	}
@@ -49,7 +52,7 @@ const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *c
 	return &clock->tracks[vcpu < clock->nr_tracks ? vcpu : 0];
 }
 
-/* Whether a counter can be of an epoch, as far as counters alone tell. */
+/* Whether a counter can belong to an epoch, by counter values alone. */
 static bool can_count(const struct braid_clock *clock, const struct braid_clock_track *track,
 		      size_t k, u64 counter)
 {
@@ -61,7 +64,7 @@ static bool can_count(const struct braid_clock *clock, const struct braid_clock_
 		return false;
 	if (e->model->any_counter)
 		return true;
-	/* A counter that never went back tells by itself. */
+	/* If the counter never went back, its value identifies the epoch. */
 	if (next && next->cause != BRAID_EPOCH_WENT_BACK &&
 	    (s64)(counter - next->first_counter) >= 0)
 		return false;
@@ -69,7 +72,7 @@ static bool can_count(const struct braid_clock *clock, const struct braid_clock_
 	       (s64)(counter - e[-1].last_counter) > 0;
 }
 
-/* Whether a time that an epoch's law gives can be of the epoch. */
+/* Whether a time computed by an epoch's model is within the epoch. */
 static bool can_be(const struct braid_clock_track *track, size_t k,
 		   const struct braid_clock_time *t, u64 taken_ns)
 {
@@ -81,6 +84,19 @@ static bool can_be(const struct braid_clock_track *track, size_t k,
 	    (next && earliest > next->begun_ns))
 		return false;
 	return taken_ns == BRAID_TAKEN_UNKNOWN || earliest <= 0 || (u64)earliest <= taken_ns;
+}
+
+/* What an epoch's model says of an event that was there at a host time. */
+static struct braid_clock_time event_to_host(const struct braid_clock *clock,
+					     const struct braid_clock_epoch *e, bool last,
+					     u64 counter, u64 taken_ns)
+{
+	struct braid_clock_time t = braid_epoch_to_host(clock, e, counter);
+
+	if (last && e->model->existed && t.bound_ns < MOST_NS && t.ns >= 0 &&
+	    (u64)t.ns < MOST_NS && taken_ns < MOST_NS)
+		e->model->existed(e, counter, taken_ns, &t);
+	return t;
 }
 
 /* Widens @t so that @other is within, too. */
@@ -130,10 +146,10 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 	/* Built where the caller has it: a copy waits for the bytes just written. */
 	if (!track)
 		return (struct braid_clock_time){ .ns = counter, .sure = true };
-	/* As nearly always: nothing is to be chosen. */
+	/* The usual case: only one candidate. */
 	if (track->nr_epochs == 1 && !from_epoch &&
 	    (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
-		t = braid_epoch_to_host(clock, track->epochs, counter);
+		t = event_to_host(clock, track->epochs, true, counter, taken_ns);
 		return (struct braid_clock_time){
 			.ns = t.ns, .bound_ns = t.bound_ns, .sure = true,
 		};
@@ -144,7 +160,8 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 			break;
 		if (track->nr_epochs > 1 && !can_count(clock, track, k, counter))
 			continue;	/* first: it costs least */
-		t = braid_epoch_to_host(clock, &track->epochs[k], counter);
+		t = event_to_host(clock, &track->epochs[k], k + 1 == track->nr_epochs, counter,
+				  taken_ns);
 		if (track->nr_epochs > 1 && !can_be(track, k, &t, taken_ns))
 			continue;
 		if (candidates++) {
@@ -158,15 +175,16 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 		return by_default(clock, track, counter, taken_ns, from_epoch);
 	found.sure = candidates == 1;
 	if (clock->nr_tracks > 1 && vcpu >= clock->nr_tracks) {
-		found.bound_ns = BRAID_BOUND_UNKNOWN;	/* it differs from the others, who knows how */
+		found.bound_ns = BRAID_BOUND_UNKNOWN;	/* it differs from the others in an unknown
+							   way */
 		found.sure = false;
 	}
 	return found;
 }
 
-/* What an epoch's law says of a host time. */
-static struct braid_clock_reading read_law(const struct braid_clock *clock,
-					   const struct braid_clock_epoch *e, s64 ns)
+/* What an epoch's model says of a host time. */
+static struct braid_clock_reading read_model(const struct braid_clock *clock,
+					     const struct braid_clock_epoch *e, s64 ns)
 {
 	if (e->model->to_guest)
 		return e->model->to_guest(clock, e, ns);
@@ -187,7 +205,7 @@ struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *cloc
 			break;
 		if (k + 1 < track->nr_epochs && ns > track->epochs[k + 1].begun_ns)
 			continue;
-		r = read_law(clock, &track->epochs[k], ns);
+		r = read_model(clock, &track->epochs[k], ns);
 		if (!any) {
 			found = r;
 		} else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The law of a counter that an emulator makes of the host's: host counter + offset, where
- * the offset grows by little steps whenever two vCPUs read it in a race, and never shrinks
- * while the guest runs. So each crossing bounds the offset from below for all that comes
- * later, and from above for all that came earlier.
+ * The model of a counter that an emulator makes of the host's: host counter + offset, where the
+ * offset grows by small steps when two vCPUs read it in a race, and never shrinks while the guest
+ * runs. So each sample bounds the offset from below for all later times, and from above for all
+ * earlier ones.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,17 +12,18 @@
 #include "host_agent/util/array.h"
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
-#define MOST_GAIN_NS	1000000	/* from one crossing to the next; more is a jump */
-#define BEYOND		4	/* before the first and behind the last: so often what it ever gained */
-#define OVERLAP		1000	/* so many crossings a wide one is held against, at most */
-#define FAR_BITS	58	/* offsets so far apart are no counter's */
+#define MOST_GAIN_NS	1000000	/* from one round-trip sample to the next; more is a jump */
+#define BEYOND		4	/* before the first and after the last: multiples of the total
+				   drift */
+#define OVERLAP		1000	/* samples that a wide one is compared with, at most */
+#define FAR_BITS	58	/* offsets farther apart are impossible */
 
 struct builder {
 	struct braid_clock *clock;
 	struct braid_clock_track *track;
 	const struct braid_clock *host;
 	struct braid_stretch stretch;
-	struct braid_clock_gain *gains;	/* low and high are the crossing's own so far */
+	struct braid_clock_gain *gains;	/* low and high are the sample's own at first */
 	size_t nr_gains, capacity;
 	u64 offset;			/* that low and high are relative to */
 	s64 most_gain;
@@ -39,7 +40,7 @@ static s64 map_error(const struct builder *b, u64 at)
 	return (s64)braid_clock_to_counter(&rate, (s64)t.bound_ns) + ROUNDING;
 }
 
-/* What a crossing says of the offset: between low and high. Return: false when nothing is so far. */
+/* A sample's bounds of the offset: between low and high. Return: false when they are impossible. */
 static bool gain_of(const struct builder *b, const struct braid_clock_sample *s,
 		    struct braid_clock_gain *gain)
 {
@@ -56,13 +57,13 @@ static bool gain_of(const struct builder *b, const struct braid_clock_sample *s,
 	return gain->low <= gain->high;
 }
 
-/* An offset that a crossing allows. */
+/* An offset that a round-trip sample allows. */
 static u64 offset_of(const struct builder *b, const struct braid_clock_sample *s)
 {
 	return s->counter - braid_clock_to_counter(&b->host->tracks->epochs->map, s->h2_ns);
 }
 
-/* Whether a crossing can be of any epoch. */
+/* Whether a round-trip sample can be of any epoch. */
 static bool tells(const struct builder *b, const struct braid_clock_sample *s)
 {
 	struct braid_clock_gain gain;
@@ -92,7 +93,7 @@ static bool fits(const struct builder *b, const struct braid_clock_gain *gain)
 		other = &b->gains[--k];
 		if (other->low > gain->high)
 			return false;
-		/* The nearest that is narrow enough to tell of a jump does. */
+		/* The nearest sample that is narrow enough to show a jump decides. */
 		if (other->high - other->low < b->most_gain) {
 			if (gain->low - other->high > b->most_gain)
 				return false;
@@ -114,7 +115,7 @@ static int insert(struct builder *b, const struct braid_clock_gain *gain)
 	return 0;
 }
 
-/* From what each crossing says to what all of them say. Return: false when they contradict. */
+/* Combines what the samples say one by one. Return: false when they contradict each other. */
 static bool tighten(struct builder *b, u64 *most_gain)
 {
 	size_t k;
@@ -182,8 +183,8 @@ static bool is_the_hosts(const struct braid_clock_inputs *in)
 }
 
 int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *track,
-			 const struct braid_clock_inputs *in, const struct braid_crossing *samples,
-			 size_t nr)
+			 const struct braid_clock_inputs *in,
+			 const struct braid_round_trip *samples, size_t nr)
 {
 	struct builder b = {
 		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
@@ -203,7 +204,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 		if (!b.nr_gains && !track->nr_epochs)
 			begin_epoch(&b, k);
 		if (!gain_of(&b, s, &gain) || !fits(&b, &gain)) {
-			/* Not a counter of this kind, if it does that again and again. */
+			/* Not a counter of this kind, if this occurs repeatedly. */
 			err = track->nr_epochs >= BRAID_MAX_EPOCHS / 4 ? -ENODATA : end_epoch(&b);
 			begin_epoch(&b, k);
 			gain_of(&b, s, &gain);
@@ -218,7 +219,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	return err;
 }
 
-/* The last gain that is not behind a counter value; or -1. */
+/* The last gain that is not after a counter value; or -1. */
 static ssize_t gain_before(const struct braid_clock_epoch *e, u64 counter)
 {
 	size_t low = 0, high = e->nr_gains;
@@ -255,7 +256,30 @@ static struct braid_clock_time to_host(const struct braid_clock *clock,
 	return t;
 }
 
-/* The largest between its crossings. */
+/*
+ * After the last sample the assumption about the gain may fail. An event that was there at
+ * @taken_ns shows how much the counter has gained at least; four times that is allowed for.
+ */
+static void existed(const struct braid_clock_epoch *e, u64 counter, u64 taken_ns,
+		    struct braid_clock_time *t)
+{
+	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
+	s64 most_gain = braid_clock_to_ns(&rate, e->most_gain);
+	s64 early = braid_clock_earliest(t->ns, t->bound_ns);
+	s64 late = braid_clock_latest(t->ns, t->bound_ns);
+	s64 gain = BEYOND * most_gain + early - (s64)taken_ns;
+
+	if (gain_before(e, counter) + 1 < (ssize_t)e->nr_gains ||
+	    gain <= most_gain || gain > MOST_GAIN_NS)
+		return;
+	early -= BEYOND * (gain - most_gain);
+	if (late > (s64)taken_ns)
+		late = taken_ns;
+	t->ns = early + (late - early) / 2;
+	t->bound_ns = (u64)(late - early) / 2 + 1;
+}
+
+/* The largest between its round-trip samples. */
 static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 end_ns)
 {
 	u64 worst = to_host(clock, e, e->gains[e->nr_gains - 1].counter).bound_ns, bound;
@@ -290,6 +314,7 @@ static s64 step_of(const struct braid_clock_epoch *before, const struct braid_cl
 
 const struct braid_clock_model braid_model_emulated = {
 	.to_host = to_host,
+	.existed = existed,
 	.bound = bound_of,
 	.step = step_of,
 };

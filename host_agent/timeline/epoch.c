@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Where one epoch ends and the next begins, whatever their laws are. */
+/* Finds the limits of epochs, for any model. */
 #include "host_agent/timeline/model.h"
 
 #define UNEVEN_NS	100000	/* a step this small may be a change of rate as well */
@@ -33,21 +33,21 @@ bool braid_epoch_explains(const struct braid_clock *clock, const struct braid_cl
 	       braid_clock_earliest(t.ns, t.bound_ns) <= (s64)s->h2_ns;
 }
 
-/* Whether a sample can be of the epoch before as well as of the one that begins. */
-static bool of_either(const struct braid_clock *clock, const struct braid_stretch *stretch, 
+/* Whether a sample fits both the former epoch and the one that begins. */
+static bool of_either(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		      const struct braid_clock_epoch *before, const struct braid_clock_epoch *e,
 		      size_t index)
 {
 	const struct braid_clock_sample *s = &stretch->samples[index].s;
 
-	if (stretch->mark)	/* the law may well be the same one */
+	if (stretch->mark)	/* the model may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
 	return braid_epoch_explains(clock, index < stretch->first ? e : before, s);
 }
 
 /*
- * Where one epoch ends and the next begins: only samples that the other law does not
- * explain tell. A wide one may be of either, whoever took it in.
+ * Finds the limits between two epochs: only samples that contradict the other model determine them.
+ * A wide one may belong to either.
  */
 static void part(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		 struct braid_clock_epoch *before, struct braid_clock_epoch *e)
@@ -82,7 +82,7 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 	s64 then = braid_epoch_to_host(clock, before, e->first_counter).ns;
 	s64 step = (s64)((u64)braid_epoch_to_host(clock, e, e->first_counter).ns - (u64)then);
 
-	if (before->model == e->model && e->model->step)	/* about it both laws are wide */
+	if (before->model == e->model && e->model->step)	/* about it both models are wide */
 		step = e->model->step(before, e);
 	e->step_ns = step;
 	if ((s64)(e->first_counter - before->last_counter) < 0)
@@ -108,7 +108,7 @@ void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretc
 	name_cause(clock, stretch, before, e);
 }
 
-/* The pause that lies before a sample and that no epoch began with yet; or NULL. */
+/* The pause before a sample that did not begin an epoch yet; or NULL. */
 const struct braid_clock_mark *braid_pause_before(const struct braid_clock_inputs *in, size_t *at,
 						  const struct braid_clock_sample *s)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Clips the set of lines that explain all crossings. A line is (offset, slope) as a
- * deviation from the nominal line: residual = offset + slope * x, in ns, with x in
- * seconds of nominal time since the epoch's first sample. Each sample cuts two half
- * planes off a convex polygon, whose corners are kept.
+ * Clips the set of lines that explain all samples. A line is (offset, slope) as a deviation from
+ * the nominal line: residual = offset + slope * x, in ns, with x in seconds of nominal time since
+ * the epoch's first sample. Each sample cuts two half planes off a convex polygon, whose corners
+ * are kept.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,9 +15,9 @@
 
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
 #define ROUNDING_NS	1.0	/* of the host's clock; the counter has its step beside */
-#define MOST_SLACK_NS	512.0	/* what is no line even with that begins a new epoch */
+#define MOST_SLACK_NS	512.0	/* samples that fit no line even with that begin a new epoch */
 #define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
-#define TIGHT_NS	20000	/* a sample this narrow shows how far it wavers */
+#define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
 #define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
 
@@ -35,7 +35,7 @@ struct polygon {
 	struct braid_clock_line corner[MAX_CORNERS];
 };
 
-/* What an epoch is while samples come in. */
+/* An epoch while samples are added. */
 struct builder {
 	struct braid_clock *clock;
 	struct braid_clock_track *track;
@@ -54,7 +54,7 @@ struct builder {
 	} made[BRAID_MAX_EPOCHS];
 };
 
-/* What even a line is off by: the counter stands from one step to the next. */
+/* The error of an exact line: the counter is constant within a step. */
 static double least_slack(const struct braid_clock *clock)
 {
 	return ROUNDING_NS + fmax(1, ldexp((double)clock->nominal.mult, -BRAID_CLOCK_SHIFT));
@@ -75,9 +75,9 @@ static double value_at(const struct braid_clock_line *line, double x)
 }
 
 /*
- * Keeps what has sign * (offset + slope * x - limit) <= 0. The new corners lie on
- * edges between two corners known, so that nearly parallel cuts do no harm.
- * Return: false when nothing is left; @p is then as it was.
+ * Keeps what has sign * (offset + slope * x - limit) <= 0. The new corners are on edges between two
+ * known corners, so that nearly parallel cuts are harmless.
+ * Return: false when the set would be empty; @p is then unchanged.
  */
 static bool clip(struct polygon *p, double x, double limit, double sign)
 {
@@ -89,7 +89,8 @@ static bool clip(struct polygon *p, double x, double limit, double sign)
 		double da = sign * (value_at(a, x) - limit), db = sign * (value_at(b, x) - limit);
 
 		if (out.nr + 2 > MAX_CORNERS)
-			return true;	/* leave the cut out: the set stays too large, so true */
+			return true;	/* skip the cut: the set stays larger, so the bound stays
+					   valid */
 		if (da <= 0)
 			out.corner[out.nr++] = *a;
 		if ((da < 0 && db > 0) || (da > 0 && db < 0)) {
@@ -135,7 +136,7 @@ static void begin_set(struct builder *b, double slack_ns)
 	};
 }
 
-/* Makes a sample the one that all else is relative to. */
+/* Makes a sample the reference of all others. */
 static void set_first(struct builder *b, size_t index)
 {
 	b->first = b->stretch.samples[index].s;
@@ -156,14 +157,14 @@ static void begin_epoch(struct builder *b, size_t index, const struct braid_cloc
 }
 
 /*
- * No line explains all samples up to @index: perhaps the counter is one but for some
- * ns, as emulated ones are. The least slack that explains them is found by doubling
- * twice. Return: false when none does; @b is then as it was.
+ * No line explains all samples up to @index: the counter may be off a line by some ns, like
+ * emulated ones. The least slack that explains them is found by doubling twice. Return: false when
+ * none does; @b is then unchanged.
  */
 static bool loosen(struct builder *b, size_t index)
 {
 	struct polygon before = b->set;
-	double most = b->clock->wavers ? MOST_WAVER_NS : MOST_SLACK_NS;
+	double most = b->clock->jittery ? MOST_WAVER_NS : MOST_SLACK_NS;
 	double slack_before = b->slack_ns, slack;
 	size_t k;
 
@@ -195,8 +196,8 @@ static void range_at(const struct polygon *p, double x, double *low, double *hig
 }
 
 /*
- * Where no slope at all is as good as any other, the nominal rate is the best guess: a
- * short or an unlucky stretch tells little of it. Return: false when it is not in the set.
+ * Where the nominal rate is possible, it is the best estimate: a short or noisy interval determines
+ * the slope poorly. Return: false when it is not in the set.
  */
 static bool at_nominal(const struct polygon *p, struct braid_clock_line *line)
 {
@@ -217,8 +218,8 @@ static bool at_nominal(const struct polygon *p, struct braid_clock_line *line)
 }
 
 /*
- * The line whose greatest distance to the set's lines is least over what the
- * samples cover: through the middle of the set's range at either end.
+ * The line with the least maximum distance to the set's lines over the sampled interval: through
+ * the middle of the set's range at either end.
  */
 static struct braid_clock_line middle(const struct builder *b)
 {
@@ -231,11 +232,11 @@ static struct braid_clock_line middle(const struct builder *b)
 	range_at(&b->set, 0, &low, &high);
 	line.offset_ns = (low + high) / 2;
 	if (x < 1e-6)
-		return line;		/* one moment tells nothing of the slope */
+		return line;		/* one moment does not determine the slope */
 	range_at(&b->set, x, &low, &high);
 	end = (low + high) / 2;
 	line.slope = (end - line.offset_ns) / x;
-	/* A short stretch tells little of it; the bound says how little. */
+	/* A short interval determines it poorly; the bound includes that. */
 	line.slope = fmax(-SLOPE_LIMIT, fmin(SLOPE_LIMIT, line.slope));
 	return line;
 }
@@ -270,8 +271,8 @@ static double waver(const struct builder *b)
 }
 
 /*
- * Where a line needed slack the truth is none: it may be anywhere in each narrow crossing's
- * bracket, not just at the end that the line comes close to.
+ * Where a line needed slack the counter is not a line: the true value may be anywhere in each
+ * narrow sample's interval, not just at the end near the line.
  */
 static double off_line(const struct builder *b, const struct braid_clock_map *map)
 {
@@ -289,8 +290,8 @@ static double off_line(const struct builder *b, const struct braid_clock_map *ma
 	return worst;
 }
 
-/* Writes the law down: its integer line, and its corners for the bound. */
-static int put_law(struct builder *b, struct braid_clock_epoch *e)
+/* Stores the model: its integer line, and its corners for the bound. */
+static int put_model(struct builder *b, struct braid_clock_epoch *e)
 {
 	const struct braid_clock *clock = b->clock;
 	struct braid_clock_line line = middle(b);
@@ -310,13 +311,13 @@ static int put_law(struct builder *b, struct braid_clock_epoch *e)
 		.ref_counter = b->first.counter,
 		.ref_ns = b->first_ns + (s64)llrint(line.offset_ns),
 		.mult = clock->nominal.mult +
-			(s64)((long double)clock->nominal.mult * line.slope / 1e9L),
+			(s64)((double)clock->nominal.mult * line.slope / 1e9),
 	};
-	off_ns = off_line(b, &e->map) + (clock->wavers ? waver(b) : 0);
+	off_ns = off_line(b, &e->map) + (clock->jittery ? waver(b) : 0);
 	if (off_ns < UINT32_MAX)
 		e->slack_ns = (u32)off_ns;
 	else
-		e->nr_lines = 0;	/* no bound that could be told is true */
+		e->nr_lines = 0;	/* no finite bound is valid */
 	return 0;
 }
 
@@ -331,7 +332,7 @@ static int put_epoch(struct builder *b)
 		.nr_samples = b->nr_samples,
 	};
 
-	if (put_law(b, &e))
+	if (put_model(b, &e))
 		return -ENOMEM;
 	braid_epoch_cover(&e, &b->stretch);
 	b->made[track->nr_epochs].first = b->stretch.first;
@@ -345,7 +346,7 @@ static int put_epoch(struct builder *b)
 	return 0;
 }
 
-/* Whether a sample is of an epoch for sure: not one that lies about a step and may be beyond it. */
+/* Whether a sample certainly belongs to an epoch: not one near a step, which may be past it. */
 static bool is_sure(const struct builder *b, size_t k, const struct braid_clock_sample *s)
 {
 	const struct braid_clock_epoch *e = &b->track->epochs[k];
@@ -359,12 +360,12 @@ static bool is_sure(const struct builder *b, size_t k, const struct braid_clock_
 }
 
 /*
- * A wide sample from beyond a step need not make the set empty; but it may cut the truth off.
- * Now that it is known where steps are, the epoch is made anew of what is its own.
+ * A wide sample from beyond a step may leave the set nonempty but cut off the true line. Now that
+ * the steps are known, the epoch is rebuilt from its own samples.
  */
 static int fit_again(struct builder *b, size_t k)
 {
-	const struct braid_crossing *samples = b->stretch.samples;
+	const struct braid_round_trip *samples = b->stretch.samples;
 	bool any = false;
 	size_t at;
 
@@ -383,7 +384,7 @@ static int fit_again(struct builder *b, size_t k)
 			b->last_counter = s->counter;
 		}
 	}
-	return any ? put_law(b, &b->track->epochs[k]) : 0;
+	return any ? put_model(b, &b->track->epochs[k]) : 0;
 }
 
 static int end_epoch(struct builder *b)
@@ -399,7 +400,7 @@ static int end_epoch(struct builder *b)
 }
 
 int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
-		    const struct braid_clock_inputs *in, const struct braid_crossing *samples,
+		    const struct braid_clock_inputs *in, const struct braid_round_trip *samples,
 		    size_t nr)
 {
 	struct builder b = { .clock = clock, .track = track, .stretch.samples = samples };
@@ -440,11 +441,11 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)
 		err = fit_again(&b, k);
 	if (!err && b.gave_up)
-		track->epochs[track->nr_epochs - 1].nr_lines = 0;	/* who knows where it ended */
+		track->epochs[track->nr_epochs - 1].nr_lines = 0;	/* its end is unknown */
 	return err;
 }
 
-/* Each event comes by here, so nothing is computed twice and nothing is called. */
+/* Hot path, once per event: no value is computed twice and no function is called. */
 static u64 bound_at(const struct braid_clock *clock, const struct braid_clock_epoch *e, u64 counter,
 		    s64 ns)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The clock that KVM's tsc-offset gives: exact, but for the map of the host's own counter. */
+/* The clock that KVM's tsc-offset gives: exact, except for the map of the host's own counter. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define MAX_RATIO_BITS	63	/* KVM has 32 or 48 */
 #define MOST_PAUSES	65536u	/* of all tracks: each pause is an epoch of each */
 
-/* The host counter that a guest's counter value stands for; @steps: of it, in one of the guest's. */
+/* The host counter at a guest's counter value; @steps: host steps per guest step. */
 static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *steps)
 {
 	u64 scaled = counter - o->offset;
@@ -24,7 +24,7 @@ static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *st
 	return (u64)(((unsigned __int128)scaled << o->ratio_bits) / o->ratio);
 }
 
-/* What a step of the guest's counter, and rounding it to ns, add to a bound. */
+/* The part of a bound from the step of the guest's counter and rounding to ns. */
 static u64 add_steps(const struct braid_clock_epoch *e, u64 bound_ns, u64 steps)
 {
 	struct braid_clock_map rate = { .mult = e->host->nominal.mult };
@@ -86,8 +86,8 @@ static size_t most_epochs(const struct braid_clock_inputs *in)
 }
 
 /*
- * A pause begins an epoch though the law may stay: nothing is interpolated over it. So many
- * of them that there is no room can do without one each.
+ * A pause begins an epoch even if the model stays: no interpolation across it. When the table is
+ * full, further pauses begin none.
  */
 static int put_pauses(struct braid_clock *clock, struct braid_clock_track *track,
 		      const struct braid_clock_inputs *in, size_t *at, s64 until_ns)
@@ -164,7 +164,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 	return err ? err : put_pauses(clock, track, in, &mark, INT64_MAX);
 }
 
-/* Whether all vCPUs always had one law. */
+/* Whether all vCPUs always had one model. */
 static bool all_alike(const struct braid_clock *clock)
 {
 	u32 t;
@@ -224,7 +224,7 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
 	clock->kind = BRAID_CLOCK_KVM;
 	clock->nominal = in->host->nominal;
 	clock->init_counter = in->init_counter;
-	for (k = 0; k < in->nr_offsets; k++)	/* possible vCPUs may never have come to be */
+	for (k = 0; k < in->nr_offsets; k++)	/* possible vCPUs may never have existed */
 		if (in->offsets[k].vcpu < in->nr_vcpus && in->offsets[k].vcpu >= nr)
 			nr = in->offsets[k].vcpu + 1;
 	clock->tracks = calloc(nr, sizeof(*clock->tracks));

@@ -6,21 +6,21 @@
 
 #include "host_agent/timeline/model.h"
 
-#define MOST_LAWS	256	/* times the crossings: a check looks at so many laws in all */
-#define GAP_NS	20000000000ULL	/* between crossings farther apart nothing is looked at */
+#define MOST_MODELS	256	/* times the samples: bound of the models visited by a check */
+#define GAP_NS	20000000000ULL	/* samples farther apart are not interpolated */
 
-/* A moment at which clocks are looked at. */
+/* A moment at which clocks are compared. */
 struct point {
 	u32 vcpu;
 	u64 counter;
 	u64 taken_ns;
 };
 
-/* Each crossing's moment, and the one half way to the next. Return: how many were put. */
+/* Each round-trip sample's moment, and the one half way to the next. Return: how many were put. */
 static u32 points_of(const struct braid_clock_inputs *in, size_t k, struct point *to)
 {
-	const struct braid_crossing *c = &in->crossings[k];
-	const struct braid_crossing *next = k + 1 < in->nr_crossings ? c + 1 : NULL;
+	const struct braid_round_trip *c = &in->round_trips[k];
+	const struct braid_round_trip *next = k + 1 < in->nr_round_trips ? c + 1 : NULL;
 
 	to[0] = (struct point){ c->vcpu ? c->vcpu - 1 : 0, c->s.counter, c->s.h2_ns };
 	if (!next || next->vcpu != c->vcpu || (s64)(next->s.counter - c->s.counter) <= 1 ||
@@ -47,7 +47,7 @@ static int by_size(const void *a, const void *b)
 int braid_clock_quality(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 			struct braid_clock_quality *q)
 {
-	u64 *bounds = calloc(2 * in->nr_crossings + 1, sizeof(*bounds));
+	u64 *bounds = calloc(2 * in->nr_round_trips + 1, sizeof(*bounds));
 	struct point points[2];
 	size_t k, nr = 0;
 	u32 n, j;
@@ -55,7 +55,7 @@ int braid_clock_quality(const struct braid_clock *clock, const struct braid_cloc
 	if (!bounds)
 		return -ENOMEM;
 	memset(q, 0, sizeof(*q));
-	for (k = 0; k < in->nr_crossings; k++) {
+	for (k = 0; k < in->nr_round_trips; k++) {
 		n = points_of(in, k, points);
 		for (j = 0; j < n; j++)
 			bounds[nr++] = at_point(clock, &points[j]).bound_ns;
@@ -80,7 +80,7 @@ void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *
 	size_t k;
 
 	memset(c, 0, sizeof(*c));
-	for (k = 0; k < in->nr_crossings; k++) {
+	for (k = 0; k < in->nr_round_trips; k++) {
 		n = points_of(in, k, points);
 		for (j = 0; j < n; j++) {
 			struct braid_clock_time x = at_point(a, &points[j]);
@@ -100,8 +100,10 @@ void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *
 	}
 }
 
-/* Whether a clock's time of a crossing, bound included, lies within; of any vCPU if none is told. */
-static bool explained(const struct braid_clock *clock, const struct braid_crossing *c)
+/*
+ * Whether a clock's time of a sample, bound included, is within it; by any vCPU if none is given.
+ */
+static bool explained(const struct braid_clock *clock, const struct braid_round_trip *c)
 {
 	u32 vcpu = c->vcpu ? c->vcpu - 1 : 0, end = c->vcpu ? c->vcpu : clock->nr_tracks;
 	struct braid_clock_time t;
@@ -117,31 +119,31 @@ static bool explained(const struct braid_clock *clock, const struct braid_crossi
 	return false;
 }
 
-/* Laws that a crossing may have to be held against, at most. */
-static size_t count_laws(const struct braid_clock *clock)
+/* Models that a round-trip sample may have to be held against, at most. */
+static size_t count_models(const struct braid_clock *clock)
 {
-	size_t laws = 0;
+	size_t models = 0;
 	u32 t;
 
 	for (t = 0; t < clock->nr_tracks; t++)
 		if (!clock->tracks[t].shared)
-			laws += clock->tracks[t].nr_epochs;
-	return laws;
+			models += clock->tracks[t].nr_epochs;
+	return models;
 }
 
 void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       struct braid_clock_check *check)
 {
-	size_t k, step = 1 + count_laws(clock) / (MOST_LAWS + 1);
+	size_t k, step = 1 + count_models(clock) / (MOST_MODELS + 1);
 
 	memset(check, 0, sizeof(*check));
 	check->shortest_ns = ~0ULL;
-	for (k = 0; k < in->nr_crossings; k += step) {
-		const struct braid_crossing *c = &in->crossings[k];
+	for (k = 0; k < in->nr_round_trips; k += step) {
+		const struct braid_round_trip *c = &in->round_trips[k];
 
 		if (c->s.h2_ns < c->s.h1_ns)
 			continue;
-		check->crossings++;
+		check->round_trips++;
 		check->violations += !explained(clock, c);
 		if (c->s.h2_ns - c->s.h1_ns < check->shortest_ns)
 			check->shortest_ns = c->s.h2_ns - c->s.h1_ns;

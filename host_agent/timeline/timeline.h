@@ -14,10 +14,11 @@
 /* How a stream's times become host times; the first that can be had is the best. */
 enum braid_clock_kind {
 	BRAID_CLOCK_HOST = 0,		/* they are host times */
-	BRAID_CLOCK_KVM = 1,		/* by the offset that KVM tells */
+	BRAID_CLOCK_KVM = 1,		/* by KVM's offset */
 	BRAID_CLOCK_EXCHANGE = 2,	/* by values that crossed the region */
 	BRAID_CLOCK_PAIRS = 3,		/* by wall times in the stream */
-	BRAID_CLOCK_NOMINAL = 4,	/* by the frequency that the guest stated; bound unknown */
+	BRAID_CLOCK_NOMINAL = 4,	/* by the frequency stated by the guest; bound unknown */
+	BRAID_CLOCK_WINDOWS = 5,	/* by the exchange, and by kvm_entry and kvm_exit */
 	BRAID_CLOCK_KINDS
 };
 
@@ -39,35 +40,35 @@ static inline s64 braid_clock_earliest(s64 ns, u64 bound_ns)
 	       __builtin_sub_overflow(ns, (s64)bound_ns, &difference) ? INT64_MIN : difference;
 }
 
-/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal" */
+/** braid_clock_kind_name - "host", "kvm", "exchange", "pairs", "nominal", "windows" */
 const char *braid_clock_kind_name(enum braid_clock_kind kind);
 
 /* A value that crossed the region: h1 <= host time of counter <= h2. */
-struct braid_crossing {
+struct braid_round_trip {
 	struct braid_clock_sample s;
-	u32 vcpu;			/* whose counter; + 1, 0: not known */
+	u32 vcpu;			/* vCPU of the counter; + 1, 0: unknown */
 };
 
 struct braid_clock_line;
 struct braid_clock_model;
 struct braid_clock;
 
-/* What a crossing tells of an emulated counter, in its steps. */
+/* A sample's constraint on an emulated counter, in its steps. */
 struct braid_clock_gain {
 	u64 counter;
-	s64 low;		/* from here on it has gained at least so much ... */
-	s64 high;		/* ... and up to here at most so much */
+	s64 low;		/* from here on it has gained at least this ... */
+	s64 high;		/* ... and up to here at most this */
 };
 
 /* A moment at which a slewed clock was seen. */
-struct braid_clock_knot {
+struct braid_clock_breakpoint {
 	u64 value;			/* of that clock, in ns */
 	s64 ns;				/* host time ... */
 	u64 error_ns;			/* ... to within this */
-	u64 bend_ns;			/* up to the next knot it is off the straight line by no more */
+	u64 bend_ns;			/* up to the next it is off the straight line by no more */
 };
 
-/* Whether two offsets are one law. */
+/* Whether two offsets are one model. */
 static inline bool braid_offset_same(const struct braid_clock_offset *a,
 				     const struct braid_clock_offset *b)
 {
@@ -81,22 +82,22 @@ enum braid_epoch_cause {
 	BRAID_EPOCH_JUMPED,		/* ahead */
 	BRAID_EPOCH_WENT_BACK,		/* the counter itself: a reset, a restore, a migration */
 	BRAID_EPOCH_RATE,		/* it runs at another rate, or not evenly */
-	BRAID_EPOCH_OFFSET,		/* KVM was told another offset */
-	BRAID_EPOCH_PAUSED,		/* the guest was paused and went on */
+	BRAID_EPOCH_OFFSET,		/* KVM's offset was changed */
+	BRAID_EPOCH_PAUSED,		/* the guest was paused and resumed */
 };
 
 /*
- * A stretch of a stream's life in which one law gives host times. It began between
- * from_ns and begun_ns of host time, which is where the one before it ended.
+ * A period of a stream in which one model gives host times. It began between from_ns and begun_ns
+ * of host time, where the previous one ended.
  */
 struct braid_clock_epoch {
-	const struct braid_clock_model *model;	/* which of the laws below it has */
+	const struct braid_clock_model *model;	/* which of the models below it has */
 	enum braid_epoch_cause cause;
 	s64 from_ns;			/* the first epoch: INT64_MIN, as begun_ns */
 	s64 begun_ns;
-	s64 step_ns;			/* host time gained on the epoch before's law; 0: not known */
+	s64 step_ns;			/* host time gained on the model before; 0: not known */
 
-	/* The law of a fit: a line, and the corners of the set of lines that explain all samples. */
+	/* Of a line: it, and the corners of the set of lines that explain all samples. */
 	struct braid_clock_map map;
 	u64 ref_counter;		/* what the lines' slopes are relative to ... */
 	s64 ref_nominal_ns;		/* ... and what the nominal line says of it */
@@ -104,24 +105,24 @@ struct braid_clock_epoch {
 	u64 last_counter;		/* ... to */
 	s64 base_ns;			/* what the lines' offsets are relative to */
 	u32 nr_samples;
-	u32 slack_ns;			/* it is a line to within this; part of every bound */
+	u32 slack_ns;			/* maximum deviation from a line; part of every bound */
 	u32 nr_lines;
 	struct braid_clock_line *lines;
 	double drift_ppm;		/* of the counter against its nominal frequency */
-	u64 shortest_ns;		/* of its crossings */
+	u64 shortest_ns;		/* of its round-trip samples */
 
-	/* The law of KVM: by the host's counter. */
-	const struct braid_clock *host;	/* NULL: the law of a fit */
+	/* The model of KVM: by the host's counter. */
+	const struct braid_clock *host;	/* NULL: the model of a fit */
 	struct braid_clock_offset offset;
 
-	/* The law of an emulated counter: the same, but for what it gains as it goes. */
-	struct braid_clock_gain *gains;	/* by counter; NULL: another law */
+	/* The model of an emulated counter: the same, plus its drift. */
+	struct braid_clock_gain *gains;	/* by counter; NULL: another model */
 	size_t nr_gains;
 	u64 most_gain;			/* from one to the next */
 
-	/* The law of a slewed clock: straight lines from knot to knot. */
-	struct braid_clock_knot *knots;	/* NULL: another law */
-	size_t nr_knots;
+	/* The model of a slewed clock: straight lines from breakpoint to breakpoint. */
+	struct braid_clock_breakpoint *breakpoints;	/* NULL: another model */
+	size_t nr_breakpoints;
 };
 
 /* The epochs of one vCPU, or of all. */
@@ -141,17 +142,17 @@ struct braid_clock {
 	u64 init_counter;		/* no event of the first epoch is older; 0: not known */
 	u32 nr_samples;			/* used */
 	u32 nr_refused;			/* impossible in themselves: h2 before h1 */
-	bool wavers;			/* an emulated counter */
+	bool jittery;			/* an emulated counter */
 };
 
-/* What is known of a stream's time. */
+/* The clock data of a stream. */
 struct braid_clock_inputs {
 	u64 counter_hz;			/* as stated; any */
 	u32 counter_type;		/* enum braid_counter_type */
 	u32 nr_vcpus;
 	u64 init_counter;		/* when the stream began; 0: not known */
-	const struct braid_crossing *crossings;	/* by h1 */
-	size_t nr_crossings;
+	const struct braid_round_trip *round_trips;	/* by h1 */
+	size_t nr_round_trips;
 	const struct braid_clock_mark *marks;	/* by time */
 	size_t nr_marks;
 	const struct braid_clock_offset *offsets;	/* of each vCPU, in the order seen */
@@ -160,23 +161,23 @@ struct braid_clock_inputs {
 };
 
 /**
- * braid_clock_fit - the clock that crossings alone give
+ * braid_clock_fit - build a clock from samples alone
  * @clock: filled on success; braid_clock_free() it
- * @in: what is known
+ * @in: the clock data
  *
- * A counter within 2 % of its stated frequency is followed. Where no line explains all
- * samples, the counter may be off a line by some ns (512 at most, the least that does;
- * more for an emulated one); a sample that even that does not explain begins a new
- * epoch, and so does a mark. When vCPUs contradict each other each has its own track.
+ * A counter within 2 % of its stated frequency is followed. Where no line explains all samples, the
+ * counter may be off a line by some ns (at most 512, the least that suffices; more for an emulated
+ * one); a sample that still does not fit begins a new epoch, and so does a mark. When vCPUs
+ * contradict each other, each gets its own track.
  *
- * Return: 0, -ENODATA when there is no usable crossing, or -ENOMEM.
+ * Return: 0, -ENODATA when there is no usable sample, or -ENOMEM.
  */
 int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *in);
 
 /**
- * braid_clock_by_offset - the clock that KVM's offsets give
+ * braid_clock_by_offset - build a clock from KVM's offsets
  * @clock: filled on success; braid_clock_free() it
- * @in: what is known
+ * @in: the clock data
  *
  * Return: 0, or -ENODATA with clock->reason (no offsets, no map of the host's counter),
  * or -ENOMEM.
@@ -184,20 +185,20 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_inputs *in);
 
 /**
- * braid_clock_slewed - the clock of ns that are adjusted under way, as NTP does
+ * braid_clock_slewed - build a clock for ns that are adjusted while running, as by NTP
  * @clock: filled on success; braid_clock_free() it
- * @in: whose crossings, of one vCPU
+ * @in: its samples, of one vCPU
  *
- * Between two moments at which it was seen it is straight but for what the rates around
- * them allow; before the first and behind the last, and over long gaps, it may run as
- * fast or slow as the kernel lets any clock. Only a step begins an epoch.
+ * Between two samples it is straight except for the curvature that nearby rates allow; before the
+ * first and after the last, and in long gaps, it may run as fast or slow as the kernel allows. Only
+ * a step begins an epoch.
  *
- * Return: 0, -ENODATA when there is no usable crossing, or -ENOMEM.
+ * Return: 0, -ENODATA when there is no usable sample, or -ENOMEM.
  */
 int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_inputs *in);
 
 /**
- * braid_clock_nominal - the clock that nothing but a frequency gives
+ * braid_clock_nominal - build a clock from a frequency alone
  * @clock: filled on success; braid_clock_free() it
  * @counter_hz: as stated; any
  * @counter: some counter value ...
@@ -208,24 +209,24 @@ int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_input
 int braid_clock_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter, s64 ns);
 
 /**
- * braid_clock_choose - the best clock of KVM's and the exchange's
+ * braid_clock_choose - choose the best clock of KVM's and the exchange's
  * @clock: filled on success, with the reason; braid_clock_free() it
- * @in: what is known
- * @wanted: this kind or none; BRAID_CLOCK_KINDS: the best
+ * @in: the clock data
+ * @wanted: only this kind; BRAID_CLOCK_KINDS: the best
  *
- * KVM's offset is taken only when every crossing agrees with it.
+ * KVM's offset is used only when every sample agrees with it.
  *
- * Return: 0, -ENODATA with clock->reason when neither can be had, or -ENOMEM.
+ * Return: 0, -ENODATA with clock->reason when neither is available, or -ENOMEM.
  */
 int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       enum braid_clock_kind wanted);
 
 /**
- * braid_clock_worst_bound - the largest bound among the times that a clock covers
+ * braid_clock_worst_bound - the largest bound in the time that a clock covers
  * @clock: any
- * @end_ns: host time up to which there are events; 0: the last crossing's
+ * @end_ns: host time up to which there are events; 0: the last sample's
  *
- * Where two epochs can be meant, an event's own bound may be larger.
+ * Where two epochs match, an event's own bound may be larger.
  *
  * Return: ns, or BRAID_BOUND_UNKNOWN.
  */
@@ -233,21 +234,21 @@ u64 braid_clock_worst_bound(const struct braid_clock *clock, u64 end_ns);
 
 /* How well a clock agrees with what crossed the region. */
 struct braid_clock_check {
-	u64 crossings;
-	u64 violations;		/* the clock's time, bound included, lies outside */
+	u64 round_trips;
+	u64 violations;		/* the clock's time, bound included, is outside */
 	u64 shortest_ns;	/* h2 - h1 */
 };
 
 /**
- * braid_clock_check - hold a clock against crossings; some of them, where it has very many epochs
+ * braid_clock_check - check a clock against samples; only some of them if it has very many epochs
  * @clock: any with tracks
- * @in: whose crossings
+ * @in: its samples
  * @check: filled
  */
 void braid_clock_check(const struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       struct braid_clock_check *check);
 
-/* Bounds at the crossings and half way between them. */
+/* Bounds at the samples and half way between them. */
 struct braid_clock_quality {
 	u64 points;
 	u64 median_ns;		/* BRAID_BOUND_UNKNOWN is the largest of all */
@@ -256,7 +257,7 @@ struct braid_clock_quality {
 };
 
 /**
- * braid_clock_quality - how large a clock's bounds are
+ * braid_clock_quality - statistics of a clock's bounds
  * @clock: any with tracks
  * @in: what it was built from
  * @q: filled on success
@@ -269,7 +270,7 @@ int braid_clock_quality(const struct braid_clock *clock, const struct braid_cloc
 /* Two clocks of one stream, at the same points. */
 struct braid_clock_comparison {
 	u64 points;
-	u64 unknown;		/* left out: no bound */
+	u64 unknown;		/* skipped: no bound */
 	u64 outside;		/* farther apart than both bounds allow */
 	u64 farthest_ns;
 };
@@ -284,12 +285,12 @@ struct braid_clock_comparison {
 void braid_clock_compare(const struct braid_clock *a, const struct braid_clock *b,
 			 const struct braid_clock_inputs *in, struct braid_clock_comparison *c);
 
-/* A host time, and how true it is. */
+/* A host time and its error bound. */
 struct braid_clock_time {
 	s64 ns;
 	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
 	u32 epoch;		/* of the vCPU's track */
-	bool sure;		/* no other epoch can be meant */
+	bool sure;		/* no other epoch matches */
 };
 
 /**
@@ -297,10 +298,10 @@ struct braid_clock_time {
  * @clock: the stream's
  * @vcpu: whose counter; from 0
  * @counter: any
- * @taken_ns: host time at which the event was there already; or BRAID_TAKEN_UNKNOWN
- * @from_epoch: no earlier epoch is meant: that of an event before it in its ring; or 0
+ * @taken_ns: host time at which the event already existed; or BRAID_TAKEN_UNKNOWN
+ * @from_epoch: no earlier epoch applies: that of a preceding event of its ring; or 0
  *
- * Where two epochs can be meant, the bound covers both.
+ * Where two epochs match, the bound covers both.
  */
 struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
 					    u64 taken_ns, u32 from_epoch);
@@ -312,23 +313,23 @@ struct braid_clock_reading {
 };
 
 /**
- * braid_clock_reading_at - what a clock of ns showed at a host time
+ * braid_clock_reading_at - reading of a clock of ns at a host time
  * @clock: of the host; with tracks
  * @ns: host time
  *
- * Where two epochs can be meant, the bound covers both.
+ * Where two epochs match, the bound covers both.
  */
 struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *clock, s64 ns);
 
-/** braid_clock_track_of - the track that a vCPU's times come from; NULL for HOST */
+/** braid_clock_track_of - the track of a vCPU's times; NULL for HOST */
 const struct braid_clock_track *braid_clock_track_of(const struct braid_clock *clock, u32 vcpu);
 
 /**
- * braid_clock_trusts_counter - whether a bound rests on the guest's counter running evenly
+ * braid_clock_trusts_counter - whether a bound assumes that the guest's counter has a constant rate
  * @clock: any
  *
- * A line through crossings does. What KVM or QEMU makes of the host's counter has bounds that
- * rest on the host's counter alone.
+ * A line through samples does. Counters that KVM or QEMU derive from the host's have bounds that
+ * depend only on the host's counter.
  */
 bool braid_clock_trusts_counter(const struct braid_clock *clock);
 
@@ -336,8 +337,8 @@ bool braid_clock_trusts_counter(const struct braid_clock *clock);
 u32 braid_clock_epochs(const struct braid_clock *clock);
 
 /**
- * braid_clock_drift - of the counter against its nominal frequency, in the last epoch
- * Return: ppm; 0 when nothing tells.
+ * braid_clock_drift - deviation of the counter from its nominal frequency, in the last epoch
+ * Return: ppm; 0 when unknown.
  */
 double braid_clock_drift(const struct braid_clock *clock);
 

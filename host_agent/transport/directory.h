@@ -16,18 +16,18 @@ struct braid_directory_copy {
 };
 
 /**
- * braid_directory_load - copy the event directory, or what was added to it
+ * braid_directory_load - copy the event directory, or its new entries
  * @copy: filled on success; braid_directory_free()
  * @m: the mapping
  * @sb: the validated copy of its superblock
- * @from: bytes of the directory to leave out at the start
+ * @from: bytes of the directory to skip at the start
  *
  * Return: 0, or -errno with braid_fail() (-ENOMEM, -EFAULT).
  */
 int braid_directory_load(struct braid_directory_copy *copy, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 from);
 
-/** braid_directory_free - free what braid_directory_load() gave */
+/** braid_directory_free - free the result of braid_directory_load() */
 void braid_directory_free(struct braid_directory_copy *copy);
 
 /* Events counted in a directory. */

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/listener.h"
-#include "host_agent/transport/port.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
 
 #define SCHEME			"ivshmem-doorbell:"
@@ -26,32 +26,32 @@
 #define AGENT_PEER		1
 #define AGENT_DOORBELL		(AGENT_PEER << 16)	/* vector 0: what the guest writes to ring us */
 
-struct doorbell_port {
-	struct braid_port port;
+struct doorbell_endpoint {
+	struct braid_endpoint endpoint;
 	struct braid_socket_address address;
 	struct braid_listener listener;
 	int shm_fd;
-	bool untouched;		/* we made it, and gave it to nobody */
+	bool untouched;		/* created by us and not handed out */
 	int peer_fd;		/* QEMU's connection, or -1 */
 	pid_t peer_pid;
-	/* eventfds, -1 until a QEMU came; they outlive its connection */
+	/* eventfds, -1 until a QEMU connects; they outlive its connection */
 	int ours_fd;		/* the guest rings it ... */
 	int guests_fd;		/* ... and we ring it */
 };
 
-static struct doorbell_port *of(const struct braid_port *port)
+static struct doorbell_endpoint *of(const struct braid_endpoint *endpoint)
 {
-	return (struct doorbell_port *)port;
+	return (struct doorbell_endpoint *)endpoint;
 }
 
-/* Whether nobody but us can have made the file, or can write to it: the rules of `attach`. */
+/* Whether only we can have created the file, and only we can write to it: the rules of `attach`. */
 static bool is_private(const struct stat *st)
 {
 	return st->st_nlink == 1 && st->st_uid == geteuid() && !(st->st_mode & 077);
 }
 
-/* The file that stays when we go: without a server the guest is still read by polling. */
-static int open_shm(struct doorbell_port *p)
+/* The file stays when we exit: without a server the guest is still read by polling. */
+static int open_shm(struct doorbell_endpoint *p)
 {
 	const char *slash = strrchr(p->address.path, '/');
 	static const u64 mark = BRAID_MARK;
@@ -80,7 +80,7 @@ static int open_shm(struct doorbell_port *p)
 	if (!st.st_size && ftruncate(p->shm_fd, bytes))
 		return braid_fail(-errno, "%s: can't be made %llu bytes: %s", shm,
 				  (unsigned long long)bytes, strerror(errno));
-	/* A file of ours, or an empty one that its user has named: the driver is invited. */
+	/* Our own file, or an empty one named by its user: mark it for the driver. */
 	if (!st.st_size && pwrite(p->shm_fd, &mark, sizeof(mark), 0) != sizeof(mark))
 		return braid_fail(-EIO, "%s: cannot be marked for the driver: %s", shm,
 				  strerror(errno));
@@ -93,13 +93,13 @@ static int open_shm(struct doorbell_port *p)
 	return 0;
 }
 
-static void drop_peer(struct doorbell_port *p)
+static void drop_peer(struct doorbell_endpoint *p)
 {
-	braid_foreign_hang_up(p->peer_fd);
+	braid_untrusted_fd_hang_up(p->peer_fd);
 	p->peer_fd = -1;
 }
 
-static void drop_eventfds(struct doorbell_port *p)
+static void drop_eventfds(struct doorbell_endpoint *p)
 {
 	if (p->ours_fd >= 0)
 		close(p->ours_fd);
@@ -108,9 +108,9 @@ static void drop_eventfds(struct doorbell_port *p)
 	p->ours_fd = p->guests_fd = -1;
 }
 
-static void port_close(struct braid_port *port)
+static void port_close(struct braid_endpoint *endpoint)
 {
-	struct doorbell_port *p = of(port);
+	struct doorbell_endpoint *p = of(endpoint);
 
 	drop_peer(p);
 	drop_eventfds(p);
@@ -122,14 +122,14 @@ static void port_close(struct braid_port *port)
 	free(p);
 }
 
-static int port_open(struct braid_port **out, const char *text)
+static int port_open(struct braid_endpoint **out, const char *text)
 {
-	struct doorbell_port *p = calloc(1, sizeof(*p));
+	struct doorbell_endpoint *p = calloc(1, sizeof(*p));
 	int err;
 
 	if (!p)
-		return braid_fail(-ENOMEM, "out of memory");
-	p->port.ops = &braid_doorbell_port_ops;
+		return braid_out_of_memory();
+	p->endpoint.ops = &braid_doorbell_endpoint_ops;
 	p->listener.fd = p->shm_fd = p->peer_fd = p->ours_fd = p->guests_fd = -1;
 	err = braid_socket_address_parse(&p->address, text);
 	if (!err)
@@ -137,10 +137,10 @@ static int port_open(struct braid_port **out, const char *text)
 	if (!err)
 		err = braid_listener_open(&p->listener, &p->address);
 	if (err) {
-		port_close(&p->port);
+		port_close(&p->endpoint);
 		return err;
 	}
-	*out = &p->port;
+	*out = &p->endpoint;
 	return 0;
 }
 
@@ -167,7 +167,7 @@ static bool send_number(int to, s64 number, int fd)
 }
 
 /* New eventfds for each: a QEMU that went may have left its guest's in any state. */
-static bool renew_eventfds(struct doorbell_port *p)
+static bool renew_eventfds(struct doorbell_endpoint *p)
 {
 	int ours = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int guests = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -179,7 +179,7 @@ static bool renew_eventfds(struct doorbell_port *p)
 }
 
 /* All fits into the socket's buffer: a peer that does not read can't hold us. */
-static bool greet(const struct doorbell_port *p)
+static bool greet(const struct doorbell_endpoint *p)
 {
 	return send_number(p->peer_fd, PROTOCOL_VERSION, -1) &&
 	       send_number(p->peer_fd, GUEST_PEER, -1) &&
@@ -188,7 +188,7 @@ static bool greet(const struct doorbell_port *p)
 	       send_number(p->peer_fd, GUEST_PEER, p->guests_fd);
 }
 
-static int take_connection(struct doorbell_port *p)
+static int take_connection(struct doorbell_endpoint *p)
 {
 	pid_t pid;
 	int err, fd = braid_listener_accept(&p->listener, &p->address, &pid);
@@ -196,12 +196,12 @@ static int take_connection(struct doorbell_port *p)
 	if (fd < 0)
 		return fd == -EAGAIN ? 0 : fd;
 	if (p->peer_fd >= 0) {
-		braid_foreign_hang_up(fd);
+		braid_untrusted_fd_hang_up(fd);
 		braid_listener_fault(&p->listener);
 		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
 				  p->address.path, pid, p->peer_pid);
 	}
-	/* A client has nothing to say, and no descriptors to give: what can come is its end. */
+	/* A client sends no messages or descriptors: the only input is its end. */
 	shutdown(fd, SHUT_RD);
 	p->peer_fd = fd;
 	p->peer_pid = pid;
@@ -210,7 +210,7 @@ static int take_connection(struct doorbell_port *p)
 		err = errno;
 		drop_peer(p);
 		drop_eventfds(p);
-		if (err == EPIPE)	/* it only looked whether somebody listens */
+		if (err == EPIPE)	/* it only probed whether the socket has a listener */
 			return 0;
 		braid_listener_fault(&p->listener);
 		return braid_fail(-EPIPE, "%s: process %d could not be given the shared memory: %s",
@@ -219,7 +219,7 @@ static int take_connection(struct doorbell_port *p)
 	return 0;
 }
 
-static void look_at_peer(struct doorbell_port *p)
+static void look_at_peer(struct doorbell_endpoint *p)
 {
 	struct pollfd end = { .fd = p->peer_fd };
 
@@ -227,16 +227,16 @@ static void look_at_peer(struct doorbell_port *p)
 		drop_peer(p);
 }
 
-static int port_serve(struct braid_port *port)
+static int port_serve(struct braid_endpoint *endpoint)
 {
-	struct doorbell_port *p = of(port);
-	u32 leaked = braid_foreign_leaked();
+	struct doorbell_endpoint *p = of(endpoint);
+	u32 leaked = braid_untrusted_fd_leaked();
 	int err = take_connection(p);
 	u64 rung;
 
 	if (p->peer_fd >= 0)
 		look_at_peer(p);
-	if (braid_foreign_leaked() != leaked) {
+	if (braid_untrusted_fd_leaked() != leaked) {
 		braid_listener_give_up(&p->listener);
 		err = braid_fail(-EMFILE, "%s: listener disabled: closing received descriptors blocks",
 				 p->address.path);
@@ -245,13 +245,13 @@ static int port_serve(struct braid_port *port)
 		return err;
 	if (p->ours_fd < 0)
 		return 0;
-	braid_foreign_nonblocking(p->ours_fd);	/* QEMU has it, too */
+	braid_untrusted_fd_nonblocking(p->ours_fd);	/* QEMU has it, too */
 	return read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
 }
 
-static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
+static size_t port_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)
 {
-	const struct doorbell_port *p = of(port);
+	const struct doorbell_endpoint *p = of(endpoint);
 	size_t nr = 0;
 
 	if (!braid_listener_quiet(&p->listener))
@@ -263,30 +263,30 @@ static size_t port_fds(const struct braid_port *port, struct pollfd *fds)
 	return nr;
 }
 
-static int port_map(struct braid_port *port, struct braid_mapping **out)
+static int port_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
 {
-	return braid_mapping_take(out, of(port)->address.shm);
+	return braid_mapping_take(out, of(endpoint)->address.shm);
 }
 
-static void port_ring(struct braid_port *port)
+static void port_ring(struct braid_endpoint *endpoint)
 {
-	const struct doorbell_port *p = of(port);
+	const struct doorbell_endpoint *p = of(endpoint);
 	u64 one = 1;
 
 	if (p->guests_fd < 0)
 		return;
-	braid_foreign_nonblocking(p->guests_fd);
-	/* Full when the guest has not looked for 2^64 times: then it knows already. */
+	braid_untrusted_fd_nonblocking(p->guests_fd);
+	/* Full when the guest has missed 2^64 rings: one is already pending. */
 	if (write(p->guests_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-static u32 port_doorbell(const struct braid_port *port)
+static u32 port_doorbell(const struct braid_endpoint *endpoint)
 {
-	return of(port)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
+	return of(endpoint)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
 }
 
-const struct braid_port_ops braid_doorbell_port_ops = {
+const struct braid_endpoint_ops braid_doorbell_endpoint_ops = {
 	.scheme = SCHEME,
 	.open = port_open,
 	.close = port_close,

@@ -11,8 +11,8 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
-/* Bytes of a dump that a page takes at least: itself, or what tells of it where it is packed. */
-#define PAGE_TAKES	512u	/* at a segment's ends there may be a piece of it alone */
+/* Minimum size of a page in a dump: the page itself, or its descriptor where it is packed. */
+#define PAGE_TAKES	512u	/* at a segment's ends there may be an extent of it alone */
 #define PACKED_TAKES	16u
 
 struct braid_dump {
@@ -20,7 +20,7 @@ struct braid_dump {
 	kdump_bmp_t *there;	/* the pages that are, by number */
 	u32 shift;		/* of a page of the dump */
 	u64 end_address;
-	u64 pages_left;		/* to be looked at: what a file of its size can hold */
+	u64 pages_left;		/* pages to visit: at most as many as a file of its size can hold */
 };
 
 static int fail_begin(const struct braid_dump *d, const char *path, const char *what)
@@ -40,7 +40,7 @@ static int open_dump(struct braid_dump *d, int fd, const char *path)
 	if (fstat(fd, &st))
 		return braid_fail(-errno, "%s: %s", path, strerror(errno));
 
-	/* A mapping of what was cut off, or is being made shorter, would be the end of us. */
+	/* Mapping a truncated file, or one being truncated, would cause SIGBUS. */
 	if (kdump_set_number_attr(d->ctx, KDUMP_ATTR_FILE_MMAP_POLICY,
 				  KDUMP_MMAP_NEVER) != KDUMP_OK)
 		return fail_begin(d, path, "mapping");
@@ -126,13 +126,13 @@ bool braid_dump_claims_more(const struct braid_dump *d)
 
 u64 braid_dump_read(struct braid_dump *d, u64 address, void *to, u64 bytes)
 {
-	u64 missing = 0, done, piece;
+	u64 missing = 0, done, extent;
 
-	for (done = 0; done < bytes; done += piece) {
-		piece = BRAID_PAGE_BYTES - ((address + done) & (BRAID_PAGE_BYTES - 1));
-		if (piece > bytes - done)
-			piece = bytes - done;
-		missing += !read_page(d, address + done, (u8 *)to + done, piece);
+	for (done = 0; done < bytes; done += extent) {
+		extent = BRAID_PAGE_BYTES - ((address + done) & (BRAID_PAGE_BYTES - 1));
+		if (extent > bytes - done)
+			extent = bytes - done;
+		missing += !read_page(d, address + done, (u8 *)to + done, extent);
 	}
 	return missing;
 }

@@ -24,9 +24,9 @@ int braid_dump_begin(struct braid_dump **out, int fd, const char *path);
 bool braid_dump_flattened(int fd);
 
 /**
- * braid_dump_unflatten - put it in order
+ * braid_dump_unflatten - convert a flattened dump to a normal one
  * @fd: the stream
- * @folder: where there is room for as much; what is made there has no name
+ * @folder: with space for it; the file created there has no name
  * @path: for messages
  * @cut_off: set to whether its end is missing
  *
@@ -36,9 +36,9 @@ int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut
 
 /**
  * braid_dump_cut_off - whether a dump lacks its end
- * @fd: ELF; of other dumps this can't be told
+ * @fd: ELF; unknown for other dumps
  *
- * What is cut off reads as zeros.
+ * The missing part reads as zeros.
  */
 bool braid_dump_cut_off(int fd);
 
@@ -46,15 +46,15 @@ bool braid_dump_cut_off(int fd);
 void braid_dump_end(struct braid_dump *d);
 
 /**
- * braid_dump_next - the next page that is there
- * @address: guest-physical; where to begin, then where it lies
+ * braid_dump_next - the next page in the dump
+ * @address: guest-physical; where to begin, then the page's address
  * @page: room for BRAID_PAGE_BYTES
  *
- * Return: whether there was one. There are no more than a dump of its size can hold.
+ * Return: whether there was one. Their number is bounded by the size of the dump.
  */
 bool braid_dump_next(struct braid_dump *d, u64 *address, void *page);
 
-/** braid_dump_claims_more - whether it told of more pages than that */
+/** braid_dump_claims_more - whether it claimed more pages than that */
 bool braid_dump_claims_more(const struct braid_dump *d);
 
 /**
@@ -62,11 +62,11 @@ bool braid_dump_claims_more(const struct braid_dump *d);
  * @address: guest-physical
  * @to: room for @bytes
  *
- * Return: how many of its pages are not there; what lies in them is left as it is.
+ * Return: the number of missing pages; their part of @to is unchanged.
  */
 u64 braid_dump_read(struct braid_dump *d, u64 address, void *to, u64 bytes);
 
-/** braid_dump_end_address - behind the last page, if the dump tells it; else 0 */
+/** braid_dump_end_address - end of the last page, if the dump states it; else 0 */
 u64 braid_dump_end_address(const struct braid_dump *d);
 
 #endif /* BRAID_TRANSPORT_DUMP_H */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds regions in a dump: their superblocks, and where the rest of them lies. */
+/* Finds regions in a dump: their superblocks, and the place of the rest. */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/transport/dead.h"
+#include "host_agent/transport/post_mortem.h"
 #include "host_agent/transport/dump.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
@@ -12,13 +13,13 @@
 #include "shared/region.h"
 
 #define CHUNKS_MOST	1024u	/* that the driver announces */
-#define MOST_FOUND	65536u	/* superblocks, and lists: more are made up */
+#define MOST_FOUND	65536u	/* superblocks, and lists: more are forged */
 #define MOST_TRIED	64u	/* lists of one region */
 #define MOST_TIMES	4u	/* the dump's size: regions that a liar lays over one another */
 
 /* What may be the announcement of a region's chunks, as the driver keeps it in its memory. */
 struct list {
-	u64 first;		/* where its first chunk lies */
+	u64 first;		/* address of its first chunk */
 	u64 address;		/* of the list */
 	u32 nr_chunks;
 };
@@ -26,7 +27,7 @@ struct list {
 struct scan {
 	struct braid_dump *dump;
 	const char *path;
-	const struct braid_dead_options *o;
+	const struct braid_post_mortem_options *o;
 	u64 *superblocks;	/* their addresses */
 	size_t nr_superblocks;
 	size_t superblocks_capacity;
@@ -36,7 +37,7 @@ struct scan {
 	size_t lists_capacity;
 };
 
-/* Where a region's bytes lie in the guest's memory. */
+/* Placement of a region's bytes in the guest's memory. */
 struct place {
 	struct braid_virtio_chunk chunks[CHUNKS_MOST];
 	u32 nr_chunks;
@@ -46,11 +47,13 @@ struct place {
 
 static bool can_be_chunk(const struct braid_virtio_chunk *chunk)
 {
-	return chunk->bytes && chunk->bytes <= BRAID_DEAD_MAX_BYTES &&
-	       !((chunk->address | chunk->bytes) & (BRAID_PAGE_BYTES - 1));
+	u64 address = le64toh(chunk->address), bytes = le64toh(chunk->bytes);
+
+	return bytes && bytes <= BRAID_POST_MORTEM_MAX_BYTES &&
+	       !((address | bytes) & (BRAID_PAGE_BYTES - 1));
 }
 
-/* The driver's memory is aligned to 8 bytes at least; a chunk behind the page is looked up. */
+/* The driver's memory is aligned to 8 bytes at least; a chunk after the page is looked up. */
 static int look_for_lists(struct scan *s, u64 address, const u64 *page)
 {
 	const u32 words = BRAID_PAGE_BYTES / 8;
@@ -58,16 +61,17 @@ static int look_for_lists(struct scan *s, u64 address, const u64 *page)
 	u32 k;
 
 	for (k = 0; k < words; k++) {
-		struct list list = { .address = address + 8 * k, .nr_chunks = page[k] >> 32 };
+		u64 word = le64toh(page[k]);	/* struct braid_virtio_control */
+		struct list list = { .address = address + 8 * k, .nr_chunks = word >> 32 };
 
-		if ((u32)page[k] != BRAID_VIRTIO_ANNOUNCE || !list.nr_chunks ||
+		if ((u32)word != BRAID_VIRTIO_ANNOUNCE || !list.nr_chunks ||
 		    list.nr_chunks > CHUNKS_MOST)
 			continue;
 		if (k + 2 < words)
 			memcpy(&chunk, &page[k + 1], sizeof(chunk));
 		else if (braid_dump_read(s->dump, list.address + 8, &chunk, sizeof(chunk)))
 			continue;
-		list.first = chunk.address;
+		list.first = le64toh(chunk.address);
 		if (!can_be_chunk(&chunk) || s->nr_lists >= MOST_FOUND)
 			continue;
 		if (braid_array_push(s->lists, s->nr_lists, s->lists_capacity, list))
@@ -99,30 +103,34 @@ static int search(struct scan *s)
 	return err;
 }
 
-/* Where a region lies ------------------------------------------------------------------- */
+/* Placement of a region ------------------------------------------------------------------- */
 
 /* Copies bytes of a region; returns how many pages are missing. */
 static u64 read_region(struct scan *s, const struct place *place, u64 offset, void *to, u64 bytes)
 {
-	u64 missing = 0, at = 0, piece;
+	u64 missing = 0, at = 0, chunk_bytes, extent;
 	u32 k;
 
-	for (k = 0; k < place->nr_chunks && bytes; at += place->chunks[k++].bytes) {
-		if (offset - at >= place->chunks[k].bytes)
+	for (k = 0; k < place->nr_chunks && bytes; at += chunk_bytes, k++) {
+		chunk_bytes = le64toh(place->chunks[k].bytes);
+		if (offset - at >= chunk_bytes)
 			continue;
-		piece = place->chunks[k].bytes - (offset - at);
-		if (piece > bytes)
-			piece = bytes;
-		missing += braid_dump_read(s->dump, place->chunks[k].address + (offset - at), to,
-					   piece);
-		to = (u8 *)to + piece;
-		offset += piece;
-		bytes -= piece;
+		extent = chunk_bytes - (offset - at);
+		if (extent > bytes)
+			extent = bytes;
+		missing += braid_dump_read(s->dump, le64toh(place->chunks[k].address) + offset - at,
+					   to, extent);
+		to = (u8 *)to + extent;
+		offset += extent;
+		bytes -= extent;
 	}
 	return missing;
 }
 
-/* Rings that are where the superblock has them: nothing else knows the incarnation so often. */
+/*
+ * Counts rings at the places that the superblock gives: only a true region repeats the incarnation
+ * so often.
+ */
 static u64 count_rings(struct scan *s, const struct place *place, const struct braid_superblock *sb)
 {
 	struct braid_ring_private priv;
@@ -158,13 +166,13 @@ static bool load_list(struct scan *s, const struct list *list, const struct brai
 	for (k = 0; k < place->nr_chunks; k++) {
 		if (!can_be_chunk(&place->chunks[k]))
 			return false;
-		sum += place->chunks[k].bytes;
+		sum += le64toh(place->chunks[k].bytes);
 	}
 	return sum == sb->region_bytes;
 }
 
 /*
- * A region is in one piece (an ivshmem device's memory), or where a list says: the driver's
+ * A region is contiguous (an ivshmem device's memory), or where a list says: the driver's
  * own, or an old one that was freed. The rings decide. Returns how many were found.
  */
 static u64 find_place(struct scan *s, u64 address, const struct braid_superblock *sb,
@@ -175,7 +183,7 @@ static u64 find_place(struct scan *s, u64 address, const struct braid_superblock
 	u64 most, found;
 	size_t k;
 
-	place.chunks[0] = (struct braid_virtio_chunk){ address, sb->region_bytes };
+	place.chunks[0] = (struct braid_virtio_chunk){ htole64(address), htole64(sb->region_bytes) };
 	*best = place;
 	most = count_rings(s, best, sb);
 	for (k = 0; k < s->nr_lists && tried < MOST_TRIED; k++) {
@@ -193,13 +201,13 @@ static u64 find_place(struct scan *s, u64 address, const struct braid_superblock
 
 /* Regions ------------------------------------------------------------------------------- */
 
-static int add_region(struct scan *s, struct braid_dead_regions *regions, u64 address,
+static int add_region(struct scan *s, struct braid_post_mortem_regions *regions, u64 address,
 		      const struct braid_superblock *sb, const struct place *place)
 {
-	struct braid_dead_region region = {
+	struct braid_post_mortem_region region = {
 		.address = address,
 		.pages = (sb->region_bytes + BRAID_PAGE_BYTES - 1) / BRAID_PAGE_BYTES,
-		.mapping = braid_dead_mapping(sb->region_bytes, s->path),
+		.mapping = braid_post_mortem_mapping(sb->region_bytes, s->path),
 	};
 
 	if (!region.mapping)
@@ -211,7 +219,7 @@ static int add_region(struct scan *s, struct braid_dead_regions *regions, u64 ad
 	return braid_fail(-ENOMEM, "%s: out of memory", s->path);
 }
 
-static int take_regions(struct scan *s, struct braid_dead_regions *regions)
+static int take_regions(struct scan *s, struct braid_post_mortem_regions *regions)
 {
 	braid_auto_free struct place *place = malloc(sizeof(*place));
 	u64 budget_bytes = s->there_bytes * MOST_TIMES;
@@ -234,8 +242,8 @@ static int take_regions(struct scan *s, struct braid_dead_regions *regions)
 	return err;
 }
 
-int braid_dump_open(struct braid_dead_regions *regions, int fd, const char *path,
-		    const struct braid_dead_options *o)
+int braid_dump_open(struct braid_post_mortem_regions *regions, int fd, const char *path,
+		    const struct braid_post_mortem_options *o)
 {
 	struct scan s = { .path = path, .o = o };
 	braid_auto_fd int ordered = -1;

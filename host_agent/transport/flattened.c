@@ -13,7 +13,7 @@
 #include "host_agent/util/io.h"
 
 /*
- * A header of 4096 bytes, then pieces: u64 offset, u64 bytes, both big endian, then the bytes.
+ * A header of 4096 bytes, then extents: u64 offset, u64 bytes, both big endian, then the bytes.
  * An offset of ~0 ends it.
  */
 #define SIGNATURE	"makedumpfile"
@@ -28,7 +28,7 @@ struct flat_header {
 	u64 version;
 };
 
-struct flat_piece {
+struct flat_extent {
 	u64 offset;
 	u64 bytes;
 };
@@ -50,18 +50,18 @@ static int make_file(const char *folder, const char *path)
 				   path, folder, strerror(errno)) : fd;
 }
 
-/* Copies a piece. Returns 0, 1 when some of it is missing, or -errno with braid_fail(). */
-static int copy_piece(int from, int to, u64 at, const struct flat_piece *piece, u8 *buffer,
-		      const char *path)
+/* Copies an extent. Returns 0, 1 when some of it is missing, or -errno with braid_fail(). */
+static int copy_extent(int from, int to, u64 at, const struct flat_extent *extent, u8 *buffer,
+		       const char *path)
 {
 	u64 done, n;
 	ssize_t got;
 	int err;
 
-	if (lseek(to, piece->offset, SEEK_SET) < 0)
+	if (lseek(to, extent->offset, SEEK_SET) < 0)
 		return braid_fail(-EBADMSG, "%s: a flattened dump with an invalid offset", path);
-	for (done = 0; done < piece->bytes; done += n) {
-		n = piece->bytes - done < COPY_BYTES ? piece->bytes - done : COPY_BYTES;
+	for (done = 0; done < extent->bytes; done += n) {
+		n = extent->bytes - done < COPY_BYTES ? extent->bytes - done : COPY_BYTES;
 		got = braid_pread_all(from, buffer, n, at + done);
 		if (got < 0)
 			return braid_fail(got, "%s: can't be read: %s", path, strerror(-got));
@@ -70,7 +70,7 @@ static int copy_piece(int from, int to, u64 at, const struct flat_piece *piece, 
 			return braid_fail(err, "%s: flattened dump; cannot reorder it: %s; use `makedumpfile -R`",
 					  path, strerror(-err));
 		if ((u64)got < n)
-			return 1;	/* what is there is there */
+			return 1;	/* use the part that exists */
 	}
 	return 0;
 }
@@ -78,7 +78,7 @@ static int copy_piece(int from, int to, u64 at, const struct flat_piece *piece, 
 int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut_off)
 {
 	braid_auto_free u8 *buffer = malloc(COPY_BYTES);
-	struct flat_piece piece;
+	struct flat_extent extent;
 	u64 at = HEADER_BYTES;
 	int err = 0, to;
 
@@ -88,15 +88,15 @@ int braid_dump_unflatten(int fd, const char *folder, const char *path, bool *cut
 	if (to < 0)
 		return to;
 	*cut_off = true;
-	while (!err && braid_pread_all(fd, &piece, sizeof(piece), at) == sizeof(piece)) {
-		piece.offset = be64toh(piece.offset);
-		piece.bytes = be64toh(piece.bytes);
-		at += sizeof(piece);
-		*cut_off = piece.offset != ~0ULL;
-		if (!*cut_off || at + piece.bytes < at)
+	while (!err && braid_pread_all(fd, &extent, sizeof(extent), at) == sizeof(extent)) {
+		extent.offset = be64toh(extent.offset);
+		extent.bytes = be64toh(extent.bytes);
+		at += sizeof(extent);
+		*cut_off = extent.offset != ~0ULL;
+		if (!*cut_off || at + extent.bytes < at)
 			break;
-		err = copy_piece(fd, to, at, &piece, buffer, path);
-		at += piece.bytes;
+		err = copy_extent(fd, to, at, &extent, buffer, path);
+		at += extent.bytes;
 	}
 	if (err < 0) {
 		close(to);

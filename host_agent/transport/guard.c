@@ -16,7 +16,7 @@ struct guard {
 	sigjmp_buf env;
 };
 
-/* Initial-exec in effect: it is touched before any signal can come, see braid_guard_run(). */
+/* Effectively initial-exec: it is accessed before any signal can arrive, see braid_guard_run(). */
 static _Thread_local struct guard *volatile innermost;
 static pthread_once_t installed = PTHREAD_ONCE_INIT;
 

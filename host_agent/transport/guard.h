@@ -12,12 +12,11 @@
  * @fn: called with @arg; its result is returned
  * @arg: handed to @fn
  *
- * When @fn touches a page of the mapping that the file no longer has, it is left at
- * that instruction and never resumed: it must not hold a lock, nor leave anything
- * of its own half done, at any touch. Nothing else is interrupted by this. A SIGBUS
- * elsewhere is as deadly as ever. Calls nest; each thread has its own.
+ * When @fn touches a page of the mapping that the file no longer has, it is aborted at that
+ * instruction: at any access it must not hold a lock or have state half updated. No other code is
+ * interrupted. A SIGBUS elsewhere still kills the process. Calls nest; the state is per thread.
  *
- * Return: what @fn returned, or -EFAULT with braid_fail() when the mapping has a hole.
+ * Return: the result of @fn, or -EFAULT with braid_fail() when the mapping has a hole.
  */
 int braid_guard_run(const void *base, u64 bytes, int (*fn)(void *arg), void *arg);
 

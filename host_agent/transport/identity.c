@@ -9,7 +9,8 @@
 #include "shared/region.h"
 
 #define COPY_TRIES	16	/* a driver needs longer between two inits than we for a copy */
-#define CHANGE_STEP_NS	1000000	/* one look while the buffers change: it takes a guest microseconds */
+#define CHANGE_STEP_NS	1000000	/* delay between reads while the buffers change, which takes a guest
+				   microseconds */
 #define CHANGE_LOOKS	16
 
 struct copy {

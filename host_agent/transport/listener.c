@@ -8,13 +8,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/listener.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
 #define BACKLOG		4
-#define FAULTS_AT_ONCE	8	/* then one a second: nobody fills a capture with them */
+#define FAULTS_AT_ONCE	8	/* then one per second, so that peers can't fill a capture with
+				   them */
 
 static int take_option(struct braid_socket_address *a, const char *text, const char *option,
 		       size_t n)
@@ -68,7 +69,7 @@ int braid_socket_address_parse(struct braid_socket_address *a, const char *text)
 	return 0;
 }
 
-/* Whether a socket's file is one that nobody listens at any more. */
+/* Whether a socket's file has no listener left. */
 static bool is_stale(const struct sockaddr_un *address)
 {
 	struct stat st;
@@ -97,7 +98,7 @@ static int fail_bind(const char *path, int err)
 	return braid_fail(-err, "%s: another process listens there; stop that first", path);
 }
 
-/* Nobody can connect before it is listened on: then its group is right already. */
+/* Clients can't connect before listen(), and the group is set by then. */
 static int bind_listen(int fd, const struct sockaddr_un *address, gid_t group)
 {
 	mode_t mask = umask(0117);
@@ -140,11 +141,11 @@ void braid_listener_close(struct braid_listener *l, const struct braid_socket_ad
 	if (l->fd < 0)
 		return;
 	unlink(a->path);
-	/* What those sent who still wait to be accepted is closed as it would be behind that. */
+	/* Descriptors sent by clients that still wait for accept() are closed in the same way. */
 	shutdown(l->fd, SHUT_RDWR);
 	do {
 		waiting = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
-		braid_foreign_hang_up(waiting);
+		braid_untrusted_fd_hang_up(waiting);
 	} while (waiting >= 0);
 	close(l->fd);
 }
@@ -181,7 +182,7 @@ int braid_listener_accept(struct braid_listener *l, const struct braid_socket_ad
 	c = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (c < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return -EAGAIN;
-	if (c < 0) {	/* who waits stays there: it would wake us for ever */
+	if (c < 0) {	/* waiting clients stay queued, and would keep waking us */
 		l->nr_faults = FAULTS_AT_ONCE;
 		braid_listener_fault(l);
 		return braid_fail(-errno, "%s: cannot accept a connection: %s%s", a->path,

@@ -5,25 +5,22 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
 
-#include "tracebraid/types.h"
-
-#define BRAID_SECOND_NS	1000000000ULL
+#include "host_agent/util/monotonic.h"
 
 /* What "SOCKET,key=value,..." says. */
 struct braid_socket_address {
-	char path[108];		/* of the socket, as struct sockaddr_un has room */
+	char path[108];		/* of the socket, limited by struct sockaddr_un */
 	char shm[256];		/* "": not given */
 	u64 bytes;		/* size=; 0: not given */
 	gid_t group;		/* group=; (gid_t)-1: not given */
 };
 
-/* A socket, and how patient we still are with those who connect. */
+/* A socket, and its budget of faults by clients. */
 struct braid_listener {
 	int fd;			/* -1: none */
 	u32 nr_faults;
-	u64 quiet_ns;		/* of braid_monotonic_ns(): nobody is listened to before */
+	u64 quiet_ns;		/* of braid_monotonic_ns(): no connection is accepted before */
 };
 
 /**
@@ -36,17 +33,17 @@ struct braid_listener {
 int braid_socket_address_parse(struct braid_socket_address *a, const char *text);
 
 /**
- * braid_listener_open - make a socket and listen
- * @l: filled on success; else there is none
- * @a: path and group are used; a socket that a dead process left is replaced
+ * braid_listener_open - create a socket and listen
+ * @l: filled on success; else without a socket
+ * @a: path and group are used; a socket left by a dead process is replaced
  *
- * Its mode is 0660: whoever may connect hands us memory, or gets ours.
+ * Its mode is 0660: a client hands us memory, or gets ours.
  *
  * Return: 0, or -errno with braid_fail() (-EADDRINUSE: another process listens there).
  */
 int braid_listener_open(struct braid_listener *l, const struct braid_socket_address *a);
 
-/** braid_listener_close - close and remove the socket; none is fine */
+/** braid_listener_close - close and remove the socket, if any */
 void braid_listener_close(struct braid_listener *l, const struct braid_socket_address *a);
 
 /**
@@ -55,28 +52,22 @@ void braid_listener_close(struct braid_listener *l, const struct braid_socket_ad
  * @a: its address
  * @pid: set to the peer's process on success
  *
- * Return: a non-blocking descriptor; -EAGAIN: there is none, or we are quiet; or another -errno
- * with braid_fail().
+ * Return: a non-blocking descriptor; -EAGAIN: none waits, or the listener is quiet; or another
+ * -errno with braid_fail().
  */
 int braid_listener_accept(struct braid_listener *l, const struct braid_socket_address *a,
 			  pid_t *pid);
 
-/** braid_listener_fault - a line is told of who connected: some at once, then one a second */
+/**
+ * braid_listener_fault - count a client's fault: some lines are reported at once, then one per
+ * second
+ */
 void braid_listener_fault(struct braid_listener *l);
 
-/** braid_listener_give_up - listen to nobody any more */
+/** braid_listener_give_up - stop listening for good */
 void braid_listener_give_up(struct braid_listener *l);
 
-/** braid_listener_quiet - whether nobody is listened to now: its fd is not to be slept on */
+/** braid_listener_quiet - whether no connection is accepted now: do not sleep on its fd */
 bool braid_listener_quiet(const struct braid_listener *l);
-
-/** braid_monotonic_ns - the clock of all patience with peers */
-static inline u64 braid_monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * BRAID_SECOND_NS + t.tv_nsec;
-}
 
 #endif /* BRAID_TRANSPORT_LISTENER_H */

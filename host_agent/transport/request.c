@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Asks a flight recorder for a snapshot, through a socket that only its user may reach. */
+/* Asks a flight recorder for a snapshot, through a socket that only its user may access. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define ROOTS_FOLDER	"/run/tracebraid"
 #define SUFFIX		".sock"
 #define MAGIC		0x31544f4853534e53ULL	/* of these messages' form */
-#define PATIENCE_NS	(1 * BRAID_SECOND_NS)	/* with one who connects and says nothing */
+#define PATIENCE_NS	(1 * BRAID_SECOND_NS)	/* for a client that connects and sends nothing */
 #define ANSWER_MS	120000
 
 struct ask {
@@ -49,13 +49,13 @@ static int folder(char *path, size_t bytes)
 
 /* The recorder's end -------------------------------------------------------------------- */
 
-int braid_request_open(struct braid_request_port *p)
+int braid_request_open(struct braid_request_endpoint *p)
 {
 	char path[sizeof(p->address.path) - 24];
 	struct stat st;
 	int err = folder(path, sizeof(path));
 
-	*p = (struct braid_request_port){ .fd = -1, .listener.fd = -1 };
+	*p = (struct braid_request_endpoint){ .fd = -1, .listener.fd = -1 };
 	if (err)
 		return err;
 	if (mkdir(path, 0700) && errno != EEXIST)
@@ -72,7 +72,7 @@ int braid_request_open(struct braid_request_port *p)
 	return err;
 }
 
-static void hang_up(struct braid_request_port *p)
+static void hang_up(struct braid_request_endpoint *p)
 {
 	if (p->fd >= 0)
 		close(p->fd);
@@ -80,28 +80,28 @@ static void hang_up(struct braid_request_port *p)
 	p->asked = false;
 }
 
-void braid_request_close(struct braid_request_port *p)
+void braid_request_close(struct braid_request_endpoint *p)
 {
 	hang_up(p);
 	braid_listener_close(&p->listener, &p->address);
 	p->listener.fd = -1;
 }
 
-int braid_request_fd(const struct braid_request_port *p)
+int braid_request_fd(const struct braid_request_endpoint *p)
 {
 	if (p->fd < 0)
 		return p->listener.fd;
 	return p->asked ? -1 : p->fd;
 }
 
-/* The message and its file; -errno: neither came. */
+/* Receives the message and its file; -errno: none received. */
 static int receive(int fd, struct ask *ask, int *file)
 {
 	union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 	struct iovec part = { ask, sizeof(*ask) };
 	struct msghdr m = {
 		.msg_iov = &part, .msg_iovlen = 1,
-		/* Room for one descriptor: more would be ours to close. */
+		/* Space for one descriptor: we would have to close more. */
 		.msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -116,7 +116,7 @@ static int receive(int fd, struct ask *ask, int *file)
 	return n == sizeof(*ask) && ask->magic == MAGIC ? 0 : -EPROTO;
 }
 
-/* A pipe that nobody reads would hold up the recording. */
+/* A pipe without a reader would block the recording. */
 static bool is_file(int fd)
 {
 	struct stat st;
@@ -125,7 +125,7 @@ static bool is_file(int fd)
 	       (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
 
-int braid_request_poll(struct braid_request_port *p, struct braid_request *request)
+int braid_request_poll(struct braid_request_endpoint *p, struct braid_request *request)
 {
 	struct ask ask;
 	pid_t pid;
@@ -157,7 +157,7 @@ int braid_request_poll(struct braid_request_port *p, struct braid_request *reque
 	return 0;
 }
 
-void braid_request_answer(struct braid_request_port *p, int err, const char *line)
+void braid_request_answer(struct braid_request_endpoint *p, int err, const char *line)
 {
 	struct answer answer = { .magic = MAGIC, .err = err };
 
@@ -167,7 +167,7 @@ void braid_request_answer(struct braid_request_port *p, int err, const char *lin
 	hang_up(p);
 }
 
-/* Who asks ------------------------------------------------------------------------------ */
+/* The client ------------------------------------------------------------------------------ */
 
 static int try_connect(const char *path)
 {
@@ -184,7 +184,7 @@ static int try_connect(const char *path)
 	return -err;
 }
 
-/* The one recorder that there is. */
+/* Finds the only recorder. */
 static int connect_any(const char *path)
 {
 	char one[sizeof(((struct sockaddr_un *)0)->sun_path)];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A flight recorder's socket: who may connect asks for a snapshot, and brings the file for it. */
+/* A flight recorder's socket: a client requests a snapshot, and passes the file for it. */
 #ifndef BRAID_TRANSPORT_REQUEST_H
 #define BRAID_TRANSPORT_REQUEST_H
 
@@ -9,57 +9,57 @@
 
 #define BRAID_REQUEST_LINE_BYTES	512
 
-/* The recorder's end. One who asks is served at a time; the others wait. */
-struct braid_request_port {
+/* The recorder's end. Serves one client at a time; the others wait. */
+struct braid_request_endpoint {
 	struct braid_listener listener;
 	struct braid_socket_address address;
-	int fd;			/* who is connected, or -1 */
+	int fd;			/* the connected client, or -1 */
 	bool asked;		/* and has asked */
 	u64 since_ns;		/* when it connected */
 };
 
-/* What is asked for. */
+/* A request. */
 struct braid_request {
 	int fd;			/* a regular file, to be written */
-	char path[256];		/* for messages; tame */
+	char path[256];		/* for messages; sanitized */
 };
 
 /**
- * braid_request_open - make the socket, named after this process
+ * braid_request_open - create the socket, named after this process
  * @p: filled on success
  *
- * In /run/tracebraid (root) or $XDG_RUNTIME_DIR/tracebraid, which nobody else may enter. To be
- * called before the process is confined.
+ * In /run/tracebraid (root) or $XDG_RUNTIME_DIR/tracebraid, which no other user may enter. Call
+ * before the process is confined.
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_request_open(struct braid_request_port *p);
+int braid_request_open(struct braid_request_endpoint *p);
 
 /** braid_request_close - remove the socket; one that never was has fd and listener.fd of -1 */
-void braid_request_close(struct braid_request_port *p);
+void braid_request_close(struct braid_request_endpoint *p);
 
 /** braid_request_fd - what to sleep on, or -1 */
-int braid_request_fd(const struct braid_request_port *p);
+int braid_request_fd(const struct braid_request_endpoint *p);
 
 /**
- * braid_request_poll - whether somebody asks
- * @p: the socket; never waited for
+ * braid_request_poll - check for a request
+ * @p: the socket; never blocks
  * @request: filled when 1 is returned
  *
- * Return: 1: braid_request_answer() is awaited; 0.
+ * Return: 1: answer it with braid_request_answer(); 0: no request.
  */
-int braid_request_poll(struct braid_request_port *p, struct braid_request *request);
+int braid_request_poll(struct braid_request_endpoint *p, struct braid_request *request);
 
 /**
- * braid_request_answer - say how it went
+ * braid_request_answer - answer a request
  * @err: 0 or -errno
- * @line: for whoever asked
+ * @line: text for the client
  */
-void braid_request_answer(struct braid_request_port *p, int err, const char *line);
+void braid_request_answer(struct braid_request_endpoint *p, int err, const char *line);
 
 /**
  * braid_request_connect - find the recorder
- * @pid: of it; 0: there is one alone
+ * @pid: of it; 0: the only one
  *
  * Return: a descriptor, or -errno with braid_fail().
  */
@@ -68,9 +68,9 @@ int braid_request_connect(pid_t pid);
 /**
  * braid_request_ask - ask for a snapshot, and wait for it
  * @fd: of braid_request_connect()
- * @file: to be written: regular, empty
+ * @file: the output: regular, empty
  * @path: its name, for messages
- * @line: set to what the recorder said, tame
+ * @line: set to the recorder's answer, sanitized
  *
  * Return: 0, or -errno with braid_fail().
  */

@@ -14,17 +14,17 @@ struct braid_mapping {
 	char path[256];
 	u8 *base;
 	u64 bytes;
-	int fd;			/* the region's file; -1: it has none of its own */
+	int fd;			/* the region's file; -1: it has no file of its own */
 	bool writable;
 	dev_t device;
 	ino_t inode;
 	uid_t uid;		/* of the file, as its group and mode */
 	gid_t gid;
 	mode_t mode;
-	pid_t qemu_pid;		/* whose it is, where a socket told; 0: not known */
-	const char *gone;	/* set by its port: a phrase, see braid_mapping_gone() */
-	bool taken_back;	/* gone, and its guest may give it, or another, again */
-	struct braid_mapping **owner;	/* where its port points at it; NULL: no port does */
+	pid_t qemu_pid;		/* its owner, if known from a socket; 0: unknown */
+	const char *gone;	/* set by its endpoint: a phrase, see braid_mapping_gone() */
+	bool taken_back;	/* gone, and its guest may provide it, or another, again */
+	struct braid_mapping **owner;	/* its endpoint's pointer to it; NULL: none */
 };
 
 /**
@@ -39,10 +39,10 @@ int braid_mapping_fail_open(const char *path, int err);
 /**
  * braid_mapping_open - map a region's file
  * @out: set on success
- * @path: a regular file, no symbolic link
- * @writable: for draining and commands; else nothing can be changed through it
+ * @path: a regular file, not a symbolic link
+ * @writable: for draining and commands; else read-only
  *
- * Content is not looked at: see braid_mapping_identify().
+ * Content is not checked: see braid_mapping_identify().
  *
  * Return: 0, or -errno with braid_fail() (-ENOENT, -EACCES, -EMEDIUMTYPE: not a
  * region's file, -ENODATA: still empty).
@@ -50,10 +50,10 @@ int braid_mapping_fail_open(const char *path, int err);
 int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable);
 
 /**
- * braid_mapping_open_again - map a region, to look at what was identified before
+ * braid_mapping_open_again - map a region that was identified before
  * @out: set on success
  * @path: as in braid_mapping_open()
- * @sb: the validated copy: all that it names lies inside the mapping
+ * @sb: the validated copy: all its ranges are inside the mapping
  *
  * Return: as braid_mapping_open(); -ESTALE: the file is another, smaller one.
  */
@@ -74,10 +74,10 @@ void braid_mapping_close(struct braid_mapping *m);
 int braid_mapping_take(struct braid_mapping **out, const char *path);
 
 /**
- * braid_mapping_gone - whether the file is no longer what was mapped
+ * braid_mapping_gone - whether the file is no longer the mapped one
  * @m: the mapping
  *
- * Return: NULL, or a phrase: removed, made shorter, taken back by the guest.
+ * Return: NULL, or a phrase: removed, truncated, unmapped by the guest.
  */
 const char *braid_mapping_gone(const struct braid_mapping *m);
 
@@ -88,46 +88,50 @@ const char *braid_mapping_gone(const struct braid_mapping *m);
  *
  * May sleep for 15 ms, while the guest changes its buffers.
  *
- * Return: 0 (LIVE or DOWN); -EAGAIN while the driver lays it out; -ENODATA when no
- * driver was ever loaded; -EPROTO: another version; -EMEDIUMTYPE: not a region;
- * -EBADMSG: a region with an impossible superblock; -EFAULT: the file has shrunk.
- * All with braid_fail().
+ * Return: 0 (LIVE or DOWN); -EAGAIN while the driver lays it out; -ENODATA when no driver has used
+ * it; -EPROTO: another version; -EMEDIUMTYPE: not a region; -EBADMSG: a region with an impossible
+ * superblock; -EFAULT: the file has shrunk. All with braid_fail().
  */
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb);
 
 /**
- * braid_mapping_marked - whether it has the host's mark, and no driver has used it yet
+ * braid_mapping_marked - whether it has the host's mark, unused by a driver
  * @m: the mapping
  */
 bool braid_mapping_marked(const struct braid_mapping *m);
 
 /**
- * braid_mapping_glance - likewise, without ever sleeping
+ * braid_mapping_glance - likewise, without sleeping
  * @m: the mapping
  * @sb: filled on success; private
- * @torn: buffers that are being changed will do. A guest that died meanwhile leaves them
- * so; whoever touches a ring looks first whether it is one
+ * @torn: accept buffers that are being changed: a guest that died may leave them so. Validate a
+ * ring before you access it
  *
- * Return: as braid_mapping_identify(); -EINPROGRESS with braid_fail(): the buffers change,
+ * Return: as braid_mapping_identify(); -EINPROGRESS with braid_fail(): the buffers are changing,
  * which takes a guest microseconds.
  */
 int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn);
 
 /**
- * braid_mapping_buffers - take what changed among a region's buffers
+ * braid_mapping_buffers - reload a region's buffer descriptors
  * @m: the mapping, under braid_guard_run()
  * @sb: a validated copy; buffers_seq, nr_buffers and buffers[] are replaced on success
  *
- * Return: 0; -EAGAIN while they change; -ESTALE: initialized anew; -EBADMSG with
- * braid_fail(): what is there can't be.
+ * Return: 0; -EAGAIN while they change; -ESTALE: reinitialized; -EBADMSG with braid_fail(): they
+ * are invalid.
  */
 int braid_mapping_buffers(const struct braid_mapping *m, struct braid_superblock *sb);
 
-#define BRAID_MOVE_TRIES	16	/* looks at a ring while buffers come and go all the time */
+#define BRAID_MOVE_TRIES	16	/* tries to read a ring while buffers keep changing */
 
-/** braid_mapping_buffers_seq - the word that moves when buffers do; under braid_guard_run() */
+/**
+ * braid_mapping_buffers_seq - the word that moves when buffers do; under braid_guard_run()
+ *
+ * It is ordered after the preceding loads, and before those that follow.
+ */
 static inline u32 braid_mapping_buffers_seq(const struct braid_mapping *m)
 {
+	braid_fence();							/* (R3) */
 	return braid_load_acquire(&((const struct braid_superblock *)m->base)->buffers_seq);
 }
 
@@ -136,8 +140,8 @@ static inline u32 braid_mapping_buffers_seq(const struct braid_mapping *m)
  * @m: the mapping, under braid_guard_run()
  * @incarnation: of the copy
  *
- * To be asked after bytes were copied and before they are trusted: it orders itself
- * behind the loads before it. True in LIVE and in DOWN.
+ * Call after bytes were copied and before they are trusted: it is ordered after the preceding
+ * loads. True in LIVE and in DOWN.
  */
 static inline bool braid_mapping_same(const struct braid_mapping *m, u64 incarnation)
 {
@@ -174,7 +178,7 @@ static inline void *braid_mapping_section(const struct braid_mapping *m,
  * @sb: a validated copy
  * @buffer: its index, of an entry in use
  * @vcpu: less than the buffer's nr_rings
- * @map: filled; nothing in shared memory is read
+ * @map: filled; shared memory is not read
  */
 void braid_mapping_ring(const struct braid_mapping *m, const struct braid_superblock *sb,
 			u32 buffer, u32 vcpu, struct braid_ring_map *map);

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The vhost-user port: a socket on which a VM's front end finds the device "trace". */
+/* The vhost-user endpoint: a socket on which a VM's front end finds the device "trace". */
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
 #define HOLD_NS			800000000ULL	/* a guest may wait for a second */
-#define MESSAGES_AT_ONCE	32	/* in one turn */
+#define MESSAGES_AT_ONCE	32	/* per turn */
 #define LET_GO			"its connection was closed because of an invalid message"
 
 /* Connections -------------------------------------------------------------------------- */
 
 /*
  * Without us a reset of the device is complete at once, and its guest may use the pages for
- * something else: nothing is written to them any more. Of a VM that has hung up, as one does
- * that dies, the rest is read. One that we hang up on comes back, and would give the same events
- * once more, since nobody told it how far they were read: they are left to that time.
+ * something else: so they are no longer written. When a VM disconnects, for example because it
+ * dies, the rest is read. When we disconnect it, it reconnects and would deliver the same events
+ * again, because the read position was not published: they are read after that.
  */
-static void part(struct braid_vhost_port *p, const char *why, bool keep)
+static void part(struct braid_vhost_endpoint *p, const char *why, bool keep)
 {
 	braid_vhost_part_chunks(&p->memory, p->chunks, p->nr_chunks, p->region_bytes,
 				p->mapping->base, keep && !p->letting_go);
@@ -31,16 +32,16 @@ static void part(struct braid_vhost_port *p, const char *why, bool keep)
 }
 
 /* @keep: what the mapping has is still to be read. */
-static void disconnect(struct braid_vhost_port *p, const char *why, bool keep)
+static void disconnect(struct braid_vhost_endpoint *p, const char *why, bool keep)
 {
 	u32 k;
 
 	if (p->mapping)
 		part(p, why, keep);
-	braid_foreign_hang_up(p->socket);
+	braid_untrusted_fd_hang_up(p->socket);
 	p->socket = -1;
 	braid_vhost_message_clear(&p->in);
-	braid_foreign_close(p->backend);
+	braid_untrusted_fd_close(p->backend);
 	p->backend = -1;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
 		braid_vhost_queue_reset(&p->queues[k]);
@@ -55,7 +56,7 @@ static void disconnect(struct braid_vhost_port *p, const char *why, bool keep)
 }
 
 /* 1: there is a connection; 0: none; or -errno with braid_fail(). */
-static int connect_next(struct braid_vhost_port *p)
+static int connect_next(struct braid_vhost_endpoint *p)
 {
 	int fd;
 
@@ -69,7 +70,7 @@ static int connect_next(struct braid_vhost_port *p)
 }
 
 /* Something to complain about. Returns -errno with braid_fail(). */
-static int complain(struct braid_vhost_port *p, int err, const char *what)
+static int complain(struct braid_vhost_endpoint *p, int err, const char *what)
 {
 	char why[256];
 
@@ -78,7 +79,7 @@ static int complain(struct braid_vhost_port *p, int err, const char *what)
 	return braid_fail(err, "%s: %s: %s", p->address.path, what, why);
 }
 
-static int send_answer(struct braid_vhost_port *p)
+static int send_answer(struct braid_vhost_endpoint *p)
 {
 	if (!p->answer_due || p->letting_go)
 		return 0;
@@ -86,8 +87,8 @@ static int send_answer(struct braid_vhost_port *p)
 	return braid_vhost_send(p->socket, &p->answer_header, &p->answer);
 }
 
-/* Takes messages until there is none. 0 or -errno. */
-static int take_messages(struct braid_vhost_port *p)
+/* Handles all pending messages. 0 or -errno. */
+static int take_messages(struct braid_vhost_endpoint *p)
 {
 	int ret = 0, n;
 
@@ -109,8 +110,8 @@ static int take_messages(struct braid_vhost_port *p)
 	return ret ? ret : send_answer(p);
 }
 
-/* Kicks are taken back at once, so that the next one wakes us again. */
-static void quench(struct braid_vhost_port *p)
+/* Kicks are consumed at once, so that the next one wakes us again. */
+static void quench(struct braid_vhost_endpoint *p)
 {
 	u32 k;
 
@@ -121,19 +122,19 @@ static void quench(struct braid_vhost_port *p)
 
 		if (q->kick_fd < 0)
 			continue;
-		braid_foreign_nonblocking(q->kick_fd);
+		braid_untrusted_fd_nonblocking(q->kick_fd);
 		n = read(q->kick_fd, kicks, sizeof(kicks));
 		if (n > 0) {
 			p->rung |= k == BRAID_VIRTIO_NOTIFYQ;
 		} else if (!n || (errno != EAGAIN && errno != EINTR)) {
-			/* It would wake us for ever; we look anyway. */
-			braid_foreign_close(q->kick_fd);
+			/* It would keep waking us; the queue is polled anyway. */
+			braid_untrusted_fd_close(q->kick_fd);
 			q->kick_fd = -1;
 		}
 	}
 }
 
-static int serve_peer(struct braid_vhost_port *p)
+static int serve_peer(struct braid_vhost_endpoint *p)
 {
 	bool rung;
 	int err = connect_next(p);
@@ -165,15 +166,15 @@ static int serve_peer(struct braid_vhost_port *p)
 	return rung;
 }
 
-static int vhost_serve(struct braid_port *port)
+static int vhost_serve(struct braid_endpoint *endpoint)
 {
-	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
-	u32 leaked = braid_foreign_leaked();
+	struct braid_vhost_endpoint *p = (struct braid_vhost_endpoint *)endpoint;
+	u32 leaked = braid_untrusted_fd_leaked();
 	int ret = serve_peer(p);
 
-	if (braid_foreign_leaked() == leaked)
+	if (braid_untrusted_fd_leaked() == leaked)
 		return ret;
-	/* Who goes on would use up all there are. */
+	/* A peer that continues would exhaust our descriptors. */
 	if (p->socket >= 0)
 		disconnect(p, LET_GO, false);
 	braid_listener_give_up(&p->listener);
@@ -181,15 +182,15 @@ static int vhost_serve(struct braid_port *port)
 			  p->address.path);
 }
 
-static size_t vhost_fds(const struct braid_port *port, struct pollfd *fds)
+static size_t vhost_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)
 {
-	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
+	const struct braid_vhost_endpoint *p = (const struct braid_vhost_endpoint *)endpoint;
 	size_t nr = 0;
 	u32 k;
 
 	if (p->socket < 0 && !p->mapping && !braid_listener_quiet(&p->listener))
 		fds[nr++] = (struct pollfd){ .fd = p->listener.fd, .events = POLLIN };
-	/* The mapping was closed: an answer is due, and there is room for it. */
+	/* The mapping was closed: an answer is due, and fits. */
 	if (p->socket >= 0 &&
 	    !(p->letting_go && (p->mapping || braid_vhost_awaits_reader(p))))
 		fds[nr++] = (struct pollfd){ .fd = p->socket,
@@ -202,27 +203,27 @@ static size_t vhost_fds(const struct braid_port *port, struct pollfd *fds)
 
 /* Doorbells ------------------------------------------------------------------------------ */
 
-static u32 vhost_doorbell(const struct braid_port *port)
+static u32 vhost_doorbell(const struct braid_endpoint *endpoint)
 {
-	const struct braid_vhost_port *p = (const struct braid_vhost_port *)port;
+	const struct braid_vhost_endpoint *p = (const struct braid_vhost_endpoint *)endpoint;
 
 	return p->socket >= 0 && p->features & 1ULL << BRAID_VIRTIO_F_NOTIFY &&
 	       braid_vhost_queue_runs(p, BRAID_VIRTIO_NOTIFYQ);
 }
 
-static void vhost_ring(struct braid_port *port)
+static void vhost_ring(struct braid_endpoint *endpoint)
 {
-	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	struct braid_vhost_endpoint *p = (struct braid_vhost_endpoint *)endpoint;
 
-	if (vhost_doorbell(port) && !*p->trouble && braid_vhost_notify(p))
+	if (vhost_doorbell(endpoint) && !*p->trouble && braid_vhost_notify(p))
 		snprintf(p->trouble, sizeof(p->trouble), "%s", braid_failure());
 }
 
 /* The region ------------------------------------------------------------------------------ */
 
-static int vhost_map(struct braid_port *port, struct braid_mapping **out)
+static int vhost_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
 {
-	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	struct braid_vhost_endpoint *p = (struct braid_vhost_endpoint *)endpoint;
 	struct braid_mapping *m;
 	char why[256];
 	int err;
@@ -257,9 +258,9 @@ static int vhost_map(struct braid_port *port, struct braid_mapping **out)
 
 /* Door -------------------------------------------------------------------------------------- */
 
-static void vhost_close(struct braid_port *port)
+static void vhost_close(struct braid_endpoint *endpoint)
 {
-	struct braid_vhost_port *p = (struct braid_vhost_port *)port;
+	struct braid_vhost_endpoint *p = (struct braid_vhost_endpoint *)endpoint;
 
 	if (p->socket >= 0)
 		disconnect(p, "the agent ends", false);
@@ -267,8 +268,8 @@ static void vhost_close(struct braid_port *port)
 	free(p);
 }
 
-/* What the driver is told, before it gives anything. */
-static int configure(struct braid_vhost_port *p)
+/* The configuration space that the driver reads before it announces a region. */
+static int configure(struct braid_vhost_endpoint *p)
 {
 	u64 bytes = p->address.bytes ?: BRAID_VHOST_REGION_BYTES;
 
@@ -278,21 +279,22 @@ static int configure(struct braid_vhost_port *p)
 	if (*p->address.shm)
 		return braid_fail(-EINVAL, "%s: shm=%s: not applicable: the memory is the guest's own; omit it",
 				  p->address.path, p->address.shm);
-	p->config.region_bytes = bytes;
-	p->config.region_bytes_max = p->address.bytes ? bytes : BRAID_VHOST_REGION_BYTES_MAX;
-	p->config.chunks_max = BRAID_VHOST_CHUNKS_MAX;
+	p->region_bytes_max = p->address.bytes ? bytes : BRAID_VHOST_REGION_BYTES_MAX;
+	p->config.region_bytes = htole64(bytes);
+	p->config.region_bytes_max = htole64(p->region_bytes_max);
+	p->config.chunks_max = htole32(BRAID_VHOST_CHUNKS_MAX);
 	return 0;
 }
 
-static int vhost_open(struct braid_port **out, const char *text)
+static int vhost_open(struct braid_endpoint **out, const char *text)
 {
-	struct braid_vhost_port *p = calloc(1, sizeof(*p));
+	struct braid_vhost_endpoint *p = calloc(1, sizeof(*p));
 	u32 k;
 	int err;
 
 	if (!p)
-		return braid_fail(-ENOMEM, "out of memory");
-	p->port.ops = &braid_vhost_user_port_ops;
+		return braid_out_of_memory();
+	p->endpoint.ops = &braid_vhost_user_endpoint_ops;
 	p->hold_ns = HOLD_NS;
 	p->listener.fd = p->socket = p->backend = -1;
 	for (k = 0; k < BRAID_VIRTIO_NR_QUEUES; k++)
@@ -303,14 +305,14 @@ static int vhost_open(struct braid_port **out, const char *text)
 	if (!err)
 		err = braid_listener_open(&p->listener, &p->address);
 	if (err) {
-		vhost_close(&p->port);
+		vhost_close(&p->endpoint);
 		return err;
 	}
-	*out = &p->port;
+	*out = &p->endpoint;
 	return 0;
 }
 
-const struct braid_port_ops braid_vhost_user_port_ops = {
+const struct braid_endpoint_ops braid_vhost_user_endpoint_ops = {
 	.scheme = "vhost-user:",
 	.open = vhost_open,
 	.close = vhost_close,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The device "trace": what its controlq and its notifyq carry. */
+#include <endian.h>
 #include <errno.h>
 #include <linux/virtio_config.h>
 #include <stdio.h>
@@ -7,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
-#define BUFFERS_AT_ONCE	64	/* of the controlq, in one turn */
+#define BUFFERS_AT_ONCE	64	/* of the controlq, per turn */
 
-bool braid_vhost_queue_runs(const struct braid_vhost_port *p, u32 index)
+bool braid_vhost_queue_runs(const struct braid_vhost_endpoint *p, u32 index)
 {
 	const struct braid_vhost_queue *q = &p->queues[index];
 
@@ -21,8 +22,8 @@ bool braid_vhost_queue_runs(const struct braid_vhost_port *p, u32 index)
 	       (q->enabled || !(p->features & 1ULL << BRAID_VHOST_F_PROTOCOL_FEATURES));
 }
 
-/* Interrupts the driver after buffers came back. */
-static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
+/* Interrupts the driver after buffers were returned. */
+static int call_driver(struct braid_vhost_endpoint *p, struct braid_vhost_queue *q)
 {
 	const struct braid_vhost_header header = {
 		.request = BRAID_VHOST_BACKEND_VRING_CALL, .flags = BRAID_VHOST_VERSION,
@@ -35,12 +36,12 @@ static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 	if (ret <= 0)
 		return ret;
 	if (q->call_fd >= 0) {
-		braid_foreign_nonblocking(q->call_fd);
-		/* One that is full was not heard yet: the driver will look. */
+		braid_untrusted_fd_nonblocking(q->call_fd);
+		/* A full eventfd has a pending interrupt: the driver will check. */
 		ret = write(q->call_fd, &one, sizeof(one));
 	} else if (!q->polled && p->backend >= 0 &&
 		   p->protocol & 1ULL << BRAID_VHOST_PROTOCOL_INBAND) {
-		/* Without a wish for a reply: the channel may be a pipe. */
+		/* Without NEED_REPLY: the channel may be a pipe. */
 		return braid_vhost_send(p->backend, &header, &state) ? -EPROTO : 0;
 	}
 	return 0;
@@ -50,20 +51,20 @@ static int call_driver(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct braid_virtio_chunk *x = a, *y = b;
+	const struct braid_vhost_chunk *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* As the specification wants them. @chunks are sorted. enum braid_virtio_result. */
-static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_virtio_chunk *chunks,
-			u32 nr, u64 *bytes)
+/* Validates the chunks by the specification. @chunks are sorted. enum braid_virtio_result. */
+static u32 check_chunks(const struct braid_vhost_endpoint *p,
+			const struct braid_vhost_chunk *chunks, u32 nr, u64 *bytes)
 {
 	u64 total = 0;
 	u32 k;
 
 	for (k = 0; k < nr; k++) {
-		const struct braid_virtio_chunk *c = &chunks[k];
+		const struct braid_vhost_chunk *c = &chunks[k];
 
 		if (!c->bytes || (c->address | c->bytes) % BRAID_PAGE_BYTES ||
 		    c->address + c->bytes < c->address) {
@@ -74,9 +75,9 @@ static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_vir
 			braid_fail(-EINVAL, "chunks that overlap");
 			return BRAID_VIRTIO_BAD;
 		}
-		if (c->bytes > p->config.region_bytes_max - total) {
+		if (c->bytes > p->region_bytes_max - total) {
 			braid_fail(-EFBIG, "more than %llu bytes%s",
-				   (unsigned long long)p->config.region_bytes_max,
+				   (unsigned long long)p->region_bytes_max,
 				   p->address.bytes ? ", the limit of size=" : "");
 			return BRAID_VIRTIO_REFUSED;
 		}
@@ -87,16 +88,17 @@ static u32 check_chunks(const struct braid_vhost_port *p, const struct braid_vir
 }
 
 /* Whether the chunks are all right, and can be mapped. enum braid_virtio_result. */
-static u32 try_chunks(struct braid_vhost_port *p, const struct braid_virtio_chunk *chunks, u32 nr)
+static u32 try_chunks(struct braid_vhost_endpoint *p, const struct braid_vhost_chunk *chunks,
+		      u32 nr)
 {
-	struct braid_virtio_chunk *sorted = malloc(nr * sizeof(*sorted));
+	struct braid_vhost_chunk *sorted = malloc(nr * sizeof(*sorted));
 	u64 bytes = 0;
 	u32 result;
 	u8 *base;
 	int err;
 
 	if (!sorted) {
-		braid_fail(-ENOMEM, "out of memory");
+		braid_out_of_memory();
 		return BRAID_VIRTIO_REFUSED;
 	}
 	memcpy(sorted, chunks, nr * sizeof(*sorted));
@@ -105,7 +107,10 @@ static u32 try_chunks(struct braid_vhost_port *p, const struct braid_virtio_chun
 	free(sorted);
 	if (result != BRAID_VIRTIO_OK)
 		return result;
-	/* The driver is to know at once whether it will work; vhost_user.c maps them for use. */
+	/*
+	 * A test mapping, so that the driver learns at once whether it works; vhost_user.c maps
+	 * them for use.
+	 */
 	err = braid_vhost_map_chunks(&p->memory, chunks, nr, bytes, &base);
 	if (err)
 		return err == -ERANGE ? BRAID_VIRTIO_BAD : BRAID_VIRTIO_REFUSED;
@@ -114,45 +119,75 @@ static u32 try_chunks(struct braid_vhost_port *p, const struct braid_virtio_chun
 	return BRAID_VIRTIO_OK;
 }
 
-/* enum braid_virtio_result, or -errno when the buffer's memory can't be read. */
-static int announce(struct braid_vhost_port *p, const struct braid_vhost_chain *chain, u32 nr)
+/*
+ * Copies the chunks of an ANNOUNCE; to be freed by the caller. enum braid_virtio_result, or -errno
+ * when the buffer's memory can't be read.
+ */
+static int read_chunks(const struct braid_vhost_endpoint *p, const struct braid_vhost_chain *chain,
+		       u32 nr, struct braid_vhost_chunk **out)
 {
-	struct braid_virtio_control *control;
-	u32 bytes = sizeof(*control) + nr * sizeof(struct braid_virtio_chunk);
+	struct {
+		struct braid_virtio_control control;
+		struct braid_virtio_chunk chunks[];
+	} *wire;
+	u32 bytes = sizeof(*wire) + nr * sizeof(wire->chunks[0]), k;
+	struct braid_vhost_chunk *chunks = malloc(nr * sizeof(*chunks));
+	int err;
+
+	wire = malloc(bytes);
+	if (!chunks || !wire) {
+		free(chunks);
+		free(wire);
+		braid_out_of_memory();
+		return BRAID_VIRTIO_REFUSED;
+	}
+	err = braid_vhost_chain_copy(chain, &p->memory, wire, bytes, false);
+	for (k = 0; k < nr && !err; k++)
+		chunks[k] = (struct braid_vhost_chunk){
+			.address = le64toh(wire->chunks[k].address),
+			.bytes = le64toh(wire->chunks[k].bytes),
+		};
+	free(wire);
+	if (err)
+		free(chunks);
+	else
+		*out = chunks;
+	return err;
+}
+
+/* enum braid_virtio_result, or -errno as read_chunks(). */
+static int announce(struct braid_vhost_endpoint *p, const struct braid_vhost_chain *chain, u32 nr)
+{
+	struct braid_vhost_chunk *chunks;
 	int ret;
 
 	if (p->chunks) {
 		braid_fail(-EBUSY, "a region is already announced");
 		return BRAID_VIRTIO_BUSY;
 	}
-	control = malloc(bytes);
-	if (!control) {
-		braid_fail(-ENOMEM, "out of memory");
-		return BRAID_VIRTIO_REFUSED;
-	}
-	ret = braid_vhost_chain_copy(chain, &p->memory, control, bytes, false);
-	if (!ret) {
-		memmove(control, control + 1, nr * sizeof(struct braid_virtio_chunk));
-		ret = try_chunks(p, (struct braid_virtio_chunk *)control, nr);
-	}
+	ret = read_chunks(p, chain, nr, &chunks);
+	if (ret != BRAID_VIRTIO_OK)
+		return ret;
+	ret = try_chunks(p, chunks, nr);
 	if (ret != BRAID_VIRTIO_OK) {
-		free(control);
+		free(chunks);
 		return ret;
 	}
-	p->chunks = (struct braid_virtio_chunk *)control;
+	p->chunks = chunks;
 	p->nr_chunks = nr;
 	p->taken = false;
 	p->rung = true;		/* it can be mapped at once */
 	return BRAID_VIRTIO_OK;
 }
 
-/* What the driver asks for. enum braid_virtio_result, or -errno as announce(). */
-static int obey(struct braid_vhost_port *p, const struct braid_vhost_chain *chain)
+/* Handles one request of the driver. enum braid_virtio_result, or -errno as announce(). */
+static int obey(struct braid_vhost_endpoint *p, const struct braid_vhost_chain *chain)
 {
 	u64 bytes = braid_vhost_chain_bytes(chain, false);
 	struct braid_virtio_control control;
 	bool announces;
 	int err;
+	u32 nr;
 
 	braid_fail(-EPROTO, "a malformed buffer in the controlq");
 	if (bytes < sizeof(control) ||
@@ -161,13 +196,14 @@ static int obey(struct braid_vhost_port *p, const struct braid_vhost_chain *chai
 	err = braid_vhost_chain_copy(chain, &p->memory, &control, sizeof(control), false);
 	if (err)
 		return err;
-	announces = control.command == BRAID_VIRTIO_ANNOUNCE;
-	if ((!announces && control.command != BRAID_VIRTIO_REVOKE) ||
-	    announces != !!control.nr_chunks || control.nr_chunks > BRAID_VHOST_CHUNKS_MAX ||
-	    bytes != sizeof(control) + control.nr_chunks * sizeof(struct braid_virtio_chunk))
+	announces = control.command == htole32(BRAID_VIRTIO_ANNOUNCE);
+	nr = le32toh(control.nr_chunks);
+	if ((!announces && control.command != htole32(BRAID_VIRTIO_REVOKE)) ||
+	    announces != !!nr || nr > BRAID_VHOST_CHUNKS_MAX ||
+	    bytes != sizeof(control) + nr * sizeof(struct braid_virtio_chunk))
 		return BRAID_VIRTIO_BAD;
 	if (announces)
-		return announce(p, chain, control.nr_chunks);
+		return announce(p, chain, nr);
 	if (p->chunks) {
 		braid_vhost_let_go(p, "the guest took its region back");
 		p->revoked = true;
@@ -175,8 +211,8 @@ static int obey(struct braid_vhost_port *p, const struct braid_vhost_chain *chai
 	return BRAID_VIRTIO_OK;
 }
 
-/* Gives back what was held, in order. */
-static int flush_held(struct braid_vhost_port *p)
+/* Returns the held buffers, in order. */
+static int flush_held(struct braid_vhost_endpoint *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_CONTROLQ];
 	int err = braid_vhost_queue_map(q, &p->memory);
@@ -189,7 +225,7 @@ static int flush_held(struct braid_vhost_port *p)
 }
 
 /* One buffer, which was taken. As braid_vhost_control(). */
-static int control_one(struct braid_vhost_port *p, const struct braid_vhost_chain *chain)
+static int control_one(struct braid_vhost_endpoint *p, const struct braid_vhost_chain *chain)
 {
 	u64 room = braid_vhost_chain_bytes(chain, true);
 	struct braid_vhost_held *held;
@@ -200,7 +236,7 @@ static int control_one(struct braid_vhost_port *p, const struct braid_vhost_chai
 		return err;
 	if (p->nr_held == BRAID_VHOST_MAX_RING)
 		return braid_fail(-EPROTO, "more buffers than the virtqueue's size");
-	status.result = err;
+	status.result = htole32(err);
 	held = &p->held[p->nr_held++];
 	*held = (struct braid_vhost_held){ .head = chain->head };
 	if (room >= sizeof(status)) {
@@ -209,7 +245,7 @@ static int control_one(struct braid_vhost_port *p, const struct braid_vhost_chai
 		if (err)
 			return err;
 	}
-	if (!p->chunks) {	/* nobody is to be waited for */
+	if (!p->chunks) {	/* no reader to wait for */
 		char why[256];
 
 		snprintf(why, sizeof(why), "%s", braid_failure());
@@ -218,10 +254,10 @@ static int control_one(struct braid_vhost_port *p, const struct braid_vhost_chai
 			return err;
 		braid_fail(-EINVAL, "%s", why);
 	}
-	return status.result != BRAID_VIRTIO_OK;
+	return status.result != htole32(BRAID_VIRTIO_OK);
 }
 
-int braid_vhost_control(struct braid_vhost_port *p)
+int braid_vhost_control(struct braid_vhost_endpoint *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_CONTROLQ];
 	struct braid_vhost_chain chain;
@@ -239,7 +275,7 @@ int braid_vhost_control(struct braid_vhost_port *p)
 	return ret;
 }
 
-void braid_vhost_let_go(struct braid_vhost_port *p, const char *why)
+void braid_vhost_let_go(struct braid_vhost_endpoint *p, const char *why)
 {
 	if (!p->chunks)
 		return;
@@ -251,19 +287,19 @@ void braid_vhost_let_go(struct braid_vhost_port *p, const char *why)
 		braid_vhost_tell_gone(p);
 }
 
-void braid_vhost_tell_gone(struct braid_vhost_port *p)
+void braid_vhost_tell_gone(struct braid_vhost_endpoint *p)
 {
 	p->mapping->gone = p->let_go_why;
 	p->mapping->taken_back = true;
 }
 
-/* A guest may be gone before an agent that was started anew has looked at what it left. */
-bool braid_vhost_awaits_reader(const struct braid_vhost_port *p)
+/* A guest may be gone before a restarted agent has read its region. */
+bool braid_vhost_awaits_reader(const struct braid_vhost_endpoint *p)
 {
 	return !p->taken && braid_monotonic_ns() - p->let_go_ns < p->hold_ns;
 }
 
-int braid_vhost_settle(struct braid_vhost_port *p)
+int braid_vhost_settle(struct braid_vhost_endpoint *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_CONTROLQ];
 
@@ -276,7 +312,7 @@ int braid_vhost_settle(struct braid_vhost_port *p)
 		p->unseen = !p->taken;
 		return flush_held(p);
 	}
-	/* The announcement stands: whoever runs the queue again finds it where it is. */
+	/* The announcement is kept: when the queue is restarted it is found at its place. */
 	p->nr_held = 0;
 	q->seen = q->returned;
 	return 0;
@@ -284,10 +320,10 @@ int braid_vhost_settle(struct braid_vhost_port *p)
 
 /* Notifyq --------------------------------------------------------------------------------- */
 
-int braid_vhost_notify(struct braid_vhost_port *p)
+int braid_vhost_notify(struct braid_vhost_endpoint *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_NOTIFYQ];
-	struct braid_virtio_notice notice = { .event = BRAID_VIRTIO_LOOK };
+	struct braid_virtio_notice notice = { .event = htole32(BRAID_VIRTIO_LOOK) };
 	struct braid_vhost_chain chain;
 	u32 written = 0;
 	int ret = braid_vhost_queue_map(q, &p->memory);

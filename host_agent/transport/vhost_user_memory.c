@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/guard.h"
 #include "host_agent/transport/vhost_user_memory.h"
 #include "host_agent/util/error.h"
@@ -30,8 +30,8 @@ static int check_slot(struct braid_vhost_memory_slot *slot)
 	    r->user_address + r->bytes < r->user_address || r->offset + r->bytes < r->offset ||
 	    (s64)(r->offset + r->bytes) < 0)
 		return braid_fail(-EPROTO, "a memory table with an invalid range");
-	/* Of a file elsewhere its file system could let us wait, with each call. */
-	if (braid_foreign_kind(slot->fd) != BRAID_FOREIGN_MEMORY || fstat(slot->fd, &st) ||
+	/* A file elsewhere could block in its file system at each call. */
+	if (braid_untrusted_fd_kind(slot->fd) != BRAID_FD_MEMORY || fstat(slot->fd, &st) ||
 	    fstatfs(slot->fd, &fs))
 		return braid_fail(-EPROTO, "memory that is not a file of tmpfs or hugetlbfs; give its VM memory-backend-memfd,share=on (user-mode Linux: a TMPDIR on tmpfs, as /dev/shm)");
 	slot->device = st.st_dev;
@@ -51,7 +51,7 @@ int braid_vhost_memory_set(struct braid_vhost_memory *memory, struct braid_vhost
 	struct braid_vhost_memory made = { .nr_slots = nr };
 	int err;
 
-	/* Some front ends send room for regions that there are not. */
+	/* Some front ends send space for unused regions. */
 	if (nr > BRAID_VHOST_MAX_REGIONS || nr != m->nr_fds ||
 	    m->header.bytes < offsetof(union braid_vhost_payload, memory.regions[nr]))
 		return braid_fail(-EPROTO, "a memory table of %u ranges, %u file descriptors and %u bytes",
@@ -71,10 +71,10 @@ int braid_vhost_memory_set(struct braid_vhost_memory *memory, struct braid_vhost
 void braid_vhost_memory_clear(struct braid_vhost_memory *memory)
 {
 	while (memory->nr_slots)
-		braid_foreign_close(memory->slots[--memory->nr_slots].fd);
+		braid_untrusted_fd_close(memory->slots[--memory->nr_slots].fd);
 }
 
-/* Where a guest-physical address lies; *bytes becomes what lies there in one piece. */
+/* Finds a guest-physical address; *bytes is set to the contiguous length there. */
 static const struct braid_vhost_memory_slot *find_guest(const struct braid_vhost_memory *memory,
 							u64 address, u64 *bytes, u64 *offset)
 {
@@ -96,7 +96,7 @@ static const struct braid_vhost_memory_slot *find_guest(const struct braid_vhost
 
 bool braid_vhost_memory_same(const struct braid_vhost_memory *a,
 			     const struct braid_vhost_memory *b,
-			     const struct braid_virtio_chunk *chunks, u32 nr_chunks)
+			     const struct braid_vhost_chunk *chunks, u32 nr_chunks)
 {
 	const struct braid_vhost_memory_slot *in_a, *in_b;
 	u64 done, bytes, at_a, at_b;
@@ -228,22 +228,22 @@ int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address
 {
 	const struct braid_vhost_memory_slot *slot;
 	struct braid_vhost_window w;
-	u64 piece, offset;
+	u64 extent, offset;
 	u32 done;
 	int err;
 
-	for (done = 0; done < bytes; done += piece) {
-		piece = bytes - done;
-		slot = find_guest(memory, address + done, &piece, &offset);
+	for (done = 0; done < bytes; done += extent) {
+		extent = bytes - done;
+		slot = find_guest(memory, address + done, &extent, &offset);
 		if (!slot)
 			return braid_fail(-ERANGE, "a buffer outside of its memory");
-		err = map_window(&w, slot, offset, piece);
+		err = map_window(&w, slot, offset, extent);
 		if (err)
 			return err;
 		if (write)
-			err = braid_vhost_window_write(&w, 0, (u8 *)data + done, piece);
+			err = braid_vhost_window_write(&w, 0, (u8 *)data + done, extent);
 		else
-			err = braid_vhost_window_read(&w, 0, (u8 *)data + done, piece);
+			err = braid_vhost_window_read(&w, 0, (u8 *)data + done, extent);
 		braid_vhost_window_close(&w);
 		if (err)
 			return err;
@@ -258,24 +258,24 @@ static int reserve(u64 bytes, u64 align, u8 **out)
 {
 	u8 *room = mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			-1, 0);
-	u64 before, behind;
+	u64 before, after;
 
 	if (room == MAP_FAILED)
 		return braid_fail(-errno, "no room for a region of %llu bytes",
 				  (unsigned long long)bytes);
 	before = -(uintptr_t)room & (align - 1);
-	behind = align - before;
+	after = align - before;
 	if (before)
 		munmap(room, before);
-	if (behind)
-		munmap(room + before + bytes, behind);
+	if (after)
+		munmap(room + before + bytes, after);
 	*out = room + before;
 	return 0;
 }
 
 /* @flags: MAP_SHARED or MAP_PRIVATE. */
-static int map_piece(const struct braid_vhost_memory_slot *slot, u64 offset, u64 bytes, u8 *at,
-		     u64 in_region, int flags)
+static int map_extent(const struct braid_vhost_memory_slot *slot, u64 offset, u64 bytes, u8 *at,
+		      u64 in_region, int flags)
 {
 	struct stat st;
 
@@ -291,21 +291,21 @@ static int map_piece(const struct braid_vhost_memory_slot *slot, u64 offset, u64
 	return 0;
 }
 
-/* Over what is at @base. @flags: as above. */
-static int map_pieces(const struct braid_vhost_memory *memory,
-		      const struct braid_virtio_chunk *chunks, u32 nr_chunks, u8 *base, int flags)
+/* Replaces the mapping at @base. @flags: as above. */
+static int map_extents(const struct braid_vhost_memory *memory,
+		       const struct braid_vhost_chunk *chunks, u32 nr_chunks, u8 *base, int flags)
 {
 	const struct braid_vhost_memory_slot *slot;
-	u64 at = 0, done, piece, offset;
+	u64 at = 0, done, extent, offset;
 	int err = 0;
 	u32 k;
 
 	for (k = 0; k < nr_chunks && !err; k++) {
-		for (done = 0; done < chunks[k].bytes && !err; done += piece, at += piece) {
-			piece = chunks[k].bytes - done;
-			slot = find_guest(memory, chunks[k].address + done, &piece, &offset);
+		for (done = 0; done < chunks[k].bytes && !err; done += extent, at += extent) {
+			extent = chunks[k].bytes - done;
+			slot = find_guest(memory, chunks[k].address + done, &extent, &offset);
 			if (slot)
-				err = map_piece(slot, offset, piece, base + at, at, flags);
+				err = map_extent(slot, offset, extent, base + at, at, flags);
 			else
 				err = braid_fail(-ERANGE, "a chunk outside of its memory");
 		}
@@ -314,7 +314,7 @@ static int map_pieces(const struct braid_vhost_memory *memory,
 }
 
 int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
-			   const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			   const struct braid_vhost_chunk *chunks, u32 nr_chunks, u64 bytes,
 			   u8 **out)
 {
 	u64 align = BRAID_PAGE_BYTES;
@@ -328,7 +328,7 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 	err = reserve(bytes, align, &base);
 	if (err)
 		return err;
-	err = map_pieces(memory, chunks, nr_chunks, base, MAP_SHARED);
+	err = map_extents(memory, chunks, nr_chunks, base, MAP_SHARED);
 	if (err)
 		braid_vhost_unmap_chunks(base, bytes);
 	else
@@ -337,13 +337,13 @@ int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
 }
 
 void braid_vhost_part_chunks(const struct braid_vhost_memory *memory,
-			     const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			     const struct braid_vhost_chunk *chunks, u32 nr_chunks, u64 bytes,
 			     u8 *base, bool keep)
 {
-	if (keep && !map_pieces(memory, chunks, nr_chunks, base,
+	if (keep && !map_extents(memory, chunks, nr_chunks, base,
 				 MAP_PRIVATE | MAP_NORESERVE))
 		return;
-	/* Better nobody records than that one guest's memory is written for another's. */
+	/* Fail rather than write to the wrong guest's memory. */
 	if (mmap(base, bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 		abort();

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A front end's memory: as little of it is mapped as is needed, for as long. */
+/* A front end's memory: only the needed part is mapped, only while needed. */
 #ifndef BRAID_TRANSPORT_VHOST_USER_MEMORY_H
 #define BRAID_TRANSPORT_VHOST_USER_MEMORY_H
 
 #include <stddef.h>
 
 #include "host_agent/transport/vhost_user_message.h"
-#include "tracebraid/virtio.h"
+
+/* A guest-physical range: a struct braid_virtio_chunk in the host's byte order. */
+struct braid_vhost_chunk {
+	u64 address;
+	u64 bytes;
+};
 
 /* One entry of the memory table. */
 struct braid_vhost_memory_slot {
@@ -39,7 +44,7 @@ struct braid_vhost_window {
  */
 int braid_vhost_memory_set(struct braid_vhost_memory *memory, struct braid_vhost_message *m);
 
-/** braid_vhost_memory_clear - let all of it go; what is mapped stays */
+/** braid_vhost_memory_clear - forget the table; mappings stay */
 void braid_vhost_memory_clear(struct braid_vhost_memory *memory);
 
 /**
@@ -51,13 +56,13 @@ void braid_vhost_memory_clear(struct braid_vhost_memory *memory);
  */
 bool braid_vhost_memory_same(const struct braid_vhost_memory *a,
 			     const struct braid_vhost_memory *b,
-			     const struct braid_virtio_chunk *chunks, u32 nr_chunks);
+			     const struct braid_vhost_chunk *chunks, u32 nr_chunks);
 
 /**
  * braid_vhost_memory_copy - copy to or from guest-physical memory
  * @memory: the table
  * @address: guest-physical
- * @data: what is copied
+ * @data: the bytes
  * @bytes: of it
  * @write: into the guest's memory; else out of it
  *
@@ -67,7 +72,7 @@ int braid_vhost_memory_copy(const struct braid_vhost_memory *memory, u64 address
 			    u32 bytes, bool write);
 
 /**
- * braid_vhost_window_open - map what lies at a user address
+ * braid_vhost_window_open - map a range by user address
  * @w: filled on success
  * @memory: the table
  * @address: in the front end
@@ -82,8 +87,8 @@ int braid_vhost_window_open(struct braid_vhost_window *w, const struct braid_vho
 void braid_vhost_window_close(struct braid_vhost_window *w);
 
 /*
- * Access to a window: @offset and bytes lie within it. 0, or -EFAULT with braid_fail() when
- * the memory has gone. 16 bit words are aligned; loaded with acquire and stored with release.
+ * Access to a window: @offset and bytes are within it. 0, or -EFAULT with braid_fail() when the
+ * memory has gone. 16 bit words are aligned; loaded with acquire and stored with release.
  */
 int braid_vhost_window_read(const struct braid_vhost_window *w, u64 offset, void *to, u32 bytes);
 int braid_vhost_window_write(const struct braid_vhost_window *w, u64 offset, const void *from,
@@ -92,7 +97,7 @@ int braid_vhost_window_load(const struct braid_vhost_window *w, u64 offset, u16 
 int braid_vhost_window_store(const struct braid_vhost_window *w, u64 offset, u16 value);
 
 /**
- * braid_vhost_map_chunks - map chunks one behind the other, writable
+ * braid_vhost_map_chunks - map chunks in sequence, writable
  * @memory: the table
  * @chunks: guest-physical, multiples of BRAID_PAGE_BYTES, not empty, not overlapping
  * @nr_chunks: of them
@@ -103,22 +108,22 @@ int braid_vhost_window_store(const struct braid_vhost_window *w, u64 offset, u16
  * huge pages can't be mapped that way.
  */
 int braid_vhost_map_chunks(const struct braid_vhost_memory *memory,
-			   const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			   const struct braid_vhost_chunk *chunks, u32 nr_chunks, u64 bytes,
 			   u8 **out);
 
 /**
- * braid_vhost_part_chunks - put what is mapped beyond the reach of its guest's memory
+ * braid_vhost_part_chunks - detach a mapping from its guest's memory
  * @memory: the table
  * @chunks: as they were mapped
  * @nr_chunks: of them
  * @bytes: in all
  * @base: of braid_vhost_map_chunks(); stays mapped, and may be used meanwhile
- * @keep: what the guest has there can still be read; else, or if that fails, it is all zeros
+ * @keep: keep the guest's content readable; else, or if that fails, all zeros
  *
- * From here on nothing that is written there reaches the guest.
+ * From here on writes to it do not reach the guest.
  */
 void braid_vhost_part_chunks(const struct braid_vhost_memory *memory,
-			     const struct braid_virtio_chunk *chunks, u32 nr_chunks, u64 bytes,
+			     const struct braid_vhost_chunk *chunks, u32 nr_chunks, u64 bytes,
 			     u8 *base, bool keep);
 
 /** braid_vhost_unmap_chunks - undo braid_vhost_map_chunks() */

@@ -6,13 +6,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user_message.h"
 #include "host_agent/util/error.h"
 
 #define MAX_FDS_SENT	253	/* with one message, the kernel lets pass */
 
-/* Keeps what came along, or closes it. */
+/* Keeps the received descriptors, or closes them. */
 static int take_fds(struct braid_vhost_message *m, struct msghdr *head)
 {
 	struct cmsghdr *c;
@@ -28,7 +28,7 @@ static int take_fds(struct braid_vhost_message *m, struct msghdr *head)
 			if (m->nr_fds < BRAID_VHOST_MAX_FDS) {
 				m->fds[m->nr_fds++] = fd;
 			} else {
-				braid_foreign_close(fd);
+				braid_untrusted_fd_close(fd);
 				err = -EPROTO;
 			}
 		}
@@ -48,12 +48,12 @@ static int receive_until(int socket, struct braid_vhost_message *m, u32 goal)
 		union {
 			struct cmsghdr align;
 			u8 room[CMSG_SPACE(MAX_FDS_SENT * sizeof(int))];
-		} control;	/* what had no room the kernel would close, and we would wait */
+		} control;	/* the kernel would close excess descriptors, and we might block */
 		u8 *at = m->got_bytes < head_bytes ?
 			 (u8 *)&m->header + m->got_bytes :
 			 (u8 *)&m->payload + (m->got_bytes - head_bytes);
-		struct iovec piece = { at, goal - m->got_bytes };
-		struct msghdr head = { .msg_iov = &piece, .msg_iovlen = 1,
+		struct iovec extent = { at, goal - m->got_bytes };
+		struct msghdr head = { .msg_iov = &extent, .msg_iovlen = 1,
 				       .msg_control = &control, .msg_controllen = sizeof(control) };
 		ssize_t n = recvmsg(socket, &head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		int err;
@@ -100,23 +100,23 @@ int braid_vhost_take_fd(struct braid_vhost_message *m)
 void braid_vhost_message_clear(struct braid_vhost_message *m)
 {
 	while (m->nr_fds)
-		braid_foreign_close(m->fds[--m->nr_fds]);
+		braid_untrusted_fd_close(m->fds[--m->nr_fds]);
 	memset(m, 0, sizeof(*m));
 }
 
 int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload)
 {
-	struct iovec pieces[2] = { { (void *)header, sizeof(*header) },
+	struct iovec extents[2] = { { (void *)header, sizeof(*header) },
 				   { (void *)payload, header->bytes } };
-	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = 2 };
+	struct msghdr m = { .msg_iov = extents, .msg_iovlen = 2 };
 	size_t bytes = sizeof(*header) + header->bytes;
 	ssize_t n;
 
 	do {
 		n = sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (n < 0 && errno == ENOTSOCK) {
-			braid_foreign_nonblocking(socket);
-			n = writev(socket, pieces, 2);
+			braid_untrusted_fd_nonblocking(socket);
+			n = writev(socket, extents, 2);
 		}
 	} while (n < 0 && errno == EINTR);
 	if (n == (ssize_t)bytes)

@@ -18,11 +18,11 @@
 #define BRAID_VHOST_REPLY		(1u << 2)
 #define BRAID_VHOST_NEED_REPLY		(1u << 3)
 
-/* Of the payload that names a ring's file descriptor: its index, and that none comes along */
+/* Of the payload that names a ring's file descriptor: its index, and a flag that none is passed */
 #define BRAID_VHOST_RING_MASK		0xffu
 #define BRAID_VHOST_NO_FD		0x100u
 
-/* A feature bit of virtio that says there are protocol features */
+/* The virtio feature bit for protocol features */
 #define BRAID_VHOST_F_PROTOCOL_FEATURES	30u
 
 /* Protocol feature bits */
@@ -107,11 +107,11 @@ union braid_vhost_payload {
 	} config;
 };
 
-/* A message on its way in, with the file descriptors that came along. */
+/* A message being received, with its file descriptors. */
 struct braid_vhost_message {
 	struct braid_vhost_header header;
 	union braid_vhost_payload payload;
-	u32 got_bytes;		/* of header and payload, so far */
+	u32 got_bytes;		/* of header and payload, received up to now */
 	u32 nr_fds;
 	int fds[BRAID_VHOST_MAX_FDS];
 };
@@ -121,11 +121,11 @@ static_assert(sizeof(struct braid_vhost_region) == 32, "region layout");
 static_assert(sizeof(struct braid_vhost_ring_address) == 40, "ring address layout");
 
 /**
- * braid_vhost_receive - go on with a message
+ * braid_vhost_receive - continue to receive a message
  * @socket: of the front end, non-blocking
  * @m: all 0 before the first call, and after braid_vhost_message_clear()
  *
- * A message is whole and its size plausible afterwards; the rest is for others to check.
+ * Afterwards the message is complete and its size plausible; the caller checks the rest.
  *
  * Return: 1: it is whole; 0: not yet; -ECONNRESET: the front end has hung up, between
  * messages or not; another -errno with braid_fail().
@@ -133,7 +133,7 @@ static_assert(sizeof(struct braid_vhost_ring_address) == 40, "ring address layou
 int braid_vhost_receive(int socket, struct braid_vhost_message *m);
 
 /**
- * braid_vhost_take_fd - take the only file descriptor that came along
+ * braid_vhost_take_fd - take the message's only file descriptor
  * @m: the message
  *
  * Return: it, or -1.
@@ -149,7 +149,7 @@ void braid_vhost_message_clear(struct braid_vhost_message *m);
  * @header: complete
  * @payload: header->bytes of it
  *
- * Return: 0, or -errno with braid_fail(): gone, or it does not read what is sent to it.
+ * Return: 0, or -errno with braid_fail(): disconnected, or the peer does not read.
  */
 int braid_vhost_send(int socket, const struct braid_vhost_header *header, const void *payload);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Takes buffers from a split virtqueue and gives them back. Every word of it is a guest's. */
+/* Pops buffers from a split virtqueue and returns them. Every word of it is the guest's. */
 #include <errno.h>
 #include <linux/virtio_ring.h>
 #include <string.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user_queue.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
@@ -23,8 +23,8 @@ void braid_vhost_queue_init(struct braid_vhost_queue *q, u32 index)
 void braid_vhost_queue_reset(struct braid_vhost_queue *q)
 {
 	braid_vhost_queue_unmap(q);
-	braid_foreign_close(q->kick_fd);
-	braid_foreign_close(q->call_fd);
+	braid_untrusted_fd_close(q->kick_fd);
+	braid_untrusted_fd_close(q->call_fd);
 	braid_vhost_queue_init(q, q->index);
 }
 
@@ -60,7 +60,7 @@ int braid_vhost_queue_map(struct braid_vhost_queue *q, const struct braid_vhost_
 }
 
 /* The descriptor's part of the chain. 0 or -EPROTO with braid_fail(). */
-static int add_piece(struct braid_vhost_chain *chain, const struct vring_desc *d)
+static int add_extent(struct braid_vhost_chain *chain, const struct vring_desc *d)
 {
 	u32 nr = chain->nr_readable + chain->nr_writable;
 
@@ -76,7 +76,7 @@ static int add_piece(struct braid_vhost_chain *chain, const struct vring_desc *d
 		return braid_fail(-EPROTO, "device-readable descriptor after a writable one");
 	else
 		chain->nr_readable++;
-	chain->pieces[nr] = (struct braid_vhost_piece){ d->addr, d->len };
+	chain->extents[nr] = (struct braid_vhost_extent){ d->addr, d->len };
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static int follow_chain(struct braid_vhost_queue *q, struct braid_vhost_chain *c
 			return braid_fail(-EPROTO, "a chain of descriptors without an end");
 		err = braid_vhost_window_read(&q->descriptors, d.next * sizeof(d), &d, sizeof(d));
 		if (!err)
-			err = add_piece(chain, &d);
+			err = add_extent(chain, &d);
 		if (err)
 			return err;
 	}
@@ -151,7 +151,7 @@ int braid_vhost_queue_wants_call(const struct braid_vhost_queue *q)
 
 u64 braid_vhost_chain_bytes(const struct braid_vhost_chain *chain, bool writable)
 {
-	const struct braid_vhost_piece *at = chain->pieces + (writable ? chain->nr_readable : 0);
+	const struct braid_vhost_extent *at = chain->extents + (writable ? chain->nr_readable : 0);
 	u32 nr = writable ? chain->nr_writable : chain->nr_readable, k;
 	u64 bytes = 0;
 
@@ -164,13 +164,13 @@ int braid_vhost_chain_copy(const struct braid_vhost_chain *chain,
 			   const struct braid_vhost_memory *memory, void *data, u32 bytes,
 			   bool write)
 {
-	const struct braid_vhost_piece *at = chain->pieces + (write ? chain->nr_readable : 0);
-	u32 piece;
+	const struct braid_vhost_extent *at = chain->extents + (write ? chain->nr_readable : 0);
+	u32 extent;
 	int err;
 
-	for (; bytes; bytes -= piece, data = (u8 *)data + piece, at++) {
-		piece = bytes < at->bytes ? bytes : at->bytes;
-		err = braid_vhost_memory_copy(memory, at->address, data, piece, write);
+	for (; bytes; bytes -= extent, data = (u8 *)data + extent, at++) {
+		extent = bytes < at->bytes ? bytes : at->bytes;
+		err = braid_vhost_memory_copy(memory, at->address, data, extent, write);
 		if (err)
 			return err;
 	}

@@ -4,7 +4,7 @@
 #include <linux/virtio_config.h>
 #include <string.h>
 
-#include "host_agent/transport/foreign.h"
+#include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
 
@@ -13,21 +13,21 @@
 			 BIT(BRAID_VHOST_F_PROTOCOL_FEATURES))
 #define INBAND_NEEDS	(BIT(BRAID_VHOST_PROTOCOL_REPLY_ACK) | \
 			 BIT(BRAID_VHOST_PROTOCOL_BACKEND_REQ))
-/* In band only simulations take it: their guest waits for our answer to each of its kicks. */
+/* Only simulations use in-band kicks: their guest waits for our answer to each kick. */
 #define PROTOCOL	(BIT(BRAID_VHOST_PROTOCOL_MQ) | BIT(BRAID_VHOST_PROTOCOL_CONFIG) | \
 			 BIT(BRAID_VHOST_PROTOCOL_INBAND) | INBAND_NEEDS)
 
-/* What comes along with a message. */
+/* Handles the descriptors of a message. */
 enum fds {
 	FDS_NONE,
 	FDS_ONE,
-	FDS_RING,	/* one, or a flag that there is none */
+	FDS_RING,	/* one descriptor, or a flag for none */
 	FDS_MANY,	/* checked by the handler */
 };
 
 #define VARIABLE	0xffffffffu	/* bytes are checked by the handler */
 
-static void answer(struct braid_vhost_port *p, const struct braid_vhost_message *m, u32 bytes)
+static void answer(struct braid_vhost_endpoint *p, const struct braid_vhost_message *m, u32 bytes)
 {
 	p->answer_due = true;
 	p->answer_header = (struct braid_vhost_header){
@@ -37,13 +37,14 @@ static void answer(struct braid_vhost_port *p, const struct braid_vhost_message 
 	};
 }
 
-static void answer_value(struct braid_vhost_port *p, const struct braid_vhost_message *m, u64 value)
+static void answer_value(struct braid_vhost_endpoint *p, const struct braid_vhost_message *m,
+			 u64 value)
 {
 	p->answer.value = value;
 	answer(p, m, sizeof(value));
 }
 
-static struct braid_vhost_queue *find_queue(struct braid_vhost_port *p, u32 index)
+static struct braid_vhost_queue *find_queue(struct braid_vhost_endpoint *p, u32 index)
 {
 	if (index < BRAID_VIRTIO_NR_QUEUES)
 		return &p->queues[index];
@@ -51,8 +52,8 @@ static struct braid_vhost_queue *find_queue(struct braid_vhost_port *p, u32 inde
 	return NULL;
 }
 
-/* A queue that does not run, so that it may be told where it is. */
-static struct braid_vhost_queue *find_stopped(struct braid_vhost_port *p, u32 index)
+/* A stopped queue, whose addresses may be set. */
+static struct braid_vhost_queue *find_stopped(struct braid_vhost_endpoint *p, u32 index)
 {
 	struct braid_vhost_queue *q = find_queue(p, index);
 
@@ -66,7 +67,7 @@ static struct braid_vhost_queue *find_stopped(struct braid_vhost_port *p, u32 in
 }
 
 /* The queue does not run any more, or not at the same place. */
-static void left(struct braid_vhost_port *p, struct braid_vhost_queue *q)
+static void left(struct braid_vhost_endpoint *p, struct braid_vhost_queue *q)
 {
 	if (q->index == BRAID_VIRTIO_CONTROLQ)
 		braid_vhost_let_go(p, "the guest's device was stopped");
@@ -75,13 +76,13 @@ static void left(struct braid_vhost_port *p, struct braid_vhost_queue *q)
 
 /* Handlers: 0, or 1 for a message that is not obeyed, or -errno with braid_fail(). ---------- */
 
-static int get_features(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int get_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	answer_value(p, m, FEATURES);
 	return 0;
 }
 
-static int set_features(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	u64 value = m->payload.value;
 	u32 k;
@@ -98,7 +99,7 @@ static int set_features(struct braid_vhost_port *p, struct braid_vhost_message *
 	return 0;
 }
 
-static int set_owner(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_owner(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	(void)p;
 	(void)m;
@@ -106,7 +107,7 @@ static int set_owner(struct braid_vhost_port *p, struct braid_vhost_message *m)
 }
 
 /* Deprecated; says that all rings are to stop. */
-static int reset_owner(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int reset_owner(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	u32 k;
 
@@ -119,7 +120,7 @@ static int reset_owner(struct braid_vhost_port *p, struct braid_vhost_message *m
 	return 0;
 }
 
-static int set_mem_table(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_mem_table(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_memory made;
 	int err = braid_vhost_memory_set(&made, m);
@@ -136,7 +137,7 @@ static int set_mem_table(struct braid_vhost_port *p, struct braid_vhost_message 
 	return 0;
 }
 
-static int set_vring_num(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_num(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_stopped(p, m->payload.state.index);
 	u32 size = m->payload.state.value;
@@ -149,7 +150,7 @@ static int set_vring_num(struct braid_vhost_port *p, struct braid_vhost_message 
 	return 0;
 }
 
-static int set_vring_addr(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_addr(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_stopped(p, m->payload.address.index);
 
@@ -162,7 +163,7 @@ static int set_vring_addr(struct braid_vhost_port *p, struct braid_vhost_message
 	return 0;
 }
 
-static int set_vring_base(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_stopped(p, m->payload.state.index);
 
@@ -174,14 +175,14 @@ static int set_vring_base(struct braid_vhost_port *p, struct braid_vhost_message
 	return 0;
 }
 
-static int get_vring_base(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int get_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
 
 	if (!q)
 		return -EPROTO;
 	q->kicked = false;
-	braid_foreign_close(q->kick_fd);
+	braid_untrusted_fd_close(q->kick_fd);
 	q->kick_fd = -1;
 	left(p, q);
 	p->answer.state = (struct braid_vhost_ring_state){ q->index, q->returned };
@@ -189,17 +190,17 @@ static int get_vring_base(struct braid_vhost_port *p, struct braid_vhost_message
 	return 0;
 }
 
-/* Whether it is what front ends use: nothing else is read, written or slept on. */
+/* Whether it has a type that front ends use: no other is read, written or slept on. */
 static bool wakes(int fd, bool kick)
 {
-	enum braid_foreign_kind kind = braid_foreign_kind(fd);
+	enum braid_untrusted_fd_kind kind = braid_untrusted_fd_kind(fd);
 
-	return kind == BRAID_FOREIGN_EVENTFD ||
-	       (!kick && (kind == BRAID_FOREIGN_PIPE || kind == BRAID_FOREIGN_SOCKET));
+	return kind == BRAID_FD_EVENTFD ||
+	       (!kick && (kind == BRAID_FD_PIPE || kind == BRAID_FD_SOCKET));
 }
 
 /* The file descriptor of a ring in place of the one before. */
-static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m, bool kick)
+static int set_ring_fd(struct braid_vhost_endpoint *p, struct braid_vhost_message *m, bool kick)
 {
 	struct braid_vhost_queue *q = find_queue(p, m->payload.value & BRAID_VHOST_RING_MASK);
 	int *at;
@@ -210,7 +211,7 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 		return braid_fail(-EPROTO, "a doorbell that is not an eventfd%s",
 				  kick ? "" : ", pipe or socket");
 	at = kick ? &q->kick_fd : &q->call_fd;
-	braid_foreign_close(*at);
+	braid_untrusted_fd_close(*at);
 	*at = braid_vhost_take_fd(m);
 	if (!kick)
 		q->polled = *at < 0;
@@ -220,23 +221,23 @@ static int set_ring_fd(struct braid_vhost_port *p, struct braid_vhost_message *m
 	return 0;
 }
 
-static int set_vring_kick(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_kick(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	return set_ring_fd(p, m, true);
 }
 
-static int set_vring_call(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_call(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	return set_ring_fd(p, m, false);
 }
 
-/* Errors close the connection, which tells more. */
-static int set_vring_err(struct braid_vhost_port *p, struct braid_vhost_message *m)
+/* Errors close the connection instead of a reply. */
+static int set_vring_err(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	return find_queue(p, m->payload.value & BRAID_VHOST_RING_MASK) ? 0 : -EPROTO;
 }
 
-static int set_vring_enable(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_vring_enable(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
 
@@ -251,7 +252,7 @@ static int set_vring_enable(struct braid_vhost_port *p, struct braid_vhost_messa
 	return 0;
 }
 
-static int vring_kick(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int vring_kick(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	struct braid_vhost_queue *q = find_queue(p, m->payload.state.index);
 
@@ -264,13 +265,13 @@ static int vring_kick(struct braid_vhost_port *p, struct braid_vhost_message *m)
 	return 0;
 }
 
-static int get_protocol_features(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int get_protocol_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	answer_value(p, m, PROTOCOL);
 	return 0;
 }
 
-static int set_protocol_features(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_protocol_features(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	u64 value = m->payload.value;
 
@@ -283,17 +284,17 @@ static int set_protocol_features(struct braid_vhost_port *p, struct braid_vhost_
 	return 0;
 }
 
-static int get_queue_num(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int get_queue_num(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	answer_value(p, m, BRAID_VIRTIO_NR_QUEUES);
 	return 0;
 }
 
-static int set_backend_req_fd(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_backend_req_fd(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	if (!wakes(m->fds[0], false))
 		return braid_fail(-EPROTO, "a backend channel that is not a socket or pipe");
-	braid_foreign_close(p->backend);
+	braid_untrusted_fd_close(p->backend);
 	p->backend = braid_vhost_take_fd(m);
 	return 0;
 }
@@ -312,7 +313,7 @@ static int check_config(const struct braid_vhost_message *m)
 	return 0;
 }
 
-static int get_config(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int get_config(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	u8 whole[BRAID_VHOST_MAX_CONFIG_BYTES] = { 0 };
 	int err = check_config(m);
@@ -327,7 +328,7 @@ static int get_config(struct braid_vhost_port *p, struct braid_vhost_message *m)
 }
 
 /* All of it is read-only. */
-static int set_config(struct braid_vhost_port *p, struct braid_vhost_message *m)
+static int set_config(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	int err = check_config(m);
 
@@ -341,7 +342,7 @@ static int set_config(struct braid_vhost_port *p, struct braid_vhost_message *m)
 #define ADDRESS_BYTES	sizeof(struct braid_vhost_ring_address)
 
 static const struct request {
-	int (*handle)(struct braid_vhost_port *p, struct braid_vhost_message *m);
+	int (*handle)(struct braid_vhost_endpoint *p, struct braid_vhost_message *m);
 	u32 bytes;		/* of the payload */
 	enum fds fds;
 } requests[] = {
@@ -385,7 +386,7 @@ static bool fds_fit(enum fds fds, const struct braid_vhost_message *m)
 	return true;
 }
 
-int braid_vhost_handle(struct braid_vhost_port *p, struct braid_vhost_message *m)
+int braid_vhost_handle(struct braid_vhost_endpoint *p, struct braid_vhost_message *m)
 {
 	const struct request *r = &requests[0];
 	int ret;

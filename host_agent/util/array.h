@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 /**
- * braid_array_room - make room for one more element
+ * braid_array_room - make space for one more element
  * @items: the array, or NULL when it is empty
  * @nr: elements in it
- * @capacity: elements it has room for; moved on
+ * @capacity: its capacity in elements; updated
  * @item_bytes: of one element
  *
- * Return: the array, perhaps elsewhere; NULL when memory is out (@items still holds).
+ * Return: the array, which may have moved; NULL when out of memory (@items stays valid).
  */
 void *braid_array_room(void *items, size_t nr, size_t *capacity, size_t item_bytes);
 

@@ -31,7 +31,7 @@ static inline void braid_cleanup_file(FILE **file)
 /* fclose() at the end of the scope, if not NULL */
 #define braid_auto_file		__attribute__((__cleanup__(braid_cleanup_file)))
 
-/* Hands a guarded pointer over to somebody else. */
+/* Transfers ownership of a guarded pointer. */
 #define braid_take(p)							\
 	({								\
 		__typeof__(p) taken_ = (p);				\

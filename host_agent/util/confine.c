@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gives up all that reading what guests wrote does not need: docs/threat-model.md lists what is kept. */
+/*
+ * Drops all privileges that reading guest data does not need: docs/threat-model.md lists the rest.
+ */
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +45,7 @@ static const struct confinement {
 	const unsigned int *keeps;
 	size_t nr_keeps;
 	bool writes;		/* makes and writes files */
-	bool peeks;		/* looks into other processes, which Landlock would not let it */
+	bool peeks;		/* reads other processes' /proc files, which Landlock would deny */
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .writes = false },
 	[BRAID_CONFINE_CONVERT] = { .writes = true },
@@ -64,7 +66,10 @@ static int keep_capabilities(const unsigned int *keep, size_t nr)
 
 	if (capng_get_caps_process())
 		return braid_fail(-EPERM, "capabilities can't be read");
-	/* Who has none has no bounding set to drop: nothing is executed from here on anyway. */
+	/*
+	 * Without it the bounding set can't be dropped, but nothing is executed from here on
+	 * anyway.
+	 */
 	bounding = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
 	for (k = 0; k < nr; k++)
 		had[k] = capng_have_capability(CAPNG_PERMITTED, keep[k]);
@@ -97,8 +102,8 @@ static const int everybody_may[] = {
 };
 
 /*
- * libbabeltrace2's CTF writer makes folders, and room in files before it maps them. A recorder
- * frees what its live view has left behind by fallocate(), too.
+ * libbabeltrace2's CTF writer creates folders, and extends files before it maps them. A recorder
+ * frees the consumed part of its live view by fallocate(), too.
  */
 static const int makers_may[] = {
 	SCMP_SYS(fallocate), SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(open),
@@ -106,14 +111,15 @@ static const int makers_may[] = {
 	SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
 
-/* Sockets only as they were made before: nothing new is connected to, or listened on. */
+/* Only existing sockets: no new connect() or listen(). */
 static const int recorder_may[] = {
-	SCMP_SYS(accept4), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
+	SCMP_SYS(accept4), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait),
+	SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
 	SCMP_SYS(getsockopt), SCMP_SYS(mkdirat), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
 	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
-	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(wait4),
+	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(timerfd_settime), SCMP_SYS(wait4),
 };
 
 /* On a terminal others would type; on a file of tracefs the last one waits for its reader. */
@@ -147,7 +153,7 @@ static int allow_list(scmp_filter_ctx ctx, const int *list, size_t nr)
 	return err;
 }
 
-/* Files are opened to be read, and nothing else. */
+/* Files are opened only for reading. */
 static int allow_reading(scmp_filter_ctx ctx)
 {
 	const u64 writes = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
@@ -196,7 +202,7 @@ static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
 				       equals(0, PR_SET_NAME));
-	if (!err)	/* whether a former agent, whose trace is left, is still there */
+	if (!err)	/* whether a former agent, whose trace instance exists, is alive */
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1,
 				       equals(1, 0));
 	for (k = 0; children && k < BRAID_CONFINE_CHILDREN && !err; k++)
@@ -214,7 +220,7 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	if (!ctx)
 		return -ENOMEM;
 	err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-	if (!err)	/* a search tree: there are some hundred calls */
+	if (!err)	/* a search tree: there are a few hundred calls */
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)
 		err = allow_list(ctx, everybody_may, NR(everybody_may));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Gives up all that reading what guests wrote does not need. */
+/* Drops all privileges that reading guest data does not need. */
 #ifndef BRAID_UTIL_CONFINE_H
 #define BRAID_UTIL_CONFINE_H
 
@@ -7,9 +7,9 @@
 
 #define BRAID_CONFINE_CHILDREN	3
 
-/* What is left to do. */
+/* The remaining work. */
 enum braid_confine {
-	BRAID_CONFINE_FILES,	/* read files that are open, or anybody's to read; print */
+	BRAID_CONFINE_FILES,	/* read open files and world-readable ones; print */
 	BRAID_CONFINE_CONVERT,	/* and make files */
 	BRAID_CONFINE_LOOK,	/* open other users' regions to be read; print */
 	BRAID_CONFINE_RECORD,	/* drain guests, trace the host, serve sockets that listen, make files */
@@ -18,12 +18,12 @@ enum braid_confine {
 
 /**
  * braid_confine - drop capabilities, and refuse system calls, for good
- * @what: is left to do
- * @children: the processes that may still be killed, each 0 or its id; NULL: none
+ * @what: the remaining work
+ * @children: the processes that may be killed later, each 0 or a pid; NULL: none
  *
- * Must be called before there is a second thread: capabilities are each thread's own. What
- * the seccomp filter refuses fails with EPERM, what Landlock refuses with EACCES: a library that asks for more than we knew makes one thing
- * fail, by a line, and not a recording of many guests.
+ * Must be called before there is a second thread: capabilities are per thread. What the seccomp
+ * filter refuses fails with EPERM, what Landlock refuses with EACCES: an unexpected request of a
+ * library then fails one operation, with a message, instead of the whole recording.
  *
  * Return: 0, or -errno with braid_fail().
  */

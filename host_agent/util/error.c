@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Keeps the line that says what went wrong. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +16,11 @@ int braid_fail(int err, const char *format, ...)
 	vsnprintf(failure, sizeof(failure), format, args);
 	va_end(args);
 	return err;
+}
+
+int braid_out_of_memory(void)
+{
+	return braid_fail(-ENOMEM, "out of memory");
 }
 
 const char *braid_failure(void)

@@ -14,8 +14,11 @@
  */
 int braid_fail(int err, const char *format, ...) __attribute__((__format__(printf, 2, 3)));
 
+/** braid_out_of_memory - braid_fail() for an allocation that failed. Return: -ENOMEM */
+int braid_out_of_memory(void);
+
 /**
- * braid_failure - the line of the last braid_fail() of this thread, "" if none
+ * braid_failure - the message of this thread's last braid_fail(), "" if none
  */
 const char *braid_failure(void);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Starts and ends processes of our own that do what the confined agent has no right to do. */
+/* Starts and ends helper processes for work that the confined agent is not allowed to do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,12 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
 
-#define HELPER_FD	3	/* its end of the socket: behind standard error */
+#define HELPER_FD	3	/* its end of the socket: the descriptor after standard error */
 
-/* Keeps nothing of its parent's open but standard error, and its end of the socket. */
+/* Closes all inherited descriptors except standard error and its end of the socket. */
 static int leave_files(int fd)
 {
 	int above = fcntl(fd, F_DUPFD_CLOEXEC, HELPER_FD);
@@ -58,6 +59,7 @@ int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
 		close(fds[0]);
 		return braid_fail(-errno, "no process: %s", strerror(errno));
 	}
+	braid_children_add(child);
 	*fd = fds[0];
 	*pid = child;
 	return 0;
@@ -67,9 +69,10 @@ void braid_helper_stop(int *fd, pid_t *pid)
 {
 	if (*fd >= 0)
 		close(*fd);
-	if (*pid > 0) {	/* it has nothing to lose */
+	if (*pid > 0) {	/* it has no state to save */
 		kill(*pid, SIGKILL);
 		waitpid(*pid, NULL, 0);
+		braid_children_remove(*pid);
 	}
 	*fd = -1;
 	*pid = 0;

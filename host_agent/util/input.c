@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files that a command reads, opened before it gives up its rights. */
+/* Input files of a command, opened before it drops its privileges. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ int braid_input_keep(const char *path)
 	if (input.fd < 0)
 		return 0;
 	if (braid_array_push(inputs, nr_inputs, capacity, input))
-		return braid_fail(-ENOMEM, "out of memory");
+		return braid_out_of_memory();
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files that a command reads, opened before it gives up its rights. */
+/* Input files of a command, opened before it drops its privileges. */
 #ifndef BRAID_UTIL_INPUT_H
 #define BRAID_UTIL_INPUT_H
 
@@ -7,9 +7,8 @@
  * braid_input_keep - open a file for a later braid_input_open()
  * @path: as it is opened later
  *
- * For a process that is about to be confined: it may have no right to open @path afterwards. A
- * file that can't be opened now is not kept, and braid_input_open() reports why. Not for
- * several threads.
+ * For a process that is about to be confined, and may then not be allowed to open @path. A file
+ * that can't be opened now is not kept, and braid_input_open() reports why. Not thread safe.
  *
  * Return: 0, or -ENOMEM with braid_fail().
  */

@@ -6,7 +6,7 @@
 
 #include "host_agent/util/instance.h"
 
-#define TRIES	50		/* the kernel lets go of a mapping's user a moment later */
+#define TRIES	50		/* the kernel releases a mapping's user slightly later */
 #define STEP_NS	2000000
 
 void braid_instance_remove(struct tracefs_instance *instance)

@@ -18,7 +18,7 @@
 int braid_write_all(int fd, const void *data, size_t bytes);
 
 /**
- * braid_pread_all - read as much as there is, up to @bytes
+ * braid_pread_all - read up to @bytes
  * @fd: a file
  * @to: room for @bytes
  * @bytes: wanted

@@ -32,7 +32,7 @@ static int allow_below(int rules, int dir, const char *name, u64 access)
 	return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
 }
 
-/* A rule holds for all that is below it, so each folder of / but /proc gets its own. */
+/* A rule covers the whole subtree, so each folder of / except /proc gets its own. */
 static int allow_writing(int rules, u64 access)
 {
 	struct dirent *entry;
@@ -40,7 +40,7 @@ static int allow_writing(int rules, u64 access)
 	int err = 0;
 	DIR *dir;
 
-	/* Files of / itself can't be told from what is below /proc. */
+	/* Files of / itself can't be separated from those below /proc. */
 	if (!stat("/", &root) && !stat(".", &here) && root.st_ino == here.st_ino &&
 	    root.st_dev == here.st_dev)
 		return allow_below(rules, AT_FDCWD, "/", access);

@@ -7,10 +7,10 @@
 
 /**
  * braid_landlock - restrict this thread, and those it starts, for good
- * @writes: files may be written and made, but not below /proc; else all are read-only
+ * @writes: files may be written and created, but not below /proc; else all are read-only
  *
- * From then on no process but our own can be traced, nor its memory opened, whoever runs it.
- * Nothing is executed, no device, socket or FIFO is made. no_new_privs must be set.
+ * From then on only our own processes can be traced, or their memory opened, whatever the user. No
+ * program can be executed; no device, socket or FIFO created. no_new_privs must be set.
  *
  * Return: 0; -EOPNOTSUPP: this kernel has no Landlock; or another -errno.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opens what /proc shows of other users' processes, by a process of its own once we are confined. */
+/* Opens /proc files of other users' processes, through a helper process once we are confined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum peek {
 	PEEK_MAPS,	/* answered by a descriptor */
-	PEEK_SYSCALL,	/* answered by its text: the kernel asks for the right at each read */
+	PEEK_SYSCALL,	/* answered with its text: the kernel checks permission at each read */
 };
 
 struct question {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What /proc shows of other users' processes, also to a process that gave up its rights. */
+/* Reads /proc files of other users' processes, also for a confined process. */
 #ifndef BRAID_UTIL_PEEK_H
 #define BRAID_UTIL_PEEK_H
 
@@ -7,12 +7,11 @@
 #include <sys/types.h>
 
 /**
- * braid_peek_start - start the process that opens these files for us
+ * braid_peek_start - start the helper that opens these files
  *
- * Before braid_confine(): what reads guests' bytes has no right to look into other processes
- * afterwards, since with that right it could read their memory. The helper reads no byte of a
- * guest, and hands out nothing but the two files below. Without it both functions open the
- * files themselves.
+ * Call before braid_confine(): afterwards the process that reads guest data may not access other
+ * processes, since that right would include their memory. The helper reads no guest data, and hands
+ * out only the two files below. Without it both functions open the files themselves.
  *
  * Return: 0 or -errno with braid_fail().
  */

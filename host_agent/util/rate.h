@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How often something is done in a second: work that a peer asks for is bounded by it. */
+/* Operations per second: bounds the work that a peer can cause. */
 #ifndef BRAID_UTIL_RATE_H
 #define BRAID_UTIL_RATE_H
 
@@ -7,9 +7,9 @@
 
 #define BRAID_RATE_NS	1000000000ULL
 
-/* Zeroed: nothing was done yet. */
+/* Zeroed: no operation yet. */
 struct braid_rate {
-	u64 from_ns;		/* when the current second began; 0: none has */
+	u64 from_ns;		/* start of the current second; 0: none yet */
 	u32 nr;			/* done since; the caller counts */
 };
 

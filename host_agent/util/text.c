@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Appends to lines, and tames foreign strings. */
+/* Appends to lines, and sanitizes foreign strings. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -258,4 +258,42 @@ bool braid_text_size(const char *text, u64 unit, u64 *bytes)
 		return false;
 	*bytes = n * unit;
 	return true;
+}
+
+#define WORD_BYTES	256	/* of one that is compared */
+#define FAR		3	/* the distance from which a word is not meant */
+
+u32 braid_text_distance(const char *a, const char *b)
+{
+	size_t nb = strnlen(b, WORD_BYTES - 1), i, j;
+	u32 row[WORD_BYTES], diagonal, above;
+
+	for (j = 0; j <= nb; j++)
+		row[j] = j;
+	for (i = 0; a[i] && i < WORD_BYTES - 1; i++) {
+		diagonal = row[0];
+		row[0] = i + 1;
+		for (j = 0; j < nb; j++) {
+			above = row[j + 1];
+			diagonal += a[i] != b[j];
+			if (above + 1 < diagonal)
+				diagonal = above + 1;
+			if (row[j] + 1 < diagonal)
+				diagonal = row[j] + 1;
+			row[j + 1] = diagonal;
+			diagonal = above;
+		}
+	}
+	return row[nb];
+}
+
+void braid_text_nearer(struct braid_text_near *near, const char *candidate)
+{
+	u32 distance = strncmp(candidate, near->word, strlen(near->word)) ?
+		       braid_text_distance(near->word, candidate) : 1;
+
+	if (distance >= (near->nearest ? near->distance : FAR))
+		return;
+	near->distance = distance;
+	near->nearest = candidate;
 }

@@ -13,15 +13,15 @@ struct braid_text {
 	char *data;
 	size_t bytes;
 	size_t capacity;
-	bool failed;		/* memory was out; what came later is missing */
+	bool failed;		/* out of memory; later text is missing */
 };
 
 #define BRAID_U64_DIGITS	20u	/* of the largest number, in decimal */
 
-/** braid_text_grow - braid_text_room()'s seldom case: there is not enough yet */
+/** braid_text_grow - the slow path of braid_text_room(): the buffer is too small */
 char *braid_text_grow(struct braid_text *t, size_t bytes);
 
-/** braid_text_room - room for @bytes more, or NULL (and ->failed) */
+/** braid_text_room - space for @bytes more, or NULL (and ->failed) */
 static inline char *braid_text_room(struct braid_text *t, size_t bytes)
 {
 	return t->capacity - t->bytes >= bytes && t->data ? t->data + t->bytes :
@@ -72,7 +72,7 @@ static inline void braid_text_repeat(struct braid_text *t, char c, int nr)
  * @to: room for BRAID_U64_DIGITS
  * @value: any
  *
- * Return: how many digits.
+ * Return: the number of digits.
  */
 unsigned int braid_text_digits(char *to, u64 value);
 
@@ -82,22 +82,22 @@ void braid_text_u64(struct braid_text *t, u64 value, int width, char pad);
 /** braid_text_hex - append bytes as hexadecimal, with a space between two */
 void braid_text_hex(struct braid_text *t, const void *data, size_t bytes);
 
-/** braid_text_printf - append formatted text; slow, for what is seldom */
+/** braid_text_printf - append formatted text; slow, for rare use */
 void braid_text_printf(struct braid_text *t, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
 
 /**
  * braid_text_safe - append a foreign string for a terminal
  * @t: the text
- * @data: what somebody else wrote
+ * @data: untrusted bytes
  * @bytes: of it; stops at a NUL
  *
- * Control characters, DEL and bytes that are no well-formed UTF-8 (C1 controls
- * included) become '?', so that nothing can steer the terminal or fake a line.
+ * Control characters, DEL and bytes that are not well-formed UTF-8 (C1 controls included) become
+ * '?', so that the string can't control the terminal or fake a line.
  */
 void braid_text_safe(struct braid_text *t, const char *data, size_t bytes);
 
-/** braid_text_plain - whether all bytes are ASCII that is printed; so nothing is to be tamed */
+/** braid_text_plain - whether all bytes are printable ASCII, so that none needs to be sanitized */
 bool braid_text_plain(const char *data, size_t bytes);
 
 /** braid_text_json - append a foreign string as a JSON string, quotes included */
@@ -107,19 +107,38 @@ void braid_text_json(struct braid_text *t, const char *data, size_t bytes);
 void braid_text_free(struct braid_text *t);
 
 /**
- * braid_text_clean - tame a foreign string in place
+ * braid_text_clean - sanitized a foreign string in place
  * @s: ends with NUL
  */
 void braid_text_clean(char *s);
 
 /**
- * braid_text_size - understand a size such as 16M
- * @text: digits, then nothing or K, M or G (or small letters)
+ * braid_text_size - parse a size such as 16M
+ * @text: digits, optionally followed by K, M or G (or lower case)
  * @unit: bytes of one, where no letter follows
  * @bytes: set on success; never 0
  *
- * Return: whether it is one, of at most 2^63 - 1 bytes.
+ * Return: whether it is valid, of at most 2^63 - 1 bytes.
  */
 bool braid_text_size(const char *text, u64 unit, u64 *bytes);
+
+/**
+ * braid_text_distance - Levenshtein's distance of two words, for near misses
+ * @a: cut to 255 characters
+ * @b: likewise
+ *
+ * Return: insertions, deletions and exchanges that make @b of @a.
+ */
+u32 braid_text_distance(const char *a, const char *b);
+
+/* A search for what was meant by a misspelt word. */
+struct braid_text_near {
+	const char *word;
+	const char *nearest;	/* NULL: no candidate is near */
+	u32 distance;
+};
+
+/** braid_text_nearer - keep a candidate if it is near, and nearer than the ones before */
+void braid_text_nearer(struct braid_text_near *near, const char *candidate);
 
 #endif /* BRAID_UTIL_TEXT_H */

@@ -42,22 +42,25 @@
 
 #define BRAID_MAGIC		0x4449415242435254ULL	/* the bytes "TRCBRAID" */
 /*
- * The host's invitation, in place of the magic: a driver lays a region out in memory of
- * the host only if it begins with the mark, or with the magic of a former region.
+ * The host's invitation, in place of the magic: a driver lays out a region in host memory only if
+ * that memory begins with this mark or with the magic of a former region.
  */
 #define BRAID_MARK		0x4B52414D42435254ULL	/* the bytes "TRCBMARK" */
 #define BRAID_VERSION_MAJOR	1	/* a reader refuses another major */
 /*
- * A reader accepts any minor. 1: vCPUs, looks and the wall pair's source in the clock
- * cells; sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the
- * private part of a ring precedes its meta page; braid_buffer_desc.private_bytes; a
- * sub-buffer's state has dropped_before, and its first_seq, dropped_before and dropped hold
- * before its predecessor is final; the counter may jump back between sub-buffers; wall_flags
- * in the clock cells. Readers of minor 0 to 2 refuse regions of minor 3 or later.
+ * A reader accepts any minor. 1: vCPUs, poll samples and the wall pair's source in the clock cells;
+ * sub-buffers begin with a TIME_STAMP. 2: the wake words of the mailbox. 3: the private part of a
+ * ring precedes its meta page; braid_buffer_desc.private_bytes; a sub-buffer's state has
+ * dropped_before, and its first_seq, dropped_before and dropped hold before its predecessor is
+ * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
+ * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
+ * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
+ * region.
  */
-#define BRAID_VERSION_MINOR	3
+#define BRAID_VERSION_MINOR	4
 
 #define BRAID_PAGE_BYTES	4096u
+#define BRAID_MAX_PAGE_BYTES	65536u	/* of a guest's page */
 #define BRAID_CACHELINE_BYTES	64u
 
 /* Superblock ---------------------------------------------------------------- */
@@ -80,8 +83,8 @@ enum braid_region_state {
 enum braid_counter_type {
 	BRAID_COUNTER_TSC = 1,		/* x86 time stamp counter */
 	BRAID_COUNTER_CNTVCT = 2,	/* arm64 virtual counter */
-	BRAID_COUNTER_SYNTHETIC = 3,	/* tests: the unit is what counter_hz says */
-	BRAID_COUNTER_TSC_EMULATED = 4,	/* of QEMU's TCG: runs ahead a little, now and then */
+	BRAID_COUNTER_SYNTHETIC = 3,	/* tests: counter_hz gives the unit */
+	BRAID_COUNTER_TSC_EMULATED = 4,	/* of QEMU's TCG: occasionally runs slightly ahead */
 };
 
 enum braid_section_id {
@@ -96,38 +99,40 @@ enum braid_section_id {
 
 struct braid_section {
 	u64 offset;			/* bytes from the region's start */
-	u64 bytes;			/* 0: the section is not there */
+	u64 bytes;			/* 0: section absent */
 };
 
 /* braid_buffer_desc.flags */
 #define BRAID_BUFFER_OVERWRITE	(1u << 0)	/* flight recorder; else producer/consumer */
 #define BRAID_BUFFER_ABSOLUTE	(1u << 1)	/* time_delta holds the counter's 27 low bits */
 #define BRAID_BUFFER_RAW	(1u << 2)	/* payloads are bytes, without struct braid_record */
-#define BRAID_BUFFER_CLOSING	(1u << 3)	/* written no more; its memory is about to be reused */
+#define BRAID_BUFFER_CLOSING	(1u << 3)	/* no longer written; its memory is about to be
+						   reused */
 
 #define BRAID_NAME_BYTES	32
 #define BRAID_MAX_BUFFERS	32
 
 /*
- * One buffer: nr_rings rings of one shape, ring_stride bytes apart. Buffers come and
- * go while the region is LIVE. An entry belongs to one name for a whole incarnation:
- * a buffer that is freed and made again, or resized, has the same entry, its rings
- * go on with the next position and sequence number, and layout moves.
+ * One buffer: nr_rings rings of one shape, ring_stride bytes apart. Buffers come and go while the
+ * region is LIVE. An entry belongs to one name for a whole incarnation: a buffer that is freed and
+ * recreated, or resized, keeps its entry; its rings continue with the next position and sequence
+ * number, and layout is incremented.
  */
 struct braid_buffer_desc {
 	char name[BRAID_NAME_BYTES];
 	u32 flags;
 	u32 subbuf_bytes;		/* of one sub-buffer, its 16-byte header included */
 	u32 nr_slots;			/* power of two; a ring has nr_slots + 1 sub-buffers */
-	u32 meta_bytes;			/* of one meta page: BRAID_PAGE_BYTES; before minor 3, a
-					   multiple of it */
+	u32 meta_bytes;			/* of one meta page: the guest's page size; before minor 3,
+					   a multiple of BRAID_PAGE_BYTES */
 	u64 rings_offset;		/* of ring 0, from the region's start */
 	u64 ring_stride;
-	u32 nr_rings;			/* one for each possible vCPU; 0: it has no rings now */
-	u32 layout;			/* moves each time the rings are placed */
-	u32 events_of;			/* the buffer whose directory entries name its ids */
-	u32 private_bytes;		/* of a ring's private part, which precedes its meta page; 0:
-					   before minor 3: it is in the meta page */
+	u32 nr_rings;			/* one per possible vCPU; 0: no rings at present */
+	u32 layout;			/* incremented each time the rings are placed */
+	u32 events_of;			/* index of the buffer whose directory entries define its
+					   ids */
+	u32 private_bytes;		/* of a ring's private part, which precedes its meta page; 0
+					   (before minor 3): inside the meta page */
 	u64 reserved[2];
 };
 
@@ -136,7 +141,7 @@ struct braid_superblock {
 	u16 version_major;
 	u16 version_minor;
 	u32 state;			/* enum braid_region_state */
-	u64 incarnation;		/* new at each init, never 0 */
+	u64 incarnation;		/* different at each init, never 0 */
 	u64 features;			/* none defined yet: 0 */
 	u64 region_bytes;
 	u32 nr_vcpus;			/* possible, not online */
@@ -148,7 +153,7 @@ struct braid_superblock {
 	char kernel_release[64];
 	char machine[32];
 	struct braid_section sections[BRAID_NR_SECTIONS];
-	u32 nr_buffers;			/* entries of buffers[] that may be in use */
+	u32 nr_buffers;			/* used entries of buffers[]; some may be free again */
 	u32 buffers_seq;		/* odd while buffers[] and nr_buffers change */
 	struct braid_buffer_desc buffers[BRAID_MAX_BUFFERS];
 };
@@ -156,25 +161,26 @@ struct braid_superblock {
 /* Mailbox --------------------------------------------------------------------- */
 
 enum braid_command {
-	BRAID_CMD_NONE = 0,		/* answered with 0: "are you there" */
-	BRAID_CMD_ENABLE = 1,		/* events that match system and event, on for the host */
-	BRAID_CMD_DISABLE = 2,		/* the same, off for the host */
-	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] takes events (S0 record_enable) */
-	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] takes none (S0 record_disable) */
+	BRAID_CMD_NONE = 0,		/* no operation: the answer 0 shows that the guest is
+					   alive */
+	BRAID_CMD_ENABLE = 1,		/* enable matching events for the host */
+	BRAID_CMD_DISABLE = 2,		/* disable matching events for the host */
+	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (S0 record_enable) */
+	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (S0 record_disable) */
 };
 
 #define BRAID_PATTERN_BYTES	64
 
 /*
- * One command at a time. The host fills command, arg and patterns, then stores
- * command_seq with release. The guest sees command_seq differ from done_seq, takes
- * a private copy, acts, stores result and matched, then done_seq = command_seq.
- * The patterns are globs; an empty one matches all.
+ * One command at a time. The host fills command, arg and patterns, then stores command_seq with
+ * release. The guest sees that command_seq differs from done_seq, makes a private copy, acts,
+ * stores result and matched, then done_seq = command_seq. The patterns are globs; an empty one
+ * matches all.
  *
- * Wake. Where the transport has a doorbell, an agent that goes to sleep stores
- * wake_permille and wake_doorbell, then moves wake_seq with release. When a writer
- * opens a sub-buffer and so much of its ring is unread, it has the doorbell rung, once
- * for each wake_seq and ring. While wake_doorbell is 0 nobody rings.
+ * Wake. Where the transport has a doorbell, an agent that goes to sleep stores wake_permille and
+ * wake_doorbell, then increments wake_seq with release. When a writer opens a sub-buffer and at
+ * least that share of its ring is unread, it rings the doorbell, once per wake_seq and ring. While
+ * wake_doorbell is 0, no writer rings.
  */
 struct braid_mailbox {
 	/* H */
@@ -183,32 +189,34 @@ struct braid_mailbox {
 	u64 arg0;
 	char system[BRAID_PATTERN_BYTES];
 	char event[BRAID_PATTERN_BYTES];
-	u64 agent_heartbeat;		/* moves while an agent follows the region */
-	u64 agent_drained;		/* the incarnation whose rings the agent has emptied, after DOWN */
-	u32 agent_buffers_seq;		/* the buffers_seq that the agent has acted upon: it has emptied
-					   what was CLOSING, and follows what came */
-	u32 wake_seq;			/* moves when the agent asks to be woken, anew */
-	u32 wake_permille;		/* of a ring's sub-buffers, full and unread; 1 to 1000 */
-	u32 wake_doorbell;		/* 0: not now; ivshmem: the value for its Doorbell register;
-					   virtio: 1 */
+	u64 agent_heartbeat;		/* incremented while an agent follows the region */
+	u64 agent_drained;		/* incarnation whose rings the agent has drained, after
+					   DOWN */
+	u32 agent_buffers_seq;		/* the last buffers_seq that the agent has processed:
+					   CLOSING buffers are drained, new ones are followed */
+	u32 wake_seq;			/* incremented for each new wake request */
+	u32 wake_permille;		/* threshold: full, unread sub-buffers of a ring; 1 to
+					   1000 */
+	u32 wake_doorbell;		/* 0: no wake requested; ivshmem: the value for its Doorbell
+					   register; virtio: 1 */
 	u8 reserved0[1024 - 176];
 	/* G, at 1024 */
 	u32 done_seq;
 	s32 result;			/* 0 or -errno */
 	u32 matched;			/* events that matched */
 	u32 reserved1;
-	u64 guest_heartbeat;		/* the guest's counter at its last look, taken between
+	u64 guest_heartbeat;		/* the guest's counter at its last poll, read between
 					   command_seq and done_seq; see BRAID_POLL_MS */
 	u8 reserved2[1024 - 24];
 };
 
-/* The guest looks at mailbox and clock cells at least this often, while it lives. */
-#define BRAID_POLL_MS		50u	/* no agent about; before minor 1: 250 */
-#define BRAID_POLL_ACTIVE_MS	20u	/* agent_heartbeat moves */
+/* A live guest polls the mailbox and the clock cells at least this often. */
+#define BRAID_POLL_MS		50u	/* no agent present; before minor 1: 250 */
+#define BRAID_POLL_ACTIVE_MS	20u	/* agent_heartbeat advances */
 
 /* Clock cells ------------------------------------------------------------------ */
 
-/* braid_clock_cells.wall_source: whose CLOCK_REALTIME the wall pair has */
+/* braid_clock_cells.wall_source: the owner of the wall pair's CLOCK_REALTIME */
 enum braid_pair_source {
 	BRAID_PAIR_UNKNOWN = 0,		/* no pair yet, or a guest of minor 0: its own */
 	BRAID_PAIR_GUEST_REALTIME = 1,
@@ -216,30 +224,32 @@ enum braid_pair_source {
 };
 
 /* braid_clock_cells.wall_flags, from minor 3 on */
-#define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable; stays */
+#define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable;
+						   never cleared */
 
 /*
- * Ping-pong. The host sets burst to a new number and waits for ready to follow;
- * the guest then spins for a moment. For each ping the host reads its clock (h1),
- * stores ping; the guest sees it, reads its counter, stores pong_counter and
- * pong_vcpu, then pong = ping; the host sees that and reads its clock again (h2).
- * Whatever the delays: h1 <= (host time of pong_counter) <= h2.
+ * Ping-pong. The host sets burst to a new number and waits until ready equals it; the guest then
+ * spins for a short time. For each ping the host reads its clock (h1), then stores ping; the guest
+ * sees it, reads its counter, stores pong_counter and pong_vcpu, then pong = ping; the host sees
+ * pong and reads its clock again (h2). Whatever the delays: h1 <= (host time of pong_counter) <=
+ * h2.
  *
- * Look. The host stores its clock in host_ns now and then. At each of its looks the
- * guest loads host_ns, then reads its counter, and tells both. Who finds them at h2
- * knows, whatever the delays: look_host_ns <= (host time of look_counter) <= h2.
+ * Poll sample (look_*). The host stores its clock in host_ns periodically. At each poll the guest
+ * loads host_ns, then reads its counter, and stores both. For a host that reads them at h2,
+ * whatever the delays: look_host_ns <= (host time of look_counter) <= h2.
  *
- * A vCPU is told as its number + 1; 0: not told (minor 0).
+ * A vCPU is encoded as its number + 1; 0: unknown (minor 0).
  */
 struct braid_clock_cells {
 	/* H */
 	u64 burst;
 	u64 ping;
-	u64 host_ns;			/* the host's clock when it stored this; 0: it tells none */
-	u32 burst_vcpu;			/* stored before burst: who is to answer, 0: anyone. A wish:
-					   an offline one does not; pong_vcpu tells who did */
+	u64 host_ns;			/* the host's clock when it stored this; 0: none */
+	u32 burst_vcpu;			/* stored before burst: the vCPU asked to answer, 0: any. A
+					   hint: an offline vCPU cannot; pong_vcpu identifies the
+					   one that did */
 	u32 reserved0;
-	u64 burst_over;			/* the burst that the host has had enough of */
+	u64 burst_over;			/* the burst that the host has ended */
 	u8 reserved5[BRAID_CACHELINE_BYTES - 40];
 	/* G, at 64 */
 	u64 ready;
@@ -249,16 +259,16 @@ struct braid_clock_cells {
 	u8 reserved1[BRAID_CACHELINE_BYTES - 28];
 	/* G, at 128: wall time that belongs to a counter value; even wall_seq = stable, 0 = none */
 	u32 wall_seq;
-	u32 wall_source;		/* enum braid_pair_source: whose wall_realtime_ns is */
+	u32 wall_source;		/* enum braid_pair_source: source of wall_realtime_ns */
 	u64 wall_counter;
 	u64 wall_realtime_ns;
-	u64 wall_boottime_ns;		/* the guest's own, always */
+	u64 wall_boottime_ns;		/* always the guest's own */
 	u32 wall_flags;			/* BRAID_WALL_* */
 	u8 reserved3[BRAID_CACHELINE_BYTES - 36];
-	/* G, at 192: the guest's last look; even look_seq = stable, 0 = none */
+	/* G, at 192: the guest's last poll sample; even look_seq = stable, 0 = none */
 	u32 look_seq;
 	u32 look_vcpu;			/* where look_counter was read */
-	u64 look_host_ns;		/* host_ns as loaded; 0: it told none */
+	u64 look_host_ns;		/* host_ns as loaded; 0: the host stored none */
 	u64 look_counter;		/* read after that load */
 	u8 reserved4[BRAID_CACHELINE_BYTES - 24];
 };
@@ -274,12 +284,13 @@ struct braid_clock_cells {
 struct braid_comm {
 	u32 seq;
 	s32 pid;
-	u64 since_counter;		/* the counter when pid took this comm; 0: before the driver */
+	u64 since_counter;		/* the counter when pid took this comm; 0: before the driver
+					   loaded */
 	char comm[BRAID_COMM_BYTES];
 };
 
 struct braid_comm_table {
-	u64 generation;			/* moves with each change */
+	u64 generation;			/* incremented at each change */
 	u32 nr_entries;
 	u32 reserved0;
 	u64 reserved[6];
@@ -299,7 +310,7 @@ struct braid_symbol {
 struct braid_symbol_table {
 	u32 nr_used;			/* stored with release */
 	u32 nr_entries;			/* capacity */
-	u64 missed;			/* addresses that found no room: at least so many */
+	u64 missed;			/* addresses that did not fit: a lower bound */
 	u64 reserved[6];
 	struct braid_symbol entries[];
 };
@@ -309,14 +320,15 @@ struct braid_symbol_table {
 /* braid_dir_entry.flags, rewritten as events come and go */
 #define BRAID_EVENT_GUEST_ON	(1u << 0)	/* enabled in the guest */
 #define BRAID_EVENT_HOST_ON	(1u << 1)	/* enabled through the mailbox */
-#define BRAID_EVENT_GONE	(1u << 2)	/* unregistered: the id may be given again, and the same
-						   event may take this entry again */
+#define BRAID_EVENT_GONE	(1u << 2)	/* unregistered: the id may be reassigned, and the
+						   same event may reuse this entry */
 /*
- * A sub-event: records of the event with this id whose number, an unsigned little endian
- * integer in the record, is this one's. Never rewritten: where the number lies.
+ * A sub-event: records of the event with this id whose number field, an unsigned little endian
+ * integer in the record, has this sub-event's value. The field's place is never rewritten.
  */
 #define BRAID_EVENT_SUB		(1u << 3)
-#define BRAID_SUB_BYTES_SHIFT	8	/* of the number in the record: 1, 2, 4 or 8; 0: nowhere */
+#define BRAID_SUB_BYTES_SHIFT	8	/* of the number in the record: 1, 2, 4 or 8; 0: not in the
+					   record */
 #define BRAID_SUB_BYTES_MASK	0xfu
 #define BRAID_SUB_OFFSET_SHIFT	16	/* from the start of struct braid_record */
 
@@ -327,8 +339,8 @@ struct braid_symbol_table {
 struct braid_dir_entry {
 	u32 bytes;			/* to the next entry, a multiple of 8 */
 	u32 flags;
-	u16 id;				/* unique among the living of one buffer, never 0; a
-					   sub-event's: its event's */
+	u16 id;				/* unique among one buffer's registered events, never 0; a
+					   sub-event has its event's id */
 	u16 buffer;			/* index in the superblock */
 	u16 system_bytes;		/* each with its NUL */
 	u16 name_bytes;
@@ -340,8 +352,8 @@ struct braid_dir_entry {
 struct braid_directory {
 	u32 bytes_used;			/* stored with release */
 	u32 nr_entries;
-	u64 generation;			/* moves with each change, of flags also */
-	u64 nr_reused;			/* entries that were GONE and were taken again; since minor 3 */
+	u64 generation;			/* incremented at each change, of flags too */
+	u64 nr_reused;			/* GONE entries that were reused; since minor 3 */
 	u64 reserved[5];
 	u8 data[];
 };
@@ -349,10 +361,10 @@ struct braid_directory {
 /* Rings --------------------------------------------------------------------------------- */
 
 /*
- * A ring has one reader at a time: "R". It is whoever owns reader_owner, the host's
- * agent or a reader in the guest. An agent takes NONE, or HOST of a dead agent's
- * (a file lock excludes a living one), or GUEST of a guest that is silent or DOWN. The
- * guest takes NONE, or HOST when agent_heartbeat stands still. Each gives NONE back.
+ * A ring has one reader at a time: "R". The owner is in reader_owner: the host's agent or a reader
+ * in the guest. An agent may replace NONE, HOST left by a dead agent (a file lock excludes a live
+ * one), or GUEST of a guest that is silent or DOWN. The guest may replace NONE, or HOST when
+ * agent_heartbeat stops. Both restore NONE when they finish.
  */
 enum braid_reader_owner {
 	BRAID_READER_NONE = 0,
@@ -367,9 +379,9 @@ struct braid_meta {
 	u32 subbuf_size;
 	u32 nr_subbufs;
 	struct {
-		u64 lost_events;	/* R: lost before the sub-buffer in hand */
-		u32 id;			/* R: the sub-buffer in the reader's hand */
-		u32 read;		/* R: bytes of it that the reader has taken */
+		u64 lost_events;	/* R: lost before the reader's sub-buffer */
+		u32 id;			/* R: id of the reader's sub-buffer */
+		u32 read;		/* R: bytes of it that the reader has consumed */
 	} reader;
 	u64 flags;
 	u64 entries;			/* R: read, lost or unread, at the reader's last swap */
@@ -404,25 +416,26 @@ enum braid_slot_state {
 
 /* Commit word: position:42 | final:1 | bytes:20 (from bit 22, 20, 0); bit 21 is 0. */
 #define BRAID_COMMIT_POS_SHIFT	22
-#define BRAID_COMMIT_FINAL	(1ULL << 20)	/* nothing will follow in this sub-buffer */
+#define BRAID_COMMIT_FINAL	(1ULL << 20)	/* this sub-buffer is complete */
 #define BRAID_COMMIT_BYTES_MASK	0xfffffULL
 
 /* State of one sub-buffer, in the ring's private part; a cache line each. G. */
 struct braid_subbuf_state {
 	u64 commit;			/* commit word, stored with release */
 	u64 first_seq;			/* sequence number of the first event */
-	u64 dropped;			/* events dropped here for lack of room, so far */
+	u64 dropped;			/* events dropped here for lack of space, up to now */
 	u64 entries;			/* events in the sub-buffer; valid when final */
 	u64 dropped_before;		/* events dropped in the ring before this sub-buffer; minor 3 */
 	u64 reserved[3];
 };
 
-/* What a reader needs to go on after its death; see braid_ring_private.reader_block. */
+/* Lets a successor resume after a reader's death; see braid_ring_private.reader_block. */
 struct braid_reader_block {
-	u64 incarnation;		/* of the region it belongs to; else it is void */
-	u64 position;			/* of the sub-buffer in hand */
-	u64 bytes;			/* of it, taken */
-	u64 next_seq;			/* of the next event wanted */
+	u64 incarnation;		/* the region's at the time; if it differs, the block is
+					   void */
+	u64 position;			/* of the reader's sub-buffer */
+	u64 bytes;			/* consumed from it */
+	u64 next_seq;			/* of the next event expected */
 	u64 read;			/* events taken in this incarnation */
 	u64 lost;			/* events known to be lost in it */
 	u64 reserved[2];
@@ -431,11 +444,11 @@ struct braid_reader_block {
 /* ring flags in braid_ring_private.broken: why the writer gave up */
 enum braid_ring_fault {
 	BRAID_RING_OK = 0,
-	BRAID_RING_BAD_SLOT = 1,	/* a slot word that no correct reader leaves */
-	BRAID_RING_RESTLESS = 2,	/* the reader beat the claim too often */
+	BRAID_RING_BAD_SLOT = 1,	/* a slot word that no correct reader writes */
+	BRAID_RING_RESTLESS = 2,	/* lost the claim to the reader too often */
 };
 
-/* The private part begins with this; see braid_buffer_desc.private_bytes. */
+/* The private part begins with this struct; see braid_buffer_desc.private_bytes. */
 struct braid_ring_private {
 	/* G, constant after init */
 	u64 incarnation;
@@ -448,25 +461,26 @@ struct braid_ring_private {
 	u32 slots_offset;		/* from this struct's start; before minor 3, the meta page's */
 	u32 states_offset;
 	u64 reserved0[2];
-	/* G, now and then */
-	u64 written;			/* events offered, up to the current sub-buffer's start */
+	/* G, updated occasionally */
+	u64 written;			/* events offered before the current sub-buffer */
 	u32 broken;			/* enum braid_ring_fault */
 	u32 reserved1;
 	u64 reserved2[6];
 	/* R */
-	u32 reader_index;		/* which block holds; flips with release */
+	u32 reader_index;		/* index of the valid block; flips with release */
 	u32 reserved3;
 	u64 reader_owner;		/* C: enum braid_reader_owner */
 	u64 reserved4[6];
 	struct braid_reader_block reader_block[2];
 };
 
-#define BRAID_RING_SLOTS_OFFSET		384u	/* from the private part's start; states follow */
+#define BRAID_RING_SLOTS_OFFSET		384u	/* offset from the private part's start; states
+						   follow */
 #define BRAID_OLD_PRIVATE_OFFSET	128u	/* in the meta page, where private_bytes is 0 */
 
 /* Sub-buffers ----------------------------------------------------------------------------- */
 
-/* A sub-buffer's own header, as tracefs has it. */
+/* A sub-buffer's own header, the same as in tracefs. */
 struct braid_subbuf {
 	u64 time_stamp;			/* raw counter of the first event */
 	u64 commit;			/* bytes of data, and the flags below */
@@ -474,7 +488,8 @@ struct braid_subbuf {
 };
 
 #define BRAID_SUBBUF_HEADER_BYTES	16u
-#define BRAID_MISSED_EVENTS	(1u << 31)	/* tracefs: events were lost before these */
+#define BRAID_MISSED_EVENTS	(1u << 31)	/* tracefs: events were lost before this
+						   sub-buffer */
 #define BRAID_MISSED_STORED	(1u << 30)	/* tracefs: their number follows the data */
 #define BRAID_MIN_SUBBUF_BYTES	256u
 #define BRAID_MAX_SUBBUF_BYTES	(64u * 1024)
@@ -482,12 +497,12 @@ struct braid_subbuf {
 /*
  * An event: u32 type:2, len:3, time_delta:27 (from bit 0), then u32 array[].
  *
- * PADDING      the rest of the sub-buffer holds nothing.
+ * PADDING      the rest of the sub-buffer is unused.
  * TIME_EXTENT  len 1; 8 bytes. array[0] holds bits 27..58 of what time_delta holds
  *              bits 0..26 of: a delta, or (BRAID_BUFFER_ABSOLUTE) the counter.
  * TIME_STAMP   len 4; 20 bytes. array[0..1] the counter, array[2..3] the external
  *              time in ns that belongs to it, or 0; time_delta the counter's low bits.
- *              External time is CLOCK_REALTIME; braid_clock_cells.wall_source tells whose.
+ *              External time is CLOCK_REALTIME; see braid_clock_cells.wall_source.
  * DATA         len != 0: 4 * len bytes of payload in array[]. len == 0: array[0] is the
  *              payload's length in bytes, a multiple of 4, and array[1..] the payload.
  */
@@ -499,8 +514,8 @@ enum braid_event_type {
 };
 
 /*
- * Times in a sub-buffer never go back. From one to the next of a ring they go back only where
- * the guest's counter jumped back, and then by this many steps at least.
+ * Times never go back within a sub-buffer. Between consecutive sub-buffers of a ring they go back
+ * only where the guest's counter jumped back, by at least this many steps.
  */
 #define BRAID_JUMP_STEPS	4096u
 
@@ -508,13 +523,13 @@ enum braid_event_type {
 #define BRAID_EVENT_DELTA_SHIFT	5
 #define BRAID_DELTA_BITS	27
 #define BRAID_DELTA_MASK	((1u << BRAID_DELTA_BITS) - 1)
-#define BRAID_MAX_SMALL_BYTES	28u	/* of payload that len can tell */
+#define BRAID_MAX_SMALL_BYTES	28u	/* of payload that len can express */
 #define BRAID_EXTENT_BYTES	8u
 #define BRAID_STAMP_BYTES	20u
 
 /*
- * How a payload begins, but for BRAID_BUFFER_RAW: struct trace_entry of the kernel, so
- * that libtraceevent reads it.
+ * Start of each payload, except in BRAID_BUFFER_RAW: the kernel's struct trace_entry, so that
+ * libtraceevent can parse it.
  */
 struct braid_record {
 	u16 common_type;		/* the event id */

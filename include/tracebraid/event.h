@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The API for kernel modules of the guest: buffers (S0), events in them (S1),
- * sub-events (S3). Which of our names is which of the seeds': docs/api.md.
+ * The API for kernel modules of the guest: buffers (S0), events in them (S1), sub-events (S3).
+ * docs/api.md maps these names to those of the specification.
  *
- * @buffer may be NULL in all that speaks of events: then it is the buffer "trace".
+ * Functions that take events accept NULL as @buffer: it selects the buffer "trace".
  */
 #ifndef TRACEBRAID_EVENT_H
 #define TRACEBRAID_EVENT_H
@@ -14,7 +14,7 @@ struct seq_file;
 struct braid_buffer;
 struct braid_buffer_iter;
 
-/* One event as it lies in a sub-buffer, S0's header first: never dereferenced by callers. */
+/* One event in a sub-buffer, beginning with S0's header: never dereferenced by callers. */
 struct braid_ring_event;
 
 /* Buffers: S0 ------------------------------------------------------------------------ */
@@ -22,49 +22,49 @@ struct braid_ring_event;
 /* flags of braid_buffer_alloc(); without any: producer/consumer, deltas, records */
 #define BRAID_ALLOC_OVERWRITE	(1u << 0)	/* the newest events stay, not the oldest */
 #define BRAID_ALLOC_ABSOLUTE	(1u << 1)	/* stamps are the counter's low bits, not deltas */
-#define BRAID_ALLOC_RAW		(1u << 2)	/* payloads are bytes that only their writer knows;
-						   such a buffer has no events */
+#define BRAID_ALLOC_RAW		(1u << 2)	/* payloads are opaque bytes; such a buffer has no
+						   events */
 
 /**
  * braid_buffer_alloc - make a buffer
  * @name: 1 to 31 bytes of [A-Za-z0-9_.-], not beginning with '.': its debugfs directory
  * @size: bytes of sub-buffers for each vCPU; rounded up to a power of two of 4 KiB
  * @flags: BRAID_ALLOC_*
- * @events_of: NULL, or a buffer whose events it takes: a backup to swap with. It is
- *	freed before that one
+ * @events_of: NULL, or the buffer whose events it uses: a spare to swap with. Must be freed before
+ *	that one
  *
- * Its rings are in the memory that the host shares. When there is none now, they
- * come when it comes, and until then nothing is recorded.
+ * Its rings are in memory shared by the host. If none is shared yet, the rings are created when it
+ * is, and nothing is recorded until then.
  *
- * Context: may sleep, for a second at most.
- * Return: the buffer, or an ERR_PTR: -EINVAL (name, size, flags), -EEXIST (name),
- * -ENOSPC (the shared memory has no room in one piece; a message names what it has),
- * -ENFILE (32 names were used since the driver took the memory), -ENOMEM.
+ * Context: may sleep, for at most one second.
+ * Return: the buffer, or an ERR_PTR: -EINVAL (name, size, flags), -EEXIST (name), -ENOSPC (no free
+ * range of the shared memory is large enough; a kernel message gives the largest), -ENFILE (32
+ * names were used since the driver took the memory), -ENOMEM.
  */
 struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
 					struct braid_buffer *events_of);
 
 /**
  * braid_buffer_free - unregister its events and free it
- * @buffer: nobody uses it in other calls; recording into it is over on return
+ * @buffer: not in use by other calls; recording into it has ended on return
  *
- * An agent that records it gets a moment to empty it. Who has its files open in the guest finds
- * no rings from then on, and in a mapping SIGBUS: a module's exit waits for no user.
- * Context: may sleep, for a second at most.
- * Return: 0, or -EBUSY: it is another's events_of.
+ * An agent that records it gets a short time to drain it. Open files in the guest have no rings
+ * afterwards, and accesses to mappings raise SIGBUS: a module's exit never waits for users.
+ * Context: may sleep, for at most one second.
+ * Return: 0, or -EBUSY (it is the events_of of another buffer).
  */
 int braid_buffer_free(struct braid_buffer *buffer);
 
 /**
  * braid_buffer_resize - give each vCPU's ring another size
- * @buffer: not being used by other calls but recording, which loses what comes meanwhile
- * @size: as braid_buffer_alloc() has it
+ * @buffer: not in use by other calls except recording, which loses events during the resize
+ * @size: as in braid_buffer_alloc()
  *
- * It is empty afterwards; what an agent or reader had not taken counts as overrun.
- * Context: may sleep, for a second at most.
- * Return: 0, -EBUSY (mapped or being read), -ENOSPC (it keeps its size), -EINVAL, -ENOMEM. When
- * it could not be laid out as it was either, for want of memory, it has no rings from then on and
- * is off; the kernel log says so.
+ * It is empty afterwards; events that no agent or reader consumed count as overrun.
+ * Context: may sleep, for at most one second.
+ * Return: 0, -EBUSY (mapped or being read), -ENOSPC (it keeps its size), -EINVAL, -ENOMEM. If the
+ * former layout cannot be restored either, for lack of memory, the buffer is left without rings and
+ * off, and the kernel log reports it.
  */
 int braid_buffer_resize(struct braid_buffer *buffer, u64 size);
 
@@ -75,14 +75,14 @@ struct braid_reservation {
 };
 
 /**
- * braid_buffer_reserve - take room for one event (S0's lock_reserve: there is no lock)
+ * braid_buffer_reserve - reserve space for one event (S0's lock_reserve: there is no lock)
  * @buffer: of BRAID_ALLOC_RAW; others take records, by braid_record_event()
  * @length: bytes of payload
  *
  * Context: any, NMI included; preemption is off until the commit.
- * Return: the payload's place, in memory that the host may write: fill it, never read it
- * back (so there is no event to take it from, as S0 has it). NULL: dropped and counted, or
- * recording is off, or @buffer is not RAW; there is nothing to commit.
+ * Return: the payload's place, in memory that the host may write: fill it, never read it back
+ * (hence, unlike in S0, no event is returned). NULL: dropped and counted, or recording is off, or
+ * @buffer is not RAW; there is nothing to commit.
  */
 struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length);
 
@@ -131,7 +131,7 @@ u64 braid_buffer_size(const struct braid_buffer *buffer);
  */
 int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu);
 
-/** braid_buffer_reset - the same for all; the first error, going on behind it */
+/** braid_buffer_reset - the same for all rings; continues after an error and returns the first */
 int braid_buffer_reset(struct braid_buffer *buffer);
 
 /**
@@ -140,13 +140,13 @@ int braid_buffer_reset(struct braid_buffer *buffer);
  * @b: another of the same size and flags, one the other's events_of, or both RAW
  * @cpu: a possible one
  *
- * For a snapshot: what was in @a's ring is in @b's, to be read at leisure, and @a goes
- * on in what was @b's.
+ * For a snapshot: @b gets @a's former ring, to be read at any time, and @a continues in @b's former
+ * ring.
  *
  * Context: any, NMI included. Where the caller cannot sleep, @cpu must be its own, and -EBUSY
  * also means that it was interrupted while it recorded, or that the buffers are in use.
- * Return: 0, -EINVAL (they don't fit each other, cpu), -EBUSY (one is mapped, being read, or
- * recorded by an agent), -ENODEV (no rings now).
+ * Return: 0, -EINVAL (incompatible buffers, cpu), -EBUSY (one is mapped, being read, or recorded by
+ * an agent), -ENODEV (no rings now).
  */
 int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
@@ -160,8 +160,8 @@ bool braid_buffer_empty_cpu(struct braid_buffer *buffer, int cpu);
  * braid_buffer_record_disable - record nothing, count nothing
  * @buffer: the buffer
  *
- * Nests: as many enables undo it. No event begins on any CPU on return; for those that began
- * before, call synchronize_rcu().
+ * Nests: each disable needs one enable. After return no event begins on any CPU; for those that
+ * began before, call synchronize_rcu().
  * Context: any, NMI included.
  */
 void braid_buffer_record_disable(struct braid_buffer *buffer);
@@ -178,10 +178,10 @@ int braid_buffer_record_enable_cpu(struct braid_buffer *buffer, int cpu);
 /** braid_buffer_entries - unread events at one moment of each ring. May sleep */
 u64 braid_buffer_entries(struct braid_buffer *buffer);
 
-/** braid_buffer_overruns - events overwritten, or emptied by reset or resize, unread. May sleep */
+/** braid_buffer_overruns - events overwritten, or discarded unread by reset or resize. May sleep */
 u64 braid_buffer_overruns(struct braid_buffer *buffer);
 
-/** braid_buffer_dropped - events that found no room. May sleep */
+/** braid_buffer_dropped - events dropped for lack of space. May sleep */
 u64 braid_buffer_dropped(struct braid_buffer *buffer);
 
 /** braid_buffer_time_stamp - what an event recorded now would be stamped with. Any context */
@@ -199,7 +199,8 @@ struct braid_item {
 	u64 stamp;		/* as braid_buffer_time_stamp() */
 	u64 lost_before;	/* events lost between it and its predecessor */
 	struct braid_ring_event *event;
-	const void *payload;	/* struct braid_record first, but for RAW; ends in zeros */
+	const void *payload;	/* begins with struct braid_record, except in RAW; padded with
+				   zeros */
 	u32 payload_bytes;	/* rounded up to 4, as recorded */
 };
 
@@ -209,24 +210,24 @@ struct braid_item {
  * @cpu: a possible one
  * @item: filled; good until the next peek or consume of that ring
  *
- * Peek and consume take the ring's reader role, until braid_buffer_read_done(). All
- * who read one ring in the guest compete: each event goes to one of them.
+ * Peek and consume take the ring's reader role, until braid_buffer_read_done(). All readers of one
+ * ring in the guest compete: each event goes to one of them.
  *
- * Context: any, an oops handler and NMIs included. Where the caller cannot sleep, -EBUSY also
- * means that the buffer is in use, and -ENOMEM that no peek at this ring went before from where
- * it can: that one makes the memory, which then stays.
+ * Context: any, an oops handler and NMIs included. Where the caller cannot sleep, -EBUSY also means
+ * that the buffer is in use, and -ENOMEM that no earlier peek at this ring came from a context that
+ * can sleep: the first such peek allocates the memory, which then stays.
  * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it), -ENODEV (no rings now),
  * -EINVAL (cpu), -EBADMSG (the host broke the ring), -ENOMEM.
  */
 int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *item);
 
-/** braid_buffer_consume - the same, and go on behind it */
+/** braid_buffer_consume - the same, and advance past it */
 int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item *item);
 
 /**
  * braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it
  *
- * Context: any; where the caller cannot sleep and the buffer is in use, it stays taken.
+ * Context: any; where the caller cannot sleep and the buffer is in use, the role is kept.
  */
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
 
@@ -235,8 +236,8 @@ void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
  * @buffer: the buffer
  * @cpu: a possible one
  *
- * Recording of that CPU is off until braid_buffer_read_finish(). An agent on the
- * host may go on taking what it wants; what it took first is not seen.
+ * Recording of that CPU is off until braid_buffer_read_finish(). An agent on the host may still
+ * consume events; the iterator does not see those.
  *
  * Context: may sleep. Return: the iterator or an ERR_PTR: -EINVAL (cpu), -ENODEV, -EBADMSG,
  * -ENOMEM.
@@ -246,7 +247,7 @@ struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, i
 /** braid_buffer_iter_peek - the iterator's next event: 1, 0 at the end, -EBADMSG */
 int braid_buffer_iter_peek(struct braid_buffer_iter *iter, struct braid_item *item);
 
-/** braid_buffer_read - the same, and go on behind it */
+/** braid_buffer_read - the same, and advance past it */
 int braid_buffer_read(struct braid_buffer_iter *iter, struct braid_item *item);
 
 /** braid_buffer_iter_reset - back to the oldest event that is still there: 0 or -EBADMSG */
@@ -262,9 +263,9 @@ void braid_buffer_read_finish(struct braid_buffer_iter *iter);
 
 /**
  * braid_print_fn - print one event
- * @out: by seq_printf() and its like
- * @item: the event; its payload is private, but came from memory that the host can write:
- *	check what indexes or points
+ * @out: for seq_printf() and related functions
+ * @item: the event; its payload is private, but came from memory that the host can write: check
+ *	indexes and pointers
  *
  * Context: may sleep. Return: 0, or -errno: the default is printed instead.
  */
@@ -295,25 +296,25 @@ struct braid_event_desc {
 /**
  * braid_register_event - make an event known
  * @buffer: the buffer it is recorded in, not RAW, nor one with events_of
- * @event_id: the id wanted; or 0: the one that the same event (system, name, format) had before in
- *	this buffer, else any that is free
+ * @event_id: the id to use; or 0: the former id of the same event (system, name, format) in this
+ *	buffer, else any free one
  * @desc: what it is
  *
- * It is off at first; the guest's user or the host turns it on.
+ * It is disabled at first; the guest's user or the host enables it.
  *
  * Context: may sleep.
- * Return: its id; -EBUSY (the id is taken), -ENOSPC (none is left, or the directory is
- * full), -EINVAL (a name is missing, or the buffer takes no events), -ENOMEM.
+ * Return: its id; -EBUSY (the id is taken), -ENOSPC (no free id, or the directory is full), -EINVAL
+ * (a name is missing, or the buffer takes no events), -ENOMEM.
  */
 int braid_register_event(struct braid_buffer *buffer, u16 event_id,
 			 const struct braid_event_desc *desc);
 
 /**
- * braid_unregister_event - make it unknown again, with its sub-events
+ * braid_unregister_event - remove an event and its sub-events
  * @buffer: as registered
  * @event_id: its id
  *
- * Others may be recording it: none is inside on return.
+ * Other contexts may be recording it: none is still inside on return.
  *
  * Context: may sleep. Return: 0 or -ENOENT.
  */
@@ -323,8 +324,7 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id);
  * braid_record_event - record one event
  * @buffer: as registered
  * @event_id: its id
- * @length: bytes of @payload, from 0 to what a sub-buffer holds beside its heads: 4064 where it
- *	has 4096
+ * @length: bytes of @payload, from 0 to the size of a sub-buffer less its headers: 4064 of 4096
  * @payload: copied
  *
  * Context: any, NMI included.
@@ -340,17 +340,17 @@ int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 struct braid_subevent {
 	u32 number;		/* any, unique in its table */
 	const char *name;
-	const char *fields;	/* as struct braid_event_desc has it; NULL: hex on the host */
+	const char *fields;	/* as in struct braid_event_desc; NULL: hex on the host */
 	const char *print_fmt;
 	struct braid_outputs outputs;
 };
 
 /**
- * braid_subevent_finder - tell the number of a record's sub-event
+ * braid_subevent_finder - find the number of a record's sub-event
  * @item: the event
  *
- * Context: may sleep; may be called while the table goes. Return: the number, or a
- * negative one: the record is the event's own.
+ * Context: may sleep; may be called while the table is being unregistered. Return: the number;
+ * negative: the record belongs to the event itself.
  */
 typedef s64 (*braid_subevent_finder)(const struct braid_item *item);
 
@@ -358,8 +358,8 @@ struct braid_subevent_table {
 	const struct braid_subevent *subevents;
 	u32 nr;
 	/*
-	 * Where the number lies in a record, little endian: so the host finds it too.
-	 * number_bytes 0: only @find knows, and the host prints the event's own format.
+	 * Where the number is in a record, little endian, so that the host finds it too.
+	 * number_bytes 0: only @find can determine it, and the host uses the event's own format.
 	 */
 	u16 number_offset;	/* from the payload that was recorded: 0 is its first byte */
 	u16 number_bytes;	/* 1, 2, 4 or 8 */
@@ -375,14 +375,14 @@ struct braid_subevent_table {
  * May race with printing and recording: a record is printed by one or the other.
  *
  * Context: may sleep.
- * Return: 0; -ENOENT (no such event), -EINVAL (no finder, a name missing, a number twice),
- * -EBUSY (it has some), -ENOSPC (directory), -ENOMEM.
+ * Return: 0; -ENOENT (no such event), -EINVAL (no finder, a missing name, a duplicate number),
+ * -EBUSY (it already has sub-events), -ENOSPC (directory), -ENOMEM.
  */
 int braid_register_subevents(struct braid_buffer *buffer, u16 event_id,
 			     const struct braid_subevent_table *table);
 
 /**
- * braid_unregister_subevents - the event is whole again; no print function runs on return
+ * braid_unregister_subevents - merge them back into the event; no print function runs on return
  * @buffer: of the event
  * @event_id: its id
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Fixed-width integer names of the kernel, for both worlds. */
+/* Fixed-width and little-endian integer names of the kernel, for both worlds. */
 #ifndef TRACEBRAID_TYPES_H
 #define TRACEBRAID_TYPES_H
 
@@ -9,6 +9,7 @@
 #include <linux/types.h>
 #else
 #include <assert.h>
+#include <linux/types.h>	/* __le16, __le32, __le64 */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -15,18 +15,19 @@ trap 'rm -rf "$folder"' EXIT
 {
 	echo "(() => {"
 	echo "'use strict';"
-	cat dom.js data.js model.js query.js colors.js viewport.js lanes.js view.js ruler.js \
-		table.js panels.js input.js main.js
+	cat dom.js data.js model.js states.js waits.js query.js colors.js viewport.js lanes.js view.js ruler.js \
+		table.js panels.js longest.js fragment.js input.js main.js
 	echo "})();"
 } > "$folder/script"
+cat style.css small.css > "$folder/style"
 
 while IFS= read -r line; do
 	case $line in
 	*@POLICY@*)
 		echo "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';" \
-			"script-src $(hash_of "$folder/script"); style-src $(hash_of style.css);" \
+			"script-src $(hash_of "$folder/script"); style-src $(hash_of "$folder/style");" \
 			"base-uri 'none'; form-action 'none'\">" ;;
-	*@STYLE@*) printf '<style>' && cat style.css && echo '</style>' ;;
+	*@STYLE@*) printf '<style>' && cat "$folder/style" && echo '</style>' ;;
 	*@SCRIPT@*) printf '<script>' && cat "$folder/script" && echo '</script>' ;;
 	*) printf '%s\n' "$line" ;;
 	esac

@@ -50,8 +50,15 @@ class Palette {
 		this.loss = dark ? packed(255, 80, 80) : packed(214, 30, 40);
 		this.note = dark ? packed(255, 190, 70) : packed(190, 105, 0);
 		this.found = dark ? packed(255, 225, 60) : packed(235, 150, 0);
+		this.stolen = dark ? packed(255, 176, 0) : packed(222, 110, 0);
+		this.exited = dark ? packed(240, 130, 220) : packed(150, 40, 130);
+		this.unknown = dark ? grey(0.36) : grey(0.72);
 		this.cursor = dark ? packed(240, 240, 250) : packed(40, 40, 60);
 		this.selected = dark ? packed(90, 180, 255) : packed(10, 90, 220);
+		/* Of each host and guest; and for text in it. */
+		const ofGroup = (light) => (group, g) => fromHsl((210 + g * 67) % 360, 0.5, light);
+		this.groups = trace.groups.map(ofGroup(0.55));
+		this.groupTexts = trace.groups.map(ofGroup(dark ? 0.72 : 0.38));
 		this.tick = dark ? grey(0.68) : grey(0.38);
 		this.names = Uint32Array.from(trace.nameText, (text, k) =>
 			this.ofName(trace.nameType[k], text, trace.nameNumber[k]),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Elements. What the trace says gets into the page as text alone, never as markup. */
 
-const GUTTER = 210,
-	RULER_HEIGHT = 24,
-	OVERVIEW_HEIGHT = 44; /* GUTTER: as in style.css */
+const RULER_HEIGHT = 24,
+	OVERVIEW_HEIGHT = 44;
 
 function $(id) {
 	return document.getElementById(id);
@@ -16,6 +15,11 @@ function el(tag, ...parts) {
 		if (part instanceof Node || typeof part !== 'object') element.append(part);
 		else Object.assign(element, part);
 	return element;
+}
+
+/* How wide the names of lanes are: style.css has it, by the window's size. */
+function gutter() {
+	return parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--gutter'));
 }
 
 function sizeCanvas(canvas, width, height, scale) {

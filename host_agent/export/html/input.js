@@ -4,10 +4,15 @@
 class Pointer {
 	constructor(app) {
 		this.app = app;
+		this.touches = new Map(); /* pointer: where it is */
 		const over = $('over');
 		over.addEventListener('pointermove', (event) => this.moved(event));
 		over.addEventListener('pointerdown', (event) => this.down(event));
 		over.addEventListener('pointerup', (event) => this.up(event));
+		over.addEventListener('pointercancel', (event) => {
+			this.touches.delete(event.pointerId);
+			this.drag = null;
+		});
 		over.addEventListener('pointerleave', () => this.left());
 		over.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
 		over.addEventListener('dblclick', () => {
@@ -46,8 +51,27 @@ class Pointer {
 		element.addEventListener('pointerup', () => (from = null));
 	}
 
+	/* Two fingers: their distance zooms, their middle moves. */
+	pinch(event) {
+		const { win, view } = this.app,
+			before = [...this.touches.values()];
+		this.touches.set(event.pointerId, event.offsetX);
+		const after = [...this.touches.values()],
+			middle = (before[0] + before[1]) / 2,
+			factor =
+				Math.max(10, Math.abs(before[0] - before[1])) /
+				Math.max(10, Math.abs(after[0] - after[1]));
+		win.zoom(factor, view.time(middle));
+		win.pan((middle - (after[0] + after[1]) / 2) / view.width);
+		if (this.drag) this.drag.far = true;
+	}
+
 	moved(event) {
 		const { app, drag } = this;
+		if (this.touches.size === 2 && this.touches.has(event.pointerId)) {
+			this.pinch(event);
+			return;
+		}
 		if (
 			drag &&
 			!drag.far &&
@@ -79,6 +103,7 @@ class Pointer {
 		const { win, view } = this.app;
 		if (event.button) return;
 		$('over').setPointerCapture(event.pointerId);
+		if (event.pointerType === 'touch') this.touches.set(event.pointerId, event.offsetX);
 		this.drag = {
 			x: event.offsetX,
 			y: event.offsetY,
@@ -92,19 +117,22 @@ class Pointer {
 	}
 
 	up(event) {
-		const { app, drag } = this;
+		const { app, drag } = this,
+			several = this.touches.size > 1;
+		this.touches.delete(event.pointerId);
 		this.drag = null;
 		$('over').classList.remove('dragged');
-		if (!drag || drag.far) return;
-		const { row, span, place, loss } = app.view.at(event.offsetX, event.offsetY);
+		if (!drag || drag.far || several) return;
+		const { row, span, place, loss, state } = app.view.at(event.offsetX, event.offsetY);
 		app.state.range = null;
-		if (loss && !span) app.select({ row: this.lossRow(loss), span: null });
+		if (state) app.selectState(state, row, span);
+		else if (loss && !span) app.select({ row: this.lossRow(loss), span: null });
 		else if (row >= 0) app.select({ row, span });
 		else if (span) app.select({ row: app.trace.rowOf(span), span });
 		else if (place) app.select(null);
 	}
 
-	/* The line that tells of a loss: it comes when the loss is over. */
+	/* The line that reports a loss; it is printed where the loss ends. */
 	lossRow({ track, k }) {
 		const { lane } = track,
 			at = lowerBound(lane.times, track.end[k]);
@@ -142,8 +170,10 @@ class Controls {
 		for (const [button, section] of [
 			['headbutton', 'head'],
 			['kindsbutton', 'kinds'],
+			['longestbutton', 'longest'],
 		])
 			$(button).addEventListener('click', () => this.toggle(button, section));
+		$('longestbutton').addEventListener('click', () => app.longest.fill(), { once: true });
 		for (const name of ['help', 'legend'])
 			$(`${name}button`).addEventListener('click', () => $(name).showModal());
 		$('next').addEventListener('click', () => app.step(1));
@@ -206,6 +236,7 @@ class Controls {
 
 	escape() {
 		const { app } = this;
+		if (!$('longest').hidden) return this.toggle('longestbutton', 'longest');
 		if (!$('kinds').hidden) return this.toggle('kindsbutton', 'kinds');
 		app.state.range = null;
 		return app.select(null);
@@ -234,6 +265,10 @@ class Controls {
 			'M': () => app.clearMarks(),
 			'n': () => app.step(1),
 			'N': () => app.step(-1),
+			'e': () => app.longest.step('stolen', 1),
+			'E': () => app.longest.step('stolen', -1),
+			'g': () => app.longest.step('gaps', 1),
+			'G': () => app.longest.step('gaps', -1),
 			'[': () => app.stepSpan(-1),
 			']': () => app.stepSpan(1),
 			'+': () => app.win.zoom(0.7, app.win.aim),

@@ -26,6 +26,9 @@ function layOut(trace, folded) {
 		for (const lane of folded.has(group) ? [] : group.lanes) {
 			const place = { lane, group, y, rows: [], ticks: -1, odd: odd++ & 1 };
 			let at = 4;
+			/* States lie over the tasks. */
+			if (lane.states) place.states = { y: at, height: ROW_HEIGHT[ROW.RUN] };
+			if (lane.states && !lane.tracks[ROW.RUN]) at += ROW_HEIGHT[ROW.RUN] + 1;
 			for (const track of lane.tracks) {
 				if (!track || !ROW_HEIGHT[track.row]) continue;
 				place.rows.push({ track, y: at, height: ROW_HEIGHT[track.row] });
@@ -96,6 +99,13 @@ class LanePainter {
 			this.spans(row.track, back, y / scale + row.y, row.height);
 			this.spread(y + row.y * scale, row.height * scale);
 		}
+		if (place.states)
+			this.states(
+				place.lane.states,
+				back,
+				y + place.states.y * scale,
+				place.states.height * scale,
+			);
 		if (place.ticks >= 0) {
 			this.line.fill(back);
 			this.ticks(place.lane, back, y / scale + place.ticks);
@@ -105,50 +115,113 @@ class LanePainter {
 			this.losses(place.lane.tracks[ROW.LOST], y, place.height * scale);
 	}
 
-	spans(track, back, y, height) {
-		const {
-			line,
-			width,
-			t0,
-			perPixel,
-			palette: { names },
-		} = this;
-		const { start, end, name, nr } = track,
+	/*
+	 * Calls @wide(k, from, to) for each span that is wide enough, from pixel to pixel, and
+	 * @narrow(x, k, next, begin, end) for each pixel that several or short ones share.
+	 */
+	walk(track, wide, narrow) {
+		const { width, t0, perPixel } = this,
+			{ start, end, nr } = track,
 			t1 = t0 + width * perPixel;
 		let k = upperBound(end, t0, 0, nr),
 			x = 0;
 		while (k < nr && start[k] < t1 && x < width) {
 			const from = Math.max(x, Math.floor((start[k] - t0) / perPixel));
 			if (end[k] - start[k] >= 1.5 * perPixel) {
-				const to = Math.min(
+				x = Math.min(
 					width,
 					Math.max(from + 1, Math.round((end[k] - t0) / perPixel)),
 				);
-				this.wide(names[name[k]], back, from, to);
-				if (to - from > 24 * this.scale)
-					this.labels.push(track, k, from, to, y, height);
-				x = to;
-				k++;
+				wide(k++, from, x);
 				continue;
 			}
 			const begin = t0 + from * perPixel,
-				behind = begin + perPixel;
-			let next = gallop(start, behind, k, nr);
+				pixelEnd = begin + perPixel;
+			let next = gallop(start, pixelEnd, k, nr);
 			if (next - k > 1 && end[next - 1] - start[next - 1] >= 1.5 * perPixel)
 				next--;
-			const chief = next - k > 1 ? track.longest(k, next) : k;
-			const share = track.occupied(k, next, begin, behind) / perPixel;
-			line[from] = mix(
-				names[name[chief]],
-				back,
-				0.5 + 0.5 * Math.min(1, Math.max(0, share)),
-			);
+			narrow(from, k, next, begin, pixelEnd);
 			x = from + 1;
 			k = next;
 		}
 	}
 
-	/* One that has a shape: its first pixel is darker, so that two alike are told apart. */
+	spans(track, back, y, height) {
+		const {
+			line,
+			perPixel,
+			palette: { names },
+		} = this;
+		this.walk(
+			track,
+			(k, from, to) => {
+				this.wide(names[track.name[k]], back, from, to);
+				if (to - from > 24 * this.scale)
+					this.labels.push(track, k, from, to, y, height);
+			},
+			(x, k, next, begin, end) => {
+				const chief = next - k > 1 ? track.longest(k, next) : k;
+				const share = track.occupied(k, next, begin, end) / perPixel;
+				line[x] = mix(
+					names[track.name[chief]],
+					back,
+					0.5 + 0.5 * Math.min(1, Math.max(0, share)),
+				);
+			},
+		);
+	}
+
+	/* Over the tasks: what their vCPU did meanwhile. Where several states share a pixel, stacked. */
+	states(track, back, y, height) {
+		const shares = new Float64Array(LOOK.ALL),
+			top = Math.max(0, Math.round(y)),
+			bottom = Math.min(this.height, Math.round(y + height));
+		this.walk(
+			track,
+			(k, from, to) => {
+				const whole = track.length(k);
+				track.looks(k, k + 1, track.start[k], track.end[k], shares);
+				for (let x = from; x < to; x++)
+					this.column(x, shares, whole, back, top, bottom);
+			},
+			(x, k, next, begin, end) => {
+				track.looks(k, next, begin, end, shares);
+				this.column(x, shares, this.perPixel, back, top, bottom);
+			},
+		);
+	}
+
+	/* From below: stolen, exited, unknown; time asleep makes the rest pale. */
+	column(x, shares, whole, back, top, bottom) {
+		const { pixels, width, palette } = this,
+			stripe = Math.max(2, Math.round(2.5 * this.scale)),
+			perNs = (bottom - top) / whole;
+		const stolen = bottom - shares[LOOK.STOLEN] * perNs,
+			exited = stolen - shares[LOOK.EXITED] * perNs,
+			unknown = exited - shares[LOOK.UNKNOWN] * perNs,
+			awake = 1 - 0.75 * Math.min(1, shares[LOOK.ASLEEP] / whole);
+		for (let y = top; y < bottom; y++) {
+			const at = y * width + x,
+				middle = y + 0.5;
+			if (middle >= stolen)
+				pixels[at] = mix(
+					palette.stolen,
+					pixels[at],
+					(x + y) % (2 * stripe) < stripe ? 0.95 : 0.25,
+				);
+			else if (middle >= exited)
+				pixels[at] = mix(
+					palette.exited,
+					pixels[at],
+					(x - y + this.height) % (2 * stripe) < stripe / 2 ? 0.7 : 0.1,
+				);
+			else if (middle >= unknown)
+				pixels[at] = mix(palette.unknown, pixels[at], 0.8);
+			else if (awake < 1) pixels[at] = mix(pixels[at], back, awake);
+		}
+	}
+
+	/* One that is wide enough: its first pixel is darker, to separate it from an equal neighbour. */
 	wide(color, back, from, to) {
 		this.line.fill(color, from, to);
 		if (to - from > 2)

@@ -31,14 +31,17 @@ class App {
 		this.paint(dark.matches);
 		fillHead(trace);
 		fillHelp();
-		this.fillLabels();
 		this.showDetails();
 		new ResizeObserver(() => this.resize()).observe($('lanes'));
 		new ResizeObserver(() => this.table.resize()).observe($('rows'));
 		this.view.scroller.addEventListener('scroll', () => this.draw());
+		this.longest = new Longest(this);
+		this.fragment = new Fragment(this);
 		new Pointer(this);
 		new Controls(this);
+		if (innerWidth < 1000 || innerHeight < 700) $('headbutton').click();
 		this.resize();
+		this.fragment.apply();
 	}
 
 	paint(dark) {
@@ -46,6 +49,9 @@ class App {
 		this.overview.ready = false;
 		fillLegend(this.palette);
 		fillKinds(this);
+		this.table.colors = this.palette.groupTexts.map((color) => css(color));
+		this.table.draw();
+		this.fillLabels();
 		this.draw();
 	}
 
@@ -63,9 +69,24 @@ class App {
 
 	drawNow() {
 		this.drawing = 0;
+		/* The table is slower than the lanes: not in each frame. */
+		if (!this.following) this.following = setTimeout(() => this.follow(), 60);
+		this.fragment.changed();
 		this.view.draw(this.palette);
 		this.overview.draw(this.palette);
 		this.drawOverNow();
+	}
+
+	/* The table begins where the view does, unless the selected event is in view. */
+	follow() {
+		const { win, trace, table, followed } = this,
+			{ selection } = this.state;
+		this.following = 0;
+		if (followed && followed.t0 === win.t0 && followed.t1 === win.t1) return;
+		this.followed = { t0: win.t0, t1: win.t1 };
+		const time = selection && selection.row >= 0 ? trace.time[selection.row] : NaN;
+		if (time >= win.t0 && time <= win.t1) return;
+		table.goTo(table.place(lowerBound(trace.time, win.t0)));
 	}
 
 	/* What follows the pointer alone. */
@@ -94,12 +115,17 @@ class App {
 		tip.hidden = !parts.length;
 		if (!parts.length) return;
 		tip.replaceChildren(...parts);
-		const { width, height } = tip.getBoundingClientRect();
-		/* To the right of the pointer and below it, or where there is room. */
-		const beside = (at, size, room) =>
-			at + 18 + size > room ? at - size - 12 : at + 18;
-		tip.style.left = `${Math.max(4, beside(hover.left, width, innerWidth))}px`;
-		tip.style.top = `${Math.max(4, beside(hover.top, height, innerHeight))}px`;
+		/* Below the lane, or above it where there is more room: it covers nothing of the lane. */
+		tip.style.maxHeight = '';
+		const { width, height } = tip.getBoundingClientRect(),
+			over = this.view.over.getBoundingClientRect().top,
+			above = over + hover.box.y - 12,
+			below = innerHeight - (over + hover.box.y + hover.box.height) - 12,
+			room = below >= height || below >= above ? below : above,
+			high = Math.min(height, Math.max(room, 40));
+		tip.style.maxHeight = `${high}px`;
+		tip.style.left = `${Math.max(4, Math.min(hover.left + 14, innerWidth - width - 4))}px`;
+		tip.style.top = `${room === below ? innerHeight - below - 4 : Math.max(4, above + 4 - high)}px`;
 	}
 
 	fillLabels() {
@@ -140,6 +166,9 @@ class App {
 					);
 				}
 				label.title = trace.laneText(lane);
+				label.style.borderLeftColor = css(
+					this.palette.groups[lane.group],
+				);
 				label.style.top = `${y}px`;
 				label.style.height = `${height}px`;
 				return label;
@@ -187,6 +216,50 @@ class App {
 		this.draw();
 	}
 
+	/* To a state, from elsewhere. */
+	goToState(states, k) {
+		const { start, end, lane } = states,
+			run = lane.tracks[ROW.RUN],
+			at = run ? run.at(start[k], 0) : -1;
+		const around = 2 * Math.max(end[k] - start[k], this.win.length / 500);
+		if (end[k] - start[k] < this.win.length / 50)
+			this.win.set(start[k] - around, end[k] + around);
+		this.win.reveal(start[k], end[k]);
+		this.view.revealLane(lane);
+		this.state.range = null;
+		this.selectState(
+			{ states, k },
+			this.view.nearest(lane.shown, lane.shownTimes, start[k]) ?? -1,
+			at >= 0 ? { track: run, k: at } : null,
+		);
+	}
+
+	/* To the event by which a task was woken. */
+	goToWaker({ woken, wakerLane }) {
+		const lane = this.trace.lanes[wakerLane],
+			run = lane.tracks[ROW.RUN],
+			k = run ? run.at(woken, 0) : -1;
+		this.select(
+			{
+				row: this.view.nearest(lane.rows, lane.times, woken),
+				span: k >= 0 ? { track: run, k } : null,
+			},
+			true,
+		);
+	}
+
+	/* What a vCPU did over a task; the lane of the one that took its time comes into view. */
+	selectState(state, row, span) {
+		const { states, k } = state,
+			lane = culpritLane(this.trace, states.culprit[k]);
+		if (states.state[k] === STATE.STOLEN && lane) {
+			if (this.view.folded.has(this.trace.groups[lane.group]))
+				this.fold(this.trace.groups[lane.group]);
+			this.view.revealLane(lane, states.lane);
+		}
+		this.select({ row, span, state });
+	}
+
 	setRange(from, to) {
 		this.state.range = { from, to };
 		this.showDetails();
@@ -201,6 +274,12 @@ class App {
 	tell(selection) {
 		const { trace } = this,
 			said = [];
+		if (selection && selection.state) {
+			const { states, k } = selection.state;
+			said.push(`${stateText(states, k)} for ${durationText(states.length(k))}`);
+			if (states.state[k] === STATE.STOLEN)
+				said.push(`ran instead: ${culpritText(trace, states.culprit[k])}`);
+		}
 		if (selection && selection.span) {
 			const { track, k } = selection.span;
 			said.push(
@@ -377,6 +456,11 @@ class App {
 				Math.min(range.from, range.to),
 				Math.max(range.from, range.to),
 			);
+		if (selection && selection.state) {
+			const { states, k } = selection.state,
+				margin = states.length(k) * 0.5;
+			return this.win.set(states.start[k] - margin, states.end[k] + margin);
+		}
 		if (selection && selection.span) {
 			const { track, k } = selection.span,
 				margin = track.length(k) * 0.1;

@@ -14,6 +14,7 @@ const NAME = {
 	ON_CPU: 8,
 	WAITING: 9,
 	LOSS: 10,
+	CULPRIT: 11,
 };
 const LOST = 0,
 	NOTE = 1;
@@ -45,7 +46,7 @@ function upperBound(values, value, from = 0, to = values.length) {
 }
 
 /*
- * Spans of one row of a lane, one behind the other. busy[k] is the time of all before k;
+ * Spans of one row of a lane, one after the other. busy[k] is the time of all before k;
  * levels[l][k] is the longest of the spans [k << 4(l+1), (k+1) << 4(l+1)): so for any
  * stretch of time, however many spans are in it, its occupation and its chief are found
  * in some dozen steps.
@@ -141,6 +142,8 @@ class Trace {
 		this.readRows(chunks.rows);
 		this.texts = new Texts(chunks.texts, this.firsts);
 		this.readSpans(chunks.spans);
+		readStates(this, chunks.states);
+		readWaits(this, chunks.waits);
 		this.placeRows();
 		this.findRange();
 	}
@@ -156,7 +159,7 @@ class Trace {
 		this.totals = rest.pop();
 		this.streams = rest;
 		/* vCPUs mostly have theirs in common. */
-		this.windows = own.windows;
+		this.windows = own.windows.sort((a, b) => a[0] - b[0]);
 		this.epochs = [
 			...new Map(own.epochs.map((epoch) => [String(epoch), epoch])).values(),
 		].map(([group, from, begun]) => ({ group, from, begun }));

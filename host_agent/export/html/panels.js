@@ -7,6 +7,11 @@ const KEYS = [
 	['← →', 'the previous or next event in the lane of the selected one'],
 	['↑ ↓', 'the previous or next event in the table'],
 	['[ ]', 'the previous or next span in the row of the selected one'],
+	['e E', 'the next or previous of the 100 longest times in which a vCPU was stolen'],
+	[
+		'g G',
+		'the next or previous of the 100 longest gaps: a vCPU had work, and recorded no event',
+	],
 	['f', 'zoom to the selection'],
 	['0', 'show all'],
 	[
@@ -25,6 +30,8 @@ const KEYS = [
 	],
 	['wheel', 'over the names of the lanes: scroll the lanes'],
 	['click', 'select the item and scroll the table to it; double click: zoom to the span'],
+	['click', 'on stolen time: also mark the culprit, and bring its lane into view'],
+	['address', 'holds the time and the selection: reload, Back and links lead there again'],
 	['Esc', 'clear the selection, close panels'],
 ];
 
@@ -146,6 +153,10 @@ function fillLegend(palette) {
 		hues = [0, 90, 200].map((hue) => palette.tone(hue, 0.5));
 	const add = (colors, what) => list.append(el('dt', ...colors.map(swatch)), el('dd', what));
 	add(hues, 'the task that runs on a CPU, one color for each; empty: the CPU idles');
+	add(
+		[palette.stolen, palette.unknown],
+		'bars before a task that is selected or under the pointer: runnable, blocked; arrow: who woke it',
+	);
 	add([palette.ofName(NAME.SYSCALL, 'read', 0)], 'system call of the task that runs');
 	add(
 		[palette.ofName(NAME.IRQ, 'softirq', 0)],
@@ -158,6 +169,31 @@ function fillLegend(palette) {
 	add(
 		[palette.ofName(NAME.WAITING, '', 0)],
 		'a vCPU’s thread is runnable but has no CPU: steal time of the guest',
+	);
+	const hatched = (color, degrees, what) => {
+		const box = swatch(color);
+		const stripes = `${css(color)} 0 2px, ${css(hues[2])} 2px 5px`;
+		box.style.background = `repeating-linear-gradient(${degrees}deg, ${stripes})`;
+		list.append(el('dt', box), el('dd', what));
+	};
+	hatched(
+		palette.stolen,
+		-45,
+		'over a guest’s task: its vCPU was stolen: runnable, but something else ran. ' +
+			'Hover to see what ran; click to go there. Where states share a pixel, heights are shares',
+	);
+	hatched(
+		palette.exited,
+		45,
+		'likewise: the vCPU was in the hypervisor or the VMM, not in the guest',
+	);
+	add(
+		[mix(hues[2], palette.back, 0.25)],
+		'a pale task: its vCPU’s thread slept, or was stopped',
+	);
+	add(
+		[palette.unknown],
+		'the state of the vCPU is unknown: events of the host were lost, or none has proven it yet',
 	);
 	add([palette.ofName(NAME.GUEST, '', 0)], 'guest mode, from kvm_entry to kvm_exit');
 	add(
@@ -220,8 +256,77 @@ function eventDetails(app, row) {
 	];
 }
 
+/* A vCPU's states within a time, as terms. */
+function stateTerms(states, t0, t1) {
+	const length = t1 - t0;
+	return states
+		.sums(t0, t1)
+		.map(([text, ns]) => [
+			text,
+			`${durationText(ns)}  ${((100 * ns) / length).toFixed(1)} %`,
+		]);
+}
+
+const MOST_CULPRITS = 12;
+
+/* A stolen part in full: its episode, and who ran meanwhile; each is a button that goes there. */
+function episodeDetails(app, states, k) {
+	const { trace } = app,
+		[from, to] = states.episode(k),
+		list = el('div', { className: 'culprits' });
+	const all = states.culprits(from, to);
+	for (const [name, ns] of all.slice(0, MOST_CULPRITS)) {
+		const button = el(
+			'button',
+			{ type: 'button' },
+			`${durationText(ns)}  ${culpritText(trace, name)}`,
+		);
+		let longest = -1;
+		for (let j = from; j < to; j++)
+			if (
+				states.culprit[j] === name &&
+				(longest < 0 || states.length(j) > states.length(longest))
+			)
+				longest = j;
+		button.addEventListener('click', () => app.goToState(states, longest));
+		list.append(button);
+	}
+	if (all.length > MOST_CULPRITS)
+		list.append(el('p', `and ${all.length - MOST_CULPRITS} more`));
+	const took = durationText(states.end[to - 1] - states.start[from]);
+	return [el('p', `Runnable, not running, for ${took} in all. On its CPU ran:`), list];
+}
+
+function stateDetails(app, { states, k }) {
+	const { trace } = app,
+		stolen = states.state[k] === STATE.STOLEN;
+	return [
+		el('h2', `${trace.laneText(states.lane)}: ${stateText(states, k)}`),
+		terms([
+			['from', `${trace.timeText(states.start[k])} s`],
+			['for', durationText(states.length(k))],
+			['by', stolen ? culpritText(trace, states.culprit[k]) : ''],
+		]),
+		...(stolen ? episodeDetails(app, states, k) : []),
+	];
+}
+
+/* What the task did before; the waker is a button that goes there. */
+function waitDetails(app, wait) {
+	const { trace } = app,
+		text = wakeText(trace, wait),
+		parts = [terms([['before', waitText(trace, wait)]])];
+	if (!text) return parts;
+	const button = el('button', { type: 'button' }, text);
+	button.addEventListener('click', () => app.goToWaker(wait));
+	return [...parts, el('div', { className: 'culprits' }, button)];
+}
+
 function spanDetails(app, { track, k }) {
-	const { trace } = app;
+	const { trace } = app,
+		{ states } = track.lane;
+	const did = states && track.row === ROW.RUN,
+		wait = waitOf({ track, k });
 	return [
 		el('h2', trace.spanText(track, k)),
 		terms([
@@ -229,6 +334,8 @@ function spanDetails(app, { track, k }) {
 			['for', durationText(track.length(k))],
 			['where', trace.laneText(track.lane)],
 		]),
+		...(wait ? waitDetails(app, wait) : []),
+		...(did ? [terms(stateTerms(states, track.start[k], track.end[k]))] : []),
 	];
 }
 
@@ -245,6 +352,9 @@ function rangeDetails(app, { from, to }) {
 		for (const row of [ROW.RUN, ROW.KVM])
 			if (lane.tracks[row]) sumSpans(trace, lane.tracks[row], t0, t1, sums);
 	}
+	for (const lane of trace.lanes)
+		for (const [text, ns] of lane.states ? lane.states.sums(t0, t1) : [])
+			sums.set(`${trace.laneText(lane)}: ${text}`, ns);
 	const most = [...sums].sort((a, b) => b[1] - a[1]).slice(0, 24);
 	return [
 		el('h2', `${durationText(t1 - t0)} selected`),
@@ -264,9 +374,12 @@ function rangeDetails(app, { from, to }) {
 
 function sumSpans(trace, track, t0, t1, sums) {
 	const name = trace.groups[track.lane.group].name,
-		byName = new Map();
+		byName = new Map(),
+		own = track.row === ROW.RUN ? track.lane.states : null;
 	for (let k = upperBound(track.end, t0); k < track.nr && track.start[k] < t1; k++) {
-		const ns = Math.min(t1, track.end[k]) - Math.max(t0, track.start[k]);
+		const from = Math.max(t0, track.start[k]),
+			to = Math.min(t1, track.end[k]),
+			ns = to - from - (own ? own.outside(from, to) : 0);
 		byName.set(track.name[k], (byName.get(track.name[k]) || 0) + ns);
 	}
 	for (const [id, ns] of byName) {
@@ -290,6 +403,7 @@ function detailsOf(app) {
 		parts = [];
 	if (a !== null && b !== null) parts.push(terms([['A to B', durationText(b - a)]]));
 	if (range) parts.push(...rangeDetails(app, range));
+	if (selection && selection.state) parts.push(...stateDetails(app, selection.state));
 	if (selection && selection.span) parts.push(...spanDetails(app, selection.span));
 	if (selection && selection.row >= 0) parts.push(...eventDetails(app, selection.row));
 	if (!parts.length)
@@ -301,7 +415,8 @@ function detailsOf(app) {
 
 /* The tip at the pointer -------------------------------------------------------------------- */
 
-const TIP_EVENTS = 7;
+const TIP_EVENTS = 7,
+	TIP_EVENTS_SMALL = 3; /* in a window that is not high */
 
 function tipLine(app, row) {
 	const { trace } = app,
@@ -310,20 +425,72 @@ function tipLine(app, row) {
 	return el('div', { className: 'event' }, what + text);
 }
 
-function tipOf(app, { place, span, loss, rows: [from, to] }) {
+/* What the vCPU did at the pointer: one state, or the sums of those that share its pixels. */
+function stateTip(app, { states, k, within }, time) {
+	const { trace } = app,
+		line = (...words) => el('div', ...words);
+	if (states.length(k) <= 2 * within) {
+		const t0 = time - within,
+			t1 = time + within,
+			[from, to] = states.within(t0, t1),
+			ran = t1 - t0 - states.outside(t0, t1),
+			sums = [...states.sums(t0, t1), ['the rest', Math.max(0, ran)]];
+		if (to - from > 1)
+			return [
+				line(
+					el('b', `in ${durationText(t1 - t0)} here`),
+					`: ${sums.map(([text, ns]) => `${text} ${durationText(ns)}`).join(', ')}`,
+				),
+				...culpritLines(trace, states.culprits(from, Math.min(to, from + 4096), t0, t1)),
+			];
+	}
+	const stolen = states.state[k] === STATE.STOLEN;
+	const parts = [
+		line(el('b', stateText(states, k)), `  ${durationText(states.length(k))}`),
+	];
+	if (!stolen) return parts;
+	parts.push(line(`ran instead: ${culpritText(trace, states.culprit[k])}`));
+	const [from, to] = states.episode(k);
+	if (to - from > 1)
+		parts.push(
+			line(
+				`${durationText(states.end[to - 1] - states.start[from])} without interruption:`,
+			),
+			...culpritLines(trace, states.culprits(from, to)),
+		);
+	return parts;
+}
+
+function culpritLines(trace, sums) {
+	const lines = sums
+		.slice(0, 4)
+		.map(([name, ns]) =>
+			el('div', { className: 'event' }, `${durationText(ns)}  ${culpritText(trace, name)}`),
+		);
+	if (sums.length > 4)
+		lines.push(el('div', { className: 'event' }, `… ${sums.length - 4} more`));
+	return lines;
+}
+
+function tipOf(app, { time, place, span, state, loss, rows: [from, to] }) {
 	const { trace } = app,
 		parts = [];
+	if (state) parts.push(...stateTip(app, state, time));
 	if (span) {
 		const { track, k } = span,
 			length = durationText(track.length(k));
 		parts.push(el('div', el('b', trace.spanText(track, k)), `  ${length}`));
+		const wait = waitOf(span);
+		for (const text of wait ? [waitText(trace, wait), wakeText(trace, wait)] : [])
+			if (text) parts.push(el('div', text));
 		if (track.lane.kind === LANE.THREAD) parts.push(tipLine(app, trace.rowOf(span)));
 	}
 	if (loss) parts.push(el('div', { className: 'line lost' }, 'events were lost here'));
-	for (let k = from; k < Math.min(to, from + TIP_EVENTS); k++)
+	const most = innerHeight < 700 ? TIP_EVENTS_SMALL : TIP_EVENTS;
+	for (let k = from; k < Math.min(to, from + most); k++)
 		parts.push(tipLine(app, place.lane.shown[k]));
-	if (to - from > TIP_EVENTS) {
-		const more = `… ${countText(to - from - TIP_EVENTS)} more; zoom in or click`;
+	if (to - from > most) {
+		const more = `… ${countText(to - from - most)} more; zoom in or click`;
 		parts.push(el('div', { className: 'event' }, more));
 	}
 	return parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is typed into search and filter: words that must all match; panels.js tells of the rest. */
+/* What is typed into search and filter: words that must all match; panels.js explains the rest. */
 
 /* [{key, word, not}]; words in quotes may hold spaces. */
 function parseQuery(text) {
@@ -69,7 +69,7 @@ async function searchTexts(trace, word, marks, keepOn, progress) {
 		const { text, offsets } = await texts.load(block);
 		const folded = fold(text),
 			first = texts.firsts[block];
-		/* A letter that folds to two would shift what is behind it. */
+		/* A letter that folds to two would shift what follows it. */
 		const whole = folded.length === text.length;
 		for (let k = 0; !whole && k + 1 < offsets.length; k++)
 			marks[first + k] = fold(text.slice(offsets[k], offsets[k + 1])).includes(

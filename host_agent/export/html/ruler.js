@@ -59,7 +59,24 @@ class Ruler {
 					11,
 				);
 		}
+		for (const [start, stop] of trace.windows) {
+			this.edge(context, start, 'start', palette);
+			this.edge(context, stop, 'stop', palette);
+		}
 		if (state.hover) this.flag(context, state.hover.time, palette.cursor, palette.back);
+	}
+
+	/* Where the recording begins or ends. */
+	edge(context, time, text, palette) {
+		const x = Math.round(((time - this.win.t0) / this.win.length) * this.width),
+			wide = text.length * LETTER + 8,
+			left = text === 'start' ? x : x - wide;
+		if (x < 0 || x > this.width) return;
+		context.fillStyle = css(palette.note);
+		context.fillRect(x, 0, 1, RULER_HEIGHT);
+		context.fillRect(left, RULER_HEIGHT - 13, wide, 13);
+		context.fillStyle = css(palette.back);
+		context.fillText(text, left + 4, RULER_HEIGHT - 6);
 	}
 
 	flag(context, time, color, back) {
@@ -119,9 +136,7 @@ class Overview {
 				this.lost(lane.tracks[ROW.LOST], lost, perPixel);
 			}
 			const most = Math.log2(2 + counts.reduce((a, b) => Math.max(a, b), 0));
-			context.fillStyle = css(
-				fromHsl((210 + g * 67) % 360, 0.5, palette.dark ? 0.55 : 0.55),
-			);
+			context.fillStyle = css(palette.groups[g]);
 			for (let x = 0; x < width; x++) {
 				const high = Math.ceil(
 					((band - 2) * Math.log2(1 + counts[x])) / most,

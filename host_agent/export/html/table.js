@@ -13,6 +13,8 @@ class Table {
 		this.rows = null; /* those that are shown, or null: all */
 		this.top = 0; /* the first one that is seen, whole or not */
 		this.pool = [];
+		this.fit = 0; /* lines that there is room for */
+		this.colors = []; /* of each group */
 		const wide = Math.max(18, trace.timeText(trace.last).length);
 		$('tablebox').style.setProperty('--time', `${wide + 4}ch`);
 		this.scroller.addEventListener('scroll', () => this.scrolled());
@@ -33,7 +35,7 @@ class Table {
 		return this.rows ? this.rows[k] : k;
 	}
 
-	/* The place of a row among those shown, or of the one behind it. */
+	/* The place of a row among those shown, or of the one after it. */
 	place(row) {
 		return this.rows ? lowerBound(this.rows, row) : row;
 	}
@@ -138,6 +140,7 @@ class Table {
 		});
 		line.dataset.row = row;
 		line.dataset.loaded = text === null ? '' : '1';
+		line.cells[1].style.color = this.colors[trace.lanes[trace.lane[row]].group];
 		const { selection, near, foundMarks } = state;
 		const selected = !!selection && selection.row === row;
 		line.className =

@@ -7,6 +7,7 @@ class View {
 		this.win = win;
 		this.state = state; /* hover, selection, marks, range */
 		this.painter = new LanePainter(trace);
+		this.waits = new WaitPainter(this);
 		this.scroller = $('lanes');
 		this.base = $('base');
 		this.over = $('over');
@@ -21,7 +22,7 @@ class View {
 
 	resize() {
 		const scale = window.devicePixelRatio || 1;
-		const width = Math.max(50, this.scroller.clientWidth - GUTTER);
+		const width = Math.max(50, this.scroller.clientWidth - gutter());
 		const height = Math.max(20, this.scroller.clientHeight);
 		for (const canvas of [this.base, this.over]) {
 			canvas.width = Math.round(width * scale);
@@ -61,10 +62,25 @@ class View {
 		context.putImageData(painter.image, 0, 0);
 		context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
 		painter.write(context);
+		this.drawWindows(context);
 		this.drawEpochs(context, top);
 		this.drawNotes(context, top);
 		this.drawBounds(context, top);
 		context.setTransform(1, 0, 0, 1, 0, 0);
+	}
+
+	/* What lies outside the recording, from its start to its stop, is shaded. */
+	drawWindows(context) {
+		let x = 0;
+		const shade = (to) => {
+			if (to > x) context.fillRect(x, 0, to - x, this.shown);
+		};
+		context.fillStyle = css(this.palette.faint, 0.14);
+		for (const [start, stop] of this.trace.windows) {
+			shade(Math.min(this.width, this.x(start)));
+			x = Math.max(x, this.x(stop));
+		}
+		if (this.trace.windows.length) shade(this.width);
 	}
 
 	/* From a group's head to the end of its last lane. */
@@ -173,6 +189,10 @@ class View {
 			css(palette.selected),
 			top,
 		);
+		for (const one of [state.selection, state.hover])
+			if (one) this.waits.draw(context, one.span, palette, top);
+		if (state.selection && state.selection.state)
+			this.blame(context, state.selection.state, top);
 		if (state.selection && state.selection.row >= 0)
 			this.pin(context, state.selection.row, top);
 		state.marks.forEach(
@@ -222,6 +242,40 @@ class View {
 		context.strokeRect(from, place.y - top + row.y, Math.max(to - from, 2), row.height);
 	}
 
+	/* A stolen part, and where its culprit ran: a frame around each, and a line between them. */
+	blame(context, { states, k }, top) {
+		const victim = this.places.find((p) => p.lane === states.lane),
+			lane = culpritLane(this.trace, states.culprit[k]),
+			culprit = lane && this.places.find((p) => p.lane === lane);
+		const from = Math.max(-4, this.x(states.start[k])),
+			to = Math.max(from + 2, Math.min(this.width + 4, this.x(states.end[k])));
+		context.strokeStyle = css(this.palette.selected);
+		context.lineWidth = 2;
+		if (victim && victim.states)
+			context.strokeRect(
+				from,
+				victim.y - top + victim.states.y,
+				to - from,
+				victim.states.height,
+			);
+		if (!culprit || states.state[k] !== STATE.STOLEN) return;
+		context.fillStyle = css(this.palette.selected, 0.14);
+		context.fillRect(0, culprit.y - top, this.width, culprit.height - 1);
+		context.strokeRect(from, culprit.y - top + 2, to - from, culprit.height - 6);
+		if (!victim || victim === culprit) return;
+		const down = culprit.y > victim.y,
+			middle = (from + to) / 2,
+			begin = victim.y - top + victim.states.y + (down ? victim.states.height : 0),
+			end = culprit.y - top + (down ? 2 : culprit.height - 4);
+		context.beginPath();
+		context.moveTo(middle, begin);
+		context.lineTo(middle, end);
+		context.moveTo(middle - 4, end + (down ? -7 : 7));
+		context.lineTo(middle, end);
+		context.lineTo(middle + 4, end + (down ? -7 : 7));
+		context.stroke();
+	}
+
 	/* The event that is selected: a line, and a triangle at its lane. */
 	pin(context, row, top) {
 		const { trace, palette } = this,
@@ -247,9 +301,15 @@ class View {
 		const hit = { time, place, span: null, rows: [0, 0], row: -1 };
 		if (!place) return hit;
 		const dy = y + top - place.y;
+		hit.box = { y: place.y - top, height: place.height };
 		const row = place.rows.find((r) => dy >= r.y && dy <= r.y + r.height);
 		const k = row ? row.track.at(time, within / 2) : -1;
 		if (k >= 0) hit.span = { track: row.track, k };
+		const { states } = place;
+		if (states && dy >= states.y && dy <= states.y + states.height) {
+			const s = place.lane.states.at(time, within / 2);
+			if (s >= 0) hit.state = { states: place.lane.states, k: s, within };
+		}
 		const { shown, shownTimes: times } = place.lane;
 		hit.rows = [lowerBound(times, time - within), upperBound(times, time + within)];
 		hit.row = this.nearest(
@@ -273,11 +333,19 @@ class View {
 		];
 	}
 
-	/* So that a lane is seen. */
-	revealLane(lane) {
+	/* So that a lane is seen; and @too, another one, if there is room for both. */
+	revealLane(lane, too = lane) {
 		const place = this.places.find((p) => p.lane === lane),
+			other = this.places.find((p) => p.lane === too) || place,
 			top = this.scroller.scrollTop;
-		if (place && (place.y < top || place.y + place.height > top + this.shown))
-			this.scroller.scrollTop = place.y - this.shown / 3;
+		if (!place) return;
+		const seen = (p) => p.y >= top && p.y + p.height <= top + this.shown;
+		if (seen(place) && seen(other)) return;
+		const first = Math.min(place.y, other.y),
+			last = Math.max(place.y + place.height, other.y + other.height);
+		this.scroller.scrollTop =
+			last - first <= this.shown
+				? (first + last - this.shown) / 2
+				: place.y - this.shown / 3;
 	}
 }

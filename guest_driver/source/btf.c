@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Walks BTF as <uapi/linux/btf.h> defines it, with all bounds checked. */
+#include <linux/string.h>
+#include <uapi/linux/btf.h>
+
+#include "guest_driver/source/btf.h"
+
+#define MOST_ALIASES	16	/* typedefs and qualifiers between a member and its type */
+
+struct btf_view {
+	const void *types;
+	u32 types_bytes;
+	const char *strings;	/* end with a NUL */
+	u32 strings_bytes;
+};
+
+static bool braid_btf_open(struct btf_view *view, const void *btf, size_t bytes)
+{
+	const struct btf_header *head = btf;
+	u64 room = bytes;
+
+	/* The header has grown since 7.3; the running kernel's need not have. */
+	if (bytes < sizeof(*head) || head->magic != BTF_MAGIC || head->version != BTF_VERSION ||
+	    head->hdr_len < offsetofend(struct btf_header, str_len) || head->hdr_len % 4 || head->type_off % 4 ||
+	    (u64)head->hdr_len + head->type_off + head->type_len > room ||
+	    (u64)head->hdr_len + head->str_off + head->str_len > room || !head->str_len)
+		return false;
+	view->types = btf + head->hdr_len + head->type_off;
+	view->types_bytes = head->type_len;
+	view->strings = btf + head->hdr_len + head->str_off;
+	view->strings_bytes = head->str_len;
+	return !view->strings[view->strings_bytes - 1];
+}
+
+/* Bytes of a type after its struct btf_type, or -1 for a kind that is not known. */
+static s64 braid_btf_rest(const struct btf_type *type)
+{
+	u32 nr = BTF_INFO_VLEN(type->info);
+
+	switch (BTF_INFO_KIND(type->info)) {
+	case BTF_KIND_PTR:
+	case BTF_KIND_FWD:
+	case BTF_KIND_TYPEDEF:
+	case BTF_KIND_VOLATILE:
+	case BTF_KIND_CONST:
+	case BTF_KIND_RESTRICT:
+	case BTF_KIND_FUNC:
+	case BTF_KIND_FLOAT:
+	case BTF_KIND_TYPE_TAG:
+		return 0;
+	case BTF_KIND_INT:
+		return sizeof(u32);
+	case BTF_KIND_ARRAY:
+		return sizeof(struct btf_array);
+	case BTF_KIND_STRUCT:
+	case BTF_KIND_UNION:
+		return (u64)nr * sizeof(struct btf_member);
+	case BTF_KIND_ENUM:
+		return (u64)nr * sizeof(struct btf_enum);
+	case BTF_KIND_FUNC_PROTO:
+		return (u64)nr * sizeof(struct btf_param);
+	case BTF_KIND_VAR:
+		return sizeof(struct btf_var);
+	case BTF_KIND_DATASEC:
+		return (u64)nr * sizeof(struct btf_var_secinfo);
+	case BTF_KIND_DECL_TAG:
+		return sizeof(struct btf_decl_tag);
+	case BTF_KIND_ENUM64:
+		return (u64)nr * sizeof(struct btf_enum64);
+	}
+	return -1;
+}
+
+/* The type at *@at, which then moves to the next one; NULL at the end, or if it is not valid. */
+static const struct btf_type *braid_btf_next(const struct btf_view *view, u32 *at)
+{
+	const struct btf_type *type = view->types + *at;
+	u32 room = view->types_bytes - *at;
+	s64 rest;
+
+	if (room < sizeof(*type))
+		return NULL;
+	rest = braid_btf_rest(type);
+	if (rest < 0 || (u64)rest > room - sizeof(*type))
+		return NULL;
+	*at += sizeof(*type) + rest;
+	return type;
+}
+
+static bool braid_btf_is_named(const struct btf_view *view, u32 offset, const char *name)
+{
+	return offset < view->strings_bytes && !strcmp(view->strings + offset, name);
+}
+
+/* The type of an id, which is its number in sequence; 0 is void. */
+static const struct btf_type *braid_btf_find(const struct btf_view *view, u32 id)
+{
+	const struct btf_type *type = NULL;
+	u32 at = 0;
+
+	while (id-- && (type = braid_btf_next(view, &at)))
+		;
+	return type;
+}
+
+/* Whether a type has so many bytes, or is an array (0). */
+static bool braid_btf_is_sized(const struct btf_view *view, u32 id, u32 bytes)
+{
+	u32 k;
+
+	for (k = 0; k < MOST_ALIASES; k++) {
+		const struct btf_type *type = braid_btf_find(view, id);
+
+		switch (type ? BTF_INFO_KIND(type->info) : BTF_KIND_UNKN) {
+		case BTF_KIND_INT:
+		case BTF_KIND_ENUM:
+			return type->size == bytes;
+		case BTF_KIND_PTR:
+			return sizeof(void *) == bytes;
+		case BTF_KIND_ARRAY:
+			return !bytes;
+		case BTF_KIND_TYPEDEF:
+		case BTF_KIND_VOLATILE:
+		case BTF_KIND_CONST:
+		case BTF_KIND_RESTRICT:
+		case BTF_KIND_TYPE_TAG:
+			id = type->type;
+			break;
+		default:
+			return false;
+		}
+	}
+	return false;
+}
+
+static bool braid_btf_struct_has(const struct btf_view *view, const struct btf_type *type,
+				 const struct braid_btf_member *want)
+{
+	const struct btf_member *member = (const void *)(type + 1);
+	u32 nr = BTF_INFO_VLEN(type->info), offset = want->offset * 8;
+
+	/* The offset of a structure with bit fields has the field's bits on top: 0 here. */
+	for (; nr--; member++)
+		if (braid_btf_is_named(view, member->name_off, want->member))
+			return member->offset == offset &&
+				braid_btf_is_sized(view, member->type, want->bytes);
+	return false;
+}
+
+bool braid_btf_has(const void *btf, size_t bytes, const struct braid_btf_member *want)
+{
+	const struct btf_type *type;
+	struct btf_view view;
+	bool found = false;
+	u32 at = 0;
+
+	if (!braid_btf_open(&view, btf, bytes))
+		return false;
+	while ((type = braid_btf_next(&view, &at))) {
+		if (BTF_INFO_KIND(type->info) != BTF_KIND_STRUCT ||
+		    !braid_btf_is_named(&view, type->name_off, want->structure))
+			continue;
+		if (!braid_btf_struct_has(&view, type, want))
+			return false;
+		found = true;
+	}
+	return found && at == view.types_bytes;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Analyses: what subscribes to the states of vCPUs and tasks, and answers a question. */
+#ifndef BRAID_ANALYZE_ANALYSIS_H
+#define BRAID_ANALYZE_ANALYSIS_H
+
+#include "host_agent/analyze/states.h"
+#include "host_agent/analyze/sums.h"
+#include "host_agent/analyze/table.h"
+
+#define BRAID_NAME_TEXT	128u	/* capacity of a name as output shows it */
+
+/* What of the results is wanted. */
+struct braid_analysis_options {
+	u32 top;		/* rows of lists of the longest */
+	const char *stream;	/* only this guest; NULL: all */
+	bool one_cpu;		/* only this vCPU of each guest: */
+	u32 cpu;
+	bool one_task;		/* only this task of a guest: */
+	s32 task;
+	bool by_task;		/* rows are of tasks; else of vCPUs and threads */
+	bool by_call;		/* rows are of system calls */
+	bool by_function;	/* rows are of the guest's functions */
+	bool folded;		/* stacks for flame graphs instead of tables ... */
+	bool by_count;		/* ... with counts; else with durations in ns */
+	enum braid_table_form form;
+	u32 compares;		/* by braid_analysis_compare: its analysis' */
+	const char *names[2];	/* of the two captures that are compared */
+};
+
+/* One analysis. Its state is allocated zeroed, and is the arg of its functions. */
+struct braid_analysis {
+	const char *name;
+	const char *help;	/* the question that it answers */
+	bool by_task;		/* it takes options.by_task */
+	bool by_call;		/* it takes options.by_call and options.by_function */
+	bool folds;		/* it takes options.folded */
+	bool of_task;		/* it takes options.one_task */
+	u32 compares;		/* 1 << BRAID_MEASURE_*, of two captures; 0: it does not compare */
+	size_t state_bytes;
+	/* Return: 0, or -errno with braid_fail(); free() is called in any case. */
+	int (*begin)(void *state, struct braid_states *s,
+		     const struct braid_analysis_options *options);
+	struct braid_states_ops states;
+	/* A guest's event, after the states took it; NULL: ignored. As struct braid_states_ops. */
+	int (*event)(void *state, const struct braid_item *item);
+	int (*end)(void *state);	/* after all spans; NULL: nothing to do. Likewise */
+	/* JSON: members of an object, without a comma before or after. */
+	void (*write)(void *state, struct braid_text *out);
+	void (*free)(void *state);
+};
+
+/** braid_analysis_by_number - iterate over the analyses from 0; NULL after the last */
+const struct braid_analysis *braid_analysis_by_number(size_t number);
+
+/** braid_analysis_by_name - the analysis of that name, or NULL */
+const struct braid_analysis *braid_analysis_by_name(const char *name);
+
+extern const struct braid_analysis braid_analysis_exits;
+extern const struct braid_analysis braid_analysis_steal;
+extern const struct braid_analysis braid_analysis_stalls;
+extern const struct braid_analysis braid_analysis_states;
+extern const struct braid_analysis braid_analysis_summary;
+extern const struct braid_analysis braid_analysis_wake;
+
+/* folded.c: stacks for flame graphs, a line each ------------------------------------------------ */
+
+/** braid_folded_frame - append a frame to the line: a name from a trace; "": none */
+void braid_folded_frame(struct braid_text *out, const char *name);
+
+/** braid_folded_vcpu - the first frames: "guest1;vCPU 0"; "others" for the row of what came too late */
+void braid_folded_vcpu(const struct braid_states *s, const struct braid_sum_key *key,
+		       struct braid_text *out);
+
+/** braid_folded_end - end the line with the row's weight; a line of weight 0 is removed from @from on */
+void braid_folded_end(struct braid_text *out, size_t from, const struct braid_sum *sum,
+		      const struct braid_analysis_options *options);
+
+/* pieces.c: what several culprits took of one time ------------------------------------------ */
+
+#define BRAID_MAX_PIECES	16u	/* culprits; the last one is for all others */
+
+struct braid_pieces {
+	u32 nr;
+	struct braid_piece {
+		struct braid_culprit culprit;
+		u64 ns;
+	} of[BRAID_MAX_PIECES];
+};
+
+/** braid_pieces_add - a culprit takes @ns more */
+void braid_pieces_add(struct braid_pieces *p, const struct braid_culprit *culprit, u64 ns);
+
+/**
+ * braid_pieces_write - "guest2/vCPU 1: cc1[45] (439 ms), kworker/1:2[9] (61 ms), 3 more"
+ *
+ * As JSON, an array of all of them: [{"culprit":"guest2/vCPU 1: cc1[45]","ns":439000000},...]
+ */
+void braid_pieces_write(const struct braid_states *s, const struct braid_pieces *p,
+			enum braid_table_form form, struct braid_text *out);
+
+/* longest.c: the longest of many -------------------------------------------------------------- */
+
+/* A heap of at most @max items of @bytes each, the shortest on top. */
+struct braid_longest {
+	u8 *items;
+	size_t bytes;
+	u32 nr, max;
+	/* Negative: a is shorter. Never 0 for two items. */
+	int (*compare)(const void *a, const void *b);
+};
+
+/** braid_longest_begin - prepare. Return: 0, or -ENOMEM with braid_fail() */
+int braid_longest_begin(struct braid_longest *l, u32 max, size_t bytes,
+			int (*compare)(const void *a, const void *b));
+
+/** braid_longest_add - keep a copy of an item, if it is one of the longest */
+void braid_longest_add(struct braid_longest *l, const void *item);
+
+/** braid_longest_sort - the longest first; nothing is added after */
+void braid_longest_sort(struct braid_longest *l);
+
+/** braid_longest_free - free them */
+void braid_longest_free(struct braid_longest *l);
+
+/* steal.c, stalls.c: for the summary ---------------------------------------------------------- */
+
+/* A time without events of a vCPU. */
+struct braid_gap {
+	u32 vcpu;
+	s32 task;		/* current when it began */
+	s64 from_ns, to_ns;
+	u64 ns[BRAID_NR_VCPU_STATES];
+	u64 idle_ns;		/* of these: the guest had nothing to run */
+	struct braid_pieces culprits;
+};
+
+/** braid_steal_main - the culprit, without its tasks, that took most from a guest; NULL: none */
+const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns);
+
+/** braid_steal_recorder_write - what the measurement took: a comment line; JSON: ,"recorder_ns":... */
+void braid_steal_recorder_write(const void *state, struct braid_text *out);
+
+/** braid_steal_own - the time that a guest's vCPUs were stolen by others of its own */
+u64 braid_steal_own(const void *state, u32 stream);
+
+/** braid_stall_ns - the time of a gap in which the guest had work */
+static inline u64 braid_stall_ns(const struct braid_gap *g)
+{
+	return g->to_ns - g->from_ns - g->idle_ns;
+}
+
+/** braid_stalls_worst - a guest's worst stall; NULL: none */
+const struct braid_gap *braid_stalls_worst(const void *state, u32 stream);
+
+/* names.c ---------------------------------------------------------------------------------- */
+
+/** braid_vcpu_name - "guest1/vCPU 0" */
+void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT]);
+
+/** braid_tasks_known - whether a stream's events show which task is current; certain after the end */
+bool braid_tasks_known(const struct braid_states *s, u32 stream);
+
+/** braid_task_name - "dd[123]", "idle", or "?" when the task is unknown */
+void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
+		     char name[BRAID_NAME_TEXT]);
+
+/** braid_sum_vcpu_name - of a row, or "others" */
+void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
+			 char name[BRAID_NAME_TEXT]);
+
+/** braid_sum_task_name - likewise, or "" */
+void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
+			 char name[BRAID_NAME_TEXT]);
+
+/**
+ * braid_culprit_name - "guest2/vCPU 1: cc1[45]", "kworker/1:2[99]", "irq 11", "nothing (idle CPU)"
+ *
+ * A thread of a guest's VMM is "guest2/qemu-system-x86[7]", one of the recorder
+ * "recorder/tracebraid[8]", if the trace says whose it is.
+ */
+void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
+			char name[BRAID_NAME_TEXT]);
+
+/** braid_culprit_is_recorder - whether it is a thread of the recorder: the cost of the measurement */
+bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit);
+
+/** braid_exit_name - "HLT", "EPT_VIOLATION", "WFx"; the number of an unknown reason */
+void braid_exit_name(u64 reason, char name[BRAID_NAME_TEXT]);
+
+/** braid_analysis_wants - whether the options select a vCPU, and its current task */
+bool braid_analysis_wants(const struct braid_states *s, const struct braid_analysis_options *o,
+			  u32 vcpu, s32 task);
+
+/* How much of the vCPUs' time is known how well; all three add up to the whole. */
+struct braid_certainty {
+	u64 proven_ns;
+	u64 bound_ns;		/* the vCPU's state is proven; its task is within the clocks' bounds */
+	u64 unknown_ns;
+	u32 nr_vcpus;
+};
+
+/** braid_certainty_of - of the vCPUs that the options select; after the end */
+struct braid_certainty braid_certainty_of(const struct braid_states *s,
+					  const struct braid_analysis_options *o);
+
+/** braid_certainty_write - as comment lines for people, with what to record for more; JSON members */
+void braid_certainty_write(const struct braid_states *s, const struct braid_analysis_options *o,
+			   struct braid_text *out);
+
+#endif /* BRAID_ANALYZE_ANALYSIS_H */

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Collects a capture's measures, bin by bin of its time, in one pass and in bounded memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/compare.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define FIRST_WIDTH_NS	1000000u
+#define MAX_MEASURES	(1u << 12)
+#define MAX_CULPRITS	(MAX_MEASURES * 3 / 4)	/* later ones are together one of unknown name */
+#define NR_SLOTS	(2u * MAX_MEASURES)
+
+static u32 *slot_of(const struct braid_measures *m, const struct braid_measure_key *key)
+{
+	u64 hash = ((u64)key->stream << 32 | (u32)key->kind << 8 | key->culprit) ^
+		   key->id * 0x9e3779b97f4a7c15ULL;
+	const struct braid_measure_key *found;
+	u32 at, *slot;
+
+	hash *= 0x9e3779b97f4a7c15ULL;
+	/* Half of the slots stay free. */
+	for (at = hash >> 40; ; at++) {
+		slot = &m->slots[at & (NR_SLOTS - 1)];
+		if (!*slot)
+			return slot;
+		found = &m->all[*slot - 1].key;
+		if (found->kind == key->kind && found->stream == key->stream &&
+		    found->id == key->id && found->culprit == key->culprit)
+			return slot;
+	}
+}
+
+/* Return: 0, with *out NULL when there are too many; or -ENOMEM with braid_fail(). */
+static int measure_of(struct braid_measures *m, const struct braid_measure_key *key,
+		      struct braid_measure **out)
+{
+	u32 *slot = slot_of(m, key);
+
+	*out = NULL;
+	if (!*slot && m->nr >= MAX_MEASURES)
+		return 0;
+	if (!*slot) {
+		if (braid_array_push(m->all, m->nr, m->capacity, (struct braid_measure){ .key = *key }))
+			return braid_out_of_memory();
+		*slot = m->nr;
+	}
+	*out = &m->all[*slot - 1];
+	return 0;
+}
+
+/* Two bins become one. */
+static void widen(struct braid_measures *m)
+{
+	const u32 half = BRAID_COMPARE_BINS / 2;
+	size_t n;
+	u32 k;
+
+	for (n = 0; n < m->nr; n++) {
+		u64 *of = m->all[n].of;
+
+		for (k = 0; k < half; k++)
+			of[k] = of[2 * k] + of[2 * k + 1];
+		memset(of + half, 0, half * sizeof(*of));
+	}
+	m->width_ns *= 2;
+	m->nr_bins = (m->nr_bins + 1) / 2;
+}
+
+/* The bin that has a time. */
+static u32 bin_of(struct braid_measures *m, s64 ns)
+{
+	u64 at;
+
+	if (!m->width_ns) {
+		m->width_ns = FIRST_WIDTH_NS;
+		m->begin_ns = m->s->begin_ns;
+	}
+	at = ns > m->begin_ns ? (u64)ns - (u64)m->begin_ns : 0;
+	while (at / m->width_ns >= BRAID_COMPARE_BINS)
+		widen(m);
+	if (at / m->width_ns >= m->nr_bins)
+		m->nr_bins = at / m->width_ns + 1;
+	return at / m->width_ns;
+}
+
+static int count(struct braid_measures *m, const struct braid_measure_key *key, s64 at_ns, u64 by)
+{
+	struct braid_measure *measure;
+	u32 bin = bin_of(m, at_ns);
+	int err = measure_of(m, key, &measure);
+
+	if (measure)
+		measure->of[bin] += by;
+	return err;
+}
+
+/* A time, divided among the bins that it is in. */
+static int take_time(struct braid_measures *m, const struct braid_measure_key *key, s64 from_ns,
+		     s64 to_ns)
+{
+	struct braid_measure *measure;
+	u32 last = bin_of(m, to_ns - 1), k = bin_of(m, from_ns);
+	int err = measure_of(m, key, &measure);
+	s64 end_ns;
+
+	for (; measure && k <= last; k++) {
+		end_ns = k == last ? to_ns : m->begin_ns + (s64)((k + 1) * m->width_ns);
+		measure->of[k] += (u64)end_ns - (u64)from_ns;
+		from_ns = end_ns;
+	}
+	return err;
+}
+
+/* Culprits by guest or thread. */
+static struct braid_measure_key key_of_culprit(const struct braid_measures *m, u32 stream,
+					       const struct braid_culprit *culprit)
+{
+	u64 id = culprit->kind == BRAID_CULPRIT_VCPU ? m->s->vcpus[culprit->vcpu].guest->number :
+		 (u32)culprit->id;
+
+	return (struct braid_measure_key){ BRAID_MEASURE_CULPRIT, stream, id, culprit->kind };
+}
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct braid_measures *m = arg;
+	u32 stream = m->s->vcpus[span->vcpu].guest->number;
+	struct braid_measure_key key = { .kind = BRAID_MEASURE_TIME, .stream = stream };
+	int err;
+
+	if (!braid_analysis_wants(m->s, &m->o, span->vcpu, span->task))
+		return 0;
+	err = take_time(m, &key, span->from_ns, span->to_ns);
+	key.kind = BRAID_MEASURE_STATE;
+	key.id = span->state;
+	if (!err)
+		err = take_time(m, &key, span->from_ns, span->to_ns);
+	if (err || span->state != BRAID_VCPU_STOLEN ||
+	    !(m->o.compares & 1u << BRAID_MEASURE_CULPRIT))
+		return err;
+	key = key_of_culprit(m, stream, &span->culprit);
+	if (m->nr >= MAX_CULPRITS && !*slot_of(m, &key)) {
+		key.culprit = BRAID_CULPRIT_UNKNOWN;
+		key.id = 0;
+	}
+	return take_time(m, &key, span->from_ns, span->to_ns);
+}
+
+static int take_exit(void *arg, const struct braid_exit *exit)
+{
+	struct braid_measures *m = arg;
+	struct braid_measure_key key = {
+		.kind = BRAID_MEASURE_EXITS, .stream = m->s->vcpus[exit->vcpu].guest->number,
+	};
+	int err;
+
+	if (!braid_analysis_wants(m->s, &m->o, exit->vcpu, exit->task))
+		return 0;
+	err = count(m, &key, exit->from_ns, 1);
+	key.kind = BRAID_MEASURE_REASON;
+	key.id = exit->reason;
+	return err ? err : count(m, &key, exit->from_ns, 1);
+}
+
+static int take_queued(void *arg, const struct braid_queue_wait *wait)
+{
+	struct braid_measures *m = arg;
+	const struct braid_vcpu *v = &m->s->vcpus[wait->vcpu];
+	struct braid_measure_key key = {
+		.kind = BRAID_MEASURE_WOKEN, .stream = v->guest->number,
+	};
+	int err;
+
+	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
+	    !braid_analysis_wants(m->s, &m->o, wait->vcpu, wait->pid))
+		return 0;
+	err = count(m, &key, wait->to_ns, 1);
+	key.kind = BRAID_MEASURE_WAIT;
+	return err ? err : count(m, &key, wait->to_ns, wait->to_ns - wait->from_ns);
+}
+
+static int begin(void *state, struct braid_states *s, const struct braid_analysis_options *options)
+{
+	struct braid_measures *m = state;
+
+	m->s = s;
+	m->o = *options;
+	m->slots = calloc(NR_SLOTS, sizeof(*m->slots));
+	return m->slots ? 0 : braid_out_of_memory();
+}
+
+static void free_state(void *state)
+{
+	struct braid_measures *m = state;
+
+	free(m->all);
+	free(m->slots);
+}
+
+const struct braid_analysis braid_analysis_compare = {
+	.name = "compare",
+	.help = "two captures side by side",
+	.state_bytes = sizeof(struct braid_measures),
+	.begin = begin,
+	.states = { .span = take_span, .queued = take_queued, .exit = take_exit },
+	.free = free_state,
+};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The host's CPUs: which there are, and on which of them vCPUs are seen to execute. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "host_agent/analyze/private.h"
+
+/*
+ * Events of KVM may have been recorded on some CPUs only: another tool's capture may be of some
+ * CPUs, its filters may select them, or the file of one may be lost. Where a CPU has events of KVM,
+ * it has all. Where it has sched_switch, it shows at least which threads ran there.
+ */
+
+static u32 more(u32 nr, u32 most)
+{
+	return most <= BRAID_STATES_MAX_CPUS && most > nr ? most : nr;
+}
+
+/* How many CPUs the host's rings are of, or the host has, too. */
+static u32 count(const struct braid_source *source, bool all)
+{
+	const struct braid_stream *stream;
+	u32 nr = 0;
+	size_t k, n;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		stream = source->streams[k];
+		if (stream->kind != BRAID_STREAM_HOST)
+			continue;
+		for (n = 0; n < stream->nr_rings; n++)
+			if (stream->rings[n]->cpu < BRAID_STATES_MAX_CPUS)
+				nr = more(nr, stream->rings[n]->cpu + 1);
+		if (all)
+			nr = more(nr, stream->nr_cpus);
+	}
+	return nr;
+}
+
+/*
+ * A capture has a ring for each CPU. A trace.dat has none for a CPU without pages, which may have been
+ * idle, or not recorded.
+ */
+static void find_switches(struct braid_states *s)
+{
+	const struct braid_stream *stream;
+	struct braid_host_cpu *cpu;
+	size_t k, n;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		stream = s->source->streams[k];
+		if (stream->kind != BRAID_STREAM_HOST ||
+		    !braid_stream_has_event(stream, "sched_switch"))
+			continue;
+		for (n = 0; n < stream->nr_rings; n++) {
+			if (stream->rings[n]->cpu >= s->nr_cpus)
+				continue;
+			cpu = &s->cpus[stream->rings[n]->cpu];
+			s->nr_silent -= !cpu->shows_switches;
+			cpu->shows_switches = true;
+		}
+	}
+}
+
+int braid_cpus_begin(struct braid_states *s)
+{
+	u32 k;
+
+	s->nr_cpus = count(s->source, false);
+	s->nr_silent = count(s->source, true);
+	s->cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*s->cpus));
+	if (!s->cpus)
+		return -ENOMEM;
+	for (k = 0; k < s->nr_cpus; k++)
+		s->cpus[k].vcpu = s->cpus[k].first_waiter = BRAID_NO_VCPU;
+	find_switches(s);
+	return 0;
+}
+
+void braid_cpu_has_kvm(struct braid_states *s, u32 number)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+
+	s->nr_silent -= !cpu->any_kvm && !cpu->shows_switches;
+	cpu->any_kvm = true;
+}
+
+bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v)
+{
+	if (v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus && s->cpus[v->cpu].shows_switches)
+		return !s->cpus[v->cpu].any_kvm;
+	return s->nr_silent > 0;
+}
+
+bool braid_states_lack_kvm(const struct braid_states *s)
+{
+	u32 k;
+
+	for (k = 0; k < s->nr_cpus && s->any_kvm; k++)
+		if (s->cpus[k].any_vcpu && !s->cpus[k].any_kvm)
+			return true;
+	return false;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Durations by magnitude: percentiles that are at most 1/8 too small, in bounded memory. */
+#ifndef BRAID_ANALYZE_HISTOGRAM_H
+#define BRAID_ANALYZE_HISTOGRAM_H
+
+#include "tracebraid/types.h"
+
+#define BRAID_HISTOGRAM_SLOTS	320u	/* 8 for each power of two; up to 2^42 ns, an hour */
+
+struct braid_histogram {
+	u32 counts[BRAID_HISTOGRAM_SLOTS];
+	u64 nr;
+};
+
+static inline u32 braid_histogram_slot(u64 ns)
+{
+	u32 power = ns < 8 ? 0 : 63 - __builtin_clzll(ns);
+	u64 slot = ns < 8 ? ns : (power - 2) * 8 + ((ns >> (power - 3)) & 7);
+
+	return slot < BRAID_HISTOGRAM_SLOTS ? slot : BRAID_HISTOGRAM_SLOTS - 1;
+}
+
+/** braid_histogram_add - count a duration */
+static inline void braid_histogram_add(struct braid_histogram *h, u64 ns)
+{
+	h->counts[braid_histogram_slot(ns)]++;
+	h->nr++;
+}
+
+/** braid_histogram_merge - add all of another one's */
+static inline void braid_histogram_merge(struct braid_histogram *h,
+					 const struct braid_histogram *more)
+{
+	u32 k;
+
+	for (k = 0; k < BRAID_HISTOGRAM_SLOTS; k++)
+		h->counts[k] += more->counts[k];
+	h->nr += more->nr;
+}
+
+/** braid_histogram_percentile - a duration that @percent of the durations do not exceed by 1/8 */
+static inline u64 braid_histogram_percentile(const struct braid_histogram *h, u32 percent)
+{
+	u64 rank = (h->nr * percent + 99) / 100, seen = 0;
+	u32 k;
+
+	for (k = 0; k < BRAID_HISTOGRAM_SLOTS; k++) {
+		seen += h->counts[k];
+		if (seen >= rank && seen)
+			return k < 8 ? k : (u64)(8 + (k & 7)) << (k / 8 - 1);
+	}
+	return 0;
+}
+
+#endif /* BRAID_ANALYZE_HISTOGRAM_H */

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The names of vCPUs, tasks and culprits, and how certain results are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/analyze/analysis.h"
+
+void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT])
+{
+	snprintf(name, BRAID_NAME_TEXT, "%.63s/vCPU %u", s->vcpus[vcpu].guest->name,
+		 s->vcpus[vcpu].number);
+}
+
+bool braid_tasks_known(const struct braid_states *s, u32 stream)
+{
+	return !s->ended || s->guests[stream].any_switch ||
+	       s->source->streams[stream]->kind == BRAID_STREAM_HOST;
+}
+
+void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
+		     char name[BRAID_NAME_TEXT])
+{
+	const struct braid_guest_task *task = braid_states_task(s, stream, pid);
+	const char *comm = task && *task->comm ? task->comm : BRAID_COMM_UNKNOWN;
+
+	if (pid == BRAID_PID_UNKNOWN || !braid_tasks_known(s, stream))
+		snprintf(name, BRAID_NAME_TEXT, "?");
+	else if (!pid)
+		snprintf(name, BRAID_NAME_TEXT, "idle");
+	else
+		snprintf(name, BRAID_NAME_TEXT, "%s[%d]", comm, pid);
+}
+
+void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
+			 char name[BRAID_NAME_TEXT])
+{
+	if (key->vcpu == BRAID_NO_VCPU)
+		snprintf(name, BRAID_NAME_TEXT, "others");
+	else
+		braid_vcpu_name(s, key->vcpu, name);
+}
+
+void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_key *key,
+			 char name[BRAID_NAME_TEXT])
+{
+	*name = 0;
+	if (key->vcpu != BRAID_NO_VCPU)
+		braid_task_name(s, s->vcpus[key->vcpu].guest->number, key->task, name);
+}
+
+/* The host's stream whose tasks have names. */
+static u32 host_of(const struct braid_states *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		if (s->source->streams[k]->kind == BRAID_STREAM_HOST)
+			return k;
+	return 0;
+}
+
+bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit)
+{
+	const struct braid_stream *owner = culprit->kind == BRAID_CULPRIT_TASK ?
+					   braid_vcpu_owner(s->source, culprit->id) : NULL;
+
+	return owner && owner->kind == BRAID_STREAM_HOST;
+}
+
+/* A thread of the host: "kworker/1:2[99]", "guest1/qemu-system-x86[7]", "recorder/tracebraid[8]" */
+static void name_thread(const struct braid_states *s, s32 tid, char name[BRAID_NAME_TEXT])
+{
+	const struct braid_stream *owner = braid_vcpu_owner(s->source, tid);
+	char task[BRAID_NAME_TEXT];
+
+	braid_task_name(s, host_of(s), tid, task);
+	if (owner)
+		snprintf(name, BRAID_NAME_TEXT, "%.63s/%.60s", owner->kind == BRAID_STREAM_HOST ?
+			 "recorder" : owner->name, task);
+	else
+		snprintf(name, BRAID_NAME_TEXT, "%s", task);
+}
+
+void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
+			char name[BRAID_NAME_TEXT])
+{
+	static const char *const softirqs[] = {
+		"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
+		"HRTIMER", "RCU",
+	};
+	char vcpu[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
+
+	switch (culprit->kind) {
+	case BRAID_CULPRIT_VCPU:
+		braid_vcpu_name(s, culprit->vcpu, vcpu);
+		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, task);
+		if (culprit->task == BRAID_PID_UNKNOWN ||
+		    !braid_tasks_known(s, s->vcpus[culprit->vcpu].guest->number))
+			snprintf(name, BRAID_NAME_TEXT, "%s", vcpu);
+		else
+			snprintf(name, BRAID_NAME_TEXT, "%.80s: %.40s", vcpu, task);
+		break;
+	case BRAID_CULPRIT_TASK:
+		name_thread(s, culprit->id, name);
+		break;
+	case BRAID_CULPRIT_GUEST_TASK:
+		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, name);
+		break;
+	case BRAID_CULPRIT_IRQ:
+		snprintf(name, BRAID_NAME_TEXT, "irq %d", culprit->id);
+		break;
+	case BRAID_CULPRIT_SOFTIRQ:
+		snprintf(name, BRAID_NAME_TEXT, "softirq %s", culprit->id >= 0 &&
+			 culprit->id < (s32)(sizeof(softirqs) / sizeof(softirqs[0])) ?
+			 softirqs[culprit->id] : "?");
+		break;
+	case BRAID_CULPRIT_NOTHING:
+		snprintf(name, BRAID_NAME_TEXT, "nothing (idle CPU)");
+		break;
+	default:
+		snprintf(name, BRAID_NAME_TEXT, "unknown");
+	}
+}
+
+bool braid_analysis_wants(const struct braid_states *s, const struct braid_analysis_options *o,
+			  u32 vcpu, s32 task)
+{
+	const struct braid_vcpu *v = &s->vcpus[vcpu];
+
+	return (!o->stream || !strcmp(o->stream, v->guest->name)) &&
+	       (!o->one_cpu || o->cpu == v->number) && (!o->one_task || o->task == task);
+}
+
+struct braid_certainty braid_certainty_of(const struct braid_states *s,
+					  const struct braid_analysis_options *o)
+{
+	struct braid_certainty c = { 0 };
+	struct braid_analysis_options any_task = *o;
+	u32 k, state;
+
+	any_task.one_task = false;
+	for (k = 0; k < s->nr_vcpus; k++) {
+		if (!braid_analysis_wants(s, &any_task, k, 0))
+			continue;
+		c.nr_vcpus++;
+		c.unknown_ns += s->vcpus[k].ns[BRAID_VCPU_UNKNOWN];
+		c.bound_ns += s->vcpus[k].bound_sum_ns;
+		for (state = BRAID_VCPU_UNKNOWN + 1; state < BRAID_NR_VCPU_STATES; state++)
+			c.proven_ns += s->vcpus[k].ns[state];
+	}
+	c.proven_ns -= c.bound_ns;
+	return c;
+}
+
+static bool a_guest_lacks_switches(const struct braid_states *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++)
+		if (s->guests[k].nr_vcpus && !s->guests[k].any_switch)
+			return true;
+	return false;
+}
+
+/* What the trace lacks, and how to get it. */
+static const char *missing(const struct braid_states *s, u32 number)
+{
+	const char *all[8] = { NULL };
+	bool threads = s->threads.nr, any_guest = s->nr_vcpus;
+	u32 n = 0;
+
+	if (any_guest && !s->nr_cpus)
+		all[n++] = "the capture has no events of the host; record them with --host";
+	else if (any_guest && !s->any_switch)
+		all[n++] = "the host has no sched_switch events; record them with --host";
+	else if (any_guest && !s->any_wakeup)
+		all[n++] = "the host has no sched_wakeup events: a vCPU that was woken and waits counts as asleep; record them with --host";
+	if (s->moved_unseen && !s->any_migrate)
+		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
+	if (a_guest_lacks_switches(s))
+		all[n++] = "a guest has no sched_switch events, so it is not known which task its vCPUs execute; record them with -e sched";
+	if (any_guest && !threads)
+		all[n++] = BRAID_VCPUS_UNKNOWN;
+	if (any_guest && s->nr_cpus && !s->any_kvm)
+		all[n++] = "no kvm events of the host (as usual without KVM): guest, hypervisor and VMM appear as \"running\", halted and blocked as \"sleeping\"";
+	if (s->any_kvm && !s->any_user)
+		all[n++] = "no kvm_userspace_exit events of the host: time in the VMM counts as hypervisor";
+	if (braid_states_lack_kvm(s))
+		all[n++] = "no kvm events of a host CPU on which vCPUs ran: what they executed there counts as hypervisor or VMM";
+	return number < n ? all[number] : NULL;
+}
+
+void braid_certainty_write(const struct braid_states *s, const struct braid_analysis_options *o,
+			   struct braid_text *out)
+{
+	struct braid_certainty c = braid_certainty_of(s, o);
+	u64 sum = c.proven_ns + c.bound_ns + c.unknown_ns;
+	double share = sum ? 100.0 / sum : 0;
+	const char *line;
+	u32 k;
+
+	if (o->form == BRAID_TABLE_CSV)
+		return;
+	if (o->form == BRAID_TABLE_JSON) {
+		braid_text_printf(out, "\"vcpus\":%u,\"observed_ns\":%llu,\"proven_ns\":%llu,\"within_bound_ns\":%llu,\"unknown_ns\":%llu,\"missing\":[",
+				  c.nr_vcpus, (unsigned long long)sum,
+				  (unsigned long long)c.proven_ns, (unsigned long long)c.bound_ns,
+				  (unsigned long long)c.unknown_ns);
+		for (k = 0; (line = missing(s, k)); k++) {
+			braid_text_puts(out, k ? "," : "");
+			braid_text_json(out, line, strlen(line));
+		}
+		braid_text_putc(out, ']');
+		return;
+	}
+	braid_text_printf(out, "# %u vCPU%s, %.9f s of vCPU time = %.9f proven (%.2f %%) + %.9f within the clocks' bounds (%.2f %%) + %.9f unknown (%.2f %%)\n",
+			  c.nr_vcpus, c.nr_vcpus == 1 ? "" : "s", sum / 1e9, c.proven_ns / 1e9,
+			  c.proven_ns * share, c.bound_ns / 1e9, c.bound_ns * share,
+			  c.unknown_ns / 1e9, c.unknown_ns * share);
+	braid_text_puts(out, "# times are seconds of the host's clock\n");
+	for (k = 0; (line = missing(s, k)); k++)
+		braid_text_printf(out, "# %s\n", line);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of the state machine share among themselves. */
+#ifndef BRAID_ANALYZE_PRIVATE_H
+#define BRAID_ANALYZE_PRIVATE_H
+
+#include "host_agent/analyze/states.h"
+
+#define BRAID_STATES_MAX_CPUS	65536u	/* of a host; a ring of a larger number is not one */
+
+/* cpus.c ----------------------------------------------------------------------------------- */
+
+/* Makes the host's CPUs. Returns 0 or -ENOMEM. */
+int braid_cpus_begin(struct braid_states *s);
+
+/* A kvm_entry or kvm_exit was recorded on a host CPU. */
+void braid_cpu_has_kvm(struct braid_states *s, u32 number);
+
+/* Whether a vCPU may execute, where its thread is now, without kvm_entry and kvm_exit in the trace. */
+bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v);
+
+/* start.c ---------------------------------------------------------------------------------- */
+
+/*
+ * Finds out what the vCPUs did at the start of the recording, by their first events; sets start_ns.
+ * Reads a limited number of events, and rewinds the source. Returns 0 or -errno with braid_fail().
+ */
+int braid_start_find(struct braid_states *s);
+
+/* The start: the vCPUs get the states that were found. Returns 0 or the op's error. */
+int braid_start_apply(struct braid_states *s);
+
+/* vcpu.c ----------------------------------------------------------------------------------- */
+
+/* The vCPU that a thread of the host is at a time; NULL: none, or one that is not known by itself. */
+struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns);
+
+/*
+ * Compares a vCPU's parts with its open span: if they differ, the span ends now. @bound_ns: of a
+ * guest's event that is the reason; 0: the host's. Returns 0 or the op's error.
+ */
+int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns);
+
+/* All that wait on a host CPU, whose current thread or its task has changed. Likewise. */
+int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 bound_ns);
+
+/* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
+void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
+
+/* The end of its observation. Returns 0 or the op's error. */
+int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
+
+/* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
+int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
+
+/* marks.c ---------------------------------------------------------------------------------- */
+
+/* Hands a mark on. @value, @bound_ns: as in struct braid_mark. */
+void braid_mark(const struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
+		u64 bound_ns, u64 value);
+
+/* An event of KVM about interrupts and halts; @v: the vCPU whose thread runs, or NULL. */
+void braid_mark_take_kvm(struct braid_states *s, struct braid_vcpu *v, const struct braid_item *item,
+			 const struct braid_role_info *info);
+
+/* An event of a guest's vCPU about interrupts. */
+void braid_mark_take_guest(struct braid_states *s, u32 vcpu, const struct braid_item *item,
+			   const struct braid_role_info *info);
+
+/* A task is woken by an event on a guest's vCPU. */
+void braid_mark_wakes(const struct braid_states *s, u32 vcpu, const struct braid_item *item);
+
+/* task_table.c ----------------------------------------------------------------------------- */
+
+/*
+ * The task, created if new; it moves when others are. *out: NULL when there are too many. Returns 0,
+ * or -ENOMEM with braid_fail().
+ */
+int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out);
+
+/* Adds a closed span to the vCPU's current task. */
+void braid_task_take_span(struct braid_states *s, const struct braid_state_span *span);
+
+/* Of a guest's task, this much is within the bound of a switch. */
+void braid_task_add_bound(struct braid_states *s, u32 stream, s32 pid, u64 ns);
+
+/* task.c ----------------------------------------------------------------------------------- */
+
+/* A switch of tasks on the host: the next one's name. Returns 0 or -errno with braid_fail(). */
+int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
+			 const struct braid_role_info *info, s64 tid);
+
+/* A switch of tasks in a guest. Returns 0 or -errno with braid_fail(). */
+int braid_task_take_switch(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info);
+
+/* Any event of a guest's vCPU whose current task is unknown: it is the event's. Likewise. */
+int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu);
+
+/* A wakeup in a guest. Likewise. */
+int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info);
+
+/* A task in a guest's queue is moved to another vCPU's. Likewise. */
+int braid_task_take_migrate(struct braid_states *s, const struct braid_item *item,
+			    const struct braid_role_info *info);
+
+/* A system call begins or ends on a guest's vCPU. Likewise. */
+int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
+			 const struct braid_role_info *info, u32 vcpu);
+
+/* The end of the trace: closes what tasks do in their guests' queues. */
+void braid_task_end(struct braid_states *s);
+
+#endif /* BRAID_ANALYZE_PRIVATE_H */

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Finds the events that change states, once per event type, and reads their fields. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/roles.h"
+
+#define MAX_CALLS	4096u	/* names of system calls; later ones are unknown */
+
+/* Fields by name; an event without the first @needed of them has no role. */
+static const struct {
+	const char *system, *name;
+	enum braid_role role;
+	u32 needed;
+	const char *fields[BRAID_ROLE_FIELDS];
+} roles[] = {
+	{ "sched", "sched_switch", BRAID_ROLE_SWITCH, 3,
+	  { "prev_pid", "prev_state", "next_pid", "next_comm" } },
+	{ "sched", "sched_wakeup", BRAID_ROLE_WAKEUP, 1, { "pid", "target_cpu", "comm" } },
+	{ "sched", "sched_wakeup_new", BRAID_ROLE_WAKEUP, 1, { "pid", "target_cpu", "comm" } },
+	{ "sched", "sched_migrate_task", BRAID_ROLE_MIGRATE, 2, { "pid", "dest_cpu", "comm", "orig_cpu" } },
+	{ "irq", "irq_handler_entry", BRAID_ROLE_IRQ_ENTRY, 1, { "irq" } },
+	{ "irq", "irq_handler_exit", BRAID_ROLE_IRQ_EXIT, 0, { NULL } },
+	{ "irq", "softirq_entry", BRAID_ROLE_SOFTIRQ_ENTRY, 1, { "vec" } },
+	{ "irq", "softirq_exit", BRAID_ROLE_SOFTIRQ_EXIT, 0, { NULL } },
+	{ "kvm", "kvm_entry", BRAID_ROLE_KVM_ENTRY, 0, { "vcpu_id" } },
+	{ "kvm", "kvm_exit", BRAID_ROLE_KVM_EXIT, 1, { "exit_reason", "isa", "guest_rip" } },
+	{ "kvm", "kvm_exit", BRAID_ROLE_KVM_EXIT, 1, { "esr_ec", "isa", "vcpu_pc" } },	/* arm64 */
+	{ "kvm", "kvm_userspace_exit", BRAID_ROLE_KVM_USER, 0, { "reason" } },
+	{ "kvm", "kvm_nested_vmexit", BRAID_ROLE_KVM_NESTED, 0, { NULL } },
+	{ "kvm", "kvm_apic_ipi", BRAID_ROLE_KVM_IPI, 1, { "icr_low" } },
+	{ "kvm", "kvm_apic_accept_irq", BRAID_ROLE_KVM_RAISE, 2, { "apicid", "vec" } },
+	{ "kvm", "kvm_inj_virq", BRAID_ROLE_KVM_INJECT, 1, { "vector", "reinjected" } },
+	{ "kvm", "kvm_inj_virq", BRAID_ROLE_KVM_INJECT, 1, { "irq" } },	/* before 6.0 */
+	{ "kvm", "kvm_vcpu_wakeup", BRAID_ROLE_KVM_HALTED, 1, { "waited" } },
+	{ "irq_vectors", "local_timer_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
+	{ "irq_vectors", "local_timer_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "irq_vectors", "reschedule_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
+	{ "irq_vectors", "reschedule_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "irq_vectors", "call_function_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
+	{ "irq_vectors", "call_function_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "irq_vectors", "call_function_single_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
+	{ "irq_vectors", "call_function_single_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "irq_vectors", "irq_work_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
+	{ "irq_vectors", "irq_work_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "raw_syscalls", "sys_enter", BRAID_ROLE_CALL_ENTER, 0, { "id" } },
+	{ "raw_syscalls", "sys_exit", BRAID_ROLE_CALL_EXIT, 0, { "id" } },
+};
+
+static bool is_number(const struct braid_field *f)
+{
+	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
+	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
+}
+
+static bool is_comm(const struct braid_field *f)
+{
+	return f->flags & BRAID_FIELD_STRING && !(f->flags & BRAID_FIELD_DYNAMIC) &&
+	       f->size == BRAID_COMM_BYTES;
+}
+
+static void find_fields(struct braid_role_info *info, const struct braid_layout *layout, size_t row)
+{
+	u32 n, found = 0;
+
+	memset(info->fields, 0, sizeof(info->fields));
+	for (n = 0; n < BRAID_ROLE_FIELDS && roles[row].fields[n]; n++) {
+		const char *name = roles[row].fields[n];
+		const struct braid_field *f = braid_layout_find(layout, name);
+
+		if (!f || f->offset > 0xffff ||
+		    !(strstr(name, "comm") ? is_comm(f) : is_number(f)))
+			continue;
+		info->fields[n] = (struct braid_role_field){
+			.offset = f->offset, .bytes = f->size,
+			.is_signed = f->flags & BRAID_FIELD_SIGNED,
+		};
+		found += n < roles[row].needed;
+	}
+	if (found == roles[row].needed)
+		info->role = roles[row].role;
+}
+
+/* The number of a name. Return: false when out of memory. */
+static bool find_call(struct braid_roles *r, const char *name, u32 *call)
+{
+	char clean[BRAID_CALL_BYTES];
+	size_t k;
+
+	snprintf(clean, sizeof(clean), "%s", name);
+	braid_text_clean(clean);
+	for (k = 0; k < r->nr_calls && strcmp(r->calls[k], clean); k++)
+		;
+	if (k == r->nr_calls && k < MAX_CALLS) {
+		if (k == r->calls_capacity) {
+			size_t more = k ? 2 * k : 64;
+			void *grown = reallocarray(r->calls, more, sizeof(*r->calls));
+
+			if (!grown)
+				return false;
+			r->calls = grown;
+			r->calls_capacity = more;
+		}
+		memcpy(r->calls[r->nr_calls++], clean, sizeof(clean));
+	}
+	*call = k < MAX_CALLS ? BRAID_CALL_FIRST + k : BRAID_CALL_UNKNOWN;
+	return true;
+}
+
+/* A system call by its name: tracefs' syscalls:sys_enter_write, or a sub-event of raw_syscalls. */
+static bool find_call_role(struct braid_roles *r, struct braid_role_info *role,
+			   const struct braid_event_type_info *info)
+{
+	const char *label = braid_format_label(info);
+
+	if (strcmp(info->system, "syscalls") && strcmp(info->system, "raw_syscalls"))
+		return true;
+	if (!strncmp(label, "sys_exit_", 9)) {
+		role->role = BRAID_ROLE_CALL_EXIT;
+	} else if (!strncmp(label, "sys_enter_", 10)) {
+		role->role = BRAID_ROLE_CALL_ENTER;
+		return find_call(r, label + 10, &role->call);
+	}
+	return true;
+}
+
+/* Return: false when out of memory. */
+static bool find_role(struct braid_roles *r, struct braid_role_info *role,
+		      const struct braid_event_type_info *info)
+{
+	size_t k;
+
+	role->met = true;
+	if (!info->layout || info->raw)
+		return true;
+	if (!find_call_role(r, role, info))
+		return false;
+	for (k = 0; k < sizeof(roles) / sizeof(roles[0]) && !role->role; k++)
+		if (!strcmp(info->system, roles[k].system) && !strcmp(info->name, roles[k].name))
+			find_fields(role, info->layout, k);
+	return true;
+}
+
+void braid_call_name(const struct braid_roles *r, u32 call, char name[BRAID_CALL_BYTES])
+{
+	if (call >= BRAID_CALL_NUMBER)
+		snprintf(name, BRAID_CALL_BYTES, "%u", call - BRAID_CALL_NUMBER);
+	else if (call >= BRAID_CALL_FIRST)
+		memcpy(name, r->calls[call - BRAID_CALL_FIRST], BRAID_CALL_BYTES);
+	else
+		snprintf(name, BRAID_CALL_BYTES, "%s", call == BRAID_CALL_NONE ? "-" : "?");
+}
+
+const struct braid_role_info *braid_roles_find(struct braid_roles *r,
+					       const struct braid_event_type_info *info)
+{
+	size_t more = r->nr ? r->nr : 256;
+	struct braid_role_info *grown;
+
+	while (more <= info->number)
+		more *= 2;
+	if (more > r->nr) {
+		grown = reallocarray(r->infos, more, sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + r->nr, 0, (more - r->nr) * sizeof(*grown));
+		r->infos = grown;
+		r->nr = more;
+	}
+	if (!r->infos[info->number].met && !find_role(r, &r->infos[info->number], info))
+		return NULL;
+	return &r->infos[info->number];
+}
+
+void braid_roles_free(struct braid_roles *r)
+{
+	free(r->infos);
+	free(r->calls);
+	*r = (struct braid_roles){ 0 };
+}
+
+bool braid_role_number(const struct braid_role_info *info, u32 field,
+		       const struct braid_item *item, s64 *number)
+{
+	const struct braid_role_field *f = &info->fields[field];
+	u32 shift = 64 - 8 * f->bytes;
+	u64 value = 0;
+
+	if (!f->bytes || (u32)f->offset + f->bytes > item->payload_bytes)
+		return false;
+	memcpy(&value, item->payload + f->offset, f->bytes);
+	*number = f->is_signed ? (s64)(value << shift) >> shift : (s64)value;
+	return true;
+}
+
+void braid_role_comm(const struct braid_role_info *info, u32 field,
+		     const struct braid_item *item, char comm[BRAID_COMM_BYTES])
+{
+	const struct braid_role_field *f = &info->fields[field];
+	const char *from = (const char *)item->payload + f->offset;
+	size_t length;
+
+	if (!f->bytes || (u32)f->offset + f->bytes > item->payload_bytes)
+		return;
+	length = strnlen(from, BRAID_COMM_BYTES - 1);
+	if (!memcmp(comm, from, length) && !comm[length])
+		return;
+	memcpy(comm, from, length);
+	comm[length] = 0;
+	braid_text_clean(comm);
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The longest times in which a vCPU recorded no event although its guest had work, and why. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/analysis.h"
+#include "host_agent/util/error.h"
+
+struct stalls {
+	struct braid_states *s;
+	struct braid_analysis_options o;
+	struct braid_gap *open;		/* of each vCPU: since its last event */
+	struct braid_gap *worst;	/* of each stream; to_ns 0: none */
+	struct braid_longest longest;	/* struct braid_gap */
+};
+
+static int by_length(const void *a, const void *b)
+{
+	const struct braid_gap *x = a, *y = b;
+
+	if (braid_stall_ns(x) != braid_stall_ns(y))
+		return braid_stall_ns(x) < braid_stall_ns(y) ? -1 : 1;
+	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
+					  (x->vcpu > y->vcpu ? -1 : 1);
+}
+
+static void begin_gap(struct stalls *x, u32 vcpu, s64 ns)
+{
+	struct braid_gap *g = &x->open[vcpu];
+
+	g->vcpu = vcpu;
+	g->task = x->s->vcpus[vcpu].task;
+	g->from_ns = ns;
+	g->idle_ns = 0;
+	g->culprits.nr = 0;
+	memset(g->ns, 0, sizeof(g->ns));
+}
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct stalls *x = arg;
+	struct braid_gap *g = &x->open[span->vcpu];
+	s64 from_ns = span->from_ns > g->from_ns ? span->from_ns : g->from_ns;
+	u64 ns = span->to_ns > from_ns ? span->to_ns - from_ns : 0;
+
+	g->ns[span->state] += ns;
+	if (span->state == BRAID_VCPU_HALTED ||
+	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
+		g->idle_ns += ns;
+	if (span->state == BRAID_VCPU_STOLEN && ns)
+		braid_pieces_add(&g->culprits, &span->culprit, ns);
+	return 0;
+}
+
+/* A gap is over. */
+static int take_gap(struct stalls *x, u32 vcpu, s64 ns)
+{
+	struct braid_gap *g = &x->open[vcpu], *worst;
+	u64 least_ns;
+	int err;
+
+	worst = &x->worst[x->s->vcpus[vcpu].guest->number];
+	if (ns > x->s->vcpus[vcpu].end_ns)
+		ns = x->s->vcpus[vcpu].end_ns;
+	g->to_ns = ns;
+	if (ns <= g->from_ns || !braid_analysis_wants(x->s, &x->o, vcpu, g->task))
+		return 0;
+	/* Most gaps are short: their states need not be known. */
+	least_ns = worst->to_ns ? braid_stall_ns(worst) : 0;
+	if (x->longest.nr < x->longest.max)
+		least_ns = 0;
+	else if (x->longest.nr && braid_stall_ns((void *)x->longest.items) < least_ns)
+		least_ns = braid_stall_ns((void *)x->longest.items);
+	if ((u64)(ns - g->from_ns) <= least_ns)
+		return 0;
+	err = braid_states_settle(x->s, vcpu, ns);
+	if (err || !braid_stall_ns(g))
+		return err;
+	braid_longest_add(&x->longest, g);
+	if (!worst->to_ns || by_length(worst, g) < 0)
+		*worst = *g;
+	return 0;
+}
+
+static int take_event(void *state, const struct braid_item *item)
+{
+	struct stalls *x = state;
+	const struct braid_guest_state *guest = &x->s->guests[item->stream->number];
+	u32 vcpu = guest->first_vcpu + item->ring->cpu;
+	int err = 0;
+
+	if (item->ring->cpu >= guest->nr_vcpus || !item->sure ||
+	    item->bound_ns == BRAID_BOUND_UNKNOWN)
+		return 0;
+	/* Where events were lost there may have been none missing. */
+	if (!item->lost_before && x->open[vcpu].from_ns != INT64_MIN)
+		err = take_gap(x, vcpu, item->host_ns);
+	begin_gap(x, vcpu, item->host_ns);
+	if (x->open[vcpu].from_ns < x->s->vcpus[vcpu].begin_ns)
+		x->open[vcpu].from_ns = x->s->vcpus[vcpu].begin_ns;
+	return err;
+}
+
+/* Output ------------------------------------------------------------------------------------- */
+
+static const struct braid_column columns[] = {
+	{ "AT", "at_ns", BRAID_CELL_TIME }, { "FOR", "duration_ns", BRAID_CELL_DURATION },
+	{ "IDLE", "idle_ns", BRAID_CELL_DURATION },
+	{ "VCPU", "vcpu", BRAID_CELL_TEXT }, { "TASK", "task", BRAID_CELL_TEXT },
+	{ "TID", "tid", BRAID_CELL_COUNT },
+	{ "GUEST", "guest_ns", BRAID_CELL_DURATION },
+	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },
+	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },
+	{ "RUNNING", "running_ns", BRAID_CELL_DURATION },
+	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },
+	{ "HALTED", "halted_ns", BRAID_CELL_DURATION },
+	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
+	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },
+	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },
+	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION },
+	{ "CULPRITS", "culprits", BRAID_CELL_LIST },
+};
+
+/* What each state means to the vCPU's thread. @work: the vCPU's task is not the idle task. */
+static const char *evidence(enum braid_vcpu_state state, bool work)
+{
+	static const char *const names[BRAID_NR_VCPU_STATES] = {
+		[BRAID_VCPU_UNKNOWN] = "unknown",
+		[BRAID_VCPU_GUEST] = "executing guest code without an event",
+		[BRAID_VCPU_KVM] = "in the hypervisor",
+		[BRAID_VCPU_VMM] = "in the VMM",
+		[BRAID_VCPU_RUNS] = "running, in the guest, the hypervisor or the VMM",
+		[BRAID_VCPU_STOLEN] = "runnable, not running",
+		[BRAID_VCPU_HALTED] = "halted",
+		[BRAID_VCPU_BLOCKED] = "blocked in the hypervisor or the VMM, or frozen by its cgroup",
+		[BRAID_VCPU_SLEEPS] = "asleep: halted, or blocked in the hypervisor or the VMM",
+		[BRAID_VCPU_STOPPED] = "stopped by a signal or a debugger",
+	};
+
+	if (state == BRAID_VCPU_SLEEPS && work)
+		return "asleep with work to do: blocked in the hypervisor or the VMM, or frozen by its cgroup";
+	return names[state];
+}
+
+/* One stall as a paragraph: the largest share first. */
+static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
+			  struct braid_text *out)
+{
+	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], took[24];
+	const struct braid_vcpu *v = &x->s->vcpus[g->vcpu];
+	u64 left[BRAID_NR_VCPU_STATES];
+	u32 k, best;
+
+	memcpy(left, g->ns, sizeof(left));
+	braid_vcpu_name(x->s, g->vcpu, name);
+	braid_task_name(x->s, v->guest->number, g->task, task);
+	braid_duration_text(g->to_ns - g->from_ns, took);
+	braid_text_puts(out, name);
+	if (v->tid)
+		braid_text_printf(out, " (thread %d)", v->tid);
+	braid_text_printf(out, " recorded no event for %s from %lld.%06lld; its task was %s:\n", took,
+			  (long long)(g->from_ns / 1000000000),
+			  (long long)(g->from_ns / 1000 % 1000000), task);
+	for (;;) {
+		for (best = k = 0; k < BRAID_NR_VCPU_STATES; k++)
+			best = left[k] > left[best] ? k : best;
+		if (!left[best])
+			break;
+		braid_duration_text(left[best], took);
+		braid_text_printf(out, "  %s %s", took, evidence(best, g->task > 0));
+		if (best == BRAID_VCPU_STOLEN && g->culprits.nr) {
+			braid_text_puts(out, "; on its CPU: ");
+			braid_pieces_write(x->s, &g->culprits, BRAID_TABLE_TEXT, out);
+		}
+		braid_text_putc(out, '\n');
+		left[best] = 0;
+	}
+	if (!g->idle_ns)
+		return;
+	braid_duration_text(g->idle_ns, took);
+	braid_text_printf(out, "  for %s of that time the guest had nothing to run\n", took);
+}
+
+/* These states are known by KVM's events only. */
+static bool needs_kvm(enum braid_vcpu_state state)
+{
+	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_KVM || state == BRAID_VCPU_VMM ||
+	       state == BRAID_VCPU_HALTED || state == BRAID_VCPU_BLOCKED;
+}
+
+static void put_row(const struct stalls *x, const struct braid_gap *g, struct braid_table *t)
+{
+	static const enum braid_vcpu_state order[] = {
+		BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS,
+		BRAID_VCPU_STOLEN, BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS,
+		BRAID_VCPU_STOPPED, BRAID_VCPU_UNKNOWN,
+	};
+	struct braid_text line = { 0 };
+	char name[BRAID_NAME_TEXT];
+	bool kvm = x->s->any_kvm;
+	u32 k;
+
+	braid_table_number(t, g->from_ns);
+	braid_table_number(t, g->to_ns - g->from_ns);
+	braid_table_number(t, g->idle_ns);
+	braid_vcpu_name(x->s, g->vcpu, name);
+	braid_table_text(t, name);
+	braid_task_name(x->s, x->s->vcpus[g->vcpu].guest->number, g->task, name);
+	braid_table_text(t, name);
+	braid_table_number(t, x->s->vcpus[g->vcpu].tid);
+	for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+		braid_table_number(t, kvm || !needs_kvm(order[k]) ? (s64)g->ns[order[k]] :
+								    BRAID_CELL_NONE);
+	braid_pieces_write(x->s, &g->culprits, x->o.form, &line);
+	braid_text_putc(&line, 0);
+	t->failed |= line.failed;
+	braid_table_text(t, line.failed ? "" : line.data);
+	braid_text_free(&line);
+}
+
+static void write(void *state, struct braid_text *out)
+{
+	struct stalls *x = state;
+	const struct braid_gap *all = (const struct braid_gap *)x->longest.items;
+	struct braid_table table = {
+		.key = "stalls", .columns = columns,
+		.nr_columns = sizeof(columns) / sizeof(columns[0]),
+	};
+	u32 k;
+
+	braid_longest_sort(&x->longest);
+	braid_certainty_write(x->s, &x->o, out);
+	if (x->o.form == BRAID_TABLE_TEXT) {
+		if (!x->longest.nr)
+			braid_text_puts(out, "No vCPU stalled.\n");
+		for (k = 0; k < x->longest.nr; k++) {
+			braid_text_putc(out, '\n');
+			put_paragraph(x, &all[k], out);
+		}
+		return;
+	}
+	for (k = 0; k < x->longest.nr; k++)
+		put_row(x, &all[k], &table);
+	if (x->o.form == BRAID_TABLE_JSON)
+		braid_text_putc(out, ',');
+	braid_table_write(&table, x->o.form, out);
+	braid_table_free(&table);
+}
+
+const struct braid_gap *braid_stalls_worst(const void *state, u32 stream)
+{
+	const struct stalls *x = state;
+
+	return x->worst[stream].to_ns ? &x->worst[stream] : NULL;
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static int begin(void *state, struct braid_states *s,
+		 const struct braid_analysis_options *options)
+{
+	struct stalls *x = state;
+	u32 k;
+
+	x->s = s;
+	x->o = *options;
+	x->open = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->open));
+	x->worst = calloc(s->source->nr_streams + 1, sizeof(*x->worst));
+	if (!x->open || !x->worst)
+		return braid_out_of_memory();
+	for (k = 0; k < s->nr_vcpus; k++)
+		begin_gap(x, k, INT64_MIN);
+	return braid_longest_begin(&x->longest, x->o.top, sizeof(struct braid_gap), by_length);
+}
+
+/* A guest that hangs to the end has no next event. */
+static int end(void *state)
+{
+	struct stalls *x = state;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < x->s->nr_vcpus && !err; k++)
+		if (x->open[k].from_ns != INT64_MIN && !x->s->vcpus[k].in_gap)
+			err = take_gap(x, k, x->s->vcpus[k].end_ns);
+	return err;
+}
+
+static void free_state(void *state)
+{
+	struct stalls *x = state;
+
+	braid_longest_free(&x->longest);
+	free(x->open);
+	free(x->worst);
+}
+
+const struct braid_analysis braid_analysis_stalls = {
+	.name = "stalls",
+	.help = "the longest times without an event of a vCPU that had work, and what happened meanwhile",
+	.of_task = true,
+	.state_bytes = sizeof(struct stalls),
+	.begin = begin,
+	.states = { .span = take_span },
+	.event = take_event,
+	.end = end,
+	.write = write,
+	.free = free_state,
+};

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Takes the merge's events, and hands each to what it changes: a host CPU, a vCPU, a guest task. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/private.h"
+#include "host_agent/util/error.h"
+
+#define SLEEP_STATES	0xffu	/* of prev_state; the bit above means preempted */
+#define STOP_STATES	0x0cu	/* stopped or traced */
+#define DEAD_STATES	0x30u
+
+const char *braid_vcpu_state_name(enum braid_vcpu_state state)
+{
+	static const char *const names[BRAID_NR_VCPU_STATES] = {
+		[BRAID_VCPU_UNKNOWN] = "unknown", [BRAID_VCPU_GUEST] = "guest",
+		[BRAID_VCPU_KVM] = "hypervisor", [BRAID_VCPU_VMM] = "VMM",
+		[BRAID_VCPU_RUNS] = "running", [BRAID_VCPU_STOLEN] = "stolen",
+		[BRAID_VCPU_HALTED] = "halted", [BRAID_VCPU_BLOCKED] = "blocked",
+		[BRAID_VCPU_SLEEPS] = "sleeping", [BRAID_VCPU_STOPPED] = "stopped",
+	};
+
+	return names[state];
+}
+
+/* Threads ----------------------------------------------------------------------------------- */
+
+/* The vCPU that a thread of the host is now; NULL: none, or one that is not known by itself. */
+static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, s64 ns)
+{
+	struct braid_vcpu *v = braid_vcpu_of_thread(s, tid, ns);
+
+	if (!v)
+		return NULL;
+	if (v->tid != tid) {
+		braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
+		v->tid = tid;
+	}
+	return v;
+}
+
+static void set_current(struct braid_host_cpu *cpu, s64 tid, u32 vcpu)
+{
+	cpu->known = true;
+	cpu->tid = tid;
+	cpu->vcpu = vcpu;
+}
+
+static u32 number_of(const struct braid_states *s, const struct braid_vcpu *v)
+{
+	return v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
+}
+
+static int refresh(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	return v ? braid_vcpu_refresh(s, v, ns, 0) : 0;
+}
+
+static int take_switch(struct braid_states *s, u32 number, const struct braid_item *item,
+		       const struct braid_role_info *info)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_vcpu *from, *to;
+	s64 prev, state, next;
+	int thread, err;
+
+	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
+	    !braid_role_number(info, 2, item, &next))
+		return 0;
+	s->any_switch = true;
+	from = vcpu_of(s, prev, item->host_ns);
+	to = vcpu_of(s, next, item->host_ns);
+	thread = !(state & SLEEP_STATES) ? BRAID_THREAD_WAITS :
+		 state & STOP_STATES ? BRAID_THREAD_STOPPED :
+		 state & DEAD_STATES ? BRAID_THREAD_UNKNOWN : BRAID_THREAD_SLEEPS;
+	if (from) {
+		braid_vcpu_set_thread(s, from, thread, number);
+		from->times_unseen += s->open_gaps > 0;
+	}
+	if (to && to->thread == BRAID_THREAD_WAITS && to->cpu != number) {
+		to->moved_unseen = true;
+		s->moved_unseen++;
+	}
+	if (to) {
+		braid_vcpu_set_thread(s, to, BRAID_THREAD_ON, number);
+		braid_mark(s, BRAID_MARK_ON_CPU, number_of(s, to), item->host_ns, 0, 0);
+	}
+	err = braid_task_note_comm(s, item, info, next);
+	if (err)
+		return err;
+	set_current(cpu, next, number_of(s, to));
+	cpu->irqs = 0;
+	cpu->softirq = false;
+	err = refresh(s, from, item->host_ns);
+	if (!err)
+		err = refresh(s, to, item->host_ns);
+	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+}
+
+/* A thread that sleeps is woken, or one that waits is moved. */
+static int take_place(struct braid_states *s, const struct braid_item *item,
+		      const struct braid_role_info *info)
+{
+	bool wakeup = info->role == BRAID_ROLE_WAKEUP;
+	struct braid_vcpu *v;
+	s64 pid, cpu;
+	int thread;
+
+	if (!braid_role_number(info, 0, item, &pid))
+		return 0;
+	s->any_wakeup |= wakeup;
+	s->any_migrate |= !wakeup;
+	v = vcpu_of(s, pid, item->host_ns);
+	/* A thread of unknown state may be running while it is woken. */
+	if (!v || v->thread == BRAID_THREAD_ON || v->thread == BRAID_THREAD_UNKNOWN)
+		return 0;
+	if (!braid_role_number(info, 1, item, &cpu) || cpu < 0 || cpu > BRAID_STATES_MAX_CPUS)
+		cpu = v->cpu;
+	if (wakeup && (v->now.state == BRAID_VCPU_HALTED || v->now.state == BRAID_VCPU_SLEEPS))
+		braid_mark(s, BRAID_MARK_WOKEN, number_of(s, v), item->host_ns, 0, 0);
+	thread = wakeup ? BRAID_THREAD_WAITS : (int)v->thread;
+	braid_vcpu_set_thread(s, v, thread, cpu);
+	return refresh(s, v, item->host_ns);
+}
+
+static int take_irq(struct braid_states *s, u32 number, const struct braid_item *item,
+		    const struct braid_role_info *info)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	s64 which = 0;
+	int err;
+
+	braid_role_number(info, 0, item, &which);
+	switch (info->role) {
+	case BRAID_ROLE_IRQ_ENTRY:
+		cpu->irqs++;
+		cpu->irq = which;
+		break;
+	case BRAID_ROLE_IRQ_EXIT:
+		cpu->irqs -= !!cpu->irqs;
+		break;
+	default:
+		cpu->softirq = info->role == BRAID_ROLE_SOFTIRQ_ENTRY;
+		cpu->vector = which;
+	}
+	if (!cpu->known)
+		return 0;
+	err = cpu->vcpu == BRAID_NO_VCPU ? 0 : refresh(s, &s->vcpus[cpu->vcpu], item->host_ns);
+	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+}
+
+static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
+			const struct braid_item *item, const struct braid_role_info *info)
+{
+	struct braid_guest_state *guest = &s->guests[v->guest->number];
+	bool known = !v->in_gap && guest->any_switch;
+	s64 reason = 0, isa = 0, ip = 0;
+
+	guest->entries_missing |= v->kvm == BRAID_KVM_HOST || v->kvm == BRAID_KVM_USER;
+	braid_role_number(info, 0, item, &reason);
+	braid_role_number(info, 1, item, &isa);
+	braid_role_number(info, 2, item, &ip);
+	v->reason = (u64)isa << 32 | (u32)reason;
+	v->halted = false;
+	v->exits += item->host_ns >= v->begin_ns && item->host_ns <= v->end_ns;
+	v->out = item->host_ns >= v->begin_ns;
+	v->exit = (struct braid_exit){
+		.vcpu = number_of(s, v), .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
+		.call = known ? v->call : BRAID_CALL_UNKNOWN, .level = 1, .ip = ip,
+		.reason = v->reason, .from_ns = item->host_ns,
+	};
+}
+
+/* The exit is over: its states are those that the vCPU went through since. */
+static int report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	struct braid_exit exit = v->exit;
+	u32 k;
+
+	v->out = false;
+	exit.to_ns = ns;
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		exit.ns[k] = v->ns[k] - v->exit.ns[k];
+	return s->ops && s->ops->exit && ns <= v->end_ns ? s->ops->exit(s->arg, &exit) : 0;
+}
+
+static int take_kvm(struct braid_states *s, const struct braid_item *item,
+		    const struct braid_role_info *info)
+{
+	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+	int err;
+
+	s->any_kvm = true;
+	braid_cpu_has_kvm(s, item->ring->cpu);
+	s->any_user |= info->role == BRAID_ROLE_KVM_USER;
+	s->other_vms |= !v;
+	if (!v)
+		return 0;
+	if (info->role == BRAID_ROLE_KVM_ENTRY) {
+		braid_role_number(info, 0, item, &v->kvm_id);
+		v->ipi = -1;
+		braid_mark(s, BRAID_MARK_ENTERED, number_of(s, v), item->host_ns, 0, 0);
+	}
+	if (info->role == BRAID_ROLE_KVM_EXIT) {
+		leave_guest(s, v, item, info);
+		v->times_unseen += braid_vcpu_may_hide(s, v);
+	}
+	v->kvm = info->role == BRAID_ROLE_KVM_ENTRY ? BRAID_KVM_GUEST :
+		 info->role == BRAID_ROLE_KVM_EXIT ? BRAID_KVM_HOST : BRAID_KVM_USER;
+	err = refresh(s, v, item->host_ns);
+	/* The exit's states are counted from here, or up to here, also if the state goes on. */
+	if (!err && v->out && info->role != BRAID_ROLE_KVM_USER)
+		err = braid_states_settle(s, number_of(s, v), item->host_ns);
+	if (info->role == BRAID_ROLE_KVM_EXIT)
+		memcpy(v->exit.ns, v->ns, sizeof(v->ns));
+	if (!err && info->role == BRAID_ROLE_KVM_ENTRY && v->out)
+		err = report_exit(s, v, item->host_ns);
+	return err;
+}
+
+/* The exit that is being handled left a guest of the guest. */
+static void take_nested(struct braid_states *s, const struct braid_item *item)
+{
+	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
+
+	s->any_nested = true;
+	if (v && v->out)
+		v->exit.level = 2;
+}
+
+/*
+ * An event's task is the current one of its CPU: so a switch before it was not seen. It may have been
+ * lost, or the kernel did not record it.
+ */
+static int take_current(struct braid_states *s, u32 number, const struct braid_item *item)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_vcpu *before = cpu->known && cpu->vcpu != BRAID_NO_VCPU ?
+				    &s->vcpus[cpu->vcpu] : NULL;
+	s32 tid = braid_format_pid(item);
+	struct braid_vcpu *v = vcpu_of(s, tid, item->host_ns);
+	int err = 0;
+
+	set_current(cpu, tid, number_of(s, v));
+	if (before && before != v && before->thread == BRAID_THREAD_ON && before->cpu == number) {
+		braid_vcpu_set_thread(s, before, BRAID_THREAD_UNKNOWN, number);
+		err = refresh(s, before, item->host_ns);
+	}
+	if (v)
+		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
+	if (!err)
+		err = refresh(s, v, item->host_ns);
+	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
+}
+
+/* Between a switch's event and the switch itself, only events of no role may still be the task's. */
+static bool missed_switch(const struct braid_host_cpu *cpu, const struct braid_item *item,
+			  enum braid_role role)
+{
+	return cpu->known ? role != BRAID_ROLE_NONE && cpu->tid != braid_format_pid(item) :
+			    role != BRAID_ROLE_SWITCH;
+}
+
+static int take_host(struct braid_states *s, const struct braid_item *item,
+		     const struct braid_role_info *info)
+{
+	u32 number = item->ring->cpu;
+	int err = 0;
+
+	if (number >= s->nr_cpus)
+		return 0;
+	if (s->any_switch && missed_switch(&s->cpus[number], item, info->role))
+		err = take_current(s, number, item);
+	if (err)
+		return err;
+	switch (info->role) {
+	case BRAID_ROLE_NONE:
+		return 0;
+	case BRAID_ROLE_SWITCH:
+		return take_switch(s, number, item, info);
+	case BRAID_ROLE_WAKEUP:
+	case BRAID_ROLE_MIGRATE:
+		return take_place(s, item, info);
+	case BRAID_ROLE_KVM_ENTRY:
+	case BRAID_ROLE_KVM_EXIT:
+	case BRAID_ROLE_KVM_USER:
+		return take_kvm(s, item, info);
+	case BRAID_ROLE_KVM_NESTED:
+		take_nested(s, item);
+		return 0;
+	case BRAID_ROLE_CALL_ENTER:
+	case BRAID_ROLE_CALL_EXIT:
+	case BRAID_ROLE_VECTOR_ENTRY:
+	case BRAID_ROLE_VECTOR_EXIT:
+		return 0;	/* of guests only */
+	case BRAID_ROLE_KVM_IPI:
+	case BRAID_ROLE_KVM_RAISE:
+	case BRAID_ROLE_KVM_INJECT:
+	case BRAID_ROLE_KVM_HALTED:
+		braid_mark_take_kvm(s, vcpu_of(s, braid_format_pid(item), item->host_ns), item, info);
+		return 0;
+	default:
+		return take_irq(s, number, item, info);
+	}
+}
+
+/* Guests ------------------------------------------------------------------------------------ */
+
+static int take_guest(struct braid_states *s, const struct braid_item *item,
+		      const struct braid_role_info *info)
+{
+	const struct braid_guest_state *guest = &s->guests[item->stream->number];
+	u32 number = guest->first_vcpu + item->ring->cpu;
+
+	if (item->ring->cpu >= guest->nr_vcpus || item->raw)
+		return 0;
+	if (!item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN) {
+		s->vcpus[number].task = BRAID_PID_UNKNOWN;
+		s->vcpus[number].call = BRAID_CALL_UNKNOWN;
+		return braid_vcpu_refresh(s, &s->vcpus[number], item->host_ns, 0);
+	}
+	if (info->role == BRAID_ROLE_SWITCH)
+		return braid_task_take_switch(s, item, info);
+	if (info->role == BRAID_ROLE_WAKEUP)
+		return braid_task_take_wakeup(s, item, info);
+	if (info->role == BRAID_ROLE_MIGRATE)
+		return braid_task_take_migrate(s, item, info);
+	if (info->role == BRAID_ROLE_CALL_ENTER || info->role == BRAID_ROLE_CALL_EXIT)
+		return braid_task_take_call(s, item, info, number);
+	braid_mark_take_guest(s, number, item, info);
+	return s->vcpus[number].task == BRAID_PID_UNKNOWN ?
+	       braid_task_take_current(s, item, number) : 0;
+}
+
+/* Losses ------------------------------------------------------------------------------------ */
+
+/* From here on a ring's events are missing. */
+static int open_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
+{
+	struct braid_guest_state *guest = &s->guests[ring->stream->number];
+
+	if (ring->stream->kind == BRAID_STREAM_HOST) {
+		if (ring->cpu >= s->nr_cpus || s->cpus[ring->cpu].in_gap)
+			return 0;
+		s->cpus[ring->cpu].in_gap = true;
+		s->cpus[ring->cpu].known = false;
+		s->cpus[ring->cpu].irqs = 0;
+		s->cpus[ring->cpu].softirq = false;
+		s->open_gaps++;
+		return braid_vcpu_forget(s, ring->cpu, ns);
+	}
+	guest->gaps++;
+	if (ring->cpu >= guest->nr_vcpus)
+		return 0;
+	braid_mark(s, BRAID_MARK_LOST_GUEST, guest->first_vcpu + ring->cpu, ns, 0, 0);
+	s->vcpus[guest->first_vcpu + ring->cpu].in_gap = true;
+	s->vcpus[guest->first_vcpu + ring->cpu].task = BRAID_PID_UNKNOWN;
+	s->vcpus[guest->first_vcpu + ring->cpu].call = BRAID_CALL_UNKNOWN;
+	return braid_vcpu_refresh(s, &s->vcpus[guest->first_vcpu + ring->cpu], ns, 0);
+}
+
+/* From here on they are there again. */
+static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 ns)
+{
+	struct braid_guest_state *guest = &s->guests[ring->stream->number];
+
+	if (ring->stream->kind == BRAID_STREAM_HOST) {
+		if (ring->cpu >= s->nr_cpus || !s->cpus[ring->cpu].in_gap)
+			return 0;
+		s->cpus[ring->cpu].in_gap = false;
+		s->open_gaps--;
+		/* What other CPUs said meanwhile may have been overtaken by this one. */
+		return braid_vcpu_forget(s, ring->cpu, ns);
+	}
+	guest->gaps++;
+	if (ring->cpu < guest->nr_vcpus)
+		s->vcpus[guest->first_vcpu + ring->cpu].in_gap = false;
+	return 0;
+}
+
+/*
+ * The merge has moved the last event's ring on to its next event: if some are missing in between,
+ * the gap begins at the last event.
+ */
+static int look_ahead(struct braid_states *s)
+{
+	const struct braid_item *next = s->last ? &s->last->item : NULL;
+
+	if (!next || !next->lost_before ||
+	    (next->host_ns == s->last_ns && next->seq == s->last_seq &&
+	     next->payload == s->last_payload && next->kind == BRAID_ITEM_EVENT))
+		return 0;
+	return open_gap(s, s->last, s->last_ns);
+}
+
+int braid_states_lost(struct braid_states *s, const struct braid_item *item)
+{
+	int err = look_ahead(s);
+
+	if (!err && item->host_ns >= s->start_ns)
+		err = braid_start_apply(s);
+	s->last = NULL;
+	if (!err)
+		err = open_gap(s, item->ring, item->host_ns);
+	if (!err && item->kind == BRAID_ITEM_EVENT)
+		err = close_gap(s, item->ring, item->host_ns);
+	return err;
+}
+
+/* Life -------------------------------------------------------------------------------------- */
+
+int braid_states_event(struct braid_states *s, const struct braid_item *item,
+		       const struct braid_event_type_info *info)
+{
+	const struct braid_role_info *role = braid_roles_find(&s->roles, info);
+	int err = look_ahead(s);
+
+	if (!role)
+		return braid_out_of_memory();
+	if (!err && item->host_ns >= s->start_ns)
+		err = braid_start_apply(s);
+	if (err)
+		return err;
+	s->last = item->ring;
+	s->last_ns = item->host_ns;
+	s->last_seq = item->seq;
+	s->last_payload = item->payload;
+	if (s->begin_ns == INT64_MAX)
+		braid_states_limit(s, item->host_ns, INT64_MAX);
+	return item->stream->kind == BRAID_STREAM_HOST ? take_host(s, item, role) :
+							 take_guest(s, item, role);
+}
+
+void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
+{
+	u32 k;
+
+	if (!braid_states_takes(from_ns))
+		from_ns = INT64_MIN;
+	if (!braid_states_takes(to_ns))
+		to_ns = INT64_MAX;
+	if (from_ns != INT64_MIN && (s->begin_ns == INT64_MAX || from_ns > s->begin_ns))
+		s->begin_ns = from_ns;
+	if (to_ns < s->end_ns)
+		s->end_ns = to_ns;
+	for (k = 0; k < s->nr_vcpus; k++) {
+		if (s->begin_ns != INT64_MAX && s->vcpus[k].begin_ns < s->begin_ns)
+			s->vcpus[k].begin_ns = s->begin_ns;
+		if (s->vcpus[k].end_ns > s->end_ns)
+			s->vcpus[k].end_ns = s->end_ns;
+	}
+}
+
+static void take_windows(struct braid_states *s)
+{
+	const struct braid_source *source = s->source;
+	size_t k;
+
+	s->begin_ns = s->end_ns = INT64_MAX;
+	for (k = 0; k < source->nr_windows; k++) {
+		const struct braid_window *w = &source->windows[k];
+
+		if (!braid_states_takes(w->start_ns) || w->stop_ns < w->start_ns)
+			continue;
+		if (s->begin_ns == INT64_MAX || w->stop_ns > s->end_ns)
+			s->end_ns = braid_states_takes(w->stop_ns) ? w->stop_ns : INT64_MAX;
+		if (w->start_ns < s->begin_ns)
+			s->begin_ns = w->start_ns;
+		s->windowed = true;
+	}
+}
+
+static void begin_vcpu(const struct braid_states *s, struct braid_vcpu *v,
+		       const struct braid_stream *guest, u32 number)
+{
+	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
+
+	*v = (struct braid_vcpu){
+		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
+		.begin_ns = s->begin_ns == INT64_MAX ? INT64_MIN : s->begin_ns,
+		.end_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
+								       INT64_MAX,
+		.next_waiter = BRAID_NO_VCPU, .prev_waiter = BRAID_NO_VCPU,
+		.now = {
+			.vcpu = v - s->vcpus, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
+			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
+		},
+	};
+	/* A later incarnation: until then the vCPU counts for the one before. */
+	if (guest->before && braid_states_takes(guest->found_ns) &&
+	    (s64)guest->found_ns > v->begin_ns)
+		v->begin_ns = guest->found_ns;
+	if (s->end_ns < v->end_ns)
+		v->end_ns = s->end_ns;
+}
+
+int braid_states_begin(struct braid_states *s, struct braid_source *source,
+		       const struct braid_states_ops *ops, void *arg)
+{
+	size_t k;
+	u32 n;
+	int err;
+
+	*s = (struct braid_states){ .source = source, .ops = ops, .arg = arg };
+	take_windows(s);
+	err = braid_vcpu_map_make(&s->threads, source);
+	if (err)
+		return err;
+	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
+	for (k = 0; k < source->nr_streams && s->guests; k++) {
+		s->guests[k].first_vcpu = s->nr_vcpus;
+		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
+			s->guests[k].nr_vcpus = source->streams[k]->nr_cpus;
+		s->nr_vcpus += s->guests[k].nr_vcpus;
+	}
+	s->vcpus = calloc((size_t)s->nr_vcpus + 1, sizeof(*s->vcpus));
+	if (!s->guests || !s->vcpus || braid_cpus_begin(s))
+		return braid_out_of_memory();
+	for (k = 0; k < source->nr_streams; k++)
+		for (n = 0; n < s->guests[k].nr_vcpus; n++)
+			begin_vcpu(s, &s->vcpus[s->guests[k].first_vcpu + n], source->streams[k], n);
+	return braid_start_find(s);
+}
+
+/* Every nanosecond is in one state. */
+static int check_sum(const struct braid_vcpu *v)
+{
+	s64 observed = v->end_ns - v->begin_ns;
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		sum += v->ns[k];
+	if (sum == (observed > 0 ? (u64)observed : 0))
+		return 0;
+	return braid_fail(-EINVAL, "%s/vCPU %u: its states are %llu ns in all, and it was observed for %lld ns: this is a defect of tracebraid",
+			  v->guest->name, v->number, (unsigned long long)sum, (long long)observed);
+}
+
+int braid_states_end(struct braid_states *s)
+{
+	int err = look_ahead(s);
+	u32 k;
+
+	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
+		s->end_ns = s->last_ns;
+	for (k = 0; k < s->nr_vcpus && !err; k++) {
+		struct braid_vcpu *v = &s->vcpus[k];
+
+		if (s->end_ns < v->end_ns)
+			v->end_ns = s->end_ns;
+		if (s->begin_ns == INT64_MAX || v->end_ns < v->begin_ns)
+			v->end_ns = v->begin_ns = 0;	/* no event, or not in this part */
+		err = braid_vcpu_end(s, v);
+		if (!err)
+			err = check_sum(v);
+	}
+	braid_task_end(s);
+	s->ended = true;
+	return err;
+}
+
+void braid_states_free(struct braid_states *s)
+{
+	braid_roles_free(&s->roles);
+	braid_vcpu_map_free(&s->threads);
+	free(s->guests);
+	free(s->vcpus);
+	free(s->cpus);
+	free(s->tasks);
+	free(s->slots);
+	*s = (struct braid_states){ 0 };
+}

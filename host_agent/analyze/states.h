@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * In which state each vCPU and each guest task was, at each nanosecond of a trace.
+ *
+ * One pass over the merge. Invariants:
+ * - A vCPU is in exactly one state from the start of its observation to its end; the lengths of
+ *   its spans add up to that time (struct braid_vcpu.ns, checked by braid_states_end()).
+ * - A vCPU's state comes from the host's events alone, which are of one clock: it has no bound. A
+ *   guest only contributes which of its tasks was current, and only to its own vCPUs.
+ * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
+ *   last event before the loss, not when the loss is reported.
+ * - If a recording states its start, a vCPU's first events after it prove its state from then on
+ *   (start.c). They are looked for before the pass, in a limited number of events.
+ * - Nothing is inferred from the absence of events whose kind the trace does not have: without
+ *   kvm_entry and kvm_exit a vCPU whose thread runs is in BRAID_VCPU_RUNS.
+ * - Memory is that of vCPUs, host CPUs and guest tasks; the latter have a limit.
+ */
+#ifndef BRAID_ANALYZE_STATES_H
+#define BRAID_ANALYZE_STATES_H
+
+#include "host_agent/analyze/roles.h"
+#include "host_agent/store/vcpu.h"
+
+#define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
+#define BRAID_PID_UNKNOWN	(-1)
+#define BRAID_NO_VCPU		0xffffffffu
+
+enum braid_vcpu_state {
+	BRAID_VCPU_UNKNOWN = 0,	/* events were lost, or none has proven a state yet */
+	BRAID_VCPU_GUEST,	/* executes guest code: between kvm_entry and kvm_exit */
+	BRAID_VCPU_KVM,		/* its thread runs in the hypervisor: after kvm_exit */
+	BRAID_VCPU_VMM,		/* its thread runs in user space: after kvm_userspace_exit */
+	BRAID_VCPU_RUNS,	/* its thread runs, without KVM events: one of the three above */
+	BRAID_VCPU_STOLEN,	/* its thread is runnable, or current, and something else runs */
+	BRAID_VCPU_HALTED,	/* its thread sleeps in KVM after HLT */
+	BRAID_VCPU_BLOCKED,	/* its thread sleeps in the hypervisor or the VMM, not halted */
+	BRAID_VCPU_SLEEPS,	/* its thread sleeps, without KVM events: one of the two above */
+	BRAID_VCPU_STOPPED,	/* its thread is stopped: by a signal or a debugger */
+	BRAID_NR_VCPU_STATES
+};
+
+/* What ran on the host CPU where a stolen vCPU waited. */
+enum braid_culprit_kind {
+	BRAID_CULPRIT_NONE = 0,	/* the vCPU was not stolen */
+	BRAID_CULPRIT_TASK,	/* a thread of the host that is not a vCPU */
+	BRAID_CULPRIT_VCPU,	/* a vCPU, and its guest's current task */
+	BRAID_CULPRIT_NOTHING,	/* the CPU was idle: throttled, or about to be scheduled */
+	BRAID_CULPRIT_IRQ,	/* a handler of the host's interrupt */
+	BRAID_CULPRIT_SOFTIRQ,
+	BRAID_CULPRIT_UNKNOWN,	/* its events were lost, or it has none yet */
+	BRAID_CULPRIT_GUEST_TASK,	/* not of a vCPU, but of a task in its run queue: another one */
+};
+
+struct braid_culprit {
+	enum braid_culprit_kind kind;
+	s32 id;			/* TASK, VCPU: the thread; IRQ: its number; SOFTIRQ: its vector */
+	u32 vcpu;		/* VCPU, GUEST_TASK: in braid_states.vcpus */
+	s32 task;		/* likewise: of its guest; or BRAID_PID_UNKNOWN */
+};
+
+static inline bool braid_culprit_same(const struct braid_culprit *a, const struct braid_culprit *b)
+{
+	return a->kind == b->kind && a->id == b->id && a->vcpu == b->vcpu && a->task == b->task;
+}
+
+/* A vCPU was in one state, with the same current task, culprit and reason. */
+struct braid_state_span {
+	u32 vcpu;		/* in braid_states.vcpus */
+	enum braid_vcpu_state state;
+	s64 from_ns, to_ns;	/* of the host's clock; to_ns > from_ns */
+	s32 task;		/* of the guest, current on the vCPU; or BRAID_PID_UNKNOWN */
+	u64 reason;		/* KVM: isa << 32 | reason of the exit; 0: unknown */
+	struct braid_culprit culprit;
+	u32 cpu;		/* STOLEN: of the host, where the culprit ran; else 0 */
+	/*
+	 * The task, or the culprit's task, came or went by a guest's event: by this much of the
+	 * span's ends it may have been another one. 0: that end is an event of the host, or the
+	 * span was handed on in parts, and they meet there (braid_states_settle()).
+	 */
+	u64 from_bound_ns, to_bound_ns;
+};
+
+/* A guest's task waited in its guest's run queue, and got its vCPU. */
+struct braid_queue_wait {
+	u32 vcpu;		/* that it runs on */
+	s32 pid;
+	s64 from_ns, to_ns;
+	u64 bound_ns;		/* of either end */
+	bool woken;		/* since it was woken; else since it was preempted */
+	u32 waker;		/* woken: the vCPU that recorded the wakeup */
+	s64 queue_from_ns;	/* known: since when in the last queue */
+	bool known;		/* the vCPUs in whose queues it was; they were, meanwhile: */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* GUEST, RUNS: another task ran */
+};
+
+/* A vCPU left guest code, and came back. */
+struct braid_exit {
+	u32 vcpu;
+	s32 task;		/* of the guest, current when it left; or BRAID_PID_UNKNOWN */
+	u64 reason;		/* isa << 32 | reason */
+	u32 call;		/* of that task: BRAID_CALL_* or a system call */
+	u32 level;		/* 2: it left a guest of the guest; else 1 */
+	u64 ip;			/* where in the guest; 0: not recorded */
+	s64 from_ns, to_ns;	/* kvm_exit, kvm_entry */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* what it did in between; they add up to that time */
+};
+
+/* A moment on the way of an interrupt to a guest's task. */
+enum braid_mark_kind {
+	BRAID_MARK_RAISED,	/* an interrupt for the vCPU; value: its vector */
+	BRAID_MARK_WOKEN,	/* its thread, which slept: halted, if KVM's events are there */
+	BRAID_MARK_ON_CPU,	/* its thread */
+	BRAID_MARK_INJECTED,	/* value: the vector */
+	BRAID_MARK_ENTERED,	/* the guest */
+	BRAID_MARK_HALTED,	/* a halt is over; value: whether the thread slept */
+	BRAID_MARK_HANDLER,	/* in the guest begins; value: vector, or BRAID_MARK_DEVICE */
+	BRAID_MARK_HANDLER_END,
+	BRAID_MARK_WAKES,	/* in the guest, in the context of an interrupt: a task is woken */
+	BRAID_MARK_LOST,	/* events of the host */
+	BRAID_MARK_LOST_GUEST,	/* events of the vCPU's ring */
+};
+
+#define BRAID_MARK_DEVICE	0u	/* a device's interrupt, whose vector is not known */
+
+struct braid_mark {
+	enum braid_mark_kind kind;
+	u32 vcpu;
+	s64 ns;
+	u64 bound_ns;		/* of a guest's event */
+	u64 value;
+	bool if_alone;		/* RAISED: for this vCPU only if KVM runs no VM but the guest */
+};
+
+/* Called as soon as a fact is certain. NULL: ignored. Return: 0 or -errno with braid_fail(). */
+struct braid_states_ops {
+	/* Of each vCPU in time order, without a gap. */
+	int (*span)(void *arg, const struct braid_state_span *span);
+	int (*queued)(void *arg, const struct braid_queue_wait *wait);
+	/* Of exits within the observation, at the entry. */
+	int (*exit)(void *arg, const struct braid_exit *exit);
+	void (*mark)(void *arg, const struct braid_mark *mark);
+};
+
+struct braid_guest_task {
+	u32 stream;
+	s32 pid;
+	char comm[BRAID_COMM_BYTES];	/* sanitized; "": unknown */
+	enum {
+		BRAID_GUEST_TASK_UNKNOWN, BRAID_GUEST_TASK_CURRENT, BRAID_GUEST_TASK_QUEUED,
+		BRAID_GUEST_TASK_BLOCKED,
+	} state;
+	bool seen;		/* a switch or wakeup was about it, ... */
+	bool exited;
+	s64 begin_ns, end_ns;	/* ... its observation: from the first one until it exited */
+	bool woken;		/* QUEUED: by a wakeup ... */
+	u32 waker;		/* ... which this vCPU recorded */
+	s64 since_ns;		/* QUEUED, BLOCKED */
+	u64 bound_ns;		/* of since_ns */
+	u32 gaps;		/* of its stream, when it was last seen: more make it unknown */
+	u32 call;		/* not CURRENT: the system call it is in */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* CURRENT: by its vCPU's state */
+	u64 bound_sum_ns;	/* of these: within the bound of a switch, so perhaps another's */
+	u64 queued_ns, blocked_ns;	/* what remains of its observation is unknown */
+	s64 queue_from_ns;	/* QUEUED: since then ... */
+	u32 queue;		/* ... on this vCPU, whose ->ns were ... */
+	u64 queue_began_ns[BRAID_NR_VCPU_STATES];
+	u64 queue_ns[BRAID_NR_VCPU_STATES];	/* before that, on others */
+};
+
+/* The parts of a vCPU's state that events change one by one. */
+struct braid_vcpu {
+	const struct braid_stream *guest;
+	u32 number;		/* in the guest */
+	s32 tid;		/* of its thread; 0: not seen yet */
+	s64 begin_ns, end_ns;	/* its observation */
+	enum { BRAID_THREAD_UNKNOWN, BRAID_THREAD_ON, BRAID_THREAD_WAITS, BRAID_THREAD_SLEEPS,
+	       BRAID_THREAD_STOPPED } thread;
+	enum { BRAID_KVM_UNSEEN, BRAID_KVM_GUEST, BRAID_KVM_HOST, BRAID_KVM_USER } kvm;
+	u32 times_unseen;	/* that entries and exits of it may be missing from then on */
+	u64 reason;
+	bool halted;		/* KVM_HOST: also without a reason, since before the start */
+	struct braid_vcpu_start {
+		s32 tid;
+		int thread, kvm;	/* as above; THREAD_UNKNOWN: nothing is known */
+		u32 cpu;
+	} start;		/* when the recording started */
+	u64 exits;		/* kvm_exit events within its observation */
+	s64 kvm_id;		/* KVM's number of it, on x86 its APIC's id; -1: not known yet */
+	s64 ipi;		/* vector that it sends since it left the guest; -1: none */
+	bool out;		/* it left guest code, in a known state since: */
+	struct braid_exit exit;	/* ns: of the vCPU's ->ns at that time */
+	u32 cpu;		/* of the host: where it runs or waits */
+	u32 next_waiter, prev_waiter;	/* on that CPU; or BRAID_NO_VCPU */
+	bool listed;		/* among the waiters */
+	s32 task;
+	u32 call;		/* that the task is in */
+	bool in_gap;		/* its guest's ring lost events: the task is unknown */
+	struct braid_state_span now;	/* the open span; to_ns is not set */
+	s64 since_ns;		/* its start, however often it was handed on in between ... */
+	u64 since_bound_ns;	/* ... and the bound of that */
+	bool moved_unseen;	/* WAITS: it was not on the CPU where it was thought to be */
+	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
+	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch */
+};
+
+struct braid_host_cpu {
+	bool known;		/* its current thread is: */
+	s32 tid;
+	u32 vcpu;		/* that it is; or BRAID_NO_VCPU */
+	u32 irqs;		/* nested handlers of interrupts (Linux nests none) ... */
+	s32 irq;		/* ... the innermost one's number */
+	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */
+	s32 vector;		/* ... this one */
+	bool in_gap;		/* events were lost from the last one on */
+	u32 first_waiter;	/* vCPU, or BRAID_NO_VCPU */
+	bool started;		/* its thread when the recording started is known: */
+	s32 start_tid;
+	bool shows_switches;	/* its sched_switch events are in the trace */
+	bool any_kvm;		/* kvm_entry or kvm_exit was recorded there */
+	bool any_vcpu;		/* a vCPU's thread ran there */
+};
+
+struct braid_guest_state {
+	u32 first_vcpu;
+	u32 nr_vcpus;		/* 0: the host's, or its threads are not known one by one */
+	u32 gaps;
+	bool any_switch, any_wakeup, any_call, any_handler;
+	bool entries_missing;	/* a vCPU left guest code twice, without a kvm_entry in between */
+};
+
+struct braid_states {
+	struct braid_source *source;
+	const struct braid_states_ops *ops;
+	void *arg;
+	struct braid_roles roles;
+	struct braid_vcpu_map threads;
+	struct braid_guest_state *guests;	/* by stream's number */
+	struct braid_vcpu *vcpus;
+	u32 nr_vcpus;
+	struct braid_host_cpu *cpus;
+	u32 nr_cpus;
+	u32 open_gaps;		/* host CPUs with in_gap */
+	u32 nr_silent;		/* host CPUs of which there is neither sched_switch nor kvm_exit */
+	struct braid_guest_task *tasks;
+	size_t nr_tasks, tasks_capacity;
+	u32 *slots;		/* number in tasks, + 1; by hash */
+	u32 nr_slots;		/* a power of two */
+	bool tasks_left_out;
+	/* Of the host; any_user: kvm_userspace_exit; any_nested: kvm_nested_vmexit */
+	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
+	bool any_raise, any_inject, any_halted;	/* kvm_apic_accept_irq, kvm_inj_virq, kvm_vcpu_wakeup */
+	bool other_vms;		/* KVM runs vCPUs that are of no guest of the trace */
+	u64 moved_unseen;	/* times that a waiting vCPU was moved to another CPU unseen */
+	const struct braid_ring *last;	/* ring of the last event, ... */
+	s64 last_ns;			/* ... and what identifies that event */
+	u64 last_seq;
+	const u8 *last_payload;
+	s64 start_ns;		/* when ->start of vCPUs and CPUs applies; INT64_MAX: never, or did */
+	s64 begin_ns, end_ns;	/* of the whole; INT64_MAX until they are known */
+	bool ended;
+	bool windowed;		/* both are the recording's, or within; else the trace's last event
+				   is the latest possible end */
+};
+
+/**
+ * braid_states_begin - prepare for a pass over a trace
+ * @s: filled; braid_states_free() it in any case
+ * @source: complete (it does not grow), and not being merged; rewound
+ * @ops: subscribed; may be NULL
+ * @arg: passed to them
+ *
+ * vCPUs are observed within the recording's window, or from the first item on if the trace has
+ * none, and as long as their guest's stream lasts.
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_states_begin(struct braid_states *s, struct braid_source *source,
+		       const struct braid_states_ops *ops, void *arg);
+
+/**
+ * braid_states_limit - observe vCPUs within a part of the trace only
+ * @s: begun, before the first event
+ * @from_ns: of the host's clock; INT64_MIN: from the start
+ * @to_ns: likewise; INT64_MAX: up to the end
+ */
+void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns);
+
+/* Differences of times within this fit into an s64; a clock that gives others is broken. */
+#define BRAID_STATES_MAX_NS	(1LL << 61)
+
+static inline bool braid_states_takes(s64 ns)
+{
+	return ns > -BRAID_STATES_MAX_NS && ns < BRAID_STATES_MAX_NS;
+}
+
+/**
+ * braid_states_event - the next event of the merge
+ * @s: the states
+ * @item: the event, of a time that braid_states_takes(); all events of the host's and guests' rings
+ *	in the merge's order
+ * @info: its type
+ *
+ * Return: 0, or -errno with braid_fail(): out of memory, or from an op.
+ */
+int braid_states_event(struct braid_states *s, const struct braid_item *item,
+		       const struct braid_event_type_info *info);
+
+/** braid_states_lost - a loss, before the event that it is reported with. As braid_states_event() */
+int braid_states_lost(struct braid_states *s, const struct braid_item *item);
+
+/**
+ * braid_states_settle - close a vCPU's open span now, and open the same again, without bounds there
+ * @s: the states
+ * @vcpu: in s->vcpus
+ * @ns: at least the time of the last item
+ *
+ * Return: 0, or -errno of the op.
+ */
+int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns);
+
+/**
+ * braid_states_end - the end of the trace: close all spans
+ * @s: the states
+ *
+ * Return: 0, or -errno of an op; -EINVAL with braid_fail() when the states of a vCPU do not add up
+ * to its time, which is a defect of this program.
+ */
+int braid_states_end(struct braid_states *s);
+
+/** braid_states_free - free all */
+void braid_states_free(struct braid_states *s);
+
+/** braid_states_lack_kvm - whether vCPUs' threads ran on a host CPU that has no kvm events, and others have */
+bool braid_states_lack_kvm(const struct braid_states *s);
+
+/** braid_vcpu_state_name - "guest", "hypervisor", ...: one word */
+const char *braid_vcpu_state_name(enum braid_vcpu_state state);
+
+/** braid_states_task - a guest's task by pid, or NULL */
+const struct braid_guest_task *braid_states_task(const struct braid_states *s, u32 stream,
+						 s32 pid);
+
+#endif /* BRAID_ANALYZE_STATES_H */

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Who ran while a vCPU was runnable: victims and culprits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/compare.h"
+#include "host_agent/util/error.h"
+
+
+/* A time in which a vCPU was stolen, without interruption. */
+struct episode {
+	u32 vcpu;
+	s32 task;
+	s64 from_ns, to_ns;	/* to_ns 0: none is open */
+	struct braid_pieces pieces;
+	bool moved_unseen;	/* so the culprits are not known */
+};
+
+struct steal {
+	const struct braid_states *s;
+	struct braid_analysis_options o;
+	struct episode *open;		/* of each vCPU */
+	struct braid_sums sums;		/* by vCPU, culprit, perhaps task */
+	struct braid_longest longest;	/* struct episode */
+	u64 total_ns, episodes;
+};
+
+static const struct braid_culprit unknown = {
+	.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
+};
+
+static s64 length(const struct episode *e)
+{
+	return e->to_ns - e->from_ns;
+}
+
+/* Of those that are equally long the earlier one counts as longer. */
+static int by_length(const void *a, const void *b)
+{
+	const struct episode *x = a, *y = b;
+
+	if (length(x) != length(y))
+		return length(x) < length(y) ? -1 : 1;
+	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
+					  (x->vcpu > y->vcpu ? -1 : 1);
+}
+
+/* An episode is over. */
+static int count(struct steal *x, struct episode *e)
+{
+	int err = 0;
+	u32 k;
+
+	if (!e->to_ns)
+		return 0;
+	if (e->moved_unseen) {
+		e->pieces.nr = 0;
+		braid_pieces_add(&e->pieces, &unknown, length(e));
+	}
+	for (k = 0; k < e->pieces.nr && !err; k++) {
+		struct braid_sum_key key = {
+			.vcpu = e->vcpu, .culprit = e->pieces.of[k].culprit,
+			.task = x->o.by_task ? e->task : BRAID_PID_UNKNOWN,
+		};
+
+		err = braid_sums_add(&x->sums, &key, e->pieces.of[k].ns, e->from_ns, NULL);
+	}
+	if (err)
+		return err;
+	x->total_ns += length(e);
+	x->episodes++;
+	braid_longest_add(&x->longest, e);
+	e->to_ns = 0;
+	return 0;
+}
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct steal *x = arg;
+	struct episode *e = &x->open[span->vcpu];
+	struct braid_culprit culprit = span->culprit;
+	int err = 0;
+
+	if (e->to_ns && (span->state != BRAID_VCPU_STOLEN || span->from_ns != e->to_ns))
+		err = count(x, e);
+	if (err || span->state != BRAID_VCPU_STOLEN ||
+	    !braid_analysis_wants(x->s, &x->o, span->vcpu, span->task))
+		return err;
+	if (!e->to_ns) {
+		e->vcpu = span->vcpu;
+		e->task = span->task;
+		e->from_ns = span->from_ns;
+		e->pieces.nr = 0;
+		e->moved_unseen = false;
+	}
+	if (!x->o.by_task)
+		culprit.task = BRAID_PID_UNKNOWN;
+	e->to_ns = span->to_ns;
+	e->moved_unseen |= x->s->vcpus[span->vcpu].moved_unseen;
+	braid_pieces_add(&e->pieces, &culprit, span->to_ns - span->from_ns);
+	return 0;
+}
+
+/* Output ------------------------------------------------------------------------------------- */
+
+/* The first is there by --by=task only. */
+static const struct braid_column matrix_columns[] = {
+	{ "TASK", "task", BRAID_CELL_TEXT }, { "VICTIM", "victim", BRAID_CELL_TEXT },
+	{ "CULPRIT", "culprit", BRAID_CELL_TEXT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },
+	{ "SHARE", "share_ppm", BRAID_CELL_SHARE }, { "COUNT", "count", BRAID_CELL_COUNT },
+	{ "P50", "p50_ns", BRAID_CELL_DURATION }, { "P99", "p99_ns", BRAID_CELL_DURATION },
+	{ "WORST", "worst_ns", BRAID_CELL_DURATION }, { "AT", "worst_at_ns", BRAID_CELL_TIME },
+};
+
+static const struct braid_column longest_columns[] = {
+	{ "AT", "at_ns", BRAID_CELL_TIME }, { "FOR", "duration_ns", BRAID_CELL_DURATION },
+	{ "VICTIM", "victim", BRAID_CELL_TEXT }, { "TASK", "task", BRAID_CELL_TEXT },
+	{ "CULPRITS", "culprits", BRAID_CELL_LIST },
+};
+
+static int by_total(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(struct braid_sum *const *)a;
+	const struct braid_sum *y = *(struct braid_sum *const *)b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	return x->worst_at_ns < y->worst_at_ns ? -1 : x->worst_at_ns > y->worst_at_ns;
+}
+
+/* The rest of the matrix, as one row: the rows add up to the whole. */
+static void put_rest(const struct steal *x, struct braid_table *t, size_t first)
+{
+	struct braid_sum *rest = calloc(1, sizeof(*rest));
+	char name[BRAID_NAME_TEXT];
+	size_t k;
+
+	if (!rest) {
+		t->failed = true;
+		return;
+	}
+	for (k = first; k < x->sums.nr; k++)
+		braid_sums_merge(rest, x->sums.all[k]);
+	snprintf(name, sizeof(name), "%zu more pairs", x->sums.nr - first);
+	if (x->o.by_task)
+		braid_table_text(t, "");
+	braid_table_text(t, name);
+	braid_table_text(t, "");
+	braid_table_number(t, rest->total_ns);
+	braid_table_number(t, x->total_ns ? rest->total_ns * 1e6 / x->total_ns : 0);
+	braid_table_number(t, rest->count);
+	braid_table_number(t, braid_histogram_percentile(&rest->histogram, 50));
+	braid_table_number(t, braid_histogram_percentile(&rest->histogram, 99));
+	braid_table_number(t, rest->worst_ns);
+	braid_table_number(t, rest->worst_at_ns);
+	free(rest);
+}
+
+static void put_matrix(struct steal *x, struct braid_table *t)
+{
+	/* Programs get all rows. */
+	size_t nr = x->o.form == BRAID_TABLE_TEXT && x->sums.nr > x->o.top ? x->o.top :
+									      x->sums.nr, k;
+	char name[BRAID_NAME_TEXT];
+
+	braid_sums_sort(&x->sums, by_total);
+	for (k = 0; k < nr; k++) {
+		const struct braid_sum *cell = x->sums.all[k];
+
+		if (x->o.by_task) {
+			braid_sum_task_name(x->s, &cell->key, name);
+			braid_table_text(t, name);
+		}
+		braid_sum_vcpu_name(x->s, &cell->key, name);
+		braid_table_text(t, name);
+		braid_culprit_name(x->s, &cell->key.culprit, name);
+		braid_table_text(t, name);
+		braid_table_number(t, cell->total_ns);
+		braid_table_number(t, x->total_ns ? cell->total_ns * 1e6 / x->total_ns : 0);
+		braid_table_number(t, cell->count);
+		braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
+		braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
+		braid_table_number(t, cell->worst_ns);
+		braid_table_number(t, cell->worst_at_ns);
+	}
+	if (nr < x->sums.nr)
+		put_rest(x, t, nr);
+}
+
+static void put_longest(struct steal *x, struct braid_table *t)
+{
+	const struct episode *all = (const struct episode *)x->longest.items;
+	struct braid_text line = { 0 };
+	char name[BRAID_NAME_TEXT];
+	u32 k;
+
+	braid_longest_sort(&x->longest);
+	for (k = 0; k < x->longest.nr; k++) {
+		const struct episode *e = &all[k];
+
+		braid_table_number(t, e->from_ns);
+		braid_table_number(t, length(e));
+		braid_vcpu_name(x->s, e->vcpu, name);
+		braid_table_text(t, name);
+		braid_task_name(x->s, x->s->vcpus[e->vcpu].guest->number, e->task, name);
+		braid_table_text(t, name);
+		line.bytes = 0;
+		braid_pieces_write(x->s, &e->pieces, x->o.form, &line);
+		braid_text_putc(&line, 0);
+		braid_table_text(t, line.failed ? "" : line.data);
+	}
+	t->failed |= line.failed;
+	braid_text_free(&line);
+}
+
+/* The time in which the recorder ran; BRAID_CELL_NONE: the trace does not say which threads it had. */
+static s64 recorder_ns(const struct steal *x)
+{
+	bool known = false;
+	s64 ns = 0;
+	size_t k;
+
+	for (k = 0; k < x->s->source->nr_streams; k++)
+		known |= x->s->source->streams[k]->kind == BRAID_STREAM_HOST &&
+			 x->s->source->streams[k]->nr_others;
+	for (k = 0; k < x->sums.nr; k++)
+		if (braid_culprit_is_recorder(x->s, &x->sums.all[k]->key.culprit))
+			ns += x->sums.all[k]->total_ns;
+	return known && x->s->any_switch ? ns : BRAID_CELL_NONE;
+}
+
+void braid_steal_recorder_write(const void *state, struct braid_text *out)
+{
+	const struct steal *x = state;
+	s64 ns = recorder_ns(x);
+	char took[24];
+
+	if (x->o.form == BRAID_TABLE_JSON) {
+		braid_text_puts(out, ",\"recorder_ns\":");
+		if (ns == BRAID_CELL_NONE)
+			braid_text_puts(out, "null");
+		else
+			braid_text_printf(out, "%lld", (long long)ns);
+	} else if (x->o.form == BRAID_TABLE_TEXT && ns != BRAID_CELL_NONE) {
+		braid_duration_text(ns, took);
+		braid_text_printf(out, "# of the stolen time, tracebraid's own recorder took %s (%.2f %%)\n",
+				  took, x->total_ns ? 100.0 * ns / x->total_ns : 0);
+	}
+}
+
+/* "guest1;vCPU 0;dd[123];guest2/vCPU 1: cc1[45] 12345" */
+static void write_folded(const struct steal *x, struct braid_text *out)
+{
+	char name[BRAID_NAME_TEXT];
+	size_t k, from;
+
+	for (k = 0; k < x->sums.nr; k++) {
+		const struct braid_sum_key *key = &x->sums.all[k]->key;
+
+		from = out->bytes;
+		braid_folded_vcpu(x->s, key, out);
+		if (key->vcpu != BRAID_NO_VCPU) {
+			braid_sum_task_name(x->s, key, name);
+			braid_folded_frame(out, name);
+			braid_culprit_name(x->s, &key->culprit, name);
+			braid_folded_frame(out, name);
+		}
+		braid_folded_end(out, from, x->sums.all[k], &x->o);
+	}
+}
+
+static void write(void *state, struct braid_text *out)
+{
+	struct steal *x = state;
+	struct braid_table matrix = {
+		.key = "steal", .columns = matrix_columns + !x->o.by_task,
+		.nr_columns = sizeof(matrix_columns) / sizeof(matrix_columns[0]) - !x->o.by_task,
+		.empty = x->s->any_switch ? "No vCPU was stolen." :
+			 "Stolen time is unknown: record with --host.",
+	}, longest = {
+		.key = "longest", .columns = longest_columns,
+		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
+		.title = "The longest:",
+	};
+	char total[24];
+
+	if (x->o.folded) {
+		braid_sums_sort(&x->sums, by_total);
+		write_folded(x, out);
+		return;
+	}
+	put_matrix(x, &matrix);
+	put_longest(x, &longest);
+	braid_certainty_write(x->s, &x->o, out);
+	braid_duration_text(x->total_ns, total);
+	if (x->o.form == BRAID_TABLE_TEXT)
+		braid_text_printf(out, "# stolen: %s in %llu episodes\n", total,
+				  (unsigned long long)x->episodes);
+	else if (x->o.form == BRAID_TABLE_JSON)
+		braid_text_printf(out, ",\"stolen_ns\":%llu,\"episodes\":%llu",
+				  (unsigned long long)x->total_ns, (unsigned long long)x->episodes);
+	braid_steal_recorder_write(x, out);
+	braid_text_puts(out, x->o.form == BRAID_TABLE_TEXT ? "\n" :
+			x->o.form == BRAID_TABLE_JSON ? "," : "");
+	braid_table_write(&matrix, x->o.form, out);
+	if (x->o.form == BRAID_TABLE_JSON)
+		braid_text_putc(out, ',');
+	else if (x->longest.nr && x->o.form == BRAID_TABLE_TEXT)
+		braid_text_putc(out, '\n');
+	if (x->o.form != BRAID_TABLE_CSV && (x->longest.nr || x->o.form == BRAID_TABLE_JSON))
+		braid_table_write(&longest, x->o.form, out);
+	braid_table_free(&matrix);
+	braid_table_free(&longest);
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static int begin(void *state, struct braid_states *s,
+		 const struct braid_analysis_options *options)
+{
+	struct steal *x = state;
+	int err;
+
+	x->s = s;
+	x->o = *options;
+	x->o.by_task |= x->o.folded;
+	x->open = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->open));
+	if (!x->open)
+		return braid_out_of_memory();
+	err = braid_sums_begin(&x->sums);
+	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct episode),
+					       by_length);
+}
+
+static int end(void *state)
+{
+	struct steal *x = state;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < x->s->nr_vcpus && !err; k++)
+		err = count(x, &x->open[k]);
+	return err;
+}
+
+static void free_state(void *state)
+{
+	struct steal *x = state;
+
+	braid_sums_free(&x->sums);
+	free(x->open);
+	braid_longest_free(&x->longest);
+}
+
+static bool is_of(const struct steal *x, u32 vcpu, u32 stream)
+{
+	return vcpu != BRAID_NO_VCPU && x->s->vcpus[vcpu].guest->number == stream;
+}
+
+/* Those of one culprit next to each other, whatever its tasks are. */
+static int by_culprit(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(struct braid_sum *const *)a;
+	const struct braid_sum *y = *(struct braid_sum *const *)b;
+
+	if (x->key.culprit.kind != y->key.culprit.kind)
+		return x->key.culprit.kind < y->key.culprit.kind ? -1 : 1;
+	return x->key.culprit.id < y->key.culprit.id ? -1 : x->key.culprit.id > y->key.culprit.id;
+}
+
+const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns)
+{
+	struct steal *x = state;
+	const struct braid_culprit *best = NULL;
+	u64 sum = 0;
+	size_t k;
+
+	*ns = 0;
+	braid_sums_sort(&x->sums, by_culprit);
+	for (k = 0; k < x->sums.nr; k++) {
+		if (!k || by_culprit(&x->sums.all[k - 1], &x->sums.all[k]))
+			sum = 0;
+		if (is_of(x, x->sums.all[k]->key.vcpu, stream))
+			sum += x->sums.all[k]->total_ns;
+		if (sum > *ns) {
+			*ns = sum;
+			best = &x->sums.all[k]->key.culprit;
+		}
+	}
+	return best;
+}
+
+u64 braid_steal_own(const void *state, u32 stream)
+{
+	const struct steal *x = state;
+	u64 ns = 0;
+	size_t k;
+
+	for (k = 0; k < x->sums.nr; k++) {
+		const struct braid_sum *cell = x->sums.all[k];
+
+		if (cell->key.culprit.kind == BRAID_CULPRIT_VCPU &&
+		    is_of(x, cell->key.vcpu, stream) && is_of(x, cell->key.culprit.vcpu, stream))
+			ns += cell->total_ns;
+	}
+	return ns;
+}
+
+const struct braid_analysis braid_analysis_steal = {
+	.name = "steal",
+	.help = "who ran while a vCPU was runnable and did not run",
+	.by_task = true, .folds = true, .of_task = true,
+	.compares = 1u << BRAID_MEASURE_CULPRIT,
+	.state_bytes = sizeof(struct steal),
+	.begin = begin,
+	.states = { .span = take_span },
+	.end = end,
+	.write = write,
+	.free = free_state,
+};

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* One screen: how each guest fared, who took its CPU, and which analysis says more. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/compare.h"
+#include "host_agent/util/error.h"
+
+#define WORTH_PPM	10000u		/* stolen time from 1 % on is worth a look */
+#define WORTH_NS	10000000u	/* likewise a stall from 10 ms on, or a wake-up */
+
+struct summary {
+	struct braid_states *s;
+	struct braid_analysis_options o;
+	void *steal, *stalls;
+	struct braid_queue_wait *worst;	/* of each stream; to_ns 0: none */
+};
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct summary *x = arg;
+	int err = braid_analysis_steal.states.span(x->steal, span);
+
+	return err ? err : braid_analysis_stalls.states.span(x->stalls, span);
+}
+
+static int take_queued(void *arg, const struct braid_queue_wait *wait)
+{
+	struct summary *x = arg;
+	const struct braid_vcpu *v = &x->s->vcpus[wait->vcpu];
+	struct braid_queue_wait *worst = &x->worst[v->guest->number];
+
+	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
+	    !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
+		return 0;
+	if (!worst->to_ns || wait->to_ns - wait->from_ns > worst->to_ns - worst->from_ns)
+		*worst = *wait;
+	return 0;
+}
+
+static int take_event(void *state, const struct braid_item *item)
+{
+	struct summary *x = state;
+
+	return braid_analysis_stalls.event(x->stalls, item);
+}
+
+/* Output ------------------------------------------------------------------------------------- */
+
+/* A guest's vCPUs together. */
+struct row {
+	const struct braid_stream *guest;
+	u32 nr_vcpus;
+	u64 whole_ns;
+	u64 busy_ns, stolen_ns, asleep_ns, unknown_ns;
+	u64 exits;
+	u64 lost;
+	bool some_lost;
+	const struct braid_gap *stall;
+	const struct braid_queue_wait *wait;
+	const struct braid_culprit *culprit;
+	u64 culprit_ns;
+};
+
+static void add_vcpu(struct row *row, const struct braid_vcpu *v)
+{
+	u32 k;
+
+	row->nr_vcpus++;
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		row->whole_ns += v->ns[k];
+	row->busy_ns += v->ns[BRAID_VCPU_GUEST] + v->ns[BRAID_VCPU_KVM] + v->ns[BRAID_VCPU_VMM] +
+			v->ns[BRAID_VCPU_RUNS];
+	row->stolen_ns += v->ns[BRAID_VCPU_STOLEN];
+	row->asleep_ns += v->ns[BRAID_VCPU_HALTED] + v->ns[BRAID_VCPU_BLOCKED] +
+			  v->ns[BRAID_VCPU_SLEEPS] + v->ns[BRAID_VCPU_STOPPED];
+	row->unknown_ns += v->ns[BRAID_VCPU_UNKNOWN];
+	row->exits += v->exits;
+}
+
+static void fill_row(const struct summary *x, const struct braid_stream *guest, struct row *row)
+{
+	const struct braid_guest_state *g = &x->s->guests[guest->number];
+	size_t n;
+	u32 k;
+
+	*row = (struct row){ .guest = guest };
+	for (k = 0; k < g->nr_vcpus; k++)
+		if (braid_analysis_wants(x->s, &x->o, g->first_vcpu + k, x->o.task))
+			add_vcpu(row, &x->s->vcpus[g->first_vcpu + k]);
+	for (n = 0; n < guest->nr_rings; n++) {
+		row->lost += guest->rings[n]->walk.lost;
+		row->some_lost |= guest->rings[n]->walk.some_lost;
+	}
+	row->stall = braid_stalls_worst(x->stalls, guest->number);
+	row->wait = x->worst[guest->number].to_ns ? &x->worst[guest->number] : NULL;
+	row->culprit = braid_steal_main(x->steal, guest->number, &row->culprit_ns);
+}
+
+static u64 ppm(u64 part, u64 whole)
+{
+	return whole ? part * 1e6 / whole : 0;
+}
+
+/* Without its task: who, not what it was just doing. */
+static void name_culprit(const struct summary *x, const struct row *row,
+			 char name[BRAID_NAME_TEXT])
+{
+	snprintf(name, BRAID_NAME_TEXT, "-");
+	if (!row->culprit)
+		return;
+	if (row->culprit->kind == BRAID_CULPRIT_VCPU)
+		braid_vcpu_name(x->s, row->culprit->vcpu, name);
+	else
+		braid_culprit_name(x->s, row->culprit, name);
+}
+
+static const struct braid_column columns[] = {
+	{ "GUEST", "guest", BRAID_CELL_TEXT }, { "VCPUS", "vcpus", BRAID_CELL_COUNT },
+	{ "BUSY", "busy_ppm", BRAID_CELL_SHARE }, { "STOLEN", "stolen_ppm", BRAID_CELL_SHARE },
+	{ "ASLEEP", "asleep_ppm", BRAID_CELL_SHARE }, { "UNKNOWN", "unknown_ppm", BRAID_CELL_SHARE },
+	{ "EXITS", "exits", BRAID_CELL_COUNT }, { "LOST", "lost_events", BRAID_CELL_COUNT },
+	{ "BOUND", "bound_ns", BRAID_CELL_DURATION },
+	{ "WORST STALL", "worst_stall_ns", BRAID_CELL_DURATION },
+	{ "AT", "worst_stall_at_ns", BRAID_CELL_TIME },
+	{ "WORST WAKE-UP", "worst_wakeup_ns", BRAID_CELL_DURATION },
+	{ "AT", "worst_wakeup_at_ns", BRAID_CELL_TIME },
+	{ "TOP CULPRIT", "top_culprit", BRAID_CELL_TEXT },
+};
+
+static void put_row(const struct summary *x, const struct row *row, struct braid_table *t)
+{
+	bool known = x->s->any_switch || x->s->any_kvm;
+	char name[BRAID_NAME_TEXT];
+
+	name_culprit(x, row, name);
+	braid_table_text(t, row->guest->name);
+	braid_table_number(t, row->nr_vcpus);
+	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, known ? (s64)ppm(row->asleep_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, ppm(row->unknown_ns, row->whole_ns));
+	braid_table_number(t, x->s->any_kvm ? (s64)row->exits : BRAID_CELL_NONE);
+	braid_table_number(t, row->lost);
+	braid_table_number(t, row->guest->bound_ns == BRAID_BOUND_UNKNOWN ? BRAID_CELL_NONE :
+			   (s64)row->guest->bound_ns);
+	braid_table_number(t, row->stall ? (s64)braid_stall_ns(row->stall) : BRAID_CELL_NONE);
+	braid_table_number(t, row->stall ? row->stall->from_ns : BRAID_CELL_NONE);
+	braid_table_number(t, row->wait ? row->wait->to_ns - row->wait->from_ns : BRAID_CELL_NONE);
+	braid_table_number(t, row->wait ? row->wait->from_ns : BRAID_CELL_NONE);
+	braid_table_text(t, name);
+}
+
+/* What to look at next, and why. */
+static void put_next(const struct summary *x, const struct row *row, struct braid_text *out)
+{
+	const char *guest = row->guest->name;
+	char took[24], name[BRAID_NAME_TEXT];
+	u64 own_ns = braid_steal_own(x->steal, row->guest->number);
+
+	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
+		braid_duration_text(row->stolen_ns, took);
+		name_culprit(x, row, name);
+		braid_text_printf(out, "%s's vCPUs were runnable, not running, for %s (all vCPUs together): ",
+				  guest, took);
+		if (own_ns > row->stolen_ns / 2)
+			braid_text_printf(out, "for %.0f %% of that time its own other vCPUs ran",
+					  100.0 * own_ns / row->stolen_ns);
+		else
+			braid_text_printf(out, "%.0f %% of that time because of %s",
+					  100.0 * row->culprit_ns / row->stolen_ns, name);
+		braid_text_printf(out, ". tracebraid analyze steal --stream %s FILE\n", guest);
+	}
+	if (row->stall && braid_stall_ns(row->stall) >= WORTH_NS) {
+		braid_duration_text(braid_stall_ns(row->stall), took);
+		braid_vcpu_name(x->s, row->stall->vcpu, name);
+		braid_text_printf(out, "%s had work and recorded no event for %s. tracebraid analyze stalls --stream %s FILE\n",
+				  name, took, guest);
+	}
+	if (row->wait && row->wait->to_ns - row->wait->from_ns >= (s64)WORTH_NS) {
+		braid_duration_text(row->wait->to_ns - row->wait->from_ns, took);
+		braid_task_name(x->s, row->guest->number, row->wait->pid, name);
+		braid_text_printf(out, "%s: %s ran %s after its wakeup. tracebraid analyze wake --stream %s FILE\n",
+				  guest, name, took, guest);
+	}
+}
+
+static void write(void *state, struct braid_text *out)
+{
+	struct summary *x = state;
+	struct braid_table table = {
+		.key = "guests", .columns = columns,
+		.nr_columns = sizeof(columns) / sizeof(columns[0]),
+		.empty = "The capture has no guest.",
+	};
+	struct braid_text next = { 0 };
+	struct row row;
+	size_t k;
+
+	for (k = 0; k < x->s->source->nr_streams; k++) {
+		fill_row(x, x->s->source->streams[k], &row);
+		if (!row.nr_vcpus)
+			continue;
+		put_row(x, &row, &table);
+		put_next(x, &row, &next);
+	}
+	braid_certainty_write(x->s, &x->o, out);
+	braid_steal_recorder_write(x->steal, out);
+	if (x->o.form == BRAID_TABLE_JSON)
+		braid_text_putc(out, ',');
+	braid_table_write(&table, x->o.form, out);
+	if (x->o.form == BRAID_TABLE_TEXT && next.bytes) {
+		braid_text_puts(out, "\nNext:\n");
+		braid_text_put(out, next.data, next.bytes);
+	}
+	out->failed |= next.failed;
+	braid_text_free(&next);
+	braid_table_free(&table);
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static int begin(void *state, struct braid_states *s,
+		 const struct braid_analysis_options *options)
+{
+	struct summary *x = state;
+	int err;
+
+	x->s = s;
+	x->o = *options;
+	x->steal = calloc(1, braid_analysis_steal.state_bytes);
+	x->stalls = calloc(1, braid_analysis_stalls.state_bytes);
+	x->worst = calloc(s->source->nr_streams + 1, sizeof(*x->worst));
+	if (!x->steal || !x->stalls || !x->worst)
+		return braid_out_of_memory();
+	err = braid_analysis_steal.begin(x->steal, s, options);
+	return err ? err : braid_analysis_stalls.begin(x->stalls, s, options);
+}
+
+static int end(void *state)
+{
+	struct summary *x = state;
+	int err = braid_analysis_steal.end(x->steal);
+
+	return err ? err : braid_analysis_stalls.end(x->stalls);
+}
+
+static void free_state(void *state)
+{
+	struct summary *x = state;
+
+	if (x->steal)
+		braid_analysis_steal.free(x->steal);
+	if (x->stalls)
+		braid_analysis_stalls.free(x->stalls);
+	free(x->steal);
+	free(x->stalls);
+	free(x->worst);
+}
+
+const struct braid_analysis braid_analysis_summary = {
+	.name = "summary",
+	.help = "one line for each guest, and which analysis says more",
+	.compares = 1u << BRAID_MEASURE_STATE | 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_WAIT,
+	.state_bytes = sizeof(struct summary),
+	.begin = begin,
+	.states = { .span = take_span, .queued = take_queued },
+	.event = take_event,
+	.end = end,
+	.write = write,
+	.free = free_state,
+};

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the tasks of guests do: current, queued or blocked; and what their vCPUs did meanwhile. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/analyze/private.h"
+
+#define SLEEP_STATES	0xffu	/* of prev_state; the bit above means preempted */
+#define DEAD_STATES	0x30u	/* of these: it exited */
+#define MAX_CALL	0xffffu	/* number of a system call */
+
+/* A time within the observation of the task's guest. */
+static s64 within(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
+{
+	const struct braid_vcpu *v = &s->vcpus[s->guests[task->stream].first_vcpu];
+
+	ns = ns < v->end_ns ? ns : v->end_ns;
+	return ns > v->begin_ns ? ns : v->begin_ns;
+}
+
+/* What it did in its guest's queue, or blocked, up to now. */
+static void settle(const struct braid_states *s, struct braid_guest_task *task, s64 now_ns)
+{
+	u64 ns = within(s, task, now_ns) - within(s, task, task->since_ns);
+
+	if (task->state == BRAID_GUEST_TASK_QUEUED)
+		task->queued_ns += ns;
+	else if (task->state == BRAID_GUEST_TASK_BLOCKED)
+		task->blocked_ns += ns;
+}
+
+static void turn(const struct braid_states *s, struct braid_guest_task *task, int state,
+		 const struct braid_item *item)
+{
+	if (!task->seen)
+		task->begin_ns = item->host_ns;
+	else if (!task->exited)
+		settle(s, task, item->host_ns);
+	task->seen = true;
+	task->exited = false;	/* if it had: its pid is another task's now */
+	task->state = state;
+	task->woken = false;
+	task->since_ns = item->host_ns;
+	task->bound_ns = item->bound_ns;
+}
+
+/* Queues ------------------------------------------------------------------------------------ */
+
+static bool follows_queues(const struct braid_states *s)
+{
+	return s->ops && s->ops->queued;
+}
+
+/* It is in a vCPU's queue from now on, after @moved in another one's. */
+static int enter_queue(struct braid_states *s, struct braid_guest_task *task, u32 vcpu, s64 ns,
+		       bool moved)
+{
+	int err;
+
+	if (!follows_queues(s))
+		return 0;
+	if (!moved)
+		memset(task->queue_ns, 0, sizeof(task->queue_ns));
+	task->queue = vcpu;
+	task->queue_from_ns = ns;
+	if (vcpu == BRAID_NO_VCPU)
+		return 0;
+	err = braid_states_settle(s, vcpu, ns);
+	memcpy(task->queue_began_ns, s->vcpus[vcpu].ns, sizeof(task->queue_began_ns));
+	return err;
+}
+
+/* Adds what the vCPU did while it was in its queue. */
+static int leave_queue(struct braid_states *s, struct braid_guest_task *task, s64 ns)
+{
+	int err;
+	u32 k;
+
+	if (!follows_queues(s) || task->queue == BRAID_NO_VCPU)
+		return 0;
+	err = braid_states_settle(s, task->queue, ns);
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		task->queue_ns[k] += s->vcpus[task->queue].ns[k] - task->queue_began_ns[k];
+	return err;
+}
+
+/* The vCPU of a guest that a field names; or BRAID_NO_VCPU. */
+static u32 vcpu_in(const struct braid_states *s, const struct braid_item *item,
+		   const struct braid_role_info *info)
+{
+	const struct braid_guest_state *guest = &s->guests[item->stream->number];
+	s64 cpu;
+
+	return braid_role_number(info, 1, item, &cpu) && cpu >= 0 && cpu < guest->nr_vcpus ?
+	       guest->first_vcpu + (u32)cpu : BRAID_NO_VCPU;
+}
+
+/* It gets its vCPU: how long did it wait for that, and what did the vCPU do? */
+static int report_wait(struct braid_states *s, struct braid_guest_task *task, u32 vcpu,
+		       const struct braid_item *item)
+{
+	struct braid_queue_wait wait = {
+		.vcpu = vcpu, .pid = task->pid, .from_ns = task->since_ns, .to_ns = item->host_ns,
+		.bound_ns = task->bound_ns > item->bound_ns ? task->bound_ns : item->bound_ns,
+		.woken = task->woken, .waker = task->waker, .known = task->queue == vcpu,
+		.queue_from_ns = task->queue_from_ns,
+	};
+	int err;
+
+	if (task->state != BRAID_GUEST_TASK_QUEUED || !follows_queues(s))
+		return 0;
+	err = leave_queue(s, task, item->host_ns);
+	if (err)
+		return err;
+	memcpy(wait.ns, task->queue_ns, sizeof(wait.ns));
+	return s->ops->queued(s->arg, &wait);
+}
+
+/* Tasks -------------------------------------------------------------------------------------- */
+
+/* The vCPU executes a task from here on. */
+static void set_current(struct braid_vcpu *v, s32 pid, const struct braid_guest_task *task)
+{
+	v->task = pid;
+	v->call = !pid ? BRAID_CALL_NONE : task ? task->call : BRAID_CALL_UNKNOWN;
+}
+
+int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
+			 const struct braid_role_info *info, s64 tid)
+{
+	struct braid_guest_task *task;
+	int err = tid ? braid_task_of(s, item->stream->number, tid, &task) : 0;
+
+	if (!err && tid && task)
+		braid_role_comm(info, 3, item, task->comm);
+	return err;
+}
+
+int braid_task_take_switch(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info)
+{
+	struct braid_guest_state *guest = &s->guests[item->stream->number];
+	u32 number = guest->first_vcpu + item->ring->cpu;
+	struct braid_vcpu *v = &s->vcpus[number];
+	s64 prev, state, next;
+	struct braid_guest_task *task;
+	int err;
+
+	if (!braid_role_number(info, 0, item, &prev) || !braid_role_number(info, 1, item, &state) ||
+	    !braid_role_number(info, 2, item, &next))
+		return 0;
+	guest->any_switch = true;
+	err = braid_task_of(s, item->stream->number, prev, &task);
+	if (err)
+		return err;
+	if (task && prev) {
+		task->call = state & DEAD_STATES || v->task != prev ? BRAID_CALL_UNKNOWN : v->call;
+		turn(s, task, state & SLEEP_STATES ? BRAID_GUEST_TASK_BLOCKED :
+						  BRAID_GUEST_TASK_QUEUED, item);
+		task->exited = state & DEAD_STATES;
+		task->end_ns = item->host_ns;
+		err = enter_queue(s, task, number, item->host_ns, false);
+	}
+	if (!err)
+		err = braid_task_of(s, item->stream->number, next, &task);
+	if (!err && task)
+		err = report_wait(s, task, number, item);
+	if (err)
+		return err;
+	if (task) {
+		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
+		braid_role_comm(info, 3, item, task->comm);
+	}
+	set_current(v, next, task);
+	err = braid_vcpu_refresh(s, v, item->host_ns, item->bound_ns);
+	/* Those whose culprit this vCPU is have another one now. */
+	if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
+		err = braid_vcpu_refresh_waiters(s, v->cpu, item->host_ns, item->bound_ns);
+	return err;
+}
+
+int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info)
+{
+	struct braid_guest_state *guest = &s->guests[item->stream->number];
+	struct braid_guest_task *task;
+	s64 pid;
+	int err;
+
+	if (!braid_role_number(info, 0, item, &pid))
+		return 0;
+	guest->any_wakeup = true;
+	err = braid_task_of(s, item->stream->number, pid, &task);
+	if (err || !task)
+		return err;
+	braid_role_comm(info, 2, item, task->comm);
+	/* One that is current or queued may be woken too: that changes nothing. */
+	if (task->state == BRAID_GUEST_TASK_BLOCKED || task->state == BRAID_GUEST_TASK_UNKNOWN) {
+		turn(s, task, BRAID_GUEST_TASK_QUEUED, item);
+		task->woken = true;
+		task->waker = guest->first_vcpu + item->ring->cpu;
+		if (item->ring->cpu < guest->nr_vcpus)
+			braid_mark_wakes(s, guest->first_vcpu + item->ring->cpu, item);
+		err = enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, false);
+	}
+	return err;
+}
+
+int braid_task_take_migrate(struct braid_states *s, const struct braid_item *item,
+			    const struct braid_role_info *info)
+{
+	struct braid_guest_task *task;
+	s64 pid;
+	int err;
+
+	if (!braid_role_number(info, 0, item, &pid))
+		return 0;
+	err = braid_task_of(s, item->stream->number, pid, &task);
+	if (err || !task || task->state != BRAID_GUEST_TASK_QUEUED)
+		return err;
+	err = leave_queue(s, task, item->host_ns);
+	return err ? err : enter_queue(s, task, vcpu_in(s, item, info), item->host_ns, true);
+}
+
+int braid_task_take_current(struct braid_states *s, const struct braid_item *item, u32 vcpu)
+{
+	s32 pid = braid_format_pid(item);
+	struct braid_guest_task *task;
+	int err = braid_task_of(s, item->stream->number, pid, &task);
+
+	if (err)
+		return err;
+	if (task && pid)
+		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
+	if (task && !*task->comm)
+		snprintf(task->comm, sizeof(task->comm), "%s", braid_format_comm(item, pid));
+	set_current(&s->vcpus[vcpu], pid, task);
+	return braid_vcpu_refresh(s, &s->vcpus[vcpu], item->host_ns, item->bound_ns);
+}
+
+int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
+			 const struct braid_role_info *info, u32 vcpu)
+{
+	struct braid_vcpu *v = &s->vcpus[vcpu];
+	s64 id;
+	int err = 0;
+
+	s->guests[item->stream->number].any_call = true;
+	if (v->task != braid_format_pid(item))
+		err = braid_task_take_current(s, item, vcpu);
+	if (info->role == BRAID_ROLE_CALL_EXIT)
+		v->call = BRAID_CALL_NONE;
+	else if (!info->call && braid_role_number(info, 0, item, &id) && id >= 0 && id <= MAX_CALL)
+		v->call = BRAID_CALL_NUMBER + (u32)id;
+	else
+		v->call = info->call;
+	return err;
+}
+
+void braid_task_end(struct braid_states *s)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_tasks; k++) {
+		struct braid_guest_task *task = &s->tasks[k];
+
+		if (!task->seen)
+			continue;
+		if (!task->exited && task->gaps == s->guests[task->stream].gaps)
+			settle(s, task, INT64_MAX);
+		task->begin_ns = within(s, task, task->begin_ns);
+		task->end_ns = within(s, task, task->exited ? task->end_ns : INT64_MAX);
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A vCPU's state: from its parts to spans. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/analyze/private.h"
+
+/* Exit reasons of HLT, with the isa in the upper half as kvm_exit has it. */
+#define HLT_VMX		(1ULL << 32 | 12)
+#define HLT_SVM		(2ULL << 32 | 0x78)
+#define WFX_ARM		0x01	/* without isa: the exception class of WFI and WFE */
+
+static bool is_halted(const struct braid_vcpu *v)
+{
+	return v->halted || v->reason == HLT_VMX || v->reason == HLT_SVM || v->reason == WFX_ARM;
+}
+
+struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns)
+{
+	const struct braid_vcpu_span *span = tid > 0 && tid <= INT32_MAX ?
+					     braid_vcpu_map_find(&s->threads, tid, ns) : NULL;
+	const struct braid_guest_state *guest = span ? &s->guests[span->guest->number] : NULL;
+	u32 number = span && span->vcpu != BRAID_VCPU_ALL ? span->vcpu : 0;
+
+	if (!guest || number >= guest->nr_vcpus ||
+	    (span->vcpu == BRAID_VCPU_ALL && guest->nr_vcpus != 1))
+		return NULL;
+	return &s->vcpus[guest->first_vcpu + number];
+}
+
+/* What runs on a host CPU, for those that wait there. */
+static struct braid_culprit culprit_of(const struct braid_states *s, u32 number)
+{
+	struct braid_culprit culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN };
+	const struct braid_host_cpu *cpu = number < s->nr_cpus ? &s->cpus[number] : NULL;
+
+	if (!cpu || !cpu->known || cpu->in_gap) {
+		culprit.kind = BRAID_CULPRIT_UNKNOWN;
+	} else if (cpu->irqs) {
+		culprit.kind = BRAID_CULPRIT_IRQ;
+		culprit.id = cpu->irq;
+	} else if (cpu->softirq) {
+		culprit.kind = BRAID_CULPRIT_SOFTIRQ;
+		culprit.id = cpu->vector;
+	} else if (cpu->vcpu != BRAID_NO_VCPU) {
+		culprit.kind = BRAID_CULPRIT_VCPU;
+		culprit.id = cpu->tid;
+		culprit.vcpu = cpu->vcpu;
+		culprit.task = s->vcpus[cpu->vcpu].task;
+	} else {
+		culprit.kind = cpu->tid ? BRAID_CULPRIT_TASK : BRAID_CULPRIT_NOTHING;
+		culprit.id = cpu->tid;
+	}
+	return culprit;
+}
+
+/* On its CPU: what it executes there, unless a handler of the host does. */
+static void compute_running(const struct braid_states *s, const struct braid_vcpu *v,
+			    struct braid_state_span *span)
+{
+	static const enum braid_vcpu_state states[] = {
+		[BRAID_KVM_UNSEEN] = BRAID_VCPU_RUNS, [BRAID_KVM_GUEST] = BRAID_VCPU_GUEST,
+		[BRAID_KVM_HOST] = BRAID_VCPU_KVM, [BRAID_KVM_USER] = BRAID_VCPU_VMM,
+	};
+
+	span->state = states[v->kvm];
+	if (v->cpu >= s->nr_cpus || !(s->cpus[v->cpu].irqs || s->cpus[v->cpu].softirq))
+		return;
+	span->state = BRAID_VCPU_STOLEN;
+	span->culprit = culprit_of(s, v->cpu);
+	span->cpu = v->cpu;
+}
+
+/* The state that the parts make. Only what the key of a span has is set. */
+static void compute(const struct braid_states *s, const struct braid_vcpu *v,
+		    struct braid_state_span *span)
+{
+	bool unsure = s->open_gaps && v->thread != BRAID_THREAD_ON;
+
+	*span = (struct braid_state_span){
+		.vcpu = v - s->vcpus, .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
+		.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
+	};
+	if (v->thread == BRAID_THREAD_ON) {
+		compute_running(s, v, span);
+	} else if (v->thread == BRAID_THREAD_UNKNOWN || unsure) {
+		/* Between entry and exit nothing else can be. */
+		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps ? BRAID_VCPU_GUEST :
+									   BRAID_VCPU_UNKNOWN;
+	} else if (v->thread == BRAID_THREAD_WAITS) {
+		span->state = BRAID_VCPU_STOLEN;
+		span->culprit = culprit_of(s, v->cpu);
+		span->cpu = v->cpu;
+	} else if (v->thread == BRAID_THREAD_STOPPED) {
+		span->state = BRAID_VCPU_STOPPED;
+	} else if (v->kvm == BRAID_KVM_UNSEEN) {
+		span->state = BRAID_VCPU_SLEEPS;
+	} else {
+		span->state = v->kvm == BRAID_KVM_HOST && is_halted(v) ?
+			      BRAID_VCPU_HALTED : BRAID_VCPU_BLOCKED;
+	}
+	if (v->kvm == BRAID_KVM_HOST && span->state != BRAID_VCPU_UNKNOWN)
+		span->reason = v->reason;
+}
+
+static bool same(const struct braid_state_span *a, const struct braid_state_span *b)
+{
+	return a->state == b->state && a->task == b->task && a->reason == b->reason &&
+	       a->cpu == b->cpu && braid_culprit_same(&a->culprit, &b->culprit);
+}
+
+/* Hands the open span on, up to now. */
+static int close_span(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns)
+{
+	struct braid_state_span span = v->now;
+
+	if (span.from_ns < v->begin_ns)
+		span.from_ns = v->begin_ns;
+	span.to_ns = now_ns < v->end_ns ? now_ns : v->end_ns;
+	if (span.to_ns <= span.from_ns)
+		return 0;
+	span.to_bound_ns = bound_ns;
+	v->ns[span.state] += span.to_ns - span.from_ns;
+	braid_task_take_span(s, &span);
+	return s->ops && s->ops->span ? s->ops->span(s->arg, &span) : 0;
+}
+
+/* A span is over: at its ends, its task may have been another one. */
+static void add_bound(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns)
+{
+	s64 from_ns = v->since_ns > v->begin_ns ? v->since_ns : v->begin_ns;
+	s64 to_ns = now_ns < v->end_ns ? now_ns : v->end_ns;
+	u64 ns = to_ns > from_ns ? to_ns - from_ns : 0, bound = v->since_bound_ns + bound_ns;
+
+	if (v->now.state == BRAID_VCPU_UNKNOWN)
+		return;
+	bound = bound < ns ? bound : ns;
+	v->bound_sum_ns += bound;
+	braid_task_add_bound(s, v->guest->number, v->now.task, bound);
+}
+
+int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns)
+{
+	struct braid_state_span next;
+	int err;
+
+	compute(s, v, &next);
+	if (same(&v->now, &next))
+		return 0;
+	err = close_span(s, v, now_ns, bound_ns);
+	add_bound(s, v, now_ns, bound_ns);
+	next.from_ns = v->since_ns = now_ns;
+	next.from_bound_ns = v->since_bound_ns = bound_ns;
+	v->now = next;
+	v->moved_unseen = false;
+	return err;
+}
+
+int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns)
+{
+	struct braid_vcpu *v = &s->vcpus[vcpu];
+	int err = close_span(s, v, ns, 0);
+
+	v->now.from_ns = ns;
+	v->now.from_bound_ns = 0;
+	return err;
+}
+
+int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v)
+{
+	int err = braid_states_settle(s, v - s->vcpus, v->end_ns);
+
+	add_bound(s, v, v->end_ns, 0);
+	return err;
+}
+
+static void unlist(struct braid_states *s, struct braid_vcpu *v)
+{
+	if (!v->listed)
+		return;
+	v->listed = false;
+	if (v->prev_waiter == BRAID_NO_VCPU)
+		s->cpus[v->cpu].first_waiter = v->next_waiter;
+	else
+		s->vcpus[v->prev_waiter].next_waiter = v->next_waiter;
+	if (v->next_waiter != BRAID_NO_VCPU)
+		s->vcpus[v->next_waiter].prev_waiter = v->prev_waiter;
+}
+
+static void list(struct braid_states *s, struct braid_vcpu *v)
+{
+	u32 *first = &s->cpus[v->cpu].first_waiter;
+
+	v->listed = true;
+	v->prev_waiter = BRAID_NO_VCPU;
+	v->next_waiter = *first;
+	if (*first != BRAID_NO_VCPU)
+		s->vcpus[*first].prev_waiter = v - s->vcpus;
+	*first = v - s->vcpus;
+}
+
+void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
+{
+	unlist(s, v);
+	v->thread = thread;
+	v->cpu = cpu;
+	if (thread == BRAID_THREAD_WAITS && cpu < s->nr_cpus)
+		list(s, v);
+	if (thread == BRAID_THREAD_ON && cpu < s->nr_cpus)
+		s->cpus[cpu].any_vcpu = true;
+	if (thread == BRAID_THREAD_UNKNOWN) {
+		v->kvm = BRAID_KVM_UNSEEN;
+		v->times_unseen++;
+		v->out = false;
+	}
+	v->times_unseen += braid_vcpu_may_hide(s, v);
+}
+
+int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 bound_ns)
+{
+	u32 k = s->cpus[cpu].first_waiter;
+	int err = 0;
+
+	for (; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_waiter)
+		err = braid_vcpu_refresh(s, &s->vcpus[k], now_ns, bound_ns);
+	return err;
+}
+
+int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < s->nr_vcpus && !err; k++) {
+		struct braid_vcpu *v = &s->vcpus[k];
+
+		if (!v->tid)	/* nothing is known of it */
+			continue;
+		v->ipi = -1;
+		braid_mark(s, BRAID_MARK_LOST, k, now_ns, 0, 0);
+		/* One that runs on another CPU could not leave it unseen. */
+		if (v->thread != BRAID_THREAD_ON || v->cpu == cpu)
+			braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
+		err = braid_vcpu_refresh(s, v, now_ns, 0);
+	}
+	return err;
+}

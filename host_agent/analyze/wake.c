@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* How long woken tasks of guests waited for a vCPU, and what the vCPU did meanwhile. */
+#include <string.h>
+
+#include "host_agent/analyze/behind.h"
+#include "host_agent/analyze/compare.h"
+#include "host_agent/analyze/stages.h"
+
+/* What a task waited for. */
+enum cause { OTHERS, HYPERVISOR, VMM, STOLEN, ASLEEP, UNKNOWN, NR_CAUSES };
+
+/* A wait, for the list of the longest. */
+struct wait {
+	u32 vcpu;
+	s32 pid;
+	s64 from_ns, to_ns;
+	u64 ns[NR_CAUSES];
+	struct braid_pieces behind;	/* tasks that ran on the vCPU while it was in its queue */
+};
+
+struct wake {
+	const struct braid_states *s;
+	struct braid_analysis_options o;
+	struct braid_sums sums;		/* by vCPU, perhaps task; parts: enum cause */
+	struct braid_longest longest;	/* struct wait */
+	struct braid_behind behind;
+	struct braid_stages stages;
+};
+
+static int by_length(const void *a, const void *b)
+{
+	const struct wait *x = a, *y = b;
+	s64 x_ns = x->to_ns - x->from_ns, y_ns = y->to_ns - y->from_ns;
+
+	if (x_ns != y_ns)
+		return x_ns < y_ns ? -1 : 1;
+	return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns ? -1 : 1) :
+					  (x->vcpu > y->vcpu ? -1 : 1);
+}
+
+/* All of its time has one cause: what was not in the queues that are known is UNKNOWN. */
+static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
+{
+	static const enum cause causes[BRAID_NR_VCPU_STATES] = {
+		[BRAID_VCPU_UNKNOWN] = UNKNOWN, [BRAID_VCPU_GUEST] = OTHERS,
+		[BRAID_VCPU_KVM] = HYPERVISOR, [BRAID_VCPU_VMM] = VMM, [BRAID_VCPU_RUNS] = OTHERS,
+		[BRAID_VCPU_STOLEN] = STOLEN, [BRAID_VCPU_HALTED] = ASLEEP,
+		[BRAID_VCPU_BLOCKED] = ASLEEP, [BRAID_VCPU_SLEEPS] = ASLEEP,
+		[BRAID_VCPU_STOPPED] = ASLEEP,
+	};
+	u64 sum = 0, whole = wait->to_ns - wait->from_ns;
+	u32 k;
+
+	memset(ns, 0, NR_CAUSES * sizeof(*ns));
+	for (k = 0; k < BRAID_NR_VCPU_STATES && wait->known; k++) {
+		ns[causes[k]] += wait->ns[k];
+		sum += wait->ns[k];
+	}
+	if (sum <= whole) {
+		ns[UNKNOWN] += whole - sum;
+		return;
+	}
+	memset(ns, 0, NR_CAUSES * sizeof(*ns));
+	ns[UNKNOWN] = whole;
+}
+
+static int take_queued(void *arg, const struct braid_queue_wait *wait)
+{
+	struct wake *x = arg;
+	const struct braid_vcpu *v = &x->s->vcpus[wait->vcpu];
+	struct wait w = {
+		.vcpu = wait->vcpu, .pid = wait->pid, .from_ns = wait->from_ns,
+		.to_ns = wait->to_ns,
+	};
+	struct braid_sum_key key = {
+		.vcpu = wait->vcpu, .task = x->o.by_task ? wait->pid : BRAID_PID_UNKNOWN,
+	};
+	struct braid_sum *sum;
+	int err;
+	u32 k;
+
+	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
+	    !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
+		return 0;
+	err = braid_sums_add(&x->sums, &key, wait->to_ns - wait->from_ns, wait->from_ns, &sum);
+	if (err)
+		return err;
+	find_causes(wait, w.ns);
+	for (k = 0; k < NR_CAUSES; k++)
+		sum->ns[k] += w.ns[k];
+	/* Most waits are short: which tasks ran is not wanted. */
+	if (wait->known && (x->longest.nr < x->longest.max ||
+			    (x->longest.nr && by_length(x->longest.items, &w) < 0)))
+		braid_behind_find(&x->behind, wait->vcpu, wait->queue_from_ns, wait->to_ns, &w.behind);
+	braid_longest_add(&x->longest, &w);
+	braid_stages_queued(&x->stages, wait);
+	return 0;
+}
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct wake *x = arg;
+
+	braid_stages_span(&x->stages, span);
+	return braid_behind_span(&x->behind, span);
+}
+
+static void take_mark(void *arg, const struct braid_mark *mark)
+{
+	struct wake *x = arg;
+
+	braid_stages_mark(&x->stages, mark);
+}
+
+/* Output ------------------------------------------------------------------------------------- */
+
+#define CAUSE_COLUMNS								\
+	{ "OTHERS RAN", "others_ns", BRAID_CELL_DURATION },			\
+	{ "HYPERVISOR", "hypervisor_ns", BRAID_CELL_DURATION },		\
+	{ "VMM", "vmm_ns", BRAID_CELL_DURATION },				\
+	{ "STOLEN", "stolen_ns", BRAID_CELL_DURATION },			\
+	{ "ASLEEP", "asleep_ns", BRAID_CELL_DURATION },			\
+	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
+
+/* The first is there by --by=task only. */
+static const struct braid_column columns[] = {
+	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
+	{ "COUNT", "count", BRAID_CELL_COUNT }, { "TOTAL", "total_ns", BRAID_CELL_DURATION },
+	CAUSE_COLUMNS,
+	{ "P50", "p50_ns", BRAID_CELL_DURATION }, { "P99", "p99_ns", BRAID_CELL_DURATION },
+	{ "WORST", "worst_ns", BRAID_CELL_DURATION }, { "AT", "worst_at_ns", BRAID_CELL_TIME },
+};
+
+static const struct braid_column longest_columns[] = {
+	{ "AT", "at_ns", BRAID_CELL_TIME }, { "FOR", "duration_ns", BRAID_CELL_DURATION },
+	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
+	CAUSE_COLUMNS, { "BEHIND", "behind", BRAID_CELL_LIST },
+};
+
+static int by_total(const void *a, const void *b)
+{
+	const struct braid_sum *x = *(struct braid_sum *const *)a;
+	const struct braid_sum *y = *(struct braid_sum *const *)b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns > y->total_ns ? -1 : 1;
+	return x->worst_at_ns < y->worst_at_ns ? -1 : x->worst_at_ns > y->worst_at_ns;
+}
+
+static void put_name(const struct wake *x, u32 vcpu, s32 pid, bool task, struct braid_table *t)
+{
+	char name[BRAID_NAME_TEXT];
+
+	if (task)
+		braid_task_name(x->s, x->s->vcpus[vcpu].guest->number, pid, name);
+	else
+		braid_vcpu_name(x->s, vcpu, name);
+	braid_table_text(t, name);
+}
+
+/* Without KVM's events, time in the hypervisor and the VMM counts as OTHERS. */
+static void put_cause(const struct wake *x, enum cause cause, u64 ns, struct braid_table *t)
+{
+	bool unknown = (cause == HYPERVISOR || cause == VMM) && !x->s->any_kvm;
+
+	braid_table_number(t, unknown ? BRAID_CELL_NONE : (s64)ns);
+}
+
+static void put_cell(const struct wake *x, const struct braid_sum *cell, struct braid_table *t)
+{
+	char name[BRAID_NAME_TEXT];
+	u32 k;
+
+	braid_sum_task_name(x->s, &cell->key, name);
+	if (x->o.by_task)
+		braid_table_text(t, name);
+	braid_sum_vcpu_name(x->s, &cell->key, name);
+	braid_table_text(t, name);
+	braid_table_number(t, cell->count);
+	braid_table_number(t, cell->total_ns);
+	for (k = 0; k < NR_CAUSES; k++)
+		put_cause(x, k, cell->ns[k], t);
+	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
+	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
+	braid_table_number(t, cell->worst_ns);
+	braid_table_number(t, cell->worst_at_ns);
+}
+
+static void put_wait(const struct wake *x, const struct wait *w, struct braid_table *t)
+{
+	struct braid_text line = { 0 };
+	u32 k;
+
+	braid_table_number(t, w->from_ns);
+	braid_table_number(t, w->to_ns - w->from_ns);
+	put_name(x, w->vcpu, w->pid, true, t);
+	put_name(x, w->vcpu, w->pid, false, t);
+	for (k = 0; k < NR_CAUSES; k++)
+		put_cause(x, k, w->ns[k], t);
+	if (w->behind.nr || x->o.form == BRAID_TABLE_JSON)
+		braid_pieces_write(x->s, &w->behind, x->o.form, &line);
+	else
+		braid_text_putc(&line, '-');
+	braid_text_putc(&line, 0);
+	t->failed |= line.failed;
+	braid_table_text(t, line.failed ? "" : line.data);
+	braid_text_free(&line);
+}
+
+static void write_head(const struct wake *x, bool more, struct braid_text *out)
+{
+	char total[24];
+
+	if (x->o.form == BRAID_TABLE_TEXT) {
+		braid_duration_text(x->sums.total_ns, total);
+		braid_text_printf(out, "# %llu wakeups of tasks that then ran waited %s in all%s\n\n",
+				  (unsigned long long)x->sums.count, total,
+				  more ? "; the largest rows" : "");
+	} else if (x->o.form == BRAID_TABLE_JSON) {
+		braid_text_printf(out, ",\"count\":%llu,\"total_ns\":%llu,",
+				  (unsigned long long)x->sums.count, (unsigned long long)x->sums.total_ns);
+	}
+}
+
+/* They are of vCPUs, so not of one task. */
+static void write_stages(struct wake *x, struct braid_text *out)
+{
+	braid_text_putc(out, x->o.form == BRAID_TABLE_JSON ? ',' : '\n');
+	braid_stages_end(&x->stages);
+	braid_stages_write(&x->stages, out);
+}
+
+static void write(void *state, struct braid_text *out)
+{
+	struct wake *x = state;
+	const struct wait *longest = (const struct wait *)x->longest.items;
+	struct braid_table table = {
+		.key = "wakeups", .columns = columns + !x->o.by_task,
+		.nr_columns = sizeof(columns) / sizeof(columns[0]) - !x->o.by_task,
+		.empty = "No guest has a wakeup of a task that then ran; record with -e sched.",
+	}, worst = {
+		.key = "longest", .columns = longest_columns,
+		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
+		.title = "The longest:",
+	};
+	size_t k;
+
+	braid_sums_sort(&x->sums, by_total);
+	/* Programs get all rows. */
+	for (k = 0; k < x->sums.nr && (k < x->o.top || x->o.form != BRAID_TABLE_TEXT); k++)
+		put_cell(x, x->sums.all[k], &table);
+	braid_certainty_write(x->s, &x->o, out);
+	write_head(x, k < x->sums.nr, out);
+	braid_longest_sort(&x->longest);
+	for (k = 0; k < x->longest.nr; k++)
+		put_wait(x, &longest[k], &worst);
+	braid_table_write(&table, x->o.form, out);
+	if (x->o.form == BRAID_TABLE_JSON)
+		braid_text_putc(out, ',');
+	else if (x->longest.nr && x->o.form == BRAID_TABLE_TEXT)
+		braid_text_putc(out, '\n');
+	if (x->o.form != BRAID_TABLE_CSV && (x->longest.nr || x->o.form == BRAID_TABLE_JSON))
+		braid_table_write(&worst, x->o.form, out);
+	if (!x->o.one_task && x->o.form != BRAID_TABLE_CSV)
+		write_stages(x, out);
+	braid_table_free(&table);
+	braid_table_free(&worst);
+}
+
+/* Life --------------------------------------------------------------------------------------- */
+
+static int begin(void *state, struct braid_states *s,
+		 const struct braid_analysis_options *options)
+{
+	struct wake *x = state;
+	int err;
+
+	x->s = s;
+	x->o = *options;
+	err = braid_stages_begin(&x->stages, s, options);
+	if (!err)
+		err = braid_behind_begin(&x->behind, s->nr_vcpus);
+	if (!err)
+		err = braid_sums_begin(&x->sums);
+	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct wait), by_length);
+}
+
+static void free_state(void *state)
+{
+	struct wake *x = state;
+
+	braid_stages_free(&x->stages);
+	braid_behind_free(&x->behind);
+	braid_sums_free(&x->sums);
+	braid_longest_free(&x->longest);
+}
+
+const struct braid_analysis braid_analysis_wake = {
+	.name = "wake",
+	.help = "how long woken tasks of guests waited for a vCPU, what the vCPU did meanwhile, and how "
+		"long each stage takes from an interrupt to the task",
+	.by_task = true, .of_task = true,
+	.compares = 1u << BRAID_MEASURE_WAIT | 1u << BRAID_MEASURE_WOKEN,
+	.state_bytes = sizeof(struct wake),
+	.begin = begin,
+	.states = { .span = take_span, .queued = take_queued, .mark = take_mark },
+	.write = write,
+	.free = free_state,
+};

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The events in a sub-buffer of the host's ftrace. */
+#ifndef BRAID_CAPTURE_HOST_EVENT_H
+#define BRAID_CAPTURE_HOST_EVENT_H
+
+#include <stdbool.h>
+
+#include "tracebraid/types.h"
+
+#define BRAID_HOST_COMMIT_MASK	((1u << 27) - 1)	/* bytes, in a sub-buffer's commit */
+
+/**
+ * braid_host_event_take - decode the next item: an event, or one that only advances the time
+ * @data: of the sub-buffer, untrusted
+ * @bytes: of it
+ * @at: where the item begins; moved past it
+ * @time: of the item before; advanced
+ * @payload: set to that of the event; NULL for padding and time records
+ * @payload_bytes: set when it is one
+ *
+ * Return: whether the item is valid.
+ */
+bool braid_host_event_take(const u8 *data, u32 bytes, u32 *at, u64 *time, const u8 **payload,
+			   u32 *payload_bytes);
+
+#endif /* BRAID_CAPTURE_HOST_EVENT_H */

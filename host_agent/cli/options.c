@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Parses a command's options by its table, and prints the table, for people and for programs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/options.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define MAX_OPTIONS	40
+#define BY_NAME		256	/* getopt's value of an option's name: this plus its number */
+#define WIDTH		90	/* of --help */
+#define COLUMN		26	/* of it, where the sentences on options begin */
+#define USUAL_STATUS	"0 on success, 1 on error."
+
+static const struct braid_option help_option[] = {
+	{ 'h', "help", .help = "this text" },
+	{ 0 },
+};
+
+/* NULL: there are fewer. */
+static const struct braid_option *option_by_number(const struct braid_cli_command *c, size_t k)
+{
+	const struct braid_option *const tables[] = { c->options, c->common, help_option };
+	const struct braid_option *o;
+	size_t t;
+
+	for (t = 0; t < 3; t++)
+		for (o = tables[t]; o && o->name; o++)
+			if (!k--)
+				return o;
+	return NULL;
+}
+
+/* @got: a letter, or BY_NAME and a number. */
+static const struct braid_option *option_of(const struct braid_cli_command *c, int got)
+{
+	const struct braid_option *o;
+	size_t k;
+
+	if (got >= BY_NAME)
+		return option_by_number(c, got - BY_NAME);
+	for (k = 0; (o = option_by_number(c, k)) && o->letter != got; k++)
+		;
+	return o;
+}
+
+static bool takes_next_word(const struct braid_option *o)
+{
+	return o->argument && *o->argument == '[' && o->argument[1] != '=';
+}
+
+static int argument_kind(const struct braid_option *o)
+{
+	return !o->argument || takes_next_word(o) ? no_argument :
+	       *o->argument == '[' ? optional_argument : required_argument;
+}
+
+/* Values ------------------------------------------------------------------------------------ */
+
+/* How errors name it. */
+static const char *name_of(const struct braid_option *o, char to[64])
+{
+	if (o->letter)
+		snprintf(to, 64, "-%c", o->letter);
+	else
+		snprintf(to, 64, "--%s", o->name);
+	return to;
+}
+
+int braid_take_flag(const struct braid_option *o, void *to, const char *value)
+{
+	(void)o, (void)value;
+	*(bool *)to = true;
+	return 0;
+}
+
+int braid_take_string(const struct braid_option *o, void *to, const char *value)
+{
+	(void)o;
+	*(const char **)to = value;
+	return 0;
+}
+
+int braid_take_list(const struct braid_option *o, void *to, const char *value)
+{
+	struct braid_option_list *list = to;
+
+	(void)o;
+	return braid_array_push(list->items, list->nr, list->capacity, value) ?
+	       braid_out_of_memory() : 0;
+}
+
+int braid_take_count(const struct braid_option *o, void *to, const char *value)
+{
+	u64 most = o->most ? o->most : INT64_MAX;
+	char name[64];
+
+	return braid_parse_u64(value, most, to) ?
+	       braid_fail(-EINVAL, "%s '%s': not a number from 0 to %llu", name_of(o, name), value,
+			  (unsigned long long)most) : 0;
+}
+
+int braid_take_duration(const struct braid_option *o, void *to, const char *value)
+{
+	static const struct { const char *name; double seconds; } units[] = {
+		{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "h", 3600 },
+	};
+	size_t k = 0, nr = sizeof(units) / sizeof(units[0]);
+	char *end, name[64];
+	double seconds = strtod(value, &end);
+
+	while (k < nr && strcmp(end, units[k].name))
+		k++;
+	seconds *= k < nr ? units[k].seconds : 0;
+	if (end == value || !(seconds > 0 && seconds < 1e9))
+		return braid_fail(-EINVAL, "%s %s: not a duration; use 10, 10s, 500ms, 2m or 1h",
+				  name_of(o, name), value);
+	*(double *)to = seconds;
+	return 0;
+}
+
+int braid_take_word(const struct braid_option *o, void *to, const char *value)
+{
+	const char *at = o->values;
+	unsigned int number;
+	char name[64];
+	size_t n;
+
+	for (number = 0; *at; number++) {
+		n = strcspn(at, " ");
+		if (strlen(value) == n && !memcmp(at, value, n)) {
+			*(unsigned int *)to = number;
+			return 0;
+		}
+		at += n + (at[n] == ' ');
+	}
+	return braid_fail(-EINVAL, "%s %s: expected one of: %s", name_of(o, name), value, o->values);
+}
+
+int braid_take_region_size(const struct braid_option *o, void *to, const char *value)
+{
+	(void)o;
+	return braid_parse_region_size(value, to);
+}
+
+/* Printing ---------------------------------------------------------------------------------- */
+
+/* Words of a line, wrapped; @at: the column where it begins. Returns where the next one does. */
+static const char *print_wrapped(const char *text, int at, int indent)
+{
+	const char *end = strchrnul(text, '\n');
+	int n;
+
+	while (text < end) {
+		n = strcspn(text, " \n");
+		if (at > indent && at + 1 + n > WIDTH)
+			at = printf("\n%*s", indent, "") - 1;
+		else if (at > indent)
+			at += printf(" ");
+		at += printf("%.*s", n, text);
+		text += n + (text[n] == ' ');
+	}
+	putchar('\n');
+	return *end ? end + 1 : end;
+}
+
+static void print_paragraphs(const char *text)
+{
+	while (*text) {
+		text = print_wrapped(text, 0, 0);
+		if (*text)
+			putchar('\n');
+	}
+}
+
+static void print_option(const struct braid_option *o)
+{
+	const char *argument = o->argument ? o->argument : "";
+	int n;
+
+	n = o->letter ? printf("  -%c, --%s", o->letter, o->name) : printf("      --%s", o->name);
+	n += printf("%s%s", *argument == '[' ? takes_next_word(o) ? " " : "" : *argument ? "=" : "",
+		    argument);
+	if (n >= COLUMN) {
+		putchar('\n');
+		n = 0;
+	}
+	printf("%*s", COLUMN - n, "");
+	print_wrapped(o->help, COLUMN, COLUMN);
+}
+
+static void print_help(const struct braid_cli_command *c)
+{
+	const struct braid_option *o;
+	const char *usage, *end, *help, *form;
+	size_t k;
+
+	for (usage = c->usage; *usage; usage = *end ? end + 1 : end) {
+		end = strchrnul(usage, '\n');
+		printf("%s tracebraid %s %.*s\n", usage == c->usage ? "Usage:" : "      ", c->name,
+		       (int)(end - usage), usage);
+	}
+	print_paragraphs(c->text);
+	putchar('\n');
+	for (k = 0; (o = option_by_number(c, k)); k++)
+		print_option(o);
+	if (c->form)
+		printf("\n%s:\n", c->forms ? c->forms : "Forms");
+	for (k = 0; c->form && (form = c->form(k, &help)); k++)
+		printf("  %-14s %s\n", form, help);
+	putchar('\n');
+	if (c->notes) {
+		print_paragraphs(c->notes);
+		putchar('\n');
+	}
+	printf("Exits with");
+	print_wrapped(c->status ? c->status : USUAL_STATUS, strlen("Exits with"), 0);
+}
+
+/* One row for each line of @text. */
+static void describe_lines(const char *what, const char *text)
+{
+	const char *end;
+
+	for (; text && *text; text = *end ? end + 1 : end) {
+		end = strchrnul(text, '\n');
+		printf("%s\t%.*s\n", what, (int)(end - text), text);
+	}
+}
+
+void braid_options_describe(const struct braid_cli_command *c)
+{
+	const struct braid_option *o;
+	const char *help, *form;
+	size_t k;
+
+	describe_lines("summary", c->summary);
+	describe_lines("usage", c->usage);
+	describe_lines("text", c->text);
+	for (k = 0; (o = option_by_number(c, k)); k++) {
+		printf(o->letter ? "option\t-%c" : "option\t", o->letter);
+		printf("\t--%s\t%s%s\t%s\t%s\n", o->name,
+		       o->argument && *o->argument != '[' ? "=" : "", o->argument ? o->argument : "",
+		       o->values ? o->values : "", o->help);
+	}
+	for (k = 0; c->form && (form = c->form(k, &help)); k++)
+		printf("form\t%s\t%s\n", form, help);
+	describe_lines("notes", c->notes);
+	describe_lines("status", c->status ? c->status : USUAL_STATUS);
+	describe_lines("operands", c->operands);
+}
+
+/* Parsing ----------------------------------------------------------------------------------- */
+
+/* The table, as getopt takes it. */
+struct getopt_table {
+	char letters[3 * MAX_OPTIONS + 3];
+	struct option names[MAX_OPTIONS + 1];
+};
+
+static void make_table(const struct braid_cli_command *c, struct getopt_table *t)
+{
+	static const char *const marks[] = {
+		[no_argument] = "", [required_argument] = ":", [optional_argument] = "::",
+	};
+	const struct braid_option *o;
+	char *at = t->letters;
+	size_t k;
+
+	memset(t, 0, sizeof(*t));
+	at = stpcpy(at, c->stops ? "+:" : ":");
+	for (k = 0; k < MAX_OPTIONS && (o = option_by_number(c, k)); k++) {
+		t->names[k] = (struct option){ o->name, argument_kind(o), NULL, BY_NAME + k };
+		if (o->letter) {
+			*at++ = o->letter;
+			at = stpcpy(at, marks[argument_kind(o)]);
+		}
+	}
+}
+
+/* @word: "--name", perhaps with a value. */
+static int refuse_name(const struct braid_cli_command *c, const char *word)
+{
+	const struct braid_option *o;
+	char name[64];
+	struct braid_text_near near = { .word = name };
+	size_t k;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	memmove(name, name + 2, strlen(name) - 1);
+	for (k = 0; (o = option_by_number(c, k)); k++)
+		braid_text_nearer(&near, o->name);
+	if (near.nearest)
+		return braid_fail(-EINVAL, "%s: unknown option '%s'; did you mean '--%s'?", c->name,
+				  word, near.nearest);
+	return braid_fail(-EINVAL, "%s: unknown option '%s'; 'tracebraid %s --help' lists all",
+			  c->name, word, c->name);
+}
+
+/* What getopt did not understand. @got: ':': a value is missing. */
+static int refuse(const struct braid_cli_command *c, int got, const char *word)
+{
+	const struct braid_option *o = optopt ? option_of(c, optopt) : NULL;
+	char letter[3] = { '-', optopt };
+
+	if (optopt && optopt < BY_NAME)
+		word = letter;
+	if (got == ':' && o)
+		return braid_fail(-EINVAL, "%s: '%s' needs a value: %s", c->name, word, o->argument);
+	if (o)
+		return braid_fail(-EINVAL, "%s: '%s': --%s takes no value", c->name, word, o->name);
+	if (!optopt)
+		return refuse_name(c, word);
+	return braid_fail(-EINVAL, "%s: unknown option '%s'; 'tracebraid %s --help' lists all",
+			  c->name, word, c->name);
+}
+
+int braid_options_parse(const struct braid_cli_command *c, void *state, int argc, char **argv)
+{
+	const struct braid_option *o;
+	struct getopt_table t;
+	unsigned int nr;
+	int got, err;
+
+	make_table(c, &t);
+	optind = 0;
+	opterr = 0;
+	while ((got = getopt_long(argc, argv, t.letters, t.names, NULL)) != -1) {
+		if (got == '?' || got == ':')
+			return refuse(c, got, argv[optind - 1]);
+		o = option_of(c, got);
+		if (o == help_option) {
+			print_help(c);
+			return 1;
+		}
+		if (takes_next_word(o))
+			optarg = optind < argc && *argv[optind] != '-' ? argv[optind++] : NULL;
+		err = o->take(o, (char *)state + o->at, optarg);
+		if (err)
+			return err;
+	}
+	nr = argc - optind;
+	if (c->expected && (nr < c->least || nr > c->most))
+		return braid_fail(-EINVAL, "%s: expected %s", c->name, c->expected);
+	return 0;
+}
+
+int braid_options_exit(int ret)
+{
+	return ret < 0 ? braid_complain() : EXIT_SUCCESS;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Records, and prints what happens: on stderr, since stdout may be the capture. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/live_view.h"
+#include "host_agent/cli/messages.h"
+#include "host_agent/cli/record_command.h"
+#include "host_agent/clock/host.h"
+
+#define LINE_BYTES	512
+#define SECOND_NS	1000000000ULL
+
+/* What is on the terminal. */
+struct record_show {
+	bool terminal;		/* progress can be shown */
+	bool line_open;		/* a progress line is shown */
+	u64 shown_ns;		/* time of the last one */
+	u64 *events;		/* of each guest then */
+	size_t nr_events;
+};
+
+static void close_line(struct record_show *show)
+{
+	if (show->line_open)
+		fputs("\r\033[K", stderr);
+	show->line_open = false;
+}
+
+static void say(void *arg, const char *name, const char *line)
+{
+	close_line(arg);
+	fputs("tracebraid: ", stderr);
+	if (name && *name)
+		fprintf(stderr, "%s: ", name);
+	fprintf(stderr, "%s\n", line);
+}
+
+static double megabytes(const struct braid_recording *r)
+{
+	return braid_capture_bytes(r->sink.capture) / 1e6;
+}
+
+/* libvirt and QEMU make such files for everybody to read, and their guests' traces with them. */
+static void tell_who_else_reads(struct record_show *show, const struct braid_recording *r)
+{
+	const struct braid_record_guest *first = NULL;
+	char line[LINE_BYTES];
+	struct stat st;
+	size_t nr = 0, k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		if (stat(r->guests[k].path, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 06))
+			continue;
+		first = first ? first : &r->guests[k];
+		nr++;
+	}
+	if (!first)
+		return;
+	snprintf(line, sizeof(line), "every user of this host can read its trace%s; chmod o-rw %s",
+		 nr > 1 ? ", and others'" : "", first->path);
+	say(show, first->name, line);
+}
+
+/* A guest of a socket has no name until it sends one. */
+static const char *name_of(const struct braid_record_guest *guest,
+			   const struct braid_region_status *status)
+{
+	if (*guest->name)
+		return guest->name;
+	return *status->name ? status->name : guest->path;
+}
+
+/* Whether a guest has confirmed it; without guests, whether all are still expected. */
+static bool is_confirmed(const struct braid_recording *r, size_t pattern)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if (braid_region_source_confirmed(r->guests[k].source, pattern))
+			return true;
+	return false;
+}
+
+/* The events that guests have confirmed. Guests without a driver are unknown yet. */
+static void put_events(const struct braid_recording *r)
+{
+	const struct braid_pattern *p = r->o.events.items;
+	struct braid_region_status status;
+	bool any = false, some = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		some |= status.phase == BRAID_PHASE_RECORDING;
+	}
+	for (k = 0; k < r->o.events.nr; k++) {
+		if (some && !is_confirmed(r, k))
+			continue;
+		fprintf(stderr, "%s %s%s%s", any ? "," : some ? " guest events" :
+			" events of guests that start later", p[k].system, *p[k].event ? ":" : "",
+			p[k].event);
+		any = true;
+	}
+	if (!any && r->o.events.nr)
+		fputs(" no guest has confirmed its events", stderr);
+}
+
+static void started(void *arg, const struct braid_recording *r)
+{
+	struct record_show *show = arg;
+	struct braid_region_status status;
+	size_t k;
+
+	show->shown_ns = r->start_ns;
+	if (r->o.quiet)
+		return;
+	close_line(show);
+	fprintf(stderr, "Recording");
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		fprintf(stderr, "%s %s", k ? "," : "", name_of(&r->guests[k], &status));
+	}
+	if (r->host_source)
+		fprintf(stderr, "%s the host", r->nr_guests ? " and" : "");
+	if (!r->nr_guests && braid_record_expects(r))
+		fprintf(stderr, "%s domains as they come", r->host_source ? " and" : "");
+	if (r->nr_guests || braid_record_expects(r))
+		fputs(";", stderr);
+	if (r->nr_guests || braid_record_expects(r))
+		put_events(r);
+	if (r->o.seconds > 0)
+		fprintf(stderr, "; for %g s\n", r->o.seconds);
+	else if (r->command.argv)
+		fprintf(stderr, "; until %s ends\n", r->command.argv[0]);
+	else
+		fputs("; until Ctrl-C\n", stderr);
+	if (r->o.flight.wanted)
+		fprintf(stderr, "Nothing is written until `tracebraid snapshot %d -o FILE` requests it%s\n",
+			(int)getpid(), r->o.flight.most ? ", or an automatic snapshot is due" : "");
+	tell_who_else_reads(show, r);
+	fflush(stderr);
+}
+
+static const char *phase_word(const struct braid_region_status *status)
+{
+	if (status->silent)
+		return "silent, ";
+	switch (status->phase) {
+	case BRAID_PHASE_WAITING:
+		return "waiting, ";
+	case BRAID_PHASE_DOWN:
+		return "down, ";
+	case BRAID_PHASE_GONE:
+		return "gone, ";
+	default:
+		return "";
+	}
+}
+
+__attribute__((__format__(printf, 3, 4)))
+static void append(char *line, size_t *used, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line + *used, LINE_BYTES - *used, format, args);
+	va_end(args);
+	if (n > 0)
+		*used = *used + n < LINE_BYTES ? *used + n : LINE_BYTES - 1;
+}
+
+static void append_guest(char *line, size_t *used, const struct braid_record_guest *guest,
+			 u64 *events, double seconds)
+{
+	struct braid_region_status status;
+	char rate[16], lost[16];
+	u32 fill;
+
+	braid_region_source_status(guest->source, &status);
+	fill = braid_region_source_fill(guest->source);
+	braid_human(rate, sizeof(rate), (status.events - *events) / seconds);
+	braid_human(lost, sizeof(lost), status.lost);
+	*events = status.events;
+	append(line, used, " | %s: %s%s/s, fill %u%%, lost %s", name_of(guest, &status),
+	       phase_word(&status), rate, (fill + 5) / 10, lost);
+}
+
+/* Guests are added during a recording. Without memory their rates are not shown. */
+static bool know_events(struct record_show *show, size_t nr)
+{
+	u64 *events;
+
+	if (nr <= show->nr_events)
+		return true;
+	events = reallocarray(show->events, nr, sizeof(*events));
+	if (!events)
+		return false;
+	memset(events + show->nr_events, 0, (nr - show->nr_events) * sizeof(*events));
+	show->events = events;
+	show->nr_events = nr;
+	return true;
+}
+
+static void progress(void *arg, const struct braid_recording *r)
+{
+	struct record_show *show = arg;
+	u64 now_ns = braid_host_clock_ns();
+	double seconds = (now_ns - show->shown_ns) / 1e9;
+	struct braid_tracefs_status host;
+	struct winsize size = { 0 };
+	char line[LINE_BYTES];
+	size_t used = 0, k;
+
+	show->shown_ns = now_ns;
+	if (!show->terminal || r->o.quiet || !know_events(show, r->nr_guests))
+		return;
+	append(line, &used, "%llu s, %.1f MB", (unsigned long long)((now_ns - r->start_ns) / SECOND_NS),
+	       megabytes(r));
+	for (k = 0; k < r->nr_guests; k++)
+		append_guest(line, &used, &r->guests[k], &show->events[k], seconds);
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		append(line, &used, " | host: %.1f MB", host.bytes / 1e6);
+	}
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 20)
+		size.ws_col = 80;
+	fprintf(stderr, "\r\033[K%.*s", size.ws_col - 1, line);
+	fflush(stderr);
+	show->line_open = true;
+}
+
+static void guest_summary(const struct braid_record_guest *guest)
+{
+	struct braid_region_status status;
+
+	braid_region_source_status(guest->source, &status);
+	fprintf(stderr, "  %-16s ", name_of(guest, &status));
+	if (!status.nr_streams) {
+		fputs("no driver was loaded\n", stderr);
+		return;
+	}
+	fprintf(stderr, "%llu event%s, %llu lost", (unsigned long long)status.events,
+		status.events == 1 ? "" : "s", (unsigned long long)status.lost);
+	if (status.skipped)
+		fprintf(stderr, "; %llu older events skipped",
+			(unsigned long long)status.skipped);
+	if (status.unconfirmed)
+		fputs("; did not confirm its events", stderr);
+	if (status.nr_streams > 1)
+		fprintf(stderr, ", in %u parts (its driver restarted)", status.nr_streams);
+	fputc('\n', stderr);
+}
+
+static void stopped(void *arg, const struct braid_recording *r)
+{
+	struct braid_tracefs_status host;
+	size_t k;
+
+	close_line(arg);
+	if (r->o.quiet)
+		return;
+	if (r->o.flight.wanted) {
+		fprintf(stderr, "%llu snapshots in %.2f s; the rings keep their events: `tracebraid record --backlog` or `recover` takes them\n",
+			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
+		return;
+	}
+	fprintf(stderr, "Recorded %.2f s, %.1f MB in %s\n", (r->end_ns - r->start_ns) / 1e9,
+		megabytes(r), strcmp(r->o.file, "-") ? r->o.file : "standard output");
+	for (k = 0; k < r->nr_guests; k++)
+		guest_summary(&r->guests[k]);
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		fprintf(stderr, "  %-16s %llu event%s, %llu lost\n", "host",
+			(unsigned long long)host.events, host.events == 1 ? "" : "s",
+			(unsigned long long)host.lost);
+	}
+	if (strcmp(r->o.file, "-") && !r->viewer.in_memory)
+		fprintf(stderr, "Next: tracebraid report %s\n", r->o.file);
+}
+
+static void forked(void *arg)
+{
+	(void)arg;
+	braid_messages_begin();
+}
+
+static int confine_writer(void)
+{
+	return braid_cli_confine(BRAID_CONFINE_FILES, NULL);
+}
+
+static int view(const char *path, int marks_fd, bool json)
+{
+	const struct braid_live_view v = { .path = path, .marks_fd = marks_fd, .json = json };
+
+	return braid_live_view(&v);
+}
+
+int braid_record_show(struct braid_record_options *o, struct braid_record_result *result)
+{
+	static const struct braid_record_ops ops = {
+		.say = say,
+		.forked = forked,
+		.started = started,
+		.progress = progress,
+		.stopped = stopped,
+		.confine = braid_cli_confine,
+		.confine_writer = confine_writer,
+		.capture_head = braid_cli_capture_head,
+		.view = view,
+	};
+	/* Lines of the live view and a progress line would be in each other's way. */
+	struct record_show show = {
+		.terminal = isatty(STDERR_FILENO) && !(o->live.wanted && isatty(STDOUT_FILENO)),
+	};
+	int err = braid_record_session(o, &ops, &show, result);
+
+	braid_messages_end();
+	if (err && show.line_open)
+		fputc('\n', stderr);
+	free(show.events);
+	return err;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Subscribes to the states of vCPUs, and writes those in which a vCPU did not execute. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/analyze/analysis.h"
+#include "host_agent/export/html_states.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define CHUNK_SPANS	(64u << 10)
+#define MAX_HELD	(64u << 10)	/* culprits of one episode, one after the other */
+#define FIRST_MERGED_NS	1000u		/* resolution, once there are too many; it doubles ... */
+#define MERGE_STEP	(256u << 10)	/* ... with each so many spans more */
+#define MAX_DOUBLINGS	40u
+
+enum { TRACK, END, LENGTH, CULPRIT, PARTS, COLUMNS };
+
+struct span {
+	s64 from_ns, to_ns;
+	u32 state;
+	u32 culprit;		/* its name */
+};
+
+struct vcpu {
+	u32 lane;		/* 0: the page has none */
+	bool proven;		/* a state other than unknown was met */
+	bool moved_unseen;	/* in this episode: so its culprits are not known */
+	struct span *held;	/* an episode of stolen time, or the last span */
+	size_t nr_held, capacity;
+	struct braid_culprit last;	/* its name was found: */
+	u32 last_cpu, last_name;
+	/* Short spans, one after the other; nr_merged 0: none. */
+	struct span merged;
+	u32 nr_merged;
+	u64 ns[BRAID_HTML_STATES];
+};
+
+struct states {
+	struct braid_states states;
+	struct braid_walk walk;
+	const struct braid_walk *shown;
+	const struct braid_html_lanes *lanes;
+	struct braid_html_names *names;
+	struct braid_html_out *out;
+	const struct braid_html_range *range;
+	struct vcpu *vcpus;
+	u32 host_group;
+	u32 unknown;			/* name of a culprit */
+	struct braid_text columns[COLUMNS];
+	u64 nr, written;
+	s64 last_end_ns;
+};
+
+/* Writing ---------------------------------------------------------------------------------- */
+
+static bool executes(u32 state)
+{
+	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_RUNS;
+}
+
+static int flush(struct states *x)
+{
+	u64 nr = x->nr;
+	int err;
+
+	x->nr = 0;
+	if (!nr)
+		return 0;
+	err = braid_html_names_flush(x->names, x->out);
+	return err ? err : braid_html_out_columns(x->out, "states", nr, x->columns, COLUMNS);
+}
+
+static int put(struct states *x, const struct vcpu *v, const struct span *span)
+{
+	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
+	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
+
+	braid_html_put(&x->columns[TRACK], (u64)v->lane * BRAID_HTML_STATES + span->state);
+	braid_html_put_signed(&x->columns[END], (s64)((u64)to - (u64)x->last_end_ns));
+	braid_html_put(&x->columns[LENGTH], to > from ? (u64)to - (u64)from : 0);
+	braid_html_put(&x->columns[CULPRIT], span->culprit);
+	x->last_end_ns = to;
+	x->written++;
+	return ++x->nr < CHUNK_SPANS ? 0 : flush(x);
+}
+
+/* Merged ones add up: what is not among the parts is time in which the vCPU executed. */
+static int close_merged(struct states *x, struct vcpu *v)
+{
+	u32 k, nr = v->nr_merged, parts = 0;
+
+	v->nr_merged = 0;
+	if (!nr)
+		return 0;
+	if (nr == 1)
+		return executes(v->merged.state) ? 0 : put(x, v, &v->merged);
+	for (k = 0; k < BRAID_HTML_STATES; k++)
+		parts += v->ns[k] && !executes(k);
+	if (!parts)
+		return 0;
+	braid_html_put(&x->columns[PARTS], parts);
+	for (k = 0; k < BRAID_HTML_STATES; k++) {
+		if (!v->ns[k] || executes(k))
+			continue;
+		braid_html_put(&x->columns[PARTS], k);
+		braid_html_put(&x->columns[PARTS], v->ns[k]);
+	}
+	v->merged.state = BRAID_HTML_STATE_MERGED;
+	v->merged.culprit = 0;
+	return put(x, v, &v->merged);
+}
+
+/* Shorter spans are merged. 0: none. */
+static u64 resolution(const struct states *x)
+{
+	u64 steps;
+
+	if (x->written < x->range->exact)
+		return 0;
+	steps = (x->written - x->range->exact) / MERGE_STEP;
+	return (u64)FIRST_MERGED_NS << (steps < MAX_DOUBLINGS ? steps : MAX_DOUBLINGS);
+}
+
+static int emit(struct states *x, struct vcpu *v, const struct span *span)
+{
+	u64 ns = span->to_ns - span->from_ns, least = resolution(x);
+	int err = 0;
+
+	if (v->nr_merged && (ns >= least || v->merged.to_ns != span->from_ns))
+		err = close_merged(x, v);
+	if (err)
+		return err;
+	if (ns >= least)
+		return executes(span->state) ? 0 : put(x, v, span);
+	if (!v->nr_merged) {
+		v->merged = *span;
+		memset(v->ns, 0, sizeof(v->ns));
+	}
+	v->nr_merged++;
+	v->ns[span->state] += ns;
+	v->merged.to_ns = span->to_ns;
+	return (u64)(v->merged.to_ns - v->merged.from_ns) < least ? 0 : close_merged(x, v);
+}
+
+/* Episodes --------------------------------------------------------------------------------- */
+
+/* The episode is over: now it is certain who its culprits are. */
+static int release(struct states *x, struct vcpu *v)
+{
+	size_t k, nr = v->nr_held;
+	int err = 0;
+
+	if (nr && v->moved_unseen) {
+		v->held[0].to_ns = v->held[nr - 1].to_ns;
+		v->held[0].culprit = x->unknown;
+		nr = 1;
+	}
+	for (k = 0; k < nr && !err; k++)
+		err = emit(x, v, &v->held[k]);
+	v->nr_held = 0;
+	v->moved_unseen = false;
+	return err;
+}
+
+static int hold(struct states *x, struct vcpu *v, const struct span *span)
+{
+	struct span *last = v->nr_held ? &v->held[v->nr_held - 1] : NULL;
+	int err = 0;
+
+	if (last && last->to_ns == span->from_ns && last->state == span->state) {
+		if (v->nr_held == MAX_HELD)
+			last->culprit = x->unknown;
+		if (v->nr_held == MAX_HELD || last->culprit == span->culprit) {
+			last->to_ns = span->to_ns;
+			return 0;
+		}
+	} else {
+		err = release(x, v);
+	}
+	if (!err && braid_array_push(v->held, v->nr_held, v->capacity, *span))
+		err = braid_out_of_memory();
+	return err;
+}
+
+static u32 lane_of_culprit(const struct states *x, const struct braid_state_span *span)
+{
+	const struct braid_vcpu *v;
+
+	if (span->culprit.kind == BRAID_CULPRIT_UNKNOWN)
+		return 0;
+	if (span->culprit.kind != BRAID_CULPRIT_VCPU)
+		return braid_html_lane_of(x->lanes, x->host_group, span->cpu);
+	v = &x->states.vcpus[span->culprit.vcpu];
+	return braid_html_lane_of(x->lanes, x->lanes->group_of[v->guest->number], v->number);
+}
+
+static u32 name_of(struct states *x, struct vcpu *v, const struct braid_state_span *span)
+{
+	char name[BRAID_NAME_TEXT];
+	u32 lane;
+
+	if (span->state != BRAID_VCPU_STOLEN)
+		return 0;
+	if (v->last_name && v->last_cpu == span->cpu &&
+	    braid_culprit_same(&v->last, &span->culprit))
+		return v->last_name;
+	lane = lane_of_culprit(x, span);
+	braid_culprit_name(&x->states, &span->culprit, name);
+	v->last = span->culprit;
+	v->last_cpu = span->cpu;
+	v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
+				       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
+				       lane ? lane + 1 : 0, name, strlen(name));
+	return v->last_name;
+}
+
+static int take_span(void *arg, const struct braid_state_span *span)
+{
+	struct states *x = arg;
+	struct vcpu *v = &x->vcpus[span->vcpu];
+	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
+			     .state = span->state };
+	int err;
+
+	if (!v->lane)
+		return 0;
+	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
+		mine.state = BRAID_HTML_STATE_IDLE;
+	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
+	mine.culprit = name_of(x, v, span);
+	err = hold(x, v, &mine);
+	/* Of the episode that is held now. */
+	v->moved_unseen |= span->state == BRAID_VCPU_STOLEN &&
+			   x->states.vcpus[span->vcpu].moved_unseen;
+	return err;
+}
+
+/* The walk --------------------------------------------------------------------------------- */
+
+static int take_event(void *arg, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct states *x = arg;
+
+	return braid_states_takes(item->host_ns) ? braid_states_event(&x->states, item, info) : 0;
+}
+
+static int take_lost(void *arg, const struct braid_item *item)
+{
+	struct states *x = arg;
+
+	return braid_states_takes(item->host_ns) ? braid_states_lost(&x->states, item) : 0;
+}
+
+static int place_vcpus(struct states *x)
+{
+	u32 k;
+
+	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
+	if (!x->vcpus)
+		return braid_out_of_memory();
+	for (k = 0; k < x->states.nr_vcpus; k++) {
+		const struct braid_vcpu *v = &x->states.vcpus[k];
+
+		x->vcpus[k].lane = braid_html_lane_of(x->lanes,
+						      x->lanes->group_of[v->guest->number],
+						      v->number);
+	}
+	return 0;
+}
+
+static int walk(struct states *x)
+{
+	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
+	const struct braid_export_options *o = x->shown->options;
+	const struct braid_export_options all = {
+		.progress = o->progress, .progress_arg = o->progress_arg, .stop = o->stop,
+	};
+	struct braid_export_totals totals;
+	int err;
+
+	if (o->from.kind || o->to.kind || o->max_lines)
+		braid_states_limit(&x->states, x->range->first_ns, x->range->last_ns);
+	braid_source_rewind(x->shown->source);
+	err = braid_walk_begin(&x->walk, x->shown->source, &all, &totals);
+	if (!err)
+		err = braid_walk_run(&x->walk, &ops, x);
+	if (!err)
+		err = braid_states_end(&x->states);
+	braid_walk_end(&x->walk);
+	return err;
+}
+
+static int write_all(struct states *x)
+{
+	static const char unknown[] = "unknown";
+	int err = place_vcpus(x);
+	u32 k;
+
+	x->unknown = braid_html_name(x->names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
+	if (!err)
+		err = walk(x);
+	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
+		if (!x->vcpus[k].proven)
+			continue;
+		err = release(x, &x->vcpus[k]);
+		if (!err)
+			err = close_merged(x, &x->vcpus[k]);
+	}
+	return err ? err : flush(x);
+}
+
+int braid_html_states_write(const struct braid_walk *shown, const struct braid_html_lanes *lanes,
+			    struct braid_html_names *names, struct braid_html_out *out,
+			    const struct braid_html_range *range)
+{
+	static const struct braid_states_ops ops = { .span = take_span };
+	struct states x = {
+		.shown = shown, .lanes = lanes, .names = names, .out = out, .range = range,
+		.last_end_ns = range->base_ns,
+	};
+	int err = braid_states_begin(&x.states, shown->source, &ops, &x);
+	u32 k;
+
+	/* Hosts' groups come first. */
+	if (!err && x.states.nr_cpus && x.states.threads.nr)
+		err = write_all(&x);
+	for (k = 0; x.vcpus && k < x.states.nr_vcpus; k++)
+		free(x.vcpus[k].held);
+	for (k = 0; k < COLUMNS; k++)
+		braid_text_free(&x.columns[k]);
+	free(x.vcpus);
+	braid_states_free(&x.states);
+	return err;
+}

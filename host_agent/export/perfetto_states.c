@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A track of each vCPU's states. All are on the host's machine, since the host's events show them,
+ * and Perfetto's flows don't lead from one machine to another. Slices are written when they end:
+ * trace_processor sorts packets by time, and keeps the file's order at the same time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host_agent/export/perfetto.h"
+#include "host_agent/export/wire.h"
+#include "host_agent/util/error.h"
+
+/* Fields of the .proto file that are encoded here. */
+#define TIMESTAMP_KEY	braid_wire_key(8, BRAID_WIRE_VARINT)	/* TracePacket.timestamp */
+#define EVENT_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* its track_event ... */
+#define CATEGORY_KEY	braid_wire_key(3, BRAID_WIRE_VARINT)	/* .category_iids */
+#define ARG_KEY		braid_wire_key(4, BRAID_WIRE_BYTES)	/* .debug_annotations */
+#define TYPE_KEY	braid_wire_key(9, BRAID_WIRE_VARINT)	/* .type */
+#define NAME_IID_KEY	braid_wire_key(10, BRAID_WIRE_VARINT)	/* .name_iid */
+#define TRACK_KEY	braid_wire_key(11, BRAID_WIRE_VARINT)	/* .track_uuid */
+#define NAME_KEY	braid_wire_key(23, BRAID_WIRE_BYTES)	/* .name */
+#define FLOW_KEY	braid_wire_key(47, BRAID_WIRE_FIXED64)	/* .flow_ids */
+#define ARG_NAME_KEY	braid_wire_key(1, BRAID_WIRE_VARINT)	/* DebugAnnotation.name_iid ... */
+#define ARG_TEXT_KEY	braid_wire_key(6, BRAID_WIRE_BYTES)	/* .string_value */
+#define ARG_IID_KEY	braid_wire_key(17, BRAID_WIRE_VARINT)	/* .string_value_iid */
+
+/* Of InternedData: which kind of string. */
+#define CATEGORIES	1u
+#define NAMES		2u
+#define ARG_NAMES	3u
+#define ARG_TEXTS	29u
+
+#define MAX_ARGS	3u	/* of a slice */
+
+/* What a packet of an event has; strings that are too many for a number are written as such. */
+struct event {
+	s64 ns;
+	Braid__TrackEvent__Type type;
+	u64 track;
+	u32 category;
+	u32 name_iid;
+	const char *name;
+	struct arg {
+		u32 name_iid, text_iid;
+		const char *text;
+	} args[MAX_ARGS];
+	u32 nr_args;
+	const struct braid_flow *flows;
+	u32 nr_flows;
+};
+
+/* Packets ------------------------------------------------------------------------------------ */
+
+static void put_args(struct braid_text *t, const struct event *e)
+{
+	size_t begin;
+	u32 k;
+
+	for (k = 0; k < e->nr_args; k++) {
+		begin = braid_wire_begin(t, ARG_KEY);
+		braid_wire_number(t, ARG_NAME_KEY, e->args[k].name_iid);
+		if (e->args[k].text_iid)
+			braid_wire_number(t, ARG_IID_KEY, e->args[k].text_iid);
+		else
+			braid_wire_string(t, ARG_TEXT_KEY, e->args[k].text,
+					  strlen(e->args[k].text));
+		braid_wire_end(t, begin);
+	}
+}
+
+static int put_event(struct braid_perfetto *x, const struct event *e)
+{
+	size_t packet = braid_perfetto_begin_packet(x), event;
+	struct braid_text *t = &x->out;
+	u32 k;
+
+	braid_wire_number(t, TIMESTAMP_KEY, (u64)e->ns);
+	event = braid_wire_begin(t, EVENT_KEY);
+	braid_wire_number(t, TYPE_KEY, e->type);
+	braid_wire_number(t, TRACK_KEY, e->track);
+	if (e->category)
+		braid_wire_number(t, CATEGORY_KEY, e->category);
+	if (e->name_iid)
+		braid_wire_number(t, NAME_IID_KEY, e->name_iid);
+	else if (e->name)
+		braid_wire_string(t, NAME_KEY, e->name, strlen(e->name));
+	put_args(t, e);
+	for (k = 0; k < e->nr_flows; k++)
+		braid_wire_fixed64(t, FLOW_KEY, e->flows[k].id);
+	braid_wire_end(t, event);
+	return braid_perfetto_end_packet(x, packet);
+}
+
+/* Its name and its category. */
+static int name_event(struct braid_perfetto *x, struct event *e, const char *name)
+{
+	int err = braid_perfetto_intern(x, CATEGORIES, "tracebraid", &e->category);
+
+	e->name = name;
+	return err ? err : braid_perfetto_intern(x, NAMES, name, &e->name_iid);
+}
+
+static int add_arg(struct braid_perfetto *x, struct event *e, const char *name, const char *text,
+		   bool often)
+{
+	struct arg *arg = &e->args[e->nr_args++];
+	int err = braid_perfetto_intern(x, ARG_NAMES, name, &arg->name_iid);
+
+	arg->text = text;
+	return err || !often ? err : braid_perfetto_intern(x, ARG_TEXTS, text, &arg->text_iid);
+}
+
+/* Tracks ------------------------------------------------------------------------------------- */
+
+static struct braid_perfetto_machine *host_of(struct braid_perfetto *x)
+{
+	size_t k;
+
+	for (k = 0; x->machines[k].id; k++)
+		;
+	return &x->machines[k];
+}
+
+static int put_track(struct braid_perfetto *x, u32 vcpu)
+{
+	const struct braid_vcpu *v = &x->slices.states.vcpus[vcpu];
+	struct braid_perfetto_machine *host, *guest = &x->machines[v->guest->number];
+	char name[BRAID_PERFETTO_NAME];
+	int err;
+
+	if (x->state_tracks[vcpu])
+		return 0;
+	host = host_of(x);
+	err = braid_perfetto_guest_track(x, host, guest);
+	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
+	return err ? err : braid_perfetto_track(x, host, &x->state_tracks[vcpu],
+						guest->vcpus_track, name,
+						"What this vCPU did at each ns: docs/analyze.md of tracebraid explains the states.");
+}
+
+/* Slices ------------------------------------------------------------------------------------- */
+
+static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *slice,
+			   struct event *e, char culprit[BRAID_NAME_TEXT])
+{
+	const struct braid_pieces *p = &slice->culprits;
+	const struct braid_piece *most = &p->of[0];
+	u32 k;
+	int err;
+
+	for (k = 1; k < p->nr; k++)
+		if (p->of[k].ns > most->ns)
+			most = &p->of[k];
+	braid_culprit_name(&x->slices.states, &most->culprit, culprit);
+	err = add_arg(x, e, "culprit", culprit, true);
+	if (err || p->nr < 2)
+		return err;
+	x->text.bytes = 0;
+	braid_pieces_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
+	braid_text_putc(&x->text, '\0');
+	return x->text.failed ? braid_out_of_memory() :
+				add_arg(x, e, "culprits", x->text.data, false);
+}
+
+static int put_slice(void *arg, const struct braid_slice *slice)
+{
+	struct braid_perfetto *x = arg;
+	const struct braid_states *s = &x->slices.states;
+	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], culprit[BRAID_NAME_TEXT];
+	struct event e = {
+		.ns = slice->from_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN,
+		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
+	};
+	int err = put_track(x, slice->vcpu);
+
+	braid_slice_name(slice, name);
+	e.track = x->state_tracks[slice->vcpu];
+	if (!err)
+		err = name_event(x, &e, name);
+	braid_task_name(s, s->vcpus[slice->vcpu].guest->number, slice->task, task);
+	if (!err && slice->task != BRAID_PID_UNKNOWN)
+		err = add_arg(x, &e, "task", task, true);
+	if (!err && slice->culprits.nr)
+		err = describe_stolen(x, slice, &e, culprit);
+	if (!err)
+		err = put_event(x, &e);
+	e = (struct event){
+		.ns = slice->to_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_END, .track = e.track,
+	};
+	return err ? err : put_event(x, &e);
+}
+
+/* An instant at the wakeup, from which an arrow leads to the woken task's slice. */
+static int put_wake(void *arg, const struct braid_slice_wake *wake)
+{
+	struct braid_perfetto *x = arg;
+	const struct braid_states *s = &x->slices.states;
+	const struct braid_flow flow = { .id = wake->flow };
+	char task[BRAID_NAME_TEXT], name[BRAID_NAME_TEXT + 16];
+	struct event e = {
+		.ns = wake->ns, .type = BRAID__TRACK_EVENT__TYPE__INSTANT,
+		.flows = &flow, .nr_flows = 1,
+	};
+	int err = put_track(x, wake->vcpu);
+
+	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, task);
+	snprintf(name, sizeof(name), "wakes %s", task);
+	e.track = x->state_tracks[wake->vcpu];
+	if (!err)
+		err = name_event(x, &e, name);
+	return err ? err : put_event(x, &e);
+}
+
+int braid_perfetto_states(struct braid_perfetto *x)
+{
+	static const struct braid_slices_ops ops = { .slice = put_slice, .wake = put_wake };
+	int err = braid_slices_begin(&x->slices, &x->walk, &ops, x);
+
+	if (err)
+		return err;
+	x->state_tracks = calloc((size_t)x->slices.states.nr_vcpus + 1, sizeof(*x->state_tracks));
+	return x->state_tracks ? 0 : braid_out_of_memory();
+}

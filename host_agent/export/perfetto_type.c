@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The encoding of each event type: determined once, then applied field by field. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/perfetto.h"
+#include "host_agent/export/wire.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define FIRST_OWN_FIELD		65536u	/* of FtraceEvent, for types that describe themselves ... */
+#define MAX_OWN_FIELDS		65536u
+#define MAX_OWN_STEPS		31u	/* ... and what trace_processor takes of one's fields */
+
+/* Fields of the .proto file that are encoded here. */
+#define TIMESTAMP_KEY		braid_wire_key(1, BRAID_WIRE_VARINT)	/* FtraceEvent.timestamp */
+#define PID_KEY			braid_wire_key(2, BRAID_WIRE_VARINT)	/* FtraceEvent.pid */
+#define GENERIC_KEY		braid_wire_key(327, BRAID_WIRE_BYTES)	/* FtraceEvent.generic */
+
+enum step_type { STEP_NUMBER, STEP_NUMBERS, STEP_STRING };
+
+/* One field: from where in the payload, to which field of the message. */
+struct step {
+	const struct braid_field *field;
+	u64 key;
+	enum step_type type;
+	u32 size;		/* of a number */
+	bool is_signed;
+	bool narrow;		/* an unsigned number of 32 bits there */
+	bool function;		/* an address that is known by name */
+};
+
+struct braid_perfetto_type {
+	const struct braid_event_type_info *info;
+	u64 key;		/* in FtraceEvent */
+	enum braid_perfetto_role role;
+	const struct braid_field *next_pid;	/* of a sched_switch */
+	bool planned;		/* what follows is found out */
+	bool as_text;		/* its fields can't be encoded one by one */
+	bool described;		/* it has no message there: it describes itself */
+	bool listed;		/* which was done */
+	ProtobufCBinaryData descriptor;
+	u32 nr_steps;
+	struct step *steps;
+};
+
+static bool number_size(u32 size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+/* libtraceevent takes bytes for strings too. */
+static bool is_text(const struct braid_field *f)
+{
+	return f->flags & BRAID_FIELD_STRING && strstr(f->type, "char") &&
+	       !strstr(f->type, "unsigned");
+}
+
+static enum step_type type_of(const struct braid_field *f)
+{
+	if (is_text(f))
+		return STEP_STRING;
+	return f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC) || !number_size(f->size) ?
+	       STEP_NUMBERS : STEP_NUMBER;
+}
+
+static void begin_step(struct step *step, const struct braid_field *f)
+{
+	memset(step, 0, sizeof(*step));
+	step->field = f;
+	step->type = type_of(f);
+	step->is_signed = f->flags & BRAID_FIELD_SIGNED;
+	step->size = step->type == STEP_NUMBER ? f->size : f->elementsize;
+	if (!number_size(step->size))
+		step->size = 1;
+}
+
+static void end_step(struct step *step, u32 number)
+{
+	step->key = braid_wire_key(number, step->type == STEP_STRING ? BRAID_WIRE_BYTES :
+					   BRAID_WIRE_VARINT);
+}
+
+/* The message holds the field: its name, and all that its type can say. */
+static bool take_home(struct step *step, const ProtobufCMessageDescriptor *message)
+{
+	const ProtobufCFieldDescriptor *home =
+		protobuf_c_message_descriptor_get_field_by_name(message, step->field->name);
+	bool narrow;
+
+	if (!home || (home->label == PROTOBUF_C_LABEL_REPEATED) != (step->type == STEP_NUMBERS))
+		return false;
+	if ((home->type == PROTOBUF_C_TYPE_STRING) != (step->type == STEP_STRING))
+		return false;
+	narrow = home->type == PROTOBUF_C_TYPE_INT32 || home->type == PROTOBUF_C_TYPE_UINT32;
+	if (narrow && step->type != STEP_STRING && step->size > 4)
+		return false;
+	step->narrow = home->type == PROTOBUF_C_TYPE_UINT32;
+	step->function = step->size == 8 && !strcmp(home->name, "function");
+	end_step(step, home->id);
+	return true;
+}
+
+/* The field of FtraceEvent whose message is that of an event's name; NULL: none. */
+static const ProtobufCFieldDescriptor *well_known(const struct braid_event_type_info *info)
+{
+	const ProtobufCMessageDescriptor *all = &braid__ftrace_event__descriptor;
+	char name[256];
+	u32 k;
+
+	snprintf(name, sizeof(name), "%s.%s.%s", all->package_name, info->system, info->name);
+	for (k = 0; k < all->n_fields; k++) {
+		const ProtobufCFieldDescriptor *f = &all->fields[k];
+
+		if (f->type == PROTOBUF_C_TYPE_MESSAGE &&
+		    !strcmp(((const ProtobufCMessageDescriptor *)f->descriptor)->name, name))
+			return f;
+	}
+	return NULL;
+}
+
+static bool plan_well_known(struct braid_perfetto_type *type)
+{
+	const ProtobufCFieldDescriptor *f = well_known(type->info);
+	u32 k;
+
+	if (!f)
+		return false;
+	for (k = 0; k < type->nr_steps; k++)
+		if (!take_home(&type->steps[k], f->descriptor))
+			return false;
+	type->key = braid_wire_key(f->id, BRAID_WIRE_BYTES);
+	return true;
+}
+
+/* The message of a self-describing type; its fields are those of the steps. */
+static int make_descriptor(struct braid_perfetto_type *type)
+{
+	Braid__FieldDescriptorProto fields[MAX_OWN_STEPS], *list[MAX_OWN_STEPS];
+	Braid__DescriptorProto message = BRAID__DESCRIPTOR_PROTO__INIT;
+	u32 k;
+
+	for (k = 0; k < type->nr_steps; k++) {
+		const struct step *step = &type->steps[k];
+		Braid__FieldDescriptorProto *f = list[k] = &fields[k];
+
+		braid__field_descriptor_proto__init(f);
+		f->name = (char *)step->field->name;
+		BRAID_PERFETTO_SET(f, number, k + 1);
+		BRAID_PERFETTO_SET(f, label, step->type == STEP_NUMBERS ?
+				   BRAID__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_REPEATED :
+				   BRAID__FIELD_DESCRIPTOR_PROTO__LABEL__LABEL_OPTIONAL);
+		BRAID_PERFETTO_SET(f, type, step->type == STEP_STRING ?
+				   BRAID__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_STRING :
+				   step->is_signed ? BRAID__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_INT64 :
+				   BRAID__FIELD_DESCRIPTOR_PROTO__TYPE__TYPE_UINT64);
+	}
+	message.name = (char *)braid_format_label(type->info);
+	message.n_field = type->nr_steps;
+	message.field = list;
+	type->descriptor.data = malloc(braid__descriptor_proto__get_packed_size(&message) + 1);
+	if (!type->descriptor.data)
+		return braid_out_of_memory();
+	type->descriptor.len = braid__descriptor_proto__pack(&message, type->descriptor.data);
+	return 0;
+}
+
+static int plan_own(struct braid_perfetto_type *type)
+{
+	u32 k;
+
+	if (type->nr_steps > MAX_OWN_STEPS || type->info->number >= MAX_OWN_FIELDS) {
+		type->as_text = true;
+		return 0;
+	}
+	for (k = 0; k < type->nr_steps; k++)
+		end_step(&type->steps[k], k + 1);
+	type->key = braid_wire_key(FIRST_OWN_FIELD + type->info->number, BRAID_WIRE_BYTES);
+	type->described = true;
+	return make_descriptor(type);
+}
+
+static int plan(struct braid_perfetto_type *type, const struct braid_layout *layout)
+{
+	const struct braid_field *f;
+	u32 nr = 0;
+
+	for (f = layout->fields; f; f = f->next)
+		nr++;
+	type->steps = calloc(nr + 1, sizeof(*type->steps));
+	if (!type->steps)
+		return braid_out_of_memory();
+	for (f = layout->fields; f; f = f->next) {
+		begin_step(&type->steps[type->nr_steps++], f);
+		if (!strcmp(type->info->name, "sched_switch") && !strcmp(f->name, "next_pid") &&
+		    f->size == 4)
+			type->next_pid = f;
+	}
+	type->planned = true;
+	return plan_well_known(type) ? 0 : plan_own(type);
+}
+
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
+						   const struct braid_item *item,
+						   const struct braid_event_type_info *info)
+{
+	struct braid_perfetto_type *type, **grown;
+	size_t nr = x->nr_types ? x->nr_types : 64;
+
+	while (nr <= info->number)
+		nr *= 2;
+	if (nr > x->nr_types) {
+		grown = realloc(x->types, nr * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		memset(grown + x->nr_types, 0, (nr - x->nr_types) * sizeof(*grown));
+		x->types = grown;
+		x->nr_types = nr;
+	}
+	type = x->types[info->number];
+	if (type)
+		return type;
+	type = x->types[info->number] = calloc(1, sizeof(*type));
+	if (!type)
+		return NULL;
+	type->info = info;
+	if (item->stream->kind == BRAID_STREAM_HOST && !strcmp(info->system, "kvm"))
+		type->role = !strcmp(info->name, "kvm_entry") ? BRAID_PERFETTO_ENTRY :
+			     !strcmp(info->name, "kvm_exit") ? BRAID_PERFETTO_EXIT :
+			     BRAID_PERFETTO_PLAIN;
+	return type;
+}
+
+void braid_perfetto_types_free(struct braid_perfetto *x)
+{
+	size_t k;
+
+	for (k = 0; k < x->nr_types; k++) {
+		if (!x->types[k])
+			continue;
+		free(x->types[k]->descriptor.data);
+		free(x->types[k]->steps);
+		free(x->types[k]);
+	}
+	free(x->types);
+}
+
+enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type)
+{
+	return type->role;
+}
+
+s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item)
+{
+	const struct braid_field *f = type->next_pid;
+	s32 pid;
+
+	if (!f || f->offset + sizeof(pid) > item->payload_bytes)
+		return braid_format_pid(item);
+	memcpy(&pid, item->payload + f->offset, sizeof(pid));
+	return pid;
+}
+
+void braid_perfetto_describe(const struct braid_perfetto_type *type,
+			     Braid__FtraceEventBundle__GenericEventDescriptor *out)
+{
+	braid__ftrace_event_bundle__generic_event_descriptor__init(out);
+	BRAID_PERFETTO_SET(out, field_id, FIRST_OWN_FIELD + type->info->number);
+	BRAID_PERFETTO_SET(out, event_descriptor, type->descriptor);
+	out->group_name = (char *)type->info->system;
+}
+
+/* Encoding ------------------------------------------------------------------------------------- */
+
+/* Return: the field set. */
+static u64 put_number(struct braid_text *t, const struct step *step, const u8 *at)
+{
+	u32 shift = 64 - 8 * step->size;
+	u64 value = 0;
+
+	memcpy(&value, at, step->size);
+	if (step->is_signed)
+		value = (u64)((s64)(value << shift) >> shift);
+	braid_wire_number(t, step->key, step->narrow ? (u32)value : value);
+	return value;
+}
+
+static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+		     const struct braid_perfetto_type *type, const struct braid_item *item,
+		     struct braid_text *t)
+{
+	u32 k, offset, length;
+	int err = 0;
+
+	for (k = 0; !err && k < type->nr_steps; k++) {
+		const struct step *step = &type->steps[k];
+		u64 value = 0;
+
+		if (!braid_format_range(step->field, item->payload, item->payload_bytes, &offset,
+					&length))
+			continue;
+		if (step->type == STEP_STRING) {
+			braid_wire_string(t, step->key, (const char *)item->payload + offset,
+					  length);
+			continue;
+		}
+		for (; length >= step->size; offset += step->size, length -= step->size)
+			value = put_number(t, step, item->payload + offset);
+		if (step->function)
+			err = braid_perfetto_function(x, m, value);
+	}
+	return err;
+}
+
+/* Name and text, as in the report: hexadecimal when no format is known. */
+static void put_text(struct braid_perfetto *x, const struct braid_perfetto_type *type,
+		     const struct braid_item *item, const char *of, struct braid_text *t)
+{
+	Braid__GenericFtraceEvent__Field field = BRAID__GENERIC_FTRACE_EVENT__FIELD__INIT;
+	Braid__GenericFtraceEvent event = BRAID__GENERIC_FTRACE_EVENT__INIT;
+	Braid__GenericFtraceEvent__Field *fields[] = { &field };
+	size_t bytes;
+	char *at;
+
+	x->text.bytes = 0;
+	braid_format_text(x->walk.format, item, &x->text);
+	braid_text_putc(&x->text, '\0');
+	if (x->text.failed)
+		return;
+	field.name = (char *)of;
+	field.str_value = x->text.data;
+	event.event_name = (char *)braid_format_label(type->info);
+	event.n_field = 1;
+	event.field = fields;
+	bytes = braid__generic_ftrace_event__get_packed_size(&event);
+	at = braid_text_room(t, bytes);
+	if (at)
+		t->bytes += braid__generic_ftrace_event__pack(&event, (u8 *)at);
+}
+
+int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     const struct braid_item *item, struct braid_perfetto_type *type)
+{
+	struct braid_perfetto_bundle *bundle = &m->bundles[item->ring->cpu];
+	const struct braid_layout *layout = braid_format_fields(x->walk.format, item);
+	struct braid_text *t = &bundle->events;
+	bool by_steps;
+	size_t begin;
+	int err = layout && !type->planned ? plan(type, layout) : 0;
+
+	if (err)
+		return err;
+	by_steps = layout && !type->as_text;
+	/* trace_processor finds time, task and type fastest in this order. */
+	braid_wire_number(t, TIMESTAMP_KEY, (u64)item->host_ns);
+	braid_wire_number(t, PID_KEY, (u32)braid_format_pid(item));
+	begin = braid_wire_begin(t, by_steps ? type->key : GENERIC_KEY);
+	if (by_steps)
+		err = put_steps(x, m, type, item, t);
+	else
+		put_text(x, type, item, layout ? "text" : "raw", t);
+	braid_wire_end(t, begin);
+	if (err)
+		return err;
+	if (by_steps && type->described && !type->listed) {
+		type->listed = true;
+		if (braid_array_push(bundle->described, bundle->nr_described,
+				     bundle->described_capacity, type))
+			return braid_out_of_memory();
+	}
+	bundle->ends[bundle->nr++] = t->bytes;
+	return t->failed || x->text.failed ? braid_out_of_memory() : 0;
+}

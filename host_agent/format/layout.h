@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The layout of an event's record: its fields, from the field lines of a format file. */
+#ifndef BRAID_FORMAT_LAYOUT_H
+#define BRAID_FORMAT_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tracebraid/types.h"
+
+#define BRAID_MAX_FIELDS	512u
+#define BRAID_MANY_DYNAMIC	8u	/* fields beyond are searched each time */
+
+enum braid_field_flag {
+	BRAID_FIELD_ARRAY = 1,
+	BRAID_FIELD_POINTER = 2,
+	BRAID_FIELD_SIGNED = 4,
+	BRAID_FIELD_STRING = 8,
+	BRAID_FIELD_DYNAMIC = 16,
+	BRAID_FIELD_RELATIVE = 32,	/* DYNAMIC: its offset counts from the end of the word */
+};
+
+struct braid_field {
+	struct braid_field *next;
+	const struct braid_layout *layout;
+	const char *name, *type;
+	u32 flags;		/* enum braid_field_flag */
+	u32 offset, size;	/* size 0: the rest of the payload */
+	u32 arraylen, elementsize;
+};
+
+struct braid_symbols;
+
+struct braid_layout {
+	const char *system;
+	struct braid_field *common, *fields;	/* lists */
+	struct braid_symbols *symbols;		/* for addresses; may be NULL */
+	u32 least_bytes;			/* that contain all fields */
+	u32 nr_dynamic;				/* fields whose data must be in the payload too: */
+	const struct braid_field *dynamic[BRAID_MANY_DYNAMIC];
+	u32 nr;
+	char *pool;				/* of names and types */
+	struct braid_field at[];
+};
+
+/**
+ * braid_layout_parse - parse the field lines of a format
+ * @out: set on success; free it with braid_layout_free()
+ * @text: the format, from "format:" on; ends with NUL
+ * @system: of the event; must outlive the layout
+ * @rest: set on success: what follows the field lines
+ *
+ * Return: NULL, or why not.
+ */
+const char *braid_layout_parse(struct braid_layout **out, const char *text, const char *system,
+			       const char **rest);
+
+/** braid_layout_free - free; NULL is fine */
+void braid_layout_free(struct braid_layout *layout);
+
+/** braid_layout_find - the field of a name of @bytes; NULL: none */
+const struct braid_field *braid_layout_find_bytes(const struct braid_layout *layout,
+						  const char *name, size_t bytes);
+
+/** braid_layout_find - the field of a name; NULL: none */
+const struct braid_field *braid_layout_find(const struct braid_layout *layout, const char *name);
+
+/** braid_layout_holds - whether a payload contains all fields and the data of dynamic ones */
+bool braid_layout_holds(const struct braid_layout *layout, const u8 *data, u32 bytes);
+
+/**
+ * braid_dynamic_range - the range of a dynamic field's data
+ * @field: has BRAID_FIELD_DYNAMIC
+ * @data: the payload
+ * @bytes: of it
+ * @offset: set on success
+ * @length: set on success
+ *
+ * Return: false when it is not within the payload.
+ */
+bool braid_dynamic_range(const struct braid_field *field, const u8 *data, u32 bytes, u32 *offset,
+			 u32 *length);
+
+/** braid_field_base - what a dynamic field's offset counts from */
+static inline u32 braid_field_base(const struct braid_field *f)
+{
+	return f->flags & BRAID_FIELD_RELATIVE ? f->offset + f->size : 0;
+}
+
+#endif /* BRAID_FORMAT_LAYOUT_H */

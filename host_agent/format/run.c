@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Runs compiled print formats: space is reserved once per event, then bytes are written. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/util/address.h"
+#include "host_agent/format/program.h"
+#include "host_agent/store/symbols.h"
+
+/* What the steps of one event work on. */
+struct run {
+	const struct braid_format_program *steps;
+	const u8 *data;
+	u32 bytes;
+	struct braid_text *out;
+	char *at;		/* in out: where the next byte goes */
+};
+
+static void put(struct run *r, const char *text, size_t bytes)
+{
+	memcpy(r->at, text, bytes);
+	r->at += bytes;
+}
+
+/* A text of the steps' own. */
+static void put_text(struct run *r, const char *text, u32 bytes)
+{
+	u32 k;
+
+	for (k = 0; k < bytes; k += BRAID_STEP_BLOCK)
+		memcpy(r->at + k, text + k, BRAID_STEP_BLOCK);
+	r->at += bytes;
+}
+
+static void pad(struct run *r, char with, s64 nr)
+{
+	while (nr-- > 0)
+		*r->at++ = with;
+}
+
+/* Pads to the requested width: strings, and digits with their sign or prefix. */
+static void put_shaped(struct run *r, const struct braid_shape *shape, const char *text,
+		       size_t bytes)
+{
+	s64 missing = shape->width - (s64)bytes;
+
+	if (missing > 0 && !shape->left)
+		pad(r, ' ', missing);
+	put(r, text, bytes);
+	if (missing > 0 && shape->left)
+		pad(r, ' ', missing);
+}
+
+static u64 cut(u64 value, u32 bytes)
+{
+	return bytes == 8 ? value : value & ((1ULL << 8 * bytes) - 1);
+}
+
+static s64 widen(u64 value, u32 bytes)
+{
+	u32 shift = 64 - 8 * bytes;
+
+	return (s64)(value << shift) >> shift;
+}
+
+/* A sign or a prefix, zeros, then digits. */
+static void put_digits(struct run *r, const struct braid_shape *shape, const char *before,
+		       u32 before_bytes, const char *digits, u32 nr)
+{
+	s64 missing = shape->width - (s64)before_bytes - nr;
+
+	if (missing > 0 && !shape->zeros && !shape->left)
+		pad(r, ' ', missing);
+	put(r, before, before_bytes);
+	if (missing > 0 && shape->zeros)
+		pad(r, '0', missing);
+	put(r, digits, nr);
+	if (missing > 0 && shape->left)
+		pad(r, ' ', missing);
+}
+
+static void put_decimal(struct run *r, const struct braid_shape *shape, u64 value)
+{
+	bool negative = false;
+	char digits[BRAID_U64_DIGITS];
+	u32 nr;
+
+	if (shape->sign) {
+		negative = widen(value, shape->bytes) < 0;
+		value = widen(value, shape->bytes);
+		value = negative ? -value : value;
+	} else {
+		value = cut(value, shape->bytes);
+	}
+	if (!shape->width) {
+		*r->at = '-';
+		r->at += negative;
+		r->at += braid_text_digits(r->at, value);
+		return;
+	}
+	nr = braid_text_digits(digits, value);
+	put_digits(r, shape, "-", negative, digits, nr);
+}
+
+static u32 hex_digits(char *to, u64 value, bool upper)
+{
+	static const char lower_digit[] = "0123456789abcdef", upper_digit[] = "0123456789ABCDEF";
+	const char *digit = upper ? upper_digit : lower_digit;
+	u32 nr = value ? (67 - __builtin_clzll(value)) / 4 : 1, k;
+
+	for (k = nr; k--; value >>= 4)
+		to[k] = digit[value & 15];
+	return nr;
+}
+
+static void put_hex(struct run *r, const struct braid_shape *shape, u64 value)
+{
+	char digits[16];
+	u32 nr;
+
+	value = cut(value, shape->bytes);
+	if (!shape->width && !shape->prefix) {
+		r->at += hex_digits(r->at, value, shape->upper);
+		return;
+	}
+	nr = hex_digits(digits, value, shape->upper);
+	put_digits(r, shape, shape->upper ? "0X" : "0x", shape->prefix && value ? 2 : 0, digits,
+		   nr);
+}
+
+static void put_rest(struct run *r, u64 value)
+{
+	put(r, "0x", 2);
+	r->at += hex_digits(r->at, value, false);
+}
+
+static void put_printf(struct run *r, const struct braid_shape *shape, u64 value)
+{
+	value = shape->sign ? (u64)widen(value, shape->bytes) : cut(value, shape->bytes);
+	r->at += sprintf(r->at, shape->format, value);
+}
+
+static void put_char(struct run *r, const struct braid_shape *shape, u64 value)
+{
+	char c = value;
+
+	put_shaped(r, shape, &c, !!c);	/* what is printed holds no NUL */
+}
+
+/* glibc's %p */
+static void put_pointer(struct run *r, u64 value)
+{
+	if (value)
+		put_rest(r, value);
+	else
+		put(r, "(nil)", 5);
+}
+
+/* A symbol's name has any length, so this reserves space itself. */
+static bool put_function(struct run *r, const struct braid_step *p, u64 address)
+{
+	unsigned long long start = address;
+	const char *name = r->steps->symbols ?
+			   braid_symbols_find(r->steps->symbols, &start) : NULL;
+	size_t bytes;
+
+	if (!name) {
+		put_rest(r, address);
+		return true;
+	}
+	bytes = strlen(name);
+	r->out->bytes = r->at - r->out->data;
+	r->at = braid_text_room(r->out, bytes + r->steps->most +
+				r->steps->most_each * r->bytes);
+	if (!r->at)
+		return false;
+	put(r, name, bytes);
+	if (p->offset_too) {
+		*r->at++ = '+';
+		put_rest(r, address - start);
+	}
+	return true;
+}
+
+/* A string that ends at a NUL or after @room bytes. */
+static void put_string(struct run *r, const struct braid_step *p, const u8 *from, size_t room)
+{
+	s64 most = p->shape.most;
+
+	if (p->value) {
+		most = (s32)braid_node_number(p->value, r->data, r->bytes);
+		if (most < 0)	/* C has it so */
+			most = -1;
+	}
+	if (most >= 0 && (u64)most < room)
+		room = most;
+	put_shaped(r, &p->shape, (const char *)from, strnlen((const char *)from, room));
+}
+
+static void put_dynamic_string(struct run *r, const struct braid_step *p)
+{
+	u32 length, at = braid_node_locate(r->data, r->bytes, p->offset, p->base, &length);
+
+	if (length)	/* it ends at its NUL, or where the payload does */
+		put_string(r, p, r->data + at, r->bytes - at);
+}
+
+static void put_name(struct run *r, const struct braid_step *p, s64 value)
+{
+	u32 low = 0, high = p->nr_names;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (p->names[middle].value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < p->nr_names && p->names[low].value == value)
+		put_text(r, p->names[low].text, p->names[low].bytes);
+	else
+		put_rest(r, value);
+}
+
+static void put_flags(struct run *r, const struct braid_step *p, s64 value)
+{
+	bool any = false;
+	u32 k;
+
+	for (k = 0; k < p->nr_names; k++) {
+		const struct braid_value_name *name = &p->names[k];
+
+		if (!value && name->value < 0) {
+			put_text(r, name->text, name->bytes);
+			break;
+		}
+		if (name->value <= 0 || (value & name->value) != name->value)
+			continue;
+		if (any)
+			put_text(r, p->text, p->text_bytes);
+		put_text(r, name->text, name->bytes);
+		any = true;
+		value &= ~name->value;
+	}
+	if (!value)
+		return;
+	if (any)
+		put_text(r, p->text, p->text_bytes);
+	put_rest(r, value);
+}
+
+/* Where a field's bytes are, or a dynamic field's data. */
+static const u8 *place(const struct braid_step *p, const u8 *data, u32 bytes, u32 *length)
+{
+	*length = p->bytes ? p->bytes : bytes - p->offset;
+	return data + (p->dynamic ? braid_node_locate(data, bytes, p->offset, p->base, length) :
+				    p->offset);
+}
+
+/* Where an array's elements are, and how many. */
+static const u8 *array_at(struct run *r, const struct braid_step *p, u32 *nr)
+{
+	u32 room, count = braid_node_number(p->value, r->data, r->bytes);
+	const u8 *at = place(p, r->data, r->bytes, &room);
+
+	if (p->op != BRAID_STEP_DUMP)	/* others may read past the field */
+		room = r->bytes - (at - r->data);
+	*nr = count < room / p->element ? count : room / p->element;
+	return at;
+}
+
+static void put_bytes(struct run *r, const struct braid_step *p)
+{
+	static const char digit[] = "0123456789abcdef";
+	const u8 *from;
+	u32 nr, k;
+
+	from = array_at(r, p, &nr);
+	for (k = 0; k < nr; k++) {
+		if (k && p->between)
+			*r->at++ = p->between;
+		*r->at++ = digit[from[k] >> 4];
+		*r->at++ = digit[from[k] & 15];
+	}
+}
+
+static void put_mask(struct run *r, const struct braid_step *p)
+{
+	u32 length, bits, missing;
+	const u8 *from = place(p, r->data, r->bytes, &length);
+	char *start = r->at;
+	bool more;
+
+	bits = 8 * length;
+	if (p->value) {
+		u64 count = braid_node_number(p->value, r->data, r->bytes);
+
+		bits = count < bits ? count : bits;
+	}
+	more = bits > BRAID_MASK_BITS;
+	bits = more ? BRAID_MASK_BITS : bits;
+	r->at = p->op == BRAID_STEP_CPUS ? braid_cpus_put(r->at, from, bits) :
+					   braid_mask_put(r->at, from, bits);
+	if (more)
+		put(r, "...", 3);
+	if (r->at - start >= p->shape.width)
+		return;
+	missing = p->shape.width - (r->at - start);
+	if (!p->shape.left) {
+		memmove(start + missing, start, r->at - start);
+		memset(start, ' ', missing);
+		r->at += missing;
+	} else {
+		pad(r, ' ', missing);
+	}
+}
+
+static void put_address(struct run *r, const struct braid_step *p)
+{
+	u32 length;
+	const u8 *from = place(p, r->data, r->bytes, &length);
+
+	r->at = braid_address_put(r->at, p->variant, from, length);
+}
+
+static void put_array(struct run *r, const struct braid_step *p)
+{
+	const u8 *from;
+	u32 nr, k;
+
+	from = array_at(r, p, &nr);
+	for (k = 0; k < nr; k++) {
+		if (k)
+			*r->at++ = ' ';
+		r->at += braid_text_digits(r->at, braid_node_load(from + k * p->element,
+								    p->element));
+	}
+}
+
+/* One step that writes. Return: whether there was memory. */
+static bool step(struct run *r, const struct braid_step *p)
+{
+	switch (p->op) {
+	case BRAID_STEP_TEXT:
+		put_text(r, p->text, p->text_bytes);
+		return true;
+	case BRAID_STEP_DECIMAL:
+		put_decimal(r, &p->shape, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_HEX:
+		put_hex(r, &p->shape, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_PRINTF:
+		put_printf(r, &p->shape, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_CHAR:
+		put_char(r, &p->shape, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_POINTER:
+		put_pointer(r, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_FUNCTION:
+		return put_function(r, p, braid_node_number(p->value, r->data, r->bytes));
+	case BRAID_STEP_CHARS:
+		put_string(r, p, r->data + p->offset, p->bytes ? p->bytes : r->bytes - p->offset);
+		return true;
+	case BRAID_STEP_STRING:
+		put_dynamic_string(r, p);
+		return true;
+	case BRAID_STEP_NAME:
+		put_name(r, p, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_FLAGS:
+		put_flags(r, p, braid_node_number(p->value, r->data, r->bytes));
+		return true;
+	case BRAID_STEP_BYTES:
+	case BRAID_STEP_DUMP:
+		put_bytes(r, p);
+		return true;
+	case BRAID_STEP_ARRAY:
+		put_array(r, p);
+		return true;
+	case BRAID_STEP_MASK:
+	case BRAID_STEP_CPUS:
+		put_mask(r, p);
+		return true;
+	case BRAID_STEP_ADDRESS:
+		put_address(r, p);
+		return true;
+	}
+	return true;
+}
+
+bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u32 bytes)
+{
+	u32 length, from;
+	size_t k;
+
+	for (k = 0; s->arrays && k < s->nr; k++) {
+		const struct braid_step *p = &s->at[k];
+
+		if (p->op != BRAID_STEP_BYTES && p->op != BRAID_STEP_ARRAY)
+			continue;
+		from = place(p, data, bytes, &length) - data;
+		if ((u32)braid_node_number(p->value, data, bytes) > (bytes - from) / p->element)
+			return false;
+	}
+	return true;
+}
+
+void braid_program_run(const struct braid_format_program *s, const u8 *data, u32 bytes,
+		       struct braid_text *out)
+{
+	struct run r = { .steps = s, .data = data, .bytes = bytes, .out = out };
+	size_t k;
+
+	r.at = braid_text_room(out, s->most + s->most_each * bytes);
+	if (!r.at)
+		return;
+	/* Jump targets are ahead, so this terminates. */
+	for (k = 0; k < s->nr;) {
+		const struct braid_step *p = &s->at[k++];
+
+		if (p->op == BRAID_STEP_GO) {
+			k = p->target;
+		} else if (p->op == BRAID_STEP_CHOOSE) {
+			if (!braid_node_number(p->value, data, bytes))
+				k = p->target;
+		} else if (!step(&r, p)) {
+			return;
+		}
+	}
+	out->bytes = r.at - out->data;
+}

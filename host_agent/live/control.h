@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The agent's side of the mailbox: turns a guest's events on and off, watches whether the guest
+ * lives, asks it to wake us.
+ *
+ * - Nothing waits for the guest. One command is in flight at a time; an answer that does not come
+ *   in time is reported once, and the command is sent again, since the guest may wake up.
+ * - Events count as enabled only when the guest has confirmed them. The first command of a stream
+ *   disables what a dead agent left on; the last one disables all.
+ * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
+ *   new events came, and acts on what is returned here.
+ * - Functions that take the stream run under braid_guard_run(), except _open(), _begin() and those
+ *   that say so.
+ */
+#ifndef BRAID_LIVE_CONTROL_H
+#define BRAID_LIVE_CONTROL_H
+
+#include "host_agent/live/stream.h"
+
+struct braid_live_control {
+	struct braid_control control;	/* the command in flight ... */
+	bool busy;			/* ... if any */
+	bool disarming;
+	u32 next_command;		/* of the list in region_control.c */
+	bool stale_events;		/* a former agent left events on */
+	bool reported_timeout;
+	bool confirmed;			/* of this stream: all of our events */
+	bool unconfirmed;		/* of this stream: it was reported not to, ... */
+	bool was_unconfirmed;		/* ... or of one before */
+	u32 *matched;			/* events of each pattern that the guest has enabled */
+	bool more_events;		/* were added after ours were enabled */
+	bool asked_again;
+	u64 heartbeat;			/* the guest's, as last seen */
+	u64 heartbeat_ns;		/* when it moved */
+	bool wake_asked;		/* the guest must ring, since we were idle */
+};
+
+/* 0, or -ENOMEM with braid_fail(). */
+int braid_live_control_open(struct braid_live_control *c, const struct braid_live_stream *s);
+
+void braid_live_control_free(struct braid_live_control *c);
+
+/* A new stream: restarts the list of commands. */
+void braid_live_control_begin(struct braid_live_control *c, const struct braid_live_stream *s);
+
+/*
+ * Continues the commands. @clock_ready: events may begin. @endpoint is rung for a new one. Returns
+ * 0 or -ESTALE, or the capture's error.
+ */
+int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stream *s,
+			    struct braid_endpoint *endpoint, bool clock_ready);
+
+/* The guest has new events: those that ours match are to be enabled too. Needs no guard. */
+void braid_live_control_more(struct braid_live_control *c);
+
+/* Skips the rest of the list except its last command: all off. Needs no guard. */
+void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s);
+
+/*
+ * The recording stops: reports a guest that has not confirmed all of its events, after a last look
+ * for its answer. Needs no guard. Returns the capture's error.
+ */
+int braid_live_control_stop(struct braid_live_control *c, struct braid_live_stream *s,
+			    struct braid_endpoint *endpoint);
+
+/* Whether the list is at its end. Needs no guard. */
+bool braid_live_control_idle(const struct braid_live_control *c,
+			     const struct braid_live_stream *s);
+
+/* The source is closed: begins to disable the events. Needs no guard. */
+void braid_live_control_leave(struct braid_live_control *c, const struct braid_live_stream *s);
+
+/* Continues that. Under the guard. Returns -EAGAIN while it is not over. */
+int braid_live_control_left(struct braid_live_control *c);
+
+/* Watches the guest's heartbeat. Returns 1 when it moves again, 0, or the capture's error. */
+int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream *s);
+
+/*
+ * @idle: asks the guest to wake us by @doorbell; else, and if there is none, not to. Returns
+ * whether this is a new request: then rings are to be checked once more for events in between.
+ */
+bool braid_live_wake(struct braid_live_control *c, struct braid_live_stream *s, u32 doorbell,
+		     bool idle);
+
+/* Cancels the wake request, since we exit. */
+void braid_live_wake_not(struct braid_live_control *c, struct braid_live_stream *s);
+
+/* The guest woke us: the next idle turn asks again. Needs no guard. */
+void braid_live_woken(struct braid_live_control *c);
+
+#endif /* BRAID_LIVE_CONTROL_H */

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Collects all clock data of a guest while it is recorded. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/counter.h"
+#include "host_agent/clock/host.h"
+#include "host_agent/live/clock.h"
+#include "host_agent/util/error.h"
+
+#define TAKE_ROUND_TRIPS	64
+#define LOOK_PUT_NS	1000000000ULL	/* interval of ordinary poll samples in the capture */
+#define OFFSET_NS	1000000000ULL	/* interval for reading KVM's offsets */
+#define PAIR_NS		1000000000ULL
+#define FIRST_LIMIT_NS	400000000ULL	/* for the first burst, which bounds all events from below */
+#define MAX_TOUR	64		/* vCPUs probed one by one when KVM does not report their
+					   number */
+#define STILL_NS	70000000ULL	/* a running guest polls more than three times meanwhile */
+#define STEP_LEAST_NS	1000000		/* between two poll samples, beyond the counter's 2 % */
+
+/* Round-trip samples ------------------------------------------------------------------------- */
+
+/* Puts round-trip samples, those of one vCPU in a row by one chunk. */
+static int put_round_trips(struct braid_live_stream *s, const struct braid_round_trip *c,
+			   size_t nr)
+{
+	struct braid_clock_sample samples[TAKE_ROUND_TRIPS];
+	size_t from, to, k;
+	int err = 0;
+
+	for (from = 0; from < nr && !err; from = to) {
+		struct braid_chunk_clock_vcpu head = { .vcpu = c[from].vcpu - 1 };
+
+		for (to = from; to < nr && to - from < TAKE_ROUND_TRIPS &&
+		     c[to].vcpu == c[from].vcpu; to++)
+			;
+		for (k = from; k < to; k++)
+			samples[k - from] = c[k].s;
+		if (c[from].vcpu)
+			err = braid_live_emit(s, BRAID_CHUNK_CLOCK_VCPU, &head, sizeof(head),
+					      samples, (to - from) * sizeof(*samples));
+		else
+			err = braid_live_emit(s, BRAID_CHUNK_CLOCK, NULL, 0, samples,
+					      (to - from) * sizeof(*samples));
+	}
+	return err;
+}
+
+/* Writes the new samples. Returns 0 or the capture's error. */
+static int put_new_round_trips(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	struct braid_round_trip c[TAKE_ROUND_TRIPS];
+	size_t n = 0;
+
+	if (clock->peer)
+		n = braid_exchange_take(s->o.exchange, clock->peer, c, TAKE_ROUND_TRIPS);
+	return put_round_trips(s, c, n);
+}
+
+/*
+ * The counter deviated from the host's clock by more than possible, by the bounds of two poll
+ * samples.
+ */
+static bool stepped(const struct braid_live_stream *s, const struct braid_round_trip *a,
+		    const struct braid_round_trip *b)
+{
+	struct braid_clock_map rate = { .mult = braid_clock_nominal_mult(s->sb.counter_hz) };
+	s64 guest_ns = braid_clock_to_ns(&rate, b->s.counter - a->s.counter);
+	s64 least_ns = (s64)(b->s.h1_ns - a->s.h2_ns), most_ns = (s64)(b->s.h2_ns - a->s.h1_ns);
+	s64 may_ns = STEP_LEAST_NS + most_ns / 50;
+
+	return rate.mult && a->vcpu == b->vcpu &&
+	       (guest_ns < least_ns - may_ns || guest_ns > most_ns + may_ns);
+}
+
+/* Under the guard. The guest's last poll as a sample; false: none new. */
+static bool load_look(struct braid_live_clock *clock, const struct braid_clock_cells *cells,
+		      struct braid_round_trip *c)
+{
+	u32 seq = braid_load_acquire(&cells->look_seq);			/* (K6) */
+
+	if (!seq || seq & 1 || seq == clock->look_seq)
+		return false;
+	c->vcpu = braid_load(&cells->look_vcpu);
+	c->s.h1_ns = braid_load(&cells->look_host_ns);
+	c->s.counter = braid_load(&cells->look_counter);
+	braid_fence();							/* (K6) */
+	if (braid_load(&cells->look_seq) != seq)
+		return false;
+	c->s.h2_ns = braid_host_clock_ns();
+	clock->look_seq = seq;
+	/* A poll of a value stored by a former agent, or of none, is not a sample. */
+	return c->vcpu && c->s.h1_ns >= clock->begin_ns && c->s.h1_ns <= c->s.h2_ns;
+}
+
+int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	struct braid_clock_cells *cells =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
+	struct braid_round_trip c, *last = &clock->look;
+	bool moved = load_look(clock, cells, &c), step;
+	int err = 0;
+
+	braid_store_release(&cells->host_ns, braid_host_clock_ns());	/* (K5) */
+	if (!moved)
+		return 0;
+	step = clock->looked && stepped(s, last, &c);
+	if (step && clock->put_ns != last->s.h2_ns)
+		err = put_round_trips(s, last, 1);
+	if (!err && (step || c.s.h2_ns - clock->put_ns >= LOOK_PUT_NS)) {
+		err = put_round_trips(s, &c, 1);
+		clock->put_ns = c.s.h2_ns;
+	}
+	*last = c;
+	clock->looked = true;
+	if (step && clock->peer)
+		braid_exchange_soon(s->o.exchange, clock->peer, true);
+	return err;
+}
+
+/* A TSC that was unstable before the first pair is reported by `clock` and by reports. */
+static int note_unstable(struct braid_live_clock *clock, struct braid_live_stream *s, bool first,
+			 u32 flags)
+{
+	u32 came = flags & ~clock->wall_flags;
+
+	clock->wall_flags = flags;
+	if (first || !(came & BRAID_WALL_TSC_UNSTABLE))
+		return 0;
+	return braid_live_note(s, "the guest's kernel has marked its TSC unstable; 'tracebraid clock' says whether the error bounds still hold");
+}
+
+int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stream *s, bool now)
+{
+	const struct braid_clock_cells *cells =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
+	struct braid_clock_pair pair = { 0 };
+	u64 now_ns = braid_host_clock_ns();
+	bool first = !clock->wall_seq;
+	u32 seq;
+	int err;
+
+	if (!now && now_ns < clock->pair_due_ns)
+		return 0;
+	seq = braid_load_acquire(&cells->wall_seq);			/* (K3) */
+	if (!seq || seq & 1 || seq == clock->wall_seq)
+		return 0;
+	pair.source = braid_load(&cells->wall_source);
+	pair.counter = braid_load(&cells->wall_counter);
+	pair.realtime_ns = braid_load(&cells->wall_realtime_ns);
+	pair.flags = braid_load(&cells->wall_flags);
+	braid_fence();							/* (K3) */
+	if (braid_load(&cells->wall_seq) != seq)
+		return 0;	/* it was being renewed: the next turn takes it */
+	clock->pair_due_ns = now_ns + PAIR_NS;
+	clock->wall_seq = seq;
+	err = braid_live_emit(s, BRAID_CHUNK_CLOCK_PAIR, NULL, 0, &pair, sizeof(pair));
+	return err ? err : note_unstable(clock, s, first, pair.flags);
+}
+
+/* KVM ------------------------------------------------------------------------------------------ */
+
+static int put_offset(struct braid_live_clock *clock, struct braid_live_stream *s,
+		      const struct braid_clock_offset *o)
+{
+	clock->offsets[o->vcpu] = *o;
+	return braid_live_emit(s, BRAID_CHUNK_CLOCK_OFFSET, NULL, 0, o, sizeof(*o));
+}
+
+static void close_kvm(struct braid_live_clock *clock)
+{
+	braid_kvm_close(clock->vm);
+	free(clock->offsets);
+	free(clock->offset_seen);
+	clock->vm = NULL;
+	clock->offsets = NULL;
+	clock->offset_seen = NULL;
+	clock->nr_offsets = 0;
+}
+
+/* A change was missed: later offsets from KVM do not apply to earlier times. */
+static int lose_offsets(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	struct braid_clock_offset o = { .ratio_bits = BRAID_OFFSET_LOST };
+	int err = put_offset(clock, s, &o);
+
+	close_kvm(clock);
+	return err ? err : braid_live_note(s, "KVM changes its counters' offsets too often; its clock is measured instead");
+}
+
+/* The tracepoint's events since the last call: each change, exact to the counter's step. */
+static int take_changes(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	const struct braid_kvm_change *change;
+	struct braid_clock_offset o;
+	int err = 0;
+	u32 k;
+
+	if (braid_kvm_watch_missed(s->o.kvm_watch, clock->changes_taken))
+		return lose_offsets(clock, s);
+	while (!err && (change = braid_kvm_watch_next(s->o.kvm_watch, &clock->changes_taken))) {
+		if (!change->tid)
+			return lose_offsets(clock, s);
+		for (k = 0; k < clock->nr_offsets; k++) {
+			if (braid_kvm_thread(clock->vm, k) != change->tid)
+				continue;
+			o = clock->offsets[k];
+			if (o.offset == change->offset || change->host_counter < o.from_counter)
+				break;
+			o.offset = change->offset;
+			o.after_counter = o.from_counter = change->host_counter;
+			err = put_offset(clock, s, &o);
+			if (!err && clock->peer)
+				braid_exchange_soon(s->o.exchange, clock->peer, true);
+			break;
+		}
+	}
+	return err;
+}
+
+/* Reads all offsets. @last: report unchanged ones too: they were valid to the end. */
+static int read_offsets(struct braid_live_clock *clock, struct braid_live_stream *s, bool last)
+{
+	struct braid_clock_offset o;
+	u64 before, seen;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < clock->nr_offsets && !err; k++) {
+		before = braid_host_counter();
+		if (braid_kvm_offset(clock->vm, k, &o))
+			continue;	/* its QEMU is ending */
+		seen = clock->offset_seen[k];
+		clock->offset_seen[k] = before;
+		if (braid_offset_same(&o, &clock->offsets[k]) && seen && !last)
+			continue;
+		o.after_counter = seen;
+		o.from_counter = braid_host_counter();
+		err = put_offset(clock, s, &o);
+	}
+	return err;
+}
+
+/* KVM is a help, not a need: a guest without it has the exchange. */
+static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	u32 nr;
+	int err;
+
+	if (s->sb.counter_type != BRAID_COUNTER_TSC || !s->qemu_pid || !braid_host_counter_name())
+		return 0;
+	err = braid_kvm_open(&clock->vm, s->qemu_pid);
+	if (err) {
+		if (err != -EACCES || clock->reported_kvm)
+			return 0;
+		clock->reported_kvm = true;
+		return braid_live_note(s, "its exact clock can't be read from /sys/kernel/debug/kvm: run as root; it is measured instead");
+	}
+	nr = braid_kvm_vcpus(clock->vm);
+	nr = nr < s->sb.nr_vcpus ? nr : s->sb.nr_vcpus;
+	clock->offsets = calloc(nr, sizeof(*clock->offsets));
+	clock->offset_seen = calloc(nr, sizeof(*clock->offset_seen));
+	if (!clock->offsets || !clock->offset_seen) {
+		close_kvm(clock);
+		return braid_out_of_memory();
+	}
+	clock->nr_offsets = nr;
+	while (braid_kvm_watch_next(s->o.kvm_watch, &clock->changes_taken))
+		;	/* older than the value read now */
+	return read_offsets(clock, s, false);
+}
+
+/* Pauses --------------------------------------------------------------------------------------- */
+
+static int put_mark(struct braid_live_stream *s, u32 kind, u64 from_ns, u64 to_ns)
+{
+	struct braid_clock_mark mark = { .kind = kind, .from_ns = from_ns, .to_ns = to_ns };
+
+	return braid_live_emit(s, BRAID_CHUNK_CLOCK_MARK, NULL, 0, &mark, sizeof(mark));
+}
+
+/* A guest that does not poll, with no vCPU in KVM, twice in a row: it was paused. */
+static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	u64 now_ns = braid_host_clock_ns();
+	bool still = clock->looked && now_ns - clock->look.s.h2_ns > STILL_NS;
+	int err;
+
+	if (still && !clock->paused) {
+		if (!braid_kvm_stands(clock->vm)) {
+			clock->stood = 0;
+			return 0;
+		}
+		if (++clock->stood < 2)
+			return 0;
+		clock->paused = true;
+		clock->stood_ns = now_ns;
+		return put_mark(s, BRAID_MARK_PAUSED, clock->look.s.h1_ns, now_ns);
+	}
+	if (!clock->paused)
+		return 0;
+	if (still) {
+		if (braid_kvm_stands(clock->vm))
+			clock->stood_ns = now_ns;
+		return 0;
+	}
+	clock->paused = false;
+	clock->stood = 0;
+	err = put_mark(s, BRAID_MARK_RESUMED, clock->stood_ns, clock->look.s.h2_ns);
+	if (clock->peer)
+		braid_exchange_soon(s->o.exchange, clock->peer, true);
+	return err;
+}
+
+/* Life ----------------------------------------------------------------------------------------- */
+
+int braid_live_clock_begin(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	struct braid_exchange_guest guest = {
+		.base = s->mapping->base,
+		.bytes = s->mapping->bytes,
+		.cells = braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK),
+		.nr_vcpus = s->sb.nr_vcpus,
+		.emulated = s->sb.counter_type == BRAID_COUNTER_TSC_EMULATED,
+	};
+	int err;
+
+	clock->begin_ns = clock->put_ns = braid_host_clock_ns();
+	if (s->sb.state != BRAID_STATE_LIVE)
+		return 0;
+	err = open_kvm(clock, s);
+	if (clock->vm)
+		guest.nr_vcpus = clock->nr_offsets;
+	else if (guest.nr_vcpus > MAX_TOUR)
+		guest.nr_vcpus = MAX_TOUR;
+	if (!err && s->o.exchange)
+		err = braid_exchange_add(s->o.exchange, &guest, &clock->peer);
+	return err;
+}
+
+int braid_live_clock_poll(struct braid_live_clock *clock, struct braid_live_stream *s,
+			  bool disarmed)
+{
+	u64 now_ns = braid_host_clock_ns();
+	int err = put_new_round_trips(clock, s);
+
+	/* The last event is in the past: a sample now bounds it from above. */
+	if (disarmed && !clock->asked_last) {
+		clock->asked_last = true;
+		braid_live_clock_soon(clock, s);
+	}
+	if (err || !clock->vm)
+		return err;
+	err = take_changes(clock, s);
+	if (!err && clock->vm && now_ns >= clock->offset_due_ns) {
+		clock->offset_due_ns = now_ns + OFFSET_NS;
+		err = read_offsets(clock, s, false);
+	}
+	return err || !clock->vm ? err : watch_pause(clock, s);
+}
+
+void braid_live_clock_soon(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	if (clock->peer && !s->silent)
+		braid_exchange_soon(s->o.exchange, clock->peer, false);
+}
+
+bool braid_live_clock_asked(const struct braid_live_clock *clock,
+			    const struct braid_live_stream *s)
+{
+	return !clock->peer || s->silent || !braid_exchange_pending(s->o.exchange, clock->peer);
+}
+
+bool braid_live_clock_idle(const struct braid_live_clock *clock, const struct braid_live_stream *s)
+{
+	return !clock->peer || s->silent ||
+	       (clock->asked_last && !braid_exchange_pending(s->o.exchange, clock->peer));
+}
+
+bool braid_live_clock_ready(const struct braid_live_clock *clock, const struct braid_live_stream *s)
+{
+	return !clock->peer || braid_exchange_bursts(s->o.exchange, clock->peer) ||
+	       braid_host_clock_ns() - clock->begin_ns > FIRST_LIMIT_NS;
+}
+
+int braid_live_clock_finish(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	bool measured = clock->peer && braid_exchange_bursts(s->o.exchange, clock->peer);
+	int err = put_new_round_trips(clock, s);
+
+	/* Wide, but better than nothing. */
+	if (!err && !measured && clock->looked && clock->put_ns != clock->look.s.h2_ns)
+		err = put_round_trips(s, &clock->look, 1);
+	if (!err && clock->vm) {
+		err = take_changes(clock, s);
+		if (!err && clock->vm)
+			err = read_offsets(clock, s, true);
+	}
+	return err;
+}
+
+void braid_live_clock_end(struct braid_live_clock *clock, struct braid_live_stream *s)
+{
+	braid_exchange_remove(s->o.exchange, clock->peer);
+	close_kvm(clock);
+	*clock = (struct braid_live_clock){ .reported_kvm = clock->reported_kvm };
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A guest as a flight recorder: its rings are not read until a snapshot reads them all at once. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/live/region_private.h"
+#include "host_agent/util/error.h"
+
+/* Only overwrite buffers can be flight recorders. */
+static int tell_modes(struct braid_region_source *s)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < s->stream.sb.nr_buffers && !err; k++)
+		if (s->stream.sb.buffers[k].nr_rings &&
+		    !(s->stream.sb.buffers[k].flags & BRAID_BUFFER_OVERWRITE) &&
+		    (!s->stream.o.buffer ||
+		     !strcmp(s->stream.sb.buffers[k].name, s->stream.o.buffer)))
+			err = braid_live_note(&s->stream, "buffer %s keeps the oldest events, and loses the newest when it is full; load its driver with overwrite=1",
+					      braid_live_buffer_name(&s->stream, k).text);
+	return err;
+}
+
+int braid_live_flight_begin(struct braid_region_source *s)
+{
+	int err = tell_modes(s);
+
+	s->let_go = s->took = false;
+	if (err)
+		return err;
+	err = braid_live_watch_reset(&s->watch, &s->stream);
+	return err ? s->stream.fatal = err : 0;
+}
+
+static int take_rings(void *arg)
+{
+	struct braid_region_source *s = arg;
+	int err = braid_live_tables_reset(&s->tables, &s->stream);
+
+	if (!err)
+		err = braid_live_tables_send(&s->tables, &s->stream, true);
+	if (!err)
+		err = braid_live_attach(&s->rings, &s->stream, true);
+	if (!err)
+		err = braid_live_drain_rest(&s->rings, &s->stream);
+	if (!err)
+		err = braid_live_clock_pair(&s->clock, &s->stream, true);
+	if (!err)
+		err = braid_live_account(&s->rings, &s->stream, true);
+	if (!err)	/* events already read need no second check */
+		err = braid_live_watch_reset(&s->watch, &s->stream);
+	return err;
+}
+
+int braid_region_source_take(struct braid_region_source *s)
+{
+	int err;
+
+	if (s->stream.fatal || s->phase != BRAID_PHASE_RECORDING)
+		return s->stream.fatal;
+	err = braid_live_put_stream(&s->stream);
+	if (err)
+		return err;
+	braid_capture_replay(s->stream.o.sink->capture, s->stream.number);
+	s->took = true;
+	err = braid_live_guard(&s->stream, take_rings, s);
+	/* The region is gone meanwhile: handled and reported in the next turn. */
+	if (err && !s->stream.fatal)
+		braid_live_account(&s->rings, &s->stream, false);
+	braid_live_detach(&s->rings, &s->stream);
+	return s->stream.fatal;
+}
+
+int braid_region_source_took(struct braid_region_source *s, struct braid_capture_writer *to)
+{
+	struct braid_chunk_stream_end end = {
+		.reason = BRAID_END_STOPPED, .host_ns = braid_live_now_ns(&s->stream),
+	};
+	int err = 0;
+
+	if (s->stream.fatal || !s->took || s->phase != BRAID_PHASE_RECORDING)
+		return s->stream.fatal;
+	s->took = false;
+	err = braid_live_clock_finish(&s->clock, &s->stream);
+	if (err)
+		return err;
+	return braid_capture_put(to, BRAID_CHUNK_STREAM_END, s->stream.number, &end, sizeof(end),
+				 NULL, 0);
+}
+
+void braid_region_source_ask(struct braid_region_source *s)
+{
+	braid_live_clock_soon(&s->clock, &s->stream);
+}
+
+bool braid_region_source_asked(const struct braid_region_source *s)
+{
+	return braid_live_clock_asked(&s->clock, &s->stream);
+}
+
+void braid_region_source_let_go(struct braid_region_source *s)
+{
+	if (s->end.ending)
+		s->let_go = true;
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The reader role on a guest's rings: taken, lost, released, with the accounts of what was read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/live/account.h"
+#include "host_agent/live/rings.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+#define LOOK_NS		20000000ULL	/* interval between checks of a ring that the guest reads */
+
+struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer)
+{
+	struct braid_live_name name;
+
+	memcpy(name.text, s->sb.buffers[buffer].name, sizeof(name.text));
+	name.text[sizeof(name.text) - 1] = 0;
+	braid_text_clean(name.text);
+	return name;
+}
+
+bool braid_live_settled(const struct braid_live_rings *r, const struct braid_live_stream *s)
+{
+	u32 seq = braid_mapping_buffers_seq(s->mapping);
+
+	return seq == s->sb.buffers_seq || seq == r->refused_seq;
+}
+
+/* Role ------------------------------------------------------------------------------- */
+
+bool braid_live_ring_ours(const struct braid_live_ring *ring)
+{
+	return braid_load(&ring->reader.map.priv->reader_owner) == BRAID_READER_HOST;
+}
+
+/*
+ * NONE is free, HOST a dead agent's: we hold the file's lock. Any other value, also an invalid one,
+ * means the guest, until the guest is known not to run.
+ */
+static bool is_guests(const struct braid_live_stream *s, u64 word)
+{
+	return word != BRAID_READER_NONE && word != BRAID_READER_HOST && !s->silent && !s->down;
+}
+
+static bool take_role(struct braid_live_stream *s, struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+	u64 word = braid_load(&map->priv->reader_owner);
+
+	return !is_guests(s, word) && braid_reader_own(map, BRAID_READER_HOST, word);
+}
+
+static void give_role(struct braid_live_ring *ring)
+{
+	if (ring->hold == BRAID_HOLD_OURS)
+		braid_reader_disown(&ring->reader.map, BRAID_READER_HOST);
+	ring->hold = BRAID_HOLD_GUEST;
+}
+
+int braid_live_ring_give_up(struct braid_live_stream *s, struct braid_live_ring *ring,
+			    enum braid_reader_fault fault, const char *why)
+{
+	give_role(ring);	/* a guest reader may keep it */
+	ring->hold = BRAID_HOLD_DEAD;
+	ring->reader.fault = fault;
+	return braid_live_note(s, "ring %u of buffer %s violated the protocol and is no longer read: %s",
+			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text, why);
+}
+
+void braid_live_ring_release(struct braid_live_rings *r)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_rings; k++)
+		give_role(&r->rings[k]);
+}
+
+static int leave_to_guest(struct braid_live_stream *s, struct braid_live_ring *ring)
+{
+	u64 word = braid_load(&ring->reader.map.priv->reader_owner);
+
+	ring->hold = BRAID_HOLD_GUEST;
+	ring->look_due_ns = braid_host_clock_ns() + LOOK_NS;
+	if (ring->reported_guest)
+		return 0;
+	ring->reported_guest = true;
+	if (word > BRAID_READER_GUEST)
+		return braid_live_note(s, "ring %u of buffer %s has invalid reader id %llu: not read until the id is valid or the guest is silent",
+				       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text,
+				       (unsigned long long)word);
+	return braid_live_note(s, "ring %u of buffer %s is being read in the guest; events read there are not recorded",
+			       ring->vcpu, braid_live_buffer_name(s, ring->buffer).text);
+}
+
+/*
+ * A torn list of buffers must not lead to a false ring. A ring that the guest is emptying is
+ * temporarily invalid, with the guest as its reader.
+ */
+static bool is_ring(const struct braid_live_stream *s, const struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+
+	return braid_load(&map->priv->incarnation) == s->sb.incarnation &&
+	       braid_load(&map->priv->buffer) == ring->buffer &&
+	       braid_load(&map->priv->vcpu) == ring->vcpu &&
+	       braid_load(&map->priv->nr_slots) == map->nr_slots;
+}
+
+static struct braid_live_unreported *unreported_of(struct braid_live_rings *r,
+						   const struct braid_live_stream *s,
+						   const struct braid_live_ring *ring)
+{
+	return &r->unreported[(size_t)ring->buffer * s->sb.nr_vcpus + ring->vcpu];
+}
+
+/* Later reads get an account of their own, which begins with the reader's present counts. */
+static void begin_part(struct braid_live_rings *r, const struct braid_live_stream *s,
+		       struct braid_live_ring *ring)
+{
+	struct braid_live_unreported *unreported = unreported_of(r, s, ring);
+	s64 unknown = (s64)(unreported->next_seq - ring->reader.next_seq);
+
+	ring->began_seq = ring->reader.next_seq;
+	ring->began_read = ring->reader.read;
+	ring->began_lost = ring->reported_lost = ring->reader.lost;
+	/* Losses not yet in the reader block are detected again. */
+	if (unreported->lost && unknown > 0)
+		unreported->lost -= (u64)unknown < unreported->lost ? (u64)unknown :
+								       unreported->lost;
+	ring->reported_lost -= unreported->lost;
+	unreported->lost = 0;
+}
+
+/* Our part of a ring has ended: losses not in its pages are left to the next part. */
+static void keep_unreported(struct braid_live_rings *r, const struct braid_live_stream *s,
+			    const struct braid_live_ring *ring)
+{
+	struct braid_live_unreported *unreported = unreported_of(r, s, ring);
+
+	if (ring->hold == BRAID_HOLD_GUEST)
+		return;
+	unreported->lost = (s64)(ring->reader.lost - ring->reported_lost) > 0 ?
+		       ring->reader.lost - ring->reported_lost : 0;
+	unreported->next_seq = ring->reader.next_seq;
+}
+
+/* A ring that can't be read: events read before are not reported twice. */
+static int give_up_early(struct braid_live_rings *r, struct braid_live_stream *s,
+			 struct braid_live_ring *ring, const char *why)
+{
+	begin_part(r, s, ring);
+	return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_SLOT, why);
+}
+
+static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
+		  struct braid_live_ring *ring)
+{
+	struct braid_ring_map map = ring->reader.map;
+
+	if (s->stopped) {
+		ring->look_due_ns = ~0ULL;
+		return 0;
+	}
+	if (is_guests(s, braid_load_acquire(&map.priv->reader_owner)))	/* (O1) */
+		return leave_to_guest(s, ring);
+	if (!is_ring(s, ring) && !braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	if (!is_ring(s, ring) && !braid_live_settled(r, s))
+		return 0;	/* it is removed again: handled at the next check of the buffers */
+	if (!is_ring(s, ring))
+		return give_up_early(r, s, ring, s->o.dead_ns ? "its first page is missing" :
+				     "its memory identifies itself as another ring");
+	if (!take_role(s, ring))
+		return leave_to_guest(s, ring);
+	ring->hold = BRAID_HOLD_OURS;
+	if (braid_reader_attach(&ring->reader, &map, s->sb.incarnation)) {
+		give_role(ring);
+		return give_up_early(r, s, ring, "a slot word that the writer never writes");
+	}
+	begin_part(r, s, ring);
+	if (ring->from.set && (s64)(ring->reader.next_seq - ring->from.seq) >= 0)
+		ring->from.set = false;		/* the guest read all of before */
+	ring->tail_due_ns = 0;
+	ring->took_extent = false;
+	if (!ring->reported_guest || ring->reported_ours)
+		return 0;
+	ring->reported_ours = true;
+	return braid_live_note(s, "ring %u of buffer %s is recorded from here on", ring->vcpu,
+			       braid_live_buffer_name(s, ring->buffer).text);
+}
+
+int braid_live_ring_add(struct braid_live_rings *r, struct braid_live_stream *s, u32 buffer,
+			u32 vcpu)
+{
+	struct braid_live_ring ring = { .buffer = buffer, .vcpu = vcpu };
+
+	braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &ring.reader.map);
+	if (braid_array_push(r->rings, r->nr_rings, r->capacity, ring))
+		return s->fatal = braid_fail(-ENOMEM, "no memory for %zu rings", r->nr_rings);
+	return attach(r, s, &r->rings[r->nr_rings - 1]);
+}
+
+int braid_live_ring_roles(struct braid_live_rings *r, struct braid_live_stream *s, bool all)
+{
+	size_t nr = all || r->nr_rings < BRAID_TURN_RINGS ? r->nr_rings : BRAID_TURN_RINGS, k;
+	u64 now_ns = 0;
+	int err = 0;
+
+	for (k = 0; k < nr && !err; k++) {
+		struct braid_live_ring *ring = &r->rings[r->next_role++ % r->nr_rings];
+
+		if (ring->hold != BRAID_HOLD_GUEST)
+			continue;
+		now_ns = now_ns ? now_ns : braid_host_clock_ns();
+		if (s->down || now_ns >= ring->look_due_ns)
+			err = attach(r, s, ring);
+	}
+	return err;
+}
+
+/* Accounting ------------------------------------------------------------------------- */
+
+/* The reader's own counts, when the ring itself can't be walked. */
+static void account_from_reader(const struct braid_live_ring *ring,
+				struct braid_chunk_ring_end *end)
+{
+	end->read = ring->reader.read;
+	end->lost = ring->reader.lost;
+	end->written = end->read + end->lost;
+	end->left = 0;
+}
+
+static int put_end(struct braid_live_rings *r, struct braid_live_stream *s,
+		   const struct braid_live_ring *ring, struct braid_chunk_ring_end *end)
+{
+	struct braid_region_sums *sums = &r->sums;
+
+	sums->written += end->written;
+	sums->read_before += end->read_before;
+	sums->read += end->read - end->read_before;
+	sums->lost_before += end->lost_before;
+	sums->lost += end->lost - end->lost_before;
+	sums->left += end->left;
+	end->buffer = ring->buffer;
+	end->vcpu = ring->vcpu;
+	return braid_live_emit(s, BRAID_CHUNK_RING_END, end, sizeof(*end), NULL, 0);
+}
+
+/* Walks the ring. Returns 1 when its counts are valid, 0, or the capture's error. */
+static int walk_ring(struct braid_live_stream *s, struct braid_live_ring *ring,
+		     struct braid_chunk_ring_end *end)
+{
+	/* Not from the heap: a guard that jumps out of the walk would leak it. */
+	static struct braid_account_scratch scratch;
+	struct braid_ring_account a;
+
+	if (braid_ring_account(&a, &ring->reader.map, s->mapping, s->sb.incarnation, &scratch, NULL,
+			       NULL))
+		return 0;
+	if (*a.fault)
+		return braid_live_note(s, "ring %u of buffer %s does not add up: %s", ring->vcpu,
+				       braid_live_buffer_name(s, ring->buffer).text, a.fault);
+	if (ring->hold == BRAID_HOLD_GUEST) {
+		if (a.moving)
+			return 0;
+		end->first_seq = a.next_seq;	/* none of it is ours */
+		end->read_before = a.read;
+		end->lost_before = a.lost;
+		end->before = a.read + a.lost;
+		end->left_within = a.left;
+	}
+	end->written = a.written;
+	end->read = a.read;
+	end->lost = a.lost;
+	end->left = a.left;
+	end->broken = a.broken;
+	return 1;
+}
+
+/* After a RING_END the ring's losses are reported. */
+static void settle_lost(struct braid_live_rings *r, const struct braid_live_ring *ring,
+			const struct braid_chunk_ring_end *end)
+{
+	if (ring->hold != BRAID_HOLD_GUEST)
+		r->lost += end->lost_within;
+}
+
+int braid_live_ring_end(struct braid_live_rings *r, struct braid_live_stream *s,
+			struct braid_live_ring *ring, bool walk)
+{
+	struct braid_chunk_ring_end end = {
+		.first_seq = ring->began_seq,
+		.fault = ring->reader.fault,
+		.read_before = ring->began_read,
+		.lost_before = ring->began_lost,
+	};
+	bool guests = ring->hold == BRAID_HOLD_GUEST;
+	/*
+	 * Another reader took the role while we wrote: the ring's state is now its responsibility.
+	 */
+	bool taken = walk && ring->hold == BRAID_HOLD_OURS && !braid_live_ring_ours(ring);
+	int ret = 0;
+
+	account_from_reader(ring, &end);
+	if (walk && !taken && ring->hold != BRAID_HOLD_DEAD)
+		ret = walk_ring(s, ring, &end);
+	if (ret < 0)
+		return ret;
+	if (!guests)
+		braid_live_split(s, ring, &end);
+	ret = guests && !ret ? 0 : put_end(r, s, ring, &end);
+	settle_lost(r, ring, &end);
+	keep_unreported(r, s, ring);
+	if (walk)
+		give_role(ring);
+	ring->hold = BRAID_HOLD_GUEST;
+	return ret;
+}
+
+int braid_live_ring_lose(struct braid_live_rings *r, struct braid_live_stream *s,
+			 struct braid_live_ring *ring)
+{
+	int err = braid_live_ring_end(r, s, ring, false);
+
+	return err ? err : leave_to_guest(s, ring);
+}
+
+int braid_live_account(struct braid_live_rings *r, struct braid_live_stream *s, bool walk)
+{
+	int err = 0;
+
+	while (r->nr_accounted < r->nr_rings && !err) {
+		struct braid_live_ring *ring = &r->rings[r->nr_accounted];
+
+		err = braid_live_ring_end(r, s, ring, walk);
+		r->nr_accounted++;
+	}
+	return err;
+}
+
+u64 braid_live_lost(const struct braid_live_rings *r, const struct braid_live_stream *s)
+{
+	u64 lost = 0;
+	size_t k;
+
+	for (k = 0; k < r->nr_rings; k++) {
+		const struct braid_live_ring *ring = &r->rings[k];
+		s64 more = (s64)(ring->reader.lost - ring->began_lost);
+
+		if (ring->hold != BRAID_HOLD_GUEST && braid_live_takes(s) && !ring->from.set)
+			lost += more > 0 ? more : 0;
+	}
+	return lost;
+}
+
+s64 braid_live_ring_bytes(const struct braid_live_ring *ring)
+{
+	const struct braid_ring_map *map = &ring->reader.map;
+
+	return (s64)(map->nr_slots + 1) * (map->subbuf_bytes + sizeof(struct braid_chunk_page));
+}
+
+s64 braid_live_rings_bytes(const struct braid_live_rings *r)
+{
+	s64 bytes = 0;
+	size_t k;
+
+	for (k = 0; k < r->nr_rings; k++)
+		bytes += braid_live_ring_bytes(&r->rings[k]);
+	return bytes;
+}
+
+u64 braid_live_complete(const struct braid_live_rings *r)
+{
+	u64 ns = BRAID_TAKEN_UNKNOWN;
+	size_t k;
+
+	for (k = 0; k < r->nr_rings; k++)
+		if (r->rings[k].hold == BRAID_HOLD_OURS && r->rings[k].complete_ns < ns)
+			ns = r->rings[k].complete_ns;
+	return ns;
+}
+
+void braid_live_rings_free(struct braid_live_rings *r)
+{
+	free(r->rings);
+	free(r->unreported);
+	r->rings = NULL;
+	r->unreported = NULL;
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Sends new entries of a guest's event directory, comm table and symbol table. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/live/tables.h"
+#include "host_agent/util/error.h"
+
+#define COMMS_NS	100000000ULL	/* a pid's former comm can be lost within this time */
+#define CHUNK_BYTES	(4u << 20)	/* at most this much of a table in one chunk */
+#define BATCH_COMMS	1024u
+#define BATCH_SYMBOLS	1024u
+#define MAX_ENTRIES	(1u << 18)	/* checked in a table, whatever its guest claims */
+
+/* Entries that fit in a table's section. */
+static u32 table_room(const struct braid_live_stream *s, u32 section, size_t head, size_t entry)
+{
+	u64 room = (s->sb.sections[section].bytes - head) / entry;
+
+	return room < MAX_ENTRIES ? room : MAX_ENTRIES;
+}
+
+void braid_live_tables_free(struct braid_live_tables *t)
+{
+	braid_directory_free(&t->directory);
+	free(t->comm_seqs);
+	t->comm_seqs = NULL;
+}
+
+int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_stream *s)
+{
+	const struct braid_comm_table *comms =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
+	u32 room = table_room(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
+	u32 nr = braid_load(&comms->nr_entries);
+
+	braid_live_tables_free(t);
+	memset(t, 0, sizeof(*t));
+	t->nr_comms = nr < room ? nr : room;
+	t->comm_seqs = calloc(t->nr_comms + 1, sizeof(*t->comm_seqs));
+	if (!t->comm_seqs)
+		return s->fatal = braid_fail(-ENOMEM, "no memory for %u comms", t->nr_comms);
+	t->directory_generation = ~0ULL;
+	t->comm_generation = ~0ULL;
+	return 0;
+}
+
+/* Puts whole entries, in chunks of bounded size. */
+static int put_entries(struct braid_live_stream *s, const struct braid_directory_copy *copy)
+{
+	u32 from = 0, at = 0, before;
+	struct braid_schema_event event;
+	int err = 0;
+
+	while (!err && at < copy->bytes) {
+		before = at;
+		if (braid_schema_next(copy->data, copy->bytes, &at, &event) <= 0)
+			break;
+		if (at - from > CHUNK_BYTES && before > from) {
+			err = braid_live_emit(s, BRAID_CHUNK_EVENTS, NULL, 0, copy->data + from,
+					      before - from);
+			from = before;
+		}
+	}
+	/* An entry may be larger than a chunk: then it is forged. */
+	if (!err && at > from && at - from <= BRAID_CHUNK_MAX_BYTES)
+		err = braid_live_emit(s, BRAID_CHUNK_EVENTS, NULL, 0, copy->data + from, at - from);
+	return err;
+}
+
+static int send_directory(struct braid_live_tables *t, struct braid_live_stream *s)
+{
+	const struct braid_directory *dir =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_DIRECTORY);
+	struct braid_directory_copy *copy = &t->directory;
+	int err;
+
+	if (t->directory_damaged || braid_load(&dir->generation) == t->directory_generation)
+		return 0;
+	braid_directory_free(copy);
+	err = braid_directory_load(copy, s->mapping, &s->sb, t->directory_bytes);
+	if (err == -ENOMEM)
+		s->fatal = err;
+	if (err)
+		return err;
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	t->more_events |= t->directory_bytes &&
+			  (copy->bytes || copy->nr_reused != t->directory_reused);
+	t->directory_reused = copy->nr_reused;
+	t->directory_generation = copy->generation;
+	t->directory_bytes += copy->bytes;
+	t->directory_damaged = copy->damaged;
+	err = put_entries(s, copy);
+	if (!err && copy->damaged)
+		err = braid_live_note(s, "its event directory is damaged after byte %u; the rest is not read",
+				      t->directory_bytes);
+	braid_directory_free(copy);
+	return err;
+}
+
+/* A stable copy of an entry: false when it is being written, unused or was sent. */
+static bool load_comm(const struct braid_comm *shared, struct braid_comm *to, u32 sent)
+{
+	u32 seq = braid_load_acquire(&shared->seq);	/* (T1) */
+
+	if (!seq || seq & 1 || seq == sent)
+		return false;
+	memcpy(to, shared, sizeof(*to));
+	braid_fence();
+	to->seq = seq;
+	return braid_load(&shared->seq) == seq;
+}
+
+static int put_comms(struct braid_live_stream *s, const struct braid_comm *comms, u32 nr)
+{
+	if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+		return -ESTALE;
+	return nr ? braid_live_emit(s, BRAID_CHUNK_COMMS, NULL, 0, comms, nr * sizeof(*comms)) : 0;
+}
+
+static int send_comms(struct braid_live_tables *t, struct braid_live_stream *s, bool now)
+{
+	const struct braid_comm_table *shared =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
+	u64 generation = braid_load_acquire(&shared->generation), now_ns;
+	struct braid_comm batch[BATCH_COMMS];
+	u32 k, nr = 0;
+	int err = 0;
+
+	if (generation == t->comm_generation)
+		return 0;
+	now_ns = braid_host_clock_ns();
+	if (!now && now_ns < t->comms_due_ns)
+		return 0;
+	t->comm_generation = generation;
+	t->comms_due_ns = now_ns + (s->o.sink->prompt ? BRAID_PROMPT_NS : COMMS_NS);
+	for (k = 0; k < t->nr_comms && !err; k++) {
+		if (!load_comm(&shared->entries[k], &batch[nr], t->comm_seqs[k]))
+			continue;
+		t->comm_seqs[k] = batch[nr].seq;
+		if (++nr < BATCH_COMMS)
+			continue;
+		err = put_comms(s, batch, nr);
+		nr = 0;
+	}
+	return err ? err : put_comms(s, batch, nr);
+}
+
+static int send_symbols(struct braid_live_tables *t, struct braid_live_stream *s)
+{
+	const struct braid_symbol_table *shared =
+		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_SYMBOLS);
+	u32 room = table_room(s, BRAID_SECTION_SYMBOLS, sizeof(*shared),
+			      sizeof(struct braid_symbol));
+	u32 used = braid_load_acquire(&shared->nr_used);	/* (T2) */
+	struct braid_symbol batch[BATCH_SYMBOLS];
+	u32 nr;
+	int err;
+
+	if (used > room)
+		used = room;
+	while (t->nr_symbols < used) {
+		nr = used - t->nr_symbols;
+		if (nr > BATCH_SYMBOLS)
+			nr = BATCH_SYMBOLS;
+		memcpy(batch, shared->entries + t->nr_symbols, nr * sizeof(*batch));
+		if (!braid_mapping_same(s->mapping, s->sb.incarnation))
+			return -ESTALE;
+		err = braid_live_emit(s, BRAID_CHUNK_SYMBOLS, NULL, 0, batch, nr * sizeof(*batch));
+		if (err)
+			return err;
+		t->nr_symbols += nr;
+	}
+	return 0;
+}
+
+int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream *s, bool now)
+{
+	int err = send_directory(t, s);
+
+	if (!err)
+		err = send_comms(t, s, now);
+	if (!err)
+		err = send_symbols(t, s);
+	return err;
+}
+
+bool braid_live_tables_more(struct braid_live_tables *t)
+{
+	bool more = t->more_events;
+
+	t->more_events = false;
+	return more;
+}

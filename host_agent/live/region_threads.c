@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Writes to the capture which threads of the host are a guest's vCPUs and its QEMU's, later ones too. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "host_agent/live/threads.h"
+#include "host_agent/util/error.h"
+
+#define LOOK_NS		1000000000ULL	/* has the QEMU as many threads as before? */
+#define LOOKS		10u		/* all are checked again after this many */
+
+/* The number of threads of a process; 0: unknown. */
+static u64 count_threads(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return stat(path, &st) ? 0 : st.st_nlink;
+}
+
+/* A row for each vCPU whose thread has changed. */
+static size_t compare(struct braid_live_threads *t, const struct braid_live_stream *s,
+		      const struct braid_qemu_threads *now, struct braid_vcpu_thread *rows)
+{
+	size_t nr = 0;
+	u32 k;
+
+	for (k = 0; k < s->sb.nr_vcpus && k < now->nr; k++) {
+		if (!now->of[k] || now->of[k] == t->of[k])
+			continue;
+		t->of[k] = now->of[k];
+		rows[nr++] = (struct braid_vcpu_thread){
+			.vcpu = k, .tid = now->of[k], .from_ns = t->looked_ns,
+		};
+	}
+	if (now->all && now->all != t->all) {
+		t->all = now->all;
+		rows[nr++] = (struct braid_vcpu_thread){
+			.vcpu = BRAID_VCPU_ALL, .tid = now->all, .from_ns = t->looked_ns,
+		};
+	}
+	return nr;
+}
+
+static bool has(const pid_t *tids, size_t nr, pid_t tid)
+{
+	size_t k;
+
+	for (k = 0; k < nr && tids[k] != tid; k++)
+		;
+	return k < nr;
+}
+
+/* A row for each further thread that is new. */
+static int put_others(struct braid_live_threads *t, struct braid_live_stream *s)
+{
+	struct braid_vcpu_thread rows[BRAID_LIVE_OTHERS];
+	pid_t tids[2 * BRAID_LIVE_OTHERS];
+	size_t k, nr = braid_process_threads(s->qemu_pid, tids, 2 * BRAID_LIVE_OTHERS), nr_rows = 0;
+
+	for (k = 0; k < nr && t->nr_others < BRAID_LIVE_OTHERS; k++) {
+		if (tids[k] == t->all || has(t->of, BRAID_QEMU_VCPUS, tids[k]) ||
+		    has(t->others, t->nr_others, tids[k]))
+			continue;
+		t->others[t->nr_others++] = tids[k];
+		rows[nr_rows++] = (struct braid_vcpu_thread){
+			.vcpu = BRAID_VCPU_NONE, .tid = tids[k], .from_ns = t->looked_ns,
+		};
+	}
+	return nr_rows ? braid_live_emit(s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, rows,
+					 nr_rows * sizeof(*rows)) : 0;
+}
+
+static int look(struct braid_live_threads *t, struct braid_live_stream *s)
+{
+	struct braid_vcpu_thread rows[BRAID_QEMU_VCPUS + 1];
+	u64 now_ns = braid_live_now_ns(s);
+	struct braid_qemu_threads now;
+	size_t nr;
+	int err;
+
+	braid_vcpu_threads(s->qemu_pid, &now);
+	nr = compare(t, s, &now, rows);
+	err = nr ? braid_live_emit(s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, rows,
+				   nr * sizeof(*rows)) : 0;
+	if (!err)
+		err = put_others(t, s);
+	t->looked_ns = now_ns;
+	return err;
+}
+
+int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_stream *s)
+{
+	bool reported = t->reported_unknown;
+	size_t k;
+	int err;
+
+	memset(t, 0, sizeof(*t));
+	t->reported_unknown = reported;
+	t->due_ns = braid_live_now_ns(s) + LOOK_NS;
+	if (s->qemu_pid) {
+		t->count = count_threads(s->qemu_pid);
+		err = look(t, s);
+		if (err || t->all)
+			return err;
+		for (k = 0; k < BRAID_QEMU_VCPUS; k++)
+			if (t->of[k])
+				return 0;
+	}
+	if (!reported && s->o.say && !s->o.clock_only)
+		s->o.say(s->o.say_arg, s->name, BRAID_VCPUS_UNKNOWN);
+	t->reported_unknown = true;
+	return 0;
+}
+
+int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stream *s)
+{
+	u64 now_ns, count;
+
+	if (!s->qemu_pid)
+		return 0;
+	now_ns = braid_live_now_ns(s);
+	if (now_ns < t->due_ns)
+		return 0;
+	t->due_ns = now_ns + LOOK_NS;
+	count = count_threads(s->qemu_pid);
+	if (count == t->count && ++t->looks % LOOKS)
+		return 0;
+	t->count = count;
+	return look(t, s);
+}

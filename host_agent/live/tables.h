@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guest's tables: its event directory, comms and symbols, as far as they are in the capture.
+ *
+ * - Each entry is sent once, and again when it was changed. Of a comm that changes often, some
+ *   states may be missed.
+ * - Entries are copied, then checked to belong to the stream's incarnation, then put.
+ * - A directory grows, and reuses entries of removed events; its generation changes with either. A
+ *   damaged one is sent up to the damage and not read again.
+ * - The number of entries looked at is bounded, whatever the guest claims.
+ * - Functions that take the stream run under braid_guard_run().
+ */
+#ifndef BRAID_LIVE_TABLES_H
+#define BRAID_LIVE_TABLES_H
+
+#include "host_agent/live/stream.h"
+#include "host_agent/transport/directory.h"
+
+/* The parts of the region's tables already sent. Zeroed: none. */
+struct braid_live_tables {
+	u32 directory_bytes;
+	u64 directory_generation;
+	u64 directory_reused;		/* nr_reused as of then */
+	bool directory_damaged;
+	bool more_events;		/* since the last braid_live_tables_more() */
+	struct braid_directory_copy directory;	/* being sent; here, since a SIGBUS may end that */
+	u32 *comm_seqs;		/* as sent, by entry */
+	u32 nr_comms;
+	u64 comm_generation;
+	u64 comms_due_ns;
+	u32 nr_symbols;		/* sent */
+};
+
+/* Resets the state and prepares for a new stream's tables. */
+int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_stream *s);
+
+/* Sends new entries. @now: even if checked shortly before. */
+int braid_live_tables_send(struct braid_live_tables *t, struct braid_live_stream *s, bool now);
+
+/* Whether events were added to the directory since the last call, the first load not counted. */
+bool braid_live_tables_more(struct braid_live_tables *t);
+
+/* Frees their state. */
+void braid_live_tables_free(struct braid_live_tables *t);
+
+#endif /* BRAID_LIVE_TABLES_H */

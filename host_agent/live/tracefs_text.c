@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Enables the host's events, and records the texts needed to print them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "host_agent/live/tracefs_private.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+#define ZSTD_LEVEL	3
+#define FIRST_READ	(64u << 10)	/* files of /proc don't report their size */
+#define LARGEST_READ	(256u << 20)
+
+/* Reads a whole file, of /proc or tracefs too. NULL when it can't be; free(). */
+static char *read_file(const char *path, size_t *bytes)
+{
+	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	braid_auto_free char *text = NULL;
+	size_t used = 0, room = 0;
+	ssize_t n;
+	char *more;
+
+	if (fd < 0)
+		return NULL;
+	do {
+		if (room - used < FIRST_READ / 2) {
+			room = room ? 2 * room : FIRST_READ;
+			more = room <= LARGEST_READ ? realloc(text, room + 1) : NULL;
+			if (!more)
+				return NULL;
+			text = more;
+		}
+		n = read(fd, text + used, room - used);
+		if (n > 0)
+			used += n;
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return NULL;
+	text[used] = 0;
+	if (bytes)
+		*bytes = used;
+	return braid_take(text);
+}
+
+u32 braid_host_subbuf_bytes(const char *header_page)
+{
+	const char *data = strstr(header_page, "char data;");
+	unsigned int offset, size;
+
+	if (!data || sscanf(data, "char data; offset:%u; size:%u;", &offset, &size) != 2)
+		return 0;
+	return offset == BRAID_SUBBUF_HEADER_BYTES && size && size <= 1u << 20 ? offset + size : 0;
+}
+
+static int put_text(struct braid_tracefs_source *s, enum braid_text_kind kind, const char *name,
+		    const void *text, size_t bytes, size_t raw_bytes)
+{
+	struct braid_chunk_text head = { .kind = kind, .raw_bytes = raw_bytes };
+
+	if (bytes > BRAID_CHUNK_MAX_BYTES - sizeof(head) || raw_bytes > ~0u)
+		return 0;	/* no real text is that long */
+	strncpy(head.name, name, sizeof(head.name) - 1);
+	return braid_host_emit(s, BRAID_CHUNK_TEXT, &head, sizeof(head), text, bytes);
+}
+
+/* Addresses without names are less useful, but the capture is still valid. */
+static int put_kallsyms(struct braid_tracefs_source *s)
+{
+	braid_auto_free char *packed = NULL;
+	braid_auto_free char *text = NULL;
+	size_t bytes, room, n;
+
+	text = read_file("/proc/kallsyms", &bytes);
+	if (!text || !strncmp(text, "0000000000000000 ", 17))
+		return 0;	/* not shown to this user */
+	room = ZSTD_compressBound(bytes);
+	packed = malloc(room);
+	if (!packed)
+		return 0;
+	n = ZSTD_compress(packed, room, text, bytes, ZSTD_LEVEL);
+	return ZSTD_isError(n) ? 0 : put_text(s, BRAID_TEXT_KALLSYMS, "", packed, n, bytes);
+}
+
+int braid_host_put_texts(struct braid_tracefs_source *s)
+{
+	static const struct {
+		const char *file;
+		enum braid_text_kind kind;
+	} files[] = {
+		{ "events/header_page", BRAID_TEXT_HEADER_PAGE },
+		{ "printk_formats", BRAID_TEXT_PRINTK },
+	};
+	size_t k;
+	int err;
+
+	for (k = 0; k < sizeof(files) / sizeof(*files); k++) {
+		int bytes = 0;
+		char *text = tracefs_instance_file_read(NULL, files[k].file, &bytes);
+
+		err = text ? put_text(s, files[k].kind, "", text, bytes, bytes) : 0;
+		free(text);
+		if (err)
+			return err;
+	}
+	return put_kallsyms(s);
+}
+
+/* Enabling ------------------------------------------------------------------------------ */
+
+typedef int (*event_fn)(void *arg, const char *system, const char *event);
+
+/* Calls @fn for each event of the kernel until it returns non-zero. */
+static int for_each_event(event_fn fn, void *arg)
+{
+	char **systems = tracefs_event_systems(NULL), **events;
+	int i, j, ret = 0;
+
+	for (i = 0; systems && systems[i] && !ret; i++) {
+		if (!strcmp(systems[i], "ftrace"))
+			continue;	/* what they describe is not switched as events are */
+		events = tracefs_system_events(NULL, systems[i]);
+		for (j = 0; events && events[j] && !ret; j++)
+			ret = fn(arg, systems[i], events[j]);
+		tracefs_list_free(events);
+	}
+	tracefs_list_free(systems);
+	return ret;
+}
+
+struct enabling {
+	struct braid_tracefs_source *s;
+	u32 enabled;
+};
+
+static int enable_one(void *arg, const char *system, const char *event)
+{
+	struct enabling *e = arg;
+	bool wanted = false;
+	int bytes = 0, err;
+	char *format;
+	size_t k;
+
+	for (k = 0; k < e->s->o.nr_patterns; k++)
+		wanted |= braid_pattern_matches(&e->s->o.patterns[k], system, event);
+	if (!wanted || !tracefs_event_file_exists(e->s->instance, system, event, "enable"))
+		return 0;
+	format = tracefs_event_file_read(e->s->instance, system, event, "format", &bytes);
+	if (!format)
+		return 0;
+	err = put_text(e->s, BRAID_TEXT_FORMAT, system, format, bytes, bytes);
+	free(format);
+	if (err)
+		return err;
+	if (tracefs_event_file_write(e->s->instance, system, event, "enable", "1") < 0)
+		return braid_fail(-errno, "the host's %s:%s can't be enabled: %s", system, event,
+				  strerror(errno));
+	e->enabled++;
+	return 0;
+}
+
+struct listing {
+	struct braid_directory *dir;
+	u32 room;
+	u32 used;
+};
+
+static int list_one(void *arg, const char *system, const char *event)
+{
+	struct listing *l = arg;
+	struct braid_schema_event e = { .id = 1, .system = system, .name = event, .format = "" };
+
+	braid_schema_append(l->dir, l->room, &l->used, &e);
+	return 0;
+}
+
+/* The same help as for a guest's events, from the same code. */
+static int suggest(const struct braid_pattern *pattern)
+{
+	struct listing l = { .room = 1u << 20 };
+	struct braid_directory_copy copy = { 0 };
+	int err;
+
+	l.dir = calloc(1, sizeof(*l.dir) + l.room);
+	if (!l.dir)
+		return braid_out_of_memory();
+	for_each_event(list_one, &l);
+	copy.data = l.dir->data;
+	copy.bytes = l.used;
+	err = braid_directory_suggest(&copy, pattern, "the host");
+	free(l.dir);
+	return err;
+}
+
+struct switching {
+	struct tracefs_instance *instance;
+	const struct braid_pattern *patterns;
+	size_t nr_patterns;
+	u32 nr;
+};
+
+static int switch_one(void *arg, const char *system, const char *event)
+{
+	struct switching *x = arg;
+	size_t k;
+
+	for (k = 0; k < x->nr_patterns; k++) {
+		if (!braid_pattern_matches(&x->patterns[k], system, event))
+			continue;
+		x->nr += tracefs_event_file_write(x->instance, system, event, "enable", "1") >= 0;
+		break;
+	}
+	return 0;
+}
+
+u32 braid_host_switch_on(struct tracefs_instance *instance, const struct braid_pattern *patterns,
+			 size_t nr_patterns)
+{
+	struct switching x = { instance, patterns, nr_patterns, 0 };
+
+	for_each_event(switch_one, &x);
+	return x.nr;
+}
+
+int braid_host_enable_events(struct braid_tracefs_source *s)
+{
+	struct enabling e = { .s = s };
+	int err = for_each_event(enable_one, &e);
+
+	if (!err && !e.enabled)
+		err = braid_fail(-ENOENT, "the host has none of the requested events");
+	return err;
+}
+
+/* Returns 1 at the first event that the pattern matches. */
+static int match_one(void *arg, const char *system, const char *event)
+{
+	return braid_pattern_matches(arg, system, event);
+}
+
+/* Whether trace_clock, "[local] global counter", lists a clock. */
+static int check_clock(const char *clock)
+{
+	braid_auto_free char *listed = tracefs_instance_file_read(NULL, "trace_clock", NULL);
+	char *at = listed, *one;
+
+	while ((one = strsep(&at, " []\n")))
+		if (!strcmp(one, clock))
+			return 0;
+	return braid_fail(-EINVAL, "the host's kernel has no trace clock '%s'", clock);
+}
+
+int braid_tracefs_check(const struct braid_pattern *patterns, size_t nr_patterns, bool optional,
+			const char *clock)
+{
+	const char *root;
+	size_t k;
+	int err = braid_host_tracefs(&root);
+
+	if (!err && clock)
+		err = check_clock(clock);
+
+	for (k = 0; k < nr_patterns && !err && !optional; k++)
+		if (!for_each_event(match_one, (void *)&patterns[k]))
+			err = suggest(&patterns[k]);
+	return err;
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The recording itself: polls all sources, sleeps as long as possible, stops on request. */
+#include <errno.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/record/private.h"
+#include "host_agent/util/error.h"
+
+#define SLEEP_MIN_NS	1000000ULL
+#define SLEEP_MAX_NS	20000000ULL	/* a guest polls its mailbox as often, while our heartbeat
+					   advances */
+#define SHARE_NS	200000ULL	/* a guest at rest is polled this seldom for each guest ... */
+#define REST_MAX_NS	80000000ULL	/* ... and not too seldom for our heartbeat */
+#define LIVE_REST_NS	40000000ULL	/* ... nor for the viewer */
+#define ARM_LIMIT_NS	3000000000ULL
+#define DISARM_LIMIT_NS	2500000000ULL
+#define PROGRESS_NS	1000000000ULL
+#define SECOND_NS	1000000000ULL
+
+/*
+ * How long an idle guest is not polled: many cost no more than few, and one that will ring is not
+ * polled before.
+ */
+static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_record_guest *guest)
+{
+	u64 ns = r->nr_guests * SHARE_NS, most_ns = r->o.live.wanted ? LIVE_REST_NS : REST_MAX_NS;
+
+	if (ns >= most_ns || braid_region_source_rings(guest->source))
+		return most_ns;
+	return ns < SLEEP_MAX_NS ? SLEEP_MAX_NS : ns;
+}
+
+/*
+ * Polls a guest if it is due, or nearly: so idle ones are polled together. Returns enum
+ * braid_poll_result or the capture's error.
+ */
+static int poll_guest(struct braid_recording *r, struct braid_record_guest *guest, u64 now_ns)
+{
+	u64 longest_ns;
+	int ret;
+
+	if (guest->due_ns > now_ns + guest->rest_ns / 8)
+		return BRAID_POLL_IDLE;
+	ret = braid_region_source_poll(guest->source);
+	longest_ns = longest_rest_ns(r, guest);
+	if (ret != BRAID_POLL_IDLE || !guest->rest_ns)
+		guest->rest_ns = SLEEP_MIN_NS;
+	else
+		guest->rest_ns = 2 * guest->rest_ns < longest_ns ? 2 * guest->rest_ns : longest_ns;
+	guest->due_ns = ret == BRAID_POLL_MORE ? 0 : now_ns + guest->rest_ns;
+	return ret;
+}
+
+/* Polls all guests that are due. Returns enum braid_poll_result or the capture's error. */
+static int poll_all(struct braid_recording *r)
+{
+	u64 before = braid_capture_bytes(r->sink.capture), now_ns = braid_host_clock_ns();
+	int result = BRAID_POLL_IDLE, ret;
+	size_t k;
+
+	ret = braid_record_poll_domains(r);
+	if (ret)
+		return ret;
+	if (r->kvm_watch)
+		braid_kvm_watch_poll(r->kvm_watch);
+	for (k = 0; k < r->nr_guests; k++) {
+		ret = poll_guest(r, &r->guests[k], now_ns);
+		if (ret < 0)
+			return ret;
+		result = ret > result ? ret : result;
+	}
+	if (r->host_source) {
+		ret = braid_tracefs_source_poll(r->host_source);
+		if (ret < 0)
+			return ret;
+		result = ret > result ? ret : result;
+	}
+	ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	if (ret)
+		return ret;
+	/*
+	 * Rings' bytes are written already; other received data exists nowhere else until written.
+	 */
+	if (braid_capture_bytes(r->sink.capture) != before) {
+		ret = braid_capture_flush(r->sink.capture);
+		if (ret)
+			return ret;
+	}
+	ret = braid_record_live_turn(r);
+	return ret ? ret : result;
+}
+
+static u64 time_left_ns(const struct braid_recording *r)
+{
+	u64 spent_ns = braid_host_clock_ns() - r->start_ns, all_ns = r->o.seconds * SECOND_NS;
+
+	return spent_ns < all_ns ? all_ns - spent_ns : 0;
+}
+
+/*
+ * Listens to what can wake us. A guest that just rang is ignored for a short time, so that constant
+ * ringing does not keep us awake; *ns is shortened accordingly.
+ */
+static void listen_to_guests(struct braid_recording *r, u64 *ns)
+{
+	struct pollfd fds[BRAID_ENDPOINT_FDS];
+	u64 now_ns = braid_host_clock_ns();
+	size_t k, nr;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+
+		if (now_ns - guest->heard_ns < SLEEP_MIN_NS) {
+			*ns = *ns < SLEEP_MIN_NS ? *ns : SLEEP_MIN_NS;
+			continue;
+		}
+		nr = braid_region_source_fds(guest->source, fds);
+		braid_wait_for_guest(&r->wait, &guest->wait, k, fds, nr);
+	}
+}
+
+/* Each only while someone takes what it has: it would be ready again and again. */
+static void listen_to_others(struct braid_recording *r)
+{
+	bool runs = r->start_ns && !r->end_ns;
+
+	braid_wait_for(&r->wait, BRAID_WAIT_SIGNAL, r->signal_fd);
+	braid_wait_for(&r->wait, BRAID_WAIT_DOMAINS, r->watch.fd);
+	braid_wait_for(&r->wait, BRAID_WAIT_CHILD, runs ? r->command.pidfd : -1);
+	braid_wait_for(&r->wait, BRAID_WAIT_VIEWER, runs ? r->viewer.pidfd : -1);
+	/* During a snapshot new requests wait. */
+	braid_wait_for(&r->wait, BRAID_WAIT_REQUEST,
+		       runs && !r->flight.out ? braid_request_fd(&r->flight.requests) : -1);
+}
+
+/* Guests that rang, or have a message, are due. */
+static void heed_guests(struct braid_recording *r, const struct braid_woke *woke)
+{
+	u64 now_ns = braid_host_clock_ns();
+	u32 k;
+
+	for (k = 0; k < woke->nr_guests; k++) {
+		struct braid_record_guest *guest = &r->guests[woke->guests[k]];
+
+		guest->due_ns = 0;
+		guest->heard_ns = now_ns;
+		braid_wait_forget(&guest->wait);
+	}
+}
+
+/*
+ * Sleeps if possible, until the next turn is due or something happens. Returns true on a request to
+ * stop.
+ */
+static bool rest(struct braid_recording *r, int result, u64 *sleep_ns, struct braid_woke *woke)
+{
+	struct signalfd_siginfo info;
+	u64 ns;
+
+	if (result == BRAID_POLL_BUSY || result == BRAID_POLL_MORE)
+		*sleep_ns = SLEEP_MIN_NS;
+	else if (*sleep_ns < SLEEP_MAX_NS)
+		*sleep_ns = 2 * *sleep_ns < SLEEP_MAX_NS ? 2 * *sleep_ns : SLEEP_MAX_NS;
+	ns = *sleep_ns;
+	listen_to_guests(r, &ns);
+	listen_to_others(r);
+	if (result != BRAID_POLL_MORE)
+		braid_wait_timer(&r->wait, BRAID_WAIT_TICK, ns, 0);
+	braid_wait(&r->wait, result != BRAID_POLL_MORE, woke);
+	heed_guests(r, woke);
+	return braid_woke_by(woke, BRAID_WAIT_SIGNAL) &&
+	       read(r->signal_fd, &info, sizeof(info)) == sizeof(info);
+}
+
+/* All guests are gone, and none can return. */
+static bool all_gone(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.phase != BRAID_PHASE_GONE)
+			return false;
+	}
+	return (r->nr_guests || braid_record_expects(r)) && r->watch.fd < 0;
+}
+
+/* The timer's clock is corrected while it runs; the recording's is not. */
+static bool time_is_up(struct braid_recording *r, const struct braid_woke *woke)
+{
+	u64 left_ns;
+
+	if (!braid_woke_by(woke, BRAID_WAIT_END))
+		return false;
+	left_ns = time_left_ns(r);
+	if (left_ns)
+		braid_wait_timer(&r->wait, BRAID_WAIT_END, left_ns, 0);
+	return !left_ns;
+}
+
+static bool all_armed(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (!status.armed)
+			return false;
+	}
+	return true;
+}
+
+static bool all_disarmed(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (!status.disarmed)
+			return false;
+	}
+	return true;
+}
+
+static void tell_who_waits(struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.phase == BRAID_PHASE_WAITING && !r->guests[k].reported_waiting &&
+		    !r->o.quiet)
+			braid_record_say(r, r->guests[k].name, "waiting for the driver in %s",
+					 r->guests[k].path);
+		r->guests[k].reported_waiting = true;
+	}
+}
+
+/* Until every guest has its events on: what runs now is to be seen by all. */
+static int arm(struct braid_recording *r, bool *stop)
+{
+	u64 start_ns = braid_host_clock_ns(), sleep_ns = SLEEP_MIN_NS;
+	struct braid_woke woke;
+	int ret;
+
+	do {
+		ret = poll_all(r);
+		if (ret < 0)
+			return ret;
+		*stop = rest(r, ret, &sleep_ns, &woke);
+	} while (!*stop && !all_armed(r) && braid_host_clock_ns() - start_ns < ARM_LIMIT_NS);
+	return 0;
+}
+
+static int put_edge(struct braid_recording *r, enum braid_window_edge edge, u64 host_ns)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = host_ns };
+
+	if (r->o.flight.wanted)	/* a snapshot has all events */
+		return 0;
+	return braid_capture_put(r->sink.capture, BRAID_CHUNK_WINDOW, 0, &window, sizeof(window),
+				 NULL, 0);
+}
+
+/* The recording starts: what happens from here on is in the capture. */
+static int start(struct braid_recording *r)
+{
+	size_t k;
+	int err = 0;
+
+	/* First, since it may wait for long: the kernel has one lock for all tracing instances. */
+	if (r->host_source && !r->o.flight.wanted)
+		err = braid_tracefs_source_on(r->host_source);
+	if (err)
+		return err;
+	r->start_ns = braid_host_clock_ns();
+	if (r->o.seconds > 0)
+		braid_wait_timer(&r->wait, BRAID_WAIT_END, r->o.seconds * SECOND_NS, 0);
+	braid_wait_timer(&r->wait, BRAID_WAIT_PROGRESS, PROGRESS_NS, PROGRESS_NS);
+	err = put_edge(r, BRAID_WINDOW_START, r->start_ns);
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_start(r->guests[k].source);
+	if (!err && r->host_source && !r->o.flight.wanted)
+		err = braid_tracefs_source_name_tasks(r->host_source);
+	return err;
+}
+
+/* And stops: what happens from here on is not. */
+static int stop(struct braid_recording *r)
+{
+	size_t k;
+
+	if (r->host_source && !r->o.flight.wanted)
+		braid_tracefs_source_off(r->host_source);
+	for (k = 0; k < r->nr_guests; k++)
+		braid_region_source_stop(r->guests[k].source);
+	r->end_ns = braid_host_clock_ns();
+	return put_edge(r, BRAID_WINDOW_STOP, r->end_ns);
+}
+
+static int record(struct braid_recording *r)
+{
+	struct braid_woke woke = { 0 };
+	u64 sleep_ns = SLEEP_MIN_NS;
+	int ret, err = 0;
+
+	for (;;) {
+		ret = poll_all(r);
+		if (ret >= 0)
+			err = braid_record_poll_flight(r);
+		if (ret < 0 || err)
+			return ret < 0 ? ret : err;
+		if (time_is_up(r, &woke) || braid_child_ended(&r->command) ||
+		    braid_record_live_gone(r))
+			return 0;
+		if (all_gone(r) && !r->command.argv) {
+			braid_record_say(r, NULL, "all guests have gone");
+			return 0;
+		}
+		if (braid_woke_by(&woke, BRAID_WAIT_PROGRESS))
+			r->ops->progress(r->arg, r);
+		if (rest(r, ret, &sleep_ns, &woke))
+			return 0;
+	}
+}
+
+static int disarm(struct braid_recording *r)
+{
+	u64 start_ns = braid_host_clock_ns(), sleep_ns = SLEEP_MIN_NS;
+	struct braid_woke woke;
+	size_t k;
+	int ret;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_disarm(r->guests[k].source);
+		r->guests[k].due_ns = 0;
+	}
+	while (!all_disarmed(r) && braid_host_clock_ns() - start_ns < DISARM_LIMIT_NS) {
+		ret = poll_all(r);
+		if (ret < 0)
+			return ret;
+		if (rest(r, ret, &sleep_ns, &woke))	/* second request: at once */
+			break;
+	}
+	return 0;
+}
+
+static int finish(struct braid_recording *r)
+{
+	int err = 0;
+	size_t k;
+
+	if (r->host_source)
+		err = braid_tracefs_source_finish(r->host_source);
+	for (k = 0; k < r->nr_guests && !err; k++)
+		err = braid_region_source_finish(r->guests[k].source);
+	/* After the last event, so that no clock must be extrapolated there. */
+	return err ? err : braid_sampler_turn(r->sampler, r->sink.capture, true);
+}
+
+int braid_record_run(struct braid_recording *r)
+{
+	bool told = false;
+	int err = arm(r, &told);
+
+	if (!err)
+		err = start(r);
+	if (!err && !told && r->command.argv)
+		err = braid_child_start(&r->command);
+	/* The start can't fail any more: a former capture of that name may be replaced. */
+	if (!err)
+		err = braid_capture_publish(r->sink.capture);
+	if (err)
+		return err;
+	tell_who_waits(r);
+	r->ops->started(r->arg, r);
+	if (!told)
+		err = record(r);
+	if (!err)
+		err = stop(r);
+	if (!err)
+		err = disarm(r);
+	if (!err)
+		err = finish(r);
+	return err;
+}
+
+int braid_record_check_buffer(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	bool known = false;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && r->o.buffer; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		if (status.nr_streams && !status.no_buffer)
+			return 0;
+		known |= status.no_buffer;
+	}
+	if (!known)
+		return 0;
+	return braid_fail(-ENOENT, "no buffer '%s' appeared; 'tracebraid stat' lists all", r->o.buffer);
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What is to be recorded, as given by the user. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/discover/discover.h"
+#include "host_agent/record/record.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+
+/* REGION[,name=NAME], and a socket's REGION has its own options. */
+int braid_record_add_guest(struct braid_record_options *o, const char *argument)
+{
+	struct braid_record_given guest = { .named = false };
+	int err = braid_split_name(argument, guest.path, guest.name);
+
+	if (err)
+		return err;
+	guest.named = *guest.name;
+	if (braid_array_push(o->given, o->nr_given, o->given_capacity, guest))
+		return braid_out_of_memory();
+	return 0;
+}
+
+/* SYSTEM[:EVENT][,SYSTEM[:EVENT]]... */
+int braid_record_add_events(struct braid_record_patterns *list, const char *argument)
+{
+	braid_auto_free char *copy = strdup(argument);
+	struct braid_pattern pattern;
+	char *at = copy, *one;
+	int err;
+
+	if (!copy)
+		return braid_out_of_memory();
+	while ((one = strsep(&at, ","))) {
+		err = braid_pattern_parse(&pattern, one);
+		if (err)
+			return err;
+		if (braid_array_push(list->items, list->nr, list->capacity, pattern))
+			return braid_out_of_memory();
+	}
+	return 0;
+}
+
+int braid_record_add_domain(struct braid_record_options *o, const char *name)
+{
+	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)
+		return braid_fail(-EINVAL, "-d %s: the name is too long; use the domain's UUID", name);
+	if (braid_array_push(o->domains.names, o->domains.nr, o->domains.capacity, name))
+		return braid_out_of_memory();
+	return 0;
+}
+
+void braid_record_options_free(struct braid_record_options *o)
+{
+	free(o->given);
+	free(o->domains.names);
+	free(o->events.items);
+	free(o->host_events.items);
+	free(o->flight.on.items);
+}

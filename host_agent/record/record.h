@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A recording: of which guests, until when, into what. It prints nothing. */
+#ifndef BRAID_RECORD_RECORD_H
+#define BRAID_RECORD_RECORD_H
+
+#include "host_agent/capture/flusher.h"
+#include "host_agent/clock/sampler.h"
+#include "host_agent/discover/libvirt.h"
+#include "host_agent/live/region.h"
+#include "host_agent/live/tracefs.h"
+#include "host_agent/record/wait.h"
+#include "host_agent/transport/request.h"
+#include "host_agent/util/confine.h"
+
+/*
+ * What holds during a recording:
+ * - One thread reads guests and host, in turns of bounded work; it sleeps in braid_wait() alone.
+ * - It never waits for the disk while the queue of host_agent/capture/flusher.h has room; after
+ *   that sub-buffers stay in the rings, which count what they lose.
+ * - Processes are forked before anything of a guest is read, and confined.
+ * - An error of one guest is reported; only an error of the capture ends the recording.
+ * - The caller is informed through struct braid_record_ops, and changes nothing in the recording.
+ */
+
+#define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
+
+/* What is to be recorded ------------------------------------------------------------------- */
+
+enum braid_record_host {
+	BRAID_HOST_NO,
+	BRAID_HOST_TRY,		/* continue without it on failure */
+	BRAID_HOST_YES,
+};
+
+/* A list of patterns. */
+struct braid_record_patterns {
+	struct braid_pattern *items;
+	size_t nr;
+	size_t capacity;
+};
+
+/* A region by -r. */
+struct braid_record_given {
+	char path[256];
+	char name[64];
+	bool named;		/* by ,name=: takes precedence */
+};
+
+/* Domains of libvirt. */
+struct braid_record_domains {
+	const char *uri;	/* NULL: libvirt's usual */
+	const char **names;
+	size_t nr;
+	size_t capacity;
+	bool all;		/* later ones too */
+};
+
+#define BRAID_FLIGHT_PATH_BYTES		256	/* of a snapshot */
+#define BRAID_FLIGHT_NUMBER_BYTES	16	/* and a suffix, after a name */
+
+/* A flight recorder: snapshots, no capture. */
+struct braid_record_flight_options {
+	bool wanted;
+	struct braid_record_patterns on;	/* events that call for a snapshot */
+	u64 most;			/* of those found automatically */
+	double hold_off;		/* seconds from one to the next */
+};
+
+/* A separate process that prints events as they are recorded. */
+struct braid_record_live_options {
+	bool wanted;
+	bool json;
+};
+
+struct braid_record_options {
+	const char *file;
+	const char *buffer;	/* of the guests; NULL: all */
+	double seconds;		/* 0: until interrupted */
+	bool quiet;		/* say only what went wrong */
+	bool clock_only;	/* no event is enabled or read */
+	bool backlog;		/* what rings held before the start is recorded too */
+	enum braid_record_host host;
+	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */
+	struct braid_record_patterns host_events;
+	bool host_events_given;
+	const char *host_clock;	/* the trace clock; NULL: the file's */
+	char **command;		/* to run meanwhile; NULL: none */
+	struct braid_record_given *given;
+	size_t nr_given;
+	size_t given_capacity;
+	struct braid_record_domains domains;
+	struct braid_record_flight_options flight;
+	struct braid_record_live_options live;
+};
+
+/* 0 or -errno with braid_fail(). REGION[,name=NAME]; SYSTEM[:EVENT],...; a name or UUID. */
+int braid_record_add_guest(struct braid_record_options *o, const char *argument);
+int braid_record_add_events(struct braid_record_patterns *list, const char *argument);
+int braid_record_add_domain(struct braid_record_options *o, const char *name);
+
+/** braid_record_options_free - what was added */
+void braid_record_options_free(struct braid_record_options *o);
+
+/* The recording ---------------------------------------------------------------------------- */
+
+/* A guest given or found. */
+struct braid_record_guest {
+	char path[256];
+	char name[64];
+	char domain[64];	/* libvirt's, used in its events; "": unknown */
+	bool given;		/* by -r: it must be recordable */
+	bool named;		/* and by ,name=: takes precedence */
+	struct braid_endpoint *endpoint;	/* until source has it; or NULL */
+	struct braid_region_source *source;
+	u64 due_ns;		/* time of the next poll; 0: at once */
+	u64 rest_ns;		/* between two polls */
+	u64 heard_ns;		/* when it last rang, or sent a message */
+	struct braid_wait_guest wait;
+	bool reported_waiting;
+	u64 noticed;		/* flight: of its status, as acted upon */
+	bool was_silent;
+};
+
+/* The command that runs while we record. */
+struct braid_record_child {
+	char **argv;		/* NULL: none */
+	pid_t pid;
+	int pidfd;		/* or -1 */
+	int go_fd;		/* a byte: become the command; or -1 */
+	int failure_fd;		/* why it could not; or -1 */
+	int status;		/* an exit code, once it ended */
+	bool ended;
+};
+
+/* The snapshots of a flight recorder. */
+struct braid_record_flight {
+	struct braid_request_endpoint requests;
+	struct braid_tracefs_watch *host_watch;	/* or NULL */
+	struct braid_capture_writer *out;	/* the snapshot that is being written; NULL: none */
+	char path[BRAID_FLIGHT_PATH_BYTES];	/* of it */
+	char why[208];
+	bool by_request;		/* a client waits for the answer */
+	u64 deadline_ns;
+	u64 events_before;
+	u32 number;			/* in the last name */
+	u64 nr_by_itself;
+	u64 nr_taken;
+	u64 last_ns;
+	bool reported_refusal;
+};
+
+/* Sent to the viewer through a pipe; the last one applies. */
+struct braid_viewer_mark {
+	u64 bytes;		/* of the capture, that may be read: whole chunks */
+	s64 until_ns;		/* all that was before is in them, as far as can be known */
+};
+
+/* A separate process that prints events as they are recorded. */
+struct braid_record_viewer {
+	bool in_memory;		/* the capture is not kept: it is a file without a name ... */
+	char path[64];		/* ... to be opened by this */
+	int memory_fd;		/* or -1 */
+	u64 forgotten_bytes;	/* of it, from its start on */
+	pid_t pid;		/* or 0 */
+	int pidfd;		/* or -1 */
+	int marks_fd;		/* receives the complete position of the capture; or -1 */
+	u64 marked_ns;		/* time of the last mark */
+	struct braid_viewer_mark mark;	/* not sent until that much is written; 0 bytes: none */
+};
+
+struct braid_recording {
+	struct braid_record_options o;
+	const struct braid_record_ops *ops;
+	void *arg;		/* of ops */
+	struct braid_record_guest *guests;
+	size_t nr_guests;
+	size_t guests_capacity;
+	struct braid_record_child command;
+	struct braid_domain_watch watch;
+	struct braid_record_flight flight;
+	struct braid_record_viewer viewer;
+	struct braid_live_sink sink;
+	struct braid_flusher *flusher;	/* writes the capture; NULL: none is kept, or many are */
+	struct braid_exchange *exchange;
+	struct braid_kvm_watch *kvm_watch;	/* NULL: no KVM here, or not ours to see */
+	struct braid_tracefs_source *host_source;
+	struct braid_sampler *sampler;
+	int signal_fd;
+	struct braid_wait wait;
+	u64 start_ns;		/* 0: not yet */
+	u64 end_ns;
+};
+
+/* Whether guests may still be added. */
+static inline bool braid_record_expects(const struct braid_recording *r)
+{
+	return r->o.domains.nr || r->o.domains.all;
+}
+
+/* What a recording calls: of these, those with @arg in its own thread, between turns. */
+struct braid_record_ops {
+	/* A line about a guest, or about all with a NULL or empty @name. */
+	void (*say)(void *arg, const char *name, const char *line);
+	void (*forked)(void *arg);	/* the last process was started */
+	void (*started)(void *arg, const struct braid_recording *r);
+	void (*progress)(void *arg, const struct braid_recording *r);	/* each second */
+	void (*stopped)(void *arg, const struct braid_recording *r);	/* all is taken */
+	/* Drops privileges: of the recorder, and of the process that writes. 0 or -errno. */
+	int (*confine)(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
+	int (*confine_writer)(void);
+	/* What a capture that begins now says of its host. */
+	void (*capture_head)(struct braid_chunk_file *head);
+	/* In a process of its own: prints what is recorded. @marks_fd ends with the recording. */
+	int (*view)(const char *path, int marks_fd, bool json);
+};
+
+/* How it ended. */
+struct braid_record_result {
+	bool lacks;		/* less is recorded of some guest than was asked for */
+	int status;		/* the command's exit code; 0 without one, or while it ran */
+};
+
+/**
+ * braid_record_session - record, from the choice of guests to the end of the capture
+ * @o: what; changed, for example by defaults. The caller frees it
+ * @ops: called during the recording
+ * @arg: handed to @ops
+ * @result: filled on success
+ *
+ * SIGINT, SIGTERM and SIGHUP end the recording; a second one does not wait for guests.
+ *
+ * Return: 0, or -errno with braid_fail(): a capture that was begun is valid up to its last whole
+ * chunk.
+ */
+int braid_record_session(struct braid_record_options *o, const struct braid_record_ops *ops,
+			 void *arg, struct braid_record_result *result);
+
+#endif /* BRAID_RECORD_RECORD_H */

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Selects guests and events, and opens all sources. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/discover/discover.h"
+#include "host_agent/record/private.h"
+#include "host_agent/transport/endpoint.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
+
+/* A region that is named twice would be recorded by us and refused to us. */
+static int refuse_twins(const struct braid_recording *r)
+{
+	braid_auto_free struct stat *files = calloc(r->nr_guests, sizeof(*files));
+	size_t k, i;
+
+	if (!files)
+		return braid_out_of_memory();
+	for (k = 0; k < r->nr_guests; k++) {
+		if (stat(r->guests[k].path, &files[k]))
+			files[k].st_ino = 0;
+		for (i = 0; i < k; i++)
+			if (!strcmp(r->guests[i].path, r->guests[k].path) ||
+			    (files[k].st_ino && files[i].st_ino == files[k].st_ino &&
+			     files[i].st_dev == files[k].st_dev))
+				return braid_fail(-EINVAL, "%s: given twice", r->guests[k].path);
+	}
+	return 0;
+}
+
+/* Sets the paths of the -r arguments, except sockets. */
+static int resolve_paths(struct braid_recording *r, const char **paths, size_t *nr_files)
+{
+	braid_auto_free struct braid_named *named = calloc(r->nr_guests, sizeof(*named));
+	size_t nr = 0, k;
+	int err;
+
+	if (!named)
+		return braid_out_of_memory();
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_endpoint_is_socket(r->guests[k].path))
+			named[nr++].word = r->guests[k].path;
+	err = braid_resolve(named, nr);
+	for (k = nr = 0; k < r->nr_guests && !err; k++) {
+		if (braid_endpoint_is_socket(r->guests[k].path))
+			continue;
+		memcpy(r->guests[k].path, named[nr].path, sizeof(r->guests[k].path));
+		paths[nr++] = r->guests[k].path;
+	}
+	*nr_files = nr;
+	return err;
+}
+
+/* Fills in paths and names of the -r arguments. */
+static int resolve_given(struct braid_recording *r)
+{
+	braid_auto_free struct braid_found *given = NULL;
+	braid_auto_free const char **paths = calloc(r->nr_guests, sizeof(*paths));
+	size_t nr, k, nr_files = 0;
+	int err;
+
+	if (!paths)
+		return braid_out_of_memory();
+	err = resolve_paths(r, paths, &nr_files);
+	if (!err)
+		err = braid_discover(&given, &nr, paths, nr_files, 0, NULL);
+	if (!err)
+		err = refuse_twins(r);
+	for (k = 0; k < r->nr_guests && !err; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+		size_t i;
+
+		if (braid_endpoint_is_socket(guest->path))
+			continue;
+		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
+			;
+		if (i == nr)
+			err = braid_fail(-EINVAL, "%s: given twice", guest->path);
+		else if (given[i].state == BRAID_DRIVER_UNREADABLE)
+			err = braid_fail(given[i].error, "%s", given[i].why);
+		else if (!*guest->name)
+			strcpy(guest->name, given[i].name);
+	}
+	return err;
+}
+
+static bool given(const struct braid_recording *r, const struct braid_found *found)
+{
+	struct stat st;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && r->guests[k].given; k++)
+		if (!stat(r->guests[k].path, &st) && st.st_ino == found->inode &&
+		    st.st_dev == found->device)
+			return true;
+	return false;
+}
+
+static int take_all(struct braid_recording *r)
+{
+	braid_auto_free struct braid_found *found = NULL;
+	size_t nr, k;
+	int err = braid_discover(&found, &nr, NULL, 0, 0, NULL);
+
+	for (k = 0; k < nr && !err; k++) {
+		struct braid_record_guest guest = { .wait = BRAID_WAIT_GUEST_NONE };
+
+		if (given(r, &found[k]))
+			continue;
+		if (found[k].state == BRAID_DRIVER_UNREADABLE) {
+			braid_record_say(r, NULL, "left out: %s", found[k].why);
+			continue;
+		}
+		strcpy(guest.path, found[k].path);
+		strcpy(guest.name, found[k].name);
+		if (braid_array_push(r->guests, r->nr_guests, r->guests_capacity, guest))
+			err = braid_out_of_memory();
+	}
+	if (!err && !r->nr_guests && !r->o.domains.all && r->o.host == BRAID_HOST_NO)
+		err = braid_fail(-ENOENT, "no region found; give a guest one (QEMU: -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on -device ivshmem-plain,memdev=shm) and load its driver, or name one with -r");
+	return err;
+}
+
+int braid_record_find_guests(struct braid_recording *r)
+{
+	size_t k, i;
+	int err = 0;
+
+	if (r->nr_guests)
+		err = resolve_given(r);
+	if (!err && (r->o.domains.all || (!r->nr_guests && !r->o.domains.nr)))
+		err = take_all(r);
+	/* The report distinguishes streams by name. */
+	for (k = 0; k < r->nr_guests && !err; k++)
+		if (!strcmp(r->guests[k].name, "host"))
+			err = braid_fail(-EINVAL, "%s: \"host\" is reserved for the host; use -r %s,name=NAME",
+					 r->guests[k].path, r->guests[k].path);
+	for (k = 0; k < r->nr_guests && !err; k++)
+		for (i = 0; i < k && !err; i++)
+			if (*r->guests[i].name && !strcmp(r->guests[i].name, r->guests[k].name))
+				err = braid_fail(-EINVAL, "%s and %s would both be named \"%s\"; use -r %s,name=NAME",
+						 r->guests[i].path, r->guests[k].path,
+						 r->guests[k].name, r->guests[k].path);
+	return err;
+}
+
+static void say_for_guest(void *arg, const char *name, const char *line)
+{
+	braid_record_say(arg, name, "%s", line);
+}
+
+/*
+ * A pattern must match an event of some guest whose events are known; --on's may match the host's.
+ */
+static int check_events(struct braid_recording *r, bool defaults)
+{
+	size_t own = r->o.events.nr - r->o.flight.on.nr, k, i;
+	char failure[512];
+	int ret;
+
+	for (k = defaults ? own : 0; k < r->o.events.nr; k++) {
+		bool known = false, found = k >= own && r->o.host != BRAID_HOST_NO;
+
+		for (i = 0; i < r->nr_guests; i++) {
+			ret = braid_region_source_check(r->guests[i].source, k);
+			found |= ret > 0;
+			if (ret < 0 && !known)
+				snprintf(failure, sizeof(failure), "%s", braid_failure());
+			known |= ret < 0;
+		}
+		if (known && !found)
+			return braid_fail(-ENOENT, "%s", failure);
+	}
+	return 0;
+}
+
+static void drop_guest(struct braid_recording *r, size_t k)
+{
+	memmove(&r->guests[k], &r->guests[k + 1], (r->nr_guests - k - 1) * sizeof(*r->guests));
+	r->nr_guests--;
+}
+
+/* Each guest takes a few descriptors; the soft limit is for programs that select(). */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int braid_record_confine(struct braid_recording *r)
+{
+	const pid_t children[BRAID_CONFINE_CHILDREN] = {
+		r->command.pid, r->watch.pid, r->viewer.pid,
+	};
+	size_t k;
+	int err = 0;
+
+	raise_file_limit();
+	for (k = 0; k < r->nr_guests && !err; k++)	/* a socket can't be made any more */
+		if (braid_endpoint_is_socket(r->guests[k].path))
+			err = braid_endpoint_open(&r->guests[k].endpoint, r->guests[k].path);
+	if (!err)
+		err = braid_record_open_flight(r);
+	tracefs_tracing_dir();		/* it is mounted if necessary */
+	return err ? err : r->ops->confine(BRAID_CONFINE_RECORD, children);
+}
+
+int braid_record_open_guest(struct braid_recording *r, struct braid_record_guest *guest)
+{
+	struct braid_region_options o = {
+		.path = guest->path,
+		.endpoint = guest->endpoint,
+		.name = guest->name,
+		.sink = &r->sink,
+		.exchange = r->exchange,
+		.kvm_watch = r->kvm_watch,
+		.patterns = r->o.events.items,
+		.nr_patterns = r->o.events.nr,
+		.buffer = r->o.buffer,
+		.clock_only = r->o.clock_only,
+		.window = !r->o.flight.wanted,
+		.backlog = r->o.backlog,
+		.flight = r->o.flight.wanted,
+		.on = r->o.flight.on.items,
+		.nr_on = r->o.flight.on.nr,
+		.say = say_for_guest,
+		.say_arg = r,
+	};
+	int err;
+
+	guest->endpoint = NULL;
+	err = braid_region_source_open(&guest->source, &o);
+	if (!err && r->start_ns)	/* added during the recording */
+		braid_region_source_start(guest->source);
+	return err;
+}
+
+int braid_record_open_guests(struct braid_recording *r)
+{
+	bool expects = braid_record_expects(r), some = r->nr_guests || expects;
+	size_t k = 0, found = r->nr_guests;
+	bool defaults = !r->o.events.nr;
+	int err = 0;
+
+	if (defaults && !r->o.clock_only)
+		err = braid_record_add_events(&r->o.events, BRAID_GUEST_EVENTS);
+	if (!err)
+		err = braid_record_add_on(r, &r->o.events);
+	if (!err && some)
+		err = braid_exchange_start(&r->exchange);
+	if (!err && some)	/* a help: the offsets are read now and then anyway */
+		braid_kvm_watch_open(&r->kvm_watch);
+	while (k < r->nr_guests && !err) {
+		err = braid_record_open_guest(r, &r->guests[k]);
+		if (!err) {
+			k++;
+		} else if (!r->guests[k].given && (found > 1 || expects)) {
+			braid_record_say(r, NULL, "left out: %s", braid_failure());
+			drop_guest(r, k);
+			err = 0;
+		}
+	}
+	if (!err && found && !r->nr_guests && !expects)
+		err = braid_fail(-ENOENT, "no guest can be recorded");
+	return err || r->o.clock_only ? err : check_events(r, defaults);
+}
+
+/* The host can't be recorded: an error, or not. */
+static int without_host(struct braid_recording *r, int err)
+{
+	if (r->o.host == BRAID_HOST_YES || !(r->nr_guests || braid_record_expects(r)))
+		return err;
+	braid_record_say(r, NULL, "%s; continuing without the host", braid_failure());
+	r->o.host = BRAID_HOST_NO;
+	return 0;
+}
+
+int braid_record_check_host(struct braid_recording *r)
+{
+	int err;
+
+	if (r->o.host == BRAID_HOST_NO)
+		return r->o.host_clock ? braid_fail(-EINVAL, "-C %s: needs --host",
+						  r->o.host_clock) : 0;
+	err = r->o.host_clock ? braid_sampler_check(r->o.host_clock) : 0;
+	if (err)
+		return err;
+	if (!r->o.host_events_given) {
+		err = braid_record_add_events(&r->o.host_events, BRAID_HOST_EVENTS);
+		if (err)
+			return err;
+	}
+	err = braid_tracefs_check(r->o.host_events.items, r->o.host_events.nr,
+				  !r->o.host_events_given, r->o.host_clock);
+	return err ? without_host(r, err) : braid_record_add_on(r, &r->o.host_events);
+}
+
+static int open_tracefs(struct braid_recording *r)
+{
+	struct braid_tracefs_options o = {
+		.sink = &r->sink,
+		.patterns = r->o.host_events.items,
+		.nr_patterns = r->o.host_events.nr,
+		.clock = r->o.host_clock,
+		.held = !r->o.flight.wanted,
+		.flight = r->o.flight.wanted,
+	};
+	int err;
+
+	if (r->o.host == BRAID_HOST_NO)
+		return 0;
+	err = braid_tracefs_source_open(&r->host_source, &o);
+	return err && err != -ENOSPC ? without_host(r, err) : err;
+}
+
+static int start_tracefs(struct braid_recording *r)
+{
+	int err = r->host_source ? braid_tracefs_source_start(r->host_source) : 0;
+
+	if (err && err != -ENOSPC)
+		err = without_host(r, err);
+	if (r->o.host == BRAID_HOST_NO) {
+		braid_tracefs_source_close(r->host_source);
+		r->host_source = NULL;
+	}
+	return err;
+}
+
+int braid_record_open_host(struct braid_recording *r)
+{
+	int err = open_tracefs(r);
+
+	if (!err && r->host_source)
+		err = braid_sampler_open(&r->sampler, r->o.host_clock,
+					 braid_tracefs_source_stats(r->host_source));
+	else if (!err)
+		err = braid_sampler_open(&r->sampler, NULL, NULL);
+	/* The clocks are sampled before the first event, so that no time must be extrapolated. */
+	if (!err)
+		err = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	if (!err)
+		err = start_tracefs(r);
+	return err ? err : braid_record_watch_host(r);
+}
+
+int braid_record_start_flusher(struct braid_recording *r)
+{
+	if (r->o.flight.wanted || r->viewer.in_memory)
+		return 0;
+	return braid_flusher_start(&r->flusher, r->ops->confine_writer);
+}
+
+int braid_record_open_file(struct braid_recording *r)
+{
+	struct braid_chunk_file head;
+	int err;
+
+	r->sink.next_stream = 1;
+	if (r->o.flight.wanted)
+		return braid_capture_create_history(&r->sink.capture);
+	if (!strcmp(r->o.file, "-") && isatty(STDOUT_FILENO))
+		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
+	r->ops->capture_head(&head);
+	r->sink.prompt = r->o.live.wanted;
+	if (r->viewer.in_memory)
+		return braid_capture_create_at(&r->sink.capture,
+					       fcntl(r->viewer.memory_fd, F_DUPFD_CLOEXEC, 0),
+					       r->viewer.path, &head);
+	err = braid_capture_create_queued(&r->sink.capture, r->o.file, &head, r->flusher);
+	if (!err)
+		braid_capture_sync_at_end(r->sink.capture);
+	return err;
+}

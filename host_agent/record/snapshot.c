@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A flight recorder: no file is written until a snapshot is requested, or an event occurs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/clock/host.h"
+#include "host_agent/record/private.h"
+#include "host_agent/util/error.h"
+
+#define CLOCK_LIMIT_NS	1000000000ULL	/* for the guests' clocks after the last event */
+#define NUMBERS_MOST	1000000u
+#define SUFFIX		".braid"
+#define WHY_BYTES	sizeof(((struct braid_record_flight *)0)->why)
+
+int braid_record_open_flight(struct braid_recording *r)
+{
+	return r->o.flight.wanted ? braid_request_open(&r->flight.requests) : 0;
+}
+
+/* Watched events must be enabled, in guests and host. */
+int braid_record_add_on(struct braid_recording *r, struct braid_record_patterns *list)
+{
+	const struct braid_record_patterns *on = &r->o.flight.on;
+	size_t k;
+
+	for (k = 0; k < on->nr; k++)
+		if (braid_array_push(list->items, list->nr, list->capacity, on->items[k]))
+			return braid_out_of_memory();
+	return 0;
+}
+
+int braid_record_watch_host(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (!r->o.flight.on.nr || !r->host_source)
+		return 0;
+	return braid_tracefs_watch_open(&f->host_watch, r->o.flight.on.items, r->o.flight.on.nr);
+}
+
+/* A snapshot ----------------------------------------------------------------------------- */
+
+static u64 events_so_far(const struct braid_recording *r)
+{
+	struct braid_region_status status;
+	struct braid_tracefs_status host;
+	u64 events = 0;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		events += status.events;
+	}
+	if (r->host_source) {
+		braid_tracefs_source_status(r->host_source, &host);
+		events += host.events;
+	}
+	return events;
+}
+
+/*
+ * Reads the rings; the clocks are sampled afterwards. Once the disk is full the other guests' rings
+ * are not read. Fails only without memory.
+ */
+static int take_all(struct braid_recording *r)
+{
+	int err = 0, host_err = 0;
+	size_t k;
+
+	braid_capture_replay(r->sink.capture, 0);
+	for (k = 0; k < r->nr_guests && !err && !braid_capture_tee_failed(r->sink.capture); k++)
+		err = braid_region_source_take(r->guests[k].source);
+	if (r->host_source && !err && !braid_capture_tee_failed(r->sink.capture))
+		host_err = braid_tracefs_source_take(r->host_source);
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_ask(r->guests[k].source);
+		r->guests[k].due_ns = 0;
+	}
+	if (host_err)
+		braid_record_say(r, "host", "%s", braid_failure());
+	return err;
+}
+
+static void say_result(struct braid_recording *r, int err, const char *line)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (!r->o.quiet || err)
+		braid_record_say(r, NULL, "%s", line);
+	if (f->by_request)
+		braid_request_answer(&f->requests, err, line);
+	f->by_request = false;
+	f->nr_taken += !err;
+	f->last_ns = braid_host_clock_ns();
+}
+
+/* Creates the file: @fd, or one of the next unused name. */
+static int begin(struct braid_recording *r, int fd)
+{
+	struct braid_record_flight *f = &r->flight;
+	struct braid_chunk_file head;
+	int err;
+
+	r->ops->capture_head(&head);
+	err = fd >= 0 ? braid_capture_create_at(&f->out, fd, f->path, &head) :
+			braid_capture_create(&f->out, f->path, &head);
+	if (err)
+		return err;
+	braid_capture_tee(r->sink.capture, f->out);
+	f->events_before = events_so_far(r);
+	f->deadline_ns = braid_host_clock_ns() + CLOCK_LIMIT_NS;
+	return take_all(r);
+}
+
+static bool clocks_known(const struct braid_recording *r)
+{
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++)
+		if (!braid_region_source_asked(r->guests[k].source))
+			return false;
+	return true;
+}
+
+/* The clocks and the ends. What fails is the snapshot, never the recording. */
+static int finish(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	char line[BRAID_REQUEST_LINE_BYTES];
+	int err = braid_sampler_turn(r->sampler, r->sink.capture, true), tee_err;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests && !err; k++)
+		err = braid_region_source_took(r->guests[k].source, f->out);
+	if (r->host_source && !err)
+		err = braid_tracefs_source_took(r->host_source, f->out);
+	tee_err = braid_capture_tee(r->sink.capture, NULL);
+	err = tee_err ? tee_err : err;
+	if (err)
+		braid_capture_abandon(f->out);
+	else
+		err = braid_capture_finish(f->out);
+	f->out = NULL;
+	if (err)
+		snprintf(line, sizeof(line), "%.500s", braid_failure());
+	else
+		snprintf(line, sizeof(line), "%s: %llu events, %s", f->path,
+			 (unsigned long long)(events_so_far(r) - f->events_before), f->why);
+	say_result(r, err, line);
+	return 0;
+}
+
+/* By themselves -------------------------------------------------------------------------- */
+
+/* FILE-1.braid, FILE-2.braid...: existing files are not replaced. */
+static int next_name(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	size_t n = strlen(r->o.file), suffix = strlen(SUFFIX);
+
+	if (n > suffix && !strcmp(r->o.file + n - suffix, SUFFIX))
+		n -= suffix;
+	while (++f->number < NUMBERS_MOST) {
+		snprintf(f->path, sizeof(f->path), "%.*s-%u" SUFFIX, (int)n, r->o.file, f->number);
+		if (access(f->path, F_OK))
+			return 0;
+	}
+	return braid_fail(-EEXIST, "%s: no unused number left for a snapshot", r->o.file);
+}
+
+enum cause {
+	CAUSE_NONE = 0,
+	CAUSE_EVENT,		/* it is over */
+	CAUSE_GUEST,		/* one ends or is silent, till that was taken */
+};
+
+/* The reason for a snapshot. Events are seen only once. */
+static enum cause find_cause(struct braid_recording *r, char *why)
+{
+	enum cause cause = CAUSE_NONE;
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		struct braid_record_guest *guest = &r->guests[k];
+
+		braid_region_source_status(guest->source, &status);
+		guest->was_silent &= status.silent;
+		if (status.leaving || (status.silent && !guest->was_silent)) {
+			cause = CAUSE_GUEST;
+			snprintf(why, WHY_BYTES, "%s %s", status.name,
+				 status.leaving ? "ends" : "is silent");
+		} else if (status.noticed != guest->noticed && !cause) {
+			cause = CAUSE_EVENT;
+			snprintf(why, WHY_BYTES, "%s: %s", status.name, status.noticed_event);
+		}
+		guest->noticed = status.noticed;
+	}
+	if (r->flight.host_watch && braid_tracefs_watch_poll(r->flight.host_watch) && !cause) {
+		cause = CAUSE_EVENT;
+		snprintf(why, WHY_BYTES, "an event of the host");
+	}
+	return cause;
+}
+
+/* All that guests call for was taken, or never will be. */
+static void settle_guests(struct braid_recording *r)
+{
+	struct braid_region_status status;
+	size_t k;
+
+	for (k = 0; k < r->nr_guests; k++) {
+		braid_region_source_status(r->guests[k].source, &status);
+		r->guests[k].was_silent = status.silent;
+		braid_region_source_let_go(r->guests[k].source);
+	}
+}
+
+static bool is_held_off(const struct braid_recording *r)
+{
+	const struct braid_record_flight *f = &r->flight;
+
+	return f->nr_taken && braid_host_clock_ns() - f->last_ns < r->o.flight.hold_off * 1e9;
+}
+
+static void refuse(struct braid_recording *r, const char *why, const char *reason)
+{
+	if (!r->flight.reported_refusal)
+		braid_record_say(r, NULL, "%s: not taken: %s", why, reason);
+	r->flight.reported_refusal = true;
+}
+
+static int take_by_itself(struct braid_recording *r, enum cause cause, const char *why)
+{
+	struct braid_record_flight *f = &r->flight;
+	int err;
+
+	if (f->nr_by_itself >= r->o.flight.most) {
+		refuse(r, why, "the limit of --on-count is reached");
+		settle_guests(r);
+		return 0;
+	}
+	/* A guest's end can't wait: what boots next clears its region. */
+	if (cause == CAUSE_EVENT && is_held_off(r)) {
+		refuse(r, why, "the last snapshot was less than --hold-off ago");
+		return 0;
+	}
+	f->reported_refusal = false;
+	f->nr_by_itself++;
+	snprintf(f->why, sizeof(f->why), "%s", why);
+	err = next_name(r);
+	if (!err)
+		err = begin(r, -1);
+	settle_guests(r);
+	if (err && !f->out) {	/* a full disk, a folder that went: the next may be better */
+		say_result(r, err, braid_failure());
+		err = 0;
+	}
+	return err;
+}
+
+int braid_record_poll_flight(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+	struct braid_request request;
+	char why[WHY_BYTES] = "";
+	enum cause cause;
+	int err;
+
+	if (!r->o.flight.wanted)
+		return 0;
+	if (f->out)
+		return clocks_known(r) || braid_host_clock_ns() >= f->deadline_ns ? finish(r) : 0;
+	if (!is_held_off(r))
+		braid_tracefs_watch_again(f->host_watch);
+	if (braid_request_poll(&f->requests, &request) > 0) {
+		f->by_request = true;
+		snprintf(f->path, sizeof(f->path), "%s", request.path);
+		snprintf(f->why, sizeof(f->why), "as asked");
+		err = begin(r, request.fd);
+		settle_guests(r);
+		if (!err || f->out)
+			return err;
+		say_result(r, err, braid_failure());
+		return 0;
+	}
+	cause = find_cause(r, why);
+	return cause ? take_by_itself(r, cause, why) : 0;
+}
+
+void braid_record_close_flight(struct braid_recording *r)
+{
+	struct braid_record_flight *f = &r->flight;
+
+	if (f->out)
+		finish(r);
+	if (f->requests.fd >= 0)
+		braid_request_answer(&f->requests, -EPIPE, "the flight recorder has ended");
+	braid_request_close(&f->requests);
+	braid_tracefs_watch_close(f->host_watch);
+	f->host_watch = NULL;
+}

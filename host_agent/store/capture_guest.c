@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The cursor over a guest's ring: extents to sub-buffers, sub-buffers to events. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/store/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "shared/page.h"
+#include "shared/ring.h"
+
+struct guest_ring {
+	struct braid_capture_ring base;
+	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
+	u32 room_bytes;			/* in buffer */
+	u8 *buffer;			/* a chunk: struct braid_chunk_page, then its bytes */
+
+	/* All below is where the cursor is. */
+	struct braid_chunk_page page;	/* of the current extent */
+	u32 page_flags;			/* BRAID_BUFFER_* that hold for it */
+	struct braid_cursor cursor;
+	bool loaded;
+	bool opened;			/* position and what follows it hold */
+	bool placed;			/* first_seq is that of its first event here */
+	bool lost_track;		/* the rest of this sub-buffer can't be placed */
+	u64 position;
+	u64 first_seq;
+	u32 covered_bytes;		/* of the sub-buffer, decoded */
+	u64 dropped;			/* after the sub-buffer, by its writer's count */
+	u64 unreported;			/* lost, not reported with an event yet */
+	u64 unreported_damaged;
+	bool any;			/* item is of this ring: the next one is no earlier */
+	size_t part;			/* of base.parts: the first that ends after the event */
+	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
+};
+
+static struct guest_ring *guest_ring(struct braid_ring *ring)
+{
+	return (struct guest_ring *)ring;
+}
+
+__attribute__((__format__(printf, 2, 3)))
+static void faulty(struct guest_ring *g, const char *format, ...)
+{
+	struct braid_ring *ring = &g->base.ring;
+	char line[256];
+	va_list args;
+
+	ring->walk.faults++;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	braid_source_faulty(&g->base.source->source, ring->stream,
+			    "buffer %u, vCPU %u, position %llu: %s", ring->buffer, ring->cpu,
+			    (unsigned long long)g->position, line);
+}
+
+/* Accounts for a jump of the sequence, of which the writer or the agent reported @told. */
+static void lose(struct guest_ring *g, u64 lost, u64 told)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+	u64 damaged = lost > told ? lost - told : 0;
+
+	walk->lost += lost;
+	walk->damaged += damaged;
+	g->unreported += lost;
+	g->unreported_damaged += damaged;
+	walk->next_seq += lost;
+}
+
+/* The first sub-buffer that is here from its start, perhaps after one that was not. */
+static void start_walk(struct guest_ring *g, u64 told)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+
+	walk->started = true;
+	walk->first_seq = g->first_seq - told - walk->skipped;
+	walk->next_seq = walk->first_seq;
+	lose(g, told + walk->skipped, told);
+}
+
+/* An extent of another sub-buffer: what happened in between? */
+static void open_subbuf(struct guest_ring *g)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+	s64 ahead = (s64)(g->page.first_seq - walk->next_seq);
+	u64 told = g->dropped + g->page.lost_before;
+
+	g->opened = true;
+	g->placed = false;
+	g->lost_track = false;
+	g->position = g->page.position;
+	g->first_seq = g->page.first_seq;
+	g->covered_bytes = 0;
+	g->dropped = 0;
+	walk->pages++;
+	if (!walk->started) {
+		/* An earlier recording consumed this sub-buffer's beginning. */
+		if (!g->page.from_bytes || g->page.flags & BRAID_PAGE_PLACED)
+			start_walk(g, told);
+		return;
+	}
+	if (ahead < 0) {
+		faulty(g, "its sequence number is %llu events before the expected one",
+		       (unsigned long long)-ahead);
+		walk->next_seq = g->first_seq;
+		return;
+	}
+	if (!ahead)
+		return;
+	if ((u64)ahead > told) {
+		/* Losses of a part precede or follow the events that others read after it. */
+		u64 elsewhere = braid_capture_elsewhere(&g->base, walk->next_seq, g->first_seq);
+
+		if (elsewhere > ahead - told)
+			elsewhere = ahead - told;
+		walk->elsewhere += elsewhere;
+		walk->next_seq += elsewhere;
+		ahead -= elsewhere;
+	}
+	lose(g, ahead, told);
+	if ((u64)ahead > told)
+		faulty(g, "%llu events before it were recorded but are not in the capture",
+		       (unsigned long long)(ahead - told));
+}
+
+/* Counts the events of an extent that can't be dated. */
+static void skip_extent(struct guest_ring *g, const u8 *data, u32 bytes)
+{
+	struct braid_cursor c;
+	s64 n;
+
+	braid_cursor_init(&c, data, bytes, 0, g->page_flags);
+	n = braid_page_count(&c);
+	g->base.ring.walk.skipped += n > 0 ? n : 0;
+}
+
+/* Whether the chunk is unchanged since it was indexed. */
+static bool same_extent(const struct guest_ring *g, const struct braid_extent *extent)
+{
+	const struct braid_chunk_page *page = &g->page;
+
+	return page->position == extent->position &&
+	       page->first_seq == extent->first_seq && page->from_bytes == extent->from_bytes &&
+	       page->to_bytes == extent->to_bytes;
+}
+
+/* Begins the extent that was read into the buffer. */
+static void begin_extent(struct guest_ring *g, bool placed)
+{
+	const u8 *data = g->buffer + BRAID_PAGE_DATA_AT;
+	u32 skip, bytes;
+
+	if (g->page.from_bytes > g->covered_bytes && !g->lost_track) {
+		g->lost_track = true;
+		if (g->base.ring.walk.started)
+			faulty(g, "its bytes %u to %u are missing; the rest of it is skipped",
+			       g->covered_bytes, g->page.from_bytes);
+	}
+	if (g->lost_track) {
+		skip_extent(g, data, g->page.to_bytes - g->page.from_bytes);
+		g->covered_bytes = g->page.to_bytes;
+		return;
+	}
+	skip = g->covered_bytes - g->page.from_bytes;
+	bytes = g->page.to_bytes - g->covered_bytes;
+	if (!g->covered_bytes || placed) {
+		braid_cursor_init(&g->cursor, data, bytes, g->page.time_stamp, g->page_flags);
+	} else {
+		/* Times continue to accumulate from the end of the previous extent. */
+		g->cursor.data = data + skip;
+		g->cursor.bytes = bytes;
+		g->cursor.offset = 0;
+	}
+	g->loaded = true;
+}
+
+/* Space for an extent of any ring shape. */
+static int make_room(struct guest_ring *g, u32 bytes)
+{
+	u8 *grown;
+
+	if (bytes <= g->room_bytes)
+		return 0;
+	grown = realloc(g->buffer, bytes);
+	if (!grown)
+		return braid_out_of_memory();
+	g->buffer = grown;
+	g->room_bytes = bytes;
+	return 0;
+}
+
+/* Loads the next extent. Return: 1, 0 at the end, -errno. */
+static int load_extent(struct guest_ring *g)
+{
+	struct braid_capture_ring *base = &g->base;
+	const struct braid_extent *extent = &g->base.at.extent;
+	bool fresh, placed;
+	int err;
+
+	if (!braid_extents_next(&base->extents, &g->base.at))
+		return 0;
+	err = make_room(g, BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
+	if (err)
+		return err;
+	err = braid_capture_fetch(base->source, extent, g->buffer,
+				  sizeof(g->page) + extent->to_bytes - extent->from_bytes);
+	if (err == -EBADMSG) {
+		faulty(g, "%s", braid_failure());
+		return 1;
+	}
+	if (err)
+		return err;
+	memcpy(&g->page, g->buffer + BRAID_PAGE_AT, sizeof(g->page));
+	if (!same_extent(g, extent)) {
+		faulty(g, "the capture changed while it was read");
+		return 1;
+	}
+	base->ring.taken_ns = g->page.host_ns;
+	g->page_flags = braid_capture_page_flags(base->source, extent, &g->page, g->flags);
+	fresh = !g->opened || g->page.position != g->position;
+	placed = g->page.flags & BRAID_PAGE_PLACED &&
+		 (fresh || g->page.from_bytes > g->covered_bytes);
+	if (fresh || placed)
+		open_subbuf(g);
+	else if (!(g->page.flags & BRAID_PAGE_PLACED) && !g->placed && g->page.first_seq != g->first_seq)
+		faulty(g, "its extents give different sequence numbers");
+	if (g->page.flags & BRAID_PAGE_FINAL && g->page.dropped > g->dropped)
+		g->dropped = g->page.dropped;
+	if (g->page.to_bytes <= g->covered_bytes && g->page.to_bytes) {
+		base->ring.walk.duplicates += g->page.from_bytes < g->page.to_bytes;
+		return 1;
+	}
+	if (placed) {
+		g->placed = true;
+		g->covered_bytes = g->page.from_bytes;
+	}
+	begin_extent(g, placed);
+	return 1;
+}
+
+static void fill_item(struct guest_ring *g, enum braid_item_kind kind, u64 counter)
+{
+	struct braid_ring *ring = &g->base.ring;
+	struct braid_item *item = &ring->item;
+	struct braid_clock_time t = braid_clock_convert(&ring->stream->clock, ring->cpu, counter,
+							g->page.host_ns,
+							g->base.epoch + g->adrift);
+	s64 shown = t.ns;
+
+	if (t.sure) {
+		g->base.epoch = t.epoch;	/* what follows in the ring is of no earlier one */
+		g->adrift = false;
+	}
+	item->kind = kind;
+	item->bound_ns = t.bound_ns;
+	item->sure = t.sure;
+	if (kind == BRAID_ITEM_EVENT && shown > (s64)g->page.host_ns) {
+		/* It was there then. If not even the bound allows that, something is wrong. */
+		if (braid_clock_earliest(t.ns, t.bound_ns) > (s64)g->page.host_ns)
+			faulty(g, "an event is %llu ns later than the page that holds it",
+			       (unsigned long long)t.ns - g->page.host_ns);
+		shown = g->page.host_ns;
+	}
+	if (g->any && shown < item->host_ns)
+		shown = item->host_ns;		/* nor before its predecessor: two epochs overlap, or
+						   the guest's time went back */
+	if (shown > t.ns && item->bound_ns != BRAID_BOUND_UNKNOWN)
+		item->bound_ns += (u64)shown - (u64)t.ns;
+	g->any = true;
+	item->host_ns = shown;
+	item->counter = counter;
+	item->lost_before = g->unreported;
+	item->damaged_before = g->unreported_damaged;
+	g->unreported = 0;
+	g->unreported_damaged = 0;
+}
+
+/* Whether a RING_END accounts for the event. */
+static void find_part(struct guest_ring *g, u64 seq)
+{
+	const struct braid_capture_ring *base = &g->base;
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+
+	while (g->part < base->nr_parts && (s64)(seq - base->parts[g->part].reach) >= 0)
+		g->part++;
+	if (g->part == base->nr_parts)
+		walk->late++;
+	else if ((s64)(seq - base->parts[g->part].from_seq) >= 0)
+		return;
+	walk->outside++;
+}
+
+/* Times increase in a ring, except where the guest's counter jumped back and began a sub-buffer. */
+static void check_order(struct guest_ring *g, u64 counter)
+{
+	u64 back = g->base.ring.item.counter - counter;
+
+	if (!g->any || (s64)back <= 0)
+		return;
+	if (g->cursor.events == 1 && back >= BRAID_JUMP_STEPS)
+		g->adrift = true;
+	else
+		faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
+}
+
+static void deliver(struct guest_ring *g, const struct braid_event_view *view)
+{
+	struct braid_ring *ring = &g->base.ring;
+	struct braid_item *item = &ring->item;
+
+	check_order(g, view->time);
+	item->seq = g->first_seq + g->cursor.events - 1;
+	if (item->seq != ring->walk.next_seq)
+		faulty(g, "event %llu where %llu was expected", (unsigned long long)item->seq,
+		       (unsigned long long)ring->walk.next_seq);
+	fill_item(g, BRAID_ITEM_EVENT, view->time);
+	item->raw = g->page_flags & BRAID_BUFFER_RAW;
+	item->payload = view->payload;
+	item->payload_bytes = view->payload_bytes;
+	ring->walk.events++;
+	ring->walk.next_seq = item->seq + 1;
+	find_part(g, item->seq);
+}
+
+/* Events lost after the ring's last page and before the stop: known only from its account. */
+static u64 lost_at_end(const struct braid_ring *ring)
+{
+	s64 gap = (s64)(ring->report.end_seq - ring->walk.next_seq);
+	s64 more = (s64)(ring->report.lost - (ring->walk.lost - ring->walk.damaged));
+
+	if (!ring->report.nr_parts || !ring->walk.started || gap <= 0 || more <= 0)
+		return 0;
+	return gap < more ? gap : more;
+}
+
+/* A ring that lost all its events has no page to report that. */
+static int lost_alone(struct guest_ring *g)
+{
+	struct braid_ring *ring = &g->base.ring;
+	struct braid_item *item = &ring->item;
+	u64 lost = ring->report.lost;
+
+	ring->walk.started = true;
+	ring->walk.lost = lost;
+	ring->walk.first_seq = ring->report.first.first_seq;
+	ring->walk.next_seq = ring->walk.first_seq + lost;
+	item->kind = BRAID_ITEM_LOST;
+	item->host_ns = ring->stream->end_ns;
+	item->bound_ns = BRAID_BOUND_UNKNOWN;
+	item->seq = ring->walk.next_seq;
+	item->lost_before = lost;
+	item->payload_bytes = 0;
+	return 1;
+}
+
+/* After the last extent: events dropped or skipped there are reported separately. */
+static int end_of_ring(struct guest_ring *g)
+{
+	struct braid_ring *ring = &g->base.ring;
+	u64 dropped = g->dropped ? g->dropped : lost_at_end(ring);
+
+	if (!ring->walk.started && !ring->walk.pages && ring->report.lost)
+		return lost_alone(g);
+	g->dropped = 0;
+	if (!ring->walk.started && ring->walk.skipped) {
+		g->first_seq += g->cursor.events;
+		start_walk(g, dropped);
+	} else if (g->lost_track || dropped) {
+		/* The size of an unreadable end is unknown. */
+		lose(g, dropped, dropped);
+	}
+	if (!g->unreported)
+		return 0;
+	fill_item(g, BRAID_ITEM_LOST, g->any ? ring->item.counter : g->page.time_stamp);
+	ring->item.seq = ring->walk.next_seq;
+	ring->item.payload = NULL;
+	ring->item.payload_bytes = 0;
+	return 1;
+}
+
+static int guest_next(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+	struct braid_event_view view;
+	int ret;
+
+	for (;;) {
+		if (!g->loaded) {
+			ret = load_extent(g);
+			if (ret < 0)
+				return ret;
+			if (!ret)
+				return end_of_ring(g);
+			continue;
+		}
+		ret = braid_page_next(&g->cursor, &view);
+		if (ret > 0 && view.type == BRAID_TYPE_DATA) {
+			deliver(g, &view);
+			return 1;
+		}
+		if (ret > 0)		/* a stamp: the cursor has used its time */
+			continue;
+		if (ret < 0) {
+			faulty(g, "invalid event after %llu events; the rest is skipped",
+			       (unsigned long long)g->cursor.events);
+			g->lost_track = true;
+		}
+		g->loaded = false;
+		g->covered_bytes = g->page.to_bytes;
+	}
+}
+
+static void guest_rewind(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+
+	memset(&ring->walk, 0, sizeof(ring->walk));
+	memset(&g->base.at, 0, sizeof(g->base.at));
+	g->loaded = false;
+	g->opened = false;
+	g->lost_track = false;
+	g->position = 0;
+	g->dropped = 0;
+	g->unreported = 0;
+	g->unreported_damaged = 0;
+	g->base.epoch = 0;
+	g->any = false;
+	g->part = 0;
+	g->adrift = false;
+	memset(&g->page, 0, sizeof(g->page));
+	ring->taken_ns = 0;
+}
+
+static void guest_free(struct braid_ring *ring)
+{
+	struct guest_ring *g = guest_ring(ring);
+
+	braid_extents_free(&g->base.extents);
+	free(g->base.parts);
+	free(g->buffer);
+	free(g);
+}
+
+struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
+						    u32 cpu)
+{
+	static const struct braid_ring_ops ops = {
+		.next = guest_next,
+		.rewind = guest_rewind,
+		.free = guest_free,
+	};
+	struct guest_ring *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->flags = s->superblock.buffers[buffer].flags;
+	g->base.source = s->source;
+	g->base.ring.stream = &s->stream;
+	g->base.ring.buffer = buffer;
+	g->base.ring.cpu = cpu;
+	g->base.ring.ops = &ops;
+	g->base.ring.item.stream = &s->stream;
+	g->base.ring.item.ring = &g->base.ring;
+	if (braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
+			     &g->base.ring)) {
+		free(g);
+		return NULL;
+	}
+	return &g->base;
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Indexes each ring's extents, and sorts them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/store/capture_private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+#include "shared/ring.h"
+
+#define LEAF_RINGS	64u
+#define NR_LEAVES	(BRAID_MAX_CPUS / LEAF_RINGS)
+
+/*
+ * The rings of some consecutive CPUs. A two-level table stays small when only few CPUs have rings.
+ */
+struct braid_ring_leaf {
+	struct braid_capture_ring *rings[LEAF_RINGS];
+};
+
+/* The place of a ring in its stream's table. NULL: out of memory. */
+static struct braid_capture_ring **ring_place(struct braid_capture_stream *s, u32 buffer, u32 cpu)
+{
+	struct braid_ring_leaf ***leaves = &s->ring_leaves[buffer], **leaf;
+
+	if (!*leaves)
+		*leaves = calloc(NR_LEAVES, sizeof(**leaves));
+	if (!*leaves)
+		return NULL;
+	leaf = &(*leaves)[cpu / LEAF_RINGS];
+	if (!*leaf)
+		*leaf = calloc(1, sizeof(**leaf));
+	return *leaf ? &(*leaf)->rings[cpu % LEAF_RINGS] : NULL;
+}
+
+void braid_capture_free_leaves(struct braid_capture_stream *s)
+{
+	u32 buffer, k;
+
+	for (buffer = 0; buffer < BRAID_MAX_BUFFERS; buffer++) {
+		for (k = 0; s->ring_leaves[buffer] && k < NR_LEAVES; k++)
+			free(s->ring_leaves[buffer][k]);
+		free(s->ring_leaves[buffer]);
+	}
+}
+
+/* The ring of a buffer and CPU, both checked; made at first use. NULL: out of memory. */
+static struct braid_capture_ring *ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu)
+{
+	struct braid_capture_ring **place = ring_place(s, buffer, cpu);
+
+	static_assert(offsetof(struct braid_capture_ring, ring) == 0, "cast");
+	if (place && !*place)
+		*place = s->stream.kind == BRAID_STREAM_HOST ? braid_capture_host_ring(s, cpu) :
+			 braid_capture_guest_ring(s, buffer, cpu);
+	return place ? *place : NULL;
+}
+
+/* Why a PAGE can't be what it says, or NULL. */
+static const char *check_page(const struct braid_capture_stream *s,
+			      const struct braid_chunk_page *page, u32 bytes)
+{
+	const struct braid_superblock *sb = &s->superblock;
+	const struct braid_buffer_desc *desc;
+
+	if (s->stream.kind != BRAID_STREAM_GUEST)
+		return "it is not of a guest";
+	if (page->buffer >= sb->nr_buffers || page->buffer >= BRAID_MAX_BUFFERS)
+		return "it refers to a buffer that the guest doesn't have";
+	desc = &sb->buffers[page->buffer];
+	if (page->vcpu >= desc->nr_rings)
+		return "it refers to a vCPU that the buffer doesn't have";
+	if (page->from_bytes > page->to_bytes || (page->from_bytes | page->to_bytes) & 3 ||
+	    page->to_bytes > desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES)
+		return "its byte range is invalid";
+	if (bytes - sizeof(*page) < page->to_bytes - page->from_bytes)
+		return "it is shorter than its size";
+	if (page->position > BRAID_POS_MASK)
+		return "its position is impossible";
+	return NULL;
+}
+
+int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	const char *why = "it has no head";
+	struct braid_capture_ring *ring;
+	struct braid_chunk_page page;
+
+	if (v->bytes >= sizeof(page)) {
+		memcpy(&page, v->payload, sizeof(page));
+		why = check_page(s, &page, v->bytes);
+	}
+	if (why) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the page in chunk %llu is left out: %s",
+				    (unsigned long long)v->number, why);
+		return 0;
+	}
+	ring = ring_of(s, page.buffer, page.vcpu);
+	if (!ring)
+		return -ENOMEM;
+	if (!s->taken_ns) {
+		s->taken_ns = page.host_ns;
+		s->taken_counter = page.time_stamp;
+	}
+	return braid_extents_add(&ring->extents, &(struct braid_extent){
+		.offset = v->offset, .file = s->source->file, .final = page.flags & BRAID_PAGE_FINAL,
+		.position = page.position, .first_seq = page.first_seq,
+		.from_bytes = page.from_bytes, .to_bytes = page.to_bytes,
+	});
+}
+
+int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_host_page page;
+	struct braid_capture_ring *ring;
+
+	if (v->bytes >= sizeof(page))
+		memcpy(&page, v->payload, sizeof(page));
+	if (v->bytes < sizeof(page) || s->stream.kind != BRAID_STREAM_HOST ||
+	    page.cpu >= BRAID_MAX_CPUS || page.bytes < BRAID_SUBBUF_HEADER_BYTES ||
+	    page.bytes > v->bytes - sizeof(page) || page.bytes > BRAID_MAX_HOST_BYTES) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the host page in chunk %llu is left out: it is invalid",
+				    (unsigned long long)v->number);
+		return 0;
+	}
+	ring = ring_of(s, 0, page.cpu);
+	if (!ring)
+		return -ENOMEM;
+	return braid_extents_add(&ring->extents, &(struct braid_extent){
+		.offset = v->offset, .file = s->source->file, .first_seq = page.lost_before,
+		.to_bytes = page.bytes,
+	});
+}
+
+static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ring_end *end)
+{
+	struct braid_ring_part part = {
+		.from_seq = end->first_seq,
+		.to_seq = end->first_seq + end->read - end->read_before + end->lost_within,
+		.end = *end,
+	};
+
+	return braid_array_push(ring->parts, ring->nr_parts, ring->parts_capacity, part);
+}
+
+int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v)
+{
+	struct braid_chunk_ring_end end = { 0 };
+	struct braid_capture_ring *ring;
+	bool guest = s->stream.kind == BRAID_STREAM_GUEST;
+
+	memcpy(&end, v->payload, v->bytes < sizeof(end) ? v->bytes : sizeof(end));
+	if (v->bytes < sizeof(end)) {	/* minor 2: recorded till the end of the ring */
+		end.before = end.read_before + end.lost_before;
+		end.after = 0;
+		end.lost_within = end.lost - end.lost_before;
+		end.left_within = end.left;
+	}
+	if (v->bytes < offsetof(struct braid_chunk_ring_end, read_before) ||
+	    (guest && (end.buffer >= s->superblock.nr_buffers || end.buffer >= BRAID_MAX_BUFFERS ||
+		       end.vcpu >= s->superblock.buffers[end.buffer].nr_rings)) ||
+	    (!guest && (end.buffer || end.vcpu >= BRAID_MAX_CPUS))) {
+		braid_source_faulty(&s->source->source, &s->stream,
+				    "the accounting in chunk %llu refers to a nonexistent ring",
+				    (unsigned long long)v->number);
+		return 0;
+	}
+	ring = ring_of(s, end.buffer, end.vcpu);
+	return ring ? add_part(ring, &end) : -ENOMEM;
+}
+
+/* Order ----------------------------------------------------------------------------------- */
+
+/* Positions are compared on their circle, seen from the ring's first extent. */
+static int by_position(const void *a, const void *b, void *arg)
+{
+	const struct braid_extent *x = a, *y = b;
+	u64 origin = *(u64 *)arg;
+	s64 dx = braid_position_diff(x->position, origin);
+	s64 dy = braid_position_diff(y->position, origin);
+
+	if (dx != dy)
+		return dx < dy ? -1 : 1;
+	if (x->from_bytes != y->from_bytes)
+		return x->from_bytes < y->from_bytes ? -1 : 1;
+	if (x->to_bytes != y->to_bytes)
+		return x->to_bytes < y->to_bytes ? -1 : 1;
+	if (x->first_seq != y->first_seq)
+		return x->first_seq < y->first_seq ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int sort_ring(struct braid_extents *extents)
+{
+	struct braid_extent_cursor first = { 0 };
+
+	if (!braid_extents_next(extents, &first))
+		return 0;
+	return braid_extents_sort(extents, by_position, &first.extent.position);
+}
+
+static int by_ring(const void *a, const void *b)
+{
+	const struct braid_ring *x = *(struct braid_ring *const *)a;
+	const struct braid_ring *y = *(struct braid_ring *const *)b;
+
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+static int by_seq(const void *a, const void *b, void *arg)
+{
+	const struct braid_ring_part *x = a, *y = b;
+	u64 origin = *(u64 *)arg;
+	s64 dx = (s64)(x->from_seq - origin), dy = (s64)(y->from_seq - origin);
+
+	if (dx == dy) {
+		dx = (s64)(x->to_seq - origin);
+		dy = (s64)(y->to_seq - origin);
+	}
+	return dx < dy ? -1 : dx > dy;
+}
+
+/* Captures may be given in any order, and one of them twice. A ring's end counts once. */
+static bool is_reported(const struct braid_ring_part *before, const struct braid_ring_part *part)
+{
+	const struct braid_chunk_ring_end *end = &part->end;
+
+	if (!memcmp(&before->end, end, sizeof(*end)))
+		return true;
+	return before->from_seq == part->from_seq && before->to_seq == part->to_seq &&
+	       part->from_seq != part->to_seq && !end->fault && !end->broken;
+}
+
+static void report_part(struct braid_ring_report *report, const struct braid_ring_part *part,
+			bool *any)
+{
+	const struct braid_chunk_ring_end *end = &part->end;
+	u64 read = end->read - end->read_before, lost = end->lost_within;
+	bool full = read || lost;	/* the capture's first event is in no empty part */
+	u64 fault, broken;
+
+	if (!report->nr_parts++ || (full && !*any) ||
+	    (full == *any && end->before < report->first.before))
+		report->first = *end;
+	*any |= full;
+	report->read += read;
+	report->lost += lost;
+	/* The one that has read more is the later one; a fault is kept. */
+	fault = end->fault ?: report->last.fault;
+	broken = end->broken ?: report->last.broken;
+	if (end->read + end->lost >= report->last.read + report->last.lost) {
+		report->last = *end;
+		report->left = end->left_within;
+		report->after = end->after;
+		report->end_seq = part->to_seq;
+	}
+	report->before = report->first.before;
+	report->last.fault = fault;
+	report->last.broken = broken;
+}
+
+/* The end of a part and of those before it, and the gaps between them. */
+static void reach_on(struct braid_ring_part *parts, size_t at)
+{
+	struct braid_ring_part *part = &parts[at], *before = part - 1;
+
+	part->reach = part->to_seq;
+	part->gaps = 0;
+	if (!at)
+		return;
+	part->gaps = before->gaps;
+	if ((s64)(part->from_seq - before->reach) > 0)
+		part->gaps += part->from_seq - before->reach;
+	if ((s64)(before->reach - part->reach) > 0)
+		part->reach = before->reach;
+}
+
+/* Puts the parts in order, and adds them up. */
+static void settle_parts(struct braid_capture_ring *ring)
+{
+	struct braid_ring_part *parts = ring->parts;
+	size_t k, nr = 0;
+	bool any = false;
+	u64 origin;
+
+	if (!ring->nr_parts)
+		return;
+	origin = parts[0].from_seq;
+	qsort_r(parts, ring->nr_parts, sizeof(*parts), by_seq, &origin);
+	for (k = 0; k < ring->nr_parts; k++) {
+		if (nr && is_reported(&parts[nr - 1], &parts[k]))
+			continue;
+		parts[nr] = parts[k];
+		reach_on(parts, nr);
+		report_part(&ring->ring.report, &parts[nr++], &any);
+	}
+	ring->nr_parts = nr;
+}
+
+int braid_capture_sort_extents(struct braid_capture_source *cs)
+{
+	size_t k, j;
+
+	for (k = 0; k < cs->source.nr_streams; k++) {
+		struct braid_stream *s = cs->source.streams[k];
+
+		if (s->nr_rings)
+			qsort(s->rings, s->nr_rings, sizeof(*s->rings), by_ring);
+		for (j = 0; j < s->nr_rings; j++) {
+			struct braid_capture_ring *ring = (struct braid_capture_ring *)s->rings[j];
+
+			settle_parts(ring);
+			/* One that grows is of one recording, and its cursors are on their way. */
+			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows &&
+			    sort_ring(&ring->extents))
+				return braid_out_of_memory();
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the files that make a source of capture files. */
+#ifndef BRAID_STORE_CAPTURE_PRIVATE_H
+#define BRAID_STORE_CAPTURE_PRIVATE_H
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/store/capture_extents.h"
+#include "host_agent/store/source.h"
+
+#define BRAID_MAX_STREAMS	4096u		/* in one source */
+#define BRAID_MAX_CPUS		4096u
+#define BRAID_MAX_HOST_BYTES	(1u << 20)	/* of a tracefs sub-buffer */
+#define BRAID_MAX_SCHEMA_BYTES	(64u << 20)	/* of format texts in one stream */
+#define BRAID_MAX_TABLE		(4u << 20)	/* comms, symbols, notes in one stream */
+#define BRAID_MAX_KALLSYMS	(64u << 20)	/* bytes of all streams of a file, decompressed */
+#define BRAID_MAX_FILE_CPUS	(1u << 18)	/* of all streams of a file */
+#define BRAID_MAX_MARKS		8192u		/* of one stream: a clock has far fewer epochs */
+#define BRAID_MAX_FILES		1024u
+
+/* What precedes an extent's bytes in its chunk. */
+#define BRAID_PAGE_AT		sizeof(struct braid_chunk)
+#define BRAID_PAGE_DATA_AT	(BRAID_PAGE_AT + sizeof(struct braid_chunk_page))
+
+/* What precedes a host's sub-buffer in its chunk. */
+#define BRAID_HOST_PAGE_AT	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_host_page))
+
+struct braid_capture_source;
+struct braid_capture_stream;
+struct braid_trace_dat;
+
+/* The range of a ring's sequence covered by a RING_END. */
+struct braid_ring_part {
+	u64 from_seq;
+	u64 to_seq;
+	u64 reach;		/* the farthest to_seq of this part and those before it */
+	u64 gaps;		/* events between parts, before this one: sum from the first part on */
+	struct braid_chunk_ring_end end;
+};
+
+/* Host times of a host's CPU, the ends included. */
+struct braid_span_ns {
+	u32 cpu;
+	s64 from_ns;
+	s64 to_ns;
+};
+
+/* What all cursors over captures have in common. */
+struct braid_capture_ring {
+	struct braid_ring ring;
+	struct braid_ring_part *parts;		/* by seq, once all is indexed */
+	size_t nr_parts, parts_capacity;
+	struct braid_capture_source *source;
+	struct braid_extents extents;
+	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
+	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
+	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
+	size_t nr_left_out;
+
+	/* Where the cursor is: */
+	struct braid_extent_cursor at;		/* the current extent */
+	u32 epoch;				/* of the clock; no later event is of an earlier one */
+};
+
+/* New, unprocessed data of a stream of a growing capture. */
+#define BRAID_NEWS_CLOCK	(1u << 0)
+#define BRAID_NEWS_TABLES	(1u << 1)
+
+struct braid_note {
+	u64 host_ns;
+	u32 order;
+	char *text;
+};
+
+/* A stream, and its state while it is being assembled. */
+struct braid_capture_stream {
+	struct braid_stream stream;
+	struct braid_capture_source *source;
+	struct braid_superblock superblock;	/* GUEST: checked */
+	u32 file;				/* of its STREAM chunk */
+	u32 subbuf_bytes;			/* HOST */
+	struct braid_round_trip *round_trips;
+	size_t nr_round_trips, round_trips_capacity;
+	struct braid_round_trip *exchanged;	/* NULL, or what they were before the clock was refined */
+	size_t nr_exchanged;
+	struct braid_clock_offset *offsets;
+	size_t nr_offsets, offsets_capacity;
+	struct braid_clock_mark *marks;
+	size_t nr_marks, marks_capacity;
+	struct braid_clock_pair *pairs;
+	size_t nr_pairs, pairs_capacity;
+	size_t threads_capacity, others_capacity;
+	char **blocks;				/* memory that formats point into */
+	size_t nr_blocks, blocks_capacity;
+	u64 schema_bytes;
+	size_t formats_capacity, comms_capacity, symbols_capacity, rings_capacity;
+	struct braid_ring_leaf **ring_leaves[BRAID_MAX_BUFFERS];	/* capture_index.c: rings by CPU */
+	struct braid_note *notes;
+	size_t nr_notes, notes_capacity;
+	u32 news;				/* BRAID_NEWS_* */
+	size_t kept_comms;			/* when they were thinned out last */
+	u64 taken_ns;				/* when its first page was read; 0: none yet ... */
+	u64 taken_counter;			/* ... and where that begins */
+	bool text_start_known;			/* by its kernel symbols: */
+	u64 text_start;				/* 0: unknown */
+};
+
+struct braid_capture_source {
+	struct braid_source source;
+	struct braid_capture_reader **readers;	/* NULL for a trace.dat */
+	struct braid_trace_dat **dats;		/* NULL for a capture */
+	u16 *minors;				/* of each file's version */
+	struct braid_given {
+		u64 device, inode;
+	} *given;				/* each file */
+	void (*say)(void *arg, const char *line);	/* NULL: not reported */
+	void *say_arg;
+	size_t nr_files;
+	struct braid_window_edges {		/* of each of the source's windows */
+		u32 file;
+		bool noted_start, noted_stop;
+	} *edges;
+	size_t edges_capacity, windows_capacity;
+	u32 file;				/* being indexed */
+	const char *path;
+	struct braid_capture_stream **by_number;	/* of the file being indexed */
+	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
+	u64 nr_cpus;				/* of that file's streams */
+	struct braid_capture_stream **guests;	/* by incarnation and boot */
+	size_t nr_guests, guests_capacity;
+	bool force_clock;
+	enum braid_clock_kind clock;
+	struct braid_host_round_trips {
+		struct braid_round_trip *items;
+		size_t nr, capacity;
+	} host_round_trips[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
+	size_t nr_by_number;
+	size_t streams_capacity;
+	size_t nr_followed;			/* of a growing capture's streams: known to all */
+	u32 next_order;				/* likewise, of its rings */
+};
+
+/* capture_open.c: an empty source. NULL: out of memory. */
+struct braid_capture_source *braid_capture_new(const struct braid_source_options *options);
+
+/* One chunk, by its type. Return: 0 or -ENOMEM. */
+int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* A later incarnation of a guest knows the one before. Return: 0 or -ENOMEM. */
+int braid_capture_link(struct braid_source *source);
+
+/* capture_join.c: whether a file was given before; it is then skipped and reported. */
+bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);
+
+/*
+ * Skips host events of captures at times covered by a capture named before them. The host's clocks
+ * are fitted. Return: 0 or -errno with braid_fail(), except -ENOMEM.
+ */
+int braid_capture_join_hosts(struct braid_capture_source *cs, char *const *paths);
+
+/* capture_stream.c: chunks that describe a stream. Return: 0 or -ENOMEM. */
+int braid_capture_take_stream(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_buffer(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_events(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_comms(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_symbols(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+/* kallsyms.c: a host's kernel symbols, as they are stored. Return: 0 or -ENOMEM. */
+int braid_capture_take_kallsyms(struct braid_capture_stream *s, u32 raw_bytes, const u8 *data,
+				u32 bytes);
+
+void braid_capture_take_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number);
+void braid_capture_sort_tables(struct braid_capture_stream *s);
+
+/* A new, empty stream. NULL: out of memory. */
+struct braid_capture_stream *braid_capture_add_stream(struct braid_capture_source *cs);
+
+/* An event's format, as tracefs has it. Return: 0 or -ENOMEM. */
+int braid_capture_add_format(struct braid_capture_stream *s, const char *system, const void *text,
+			     u32 bytes);
+void braid_capture_free_stream(struct braid_capture_stream *s);
+
+/*
+ * capture_notes.c: takes a note of the capture; adds those of a stream's clock, which is
+ * fitted, and sorts all. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_note(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_finish_notes(struct braid_capture_stream *s);
+
+/*
+ * capture_window.c: takes a start or stop of the recording; adds the pending ones as notes to the
+ * first stream, once there is one. Return: 0 or -ENOMEM.
+ */
+int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_note_windows(struct braid_capture_source *cs);
+
+/* Ties each window to the host's stream of its file, once all files are indexed. */
+void braid_capture_tie_windows(struct braid_capture_source *cs);
+
+/* capture_notes.c: adds one. Return: 0 or -ENOMEM. */
+int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,
+			   size_t bytes);
+
+/* capture_clock.c: chunks with clock data. Return: 0 or -ENOMEM. */
+int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_clock(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+
+/* Fits the host's clocks, which must be first; and a stream's. Return: 0 or -ENOMEM. */
+int braid_capture_fit_host(struct braid_capture_source *cs);
+int braid_capture_fit_clock(struct braid_capture_stream *s);
+void braid_capture_free_clock(struct braid_capture_stream *s);
+
+/* capture_pairs.c: one pair; and those in a guest's rings. Return: 0, -ENOMEM; find: -errno. */
+int braid_capture_add_pair(struct braid_capture_stream *s, u64 counter, u64 realtime_ns);
+int braid_capture_find_pairs(struct braid_capture_stream *s);
+
+/* capture_index.c: chunks that belong to a ring */
+int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+int braid_capture_sort_extents(struct braid_capture_source *cs);
+void braid_capture_free_leaves(struct braid_capture_stream *s);
+
+/* Rings by kind. Return: the ring, NULL when memory is out. */
+struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream *s, u32 buffer,
+						    u32 cpu);
+struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *s, u32 cpu);
+struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *s);
+
+/* capture_ring.c ------------------------------------------------------------------- */
+
+/* Adds a ring to its stream. Return: false when out of memory. */
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops);
+
+/* Events of [from, to) that are in no known part: others read them. */
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to);
+
+/* BRAID_BUFFER_* of a page: those of minor 0 do not say them, as the stream's buffers were. */
+u32 braid_capture_page_flags(const struct braid_capture_source *cs,
+			     const struct braid_extent *extent,
+			     const struct braid_chunk_page *page, u32 stream_flags);
+
+/* Reads an extent's chunk: its header and @bytes of payload. */
+int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_extent *extent,
+			void *to, u32 bytes);
+
+#endif /* BRAID_STORE_CAPTURE_PRIVATE_H */

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the cursors over captures have in common: joining their stream, chunks, and what others read. */
+#include "host_agent/store/capture_private.h"
+#include "host_agent/store/trace_dat.h"
+#include "host_agent/util/array.h"
+
+bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
+			const struct braid_ring_ops *ops)
+{
+	base->source = s->source;
+	base->ring.stream = &s->stream;
+	base->ring.cpu = cpu;
+	base->ring.ops = ops;
+	base->ring.item.stream = &s->stream;
+	base->ring.item.ring = &base->ring;
+	return !braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
+				 &base->ring);
+}
+
+int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_extent *extent,
+			void *to, u32 bytes)
+{
+	cs->source.bytes_read += bytes;
+	if (cs->dats[extent->file])	/* its pages have no header of ours */
+		return braid_dat_load(cs->dats[extent->file], extent, (u8 *)to + BRAID_HOST_PAGE_AT,
+				      extent->to_bytes);
+	return braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
+}
+
+u32 braid_capture_page_flags(const struct braid_capture_source *cs,
+			     const struct braid_extent *extent,
+			     const struct braid_chunk_page *page, u32 stream_flags)
+{
+	if (!cs->minors[extent->file])
+		return stream_flags;
+	return (page->flags & BRAID_PAGE_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0) |
+	       (page->flags & BRAID_PAGE_RAW ? BRAID_BUFFER_RAW : 0);
+}
+
+/* Events before @seq that are between parts; those before the first part don't count. */
+static u64 gaps_before(const struct braid_capture_ring *ring, u64 seq)
+{
+	size_t k = 0, end = ring->nr_parts;
+	const struct braid_ring_part *part;
+	bool last;
+
+	while (k < end) {	/* the first part that begins after @seq */
+		size_t middle = k + (end - k) / 2;
+
+		if ((s64)(ring->parts[middle].from_seq - seq) > 0)
+			end = middle;
+		else
+			k = middle + 1;
+	}
+	if (!k)
+		return 0;
+	part = &ring->parts[k - 1];
+	/* The start of the current part is reported at its end. */
+	last = k == ring->nr_parts && !ring->source->source.grows;
+	return part->gaps + (!last && (s64)(seq - part->reach) > 0 ? seq - part->reach : 0);
+}
+
+u64 braid_capture_elsewhere(const struct braid_capture_ring *ring, u64 from, u64 to)
+{
+	u64 before = gaps_before(ring, from), sum = gaps_before(ring, to);
+
+	return sum > before ? sum - before : 0;
+}

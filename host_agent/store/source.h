@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The interface of a trace for merge and export, whatever its source. */
+#ifndef BRAID_STORE_SOURCE_H
+#define BRAID_STORE_SOURCE_H
+
+#include <string.h>
+
+#include "host_agent/capture/chunk.h"
+#include "host_agent/timeline/timeline.h"
+
+#define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
+#define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
+
+struct braid_stream;
+struct braid_ring;
+
+enum braid_item_kind {
+	BRAID_ITEM_EVENT = 0,
+	BRAID_ITEM_LOST = 1,	/* a loss after the ring's last event */
+	BRAID_ITEM_NOTE = 2,	/* what happened to the stream; the payload is text */
+};
+
+/* One thing on the timeline. */
+struct braid_item {
+	enum braid_item_kind kind;
+	const struct braid_stream *stream;
+	const struct braid_ring *ring;
+	s64 host_ns;
+	u64 bound_ns;		/* the truth is within; or BRAID_BOUND_UNKNOWN */
+	bool sure;		/* of its clock's epoch */
+	u64 counter;		/* the guest's; a host's: ns */
+	u64 seq;		/* in its ring */
+	u64 lost_before;	/* events lost just before; or BRAID_LOST_SOME */
+	u64 damaged_before;	/* of those: recorded once, but not readable */
+	bool raw;		/* of a RAW buffer: the payload is not a record */
+	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
+	u32 payload_bytes;
+};
+
+/*
+ * A ring's account from RING_END; the last one is valid, the first gives the start. A part is a
+ * period in which a recording was the ring's reader; between parts others were.
+ */
+struct braid_ring_report {
+	u32 nr_parts;			/* 0: unknown */
+	u64 read;			/* in all parts; of the recording, as all that follows ... */
+	u64 lost;
+	u64 left;			/* written = read + lost + left */
+	u64 before;			/* ... but what had been written before it ... */
+	u64 after;			/* ... and events written after it */
+	u64 end_seq;			/* the end of all that, in the ring's sequence */
+	struct braid_chunk_ring_end first;
+	struct braid_chunk_ring_end last;
+};
+
+/* The result of a walk; complete at the ring's end. */
+struct braid_ring_walk {
+	u64 events;		/* delivered */
+	u64 lost;		/* known from the sequence or from the host's tracefs */
+	u64 damaged;		/* of those: recorded, but not readable */
+	u64 skipped;		/* whole events in extents that could not be dated */
+	u64 elsewhere;		/* not lost: between two parts, so read by others */
+	u64 outside;		/* of events: in no part; the recorder reported no read there, but
+				   ... */
+	u64 late;		/* ... these follow the last part */
+	u64 faults;		/* rules broken, by guest or by damage */
+	u64 pages;
+	u64 duplicates;		/* extents that another capture had already; a host's: events */
+	bool some_lost;		/* a loss of unknown size is not in lost */
+	bool started;
+	u64 first_seq;		/* of the first event or loss */
+	u64 next_seq;		/* after the last event or loss */
+};
+
+/* A buffer of a guest; or of a host, if trace-cmd recorded it. */
+struct braid_buffer_info {
+	char name[BRAID_NAME_BYTES];	/* sanitized */
+	u32 flags;		/* BRAID_BUFFER_* */
+	u32 events_of;		/* the existing buffer whose formats define its ids */
+};
+
+/* A cursor over one ring's events, in time order. */
+struct braid_ring {
+	const struct braid_stream *stream;
+	u32 buffer;
+	u32 cpu;		/* or BRAID_RING_NOTES */
+	u32 order;		/* breaks ties in the merge: unique in the source */
+	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
+	bool merging;		/* a merge has its cursor */
+	struct braid_item item;	/* where the cursor is */
+	struct braid_ring_walk walk;
+	struct braid_ring_report report;
+	const struct braid_ring_ops *ops;
+};
+
+struct braid_ring_ops {
+	int (*next)(struct braid_ring *ring);
+	void (*rewind)(struct braid_ring *ring);
+	void (*free)(struct braid_ring *ring);
+};
+
+/* An event's format, as defined in the stream. */
+struct braid_event_format {
+	u16 id;
+	u16 buffer;
+	bool sub;		/* of the event's records with this number: */
+	u32 number;
+	u16 number_offset;	/* from the payload's start */
+	u16 number_bytes;	/* 1, 2, 4, 8; or 0: unknown */
+	u32 format_bytes;
+	const char *system;
+	const char *name;
+	const char *format;	/* text as tracefs has it; the guest's own, so beware */
+};
+
+/* One incarnation of a guest's driver, or the host. */
+struct braid_stream {
+	u32 number;		/* in the source, from 0 */
+	enum braid_stream_kind kind;
+	char name[64];		/* sanitized: no control characters */
+	char kernel_release[64];
+	char machine[32];
+	u32 nr_cpus;
+	u64 incarnation;
+	u8 boot_id[16];
+	u32 counter_type;
+	u64 counter_hz;
+	bool tsc_unstable;	/* the guest's kernel had marked it so by the end */
+	u64 found_ns;
+	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
+	bool unconfirmed;	/* the guest did not confirm which events it traced */
+	u64 end_ns;
+	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
+	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
+	struct braid_clock clock;
+	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
+	char trace_clock[24];	/* of a trace.dat: the clock of its stamps; else "" */
+	struct braid_vcpu_thread *threads;	/* of the host, by vCPU; or NULL */
+	size_t nr_threads;
+	struct braid_vcpu_thread *others;	/* by tid, without vCPU: of a guest, the VMM's; of a
+						   host, the recorder's */
+	size_t nr_others;
+	u64 bound_ns;		/* worst within what the samples cover */
+	struct braid_buffer_info buffers[BRAID_MAX_BUFFERS];
+	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
+	struct braid_event_format *formats;	/* in order of definition; a later one replaces */
+	size_t nr_formats;
+	struct braid_comm *comms;		/* by pid, then since_counter */
+	size_t nr_comms;
+	struct braid_symbol *symbols;		/* by address */
+	size_t nr_symbols;
+	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
+	size_t kallsyms_bytes;			/* of the text */
+	size_t kallsyms_packed_bytes;		/* size of the zstd data; 0: stored as text */
+	struct braid_ring **rings;
+	size_t nr_rings;
+};
+
+/* From when to when a capture was recorded; by the file's clock. */
+struct braid_window {
+	s64 start_ns;
+	s64 stop_ns;		/* INT64_MAX: the recording was killed or still runs */
+	const struct braid_stream *host;	/* traced from the start on; NULL: none, or it grows */
+};
+
+/* A trace: all that is to be merged. */
+struct braid_source {
+	struct braid_stream **streams;
+	size_t nr_streams;
+	struct braid_chunk_file head;	/* of the first capture */
+	struct braid_window *windows;	/* of captures that have one, each once */
+	size_t nr_windows;
+	struct braid_host_clocks {
+		struct braid_clock counter;	/* HOST without tracks: none known */
+		struct braid_clock realtime;	/* likewise */
+		struct braid_clock trace;	/* likewise: the host's trace is of the file's clock */
+		char counter_name[24];
+		char trace_name[24];
+	} clocks;				/* of the host, each against the file's clock */
+	u64 bytes;			/* to read in all */
+	u64 bytes_read;			/* approximate position; for progress */
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+	u64 faults;
+	bool grows;			/* its end is only the present end: */
+	s64 until_ns;			/* no earlier items are expected */
+	u32 generation;			/* incremented when streams or formats are added, or names
+					   removed */
+	void (*free)(struct braid_source *source);
+};
+
+/* How to open. */
+struct braid_source_options {
+	bool force_clock;		/* guests' clocks must be of this kind: */
+	enum braid_clock_kind clock;
+	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
+	void *fault_arg;
+	void (*progress)(void *arg, const char *what, u64 done, u64 total);
+	void *progress_arg;
+	void (*say)(void *arg, const char *line);	/* skipped: present in another file */
+	void *say_arg;
+};
+
+/**
+ * braid_source_open_captures - open capture files as one trace
+ * @out: set on success
+ * @paths: the files; recordings of the host by trace-cmd may be among them: a trace.dat is one more
+ *	stream, on the captures' timeline
+ * @nr: of them, at least 1
+ * @options: callbacks for faults and progress; may be NULL
+ *
+ * Reads each file once to index it: memory grows with the number of pages, not with their size. A
+ * guest incarnation that is in several captures becomes one stream, and data that they share counts
+ * once. A file given twice is read once. If several captures recorded the host at the same time,
+ * the first one's events are used.
+ *
+ * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is not a capture, -EXDEV: files are not
+ * of one host, one boot and clocks that are tied to each other.
+ */
+int braid_source_open_captures(struct braid_source **out, char *const *paths, size_t nr,
+			       const struct braid_source_options *options);
+
+/**
+ * braid_source_follow - open a capture that is still being written
+ * @out: set on success; without streams as yet, and ->grows
+ * @path: the file, which has its head
+ * @options: as for braid_source_open_captures()
+ *
+ * Memory is that of the formats, names and notes, and of events not merged yet. Clocks are fitted
+ * to the data up to now: times may differ from those of the whole capture, within their bounds. A
+ * guest without clock data is placed by the time of reading.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_follow(struct braid_source **out, const char *path,
+			const struct braid_source_options *options);
+
+/**
+ * braid_source_grow - read the new data of a followed capture
+ * @source: of braid_source_follow()
+ * @bytes: the limit for reading, as for braid_capture_grow()
+ * @until_ns: events before this are expected to be complete; for the merge
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns);
+
+/**
+ * braid_stream_kallsyms - the text of a host's kernel symbols
+ * @stream: of a source
+ * @text: set: ends with NUL, to be freed by the caller; NULL: none, or damaged
+ *
+ * Decompresses them each time.
+ *
+ * Return: NULL, or why they can't be read although the capture has some.
+ */
+const char *braid_stream_kallsyms(const struct braid_stream *stream, char **text);
+
+/** braid_stream_has_event - whether a host's events of this name were recorded: it has the format */
+static inline bool braid_stream_has_event(const struct braid_stream *stream, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < stream->nr_formats; k++)
+		if (!strcmp(stream->formats[k].name, name))
+			return true;
+	return false;
+}
+
+/**
+ * braid_stream_refine - give a guest's clock more round-trip samples
+ * @stream: of a source; its clock is the exchange's, with samples, or was refined before
+ * @samples: as true as the exchange's
+ * @nr: of them
+ *
+ * The clock becomes BRAID_CLOCK_WINDOWS. Rewind the source afterwards.
+ *
+ * Return: 0 or -ENOMEM with braid_fail().
+ */
+int braid_stream_refine(struct braid_stream *stream, const struct braid_round_trip *samples,
+			size_t nr);
+
+/** braid_stream_unrefine - back to the exchange's samples and clock. Return: as braid_stream_refine() */
+int braid_stream_unrefine(struct braid_stream *stream);
+
+/** braid_source_free - free a source; NULL is fine */
+void braid_source_free(struct braid_source *source);
+
+/** braid_source_rewind - every ring back to its start */
+void braid_source_rewind(struct braid_source *source);
+
+/**
+ * braid_ring_next - move a ring's cursor on
+ * @ring: the ring; ring->item is filled when 1 is returned
+ *
+ * Host times of one ring never go back.
+ *
+ * Return: 1, 0 at the end, -errno with braid_fail() (I/O).
+ */
+static inline int braid_ring_next(struct braid_ring *ring)
+{
+	return ring->ops->next(ring);
+}
+
+/** braid_ring_buffer_name - the name of the buffer that a ring is of; "" for a host's */
+static inline const char *braid_ring_buffer_name(const struct braid_ring *ring)
+{
+	return ring->buffer < ring->stream->nr_buffers ?
+	       ring->stream->buffers[ring->buffer].name : "";
+}
+
+/**
+ * braid_source_faulty - report a violation of the format
+ * @source: counts it, calls the fault callback
+ * @stream: its stream; NULL: the capture
+ * @format: one line
+ */
+void braid_source_faulty(struct braid_source *source, const struct braid_stream *stream,
+			 const char *format, ...) __attribute__((__format__(printf, 3, 4)));
+
+#endif /* BRAID_STORE_SOURCE_H */

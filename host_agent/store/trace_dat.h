@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Between the files that read a trace.dat of trace-cmd, versions 6 and 7.
+ *
+ * Not by libtracecmd: it hands out neither the formats' text nor the symbols, and it trusts the
+ * content of the file. Its pages are decoded like those that tracebraid records from the host's
+ * tracefs.
+ */
+#ifndef BRAID_STORE_TRACE_DAT_H
+#define BRAID_STORE_TRACE_DAT_H
+
+#include "host_agent/store/capture_private.h"
+#include "host_agent/store/trace_dat_ids.h"
+
+#define BRAID_DAT_MAX_SECTION	BRAID_MAX_SCHEMA_BYTES	/* of files that are not traces */
+#define BRAID_DAT_MAX_CHUNK	(8u << 20)	/* of pages that are compressed together */
+#define BRAID_DAT_MAX_CACHE	(512u << 20)	/* of such pages, in memory, one chunk of each ring */
+#define BRAID_DAT_MOST_TIMES	256u		/* times its size that a file may unpack to ... */
+#define BRAID_DAT_LEAST_BYTES	(16u << 20)	/* ... beside this */
+
+#define BRAID_DAT_COMPRESSED	1u	/* of a section's flags */
+
+/* Bytes that are taken from the front: of a section in memory, or of the file. */
+struct braid_dat_input {
+	struct braid_trace_dat *dat;
+	const u8 *memory;	/* NULL: the file */
+	u64 at;
+	u64 end;
+};
+
+/* Pages that were compressed together; the latest one of each ring. */
+struct braid_dat_cache {
+	u64 place;
+	u8 *data;
+	u32 bytes;
+};
+
+struct braid_dat_buffer {
+	char name[BRAID_NAME_BYTES];	/* sanitized */
+	char clock[24];			/* likewise */
+	u64 at;				/* its section, or its table of CPUs (version 6) */
+	u32 page_bytes;
+	u32 nr_cpus;
+	struct braid_dat_cpu {
+		u32 cpu;
+		u64 at;
+		u64 bytes;
+	} *cpus;			/* version 7 */
+};
+
+struct braid_trace_dat {
+	struct braid_capture_source *source;
+	struct braid_capture_stream *stream;
+	u32 file;			/* its number in the source */
+	int fd;
+	char path[256];			/* sanitized */
+	u64 file_bytes;
+	u64 bytes_left;		/* remaining budget for unpacked sections and pages */
+	u64 cache_bytes;	/* of the largest chunk of each ring */
+	bool sections;			/* version 7 */
+	u32 page_bytes;
+	u32 nr_cpus;
+	bool of_guest;			/* its times are shifted to a host's */
+	char clock[24];			/* where a buffer has none */
+	char release[64];
+	char host_name[64];
+	char machine[32];
+	u64 places[BRAID_DAT_IDS];	/* of sections; 0: none */
+	struct braid_dat_buffer buffers[BRAID_MAX_BUFFERS];
+	u32 nr_buffers;
+	struct braid_dat_cache *caches;	/* by ring */
+	size_t nr_caches, caches_capacity;
+};
+
+/*
+ * trace_dat.c: opens the file, and makes a stream of it. Return: 0, or -errno with braid_fail();
+ * braid_trace_dat_close() is needed in either case.
+ */
+int braid_trace_dat_open(struct braid_trace_dat **out, struct braid_capture_source *cs, u32 file,
+			 const char *path);
+void braid_trace_dat_close(struct braid_trace_dat *dat);
+
+/* trace_dat_bytes.c: complains of a file that is not what it says. Return: -EBADMSG. */
+int braid_dat_broken(const struct braid_trace_dat *dat, const char *what);
+
+/* Takes bytes, a little-endian number of 2, 4 or 8 bytes, a string with its NUL. 0 or -errno. */
+int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes);
+int braid_dat_take_number(struct braid_dat_input *in, u32 bytes, u64 *number);
+int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t room);
+
+/* The clock that the file is of: its first buffer's with events in it. */
+const char *braid_dat_clock(const struct braid_trace_dat *dat);
+
+/* trace_dat_tables.c: what one section holds. Return: 0, or -errno with braid_fail(). */
+int braid_dat_take_header(struct braid_dat_input *in);
+int braid_dat_take_formats(struct braid_dat_input *in, bool ftrace);
+int braid_dat_take_kallsyms(struct braid_dat_input *in);
+int braid_dat_take_comms(struct braid_dat_input *in);
+
+/* trace_dat_pages.c: indexes the pages. Return: 0, or -errno with braid_fail(). */
+int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number);
+
+#define BRAID_DAT_PLACE_SHIFT	3	/* extents are at multiples of 8, pages anywhere */
+
+/* trace_dat_load.c: reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
+int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,
+		   u32 bytes);
+
+/* trace_dat_clock.c: sets each buffer's clock name; "": unknown. */
+void braid_dat_name_clocks(struct braid_trace_dat *dat);
+
+/*
+ * Puts all trace.dats on the timeline, when the host's clocks are fitted.
+ * Return: 0; -EXDEV when one can't be, with braid_fail().
+ */
+int braid_dat_place(struct braid_trace_dat *dat);
+
+#endif /* BRAID_STORE_TRACE_DAT_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The source of a guest's region: a file, or a socket that its QEMU connects to. */
+#ifndef BRAID_TRANSPORT_ENDPOINT_H
+#define BRAID_TRANSPORT_ENDPOINT_H
+
+#include <poll.h>
+
+#include "host_agent/transport/transport.h"
+
+#define BRAID_ENDPOINT_FDS	8	/* maximum number per endpoint */
+
+struct braid_endpoint;
+
+/* A kind of endpoint. Functions as those below that have their names. */
+struct braid_endpoint_ops {
+	const char *scheme;	/* what addresses begin with, the colon included; "": all others */
+	int (*open)(struct braid_endpoint **out, const char *address);
+	void (*close)(struct braid_endpoint *p);
+	int (*map)(struct braid_endpoint *p, struct braid_mapping **out);
+	int (*serve)(struct braid_endpoint *p);		/* NULL: no connections */
+	size_t (*fds)(const struct braid_endpoint *p, struct pollfd *fds);	/* NULL: none */
+	void (*ring)(struct braid_endpoint *p);		/* NULL: no doorbell */
+	u32 (*doorbell)(const struct braid_endpoint *p);	/* NULL: the guest has no
+								   doorbell */
+};
+
+/* Each kind begins with it. */
+struct braid_endpoint {
+	const struct braid_endpoint_ops *ops;
+};
+
+extern const struct braid_endpoint_ops braid_file_endpoint_ops, braid_doorbell_endpoint_ops,
+				   braid_vhost_user_endpoint_ops;
+
+/**
+ * braid_endpoint_is_socket - whether an address names a socket, not a region's file
+ * @address: of an endpoint
+ */
+bool braid_endpoint_is_socket(const char *address);
+
+/**
+ * braid_endpoint_open - open an endpoint for a region
+ * @out: set on success
+ * @address: [SCHEME:]PATH; a socket is created and listened on
+ *
+ * A region's file is not read before braid_endpoint_map().
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_endpoint_open(struct braid_endpoint **out, const char *address);
+
+/** braid_endpoint_close - its mapping was closed before; NULL is fine */
+void braid_endpoint_close(struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_map - map the region, to drain it
+ * @p: the endpoint; it has no mapping now
+ * @out: set on success, writable and exclusive; close it by braid_mapping_close() when
+ * braid_mapping_gone() returns a reason: a guest may wait for that
+ *
+ * Never waits.
+ *
+ * Return: 0; -ENODATA: connected, but no region yet; -ENOTCONN: not connected; else -errno as
+ * braid_mapping_take(). With braid_fail().
+ */
+int braid_endpoint_map(struct braid_endpoint *p, struct braid_mapping **out);
+
+/**
+ * braid_endpoint_serve - take connections, answer messages, quench doorbells
+ * @p: the endpoint
+ *
+ * Bounded work that never waits. A peer that sends invalid messages is disconnected.
+ *
+ * Return: 1 when the guest has rung, or has provided a region; 0; or -errno with braid_fail() when
+ * a connection was closed for an invalid message, or a region refused: report it and continue.
+ */
+int braid_endpoint_serve(struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_fds - file descriptors to sleep on
+ * @p: the endpoint
+ * @fds: room for BRAID_ENDPOINT_FDS; fd and events are filled in
+ *
+ * Return: their number. When one is ready, braid_endpoint_serve() has work.
+ */
+size_t braid_endpoint_fds(const struct braid_endpoint *p, struct pollfd *fds);
+
+/** braid_endpoint_ring - interrupt the guest, if possible: it then polls its mailbox at once */
+void braid_endpoint_ring(struct braid_endpoint *p);
+
+/**
+ * braid_endpoint_doorbell - the value that the guest rings to wake us
+ * @p: the endpoint
+ *
+ * Return: for braid_mailbox.wake_doorbell, never 0; 0: it can't wake us.
+ */
+u32 braid_endpoint_doorbell(const struct braid_endpoint *p);
+
+#endif /* BRAID_TRANSPORT_ENDPOINT_H */
