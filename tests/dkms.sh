@@ -22,7 +22,7 @@ for krel in "$@"; do
 	module=$(find "$work/tree/tracebraid/$version/$krel" -name 'tracebraid.ko*')
 	[ -n "$(find "$work/tree/tracebraid/$version/$krel" -name 'tracebraid_virtio.ko*')" ] ||
 		{ echo "no tracebraid_virtio for $krel" >&2; exit 1; }
-	# By this udev loads it when the memory is plugged.
+	# udev loads the module by this alias when the memory is plugged.
 	modinfo -F alias "$module" | grep -q '^pci:v00001AF4d00001110' ||
 		{ echo "no alias of ivshmem in $module" >&2; exit 1; }
 	[ "$(modinfo -F vermagic "$module" | cut -d' ' -f1)" = "$krel" ] ||

@@ -1,30 +1,57 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the named jobs need and this machine misses: packages.sh build|forms|driver|guests|libvirt|tests|kunit|fuzz|html|bench...
+# Installs the missing packages of the named jobs:
+# packages.sh build|forms|driver|arm64|guests|libvirt|tests|kunit|fuzz|html|bench|releases...
+# What differs between Debian's releases is printed by
+# packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
+# packages.sh --clang|--source	the version of clang, of linux-source
+# packages.sh --libraries	packages that the agent and its tests are compiled with
 set -eu
+
+# Debian 12; later releases.
+if [ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = bookworm ]; then
+	kernels='6.1=amd64 6.12=6.12-amd64 6.12-rt=6.12-rt-amd64' clang=14 source=6.1
+else
+	kernels='6.12=amd64 6.12-rt=rt-amd64' clang=19 source=6.12
+fi
+
+kernels() {
+	for kernel in $kernels; do
+		echo "linux-$1-${kernel#*=}"
+	done
+}
 
 packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
 		libzstd-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
-		libbabeltrace2-dev libkdumpfile-dev libprotobuf-c-dev protobuf-c-compiler ;;
+		libbabeltrace2-dev libkdumpfile-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
-	driver) echo linux-headers-amd64 linux-headers-6.12-amd64 linux-headers-6.12-rt-amd64 ;;
-	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux \
-		linux-image-amd64 linux-image-6.12-amd64 linux-image-6.12-rt-amd64 ;;
+	driver) kernels headers ;;
+	arm64) echo gcc-aarch64-linux-gnu qemu-user qemu-system-arm ;;
+	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux
+		kernels image ;;
 	libvirt) echo libvirt-clients libvirt-daemon-system ;;
-	tests) echo dkms shellcheck bsdextrautils spin mandoc jq util-linux ;;
-	kunit) echo linux-source-6.1 flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
+	tests) echo dkms shellcheck sparse bsdextrautils spin mandoc jq util-linux ;;
+	kunit) echo linux-source-$source flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
-	fuzz) echo clang-14 libclang-rt-14-dev util-linux ;;
-	html)	# where Node comes from elsewhere, Debian's would be in its way
+	fuzz) echo clang-$clang libclang-rt-$clang-dev util-linux ;;
+	html)	# where Node is not Debian's, Debian's package would conflict
 		echo chromium
 		command -v node >/dev/null || echo nodejs
 		command -v npm >/dev/null || echo npm ;;
+	releases) echo mmdebstrap git ;;
 	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }
+
+case ${1:-} in
+--kernels) for kernel in $kernels; do printf '%s\t%s\n' "${kernel%=*}" "${kernel#*=}"; done && exit ;;
+--clang) echo $clang && exit ;;
+--source) echo $source && exit ;;
+--libraries) packages_of build | tr ' ' '\n' | grep -e '-dev$' && exit ;;
+esac
 
 missing=
 for job in "$@"; do
@@ -39,7 +66,7 @@ if [ "$(id -u)" != 0 ]; then
 	echo "missing packages: as root, run: apt-get install$missing" >&2
 	exit 1
 fi
-echo "installing what is missing:$missing"
+echo "installing missing packages:$missing"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # shellcheck disable=SC2086 # a list of words

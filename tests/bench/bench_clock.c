@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What it costs to keep the clocks of ten idle guests: recorders with and without the exchange, side
+ * The cost of the clocks of ten idle guests: recorders with and without the exchange, side
  * by side, each with ten guests of its own, which look at their region as often as a driver does.
  */
 #include <stdio.h>
@@ -9,16 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/source/region.h"
+#include "host_agent/live/region.h"
 #include "tests/bench/timing.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
 
 #define NR_GUESTS	10
-#define LOOK_NS		20000000	/* a driver's, while an agent is about */
-#define STEP_NS		1000000ULL	/* as the recorder's own loop: short after work, ... */
-#define STEP_MAX_NS	20000000ULL	/* ... up to this at rest */
-#define SETTLE_S	15		/* the first bursts are over: at rest an interval is 8 s */
+#define LOOK_NS		20000000	/* a driver's, while an agent is present */
+#define STEP_NS		1000000ULL	/* as the recorder's own loop: short under load, ... */
+#define STEP_MAX_NS	20000000ULL	/* ... up to this when idle */
+#define SETTLE_S	15		/* the first bursts are over: an idle interval is 8 s */
 #define MEASURE_S	24		/* three of these */
 
 int main(void);
@@ -42,7 +42,7 @@ static double cpu_seconds(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* The recorder's loop for a stretch of time. */
+/* Runs the recorder's loop for @seconds. */
 static void turn(struct braid_region_source **sources, struct braid_capture_writer *capture,
 		 u64 seconds)
 {
@@ -67,7 +67,7 @@ static void turn(struct braid_region_source **sources, struct braid_capture_writ
 	}
 }
 
-/* The share of a core that it takes to record a variant's guests at rest. */
+/* The share of a core that recording a variant's idle guests takes. */
 static double record(const struct variant *v, const char *path)
 {
 	const struct braid_chunk_file head = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Events for tests/bench/count.sh to count the instructions of: bench_count fast|turns|floor.
- * fast never leaves a sub-buffer; turns goes around the ring; floor is what no ring can save.
+ * Records events whose instructions tests/bench/count.sh counts: bench_count fast|turns|floor.
+ * fast never leaves a sub-buffer; turns goes around the ring; floor is the minimum of any ring.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,10 +55,10 @@ int main(int argc, char **argv)
 	struct braid_ring_map map;
 	void *memory;
 
-	if (argc != 2 || posix_memalign(&memory, 4096, braid_ring_bytes(N, subbuf)))
+	if (argc != 2 || posix_memalign(&memory, 4096, braid_ring_bytes(N, subbuf, BRAID_PAGE_BYTES)))
 		return 1;
 	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
-	braid_ring_map_init(&map, memory, N, subbuf, BRAID_BUFFER_OVERWRITE);
+	braid_ring_map_init(&map, memory, N, subbuf, BRAID_PAGE_BYTES, BRAID_BUFFER_OVERWRITE);
 	braid_writer_init(w, &map, &who);
 	if (!strcmp(argv[1], "floor")) {
 		braid_count_floor();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One 16-byte event in our ring and one of LTTng-UST's, timed in turns in one process.
- * Its session is made by lttng.sh: flight recorder, snapshot mode, the default channel.
+ * One 16-byte event in our ring and one in LTTng-UST's, timed alternately in one process.
+ * lttng.sh creates its session: flight recorder, snapshot mode, the default channel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,17 +48,17 @@ int main(void)
 {
 	static double ours_ns[ROUNDS], theirs_ns[ROUNDS], ratio[ROUNDS];
 	const struct braid_ring_identity who = { .incarnation = 1, .counter = counter() };
-	size_t bytes = braid_ring_bytes(N, SUBBUF);
+	size_t bytes = braid_ring_bytes(N, SUBBUF, BRAID_PAGE_BYTES);
 	int rounds = is_short() ? SHORT_ROUNDS : ROUNDS, k;
 	struct braid_ring_map map;
 
 	braid_ring_map_init(&map, mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0),
-			    N, SUBBUF, BRAID_BUFFER_OVERWRITE);
+			    N, SUBBUF, BRAID_PAGE_BYTES, BRAID_BUFFER_OVERWRITE);
 	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	braid_writer_init(w, &map, &who);
 	if (!lttng_ust_tracepoint_enabled(braid_bench, event)) {
-		fprintf(stderr, "bench_lttng: its session is not on: run it by tests/bench/lttng.sh\n");
+		fprintf(stderr, "bench_lttng: no active session: run it by tests/bench/lttng.sh\n");
 		return 1;
 	}
 	for (k = 0; k < rounds; k++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What five hundred guests at rest cost the one recorder that follows them all: its share of a core
- * and its own memory, beside a loop that does nothing but read a word of each guest.
+ * The cost of five hundred idle guests for the one recorder that follows them: its share of a core
+ * and its own memory, compared with a loop that only reads a word of each guest.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,11 +20,11 @@
 
 #define NR_GUESTS	500
 #define NR_VCPUS	4
-#define LOOK_NS		20000000	/* a driver's, while an agent is about */
-#define SETTLE_S	30		/* the first bursts are over: at rest an interval is 8 s */
+#define LOOK_NS		20000000	/* a driver's, while an agent is present */
+#define SETTLE_S	30		/* the first bursts are over: an idle interval is 8 s */
 #define MEASURE_S	24		/* three of these */
 #define STEP_NS		10000000
-#define NR_STEPS	12000		/* two minutes: what takes longer does not come */
+#define NR_STEPS	12000		/* two minutes, after which a wait fails */
 #define AGENT		"build/tracebraid"
 
 int main(void);
@@ -51,7 +51,7 @@ static void live(struct fake_guest **guests)
 	}
 }
 
-/* What any loop costs that looks at every guest as often as a guest looks at its host. */
+/* A loop that reads a word of every guest as often as a guest looks at its host. */
 static void loop(struct fake_guest **guests)
 {
 	static volatile u64 sum;
@@ -120,7 +120,7 @@ static bool has_said(const char *said, const char *word)
 	return strstr(text, word);
 }
 
-/* Nanoseconds on a CPU, of all threads of a process. */
+/* The CPU time of all threads of a process, in ns. */
 static u64 cpu_ns(pid_t pid)
 {
 	char path[320];
@@ -146,7 +146,7 @@ static u64 cpu_ns(pid_t pid)
 	return sum;
 }
 
-/* A line's number in one of the files that /proc has of a process. */
+/* The number in a line of one of a process's files in /proc. */
 static u64 kilobytes(pid_t pid, const char *file, const char *name)
 {
 	char path[64], line[256];

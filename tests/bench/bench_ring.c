@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One 16-byte event against what it can't do without: a counter read, a 16-byte copy
- * and the stamp's store. And the reader's swap against memcpy. Timed in turns.
+ * One 16-byte event compared with its minimum: a counter read, a 16-byte copy
+ * and the stamp's store. And the reader's swap compared with memcpy. Timed alternately.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ int main(void)
 {
 	static double bare_ns[ROUNDS], ring_ns[ROUNDS], ratio[ROUNDS], swap[ROUNDS];
 	const struct braid_ring_identity who = { .incarnation = 1, .counter = counter() };
-	size_t bytes = braid_ring_bytes(N, SUBBUF);
+	size_t bytes = braid_ring_bytes(N, SUBBUF, BRAID_PAGE_BYTES);
 	u8 *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	int rounds = is_short() ? SHORT_ROUNDS : ROUNDS, k;
@@ -95,7 +95,7 @@ int main(void)
 	copy = malloc(SUBBUF);
 	w = aligned_alloc(BRAID_CACHELINE_BYTES, braid_writer_bytes(N));
 	memset(plain, 0, N * SUBBUF);
-	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_BUFFER_OVERWRITE);
+	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_PAGE_BYTES, BRAID_BUFFER_OVERWRITE);
 	braid_writer_init(w, &map, &who);
 	braid_reader_attach(&r, &map, 1);
 	for (k = 0; k < rounds; k++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* How fast a capture is read, placed in time and merged: what every form pays first. */
+/* How fast a capture is read, put on the timeline and merged: a cost of every export form. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 
 int main(int argc, char **argv);
 
-/* Of a CPU: others may be busy on this machine. */
+/* CPU time, because this machine may be busy. */
 static double seconds(void)
 {
 	struct timespec t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The texts that kernels print for these events: long lists of names are part of their cost. */
+/* The kernels' format texts of these events: long lists of names are part of their cost. */
 #include <stdio.h>
 
 #include "tests/bench/big_formats.h"
@@ -14,7 +14,7 @@ static const char head[] =
 	FIELD_("unsigned char common_preempt_count", 3, 1, 0)
 	FIELD_("int common_pid", 4, 4, 1);
 
-/* Bits of a task's state that are told, and the bit above them. */
+/* Bits of a task's state that are reported, and the bit above them. */
 #define STATES	"(0x0000 | 0x0001 | 0x0002 | 0x0004 | 0x0008 | 0x0010 | 0x0020 | 0x0040)"
 #define REPORTED "REC->prev_state & (((" STATES " + 1) << 1) - 1)"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a kernel says of its commonest events, and the payloads to match. */
+/* A kernel's formats of its most common events, and the matching payloads. */
 #ifndef BRAID_TESTS_BIG_FORMATS_H
 #define BRAID_TESTS_BIG_FORMATS_H
 
@@ -90,7 +90,7 @@ struct big_kvm_exit {
 	u32 intr_info, error_code, vcpu, reserved2;
 };
 
-/* How an event is told of. */
+/* An event's name and format. */
 struct big_format {
 	const char *system;
 	const char *name;
@@ -100,7 +100,7 @@ struct big_format {
 
 extern const struct big_format big_formats[BIG_EVENTS];
 
-/* The text as tracefs has it. Return: its bytes, without the NUL. */
+/* The text as in tracefs. Return: its bytes, without the NUL. */
 size_t big_format_text(enum big_event event, u16 id, char *to, size_t room);
 
 #endif /* BRAID_TESTS_BIG_FORMATS_H */

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Counts instructions for one event, by callgrind: the loop around it included
+# Counts the instructions for one event, including the loop around it, by callgrind
 set -eu
 
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
-# count.sh's own helper: METRIC WHAT, the average over what the program says it did.
+# count METRIC WHAT: prints the average over the events that the program reports.
 count() {
 	events=$(valgrind --quiet --tool=callgrind --callgrind-out-file="$out" \
 		--toggle-collect='braid_count_*' build/bench_count "$2")

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts a tracefs event's instructions, without and with the driver's export: exported.py KERNEL...
+"""Counts the instructions of a tracefs event without and with the driver's export: exported.py KERNEL...
 
-The guest runs with QEMU's -icount, where a nanosecond of the guest's clock is one instruction: a busy host changes nothing.
+The guest runs with QEMU's -icount, where a nanosecond of the guest's clock is one instruction, even on a busy host.
 """
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import os
 import pathlib
@@ -23,12 +23,12 @@ DIR = host.BUILD / "bench"
 EVENT = "syscalls/sys_enter_write"
 ON = f"/sys/kernel/tracing/events/{EVENT}/enable"
 FORMAT = f"/sys/kernel/debug/tracebraid/ftrace/events/{EVENT}/format"
-# Of the driver's parameters; both rings keep the newest events, as tracefs's does.
+# The driver's parameters; both rings keep the newest events, as tracefs's does.
 EXPORTS = {"off": "overwrite=1 ftrace_size_kb=0", "on": "overwrite=1"}
 
 
 def writes(guest, number):
-    """Instructions of so many writes of one byte."""
+    """The instructions of `number` writes of one byte."""
     now = "grep -m1 'now at' /proc/timer_list"
     text = guest.run(f"{now}; dd if=/dev/zero of=/dev/null bs=1 count={number} 2>/dev/null; {now}", timeout=300)
     begin, end = (int(ns) for ns in re.findall(r"now at (\d+)", text))
@@ -36,11 +36,11 @@ def writes(guest, number):
 
 
 def traced(guest, parameters, number):
-    """The same, of which tracefs has an event each."""
+    """The same with a tracefs event for each write."""
     guest.insmod("tracebraid", parameters)
     guest.run(f"echo 1 > {ON}")
     writes(guest, 10)
-    if "ftrace_size_kb" not in parameters:  # the driver looks a new event up, once
+    if "ftrace_size_kb" not in parameters:  # the driver looks up a new event once
         guest.run(f"until [ -e {FORMAT} ]; do sleep 0.1; done", timeout=60)
     guest.run("sleep 1")
     found = writes(guest, number)
@@ -49,13 +49,13 @@ def traced(guest, parameters, number):
 
 
 def measure(kernel, number):
-    """Instructions of one event, by whether it is exported."""
+    """The instructions of one event, with and without the export."""
     krel = host.kernel_release(host.find_kernel(kernel))
     initrd = host.make_initrd(DIR / f"exported-{kernel}.cpio", krel, [host.BUILD / f"guest-{krel}" / "tracebraid.ko"])
     with rig.Guest(f"exported-{kernel}", kernel=kernel, initrd=initrd, shm=DIR / f"exported-{kernel}.shm",
                    rundir=DIR / f"exported-{kernel}", smp=1, accel="tcg,thread=single", cpu="max",
                    qemu_args=("-icount", "shift=0,sleep=off")) as guest:
-        guest.boot()
+        guest.boot(tries=3)
         writes(guest, 10)
         plain = writes(guest, number)
         found = {name: (traced(guest, parameters, number) - plain) / number for name, parameters in EXPORTS.items()}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measures what leaves the agent, on one large capture: our text, each form, and the tools that read them."""
+"""Measures the agent's output of one large capture: text, analyses, each export form, and the tools that read them."""
 
 import os
 import pathlib
@@ -20,11 +20,11 @@ ROUNDS = 1 if SHORT else 3
 
 def run(command):
     """
-    Runs a command to its end. Return: seconds of a CPU, peak MiB. All are of one thread, so that
-    on an idle machine these are the seconds that pass.
+    Runs a command to its end. Return: seconds of CPU time, peak MiB. All commands have one thread, so
+    on an idle machine CPU time equals elapsed time.
     """
     if not SHORT:
-        os.sync()  # what was written before is not for this one to write back
+        os.sync()  # earlier writes are not written back at this command's cost
     with open(os.devnull, "wb") as nowhere:
         child = subprocess.Popen(command, stdout=nowhere, stderr=subprocess.PIPE)
         errors = child.stderr.read()
@@ -36,19 +36,19 @@ def run(command):
 
 
 def empty(folder):
-    """A new folder in the place of what is there."""
+    """Replaces a folder with an empty one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
 
 def forms():
-    """The forms that there are, by name."""
+    """The names of the export forms."""
     text = subprocess.run([AGENT, "export", "--help"], check=True, capture_output=True, text=True).stdout
     return re.findall(r"^  (\S+)", text.partition("\nForms:\n")[2], re.MULTILINE)
 
 
 def readers(folder):
-    """What reads our own exports back as text: name, and command."""
+    """Tools that read our exports back as text: name, and command."""
     host = sorted((folder / "trace.dat").glob("*.dat*"), key=lambda path: len(path.name))
     found = {}
     if host:
@@ -62,23 +62,23 @@ def readers(folder):
 
 
 class Bench:
-    """Figures of several rounds."""
+    """The figures of several rounds."""
 
     def __init__(self):
         self.seconds, self.memory = {}, {}
 
     def measure(self, name, command):
-        """One round of one command."""
+        """Runs one round of one command."""
         seconds, memory = run(command)
         self.seconds.setdefault(name, []).append(seconds)
         self.memory[name] = max(memory, self.memory.get(name, 0))
 
     def median(self, name):
-        """Seconds."""
+        """The median of a command's seconds."""
         return statistics.median(self.seconds[name])
 
-    def tell(self):
-        """Prints all."""
+    def print_figures(self):
+        """Prints all figures."""
         for name in self.seconds:
             print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
             print(f"{name}_peak_memory\t{self.memory[name]:.0f}\tMiB")
@@ -89,7 +89,7 @@ class Bench:
 
 
 def main():
-    """Round by round, so that a busy machine is as unfair to one as to the other."""
+    """Measures round by round, so that a busy machine affects all commands alike."""
     bench = Bench()
     with tempfile.TemporaryDirectory(prefix="bench-exports.", dir=ROOT / "build") as name:
         folder = pathlib.Path(name)
@@ -99,13 +99,15 @@ def main():
                              capture_output=True).stdout, end="")
         for _ in range(ROUNDS):
             bench.measure("report_text", [AGENT, "report", str(capture)])
+            for analysis in ("summary", "steal"):
+                bench.measure(f"analyze_{analysis}", [AGENT, "analyze", analysis, str(capture)])
             for form in forms():
                 empty(folder / form)
                 bench.measure(f"export_{form}", [AGENT, "export", "--to", form, str(capture), "-o",
                                                  str(folder / form / "out")])
             for reader, command in readers(folder).items():
                 bench.measure(reader, command)
-    bench.tell()
+    bench.print_figures()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import os
 import pathlib
@@ -19,17 +19,17 @@ DIR = host.BUILD / "bench"
 
 
 def measure(kernel):
-    """What the module guest_ring says on one kernel, by name."""
+    """The module guest_ring's figures on one kernel, by name."""
     krel = host.kernel_release(host.find_kernel(kernel))
     built = host.BUILD / f"guest-{krel}"
     initrd = host.make_initrd(DIR / f"ring-{kernel}.cpio", krel,
                               [built / "tracebraid.ko", built / "tests" / "bench" / "guest_ring" / "guest_ring.ko"])
     with rig.Guest(f"ring-{kernel}", kernel=kernel, initrd=initrd, shm=DIR / f"ring-{kernel}.shm",
                    rundir=DIR / f"ring-{kernel}") as guest:
-        guest.boot()
+        guest.boot(tries=3)
         guest.insmod("tracebraid")
         guest.insmod("guest_ring", "batches=10" if "BRAID_BENCH_SHORT" in os.environ else "")
-        # The module's own event is off till somebody wants it.
+        # The module's own event is disabled at first.
         guest.run("echo 1 > /sys/kernel/debug/tracebraid/trace/events/bench/bench/enable")
         text = guest.run("cat /sys/kernel/debug/guest_ring", timeout=300)
         guest.check_dmesg()
@@ -42,7 +42,7 @@ def main():
         found = measure(kernel)
         series = kernel.replace(".", "_")
         if found["refused"]:
-            sys.exit(f"guest_ring: not all events were taken: {found}")
+            sys.exit(f"guest_ring: not all events were recorded: {found}")
         for name in ("event", "reserve_commit", "write", "record_event"):
             print(f"guest_{series}_{name}_over_kernel_ring\t{found[name] / found['kernel_ring']:.2f}\tratio")
         for name in ("floor", "event", "reserve_commit", "kernel_ring"):

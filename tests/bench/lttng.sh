@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs build/bench_lttng under a session daemon of its own, which ends with it, whatever happens
+# Runs build/bench_lttng under a session daemon of its own, which is always ended with it
 set -eu
 
 home=$(mktemp -d)
@@ -8,7 +8,7 @@ log=$home/log
 export LTTNG_HOME="$home" HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=-1
 cp build/bench_lttng "$home"
 
-# As root, all would share root's daemon: somebody else has one for himself.
+# Root's programs all share root's daemon; another user has one of its own.
 as=
 if [ "$(id -u)" = 0 ]; then
 	chown -R 65534:65534 "$home"

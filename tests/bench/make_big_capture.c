@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes a large capture to measure with, always the same: two guests and their host, busy. */
+/* Creates a large capture for benches, always the same: two busy guests and their host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,9 @@
 #define FIRST_PID	1000
 #define SUBBUF_BYTES	4096u
 #define DATA_BYTES	(SUBBUF_BYTES - BRAID_SUBBUF_HEADER_BYTES)
-#define STEP_NS		1000u		/* from one event of all to the next, about */
-#define SAMPLE_NS	20000000ULL	/* from one clock sample to the next */
-#define LOSE_PAGES	997u		/* some events are lost before each so-manieth page */
+#define STEP_NS		1000u		/* between two events of all streams, about */
+#define SAMPLE_NS	20000000ULL	/* between two clock samples */
+#define LOSE_PAGES	997u		/* events are lost once in so many pages */
 #define COUNTER_KHZ	2400000ULL
 #define KERNEL_TEXT	0xffffffff81000000ULL
 
@@ -49,7 +49,7 @@ struct stream {
 	const char *name;
 	u16 first_id;
 	s64 ppm;
-	u64 booted_ns;		/* of the host's clock, at counter 0 */
+	u64 booted_ns;		/* the host's clock at counter 0 */
 	u64 sampled_ns;
 	struct cpu cpus[NR_CPUS];
 };
@@ -145,7 +145,7 @@ static void put_page(struct stream *s, struct cpu *c)
 	c->next_seq += c->lost_before;
 }
 
-/* Today's ftrace header: type_len:5, time_delta:27. Both have 27 bits for a delta. */
+/* ftrace's header: type_len:5, time_delta:27. Both formats have 27 bits for a delta. */
 static void *put_header(const struct stream *s, u32 *at, u32 bytes, u32 delta)
 {
 	if (s != &streams[HOST])
@@ -188,7 +188,7 @@ static u32 location(u32 offset, const char *text)
 	return offset | ((u32)strlen(text) + 1) << 16;
 }
 
-/* The payload's bytes with a text that ends it. */
+/* The payload's bytes, followed by a text. */
 static u32 end_with(char *to, const void *payload, const char *text)
 {
 	memset(to, 0, 16);
@@ -311,7 +311,7 @@ static void put_kvm(struct stream *s, struct cpu *c)
 	c->in_guest = !c->in_guest;
 }
 
-/* What comes next on a CPU, as likely as it is on a busy machine. */
+/* The next event on a CPU, as likely as on a busy machine. */
 static void put_any(struct stream *s, struct cpu *c)
 {
 	u32 choice = pick(100);
@@ -399,7 +399,7 @@ static void begin_guest(struct stream *s, u32 k)
 				sizeof(threads)));
 }
 
-static void tell_guest_events(struct stream *s)
+static void write_guest_events(struct stream *s)
 {
 	const size_t room = 64 << 10;
 	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);
@@ -489,7 +489,7 @@ static u64 end_stream(struct stream *s)
 		struct braid_chunk_ring_end ring = { .vcpu = k };
 
 		put_page(s, c);
-		c->lost -= c->lost_before;	/* nothing follows that would tell of them */
+		c->lost -= c->lost_before;	/* no later page would report them */
 		c->next_seq -= c->lost_before;
 		ring.written = c->next_seq;
 		ring.lost = c->lost;
@@ -519,7 +519,7 @@ static void begin(void)
 			begin_host(s);
 		} else {
 			begin_guest(s, k);
-			tell_guest_events(s);
+			write_guest_events(s);
 			sample(s);
 		}
 		put_comms(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the native benches share: clocks, and the middle of many turns. */
+/* Shared by the native benches: clocks, and the median of many turns. */
 #ifndef BRAID_TESTS_TIMING_H
 #define BRAID_TESTS_TIMING_H
 
@@ -9,7 +9,7 @@
 
 #include "shared/ring.h"
 
-/* Whether the figures do not matter: `make check` runs every bench, so that none stops working. */
+/* Whether figures do not matter: `make check` runs every bench only to see that it works. */
 static inline bool is_short(void)
 {
 	return getenv("BRAID_BENCH_SHORT");
@@ -35,7 +35,7 @@ static inline u64 monotonic_ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* What a function takes, in ns. */
+/* The duration of a function, in ns. */
 static inline double timed(void (*fn)(void))
 {
 	u64 from_ns = monotonic_ns();

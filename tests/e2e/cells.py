@@ -5,7 +5,7 @@ import struct
 
 from directory import SECTIONS_AT
 
-CLOCK = 1  # of the superblock's sections
+CLOCK = 1  # offset of the superblock's section table
 HZ_AT = 48
 WALL_AT, LOOK_AT = 128, 192
 
@@ -22,16 +22,16 @@ def _cell(shm, at, form):
 
 
 def counter_hz(shm):
-    """The counter's frequency, as the guest states it."""
+    """The counter's frequency as the guest reports it."""
     return struct.unpack("<Q", _read(shm, HZ_AT, 8))[0]
 
 
 def walls(shm):
-    """How often the guest has told its wall time."""
+    """The number of wall pairs that the guest has published."""
     return _cell(shm, WALL_AT, "<I")[0] // 2
 
 
 def look(shm):
-    """(which, counter) of the guest's last look at host and mailbox; None while it is changing."""
+    """(number, counter) of the guest's last look at host and mailbox; None while it is being updated."""
     seq, counter = _cell(shm, LOOK_AT, "<I12xQ")
     return (seq // 2, counter) if not seq % 2 and _cell(shm, LOOK_AT, "<I")[0] == seq else None

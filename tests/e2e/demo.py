@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo: boots two guests, records them and their host, and prints what happened as one timeline."""
+"""The demo: boots two guests, records them and their host, and prints all events as one timeline."""
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
+import os
 import pathlib
 import shutil
 import subprocess
 import time
 
 import host
+import qemu
 import rig
 from errors import RigError
 from proc import Proc
@@ -41,27 +43,28 @@ def shown(path):
 
 
 def make_guests():
-    """Two guests, not started, each with the driver in its initramfs and its own shared memory."""
-    kernel = host.find_kernel("6.1")
+    """Two guests, not started, each with the driver in its initramfs and shared memory of its own."""
+    kernel = host.find_kernel(host.OLDEST_KERNEL)
     krel = host.kernel_release(kernel)
     initrd = host.make_initrd(DIR / "initrd.cpio", krel, [host.BUILD / f"guest-{krel}" / "tracebraid.ko"])
     accel, why = rig.choose_accel(initrd)
+    say(qemu.describe())
     say(why)
     say(f"booting two guests: Linux {krel}, 2 vCPUs and 16 MiB of shared memory each, on {accel}")
-    return [rig.Guest(name, kernel="6.1", initrd=initrd, shm=DIR / f"{name}.shm", rundir=DIR / name, accel=accel)
+    return [rig.Guest(name, kernel=host.OLDEST_KERNEL, initrd=initrd, shm=DIR / f"{name}.shm", rundir=DIR / name, accel=accel)
             for name in ("guest1", "guest2")]
 
 
 def record(guests):
-    """Records the guests at work, and the host if it lets us; returns what the recorder said."""
+    """Records the guests under load, and the host if it permits that; returns the recorder's output."""
     regions = [word for guest in guests for word in ("-r", f"{guest.shm},name={guest.name}")]
     with Proc([AGENT, "record", *regions, "-e", EVENTS, "--try-host", "-o", CAPTURE], DIR / "record.log") as recorder:
         recorder.wait_line(r"^Recording", timeout=60)
         say(recorder.output().strip().splitlines()[-1])
         loads = [guest.bg(rig.WORKLOAD) for guest in guests]
-        # The recording is as long as it is said to be: nothing waits for this.
+        # Only for the recording's duration: no condition depends on it.
         for left in range(SECONDS, 0, -1):
-            say(f"both guests at work, {left} s to go")
+            say(f"both guests under load, {left} s to go")
             time.sleep(1)
         for load in loads:
             load.kill()
@@ -72,7 +75,7 @@ def record(guests):
 
 
 def agent(*args, out=None):
-    """Runs the agent; its status and what it printed."""
+    """Runs the agent; returns its status and output."""
     done = subprocess.run([AGENT, *args], stdout=out or subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode and done.stderr:
         raise RigError(f"tracebraid {args[0]}: {done.stderr.strip()}")
@@ -80,7 +83,7 @@ def agent(*args, out=None):
 
 
 def busiest(lines):
-    """Where a few lines in a row hold the most changes from one stream to another."""
+    """The index at which consecutive lines change most often from one stream to another."""
     streams = [line.split(":", 1)[0] for line in lines]
     changes = [streams[k] != streams[k - 1] for k in range(1, len(streams))]
     kinds = len({stream for stream in streams if not stream.startswith("#")})
@@ -93,7 +96,7 @@ def busiest(lines):
 
 
 def show():
-    """Writes the report; prints its beginning, a busy stretch of it, and the accounting."""
+    """Writes the report; prints its beginning, a busy part of it, and the accounting."""
     say(f"merging into {shown(REPORT)}")
     agent("report", "-o", str(REPORT), str(CAPTURE))
     lines = REPORT.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -101,17 +104,18 @@ def show():
     width = shutil.get_terminal_size((160, 24)).columns
     print("\n".join(line[:width] for line in lines[:body + HEAD_LINES]))
     busy = body + busiest(lines[body:])
-    print(f"... and where it is busiest, from line {busy + 1} on:")
+    print(f"... and its busiest part, from line {busy + 1}:")
     print("\n".join(line[:width] for line in lines[busy:busy + BUSY_LINES]))
-    print(f"... {len(lines)} lines in all.\n\nAccounting, ring by ring:")
+    print(f"... {len(lines)} lines in total.\n\nAccounting, ring by ring:")
     status, table = agent("stat", str(CAPTURE))
     print(table)
     if status:
-        raise RigError("the accounting does not add up; tracebraid verify tells more")
+        raise RigError("the accounting does not add up; `tracebraid verify` shows the details")
 
 
 def main():
     DIR.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("TRACEBRAID_QEMU", qemu.SYSTEM)  # what a user has
     for stale in (CAPTURE, REPORT, PAGE, DIR / "guest1.shm", DIR / "guest2.shm"):
         stale.unlink(missing_ok=True)
     guests = make_guests()
@@ -119,18 +123,20 @@ def main():
         rig.boot_all(guests)
         for guest in guests:
             guest.insmod("tracebraid")
-        say("both are up, tracebraid.ko is loaded in each")
+        say("both guests are up, tracebraid.ko is loaded in each")
         summary = record(guests)
     finally:
         for guest in guests:
             guest.kill()
     print(summary.partition("\n")[2].rsplit("Next:", 1)[0].strip())
     show()
+    print("What happened to the guests, and who took their CPUs (tracebraid analyze summary):")
+    print(agent("analyze", "summary", str(CAPTURE))[1])
     say(f"making {shown(PAGE)}")
     agent("export", "--to", "html", str(CAPTURE), "-o", str(PAGE))
-    say(f"done. The capture is {shown(CAPTURE)}, the whole report {shown(REPORT)}, the same as a page {shown(PAGE)}.")
-    print(f"Next: open {shown(PAGE)} in a browser; less {shown(REPORT)}.\n"
-          f"{shown(AGENT)} --help lists all commands; README.md tells how to trace a VM of your own.")
+    say(f"done. Capture: {shown(CAPTURE)}. Complete report: {shown(REPORT)}. HTML page: {shown(PAGE)}.")
+    print(f"Next: open {shown(PAGE)} in a browser; less {shown(REPORT)}; {shown(AGENT)} analyze steal {shown(CAPTURE)}.\n"
+          f"{shown(AGENT)} --help lists all commands; README.md explains how to trace a VM of your own.")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 import collections
 import struct
 
-MARK = b"TRCBMARK"  # by which a host invites the driver
+MARK = b"TRCBMARK"  # by which a host permits the driver to use the memory
 
-DIRECTORY = 4  # of the superblock's sections
+DIRECTORY = 4  # offset of the superblock's section table
 SECTIONS_AT = 240
 BUFFERS_AT = SECTIONS_AT + 8 * 16 + 8
 
@@ -21,7 +21,7 @@ def _text(data):
 
 
 def read(shm):
-    """(bytes used, room in bytes, entries) of the directory in a region that is live."""
+    """(bytes used, size in bytes, entries) of the directory in a live region."""
     data = shm.read_bytes()
     offset, room = struct.unpack_from("<QQ", data, SECTIONS_AT + 16 * DIRECTORY)
     used = struct.unpack_from("<I", data, offset)[0]
@@ -38,6 +38,6 @@ def read(shm):
 
 
 def living(shm, buffer, system, name):
-    """The entries of an event, or sub-event, that are not gone."""
+    """The live entries of an event or sub-event."""
     return [entry for entry in read(shm)[2] if not entry.flags & GONE and
             (entry.buffer, entry.system, entry.name) == (buffer, system, name)]

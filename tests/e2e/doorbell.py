@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Plays the server of an ivshmem-doorbell device, for cases that look at the driver without an agent."""
+"""Acts as the server of an ivshmem-doorbell device, for cases that check the driver without an agent."""
 
 import mmap
 import os
@@ -9,18 +9,18 @@ import threading
 
 from directory import MARK, SECTIONS_AT
 
-MAILBOX = 0  # of the superblock's sections
+MAILBOX = 0  # offset of the superblock's section table
 COMMAND_SEQ_AT, WAKE_SEQ_AT, WAKE_PERMILLE_AT, WAKE_DOORBELL_AT, DONE_SEQ_AT = 0, 164, 168, 172, 1024
 GUEST, AGENT = 0, 1  # peers
 
 
 def device(path):
-    """QEMU's arguments for a device whose server listens there."""
+    """QEMU's arguments for a device whose server listens at `path`."""
     return ("-chardev", f"socket,id=doorbell,path={path}", "-device", "ivshmem-doorbell,chardev=doorbell,vectors=1")
 
 
 class Server:
-    """Gives one QEMU the memory and an eventfd each way; then it is the host's side of the mailbox."""
+    """Passes memory and an eventfd for each direction to one QEMU; then acts as the host's side of the mailbox."""
 
     def __init__(self, path, shm, size):
         self.shm = os.open(shm, os.O_RDWR | os.O_CREAT, 0o600)
@@ -33,7 +33,7 @@ class Server:
         self._listener.bind(str(path))
         self._listener.listen(1)
         self._peer = None
-        # QEMU's device waits for the memory, and so does whoever starts it.
+        # QEMU blocks until its device has the memory.
         threading.Thread(target=self._greet, daemon=True).start()
 
     def close(self):
@@ -59,16 +59,16 @@ class Server:
         struct.pack_into("<I", self.memory, self._at(at), value)
 
     def ask(self, permille):
-        """Asks to be woken, anew."""
+        """Requests another wake-up."""
         self._put(WAKE_PERMILLE_AT, permille)
         self._put(WAKE_DOORBELL_AT, AGENT << 16)
         self._put(WAKE_SEQ_AT, self._get(WAKE_SEQ_AT) + 1 & 0xffffffff)
 
-    def ask_not(self):
+    def withdraw(self):
         self._put(WAKE_DOORBELL_AT, 0)
 
     def take_rings(self):
-        """How often the guest has rung since it was last asked for."""
+        """The number of the guest's rings since the last call."""
         try:
             return os.eventfd_read(self.rung)
         except BlockingIOError:
@@ -79,7 +79,7 @@ class Server:
         os.eventfd_write(self.guests, 1)
 
     def command(self):
-        """Posts "are you there"; a function that tells whether it was answered."""
+        """Posts a no-op command; returns a function that checks whether it is answered."""
         seq = self._get(COMMAND_SEQ_AT) + 1 & 0xffffffff
         self._put(COMMAND_SEQ_AT + 4, 0)
         self._put(COMMAND_SEQ_AT, seq)

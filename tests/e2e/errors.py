@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can go wrong with the rig, each under a name of its own, because tests expect some of it."""
+"""Errors of the rig; each has a class of its own, because tests expect some of them."""
 
 import re
 
-# What a kernel says when something is wrong with it.
+# Messages of a kernel that reports a fault.
 COMPLAINTS = re.compile(
     r"\bWARNING: |\bBUG: |\bOops: |general protection|Kernel panic|[Uu]nable to handle|"
     r"rcu.*(?:detected stall|detected expedited stall|kthread starved)|soft lockup|hard LOCKUP|"
@@ -16,6 +16,10 @@ class RigError(Exception):
     """The rig or the machine it runs on is at fault: a missing package, a file that is not there."""
 
 
+class KernelUnavailable(RigError):
+    """The machine's registry does not have this kernel."""
+
+
 class GuestError(RigError):
     """Something happened to a guest; the message ends with the tail of its console."""
 
@@ -25,7 +29,7 @@ class GuestTimeout(GuestError):
 
 
 class GuestNotReady(GuestTimeout):
-    """A guest's kernel did not come as far as its first process, where nothing of ours runs yet."""
+    """A guest's kernel did not reach its first process, before which none of our code runs; or QEMU crashed before."""
 
 
 class GuestGone(GuestError):
@@ -33,11 +37,11 @@ class GuestGone(GuestError):
 
 
 class GuestReset(GuestError):
-    """The guest started anew (reboot, panic, triple fault) while something was expected of it."""
+    """The guest restarted (reboot, panic, triple fault) while an answer was expected."""
 
 
 class CommandFailed(GuestError):
-    """A command in a guest, that had to succeed, did not."""
+    """A command in a guest failed that had to succeed."""
 
 
 class DmesgError(GuestError):

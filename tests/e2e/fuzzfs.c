@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A user gone mad: opens, reads, writes, seeks and maps every file below a folder, in whatever way
- * the kernel may not expect. All must come back; what they say does not matter.
+ * Simulates a misbehaving user: opens, reads, writes, seeks and maps every file below a folder, in
+ * ways that the kernel may not expect. Every call must return; its result does not matter.
  *
  * usage: fuzzfs DIR ROUNDS SEED     tries all files ROUNDS times
- *        fuzzfs --hold DIR FLAG     opens all files, makes the file FLAG, and once FLAG is gone
- *                                   uses them: by then what is behind some may be gone too
+ *        fuzzfs --hold DIR FLAG     opens all files, creates the file FLAG, and once FLAG is
+ *                                   removed uses them: their events may be gone by then
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -71,7 +71,7 @@ static size_t odd_size(void)
 	return sizes[next_random() % (sizeof(sizes) / sizeof(sizes[0]))];
 }
 
-/* Text that a file may understand, or almost, or bytes that nothing understands. */
+/* Text that a file accepts or almost accepts, or arbitrary bytes. */
 static void write_something(int fd)
 {
 	static const char * const words[] = {
@@ -205,6 +205,6 @@ int main(int argc, char **argv)
 			close(fd);
 		}
 	}
-	printf("%lu times something was read or written\n", done);
+	printf("%lu reads and writes succeeded\n", done);
 	return !done;
 }

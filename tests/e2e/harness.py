@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a case is written with: the decorator that registers it and the context that it is given."""
+"""The interface of cases: the decorator that registers a case, and the context that it gets."""
 
 import contextlib
 import dataclasses
@@ -15,8 +15,8 @@ from errors import RigError
 from proc import Proc
 from rig import Guest
 
-ALL_KERNELS = tuple(host.KERNEL_PACKAGES)
-USUAL_KERNELS = ("6.1", "6.12")
+ALL_KERNELS = tuple(host.KERNEL_PACKAGES) + host.NEWEST_KERNELS
+USUAL_KERNELS = ("6.1", "newest")
 CASE_TIMEOUT_S = 300
 
 AGENT = host.BUILD / "tracebraid"
@@ -25,11 +25,15 @@ _registry = {}
 
 
 class CaseFailed(Exception):
-    """What the case looked at is not as it must be."""
+    """A check of the case failed."""
 
 
 class CaseSkipped(Exception):
     """The case cannot run here."""
+
+
+class CaseUnavailable(CaseSkipped):
+    """The case needs a program that this machine's registry may not have, which is no fault of the machine."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Case:
 
     name: str
     function: object
-    kernels: tuple  # that it runs on unless told otherwise
-    possible: tuple  # that it can run on, DEBUG_KERNEL among them
+    kernels: tuple  # on which it runs by default
+    possible: tuple  # on which it can run, including DEBUG_KERNEL
     needs: tuple
     timeout: int
     allow: tuple
@@ -47,32 +51,42 @@ class Case:
     alone: bool
 
 
-def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_TIMEOUT_S, allow=(), alone=False):
+def case(name, kernels=None, usual=None, possible=None, needs=(), timeout=CASE_TIMEOUT_S, allow=(), alone=False,
+         arm64=False):
     """Registers a function as a case: it is called with a Context, and fails by raising.
 
-    kernels: it runs on these alone, whatever is asked for.
-    usual: on these unless others are asked for. What hardly differs from one kernel to the next runs on one of them.
-    possible: on these alone, if they are asked for; default: all, and DEBUG_KERNEL, which is a 6.1.
+    kernels: it runs on these only, whatever is requested.
+    usual: on these unless others are requested. A case that hardly depends on the kernel runs on one.
+    possible: on these only, if they are requested; default: all, and DEBUG_KERNEL, which is the oldest.
+    A kernel that this machine's release has no package of stands for the oldest that it has.
+    arm64: on ARM64_KERNELS, too, if they are requested; "only": on no others.
     needs: "agent", "driver", "module:NAME" (a test module, or the driver's for virtio); without them it is skipped.
-    timeout: seconds for one run of the case, whatever it waits for.
+    timeout: seconds for one complete run of the case.
     allow: regular expressions for kernel complaints that are part of the case (see Guest.check_dmesg).
-    alone: it needs all CPUs for itself, so it runs behind all others.
+    alone: it needs all CPUs for itself, so it runs after all others.
     """
     def register(function):
         if name in _registry:
             raise RigError(f"two cases are named {name}")
         summary = (function.__doc__ or "").strip().split("\n")[0]
-        can = tuple(kernels or ALL_KERNELS)
-        can += (host.DEBUG_KERNEL,) * ("6.1" in can)
-        _registry[name] = Case(name, function, tuple(kernels or usual or USUAL_KERNELS), tuple(possible or can),
-                               tuple(needs), timeout, tuple(allow), summary, alone)
+        can = _here(kernels or ALL_KERNELS)
+        can += (host.DEBUG_KERNEL,) * (host.OLDEST_KERNEL in can)
+        ordinary = arm64 != "only"
+        can = _here(possible or can) * ordinary + host.ARM64_KERNELS * bool(arm64)
+        _registry[name] = Case(name, function, _here(kernels or usual or USUAL_KERNELS) * ordinary, can, tuple(needs),
+                               timeout, tuple(allow), summary, alone)
         return function
 
     return register
 
 
+def _here(kernels):
+    known = (*ALL_KERNELS, host.DEBUG_KERNEL, host.UML_KERNEL)
+    return tuple(dict.fromkeys(one if one in known else host.OLDEST_KERNEL for one in kernels))
+
+
 def load_cases():
-    """All cases by name, in the order of files and of definition."""
+    """All cases by name, in the order of their files and definitions."""
     for path in sorted((host.HERE / "cases").glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"cases_{path.stem}", path)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
@@ -80,7 +94,7 @@ def load_cases():
 
 
 class Context:
-    """One run of a case on one kernel. Whatever it started is gone when the run ends."""
+    """One run of a case on one kernel. All that it started is ended with the run."""
 
     def __init__(self, the_case, kernel):
         self.case = the_case
@@ -88,13 +102,13 @@ class Context:
         self.dir = host.RIG_DIR / f"{the_case.name}-{kernel}"
         self.krel = host.kernel_release(host.find_kernel(kernel))
         self.guests = []
-        self.stuck_in_boot = self.fell = False
+        self.stuck_in_boot = self.fell = self.unavailable = False
         self._procs = []
         self._cleanup = contextlib.ExitStack()
         shutil.rmtree(self.dir, ignore_errors=True)
         self.dir.mkdir(parents=True)
 
-    # What the case may need
+    # Requirements of cases
 
     agent_path = AGENT
 
@@ -104,15 +118,15 @@ class Context:
         return host.BUILD / f"guest-{self.krel}" / "tracebraid.ko"
 
     def module(self, name):
-        """The path of a test module, wherever under build/guest-<release>/ it is."""
+        """The path of a test module below build/guest-<release>/."""
         found = sorted((host.BUILD / f"guest-{self.krel}").rglob(f"{name}.ko"))
         if not found:
             raise CaseSkipped(f"{name}.ko is not built for {self.krel}")
         return found[0]
 
     def kernel_module(self, name):
-        """One of the kernel's own modules, as it is loaded; None if it is built in."""
-        path = pathlib.Path("/lib/modules", self.krel, "kernel", f"{name}.ko")
+        """The path of one of the kernel's own modules, uncompressed; None if it is built in."""
+        path = host.modules_folder(self.krel) / "kernel" / f"{name}.ko"
         packed, plain = path.with_suffix(".ko.xz"), self.dir / path.name
         if packed.exists():
             plain.write_bytes(lzma.decompress(packed.read_bytes()))
@@ -120,7 +134,7 @@ class Context:
         return path if path.exists() else None
 
     def check_needs(self):
-        """Raises CaseSkipped for the first thing that is missing."""
+        """Raises CaseSkipped for the first missing requirement."""
         for need in self.case.needs:
             if need.startswith("module:"):
                 self.module(need.partition(":")[2])
@@ -151,13 +165,13 @@ class Context:
         return self.adopt(Guest(name, kernel=self.kernel, initrd=initrd, shm=shm, rundir=self.dir / name, **options))
 
     def adopt(self, guest):
-        """Takes care of a guest that the case made itself, as of one of guest(); returns it."""
+        """Manages a guest that the case made itself like one from guest(); returns it."""
         self.guests.append(guest)
         self._cleanup.enter_context(guest)
         return guest
 
     def start(self, *argv, name=None, kind=Proc, **options):
-        """Starts a program of the host in the background; a Proc, whose log is <dir>/<name>.log."""
+        """Starts a program on the host in the background; returns a Proc, whose log is <dir>/<name>.log."""
         name = name or f"{pathlib.Path(argv[0]).name}-{len(self._procs)}"
         proc = kind(argv, self.dir / f"{name}.log", **options)
         self._procs.append(proc)
@@ -169,7 +183,7 @@ class Context:
         return self.start(self.agent_path, *arguments, name=name, **options)
 
     def run(self, *argv, timeout=60, status=0):
-        """Runs a program of the host to its end; its subprocess.CompletedProcess, with text.
+        """Runs a program on the host to its end; returns its subprocess.CompletedProcess, with text.
 
         Fails the case unless its exit status is `status` (None: any).
         """
@@ -185,10 +199,10 @@ class Context:
         return self.run(self.agent_path, *arguments, **options)
 
     def defer(self, function, *arguments, **options):
-        """Has a function called when the run ends, behind all that is begun later."""
+        """Registers a function to be called when the run ends, in reverse order of registration."""
         self._cleanup.callback(function, *arguments, **options)
 
-    # Judging
+    # Checks
 
     def check(self, condition, message):
         """Fails the case unless the condition is true."""
@@ -205,7 +219,7 @@ class Context:
         raise CaseSkipped(why)
 
     def wait_until(self, predicate, what, timeout=30):
-        """Asks predicate() again and again till it is true; its value. For conditions that nothing announces."""
+        """Polls predicate() until it is true; returns its value. For conditions that no event announces."""
         deadline = limits.now() + timeout
         while True:
             value = predicate()
@@ -218,12 +232,12 @@ class Context:
     # For the runner
 
     def check_guests(self):
-        """The kernels' complaints fail a case that found nothing wrong itself."""
+        """Fails a case that passed if a guest's kernel complained."""
         for guest in self.guests:
             guest.check_dmesg(self.case.allow)
 
     def close(self):
-        """Ends all that the case started."""
+        """Ends everything that the case started."""
         self._cleanup.close()
 
 

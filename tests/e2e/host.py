@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the rig takes from the host: packaged kernels, an initramfs, the TSC's frequency, QEMU."""
+"""The rig's inputs from the host: packaged kernels, an initramfs, the TSC's frequency."""
 
 import functools
 import glob
@@ -11,29 +11,37 @@ import shutil
 import struct
 import subprocess
 
-from errors import RigError
+from errors import KernelUnavailable, RigError
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build"
 RIG_DIR = BUILD / "e2e"
-QEMU = "qemu-system-x86_64"
 
-# The kernels that tests run on, by series and flavour, with the package that brings the newest of it.
-KERNEL_PACKAGES = {"6.1": "linux-image-amd64", "6.12": "linux-image-6.12-amd64",
-                   "6.12-rt": "linux-image-6.12-rt-amd64"}
+# This machine's kernels for tests, by series and flavour, the oldest first, with the package that depends on the newest
+# of each.
+KERNEL_PACKAGES = {name: f"linux-image-{package}" for name, package in
+                   (line.split("\t") for line in subprocess.run([ROOT / "tests/packages.sh", "--kernels"], check=True, text=True,
+                                                                stdout=subprocess.PIPE).stdout.splitlines())}
+OLDEST_KERNEL = next(iter(KERNEL_PACKAGES))
 
-# One that looks for faults: made by tests/kernels/build.sh, run when asked for, and so much slower.
+# The newest kernel that Debian packages, got by tests/kernels/fetch.sh, and its flavours.
+NEWEST_KERNELS = ("newest", "newest-rt", "newest-cloud")
+
+# Debian's stable one for arm64, with pages of 4 and 16 KiB, got by the same script, run on request.
+ARM64_KERNELS = ("arm64", "arm64-16k")
+
+# A kernel with debug checks: built by tests/kernels/build.sh, run on request, and this much slower.
 DEBUG_KERNEL = "debug"
 DEBUG_PATIENCE = 8
 DEBUG_MEM = "768M"
 
-# User-mode Linux, made by the same script: it has virtio devices over vhost-user, without QEMU.
+# User-mode Linux, built by the same script: it has virtio devices over vhost-user, without QEMU.
 UML_KERNEL = "uml"
 
 
 def need_program(name, package):
-    """The path of a program, or an error that names its package."""
+    """The path of a program; raises an error that names its package if it is missing."""
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
         raise RigError(f"{name} is missing: install the package {package}")
@@ -45,26 +53,46 @@ def _version_key(text):
 
 
 def find_debug_kernel():
-    """Where tests/kernels/build.sh puts it, if it has."""
+    """The path of the debug kernel if tests/kernels/build.sh has built it."""
     return BUILD / "kernels" / DEBUG_KERNEL / "arch/x86/boot/bzImage"
 
 
 def find_uml_kernel():
-    """Likewise: a program."""
+    """The path of the user-mode Linux program, likewise."""
     return BUILD / "kernels" / UML_KERNEL / "linux"
 
 
+def _find_fetched_kernel(kernel):
+    missing = BUILD / "kernels" / f"{kernel.partition('-')[0]}.missing"
+    if missing.exists():
+        raise KernelUnavailable(missing.read_text(encoding="utf-8").strip())
+    folder = BUILD / "kernels" / kernel
+    if not folder.exists():
+        raise RigError(f"{folder.relative_to(ROOT)} is missing: tests/kernels/fetch.sh gets it")
+    return folder.resolve() / "vmlinuz"
+
+
+def modules_folder(krel):
+    """What a machine that runs this kernel has as /lib/modules/<release>."""
+    fetched = BUILD / "kernels" / krel
+    return fetched if fetched.exists() else pathlib.Path("/lib/modules", krel)
+
+
 def find_kernel(kernel):
-    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), DEBUG_KERNEL, or the path given; or UML_KERNEL."""
+    """The bzImage for one of KERNEL_PACKAGES (the newest in /boot), NEWEST_KERNELS, DEBUG_KERNEL, or the path given; or
+    UML_KERNEL; or the Image for one of ARM64_KERNELS.
+    """
+    if kernel in NEWEST_KERNELS + ARM64_KERNELS:
+        return _find_fetched_kernel(kernel)
     if kernel in (DEBUG_KERNEL, UML_KERNEL):
         path = find_debug_kernel() if kernel == DEBUG_KERNEL else find_uml_kernel()
         if not path.is_file():
-            raise RigError(f"{path.relative_to(ROOT)} is missing: tests/kernels/build.sh {kernel} makes it")
+            raise RigError(f"{path.relative_to(ROOT)} is missing: tests/kernels/build.sh {kernel} builds it")
         return path
     if kernel not in KERNEL_PACKAGES:
         path = pathlib.Path(kernel)
         if not path.is_file():
-            raise RigError(f"no kernel {kernel!r}: want one of {', '.join(KERNEL_PACKAGES)} or a file")
+            raise RigError(f"no kernel {kernel!r}: expected one of {', '.join(KERNEL_PACKAGES)} or a file")
         return path
     series, _, flavour = kernel.partition("-")
     wanted = re.compile(rf"vmlinuz-({re.escape(series)}\.\d[^-]*(?:-\d+)?){'-' * bool(flavour)}{flavour}-amd64$")
@@ -76,11 +104,13 @@ def find_kernel(kernel):
 
 @functools.lru_cache(maxsize=None)
 def kernel_release(path):
-    """What `uname -r` will say, read from the bzImage itself, or where user-mode Linux was built."""
+    """The release as `uname -r` prints it, read from the bzImage itself, or from user-mode Linux's build."""
     if path == find_uml_kernel():
         return (path.parent / "include/config/kernel.release").read_text(encoding="ascii").strip()
     with open(path, "rb") as image:
         head = image.read(0x10000)
+    if head[0x38:0x3C] == b"ARM\x64":  # it has no release; its folder is named after that
+        return path.parent.name
     if head[0x202:0x206] != b"HdrS" or len(head) < 0x210:
         raise RigError(f"{path} is not a bzImage")
     start = struct.unpack_from("<H", head, 0x20E)[0] + 0x200
@@ -96,10 +126,11 @@ def _decompress(payload):
 
 
 def boot_image(path):
-    """What QEMU should boot for this bzImage: the ELF image inside it where that can be taken out.
+    """The file that QEMU should boot for this bzImage: the ELF image inside it, if that can be extracted. For arm64 the
+    Image itself.
 
-    Inflating the kernel is more than half of an emulated guest's boot; the host does it once, in a second,
-    and QEMU enters the ELF image through its PVH note. With KASAN a 6.1 hangs on that way.
+    Inflating the kernel takes more than half of an emulated guest's boot; the host does it once, in a second,
+    and QEMU enters the ELF image through its PVH note. A 6.1 with KASAN hangs in that case.
     """
     path = pathlib.Path(path)
     if path == find_debug_kernel():
@@ -108,6 +139,8 @@ def boot_image(path):
     if image.exists() and image.stat().st_mtime >= path.stat().st_mtime:
         return image
     data = path.read_bytes()
+    if data[0x38:0x3C] == b"ARM\x64":
+        return path
     offset, length = struct.unpack_from("<II", data, 0x248)
     start = ((data[0x1F1] or 4) + 1) * 512 + offset
     elf = _decompress(data[start : start + length - 4])  # the last 4 bytes are the length
@@ -121,7 +154,7 @@ def boot_image(path):
 
 
 def build_program(name, *options):
-    """The path of a program made of this folder's <name>.c; None if it does not compile on this machine."""
+    """Compiles this folder's <name>.c; returns the program's path, or None if it does not compile on this machine."""
     need_program("gcc", "gcc")
     RIG_DIR.mkdir(parents=True, exist_ok=True)
     program, source = RIG_DIR / name, HERE / f"{name}.c"
@@ -136,13 +169,13 @@ def build_program(name, *options):
 
 @functools.lru_cache(maxsize=None)
 def tsc_khz():
-    """The host's TSC frequency, or None where there is none to be had."""
+    """The host's TSC frequency, or None if unavailable."""
     program = build_program("tsckhz")
     return program and int(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def make_initrd(out, krel, files=()):
-    """Builds an initramfs at `out` (under build/) that holds `files`; see mkinitramfs.sh for where they go."""
+    """Builds an initramfs with `files` at `out` (under build/); mkinitramfs.sh says where they go."""
     done = subprocess.run([HERE / "mkinitramfs.sh", out, krel, *files], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
     if done.returncode:
@@ -151,5 +184,5 @@ def make_initrd(out, krel, files=()):
 
 
 def host_boot_id():
-    """Tells one boot of the host from another, for caches that must not outlive it."""
+    """The host's boot id, for caches that are valid only during one boot."""
     return pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -13,14 +13,14 @@
  *                                 at once; output goes to /tmp/bg.<id>
  *                             END <id> <status>
  *                                 when the command has ended
- *   KILL <id>                 nothing of its own: the job dies, which makes its RC or END come
+ *   KILL <id>                 no answer of its own: the job dies, which sends its RC or END
  *   anything else             ERR <id> <what was wrong>
  *
  * The byte RS (0x1e) in a command stands for a newline. Status is the exit status, or 128 + the
- * number of the signal. Several jobs may run at a time, and one that hangs holds up no other.
+ * number of the signal. Several jobs may run at a time, and one that hangs does not block others.
  *
  * An id of the form <8 digits>-<anything> is refused unless the digits begin this boot's id: a
- * command that was sent to a guest before its reset, and still stood in QEMU's queue, must not run
+ * command that was sent to a guest before its reset, and was still in QEMU's queue, must not run
  * after it.
  */
 #define _GNU_SOURCE
@@ -44,7 +44,6 @@
 #define LINE_MAX_BYTES (64 * 1024)
 #define ID_MAX_BYTES 32
 #define NEWLINE_STAND_IN '\x1e'
-#define CONTROL_PORT "/dev/ttyS1"
 
 struct job {
 	struct job *next;
@@ -56,6 +55,7 @@ struct job {
 
 static struct job *jobs;
 static int control_fd = -1;
+static const char *control_port = "/dev/ttyS1";	/* or control_port= of the kernel's command line */
 static bool host_has_spoken;
 static char boot_id[64] = "-";
 
@@ -78,13 +78,13 @@ static void mount_all(void)
 		const char *type = mounts[i].type, *dir = mounts[i].dir;
 
 		mkdir(dir, 0755);
-		/* A kernel without debugfs or tracefs still serves the tests that need neither. */
+		/* A kernel without debugfs or tracefs is enough for tests that need neither. */
 		if (mount(type, dir, type, 0, mounts[i].options) && errno != EBUSY)
 			fprintf(stderr, "init: %s on %s: %s\n", type, dir, strerror(errno));
 	}
 }
 
-/* The initramfs holds no device nodes (making one takes root): no console is open before this. */
+/* The initramfs has no device nodes (creating one needs root): no console is open before this. */
 static void open_console(void)
 {
 	int fd = open("/dev/console", O_RDWR | O_NOCTTY);
@@ -136,7 +136,7 @@ static void install_busybox(void)
 static int open_control(void)
 {
 	struct termios tio;
-	int fd = open(CONTROL_PORT, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	int fd = open(control_port, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -1;
@@ -162,7 +162,7 @@ static void send_bytes(const char *data, size_t len)
 
 			poll(&p, 1, -1);
 		} else if (n < 0 && errno != EINTR) {
-			return; /* Nobody is left to be told. */
+			return; /* No one is left to report this to. */
 		}
 	}
 }
@@ -222,7 +222,7 @@ static void send_output(const struct job *job)
 		size_t want = left < (off_t)sizeof(buf) ? (size_t)left : sizeof(buf);
 		ssize_t n = read(fd, buf, want);
 
-		if (n <= 0) { /* The file was truncated under us: keep the promised length. */
+		if (n <= 0) { /* The file was truncated meanwhile: send the announced length. */
 			memset(buf, 0, want);
 			n = want;
 		}
@@ -247,7 +247,7 @@ static void finish_job(struct job *job, int wstatus)
 	}
 }
 
-/* Orphans end up here too; they belong to no job and only need to be waited for. */
+/* Orphans are reaped here too; they belong to no job. */
 static void reap(void)
 {
 	struct job **link, *job;
@@ -315,7 +315,7 @@ static void kill_job(const char *id)
 
 	for (job = jobs; job; job = job->next)
 		if (!strcmp(job->id, id)) {
-			/* The child may not have made its group yet; then it is still alone. */
+			/* Without a process group yet, the child is the only process. */
 			if (kill(-job->pid, SIGKILL))
 				kill(job->pid, SIGKILL);
 		}
@@ -349,7 +349,7 @@ static void handle_line(char *line)
 		return;
 	}
 	if (id_is_stale(id)) {
-		send_line("ERR %s of another boot", id);
+		send_line("ERR %s is of another boot", id);
 		return;
 	}
 	host_has_spoken = true;
@@ -363,7 +363,7 @@ static void handle_line(char *line)
 		send_line("ERR %s unknown verb or no command", id);
 }
 
-/* Takes what the port has, hands on whole lines; a line that is too long is dropped to its end. */
+/* Reads the port and handles complete lines; a line that is too long is skipped to its end. */
 static void read_control(void)
 {
 	static char buf[LINE_MAX_BYTES];
@@ -420,11 +420,13 @@ int main(void)
 	sigset_t mask;
 	int sig_fd;
 
+	if (getenv("control_port"))
+		control_port = getenv("control_port");
 	umask(022);
 	mount_all();
 	open_console();
 	install_busybox();
-	/* The kernel booted quietly, a console being slow; from here on what it says is evidence. */
+	/* The kernel booted quietly, as a console is slow; its messages matter from here on. */
 	write_file("/proc/sys/kernel/printk", "7\n");
 
 	sigemptyset(&mask);
@@ -433,7 +435,7 @@ int main(void)
 	sig_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 	control_fd = open_control();
 	if (sig_fd < 0 || control_fd < 0) {
-		fprintf(stderr, "init: cannot open %s or a signalfd: %m\n", CONTROL_PORT);
+		fprintf(stderr, "init: cannot open %s or a signalfd: %m\n", control_port);
 		for (;;)
 			pause(); /* The end of PID 1 would be a panic and hide this message. */
 	}

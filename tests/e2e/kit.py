@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What cases of driver and agent share: guests with the storm module, recorders, and the judging of what they say."""
+"""Helpers of cases with driver and agent: guests with the storm module, recorders, and checks of their output."""
 
 import json
+import re
+
+import machines
 
 NEEDS = ("driver", "agent", "module:storm")
 PRIME = 0x9E3779B97F4A7C15
 TREE = "/sys/kernel/debug/tracebraid/trace"
 STORM = "/sys/kernel/debug/storm"
-CONTEXTS = ("task", "hrtimer", "softirq", "nmi")  # by the number that an event of storm carries
+CONTEXTS = ("task", "hrtimer", "softirq", "nmi")  # by the number in a storm event
 
 
 def storm(guest, events):
-    """Every CPU's task offers so many events, its interrupts some more; all that were ever offered while on.
+    """Has every CPU's task offer events, and its interrupts some more; returns the total offered so far.
 
     events: a number, or two as storm.c has them.
     """
@@ -20,12 +23,12 @@ def storm(guest, events):
 
 
 def offered_by(guest):
-    """All events that the storm module ever offered while they were on."""
+    """The number of events that the storm module has offered while they were enabled."""
     return int(guest.run(f"cat {STORM}/offered"))
 
 
 def nested_in(guest):
-    """How often which context recorded an event while another was recording one: {(inner, outer): times}."""
+    """How often each context recorded an event while another was recording one: {(inner, outer): times}."""
     lines = [line.split() for line in guest.run(f"cat {STORM}/nested").splitlines()]
     return {(inner, outer): int(times) for inner, _, outer, times in lines}
 
@@ -40,22 +43,36 @@ def up(ctx, name="g1", parameters="", **options):
 
 def load(guest, parameters=""):
     """Loads driver and storm module."""
-    # An emulated NMI takes long, and to say so in it is a warning in 6.1 while printk's own event is on.
-    guest.run("echo 60000000000 > /sys/kernel/debug/x86/nmi_longest_ns")
+    # An emulated NMI takes long, and 6.1's message about it is a warning while printk's own event is on.
+    if guest.machine is machines.X86:
+        guest.run("echo 60000000000 > /sys/kernel/debug/x86/nmi_longest_ns")
     guest.insmod("tracebraid", parameters)
     guest.insmod("storm")
 
 
-def start_recorder(ctx, *arguments, name=None):
-    """The agent, once it records."""
+def start_recorder(ctx, *arguments, name=None, confirm=True):
+    """Starts the agent and waits until it records and, with `confirm`, until each guest has confirmed its events.
+
+    On a loaded machine a guest may be slower than the agent waits: the agent records meanwhile, and says so.
+    """
     agent = ctx.agent("record", *arguments, name=name)
     agent.wait_line(r"^Recording", timeout=60)
+
+    def confirmed():
+        output = agent.output()
+        late = re.findall(r"^tracebraid: (.*): the guest did not confirm the event change", output, re.MULTILINE)
+        done = all(f"{guest}: the guest has now confirmed the event change" in output for guest in late)
+        ctx.check(done or agent.process.poll() is None, f"the recorder ended before its guests confirmed:\n{output}")
+        return done
+
+    if confirm:
+        ctx.wait_until(confirmed, "the guests to confirm their events", timeout=60)
     return agent
 
 
 def stop_recorder(ctx, agent, status=0):
-    """Ends a recording as Ctrl-C does. status 3: less is recorded than was asked for."""
-    ctx.equal(agent.stop(timeout=60), status, f"status of the recorder, which said:\n{agent.output()}\n")
+    """Ends a recording as Ctrl-C does. status 3: less was recorded than requested."""
+    ctx.equal(agent.stop(timeout=60), status, f"status of the recorder, which printed:\n{agent.output()}\n")
 
 
 def events_of(ctx, *captures, **options):
@@ -65,13 +82,13 @@ def events_of(ctx, *captures, **options):
 
 
 def check_order(ctx, lines):
-    """No line's time is before its predecessor's."""
+    """Checks that no line's time is before its predecessor's."""
     times = [line["ns"] for line in lines if line["type"] == "event"]
     ctx.check(all(a <= b for a, b in zip(times, times[1:])), "a line's time is before its predecessor's")
 
 
 def check_storm(ctx, lines, stream, offered, lost=0):
-    """Each storm event is whole, there once and behind its predecessors; what is missing is as much as was lost."""
+    """Checks that each storm event is intact, unique and in order, and that as many are missing as were lost."""
     seen, last = set(), {}
     for line in lines:
         if line["type"] != "event" or line["stream"] != stream or line["event"] != "storm":
@@ -79,23 +96,23 @@ def check_storm(ctx, lines, stream, offered, lost=0):
         fields = line["fields"]
         key = fields["cpu"], fields["context"], fields["number"]
         ctx.equal(fields["check"], (key[2] * PRIME + key[0] * 4 + key[1]) % 2**64, f"check word of {key}")
-        ctx.check(key not in seen, f"{key} is there twice")
+        ctx.check(key not in seen, f"{key} is a duplicate")
         seen.add(key)
-        ctx.check(last.get(key[:2], 0) < key[2], f"{key} is behind number {last.get(key[:2])}")
+        ctx.check(last.get(key[:2], 0) < key[2], f"{key} follows number {last.get(key[:2])}")
         last[key[:2]] = key[2]
     ctx.equal(len(seen) + lost, offered, f"{stream}: storm events found and lost ({lost})")
     return {context: sum(key[1] == number for key in seen) for number, context in enumerate(CONTEXTS)}
 
 
 def check_accounts(ctx, *captures):
-    """stat and verify find nothing wrong; the sums of a whole capture."""
+    """Checks that stat and verify find no error; returns the sums of a complete capture."""
     for capture in captures:
         ctx.run_agent("verify", capture, timeout=120)
     return json.loads(ctx.run_agent("stat", "--json", *captures, timeout=120).stdout)
 
 
 def region_accounts(ctx, guest):
-    """The sums that stat gives of a region, which must add up."""
+    """The sums that stat prints for a region, checked to add up."""
     sums = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)
     ctx.equal(sums["written"], sums["read"] + sums["lost"] + sums["left"], "written = read + lost + left")
     return sums

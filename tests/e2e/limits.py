@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The limits of waits, which only catch what hangs: a second counts less while tasks wait for a CPU.
+"""Limits of waits, which only catch hangs: a second counts less while tasks wait for a CPU.
 
-Tests wait for conditions. A limit is in seconds of a machine that has nothing else to do. On a busy one the same
-work takes several times as long, though nothing is wrong.
+Tests wait for conditions. A limit is in seconds of an otherwise idle machine. On a busy one the same
+work takes several times as long without a fault.
 """
 
 import subprocess
 import time
 
 PRESSURE = "/proc/pressure/cpu"
-WAITING_COUNTS = 0.3  # of a second in which some task waited for a CPU
+WAITING_COUNTS = 0.3  # weight of a second in which some task waited for a CPU
 LOOK_S = 1
-LEAST_S = 0.01  # what a wait sleeps at least
+LEAST_S = 0.01  # shortest sleep of a wait
 
 
 def _waited():
@@ -24,7 +24,7 @@ def _waited():
 
 
 def now():
-    """Seconds on the clock of limits. The kernel adds up in steps: it may go back by a second or two."""
+    """Seconds on the clock of limits. The kernel updates its sum in steps, so this may go back by a second or two."""
     return time.monotonic() - (1 - WAITING_COUNTS) * _waited()
 
 
@@ -40,7 +40,7 @@ def wait(process, timeout):
 
 
 def run(argv, timeout):
-    """Runs a program to its end, its output captured as text; its subprocess.CompletedProcess."""
+    """Runs a program to its end with its output captured as text; returns its subprocess.CompletedProcess."""
     deadline = now() + timeout
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           errors="replace") as process:

@@ -12,12 +12,12 @@ import limits
 
 Ready = collections.namedtuple("Ready", "release ncpu boot_id")
 
-# Searched, not matched: bytes of the boot before may stand before it.
+# Searched, not matched: bytes of the previous boot may precede it.
 _READY = re.compile(rb"READY (\S+) (\d+) (\S+)$")
 
 
 class Answer:
-    """What has come for one command so far."""
+    """Output received for one command so far."""
 
     def __init__(self, epoch):
         self.epoch = epoch
@@ -28,7 +28,7 @@ class Answer:
 
 
 class _Parser:
-    """Takes the control port's bytes, calls `line(bytes)` and `output(id, bytes)`."""
+    """Parses the control port's bytes, and calls `line(bytes)` and `output(id, bytes)`."""
 
     def __init__(self, line, output):
         self.line, self.output = line, output
@@ -36,7 +36,7 @@ class _Parser:
 
     def reset(self):
         self.buf = bytearray()
-        self.want = None  # (id, length) while output is coming
+        self.want = None  # (id, length) while output is being received
 
     def feed(self, data):
         self.buf += data
@@ -61,10 +61,10 @@ class _Parser:
 
 
 class Link:
-    """All that is known of a guest's state. Whoever reads a field must hold `cond`; every change notifies it.
+    """The known state of a guest. Fields are read with `cond` held; every change notifies it.
 
-    `epoch` counts the guest's starts: a reset moves it on, clears `ready`, and so ends all waiting for the
-    boot before.
+    `epoch` counts the guest's starts: a reset increments it and clears `ready`, which ends all waits for the
+    previous boot.
     """
 
     def __init__(self, control, monitor):
@@ -83,24 +83,24 @@ class Link:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    # What callers use
+    # Interface
 
     def send(self, verb, command):
-        """Sends a command to PID 1, returns its id; what comes for it is in answers[id]."""
+        """Sends a command to PID 1 and returns its id; its output is collected in answers[id]."""
         with self.cond:
             self._serial += 1
-            # PID 1 refuses ids of another boot: a command that a dead guest never read would else run in the next.
+            # PID 1 refuses ids of another boot: a command that a dead guest never read must not run in the next.
             ident = f"{self.ready.boot_id[:8]}-{self._serial}"
             self.answers[ident] = Answer(self.epoch)
         self.send_raw(f"{verb} {ident} {command}")
         return ident
 
     def send_raw(self, text):
-        """A newline goes first, to end whatever part of a line an earlier boot was sent."""
+        """Sends a newline first, to end a partial line that an earlier boot was sent."""
         try:
             self.control.sendall(b"\n" + text.replace("\n", "\x1e").encode() + b"\n")
         except OSError:
-            pass  # QEMU is gone; whoever waits is told so
+            pass  # QEMU is gone; all waits end with an error
 
     def qmp_send(self, command, arguments):
         with self.cond:
@@ -116,11 +116,11 @@ class Link:
         return ident
 
     def qmp_reply(self, ident):
-        """The reply if it has come, else None. Must hold cond."""
+        """The reply if it has arrived, else None. Must hold cond."""
         return self._qmp_replies.pop(ident, None)
 
     def wait(self, predicate, deadline):
-        """Waits till predicate() (called with cond held) is true, the link is closed, or limits.now() is `deadline`.
+        """Waits until predicate() (called with cond held) is true, the link is closed, or limits.now() is `deadline`.
 
         Returns the predicate's value.
 
@@ -134,7 +134,7 @@ class Link:
             self.cond.wait(max(left, limits.LEAST_S))
 
     def join(self):
-        """Must follow the end of QEMU: its end of both sockets is what ends the thread."""
+        """Joins the thread, which ends when QEMU closes both sockets: call this after QEMU's end."""
         self._thread.join(10)
         self.control.close()
         self.monitor.close()
@@ -157,7 +157,7 @@ class Link:
 
     @staticmethod
     def _receive(sock):
-        """Bytes; b"" at the end; None when there are none now."""
+        """The bytes received; b"" at the end; None if there are none now."""
         try:
             return sock.recv(1 << 16, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -179,7 +179,7 @@ class Link:
         words = text.decode(errors="replace").split(" ", 2)
         answer = self.answers.get(words[1]) if len(words) == 3 else None
         if not answer:
-            return  # of a boot before, or noise of a serial port being set up
+            return  # of a previous boot, or noise while the serial port is set up
         if words[0] == "ERR":
             answer.error = words[2]
         elif not words[2].isdigit():
@@ -215,7 +215,7 @@ class Link:
             self.qmp_ready = True  # the answer to qmp_capabilities
 
     def _on_reset(self):
-        """All that the boot before sent is in the socket by now: take it before moving on."""
+        """All output of the previous boot is in the socket by now: read it before the new epoch."""
         while self._read_control_once():
             pass
         self._parser.reset()

@@ -4,8 +4,9 @@
 #
 # usage: mkinitramfs.sh OUT KREL [FILE...]
 #
-# FILE.ko goes to /mod (it must be built for KREL), an executable to /bin (one that is not static
-# with its program interpreter and libraries), anything else to /data. OUT must lie under build/. BUSYBOX and CC may be set in the environment.
+# FILE.ko goes to /mod (it must be built for KREL), an executable to /bin (a dynamic one with its
+# program interpreter and libraries), anything else to /data. OUT must lie under build/. BUSYBOX
+# and CC may be set in the environment. For an arm64 kernel the programs are of arm64.
 set -eu
 
 die() {
@@ -18,17 +19,27 @@ out=$1
 krel=$2
 shift 2
 
-PATH=$PATH:/usr/sbin:/sbin # where modinfo is, also for ordinary users
+PATH=$PATH:/usr/sbin:/sbin # modinfo is there, also for ordinary users
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$(CDPATH='' cd -- "$here/../.." && pwd)/build
-busybox=${BUSYBOX:-/bin/busybox}
-cc=${CC:-gcc}
+init=$build/e2e/init
+sysroot=''
+cc=gcc
+case $krel in
+*-arm64*)
+	init=$init-arm64
+	sysroot=$build/kernels/sysroot-arm64
+	cc=$here/../arm64/cc.sh
+	;;
+esac
+busybox=${BUSYBOX:-$sysroot/bin/busybox}
+cc=${CC:-$cc}
 
 [ -x "$busybox" ] || die "$busybox is missing: install the package busybox-static"
 command -v cpio >/dev/null || die "cpio is missing: install the package cpio"
 command -v "$cc" >/dev/null || die "$cc is missing: install the package gcc"
 
-# A static executable names no program interpreter.
+# A static executable has no program interpreter.
 is_static() {
 	! LC_ALL=C readelf -lW "$1" 2>/dev/null | grep -q 'program interpreter'
 }
@@ -40,12 +51,11 @@ case $(realpath -- "$out") in
 *) die "$out does not lie under build/" ;;
 esac
 
-# Several runs may happen at a time, so everything is made aside and renamed into place.
+# Several runs may be concurrent, so each file is built under another name and then renamed.
 work=$(mktemp -d "$build/e2e/initramfs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
-init=$build/e2e/init
 if [ ! -x "$init" ] || [ -n "$(find "$here/init.c" -newer "$init")" ]; then
 	"$cc" -static -O2 -Wall -Wextra -o "$work/init.new" "$here/init.c"
 	mv "$work/init.new" "$init"
@@ -57,13 +67,22 @@ cp "$init" "$root/init"
 cp "$busybox" "$root/bin/busybox"
 chmod 755 "$root/init" "$root/bin/busybox"
 
-# Where the program looks for them, which is where the host has them.
+# What the program interpreter loads for a program.
+list() {
+	if [ -n "$sysroot" ]; then
+		qemu-aarch64 -L "$sysroot" "$sysroot/lib/ld-linux-aarch64.so.1" --list "$1" | sed "s|$sysroot/|/|g"
+	else
+		ldd "$1"
+	fi
+}
+
+# At the paths where the program looks for them, which are those of the host, or of the sysroot.
 add_libraries() {
-	ldd "$1" >"$work/ldd" || die "the libraries of $1 are not known"
+	list "$1" >"$work/ldd" || die "cannot list the libraries of $1"
 	grep -o '/[^ ]*' "$work/ldd" >"$work/libraries" || die "$1 has no libraries"
 	while read -r library; do
 		mkdir -p "$root$(dirname -- "$library")"
-		cp -L "$library" "$root$library"
+		cp -L "$sysroot$library" "$root$library"
 	done <"$work/libraries"
 }
 
@@ -86,6 +105,6 @@ for file in "$@"; do
 	esac
 done
 
-# Not compressed: reading 2 MB more costs an emulated guest less than inflating them.
+# Uncompressed: for an emulated guest, reading 2 MB more is faster than inflating them.
 (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --quiet --null -o -H newc -R 0:0) >"$work/out"
 mv "$work/out" "$out"

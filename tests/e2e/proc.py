@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program on the host, such as the agent, whose output a test waits for line by line."""
+"""A program on the host, such as the agent, whose output a test reads line by line."""
 
 import pathlib
 import re
@@ -12,18 +12,18 @@ from errors import RigError
 
 
 class ProcError(RigError):
-    """A program did not do what was expected of it; the message ends with its last output."""
+    """A program did not do as expected; the message ends with its last output."""
 
 
 class Proc:
-    """A started program; stdout and stderr go to one log. It does not outlive the test's process."""
+    """A started program; stdout and stderr go to one log. It is killed with the test's process."""
 
     def __init__(self, argv, log, env=None, cwd=None):
         self.argv = [str(word) for word in argv]
         self.log = pathlib.Path(log)
         self._cond = threading.Condition()
         self._lines = []
-        self._next = 0  # the first line that wait_line has not been through
+        self._next = 0  # the first line that wait_line has not yet examined
         self._closed = False
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=cwd,
@@ -48,12 +48,12 @@ class Proc:
         return self.process.poll()
 
     def output(self):
-        """All it has printed so far."""
+        """All its output so far."""
         with self._cond:
             return "".join(self._lines)
 
     def wait_line(self, pattern, timeout=30):
-        """Waits for a line, after those that earlier calls went through, in which `pattern` is found; the match."""
+        """Waits for a line that matches `pattern`, after those that earlier calls examined; returns the match."""
         deadline = limits.now() + timeout
         search = re.compile(pattern).search
         with self._cond:
@@ -68,16 +68,16 @@ class Proc:
                     break
                 self._cond.wait(max(left, limits.LEAST_S))
             closed = self._closed
-        raise ProcError(self._tell(f"ended without a line like {pattern!r}" if closed else
+        raise ProcError(self._describe(f"ended without a line like {pattern!r}" if closed else
                                    f"has printed no line like {pattern!r} in {timeout} s"))
 
     def wait(self, timeout=60):
-        """Waits for its end; its exit status."""
+        """Waits for its end; returns its exit status."""
         try:
             status = limits.wait(self.process, timeout)
         except subprocess.TimeoutExpired:
-            raise ProcError(self._tell(f"is still running after {timeout} s")) from None
-        self._reader.join(5)  # it may have left children that hold the pipe
+            raise ProcError(self._describe(f"is still running after {timeout} s")) from None
+        self._reader.join(5)  # children that are still running may hold the pipe
         return status
 
     def send_signal(self, number):
@@ -85,12 +85,12 @@ class Proc:
         self.process.send_signal(number)
 
     def stop(self, number=signal.SIGINT, timeout=30):
-        """Sends a signal that asks for an orderly end, waits for that; its exit status."""
+        """Sends a signal that requests an orderly end, and waits for it; returns its exit status."""
         self.send_signal(number)
         return self.wait(timeout)
 
     def kill(self):
-        """SIGKILL, if it runs."""
+        """Sends SIGKILL if it runs."""
         self.process.kill()
         self.process.wait()
         self._reader.join(5)
@@ -106,6 +106,6 @@ class Proc:
             self._closed = True
             self._cond.notify_all()
 
-    def _tell(self, what, lines=20):
+    def _describe(self, what, lines=20):
         tail = "".join("    " + line for line in self.output().splitlines(keepends=True)[-lines:])
         return f"{' '.join(self.argv)}: {what}\n  output ({self.log}):\n{tail or '    (nothing)'}"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A virtual machine for tests and for the demo: class Guest is one QEMU process with a shell inside.
+"""A virtual machine for tests and for the demo: class Guest is one QEMU process with a shell in the guest.
 
     with Guest("g1", kernel="6.12", shm="build/g1.shm") as guest:
         guest.boot()
         status, output = guest.sh("uname -a")
 
-Every wait is for a condition, ends at once when the guest can no longer fulfil it, and has a limit.
+Every wait is for a condition, fails at once when the guest can no longer fulfil it, and has a limit.
 """
 
 import atexit
@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import weakref
 
 import host
 import limits
+import machines
 from directory import MARK
 from errors import (COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset,
                     GuestTimeout, RigError)
@@ -30,26 +32,18 @@ from link import Link
 __all__ = ["Guest", "Background", "WORKLOAD", "choose_accel", "boot_all", "RigError", "GuestError", "GuestTimeout",
            "GuestGone", "GuestReset", "CommandFailed", "DmesgError"]
 
-# Generous: a loaded machine that emulates may be ten times slower than an idle one.
+# Generous: emulation on a loaded machine may be ten times slower than on an idle one.
 BOOT_TIMEOUT_S = 120
 COMMAND_TIMEOUT_S = 60
 QMP_TIMEOUT_S = 60
 
-# How long an ordinary kernel may stay silent on KVM before KVM counts as unusable.
+# How long an ordinary kernel may stay silent on KVM before KVM is regarded as unusable.
 KVM_SILENCE_S = 8
 KVM_BOOT_S = 40
 
-# Kernel arguments, each for a reason:
-#   quiet                  a serial console costs an emulated guest most of its boot; PID 1 makes it loud again
-#   panic=-1, oops=panic, panic_on_warn=1   a fault becomes a reset at once, which ends all waiting with GuestReset
-#   tsc=reliable           without, the guest marks its emulated TSC unstable and falls back to the HPET
-#   no_timer_check         the IO-APIC timer check needs interrupts in time, and now and then fails on a busy host
-#   noirqdebug             with interrupts in threads the UART looks as if it interrupted for nothing, and is switched off
-#   mitigations=off, cryptomgr.notests   a tenth of the boot each, and nothing that the tests look at
-BOOT_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic panic_on_warn=1 tsc=reliable no_timer_check "
-             "noirqdebug mitigations=off cryptomgr.notests")
+BOOT_ARGS = machines.X86.boot_args
 
-# A load for guests, until it is killed: on every vCPU syscalls, context switches (pipes), page faults and forks
+# A load for guests until it is killed: on every vCPU system calls, context switches (pipes), page faults and forks
 # (each applet is a process), and timers (short sleeps).
 WORKLOAD = """
 cpu=0
@@ -74,41 +68,41 @@ def _killlive_guests():
 
 
 class Background:
-    """A command that runs in a guest while the test goes on."""
+    """A command that runs in a guest while the test continues."""
 
     def __init__(self, guest, ident, pid):
         self.guest, self.id, self.pid = guest, ident, pid
 
     @property
     def status(self):
-        """None while it runs (as far as is known), else its exit status or 128 + signal."""
+        """None while its end is not yet known, else its exit status or 128 + signal."""
         with self.guest.link.cond:
             return self.guest.link.answers[self.id].status
 
     def wait(self, timeout=COMMAND_TIMEOUT_S):
-        """Waits for its end; its status."""
+        """Waits for its end; returns its status."""
         return self.guest.wait_answer(self.id, "status", timeout, f"the end of background command {self.id}").status
 
     def kill(self, timeout=COMMAND_TIMEOUT_S):
-        """Kills it with all its process group, and waits for its end."""
+        """Kills its process group, and waits for its end."""
         if self.status is None:
             self.guest.link.send_raw(f"KILL {self.id}")
         return self.wait(timeout)
 
     def output(self):
-        """What it has printed so far."""
+        """Its output so far."""
         return self.guest.run(f"cat /tmp/bg.{self.id}")
 
 
 class Guest:
-    """One QEMU process. Make it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
+    """One QEMU process. Start it in a thread that outlives it: the kernel kills QEMU when that thread ends."""
 
     show_dmesg = "dmesg"
-    # What its console shows when the emulator itself has slipped; see docs/testing.md.
+    # Console messages after a fault of the emulator itself; see docs/testing.md.
     emulator_slips = r"Oops: int3|asm_exc_int3"
-    falls_silently = False  # whether a reset or a hang that its console does not explain is one, too
+    falls_silently = False  # whether an unexplained reset or hang is one, too
 
-    def __init__(self, name, kernel="6.1", initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
+    def __init__(self, name, kernel=host.OLDEST_KERNEL, initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
                  rundir=None, append="", qemu_args=(), cpu=None, pass_fds=()):
         self.name = name
         self.kernel = host.find_kernel(kernel)
@@ -117,17 +111,18 @@ class Guest:
         self.initrd = initrd
         self.shm = pathlib.Path(shm).resolve() if shm else None
         self.shm_size = shm_size
+        self.machine = machines.of(kernel)
         debug = kernel == host.DEBUG_KERNEL
-        self.patience = host.DEBUG_PATIENCE if debug else 1  # times what a wait's limit is
-        self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else "256M")
+        self.patience = host.DEBUG_PATIENCE if debug else self.machine.patience  # factor of all limits of waits
+        self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else self.machine.mem)
         self.accel_wanted, self.accel, self.thread = accel, None, thread
         self.append, self.qemu_args = append, tuple(qemu_args)
-        self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU's model; files that qemu_args name by number
+        self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU model; file descriptors that qemu_args refer to
         self.console_path = self.rundir / "console.log"
         self.process = self.link = None
         self.boot_seconds = None
         self._started_at = None
-        self._console_before = 0  # what the console had shown before the last reset
+        self._console_before = 0  # the console's length at the last reset
 
     def __enter__(self):
         return self
@@ -140,13 +135,13 @@ class Guest:
     def start(self):
         """Starts QEMU without waiting for the guest."""
         if self.process:
-            raise RigError(f"guest {self.name} is started already")
-        host.need_program(host.QEMU, "qemu-system-x86")
+            raise RigError(f"guest {self.name} is already started")
         self.rundir.mkdir(parents=True, exist_ok=True)
         if self.initrd is None:
             self.initrd = host.make_initrd(self.rundir / "initrd.cpio", self.release)
         if self.accel is None:
-            self.accel = choose_accel(self.initrd)[0] if self.accel_wanted == "auto" else self.accel_wanted
+            wanted = self.machine.accel if self.accel_wanted == "auto" else self.accel_wanted
+            self.accel = choose_accel(self.initrd)[0] if wanted == "auto" else wanted
         self._make_shm()
         control, qemu_control = socket.socketpair()
         monitor, qemu_monitor = socket.socketpair()
@@ -155,7 +150,7 @@ class Guest:
             (self.rundir / "qemu.cmd").write_text(" ".join(map(str, argv)) + "\n", encoding="utf-8")
             self._started_at = time.monotonic()
             self._console_before = len(self.console())
-            # A session of its own, so that Ctrl-C reaches us and not QEMU behind our back.
+            # A session of its own, so that Ctrl-C reaches us and not QEMU.
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             start_new_session=True,
                                             pass_fds=(qemu_control.fileno(), qemu_monitor.fileno(), *self.pass_fds))
@@ -163,50 +158,67 @@ class Guest:
         self.link = Link(control, monitor)
 
     def wait_ready(self, timeout=BOOT_TIMEOUT_S):
-        """Waits till PID 1 takes commands; Ready(release, ncpu, boot_id)."""
+        """Waits until PID 1 accepts commands; returns Ready(release, ncpu, boot_id)."""
         with self.link.cond:
             ready = self.link.wait(lambda: self.link.ready, limits.now() + timeout * self.patience)
             closed = self.link.closed
+        if closed and self._crashed():
+            raise GuestNotReady(self._describe("QEMU crashed before the guest was ready"))
         if closed:
             raise self._gone("before it was ready")
         if not ready:
-            raise GuestNotReady(self._tell(f"is not ready after {timeout:.0f} s"))
+            raise GuestNotReady(self._describe(f"is not ready after {timeout:.0f} s"))
         return ready
 
-    def boot(self, timeout=BOOT_TIMEOUT_S):
-        """start() unless done, and wait_ready(). Presses reset once, and says so, if the kernel stays silent."""
+    def boot(self, timeout=BOOT_TIMEOUT_S, tries=1):
+        """
+        start() unless done, and wait_ready(). Resets once, and reports that, if the kernel stays silent. With `tries`,
+        QEMU is started again if the guest does not become ready: an emulated kernel hangs in boot now and then.
+        """
+        for left in reversed(range(tries)):
+            try:
+                return self._boot_once(timeout)
+            except GuestNotReady as error:
+                if not left:
+                    raise
+                print(f"{str(error).splitlines()[0]}: starting it again", file=sys.stderr)
+                self.kill()
+
+    def _boot_once(self, timeout):
         if not self.process:
             self.start()
         silence = timeout / 3
         try:
             ready = self.wait_ready(silence)
         except GuestTimeout:
+            if not self.alive():
+                raise
             if self.console():
                 ready = self.wait_ready(timeout - silence)
             else:
-                # Now and then an emulated CPU hangs before a kernel's first line; nothing under test has run yet.
-                print(f"guest {self.name}: silent for {silence:.0f} s, starting it anew", file=sys.stderr)
+                # Occasionally an emulated CPU hangs before a kernel's first line; no code under test has run yet.
+                print(f"guest {self.name}: silent for {silence:.0f} s, restarting it", file=sys.stderr)
                 ready = self.reset(timeout - silence)
         self.boot_seconds = time.monotonic() - self._started_at
         return ready
 
     def reset(self, timeout=BOOT_TIMEOUT_S):
-        """Presses the reset button, waits for the new boot."""
+        """Resets the guest and waits for the new boot."""
         epoch = self.epoch
         self._console_before = len(self.console())
         self.qmp("system_reset")
         return self.wait_reboot(epoch, timeout)
 
     def wait_reboot(self, epoch, timeout=BOOT_TIMEOUT_S):
-        """Waits till a boot later than `epoch` (take it from .epoch before what causes the reboot) is ready."""
+        """Waits until a boot later than `epoch` (read .epoch before causing the reboot) is ready."""
         deadline = limits.now() + timeout * self.patience
         with self.link.cond:
             again = self.link.wait(lambda: self.link.epoch > epoch, deadline)
             closed = self.link.closed
         if closed:
-            raise self._gone("instead of starting anew")
+            raise self._gone("instead of restarting")
         if not again:
-            raise GuestTimeout(self._tell(f"has not started anew within {timeout} s"))
+            raise GuestTimeout(self._describe(f"has not restarted within {timeout} s"))
         return self.wait_ready(max(deadline - limits.now(), 1))
 
     def stop(self):
@@ -217,7 +229,7 @@ class Guest:
         self.qmp("cont")
 
     def quit(self, timeout=20):
-        """Ends QEMU in the orderly way."""
+        """Ends QEMU by its monitor."""
         if not self.process:
             return
         self.link.qmp_send("quit", None)
@@ -228,7 +240,7 @@ class Guest:
         self.kill()
 
     def kill(self):
-        """Ends QEMU with SIGKILL, if it runs. The guest may be booted again afterwards."""
+        """Ends QEMU with SIGKILL if it runs. The guest may be booted again afterwards."""
         if not self.process:
             return
         self.process.kill()
@@ -237,10 +249,10 @@ class Guest:
         self.process = None
         live_guests.discard(self)
 
-    # Inside
+    # In the guest
 
     def sh(self, command, timeout=COMMAND_TIMEOUT_S, text=True):
-        """Runs a shell command; (status, output), output as str, or bytes without `text`.
+        """Runs a shell command; returns (status, output), with output as str, or as bytes without `text`.
 
         On a timeout the command is killed.
         """
@@ -255,14 +267,14 @@ class Guest:
         return answer.status, answer.out.decode(errors="replace") if text else answer.out
 
     def run(self, command, timeout=COMMAND_TIMEOUT_S):
-        """The output of a shell command that must succeed."""
+        """Runs a shell command that must succeed; returns its output."""
         status, output = self.sh(command, timeout)
         if status:
-            raise CommandFailed(self._tell(f"{command!r} ended with {status}:\n{output.rstrip()}"))
+            raise CommandFailed(self._describe(f"{command!r} ended with {status}:\n{output.rstrip()}"))
         return output
 
     def bg(self, command, timeout=COMMAND_TIMEOUT_S):
-        """Starts a shell command in the background; a Background."""
+        """Starts a shell command in the background; returns a Background."""
         ident = self._send("BG", command)
         return Background(self, ident, self.wait_answer(ident, "pid", timeout, f"the start of {command[:80]!r}").pid)
 
@@ -270,11 +282,11 @@ class Guest:
         """Loads a module that the initramfs has in /mod."""
         self.run(f"insmod /mod/{module}.ko {parameters}")
 
-    # Outside
+    # On the host
 
     @property
     def epoch(self):
-        """Counts the starts of the guest since QEMU's own."""
+        """The number of the guest's restarts since QEMU started."""
         with self.link.cond:
             return self.link.epoch
 
@@ -293,7 +305,7 @@ class Guest:
         return bool(self.process) and self.process.poll() is None
 
     def qmp(self, command, timeout=QMP_TIMEOUT_S, **arguments):
-        """One QMP command; what it returned."""
+        """Runs one QMP command; returns its result."""
         deadline = limits.now() + timeout
         with self.link.cond:
             self.link.wait(lambda: self.link.qmp_ready, deadline)
@@ -302,28 +314,28 @@ class Guest:
             reply = self.link.wait(lambda: self.link.qmp_reply(ident), deadline)
         if not reply:
             raise self._gone(f"instead of answering {command}") if not self.alive() else GuestTimeout(
-                self._tell(f"QEMU has not answered {command} within {timeout} s"))
+                self._describe(f"QEMU has not answered {command} within {timeout} s"))
         if "error" in reply:
             raise RigError(f"guest {self.name}: {command}: {reply['error'].get('desc')}")
         return reply["return"]
 
     def wait_event(self, name, timeout=QMP_TIMEOUT_S):
-        """Waits for a QMP event of this name, also one that has come already; the newest of them."""
+        """Waits for a QMP event of this name, which may have arrived before; returns the newest one."""
         def find():
             return next((event for event in reversed(self.link.events) if event["event"] == name), None)
 
         with self.link.cond:
             event = self.link.wait(find, limits.now() + timeout)
         if not event:
-            raise GuestTimeout(self._tell(f"no event {name} within {timeout} s"))
+            raise GuestTimeout(self._describe(f"no event {name} within {timeout} s"))
         return event
 
     def vcpu_threads(self):
-        """The host's thread ids of the vCPUs, by their index."""
+        """The host's thread ids of the vCPUs, by vCPU index."""
         return [cpu["thread-id"] for cpu in self.qmp("query-cpus-fast")]
 
     def console(self):
-        """All that the console has shown since QEMU was first started."""
+        """All console output since QEMU was first started."""
         try:
             return self.console_path.read_bytes().decode(errors="replace").replace("\r", "")
         except FileNotFoundError:
@@ -332,7 +344,7 @@ class Guest:
     def check_dmesg(self, allow=()):
         """Raises DmesgError if the kernel complained, on the console (in any boot) or in dmesg.
 
-        allow: regular expressions; a complaint that one of them is found in is no complaint.
+        allow: regular expressions; complaints that match one of them are ignored.
         """
         text = self.console()
         if self.alive() and self._answers():
@@ -342,12 +354,12 @@ class Guest:
         bad = [line for line in dict.fromkeys(text.splitlines())
                if COMPLAINTS.search(line) and not any(pattern.search(line) for pattern in allowed)]
         if bad:
-            raise DmesgError(self._tell("the kernel complained:\n" + "\n".join(bad)))
+            raise DmesgError(self._describe("the kernel complained:\n" + "\n".join(bad)))
 
-    # Below
+    # Implementation
 
     def wait_answer(self, ident, field, timeout, what):
-        """Waits till `field` of a command's answer is there; the answer."""
+        """Waits until `field` of a command's answer is set; returns the answer."""
         link = self.link
         with link.cond:
             answer = link.answers[ident]
@@ -359,10 +371,10 @@ class Guest:
         if answer.error:
             raise RigError(f"guest {self.name}: {what}: {answer.error}")
         if reset:
-            raise GuestReset(self._tell(f"started anew during {what}"))
+            raise GuestReset(self._describe(f"restarted during {what}"))
         if closed:
             raise self._gone(f"during {what}")
-        raise GuestTimeout(self._tell(f"{what} took more than {timeout} s"))
+        raise GuestTimeout(self._describe(f"{what} took more than {timeout} s"))
 
     def _send(self, verb, command):
         if not self.process:
@@ -371,7 +383,7 @@ class Guest:
         return self.link.send(verb, command)
 
     def _answers(self):
-        """Whether a command may be expected to work: not in a guest that is stopped, hung or dead."""
+        """Whether a command can succeed: not in a guest that is stopped, hung or dead."""
         with self.link.cond:
             if not self.link.ready:
                 return False
@@ -384,12 +396,16 @@ class Guest:
         except GuestError:
             return False
 
+    def _crashed(self):
+        """Whether QEMU, which closed its sockets, ended by a fault of its own."""
+        return limits.wait(self.process, 10) in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
+
     def _gone(self, when):
         log = (self.rundir / "qemu.log").read_text(encoding="utf-8", errors="replace")
-        return GuestGone(self._tell(f"QEMU ended {when}" + (f"; it said:\n{log.rstrip()}" if log else "")))
+        return GuestGone(self._describe(f"QEMU ended {when}" + (f"; it printed:\n{log.rstrip()}" if log else "")))
 
-    def _tell(self, what, lines=30):
-        """`what`, with the end of the console, and before that the complaints that a long backtrace has pushed out."""
+    def _describe(self, what, lines=30):
+        """`what` with the end of the console, preceded by complaints that a long backtrace has pushed out of it."""
         console = self.console().splitlines()
         shown = [line for line in console[:-lines] if COMPLAINTS.search(line)][-5:]
         shown += (["..."] if shown else []) + console[-lines:]
@@ -407,27 +423,29 @@ class Guest:
                 os.ftruncate(fd, size)
                 os.pwrite(fd, MARK, 0)
             elif have != size:
-                raise RigError(f"{self.shm} has {have} bytes, guest {self.name} wants {size}")
+                raise RigError(f"{self.shm} has {have} bytes, guest {self.name} needs {size}")
         finally:
             os.close(fd)
 
     def _argv(self, control_fd, monitor_fd):
-        append = f"{BOOT_ARGS} hostname={self.name}"
-        if self.accel == "tcg" and host.tsc_khz():
-            # Else the guest measures its TSC, and on a busy host now and then gets it wrong by a factor of 20.
+        machine = self.machine
+        append = f"{machine.boot_args} hostname={self.name}"
+        if self.accel == "tcg" and machine is machines.X86 and host.tsc_khz():
+            # Else the guest measures its TSC, and on a busy host the result is occasionally wrong by a factor of 20.
             append += f" tsc_early_khz={host.tsc_khz()}"
-        argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", host.QEMU,
-                "-name", f"{self.name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc",
-                # thread="single": QEMU 7.2 may run code that another vCPU has patched for ever, so that a busy
-                # guest which turns hundreds of tracepoints on hangs, by the kernel's own tracefs too. But then
-                # atomics are plain: no agent may be about.
+        argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", machine.qemu(),
+                "-name", f"{self.name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
+                "-machine", machine.board,
+                # thread="single": QEMU 7.2 may keep executing stale code that another vCPU has patched, so that a busy
+                # guest which enables hundreds of tracepoints hangs, even through the kernel's own tracefs. But then
+                # atomics are plain accesses: no agent may use the memory.
                 "-accel", f"tcg,thread={self.thread}" if self.accel == "tcg" else self.accel,
-                # Some KVMs offer arch-capabilities and then refuse them, which QEMU does not survive.
-                "-cpu", self.cpu or ("max" if self.accel == "tcg" else "host,arch-capabilities=off"),
-                # With one possible CPU, TCG would make atomics plain, and those on shared memory wrong.
+                # Some KVMs offer arch-capabilities and then refuse them, which ends QEMU.
+                "-cpu", self.cpu or (machine.cpu if self.accel == "tcg" else "host,arch-capabilities=off"),
+                # With one possible CPU, TCG would turn atomics into plain accesses, wrong on shared memory.
                 "-smp", f"{self.smp},maxcpus={max(self.smp, 2)}", "-m", self.mem,
                 "-chardev", f"file,id=console,path={self.console_path},append=on", "-serial", "chardev:console",
-                "-chardev", f"socket,id=control,fd={control_fd}", "-serial", "chardev:control",
+                "-chardev", f"socket,id=control,fd={control_fd}", *machine.control,
                 "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
                 "-kernel", host.boot_image(self.kernel), "-initrd", self.initrd, "-append", f"{append} {self.append}"]
         if self.shm:
@@ -442,19 +460,19 @@ def _bytes(size):
     return int(size[:-1]) << units[size[-1]] if size[-1] in units else int(size)
 
 
-def boot_all(guests, timeout=BOOT_TIMEOUT_S):
-    """Boots several guests side by side."""
+def boot_all(guests, timeout=BOOT_TIMEOUT_S, tries=1):
+    """Boots several guests concurrently."""
     for guest in guests:
         guest.start()
     for guest in guests:
-        guest.boot(timeout)
+        guest.boot(timeout, tries)
 
 
 def choose_accel(initrd=None):
-    """(accelerator, why): KVM if an ordinary kernel really boots on it, else TCG.
+    """(accelerator, why): KVM if an ordinary kernel boots on it, else TCG.
 
-    Tried once: the answer is kept for the process, and in build/e2e/accel for this boot of the host.
-    TRACEBRAID_ACCEL=tcg or kvm in the environment overrules it.
+    Tried once: the result is kept for the process, and in build/e2e/accel for this boot of the host.
+    TRACEBRAID_ACCEL=tcg or kvm in the environment overrides it.
     """
     global _chosen_accel
     if _chosen_accel is None:
@@ -464,7 +482,7 @@ def choose_accel(initrd=None):
 
 def _accel_from_environment():
     wanted = os.environ.get("TRACEBRAID_ACCEL")
-    return (wanted, f"{wanted}: as TRACEBRAID_ACCEL says") if wanted else None
+    return (wanted, f"{wanted}: set by TRACEBRAID_ACCEL") if wanted else None
 
 
 def _accel_from_cache():
@@ -485,12 +503,12 @@ def _try_accel(initrd):
 
 
 def _try_kvm(initrd):
-    """A /dev/kvm that opens says little: some only run kernels made for them. So an ordinary one is booted."""
+    """Boots an ordinary kernel: a /dev/kvm that opens may still run only kernels made for it."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "tcg", "kvm: /dev/kvm is missing or closed to this user, using tcg"
+        return "tcg", "kvm: /dev/kvm is missing or not permitted, using tcg"
     available = [kernel for kernel in host.KERNEL_PACKAGES if _has_kernel(kernel)]
     if not available:
-        host.find_kernel("6.1")
+        host.find_kernel(host.OLDEST_KERNEL)
     rundir = host.RIG_DIR / f"accel-trial.{os.getpid()}"
     trial = Guest("accel-trial", kernel=available[0], initrd=initrd, accel="kvm", rundir=rundir,
                   append="loglevel=7 earlyprintk=ttyS0")
@@ -499,7 +517,7 @@ def _try_kvm(initrd):
         undo.callback(shutil.rmtree, rundir, ignore_errors=True)
         undo.enter_context(trial)
         trial.start()
-        # Polled, because the console is a file that QEMU writes.
+        # Polled, because QEMU writes the console to a file.
         silent_until = time.monotonic() + KVM_SILENCE_S
         while trial.alive() and not trial.console() and time.monotonic() < silent_until:
             time.sleep(0.05)

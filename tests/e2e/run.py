@@ -4,10 +4,11 @@
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import argparse
 import contextlib
+import fnmatch
 import io
 import math
 import multiprocessing
@@ -22,12 +23,14 @@ import traceback
 import harness
 import host
 import limits
+import machines
+import qemu
 import rig
-from errors import COMPLAINTS, GuestNotReady, GuestReset, GuestTimeout
+from errors import COMPLAINTS, KernelUnavailable, GuestNotReady, GuestReset, GuestTimeout
 
 
-MOST_REPEATS = 2  # of a case that fell over the emulator
-_cases = {}  # by name; filled before processes are forked that run them
+MOST_REPEATS = 2  # of a case that failed by a bug of the emulator
+_cases = {}  # by name; complete before processes that run them are forked
 
 
 class CaseTimeout(Exception):
@@ -36,24 +39,28 @@ class CaseTimeout(Exception):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="run this case only (repeatable)")
+    parser.add_argument("--case", action="append", default=[], metavar="NAME",
+                        help="run this case only, or those that a pattern such as 'analyze-*' matches (repeatable)")
     parser.add_argument("--kernel", action="append", default=[],
-                        choices=[*harness.ALL_KERNELS, host.DEBUG_KERNEL, host.UML_KERNEL, "all"],
-                        help="run on this kernel (repeatable), or on all but the debug one; default: on those that --list "
-                             "shows")
+                        choices=[*harness.ALL_KERNELS, *host.ARM64_KERNELS, host.DEBUG_KERNEL, host.UML_KERNEL, "all"],
+                        help="run on this kernel (repeatable), or on all of x86 but the debug one; default: those that "
+                             "--list shows")
     parser.add_argument("--list", action="store_true", help="list the cases and stop")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="cases to run at a time; default: one for each CPU")
+                        help="cases to run at a time; default: one per CPU")
     parser.add_argument("--keep", action="store_true", help="keep the files of cases that passed too")
     parser.add_argument("--no-skip", action="store_true", help="a case that cannot run counts as failed")
     return parser.parse_args()
 
 
-def select(cases, names):
-    unknown = [name for name in names if name not in cases]
+def select(cases, patterns):
+    """The cases whose names match one of the patterns, as a shell matches file names; without patterns, all."""
+    found = {pattern: fnmatch.filter(cases, pattern) for pattern in patterns}
+    unknown = [pattern for pattern, names in found.items() if not names]
     if unknown:
         sys.exit(f"run.py: no case named {', '.join(unknown)}; --list shows them")
-    return [cases[name] for name in names] if names else list(cases.values())
+    wanted = {name for names in found.values() for name in names}
+    return [one for name, one in cases.items() if not patterns or name in wanted]
 
 
 def kernels_of(the_case, wanted):
@@ -65,7 +72,7 @@ def kernels_of(the_case, wanted):
 
 @contextlib.contextmanager
 def time_limit(seconds):
-    """Interrupts whatever the case waits for, host programs too."""
+    """Interrupts any wait of the case, also for host programs."""
     deadline = limits.now() + seconds
 
     def expire(*_):
@@ -84,7 +91,7 @@ def time_limit(seconds):
 
 
 def run_case(the_case, kernel):
-    """(verdict, why, context) of one run; context is None if there was none."""
+    """Runs a case once; returns (verdict, why, context), with context None if none was made."""
     context = None
     try:
         try:
@@ -93,17 +100,20 @@ def run_case(the_case, kernel):
             return "skip", str(error), None
         context = harness.Context(the_case, kernel)
         context.check_needs()
-        with time_limit(the_case.timeout * (host.DEBUG_PATIENCE if kernel == host.DEBUG_KERNEL else 1)):
+        with time_limit(the_case.timeout * (host.DEBUG_PATIENCE if kernel == host.DEBUG_KERNEL else
+                                            machines.of(kernel).patience)):
             the_case.function(context)
             context.check_guests()
     except harness.CaseSkipped as why:
+        if context:
+            context.unavailable = isinstance(why, harness.CaseUnavailable)
         return "skip", str(why), context
     except (harness.CaseFailed, rig.RigError, CaseTimeout, subprocess.TimeoutExpired) as error:
         if context:
             context.stuck_in_boot = isinstance(error, GuestNotReady)
             context.fell = isinstance(error, (GuestReset, GuestTimeout))
         return "FAIL", f"{error}\n  {where(error)}", context
-    except Exception:  # a mistake in the case itself: it is its author who needs to see where
+    except Exception:  # a mistake in the case itself: show its author where
         return "FAIL", traceback.format_exc(), context
     finally:
         if context:
@@ -114,19 +124,30 @@ def run_case(the_case, kernel):
 def where(error):
     """The line of the case that failed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/cases/" in frame.filename]
-    return f"at {frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else "after the case's own end"
+    return f"at {frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else "after the end of the case"
 
 
 def emulator_slipped(context):
-    """Whether a guest fell over the emulator's own fault, or its kernel hung in boot, before anything of ours runs."""
+    """Whether a guest failed by a bug of the emulator, or its kernel hung in boot before our code runs."""
     return bool(context) and any(guest.accel == "tcg" and
                                  (context.stuck_in_boot or re.search(guest.emulator_slips, guest.console()))
                                  or context.fell and guest.falls_silently and not COMPLAINTS.search(guest.console())
                                  for guest in context.guests)
 
 
+def unavailable(kernel):
+    """Whether the machine's registry has no such kernel, which is no fault of the machine."""
+    try:
+        host.find_kernel(kernel)
+    except KernelUnavailable:
+        return True
+    except rig.RigError:
+        pass
+    return False
+
+
 def console_tails(context, why):
-    """The consoles of guests that the reason does not show already."""
+    """The consoles of guests that the reason does not already show."""
     for guest in context.guests if context else ():
         if str(guest.console_path) not in why and guest.console():
             print(f"  console of {guest.name} ({guest.console_path}):")
@@ -150,7 +171,7 @@ def report(the_case, kernel, seconds, result, keep):
 
 
 def run_one(job):
-    """Runs a case on a kernel, once more if the emulator slipped: (verdict, the text that tells of it)."""
+    """Runs a case on a kernel, again after a failure of the emulator; returns (verdict, text that reports it)."""
     (name, kernel), arguments = job
     the_case, began = _cases[name], time.monotonic()
     with contextlib.redirect_stdout(io.StringIO()) as text:
@@ -158,30 +179,30 @@ def run_one(job):
         for _ in range(MOST_REPEATS):
             if verdict != "FAIL" or not emulator_slipped(context):
                 break
-            print(f"once more: {name} [{kernel}]: {why.splitlines()[0]}; the emulated kernel hung in boot, or fell over "
-                  "a fault of the emulator, see docs/testing.md")
+            print(f"repeated: {name} [{kernel}]: {why.splitlines()[0]}; the emulated kernel hung in boot, or failed by "
+                  "a bug of the emulator, see docs/testing.md")
             verdict, why, context = run_case(the_case, kernel)
-        if verdict == "skip" and arguments.no_skip:
+        if verdict == "skip" and arguments.no_skip and not (unavailable(kernel) or context and context.unavailable):
             verdict = "FAIL"
         report(the_case, kernel, time.monotonic() - began, (verdict, why, context), arguments.keep)
     return verdict, text.getvalue()
 
 
 def run_jobs(jobs, at_a_time, count):
-    """Runs cases and counts their verdicts. A process each: what one leaves behind is not the next one's."""
+    """Runs each case in a process of its own, so that none affects the next, and counts the verdicts."""
     with multiprocessing.get_context("fork").Pool(at_a_time, maxtasksperchild=1) as pool:
         for verdict, text in pool.imap_unordered(run_one, jobs):
             print(text, end="", flush=True)
             count[verdict] += 1
-        # An orderly end: a worker that was forked just now can miss the signal which ends the others, and is
-        # then waited for in vain.
+        # End in order: a worker that was just forked can miss the signal that ends the others, and joining
+        # it would then never return.
         pool.close()
         pool.join()
 
 
 def main():
     arguments = parse_arguments()
-    # Ends like Ctrl-C does, so that cleaning up happens.
+    # Ends as on Ctrl-C, so that everything is cleaned up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     _cases.update(harness.load_cases())
     if arguments.list:
@@ -190,7 +211,7 @@ def main():
         return 0
     selected = select(_cases, arguments.case)
     count = {"ok": 0, "FAIL": 0, "skip": 0}
-    print(rig.choose_accel()[1], flush=True)
+    print(f"{qemu.describe()}\n{rig.choose_accel()[1]}", flush=True)
     jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
     run_jobs([job for job in jobs if not _cases[job[0][0]].alone], arguments.jobs, count)
     run_jobs([job for job in jobs if _cases[job[0][0]].alone], 1, count)

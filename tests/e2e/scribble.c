@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A host gone mad: writes whatever may hurt into a region while its guest traces.
+ * Simulates a misbehaving host: writes harmful values into a region while its guest traces.
  *
  * usage: scribble REGION host|slots|all|lies COUNT SEED
  *
- *   host    every word that the host may write, but the slot tables
- *   slots   those too: a ring that is told nonsense may break
+ *   host    every word that the host may write, except the slot tables
+ *   slots   those too: garbage there may break a ring
  *   all     every byte of the region
- *   lies    likewise, and again and again it is made to look like a sound region that has
- *           just been laid out: whoever looks believes it, and finds the rest as it is
+ *   lies    likewise, and repeatedly made to look like an intact region that has
+ *           just been laid out: an agent accepts it, and reads garbage in the rest
  *
- * Ends after COUNT writes. One thing it never does: turn on events of the kernel's own by a
+ * Ends after COUNT writes. It never enables events of the kernel's own by a
  * command, because an emulator may hang when a busy guest patches hundreds of places.
  */
 #include <fcntl.h>
@@ -25,9 +25,9 @@
 #include "tracebraid/abi.h"
 
 #define MAX_RINGS	256
-#define REST_EVERY	4096	/* writes, then the guest gets a moment */
+#define REST_EVERY	4096	/* writes, after which the guest gets a moment */
 #define REST_US		200
-#define HEAL_EVERY	30000	/* writes, then a lie is told anew */
+#define HEAL_EVERY	30000	/* writes between two forged restarts */
 
 static uint8_t *base;
 static uint64_t region_bytes;
@@ -50,7 +50,7 @@ static uint64_t next_random(void)
 	return state;
 }
 
-/* Edges more often than not. */
+/* Usually an edge value. */
 static uint64_t bad_value(void)
 {
 	static const uint64_t edges[] = {
@@ -79,7 +79,7 @@ static void put(volatile void *at, unsigned int bytes, uint64_t value)
 		*(volatile uint64_t *)at = value;
 }
 
-/* Any command, but of the patterns only such as match storm, or nothing. */
+/* Any command, but only with patterns that match storm or no event. */
 static void scribble_mailbox(void)
 {
 	struct braid_mailbox *mailbox = (void *)(base + BRAID_PAGE_BYTES);
@@ -126,7 +126,7 @@ static void scribble_reader(struct ring *ring)
 	put(&ring->meta->read, 8, bad_value());
 }
 
-/* What was there with one of its parts changed: likelier to be believed than noise. */
+/* The present value with one field changed: more likely to be accepted than random bits. */
 static void scribble_slot(struct ring *ring)
 {
 	volatile u64 *slot = &ring->slots[next_random() % ring->nr_slots];
@@ -159,7 +159,7 @@ static void scribble_anywhere(void)
 	uint64_t at = next_random() % (region_bytes / 8) * 8, bytes;
 
 	if (at - BRAID_PAGE_BYTES < BRAID_PAGE_BYTES)
-		return;		/* the mailbox has its own */
+		return;		/* the mailbox has a function of its own */
 	if (next_random() & 255) {
 		put(base + at, 8, bad_value());
 		return;
@@ -170,11 +170,11 @@ static void scribble_anywhere(void)
 	memset(base + at, next_random(), bytes);
 }
 
-/* The first pages and the rings' own hold most of what can hurt. */
+/* The first pages and the rings' first pages contain most fields that can do harm. */
 static void scribble_where_it_hurts(void)
 {
 	struct ring *ring = &rings[next_random() % nr_rings];
-	/* The ring's private part, its slot table with it, and the meta page after that. */
+	/* The ring's private part with its slot table, and the meta page after it. */
 	uint64_t bytes = (uint8_t *)ring->meta + BRAID_PAGE_BYTES - (uint8_t *)ring->priv;
 
 	switch (next_random() % 4) {
@@ -211,9 +211,9 @@ static void find_rings(void)
 	}
 }
 
-static uint8_t sound[BRAID_PAGE_BYTES];	/* the first page, as it was found */
+static uint8_t intact[BRAID_PAGE_BYTES];	/* the first page, as it was found */
 
-/* As a driver that begins anew, but for what it would find. */
+/* As a driver that restarts, but with the present content of the region. */
 static void heal(void)
 {
 	static u64 incarnation = 1000;
@@ -232,11 +232,11 @@ static void heal(void)
 		priv->nr_slots = rings[k].nr_slots;
 		priv->reader_owner = BRAID_READER_NONE;
 	}
-	memcpy(base + 8, sound + 8, sizeof(*sb) - 8);
+	memcpy(base + 8, intact + 8, sizeof(*sb) - 8);
 	sb->state = BRAID_STATE_INIT;
 	sb->incarnation = incarnation;
 	sb->magic = BRAID_MAGIC;
-	if (next_random() & 1) {	/* and one thing is somewhere else, or larger than all */
+	if (next_random() & 1) {	/* with a wrong offset or size */
 		u64 *from = (void *)sb->sections, *to = (void *)&sb->buffers[sb->nr_buffers];
 
 		from[next_random() % (to - from)] ^= 1ULL << (next_random() % 24 + 20);
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 		perror(argv[1]);
 		return 1;
 	}
-	memcpy(sound, base, sizeof(sound));
+	memcpy(intact, base, sizeof(intact));
 	find_rings();
 	if (!nr_rings) {
 		fprintf(stderr, "%s: no rings\n", argv[1]);
@@ -301,7 +301,7 @@ int main(int argc, char **argv)
 		scribble(argv[2]);
 		if (k % HEAL_EVERY == 0 && !strcmp(argv[2], "lies")) {
 			heal();
-			usleep(20 * REST_US);	/* it is looked at */
+			usleep(20 * REST_US);	/* an agent accepts it */
 		}
 		if (k % REST_EVERY == 0)
 			usleep(REST_US);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's trace-cmd reads what the agent exports to trace.dat, and must tell what the agent's own report tells."""
+"""Reads trace.dat exports with Debian's trace-cmd, whose output must equal the agent's own report."""
 
 import argparse
 import pathlib
@@ -11,20 +11,21 @@ import tempfile
 
 FORMS = ("trace.dat", "trace.dat-v6")
 SHOWN = 5
-MOST_ID = 32767  # KernelShark takes more for negative
+MOST_ID = 32767  # KernelShark reads larger ones as negative
 OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))?(?: +\[[^]]*/(?:vCPU \d+|all vCPUs)\])? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
-THEIRS = re.compile(r" *(?P<comm>.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+# 3.3 prints flags between CPU and time.
+THEIRS = re.compile(r" *(?P<comm>.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?:\S+ +)?(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 LOST = re.compile(r"LOST (\d+|some) events?")
 DROPPED = re.compile(r" *CPU:(\d+) \[(?:(\d+) )?EVENTS DROPPED\]")
 OF_FILE = re.compile(r" *(\S+\.dat):(.*)")
 
 
 class Unreadable(Exception):
-    """Somebody prints what is not understood, or refuses to."""
+    """A program failed, or its output cannot be parsed."""
 
 
 def run(*command):
-    """What a command prints; it must succeed, and trace-cmd must not complain."""
+    """The output of a command, which must succeed, and print no error if it is trace-cmd."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode or (done.stderr and command[0] == "trace-cmd"):
         raise Unreadable(f"{' '.join(map(str, command))}: status {done.returncode}: {done.stderr.decode(errors='replace')}")
@@ -32,17 +33,17 @@ def run(*command):
 
 
 def split(rest):
-    """An event's name and text. Bytes in hexadecimal are cut short in a report."""
+    """An event's name and text. Hexadecimal bytes are truncated in a report."""
     name, _, text = rest.partition(":")
     return re.sub(r"\W", "_", name), re.sub(r" \.\.\. \(\d+ bytes\)$", "", " ".join(text.split()))
 
 
 def ours(lines):
-    """Of a report: (time, stream, CPU, kind, what), and each event's task."""
+    """Parses a report: (time, stream, CPU, kind, what) of each line, and each event's task."""
     for line in lines:
         m = OURS.fullmatch(line)
         if not m:
-            raise Unreadable(f"what is this line of the report? {line}")
+            raise Unreadable(f"cannot parse this line of the report: {line}")
         key = m["time"], m["stream"], 0 if m["cpu"] == "---" else int(m["cpu"])
         lost = LOST.match(m["rest"])
         if m["pid"] is not None:
@@ -56,7 +57,7 @@ def ours(lines):
 
 
 def theirs(lines, streams):
-    """The same of trace-cmd's."""
+    """Parses trace-cmd's output likewise."""
     name, lost = None, None
     for line in lines:
         m = OF_FILE.fullmatch(line)
@@ -70,39 +71,39 @@ def theirs(lines, streams):
             continue
         m = THEIRS.fullmatch(line)
         if not m:
-            raise Unreadable(f"what is this line of trace-cmd? {line}")
+            raise Unreadable(f"cannot parse this line of trace-cmd: {line}")
         key = m["time"], streams[name], int(m["cpu"])
         if lost:
             if lost[0] != key[2]:
-                raise Unreadable(f"a loss on CPU {lost[0]}, told before {line}")
+                raise Unreadable(f"a loss on CPU {lost[0]}, reported before {line}")
             yield (*key, "lost", lost[1], ""), None
             lost = None
         rest = m["rest"]
-        if rest.startswith("bytes: "):  # the event that they are of is in the text
+        if rest.startswith("bytes: "):  # the text contains the event that they belong to
             rest = rest[len("bytes: "):].lstrip()
         if split(rest) != ("note", "events were lost"):
             yield (*key, m["pid"], *split(rest)), m["comm"].strip()
 
 
 def in_order(items):
-    """Those of one ns in an order of their own: which file comes first is no matter of the trace."""
+    """Sorts items of the same ns, because their order depends on the order of files, not on the trace."""
     return sorted(items, key=lambda item: (float(item[0][0].split(".")[0]), item[0]))
 
 
 def same(a, b):
-    """The longer of two texts of bytes may begin with the other."""
+    """Whether two texts are equal; of bytes, one may be a prefix of the other."""
     return a == b or (a[:5] == b[:5] and len(b[5]) >= 1535 and a[5].startswith(b[5]))
 
 
 def compare(report, found):
-    """Complaints. Losses and events, in order; a task has one name in a trace.dat, its last."""
+    """Compares losses and events in order, and tasks' names (a trace.dat has each task's last); returns complaints."""
     wrong, names, one_name = [], {}, 0
     times = [item[0][0] for item in found]
     if times != sorted(times, key=lambda t: [int(part) for part in t.split(".")]):
-        wrong.append("trace-cmd's times go back")
+        wrong.append("trace-cmd's times decrease")
     report, found = in_order(report), in_order(found)
     if len(report) != len(found):
-        wrong.append(f"{len(report)} lines, and {len(found)} of trace-cmd's")
+        wrong.append(f"{len(report)} lines in the report, {len(found)} of trace-cmd")
     for (a, comm), (b, their_comm) in zip(report, found):
         if not same(b, a):
             wrong.append(f"{a}\n  trace-cmd: {b}")
@@ -117,53 +118,54 @@ def compare(report, found):
     return wrong
 
 
-def options(path):
-    """What a file's options tell of whom it is, whose guests it knows, and how its times are to be shifted."""
-    told = {"guests": {}, "shift": []}
+def read_options(path):
+    """A file's options for its identity, its guests, and the shift of its times."""
+    options = {"guests": {}, "shift": []}
     lines = run("trace-cmd", "dump", "--options", "-i", path)
     for at, line in enumerate(lines):
         option = re.match(r"\s*\[Option (\w+),", line)
-        behind = lines[at + 1:]
+        rows = lines[at + 1:]
         if not option:
             continue
         if option[1] == "TRACEID":
-            told["id"] = int(behind[0], 16)
+            options["id"] = int(rows[0], 16)
         elif option[1] == "GUEST":
-            nr = int(behind[2].split()[0])
-            cpus = [list(map(int, row.split("[")[0].split())) for row in behind[3:3 + nr]]
-            told["guests"][int(behind[1].split()[0], 16)] = behind[0].rpartition(" [Guest")[0], dict(cpus)
+            nr = int(rows[2].split()[0])
+            cpus = [list(map(int, row.split("[")[0].split())) for row in rows[3:3 + nr]]
+            options["guests"][int(rows[1].split()[0], 16)] = rows[0].rpartition(" [Guest")[0], dict(cpus)
         elif option[1] == "TimeShift":
-            told["peer"] = int(behind[0].split()[0], 16)
-            told["shift"] = [m.groups() for m in (re.match(r"\s*(-?\d+) (\d+) (\d+) (\d+)\[", row) for row in behind) if m]
-            told["shift_cpus"] = int(behind[2].split()[0], 16)
-    return told
+            options["peer"] = int(rows[0].split()[0], 16)
+            shifts = (re.match(r"\s*(-?\d+) (\d+) (\d+) (\d+)\[", row) for row in rows)
+            options["shift"] = [m.groups() for m in shifts if m]
+            options["shift_cpus"] = int(rows[2].split()[0], 16)
+    return options
 
 
 def check_options(host, guests):
-    """Complaints about what readers put a host and its guests together by."""
+    """Checks the options by which readers match a host with its guests; returns complaints."""
     wrong = []
-    h = options(host)
+    h = read_options(host)
     for stream, path in guests.items():
-        g = options(path)
+        g = read_options(path)
         if not g["id"] or g["id"] == h["id"] or g.get("peer") != h["id"]:
             wrong.append(f"{stream}: trace ids {g['id']:x}, peer {g.get('peer', 0):x}, host {h['id']:x}")
         if len(g["shift"]) != 2 * g["shift_cpus"] or any(s[:3] != ("0", "1", "0") for s in g["shift"]):
-            wrong.append(f"{stream}: not two samples a CPU of no shift: {g['shift']}")
+            wrong.append(f"{stream}: not two samples with zero shift per CPU: {g['shift']}")
         if len({s[3] for s in g["shift"]}) != 2:
-            wrong.append(f"{stream}: samples of one time: {g['shift']}")
+            wrong.append(f"{stream}: samples with equal times: {g['shift']}")
     return wrong, h
 
 
-def check_kvm(host, guests, told):
-    """Complaints: what KernelShark's plot of a vCPU above the host's thread needs, and draws."""
+def check_kvm(host, guests, h):
+    """Checks the requirements of KernelShark's plot of a vCPU above its host thread; returns complaints."""
     wrong = []
     events = run("trace-cmd", "report", "-N", "-t", "-F", "kvm_entry,kvm_exit", "-i", host)
     ran = {m[1] for m in (re.search(r"-(\d+) +\[\d+\] .*: kvm_entry:", line) for line in events) if m}
     left = {m[1] for m in (re.search(r"-(\d+) +\[\d+\] .*: kvm_exit:", line) for line in events) if m}
     for stream, path in guests.items():
-        name, threads = told["guests"].get(options(path)["id"], (None, {}))
+        name, threads = h["guests"].get(read_options(path)["id"], (None, {}))
         if name != stream or sorted(threads) != list(range(len(threads))) or not threads:
-            wrong.append(f"{stream}: its host tells of {name} and {threads}")
+            wrong.append(f"{stream}: its host's file has {name} and {threads}")
         idle = [tid for tid in map(str, threads.values()) if tid not in ran or tid not in left]
         if idle:
             wrong.append(f"{stream}: threads {idle} never ran or left it")
@@ -179,7 +181,7 @@ def check_kvm(host, guests, told):
 
 
 def check(agent, capture, form, folder, kvm=False, select=()):
-    """Complaints about one export of a capture."""
+    """Checks one export of a capture; returns complaints."""
     out = pathlib.Path(folder) / "out.dat"
     run(agent, "export", "--to", form, capture, "-o", out, *select)
     report = list(ours(run(agent, "report", "--no-header", capture, *select)))
@@ -191,18 +193,18 @@ def check(agent, capture, form, folder, kvm=False, select=()):
     if len(files) == 1:
         lines = [f"{out.name}:{line}" for line in lines]
     wrong = compare(report, list(theirs(lines, names)))
-    found, told = check_options(out, guests)
+    found, host_options = check_options(out, guests)
     wrong += found
     if kvm:
-        wrong += check_kvm(out, guests, told)
+        wrong += check_kvm(out, guests, host_options)
     return [f"{form}: {line}" for line in wrong]
 
 
 def main():
-    """Checks captures by all forms."""
+    """Checks the exports of captures in all forms."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kvm", action="store_true", help="of guests on KVM, with what KVM traced")
-    parser.add_argument("--select", default="", help="options of report and export, in one word")
+    parser.add_argument("--kvm", action="store_true", help="captures are of guests on KVM, with KVM's host events")
+    parser.add_argument("--select", default="", help="options of report and export, as one word")
     parser.add_argument("agent")
     parser.add_argument("captures", nargs="+")
     args = parser.parse_args()

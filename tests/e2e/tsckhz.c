@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints this machine's TSC frequency in kHz: an emulated guest has the same TSC, and is told. */
+/* Prints this machine's TSC frequency in kHz, which emulated guests get as a kernel argument. */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -15,7 +15,7 @@ static int64_t clock_ns(void)
 	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* A pair is as good as the two counter reads around the clock read are close: keep the closest. */
+/* Keeps the pair whose two counter reads around the clock read are closest to each other. */
 static void sample(uint64_t *tsc, int64_t *ns)
 {
 	uint64_t best = UINT64_MAX;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that is user-mode Linux: no QEMU, one CPU, and virtio devices whose backend has to be there first."""
+"""A guest that is user-mode Linux: no QEMU, one CPU, and virtio devices whose backends must be started first."""
 
 import os
 import signal
@@ -13,14 +13,14 @@ from errors import RigError
 from link import Link
 
 MEM = "256M"
-# There is no emulation to be quick about: it says all from the beginning.
+# Without emulation a verbose console costs little: it prints everything from the start.
 ARGS = "loglevel=7 panic=-1 oops=panic panic_on_warn=1"
 
 
 class UmlGuest(rig.Guest):
     """One user-mode kernel; `devices` are (socket, virtio id)."""
 
-    # Its own fork() walks a process's memory without the lock that it has to hold, and lockdep says so once.
+    # Its own fork() walks a process's memory without the required lock, which lockdep reports once.
     allow = (r"suspicious RCU usage",)
 
     def __init__(self, ctx, name, devices=()):
@@ -33,8 +33,8 @@ class UmlGuest(rig.Guest):
             raise RigError(f"guest {self.name} is started already")
         self.rundir.mkdir(parents=True, exist_ok=True)
         control, theirs = socket.socketpair()
-        monitor, nobody = socket.socketpair()
-        nobody.close()
+        monitor, unused = socket.socketpair()
+        unused.close()
         with theirs, open(self.console_path, "ab") as console, open(self.rundir / "qemu.log", "ab") as log:
             self._started_at = time.monotonic()
             self._console_before = len(self.console())
@@ -44,7 +44,7 @@ class UmlGuest(rig.Guest):
         self.link = Link(control, monitor)
 
     def kill(self):
-        """Ends it with all its helpers, which are in its session."""
+        """Ends it and all its helpers, which are in its session."""
         if not self.process:
             return
         try:
@@ -62,7 +62,7 @@ class UmlGuest(rig.Guest):
         super().check_dmesg((*self.allow, *allow))
 
     def _uml_argv(self, control_fd):
-        # Its "physical" memory must not move about, hence setarch.
+        # Its "physical" memory must be at a fixed address, hence setarch.
         argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", "setarch", "-R",
                 self.kernel.resolve(), f"mem={self.mem}", f"initrd={self.initrd}", f"uml_dir={self.rundir}/", f"hostname={self.name}",
                 "con=null", "con0=null,fd:1", "ssl=null", f"ssl1=fd:{control_fd},fd:{control_fd}", "console=tty0",

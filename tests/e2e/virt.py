@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A libvirtd of a case's own, in namespaces of its own: class Virt; and its domains as guests: class Domain.
+"""A case's own libvirtd in its own namespaces (class Virt), and its domains as guests (class Domain).
 
-Processes, /dev/shm and libvirt's folders are not the host's: neither does a case see the host's domains and
-regions, nor is anything left of its own when it ends.
+Processes, /dev/shm and libvirt's folders are separate from the host's: a case does not see the host's domains and
+regions, and everything of its own is gone when it ends.
 """
 
 import os
@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import host
+import qemu
 from errors import RigError
 from link import Link
 from proc import Proc
@@ -22,7 +23,7 @@ from rig import BOOT_ARGS, Guest
 FOLDERS = {"run": "/run/libvirt", "lib": "/var/lib/libvirt", "cache": "/var/cache/libvirt", "log": "/var/log/libvirt",
            "etc": "/etc/libvirt", "shm": "/dev/shm"}
 
-# The first process there: PID 1 of its namespace, with which all others die. It waits for what is orphaned.
+# The first process there: PID 1 of its namespace, whose end kills all others. It reaps orphans.
 FIRST = """
 mount -t tmpfs tmpfs /run
 for one in %(folders)s; do
@@ -34,7 +35,7 @@ echo up
 while :; do sleep 1; done
 """
 
-# A guest's QEMU runs as libvirt's own user; security drivers and cgroups are not every machine's.
+# A guest's QEMU runs as libvirt's own user; security drivers and cgroups are not available on every machine.
 QEMU_CONF = """
 security_driver = "none"
 cgroup_controllers = []
@@ -76,35 +77,35 @@ STRANGER = "<shmem name='looking-glass'><model type='ivshmem-plain'/><size unit=
 
 
 def first_child(pid):
-    """The process that a process has started first, of those that run."""
+    """The oldest running child of a process."""
     return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()[0])
 
 
 class InsideProc(Proc):
-    """A program in the namespaces; signals are for it, and not for nsenter, whose child it is."""
+    """A program in the namespaces; signals go to it, not to its parent nsenter."""
 
     def send_signal(self, number):
         os.kill(first_child(self.pid), number)
 
     def helper(self):
-        """The process that an agent has started."""
+        """The helper process that an agent has started."""
         return first_child(first_child(self.pid))
 
     def kill_helper(self):
-        """SIGKILL for that process."""
+        """Kills that helper process."""
         os.kill(self.helper(), signal.SIGKILL)
 
 
 class Virt:
-    """A libvirtd; else as the case's context, whose functions it has."""
+    """A libvirtd; passes all other calls on to the case's context."""
 
     def __init__(self, ctx):
         if os.geteuid():
-            ctx.skip("namespaces and libvirtd take root")
+            ctx.skip("namespaces and libvirtd need root")
         host.need_program("libvirtd", "libvirt-daemon-system")
         host.need_program("virsh", "libvirt-clients")
         self._ctx = ctx
-        # QEMU's user must get there, which it need not in the build's folder.
+        # QEMU's user needs access, which it may not have to the build's folder.
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="tracebraid-virt-"))
         ctx.defer(shutil.rmtree, self.root, ignore_errors=True)
         self.root.chmod(0o755)
@@ -125,29 +126,29 @@ class Virt:
         return getattr(self._ctx, name)
 
     def inside(self, *argv):
-        """argv, to be run in the namespaces."""
+        """argv wrapped so that it runs in the namespaces."""
         return "nsenter", "-t", self.first, "-m", "-p", "--", *argv
 
     def agent(self, *arguments, name=None):
-        """A started agent."""
+        """Starts an agent."""
         return self._ctx.start(*self.inside(self.agent_path, *arguments), name=name, kind=InsideProc)
 
     def run_agent(self, *arguments, **options):
-        """An agent, run to its end."""
+        """Runs an agent to its end."""
         return self._ctx.run(*self.inside(self.agent_path, *arguments), **options)
 
     def virsh(self, *arguments, **options):
-        """virsh, which must succeed unless told otherwise; what it prints."""
+        """Runs virsh, which must succeed unless `status` says otherwise; returns its output."""
         return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
 
     def signal_libvirtd(self, name):
-        """Sends libvirtd a signal; its pid."""
+        """Sends libvirtd a signal; returns its pid."""
         pid = (self.root / "libvirtd.pid").read_text(encoding="ascii").strip()
         self._ctx.run(*self.inside("kill", f"-{name}", pid))
         return pid
 
     def restart_libvirtd(self):
-        """Ends libvirtd, but not its domains, and starts it anew."""
+        """Stops libvirtd, but not its domains, and restarts it."""
         pid = self.signal_libvirtd("TERM")
         self._ctx.wait_until(lambda: self._ctx.run(*self.inside("kill", "-0", pid), status=None).returncode,
                              "the end of libvirtd")
@@ -155,11 +156,11 @@ class Virt:
                                    "-d"))
 
     def crash(self, name):
-        """Has a domain's QEMU die."""
+        """Kills a domain's QEMU."""
         self._ctx.run(*self.inside("kill", "-KILL", (self.root / f"run/qemu/{name}.pid").read_text(encoding="ascii")))
 
     def domain(self, name="g1", machine="pc", devices=""):
-        """A Domain, defined and not started."""
+        """A Domain, defined but not started."""
         initrd = self._ctx.dir / "initrd.cpio"
         if not initrd.exists():
             self._ctx.initrd()
@@ -168,7 +169,7 @@ class Virt:
 
 
 class _Process:
-    """QEMU as its domain shows it: libvirt's child, not ours."""
+    """A domain's QEMU, which is a child of libvirt, not ours."""
 
     def __init__(self, domain):
         self.domain = domain
@@ -178,11 +179,11 @@ class _Process:
         return 0 if self.domain.link.closed else None
 
     def kill(self):
-        """As a power cut."""
+        """Destroys the domain, as a power cut does."""
         self.domain.virt.virsh("destroy", self.domain.name, status=None)
 
     def wait(self, _timeout=None):
-        """Its sockets are closed by its end."""
+        """Waits for the link's thread, which ends when QEMU closes its sockets."""
         self.domain.link.join()
 
 
@@ -215,7 +216,7 @@ class Domain(Guest):
         if host.tsc_khz():
             append += f" tsc_early_khz={host.tsc_khz()}"
         xml = self.rundir / "domain.xml"
-        emulator = host.need_program(host.QEMU, "qemu-system-x86")
+        emulator = qemu.of_machine()  # the one that libvirt was packaged with, and whose files its user can read
         xml.write_text(DOMAIN.format(name=self.name, mem=self.mem[:-1], machine=machine, kernel=root / "kernel",
                                      initrd=root / "initrd", append=append, emulator=emulator,
                                      console=self.console_path, control=root / f"{self.name}.control",
@@ -225,7 +226,7 @@ class Domain(Guest):
         log.symlink_to(root / f"log/qemu/{self.name}.log")
 
     def start(self):
-        """Has libvirt start it, without waiting for the guest."""
+        """Starts it by libvirt without waiting for the guest."""
         if self.process:
             raise RigError(f"domain {self.name} is started already")
         self._started_at = time.monotonic()
@@ -235,11 +236,15 @@ class Domain(Guest):
         self.process = _Process(self)
 
     def gone(self):
-        """After its end, by whomever: it may be started anew."""
+        """Cleans up after its end, whatever the cause: it may be started again."""
         self.process.wait()
         self.process = None
 
+    def _crashed(self):
+        self.virt.wait_until(lambda: "running" not in self.virt.virsh("domstate", self.name), "libvirt to notice QEMU's end")
+        return "crashed" in self.virt.virsh("domstate", "--reason", self.name)
+
     @property
     def region(self):
-        """Its region's file, as it is in the namespaces, and here."""
+        """The path of its region's file in the namespaces, as seen from outside."""
         return self.virt.root / "shm" / f"tracebraid-{self.name}"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all fuzz targets share: the input as a stream of choices, and how to fail. */
+/* Shared by all fuzz targets: the input as a stream of choices, and failing checks. */
 #ifndef BRAID_TESTS_FUZZ_H
 #define BRAID_TESTS_FUZZ_H
 
@@ -9,7 +9,7 @@
 
 #include "shared/platform.h"
 
-/* A false condition is a finding: libFuzzer keeps the input. */
+/* A false condition is a finding: libFuzzer saves the input. */
 #define MUST(cond)								\
 	do {									\
 		if (!(cond)) {							\
@@ -28,7 +28,7 @@
 		}								\
 	} while (0)
 
-/* The input, taken from the front; behind its end all is 0. */
+/* The input, taken from the front; after its end all bytes are 0. */
 struct fuzz_input {
 	const u8 *at;
 	size_t left;
@@ -46,7 +46,7 @@ static inline u64 fuzz_take(struct fuzz_input *in, u32 bytes)
 	return value;
 }
 
-/* The rest in memory of exactly its size, so that a byte too far is seen. */
+/* The rest in memory of exactly its size, so that a read past its end is detected. */
 static inline u8 *fuzz_rest(const struct fuzz_input *in)
 {
 	u8 *copy = malloc(in->left);

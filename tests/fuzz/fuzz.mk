@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The fuzz targets: one program for each tests/fuzz/fuzz_NAME.c, over the corpus corpus/NAME.
 
-FUZZ_CC		:= clang-14
+FUZZ_CC		= clang-$(shell tests/packages.sh --clang)
 FUZZ_SECONDS	?= 60
 FUZZ_RUNS	?= 4000
-FUZZ_SAN	:= -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+# libvirt's own macros cast functions, which clang 19 warns of.
+FUZZ_SAN	:= -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Wno-cast-function-type
 FUZZ_NAMES	:= $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_PROGRAMS	:= $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
 FUZZ_LIB	:= $(patsubst $(B)/obj/%,$(B)/fuzz/obj/%,$(LIB_OBJS))
 
-# Objects alone, so that what a target does not use is not linked into it.
+# An archive, so that objects that a target does not use are not linked into it.
 $(B)/fuzz/obj/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(ALL_CFLAGS) $(FUZZ_SAN) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
@@ -30,7 +31,7 @@ check-fuzz:
 	@$(MAKE) -j$(NPROC) fuzz-programs
 	@tests/fuzz/run.sh -max_total_time=$(FUZZ_SECONDS) $(FUZZ_NAMES)
 
-# What `make check` has of it: bounded by runs, the same ones each time.
+# The part of `make check`: bounded by runs, the same ones each time.
 fuzz-short:
 	@tests/packages.sh build fuzz
 	@$(MAKE) -j$(NPROC) fuzz-programs
@@ -38,7 +39,7 @@ fuzz-short:
 
 fuzz-programs: $(FUZZ_PROGRAMS)
 
-# After a change of the ABI. The corpora are committed.
+# For use after a change of the ABI. The corpora are committed.
 fuzz-corpus: $(B)/fuzz/make_corpus
 	@rm -rf tests/fuzz/corpus
 	@$< tests/fuzz/corpus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The capture reader and all behind it, to the last letter of a report. A chunk whose
- * checksum is 0 gets the right one first: what a checksum guards is not the point here.
+ * The capture reader and all that follows it, up to the complete text of a report. A chunk whose
+ * checksum is 0 gets the correct one first, so that mutations get past the checksum.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -10,15 +10,16 @@
 #include <unistd.h>
 
 #include "host_agent/capture/checksum.h"
+#include "host_agent/export/analysis.h"
 #include "host_agent/export/export.h"
 #include "host_agent/export/trace_dat.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/fuzz/fuzz.h"
 
 size_t LLVMFuzzerMutate(u8 *data, size_t bytes, size_t max_bytes);
 size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigned int seed);
 
-/* The chunk at @at, as far as its header says; 0: none that is whole. */
+/* The length of the chunk at @at by its header; 0: no complete chunk. */
 static size_t chunk_bytes(const u8 *data, size_t bytes, size_t at, struct braid_chunk *chunk)
 {
 	size_t total;
@@ -32,7 +33,7 @@ static size_t chunk_bytes(const u8 *data, size_t bytes, size_t at, struct braid_
 	return total <= bytes - at ? total : 0;
 }
 
-static void mend_checksums(u8 *data, size_t bytes)
+static void fix_checksums(u8 *data, size_t bytes)
 {
 	struct braid_chunk chunk;
 	size_t at = 0, n;
@@ -47,7 +48,7 @@ static void mend_checksums(u8 *data, size_t bytes)
 	}
 }
 
-/* Every other mutation stays within one chunk's payload, so that the rest stays whole. */
+/* Every other mutation changes only one chunk's payload, so that the rest stays valid. */
 size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigned int seed)
 {
 	struct braid_chunk chunk;
@@ -60,7 +61,7 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigne
 	for (pick = (seed >> 1) % nr, at = 0; pick--;)
 		at += chunk_bytes(data, bytes, at, &chunk);
 	chunk_bytes(data, bytes, at, &chunk);
-	/* Shorter payloads leave the old ones' ends. */
+	/* A shorter payload keeps the end of the old one. */
 	if (chunk.payload_bytes)
 		LLVMFuzzerMutate(data + at + sizeof(chunk), chunk.payload_bytes,
 				 chunk.payload_bytes);
@@ -86,15 +87,15 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
-/* To files, for trace-cmd: the same events and losses, CPU by CPU. */
+/* Exports trace.dat files, with the same events and losses, CPU by CPU. */
 static void export_files(struct braid_source *source, u64 events, u64 lost)
 {
-	struct braid_export_options options = { 0 };
+	struct braid_export_options options = { .states = true };
 	struct braid_export_totals totals = { 0 };
 	static u32 turns;
 	char out[64];
 
-	if (turns++ & 3)	/* files take more time than all the rest */
+	if (turns++ & 3)	/* files take more time than everything else */
 		return;
 	if (turns == 1) {
 		MUST(mkdtemp(folder) != NULL);
@@ -127,7 +128,33 @@ static void report(struct braid_source *source, FILE *to)
 	export_files(source, text.events, text.lost);
 }
 
-/* It takes no CPU above 1023. */
+#define WAYS	4	/* to run an analysis */
+
+/* Whatever a capture says, each nanosecond of a vCPU is in one state: else this fails. */
+static void analyze(struct braid_source *source, FILE *to)
+{
+	struct braid_analysis_options wants = { .top = 3 };
+	struct braid_export_options options = { 0 };
+	const struct braid_analysis *analysis;
+	size_t k;
+	int err;
+
+	for (k = 0; (analysis = braid_analysis_by_number(k / WAYS)); k++) {
+		wants.form = k % 3;
+		wants.by_task = k % WAYS == 0 && analysis->by_task;
+		wants.by_call = k % WAYS == 1;
+		wants.by_function = k % WAYS == 2;
+		wants.folded = k % WAYS == 3;
+		if ((k % WAYS && !wants.folded && !analysis->by_call) ||
+		    (wants.folded && !analysis->folds))
+			continue;
+		braid_source_rewind(source);
+		err = braid_export_analysis(to, source, &options, analysis, &wants);
+		MUST(!err || err == -ENODATA);	/* exits, without the events that it needs */
+	}
+}
+
+/* Perfetto accepts no CPU above 1023. */
 static void report_perfetto(struct braid_source *source, FILE *to)
 {
 	struct braid_export_options options = { 0 };
@@ -139,7 +166,7 @@ static void report_perfetto(struct braid_source *source, FILE *to)
 	MUST(!err || err == -ERANGE);
 }
 
-/* Each ring by itself: times never go back, numbers never either. */
+/* Within each ring, times and numbers never decrease. */
 static void walk(struct braid_source *source)
 {
 	size_t k, n;
@@ -157,12 +184,12 @@ static void walk(struct braid_source *source)
 				for (j = 0; j < ring->item.payload_bytes; j++)
 					sum += ring->item.payload[j];
 			}
-			MUST(sum != 1ULL << 63);	/* all of it was touched */
+			MUST(sum != 1ULL << 63);	/* every byte was read */
 		}
 	}
 }
 
-/* What `tracebraid clock` makes of each guest's clock; and every bound can be added to a time. */
+/* Each guest's clock as in `tracebraid clock`; every bound can be added to a time. */
 static void judge_clocks(const struct braid_source *source)
 {
 	struct braid_clock_comparison comparison;
@@ -196,7 +223,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	u8 *copy = malloc(bytes);
 
 	memcpy(copy, data, bytes);
-	mend_checksums(copy, bytes);
+	fix_checksums(copy, bytes);
 	if (fd < 0 || !nowhere || write(fd, copy, bytes) != (ssize_t)bytes)
 		abort();
 	free(copy);
@@ -204,6 +231,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
 		report(source, nowhere);
 		report_perfetto(source, nowhere);
+		analyze(source, nowhere);
 		walk(source);
 		judge_clocks(source);
 		braid_source_free(source);

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Filters: any text, over an event of any format and any bytes. What a filter lets pass the
- * same one leaves out when it is inverted.
+ * Filters: any text, over an event of any format and any bytes. An inverted filter must reject
+ * the events that the filter accepts.
  * Input: filter, NUL, format, NUL, payload.
  */
 #include "host_agent/export/select.h"
 #include "tests/fuzz/fuzz.h"
-
-/* libtraceevent forgets a word of a format that it gives up on. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:tep_parse_format\n";
-}
 
 /* A string from the input; free() it. */
 static char *take_string(struct fuzz_input *in)
@@ -26,7 +19,7 @@ static char *take_string(struct fuzz_input *in)
 	return s;
 }
 
-/* 1, 0, or -errno when the filter is refused. */
+/* 1: accepted, 0: rejected, or -errno if the filter is invalid. */
 static int passes(struct braid_source *source, const struct braid_item *item, const char *text,
 		  bool invert)
 {
@@ -51,12 +44,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
 	struct fuzz_input in = { data, bytes };
 	char *filter = take_string(&in), *text = take_string(&in);
-	struct braid_event_format told = {
+	struct braid_event_format event_format = {
 		.id = 1, .system = "test", .name = "tick", .format = text,
 		.format_bytes = strlen(text),
 	};
 	struct braid_stream stream = {
-		.kind = BRAID_STREAM_HOST, .formats = &told, .nr_formats = 1,
+		.kind = BRAID_STREAM_HOST, .formats = &event_format, .nr_formats = 1,
 	};
 	struct braid_stream *streams[] = { &stream };
 	struct braid_source source = { .streams = streams, .nr_streams = 1 };

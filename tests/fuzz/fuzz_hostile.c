@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A ring whose peer writes what it likes where it likes, before and amid every
- * operation: writer, reader and look may lose trace, and nothing else.
+ * A ring whose peer writes arbitrary values anywhere, before and during every
+ * operation: writer, reader and look may lose events, but nothing else may fail.
  */
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,7 +23,7 @@ static struct {
 
 static void offer(void);
 
-/* A word that nearly makes sense does more harm than any other. */
+/* An almost valid word is more dangerous than any other. */
 static u64 word_for(u64 *at, u32 how)
 {
 	u64 first = ring.w->position;
@@ -48,7 +48,7 @@ static u64 word_for(u64 *at, u32 how)
 	}
 }
 
-/* The peer's hand: in the slots, the states, the rest of the meta page, the data. */
+/* The peer writes: slots, states, the rest of the meta page, or data. */
 static void poke(void)
 {
 	u32 how = fuzz_take(&ring.in, 1), n = ring.map.nr_slots;
@@ -105,7 +105,7 @@ static void offer(void)
 	ring.depth--;
 }
 
-/* A span is in its sub-buffer, whatever it says. Its bytes may be anything. */
+/* A span is always within its sub-buffer; its bytes may be anything. */
 static void look_at_span(const struct braid_span *span)
 {
 	u32 room = ring.map.subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
@@ -213,7 +213,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	shape = fuzz_take(&ring.in, 1);
 	slots = 2u << (shape >> 2 & 3);
 	subbuf = shape & 0x10 ? 256 : 264;
-	ring.bytes = braid_ring_bytes(slots, subbuf);
+	ring.bytes = braid_ring_bytes(slots, subbuf, BRAID_PAGE_BYTES);
 	ring.who = (struct braid_ring_identity){
 		.incarnation = 7, .first_position = (shape & 0x20 ? BRAID_POS_MASK : 0xffff) - 3,
 		.first_seq = 0ULL - 30,
@@ -221,7 +221,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	if (posix_memalign(&memory, 4096, ring.bytes))
 		abort();
 	ring.w = malloc(braid_writer_bytes(slots));
-	braid_ring_map_init(&ring.map, memory, slots, subbuf,
+	braid_ring_map_init(&ring.map, memory, slots, subbuf, BRAID_PAGE_BYTES,
 			    shape & (BRAID_BUFFER_OVERWRITE | BRAID_BUFFER_ABSOLUTE));
 	lay_out(false);
 	while (ring.in.left && ring.steps < MAX_STEPS)

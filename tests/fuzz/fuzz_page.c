@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sub-buffer decoder against a plain second one, over arbitrary bytes, in both modes. */
+/* Compares the sub-buffer decoder with a simple second one, over arbitrary bytes, in both modes. */
 #include "shared/page.h"
 #include "tests/fuzz/fuzz.h"
 
-/* What include/tracebraid/abi.h says of an event, word by word. */
+/* The definition of an event in include/tracebraid/abi.h, word by word. */
 struct plain {
 	const u32 *words;
 	u32 nr_words;
@@ -12,7 +12,7 @@ struct plain {
 	bool bad;
 	bool padded;
 	unsigned __int128 time;
-	bool stamped;		/* a TIME_STAMP came: times may go back */
+	bool stamped;		/* after a TIME_STAMP times may decrease */
 };
 
 struct plain_event {
@@ -36,7 +36,7 @@ static void plain_advance(struct plain *p, u64 value, u32 bits)
 		p->time += value;
 }
 
-/* One event of the kinds that are delivered; false at the end, bad or not. */
+/* One event of a type that is delivered; false at the end, whether valid or not. */
 static bool plain_next(struct plain *p, struct plain_event *e)
 {
 	while (p->at < p->nr_words && !p->bad) {
@@ -84,7 +84,7 @@ static bool plain_next(struct plain *p, struct plain_event *e)
 	return false;
 }
 
-/* An event of the writer's own form must come out of the writer's encoder as it is. */
+/* The writer's encoder must reproduce an event that has the writer's own form. */
 static void encode_again(const struct plain *p, const struct plain_event *e)
 {
 	u32 bytes = braid_event_bytes(4 * e->nr), head[2];
@@ -126,7 +126,7 @@ static void walk(const u8 *data, u32 bytes, u64 time_stamp, u32 flags)
 		encode_again(&p, &e);
 	}
 	MUST(!plain_next(&p, &e));
-	/* One to three bytes behind the last event are none. */
+	/* One to three bytes after the last event are not an event. */
 	MUST_EQ(ret, p.bad || (bytes % 4 && !p.padded) ? -EBADMSG : 0);
 	MUST(braid_page_next(&c, &view) == 0);
 	count = braid_page_count(&again);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The region's validator over an arbitrary superblock: whatever it lets pass is owned
- * byte by byte. And the layout: whatever it makes of any orders, the validator lets pass.
+ * The region's validator over an arbitrary superblock: the parts of a region that it accepts
+ * do not overlap. And the layout: the validator accepts the result of any operations.
  */
 #include "shared/clock.h"
 #include "shared/region.h"
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 
-#define BASE		((u64)BRAID_PAGE_BYTES)	/* a region's, where none is: NULL has no offsets */
-#define OWNED_BYTES	(4u << 20)	/* larger regions are looked at by their figures alone */
+#define BASE		((u64)BRAID_PAGE_BYTES)	/* of no memory: NULL has no offsets */
+#define OWNED_BYTES	(4u << 20)	/* of larger regions only the numbers are checked */
 
-/* Marks bytes as owned: they are inside, and nobody's yet. */
+/* Marks bytes as owned: they are within the region and not yet owned. */
 static void own(u8 *owned, u64 total, u64 offset, u64 bytes)
 {
 	MUST(offset <= total && bytes <= total - offset);
@@ -21,7 +21,7 @@ static void own(u8 *owned, u64 total, u64 offset, u64 bytes)
 	memset(owned + offset, 1, bytes);
 }
 
-/* Every part that braid_region_ring() finds, as offsets from the region's start. */
+/* Every part from braid_region_ring(), as offsets from the region's start. */
 static void own_ring(u8 *owned, u64 total, const struct braid_buffer_desc *desc, u32 vcpu)
 {
 	u64 ring = braid_ring_offset(desc, vcpu), end, meta, priv, data;
@@ -35,6 +35,7 @@ static void own_ring(u8 *owned, u64 total, const struct braid_buffer_desc *desc,
 	MUST((u64)map.slots >= (u64)(map.priv + 1));
 	MUST((u64)map.states >= (u64)(map.slots + desc->nr_slots));
 	MUST(meta >= ring && priv >= ring && !(meta & (BRAID_PAGE_BYTES - 1)));
+	MUST(!desc->private_bytes || !((ring | meta) & (desc->meta_bytes - 1)));
 	MUST(!((u64)map.states & 63) && !((u64)map.slots & 7) && !(data & 7));
 	MUST(data == meta + desc->meta_bytes);
 	MUST((u64)braid_ring_subbuf(&map, desc->nr_slots) - BASE + desc->subbuf_bytes <=
@@ -76,12 +77,14 @@ static void check(struct fuzz_input *in)
 	free(sb);
 }
 
-static void begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
+/* Return: the size of the guest's pages. */
+static u32 begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
 {
+	u64 bytes = fuzz_take(in, 3), shape = fuzz_take(in, 1);
 	struct braid_region_params params = {
-		.region_bytes = fuzz_take(in, 3), .nr_vcpus = 1 + fuzz_take(in, 1) % 8,
-		.nr_comms = fuzz_take(in, 1), .nr_symbols = fuzz_take(in, 1),
+		.region_bytes = bytes, .nr_vcpus = 1 + shape % 8, .nr_comms = fuzz_take(in, 1), .nr_symbols = fuzz_take(in, 1),
 		.directory_bytes = fuzz_take(in, 2),
+		.page_bytes = BRAID_PAGE_BYTES << shape / 8 % 5,
 	};
 	u64 needed = 0;
 
@@ -95,17 +98,18 @@ static void begin_layout(struct fuzz_input *in, struct braid_superblock *sb)
 		params.region_bytes = needed + (4u << 20);
 		MUST(!braid_region_layout(sb, &params, &needed));
 	}
+	return params.page_bytes;
 }
 
 /* One buffer added or removed. */
-static void change(struct fuzz_input *in, struct braid_superblock *sb)
+static void change(struct fuzz_input *in, struct braid_superblock *sb, u32 page_bytes)
 {
 	u32 what = fuzz_take(in, 1);
 	char name[3] = { 'a' + (what >> 1 & 31), 'b' };
 	struct braid_buffer_params params = {
 		.name = name, .flags = fuzz_take(in, 1), .subbuf_bytes = fuzz_take(in, 1) * 128,
 		.nr_slots = fuzz_take(in, 1) & 0x1f, .max_bytes = fuzz_take(in, 3),
-		.events_of = what & 0x80 ? "ab" : NULL,
+		.page_bytes = page_bytes, .events_of = what & 0x80 ? "ab" : NULL,
 	};
 	u64 needed = 0, room;
 	int ret;
@@ -127,12 +131,13 @@ static void change(struct fuzz_input *in, struct braid_superblock *sb)
 static void layout(struct fuzz_input *in)
 {
 	struct braid_superblock *sb = calloc(1, sizeof(*sb));
+	u32 page_bytes;
 
-	begin_layout(in, sb);
+	page_bytes = begin_layout(in, sb);
 	while (in->left) {
 		const char *why;
 
-		change(in, sb);
+		change(in, sb, page_bytes);
 		why = braid_region_check(sb, sb->region_bytes);
 		if (why)
 			fprintf(stderr, "%s\n", why);
@@ -142,7 +147,7 @@ static void layout(struct fuzz_input *in)
 	free(sb);
 }
 
-/* A sound region that fits to the byte, with a few words moved by a power of two. */
+/* A valid region without a spare byte, with a few words changed by a power of two. */
 static void edit(struct fuzz_input *in)
 {
 	const struct braid_region_params params = {

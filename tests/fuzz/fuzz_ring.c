@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Arbitrary operations on a ring against a plain model: which event is taken, at what
- * time, what is delivered, what counts as lost. The two must agree after every step.
+ * Compares arbitrary operations on a ring with a simple model: which event is recorded, at what
+ * time, which are delivered, which count as lost. The two must agree after every step.
  *
- * Contexts that interrupt a writer are played by its counter function, which a
- * reservation calls in its midst, and between a reservation and its commit.
+ * Contexts that interrupt a writer are simulated by its counter function, which a
+ * reservation calls midway, and between a reservation and its commit.
  */
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
@@ -12,10 +12,10 @@
 
 #define MAX_STEPS	1500
 #define MAX_DEPTH	4
-#define STAMPED		0x80	/* of the first byte: sub-buffers begin with a stamp */
-#define EXTERNAL_NS	1000000000000000000ULL	/* of counter 0; each step is 1/16 ns */
+#define STAMPED		0x80	/* in the first byte: sub-buffers begin with a stamp */
+#define EXTERNAL_NS	1000000000000000000ULL	/* host time of counter 0; each step is 1/16 ns */
 
-/* An event on its way. */
+/* An event in progress. */
 struct offer {
 	u32 bytes;
 	u32 turns;
@@ -41,7 +41,7 @@ static struct fuzz_ring *ring;	/* for the counter function */
 
 static void interrupt(void);
 
-/* Steps of the clock: small, around what 27, 32 and 59 bits hold, and back: a wobble or a jump. */
+/* Steps of the clock: small, around the limits of 27, 32 and 59 bits, and backward. */
 static void move_clock(void)
 {
 	u32 how = fuzz_take(&ring->in, 1);
@@ -69,7 +69,7 @@ static void move_clock(void)
 	ring->now += by;
 }
 
-/* Each turn of a reservation calls this once: the turn is the model's, too. */
+/* Each try of a reservation calls this once, so it is also the model's try. */
 static u64 counter(void)
 {
 	struct offer *offer = ring->offer;
@@ -93,7 +93,7 @@ static void fill(void *payload, u32 bytes, u64 number)
 		to[k] = number * 31 + k;
 }
 
-/* One event, with whatever interrupts it; may itself be what interrupts. */
+/* One event, with all that interrupts it; it may itself interrupt another. */
 static void offer(void)
 {
 	u32 size = fuzz_take(&ring->in, 1);
@@ -117,7 +117,7 @@ static void offer(void)
 	ring->depth--;
 }
 
-/* The bytes of a span hold what the model says, in time and content. */
+/* The events of a span equal the model's, in time and content. */
 static void look_at_span(const struct braid_span *span, const struct model_span *want)
 {
 	struct braid_event_view view;
@@ -157,7 +157,7 @@ static void attach(void)
 	model_attach(&ring->model);
 }
 
-/* One piece is read, or the reader dies with it in hand. */
+/* One extent is read, or the reader dies while it holds it. */
 static void read_one(bool dies)
 {
 	struct model_span want;
@@ -194,7 +194,7 @@ static void read_one(bool dies)
 	MUST_EQ(ring->reader.lost, ring->model.lost);
 }
 
-/* A look that touches nothing sees all that is unread. */
+/* A look, which changes nothing, finds all unread events. */
 static void peek(void)
 {
 	struct model_look look;
@@ -217,18 +217,18 @@ static void peek(void)
 	MUST(!model_look_next(&ring->model, &look, &want));
 }
 
-/* The ring is emptied, or gets another shape, and goes on behind what it was. */
+/* The ring is emptied or resized; its numbers continue after the former ones. */
 static void lay_out(bool again)
 {
 	u32 shape = fuzz_take(&ring->in, 1);
 	u32 slots = 2u << (shape & 3), subbuf = 256 + (shape >> 2 & 3) * 56;
-	size_t bytes = braid_ring_bytes(slots, subbuf);
+	size_t bytes = braid_ring_bytes(slots, subbuf, BRAID_PAGE_BYTES);
 	struct braid_ring_past past;
 	void *old = again ? ring->map.priv : NULL, *memory;
 
 	if (posix_memalign(&memory, 4096, bytes))
 		abort();
-	memset(memory, shape, bytes);		/* what was there before */
+	memset(memory, shape, bytes);		/* former content */
 	if (again) {
 		braid_writer_past(ring->w, &past);
 		free(ring->w);
@@ -237,14 +237,15 @@ static void lay_out(bool again)
 	ring->who.counter = ring->now = ring->now > ring->model.last_time ? ring->now :
 						ring->model.last_time;
 	ring->who.past = again ? &past : NULL;
-	braid_ring_map_init(&ring->map, memory, slots, subbuf, ring->map.flags);
+	braid_ring_map_init(&ring->map, memory, slots, subbuf, BRAID_PAGE_BYTES,
+			    ring->map.flags);
 	braid_writer_init(ring->w, &ring->map, &ring->who);
 	ring->reader_lives = false;
 	model_lay_out(&ring->model, slots, subbuf - BRAID_SUBBUF_HEADER_BYTES, ring->now);
 	free(old);
 }
 
-/* What may come between any two instructions of a writer: its own kind, or the reader. */
+/* What may run between any two instructions of a writer: another writer, or the reader. */
 static void interrupt(void)
 {
 	u32 what;
@@ -288,8 +289,8 @@ static void step(void)
 	MUST(!ring->w->nest && !ring->w->pending && !ring->w->broken);
 }
 
-/* Whether a reader has not come to the last page that it can take: an empty one stays. */
-static bool is_behind(const struct ring_model *m)
+/* Whether a reader has not reached the last page that it can take: an empty one stays. */
+static bool has_unread_pages(const struct ring_model *m)
 {
 	u32 last = m->pages[m->tail].visible ? m->tail : m->tail - 1;
 
@@ -322,10 +323,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	lay_out(false);
 	while (ring->in.left && ring->steps < MAX_STEPS)
 		step();
-	/* At rest, a reader gets all, and the books are even. */
+	/* Without writers, a reader gets all events, and the counts add up. */
 	do
 		read_one(false);
-	while (ring->model.delivered || is_behind(&ring->model));
+	while (ring->model.delivered || has_unread_pages(&ring->model));
 	peek();
 	MUST_EQ(ring->model.read + ring->model.lost + model_left(&ring->model), ring->model.offered);
 	free(ring->map.priv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The event directory's decoder over arbitrary bytes; what it accepts survives a round trip. */
+/* The event directory's decoder over arbitrary bytes; accepted entries survive a round trip. */
 #include "shared/schema.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -15,14 +15,14 @@ static void same(const struct braid_schema_event *a, const struct braid_schema_e
 	MUST_EQ(a->format_bytes, b->format_bytes);
 }
 
-/* A string lies inside the bytes with its NUL. */
+/* A string and its NUL are within the bytes. */
 static void lies_inside(const u8 *data, u32 bytes, const char *text)
 {
 	MUST((const u8 *)text >= data && (const u8 *)text < data + bytes);
 	MUST(memchr(text, 0, data + bytes - (const u8 *)text));
 }
 
-/* All entries appended to a directory of @room bytes: what came in comes out. */
+/* All entries, appended to a directory of @room bytes, are read back unchanged. */
 static void round_trip(const u8 *data, u32 bytes, u32 room)
 {
 	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);

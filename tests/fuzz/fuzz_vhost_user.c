@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A VM that says what it likes over vhost-user, with what it likes in its virtqueues: it is
- * served or let go of, and nothing is left behind.
+ * A VM that sends arbitrary messages over vhost-user, with arbitrary virtqueues: it is
+ * served or disconnected, and no file, mapping or descriptor is leaked.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -14,11 +14,11 @@
 #define MAX_STEPS	200
 #define REGION		0x40000000ULL
 #define REGION_BYTES	0x40000u
-#define MAX_FAULTS	7	/* then the port listens seldom */
+#define MAX_FAULTS	7	/* after more, the endpoint rarely listens */
 
 static struct {
 	struct fuzz_input in;
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	struct front_end f;
 	struct braid_mapping *m;
 	int region_fd;
@@ -35,7 +35,7 @@ static void remove_dir(void)
 
 static int serve(void *arg)
 {
-	int ret = braid_port_serve(arg);
+	int ret = braid_endpoint_serve(arg);
 
 	MUST(ret <= 1);
 	vm.faults += ret < 0;
@@ -55,7 +55,7 @@ static int touch(void *arg)
 
 static void map(void)
 {
-	if (vm.m || braid_port_map(vm.port, &vm.m))
+	if (vm.m || braid_endpoint_map(vm.endpoint, &vm.m))
 		return;
 	MUST(vm.m->bytes && vm.m->bytes % BRAID_PAGE_BYTES == 0 && vm.m->bytes <= 1ULL << 30);
 	braid_guard_run(vm.m->base, vm.m->bytes, touch, vm.m);
@@ -67,7 +67,7 @@ static void unmap(void)
 	vm.m = NULL;
 }
 
-/* Any bytes, with any of the file descriptors that there are. */
+/* Any bytes, with any of the available file descriptors. */
 static void send_message(u32 how)
 {
 	struct braid_vhost_header header = { .request = fuzz_take(&vm.in, 1) };
@@ -81,14 +81,14 @@ static void send_message(u32 how)
 	header.bytes = payload_bytes = fuzz_take(&vm.in, 1);
 	for (k = 0; k < payload_bytes; k++)
 		payload[k] = fuzz_take(&vm.in, 1);
-	if (how & 0x80)		/* a length that may be a lie */
+	if (how & 0x80)		/* a length that may be wrong */
 		header.bytes = fuzz_take(&vm.in, 2);
 	for (k = 0; k < nr_fds; k++)
 		fds[k] = there[fuzz_take(&vm.in, 1) % 4];
 	front_end_send(&vm.f, &header, payload, payload_bytes, fds, nr_fds);
 }
 
-/* A word of a queue, or of a buffer. */
+/* Changes a word of a queue or of a buffer. */
 static void poke(void)
 {
 	u32 at = fuzz_take(&vm.in, 2) % (FRONT_BYTES / 2) * 2, bytes = 1 + fuzz_take(&vm.in, 1) % 8;
@@ -97,7 +97,7 @@ static void poke(void)
 	memcpy(vm.f.memory + at, &value, bytes < FRONT_BYTES - at ? bytes : 1);
 }
 
-/* Any descriptors, made available. */
+/* Makes any descriptors available. */
 static void put_descriptors(u32 how)
 {
 	struct front_queue *q = &vm.f.queues[how >> 4 & 1];
@@ -141,7 +141,7 @@ static void begin_connection(bool inband)
 		vm.f.queues[k].next = 0;
 	}
 	front_end_connect(&vm.f, socket_path);
-	while (serve(vm.port) > 0)
+	while (serve(vm.endpoint) > 0)
 		;
 }
 
@@ -150,11 +150,11 @@ static void start_connection(u32 how)
 	begin_connection(how & 0x40);
 	if (how & 0x20)
 		front_end_start(&vm.f);
-	/* From here on nobody waits for an answer; kicks are told by descriptor. */
+	/* From here on no one waits for an answer; kicks use the descriptor. */
 	vm.f.protocol = FRONT_PROTOCOL;
 }
 
-/* Only for a moment: we have it mapped ourselves. */
+/* Only for a moment: this process has it mapped. */
 static void shrink(u32 how)
 {
 	int fd = how & 0x10 ? vm.region_fd : vm.f.memory_fd;
@@ -163,7 +163,7 @@ static void shrink(u32 how)
 		abort();
 	if (how & 0x40)
 		map();
-	serve(vm.port);
+	serve(vm.endpoint);
 	if (ftruncate(fd, how & 0x10 ? REGION_BYTES : FRONT_BYTES))
 		abort();
 }
@@ -171,7 +171,7 @@ static void shrink(u32 how)
 static void reconnect(u32 how)
 {
 	front_end_hang_up(&vm.f);
-	while (serve(vm.port) > 0)
+	while (serve(vm.endpoint) > 0)
 		;
 	unmap();
 	if (vm.faults >= MAX_FAULTS)
@@ -207,7 +207,7 @@ static void step(void)
 		unmap();
 		break;
 	case 12:
-		braid_port_ring(vm.port);
+		braid_endpoint_ring(vm.endpoint);
 		break;
 	case 13:
 		shrink(how);
@@ -219,7 +219,7 @@ static void step(void)
 		if (write(vm.f.queues[how >> 4 & 1].kick_fd, &one, sizeof(one)) != sizeof(one))
 			abort();
 	}
-	serve(vm.port);
+	serve(vm.endpoint);
 }
 
 static int lowest_fd(void)
@@ -240,7 +240,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 		snprintf(socket_path, sizeof(socket_path), "%s/socket", dir);
 		snprintf(address, sizeof(address), "vhost-user:%s", socket_path);
 		atexit(remove_dir);
-		signal(SIGPIPE, SIG_IGN);	/* as the agent's main() does */
+		signal(SIGPIPE, SIG_IGN);	/* like the agent's main() */
 		made = true;
 	}
 	lowest = lowest_fd();
@@ -248,19 +248,20 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	vm.in = (struct fuzz_input){ data, bytes };
 	vm.region_fd = memfd_create("region", MFD_CLOEXEC);
 	MUST(vm.region_fd >= 0 && !ftruncate(vm.region_fd, REGION_BYTES));
-	MUST(!braid_port_open(&vm.port, address));
-	((struct braid_vhost_port *)vm.port)->hold_ns = 20000;	/* for inputs that never map */
-	front_end_init(&vm.f, serve, vm.port);
+	MUST(!braid_endpoint_open(&vm.endpoint, address));
+	/* For inputs that never map. */
+	((struct braid_vhost_endpoint *)vm.endpoint)->hold_ns = 20000;
+	front_end_init(&vm.f, serve, vm.endpoint);
 	front_end_add_memory(&vm.f, REGION, vm.region_fd, 0, REGION_BYTES);
 	start_connection(fuzz_take(&vm.in, 1));
 	for (n = 0; n < MAX_STEPS && vm.in.left && vm.f.socket >= 0; n++)
 		step();
 	unmap();
 	front_end_free(&vm.f);
-	braid_port_close(vm.port);
+	braid_endpoint_close(vm.endpoint);
 	close(vm.region_fd);
 	for (n = 0; n < 10000 && lowest_fd() != lowest; n++)
-		usleep(1000);	/* a thread closes some */
+		usleep(1000);	/* a thread closes some of them */
 	MUST_EQ(lowest_fd(), lowest);
 	return 0;
 }

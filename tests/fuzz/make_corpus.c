@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Makes the corpora from real structures, by the code under test itself:
- * make_corpus FOLDER. Made anew when the ABI changes (make fuzz-corpus).
+ * Creates the corpora from real structures with the code under test:
+ * make_corpus FOLDER. Run it after a change of the ABI (make fuzz-corpus).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 static const char *folder;
 
-/* Bytes of one input on the way. */
+/* The bytes of the current input. */
 static struct {
 	u8 bytes[64 << 10];
 	size_t used;
@@ -37,7 +37,7 @@ static void put_value(u64 value, u32 bytes)
 	put(&value, bytes);
 }
 
-/* Writes what was put as folder/target/name. */
+/* Writes the current input to folder/target/name. */
 static void save(const char *target, const char *name)
 {
 	char path[512];
@@ -80,7 +80,7 @@ static void make_page(const char *name, u32 flags)
 	save("page", name);
 }
 
-/* A superblock as a guest makes it, in a region small enough to be owned byte by byte. */
+/* A guest's superblock, in a region small enough to track the owner of each byte. */
 static void make_region(const char *name)
 {
 	struct synth_guest_params guest = {
@@ -101,7 +101,7 @@ static void make_region(const char *name)
 	buffer.name = "second";
 	buffer.events_of = "main";
 	NEED(braid_region_add_buffer(&g.sb, &buffer, &needed) == 1);
-	/* Not a byte more than it needs, so that whatever grows does not fit. */
+	/* Without a spare byte, so that a part that grows does not fit. */
 	region.region_bytes = needed;
 	g.sb.region_bytes = needed;
 	g.sb.sections[BRAID_SECTION_RINGS].bytes = needed - g.sb.sections[BRAID_SECTION_RINGS].offset;
@@ -113,7 +113,7 @@ static void make_region(const char *name)
 	synth_guest_free(&g);
 }
 
-/* Orders for the layout: see begin_layout() and change() in fuzz_region.c. */
+/* Operations on the layout: see begin_layout() and change() in fuzz_region.c. */
 static void make_orders(void)
 {
 	u32 k;
@@ -154,7 +154,7 @@ static void make_schema(void)
 	free(dir);
 }
 
-/* A capture with its checksums taken out, so that they are mended after a mutation. */
+/* A capture with all checksums 0, so that they are fixed after a mutation. */
 static void save_capture(const char *path, const char *name)
 {
 	FILE *file = fopen(path, "rb");
@@ -200,7 +200,7 @@ static void make_guest_capture(const char *path, u32 flags)
 	synth_guest_free(&g);
 }
 
-/* All that tells of time. @type: of the guest's counter; @by_kvm: its offset is told, too. */
+/* All chunks about clocks. @type: of the guest's counter; @by_kvm: with KVM's offset. */
 static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 {
 	struct synth_guest_params params = {
@@ -210,7 +210,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	struct {
 		struct braid_chunk_clock_vcpu head;
 		struct braid_clock_sample samples[2];
-	} crossings = { .head.vcpu = 1 };
+	} round_trips = { .head.vcpu = 1 };
 	struct braid_clock_offset offsets[] = {
 		{ .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
 		{ .vcpu = 1, .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
@@ -243,12 +243,12 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 		g.now += 100000;
 		g.start_ns += type == BRAID_COUNTER_TSC_EMULATED && k == 6 ? 30000000 : 0;
 		synth_tick(&g, k & 1, k, "x");
-		crossings.samples[k & 1] = (struct braid_clock_sample){
+		round_trips.samples[k & 1] = (struct braid_clock_sample){
 			synth_host_ns(&g, g.now) - 100, g.now, synth_host_ns(&g, g.now) + 200 + k,
 		};
 		if (k & 1 && type)
-			NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VCPU, 1, NULL, 0, &crossings,
-						sizeof(crossings)));
+			NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VCPU, 1, NULL, 0, &round_trips,
+						sizeof(round_trips)));
 	}
 	synth_drain(w, &g, 0);
 	synth_host(w, 2, 5, SYNTH_START_NS + 1000, 40000);
@@ -293,7 +293,7 @@ static void save_file(const char *path, const char *name)
 	save("capture", name);
 }
 
-/* The reader of captures takes what trace-cmd wrote, too. */
+/* The capture reader also accepts trace-cmd's files. */
 static void make_trace_dats(void)
 {
 	struct synth_dat p = {
@@ -316,7 +316,7 @@ static void make_trace_dats(void)
 	unlink(path);
 }
 
-/* Filters over an event of fields of all sorts. */
+/* Filters over an event with fields of all types. */
 static void make_filters(void)
 {
 	static const char format[] =
@@ -353,7 +353,7 @@ static void make_filters(void)
 	}
 }
 
-/* Operations on a ring are choices of bytes: any will do, some of each setting. */
+/* Operations on a ring are chosen by bytes: any are valid, with some for each setting. */
 static void make_operations(const char *target, u32 settings)
 {
 	u64 state = 0x9e3779b97f4a7c15ULL;
@@ -374,7 +374,7 @@ static void make_operations(const char *target, u32 settings)
 	}
 }
 
-/* A VM's life, in the steps of fuzz_vhost_user.c. */
+/* The life of a VM in the steps of fuzz_vhost_user.c. */
 static void make_vm(const char *name, u8 connection)
 {
 	static const u8 steps[] = {
@@ -382,10 +382,10 @@ static void make_vm(const char *name, u8 connection)
 		10,			/* mapped */
 		0x17, 5, 0, 0x80, 0, 4, 0, 2, 0,	/* a buffer for the doorbell */
 		12, 15, 31,		/* both ring */
-		0x5d,			/* memory comes and goes */
+		0x5d,			/* memory is added and removed */
 		9, 11, 10,		/* REVOKE */
 		0x18, 0xc7, 10,		/* another region */
-		0x6e,			/* the VM comes anew */
+		0x6e,			/* the VM reconnects */
 		10, 9, 0x2e,
 	};
 	static const struct { u8 request, bytes, payload[16]; } messages[] = {

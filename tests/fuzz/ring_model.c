@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The plain model of a ring, from docs/ring.md and the format's definition alone. */
+/* The simple model of a ring, based only on docs/ring.md and the format's definition. */
 #include "shared/page.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/ring_model.h"
 
-#define CLOSINGS	8	/* sub-buffers let go of in one call: CHASE_TRIES of the reader */
+#define CLOSINGS	8	/* sub-buffers released in one call: the reader's CHASE_TRIES */
 
 static struct model_page *begin_page(struct ring_model *m, u32 index)
 {
@@ -26,7 +26,7 @@ void model_init(struct ring_model *m, u32 flags, bool stamped, u64 first_seq, u6
 	memset(m, 0, offsetof(struct ring_model, events));
 	m->flags = flags;
 	m->stamped = stamped;
-	m->first_seq = m->told.next_seq = first_seq;
+	m->first_seq = m->reported.next_seq = first_seq;
 	m->last_time = m->hint = now;
 	begin_page(m, 0)->first_seq = first_seq;
 }
@@ -43,7 +43,7 @@ void model_lay_out(struct ring_model *m, u32 nr_slots, u32 data_bytes, u64 now)
 	m->data_bytes = data_bytes & ~3u;
 	m->base = m->tail = m->published = spare + 1;
 	m->hand = spare;
-	m->told.known = false;
+	m->reported.known = false;
 	m->last_time = m->hint = now;
 }
 
@@ -66,7 +66,7 @@ struct model_tail model_tail(const struct ring_model *m)
 	return (struct model_tail){ m->tail, page->used_bytes, page->closed };
 }
 
-/* What a stamp takes beside its event. How long ago the last one was, only the hint tells. */
+/* The size of an event's stamp. The time since the last event is known only from the hint. */
 static u32 stamp_bytes(const struct ring_model *m, u64 time)
 {
 	u64 since = time - m->hint;
@@ -78,7 +78,7 @@ static u32 stamp_bytes(const struct ring_model *m, u64 time)
 	return (time - m->last_time) >> BRAID_DELTA_BITS ? BRAID_EXTENT_BYTES : 0;
 }
 
-/* Room in the next page: not over what is not yet visible, nor over what is unread. */
+/* Moves to the next page, unless that holds uncommitted or, without overwriting, unread events. */
 static bool next_page(struct ring_model *m)
 {
 	u32 next = m->tail + 1;
@@ -99,7 +99,7 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	struct model_page *page = &m->pages[m->tail];
 	u32 event = braid_event_bytes(bytes), extra;
 	bool went_back = (s64)(now - m->last_time) < 0;
-	/* By much, or nobody knows: the context below may have gone further than the hint says. */
+	/* A large step, or unknown: the interrupted context may be further than the hint says. */
 	bool jumped = went_back ? m->last_time - now >= BRAID_JUMP_STEPS :
 				  (now - m->hint) >> 32 && m->depth > 1;
 	u64 time = went_back && !jumped ? m->last_time : now;
@@ -111,7 +111,7 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	}
 	if (seen->page != m->tail || seen->used_bytes != page->used_bytes ||
 	    seen->closed != page->closed)
-		return MODEL_AGAIN;	/* somebody came in between */
+		return MODEL_AGAIN;	/* interrupted since */
 	if (!page->used_bytes)
 		extra = (m->stamped || jumped) && event + BRAID_STAMP_BYTES <= m->data_bytes ?
 				BRAID_STAMP_BYTES : 0;
@@ -127,7 +127,7 @@ enum model_verdict model_try(struct ring_model *m, const struct model_tail *seen
 	}
 	if (!first || went_back || !page->used_bytes || (time - m->hint) >> BRAID_DELTA_BITS)
 		m->hint = time;
-	if (jumped)		/* the line of external time is of before */
+	if (jumped)		/* the external time's line is older */
 		m->stamped = false;
 	page->used_bytes += event + extra;
 	page->entries++;
@@ -158,40 +158,40 @@ static bool is_final(const struct ring_model *m, u32 page)
 	return page < m->published;
 }
 
-/* The oldest page behind @page that the writer has not gone over. */
-static u32 oldest_behind(const struct ring_model *m, u32 page)
+/* The oldest page after @page that the writer has not overwritten. */
+static u32 oldest_after(const struct ring_model *m, u32 page)
 {
 	u32 lapped = m->tail + 1 > m->nr_slots ? m->tail + 1 - m->nr_slots : 0;
 
 	return page + 1 > lapped ? page + 1 : lapped;
 }
 
-static void tell(struct ring_model *m)
+static void report_progress(struct ring_model *m)
 {
-	m->told.read = m->read;
-	m->told.lost = m->lost;
-	m->told.next_seq = m->next_seq;
-	m->told.hand = m->hand;
-	m->told.taken = m->taken;
-	m->told.known = true;
+	m->reported.read = m->read;
+	m->reported.lost = m->lost;
+	m->reported.next_seq = m->next_seq;
+	m->reported.hand = m->hand;
+	m->reported.taken = m->taken;
+	m->reported.known = true;
 }
 
-static u32 told_taken(const struct ring_model *m)
+static u32 reported_taken(const struct ring_model *m)
 {
-	return m->told.known && m->told.hand == m->hand ? m->told.taken : 0;
+	return m->reported.known && m->reported.hand == m->hand ? m->reported.taken : 0;
 }
 
 void model_attach(struct ring_model *m)
 {
 	m->in_hand = true;
 	m->opened = false;
-	m->taken = told_taken(m);
-	m->read = m->told.read;
-	m->lost = m->told.lost;
-	m->next_seq = m->told.next_seq;
+	m->taken = reported_taken(m);
+	m->read = m->reported.read;
+	m->lost = m->reported.lost;
+	m->next_seq = m->reported.next_seq;
 }
 
-/* All up to @seq that was not read is lost. */
+/* All unread events before @seq are lost. */
 static u64 lose_up_to(struct ring_model *m, u64 seq)
 {
 	s64 ahead = seq - m->next_seq;
@@ -206,7 +206,7 @@ static u64 lose_up_to(struct ring_model *m, u64 seq)
 static void close_page(struct ring_model *m)
 {
 	lose_up_to(m, page_end_seq(&m->pages[m->hand]));
-	tell(m);
+	report_progress(m);
 	m->in_hand = false;
 	m->opened = false;
 	m->taken = 0;
@@ -243,9 +243,9 @@ int model_next(struct ring_model *m, struct model_span *span)
 	m->delivered = false;
 	for (k = 0; k < CLOSINGS; k++) {
 		if (!m->in_hand) {
-			u32 want = oldest_behind(m, m->hand);
+			u32 want = oldest_after(m, m->hand);
 
-			/* One without events stays with the writer. */
+			/* A page without events stays with the writer. */
 			if (want > m->tail || (!m->pages[want].visible && !is_final(m, want)))
 				return 0;
 			m->hand = want;
@@ -267,13 +267,13 @@ void model_done(struct ring_model *m, const struct model_span *span)
 	if (span->final)
 		close_page(m);
 	else
-		tell(m);
+		report_progress(m);
 }
 
 void model_look_begin(const struct ring_model *m, struct model_look *look)
 {
 	look->page = m->hand;
-	look->from = told_taken(m);
+	look->from = reported_taken(m);
 }
 
 bool model_look_next(const struct ring_model *m, struct model_look *look, struct model_span *span)
@@ -288,7 +288,7 @@ bool model_look_next(const struct ring_model *m, struct model_look *look, struct
 			.nr = page->visible - from,
 			.seq = page->first_seq + from,
 		};
-		look->page = oldest_behind(m, look->page);
+		look->page = oldest_after(m, look->page);
 		look->from = 0;
 		if (span->nr)
 			return true;

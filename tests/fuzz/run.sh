@@ -6,7 +6,7 @@ set -u
 limit=$1
 shift
 
-# What a long run finds is kept and gone on from; a bounded one is always the same.
+# A long run keeps its corpus and continues from it; a bounded run is always the same.
 case $limit in
 -runs=*) kept=build/fuzz/short seed=-seed=1 ;;
 *) kept=build/fuzz/kept seed='' ;;
@@ -18,8 +18,8 @@ one() {
 	crashes=build/fuzz/crash/$1
 	log=build/fuzz/$1.log
 	mkdir -p "$crashes" "$kept/$1"
-	# A sanitizer's shadow memory does not suit every random address layout.
-	# shellcheck disable=SC2086 # an empty one is to vanish
+	# A sanitizer's shadow memory conflicts with some random address layouts.
+	# shellcheck disable=SC2086 # an empty one adds no argument
 	if setarch -R "$program" "$limit" $seed -max_len=16384 -len_control=20 -timeout=25 \
 		-rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$crashes/" \
 		"$kept/$1" "tests/fuzz/corpus/$1" >"$log" 2>&1 </dev/null; then
@@ -30,7 +30,7 @@ one() {
 	grep -vE '^(#[0-9]+|[[:space:]]*NEW_FUNC|INFO:|stat::|MS:|0x|DEDUP|NOTE:|SUMMARY: libFuzzer|artifact_prefix|Base64| +Combine)' "$log" | head -30 | sed 's/^/     /'
 	kept_input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -1)
 	if [ -n "$kept_input" ]; then
-		echo "     the input is kept; again: setarch -R $program $kept_input"
+		echo "     input kept; reproduce with: setarch -R $program $kept_input"
 	fi
 	return 1
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* bench.js PAGE: how long it takes to load, to search, and to draw while zoomed and moved. */
+/* bench.js PAGE: the time to load, to search, and to draw while zooming and moving. */
 'use strict';
 
 const { launch, open } = require('./browser.js');
@@ -8,7 +8,7 @@ function middle(values, share = 0.5) {
 	return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
 }
 
-/* From all that there is down to microseconds, with a move at each step. */
+/* From the complete trace down to microseconds, with a move at each step. */
 function frames(nr) {
 	const app = globalThis.tracebraid,
 		drawn = [],
@@ -25,7 +25,7 @@ function frames(nr) {
 	return drawn;
 }
 
-/* What a held key does: the time from one frame of the browser to the next. */
+/* Simulates a held key: the time from one frame of the browser to the next. */
 function held(ms) {
 	const app = globalThis.tracebraid,
 		times = [],

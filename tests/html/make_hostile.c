@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes a capture all of whose names and texts try to be more than text in a page. */
+/* Creates a capture all of whose names and texts contain markup. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define ATTRIBUTE	"\"'><img src=http://127.0.0.1:9/ onerror=alert(2)>"
 #define ELEMENT		"<svg onload=alert(3)>"
 #define EVENTS		1200u
-#define TOO_MANY	900u	/* before they are drained: some are lost */
+#define TOO_MANY	900u	/* between two drains: some are lost */
 
 static const char format[] =
 	"name: tick\nID: 1\nformat:\n"

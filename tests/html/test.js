@@ -5,7 +5,9 @@
 const assert = require('node:assert');
 const { execFileSync } = require('node:child_process');
 const path = require('node:path');
+const { checkAddress, checkFollow, checkSizes } = require('./address.js');
 const { launch, open } = require('./browser.js');
+const { checkLongest, checkStates, checkWakes } = require('./states.js');
 
 const [, , AGENT, CAPTURE, HOSTILE, FOLDER] = process.argv;
 
@@ -13,7 +15,7 @@ function run(...words) {
 	return execFileSync(AGENT, words, { encoding: 'utf8', maxBuffer: 1 << 30 });
 }
 
-/* What report says of the same capture. */
+/* The report of the same capture. */
 function report(capture) {
 	const json = run('report', '--json', capture)
 		.trimEnd()
@@ -37,7 +39,7 @@ function exportPage(capture, name) {
 
 /* In the page -------------------------------------------------------------------------------- */
 
-/* Every row of the model, as a line of report without its columns' blanks. */
+/* Every row of the page's data, as a line of report without padding. */
 async function allRows() {
 	const { trace } = globalThis.tracebraid,
 		rows = [];
@@ -96,7 +98,7 @@ function win() {
 	return { t0, t1, length: t1 - t0 };
 }
 
-/* Where the lanes are on the screen. */
+/* The position of the lanes on the screen. */
 function box() {
 	const { left, top, width, height } = document
 		.getElementById('over')
@@ -128,7 +130,7 @@ function somewhere() {
 	return null;
 }
 
-/* How many different colors the lanes have on the screen. */
+/* The number of different colors of the lanes on the screen. */
 function colors() {
 	const canvas = document.getElementById('base'),
 		context = canvas.getContext('2d');
@@ -139,7 +141,7 @@ function colors() {
 	).size;
 }
 
-/* What the page's policy refuses, when even its own script asks for it. */
+/* Requests that the page's policy refuses, even to its own script. */
 async function violations() {
 	const refused = new Set();
 	document.addEventListener('securitypolicyviolation', (event) =>
@@ -206,7 +208,7 @@ async function checkLanes(page, { streams }) {
 
 const secondsOf = (ns) => `${Math.floor(ns / 1e9)}.${String(ns % 1e9).padStart(9, '0')}`;
 
-/* Spans again, by a simpler way: from what report says of the fields. */
+/* Computes the spans in a simpler way, from the report's fields. */
 async function checkSpans(page, { items }) {
 	const spans = async (row, kind) => await page.evaluate(`(${spansOf})(${row}, ${kind})`);
 	const pidOf = (what) => what.slice(what.lastIndexOf('-') + 1);
@@ -229,7 +231,7 @@ async function checkSpans(page, { items }) {
 			now = secondsOf(ns);
 		if (type === 'lost') {
 			running.delete(lane);
-			entered.clear(); /* which of them it took is not told here */
+			entered.clear(); /* whichever of them it chose */
 		}
 		if (event === 'sched_switch') {
 			const [since, who] = running.get(lane) || [];
@@ -319,7 +321,7 @@ async function checkSelection(page, said) {
 	await page.evaluate(() => globalThis.tracebraid.win.zoom(0.02));
 	const { x, y, text } = await page.evaluate(somewhere);
 	await page.mouse.click(x, y);
-	assert((await page.textContent('#details')).includes(text), `${text} is told in full`);
+	assert((await page.textContent('#details')).includes(text), `${text} is shown in full`);
 	const [at] = (await checkTable(page, said, 'where the click was')).filter(
 		({ selected }) => selected,
 	);
@@ -408,7 +410,7 @@ async function checkSearch(page, said) {
 	);
 }
 
-/* A loss, from near: it is hatched in its own color. */
+/* A loss, zoomed in: it is hatched in its own color. */
 async function checkLoss(page, { items }) {
 	assert.strictEqual(
 		(await page.evaluate(`(${spansOf})(7, 1)`)).length,
@@ -436,7 +438,8 @@ async function checkLoss(page, { items }) {
 
 async function checkPage(browser) {
 	const complaints = [],
-		said = report(CAPTURE);
+		said = report(CAPTURE),
+		ask = (...words) => JSON.parse(run('analyze', ...words, '--json', CAPTURE));
 	const page = await open(browser, exportPage(CAPTURE, 'page.html'), complaints);
 	await checkRows(page, said);
 	await checkLanes(page, said);
@@ -444,11 +447,17 @@ async function checkPage(browser) {
 	await checkMoves(page);
 	await checkSelection(page, said);
 	await checkThread(page, said);
+	await checkStates(page, ask);
+	await checkLongest(page, ask);
+	await checkWakes(page, said);
+	await checkFollow(page);
+	await checkSizes(page);
+	await checkAddress(page);
 	await checkSearch(page, said);
 	assert.deepStrictEqual(complaints, []);
 }
 
-/* Names that try to be markup are text; the page's own script is the only one. */
+/* Names that contain markup are shown as text; only the page's own script runs. */
 async function checkHostile(browser) {
 	const complaints = [],
 		said = report(HOSTILE);
@@ -480,7 +489,7 @@ async function main() {
 	const browser = await launch();
 	try {
 		await checkPage(browser);
-		console.log('ok   html: rows, lanes, spans, moves, selection, search, losses');
+		console.log('ok   html: rows, spans, states, lists, moves, selection, address, sizes, search');
 		await checkHostile(browser);
 		console.log('ok   html: hostile names are text');
 	} finally {

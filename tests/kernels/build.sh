@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Makes a kernel for tests from Debian's source, unless it is there already: build.sh uml|debug
+# Builds a kernel for tests from Debian's source, unless it exists: build.sh uml|debug [SERIES]
 #
-# build/kernels/KIND is then a link to its kbuild folder, good for "make -C build/kernels/KIND M=...". The
-# folder itself lies in the user's cache, under a hash of all that went into it, and survives `make clean`.
-# Several may be started at a time. TRACEBRAID_KERNELS overrules where kernels are kept.
+# SERIES is that of the installed linux-source, or of one that suite.sh gets, such as 6.12. build/kernels/KIND, or
+# build/kernels/KIND-SERIES, is then a link to its kbuild folder, as for "make -C build/kernels/KIND M=...". The
+# folder itself is in the user's cache, under a hash of all its inputs, and survives `make clean`.
+# Several may run at a time.
 set -eu
 
 die() {
@@ -12,33 +13,40 @@ die() {
 	exit 1
 }
 
-# Kernel and modules are made in an environment that the caller's make knows nothing of.
+# Kernel and modules are built in an environment without the variables of the caller's make.
 unset MAKEFLAGS MFLAGS MAKELEVEL ARCH KBUILD_OUTPUT O V
 
 kind=${1:-}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$(CDPATH='' cd -- "$here/../.." && pwd)/build
-config=$here/$kind.config
-package=linux-source-6.1
+config=$(cat "$here/$kind.config")
+series=${2:-$("$here/../packages.sh" --source)}
+package=linux-source-$series
 tarball=/usr/src/$package.tar.xz
+name=$kind${2:+-$2}
 
 case $kind in
 uml) arch=um targets='linux modules' image=linux lasts='4 minutes' ;;
 debug) arch=x86 targets='bzImage modules' image=arch/x86/boot/bzImage lasts='10 minutes' ;;
-*) die "usage: build.sh uml|debug" ;;
+*) die "usage: build.sh uml|debug [SERIES]" ;;
 esac
-[ -f "$tarball" ] || die "$tarball is missing: install the package $package"
+# Since 6.2 tinyconfig chooses it, and it excludes other options of the fragment.
+[ "$series" = 6.1 ] || config="$config
+# CONFIG_SLUB_TINY is not set"
 
-version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null || stat -c %Y.%s "$tarball")
-cache=${TRACEBRAID_KERNELS:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/tracebraid/kernels}
-if ! mkdir -p "$cache" 2>/dev/null || [ ! -w "$cache" ]; then
-	cache=$build/kernels/cache
-	mkdir -p "$cache"
+if [ -f "$tarball" ]; then
+	version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null || stat -c %Y.%s "$tarball")
+elif [ -n "${2:-}" ]; then
+	version=$("$here/suite.sh" cache show --no-all-versions "$package" | sed -n 's/^Version: //p')
+	[ -n "$version" ] || die "no $package: Debian's stable release and its backports have none"
+else
+	die "$tarball is missing: install the package $package"
 fi
-# A processor's state may be larger than 6.1 thinks (AMX): UML then ends in its first process.
+cache=$("$here/cache.sh")
+# A processor's state may be larger than 6.1 assumes (AMX): UML then fails in its first process.
 fixed=arch/x86/um/user-offsets.c
 fix='s/HOST_FP_SIZE, 2696/HOST_FP_SIZE, 12288/'
-# What no kernel here has, but for what Kconfig reads: a third of it all.
+# Parts that no kernel here uses, except files that Kconfig reads: a third of the source.
 left_out="*/tools/perf/*
 */tools/testing/*
 */Documentation/*.[rsty]*
@@ -59,21 +67,29 @@ hash_of() {
 	printf '%s\n' "$@" | sha256sum | cut -c 1-12
 }
 source=$cache/source-$version-$(hash_of "$fix" "$left_out")
-out=$cache/$kind-$version-$(hash_of "$fix" "$left_out" "$(cat "$config")")
+out=$cache/$kind-$version-$(hash_of "$fix" "$left_out" "$config")
 log=$out.log
 
 link_to_it() {
 	mkdir -p "$build/kernels"
-	ln -sfn "$out" "$build/kernels/$kind"
+	ln -sfn "$out" "$build/kernels/$name"
 }
 
-# Whatever is ready has its stamp; who comes second waits for who came first.
-exec 9>"$cache/lock-$kind"
+# A finished kernel has a stamp; a second run waits for the first.
+exec 9>"$cache/lock-$name"
 flock 9
 if [ -e "$out/ready" ]; then
 	link_to_it
 	exit 0
 fi
+
+read_tarball() {
+	if [ -f "$tarball" ]; then
+		cat "$tarball"
+	else
+		deb=$("$here/suite.sh" deb "$package") && dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz"
+	fi
+}
 
 unpack() (
 	exec 8>"$cache/lock-source"
@@ -81,7 +97,9 @@ unpack() (
 	[ ! -e "$source/ready" ] || exit 0
 	rm -rf "$source"
 	mkdir "$source"
-	printf '%s\n' "$left_out" | nice tar -xJf "$tarball" -C "$source" --strip-components=1 --exclude-from=- &&
+	printf '%s\n' "$left_out" >"$source.left-out"
+	read_tarball | nice tar -xJ -C "$source" --strip-components=1 --exclude-from="$source.left-out" &&
+		[ -e "$source/Makefile" ] &&
 		sed -i "$fix" "$source/$fixed" &&
 		touch "$source/ready"
 )
@@ -90,10 +108,10 @@ kmake() {
 	nice make -C "$source" ARCH="$arch" O="$out" -j"$(nproc)" "$@"
 }
 
-# What the fragment asks for and Kconfig does not grant would be missing unseen.
+# Options of the fragment that Kconfig drops would otherwise go unnoticed.
 check_config() {
-	refused=$(grep -E '^CONFIG_' "$config" | grep -vxFf "$out/.config") || return 0
-	echo "Kconfig does not grant:" "$refused"
+	refused=$(echo "$config" | grep -E '^CONFIG_' | grep -vxFf "$out/.config") || return 0
+	echo "Kconfig dropped:" "$refused"
 	return 1
 }
 
@@ -101,19 +119,19 @@ check_config() {
 make_kernel() {
 	mkdir -p "$out" &&
 		kmake tinyconfig &&
-		cat "$config" >>"$out/.config" &&
+		echo "$config" >>"$out/.config" &&
 		kmake olddefconfig &&
 		check_config &&
 		kmake $targets &&
 		[ -s "$out/$image" ] &&
-		# Modules need none of them.
+		# Modules do not need them.
 		find "$out" \( -name '*.o' -o -name '*.a' \) -delete
 }
 
-echo "building the kernel \"$kind\" ($package $version) for tests, once: some $lasts on two idle cores; log: $log" >&2
+echo "building the kernel \"$name\" ($package $version) for tests, once; takes about $lasts on two idle cores; log: $log" >&2
 if ! { unpack && make_kernel; } >"$log" 2>&1; then
 	tail -20 "$log" >&2
-	die "no kernel \"$kind\"; all of its log: $log"
+	die "no kernel \"$name\"; complete log: $log"
 fi
 touch "$out/ready"
 link_to_it

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Takes nothing from tracefs: stands in for source/export.c, which user-mode Linux has no use for. */
+/* Replaces source/export.c, which user-mode Linux cannot use: takes nothing from tracefs. */
 #include "guest_driver/source/export.h"
 
 int braid_export_start(struct braid_buffer *buffer)

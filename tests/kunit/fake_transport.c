@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Hands vmalloc'ed memory to the client, when a test says so. */
+/* Delivers vmalloc'ed memory to the client when a test requests it. */
 #include <linux/atomic.h>
 #include <linux/errno.h>
 #include <linux/vmalloc.h>
@@ -41,7 +41,7 @@ int braid_fake_make(u64 bytes)
 	return range.base ? 0 : -ENOMEM;
 }
 
-void braid_fake_disinvite(void)
+void braid_fake_unmark(void)
 {
 	range.invited = false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Plays a device behind virtqueues of the kernel's own. */
+/* Acts as a device that uses the kernel's own virtqueues. */
 #include <linux/atomic.h>
 #include <linux/io.h>
 #include <linux/irqflags.h>
@@ -20,7 +20,7 @@ struct braid_fake_virtio braid_fake_virtio;
 
 struct queue {
 	void *memory;
-	struct vring vring;		/* as the device sees it */
+	struct vring vring;		/* the device's view */
 	struct virtqueue *driver;	/* the other end */
 	u16 taken;
 	atomic_t notified;
@@ -29,7 +29,7 @@ struct queue {
 static struct queue queues[BRAID_VIRTIO_NR_QUEUES];
 static struct virtio_device *device;
 static u8 device_status;
-static int kept;			/* the head of the ANNOUNCE that stands; -1: none */
+static int kept;			/* head of the ANNOUNCE that the device holds; -1: none */
 
 /* The device's end ------------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static void give_back(struct queue *queue, u16 head, u32 bytes)
 	virt_store_release(&used->idx, (u16)(used->idx + 1));
 }
 
-/* As an interrupt is. */
+/* As in an interrupt. */
 static void interrupt(struct queue *queue)
 {
 	unsigned long flags;
@@ -61,7 +61,7 @@ static void interrupt(struct queue *queue)
 
 void *braid_fake_virtio_region(void)
 {
-	return phys_to_virt(braid_fake_virtio.chunks[0].address);
+	return phys_to_virt(le64_to_cpu(braid_fake_virtio.chunks[0].address));
 }
 
 static void announce(struct queue *queue, u16 head, const struct braid_virtio_control *control,
@@ -70,14 +70,14 @@ static void announce(struct queue *queue, u16 head, const struct braid_virtio_co
 	struct braid_fake_virtio *fake = &braid_fake_virtio;
 
 	fake->announced++;
-	fake->nr_chunks = min_t(u32, control->nr_chunks, BRAID_FAKE_CHUNKS);
+	fake->nr_chunks = min_t(u32, le32_to_cpu(control->nr_chunks), BRAID_FAKE_CHUNKS);
 	memcpy(fake->chunks, control + 1, fake->nr_chunks * sizeof(fake->chunks[0]));
 	if (!fake->refuse) {
 		kept = head;
 		return;
 	}
 	if (fake->result_bytes)
-		status->result = fake->result;
+		status->result = cpu_to_le32(fake->result);
 	give_back(queue, head, fake->result_bytes);
 }
 
@@ -92,7 +92,7 @@ static void revoke(struct queue *queue, u16 head, struct braid_virtio_status *st
 	if (kept >= 0)
 		give_back(queue, kept, 0);
 	kept = -1;
-	status->result = BRAID_VIRTIO_OK;
+	status->result = cpu_to_le32(BRAID_VIRTIO_OK);
 	give_back(queue, head, sizeof(*status));
 }
 
@@ -106,7 +106,7 @@ static void serve_control(struct queue *queue)
 		const struct braid_virtio_control *control = phys_to_virt(out->addr);
 		struct braid_virtio_status *status = phys_to_virt(in->addr);
 
-		if (control->command == BRAID_VIRTIO_ANNOUNCE)
+		if (control->command == cpu_to_le32(BRAID_VIRTIO_ANNOUNCE))
 			announce(queue, head, control, status);
 		else
 			revoke(queue, head, status);
@@ -135,7 +135,7 @@ bool braid_fake_virtio_notice(u32 event, u32 bytes)
 	if (!take(queue, &head))
 		return false;
 	notice = phys_to_virt(queue->vring.desc[head].addr);
-	notice->event = event;
+	notice->event = cpu_to_le32(event);
 	give_back(queue, head, bytes);
 	interrupt(queue);
 	return true;
@@ -176,6 +176,7 @@ static void fake_reset(struct virtio_device *vdev)
 static u64 fake_get_features(struct virtio_device *vdev)
 {
 	return (braid_fake_virtio.legacy ? 0 : BIT_ULL(VIRTIO_F_VERSION_1)) |
+	       (braid_fake_virtio.translated ? BIT_ULL(VIRTIO_F_ACCESS_PLATFORM) : 0) |
 	       BIT_ULL(BRAID_VIRTIO_F_NOTIFY);
 }
 
@@ -291,7 +292,7 @@ bool braid_fake_virtio_plug(void)
 	return device->dev.driver;
 }
 
-/* The core's functions are not there in a kernel that never sleeps, as user-mode Linux. */
+/* A kernel without suspend, such as user-mode Linux, does not have the core's functions. */
 static struct virtio_driver *driver(void)
 {
 	return container_of(device->dev.driver, struct virtio_driver, driver);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * PID 1 of the kernel that runs the suites: loads the module, looks at its debugfs tree as a user does, unloads
- * the module, looks for leaks, powers off. What it finds it says in KTAP, through the kernel's log, so that all
- * is in one order.
+ * PID 1 of the kernel that runs the suites: loads the module, checks its debugfs tree as a user
+ * does, unloads the module, checks for leaks, powers off. It reports in KTAP through the kernel
+ * log, so that all output is in order.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,10 +40,10 @@ __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
 	if (n > (int)sizeof(line) - 1)
 		n = sizeof(line) - 1;
 	if (write(kmsg, line, n) < 0)
-		_exit(1);		/* a panic, which the runner sees */
+		_exit(1);		/* a panic, which the runner detects */
 }
 
-/* What is not as it should be fails the case; it goes on, to say all that is wrong. */
+/* A failed check fails the case, which continues, so that all failures are reported. */
 #define EXPECT(condition, fmt, ...)						\
 	do {									\
 		if (!(condition)) {						\
@@ -52,7 +52,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *fmt, ...)
 		}								\
 	} while (0)
 
-/* -errno, or the bytes read, with a NUL behind them. */
+/* -errno, or the number of bytes read; a NUL follows them. */
 static int read_file(const char *path, char *text, size_t room)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), n, err;
@@ -130,7 +130,7 @@ static void files_have_modes(void)
 	EXPECT(access(TREE "spare/events", F_OK), "a RAW buffer has events/");
 }
 
-static void event_turns_on_and_off(void)
+static void event_is_enabled_and_disabled(void)
 {
 	expect_text(TRACE "events/kunit/tick/enable", "0\n");
 	expect_write(KUNIT "tick", "1", -EAGAIN);
@@ -145,7 +145,7 @@ static void event_turns_on_and_off(void)
 	expect_write(KUNIT "tick", "1", -EAGAIN);
 }
 
-static void buffer_turns_on_and_off(void)
+static void buffer_is_enabled_and_disabled(void)
 {
 	expect_write(TRACE "events/kunit/tick/enable", "1", 0);
 	expect_text(TRACE "buffers/enabled", "1\n");
@@ -158,7 +158,7 @@ static void buffer_turns_on_and_off(void)
 	expect_write(TRACE "events/kunit/tick/enable", "0", 0);
 }
 
-static void nonsense_is_refused(void)
+static void invalid_text_is_refused(void)
 {
 	static const char *const switches[] = {
 		TRACE "buffers/enabled", TRACE "events/enable", TRACE "events/kunit/enable",
@@ -183,7 +183,7 @@ static void nonsense_is_refused(void)
 	expect_text(TRACE "buffers/enabled", "1\n");
 }
 
-static void shape_changes(void)
+static void modes_change(void)
 {
 	expect_text(TRACE "mode", "[consume] overwrite\n[delta] absolute\n");
 	expect_write(TRACE "mode", "overwrite\n", 0);
@@ -201,7 +201,7 @@ static void shape_changes(void)
 	expect_text(TRACE "subbuf_size", "4096\n");
 }
 
-static void descriptions_are_there(void)
+static void descriptions_are_present(void)
 {
 	char text[4096], id[32], line[48];
 	int n = read_file(TRACE "events/kunit/tick/format", text, sizeof(text));
@@ -217,8 +217,8 @@ static void descriptions_are_there(void)
 	EXPECT(n > 0 && !strncmp(text, "cpu0: written ", 14), "stats: %d, %.40s", n, n > 0 ? text : "");
 }
 
-/* A file that is open while its event goes gives errors afterwards, and no more. */
-static void event_goes_while_open(void)
+/* A file that is open while its event is removed only returns errors afterwards. */
+static void event_is_removed_while_open(void)
 {
 	char text[64];
 	int fd, k, round;
@@ -245,12 +245,12 @@ static const struct {
 	void (*function)(void);
 } cases[] = {
 	{ "files_have_modes", files_have_modes },
-	{ "descriptions_are_there", descriptions_are_there },
-	{ "event_turns_on_and_off", event_turns_on_and_off },
-	{ "buffer_turns_on_and_off", buffer_turns_on_and_off },
-	{ "nonsense_is_refused", nonsense_is_refused },
-	{ "shape_changes", shape_changes },
-	{ "event_goes_while_open", event_goes_while_open },
+	{ "descriptions_are_present", descriptions_are_present },
+	{ "event_is_enabled_and_disabled", event_is_enabled_and_disabled },
+	{ "buffer_is_enabled_and_disabled", buffer_is_enabled_and_disabled },
+	{ "invalid_text_is_refused", invalid_text_is_refused },
+	{ "modes_change", modes_change },
+	{ "event_is_removed_while_open", event_is_removed_while_open },
 };
 
 static void look_at_debugfs(void)
@@ -290,7 +290,7 @@ static void unload(void)
 		say("ok 2 unload");
 }
 
-/* Twice: what a first scan finds may just have been in flight. */
+/* Twice: the first scan may find objects that are in use. */
 static void look_for_leaks(void)
 {
 	static char text[16 << 10];

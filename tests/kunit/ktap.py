@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the results that a kernel's log holds in KTAP: suites, their cases, and what is missing of them."""
+"""Parses the KTAP results in a kernel's log: suites, their cases, and missing results."""
 
 import dataclasses
 import re
 
-# "[    1.234567] " before each line, and on some kernels the caller behind it: "[    T1] ".
+# "[    1.234567] " before each line, and on some kernels the caller after it: "[    T1] ".
 _STAMP = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^]]*\])? ?")
 _PLAN = re.compile(r"^1\.\.(\d+)$")
 _RESULT = re.compile(r"^(not ok|ok) (\d+)(?: -)? ?([^#]*?)(?: *# *(.*))?$")
@@ -13,7 +13,7 @@ _SUBTEST = re.compile(r"^# Subtest: (.*)$")
 
 @dataclasses.dataclass
 class Suite:
-    """One suite as far as the log tells of it."""
+    """One suite as far as the log has it."""
 
     name: str
     planned: int = -1
@@ -27,7 +27,7 @@ class Suite:
         return len(self.passed) + len(self.failed) + len(self.skipped)
 
     def complaints(self):
-        """What is wrong with it, a phrase each."""
+        """Its errors, a phrase for each."""
         found = [f"{self.name}: {case}" for case in self.failed]
         if not self.verdict:
             found.append(f"{self.name} did not end")
@@ -39,7 +39,7 @@ class Suite:
 
 
 def parse(log):
-    """The suites of a log by name, in its order. Results at the top without cases are suites of their own."""
+    """The suites of a log by name, in its order. A result at the top level without cases is a suite of its own."""
     suites, current = {}, None
     for line in log.splitlines():
         line = _STAMP.sub("", line.rstrip("\r"))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test module once its suites have run: the driver's rooms with an event and a buffer in them, for
- * init.c to look at as a user does. Under debugfs, tracebraid_kunit/:
+ * The test module after its suites have run: the driver's rooms with an event and a buffer, which
+ * init.c checks as a user does. Under debugfs, tracebraid_kunit/:
  *   tick    write N: record the event "kunit:tick" N times
  *   event   write 1 or 0: register or unregister the event "kunit:fleeting"
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/uaccess.h>
 
 #include "tests/kunit/fake_transport.h"
@@ -25,6 +26,7 @@ static const struct braid_event_desc fleeting = { .system = "kunit", .name = "fl
 static struct dentry *dir;
 static struct braid_buffer *spare;
 static int tick_id, fleeting_id;
+static int up_error = -EAGAIN;
 
 static int tick_set(void *unused, u64 times)
 {
@@ -49,7 +51,7 @@ static int event_set(void *unused, u64 there)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(event_fops, NULL, event_set, "%llu\n");
 
-static int __init tracebraid_kunit_init(void)
+static int __ref rooms_up(void)
 {
 	int err = braid_rooms_up();
 
@@ -82,8 +84,30 @@ err_rooms:
 	return err;
 }
 
+/*
+ * KUnit runs a module's suites before its init function, and since 6.8 after it, when the module
+ * becomes live: both are before this notifier, which is the last one, and __init code is still
+ * present.
+ */
+static int __ref is_live(struct notifier_block *nb, unsigned long state, void *module)
+{
+	if (module == THIS_MODULE && state == MODULE_STATE_LIVE)
+		up_error = rooms_up();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block live_notifier = { .notifier_call = is_live, .priority = INT_MIN };
+
+static int __init tracebraid_kunit_init(void)
+{
+	return register_module_notifier(&live_notifier);
+}
+
 static void __exit tracebraid_kunit_exit(void)
 {
+	unregister_module_notifier(&live_notifier);
+	if (up_error)
+		return;
 	debugfs_remove(dir);
 	braid_unregister_event(NULL, tick_id);
 	braid_buffer_free(spare);

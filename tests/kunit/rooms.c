@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Brings the driver's rooms up and down around a case. */
+/* Sets the driver's rooms up before a case and tears them down after it. */
 #include <linux/cpumask.h>
 #include <linux/err.h>
 #include <linux/sched.h>
@@ -11,14 +11,14 @@
 
 #define MAX_BUFFERS	8
 
-/* Of the case that runs: there is one at a time. */
+/* Of the running case: one at a time. */
 static struct braid_buffer *buffers[MAX_BUFFERS];
 static unsigned int nr_buffers;
-static u16 registered[8];		/* in the buffer "trace", which stays */
+static u16 registered[8];		/* in the buffer "trace", which is never freed */
 static unsigned int nr_registered;
 static bool rooms_are_up;
 
-/* Suites run before the module's own init, while what is __init is still there. */
+/* Suites run while the module is loaded, when __init code is still present. */
 int __ref braid_rooms_up(void)
 {
 	int err;
@@ -113,7 +113,7 @@ void braid_case_turn(struct kunit *test, struct braid_buffer *buffer, u16 id, bo
 
 	rcu_read_lock();
 	ev = braid_event_find(buffer ?: braid_trace_buffer(), id);
-	rcu_read_unlock();		/* the case owns it */
+	rcu_read_unlock();		/* owned by the case */
 	KUNIT_ASSERT_NOT_NULL(test, ev);
 	KUNIT_ASSERT_EQ(test, braid_event_set(ev, BRAID_EVENT_GUEST_ON, on), 0);
 }

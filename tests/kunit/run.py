@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Boots a kernel whose first process loads the test module; judges what its log says.
+"""Boots a kernel whose first process loads the test module, and checks the results in its log.
 
-The kernel is build/kernels/KIND (tests/kernels/build.sh), the module build/kunit-KIND/tracebraid_kunit.ko.
+The kernel is build/kernels/NAME (tests/kernels/build.sh), the module build/kunit-NAME/tracebraid_kunit.ko.
 """
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import argparse
 import os
@@ -26,21 +26,22 @@ sys.path.insert(0, str(HERE.parent / "e2e"))
 
 import errors  # pylint: disable=wrong-import-position
 import limits  # pylint: disable=wrong-import-position
+import qemu  # pylint: disable=wrong-import-position
 
 MODULE = "tracebraid_kunit.ko"
-# The emulated one runs everything under KASAN and lockdep on a machine that may be busy.
+# The emulated kernel runs everything under KASAN and lockdep on a machine that may be busy.
 TIMEOUT_S = {"uml": 300, "debug": 900}
-# init.c's, besides the suites of the module: it says the last word.
+# init.c's suites, besides those of the module; init.c prints the last result.
 OF_INIT = ("debugfs", "unload", "leaks")
 LAST_WORD = "init: done"
 
 
 class Failed(Exception):
-    """What there is to say in one line."""
+    """An error of one line."""
 
 
 def suites_wanted():
-    """Each tests/kunit/test_NAME.c holds the suite NAME: one that is not there has not run."""
+    """The names of all suites: each tests/kunit/test_NAME.c contains the suite NAME."""
     return [path.stem.removeprefix("test_") for path in sorted(HERE.glob("test_*.c"))] + list(OF_INIT)
 
 
@@ -52,7 +53,7 @@ def run(*argv):
 
 
 def make_initrd(folder):
-    """init and the module, nothing else."""
+    """An initramfs with only init and the module."""
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     for name in ("dev", "proc", "sys"):
@@ -67,20 +68,20 @@ def make_initrd(folder):
 
 
 def uml_command(kernel, initrd, folder):
-    """User-mode Linux: its "physical" memory must not move about, hence setarch; its files go to the folder."""
+    """User-mode Linux: its "physical" memory must be at a fixed address, hence setarch; its files go to the folder."""
     return ["setarch", "-R", kernel / "linux", "mem=256M", f"initrd={initrd}", f"uml_dir={folder}/", "con=null",
             "con0=null,fd:1", "ssl=null", "console=tty0", "loglevel=7", "printk.devkmsg=on", "panic=-1"]
 
 
 def qemu_command(kernel, initrd, _):
-    return ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc", "-cpu", "max",
+    return [qemu.program(), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc", "-cpu", "max",
             "-accel", "tcg,thread=multi", "-smp", "2", "-m", "512M", "-serial", "stdio", "-no-reboot",
             "-kernel", kernel / "arch/x86/boot/bzImage", "-initrd", initrd, "-append",
             "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 tsc=reliable no_timer_check"]
 
 
 def boot(argv, log, timeout):
-    """Runs the kernel to its end, its console in the file `log`; whether it ended in time."""
+    """Runs the kernel to its end with its console in the file `log`; returns whether it ended in time."""
     with open(log, "wb") as out:
         kernel = subprocess.Popen([str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=out,
                                   stderr=subprocess.STDOUT, start_new_session=True)
@@ -90,7 +91,7 @@ def boot(argv, log, timeout):
         except subprocess.TimeoutExpired:
             return False
         finally:
-            # UML's helpers are in its session; all of it goes.
+            # UML's helpers are in its session, which is killed as a whole.
             try:
                 os.killpg(kernel.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -99,7 +100,7 @@ def boot(argv, log, timeout):
 
 
 def judge(log, in_time):
-    """(what is wrong, suites): nothing, if all that should have run has passed and the kernel did not complain."""
+    """(errors, suites): no errors if all expected suites have passed and the kernel did not complain."""
     suites = ktap.parse(log)
     wrong = []
     for name in suites_wanted():
@@ -108,24 +109,27 @@ def judge(log, in_time):
         wrong += suites[name].complaints()
     wrong += [f"the kernel says: {line.strip()}" for line in log.splitlines() if errors.COMPLAINTS.search(line)]
     if not in_time:
-        wrong.append("it did not end in time")
+        wrong.append("the kernel did not end in time")
     elif LAST_WORD not in log:
-        wrong.append("the kernel ended before its time")
+        wrong.append("the kernel ended early")
     return wrong, suites
 
 
 def stop_kernels(signum, _):
-    """Ends like Ctrl-C does, so that the kernel goes too."""
+    """Ends as on Ctrl-C, so that the kernel is ended too."""
     sys.exit(128 + signum)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--kernel", choices=TIMEOUT_S, default="uml")
-    kind = parser.parse_args().kernel
+    parser.add_argument("--kernel", default="uml", metavar="KIND[-SERIES]", help=f"KIND is one of {', '.join(TIMEOUT_S)}")
+    name = parser.parse_args().kernel
+    kind = name.partition("-")[0]
+    if kind not in TIMEOUT_S:
+        parser.error(f"no kernel {name}")
     signal.signal(signal.SIGTERM, stop_kernels)
-    kernel, folder = ROOT / "build/kernels" / kind, ROOT / f"build/kunit-{kind}"
-    for path, maker in ((kernel / "ready", f"tests/kernels/build.sh {kind}"), (folder / MODULE, "make check-kunit")):
+    kernel, folder = ROOT / "build/kernels" / name, ROOT / f"build/kunit-{name}"
+    for path, maker in ((kernel / "ready", f"tests/kernels/build.sh {name.replace('-', ' ')}"), (folder / MODULE, "make check-kunit")):
         if not path.exists():
             raise Failed(f"{path.relative_to(ROOT)} is missing: {maker} makes it")
     log, began = folder / "log", time.monotonic()
@@ -137,7 +141,7 @@ def main():
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise Failed(f"{re.sub(' +', ' ', wrong[0])}{more}; log: {log.relative_to(ROOT)}")
     skipped = sum(len(suite.skipped) for suite in suites.values())
-    print(f"ok   kunit [{kind}]: {cases} cases in {len(suites)} suites"
+    print(f"ok   kunit [{name}]: {cases} cases in {len(suites)} suites"
           f"{f', {skipped} skipped' if skipped else ''} ({time.monotonic() - began:.0f} s)")
 
 

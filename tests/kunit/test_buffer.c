@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Buffers as S0 has them: made, sized, filled, switched, emptied, swapped, freed. */
+/* Buffers as in S0: allocation, sizes, filling, switches, reset, swap, freeing. */
 #include <linux/err.h>
 
 #include "tests/kunit/rooms.h"
@@ -22,7 +22,7 @@ static int put(struct braid_buffer *buffer, u64 value)
 	return braid_buffer_write(buffer, sizeof(value), &value);
 }
 
-/* Offers @nr values that follow @from; those that were taken. */
+/* Writes @nr values, from @from on. Return: how many were recorded. */
 static u64 put_many(struct braid_buffer *buffer, u64 from, u64 nr)
 {
 	u64 k, taken = 0;
@@ -32,7 +32,7 @@ static u64 put_many(struct braid_buffer *buffer, u64 from, u64 nr)
 	return taken;
 }
 
-/* The next value, which must be there. */
+/* The next value, which must exist. */
 static u64 get(struct kunit *test, struct braid_buffer *buffer)
 {
 	struct braid_item item;
@@ -68,7 +68,7 @@ static void buffer_bad_shapes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, failed_alloc("b", PAGE, 1u << 3, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, failed_alloc("b", PAGE, BRAID_ALLOC_RAW, other), -EINVAL);
 	KUNIT_EXPECT_EQ(test, failed_alloc("b", BRAID_TEST_BYTES, 0, NULL), -ENOSPC);
-	/* What did not work left nothing behind. */
+	/* Failed calls leave no buffer. */
 	KUNIT_EXPECT_EQ(test, failed_alloc("b", PAGE, 0, NULL), 0);
 }
 
@@ -83,7 +83,7 @@ static void buffer_sizes_round_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_size(three), 8 * PAGE);
 }
 
-/* S0: 7 bytes of payload take 12, 82 take 92. */
+/* S0: an event with a payload of 7 bytes takes 12, one with 82 takes 92. */
 static void buffer_event_lengths(struct kunit *test)
 {
 	static const u32 lengths[][2] = { { 7, 12 }, { 82, 92 }, { 0, 8 }, { 1, 8 }, { 4, 8 },
@@ -114,7 +114,7 @@ static void buffer_event_lengths(struct kunit *test)
 	braid_buffer_read_done(buffer, 0);
 }
 
-static void buffer_refuses_what_is_not_its(struct kunit *test)
+static void buffer_refuses_wrong_writes(struct kunit *test)
 {
 	struct braid_buffer *raw = braid_case_alloc(test, "raw", PAGE, BRAID_ALLOC_RAW, NULL);
 	struct braid_buffer *records = braid_case_alloc(test, "records", PAGE, 0, NULL);
@@ -175,7 +175,7 @@ static void buffer_switches_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, put(buffer, 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, braid_buffer_record_enable_cpu(buffer, 0), 0);
 	KUNIT_EXPECT_EQ(test, put(buffer, 1), 0);
-	/* The user's switch is one more, and does not count. */
+	/* The user's switch is separate, and does not nest. */
 	braid_buffer_set_on(buffer, false);
 	braid_buffer_set_on(buffer, false);
 	KUNIT_EXPECT_EQ(test, put(buffer, 1), -EAGAIN);
@@ -183,7 +183,7 @@ static void buffer_switches_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, put(buffer, 2), 0);
 	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 2);
 	KUNIT_EXPECT_EQ(test, braid_buffer_dropped(buffer), 0);
-	/* One that undoes nothing is forgiven. */
+	/* A surplus enable has no effect. */
 	braid_buffer_record_enable(buffer);
 	braid_buffer_record_disable(buffer);
 	KUNIT_EXPECT_EQ(test, put(buffer, 3), -EAGAIN);
@@ -242,7 +242,7 @@ static void buffer_resize_empties(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, put_many(buffer, 200, 10), 10);
 	KUNIT_EXPECT_EQ(test, get(test, buffer), 200);
 	braid_buffer_read_done(buffer, 0);
-	/* What can't be done leaves it as it was. */
+	/* A failed resize leaves the buffer unchanged. */
 	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, 0), -EINVAL);
 	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, U64_MAX), -EINVAL);
 	KUNIT_EXPECT_EQ(test, braid_buffer_resize(buffer, BRAID_TEST_BYTES), -ENOSPC);
@@ -269,7 +269,7 @@ static void buffer_swaps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_swap_cpu(a, b, 0), 0);
 	KUNIT_EXPECT_EQ(test, get(test, a), 2);
 	braid_buffer_read_done(a, 0);
-	/* Freed while swapped: what is left of the other goes on working. */
+	/* Freed while swapped: the other buffer continues to work. */
 	KUNIT_EXPECT_EQ(test, braid_buffer_swap_cpu(b, a, 0), 0);
 	braid_case_free(test, a);
 	KUNIT_EXPECT_EQ(test, braid_buffer_reset(b), 0);
@@ -278,7 +278,7 @@ static void buffer_swaps(struct kunit *test)
 	braid_buffer_read_done(b, 0);
 }
 
-static void buffer_swap_wants_likes(struct kunit *test)
+static void buffer_swap_needs_same_shape(struct kunit *test)
 {
 	struct braid_buffer *raw = braid_case_alloc(test, "raw", PAGE, BRAID_ALLOC_RAW, NULL);
 	struct braid_buffer *big = braid_case_alloc(test, "big", 9 * PAGE, BRAID_ALLOC_RAW, NULL);
@@ -308,7 +308,7 @@ static void buffer_free_waits_for_backup(struct kunit *test)
 	braid_case_free(test, main);
 }
 
-static void buffer_memory_comes_back(struct kunit *test)
+static void buffer_frees_its_space(struct kunit *test)
 {
 	const u32 sizes[] = { 1, 7, 32, 2, 16 };
 	struct braid_buffer *large;
@@ -328,7 +328,7 @@ static void buffer_memory_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, put_many(large, 1, 20000), 20000);
 }
 
-/* A name has its entry of the region for good. */
+/* A name keeps its entry in the region. */
 static void buffer_names_run_out(struct kunit *test)
 {
 	char name[8];
@@ -362,7 +362,10 @@ static void buffer_stamps(struct kunit *test)
 	braid_buffer_read_done(buffer, 0);
 }
 
-/* The new shape has no room and the former one is refused: the buffer ends without rings, and off. */
+/*
+ * The new shape does not fit and the former one is refused: the buffer is left without rings, and
+ * disabled.
+ */
 static void buffer_reshape_fails_twice(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "twice", 8 * PAGE, 0, NULL);
@@ -380,7 +383,7 @@ static void buffer_reshape_fails_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_size(buffer), 0);
 	KUNIT_EXPECT_EQ(test, braid_buffer_peek(buffer, 0, &item), -ENODEV);
 	KUNIT_EXPECT_EQ(test, braid_buffer_reset_cpu(buffer, 0), -ENODEV);
-	/* Its name and its room are free again. */
+	/* Its name and its space can be used again. */
 	braid_case_free(test, buffer);
 	KUNIT_EXPECT_EQ(test, failed_alloc("twice", 8 * PAGE, 0, NULL), 0);
 }
@@ -390,7 +393,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_bad_shapes),
 	KUNIT_CASE(buffer_sizes_round_up),
 	KUNIT_CASE(buffer_event_lengths),
-	KUNIT_CASE(buffer_refuses_what_is_not_its),
+	KUNIT_CASE(buffer_refuses_wrong_writes),
 	KUNIT_CASE(buffer_full_keeps_oldest),
 	KUNIT_CASE(buffer_overwrite_keeps_newest),
 	KUNIT_CASE(buffer_switches_nest),
@@ -399,9 +402,9 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(buffer_resize_empties),
 	KUNIT_CASE(buffer_reshape_fails_twice),
 	KUNIT_CASE(buffer_swaps),
-	KUNIT_CASE(buffer_swap_wants_likes),
+	KUNIT_CASE(buffer_swap_needs_same_shape),
 	KUNIT_CASE(buffer_free_waits_for_backup),
-	KUNIT_CASE(buffer_memory_comes_back),
+	KUNIT_CASE(buffer_frees_its_space),
 	KUNIT_CASE(buffer_names_run_out),
 	KUNIT_CASE(buffer_stamps),
 	{}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The clock cells as a host finds them, and what the pages tell of time by themselves. */
+/* The clock cells as a host sees them, and the time stamps in the pages. */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -8,6 +8,7 @@
 #include <linux/sched/signal.h>
 
 #include "guest_driver/clock/pair.h"
+#include "guest_driver/compat.h"
 #include "guest_driver/core/counter.h"
 #include "tests/kunit/rooms.h"
 
@@ -23,7 +24,7 @@ static struct braid_clock_cells *cells(void)
 	return braid_fake_memory() + sb->sections[BRAID_SECTION_CLOCK].offset;
 }
 
-/* Waits until *word is, or (other) is no longer, value. */
+/* Waits until *word equals value, or with @other, until it differs from it. */
 static bool await32(const u32 *word, u32 value, bool other)
 {
 	unsigned long end = jiffies + PATIENCE;
@@ -33,14 +34,14 @@ static bool await32(const u32 *word, u32 value, bool other)
 	return (READ_ONCE(*word) == value) != other;
 }
 
-/* A copy of the last look that began after now. */
+/* A copy of the last poll that began after this call. */
 static struct braid_clock_cells await_look(struct kunit *test)
 {
 	u32 seq = (braid_load_acquire(&cells()->look_seq) | 1) + 1, at;
 	unsigned long end = jiffies + PATIENCE;
 	struct braid_clock_cells copy;
 
-	/* The next one may have begun before we came, the one behind it has not. */
+	/* The next poll may have begun before this call; the one after it has not. */
 	do {
 		usleep_range(500, 1000);
 		at = braid_load_acquire(&cells()->look_seq);
@@ -52,7 +53,7 @@ static struct braid_clock_cells await_look(struct kunit *test)
 	return copy;
 }
 
-static void clock_looks(struct kunit *test)
+static void clock_polls(struct kunit *test)
 {
 	u64 before = braid_counter_ordered();
 	struct braid_clock_cells found = await_look(test);
@@ -69,12 +70,12 @@ static void clock_looks(struct kunit *test)
 	KUNIT_EXPECT_GE(test, found.look_counter, before);
 }
 
-/* A host that plays ping-pong in a timer's interrupt: the guest may spin on our CPU. */
+/* A host that sends pings from a timer interrupt, because the guest may spin on this CPU. */
 struct player {
 	struct hrtimer timer;
 	u64 burst, pinged_at;
 	u32 answers, of_others, lies;
-	u32 wanted;		/* the vCPU, as the cells tell it */
+	u32 wanted;		/* the requested vCPU, as in the cells */
 };
 
 static enum hrtimer_restart play(struct hrtimer *timer)
@@ -103,18 +104,17 @@ static enum hrtimer_restart play(struct hrtimer *timer)
 static void begin_burst(struct player *p)
 {
 	WRITE_ONCE(p->burst, cells()->burst + 1);
-	p->pinged_at = 0;		/* what a former burst left unanswered stays so */
+	p->pinged_at = 0;		/* pings of a former burst stay unanswered */
 	braid_store_release(&cells()->burst, p->burst);
 }
 
-/* Asks one vCPU, and counts the answers of others than who is expected. */
+/* Requests a burst on one vCPU, and counts answers of vCPUs other than the expected one. */
 static struct player play_burst(u32 asked, u32 expected)
 {
 	struct player p = { .wanted = expected };
 	unsigned long end = jiffies + PATIENCE, again;
 
-	hrtimer_init_on_stack(&p.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
-	p.timer.function = play;
+	braid_hrtimer_setup_on_stack(&p.timer, play, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
 	braid_store(&cells()->burst_vcpu, asked);
 	begin_burst(&p);
 	again = jiffies + BURST_PATIENCE;
@@ -123,7 +123,8 @@ static struct player play_burst(u32 asked, u32 expected)
 		usleep_range(500, 1000);
 		if (time_before(jiffies, again))
 			continue;
-		begin_burst(&p);	/* the guest gives up after 10 ms, a slow machine does not keep up */
+		/* The guest gives up after 10 ms; a slow machine needs several bursts. */
+		begin_burst(&p);
 		again = jiffies + BURST_PATIENCE;
 	}
 	hrtimer_cancel(&p.timer);
@@ -144,8 +145,8 @@ static void clock_burst_is_answered(struct kunit *test)
 	}
 }
 
-/* A vCPU that is not there: whoever answers says so, and goes on living. */
-static void clock_burst_for_nobody(struct kunit *test)
+/* A vCPU that does not exist: the answer names the vCPU that answered, and the thread continues. */
+static void clock_burst_for_missing_vcpu(struct kunit *test)
 {
 	const u32 asked[] = { 0, nr_cpu_ids + 1, nr_cpu_ids + 1000, 1u << 31, ~0u };
 	struct player p;
@@ -173,8 +174,8 @@ static bool poll_thread_is_on(const struct cpumask *cpus)
 	return is;
 }
 
-/* After a burst the thread is anybody's again: it does not stay where the host sent it. */
-static void clock_burst_ends_anywhere(struct kunit *test)
+/* After a burst the thread may run on every CPU again. */
+static void clock_burst_restores_affinity(struct kunit *test)
 {
 	unsigned long end = jiffies + PATIENCE;
 
@@ -186,7 +187,7 @@ static void clock_burst_ends_anywhere(struct kunit *test)
 }
 
 #ifdef CONFIG_HOTPLUG_CPU
-/* The vCPU asked for is offline, or goes and comes in the midst of bursts. */
+/* The requested vCPU is offline, or goes offline and online during bursts. */
 static void clock_burst_for_offline(struct kunit *test)
 {
 	u32 cpu = cpumask_last(cpu_online_mask), k;
@@ -232,8 +233,8 @@ static void clock_wall(struct kunit *test)
 	KUNIT_EXPECT_LE(test, c->wall_counter, braid_counter_ordered());
 }
 
-/* What a hypervisor tells is taken for what it says, if that can be. */
-static void clock_believes_its_host(struct kunit *test)
+/* A hypervisor's answer is used if it is plausible. */
+static void clock_uses_host_answer(struct kunit *test)
 {
 	const struct braid_pair own = {
 		.counter = 1000000, .realtime_ns = 5, .boottime_ns = 70000,
@@ -250,14 +251,14 @@ static void clock_believes_its_host(struct kunit *test)
 	struct braid_pair pair = own;
 	unsigned int k;
 
-	KUNIT_EXPECT_TRUE(test, braid_pair_believe(&pair, &right, 1000090, 1000110, mult));
+	KUNIT_EXPECT_TRUE(test, braid_pair_use_answer(&pair, &right, 1000090, 1000110, mult));
 	KUNIT_EXPECT_EQ(test, pair.counter, right.counter);
 	KUNIT_EXPECT_EQ(test, pair.realtime_ns, 1700000000999999999ULL);
 	KUNIT_EXPECT_EQ(test, pair.boottime_ns, 70200);
 	KUNIT_EXPECT_EQ(test, pair.source, BRAID_PAIR_HOST_REALTIME);
 	for (k = 0; k < ARRAY_SIZE(wrong); k++) {
 		pair = own;
-		KUNIT_EXPECT_FALSE_MSG(test, braid_pair_believe(&pair, &wrong[k], 1000090, 1000110,
+		KUNIT_EXPECT_FALSE_MSG(test, braid_pair_use_answer(&pair, &wrong[k], 1000090, 1000110,
 								mult), "answer %u", k);
 		KUNIT_EXPECT_EQ(test, pair.counter, own.counter);
 		KUNIT_EXPECT_EQ(test, pair.realtime_ns, own.realtime_ns);
@@ -266,8 +267,8 @@ static void clock_believes_its_host(struct kunit *test)
 	}
 }
 
-/* The first events already are in a sub-buffer whose stamp tells the wall time of its counter. */
-static void clock_places_pages(struct kunit *test)
+/* Even the first events are in a sub-buffer whose stamp pairs its counter with wall time. */
+static void clock_stamps_pages(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 16 << 10, BRAID_ALLOC_RAW, NULL);
 	const struct braid_superblock *sb = braid_fake_memory();
@@ -291,7 +292,7 @@ static void clock_places_pages(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, braid_page_next(&c, &view), 1);
 		KUNIT_ASSERT_EQ(test, view.type, BRAID_TYPE_TIME_STAMP);
 		KUNIT_EXPECT_EQ(test, view.time, span.time_stamp);
-		/* The pair is up to a second old, and a clock is disciplined meanwhile. */
+		/* The pair is up to a second old, and NTP may have adjusted the clock since. */
 		KUNIT_EXPECT_GE(test, view.external_ns, from - NSEC_PER_MSEC);
 		KUNIT_EXPECT_LE(test, view.external_ns, to + NSEC_PER_MSEC);
 		stamps++;
@@ -299,8 +300,8 @@ static void clock_places_pages(struct kunit *test)
 	KUNIT_EXPECT_GT(test, stamps, 2);
 }
 
-/* A ring that is emptied goes on with its pairs. */
-static void clock_places_pages_anew(struct kunit *test)
+/* A ring that was reset continues to have pairs. */
+static void clock_stamps_pages_after_reset(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 16 << 10, BRAID_ALLOC_RAW, NULL);
 	const struct braid_writer *w = braid_buffer_writer(buffer, 0);
@@ -315,15 +316,15 @@ static void clock_places_pages_anew(struct kunit *test)
 }
 
 static struct kunit_case clock_cases[] = {
-	KUNIT_CASE(clock_looks),
+	KUNIT_CASE(clock_polls),
 	KUNIT_CASE(clock_burst_is_answered),
-	KUNIT_CASE(clock_burst_for_nobody),
-	KUNIT_CASE(clock_burst_ends_anywhere),
+	KUNIT_CASE(clock_burst_for_missing_vcpu),
+	KUNIT_CASE(clock_burst_restores_affinity),
 	KUNIT_CASE(clock_burst_for_offline),
 	KUNIT_CASE(clock_wall),
-	KUNIT_CASE(clock_believes_its_host),
-	KUNIT_CASE(clock_places_pages),
-	KUNIT_CASE(clock_places_pages_anew),
+	KUNIT_CASE(clock_uses_host_answer),
+	KUNIT_CASE(clock_stamps_pages),
+	KUNIT_CASE(clock_stamps_pages_after_reset),
 	{}
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What works where nothing may sleep: switches, swap, peek and consume, from interrupts, NMIs and an oops. */
+/*
+ * Calls in contexts that cannot sleep: switches, swap, peek and consume in interrupts, NMIs and an
+ * oops.
+ */
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 
@@ -8,7 +11,7 @@
 
 #define PAGE	BRAID_PAGE_BYTES
 
-/* Where a case's calls are made. */
+/* The context of a case's calls. */
 enum where {
 	IRQS_OFF,
 	IN_HARDIRQ,
@@ -62,7 +65,7 @@ static void context_switches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), NR_WHERES);
 }
 
-/* They do not wait for who has the buffer. */
+/* They do not wait for the buffer's lock. */
 static void context_switches_while_locked(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", PAGE, BRAID_ALLOC_RAW, NULL);
@@ -106,7 +109,7 @@ static void context_swaps(struct kunit *test)
 	}
 }
 
-/* A swap from an interrupt finds the event that it interrupted, and leaves the rings alone. */
+/* A swap in an interrupt detects the event that it interrupted, and does not touch the rings. */
 static void context_swap_meets_writer(struct kunit *test)
 {
 	struct braid_buffer *a = braid_case_alloc(test, "a", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
@@ -194,7 +197,7 @@ static void context_reads(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ret[2], 0);
 		KUNIT_EXPECT_EQ(test, ret[3], -EINVAL);
 	}
-	/* The role went back: a ring that is being read cannot be emptied. */
+	/* The reader role was returned: a ring with a reader cannot be reset. */
 	KUNIT_EXPECT_EQ(test, braid_buffer_reset_cpu(buffer, 0), 0);
 }
 

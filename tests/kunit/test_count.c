@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a buffer's counts say while interrupts write into it. */
+/* A buffer's counts while interrupts write to it. */
 #include <linux/hrtimer.h>
 
+#include "guest_driver/compat.h"
 #include "guest_driver/core/reader.h"
 #include "tests/kunit/rooms.h"
 
@@ -9,7 +10,7 @@
 #define TICK_NS		20000
 #define BURST		3
 
-/* A timer's interrupt that writes into the buffer whatever the task does. */
+/* A timer interrupt that writes to the buffer at any point of the task's work. */
 struct writer {
 	struct hrtimer timer;
 	struct braid_buffer *buffer;
@@ -33,14 +34,13 @@ static enum hrtimer_restart write_burst(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* Counts until the timer is done. Return: how many counts it interrupted. */
-static u32 count_all_the_while(struct kunit *test, struct writer *w, bool drops, bool overruns)
+/* Counts until the timer has finished. Return: how many counts were interrupted. */
+static u32 count_during_interrupts(struct kunit *test, struct writer *w, bool drops, bool overruns)
 {
 	struct braid_ring_counts counts;
 	u32 interrupted = 0;
 
-	hrtimer_init_on_stack(&w->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
-	w->timer.function = write_burst;
+	braid_hrtimer_setup_on_stack(&w->timer, write_burst, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
 	hrtimer_start(&w->timer, ns_to_ktime(TICK_NS), HRTIMER_MODE_REL_PINNED);
 	while (READ_ONCE(w->left)) {
 		u64 before = READ_ONCE(w->offered), after;
@@ -67,7 +67,7 @@ static u32 count_all_the_while(struct kunit *test, struct writer *w, bool drops,
 	return interrupted;
 }
 
-/* Nothing is lost in a buffer that has room: no count says otherwise. */
+/* A buffer with room loses nothing, and every count agrees. */
 static void count_with_room(struct kunit *test)
 {
 	struct writer w = { .buffer = braid_case_alloc(test, "b", 64 * PAGE, BRAID_ALLOC_RAW, NULL) };
@@ -75,18 +75,18 @@ static void count_with_room(struct kunit *test)
 
 	while (interrupted < 20 && w.offered < 12000) {
 		w.left = 200;
-		interrupted += count_all_the_while(test, &w, false, false);
+		interrupted += count_during_interrupts(test, &w, false, false);
 	}
 	KUNIT_EXPECT_GT(test, interrupted, 0);
 }
 
-/* A full buffer drops, and overwrites nothing. */
+/* A full buffer drops events and overwrites none. */
 static void count_when_full(struct kunit *test)
 {
 	struct writer w = { .buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_RAW, NULL),
 			    .left = 1000 };
 
-	KUNIT_EXPECT_GT(test, count_all_the_while(test, &w, true, false), 0);
+	KUNIT_EXPECT_GT(test, count_during_interrupts(test, &w, true, false), 0);
 }
 
 static void count_when_overwritten(struct kunit *test)
@@ -95,7 +95,7 @@ static void count_when_overwritten(struct kunit *test)
 						       BRAID_ALLOC_OVERWRITE, NULL),
 			    .left = 1000 };
 
-	KUNIT_EXPECT_GT(test, count_all_the_while(test, &w, false, true), 0);
+	KUNIT_EXPECT_GT(test, count_during_interrupts(test, &w, false, true), 0);
 }
 
 static struct kunit_case count_cases[] = {

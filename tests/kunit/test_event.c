@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The registry: ids, masters, records, the directory, and events that go while they are recorded. */
+/*
+ * The registry: ids, masters, records, the directory, and events removed while they are recorded.
+ */
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
@@ -46,7 +48,7 @@ static void event_ids(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, 1234, &plain), -EBUSY);
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, a, &plain), -EBUSY);
 	KUNIT_EXPECT_EQ(test, braid_register_event(buffer, U16_MAX, &plain), U16_MAX);
-	/* One that was given back is not given to another soon: a capture may hold its records. */
+	/* A freed id is not reused soon: a capture may have records with it. */
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, a), 0);
 	b = braid_register_event(buffer, 0, &other);
 	KUNIT_EXPECT_GT(test, b, 0);
@@ -60,7 +62,7 @@ static void event_ids(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_unregister_event(buffer, 1234), -ENOENT);
 }
 
-/* Ids are a buffer's own. */
+/* Each buffer has its own ids. */
 static void event_ids_of_two_buffers(struct kunit *test)
 {
 	struct braid_buffer *a = buffer_of(test);
@@ -90,7 +92,10 @@ static void event_bad_descriptions(struct kunit *test)
 
 static void event_records(struct kunit *test)
 {
-	/* A sub-buffer's header, the event's head and length, and the record's head come first. */
+	/*
+	 * The payload follows the sub-buffer's header, the event's head and length, and the
+	 * record's head.
+	 */
 	const u32 most = PAGE - BRAID_SUBBUF_HEADER_BYTES - 8 - sizeof(struct braid_record);
 	static u8 payload[PAGE];
 	struct braid_buffer *buffer = buffer_of(test);
@@ -186,7 +191,7 @@ static void event_patterns(struct kunit *test)
 static void event_directory(struct kunit *test)
 {
 	const struct braid_event_desc desc = {
-		.system = "kunit", .name = "told",
+		.system = "kunit", .name = "listed",
 		.fields = "\tfield:u64 n;\toffset:8;\tsize:8;\tsigned:0;\n",
 		.print_fmt = "\"n=%llu\", REC->n",
 	};
@@ -198,7 +203,7 @@ static void event_directory(struct kunit *test)
 	entry = listed(buffer, id, false);
 	KUNIT_ASSERT_NOT_NULL(test, entry);
 	KUNIT_EXPECT_STREQ(test, entry->strings, "kunit");
-	KUNIT_EXPECT_STREQ(test, entry->strings + entry->system_bytes, "told");
+	KUNIT_EXPECT_STREQ(test, entry->strings + entry->system_bytes, "listed");
 	KUNIT_EXPECT_EQ(test, entry->flags, 0);
 	KUNIT_EXPECT_NOT_NULL(test, strstr(entry->strings + entry->system_bytes +
 					   entry->name_bytes, desc.fields));
@@ -216,8 +221,8 @@ static struct braid_directory *directory(void)
 	return braid_fake_memory() + sb->sections[BRAID_SECTION_DIRECTORY].offset;
 }
 
-/* What comes again takes the entry that it had; another event of its name or id does not. */
-static void event_takes_its_entry_again(struct kunit *test)
+/* An event that is registered again reuses its entry; another event of its name or id does not. */
+static void event_reuses_its_entry(struct kunit *test)
 {
 	const struct braid_subevent parts[] = { { .number = 1, .name = "one" },
 						{ .number = 2, .name = "two" } };
@@ -242,7 +247,7 @@ static void event_takes_its_entry_again(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, listed(buffer, id, false), entry);
 	KUNIT_EXPECT_EQ(test, entry->flags, 0);
 
-	/* A reader takes the last entry of an id, so the first one is no longer true after this. */
+	/* A reader uses the last entry of an id, so after this the first one is obsolete. */
 	KUNIT_ASSERT_EQ(test, braid_unregister_event(buffer, id), 0);
 	other = braid_register_event(buffer, 0, &same_name);
 	KUNIT_EXPECT_NE(test, other, id);
@@ -255,7 +260,7 @@ static void event_takes_its_entry_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, entry->flags, BRAID_EVENT_GONE);
 }
 
-/* Sends a command as the host does; the answer's result. */
+/* Sends a command as the host does. Return: the result in the answer. */
 static int command(struct kunit *test, u32 code, u64 arg0, const char *event, u32 *matched)
 {
 	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
@@ -267,7 +272,7 @@ static int command(struct kunit *test, u32 code, u64 arg0, const char *event, u3
 	strscpy_pad(mailbox->system, "kunit", sizeof(mailbox->system));
 	strscpy_pad(mailbox->event, event, sizeof(mailbox->event));
 	braid_store_release(&mailbox->command_seq, seq);
-	/* The limit is for a guest that never answers. */
+	/* The limit catches a guest that never answers. */
 	for (k = 0; k < 30000 && braid_load_acquire(&mailbox->done_seq) != seq; k++)
 		msleep(1);
 	KUNIT_ASSERT_EQ(test, braid_load_acquire(&mailbox->done_seq), seq);
@@ -286,7 +291,7 @@ static void event_host_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, matched, 1);
 	KUNIT_EXPECT_EQ(test, listed(buffer, id, false)->flags, BRAID_EVENT_HOST_ON);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
-	/* The two masters do not know of each other. */
+	/* The two masters are independent. */
 	braid_case_turn(test, buffer, id, true);
 	braid_case_turn(test, buffer, id, false);
 	KUNIT_EXPECT_EQ(test, braid_record_event(buffer, id, 0, NULL), 0);
@@ -300,12 +305,12 @@ static void event_host_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, command(test, 4711, 0, "", &matched), -EOPNOTSUPP);
 }
 
-/* Records as fast as it can, whatever becomes of the event. */
+/* Records without pause while the event changes. */
 struct recorder {
 	struct braid_buffer *buffer;
 	u16 id;
 	u64 recorded;
-	int odd;		/* what should not have been returned */
+	int odd;		/* unexpected results */
 };
 
 static int record_on(void *arg)
@@ -324,7 +329,7 @@ static int record_on(void *arg)
 	return 0;
 }
 
-static void event_goes_while_recorded(struct kunit *test)
+static void event_removed_while_recorded(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_OVERWRITE,
 						       NULL);
@@ -351,7 +356,7 @@ static void event_goes_while_recorded(struct kunit *test)
 			r.recorded);
 }
 
-/* The same for the whole buffer's rings. */
+/* The same, while the buffer's rings change. */
 static void event_rings_change_while_recorded(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, BRAID_ALLOC_OVERWRITE,
@@ -392,9 +397,9 @@ static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_default_buffer),
 	KUNIT_CASE(event_patterns),
 	KUNIT_CASE(event_directory),
-	KUNIT_CASE(event_takes_its_entry_again),
+	KUNIT_CASE(event_reuses_its_entry),
 	KUNIT_CASE(event_host_commands),
-	KUNIT_CASE(event_goes_while_recorded),
+	KUNIT_CASE(event_removed_while_recorded),
 	KUNIT_CASE(event_rings_change_while_recorded),
 	{}
 };

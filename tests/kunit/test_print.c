@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Printing in the guest: the five outputs, what each falls back to, and hex for what has none (S1, S3). */
+/*
+ * Printing in the guest: the five outputs, their fallbacks, and hex for events without functions
+ * (S1, S3).
+ */
 #include <linux/seq_file.h>
 
 #include "tests/kunit/rooms.h"
@@ -59,7 +62,7 @@ static void print_defaults(struct kunit *test)
 			   "bare: 01 23 45 67 89 ab cd ef");
 	KUNIT_EXPECT_STREQ(test, print(test, id, BRAID_OUTPUT_LATENCY),
 			   "bare: 01 23 45 67 89 ab cd ef");
-	/* Of these the record's head is a part. */
+	/* These include the record's head. */
 	KUNIT_EXPECT_NOT_NULL(test, strstr(print(test, id, BRAID_OUTPUT_RAW), "67452301 efcdab89"));
 	snprintf(want, sizeof(want), "%02x %02x ", id & 0xff, id >> 8);
 	KUNIT_EXPECT_EQ(test, strncmp(print(test, id, BRAID_OUTPUT_HEX), want, strlen(want)), 0);
@@ -93,7 +96,7 @@ static void print_latency_falls_back_to_trace(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, print(test, id, BRAID_OUTPUT_LATENCY), want);
 }
 
-static void print_that_fails_is_taken_back(struct kunit *test)
+static void print_failure_is_undone(struct kunit *test)
 {
 	const struct braid_outputs outputs = { .trace = print_half };
 	u16 id = braid_case_register(test, NULL, "half", &outputs);
@@ -102,8 +105,8 @@ static void print_that_fails_is_taken_back(struct kunit *test)
 			   "half: 01 23 45 67 89 ab cd ef");
 }
 
-/* Records outlive their event. */
-static void print_of_the_unknown(struct kunit *test)
+/* Records remain after their event is removed. */
+static void print_unknown_event(struct kunit *test)
 {
 	u16 id = braid_case_register(test, NULL, "gone", NULL);
 	static char text[256];
@@ -121,7 +124,7 @@ static void print_of_the_unknown(struct kunit *test)
 	braid_buffer_read_done(braid_trace_buffer(), 0);
 }
 
-/* No line grows over its room. */
+/* No line exceeds its space. */
 static void print_overflows(struct kunit *test)
 {
 	static u8 big[900];
@@ -141,8 +144,8 @@ static struct kunit_case print_cases[] = {
 	KUNIT_CASE(print_defaults),
 	KUNIT_CASE(print_functions),
 	KUNIT_CASE(print_latency_falls_back_to_trace),
-	KUNIT_CASE(print_that_fails_is_taken_back),
-	KUNIT_CASE(print_of_the_unknown),
+	KUNIT_CASE(print_failure_is_undone),
+	KUNIT_CASE(print_unknown_event),
 	KUNIT_CASE(print_overflows),
 	{}
 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading in the guest: peek, consume, iterators, who may read, and a host that breaks the ring. */
+/*
+ * Reading in the guest: peek, consume, iterators, the reader role, and a host that corrupts the
+ * ring.
+ */
 #include <linux/err.h>
 
 #include "shared/ring.h"
@@ -26,7 +29,7 @@ static u64 value_of(const struct braid_item *item)
 	return value;
 }
 
-static void read_peek_takes_nothing(struct kunit *test)
+static void read_peek_consumes_nothing(struct kunit *test)
 {
 	struct braid_buffer *buffer = filled(test, 0, 3);
 	struct braid_item item;
@@ -53,7 +56,7 @@ static void read_peek_takes_nothing(struct kunit *test)
 	braid_buffer_read_done(buffer, 0);
 }
 
-/* What comes while a reader is at the live end is found by the next look. */
+/* A reader at the live end finds new events at its next call. */
 static void read_follows_the_writer(struct kunit *test)
 {
 	struct braid_buffer *buffer = filled(test, 0, 0);
@@ -72,7 +75,7 @@ static void read_follows_the_writer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_overruns(buffer), 0);
 }
 
-static void read_tells_losses(struct kunit *test)
+static void read_reports_losses(struct kunit *test)
 {
 	struct braid_buffer *buffer = filled(test, BRAID_ALLOC_OVERWRITE, 5000);
 	u64 lost, events;
@@ -154,7 +157,7 @@ static void read_iterators_nest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_write(buffer, sizeof(value), &value), 0);
 }
 
-static void read_holds_off_who_changes(struct kunit *test)
+static void read_blocks_changes(struct kunit *test)
 {
 	struct braid_buffer *buffer = filled(test, 0, 5);
 	struct braid_buffer *other = braid_case_alloc(test, "other", 4 * PAGE, BRAID_ALLOC_RAW, NULL);
@@ -176,7 +179,7 @@ static const struct braid_ring_map *ring_of(const struct braid_buffer *buffer)
 	return &buffer->cpus[0].writer->map;
 }
 
-/* The host's agent has the ring while its heartbeat moves, and for a while longer. */
+/* The host's agent owns the ring while its heartbeat moves, and for some time after it stops. */
 static void read_yields_to_an_agent(struct kunit *test)
 {
 	struct braid_mailbox *mailbox = braid_fake_memory() + BRAID_PAGE_BYTES;
@@ -200,8 +203,8 @@ static void read_yields_to_an_agent(struct kunit *test)
 	braid_store(&mailbox->agent_heartbeat, 0);
 }
 
-/* A host that writes nonsense makes errors and nothing worse: KASAN looks on. */
-static void read_survives_nonsense(struct kunit *test)
+/* A host that writes random words causes errors and nothing else, which KASAN checks. */
+static void read_survives_corruption(struct kunit *test)
 {
 	static const u64 nonsense[] = { 0, ~0ULL, 0x4141414141414141ULL, 1ULL << 63, 0xffff };
 	struct braid_buffer *buffer = filled(test, 0, 0);
@@ -270,15 +273,15 @@ static void read_survives_unplugging(struct kunit *test)
 }
 
 static struct kunit_case read_cases[] = {
-	KUNIT_CASE(read_peek_takes_nothing),
+	KUNIT_CASE(read_peek_consumes_nothing),
 	KUNIT_CASE(read_follows_the_writer),
-	KUNIT_CASE(read_tells_losses),
+	KUNIT_CASE(read_reports_losses),
 	KUNIT_CASE(read_iterates),
 	KUNIT_CASE(read_iterates_over_the_rest),
 	KUNIT_CASE(read_iterators_nest),
-	KUNIT_CASE(read_holds_off_who_changes),
+	KUNIT_CASE(read_blocks_changes),
 	KUNIT_CASE(read_yields_to_an_agent),
-	KUNIT_CASE(read_survives_nonsense),
+	KUNIT_CASE(read_survives_corruption),
 	KUNIT_CASE(read_survives_unplugging),
 	{}
 };

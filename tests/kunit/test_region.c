@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that comes and goes: what is refused, what stays, and what the host finds in it. */
+/*
+ * Memory that is added and removed: what is refused, what is kept, and what the host finds in it.
+ */
 #include <linux/err.h>
 
 #include "shared/region.h"
@@ -51,7 +53,7 @@ static void region_too_small(struct kunit *test)
 	}
 }
 
-static void region_of_somebody_else(struct kunit *test)
+static void region_with_other_data(struct kunit *test)
 {
 	make(test, BRAID_TEST_BYTES);
 	*((u8 *)braid_fake_memory() + 100) = 1;
@@ -61,13 +63,16 @@ static void region_of_somebody_else(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_fake_plug(), 0);
 }
 
-/* Blank memory may be another device's: the host's mark, or its user's word, makes it ours. */
+/*
+ * Blank memory may belong to another device: it is used only with the host's mark or by the user's
+ * parameter.
+ */
 static void region_without_a_mark(struct kunit *test)
 {
 	u64 mark = BRAID_MARK;
 
 	make(test, BRAID_TEST_BYTES);
-	braid_fake_disinvite();
+	braid_fake_unmark();
 	KUNIT_EXPECT_EQ(test, braid_fake_plug(), -ENODEV);
 	KUNIT_EXPECT_EQ(test, superblock()->magic, 0);
 	KUNIT_EXPECT_NULL(test, memchr_inv(braid_fake_memory(), 0, BRAID_TEST_BYTES));
@@ -75,7 +80,7 @@ static void region_without_a_mark(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
 	KUNIT_EXPECT_EQ(test, superblock()->magic, BRAID_MAGIC);
 	braid_fake_unplug();
-	/* The magic of a former region is as good as the mark. */
+	/* The magic number of a former region is as valid as the mark. */
 	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
 	braid_fake_free();
 	make(test, BRAID_TEST_BYTES);
@@ -90,8 +95,8 @@ static void region_second_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_LIVE);
 }
 
-/* Without memory all can be set up, and nothing is recorded. */
-static void region_comes_late(struct kunit *test)
+/* Without memory everything can be set up, and nothing is recorded. */
+static void region_attached_late(struct kunit *test)
 {
 	struct braid_buffer *buffer = braid_case_alloc(test, "b", 4 * PAGE, 0, NULL);
 	const struct braid_event_desc desc = { .system = "kunit", .name = "late" };
@@ -115,7 +120,7 @@ static void region_comes_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
 }
 
-static void region_goes_and_comes(struct kunit *test)
+static void region_detached_and_attached(struct kunit *test)
 {
 	struct braid_buffer *buffer;
 	unsigned int k;
@@ -138,7 +143,7 @@ static void region_goes_and_comes(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
 }
 
-/* What is committed is readable by the host alone, after the guest has gone. */
+/* The host alone can read committed events after the guest has detached. */
 static void region_is_read_by_the_host(struct kunit *test)
 {
 	const struct braid_buffer_desc *desc;
@@ -174,7 +179,7 @@ static void region_is_read_by_the_host(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen, 700);
 }
 
-/* As many names as the table has room for; what found none is counted. */
+/* The table holds as many names as it has room for; names without room are counted. */
 static void region_counts_symbols(struct kunit *test)
 {
 	enum { ROOM = 64, NOTED = 100 };
@@ -203,11 +208,11 @@ static void region_counts_symbols(struct kunit *test)
 static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_is_valid),
 	KUNIT_CASE(region_too_small),
-	KUNIT_CASE(region_of_somebody_else),
+	KUNIT_CASE(region_with_other_data),
 	KUNIT_CASE(region_without_a_mark),
 	KUNIT_CASE(region_second_is_refused),
-	KUNIT_CASE(region_comes_late),
-	KUNIT_CASE(region_goes_and_comes),
+	KUNIT_CASE(region_attached_late),
+	KUNIT_CASE(region_detached_and_attached),
 	KUNIT_CASE(region_is_read_by_the_host),
 	KUNIT_CASE(region_counts_symbols),
 	{}

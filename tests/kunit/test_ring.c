@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The ring as the kernel compiles it: sizes, modes, wraps, and interrupts that nest in a writer. */
+/*
+ * The ring as compiled for the kernel: sizes, modes, wraps, and interrupts that nest in a writer.
+ */
 #include <kunit/test.h>
 #include <linux/hrtimer.h>
 #include <linux/vmalloc.h>
 
+#include "guest_driver/compat.h"
 #include "guest_driver/core/counter.h"
 #include "shared/ring.h"
 
@@ -11,7 +14,7 @@
 #define SUBBUF_BYTES	256
 #define FIRST_POSITION	(BRAID_POS_MASK - 5)	/* wraps in most cases */
 #define NESTED		(1ULL << 32)
-#define EXTERNAL_NS	1700000000000000000ULL	/* of counter 0; each step is 1 ns */
+#define EXTERNAL_NS	1700000000000000000ULL	/* at counter 0; each step is 1 ns */
 
 struct ring {
 	void *memory;
@@ -20,8 +23,8 @@ struct ring {
 	struct braid_reader r;
 	struct braid_clock_latch external;
 	u64 events, lost, last_time, last[2];
-	u64 begun, stamps;	/* sub-buffers read from their beginning; stamps in them */
-	u64 unpaired;		/* stamps without an external time: none, but after a jump */
+	u64 begun, stamps;	/* sub-buffers read from their start; stamps in them */
+	u64 unpaired;		/* stamps without an external time: only after a jump */
 	bool disorder;
 };
 
@@ -33,13 +36,14 @@ static struct ring *start(struct kunit *test, u32 flags)
 		.counter = braid_counter(), .external = &ring->external,
 	};
 
-	braid_ring_map_init(&ring->map, ring->memory, NR_SLOTS, SUBBUF_BYTES, flags);
+	braid_ring_map_init(&ring->map, ring->memory, NR_SLOTS, SUBBUF_BYTES,
+			    BRAID_PAGE_BYTES, flags);
 	braid_writer_init(ring->w, &ring->map, &who);
 	KUNIT_ASSERT_EQ(test, braid_reader_attach(&ring->r, &ring->map, 7), 0);
 	return ring;
 }
 
-/* Another point of the same line: half of one and half of another is not on it. */
+/* Another point of the same line; a mixture of two points would not be on it. */
 static void renew_line(struct ring *ring)
 {
 	u64 now = braid_counter();
@@ -164,7 +168,7 @@ static void ring_lap_keeps_newest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->events + ring->lost, 300);
 }
 
-/* S0's two worked examples: 7 bytes of payload take 12, 82 take 92. */
+/* S0's two examples: an event with a payload of 7 bytes takes 12, one with 82 takes 92. */
 static void ring_sizes(struct kunit *test)
 {
 	struct ring *ring = start(test, 0);
@@ -178,7 +182,9 @@ static void ring_sizes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->events, 2);
 }
 
-/* Once the time is known, a sub-buffer begins with a pair where the event leaves room for it. */
+/*
+ * Once wall time is known, a sub-buffer begins with a pair if the first event leaves room for it.
+ */
 static void ring_pairs(struct kunit *test)
 {
 	const u32 modes[] = { 0, BRAID_BUFFER_OVERWRITE, BRAID_BUFFER_ABSOLUTE };
@@ -207,17 +213,17 @@ static void ring_pairs(struct kunit *test)
 	}
 }
 
-/* A counter that goes on from less: what it was told to be, or the real one. */
+/* A counter that continues from a lower value: a test's own, or the real one. */
 static u64 told_counter;
 
-static u64 read_told(void)
+static u64 read_set_counter(void)
 {
 	return told_counter++;
 }
 
-static void put_told(struct kunit *test, struct ring *ring, u64 value)
+static void put_at_counter(struct kunit *test, struct ring *ring, u64 value)
 {
-	u64 token, *at = braid_ring_reserve(ring->w, sizeof(value), read_told, &token);
+	u64 token, *at = braid_ring_reserve(ring->w, sizeof(value), read_set_counter, &token);
 
 	KUNIT_ASSERT_NOT_NULL(test, at);
 	memcpy(at, &value, sizeof(value));
@@ -236,18 +242,21 @@ static void ring_counter_jumps_back(struct kunit *test)
 		renew_line(ring);
 		ring->events = ring->last_time = ring->last[0] = ring->stamps = 0;
 		told_counter = braid_counter() + (1ULL << 40);
-		put_told(test, ring, 1);
+		put_at_counter(test, ring, 1);
 		told_counter -= BRAID_JUMP_STEPS - 1;	/* it wobbles */
-		put_told(test, ring, 2);
+		put_at_counter(test, ring, 2);
 		drain(test, ring);
 		KUNIT_EXPECT_EQ(test, ring->w->position, position);
 		KUNIT_EXPECT_EQ(test, ring->stamps, 1);
 
 		told_counter -= 1ULL << 38;
-		put_told(test, ring, 3);
-		put_told(test, ring, 4);
+		put_at_counter(test, ring, 3);
+		put_at_counter(test, ring, 4);
 		KUNIT_EXPECT_EQ(test, ring->w->position, (position + 1) & BRAID_POS_MASK);
-		/* A time of its own, in a sub-buffer of its own, and no external time by the former line. */
+		/*
+		 * A new sub-buffer with an absolute stamp, without an external time from the former
+		 * line.
+		 */
 		ring->last_time = 0;
 		ring->unpaired = 0;
 		drain(test, ring);
@@ -257,7 +266,7 @@ static void ring_counter_jumps_back(struct kunit *test)
 	}
 }
 
-/* A nested event is readable only when the outermost is. */
+/* A nested event becomes readable with the outermost one. */
 static void ring_nests(struct kunit *test)
 {
 	struct ring *ring = start(test, 0);
@@ -274,7 +283,7 @@ static void ring_nests(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->events, 2);
 }
 
-/* A timer's interrupt writes into the same ring as the task. */
+/* A timer interrupt writes to the same ring as the task. */
 struct nester {
 	struct hrtimer timer;
 	struct ring *ring;
@@ -303,11 +312,10 @@ static void ring_interrupts_nest(struct kunit *test)
 	u64 written = 0;
 
 	renew_line(n.ring);
-	hrtimer_init_on_stack(&n.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
-	n.timer.function = nest;
+	braid_hrtimer_setup_on_stack(&n.timer, nest, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
 	hrtimer_start(&n.timer, ns_to_ktime(20000), HRTIMER_MODE_REL_PINNED);
 	while (READ_ONCE(n.left)) {
-		renew_line(n.ring);	/* the interrupt may come in the midst of it */
+		renew_line(n.ring);	/* the interrupt may occur during this */
 		preempt_disable();
 		put(n.ring, ++written, 16);
 		preempt_enable();
@@ -333,7 +341,7 @@ static int ring_init(struct kunit *test)
 	if (!ring)
 		return -ENOMEM;
 	ring->w = kunit_kzalloc(test, braid_writer_bytes(NR_SLOTS), GFP_KERNEL);
-	ring->memory = vzalloc(braid_ring_bytes(NR_SLOTS, SUBBUF_BYTES));
+	ring->memory = vzalloc(braid_ring_bytes(NR_SLOTS, SUBBUF_BYTES, BRAID_PAGE_BYTES));
 	test->priv = ring;
 	return ring->w && ring->memory ? set_cpus_allowed_ptr(current, cpumask_of(0)) : -ENOMEM;
 }

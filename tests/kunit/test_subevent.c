@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sub-events: numbers that are sparse, found by place or by function, printed, unregistered, racing (S3). */
+/*
+ * Sub-events: sparse numbers, found by offset or by function, printed, unregistered, racing (S3).
+ */
 #include <linux/err.h>
 #include <linux/kthread.h>
 #include <linux/seq_file.h>
@@ -46,17 +48,20 @@ static void subevent_sparse_numbers(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, braid_register_subevents(NULL, id, &by_place), 0);
 	KUNIT_EXPECT_STREQ(test, print(test, id, 0), "the first");
 	KUNIT_EXPECT_STREQ(test, print(test, id, U32_MAX), "the last");
-	/* One that has no function, and one that is none. */
+	/* One without a function, and an unknown number. */
 	KUNIT_EXPECT_STREQ(test, print(test, id, 4096), "bare: 00 10 00 00");
 	KUNIT_EXPECT_STREQ(test, print(test, id, 1), "call: 01 00 00 00");
-	/* A record too short to hold a number is the event's own. */
+	/* A record too short for a number is printed by the event. */
 	KUNIT_EXPECT_STREQ(test, braid_case_print(test, id, 0, NULL, BRAID_OUTPUT_TRACE), "call: ");
 	KUNIT_EXPECT_EQ(test, braid_unregister_subevents(NULL, id), 0);
 	KUNIT_EXPECT_STREQ(test, print(test, id, 0), "call: 00 00 00 00");
 	KUNIT_EXPECT_EQ(test, braid_unregister_subevents(NULL, id), -ENOENT);
 }
 
-/* A sub-event without a function has its own default; a number that none has is the event's. */
+/*
+ * A sub-event without a function has a default of its own; an unknown number is printed by the
+ * event.
+ */
 static void subevent_has_its_own_default(struct kunit *test)
 {
 	u16 id = braid_case_register(test, NULL, "call", &whole);
@@ -135,7 +140,7 @@ static void subevent_bad_tables(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_register_subevents(NULL, id, &by_place), -EBUSY);
 }
 
-/* The directory tells the host of them, and tells it again when the memory is taken anew. */
+/* The directory lists them for the host, and lists them again after the memory was replaced. */
 static unsigned int listed(u16 id, bool gone)
 {
 	const struct braid_superblock *sb = braid_fake_memory();
@@ -168,7 +173,7 @@ static void subevent_directory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, listed(id, true), 3);
 }
 
-/* Prints records of an event whose sub-events come and go. */
+/* Prints records while the event's sub-events are registered and unregistered. */
 struct printer {
 	struct braid_item item;
 	u64 printed;
@@ -193,7 +198,7 @@ static int print_on(void *arg)
 	return 0;
 }
 
-static void subevent_goes_while_printed(struct kunit *test)
+static void subevent_removed_while_printed(struct kunit *test)
 {
 	struct printer *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 	u16 id = braid_case_register(test, NULL, "call", &whole);
@@ -227,7 +232,7 @@ static struct kunit_case subevent_cases[] = {
 	KUNIT_CASE(subevent_numbers_of_each_size),
 	KUNIT_CASE(subevent_bad_tables),
 	KUNIT_CASE(subevent_directory),
-	KUNIT_CASE(subevent_goes_while_printed),
+	KUNIT_CASE(subevent_removed_while_printed),
 	{}
 };
 

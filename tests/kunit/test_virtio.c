@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The virtio driver, before a device that obeys, one that does not, and some that are none. */
+/* The virtio driver with a correct device, with faulty ones, and with devices of other kinds. */
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -18,8 +18,8 @@ static int virtio_case_init(struct kunit *test)
 	int err = braid_case_init_unplugged(test);
 
 	memset(fake, 0, sizeof(*fake));
-	fake->config.region_bytes = BRAID_TEST_BYTES;
-	fake->config.chunks_max = BRAID_FAKE_CHUNKS;
+	fake->config.region_bytes = cpu_to_le64(BRAID_TEST_BYTES);
+	fake->config.chunks_max = cpu_to_le32(BRAID_FAKE_CHUNKS);
 	fake->result_bytes = sizeof(struct braid_virtio_status);
 	return err ?: braid_virtio_ops.init(&braid_attach_client);
 }
@@ -41,17 +41,17 @@ static struct braid_mailbox *mailbox(void)
 	return (void *)superblock() + superblock()->sections[BRAID_SECTION_MAILBOX].offset;
 }
 
-/* Of what was announced; each chunk as it must be. */
+/* Of all announced chunks; checks each one. */
 static u64 announced_bytes(struct kunit *test)
 {
 	u64 bytes = 0;
 	u32 k;
 
 	for (k = 0; k < fake->nr_chunks; k++) {
-		KUNIT_EXPECT_EQ(test, fake->chunks[k].address % BRAID_PAGE_BYTES, 0);
-		KUNIT_EXPECT_EQ(test, fake->chunks[k].bytes % BRAID_PAGE_BYTES, 0);
-		KUNIT_EXPECT_GT(test, fake->chunks[k].bytes, 0);
-		bytes += fake->chunks[k].bytes;
+		KUNIT_EXPECT_EQ(test, le64_to_cpu(fake->chunks[k].address) % BRAID_PAGE_BYTES, 0);
+		KUNIT_EXPECT_EQ(test, le64_to_cpu(fake->chunks[k].bytes) % BRAID_PAGE_BYTES, 0);
+		KUNIT_EXPECT_GT(test, le64_to_cpu(fake->chunks[k].bytes), 0);
+		bytes += le64_to_cpu(fake->chunks[k].bytes);
 	}
 	return bytes;
 }
@@ -73,21 +73,21 @@ static void virtio_shares(struct kunit *test)
 	}
 }
 
-/* Whoever does not give the pages back keeps them: they are nobody else's afterwards. */
+/* Pages that the device does not return stay allocated: the driver does not free them. */
 static void free_lost_pages(struct kunit *test)
 {
 	u32 k;
 
 	KUNIT_EXPECT_EQ(test, superblock()->state, BRAID_STATE_DOWN);
 	for (k = 0; k < fake->nr_chunks; k++) {
-		struct page *page = pfn_to_page(PHYS_PFN(fake->chunks[k].address));
+		struct page *page = pfn_to_page(PHYS_PFN(le64_to_cpu(fake->chunks[k].address)));
 
 		KUNIT_ASSERT_EQ(test, page_count(page), 1);
-		__free_pages(page, get_order(fake->chunks[k].bytes));
+		__free_pages(page, get_order(le64_to_cpu(fake->chunks[k].bytes)));
 	}
 }
 
-static void virtio_deaf(struct kunit *test)
+static void virtio_unanswered(struct kunit *test)
 {
 	fake->deaf = true;
 	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
@@ -111,8 +111,8 @@ static void virtio_sleeps(struct kunit *test)
 	}
 }
 
-/* It goes while it sleeps: its queues are gone, and with them what it has not answered. */
-static void virtio_deaf_sleeps(struct kunit *test)
+/* Removed while asleep: its queues no longer exist, nor do unanswered requests. */
+static void virtio_unanswered_sleeps(struct kunit *test)
 {
 	fake->deaf = true;
 	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
@@ -122,7 +122,7 @@ static void virtio_deaf_sleeps(struct kunit *test)
 	free_lost_pages(test);
 }
 
-/* It does not wake: the driver stays with it, and shares nothing. */
+/* The device does not wake: the driver stays bound and shares nothing. */
 static void virtio_does_not_wake(struct kunit *test)
 {
 	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
@@ -142,7 +142,7 @@ static void virtio_does_not_wake(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->revoked, 2);
 }
 
-/* The memory that another transport delivers is taken as soon as the device's is let go. */
+/* Memory of another transport is accepted as soon as the device's memory is released. */
 static int await_freedom(void)
 {
 	unsigned long end = jiffies + PATIENCE;
@@ -176,7 +176,7 @@ static void virtio_refused(struct kunit *test)
 	refused_with(test, 0, 0);
 }
 
-/* One range is in use: the device's pages are asked back, and its driver steps back. */
+/* Another range is in use: the driver requests the device's pages back and does not bind. */
 static void virtio_second(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, braid_fake_make(BRAID_TEST_BYTES), 0);
@@ -193,6 +193,20 @@ static void none(struct kunit *test)
 	braid_fake_virtio_unplug();
 }
 
+/* Pages that the device could not read, or not by these addresses, are not announced. */
+static void virtio_unreadable(struct kunit *test)
+{
+	fake->translated = true;
+	none(test);
+	fake->encrypted = true;
+	none(test);
+	fake->translated = false;
+	none(test);
+	fake->encrypted = false;
+	KUNIT_EXPECT_TRUE(test, braid_fake_virtio_plug());
+	KUNIT_EXPECT_EQ(test, fake->announced, 1);
+}
+
 static void virtio_configs(struct kunit *test)
 {
 	fake->legacy = true;
@@ -200,24 +214,27 @@ static void virtio_configs(struct kunit *test)
 	fake->legacy = false;
 	fake->config.chunks_max = 0;
 	none(test);
-	fake->config.chunks_max = BRAID_FAKE_CHUNKS;
-	fake->config.region_bytes_max = BRAID_TEST_BYTES - 1;
+	fake->config.chunks_max = cpu_to_le32(BRAID_FAKE_CHUNKS);
+	fake->config.region_bytes_max = cpu_to_le64(BRAID_TEST_BYTES - 1);
 	none(test);
 
-	/* What it does not want is not announced, however much was asked for. */
-	fake->config = (struct braid_virtio_config){ .region_bytes = ~0ULL, .chunks_max = 1 };
+	/* The driver announces no more than it wants, whatever size the device requests. */
+	fake->config = (struct braid_virtio_config){
+		.region_bytes = cpu_to_le64(~0ULL), .chunks_max = cpu_to_le32(1),
+	};
 	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
 	KUNIT_EXPECT_EQ(test, fake->nr_chunks, 1);
 	braid_fake_virtio_unplug();
 	fake->config = (struct braid_virtio_config){
-		.region_bytes_max = BRAID_TEST_BYTES + 4097, .chunks_max = ~0u,
+		.region_bytes_max = cpu_to_le64(BRAID_TEST_BYTES + 4097),
+		.chunks_max = cpu_to_le32(~0u),
 	};
 	KUNIT_ASSERT_TRUE(test, braid_fake_virtio_plug());
 	KUNIT_EXPECT_EQ(test, announced_bytes(test), BRAID_TEST_BYTES + 4096);
 	braid_fake_virtio_unplug();
 }
 
-/* Fills some sub-buffers; what was to be rung has rung on return. */
+/* Fills some sub-buffers; all queued doorbells have rung on return. */
 static void make_noise(struct kunit *test, u16 id)
 {
 	char payload[400] = "";
@@ -244,8 +261,8 @@ static void virtio_rings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_fake_virtio_notified(), 1);
 }
 
-/* Buffers come back however often they are used, whatever is in them, and nobody is notified of it. */
-static void virtio_looks(struct kunit *test)
+/* Buffers are offered again after each use, whatever they contain, without a notification. */
+static void virtio_notices(struct kunit *test)
 {
 	unsigned long begin, end;
 	u32 offered, k;
@@ -266,22 +283,23 @@ static void virtio_looks(struct kunit *test)
 		while (READ_ONCE(mailbox()->guest_heartbeat) == before && time_before(jiffies, end))
 			usleep_range(50, 100);
 	}
-	/* More than its own polls would be in as long. */
+	/* More than the thread's own polls in this time. */
 	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - begin) / BRAID_POLL_MS, 100u);
 	KUNIT_EXPECT_EQ(test, braid_fake_virtio_notified(), 0);
 }
 
 static struct kunit_case virtio_cases[] = {
 	KUNIT_CASE(virtio_shares),
-	KUNIT_CASE(virtio_deaf),
+	KUNIT_CASE(virtio_unanswered),
 	KUNIT_CASE(virtio_sleeps),
-	KUNIT_CASE(virtio_deaf_sleeps),
+	KUNIT_CASE(virtio_unanswered_sleeps),
 	KUNIT_CASE(virtio_does_not_wake),
 	KUNIT_CASE(virtio_refused),
 	KUNIT_CASE(virtio_second),
+	KUNIT_CASE(virtio_unreadable),
 	KUNIT_CASE(virtio_configs),
 	KUNIT_CASE(virtio_rings),
-	KUNIT_CASE(virtio_looks),
+	KUNIT_CASE(virtio_notices),
 	{}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Doorbells: the host is rung when it has asked for it, and the guest looks when it is rung. */
+/* Doorbells: the guest rings the host on request, and polls when the host rings. */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
@@ -25,7 +25,7 @@ static void ask(u32 permille, u32 doorbell)
 	braid_store_release(&mailbox()->wake_seq, mailbox()->wake_seq + 1);
 }
 
-/* So many sub-buffers are filled and some more; interrupts are off half of the time. */
+/* Fills at least this many sub-buffers; interrupts are off half of the time. */
 static void fill(struct kunit *test, u16 id, u32 subbufs)
 {
 	char payload[400] = "";
@@ -39,7 +39,7 @@ static void fill(struct kunit *test, u16 id, u32 subbufs)
 	}
 }
 
-/* All that was queued has rung on return: without an interrupt of its own, at the next tick. */
+/* All queued doorbells have rung on return; without a self-interrupt, at the next tick. */
 static int rings(void)
 {
 	u32 value;
@@ -68,7 +68,7 @@ static void wake_rings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rings(), 2);
 }
 
-/* An emptied ring has answered what it had answered. */
+/* A reset ring does not answer a request twice. */
 static void wake_reset(struct kunit *test)
 {
 	u16 id = braid_case_register(test, NULL, "loud", NULL);
@@ -84,8 +84,8 @@ static void wake_reset(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rings(), 2);
 }
 
-/* More looks than the thread would take by itself in as long, however long that is. */
-static void wake_looks(struct kunit *test)
+/* More polls than the thread makes by itself in this time, however long it is. */
+static void wake_polls(struct kunit *test)
 {
 	unsigned long begin = jiffies, end = begin + PATIENCE, flags;
 	u32 k, took;
@@ -103,8 +103,11 @@ static void wake_looks(struct kunit *test)
 	KUNIT_EXPECT_LT_MSG(test, took / BRAID_POLL_MS, LOOKS / 2, "%u looks took %u ms", LOOKS, took);
 }
 
-/* A transport's interrupt may come when there is no thread: before the memory, and behind it. */
-static void wake_nobody(struct kunit *test)
+/*
+ * A transport's interrupt may occur without a thread: before the memory is attached, and after it
+ * is released.
+ */
+static void wake_without_thread(struct kunit *test)
 {
 	braid_fake_unplug();
 	braid_fake_look();
@@ -117,8 +120,8 @@ static void wake_nobody(struct kunit *test)
 static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(wake_rings),
 	KUNIT_CASE(wake_reset),
-	KUNIT_CASE(wake_looks),
-	KUNIT_CASE(wake_nobody),
+	KUNIT_CASE(wake_polls),
+	KUNIT_CASE(wake_without_thread),
 	{}
 };
 

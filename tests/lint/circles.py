@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks that no two files use each other, not even through others: circles.py FOLDER...
+"""Checks that no files use each other in a circle, directly or through others: circles.py FOLDER...
 
-What a file uses is what the linker sees: the names that its object needs and another one defines. Each FOLDER holds
+Uses are those that the linker sees: names that a file's object needs and another one defines. Each FOLDER contains
 the objects of one program or module.
 """
 
@@ -16,7 +16,7 @@ NEEDED = "Uwv"
 
 
 def uses_of(folder):
-    """{file: {other: names of it}} of the objects below a folder."""
+    """The uses of the objects below a folder: {file: {other: names that other defines}}."""
     objects = [path for path in sorted(folder.rglob("*.o")) if "tests" not in path.relative_to(folder).parts[:-1] and
                path.parent != folder]
     if not objects:

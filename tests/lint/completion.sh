@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Completes words as bash would: what is offered, and that no foreign name is run.
+# Completes words as bash does: checks the words offered, and that no name is executed.
 # shellcheck disable=SC2016,SC2317 # names are not to be expanded; bash calls the functions
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 trap_file=$(mktemp -u)
+agent=$here/../../build/tracebraid
 failed=0
 
 # shellcheck disable=SC1091 # checked by itself
 . "$here/../../host_agent/tracebraid.bash"
 
-# The agent of a host where somebody chose names with care.
+# An agent on a host with malicious names.
 fake_agent()
 {
 	case $* in
@@ -19,9 +20,9 @@ fake_agent()
 	"list -e") printf 'irq:irq_handler_entry\nsched:sched_switch\nsched:sched_wakeup\n' ;;
 	"list -e sched:*") printf 'sched:sched_switch\nsched:sched_wakeup\n' ;;
 	"clock --json "*) printf '{"streams":[{"stream":"web1"},{"stream":"$(touch %s)"}]}\n' "$trap_file" ;;
-	--help) printf 'Usage:\n\n  record   one\n  report   two\n  snapshot three\n\nmore\n' ;;
-	"record --help") printf '  -d, --domain DOMAIN  one, --no\n                       of -o OUT\n  --host  two -SECONDS\n' ;;
-	"export --help") printf '  -o OUT  one\n\nForms:\n  text    one\n  html    two\n\nThe end\n' ;;
+	--describe) printf 'command\trecord\tone\ncommand\treport\ttwo\ncommand\tsnapshot\tthree\n' ;;
+	"--describe export") "$agent" "$@" | sed '/^form/d'; printf 'form\ttext\tone\nform\thtml\ttwo\n' ;;
+	--describe*) "$agent" "$@" ;;
 	esac
 }
 compopt() { :; }
@@ -33,7 +34,7 @@ expect()
 	shift
 	COMP_WORDS=(fake_agent "$@")
 	COMP_CWORD=$#
-	[ "${*: -1}" != "$0" ] || COMP_CWORD=$(($# - 1))	# a capture stands behind
+	[ "${*: -1}" != "$0" ] || COMP_CWORD=$(($# - 1))	# a capture follows
 	_tracebraid
 	if [ "${COMPREPLY[*]}" != "$want" ]; then
 		echo "completion of '$*': '${COMPREPLY[*]}', not '$want'"
@@ -43,8 +44,12 @@ expect()
 
 expect "record report" re
 expect "snapshot" sn
-expect "--domain --host" record --
-expect "-d --domain --host" record -
+expect "--host --host-clock" record --host
+expect "-o -q -h --output --quiet --help" snapshot -
+expect "host realtime" report --clock ''
+expect "auto kvm exchange pairs nominal windows" merge --clock-source = ''
+expect "events exits" top -s e
+expect "qemu:///system qemu:///session" attach -c ''
 expect "text html" export --to ''
 expect "html" record --to = h
 expect "irq sched" record -e ''
@@ -62,12 +67,11 @@ expect '$(touch '"$trap_file"')' attach '$'
 expect '/dev/shm/`touch${IFS}'"$trap_file"'`' record -r '/dev/shm/`'
 if [ -e "$trap_file" ]; then
 	rm -f "$trap_file"
-	echo "completion ran what a name says"
+	echo "completion executed a command in a name"
 	failed=1
 fi
 
-# What the agent itself has: all commands, and no option that it refuses.
-agent=$here/../../build/tracebraid
+# The agent's own words: all commands, and no option that it refuses.
 mapfile -t commands < <("$agent" --help | sed -nE 's/^  ([a-z]+) +.*/\1/p')
 COMP_WORDS=("$agent" '') COMP_CWORD=1
 _tracebraid
@@ -79,10 +83,10 @@ for command in "${commands[@]}"; do
 	COMP_WORDS=("$agent" "$command" -) COMP_CWORD=2
 	_tracebraid
 	for option in "${COMPREPLY[@]}"; do
-		# The first --bogus may be its value, the second is an error of its own.
+		# The first --bogus may be the option's value, the second is an error.
 		"$agent" "$command" "$option" --bogus --bogus 2>&1 </dev/null |
-			grep -qF "'$option' is no option" || continue
-		echo "completion of $command offers $option, which is none"
+			grep -qF "unknown option '$option'" || continue
+		echo "completion of $command offers $option, which does not exist"
 		failed=1
 	done
 done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs the examples of the man pages: with a guest and captures of the names that they use, in a /dev/shm and a folder of their own.
+# Runs the man pages' examples with a guest and captures of the names that they use, in their own
+# /dev/shm and folder.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -15,15 +16,16 @@ trap 'kill $(jobs -p) 2>/dev/null; cd /; rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 mkdir bin
 ln -s "$here/build/tracebraid" bin/
-# What reads on a terminal, and what needs a network.
+# Commands that need a terminal or a network, or may not be there.
 printf '#!/bin/sh\ncat\n' >bin/less
+printf '#!/bin/sh\ncat\n' >bin/flamegraph.pl
 printf '#!/bin/sh\n' >bin/curl
 chmod +x bin/*
 PATH=$folder/bin:$PATH
 failed=0 ran=0
 
-# Examples that concern this machine's state, which a test has not: a domain of libvirt, a host that can be traced.
-environment="libvirt|the host can't be recorded|no event matches|no such event in the trace"
+# Messages of examples that need what tests do not have: a libvirt domain, a traceable host.
+environment="libvirt|the host can't be recorded|no event matches|no such event in the trace|no kvm events of the host"
 
 complain()
 {
@@ -31,7 +33,7 @@ complain()
 	failed=1
 }
 
-# One example, shorter than it is; what reads for ever is ended.
+# Runs one example with shorter times; ends commands that run until they are stopped.
 run()
 {
 	local page=$1 example=$2 line output status
@@ -42,10 +44,10 @@ run()
 	output=$(timeout 60 bash -o pipefail -c "$line" 2>errors </dev/null)
 	status=$?
 	ran=$((ran + 1))
-	# Without libvirt any domain fails: at least it has the name of a guest.
+	# Without libvirt any domain fails: check at least that it is named like a guest.
 	if grep -oE ' (-d|--domain) [^ ]+' <<<"$line" | grep -qvE ' (web|db)1$'; then
 		complain "$page" "$example" "-d takes a domain"
-	elif grep -q 'is an unknown option' errors; then
+	elif grep -q 'unknown option' errors; then
 		complain "$page" "$example" "$(cat errors)"
 	elif [ "$status" != 0 ] && [[ $line != timeout* ]] && ! grep -qE "$environment" errors; then
 		complain "$page" "$example" "status $status, $(cat errors)"
@@ -54,12 +56,12 @@ run()
 	fi
 }
 
-# Those lines of all pages that begin with one of these words.
+# The examples of all pages that begin with one of these words.
 examples()
 {
 	local page
 
-	for page in "$here"/docs/man/tracebraid*.1; do
+	for page in "$here"/build/man/tracebraid*.1; do
 		awk '/^\.Sh EXAMPLES/ { inside = 1; next } /^\.Sh/ { inside = 0 } inside' "$page" |
 			sed -nE 's/\\\(aq/'\''/g; s/^[#$] (.*)/\1/p' | grep -E "^tracebraid ($1)( |$)" |
 			sed "s|^|${page##*/} |"
@@ -71,14 +73,14 @@ each()
 	local page example
 
 	while read -r page example; do
-		# A program of others that this machine lacks.
+		# A program of another package that is not installed here.
 		[[ $example == *jq* ]] && ! command -v jq >/dev/null && continue
 		[[ $example == *host.dat* && ! -e host.dat ]] && continue
 		run "$page" "$example"
 	done < <(examples "$1" | grep -vE -e "${2:-^$}")
 }
 
-# Before there is a guest, while it lives, after its death.
+# Before a guest exists, while it runs, and after its end.
 each create
 rm -f /dev/shm/*
 : >live

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks that a build of the driver shows how far it is, keeps its log, and fails when kbuild does.
+# Checks that a build of the driver shows its progress, keeps its log, and fails when kbuild does; and that it refuses
+# kernels that are too old.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
@@ -17,3 +18,20 @@ if [ "$status" != 3 ] || [ "$printed" != "$want" ] || [ "$(wc -l <"$log")" != 25
 	exit 1
 fi
 echo 'ok   progress of kbuild'
+
+# What make says of a kernel's version: the driver's Kbuild file has no targets of its own.
+says_of() {
+	make -f "$here/guest_driver/Kbuild" src=. VERSION="${1%.*}" PATCHLEVEL="${1#*.}" 2>&1
+}
+for version in 5.19 6.0; do
+	case $(says_of $version) in
+	*"tracebraid requires a guest kernel of 6.1 or later, and $version is older.  Stop."*) ;;
+	*) echo "a kernel of $version is not refused: $(says_of $version)" && exit 1 ;;
+	esac
+done
+for version in 6.1 6.12 7.0; do
+	case $(says_of $version) in
+	*requires*) echo "a kernel of $version is refused" && exit 1 ;;
+	esac
+done
+echo 'ok   oldest kernel'

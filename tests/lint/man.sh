@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Holds each man page against --help: the command's line, its options, and those of its examples.
+# Checks that a man page shows all of its command's table, and that its examples have only its options.
 set -u
 
 cd -- "$(dirname -- "$0")/../.." || exit 1
@@ -19,12 +19,6 @@ words()
 	grep -oE -- '(^|[ ,])--?[a-zA-Z][a-zA-Z-]*' | tr -d ' ,' | sort -u
 }
 
-# What the lines that begin an option say, up to their explanation.
-options_of_help()
-{
-	sed -nE 's/^ {2,6}(-.*)$/\1/p' | sed -E 's/   *.*//; s/^(.*--[a-z-]+=?[^ ,]*) .*/\1/' | words
-}
-
 # A section of a rendered page.
 section()
 {
@@ -33,38 +27,35 @@ section()
 
 check()
 {
-	local command=$1 line=$2 page=docs/man/tracebraid-$1.1 help text options example
+	local command=$1 page=build/man/tracebraid-$1.1 template=docs/man/tracebraid-$1.1.in table text kind example
 
-	[ -e "$page" ] || { complain "docs/man: there is no page for '$command'"; return; }
+	[ -e "$template" ] || { complain "docs/man: there is no page for '$command'"; return; }
 	mandoc -Tlint -W warning "$page" || failed=1
-	help=$("$agent" "$command" --help)
+	table=$("$agent" --describe "$command")
 	text=$(mandoc -Tascii -O width=200 "$page" | col -bx)
-	[ "$(section NAME <<<"$text" | sed -n 's/.* - //p')" = "$line" ] ||
-		complain "$page: NAME is not what --help says: $line"
-	options=$(options_of_help <<<"$help")
-	diff <(section OPTIONS <<<"$text" | sed -nE 's/^ {5}(-.*)/\1/p' | sed -E 's/   *.*//' | words) \
-		<(echo "$options") | sed -n "s|^< |$page: not in --help: |p; s|^> |$page: not explained: |p" |
-		grep . && failed=1
+	for kind in head:text options:option forms:form notes:notes; do
+		grep -q "^${kind#*:}"$'\t' <<<"$table" || continue
+		grep -qx "@${kind%:*}" "$template" || complain "$template: lacks @${kind%:*}"
+	done
 	example=$(section EXAMPLES <<<"$text" | grep -E "^ +[#$] .*tracebraid $command( |$)") ||
 		complain "$page: no example"
-	# Of each example that is ours: up to a pipe, or a command that is run.
-	grep -vxFf <(echo "$options") < <(sed -E 's/ (\||--|&&|>) .*//; s/^.*tracebraid //' <<<"$example" | words) |
-		sed "s|^|$page: its example has an option that is not there: |" | grep . && failed=1
+	# The part of each example that is ours: up to a pipe, or a command that it runs.
+	grep -vxFf <(awk -F'\t' '$1 == "option" { print $2; print $3 }' <<<"$table" | grep .) \
+		< <(sed -E 's/ (\||--|&&|>) .*//; s/^.*tracebraid //' <<<"$example" | words) |
+		sed "s|^|$page: its example has an unknown option: |" | grep . && failed=1
 	return 0
 }
 
-commands=$("$agent" --help | sed -nE 's/^  ([a-z]+) +(.*)$/\1 \2/p')
-while read -r command line; do
-	check "$command" "$line"
-done <<<"$commands"
-for page in docs/man/tracebraid-*.1; do
-	command=${page##*/tracebraid-}
-	grep -q "^${command%.1} " <<<"$commands" || complain "$page: there is no such command"
+mapfile -t commands < <("$agent" --describe | cut -f 2)
+for command in "${commands[@]}"; do
+	check "$command"
+	grep -qx "@command $command" docs/man/tracebraid.1.in ||
+		complain "docs/man/tracebraid.1.in: does not refer to '$command'"
 done
-mandoc -Tlint -W warning docs/man/tracebraid.1 || failed=1
-while read -r command _; do
-	grep -q "Xr tracebraid-$command 1" docs/man/tracebraid.1 ||
-		complain "docs/man/tracebraid.1: does not refer to '$command'"
-done <<<"$commands"
+for page in docs/man/tracebraid-*.1.in; do
+	command=${page##*/tracebraid-}
+	[[ " ${commands[*]} " == *" ${command%.1.in} "* ]] || complain "$page: no such command"
+done
+mandoc -Tlint -W warning build/man/tracebraid.1 || failed=1
 [ "$failed" = 0 ] && echo 'ok   man pages'
 exit "$failed"

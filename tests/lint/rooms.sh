@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks the house rules that a grep can see: who includes whom, who prints, what a file may hold.
+# Checks the house rules that grep can find: includes between rooms, printing, sizes of files.
 set -u
 
 bad=0
@@ -11,7 +11,7 @@ complain() {
 	fi
 }
 
-# A room may include itself, what is named here, and include/ and shared/.
+# A room may include itself, the rooms named here, and include/ and shared/.
 allowed_of() {
 	case $1 in
 	host_agent/util) echo util ;;
@@ -21,13 +21,17 @@ allowed_of() {
 	host_agent/timeline) echo util capture timeline ;;
 	host_agent/control) echo util transport capture clock control ;;
 	host_agent/clock) echo util transport discover capture timeline clock ;;
-	host_agent/source)
-		echo util transport discover capture timeline clock control source ;;
-	host_agent/format | host_agent/merge) echo util timeline source format merge ;;
-	host_agent/export) echo util capture timeline clock source format merge export ;;
+	# Recording
+	host_agent/live) echo util transport discover capture timeline clock control live ;;
+	host_agent/record) echo util transport discover capture timeline clock control live record ;;
+	# Reading
+	host_agent/store) echo util capture timeline clock store ;;
+	host_agent/merge | host_agent/format) echo util timeline store format merge ;;
+	host_agent/analyze) echo util timeline store format merge analyze ;;
+	host_agent/export) echo util capture timeline store format merge analyze export ;;
 	host_agent/cli)
-		echo util transport discover capture timeline clock control source format merge \
-			export cli ;;
+		echo util transport discover capture timeline clock control live record store format \
+			merge analyze export cli ;;
 	guest_driver/core) echo core ;;
 	guest_driver/clock) echo core clock ;;
 	guest_driver/event) echo core clock event ;;
@@ -54,6 +58,11 @@ complain "include/ includes more than include/" "$(
 complain "host and guest include each other" "$(
 	grep -rnE '^#\s*include "guest_driver/' host_agent;
 	grep -rnE '^#\s*include "host_agent/' guest_driver)"
+complain "a part of a live region knows another part, or the source" "$(
+	grep -cE '^#include "host_agent/live/(clock|control|rings|tables|threads|watch)\.h"' \
+		host_agent/live/*.[ch] | grep -v '/region_private\.h:' | grep -v ':[01]$';
+	grep -l 'host_agent/live/region_private\.h' host_agent/live/*.c |
+		grep -vE '/region(_status|_end|_flight)?\.c$')"
 complain "only cli/ prints" "$(
 	grep -nE '\b(printf|puts|putchar|perror)\(|fprintf\(std(out|err)' host_agent/*/*.c |
 		grep -v '^host_agent/cli/')"
@@ -63,7 +72,7 @@ for wrong in __BYTE_ORDER__=__ORDER_BIG_ENDIAN__ __SIZEOF_POINTER__=4; do
 			"${CC:-gcc}" -E -I. -Iinclude "-U${wrong%%=*}" "-D$wrong" - 2>&1 >/dev/null |
 			grep -q '#error "tracebraid needs' || echo shared/platform.h)"
 done
-complain "a kernel version is asked for outside compat.h" "$(
+complain "a kernel version is tested outside compat.h" "$(
 	grep -rnE 'LINUX_VERSION_CODE|KERNEL_VERSION\(' guest_driver tests/e2e/*/ |
 		grep -v '^guest_driver/compat.h')"
 complain "a file over 600 lines" "$(
@@ -77,11 +86,16 @@ complain "DKMS knows another version than the agent" "$(
 	grep -q "BRAID_AGENT_VERSION.*$(sed -n 's/^PACKAGE_VERSION=//p' guest_driver/dkms.conf)" \
 		host_agent/cli/cli.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
-# Every name that another file can see carries the prefix.
+# Every non-static name carries the prefix.
 for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do
 	[ -e "$object" ] || continue
 	complain "$object: a global name without braid_" "$(
 		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}')"
 done
+# And each function of the driver, because a kernel backtrace has only its name (backtrace.sh sees what a macro
+# defines). The kernel's trace headers call some that are named __trace_*.
+complain "a static function of the driver without braid_" "$(
+	grep -nE '^static [^=;("]*\b\w+\(' guest_driver/*.c guest_driver/*/*.[ch] shared/*.c |
+		grep -vE '\b(braid|__trace)_\w+(##call)?\(|:static (DE(FINE|CLARE)_|LIST_HEAD|void \(\*)')"
 [ "$bad" = 0 ] && echo "ok   house rules"
 exit "$bad"

@@ -3,16 +3,16 @@
  * The ring's protocol for spin: one vCPU's nesting contexts write, one reader takes sub-buffers,
  * either side dies at any step. run.sh searches it; docs/ring.md argues it in words.
  *
- * Labels bear the names of the C functions they stand for. One step is one access that another
- * context, the peer or a successor could see; steps on words that nobody else can change
- * meanwhile are merged, and the comment there says why that is so.
+ * Labels have the names of the C functions that they stand for. One step is one access that another
+ * context, the peer or a successor could see; steps on words that no one else can change
+ * meanwhile are merged, and a comment there says why.
  *
  *   model                      C
  *   -------------------------  ---------------------------------------------------------------
  *   slot[]                     map.slots: {position, state, id}
  *   sub[].position,bytes,fin   states[].commit: {position, final, bytes}
  *   sub[].first, dropped, ..   states[].first_seq, dropped, entries
- *   sub[].data                 the sub-buffer's events; a cell is 8 bytes, the least an event takes
+ *   sub[].data                 the sub-buffer's events; a cell is 8 bytes, the smallest event
  *   block[], block_index       priv->reader_block[2], reader_index
  *   tail_at, tail_off          w->tail: position (its low bits only), offset, BRAID_TAIL_CLOSED
  *   position, nest, pending    w->position, nest, pending
@@ -20,6 +20,8 @@
  *   seq_base                   w->seq_base (and priv->written, its copy)
  *   bound[]                    w->pages[].data, state, as set by bind_page()
  *   end[], entries[], drops[]  w->pages[].end_bytes, entries, dropped
+ *
+ *   Below, static functions are without their prefix: claim() is braid_writer_claim().
  *
  *   Context: reserve, again    braid_ring_try_reserve(), braid_writer_reserve()  ring.h, ring_writer.c
  *            advance           braid_writer_advance()        ring_writer.c
@@ -30,26 +32,26 @@
  *            publish_to        publish_to(), begin_next()    ring_writer.c
  *   Reader:  attach            braid_reader_attach(), find_spare(), load_block()  ring_reader.c
  *            next              braid_reader_next()           ring_reader.c
- *            take              take()                        ring_reader.c
+ *            take              take_subbuf()                 ring_reader.c
  *            look_in_hand      look_in_hand(), open_page()   ring_reader.c
- *            deliver           what the caller does with a span: copy it to where it is kept
+ *            deliver           the caller's use of a span: copy it to where it is kept
  *            done              braid_reader_done()           ring_reader.c
  *            close_page, PERSIST  close_page(), persist()    ring_reader.c
  *   Looker:                    braid_peek_begin() .. _next() .. copy .. braid_peek_valid()
  *   init                       braid_writer_init(), init_shared()
  *
  * What must hold:
- *   no torn read        a cell not yet written, or being reused, is POISON: nobody delivers one
+ *   no torn read        a cell not yet written, or being reused, is POISON and never delivered
  *   order, exact stamp  a reservation's counter is read with nothing reserved before it goes in
  *   jumps               a sub-buffer's events are of one stretch between two jumps back of the counter
- *   exact numbers       an event's sequence number is what came before it, drops included
- *   once                so two deliveries of one event bear one number, by which the keeper drops one
- *   accounting          read + lost + behind the last event of the tail = written, at the end
- *   nothing waits       turns of every loop are bounded, whatever the peer does or leaves undone
+ *   exact numbers       an event's sequence number counts all events before it, drops included
+ *   once                so two deliveries of an event have one number, and the keeper drops one
+ *   accounting          read + lost + dropped after the tail's last event = written, at the end
+ *   nothing waits       turns of every loop are bounded, whatever the peer does or does not do
  *   nest == 0           on return implies pending == 0 and that all reserved is published
- *   drained             whoever reads last gets all that was committed
+ *   drained             the last reader gets all that was committed
  *
- * Not here: stamps' encoding, hint, padding, the header's commit, priv->written, meta's counters
+ * Not modelled: stamps' encoding, hint, padding, header's commit, priv->written, meta's counters
  * (no decision depends on them); a hostile peer (tests/unit); memory order (all steps are
  * sequentially consistent; the barriers' table is in docs/ring.md).
  */
@@ -60,7 +62,7 @@
 #define N		2	/* slots, a power of two */
 #endif
 #ifndef CELLS
-#define CELLS		1	/* of data in a sub-buffer */
+#define CELLS		1	/* of data per sub-buffer */
 #endif
 #ifndef OVERWRITE
 #define OVERWRITE	1	/* BRAID_BUFFER_OVERWRITE; 0: producer/consumer */
@@ -88,9 +90,9 @@
 #define POSITIONS	16	/* stands for 2^42 */
 #define TAIL_POSITIONS	(2 * N)	/* stands for 2^16: the tail knows only low bits */
 #define FIRST		(POSITIONS - 2)	/* every position wraps in the run */
-#define FIRST_SEQ	254	/* sequence numbers too */
-#define CHASE		2	/* CHASE_TRIES, so small that it is met */
-#define TURNS		(2 * ALL + 2 + 2 * JUMPS)	/* more turns than this is a wait */
+#define FIRST_SEQ	254	/* sequence numbers wrap too */
+#define CHASE		2	/* CHASE_TRIES, small enough to be reached */
+#define TURNS		(2 * ALL + 2 + 2 * JUMPS)	/* more turns than this are a wait */
 
 #define EMPTY		0
 #define CLAIMED		1
@@ -126,24 +128,24 @@ byte position, nest, seq_base;
 bit pending;
 byte bound[N], end[N], entries[N], drops[N];
 
-/* Nobody's: what really happened ------------------------------------------------------ */
+/* Ground truth: what really happened ------------------------------------------------------ */
 
-byte reserved;			/* events that took room: numbers them, and is the clock ... */
-byte epoch;			/* ... that jumped so often */
+byte reserved;			/* reserved events: numbers them, and is the clock ... */
+byte epoch;			/* ... with this many jumps */
 byte epoch_of[N];		/* of the events in the sub-buffer */
 byte closed_at[N];		/* reserved, when the sub-buffer closed */
 byte published;			/* events that a commit word covers */
 byte dropped_at[POSITIONS];	/* drops by position */
-byte dropped, dropped_final;	/* of which published as behind a final sub-buffer */
-byte overwritten;		/* events that a claim took unread */
-byte delivered;			/* distinct ones that the keeper has */
+byte dropped, dropped_final;	/* of which published as after a final sub-buffer */
+byte overwritten;		/* unread events that a claim overwrote */
+byte delivered;			/* distinct events that the keeper has */
 byte keeper_seq;		/* the keeper's next */
 byte top;			/* the context that runs; those above it may interrupt */
 byte contexts;			/* not yet at their end */
 bit writer_dead, reader_killed, over;
 
 #define QUIET		(writer_dead || contexts == 0)
-#ifdef LATE_READER		/* nobody looks until the writer is at its end */
+#ifdef LATE_READER		/* no look until the writer is at its end */
 #define READER_BEGAN	QUIET
 #else
 #define READER_BEGAN	1
@@ -178,8 +180,8 @@ inline poison(which, cell)
 }
 
 /*
- * A context: 1 is the task, the next ones irq and NMI. It runs unless a higher one is inside.
- * nest + 1 and nest - 1 are one step each: whoever comes between load and store leaves nest as
+ * A context: 1 is the task, the next ones irq and NMI. It runs unless a higher one is running.
+ * nest + 1 and nest - 1 are one step each: a context between load and store leaves nest as
  * it found it.
  */
 proctype Context(byte left)
@@ -190,7 +192,7 @@ proctype Context(byte left)
 	bit ok;
 
 	{
-	skip;				/* spin wants no label first in a block */
+	skip;				/* spin does not allow a label first in a block */
 idle:
 	if
 	:: left == 0 -> goto finished
@@ -230,7 +232,7 @@ again:
 	now = reserved;			/* counter() */
 #endif
 #endif
-	atomic {			/* braid_local_cas(): takes room and installs the stamp */
+	atomic {			/* braid_local_cas(): reserves, and installs the stamp */
 		if
 		:: tail_at == at && tail_off == off ->
 			assert(now == reserved);
@@ -250,7 +252,7 @@ again:
 	goto commit;
 #endif
 write:
-	/* Loads of pages[] before the store: bound[] of an unpublished position stands still. */
+	/* Loads of pages[] before the store: bound[] of an unpublished position is constant. */
 	atomic {
 		id = bound[at % N];
 		assert(sub[id].data[off] == POISON);
@@ -269,7 +271,7 @@ write:
 advance:
 	if
 	:: off != CLOSED ->
-		atomic {		/* braid_local_cas(): nobody else reserves here */
+		atomic {		/* braid_local_cas(): no one else reserves here */
 			if
 			:: tail_at == at && tail_off == off ->
 				tail_off = CLOSED; closed_at[at % N] = reserved
@@ -280,7 +282,7 @@ advance:
 		off = CLOSED
 	:: else
 	fi;
-	/* The guard's position can't move while we are inside, so it is one step with the load. */
+	/* The guard's position can't move during this context, so it is one step with the load. */
 	atomic {
 		to = WRAP(position + (at + TAIL_POSITIONS - position % TAIL_POSITIONS) % TAIL_POSITIONS + 1);
 #ifdef BUG_guard_by_slot		/* "is the sub-buffer in the slot published?": the reader may have it */
@@ -371,7 +373,7 @@ drop:
 	goto publish;
 
 commit:
-	/* nest, position and pages[] stand still while we are inside: one step with the store. */
+	/* nest, position and pages[] are constant during this context: one step with the store. */
 	atomic {
 #ifdef BUG_fast_though_nested
 		if
@@ -405,7 +407,7 @@ commit:
 	nest = 1;
 
 publish:
-	if				/* nest of ours: whoever nests in us puts it back */
+	if				/* nest is ours: nested contexts restore it */
 	:: nest == 1 -> goto outermost
 	:: else
 	fi;
@@ -423,7 +425,7 @@ publish_to:
 	atomic { id = bound[to % N]; sub[id].dropped = drops[to % N] }
 	if
 	:: to % TAIL_POSITIONS != s_pos ->
-		d_step {		/* begin_next(): words that nobody looks at yet */
+		d_step {		/* begin_next(): words that no one reads yet */
 			now = bound[WRAP(to + 1) % N];
 			sub[now].first = (seq_base + entries[to % N] + drops[to % N]) & 255;
 			sub[now].dropped = 0;
@@ -521,7 +523,7 @@ inline PERSIST()
 	d_step { block[half].next_seq = next_seq; block[half].read = read; block[half].lost = lost };
 	d_step {
 		block_index = half;
-		/* The other half is never looked at again: no two states for what it holds. */
+		/* The other half is never read again: its content makes no separate states. */
 		block[1 - half].position = NOWHERE; block[1 - half].bytes = 0;
 		block[1 - half].next_seq = 0; block[1 - half].read = 0; block[1 - half].lost = 0;
 		half = 0
@@ -568,7 +570,7 @@ attach:
 
 next:
 	atomic {
-		quiet = QUIET;		/* what was committed before this call is to be found */
+		quiet = QUIET;		/* must find all committed before this call */
 		tries = 0;
 		if
 		:: in_hand -> goto look_in_hand
@@ -648,13 +650,13 @@ look_in_hand:
 	:: bytes == taken -> goto close_page
 	:: else
 	fi;
-#ifdef ABANDON				/* the caller may look at a span and not take it this time */
+#ifdef ABANDON				/* the caller may read a span without consuming it */
 	if
 	:: goto nothing
 	:: skip
 	fi;
 #endif
-#ifdef BUG_persist_before_delivery	/* say it is taken, then take it */
+#ifdef BUG_persist_before_delivery	/* record it as consumed, then consume it */
 	d_step {
 		v = (fin -> span_entries - ((next_seq + 256 - first) & 255) : bytes - taken);
 		want = taken; taken = bytes; read = read + v; next_seq = (next_seq + v) & 255
@@ -675,7 +677,7 @@ deliver:
 			assert(v != POISON);
 			if
 			:: v != 0 ->
-				/* its number: all that was reserved before it, all dropped before its page */
+				/* its number: all reserved before it, dropped before its page */
 				want = FIRST_SEQ + v - 1;
 				s_pos = FIRST;
 				do
@@ -685,7 +687,7 @@ deliver:
 				assert(((next_seq + events) & 255) == (want & 255));
 				if
 				:: !SEQ_AHEAD(keeper_seq, want & 255) -> delivered++; keeper_seq = (want + 1) & 255
-				:: else	/* from a reader that died before it could say so */
+				:: else	/* from a reader that died before it could record that */
 				fi;
 				events++
 			:: else
@@ -727,7 +729,7 @@ close_page:
 		pos = WRAP(pos + 1); taken = 0;
 		first = 0; bytes = 0; fin = 0; span_entries = 0; span_dropped = 0; s_pos = 0
 	}
-	/* look_in_hand() said -EAGAIN or a span was done: either way the next turn takes. */
+	/* look_in_hand() returned -EAGAIN or a span is done: either way the next turn takes. */
 	goto next;
 
 nothing:
@@ -758,7 +760,7 @@ drained:
 		:: !writer_dead ->
 			assert(in_hand && nest == 0);
 			assert(published == reserved && reserved + dropped == ALL);
-			/* left: what was dropped behind the tail, which is not final */
+			/* left: drops after the tail, which is not final */
 			assert(read + lost + sub[id].dropped == ALL)
 		:: else
 		fi;
@@ -807,7 +809,7 @@ proctype Clock() provided (!reader_killed)
 #endif
 
 #ifdef PEEK
-/* One look without touching, at the hand or at one slot, at any time. */
+/* One look without changes, at the hand or at one slot, at any time. */
 proctype Looker() provided (!reader_killed)
 {
 	byte id, pos, bytes, k, n;

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Searches all states of the ring's model in small shapes, and checks that its mutants are found:
+# Searches all states of the ring's model in small shapes, and checks that it detects its mutants:
 # run.sh [--full] [NAME...]
 set -u
 
 room=$(cd "$(dirname "$0")" && pwd)
 out=$room/../../build/model
-full=0
-[ "${1-}" = --full ] && full=1 && shift
+full=0 background=
+[ "${1-}" = --full ] && full=1 && background='nice -n 19' && shift	# it takes hours
 only=" $* "
 passed=0 failed=0
 
@@ -15,7 +15,7 @@ for tool in spin gcc; do
 	command -v "$tool" >/dev/null || { echo "run.sh: $tool is not installed"; exit 1; }
 done
 mkdir -p "$out" || exit 1
-# spin and pan write beside the model that they are given.
+# spin and pan write their files next to the model.
 cp "$room/ring.pml" "$out/" || exit 1
 cd "$out" || exit 1
 
@@ -35,16 +35,18 @@ fail() {
 	echo "FAIL $*"
 }
 
-# search OPTIMIZE MEGABYTES DEFINES: leaves pan.log; fails when it could not be built or run
+# search OPTIMIZE MEGABYTES DEFINES: writes pan.log; fails if pan could not be built or run
 search() {
 	optimize=$1 megabytes=$2
 	shift 2
 	rm -f pan pan.* ring.pml.trail
-	# The model merges what may be merged by hand: nothing is left to spin's own reduction.
-	nice -n 19 spin -a "$@" ring.pml >pan.log 2>&1 &&
-		nice -n 19 gcc "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="$megabytes" \
+	# The model merges steps itself, so spin's own reduction would not help.
+	# shellcheck disable=SC2086 # a command and its arguments, or nothing
+	$background spin -a "$@" ring.pml >pan.log 2>&1 &&
+		$background gcc "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="$megabytes" \
 			-o pan pan.c >>pan.log 2>&1 || return 1
-	nice -n 19 timeout 3600 ./pan -m100000 -w24 >pan.log 2>&1
+	# shellcheck disable=SC2086
+	$background timeout 3600 ./pan -m100000 -w24 >pan.log 2>&1
 }
 
 # A search that ran out of memory, depth or time proves nothing.
@@ -58,7 +60,7 @@ trail() {
 	[ -f ring.pml.trail ] && spin -t -p "$@" ring.pml 2>&1 | tail -60 | sed 's/^/     /'
 }
 
-# proves NAME MEGABYTES DEFINES: no state of this shape breaks a promise
+# proves NAME MEGABYTES DEFINES: no state of this shape violates an assertion
 proves() {
 	name=$1 megabytes=$2
 	shift 2
@@ -79,12 +81,12 @@ catches() {
 	if search -O0 1500 "-DBUG_$name" "$@" && grep -q 'errors: 1' pan.log; then
 		ok "mutant $name: $(sed -n 's/^pan:1: \(.*\) (at depth.*/\1/p' pan.log | cut -c1-70)"
 	else
-		fail "mutant $name was not found ($*)"
+		fail "mutant $name was not detected ($*)"
 		trail "$@"
 	fi
 }
 
-# Shapes. One cell a sub-buffer makes each event a new sub-buffer: most laps for the fewest states.
+# Shapes. With one cell per sub-buffer each event begins a new one: most laps for the fewest states.
 proves nested_overwrite 1500 -DTASK=2 -DIRQ=2
 proves nested_full_stops 1500 -DTASK=2 -DIRQ=1 -DOVERWRITE=0
 proves three_contexts 1500 -DTASK=1 -DIRQ=1 -DNMI=1 -DLATE_READER
@@ -110,7 +112,7 @@ if [ "$full" = 1 ]; then
 	proves look_nested 12000 -DTASK=2 -DIRQ=1 -DREADER_DEATHS=1 -DPEEK
 fi
 
-# Teeth: each flaw is one that the C code could have.
+# Mutants: each flaw is one that the C code could have.
 catches commit_before_data -DTASK=2 -DIRQ=0
 catches counter_before_tail -DTASK=1 -DIRQ=1 -DCELLS=2
 catches claim_any_position -DTASK=1 -DIRQ=3 -DLATE_READER

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sets a VM up that is about to break a rule. */
+/* Sets up a VM that is about to break a rule. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static char dir[] = "/tmp/bad_vm.XXXXXX";
 
 static int serve(void *arg)
 {
-	int ret = braid_port_serve(arg);
+	int ret = braid_endpoint_serve(arg);
 
 	return vm.front.pumped < 0 ? vm.front.pumped : ret;
 }
@@ -68,12 +68,12 @@ void bad_vm_begin(u64 protocol)
 	char address[96];
 
 	snprintf(address, sizeof(address), "vhost-user:%s%s", vm.socket_path, vm.options ?: "");
-	NEED(!braid_port_open(&vm.port, address));
-	/* Nobody records it. */
-	((struct braid_vhost_port *)vm.port)->hold_ns = 20000;
+	NEED(!braid_endpoint_open(&vm.endpoint, address));
+	/* It is not recorded. */
+	((struct braid_vhost_endpoint *)vm.endpoint)->hold_ns = 20000;
 	vm.region_fd = memfd_create("region", MFD_CLOEXEC);
 	NEED(vm.region_fd >= 0 && !ftruncate(vm.region_fd, REGION_BYTES));
-	front_end_init(&vm.front, serve, vm.port);
+	front_end_init(&vm.front, serve, vm.endpoint);
 	vm.front.protocol |= protocol;
 	front_end_add_memory(&vm.front, REGION, vm.region_fd, 0, REGION_BYTES);
 	front_end_connect(&vm.front, vm.socket_path);
@@ -83,12 +83,12 @@ void bad_vm_end(void)
 {
 	front_end_free(&vm.front);
 	close(vm.region_fd);
-	braid_port_close(vm.port);
+	braid_endpoint_close(vm.endpoint);
 }
 
 int bad_vm_serve(void)
 {
-	return serve(vm.port);
+	return serve(vm.endpoint);
 }
 
 bool bad_vm_dropped(void)
@@ -96,7 +96,7 @@ bool bad_vm_dropped(void)
 	int n;
 
 	for (n = 0; n < 100; n++) {
-		vm.front.pumped = serve(vm.port);
+		vm.front.pumped = serve(vm.endpoint);
 		if (front_end_receive(&vm.front, 0) < 0)
 			return true;
 	}

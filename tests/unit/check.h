@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The least a unit test needs: checks that say where they failed, and a verdict. */
+/* The basics of a unit test: checks that print where they failed, and a verdict. */
 #ifndef BRAID_TESTS_CHECK_H
 #define BRAID_TESTS_CHECK_H
 

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether Google's protobuf reads out of a Perfetto trace what the report says:
-compare_perfetto.py REPORT.json TRACE
+"""Compares a Perfetto trace, as read by Google's protobuf, with the report:
+compare_perfetto.py REPORT.json TRACE STATES
 
-Numbers and names of Perfetto's messages are told here once more, so that a slip in
-perfetto.proto shows.
+STATES has a line for each state that a vCPU was in: guest, vCPU, state, ns.
+
+Numbers and names of Perfetto's messages are repeated here, so that a mistake in
+perfetto.proto is detected.
 """
 
 import collections
 import json
+import re
 import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -18,7 +21,8 @@ FTRACE_CLOCK_MONO_RAW = 4
 OWN_FIELDS = range(65536, 131072)
 SLICE_BEGIN, SLICE_END, INSTANT = 1, 2, 3
 START_OF_TRACE, END_OF_TRACE = 1, 2
-MOST_ELEMENTS = 128  # of an array in the report
+CLEARED, NEEDS_STATE = 1, 2
+MOST_ELEMENTS = 128  # elements of an array in the report
 
 # "Message: [*]type name=number ...", * for repeated.
 SCHEMA = """
@@ -28,7 +32,9 @@ TracePacket: FtraceEventBundle ftrace_events=1 ClockSnapshot clock_snapshot=6 ui
   uint32 sequence_flags=13
   FtraceStats ftrace_stats=34 SystemInfo system_info=45 uint32 timestamp_clock_id=58
   TrackDescriptor track_descriptor=60 uint32 machine_id=98 RemoteClockSync remote_clock_sync=107
+  Defaults trace_packet_defaults=59
   Rename generic_kernel_task_rename_event=120 Attributes trace_attributes=126
+Defaults: uint32 timestamp_clock_id=58
 Clock: uint32 clock_id=1 uint64 timestamp=2
 ClockSnapshot: *Clock clocks=1 uint32 primary_trace_clock=2
 SyncedClocks: ClockSnapshot client_clocks=2 ClockSnapshot host_clocks=3
@@ -43,12 +49,16 @@ CpuStats: uint64 cpu=1 uint64 entries=2 uint64 overrun=3 uint64 commit_overrun=4
   uint64 dropped_events=8 uint64 read_events=9
 FtraceStats: uint32 phase=1 *CpuStats cpu_stats=2
 TrackDescriptor: uint64 uuid=1 string name=2 uint64 parent_uuid=5 string description=14
-Annotation: bool bool_value=2 uint64 uint_value=3 int64 int_value=4 string string_value=6
-  string name=10
-TrackEvent: *Annotation debug_annotations=4 uint32 type=9 uint64 track_uuid=11
+Annotation: uint64 name_iid=1 bool bool_value=2 uint64 uint_value=3 int64 int_value=4
+  string string_value=6
+  string name=10 uint64 string_value_iid=17
+TrackEvent: *uint64 category_iids=3 *Annotation debug_annotations=4 uint32 type=9
+  uint64 name_iid=10 uint64 track_uuid=11 *fixed64 flow_ids=47
   *string categories=22 string name=23 string correlation_id_str=53
 Interned: uint64 iid=1 bytes str=2
-InternedData: *Interned kernel_symbols=26
+InternedData: *Interned event_categories=1 *Interned event_names=2
+  *Interned debug_annotation_names=3 *Interned kernel_symbols=26
+  *Interned debug_annotation_string_values=29
 OwnEvent: int32 field_id=1 bytes event_descriptor=2 string group_name=3
 FtraceEventBundle: uint32 cpu=1 *FtraceEvent event=2 bool lost_events=3 uint32 ftrace_clock=5
   *OwnEvent generic_event_descriptors=11
@@ -105,7 +115,7 @@ Ipi: string reason=1
 
 
 def load_schema():
-    """The messages' classes, by name."""
+    """The classes of the messages, by name."""
     file = descriptor_pb2.FileDescriptorProto(name="perfetto", package="p")
     for line in SCHEMA.replace("\n  ", " ").split("\n"):
         if not line:
@@ -113,8 +123,8 @@ def load_schema():
         name, _, fields = line.partition(": ")
         message = file.message_type.add(name=name)
         words = fields.split()
-        for kind, told in zip(words[::2], words[1::2]):
-            field = message.field.add(name=told.split("=")[0], number=int(told.split("=")[1]))
+        for kind, spec in zip(words[::2], words[1::2]):
+            field = message.field.add(name=spec.split("=")[0], number=int(spec.split("=")[1]))
             field.label = field.LABEL_REPEATED if kind[0] == "*" else field.LABEL_OPTIONAL
             kind = kind.lstrip("*")
             if kind[0].isupper():
@@ -125,7 +135,7 @@ def load_schema():
 
 
 def values_of(message):
-    """A message's fields as they are on the wire: names and values."""
+    """A message's fields as encoded: names and values."""
     return {
         field.name: list(value) if field.label == field.LABEL_REPEATED else value
         for field, value in message.ListFields()
@@ -136,12 +146,12 @@ Event = collections.namedtuple("Event", "ns name pid fields")
 
 
 class Trace:
-    """What is in the file, by machine and CPU."""
+    """The content of the trace, by machine and CPU."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
             trace = load_schema()["p.Trace"].FromString(file.read())
-        self.own = {}  # classes of events that tell their own fields: by machine and number
+        self.own = {}  # classes of self-describing events: by machine and number
         self.names = {}  # of machines
         self.events = collections.defaultdict(list)
         self.after_loss = collections.defaultdict(set)  # numbers of events
@@ -149,16 +159,20 @@ class Trace:
         self.synced, self.snapshots = set(), []
         self.functions = {}  # names, by machine and address
         self.tracks, self.on_track = {}, collections.defaultdict(list)
+        self.strings, self.clocks = {}, {}  # by sequence: interned, by field; and the default
         for packet in trace.packet:
             assert not packet.UnknownFields(), packet
             self.take(packet)
         self.keep_order()
-        # From the host's clock to the time line, which is the one that the report shows.
+        # From the host's clock to the timeline, which is the one that the report shows.
         self.shift = self.snapshots[0][TRACE_FILE] - self.snapshots[0][MONO_RAW]
 
     def take(self, packet):
-        """One packet."""
-        machine = packet.machine_id
+        """Reads one packet."""
+        machine, sequence = packet.machine_id, packet.trusted_packet_sequence_id
+        if packet.HasField("trace_packet_defaults"):
+            assert packet.sequence_flags == CLEARED
+            self.clocks[sequence] = packet.trace_packet_defaults.timestamp_clock_id
         if packet.HasField("ftrace_events"):
             self.take_bundle(machine, packet.ftrace_events)
         elif packet.HasField("system_info"):
@@ -181,32 +195,53 @@ class Trace:
             assert len(rounds) == 2
             self.synced.add(machine)
         elif packet.HasField("interned_data"):
+            for field, entries in packet.interned_data.ListFields():
+                for entry in entries if field.name != "kernel_symbols" else []:
+                    assert entry.iid and (sequence, field.name, entry.iid) not in self.strings
+                    self.strings[sequence, field.name, entry.iid] = entry.str.decode()
             for symbol in packet.interned_data.kernel_symbols:
                 assert (machine, symbol.iid) not in self.functions
                 self.functions[machine, symbol.iid] = symbol.str.decode()
         elif packet.HasField("track_descriptor"):
             self.tracks[packet.track_descriptor.uuid] = (machine, packet.track_descriptor.name)
         elif packet.HasField("track_event"):
-            assert packet.timestamp_clock_id == MONO_RAW and packet.trusted_packet_sequence_id
+            clock = packet.timestamp_clock_id or self.clocks[sequence]
+            assert clock == MONO_RAW and sequence
+            self.spell_out(packet.sequence_flags, sequence, packet.track_event)
             self.on_track[packet.track_event.track_uuid].append(
                 (packet.timestamp, packet.track_event)
             )
 
+    def spell_out(self, flags, sequence, event):
+        """Replaces numbers of interned strings, which precede the event."""
+        def text(field, iid):
+            assert flags & NEEDS_STATE
+            return self.strings[sequence, field, iid]
+
+        if event.name_iid:
+            event.name = text("event_names", event.name_iid)
+        event.categories.extend(text("event_categories", iid) for iid in event.category_iids)
+        for a in event.debug_annotations:
+            if a.name_iid:
+                a.name = text("debug_annotation_names", a.name_iid)
+            if a.string_value_iid:
+                a.string_value = text("debug_annotation_string_values", a.string_value_iid)
+
     def take_bundle(self, machine, bundle):
-        """Events of one CPU, and the messages of those that nobody else knows."""
+        """Reads the events of one CPU, and the descriptors of self-describing ones."""
         for own in bundle.generic_event_descriptors:
-            told = descriptor_pb2.DescriptorProto.FromString(own.event_descriptor)
+            described = descriptor_pb2.DescriptorProto.FromString(own.event_descriptor)
             file = descriptor_pb2.FileDescriptorProto(name=f"own{own.field_id}")
             file.package = f"own{machine}_{own.field_id}"
-            file.message_type.add().CopyFrom(told)
+            file.message_type.add().CopyFrom(described)
             assert own.field_id in OWN_FIELDS and own.group_name
-            assert all(field.number < 32 for field in told.field)
+            assert all(field.number < 32 for field in described.field)
             pool = descriptor_pool.DescriptorPool()
             pool.Add(file)
-            found = pool.FindMessageTypeByName(f"{file.package}.{told.name}")
+            found = pool.FindMessageTypeByName(f"{file.package}.{described.name}")
             factory = message_factory.MessageFactory(pool)
             assert (machine, own.field_id) not in self.own
-            self.own[machine, own.field_id] = (told.name, factory.GetPrototype(found))
+            self.own[machine, own.field_id] = (described.name, factory.GetPrototype(found))
         assert bundle.ftrace_clock == FTRACE_CLOCK_MONO_RAW and bundle.HasField("cpu")
         events = self.events[machine, bundle.cpu]
         if bundle.lost_events:
@@ -215,13 +250,13 @@ class Trace:
             events.append((machine, event))
 
     def keep_order(self):
-        """The events, each as name and fields; own messages may be told behind them."""
+        """Converts all events to names and fields; descriptors may follow the events that use them."""
         for events in self.events.values():
             events[:] = [self.event(machine, event) for machine, event in events]
             assert all(a.ns <= b.ns for a, b in zip(events, events[1:]))
 
     def event(self, machine, event):
-        """Name and fields of one."""
+        """The name and fields of one event."""
         assert event.HasField("pid")
         for unknown in event.UnknownFields():
             name, message = self.own[machine, unknown.field_number]
@@ -237,81 +272,81 @@ class Trace:
 
 
 class Report:
-    """What the report says, by stream and CPU."""
+    """The content of the report, by stream and CPU."""
 
     def __init__(self, path):
         self.events = collections.defaultdict(list)
         self.after_loss = collections.defaultdict(set)
-        self.streams, self.befell = {}, collections.defaultdict(list)
+        self.streams, self.incidents = {}, collections.defaultdict(list)
         self.header, self.all = {}, []
         with open(path, encoding="utf-8") as file:
             for line in file:
                 self.take(json.loads(line))
 
-    def take(self, told):
-        """One line."""
-        if told["type"] == "stream":
-            self.streams[told["stream"]] = told
-        elif told["type"] == "event":
-            self.events[told["stream"], told["cpu"]].append(told)
-            self.all.append(told)
-        elif told["type"] in ("lost", "note"):
-            self.befell[told["stream"]].append(told)
-            if told["type"] == "lost":
-                where = told["stream"], told["cpu"]
+    def take(self, line):
+        """Reads one line."""
+        if line["type"] == "stream":
+            self.streams[line["stream"]] = line
+        elif line["type"] == "event":
+            self.events[line["stream"], line["cpu"]].append(line)
+            self.all.append(line)
+        elif line["type"] in ("lost", "note"):
+            self.incidents[line["stream"]].append(line)
+            if line["type"] == "lost":
+                where = line["stream"], line["cpu"]
                 self.after_loss[where].add(len(self.events[where]))
         else:
-            self.header.update(told)
+            self.header.update(line)
 
 
-def tame(text):
-    """A string as the export has it."""
+def sanitized(text):
+    """A string as in the export."""
     while text.endswith("\n"):
         text = text[:-1]
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def same(told, found):
-    """Whether a field has the same value: of numbers, the bits that there are."""
-    if isinstance(told, str) and isinstance(found, list):  # the report takes bytes for a string
-        return told.encode() == bytes(found).split(b"\0")[0]
-    if isinstance(told, str):
-        return tame(told) == found
-    if isinstance(told, list):
-        return len(told) == min(len(found), MOST_ELEMENTS) and all(map(same, told, found))
-    return (told - found) % (1 << 32 if -(1 << 31) <= found < 1 << 32 else 1 << 64) == 0
+def same(value, found):
+    """Whether a field has the same value; of numbers, the encoded bits are compared."""
+    if isinstance(value, str) and isinstance(found, list):  # the report prints bytes as a string
+        return value.encode() == bytes(found).split(b"\0")[0]
+    if isinstance(value, str):
+        return sanitized(value) == found
+    if isinstance(value, list):
+        return len(value) == min(len(found), MOST_ELEMENTS) and all(map(same, value, found))
+    return (value - found) % (1 << 32 if -(1 << 31) <= found < 1 << 32 else 1 << 64) == 0
 
 
-def check_event(told, found, shift, function):
-    """One event of the report and of the trace."""
-    assert told["ns"] == found.ns + shift, (told, found)
-    assert told.get("subevent", told["event"]) == found.name, (told, found)
-    assert told.get("pid", 0) & 0xFFFFFFFF == found.pid, (told, found)
-    if set(found.fields) in ({"text"}, {"raw"}) and set(told["fields"]) != {"text"}:
-        assert tame(told["text"]) == list(found.fields.values())[0], (told, found)
+def check_event(line, found, shift, function):
+    """Compares one event of the report and of the trace."""
+    assert line["ns"] == found.ns + shift, (line, found)
+    assert line.get("subevent", line["event"]) == found.name, (line, found)
+    assert line.get("pid", 0) & 0xFFFFFFFF == found.pid, (line, found)
+    if set(found.fields) in ({"text"}, {"raw"}) and set(line["fields"]) != {"text"}:
+        assert sanitized(line["text"]) == list(found.fields.values())[0], (line, found)
         return
-    fields = {name: value for name, value in told["fields"].items() if value != []}
-    assert set(fields) == set(found.fields), (told, found)
+    fields = {name: value for name, value in line["fields"].items() if value != []}
+    assert set(fields) == set(found.fields), (line, found)
     for name, value in fields.items():
-        assert same(value, found.fields[name]), (name, told, found)
+        assert same(value, found.fields[name]), (name, line, found)
     if function:
-        assert f"function={function} " in told["text"] + " ", (told, function)
+        assert f"function={function} " in line["text"] + " ", (line, function)
 
 
-def check_befell(told, ns, event, shift):
-    """A loss or a note, and an instant."""
+def check_incident(line, ns, event, shift):
+    """Compares a loss or a note with an instant."""
     args = {a.name: a.string_value or a.uint_value for a in event.debug_annotations}
-    assert event.type == INSTANT and ns + shift == told["ns"], (told, event)
-    if told["type"] == "note":
-        assert event.name == "NOTE " + tame(told["text"]), (told, event)
+    assert event.type == INSTANT and ns + shift == line["ns"], (line, event)
+    if line["type"] == "note":
+        assert event.name == "NOTE " + sanitized(line["text"]), (line, event)
     else:
-        assert event.name.startswith("LOST") and args["cpu"] == told["cpu"], (told, event)
-        assert args.get("lost") == told["lost"], (told, event)
-        assert args.get("damaged") == told.get("damaged"), (told, event)
+        assert event.name.startswith("LOST") and args["cpu"] == line["cpu"], (line, event)
+        assert args.get("lost") == line["lost"], (line, event)
+        assert args.get("damaged") == line.get("damaged"), (line, event)
 
 
 def check_vcpus(report, trace):
-    """A slice for each time that a known thread was in guest mode. Returns how many."""
+    """Checks that each time of a known thread in guest mode has a slice. Returns how many."""
     threads = {
         v["tid"] for stream in report.streams.values() for v in stream.get("vcpus", [])
     }
@@ -349,8 +384,79 @@ def check_vcpus(report, trace):
     return sum(map(len, edges.values())) // 2
 
 
+Slice = collections.namedtuple("Slice", "vcpu begin end name args flows")
+
+
+def read_slices(vcpu, on_track):
+    """A vCPU's slices, which follow each other without a gap, and the instants in them."""
+    slices, instants, opened = [], [], None
+    for ns, event in sorted(on_track, key=lambda one: one[0]):  # stable: as trace_processor
+        args = {a.name: a.string_value for a in event.debug_annotations}
+        assert len(args) == len(event.debug_annotations)
+        flows = list(event.flow_ids)
+        if event.type == SLICE_END:
+            slices.append(opened._replace(end=ns))
+            assert slices[-1].begin < ns and not event.debug_annotations and not flows
+            opened = None
+            continue
+        assert list(event.categories) == ["tracebraid"] and event.name
+        if event.type == SLICE_BEGIN:
+            assert not opened and (not slices or slices[-1].end == ns), (vcpu, ns)
+            opened = Slice(vcpu, ns, None, event.name, args, flows)
+        else:
+            assert event.type == INSTANT and len(flows) == 1 and not args, event
+            instants.append(Slice(vcpu, ns, ns, event.name, args, flows))
+    assert not opened
+    return slices, instants
+
+
+def check_flow(ends):
+    """A flow's two ends: a wakeup and its task's slice, or a stolen slice and a culprit's."""
+    assert len(ends) == 2, ends
+    wakes = [end for end in ends if end.begin == end.end]
+    if wakes:
+        task = [end for end in ends if end.begin != end.end][0]
+        pid = re.search(r"\[\d+\]$", task.args["task"])[0]  # its name may have changed
+        assert wakes[0].name.startswith("wakes ") and wakes[0].name.endswith(pid), ends
+        assert wakes[0].begin <= task.end and wakes[0].vcpu[0] == task.vcpu[0], ends
+        return True
+    for stolen, other in ends, ends[::-1]:
+        named = " ".join(v for k, v in stolen.args.items() if k.startswith("culprit"))
+        by = f"{other.vcpu[0]}/vCPU {other.vcpu[1]}" in named or " more" in named
+        if stolen.name == "stolen" and by and stolen.vcpu != other.vcpu:
+            assert stolen.begin < other.end and other.begin < stolen.end, ends
+            return False
+    raise AssertionError(ends)
+
+
+def check_states(path, trace):
+    """Compares vCPUs' states with what is expected. Returns numbers of slices, flows, wakeups."""
+    want, found = {}, collections.Counter()
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            guest, vcpu, state, ns = line.split("\t")
+            want[guest, int(vcpu), state] = int(ns)
+    flows, nr, nr_wakes = collections.defaultdict(list), 0, 0
+    for uuid, (machine, name) in trace.tracks.items():
+        if not name.endswith(", state"):
+            continue
+        guest, vcpu = name[: -len(", state")].rsplit(" vCPU ", 1)
+        slices, wakes = read_slices((guest, int(vcpu)), trace.on_track[uuid])
+        assert machine == 0 and slices
+        nr, nr_wakes = nr + len(slices), nr_wakes + len(wakes)
+        for one in slices:
+            found[guest, int(vcpu), one.name.partition(":")[0]] += one.end - one.begin
+            assert ("culprit" in one.args) == (one.name == "stolen"), one
+        for one in slices + wakes:
+            for flow in one.flows:
+                flows[flow].append(one)
+    assert want == found, (want, found)
+    assert sum(map(check_flow, flows.values())) == nr_wakes
+    return nr, len(flows) - nr_wakes, nr_wakes
+
+
 def check_clocks(report, trace):
-    """Times are of the host's clock, which the first snapshot ties to the file's time line."""
+    """Checks that times are of the host's clock, which the first snapshot relates to the file's timeline."""
     first = trace.snapshots[0]
     assert first[MONO_RAW] == report.header["start_ns"]
     for snapshot in trace.snapshots:
@@ -359,16 +465,16 @@ def check_clocks(report, trace):
     assert trace.synced == {machine for machine in trace.names if machine}
     for name, stream in report.streams.items():
         if name in trace.names.values():
-            told = trace.attributes[f"{name}.clock"]
+            attribute = trace.attributes[f"{name}.clock"]
             bound = stream["bound_ns"]
-            assert told.startswith(stream["clock"]), told
+            assert attribute.startswith(stream["clock"]), attribute
             if report.header["clock"] != "realtime":
-                told_bound = "unknown" if bound is None else f"{bound} ns"
-                assert told.endswith(f"bound {told_bound}"), told
+                stated_bound = "unknown" if bound is None else f"{bound} ns"
+                assert attribute.endswith(f"bound {stated_bound}"), attribute
 
 
 def check_stats(report, trace, machine, name):
-    """What was read and lost in all."""
+    """Compares the totals of events read and lost."""
     stream = report.streams[name]
     stats = trace.stats[machine, END_OF_TRACE]
     assert len(trace.stats[machine, START_OF_TRACE]) == len(stats)
@@ -379,16 +485,16 @@ def check_stats(report, trace, machine, name):
 
 
 def main():
-    """The whole comparison."""
+    """Compares everything."""
     report, trace = Report(sys.argv[1]), Trace(sys.argv[2])
     machines = {name: machine for machine, name in trace.names.items()}
     assert len(machines) == len(trace.names)
     events = {(machines[stream], cpu): e for (stream, cpu), e in report.events.items() if e}
     assert set(events) == {where for where, e in trace.events.items() if e}
-    for where, told in events.items():
+    for where, of_cpu in events.items():
         found = trace.events[where]
-        assert len(told) == len(found), (where, len(told), len(found))
-        for of_report, of_trace in zip(told, found):
+        assert len(of_cpu) == len(found), (where, len(of_cpu), len(found))
+        for of_report, of_trace in zip(of_cpu, found):
             function = trace.functions.get((where[0], of_trace.fields.get("function")))
             check_event(of_report, of_trace, trace.shift, function)
     losses = {(machines[s], cpu): at for (s, cpu), at in report.after_loss.items()}
@@ -396,18 +502,20 @@ def main():
     for name, machine in machines.items():
         tracks = [u for u, t in trace.tracks.items() if t == (machine, f"{name}: losses and notes")]
         assert len(tracks) == 1
-        befell = trace.on_track[tracks[0]]
-        assert len(befell) == len(report.befell[name]), (name, befell)
-        for told, (ns, event) in zip(report.befell[name], befell):
-            check_befell(told, ns, event, trace.shift)
+        incidents = trace.on_track[tracks[0]]
+        assert len(incidents) == len(report.incidents[name]), (name, incidents)
+        for line, (ns, event) in zip(report.incidents[name], incidents):
+            check_incident(line, ns, event, trace.shift)
         check_stats(report, trace, machine, name)
     check_clocks(report, trace)
     vcpus = check_vcpus(report, trace)
-    lost = sum(b["lost"] or 0 for told in report.befell.values() for b in told if "lost" in b)
+    states = check_states(sys.argv[3], trace)
+    lost = sum(b["lost"] or 0 for line in report.incidents.values() for b in line if "lost" in b)
     own = len({name for name, _ in trace.own.values()})
     print(
         f"{len(report.all)} events, {lost} lost, {own} own, {vcpus} slices, "
-        f"{len(trace.functions)} functions"
+        f"{len(trace.functions)} functions, {states[0]} states, {states[1]} flows, "
+        f"{states[2]} wakeups"
     )
 
 

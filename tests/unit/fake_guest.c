@@ -13,14 +13,14 @@
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
 
-#define STEP_NS		500000		/* between two looks, unless told */
-#define SPIN_NS		2000000		/* for pings, in a burst */
+#define STEP_NS		500000		/* between two polls, by default */
+#define SPIN_NS		2000000		/* of polling for the next ping of a burst */
 
 static const char *const systems[FAKE_NR_EVENTS] = { "sched", "sched", "irq", "test" };
 static const char *const names[FAKE_NR_EVENTS] = { "sched_switch", "sched_wakeup",
 						   "irq_handler_entry", "count" };
 
-/* Of the guest made last; a counter is read without knowing whose it is. */
+/* Of the latest guest: a counter is read without a reference to its guest. */
 static const u64 *gain;
 
 static u64 now_ns(void)
@@ -47,7 +47,7 @@ static void *section(struct fake_guest *g, u32 id)
 	return g->base + g->sb.sections[id].offset;
 }
 
-/* Events have a number that grows by one from event to event of a ring. */
+/* Each event has a number that is one larger than the previous one's in its ring. */
 static void make_format(char *to, size_t room, u32 id)
 {
 	snprintf(to, room,
@@ -186,7 +186,7 @@ static void init_rings(struct fake_guest *g, u32 buffer)
 	}
 }
 
-/* Tells of buffers that changed. */
+/* Announces changed buffers. */
 static void publish_buffers(struct fake_guest *g)
 {
 	struct braid_superblock *shared = (struct braid_superblock *)g->base;
@@ -240,7 +240,7 @@ bool fake_guest_followed(struct fake_guest *g)
 	return braid_load_acquire(&box->agent_buffers_seq) == g->sb.buffers_seq;
 }
 
-/* What a driver does when it loads. */
+/* The steps of a driver that loads. */
 static void load(struct fake_guest *g)
 {
 	struct braid_superblock *shared = (struct braid_superblock *)g->base;
@@ -339,7 +339,7 @@ static void serve_mailbox(struct fake_guest *g)
 	braid_store_release(&box->done_seq, seq);
 }
 
-/* As the driver does: what the host's clock was, then the counter. */
+/* As in the driver: the host's clock first, then the counter. */
 static void look(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
@@ -354,7 +354,7 @@ static void look(struct fake_guest *g)
 	braid_store_release(&cells->look_seq, seq + 2);
 }
 
-static void tell_wall(struct fake_guest *g)
+static void publish_wall(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
 	struct timespec t;
@@ -377,7 +377,7 @@ static void serve_clock(struct fake_guest *g)
 	u32 vcpu = braid_load(&cells->burst_vcpu);
 
 	look(g);
-	tell_wall(g);
+	publish_wall(g);
 	if (burst == braid_load(&cells->ready))
 		return;
 	braid_store_release(&cells->ready, burst);

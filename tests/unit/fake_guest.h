@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A guest without a guest: lays a region out in a file, writes events, answers the host. */
+/* A simulated guest: lays out a region in a file, writes events, answers the host. */
 #ifndef BRAID_TESTS_FAKE_GUEST_H
 #define BRAID_TESTS_FAKE_GUEST_H
 
@@ -14,7 +14,7 @@
 #define FAKE_COUNTER_OFFSET	1000000000000000ULL	/* counter = host ns + this, at 1 GHz */
 #define FAKE_NR_EVENTS		4
 
-/* What the guest is to be. */
+/* The parameters of a guest. */
 struct fake_params {
 	const char *name;
 	u64 bytes;
@@ -22,11 +22,11 @@ struct fake_params {
 	u32 subbuf_bytes;
 	u32 nr_slots;
 	u32 flags;		/* BRAID_BUFFER_* */
-	bool always;		/* writes whether or not anybody enabled its events */
+	bool always;		/* writes whether or not its events are enabled */
 	u64 rate;		/* events a second and vCPU */
-	u64 look_ns;		/* between two looks; 0: many times oftener than a guest's */
-	u32 counter_type;	/* what it calls its counter; 0: synthetic */
-	u32 nr_comms;		/* room for them; 0: 64 */
+	u64 look_ns;		/* between two looks; 0: far more often than a guest */
+	u32 counter_type;	/* its counter's type; 0: synthetic */
+	u32 nr_comms;		/* entries; 0: 64 */
 };
 
 /* Shared between the test and the guest, which may be another process. */
@@ -35,13 +35,13 @@ struct fake_control {
 	u32 go_down;		/* unload */
 	u32 begin_anew;		/* reload */
 	u32 frozen;		/* neither writes nor answers */
-	u64 burst;		/* events to write now on each vCPU, beside the rate */
+	u64 burst;		/* events to write now on each vCPU, in addition to the rate */
 	u64 counter_gain;	/* of the counter, modulo 2^64 */
-	u64 wall_ahead_ns;	/* of the wall time that it tells */
+	u64 wall_ahead_ns;	/* of the wall time that it publishes */
 	u32 wall_flags;		/* BRAID_WALL_* */
-	/* told by the guest */
+	/* reported by the guest */
 	u32 state;		/* as the region's */
-	u32 stands;		/* it is frozen, and does nothing any more */
+	u32 stands;		/* it is frozen and does nothing */
 	u32 nr_inits;
 	u64 incarnation;
 	u64 commands;		/* answered */
@@ -70,10 +70,10 @@ struct fake_guest {
 	pid_t pid;
 };
 
-/* Makes the file and the first incarnation. Exits the test when it can't. */
+/* Creates the file and the first incarnation. Exits the test on failure. */
 struct fake_guest *fake_guest_new(const char *path, const struct fake_params *p);
 
-/* Lives in a thread, or in a process of its own. */
+/* Runs in a thread, or in a process of its own. */
 void fake_guest_start_thread(struct fake_guest *g);
 void fake_guest_start_process(struct fake_guest *g);
 
@@ -83,22 +83,24 @@ void fake_guest_stop(struct fake_guest *g);
 /* Stops, unmaps, removes the file. */
 void fake_guest_free(struct fake_guest *g);
 
-/* All below is done by the calling thread: the guest must not run. */
+/* The following run in the calling thread: the guest must not run. */
 
-/* Looks at its region once, as a live one does again and again. */
+/* Looks at its region once, as a live guest does repeatedly. */
 void fake_guest_look(struct fake_guest *g);
 
-/* Writes events into buffer 0, or into another one; their numbers go on in all of them. */
+/* Writes events into buffer 0, or into another one; their numbers continue across all of them. */
 void fake_guest_write(struct fake_guest *g, u32 vcpu, u64 events);
 void fake_guest_write_to(struct fake_guest *g, u32 buffer, u32 vcpu, u64 events);
 
-/* Makes a buffer, or makes it anew behind where it left off. Returns its index. */
+/*
+ * Creates a buffer, or recreates it so that it continues after its former end. Returns its index.
+ */
 u32 fake_guest_open_buffer(struct fake_guest *g, const struct braid_buffer_params *params);
 
-/* Says that a buffer is about to go. */
+/* Announces that a buffer is about to be removed. */
 void fake_guest_closing(struct fake_guest *g, u32 buffer);
 
-/* Takes its rings away, whether or not somebody follows. @scribble: and reuses the memory. */
+/* Removes its rings, whether or not an agent follows. @scribble: and reuses the memory. */
 void fake_guest_close_buffer(struct fake_guest *g, u32 buffer, bool scribble);
 
 /* Adds an entry to the event directory. */
@@ -107,7 +109,7 @@ void fake_guest_tell(struct fake_guest *g, struct braid_schema_event *event);
 /* Whether the agent has acted upon all changes. */
 bool fake_guest_followed(struct fake_guest *g);
 
-/* A ring's parts, as the guest sees them. */
+/* A ring's parts as the guest sees them. */
 void fake_guest_ring(struct fake_guest *g, u32 buffer, u32 vcpu, struct braid_ring_map *map);
 
 /* Reads a ring of the first buffer in the guest, unfinished sub-buffers too; events found. */

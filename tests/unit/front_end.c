@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Plays QEMU, and the driver in its guest, over a vhost-user socket. */
+/* Acts as QEMU, and as the driver in its guest, over a vhost-user socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/front_end.h"
 #include "tests/unit/need.h"
 
-#define PUMPS	100000		/* what takes more of them will never come */
+#define PUMPS	100000		/* limit of turns, after which a wait fails */
 
 void front_end_init(struct front_end *f, int (*pump)(void *arg), void *arg)
 {
@@ -91,9 +91,9 @@ bool front_end_send(struct front_end *f, const struct braid_vhost_header *header
 		struct cmsghdr align;
 		u8 room[CMSG_SPACE(32 * sizeof(int))];
 	} control;
-	struct iovec pieces[2] = { { (void *)header, sizeof(*header) },
+	struct iovec extents[2] = { { (void *)header, sizeof(*header) },
 				   { (void *)payload, payload_bytes } };
-	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = payload_bytes ? 2 : 1 };
+	struct msghdr m = { .msg_iov = extents, .msg_iovlen = payload_bytes ? 2 : 1 };
 	struct cmsghdr *c;
 
 	memset(&control, 0, sizeof(control));
@@ -106,7 +106,7 @@ bool front_end_send(struct front_end *f, const struct braid_vhost_header *header
 		c->cmsg_len = CMSG_LEN(nr_fds * sizeof(int));
 		memcpy(CMSG_DATA(c), fds, nr_fds * sizeof(int));
 	}
-	/* A device that is behind with its reading is no reason to wait. */
+	/* Does not wait for a device that reads late. */
 	return sendmsg(f->socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) ==
 	       (ssize_t)(sizeof(*header) + payload_bytes);
 }
@@ -240,7 +240,7 @@ static bool negotiate(struct front_end *f)
 
 	if (!ok)
 		return false;
-	/* A pipe, as user-mode Linux has it. */
+	/* A pipe, as user-mode Linux uses it. */
 	NEED(!pipe2(ends, O_CLOEXEC | O_NONBLOCK));
 	f->backend = ends[0];
 	ok = front_end_ask(f, BRAID_VHOST_SET_BACKEND_REQ_FD, NULL, 0, ends[1]);
@@ -373,7 +373,7 @@ int front_end_await(struct front_end *f, u32 queue)
 			return -1;
 		f->pumped = f->pump(f->pump_arg);
 	}
-	NEED(!"a buffer comes back");
+	NEED(!"a buffer is returned");
 	return -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A VM's side of vhost-user, with its driver: scripted, and waiting for nobody by itself. */
+/* A VM's side of vhost-user, with its driver: controlled step by step, never waiting by itself. */
 #ifndef BRAID_TESTS_FRONT_END_H
 #define BRAID_TESTS_FRONT_END_H
 
@@ -32,7 +32,7 @@ struct front_queue {
 };
 
 struct front_end {
-	int (*pump)(void *arg);	/* lets the device work; what it returned is kept */
+	int (*pump)(void *arg);	/* runs the device; its result is stored */
 	void *pump_arg;
 	int pumped;
 	int socket;		/* -1: closed */
@@ -43,7 +43,7 @@ struct front_end {
 	int more_fds[4];
 	u32 nr_more;
 	struct front_queue queues[BRAID_VIRTIO_NR_QUEUES];
-	int backend;		/* where the device's own messages come; -1: none yet */
+	int backend;		/* receives the device's own messages; -1: none yet */
 	union braid_vhost_payload reply;
 	u32 reply_bytes;
 };
@@ -51,56 +51,56 @@ struct front_end {
 /* A front end with memory and empty queues, not connected. */
 void front_end_init(struct front_end *f, int (*pump)(void *arg), void *arg);
 
-/* Memory that the guest has beside: of a file that stays whose it is. */
+/* Additional memory of the guest: a file that the caller keeps. */
 void front_end_add_memory(struct front_end *f, u64 guest_address, int fd, u64 offset, u64 bytes);
 
-/* Gives all up, but for files that were added. */
+/* Releases everything except added files. */
 void front_end_free(struct front_end *f);
 
 /* Connects, and disconnects as a VM that dies. */
 void front_end_connect(struct front_end *f, const char *path);
 void front_end_hang_up(struct front_end *f);
 
-/* Sends bytes as they are, with file descriptors that stay ours. False: nobody is there. */
+/* Sends bytes unchanged, with file descriptors that stay open here. False: no peer. */
 bool front_end_send(struct front_end *f, const struct braid_vhost_header *header,
 		    const void *payload, u32 payload_bytes, const int *fds, u32 nr_fds);
 
-/* Looks for a reply: 1: it is in f->reply; 0: none; -1: the device hung up. */
+/* Checks for a reply: 1: it is in f->reply; 0: none; -1: the device has disconnected. */
 int front_end_receive(struct front_end *f, u32 request);
 
-/* Sends, and lets the device work until it answers. False when it hangs up, or says no. */
+/* Sends, and runs the device until it answers. False if it disconnects or refuses. */
 bool front_end_ask(struct front_end *f, u32 request, const void *payload, u32 payload_bytes,
 		   int fd);
 
-/* What a message needs. */
+/* A message's requirements. */
 bool front_end_ask_value(struct front_end *f, u32 request, u64 value, int fd);
 bool front_end_ask_state(struct front_end *f, u32 request, u32 index, u32 value);
 bool front_end_set_memory(struct front_end *f);
 
-/* All that QEMU sends until the device runs; queues begin where they are. */
+/* All messages of QEMU until the device runs; queues begin at their present indexes. */
 bool front_end_start(struct front_end *f);
 
-/* What QEMU sends when a device is stopped. The queues' bases must be what was used. */
+/* QEMU's messages when a device is stopped. The queues' bases must be those in use. */
 bool front_end_stop(struct front_end *f);
 
-/* Where the guest sees a byte of the front end's own memory. */
+/* The guest's address of a byte of the front end's own memory. */
 u64 front_end_address(const struct front_end *f, const void *at);
 
-/* Puts a buffer into a queue: its readable part copied, then room to write. Kicks. */
+/* Puts a buffer into a queue: a copied readable part, then a writable part. Kicks. */
 u8 *front_end_put(struct front_end *f, u32 queue, const void *data, u32 bytes, u32 room);
 void front_end_kick(struct front_end *f, u32 queue);
 
-/* ANNOUNCE of chunks, or REVOKE. Where the result will be. */
+/* ANNOUNCE of chunks, or REVOKE. Return: where the result will be. */
 u32 *front_end_announce(struct front_end *f, const struct braid_virtio_chunk *chunks, u32 nr);
 u32 *front_end_revoke(struct front_end *f);
 
-/* Takes a used buffer: its bytes, or -1 when there is none. */
+/* Takes a used buffer: its bytes, or -1 for none. */
 int front_end_used(struct front_end *f, u32 queue);
 
-/* Lets the device work until a buffer came back; its bytes, or -1 when it hangs up. */
+/* Runs the device until a buffer is returned. Return: its bytes, or -1 if it disconnects. */
 int front_end_await(struct front_end *f, u32 queue);
 
-/* Whether the device has interrupted for a queue since the last time. */
+/* Whether the device has interrupted for a queue since the last call. */
 bool front_end_called(struct front_end *f, u32 queue);
 
 #endif /* BRAID_TESTS_FRONT_END_H */

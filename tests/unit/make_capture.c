@@ -34,7 +34,7 @@ u64 synth_host_ns(const struct synth_guest *g, u64 counter)
 static void init_ring(struct synth_guest *g, u32 cpu, const struct synth_guest_params *params)
 {
 	struct synth_ring *ring = &g->rings[cpu];
-	size_t bytes = braid_ring_bytes(params->nr_slots, params->subbuf_bytes);
+	size_t bytes = braid_ring_bytes(params->nr_slots, params->subbuf_bytes, BRAID_PAGE_BYTES);
 	struct braid_ring_identity who = {
 		.incarnation = params->incarnation,
 		.vcpu = cpu,
@@ -48,7 +48,7 @@ static void init_ring(struct synth_guest *g, u32 cpu, const struct synth_guest_p
 	NEED(ring->memory && ring->writer);
 	memset(ring->memory, 0, bytes);
 	braid_ring_map_init(&ring->map, ring->memory, params->nr_slots, params->subbuf_bytes,
-			    params->flags);
+			    BRAID_PAGE_BYTES, params->flags);
 	braid_writer_init(ring->writer, &ring->map, &who);
 	NEED(!braid_reader_attach(&ring->reader, &ring->map, params->incarnation));
 	ring->began_seq = ring->reader.next_seq;
@@ -228,11 +228,11 @@ static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 
 		.to_bytes = span->to_bytes,
 		.time_stamp = span->time_stamp,
 		.first_seq = span->first_seq,
-		.lost_before = ring->reader.lost - ring->told_lost,
+		.lost_before = ring->reader.lost - ring->reported_lost,
 		.dropped = span->final ? span->dropped : 0,
 		.host_ns = synth_host_ns(g, g->now),
 	};
-	void *room = braid_capture_room(w, sizeof(page), bytes);
+	void *room = braid_capture_reserve(w, sizeof(page), bytes);
 	struct braid_cursor c;
 
 	NEED(room);
@@ -240,7 +240,7 @@ static void put_span(struct braid_capture_writer *w, struct synth_guest *g, u32 
 	braid_cursor_init(&c, room, bytes, 0, ring->map.flags);
 	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, g->stream, &page, sizeof(page), room, bytes));
 	braid_reader_done(&ring->reader, span, braid_page_count(&c));
-	ring->told_lost += page.lost_before + page.dropped;
+	ring->reported_lost += page.lost_before + page.dropped;
 }
 
 void synth_drain(struct braid_capture_writer *w, struct synth_guest *g, u32 max)

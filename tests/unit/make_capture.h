@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes captures for tests: synthetic guests through the real writer, and a host. */
+/* Creates captures for tests: synthetic guests, through the real writer, and a host. */
 #ifndef BRAID_TESTS_MAKE_CAPTURE_H
 #define BRAID_TESTS_MAKE_CAPTURE_H
 
@@ -7,7 +7,7 @@
 #include "shared/ring.h"
 
 #define SYNTH_CPUS	2u
-#define SYNTH_HZ		1000000000ULL	/* what a guest states */
+#define SYNTH_HZ		1000000000ULL	/* stated by guests */
 #define SYNTH_START_NS	1000000000000ULL
 
 /* Writer and reader of one ring, in private memory. */
@@ -18,7 +18,7 @@ struct synth_ring {
 	struct braid_reader reader;
 	u64 written;		/* events offered */
 	u64 began_seq, began_read, began_lost;
-	u64 told_lost;
+	u64 reported_lost;
 };
 
 /* A guest with one buffer; its true clock is ns = start_ns + counter * (1 + ppm / 1e6). */
@@ -46,7 +46,7 @@ struct synth_guest_params {
 void synth_guest_init(struct synth_guest *g, const struct synth_guest_params *params);
 void synth_guest_free(struct synth_guest *g);
 
-/* Host time of a guest's counter, as it truly is. */
+/* The true host time of a guest's counter. */
 u64 synth_host_ns(const struct synth_guest *g, u64 counter);
 
 /* One event of id 1 ("test:tick": u32 number, __data_loc text) at g->now. */
@@ -69,7 +69,7 @@ void synth_format(struct braid_capture_writer *w, u16 id, const char *system, co
 void synth_sample(struct braid_capture_writer *w, struct synth_guest *g, u64 before_ns,
 		 u64 after_ns);
 
-/* All that can be read now; @max pieces for each ring, 0: all. */
+/* Reads all available events; at most @max extents of each ring, 0: all. */
 void synth_drain(struct braid_capture_writer *w, struct synth_guest *g, u32 max);
 
 /* RING_END for each ring, and STREAM_END. */

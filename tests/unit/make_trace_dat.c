@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes a trace.dat: two CPUs that beat in turn, in one buffer or two. */
+/* Creates a trace.dat: two CPUs with alternating events, in one buffer or two. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +56,14 @@ static void put_string(const char *s)
 	put(s, strlen(s) + 1);
 }
 
-/* Text behind its length. */
+/* Text after its length. */
 static void put_text(const char *s, u32 length_bytes)
 {
 	put_number(strlen(s), length_bytes);
 	put(s, strlen(s));
 }
 
-/* What comes from a mark to the end is compressed in place, behind its two lengths. */
+/* Compresses the part from a mark to the end in place, after its two lengths. */
 static void compress(size_t mark)
 {
 	size_t bytes = out.bytes - mark, room = ZSTD_compressBound(bytes);
@@ -174,7 +174,7 @@ static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
 		put_number(0, 1);
 }
 
-/* Bytes that tell of a million times as many. */
+/* Bytes that decompress to a million times as many. */
 static void bloat(u32 chunks)
 {
 	put_number(chunks, 4);
@@ -184,7 +184,7 @@ static void bloat(u32 chunks)
 	}
 }
 
-/* All pages of a buffer; tells where those of each CPU are. */
+/* Writes all pages of a buffer; returns the offset of each CPU's. */
 static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 {
 	u32 cpu, k;
@@ -215,7 +215,7 @@ static void set_number(size_t at, u64 value)
 	memcpy(out.at + at, &value, sizeof(value));
 }
 
-/* Version 6: a table, to be filled, and pages behind it. */
+/* Version 6: a table that is filled in later, and pages after it. */
 static void put_buffer_6(const struct synth_dat *p, bool empty)
 {
 	u64 at[CPUS], bytes[CPUS];
@@ -235,7 +235,7 @@ static void put_buffer_6(const struct synth_dat *p, bool empty)
 	}
 }
 
-/* Version 7: a section, and an option that tells of it, which is returned. */
+/* Version 7: a section, and its option, which is returned. */
 static void put_buffer_7(const struct synth_dat *p, const char *name, bool empty, u8 *option,
 			 u32 *option_bytes)
 {

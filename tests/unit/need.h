@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a test can't go on without. */
+/* Preconditions of tests. */
 #ifndef BRAID_TESTS_NEED_H
 #define BRAID_TESTS_NEED_H
 

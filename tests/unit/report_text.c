@@ -2,7 +2,7 @@
 /* A capture's report as a string. */
 #include <string.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
 

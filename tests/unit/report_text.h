@@ -5,11 +5,11 @@
 
 #include "host_agent/export/export.h"
 
-/* The whole of it; free() it. @options, @totals: NULL: none are wanted. */
+/* The complete text; free() it. @options, @totals: NULL: none. */
 char *report_text(const char *capture, bool json, const struct braid_export_options *options,
 		  struct braid_export_totals *totals);
 
-/* How often a string is in a text. */
+/* The number of times that a string is in a text. */
 u32 count_of(const char *text, const char *what);
 
 #endif /* BRAID_TESTS_REPORT_TEXT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs a command of the agent in the test's process, and keeps what it prints. */
+/* Runs a command of the agent in the test's process, and stores its output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

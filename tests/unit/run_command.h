@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a command of the agent in the test's process, and keeps what it prints. */
+/* Runs a command of the agent in the test's process, and stores its output. */
 #ifndef BRAID_TESTS_RUN_COMMAND_H
 #define BRAID_TESTS_RUN_COMMAND_H
 
-/* What the last command printed, complaints included. */
+/* The output of the last command, including errors. */
 extern char printed[1 << 18];
 
-/* Runs one with its name and arguments, the last of them NULL. Its exit status. */
+/* Runs one with its name and arguments, ended by NULL. Return: its exit status. */
 int run_command(int (*command)(int argc, char **argv), const char *const *words);
 
 #define RUN_COMMAND(command, ...)						\

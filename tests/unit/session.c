@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/vcpu.h"
+#include "host_agent/store/vcpu.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 
-#define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	60000000000ULL	/* limit of a wait */
 
 static void hear(void *arg, const char *name, const char *line)
 {
@@ -39,7 +39,7 @@ void session_begin(struct session *s, const char *region, const char *capture,
 	};
 
 	s->sink.next_stream = 1;
-	NEED(!braid_capture_create(&s->sink.capture, capture, &head));
+	NEED(!braid_capture_create_queued(&s->sink.capture, capture, &head, s->flusher));
 	NEED(!braid_capture_publish(s->sink.capture));
 	NEED(!braid_region_source_open(&s->source, &o));
 }

@@ -2,8 +2,8 @@
 /*
  * Two processes over shared memory: one writes self-describing events from a main
  * context and nested signal handlers, the other swaps sub-buffers and is killed at
- * any moment, as the writer is in some rounds. Every event must be read once and
- * whole, or counted as lost.
+ * any moment, as is the writer in some rounds. Every event must be read once and
+ * intact, or counted as lost.
  */
 #include <sched.h>
 #include <signal.h>
@@ -16,17 +16,17 @@
 #include "tests/unit/check.h"
 
 #define CONTEXTS	3		/* main, SIGALRM, SIGUSR1 inside it */
-#define EVENTS		150000u		/* of the main context, a round */
-#define EXTERNAL_NS	1700000000000000000ULL	/* of counter 0, on whichever line */
+#define EVENTS		150000u		/* of the main context, per round */
+#define EXTERNAL_NS	1700000000000000000ULL	/* host time of counter 0, the same on all lines */
 
-/* What the reader found, kept where its successor finds it. */
+/* The reader's results, where its successor finds them. */
 struct progress {
 	u64 last[CONTEXTS];
 	u64 skipped[CONTEXTS];
 	u64 read;
 	u64 last_time;
 	u64 bad;
-	u64 next_seq;			/* behind the last event delivered */
+	u64 next_seq;			/* after the last event delivered */
 };
 
 struct shared {
@@ -42,8 +42,8 @@ static struct braid_writer *w;
 static struct braid_ring_map map;
 static struct braid_clock_latch external;	/* the writer's */
 static u64 counts[CONTEXTS], seeds[CONTEXTS];
-static bool jumpy;		/* the counter jumps back now and then, in any context */
-static u64 set_back;		/* by so much in all */
+static bool jumpy;		/* the counter occasionally jumps back, in any context */
+static u64 set_back;		/* by this much in total */
 
 static u64 random64(u64 *seed)
 {
@@ -96,7 +96,7 @@ static void on_signal(int sig)
 	u32 k = 1 + random64(&seeds[context]) % 3;
 
 	if (random64(&seeds[context]) % 16 == 0)
-		k += 40;		/* a storm that may lap the ring */
+		k += 40;		/* a burst that may lap the ring */
 	while (k--)
 		put(context);
 }
@@ -116,7 +116,7 @@ static void arm(int sig, long ns)
 	timer_settime(timer, 0, &every, NULL);
 }
 
-/* Another point of the same line: half of one and half of another is not on it. */
+/* Another point of the same line: a mix of two points is not on it. */
 static void renew_line(void)
 {
 	u64 now = counter();
@@ -194,7 +194,7 @@ static void save(const struct progress *p)
 	braid_store_release(&s->index, index);
 }
 
-/* Delivery and its record are made one by @p->next_seq: what was saved is not delivered again. */
+/* @p->next_seq makes delivery and its record one step: a saved event is not delivered again. */
 static u64 deliver(struct progress *p, const struct braid_span *span)
 {
 	static u8 copy[BRAID_MAX_SUBBUF_BYTES];
@@ -253,7 +253,7 @@ static void read_all(void)
 	_exit(0);
 }
 
-/* What the ring itself says was offered: the reader's sum and what is still to come. */
+/* The ring's own count of offered events: the reader's sum and those still unread. */
 static u64 lost_in_all(void)
 {
 	struct braid_reader r;
@@ -282,12 +282,12 @@ static void start_round(u32 round, u64 *seed, size_t *bytes)
 		.external = &external,
 	};
 
-	*bytes = sizeof(*s) + braid_ring_bytes(n, size);
+	*bytes = sizeof(*s) + braid_ring_bytes(n, size, BRAID_PAGE_BYTES);
 	s = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (s == MAP_FAILED)
 		abort();
 	w = malloc(braid_writer_bytes(n));
-	braid_ring_map_init(&map, s->ring, n, size, flags);
+	braid_ring_map_init(&map, s->ring, n, size, BRAID_PAGE_BYTES, flags);
 	braid_writer_init(w, &map, &who);
 	s->progress[0].next_seq = who.first_seq;
 	jumpy = round % 5 == 4;
@@ -314,7 +314,7 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Kills readers now and then until the writer is done, or is killed itself. */
+/* Kills readers occasionally until the writer is done, or is killed itself. */
 static void disturb(pid_t writer, bool kill_writer, u64 *seed, u32 *kills)
 {
 	pid_t reader = fork_or_die(read_all);
@@ -325,7 +325,7 @@ static void disturb(pid_t writer, bool kill_writer, u64 *seed, u32 *kills)
 		end(reader);
 		(*kills)++;
 		if (random64(seed) % 6 == 0)
-			usleep(random64(seed) % 10000);	/* nobody reads for a while */
+			usleep(random64(seed) % 10000);	/* no reader for a while */
 		if (kill_writer && ++rounds > 4 && random64(seed) % 8 == 0)
 			break;
 		reader = fork_or_die(read_all);

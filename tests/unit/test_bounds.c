@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a small capture claims to be large is bounded. */
+/* Sizes that a small capture claims are bounded. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -39,8 +39,8 @@ static void put_host(struct braid_capture_writer *w, u32 stream, u32 nr_cpus)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_STREAM, stream, &head, sizeof(head), NULL, 0));
 }
 
-/* What unpacks to much more than it is: bounded in a file, and unpacked only for who asks. */
-static void symbols_that_swell(void)
+/* Data that decompresses to far more: bounded in a file, and decompressed only when used. */
+static void oversized_symbols(void)
 {
 	struct braid_chunk_text head = { .kind = BRAID_TEXT_KALLSYMS, .raw_bytes = 40 << 20 };
 	struct braid_capture_writer *w = synth_capture(path);
@@ -74,7 +74,7 @@ static void symbols_that_swell(void)
 	free(raw);
 }
 
-/* Each stream may have 4096 CPUs, and a file may not have that many streams of them. */
+/* Each stream may have 4096 CPUs, but a file may not have many such streams. */
 static void too_many_cpus(void)
 {
 	struct braid_capture_writer *w = synth_capture(path);
@@ -96,7 +96,7 @@ static void too_many_cpus(void)
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-bounds-%d.braid", getpid());
-	RUN(symbols_that_swell);
+	RUN(oversized_symbols);
 	RUN(too_many_cpus);
 	unlink(path);
 	return VERDICT();

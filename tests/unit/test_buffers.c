@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Buffers that come and go while they are recorded, and readers in the guest beside us. */
+/* Buffers that are added and removed while they are recorded, and readers in the guest. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/check.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 
-#define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	20000000000ULL	/* limit of a wait */
 
 static char dir[] = "/tmp/test_buffers.XXXXXX";
 static char region_path[64], capture_path[64];
@@ -59,7 +59,7 @@ static void end(struct session *s)
 		}
 }
 
-/* What a capture says, ring by ring. */
+/* The content of a capture, ring by ring. */
 struct reading {
 	struct braid_source *source;
 	u64 faults;
@@ -106,7 +106,7 @@ static void read_back(struct reading *r)
 	braid_text_free(&why);
 }
 
-/* The accounting of one ring as the capture has it. */
+/* The accounting of one ring in the capture. */
 static const struct braid_chunk_ring_end *account_of(const struct reading *r, u32 buffer, u32 cpu)
 {
 	static const struct braid_chunk_ring_end none;
@@ -129,7 +129,7 @@ static void finish_reading(struct session *s, struct reading *r)
 	fake_guest_free(s->guest);
 }
 
-static void comes_and_goes(void)
+static void added_and_removed(void)
 {
 	struct braid_buffer_params again = more;
 	struct session s = { 0 };
@@ -175,8 +175,8 @@ static void comes_and_goes(void)
 	finish_reading(&s, &r);
 }
 
-/* What nobody took before it went counts as lost, to the event, whoever reads on. */
-static void goes_unread(void)
+/* Unread events of a removed ring count as lost, exactly, whichever reader follows. */
+static void removed_unread(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -200,8 +200,8 @@ static void goes_unread(void)
 	finish_reading(&s, &r);
 }
 
-/* A guest that does not wait: its memory is something else all at once. */
-static void goes_without_a_word(void)
+/* A guest that does not wait: it reuses the memory at once. */
+static void removed_without_notice(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -230,8 +230,8 @@ static void goes_without_a_word(void)
 	finish_reading(&s, &r);
 }
 
-/* A closing buffer that stays after all. */
-static void stays_after_all(void)
+/* A closing buffer whose removal is cancelled. */
+static void removal_is_cancelled(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -252,8 +252,8 @@ static void stays_after_all(void)
 	finish_reading(&s, &r);
 }
 
-/* A list of buffers that can't be, or never stands still, harms nobody but its guest. */
-static void impossible_lists(void)
+/* An invalid list of buffers, or one that keeps changing, harms only its guest. */
+static void invalid_lists(void)
 {
 	struct session s = { 0 };
 	struct braid_superblock *shared;
@@ -289,7 +289,7 @@ static void impossible_lists(void)
 
 /* Readers in the guest ---------------------------------------------------------------- */
 
-/* Good until the next call. */
+/* Valid until the next call. */
 static struct braid_ring_map *ring_of(struct session *s, u32 buffer, u32 vcpu)
 {
 	static struct braid_ring_map map;
@@ -333,7 +333,7 @@ static void read_in_the_guest(u32 flags)
 		fake_guest_write(s.guest, 0, 25);
 		POLL_UNTIL(&s, s.status.events == before + 25);
 		CHECK_EQ(*owner_of(&s, 0), BRAID_READER_HOST);
-		/* A guest's reader that found our heartbeat still. */
+		/* A guest's reader that saw the agent's heartbeat stop. */
 		braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 		fake_guest_write(s.guest, 0, 11);
 		session_settle(&s);
@@ -364,7 +364,7 @@ static void read_in_the_guest_absolute(void)
 	read_in_the_guest(BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE);
 }
 
-/* What an agent had while nothing was written does not say where the capture begins. */
+/* A position that the agent held while nothing was written does not set the capture's start. */
 static void idle_before_a_guest_reads(void)
 {
 	struct session s = { 0 };
@@ -386,8 +386,8 @@ static void idle_before_a_guest_reads(void)
 	finish_reading(&s, &r);
 }
 
-/* The role of a dead agent is ours, that of a living guest is not, whatever the word. */
-static void whose_role(void)
+/* The role of a dead agent can be taken over, that of a live guest cannot, whatever the word. */
+static void role_is_taken_over(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -409,8 +409,8 @@ static void whose_role(void)
 	finish_reading(&s, &r);
 }
 
-/* A guest's reader that its driver took along. */
-static void role_of_a_driver_that_is_down(void)
+/* A guest's reader that ended with its driver. */
+static void role_of_a_stopped_driver(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -429,7 +429,7 @@ static void role_of_a_driver_that_is_down(void)
 	finish_reading(&s, &r);
 }
 
-/* -B: the others are left alone, and a buffer of that name may come later. */
+/* -B: other buffers are not recorded, and a buffer of that name may be created later. */
 static void records_one_buffer(void)
 {
 	struct braid_buffer_params other = more;
@@ -458,8 +458,8 @@ static void records_one_buffer(void)
 	finish_reading(&s, &r);
 }
 
-/* Losses that no page told when the role went, or the ring, are told by the next page. */
-static void loss_untold_as_the_role_goes(void)
+/* Losses not in a page when the role or the ring was lost are reported by the next page. */
+static void loss_unreported_when_the_role_is_lost(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -486,7 +486,7 @@ static void loss_untold_as_the_role_goes(void)
 	finish_reading(&s, &r);
 }
 
-static void loss_untold_as_the_ring_goes(void)
+static void loss_unreported_when_the_ring_is_removed(void)
 {
 	struct session s = { 0 };
 	struct reading r;
@@ -516,8 +516,8 @@ static void loss_untold_as_the_ring_goes(void)
 	finish_reading(&s, &r);
 }
 
-/* An event that comes again takes the entry it had: nothing new is in the directory, but ours is off. */
-static void event_comes_again(void)
+/* A re-registered event reuses its directory entry, but is disabled. */
+static void event_is_registered_again(void)
 {
 	struct braid_pattern pattern;
 	struct braid_schema_event event;
@@ -548,20 +548,20 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
-	RUN(comes_and_goes);
-	RUN(goes_unread);
-	RUN(goes_without_a_word);
-	RUN(stays_after_all);
-	RUN(impossible_lists);
+	RUN(added_and_removed);
+	RUN(removed_unread);
+	RUN(removed_without_notice);
+	RUN(removal_is_cancelled);
+	RUN(invalid_lists);
 	RUN(read_in_the_guest_delta);
 	RUN(read_in_the_guest_absolute);
 	RUN(idle_before_a_guest_reads);
-	RUN(whose_role);
+	RUN(role_is_taken_over);
 	RUN(records_one_buffer);
-	RUN(role_of_a_driver_that_is_down);
-	RUN(loss_untold_as_the_role_goes);
-	RUN(loss_untold_as_the_ring_goes);
-	RUN(event_comes_again);
+	RUN(role_of_a_stopped_driver);
+	RUN(loss_unreported_when_the_role_is_lost);
+	RUN(loss_unreported_when_the_ring_is_removed);
+	RUN(event_is_registered_again);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The capture's writer and reader: what goes in comes out, and damage stays local. */
+/* The capture's writer and reader: chunks are read back unchanged, and damage stays local. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ static void write_chunks(void)
 		bytes = fill(payload, k);
 		some = bytes / 3 & ~7u;
 		if (k & 1) {
-			room = braid_capture_room(w, some, 1000);
+			room = braid_capture_reserve(w, some, 1000);
 			NEED(room);
 			memcpy(room, payload + some, bytes - some);
 			CHECK_EQ(braid_capture_put(w, 100 + k, k, payload, some, room,
@@ -63,8 +63,8 @@ static u64 file_bytes(void)
 	return st.st_size;
 }
 
-/* Room is made before the copy: the put behind it writes nothing, wherever the buffer ends. */
-static void room_makes_room(void)
+/* Reserving flushes before the copy: the following put needs no write, wherever the buffer ends. */
+static void reserve_flushes_first(void)
 {
 	static const u32 sizes[] = { 8, 4000, 65536 - 24, 1u << 20 };
 	struct braid_capture_writer *w;
@@ -77,7 +77,7 @@ static void room_makes_room(void)
 		NEED(!braid_capture_publish(w));
 		for (turn = 0; turn < (8u << 20) / (sizes[k] + 4000); turn++) {
 			before = file_bytes();
-			room = braid_capture_room(w, sizeof(head), sizes[k]);
+			room = braid_capture_reserve(w, sizeof(head), sizes[k]);
 			NEED(room);
 			flushes += file_bytes() != before;
 			before = file_bytes();
@@ -91,7 +91,7 @@ static void room_makes_room(void)
 	CHECK(flushes > 10);
 }
 
-/* Reads all; returns how many of the numbered chunks came back right. */
+/* Reads all chunks; returns how many of the numbered ones are correct. */
 static u32 read_chunks(struct braid_capture_damage *damage, u64 *offsets)
 {
 	struct braid_capture_reader *r;
@@ -165,8 +165,8 @@ static void load_again(void)
 	braid_capture_close(r);
 }
 
-/* A cut-off file is good up to its last whole chunk. */
-static void cut_anywhere(void)
+/* A truncated file is valid up to its last complete chunk. */
+static void truncated_anywhere(void)
 {
 	struct braid_capture_damage damage;
 	u64 offsets[NR], size;
@@ -237,7 +237,7 @@ static void damaged_head(void)
 	struct braid_capture_damage damage;
 
 	write_chunks();
-	flip(32 + 100, 1);	/* in FILE's payload: the rest is still good */
+	flip(32 + 100, 1);	/* in FILE's payload: the rest is still valid */
 	CHECK_EQ(read_chunks(&damage, NULL), NR);
 	CHECK_EQ(damage.stretches, 1);
 	flip(0, 1);
@@ -264,7 +264,7 @@ static void newer_version(void)
 	braid_capture_close(r);
 }
 
-/* A failed write leaves whole chunks, and says so for ever. */
+/* A failed write leaves complete chunks, and the error is permanent. */
 static void full_disk(void)
 {
 	struct rlimit before, limit;
@@ -291,7 +291,7 @@ static void full_disk(void)
 	CHECK_EQ(err, -EFBIG);
 	CHECK(strstr(braid_failure(), "valid up to byte"));
 	CHECK_EQ(braid_capture_put(w, 1, 1, NULL, 0, payload, 8), -EFBIG);
-	CHECK(!braid_capture_room(w, 8, 8));
+	CHECK(!braid_capture_reserve(w, 8, 8));
 	CHECK_EQ(braid_capture_bytes(w) & 7, 0);
 	CHECK(!stat(path, &st));
 	CHECK_EQ(st.st_size, braid_capture_bytes(w));
@@ -399,8 +399,8 @@ static void no_files(void)
 	CHECK(strstr(braid_failure(), "/nonexistent/x"));
 }
 
-/* A former capture is there till the new one is wanted; a start that fails leaves it. */
-static void replaces_when_it_is_wanted(void)
+/* A former capture exists until the new one replaces it; a start that fails keeps it. */
+static void replaces_a_former_capture(void)
 {
 	struct braid_capture_writer *w;
 	char part[80];
@@ -417,12 +417,12 @@ static void replaces_when_it_is_wanted(void)
 	CHECK(!stat(path, &st) && st.st_ino == former.st_ino && st.st_size == former.st_size);
 	CHECK_EQ(braid_capture_publish(w), 0);
 	CHECK(access(part, F_OK) && !stat(path, &st) && st.st_ino != former.st_ino);
-	CHECK(st.st_size > 0);		/* its head is there for who opens it now */
+	CHECK(st.st_size > 0);		/* its head is readable from now on */
 	braid_capture_sync_at_end(w);
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
-/* Whoever can make names in the folder can have nothing else written to. */
+/* A user who can create names in the folder can't redirect writes to another file. */
 static void follows_no_link(void)
 {
 	char part[80], victim[80];
@@ -443,7 +443,7 @@ static void follows_no_link(void)
 	NEED(!braid_capture_create(&w, path, &head));
 	CHECK_EQ(braid_capture_finish(w), 0);
 	CHECK(!lstat(path, &st) && S_ISREG(st.st_mode));
-	/* One that takes the place of ours meanwhile gets no name of ours. */
+	/* A file that replaces ours meanwhile is not renamed. */
 	NEED(!braid_capture_create(&w, path, &head));
 	NEED(!unlink(part) && !symlink(victim, part));
 	CHECK_EQ(braid_capture_finish(w), -ESTALE);
@@ -453,8 +453,8 @@ static void follows_no_link(void)
 	unlink(victim);
 }
 
-/* As root, -o names /dev/null now and then. */
-static void keeps_what_is_no_file(void)
+/* As root, -o may name /dev/null. */
+static void keeps_special_files(void)
 {
 	struct braid_capture_writer *w;
 	char fifo[80];
@@ -480,8 +480,8 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/braid-capture-%d", getpid());
 	RUN(round_trip);
 	RUN(load_again);
-	RUN(room_makes_room);
-	RUN(cut_anywhere);
+	RUN(reserve_flushes_first);
+	RUN(truncated_anywhere);
 	RUN(flip_anywhere);
 	RUN(damaged_head);
 	RUN(newer_version);
@@ -490,9 +490,9 @@ int main(void)
 	RUN(large_chunks);
 	RUN(forged_headers);
 	RUN(no_files);
-	RUN(replaces_when_it_is_wanted);
+	RUN(replaces_a_former_capture);
 	RUN(follows_no_link);
-	RUN(keeps_what_is_no_file);
+	RUN(keeps_special_files);
 	unlink(path);
 	return VERDICT();
 }

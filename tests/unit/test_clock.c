@@ -65,6 +65,39 @@ static struct braid_clock_latch latch;
 #define RENEWALS	1000000
 #define BASE_NS		1700000000000000000ULL
 
+/* At both ends of the range, for slow counters: an ARM's of 24 MHz. */
+static void saturates(void)
+{
+	static const u64 hz[] = { 10000000, 24000000, 62500000, 500000000, 1000000000, 3000000000 };
+	static const s64 refs[] = { 0, 1, -1, INT64_MAX, INT64_MIN, INT64_MAX / 2, INT64_MIN / 2 };
+	struct braid_clock_map map = { .ref_counter = 12345 };
+	size_t k, n;
+	u64 step;
+	s64 last, ns;
+	int bit;
+
+	for (k = 0; k < sizeof(hz) / sizeof(*hz); k++)
+		for (n = 0; n < sizeof(refs) / sizeof(*refs); n++) {
+			map.mult = braid_clock_nominal_mult(hz[k]);
+			map.ref_ns = last = refs[n];
+			for (bit = 0; bit < 63; bit++) {
+				ns = braid_clock_to_ns(&map, map.ref_counter + (1ULL << bit));
+				CHECK(ns >= last);
+				last = ns;
+			}
+			last = refs[n];
+			for (bit = 0; bit < 63; bit++) {
+				ns = braid_clock_to_ns(&map, map.ref_counter - (1ULL << bit));
+				CHECK(ns <= last);
+				last = ns;
+			}
+			/* The inverse is that of a monotone map. */
+			map.ref_ns = refs[n] / 4;
+			step = braid_clock_to_counter(&map, map.ref_ns + 1000000000);
+			CHECK(step - map.ref_counter >= hz[k] - 1 && step - map.ref_counter <= hz[k] + 200);
+		}
+}
+
 static void set_line(u64 counter, s64 ns)
 {
 	struct braid_clock_map map = { counter, ns, 1ULL << BRAID_CLOCK_SHIFT };
@@ -82,14 +115,14 @@ static void latch_holds_the_last(void)
 		set_line(1000 * k, 77 * k);
 		CHECK_EQ(braid_clock_latch_ns(&latch, 1000 * k + 5), 77 * k + 5);
 	}
-	/* A time that is none, as of a clock that was set back to its epoch. */
+	/* An invalid time, as of a clock that was set back to its epoch. */
 	set_line(1000, 10);
 	CHECK_EQ(braid_clock_latch_ns(&latch, 990), 0);
 	CHECK_EQ(braid_clock_latch_ns(&latch, 1), 0);
 }
 
-/* An NMI comes in the midst of a renewal, after any of its stores: it gets one line or the other. */
-static void latch_in_the_midst(void)
+/* An NMI interrupts a renewal after any of its stores: it gets one line or the other. */
+static void latch_is_interrupted(void)
 {
 	const struct braid_clock_map rubbish = { 0x1234, -5, 0x5678 };
 
@@ -117,7 +150,7 @@ static void *renew(void *arg)
 	return arg;
 }
 
-/* Every line is the same one told from another point: a torn copy is none of them. */
+/* All lines are the same line from different reference points: a torn copy differs from all. */
 static void latch_is_never_torn(void)
 {
 	u64 got, seen = 0, wrong = 0;
@@ -141,8 +174,9 @@ int main(void)
 	RUN(nominal);
 	RUN(exact_and_monotone);
 	RUN(inverse);
+	RUN(saturates);
 	RUN(latch_holds_the_last);
-	RUN(latch_in_the_midst);
+	RUN(latch_is_interrupted);
 	RUN(latch_is_never_torn);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a confined process may do, and what not: each is tried in a process that is confined. */
+/* Permitted and refused operations: each is tried in a process that is confined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,10 +28,10 @@
 
 static char dir[] = "/tmp/test_confine.XXXXXX";
 static char file[64];
-static pid_t other;	/* a process that is none of a confined one's business */
+static pid_t other;	/* a process that a confined one must not access */
 static pid_t own;	/* the one that it may kill */
 
-/* Something to be tried: 0, or -errno. */
+/* An operation to try: 0, or -errno. */
 typedef int trial(void);
 
 static int result(long ret)
@@ -144,7 +144,7 @@ static int try_code(void)
 	return result((long)mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-/* Another process of the same user's: nothing but Landlock is between them. */
+/* Another process of the same user: only Landlock separates them. */
 static int try_open_memory(void)
 {
 	char path[64];
@@ -161,7 +161,7 @@ static int try_open_maps(void)
 	return result(open(path, O_RDONLY | O_CLOEXEC));
 }
 
-/* The kernel writes there whatever a page's protection says. */
+/* The kernel writes there regardless of a page's protection. */
 static int try_own_text(void)
 {
 	return result(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
@@ -241,7 +241,7 @@ static int try_map(void)
 	return result((long)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-/* What comes of it in a process that is confined. A positive number: it can't be. */
+/* The result in a confined process. A positive number: it cannot be confined. */
 static int confined(enum braid_confine what, trial *one)
 {
 	int status = 0;
@@ -255,7 +255,7 @@ static int confined(enum braid_confine what, trial *one)
 	return WEXITSTATUS(status) == 255 ? 255 : -WEXITSTATUS(status);
 }
 
-static void nobody_may(void)
+static void refused_to_all(void)
 {
 	static trial *const all[] = {
 		try_exec, try_fork, try_socket, try_inet, try_ptrace, try_read_memory, try_handle,
@@ -272,7 +272,7 @@ static void nobody_may(void)
 
 #define NR_KINDS	(BRAID_CONFINE_PEEK + 1)
 
-static void each_may_what_it_needs(void)
+static void each_may_do_its_work(void)
 {
 	static const struct {
 		trial *one;
@@ -296,7 +296,7 @@ static void each_may_what_it_needs(void)
 			CHECK_EQ(confined(what, all[k].one), all[k].results[what]);
 }
 
-/* What Landlock keeps from all but the one that is to look into other processes. */
+/* Landlock refuses these to all except the process that reads other processes. */
 static void processes_and_own_text_are_out_of_reach(void)
 {
 	static const int own_text[NR_KINDS] = { -EPERM, -EACCES, -EPERM, -EACCES, -EPERM };
@@ -315,7 +315,7 @@ static void processes_and_own_text_are_out_of_reach(void)
 	}
 }
 
-/* A file that only root may open is read by one who may not any more, since it was kept. */
+/* A file that only root may open is still readable without root's rights if it is kept open. */
 static int try_kept(void)
 {
 	braid_auto_fd int kept = braid_input_open(file);
@@ -326,7 +326,7 @@ static int try_kept(void)
 	       read(kept, &byte, 1) < 0 ? -errno : 0;
 }
 
-static void a_file_that_was_kept_is_read(void)
+static void a_kept_file_is_read(void)
 {
 	NEED(!chmod(file, 0) && !chmod(dir, 0));
 	if (!geteuid())
@@ -340,7 +340,7 @@ static void a_file_that_was_kept_is_read(void)
 		NEED(!chown(dir, 0, 0));
 }
 
-/* Asked for a process of the same user's, which a confined one can't look into. */
+/* About a process of the same user, which a confined one cannot inspect. */
 static int try_peek(void)
 {
 	char text[64];
@@ -366,7 +366,7 @@ static int peek_confined(void)
 	return WEXITSTATUS(status);
 }
 
-static void a_helper_looks_into_processes(void)
+static void a_helper_inspects_processes(void)
 {
 	CHECK_EQ(peek_confined(), 0);
 }
@@ -387,7 +387,7 @@ static int status_is(const char *name, const char *value)
 	return ret;
 }
 
-/* What is kept, as docs/threat-model.md has it: of root's; anybody else has nothing. */
+/* The kept capabilities of docs/threat-model.md: root's; other users have none. */
 static int state(const char *kept)
 {
 	return status_is("Seccomp", "2\n") || status_is("NoNewPrivs", "1\n") ||
@@ -445,12 +445,12 @@ int main(void)
 	close(fd);
 	other = start_sleeper();
 	own = start_sleeper();
-	RUN(nobody_may);
-	RUN(each_may_what_it_needs);
+	RUN(refused_to_all);
+	RUN(each_may_do_its_work);
 	RUN(state_is_as_documented);
 	RUN(processes_and_own_text_are_out_of_reach);
-	RUN(a_helper_looks_into_processes);
-	RUN(a_file_that_was_kept_is_read);
+	RUN(a_helper_inspects_processes);
+	RUN(a_kept_file_is_read);
 	kill(other, SIGKILL);
 	kill(own, SIGKILL);
 	waitpid(other, NULL, 0);

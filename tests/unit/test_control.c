@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Patterns, suggestions, and commands to a guest that answers, or does not. */
+/* Patterns, suggestions, and commands to a guest that answers or does not. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ static void test_commands(void)
 	CHECK_EQ(command(&o, BRAID_CMD_NONE, NULL, 20000000, NULL),
 		 -ETIMEDOUT);
 	CHECK(strstr(braid_failure(), "does not answer"));
-	/* What was left unanswered is waited for, then the next one is sent. */
+	/* Waits for the unanswered command, then sends the next one. */
 	fake_guest_start_thread(o.g);
 	CHECK_EQ(command(&o, BRAID_CMD_NONE, NULL, BRAID_CONTROL_TIMEOUT_NS, NULL), 0);
 	fake_guest_stop(o.g);
@@ -138,10 +138,10 @@ static void test_commands(void)
 	close_guest(&o);
 }
 
-/* Every sample tells the truth: the fake guest's offset is known. */
+/* Every sample is correct: the fake guest's offset is known. */
 static void test_exchange(void)
 {
-	struct braid_crossing c[BRAID_EXCHANGE_BEST];
+	struct braid_round_trip c[BRAID_EXCHANGE_BEST];
 	struct braid_exchange_peer *peer, *dead;
 	struct braid_exchange *x;
 	struct opened o;
@@ -158,7 +158,7 @@ static void test_exchange(void)
 		.cells = braid_mapping_section(o.m, &o.sb, BRAID_SECTION_CLOCK),
 	};
 	CHECK_EQ(braid_exchange_add(x, &guest, &peer), 0);
-	/* Every vCPU is asked: the fake one answers as whom it is asked for. */
+	/* Every vCPU is asked: the fake one answers as the requested one. */
 	while ((samples < 4 || vcpus != 7) && braid_host_clock_ns() - start < 60000000000ULL) {
 		n = braid_exchange_take(x, peer, c, BRAID_EXCHANGE_BEST);
 		for (k = 0; k < n; k++) {
@@ -175,7 +175,7 @@ static void test_exchange(void)
 	CHECK(braid_exchange_bursts(x, peer) > 0);
 	braid_exchange_remove(x, peer);
 	fake_guest_stop(o.g);
-	/* A dead one, removed while it is being asked; and one left to the end. */
+	/* A dead guest that is removed while it is asked, and one that is kept to the end. */
 	CHECK_EQ(braid_exchange_add(x, &guest, &dead), 0);
 	braid_sleep_ns(2000000);
 	braid_exchange_remove(x, dead);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* CTF: Debian's babeltrace2 reads what the report says, whatever guests call things. */
+/* CTF: babeltrace2 reads the same as the report, for any names from guests. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/state_sums.h"
 
 static char dir[] = "/tmp/test_ctf.XXXXXX";
 static char capture[64], json[64], folder[64];
@@ -29,7 +30,7 @@ static const struct synth_guest_params roomy = {
 	.nr_slots = 64, .subbuf_bytes = 16384,
 };
 
-/* What a shell command prints; free() it. */
+/* The output of a shell command; free() it. */
 static char *output_of(const char *command)
 {
 	FILE *from = popen(command, "r");
@@ -70,7 +71,7 @@ static void remove_folder(void)
 	free(run("rm -rf %s %s.part", folder, folder));
 }
 
-/* Whether babeltrace2 understands all of it. */
+/* Whether babeltrace2 can read all of it. */
 static void check_readable(u64 events)
 {
 	char *text = run("babeltrace2 %s 2>&1 %s", folder, "");
@@ -84,7 +85,7 @@ static void check_readable(u64 events)
 	free(text);
 }
 
-/* Exports, and has each event, its values, the order and the losses compared. */
+/* Exports, and compares each event, its values, the order and the losses. */
 static void compare(const struct braid_export_options *options)
 {
 	struct braid_export_totals totals;
@@ -151,7 +152,7 @@ static void wall_time(void)
 	free(text);
 }
 
-/* Where it is not known, babeltrace2 still merges the traces. */
+/* Without known wall time, babeltrace2 still merges the traces. */
 static void no_wall_time(void)
 {
 	struct braid_chunk_file head = {
@@ -179,7 +180,7 @@ static void no_wall_time(void)
 	synth_guest_free(&g);
 }
 
-/* Wall time that is set back while events are recorded: babeltrace2 refuses times that go back. */
+/* Wall time is set back while events are recorded: babeltrace2 refuses decreasing times. */
 static void wall_set_back(void)
 {
 	struct braid_chunk_host_clock head = { .kind = BRAID_HOST_CLOCK_REALTIME, .name = "realtime" };
@@ -211,7 +212,7 @@ static void wall_set_back(void)
 	synth_guest_free(&g);
 }
 
-/* Readers count no loss that a stream begins with, unless something came before it. */
+/* Readers count a loss at a stream's start only if something precedes it. */
 static void lost_at_first(void)
 {
 	struct synth_guest_params params = roomy;
@@ -236,7 +237,7 @@ static void lost_at_first(void)
 	synth_guest_free(&g);
 }
 
-/* Fields of all shapes -------------------------------------------------------------------- */
+/* Fields of all types -------------------------------------------------------------------- */
 
 #define COMMON									\
 	"format:\n"								\
@@ -248,7 +249,7 @@ static void lost_at_first(void)
 	"\tfield:" type_name ";\toffset:" #offset ";\tsize:" #size ";\tsigned:" #is_signed ";\n"
 #define END	"\nprint fmt: \"\"\n"
 
-/* Words of the metadata's language, names that begin as the library's own, and none. */
+/* Keywords of the metadata, names with the library's prefixes, and an empty one. */
 static const char shapes[] = COMMON
 	FIELD("s8 event", 8, 1, 1) FIELD("u8 struct", 9, 1, 0) FIELD("s16 __x_len", 10, 2, 1)
 	FIELD("u32 _", 12, 4, 0) FIELD("s64 prev_pid", 16, 8, 1) FIELD("void * at", 24, 8, 0)
@@ -264,7 +265,7 @@ static const char clash[] = COMMON
 	FIELD("u32 __a_len", 16, 4, 0) FIELD("u32 __a_len_0", 20, 4, 0) END;
 static const char none[] = COMMON END;
 
-/* An event of these shapes, its dynamic fields as said: where, and how long. */
+/* An event with these fields, its dynamic ones at the given offsets and lengths. */
 static void put_shapes(struct synth_guest *g, u16 id, u32 a, u32 text, u32 b, u32 mask)
 {
 	struct braid_record record = { .common_type = id, .common_flags = 5, .common_pid = 101 };
@@ -295,7 +296,7 @@ static void put_bytes(struct synth_guest *g, u16 id, u32 bytes, u8 with)
 	NEED(synth_event(g, 0, payload, bytes));
 }
 
-/* An event whose first two fields lie at the same place. */
+/* An event whose first two fields have the same offset. */
 static void put_location(struct synth_guest *g, u16 id, u32 location)
 {
 	struct braid_record record = { .common_type = id };
@@ -337,7 +338,7 @@ static void shapes_of_fields(void)
 	synth_guest_free(&g);
 }
 
-/* A driver that begins anew gets a trace of its own; what befell it is told. */
+/* A restarted driver gets a separate trace; what happened to it is reported. */
 static void notes(void)
 {
 	struct synth_guest_params params = roomy;
@@ -368,7 +369,7 @@ static void notes(void)
 	compare(&all);
 }
 
-/* Nothing that can be said to a guest's credit -------------------------------------------- */
+/* Hostile guests -------------------------------------------- */
 
 /* Return: how many events are in it. */
 static u32 hostile_capture(void)
@@ -415,7 +416,7 @@ static void hostile_names(void)
 	text = run("cat %s/*/metadata | tr -cd '\\\\'%s", folder, "");
 	CHECK(!*text);
 	free(text);
-	/* What is too long, or lies over something else, is but bytes. */
+	/* Fields that are too long, or overlap, are written as bytes. */
 	text = run("babeltrace2 %s | grep -E ' (huge|clash): .* raw = '%s", folder, "");
 	CHECK_EQ(count_of(text, "\n"), 2);
 	free(text);
@@ -424,7 +425,7 @@ static void hostile_names(void)
 	free(text);
 }
 
-/* Captures damaged by chance: whatever is made of them, all of it can be read. */
+/* Randomly damaged captures: every export of them can be read. */
 static void damaged(void)
 {
 	struct braid_export_totals totals;
@@ -472,7 +473,7 @@ static void folders(void)
 	synth_standard(capture);
 	remove_folder();
 	NEED(!mkdir(folder, 0755));
-	CHECK_EQ(export(&all, &totals), 0);	/* an empty one is as good as none */
+	CHECK_EQ(export(&all, &totals), 0);	/* an empty one counts as missing */
 	CHECK_EQ(export(&all, &totals), -ENOTEMPTY);
 	CHECK(strstr(braid_failure(), "can't be replaced"));
 	remove_folder();
@@ -485,7 +486,7 @@ static void folders(void)
 	CHECK(strstr(braid_failure(), "cut short"));
 }
 
-/* A trace of which nothing is wanted is a folder without traces. */
+/* With no event selected, the result is a folder without traces. */
 static void nothing(void)
 {
 	static char *none[] = { "no_such_event" };
@@ -501,7 +502,7 @@ static void nothing(void)
 	CHECK(!rmdir(folder));
 }
 
-/* As a disk that is full: no file may grow beyond that. Return: 0, or checks failed. */
+/* Simulates a full disk: no file may grow beyond a limit. Return: 0, or failed checks. */
 static int export_into(rlim_t room)
 {
 	struct rlimit limit = { room, room };
@@ -517,7 +518,7 @@ static int export_into(rlim_t room)
 
 static void full_disk(void)
 {
-	/* None at all; none for a packet; none for the metadata. */
+	/* No space at all; none for a packet; none for the metadata. */
 	static const rlim_t rooms[] = { 0, 4096, 40000 };
 	char *text;
 	u32 k;
@@ -536,6 +537,23 @@ static void full_disk(void)
 		CHECK(!*text);
 		free(text);
 	}
+}
+
+/* vCPUs' states are in a stream class of their own: babeltrace2 shows the state machine's. */
+static void vcpu_states(void)
+{
+	struct braid_export_options options = { .states = true };
+	char sums[64], *text;
+
+	snprintf(sums, sizeof(sums), "%s/sums", dir);
+	free(run("build/make_big_capture %s 12000%s", capture, ""));
+	state_sums(capture, &options, sums);
+	compare(&options);		/* all others are as without */
+	text = run("tests/unit/compare_states.py %s babeltrace2 %s", sums, folder);
+	CHECK(strcmp(text, "0 states\n"));
+	free(text);
+	synth_standard(capture);	/* has no host */
+	compare(&options);
 }
 
 int main(void)
@@ -557,6 +575,7 @@ int main(void)
 	RUN(folders);
 	RUN(nothing);
 	RUN(full_disk);
+	RUN(vcpu_states);
 	free(run("rm -rf %s%s", dir, ""));
 	return VERDICT();
 }

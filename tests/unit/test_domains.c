@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Domains of libvirt: what their XML says, their memory's files, and the process that watches. */
+/* Domains of libvirt: their XML, their memory's files, and the process that watches them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,14 +18,14 @@
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 
-#define TEST_URI	"test:///default"	/* libvirt's own: one domain that is not real */
+#define TEST_URI	"test:///default"	/* libvirt's test driver: one simulated domain */
 #define MIB		(1ull << 20)
 #define LIMIT_MS	20000
 
 static char dir[] = "/tmp/test_domains.XXXXXX";
 static char path[64], other[64];
 
-/* Words that look like ours, where libvirt lets users write what they like. */
+/* Words that look like ours, in parts of the XML that users may fill in. */
 static const char xml[] =
 	"<domain type='kvm'><name>web1</name>"
 	"<description>&lt;shmem name='tracebraid-web1'&gt;</description>"
@@ -49,7 +49,7 @@ static void test_device_is_found(void)
 	CHECK_EQ(shmem.bytes, 16 * MIB);
 	CHECK(shmem.xml && strstr(shmem.xml, "shmem1") && !strstr(shmem.xml, "test_domains-none"));
 	free(shmem.xml);
-	/* A domain that was renamed or cloned keeps its device; others are somebody else's. */
+	/* A domain that was renamed or cloned keeps its device; others are foreign. */
 	CHECK_EQ(braid_shmem_find(xml, "tracebraid-web2", &shmem), 0);
 	CHECK(!strcmp(shmem.name, "tracebraid-web1"));
 	free(shmem.xml);
@@ -69,8 +69,8 @@ static void put_word(const char *name, u64 word)
 	close(fd);
 }
 
-/* As Looking Glass' memory is before anybody uses it: blank, and not ours. */
-static void test_strangers_are_left(void)
+/* Like Looking Glass's memory before its first use: blank, but not ours. */
+static void test_foreign_devices_are_left(void)
 {
 	char text[512], stranger[40], file[64];
 	struct braid_shmem shmem;
@@ -171,7 +171,7 @@ static int mark(uid_t uid)
 	return braid_region_file_mark(&file);
 }
 
-static void test_file_is_made_once(void)
+static void test_file_is_created_once(void)
 {
 	struct stat st;
 	bool made;
@@ -189,7 +189,7 @@ static void test_file_is_made_once(void)
 	CHECK(!chmod(path, 0664));
 	CHECK_EQ(make(MIB, &made), -EEXIST);
 	CHECK(!chmod(path, 0660));
-	/* A second name of it, a link to it: what somebody else may have put there. */
+	/* A hard link or symbolic link to it: files that another user may have put there. */
 	CHECK(!link(path, other));
 	CHECK_EQ(make(MIB, &made), -EEXIST);
 	CHECK(!braid_shmem_file_ours(path, MIB, geteuid()));
@@ -220,8 +220,8 @@ static void test_file_is_cleared(void)
 	CHECK_EQ(mark(geteuid()), -ENOENT);
 }
 
-/* What create does with a file that is there: blank ones are marked, all others stay as they are. */
-static void test_file_is_invited(void)
+/* create with an existing file: a blank one is marked, any other is unchanged. */
+static void test_file_is_marked(void)
 {
 	const struct braid_region_file file = {
 		.path = path, .bytes = MIB, .uid = geteuid(), .gid = getegid(), .mode = 0600,
@@ -245,7 +245,7 @@ static void test_file_is_invited(void)
 	CHECK(pwrite(fd, &k, 8, 4088) == 8);
 	CHECK_EQ(braid_region_file_invite(&file), 0);
 	CHECK_EQ(first_word_of(path), BRAID_MARK);
-	/* Its group may read it: not as create makes it. */
+	/* Its group may read it, unlike files of create. */
 	CHECK(!fchmod(fd, 0640));
 	CHECK_EQ(braid_region_file_make(&file, &made), -EEXIST);
 	CHECK_EQ(braid_region_file_invite(&file), -EEXIST);
@@ -281,8 +281,8 @@ static void test_list(void)
 	CHECK(strstr(braid_failure(), "no connection to libvirt at qemu+unix:"));
 }
 
-/* A process that is called as a domain's QEMU is, of some user. */
-static pid_t pose(uid_t uid, const char *uuid)
+/* A process named like a domain's QEMU, of a given user. */
+static pid_t pose_as_qemu(uid_t uid, const char *uuid)
 {
 	char *argv[] = { "qemu-system-test", "-uuid", (char *)uuid, NULL };
 	int pipe_fds[2];
@@ -304,11 +304,11 @@ static pid_t pose(uid_t uid, const char *uuid)
 	return pid;
 }
 
-/* Nobody but root and whom libvirt runs it as can be a domain's QEMU. */
-static void test_qemu_is_its_users(void)
+/* Only processes of root and of libvirt's QEMU user can be a domain's QEMU. */
+static void test_users_of_qemu(void)
 {
 	struct braid_domain domain = { .active = true, .uuid = "6c0a7a4e-1111-2222-3333-444444444444" };
-	pid_t pid = pose(geteuid(), domain.uuid);
+	pid_t pid = pose_as_qemu(geteuid(), domain.uuid);
 
 	domain.uid = geteuid();
 	braid_qemus_of_domains(&domain, 1);
@@ -324,7 +324,7 @@ static void test_qemu_is_its_users(void)
 	CHECK(!kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid);
 	if (geteuid())
 		return;
-	pid = pose(65534, domain.uuid);
+	pid = pose_as_qemu(65534, domain.uuid);
 	braid_qemus_of_domains(&domain, 1);
 	CHECK_EQ(domain.qemu_pid, 0);
 	domain.uid = 65534;
@@ -377,7 +377,7 @@ static void test_watch(void)
 	braid_domain_watch_stop(&watch);
 }
 
-/* A libvirtd that is there, and says nothing. */
+/* A libvirtd that accepts connections but does not answer. */
 static int silent_libvirtd(char *uri, size_t room)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -413,26 +413,26 @@ static void test_list_of_silent_libvirtd(void)
 	CHECK(!unlink(path));
 }
 
-/* A watch that hangs ends with a recorder that is killed, and holds none of its files. */
+/* A hung watch ends when its recorder is killed, and holds none of its files. */
 static void test_watch_dies_with_recorder(void)
 {
-	int libvirtd, held[2], told[2];
+	int libvirtd, held[2], reported[2];
 	struct braid_domain_watch watch;
 	struct pollfd p = { .events = POLLIN };
 	pid_t recorder;
 	char uri[128];
 
 	libvirtd = silent_libvirtd(uri, sizeof(uri));
-	CHECK(!pipe(held) && !pipe(told));
+	CHECK(!pipe(held) && !pipe(reported));
 	recorder = fork();
 	if (!recorder) {
 		if (braid_domain_watch_start(&watch, uri, NULL, 0) ||
-		    write(told[1], &watch.pid, sizeof(watch.pid)) < 0)
+		    write(reported[1], &watch.pid, sizeof(watch.pid)) < 0)
 			_exit(1);
 		pause();
 	}
 	close(held[1]);
-	CHECK_EQ(read(told[0], &watch.pid, sizeof(watch.pid)), sizeof(watch.pid));
+	CHECK_EQ(read(reported[0], &watch.pid, sizeof(watch.pid)), sizeof(watch.pid));
 	p.fd = libvirtd;
 	CHECK_EQ(poll(&p, 1, LIMIT_MS), 1);	/* it has its own files, and connects */
 	CHECK(!same_file(getpid(), held[0], watch.pid, held[1]));
@@ -443,8 +443,8 @@ static void test_watch_dies_with_recorder(void)
 	CHECK_EQ(poll(&p, 1, LIMIT_MS), 1);
 	close(p.fd);
 	close(held[0]);
-	close(told[0]);
-	close(told[1]);
+	close(reported[0]);
+	close(reported[1]);
 	close(libvirtd);
 	CHECK(!unlink(path));
 }
@@ -458,15 +458,15 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/region", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
 	RUN(test_device_is_found);
-	RUN(test_strangers_are_left);
+	RUN(test_foreign_devices_are_left);
 	RUN(test_names_need_no_quotes);
 	RUN(test_owner);
-	RUN(test_file_is_made_once);
+	RUN(test_file_is_created_once);
 	RUN(test_file_is_cleared);
-	RUN(test_file_is_invited);
+	RUN(test_file_is_marked);
 	RUN(test_owners);
 	RUN(test_list);
-	RUN(test_qemu_is_its_users);
+	RUN(test_users_of_qemu);
 	RUN(test_only_this_host);
 	RUN(test_list_of_silent_libvirtd);
 	RUN(test_watch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The ivshmem-doorbell server, and the agent's asking to be woken: a script plays QEMU. */
+/* The ivshmem-doorbell server, and the agent's wake requests: a script acts as QEMU. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "host_agent/transport/listener.h"
-#include "host_agent/transport/port.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
@@ -40,7 +40,7 @@ static int connect_to(const char *path)
 	return fd;
 }
 
-/* One message; the descriptor beside it, or -1. */
+/* One message, and the descriptor with it, or -1. */
 static s64 receive(int from, int *fd)
 {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -66,7 +66,7 @@ static void take_greeting(struct client *c)
 
 	CHECK_EQ(receive(c->fd, &fd), 0);	/* the protocol's version */
 	CHECK_EQ(fd, -1);
-	CHECK_EQ(receive(c->fd, &fd), 0);	/* who we are */
+	CHECK_EQ(receive(c->fd, &fd), 0);	/* our peer id */
 	CHECK_EQ(fd, -1);
 	CHECK_EQ(receive(c->fd, &c->shm_fd), -1);
 	CHECK(c->shm_fd >= 0);
@@ -98,11 +98,11 @@ static void ring(int fd)
 	NEED(write(fd, &one, sizeof(one)) == sizeof(one));
 }
 
-static bool has_work(const struct braid_port *port)
+static bool has_work(const struct braid_endpoint *endpoint)
 {
-	struct pollfd fds[BRAID_PORT_FDS];
+	struct pollfd fds[BRAID_ENDPOINT_FDS];
 
-	return poll(fds, braid_port_fds(port, fds), 0) > 0;
+	return poll(fds, braid_endpoint_fds(endpoint, fds), 0) > 0;
 }
 
 static void test_addresses(void)
@@ -131,161 +131,162 @@ static void test_server(void)
 {
 	struct client c = { 0 }, late;
 	struct braid_mapping *m;
-	struct braid_port *port, *second;
+	struct braid_endpoint *endpoint, *second;
 	struct stat st;
 
 	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=1M", socket_path,
 		 region_path);
-	NEED(!braid_port_open(&port, address));
+	NEED(!braid_endpoint_open(&endpoint, address));
 	CHECK(!stat(socket_path, &st) && (st.st_mode & 0777) == 0660);
 	CHECK(!stat(region_path, &st) && (st.st_mode & 0777) == 0600 && st.st_size == 1 << 20);
-	CHECK_EQ(braid_port_open(&second, address), -EADDRINUSE);
-	CHECK_EQ(braid_port_doorbell(port), 0);
-	braid_port_ring(port);	/* nobody is there */
-	CHECK_EQ(braid_port_serve(port), 0);
-	CHECK(!has_work(port));
-	NEED(!braid_port_map(port, &m));
-	CHECK(braid_mapping_marked(m));	/* else its driver would leave it alone */
+	CHECK_EQ(braid_endpoint_open(&second, address), -EADDRINUSE);
+	CHECK_EQ(braid_endpoint_doorbell(endpoint), 0);
+	braid_endpoint_ring(endpoint);	/* no listener */
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	CHECK(!has_work(endpoint));
+	NEED(!braid_endpoint_map(endpoint, &m));
+	CHECK(braid_mapping_marked(m));	/* otherwise its driver would not use it */
 
 	c.fd = connect_to(socket_path);
-	CHECK(has_work(port));
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK(has_work(endpoint));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 	take_greeting(&c);
 	CHECK(!fstat(c.shm_fd, &st) && st.st_ino == m->inode);
-	CHECK(!has_work(port));
-	CHECK_EQ(braid_port_doorbell(port), 1 << 16);
-	braid_port_ring(port);
+	CHECK(!has_work(endpoint));
+	CHECK_EQ(braid_endpoint_doorbell(endpoint), 1 << 16);
+	braid_endpoint_ring(endpoint);
 	CHECK(is_rung(c.own_fd));
 	ring(c.agents_fd);
-	CHECK(has_work(port));
-	CHECK_EQ(braid_port_serve(port), 1);
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK(has_work(endpoint));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 
-	/* The flags of what we share are not trusted to stay. */
+	/* Flags of shared descriptors are not trusted to stay. */
 	CHECK(!fcntl(c.agents_fd, F_SETFL, 0) && !fcntl(c.own_fd, F_SETFL, 0));
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 	CHECK_EQ(write(c.own_fd, &(u64){ -2ULL }, 8), 8);
-	braid_port_ring(port);
+	braid_endpoint_ring(endpoint);
 	CHECK(is_rung(c.own_fd));
 
-	/* A second one is turned away, and the first stays. */
+	/* A second one is rejected, and the first stays connected. */
 	late.fd = connect_to(socket_path);
-	CHECK_EQ(braid_port_serve(port), -EBUSY);
+	CHECK_EQ(braid_endpoint_serve(endpoint), -EBUSY);
 	CHECK_EQ(read(late.fd, &st, 1), 0);
 	close(late.fd);
 	ring(c.agents_fd);
-	CHECK_EQ(braid_port_serve(port), 1);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
 
-	/* A client has nothing to say. */
+	/* A client must not send anything. */
 	CHECK(send(c.fd, "nonsense", 8, MSG_NOSIGNAL) < 0 && errno == EPIPE);
-	CHECK_EQ(braid_port_serve(port), 0);
-	CHECK(!has_work(port));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	CHECK(!has_work(endpoint));
 
 	/* Another QEMU gets other eventfds. */
 	drop(&c);
-	CHECK_EQ(braid_port_serve(port), 0);
-	CHECK(!has_work(port));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	CHECK(!has_work(endpoint));
 	c.fd = connect_to(socket_path);
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 	take_greeting(&c);
-	braid_port_ring(port);
+	braid_endpoint_ring(endpoint);
 	CHECK(is_rung(c.own_fd));
 	drop(&c);
 
 	braid_mapping_close(m);
-	braid_port_close(port);
+	braid_endpoint_close(endpoint);
 	CHECK(stat(socket_path, &st) && errno == ENOENT);
 	CHECK(!stat(region_path, &st));	/* the guest may still write there */
 
 	/* Memory of another size may be a guest's. */
 	CHECK_EQ(truncate(region_path, 2 << 20), 0);
-	CHECK_EQ(braid_port_open(&port, address), -EINVAL);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -EINVAL);
 	CHECK_EQ(unlink(region_path), 0);
 }
 
-/* Who connects in vain, again and again, is told a few times, then seldom. */
+/* Repeated failing connections are reported a few times, then rarely. */
 static void test_flood(void)
 {
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	struct client c;
-	u32 told = 0;
+	u32 reported = 0;
 	int fd, n;
 
 	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=1M", socket_path,
 		 region_path);
-	NEED(!braid_port_open(&port, address));
+	NEED(!braid_endpoint_open(&endpoint, address));
 	c.fd = connect_to(socket_path);
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 	take_greeting(&c);
-	for (n = 0; n < 12; n++) {	/* no more than may wait to be accepted */
+	for (n = 0; n < 12; n++) {	/* no more than the backlog of accept() */
 		fd = connect_to(socket_path);
-		told += braid_port_serve(port) < 0;
+		reported += braid_endpoint_serve(endpoint) < 0;
 		close(fd);
 	}
-	CHECK(told >= 8 && told < 12);
-	CHECK(!has_work(port));
+	CHECK(reported >= 8 && reported < 12);
+	CHECK(!has_work(endpoint));
 	ring(c.agents_fd);
-	CHECK_EQ(braid_port_serve(port), 1);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
 	drop(&c);
-	braid_port_close(port);
+	braid_endpoint_close(endpoint);
 	CHECK_EQ(unlink(region_path), 0);
 }
 
-/* Without room for one more, nothing is tried all the time. */
+/* Without a free descriptor, retries are rare. */
 static void test_no_room(void)
 {
 	struct rlimit limit, none;
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	int fd, ret;
 
-	NEED(!braid_port_open(&port, address));
+	NEED(!braid_endpoint_open(&endpoint, address));
 	fd = connect_to(socket_path);
 	NEED(!getrlimit(RLIMIT_NOFILE, &limit));
 	none = limit;
 	none.rlim_cur = 0;
-	CHECK(has_work(port));
+	CHECK(has_work(endpoint));
 	NEED(!setrlimit(RLIMIT_NOFILE, &none));
-	ret = braid_port_serve(port);
+	ret = braid_endpoint_serve(endpoint);
 	NEED(!setrlimit(RLIMIT_NOFILE, &limit));
 	CHECK_EQ(ret, -EMFILE);
 	CHECK(strstr(braid_failure(), "raise the limit"));
-	CHECK(!has_work(port));
-	while (!has_work(port))
+	CHECK(!has_work(endpoint));
+	while (!has_work(endpoint))
 		usleep(1000);
-	CHECK_EQ(braid_port_serve(port), 0);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
 	close(fd);
-	braid_port_close(port);
+	braid_endpoint_close(endpoint);
 	unlink(region_path);
 }
 
 static void test_stale_socket(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
 	strcpy(a.sun_path, socket_path);
 	NEED(!bind(fd, (struct sockaddr *)&a, sizeof(a)));
 	close(fd);
-	NEED(!braid_port_open(&port, address));
-	braid_port_close(port);
-	CHECK(access(region_path, F_OK));	/* it was given to nobody */
+	NEED(!braid_endpoint_open(&endpoint, address));
+	braid_endpoint_close(endpoint);
+	CHECK(access(region_path, F_OK));	/* it was not handed out */
 
-	/* A file that is no socket is nobody's to remove. */
+	/* A file that is not a socket is not removed. */
 	fd = creat(socket_path, 0600);
 	close(fd);
-	CHECK_EQ(braid_port_open(&port, address), -EADDRINUSE);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -EADDRINUSE);
 	CHECK_EQ(unlink(socket_path), 0);
-	CHECK_EQ(braid_port_open(&port, "ivshmem-doorbell:/nowhere/s,shm=/nowhere/m"), -ENOENT);
+	CHECK_EQ(braid_endpoint_open(&endpoint, "ivshmem-doorbell:/nowhere/s,shm=/nowhere/m"),
+		 -ENOENT);
 	snprintf(address, sizeof(address), "ivshmem-doorbell:%s,shm=%s,size=3M", socket_path,
 		 region_path);
-	CHECK_EQ(braid_port_open(&port, address), -EINVAL);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -EINVAL);
 }
 
-/* Its memory is a plain file that is ours alone: whoever prepares another is refused. */
+/* Its memory must be a plain file that the agent's user owns: files of others are refused. */
 static void test_foreign_memory(void)
 {
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	char other[80];
 	struct stat st;
 	int fd;
@@ -296,16 +297,16 @@ static void test_foreign_memory(void)
 	fd = creat(other, 0600);
 	NEED(fd >= 0 && !close(fd));
 	NEED(!symlink(other, region_path));
-	CHECK_EQ(braid_port_open(&port, address), -ELOOP);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -ELOOP);
 	NEED(!unlink(region_path) && !link(other, region_path));
-	CHECK_EQ(braid_port_open(&port, address), -EPERM);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -EPERM);
 	NEED(!unlink(region_path));
 	CHECK(!stat(other, &st) && !st.st_size);
 	NEED(!rename(other, region_path) && !chmod(region_path, 0606));
-	CHECK_EQ(braid_port_open(&port, address), -EPERM);
+	CHECK_EQ(braid_endpoint_open(&endpoint, address), -EPERM);
 	if (!geteuid()) {
 		NEED(!chmod(region_path, 0600) && !chown(region_path, 1, 1));
-		CHECK_EQ(braid_port_open(&port, address), -EPERM);
+		CHECK_EQ(braid_endpoint_open(&endpoint, address), -EPERM);
 	}
 	CHECK(!stat(region_path, &st) && !st.st_size);
 	unlink(region_path);
@@ -333,12 +334,12 @@ static bool recording(struct session *s)
 
 static u32 asked_since;
 
-static bool asked_anew(struct session *s)
+static bool asked_again(struct session *s)
 {
 	return asked(s) && braid_load(&box_of(s)->wake_seq) != asked_since;
 }
 
-/* A guest at rest is asked to ring; one that is busy is not, nor one that nobody records. */
+/* An idle guest is asked to ring; a busy one is not, nor one that is not recorded. */
 static void test_waking(void)
 {
 	struct session s = { 0 };
@@ -349,7 +350,7 @@ static void test_waking(void)
 	session_begin(&s, address, capture_path, NULL);
 	session_until(&s, recording);
 	session_settle(&s);
-	CHECK(not_asked(&s));	/* there is no doorbell */
+	CHECK(not_asked(&s));	/* no doorbell */
 
 	c.fd = connect_to(socket_path);
 	session_until(&s, asked);
@@ -360,12 +361,12 @@ static void test_waking(void)
 
 	fake_guest_write(s.guest, 0, 2000);
 	session_until(&s, not_asked);
-	session_until(&s, asked_anew);
+	session_until(&s, asked_again);
 	asked_since = braid_load(&box_of(&s)->wake_seq);
 	session_settle(&s);
 	CHECK_EQ(braid_load(&box_of(&s)->wake_seq), asked_since);	/* once is enough */
 	ring(c.agents_fd);
-	session_until(&s, asked_anew);
+	session_until(&s, asked_again);
 
 	session_end(&s);
 	CHECK(not_asked(&s));
@@ -381,7 +382,7 @@ static bool rung_for_command(struct session *s)
 	return is_rung(commanded.own_fd);
 }
 
-/* The events that a recording enables are asked for with an interrupt. */
+/* A recording's commands to enable events are sent with an interrupt. */
 static void test_commands_ring(void)
 {
 	struct session s = { 0 };
@@ -396,7 +397,7 @@ static void test_commands_ring(void)
 	session_turn(&s);
 	take_greeting(&commanded);
 	session_until(&s, rung_for_command);
-	CHECK(not_asked(&s));	/* the answer is looked for as ever */
+	CHECK(not_asked(&s));	/* the answer is polled for as usual */
 	session_end(&s);
 	drop(&commanded);
 	fake_guest_free(s.guest);

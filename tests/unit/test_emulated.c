@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An emulator's counter, the host's plus what it gains: between any two looks the truth is in the bound. */
+/* An emulator's counter, which drifts from the host's: between any samples the bound is true. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,17 +13,17 @@
 #define GUEST_HZ	2100000000ULL
 #define HOST_RATE	2.0999987	/* steps for each ns */
 #define MAX_GAINS	1000000u
-#define MAX_CROSSINGS	4000u
+#define MAX_ROUND_TRIPS	4000u
 
 static struct truth host;
 static struct braid_clock host_clock;
 
-/* The guest: what its counter has gained when. */
+/* The guest: its counter's drift over time. */
 static struct { u64 ns; s64 gain; } gains[MAX_GAINS];
 static u32 nr_gains;
 
-static struct braid_crossing crossings[MAX_CROSSINGS];
-static u32 nr_crossings;
+static struct braid_round_trip round_trips[MAX_ROUND_TRIPS];
+static u32 nr_round_trips;
 
 static u64 guest_counter(u64 ns)
 {
@@ -48,7 +48,7 @@ static void gain(u64 ns, s64 by)
 	nr_gains++;
 }
 
-/* A few steps at a time, now often, now hardly. */
+/* A few steps at a time, at varying rates. */
 static void run_guest(u64 from_ns, u64 to_ns)
 {
 	u64 every = MILLI, ns;
@@ -60,7 +60,7 @@ static void run_guest(u64 from_ns, u64 to_ns)
 	}
 }
 
-/* The counter stands from then on for so long; nobody reads it meanwhile. */
+/* The counter stops at @at for this time; it is not read meanwhile. */
 static void stop(u64 ns, u64 for_ns)
 {
 	gain(ns + for_ns, -(s64)(truth_counter(&host, ns + for_ns) - truth_counter(&host, ns)));
@@ -68,13 +68,13 @@ static void stop(u64 ns, u64 for_ns)
 
 static void cross(u64 h1, u64 ns, u64 h2)
 {
-	NEED(nr_crossings < MAX_CROSSINGS);
-	crossings[nr_crossings++] = (struct braid_crossing){
+	NEED(nr_round_trips < MAX_ROUND_TRIPS);
+	round_trips[nr_round_trips++] = (struct braid_round_trip){
 		.s = { h1, guest_counter(ns), h2 }, .vcpu = 1 + truth_below(2),
 	};
 }
 
-/* Bursts each second or so, and looks in between that overlap one another. */
+/* Bursts about every second, and looks in between that overlap each other. */
 static void look_at_guest(u64 from_ns, u64 to_ns, bool looks)
 {
 	u64 ns, at, k;
@@ -84,19 +84,19 @@ static void look_at_guest(u64 from_ns, u64 to_ns, bool looks)
 			cross(at - truth_below(300), at, at + 50 + truth_below(1500));
 	for (ns = from_ns; looks && ns < to_ns; ns += truth_below(200 * MILLI))
 		cross(ns - truth_below(100 * MILLI), ns, ns + truth_below(100 * MILLI));
-	truth_sort(crossings, nr_crossings);
+	truth_sort(round_trips, nr_round_trips);
 }
 
 static void begin(void)
 {
-	nr_gains = nr_crossings = 0;
+	nr_gains = nr_round_trips = 0;
 }
 
 static int fit(struct braid_clock *clock, u64 hz)
 {
 	struct braid_clock_inputs in = {
 		.counter_hz = hz, .counter_type = BRAID_COUNTER_TSC_EMULATED, .nr_vcpus = 2,
-		.crossings = crossings, .nr_crossings = nr_crossings, .host = &host_clock,
+		.round_trips = round_trips, .nr_round_trips = nr_round_trips, .host = &host_clock,
 	};
 
 	return braid_clock_choose(clock, &in, BRAID_CLOCK_KINDS);
@@ -123,7 +123,7 @@ static u64 check_truth(const struct braid_clock *clock, u64 from_ns, u64 to_ns)
 	return sum;
 }
 
-static void gains_alone(void)
+static void drift_only(void)
 {
 	struct braid_clock clock;
 	u64 to, first, last, k;
@@ -139,11 +139,11 @@ static void gains_alone(void)
 		CHECK_EQ(clock.nr_tracks, 1);
 		CHECK_EQ(clock.tracks->nr_epochs, 1);
 		CHECK(clock.tracks->epochs[0].gains);
-		for (first = last = 0, k = 0; k < nr_crossings; k++) {
-			if (crossings[k].s.h2_ns - crossings[k].s.h1_ns > 2000)
+		for (first = last = 0, k = 0; k < nr_round_trips; k++) {
+			if (round_trips[k].s.h2_ns - round_trips[k].s.h1_ns > 2000)
 				continue;
-			first = first ? first : crossings[k].s.h2_ns;
-			last = crossings[k].s.h1_ns;
+			first = first ? first : round_trips[k].s.h2_ns;
+			last = round_trips[k].s.h1_ns;
 		}
 		CHECK(check_truth(&clock, first, last) < MILLI);
 		CHECK(turn % 3 || braid_clock_worst_bound(&clock, 0) < 2 * MILLI);
@@ -151,8 +151,8 @@ static void gains_alone(void)
 	}
 }
 
-/* One that gains hardly anything is known nearly as well as the host's own. */
-static void gains_little(void)
+/* With little drift, its bound is nearly as small as that of the host's own counter. */
+static void drifts_little(void)
 {
 	struct braid_clock clock;
 	u64 ns;
@@ -164,6 +164,43 @@ static void gains_little(void)
 	NEED(!fit(&clock, GUEST_HZ));
 	CHECK(check_truth(&clock, BEGIN_NS + SECOND, BEGIN_NS + 18 * SECOND) < 500);
 	braid_clock_free(&clock);
+}
+
+/*
+ * The guest idles while it is sampled, and then its vCPUs read the counter in a race until it is gone.
+ * What is read promptly shows the gain.
+ */
+static void races_after_the_last(void)
+{
+	u64 ns, end = BEGIN_NS + 10 * SECOND, k;
+	struct braid_clock_time t;
+	struct braid_clock clock;
+	u32 turn;
+
+	for (turn = 0; turn < 30; turn++) {
+		begin();
+		for (ns = BEGIN_NS; ns < end; ns += SECOND / 10)
+			gain(ns, truth_below(20));
+		look_at_guest(BEGIN_NS, end, false);
+		NEED(!fit(&clock, GUEST_HZ));
+		for (k = 0; k < 100; k++)
+			gain(end + k * MILLI, 4000 + truth_below(2000));
+		for (k = 0; k < 1000; k++) {
+			u64 taken;
+
+			ns = end + truth_below(100 * MILLI);
+			taken = ns + truth_below(200);
+			t = braid_clock_convert(&clock, k % 2, guest_counter(ns), taken, 0);
+			CHECK(t.bound_ns != BRAID_BOUND_UNKNOWN);
+			CHECK(braid_clock_earliest(t.ns, t.bound_ns) <= (s64)taken);
+			CHECK(truth_holds(&t, ns));
+		}
+		/* A jump is not explained by such gains. */
+		gain(end + SECOND, 2100000000);
+		t = braid_clock_convert(&clock, 0, guest_counter(end + SECOND), end + SECOND, 0);
+		CHECK(braid_clock_earliest(t.ns, t.bound_ns) > (s64)(end + SECOND));
+		braid_clock_free(&clock);
+	}
 }
 
 static void stands_still(void)
@@ -182,10 +219,10 @@ static void stands_still(void)
 		run_guest(at + for_ns + 1, to);
 		look_at_guest(BEGIN_NS, at, turn % 3);
 		look_at_guest(at + for_ns, to, turn % 3);
-		if (turn % 2)	/* asked before, answered behind it */
+		if (turn % 2)	/* asked before, answered after it */
 			cross(at - truth_below(20 * MILLI), at + for_ns + truth_below(20 * MILLI),
 			      at + for_ns + 30 * MILLI);
-		truth_sort(crossings, nr_crossings);
+		truth_sort(round_trips, nr_round_trips);
 		NEED(!fit(&clock, GUEST_HZ));
 		CHECK_EQ(clock.nr_tracks, 1);
 		CHECK_EQ(clock.tracks->nr_epochs, 2);
@@ -221,8 +258,8 @@ static void jumps_ahead(void)
 	}
 }
 
-/* Counters that are not the host's: each is a line of its own, and that must be found. */
-static void not_the_hosts(void)
+/* Counters that are not the host's: each has a line of its own, which must be found. */
+static void other_counters(void)
 {
 	static const double ppms[] = { 7000, 3000, 500, 40, -40, -500, -3000, -19000 };
 	struct truth other = { 0 };
@@ -234,12 +271,15 @@ static void not_the_hosts(void)
 		begin();
 		other.nr = 0;
 		truth_step(&other, BEGIN_NS, 1 << 30, HOST_RATE * (1 + ppms[j / 2] / 1e6));
-		seconds = j % 2 ? 100 : 10;	/* more epochs than are taken for granted, or fewer */
+		seconds = j % 2 ? 100 : 10;	/* more epochs than the fit accepts, or fewer */
 		for (ns = BEGIN_NS; ns < BEGIN_NS + seconds * SECOND; ns += SECOND / 2)
 			for (k = 0, at = ns; k < 8; k++, at += 3000)
-				crossings[nr_crossings++] = (struct braid_crossing){ .vcpu = 1, .s = {
-					at - 100, truth_counter(&other, at), at + truth_below(1000) } };
-		/* By the rate that it states, or that the host has. */
+				round_trips[nr_round_trips++] = (struct braid_round_trip){
+					.vcpu = 1,
+					.s = { at - 100, truth_counter(&other, at),
+					       at + truth_below(1000) },
+				};
+		/* With the stated rate, or the host's. */
 		NEED(!fit(&clock, ppms[j / 2] > 5000 ? GUEST_HZ / 100 * 101 : GUEST_HZ));
 		for (k = 0; k < 1000; k++) {
 			struct braid_clock_time t;
@@ -258,7 +298,7 @@ static void not_the_hosts(void)
 	}
 }
 
-/* Words that a hostile guest finds: near the truth, near each other, anything. */
+/* Words of a hostile guest: near the truth, near each other, or anything. */
 static u64 hostile_word(u64 near)
 {
 	switch (truth_below(5)) {
@@ -282,17 +322,18 @@ static void hostile(void)
 
 	for (turn = 0; turn < 4000; turn++) {
 		begin();
-		nr_crossings = 1 + truth_below(turn % 50 ? 40 : MAX_CROSSINGS);
-		for (k = 0; k < nr_crossings; k++) {
+		nr_round_trips = 1 + truth_below(turn % 50 ? 40 : MAX_ROUND_TRIPS);
+		for (k = 0; k < nr_round_trips; k++) {
 			u64 h1 = BEGIN_NS + k * truth_below(SECOND);
 
-			crossings[k].vcpu = truth_below(4);
-			crossings[k].s.h1_ns = turn % 4 ? h1 : hostile_word(h1);
-			crossings[k].s.counter = hostile_word(truth_counter(&host, h1));
-			crossings[k].s.h2_ns = turn % 4 ? h1 + (truth_random() >> (20 + truth_below(44))) :
-							  hostile_word(h1);
+			round_trips[k].vcpu = truth_below(4);
+			round_trips[k].s.h1_ns = turn % 4 ? h1 : hostile_word(h1);
+			round_trips[k].s.counter = hostile_word(truth_counter(&host, h1));
+			round_trips[k].s.h2_ns =
+				turn % 4 ? h1 + (truth_random() >> (20 + truth_below(44))) :
+					   hostile_word(h1);
 		}
-		truth_sort(crossings, nr_crossings);
+		truth_sort(round_trips, nr_round_trips);
 		if (fit(&clock, turn % 8 ? GUEST_HZ : truth_random() >> truth_below(64)))
 			continue;
 		most = braid_clock_epochs(&clock);
@@ -313,11 +354,12 @@ int main(void)
 {
 	truth_step(&host, BEGIN_NS, 1LL << 52, HOST_RATE);
 	truth_host_clock(&host_clock, &host, BEGIN_NS - SECOND, BEGIN_NS + 120 * SECOND);
-	RUN(gains_alone);
-	RUN(gains_little);
+	RUN(drift_only);
+	RUN(drifts_little);
+	RUN(races_after_the_last);
 	RUN(stands_still);
 	RUN(jumps_ahead);
-	RUN(not_the_hosts);
+	RUN(other_counters);
 	RUN(hostile);
 	braid_clock_free(&host_clock);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The clock fit: whatever the delays, the truth lies within the bound. */
+/* The clock fit: whatever the delays, the true time is within the bound. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define MAX_SAMPLES	4000u
 
-static struct braid_crossing samples[MAX_SAMPLES];
+static struct braid_round_trip samples[MAX_SAMPLES];
 static u64 seed = 1;
 
 static u64 random_below(u64 n)
@@ -22,10 +22,12 @@ static u64 random_below(u64 n)
 	return seed % n;
 }
 
-static int fit(struct braid_clock *clock, u64 hz, u32 type, const struct braid_crossing *c, size_t nr)
+static int fit(struct braid_clock *clock, u64 hz, u32 type, const struct braid_round_trip *c,
+	       size_t nr)
 {
 	struct braid_clock_inputs in = {
-		.counter_hz = hz, .counter_type = type, .nr_vcpus = 1, .crossings = c, .nr_crossings = nr,
+		.counter_hz = hz, .counter_type = type, .nr_vcpus = 1,
+		.round_trips = c, .nr_round_trips = nr,
 	};
 
 	return braid_clock_fit(clock, &in);
@@ -71,7 +73,7 @@ static void take_samples(const struct truth *t, u32 first, u32 nr, u64 step_ns, 
 	}
 }
 
-/* The truth within the bound, at and beyond the samples. */
+/* Checks that the truth is within the bound, at and beyond the samples. */
 static u64 check_truth(const struct braid_clock *clock, const struct truth *t, u64 from, u64 to)
 {
 	u64 step = (to - from) / 997 + 1, counter, worst = 0;
@@ -151,7 +153,7 @@ static void one_sample(void)
 	braid_clock_free(&clock);
 }
 
-/* A step begins a new epoch; what lies between may be of either, and its bound says so. */
+/* A step begins a new epoch; times in between may belong to either, and their bound covers both. */
 static void steps(void)
 {
 	struct truth before = { .hz = 1000000000, .ppm = 3, .counter0 = 1000, .ns0 = 1ULL << 40 };
@@ -175,18 +177,18 @@ static void steps(void)
 	b = (s64)truth_ns(&after, between);
 	CHECK(!t.sure);
 	CHECK((u64)llabs(t.ns - a) <= t.bound_ns && (u64)llabs(t.ns - b) <= t.bound_ns);
-	/* It was there before the later line could have made it. */
+	/* It existed before the later line could have produced it. */
 	t = convert(&clock, between, b - 100000);
 	CHECK(t.sure && !t.epoch && t.bound_ns < 10000);
 	CHECK((u64)llabs(t.ns - a) <= t.bound_ns);
-	/* Nor does its ring go back to an epoch that is over. */
+	/* Its ring does not return to an epoch that has ended. */
 	t = braid_clock_convert(&clock, 0, between, BRAID_TAKEN_UNKNOWN, 1);
 	CHECK(t.sure && t.epoch == 1 && (u64)llabs(t.ns - b) <= t.bound_ns);
 	braid_clock_free(&clock);
 }
 
-/* Wide samples overlap narrow ones, and may span a step: no epoch for the first, no lie by the second. */
-static void wide_ones(void)
+/* Wide samples that overlap narrow ones or span a step cause no epoch and no false bound. */
+static void wide_samples(void)
 {
 	struct truth before = { .hz = 1000000000, .ppm = 1, .counter0 = 1ULL << 33, .ns0 = 1ULL << 40 };
 	struct truth after = before;
@@ -199,11 +201,11 @@ static void wide_ones(void)
 	after.counter0 = stop;
 	after.ns0 = (u64)truth_ns(&before, stop) + 3000000000ULL;
 	take_samples(&after, 100, 100, 10000000, 1000);
-	for (k = 0; k < 100; k += 7)	/* asked before its neighbour, answered behind it */
-		samples[k] = (struct braid_crossing){ .s = {
+	for (k = 0; k < 100; k += 7)	/* asked before its neighbour, answered after it */
+		samples[k] = (struct braid_round_trip){ .s = {
 			samples[k].s.h1_ns - 6000000, samples[k].s.counter + 15000000,
 			samples[k].s.h2_ns + 25000000 } };
-	/* Asked before the stop, answered behind it. */
+	/* Asked before the stop, answered after it. */
 	counter = stop + 10000000;
 	samples[99].s = (struct braid_clock_sample){
 		(u64)truth_ns(&before, stop - 2000000), counter, (u64)truth_ns(&after, counter) + 1000 };
@@ -214,7 +216,7 @@ static void wide_ones(void)
 	braid_clock_free(&clock);
 }
 
-/* vCPUs whose counters differ: each has a track, and no step is seen. */
+/* vCPUs whose counters differ: each has a track, and no step is found. */
 static void tracks(void)
 {
 	struct truth t[3] = {
@@ -224,7 +226,7 @@ static void tracks(void)
 	};
 	struct braid_clock_inputs in = {
 		.counter_hz = 2500000000ULL, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 3,
-		.crossings = samples, .nr_crossings = 900,
+		.round_trips = samples, .nr_round_trips = 900,
 	};
 	struct braid_clock clock;
 	struct braid_clock_time at;
@@ -247,7 +249,7 @@ static void tracks(void)
 	}
 	braid_clock_free(&clock);
 
-	/* A guest that may have more vCPUs than were seen: what they would show is not known. */
+	/* A guest that may have more vCPUs than were sampled: the clocks of others are unknown. */
 	in.nr_vcpus = 4096;
 	NEED(!braid_clock_fit(&clock, &in));
 	CHECK_EQ(clock.nr_tracks, 4096);
@@ -264,8 +266,8 @@ static void tracks(void)
 	braid_clock_free(&clock);
 }
 
-/* A counter that wavers about its line, as an emulated one does: one epoch, a larger bound. */
-static void wavers(void)
+/* A counter that jitters about its line, as an emulated one does: one epoch, a larger bound. */
+static void jittery(void)
 {
 	struct truth t = { .hz = 1000000000, .ppm = 5, .counter0 = 1 << 30, .ns0 = 1ULL << 45 };
 	static s64 off[1000];
@@ -290,14 +292,15 @@ static void wavers(void)
 	braid_clock_free(&clock);
 }
 
-/* The counter began anew: an event's page tells which epoch it is of. */
+/* The counter restarted: an event's page determines its epoch. */
 static void counter_reset(void)
 {
 	struct truth before = { .hz = 1000000000, .counter0 = 1ULL << 40, .ns0 = 1ULL << 40 };
 	struct truth after = { .hz = 1000000000, .counter0 = 500, .ns0 = (1ULL << 40) + (1ULL << 36) };
 	struct braid_clock_inputs in = {
 		.counter_hz = 1000000000, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1,
-		.crossings = samples, .nr_crossings = 100, .init_counter = before.counter0 - 100,
+		.round_trips = samples, .nr_round_trips = 100,
+		.init_counter = before.counter0 - 100,
 	};
 	struct braid_clock clock;
 
@@ -311,7 +314,7 @@ static void counter_reset(void)
 	braid_clock_free(&clock);
 }
 
-static void nonsense(void)
+static void invalid_samples(void)
 {
 	struct braid_clock clock;
 	u32 k;
@@ -355,17 +358,20 @@ static void tightens(void)
 	}
 }
 
-/* An emulated counter gains by little steps, at any moment: the bound must cover what lies between. */
+/*
+ * An emulated counter gains in small steps, at any moment: the bound must cover the times in
+ * between.
+ */
 static void emulated_runs_ahead(void)
 {
 	enum { BURSTS = 6, STEPS = 1000 };
 	static struct { u64 ns, counter; } truth[BURSTS * STEPS];
-	struct braid_crossing s[BURSTS * 4] = { 0 };
+	struct braid_round_trip s[BURSTS * 4] = { 0 };
 	struct braid_clock clock;
 	u64 seed = 12345, counter = 5000000, ns = 1000000000, nr = 0, k, j;
 
 	for (k = 0; k < BURSTS; k++) {
-		u64 gain = k % 3 * 5;		/* now idle, now under load */
+		u64 gain = k % 3 * 5;		/* alternately idle and under load */
 
 		for (j = 0; j < STEPS; j++) {
 			seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -402,11 +408,11 @@ int main(void)
 	RUN(long_time);
 	RUN(one_sample);
 	RUN(steps);
-	RUN(wide_ones);
+	RUN(wide_samples);
 	RUN(tracks);
-	RUN(wavers);
+	RUN(jittery);
 	RUN(counter_reset);
-	RUN(nonsense);
+	RUN(invalid_samples);
 	RUN(tightens);
 	return VERDICT();
 }

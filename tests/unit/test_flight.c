@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Flight recorders: fake guests whose rings are left alone, looked at, and taken at once. */
+/* Flight recorders: fake guests whose rings are watched, and read completely for a snapshot. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region.h"
-#include "host_agent/source/vcpu.h"
-#include "host_agent/source/source.h"
+#include "host_agent/live/region.h"
+#include "host_agent/store/vcpu.h"
+#include "host_agent/store/source.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
@@ -100,14 +100,14 @@ static void take(struct flight *f, const char *path)
 	braid_region_source_status(f->source, &f->status);
 }
 
-/* What captures hold when they are read together. */
+/* The content of captures that are read together. */
 struct found {
 	size_t nr_streams;
 	u64 events;
 	u64 lost;
 	u64 elsewhere;
 	u64 faults;
-	u64 crossings;		/* of before snapshot_ns */
+	u64 round_trips;		/* from before snapshot_ns */
 	u32 ends;		/* why the first stream ended */
 	u64 written, read, left;
 };
@@ -126,8 +126,8 @@ static struct found found_in(size_t nr)
 	for (s = 0; s < source->nr_streams; s++) {
 		struct braid_stream *stream = source->streams[s];
 
-		for (k = 0; k < stream->clock_inputs.nr_crossings; k++)
-			f.crossings += stream->clock_inputs.crossings[k].s.h2_ns < snapshot_ns;
+		for (k = 0; k < stream->clock_inputs.nr_round_trips; k++)
+			f.round_trips += stream->clock_inputs.round_trips[k].s.h2_ns < snapshot_ns;
 		f.ends = stream->end_reason;
 		for (k = 0; k < stream->nr_rings; k++) {
 			while (braid_ring_next(stream->rings[k]) > 0)
@@ -145,9 +145,9 @@ static struct found found_in(size_t nr)
 	return f;
 }
 
-/* Taking ---------------------------------------------------------------------------------- */
+/* Snapshots ---------------------------------------------------------------------------------- */
 
-static void takes_what_is_there_again_and_again(void)
+static void takes_repeated_snapshots(void)
 {
 	struct fake_params p = usual;
 	struct fake_guest *g;
@@ -162,14 +162,14 @@ static void takes_what_is_there_again_and_again(void)
 	fake_guest_write(g, 0, 100);
 	fake_guest_write(g, 1, 7);
 	turn(&f);
-	CHECK_EQ(f.status.events, 0);		/* it is left there */
+	CHECK_EQ(f.status.events, 0);		/* it stays in the ring */
 	take(&f, capture_paths[0]);
 	found = found_in(1);
 	CHECK_EQ(found.events, 107);
 	CHECK_EQ(found.faults, 0);
 	CHECK_EQ(found.ends, BRAID_END_STOPPED);
 
-	/* Far more than the ring holds: the oldest are written over, and counted. */
+	/* Far more than the ring holds: the oldest are overwritten and counted. */
 	fake_guest_write(g, 0, 100000);
 	fake_guest_write(g, 1, 5);
 	turn(&f);
@@ -186,7 +186,7 @@ static void takes_what_is_there_again_and_again(void)
 	fake_guest_free(g);
 }
 
-static void takes_from_a_guest_that_runs(void)
+static void takes_from_a_running_guest(void)
 {
 	struct fake_params p = usual;
 	struct fake_guest *g;
@@ -200,7 +200,7 @@ static void takes_from_a_guest_that_runs(void)
 	NEED(!braid_exchange_start(&f.exchange));
 	begin(&f, NULL);
 	start_ns = braid_host_clock_ns();
-	/* Crossings of before the snapshot are kept for it. */
+	/* Round-trip samples from before the snapshot are kept for it. */
 	while (braid_capture_bytes(f.sink.capture) < 1000 &&
 	       braid_host_clock_ns() - start_ns < LIMIT_NS) {
 		turn(&f);
@@ -212,17 +212,17 @@ static void takes_from_a_guest_that_runs(void)
 	found = found_in(2);
 	CHECK_EQ(found.nr_streams, 1);
 	CHECK_EQ(found.faults + found.elsewhere, 0);
-	/* Of what is lost behind the last page only the account knows. */
+	/* Losses after the last page are only in the accounting. */
 	CHECK_EQ(found.events, found.read);
 	CHECK(found.events > 0);
-	CHECK(found.crossings > 0);
+	CHECK(found.round_trips > 0);
 	end(&f);
 	braid_exchange_stop(f.exchange);
 	fake_guest_stop(g);
 	fake_guest_free(g);
 }
 
-static void lets_a_guest_go_behind_a_snapshot(void)
+static void releases_a_guest_after_a_snapshot(void)
 {
 	struct fake_guest *g = fake_guest_new(region_path, &usual);
 	struct flight f = { 0 };
@@ -265,7 +265,7 @@ static void lets_a_guest_go_behind_a_snapshot(void)
 	fake_guest_free(g);
 }
 
-static void tells_of_buffers_that_stop(void)
+static void reports_buffers_that_stop(void)
 {
 	struct fake_params p = usual;
 	struct fake_guest *g;
@@ -279,7 +279,7 @@ static void tells_of_buffers_that_stop(void)
 	fake_guest_free(g);
 }
 
-/* Noticing ---------------------------------------------------------------------------------- */
+/* Triggers ---------------------------------------------------------------------------------- */
 
 static void notices_events(void)
 {
@@ -288,7 +288,7 @@ static void notices_events(void)
 	u64 before;
 	int k;
 
-	fake_guest_write(g, 0, 40);	/* of before: not noticed */
+	fake_guest_write(g, 0, 40);	/* earlier: not noticed */
 	begin(&f, ON_EVENT);
 	turn(&f);
 	CHECK_EQ(f.status.noticed, 0);
@@ -301,20 +301,20 @@ static void notices_events(void)
 	CHECK_EQ(f.status.noticed, 3);
 	turn(&f);
 	CHECK_EQ(f.status.noticed, 3);
-	/* Over many sub-buffers; then all is taken, and the unfinished one is in our hand. */
+	/* Over many sub-buffers; then all are read, and the reader holds the unfinished one. */
 	fake_guest_write(g, 0, 200 * FAKE_NR_EVENTS);
 	turn(&f);
 	CHECK_EQ(f.status.noticed, 203);
 	fake_guest_write(g, 0, 100 * FAKE_NR_EVENTS);
 	take(&f, capture_paths[0]);
 	before = f.status.noticed;
-	CHECK_EQ(before, 203);		/* what was taken needs no notice */
+	CHECK_EQ(before, 203);		/* events that were read are not noticed */
 	for (k = 0; k < 300; k++) {
 		fake_guest_write(g, 0, FAKE_NR_EVENTS);
 		turn(&f);
 		CHECK_EQ(f.status.noticed, before + k + 1);
 	}
-	/* Faster than we look: told, and from then on noticed again. */
+	/* Faster than we check: reported, and noticed again from then on. */
 	k = f.notes;
 	fake_guest_write(g, 0, 100000);
 	turn(&f);
@@ -330,7 +330,7 @@ static void notices_events(void)
 
 /* Memory ------------------------------------------------------------------------------------ */
 
-static struct braid_capture_writer *kept_with(u16 type, u64 nr)
+static struct braid_capture_writer *history_with(u16 type, u64 nr)
 {
 	struct braid_clock_sample sample = { 0 };
 	struct braid_capture_writer *w;
@@ -344,7 +344,7 @@ static struct braid_capture_writer *kept_with(u16 type, u64 nr)
 	return w;
 }
 
-/* The samples that a file gets of what was kept; the smallest and the largest gap between them. */
+/* The samples of the history that a file gets; the smallest and largest gap between them. */
 static u64 replayed(struct braid_capture_writer *w, u64 *first, u64 *last)
 {
 	struct braid_chunk_file head = { .version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw" };
@@ -373,7 +373,7 @@ static u64 replayed(struct braid_capture_writer *w, u64 *first, u64 *last)
 static void keeps_within_bounds(void)
 {
 	u64 nr = 2000000, first, last, found;
-	struct braid_capture_writer *w = kept_with(BRAID_CHUNK_CLOCK, nr);
+	struct braid_capture_writer *w = history_with(BRAID_CHUNK_CLOCK, nr);
 
 	CHECK(braid_capture_bytes(w) <= 4 * MIB && braid_capture_bytes(w) > MIB);
 	found = replayed(w, &first, &last);
@@ -384,19 +384,19 @@ static void keeps_within_bounds(void)
 	CHECK_EQ(braid_capture_bytes(w), 0);
 	CHECK_EQ(braid_capture_finish(w), 0);
 
-	w = kept_with(BRAID_CHUNK_COMMS, nr);
+	w = history_with(BRAID_CHUNK_COMMS, nr);
 	CHECK(braid_capture_bytes(w) <= 4 * MIB);
 	found = replayed(w, &first, &last);
 	CHECK_EQ(last, nr);
 	CHECK_EQ(first, nr - found + 1);	/* the newest, without a gap */
 	CHECK_EQ(braid_capture_finish(w), 0);
-	/* Events are for files alone. */
-	w = kept_with(BRAID_CHUNK_PAGE, 10);
+	/* The history does not keep events. */
+	w = history_with(BRAID_CHUNK_PAGE, 10);
 	CHECK_EQ(braid_capture_bytes(w), 0);
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
-/* Many guests share what fewer would have each. */
+/* Many guests share the memory limit. */
 static void keeps_within_bounds_of_many(void)
 {
 	static const u8 names[16 << 10];
@@ -412,7 +412,7 @@ static void keeps_within_bounds_of_many(void)
 	CHECK_EQ(braid_capture_finish(w), 0);
 }
 
-/* A directory that tells of one event very often: each record is looked up once, and noticed once. */
+/* A directory that lists one event many times: each record is looked up and noticed once. */
 static void notices_each_event_once(void)
 {
 	struct braid_schema_event again = {
@@ -433,8 +433,8 @@ static void notices_each_event_once(void)
 	fake_guest_free(g);
 }
 
-/* A disk that is full ends a snapshot, and nothing else: what it did not write is in the next one. */
-static void goes_on_when_a_snapshot_fails(void)
+/* A full disk ends only the snapshot: the events not written are in the next one. */
+static void continues_after_a_failed_snapshot(void)
 {
 	struct fake_guest *g = fake_guest_new(region_path, &usual);
 	struct braid_chunk_file head = {
@@ -466,9 +466,9 @@ static void goes_on_when_a_snapshot_fails(void)
 	fake_guest_free(g);
 }
 
-/* Asking ------------------------------------------------------------------------------------- */
+/* Requests ------------------------------------------------------------------------------------- */
 
-/* In a process of its own: asks, as `tracebraid snapshot` does. Exits with whether it went well. */
+/* In a process of its own: a request as by `tracebraid snapshot`. The exit status is its result. */
 static pid_t ask(const char *path, bool pipe_instead)
 {
 	char line[BRAID_REQUEST_LINE_BYTES];
@@ -492,9 +492,9 @@ static int status_of(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-static void answers_who_asks(void)
+static void answers_requests(void)
 {
-	struct braid_request_port p;
+	struct braid_request_endpoint p;
 	struct braid_request request;
 	pid_t pid;
 	int fd;
@@ -517,12 +517,12 @@ static void answers_who_asks(void)
 	braid_request_answer(&p, -ENOSPC, "the disk is full");
 	CHECK_EQ(status_of(pid), 1);
 
-	/* A pipe could hold us up. */
+	/* A pipe could block the agent. */
 	pid = ask(capture_paths[0], true);
 	while (waitpid(pid, NULL, WNOHANG) == 0)
 		CHECK_EQ(braid_request_poll(&p, &request), 0);
 
-	/* One who says nothing keeps others waiting for a moment alone. */
+	/* A silent client delays others only for a moment. */
 	fd = braid_request_connect(getpid());
 	NEED(fd >= 0);
 	CHECK_EQ(braid_request_poll(&p, &request), 0);
@@ -544,16 +544,16 @@ int main(void)
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_paths[0], sizeof(capture_paths[0]), "%s/0.braid", dir);
 	snprintf(capture_paths[1], sizeof(capture_paths[1]), "%s/1.braid", dir);
-	RUN(takes_what_is_there_again_and_again);
-	RUN(takes_from_a_guest_that_runs);
-	RUN(lets_a_guest_go_behind_a_snapshot);
-	RUN(tells_of_buffers_that_stop);
+	RUN(takes_repeated_snapshots);
+	RUN(takes_from_a_running_guest);
+	RUN(releases_a_guest_after_a_snapshot);
+	RUN(reports_buffers_that_stop);
 	RUN(notices_events);
 	RUN(notices_each_event_once);
 	RUN(keeps_within_bounds);
 	RUN(keeps_within_bounds_of_many);
-	RUN(goes_on_when_a_snapshot_fails);
-	RUN(answers_who_asks);
+	RUN(continues_after_a_failed_snapshot);
+	RUN(answers_requests);
 	unlink(capture_paths[0]);
 	unlink(capture_paths[1]);
 	rmdir(dir);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Follows captures while they are written: what is held back, what comes late, what nobody takes. */
+/* Follows captures while they are written: events held back, late events, and unread lines. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "host_agent/cli/live_view.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/export/export.h"
+#include "host_agent/record/record.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -18,9 +19,9 @@
 
 #define ROUNDS		40u
 #define TICKS		16u	/* of each guest in a round */
-#define STEP_NS		10000u	/* from one to the next */
+#define STEP_NS		10000u	/* between two events */
 #define MOST_ENDS	4096u
-#define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	60000000000ULL	/* limit of a wait */
 
 static char dir[] = "/tmp/test_follow.XXXXXX";
 static char path[64];
@@ -28,25 +29,25 @@ static char path[64];
 /* A capture that is followed. */
 struct follow {
 	struct braid_source *source;
-	int (*step)(struct follow *f);		/* makes it grow; 0: there is no more */
+	int (*step)(struct follow *f);		/* makes it grow; 0: no more data */
 	u32 round;
-	u32 hidden_from, hidden_to;		/* rounds in which nobody takes a line */
+	u32 hidden_from, hidden_to;		/* rounds in which no line is read */
 	s64 until_ns;
 	FILE *to;
 	char *text;
 	size_t bytes;
-	u32 early;				/* lines that were not to be written yet */
+	u32 early;				/* lines that were written too early */
 	struct braid_export_totals totals;
 	/* of a scenario */
 	struct braid_capture_writer *w;
 	struct synth_guest a, b;
-	bool impatient;				/* says what is not complete is */
+	bool impatient;				/* reports incomplete data as complete */
 	size_t most_comms;
 	u64 ends[MOST_ENDS];			/* of chunks */
 	u32 nr_ends;
 };
 
-/* The latest time among the lines so far, JSON. */
+/* The latest time of the lines so far, JSON. */
 static s64 latest(struct follow *f)
 {
 	s64 ns = INT64_MIN, one;
@@ -89,7 +90,7 @@ static void follow(struct follow *f, bool json)
 	braid_source_free(f->source);
 }
 
-/* A whole capture, chunk by chunk ---------------------------------------------------------------- */
+/* A complete capture, chunk by chunk ----------------------------------------------------------- */
 
 static void find_ends(struct follow *f)
 {
@@ -104,7 +105,7 @@ static void find_ends(struct follow *f)
 	braid_capture_close(r);
 }
 
-/* Nothing is complete before all is. */
+/* No part is complete before everything is. */
 static int grow_by_chunk(struct follow *f)
 {
 	bool last = f->round >= f->nr_ends;
@@ -122,7 +123,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The event lines, sorted, without their times: those are of another fit. Cuts @text up. */
+/* The event lines, sorted, without their times, which are from another fit. Modifies @text. */
 static u32 event_lines(char *text, char ***out)
 {
 	char **lines = calloc(count_of(text, "\n") + 1, sizeof(*lines)), *line, *ns, *seq;
@@ -149,7 +150,7 @@ static u32 event_lines(char *text, char ***out)
 	return nr;
 }
 
-static void shows_what_a_report_shows(void)
+static void shows_the_same_as_a_report(void)
 {
 	struct follow f = { .step = grow_by_chunk };
 	u64 events = synth_standard(path);
@@ -175,7 +176,10 @@ static void shows_what_a_report_shows(void)
 	free(f.text);
 }
 
-/* Two guests, one of whom is drained seldom -------------------------------------------------------- */
+/*
+ * Two guests, one of which is drained rarely
+ * --------------------------------------------------------
+ */
 
 static void open_scenario(struct follow *f)
 {
@@ -204,7 +208,7 @@ static void close_scenario(struct follow *f)
 	free(f->text);
 }
 
-/* A round in both guests; guest2 is drained in every fourth alone. */
+/* A round in both guests; guest2 is drained only in every fourth. */
 static int work(struct follow *f)
 {
 	u32 k;
@@ -235,7 +239,7 @@ static int work(struct follow *f)
 	return 1;
 }
 
-static void holds_back_what_may_not_be_complete(void)
+static void holds_back_incomplete_events(void)
 {
 	struct follow f = { .step = work };
 
@@ -249,7 +253,7 @@ static void holds_back_what_may_not_be_complete(void)
 	close_scenario(&f);
 }
 
-static void marks_what_comes_late(void)
+static void marks_late_events(void)
 {
 	struct follow f = { .step = work, .impatient = true };
 	u32 late;
@@ -257,7 +261,7 @@ static void marks_what_comes_late(void)
 	open_scenario(&f);
 	follow(&f, false);
 	CHECK_EQ(f.totals.events, 2 * ROUNDS * TICKS);
-	/* Three rounds of four, and their last events were not before anything of guest1. */
+	/* Three rounds of four; their last events were not before any of guest1. */
 	CHECK(f.totals.late > ROUNDS / 4 * 2 * TICKS);
 	CHECK(f.totals.late < ROUNDS / 4 * 4 * TICKS);
 	late = count_of(f.text, "# late: the next event was ");
@@ -266,7 +270,7 @@ static void marks_what_comes_late(void)
 	close_scenario(&f);
 }
 
-static void counts_what_nobody_takes(void)
+static void counts_unread_events(void)
 {
 	struct follow f = { .step = work, .hidden_from = 9, .hidden_to = 20 };
 	u32 shown;
@@ -281,7 +285,7 @@ static void counts_what_nobody_takes(void)
 	close_scenario(&f);
 }
 
-/* A stream that nothing tells the time of is shown all the same. */
+/* A stream without clock data is still shown. */
 static int work_without_clock(struct follow *f)
 {
 	u32 k;
@@ -311,7 +315,10 @@ static void shows_a_guest_without_a_clock(void)
 	close_scenario(&f);
 }
 
-/* Tasks that come and go for ever: each has its latest name, and the table does not grow with them. */
+/*
+ * Tasks that keep starting and exiting: each has its latest name, and the table does not grow with
+ * them.
+ */
 static int work_of_many(struct follow *f)
 {
 	static struct braid_comm comms[100];
@@ -344,7 +351,7 @@ static void forgets_former_names(void)
 	close_scenario(&f);
 }
 
-/* The recorder's promise ------------------------------------------------------------------------- */
+/* The recorder's guarantee -------------------------------------------------------------------- */
 
 static int grow_at_once(struct follow *f)
 {
@@ -364,7 +371,7 @@ static u64 events_in_file(void)
 	return events;
 }
 
-/* What a prompt source calls complete is in the capture, unfinished sub-buffers too. */
+/* All that a prompt source reports as complete is in the capture, unfinished sub-buffers too. */
 static void complete_is_in_the_capture(void)
 {
 	struct fake_params p = {
@@ -432,10 +439,10 @@ static char *read_all(int fd)
 	return text;
 }
 
-/* Tells how far the capture is good; on return all that was told before is dealt with. */
-static void tell(int marks_fd, const struct follow *f)
+/* Sends the complete position; on return all earlier ones are processed. */
+static void send_position(int marks_fd, const struct follow *f)
 {
-	struct braid_live_mark mark = {
+	struct braid_viewer_mark mark = {
 		.bytes = braid_capture_bytes(f->w), .until_ns = synth_host_ns(&f->a, f->a.now),
 	};
 	int unread;
@@ -446,8 +453,8 @@ static void tell(int marks_fd, const struct follow *f)
 	while (unread && !usleep(1000));
 }
 
-/* Who takes lines stands still: the recorder goes on, and what was not shown is counted. */
-static void never_waits_for_who_reads(void)
+/* The reader stops: the recorder continues, and lines not shown are counted. */
+static void never_waits_for_the_reader(void)
 {
 	int marks_fd, lines_fd, status;
 	u32 round, k, rounds = 100;
@@ -466,7 +473,7 @@ static void never_waits_for_who_reads(void)
 		synth_sample(f.w, &f.a, 50, 50);
 		synth_drain(f.w, &f.a, 0);
 		NEED(!braid_capture_flush(f.w));
-		tell(marks_fd, &f);
+		send_position(marks_fd, &f);
 	}
 	close(marks_fd);
 	text = read_all(lines_fd);
@@ -481,10 +488,10 @@ static void never_waits_for_who_reads(void)
 	close_scenario(&f);
 }
 
-/* Whoever had enough is no error. */
-static void ends_when_nobody_reads(void)
+/* A reader that exits is not an error. */
+static void ends_without_a_reader(void)
 {
-	struct braid_live_mark mark = { .until_ns = INT64_MAX };
+	struct braid_viewer_mark mark = { .until_ns = INT64_MAX };
 	int marks_fd, lines_fd, status;
 	struct follow f = { 0 };
 	pid_t pid;
@@ -505,15 +512,15 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/c.braid", dir);
 	signal(SIGPIPE, SIG_IGN);
-	RUN(shows_what_a_report_shows);
-	RUN(holds_back_what_may_not_be_complete);
-	RUN(marks_what_comes_late);
-	RUN(counts_what_nobody_takes);
+	RUN(shows_the_same_as_a_report);
+	RUN(holds_back_incomplete_events);
+	RUN(marks_late_events);
+	RUN(counts_unread_events);
 	RUN(shows_a_guest_without_a_clock);
 	RUN(forgets_former_names);
 	RUN(complete_is_in_the_capture);
-	RUN(never_waits_for_who_reads);
-	RUN(ends_when_nobody_reads);
+	RUN(never_waits_for_the_reader);
+	RUN(ends_without_a_reader);
 	unlink(path);
 	rmdir(dir);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The hexadecimal examples of docs/format.md are what the encoders make, byte for byte. */
+/* The hexadecimal examples of docs/format.md equal the encoders' output, byte for byte. */
 #include <string.h>
 
 #include "host_agent/capture/checksum.h"
@@ -240,7 +240,7 @@ static void examples_match(void)
 		for (k = 0; k < NR_EXAMPLES && strcmp(line + 7, examples[k].name); k++)
 			;
 		if (k == NR_EXAMPLES) {
-			fprintf(stderr, "%s: nobody checks example '%s'\n", DOC, line + 7);
+			fprintf(stderr, "%s: no check for example '%s'\n", DOC, line + 7);
 			check_failures++;
 			continue;
 		}
@@ -258,7 +258,7 @@ static void examples_match(void)
 		}
 }
 
-static void sizes_of_the_seeds(void)
+static void documented_sizes(void)
 {
 	CHECK_EQ(braid_event_bytes(7), 12);
 	CHECK_EQ(braid_event_bytes(82), 92);
@@ -266,7 +266,7 @@ static void sizes_of_the_seeds(void)
 
 int main(void)
 {
-	RUN(sizes_of_the_seeds);
+	RUN(documented_sizes);
 	RUN(examples_match);
 	return VERDICT();
 }

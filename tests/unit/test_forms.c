@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What holds for every form of export alike. */
+/* Properties that all export forms share. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 static char folder[] = "/tmp/tracebraid-forms-XXXXXX";
 static char capture[64];
 
-/* More than a walk does without a look at what was asked of it meanwhile. */
+/* More than a walk processes between two checks for a stop request. */
 static void make_long(void)
 {
 	static const struct synth_guest_params params = {
@@ -59,7 +59,7 @@ static int run(const struct braid_export_form *form, const struct braid_export_o
 	return err;
 }
 
-/* Names in the folder, but for the capture's. */
+/* Names in the folder, except the capture's. */
 static u32 nr_made(void)
 {
 	DIR *dir = opendir(folder);
@@ -81,7 +81,7 @@ static void remove_made(void)
 	NEED(!system(command));
 }
 
-/* Who asks for an end gets one, and finds nothing half made. */
+/* A stop request ends an export, which leaves no partial files. */
 static void stopped_leaves_nothing(void)
 {
 	static const volatile sig_atomic_t stop = 1;
@@ -97,7 +97,7 @@ static void stopped_leaves_nothing(void)
 	}
 }
 
-/* The same capture is the same number of events in each. */
+/* Each form has the same number of events of one capture. */
 static void all_count_alike(void)
 {
 	static const struct braid_export_options all;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A host's trace by another clock than the file's: its times are converted, and truly so. */
+/* A host's trace with another clock than the file's: its times are converted correctly. */
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
 #include "host_agent/clock/sampler.h"
-#include "host_agent/source/source.h"
-#include "host_agent/source/tracefs.h"
+#include "host_agent/store/source.h"
+#include "host_agent/live/tracefs.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -19,7 +19,7 @@
 
 static char path[64];
 
-/* When a system call was made: not before, not after. */
+/* The times between which a system call was made. */
 static struct { u64 h1, h2; } made[CALLS];
 
 static void record(const char *clock)
@@ -57,7 +57,7 @@ static void record(const char *clock)
 	NEED(!braid_capture_finish(sink.capture));
 }
 
-/* Our calls are in the trace, in order, each at a time at which it was made. */
+/* Our calls are in the trace, in order, each at a possible time. */
 static void check_calls(const struct braid_source *source)
 {
 	const struct braid_stream *host = source->streams[0];
@@ -112,7 +112,7 @@ static void recorded(void)
 	}
 }
 
-/* The header says which clock it was and how exact that is. */
+/* The header names the clock and its bound. */
 static void header(void)
 {
 	struct braid_capture_writer *w = synth_capture(path);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A host's sub-buffers as the source decodes them, beside libtraceevent's kbuffer. */
+/* Compares the source's decoding of a host's sub-buffers with libtraceevent's kbuffer. */
 #include <string.h>
 #include <traceevent/kbuffer.h>
 #include <unistd.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -35,25 +35,25 @@ static u32 put(u8 *at, u32 type, u32 delta, u32 word)
 	return 8;
 }
 
-/* One of all that can be in a sub-buffer; the clock is at @time. Return: its bytes. */
+/* Any entry of a sub-buffer, at clock @time. Return: its bytes. */
 static u32 put_any(u8 *at, u64 *time)
 {
 	u32 delta = pick(1000), type = 1 + pick(28), bytes, k;
 
 	switch (pick(12)) {
-	case 0:		/* time goes on by more than 27 bits */
+	case 0:		/* time advances by more than 27 bits */
 		*time += (u64)3 << 27 | delta;
 		return put(at, 30, delta, 3);
-	case 1:		/* it is told, but for the bits above 59 */
+	case 1:		/* it is stored, except the bits above 59 */
 		*time += delta;
 		return put(at, 31, *time & ((1u << 27) - 1), (u32)(*time >> 27));
-	case 2:		/* an event that was taken back */
+	case 2:		/* a discarded event */
 		bytes = 4 + 4 * pick(5);
 		memset(at, 0xee, 4 + bytes);
 		put(at, 29, delta, bytes);
 		*time += delta;
 		return 4 + bytes;
-	case 3:		/* a long one, or one whose length is no multiple of 4 */
+	case 3:		/* a long one, or one whose length is not a multiple of 4 */
 		bytes = 5 + pick(150);
 		for (k = 0; k < bytes; k++)
 			at[4 + k] = pick(256);
@@ -98,7 +98,7 @@ static void write_capture(const char *path, u64 first)
 	NEED(!braid_capture_finish(w));
 }
 
-/* Each event of kbuffer's is the ring's next one. Return: how many there were. */
+/* Checks that each of kbuffer's events is the ring's next one. Return: how many. */
 static u64 compare(struct braid_ring *ring)
 {
 	struct kbuffer *kbuf = kbuffer_alloc(KBUFFER_LSIZE_8, KBUFFER_ENDIAN_LITTLE);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A guest that scribbles all over its region while it is drained: no crash, no hang. */
+/* A guest that overwrites its region with garbage while it is drained: no crash, no hang. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/source/account.h"
-#include "host_agent/source/region.h"
+#include "host_agent/live/account.h"
+#include "host_agent/live/region.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
@@ -32,7 +32,7 @@ static u64 next_random(u64 *state)
 	return *state;
 }
 
-/* Where a wild word does most harm: all of the small sections, and the rings' private parts. */
+/* Where an invalid word does most harm: the small sections, and the rings' private parts. */
 static u64 pick_offset(const struct fake_guest *g, u64 random, u32 kind)
 {
 	const struct braid_buffer_desc *desc = &g->sb.buffers[0];
@@ -47,7 +47,7 @@ static u64 pick_offset(const struct fake_guest *g, u64 random, u32 kind)
 	case 2:
 		return random % g->p.bytes;
 	}
-	return 48 + random % sizeof(struct braid_superblock);	/* not what identifies it */
+	return 48 + random % sizeof(struct braid_superblock);	/* except the identification */
 }
 
 static void scribble(struct fake_guest *g, u64 *state, u32 kind)
@@ -88,7 +88,7 @@ static void *scribbler(void *arg)
 	return NULL;
 }
 
-static void look_at_everything(void)
+static void read_everything(void)
 {
 	static struct braid_account_scratch scratch;
 	struct braid_directory_copy copy;
@@ -119,7 +119,7 @@ static void look_at_everything(void)
 	braid_mapping_close(m);
 }
 
-/* One recording of a guest that goes on scribbling; a new one for each round. */
+/* One recording of a guest that keeps scribbling; a new one for each round. */
 static void record_round(struct braid_exchange *exchange)
 {
 	struct braid_chunk_file head = { .version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw" };
@@ -145,7 +145,7 @@ static void record_round(struct braid_exchange *exchange)
 	CHECK_EQ(braid_capture_finish(sink.capture), 0);
 }
 
-static void test_scribbled_on(void)
+static void test_scribbled_regions(void)
 {
 	struct braid_exchange *exchange;
 	pthread_t thread;
@@ -158,7 +158,7 @@ static void test_scribbled_on(void)
 
 		p.flags = round & 1 ? BRAID_BUFFER_OVERWRITE : 0;
 		g = fake_guest_new(region_path, &p);
-		/* Every other guest is alive; its writer is robust, see the ring's tests. */
+		/* Every second guest is alive; its writer is robust, see the ring's tests. */
 		if (round & 2)
 			fake_guest_start_process(g);
 		else
@@ -166,7 +166,7 @@ static void test_scribbled_on(void)
 		braid_store(&scribbler_stop, 0);
 		CHECK_EQ(pthread_create(&thread, NULL, scribbler, g), 0);
 		record_round(exchange);
-		look_at_everything();
+		read_everything();
 		braid_store(&scribbler_stop, 1);
 		pthread_join(thread, NULL);
 		fake_guest_free(g);
@@ -180,7 +180,7 @@ int main(void)
 		return EXIT_FAILURE;
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
-	RUN(test_scribbled_on);
+	RUN(test_scribbled_regions);
 	unlink(region_path);
 	unlink(capture_path);
 	rmdir(dir);

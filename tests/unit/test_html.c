@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The page of the HTML export: what of it the browser's test can't see. */
+/* The page of the HTML export: checks that the browser's test cannot make. */
 #include <string.h>
 #include <sys/stat.h>
-#include <traceevent/event-parse.h>
 #include <unistd.h>
 
-#include "host_agent/export/html_calls.h"
 #include "host_agent/export/html_names.h"
 #include "host_agent/export/html_seen.h"
+#include "host_agent/export/html_waits.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/page_chunks.h"
 #include "tests/unit/report_text.h"
 
 static char capture[64], page[64];
@@ -43,7 +43,7 @@ static int export(struct braid_export_totals *totals)
 	return err;
 }
 
-/* Behind the program there are only chunks, of letters that mean nothing to HTML. */
+/* After the program there are only chunks, without characters that have a meaning in HTML. */
 static void chunks(void)
 {
 	static const char begin[] = "<script type=\"application/octet-stream\" data-kind=\"";
@@ -60,7 +60,7 @@ static void chunks(void)
 	CHECK_EQ(totals.lines, said.lines);
 	text = read_page();
 	CHECK(strstr(text, "default-src 'none'"));
-	CHECK(!strstr(text, "hello"));		/* what the events say */
+	CHECK(!strstr(text, "hello"));		/* the events' texts */
 	at = strstr(text, begin);
 	for (; at && !strncmp(at, begin, strlen(begin)); at = end + strlen("</script>\n")) {
 		at = strchr(at, '>') + 1;
@@ -79,7 +79,7 @@ static u32 named(struct braid_html_names *n, const char *text)
 	return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, text, strlen(text));
 }
 
-/* More names than a page has room for end in one that says so, and the old ones stay. */
+/* Names beyond a page's limit share one that says so; earlier ones stay. */
 static void names(void)
 {
 	struct braid_html_names *n = braid_html_names_new();
@@ -125,31 +125,108 @@ static void meanings(void)
 	CHECK_EQ(meaning("raw_syscalls", "sys_exit").action, BRAID_HTML_CALL_EXIT);
 }
 
-/* Tasks whose hashes are equal, or were, keep their own calls. */
-static void calls(void)
+/* The rows of waits as lines: lane, time, what it waited, its call, since when it was woken. */
+static void read_waits(const char *from, struct braid_text *lines)
 {
-	struct braid_html_calls *c = braid_html_calls_new();
-	u32 k, wrong = 0;
+	struct braid_text bytes = { 0 };
+	const char *at = from, *c[7];
+	u64 rows, ns, n[7];
+	u32 k;
 
-	NEED(c);
-	CHECK_EQ(braid_html_calls_of(c, 0, 100), 0);
-	CHECK_EQ(braid_html_calls_set(c, 0, 100, 0), 0);
-	for (k = 0; k < 50000; k++)
-		NEED(!braid_html_calls_set(c, k & 1, 100 + (k >> 1) * 65536, k + 1));
-	for (k = 0; k < 50000; k++)
-		wrong += braid_html_calls_of(c, k & 1, 100 + (k >> 1) * 65536) != k + 1;
-	CHECK_EQ(wrong, 0);
-	for (k = 0; k < 50000; k += 3)
-		NEED(!braid_html_calls_set(c, k & 1, 100 + (k >> 1) * 65536, 0));
-	for (k = 0; k < 50000; k++)
-		wrong += braid_html_calls_of(c, k & 1, 100 + (k >> 1) * 65536) !=
-			 (k % 3 ? k + 1 : 0);
-	CHECK_EQ(wrong, 0);
-	braid_html_calls_free(c);
+	NEED(page_chunk(&at, "waits", &bytes));
+	for (ns = 1000, rows = page_columns(&bytes, c, 7); rows; rows--) {
+		for (k = 0; k < 5; k++)
+			c[k] = braid_varint_take(c[k], &n[k]);
+		ns += braid_varint_unfold(n[1]);
+		braid_text_printf(lines, "lane %u at %u", (u32)n[0], (u32)ns);
+		if (n[2])
+			braid_text_printf(lines, " %s %u", n[2] & 1 ? "preempted" : "blocked",
+					  (u32)(n[2] / 2 - 1));
+		if (n[3])
+			braid_text_printf(lines, " in %u", (u32)n[3]);
+		for (k = 5; n[4] && k < 7; k++)
+			c[k] = braid_varint_take(c[k], &n[k]);
+		if (n[4])
+			braid_text_printf(lines, " woken %u ago in lane %u by %u",
+					  (u32)n[4] - 1, (u32)n[5], (u32)n[6]);
+		braid_text_putc(lines, '\n');
+	}
+	braid_text_putc(lines, 0);
+	braid_text_free(&bytes);
 }
 
-static u32 call_on(struct braid_html_names *n, const struct tep_event *event, const char *machine,
-		   u64 id)
+static void put_waits(struct braid_html_waits *w)
+{
+#define TASK(pid_, ns_)	(&(struct braid_html_task){ .group = 1, .pid = pid_, .ns = ns_ })
+	NEED(!braid_html_waits_on(w, TASK(7, 1000), 3));		/* since when: unknown */
+	NEED(!braid_html_waits_wake(w, TASK(7, 1050), 2, 50));	/* it runs */
+	NEED(!braid_html_waits_off(w, TASK(7, 1100), true, 0));
+	NEED(!braid_html_waits_wake(w, TASK(7, 1150), 2, 50));	/* it is in the queue */
+	NEED(!braid_html_waits_on(w, TASK(7, 1200), 3));
+	NEED(!braid_html_waits_off(w, TASK(7, 1300), false, 9));
+	NEED(!braid_html_waits_wake(w, TASK(7, 1400), 2, 50));
+	NEED(!braid_html_waits_wake(w, TASK(7, 1410), 4, 51));	/* the same wake-up */
+	NEED(!braid_html_waits_on(w, TASK(0, 1450), 3));		/* idle waits for nothing */
+	NEED(!braid_html_waits_on(w, TASK(7, 1500), 4));
+	NEED(!braid_html_waits_wake(w, TASK(8, 1500), 2, 50));	/* a new one */
+	NEED(!braid_html_waits_on(w, TASK(8, 1600), 3));
+	NEED(!braid_html_waits_off(w, TASK(8, 1700), false, 0));
+	braid_html_waits_lost(w, 0);				/* of others */
+	NEED(!braid_html_waits_on(w, TASK(8, 1800), 3));
+	NEED(!braid_html_waits_off(w, TASK(8, 1900), false, 0));
+	braid_html_waits_lost(w, 1);
+	NEED(!braid_html_waits_on(w, TASK(8, 2000), 3));
+	NEED(!braid_html_waits_off(w, TASK(8, 2100), false, 0));
+	braid_html_waits_gone(w, TASK(8, 2100));
+	NEED(!braid_html_waits_on(w, TASK(8, 2200), 3));		/* the same number again */
+#undef TASK
+}
+
+static void waits(void)
+{
+	static const char want[] =
+		"lane 3 at 1200 preempted 100\n"
+		"lane 4 at 1500 blocked 200 in 9 woken 100 ago in lane 2 by 50\n"
+		"lane 3 at 1600 woken 100 ago in lane 2 by 50\n"
+		"lane 3 at 1800 blocked 100\n"
+		"lane 3 at 3000 blocked 0\nlane 3 at 4000 blocked 1000\n"
+		"lane 3 at 5000 blocked 2000\nlane 3 at 6000 blocked 3000\n"
+		"lane 3 at 7000 blocked 4000\n";
+	struct braid_text lines = { 0 };
+	struct braid_html_out out;
+	struct braid_html_waits *w;
+	char *text;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+	u32 k;
+
+	NEED(to && !braid_html_out_begin(&out, to));
+	w = braid_html_waits_new(&out, 2);
+	NEED(w);
+	braid_html_waits_base(w, 1000);
+	put_waits(w);
+	for (k = 0; k < 5000; k++)	/* the table grows, and drops */
+		NEED(!braid_html_waits_off(w, &(struct braid_html_task){ 1, 100 + k, 3000 },
+					   false, 0));
+	for (k = 0; k < 5000; k++)
+		if (k % 1000)
+			braid_html_waits_gone(w, &(struct braid_html_task){ 1, 100 + k, 3000 });
+	for (k = 0; k < 5000; k++)
+		NEED(!braid_html_waits_on(w, &(struct braid_html_task){ 1, 100 + k, 3000 + k }, 3));
+	NEED(!braid_html_waits_end(w) && !braid_html_out_end(&out));
+	fclose(to);
+	read_waits(text, &lines);
+	CHECK(!strcmp(lines.data, want));
+	if (strcmp(lines.data, want))
+		fprintf(stderr, "found:\n%s", lines.data);
+	braid_text_free(&lines);
+	braid_html_waits_free(w);
+	braid_html_out_free(&out);
+	free(text);
+}
+
+static u32 call_on(struct braid_html_names *n, const struct braid_layout *layout,
+		   const char *machine, u64 id)
 {
 	struct { struct braid_record record; u64 id; } payload = { .id = id };
 	static const struct braid_event_type_info info = {
@@ -159,7 +236,10 @@ static u32 call_on(struct braid_html_names *n, const struct tep_event *event, co
 	struct braid_item item = {
 		.stream = &stream, .payload = (u8 *)&payload, .payload_bytes = sizeof(payload),
 	};
-	struct braid_html_seen seen = { .item = &item, .info = &info, .event = event, .text = "" };
+	struct braid_html_seen seen = {
+		.item = &item, .info = &info, 
+		.layout = layout, .text = "",
+	};
 
 	snprintf(stream.machine, sizeof(stream.machine), "%s", machine);
 	return braid_html_call_name(n, &seen);
@@ -168,8 +248,11 @@ static u32 call_on(struct braid_html_names *n, const struct tep_event *event, co
 /* Each machine has its own numbers. */
 static void call_names(void)
 {
-	static const char format[] = "name: sys_enter\nID: 7\nformat:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+	static const char format[] = "format:\n"
+		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
+		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 		"\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n";
 	static const struct {
 		const char *machine, *name;
@@ -178,16 +261,16 @@ static void call_names(void)
 		{ "vax", "syscall 56" }, { "", "syscall 56" },
 	};
 	struct braid_html_names *n = braid_html_names_new();
-	struct tep_handle *tep = tep_alloc();
-	struct tep_event *event;
+	struct braid_layout *layout;
+	const char *rest;
 	size_t k;
 
-	NEED(n && tep && !tep_parse_format(tep, &event, format, strlen(format), "raw_syscalls"));
+	NEED(n && !braid_layout_parse(&layout, format, "raw_syscalls", &rest));
 	for (k = 0; k < sizeof(cases) / sizeof(*cases); k++)
-		CHECK_EQ(call_on(n, event, cases[k].machine, 56),
+		CHECK_EQ(call_on(n, layout, cases[k].machine, 56),
 			 braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, cases[k].name,
 					 strlen(cases[k].name)));
-	tep_free(tep);
+	braid_layout_free(layout);
 	braid_html_names_free(n);
 }
 
@@ -198,7 +281,7 @@ int main(void)
 	RUN(chunks);
 	RUN(names);
 	RUN(meanings);
-	RUN(calls);
+	RUN(waits);
 	RUN(call_names);
 	unlink(capture);
 	unlink(page);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Captures that hold the same: it is merged once, and a line says so. */
+/* Captures with the same content: it is merged once, and a message says so. */
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/merge/merge.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -23,7 +23,7 @@ static void say(void *arg, const char *line)
 	lines++;
 }
 
-/* Events of both files' hosts, each of which must come once; *total: guests' events, too. */
+/* Events of both files' hosts, each of which must occur once; *total: includes guests' events. */
 static u64 merge(char **names, u64 *total, size_t *hosts)
 {
 	struct braid_source_options options = { .say = say };
@@ -128,7 +128,7 @@ static void two_recordings(void)
 	CHECK_EQ(hosts, 1);
 }
 
-/* A flight recorder began long before its first event that is left: it holds nothing of that time. */
+/* A flight recorder that started long before its first remaining event has no data of that time. */
 static void a_flight_recorder(void)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);

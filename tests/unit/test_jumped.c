@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A guest's counter jumps back amid a capture: what its rings tell of that, whether or not crossings do. */
+/*
+ * A guest's counter jumps back during a capture: its rings show the jump, with and without
+ * samples of it. And it jumps forward, which only samples show.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -16,8 +19,8 @@
 static char path[] = "/tmp/test_jumped.XXXXXX";
 static struct synth_guest g;
 
-/* Ticks, and crossings that are so wide. */
-static void go_on(struct braid_capture_writer *w, u64 wide_ns, u32 *number)
+/* Ticks, and round-trip samples of a given width. */
+static void run_ticks(struct braid_capture_writer *w, u64 wide_ns, u32 *number)
 {
 	u32 k;
 
@@ -45,10 +48,10 @@ static struct braid_source *capture(u64 wide_ns, u32 flags)
 	synth_guest_init(&g, &params);
 	g.now += 1000 * MILLI;
 	synth_begin(w, &g, 1);
-	go_on(w, wide_ns, &number);
+	run_ticks(w, wide_ns, &number);
 	g.now -= JUMP;
-	g.start_ns += JUMP;	/* the host's time goes on */
-	go_on(w, wide_ns, &number);
+	g.start_ns += JUMP;	/* the host's time continues */
+	run_ticks(w, wide_ns, &number);
 	synth_drain(w, &g, 0);
 	synth_end(w, &g, BRAID_END_STOPPED);
 	NEED(!braid_capture_finish(w));
@@ -57,7 +60,7 @@ static struct braid_source *capture(u64 wide_ns, u32 flags)
 	return source;
 }
 
-/* Counts events with a bound before and after the jump; whatever has one is where it truly was. */
+/* Counts events with a bound before and after the jump; each bound must contain the truth. */
 static void check(struct braid_source *source, u32 *before, u32 *after)
 {
 	struct braid_stream *stream = source->streams[0];
@@ -85,8 +88,8 @@ static void check(struct braid_source *source, u32 *before, u32 *after)
 	CHECK_EQ(number, 2 * EVENTS);
 }
 
-/* Crossings show the jump: each side has its law. */
-static void crossings_show_it(u32 flags)
+/* Round-trip samples show the jump: each side has its model. */
+static void round_trips_show_it(u32 flags)
 {
 	struct braid_source *source = capture(1000, flags);
 	u32 before, after;
@@ -94,13 +97,13 @@ static void crossings_show_it(u32 flags)
 	CHECK_EQ(source->streams[0]->clock.tracks->nr_epochs, 2);
 	check(source, &before, &after);
 	CHECK_EQ(before, EVENTS);
-	CHECK(after > EVENTS - 20);	/* the first ones may be of either side */
+	CHECK(after > EVENTS - 20);	/* the first ones may be from either side */
 	braid_source_free(source);
 	synth_guest_free(&g);
 }
 
-/* They do not: what comes after it has no bound, since no law is known to hold there. */
-static void crossings_do_not(u32 flags)
+/* They do not: events after it have no bound, because no model is known to hold there. */
+static void round_trips_do_not(u32 flags)
 {
 	struct braid_source *source = capture(2 * JUMP, flags);
 	u32 before, after;
@@ -113,10 +116,80 @@ static void crossings_do_not(u32 flags)
 	synth_guest_free(&g);
 }
 
-static void shown_delta(void) { crossings_show_it(0); }
-static void shown_absolute(void) { crossings_show_it(BRAID_BUFFER_ABSOLUTE); }
-static void hidden_delta(void) { crossings_do_not(0); }
-static void hidden_absolute(void) { crossings_do_not(BRAID_BUFFER_ABSOLUTE); }
+/*
+ * The counter jumps forward, and is not sampled for a while. Events that may belong to either epoch
+ * are shown as late as the former one allows; those that follow surely belong to the later one.
+ */
+static void forward(void)
+{
+	const struct synth_guest_params params = {
+		.name = "jumper", .incarnation = 5, .boot = 3, .start_ns = SYNTH_START_NS,
+		.nr_slots = 16, .subbuf_bytes = 1024,
+	};
+	const u64 unsampled = 60 * MILLI, wide = 4 * MILLI;
+	struct braid_capture_writer *w = synth_capture(path);
+	u64 jumped_at, counter, taken[2], events = 0;
+	struct braid_source *source;
+	struct braid_stream *stream;
+	char *names[] = { path };
+	s64 last_ns = INT64_MIN, truth;
+	bool unsure = false, sure = false;
+	u32 number = 0, k;
+
+	synth_guest_init(&g, &params);
+	g.now += 1000 * MILLI;
+	synth_begin(w, &g, 1);
+	run_ticks(w, wide, &number);
+	synth_sample(w, &g, wide, wide);
+	synth_drain(w, &g, 0);
+	g.now += JUMP;
+	g.start_ns -= JUMP;
+	jumped_at = g.now;
+	for (k = 0; k < 2; k++) {
+		for (counter = g.now; g.now - counter < unsampled; g.now += 4 * STEP)
+			CHECK(synth_tick(&g, 0, number++, "tick"));
+		taken[k] = synth_host_ns(&g, g.now);
+		synth_drain(w, &g, 0);
+	}
+	for (k = 0; k < 8; k++, g.now += MILLI)
+		synth_sample(w, &g, 1000, 1000);
+	synth_end(w, &g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	stream = source->streams[0];
+	CHECK_EQ(stream->clock.tracks->nr_epochs, 2);
+	for (k = 0; k < stream->nr_rings; k++) {
+		struct braid_ring *ring = stream->rings[k];
+		const struct braid_item *i = &ring->item;
+
+		while (ring->cpu == 0 && braid_ring_next(ring) > 0) {
+			bool late = i->counter >= jumped_at;
+			u64 page = i->counter < jumped_at + unsampled ? taken[0] : taken[1];
+
+			events++;
+			truth = (s64)(i->counter + SYNTH_START_NS - (late ? JUMP : 0));
+			CHECK(i->bound_ns != BRAID_BOUND_UNKNOWN);
+			CHECK((u64)llabs(i->host_ns - truth) <= i->bound_ns);
+			CHECK(i->host_ns >= last_ns);
+			last_ns = i->host_ns;
+			if (!late)
+				continue;
+			CHECK((u64)i->host_ns <= page);
+			unsure |= !i->sure;
+			sure |= i->sure;
+		}
+		CHECK_EQ(ring->walk.faults, 0);
+	}
+	CHECK_EQ(events, number);
+	CHECK(unsure && sure);
+	braid_source_free(source);
+	synth_guest_free(&g);
+}
+
+static void shown_delta(void) { round_trips_show_it(0); }
+static void shown_absolute(void) { round_trips_show_it(BRAID_BUFFER_ABSOLUTE); }
+static void hidden_delta(void) { round_trips_do_not(0); }
+static void hidden_absolute(void) { round_trips_do_not(BRAID_BUFFER_ABSOLUTE); }
 
 int main(void)
 {
@@ -128,6 +201,7 @@ int main(void)
 	RUN(shown_absolute);
 	RUN(hidden_delta);
 	RUN(hidden_absolute);
+	RUN(forward);
 	unlink(path);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An agent is killed at any byte that it writes: the next one finds all that no file has. */
+/* An agent is killed at any byte that it writes: the next one finds all events not in a file. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/check.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
@@ -27,7 +27,7 @@ static const struct fake_params usual = {
 	.name = "fake", .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 64,
 };
 
-/* What captures say of the guest, read together. */
+/* The guest's events in captures that are read together. */
 struct reading {
 	u64 events, lost, damaged, faults, late;
 	u32 contradictions;
@@ -111,13 +111,13 @@ static void nothing_is_lost_at_any_byte(void)
 		CHECK_EQ(r.events, 2 * EVENTS);
 		CHECK_EQ(r.lost, 0);
 		CHECK_EQ(r.damaged, 0);
-		CHECK_EQ(r.faults, 1);		/* the first one is cut off */
+		CHECK_EQ(r.faults, 1);		/* the first one is truncated */
 		CHECK_EQ(r.contradictions, 0);
 		fake_guest_free(s.guest);
 	}
 }
 
-/* Takes all that the guest has written, while a reader in the guest has the role in between. */
+/* Reads all that the guest has written; a reader in the guest has the role in between. */
 static void be_reader_twice(struct session *s)
 {
 	struct braid_ring_map map;

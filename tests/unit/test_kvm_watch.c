@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The watch over KVM's offsets, on a tracefs that is played: what it opens, and what it leaves. */
+/* The watch over KVM's offsets, on a simulated tracefs: the files it opens, and cleaning up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static struct {
 	int pipe[2];
-	u32 busy;		/* times that the instance can't be removed yet */
+	u32 busy;		/* times that removing the instance fails */
 	bool there, on, freed;
 } fake;
 
@@ -90,7 +90,7 @@ void tracefs_instance_free(struct tracefs_instance *instance)
 	fake.freed = true;
 }
 
-/* A child that is executed must not hold the instance; and a moment's user does not make it stay. */
+/* An executed child must not hold the instance; a short use by others does not keep it. */
 static void busy_for_a_moment(void)
 {
 	static const char line[] =
@@ -111,8 +111,8 @@ static void busy_for_a_moment(void)
 	close(fake.pipe[1]);
 }
 
-/* For ever: it is left, but does not trace. */
-static void busy_for_ever(void)
+/* Permanent use: the instance remains, but does not trace. */
+static void busy_permanently(void)
 {
 	struct braid_kvm_watch *w;
 
@@ -127,6 +127,6 @@ static void busy_for_ever(void)
 int main(void)
 {
 	RUN(busy_for_a_moment);
-	RUN(busy_for_ever);
+	RUN(busy_permanently);
 	return VERDICT();
 }

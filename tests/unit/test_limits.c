@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Guests that make work all the time: what they can have done in a turn, and in a second. */
+/* Guests that cause work all the time: limits of work per turn and per second. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "host_agent/clock/host.h"
 #include "host_agent/control/control.h"
-#include "host_agent/source/region_private.h"
+#include "host_agent/live/region_private.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
@@ -28,7 +28,7 @@ static const struct braid_buffer_params other = {
 	.name = "other", .subbuf_bytes = 1024, .nr_slots = 8,
 };
 
-/* What a rate allows from @start_ns on, at most: a second may begin and end within each. */
+/* The most that a rate allows since @start_ns, including partial seconds at both ends. */
 static u64 allowed(u64 start_ns, u32 a_second)
 {
 	return ((braid_host_clock_ns() - start_ns) / BRAID_RATE_NS + 2) * a_second;
@@ -46,7 +46,7 @@ static bool followed(struct session *s)
 	return fake_guest_followed(s->guest);
 }
 
-/* A buffer that comes and goes in each turn is followed now and then, and at last. */
+/* A buffer that is added and removed in each turn is followed occasionally, and at the end. */
 static void buffers_that_change_all_the_time(void)
 {
 	struct session s = { 0 };
@@ -67,7 +67,7 @@ static void buffers_that_change_all_the_time(void)
 	session_until(&s, followed);
 	session_settle(&s);
 	CHECK_EQ(s.status.events, 10);
-	/* The recording's end waits for no second. */
+	/* The recording's end does not wait for the next second. */
 	for (k = 0; k < TURNS; k++) {
 		fake_guest_close_buffer(s.guest, index, false);
 		index = fake_guest_open_buffer(s.guest, &other);
@@ -79,7 +79,7 @@ static void buffers_that_change_all_the_time(void)
 	fake_guest_free(s.guest);
 }
 
-/* Each of very many rings has an event: a turn takes those of some, the turns after it the rest. */
+/* Each of very many rings has an event: a turn reads some rings, later turns the rest. */
 static void very_many_rings(void)
 {
 	struct fake_params p = usual;
@@ -112,7 +112,7 @@ static void very_many_rings(void)
 	}
 	CHECK(most <= BRAID_TURN_RINGS);
 	session_settle(&s);
-	/* Those at the end of the list come in the last drain, too. */
+	/* Those at the end of the list are read in the last drain, too. */
 	for (k = 0; k < MANY_VCPUS; k++)
 		fake_guest_write_to(s.guest, BRAID_MAX_BUFFERS - 1, k, 3);
 	session_end(&s);
@@ -121,7 +121,7 @@ static void very_many_rings(void)
 	fake_guest_free(s.guest);
 }
 
-/* Notes that were heard, and those that were only counted. */
+/* Notes that were delivered, and those that were only counted. */
 static u64 heard, left_out;
 
 static void hear(struct session *s)
@@ -151,7 +151,7 @@ static void very_many_notes(void)
 	fake_guest_free(s.guest);
 }
 
-/* A directory that changes in each turn is loaded now and then, and at last. */
+/* A directory that changes in each turn is loaded occasionally, and at the end. */
 static void directory_that_changes_all_the_time(void)
 {
 	struct fake_guest *g = fake_guest_new(region_path, &usual);

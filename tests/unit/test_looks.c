@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What commands say: of a live region with buffers of all kinds, of filters that fit nothing. */
+/* Output of commands: for a live region with buffers of all kinds, and filters without a match. */
 #include <string.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ static u64 written_in_all(void)
 	return line ? strtoull(line + 5, NULL, 10) : 0;
 }
 
-/* Addresses that the guest's symbol table has no room for: said by number, and only if there are any. */
+/* Addresses that do not fit the guest's symbol table are counted, and reported if there are any. */
 static void counts_unnamed(struct fake_guest *g)
 {
 	const char *text[] = { "stat", region_path, NULL };
@@ -46,8 +46,8 @@ static void counts_unnamed(struct fake_guest *g)
 	symbols->missed = 0;
 }
 
-/* list, stat and verify look at live buffers of all kinds without touching one. */
-static void looks_of_all_kinds(void)
+/* list, stat and verify read live buffers of all kinds without changing them. */
+static void commands_on_all_kinds_of_buffers(void)
 {
 	struct braid_schema_event sub = {
 		.id = 1, .number = 17, .system = "sched", .name = "seventeen", .format = "",
@@ -88,13 +88,13 @@ static void looks_of_all_kinds(void)
 	CHECK(strstr(printed, "no buffer 'nosuch'"));
 	counts_unnamed(g);
 	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
-	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is no event */
+	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is not an event */
 	CHECK(strstr(printed, "events of main"));
 	CHECK(strstr(printed, "raw produce-consume raw 9x1024"));
 	CHECK(!strstr(printed, "seventeen") && !strstr(printed, "gone"));
 	CHECK_EQ(run_command(braid_cmd_list, json), EXIT_SUCCESS);
 	CHECK(strstr(printed, "\"events_of\":\"main\",\"raw\":false"));
-	/* A buffer of many that takes its events from one that is not there. */
+	/* One of many buffers takes its events from one that does not exist. */
 	((struct braid_superblock *)g->base)->buffers[2].events_of = 40;
 	CHECK_EQ(run_command(braid_cmd_verify, verify), EXIT_FAILURE);
 	fake_guest_free(g);
@@ -108,7 +108,7 @@ static int list(const char *a, const char *b, const char *c)
 	return run_command(braid_cmd_list, argv);
 }
 
-/* list -e has each event on its line, and sub-events when they are asked for. */
+/* list -e prints each event on a line, and sub-events on request. */
 static void lists_events(void)
 {
 	struct braid_schema_event sub = {
@@ -141,7 +141,7 @@ static void lists_events(void)
 	fake_guest_free(g);
 }
 
-/* The place of a word in its line. */
+/* The column of a word in its line. */
 static long column_of(const char *word)
 {
 	const char *at = strstr(printed, word), *line = at;
@@ -152,7 +152,7 @@ static long column_of(const char *word)
 	return at - line;
 }
 
-/* Long names and states move columns, they don't break them. */
+/* Long names and states widen columns, and keep them aligned. */
 static void columns_stay_aligned(void)
 {
 	struct braid_buffer_params second = small;
@@ -172,7 +172,7 @@ static void columns_stay_aligned(void)
 }
 
 /* An empty report says why. */
-static void filters_that_fit_nothing(void)
+static void filters_without_a_match(void)
 {
 	const char *event[] = { "report", "-e", "nosuch", "-e", "test:t?ck", region_path, NULL };
 	const char *none[] = { "report", "-e", "nosuch", "-e", "no:such", region_path, NULL };
@@ -197,10 +197,10 @@ int main(void)
 {
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
-	RUN(looks_of_all_kinds);
+	RUN(commands_on_all_kinds_of_buffers);
 	RUN(lists_events);
 	RUN(columns_stay_aligned);
-	RUN(filters_that_fit_nothing);
+	RUN(filters_without_a_match);
 	rmdir(dir);
 	return VERDICT();
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Many guests in one recorder: what one of them does takes nothing from the others. */
+/* Many guests in one recorder: none of them takes time from the others. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region_private.h"
+#include "host_agent/live/rings.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 
 #define NR_QUIET	6
 #define NR_ROUNDS	200
-#define EVENTS		20	/* that each quiet guest writes in a round: less than a sub-buffer */
+#define EVENTS		20	/* events of each quiet guest per round: less than a sub-buffer */
 #define SUBBUF_BYTES	1024
 
 static char dir[] = "/tmp/test_many.XXXXXX";
@@ -39,7 +39,7 @@ static void end(struct session *s)
 	fake_guest_free(s->guest);
 }
 
-/* Fills the flooding guest's rings to the brim. */
+/* Fills the flooding guest's rings completely. */
 static void flood(struct session *s)
 {
 	u32 k;
@@ -53,7 +53,7 @@ static u64 most(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* One round of the recorder's loop: nobody takes more than a turn, everybody has one. */
+/* One round of the recorder's loop: each guest gets exactly one turn. */
 static u64 round_of(struct session *all, u64 *bytes)
 {
 	u64 taken = 0;
@@ -67,8 +67,8 @@ static u64 round_of(struct session *all, u64 *bytes)
 	return taken;
 }
 
-/* Rings of eight sub-buffers never run over, while a neighbour's are always full. */
-static void a_flood_delays_nobody(void)
+/* Rings of eight sub-buffers never overrun while another guest's are always full. */
+static void a_flood_delays_no_guest(void)
 {
 	static struct session all[NR_QUIET + 1];
 	u64 bytes[NR_QUIET + 1] = { 0 }, taken = 0;
@@ -97,7 +97,7 @@ static void a_flood_delays_nobody(void)
 	CHECK(all[NR_QUIET].status.lost > 0);
 }
 
-/* What turns do with a guest that ends with all its rings full. */
+/* Turns of a guest that ends with all its rings full. */
 static void ends_in_turns(struct session *s, enum braid_region_phase phase, bool refill)
 {
 	u64 bytes = s->status.bytes, taken = 0, start_bytes = bytes;
@@ -107,7 +107,7 @@ static void ends_in_turns(struct session *s, enum braid_region_phase phase, bool
 		NEED(session_turn(s) >= 0);
 		taken = most(taken, s->status.bytes - bytes);
 		bytes = s->status.bytes;
-		/* One that writes on is not waited for: not more is taken than fits. */
+		/* One that keeps writing is not waited for: no more is read than its rings hold. */
 		if (refill && s->status.phase == BRAID_PHASE_RECORDING)
 			fake_guest_write(s->guest, 0, 5000);
 	}
@@ -117,24 +117,24 @@ static void ends_in_turns(struct session *s, enum braid_region_phase phase, bool
 	CHECK(bytes - start_bytes > 7 << 20);
 }
 
-static void an_end_delays_nobody(void)
+static void an_end_delays_no_guest(void)
 {
 	struct braid_superblock *shared;
 	struct session s = { 0 };
 
-	/* Its driver goes. */
+	/* Its driver is unloaded. */
 	begin(&s, &flooding, 0);
 	shared = (struct braid_superblock *)s.guest->base;
 	flood(&s);
 	braid_store_release(&shared->state, BRAID_STATE_DOWN);
 	ends_in_turns(&s, BRAID_PHASE_DOWN, false);
 	end(&s);
-	/* Its file goes, and it writes on. */
+	/* Its file is removed, and it keeps writing. */
 	memset(&s, 0, sizeof(s));
 	begin(&s, &flooding, 0);
 	flood(&s);
 	NEED(!unlink(regions[0]));
-	braid_sleep_ns(1100000000);	/* files are looked at once a second */
+	braid_sleep_ns(1100000000);	/* files are checked once per second */
 	ends_in_turns(&s, BRAID_PHASE_GONE, true);
 	end(&s);
 }
@@ -148,8 +148,8 @@ int main(void)
 		snprintf(regions[k], sizeof(regions[k]), "%s/region%d", dir, k);
 		snprintf(captures[k], sizeof(captures[k]), "%s/capture%d", dir, k);
 	}
-	RUN(a_flood_delays_nobody);
-	RUN(an_end_delays_nobody);
+	RUN(a_flood_delays_no_guest);
+	RUN(an_end_delays_no_guest);
 	for (k = 0; k <= NR_QUIET; k++)
 		unlink(captures[k]);
 	rmdir(dir);

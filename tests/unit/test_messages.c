@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is said on a stderr that nobody reads is dropped and counted; nobody waits. */
+/* Messages on a stderr without a reader are dropped and counted, without waiting. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@ int main(void);
 
 static char taken[2u << 20];
 
-/* All that was written to the other end, as text. */
+/* All text written to the other end. */
 static void take(int fd)
 {
 	size_t used = 0;
@@ -40,32 +40,32 @@ static unsigned long lines_of(const char *text)
 	return nr;
 }
 
-/* Says more than fits, then reads, then says one line more. */
+/* Writes more than fits, then reads, then writes one more line. */
 static void say_too_much(int to, int from)
 {
 	unsigned long got, dropped = 0;
 	int saved = dup(STDERR_FILENO);
-	const char *told;
+	const char *report;
 	unsigned int k;
 
 	NEED(saved >= 0 && dup2(to, STDERR_FILENO) == STDERR_FILENO);
 	braid_messages_begin();
 	for (k = 0; k < LINES; k++)
-		fprintf(stderr, "line %u of many that nobody reads\n", k);
+		fprintf(stderr, "line %u of many without a reader\n", k);
 	take(from);
 	got = lines_of(taken);
 	fprintf(stderr, "the last\n");
 	take(from);
 	braid_messages_end();
 	NEED(dup2(saved, STDERR_FILENO) == STDERR_FILENO && !close(saved));
-	told = strstr(taken, "tracebraid: ");
+	report = strstr(taken, "tracebraid: ");
 	CHECK(got && got < LINES);
-	CHECK(told && sscanf(told, "tracebraid: %lu lines dropped", &dropped) == 1);
+	CHECK(report && sscanf(report, "tracebraid: %lu lines dropped", &dropped) == 1);
 	CHECK_EQ(got + dropped, LINES);
 	CHECK(strstr(taken, "the last\n"));
 }
 
-static void a_pipe_that_nobody_reads(void)
+static void a_pipe_without_a_reader(void)
 {
 	int ends[2];
 
@@ -76,7 +76,7 @@ static void a_pipe_that_nobody_reads(void)
 	close(ends[1]);
 }
 
-static void a_socket_that_nobody_reads(void)
+static void a_socket_without_a_reader(void)
 {
 	int ends[2];
 
@@ -88,7 +88,7 @@ static void a_socket_that_nobody_reads(void)
 
 int main(void)
 {
-	RUN(a_pipe_that_nobody_reads);
-	RUN(a_socket_that_nobody_reads);
+	RUN(a_pipe_without_a_reader);
+	RUN(a_socket_without_a_reader);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What an event is called and how it prints: id spaces, sub-events, RAW bytes, the kernel's ftrace. */
+/* Names and texts of events: id spaces, sub-events, RAW bytes, the kernel's ftrace. */
 #include <string.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ static void introduce(void)
 	synth_sample(writer, &guest, 100, 100);
 }
 
-static void tell(const struct braid_schema_event *event)
+static void add_event(const struct braid_schema_event *event)
 {
 	static struct {
 		struct braid_directory dir;
@@ -75,7 +75,7 @@ static void finish(void)
 	synth_guest_free(&guest);
 }
 
-/* The whole report; to be freed. */
+/* The complete report; to be freed. */
 static char *report(bool json, const char *event, const char *buffer)
 {
 	char *events[] = { (char *)event }, *names[] = { path }, *text = NULL;
@@ -115,7 +115,7 @@ static u32 count(const char *text, const char *what)
 		free(report_text);						\
 	} while (0)
 
-/* One id, two buffers: what it means is the matter of the buffer whose events it takes. */
+/* One id in two buffers: its meaning is that in the buffer whose events are used. */
 static void id_spaces(void)
 {
 	struct braid_buffer_params other = { .name = "other", .subbuf_bytes = 4096, .nr_slots = 4 };
@@ -130,7 +130,7 @@ static void id_spaces(void)
 	CHECK_EQ(braid_region_add_buffer(&guest.sb, &other, &needed), 1);
 	guest.sb.buffers[0].events_of = 1;
 	introduce();
-	tell(&event);
+	add_event(&event);
 	record(1, &a, sizeof(a));
 	finish();
 	REPORTED(false, NULL, NULL, " theirs:                a is 42\n", 1);
@@ -142,7 +142,7 @@ static void id_spaces(void)
 
 #define NR_SUBS	450
 
-static void tell_subs(u16 id, u32 bytes, const char *prefix)
+static void add_subevents(u16 id, u32 bytes, const char *prefix)
 {
 	struct braid_schema_event event = {
 		.id = id, .system = "calls", .name = id == 2 ? "enter" : "exit",
@@ -151,7 +151,7 @@ static void tell_subs(u16 id, u32 bytes, const char *prefix)
 	char name[32], format[1024];
 	u32 k;
 
-	tell(&event);
+	add_event(&event);
 	event.flags = BRAID_EVENT_SUB | bytes << BRAID_SUB_BYTES_SHIFT | 8u << BRAID_SUB_OFFSET_SHIFT;
 	for (k = 0; k < NR_SUBS; k++) {
 		event.number = 7 * (NR_SUBS - k);	/* not in order */
@@ -162,7 +162,7 @@ static void tell_subs(u16 id, u32 bytes, const char *prefix)
 			 "print fmt: \"%s(0x%%llx)\", REC->x\n", name, id, name);
 		event.name = name;
 		event.format = k == 3 ? "" : format;
-		tell(&event);
+		add_event(&event);
 	}
 }
 
@@ -172,18 +172,18 @@ static void sub_events(void)
 
 	begin(0);
 	introduce();
-	tell_subs(2, 8, "do");
-	tell_subs(3, 1, "did");
-	tell_subs(4, 0, "dont");
+	add_subevents(2, 8, "do");
+	add_subevents(3, 1, "did");
+	add_subevents(4, 0, "dont");
 	record(2, data, sizeof(data));
 	record(3, data, sizeof(data));
 	record(4, data, sizeof(data));	/* no number: the event itself */
 	data[0] = 6;			/* no such number */
 	record(2, data, sizeof(data));
-	data[0] = 1ULL << 32 | 35;	/* in 8 bytes another one, in 1 the same */
+	data[0] = 1ULL << 32 | 35;	/* another one in 8 bytes, the same in 1 */
 	record(2, data, sizeof(data));
 	record(3, data, sizeof(data));
-	data[0] = 7 * (NR_SUBS - 3);	/* its bytes are nobody's business */
+	data[0] = 7 * (NR_SUBS - 3);	/* its bytes are not checked */
 	record(2, data, sizeof(data));
 	record(2, data, 4);		/* too short for a number */
 	finish();
@@ -201,8 +201,8 @@ static void sub_events(void)
 	REPORTED(false, "others:do_35", NULL, "\n", 0);
 }
 
-/* An event that comes again under its id is another: former sub-events are not its own. */
-static void told_again(void)
+/* An event that is registered again with its id is another one, without the former sub-events. */
+static void registered_again(void)
 {
 	struct braid_schema_event event = {
 		.id = 2, .system = "a", .name = "later",
@@ -212,8 +212,8 @@ static void told_again(void)
 
 	begin(0);
 	introduce();
-	tell_subs(2, 8, "do");
-	tell(&event);
+	add_subevents(2, 8, "do");
+	add_event(&event);
 	record(2, &number, sizeof(number));
 	finish();
 	REPORTED(false, NULL, NULL, " later:                 n=35\n", 1);
@@ -238,14 +238,14 @@ static void raw_bytes(void)
 	REPORTED(false, "test:tick", NULL, "\n", 0);
 }
 
-/* No fields are told: bytes, not an empty line. */
+/* Without known fields: bytes, not an empty line. */
 static void no_fields(void)
 {
 	struct braid_schema_event event = { .id = 2, .system = "a", .name = "bare", .format = COMMON };
 
 	begin(0);
 	introduce();
-	tell(&event);
+	add_event(&event);
 	record(2, "\1\2\3\4", 4);
 	record(2, "", 0);
 	finish();
@@ -346,7 +346,7 @@ static void ftrace_formats(void)
 		event.id = 10 + k;
 		event.name = shapes[k].name;
 		event.format = shapes[k].format;
-		tell(&event);
+		add_event(&event);
 		record(event.id, shapes[k].data, shapes[k].bytes);
 	}
 	finish();
@@ -367,7 +367,7 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/braid-names-%d", getpid());
 	RUN(id_spaces);
 	RUN(sub_events);
-	RUN(told_again);
+	RUN(registered_again);
 	RUN(raw_bytes);
 	RUN(no_fields);
 	RUN(ftrace_formats);

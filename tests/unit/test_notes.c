@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What befell a clock is told where it happened: once for all vCPUs alike. */
+/* Notes of a clock are at the time of their cause: once for all vCPUs alike. */
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -59,7 +59,7 @@ static void steps(void)
 	CHECK_EQ(count_of(text, "the counter jumped ahead by 600.0 µs, in the "), 1);
 	note = strstr(text, "NOTE clock: a new epoch: the counter stood still for 2.013 s, in the 2.014 s before this\n");
 	CHECK(note);
-	/* Where it is: behind all of the one epoch, and what tells of the next. */
+	/* Its place: after all events of one epoch, and before the next. */
 	for (at = text, ticks = 0; (at = strstr(at, " tick: ")) && at < note; at++)
 		ticks++;
 	CHECK(ticks == 50 || ticks == 51);
@@ -101,7 +101,7 @@ static void put_offset(struct braid_capture_writer *w, u32 vcpu, u64 offset, u64
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_OFFSET, 1, NULL, 0, &o, sizeof(o)));
 }
 
-/* KVM's offsets of two vCPUs; both are moved, or the second alone. */
+/* KVM's offsets of two vCPUs; both change, or only the second. */
 static void offsets(bool both)
 {
 	struct braid_capture_writer *w = synth_capture(path);
@@ -120,7 +120,8 @@ static void offsets(bool both)
 	run_guest(w, &g, false);
 	finish(w, &g);
 	text = report_text(path, false, NULL, NULL);
-	CHECK(strstr(text, "clock kvm (offset from KVM for each vCPU, confirmed by 0 crossings), bound ≤ "));
+	CHECK(strstr(text, "clock kvm (offset from KVM for each vCPU, "
+			   "confirmed by 0 round-trip samples), bound ≤ "));
 	CHECK_EQ(count_of(text, "KVM set another offset"), 1);
 	CHECK_EQ(count_of(text, "KVM set another offset (vCPU 1), in the 500."), !both);
 	CHECK_EQ(count_of(text, "KVM set another offset, in the 500."), both);
@@ -137,7 +138,7 @@ static void of_all_vcpus(void)
 	offsets(true);
 }
 
-/* Nothing to tell of the first epoch, or of a guest whose clock nobody knows. */
+/* No notes of the first epoch, or of a guest whose clock is unknown. */
 static void quiet(void)
 {
 	struct braid_capture_writer *w = synth_capture(path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The clock that KVM's offsets give: exact, whatever they are, and given up when it can't be. */
+/* The clock from KVM's offsets: exact for any offset, and rejected if impossible. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define SECOND		1000000000ULL
 #define HOST_RATE	2.599999371	/* steps for each ns */
 #define GUEST_HZ	2600000000ULL
-#define EXACT_NS	200		/* the host map's bound is a part of this */
+#define EXACT_NS	200		/* includes the host map's bound */
 
 static struct truth host;
 static struct braid_clock host_clock;
@@ -25,7 +25,7 @@ static struct braid_clock_inputs inputs(const struct braid_clock_offset *o, size
 	};
 }
 
-/* As KVM and the processor do it. */
+/* As computed by KVM and the processor. */
 static u64 guest_counter(const struct braid_clock_offset *o, u64 ns)
 {
 	u64 counter = truth_counter(&host, ns);
@@ -35,7 +35,7 @@ static u64 guest_counter(const struct braid_clock_offset *o, u64 ns)
 	return counter + o->offset;
 }
 
-/* Converts a moment under an offset; the truth must be in the bound. */
+/* Converts a time with an offset; the truth must be within the bound. */
 static struct braid_clock_time at(const struct braid_clock *clock, const struct braid_clock_offset *o,
 				  u64 ns, u64 taken_ns)
 {
@@ -56,7 +56,7 @@ static struct braid_clock_offset make_offset(u32 vcpu, u64 offset, u64 after_ns,
 	};
 }
 
-static void laws(void)
+static void models(void)
 {
 	static const u64 offsets[] = { 0, 12345, -999999999999ULL, ~0ULL, 1ULL << 63, -(1ULL << 51) };
 	static const struct { u64 ratio; u32 bits; } scales[] = {
@@ -107,7 +107,7 @@ static void offset_of_each_vcpu(void)
 		CHECK(at(&clock, &o[k % 3], BEGIN_NS + truth_below(20 * SECOND), END_NS).bound_ns < EXACT_NS);
 	braid_clock_free(&clock);
 
-	/* vCPUs that may come to be, but were never told of. Alike, one law is all that there is ... */
+	/* vCPUs that may be added are unknown. With equal offsets one model is enough ... */
 	in.nr_vcpus = 8;
 	o[1].offset = o[2].offset = o[0].offset;
 	NEED(!braid_clock_by_offset(&clock, &in));
@@ -118,7 +118,7 @@ static void offset_of_each_vcpu(void)
 	}
 	braid_clock_free(&clock);
 
-	/* ... but where each has its own, nobody vouches for another one's. */
+	/* ... but if each has its own, that of another one is unknown. */
 	o[2].offset++;
 	NEED(!braid_clock_by_offset(&clock, &in));
 	CHECK_EQ(clock.nr_tracks, 3);
@@ -132,7 +132,7 @@ static void offset_of_each_vcpu(void)
 	CHECK(strstr(clock.reason, "KVM offset of vCPU 0 unavailable"));
 }
 
-/* KVM's tracepoint tells to the step when it was written. */
+/* KVM's tracepoint gives the time of the write, exact to the step. */
 static void changed_at_a_step(void)
 {
 	u64 change = BEGIN_NS + 7 * SECOND, ns;
@@ -163,7 +163,7 @@ static void changed_at_a_step(void)
 	}
 	braid_clock_free(&clock);
 
-	/* Back: what is behind the change can be from before it, unless its ring tells. */
+	/* Backward: values after the change may be from before it, unless the ring decides. */
 	o[1].offset = o[0].offset - 50 * 2600000;
 	NEED(!braid_clock_by_offset(&clock, &in));
 	for (k = 0; k < 2000; k++) {
@@ -176,7 +176,7 @@ static void changed_at_a_step(void)
 	braid_clock_free(&clock);
 }
 
-/* Without it there are two looks: in between it was the one or the other. */
+/* Without it there are two looks, between which either offset may hold. */
 static void changed_between_two_looks(void)
 {
 	static const s64 steps[] = { 2600000, -2600000, 700 * 2600000LL, -700 * 2600000LL, 2600LL << 30 };
@@ -194,7 +194,7 @@ static void changed_between_two_looks(void)
 		struct braid_clock clock;
 
 		NEED(!braid_clock_by_offset(&clock, &in));
-		NEED(clock.tracks->nr_epochs == 2);	/* that it held to the end is nothing new */
+		NEED(clock.tracks->nr_epochs == 2);	/* that it held to the end adds nothing */
 		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_OFFSET);
 		CHECK(clock.tracks->epochs[1].from_ns <= (s64)after);
 		CHECK(clock.tracks->epochs[1].begun_ns >= (s64)seen);
@@ -203,7 +203,7 @@ static void changed_between_two_looks(void)
 			ns = after - SECOND + truth_below(3 * SECOND);
 			at(&clock, &o[ns >= change], ns, ns + truth_below(SECOND));
 		}
-		/* Either law must be in the bound, whichever it was. */
+		/* The bound must contain both models. */
 		ns = (after + seen) / 2;
 		at(&clock, &o[0], ns, END_NS);
 		at(&clock, &o[1], ns, END_NS);
@@ -217,7 +217,7 @@ static void paused(void)
 	struct braid_clock_mark marks[] = {
 		{ BRAID_MARK_PAUSED, 0, from - 1000, from + 1000 },
 		{ BRAID_MARK_RESUMED, 0, to - 1000, to + 1000 },
-		{ BRAID_MARK_PAUSED, 0, END_NS - SECOND, END_NS - SECOND },	/* and for good */
+		{ BRAID_MARK_PAUSED, 0, END_NS - SECOND, END_NS - SECOND },	/* for good */
 	};
 	struct braid_clock_offset o[2] = {
 		make_offset(0, 99, 0, BEGIN_NS),
@@ -238,7 +238,7 @@ static void paused(void)
 		CHECK(at(&clock, o, BEGIN_NS + truth_below(20 * SECOND), END_NS).bound_ns < EXACT_NS);
 	braid_clock_free(&clock);
 
-	/* An offset set on the way out of a pause: two epochs, each at its place. */
+	/* An offset that is set when a pause ends: two epochs, each at its place. */
 	in.nr_offsets = 2;
 	NEED(!braid_clock_by_offset(&clock, &in));
 	NEED(clock.tracks->nr_epochs == 3);
@@ -251,10 +251,10 @@ static void paused(void)
 	braid_clock_free(&clock);
 }
 
-/* What crossed the region speaks: for the offset, or against it. */
-static void crossings_tell(void)
+/* Round-trip samples confirm or contradict the offset. */
+static void round_trips_check_it(void)
 {
-	static struct braid_crossing c[100];
+	static struct braid_round_trip c[100];
 	struct braid_clock_offset o = make_offset(0, -555555, 0, BEGIN_NS), other = o;
 	struct braid_clock_inputs in = inputs(&o, 1);
 	struct braid_clock clock;
@@ -263,21 +263,21 @@ static void crossings_tell(void)
 
 	for (k = 0; k < 100; k++) {
 		ns = BEGIN_NS + k * SECOND / 10;
-		c[k] = (struct braid_crossing){ .vcpu = 1, .s = {
+		c[k] = (struct braid_round_trip){ .vcpu = 1, .s = {
 			ns - truth_below(300), guest_counter(&o, ns), ns + truth_below(3000) } };
 	}
-	in.crossings = c;
-	in.nr_crossings = 100;
+	in.round_trips = c;
+	in.nr_round_trips = 100;
 	NEED(!braid_clock_choose(&clock, &in, BRAID_CLOCK_KINDS));
 	CHECK_EQ(clock.kind, BRAID_CLOCK_KVM);
-	CHECK(strstr(clock.reason, "confirmed by 100 crossings"));
+	CHECK(strstr(clock.reason, "confirmed by 100 round-trip samples"));
 	braid_clock_free(&clock);
 
 	other.offset += 1000000;
 	in.offsets = &other;
 	NEED(!braid_clock_choose(&clock, &in, BRAID_CLOCK_KINDS));
 	CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
-	CHECK(strstr(clock.reason, "contradicts 100 of 100 crossings"));
+	CHECK(strstr(clock.reason, "contradicts 100 of 100 round-trip samples"));
 	for (k = 0; k < 100; k++)
 		at(&clock, &o, BEGIN_NS + truth_below(10 * SECOND), END_NS);
 	braid_clock_free(&clock);
@@ -290,15 +290,15 @@ static void crossings_tell(void)
 	CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
 	CHECK(strstr(clock.reason, "not mapped to its clock"));
 	braid_clock_free(&clock);
-	in.nr_crossings = 0;
+	in.nr_round_trips = 0;
 	CHECK_EQ(braid_clock_choose(&clock, &in, BRAID_CLOCK_KINDS), -ENODATA);
 	in.nr_offsets = 0;
 	CHECK_EQ(braid_clock_choose(&clock, &in, BRAID_CLOCK_KVM), -ENODATA);
 	CHECK(strstr(clock.reason, "KVM offset unavailable"));
 }
 
-/* Whatever a capture says that KVM told. */
-static void nonsense(void)
+/* Any claim of a capture about KVM's data. */
+static void arbitrary_data(void)
 {
 	static struct braid_clock_offset o[4000];
 	static struct braid_clock_mark marks[1000];
@@ -336,13 +336,13 @@ int main(void)
 {
 	truth_step(&host, BEGIN_NS, 1LL << 52, HOST_RATE);
 	truth_host_clock(&host_clock, &host, BEGIN_NS - SECOND, END_NS + SECOND);
-	RUN(laws);
+	RUN(models);
 	RUN(offset_of_each_vcpu);
 	RUN(changed_at_a_step);
 	RUN(changed_between_two_looks);
 	RUN(paused);
-	RUN(crossings_tell);
-	RUN(nonsense);
+	RUN(round_trips_check_it);
+	RUN(arbitrary_data);
 	braid_clock_free(&host_clock);
 	return VERDICT();
 }

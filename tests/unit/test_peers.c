@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One thread pings all guests: what one of them does, or does not, is nothing to the others. */
+/* One thread pings all guests: no guest affects the others. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 #include "tests/unit/truth.h"
 
-#define LIMIT_NS	60000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	60000000000ULL	/* limit of a wait */
 #define NR_DEAD		40
 
 static char dir[] = "/tmp/test_peers.XXXXXX";
@@ -22,7 +22,7 @@ static const struct fake_params usual = {
 	.rate = 6000, .always = true,
 };
 
-/* A guest, and what pings it. */
+/* A guest, and the state of its pings. */
 struct pinged {
 	struct fake_guest *g;
 	struct braid_mapping *m;
@@ -51,16 +51,16 @@ static void close_pinged(struct pinged *p, struct braid_exchange *x)
 	fake_guest_free(p->g);
 }
 
-/* How often a guest was asked; each time has a number of its own. */
+/* The number of requests to a guest; each has a number of its own. */
 static u64 asked(const struct pinged *p)
 {
 	return braid_load(&p->cells->burst);
 }
 
-/* A guest that never looks is not asked again before it does, and keeps nobody waiting. */
-static void a_silent_one(void)
+/* A guest that never polls is not asked again before it does, and delays no other. */
+static void a_silent_guest(void)
 {
-	struct braid_crossing c[BRAID_EXCHANGE_BEST];
+	struct braid_round_trip c[BRAID_EXCHANGE_BEST];
 	struct pinged silent, lively;
 	struct braid_exchange *x;
 	u64 start_ns = braid_host_clock_ns();
@@ -88,8 +88,8 @@ static void a_silent_one(void)
 	braid_exchange_stop(x);
 }
 
-/* Many that died do not share the time of those that live. */
-static void many_dead_ones(void)
+/* Many dead guests take no time from live ones. */
+static void many_dead_guests(void)
 {
 	static struct pinged dead[NR_DEAD];
 	struct braid_exchange *x;
@@ -116,15 +116,15 @@ static void many_dead_ones(void)
 	braid_exchange_stop(x);
 }
 
-/* Nonsense in cells -------------------------------------------------------------------------- */
+/* Arbitrary data in cells --------------------------------------------------------------------- */
 
 struct scribbler {
 	struct braid_clock_cells *cells;
 	u32 stop;
 };
 
-/* What the agent waits for, or nearly; or anything. */
-static u64 nonsense(struct braid_clock_cells *cells)
+/* The word that the agent waits for, almost that word, or any. */
+static u64 arbitrary_word(struct braid_clock_cells *cells)
 {
 	switch (truth_below(6)) {
 	case 0:
@@ -150,34 +150,34 @@ static void *scribble(void *arg)
 	while (!braid_load(&s->stop)) {
 		switch (truth_below(10)) {
 		case 0:
-			braid_store(&cells->pong_vcpu, (u32)nonsense(cells));
+			braid_store(&cells->pong_vcpu, (u32)arbitrary_word(cells));
 			break;
 		case 1:
-			braid_store(&cells->pong_counter, nonsense(cells));
+			braid_store(&cells->pong_counter, arbitrary_word(cells));
 			break;
 		case 2:
-			braid_store(&cells->ready, nonsense(cells));
+			braid_store(&cells->ready, arbitrary_word(cells));
 			break;
 		case 3:
-			braid_store(&cells->look_seq, (u32)nonsense(cells));
+			braid_store(&cells->look_seq, (u32)arbitrary_word(cells));
 			break;
 		case 4:
-			braid_store(&cells->look_vcpu, (u32)nonsense(cells));
+			braid_store(&cells->look_vcpu, (u32)arbitrary_word(cells));
 			break;
 		case 5:
-			braid_store(&cells->look_host_ns, nonsense(cells));
+			braid_store(&cells->look_host_ns, arbitrary_word(cells));
 			break;
 		case 6:
-			braid_store(&cells->look_counter, nonsense(cells));
+			braid_store(&cells->look_counter, arbitrary_word(cells));
 			break;
 		case 7:
-			braid_store(&cells->wall_seq, (u32)nonsense(cells));
+			braid_store(&cells->wall_seq, (u32)arbitrary_word(cells));
 			break;
 		case 8:
-			braid_store(&cells->ping, nonsense(cells));	/* not its own at all */
+			braid_store(&cells->ping, arbitrary_word(cells));	/* of no vCPU */
 			break;
 		default:
-			braid_store(&cells->pong, nonsense(cells));
+			braid_store(&cells->pong, arbitrary_word(cells));
 		}
 	}
 	return NULL;
@@ -188,7 +188,7 @@ static bool done(struct session *s)
 	return s->status.events > 10000;
 }
 
-/* Reads a capture to the end; whether each event is where it was. */
+/* Reads a capture to its end; checks that each event has its true time. */
 static void check_capture(const char *path, bool true_times)
 {
 	char *names[] = { (char *)path };
@@ -224,7 +224,7 @@ static void check_capture(const char *path, bool true_times)
 	braid_source_free(source);
 }
 
-static void a_hostile_one(void)
+static void a_hostile_guest(void)
 {
 	struct session hostile = { 0 }, honest = { 0 };
 	struct scribbler scribbler = { 0 };
@@ -265,9 +265,9 @@ int main(void)
 	snprintf(paths[1], sizeof(paths[1]), "%s/region1", dir);
 	snprintf(captures[0], sizeof(captures[0]), "%s/capture0", dir);
 	snprintf(captures[1], sizeof(captures[1]), "%s/capture1", dir);
-	RUN(a_silent_one);
-	RUN(many_dead_ones);
-	RUN(a_hostile_one);
+	RUN(a_silent_guest);
+	RUN(many_dead_guests);
+	RUN(a_hostile_guest);
 	unlink(captures[0]);
 	unlink(captures[1]);
 	rmdir(dir);

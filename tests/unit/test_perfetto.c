@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Perfetto's format: Google's protobuf reads what the report says, whatever guests call things. */
+/* Perfetto's format: Google's protobuf reads the same as the report, for any names from guests. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,12 +13,13 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/state_sums.h"
 
 #define BIG_EVENTS	"12000"
 #define MANY_CPUS	2000u
 
 static char dir[] = "/tmp/test_perfetto.XXXXXX";
-static char capture[64], json[64], trace[64];
+static char capture[64], json[64], trace[64], states[64];
 
 static const struct braid_export_options all;
 static const struct braid_export_options wall = { .realtime = true };
@@ -49,7 +50,7 @@ static int export(const struct braid_export_options *options)
 	return err;
 }
 
-/* Exports, and has all of it compared with the report; what that says is to have @want in it. */
+/* Exports, and compares everything with the report; the script's output must contain @want. */
 static void compare(const struct braid_export_options *options, const char *want)
 {
 	char *text = report_text(capture, true, options, NULL), line[512], command[256];
@@ -57,8 +58,10 @@ static void compare(const struct braid_export_options *options, const char *want
 
 	NEED(to && fputs(text, to) >= 0 && !fclose(to));
 	free(text);
+	state_sums(capture, options, states);
 	CHECK_EQ(export(options), 0);
-	snprintf(command, sizeof(command), "tests/unit/compare_perfetto.py %s %s 2>&1", json, trace);
+	snprintf(command, sizeof(command), "tests/unit/compare_perfetto.py %s %s %s 2>&1", json,
+		 trace, states);
 	last_line(command, line, sizeof(line));
 	if (!strstr(line, want))
 		fprintf(stderr, "'%s' is not in: %s\n", want, line);
@@ -74,7 +77,7 @@ static void standard(void)
 	compare(&few, "193 lost, 1 own, 0 slices");
 }
 
-/* Wall time is told beside the host's, and makes the time line if that is wanted. */
+/* Wall time is written in addition to the host's clock, and is the timeline on request. */
 static void wall_time(void)
 {
 	const u64 start = 1700000000123456789;
@@ -99,7 +102,26 @@ static void kernels(void)
 	compare(&host, " 0 lost, 3 own");
 }
 
-/* Kinds of all shapes ---------------------------------------------------------------------- */
+/* vCPUs' states are those of the state machine, whatever events are selected. */
+static void vcpu_states(void)
+{
+	static char *const none[] = { "none_has_this_name" };
+	struct braid_export_options options = { .events = none, .nr_events = 1 };
+	char command[128], line[512];
+
+	snprintf(command, sizeof(command), "build/make_big_capture %s " BIG_EVENTS " 2>&1", capture);
+	last_line(command, line, sizeof(line));
+	compare(&options, "0 events, 0 lost, 0 own, 0 slices, 0 functions, 1750 states, 71 flows, 244 wakeups");
+	options.stream = "guest2";
+	compare(&options, " states, ");
+	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
+	options.to = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
+	compare(&options, " states, ");
+	synth_standard(capture);	/* has no host */
+	compare(&all, " 0 states, 0 flows, 0 wakeups");
+}
+
+/* Fields of all types ---------------------------------------------------------------------- */
 
 #define COMMON									\
 	"format:\n"								\
@@ -139,7 +161,7 @@ struct shapes {
 	char s[8];
 };
 
-/* Of a well-known name, but not all of it has a place there; and one of that name elsewhere. */
+/* Of a well-known name with fields that do not fit there, and one of that name elsewhere. */
 static const char idle[] = COMMON
 	"\tfield:u32 state;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u32 cpu_id;\toffset:12;\tsize:4;\tsigned:0;\n\n"
@@ -149,7 +171,7 @@ static const char wide_idle[] = COMMON
 	"\tfield:u32 more;\toffset:12;\tsize:4;\tsigned:0;\n\n"
 	"print fmt: \"state=%lu\", (unsigned long)REC->state\n";
 
-/* More fields than an event may have that describes itself. */
+/* More fields than a self-describing event may have. */
 static char *long_format(u32 nr)
 {
 	struct braid_text t = { 0 };
@@ -184,7 +206,7 @@ static void put_shapes(struct synth_guest *g)
 	e.s_at = offsetof(struct shapes, s) | sizeof(e.s) << 16;
 	e.w_at = offsetof(struct shapes, w) | sizeof(e.w) << 16;
 	put(g, 2, &e, sizeof(e));
-	e.s_at = 60000;		/* is elsewhere: then none of the fields is to be trusted */
+	e.s_at = 60000;		/* has another offset: then no field is trusted */
 	put(g, 2, &e, sizeof(e));
 	put(g, 2, &e, 20);
 }
@@ -215,7 +237,7 @@ static void odd(void)
 	synth_format(w, 7, "test", "too_many", too_many);
 	synth_sample(w, &g, 100, 100);
 	put_shapes(&g);
-	for (k = 3; k < 10; k++)	/* 8 and 9: nobody told of them */
+	for (k = 3; k < 10; k++)	/* 8 and 9: undefined */
 		put(&g, k, bytes, k < 6 ? 16 : 60);
 	synth_sample(w, &g, 100, 100);
 	synth_drain(w, &g, 0);
@@ -254,7 +276,7 @@ static void raw(void)
 	compare(&all, "2 events, 0 lost, 0 own");
 }
 
-/* Perfetto's reader would take nothing of a trace that has a higher CPU. */
+/* Perfetto's reader rejects a trace that has a higher CPU. */
 static void too_many_cpus(void)
 {
 	struct braid_chunk_stream head = {
@@ -275,7 +297,7 @@ static void too_many_cpus(void)
 	CHECK_EQ(export(&few), 0);
 }
 
-/* Whatever is in a capture, the export ends. */
+/* The export ends for any content of a capture. */
 static void damaged(void)
 {
 	struct braid_export_totals totals;
@@ -308,7 +330,7 @@ static void damaged(void)
 	fclose(null);
 }
 
-/* A disk that is full is told. */
+/* A full disk is reported. */
 static void full(void)
 {
 	struct braid_export_totals totals;
@@ -329,9 +351,11 @@ int main(void)
 	snprintf(capture, sizeof(capture), "%s/capture", dir);
 	snprintf(json, sizeof(json), "%s/json", dir);
 	snprintf(trace, sizeof(trace), "%s/trace", dir);
+	snprintf(states, sizeof(states), "%s/states", dir);
 	RUN(standard);
 	RUN(wall_time);
 	RUN(kernels);
+	RUN(vcpu_states);
 	RUN(odd);
 	RUN(raw);
 	RUN(too_many_cpus);
@@ -340,6 +364,7 @@ int main(void)
 	unlink(capture);
 	unlink(json);
 	unlink(trace);
+	unlink(states);
 	rmdir(dir);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Records fake guests, in this process and by the sources themselves, and counts to the event. */
+/* Records fake guests in this process, by the sources themselves, with exact counts. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/account.h"
-#include "host_agent/source/region.h"
+#include "host_agent/live/account.h"
+#include "host_agent/live/region.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 
-#define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	20000000000ULL	/* limit of a wait */
 
 static char dir[] = "/tmp/test_record.XXXXXX";
 static char region_path[64], capture_path[64];
@@ -69,7 +69,7 @@ static void session_close(struct session *s)
 	CHECK_EQ(braid_capture_finish(s->sink.capture), 0);
 }
 
-/* Polls until a condition holds; each wait is for something that must come. */
+/* Polls until a condition holds; each wait is for an event that must occur. */
 #define POLL_UNTIL(s, condition)						\
 	do {									\
 		u64 poll_start = braid_host_clock_ns();				\
@@ -79,7 +79,7 @@ static void session_close(struct session *s)
 		CHECK(condition);						\
 	} while (0)
 
-/* What a capture says, added up. */
+/* The content of a capture, added up. */
 struct tally {
 	u32 streams;
 	u32 pages;
@@ -90,11 +90,11 @@ struct tally {
 	u32 bad_samples;		/* that contradict the fake guest's true offset */
 	u64 events;			/* decoded from the pages */
 	u64 gaps;			/* by the numbers in the events: lost */
-	u64 told_lost;			/* by lost_before and dropped */
+	u64 reported_lost;			/* by lost_before and dropped */
 	u64 written, read, lost, left;	/* by RING_END */
 	u64 read_before;
 	u32 unequal;			/* RING_ENDs that do not add up */
-	u32 disorder;			/* numbers or times that go back */
+	u32 disorder;			/* numbers or times that decrease */
 	u32 entries;			/* of the directory */
 	u32 comms;
 	u64 next_number[FAKE_MAX_VCPUS];
@@ -113,7 +113,7 @@ static void tally_page(struct tally *t, const u8 *payload, u32 bytes)
 	memcpy(copy, payload + sizeof(page), bytes - sizeof(page));
 	CHECK_EQ(bytes - sizeof(page), page.to_bytes - page.from_bytes);
 	t->pages++;
-	t->told_lost += page.lost_before + page.dropped;
+	t->reported_lost += page.lost_before + page.dropped;
 	braid_cursor_init(&c, copy, page.to_bytes - page.from_bytes, page.time_stamp, 0);
 	while (braid_page_next(&c, &view) > 0) {
 		if (view.type != BRAID_TYPE_DATA)
@@ -125,7 +125,7 @@ static void tally_page(struct tally *t, const u8 *payload, u32 bytes)
 		t->next_number[page.vcpu] = number + 1;
 		t->events++;
 		if (page.from_bytes)
-			continue;	/* its times depend on what came before */
+			continue;	/* its times depend on earlier events */
 		if (view.time < t->last_time[page.vcpu] ||
 		    view.time - FAKE_COUNTER_OFFSET > page.host_ns)
 			t->disorder++;
@@ -251,7 +251,7 @@ static void test_everything_arrives(void)
 	CHECK_EQ(t.events, offered(g));
 	CHECK_EQ(t.read, offered(g));
 	CHECK_EQ(t.events, s.status.events);
-	CHECK_EQ(t.lost + t.gaps + t.told_lost + t.left, 0);
+	CHECK_EQ(t.lost + t.gaps + t.reported_lost + t.left, 0);
 	CHECK_EQ(t.unequal, 0);
 	CHECK_EQ(t.disorder, 0);
 	CHECK_EQ(t.entries, FAKE_NR_EVENTS);
@@ -260,7 +260,7 @@ static void test_everything_arrives(void)
 	fake_guest_free(g);
 }
 
-/* Nobody drains meanwhile: what is lost is counted to the event, in both modes. */
+/* Not drained meanwhile: losses are counted exactly, in both modes. */
 static void overflow(u32 flags)
 {
 	struct fake_params p = usual;
@@ -284,9 +284,9 @@ static void overflow(u32 flags)
 	CHECK_EQ(t.written, 3 + 50000 + 7 + 100);
 	CHECK_EQ(t.events, t.read);
 	CHECK(t.lost > 40000);
-	CHECK_EQ(t.told_lost, t.lost);
+	CHECK_EQ(t.reported_lost, t.lost);
 	CHECK_EQ(t.unequal + t.disorder, 0);
-	if (!t.left)	/* the rest of the gaps is behind the last event */
+	if (!t.left)	/* the other gaps are after the last event */
 		CHECK(t.gaps <= t.lost);
 	fake_guest_free(g);
 }
@@ -367,7 +367,7 @@ static void test_unloaded_and_loaded_again(void)
 	fake_guest_free(g);
 }
 
-/* The file loses its pages while it is drained: an end of that guest, of nothing else. */
+/* The file loses its pages while it is drained: this ends only that guest. */
 static void test_shrunk_file(void)
 {
 	struct fake_guest *g;
@@ -405,7 +405,7 @@ static void test_removed_file(void)
 }
 
 /* Records until it is killed. */
-static void doomed_agent(int capture)
+static void agent_until_killed(int capture)
 {
 	struct session s;
 
@@ -433,7 +433,7 @@ static void test_killed_and_attached_again(void)
 		u64 start = braid_host_clock_ns();
 
 		if (!pid)
-			doomed_agent(turn);
+			agent_until_killed(turn);
 		goal = offered(g) + 5000;
 		while (offered(g) < goal && braid_host_clock_ns() - start < LIMIT_NS)
 			braid_sleep_ns(1000000);

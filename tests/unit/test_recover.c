@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Recovers what fake guests left: in their regions' files, in copies cut off, and in dumps. */
+/* Recovers events of fake guests from their regions' files, truncated copies, and dumps. */
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
@@ -10,9 +10,9 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region.h"
-#include "host_agent/source/source.h"
-#include "host_agent/transport/dead.h"
+#include "host_agent/live/region.h"
+#include "host_agent/store/source.h"
+#include "host_agent/transport/post_mortem.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
@@ -32,7 +32,7 @@ static const struct fake_params usual = {
 	.always = true,
 };
 
-/* What a recovery said and made. */
+/* The messages and result of a recovery. */
 struct result {
 	int err;
 	size_t nr_regions;
@@ -60,7 +60,8 @@ static void count_capture(struct result *r)
 	braid_source_free(source);
 }
 
-static void take(struct result *r, struct braid_dead_region *region, struct braid_live_sink *sink)
+static void take(struct result *r, struct braid_post_mortem_region *region,
+		 struct braid_live_sink *sink)
 {
 	struct braid_region_options o = {
 		.path = "dead", .name = "fake", .sink = sink, .dead_ns = braid_host_clock_ns(),
@@ -68,8 +69,8 @@ static void take(struct result *r, struct braid_dead_region *region, struct brai
 	struct braid_region_source *source;
 
 	r->missing_pages += region->missing_pages;
-	o.port = braid_dead_port(region);
-	NEED(o.port);
+	o.endpoint = braid_post_mortem_endpoint(region);
+	NEED(o.endpoint);
 	r->err = braid_region_source_open(&source, &o);
 	if (r->err)
 		return;
@@ -84,18 +85,18 @@ static void take(struct result *r, struct braid_dead_region *region, struct brai
 
 static struct result recover(const char *path)
 {
-	const struct braid_dead_options o = { .folder = dir };
+	const struct braid_post_mortem_options o = { .folder = dir };
 	struct braid_chunk_file head = {
 		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
 		.clock = "mono_raw",
 	};
-	struct braid_dead_regions regions = { 0 };
+	struct braid_post_mortem_regions regions = { 0 };
 	struct braid_live_sink sink = { .next_stream = 1 };
 	struct result r = { 0 };
-	int fd = braid_dead_take(path);
+	int fd = braid_post_mortem_take(path);
 	size_t k;
 
-	r.err = fd < 0 ? fd : braid_dead_open(&regions, fd, path, &o);
+	r.err = fd < 0 ? fd : braid_post_mortem_open(&regions, fd, path, &o);
 	r.nr_regions = regions.nr;
 	r.unplaced = regions.unplaced;
 	r.cut_off = regions.cut_off;
@@ -107,7 +108,7 @@ static struct result recover(const char *path)
 		NEED(!braid_capture_finish(sink.capture));
 		count_capture(&r);
 	}
-	braid_dead_free(&regions);
+	braid_post_mortem_free(&regions);
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -124,7 +125,7 @@ static struct fake_guest *guest_with(u64 events, u64 more)
 
 /* Files --------------------------------------------------------------------------------- */
 
-static void recovers_all_that_nobody_read(void)
+static void recovers_all_unread_events(void)
 {
 	struct fake_guest *g = guest_with(1000, 7);
 	struct session s = { .guest = g };
@@ -145,26 +146,26 @@ static void recovers_all_that_nobody_read(void)
 	fake_guest_free(g);
 }
 
-static void leaves_the_source_as_it_is(void)
+static void leaves_the_source_unchanged(void)
 {
 	struct fake_guest *g = guest_with(500, 20);
-	u8 *before = malloc(usual.bytes), *behind = malloc(usual.bytes);
+	u8 *before = malloc(usual.bytes), *after = malloc(usual.bytes);
 	int fd = open(region_path, O_RDONLY), k;
 
-	NEED(before && behind && fd >= 0 && !chmod(region_path, 0400));
+	NEED(before && after && fd >= 0 && !chmod(region_path, 0400));
 	NEED(pread(fd, before, usual.bytes, 0) == (ssize_t)usual.bytes);
 	for (k = 0; k < 2; k++)
 		CHECK_EQ(recover(region_path).events, 520);
-	NEED(pread(fd, behind, usual.bytes, 0) == (ssize_t)usual.bytes);
-	CHECK(!memcmp(before, behind, usual.bytes));
+	NEED(pread(fd, after, usual.bytes, 0) == (ssize_t)usual.bytes);
+	CHECK(!memcmp(before, after, usual.bytes));
 	close(fd);
 	free(before);
-	free(behind);
+	free(after);
 	fake_guest_free(g);
 }
 
-/* A guest's reader in the guest died with it, in the middle of whatever it did. */
-static void takes_rings_that_the_guest_held(void)
+/* A reader in the guest died with it, at any point. */
+static void recovers_rings_held_in_the_guest(void)
 {
 	struct fake_guest *g = guest_with(100, 100);
 	struct braid_ring_map map;
@@ -175,7 +176,7 @@ static void takes_rings_that_the_guest_held(void)
 	fake_guest_free(g);
 }
 
-static void refuses_what_is_alive(void)
+static void refuses_live_regions(void)
 {
 	struct fake_guest *g = guest_with(10, 10);
 	struct session s = { .guest = g };
@@ -191,7 +192,7 @@ static void refuses_what_is_alive(void)
 	fake_guest_free(g);
 }
 
-static void counts_what_a_short_copy_lacks(void)
+static void counts_events_missing_in_a_short_copy(void)
 {
 	struct fake_guest *g = guest_with(400, 400);
 	u64 ring1 = braid_ring_offset(&g->sb.buffers[0], 1);
@@ -204,7 +205,7 @@ static void counts_what_a_short_copy_lacks(void)
 	CHECK_EQ(r.err, 0);
 	CHECK_EQ(r.missing_pages,
 		 (usual.bytes - data1 - 6144 + PAGE - 1) / PAGE);
-	CHECK(r.status.sums.written > 600);	/* what the last sub-buffer held nobody knows */
+	CHECK(r.status.sums.written > 600);	/* the last sub-buffer's events are unknown */
 	CHECK(r.status.unreadable > 0 && r.status.unreadable < 400);
 	CHECK_EQ(r.events, r.status.sums.read - r.status.unreadable);
 	/* Of the second ring's first page too. */
@@ -214,7 +215,7 @@ static void counts_what_a_short_copy_lacks(void)
 	fake_guest_free(g);
 }
 
-static void says_what_is_no_region(void)
+static void reports_invalid_regions(void)
 {
 	int fd = open(dump_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	u64 magic = BRAID_MAGIC;
@@ -232,7 +233,7 @@ static void says_what_is_no_region(void)
 
 /* Dumps --------------------------------------------------------------------------------- */
 
-/* A machine's memory, of which a dump is made. */
+/* A machine's memory that is dumped. */
 struct memory {
 	u8 *bytes;
 	u32 next;		/* page */
@@ -252,7 +253,7 @@ static u64 place_bytes(struct memory *m, const void *from, u64 bytes)
 
 	NEED(at + bytes <= (u64)DUMP_PAGES * PAGE);
 	memcpy(m->bytes + at, from, bytes);
-	m->next += (bytes + PAGE - 1) / PAGE + 1;	/* a hole behind it */
+	m->next += (bytes + PAGE - 1) / PAGE + 1;	/* a hole after it */
 	return BASE + at;
 }
 
@@ -287,7 +288,7 @@ static void announce(struct memory *m, const struct braid_virtio_chunk *chunks, 
 	m->next += 2 + nr * sizeof(*chunks) / PAGE;
 }
 
-/* As QEMU writes it: a note, and the memory in two parts. */
+/* As from QEMU: a note, and the memory in two parts. */
 static void write_elf(const struct memory *m)
 {
 	u64 half = (u64)DUMP_PAGES * PAGE / 2, note_bytes = 4096;
@@ -315,13 +316,13 @@ static void write_elf(const struct memory *m)
 	close(fd);
 }
 
-/* The dump as a stream of pieces, the last ones first. @end: with its end mark. */
+/* The dump as a stream of extents, the last ones first. @end: with its end mark. */
 static void flatten(bool end)
 {
 	struct { char signature[16]; u64 type, version; } head = {
 		"makedumpfile", htobe64(1), htobe64(1),
 	};
-	u64 piece[2], at, step = 300000, none = ~0ULL;
+	u64 extent[2], at, step = 300000, none = ~0ULL;
 	u8 *copy;
 	struct stat st;
 	int fd = open(dump_path, O_RDWR);
@@ -334,15 +335,15 @@ static void flatten(bool end)
 	for (at = (st.st_size - 1) / step * step; ; at -= step) {
 		u64 n = st.st_size - at < step ? st.st_size - at : step;
 
-		piece[0] = htobe64(at);
-		piece[1] = htobe64(n);
-		NEED(write(fd, piece, sizeof(piece)) == sizeof(piece));
+		extent[0] = htobe64(at);
+		extent[1] = htobe64(n);
+		NEED(write(fd, extent, sizeof(extent)) == sizeof(extent));
 		NEED(write(fd, copy + at, n) == (ssize_t)n);
 		if (!at)
 			break;
 	}
-	piece[0] = piece[1] = none;
-	NEED(!end || write(fd, piece, sizeof(piece)) == sizeof(piece));
+	extent[0] = extent[1] = none;
+	NEED(!end || write(fd, extent, sizeof(extent)) == sizeof(extent));
 	free(copy);
 	close(fd);
 }
@@ -361,7 +362,7 @@ static void finds_regions_in_a_dump(void)
 	wrong[nr - 1].address = chunks[nr - 2].address;
 	wrong[nr - 2].address = chunks[nr - 1].address;
 	wrong[4].address = BASE;	/* the one with the first ring's head */
-	announce(&m, wrong, nr);	/* of a former device: freed, and still there */
+	announce(&m, wrong, nr);	/* of a former device: freed, but still in memory */
 	announce(&m, chunks, nr);
 	announce(&m, chunks, nr - 1);
 	write_elf(&m);
@@ -370,7 +371,7 @@ static void finds_regions_in_a_dump(void)
 	CHECK_EQ(r.nr_regions, 2);
 	CHECK_EQ(r.missing_pages, 0);
 	CHECK_EQ(r.status.sums.read, 344);
-	CHECK_EQ(r.events, 344);	/* it is one incarnation: what is there twice counts once */
+	CHECK_EQ(r.events, 344);	/* one incarnation: duplicates count once */
 	CHECK(!r.cut_off && !r.unplaced);
 
 	flatten(true);
@@ -389,14 +390,14 @@ static void finds_regions_in_a_dump(void)
 	fake_guest_free(g);
 }
 
-static void tells_of_regions_without_rings(void)
+static void reports_regions_without_rings(void)
 {
 	struct fake_guest *g = guest_with(30, 4);
 	struct braid_virtio_chunk chunks[1024];
 	struct memory m = memory_new();
 	struct result r;
 
-	scatter(&m, g, chunks);		/* nobody announced it */
+	scatter(&m, g, chunks);		/* not announced */
 	write_elf(&m);
 	r = recover(dump_path);
 	CHECK_EQ(r.err, -ENOENT);
@@ -407,8 +408,8 @@ static void tells_of_regions_without_rings(void)
 	fake_guest_free(g);
 }
 
-/* Pages that a dump has no room for are told, and the rest is read. */
-static void counts_what_a_dump_lacks(void)
+/* Pages that do not fit a dump are reported, and the rest is read. */
+static void counts_events_missing_in_a_dump(void)
 {
 	struct fake_guest *g = guest_with(400, 400);
 	struct braid_virtio_chunk chunks[1024];
@@ -431,8 +432,8 @@ static void counts_what_a_dump_lacks(void)
 	fake_guest_free(g);
 }
 
-/* A guest can put anything into its memory; all of it is bounded work. */
-static void survives_a_liar(void)
+/* A guest can put anything into its memory; the work is always bounded. */
+static void survives_forged_memory(void)
 {
 	struct fake_guest *g = guest_with(10, 10);
 	struct braid_virtio_control control = { BRAID_VIRTIO_ANNOUNCE, 1024 };
@@ -463,8 +464,8 @@ static void survives_a_liar(void)
 	fake_guest_free(g);
 }
 
-/* A head that claims all the memory there can be, of a file that holds none of it. */
-static void looks_for_no_more_than_there_is(void)
+/* A header that claims the largest possible memory, in a file without any. */
+static void search_is_bounded_by_the_file(void)
 {
 	struct memory m = memory_new();
 	u64 at = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr);	/* of the last one */
@@ -482,7 +483,7 @@ static void looks_for_no_more_than_there_is(void)
 	free(m.bytes);
 }
 
-/* The whole command, with what it prints on standard error. Return: its exit code. */
+/* Runs the command, with its standard error. Return: its exit code. */
 static int command(char *said, size_t room)
 {
 	char *argv[] = { "recover", "-o", capture_path, dump_path, NULL };
@@ -508,8 +509,8 @@ static void overwrite(u64 at, const void *bytes, size_t nr)
 	close(fd);
 }
 
-/* libkdumpfile 0.5.1 reads sections that are not there, and dies of it. */
-static void a_crash_is_a_line(void)
+/* libkdumpfile 0.5.1 reads missing sections, and crashes. */
+static void a_crash_is_reported(void)
 {
 	struct memory m = memory_new();
 	u64 nowhere = 128;
@@ -524,7 +525,7 @@ static void a_crash_is_a_line(void)
 	free(m.bytes);
 }
 
-/* Whatever a header says, the command ends with a capture or with a line. */
+/* For any header, the command ends with a capture or with a message. */
 static void any_header(void)
 {
 	struct fake_guest *g = guest_with(30, 4);
@@ -557,19 +558,19 @@ int main(void)
 	snprintf(capture_path, sizeof(capture_path), "%s/x.braid", dir);
 	snprintf(first_path, sizeof(first_path), "%s/first.braid", dir);
 	snprintf(dump_path, sizeof(dump_path), "%s/dump", dir);
-	RUN(recovers_all_that_nobody_read);
-	RUN(leaves_the_source_as_it_is);
-	RUN(takes_rings_that_the_guest_held);
-	RUN(refuses_what_is_alive);
-	RUN(counts_what_a_short_copy_lacks);
-	RUN(says_what_is_no_region);
+	RUN(recovers_all_unread_events);
+	RUN(leaves_the_source_unchanged);
+	RUN(recovers_rings_held_in_the_guest);
+	RUN(refuses_live_regions);
+	RUN(counts_events_missing_in_a_short_copy);
+	RUN(reports_invalid_regions);
 	RUN(finds_regions_in_a_dump);
-	RUN(tells_of_regions_without_rings);
-	RUN(counts_what_a_dump_lacks);
-	RUN(survives_a_liar);
-	RUN(looks_for_no_more_than_there_is);
+	RUN(reports_regions_without_rings);
+	RUN(counts_events_missing_in_a_dump);
+	RUN(survives_forged_memory);
+	RUN(search_is_bounded_by_the_file);
 	unlink(capture_path);
-	RUN(a_crash_is_a_line);
+	RUN(a_crash_is_reported);
 	RUN(any_header);
 	unlink(dump_path);
 	unlink(capture_path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The layout: what fits, what does not, and what a validator must refuse. */
+/* The layout: sizes that fit and that do not, and regions that the validator must refuse. */
 #include "shared/region.h"
 #include "shared/ring.h"
 #include "tests/unit/check.h"
@@ -74,7 +74,7 @@ static void cells_of_minor_0(void)
 	CHECK(braid_region_check(&sb, 16 << 20));
 }
 
-/* The place of a ring of minor 2: its meta page begins with what is public, and ends with the rest. */
+/* A ring of minor 2: its meta page begins with the public part, and ends with the rest. */
 static void make_old(struct braid_buffer_desc *desc)
 {
 	u64 meta = BRAID_OLD_PRIVATE_OFFSET + braid_ring_private_used(desc->nr_slots);
@@ -96,7 +96,7 @@ static void rings_of_minor_2(void)
 	static u64 memory[2][20 * BRAID_PAGE_BYTES / 8];
 	struct braid_buffer_desc desc = {
 		.subbuf_bytes = 256, .nr_slots = 128, .meta_bytes = BRAID_PAGE_BYTES,
-		.private_bytes = braid_ring_private_bytes(128), .nr_rings = 1,
+		.private_bytes = braid_ring_private_bytes(128, BRAID_PAGE_BYTES), .nr_rings = 1,
 	};
 	const struct braid_ring_identity who = { .incarnation = 1, .first_position = 9 };
 	struct braid_ring_map map, old;
@@ -213,7 +213,7 @@ static void bad_shapes(void)
 	CHECK(!braid_region_check(&sb, 16 << 20));
 }
 
-/* Buffers come and go: the first gap that is large enough is used, an entry keeps its name. */
+/* Buffers are added and removed: the first large enough gap is used, an entry keeps its name. */
 static void gaps_and_names(void)
 {
 	u64 first, room, at;
@@ -250,7 +250,7 @@ static void gaps_and_names(void)
 	CHECK(!braid_region_check(&sb, 16 << 20));
 }
 
-/* The whole of a gap is used, and not a byte more. */
+/* A gap is used completely, and not exceeded. */
 static void gap_is_exact(void)
 {
 	struct braid_buffer_params p = { .name = "large", .subbuf_bytes = 4096, .nr_slots = 256 };
@@ -260,7 +260,7 @@ static void gap_is_exact(void)
 	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 1);
 	CHECK_EQ(add("wall", 0, 4096), 2);
 	braid_region_remove_buffer(&sb, 1);
-	sb.sections[BRAID_SECTION_RINGS].bytes =	/* no room behind the wall */
+	sb.sections[BRAID_SECTION_RINGS].bytes =	/* no space after the wall */
 		sb.buffers[2].rings_offset + 2 * sb.buffers[2].ring_stride -
 		sb.sections[BRAID_SECTION_RINGS].offset;
 	CHECK_EQ(braid_region_room(&sb), sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
@@ -324,8 +324,8 @@ static void refuses(void)
 	CHECK(braid_region_check(&sb, 8 << 20));
 }
 
-/* Room in front of the last buffer, which ends where the region does: not enough, none behind. */
-static void needed_behind_full_end(void)
+/* The last buffer ends at the region's end; the space before it is too small. */
+static void needed_after_full_end(void)
 {
 	struct braid_region_params region = { .region_bytes = 1 << 20, .nr_vcpus = 1 };
 	struct braid_buffer_params p = { .name = "a", .subbuf_bytes = 256, .nr_slots = 4 };
@@ -345,6 +345,45 @@ static void needed_behind_full_end(void)
 	CHECK(needed > end + 64 * 256);
 }
 
+/* A guest with larger pages: its rings' meta pages and sub-buffers begin at pages of the guest. */
+static void larger_pages(void)
+{
+	struct braid_region_params region = sizes;
+	struct braid_buffer_params p = { .name = "a", .subbuf_bytes = 256, .nr_slots = 8 };
+	struct braid_buffer_desc *desc;
+	struct braid_ring_map map;
+	static u64 memory[16 << 17];
+	u64 needed;
+	u32 page;
+
+	for (page = BRAID_PAGE_BYTES; page <= BRAID_MAX_PAGE_BYTES; page *= 2) {
+		CHECK_EQ(lay_out(16 << 20, 2), 0);
+		sb.nr_buffers = 0;
+		region.page_bytes = p.page_bytes = page;
+		CHECK(!braid_region_layout(&sb, &region, &needed));
+		CHECK_EQ(sb.sections[BRAID_SECTION_MAILBOX].offset, BRAID_PAGE_BYTES);
+		p.name = "a";
+		CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 0);
+		p.name = "b";
+		CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 1);
+		CHECK(!braid_region_check(&sb, 16 << 20));
+		desc = &sb.buffers[1];
+		braid_region_ring(desc, memory, 1, &map);
+		CHECK_EQ(((u8 *)map.meta - (u8 *)memory) % page, 0);
+		CHECK_EQ((u8 *)map.meta - (u8 *)map.priv, page);
+		CHECK_EQ(map.subbufs - (u8 *)map.meta, page);
+		if (page == BRAID_PAGE_BYTES)
+			continue;
+		desc->rings_offset += BRAID_PAGE_BYTES;
+		CHECK(braid_region_check(&sb, 16 << 20));
+		desc->rings_offset -= BRAID_PAGE_BYTES;
+		desc->meta_bytes -= BRAID_PAGE_BYTES;
+		CHECK(braid_region_check(&sb, 16 << 20));
+		desc->meta_bytes = 2 * BRAID_MAX_PAGE_BYTES;
+		CHECK(braid_region_check(&sb, 16 << 20));
+	}
+}
+
 int main(void)
 {
 	RUN(fits);
@@ -356,6 +395,7 @@ int main(void)
 	RUN(gaps_and_names);
 	RUN(gap_is_exact);
 	RUN(refuses);
-	RUN(needed_behind_full_end);
+	RUN(needed_after_full_end);
+	RUN(larger_pages);
 	return VERDICT();
 }

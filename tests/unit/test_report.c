@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/export.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 #include "shared/schema.h"
@@ -17,7 +17,7 @@
 
 static char path[64], copy[64];
 
-/* The whole report in memory; to be freed. NULL when it could not be made. */
+/* The complete report in memory; to be freed. NULL on failure. */
 static char *report(const char *file, bool json, const struct braid_export_options *options)
 {
 	static const struct braid_export_options all;
@@ -40,7 +40,7 @@ static char *report(const char *file, bool json, const struct braid_export_optio
 	return text;
 }
 
-/* Nothing in it may steer a terminal; times don't go back. */
+/* No control characters of a terminal; times do not decrease. */
 static void check_lines(const char *text)
 {
 	const char *line, *end;
@@ -100,7 +100,7 @@ static void columns(void)
 	free(text);
 }
 
-/* All elements of an array: a script must not take a part for the whole. */
+/* All elements of an array, so that a script never gets a part of it. */
 static void arrays(void)
 {
 	struct { struct braid_record record; u32 words[200]; } payload = {
@@ -254,7 +254,7 @@ static const struct synth_guest_params roomy = {
 	.nr_slots = 256, .subbuf_bytes = 4096,
 };
 
-/* Payloads that are short, full of ones, of small numbers, of strings without an end. */
+/* Payloads that are short, or full of ones, small numbers, or strings without an end. */
 static void put_payloads(struct synth_guest *g, u16 id)
 {
 	struct braid_record record = { .common_type = id, .common_pid = 100 };
@@ -316,7 +316,7 @@ static void hostile_formats(void)
 	synth_guest_free(&g);
 }
 
-/* Formats broken by chance: bytes changed, doubled, left out. */
+/* Random damage to formats: bytes changed, duplicated, removed. */
 static void mutated_formats(void)
 {
 	static const char good[] = COMMON
@@ -382,7 +382,7 @@ static void copy_capture(void)
 	close(to);
 }
 
-/* Cut at each chunk's border, and a byte before and behind. */
+/* Truncated at each chunk's border, and a byte before and after. */
 static void cut_at_chunks(void)
 {
 	struct braid_capture_reader *r;
@@ -414,7 +414,7 @@ static void cut_at_chunks(void)
 			free(text);
 		}
 		if (nr > 40 && nr % 5)
-			nr -= 4;	/* enough of the same */
+			nr -= 4;	/* enough of these */
 	}
 	NEED(!truncate(copy, 10));
 	CHECK(!report(copy, false, NULL));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reports by wall time, and by a clock source that was asked for. */
+/* Reports by wall time, and by a requested clock source. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/export/export.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 
-#define AHEAD_NS	1700000000000000000ULL	/* wall time's start, to the file's clock */
+#define AHEAD_NS	1700000000000000000ULL	/* wall time's start, in the file's clock */
 
 static char path[64];
 
@@ -36,14 +36,14 @@ static char *report(bool json, const struct braid_export_options *options)
 	return NULL;
 }
 
-static u64 number_behind(const char *text, const char *key)
+static u64 number_after(const char *text, const char *key)
 {
 	const char *at = text ? strstr(text, key) : NULL;
 
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* The same lines, at the wall's times; bounds are those of both clocks. */
+/* The same lines at wall times; bounds are those of both clocks. */
 static void realtime(void)
 {
 	struct braid_export_options host = { 0 }, wall = { .realtime = true };
@@ -63,8 +63,9 @@ static void realtime(void)
 	CHECK(strstr(b, "{\"type\":\"header\",\"clock\":\"realtime\",\"bound_ns\":"));
 	for (at = a, bt = b; (at = strstr(at, "{\"type\":\"event\"")) &&
 			     (bt = strstr(bt, "{\"type\":\"event\"")); at++, bt++) {
-		u64 bound = number_behind(at, "\"bound_ns\":"), both = number_behind(bt, "\"bound_ns\":");
-		u64 away = number_behind(bt, "\"ns\":") - number_behind(at, "\"ns\":") - AHEAD_NS;
+		u64 bound = number_after(at, "\"bound_ns\":");
+		u64 both = number_after(bt, "\"bound_ns\":");
+		u64 away = number_after(bt, "\"ns\":") - number_after(at, "\"ns\":") - AHEAD_NS;
 
 		CHECK(llabs((s64)away) <= 2);
 		CHECK(both > bound + 30 && both < bound + bound / 500 + 1000);
@@ -74,7 +75,7 @@ static void realtime(void)
 	free(b);
 }
 
-/* Captures of earlier versions have the one pair of their head. */
+/* Captures of earlier versions have one pair, in their header. */
 static void head_alone(void)
 {
 	struct braid_export_options wall = { .realtime = true, .max_lines = 1 };
@@ -82,11 +83,11 @@ static void head_alone(void)
 
 	synth_standard(path);
 	text = report(true, &wall);
-	CHECK(text && number_behind(text, "\"start_realtime_ns\":"));
+	CHECK(text && number_after(text, "\"start_realtime_ns\":"));
 	free(text);
 }
 
-static void source_asked(void)
+static void requested_source(void)
 {
 	struct braid_export_options kvm = { .clock_asked = true, .clock = BRAID_CLOCK_KVM };
 	char *text;
@@ -113,7 +114,7 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/braid-report-clock-%d", getpid());
 	RUN(realtime);
 	RUN(head_alone);
-	RUN(source_asked);
+	RUN(requested_source);
 	unlink(path);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which region a word names, for every command alike; and whose files are never looked at. */
+/* The region that a word names, the same for every command; and files that are never opened. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
-#include "host_agent/transport/port.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
@@ -77,7 +77,7 @@ static void all_names(void)
 	}
 }
 
-/* Two that are called the same are both named, not one of them taken. */
+/* If two have the same name, both are listed and none is chosen. */
 static void ambiguity(void)
 {
 	struct fake_guest *a = new_guest(paths[0], guest_name), *b = new_guest(paths[1], guest_name);
@@ -89,11 +89,11 @@ static void ambiguity(void)
 	CHECK_EQ(resolve(base(paths[0]), path), 0);
 	CHECK(!strcmp(path, paths[0]));
 	fake_guest_free(b);
-	/* What a guest calls itself is less than what a file is called. */
+	/* A file's name has precedence over a guest's own name. */
 	b = new_guest(paths[1], base(paths[0]));
 	CHECK_EQ(resolve(base(paths[0]), path), 0);
 	CHECK(!strcmp(path, paths[0]));
-	/* A file of this folder is no better than one in /dev/shm. */
+	/* A file of this folder has no precedence over one in /dev/shm. */
 	NEED(!chdir(dir));
 	snprintf(here, sizeof(here), "%s/%s", dir, base(paths[0]));
 	c = new_guest(here, other_name);
@@ -101,7 +101,7 @@ static void ambiguity(void)
 	CHECK(strstr(braid_failure(), paths[0]));
 	NEED(!chdir("/"));
 	fake_guest_free(c);
-	NEED(!chdir(dir) && !mkdir(base(paths[0]), 0700));	/* is none at all */
+	NEED(!chdir(dir) && !mkdir(base(paths[0]), 0700));	/* not a region */
 	CHECK_EQ(resolve(base(paths[0]), path), 0);
 	CHECK(!strcmp(path, paths[0]));
 	NEED(!rmdir(base(paths[0])) && !chdir("/"));
@@ -120,7 +120,7 @@ static const struct braid_found *found_at(const struct braid_found *found, size_
 	return NULL;
 }
 
-/* What a search says of the stranger's file. */
+/* The result of a search for another user's file. */
 static void check_foreign(void)
 {
 	const struct braid_found *f;
@@ -136,8 +136,8 @@ static void check_foreign(void)
 	free(found);
 }
 
-/* An ordinary user's file in /dev/shm that no QEMU of his maps is never root's guest. */
-static void strangers(void)
+/* A user's file in /dev/shm that none of the user's QEMUs maps is never root's guest. */
+static void foreign_files(void)
 {
 	struct fake_guest *g, *s;
 	struct braid_found *found;
@@ -156,13 +156,13 @@ static void strangers(void)
 	CHECK(strstr(braid_failure(), paths[1]));
 	fake_guest_free(g);
 	CHECK_EQ(resolve(guest_name, path), -ENOENT);
-	/* Whatever is in it: it is not parsed. */
+	/* Its content is not parsed. */
 	((struct braid_superblock *)s->base)->version_major = 99;
 	check_foreign();
 	((struct braid_superblock *)s->base)->version_major = BRAID_VERSION_MAJOR;
 	((struct braid_superblock *)s->base)->nr_vcpus = 0;
 	check_foreign();
-	/* No search shows what does not begin as a region does. */
+	/* No search shows a file that does not begin like a region. */
 	memset(s->base, 0, 8);
 	NEED(!braid_discover(&found, &nr, NULL, 0, 0, NULL));
 	CHECK(!found_at(found, nr, paths[1]));
@@ -170,8 +170,8 @@ static void strangers(void)
 	fake_guest_free(s);
 }
 
-/* Who names a path means it. */
-static void a_strangers_path(void)
+/* A path that is given explicitly is used. */
+static void path_of_a_foreign_file(void)
 {
 	struct fake_guest *s = new_guest(paths[1], guest_name);
 	char path[256];
@@ -183,32 +183,32 @@ static void a_strangers_path(void)
 	fake_guest_free(s);
 }
 
-/* While a guest is away, nobody else's file takes its place. */
-static void comes_back(void)
+/* While a guest is away, another user's file does not replace it. */
+static void guest_returns(void)
 {
 	struct braid_mapping *m;
-	struct braid_port *port;
+	struct braid_endpoint *endpoint;
 	struct fake_guest *g;
 
 	if (geteuid())
 		return;
-	NEED(!braid_port_open(&port, paths[0]));
+	NEED(!braid_endpoint_open(&endpoint, paths[0]));
 	g = new_guest(paths[0], guest_name);
-	NEED(!chown(paths[0], STRANGER - 1, STRANGER - 1) && !braid_port_map(port, &m));
+	NEED(!chown(paths[0], STRANGER - 1, STRANGER - 1) && !braid_endpoint_map(endpoint, &m));
 	braid_mapping_close(m);
 	fake_guest_free(g);
 	g = new_guest(paths[0], guest_name);
 	NEED(!chown(paths[0], STRANGER, STRANGER));
-	CHECK_EQ(braid_port_map(port, &m), -EPERM);
+	CHECK_EQ(braid_endpoint_map(endpoint, &m), -EPERM);
 	CHECK(strstr(braid_failure(), "belongs to user 65534 now"));
 	NEED(!chown(paths[0], STRANGER - 1, STRANGER - 1));
-	CHECK_EQ(braid_port_map(port, &m), 0);
+	CHECK_EQ(braid_endpoint_map(endpoint, &m), 0);
 	braid_mapping_close(m);
 	fake_guest_free(g);
-	braid_port_close(port);
+	braid_endpoint_close(endpoint);
 }
 
-/* What looks like a QEMU to others: maps the file that it is told to, and tells when. */
+/* Looks like a QEMU to others: maps the given file, and reports when. */
 static int be_qemu(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -220,7 +220,7 @@ static int be_qemu(const char *path)
 	return EXIT_SUCCESS;
 }
 
-/* Starts one, of that user, whose guest is called so. @device: ivshmem or not. */
+/* Starts one of a given user, with a given guest name. @device: ivshmem or not. */
 static pid_t start_qemu(const char *path, uid_t uid, const char *name, const char *device)
 {
 	char object[128], file[80], byte;
@@ -253,7 +253,7 @@ static void stop_qemu(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* What a search says of a file: its state and name, in @name; -1: it does not show it. */
+/* The state of a file in a search, and its name in @name; -1: not shown. */
 static int searched(const char *path, char *name)
 {
 	const struct braid_found *f;
@@ -277,7 +277,7 @@ static int make_blank(const char *path, u64 first)
 	return close(fd);
 }
 
-/* A region without a driver: what has the host's mark, or what a QEMU has as ivshmem. */
+/* A region without a driver: a file with the host's mark, or one that a QEMU has as ivshmem. */
 static void no_driver_yet(void)
 {
 	char name[BRAID_GUEST_NAME_BYTES];
@@ -291,7 +291,7 @@ static void no_driver_yet(void)
 	make_blank(paths[0], 0);
 	CHECK_EQ(searched(paths[0], name), -1);
 	pid = start_qemu(paths[0], geteuid(), other_name, "virtio-rng-pci");
-	CHECK_EQ(searched(paths[0], name), -1);		/* a guest's own memory, perhaps */
+	CHECK_EQ(searched(paths[0], name), -1);		/* possibly a guest's own memory */
 	stop_qemu(pid);
 	pid = start_qemu(paths[0], geteuid(), other_name, "ivshmem-plain,memdev=m");
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
@@ -305,7 +305,7 @@ static void no_driver_yet(void)
 	unlink(paths[0]);
 }
 
-/* A user's own QEMU makes his file a guest; it names no file of others that all may write. */
+/* A user's own QEMU makes the user's file a guest, but not a world-writable file of others. */
 static void users_qemus(void)
 {
 	char name[BRAID_GUEST_NAME_BYTES], path[256];
@@ -330,13 +330,38 @@ static void users_qemus(void)
 	fake_guest_free(g);
 }
 
-/* A clock that nobody showed is an error, not an empty answer. */
+/* A clock without data is an error, not an empty answer. */
 static void no_clock(void)
 {
 	make_blank(paths[0], BRAID_MARK);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", paths[0]), EXIT_FAILURE);
 	CHECK(strstr(printed, "no driver within 2 s; in the guest: modprobe tracebraid\n"));
 	unlink(paths[0]);
+}
+
+/* PLACE[,name=NAME], as record, top and recover take it. */
+static void names_in_options(void)
+{
+	char place[256], name[BRAID_GUEST_NAME_BYTES], text[600];
+
+	CHECK(!braid_split_name("web1", place, name) && !strcmp(place, "web1") && !*name);
+	CHECK(!braid_split_name("/dev/shm/a,b,name=web\n1", place, name));
+	CHECK(!strcmp(place, "/dev/shm/a,b") && !strcmp(name, "web?1"));
+	CHECK_EQ(braid_split_name("", place, name), -EINVAL);
+	CHECK_EQ(braid_split_name(",name=x", place, name), -EINVAL);
+	CHECK_EQ(braid_split_name("web1,name=", place, name), -EINVAL);
+	memset(text, 'x', sizeof(text));
+	text[255] = 0;
+	CHECK(!braid_split_name(text, place, name) && strlen(place) == 255);
+	text[255] = 'x';
+	text[256] = 0;
+	CHECK_EQ(braid_split_name(text, place, name), -EINVAL);
+	memcpy(text, "web1,name=", 10);
+	text[10 + 63] = 0;
+	CHECK(!braid_split_name(text, place, name) && strlen(name) == 63);
+	text[10 + 63] = 'x';
+	text[10 + 64] = 0;
+	CHECK_EQ(braid_split_name(text, place, name), -EINVAL);
 }
 
 int main(int argc, char **argv)
@@ -348,11 +373,12 @@ int main(int argc, char **argv)
 	snprintf(other_name, sizeof(other_name), "other-%d", getpid());
 	snprintf(paths[0], sizeof(paths[0]), "/dev/shm/test-resolve-%d", getpid());
 	snprintf(paths[1], sizeof(paths[1]), "/dev/shm/test-resolve-%d-b", getpid());
+	RUN(names_in_options);
 	RUN(all_names);
 	RUN(ambiguity);
-	RUN(strangers);
-	RUN(a_strangers_path);
-	RUN(comes_back);
+	RUN(foreign_files);
+	RUN(path_of_a_foreign_file);
+	RUN(guest_returns);
 	RUN(no_driver_yet);
 	RUN(users_qemus);
 	RUN(no_clock);

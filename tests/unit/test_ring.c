@@ -14,9 +14,9 @@ static struct braid_writer *w;
 static struct braid_reader r;
 static u64 now;
 static struct braid_clock_latch line;
-static struct braid_clock_map truth;	/* what line says */
+static struct braid_clock_map truth;	/* the time by line */
 static const struct braid_clock_latch *external;	/* NULL: no TIME_STAMP at the beginning */
-static u64 begun;		/* sub-buffers that were seen from their beginning */
+static u64 begun;		/* sub-buffers that were read from their beginning */
 static u64 got_events, got_lost, last_time, last_value;
 static int nest_left;
 
@@ -39,7 +39,7 @@ static bool put(u64 value)
 	return put_sized(value, 16);
 }
 
-/* The counter: a nested event may come in just where it hurts most. */
+/* The counter: a nested event may be recorded at the most critical point. */
 static u64 tick(void)
 {
 	u64 mine = ++now;
@@ -61,7 +61,7 @@ static void start(u32 flags)
 	memset(memory, 0xa5, sizeof(memory));
 	free(w);
 	w = malloc(braid_writer_bytes(N));
-	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
+	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_PAGE_BYTES, flags);
 	braid_writer_init(w, &map, &who);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
 	got_events = got_lost = last_time = last_value = begun = 0;
@@ -76,7 +76,7 @@ static void set_line(u64 counter)
 	external = &line;
 }
 
-/* What a sub-buffer begins with: a stamp's external time, or 0 when it is an event. */
+/* A sub-buffer's first entry: a stamp's external time, or 0 for an event. */
 static u64 first_external(const struct braid_span *span)
 {
 	struct braid_event_view view;
@@ -88,7 +88,7 @@ static u64 first_external(const struct braid_span *span)
 	return view.type == BRAID_TYPE_TIME_STAMP ? view.external_ns : 0;
 }
 
-/* Takes all there is; checks times and, where values ascend, their order. */
+/* Reads all events; checks times and, if values ascend, their order. */
 static void drain(void)
 {
 	struct braid_event_view view;
@@ -144,7 +144,7 @@ static void begins_with_a_pair(u32 flags)
 static void pair_delta(void) { begins_with_a_pair(0); }
 static void pair_absolute(void) { begins_with_a_pair(BRAID_BUFFER_ABSOLUTE | BRAID_BUFFER_OVERWRITE); }
 
-/* An event that has room by itself alone has it; no pair, no stamp. */
+/* An event that fits only without a pair or stamp is recorded without them. */
 static void pair_where_it_fits(void)
 {
 	const u32 room = SUBBUF - BRAID_SUBBUF_HEADER_BYTES;
@@ -168,7 +168,7 @@ static void pair_where_it_fits(void)
 	external = NULL;
 }
 
-/* A stamp that stands for a delta that is not known has its external time, too. */
+/* A stamp that replaces an unknown delta has an external time, too. */
 static void pair_in_the_middle(void)
 {
 	struct braid_event_view view;
@@ -240,7 +240,7 @@ static void full_keeps_oldest(void)
 	drain();
 	CHECK_EQ(got_events + dropped, 300);
 	CHECK_EQ(last_value, got_events);
-	/* The loss is told once the ring moves on. */
+	/* The loss is reported once the ring advances. */
 	CHECK(put(301));
 	drain();
 	CHECK_EQ(got_lost, dropped);
@@ -260,7 +260,7 @@ static void lap_keeps_newest(void)
 	CHECK(got_lost > 0);
 }
 
-static void lap_behind_a_held_page(void)
+static void lap_after_a_held_page(void)
 {
 	u64 k;
 
@@ -380,7 +380,7 @@ static void odd_sizes(void)
 	CHECK_EQ(got_events, 100);
 }
 
-/* What the payload does not fill was somebody else's bytes: it must not show. */
+/* Bytes that the payload does not fill hold old data, which must not show. */
 static void padding_is_zero(void)
 {
 	struct braid_event_view view;
@@ -401,7 +401,7 @@ static void padding_is_zero(void)
 	}
 }
 
-/* A sub-buffer that says to be of another position is not the one that was taken. */
+/* A sub-buffer that states another position is not the one that was taken. */
 static void commit_of_another_position(void)
 {
 	struct braid_span span;
@@ -414,7 +414,7 @@ static void commit_of_another_position(void)
 	CHECK_EQ(r.fault, BRAID_READER_BAD_COMMIT);
 }
 
-/* A reader dies after any number of spans; its successor goes on without a gap. */
+/* A reader dies after any number of spans; its successor continues without a gap. */
 static void successor(void)
 {
 	struct braid_span span;
@@ -442,8 +442,8 @@ static void successor(void)
 	CHECK_EQ(r.read + r.lost, 600);
 }
 
-/* A ring that is made anew, emptied or elsewhere: it goes on, and what was unread is lost. */
-static void goes_on_behind_its_past(u32 flags)
+/* A ring that is recreated, emptied or moved continues, and unread events are lost. */
+static void continues_after_its_past(u32 flags)
 {
 	struct braid_ring_past past;
 	struct braid_ring_identity who = {
@@ -455,7 +455,7 @@ static void goes_on_behind_its_past(u32 flags)
 	for (turn = 1; turn <= 12; turn++) {
 		for (k = 0; k < turn * 7; k++)
 			put(turn * 1000 + k);
-		if (turn % 3) {		/* each third one goes unread as a whole */
+		if (turn % 3) {		/* each third one is completely unread */
 			drain();
 			read = r.read;
 		}
@@ -481,8 +481,8 @@ static void goes_on_behind_its_past(u32 flags)
 	CHECK_EQ(r.fault, 0);
 }
 
-static void past_consumer(void) { goes_on_behind_its_past(0); }
-static void past_overwrite(void) { goes_on_behind_its_past(BRAID_BUFFER_OVERWRITE); }
+static void past_consumer(void) { continues_after_its_past(0); }
+static void past_overwrite(void) { continues_after_its_past(BRAID_BUFFER_OVERWRITE); }
 
 static void look(u64 events)
 {
@@ -517,10 +517,10 @@ static void looking_changes_nothing(void)
 {
 	look(1);
 	look(37);
-	look(1000);		/* laps behind */
+	look(1000);		/* laps ago */
 }
 
-/* Whatever the host writes into the words it can reach, the writer stays in its memory. */
+/* The host writes any values into the words that it can reach: the writer stays in its memory. */
 static void forged_by_host(void)
 {
 	u64 seed = 0x9e3779b97f4a7c15ULL, k;
@@ -541,7 +541,7 @@ static void forged_by_host(void)
 	}
 }
 
-/* The same by a hostile guest: the reader stays inside, ends, and says so. */
+/* The same by a hostile guest: the reader stays in bounds, ends, and reports it. */
 static void forged_by_guest(void)
 {
 	u64 seed = 88172645463325252ULL, k;
@@ -573,7 +573,7 @@ int main(void)
 	RUN(absolute_keeps_up);
 	RUN(full_keeps_oldest);
 	RUN(lap_keeps_newest);
-	RUN(lap_behind_a_held_page);
+	RUN(lap_after_a_held_page);
 	RUN(nested_deltas);
 	RUN(nested_absolute);
 	RUN(commit_overrun);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A ring's counts while it is used: writer and reader act between any two loads of a count, and
- * each count is what the ring had seen at one moment, before, between or after what they did.
+ * each count is the ring's state at one moment, before, between or after their steps.
  */
 #include "shared/ring.h"
 #include "tests/unit/check.h"
 
-/* The looker and the count once more, with a turn for others before each load. */
+/* The looker and the count compiled again, with a hook for others before each load. */
 static void others(void);
 #undef braid_load
 #undef braid_load_acquire
@@ -52,11 +52,11 @@ static struct braid_writer *w;
 static struct braid_reader r;
 static u64 now, offered, refused;
 
-/* What others do, when: before the load of this number. */
+/* The step of others, and the load before which it happens. */
 static void (*act)(void);
 static u32 act_at, nr_loads;
 
-/* The ring's counts while nobody counts: at first, and after each step of the others. */
+/* The ring's counts without a concurrent step: at first, and after each step of the others. */
 static struct braid_ring_tally states[MOST_STATES];
 static u32 nr_states;
 
@@ -115,7 +115,7 @@ static void others(void)
 		act();
 }
 
-/* What may happen --------------------------------------------------------------------- */
+/* Steps of others --------------------------------------------------------------------- */
 
 static void write_one(void)
 {
@@ -131,13 +131,13 @@ static void write_many(void)
 		write_one();
 }
 
-static void write_what_never_fits(void)
+static void write_oversized(void)
 {
 	put(SUBBUF);
 	note_state();
 }
 
-/* Room, then none: the ring's numbers move by events and by drops. */
+/* Events that fit, then some that do not: the ring's numbers count events and drops. */
 static void write_sizes(void)
 {
 	u32 bytes;
@@ -185,7 +185,7 @@ static void start(u32 flags, u32 events, u32 taken)
 	u32 k;
 
 	memset(memory, 0xa5, sizeof(memory));
-	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
+	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_PAGE_BYTES, flags);
 	braid_writer_init(w, &map, &who);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
 	offered = 2 * BEFORE;
@@ -248,14 +248,14 @@ static void counts_are_of_a_moment(void (*what)(void))
 
 static void while_one_is_written(void) { counts_are_of_a_moment(write_one); }
 static void while_many_are_written(void) { counts_are_of_a_moment(write_many); }
-static void while_one_does_not_fit(void) { counts_are_of_a_moment(write_what_never_fits); }
+static void while_one_does_not_fit(void) { counts_are_of_a_moment(write_oversized); }
 static void while_sizes_are_written(void) { counts_are_of_a_moment(write_sizes); }
 static void while_one_span_is_read(void) { counts_are_of_a_moment(read_one); }
 static void while_all_is_read(void) { counts_are_of_a_moment(read_all); }
 static void while_both_work(void) { counts_are_of_a_moment(read_and_write); }
 
-/* A ring that is made anew counts on, and its drops stay drops. */
-static void goes_on_after_its_past(void)
+/* A recreated ring continues its counts, and its drops stay drops. */
+static void continues_after_its_past(void)
 {
 	struct braid_ring_past past;
 	struct braid_ring_identity who = {
@@ -275,7 +275,7 @@ static void goes_on_after_its_past(void)
 	CHECK_EQ(t.lost, offered - BEFORE - 7);
 }
 
-/* A full ring that nobody reads drops for days: the count of one sub-buffer passes 2^32. */
+/* A full, unread ring drops for days: the count of one sub-buffer passes 2^32. */
 static void drops_beyond_32_bits(void)
 {
 	u32 flags, k;
@@ -294,7 +294,7 @@ static void drops_beyond_32_bits(void)
 		note_state();
 		while (take_one())
 			;
-		put(16);		/* the loss is counted once the ring moves on */
+		put(16);		/* the loss is counted once the ring advances */
 		while (take_one())
 			;
 		note_state();
@@ -316,7 +316,7 @@ int main(void)
 	RUN(while_one_span_is_read);
 	RUN(while_all_is_read);
 	RUN(while_both_work);
-	RUN(goes_on_after_its_past);
+	RUN(continues_after_its_past);
 	RUN(drops_beyond_32_bits);
 	free(w);
 	return VERDICT();

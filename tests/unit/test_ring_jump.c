@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A counter that goes back: by little it wobbled, by much it jumped and begins a sub-buffer. Events
- * nest between any two accesses of a writer, before, after and amid a jump.
+ * A counter that goes back: a small step is a wobble, a large one a jump, which begins a
+ * sub-buffer. Events nest between any two accesses of a writer, before, after and during a jump.
  */
 #include "shared/platform.h"
 
-/* The writer once more, with a turn for an interrupt before each access. */
+/* The writer compiled again, with a hook for an interrupt before each access. */
 static void interrupt(void);
 #define others(op)	({ interrupt(); op; })
 #undef braid_load
@@ -39,10 +39,10 @@ static struct braid_ring_map map;
 static struct braid_writer *w;
 static struct braid_reader r;
 static u64 now, nr_puts, nr_refused;
-static u64 *reads;			/* where the reservation under way leaves what it read */
-static u64 read_last[MOST_EVENTS];	/* the counter as each event's reservation read it last */
+static u64 *reads;			/* where the current reservation stores its counter value */
+static u64 read_last[MOST_EVENTS];	/* the last counter value of each reservation */
 
-/* What interrupts, when: before the access of this number. */
+/* The interrupt, and the access before which it happens. */
 static void (*act)(void);
 static u32 act_at, nr_accesses;
 static bool armed;
@@ -93,15 +93,15 @@ static void start(u32 flags, bool paired)
 	if (paired)
 		braid_clock_latch_set(&line, &truth);
 	memset(memory, 0xa5, sizeof(memory));
-	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
+	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_PAGE_BYTES, flags);
 	braid_writer_init(w, &map, &who);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
 	nr_puts = nr_refused = 0;
 	armed = false;
 }
 
-/* What drain() finds. */
-static bool may_close;		/* the counter did what may close a sub-buffer that has room */
+/* The results of drain(). */
+static bool may_close;		/* a step of the counter may close a sub-buffer early */
 static u64 jumps, stamps, unpaired, last_time, events;
 
 static void look_at_event(const struct braid_event_view *view, bool first, u32 *used_before)
@@ -109,7 +109,7 @@ static void look_at_event(const struct braid_event_view *view, bool first, u32 *
 	u64 number;
 
 	memcpy(&number, view->payload, sizeof(number));
-	/* Each event has the time that its last look at the counter gave, or its predecessor's. */
+	/* Each event has the time of its last read of the counter, or its predecessor's. */
 	CHECK(number < nr_puts && view->time - read_last[number] < BRAID_JUMP_STEPS);
 	if (events && view->time < last_time) {
 		CHECK(first);
@@ -187,11 +187,11 @@ static void jump_begins_a_subbuffer(u32 flags)
 		start(flags, false);
 		put();
 		put();
-		now -= steps[k] + 6;	/* it is read once more in the new sub-buffer */
+		now -= steps[k] + 6;	/* it is read again in the new sub-buffer */
 		put();
 		CHECK_EQ(read_last[1] - read_last[2], steps[k]);
 		CHECK_EQ(w->position, BRAID_POS_MASK - 1);
-		put();			/* time goes on from there */
+		put();			/* time continues from there */
 		CHECK_EQ(w->position, BRAID_POS_MASK - 1);
 		drain();
 		CHECK_EQ(events, 4);
@@ -206,8 +206,8 @@ static void jump_delta(void) { jump_begins_a_subbuffer(0); }
 static void jump_absolute(void) { jump_begins_a_subbuffer(BRAID_BUFFER_ABSOLUTE); }
 static void jump_overwrite(void) { jump_begins_a_subbuffer(BRAID_BUFFER_OVERWRITE); }
 
-/* A line that was drawn before the jump gives no external time after it. */
-static void jump_voids_the_line(void)
+/* A line from before the jump gives no external time after it. */
+static void jump_invalidates_the_line(void)
 {
 	u64 k;
 
@@ -230,8 +230,8 @@ static void jump_voids_the_line(void)
 	CHECK_EQ(unpaired, 0);
 }
 
-/* No room for a new sub-buffer: the event is dropped, and the jump happens once there is room. */
-static void jump_without_room(void)
+/* Without a free sub-buffer the event is dropped, and the jump happens once there is one. */
+static void jump_in_a_full_ring(void)
 {
 	now = HIGH;
 	start(0, false);
@@ -277,7 +277,7 @@ static void event_then_jump(void)
 	now -= 1 << 20;
 }
 
-static void far_jump_amid_events(void)
+static void far_jump_between_events(void)
 {
 	put();
 	now -= 1ULL << 38;
@@ -295,7 +295,7 @@ static void long_pause_then_event(void)
 	put();
 }
 
-/* The counter goes on as it should: only a full sub-buffer is closed. */
+/* The counter continues normally: only a full sub-buffer is closed. */
 static void put_without_closing(void)
 {
 	u64 tail = w->tail;
@@ -355,7 +355,7 @@ static void nothing_but_events(void) { nests_anywhere(one_event, 0, 0); }
 static void many_nested_events(void) { nests_anywhere(many_events, 0, 0); }
 static void jump_before_nested(void) { nests_anywhere(jump_then_event, 0, 1); }
 static void jump_after_nested(void) { nests_anywhere(event_then_jump, 0, 1); }
-static void jump_amid_nested(void) { nests_anywhere(far_jump_amid_events, 1, 1); }
+static void jump_between_nested(void) { nests_anywhere(far_jump_between_events, 1, 1); }
 static void jump_alone(void) { nests_anywhere(only_jump, 0, 1); }
 static void pause_before_nested(void) { nests_anywhere(long_pause_then_event, 0, 0); }
 
@@ -367,13 +367,13 @@ int main(void)
 	RUN(jump_delta);
 	RUN(jump_absolute);
 	RUN(jump_overwrite);
-	RUN(jump_voids_the_line);
-	RUN(jump_without_room);
+	RUN(jump_invalidates_the_line);
+	RUN(jump_in_a_full_ring);
 	RUN(nothing_but_events);
 	RUN(many_nested_events);
 	RUN(jump_before_nested);
 	RUN(jump_after_nested);
-	RUN(jump_amid_nested);
+	RUN(jump_between_nested);
 	RUN(jump_alone);
 	RUN(pause_before_nested);
 	free(w);

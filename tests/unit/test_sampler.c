@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The host's clocks as a recording samples them: true, tight, no more often than needed. */
+/* The host's clocks as sampled by a recording: correct, tight, no more often than needed. */
 #include <errno.h>
 #include <string.h>
 #include <tracefs.h>
@@ -13,16 +13,16 @@
 #include "tests/unit/need.h"
 
 #define MAX_SAMPLES	2000u
-#define TURNS_NS	300000000ULL	/* so long that a fit has something to go by */
+#define TURNS_NS	300000000ULL	/* long enough for a fit */
 
 static char path[64];
 
-/* What a capture holds of one clock. */
+/* The samples of one clock in a capture. */
 struct found {
 	u32 chunks;
 	u32 nr;
 	char name[24];
-	struct braid_crossing samples[MAX_SAMPLES];
+	struct braid_round_trip samples[MAX_SAMPLES];
 };
 
 static struct found found[BRAID_HOST_CLOCK_KINDS];
@@ -72,7 +72,7 @@ static void end(struct braid_capture_writer *w)
 	braid_capture_close(r);
 }
 
-/* Samples for a while, with @trace as the trace's clock. */
+/* Samples for some time, with @trace as the trace's clock. */
 static int sample(const char *trace, const char *stats)
 {
 	struct braid_capture_writer *w = begin();
@@ -92,12 +92,12 @@ static int sample(const char *trace, const char *stats)
 	return err;
 }
 
-/* A clock fitted to what was found agrees with the clock itself. */
+/* A clock fitted to the samples agrees with the clock itself. */
 static void check_fit(enum braid_host_clock_kind kind, clockid_t id, u64 bound_ns)
 {
 	struct braid_clock_inputs in = {
-		.counter_hz = 1000000000, .nr_vcpus = 1, .crossings = found[kind].samples,
-		.nr_crossings = found[kind].nr,
+		.counter_hz = 1000000000, .nr_vcpus = 1, .round_trips = found[kind].samples,
+		.nr_round_trips = found[kind].nr,
 	};
 	u64 h1 = braid_host_clock_ns(), value = braid_clock_read_ns(id), h2 = braid_host_clock_ns();
 	struct braid_clock clock;
@@ -140,7 +140,7 @@ static void rhythm(void)
 	CHECK_EQ(found[BRAID_HOST_CLOCK_TRACE].chunks, 0);
 }
 
-/* The counter is sampled only where the host itself tells time by it. */
+/* The counter is sampled only if the host uses it for timekeeping. */
 static void counter(void)
 {
 	char name[64] = "";
@@ -159,8 +159,8 @@ static void counter(void)
 		return;
 	}
 	CHECK(!strcmp(c->name, "tsc"));
-	in.crossings = c->samples;
-	in.nr_crossings = c->nr;
+	in.round_trips = c->samples;
+	in.nr_round_trips = c->nr;
 	NEED(!braid_clock_fit(&clock, &in));
 	CHECK_EQ(clock.tracks[0].nr_epochs, 1);
 	CHECK(braid_clock_worst_bound(&clock, 0) <= 10000);
@@ -177,7 +177,7 @@ static void refused(void)
 	CHECK_EQ(sample("local", "/dev/null"), -EPROTO);
 }
 
-/* The clock that tracefs alone tells, against its events. */
+/* The clock available only from tracefs, against its events. */
 static void local(void)
 {
 	struct tracefs_instance *instance = tracefs_instance_create("tracebraid-test");
@@ -189,7 +189,7 @@ static void local(void)
 	}
 	NEED(tracefs_instance_file_write(instance, "trace_clock", "mono") > 0);
 	stats = tracefs_instance_get_file(instance, "per_cpu/cpu0/stats");
-	/* Told as local, it is mono: so it can be held against that. */
+	/* It is declared as local but is mono, so that it can be compared with mono. */
 	CHECK_EQ(sample("local", stats), 0);
 	CHECK(!strcmp(found[BRAID_HOST_CLOCK_TRACE].name, "local"));
 	check_fit(BRAID_HOST_CLOCK_TRACE, CLOCK_MONOTONIC, 50000);

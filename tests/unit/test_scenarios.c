@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Random lives of a counter, seen by random crossings: whenever a bound is known, the truth is in it. */
+/* Random lives of a counter, sampled at random: whenever a bound is known, the truth is in it. */
 #include <string.h>
 
 #include "tests/unit/check.h"
@@ -9,33 +9,33 @@
 #define SECOND		1000000000ULL
 #define MILLI		1000000ULL
 #define BEGIN_NS	(1ULL << 50)
-#define MAX_CROSSINGS	20000u
+#define MAX_ROUND_TRIPS	20000u
 #define SCENARIOS	300
 #define EVENTS		1500
 
 enum delays { UNIFORM, HEAVY_TAIL, ONE_SIDED, CONSTANT, DELAYS };
 
-static struct braid_crossing crossings[MAX_CROSSINGS];
-static u32 nr_crossings;
+static struct braid_round_trip round_trips[MAX_ROUND_TRIPS];
+static u32 nr_round_trips;
 
 /* One life. */
 static struct {
 	struct truth counter;
 	u64 hz;			/* stated */
 	u64 to_ns;
-	s64 wavers;		/* by up to so many steps */
-	u32 vcpu;		/* whose it is */
+	s64 jittery;		/* jitters by up to this many steps */
+	u32 vcpu;		/* the vCPU */
 	enum delays delays;
-	bool looks;		/* beside the bursts */
+	bool looks;		/* in addition to bursts */
 } life;
 
-/* A triangle of several hertz, of amplitude life.wavers. */
+/* A triangle of several hertz, of amplitude life.jittery. */
 static u64 counter_at(u64 ns)
 {
 	s64 phase = (s64)(ns % (SECOND / 7)) - (s64)(SECOND / 14);
 
 	return truth_counter(&life.counter, ns) +
-	       (u64)(life.wavers ? 4 * (llabs(phase) - (s64)(SECOND / 28)) * life.wavers /
+	       (u64)(life.jittery ? 4 * (llabs(phase) - (s64)(SECOND / 28)) * life.jittery /
 				   (s64)(SECOND / 7) : 0);
 }
 
@@ -55,8 +55,8 @@ static u64 delay(u64 usual)
 
 static void cross(u64 before, u64 ns, u64 after)
 {
-	NEED(nr_crossings < MAX_CROSSINGS);
-	crossings[nr_crossings++] = (struct braid_crossing){
+	NEED(nr_round_trips < MAX_ROUND_TRIPS);
+	round_trips[nr_round_trips++] = (struct braid_round_trip){
 		.s = { ns - before, counter_at(ns), ns + after }, .vcpu = life.vcpu + 1,
 	};
 }
@@ -77,14 +77,14 @@ static int fit(struct braid_clock *clock, u32 nr_vcpus)
 {
 	struct braid_clock_inputs in = {
 		.counter_hz = life.hz, .counter_type = BRAID_COUNTER_TSC, .nr_vcpus = nr_vcpus,
-		.crossings = crossings, .nr_crossings = nr_crossings,
+		.round_trips = round_trips, .nr_round_trips = nr_round_trips,
 	};
 
-	truth_sort(crossings, nr_crossings);
+	truth_sort(round_trips, nr_round_trips);
 	return braid_clock_fit(clock, &in);
 }
 
-/* An event at a moment, read some time later. */
+/* An event that is read some time after it was recorded. */
 static bool check_event(const struct braid_clock *clock, u64 ns, u64 *known)
 {
 	struct braid_clock_time t =
@@ -111,7 +111,7 @@ static void check_events(const struct braid_clock *clock, u32 least_known)
 static void begin(u32 turn)
 {
 	memset(&life, 0, sizeof(life));
-	nr_crossings = 0;
+	nr_round_trips = 0;
 	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) : 10000000 + truth_below(SECOND / 10);
 	life.to_ns = BEGIN_NS + (3 + truth_below(turn % 10 ? 20 : 200)) * SECOND;
 	life.delays = turn % DELAYS;
@@ -142,13 +142,13 @@ static void straight(void)
 }
 
 /*
- * Steps too large for slack, ahead or a stop; the counter of a guest that stopped is not
- * read meanwhile. Bursts see each stretch more than once.
+ * Steps too large for slack: forward, or a stop; the counter of a stopped guest is not
+ * read meanwhile. Bursts sample each epoch more than once.
  */
 static void steps(void)
 {
 	struct braid_clock clock;
-	u64 ns, stopped[TRUTH_PIECES][2], known = 0, n;
+	u64 ns, stopped[TRUTH_EXTENTS][2], known = 0, n;
 	u32 turn, k, nr;
 
 	for (turn = 0; turn < SCENARIOS; turn++) {
@@ -158,9 +158,10 @@ static void steps(void)
 		nr = 0;
 		while (nr < 6 && (ns += 3 * SECOND + truth_below(6 * SECOND)) < life.to_ns) {
 			u64 for_ns = 5 * MILLI + truth_below(1ULL << truth_below(33));
-			double rate = truth_below(3) ? life.counter.pieces[nr].rate : random_rate();
+			double rate = truth_below(3) ? life.counter.extents[nr].rate :
+						       random_rate();
 			bool ahead = truth_below(2);
-			s64 by = (s64)(for_ns * life.counter.pieces[nr].rate);
+			s64 by = (s64)(for_ns * life.counter.extents[nr].rate);
 
 			stopped[nr][0] = ns;
 			ns += ahead ? 0 : for_ns;
@@ -169,15 +170,15 @@ static void steps(void)
 		}
 		life.to_ns = life.to_ns > ns + 3 * SECOND ? life.to_ns : ns + 3 * SECOND;
 		see_all(100 + truth_below(3000));
-		for (k = 0; k < nr_crossings; k++)	/* nobody answers while he stands */
+		for (k = 0; k < nr_round_trips; k++)	/* no answer while stopped */
 			for (n = 0; n < nr; n++)
-				if (crossings[k].s.h2_ns >= stopped[n][0] &&
-				    crossings[k].s.h1_ns < stopped[n][1])
-					crossings[k].s.h2_ns = 0;
-		for (k = n = 0; k < nr_crossings; k++)
-			if (crossings[k].s.h2_ns)
-				crossings[n++] = crossings[k];
-		nr_crossings = n;
+				if (round_trips[k].s.h2_ns >= stopped[n][0] &&
+				    round_trips[k].s.h1_ns < stopped[n][1])
+					round_trips[k].s.h2_ns = 0;
+		for (k = n = 0; k < nr_round_trips; k++)
+			if (round_trips[k].s.h2_ns)
+				round_trips[n++] = round_trips[k];
+		nr_round_trips = n;
 		NEED(!fit(&clock, 1));
 		for (k = 0; k < EVENTS; k++) {
 			bool ran = true;
@@ -196,10 +197,10 @@ static void steps(void)
 }
 
 /*
- * A look behind a stop, asked amid it: by the law before it the guest would have answered at a
- * moment that the bursts leave open, but that is not the truth.
+ * A poll sample after a stop that was requested during it: by the former model the guest would have
+ * answered at a time that the bursts permit, but that is wrong.
  */
-static void look_behind_a_stop(void)
+static void look_after_a_stop(void)
 {
 	struct braid_clock clock;
 	u64 at, ns, known = 0;
@@ -212,7 +213,7 @@ static void look_behind_a_stop(void)
 		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
 		at = BEGIN_NS + 4 * SECOND + truth_below(SECOND);
 		truth_step(&life.counter, at + 20 * MILLI,
-			   -(s64)(20 * MILLI * life.counter.pieces[0].rate), random_rate());
+			   -(s64)(20 * MILLI * life.counter.extents[0].rate), random_rate());
 		life.to_ns = at;
 		see_all(3000);
 		for (k = 0; k < 8; k++)		/* the last ones before it */
@@ -232,8 +233,8 @@ static void look_behind_a_stop(void)
 }
 
 /*
- * The offset is set back: what was shown is shown again, by another time. By more than lies
- * between two bursts; less looks like a stop.
+ * The offset is set back: counter values repeat, at other times. By more than the time between two
+ * bursts; less looks like a stop.
  */
 static void steps_back(void)
 {
@@ -246,8 +247,9 @@ static void steps_back(void)
 		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
 		ns = BEGIN_NS + 3 * SECOND + truth_below(2 * SECOND);
 		truth_step(&life.counter, ns,
-			   -(s64)((12 * SECOND / 10 + truth_below(3 * SECOND)) * life.counter.pieces[0].rate),
-			   life.counter.pieces[0].rate);
+			   -(s64)((12 * SECOND / 10 + truth_below(3 * SECOND)) *
+				  life.counter.extents[0].rate),
+			   life.counter.extents[0].rate);
 		life.to_ns = ns + 3 * SECOND + truth_below(5 * SECOND);
 		see_all(100 + truth_below(3000));
 		NEED(!fit(&clock, 1));
@@ -256,7 +258,7 @@ static void steps_back(void)
 	}
 }
 
-/* The counter begins anew, from less than it ever was. */
+/* The counter restarts below all former values. */
 static void resets(void)
 {
 	struct braid_clock clock;
@@ -304,8 +306,8 @@ static void each_vcpu(void)
 	}
 }
 
-/* Off its line by up to 300 ns, and by so much that crossings show it. */
-static void wavers(void)
+/* Off its line by up to 300 ns, enough for samples to show it. */
+static void jittery(void)
 {
 	struct braid_clock clock;
 	u32 turn;
@@ -315,7 +317,7 @@ static void wavers(void)
 		life.delays = turn % 2 ? UNIFORM : CONSTANT;
 		life.to_ns = BEGIN_NS + 100 * SECOND;
 		life.hz = SECOND + truth_below(3 * SECOND);	/* no step hides it */
-		life.wavers = (s64)(truth_between(100, 300) * life.hz / SECOND);
+		life.jittery = (s64)(truth_between(100, 300) * life.hz / SECOND);
 		truth_step(&life.counter, BEGIN_NS, truth_random() >> 12, random_rate());
 		see_all(30);
 		NEED(!fit(&clock, 1));
@@ -330,10 +332,10 @@ int main(void)
 {
 	RUN(straight);
 	RUN(steps);
-	RUN(look_behind_a_stop);
+	RUN(look_after_a_stop);
 	RUN(steps_back);
 	RUN(resets);
 	RUN(each_vcpu);
-	RUN(wavers);
+	RUN(jittery);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The event directory: append, walk, and refuse what can't be an entry. */
+/* The event directory: append, walk, and refuse invalid entries. */
 #include "shared/schema.h"
 #include "tests/unit/check.h"
 
@@ -92,7 +92,7 @@ static void full(void)
 	CHECK(k > 10);
 }
 
-/* Each byte of an entry's head, set to each value: an error or a sane entry, never a stray. */
+/* Each byte of an entry's header, set to each value: an error or a valid entry, in bounds. */
 static void every_byte(void)
 {
 	struct braid_schema_event ev;

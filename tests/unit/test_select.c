@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is selected: filters, tasks, times; what no selection can be made of; exit codes. */
+/* Selections: filters, tasks, times; invalid selections; exit codes. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ static u64 filtered(const char *text)
 	return events(&options);
 }
 
-/* What it is refused with. */
+/* The error of a refused filter. */
 static bool refused(const char *text, const char *why)
 {
 	struct braid_export_filter filter = { .text = text };
@@ -79,7 +79,7 @@ static void texts(void)
 {
 	u64 hello = filtered("tick: text == \"hello\"");
 
-	CHECK_EQ(hello, 400);	/* the whole of a string that another field points to */
+	CHECK_EQ(hello, 400);	/* a complete string that another field points to */
 	CHECK_EQ(filtered("tick: text == \"hell\""), 0);
 	CHECK_EQ(filtered("tick: text != 'hello'"), TICKS - hello);
 	CHECK_EQ(filtered("tick: text ~ \"h*o\""), hello);
@@ -90,7 +90,7 @@ static void texts(void)
 	CHECK_EQ(filtered(".*: COMM ~ \"q?mu\""), TOCKS);
 }
 
-/* What an event does not have is never true of it, nor false. */
+/* A condition on a field that an event does not have is neither true nor false. */
 static void several_events(void)
 {
 	CHECK_EQ(filtered("tick,tock: count < 10"), 10);

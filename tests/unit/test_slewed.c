@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Clocks that are adjusted under way: whatever NTP does to them, the truth is within the bound. */
+/* Clocks that are adjusted while sampled: for any action of NTP, the truth is within the bound. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define STEP_NS		100000000ULL
 #define FIRST_STEP_NS	20000000ULL
 
-static struct braid_crossing samples[MAX_SAMPLES];
+static struct braid_round_trip samples[MAX_SAMPLES];
 static double offset_ns[MAX_SECONDS + 1];	/* gained up to the start of each second */
 static double rate_ppm[MAX_SECONDS + 1];
 static u32 seconds, nr_samples;
@@ -29,7 +29,7 @@ static u64 truth(u64 ns)
 	return START_VALUE + since + (s64)floor(offset_ns[second] + part * rate_ppm[second] * 1e3);
 }
 
-/* A clock whose rate, and offset by steps, changes from second to second; as sampled. */
+/* A sampled clock whose rate changes every second, and whose offset changes by steps. */
 static void run_clock(u32 nr, double (*rate)(u32 second), double (*step)(u32 second))
 {
 	u64 ns, every, seed = 7;
@@ -60,13 +60,13 @@ static void run_clock(u32 nr, double (*rate)(u32 second), double (*step)(u32 sec
 static void fit(struct braid_clock *clock)
 {
 	struct braid_clock_inputs in = {
-		.nr_vcpus = 1, .crossings = samples, .nr_crossings = nr_samples,
+		.nr_vcpus = 1, .round_trips = samples, .nr_round_trips = nr_samples,
 	};
 
 	NEED(!braid_clock_slewed(clock, &in));
 }
 
-/* Both ways, all over what was sampled. Return: the mean bound. */
+/* Converts both ways, over all that was sampled. Return: the mean bound. */
 static u64 check_truth(const struct braid_clock *clock)
 {
 	u64 last = samples[nr_samples - 1].s.h1_ns, ns, sum = 0, nr = 0;
@@ -84,7 +84,7 @@ static u64 check_truth(const struct braid_clock *clock)
 	return sum / nr;
 }
 
-static double even(u32 second)
+static double steady(u32 second)
 {
 	(void)second;
 	return 37;
@@ -96,7 +96,7 @@ static double slewed(u32 second)
 	return second >= 3 && second < 8 ? 100 : 0;
 }
 
-/* The kernel's loop: 10 ms are taken back, by less each second. */
+/* The kernel's loop: 10 ms are corrected, by less each second. */
 static double locked_loop(u32 second)
 {
 	return 39 * pow(1 - 1 / 256.0, second);
@@ -111,7 +111,7 @@ static void adjusted(void)
 {
 	struct braid_clock clock;
 
-	run_clock(10, even, NULL);
+	run_clock(10, steady, NULL);
 	fit(&clock);
 	CHECK(check_truth(&clock) < 400);
 	CHECK(braid_clock_worst_bound(&clock, 0) < 600);
@@ -146,19 +146,19 @@ static double set_back(u32 second)
 	return second == 4 ? -2e9 : 0;
 }
 
-/* Somebody sets the clock: an epoch begins, and what can be meant twice has a bound that says so. */
+/* The clock is set: an epoch begins, and ambiguous values have a bound that covers both. */
 static void steps(void)
 {
 	struct braid_clock clock;
 
-	run_clock(10, even, set_ahead);
+	run_clock(10, steady, set_ahead);
 	fit(&clock);
 	CHECK_EQ(braid_clock_epochs(&clock), 2);
 	CHECK_EQ(clock.tracks[0].epochs[1].cause, BRAID_EPOCH_JUMPED);
 	check_truth(&clock);
 	braid_clock_free(&clock);
 
-	run_clock(10, even, set_back);
+	run_clock(10, steady, set_back);
 	fit(&clock);
 	CHECK_EQ(braid_clock_epochs(&clock), 2);
 	CHECK_EQ(clock.tracks[0].epochs[1].cause, BRAID_EPOCH_WENT_BACK);
@@ -166,16 +166,16 @@ static void steps(void)
 	braid_clock_free(&clock);
 }
 
-/* The less was seen, the wider the bound. */
-static void little_seen(void)
+/* Fewer samples give a wider bound. */
+static void few_samples(void)
 {
-	struct braid_clock_inputs in = { .nr_vcpus = 1, .crossings = samples };
+	struct braid_clock_inputs in = { .nr_vcpus = 1, .round_trips = samples };
 	struct braid_clock_reading r;
 	struct braid_clock clock;
 
 	CHECK_EQ(braid_clock_slewed(&clock, &in), -ENODATA);
-	run_clock(2, even, NULL);
-	in.nr_crossings = 1;
+	run_clock(2, steady, NULL);
+	in.nr_round_trips = 1;
 	NEED(!braid_clock_slewed(&clock, &in));
 	r = braid_clock_reading_at(&clock, START_NS);
 	CHECK(r.bound_ns < 100);
@@ -194,13 +194,13 @@ static void little_seen(void)
 	braid_clock_free(&clock);
 }
 
-/* Samples that no clock can give do no harm. */
+/* Impossible samples do no harm. */
 static void impossible(void)
 {
 	struct braid_clock clock;
 	u32 k;
 
-	run_clock(10, even, NULL);
+	run_clock(10, steady, NULL);
 	samples[5].s.h2_ns = samples[5].s.h1_ns - 1;
 	samples[6].s.counter = ~0ULL;
 	for (k = 100; k < 104; k++)
@@ -217,10 +217,12 @@ static void impossible(void)
 	braid_clock_free(&clock);
 }
 
-/* Whatever a capture says, every bound is one that can be added to a time. */
+/* For any content of a capture, every bound can be added to a time. */
 static void hostile(void)
 {
-	struct braid_clock_inputs in = { .nr_vcpus = 1, .crossings = samples, .nr_crossings = 60 };
+	struct braid_clock_inputs in = {
+		.nr_vcpus = 1, .round_trips = samples, .nr_round_trips = 60,
+	};
 	u64 seed = 11, ns;
 	u32 turn, k;
 
@@ -254,7 +256,7 @@ int main(void)
 {
 	RUN(adjusted);
 	RUN(steps);
-	RUN(little_seen);
+	RUN(few_samples);
 	RUN(impossible);
 	RUN(hostile);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Slips at the command line: each is named, with what was meant. */
+/* Mistakes on the command line: each is reported, with the probable intention. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 static char dir[] = "/tmp/test_slips.XXXXXX";
 static char capture[64], region[64];
 
-/* A command that is refused with one line, in which @what is. */
+/* A command that is refused with one line that contains @what. */
 #define REFUSED(what, command, ...)						\
 	do {									\
 		CHECK_EQ(RUN_COMMAND(command, __VA_ARGS__), EXIT_FAILURE);	\
@@ -77,7 +77,7 @@ static void suggest(struct fake_guest *g, const char *text)
 	braid_mapping_close(m);
 }
 
-/* What tracefs calls an event is here a part of one. */
+/* An event of tracefs is a sub-event here. */
 static void system_calls(void)
 {
 	const struct fake_params params = {
@@ -106,8 +106,8 @@ static void system_calls(void)
 	fake_guest_free(g);
 }
 
-/* Each option that takes a value, with one that it can't have: what is said is of that option. */
-static void values_that_cannot_be(void)
+/* Each option with a value gets an invalid one: the message names that option. */
+static void invalid_values(void)
 {
 	static const struct {
 		int (*command)(int argc, char **argv);
@@ -123,7 +123,7 @@ static void values_that_cannot_be(void)
 		{ braid_cmd_record, { "record", "-C", "nosuch", "-r", "/none" }, "/none" },
 		{ braid_cmd_record, { "record", "-r", "/nosuch", "-t", "1" }, "/nosuch" },
 		{ braid_cmd_record, { "record", "-r", "/none", "-xq" }, "'-x'" },
-		{ braid_cmd_record, { "record", "-r", "/none", "-qx" }, "'-qx'" },
+		{ braid_cmd_record, { "record", "-r", "/none", "-qx" }, "'-x'" },
 		{ braid_cmd_record, { "record", "-r", "/none", "--nosuch" }, "'--nosuch'" },
 		{ braid_cmd_top, { "top", "-n", "x" }, "'x'" },
 		{ braid_cmd_top, { "top", "-i", "x" }, "x" },
@@ -165,7 +165,7 @@ int main(void)
 	RUN(a_captures_name_for_another_form);
 	RUN(events_and_filters);
 	RUN(system_calls);
-	RUN(values_that_cannot_be);
+	RUN(invalid_values);
 	rmdir(dir);
 	return VERDICT();
 }

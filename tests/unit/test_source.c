@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "host_agent/merge/merge.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -35,10 +35,10 @@ static struct braid_source *open_captures(char **names, size_t nr)
 	return source;
 }
 
-/* What a merge found. */
+/* The results of a merge. */
 struct tally {
 	u64 events, lost, damaged, notes, backwards, numbers_wrong;
-	u32 numbers[4096];	/* how often each tick of one guest came */
+	u32 numbers[4096];	/* number of occurrences of each tick of one guest */
 	char note[160];
 };
 
@@ -84,7 +84,7 @@ static const struct synth_guest_params usual = {
 	.nr_slots = 4, .subbuf_bytes = 256,
 };
 
-/* Ticks first..last on CPU 0, with a sample now and then. */
+/* Ticks first..last on CPU 0, with occasional samples. */
 static void tick(struct braid_capture_writer *w, struct synth_guest *g, u32 first, u32 last)
 {
 	u32 k;
@@ -116,7 +116,7 @@ static void standard(void)
 	braid_source_free(source);
 }
 
-/* A page that says to have been taken long before its time does not turn the timeline back. */
+/* A page that states a read time long before its events does not turn the timeline back. */
 static void forged_page_time(void)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);
@@ -128,7 +128,7 @@ static void forged_page_time(void)
 	synth_begin(w, &g, 1);
 	tick(w, &g, 0, 9);
 	synth_drain(w, &g, 0);
-	g.start_ns = 0;		/* what the pages' host_ns is made of */
+	g.start_ns = 0;		/* the source of the pages' host_ns */
 	tick(NULL, &g, 10, 19);
 	synth_drain(w, &g, 0);
 	g.start_ns = SYNTH_START_NS;
@@ -142,7 +142,7 @@ static void forged_page_time(void)
 	synth_guest_free(&g);
 }
 
-/* Converted times are as far from the truth as the bound says, at most. */
+/* The error of converted times is at most the bound. */
 static void truth_within_bound(void)
 {
 	struct synth_guest_params params = usual;
@@ -176,7 +176,7 @@ static void truth_within_bound(void)
 	synth_guest_free(&g);
 }
 
-/* An agent dies, another goes on: two captures, one stream, nothing twice. */
+/* An agent dies, another continues: two captures, one stream, no duplicates. */
 static void two_recordings(bool overlap)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);
@@ -190,11 +190,11 @@ static void two_recordings(bool overlap)
 	ring = &g.rings[0];
 	synth_begin(w, &g, 1);
 	tick(w, &g, 0, 24);
-	synth_drain(w, &g, 0);		/* a live tail among it */
+	synth_drain(w, &g, 0);		/* including a live tail */
 	NEED(!braid_capture_flush(w));
 	braid_capture_abandon(w);	/* as after SIGKILL */
 
-	if (overlap)			/* the successor begins the sub-buffer in hand again */
+	if (overlap)			/* the successor rereads the reader's sub-buffer */
 		ring->reader.taken_bytes = 0;
 	ring->began_seq = ring->reader.next_seq;
 	ring->began_read = ring->reader.read;
@@ -217,7 +217,7 @@ static void two_recordings(bool overlap)
 		CHECK_EQ(t.numbers[k], 1);
 	braid_source_free(source);
 
-	/* In the other order too, and the second alone tells what it can place. */
+	/* In the other order too; the second alone shows the events that it can place. */
 	source = open_captures((char *[]){ paths[1], paths[0] }, 2);
 	merge_all(source, &t);
 	CHECK_EQ(t.events, 100);
@@ -280,7 +280,7 @@ static void reboot(void)
 	synth_guest_free(&b);
 }
 
-/* What a full ring drops is told exactly, and where. */
+/* Drops of a full ring are reported exactly, with their place. */
 static void losses(void)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);
@@ -319,8 +319,8 @@ static void losses(void)
 	synth_guest_free(&g);
 }
 
-/* A piece is damaged: the rest of its sub-buffer is skipped, the count stays exact. */
-static void missing_piece(void)
+/* An extent is damaged: the rest of its sub-buffer is skipped, and the count stays exact. */
+static void missing_extent(void)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);
 	struct braid_chunk_file head;
@@ -362,7 +362,7 @@ static void missing_piece(void)
 	synth_guest_free(&g);
 }
 
-/* Without samples times are a guess, yet none is from the future. */
+/* Without samples times are estimates, but none is in the future. */
 static void no_samples(void)
 {
 	struct braid_capture_writer *w = synth_capture(paths[0]);
@@ -409,7 +409,7 @@ static void other_host(void)
 	CHECK(strstr(braid_failure(), "another boot"));
 }
 
-/* Chunks of every type with random payload: nothing but faults. */
+/* Chunks of every type with random payload cause only faults. */
 static void random_chunks(void)
 {
 	static u8 payload[6000];
@@ -446,7 +446,7 @@ static void random_chunks(void)
 	}
 }
 
-/* A chunk as it was, or with what buffers and pages say of themselves changed. */
+/* A chunk unchanged, or with changed descriptions of buffers and pages. */
 static void put_forged(struct braid_capture_writer *w, const struct braid_chunk_view *v, u64 random)
 {
 	struct braid_chunk_buffer buffer = { .index = random % 40 };
@@ -512,7 +512,7 @@ static void forged_buffers_and_pages(void)
 	}
 }
 
-/* A capture as the first agents wrote it: fewer buffers, pages without a word on stamps. */
+/* A capture as of the first agents: fewer buffers, pages without data about stamps. */
 static void make_old(const char *to, const char *from)
 {
 	u32 old_bytes = sizeof(struct braid_chunk_stream) +
@@ -577,7 +577,7 @@ int main(void)
 	RUN(successor_overlaps);
 	RUN(reboot);
 	RUN(losses);
-	RUN(missing_piece);
+	RUN(missing_extent);
 	RUN(no_samples);
 	RUN(other_host);
 	RUN(random_chunks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* stat, verify and report as commands: of whole captures, of cut ones, and of a pipe. */
+/* stat, verify and report as commands: of complete and truncated captures, and of a pipe. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 static char paths[16][64], *path = paths[0];	/* commands keep pointers to names */
 
-/* A guest that loses nothing, and the host; each time under a new name, since commands keep files. */
+/* A guest without losses, and the host; each time with a new name, because commands keep files. */
 static void make(void)
 {
 	struct braid_capture_writer *w;
@@ -65,7 +65,7 @@ static int run(int (*command)(int argc, char **argv), char **out, char *name, ch
 	return code;
 }
 
-/* The numbers of a column of stat's table: of its rows, added up, and of the total. */
+/* The numbers of a column of stat's table: the sum of its rows, and the total. */
 static void add_column(const char *table, u32 column, u64 *rows, u64 *total)
 {
 	char line[256], word[64];
@@ -86,7 +86,7 @@ static void add_column(const char *table, u32 column, u64 *rows, u64 *total)
 	}
 }
 
-static void a_whole_file(void)
+static void a_complete_file(void)
 {
 	char *out;
 
@@ -99,8 +99,8 @@ static void a_whole_file(void)
 	free(out);
 }
 
-/* Where it is cut: behind the pages, so that all accounting is missing; or the end mark alone. */
-static void a_cut_file(void)
+/* Truncated after the pages, so that all accounting is missing; or only before the end mark. */
+static void a_truncated_file(void)
 {
 	struct stat st;
 	u64 rows, total;
@@ -138,7 +138,7 @@ static u32 count_lines(const char *text)
 	return nr;
 }
 
-/* One line for each stream, and a verdict; all else is for who asks. */
+/* One line for each stream, and a verdict; details only on request. */
 static void verify_is_short(void)
 {
 	struct braid_capture_writer *w;
@@ -225,8 +225,8 @@ static void from_a_pipe(void)
 
 int main(void)
 {
-	RUN(a_whole_file);
-	RUN(a_cut_file);
+	RUN(a_complete_file);
+	RUN(a_truncated_file);
 	RUN(verify_is_short);
 	RUN(from_a_pipe);
 	unlink(path);

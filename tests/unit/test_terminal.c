@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a terminal gets: UTF-8 if it is of that, else ASCII; files and pipes always UTF-8. */
+/* Output on a terminal: UTF-8 if its locale is, else ASCII; files and pipes always get UTF-8. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 static char path[] = "/tmp/test_terminal.XXXXXX";
 
-/* What `report` writes to a terminal, or to a pipe, under a locale. free() it. */
+/* The output of `report` on a terminal, or to a pipe, in a locale. free() it. */
 static char *report(const char *locale, bool terminal)
 {
 	int fds[2], status;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From a guest's counter to the times of a capture: what befalls the counter on the way, and what nobody told. */
+/*
+ * From a guest's counter to the times of a capture: changes of the counter, reported or not.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region_private.h"
-#include "host_agent/source/source.h"
+#include "host_agent/live/region_private.h"
+#include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
@@ -17,7 +19,7 @@
 #define MILLI		1000000ULL
 #define SECOND		1000000000ULL
 #define STOP_NS		(300 * MILLI)
-#define JUMP_NS		(50 * MILLI)
+#define JUMP_NS		(5 * SECOND)	/* more than any sample is wide, also on a loaded machine */
 #define BACK_NS		(100 * SECOND)
 #define LITTLE_NS	(5 * MILLI)
 #define SOME_EVENTS	4000u
@@ -30,7 +32,7 @@ static const struct fake_params usual = {
 	.rate = 5000, .always = true,
 };
 
-/* What happened to the guest's counter: events from these numbers on were stamped behind it. */
+/* A change of the guest's counter: events from these numbers on were stamped after it. */
 static struct {
 	u64 first[FAKE_MAX_VCPUS];
 	u64 gain;
@@ -38,7 +40,7 @@ static struct {
 } change;
 
 static bool mark_unstable;	/* the guest's TSC, from the start */
-static u64 wanted;	/* events of the recording, so far */
+static u64 wanted;	/* events of the recording so far */
 
 static bool wanted_are_there(struct session *s)
 {
@@ -122,7 +124,7 @@ static struct braid_source *open_capture(void)
 	return source;
 }
 
-/* When an event was written, truly. */
+/* The true time of an event. */
 static s64 truth_of(const struct braid_item *item)
 {
 	u64 number;
@@ -132,7 +134,7 @@ static s64 truth_of(const struct braid_item *item)
 		     (number >= change.first[item->ring->cpu] ? change.gain : 0));
 }
 
-/* Each event's true time is within its bound. Return: how many had one. */
+/* Checks that each event's true time is within its bound. Return: how many had one. */
 static u64 check_events(const struct braid_source *source, u64 *events)
 {
 	const struct braid_stream *stream = source->streams[0];
@@ -188,7 +190,7 @@ static u64 count_faults(const struct braid_source *source)
 	return faults;
 }
 
-/* Two epochs, one of the cause; the change lies where the second began. */
+/* Two epochs, one of the cause; the change is where the second began. */
 static void check_change(enum braid_epoch_cause cause, const char *note)
 {
 	struct braid_source *source = open_capture();
@@ -209,7 +211,7 @@ static void check_change(enum braid_epoch_cause cause, const char *note)
 	braid_source_free(source);
 }
 
-/* A machine that is stopped and goes on: its counter stands meanwhile. */
+/* A machine that is stopped and resumed: its counter stops meanwhile. */
 static void stopped_for_a_while(void)
 {
 	struct session s;
@@ -235,8 +237,8 @@ static void jumped_ahead(void)
 	check_change(BRAID_EPOCH_JUMPED, "the counter jumped ahead by ");
 }
 
-/* A machine that slept, or was put back to a snapshot: its counter begins from less than it ever was. */
-static void went_back(void)
+/* A machine that slept, or was reset to a snapshot: its counter starts below all former values. */
+static void goes_back(void)
 {
 	struct session s;
 
@@ -249,8 +251,8 @@ static void went_back(void)
 	check_change(BRAID_EPOCH_WENT_BACK, "the counter went back");
 }
 
-/* By so little that crossings may call it a stop: what the rings tell keeps the bounds true. */
-static void went_back_a_little(void)
+/* By so little that samples may look like a stop: the rings' data keeps the bounds valid. */
+static void goes_back_a_little(void)
 {
 	struct braid_source *source;
 	struct session s;
@@ -269,8 +271,8 @@ static void went_back_a_little(void)
 	braid_source_free(source);
 }
 
-/* Nothing befell it. */
-static void even(void)
+/* The counter does not change. */
+static void steady(void)
 {
 	struct braid_source *source;
 	struct session s;
@@ -289,13 +291,13 @@ static void even(void)
 	CHECK_EQ(count_of(printed, "\"tsc_unstable\":false"), 1);
 }
 
-/* What the guest's kernel had marked by then was marked before. */
+/* A TSC that the guest's kernel has marked by then was marked before. */
 static bool has_pair(struct session *s)
 {
 	return s->source->clock.wall_seq;
 }
 
-/* What is said of a TSC that the guest's kernel marks unstable, now or before the recording. */
+/* Reports about a TSC that the guest's kernel marks unstable, now or before the recording. */
 static void unstable_tsc(bool before)
 {
 	struct braid_source *source;
@@ -334,12 +336,12 @@ static void unstable_before(void)
 	unstable_tsc(true);
 }
 
-static void unstable_meanwhile(void)
+static void unstable_during_the_recording(void)
 {
 	unstable_tsc(false);
 }
 
-/* The guest has died: nothing crosses its region any more; but it told its wall time. */
+/* The guest has died: no more samples; but it published its wall time. */
 static struct braid_source *record_the_dead(u64 wall_ahead_ns)
 {
 	struct session s = { 0 };
@@ -362,7 +364,7 @@ static struct braid_source *record_the_dead(u64 wall_ahead_ns)
 	return open_capture();
 }
 
-/* All events, none with a bound. Return: the farthest that one is from the truth. */
+/* Checks that no event has a bound. Return: the largest error. */
 static u64 farthest(const struct braid_source *source)
 {
 	const struct braid_stream *stream = source->streams[0];
@@ -395,7 +397,7 @@ static void placed_by_wall_time(void)
 	braid_source_free(source);
 }
 
-/* A wall time that lies: no event can be younger than its page. */
+/* A wrong wall time: no event can be newer than its page. */
 static void wall_time_ahead(void)
 {
 	struct braid_source *source = record_the_dead(3600 * SECOND);
@@ -411,13 +413,13 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
-	RUN(even);
+	RUN(steady);
 	RUN(stopped_for_a_while);
 	RUN(jumped_ahead);
-	RUN(went_back);
-	RUN(went_back_a_little);
+	RUN(goes_back);
+	RUN(goes_back_a_little);
 	RUN(unstable_before);
-	RUN(unstable_meanwhile);
+	RUN(unstable_during_the_recording);
 	RUN(placed_by_wall_time);
 	RUN(wall_time_ahead);
 	unlink(capture_path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Samples fake guests as `tracebraid top` does: by a look that changes nothing, exact where all stand still. */
+/* Samples fake guests as `tracebraid top` does: without changes, exact for guests at rest. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ static const struct braid_top_guest *sample(struct braid_top *top)
 	return &top->guests[0];
 }
 
-/* A rate times the time between two samples is what was written between them. */
+/* A rate times the time between two samples equals the events written between them. */
 static bool near(double rate, u64 ns, double count)
 {
 	double seconds = ns / 1e9;
@@ -89,7 +89,7 @@ static bool near(double rate, u64 ns, double count)
 	return fabs(rate * seconds - count) < count / 100 + 0.001;
 }
 
-static void tells_rates_and_changes_nothing(void)
+static void shows_rates_and_changes_nothing(void)
 {
 	struct fake_guest *g = new_guest(0);
 	struct braid_top *top = calloc(1, sizeof(*top));
@@ -129,7 +129,7 @@ static void tells_rates_and_changes_nothing(void)
 	fake_guest_free(g);
 }
 
-static void sees_who_records_and_who_begins_anew(void)
+static void shows_recorders_and_restarts(void)
 {
 	struct braid_top *top = calloc(1, sizeof(*top));
 	struct session s = { 0 };
@@ -160,8 +160,8 @@ static void sees_who_records_and_who_begins_anew(void)
 	free(top);
 }
 
-/* What nobody may have is that of a process of our own. */
-static void tells_a_threads_times(void)
+/* Unreadable data is simulated by a process of this test. */
+static void shows_times_of_a_thread(void)
 {
 	struct braid_thread_times t;
 
@@ -170,7 +170,7 @@ static void tells_a_threads_times(void)
 	CHECK(braid_thread_times(-1, &t) < 0);
 }
 
-static void puts_the_most_first(void)
+static void sorts_by_the_largest(void)
 {
 	struct braid_top_guest guests[3] = {
 		{ .name = "b", .rates.events = 5, .rates.exits = NAN },
@@ -201,10 +201,11 @@ static int print_many(int argc, char **argv)
 	return 0;
 }
 
-/* Lines of what was printed; none may be wider than the screen. */
+/* The number of printed lines; none may be wider than the screen. */
 static u32 check_lines(void)
 {
-	const char *at = strchr(printed, 'J') + 1, *end;	/* behind what clears the screen */
+	const char *at = strchr(printed, 'J') + 1, *end;	/* after the sequence that clears
+								   the screen */
 	u32 nr = 0;
 
 	for (; (end = strchr(at, '\n')); at = end + 1, nr++)
@@ -212,7 +213,7 @@ static u32 check_lines(void)
 	return nr;
 }
 
-/* What a small terminal has no room for is left out, or on the next page. */
+/* Parts that do not fit a small terminal are omitted, or on the next page. */
 static void fits_the_terminal(void)
 {
 	struct braid_top_guest guests[12] = { 0 };
@@ -248,10 +249,10 @@ int main(void)
 	snprintf(region, sizeof(region), "%s/region", dir);
 	snprintf(capture, sizeof(capture), "%s/c.braid", dir);
 	RUN(gauges_count_as_accounts_do);
-	RUN(tells_rates_and_changes_nothing);
-	RUN(sees_who_records_and_who_begins_anew);
-	RUN(tells_a_threads_times);
-	RUN(puts_the_most_first);
+	RUN(shows_rates_and_changes_nothing);
+	RUN(shows_recorders_and_restarts);
+	RUN(shows_times_of_a_thread);
+	RUN(sorts_by_the_largest);
 	RUN(fits_the_terminal);
 	unlink(capture);
 	rmdir(dir);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Exports to trace.dat, of captures that hold all that is odd: trace-cmd tells the same as our report. */
+/*
+ * Exports to trace.dat, of captures with all special cases: trace-cmd prints the same as our
+ * report.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/state_sums.h"
 
 #define COMPARE	"tests/e2e/trace_cmd.py"
 #define AGENT	"build/address/tracebraid"
@@ -72,7 +76,7 @@ struct follows {
 static char folder[] = "/tmp/tracebraid-XXXXXX";
 static char path[64];
 
-static void tell_events(struct braid_capture_writer *w, u32 stream)
+static void put_events(struct braid_capture_writer *w, u32 stream)
 {
 	size_t room = 16 << 10, k;
 	struct braid_directory *dir = calloc(1, sizeof(*dir) + room);
@@ -88,14 +92,14 @@ static void tell_events(struct braid_capture_writer *w, u32 stream)
 	free(dir);
 }
 
-static void tell_threads(struct braid_capture_writer *w, u32 stream)
+static void put_threads(struct braid_capture_writer *w, u32 stream)
 {
 	struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 4000 }, { .vcpu = 1, .tid = 4001 } };
 
 	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, stream, NULL, 0, threads, sizeof(threads)));
 }
 
-static void tell_note(struct braid_capture_writer *w, struct synth_guest *g, const char *text)
+static void put_note(struct braid_capture_writer *w, struct synth_guest *g, const char *text)
 {
 	struct braid_chunk_note note = { .host_ns = synth_host_ns(g, g->now) };
 
@@ -103,7 +107,7 @@ static void tell_note(struct braid_capture_writer *w, struct synth_guest *g, con
 				strlen(text)));
 }
 
-/* With or without a text that is where it says. */
+/* With or without a text at the stated offset. */
 static void put_fields(struct synth_guest *g, u16 id, bool sound)
 {
 	struct fields f = {
@@ -150,18 +154,18 @@ static void put_odd(struct synth_guest *g)
 
 	for (k = ID_FIELDS; k <= ID_SYMBOL; k++) {
 		put_fields(g, k, true);
-		put_fields(g, k, false);	/* its text is nowhere */
+		put_fields(g, k, false);	/* its text is missing */
 	}
 	put_bytes(g, ID_GARBAGE, 40, 0xa5);
 	put_bytes(g, ID_NONE, 24, 0x5a);
 	put_bytes(g, ID_PRINT, 24, 0x11);
 	put_follows(g, 3);
 	synth_tick(g, 1, 1, "");
-	g->now += 1ULL << 27;			/* ns: what no delta tells */
+	g->now += 1ULL << 27;			/* ns: more than a delta can express */
 	synth_tick(g, 1, 2, "later");
 	g->now += 1ULL << 40;
 	synth_tick(g, 1, 3, "much later");
-	put_bytes(g, ID_BLOB, 4040, 'a');	/* as much as a page takes, and more */
+	put_bytes(g, ID_BLOB, 4040, 'a');	/* as much as fits in a page, and more */
 	put_bytes(g, ID_BLOB, 4044, 'b');
 	put_bytes(g, ID_BLOB, 15000, 'c');
 	put_bytes(g, ID_NONE, 16000, 0xee);
@@ -184,13 +188,13 @@ static void odd_capture(bool with_host)
 	synth_guest_init(&b, &raw);
 	synth_begin(w, &a, 1);
 	synth_begin(w, &b, 2);
-	tell_events(w, 1);
-	tell_threads(w, 1);
+	put_events(w, 1);
+	put_threads(w, 1);
 	if (with_host)
 		synth_host(w, 3, 50, SYNTH_START_NS + 100, 3000);
 	synth_sample(w, &a, 500, 500);
 	synth_sample(w, &b, 500, 500);
-	tell_note(w, &a, "paused by \"hand\": 100%");
+	put_note(w, &a, "paused by \"hand\": 100%");
 	put_odd(&a);
 	b.now += 5000;
 	NEED(synth_event(&b, 0, "seven b", 7));
@@ -206,7 +210,7 @@ static void odd_capture(bool with_host)
 	synth_guest_free(&b);
 }
 
-/* Both forms, compared by the script, which prints what differs. */
+/* Both forms, compared by the script, which prints differences. */
 static bool trace_cmd_agrees(const char *select)
 {
 	char command[256];
@@ -226,7 +230,7 @@ static void selected(void)
 	synth_standard(path);
 	CHECK(trace_cmd_agrees("--stream=guest2"));
 	CHECK(trace_cmd_agrees("--cpu=1"));
-	CHECK(trace_cmd_agrees("-e tock"));	/* what guests lost is told by itself */
+	CHECK(trace_cmd_agrees("-e tock"));	/* guests' losses are reported separately */
 	CHECK(trace_cmd_agrees("--since=+0.002 --until=+0.004 --comm=first"));
 	CHECK(trace_cmd_agrees("--since=+0.0001 --stream=guest2"));	/* whose CPU 1 is first */
 }
@@ -243,7 +247,7 @@ static void no_host(void)
 	CHECK(trace_cmd_agrees(""));
 }
 
-/* Hosts' pages may be so large that an event's length does not fit where trace-cmd has it. */
+/* Hosts' pages may be so large that an event's length exceeds trace-cmd's field. */
 static void large(void)
 {
 	enum { PAGE = 256 << 10, EVENT = 100000 };
@@ -275,24 +279,30 @@ static void large(void)
 
 static char *inputs[] = { path };
 
-static int export(const char *out)
+static int export_with(const char *out, struct braid_export_options options)
 {
-	struct braid_export_options options = { .inputs = inputs, .nr_inputs = 1 };
 	struct braid_export_totals totals;
 	struct braid_source *source;
 	int err;
 
+	options.inputs = inputs;
+	options.nr_inputs = 1;
 	NEED(!braid_source_open_captures(&source, inputs, 1, NULL));
 	err = braid_export_trace_dat(out, source, &options, &totals);
 	braid_source_free(source);
 	return err;
 }
 
-/* A number in an event that sends whoever prints it beyond the event: there it is but bytes. */
-static void liar(void)
+static int export(const char *out)
+{
+	return export_with(out, (struct braid_export_options){ 0 });
+}
+
+/* An event with a number that makes a printer read beyond the event is written as bytes. */
+static void forged_number(void)
 {
 	struct synth_guest_params params = {
-		.name = "liar", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
+		.name = "forged_number", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
 		.nr_slots = 4, .subbuf_bytes = 512,
 	};
 	struct braid_capture_writer *w = synth_capture(path);
@@ -303,7 +313,7 @@ static void liar(void)
 
 	synth_guest_init(&g, &params);
 	synth_begin(w, &g, 1);
-	tell_events(w, 1);
+	put_events(w, 1);
 	put_follows(&g, 0x10000000);
 	synth_sample(w, &g, 10, 10);
 	synth_drain(w, &g, 0);
@@ -313,25 +323,61 @@ static void liar(void)
 	snprintf(command, sizeof(command), "%s/l.dat", folder);
 	CHECK_EQ(export(command), 0);
 	CHECK(!unlink(command));
-	snprintf(command, sizeof(command), "trace-cmd report -N -i %s/l-liar.dat", folder);
+	snprintf(command, sizeof(command), "trace-cmd report -N -i %s/l-forged_number.dat", folder);
 	said = popen(command, "r");
 	NEED(said);
 	while (fgets(line, sizeof(line), said))
 		found |= strstr(line, "follows: 08 00 00 00 64 00 00 00 00 00 00 10 01") != NULL;
 	CHECK_EQ(pclose(said), 0);
 	CHECK(found);
-	snprintf(command, sizeof(command), "%s/l-liar.dat", folder);
+	snprintf(command, sizeof(command), "%s/l-forged_number.dat", folder);
 	CHECK(!unlink(command));
 }
 
-/* Names are the guests' own: they stay in the folder, and each has a file of its own. */
+static void run(const char *format, const char *a, const char *b)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), format, a, b);
+	CHECK_EQ(system(command), 0);
+}
+
+/* vCPUs' states are in a buffer of their own: trace-cmd adds up what the state machine does. */
+static void vcpu_states(void)
+{
+	struct braid_export_options options = { .states = true };
+	char plain[128], with[128], sums[128];
+
+	run("build/make_big_capture %s 12000 >%s", path, "/dev/null");
+	snprintf(plain, sizeof(plain), "%s/s", folder);
+	snprintf(with, sizeof(with), "%s/t", folder);
+	snprintf(sums, sizeof(sums), "%s/sums", folder);
+	state_sums(path, &options, sums);
+	CHECK_EQ(export(plain), 0);
+	CHECK_EQ(export_with(with, options), 0);
+	run("tests/unit/compare_states.py %s trace-cmd %s-guest[12].dat >&2", sums, with);
+	run("cmp %s.dat %s.dat", plain, with);
+	run("bash -c 'for k in 1 2; do cmp <(trace-cmd report -t -i %s-guest$k.dat | sed \"s/^ *//\") "
+	    "<(trace-cmd report -t -i %s-guest$k.dat | grep -v ^tracebraid: | sed \"s/^ *//\") "
+	    "|| exit 1; done'", plain, with);
+	options.from = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 3000000 };
+	options.to = (struct braid_export_moment){ .kind = BRAID_MOMENT_SINCE, .ns = 7500000 };
+	state_sums(path, &options, sums);
+	CHECK_EQ(export_with(with, options), 0);
+	run("tests/unit/compare_states.py %s trace-cmd %s-guest[12].dat >&2", sums, with);
+	run("rm %s.dat %s-*.dat", plain, plain);
+	run("rm %s.dat %s-*.dat", with, with);
+	CHECK(!unlink(sums));
+}
+
+/* Guests choose their names: files stay in the folder, and each guest has its own. */
 static void names(void)
 {
 	struct synth_guest_params params = {
-		.name = "twin", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
+		.name = "same", .incarnation = 5, .boot = 5, .start_ns = SYNTH_START_NS,
 		.nr_slots = 4, .subbuf_bytes = 512,
 	};
-	static const char *const made[] = { "n.dat", "n-twin.dat", "n-twin+2.dat" };
+	static const char *const made[] = { "n.dat", "n-same.dat", "n-same+2.dat" };
 	struct braid_capture_writer *w = synth_capture(path);
 	struct synth_guest guests[2];
 	char out[128];
@@ -366,7 +412,7 @@ static void names(void)
 	CHECK(!unlink(out));
 }
 
-/* A capture that happens to be called as one of the files, or as one under way, stays. */
+/* A capture with the name of one of the files, or of a temporary one, is not overwritten. */
 static void own_input(void)
 {
 	static const char *const taken[] = { "q.dat", "q.dat.part", "q-guest2.dat.part" };
@@ -388,7 +434,7 @@ static void own_input(void)
 	}
 }
 
-/* What was left half written is replaced, and a link there is not followed. */
+/* A partial file is replaced, and a link in its place is not followed. */
 static void left_over(void)
 {
 	static const char *const made[] = { "r.dat", "r-guest1.dat", "r-guest2.dat" };
@@ -412,7 +458,7 @@ static void left_over(void)
 	}
 }
 
-/* What is not whole leaves nothing. */
+/* An incomplete export leaves no files. */
 static void no_room(void)
 {
 	char out[128];
@@ -440,7 +486,8 @@ int main(void)
 	RUN(odd);
 	RUN(no_host);
 	RUN(large);
-	RUN(liar);
+	RUN(forged_number);
+	RUN(vcpu_states);
 	RUN(names);
 	RUN(own_input);
 	RUN(left_over);

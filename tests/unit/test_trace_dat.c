@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What trace-cmd recorded: versions, clocks, losses; alone and beside a capture; damaged. */
+/* Files of trace-cmd: versions, clocks, losses; alone and with a capture; damaged. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,13 +17,13 @@
 
 static char dat[64], capture[64];
 
-/* Beside the standard capture of make_capture.h. */
+/* With the standard capture of make_capture.h. */
 static const struct synth_dat usual = {
 	.version = 7, .clock = "mono_raw", .start = SYNTH_START_NS + 5000, .step = 10000,
 };
 
-/* Both files as one trace, or one. NULL: it can't be opened. */
-static char *report_all(struct braid_export_totals *totals, bool beside)
+/* One file, or both as one trace. NULL: it cannot be opened. */
+static char *report_all(struct braid_export_totals *totals, bool both)
 {
 	static const struct braid_export_options options;
 	char *names[] = { dat, capture }, *text = NULL;
@@ -31,7 +31,7 @@ static char *report_all(struct braid_export_totals *totals, bool beside)
 	size_t bytes;
 	FILE *to;
 
-	if (braid_source_open_captures(&source, names, beside ? 2 : 1, NULL))
+	if (braid_source_open_captures(&source, names, both ? 2 : 1, NULL))
 		return NULL;
 	to = open_memstream(&text, &bytes);
 	NEED(to && !braid_export_text(to, source, &options, totals));
@@ -40,13 +40,13 @@ static char *report_all(struct braid_export_totals *totals, bool beside)
 	return text;
 }
 
-static u64 events_of(const struct synth_dat *params, bool beside)
+static u64 events_of(const struct synth_dat *params, bool both)
 {
 	struct braid_export_totals totals;
 	char *text;
 
 	synth_trace_dat(dat, params);
-	text = report_all(&totals, beside);
+	text = report_all(&totals, both);
 	if (!text)
 		fprintf(stderr, "%s\n", braid_failure());
 	NEED(text);
@@ -54,13 +54,13 @@ static u64 events_of(const struct synth_dat *params, bool beside)
 	return totals.events;
 }
 
-static bool refused(const struct synth_dat *params, bool beside, const char *why)
+static bool refused(const struct synth_dat *params, bool both, const char *why)
 {
 	struct braid_export_totals totals;
 	char *text;
 
 	synth_trace_dat(dat, params);
-	text = report_all(&totals, beside);
+	text = report_all(&totals, both);
 	if (text)
 		fprintf(stderr, "it was read\n");
 	else if (!strstr(braid_failure(), why))
@@ -71,7 +71,7 @@ static bool refused(const struct synth_dat *params, bool beside, const char *why
 	return false;
 }
 
-/* The lines of all versions are the same, but for the file's heads. */
+/* The lines of all versions are the same, except the headers of files. */
 static void versions(void)
 {
 	static const struct { u32 version; bool compressed; } kinds[] = {
@@ -166,7 +166,7 @@ static void losses(void)
 	free(text);
 }
 
-/* Beside a capture: by its clock, by one that it has samples of, and by no other. */
+/* With a capture: by its clock, by one that it has samples of, and by no other. */
 static void clocks(void)
 {
 	struct braid_capture_writer *w = synth_capture(capture);
@@ -219,7 +219,7 @@ static void other_hosts(void)
 	CHECK(refused(&p, false, "a guest"));
 }
 
-/* KASLR puts the kernel somewhere else at each boot. */
+/* KASLR puts the kernel at another address in each boot. */
 static void other_boots(void)
 {
 	static const char *const here = "ffffffff81000000 T _stext\nffffffff81000100 T other\n";
@@ -251,7 +251,7 @@ static void unknown_kinds(void)
 
 /* trace-cmd itself ----------------------------------------------------------------------------- */
 
-/* What a shell command prints; free() it. */
+/* The output of a shell command; free() it. */
 static char *output_of(const char *format, const char *a, const char *b)
 {
 	char command[512], *text = NULL;
@@ -273,7 +273,7 @@ static char *output_of(const char *format, const char *a, const char *b)
 /* "[CPU] SECONDS count=N" of each event, sorted: lines of the same time have no order. */
 #define BEATS	"sed -n 's/.*\\(\\[0.*\\]\\) *\\([0-9]*[.]......\\)[0-9]*: beat: *\\(count.*\\)/\\1 \\2 \\3/p' | sort"
 
-/* It finds in our files what we find in them. */
+/* It reads the same from our files as we do. */
 static void as_trace_cmd_reads(void)
 {
 	struct braid_export_totals totals;
@@ -304,7 +304,7 @@ static void as_trace_cmd_reads(void)
 	unlink(name);
 }
 
-/* We find the same in all that it makes of a file. */
+/* We read the same from all files that it converts. */
 static void as_trace_cmd_writes(void)
 {
 	static const char *const kinds[] = {
@@ -379,7 +379,7 @@ static void store(size_t n)
 	close(fd);
 }
 
-/* Cut anywhere, and changed anywhere but in the formats' text, which is format/'s matter. */
+/* Truncated anywhere, and changed anywhere except in the formats' text, which format/ tests. */
 static void damaged(void)
 {
 	struct braid_export_totals totals;
@@ -413,7 +413,7 @@ static void damaged(void)
 	}
 }
 
-/* What it claims to hold costs memory by the page. */
+/* Claimed content takes memory page by page. */
 static void claims_too_much(void)
 {
 	struct synth_dat p = usual;
@@ -424,7 +424,7 @@ static void claims_too_much(void)
 	CHECK(refused(&p, false, "more pages than it can hold"));
 }
 
-/* Rings are merged page by page: what each of them unpacks stays in memory, or not at all. */
+/* Rings are merged page by page: the decompressed data of all must fit in memory. */
 static void unpacks_too_much(void)
 {
 	struct synth_dat p = usual;
@@ -436,7 +436,7 @@ static void unpacks_too_much(void)
 	p.bloated = 1;
 	p.aliases = 80;		/* of 8 MiB each */
 	synth_trace_dat(dat, &p);
-	NEED(!truncate(dat, 8 << 20));	/* so large a file may hold them */
+	NEED(!truncate(dat, 8 << 20));	/* a file of this size may contain them */
 	CHECK_EQ(braid_source_open_captures(&source, names, 1, NULL), -EFBIG);
 	CHECK(strstr(braid_failure(), "--compression none"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Records the host: by mmap and by read(), to the event; leaves nothing behind. */
+/* Records the host: by mmap and by read(), exact; removes its instance. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "host_agent/clock/host.h"
-#include "host_agent/source/source.h"
-#include "host_agent/source/tracefs.h"
+#include "host_agent/store/source.h"
+#include "host_agent/live/tracefs.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 
 #define SYSCALLS	50000
+#define BUFFER_KB	(32 << 10)	/* so that all of a busy machine's system calls fit */
 
 static char path[] = "/tmp/test_tracefs.XXXXXX";
 
@@ -42,6 +43,7 @@ struct tally {
 	u32 kallsyms;
 	u32 comms;
 	u32 ends;
+	u32 own;		/* rows of threads that are the recorder's: of this one */
 	u64 read;
 	u64 lost, left;
 	u64 first_ns, last_ns;
@@ -64,6 +66,7 @@ static void tally_chunk(struct tally *t, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_ring_end end;
 	struct braid_chunk_host_page page;
+	struct braid_vcpu_thread row;
 	u32 kind;
 	u64 stamp;
 
@@ -87,6 +90,10 @@ static void tally_chunk(struct tally *t, const struct braid_chunk_view *v)
 	case BRAID_CHUNK_STREAM_END:
 		t->ends++;
 		break;
+	case BRAID_CHUNK_VCPU_THREADS:
+		memcpy(&row, v->payload, sizeof(row));
+		t->own += row.vcpu == BRAID_VCPU_NONE && row.tid == getpid();
+		break;
 	case BRAID_CHUNK_RING_END:
 		memcpy(&end, v->payload, sizeof(end));
 		CHECK_EQ(end.written, end.read + end.lost + end.left);
@@ -109,7 +116,7 @@ static void tally_capture(struct tally *t)
 	braid_capture_close(r);
 }
 
-/* Events of the host that a reader finds in the capture's first @bytes, in order of time. */
+/* The number of host events in the capture's first @bytes, checked to be in order of time. */
 static u64 decoded(u64 bytes)
 {
 	struct braid_source *source;
@@ -134,7 +141,7 @@ static u64 decoded(u64 bytes)
 	return events;
 }
 
-/* Bytes of the capture once all is complete that happened until now. */
+/* The size of the capture once all events up to now are complete. */
 static u64 complete_bytes(struct braid_live_sink *sink, struct braid_tracefs_source *s)
 {
 	u64 now_ns = braid_host_clock_ns();
@@ -149,7 +156,7 @@ static void record(bool without_mmap, bool prompt)
 	struct braid_pattern pattern;
 	struct braid_live_sink sink;
 	struct braid_tracefs_options o = { .sink = &sink, .patterns = &pattern, .nr_patterns = 1,
-					   .without_mmap = without_mmap };
+					   .buffer_kb = BUFFER_KB, .without_mmap = without_mmap };
 	struct tally t = { .first_ns = braid_host_clock_ns() };
 	struct braid_tracefs_status status;
 	struct braid_tracefs_source *s;
@@ -185,6 +192,7 @@ static void record(bool without_mmap, bool prompt)
 	CHECK_EQ(t.formats, 1);
 	CHECK_EQ(t.header_pages, 1);
 	CHECK_EQ(t.ends, 1);
+	CHECK_EQ(t.own, 1);
 	CHECK(t.comms > 1 && t.own_comm);
 }
 

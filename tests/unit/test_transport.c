@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opening regions, finding them, naming them; and each way in which that fails. */
+/* Opening, finding and naming regions, and each way in which that fails. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static const struct fake_params usual = {
 	.name = "nodename", .bytes = 1 << 20, .nr_vcpus = 1, .subbuf_bytes = 1024, .nr_slots = 8,
 };
 
-/* Opens and identifies; the errno of whichever fails. */
+/* Opens and identifies a region. Return: the errno of the failed step. */
 static int look(const char *at, struct braid_superblock *sb)
 {
 	struct braid_mapping *m;
@@ -43,7 +43,7 @@ static void write_file(const char *at, const void *bytes, size_t n)
 	close(fd);
 }
 
-static void test_what_is_no_region(void)
+static void test_invalid_regions(void)
 {
 	static const u64 mark = BRAID_MARK;
 	struct braid_superblock sb;
@@ -135,10 +135,10 @@ static void test_guard(void)
 	fake_guest_free(g);
 }
 
-/* Somebody called qemu-... that maps the region and has a name. */
-static pid_t start_qemu(char *name)
+/* A process called @program that maps the region and has a name. */
+static pid_t start_vmm(char *program, char *name)
 {
-	char *argv[] = { "/usr/bin/qemu-system-test", "-name", name, "-daemon", NULL };
+	char *argv[] = { program, "-name", name, "-daemon", NULL };
 	int pipe_fds[2];
 	char c;
 	pid_t pid;
@@ -155,6 +155,11 @@ static pid_t start_qemu(char *name)
 	CHECK_EQ(read(pipe_fds[0], &c, 1), 1);
 	close(pipe_fds[0]);
 	return pid;
+}
+
+static pid_t start_qemu(char *name)
+{
+	return start_vmm("/usr/bin/qemu-system-test", name);
 }
 
 static int be_qemu(const char *region)
@@ -195,7 +200,37 @@ static void test_names(void)
 	fake_guest_free(g);
 }
 
-/* A guest that calls itself as another's QEMU does gives way. */
+static pid_t found_by(char *program)
+{
+	pid_t pid = start_vmm(program, "web"), found_pid;
+	const char *paths[] = { path };
+	struct braid_found *found;
+	size_t nr;
+
+	CHECK_EQ(braid_discover(&found, &nr, paths, 1, 0, NULL), 0);
+	CHECK_EQ(nr, 1);
+	found_pid = found->qemu_pid;
+	CHECK(!found_pid || found_pid == pid);
+	free(found);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return found_pid;
+}
+
+/* A guest's VMM is found by the program's name, not by a folder's. */
+static void test_vmms(void)
+{
+	struct fake_guest *g = fake_guest_new(path, &usual);
+
+	CHECK(found_by("qemu-kvm"));
+	CHECK(found_by("/usr/bin/cloud-hypervisor-static"));
+	CHECK(found_by("./crosvm"));
+	CHECK(found_by("/srv/jailer/firecracker-v1.15"));
+	CHECK(!found_by("/opt/firecracker/bin/uploader"));
+	fake_guest_free(g);
+}
+
+/* The name from a QEMU has precedence over another guest's own name. */
 static void test_names_of_qemu_stay(void)
 {
 	struct fake_guest *g = fake_guest_new(path, &usual), *liar = fake_guest_new(other, &usual);
@@ -215,7 +250,7 @@ static void test_names_of_qemu_stay(void)
 	fake_guest_free(g);
 }
 
-/* How a search finds a region in /dev/shm; -1: not at all. */
+/* The result of a search for a region in /dev/shm; -1: not found. */
 static int found_as(const char *shm)
 {
 	struct braid_found *found;
@@ -230,8 +265,8 @@ static int found_as(const char *shm)
 	return state;
 }
 
-/* What an ordinary user puts there is no guest for root's agent, unless it is named. */
-static void test_strangers(void)
+/* An ordinary user's file there is not a guest for root's agent, unless it is given by path. */
+static void test_foreign_files(void)
 {
 	char shm[] = "/dev/shm/test_transport.XXXXXX";
 	const char *paths[] = { shm };
@@ -283,12 +318,13 @@ int main(void)
 		return EXIT_FAILURE;
 	snprintf(path, sizeof(path), "%s/region", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);
-	RUN(test_what_is_no_region);
+	RUN(test_invalid_regions);
 	RUN(test_superblock);
 	RUN(test_guard);
 	RUN(test_names);
 	RUN(test_names_of_qemu_stay);
-	RUN(test_strangers);
+	RUN(test_vmms);
+	RUN(test_foreign_files);
 	RUN(test_liveness);
 	rmdir(dir);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What slow disks, broken guests and readers in the guest do to the agent, and it to them. */
+/* Effects of slow disks, broken guests and readers in the guest on the agent, and vice versa. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
-#include "host_agent/source/region_private.h"
+#include "host_agent/live/region_private.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 #include "tests/unit/session.h"
 
-#define LIMIT_NS	20000000000ULL	/* what takes longer will never come */
+#define LIMIT_NS	20000000000ULL	/* limit of a wait */
 
 static char dir[] = "/tmp/test_turns.XXXXXX";
 static char region_path[64], capture_path[64];
@@ -64,7 +64,7 @@ static void *be_disk(void *arg)
 	return NULL;
 }
 
-/* What a guest's reader does once the agent's heart stands still. */
+/* A reader in the guest once the agent's heartbeat has stopped. */
 static void *be_reader(void *arg)
 {
 	struct slow_disk *disk = arg;
@@ -90,7 +90,7 @@ static void *be_reader(void *arg)
 	return NULL;
 }
 
-/* Each event is read once, here or there, whatever the disk did meanwhile. */
+/* Each event is read once, in the guest or on the host, for any delay of the disk. */
 static void reader_takes_over_while_disk_is_slow(void)
 {
 	struct session s = { 0 };
@@ -118,7 +118,7 @@ static void reader_takes_over_while_disk_is_slow(void)
 	CHECK(disk.theirs > 0);
 	for (k = 0; k < 2; k++) {
 		fake_guest_ring(s.guest, 0, k, &map);
-		accounted += fake_guest_read(s.guest, k);	/* what nobody has taken */
+		accounted += fake_guest_read(s.guest, k);	/* unread events */
 		block = &map.priv->reader_block[map.priv->reader_index & 1];
 		CHECK_EQ(block->read + block->lost, s.guest->ctl->offered[k]);
 		accounted += block->lost;
@@ -134,8 +134,8 @@ static void reader_takes_over_while_disk_is_slow(void)
 	fake_guest_free(s.guest);
 }
 
-/* A full disk and a region that goes, both at once. */
-static void disk_full_as_the_region_goes(void)
+/* A full disk and a region that is removed at the same time. */
+static void disk_full_while_the_region_is_removed(void)
 {
 	struct braid_chunk_note note = { 0 };
 	static const char filler[64 << 10];
@@ -144,7 +144,7 @@ static void disk_full_as_the_region_goes(void)
 
 	begin(&s, "/dev/full", NULL);
 	session_settle(&s);
-	/* One chunk more, and what is buffered is written. */
+	/* One more chunk, and the buffer is written. */
 	while ((left = (1u << 20) - braid_capture_bytes(s.sink.capture)) > 48) {
 		left -= 48 + 8;
 		NEED(!braid_capture_put(s.sink.capture, BRAID_CHUNK_NOTE, 1, &note, sizeof(note), filler,
@@ -164,14 +164,15 @@ static void disk_full_as_the_region_goes(void)
 
 static void shrink(struct session *s)
 {
-	volatile u8 *end = s->source->mapping->base + s->source->mapping->bytes - 1;
+	volatile u8 *end = s->source->stream.mapping->base + s->source->stream.mapping->bytes - 1;
 
-	s->heard = NULL;	/* the next note tells of the end */
+	s->heard = NULL;	/* the next note reports the end */
 	NEED(!truncate(region_path, 4096));
-	CHECK(*end == 1);	/* not reached: a SIGBUS ends it, with the directory's copy in hand */
+	CHECK(*end == 1);	/* not reached: a SIGBUS ends it, with the directory's copy
+				   allocated */
 }
 
-/* The leak checker has the verdict. */
+/* The leak checker decides. */
 static void shrinks_under_the_directory(void)
 {
 	struct session s = { .heard = shrink };
@@ -189,7 +190,7 @@ static void shrinks_under_the_directory(void)
 	end(&s);
 }
 
-/* A script tells a full disk by its errno, also when it is a page that finds no room. */
+/* A script detects a full disk by its errno, also if it is a page that does not fit. */
 static void disk_full(void)
 {
 	struct session s = { 0 };
@@ -207,7 +208,7 @@ static void disk_full(void)
 	fake_guest_free(s.guest);
 }
 
-/* How full those buffers are that are not recorded is nobody's matter. */
+/* Buffers that are not recorded may be full. */
 static void fill_of_one_buffer(void)
 {
 	static const struct braid_buffer_params other = {
@@ -225,11 +226,11 @@ static void fill_of_one_buffer(void)
 	end(&s);
 }
 
-/* Naps ------------------------------------------------------------------------------------- */
+/* Sleeps ------------------------------------------------------------------------------------- */
 
 static u32 naps;
 
-/* In libc's place, for the whole program. */
+/* Replaces libc's, for the whole program. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	naps++;
@@ -237,7 +238,7 @@ int nanosleep(const struct timespec *time, struct timespec *left)
 }
 
 /* Makes the region another incarnation, with the state of buffers given. */
-static void begin_anew(struct session *s, u64 incarnation, u32 seq, u32 nr_rings)
+static void restart(struct session *s, u64 incarnation, u32 seq, u32 nr_rings)
 {
 	struct braid_superblock *shared = shared_of(s);
 
@@ -259,8 +260,8 @@ static void turns_until(struct session *s, u64 ns)
 	       (s->status.phase != BRAID_PHASE_RECORDING || s->status.nr_streams == 1));
 }
 
-/* A guest that died while it changed its buffers is waited for, and no other one with it. */
-static void never_naps_in_a_turn(void)
+/* A guest that died while it changed its buffers is waited for, without delaying others. */
+static void never_sleeps_in_a_turn(void)
 {
 	struct session s = { 0 };
 	u64 incarnation;
@@ -269,7 +270,7 @@ static void never_naps_in_a_turn(void)
 	session_settle(&s);
 	incarnation = s.guest->sb.incarnation;
 	naps = 0;
-	begin_anew(&s, incarnation + 2, 7, 2);
+	restart(&s, incarnation + 2, 7, 2);
 	turns_until(&s, LIMIT_NS);
 	CHECK_EQ(s.status.nr_streams, 2);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_RECORDING);
@@ -277,8 +278,8 @@ static void never_naps_in_a_turn(void)
 	end(&s);
 }
 
-/* What can't be a region is looked at once a second. */
-static void looks_seldom_at_what_is_broken(void)
+/* An invalid region is checked once per second. */
+static void checks_invalid_regions_rarely(void)
 {
 	struct session s = { 0 };
 	u64 incarnation, start_ns;
@@ -288,10 +289,10 @@ static void looks_seldom_at_what_is_broken(void)
 	incarnation = s.guest->sb.incarnation;
 	naps = 0;
 	start_ns = braid_host_clock_ns();
-	begin_anew(&s, incarnation + 2, 8, 1000);
+	restart(&s, incarnation + 2, 8, 1000);
 	turns_until(&s, 100000000);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
-	begin_anew(&s, incarnation + 4, 8, 2);
+	restart(&s, incarnation + 4, 8, 2);
 	turns_until(&s, 300000000);
 	if (braid_host_clock_ns() - start_ns < 900000000)
 		CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
@@ -303,7 +304,7 @@ static void looks_seldom_at_what_is_broken(void)
 
 /* Buffers that close ----------------------------------------------------------------------- */
 
-/* Closing a buffer takes no more of a turn than any other flood; all of it is taken. */
+/* Closing a buffer takes no more of a turn than other work; all of it is read. */
 static void closes_within_its_turns(void)
 {
 	static const struct braid_buffer_params other = {
@@ -328,7 +329,7 @@ static void closes_within_its_turns(void)
 	CHECK(most <= BRAID_TURN_BYTES + 2 * 4096);
 	CHECK(turns > 5);
 	CHECK_EQ(s.status.events, 60000);
-	/* Once more, and it stays after all, half emptied. */
+	/* Again, and the removal is cancelled when it is half emptied. */
 	s.guest->sb.buffers[0].flags = 0;
 	fake_guest_open_buffer(s.guest, &other);
 	session_settle(&s);
@@ -342,7 +343,7 @@ static void closes_within_its_turns(void)
 	session_settle(&s);
 	CHECK(fake_guest_followed(s.guest));
 	CHECK_EQ(s.status.events, 90000);
-	/* The end of the recording lets go of it too. */
+	/* The end of the recording releases it too. */
 	fake_guest_write(s.guest, 1, 30000);
 	fake_guest_closing(s.guest, 0);
 	NEED(session_turn(&s) >= 0);
@@ -355,7 +356,7 @@ static void closes_within_its_turns(void)
 
 /* Broken rings ----------------------------------------------------------------------------- */
 
-/* Good until the next call. */
+/* Valid until the next call. */
 static struct braid_ring_map *ring_of(struct session *s, u32 buffer, u32 vcpu)
 {
 	static struct braid_ring_map map;
@@ -379,7 +380,7 @@ static void settle_until_note(struct session *s, const char *words)
 	CHECK(strstr(s->last_note, words));
 }
 
-/* The last and the one before of what a capture says of a ring. */
+/* The last two accounts of a ring in a capture. */
 static u32 last_accounts(struct braid_chunk_ring_end ends[2], u32 vcpu)
 {
 	struct braid_capture_reader *c;
@@ -403,8 +404,8 @@ static u32 last_accounts(struct braid_chunk_ring_end ends[2], u32 vcpu)
 	return nr;
 }
 
-/* A ring that is found broken when its role comes back: a part of its own, empty, with a fault. */
-static void broken_as_the_role_comes_back(bool slots)
+/* A ring that is found broken when its role returns: a separate, empty part with a fault. */
+static void broken_when_the_role_returns(bool slots)
 {
 	struct braid_chunk_ring_end ends[2];
 	struct session s = { 0 };
@@ -419,7 +420,7 @@ static void broken_as_the_role_comes_back(bool slots)
 	CHECK(lost > 0);
 	braid_store(owner_of(&s, 0), BRAID_READER_GUEST);
 	session_settle(&s);
-	fake_guest_write(s.guest, 0, 1000);	/* the agent may have taken all that was there */
+	fake_guest_write(s.guest, 0, 1000);	/* the agent may have read all events */
 	CHECK(fake_guest_read(s.guest, 0) > 0);
 	if (slots)
 		ring_of(&s, 0, 0)->slots[0] |= 0xffff;
@@ -438,18 +439,18 @@ static void broken_as_the_role_comes_back(bool slots)
 	CHECK_EQ(ends[1].first_seq, ends[0].first_seq + ends[0].read + ends[0].lost);
 }
 
-static void broken_slot_as_the_role_comes_back(void)
+static void broken_slot_when_the_role_returns(void)
 {
-	broken_as_the_role_comes_back(true);
+	broken_when_the_role_returns(true);
 }
 
-static void another_ring_as_the_role_comes_back(void)
+static void another_ring_when_the_role_returns(void)
 {
-	broken_as_the_role_comes_back(false);
+	broken_when_the_role_returns(false);
 }
 
-/* What is no event is the guest's fault, and said so. */
-static void bytes_that_are_no_events(void)
+/* Invalid events are a fault of the guest, and reported as one. */
+static void invalid_events(void)
 {
 	struct braid_chunk_ring_end ends[2];
 	struct session s = { 0 };
@@ -459,7 +460,7 @@ static void bytes_that_are_no_events(void)
 	session_settle(&s);
 	fake_guest_write(s.guest, 0, 20);
 	map = ring_of(&s, 0, 0);
-	/* Of all of them, since one is in hand. */
+	/* In all of them, because the reader holds one. */
 	memset(map->subbufs, 0xff, (map->nr_slots + 1) * map->subbuf_bytes);
 	settle_until_note(&s, "invalid event bytes");
 	CHECK(*owner_of(&s, 0) != BRAID_READER_HOST);
@@ -469,9 +470,9 @@ static void bytes_that_are_no_events(void)
 	CHECK_EQ(ends[1].read, 0);
 }
 
-/* A buffer that there is not ---------------------------------------------------------------- */
+/* A missing buffer ---------------------------------------------------------------- */
 
-static void one_that_comes_late(void)
+static void a_buffer_that_is_created_late(void)
 {
 	static const struct braid_buffer_params other = {
 		.name = "other", .subbuf_bytes = 1024, .nr_slots = 8,
@@ -483,7 +484,7 @@ static void one_that_comes_late(void)
 	CHECK_EQ(s.notes, 1);
 	CHECK(strstr(s.last_note, "buffer 'other' does not exist yet"));
 	CHECK(s.status.no_buffer);
-	begin_anew(&s, s.guest->sb.incarnation + 2, 8, 2);	/* a driver without it comes again */
+	restart(&s, s.guest->sb.incarnation + 2, 8, 2);	/* a driver without it is loaded */
 	turns_until(&s, LIMIT_NS);
 	CHECK_EQ(s.status.nr_streams, 2);
 	CHECK_EQ(s.notes, 2);
@@ -505,7 +506,7 @@ static int record(const char *buffer)
 }
 
 /* An hour's recording of a misspelt name is not a success. */
-static void one_that_never_comes(void)
+static void a_buffer_that_is_never_created(void)
 {
 	struct fake_guest *guest = fake_guest_new(region_path, &usual);
 
@@ -522,18 +523,18 @@ int main(void)
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/capture", dir);
 	RUN(reader_takes_over_while_disk_is_slow);
-	RUN(disk_full_as_the_region_goes);
+	RUN(disk_full_while_the_region_is_removed);
 	RUN(disk_full);
 	RUN(shrinks_under_the_directory);
 	RUN(fill_of_one_buffer);
-	RUN(never_naps_in_a_turn);
-	RUN(looks_seldom_at_what_is_broken);
+	RUN(never_sleeps_in_a_turn);
+	RUN(checks_invalid_regions_rarely);
 	RUN(closes_within_its_turns);
-	RUN(broken_slot_as_the_role_comes_back);
-	RUN(another_ring_as_the_role_comes_back);
-	RUN(bytes_that_are_no_events);
-	RUN(one_that_comes_late);
-	RUN(one_that_never_comes);
+	RUN(broken_slot_when_the_role_returns);
+	RUN(another_ring_when_the_role_returns);
+	RUN(invalid_events);
+	RUN(a_buffer_that_is_created_late);
+	RUN(a_buffer_that_is_never_created);
 	unlink(capture_path);
 	rmdir(dir);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Events whose order is not proven: each is found, no other is, and reports tell. */
+/* Events whose order is uncertain: exactly these are found, and reports mark them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ static bool same_clock(const struct braid_item *a, const struct braid_item *b)
 	       (a->stream->clock.nr_tracks <= 1 || a->ring->cpu == b->ring->cpu);
 }
 
-/* Each against all before it. */
+/* Compares each with all before it. */
 static bool plainly(u32 at)
 {
 	u32 k;
@@ -96,7 +96,7 @@ static void against_all(void)
 	}
 }
 
-/* Of one clock, and sure of its epoch: never. */
+/* Events of one clock with a certain epoch are never uncertain. */
 static void of_one_clock(void)
 {
 	struct braid_order order = { 0 };
@@ -108,7 +108,7 @@ static void of_one_clock(void)
 		items[k].bound_ns = 100000;
 		CHECK(!braid_order_next(&order, &items[k]));
 	}
-	/* Not sure of it: two rings of one stream are as two clocks. */
+	/* With an uncertain epoch, two rings of one stream are like two clocks. */
 	items[EVENTS - 1].ring = &rings[0][0];
 	items[0].ring = &rings[0][1];
 	items[0].host_ns = items[EVENTS - 1].host_ns + 1;
@@ -117,7 +117,7 @@ static void of_one_clock(void)
 	CHECK(braid_order_next(&order, &items[0]));
 }
 
-/* The mark is there for as many as the last line says, and shifts no column. */
+/* As many events are marked as the last line states, and the mark shifts no column. */
 static void reports(void)
 {
 	struct braid_export_options marked = { .uncertain = true };
@@ -154,7 +154,7 @@ static void reports(void)
 	free(text);
 	marked.stream = "guest1";
 	text = report_text(path, false, &marked, &totals);
-	CHECK_EQ(totals.uncertain, 0);	/* against what is shown */
+	CHECK_EQ(totals.uncertain, 0);	/* relative to the shown times */
 	free(text);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* vCPUs' threads: found by their names, kept in the capture, and named in each form. */
+/* vCPU threads: found by their names, stored in the capture, and named in each form. */
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include "host_agent/clock/kvm.h"
-#include "host_agent/source/vcpu.h"
+#include "host_agent/store/vcpu.h"
+#include "host_agent/util/children.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
@@ -26,6 +27,8 @@ static struct named {
 } named[] = {
 	{ .name = "CPU 2/KVM" }, { .name = "CPU 0/TCG" }, { .name = "CPU 1" }, { .name = "CPU x/TCG" },
 	{ .name = "CPU 9999/KVM" }, { .name = "ALL CPUs/TCG" }, { .name = "worker" },
+	{ .name = "vcpu3" }, { .name = "fc_vcpu 4" }, { .name = "crosvm_vcpu5" },
+	{ .name = "vcpu6_stall" }, { .name = "CPU 7/KVM 1" }, { .name = "vcpu" },
 };
 
 static pthread_barrier_t up, down;
@@ -50,11 +53,14 @@ static void by_names(void)
 	for (k = 0; k < nr; k++)
 		NEED(!pthread_create(&named[k].thread, NULL, wait_named, &named[k]));
 	pthread_barrier_wait(&up);
-	braid_vcpu_threads(getpid(), &t);	/* this process is no KVM machine */
-	CHECK_EQ(t.nr, 3);
+	braid_vcpu_threads(getpid(), &t);	/* this process is not a KVM machine */
+	CHECK_EQ(t.nr, 6);
 	CHECK_EQ(t.of[0], named[1].tid);
 	CHECK_EQ(t.of[1], 0);
 	CHECK_EQ(t.of[2], named[0].tid);
+	CHECK_EQ(t.of[3], named[7].tid);
+	CHECK_EQ(t.of[4], named[8].tid);
+	CHECK_EQ(t.of[5], named[9].tid);
 	CHECK_EQ(t.all, named[5].tid);
 	pthread_barrier_wait(&down);
 	for (k = 0; k < nr; k++)
@@ -100,7 +106,7 @@ static void by_time(void)
 
 	NEED(!braid_vcpu_map_make(&map, &source));
 	CHECK(!braid_vcpu_map_find(&map, 69, 2000) && !braid_vcpu_map_find(&map, 72, 2000));
-	/* Before it was found, too. */
+	/* Also before it was found. */
 	CHECK(braid_vcpu_map_find(&map, 70, 10)->guest == &a);
 	CHECK(braid_vcpu_map_find(&map, 70, 4999)->guest == &a);
 	CHECK(braid_vcpu_map_find(&map, 70, 5000)->guest == &b);
@@ -113,7 +119,7 @@ static void by_time(void)
 
 /* Captures ------------------------------------------------------------------------------------ */
 
-/* A guest, and a host whose only task runs it by what @type says. */
+/* A guest, and a host whose only task runs it as of @type. */
 static void make(u16 type, const void *rows, u32 bytes)
 {
 	struct synth_guest_params params = {
@@ -180,6 +186,63 @@ static void all_in_one(void)
 	check_text(true, "\"vcpus\":[{\"vcpu\":null,\"tid\":55}]", 1);
 }
 
+/* Threads of a VMM that are no vCPU are not shown as one. */
+static void of_the_vmm(void)
+{
+	struct braid_vcpu_thread rows[] = {
+		{ 0, 70, 0 }, { BRAID_VCPU_NONE, HOST_PID, 0 }, { BRAID_VCPU_NONE, 54, 9 },
+	};
+	char *paths[] = { path };
+	struct braid_source *source;
+	const struct braid_stream *owner;
+
+	make(BRAID_CHUNK_VCPU_THREADS, rows, sizeof(rows));
+	check_text(false, "[guest1/", 0);
+	check_text(true, "\"vcpus\":[{\"vcpu\":0,\"tid\":70}]", 1);
+	NEED(!braid_source_open_captures(&source, paths, 1, NULL));
+	owner = braid_vcpu_owner(source, HOST_PID);
+	CHECK(owner && !strcmp(owner->name, "guest1"));
+	CHECK(braid_vcpu_owner(source, 54) == owner);
+	CHECK(!braid_vcpu_owner(source, 70) && !braid_vcpu_owner(source, 53));
+	braid_source_free(source);
+}
+
+/* How often a reader that follows has to restart, with this row in the capture. */
+static u32 generations(u32 vcpu)
+{
+	struct braid_vcpu_thread row = { vcpu, HOST_PID, 0 };
+	struct braid_source *source;
+	u32 generation;
+
+	make(BRAID_CHUNK_VCPU_THREADS, &row, sizeof(row));
+	NEED(!braid_source_follow(&source, path, NULL));
+	NEED(!braid_source_grow(source, UINT64_MAX, INT64_MAX));
+	generation = source->generation;
+	braid_source_free(source);
+	return generation;
+}
+
+static void followed(void)
+{
+	CHECK_EQ(generations(0), generations(BRAID_VCPU_NONE) + 1);
+}
+
+/* A process' threads, and those that it has started for itself. */
+static void of_this_process(void)
+{
+	pid_t tids[8], children[BRAID_CHILDREN];
+
+	CHECK_EQ(braid_process_threads(getpid(), tids, 8), 1);
+	CHECK_EQ(tids[0], getpid());
+	CHECK_EQ(braid_children_get(children), 0);
+	braid_children_add(7);
+	braid_children_add(8);
+	braid_children_remove(7);
+	CHECK_EQ(braid_children_get(children), 1);
+	CHECK_EQ(children[0], 8);
+	braid_children_remove(8);
+}
+
 static void of_minor_2(void)
 {
 	struct braid_vcpu_untimed rows[] = { { 0, HOST_PID }, { 1, 56 } };
@@ -201,6 +264,9 @@ int main(void)
 	RUN(in_reports);
 	RUN(from_a_time);
 	RUN(all_in_one);
+	RUN(of_the_vmm);
+	RUN(followed);
+	RUN(of_this_process);
 	RUN(of_minor_2);
 	unlink(path);
 	return VERDICT();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * VMs that break the rules of vhost-user: each is let go of with a line that says why, leaves
- * nothing behind, and the next one is served.
+ * VMs that break the rules of vhost-user: each is disconnected with a message that gives the
+ * reason, leaves no resources behind, and the next one is served.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
-/* Messages that nobody sends ------------------------------------------------------------ */
+/* Invalid messages ------------------------------------------------------------ */
 
 static const struct bad_message {
 	u32 request;
@@ -102,8 +102,8 @@ static void test_messages(void)
 	}
 }
 
-/* A message in pieces is waited for; one that never ends holds up nobody but its sender. */
-static void test_pieces(void)
+/* A message in pieces is awaited; one that never ends delays only its sender. */
+static void test_extents(void)
 {
 	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, 1, 0 };
 	int fds = count_fds();
@@ -126,8 +126,8 @@ static void test_pieces(void)
 	CHECK(fds_come_to(fds));
 }
 
-/* Who reads no answers is not waited for. */
-static void test_deaf(void)
+/* A client that reads no answers is not waited for. */
+static void test_unread_answers(void)
 {
 	int n;
 
@@ -162,7 +162,7 @@ static int lingering(int *other)
 	return fd;
 }
 
-/* What is not a doorbell is not used as one. */
+/* A file that is not a doorbell is not used as one. */
 static void test_doorbells(void)
 {
 	static const struct {
@@ -197,13 +197,13 @@ static void test_doorbells(void)
 	CHECK(fds_come_to(fds));
 }
 
-/* One that can't be closed holds up nobody, whichever way it came. */
+/* A descriptor that can't be closed delays no peer, however it was received. */
 static void test_lingering(void)
 {
 	int fds = count_fds(), others[3], given[3], k;
 	struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, 1, 0 };
 
-	alarm(100);	/* else it would be an hour */
+	alarm(100);	/* otherwise it would take an hour */
 	for (k = 0; k < 3; k++)
 		given[k] = lingering(&others[k]);
 	bad_vm_begin(0);
@@ -212,7 +212,10 @@ static void test_lingering(void)
 	CHECK(bad_vm_dropped());
 	front_end_hang_up(&vm.front);
 	front_end_connect(&vm.front, vm.socket_path);
-	/* Two that are never looked at: behind what is wrong, and of one who was not accepted. */
+	/*
+	 * Two that are never read: after an invalid message, and from a client that was not
+	 * accepted.
+	 */
 	header.request = 99;
 	NEED(front_end_send(&vm.front, &header, NULL, 0, NULL, 0));
 	NEED(front_end_send(&vm.front, &header, NULL, 0, &given[1], 1));
@@ -229,7 +232,7 @@ static void test_lingering(void)
 	alarm(0);
 }
 
-/* Who gives them without an end loses the socket. Some stay open. */
+/* Too many of them disable the socket. Some stay open. */
 static void test_lingering_many(void)
 {
 	const struct braid_vhost_header header = { BRAID_VHOST_GET_FEATURES, 1, 0 };
@@ -248,9 +251,9 @@ static void test_lingering_many(void)
 		front_end_connect(&vm.front, vm.socket_path);
 	}
 	CHECK(n > 1 && n < 5);
-	CHECK_EQ(braid_port_serve(vm.port), 0);
+	CHECK_EQ(braid_endpoint_serve(vm.endpoint), 0);
 	CHECK_EQ(front_end_receive(&vm.front, 0), 0);
-	CHECK_EQ(braid_port_fds(vm.port, (struct pollfd[BRAID_PORT_FDS]){ 0 }), 0);
+	CHECK_EQ(braid_endpoint_fds(vm.endpoint, (struct pollfd[BRAID_ENDPOINT_FDS]){ 0 }), 0);
 	bad_vm_end();
 	close(other);
 	alarm(0);
@@ -291,18 +294,18 @@ static void test_tables(void)
 	CHECK(fds_come_to(fds));
 }
 
-/* Who does nothing but wrong is listened to more and more seldom. */
+/* Repeated invalid connections are accepted more and more rarely. */
 static void test_flood(void)
 {
 	u32 complaints = 0;
 	int n;
 
 	bad_vm_begin(0);
-	for (n = 0; n < 12; n++) {	/* no more than may wait to be accepted */
+	for (n = 0; n < 12; n++) {	/* no more than the backlog of accept() */
 		if (vm.front.socket < 0)
 			front_end_connect(&vm.front, vm.socket_path);
 		bad_vm_send(0, 1, 0, NULL, 0, 0);
-		complaints += braid_port_serve(vm.port) < 0;
+		complaints += braid_endpoint_serve(vm.endpoint) < 0;
 		front_end_hang_up(&vm.front);
 	}
 	CHECK(complaints >= 8 && complaints < 12);
@@ -313,8 +316,8 @@ int main(void)
 {
 	bad_vm_init();
 	RUN(test_messages);
-	RUN(test_pieces);
-	RUN(test_deaf);
+	RUN(test_extents);
+	RUN(test_unread_answers);
 	RUN(test_doorbells);
 	RUN(test_lingering);
 	RUN(test_tables);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Guests that break the rules of virtqueues and of the device "trace": some are let go of, some
- * are told so; none does harm.
+ * Guests that break the rules of virtqueues and of the device "trace": some are disconnected, some
+ * get an error; none does harm.
  */
 #include <errno.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static void trouble_of_doorbell(void)
 
 	r->avail->ring[0] = 0xffff;
 	r->avail->idx++;
-	braid_port_ring(vm.port);
+	braid_endpoint_ring(vm.endpoint);
 }
 
 static void change_running(void)
@@ -201,7 +201,7 @@ static void test_queues(void)
 
 /* The device ---------------------------------------------------------------------------------- */
 
-/* What is announced, and what comes of it. The connection stays. */
+/* Announcements and their results. The connection stays. */
 static void test_announcements(void)
 {
 	static const struct {
@@ -234,17 +234,17 @@ static void test_announcements(void)
 		CHECK_EQ(*result, bad[k].result);
 		CHECK(vm.front.pumped < 0 && strstr(braid_failure(), bad[k].why));
 		CHECK(strstr(braid_failure(), "refused"));
-		CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
+		CHECK_EQ(braid_endpoint_map(vm.endpoint, &m), -ENODATA);
 		vm.front.pumped = 0;
 		result = front_end_announce(&vm.front, &good, 1);
 		CHECK(bad_vm_serve() >= 0);
-		CHECK(!braid_port_map(vm.port, &m));
+		CHECK(!braid_endpoint_map(vm.endpoint, &m));
 		braid_mapping_close(m);
 		bad_vm_end();
 	}
 }
 
-/* size= is what the driver is asked for, and all that it gets. */
+/* size= is the size requested from the driver, and its limit. */
 static void test_size(void)
 {
 	const struct braid_virtio_chunk more[2] = { { REGION, 65536 }, { REGION + 131072, 4096 } };
@@ -258,11 +258,11 @@ static void test_size(void)
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(*result, BRAID_VIRTIO_REFUSED);
 	CHECK(strstr(braid_failure(), "more than 65536 bytes, the limit of size="));
-	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
+	CHECK_EQ(braid_endpoint_map(vm.endpoint, &m), -ENODATA);
 	vm.front.pumped = 0;
 	result = front_end_announce(&vm.front, more, 1);
 	CHECK(bad_vm_serve() >= 0);
-	CHECK(!braid_port_map(vm.port, &m));
+	CHECK(!braid_endpoint_map(vm.endpoint, &m));
 	braid_mapping_close(m);
 	bad_vm_end();
 	vm.options = NULL;
@@ -318,7 +318,7 @@ static void test_control(void)
 	bad_vm_end();
 }
 
-/* A second announcement waits behind the first, and is told so in its turn. */
+/* A second announcement waits after the first, and gets its answer in turn. */
 static void test_busy(void)
 {
 	const struct braid_virtio_chunk chunk = { REGION, 8192 };
@@ -344,13 +344,13 @@ static void announce_and_revoke(u64 hold_ns)
 	const struct braid_virtio_chunk chunk = { REGION, 8192 };
 
 	bad_vm_begin(0);
-	((struct braid_vhost_port *)vm.port)->hold_ns = hold_ns;
+	((struct braid_vhost_endpoint *)vm.endpoint)->hold_ns = hold_ns;
 	NEED(front_end_start(&vm.front));
 	front_end_announce(&vm.front, &chunk, 1);
 	front_end_revoke(&vm.front);
 }
 
-/* What is taken back at once is still there for whoever asks for it in time. */
+/* A region that is revoked at once can still be mapped in time. */
 static void test_hold(void)
 {
 	struct braid_mapping *m;
@@ -360,7 +360,7 @@ static void test_hold(void)
 	for (n = 0; n < 100; n++)
 		CHECK(bad_vm_serve() >= 0);
 	CHECK_EQ(front_end_used(&vm.front, BRAID_VIRTIO_CONTROLQ), -1);
-	NEED(!braid_port_map(vm.port, &m));
+	NEED(!braid_endpoint_map(vm.endpoint, &m));
 	CHECK(braid_mapping_gone(m) && m->taken_back);
 	CHECK_EQ(front_end_used(&vm.front, BRAID_VIRTIO_CONTROLQ), -1);
 	braid_mapping_close(m);
@@ -369,16 +369,16 @@ static void test_hold(void)
 	CHECK(vm.front.pumped >= 0);
 	bad_vm_end();
 
-	/* Too late, and not in silence. */
+	/* Too late, and reported. */
 	announce_and_revoke(0);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(front_end_await(&vm.front, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK(vm.front.pumped == -ENODATA && strstr(braid_failure(), "its events are lost"));
-	CHECK_EQ(braid_port_map(vm.port, &m), -ENODATA);
+	CHECK_EQ(braid_endpoint_map(vm.endpoint, &m), -ENODATA);
 	bad_vm_end();
 }
 
-/* Files that can't be what they are said to be. */
+/* Files that cannot be the announced memory. */
 static void test_files(void)
 {
 	struct braid_virtio_chunk chunk = { REGION, REGION_BYTES };
@@ -406,10 +406,11 @@ static void test_files(void)
 	bad_vm_begin(0);
 	NEED(front_end_start(&vm.front));
 	front_end_announce(&vm.front, &chunk, 1);
-	CHECK(bad_vm_serve() >= 0 && !braid_port_map(vm.port, &m) && !ftruncate(vm.region_fd, 0));
+	CHECK(bad_vm_serve() >= 0 && !braid_endpoint_map(vm.endpoint, &m) &&
+	      !ftruncate(vm.region_fd, 0));
 	CHECK_EQ(braid_mapping_identify(m, &(struct braid_superblock){ 0 }), -EFAULT);
 	braid_mapping_close(m);
-	CHECK_EQ(braid_port_map(vm.port, &m), -EFAULT);
+	CHECK_EQ(braid_endpoint_map(vm.endpoint, &m), -EFAULT);
 	bad_vm_end();
 }
 

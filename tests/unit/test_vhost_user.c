@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A guest's region over vhost-user: given, drained, taken back, found again; doorbells; sockets. */
+/* A guest's region over vhost-user: shared, drained, revoked, found again; doorbells; sockets. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_agent/transport/port.h"
+#include "host_agent/transport/endpoint.h"
 #include "host_agent/util/confine.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
@@ -44,10 +44,10 @@ static int turn(void *arg)
 
 static int serve(void *arg)
 {
-	return braid_port_serve(arg);
+	return braid_endpoint_serve(arg);
 }
 
-/* The region lies in chunks whose addresses are in no order. */
+/* The region is in chunks with unsorted addresses. */
 static void world_init(struct world *w)
 {
 	u32 k;
@@ -78,7 +78,7 @@ static bool recording(struct session *s)
 	return s->status.phase == BRAID_PHASE_RECORDING;
 }
 
-static bool gone(struct session *s)
+static bool is_gone(struct session *s)
 {
 	return s->status.phase == BRAID_PHASE_GONE;
 }
@@ -126,7 +126,7 @@ static void test_life(void)
 	CHECK_EQ(*revoked, BRAID_VIRTIO_OK);
 	CHECK(strstr(w.s.last_note, "took its region back"));
 	front_end_hang_up(&w.f);
-	session_until(&w.s, gone);
+	session_until(&w.s, is_gone);
 	session_end(&w.s);
 	CHECK_EQ(w.s.status.events, offered(w.g));
 	CHECK_EQ(w.s.status.lost, 0);
@@ -134,7 +134,7 @@ static void test_life(void)
 	world_free(&w);
 }
 
-/* The agent is started anew: its successor finds the region where it was left. */
+/* The agent is restarted: its successor finds the region at its former place. */
 static void test_restart(void)
 {
 	struct world w;
@@ -167,7 +167,7 @@ static void test_restart(void)
 	world_free(&w);
 }
 
-/* The agent that is started anew finds a guest that waits to be let go of. */
+/* The restarted agent finds a guest that waits for the release. */
 static void test_restart_in_unload(void)
 {
 	struct world w;
@@ -209,7 +209,7 @@ static void replace_vm(struct world *w)
 	w->s = s;
 }
 
-/* The VM dies: all that its guest wrote is read, nothing written. Another one comes. */
+/* The VM dies: all that its guest wrote is read, nothing is written. Another one connects. */
 static void test_death(void)
 {
 	static u8 before[REGION_BYTES];
@@ -224,7 +224,7 @@ static void test_death(void)
 	fake_guest_write(w.g, 0, 700);
 	memcpy(before, w.g->base, REGION_BYTES);
 	front_end_hang_up(&w.f);
-	session_until(&w.s, gone);
+	session_until(&w.s, is_gone);
 	CHECK_EQ(w.s.status.events, 700);
 	CHECK(!memcmp(before, w.g->base, REGION_BYTES));
 	CHECK(strstr(w.s.last_note, "closed the connection"));
@@ -243,7 +243,7 @@ static void test_death(void)
 	world_free(&w);
 }
 
-/* Who is hung up on, and comes back, is read on from where it was: nothing twice. */
+/* A VM that is disconnected and reconnects is read from the same position: no duplicates. */
 static void test_fault(void)
 {
 	static u8 before[REGION_BYTES];
@@ -260,7 +260,7 @@ static void test_fault(void)
 	fake_guest_write(w.g, 0, 250);
 	memcpy(before, w.g->base, REGION_BYTES);
 	NEED(front_end_send(&w.f, &(struct braid_vhost_header){ 99, 1, 0 }, NULL, 0, NULL, 0));
-	session_until(&w.s, gone);
+	session_until(&w.s, is_gone);
 	CHECK_EQ(w.s.status.events, 250);
 	CHECK(!memcmp(before, w.g->base, REGION_BYTES));
 	CHECK(strstr(w.s.last_note, "connection was closed"));
@@ -278,7 +278,7 @@ static void test_fault(void)
 	world_free(&w);
 }
 
-/* A paused VM stops its devices. The answer comes when the region was let go of. */
+/* A paused VM stops its devices. The answer is sent when the region has been released. */
 static void test_pause(void)
 {
 	struct world w;
@@ -305,7 +305,7 @@ static void test_pause(void)
 	world_free(&w);
 }
 
-/* Memory that stays where it is disturbs nobody; else the region is taken up again. */
+/* Memory that stays at its place has no effect; else the region is mapped again. */
 static void test_memory_moves(void)
 {
 	struct world w;
@@ -317,7 +317,7 @@ static void test_memory_moves(void)
 	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
 	session_until(&w.s, recording);
 	fake_guest_write(w.g, 0, 100);
-	w.f.nr_more++;		/* an entry more */
+	w.f.nr_more++;		/* another entry */
 	w.f.more[2] = w.f.more[0];
 	w.f.more[2].guest_address = w.f.more[2].user_address = 1ULL << 40;
 	w.f.more_fds[2] = w.f.more_fds[0];
@@ -341,124 +341,124 @@ static void test_memory_moves(void)
 	world_free(&w);
 }
 
-/* Whoever has a mapping of a former connection closes it before the next one is taken. */
+/* A mapping of a former connection is closed before the next one is made. */
 static void test_port(void)
 {
-	struct pollfd fds[BRAID_PORT_FDS];
+	struct pollfd fds[BRAID_ENDPOINT_FDS];
 	struct braid_mapping *m, *other;
-	struct braid_port *p;
+	struct braid_endpoint *p;
 	struct world w;
 
 	world_init(&w);
-	NEED(!braid_port_open(&p, address));
-	CHECK(braid_port_is_socket(address));
+	NEED(!braid_endpoint_open(&p, address));
+	CHECK(braid_endpoint_is_socket(address));
 	w.f.pump = serve;
 	w.f.pump_arg = p;
-	CHECK_EQ(braid_port_map(p, &m), -ENOTCONN);
+	CHECK_EQ(braid_endpoint_map(p, &m), -ENOTCONN);
 	front_end_connect(&w.f, socket_path);
 	NEED(front_end_start(&w.f));
-	CHECK_EQ(braid_port_map(p, &m), -ENODATA);
+	CHECK_EQ(braid_endpoint_map(p, &m), -ENODATA);
 	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
-	CHECK(braid_port_serve(p) >= 0);
-	NEED(!braid_port_map(p, &m));
+	CHECK(braid_endpoint_serve(p) >= 0);
+	NEED(!braid_endpoint_map(p, &m));
 	CHECK(m->bytes == REGION_BYTES && m->qemu_pid == getpid() && m->fd == -1 && m->writable);
 	CHECK(!memcmp(m->base, w.g->base, REGION_BYTES));
 	CHECK(!braid_mapping_gone(m));
 	front_end_hang_up(&w.f);
-	CHECK_EQ(braid_port_serve(p), 0);
+	CHECK_EQ(braid_endpoint_serve(p), 0);
 	CHECK(braid_mapping_gone(m) && !m->taken_back);
 	CHECK(!memcmp(m->base, w.g->base, REGION_BYTES));
 
 	front_end_connect(&w.f, socket_path);
 	CHECK(front_end_send(&w.f, &(struct braid_vhost_header){ BRAID_VHOST_GET_FEATURES, 1, 0 },
 			     NULL, 0, NULL, 0));
-	CHECK_EQ(braid_port_serve(p), 0);
+	CHECK_EQ(braid_endpoint_serve(p), 0);
 	CHECK_EQ(front_end_receive(&w.f, BRAID_VHOST_GET_FEATURES), 0);
 	braid_mapping_close(m);
-	CHECK_EQ(braid_port_serve(p), 0);
+	CHECK_EQ(braid_endpoint_serve(p), 0);
 	CHECK_EQ(front_end_receive(&w.f, BRAID_VHOST_GET_FEATURES), 1);
 	NEED(front_end_start(&w.f));
-	NEED(!braid_port_map(p, &m));
-	/* Revoked: the buffers come back when it is closed, and not before. */
+	NEED(!braid_endpoint_map(p, &m));
+	/* Revoked: the buffers are returned when it is closed, and not before. */
 	front_end_revoke(&w.f);
-	CHECK(braid_port_serve(p) >= 0);
+	CHECK(braid_endpoint_serve(p) >= 0);
 	CHECK(braid_mapping_gone(m) && m->taken_back);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_CONTROLQ), -1);
-	CHECK_EQ(braid_port_map(p, &other), -ENODATA);
-	CHECK_EQ(poll(fds, braid_port_fds(p, fds), 0), 0);
+	CHECK_EQ(braid_endpoint_map(p, &other), -ENODATA);
+	CHECK_EQ(poll(fds, braid_endpoint_fds(p, fds), 0), 0);
 	braid_mapping_close(m);
-	CHECK_EQ(poll(fds, braid_port_fds(p, fds), 0), 1);
+	CHECK_EQ(poll(fds, braid_endpoint_fds(p, fds), 0), 1);
 	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
 	CHECK_EQ(front_end_await(&w.f, BRAID_VIRTIO_CONTROLQ), 4);
-	braid_port_close(p);
+	braid_endpoint_close(p);
 	world_free(&w);
 }
 
 static void check_doorbells(u64 protocol)
 {
-	struct braid_port *p;
-	struct pollfd fds[BRAID_PORT_FDS];
+	struct braid_endpoint *p;
+	struct pollfd fds[BRAID_ENDPOINT_FDS];
 	struct braid_virtio_notice *notices[2];
 	struct world w;
 	size_t nr;
 	u32 k;
 
 	world_init(&w);
-	NEED(!braid_port_open(&p, address));
+	NEED(!braid_endpoint_open(&p, address));
 	w.f.pump = serve;
 	w.f.pump_arg = p;
 	w.f.protocol |= protocol;
-	CHECK_EQ(braid_port_doorbell(p), 0);
-	CHECK(braid_port_fds(p, fds) == 1 && poll(fds, 1, 0) == 0);
+	CHECK_EQ(braid_endpoint_doorbell(p), 0);
+	CHECK(braid_endpoint_fds(p, fds) == 1 && poll(fds, 1, 0) == 0);
 	front_end_connect(&w.f, socket_path);
 	CHECK(poll(fds, 1, 0) == 1);
 	NEED(front_end_start(&w.f));
-	CHECK_EQ(braid_port_doorbell(p), 1);
-	braid_port_serve(p);
-	nr = braid_port_fds(p, fds);
+	CHECK_EQ(braid_endpoint_doorbell(p), 1);
+	braid_endpoint_serve(p);
+	nr = braid_endpoint_fds(p, fds);
 	CHECK(nr == (protocol ? 1 : 3) && poll(fds, nr, 0) == 0);
 
-	/* The guest rings: told once. */
+	/* The guest rings: reported once. */
 	front_end_kick(&w.f, BRAID_VIRTIO_NOTIFYQ);
 	if (!protocol) {
 		CHECK(poll(fds, nr, 0) == 1);
-		CHECK_EQ(braid_port_serve(p), 1);
+		CHECK_EQ(braid_endpoint_serve(p), 1);
 	} else {
 		CHECK_EQ(w.f.pumped, 1);
 	}
-	CHECK_EQ(braid_port_serve(p), 0);
+	CHECK_EQ(braid_endpoint_serve(p), 0);
 	front_end_kick(&w.f, BRAID_VIRTIO_CONTROLQ);
-	CHECK_EQ(protocol ? w.f.pumped : braid_port_serve(p), 0);
+	CHECK_EQ(protocol ? w.f.pumped : braid_endpoint_serve(p), 0);
 
-	/* We ring: with a buffer for it, or not. */
-	braid_port_ring(p);
+	/* The agent rings, with or without a buffer for it. */
+	braid_endpoint_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), -1);
 	for (k = 0; k < 2; k++) {
 		notices[k] = (void *)front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
 		notices[k]->event = 77;
 	}
-	braid_port_serve(p);
+	braid_endpoint_serve(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), -1);
-	braid_port_ring(p);
+	braid_endpoint_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
 	CHECK_EQ(notices[0]->event, BRAID_VIRTIO_LOOK);
 	CHECK(front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
 	CHECK_EQ(notices[1]->event, 77);
 	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = VRING_AVAIL_F_NO_INTERRUPT;
-	braid_port_ring(p);
+	braid_endpoint_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
 	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
 	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = 0;
 	CHECK(front_end_ask_value(&w.f, BRAID_VHOST_SET_VRING_CALL,
 				  BRAID_VHOST_NO_FD | BRAID_VIRTIO_NOTIFYQ, -1));
 	front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
-	braid_port_ring(p);
+	braid_endpoint_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
 	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
 	CHECK(front_end_stop(&w.f));
-	CHECK_EQ(braid_port_doorbell(p), 0);
-	braid_port_ring(p);
-	braid_port_close(p);
+	CHECK_EQ(braid_endpoint_doorbell(p), 0);
+	braid_endpoint_ring(p);
+	braid_endpoint_close(p);
 	world_free(&w);
 }
 
@@ -474,11 +474,11 @@ static void test_inband(void)
 
 static int try_open(const char *at)
 {
-	struct braid_port *p;
-	int err = braid_port_open(&p, at);
+	struct braid_endpoint *p;
+	int err = braid_endpoint_open(&p, at);
 
 	if (!err)
-		braid_port_close(p);
+		braid_endpoint_close(p);
 	return err;
 }
 
@@ -486,7 +486,7 @@ static void test_addresses(void)
 {
 	static const char *const bad[] = { ",size=", ",size=0", ",size=4095", ",size=2G",
 					   ",size=1T", ",shm=x", ",other=1", NULL };
-	struct braid_port *p;
+	struct braid_endpoint *p;
 	struct stat st;
 	char text[160];
 	u32 k;
@@ -497,12 +497,12 @@ static void test_addresses(void)
 		CHECK_EQ(try_open(text), -EINVAL);
 		CHECK(access(socket_path, F_OK));
 	}
-	NEED(!braid_port_open(&p, address));
+	NEED(!braid_endpoint_open(&p, address));
 	CHECK(!stat(socket_path, &st) && S_ISSOCK(st.st_mode) && !(st.st_mode & 0007));
 	CHECK_EQ(try_open(address), -EADDRINUSE);
-	CHECK_EQ(braid_port_serve(p), 0);	/* that look was somebody who hung up */
-	CHECK_EQ(braid_port_serve(p), 0);
-	braid_port_close(p);
+	CHECK_EQ(braid_endpoint_serve(p), 0);	/* that turn was a client that disconnected */
+	CHECK_EQ(braid_endpoint_serve(p), 0);
+	braid_endpoint_close(p);
 	CHECK(access(socket_path, F_OK));
 }
 
@@ -512,23 +512,23 @@ static int wait_a_little(void *arg)
 	return usleep(100);
 }
 
-/* An agent that has given up all it can, as record does once its sockets are made. */
+/* A fully confined agent, like record once its sockets exist. */
 static void be_confined(void)
 {
 	struct braid_mapping *m = NULL;
-	struct braid_port *p;
+	struct braid_endpoint *p;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	NEED(!braid_port_open(&p, address) && !braid_confine(BRAID_CONFINE_RECORD, NULL));
+	NEED(!braid_endpoint_open(&p, address) && !braid_confine(BRAID_CONFINE_RECORD, NULL));
 	for (;;) {
-		braid_port_serve(p);
-		if (!m && !braid_port_map(p, &m))
+		braid_endpoint_serve(p);
+		if (!m && !braid_endpoint_map(p, &m))
 			braid_store(&m->base[0], 77);
 		if (m && braid_mapping_gone(m)) {
 			braid_mapping_close(m);
 			m = NULL;
 		}
-		braid_port_ring(p);
+		braid_endpoint_ring(p);
 		usleep(100);
 	}
 }

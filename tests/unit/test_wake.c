@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When a writer has the host woken: once for each request, from the mark on, and never unasked. */
+/* When a writer wakes the host: once per request, from the mark on, and never without a request. */
 #include "shared/ring.h"
 #include "tests/unit/check.h"
 
@@ -22,7 +22,7 @@ static void call(const struct braid_wake *wake)
 }
 
 static const struct braid_wake wake = { .mailbox = &mailbox, .call = call };
-static const struct braid_ring_identity nobody_before = {
+static const struct braid_ring_identity first_identity = {
 	.incarnation = 99, .first_position = FIRST_POS, .wake = &wake,
 };
 
@@ -38,7 +38,7 @@ static bool put(void)
 	return at;
 }
 
-/* The counter: a nested event may come in, and be the one that opens a sub-buffer. */
+/* The counter: a nested event may occur, and be the one that opens a sub-buffer. */
 static u64 tick(void)
 {
 	u64 mine = ++now;
@@ -54,8 +54,8 @@ static void start(u32 flags)
 {
 	free(w);
 	w = malloc(braid_writer_bytes(N));
-	braid_ring_map_init(&map, memory, N, SUBBUF, flags);
-	braid_writer_init(w, &map, &nobody_before);
+	braid_ring_map_init(&map, memory, N, SUBBUF, BRAID_PAGE_BYTES, flags);
+	braid_writer_init(w, &map, &first_identity);
 	CHECK_EQ(braid_reader_attach(&r, &map, 99), 0);
 	memset(&mailbox, 0, sizeof(mailbox));
 	calls = 0;
@@ -73,7 +73,7 @@ static u64 opened(void)
 	return braid_position_diff(w->position, FIRST_POS);
 }
 
-/* Until so many sub-buffers are full; false: there is no room. */
+/* Until this many sub-buffers are full; false: no space. */
 static bool fill(u64 full)
 {
 	u64 goal = opened() + full;
@@ -92,7 +92,7 @@ static void drain(void)
 		braid_reader_done(&r, &span, span.to_bytes / 20);
 }
 
-static void nobody_asked(void)
+static void not_requested(void)
 {
 	start(0);
 	CHECK(!fill(2 * N));
@@ -127,7 +127,7 @@ static void from_the_mark_on(u32 permille, u64 full)
 
 static void marks(void)
 {
-	from_the_mark_on(0, 1);		/* one at the least */
+	from_the_mark_on(0, 1);		/* at least one */
 	from_the_mark_on(1, 1);
 	from_the_mark_on(250, 2);
 	from_the_mark_on(500, 4);
@@ -154,7 +154,7 @@ static void once_a_request(u32 flags)
 static void once_consumer(void) { once_a_request(0); }
 static void once_overwrite(void) { once_a_request(BRAID_BUFFER_OVERWRITE); }
 
-/* Who asks when it is too late is told so by what finds no room. */
+/* A late request is served by an event that does not fit. */
 static void asked_when_full(void)
 {
 	start(0);
@@ -193,11 +193,11 @@ static void nested(void)
 	CHECK_EQ(w->nest, 0);
 }
 
-/* A ring that is made anew has answered what it had answered before. */
-static void made_anew(void)
+/* A recreated ring does not answer old requests again. */
+static void recreated(void)
 {
 	struct braid_ring_past past;
-	struct braid_ring_identity who = nobody_before;
+	struct braid_ring_identity who = first_identity;
 
 	start(0);
 	ask(250, 1);
@@ -213,7 +213,7 @@ static void made_anew(void)
 	CHECK_EQ(calls, 2);
 }
 
-/* Slot words that no reader leaves keep it quiet, or break the ring; nothing worse. */
+/* Slot words that no reader writes keep it silent or break the ring, but do no other harm. */
 static void forged_slots(void)
 {
 	u64 k, j;
@@ -232,7 +232,7 @@ static void forged_slots(void)
 int main(void)
 {
 	now = 1000;
-	RUN(nobody_asked);
+	RUN(not_requested);
 	RUN(doorbell_off);
 	RUN(marks);
 	RUN(once_consumer);
@@ -240,7 +240,7 @@ int main(void)
 	RUN(asked_when_full);
 	RUN(reader_keeps_up);
 	RUN(nested);
-	RUN(made_anew);
+	RUN(recreated);
 	RUN(forged_slots);
 	free(w);
 	return VERDICT();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a capture holds: from the recording's start to its stop, and no event more or less. */
+/* A capture has exactly the events from the recording's start to its stop. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/export/line.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
@@ -26,7 +26,7 @@ static const struct fake_params usual = {
 /* A capture, ring by ring. */
 struct reading {
 	struct braid_source *source;
-	u64 before, read, lost, left, after;	/* by its account */
+	u64 before, read, lost, left, after;	/* by its accounting */
 	u64 events, walk_lost;			/* by its pages */
 	u64 first, last;			/* numbers of vCPU 0's events */
 	u32 wrong;
@@ -121,7 +121,7 @@ static void test_before_and_after(void)
 	CHECK_EQ(r.last, 143);
 	braid_source_free(r.source);
 
-	/* The next one takes what this one left, if it is told to. */
+	/* The next recording reads the backlog, if requested. */
 	s.backlog = true;
 	session_begin(&s, region_path, next_path, NULL);
 	session_settle(&s);
@@ -143,7 +143,7 @@ static u32 up_to(u64 *seed, u32 most)
 	return (*seed >> 33) % (most + 1);
 }
 
-/* Some events, or many times more than a ring holds; drained meanwhile or not. */
+/* Some events, or many times more than fit in a ring; drained meanwhile or not. */
 static u64 write_some(struct session *s, u64 *seed, bool turns)
 {
 	u64 sum = 0;
@@ -160,7 +160,7 @@ static u64 write_some(struct session *s, u64 *seed, bool turns)
 	return sum;
 }
 
-/* Whatever is written when: each event is before, read, lost, left or after. */
+/* At any time of writing, each event is before, read, lost, left or after. */
 static void test_random(void)
 {
 	static const u32 flags[] = { 0, BRAID_BUFFER_OVERWRITE, BRAID_BUFFER_ABSOLUTE,
@@ -196,7 +196,7 @@ static void test_random(void)
 	}
 }
 
-static bool is_anew(struct session *s)
+static bool is_restarted(struct session *s)
 {
 	return braid_load(&s->guest->ctl->nr_inits) == 2;
 }
@@ -221,7 +221,7 @@ static void test_driver_comes_later(void)
 	session_settle(&s);
 	braid_store(&s.guest->ctl->begin_anew, 1);
 	fake_guest_start_thread(s.guest);
-	session_until(&s, is_anew);
+	session_until(&s, is_restarted);
 	braid_store(&s.guest->ctl->burst, 9);
 	while (braid_load_acquire(&s.guest->ctl->burst_done) != 9)
 		braid_sleep_ns(500000);
@@ -244,7 +244,7 @@ static bool is_silent(struct session *s)
 	return s->status.silent;
 }
 
-/* A dead guest's last words are for those who ask for them. */
+/* A dead guest's last events are read on request. */
 static void test_silent(void)
 {
 	struct reading r;
@@ -289,8 +289,8 @@ static char *text_of(struct braid_source *source,
 	return text;
 }
 
-/* The numbers that report, --stats and the page print, of a stream with a life before. */
-static void test_all_say_the_same(void)
+/* The counts of report, --stats and the HTML page, of a stream with a former incarnation. */
+static void test_all_agree(void)
 {
 	static const char account[] = "written 33 = read 33 + lost 0 + left 0";
 	struct braid_chunk_window edge = { .edge = BRAID_WINDOW_START, .host_ns = 5000000000 };
@@ -343,7 +343,7 @@ static int record(char *seconds)
 	return braid_cmd_record(sizeof(argv) / sizeof(*argv) - 1, argv);
 }
 
-/* The exit status, the header and the statistics tell of a guest that does not confirm. */
+/* The exit status, the header and the statistics report a guest that does not confirm. */
 static void test_unconfirmed(void)
 {
 	static const char what[] = "did not confirm the event change";
@@ -365,6 +365,40 @@ static void test_unconfirmed(void)
 	CHECK(strstr(text, what));
 	free(text);
 	braid_source_free(source);
+}
+
+/* Whether the agent has sent a command; if not, the guest looks, for the clock. */
+static bool has_sent(struct session *s)
+{
+	const struct braid_mailbox *box = (void *)(s->guest->base +
+		s->guest->sb.sections[BRAID_SECTION_MAILBOX].offset);
+
+	if (braid_load(&box->command_seq) != braid_load(&box->done_seq))
+		return true;
+	fake_guest_look(s->guest);
+	return false;
+}
+
+/* The guest confirms after the agent's last turn, and before the stop. */
+static void test_confirmed_last(void)
+{
+	const struct braid_pattern pattern = { .system = "sched" };
+	struct reading r;
+	struct session s;
+
+	begin(&s, &usual);
+	s.pattern = &pattern;
+	session_begin(&s, region_path, capture_path, NULL);
+	braid_region_source_start(s.source);
+	session_until(&s, has_sent);
+	fake_guest_look(s.guest);
+	braid_region_source_stop(s.source);
+	session_end(&s);
+	CHECK(!s.status.unconfirmed);
+	read_back(&r, capture_path);
+	CHECK(!r.source->streams[0]->unconfirmed);
+	braid_source_free(r.source);
+	fake_guest_free(s.guest);
 }
 
 static void test_no_driver(void)
@@ -424,9 +458,10 @@ int main(void)
 	RUN(test_random);
 	RUN(test_driver_comes_later);
 	RUN(test_silent);
-	RUN(test_all_say_the_same);
+	RUN(test_all_agree);
 	RUN(test_command);
 	RUN(test_unconfirmed);
+	RUN(test_confirmed_last);
 	RUN(test_no_driver);
 	unlink(capture_path);
 	unlink(next_path);

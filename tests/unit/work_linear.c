@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reading a capture takes work in proportion to its size, whatever is in it. Work is counted, not
+ * Reading a capture takes work in proportion to its size, for any content. Work is counted, not
  * timed: this program's objects call a counter at the start of each basic block, so that a count is
- * the same on every machine. Four times as much of anything may take five times the work at most:
+ * the same on every machine. Four times as many items may take at most five times the work:
  * sorting is allowed, a scan for each element is not.
  */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/export/export.h"
-#include "host_agent/source/source.h"
+#include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 #include "shared/schema.h"
@@ -32,7 +32,7 @@ void __sanitizer_cov_trace_pc(void)
 	blocks++;
 }
 
-/* A guest that may have so many vCPUs, and so many buffers. */
+/* A guest with the given number of vCPUs and buffers. */
 static void put_guest(struct braid_capture_writer *w, u32 stream, u32 nr_vcpus, u32 nr_buffers)
 {
 	struct braid_region_params region = {
@@ -96,7 +96,7 @@ static void streams(struct braid_capture_writer *w, u32 n)
 		put_guest(w, k, 1, 1);
 }
 
-/* Pages of all rings in turn. */
+/* Pages of all rings alternately. */
 static void rings(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
@@ -106,7 +106,7 @@ static void rings(struct braid_capture_writer *w, u32 n)
 		put_page(w, k % BRAID_MAX_BUFFERS, k % n / BRAID_MAX_BUFFERS, k / n, k / n, 1);
 }
 
-/* A ring that recordings took in turn; pages that jump from its first part to behind its last. */
+/* A ring that recordings took in turn; pages that jump from its first part to after its last. */
 static void parts(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
@@ -187,13 +187,13 @@ static void put_sample(struct braid_capture_writer *w, u32 vcpu, u64 ns, u64 cou
 		put_all(w, BRAID_CHUNK_CLOCK, &one.sample, sizeof(one.sample));
 }
 
-/* The host's counter, of which guests' offsets are told. */
+/* The host's counter, to which guests' offsets refer. */
 static void put_host_counter(struct braid_capture_writer *w)
 {
 	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 0);
 }
 
-/* No two samples are of one line. */
+/* No two samples are on one line. */
 static void steps(struct braid_capture_writer *w, u32 n)
 {
 	u32 k;
@@ -252,7 +252,7 @@ static void unseen(struct braid_capture_writer *w, u32 n)
 			   1000 + k * 1000000ULL + (k % 2) * 777777777ULL + k / 16 % 2 * 5000000ULL);
 }
 
-/* A file in which each stretch of bytes claims to be a chunk. */
+/* A file in which every part claims to be a chunk. */
 static void forged(struct braid_capture_writer *w, u32 n)
 {
 	struct braid_chunk claim = { .magic = BRAID_CHUNK_MAGIC, .payload_bytes = 512 };
@@ -271,7 +271,7 @@ static void break_file(u32 n)
 {
 	FILE *file = fopen(path, "r+b");
 
-	/* The note's checksum: what it holds is searched for chunks then. */
+	/* The note's checksum: its content is then searched for chunks. */
 	NEED(file && !fseek(file, -(long)(n * sizeof(struct braid_chunk)) - 40, SEEK_END) &&
 	     fputc(0x5a, file) != EOF && !fclose(file));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Times one 16-byte event in our ring and one in the kernel's own, in turns, beside what
- * no ring can do without: a counter read, a copy, a store. Reading the file runs it:
+ * Times one 16-byte event in our ring and one in the kernel's own, alternately, and their
+ * minimum: a counter read, a copy, a store. Reading the file runs it:
  *
  *   cat /sys/kernel/debug/guest_ring     one line for each: name, least counter steps
  */
@@ -15,11 +15,11 @@
 
 #include "guest_driver/compat.h"
 #include "guest_driver/core/buffer.h"
-#include "shared/clock.c"		/* what the slow paths call */
+#include "shared/clock.c"		/* called by the slow paths */
 #include "shared/ring_writer.c"		/* the slow paths, which the driver does not export */
 #include "tracebraid/event.h"
 
-#define EVENTS		64	/* of a batch: short, so that some batch goes undisturbed */
+#define EVENTS		64	/* of a batch: short, so that some batch is not interrupted */
 #define BATCHES		2000
 #define RING_BYTES	(256u << 10)
 
@@ -31,7 +31,7 @@ struct contestant {
 
 static unsigned int batches = BATCHES;
 module_param(batches, uint, 0444);
-MODULE_PARM_DESC(batches, "how many batches of each are timed; the least counts");
+MODULE_PARM_DESC(batches, "number of batches of each that are timed; the shortest counts");
 
 static struct braid_buffer *raw;
 static struct trace_buffer *kernel;
@@ -40,7 +40,7 @@ static int event_id;
 static u64 source[2] = { 1, 2 };
 static u64 plain[3 * EVENTS];
 static u32 plain_at;
-static u64 refused;		/* events that found no way in: they would have cost little */
+static u64 refused;		/* events that were not recorded, which would be too cheap */
 
 static __always_inline void take_floor(void)
 {
@@ -53,7 +53,7 @@ static __always_inline void take_floor(void)
 	WRITE_ONCE(*(u32 *)at, now);
 }
 
-/* As the driver's own probes do it: nothing is called while all is ordinary. */
+/* As in the driver's own probes: no call on the fast path. */
 static __always_inline void take_event(void)
 {
 	struct braid_writer *w;
@@ -113,8 +113,8 @@ static __always_inline void take_kernel(void)
 }
 
 /*
- * A loop of each one's own: a call by pointer would cost all the same, and so flatter the slow.
- * All in one page: an emulator chains no jumps between pages.
+ * A loop for each: a call by pointer would add the same cost to all, which favours the slow ones.
+ * All are in one page, because an emulator does not chain jumps between pages.
  */
 asm(".pushsection .text.batches, \"ax\"; .p2align 12; .popsection");
 #define BATCH(name)				\
@@ -177,7 +177,7 @@ static int guest_ring_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(guest_ring);
 
-/* No module may call ring_buffer_set_clock() by its name; a probe tells where it is. */
+/* ring_buffer_set_clock() is not exported to modules; a kprobe finds its address. */
 static int set_clock(void)
 {
 	struct kprobe probe = { .symbol_name = "ring_buffer_set_clock" };
@@ -224,5 +224,5 @@ static int __init guest_ring_init(void)
 
 module_init(guest_ring_init);
 module_exit(unmake);
-MODULE_DESCRIPTION("Times our ring beside the kernel's");
+MODULE_DESCRIPTION("Times our ring against the kernel's");
 MODULE_LICENSE("GPL");

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does to buffers what a test says, word by word:
+ * Operates on buffers by a test's commands:
  *
  *   echo WORD... > /sys/kernel/debug/buffers/do
- *     alloc NAME KIB FLAGS     a buffer with one event, which is turned on
- *     backup NAME KIB FLAGS    another that takes the first one's events
+ *     alloc NAME KIB FLAGS     a buffer with one event, which is enabled
+ *     backup NAME KIB FLAGS    another, for swap to exchange rings with
  *     record N                 N numbered events on CPU 0
  *     resize KIB | reset | swap | free | freebackup | off | on
- *     peek | done              at CPU 0's next event, and give the role back
+ *     peek | done              CPU 0's next event; release the reader role
  *
- * A write gives the errno that the driver gave.
+ * A write returns the driver's errno.
  *
  *   cat /sys/kernel/debug/buffers/look     CPU 0's numbers, by an iterator, twice
- *   cat /sys/kernel/debug/buffers/take     the same, each looked at and then taken
+ *   cat /sys/kernel/debug/buffers/take     the same, each peeked at and then consumed
  *   cat /sys/kernel/debug/buffers/counts   entries, overruns, dropped, empty
  */
 #include <linux/debugfs.h>
@@ -79,7 +79,7 @@ struct work {
 	int err;
 };
 
-/* Now longer, now shorter. */
+/* Varies the length. */
 static u32 raw_bytes(u64 n)
 {
 	return (n & 1 ? RAW_WORDS : 1) * sizeof(n);
@@ -128,7 +128,7 @@ static int do_peek(void)
 	return min(ret, 0);
 }
 
-/* The number, if the item is as it must be; else 0. */
+/* The number, if the item is valid; else 0. */
 static u64 number_of(const struct braid_item *item)
 {
 	u32 head = raw ? 0 : sizeof(struct braid_record);
@@ -166,7 +166,7 @@ static int look_show(struct seq_file *seq, void *unused)
 		ret = braid_buffer_read(iter, &item);
 		if (ret <= 0 || item.stamp != before.stamp ||
 		    item.lost_before != before.lost_before)
-			seq_puts(seq, "read is not what peek was\n");
+			seq_puts(seq, "read differs from peek\n");
 		show(seq, &item);
 		sum += number_of(&item);
 	}
@@ -174,13 +174,13 @@ static int look_show(struct seq_file *seq, void *unused)
 	while (!ret && braid_buffer_read(iter, &item) > 0)
 		again += number_of(&item);
 	if (ret || again != sum || !braid_buffer_iter_empty(iter))
-		seq_puts(seq, "not the same again\n");
+		seq_puts(seq, "second iteration differs\n");
 	braid_buffer_read_finish(iter);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(look);
 
-/* All at once: a second call, for a longer text, would find nothing. */
+/* All at once: a second call, for a longer text, would find no events. */
 static int take_show(struct seq_file *seq, void *unused)
 {
 	struct braid_item item;
@@ -193,11 +193,11 @@ static int take_show(struct seq_file *seq, void *unused)
 			break;
 		n = number_of(&item);
 		if (item.stamp < stamp)
-			seq_puts(seq, "back in time\n");
+			seq_puts(seq, "times decrease\n");
 		stamp = item.stamp;
 		ret = braid_buffer_consume(buffer, 0, &item);
 		if (ret <= 0 || number_of(&item) != n || item.stamp != stamp)
-			seq_puts(seq, "consume is not what peek was\n");
+			seq_puts(seq, "consume differs from peek\n");
 		show(seq, &item);
 	}
 	if (buffer)
@@ -295,5 +295,5 @@ static void __exit buffers_exit(void)
 
 module_init(buffers_init);
 module_exit(buffers_exit);
-MODULE_DESCRIPTION("Makes and changes buffers for tests");
+MODULE_DESCRIPTION("Creates and changes buffers for tests");
 MODULE_LICENSE("GPL");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the rig itself: if these fail, no other case means anything."""
+"""Cases of the rig itself: if one of these fails, the results of all other cases are meaningless."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from rig import WORKLOAD
 
 @case("rig-boot", usual=("6.1",))
 def rig_boot(ctx):
-    """A guest boots, runs commands, and what they print arrives to the byte."""
+    """A guest boots and runs commands; their output arrives byte for byte."""
     guest = ctx.guest()
     ready = guest.boot()
     ctx.equal(ready.release, ctx.krel, "kernel release")
@@ -26,7 +26,7 @@ def rig_boot(ctx):
     ctx.equal((status, len(data)), (0, 102400), "status and length of binary output")
     ctx.equal(guest.run("md5sum </tmp/blob").split()[0], hashlib.md5(data).hexdigest(), "sum of binary output")
 
-    # All alive at once: each waits for the last one's file.
+    # All run at the same time: each waits for the last one's file.
     many = [guest.bg(f"echo {i}; touch /tmp/go.{i}; until [ -e /tmp/go.7 ]; do usleep 10000; done; exit {i}")
             for i in range(8)]
     ctx.equal([one.wait() for one in many], list(range(8)), "statuses of parallel commands")
@@ -35,7 +35,7 @@ def rig_boot(ctx):
 
 @case("rig-load", usual=("6.1",))
 def rig_load(ctx):
-    """The workload keeps both vCPUs busy, commands get through, hung ones are cut off, and nothing is left behind."""
+    """The workload keeps both vCPUs busy, commands still run, hung ones are killed, and no process is left over."""
     guest = ctx.guest()
     guest.boot()
 
@@ -54,24 +54,24 @@ def rig_load(ctx):
 
     with contextlib.suppress(GuestTimeout):
         guest.sh("sleep 1000", timeout=1)
-        ctx.check(False, "a command that hangs was not cut off")
-    ctx.wait_until(lambda: "sleep 1000" not in guest.run("ps | grep -v grep"), "the end of the command cut off")
+        ctx.check(False, "a command that hangs was not killed")
+    ctx.wait_until(lambda: "sleep 1000" not in guest.run("ps | grep -v grep"), "the end of the killed command")
     ctx.equal(guest.run("ps -o stat= 2>/dev/null | grep -c ^Z; :").strip(), "0", "zombies")
 
 
 @case("rig-reset", usual=("6.1",))
 def rig_reset(ctx):
-    """A guest starts anew by reset, by its own reboot, and after QEMU was killed; what waited is told so."""
+    """A guest restarts by reset, by its own reboot and after QEMU is killed; each pending wait ends with an error."""
     guest = ctx.guest()
     seen = {guest.boot().boot_id}
 
     guest.run("touch /tmp/mark")
     load = guest.bg(WORKLOAD)
     seen.add(guest.reset().boot_id)
-    ctx.equal(guest.sh("ls /tmp/mark")[0], 1, "status of looking for a file of the boot before")
+    ctx.equal(guest.sh("ls /tmp/mark")[0], 1, "status of looking for a file of the previous boot")
     try:
         load.wait()
-        ctx.check(False, "waiting for a command of the boot before has an end")
+        ctx.check(False, "waiting for a command of the previous boot did not fail")
     except GuestReset:
         pass
 
@@ -90,10 +90,10 @@ def rig_reset(ctx):
     guest.cont()
     ctx.wait_until(lambda: guest.epoch > epoch + 1, "the reset")
     seen.add(guest.wait_ready().boot_id)
-    ctx.equal(guest.sh("ls /data/stale")[0], 1, "status of looking for what a stale command makes")
+    ctx.equal(guest.sh("ls /data/stale")[0], 1, "status of looking for a stale command's file")
 
     guest.kill()
-    ctx.check(not guest.alive(), "QEMU lives on after kill()")
+    ctx.check(not guest.alive(), "QEMU still runs after kill()")
     seen.add(guest.boot().boot_id)
     ctx.equal(len(seen), 5, "number of different boot ids")
     guest.quit()
@@ -101,7 +101,7 @@ def rig_reset(ctx):
 
 @case("rig-panic", usual=("6.1",), allow=(r"Kernel panic", r"sysrq"))
 def rig_panic(ctx):
-    """A panic is noticed at once; with panic=0 the guest stays as it fell, and the check of its log says why."""
+    """A panic is noticed at once; with panic=0 the guest halts, and the check of its log reports the panic."""
     guest = ctx.guest()
     guest.boot()
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of buffers that other modules make, change and free."""
+"""Cases of buffers that other modules create, change and free."""
 
 import re
 
@@ -12,19 +12,19 @@ ABSOLUTE, RAW = 2, 4
 
 
 def do(ctx, guest, words, status=0):
-    """One word for the module; status 1: it must be refused."""
+    """Gives the module a command; status 1: it must refuse it."""
     ctx.equal(guest.sh(f"echo {words} > {DO}")[0], status, f"status of {words!r}")
 
 
 def cpu0(guest, name):
-    """Written, read, lost and left of a buffer's first ring."""
+    """The written, read, lost and left counts of a buffer's first ring."""
     line = guest.run(f"cat {ROOT}/{name}/stats").splitlines()[0]
     return tuple(map(int, re.findall(r" (\d+)", line)))
 
 
 @case("buffers", usual=("6.1",), needs=("driver", "module:buffers"))
 def buffers(ctx):
-    """A module makes buffers, resizes, empties, swaps and frees them: counts go on, what does not fit is refused."""
+    """A module creates, resizes, empties, swaps and frees buffers: counts continue; invalid requests are refused."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -44,42 +44,42 @@ def buffers(ctx):
     do(ctx, guest, "resize 256")
     ctx.equal(guest.run(f"cat {ROOT}/mine/buffer_size_kb"), "256\n", "its size")
     do(ctx, guest, "record 5")
-    ctx.equal(cpu0(guest, "mine")[0], 15, "events written, resized in between")
+    ctx.equal(cpu0(guest, "mine")[0], 15, "events written before and after a resize")
     do(ctx, guest, "resize 10000000", 1)
     do(ctx, guest, "record 5")
     do(ctx, guest, "reset")
     do(ctx, guest, "record 1")
-    ctx.equal(cpu0(guest, "mine")[0], 21, "events written, emptied in between")
+    ctx.equal(cpu0(guest, "mine")[0], 21, "events written before and after emptying")
     guest.run(f"echo overwrite > {ROOT}/mine/mode")
     guest.run(f"echo absolute > {ROOT}/mine/mode")
     ctx.check("[overwrite]" in guest.run(f"cat {ROOT}/mine/mode"), "the mode did not change")
-    ctx.equal(guest.sh(f"echo nonsense > {ROOT}/mine/mode")[0], 1, "status of a mode that is none")
+    ctx.equal(guest.sh(f"echo nonsense > {ROOT}/mine/mode")[0], 1, "status of an invalid mode")
     do(ctx, guest, "record 100000")
     ctx.equal(cpu0(guest, "mine")[0], 100021, "events written, lapped")
     do(ctx, guest, "backup spare 256 3")
     ctx.equal(cpu0(guest, "spare")[0], 0, "events of the backup")
     do(ctx, guest, "swap")
-    ctx.equal(cpu0(guest, "spare")[0], 100021, "events of the backup, swapped")
+    ctx.equal(cpu0(guest, "spare")[0], 100021, "events of the backup after a swap")
     do(ctx, guest, "record 3")
-    ctx.equal(cpu0(guest, "mine")[0], 3, "events of the live one")
+    ctx.equal(cpu0(guest, "mine")[0], 3, "events of the live buffer")
     do(ctx, guest, "resize 64", 1)
     do(ctx, guest, "free", 1)
     do(ctx, guest, "swap")
     do(ctx, guest, "resize 64")
     do(ctx, guest, "freebackup")
     do(ctx, guest, "free")
-    ctx.equal(guest.sh(f"ls {ROOT}/mine")[0], 1, "status of looking for it afterwards")
+    ctx.equal(guest.sh(f"ls {ROOT}/mine")[0], 1, "status of looking for the freed buffer")
     guest.run(f"echo 128 > {ROOT}/trace/buffer_size_kb")
     guest.run(f"echo 1 > {ROOT}/trace/events/sched/enable")
     do(ctx, guest, "alloc mine 64 4")
     do(ctx, guest, "record 7")
-    ctx.equal(cpu0(guest, "mine")[0], 100028, "events written in the ring that the name had")
+    ctx.equal(cpu0(guest, "mine")[0], 100028, "events written in the freed buffer's ring")
     guest.run("rmmod buffers && rmmod tracebraid")
 
 
 @case("buffers-recorded", usual=("6.1",), needs=NEEDS + ("module:buffers",))
 def buffers_recorded(ctx):
-    """Buffers are made, resized, emptied and freed while an agent records: every event is in the capture, once."""
+    """Buffers are created, resized, emptied and freed during a recording: each event is in the capture exactly once."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -106,12 +106,12 @@ def buffers_recorded(ctx):
     ctx.equal(len(lines), sum(count for _, count in expected), "events in the report")
     numbers = [line["fields"]["n"] for line in lines if line["event"] == "number"]
     ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers, in order")
-    ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of bytes alone")
+    ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of the buffers that hold bytes")
 
 
 @case("buffers-raced", usual=("6.1",), needs=("driver", "module:storm"), timeout=300)
 def buffers_raced(ctx):
-    """Rings are laid out anew, switched, read, emptied and taken away by everybody at once, under storm."""
+    """Rings are resized, switched, read, emptied and removed concurrently under load: the guest survives."""
     guest = ctx.guest()
     guest.boot()
     load(guest, "ring_size_kb=64")
@@ -119,7 +119,7 @@ def buffers_raced(ctx):
     guest.run(f"echo 1 > {here}/events/storm/storm/enable")
     device = guest.run("basename /sys/bus/pci/drivers/tracebraid/0*").strip()
     driver = "/sys/bus/pci/drivers/tracebraid"
-    # What is refused, because another is at it, is refused: the guest must stay whole.
+    # An operation may be refused while another one is in progress: only the guest's survival matters.
     jobs = [guest.bg(f"for k in $(seq {turns}); do {what}; done 2>/dev/null; true") for turns, what in (
         (30, f"echo 128 > {here}/buffer_size_kb; echo overwrite > {here}/mode; echo 64 > {here}/buffer_size_kb; "
              f"echo consume > {here}/mode"),
@@ -130,7 +130,7 @@ def buffers_raced(ctx):
         storm(guest, 300)
     for job in jobs:
         ctx.equal(job.wait(timeout=200), 0, "status of a loop")
-    # The driver that came anew has all events off.
+    # After the driver is bound again, all events are off.
     guest.run(f"echo 1 > {here}/buffers/enabled; echo 1 > {here}/events/storm/storm/enable; echo > {here}/trace")
     before = [line.split()[2] for line in guest.run(f"cat {here}/stats").splitlines()]
     storm(guest, 100)

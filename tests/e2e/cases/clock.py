@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the clock on emulated guests: how exact and quick it is, and what a stop, a reset and a death do to it."""
+"""Cases of the clock on emulated guests: its error and first fix, and the effects of a stop, a reset and a crash."""
 
 import collections
 import json
@@ -15,31 +15,31 @@ from rig import boot_all
 
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
-ABOUT_NS = 50_000_000  # until a burst comes through, two looks tell how long a counter stood still
-RANK = {0: 0, 2: 1, 1: 2, 3: 3}  # of a storm's contexts: which interrupts which
-# Bursts of events on all CPUs, not too many to judge each.
+ABOUT_NS = 50_000_000  # until a burst succeeds, the time between two looks bounds how long a counter stood still
+RANK = {0: 0, 2: 1, 1: 2, 3: 3}  # of the storm's contexts: a higher level interrupts a lower one
+# Bursts of events on all CPUs, few enough that each can be checked.
 BURSTS = f"until [ -e /tmp/stop ]; do echo 64 4 > {STORM}/run; usleep 5000; done"
 
 
 def raw_ns():
-    """The clock that a capture's times are of."""
+    """The current time of the clock that a capture uses."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def told(ctx, subject, *options):
-    """What `tracebraid clock --json` says of a guest or a capture: an object for each stream."""
+def clock_json(ctx, subject, *options):
+    """The output of `tracebraid clock --json` for a guest or a capture: an object for each stream."""
     return json.loads(ctx.run_agent("clock", "--json", *options, subject).stdout)["streams"]
 
 
 def complaint(ctx, *arguments):
-    """The one line that `tracebraid clock` refuses with."""
+    """The one line with which `tracebraid clock` refuses its arguments."""
     done = ctx.run_agent("clock", *arguments, status=1)
-    ctx.equal((done.stdout, done.stderr.count("\n")), ("", 1), f"what is said beside the complaint {done.stderr!r}")
+    ctx.equal((done.stdout, done.stderr.count("\n")), ("", 1), f"standard output, beside the error {done.stderr!r}")
     return done.stderr
 
 
 def events_in(lines, stream):
-    """The events of a stream."""
+    """A stream's events."""
     return [line for line in lines if line["type"] == "event" and line["stream"] == stream]
 
 
@@ -48,25 +48,25 @@ def check_rings(ctx, events):
     last = {}
     for event in events:
         seq, ns = last.get(event["cpu"], (-1, 0))
-        ctx.check(event["seq"] > seq and event["ns"] >= ns, f"{event} is behind number {seq} of {ns} ns")
+        ctx.check(event["seq"] > seq and event["ns"] >= ns, f"{event} follows number {seq} of {ns} ns")
         last[event["cpu"]] = event["seq"], event["ns"]
 
 
-# What each vCPU's ring had counted at some moment: what is before that number was written by `before_ns` of host time,
-# and what comes behind it was not before `behind_ns`.
-Mark = collections.namedtuple("Mark", "written before_ns behind_ns")
+# Each vCPU ring's event count at some moment: events before that number were written by host time `before_ns`,
+# and events from that number on were written at or after `after_ns`.
+Mark = collections.namedtuple("Mark", "written before_ns after_ns")
 
 
 def counts(ctx, guest):
-    """The events that each vCPU's ring has counted."""
+    """The number of events that each vCPU's ring has counted."""
     rings = json.loads(ctx.run_agent("stat", "--json", guest.shm).stdout)["rings"]
     return {ring["cpu"]: ring["written"] for ring in rings if ring["buffer"] == "trace"}
 
 
 def first_counted_later(events, mark):
-    """Of each vCPU: the first number that cannot have been in flight at a mark.
+    """For each vCPU, the first number that cannot have been in flight at a mark.
 
-    What is begun in a context and not yet counted holds up what is written in contexts that interrupt it.
+    An event that a context has reserved but not committed delays the count of events in contexts that interrupt it.
     """
     ends, outer = {}, {}
     for event in events:
@@ -80,20 +80,20 @@ def first_counted_later(events, mark):
 
 
 def misplaced(events, marks, moved_ns=0):
-    """Events that are surely on the wrong side of a mark, or where there was none, if all were moved by so much."""
+    """Events that, moved by moved_ns, are certainly on the wrong side of a mark, or between its two times."""
     wrong = []
     later = [first_counted_later(events, mark) for mark in marks]
     for event in events:
         early, late = event["ns"] + moved_ns - event["bound_ns"], event["ns"] + moved_ns + event["bound_ns"]
         for mark, counted_later in zip(marks, later):
-            if (early > mark.before_ns and (event["seq"] < mark.written[event["cpu"]] or late < mark.behind_ns) or
-                    late < mark.behind_ns and event["seq"] >= counted_later[event["cpu"]]):
+            if (early > mark.before_ns and (event["seq"] < mark.written[event["cpu"]] or late < mark.after_ns) or
+                    late < mark.after_ns and event["seq"] >= counted_later[event["cpu"]]):
                 wrong.append((event, mark))
     return wrong
 
 
 def check_placed(ctx, events, marks, noticed_ns):
-    """No event is on the wrong side of a mark; and some would be, were all moved by noticed_ns."""
+    """Checks that no event is on the wrong side of a mark, and that some would be if all were moved by noticed_ns."""
     wrong = misplaced(events, marks)
     ctx.check(not wrong, f"{len(wrong)} of {len(events)} events are on the wrong side of a mark: {wrong[:3]}")
     for moved_ns in (-noticed_ns, noticed_ns):
@@ -102,20 +102,21 @@ def check_placed(ctx, events, marks, noticed_ns):
 
 @case("clock-idle", usual=("6.12",), needs=NEEDS)
 def clock_idle(ctx):
-    """An idle guest's clock has a bound, live and from a capture; what has no clock is refused."""
+    """An idle guest's clock has a bound, live and from a capture; a path or name without a clock is refused."""
     guest = up(ctx)
-    (stream,) = told(ctx, guest.shm, "-t", "4")
+    (stream,) = clock_json(ctx, guest.shm, "-t", "4")
     ctx.equal(stream["source"], "exchange", "the clock's source")
     ctx.equal(len(stream["epochs"]), 1, "epochs")
     figures = {name: stream[f"bound_{name}_ns"] for name in ("median", "p99", "worst")}
     figures["shortest"] = stream["exchange"]["shortest_ns"]
-    print(f"     bounds and shortest crossing in ns: {figures}")
-    # No crossing bounds a time better than by half of its own length.
+    print(f"     bounds and shortest round trip in ns: {figures}")
+    # No round-trip sample bounds a time better than by half of its own length.
     ctx.check(figures["shortest"] // 2 <= figures["median"] <= figures["p99"] <= figures["worst"],
-              f"bounds and shortest crossing: {figures}")
+              f"bounds and shortest round trip: {figures}")
     text = ctx.run_agent("clock", "-t", "0.5", guest.shm).stdout
     ctx.check(re.search(r"^host: times are of mono_raw; .*^g1: exchange \(.*\), bound: median [\d.]+ .s, .*"
-                        r"^  exchange: \d+ crossings", text, re.MULTILINE | re.DOTALL), f"the text says:\n{text}")
+                        r"^  exchange: \d+ round-trip samples",
+                        text, re.MULTILINE | re.DOTALL), f"the text says:\n{text}")
 
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
@@ -123,7 +124,7 @@ def clock_idle(ctx):
     ctx.check(f"already being recorded, by process {agent.pid};" in refused, f"of a guest that is recorded: {refused}")
     storm(guest, 100)
     stop_recorder(ctx, agent)
-    (stream,) = told(ctx, capture)
+    (stream,) = clock_json(ctx, capture)
     ctx.equal((stream["stream"], stream["source"]), ("g1", "exchange"), "the capture's stream and its source")
     ctx.check(re.search(r"^g1: exchange \(.*\), bound: ", ctx.run_agent("clock", capture).stdout, re.MULTILINE),
               "the capture's clock in text")
@@ -131,18 +132,19 @@ def clock_idle(ctx):
     for subject in ("no-such-guest", ctx.dir / "no-such.braid"):
         ctx.check(f"{subject}: no such file or region; `tracebraid list` shows" in complaint(ctx, subject),
                   f"of {subject}: {complaint(ctx, subject)}")
-    ctx.check("not a region" in complaint(ctx, guest.console_path), "a file that is neither is taken")
-    ctx.check("not a number of seconds" in complaint(ctx, "-t", "soon", guest.shm), "a time that is none is taken")
+    ctx.check("not a region" in complaint(ctx, guest.console_path),
+              "a file that is neither region nor capture is accepted")
+    ctx.check("not a duration" in complaint(ctx, "-t", "soon", guest.shm), "an invalid time is accepted")
 
 
 # A stop ------------------------------------------------------------------------------------------------------------
 
-# Host times around a stop: before it was asked for, when it was done; before going on was asked for, when it was done.
+# Host times around a stop: before it was requested, when it was done; before resuming was requested, when it was done.
 Pause = collections.namedtuple("Pause", "asked stopped resuming resumed mark")
 
 
 def pause(ctx, guest, until, what):
-    """Stops a guest till until() is true of the moment when it stood; a Pause."""
+    """Stops a guest until until() is true of the time at which it had stopped; returns a Pause."""
     asked = raw_ns()
     guest.stop()
     stopped = raw_ns()
@@ -154,15 +156,15 @@ def pause(ctx, guest, until, what):
 
 
 def run_on(ctx, guest, seconds):
-    """Waits till a guest has run for so long, by its own counter."""
+    """Waits until a guest has run for so many seconds of its own counter."""
     begun = ctx.wait_until(lambda: cells.look(guest.shm), "a look of the guest")[1]
     wanted = begun + seconds * cells.counter_hz(guest.shm)
-    ctx.wait_until(lambda: (cells.look(guest.shm) or (0, 0))[1] > wanted, "the guest to go on")
+    ctx.wait_until(lambda: (cells.look(guest.shm) or (0, 0))[1] > wanted, "the guest to continue")
 
 
 def check_pauses(ctx, capture, lines, stream, pauses):
-    """The clock knows of each stop and of nothing else, and no event is on the wrong side."""
-    epochs = next(one for one in told(ctx, capture) if one["stream"] == stream)["epochs"]
+    """Checks that the clock has one more epoch per stop, and that no event is on the wrong side of a stop."""
+    epochs = next(one for one in clock_json(ctx, capture) if one["stream"] == stream)["epochs"]
     ctx.equal([(one["cause"], one["vcpu"]) for one in epochs], [("", None)] + [(STOOD_STILL, None)] * len(pauses),
               f"{stream}'s epochs")
     notes = [line["text"] for line in lines if line["type"] == "note" and line["stream"] == stream and
@@ -174,7 +176,7 @@ def check_pauses(ctx, capture, lines, stream, pauses):
         for stood, what in ((epoch["step_ns"], "epoch"), (float(found[1]) * SECOND, "note")):
             least, most = one.resuming - one.stopped, one.resumed - one.asked
             ctx.check(least - ABOUT_NS <= stood <= most + ABOUT_NS,
-                      f"{stream}'s {what} has {stood} ns for a stop of {least} to {most} ns")
+                      f"{stream}'s {what} reports {stood} ns for a stop of {least} to {most} ns")
     events = events_in(lines, stream)
     check_rings(ctx, events)
     if pauses:
@@ -184,7 +186,7 @@ def check_pauses(ctx, capture, lines, stream, pauses):
 
 @case("clock-stop", usual=("6.1",), needs=NEEDS)
 def clock_stop(ctx):
-    """A guest is stopped twice while it is recorded: an epoch for each, no event in between; its neighbour has one."""
+    """A guest is stopped twice during a recording: each stop starts an epoch; another guest keeps a single epoch."""
     alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
     boot_all([alpha, beta])
     for guest in (alpha, beta):
@@ -194,7 +196,8 @@ def clock_stop(ctx):
     jobs = [guest.bg(BURSTS) for guest in (alpha, beta)]
 
     run_on(ctx, alpha, 1)
-    pauses = [pause(ctx, alpha, lambda _: "alpha: the guest has been silent since" in agent.output(), "the agent to miss it")]
+    pauses = [pause(ctx, alpha, lambda _: "alpha: the guest has been silent since" in agent.output(),
+                    "the agent to report it silent")]
     run_on(ctx, alpha, 1.5)
     pauses.append(pause(ctx, alpha, lambda stopped: raw_ns() > stopped + SECOND, "a second of host time"))
     run_on(ctx, alpha, 1.5)
@@ -210,29 +213,30 @@ def clock_stop(ctx):
     for guest in (alpha, beta):
         check_storm(ctx, lines, guest.name, offered_by(guest))
     ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
-    for stream in told(ctx, capture):
+    for stream in clock_json(ctx, capture):
         figures = {key: stream[key] for key in ("bound_median_ns", "bound_p99_ns", "bound_worst_ns")}
         print(f"     {stream['stream']}: {figures}")
         if stream["stream"] == "beta":
             stood = min(one.resuming - one.stopped for one in pauses)
-            ctx.check(stream["bound_p99_ns"] < stood // 10, f"beta pays for alpha's stops of {stood} ns: {figures}")
+            ctx.check(stream["bound_p99_ns"] < stood // 10,
+                      f"beta's clock is affected by alpha's stops of {stood} ns: {figures}")
 
 
 # A reset -----------------------------------------------------------------------------------------------------------
 
 @case("clock-reset", usual=("6.12",), needs=NEEDS)
 def clock_reset(ctx):
-    """A guest is reset amid its events and boots again: two streams, each with its clock and on its side of that."""
+    """A guest is reset under load: two streams, each with its own clock, one before and one after the reset."""
     guest = up(ctx)
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
     guest.bg(BURSTS)
     ctx.wait_until(lambda: offered_by(guest) > 5000, "5000 events of the first boot")
-    amid = raw_ns()
+    before_reset = raw_ns()
     written = counts(ctx, guest)
-    mark = Mark(written, raw_ns(), amid)
+    mark = Mark(written, raw_ns(), before_reset)
     ctx.wait_until(lambda: all(now > written[cpu] + 1000 for cpu, now in counts(ctx, guest).items()),
-                   "1000 more of each vCPU")
+                   "1000 more events of each vCPU")
     asked, epoch = raw_ns(), guest.epoch
     guest.qmp("system_reset")
     guest.wait_event("RESET")
@@ -248,8 +252,8 @@ def clock_reset(ctx):
     check_order(ctx, lines)
     streams = [line for line in lines if line["type"] == "stream"]
     ctx.equal([(one["clock"], one["epochs"]) for one in streams], [("exchange", 1)] * 2, "each boot's clock and epochs")
-    ctx.equal([(one["source"], len(one["epochs"])) for one in told(ctx, capture)], [("exchange", 1)] * 2,
-              "the same, as clock tells")
+    ctx.equal([(one["source"], len(one["epochs"])) for one in clock_json(ctx, capture)], [("exchange", 1)] * 2,
+              "the same, as `clock` reports")
     notes = [at for at, line in enumerate(lines) if line["type"] == "note" and "the guest rebooted" in line["text"]]
     ctx.equal(len(notes), 1, "notes that the guest rebooted")
     first, second = ([line for line in part if line["type"] == "event"] for part in
@@ -263,32 +267,32 @@ def clock_reset(ctx):
     begins = min(event["ns"] + event["bound_ns"] for event in second)
     print(f"     the first boot's last event {reset - ends} ns before the reset was done, the second's first one "
           f"{begins - asked} ns after it was asked for; bounds {[one['bound_ns'] for one in streams]}")
-    ctx.check(ends <= reset, f"an event of the first boot lies {ends - reset} ns behind the reset")
+    ctx.check(ends <= reset, f"an event of the first boot lies {ends - reset} ns after the reset")
     ctx.check(begins >= asked, f"an event of the second boot lies {asked - begins} ns before the reset")
     check_accounts(ctx, capture)
 
 
 # A death -----------------------------------------------------------------------------------------------------------
 
-# What the host's clocks were around some of a guest's work: raw before and after, wall time before and after.
+# The host's clocks around some of a guest's work: raw time before and after, wall time before and after.
 Span = collections.namedtuple("Span", "raw_from raw_to wall_from wall_to first last")
 
 
 def span_of(guest, events, first):
-    """Has the storm run; a Span, with the numbers of the tasks' events."""
+    """Runs the storm; returns a Span with the numbers of the tasks' events."""
     raw_from, wall_from = raw_ns(), time.time_ns()
     storm(guest, events)
     return Span(raw_from, raw_ns(), wall_from, time.time_ns(), first, first + events - 1)
 
 
 def set_wall_time(guest):
-    """Gives a guest the host's wall time: its own is off by a second or two, since its RTC tells whole ones."""
+    """Sets a guest's wall time to the host's: it is off by a second or two, because its RTC counts whole seconds."""
     due = math.ceil(time.time() + 0.5)
     guest.run(f"usleep {int((due - time.time()) * 1e6)}; date -s @{due}")
 
 
 def check_spans(ctx, events, spans, ends, clock):
-    """Each event lies within a second of when it was written; prints how far off they are at worst."""
+    """Checks that each event's time is within a second of its recording; prints the largest error."""
     ctx.check(all(event["bound_ns"] is None for event in events), f"by {clock}, an event has a bound")
     worst = 0
     for one in spans:
@@ -303,7 +307,7 @@ def check_spans(ctx, events, spans, ends, clock):
 
 @case("clock-dead", usual=("6.1",), needs=NEEDS)
 def clock_dead(ctx):
-    """A guest dies before any agent came: wall times say when its events were, and nobody vouches for that."""
+    """A guest that died before an agent started is placed by wall time, within a second and without an error bound."""
     guest = ctx.guest()
     guest.boot()
     set_wall_time(guest)
@@ -311,22 +315,23 @@ def clock_dead(ctx):
     guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
     spans = [span_of(guest, 500, 1)]
     seen = cells.walls(guest.shm)
-    ctx.wait_until(lambda: cells.walls(guest.shm) >= seen + 2, "the guest to tell its wall time twice")
+    ctx.wait_until(lambda: cells.walls(guest.shm) >= seen + 2, "the guest to publish its wall time twice")
     spans.append(span_of(guest, 500, 501))
     offered = offered_by(guest)
     guest.kill()
     before = region_accounts(ctx, guest)
     ctx.run_agent("clock", "-t", "0.5", guest.shm)
-    ctx.equal(region_accounts(ctx, guest), before, "the region's accounts, after its clock was asked for")
+    ctx.equal(region_accounts(ctx, guest), before, "the region's accounts after a query of its clock")
 
     capture = ctx.dir / "x.braid"
     agent = ctx.agent("record", "-r", guest.shm, "-t", "1", "--backlog", "-o", capture)
-    ctx.equal(agent.wait(), 3, f"status of the recorder, which said:\n{agent.output()}\n")
-    (stream,) = told(ctx, capture)
+    ctx.equal(agent.wait(), 3, f"status of the recorder, which printed:\n{agent.output()}\n")
+    (stream,) = clock_json(ctx, capture)
     ctx.equal([stream[key] for key in ("source", "bound_median_ns", "bound_p99_ns", "bound_worst_ns")],
               ["pairs", None, None, None], "the clock's source and bounds")
     text = ctx.run_agent("clock", capture).stdout
-    for part in ("g1: pairs (no crossings), bound: median unknown", "exchange: no:", "timestamps have no error bound"):
+    for part in ("g1: pairs (no round-trip samples), bound: median unknown", "exchange: no:",
+                 "timestamps have no error bound"):
         ctx.check(part in text, f"the text lacks {part!r}:\n{text}")
 
     for clock, ends in (("host", ("raw_from", "raw_to")), ("realtime", ("wall_from", "wall_to"))):
@@ -343,7 +348,7 @@ def clock_dead(ctx):
 # The first fix -----------------------------------------------------------------------------------------------------
 
 def wait_unwatched(ctx, guest):
-    """Waits until a guest looks for an agent as seldom as where there is none."""
+    """Waits until a guest looks for an agent at the low rate that it has without one."""
     seldom = cells.counter_hz(guest.shm) * 40 // 1000
     looks = {}
 
@@ -353,17 +358,17 @@ def wait_unwatched(ctx, guest):
             looks[look[0]] = look[1]
         return any(looks.get(which + 1, 0) - counter > seldom for which, counter in looks.items())
 
-    ctx.wait_until(found, "two looks far from each other")
+    ctx.wait_until(found, "two looks that are far apart")
 
 
 @case("clock-first", usual=("6.12",), needs=NEEDS)
 def clock_first(ctx):
-    """A guest that was not watched has its clock tied to the host's by a short recording already."""
+    """A guest that no agent has measured before gets its first clock fix within a short recording."""
     guest = up(ctx)
     wait_unwatched(ctx, guest)
     capture = ctx.dir / "x.braid"
     ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
-    (stream,) = told(ctx, capture)
+    (stream,) = clock_json(ctx, capture)
     ctx.equal(stream["source"], "exchange", "the clock's source")
     print(f"     first fix {stream['exchange']['first_fix_ns']} ns after the start, "
           f"median bound {stream['bound_median_ns']} ns")
@@ -374,24 +379,25 @@ UNSTABLE = "the guest's kernel has marked its TSC unstable"
 
 
 def check_unstable(ctx, guest, capture, notes):
-    """The kernel log says it once; so does the clock of the capture; the report has so many notes of it."""
-    ctx.equal(guest.run("dmesg").count("tracebraid: this kernel has marked the TSC unstable; "), 1, "lines of the driver")
-    (stream,) = told(ctx, capture)
-    ctx.equal(stream["tsc_unstable"], True, "what the capture's clock says in JSON")
-    # An emulated counter's law is the host's counter.
+    """Checks that the kernel log and the capture's clock report it once, and the report in `notes` notes."""
+    ctx.equal(guest.run("dmesg").count("tracebraid: this kernel has marked the TSC unstable; "), 1,
+              "lines of the driver")
+    (stream,) = clock_json(ctx, capture)
+    ctx.equal(stream["tsc_unstable"], True, "the clock of the capture in JSON")
+    # An emulated counter's model is the host's counter.
     ctx.check(f"\n  {UNSTABLE}; the error bounds do not depend on that\n" in ctx.run_agent("clock", capture).stdout,
-              "what the capture's clock says")
+              "the clock of the capture")
     ctx.equal(ctx.run_agent("report", capture).stdout.count(f"NOTE {UNSTABLE}; "), notes, "notes")
 
 
 @case("clock-unstable", usual=("6.12",), needs=NEEDS + ("module:unstable",))
 def clock_unstable(ctx):
-    """A TSC that the guest's kernel marks unstable, at boot or while it is recorded, is told by all that shows its clock."""
+    """A TSC that the guest's kernel marks unstable, at boot or during a recording, is reported with its clock."""
     guest = up(ctx)
     capture = ctx.dir / "meanwhile.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
     storm(guest, 100)
-    ctx.check(UNSTABLE not in agent.output(), "a TSC that is not unstable is told to be")
+    ctx.check(UNSTABLE not in agent.output(), "a stable TSC is reported as unstable")
     guest.insmod("unstable")
     agent.wait_line(UNSTABLE)
     stop_recorder(ctx, agent)
@@ -401,13 +407,13 @@ def clock_unstable(ctx):
     capture = ctx.dir / "before.braid"
     ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.5", "-o", capture)
     check_unstable(ctx, guest, capture, 0)
-    (stream,) = told(ctx, guest.shm, "-t", "0.5")
-    ctx.equal(stream["tsc_unstable"], True, "what the running guest's clock says")
+    (stream,) = clock_json(ctx, guest.shm, "-t", "0.5")
+    ctx.equal(stream["tsc_unstable"], True, "the clock of the running guest")
 
 
 @case("clock-isolated", usual=("6.12",), needs=("driver", "agent"))
 def clock_isolated(ctx):
-    """The clock exchange leaves an isolated vCPU alone, unless the driver's parameter says otherwise."""
+    """The clock exchange does not run on an isolated vCPU, unless the driver's parameter allows it."""
     guest = ctx.guest(append="isolcpus=1 nohz_full=1")
     guest.boot()
     guest.insmod("tracebraid")
@@ -420,4 +426,5 @@ def clock_isolated(ctx):
     for allowed in (0, 1):
         guest.run(f"echo {allowed} > /sys/module/tracebraid/parameters/clock_isolated")
         ctx.run_agent("record", "-r", guest.shm, "-t", "1", "-o", ctx.dir / f"{allowed}.braid")
-        ctx.equal(migrations() > first, bool(allowed), f"whether the poll thread has moved, with clock_isolated={allowed}")
+        ctx.equal(migrations() > first, bool(allowed),
+                  f"whether the poll thread has moved, with clock_isolated={allowed}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of ivshmem-doorbell: who is woken, by whom, and when not."""
+"""Cases of ivshmem-doorbell: which side wakes the other, and when it does not."""
 
 from doorbell import Server, device
 from harness import case
@@ -10,14 +10,14 @@ MIB = 1 << 20
 
 
 def interrupts(guest):
-    """How often the device has interrupted the guest."""
+    """The number of the device's interrupts in the guest."""
     lines = [line for line in guest.run("cat /proc/interrupts").splitlines() if line.endswith("tracebraid")]
     return sum(int(word) for line in lines for word in line.split()[1:1 + guest.smp])
 
 
 @case("doorbell-driver", usual=("6.1",), needs=NEEDS)
 def doorbell_driver(ctx):
-    """The driver rings when it was asked to, once for each wish and ring, and an interrupt makes it look."""
+    """The driver rings when asked to, once for each request and ring, and an interrupt makes it read the mailbox."""
     server = Server(ctx.dir / "socket", ctx.dir / "region", 4 * MIB)
     guest = ctx.guest(shm=None, qemu_args=device(ctx.dir / "socket"))
     guest.boot()
@@ -26,20 +26,20 @@ def doorbell_driver(ctx):
     rings = guest.smp
 
     storm(guest, 5000)
-    ctx.equal(server.take_rings(), 0, "rings that nobody asked for")
+    ctx.equal(server.take_rings(), 0, "rings without a request")
     server.ask(125)
     storm(guest, 5000)
     woken = [server.take_rings()]
-    ctx.check(1 <= woken[0] <= rings, f"rings for one wish: {woken[0]}")
+    ctx.check(1 <= woken[0] <= rings, f"rings for one request: {woken[0]}")
     storm(guest, 5000)
-    ctx.equal(server.take_rings(), 0, "more rings for the same wish")
+    ctx.equal(server.take_rings(), 0, "more rings for the same request")
     server.ask(1000)
     storm(guest, 5000)
-    ctx.check(1 <= server.take_rings() <= rings, "no ring for a second wish")
+    ctx.check(1 <= server.take_rings() <= rings, "no ring for a second request")
     server.ask(125)
-    server.ask_not()
+    server.withdraw()
     storm(guest, 5000)
-    ctx.equal(server.take_rings(), 0, "rings after the wish was taken back")
+    ctx.equal(server.take_rings(), 0, "rings after the request was withdrawn")
 
     before = interrupts(guest)
     answered = server.command()
@@ -47,14 +47,14 @@ def doorbell_driver(ctx):
     ctx.wait_until(answered, "the answer to a command")
     ctx.wait_until(lambda: interrupts(guest) > before, "the interrupt to be counted")
     guest.run("rmmod storm; rmmod tracebraid")
-    server.ring()  # nobody is there
+    server.ring()  # no agent runs
     guest.quit()
     server.close()
 
 
 @case("doorbell", usual=("6.12",), needs=NEEDS)
 def doorbell(ctx):
-    """The agent is the server: recorded to the event; and its memory is still read when the server is gone."""
+    """The agent is the ivshmem server and records every event; after it has ended, the memory is read by polling."""
     capture, region, socket = ctx.dir / "x.braid", ctx.dir / "region", ctx.dir / "socket"
     agent = start_recorder(ctx, "-r", f"ivshmem-doorbell:{socket},shm={region},name=g1", "-e", "storm", "-o", capture)
     guest = ctx.guest(shm=None, qemu_args=device(socket))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the driver alone: what a guest's user sees of it."""
+"""Cases of the driver alone, as a user in the guest sees it."""
 
 import re
 
 import kit
+import machines
 from doorbell import device
 from harness import case
 from rig import WORKLOAD
@@ -11,23 +12,24 @@ from rig import WORKLOAD
 TREE = "/sys/kernel/debug/tracebraid/trace"
 
 
-@case("driver-load", usual=("6.12",), needs=("driver",))
+@case("driver-load", usual=("6.12",), needs=("driver",), arm64=True)
 def driver_load(ctx):
-    """The driver binds, lists every event with the kernel's own format, and can be loaded again and again."""
+    """The driver binds, lists every event with the kernel's own format, and can be reloaded repeatedly."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
     ctx.check("2 rings of" in guest.run("dmesg | grep tracebraid"), "no message about the rings")
     for event in ("sched/sched_switch", "irq/softirq_entry", "timer/hrtimer_start", "raw_syscalls/sys_enter",
-                  "signal/signal_generate", "task/task_newtask", "exceptions/page_fault_user", "kmem/kmalloc"):
+                  "signal/signal_generate", "task/task_newtask", "kmem/kmalloc",
+                  *("exceptions/page_fault_user",) * (guest.machine is machines.X86)):
         strip = "sed 's/^ID: .*//'"
         ours = guest.run(f"{strip} {TREE}/events/{event}/format")
         theirs = guest.run(f"{strip} /sys/kernel/tracing/events/{event}/format")
         ctx.equal(ours, theirs, f"format of {event}")
     ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "0\n", "sched_switch at first")
     guest.run(f"echo 1 > {TREE}/events/sched/sched_switch/enable")
-    ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "1\n", "sched_switch once on")
-    ctx.equal(guest.run(f"cat {TREE}/buffers/enabled"), "1\n", "the buffer's switch")
+    ctx.equal(guest.run(f"cat {TREE}/events/sched/sched_switch/enable"), "1\n", "sched_switch after it is enabled")
+    ctx.equal(guest.run(f"cat {TREE}/buffers/enabled"), "1\n", "the buffer's state")
     for _ in range(3):
         guest.run("rmmod tracebraid")
         guest.insmod("tracebraid")
@@ -36,7 +38,7 @@ def driver_load(ctx):
 
 @case("driver-write-back", usual=("6.1",), needs=("driver",))
 def driver_write_back(ctx):
-    """The shared pages are mapped write-back: the page attribute table holds no other wish for them."""
+    """The shared pages are mapped write-back: the page attribute table has no other memory type for them."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -50,7 +52,7 @@ def driver_write_back(ctx):
 
 @case("driver-unload-under-load", usual=("6.1",), needs=("driver",))
 def driver_unload_under_load(ctx):
-    """Events of the hottest paths on, both vCPUs busy: unload and load again."""
+    """The driver is unloaded and reloaded with events of hot paths enabled and both vCPUs busy."""
     guest = ctx.guest(thread="single")
     guest.boot()
     load = guest.bg(WORKLOAD)
@@ -62,11 +64,11 @@ def driver_unload_under_load(ctx):
 
 @case("driver-bar-too-small", usual=("6.12",), needs=("driver",))
 def driver_bar_too_small(ctx):
-    """A BAR that can't hold the layout is refused, with the size needed; so is one with strange content."""
+    """A BAR that is too small for the layout is refused with the required size; so is one with foreign content."""
     guest = ctx.guest(shm_size="1M")
     guest.boot()
     guest.insmod("tracebraid")
-    ctx.check("KiB plus room for rings are needed" in guest.run("dmesg"), "no message names the size needed")
+    ctx.check("KiB plus its rings; use 16M" in guest.run("dmesg"), "no message names the size needed")
     guest.run("rmmod tracebraid")
     guest.quit()
 
@@ -75,8 +77,8 @@ def driver_bar_too_small(ctx):
     guest = ctx.guest("g2", shm=shm)
     guest.boot()
     guest.insmod("tracebraid")
-    ctx.check("holds something that is not a trace" in guest.run("dmesg"), "strange content was taken")
-    ctx.check(shm.read_bytes()[:8] == b"precious", "strange content was written over")
+    ctx.check("contains data other than a trace" in guest.run("dmesg"), "foreign content was accepted")
+    ctx.check(shm.read_bytes()[:8] == b"precious", "foreign content was overwritten")
     guest.run("rmmod tracebraid")
     guest.insmod("tracebraid", "force=1")
     ctx.check("2 rings of" in guest.run("dmesg"), "force=1 did not take the memory")
@@ -84,7 +86,7 @@ def driver_bar_too_small(ctx):
 
 @case("driver-mark", usual=("6.1",), needs=("driver", "agent"))
 def driver_mark(ctx):
-    """Blank memory that the host has not marked is left alone, with a line that says what to do; device= takes it."""
+    """Blank memory that the host has not marked is not used, and a message says what to do; device= forces its use."""
     shm = ctx.dir / "blank.shm"
     shm.write_bytes(bytes(16 << 20))
     shm.chmod(0o600)
@@ -93,7 +95,7 @@ def driver_mark(ctx):
     guest.insmod("tracebraid")
     said = guest.run("dmesg")
     ctx.check("tracebraid create FILE" in said and "2 rings of" not in said, f"unmarked memory is not refused: {said}")
-    ctx.equal(shm.read_bytes(), bytes(16 << 20), "unmarked memory, once the driver has seen it")
+    ctx.equal(shm.read_bytes(), bytes(16 << 20), "unmarked memory after the driver has seen it")
     device = re.search(r"load this driver with device=(\S+)", said)[1]
     guest.run("rmmod tracebraid")
     ctx.run_agent("create", shm)
@@ -102,12 +104,12 @@ def driver_mark(ctx):
             file.write(first + bytes(4088))
         guest.insmod("tracebraid", parameter)
         guest.run("rmmod tracebraid")
-        ctx.equal(shm.read_bytes()[:8], b"TRCBRAID", f"what the memory begins with, with '{parameter}'")
+        ctx.equal(shm.read_bytes()[:8], b"TRCBRAID", f"first bytes of the memory, with '{parameter}'")
 
 
 @case("driver-boot-id", usual=("6.12",), needs=("driver", "agent"))
 def driver_boot_id(ctx):
-    """The region has the guest's boot id, also where nothing is mounted at /proc."""
+    """The region has the guest's boot id, even if /proc is not mounted."""
     shm = ctx.dir / "g.shm"
     ctx.run_agent("create", shm)
     guest = ctx.guest(shm=shm)
@@ -121,7 +123,7 @@ def driver_boot_id(ctx):
 
 @case("driver-ftrace-size", usual=("6.12",), needs=("driver",))
 def driver_ftrace_size(ctx):
-    """ftrace_size_kb that there is no room for is reported, and nothing smaller is made instead; the default fits."""
+    """An ftrace_size_kb that does not fit is reported, and the buffer is not created; the default fits."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid", "ftrace_size_kb=8192")
@@ -129,7 +131,7 @@ def driver_ftrace_size(ctx):
     ctx.check("no room for buffer ftrace" in said, f"not reported: {said}")
     ctx.check("2 rings of" in said, f"the other rings are missing: {said}")
     size = f"{TREE}/../ftrace/buffer_size_kb"
-    ctx.equal(guest.run(f"cat {size}"), "0\n", "KiB of the buffer that found no room")
+    ctx.equal(guest.run(f"cat {size}"), "0\n", "KiB of the buffer that did not fit")
     guest.run("rmmod tracebraid")
     for parameter, least in (("ftrace_size_kb=100", 128), ("", 64)):
         guest.insmod("tracebraid", parameter)
@@ -138,14 +140,14 @@ def driver_ftrace_size(ctx):
 
 
 def wait_for_agent(ctx, guest):
-    """Till the agent has turned the storm's event on."""
+    """Waits until the agent has enabled the storm's event."""
     ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
-                   "the agent to turn the event on", timeout=60)
+                   "the agent to enable the event", timeout=60)
 
 
 @case("ivshmem-sleep", usual=("6.1",), needs=kit.NEEDS)
 def ivshmem_sleep(ctx):
-    """The guest sleeps and wakes: the region is given up before and laid out anew after it; no event is lost."""
+    """A guest sleeps and wakes: its region is released before sleep and laid out again after it; no event is lost."""
     capture, region, socket = ctx.dir / "x.braid", ctx.dir / "region", ctx.dir / "socket"
     agent = kit.start_recorder(ctx, "-r", f"ivshmem-doorbell:{socket},shm={region},name=g1", "-e", "storm", "-o", capture)
     guest = ctx.guest(shm=None, qemu_args=device(socket))
@@ -154,13 +156,13 @@ def ivshmem_sleep(ctx):
     wait_for_agent(ctx, guest)
     for _ in range(2):
         kit.storm(guest, 5000)
-        # The kernel's own test: all devices are put to sleep, and at once awake.
+        # The kernel's own test mode: all devices are suspended and resumed at once.
         guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
                   "echo freeze > /sys/power/state")
         wait_for_agent(ctx, guest)
     offered = kit.storm(guest, 5000)
     rings = sum(map(int, guest.run("grep tracebraid /proc/interrupts").split()[1:1 + guest.smp]))
-    ctx.check(rings > 0, "the doorbell does not ring in a guest that woke")
+    ctx.check(rings > 0, "the doorbell does not interrupt the guest after it woke")
     guest.run("rmmod storm; rmmod tracebraid")
     kit.stop_recorder(ctx, agent)
     sums = kit.check_accounts(ctx, capture)
@@ -173,7 +175,7 @@ def ivshmem_sleep(ctx):
 
 @case("api-reload", usual=("6.12",), needs=("driver", "module:storm"))
 def api_reload(ctx):
-    """A module that brings events goes and comes again: its names are gone, its switches work, ids stay."""
+    """A module with events is unloaded and reloaded: its event names disappear and return, with the same ids."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -181,9 +183,10 @@ def api_reload(ctx):
     for _ in range(3):
         guest.insmod("storm")
         guest.run(f"echo 1 > {TREE}/events/storm/enable")
-        ctx.equal(guest.run(f"cat {TREE}/events/storm/storm/enable"), "1\n", "the event once its system is on")
+        ctx.equal(guest.run(f"cat {TREE}/events/storm/storm/enable"), "1\n", "the event after its system is enabled")
         ids.add(guest.run(f"cat {TREE}/events/storm/storm/id"))
         guest.run("rmmod storm")
-        ctx.equal(guest.sh(f"ls {TREE}/events/storm/storm")[0], 1, "status of looking for the event afterwards")
+        ctx.equal(guest.sh(f"ls {TREE}/events/storm/storm")[0], 1,
+                  "status of looking for the event of an unloaded module")
         guest.run(f"echo 1 > {TREE}/events/storm/enable; echo 0 > {TREE}/events/storm/enable")
     ctx.equal(len(ids), 1, "different ids")

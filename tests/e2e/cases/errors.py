@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad input: each gets one clear line and status 1, and never a crash."""
+"""Cases of bad input: each is refused with one clear line and status 1, and never crashes the agent."""
 
 import os
 import random
@@ -10,18 +10,18 @@ from kit import NEEDS, start_recorder, stop_recorder, storm, up
 
 
 def refused(ctx, words, *argv, program=None, **options):
-    """Runs the agent; it must end with 1 and one line on stderr that holds `words`."""
+    """Runs the agent, which must end with status 1 and one line on stderr that contains `words`."""
     done = ctx.run(*(program or ()), ctx.agent_path, *argv, status=1, **options)
     lines = done.stderr.strip().splitlines()
     ctx.equal(len(lines), 1, f"lines on stderr of {' '.join(map(str, argv))}: {done.stderr!r}; number")
     ctx.check(lines[0].startswith("tracebraid: "), f"the line does not begin with the program's name: {lines[0]}")
-    ctx.check(any(word in lines[0] for word in words.split("|")), f"{lines[0]!r} does not say {words!r}")
+    ctx.check(any(word in lines[0] for word in words.split("|")), f"{lines[0]!r} does not contain {words!r}")
     return lines[0]
 
 
 @case("bad-regions", kernels=("6.1",), needs=("agent",))
 def bad_regions(ctx):
-    """Paths that are no regions, or not ours to read."""
+    """A path that is not a region, or that the user may not read, is refused with one line and status 1."""
     refused(ctx, "no such file or region|No such file", "stat", ctx.dir / "nowhere")
     refused(ctx, "no such file or region", "record", "-r", ctx.dir / "nowhere", "-t", "1", "-o", ctx.dir / "x")
     noise = ctx.dir / "noise"
@@ -44,12 +44,12 @@ def bad_regions(ctx):
 
 @case("bad-captures", usual=("6.1",), needs=NEEDS)
 def bad_captures(ctx):
-    """A capture that is cut off, flipped or of a newer kind; a full disk; names that do not exist; no permission."""
+    """Truncated, corrupted and newer captures, a full disk, unknown names and missing permissions are reported."""
     guest = up(ctx)
     capture = ctx.dir / "x.braid"
     line = refused(ctx, "did you mean", "record", "-r", guest.shm, "-e", "sched:sched_swich", "-t", "1",
                    "-o", ctx.dir / "y")
-    ctx.check("sched_switch" in line, f"no near name is suggested: {line}")
+    ctx.check("sched_switch" in line, f"no similar name is suggested: {line}")
     refused(ctx, "ermission", "record", "-r", guest.shm, "-t", "1", "-o", "/tmp/never.braid",
             program=("setpriv", "--reuid", "65534", "--clear-groups"))
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
@@ -63,7 +63,7 @@ def bad_captures(ctx):
     for cut in (len(whole) // 2, len(whole) - 1, 300, 10, 0):
         bad.write_bytes(whole[:cut])
         done = ctx.run_agent("report", bad, status=None, timeout=120)
-        ctx.check(done.returncode in (0, 1), f"report of a capture cut at {cut} ended with {done.returncode}")
+        ctx.check(done.returncode in (0, 1), f"report of a capture truncated at {cut} ended with {done.returncode}")
         ctx.run_agent("verify", bad, status=1, timeout=120)
     rng = random.Random(2)
     for _ in range(20):
@@ -71,7 +71,7 @@ def bad_captures(ctx):
         flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
         bad.write_bytes(flipped)
         done = ctx.run_agent("report", bad, status=None, timeout=120)
-        ctx.check(done.returncode in (0, 1), f"report of a flipped capture ended with {done.returncode}")
+        ctx.check(done.returncode in (0, 1), f"report of a corrupted capture ended with {done.returncode}")
         ctx.run_agent("verify", bad, status=1, timeout=120)
 
     newer = bytearray(guest.shm.read_bytes())
@@ -83,7 +83,7 @@ def bad_captures(ctx):
 
 
 def not_written_over(ctx, guest, capture):
-    """Neither a region nor a capture is taken for an output, nor written to when standard output is closed."""
+    """Checks that a region or a capture is not accepted as output, nor overwritten when standard output is closed."""
     refused(ctx, "region", "record", "-r", guest.shm, "-t", "1", "-o", guest.shm)
     before = capture.read_bytes()
     refused(ctx, "the capture itself", "report", capture, "-o", capture)
@@ -94,21 +94,21 @@ def not_written_over(ctx, guest, capture):
             "-t", "0.2", "-o", ctx.dir / "y")
     ctx.equal(guest.shm.read_bytes()[:8], b"TRCBRAID", "the region after a recording with no standard output")
     done = ctx.run("sh", "-c", 'exec "$@" >/dev/full', "sh", ctx.agent_path, "verify", capture, status=1)
-    ctx.check("No space" in done.stderr, f"verify into a full device says nothing: {done.stderr!r}")
+    ctx.check("No space" in done.stderr, f"verify into a full device prints no error: {done.stderr!r}")
 
 
 def full_disk(ctx, guest, offered):
-    """The capture's disk fills up: said in one line, and what fits can be read."""
+    """Checks that a full disk is reported in one line, and that the part written before can be read."""
     mount = ctx.dir / "disk"
     mount.mkdir()
     ctx.run("mount", "-t", "tmpfs", "-o", "size=1m", "none", mount)
     try:
         agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", mount / "x.braid")
         guest.bg("echo 100000 > /sys/kernel/debug/storm/run")
-        ctx.equal(agent.wait(timeout=120), 1, f"status of the recorder, which said:\n{agent.output()}\n")
-        ctx.check("disk is full" in agent.output(), f"no word of the full disk: {agent.output()}")
+        ctx.equal(agent.wait(timeout=120), 1, f"status of the recorder, which printed:\n{agent.output()}\n")
+        ctx.check("disk is full" in agent.output(), f"the full disk is not reported: {agent.output()}")
         done = ctx.run_agent("report", mount / "x.braid", status=None, timeout=120)
-        ctx.check(" storm: " in done.stdout, "nothing can be read of what fitted")
+        ctx.check(" storm: " in done.stdout, "the part written before the disk was full cannot be read")
         ctx.check(os.stat(mount / "x.braid").st_size > 100000, "the capture is too short")
     finally:
         ctx.run("umount", "-l", mount)

@@ -1,38 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of flight recorders, and of what is recovered of guests that are dead."""
+"""Cases of flight recorders, and of recovery from dead guests."""
 
+import vhost
 from harness import case
-from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder,
+from kit import (TREE, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder,
                  storm)
 
-FLIGHT_NEEDS = (*NEEDS, "module:subevents", "module:tracebraid_virtio")
-# As in virtio.py: QEMU 7.2's front end for block devices hands configuration and queues on.
-BLOCK_ID = 2
-MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
-           "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci")
-# Taken without being asked for, as often as there is cause.
+FLIGHT_NEEDS = (*vhost.VIRTIO_NEEDS, "module:subevents")
+# Snapshots on events, with almost no minimum interval between them.
 EAGER = ("--hold-off=0.001", "--on-count=100")
 
 
 def missing_of(lines):
-    """Events that a report says were lost."""
+    """The number of events that a report states as lost."""
     return sum(line.get("lost") or line.get("events", 0) for line in lines if line["type"] == "lost")
 
 
 def without_times(lines):
-    """A report's events, for two that place the same guest by different clocks."""
+    """A report's events without times, to compare two reports with different clocks of the same guest."""
     return sorted(str([line[key] for key in ("cpu", "event", "pid", "seq", "fields")])
                   for line in lines if line["type"] == "event")
 
 
 def dump(guest, path, **options):
-    """What `virsh dump --memory-only` does."""
+    """Dumps the guest's memory, as `virsh dump --memory-only` does."""
     guest.qmp("dump-guest-memory", paging=False, protocol=f"file:{path}", **options)
     return path
 
 
 def recover(ctx, source, name):
-    """Recovers, and checks the capture; its lines."""
+    """Runs recover and checks the capture; returns its lines."""
     capture = ctx.dir / f"{name}.braid"
     ctx.run_agent("recover", source, "-o", capture)
     sums = check_accounts(ctx, capture)
@@ -42,7 +39,7 @@ def recover(ctx, source, name):
 
 @case("flight", usual=("6.1",), needs=FLIGHT_NEEDS)
 def flight(ctx):
-    """A flight recorder: a snapshot asked for, one for an event; then the guest dies, and the rest is recovered."""
+    """A flight recorder takes one snapshot on request and one on an event; recover reads the rest of the dead guest."""
     guest = ctx.guest(initrd=ctx.initrd())
     guest.boot()
     load(guest, "overwrite=1")
@@ -54,7 +51,7 @@ def flight(ctx):
     storm(guest, 2000)
     guest.insmod("subevents")
     agent.wait_line(r"f-1\.braid: .*module:module_load", timeout=30)
-    # From here on by the guest's own wish, and nobody is there who takes it.
+    # From here on the guest enables its own events, and no agent reads them.
     guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
     stop_recorder(ctx, agent)
     offered = storm(guest, 2000)
@@ -70,32 +67,24 @@ def flight(ctx):
     lines = events_of(ctx, asked, by_event, ctx.dir / "shm.braid")
     check_order(ctx, lines)
     check_storm(ctx, lines, "g1", offered, missing_of(lines))
-    ctx.equal(missing_of(rest), 0, "events lost behind the last snapshot")
+    ctx.equal(missing_of(rest), 0, "events lost after the last snapshot")
 
 
 @case("flight-dump", usual=("6.1",), needs=FLIGHT_NEEDS)
 def flight_dump(ctx):
-    """The region is in pages of the guest's own: found in dumps of its memory, ELF and compressed."""
-    socket, mem = ctx.dir / "tb.sock", "192M"
-    # A guest that is halted for its dump takes its memory back: nothing is to be taken from it then.
+    """A region in the guest's own pages is found in dumps of its memory, both ELF and compressed."""
+    socket = ctx.dir / "tb.sock"
+    # A guest that is halted for its dump takes its memory back: no snapshot can be taken of it then.
     agent = start_recorder(ctx, "--snapshot", "-r", f"vhost-user:{socket}", "-e", "storm", "--on-count=0")
-    modules = [path for path in map(ctx.kernel_module, MODULES) if path]
-    guest = ctx.guest(shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
-        "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
-        "-chardev", f"socket,id=tb,path={socket},reconnect=1",
-        "-device", "vhost-user-blk-pci,chardev=tb,num-queues=2"))
-    guest.boot()
-    for path in modules:
-        guest.insmod(path.stem)
+    guest = vhost.boot(ctx, "g1", socket, mem="192M")
     load(guest, "overwrite=1")
-    guest.insmod("tracebraid_virtio", f"virtio_id={BLOCK_ID}")
-    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
-                   "the agent to turn the event on", timeout=60)
+    vhost.load_virtio(ctx, guest)
     offered = storm(guest, 3000)
     lines = [recover(ctx, dump(guest, ctx.dir / "v.elf"), "elf"),
              recover(ctx, dump(guest, ctx.dir / "v.kdump", format="kdump-zlib"), "kdump")]
     check_storm(ctx, lines[0], "g1", offered)
     ctx.equal(without_times(lines[1]), without_times(lines[0]), "events in the compressed dump, and in the plain one")
-    ctx.check("not taken: the limit of --on-count is reached" in agent.output(), "what was left out was not told")
+    ctx.check("not taken: the limit of --on-count is reached" in agent.output(),
+              "the limit of --on-count is not reported")
     guest.kill()
     ctx.equal(agent.wait(timeout=60), 0, "status of the recorder, whose only guest has gone")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of libvirt: domains are given memory while they run, are recorded, and come and go meanwhile."""
+"""Cases of libvirt: memory is attached to running domains, which are recorded while they start and stop."""
 
 import json
 import os
@@ -12,20 +12,20 @@ from virt import BRIDGE, STRANGER, Virt
 
 
 def listed(virt):
-    """What list says, by domain."""
+    """The output of list, by domain."""
     return {one.get("domain"): one for one in json.loads(virt.run_agent("list", "--json").stdout)}
 
 
 
 def as_udev_does(guest):
-    """Loads the driver by what the plugged device says of itself."""
+    """Loads the driver by the modalias of the plugged device, as udev does."""
     guest.run("""folder=/lib/modules/$(uname -r) && mkdir -p $folder && cp /mod/tracebraid.ko $folder && depmod &&
               modprobe $(cat /sys/bus/pci/devices/*/modalias | grep -i v00001AF4d00001110)""")
 
 
 @case("libvirt", usual=("6.1",), needs=NEEDS)
 def libvirt(ctx):
-    """Running domains, one with its driver loaded before, are attached, listed, recorded, destroyed and detached."""
+    """Running domains, one with its driver already loaded, are attached, listed, recorded, destroyed and detached."""
     virt = Virt(ctx)
     after, before = guests = [virt.domain("after"), virt.domain("before")]
     boot_all(guests)
@@ -36,13 +36,14 @@ def libvirt(ctx):
     change_nothing(ctx, virt)
     deny(ctx, virt, after)
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
-    ctx.check("Its driver is loaded" in said, f"a driver that was loaded before does not take the device: {said}")
+    ctx.check("Its driver is loaded" in said, f"a driver that was loaded before does not bind the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
     attach.wait_line("of shared memory attached")
     ctx.equal(attach.stop(), 130, "status of an attach that is interrupted while it waits")
     ctx.check("stays attached" in attach.output(), f"an attach that is interrupted says: {attach.output()}")
     said = virt.run_agent("attach", "after").stdout
-    ctx.check("No driver yet" in said and "modprobe" in said, f"attach does not say what to do in the guest: {said}")
+    ctx.check("No driver yet" in said and "modprobe" in said,
+              f"attach does not print the next step in the guest: {said}")
     as_udev_does(after)
     after.insmod("storm")
     owner = int(virt.virsh("dumpxml", "after").partition("<label>+")[2].partition(":")[0])
@@ -54,14 +55,14 @@ def libvirt(ctx):
     ctx.check("already" in said and "Its driver is loaded" in said, f"a second attach says: {said}")
     now = listed(virt)
     ctx.equal([(now[name]["driver"], now[name]["attached"], now[name]["guest"]) for name in ("after", "before")],
-              [("live", True, "after"), ("live", True, "before")], "list when both are attached")
+              [("live", True, "after"), ("live", True, "before")], "list after both are attached")
     ctx.check("before" in virt.run_agent("list").stdout, "the table lacks a domain")
 
     capture = ctx.dir / "x.braid"
     agent = start_recorder(virt, "-d", "after", "-d", "before", "-e", "storm", "-o", capture)
     offered = {guest.name: storm(guest, 3000) for guest in guests}
     refused = virt.run_agent("detach", "after", status=1).stderr
-    ctx.check("being recorded" in refused, f"detach of what is recorded says: {refused}")
+    ctx.check("being recorded" in refused, f"detach of a recorded domain says: {refused}")
     after.kill()
     agent.wait_line("after: the domain was destroyed by its user")
     offered["before"] = storm(before, 3000)
@@ -74,19 +75,20 @@ def libvirt(ctx):
 
     said = virt.run_agent("detach", "before").stdout
     ctx.check("from the running domain" in said, f"detach says: {said}")
-    ctx.check(not before.region.exists(), f"detach leaves its file, and says: {said}")
+    ctx.check(not before.region.exists(), f"detach did not remove its file, and says: {said}")
     ctx.check("1110" not in before.run("cat /sys/bus/pci/devices/*/device"), "the device is still in the guest")
-    ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach is no error")
+    ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach does not fail")
     virt.run_agent("attach", "before", "--timeout", "60")
-    ctx.equal(listed(virt)["before"]["driver"], "live", "driver when it is attached again")
+    ctx.equal(listed(virt)["before"]["driver"], "live", "driver after it is attached again")
     stand_still(ctx, virt, before)
     leave_strangers(ctx, virt)
 
 
 def change_nothing(ctx, virt):
-    """A plan that is only printed, and what is refused."""
+    """Checks the commands that --print-xml prints, and the refusals: none of them changes a domain."""
     plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
-    ctx.check("<size unit='M'>8</size>" in plan.stdout and "tracebraid create --size 8M --owner" in plan.stderr, "--print-xml lacks a line")
+    ctx.check("<size unit='M'>8</size>" in plan.stdout and "tracebraid create --size 8M --owner" in plan.stderr,
+              "--print-xml lacks a line")
     ctx.check("virsh attach-device 'after' shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
     plan = virt.run_agent("attach", "--print-xml", "--config", "-c", "qemu:///system", "after")
     ctx.check("virsh -c 'qemu:///system' attach-device 'after' shmem.xml --live --config\n" in plan.stderr,
@@ -94,82 +96,90 @@ def change_nothing(ctx, virt):
     virt.domain("not yet")
     plan = virt.run_agent("attach", "--print-xml", "not yet")
     ctx.check("virsh attach-device 'not yet' shmem.xml --config\n" in plan.stderr and
-              "which is shut off" in plan.stderr, f"--print-xml of what is shut off says: {plan.stderr}")
+              "which is shut off" in plan.stderr, f"--print-xml of a domain that is shut off says: {plan.stderr}")
     virt.virsh("undefine", "not yet")
     for arguments, why in ((("--size", "12M", "after"), "a power of two"), (("nobody",), "no domain 'nobody'"),
                            ((), "expected one DOMAIN")):
-        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr, f"attach {arguments} does not say {why}")
-    ctx.equal(os.listdir(virt.root / "shm"), [], "files after what changes nothing")
+        ctx.check(why in virt.run_agent("attach", *arguments, status=1).stderr,
+                  f"attach {arguments} does not say {why}")
+    ctx.equal(os.listdir(virt.root / "shm"), [], "files after commands that change nothing")
 
 
 def deny(ctx, virt, guest):
-    """A QEMU that may not open the file, as under AppArmor, gets it at its next start; a libvirtd that hangs."""
+    """Checks attach where QEMU may not open the file, as under AppArmor, and list while libvirtd hangs."""
     virt.root.joinpath("shm").chmod(0o700)
     why = virt.run_agent("attach", guest.name, status=1).stderr
-    ctx.check("attach --config after" in why and "apparmor.d/libvirt/libvirt-" in why, f"attach that is denied says: {why}")
-    ctx.check(not guest.region.exists(), "an attach that was denied leaves its file")
+    ctx.check("attach --config after" in why and "apparmor.d/libvirt/libvirt-" in why,
+              f"attach that is denied says: {why}")
+    ctx.check(not guest.region.exists(), "an attach that was denied did not remove its file")
     said = virt.run_agent("attach", "--config", guest.name).stdout
     ctx.check("in its configuration" in said and "at its next start" in said and "Permission denied" in said,
               f"attach --config that is denied says: {said}")
     said = virt.run_agent("attach", "--config", guest.name).stdout
     ctx.check("in its configuration already" in said and "at its next start" in said, f"once more, it says: {said}")
-    ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True], "what it has")
-    ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach leaves the file")
+    ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True],
+              "attached and configured")
+    ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach did not remove the file")
     virt.root.joinpath("shm").chmod(0o1777)
     virt.signal_libvirtd("STOP")
-    ctx.check("continuing without libvirt" in virt.run_agent("list").stderr, "list does not say that libvirt is silent")
+    ctx.check("continuing without libvirt" in virt.run_agent("list").stderr,
+              "list does not report that libvirt does not answer")
     virt.signal_libvirtd("CONT")
 
 
 def stand_still(ctx, virt, before):
-    """A guest that does not answer keeps its memory; when it does, what is left is the file."""
+    """Checks that a guest that does not answer keeps its memory; once it has released it, only the file is left."""
     virt.virsh("suspend", "before")
     why = virt.run_agent("detach", "--timeout", "1", "before", status=1).stderr
-    ctx.check("did not release the memory" in why, f"detach of a guest that stands still says: {why}")
+    ctx.check("did not release the memory" in why, f"detach of a stopped guest says: {why}")
     virt.virsh("resume", "before")
-    ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to let go")
+    ctx.wait_until(lambda: not listed(virt)["before"]["attached"], "the guest to release the device")
     said = virt.run_agent("detach", "before").stdout
     ctx.check("was removed" in said and not before.region.exists(), f"detach of a file that was left says: {said}")
 
 
 def leave_strangers(ctx, virt):
-    """Memory of another program, blank as a region is at first, is neither taken for one nor taken away."""
+    """Checks that blank memory of another program is neither used as a region nor removed."""
     name, file = "stranger", virt.root / "shm/looking-glass"
     virt.domain(name, devices=STRANGER)
     virt.virsh("start", "--paused", name)
-    ctx.equal(file.read_bytes()[:8], bytes(8), "what the other program's memory begins with")
+    ctx.equal(file.read_bytes()[:8], bytes(8), "the first bytes of the other program's memory")
     mode = file.stat().st_mode
-    ctx.equal([listed(virt)[name][word] for word in ("attached", "configured")], [False, False], "what a stranger is")
+    ctx.equal([listed(virt)[name][word] for word in ("attached", "configured")], [False, False],
+              "status of another program's memory in list")
     said = virt.run_agent("detach", name).stdout
-    ctx.check("has no shared memory" in said, f"detach of a domain with a stranger says: {said}")
+    ctx.check("has no shared memory" in said, f"detach of a domain with another program's memory says: {said}")
     said = virt.run_agent("attach", "--config", name).stdout
-    ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside a stranger says: {said}")
+    ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside another program's memory says: {said}")
     virt.virsh("destroy", name)
     said = virt.run_agent("detach", name).stdout
-    ctx.check("from its configuration" in said and "was removed" in said, f"detach beside a stranger says: {said}")
+    ctx.check("from its configuration" in said and "was removed" in said,
+              f"detach beside another program's memory says: {said}")
     left = virt.virsh("dumpxml", "--inactive", name)
-    ctx.check("looking-glass" in left and "shmem name='tracebraid" not in left, f"a detach beside a stranger leaves: {left}")
+    ctx.check("looking-glass" in left and "shmem name='tracebraid" not in left,
+              f"shared memory left after a detach: {left}")
     ctx.equal(file.stat().st_mode, mode, "mode of the other program's memory")
 
 
 @case("libvirt-q35", usual=("6.12",), needs=NEEDS)
 def libvirt_q35(ctx):
-    """A q35 machine without a slot is told what it lacks, gets it by --config; one that has it needs nothing else."""
+    """attach reports what a q35 without a free slot lacks, and --config adds bridge and memory at the next start."""
     virt = Virt(ctx)
     bare, bridged = virt.domain("bare", "q35"), virt.domain("bridged", "q35", BRIDGE)
     boot_all([bare, bridged])
     why = virt.run_agent("attach", "bare", status=1).stderr
     ctx.check("pcie-to-pci-bridge" in why and "attach --config bare" in why, f"a q35 without a slot says: {why}")
-    ctx.check(not bare.region.exists(), "an attach that failed leaves its file")
+    ctx.check(not bare.region.exists(), "a failed attach did not remove its file")
     said = virt.run_agent("attach", "--config", "bare").stdout
     again = re.search(r"^  tracebraid (create --size 16M --owner .*)$", said, re.MULTILINE)
     ctx.check("shut it down, then start it" in said and again, f"attach --config says: {said}")
-    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True], "what bare has")
+    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True],
+              "attached and configured")
     bare.kill()
     bare.region.unlink()  # as the host's restart does
     virt.run_agent(*again[1].split())
 
-    # Plugged into a running one, the memory may not fit the bridge's window, which firmware laid out without it.
+    # In a running guest the memory may not fit the bridge's window, which the firmware sized without it.
     virt.run_agent("attach", "--config", "bridged")
     bridged.kill()
     bridged.boot()
@@ -187,14 +197,16 @@ def libvirt_q35(ctx):
         check_storm(ctx, lines, name, events)
     check_accounts(ctx, capture)
     for name in offered:
-        ctx.check("from the running domain" in virt.run_agent("detach", name, "--timeout", "60").stdout, f"{name} keeps its memory")
-    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, False], "what bare has left")
-    ctx.equal(os.listdir(virt.root / "shm"), [], "files that are left")
+        ctx.check("from the running domain" in virt.run_agent("detach", name, "--timeout", "60").stdout,
+                  f"detach did not remove the memory of {name}")
+    ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, False],
+              "controllers left in bare")
+    ctx.equal(os.listdir(virt.root / "shm"), [], "files left")
 
 
 @case("libvirt-events", usual=("6.1",), needs=NEEDS)
 def libvirt_events(ctx):
-    """What befalls domains while they are recorded is told, streams end and begin, libvirtd itself may restart."""
+    """Each pause, reboot, crash and start of recorded domains is reported with its time, across a libvirtd restart."""
     virt = Virt(ctx)
     late, one = virt.domain("late"), virt.domain("one")
     one.boot()
@@ -218,7 +230,7 @@ def libvirt_events(ctx):
     virt.restart_libvirtd()
     everything.wait_line("continuing, and trying again")
     everything.wait_line("libvirt is available again", timeout=60)
-    ctx.equal(len(os.listdir(files)), before, "files that the watch holds when libvirtd was restarted")
+    ctx.equal(len(os.listdir(files)), before, "files that the watch holds after libvirtd was restarted")
 
     late.boot()
     everything.wait_line("late: the domain started")
@@ -250,7 +262,7 @@ def libvirt_events(ctx):
 
 
 def come_late(ctx, virt, late):
-    """A domain that is shut off when its recording begins; who watches libvirt dies meanwhile."""
+    """Checks a domain that starts after its recording began, and the death of the helper that watches libvirt."""
     capture = ctx.dir / "late.braid"
     waiting = start_recorder(virt, "-d", "late", "-e", "storm", "-o", capture)
     late.boot()
@@ -267,13 +279,13 @@ def come_late(ctx, virt, late):
 
 
 def waits_for_storm(ctx, guest):
-    """Till the recorder has turned the event on."""
+    """Waits until the recorder has enabled the event."""
     ctx.wait_until(lambda: guest.run("cat /sys/kernel/debug/tracebraid/trace/events/storm/storm/enable").strip() == "0*",
-                   "the agent to turn the event on", timeout=60)
+                   "the agent to enable the event", timeout=60)
 
 
 def check_storm_parts(ctx, lines, offered):
-    """As many events as each part of each guest was offered, none more."""
+    """Checks that each part of each guest has exactly as many events as it was offered."""
     for name, parts in offered.items():
         streams = [line["read"] for line in lines if line["type"] == "stream" and line["stream"] == name]
         ctx.equal(streams, parts, f"events of the parts of {name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of reading rings inside the guest: trace_pipe_raw in all its ways, the text, what is refused."""
+"""Cases of reading rings inside the guest: every use of trace_pipe_raw, the text files, and the refusals."""
 
 import mmap
 import random
@@ -7,6 +7,7 @@ import re
 import struct
 
 import host
+import machines
 from harness import case
 from kit import TREE, load, start_recorder, stop_recorder, storm
 
@@ -18,15 +19,15 @@ DRIVER = ("driver", "module:storm")
 
 
 def program(ctx, name, *sources, how=("-static",)):
-    """A program of tests/e2e/read."""
+    """Builds a program of tests/e2e/read."""
     here = host.HERE / "read"
     out = ctx.dir / name
-    ctx.run("gcc", *how, "-O2", "-Wall", "-Wextra", f"-I{here}", "-o", out, *[here / one for one in sources])
+    ctx.run(machines.of(ctx.kernel).cc, *how, "-O2", "-Wall", "-Wextra", f"-I{here}", "-o", out, *[here / one for one in sources])
     return out
 
 
 def up(ctx, parameters="", on=True, **options):
-    """A guest with driver, storm module, and the programs; the storm's event is on."""
+    """A booted guest with driver, storm module and the programs; the storm's event is enabled."""
     files = (program(ctx, "ring_reader", "ring_reader.c", "decode.c"),
              program(ctx, "mmap_example", "mmap_example.c", how=()))
     guest = ctx.guest(initrd=ctx.initrd(*files), **options)
@@ -47,12 +48,12 @@ def stats(guest, cpus=2):
 
 
 def numbers(text):
-    """Lines of a word and its number."""
+    """Parses lines of a word and its number."""
     return {word: int(value) for word, value in re.findall(r"^(.*?):? +(\d+)$", text, re.M)}
 
 
-def anew(guest, parameters, on=True):
-    """Loads driver and storm module once more."""
+def reload(guest, parameters, on=True):
+    """Unloads driver and storm module, and loads them again."""
     guest.run("rmmod storm; rmmod tracebraid")
     load(guest, parameters)
     if on:
@@ -60,30 +61,31 @@ def anew(guest, parameters, on=True):
 
 
 def event_id(guest):
-    """The storm's."""
+    """The id of the storm's event."""
     return guest.run(f"cat {TREE}/events/storm/storm/id").strip()
 
 
 def read_all(ctx, guest, how, events, before=0):
-    """Storms while a reader takes all in one way; what it found must add up to what was offered."""
+    """Runs the storm while a reader consumes it in one way; events found and lost must add up to those offered."""
     guest.run("rm -f /tmp/stop")
     job = guest.bg(f"ring_reader {event_id(guest)} {how} /tmp/stop")
     offered = storm(guest, events)
     guest.run("touch /tmp/stop")
-    ctx.equal(job.wait(timeout=120), 0, f"status of the reader, which said: {job.output()}")
+    ctx.equal(job.wait(timeout=120), 0, f"status of the reader, which printed: {job.output()}")
     found, sums = numbers(job.output()), stats(guest)
-    ctx.equal((found["bad"], found["twice"], found["back"]), (0, 0, 0), f"{how}: bad, twice, back")
+    ctx.equal((found["bad"], found["duplicated"], found["disordered"]), (0, 0, 0),
+              f"{how}: bad, duplicated, out of order")
     ctx.equal((sums["entries"], sums["written events"]), (0, offered), f"{how}: unread and written")
     ctx.check(found["events"] > 0, f"{how}: nothing was found")
     ctx.equal(before + found["events"], sums["read events"], f"{how}: events found and counted as read")
     ctx.equal(sums["read events"] + sums["overrun"] + sums["dropped events"], offered, f"{how}: read and lost")
-    ctx.check(found["lost"] <= sums["overrun"] + sums["dropped events"], f"{how}: more was told as lost than was")
+    ctx.check(found["lost"] <= sums["overrun"] + sums["dropped events"], f"{how}: more reported lost than were lost")
     return found, sums, offered
 
 
 @case("read-example", usual=("6.12",), needs=DRIVER)
 def read_example(ctx):
-    """The example of Linux's own documentation, with our path and linked as usual: it runs, and prints right numbers."""
+    """The mapping example of Linux's documentation, with only its path changed, runs and prints the correct counts."""
     guest = up(ctx)
     guest.run("taskset 1 true")
     offered = storm(guest, 50)
@@ -92,7 +94,7 @@ def read_example(ctx):
     ctx.check("Current reader address: 0x" in said, f"the example's last line is missing: {said}")
     got = numbers(said)
     ctx.equal({key: got[key] for key in ("entries", "overrun", "read")},
-              {"entries": mine["entries"], "overrun": 0, "read": 0}, "what the example printed")
+              {"entries": mine["entries"], "overrun": 0, "read": 0}, "output of the example")
     ctx.check(0 < mine["entries"] < offered, f"{mine['entries']} entries of {offered} on the first CPU")
     slots = int(re.search(r"rings of (\d+) x", guest.run("dmesg"))[1])
     ctx.equal(got["nr_subbufs"], slots + 1, "sub-buffers")
@@ -106,9 +108,10 @@ def read_example(ctx):
 MARKS = "for k in $(seq 16); do echo $k > /sys/kernel/tracing/trace_marker; done"
 
 
-@case("read-map", kernels=("6.12", "6.12-rt"), usual=("6.12",), needs=("driver", "module:buffers"))
+@case("read-map", usual=("newest", "6.12-rt"), possible=("6.12", "6.12-rt", *host.NEWEST_KERNELS), needs=("driver", "module:buffers"),
+      arm64=True)
 def read_map(ctx):
-    """What Linux's own test of mapped rings looks at is the same on our rings and on those of tracefs."""
+    """The checks of Linux's own test of mapped rings give the same results on our rings and on those of tracefs."""
     check = program(ctx, "map_check", "map_check.c")
     guest = ctx.guest(initrd=ctx.initrd(check))
     guest.boot()
@@ -117,53 +120,54 @@ def read_map(ctx):
     guest.insmod("buffers")
     theirs = guest.run(f"taskset 1 map_check {TRACEFS} '{MARKS}'").splitlines()
     ctx.check("16 events: entries 16, overrun 0, read 16, lost 0" in theirs, f"tracefs's own rings: {theirs}")
-    for kib, flags in ((16, 0), (1024, 2), (2048, 1)):  # the last: a slot table larger than a page
-        name = f"mine{flags}"  # a name that was used goes on with its counts
+    for kib, flags in ((16, 0), (1024, 2), (2048, 1)):  # the last has a slot table larger than a page
+        name = f"mine{flags}"  # a name that was used before continues its counts
         do(ctx, guest, f"alloc {name} {kib} {flags}")
         pipe = f"/sys/kernel/debug/tracebraid/{name}/per_cpu/cpu0/trace_pipe_raw"
         guest.run(f"echo 1 > /sys/kernel/debug/tracebraid/{name}/events/numbers/number/enable")
         ours = guest.run(f"map_check {pipe} 'echo record 16 > {MINE}/do'").splitlines()
-        ctx.equal([pair for pair in zip(ours, theirs) if pair[0] != pair[1]], [], "what is not as tracefs has it")
+        ctx.equal([pair for pair in zip(ours, theirs) if pair[0] != pair[1]], [], "differences from tracefs")
         ctx.equal(len(ours), len(theirs), "lines")
         do(ctx, guest, "free")
 
 
 @case("read-ways", usual=("6.12-rt",), needs=DRIVER, timeout=300)
 def read_ways(ctx):
-    """Every event once or counted as lost: by read, splice, mmap, by turns, and by readers that compete."""
+    """Every event is read once or counted as lost: by read, splice, mmap, a mix of these, and competing readers."""
     for parameters in ("ring_size_kb=32", "ring_size_kb=32 overwrite=1 absolute=1 subbuf_size=8192"):
         guest = up(ctx, parameters)
         for how in ("read", "splice", "mmap", "mixed", "compete"):
             read_all(ctx, guest, how, 5000)
-            anew(guest, parameters)
+            reload(guest, parameters)
         guest.quit()
 
 
 @case("read-lost", usual=("6.12",), needs=DRIVER)
 def read_lost(ctx):
-    """A ring that ran over before it is read: what is found and what is told as lost is all."""
+    """In a ring that overran before it is read, the events found and reported lost add up to all."""
     for parameters in ("ring_size_kb=16 subbuf_size=8192", "ring_size_kb=16 subbuf_size=8192 overwrite=1"):
         guest = up(ctx, parameters)
         for how in ("mmap", "read", "splice"):
             storm(guest, 3000)
             first = numbers(guest.run(f"ring_reader {event_id(guest)} {how}"))
-            events, lost, untold = first["events"], first["lost"], first["untold"]
-            # A drop is reported with the event after it: what a run drops at its end, the next run tells.
+            events, lost, unreported = first["events"], first["lost"], first["unreported"]
+            # A drop is reported with the event after it: the next run reports what a run drops at its end.
             for _ in range(5):
                 found, sums, _ = read_all(ctx, guest, how, 10, before=events)
-                events, lost, untold = events + found["events"], lost + found["lost"], untold + found["untold"]
+                events, lost = events + found["events"], lost + found["lost"]
+                unreported += found["unreported"]
                 if lost == sums["overrun"] + sums["dropped events"]:
                     break
-            ctx.check(lost + untold > 0, f"{how}: nothing was lost")
-            if not untold:
-                ctx.equal(lost, sums["overrun"] + sums["dropped events"], f"{how}: told as lost")
-            anew(guest, parameters)
+            ctx.check(lost + unreported > 0, f"{how}: nothing was lost")
+            if not unreported:
+                ctx.equal(lost, sums["overrun"] + sums["dropped events"], f"{how}: reported lost")
+            reload(guest, parameters)
         guest.quit()
 
 
 @case("read-refused", usual=("6.12",), needs=DRIVER)
 def read_refused(ctx):
-    """What trace_pipe_raw refuses, it refuses as tracefs's does; a mapping holds the ring in place."""
+    """trace_pipe_raw refuses operations with the same errors as tracefs's; a mapped ring cannot be resized."""
     guest = up(ctx, on=False)
     ours = guest.run(f"ring_reader {PIPE} errors")
     for what in ("private", "writable", "executable"):
@@ -172,7 +176,7 @@ def read_refused(ctx):
     if ctx.kernel != "6.1":
         theirs = guest.run(f"ring_reader {TRACEFS} errors")
         ctx.equal([pair for pair in zip(ours.splitlines(), theirs.splitlines()) if pair[0] != pair[1]], [],
-                  "our refusals that are not tracefs's")
+                  "refusals that differ from tracefs")
     job = guest.bg(f"ring_reader {PIPE} hold")
     ctx.wait_until(lambda: "mapped" in job.output(), "the mapping")
     for command in (f"echo 64 > {TREE}/buffer_size_kb", f"echo > {TREE}/trace"):
@@ -180,37 +184,37 @@ def read_refused(ctx):
         ctx.check(status and "busy" in said, f"{command} while mapped: {status} {said}")
     job.kill()
     guest.run(f"echo 64 > {TREE}/buffer_size_kb && echo > {TREE}/trace")
-    anew(guest, "subbuf_size=1024", on=False)
+    reload(guest, "subbuf_size=1024", on=False)
     odd = guest.sh(f"ring_reader {PIPE} hold")[1]
-    ctx.check("Invalid argument" in odd, f"a ring that can't be mapped: {odd}")
-    ctx.check("cannot be mapped" in guest.run("dmesg"), "no message says why it can't be mapped")
+    ctx.check("Invalid argument" in odd, f"a ring that cannot be mapped: {odd}")
+    ctx.check("cannot be mapped" in guest.run("dmesg"), "no message says why it cannot be mapped")
 
 
 @case("read-waits", usual=("6.1",), needs=DRIVER)
 def read_waits(ctx):
-    """Readers wait for events, and are woken: by events, by ioctl 0, and when the ring goes."""
+    """Readers wait for events, and are woken by events, by ioctl 0, and when the ring is removed."""
     guest = up(ctx)
     said = numbers(guest.run(f"ring_reader {PIPE} wait"))
     ctx.equal(said, {"read": 0, "poll": 0, "GET_READER": 0, "woken": 200}, "how waiting ended")
-    # A file that may wait does not when there are events, and gives them all.
+    # A blocking file does not block while there are events, and returns them all.
     guest.run("echo 1000 > /sys/kernel/debug/storm/run")
     before, given = stats(guest, 1), numbers(guest.run(f"ring_reader {event_id(guest)} patient", timeout=60))
     ctx.equal((given["seen"], given["bad"]), (before["entries"], 0), "events that GET_READER gave without O_NONBLOCK")
-    ctx.equal(given["moved"], 0, "times that a mapped sub-buffer changed under who polled")
+    ctx.equal(given["moved"], 0, "times that a mapped sub-buffer changed while it was polled")
     device = guest.run("basename /sys/bus/pci/drivers/tracebraid/0*").strip()
     said = guest.run(f"ring_reader {PIPE} unbind {device}")
     ctx.equal(said.splitlines(), ["before 1 1", "waiting: No such device", "after 0 0", "read: No such device",
-                                  "GET_READER: No such device", "mmap: No such device", "again 0", "anew 1",
-                                  "still 1", "read: Resource temporarily unavailable"], "what the reader saw")
+                                  "GET_READER: No such device", "mmap: No such device", "again 0", "remapped 1",
+                                  "still 1", "read: Resource temporarily unavailable"], "results of the reader")
     guest.run("rmmod storm; rmmod tracebraid")
 
 
 def lines_of(ctx, guest):
-    """The text: its events as matches, in an order that never goes back."""
+    """Reads the text and checks the order of its times; returns (text, its events as matches)."""
     text = guest.run(f"cat {TREE}/trace", timeout=120)
     lines = [line for line in text.splitlines() if not line.startswith(("#", "CPU:"))]
     found = [LINE.fullmatch(line) for line in lines]
-    ctx.check(all(found), f"lines that are none: {[line for line, ok in zip(lines, found) if not ok][:3]}")
+    ctx.check(all(found), f"malformed lines: {[line for line, ok in zip(lines, found) if not ok][:3]}")
     times = [float(one[5]) for one in found]
     ctx.check(all(a <= b for a, b in zip(times, times[1:])), "a line's time is before its predecessor's")
     return text, found
@@ -218,7 +222,7 @@ def lines_of(ctx, guest):
 
 @case("read-text", usual=("6.1",), needs=DRIVER)
 def read_text(ctx):
-    """The text holds all CPUs' events in one order, takes nothing, and is emptied by writing; five outputs."""
+    """The trace file prints all CPUs' events in time order in five formats and consumes none; a write empties it."""
     guest = up(ctx, "ring_size_kb=1024")
     offered = storm(guest, 1000)
     text, found = lines_of(ctx, guest)
@@ -240,29 +244,29 @@ def read_text(ctx):
         at += 32 + 8 * (struct.unpack_from("<Q", payloads, at + 16)[0] % 6)  # a number of words by the event's own
         seen += 1
     ctx.equal((seen, at), (offered, len(payloads)), "payloads, and their bytes")
-    ctx.equal(guest.sh(f"echo nonsense > {TREE}/output")[0], 1, "status of an output that is none")
+    ctx.equal(guest.sh(f"echo nonsense > {TREE}/output")[0], 1, "status of an invalid output")
     guest.run(f"echo trace > {TREE}/output; echo > {TREE}/trace")
     ctx.equal(len(lines_of(ctx, guest)[1]), 0, "events once emptied")
     sums = stats(guest)
-    ctx.equal((sums["entries"], sums["overrun"]), (0, offered), "unread and overrun, once emptied")
+    ctx.equal((sums["entries"], sums["overrun"]), (0, offered), "unread and overrun after emptying")
 
 
 @case("read-text-lost", usual=("6.12",), needs=DRIVER)
 def read_text_lost(ctx):
-    """A ring that ran over: the text tells of each loss, and all adds up."""
+    """The trace file of a ring that overran reports each loss, and the counts add up."""
     guest = up(ctx, "ring_size_kb=16 overwrite=1")
     storm(guest, 3000)
     text, found = lines_of(ctx, guest)
     lost = sum(int(n) for n in re.findall(r"^CPU:\d+ \[LOST (\d+) EVENTS\]$", text, re.M))
     sums = stats(guest)
     ctx.equal(len(found), sums["entries"], "events in the text")
-    ctx.equal(lost, sums["overrun"] + sums["dropped events"], "events told as lost")
+    ctx.equal(lost, sums["overrun"] + sums["dropped events"], "events reported lost")
     ctx.equal(lost + len(found), sums["written events"], "all events")
 
 
 @case("read-gone", usual=("6.1",), needs=("driver", "module:buffers"))
 def read_gone(ctx):
-    """A buffer is freed while its files are open and read: they give no more, and nothing else happens."""
+    """A buffer is freed while its files are open and read: further reads return nothing or an error."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -272,14 +276,14 @@ def read_gone(ctx):
     where = "/sys/kernel/debug/tracebraid/mine"
     said = guest.run(f"exec 3< {where}/trace 4< {where}/per_cpu/cpu0/trace_pipe_raw 5< {where}/trace; head -c 20 <&3; "
                      f"head -c 100 <&4 > /dev/null; echo free > {MINE}/do; cat <&3; cat <&4; cat <&5; ls -d {where}; rmmod tracebraid; true")
-    ctx.equal(said.count("No such device"), 3, f"reads that were refused, in: {said}")
+    ctx.equal(said.count("No such device"), 3, f"refused reads, in: {said}")
     ctx.check("No such file" in said, f"the buffer's directory is still there: {said}")
     guest.run("rmmod buffers; rmmod tracebraid")
 
 
 @case("read-scribbled", usual=("6.12-rt",), needs=DRIVER)
 def read_scribbled(ctx):
-    """The host writes nonsense all over the rings while the guest reads: it gets errors, and lives."""
+    """The host writes garbage over the rings while the guest reads them: readers get errors, and the guest survives."""
     guest = up(ctx, "ring_size_kb=64")
     dice = random.Random(1)
     storm(guest, 500)
@@ -301,42 +305,42 @@ def read_scribbled(ctx):
             guest.run("rm -f /tmp/turn; while ! [ -e /tmp/turn ]; do usleep 1000; done")
     guest.run("touch /tmp/stop")
     ctx.equal(job.wait(timeout=60), 0, "status of the readers")
-    ctx.check("Bad message" in guest.run("cat /tmp/errors"), "no reader saw that the ring is broken")
-    anew(guest, "")
+    ctx.check("Bad message" in guest.run("cat /tmp/errors"), "no reader reported the broken ring")
+    reload(guest, "")
     ctx.equal(len(lines_of(ctx, guest)[1]), 0, "events in a new ring")
     offered = storm(guest, 10)
-    ctx.equal(len(lines_of(ctx, guest)[1]), offered, "events once all is new")
+    ctx.equal(len(lines_of(ctx, guest)[1]), offered, "events after the reload")
 
 
 MINE = "/sys/kernel/debug/buffers"
 
 
 def do(ctx, guest, words, status=0):
-    """One word for the module that makes buffers; status 1: it must be refused."""
+    """Gives the buffers module a command; status 1: it must refuse it."""
     ctx.equal(guest.sh(f"echo {words} > {MINE}/do")[0], status, f"status of {words!r}")
 
 
 def counts(guest):
-    """Entries, overruns, dropped, and whether it is empty."""
+    """The buffer's entries, overruns and dropped events, and whether it is empty."""
     return tuple(map(int, guest.run(f"cat {MINE}/counts").split()))
 
 
 def takes(ctx, guest, first, last, lost=0):
-    """Takes all, in the pieces that one reading gives: the numbers from first to last, after a loss."""
-    found, told = [], 0
+    """Consumes all events, as many as each read returns: numbers from first to last, after `lost` lost ones."""
+    found, reported = [], 0
     while True:
         lines = guest.run(f"cat {MINE}/take").split("\n")[:-1]
         if not lines:
             break
-        told += sum(int(line[5:]) for line in lines if line.startswith("lost "))
+        reported += sum(int(line[5:]) for line in lines if line.startswith("lost "))
         found += [line for line in lines if not line.startswith("lost ")]
-    ctx.equal(found, [str(n) for n in range(first, last + 1)], "numbers taken")
-    ctx.equal(told, lost, "told as lost")
+    ctx.equal(found, [str(n) for n in range(first, last + 1)], "numbers consumed")
+    ctx.equal(reported, lost, "reported lost")
 
 
 @case("read-calls", usual=("6.12",), needs=("driver", "module:buffers"))
 def read_calls(ctx):
-    """A module looks at events and takes them: by iterators, peek and consume; counts are exact."""
+    """A module reads events by iterators, peek and consume, with exact counts."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -349,26 +353,26 @@ def read_calls(ctx):
         ctx.equal(counts(guest), (0, 0, 0, 1), "counts of a new buffer")
         do(ctx, guest, "record 100")
         wanted = "".join(f"{number + n}\n" for n in range(1, 101))
-        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers looked at")
-        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers looked at again")
+        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers iterated")
+        ctx.equal(guest.run(f"cat {MINE}/look"), wanted, "numbers iterated again")
         ctx.equal(counts(guest), (100, 0, 0, 0), "counts of a hundred events")
         do(ctx, guest, "peek")
         do(ctx, guest, "resize 32", 1)
         do(ctx, guest, "reset", 1)
         do(ctx, guest, "done")
         takes(ctx, guest, number + 1, number + 100)
-        ctx.equal(counts(guest), (0, 0, 0, 1), "counts once all is taken")
-        do(ctx, guest, "record 5000", 1)  # the last one finds no room
+        ctx.equal(counts(guest), (0, 0, 0, 1), "counts after all are consumed")
+        do(ctx, guest, "record 5000", 1)  # the last one does not fit
         entries, overruns, dropped, _ = counts(guest)
         ctx.equal((entries + dropped, overruns), (5000, 0), "entries and dropped, overruns")
         takes(ctx, guest, number + 101, number + 100 + entries)
         do(ctx, guest, "record 1")
         number += 5101
-        ctx.equal(guest.run(f"cat {MINE}/look"), f"lost {dropped}\n{number}\n", "what comes after a loss")
+        ctx.equal(guest.run(f"cat {MINE}/look"), f"lost {dropped}\n{number}\n", "the output after a loss")
         takes(ctx, guest, number, number, dropped)
         do(ctx, guest, "record 10")
         do(ctx, guest, "reset")
-        ctx.equal(counts(guest), (0, 10, dropped, 1), "counts once emptied")
+        ctx.equal(counts(guest), (0, 10, dropped, 1), "counts after emptying")
         do(ctx, guest, "record 1")
         number += 11
         ctx.equal(guest.run(f"cat {MINE}/look"), f"{number}\n", "the first number after that")
@@ -382,7 +386,7 @@ def read_calls(ctx):
 
 @case("read-roles", usual=("6.1",), needs=("agent", *DRIVER))
 def read_roles(ctx):
-    """An agent and readers in the guest take turns: neither takes what is the other's."""
+    """An agent and readers in the guest take turns: neither consumes a ring while the other has the reader role."""
     guest = up(ctx, on=False)
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", ctx.dir / "x.braid")
     storm(guest, 100)
@@ -400,11 +404,11 @@ def read_roles(ctx):
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", ctx.dir / "y.braid")
     offered = storm(guest, 100)
     ctx.wait_until(lambda: not numbers(guest.run(f"cat {TREE}/per_cpu/cpu1/stats"))["entries"],
-                   "the agent to take what is nobody else's")
+                   "the agent to read the ring without another reader")
     ctx.check(numbers(guest.run(f"cat {TREE}/per_cpu/cpu0/stats"))["entries"] > 0,
-              "the agent took a ring that is read in the guest")
+              "the agent consumed a ring that is read in the guest")
     job.kill()
-    ctx.wait_until(lambda: not stats(guest)["entries"], "the agent to take what was given back")
+    ctx.wait_until(lambda: not stats(guest)["entries"], "the agent to read the ring that was released")
     stop_recorder(ctx, agent)
     sums = stats(guest)
-    ctx.equal((sums["read events"], sums["written events"]), (offered, offered), "events read and written in all")
+    ctx.equal((sums["read events"], sums["written events"]), (offered, offered), "total of events read and written")

@@ -1,32 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The README's way from a plain QEMU guest to what a browser shows, word by word."""
+"""Runs the README's commands for a plain QEMU guest as they are printed there."""
 
 import os
 import re
 import shlex
 
 import host
+import vhost
 from harness import case
+from kit import check_accounts, events_of, start_recorder, stop_recorder
 from rig import WORKLOAD
 
 README = host.ROOT / "README.md"
 
 
 def code_of(text, name):
-    """What is written as code in a text, with a name of this run instead of web1, and its sh words."""
+    """The code spans of a text as shell words, with this run's name in place of web1."""
     return [shlex.split(code.replace("web1", name)) for code in re.findall(r"`([^`]+)`", text)]
+
+
+@case("readme-virtio", kernels=("6.12",), needs=("driver", "agent", "module:tracebraid_virtio"))
+def readme_virtio(ctx):
+    """The README's commands for virtio work as printed, with the id that driver and documents share."""
+    vhost.need_generic(ctx)
+    text = README.read_text(encoding="utf-8").replace("/run/web1.sock", str(ctx.dir / "web1.sock"))
+    block = re.search(r"\*virtio\*,.*?```\n(.*?)```", text, re.DOTALL).group(1)
+    record_words, qemu_words = (shlex.split(line) for line in block.replace("\\\n", " ").strip().splitlines())
+    load_words = shlex.split(re.search(r"`(modprobe tracebraid_virtio [^`]*)`", text).group(1))
+    for where in (text, (host.ROOT / "docs/virtio-device.md").read_text(encoding="utf-8")):
+        ctx.equal(set(re.findall(r"virtio-id=(\d+)", where)), {str(vhost.QEMU_ID)}, "QEMU's ids in the documents")
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, *record_words[2:-1], "-e", "sched", "-o", capture)
+    modules = filter(None, map(ctx.kernel_module, vhost.MODULES))
+    words = [word.replace("size=4G", "size=256M") for word in qemu_words[qemu_words.index("...") + 1:]]
+    guest = ctx.guest("web1", shm=None, initrd=ctx.initrd(*modules), mem="256M", qemu_args=words)
+    guest.boot()
+    vhost.load_modules(ctx, guest)
+    guest.insmod("tracebraid")
+    guest.insmod(load_words[1], " ".join(load_words[2:]))
+    vhost.wait_for_agent(ctx, guest, "sched/sched_switch")
+    guest.run("ls /")
+    stop_recorder(ctx, agent)
+    check_accounts(ctx, capture)
+    ctx.check(any(line.get("event") == "sched_switch" for line in events_of(ctx, capture)), "no sched_switch is recorded")
 
 
 @case("readme", kernels=("6.12",), needs=("driver", "agent"))
 def readme(ctx):
-    """Memory, driver, list, record, report and each export, by the lines of the README."""
+    """The README's commands work as printed: create, load, list, record, report and each export."""
     text = README.read_text(encoding="utf-8")
     name = f"readme-{os.getpid()}"
-    create, *options = code_of(re.search(r"^ *\| plain QEMU \|(.*)\|$", text, re.MULTILINE).group(1), name)
+    block = re.search(r"\*Plain QEMU\*,.*?```\n(.*?)```", text, re.DOTALL).group(1).replace("web1", name)
+    create, qemu = (shlex.split(line) for line in block.replace("\\\n", " ").strip().splitlines())
     create[create.index("--owner") + 1] = str(os.geteuid())
     ctx.defer(lambda: os.path.exists(f"/dev/shm/{name}") and os.unlink(f"/dev/shm/{name}"))
     ctx.run(ctx.agent_path, *create[1:])
-    words = [word for option in options for word in option]
+    words = qemu[qemu.index("...") + 1:]
     guest = ctx.guest(name, shm=None, qemu_args=words if "-name" in words else ["-name", name, *words])
     guest.boot()
     listed = ctx.run_agent("list").stdout
@@ -39,22 +68,36 @@ def readme(ctx):
     steps = [shlex.split(line.partition("|")[0].replace("web1", name)) for line in block.strip().splitlines()]
     os.chdir(ctx.dir)
     for step in steps:
+        if step[1] == "record":
+            record(ctx, shorter(step[1:]))
+            continue
         done = ctx.run(ctx.agent_path, *shorter(step[1:]), timeout=120)
         if step[1] == "list":
-            ctx.check(re.search(rf"^/dev/shm/{name} +{name} +live ", done.stdout, re.MULTILINE), f"list says:\n{done.stdout}")
+            ctx.check(re.search(rf"^/dev/shm/{name} +{name} +live ", done.stdout, re.MULTILINE),
+                      f"list says:\n{done.stdout}")
         elif step[1] == "report":
-            ctx.check(re.search(rf"^{name}: .*sched_switch: ", done.stdout, re.MULTILINE), "the report has no sched_switch")
+            ctx.check(re.search(rf"^{name}: .*sched_switch: ", done.stdout, re.MULTILINE),
+                      "the report has no sched_switch")
     exports = re.search(r"\*\*Open it in the tool you use:\*\*(.*?)!\[", text, re.DOTALL).group(1)
     commands = [words for words in code_of(exports, name) if words[0] == "tracebraid"]
     ctx.check(len(commands) >= 5, f"the README has the commands {commands}")
     for words in commands:
         ctx.run(ctx.agent_path, *words[1:], timeout=240)
         if "-o" in words:
-            ctx.check(os.path.exists(words[words.index("-o") + 1]), f"{words} made nothing")
+            ctx.check(os.path.exists(words[words.index("-o") + 1]), f"{words} wrote no file")
+
+
+def record(ctx, words):
+    """Records until the guest has confirmed its events: on a busy machine it may be slower than the agent waits."""
+    def confirmed():
+        done = ctx.run(ctx.agent_path, *words, timeout=120, status=None)
+        ctx.check(done.returncode in (0, 3), f"{words} ended with {done.returncode}:\n{done.stderr}")
+        return done.returncode == 0
+    ctx.wait_until(confirmed, "a recording whose guest has confirmed its events", timeout=120)
 
 
 def shorter(words):
-    """A recording of two seconds, on a machine whose host may not be ours to trace."""
+    """The words of `record` with two seconds and without the host, which may not permit tracing."""
     words = ["--try-host" if word == "--host" else word for word in words]
     if "-t" in words:
         words[words.index("-t") + 1] = "2"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the main job: record guests and their host, merge, and account for every event."""
+"""Cases of recording: guests and their host are recorded and merged, and every event is accounted for."""
 
 import json
 import os
@@ -13,16 +13,16 @@ from kit import (NEEDS, TREE, check_accounts, check_order, check_storm, events_o
 from rig import boot_all
 
 
-@case("record", needs=NEEDS)
+@case("record", needs=NEEDS, arm64=True)
 def record(ctx):
-    """Two guests and their host: interleaved, in order, nothing lost, and every account adds up."""
+    """Two guests and their host are recorded: events are interleaved in order, none is lost, and all counts add up."""
     guests = [ctx.guest("alpha"), ctx.guest("beta")]
     boot_all(guests)
     for guest in guests:
         load(guest)
     listed = json.loads(ctx.run_agent("list", "--json", *(guest.shm for guest in guests)).stdout)
     ctx.equal([(one["guest"], one["driver"], one["vcpus"]) for one in listed],
-              [("alpha", "live", 2), ("beta", "live", 2)], "what list shows")
+              [("alpha", "live", 2), ("beta", "live", 2)], "output of list")
     exported, capture = ctx.dir / "x", ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guests[0].shm, "-r", f"{guests[1].shm},name=renamed", "-e", "storm",
                            "-e", "sched:sched_sw*", "--try-host", "--to", "ctf", "-o", exported)
@@ -31,7 +31,7 @@ def record(ctx):
         ctx.equal(job.wait(timeout=120), 0, "status of the storm")
     stop_recorder(ctx, agent)
     ctx.check({"alpha", "renamed"} <= {path.parent.name for path in exported.glob("*/metadata")},
-              "--to ctf made no trace of each guest")
+              "--to ctf did not write a trace of each guest")
     lines = events_of(ctx, capture)
     check_order(ctx, lines)
     for guest, stream in zip(guests, ("alpha", "renamed")):
@@ -49,7 +49,7 @@ def record(ctx):
 
 
 def accounts_of(line):
-    """The account of a stream in a line of JSON, or in one of the text's."""
+    """The accounting of a stream in a line of JSON or of text."""
     if isinstance(line, str):
         return tuple(map(int, re.search(r"written (\d+) = read (\d+) \+ lost (\d+) \+ left (\d+)", line).groups()))
     return tuple(line[key] for key in ("written", "read", "lost", "left"))
@@ -57,10 +57,10 @@ def accounts_of(line):
 
 @case("window", usual=("6.12",), needs=NEEDS)
 def window(ctx):
-    """What happens before the start and after the stop is in no number; header, statistics, page and stat agree."""
+    """Events before the start or after the stop are not counted; header, --stats, HTML page and stat agree."""
     guest = up(ctx, parameters="ring_size_kb=64")
     guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
-    before = storm(guest, 20000)  # far more than a ring holds
+    before = storm(guest, 20000)  # far more than fits in a ring
     guest.run(f"echo 0 > {TREE}/events/storm/storm/enable")
     capture = ctx.dir / "x.braid"
     done = ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-o", capture, "--", "true")
@@ -77,7 +77,7 @@ def window(ctx):
     for line in lines:
         if line["type"] == "event":
             bound = line["bound_ns"] or 0
-            ctx.check(times[0] - bound <= line["ns"] <= times[1] + bound, f"{line} is not of {times}")
+            ctx.check(times[0] - bound <= line["ns"] <= times[1] + bound, f"{line} is not within {times}")
     notes = [(line["text"], line["ns"]) for line in lines if line["type"] == "note" and "the recording st" in line["text"]]
     ctx.equal(notes, [("the recording starts", times[0]), ("the recording stops", times[1])], "notes of start and stop")
     found = {name: sum(line["type"] == "event" and line["stream"] == name for line in lines) for name in streams}
@@ -86,19 +86,19 @@ def window(ctx):
     stats = ctx.run_agent("report", "--stats", capture).stdout
     stats_json = json.loads(ctx.run_agent("report", "--stats", "--json", capture).stdout)
     for name, account in streams.items():
-        ctx.equal(accounts_of(text[text.index(f"# {name}: Linux"):]), account, f"{name}: the text's account")
-        ctx.equal(accounts_of(stats[stats.index(f"# {name}: written"):]), account, f"{name}: --stats' account")
+        ctx.equal(accounts_of(text[text.index(f"# {name}: Linux"):]), account, f"{name}: accounting in the text")
+        ctx.equal(accounts_of(stats[stats.index(f"# {name}: written"):]), account, f"{name}: accounting of --stats")
         one = next(one for one in stats_json["streams"] if one["stream"] == name)
-        ctx.equal(accounts_of(one), account, f"{name}: the account of --stats in JSON")
+        ctx.equal(accounts_of(one), account, f"{name}: accounting of --stats in JSON")
         rings = [ring for ring in sums["rings"] if ring["stream"] == name]
         ctx.equal(tuple(sum(ring[key] for ring in rings) for key in ("written", "read", "lost", "left")), account,
-                  f"{name}: stat's account")
+                  f"{name}: accounting of stat")
     ctx.equal((sums["found"], stats_json["events"]), (sum(found.values()),) * 2, "events of stat and --stats")
 
 
 @case("no-consumer", usual=("6.12",), needs=NEEDS)
 def no_consumer(ctx):
-    """Nobody reads: what stays and what is lost is counted to the event, in both modes; then it is read."""
+    """Without a reader, the events left and lost are counted exactly in both modes; a later reader gets those left."""
     for name, parameters in (("keep-oldest", "ring_size_kb=64"), ("keep-newest", "ring_size_kb=64 overwrite=1"),
                              ("absolute", "ring_size_kb=64 overwrite=1 absolute=1 subbuf_size=1024")):
         guest = up(ctx, name, parameters)
@@ -107,7 +107,7 @@ def no_consumer(ctx):
         guest.run(f"echo 0 > {TREE}/events/storm/storm/enable")
         sums = region_accounts(ctx, guest)
         ctx.equal(sums["written"], offered, f"{name}: events written")
-        ctx.equal(sums["read"], 0, f"{name}: events read by nobody")
+        ctx.equal(sums["read"], 0, f"{name}: events read without a reader")
         ctx.check(sums["left"] > 100 and sums["lost"] > 100, f"{name}: the ring was not lapped: {sums}")
         ctx.run_agent("verify", guest.shm)
 
@@ -117,16 +117,16 @@ def no_consumer(ctx):
         lines = events_of(ctx, capture)
         after = region_accounts(ctx, guest)
         check_storm(ctx, lines, name, offered, after["lost"])
-        ctx.equal(after["left"], 0, f"{name}: events left after all was read")
+        ctx.equal(after["left"], 0, f"{name}: events left after all were read")
         check_accounts(ctx, capture)
         guest.quit()
 
 
 @case("reload", usual=("6.12",), needs=NEEDS)
 def reload_under_load(ctx):
-    """The driver lets go of the memory and takes it again under full load, recorded all the while: none is lost.
+    """The driver is unbound and bound again under full load during a recording: no event is lost.
 
-    By unbinding the device: the storm module holds the driver. Its events patch no code, see docs/testing.md.
+    The device is unbound because the storm module holds the driver. Its events patch no code, see docs/testing.md.
     """
     guest = up(ctx)
     capture = ctx.dir / "x.braid"
@@ -135,9 +135,9 @@ def reload_under_load(ctx):
     bus = "/sys/bus/pci/drivers/tracebraid"
     device = guest.run(f"cd {bus} && echo 0000:*").strip()
     for _ in range(3):
-        ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of this life")
+        ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of this incarnation")
         guest.run(f"echo {device} > {bus}/unbind; echo {device} > {bus}/bind", timeout=120)
-    ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of the last life")
+    ctx.wait_until(lambda: region_written(ctx, guest) > 2000, "2000 events of the last incarnation")
     guest.run("touch /tmp/stop")
     ctx.equal(work.wait(timeout=120), 0, "status of the load")
     stop_recorder(ctx, agent)
@@ -151,14 +151,14 @@ def reload_under_load(ctx):
 
 @case("module-reload", usual=("6.1",), needs=("driver", "agent"))
 def module_reload(ctx):
-    """The module itself is unloaded and loaded while it is recorded: two streams, nothing lost."""
+    """The driver's module is unloaded and reloaded during a recording: two streams, no event lost."""
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched:sched_switch", "-o", capture)
     for last in (False, True):
-        ctx.wait_until(lambda: region_written(ctx, guest) > 200, "200 events of this life")
+        ctx.wait_until(lambda: region_written(ctx, guest) > 200, "200 events of this incarnation")
         if not last:
             guest.run("rmmod tracebraid", timeout=120)
             guest.insmod("tracebraid")
@@ -168,14 +168,14 @@ def module_reload(ctx):
 
 
 def region_written(ctx, guest):
-    """Events that the region's present life has seen, or 0 while it is being made."""
+    """The number of events that the region's current incarnation has written, or 0 while it is set up."""
     done = ctx.run_agent("stat", "--json", guest.shm, status=None)
     return json.loads(done.stdout)["written"] if done.stdout.strip() else 0
 
 
 @case("reboot", usual=("6.12",), needs=NEEDS)
 def reboot(ctx):
-    """The guest reboots while it is recorded: recording goes on, both boots are in the capture."""
+    """The guest reboots during a recording: the recording continues, and both boots are in the capture."""
     guest = up(ctx)
     capture = ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
@@ -183,7 +183,7 @@ def reboot(ctx):
     guest.reset()
     load(guest)
     ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
-                   "the agent to turn the event on again", timeout=60)
+                   "the agent to enable the event again", timeout=60)
     second = storm(guest, 5000)
     stop_recorder(ctx, agent)
     lines = events_of(ctx, capture)
@@ -196,7 +196,7 @@ def reboot(ctx):
 
 @case("panic", usual=("6.1",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
 def panic(ctx):
-    """The guest panics: what it had committed is still read, with an agent that comes only afterwards."""
+    """After a guest's panic, an agent that starts only then reads every event that was committed."""
     guest = up(ctx, append="panic=0")
     guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
     offered = storm(guest, 2000)
@@ -204,10 +204,10 @@ def panic(ctx):
     ctx.wait_until(lambda: "end Kernel panic" in guest.console(), "the panic on the console")
     capture = ctx.dir / "x.braid"
     ctx.wait_until(lambda: json.loads(ctx.run_agent("list", "--json", guest.shm).stdout)[0]["driver"] == "silent",
-                   "list to call the driver silent")
-    agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "--backlog", "-o", capture)
-    ctx.equal(agent.wait(timeout=60), 3, f"status of the recorder, which said:\n{agent.output()}\n")
-    ctx.check("did not confirm the event change" in agent.output(), f"the recorder said:\n{agent.output()}")
+                   "list to report the driver as silent")
+    agent = start_recorder(ctx, "-r", guest.shm, "-t", "1", "--backlog", "-o", capture, confirm=False)
+    ctx.equal(agent.wait(timeout=60), 3, f"status of the recorder, which printed:\n{agent.output()}\n")
+    ctx.check("did not confirm the event change" in agent.output(), f"the recorder printed:\n{agent.output()}")
     check_storm(ctx, events_of(ctx, capture), "g1", offered)
     check_accounts(ctx, capture)
     guest.kill()
@@ -216,13 +216,13 @@ def panic(ctx):
 
 @case("agent-killed", usual=("6.12",), needs=NEEDS)
 def agent_killed(ctx):
-    """The agent is killed and started again: two captures, one truth, no event twice, the host's instance gone."""
+    """The agent is killed and restarted: no event is in both captures, and the host's tracefs instance is removed."""
     guest = up(ctx)
     captures = [ctx.dir / "1.braid", ctx.dir / "2.braid"]
     options = ("-r", guest.shm, "-e", "storm", "--try-host=sched:sched_wakeup")
     first = start_recorder(ctx, *options, "-o", captures[0])
     job = guest.bg("echo 60000 > /sys/kernel/debug/storm/run")
-    # Not the capture's size: the host's symbols alone make it large.
+    # The capture's size does not help here: the host's symbols alone make it large.
     ctx.wait_until(lambda: json.loads(ctx.run_agent("stat", "--json", guest.shm, status=None).stdout)["read"] > 2000,
                    "events that the first agent has read")
     first.send_signal(signal.SIGKILL)

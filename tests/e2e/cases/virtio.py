@@ -1,67 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cases of the virtio device: the guest shares pages of its own, the agent is the device."""
+"""Cases of the virtio device: the guest shares its own pages, and the agent implements the device."""
 
 import json
 import signal
 
 import host
+import qemu
+import vhost
 from harness import case
-from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
-                 start_recorder, stop_recorder, storm)
+from kit import (STORM, check_accounts, check_order, check_storm, events_of, load, offered_by, start_recorder,
+                 stop_recorder, storm)
 from uml import UmlGuest
 
-VIRTIO_NEEDS = (*NEEDS, "module:tracebraid_virtio")
-VIRTIO_ID = 176
-# QEMU 7.2 has no front end for any device, but its one for block devices hands configuration and queues on.
-BLOCK_ID = 2
-# Loaded in this order; what a kernel has built in is not there.
-MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virtio/virtio_pci_legacy_dev",
-           "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci")
 NOT_GIVEN_BACK = "has not returned the memory"
 
 
-def wait_for_agent(ctx, guest):
-    """Till the agent has turned the storm's event on."""
-    ctx.wait_until(lambda: guest.run(f"cat {TREE}/events/storm/storm/enable").strip() == "0*",
-                   "the agent to turn the event on", timeout=60)
-
-
-def boot_virtio(ctx, name, socket):
-    """A guest in QEMU with the device, its modules loaded but for the driver's own."""
-    modules = [path for path in map(ctx.kernel_module, MODULES) if path]
-    mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else "256M"
-    guest = ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
-        "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
-        "-chardev", f"socket,id=tb,path={socket},reconnect=1",
-        "-device", "vhost-user-blk-pci,chardev=tb,num-queues=2"))
-    guest.boot()
-    load_modules(ctx, guest)
-    return guest
-
-
-def load_modules(ctx, guest):
-    """What a virtio device needs of the kernel's own."""
-    for path in filter(None, map(ctx.kernel_module, MODULES)):
-        guest.insmod(path.stem)
-
-
-@case("virtio-uml", kernels=(host.UML_KERNEL,), needs=VIRTIO_NEEDS)
+@case("virtio-uml", kernels=(host.UML_KERNEL,), needs=vhost.VIRTIO_NEEDS)
 def virtio_uml(ctx):
-    """User-mode Linux: recorded through the device, unloaded, loaded again; no event is lost, and the memory comes back."""
+    """In user-mode Linux the driver is recorded, unloaded and reloaded: no event is lost, the memory is returned."""
     socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
-    guest = ctx.adopt(UmlGuest(ctx, "uml", devices=((socket, VIRTIO_ID),)))
+    guest = ctx.adopt(UmlGuest(ctx, "uml", devices=((socket, vhost.VIRTIO_ID),)))
     guest.boot()
     guest.insmod("tracebraid")
     guest.insmod("storm")
     for parameter in ("virtio_size_mb=8", ""):
         guest.insmod("tracebraid_virtio", parameter)
-        wait_for_agent(ctx, guest)
+        vhost.wait_for_agent(ctx, guest)
         offered = storm(guest, 5000)
         guest.run("rmmod tracebraid_virtio")
-    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
-    ctx.equal(guest.console().count("in 8192 KiB of shared memory"), 1, "how often virtio_size_mb was heeded")
-    ctx.equal(guest.console().count("released"), 2, "how often the memory was released")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has not returned the memory")
+    ctx.equal(guest.console().count("in 8192 KiB of shared memory"), 1, "times that virtio_size_mb was applied")
+    ctx.equal(guest.console().count("released"), 2, "times that the memory was released")
     stop_recorder(ctx, agent)
     sums = check_accounts(ctx, capture)
     ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 2, "streams in the capture")
@@ -72,14 +42,8 @@ def virtio_uml(ctx):
     ctx.check(all(found[context] for context in ("task", "hrtimer", "softirq")), f"contexts found: {found}")
 
 
-def load_virtio(ctx, guest):
-    """The driver's module for virtio, and the event that the agent turns on."""
-    guest.insmod("tracebraid_virtio", f"virtio_id={BLOCK_ID}")
-    wait_for_agent(ctx, guest)
-
-
 def read_so_far(ctx, capture):
-    """Events that a capture holds of which the recording goes on."""
+    """The number of events in a capture that is still being recorded."""
     text = ctx.run_agent("stat", "--json", capture, status=None).stdout
     return sum(ring["found"] for ring in json.loads(text)["rings"]) if text.strip() else 0
 
@@ -91,22 +55,28 @@ def is_connected(guest):
 
 
 def missing_of(lines):
-    """Events that a report says were lost."""
+    """The number of events that a report states as lost."""
     return sum(line.get("lost") or line.get("events", 0) for line in lines if line["type"] == "lost")
 
 
-@case("virtio-qemu", usual=("6.12",), needs=VIRTIO_NEEDS)
+def check_notified(ctx, guest, name):
+    """Checks that the agent has interrupted the guest; `name` of the interrupt."""
+    counts = guest.run(f"grep {name} /proc/interrupts").split()[1:1 + guest.smp]
+    ctx.check(sum(map(int, counts)) > 0, "the agent has not interrupted the guest")
+
+
+@case("virtio-qemu", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
 def virtio_qemu(ctx):
-    """In QEMU: the agent killed and started again takes up the same memory; it gives it back; a killed guest is read."""
+    """In QEMU, a restarted agent reads the same memory and loses nothing; the rings of a killed guest are read."""
     socket = ctx.dir / "tb.sock"
     captures = [ctx.dir / f"{number}.braid" for number in range(3)]
     options = ("-r", f"vhost-user:{socket}", "-e", "storm")
     agent = start_recorder(ctx, *options, "-o", captures[0])
-    guest = boot_virtio(ctx, "g1", socket)
+    guest = vhost.boot(ctx, "g1", socket)
     load(guest)
-    load_virtio(ctx, guest)
-    interrupts = guest.run("grep virtio0-notify /proc/interrupts").split()[1:1 + guest.smp]
-    ctx.check(sum(map(int, interrupts)) > 0, "the agent has not had the guest look")
+    vhost.load_virtio(ctx, guest)
+    if qemu.block_passes_notifyq():
+        check_notified(ctx, guest, "virtio0-notify")
     job = guest.bg(f"echo 10000 > {STORM}/run")
     ctx.wait_until(lambda: read_so_far(ctx, captures[0]) > 1000, "1000 events that the first agent has read")
     agent.send_signal(signal.SIGKILL)
@@ -114,57 +84,97 @@ def virtio_qemu(ctx):
     ctx.equal(job.wait(timeout=120), 0, "status of the storm")
     offered = storm(guest, 10000)
     agent = start_recorder(ctx, *options, "-o", captures[1])
-    # QEMU comes back to it after a second.
+    # QEMU reconnects after a second.
     ctx.wait_until(lambda: read_so_far(ctx, captures[1]), "the second agent to read")
     guest.run("rmmod tracebraid_virtio")
-    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has not returned the memory")
 
-    # With nobody there who could give them back, the reset ends it.
-    load_virtio(ctx, guest)
+    # Without an agent that returns the pages, the reset releases them.
+    vhost.load_virtio(ctx, guest)
     stop_recorder(ctx, agent)
     lines = events_of(ctx, *captures[:2])
     check_order(ctx, lines)
-    # What the killed agent had taken and not written is found by its successor; the rings lost nothing.
+    # Events that the killed agent had read but not written are found by its successor; the rings lost nothing.
     check_storm(ctx, lines, "g1", offered)
     ctx.equal(missing_of(lines), 0, "events missing from both captures together")
     ctx.equal(check_accounts(ctx, captures[1])["lost"], 0, "events that the rings lost")
     guest.run("rmmod tracebraid_virtio")
-    ctx.check(NOT_GIVEN_BACK not in guest.console(), "memory was lost though nobody has it")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "memory that no agent holds was leaked")
 
     agent = start_recorder(ctx, *options, "-o", captures[2])
-    # A driver that starts while QEMU has no backend ends its tries to find one.
-    ctx.wait_until(lambda: is_connected(guest), "QEMU to come back to the agent")
-    load_virtio(ctx, guest)
+    # A driver that starts while QEMU has no backend stops QEMU's attempts to reconnect.
+    ctx.wait_until(lambda: is_connected(guest), "QEMU to reconnect to the agent")
+    vhost.load_virtio(ctx, guest)
     guest.bg(f"echo 1000000 > {STORM}/run")
-    ctx.wait_until(lambda: read_so_far(ctx, captures[2]) > 5000, "5000 more events that were read")
+    ctx.wait_until(lambda: read_so_far(ctx, captures[2]) > 5000, "5000 more events to be read")
     guest.kill()
     ctx.equal(agent.wait(timeout=60), 0, "status of the recorder, whose only guest has gone")
     sums = check_accounts(ctx, captures[2])
-    ctx.check(sums["read"] > 5000, f"of a guest that was killed too little was read: {sums}")
-    ctx.equal(sums["left"], 0, "events of a killed guest that were left")
+    ctx.check(sums["read"] > 5000, f"too few events of a killed guest were read: {sums}")
+    ctx.equal(sums["left"], 0, "events left in a killed guest's region")
 
 
-@case("virtio-gone", usual=("6.12",), needs=VIRTIO_NEEDS)
-def virtio_gone(ctx):
-    """The guest is reset, then the device unplugged in full work: recording goes on, and nothing is lost."""
+@case("virtio-generic", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+def virtio_generic(ctx):
+    """On QEMU's generic front end, one agent records through a reload of the driver and a reset; the guest outlives it."""
+    vhost.need_generic(ctx)
     socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
-    agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
-    guest = boot_virtio(ctx, "g1", socket)
+    agent = start_recorder(ctx, "-r", f"vhost-user:{socket},name=g1", "-e", "storm", "-o", capture)
+    guest = vhost.boot(ctx, "g1", socket, vhost.GENERIC)
     load(guest)
-    load_virtio(ctx, guest)
+    vhost.load_virtio(ctx, guest, vhost.QEMU_ID)
+    check_notified(ctx, guest, "virtio0")  # this front end has one interrupt; no buffer of the controlq has returned yet
+    storm(guest, 5000)
+    guest.run("rmmod tracebraid_virtio")
+    vhost.load_virtio(ctx, guest, vhost.QEMU_ID)
     offered = storm(guest, 5000)
     guest.reset()
-    load_modules(ctx, guest)
+    vhost.load_modules(ctx, guest)
     load(guest)
-    load_virtio(ctx, guest)
+    vhost.load_virtio(ctx, guest, vhost.QEMU_ID)
+    offered += storm(guest, 5000)
+    stop_recorder(ctx, agent)
+    sums = check_accounts(ctx, capture)
+    ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 3, "streams in the capture")
+    ctx.equal((sums["read"], sums["lost"], sums["left"]), (offered, 0, 0), "read, lost and left")
+    # Without an agent the guest continues, and a reset of the device releases the memory.
+    storm(guest, 5000)
+    guest.run("rmmod tracebraid_virtio")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "memory that no agent holds was leaked")
+
+
+@case("virtio-generic-first", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+def virtio_generic_first(ctx):
+    """QEMU's generic front end refuses to start without an agent, as the documents say."""
+    vhost.need_generic(ctx)
+    guest = vhost.make_guest(ctx, "g1", ctx.dir / "tb.sock", vhost.GENERIC)
+    guest.start()
+    ctx.wait_until(lambda: not guest.alive(), "QEMU to end", timeout=60)
+    printed = (guest.rundir / "qemu.log").read_text(encoding="utf-8")
+    ctx.check("Failed to connect" in printed, f"QEMU printed:\n{printed}")
+
+
+@case("virtio-gone", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+def virtio_gone(ctx):
+    """A guest is reset, then its device is unplugged under load: the recording continues, and no event is lost."""
+    socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
+    guest = vhost.boot(ctx, "g1", socket)
+    load(guest)
+    vhost.load_virtio(ctx, guest)
+    offered = storm(guest, 5000)
+    guest.reset()
+    vhost.load_modules(ctx, guest)
+    load(guest)
+    vhost.load_virtio(ctx, guest)
     job = guest.bg(f"echo 50000 > {STORM}/run")
     ctx.wait_until(lambda: read_so_far(ctx, capture) > offered + 5000, "5000 events of the second boot")
     device = next(one["name"] for one in guest.qmp("qom-list", path="/machine/peripheral-anon")
                   if "vhost-user" in one["type"])
     guest.qmp("device_del", id=f"/machine/peripheral-anon/{device}")
-    ctx.wait_until(lambda: "released" in guest.console(), "the driver to let go of the device")
+    ctx.wait_until(lambda: "released" in guest.console(), "the driver to release the device")
     ctx.equal(job.wait(timeout=120), 0, "status of the storm")
-    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has not returned the memory")
     offered += offered_by(guest)
     stop_recorder(ctx, agent)
     sums = check_accounts(ctx, capture)
@@ -172,23 +182,23 @@ def virtio_gone(ctx):
     ctx.equal((sums["read"], sums["lost"], sums["left"]), (offered, 0, 0), "read, lost and left")
 
 
-@case("virtio-sleep", usual=("6.1",), needs=VIRTIO_NEEDS)
+@case("virtio-sleep", usual=("6.1",), needs=vhost.VIRTIO_NEEDS)
 def virtio_sleep(ctx):
-    """The guest sleeps and wakes: the memory is given back before, and shared anew behind it; nothing is lost."""
+    """A guest sleeps and wakes: its memory is returned before sleep and shared again after it; no event is lost."""
     socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
     agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
-    guest = boot_virtio(ctx, "g1", socket)
+    guest = vhost.boot(ctx, "g1", socket)
     load(guest)
-    load_virtio(ctx, guest)
+    vhost.load_virtio(ctx, guest)
     for _ in range(2):
         storm(guest, 5000)
-        # The kernel's own test: all devices are put to sleep, and at once awake.
+        # The kernel's own test mode: all devices are suspended and resumed at once.
         guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
                   "echo freeze > /sys/power/state")
-        wait_for_agent(ctx, guest)
+        vhost.wait_for_agent(ctx, guest)
     offered = storm(guest, 5000)
     guest.run("rmmod tracebraid_virtio")
-    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has kept the memory")
+    ctx.check(NOT_GIVEN_BACK not in guest.console(), "the agent has not returned the memory")
     stop_recorder(ctx, agent)
     sums = check_accounts(ctx, capture)
     ctx.equal(len({ring["incarnation"] for ring in sums["rings"]}), 3, "streams in the capture")
@@ -198,12 +208,12 @@ def virtio_sleep(ctx):
     check_storm(ctx, lines, "g1", offered)
 
 
-# Of a line: names, times, and its number among events that interrupts recorded in between.
+# Fields of a line that differ: names, times, and its number, which also counts events of interrupts.
 DIFFERS = ("stream", "pid", "ns", "bound_ns", "seq")
 
 
 def tasks_events(ctx, capture):
-    """The events that the storm's tasks recorded, by CPU, without what differs from one run to the next."""
+    """The events of the storm's tasks by CPU, without the fields that differ between runs."""
     by_cpu = {}
     for line in events_of(ctx, capture):
         if line["type"] == "event" and line["event"] == "storm" and line["fields"]["context"] == 0:
@@ -211,17 +221,17 @@ def tasks_events(ctx, capture):
     return by_cpu
 
 
-@case("transports-equal", usual=("6.1",), needs=VIRTIO_NEEDS)
+@case("transports-equal", usual=("6.1",), needs=vhost.VIRTIO_NEEDS)
 def transports_equal(ctx):
-    """The same counted work through ivshmem and through virtio: the captures differ in names and times alone."""
+    """The same counted work is recorded over ivshmem and over virtio: the captures differ only in names and times."""
     socket, found = ctx.dir / "tb.sock", {}
     for name in ("ivshmem", "virtio"):
         capture = ctx.dir / f"{name}.braid"
         if name == "virtio":
             agent = start_recorder(ctx, "-r", f"vhost-user:{socket}", "-e", "storm", "-o", capture)
-            guest = boot_virtio(ctx, name, socket)
+            guest = vhost.boot(ctx, name, socket)
             load(guest)
-            load_virtio(ctx, guest)
+            vhost.load_virtio(ctx, guest)
         else:
             guest = ctx.guest(name)
             guest.boot()
@@ -236,4 +246,4 @@ def transports_equal(ctx):
         guest.quit()
     for cpu, events in found["ivshmem"].items():
         for one, other in zip(events, found["virtio"][cpu]):
-            ctx.equal(other, one, f"an event of CPU {cpu} through virtio, as it is through ivshmem")
+            ctx.equal(other, one, f"an event of CPU {cpu} over virtio, compared with ivshmem")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds a timeline against what KVM guarantees, to the nanosecond.
+"""Checks a timeline against KVM's guarantees, to the nanosecond.
 
 Windows: a vCPU executes only between its thread's kvm_entry and kvm_exit, so every event of the guest lies in such
 a window. Pairs: of the three events that nested/pairs.c causes, the host's kvm_pio lies between the guest's two.
 
 An event's stated bound must always hold: its time, plus or minus the bound, reaches the window. Its point time must
-lie in the window as well, but only where the bound is narrower than the window or the pair, and than an exit takes: a
+lie in the window as well, but only where the bound is narrower than the window or pair and than an exit's duration: a
 wider bound, as an overloaded machine causes, does not claim that.
 """
 
@@ -13,21 +13,21 @@ import bisect
 import collections
 import json
 
-# An event of a guest as far as it is judged; seq tells it from others of its ring.
+# The fields of a guest's event that are judged; seq distinguishes it from others of its ring.
 Event = collections.namedtuple("Event", "ns bound name seq")
 Window = collections.namedtuple("Window", "entry exit")  # None: not seen
 
-# What one check found: how many were judged, of how many of these only the bound, what was wrong (by how many ns, text,
+# The result of one check: how many were judged, how many of these only by bound, the errors (by how many ns, text,
 # beyond the stated bound or not), how many could not be judged, and by how many ns all of the guest's times could move
-# back or forth before a point time is wrong; None if no point was judged.
+# backward or forward before a point time is wrong; None if no point was judged.
 Finding = collections.namedtuple("Finding", "judged by_bound wrong left_out back forth")
 
 PAIR_EVENTS = ("pairs:before", "pairs:after")
-EXIT_NS = 10000  # an emulated exit takes longer, so a guest's event is that far from the host's events around it
+EXIT_NS = 10000  # an emulated exit takes longer than this, so a guest's event is that far from the host's around it
 
 
 class Recording:
-    """What the judge needs of one report.
+    """The parts of one report that are judged.
 
     lines: of `report --json`. threads: {guest: [the host's thread of each vCPU]}.
     """
@@ -39,7 +39,7 @@ class Recording:
         self.windows = {}  # by (guest, vCPU), in order of time
         self.pios = {}  # {value: (vCPU, ns)}, the vCPU as (guest, number)
         self.counts = collections.Counter()  # of the host's events by name
-        self.seen = None  # what time of the host's recording had, from its first to its last event
+        self.seen = None  # the host's recording: the times of its first and last event
         self._vcpu_of = {tid: (guest, vcpu) for guest, tids in threads.items() for vcpu, tid in enumerate(tids)}
         for key in self._vcpu_of.values():
             self.windows[key] = []
@@ -81,23 +81,23 @@ class Recording:
         self.pios[line["fields"]["val"]] = (vcpu, line["ns"])
 
     def guests(self):
-        """Names of the guests that have events, in order."""
+        """The names of guests with events, sorted."""
         return sorted({guest for guest, _ in self.events})
 
     def lost(self):
-        """Events of the host that its buffers had no room for."""
+        """The number of host events that did not fit in its buffers."""
         return sum(one.get("lost", 0) for one in self.streams if one["kind"] == "host")
 
 
 class _Sum:
-    """Gathers a Finding."""
+    """Accumulates a Finding."""
 
     def __init__(self, shift):
         self.shift, self.judged, self.by_bound, self.left_out = shift, 0, 0, 0
         self.wrong, self.back, self.forth = [], None, None
 
     def room(self, back, forth, slack=0):
-        """One was judged: so much may its time move either way; below 0 it is wrong. With slack, its bound alone."""
+        """Adds one by how far its time may move either way; below 0 it is wrong. With slack, judged only by bound."""
         self.judged += 1
         if slack:
             self.by_bound += 1
@@ -106,7 +106,7 @@ class _Sum:
         self.forth = forth if self.forth is None else min(self.forth, forth)
 
     def blame(self, event, by_ns, text):
-        """One was wrong by so many ns."""
+        """Adds one that is wrong by `by_ns`."""
         beyond = event.bound is None or by_ns > event.bound
         self.wrong.append((by_ns, f"{text} by {by_ns} ns (stated bound {event.bound} ns)", beyond))
 
@@ -116,14 +116,14 @@ class _Sum:
 
 
 def _slack(event, start, end):
-    """By how much a point time may miss an interval: its bound if that is wide, else nothing."""
+    """By how much a point time may miss an interval: by its bound if that is wide, else 0."""
     if event.bound is None or start is None or end is None or event.bound < min(end - start, EXIT_NS):
         return 0
     return event.bound
 
 
 def _judge_event(total, windows, starts, vcpu, event):
-    """One event against the windows of its vCPU."""
+    """Judges one event against the windows of its vCPU."""
     ns = event.ns + total.shift
     k = bisect.bisect_right(starts, ns) - 1
     at = f"{vcpu[0]} vCPU {vcpu[1]}: {event.name} #{event.seq} at {ns}"
@@ -133,23 +133,23 @@ def _judge_event(total, windows, starts, vcpu, event):
         else:
             total.room(ns - windows[k].entry, windows[k].exit - ns, _slack(event, *windows[k]))
         return
-    behind = ns - windows[k].exit if k >= 0 else None
-    ahead = windows[k + 1].entry - ns if k + 1 < len(windows) else None
-    if behind is not None and behind <= _slack(event, *windows[k]) or \
-            ahead is not None and ahead <= _slack(event, *windows[k + 1]):
+    after_ns = ns - windows[k].exit if k >= 0 else None
+    before_ns = windows[k + 1].entry - ns if k + 1 < len(windows) else None
+    if after_ns is not None and after_ns <= _slack(event, *windows[k]) or \
+            before_ns is not None and before_ns <= _slack(event, *windows[k + 1]):
         total.room(0, 0, event.bound)
-    elif behind is not None and (ahead is None or behind <= ahead):
-        total.room(0, -behind)
-        total.blame(event, behind, f"{at} is after the exit at {windows[k].exit} (entered at {windows[k].entry})")
-    elif ahead is not None:
-        total.room(-ahead, 0)
-        total.blame(event, ahead, f"{at} is before the entry at {windows[k + 1].entry}")
+    elif after_ns is not None and (before_ns is None or after_ns <= before_ns):
+        total.room(0, -after_ns)
+        total.blame(event, after_ns, f"{at} is after the exit at {windows[k].exit} (entered at {windows[k].entry})")
+    elif before_ns is not None:
+        total.room(-before_ns, 0)
+        total.blame(event, before_ns, f"{at} is before the entry at {windows[k + 1].entry}")
     else:
         total.left_out += 1
 
 
 def check_windows(recording, guest, shift=0):
-    """Every event of a guest, its times moved by `shift`, against the windows of its vCPU."""
+    """Judges every event of a guest, moved by `shift`, against the windows of its vCPU."""
     total = _Sum(shift)
     for vcpu, events in recording.events.items():
         if vcpu[0] != guest:
@@ -165,7 +165,7 @@ def check_windows(recording, guest, shift=0):
 
 
 def check_pairs(recording, guest, shift=0):
-    """Every whole pair of a guest, its times moved by `shift`, against the host's event that lies between.
+    """Judges every complete pair of a guest, moved by `shift`, against the host's event between its two.
 
     Left out are halves whose other half is missing.
     """
@@ -182,7 +182,7 @@ def check_pairs(recording, guest, shift=0):
         by, pio_ns = recording.pios.get(number, (None, None))
         if by != (guest, vcpu) or other[0] != vcpu:
             total.judged += 1
-            total.wrong.append((1 << 62, f"{at}: its kvm_pio is of {by}, its other half of vCPU {other[0]}", True))
+            total.wrong.append((1 << 62, f"{at}: its kvm_pio is of {by}, its other half is of vCPU {other[0]}", True))
             continue
         forth, back = pio_ns - before.ns - shift, other[1].ns + shift - pio_ns
         slack = [_slack(event, before.ns, other[1].ns) for event in (before, other[1])]
@@ -195,9 +195,9 @@ def check_pairs(recording, guest, shift=0):
 
 
 def check_teeth(check, recording, guest, finding):
-    """Whether the check that found nothing wrong finds it when all times are moved by 1 ns more than there is room.
+    """Whether the check, which found no error, finds one when all times are moved by 1 ns more than they may.
 
-    True as well if some were judged by their bound alone: moved, these may still reach a window.
+    Also true if some were judged only by their bound: moved, these may still reach a window.
     """
     shifts = () if finding.by_bound else (finding.forth + 1, -finding.back - 1)
     return all(check(recording, guest, shift).wrong for shift in shifts)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A host on real KVM inside an emulated machine, with guests of its own.
+"""A host with real KVM in an emulated machine, with guests of its own.
 
-The host is a Guest whose emulated CPU has SVM; in it run the agent and QEMU, as packaged, on KVM. An InnerGuest is
-run by that QEMU. Its console, its control port and its monitor go through virtio ports of the host, so that a case
-commands it like any other Guest.
+The host is a Guest whose emulated CPU has SVM; the agent and the packaged QEMU run in it, on KVM. An InnerGuest is
+run by that QEMU. Its console, its control port and its monitor use virtio ports of the host, so that a case
+controls it like any other Guest.
 """
 
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -15,6 +16,7 @@ import time
 
 import host
 import limits
+import qemu
 import rig
 from errors import COMPLAINTS, GuestGone, GuestTimeout, RigError
 from link import Link
@@ -22,7 +24,7 @@ from link import Link
 PORTS = ("control", "monitor", "console")  # of each inner guest
 MEM, INNER_MEM = "1536M", "192M"
 
-# Without XSAVE: the emulator's is not whole, of which the inner kernel complains.
+# Without XSAVE: the emulator's is incomplete, and the inner kernel warns about it.
 CPU = "EPYC,+svm,-xsave"
 
 # Loaded in this order. The virtio ones are for the ports.
@@ -30,49 +32,51 @@ MODULES = ("drivers/virtio/virtio_ring", "drivers/virtio/virtio", "drivers/virti
            "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci", "drivers/char/virtio_console",
            "virt/lib/irqbypass", "drivers/crypto/ccp/ccp", "arch/x86/kvm/kvm", "arch/x86/kvm/kvm-amd")
 
-# What QEMU's "pc" needs to boot a kernel, and where the packages have it.
-FIRMWARE = ("qemu/kvmvapic.bin", "qemu/linuxboot_dma.bin", "qemu/pvh.bin", "seabios/bios-256k.bin")
+# The files that QEMU's "pc" needs to boot a kernel.
+FIRMWARE = ("kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin", "bios-256k.bin")
 
-# An exit costs tens of microseconds, and all is emulated, so that a guest does without what it does not need:
-#   clocksource=tsc                KVM's clock is the same counter with more instructions around it
-#   i8042.noaux, 8250.nr_uarts=2   no probing for what is not there
+# An exit takes tens of microseconds, and all is emulated, so guests run without what they do not need:
+#   clocksource=tsc                KVM's clock is the same counter read with more instructions
+#   i8042.noaux, 8250.nr_uarts=2   no probing for absent devices
 INNER_ARGS = "nokaslr clocksource=tsc i8042.noaux 8250.nr_uarts=2 apparmor=0 audit=0"
-# A kernel that has the adjustment undoes a step of the counter that a case has made.
+# A kernel with TSC adjustment undoes a case's step of the counter.
 INNER_CPU = "host,-tsc-adjust"
 INNER_MACHINE = "pc,usb=off,smm=off,vmport=off,hpet=off"
 
 SHARED, KERNEL, INITRD, FIRMWARE_DIR = "/dev/shm", "/inner/kernel", "/inner/initrd", "/inner/firmware"
 FILES_PORT = 1
-LOOK_S = 5  # how often to see whether the host still lives
+LOOK_S = 5  # how often to check that the host still runs
 
 
 def _libraries(program):
-    """The files that a dynamically linked program is loaded with, its loader too."""
-    done = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True)
+    """The shared libraries of a dynamically linked program, and its loader, which finds them."""
+    headers = subprocess.run(["readelf", "-lW", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    loader = re.search(r"program interpreter: (/[^]]*)", headers)[1]
+    done = subprocess.run([loader, "--list", program], stdout=subprocess.PIPE, text=True, check=True)
     return [word for line in done.stdout.splitlines() for word in line.split() if word.startswith("/")]
 
 
 def _put(tree, path, source):
     to = tree / path.lstrip("/")
     to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, to)  # what a link leads to
+    shutil.copyfile(source, to)  # the target of a link
     shutil.copymode(source, to)
 
 
 def _make_tree(tree, agent, kernel, initrd):
-    programs = {"/bin/qemu": host.need_program(host.QEMU, "qemu-system-x86"), "/bin/tracebraid": agent}
+    programs = {"/bin/qemu": qemu.program(), "/bin/tracebraid": agent}
     for path, program in programs.items():
         _put(tree, path, program)
         for library in _libraries(program):
             _put(tree, library, library)
     for name in FIRMWARE:
-        _put(tree, f"{FIRMWARE_DIR}/{pathlib.Path(name).name}", f"/usr/share/{name}")
+        _put(tree, f"{FIRMWARE_DIR}/{name}", qemu.firmware(name))
     _put(tree, KERNEL, kernel)
     _put(tree, INITRD, initrd)
 
 
 def make_initrd(ctx, inner_initrd):
-    """An initramfs for the host: the usual one, and behind it one with programs, inner kernel and initramfs."""
+    """An initramfs for the host: the usual one, followed by one with programs, inner kernel and initramfs."""
     modules = filter(None, map(ctx.kernel_module, MODULES))
     initrd = host.make_initrd(ctx.dir / "host.cpio", ctx.krel, modules)
     tree = ctx.dir / "tree"
@@ -88,7 +92,7 @@ def make_initrd(ctx, inner_initrd):
 
 
 class _Watched(rig.Guest):
-    """A guest whose answers are waited for only as long as `watched`, the host, has not died."""
+    """A guest whose answers are awaited only while `watched`, the host, has not died."""
 
     watched = None
 
@@ -100,15 +104,15 @@ class _Watched(rig.Guest):
                 return super().wait_answer(ident, field, max(min(left, LOOK_S), 0), what)
             except GuestTimeout:
                 if "Kernel panic" in self.watched.console():
-                    raise GuestGone(self.watched._tell(f"died during {what} in {self.name}")) from None
+                    raise GuestGone(self.watched._describe(f"died during {what} in {self.name}")) from None
                 if left <= LOOK_S:
-                    raise GuestTimeout(self._tell(f"{what} took more than {timeout} s")) from None
+                    raise GuestTimeout(self._describe(f"{what} took more than {timeout} s")) from None
 
 
 class KvmHost(_Watched):
-    """The emulated machine that has KVM; `inner` are the names of the guests it will have."""
+    """The emulated machine with KVM; `inner` are the names of its guests."""
 
-    # Fault upon fault with a wrong GS: rare, and nothing that a program in the host could bring about.
+    # Repeated faults with a wrong GS: rare, and no program in the host can cause them.
     emulator_slips = rf"{COMPLAINTS.pattern}|{rig.Guest.emulator_slips}|stack guard page was hit|corrupted stack end"
 
     def __init__(self, ctx, inner):
@@ -136,7 +140,7 @@ class KvmHost(_Watched):
                          pass_fds=[end.fileno() for end in theirs])
 
     def port_number(self, name, port):
-        """Which port of the host's one device of them."""
+        """The number of a guest's port on the host's virtio serial device."""
         return FILES_PORT + 1 + self.inner.index(name) * len(PORTS) + PORTS.index(port)
 
     def start(self):
@@ -145,7 +149,7 @@ class KvmHost(_Watched):
             end.close()
 
     def prepare(self):
-        """Loads KVM, mounts what users have mounted."""
+        """Loads KVM, and mounts the usual file systems."""
         for name in [pathlib.Path(module).name for module in MODULES]:
             self.run(f"[ ! -e /mod/{name}.ko ] || insmod /mod/{name}.ko")
         self.run(f"mkdir -p {SHARED} && mount -t tmpfs tmpfs {SHARED}")
@@ -160,17 +164,17 @@ class KvmHost(_Watched):
             data = source.read()
             target.write(data)
         if len(data) != size:
-            raise RigError(f"of {path} {len(data)} bytes of {size} came out of the host")
+            raise RigError(f"{path}: {len(data)} of {size} bytes were copied out of the host")
 
 
 class InnerGuest(_Watched):
-    """A guest of a KvmHost. Its shared memory is a file of the host's, named like the guest."""
+    """A guest of a KvmHost. Its shared memory is a file in the host, named after the guest."""
 
-    # The emulated SVM now and then ends a guest with a triple fault, or loses what would have woken it; a kernel
-    # that falls over its own says why.
+    # The emulated SVM occasionally ends a guest with a triple fault, or loses an interrupt that would wake it; a
+    # kernel that fails by itself prints why.
     falls_silently = True
 
-    # A byte through its serial port costs a millisecond: only what looks like a complaint is worth it.
+    # A byte through its serial port takes a millisecond: only lines that look like complaints are read.
     show_dmesg = ("dmesg | grep -iE 'warning|bug|oops|panic|protection|unable|stall|starved|lockup|blocked|corrupt|"
                   "bad page' || :")
 
@@ -186,7 +190,7 @@ class InnerGuest(_Watched):
         self.link = Link(self.outer.ends[self.name, "control"], self.outer.ends[self.name, "monitor"])
 
     def boot(self, timeout=rig.BOOT_TIMEOUT_S):
-        """A guest that stays silent is left to the runner: its host is as likely to have hung."""
+        """Leaves a silent guest to the runner: its host is as likely to have hung."""
         if not self.process:
             self.start()
         ready = self.wait_ready(timeout / 2)
@@ -197,11 +201,11 @@ class InnerGuest(_Watched):
         return bool(self.process) and self.outer.alive() and self.process.status is None
 
     def kill(self):
-        """It ends with its host."""
+        """Does nothing: it ends with its host."""
         self.process = None
 
     def _gone(self, when):
-        return GuestGone(self._tell(f"QEMU in the host, or the host, ended {when}"))
+        return GuestGone(self._describe(f"QEMU in the host, or the host, ended {when}"))
 
     def _inner_argv(self):
         argv = ["qemu", "-L", FIRMWARE_DIR, "-name", self.name, "-nodefaults", "-no-user-config", "-display", "none",
@@ -212,7 +216,7 @@ class InnerGuest(_Watched):
                 "-device", "ivshmem-plain,memdev=shm"]
         for port in PORTS:
             number = self.outer.port_number(self.name, port)
-            # A port can be opened once: "pipe" does both ways with one open.
+            # A port can be opened once: "pipe" uses both directions with one open.
             argv += ["-chardev", f"pipe,id={port},path=/dev/vport0p{number}"]
         return argv + ["-serial", "chardev:console", "-serial", "chardev:control",
                        "-mon", "chardev=monitor,mode=control"]

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes the host do something between two events of the guest: records pairs:before, writes a
- * number to an I/O port that nobody owns, records pairs:after, all three with interrupts off. A
+ * Causes an exit to the host between two events of the guest: records pairs:before, writes a
+ * number to an unused I/O port, records pairs:after, all three with interrupts off. A
  * host on KVM sees the write as kvm_pio, with the number as its value.
  *
- *   echo N M T > /sys/kernel/debug/pairs/run      N pairs on this CPU; behind each M, T us of sleep
- *   cat /sys/kernel/debug/pairs/made              pairs of which both events were recorded, in all
+ *   echo N M T > /sys/kernel/debug/pairs/run      N pairs on this CPU; sleeps T us after each M
+ *   cat /sys/kernel/debug/pairs/made              total of pairs with both events recorded
  *   echo CPU STEP > /sys/kernel/debug/pairs/step  adds STEP to that CPU's time stamp counter
  *
- * A number is @tag << 24 and a count: whoever gives each guest, and each boot, a tag of its own
- * can tell all pairs apart.
+ * A number is @tag << 24 and a count: with a separate tag for each guest and each boot, all pairs
+ * are distinct.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -25,9 +25,10 @@
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
 
+#include "guest_driver/compat.h"
 #include "tracebraid/event.h"
 
-#define PORT		0x6660	/* unclaimed in QEMU's "pc": QEMU gets the write, and drops it */
+#define PORT		0x6660	/* unclaimed in QEMU's "pc": QEMU ignores the write */
 #define PORT_BYTES	4
 #define TAG_SHIFT	24
 
@@ -66,7 +67,7 @@ static void make_pair(void)
 		atomic_inc(&made);
 }
 
-/* Takes up to three numbers of what was written. Returns how many, or -errno. */
+/* Parses up to three numbers of written text. Returns how many, or -errno. */
 static int take_numbers(const char __user *from, size_t bytes, s64 *numbers)
 {
 	char text[64] = "";
@@ -104,14 +105,14 @@ static const struct file_operations run_fops = {
 };
 
 /*
- * By the counter itself, so that it comes out behind @step by what this takes. A guest that has
- * IA32_TSC_ADJUST puts that right again the next time it is idle.
+ * Writes the counter itself, so it misses @step by the time that this takes. A guest with
+ * IA32_TSC_ADJUST undoes the step the next time it is idle.
  */
 static void step_here(void *arg)
 {
 	s64 *step = arg;
 
-	wrmsrl(MSR_IA32_TSC, rdtsc_ordered() + *step);
+	braid_wrmsrq(MSR_IA32_TSC, rdtsc_ordered() + *step);
 }
 
 static ssize_t step_write(struct file *file, const char __user *from, size_t bytes, loff_t *at)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds the judge of nested-kvm against timelines whose verdict is known."""
+"""Tests the judge of nested-kvm with timelines whose verdict is known."""
 
 import sys
 
-sys.dont_write_bytecode = True  # the sources' folder stays clean
+sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import json
 import unittest
@@ -39,7 +39,7 @@ class Windows(unittest.TestCase):
         self.assertEqual((finding.back, finding.forth), (200, 800))
 
     def test_outside(self):
-        for ns in (995, 2005):  # within the bound, but that is narrower than the window
+        for ns in (995, 2005):  # within the bound, but the bound is narrower than the window
             self.assertEqual(len(judged(judge.check_windows, (ns, "x")).wrong), 1)
 
     def test_wide_bound_reaches_the_window(self):
@@ -67,7 +67,7 @@ class Pairs(unittest.TestCase):
         finding = judged(judge.check_pairs, (1660, "before"), (1760, "after"), bound=150)
         self.assertEqual([beyond for _, _, beyond in finding.wrong], [True])
 
-    def test_bound_wider_than_an_exit(self):  # though narrower than the pair: its vCPU was preempted amid it
+    def test_bound_wider_than_an_exit(self):  # though narrower than the pair: its vCPU was preempted during it
         finding = judged(judge.check_pairs, (1600, "before"), (8_000_000, "after"), bound=20000)
         self.assertEqual((finding.judged, finding.by_bound, finding.wrong), (1, 1, []))
 

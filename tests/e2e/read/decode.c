@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Decodes by its own reading of the format: S0's header, and nothing of the driver's code. */
+/* An independent decoder of the format: from S0's header, without any of the driver's code. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void judge(struct decoder *d, const uint8_t *bytes, uint32_t length)
 
 	__atomic_fetch_add(&t->events, 1, __ATOMIC_RELAXED);
 	if (d->time < d->last)
-		__atomic_fetch_add(&t->back, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&t->disordered, 1, __ATOMIC_RELAXED);
 	d->last = d->time;
 	if (length < sizeof(p)) {
 		__atomic_fetch_add(&t->bad, 1, __ATOMIC_RELAXED);
@@ -44,10 +44,10 @@ static void judge(struct decoder *d, const uint8_t *bytes, uint32_t length)
 		return;
 	}
 	if (__atomic_exchange_n(&t->seen[p.cpu][p.context][p.number], 1, __ATOMIC_RELAXED))
-		__atomic_fetch_add(&t->twice, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&t->duplicated, 1, __ATOMIC_RELAXED);
 }
 
-/* The counter of which @bits low bits are @value. */
+/* The counter value after @before whose low @bits bits are @value. */
 static uint64_t counter(uint64_t before, uint64_t value, int bits)
 {
 	return before + ((value - before) & ((1ULL << bits) - 1));
@@ -112,7 +112,7 @@ uint32_t decode_page(struct decoder *d, const uint8_t *page, uint32_t bytes)
 		__atomic_fetch_add(&d->tally->lost, lost, __ATOMIC_RELAXED);
 	}
 	if ((commit & MISSED_EVENTS) && !(commit & MISSED_STORED))
-		__atomic_fetch_add(&d->tally->untold, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&d->tally->unreported, 1, __ATOMIC_RELAXED);
 	decode(d, time_stamp, page + 16, 0, used);
 	return used;
 }

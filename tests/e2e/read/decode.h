@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Judges sub-buffers full of the storm module's events: each whole, once, in order. */
+/* Checks that the storm module's events in sub-buffers are intact, not duplicated, and in order. */
 #ifndef BRAID_TESTS_DECODE_H
 #define BRAID_TESTS_DECODE_H
 
@@ -9,13 +9,13 @@
 #define NR_CONTEXTS	4
 #define MAX_NUMBER	(1u << 20)
 
-/* Shared by all processes that read at a time. */
+/* Shared by all processes that read concurrently. */
 struct tally {
 	uint64_t events, lost;
-	uint64_t untold;		/* sub-buffers without room for the number that was lost */
-	uint64_t bad;			/* not an event, or not what storm offered */
-	uint64_t twice;
-	uint64_t back;			/* earlier than its predecessor */
+	uint64_t unreported;		/* sub-buffers without room for the count of lost events */
+	uint64_t bad;			/* not an event, or not one that storm offered */
+	uint64_t duplicated;
+	uint64_t disordered;		/* earlier than its predecessor */
 	uint8_t seen[MAX_CPUS][NR_CONTEXTS][MAX_NUMBER];
 };
 

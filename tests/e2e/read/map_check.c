@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Shows what a mapped ring looks like, on our rings and on those of tracefs:
+ * Prints the layout and numbers of a mapped ring, ours or one of tracefs:
  *
- *   map_check TRACE_PIPE_RAW COMMAND    COMMAND records 16 events in the ring, which is empty
+ *   map_check TRACE_PIPE_RAW COMMAND    COMMAND records 16 events in the empty ring
  *
- * Each line has a check's name and what was found; it covers what Linux's own selftest of mapped
- * rings asks for.
+ * Each line has a check's name and its result; together they cover the checks of Linux's own
+ * selftest of mapped rings.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The example of S4 with another path and nothing else: what reads tracefs's rings reads ours. */
+/* The example of S4 with only its path changed: a program for tracefs's rings reads ours too. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Reads trace_pipe_raw in every way there is, and prints what it found, a word and its number
- * a line.
+ * Reads trace_pipe_raw by every available operation, and prints the results, a word and its number
+ * per line.
  *
  *   ring_reader EVENT_ID read|splice|mmap|mixed [FILE]
- *	takes the storm module's events of all CPUs, until there are none, and FILE exists if named
+ *	consumes all CPUs' events of the storm module, until none is left and FILE, if given,
+ *	exists
  *   ring_reader EVENT_ID compete FILE
- *	the same by a reader with a mapping and two without, at a time
- *   ring_reader PATH errors		what is refused, and how
+ *	the same by one reader with a mapping and two without, concurrently
+ *   ring_reader PATH errors		prints the error of each refused operation
  *   ring_reader PATH wait		read, poll and GET_READER wait; needs /sys/kernel/debug/storm
- *   ring_reader EVENT_ID patient	takes the first CPU's by a file that may wait, and polls meanwhile
+ *   ring_reader EVENT_ID patient	consumes the first CPU's events by a blocking file
  *   ring_reader PATH hold		maps, and waits to be killed
  *   ring_reader PATH unbind DEVICE	waits and maps while the driver is unbound
  */
@@ -42,7 +43,7 @@ struct ring {
 	struct decoder decoder;
 	const struct trace_buffer_meta *meta;	/* NULL: not mapped */
 	uint32_t subbuf_size;
-	uint8_t *page;				/* what read() or splice() gave so far */
+	uint8_t *page;				/* the data from read() or splice() so far */
 	uint32_t have;
 	int pipe[2];
 };
@@ -67,7 +68,7 @@ static size_t ring_bytes(const struct trace_buffer_meta *meta)
 	return meta->meta_page_size + (size_t)meta->nr_subbufs * meta->subbuf_size;
 }
 
-/* The whole of it; first the meta page, which tells how large that is. */
+/* Maps the complete ring; first the meta page, which states its size. */
 static const struct trace_buffer_meta *map_ring(int fd)
 {
 	const struct trace_buffer_meta *meta;
@@ -123,7 +124,7 @@ static bool open_ring(struct ring *r, int cpu, struct tally *tally, int event_id
 	return true;
 }
 
-/* What GET_READER gives, behind what it gave of the same sub-buffer before. True: something. */
+/* Events from GET_READER after those taken of the same sub-buffer before. True: there were some. */
 static bool take_mapped(struct ring *r)
 {
 	uint32_t id = r->meta->reader.id, from = r->meta->reader.read;
@@ -144,14 +145,14 @@ static bool take_mapped(struct ring *r)
 	decode(&r->decoder, time_stamp, subbuf + 16, from, meta->reader.read);
 	if (!from)
 		r->decoder.tally->lost += meta->reader.lost_events;
-	/* The header has as much, for who believes in that alone, and knows of the loss. */
+	/* The header has the same length, for readers that use only that, and the loss. */
 	if ((commit & 0x3fffffff) < meta->reader.read ||
 	    (!from && !(commit & 1u << 31) != !meta->reader.lost_events))
 		r->decoder.tally->bad++;
 	return true;
 }
 
-/* By read(), in pieces of any size; the first is large enough for an event. */
+/* By read() with buffers of any size; the first is large enough for an event. */
 static bool take_read(struct ring *r)
 {
 	uint32_t want = r->subbuf_size - r->have, some = 128 + rand() % r->subbuf_size;
@@ -202,7 +203,7 @@ static bool take(struct ring *r, const char *how)
 	return strcmp(how, "splice") ? take_read(r) : take_spliced(r);
 }
 
-/* Until nothing is left, once @file exists; @lock: one step at a time among all processes. */
+/* Until @file exists and no event is left; @lock: one step at a time among all processes. */
 static void take_all(struct tally *tally, int event_id, const char *how, const char *file,
 		     int *lock, bool alone)
 {
@@ -218,7 +219,7 @@ static void take_all(struct tally *tally, int event_id, const char *how, const c
 			while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
 				sched_yield();
 			any |= take(&rings[k], how);
-			/* Others may have taken a part: only what is in one page has an order. */
+			/* Others may have taken a part: order holds within one page. */
 			if (!alone)
 				rings[k].decoder.last = 0;
 			__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
@@ -259,10 +260,11 @@ static int read_events(int event_id, const char *how, const char *file)
 		while (wait(&child) > 0)
 			status |= child != 0;
 	}
-	printf("events %llu\nlost %llu\nuntold %llu\nbad %llu\ntwice %llu\nback %llu\n",
+	printf("events %llu\nlost %llu\nunreported %llu\nbad %llu\n"
+	       "duplicated %llu\ndisordered %llu\n",
 	       (unsigned long long)tally->events, (unsigned long long)tally->lost,
-	       (unsigned long long)tally->untold, (unsigned long long)tally->bad,
-	       (unsigned long long)tally->twice, (unsigned long long)tally->back);
+	       (unsigned long long)tally->unreported, (unsigned long long)tally->bad,
+	       (unsigned long long)tally->duplicated, (unsigned long long)tally->disordered);
 	return status;
 }
 
@@ -308,7 +310,7 @@ static int show_errors(const char *path)
 	say("mprotect", mprotect((void *)meta, page, PROT_READ | PROT_WRITE));
 	say("GET_READER when empty", ioctl(fd, TRACE_MMAP_IOCTL_GET_READER));
 	try_map("a page too much", fd, whole + page, PROT_READ, MAP_SHARED, 0);
-	try_map("behind the end", fd, page, PROT_READ, MAP_SHARED, whole);
+	try_map("after the end", fd, page, PROT_READ, MAP_SHARED, whole);
 	try_map("the last page", fd, page, PROT_READ, MAP_SHARED, whole - page);
 	try_map("all but the meta page", fd, whole - meta->meta_page_size, PROT_READ, MAP_SHARED,
 		meta->meta_page_size);
@@ -317,7 +319,7 @@ static int show_errors(const char *path)
 
 /* Waiting ------------------------------------------------------------------------------- */
 
-/* Till @pid sleeps in the kernel: it waits. */
+/* Until @pid sleeps in the kernel: it waits. */
 static void await_sleep(pid_t pid)
 {
 	char path[64], state;
@@ -374,7 +376,7 @@ static pid_t start(int (*what)(int), int fd)
 	return pid;
 }
 
-/* The status of who waited, once something happened. */
+/* The status of the waiting process after it was woken. */
 static int status_of(pid_t pid)
 {
 	int status;
@@ -421,7 +423,7 @@ static uint64_t unread(const struct trace_buffer_meta *meta)
 	return meta->entries - meta->overrun - meta->read;
 }
 
-/* What GET_READER gives a file that may wait; a poll in between takes nothing away. */
+/* GET_READER on a blocking file returns all events; a poll in between consumes none. */
 static int show_patience(int event_id)
 {
 	struct tally *tally = shared(sizeof(*tally));
@@ -456,7 +458,7 @@ static void hold(const char *path)
 		pause();
 }
 
-/* A ring that goes ------------------------------------------------------------------------ */
+/* Removal of a ring ------------------------------------------------------------------------ */
 
 static sigjmp_buf back;
 
@@ -497,7 +499,7 @@ static int unbind(const char *path, const char *device)
 	write_file(DRIVER "bind", device);
 	printf("again %d\n", readable((void *)meta));
 	again = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, other, 0);
-	printf("anew %d\n", again != MAP_FAILED && readable(again));
+	printf("remapped %d\n", again != MAP_FAILED && readable(again));
 	munmap((void *)meta, whole);
 	printf("still %d\n", readable(again));
 	say("read", read(other, &pid, sizeof(pid)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interrupts write a ring full, and would lap it, while a task has a reservation open: what
- * finds no room must be dropped and counted, and the reservation stay as it was filled.
+ * Interrupts fill a ring, and would lap it, while a task has a reservation open: events that
+ * do not fit must be dropped and counted, and the reservation must not be overwritten.
  *
- *   echo N > /sys/kernel/debug/lap/run   does it, until N events were dropped
+ *   echo N > /sys/kernel/debug/lap/run   repeats this until N events were dropped
  *   cat /sys/kernel/debug/lap/result     "written N dropped N", since insmod
  */
 #include <linux/debugfs.h>
@@ -14,6 +14,7 @@
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
+#include "guest_driver/compat.h"
 #include "tracebraid/event.h"
 
 #define TIMER_NS	20000
@@ -55,7 +56,7 @@ static enum hrtimer_restart on_timer(struct hrtimer *unused)
 	return HRTIMER_RESTART;
 }
 
-/* The reservation is in memory that the host may write; a test may look at it all the same. */
+/* The reservation is in memory that the host may write; reading it is fine in a test. */
 static bool is_whole(const u8 *data, u32 bytes)
 {
 	u32 k;
@@ -88,7 +89,7 @@ static int lap(u64 drops)
 	while (READ_ONCE(dropped) < wanted && !err) {
 		cpu_relax();
 		if (READ_ONCE(written) - before > RING_BYTES / 12)
-			err = -EOVERFLOW;	/* more than there is room for */
+			err = -EOVERFLOW;	/* more than fit */
 	}
 	WRITE_ONCE(running, false);
 	hrtimer_cancel(&timer);
@@ -132,8 +133,7 @@ static int __init lap_init(void)
 				    (overwrite ? BRAID_ALLOC_OVERWRITE : 0), NULL);
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
-	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = on_timer;
+	braid_hrtimer_setup(&timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	dir = debugfs_create_dir("lap", NULL);
 	debugfs_create_file("run", 0200, dir, NULL, &run_fops);
 	debugfs_create_file("result", 0400, dir, NULL, &result_fops);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Records numbered events from task, hrtimer, softirq and NMI context on every CPU at once, by the
- * module API, and tells how many: what the host must find, or find counted as lost.
+ * module API, and reports how many: the host must find each event, or find it counted as lost.
  *
  *   echo N > /sys/kernel/debug/storm/run      N events from a thread on each CPU, and bursts
  *                                             of the other contexts until they are done
  *   echo N T > /sys/kernel/debug/storm/run    the same, but 64 in each T ticks of the hrtimer
  *   cat /sys/kernel/debug/storm/offered       events offered while on, since insmod
- *   cat /sys/kernel/debug/storm/nested        how often which context recorded inside which
- *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline amid its part
+ *   cat /sys/kernel/debug/storm/nested        how often each context recorded inside each other
+ *   cat /sys/kernel/debug/storm/interrupted   how often a CPU went offline during its part
  *
- * A CPU that goes offline interrupts its part, and goes on with it when it is back.
+ * A CPU that goes offline interrupts its part, and continues it when it is online again.
  */
 #include <linux/cpu.h>
 #include <linux/debugfs.h>
@@ -29,12 +29,13 @@
 #include <asm/nmi.h>
 #endif
 
+#include "guest_driver/compat.h"
 #include "tracebraid/event.h"
 
 #define TIMER_NS	50000
 #define BURST		4	/* events of an interrupt */
-#define BATCH		64	/* events of a thread between looks at other work */
-#define NMI_EVERY	16	/* events of a thread: then the next CPU gets an NMI */
+#define BATCH		64	/* events of a thread between checks for other work */
+#define NMI_EVERY	16	/* events of a thread, after which the next CPU gets an NMI */
 #define MAX_TAIL	5
 
 enum context { TASK, HRTIMER, SOFTIRQ, NMI, NR_CONTEXTS };
@@ -74,7 +75,7 @@ struct storm {
 	u32 ticks;		/* of the timer, since the thread's last turn */
 	int inside;		/* the context that is recording, plus 1; 0: none */
 	bool running;
-	atomic_t nmi;		/* 1: an NMI of ours is on its way here */
+	atomic_t nmi;		/* 1: an NMI of ours is pending for this CPU */
 };
 
 static DEFINE_PER_CPU(struct storm, storms);
@@ -139,22 +140,22 @@ static enum hrtimer_restart on_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-/* User-mode Linux has neither the means nor another CPU. */
+/* User-mode Linux has neither NMIs nor another CPU. */
 #ifdef CONFIG_X86_LOCAL_APIC
 static int on_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (!atomic_xchg(&this_cpu_ptr(&storms)->nmi, 0))
-		return NMI_DONE;	/* somebody else's */
+		return NMI_DONE;	/* not one of ours */
 	burst(NMI);
 	return NMI_HANDLED;
 }
 
-/* One at a time: of two that wait, a CPU would see one. */
+/* One at a time: a CPU handles two pending NMIs as one. */
 static void send_nmi(void)
 {
 	unsigned int cpu;
 
-	preempt_disable();	/* so that no CPU that is online now goes */
+	preempt_disable();	/* keeps all CPUs online that are */
 	cpu = cpumask_next(smp_processor_id(), cpu_online_mask);
 	if (cpu >= nr_cpu_ids)
 		cpu = cpumask_first(cpu_online_mask);
@@ -200,8 +201,8 @@ static int should_run(unsigned int cpu)
 }
 
 /*
- * This CPU's timer records no more on return; its tasklet is left to run, here or, if the CPU
- * goes, on another: on a real-time kernel a thread runs it that may be parked before this one.
+ * This CPU's timer records no more after return; its tasklet still runs, here or, if the CPU
+ * goes offline, on another: a real-time kernel runs it in a thread, which may be parked first.
  */
 static void calm(unsigned int cpu)
 {
@@ -243,7 +244,7 @@ static void blow(unsigned int cpu)
 	cond_resched();
 }
 
-/* An NMI may have been lost while the CPU was going. */
+/* An NMI may have been lost while the CPU went offline. */
 static void wake(unsigned int cpu)
 {
 	atomic_set(&per_cpu(storms, cpu).nmi, 0);
@@ -348,8 +349,7 @@ DEFINE_SHOW_ATTRIBUTE(interrupted);
 
 static void prepare(struct storm *storm)
 {
-	hrtimer_init(&storm->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	storm->timer.function = on_timer;
+	braid_hrtimer_setup(&storm->timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	tasklet_setup(&storm->tasklet, on_tasklet);
 }
 
@@ -392,7 +392,7 @@ static void __exit storm_exit(void)
 		tasklet_kill(&per_cpu(storms, cpu).tasklet);
 	for_each_online_cpu(cpu)
 		while (atomic_read(&per_cpu(storms, cpu).nmi))
-			msleep(1);	/* without us, nobody would know what it is for */
+			msleep(1);	/* its handler must still be there */
 	leave_nmis();
 	braid_unregister_event(NULL, event_id);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Marks the TSC unstable when it is loaded, as the kernel does when it finds it so. */
+/* Marks the TSC unstable when it is loaded, as the kernel's clocksource watchdog does. */
 #include <asm/tsc.h>
 #include <linux/module.h>
 

@@ -3,11 +3,11 @@
  * Registers and unregisters the sub-events of an event while it is being recorded, and
  * while others print it.
  *
- *   echo N > /sys/kernel/debug/subevents/flip     N times register and unregister; ends
+ *   echo N > /sys/kernel/debug/subevents/flip     registers and unregisters N times; ends
  *                                                 registered
  *   echo N > /sys/kernel/debug/subevents/record   N events, numbers 0, 7, 14, ...
- *   cat /sys/kernel/debug/subevents/printed       by the event's function, by sub-events',
- *                                                 and by sub-events' while unregistered: 0
+ *   cat /sys/kernel/debug/subevents/printed       records printed by the event's function, by
+ *                                                 sub-events', and by unregistered ones': 0
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -53,7 +53,7 @@ static int print_subevent(struct seq_file *out, const struct braid_item *item)
 	const struct record *record = item->payload;
 
 	atomic_inc(&by_subevent);
-	usleep_range(100, 200);		/* it may sleep; and the table must stay meanwhile */
+	usleep_range(100, 200);		/* it may sleep; the table must stay registered meanwhile */
 	if (!READ_ONCE(registered))
 		atomic_inc(&too_late);
 	seq_printf(out, "part: number=%u", record->payload.number);
@@ -90,7 +90,7 @@ static int unregister_all(void)
 	return err;
 }
 
-/* Also tries what must be refused. */
+/* Also tries operations that must be refused. */
 static int flip(void)
 {
 	struct braid_subevent_table twice = { .subevents = subevents, .nr = 2, .number_bytes = 3 };
@@ -101,7 +101,7 @@ static int flip(void)
 	if (braid_register_subevents(NULL, event_id, &twice) != -EINVAL ||
 	    braid_unregister_subevents(NULL, event_id) != -ENOENT)
 		return -EPROTO;
-	msleep(2);		/* whoever prints on is found out */
+	msleep(2);		/* detects a print by an unregistered one */
 	err = register_all();
 	if (!err && braid_register_subevents(NULL, event_id, &table) != -EBUSY)
 		err = -EPROTO;
@@ -190,5 +190,5 @@ static void __exit subevents_exit(void)
 
 module_init(subevents_init);
 module_exit(subevents_exit);
-MODULE_DESCRIPTION("Lets sub-events come and go for tests");
+MODULE_DESCRIPTION("Registers and unregisters sub-events for tests");
 MODULE_LICENSE("GPL");

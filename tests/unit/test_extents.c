@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Lists of pieces give back what was put into them, in the order that is wanted. */
+/* Lists of extents return their elements, in the requested order. */
 #include <string.h>
 
-#include "host_agent/source/capture_pieces.h"
+#include "host_agent/store/capture_extents.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
@@ -10,7 +10,7 @@
 
 int main(void);
 
-static struct braid_piece made[NR];
+static struct braid_extent made[NR];
 static u64 random_state = 0xda3e39cb94b95bdbULL;
 
 static u64 any(void)
@@ -21,17 +21,17 @@ static u64 any(void)
 	return random_state;
 }
 
-static bool same(const struct braid_piece *a, const struct braid_piece *b)
+static bool same(const struct braid_extent *a, const struct braid_extent *b)
 {
 	return a->offset == b->offset && a->file == b->file && a->final == b->final &&
 	       a->position == b->position && a->first_seq == b->first_seq &&
 	       a->from_bytes == b->from_bytes && a->to_bytes == b->to_bytes;
 }
 
-/* As a recording has them, with something odd now and then. */
+/* As in a recording, with occasional odd ones. */
 static void make(void)
 {
-	struct braid_piece p = { .position = ~0ULL - 100, .first_seq = ~0ULL - 999 };
+	struct braid_extent p = { .position = ~0ULL - 100, .first_seq = ~0ULL - 999 };
 	u32 k;
 
 	for (k = 0; k < NR; k++) {
@@ -53,47 +53,47 @@ static void make(void)
 	}
 }
 
-static void fill(struct braid_pieces *list, u32 nr)
+static void fill(struct braid_extents *list, u32 nr)
 {
 	u32 k;
 
 	for (k = 0; k < nr; k++)
-		NEED(!braid_pieces_add(list, &made[k]));
+		NEED(!braid_extents_add(list, &made[k]));
 	CHECK_EQ(list->nr, nr);
 }
 
-static void compare_all(const struct braid_pieces *list, u32 nr)
+static void compare_all(const struct braid_extents *list, u32 nr)
 {
-	struct braid_piece_cursor c = { 0 };
+	struct braid_extent_cursor c = { 0 };
 	u32 k;
 
 	for (k = 0; k < nr; k++) {
-		NEED(braid_pieces_next(list, &c));
+		NEED(braid_extents_next(list, &c));
 		CHECK_EQ(c.nr, k + 1);
-		NEED(same(&c.piece, &made[k]));
+		NEED(same(&c.extent, &made[k]));
 	}
-	CHECK(!braid_pieces_next(list, &c));
-	CHECK(!braid_pieces_next(list, &c));
+	CHECK(!braid_extents_next(list, &c));
+	CHECK(!braid_extents_next(list, &c));
 }
 
-static void what_went_in_comes_out(void)
+static void returns_all_elements(void)
 {
 	static const u32 sizes[] = { 0, 1, 2, 30, 31, 32, 33, 1000, NR };
-	struct braid_pieces list = { 0 };
+	struct braid_extents list = { 0 };
 	u32 k;
 
 	for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 		fill(&list, sizes[k]);
 		compare_all(&list, sizes[k]);
 		compare_all(&list, sizes[k]);
-		braid_pieces_free(&list);
+		braid_extents_free(&list);
 		CHECK_EQ(list.nr, 0);
 	}
 }
 
 static int by_offset(const void *a, const void *b, void *arg)
 {
-	const struct braid_piece *x = a, *y = b;
+	const struct braid_extent *x = a, *y = b;
 
 	++*(u32 *)arg;
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
@@ -101,24 +101,24 @@ static int by_offset(const void *a, const void *b, void *arg)
 
 static void sorting(void)
 {
-	struct braid_pieces list = { 0 };
+	struct braid_extents list = { 0 };
 	u32 calls = 0;
 
 	fill(&list, NR);
-	NEED(!braid_pieces_sort(&list, by_offset, &calls));
+	NEED(!braid_extents_sort(&list, by_offset, &calls));
 	qsort_r(made, NR, sizeof(made[0]), by_offset, &calls);
 	compare_all(&list, NR);
 	calls = 0;
-	NEED(!braid_pieces_sort(&list, by_offset, &calls));
-	CHECK_EQ(calls, NR - 1);	/* it is in order, and that is all that is looked at */
-	braid_pieces_free(&list);
-	NEED(!braid_pieces_sort(&list, by_offset, &calls));
+	NEED(!braid_extents_sort(&list, by_offset, &calls));
+	CHECK_EQ(calls, NR - 1);	/* only the order is checked */
+	braid_extents_free(&list);
+	NEED(!braid_extents_sort(&list, by_offset, &calls));
 }
 
 int main(void)
 {
 	make();
-	RUN(what_went_in_comes_out);
+	RUN(returns_all_elements);
 	RUN(sorting);
 	return VERDICT();
 }

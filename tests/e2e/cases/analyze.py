@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Cases of analyses: causes are planted on real guests, and the answer must name them, and how much they took."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import cgroup
+from harness import case
+from kit import NEEDS, events_of, start_recorder, stop_recorder, up
+
+SLICES, SLICE_MS, PAUSE_MS = 20, 20, 20
+QUOTA_US, PERIOD_US, PERIODS = 10_000, 50_000, 10
+TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+WAKES = "/sys/kernel/debug/wakes"
+WAKE_UPS = 5  # by each cause
+CAUSED, FIRED, WAKING, WOKEN, LEAVES, RUNS = range(6)  # as in wakes.c
+CAUSES = ("others", "hypervisor", "vmm", "stolen", "asleep", "unknown")  # of a wait, by the analysis
+ASLEEP = ("halted_ns", "blocked_ns", "sleeping_ns")
+
+# Takes a CPU by SCHED_FIFO for slices of its own CPU time; prints how much that was in all, in ns, and how long the
+# slices were by the clock. The CPU time may be less: it lacks what a hypervisor below this machine took from the CPU.
+HOG = """
+import os, sys, time
+cpu, slices, slice_ms, pause_ms = map(int, sys.argv[1:])
+os.sched_setaffinity(0, {cpu})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+spent, clock = time.thread_time_ns, time.monotonic_ns
+sys.stdin.readline()
+first = spent()
+elapsed = 0
+for k in range(slices):
+    elapsed -= clock()
+    until = spent() + slice_ms * 1000000
+    while spent() < until:
+        pass
+    elapsed += clock()
+    time.sleep(pause_ms / 1000)
+print(spent() - first, elapsed)
+sys.stdout.flush()
+sys.stdin.readline()
+"""
+
+
+def delay_of(tid):
+    """How long a thread was runnable and did not run, up to when it last ran, by the kernel's account."""
+    return int(pathlib.Path(f"/proc/{tid}/schedstat").read_text(encoding="ascii").split()[1])
+
+
+def state_of(tid):
+    """A thread's state: "R", "S", "T" when it is stopped."""
+    return pathlib.Path(f"/proc/{tid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
+def idle_of(cpu):
+    """How long a host CPU has been idle, in ns, by the kernel's account, which rounds down both of its parts."""
+    for line in pathlib.Path("/proc/stat").read_text(encoding="ascii").splitlines():
+        name, *ticks = line.split()
+        if name == f"cpu{cpu}":
+            return (int(ticks[3]) + int(ticks[4])) * TICK_NS
+    raise KeyError(cpu)
+
+
+def busy(guest):
+    """A task on each vCPU that always has something to execute; returns it."""
+    return guest.bg("for mask in 1 2; do taskset $mask sh -c 'while :; do :; done' & done; wait")
+
+
+def wait_scheduled(ctx, threads):
+    """Waits until all threads have been scheduled: in a recording, their states are known then."""
+    for tid in threads:
+        before = delay_of(tid)
+        ctx.wait_until(lambda tid=tid, before=before: delay_of(tid) > before, "a vCPU's thread to be scheduled")
+
+
+def check_sums(ctx, found):
+    """Checks that the three shares of the vCPUs' time add up, and that most of it is proven."""
+    parts = [found[key] for key in ("proven_ns", "within_bound_ns", "unknown_ns")]
+    ctx.equal(sum(parts), found["observed_ns"], "proven, within the bound and unknown, in ns")
+    ctx.check(found["unknown_ns"] < found["observed_ns"] / 10, f"more than a tenth is unknown: {found}")
+
+
+def analyze(ctx, capture, name):
+    """An analysis as JSON, checked for its sums."""
+    found = json.loads(ctx.run_agent("analyze", name, "--json", "--top", "100", capture, timeout=120).stdout)
+    check_sums(ctx, found)
+    return found
+
+
+def hog_while(ctx, cpu):
+    """Starts a hog that waits; returns it."""
+    hog = subprocess.Popen([sys.executable, "-c", HOG, *map(str, (cpu, SLICES, SLICE_MS, PAUSE_MS))],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ctx.defer(hog.kill)
+    return hog
+
+
+@case("analyze-steal", usual=("6.12",), needs=NEEDS)
+def analyze_steal(ctx):
+    """A process that takes a guest's pCPU is named as the culprit, with at least 99 % of the CPU time that it took."""
+    guest = up(ctx)
+    threads = guest.vcpu_threads()
+    cpu = max(os.sched_getaffinity(0))
+    for tid in [guest.pid, *threads]:
+        os.sched_setaffinity(tid, {cpu})
+    load = guest.bg("for n in 1 2; do while :; do :; done & done; wait")
+    calm = ctx.dir / "calm.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", calm)
+    time.sleep(1)
+    stop_recorder(ctx, agent)
+    hog = hog_while(ctx, cpu)
+    capture = ctx.dir / "steal.braid"
+    outside = [delay_of(tid) for tid in threads]
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", capture)
+    inside = [delay_of(tid) for tid in threads]
+    hog.stdin.write("\n")
+    hog.stdin.flush()
+    took, elapsed = map(int, hog.stdout.readline().split())
+    inside = [delay_of(tid) - before for tid, before in zip(threads, inside)]
+    stop_recorder(ctx, agent)
+    outside = [delay_of(tid) - before for tid, before in zip(threads, outside)]
+    load.kill()
+
+    found = analyze(ctx, capture, "steal")
+    ctx.check(found["recorder_ns"] is not None, "the capture does not say which threads are the recorder's")
+    names = {row["culprit"].rpartition("[")[0] for row in found["steal"] if row["culprit"].endswith(f"[{guest.pid}]")}
+    ctx.check(names and all(name.startswith("g1/") for name in names), f"QEMU's main thread is {names}")
+    ctx.equal(found["missing"][:-1], [], "what the trace lacks, except for kvm events")
+    ctx.equal(sum(row["total_ns"] for row in found["steal"]), found["stolen_ns"], "the sum of the rows, in ns")
+    (row,) = analyze(ctx, capture, "summary")["guests"]
+    ctx.equal(row["guest"], "g1", "the only guest")
+    # A vCPU that waits for the other one, which the hog holds up, is asleep meanwhile.
+    asleep = row["asleep_ppm"] * found["observed_ns"] // 1_000_000
+    for k in range(len(threads)):
+        rows = [row for row in found["steal"] if row["victim"] == f"g1/vCPU {k}"]
+        by_hog = sum(row["total_ns"] for row in rows if row["culprit"].endswith(f"[{hog.pid}]"))
+        # Interrupts during the hog's slices are in its CPU time, and rows of their own.
+        by_irqs = sum(row["total_ns"] for row in rows if row["culprit"].startswith(("irq ", "softirq ")))
+        total = sum(row["total_ns"] for row in rows)
+        # The kernel accounts for a wait when it is over: one may be missing at each end.
+        wait = max(row["duration_ns"] for row in found["longest"])
+        print(f"     vCPU {k}: {by_hog / took:.4f} of what the hog took; stolen {total / 1e6:.1f} ms, "
+              f"by the kernel's account {inside[k] / 1e6:.1f} to {outside[k] / 1e6:.1f} ms")
+        slack = took // 100 + found["unknown_ns"]
+        ctx.check(took - slack - asleep - by_irqs <= by_hog <= max(took, elapsed) + slack,
+                  f"the hog took {took} ns in {elapsed} ns, and by the analysis {by_hog} ns: {rows}")
+        ctx.check(inside[k] - wait - slack <= total <= outside[k] + wait + slack,
+                  f"stolen: {total} ns; by the kernel's account from {inside[k]} to {outside[k]} ns")
+
+    compared = json.loads(ctx.run_agent("analyze", "steal", "--json", "--against", calm, capture).stdout)
+    for side in ("now", "other"):
+        check_sums(ctx, compared[side])
+    (row,) = (row for row in compared["measures"] if row["measure"].startswith("stolen by python"))
+    print(f"     {row['measure']}: {row['other'] / 1e4:.2f} % without it, {row['now'] / 1e4:.2f} % with it, "
+          f"change {row['change'] / 1e4:+.2f} % ±{row['interval'] / 1e4:.2f} %")
+    ctx.check(row["change"] > 0, f"the hog is not a change: {row}")
+
+    stalls = analyze(ctx, capture, "stalls")
+    for row in stalls["stalls"]:
+        states = sum(value for key, value in row.items()
+                     if key.endswith("_ns") and key not in ("at_ns", "duration_ns", "idle_ns") and value)
+        ctx.equal(states, row["duration_ns"], "the states of a stall, in ns")
+
+
+@case("analyze-stopped", usual=("6.1",), needs=NEEDS)
+def analyze_stopped(ctx):
+    """A guest whose QEMU is stopped by a signal is stopped, not stolen, for as long."""
+    guest = up(ctx)
+    capture = ctx.dir / "stopped.braid"
+    load = guest.bg("for n in 1 2; do while :; do :; done & done; wait")
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", capture)
+    threads = guest.vcpu_threads()
+    wait_scheduled(ctx, threads)
+    pid = guest.pid
+    os.kill(pid, signal.SIGSTOP)
+    ctx.wait_until(lambda: all(state_of(tid) == "T" for tid in threads), "the vCPUs' threads to stop")
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    time.sleep(0.3)
+    stopped = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - began
+    os.kill(pid, signal.SIGCONT)
+    ctx.wait_until(lambda: all(state_of(tid) != "T" for tid in threads), "the vCPUs' threads to continue")
+    guest.run("true")
+    stop_recorder(ctx, agent)
+    load.kill()
+    stalls = analyze(ctx, capture, "stalls")["stalls"]
+    for k in range(len(threads)):
+        worst = max((row["stopped_ns"] for row in stalls if row["vcpu"] == f"g1/vCPU {k}"), default=0)
+        ctx.check(worst >= stopped, f"vCPU {k} was stopped for {stopped} ns at least, and by the analysis for {worst} ns")
+
+
+@case("analyze-frozen", usual=("6.12",), needs=NEEDS)
+def analyze_frozen(ctx):
+    """A guest whose QEMU is frozen by its control group is asleep with work to do, not stolen, for as long."""
+    groups = cgroup.groups(ctx, cgroup.Freezer)
+    if not groups:
+        ctx.skip("no cgroup hierarchy whose groups can be frozen")
+    guest = up(ctx)
+    threads = guest.vcpu_threads()
+    load = busy(guest)
+    for number, group in enumerate(groups):
+        capture = ctx.dir / f"frozen{number}.braid"
+        agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", capture)
+        wait_scheduled(ctx, threads)
+        group.add(guest.pid)
+        group.freeze()
+        ctx.wait_until(group.is_frozen, "QEMU to be frozen")
+        began = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        time.sleep(0.3)
+        frozen = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - began
+        group.release()
+        guest.run("true")
+        stop_recorder(ctx, agent)
+        stalls = analyze(ctx, capture, "stalls")["stalls"]
+        for k in range(len(threads)):
+            rows = [row for row in stalls if row["vcpu"] == f"g1/vCPU {k}" and not row["idle_ns"]]
+            worst = max((sum(row[key] or 0 for key in ASLEEP) for row in rows), default=0)
+            print(f"     {group}: vCPU {k} was frozen for {frozen / 1e6:.1f} ms at least, "
+                  f"asleep with work for {worst / 1e6:.1f} ms")
+            ctx.check(worst >= frozen, f"{group}: vCPU {k} was frozen for {frozen} ns at least: {rows}")
+        text = ctx.run_agent("analyze", "stalls", "--top", "100", capture).stdout
+        ctx.check(text.count("asleep with work to do") >= len(threads), f"no vCPU is asleep with work to do in\n{text}")
+    load.kill()
+
+
+def taken(ctx, capture, nr_vcpus, since_ns, until_ns):
+    """Of each vCPU, within a time: how long it was stolen in all, by nothing, and by interrupts or what is unknown; and how
+    long it did not wait.
+    """
+    limits = [f"--{name}={ns // 10**9}.{ns % 10**9:09}" for name, ns in (("since", since_ns), ("until", until_ns))]
+    stolen, states = (json.loads(ctx.run_agent("analyze", name, "--json", *limits, capture).stdout)
+                      for name in ("steal", "states"))
+    found = []
+    for k, row in zip(range(nr_vcpus), states["vcpu_states"]):
+        mine = {one["culprit"]: one["total_ns"] for one in stolen["steal"] if one["victim"] == f"g1/vCPU {k}"}
+        found.append({
+            "stolen": row["stolen_ns"], "nothing": mine.get("nothing (idle CPU)", 0), "unknown": row["unknown_ns"],
+            "irqs": sum(ns for culprit, ns in mine.items() if culprit.startswith(("irq ", "softirq ", "unknown"))),
+            "other": sum(row[key] or 0 for key in (*ASLEEP, "unknown_ns")),
+        })
+    return found
+
+
+@case("analyze-quota", usual=("6.1",), needs=NEEDS)
+def analyze_quota(ctx):
+    """A guest that a CPU quota throttles is stolen as long as the kernel says; by nothing while its CPU is idle."""
+    groups = cgroup.groups(ctx, cgroup.Quota)
+    if not groups:
+        ctx.skip("no cgroup hierarchy whose groups can have a CPU quota")
+    quota = groups[0]
+    guest = up(ctx)
+    threads = guest.vcpu_threads()
+    cpu = max(os.sched_getaffinity(0))
+    # The kernel counts throttled time by CPU: on one, it is that of the vCPUs.
+    for tid in os.listdir(f"/proc/{guest.pid}/task"):
+        os.sched_setaffinity(int(tid), {cpu})
+    load = busy(guest)
+    quota.add(guest.pid)
+    capture = ctx.dir / "quota.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", capture)
+    wait_scheduled(ctx, threads)
+
+    def account():
+        """What the kernel has counted, between the times of the host's clock before and after it."""
+        began = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        counted = idle_of(cpu), *(delay_of(tid) for tid in threads)
+        return began, time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW), counted
+
+    first = account()
+    quota.limit(QUOTA_US, PERIOD_US)
+    ctx.wait_until(lambda: quota.throttled()[0] >= PERIODS, f"{PERIODS} periods in which QEMU is throttled")
+    quota.release()
+    throttled = quota.throttled()[1]
+    last = account()
+    wait_scheduled(ctx, threads)
+    stop_recorder(ctx, agent)
+    load.kill()
+
+    idle, *waited = (after - before for before, after in zip(first[2], last[2]))
+    # The kernel accounts for a wait when it is over: one may be missing or too much at each end.
+    wait = max(row["duration_ns"] for row in analyze(ctx, capture, "steal")["longest"])
+    slack = throttled // 100 + wait
+    inner = taken(ctx, capture, len(threads), first[1], last[0])
+    outer = taken(ctx, capture, len(threads), first[0], last[1])
+    for k, (least, most) in enumerate(zip(inner, outer)):
+        print(f"     vCPU {k}: throttled for {throttled / 1e6:.1f} ms and runnable for {waited[k] / 1e6:.1f} ms by the "
+              f"kernel's account, stolen {most['stolen'] / 1e6:.1f} ms; CPU {cpu} idle for {idle / 1e6:.1f} ms, "
+              f"stolen by nothing {most['nothing'] / 1e6:.1f} ms; slack {slack / 1e6:.1f} ms")
+        ctx.check(most["stolen"] >= throttled - throttled // 100 - most["other"],
+                  f"vCPU {k} was throttled for {throttled} ns: {most}")
+        ctx.check(least["stolen"] - least["irqs"] - slack <= waited[k] <= most["stolen"] + most["unknown"] + slack,
+                  f"vCPU {k} was runnable for {waited[k]} ns: {least}, {most}")
+        # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a hypervisor may prolong.
+        apart = slack + 2 * TICK_NS
+        ctx.check(least["nothing"] - apart <= idle <= most["nothing"] + most["other"] + most["irqs"] + apart,
+                  f"CPU {cpu} was idle for {idle} ns, vCPU {k}: {least}, {most}")
+
+
+def wake_ups_of(ctx, capture):
+    """What the guest itself recorded of each wake-up: by moment, the event's line."""
+    found = {}
+    for line in events_of(ctx, "-e", "wakes:moment", capture):
+        if line["type"] != "event":
+            continue
+        fields = line["fields"]
+        moments = found.setdefault(fields["number"], {})
+        if fields["moment"] != CAUSED or FIRED not in moments:
+            moments[fields["moment"]] = line
+    for number, moments in found.items():
+        ctx.equal(sorted(moments), list(range(6)), f"recorded moments of wake-up {number}")
+    return list(found.values())
+
+
+def between(ctx, moments, value, shortest, longest, what):
+    """Checks a duration of the analysis, in ns, with two of the guest's clock: each is from one moment to another."""
+    own = {moment: line["fields"]["own_ns"] for moment, line in moments.items()}
+    least, most = (own[to] - own[start] for start, to in (shortest, longest))
+    bound = 2 * max(line["bound_ns"] for line in moments.values())
+    ctx.check(least - least // 100 - bound <= value <= most + most // 100 + bound,
+              f"{what}: {value} ns, and by the guest from {least} to {most} ns, bound {bound} ns")
+    return f"{value / 1e6:.3f} ms of {least / 1e6:.3f} to {most / 1e6:.3f} ms"
+
+
+def stage_within(ctx, capture, moments, name):
+    """A stage's row, of the time of one wake-up only."""
+    # An IPI's cause is an event of another vCPU.
+    times = moments[CAUSED]["ns"] - moments[CAUSED]["bound_ns"], moments[RUNS]["ns"]
+    since, until = (f"{ns // 10**9}.{ns % 10**9:09}" for ns in times)
+    found = json.loads(ctx.run_agent("analyze", "wake", "--json", "--cpu", "1", "--since", since, "--until", until,
+                                     capture).stdout)
+    (row,) = (row for row in found["stages"] if row["stage"] == name)
+    return row
+
+
+@case("analyze-wakes", usual=("6.12",), needs=(*NEEDS, "module:wakes"))
+def analyze_wakes(ctx):
+    """Wake-ups by timers and IPIs of known moments: each stage takes as long as the guest measured itself."""
+    guest = up(ctx)
+    guest.insmod("wakes")
+    capture = ctx.dir / "wakes.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "-e", "irq", "-e", "irq_vectors", "-e", "wakes",
+                           "--host", "-o", capture)
+    load = busy(guest)
+    for k in range(WAKE_UPS):
+        before_us, after_us = 1000 * (1 + k), 1000 * (WAKE_UPS - k)
+        for cause in ("timer", "ipi"):
+            guest.run(f"taskset 1 sh -c 'echo 1000 {before_us} {after_us} > {WAKES}/{cause}'")
+    stop_recorder(ctx, agent)
+    load.kill()
+
+    wake_ups = wake_ups_of(ctx, capture)
+    ctx.equal(len(wake_ups), 2 * WAKE_UPS, "wake-ups of the guest")
+    task = wake_ups[0][RUNS]["pid"]
+    found = ctx.run_agent("analyze", "wake", "--json", "--task", task, "--top", "1000", capture).stdout
+    waits = json.loads(found)["longest"]
+    missing = 0
+    for number, moments in enumerate(wake_ups):
+        mine = [row for row in waits if moments[WAKING]["ns"] <= row["at_ns"] <= moments[WOKEN]["ns"]]
+        ctx.equal(len(mine), 1, f"waits after wake-up {number}, which has {moments}; all: {waits}")
+        wait = between(ctx, moments, mine[0]["duration_ns"], (WOKEN, LEAVES), (WAKING, RUNS), "task woken to on CPU")
+        parts = sum(mine[0][f"{cause}_ns"] or 0 for cause in CAUSES)
+        ctx.equal(parts, mine[0]["duration_ns"], "the causes of the wait, in ns")
+        row = stage_within(ctx, capture, moments, "handler to task woken")
+        # A call may have been taken by the handler of an earlier one.
+        missing += not row["count"]
+        stage = row["count"] and between(ctx, moments, row["worst_ns"], (FIRED, WAKING),
+                                         (CAUSED, WOKEN if row["count"] == 1 else RUNS), "handler to task woken")
+        print(f"     wake-up {number}: {stage} from handler to task woken; {wait} from there to on CPU")
+    ctx.check(missing <= 1, f"{missing} wake-ups whose handler is not known")

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs commands as root in a clone of this tree, on a minimal machine of a Debian release: releases.sh CODENAME COMMANDS
+# e.g. releases.sh trixie 'make demo'
+#
+# The machine is a folder that is made anew each time, from an archive and packages in the cache (cache.sh), and entered
+# by chroot. It has git, make and what apt needs. It shares the kernel, the processes and the network of this machine,
+# but has a /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is
+# kept after a failure; nothing is mounted on it any more.
+# The registry is that of this machine's own apt. Needs root and the package mmdebstrap.
+set -eu
+
+die() {
+	echo "releases.sh: $*" >&2
+	exit 1
+}
+
+[ $# = 2 ] || die "usage: releases.sh CODENAME COMMANDS"
+codename=$1
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+tree=$(CDPATH='' cd -- "$here/.." && pwd)
+[ "$(id -u)" = 0 ] || die 'run it as root: chroot needs that'
+command -v mmdebstrap >/dev/null || die 'mmdebstrap is missing: install the package mmdebstrap'
+cache=$("$here/kernels/cache.sh")
+archive=$cache/release-$codename.tar
+packages=$cache/release-$codename.debs
+root=$tree/build/releases/$codename
+
+# A release's name takes the place of this machine's own in apt's sources.
+sources() {
+	# shellcheck disable=SC1091 # the file of this machine
+	own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+	# shellcheck disable=SC2016 # variables of apt
+	apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' | sort -u |
+		awk -v own="$own" -v new="$codename" -v keys=/usr/share/keyrings/debian-archive-keyring.gpg \
+			'$1 == own || $1 == own "-updates" || $1 == own "-security" {
+				sub(own, new, $1); print "deb [signed-by=" keys "] " $2 " " $1 " main" }'
+}
+
+make_archive() {
+	echo "making a minimal root of $codename, once; about 200 MB" >&2
+	sources=$(sources)
+	[ -n "$sources" ] || die 'apt on this machine has no sources for the release that it runs: run apt-get update'
+	printf '%s\n' "$sources" | mmdebstrap --variant=apt --include=ca-certificates,git,make \
+		--aptopt='Acquire::Check-Valid-Until "false"' "$codename" "$archive.new.tar" - >"$archive.log" 2>&1 || {
+		tail -5 "$archive.log" >&2
+		die "mmdebstrap could not make a root of $codename; see $archive.log"
+	}
+	mv "$archive.new.tar" "$archive"
+}
+
+mkdir -p "$packages/partial"
+[ -e "$archive" ] || make_archive
+rm -rf --one-file-system "$root"
+mkdir -p "$root"
+tar -C "$root" -xf "$archive" --exclude='./dev/*'
+cp /etc/resolv.conf "$root/etc/"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"	# no package starts a daemon
+chmod +x "$root/usr/sbin/policy-rc.d"
+git clone -q --no-hardlinks "$tree" "$root/root/tracebraid"
+
+# Its mounts end with this namespace.
+# shellcheck disable=SC2016 # expanded by the inner shell
+unshare --mount --propagation private sh -euc '
+	root=$1 packages=$2
+	for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
+	mount -t tmpfs -o size=4g tmpfs "$root/dev/shm"
+	mount --bind "$packages" "$root/var/cache/apt/archives"
+	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+		TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive sh -c "cd /root/tracebraid && $3"
+' sh "$root" "$packages" "$2"
+rm -rf --one-file-system "$root"

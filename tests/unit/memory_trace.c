@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A trace in memory, event by event: a host that switches, and enters and leaves its guest. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/memory_trace.h"
+#include "tests/unit/need.h"
+
+struct memory_ring memory_rings[3];
+struct braid_stream memory_host, memory_guest;
+static struct braid_stream *streams[] = { &memory_host, &memory_guest };
+struct braid_source memory_source = { .streams = streams, .nr_streams = 2 };
+static struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 70 } };
+
+static int next(struct braid_ring *base)
+{
+	struct memory_ring *r = (struct memory_ring *)base;
+	struct memory_event *e = &r->events[r->at];
+
+	if (r->at == r->nr)
+		return 0;
+	r->at++;
+	base->item.kind = e->at_end ? BRAID_ITEM_LOST : BRAID_ITEM_EVENT;
+	base->item.host_ns = e->ns;
+	base->item.lost_before = e->lost;
+	base->item.sure = true;
+	base->item.bound_ns = e->bound;
+	base->item.counter = e->counter;
+	base->item.seq = r->at;
+	base->item.payload = e->payload;
+	base->item.payload_bytes = sizeof(e->payload);
+	return 1;
+}
+
+static void rewind_ring(struct braid_ring *base)
+{
+	((struct memory_ring *)base)->at = 0;
+}
+
+struct braid_event_format memory_formats[MEMORY_FORMATS] = {
+	{ .id = MEMORY_SWITCH, .system = "sched", .name = "sched_switch", .format = MEMORY_COMMON
+	  "\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n"
+	  "\tfield:long prev_state;\toffset:16;\tsize:8;\tsigned:1;\n"
+	  "\tfield:char next_comm[16];\toffset:24;\tsize:16;\tsigned:0;\n"
+	  "\tfield:pid_t next_pid;\toffset:40;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_WAKEUP, .system = "sched", .name = "sched_wakeup", .format = MEMORY_COMMON
+	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_ENTRY, .system = "kvm", .name = "kvm_entry", .format = MEMORY_COMMON
+	  "\tfield:unsigned int vcpu_id;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_EXIT, .system = "kvm", .name = "kvm_exit", .format = MEMORY_COMMON
+	  "\tfield:unsigned int exit_reason;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  "\tfield:u32 isa;\toffset:12;\tsize:4;\tsigned:0;\n"
+	  "\tfield:unsigned long guest_rip;\toffset:16;\tsize:8;\tsigned:0;\n\n"
+	  "print fmt: \"vcpu 0 reason %s%s rip 0x0\", (REC->isa == 1) ? "
+	  "__print_symbolic(REC->exit_reason, { 12, \"HLT\" }, { 30, \"IO\" }) : \"?\", \"\"\n" },
+	{ .id = MEMORY_USER, .system = "kvm", .name = "kvm_userspace_exit", .format = MEMORY_COMMON
+	  "\tfield:__u32 reason;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_MIGRATE, .system = "sched", .name = "sched_migrate_task", .format = MEMORY_COMMON
+	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
+	  "\tfield:int dest_cpu;\toffset:12;\tsize:4;\tsigned:1;\n"
+	  "\tfield:int orig_cpu;\toffset:16;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_IRQ, .system = "irq", .name = "irq_handler_entry", .format = MEMORY_COMMON
+	  "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_IRQ_END, .system = "irq", .name = "irq_handler_exit", .format = MEMORY_COMMON
+	  "\tfield:int irq;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_WAKEUP_ON, .system = "sched", .name = "sched_wakeup_new", .format = MEMORY_COMMON
+	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
+	  "\tfield:int target_cpu;\toffset:12;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_NESTED, .system = "kvm", .name = "kvm_nested_vmexit", .format = MEMORY_COMMON
+	  "\tfield:unsigned int exit_reason;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_CALL, .system = "raw_syscalls", .name = "sys_enter", .format = MEMORY_COMMON
+	  "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_CALL_END, .system = "raw_syscalls", .name = "sys_exit", .format = MEMORY_COMMON
+	  "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_WRITE, .system = "syscalls", .name = "sys_enter_write", .format = MEMORY_COMMON
+	  "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_WRITE_END, .system = "syscalls", .name = "sys_exit_write", .format = MEMORY_COMMON
+	  "\tfield:int __syscall_nr;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_IPI, .system = "kvm", .name = "kvm_apic_ipi", .format = MEMORY_COMMON
+	  "\tfield:__u32 icr_low;\toffset:8;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_RAISE, .system = "kvm", .name = "kvm_apic_accept_irq", .format = MEMORY_COMMON
+	  "\tfield:__u32 apicid;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  "\tfield:__u8 vec;\toffset:16;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_INJECT, .system = "kvm", .name = "kvm_inj_virq", .format = MEMORY_COMMON
+	  "\tfield:unsigned int vector;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  "\tfield:bool reinjected;\toffset:13;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_HALTED, .system = "kvm", .name = "kvm_vcpu_wakeup", .format = MEMORY_COMMON
+	  "\tfield:__u64 ns;\toffset:8;\tsize:8;\tsigned:0;\n"
+	  "\tfield:bool waited;\toffset:16;\tsize:1;\tsigned:0;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_TIMER, .system = "irq_vectors", .name = "local_timer_entry", .format = MEMORY_COMMON
+	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_TIMER_END, .system = "irq_vectors", .name = "local_timer_exit", .format = MEMORY_COMMON
+	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+};
+
+struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)
+{
+	struct memory_event *e = &memory_rings[ring].events[memory_rings[ring].nr++];
+	struct braid_record record = { .common_type = id, .common_pid = pid };
+
+	NEED(memory_rings[ring].nr <= MEMORY_MOST);
+	memset(e, 0, sizeof(*e));
+	e->ns = ns;
+	memcpy(e->payload, &record, sizeof(record));
+	return e;
+}
+
+void memory_put(struct memory_event *e, u32 offset, u64 value, u32 bytes)
+{
+	memcpy(e->payload + offset, &value, bytes);
+}
+
+/* The task that runs there, if it was switched to; else 1. */
+s32 memory_current(u32 ring)
+{
+	return memory_rings[ring].switched ? memory_rings[ring].current : 1;
+}
+
+struct memory_event *memory_switch(u32 ring, s64 ns, s32 prev, u64 state, s32 next_pid)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_SWITCH, prev);
+
+	memory_put(e, 8, prev, 4);
+	memory_put(e, 16, state, 8);
+	snprintf((char *)e->payload + 24, 16, "task%d", next_pid);
+	memory_put(e, 40, next_pid, 4);
+	memory_rings[ring].switched = true;
+	memory_rings[ring].current = next_pid;
+	return e;
+}
+
+struct memory_event *memory_wakeup(u32 ring, s64 ns, s32 pid)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP, memory_current(ring));
+
+	memory_put(e, 8, pid, 4);
+	return e;
+}
+
+void memory_entry(u32 ring, s64 ns, s32 tid)
+{
+	memory_add(ring, ns, MEMORY_ENTRY, tid);
+}
+
+struct memory_event *memory_exit(u32 ring, s64 ns, s32 tid, u32 reason)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_EXIT, tid);
+
+	memory_put(e, 8, reason, 4);
+	memory_put(e, 12, 1, 4);
+	return e;
+}
+
+void memory_user(u32 ring, s64 ns, s32 tid)
+{
+	memory_put(memory_add(ring, ns, MEMORY_USER, tid), 8, 0, 4);
+}
+
+struct memory_event *memory_migrate(u32 ring, s64 ns, s32 pid, u32 to_cpu)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_MIGRATE, memory_current(ring));
+
+	memory_put(e, 8, pid, 4);
+	memory_put(e, 12, to_cpu, 4);
+	return e;
+}
+
+void memory_window(s64 start_ns, s64 stop_ns)
+{
+	static struct braid_window window;
+
+	window = (struct braid_window){
+		.start_ns = start_ns, .stop_ns = stop_ns, .host = &memory_host,
+	};
+	memory_source.windows = &window;
+	memory_source.nr_windows = 1;
+}
+
+void memory_begin(void)
+{
+	static const struct braid_ring_ops ops = { .next = next, .rewind = rewind_ring };
+	static struct braid_ring *of_host[] = { &memory_rings[0].ring, &memory_rings[1].ring };
+	static struct braid_ring *of_guest[] = { &memory_rings[2].ring };
+	u32 k;
+
+	memory_host = (struct braid_stream){
+		.kind = BRAID_STREAM_HOST, .name = "host", .rings = of_host, .nr_rings = 2,
+		.formats = memory_formats, .nr_formats = MEMORY_FORMATS,
+	};
+	memory_guest = (struct braid_stream){
+		.number = 1, .kind = BRAID_STREAM_GUEST, .name = "guest", .rings = of_guest,
+		.nr_rings = 1, .threads = threads, .nr_threads = 1,
+		.formats = memory_formats, .nr_formats = MEMORY_FORMATS,
+	};
+	for (k = 0; k < 3; k++) {
+		memory_rings[k].nr = memory_rings[k].at = 0;
+		memory_rings[k].switched = false;
+		memory_rings[k].ring = (struct braid_ring){ 0 };
+		memory_rings[k].ring.stream = k < 2 ? &memory_host : &memory_guest;
+		memory_rings[k].ring.cpu = k == 1;
+		memory_rings[k].ring.order = k;
+		memory_rings[k].ring.ops = &ops;
+		memory_rings[k].ring.item.stream = memory_rings[k].ring.stream;
+		memory_rings[k].ring.item.ring = &memory_rings[k].ring;
+	}
+	memory_source.nr_windows = 0;
+	for (k = 0; k < MEMORY_FORMATS; k++)
+		memory_formats[k].format_bytes = strlen(memory_formats[k].format);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A trace in memory: a host of two CPUs (rings 0 and 1), and a guest of one vCPU (ring 2), thread 70. */
+#ifndef BRAID_TESTS_MEMORY_TRACE_H
+#define BRAID_TESTS_MEMORY_TRACE_H
+
+#include "host_agent/store/source.h"
+
+#define MEMORY_EVENTS	64u	/* in each ring, as a rule ... */
+#define MEMORY_MOST	8192u	/* ... and at most */
+
+enum {
+	MEMORY_SWITCH = 1, MEMORY_WAKEUP, MEMORY_ENTRY, MEMORY_EXIT, MEMORY_USER, MEMORY_MIGRATE,
+	MEMORY_IRQ, MEMORY_IRQ_END, MEMORY_WAKEUP_ON, MEMORY_NESTED, MEMORY_CALL, MEMORY_CALL_END,
+	MEMORY_WRITE, MEMORY_WRITE_END,	/* of tracefs' system syscalls */
+	MEMORY_IPI, MEMORY_RAISE, MEMORY_INJECT, MEMORY_HALTED, MEMORY_TIMER, MEMORY_TIMER_END,
+	MEMORY_FORMATS = MEMORY_TIMER_END,
+};
+
+/* The beginning of each format. */
+#define MEMORY_COMMON								\
+	"format:\n"								\
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"	\
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
+struct memory_ring {
+	struct braid_ring ring;
+	struct memory_event {
+		s64 ns;
+		u64 lost;
+		u64 bound;
+		u64 counter;
+		bool at_end;		/* it is a loss, and no event */
+		u8 payload[64];
+	} events[MEMORY_MOST];
+	u32 nr, at;
+	bool switched;
+	s32 current;		/* since the last switch that was added */
+};
+
+extern struct memory_ring memory_rings[3];
+extern struct braid_stream memory_host, memory_guest;
+extern struct braid_source memory_source;
+extern struct braid_event_format memory_formats[MEMORY_FORMATS];
+
+/* Empties all rings, and restores the streams; call it first. */
+void memory_begin(void);
+
+/* An event of a format, of a task; its fields are to be put. Events of a ring are in time order. */
+struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid);
+void memory_put(struct memory_event *e, u32 offset, u64 value, u32 bytes);
+
+s32 memory_current(u32 ring);
+struct memory_event *memory_switch(u32 ring, s64 ns, s32 prev, u64 state, s32 next_pid);
+struct memory_event *memory_wakeup(u32 ring, s64 ns, s32 pid);
+void memory_entry(u32 ring, s64 ns, s32 tid);
+struct memory_event *memory_exit(u32 ring, s64 ns, s32 tid, u32 reason);
+void memory_user(u32 ring, s64 ns, s32 tid);
+struct memory_event *memory_migrate(u32 ring, s64 ns, s32 pid, u32 to_cpu);
+
+/* The recording started and stopped then. */
+void memory_window(s64 start_ns, s64 stop_ns);
+
+#endif /* BRAID_TESTS_MEMORY_TRACE_H */

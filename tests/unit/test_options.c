@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The tables of options: accepted and refused values, printed texts, and consistency. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/cli/cli.h"
+#include "host_agent/cli/top.h"
+#include "host_agent/cli/trace_options.h"
+#include "host_agent/util/error.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
+
+static const struct braid_cli_command *const commands[] = {
+	&braid_command_attach, &braid_command_clock, &braid_command_create, &braid_command_detach,
+	&braid_command_export, &braid_command_list, &braid_command_merge, &braid_command_record,
+	&braid_command_recover, &braid_command_report, &braid_command_snapshot,
+	&braid_command_stat, &braid_command_top, &braid_command_verify,
+};
+
+#define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+struct state {
+	bool flag;
+	const char *text, *maybe, *glob;
+	u64 count;
+	double seconds;
+	unsigned int word;
+	struct braid_option_list list;
+	int nr_maybe, nr_globs;
+};
+
+static int take_maybe(const struct braid_option *o, void *to, const char *value)
+{
+	struct state *s = to;
+
+	(void)o;
+	s->nr_maybe++;
+	s->maybe = value;
+	return 0;
+}
+
+static int take_glob(const struct braid_option *o, void *to, const char *value)
+{
+	struct state *s = to;
+
+	(void)o;
+	s->nr_globs++;
+	s->glob = value;
+	return 0;
+}
+
+static const struct braid_option options[] = {
+	{ 'f', "flag", NULL, BRAID_FLAG(struct state, flag), "a flag" },
+	{ 't', "text", "TEXT", BRAID_STRING(struct state, text), "a text" },
+	{ 'n', "count", "COUNT", BRAID_COUNT(struct state, count), "a number", .most = 7 },
+	{ 0, "hold", "SECONDS", BRAID_DURATION(struct state, seconds), "a duration" },
+	{ 'w', "word", "WORD", BRAID_WORD(struct state, word), "a word",
+	  .values = "one three thr two" },
+	{ 'l', "list", "ITEM", BRAID_LIST(struct state, list), "a list" },
+	{ 0, "maybe", "[=VALUE]", .take = take_maybe, .help = "with a value or without" },
+	{ 'e', "events", "[GLOB]", .take = take_glob, .help = "likewise, the next word" },
+	{ 0 },
+};
+
+static const struct braid_option common[] = {
+	{ 'x', "extra", NULL, BRAID_FLAG(struct state, flag), "a common one" },
+	{ 0 },
+};
+
+static struct braid_cli_command command = {
+	.name = "try", .summary = "a try", .usage = "[OPTION]... WORD\n-e [GLOB]",
+	.text = "One paragraph.\nAnother one, of so many words that it does not fit into a single "
+		"line of the help, which therefore has two.",
+	.options = options, .common = common, .notes = "A note.", .operands = "@file",
+	.most = 2, .expected = "at most two words",
+};
+
+static struct state state;
+
+#define PARSE(...)	parse((const char *const[]){ "try", __VA_ARGS__, NULL })
+
+static int parse(const char *const *words)
+{
+	static char *argv[16];
+	int argc;
+
+	free(state.list.items);
+	memset(&state, 0, sizeof(state));
+	for (argc = 0; words[argc]; argc++)
+		argv[argc] = (char *)words[argc];
+	argv[argc] = NULL;
+	return braid_options_parse(&command, &state, argc, argv);
+}
+
+static void values(void)
+{
+	CHECK(!PARSE("-f", "-t", "x y", "--count=7", "a", "--hold", "500ms", "-wthr", "b"));
+	CHECK(state.flag && !strcmp(state.text, "x y") && state.count == 7);
+	CHECK(state.seconds == 0.5 && state.word == 2);
+	CHECK(!PARSE("-w", "two") && state.word == 3);
+	CHECK(!PARSE("--hold=2m") && state.seconds == 120);
+	CHECK(!PARSE("--hold=1h") && state.seconds == 3600);
+	CHECK(!PARSE("--hold=0.25") && state.seconds == 0.25);
+	CHECK(!PARSE("-l", "a", "--list=b"));
+	CHECK(state.list.nr == 2 && !strcmp(state.list.items[1], "b"));
+	CHECK(!PARSE("--maybe", "a") && state.nr_maybe == 1 && !state.maybe);
+	CHECK(!PARSE("--maybe=a") && !strcmp(state.maybe, "a"));
+	CHECK(!PARSE("-e", "sched", "a") && !strcmp(state.glob, "sched"));
+	CHECK(!PARSE("-e", "-f", "a") && state.nr_globs == 1 && !state.glob && state.flag);
+	CHECK(!PARSE("--events") && state.nr_globs == 1 && !state.glob);
+	CHECK(!PARSE("-x") && state.flag);
+	CHECK(!PARSE("--tex=abbreviated") && !strcmp(state.text, "abbreviated"));
+}
+
+static void operands(void)
+{
+	static const char *const words[] = { "try", "cmd", "-f", NULL };
+
+	CHECK(!PARSE("a", "b") && !PARSE("a", "--", "-f") && !state.flag);
+	CHECK_EQ(PARSE("a", "b", "c"), -EINVAL);
+	CHECK(!strcmp(braid_failure(), "try: expected at most two words"));
+	command.least = 1;
+	CHECK_EQ(PARSE("-f"), -EINVAL);
+	CHECK(!PARSE("a", "-f") && state.flag);
+	command.stops = true;
+	CHECK(!parse(words) && !state.flag && optind == 1);
+	command.stops = false;
+	command.least = 0;
+}
+
+static bool refused(const char *word, const char *value, const char *what)
+{
+	const char *const words[] = { "try", word, value, NULL };
+	bool ok = parse(words) == -EINVAL && !strcmp(braid_failure(), what);
+
+	if (!ok)
+		fprintf(stderr, "%s: %s\n", word, braid_failure());
+	return ok;
+}
+
+static void slips(void)
+{
+	CHECK(refused("--flga", NULL, "try: unknown option '--flga'; did you mean '--flag'?"));
+	CHECK(refused("--wrod=one", NULL, "try: unknown option '--wrod=one'; did you mean '--word'?"));
+	CHECK(refused("--extraa", NULL, "try: unknown option '--extraa'; did you mean '--extra'?"));
+	CHECK(refused("--nothing", NULL,
+		      "try: unknown option '--nothing'; 'tracebraid try --help' lists all"));
+	CHECK(refused("-fz", NULL, "try: unknown option '-z'; 'tracebraid try --help' lists all"));
+	CHECK(refused("-n", NULL, "try: '-n' needs a value: COUNT"));
+	CHECK(refused("--text", NULL, "try: '--text' needs a value: TEXT"));
+	CHECK(refused("--flag=1", NULL, "try: '--flag=1': --flag takes no value"));
+	CHECK(refused("-n", "8", "-n '8': not a number from 0 to 7"));
+	CHECK(refused("--hold", "1x",
+		      "--hold 1x: not a duration; use 10, 10s, 500ms, 2m or 1h"));
+	CHECK(refused("--hold", "-1",
+		      "--hold -1: not a duration; use 10, 10s, 500ms, 2m or 1h"));
+	CHECK(refused("-w", "thre", "-w thre: expected one of: one three thr two"));
+	CHECK(refused("-w", "", "-w : expected one of: one three thr two"));
+}
+
+static int run_help(int argc, char **argv)
+{
+	return braid_options_parse(&command, &state, argc, argv);
+}
+
+static int run_describe(int argc, char **argv)
+{
+	(void)argc, (void)argv;
+	braid_options_describe(&command);
+	return 0;
+}
+
+static void printing(void)
+{
+	CHECK_EQ(RUN_COMMAND(run_help, "try", "--help", "--nonsense"), 1);
+	CHECK(!strcmp(printed,
+		      "Usage: tracebraid try [OPTION]... WORD\n"
+		      "       tracebraid try -e [GLOB]\n"
+		      "One paragraph.\n"
+		      "\n"
+		      "Another one, of so many words that it does not fit into a single line of the help, which\n"
+		      "therefore has two.\n"
+		      "\n"
+		      "  -f, --flag              a flag\n"
+		      "  -t, --text=TEXT         a text\n"
+		      "  -n, --count=COUNT       a number\n"
+		      "      --hold=SECONDS      a duration\n"
+		      "  -w, --word=WORD         a word\n"
+		      "  -l, --list=ITEM         a list\n"
+		      "      --maybe[=VALUE]     with a value or without\n"
+		      "  -e, --events [GLOB]     likewise, the next word\n"
+		      "  -x, --extra             a common one\n"
+		      "  -h, --help              this text\n"
+		      "\n"
+		      "A note.\n"
+		      "\n"
+		      "Exits with 0 on success, 1 on error.\n"));
+	CHECK_EQ(RUN_COMMAND(run_describe, "try"), 0);
+	CHECK(strstr(printed, "summary\ta try\nusage\t[OPTION]... WORD\nusage\t-e [GLOB]\ntext\tOne"));
+	CHECK(strstr(printed, "option\t-w\t--word\t=WORD\tone three thr two\ta word\n"));
+	CHECK(strstr(printed, "option\t\t--maybe\t[=VALUE]\t\twith a value or without\n"));
+	CHECK(strstr(printed, "notes\tA note.\nstatus\t0 on success, 1 on error.\noperands\t@file\n"));
+}
+
+/* A word of a list, with the same number as in other code. */
+static bool is_word(const char *list, unsigned int number, const char *word)
+{
+	size_t n;
+
+	while (number--)
+		list += strcspn(list, " ") + 1;
+	n = strcspn(list, " ");
+	return strlen(word) == n && !memcmp(list, word, n);
+}
+
+static const struct braid_option *named(const struct braid_option *o, const char *name)
+{
+	while (strcmp(o->name, name))
+		o++;
+	return o;
+}
+
+static void words(void)
+{
+	const char *sources = named(braid_trace_common, "clock-source")->values;
+	const char *keys = named(braid_command_top.options, "sort")->values;
+	unsigned int k;
+
+	for (k = 1; k < BRAID_CLOCK_KINDS; k++)
+		CHECK(is_word(sources, k, braid_clock_kind_name(k)));
+	for (k = 0; k < BRAID_TOP_KEYS; k++)
+		CHECK(is_word(keys, k, braid_top_key_name(k)));
+}
+
+/* Marks the letters and names of a table; false: one is a duplicate or empty. */
+static bool unique(const struct braid_option *o, bool letters[128], const char **names, size_t *nr)
+{
+	size_t k;
+
+	for (; o && o->name; o++) {
+		for (k = 0; k < *nr; k++)
+			if (!strcmp(names[k], o->name))
+				return false;
+		names[(*nr)++] = o->name;
+		if ((o->letter && letters[(int)o->letter]) || !o->take || !*o->help)
+			return false;
+		letters[(int)o->letter] = true;
+	}
+	return true;
+}
+
+static void tables(void)
+{
+	const char *names[64];
+	size_t k, i, nr;
+
+	for (k = 0; k < NR_COMMANDS; k++) {
+		bool letters[128] = { ['h'] = true };
+
+		nr = 0;
+		CHECK(unique(commands[k]->options, letters, names, &nr));
+		CHECK(unique(commands[k]->common, letters, names, &nr));
+		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "--help"), EXIT_SUCCESS);
+		for (i = 0; i < nr; i++)
+			CHECK(strstr(printed, names[i]));
+		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "--nonsense"), EXIT_FAILURE);
+		CHECK(strstr(printed, "unknown option '--nonsense'"));
+		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "-h"), EXIT_SUCCESS);
+	}
+}
+
+int main(void)
+{
+	RUN(values);
+	RUN(operands);
+	RUN(slips);
+	RUN(printing);
+	RUN(words);
+	RUN(tables);
+	free(state.list.items);
+	return VERDICT();
+}
