@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import time
 
@@ -26,6 +27,8 @@ FOLDERS = {"run": "/run/libvirt", "lib": "/var/lib/libvirt", "cache": "/var/cach
 # The first process there: PID 1 of its namespace, whose end kills all others. It reaps orphans.
 FIRST = """
 mount -t tmpfs tmpfs /run
+# libvirtd asks QEMU what it can do with KVM, too, which no domain here uses and which may hang in an emulated KVM.
+[ ! -e /dev/kvm ] || mount --bind /dev/null /dev/kvm
 for one in %(folders)s; do
     mkdir -p "${one#*:}"
     mount --bind %(dir)s/"${one%%%%:*}" "${one#*:}"
@@ -139,7 +142,12 @@ class Virt:
 
     def virsh(self, *arguments, **options):
         """Runs virsh, which must succeed unless `status` says otherwise; returns its output."""
-        return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
+        try:
+            return self._ctx.run(*self.inside("virsh", "--quiet", *arguments), **options).stdout
+        except subprocess.TimeoutExpired as late:
+            # What libvirtd and its children wait for is gone once the case has ended.
+            shown = self._ctx.run(*self.inside("ps", "-eLo", "pid,tid,stat,wchan:32,time,args"), status=None).stdout
+            raise RigError(f"{late}; its processes:\n{shown}") from late
 
     def signal_libvirtd(self, name):
         """Sends libvirtd a signal; returns its pid."""
