@@ -60,31 +60,26 @@ static void note_order(struct braid_walk *w, const struct braid_item *item)
 		w->latest_ns = item->host_ns;
 }
 
-static int put_lost(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
-		    const struct braid_item *item)
+static enum braid_walk_got got_lost(struct braid_walk *w, const struct braid_item *item)
 {
-	int err;
-
 	note_order(w, item);
-	err = ops->lost ? ops->lost(arg, item) : 0;
 	if (item->lost_before == BRAID_LOST_SOME)
 		w->totals->some_lost = true;
 	else
 		w->totals->lost += item->lost_before;
 	w->totals->lines++;
-	return err;
+	return BRAID_WALK_LOST;
 }
 
-static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
-		     const struct braid_item *item)
+/* Return: enum braid_walk_got, BRAID_WALK_END for an event that is not selected; or -errno. */
+static int got_event(struct braid_walk *w, const struct braid_item *item)
 {
-	const struct braid_event_type_info *info = braid_format_event(w->format, item);
-
 	int ret;
 
-	if (!info)
+	w->info = braid_format_event(w->format, item);
+	if (!w->info)
 		return braid_out_of_memory();
-	ret = braid_select_event(w->select, item, info);
+	ret = braid_select_event(w->select, item, w->info);
 	if (ret <= 0)
 		return ret;
 	note_order(w, item);
@@ -94,26 +89,23 @@ static int put_event(struct braid_walk *w, const struct braid_walk_ops *ops, voi
 	}
 	w->totals->events++;
 	w->totals->lines++;
-	return ops->event ? ops->event(arg, item, info) : 0;
+	return BRAID_WALK_EVENT;
 }
 
-/* One item: up to two lines. */
-static int put_item(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
-		    const struct braid_item *item)
+/* One item: up to two lines; its event is the second. Return: as got_event(). */
+static int got_item(struct braid_walk *w, const struct braid_item *item)
 {
-	int err = 0;
-
 	w->uncertain = false;
 	if (item->kind == BRAID_ITEM_NOTE) {
 		note_order(w, item);
 		w->totals->lines++;
-		return ops->note ? ops->note(arg, item) : 0;
+		return BRAID_WALK_NOTE;
 	}
-	if (item->lost_before)
-		err = put_lost(w, ops, arg, item);
-	if (err || item->kind != BRAID_ITEM_EVENT || full(w))
-		return err;
-	return put_event(w, ops, arg, item);
+	if (item->lost_before) {
+		w->halved = item->kind == BRAID_ITEM_EVENT;
+		return got_lost(w, item);
+	}
+	return item->kind == BRAID_ITEM_EVENT ? got_event(w, item) : 0;
 }
 
 static void close_formats(struct braid_walk *w)
@@ -130,24 +122,28 @@ static int open_formats(struct braid_walk *w)
 	int err;
 
 	close_formats(w);
+	w->generation = w->source->generation;
 	err = braid_format_open(&w->format, w->source);
 	return err ? err : braid_select_begin(&w->select, w->source, w->format, w->options);
 }
 
-/* Waits until the source has more. Return: 1, 0 at the end, -errno. */
-static int grow(struct braid_walk *w, struct braid_merge *merge, const struct braid_walk_ops *ops,
-		void *arg)
+int braid_walk_more(struct braid_walk *w)
 {
-	u32 generation = w->source->generation;
+	int err = w->source->generation == w->generation ? 0 : open_formats(w);
+
+	return err ? err : braid_merge_more(w->merge);
+}
+
+/* Waits until the source has more. Return: 1, 0 at the end, -errno. */
+static int grow(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+{
 	int ret = ops->pause ? ops->pause(arg) : 0;
 
 	if (!ret)
 		ret = w->options->more(w->options->live_arg);
 	if (ret <= 0)
 		return ret;
-	ret = w->source->generation == generation ? 0 : open_formats(w);
-	if (!ret)
-		ret = braid_merge_more(merge);
+	ret = braid_walk_more(w);
 	if (!ret && ops->grown)
 		ret = ops->grown(arg);
 	return ret ? ret : 1;
@@ -175,9 +171,8 @@ static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 	       (!w->wants || w->wants(w->wants_arg, ring));
 }
 
-/* Return: 0, -errno; 1: this and all later items are behind the selected time. */
-static int put_selected(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
-			const struct braid_item *item)
+/* Return: as got_event(); BRAID_WALK_PAST: this and all later items are after the selected time. */
+static int got_selected(struct braid_walk *w, const struct braid_item *item)
 {
 	enum braid_select_when when;
 
@@ -187,34 +182,42 @@ static int put_selected(struct braid_walk *w, const struct braid_walk_ops *ops, 
 	when = braid_select_time(w->select, item, w->ns);
 	/* The host's clock never goes back; wall time may. */
 	if (when == BRAID_SELECT_BEHIND)
-		return !w->options->realtime;
-	return when == BRAID_SELECT_WITHIN ? put_item(w, ops, arg, item) : 0;
+		return w->options->realtime ? 0 : BRAID_WALK_PAST;
+	return when == BRAID_SELECT_WITHIN ? got_item(w, item) : 0;
 }
 
-/* All that can be merged now. Return: 0, or -errno. */
-static int put_items(struct braid_walk *w, struct braid_merge *merge,
-		     const struct braid_walk_ops *ops, void *arg)
+static int stop_or_show(const struct braid_walk *w)
 {
 	const struct braid_export_options *o = w->options;
-	const struct braid_item *item;
-	u64 turns = 0;
+
+	if (o->stop && *o->stop)
+		return braid_fail(-EINTR, "stopped before the end: no output is kept");
+	if (o->progress && !(w->turns & 0xffff))
+		o->progress(o->progress_arg, "merging", w->source->bytes_read, w->source->bytes);
+	return 0;
+}
+
+int braid_walk_next(struct braid_walk *w)
+{
 	int ret = 0;
 
-	while (!full(w) && (ret = braid_merge_next(merge, &item)) > 0) {
-		ret = w->states ? feed_states(w, item) : 0;
-		if (!ret)
-			ret = put_selected(w, ops, arg, item);
-		if (ret)
-			return ret < 0 ? ret : 0;
-		if (++turns & 0xfff)
-			continue;
-		if (o->stop && *o->stop)
-			return braid_fail(-EINTR, "stopped before the end: no output is kept");
-		if (o->progress && !(turns & 0xffff))
-			o->progress(o->progress_arg, "merging", w->source->bytes_read,
-				    w->source->bytes);
+	if (w->past || full(w))
+		return BRAID_WALK_END;
+	if (w->halved) {
+		w->halved = false;
+		ret = got_event(w, w->item);
 	}
-	return ret;
+	while (!ret && (ret = braid_merge_next(w->merge, &w->item)) > 0) {
+		ret = ++w->turns & 0xfff ? 0 : stop_or_show(w);
+		if (!ret && w->states)
+			ret = feed_states(w, w->item);
+		if (!ret)
+			ret = got_selected(w, w->item);
+	}
+	if (ret != BRAID_WALK_PAST)
+		return ret;
+	w->past = true;
+	return BRAID_WALK_END;
 }
 
 static bool want_ring(void *arg, const struct braid_ring *ring)
@@ -273,26 +276,64 @@ static int meet_first(struct braid_walk *w)
 	return ret < 0 ? ret : 0;
 }
 
-int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+static void end_merge(struct braid_walk *w)
 {
-	struct braid_merge *merge = NULL;
-	int ret;
+	braid_merge_end(w->merge);
+	w->merge = NULL;
+}
+
+int braid_walk_start(struct braid_walk *w)
+{
+	int err;
 
 	if ((w->wants || w->states) && !w->met_first) {
-		ret = meet_first(w);
-		if (ret)
-			return ret;
+		err = meet_first(w);
+		if (err)
+			return err;
 		w->met_first = true;
 		if (w->states)
 			limit_states(w);
 	}
-	ret = braid_merge_begin(&merge, w->source, want_ring, w);
+	w->past = w->halved = false;
+	end_merge(w);
+	return braid_merge_begin(&w->merge, w->source, want_ring, w);
+}
+
+static int hand_on(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg, int got)
+{
+	switch (got) {
+	case BRAID_WALK_EVENT:
+		return ops->event ? ops->event(arg, w->item, w->info) : 0;
+	case BRAID_WALK_LOST:
+		return ops->lost ? ops->lost(arg, w->item) : 0;
+	default:
+		return ops->note ? ops->note(arg, w->item) : 0;
+	}
+}
+
+/* All that can be merged now. Return: 0, or -errno. */
+static int hand_all_on(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+{
+	int ret;
+
+	while ((ret = braid_walk_next(w)) > 0) {
+		ret = hand_on(w, ops, arg, ret);
+		if (ret)
+			return ret;
+	}
+	return ret;
+}
+
+int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+{
+	int ret = braid_walk_start(w);
+
 	if (ret)
 		return ret;
 	do
-		ret = put_items(w, merge, ops, arg);
-	while (!ret && w->source->grows && !full(w) && (ret = grow(w, merge, ops, arg)) > 0);
-	braid_merge_end(merge);
+		ret = hand_all_on(w, ops, arg);
+	while (!ret && w->source->grows && !full(w) && (ret = grow(w, ops, arg)) > 0);
+	end_merge(w);
 	return ret;
 }
 
@@ -316,5 +357,6 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 
 void braid_walk_end(struct braid_walk *w)
 {
+	end_merge(w);
 	close_formats(w);
 }

@@ -9,6 +9,17 @@
 #include "host_agent/export/select.h"
 #include "host_agent/format/format.h"
 
+struct braid_merge;
+
+/* What braid_walk_next() found. */
+enum braid_walk_got {
+	BRAID_WALK_END = 0,	/* the end; or the present end of a source that grows */
+	BRAID_WALK_EVENT = 1,
+	BRAID_WALK_LOST = 2,	/* item->lost_before, never 0; its event may follow */
+	BRAID_WALK_NOTE = 3,	/* the payload is text */
+	BRAID_WALK_PAST = 4,	/* never returned: no later item is selected */
+};
+
 /* A walk along the timeline. */
 struct braid_walk {
 	struct braid_source *source;
@@ -32,7 +43,15 @@ struct braid_walk {
 	struct braid_states *states;
 	bool met_first;			/* with either: the first event of all was found */
 
+	struct braid_merge *merge;	/* NULL: not started */
+	u64 turns;			/* items merged */
+	u32 generation;			/* of the source, when its formats were opened */
+	bool past;			/* the selected time is over */
+	bool halved;			/* the item's loss was handed on; its event is next */
+
 	/* Of the current item: */
+	const struct braid_item *item;
+	const struct braid_event_type_info *info;	/* of an event: its type */
 	s64 ns;				/* its time, by the clock that is shown */
 	u64 bound_ns;
 	bool uncertain;			/* an event whose order is uncertain */
@@ -64,6 +83,33 @@ struct braid_walk_ops {
 int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 		     const struct braid_export_options *options,
 		     struct braid_export_totals *totals);
+
+/**
+ * braid_walk_start - begin at the first item; for braid_walk_next()
+ * @w: begun; its source rewound
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_walk_start(struct braid_walk *w);
+
+/**
+ * braid_walk_next - move on to the next selected item
+ * @w: started; ->item, ->info, ->ns, ->bound_ns, ->uncertain and ->late are of the item, valid until
+ *	the next call
+ *
+ * A loss precedes the event that it is reported with.
+ *
+ * Return: enum braid_walk_got, or -errno with braid_fail().
+ */
+int braid_walk_next(struct braid_walk *w);
+
+/**
+ * braid_walk_more - take in what a growing source has got
+ * @w: started; braid_walk_next() returned BRAID_WALK_END
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_walk_more(struct braid_walk *w);
 
 /**
  * braid_walk_run - walk from the first item to the last, or up to the limit
