@@ -15,7 +15,9 @@ CC		?= gcc
 PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
 		   babeltrace2 zlib libkdumpfile libprotobuf-c
 CFLAGS		?= -O2 -g
+# Position-independent and hidden: the same objects are the program's and the library's.
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
+		  -fPIC -fvisibility=hidden \
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS		= $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 # The tests' reference for formats and pages.
@@ -37,7 +39,7 @@ LIB_OBJS	:= $(filter-out $(B)/obj/host_agent/main.o,$(AGENT_OBJS))
 UNIT_HELPERS	:= $(filter-out tests/unit/test_% tests/unit/stress_% tests/unit/work_%,$(wildcard tests/unit/*.c))
 
 .PHONY: all
-all: agent driver
+all: agent library driver
 
 # Their options and synopses are of the commands' tables.
 MAN_PAGES	:= $(patsubst docs/man/%.in,$(B)/man/%,$(wildcard docs/man/*.in))
@@ -52,6 +54,34 @@ $(B)/man/%: docs/man/%.in docs/man/generate.awk $(B)/tracebraid
 $(B)/tracebraid: $(AGENT_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# The library: what its functions need of the rooms that read captures, without any name of ours but theirs.
+VERSION		:= $(shell sed -n 's/^.*BRAID_AGENT_VERSION.*"\(.*\)"/\1/p' host_agent/util/version.h)
+SONAME		:= libtracebraid.so.0
+LIBRARY		:= $(B)/obj/host_agent/library
+READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze export) $(B)/made
+# Those of PKGS that it needs.
+READING_PKGS	:= libseccomp libxxhash libzstd babeltrace2 zlib libprotobuf-c
+
+.PHONY: library
+library: $(B)/libtracebraid.so $(B)/libtracebraid.a
+
+$(B)/reading.a: $(foreach room,$(READING),$(filter $(B)/obj/$(room)/%,$(AGENT_OBJS)))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/$(SONAME): $(filter $(LIBRARY)/%,$(AGENT_OBJS)) $(B)/reading.a host_agent/library/exported.map
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined \
+		-Wl,--version-script=host_agent/library/exported.map -o $@ $(filter %.o %.a,$^) \
+		$(shell pkg-config --libs $(READING_PKGS)) -lm
+
+$(B)/libtracebraid.so: $(B)/$(SONAME)
+	$(Q)ln -sf $(SONAME) $@
+
+$(B)/libtracebraid.a: $(filter $(LIBRARY)/%,$(AGENT_OBJS)) $(B)/reading.a
+	$(call say,AR,$@)
+	$(Q)$(LD) -r -o $(B)/libtracebraid.o $^ && objcopy --localize-hidden $(B)/libtracebraid.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/libtracebraid.o
 
 $(B)/obj/%.o: %.c
 	$(call say,CC,$<)
@@ -353,10 +383,17 @@ $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(BENCH_LIBS_$*)
 
 .PHONY: install
-install: agent
+install: agent library
 	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
 	install -D -m 644 host_agent/tracebraid.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
+	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtracebraid.so
+	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(PREFIX)/lib/libtracebraid.a
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
+		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
+	install -D -m 644 include/tracebraid/tracebraid.h $(DESTDIR)$(PREFIX)/include/tracebraid/tracebraid.h
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
@@ -386,12 +423,13 @@ help:
 	@echo 'Build:'
 	@echo '  make                       the agent (build/tracebraid), and the driver for the running kernel'
 	@echo '  make agent                 the agent alone'
+	@echo '  make library               libtracebraid, shared and static'
 	@echo '  make driver KREL=RELEASE   the driver for another kernel: build/guest-RELEASE/tracebraid.ko'
 	@echo '  make clean                 remove build/'
 	@echo
 	@echo 'Use:'
 	@echo '  make demo                  two guests and their host in one timeline, from nothing'
-	@echo '  make install               the agent, its man pages and completion; the driver if it was built'
+	@echo '  make install               agent, library, man pages and completion; the driver if it was built'
 	@echo '  make dkms                  in a guest: the driver for this and all later kernels'
 	@echo
 	@echo 'Test:'

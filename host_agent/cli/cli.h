@@ -8,10 +8,7 @@
 #include "host_agent/cli/options.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/confine.h"
-
-#ifndef BRAID_AGENT_VERSION
-#define BRAID_AGENT_VERSION	"0.1.0"
-#endif
+#include "host_agent/util/version.h"
 
 int braid_cmd_analyze(int argc, char **argv);
 int braid_cmd_attach(int argc, char **argv);

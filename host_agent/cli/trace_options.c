@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Takes the options that commands which read captures have in common, and checks them. */
-#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/control/control.h"
 #include "host_agent/export/analysis.h"
+#include "host_agent/export/moment.h"
+#include "host_agent/export/select.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
-#include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"
 
 int braid_trace_take_cpu(const struct braid_option *o, void *to, const char *text)
@@ -29,57 +28,15 @@ int braid_trace_take_cpu(const struct braid_option *o, void *to, const char *tex
 	return 0;
 }
 
-/* Digits, optionally a point and up to nine more. NULL: invalid. */
-static const char *parse_seconds(const char *s, s64 *ns)
-{
-	u64 seconds = 0, fraction = 0, unit = BRAID_SECOND_NS;
-
-	if (!isdigit((unsigned char)*s))
-		return NULL;
-	for (; isdigit((unsigned char)*s); s++)
-		if ((seconds = 10 * seconds + (*s - '0')) >= INT64_MAX / BRAID_SECOND_NS)
-			return NULL;
-	if (*s == '.')
-		for (s++; isdigit((unsigned char)*s); s++)
-			if (unit > 1)
-				fraction += (*s - '0') * (unit /= 10);
-	*ns = seconds * BRAID_SECOND_NS + fraction;
-	return s;
-}
-
-/* 2026-01-31T12:00:00.5, with or without Z. */
-static bool parse_date(const char *text, s64 *ns)
-{
-	struct tm tm = { .tm_isdst = -1 };
-	const char *seconds, *rest = strptime(text, "%Y-%m-%dT%H:%M:", &tm);
-	s64 second_ns;
-	time_t t;
-
-	seconds = rest;
-	rest = rest ? parse_seconds(seconds, &second_ns) : NULL;
-	if (!rest || (*rest && strcmp(rest, "Z")))
-		return false;
-	t = *rest ? timegm(&tm) : mktime(&tm);
-	return t > 0 && !__builtin_mul_overflow(t, (s64)BRAID_SECOND_NS, ns) &&
-	       !__builtin_add_overflow(*ns, second_ns, ns);
-}
-
 int braid_trace_take_moment(const struct braid_option *o, void *to, const char *text)
 {
 	struct braid_trace_options *t = (void *)((char *)to - o->at);
-	struct braid_export_moment *m = to;
-	const char *rest;
+	bool date;
+	int err = braid_moment_parse(to, text, &date);
 
-	m->kind = *text == '+' ? BRAID_MOMENT_SINCE : *text == '-' ? BRAID_MOMENT_BEFORE :
-		  BRAID_MOMENT_AT;
-	rest = parse_seconds(text + (m->kind != BRAID_MOMENT_AT), &m->ns);
-	if (rest && !*rest)
-		return 0;
-	if (!parse_date(text, &m->ns))
-		return braid_fail(-EINVAL, "'%s' is not a time: SECONDS, +SECONDS, -SECONDS, or 2026-01-31T12:00:00 with --clock=realtime",
-				  text);
-	t->date = text;
-	return 0;
+	if (!err && date)
+		t->date = text;
+	return err;
 }
 
 static int take_pid(const struct braid_option *o, void *to, const char *text)
@@ -149,39 +106,6 @@ const struct braid_option braid_trace_common[] = {
 	{ 0 },
 };
 
-static int check_buffer(const struct braid_trace_options *t, const struct braid_source *source)
-{
-	size_t k;
-	u32 b;
-
-	for (k = 0; k < source->nr_streams; k++)
-		for (b = 0; b < source->streams[k]->nr_buffers; b++)
-			if (!strcmp(source->streams[k]->buffers[b].name, t->options.buffer))
-				return 0;
-	return braid_fail(-ENOENT, "no buffer '%s'; 'tracebraid stat' lists all",
-			  t->options.buffer);
-}
-
-/* Checks the options against the trace: an unknown name is an error, not an empty report. */
-static int check_names(const struct braid_trace_options *t, const struct braid_source *source)
-{
-	size_t k;
-	int err;
-
-	err = t->options.buffer ? check_buffer(t, source) : 0;
-	if (err)
-		return err;
-	for (k = 0; t->options.stream && k < source->nr_streams; k++)
-		if (!strcmp(source->streams[k]->name, t->options.stream))
-			return 0;
-	if (!t->options.stream)
-		return 0;
-	if (!source->nr_streams)
-		return braid_fail(-ENOENT, "the capture has no streams");
-	return braid_fail(-ENOENT, "no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
-			  t->options.stream, source->streams[0]->name);
-}
-
 static void say(void *arg, const char *line)
 {
 	(void)arg;
@@ -219,7 +143,7 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	err = braid_source_open_captures(&source, paths, nr, &options);
 	if (err)
 		return err;
-	err = check_names(t, source);
+	err = braid_select_check(&t->options, source);
 	if (!err && t->clock == BRAID_CLOCK_WINDOWS)
 		err = braid_export_refine(source, &t->options);
 	if (err) {

@@ -5,8 +5,6 @@
 
 #include "host_agent/util/monotonic.h"
 
-#define BRAID_HOST_CLOCK	"mono_raw"	/* as tracefs' trace_clock calls it */
-
 /**
  * braid_host_clock_ns - now, in ns of the host trace clock
  *

@@ -32,19 +32,18 @@ enum how {
 struct known_clock {
 	const char *name;
 	enum how how;
-	clockid_t id;
-	bool slewed;
+	clockid_t id;		/* BY_ID: all of those are slewed */
 };
 
-static const struct known_clock realtime = { "realtime", BY_ID, CLOCK_REALTIME, true };
+static const struct known_clock realtime = { "realtime", BY_ID, CLOCK_REALTIME };
 
 /* Its name is braid_host_counter_name(). */
 static const struct known_clock counter = { .how = BY_COUNTER };
 
 static const struct known_clock trace_clocks[] = {
-	{ "mono", BY_ID, CLOCK_MONOTONIC, true },
-	{ "boot", BY_ID, CLOCK_BOOTTIME, true },
-	{ "tai", BY_ID, CLOCK_TAI, true },
+	{ "mono", BY_ID, CLOCK_MONOTONIC },
+	{ "boot", BY_ID, CLOCK_BOOTTIME },
+	{ "tai", BY_ID, CLOCK_TAI },
 #if defined(__x86_64__)
 	{ .name = "x86-tsc", .how = BY_COUNTER },
 #endif
@@ -157,7 +156,7 @@ int braid_sampler_turn(struct braid_sampler *s, struct braid_capture_writer *cap
 
 		if (!c->clock || (now_ns < c->due_ns && !last))
 			continue;
-		step_ns = c->clock->slewed ? SLEWED_STEP_NS : EVEN_STEP_NS;
+		step_ns = c->clock->how == BY_ID ? SLEWED_STEP_NS : EVEN_STEP_NS;
 		if (now_ns - s->start_ns < START_NS)
 			step_ns = START_STEP_NS;
 		c->due_ns = now_ns + step_ns;
@@ -191,13 +190,6 @@ int braid_sampler_check(const char *trace_clock)
 		used += snprintf(known + used, sizeof(known) - used, ", %s", trace_clocks[k].name);
 	return braid_fail(-EINVAL, "the host's trace clock '%s' can't be merged; these can: "
 			  BRAID_HOST_CLOCK "%s", trace_clock, known);
-}
-
-bool braid_sampler_slewed(const char *clock)
-{
-	const struct known_clock *known = find(clock);
-
-	return known ? known->slewed : !strcmp(clock, realtime.name);
 }
 
 static int open_trace(struct braid_sampler *s, const char *name, const char *stats)

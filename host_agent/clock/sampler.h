@@ -15,9 +15,6 @@ struct braid_sampler;
  */
 int braid_sampler_check(const char *trace_clock);
 
-/** braid_sampler_slewed - whether a clock of that name is adjusted under way, as NTP does */
-bool braid_sampler_slewed(const char *clock);
-
 /**
  * braid_sampler_open - prepare to sample
  * @out: set on success

@@ -12,6 +12,7 @@
 __asm__(".pushsection .rodata\n"
 	".globl braid_html_page\n"
 	".globl braid_html_page_end\n"
+	".hidden braid_html_page, braid_html_page_end\n"
 	"braid_html_page:\n"
 	".incbin \"build/html/page\"\n"
 	"braid_html_page_end:\n"

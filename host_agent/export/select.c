@@ -246,6 +246,42 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 	return kind->state == KIND_WANTED || passes_filters(s, kind, item);
 }
 
+/* Names ----------------------------------------------------------------------------------- */
+
+static int check_buffer(const struct braid_export_options *o,
+			const struct braid_source *source)
+{
+	size_t k;
+	u32 b;
+
+	for (k = 0; k < source->nr_streams; k++)
+		for (b = 0; b < source->streams[k]->nr_buffers; b++)
+			if (!strcmp(source->streams[k]->buffers[b].name, o->buffer))
+				return 0;
+	return braid_fail(-ENOENT, "no buffer '%s'; 'tracebraid stat' lists all",
+			  o->buffer);
+}
+
+int braid_select_check(const struct braid_export_options *o,
+		       const struct braid_source *source)
+{
+	size_t k;
+	int err;
+
+	err = o->buffer ? check_buffer(o, source) : 0;
+	if (err)
+		return err;
+	for (k = 0; o->stream && k < source->nr_streams; k++)
+		if (!strcmp(source->streams[k]->name, o->stream))
+			return 0;
+	if (!o->stream)
+		return 0;
+	if (!source->nr_streams)
+		return braid_fail(-ENOENT, "the capture has no streams");
+	return braid_fail(-ENOENT, "no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
+			  o->stream, source->streams[0]->name);
+}
+
 /* Begin, end -------------------------------------------------------------------------------- */
 
 /* Findings on a filter's nodes, from all types that it applies to. */

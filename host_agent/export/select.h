@@ -21,6 +21,18 @@ struct braid_select;
 int braid_select_begin(struct braid_select **out, const struct braid_source *source,
 		       struct braid_format *format, const struct braid_export_options *options);
 
+/**
+ * braid_select_check - check that a selected stream and buffer are in the trace
+ * @options: the selection
+ * @source: complete
+ *
+ * An unknown name is an error, not an empty result.
+ *
+ * Return: 0, or -ENOENT with braid_fail().
+ */
+int braid_select_check(const struct braid_export_options *options,
+		       const struct braid_source *source);
+
 /** braid_select_end - free; NULL is fine */
 void braid_select_end(struct braid_select *s);
 

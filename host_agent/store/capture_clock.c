@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/sampler.h"
 #include "host_agent/store/capture_private.h"
 #include "host_agent/store/vcpu.h"
 #include "host_agent/util/array.h"
@@ -190,7 +189,7 @@ static int fit_host_clock(struct braid_capture_source *cs, enum braid_host_clock
 	if (!c->nr)
 		return 0;
 	qsort(c->items, c->nr, sizeof(*c->items), by_h1);
-	err = braid_sampler_slewed(name) ? braid_clock_slewed(clock, &in) :
+	err = braid_clock_name_slewed(name) ? braid_clock_slewed(clock, &in) :
 					   braid_clock_fit(clock, &in);
 	return err == -ENODATA ? 0 : err;
 }

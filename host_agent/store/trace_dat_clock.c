@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host_agent/clock/host.h"
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/monotonic.h"
 
 #define LONGEST_PAGE_NS	60000000000LL	/* what a calm CPU's last page may span */
 #define COUNTER_CLOCK	"x86-tsc"	/* ftrace's name of the counter that a capture has samples of */

@@ -299,3 +299,14 @@ int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_input
 	set_bends(clock->tracks);
 	return 0;
 }
+
+bool braid_clock_name_slewed(const char *name)
+{
+	static const char *const slewed[] = { "mono", "boot", "tai", "realtime" };
+	size_t k;
+
+	for (k = 0; k < sizeof(slewed) / sizeof(*slewed); k++)
+		if (!strcmp(name, slewed[k]))
+			return true;
+	return false;
+}

@@ -197,6 +197,9 @@ int braid_clock_by_offset(struct braid_clock *clock, const struct braid_clock_in
  */
 int braid_clock_slewed(struct braid_clock *clock, const struct braid_clock_inputs *in);
 
+/** braid_clock_name_slewed - whether the host's clock of that name is adjusted under way, as by NTP */
+bool braid_clock_name_slewed(const char *name);
+
 /**
  * braid_clock_nominal - build a clock from a frequency alone
  * @clock: filled on success; braid_clock_free() it

@@ -7,7 +7,8 @@
 
 #include "tracebraid/types.h"
 
-#define BRAID_SECOND_NS	1000000000ULL
+#define BRAID_SECOND_NS		1000000000ULL
+#define BRAID_HOST_CLOCK	"mono_raw"	/* the clock of captures, as tracefs' trace_clock calls it */
 
 /** braid_clock_read_ns - ns of one clock; no system call */
 static inline u64 braid_clock_read_ns(clockid_t id)

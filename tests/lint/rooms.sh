@@ -25,10 +25,11 @@ allowed_of() {
 	host_agent/live) echo util transport discover capture timeline clock control live ;;
 	host_agent/record) echo util transport discover capture timeline clock control live record ;;
 	# Reading
-	host_agent/store) echo util capture timeline clock store ;;
+	host_agent/store) echo util capture timeline store ;;
 	host_agent/merge | host_agent/format) echo util timeline store format merge ;;
 	host_agent/analyze) echo util timeline store format merge analyze ;;
 	host_agent/export) echo util capture timeline store format merge analyze export ;;
+	host_agent/library) echo util capture timeline store format merge analyze export library ;;
 	host_agent/cli)
 		echo util transport discover capture timeline clock control live record store format \
 			merge analyze export cli ;;
@@ -84,13 +85,14 @@ complain "a file without an SPDX line" "$(
 		done)"
 complain "DKMS knows another version than the agent" "$(
 	grep -q "BRAID_AGENT_VERSION.*$(sed -n 's/^PACKAGE_VERSION=//p' guest_driver/dkms.conf)" \
-		host_agent/cli/cli.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
+		host_agent/util/version.h || grep -n ^PACKAGE_VERSION guest_driver/dkms.conf)"
 complain "left-overs" "$(git grep -nIE '\b(TODO|FIXME|XXX|HACK)\b' -- '*.[ch]' '*.py' '*.sh' ':!tests/lint')"
-# Every non-static name carries the prefix.
+# Every non-static name carries the prefix; the library's have their own.
 for object in build/obj/shared/*.o build/obj/host_agent/*/*.o; do
 	[ -e "$object" ] || continue
 	complain "$object: a global name without braid_" "$(
-		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}')"
+		nm -g --defined-only "$object" | awk '$3 !~ /^braid_/ {print $3}' |
+			case $object in */library/*) grep -v ^tracebraid_ ;; *) cat ;; esac)"
 done
 # And each function of the driver, because a kernel backtrace has only its name (backtrace.sh sees what a macro
 # defines). The kernel's trace headers call some that are named __trace_*.

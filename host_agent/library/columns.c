@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Many events at once: a number of each in an array, by a plan that is made once for each type. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/library/private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define NONE	INT64_MIN	/* in a row: the event lacks the field */
+#define MAX_WORDS	(1u << 22)
+
+/* Words --------------------------------------------------------------------------------------- */
+
+/* Distinct texts, numbered in the order of their first occurrence. */
+struct braid_library_words {
+	char **at;
+	size_t nr, capacity;
+	u32 *slots;		/* number + 1, by hash; 0: free */
+	size_t nr_slots;	/* a power of two, at least twice nr */
+	bool failed;		/* out of memory */
+};
+
+static u64 hash_of(const char *text, size_t bytes)
+{
+	u64 hash = 0xcbf29ce484222325ULL;
+
+	while (bytes--)
+		hash = (hash ^ (u8)*text++) * 0x100000001b3ULL;
+	return hash ^ hash >> 29;
+}
+
+static int grow_slots(struct braid_library_words *w)
+{
+	size_t nr = w->nr_slots ? 2 * w->nr_slots : 256, k, at;
+	u32 *slots = calloc(nr, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (k = 0; k < w->nr; k++) {
+		at = hash_of(w->at[k], strlen(w->at[k])) & (nr - 1);
+		while (slots[at])
+			at = (at + 1) & (nr - 1);
+		slots[at] = k + 1;
+	}
+	free(w->slots);
+	w->slots = slots;
+	w->nr_slots = nr;
+	return 0;
+}
+
+static s64 no_memory(struct braid_library_words *w)
+{
+	w->failed = true;
+	braid_out_of_memory();
+	return NONE;
+}
+
+/* The number of a text without NUL. Return: from 0; NONE: out of memory, or there are too many. */
+static s64 word_of(struct braid_library_words *w, const char *text, size_t bytes)
+{
+	size_t at;
+	char *copy;
+
+	if (2 * (w->nr + 1) > w->nr_slots && grow_slots(w))
+		return no_memory(w);
+	at = hash_of(text, bytes) & (w->nr_slots - 1);
+	for (; w->slots[at]; at = (at + 1) & (w->nr_slots - 1)) {
+		const char *known = w->at[w->slots[at] - 1];
+
+		if (!strncmp(known, text, bytes) && !known[bytes])
+			return w->slots[at] - 1;
+	}
+	if (w->nr == MAX_WORDS)
+		return NONE;
+	copy = strndup(text, bytes);
+	if (!copy || braid_array_push(w->at, w->nr, w->capacity, copy)) {
+		free(copy);
+		return no_memory(w);
+	}
+	w->slots[at] = w->nr;
+	return w->nr - 1;
+}
+
+const char *tracebraid_word(const struct tracebraid_walk *w, int64_t number)
+{
+	return w->words && number >= 0 && (u64)number < w->words->nr ? w->words->at[number] : NULL;
+}
+
+/* Plans --------------------------------------------------------------------------------------- */
+
+enum source { FROM_NS, FROM_BOUND, FROM_STREAM, FROM_CPU, FROM_PID, FROM_SEQ, FROM_TYPE, FROM_COMM,
+	      FROM_FIELD };
+
+/* Where a column's numbers come from; a field's place is looked up once for each type. */
+struct column {
+	char *name;
+	enum source from;
+	const struct braid_field **fields;	/* FROM_FIELD: by type; NULL: the type lacks it */
+	/* FROM_COMM: the last task's name and its word, for its ring's next event */
+	const char *comm;
+	s64 word;
+};
+
+struct braid_library_plan {
+	struct column *columns;
+	size_t nr;
+	bool *seen;		/* by type: its fields were looked up */
+	size_t nr_types;
+};
+
+static enum source source_of(const char *name)
+{
+	static const char *const names[] = {
+		"ns", "bound_ns", "stream", "cpu", "pid", "seq", "type", "comm",
+	};
+	size_t k;
+
+	for (k = 0; k < FROM_FIELD; k++)
+		if (!strcmp(name, names[k]))
+			return k;
+	return FROM_FIELD;
+}
+
+static void free_plan(struct braid_library_plan *p)
+{
+	size_t k;
+
+	for (k = 0; p && k < p->nr; k++) {
+		free(p->columns[k].name);
+		free(p->columns[k].fields);
+	}
+	if (p)
+		free(p->columns);
+	if (p)
+		free(p->seen);
+	free(p);
+}
+
+static struct braid_library_plan *make_plan(const char *const *names, size_t nr)
+{
+	struct braid_library_plan *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->columns = calloc(nr + 1, sizeof(*p->columns));
+	for (; p->columns && p->nr < nr; p->nr++) {
+		struct column *c = &p->columns[p->nr];
+
+		c->name = strdup(names[p->nr]);
+		if (!c->name)
+			break;
+		c->from = source_of(c->name);
+	}
+	if (p->columns && p->nr == nr)
+		return p;
+	free_plan(p);
+	return NULL;
+}
+
+static bool is_plan_of(const struct braid_library_plan *p, const char *const *names, size_t nr)
+{
+	size_t k;
+
+	if (!p || p->nr != nr)
+		return false;
+	for (k = 0; k < nr; k++)
+		if (strcmp(p->columns[k].name, names[k]))
+			return false;
+	return true;
+}
+
+static int grow_types(struct braid_library_plan *p, u32 number)
+{
+	size_t nr = p->nr_types ?: 256, k;
+	bool *seen;
+
+	while (nr <= number)
+		nr *= 2;
+	seen = realloc(p->seen, nr);
+	if (!seen)
+		return braid_out_of_memory();
+	memset(seen + p->nr_types, 0, nr - p->nr_types);
+	p->seen = seen;
+	for (k = 0; k < p->nr; k++) {
+		const struct braid_field **fields =
+			realloc(p->columns[k].fields, nr * sizeof(*fields));
+
+		if (!fields)
+			return braid_out_of_memory();
+		p->columns[k].fields = fields;
+	}
+	p->nr_types = nr;
+	return 0;
+}
+
+static int plan_type(struct braid_library_plan *p, const struct braid_event_type_info *info)
+{
+	size_t k;
+	int err = info->number < p->nr_types ? 0 : grow_types(p, info->number);
+
+	if (err)
+		return err;
+	for (k = 0; k < p->nr; k++)
+		p->columns[k].fields[info->number] =
+			p->columns[k].from == FROM_FIELD && info->layout ?
+			braid_layout_find(info->layout, p->columns[k].name) : NULL;
+	p->seen[info->number] = true;
+	return 0;
+}
+
+/* Rows ---------------------------------------------------------------------------------------- */
+
+static s64 field_value(struct tracebraid_walk *w, const struct braid_field *f)
+{
+	const struct braid_item *item = w->walk.item;
+	u32 offset, length;
+	s64 value;
+
+	if (!f || braid_library_layout(w) != f->layout)
+		return NONE;
+	if (!braid_library_field_number(f, item, &value))
+		return value;
+	if (!(f->flags & BRAID_FIELD_STRING) ||
+	    !braid_format_range(f, item->payload, item->payload_bytes, &offset, &length))
+		return NONE;
+	return word_of(w->words, (const char *)item->payload + offset,
+		       strnlen((const char *)item->payload + offset, length));
+}
+
+/* A task's name is the same text as before more often than not. */
+static s64 comm_value(struct tracebraid_walk *w, struct column *c)
+{
+	const char *comm = tracebraid_comm(w);
+
+	if (comm != c->comm) {
+		c->word = word_of(w->words, comm, strlen(comm));
+		c->comm = comm;
+	}
+	return c->word;
+}
+
+static s64 value_of(struct tracebraid_walk *w, struct column *c)
+{
+	const struct braid_item *item = w->walk.item;
+
+	switch (c->from) {
+	case FROM_NS:
+		return w->walk.ns;
+	case FROM_BOUND:
+		return (s64)w->walk.bound_ns;
+	case FROM_STREAM:
+		return item->stream->number;
+	case FROM_CPU:
+		return item->ring->cpu;
+	case FROM_PID:
+		return tracebraid_pid(w);
+	case FROM_SEQ:
+		return (s64)item->seq;
+	case FROM_TYPE:
+		return w->walk.info->number;
+	case FROM_COMM:
+		return comm_value(w, c);
+	default:
+		return field_value(w, c->fields[w->walk.info->number]);
+	}
+}
+
+static int fill_row(struct tracebraid_walk *w, int64_t *const *columns, size_t row)
+{
+	struct braid_library_plan *p = w->plan;
+	const struct braid_event_type_info *info = w->walk.info;
+	size_t k;
+	int err = 0;
+
+	if (info->number >= p->nr_types || !p->seen[info->number])
+		err = plan_type(p, info);
+	for (k = 0; k < p->nr && !err; k++)
+		columns[k][row] = value_of(w, &p->columns[k]);
+	return w->words->failed ? -ENOMEM : err;
+}
+
+static int prepare(struct tracebraid_walk *w, const char *const *names, size_t nr)
+{
+	if (!w->words)
+		w->words = calloc(1, sizeof(*w->words));
+	if (!w->words)
+		return braid_out_of_memory();
+	if (is_plan_of(w->plan, names, nr))
+		return 0;
+	free_plan(w->plan);
+	w->plan = make_plan(names, nr);
+	return w->plan ? 0 : braid_out_of_memory();
+}
+
+long tracebraid_columns(struct tracebraid_walk *w, const char *const *names,
+			int64_t *const *columns, size_t nr, size_t rows)
+{
+	size_t row = 0;
+	int ret = prepare(w, names, nr);
+
+	while (!ret && row < rows) {
+		int got = tracebraid_walk_next(w);
+
+		if (got <= 0)
+			return got < 0 ? got : (long)row;
+		if (got == BRAID_WALK_EVENT)
+			ret = fill_row(w, columns, row++);
+	}
+	return ret ? ret : (long)row;
+}
+
+void braid_library_columns_free(struct tracebraid_walk *w)
+{
+	size_t k;
+
+	for (k = 0; w->words && k < w->words->nr; k++)
+		free(w->words->at[k]);
+	if (w->words) {
+		free(w->words->at);
+		free(w->words->slots);
+	}
+	free(w->words);
+	free_plan(w->plan);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The library: the public functions of tracebraid/tracebraid.h over traces, walks and analyses.
+ *
+ * Invariants:
+ * - A public struct is another name of an internal one, or contains it; none of its members is
+ *   visible to callers.
+ * - A trace has at most one walk, or one analysis or export, since its rings have one cursor each.
+ * - What a caller may keep lives with the trace or the walk; nothing points to a caller's memory.
+ */
+#ifndef BRAID_LIBRARY_PRIVATE_H
+#define BRAID_LIBRARY_PRIVATE_H
+
+#include "host_agent/export/walk.h"
+#include "host_agent/store/vcpu.h"
+#include "tracebraid/tracebraid.h"
+
+struct tracebraid_trace {
+	struct braid_source *source;
+	bool busy;		/* a walk has its cursors */
+	void (*warn)(void *arg, const char *line);
+	void *warn_arg;
+};
+
+/* A selection, with all that its options point to. */
+struct braid_library_select {
+	struct braid_export_options options;
+	char *strings[64];	/* copies of values */
+	size_t nr_strings;
+	char *events[32], *comms[32];
+	struct braid_export_filter filters[16];
+	s32 pids[32];
+	bool date;
+	/* Of analyses: */
+	u64 top;
+	bool one_task;
+	u32 task;
+	char *by;
+};
+
+/**
+ * braid_library_select - parse a selection
+ * @s: filled; braid_library_select_free() it in any case
+ * @source: that it is of
+ * @words: "OPTION=VALUE", then NULL; or NULL
+ * @analysis: the options are of an analysis
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
+			 const char *const *words, bool analysis);
+
+/** braid_library_select_free - free what it has */
+void braid_library_select_free(struct braid_library_select *s);
+
+/** braid_library_claim - take a trace's cursors, rewound. Return: 0, or -EBUSY with braid_fail() */
+int braid_library_claim(struct tracebraid_trace *trace);
+
+/** braid_library_release - give them back */
+void braid_library_release(struct tracebraid_trace *trace);
+
+struct braid_library_words;
+
+struct tracebraid_walk {
+	struct tracebraid_trace *trace;
+	struct braid_library_select select;
+	struct braid_export_totals totals;
+	struct braid_walk walk;
+	int got;				/* the item where it is: enum braid_walk_got */
+	bool waiting;				/* the item was found by a seek: it is next */
+	bool validated;				/* ->layout is of the item */
+	const struct braid_layout *layout;	/* of the event, whose payload holds all fields */
+	struct braid_text text;
+	struct braid_vcpu_map vcpus;
+	struct braid_library_words *words;	/* of columns; NULL: none yet */
+	struct braid_library_plan *plan;	/* of the last columns, or NULL */
+};
+
+/** braid_library_layout - the fields of the event where a walk is; NULL: bytes only */
+const struct braid_layout *braid_library_layout(struct tracebraid_walk *walk);
+
+/** braid_library_field_number - a field's number: as tracebraid_number() */
+int braid_library_field_number(const struct braid_field *field, const struct braid_item *item,
+			       s64 *value);
+
+/** braid_library_columns_free - free what columns have kept in a walk */
+void braid_library_columns_free(struct tracebraid_walk *walk);
+
+#endif /* BRAID_LIBRARY_PRIVATE_H */

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Traces, their streams and rings. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/export/analysis.h"
+#include "host_agent/export/line.h"
+#include "host_agent/library/private.h"
+#include "host_agent/util/error.h"
+#include "host_agent/util/version.h"
+
+const char *tracebraid_error(void)
+{
+	return braid_failure();
+}
+
+const char *tracebraid_version(void)
+{
+	return BRAID_AGENT_VERSION;
+}
+
+void tracebraid_free(char *text)
+{
+	free(text);
+}
+
+/* Open, close --------------------------------------------------------------------------------- */
+
+static void warn_of(void *arg, const char *line)
+{
+	const struct tracebraid_trace *trace = arg;
+
+	if (trace->warn)
+		trace->warn(trace->warn_arg, line);
+}
+
+static void warn_of_fault(void *arg, const struct braid_stream *stream, const char *line)
+{
+	struct braid_text text = { 0 };
+
+	if (stream)
+		braid_text_printf(&text, "%s: ", stream->name);
+	braid_text_puts(&text, line);
+	braid_text_putc(&text, '\0');
+	if (!text.failed)
+		warn_of(arg, text.data);
+	braid_text_free(&text);
+}
+
+/* By its name. Return: 0: the best that there is; a kind; or -EINVAL. */
+static int clock_source_of(const char *name)
+{
+	static const enum braid_clock_kind kinds[] = {
+		BRAID_CLOCK_KVM, BRAID_CLOCK_EXCHANGE, BRAID_CLOCK_PAIRS, BRAID_CLOCK_NOMINAL,
+		BRAID_CLOCK_WINDOWS,
+	};
+	size_t k;
+
+	if (!name || !strcmp(name, "auto"))
+		return 0;
+	for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+		if (!strcmp(name, braid_clock_kind_name(kinds[k])))
+			return kinds[k];
+	return braid_fail(-EINVAL, "unknown clock source '%.63s': expected auto, kvm, exchange, pairs, nominal or windows",
+			  name);
+}
+
+static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr, int clock)
+{
+	const struct braid_source_options options = {
+		.force_clock = clock, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
+		.say = warn_of, .say_arg = trace,
+	};
+	static const struct braid_export_options all;
+	int err;
+
+	err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
+	return !err && clock == BRAID_CLOCK_WINDOWS ? braid_export_refine(trace->source, &all) : err;
+}
+
+int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
+		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg)
+{
+	struct tracebraid_trace *made;
+	int err = clock_source_of(clock_source);
+
+	if (err < 0)
+		return err;
+	if (!nr)
+		return braid_fail(-EINVAL, "no capture to open");
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return braid_out_of_memory();
+	made->warn = warn;
+	made->warn_arg = arg;
+	err = open_files(made, paths, nr, err);
+	if (err)
+		tracebraid_close(made);
+	else
+		*trace = made;
+	return err;
+}
+
+void tracebraid_close(struct tracebraid_trace *trace)
+{
+	if (!trace)
+		return;
+	braid_source_free(trace->source);
+	free(trace);
+}
+
+int braid_library_claim(struct tracebraid_trace *trace)
+{
+	if (trace->busy)
+		return braid_fail(-EBUSY, "the trace has a walk already: free it first");
+	trace->busy = true;
+	braid_source_rewind(trace->source);
+	return 0;
+}
+
+void braid_library_release(struct tracebraid_trace *trace)
+{
+	trace->busy = false;
+}
+
+int tracebraid_window(const struct tracebraid_trace *trace, size_t number, int64_t *start_ns,
+		      int64_t *stop_ns)
+{
+	if (number >= trace->source->nr_windows)
+		return braid_fail(-ENOENT, "the trace has no recording %zu", number);
+	*start_ns = trace->source->windows[number].start_ns;
+	*stop_ns = trace->source->windows[number].stop_ns;
+	return 0;
+}
+
+/* Streams ------------------------------------------------------------------------------------- */
+
+static const struct braid_stream *inner(const struct tracebraid_stream *stream)
+{
+	return (const void *)stream;
+}
+
+size_t tracebraid_nr_streams(const struct tracebraid_trace *trace)
+{
+	return trace->source->nr_streams;
+}
+
+const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace *trace,
+						  size_t number)
+{
+	return number < trace->source->nr_streams ? (const void *)trace->source->streams[number] :
+						    NULL;
+}
+
+const char *tracebraid_stream_name(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->name;
+}
+
+const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->kernel_release;
+}
+
+const char *tracebraid_stream_machine(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->machine;
+}
+
+const char *tracebraid_stream_clock(const struct tracebraid_stream *stream)
+{
+	return braid_clock_kind_name(inner(stream)->clock.kind);
+}
+
+const char *tracebraid_stream_end(const struct tracebraid_stream *stream)
+{
+	return braid_end_reason_name(inner(stream)->end_reason) ?: "";
+}
+
+int tracebraid_stream_is_host(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->kind == BRAID_STREAM_HOST;
+}
+
+uint32_t tracebraid_stream_number(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->number;
+}
+
+uint32_t tracebraid_stream_nr_cpus(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->nr_cpus;
+}
+
+uint64_t tracebraid_stream_bound_ns(const struct tracebraid_stream *stream)
+{
+	return inner(stream)->bound_ns;
+}
+
+int tracebraid_stream_counts(const struct tracebraid_stream *stream,
+			     struct tracebraid_counts *counts)
+{
+	struct braid_stream_sum sum = braid_stream_sum_up(inner(stream));
+
+	if (!sum.known)
+		return braid_fail(-ENODATA, "%s: the account is not known: the recording was killed, or is of trace-cmd",
+				  inner(stream)->name);
+	*counts = (struct tracebraid_counts){ sum.written, sum.read, sum.lost, sum.left };
+	return 0;
+}
+
+int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number,
+			   struct tracebraid_ring *ring)
+{
+	const struct braid_stream *s = inner(stream);
+	size_t k;
+
+	for (k = 0; k < s->nr_rings; k++) {
+		const struct braid_ring *r = s->rings[k];
+
+		if (r->cpu == BRAID_RING_NOTES || number--)
+			continue;
+		*ring = (struct tracebraid_ring){
+			.buffer = braid_ring_buffer_name(r), .cpu = r->cpu,
+			.counted = r->report.nr_parts > 0,
+			.counts = {
+				r->report.read + r->report.lost + r->report.left, r->report.read,
+				r->report.lost, r->report.left,
+			},
+		};
+		return 0;
+	}
+	return braid_fail(-ENOENT, "%s has no such ring", s->name);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Types of events, and the values of their fields. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/library/private.h"
+#include "host_agent/util/error.h"
+
+static const struct braid_event_type_info *inner(const struct tracebraid_type *type)
+{
+	return (const void *)type;
+}
+
+static const struct braid_field *inner_field(const struct tracebraid_field *field)
+{
+	return (const void *)field;
+}
+
+uint32_t tracebraid_type_number(const struct tracebraid_type *type)
+{
+	return inner(type)->number;
+}
+
+const char *tracebraid_type_system(const struct tracebraid_type *type)
+{
+	return inner(type)->system;
+}
+
+const char *tracebraid_type_name(const struct tracebraid_type *type)
+{
+	return braid_format_label(inner(type));
+}
+
+const char *tracebraid_type_event(const struct tracebraid_type *type)
+{
+	return inner(type)->name;
+}
+
+const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_type *type,
+						     size_t number)
+{
+	const struct braid_layout *layout = inner(type)->layout;
+	const struct braid_field *f = layout ? layout->fields : NULL;
+
+	for (; f && number; f = f->next)
+		number--;
+	return (const void *)f;
+}
+
+const struct tracebraid_field *tracebraid_type_find(const struct tracebraid_type *type,
+						    const char *name)
+{
+	const struct braid_layout *layout = inner(type)->layout;
+
+	return layout ? (const void *)braid_layout_find(layout, name) : NULL;
+}
+
+const char *tracebraid_field_name(const struct tracebraid_field *field)
+{
+	return inner_field(field)->name;
+}
+
+const char *tracebraid_field_type(const struct tracebraid_field *field)
+{
+	return inner_field(field)->type;
+}
+
+enum tracebraid_field_kind tracebraid_field_kind(const struct tracebraid_field *field)
+{
+	const struct braid_field *f = inner_field(field);
+
+	if (f->flags & BRAID_FIELD_STRING)
+		return TRACEBRAID_STRING;
+	if (f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC) ||
+	    (f->size != 1 && f->size != 2 && f->size != 4 && f->size != 8))
+		return TRACEBRAID_BYTES;
+	return TRACEBRAID_NUMBER;
+}
+
+int tracebraid_field_is_signed(const struct tracebraid_field *field)
+{
+	return !!(inner_field(field)->flags & BRAID_FIELD_SIGNED);
+}
+
+/* Values ------------------------------------------------------------------------------------ */
+
+const struct braid_layout *braid_library_layout(struct tracebraid_walk *w)
+{
+	if (!w->validated)
+		w->layout = w->got == BRAID_WALK_EVENT ?
+			    braid_format_fields(w->walk.format, w->walk.item) : NULL;
+	w->validated = true;
+	return w->layout;
+}
+
+int braid_library_field_number(const struct braid_field *f, const struct braid_item *item,
+			       s64 *value)
+{
+	u64 bits = 0;
+
+	if (tracebraid_field_kind((const void *)f) != TRACEBRAID_NUMBER)
+		return -EINVAL;
+	memcpy(&bits, item->payload + f->offset, f->size);
+	if (f->flags & BRAID_FIELD_SIGNED)
+		bits = (u64)((s64)(bits << (64 - 8 * f->size)) >> (64 - 8 * f->size));
+	*value = (s64)bits;
+	return 0;
+}
+
+/* Whether the record where the walk is has a field's bytes. Return: 0, or -errno. */
+static int check(struct tracebraid_walk *w, const struct braid_field *f)
+{
+	const struct braid_layout *layout = braid_library_layout(w);
+
+	if (layout == f->layout)
+		return 0;
+	return layout || w->got != BRAID_WALK_EVENT ?
+	       braid_fail(-EINVAL, "the field %s is of another type of event", f->name) :
+	       braid_fail(-ENODATA, "the event's record is shorter than its type");
+}
+
+int tracebraid_number(struct tracebraid_walk *w, const struct tracebraid_field *field,
+		      int64_t *value)
+{
+	const struct braid_field *f = inner_field(field);
+	int64_t number;
+	int err = check(w, f);
+
+	if (!err && braid_library_field_number(f, w->walk.item, &number))
+		err = braid_fail(-EINVAL, "the field %s is not a number", f->name);
+	if (!err)
+		*value = number;
+	return err;
+}
+
+const void *tracebraid_bytes(struct tracebraid_walk *w, const struct tracebraid_field *field,
+			     size_t *bytes)
+{
+	const struct braid_field *f = inner_field(field);
+	const struct braid_item *item = w->walk.item;
+	u32 offset, length;
+
+	if (check(w, f))
+		return NULL;
+	if (!braid_format_range(f, item->payload, item->payload_bytes, &offset, &length)) {
+		braid_fail(-ENODATA, "the event's record is shorter than its type");
+		return NULL;
+	}
+	*bytes = f->flags & BRAID_FIELD_STRING ?
+		 strnlen((const char *)item->payload + offset, length) : length;
+	return item->payload + offset;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libtracebraid: traces of guests and their host, merged into one timeline.
+ *
+ * A trace is one or more captures of `tracebraid record`, and recordings of the host by trace-cmd.
+ * A walk goes along its timeline; while it is at an item, the item's time, place, task, type and
+ * fields can be asked for. Analyses and exports go along it by themselves.
+ *
+ * Functions that can fail return a negative errno, and tracebraid_error() is one line that says
+ * what failed and what to do. A trace, with all that belongs to it, is used by one thread at a
+ * time; several traces can be used at once.
+ *
+ * Captures hold what guests wrote: their names and strings are made safe for a terminal where this
+ * file does not say "bytes". Nothing that a capture contains makes these functions access memory
+ * outside it. They do not confine the process, as the program tracebraid does before it reads one.
+ */
+#ifndef TRACEBRAID_TRACEBRAID_H
+#define TRACEBRAID_TRACEBRAID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define TRACEBRAID_UNKNOWN	UINT64_MAX	/* a bound or a number of lost events that is not known */
+
+struct tracebraid_trace;
+struct tracebraid_stream;
+struct tracebraid_walk;
+struct tracebraid_type;
+struct tracebraid_field;
+
+/**
+ * tracebraid_error - what the last failure of this thread was
+ *
+ * Return: one line without a newline, valid until the thread's next failure; "" if there was none.
+ */
+const char *tracebraid_error(void);
+
+/** tracebraid_version - the library's version, as "0.1.0" */
+const char *tracebraid_version(void);
+
+/** tracebraid_free - free text that a function of this library returned; NULL is fine */
+void tracebraid_free(char *text);
+
+/* Traces ---------------------------------------------------------------------------------- */
+
+/**
+ * tracebraid_open - open captures as one trace
+ * @trace: set on success
+ * @paths: files: captures, and trace.dat files of trace-cmd with the host's events; at least one of
+ *	them a capture
+ * @nr: of them, at least 1
+ * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal" or
+ *	"windows"; NULL or "auto": by the best that the captures have
+ * @warn: called with a line for each fault in a file, and for a file that was skipped; or NULL
+ * @arg: passed to it
+ *
+ * Reads each file once. Memory grows with the number of pages (8 bytes each), not with their size.
+ *
+ * Return: 0, or a negative errno: -EBADMSG: a file is not a capture; -EXDEV: the files are not of
+ * one host and boot.
+ */
+int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
+		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg);
+
+/** tracebraid_close - free a trace, its streams, types and walks; NULL is fine */
+void tracebraid_close(struct tracebraid_trace *trace);
+
+/**
+ * tracebraid_window - when a capture of the trace was recorded
+ * @trace: the trace
+ * @number: of the capture, from 0
+ * @start_ns: set on success, by the host's clock
+ * @stop_ns: likewise; INT64_MAX: the recording was killed, or runs
+ *
+ * Return: 0; -ENOENT after the last.
+ */
+int tracebraid_window(const struct tracebraid_trace *trace, size_t number, int64_t *start_ns,
+		      int64_t *stop_ns);
+
+/* Streams: the host, and each run of a guest's driver ------------------------------------------ */
+
+/** tracebraid_nr_streams - the number of a trace's streams */
+size_t tracebraid_nr_streams(const struct tracebraid_trace *trace);
+
+/** tracebraid_stream - a stream by its number, from 0; NULL after the last; lives with the trace */
+const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace *trace,
+						  size_t number);
+
+/* What a stream is of; each text lives with the trace, and is "" if it is not known. */
+const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
+const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
+const char *tracebraid_stream_machine(const struct tracebraid_stream *stream);
+/* How its times are converted: "host", "kvm", "exchange", ... */
+const char *tracebraid_stream_clock(const struct tracebraid_stream *stream);
+/* Why it ended: "recording stopped", "driver unloaded", ... */
+const char *tracebraid_stream_end(const struct tracebraid_stream *stream);
+/* 1: the host; 0: a guest */
+int tracebraid_stream_is_host(const struct tracebraid_stream *stream);
+uint32_t tracebraid_stream_number(const struct tracebraid_stream *stream);
+uint32_t tracebraid_stream_nr_cpus(const struct tracebraid_stream *stream);
+/* The largest error of its times in ns; TRACEBRAID_UNKNOWN: some have no bound */
+uint64_t tracebraid_stream_bound_ns(const struct tracebraid_stream *stream);
+
+/* The account of a recording: written = read + lost + left. */
+struct tracebraid_counts {
+	uint64_t written;
+	uint64_t read;
+	uint64_t lost;		/* overwritten or dropped before the recorder read them */
+	uint64_t left;		/* in the ring when the recording stopped */
+};
+
+/* A buffer's ring of one CPU. */
+struct tracebraid_ring {
+	const char *buffer;	/* its name; a host's is "" */
+	uint32_t cpu;
+	int counted;		/* the account is known */
+	struct tracebraid_counts counts;
+};
+
+/** tracebraid_stream_counts - a stream's account. Return: 0, or -ENODATA: not known */
+int tracebraid_stream_counts(const struct tracebraid_stream *stream,
+			     struct tracebraid_counts *counts);
+
+/** tracebraid_stream_ring - a ring by its number, from 0. Return: 0; -ENOENT after the last */
+int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number,
+			   struct tracebraid_ring *ring);
+
+/* Walks ------------------------------------------------------------------------------------ */
+
+enum tracebraid_kind {
+	TRACEBRAID_END = 0,
+	TRACEBRAID_EVENT = 1,
+	TRACEBRAID_LOST = 2,	/* events were lost here */
+	TRACEBRAID_NOTE = 3,	/* something happened to the stream: its text says what */
+};
+
+/**
+ * tracebraid_walk_new - prepare to go along a trace
+ * @walk: set on success
+ * @trace: without another walk: there is one at a time
+ * @select: what of it, "OPTION=VALUE" with the options of `tracebraid report`, the last one followed
+ *	by NULL; or NULL: all. "stream=guest1", "cpu=0", "buffer=trace", "event=sched:*",
+ *	"filter=sched_switch: next_prio < 100", "filter-not=...", "pid=17", "comm=qemu*",
+ *	"since=+0.5", "until=-1", "clock=realtime", "lines=1000". event, filter, filter-not, pid
+ *	and comm may be given more than once
+ *
+ * Return: 0, or a negative errno: -EINVAL: not a valid option or value; -ENOENT: no such stream,
+ * event or field; -EBUSY: there is a walk already.
+ */
+int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *trace,
+			const char *const *select);
+
+/** tracebraid_walk_free - free a walk; NULL is fine */
+void tracebraid_walk_free(struct tracebraid_walk *walk);
+
+/**
+ * tracebraid_walk_next - move on to the next item, in the order of time
+ * @walk: the walk
+ *
+ * A loss is an item before the event that it was noticed with.
+ *
+ * Return: enum tracebraid_kind, or a negative errno.
+ */
+int tracebraid_walk_next(struct tracebraid_walk *walk);
+
+/**
+ * tracebraid_walk_seek - continue at a time: before or after the present one
+ * @walk: the walk
+ * @ns: by the clock that is shown; the next item is the first one selected from then on
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_walk_seek(struct tracebraid_walk *walk, int64_t ns);
+
+/* The item where the walk is. All pointers are valid until it moves on. */
+
+/* Its time in ns: the host's clock's, or with "clock=realtime" since 1970. */
+int64_t tracebraid_ns(const struct tracebraid_walk *walk);
+/* The true time is at most this far away; TRACEBRAID_UNKNOWN: no bound is known. */
+uint64_t tracebraid_bound_ns(const struct tracebraid_walk *walk);
+/* 1: it may have happened before an event of an earlier item: their bounds overlap. */
+int tracebraid_uncertain(const struct tracebraid_walk *walk);
+const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *walk);
+/* The buffer's name; "" for a host's, and for notes. */
+const char *tracebraid_buffer(const struct tracebraid_walk *walk);
+/* Of its stream; UINT32_MAX for notes. */
+uint32_t tracebraid_cpu(const struct tracebraid_walk *walk);
+/* Of an event in its ring: losses leave gaps. */
+uint64_t tracebraid_seq(const struct tracebraid_walk *walk);
+/* Of a loss: the number of events; TRACEBRAID_UNKNOWN: not counted. */
+uint64_t tracebraid_lost(const struct tracebraid_walk *walk);
+
+/* Of an event: */
+
+/* The task that was current: 0 is the idle task; -1: the event does not say. */
+int32_t tracebraid_pid(const struct tracebraid_walk *walk);
+/* Its name at that time; "<idle>", "<...>" if unknown. */
+const char *tracebraid_comm(const struct tracebraid_walk *walk);
+/* Of a host's event: the guest that the task runs a vCPU of, or NULL. @vcpu is set; UINT32_MAX: all. */
+const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *walk, uint32_t *vcpu);
+const struct tracebraid_type *tracebraid_event_type(const struct tracebraid_walk *walk);
+/* Its fields by its print format, a loss or a note in words; ends with NUL. NULL: out of memory. */
+const char *tracebraid_text(struct tracebraid_walk *walk);
+/* Its fields as a JSON object. NULL: out of memory. */
+const char *tracebraid_json(struct tracebraid_walk *walk);
+/* Its record's bytes, as they are in the ring; a note's: its text. */
+const void *tracebraid_payload(const struct tracebraid_walk *walk, size_t *bytes);
+
+/* Types of events ---------------------------------------------------------------------------- */
+
+enum tracebraid_field_kind {
+	TRACEBRAID_NUMBER,	/* of 1, 2, 4 or 8 bytes */
+	TRACEBRAID_STRING,
+	TRACEBRAID_BYTES,	/* an array, or anything else */
+};
+
+/* The number of a type: dense from 0 in a walk, the same type has one for each stream. */
+uint32_t tracebraid_type_number(const struct tracebraid_type *type);
+const char *tracebraid_type_system(const struct tracebraid_type *type);
+/* A sub-event, as of a system call, has a name of its own: this one. */
+const char *tracebraid_type_name(const struct tracebraid_type *type);
+/* The event that a sub-event is of; otherwise as the name. */
+const char *tracebraid_type_event(const struct tracebraid_type *type);
+
+/** tracebraid_type_field - a field by its number, from 0; NULL after the last, or if none is known */
+const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_type *type,
+						     size_t number);
+
+/** tracebraid_type_find - a field by its name, those that all events have included; or NULL */
+const struct tracebraid_field *tracebraid_type_find(const struct tracebraid_type *type,
+						    const char *name);
+
+const char *tracebraid_field_name(const struct tracebraid_field *field);
+/* As C declares it: "pid_t", "char[16]". Bytes of the guest's format file. */
+const char *tracebraid_field_type(const struct tracebraid_field *field);
+enum tracebraid_field_kind tracebraid_field_kind(const struct tracebraid_field *field);
+int tracebraid_field_is_signed(const struct tracebraid_field *field);
+
+/**
+ * tracebraid_number - a number of the event where the walk is
+ * @walk: at an event
+ * @field: of its type
+ * @value: set on success: sign-extended if the field is signed; cast one of 64 bits that is not
+ *
+ * Return: 0; -EINVAL: not a number; -ENODATA: the record is shorter than its type says.
+ */
+int tracebraid_number(struct tracebraid_walk *walk, const struct tracebraid_field *field,
+		      int64_t *value);
+
+/**
+ * tracebraid_bytes - a field's bytes of the event where the walk is
+ * @walk: at an event
+ * @field: of its type; a string's bytes end before its NUL
+ * @bytes: set on success
+ *
+ * Return: bytes of the ring, valid until the walk moves on; NULL: the record is shorter than its
+ * type says.
+ */
+const void *tracebraid_bytes(struct tracebraid_walk *walk, const struct tracebraid_field *field,
+			     size_t *bytes);
+
+/* Columns ------------------------------------------------------------------------------------ */
+
+/**
+ * tracebraid_columns - take many events at once, a number of each in an array
+ * @walk: the walk
+ * @names: of the columns: "ns", "bound_ns", "stream", "cpu", "pid", "seq", "type", "comm", or the
+ *	name of a field. "stream" and "type" are numbers; "comm" and fields that are strings are
+ *	numbers for tracebraid_word()
+ * @columns: arrays of @rows elements each; a row is INT64_MIN where an event lacks the field
+ * @nr: of names and columns
+ * @rows: at most that many events; losses and notes are left out
+ *
+ * Return: the number of rows set, less than @rows only at the end; or a negative errno.
+ */
+long tracebraid_columns(struct tracebraid_walk *walk, const char *const *names,
+			int64_t *const *columns, size_t nr, size_t rows);
+
+/** tracebraid_word - the text of a number in a column; lives with the walk; NULL: no such number */
+const char *tracebraid_word(const struct tracebraid_walk *walk, int64_t number);
+
+/* Analyses and exports ----------------------------------------------------------------------- */
+
+/* A vCPU was in one state. */
+struct tracebraid_span {
+	const struct tracebraid_stream *guest;
+	uint32_t vcpu;
+	const char *state;	/* as `tracebraid analyze states` names it: "guest", "stolen", ... */
+	int64_t from_ns, to_ns;	/* of the host's clock */
+	int32_t task;		/* of the guest, current on the vCPU; -1: not known */
+	const char *comm;	/* its name */
+	const char *culprit;	/* stolen: what ran instead; else "" */
+	const char *reason;	/* in the hypervisor: the exit's; else "" */
+	uint64_t bound_ns;	/* the task came or went by this much earlier or later */
+};
+
+/**
+ * tracebraid_states - the states of all vCPUs
+ * @trace: without a walk
+ * @span: called for each state, of each vCPU in the order of time, without gaps; texts are valid
+ *	during the call. Returns 0, or a negative errno that ends it
+ * @arg: passed to it
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_states(struct tracebraid_trace *trace,
+		      int (*span)(void *arg, const struct tracebraid_span *span), void *arg);
+
+/**
+ * tracebraid_analyze - run one of the analyses of `tracebraid analyze`
+ * @trace: without a walk
+ * @name: "summary", "steal", "exits", "wake", "stalls", "states"
+ * @options: "OPTION=VALUE" with the options of `tracebraid analyze`, then NULL; or NULL: "stream",
+ *	"cpu", "task", "top", "by", "since", "until"
+ * @json: set on success: the output of --json; to be freed by tracebraid_free()
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
+		       const char *const *options, char **json);
+
+/**
+ * tracebraid_export - write a trace for another tool
+ * @trace: without a walk
+ * @form: "perfetto", "ctf", "trace.dat", "html"
+ * @path: of the output, which is replaced when it is complete
+ * @select: as for tracebraid_walk_new()
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
+		      const char *const *select);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TRACEBRAID_TRACEBRAID_H */
