@@ -232,7 +232,7 @@ static s64 field_value(struct tracebraid_walk *w, const struct braid_field *f)
 /* A task's name is the same text as before more often than not. */
 static s64 comm_value(struct tracebraid_walk *w, struct column *c)
 {
-	const char *comm = tracebraid_comm(w);
+	const char *comm = braid_library_comm(w);
 
 	if (comm != c->comm) {
 		c->word = word_of(w->words, comm, strlen(comm));
@@ -255,7 +255,7 @@ static s64 value_of(struct tracebraid_walk *w, struct column *c)
 	case FROM_CPU:
 		return item->ring->cpu;
 	case FROM_PID:
-		return tracebraid_pid(w);
+		return braid_library_pid(w);
 	case FROM_SEQ:
 		return (s64)item->seq;
 	case FROM_TYPE:
@@ -301,7 +301,7 @@ long tracebraid_columns(struct tracebraid_walk *w, const char *const *names,
 	int ret = prepare(w, names, nr);
 
 	while (!ret && row < rows) {
-		int got = tracebraid_walk_next(w);
+		int got = braid_library_next(w);
 
 		if (got <= 0)
 			return got < 0 ? got : (long)row;

@@ -76,6 +76,31 @@ struct tracebraid_walk {
 	struct braid_library_plan *plan;	/* of the last columns, or NULL */
 };
 
+/** braid_library_next - move on: as tracebraid_walk_next() */
+static inline int braid_library_next(struct tracebraid_walk *w)
+{
+	if (!w->waiting)
+		w->got = braid_walk_next(&w->walk);
+	w->waiting = false;
+	w->validated = false;
+	return w->got;
+}
+
+/** braid_library_pid - the task that was current; -1: it is no event, or does not say */
+static inline s32 braid_library_pid(const struct tracebraid_walk *w)
+{
+	return w->got != BRAID_WALK_EVENT || w->walk.info->raw ? -1 :
+	       braid_format_pid(w->walk.item);
+}
+
+/** braid_library_comm - its name */
+static inline const char *braid_library_comm(const struct tracebraid_walk *w)
+{
+	s32 pid = braid_library_pid(w);
+
+	return pid < 0 ? BRAID_COMM_UNKNOWN : braid_format_comm(w->walk.item, pid);
+}
+
 /** braid_library_layout - the fields of the event where a walk is; NULL: bytes only */
 const struct braid_layout *braid_library_layout(struct tracebraid_walk *walk);
 

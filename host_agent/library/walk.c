@@ -56,11 +56,7 @@ void tracebraid_walk_free(struct tracebraid_walk *w)
 
 int tracebraid_walk_next(struct tracebraid_walk *w)
 {
-	if (!w->waiting)
-		w->got = braid_walk_next(&w->walk);
-	w->waiting = false;
-	w->validated = false;
-	return w->got;
+	return braid_library_next(w);
 }
 
 int tracebraid_walk_seek(struct tracebraid_walk *w, int64_t ns)
@@ -127,15 +123,12 @@ uint64_t tracebraid_lost(const struct tracebraid_walk *w)
 
 int32_t tracebraid_pid(const struct tracebraid_walk *w)
 {
-	return w->got != BRAID_WALK_EVENT || w->walk.info->raw ? -1 :
-	       braid_format_pid(w->walk.item);
+	return braid_library_pid(w);
 }
 
 const char *tracebraid_comm(const struct tracebraid_walk *w)
 {
-	s32 pid = tracebraid_pid(w);
-
-	return pid < 0 ? BRAID_COMM_UNKNOWN : braid_format_comm(w->walk.item, pid);
+	return braid_library_comm(w);
 }
 
 const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *w, uint32_t *vcpu)
