@@ -64,7 +64,13 @@ READING		:= shared $(addprefix host_agent/,util capture timeline store format me
 READING_PKGS	:= libseccomp libxxhash libzstd babeltrace2 zlib libprotobuf-c
 
 .PHONY: library
-library: $(B)/libtracebraid.so $(B)/libtracebraid.a
+library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3
+
+# Its page is the public header.
+$(B)/man/libtracebraid.3: docs/man/library.awk include/tracebraid/tracebraid.h host_agent/util/version.h
+	$(Q)mkdir -p $(@D)
+	$(Q)awk -v version=$(VERSION) -v date="$$(date -ud "$$(sed -n 's/^.Dd //p' docs/man/tracebraid.1.in)" +%F)" \
+		-f docs/man/library.awk include/tracebraid/tracebraid.h >$@.part && mv $@.part $@
 
 $(B)/reading.a: $(foreach room,$(READING),$(filter $(B)/obj/$(room)/%,$(AGENT_OBJS)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -206,11 +212,11 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
-	@tests/packages.sh build forms driver guests libvirt tests kunit fuzz html bench
+	@tests/packages.sh build forms driver guests libvirt tests library kunit fuzz html bench
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
-check-all: check-lint check-unit fuzz-short
+check-all: check-lint check-unit check-library fuzz-short
 	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
 	@$(MAKE) check-kunit
 	@$(MAKE) check-html
@@ -247,7 +253,7 @@ check-lint:
 
 # C=2: sparse checks each source of the driver while kbuild is there anyway.
 .PHONY: lint-run
-lint-run: agent $(B)/live_region
+lint-run: agent library $(B)/live_region
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@tests/lint/rooms.sh
 	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
@@ -267,6 +273,15 @@ check-unit:
 
 .PHONY: unit-programs
 unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid $(B)/make_big_capture
+
+# The library as other programs use it, installed into a folder.
+.PHONY: check-library library-run
+check-library:
+	@tests/packages.sh build library
+	@$(MAKE) -j$(NPROC) library-run
+
+library-run: agent library $(B)/make_big_capture
+	@CC="$(CC)" tests/library/run.sh
 
 .PHONY: check-html html-run
 check-html:
@@ -382,6 +397,10 @@ $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(BENCH_LIBS_$*)
 
+# Where Debian's Python looks for modules of packages, and for others below /usr/local.
+PYTHON_TO	= $(PREFIX)/lib/python$(if $(filter /usr,$(PREFIX)),3,$(shell python3 -c \
+		    'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))/dist-packages
+
 .PHONY: install
 install: agent library
 	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
@@ -394,8 +413,14 @@ install: agent library
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
 		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
 	install -D -m 644 include/tracebraid/tracebraid.h $(DESTDIR)$(PREFIX)/include/tracebraid/tracebraid.h
+	install -d $(DESTDIR)$(PYTHON_TO)/tracebraid
+	install -m 644 python/tracebraid/__init__.py include/tracebraid/tracebraid.h $(DESTDIR)$(PYTHON_TO)/tracebraid/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
+	@for name in $$(sed -n 's/^\.SS \(tracebraid_.*\)/\1/p' $(B)/man/libtracebraid.3); do \
+		echo ".so man3/libtracebraid.3" >$(DESTDIR)$(PREFIX)/share/man/man3/$$name.3; \
+	done
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
 		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
@@ -439,6 +464,7 @@ help:
 	@echo '  make check-releases        the demo and some tests on minimal machines of Debian 12 and 13; RELEASES=trixie'
 	@echo '  make check-lint            house rules, includes, circles, write path, man pages, shellcheck'
 	@echo '  make check-unit            unit tests under sanitizers'
+	@echo '  make check-library         libtracebraid installed: examples, interface, Python'
 	@echo '  make check-html            an exported page in a headless browser'
 	@echo '  make check-kunit           the driver in user-mode Linux, under KASAN and lockdep'
 	@echo '  make check-e2e             real kernels in QEMU; CASE=NAME or a pattern, KERNELS=6.12, newest or all; tests/e2e/run.py --list'

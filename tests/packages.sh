@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs the missing packages of the named jobs:
-# packages.sh build|forms|driver|arm64|guests|libvirt|tests|kunit|fuzz|html|bench|releases...
+# packages.sh build|forms|driver|arm64|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -33,6 +33,7 @@ packages_of() {
 		kernels image ;;
 	libvirt) echo libvirt-clients libvirt-daemon-system ;;
 	tests) echo dkms shellcheck sparse bsdextrautils spin mandoc jq util-linux ;;
+	library) echo python3 python3-cffi python3-numpy python3-pandas python3-matplotlib abigail-tools ;;
 	kunit) echo linux-source-$source flex bison bc libelf-dev libssl-dev xz-utils cpio kmod python3 \
 		util-linux zstd ;;
 	fuzz) echo clang-$clang libclang-rt-$clang-dev util-linux ;;
@@ -56,6 +57,7 @@ esac
 missing=
 for job in "$@"; do
 	for package in $(packages_of "$job"); do
+		case "$missing " in *" $package "*) continue ;; esac
 		dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
 			missing="$missing $package"
 	done

@@ -17,7 +17,9 @@
 
 struct tracebraid_trace {
 	struct braid_source *source;
-	bool busy;		/* a walk has its cursors */
+	bool busy;		/* a walk, analysis or export has its cursors */
+	struct tracebraid_walk *walk;	/* that it is, and ... */
+	void (*free_walk)(struct tracebraid_walk *walk);	/* ... what closing the trace calls */
 	void (*warn)(void *arg, const char *line);
 	void *warn_arg;
 };

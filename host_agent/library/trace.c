@@ -106,6 +106,8 @@ void tracebraid_close(struct tracebraid_trace *trace)
 {
 	if (!trace)
 		return;
+	if (trace->walk)
+		trace->free_walk(trace->walk);
 	braid_source_free(trace->source);
 	free(trace);
 }
@@ -122,6 +124,7 @@ int braid_library_claim(struct tracebraid_trace *trace)
 void braid_library_release(struct tracebraid_trace *trace)
 {
 	trace->busy = false;
+	trace->walk = NULL;
 }
 
 int tracebraid_window(const struct tracebraid_trace *trace, size_t number, int64_t *start_ns,

@@ -33,6 +33,8 @@ int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *
 		return braid_out_of_memory();
 	}
 	w->trace = trace;
+	trace->walk = w;
+	trace->free_walk = tracebraid_walk_free;
 	err = begin(w, select);
 	if (err)
 		tracebraid_walk_free(w);

@@ -56,6 +56,6 @@ for page in docs/man/tracebraid-*.1.in; do
 	command=${page##*/tracebraid-}
 	[[ " ${commands[*]} " == *" ${command%.1.in} "* ]] || complain "$page: no such command"
 done
-mandoc -Tlint -W warning build/man/tracebraid.1 || failed=1
+mandoc -Tlint -W warning build/man/tracebraid.1 build/man/libtracebraid.3 || failed=1
 [ "$failed" = 0 ] && echo 'ok   man pages'
 exit "$failed"

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Traces of guests and their host, merged into one timeline: libtracebraid for Python.
+
+    import tracebraid
+
+    with tracebraid.open("demo.braid") as trace:
+        for event in trace.events(stream="guest1", event="sched:*", since="+0.5"):
+            print(event.ns, event.cpu, event.comm, event.name, event["next_pid"])
+        columns = trace.columns(["ns", "cpu", "next_pid"], event="sched_switch")    # numpy arrays
+        print(trace.analyze("steal", top=5))
+
+Selections are the options of `tracebraid report`, as keywords: stream, cpu, buffer, event, filter, filter_not, pid,
+comm, since, until, clock, lines. A list gives one more than once. A trace has one walk at a time: an iteration ends
+when its generator is exhausted, closed or collected.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+
+import cffi
+
+__all__ = ["Error", "Event", "Loss", "Note", "Ring", "Stream", "Trace", "Type", "open", "version"]
+
+UNKNOWN = 2 ** 64 - 1  # a bound or a number of lost events that is not known
+MISSING = -2 ** 63  # in a column: the event lacks the field
+ROWS = 1 << 16  # taken at once from the library
+_HERE = pathlib.Path(__file__).resolve().parent
+
+
+def _declarations():
+    """The public header without what only a compiler understands."""
+    for header in (_HERE / "tracebraid.h", _HERE.parents[1] / "include/tracebraid/tracebraid.h"):
+        if header.exists():
+            text = header.read_text(encoding="utf-8")
+            text = re.sub(r"(?s)#ifdef __cplusplus.*?#endif", "", text)
+            return re.sub(r"(?m)^#.*$", "", text)
+    raise ImportError("tracebraid.h is missing: install it with 'make install'")
+
+
+_ffi = cffi.FFI()
+_ffi.cdef(_declarations())
+
+
+def _load():
+    """The library of the build, if this is its source tree; else the installed one."""
+    built = _HERE.parents[1] / "build/libtracebraid.so.0"
+    return _ffi.dlopen(str(built) if built.exists() else "libtracebraid.so.0")
+
+
+_lib = _load()
+
+
+class Error(OSError):
+    """A function of the library failed; its errno and message say why."""
+
+
+def _check(result):
+    if result < 0:
+        raise Error(-result, _text(_lib.tracebraid_error()))
+    return result
+
+
+def _text(pointer):
+    return _ffi.string(pointer).decode("utf-8", "replace") if pointer else None
+
+
+def _words(options):
+    """Keyword arguments as the library takes them; what is returned second must outlive the first."""
+    words = []
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple, set)) else [value]:
+            if one is not None:
+                words.append(_ffi.new("char[]", f"{name.replace('_', '-')}={one}".encode()))
+    return _ffi.new("char *[]", [*words, _ffi.NULL]), words
+
+
+def version():
+    """The library's version."""
+    return _text(_lib.tracebraid_version())
+
+
+class Ring:
+    """A buffer's ring of one CPU, with its account: written = read + lost + left; None: not known."""
+
+    def __init__(self, ring):
+        self.buffer, self.cpu = _text(ring.buffer), ring.cpu
+        counts = ring.counts if ring.counted else None
+        self.written, self.read, self.lost, self.left = (
+            getattr(counts, name) if counts else None for name in ("written", "read", "lost", "left"))
+
+    def __repr__(self):
+        return f"<Ring {self.buffer!r} CPU {self.cpu}>"
+
+
+class Stream:
+    """The host, or one run of a guest's driver."""
+
+    def __init__(self, pointer):
+        for name in ("name", "kernel", "machine", "clock", "end"):
+            setattr(self, name, _text(getattr(_lib, f"tracebraid_stream_{name}")(pointer)))
+        self.number = _lib.tracebraid_stream_number(pointer)
+        self.nr_cpus = _lib.tracebraid_stream_nr_cpus(pointer)
+        self.is_host = bool(_lib.tracebraid_stream_is_host(pointer))
+        bound = _lib.tracebraid_stream_bound_ns(pointer)
+        self.bound_ns = None if bound == UNKNOWN else bound
+        counts = _ffi.new("struct tracebraid_counts *")
+        known = _lib.tracebraid_stream_counts(pointer, counts) == 0
+        self.written, self.read, self.lost, self.left = (
+            getattr(counts, name) if known else None for name in ("written", "read", "lost", "left"))
+        self.rings = []
+        ring = _ffi.new("struct tracebraid_ring *")
+        while _lib.tracebraid_stream_ring(pointer, len(self.rings), ring) == 0:
+            self.rings.append(Ring(ring))
+
+    def __repr__(self):
+        return f"<Stream {self.name}>"
+
+
+class Type:
+    """A type of event in a stream."""
+
+    def __init__(self, pointer):
+        self.system, self.name, self.event = (
+            _text(getattr(_lib, f"tracebraid_type_{name}")(pointer)) for name in ("system", "name", "event"))
+        self.number = _lib.tracebraid_type_number(pointer)
+        self.fields = []
+        while True:
+            field = _lib.tracebraid_type_field(pointer, len(self.fields))
+            if not field:
+                break
+            self.fields.append(_text(_lib.tracebraid_field_name(field)))
+
+    def __repr__(self):
+        return f"<Type {self.system}:{self.name}>"
+
+
+class _Item:
+    """Anything on the timeline: its time in ns, the bound of that (None: not known), stream, CPU and buffer."""
+
+    __slots__ = ("ns", "bound_ns", "stream", "cpu", "buffer", "_walk", "_number")
+
+    def __init__(self, walk):
+        self._walk, self._number = walk, walk.number
+        pointer = walk.pointer
+        self.ns = _lib.tracebraid_ns(pointer)
+        bound = _lib.tracebraid_bound_ns(pointer)
+        self.bound_ns = None if bound == UNKNOWN else bound
+        self.stream = walk.streams[_lib.tracebraid_stream_number(_lib.tracebraid_item_stream(pointer))]
+        cpu = _lib.tracebraid_cpu(pointer)
+        self.cpu = None if cpu == 0xffffffff else cpu
+        self.buffer = _text(_lib.tracebraid_buffer(pointer))
+
+    def _at_walk(self):
+        if not self._walk.pointer or self._walk.number != self._number:
+            raise Error(22, "text can be taken only until the iteration continues")
+        return self._walk.pointer
+
+    @property
+    def text(self):
+        """The item in words, as a report prints it. Only until the iteration continues."""
+        return _text(_lib.tracebraid_text(self._at_walk()))
+
+
+class Loss(_Item):
+    """Events were lost: .lost of them, or None if they were not counted."""
+
+    __slots__ = ("lost",)
+
+    def __init__(self, walk):
+        super().__init__(walk)
+        lost = _lib.tracebraid_lost(walk.pointer)
+        self.lost = None if lost == UNKNOWN else lost
+
+
+class Note(_Item):
+    """Something happened to a stream: .words say what."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, walk):
+        super().__init__(walk)
+        self.words = self.text
+
+
+class Event(_Item):
+    """An event; event["FIELD"] is a number, string or list of numbers."""
+
+    __slots__ = ("type", "seq", "pid", "comm", "uncertain", "_json", "_fields")
+
+    def __init__(self, walk):
+        super().__init__(walk)
+        pointer = walk.pointer
+        self.type = walk.type_of(_lib.tracebraid_event_type(pointer))
+        self.seq = _lib.tracebraid_seq(pointer)
+        pid = _lib.tracebraid_pid(pointer)
+        self.pid = None if pid < 0 else pid
+        self.comm = _text(_lib.tracebraid_comm(pointer))
+        self.uncertain = bool(_lib.tracebraid_uncertain(pointer))
+        self._json = _ffi.string(_lib.tracebraid_json(pointer))
+        self._fields = None
+
+    @property
+    def name(self):
+        """The event's name."""
+        return self.type.name
+
+    @property
+    def system(self):
+        """The subsystem that defines it."""
+        return self.type.system
+
+    @property
+    def fields(self):
+        """All fields by name."""
+        if self._fields is None:
+            self._fields = json.loads(self._json)
+        return self._fields
+
+    def __getitem__(self, field):
+        return self.fields[field]
+
+    @property
+    def vcpu(self):
+        """Of a host's event: (guest's name, vCPU) that the task runs, vCPU None for all; None: it runs none."""
+        number = _ffi.new("uint32_t *")
+        guest = _lib.tracebraid_vcpu(self._at_walk(), number)
+        return (_text(_lib.tracebraid_stream_name(guest)),
+                None if number[0] == 0xffffffff else number[0]) if guest else None
+
+    def __repr__(self):
+        return f"<Event {self.system}:{self.name} at {self.ns} ns, {self.stream.name} CPU {self.cpu}>"
+
+
+class _Walk:
+    """One walk of the library."""
+
+    def __init__(self, trace, options):
+        words, self._kept = _words(options)
+        out = _ffi.new("struct tracebraid_walk **")
+        _check(_lib.tracebraid_walk_new(out, trace.pointer(), words))
+        self.pointer, self.trace, self.number, self._types = out[0], trace, 0, {}
+        self.streams = trace.streams
+
+    def next(self):
+        """Moves on; returns the kind of item."""
+        self.number += 1
+        return _check(_lib.tracebraid_walk_next(self.pointer))
+
+    def type_of(self, pointer):
+        """The Type of a pointer."""
+        number = _lib.tracebraid_type_number(pointer)
+        if number not in self._types:
+            self._types[number] = Type(pointer)
+        return self._types[number]
+
+    def close(self):
+        """Frees it; it may be closed again."""
+        pointer, self.pointer = self.pointer, None
+        if pointer and self.trace.is_open():
+            _lib.tracebraid_walk_free(pointer)
+
+
+class Trace:
+    """One or more captures as one trace; open() makes it."""
+
+    def __init__(self, paths, clock_source=None, warn=None):
+        names = [_ffi.new("char[]", str(path).encode()) for path in paths]
+        source = _ffi.new("char[]", clock_source.encode()) if clock_source else _ffi.NULL
+        callback = _ffi.callback("void(void *, const char *)", lambda _, line: warn(_text(line))) if warn else _ffi.NULL
+        self._kept = callback
+        out = _ffi.new("struct tracebraid_trace **")
+        _check(_lib.tracebraid_open(out, _ffi.new("char *[]", names), len(names), source, callback, _ffi.NULL))
+        self._pointer = out[0]
+        self.streams = [Stream(_lib.tracebraid_stream(self._pointer, k))
+                        for k in range(_lib.tracebraid_nr_streams(self._pointer))]
+
+    def pointer(self):
+        """The library's trace; fails once it is closed."""
+        if not self._pointer:
+            raise Error(9, "the trace is closed")
+        return self._pointer
+
+    def is_open(self):
+        """Whether it is not closed."""
+        return bool(self._pointer)
+
+    def close(self):
+        """Frees the trace. Walks end."""
+        _lib.tracebraid_close(self._pointer or _ffi.NULL)
+        self._pointer = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def windows(self):
+        """When each capture was recorded: (start, stop) in ns of the host's clock; stop None: not known."""
+        found, start, stop = [], _ffi.new("int64_t *"), _ffi.new("int64_t *")
+        while _lib.tracebraid_window(self.pointer(), len(found), start, stop) == 0:
+            found.append((start[0], None if stop[0] == 2 ** 63 - 1 else stop[0]))
+        return found
+
+    def items(self, **select):
+        """Iterates over all that is selected: Event, Loss and Note, in the order of time."""
+        with contextlib.closing(_Walk(self, select)) as walk:
+            while True:
+                kind = walk.next()
+                if not kind:
+                    return
+                yield (Event, Loss, Note)[kind - 1](walk)
+
+    def events(self, **select):
+        """Iterates over the selected events."""
+        return (item for item in self.items(**select) if isinstance(item, Event))
+
+    def columns(self, names, **select):
+        """Numbers of the selected events as numpy arrays of int64, by name: {"ns": array, "next_pid": array, ...}.
+
+        Names are "ns", "bound_ns", "stream", "cpu", "pid", "seq", "type", "comm", and fields. "comm" and fields that
+        are strings are arrays of numbers, with their texts in the list columns["words"]. MISSING: the event lacks the
+        field. No Python object is made for an event.
+        """
+        import numpy  # pylint: disable=import-outside-toplevel # only needed here
+        names = list(names)
+        words = [_ffi.new("char[]", name.encode()) for name in names]
+        pointers, parts = _ffi.new("char *[]", words), []
+        with contextlib.closing(_Walk(self, select)) as walk:
+            rows = ROWS
+            while rows == ROWS:
+                block = numpy.empty((len(names), ROWS), dtype=numpy.int64)
+                columns = [_ffi.cast("int64_t *", block[k].ctypes.data) for k in range(len(names))]
+                rows = _check(_lib.tracebraid_columns(walk.pointer, pointers, _ffi.new("int64_t *[]", columns),
+                                                      len(names), ROWS))
+                parts.append(block[:, :rows])
+            found = dict(zip(names, numpy.concatenate(parts, axis=1)))
+            found["words"] = []
+            while True:
+                word = _lib.tracebraid_word(walk.pointer, len(found["words"]))
+                if not word:
+                    return found
+                found["words"].append(_text(word))
+
+    def states(self):
+        """The states of all vCPUs: a list of dicts with guest, vcpu, state, from_ns, to_ns, task, comm, culprit,
+        reason and bound_ns."""
+        found = []
+
+        @_ffi.callback("int(void *, const struct tracebraid_span *)")
+        def take(_, span):
+            found.append({
+                "guest": _text(_lib.tracebraid_stream_name(span.guest)), "vcpu": span.vcpu,
+                "state": _text(span.state), "from_ns": span.from_ns, "to_ns": span.to_ns,
+                "task": None if span.task < 0 else span.task, "comm": _text(span.comm),
+                "culprit": _text(span.culprit), "reason": _text(span.reason), "bound_ns": span.bound_ns})
+            return 0
+
+        _check(_lib.tracebraid_states(self.pointer(), take, _ffi.NULL))
+        return found
+
+    def analyze(self, name, **options):
+        """The result of `tracebraid analyze NAME --json`, as Python objects."""
+        words, _kept = _words(options)
+        out = _ffi.new("char **")
+        _check(_lib.tracebraid_analyze(self.pointer(), name.encode(), words, out))
+        try:
+            return json.loads(_ffi.string(out[0]))
+        finally:
+            _lib.tracebraid_free(out[0])
+
+    def export(self, form, path, **select):
+        """Writes the selected events for another tool: "perfetto", "ctf", "trace.dat" or "html"."""
+        words, _kept = _words(select)
+        _check(_lib.tracebraid_export(self.pointer(), form.encode(), str(path).encode(), words))
+
+
+def open(*paths, clock_source=None, warn=None):  # pylint: disable=redefined-builtin # as in gzip and tarfile
+    """Opens captures, and trace.dat files with the host's events, as one Trace.
+
+    clock_source: how guests' times are converted; default: by the best that the captures have.
+    warn: called with a line for each fault in a file.
+    """
+    return Trace(paths, clock_source, warn)

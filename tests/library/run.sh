@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Builds the examples of docs/ against the installed library, shared and static, runs them and the Python tests, and
+# compares the library's interface with the committed one: run.sh [update] (writes the interface anew)
+set -eu
+
+cd "$(dirname -- "$0")/../.."
+top=$PWD
+root=$top/build/installed
+capture=$top/build/library.braid
+out=$top/build/library
+rm -rf "$root" "$out"
+mkdir -p "$out"
+make -s install DESTDIR="$root" PREFIX=/usr KREL=none >/dev/null
+build/make_big_capture "$capture" 30000 >/dev/null
+
+export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+for example in docs/examples/*.c; do
+	name=$(basename "$example" .c)
+	# shellcheck disable=SC2046 # words
+	"${CC:-gcc}" -Wall -Wextra -Werror -O2 -o "$out/$name" "$example" $(pkg-config --cflags --libs tracebraid)
+	# shellcheck disable=SC2046
+	"${CC:-gcc}" -Wall -Wextra -Werror -O2 -static-libgcc -o "$out/$name-static" "$example" \
+		$(pkg-config --cflags tracebraid) "$root/usr/lib/libtracebraid.a" \
+		$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --libs --static tracebraid | sed 's/-ltracebraid//')
+done
+
+# report's lines in the form of the example.
+build/tracebraid report --json "$capture" | tests/library/as_print.py >"$out/expected"
+LD_LIBRARY_PATH=$root/usr/lib "$out/print" "$capture" >"$out/shared.txt"
+"$out/print-static" "$capture" >"$out/static.txt"
+cmp "$out/expected" "$out/shared.txt"
+cmp "$out/expected" "$out/static.txt"
+echo "ok   an example prints what report prints: $(wc -l <"$out/expected") lines, shared and static"
+LD_LIBRARY_PATH=$root/usr/lib "$out/wakeups" "$capture" >"$out/wakeups.txt"
+grep -q '^guest1: [1-9][0-9]* wakeups' "$out/wakeups.txt"
+if LD_LIBRARY_PATH=$root/usr/lib "$out/wakeups" /nonexistent 2>"$out/wakeups.err"; then
+	echo "FAIL an example accepts a file that does not exist"
+	exit 1
+fi
+grep -q '/nonexistent' "$out/wakeups.err"
+echo "ok   examples"
+
+abi=tests/library/libtracebraid.abi
+dump() {
+	abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed --exported-interfaces-only \
+		--drop-undefined-syms --drop-private-types \
+		--headers-dir "$root/usr/include" build/libtracebraid.so.0 | sed "s|$top/||g"
+}
+if [ "${1-}" = update ]; then
+	dump >$abi
+	echo "wrote $abi: $(wc -l <$abi) lines"
+	exit
+fi
+dump >"$out/now.abi"
+if ! abidiff --no-show-locs $abi "$out/now.abi" >"$out/abidiff.txt"; then
+	cat "$out/abidiff.txt"
+	echo "FAIL the library's interface differs: if only functions were added, tests/library/run.sh update"
+	exit 1
+fi
+echo "ok   the library's interface is the committed one"
+tests/library/test_python.py "$capture"

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compares what Python sees of a capture with what the program prints, and runs the recipe of docs/python.md:
+test_python.py CAPTURE"""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "python"))
+
+import numpy
+import tracebraid
+
+AGENT = TOP / "build/tracebraid"
+
+
+def printed(*arguments):
+    """The objects that the program prints, a line each."""
+    text = subprocess.run([AGENT, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def equal(got, wanted, what):
+    if got != wanted:
+        sys.exit(f"FAIL {what}: {got!r}, not {wanted!r}")
+
+
+def check_items(capture):
+    lines = [one for one in printed("report", "--json", capture) if one["type"] in ("event", "lost", "note")]
+    with tracebraid.open(capture) as trace:
+        count = 0
+        for line, item in zip(lines, trace.items(), strict=True):
+            count += 1
+            equal((item.ns, item.stream.name, item.cpu), (line["ns"], line["stream"], line.get("cpu")), "place")
+            if line["type"] == "event":
+                equal((item.bound_ns, item.seq, item.pid, item.comm, item.system, item.type.event, item.text),
+                      tuple(line[word] for word in ("bound_ns", "seq", "pid", "comm", "system", "event", "text")),
+                      "event")
+                equal(item.fields, line["fields"], "fields")
+            elif line["type"] == "lost":
+                equal(item.lost, line["lost"], "loss")
+            else:
+                equal(item.words, line["text"], "note")
+    print(f"ok   Python: {count} items are those of report --json")
+
+
+def check_columns(capture):
+    names = ["ns", "bound_ns", "stream", "cpu", "pid", "seq", "comm", "next_pid", "next_comm"]
+    with tracebraid.open(capture) as trace:
+        columns = trace.columns(names)
+        words = columns["words"]
+        missing = tracebraid.MISSING
+        for row, event in enumerate(trace.events()):
+            wanted = {"ns": event.ns, "bound_ns": event.bound_ns, "stream": event.stream.number, "cpu": event.cpu,
+                      "pid": event.pid, "seq": event.seq, "next_pid": event.fields.get("next_pid", missing)}
+            equal({name: int(columns[name][row]) for name in wanted}, wanted, f"row {row}")
+            equal(words[columns["comm"][row]], event.comm, "comm")
+            next_comm = columns["next_comm"][row]
+            equal(None if next_comm == missing else words[next_comm], event.fields.get("next_comm"), "next_comm")
+        equal(row + 1, len(columns["ns"]), "rows")
+        part = trace.columns(["ns"], event="sched_switch", stream="guest1")
+        all_of_it = columns["ns"][(columns["stream"] == 0) & (columns["next_pid"] != missing)]
+        equal(bool(numpy.array_equal(part["ns"], all_of_it)), True, "selected rows")
+    print(f"ok   Python: {row + 1} rows of {len(names)} columns are those of the events")
+
+
+def check_analyses(capture):
+    with tracebraid.open(capture) as trace:
+        for name in ("summary", "steal", "states"):
+            wanted = json.loads(subprocess.run([AGENT, "analyze", name, "--json", capture], stdout=subprocess.PIPE,
+                                               check=True).stdout)
+            equal(trace.analyze(name), wanted, name)
+        sums, last = {}, {}
+        for span in trace.states():
+            key = span["guest"], span["vcpu"]
+            equal(span["from_ns"], last.get(key, span["from_ns"]), "start of a span")
+            last[key] = span["to_ns"]
+            sums[span["state"]] = sums.get(span["state"], 0) + span["to_ns"] - span["from_ns"]
+        equal(sum(sums.values()), trace.analyze("summary")["observed_ns"], "sum of all states")
+    print("ok   Python: analyses and states")
+
+
+def refused(number, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except tracebraid.Error as error:
+        equal(error.errno, number, str(error))
+        return
+    sys.exit(f"FAIL {arguments} {options} was accepted")
+
+
+def check_errors(capture):
+    refused(2, tracebraid.open, "/nonexistent")
+    with tracebraid.open(capture) as trace:
+        refused(2, lambda: next(trace.events(stream="nobody")))
+        refused(22, lambda: next(trace.events(nothing=1)))
+        refused(22, trace.analyze, "nothing")
+        iteration = trace.items()
+        first = next(iteration)
+        refused(16, lambda: next(trace.items()))
+        next(iteration)
+        refused(22, lambda: first.text)
+        iteration.close()
+        next(trace.items())
+    refused(9, lambda: next(trace.items()))
+    print("ok   Python: errors")
+
+
+def check_recipe(capture):
+    """Runs the code blocks of docs/python.md, one after the other in one namespace."""
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```", (TOP / "docs/python.md").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        os.symlink(capture, "demo.braid")
+        os.environ["MPLBACKEND"] = "Agg"
+        names, shown = {}, io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            for block in blocks:
+                exec(compile(block, "docs/python.md", "exec"), names)  # pylint: disable=exec-used # that is the test
+        equal("switches in" in shown.getvalue(), True, "the recipe's output")
+        equal(pathlib.Path("switches.png").stat().st_size > 1000, True, "the recipe's plot")
+    print(f"ok   Python: {len(blocks)} blocks of docs/python.md")
+
+
+def main():
+    capture = str(pathlib.Path(sys.argv[1]).resolve())
+    check_items(capture)
+    check_columns(capture)
+    check_analyses(capture)
+    check_errors(capture)
+    check_recipe(capture)
+
+
+if __name__ == "__main__":
+    main()
