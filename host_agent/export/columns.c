@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "host_agent/export/columns.h"
+#include "host_agent/export/parts.h"
 #include "host_agent/util/monotonic.h"
 
 #define COMM_WIDTH	16
@@ -14,12 +15,6 @@
 #define NR_TASKS	1024u	/* that are remembered */
 #define TASK_BYTES	(43u + BRAID_VCPU_LABEL)	/* comm, '-', pid and label at their widest */
 #define TIME_BYTES	48u	/* mark, sign, seconds, ns, colon */
-
-/* An extent of a line. */
-struct column {
-	char *text;
-	u32 bytes;
-};
 
 /* What a task was called for a stretch of its stream's counter. */
 struct task {
@@ -31,18 +26,12 @@ struct task {
 	char text[TASK_BYTES];
 };
 
-/* Columns by a dense number. */
-struct table {
-	struct column *at;
-	size_t nr;
-};
-
 struct braid_columns {
 	int name_width;
 	struct braid_vcpu_map vcpus;
-	struct table streams;	/* "guest1: ", by stream */
-	struct table cpus;	/* " [001] ", by ring */
-	struct table kinds;	/* "sched_switch:          ", by kind */
+	struct braid_parts streams;	/* "guest1: ", by stream */
+	struct braid_parts cpus;	/* " [001] ", by ring */
+	struct braid_parts kinds;	/* "sched_switch:          ", by kind */
 	struct task tasks[NR_TASKS];
 	u64 second;		/* that second_text is of */
 	u32 second_bytes;
@@ -66,58 +55,19 @@ struct braid_columns *braid_columns_new(const struct braid_source *source)
 	return c;
 }
 
-static void free_table(struct table *t)
-{
-	size_t k;
-
-	for (k = 0; k < t->nr; k++)
-		free(t->at[k].text);
-	free(t->at);
-}
-
 void braid_columns_free(struct braid_columns *c)
 {
 	if (!c)
 		return;
-	free_table(&c->streams);
-	free_table(&c->cpus);
-	free_table(&c->kinds);
+	braid_parts_free(&c->streams);
+	braid_parts_free(&c->cpus);
+	braid_parts_free(&c->kinds);
 	braid_vcpu_map_free(&c->vcpus);
 	free(c);
 }
 
-/* The column of a number. NULL: out of memory; its text is NULL until it was made. */
-static struct column *column_of(struct table *t, size_t number)
-{
-	size_t more = t->nr ? t->nr : 16;
-	struct column *grown;
-
-	if (number < t->nr)
-		return &t->at[number];
-	while (more <= number)
-		more *= 2;
-	grown = reallocarray(t->at, more, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	memset(grown + t->nr, 0, (more - t->nr) * sizeof(*grown));
-	t->at = grown;
-	t->nr = more;
-	return &t->at[number];
-}
-
-/* The text written into @text is the column from now on. */
-static void keep(struct column *column, struct braid_text *text)
-{
-	if (text->failed) {
-		braid_text_free(text);
-		return;
-	}
-	column->text = text->data;
-	column->bytes = text->bytes;
-}
-
 static void make_stream(const struct braid_columns *c, const struct braid_stream *stream,
-			struct column *column)
+			struct braid_part *part)
 {
 	struct braid_text text = { 0 };
 	int width = strlen(stream->name);
@@ -125,10 +75,10 @@ static void make_stream(const struct braid_columns *c, const struct braid_stream
 	braid_text_put(&text, stream->name, width);
 	braid_text_putc(&text, ':');
 	braid_text_repeat(&text, ' ', c->name_width - width + 1);
-	keep(column, &text);
+	braid_parts_keep(part, &text);
 }
 
-static void make_cpu(const struct braid_ring *ring, struct column *column)
+static void make_cpu(const struct braid_ring *ring, struct braid_part *part)
 {
 	struct braid_text text = { 0 };
 
@@ -138,10 +88,10 @@ static void make_cpu(const struct braid_ring *ring, struct column *column)
 	else
 		braid_text_u64(&text, ring->cpu, 3, '0');
 	braid_text_puts(&text, "] ");
-	keep(column, &text);
+	braid_parts_keep(part, &text);
 }
 
-static void make_kind(const struct braid_event_type_info *info, struct column *column)
+static void make_kind(const struct braid_event_type_info *info, struct braid_part *part)
 {
 	struct braid_text text = { 0 };
 
@@ -149,44 +99,36 @@ static void make_kind(const struct braid_event_type_info *info, struct column *c
 	braid_text_putc(&text, ':');
 	braid_text_repeat(&text, ' ', EVENT_WIDTH - (int)text.bytes);
 	braid_text_putc(&text, ' ');
-	keep(column, &text);
-}
-
-static void put_column(struct braid_text *out, const struct column *column)
-{
-	if (column && column->text)
-		braid_text_put(out, column->text, column->bytes);
-	else
-		out->failed = true;
+	braid_parts_keep(part, &text);
 }
 
 static void put_stream(struct braid_columns *c, const struct braid_stream *stream,
 		       struct braid_text *out)
 {
-	struct column *column = column_of(&c->streams, stream->number);
+	struct braid_part *part = braid_parts_at(&c->streams, stream->number);
 
-	if (column && !column->text)
-		make_stream(c, stream, column);
-	put_column(out, column);
+	if (part && !part->text)
+		make_stream(c, stream, part);
+	braid_parts_put(out, part);
 }
 
 static void put_cpu(struct braid_columns *c, const struct braid_ring *ring, struct braid_text *out)
 {
-	struct column *column = column_of(&c->cpus, ring->order);
+	struct braid_part *part = braid_parts_at(&c->cpus, ring->order);
 
-	if (column && !column->text)
-		make_cpu(ring, column);
-	put_column(out, column);
+	if (part && !part->text)
+		make_cpu(ring, part);
+	braid_parts_put(out, part);
 }
 
 static void put_kind(struct braid_columns *c, const struct braid_event_type_info *info,
 		     struct braid_text *out)
 {
-	struct column *column = column_of(&c->kinds, info->number);
+	struct braid_part *part = braid_parts_at(&c->kinds, info->number);
 
-	if (column && !column->text)
-		make_kind(info, column);
-	put_column(out, column);
+	if (part && !part->text)
+		make_kind(info, part);
+	braid_parts_put(out, part);
 }
 
 const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
@@ -194,6 +136,11 @@ const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
 {
 	return item->stream->kind == BRAID_STREAM_HOST && pid ?
 	       braid_vcpu_map_find(&c->vcpus, pid, item->host_ns) : NULL;
+}
+
+bool braid_columns_vcpu_only(const struct braid_columns *c, const struct braid_vcpu_span *span)
+{
+	return braid_vcpu_map_only(&c->vcpus, span);
 }
 
 /* " [guest1/vCPU 0]" */

@@ -24,6 +24,9 @@ void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *
 const struct braid_vcpu_span *braid_columns_vcpu(const struct braid_columns *c,
 						 const struct braid_item *item, s32 pid);
 
+/** braid_columns_vcpu_only - whether the span's task is that vCPU at all times */
+bool braid_columns_vcpu_only(const struct braid_columns *c, const struct braid_vcpu_span *span);
+
 /** braid_columns_free - free all; NULL is fine */
 void braid_columns_free(struct braid_columns *c);
 

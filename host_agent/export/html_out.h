@@ -4,7 +4,7 @@
 #define BRAID_EXPORT_HTML_OUT_H
 
 #include <stdio.h>
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include "host_agent/util/text.h"
 #include "host_agent/util/varint.h"
@@ -15,7 +15,7 @@ extern const char braid_html_page[], braid_html_page_end[];
 /* A page under way. */
 struct braid_html_out {
 	FILE *to;
-	z_stream deflate;
+	struct libdeflate_compressor *deflate;
 	struct braid_text plain;	/* a chunk of columns ... */
 	struct braid_text packed;	/* ... any chunk, deflated ... */
 	struct braid_text coded;	/* ... and in letters */

@@ -11,13 +11,7 @@ void braid_json_string(struct braid_text *t, const char *key, const char *value)
 	braid_text_json(t, value, strlen(value));
 }
 
-void braid_json_u64(struct braid_text *t, const char *key, u64 value)
-{
-	braid_text_puts(t, key);
-	braid_text_u64(t, value, 0, ' ');
-}
-
-static void put_s64(struct braid_text *t, const char *key, s64 value)
+static inline void put_s64(struct braid_text *t, const char *key, s64 value)
 {
 	braid_text_puts(t, key);
 	if (value < 0)
@@ -25,7 +19,7 @@ static void put_s64(struct braid_text *t, const char *key, s64 value)
 	braid_text_u64(t, value < 0 ? -(u64)value : (u64)value, 0, ' ');
 }
 
-static void put_bound(struct braid_text *t, u64 bound_ns)
+static inline void put_bound(struct braid_text *t, u64 bound_ns)
 {
 	if (bound_ns == BRAID_BOUND_UNKNOWN)
 		braid_text_puts(t, ",\"bound_ns\":null");
@@ -42,6 +36,15 @@ static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
 		braid_json_string(t, ",\"buffer\":", name);
 }
 
+static void put_date(struct braid_line_export *x)
+{
+	if (!x->walk.options->realtime)
+		return;
+	braid_text_puts(&x->out, ",\"time\":\"");
+	braid_columns_put_date(x->columns, x->walk.ns, &x->out);
+	braid_text_putc(&x->out, '"');
+}
+
 static void begin(struct braid_line_export *x, const char *type, const struct braid_item *item)
 {
 	struct braid_text *t = &x->out;
@@ -49,50 +52,35 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 	braid_json_string(t, "{\"type\":", type);
 	braid_json_string(t, ",\"stream\":", item->stream->name);
 	put_s64(t, ",\"ns\":", x->walk.ns);
-	if (x->walk.options->realtime) {
-		braid_text_puts(t, ",\"time\":\"");
-		braid_columns_put_date(x->columns, x->walk.ns, t);
-		braid_text_putc(t, '"');
-	}
+	put_date(x);
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		braid_json_u64(t, ",\"cpu\":", item->ring->cpu);
 	put_buffer(t, item->ring);
 }
 
-/* Of a host's task that is a guest's vCPU. */
-static void put_vcpu(struct braid_text *t, const struct braid_vcpu_span *span)
-{
-	if (!span)
-		return;
-	braid_json_string(t, ",\"guest\":", span->guest->name);
-	if (span->vcpu == BRAID_VCPU_ALL)
-		braid_text_puts(t, ",\"vcpu\":null");
-	else
-		braid_json_u64(t, ",\"vcpu\":", span->vcpu);
-}
-
 static void put_event(struct braid_line_export *x, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
-	s32 pid = braid_format_pid(item);
 	struct braid_text *t = &x->out;
 
-	begin(x, "event", item);
+	if (!x->json)
+		x->json = braid_json_parts_new();
+	if (!x->json) {
+		t->failed = true;
+		return;
+	}
+	braid_json_parts_stream(x->json, item->stream, t);
+	put_s64(t, "", x->walk.ns);
+	put_date(x);
+	braid_json_parts_ring(x->json, item->ring, t);
 	put_bound(t, x->walk.bound_ns);
 	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
 	braid_json_u64(t, ",\"seq\":", item->seq);
-	if (!info->raw) {
-		braid_json_string(t, ",\"comm\":", braid_format_comm(item, pid));
-		put_s64(t, ",\"pid\":", pid);
-		put_vcpu(t, braid_columns_vcpu(x->columns, item, pid));
-	}
-	braid_json_string(t, ",\"system\":", info->system);
-	braid_json_string(t, ",\"event\":", info->name);
-	if (info->subevent)
-		braid_json_string(t, ",\"subevent\":", info->subevent);
-	braid_text_puts(t, ",\"fields\":");
-	braid_format_json(x->walk.format, item, t);
+	if (!info->raw)
+		braid_json_parts_task(x->json, x->columns, item, t);
+	braid_json_parts_type(x->json, info, t);
+	braid_format_json_of(x->walk.format, item, info, t);
 	x->text.bytes = 0;
 	braid_format_text_of(x->walk.format, item, info, &x->text);
 	t->failed |= x->text.failed;

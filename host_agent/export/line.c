@@ -175,6 +175,8 @@ static int put_note(void *arg, const struct braid_item *item)
 static int make_columns(struct braid_line_export *x)
 {
 	braid_columns_free(x->columns);
+	braid_json_parts_free(x->json);
+	x->json = NULL;
 	x->columns = braid_columns_new(x->walk.source);
 	x->generation = x->walk.source->generation;
 	x->nr_streams = x->walk.source->nr_streams;
@@ -244,6 +246,7 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	if (!err)
 		err = run(&x);
 	braid_columns_free(x.columns);
+	braid_json_parts_free(x.json);
 	braid_walk_end(&x.walk);
 	braid_text_free(&x.out);
 	braid_text_free(&x.text);

@@ -4,6 +4,7 @@
 #define BRAID_EXPORT_LINE_H
 
 #include "host_agent/export/columns.h"
+#include "host_agent/export/json_parts.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/util/text.h"
 
@@ -17,6 +18,7 @@ struct braid_line_export {
 	struct braid_text out;		/* text not yet written to @to */
 	struct braid_text text;		/* of an event, before it is quoted */
 	struct braid_columns *columns;
+	struct braid_json_parts *json;	/* of JSON; NULL: none made yet */
 
 	/* Of a source that grows: */
 	u32 generation;			/* that the columns are of */
@@ -70,7 +72,11 @@ void braid_line_put_lost(struct braid_text *t, const struct braid_item *item);
 void braid_json_string(struct braid_text *t, const char *key, const char *value);
 
 /** braid_json_u64 - append @key, which ends in a colon, and a number */
-void braid_json_u64(struct braid_text *t, const char *key, u64 value);
+static inline void braid_json_u64(struct braid_text *t, const char *key, u64 value)
+{
+	braid_text_puts(t, key);
+	braid_text_u64(t, value, 0, ' ');
+}
 
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */
 void braid_json_vcpus(struct braid_text *t, const struct braid_stream *s);

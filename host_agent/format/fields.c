@@ -39,6 +39,22 @@ static void print_number(const struct braid_field *f, const u8 *at, u32 size, bo
 	}
 }
 
+static u16 load16(const u8 *at)
+{
+	u16 value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
+static u32 load32(const u8 *at)
+{
+	u32 value;
+
+	memcpy(&value, at, sizeof(value));
+	return value;
+}
+
 static bool number_size(u32 size)
 {
 	return size == 1 || size == 2 || size == 4 || size == 8;
@@ -97,18 +113,50 @@ void braid_fields_text(const struct braid_layout *layout, const u8 *data, u32 by
 	}
 }
 
+/* A number of the usual sizes, where it lies. Return: false: the field is something else. */
+static bool put_plain_number(const struct braid_field *f, const u8 *at, struct braid_text *out)
+{
+	const u32 others = BRAID_FIELD_STRING | BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC;
+	bool is_signed = f->flags & BRAID_FIELD_SIGNED;
+	u64 value;
+	s64 number;
+
+	if (f->flags & others)
+		return false;
+	switch (f->size) {
+	case 1:
+		number = is_signed ? (s64)(s8)*at : (s64)*at;
+		break;
+	case 2:
+		number = is_signed ? (s64)(s16)load16(at) : (s64)load16(at);
+		break;
+	case 4:
+		number = is_signed ? (s64)(s32)load32(at) : (s64)load32(at);
+		break;
+	case 8:
+		memcpy(&value, at, sizeof(value));
+		number = (s64)value;
+		break;
+	default:
+		return false;
+	}
+	if (is_signed && number < 0) {
+		braid_text_putc(out, '-');
+		number = (s64)-(u64)number;
+	}
+	braid_text_u64(out, (u64)number, 0, ' ');
+	return true;
+}
+
 void braid_fields_json(const struct braid_layout *layout, const u8 *data, u32 bytes,
 		       struct braid_text *out)
 {
 	const struct braid_field *f;
 
-	braid_text_putc(out, '{');
 	for (f = layout->fields; f; f = f->next) {
-		if (f != layout->fields)
-			braid_text_putc(out, ',');
-		braid_text_json(out, f->name, strlen(f->name));
-		braid_text_putc(out, ':');
-		print_field(f, data, bytes, true, out);
+		braid_text_put(out, layout->keys + f->key_at, f->key_bytes);
+		if (!put_plain_number(f, data + f->offset, out))
+			print_field(f, data, bytes, true, out);
 	}
-	braid_text_putc(out, '}');
+	braid_text_puts(out, layout->fields ? "}" : "{}");
 }

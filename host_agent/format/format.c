@@ -236,11 +236,12 @@ void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
 		print_by_program(f, type, item, out);
 }
 
-void braid_format_json(struct braid_format *f, const struct braid_item *item,
-		       struct braid_text *out)
+void braid_format_json_of(struct braid_format *f, const struct braid_item *item,
+			  const struct braid_event_type_info *info, struct braid_text *out)
 {
-	struct braid_stream_type *type = type_of(f, item);
+	struct braid_stream_type *type = (struct braid_stream_type *)info;
 
+	(void)f;
 	if (type && has_fields(type, item)) {
 		braid_fields_json(type->layout, item->payload, item->payload_bytes, out);
 		return;
@@ -248,6 +249,14 @@ void braid_format_json(struct braid_format *f, const struct braid_item *item,
 	braid_text_puts(out, "{\"raw\":\"");
 	print_hex(item, out);
 	braid_text_puts(out, "\"}");
+}
+
+void braid_format_json(struct braid_format *f, const struct braid_item *item,
+		       struct braid_text *out)
+{
+	struct braid_stream_type *type = type_of(f, item);
+
+	braid_format_json_of(f, item, type ? &type->info : NULL, out);
 }
 
 const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,

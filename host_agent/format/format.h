@@ -159,6 +159,10 @@ static inline void braid_format_text(struct braid_format *f, const struct braid_
 void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out);
 
+/** braid_format_json_of - likewise, with the event's type of braid_format_event() */
+void braid_format_json_of(struct braid_format *f, const struct braid_item *item,
+			  const struct braid_event_type_info *info, struct braid_text *out);
+
 /** braid_format_label - what a line calls an event: its sub-event's name if it has one */
 static inline const char *braid_format_label(const struct braid_event_type_info *info)
 {

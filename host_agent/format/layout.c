@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/format/layout.h"
+#include "host_agent/util/text.h"
 #include "tracebraid/abi.h"
 
 #define MAX_NUMBER	9999999		/* in a field's line */
@@ -224,6 +225,23 @@ static const char *check(struct braid_layout *layout)
 	return why;
 }
 
+/* Return: false: out of memory. */
+static bool make_keys(struct braid_layout *layout)
+{
+	struct braid_text keys = { 0 };
+	struct braid_field *f;
+
+	for (f = layout->fields; f; f = f->next) {
+		f->key_at = keys.bytes;
+		braid_text_putc(&keys, f == layout->fields ? '{' : ',');
+		braid_text_json(&keys, f->name, strlen(f->name));
+		braid_text_putc(&keys, ':');
+		f->key_bytes = keys.bytes - f->key_at;
+	}
+	layout->keys = keys.data;
+	return !keys.failed;
+}
+
 const char *braid_layout_parse(struct braid_layout **out, const char *text, const char *system,
 			       const char **rest)
 {
@@ -243,7 +261,7 @@ const char *braid_layout_parse(struct braid_layout **out, const char *text, cons
 	}
 	layout->system = system;
 	*rest = take_fields(layout, text);
-	why = *rest ? check(layout) : no_field;
+	why = !*rest ? no_field : !make_keys(layout) ? "out of memory" : check(layout);
 	if (why)
 		braid_layout_free(layout);
 	else
@@ -253,8 +271,10 @@ const char *braid_layout_parse(struct braid_layout **out, const char *text, cons
 
 void braid_layout_free(struct braid_layout *layout)
 {
-	if (layout)
+	if (layout) {
 		free(layout->pool);
+		free(layout->keys);
+	}
 	free(layout);
 }
 

@@ -24,6 +24,7 @@ struct braid_field {
 	struct braid_field *next;
 	const struct braid_layout *layout;
 	const char *name, *type;
+	u32 key_at, key_bytes;	/* in layout->keys: {"name": or ,"name": */
 	u32 flags;		/* enum braid_field_flag */
 	u32 offset, size;	/* size 0: the rest of the payload */
 	u32 arraylen, elementsize;
@@ -40,6 +41,7 @@ struct braid_layout {
 	const struct braid_field *dynamic[BRAID_MANY_DYNAMIC];
 	u32 nr;
 	char *pool;				/* of names and types */
+	char *keys;				/* of names as JSON quotes them */
 	struct braid_field at[];
 };
 
