@@ -13,7 +13,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   babeltrace2 libdeflate libkdumpfile libprotobuf-c
+		   libdeflate libkdumpfile libprotobuf-c
 CFLAGS		?= -O2 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \

@@ -106,12 +106,9 @@ static int export(struct export *x, char **paths, size_t nr)
 	struct braid_export_totals totals;
 	struct braid_source *source = NULL;
 	const char *why = NULL;
-	int err;
+	int err = braid_cli_confine_to(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
+				       BRAID_CONFINE_FILES, paths, nr);
 
-	err = x->form->prepare ? x->form->prepare() : 0;
-	if (!err)
-		err = braid_cli_confine_to(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
-					   BRAID_CONFINE_FILES, paths, nr);
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr);
 	if (!err && x->trace.options.states)

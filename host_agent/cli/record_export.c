@@ -35,7 +35,7 @@ int braid_record_prepare_export(struct braid_record_command *r)
 		return braid_fail(-ENAMETOOLONG, "-o: the name is too long");
 	r->to.out = r->o.file;
 	r->o.file = r->to.capture;
-	return r->to.form->prepare ? r->to.form->prepare() : 0;
+	return 0;
 }
 
 int braid_record_export(struct braid_record_command *r)

@@ -7,61 +7,53 @@
 #include "host_agent/export/ctf.h"
 #include "host_agent/util/error.h"
 
-static int fill(struct braid_ctf *ctf, bt_field *payload, const struct braid_slice *slice)
+#define NUMBERS_BYTES	(4u + 8)	/* vcpu, ns */
+
+/* The values as the metadata has them. */
+static int put_values(struct braid_ctf *ctf, struct braid_ctf_ring *r,
+		      const struct braid_slice *slice, const char *culprits)
 {
 	const struct braid_states *s = &ctf->slices.states;
 	const struct braid_vcpu *v = &s->vcpus[slice->vcpu];
 	char state[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
-	struct braid_text culprits = { 0 };
-	const char *strings[] = { state, task, NULL };
-	static const u32 places[] = { 1, 3, 4 };
-	u32 k;
+	u64 ns = slice->to_ns - slice->from_ns;
+	u32 number = v->number;
+	u8 *at;
 	int err;
 
 	braid_slice_name(slice, state);
 	braid_task_name(s, v->guest->number, slice->task, task);
-	if (slice->culprits.nr)
-		braid_pieces_write(s, &slice->culprits, BRAID_TABLE_TEXT, &culprits);
-	else
-		braid_text_putc(&culprits, '-');
-	braid_text_putc(&culprits, 0);
-	strings[2] = culprits.data;
-	err = culprits.failed ? -ENOMEM : 0;
-	bt_field_integer_unsigned_set_value(
-		bt_field_structure_borrow_member_field_by_index(payload, 0), v->number);
-	bt_field_integer_unsigned_set_value(
-		bt_field_structure_borrow_member_field_by_index(payload, 2),
-		slice->to_ns - slice->from_ns);
-	for (k = 0; k < 3 && !err; k++)
-		err = braid_ctf_string(ctf, bt_field_structure_borrow_member_field_by_index(
-					       payload, places[k]),
-				       strings[k], strlen(strings[k]));
-	braid_text_free(&culprits);
-	return err;
+	err = braid_ctf_begin_event(ctf, r, 0, braid_walk_shown_ns(&ctf->walk, slice->from_ns),
+				    NUMBERS_BYTES + strlen(state) + strlen(task) +
+				    strlen(culprits) + 3 * 8, &at);
+	if (err)
+		return err;
+	memcpy(at, &number, sizeof(number));
+	at = braid_ctf_put_string(at + sizeof(number), state, strlen(state));
+	memcpy(at, &ns, sizeof(ns));
+	at = braid_ctf_put_string(at + sizeof(ns), task, strlen(task));
+	at = braid_ctf_put_string(at, culprits, strlen(culprits));
+	return braid_ctf_end_event(ctf, r, at);
 }
 
 static int put_slice(void *arg, const struct braid_slice *slice)
 {
 	struct braid_ctf *ctf = arg;
-	bool met = ctf->states[slice->vcpu].stream;
-	struct braid_ctf_ring *r = braid_ctf_state_ring(ctf, slice->vcpu);
-	bt_message *message;
-	int err = r ? 0 : braid_out_of_memory();
+	struct braid_ctf_ring *r = &ctf->states[slice->vcpu];
+	struct braid_text culprits = { 0 };
+	int err = r->class ? 0 : braid_ctf_meet_states(ctf, slice->vcpu);
 
-	if (!err && !met)
-		err = braid_ctf_begin_ring(ctf, r);
-	if (!err)
-		err = braid_ctf_begin_event(ctf, r, r->buffer->note,
-					    braid_walk_shown_ns(&ctf->walk, slice->from_ns),
-					    sizeof(*slice), &message);
 	if (err)
 		return err;
-	if (fill(ctf, bt_event_borrow_payload_field(bt_message_event_borrow_event(message)),
-		 slice)) {
-		bt_message_put_ref(message);
-		return braid_out_of_memory();
-	}
-	return braid_ctf_queue(ctf, message, 128);
+	if (slice->culprits.nr)
+		braid_pieces_write(&ctf->slices.states, &slice->culprits, BRAID_TABLE_TEXT, &culprits);
+	else
+		braid_text_putc(&culprits, '-');
+	braid_text_putc(&culprits, 0);
+	err = culprits.failed ? braid_out_of_memory() :
+				put_values(ctf, r, slice, culprits.data);
+	braid_text_free(&culprits);
+	return err;
 }
 
 int braid_ctf_states_begin(struct braid_ctf *ctf)

@@ -1,132 +1,220 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Writes an event's bytes as the values of a CTF event. */
-#include <errno.h>
+/* Writes an event's record as the bytes of a CTF event. */
 #include <string.h>
 
 #include "host_agent/export/ctf.h"
 
-static void put_number(bt_field *to, const struct braid_field *f, const u8 *at, u32 bytes)
-{
-	u32 unused = 64 - 8 * bytes;
-	u64 value = 0;
-
-	memcpy(&value, at, bytes);
-	if (f->flags & BRAID_FIELD_SIGNED)
-		bt_field_integer_signed_set_value(to, (s64)(value << unused) >> unused);
-	else
-		bt_field_integer_unsigned_set_value(to, value);
-}
-
-int braid_ctf_string(struct braid_ctf *ctf, bt_field *to, const char *data, size_t bytes)
-{
-	ctf->text.bytes = 0;
-	braid_text_safe(&ctf->text, data, bytes);
-	braid_text_putc(&ctf->text, 0);
-	if (ctf->text.failed || bt_field_string_set_value(to, ctf->text.data))
-		return -ENOMEM;
-	return 0;
-}
-
-static int put_hex(struct braid_ctf *ctf, bt_field *to, const struct braid_item *item)
-{
-	ctf->text.bytes = 0;
-	braid_text_hex(&ctf->text, item->payload, item->payload_bytes);
-	braid_text_putc(&ctf->text, 0);
-	if (ctf->text.failed || bt_field_string_set_value(to, ctf->text.data))
-		return -ENOMEM;
-	return 0;
-}
+#define WORD_BYTES	8u
+#define TOPS		0x8080808080808080ULL	/* the top bits of a word's bytes */
+#define ONES		0x0101010101010101ULL
+#define CONTEXT_BYTES	(4u + 1 + 1 + 8)	/* of an event, without the task's name */
+#define LENGTH_BYTES	4u			/* of a sequence */
 
 bool braid_ctf_fits(const struct braid_ctf_event *event, const struct braid_item *item)
 {
 	u32 k, offset, length, sum = 0;
 
-	if (event->unfit)
+	if (event->unfit || item->payload_bytes > BRAID_MAX_SUBBUF_BYTES)
 		return false;
-	for (k = 0; k < event->nr_fields; k++) {
-		const struct braid_ctf_field *f = &event->fields[k];
+	if (!event->nr_dynamic)
+		return true;
+	for (k = 0; k < event->nr_steps; k++) {
+		const struct braid_ctf_step *s = &event->steps[k];
 
-		if (f->shape != BRAID_CTF_STRING && f->shape != BRAID_CTF_SEQUENCE)
+		if (s->kind == BRAID_CTF_COPY)
 			continue;
-		if (!braid_format_range(f->field, item->payload, item->payload_bytes, &offset,
+		if (!braid_format_range(s->field, item->payload, item->payload_bytes, &offset,
 					&length))
 			return false;
 		sum += length;
-		if (sum > item->payload_bytes)
-			return false;
-		if (f->shape == BRAID_CTF_SEQUENCE &&
-		    (length % f->element_bytes ||
-		     length / f->element_bytes > BRAID_CTF_MAX_ELEMENTS))
+		if (sum > item->payload_bytes ||
+		    (s->kind == BRAID_CTF_SEQUENCE && length % s->element_bytes))
 			return false;
 	}
 	return true;
 }
 
-static int put_field(struct braid_ctf *ctf, bt_field *to, const struct braid_ctf_field *f,
-		     const struct braid_item *item)
+u32 braid_ctf_least_room(const struct braid_ctf_event *event)
 {
-	const u8 *at = item->payload;
-	u32 k, offset, length;
-
-	if (!braid_format_range(f->field, at, item->payload_bytes, &offset, &length))
-		return -EINVAL;
-	at += offset;
-	switch (f->shape) {
-	case BRAID_CTF_NUMBER:
-		put_number(to, f->field, at, f->element_bytes);
-		return 0;
-	case BRAID_CTF_STRING:
-		return braid_ctf_string(ctf, to, (const char *)at, length);
-	case BRAID_CTF_SEQUENCE:
-		if (bt_field_array_dynamic_set_length(to, length / f->element_bytes))
-			return -ENOMEM;
-		break;
-	case BRAID_CTF_ARRAY:
-		break;
-	}
-	for (k = 0; k < length / f->element_bytes; k++)
-		put_number(bt_field_array_borrow_element_field_by_index(to, k), f->field,
-			   at + k * f->element_bytes, f->element_bytes);
-	return 0;
+	return CONTEXT_BYTES + sizeof(((struct braid_ctf_task *)NULL)->comm) + 1 +
+	       event->fixed_bytes + (LENGTH_BYTES + WORD_BYTES) * event->nr_dynamic;
 }
 
-static int put_context(struct braid_ctf *ctf, bt_field *to, const struct braid_item *item)
+/*
+ * The lowest byte that is not printable ASCII has its top bit set; those above it may have, too:
+ * what is subtracted or added there carries upward only.
+ */
+static inline u64 odd_bytes(u64 word)
 {
+	return (word | (word - 0x20 * ONES) | (word + ONES)) & TOPS;
+}
+
+static u8 *put_wild(u8 *to, const u8 *data, u32 bytes)
+{
+	bytes = strnlen((const char *)data, bytes);
+	memcpy(to, data, bytes);
+	to[bytes] = 0;
+	braid_text_clean((char *)to);
+	return to + bytes + 1;
+}
+
+u8 *braid_ctf_put_string(u8 *to, const void *data, u32 bytes)
+{
+	const u8 *from = data;
+	u64 word, odd;
+	u32 k;
+
+	for (k = 0; bytes - k >= WORD_BYTES; k += WORD_BYTES) {
+		memcpy(&word, from + k, sizeof(word));
+		memcpy(to + k, &word, sizeof(word));
+		odd = odd_bytes(word);
+		if (!odd)
+			continue;
+		k += __builtin_ctzll(odd) / 8;
+		return from[k] ? put_wild(to, from, bytes) : to + k + 1;
+	}
+	for (; k < bytes && from[k]; k++) {
+		if (from[k] < ' ' || from[k] > '~')
+			return put_wild(to, from, bytes);
+		to[k] = from[k];
+	}
+	to[k] = 0;
+	return to + k + 1;
+}
+
+/* Whether the text in an array of characters is fit as it is. */
+static inline bool is_plain(const u8 *from, u32 bytes)
+{
+	u64 word, odd;
+	u32 k;
+
+	for (k = 0; bytes - k >= WORD_BYTES; k += WORD_BYTES) {
+		memcpy(&word, from + k, sizeof(word));
+		odd = odd_bytes(word);
+		if (odd)
+			return !from[k + __builtin_ctzll(odd) / 8];
+	}
+	for (; k < bytes && from[k]; k++)
+		if (from[k] < ' ' || from[k] > '~')
+			return false;
+	return true;
+}
+
+/* The record with its arrays of characters sanitized, which leaves their texts' lengths. */
+static const u8 *sanitize(struct braid_ctf *ctf, const struct braid_ctf_event *event,
+			  const struct braid_item *item)
+{
+	char text[BRAID_CTF_MOST_CHARS + 1];
+	u32 k;
+
+	memcpy(ctf->scratch, item->payload, item->payload_bytes);
+	for (k = 0; k < event->nr_chars; k++) {
+		const struct braid_ctf_chars *c = &event->chars[k];
+		size_t bytes = strnlen((const char *)item->payload + c->offset, c->bytes);
+
+		memcpy(text, item->payload + c->offset, bytes);
+		text[bytes] = 0;
+		braid_text_clean(text);
+		memcpy(ctf->scratch + c->offset, text, bytes);
+	}
+	return ctf->scratch;
+}
+
+static u8 *put_dynamic(u8 *to, const struct braid_ctf_step *s, const u8 *from, u32 bytes)
+{
+	u32 offset = 0, length = 0, nr;
+
+	braid_format_range(s->field, from, bytes, &offset, &length);
+	if (s->kind == BRAID_CTF_STRING)
+		return braid_ctf_put_string(to, from + offset, length);
+	nr = length / s->element_bytes;
+	memcpy(to, &nr, sizeof(nr));
+	memcpy(to + sizeof(nr), from + offset, length);
+	return to + sizeof(nr) + length;
+}
+
+static u8 *put_fields(struct braid_ctf *ctf, u8 *to, const struct braid_ctf_event *event,
+		      const struct braid_item *item)
+{
+	const u8 *from = item->payload;
+	u32 k;
+
+	for (k = 0; k < event->nr_chars; k++)
+		if (!is_plain(from + event->chars[k].offset, event->chars[k].bytes)) {
+			from = sanitize(ctf, event, item);
+			break;
+		}
+	for (k = 0; k < event->nr_steps; k++) {
+		const struct braid_ctf_step *s = &event->steps[k];
+
+		if (s->kind != BRAID_CTF_COPY) {
+			to = put_dynamic(to, s, from, item->payload_bytes);
+			continue;
+		}
+		memcpy(to, from + s->offset, s->bytes);
+		to += s->bytes;
+	}
+	return to;
+}
+
+static u8 *put_hex(u8 *to, const struct braid_item *item)
+{
+	static const char digit[] = "0123456789abcdef";
+	u32 k;
+
+	for (k = 0; k < item->payload_bytes; k++) {
+		if (k)
+			*to++ = ' ';
+		*to++ = digit[item->payload[k] >> 4];
+		*to++ = digit[item->payload[k] & 15];
+	}
+	*to++ = 0;
+	return to;
+}
+
+static const struct braid_ctf_task *find_task(struct braid_ctf *ctf, const struct braid_item *item,
+					      s32 pid)
+{
+	struct braid_ctf_trace *t = ctf->traces[item->stream->number];
+	struct braid_ctf_task *task = &t->tasks[(u32)pid % BRAID_CTF_NR_TASKS];
+	const char *comm;
+
+	if (task->pid == pid && item->counter >= task->from && item->counter <= task->until)
+		return task;
+	comm = braid_format_comm_for(item, pid, &task->from, &task->until);
+	task->pid = pid;
+	task->bytes = strnlen(comm, sizeof(task->comm) - 1);
+	memcpy(task->comm, comm, task->bytes);
+	task->comm[task->bytes++] = 0;
+	return task;
+}
+
+static u8 *put_context(struct braid_ctf *ctf, u8 *to, const struct braid_item *item)
+{
+	u64 bound = ctf->walk.bound_ns < BRAID_CTF_NO_BOUND ? ctf->walk.bound_ns :
+							      BRAID_CTF_NO_BOUND;
 	struct braid_record record = { 0 };
-	s32 pid = braid_format_pid(item);
-	const char *comm = item->raw ? "" : braid_format_comm(item, pid);
-	u64 bound = ctf->walk.bound_ns;
+	const struct braid_ctf_task *task;
 
 	if (!item->raw && item->payload_bytes >= sizeof(record))
 		memcpy(&record, item->payload, sizeof(record));
-	bt_field_integer_signed_set_value(
-		bt_field_structure_borrow_member_field_by_index(to, BRAID_CTF_TID), pid);
-	bt_field_integer_unsigned_set_value(
-		bt_field_structure_borrow_member_field_by_index(to, BRAID_CTF_FLAGS),
-		record.common_flags);
-	bt_field_integer_unsigned_set_value(
-		bt_field_structure_borrow_member_field_by_index(to, BRAID_CTF_PREEMPT_COUNT),
-		record.common_preempt_count);
-	bt_field_integer_unsigned_set_value(
-		bt_field_structure_borrow_member_field_by_index(to, BRAID_CTF_BOUND),
-		bound < BRAID_CTF_NO_BOUND ? bound : BRAID_CTF_NO_BOUND);
-	return bt_field_string_set_value(
-		bt_field_structure_borrow_member_field_by_index(to, BRAID_CTF_PROCNAME), comm) ?
-		-ENOMEM : 0;
+	memcpy(to, &record.common_pid, 4);
+	to[4] = record.common_flags;
+	to[5] = record.common_preempt_count;
+	memcpy(to + 6, &bound, 8);
+	to += CONTEXT_BYTES;
+	if (item->raw) {
+		*to = 0;
+		return to + 1;
+	}
+	task = find_task(ctf, item, record.common_pid);
+	memcpy(to, task->comm, sizeof(task->comm));
+	return to + task->bytes;
 }
 
-int braid_ctf_fill(struct braid_ctf *ctf, bt_event *to, const struct braid_ctf_event *event,
-		   const struct braid_item *item)
+u8 *braid_ctf_put_event(struct braid_ctf *ctf, u8 *to, const struct braid_ctf_event *event,
+			const struct braid_item *item)
 {
-	bt_field *payload = bt_event_borrow_payload_field(to);
-	int err = put_context(ctf, bt_event_borrow_common_context_field(to), item);
-	u32 k;
-
-	if (!err && !event->parsed)
-		return put_hex(ctf, bt_field_structure_borrow_member_field_by_index(payload, 0),
-			       item);
-	for (k = 0; k < event->nr_fields && !err; k++)
-		err = put_field(ctf, bt_field_structure_borrow_member_field_by_index(payload, k),
-				&event->fields[k], item);
-	return err;
+	to = put_context(ctf, to, item);
+	return event->parsed ? put_fields(ctf, to, event, item) : put_hex(to, item);
 }

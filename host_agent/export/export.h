@@ -75,7 +75,6 @@ struct braid_export_form {
 	const char *help;	/* one line: the output, and the tool that opens it */
 	bool makes_many;	/* OUT is not a single file: run() creates and names the files */
 	bool takes_states;	/* options.states */
-	int (*prepare)(void);	/* what a confined process can't do any more; or NULL. As run() */
 	/*
 	 * Writes to @out, which is replaced, with mode 0600, like the capture; partial output is
 	 * removed. Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().

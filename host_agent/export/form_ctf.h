@@ -5,15 +5,6 @@
 
 #include "host_agent/export/export.h"
 
-/**
- * braid_export_ctf_prepare - load libbabeltrace2's CTF writer, and allow many open files
- *
- * A confined process can do neither.
- *
- * Return: 0, or -ENOENT with braid_fail().
- */
-int braid_export_ctf_prepare(void);
-
 /** braid_export_ctf - the form's run(); @out is a folder */
 int braid_export_ctf(const char *out, struct braid_source *source,
 		     const struct braid_export_options *options,

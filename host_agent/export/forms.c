@@ -28,19 +28,19 @@ static int run_perfetto(const char *out, struct braid_source *source,
 }
 
 static const struct braid_export_form forms[] = {
-	{ "text", "one text file, as 'report' prints it", false, false, NULL,
+	{ "text", "one text file, as 'report' prints it", false, false,
 	  run_text },
 	{ "json", "one file with a JSON object per line, as 'report --json' prints it", false,
-	  false, NULL, run_json },
+	  false, run_json },
 	{ "ctf", "a folder with a CTF trace per stream, for babeltrace2 and Trace Compass", true,
-	  true, braid_export_ctf_prepare, braid_export_ctf },
+	  true, braid_export_ctf },
 	{ "html", "one page for any browser: lanes, spans, a table of all events; needs no network",
-	  false, false, NULL, braid_export_html },
+	  false, false, braid_export_html },
 	{ "perfetto", "one file for ui.perfetto.dev and trace_processor: each guest is a machine",
-	  false, false, NULL, run_perfetto },
+	  false, false, run_perfetto },
 	{ "trace.dat", "OUT.dat for the host and OUT-GUEST.dat for each guest, for trace-cmd and KernelShark",
-	  true, true, NULL, braid_export_trace_dat },
-	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0", true, false, NULL,
+	  true, true, braid_export_trace_dat },
+	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0", true, false,
 	  braid_export_trace_dat_v6 },
 };
 

@@ -196,6 +196,14 @@ const struct braid_layout *braid_format_fields(struct braid_format *f,
 	return type && has_fields(type, item) ? type->layout : NULL;
 }
 
+const struct braid_layout *braid_format_fields_of(const struct braid_event_type_info *info,
+						  const struct braid_item *item)
+{
+	const struct braid_stream_type *type = (const struct braid_stream_type *)info;
+
+	return has_fields(type, item) ? type->layout : NULL;
+}
+
 bool braid_format_holds(const struct braid_event_type_info *info, const struct braid_item *item)
 {
 	const struct braid_stream_type *type = (const struct braid_stream_type *)info;

@@ -85,6 +85,10 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
 const struct braid_layout *braid_format_fields(struct braid_format *f,
 					       const struct braid_item *item);
 
+/** braid_format_fields_of - the same, of an event whose type is known: @info is the item's */
+const struct braid_layout *braid_format_fields_of(const struct braid_event_type_info *info,
+						  const struct braid_item *item);
+
 /**
  * braid_format_range - the range of a field's bytes in a payload, or of its target
  * @field: of braid_format_fields()

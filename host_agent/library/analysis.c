@@ -183,8 +183,6 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 	if (err)
 		return err;
 	err = braid_library_select(&selection, trace->source, select, false);
-	if (!err && to->prepare)
-		err = to->prepare();
 	if (!err)
 		err = to->run(path, trace->source, &selection.options, &totals);
 	braid_library_select_free(&selection);

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compares babeltrace2's output of a CTF export with the report: compare_ctf.py REPORT.json FOLDER
 
-The order is compared too, except for events of several machines at the same time: babeltrace2 sorts
-those by the traces' ids, which libbabeltrace2 chooses at random.
+The order is compared too.
 """
 
-import itertools
 import json
 import os
 import re
@@ -187,21 +185,12 @@ def shown(folder):
     return events, sorted(losses)
 
 
-def settle(events):
-    """Events in order, those at one time by machine."""
-    return [
-        event
-        for _, same in itertools.groupby(events, lambda event: event[0])
-        for event in sorted(same, key=lambda event: event[1])
-    ]
-
-
 def main():
     """Prints the first difference."""
     with open(sys.argv[1], encoding="utf-8") as report:
         want_events, want_losses = expected(report)
     events, losses = shown(sys.argv[2])
-    for number, (want, have) in enumerate(zip(settle(want_events), settle(events))):
+    for number, (want, have) in enumerate(zip(want_events, events)):
         if want != have:
             sys.exit(f"event {number}:\n  report: {want}\n  CTF:    {have}")
     if len(want_events) != len(events):

@@ -52,7 +52,6 @@ static int run(const struct braid_export_form *form, const struct braid_export_o
 	int err;
 
 	snprintf(out, sizeof(out), "%s/out", folder);
-	NEED(!form->prepare || !form->prepare());
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
 	err = form->run(out, source, options, totals);
 	braid_source_free(source);

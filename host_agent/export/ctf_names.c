@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Makes names for CTF of any string: identifiers, plain strings, files. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host_agent/export/ctf_names.h"
+
+#define MAX_NAME_BYTES	96u	/* of a field's own name; longer ones are cut */
+
+/* Members --------------------------------------------------------------------------------- */
+
+static u32 hash(const char *name)
+{
+	u32 h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (u8)*name) * 16777619u;
+	return h ^ h >> 15;
+}
+
+/* The slot that has the name, or the empty one for it. */
+static u16 *find(struct braid_ctf_names *n, const char *name)
+{
+	u32 k = hash(name);
+
+	for (;; k++) {
+		u16 *slot = &n->slots[k % BRAID_CTF_NAME_SLOTS];
+
+		if (!*slot || !strcmp(n->names[*slot - 1], name))
+			return slot;
+	}
+}
+
+static const char *add(struct braid_ctf_names *n, u16 *slot, const char *name)
+{
+	char *to = n->names[n->nr];
+
+	snprintf(to, BRAID_CTF_MEMBER_BYTES, "%s", name);
+	n->next[n->nr] = 2;
+	*slot = ++n->nr;
+	return to;
+}
+
+/* Each number is tried once per name, so all names together take linear time. */
+static const char *add_unique(struct braid_ctf_names *n, const char *name)
+{
+	char numbered[BRAID_CTF_MEMBER_BYTES];
+	u16 *slot = find(n, name), *other;
+
+	if (!*slot)
+		return add(n, slot, name);
+	do {
+		snprintf(numbered, sizeof(numbered), "%s_%u", name, n->next[*slot - 1]++);
+		other = find(n, numbered);
+	} while (*other);
+	return add(n, other, numbered);
+}
+
+void braid_ctf_names_begin(struct braid_ctf_names *n)
+{
+	/* With the leading '_' these would be keywords. */
+	static const char *const reserved[] = { "Bool", "Complex", "Imaginary" };
+	u32 k;
+
+	n->nr = 0;
+	memset(n->slots, 0, sizeof(n->slots));
+	for (k = 0; k < sizeof(reserved) / sizeof(*reserved); k++)
+		add(n, find(n, reserved[k]), reserved[k]);
+}
+
+/* LTTng, whose names Trace Compass knows, calls a tid what the scheduler's events call a pid. */
+static void name_tid(char *name)
+{
+	size_t bytes = strlen(name);
+
+	if (!strcmp(name, "pid") || (bytes > 4 && !strcmp(name + bytes - 4, "_pid")))
+		name[bytes - 3] = 't';
+}
+
+/* Replaces what an identifier can't have. */
+static void copy_word(char *to, size_t room, const char *from)
+{
+	size_t k;
+
+	for (k = 0; from[k] && k + 1 < room; k++)
+		to[k] = isalnum((unsigned char)from[k]) ? from[k] : '_';
+	to[k] = 0;
+}
+
+const char *braid_ctf_names_field(struct braid_ctf_names *n, const struct braid_field *field)
+{
+	const char *system = field->layout->system;
+	char name[MAX_NAME_BYTES];
+
+	copy_word(name, sizeof(name), field->name);
+	if (system && !strcmp(system, "sched"))
+		name_tid(name);
+	return add_unique(n, *name ? name : "field");
+}
+
+const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name)
+{
+	char length[BRAID_CTF_MEMBER_BYTES];
+
+	snprintf(length, sizeof(length), "__%.*s_len", (int)(MAX_NAME_BYTES + 8), name);
+	return add_unique(n, length);
+}
+
+/* Others ---------------------------------------------------------------------------------- */
+
+void braid_ctf_plain(char *to, size_t room, const char *from)
+{
+	size_t k;
+
+	/* Readers differ in how they treat escapes. */
+	for (k = 0; from[k] && k + 1 < room; k++) {
+		u8 c = from[k];
+
+		to[k] = c < ' ' || c > '~' || c == '"' || c == '\\' ? '?' : c;
+	}
+	to[k] = 0;
+}
+
+static bool is_keyword(const char *name)
+{
+	static const char *const words[] = {
+		"align", "callsite", "char", "clock", "const", "double", "enum", "env", "event",
+		"float", "floating_point", "int", "integer", "long", "short", "signed", "stream",
+		"string", "struct", "trace", "typealias", "typedef", "unsigned", "variant", "void",
+	};
+	size_t k;
+
+	for (k = 0; k < sizeof(words) / sizeof(*words); k++)
+		if (!strcmp(name, words[k]))
+			return true;
+	return false;
+}
+
+void braid_ctf_clock_name(char *to, size_t room, const char *from)
+{
+	copy_word(to, room, from);
+	if (!isalpha((unsigned char)*to) || is_keyword(to))
+		snprintf(to, room, "host_clock");
+}
+
+void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from)
+{
+	size_t k;
+
+	for (k = 0; from[k] && k + 1 < BRAID_CTF_NAME_BYTES; k++)
+		to[k] = isalnum((unsigned char)from[k]) || (k && strchr("-.", from[k])) ?
+			from[k] : '_';
+	to[k] = 0;
+}

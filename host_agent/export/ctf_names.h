@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of CTF's metadata and files, made of any string. */
+#ifndef BRAID_EXPORT_CTF_NAMES_H
+#define BRAID_EXPORT_CTF_NAMES_H
+
+#include "host_agent/format/layout.h"
+
+#define BRAID_CTF_NAME_BYTES	64u	/* of a file or folder */
+#define BRAID_CTF_MEMBER_BYTES	128u	/* of a field */
+#define BRAID_CTF_MOST_MEMBERS	(2 * BRAID_MAX_FIELDS + 4)	/* a sequence is two */
+#define BRAID_CTF_NAME_SLOTS	2048u	/* a power of 2, above that */
+
+/* The names of an event's members, each of which is unique. */
+struct braid_ctf_names {
+	u32 nr;
+	char names[BRAID_CTF_MOST_MEMBERS][BRAID_CTF_MEMBER_BYTES];
+	u32 next[BRAID_CTF_MOST_MEMBERS];	/* number for the next duplicate of each */
+	u16 slots[BRAID_CTF_NAME_SLOTS];	/* by hash: 1 + index of a name; 0: none */
+};
+
+/** braid_ctf_names_begin - none is taken, except those that TSDL reserves */
+void braid_ctf_names_begin(struct braid_ctf_names *n);
+
+/**
+ * braid_ctf_names_field - name a field's member
+ * @n: of its event
+ * @field: of a layout; in scheduler events "pid" becomes "tid", as in LTTng
+ *
+ * Return: an identifier, without the leading '_' that the metadata adds.
+ */
+const char *braid_ctf_names_field(struct braid_ctf_names *n, const struct braid_field *field);
+
+/** braid_ctf_names_length - name the member that has the length of the sequence @name */
+const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name);
+
+/** braid_ctf_plain - a string of the metadata that needs no escapes: '?' replaces other characters */
+void braid_ctf_plain(char *to, size_t room, const char *from);
+
+/** braid_ctf_clock_name - an identifier for a clock */
+void braid_ctf_clock_name(char *to, size_t room, const char *from);
+
+/** braid_ctf_file_name - a name for a file, the same for every file system and shell */
+void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from);
+
+#endif /* BRAID_EXPORT_CTF_NAMES_H */
