@@ -101,20 +101,17 @@ static const int everybody_may[] = {
 	SCMP_SYS(writev),
 };
 
-/*
- * libbabeltrace2's CTF writer creates folders (arm64 has mkdirat() alone), and extends files before
- * it maps them. A recorder frees the consumed part of its live view by fallocate(), too.
- */
+/* Folders are those of CTF (arm64 has mkdirat() alone). */
 static const int makers_may[] = {
-	SCMP_SYS(fallocate), SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(mkdirat),
+	SCMP_SYS(fsync), SCMP_SYS(ftruncate), SCMP_SYS(mkdir), SCMP_SYS(mkdirat),
 	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(rename), SCMP_SYS(renameat), SCMP_SYS(renameat2),
 	SCMP_SYS(unlink), SCMP_SYS(unlinkat),
 };
 
-/* Only existing sockets: no new connect() or listen(). */
+/* Only existing sockets: no new connect() or listen(). fallocate() frees what the live view showed. */
 static const int recorder_may[] = {
 	SCMP_SYS(accept4), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait),
-	SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(flock), SCMP_SYS(fstatfs),
+	SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fstatfs),
 	SCMP_SYS(getsockopt), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
 	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),

@@ -203,7 +203,7 @@ static int try_make(void)
 	return result(open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600)) ? -errno : result(unlink(path));
 }
 
-/* As libbabeltrace2's CTF writer does. */
+/* As the export to CTF does. */
 static int try_folder(void)
 {
 	char path[80];
@@ -214,13 +214,18 @@ static int try_folder(void)
 	return result(unlinkat(AT_FDCWD, path, AT_REMOVEDIR));
 }
 
+static int try_sync(void)
+{
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) ? -errno : 0;
+}
+
 static int try_room(void)
 {
 	int fd = open(file, O_RDWR | O_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	return fsync(fd) ? -errno : -posix_fallocate(fd, 0, 100);
+	return fd < 0 ? -errno : -posix_fallocate(fd, 0, 100);
 }
 
 static void *nothing(void *arg)
@@ -283,7 +288,8 @@ static void each_may_do_its_work(void)
 		{ try_write, { -EPERM, 0, -EPERM, 0, -EPERM } },
 		{ try_make, { -EPERM, 0, -EPERM, 0, -EPERM } },
 		{ try_folder, { -EPERM, 0, -EPERM, 0, -EPERM } },
-		{ try_room, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_sync, { -EPERM, 0, -EPERM, 0, -EPERM } },
+		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 		{ try_thread, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
