@@ -3,8 +3,8 @@
  * The capture reader and all that follows it, up to the complete text of a report. A chunk whose
  * checksum is 0 gets the correct one first, so that mutations get past the checksum.
  */
-#include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include "host_agent/capture/checksum.h"
 #include "host_agent/export/analysis.h"
 #include "host_agent/export/export.h"
+#include "host_agent/export/form_ctf.h"
 #include "host_agent/export/trace_dat.h"
 #include "host_agent/store/source.h"
 #include "tests/fuzz/fuzz.h"
@@ -70,16 +71,16 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigne
 
 static char folder[] = "/dev/shm/fuzz-XXXXXX";
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	return at->level ? remove(path) : 0;
+}
+
 static void empty_folder(void)
 {
-	DIR *dir = opendir(folder);
-	struct dirent *entry;
-
-	MUST(dir != NULL);
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			MUST(!unlinkat(dirfd(dir), entry->d_name, 0));
-	closedir(dir);
+	MUST(!nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS));
 }
 
 static void remove_folder(void)
@@ -87,7 +88,7 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
-/* Exports trace.dat files, with the same events and losses, CPU by CPU. */
+/* Exports trace.dat files and CTF, with the same events and losses, CPU by CPU. */
 static void export_files(struct braid_source *source, u64 events, u64 lost)
 {
 	struct braid_export_options options = { .states = true };
@@ -104,6 +105,11 @@ static void export_files(struct braid_source *source, u64 events, u64 lost)
 	snprintf(out, sizeof(out), "%s/out.dat", folder);
 	braid_source_rewind(source);
 	MUST(!braid_export_trace_dat(out, source, &options, &totals));
+	MUST_EQ(totals.events, events);
+	MUST_EQ(totals.lost, lost);
+	snprintf(out, sizeof(out), "%s/ctf", folder);
+	braid_source_rewind(source);
+	MUST(!braid_export_ctf(out, source, &options, &totals));
 	MUST_EQ(totals.events, events);
 	MUST_EQ(totals.lost, lost);
 	empty_folder();
