@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Answers the host's pings with the counter, samples the host's clock, publishes wall time. */
+/*
+ * Answers the host's pings with the counter, samples the host's clock, publishes wall time and what
+ * vmclock says.
+ */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/cpumask.h>
@@ -14,6 +17,7 @@
 
 #include "guest_driver/clock/exchange.h"
 #include "guest_driver/clock/pair.h"
+#include "guest_driver/clock/vmclock.h"
 #include "guest_driver/core/counter.h"
 
 /* A burst ends after this time without a ping, and after this total time. */
@@ -21,6 +25,7 @@
 #define BURST_QUIET_NS		(4 * NSEC_PER_MSEC)
 #define BURST_WHOLE_NS		(30 * NSEC_PER_MSEC)	/* of which the vCPU has some */
 #define WALL_PERIOD_NS		NSEC_PER_SEC
+#define MARKER_TRIES		3
 
 static bool clock_isolated;
 module_param(clock_isolated, bool, 0644);
@@ -110,20 +115,57 @@ static void braid_exchange_serve(struct braid_clock_cells *cells, u64 burst)
 		braid_exchange_move_back(&before);
 }
 
-static void braid_exchange_check_burst(struct braid_clock_cells *cells)
+/*
+ * Reads the counter, and the disruption marker that the page had before and after. Return:
+ * look_flags; a page that is always being changed gives no marker, and delays nothing.
+ */
+static u32 braid_exchange_read_marked(u64 *counter, u32 *vcpu, u64 *marker)
+{
+	bool stable;
+	int tries;
+	u32 seq;
+
+	for (tries = 0; tries < MARKER_TRIES && braid_vmclock_is_there(); tries++) {
+		stable = braid_vmclock_begin(&seq, marker);
+		*counter = braid_exchange_read_counter(vcpu);
+		if (stable && braid_vmclock_held(seq))
+			return BRAID_LOOK_MARKER;
+	}
+	*marker = 0;
+	*counter = braid_exchange_read_counter(vcpu);
+	return 0;
+}
+
+/* What this driver knows of the disruption marker. */
+static struct {
+	bool seen;
+	u64 last;
+	u32 changes;
+} marked;
+
+/* Return: whether the marker differs from that of the look before. */
+static bool braid_exchange_look(struct braid_clock_cells *cells)
 {
 	static u32 seq;
-	u64 host_ns = braid_load_acquire(&cells->host_ns), counter;	/* (K5) */
-	u32 vcpu;
+	u64 host_ns = braid_load_acquire(&cells->host_ns), counter, marker;	/* (K5) */
+	u32 vcpu, flags = braid_exchange_read_marked(&counter, &vcpu, &marker);
+	bool changed = flags && marked.seen && marker != marked.last;
 
-	counter = braid_exchange_read_counter(&vcpu);
 	braid_store(&cells->look_seq, seq + 1);
 	braid_fence();					/* (K6) */
 	braid_store(&cells->look_vcpu, vcpu);
 	braid_store(&cells->look_host_ns, host_ns);
 	braid_store(&cells->look_counter, counter);
+	braid_store(&cells->look_marker, marker);
+	braid_store(&cells->look_flags, flags);
 	seq += 2;
 	braid_store_release(&cells->look_seq, seq);	/* (K6) */
+	if (flags) {
+		marked.seen = true;
+		marked.last = marker;
+		marked.changes += changed;
+	}
+	return changed;
 }
 
 static u32 braid_exchange_wall_flags(void)
@@ -159,17 +201,46 @@ static void braid_exchange_publish_wall(struct braid_guest_region *region)
 	braid_store_release(&cells->wall_seq, seq);	/* (K3) */
 }
 
+/* Leaves the last values where the page can't be read now. */
+static void braid_exchange_publish_vmclock(struct braid_guest_region *region)
+{
+	static u32 seq;
+	struct braid_clock_cells *cells = region->clock;
+	struct braid_vmclock now;
+
+	if (!braid_vmclock_take(&now))
+		return;
+	braid_store(&cells->vm_seq, seq + 1);
+	braid_fence();					/* (K8) */
+	braid_store(&cells->vm_flags, now.flags);
+	braid_store(&cells->vm_marker, now.marker);
+	braid_store(&cells->vm_counter, now.counter);
+	braid_store(&cells->vm_time_ns, now.time_ns);
+	braid_store(&cells->vm_bound_ns, now.bound_ns);
+	braid_store(&cells->vm_generation, now.generation);
+	braid_store(&cells->vm_changes, marked.changes);
+	braid_store(&cells->vm_time_type, now.time_type);
+	braid_store(&cells->vm_status, now.status);
+	seq += 2;
+	braid_store_release(&cells->vm_seq, seq);	/* (K8) */
+}
+
 static u64 next_wall_ns;
 
 void braid_exchange_start(struct braid_guest_region *region)
 {
 	braid_pair_start();
+	braid_vmclock_start();
+	marked.seen = false;
+	marked.changes = 0;
 	braid_exchange_publish_wall(region);
+	braid_exchange_publish_vmclock(region);
 	next_wall_ns = ktime_get_mono_fast_ns() + WALL_PERIOD_NS;
 }
 
 void braid_exchange_stop(void)
 {
+	braid_vmclock_stop();
 	braid_pair_stop();
 }
 
@@ -178,12 +249,13 @@ void braid_exchange_poll(struct braid_guest_region *region)
 	struct braid_clock_cells *cells = region->clock;
 	u64 burst = braid_load_acquire(&cells->burst);		/* (K7) */
 	u64 now = ktime_get_mono_fast_ns();
+	bool disrupted = braid_exchange_look(cells);
 
-	braid_exchange_check_burst(cells);
 	if (burst != READ_ONCE(cells->ready))
 		braid_exchange_serve(cells, burst);
-	if (now >= next_wall_ns) {
+	if (now >= next_wall_ns || disrupted) {
 		braid_exchange_publish_wall(region);
+		braid_exchange_publish_vmclock(region);
 		next_wall_ns = now + WALL_PERIOD_NS;
 	}
 }

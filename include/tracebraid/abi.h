@@ -55,9 +55,9 @@
  * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
  * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
- * region.
+ * region. 5: look_marker, look_flags and vm_* in the clock cells.
  */
-#define BRAID_VERSION_MINOR	4
+#define BRAID_VERSION_MINOR	5
 
 #define BRAID_PAGE_BYTES	4096u
 #define BRAID_MAX_PAGE_BYTES	65536u	/* of a guest's page */
@@ -227,6 +227,21 @@ enum braid_pair_source {
 #define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable;
 						   never cleared */
 
+/* braid_clock_cells.look_flags: look_marker was the same before and after look_counter was read */
+#define BRAID_LOOK_MARKER	(1u << 0)
+/* braid_clock_cells.vm_flags: what the guest's vmclock page provides */
+#define BRAID_VM_TIME		(1u << 0)	/* vm_time_ns, of vm_time_type */
+#define BRAID_VM_BOUND		(1u << 1)	/* vm_bound_ns */
+#define BRAID_VM_GENERATION	(1u << 2)	/* vm_generation */
+/* As in the kernel's vmclock-abi.h, from 0; UTC and TAI are since 1970 */
+enum braid_vm_time_type {
+	BRAID_VM_UTC, BRAID_VM_TAI, BRAID_VM_MONOTONIC, BRAID_VM_TIME_TYPES
+};
+enum braid_vm_status {
+	BRAID_VM_UNKNOWN, BRAID_VM_INITIALIZING, BRAID_VM_SYNCHRONIZED, BRAID_VM_FREERUNNING,
+	BRAID_VM_UNRELIABLE, BRAID_VM_STATUSES
+};
+
 /*
  * Ping-pong. The host sets burst to a new number and waits until ready equals it; the guest then
  * spins for a short time. For each ping the host reads its clock (h1), then stores ping; the guest
@@ -270,7 +285,20 @@ struct braid_clock_cells {
 	u32 look_vcpu;			/* where look_counter was read */
 	u64 look_host_ns;		/* host_ns as loaded; 0: the host stored none */
 	u64 look_counter;		/* read after that load */
-	u8 reserved4[BRAID_CACHELINE_BYTES - 24];
+	u64 look_marker;		/* vmclock's disruption marker at look_counter */
+	u32 look_flags;			/* BRAID_LOOK_* */
+	u8 reserved4[BRAID_CACHELINE_BYTES - 36];
+	/* G, at 256: vmclock, renewed with the wall pair; even vm_seq = stable, 0 = none */
+	u32 vm_seq;
+	u32 vm_flags;			/* BRAID_VM_* */
+	u64 vm_marker;			/* the disruption marker */
+	u64 vm_counter;			/* read while the page had these values */
+	u64 vm_time_ns;			/* the page's time at vm_counter */
+	u64 vm_bound_ns;		/* the maximum error that the page states for vm_time_ns */
+	u64 vm_generation;		/* changes where the guest was loaded from a snapshot */
+	u32 vm_changes;			/* of the marker, that this driver has seen */
+	u8 vm_time_type, vm_status;	/* enum braid_vm_time_type, enum braid_vm_status */
+	u8 reserved6[BRAID_CACHELINE_BYTES - 54];
 };
 
 /* The section of a guest of minor 0 ends here; zeros follow in its page. */
@@ -550,7 +578,8 @@ static_assert(offsetof(struct braid_clock_cells, ready) == 64, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, wall_seq) == 128, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, wall_counter) == 136, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, look_seq) == 192, "clock cells");
-static_assert(sizeof(struct braid_clock_cells) == 4 * BRAID_CACHELINE_BYTES, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, vm_seq) == 256, "clock cells");
+static_assert(sizeof(struct braid_clock_cells) == 5 * BRAID_CACHELINE_BYTES, "clock cells");
 static_assert(sizeof(struct braid_comm) == 32, "comm");
 static_assert(sizeof(struct braid_comm_table) == 64, "comm table");
 static_assert(sizeof(struct braid_symbol) == 64, "symbol");

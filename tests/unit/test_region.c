@@ -61,13 +61,15 @@ static void needed_is_exact(void)
 	CHECK_EQ(lay_out(needed - 1, 256), -ENOSPC);
 }
 
-/* Minor version 0 had three lines of clock cells. */
-static void cells_of_minor_0(void)
+/* Minor version 0 had three lines of clock cells, 1 to 4 had four. */
+static void cells_of_earlier_minors(void)
 {
 	struct braid_section *clock = &sb.sections[BRAID_SECTION_CLOCK];
 
 	CHECK_EQ(lay_out(16 << 20, 0), 0);
-	CHECK_EQ(clock->bytes, 4 * BRAID_CACHELINE_BYTES);
+	CHECK_EQ(clock->bytes, 5 * BRAID_CACHELINE_BYTES);
+	clock->bytes = 4 * BRAID_CACHELINE_BYTES;
+	CHECK(!braid_region_check(&sb, 16 << 20));
 	clock->bytes = 3 * BRAID_CACHELINE_BYTES;
 	CHECK(!braid_region_check(&sb, 16 << 20));
 	clock->bytes--;
@@ -388,7 +390,7 @@ int main(void)
 {
 	RUN(fits);
 	RUN(needed_is_exact);
-	RUN(cells_of_minor_0);
+	RUN(cells_of_earlier_minors);
 	RUN(rings_of_minor_2);
 	RUN(checks_minor_2);
 	RUN(bad_shapes);
