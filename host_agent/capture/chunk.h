@@ -20,9 +20,10 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	3	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	4	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
-					   VCPU_THREADS; flags of a CLOCK_PAIR */
+					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
+					   BRAID_MARK_DISRUPTED */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -50,6 +51,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_untimed[]; later ones replace; minor 2 */
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
+	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: what a guest's vmclock page said */
 };
 
 struct braid_chunk {
@@ -176,6 +178,9 @@ struct braid_clock_offset {
 enum braid_clock_mark_kind {
 	BRAID_MARK_PAUSED = 1,		/* no vCPU ran from ... */
 	BRAID_MARK_RESUMED = 2,		/* ... to */
+	BRAID_MARK_DISRUPTED = 3,	/* vmclock's marker changed. from_ns is h1 of the last sample with
+					   the former marker, to_ns h2 of the first with the new one;
+					   minor 4 */
 };
 
 struct braid_clock_mark {
@@ -191,6 +196,21 @@ struct braid_clock_pair {
 	u64 realtime_ns;
 	u32 source;			/* enum braid_pair_source */
 	u32 flags;			/* BRAID_WALL_*; minor 3 */
+};
+
+/* As in the clock cells. */
+struct braid_clock_vm {
+	u64 host_ns;			/* when it was read */
+	u64 marker;
+	u64 counter;
+	u64 time_ns;
+	u64 bound_ns;
+	u64 generation;
+	u32 flags;			/* BRAID_VM_* */
+	u32 changes;
+	u8 time_type;			/* enum braid_vm_time_type */
+	u8 status;			/* enum braid_vm_status */
+	u8 reserved0[6];
 };
 
 enum braid_host_clock_kind {
@@ -291,6 +311,7 @@ static_assert(sizeof(struct braid_clock_sample) == 24, "sample");
 static_assert(sizeof(struct braid_clock_offset) == 40, "offset");
 static_assert(sizeof(struct braid_clock_mark) == 24, "mark");
 static_assert(sizeof(struct braid_clock_pair) == 24, "pair");
+static_assert(sizeof(struct braid_clock_vm) == 64, "vmclock");
 static_assert(sizeof(struct braid_chunk_host_clock) == 32, "host clock");
 static_assert(sizeof(struct braid_vcpu_thread) == 16, "vCPU thread");
 static_assert(sizeof(struct braid_chunk_window) == 16, "window");

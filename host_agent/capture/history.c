@@ -100,6 +100,7 @@ static enum history_class class_of(u16 type)
 		return HISTORY_SAMPLES;
 	case BRAID_CHUNK_CLOCK_OFFSET:
 	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_CLOCK_VM:
 	case BRAID_CHUNK_VCPU_THREADS:
 	case BRAID_CHUNK_COMMS:
 	case BRAID_CHUNK_NOTE:

@@ -10,6 +10,8 @@
 #include "host_agent/util/confine.h"
 #include "host_agent/util/version.h"
 
+struct braid_text;
+
 int braid_cmd_analyze(int argc, char **argv);
 int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);
@@ -52,6 +54,12 @@ int braid_stat_region(const char *path, bool json, const char *buffer);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_clock_print(const struct braid_source *source, bool json);
+
+/** braid_clock_text_vmclock - a line of what a guest's vmclock page said */
+void braid_clock_text_vmclock(struct braid_text *t, const struct braid_stream *s);
+
+/** braid_clock_json_vmclock - likewise a member, after a comma; null without such a page */
+void braid_clock_json_vmclock(struct braid_text *t, const struct braid_stream *s);
 
 /** braid_verify_region - `verify` of a region; else as braid_stat_region() */
 int braid_verify_region(const char *path);

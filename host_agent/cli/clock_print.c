@@ -76,6 +76,7 @@ static const char *cause_name(enum braid_epoch_cause cause)
 		[BRAID_EPOCH_RATE] = "the counter's rate changed or is uneven",
 		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
 		[BRAID_EPOCH_PAUSED] = "the guest was paused",
+		[BRAID_EPOCH_DISRUPTED] = "the hypervisor disrupted the counter",
 	};
 
 	return names[cause];
@@ -139,6 +140,9 @@ static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
 				braid_text_puts(t, ", by ");
 				put_ns(t, e->step_ns < 0 ? -(u64)e->step_ns : (u64)e->step_ns);
 			}
+			if (e->disrupted)
+				braid_text_puts(t, e->cause == BRAID_EPOCH_DISRUPTED ? " (vmclock)" :
+						"; the hypervisor disrupted it (vmclock)");
 			braid_text_putc(t, '\n');
 		}
 		if (k < track->nr_epochs)
@@ -224,6 +228,8 @@ static void text_stream(struct braid_text *t, const struct clocks *c)
 	if (s->tsc_unstable)
 		text_unstable(t, &s->clock);
 	text_epochs(t, &s->clock);
+	if (s->has_vmclock)
+		braid_clock_text_vmclock(t, s);
 	text_kvm(t, c);
 	text_exchange(t, c);
 	if (s->clock.kind == BRAID_CLOCK_PAIRS || s->clock.kind == BRAID_CLOCK_NOMINAL)
@@ -284,7 +290,8 @@ static void json_epoch_begin(struct braid_text *t, const struct braid_clock_epoc
 {
 	json_moment(t, "from_ns", e->from_ns);
 	json_moment(t, "begun_ns", e->begun_ns);
-	braid_text_printf(t, ",\"step_ns\":%lld", (long long)e->step_ns);
+	braid_text_printf(t, ",\"step_ns\":%lld,\"disrupted\":%s", (long long)e->step_ns,
+			  e->disrupted ? "true" : "false");
 }
 
 static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
@@ -342,6 +349,7 @@ static void json_stream(struct braid_text *t, const struct clocks *c)
 	json_string(t, "reason", s->clock.reason);
 	json_quality(t, &c->chosen_q);
 	braid_text_printf(t, ",\"tsc_unstable\":%s", s->tsc_unstable ? "true" : "false");
+	braid_clock_json_vmclock(t, s);
 	json_epochs(t, &s->clock);
 	braid_json_vcpus(t, s);
 	if (c->has_kvm) {

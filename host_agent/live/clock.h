@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The clock data of a recorded guest: round-trip samples, wall-clock pairs, KVM's offsets, pauses.
+ * The clock data of a recorded guest: round-trip samples, wall-clock pairs, vmclock, KVM's offsets,
+ * pauses.
  *
  * - Each sample goes to the capture as it is; models are fitted when the capture is read.
  * - The exchange and KVM are opened for a stream that is LIVE, and released before the mapping is
@@ -15,6 +16,17 @@
 
 #include "host_agent/live/stream.h"
 
+/* What vmclock says of the guest. */
+struct braid_live_vmclock {
+	bool marked;			/* a look had a marker: */
+	u64 marker;
+	struct braid_round_trip look;	/* the last one that had */
+	u32 seq;
+	bool taken;
+	struct braid_clock_vm last;	/* as put */
+	u64 due_ns;
+};
+
 /* State of the guest's clock data. Zeroed: no stream. */
 struct braid_live_clock {
 	struct braid_exchange_peer *peer;
@@ -22,6 +34,7 @@ struct braid_live_clock {
 	struct braid_round_trip look;	/* the guest's last */
 	bool looked;
 	u32 look_seq;
+	struct braid_live_vmclock vmclock;
 	u32 wall_seq;
 	u32 wall_flags;
 	u64 put_ns;			/* h2 of the last poll sample written */
@@ -45,7 +58,10 @@ int braid_live_clock_begin(struct braid_live_clock *clock, struct braid_live_str
 /* Under the guard: exchanges a poll sample with the guest. Returns 0 or the capture's error. */
 int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stream *s);
 
-/* Under the guard: takes the guest's wall time. @now: also when it was taken a moment ago. */
+/*
+ * Under the guard: takes the guest's wall time, and what vmclock says. @now: also when they were
+ * taken a moment ago.
+ */
 int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stream *s, bool now);
 
 /*
@@ -72,6 +88,17 @@ bool braid_live_clock_idle(const struct braid_live_clock *clock,
 
 /* The last of all that; the stream is still there. Returns 0 or the capture's error. */
 int braid_live_clock_finish(struct braid_live_clock *clock, struct braid_live_stream *s);
+
+/*
+ * region_vmclock.c: a look that had a marker. Fills @last with the look before that had one. Returns
+ * 1 when the marker has changed in between, which is put and noted, 0, or the capture's error.
+ */
+int braid_live_vmclock_look(struct braid_live_vmclock *vm, struct braid_live_stream *s,
+			    const struct braid_round_trip *look, u64 marker,
+			    struct braid_round_trip *last);
+
+/* region_vmclock.c: under the guard: puts what the page says, if that is new. @now: in any case. */
+int braid_live_vmclock_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s, bool now);
 
 /* Releases exchange and KVM. */
 void braid_live_clock_end(struct braid_live_clock *clock, struct braid_live_stream *s);

@@ -76,7 +76,7 @@ static bool stepped(const struct braid_live_stream *s, const struct braid_round_
 
 /* Under the guard. The guest's last poll as a sample; false: none new. */
 static bool load_look(struct braid_live_clock *clock, const struct braid_clock_cells *cells,
-		      struct braid_round_trip *c)
+		      struct braid_round_trip *c, u32 *flags, u64 *marker)
 {
 	u32 seq = braid_load_acquire(&cells->look_seq);			/* (K6) */
 
@@ -85,13 +85,35 @@ static bool load_look(struct braid_live_clock *clock, const struct braid_clock_c
 	c->vcpu = braid_load(&cells->look_vcpu);
 	c->s.h1_ns = braid_load(&cells->look_host_ns);
 	c->s.counter = braid_load(&cells->look_counter);
+	*marker = braid_load(&cells->look_marker);
+	*flags = braid_load(&cells->look_flags);
 	braid_fence();							/* (K6) */
 	if (braid_load(&cells->look_seq) != seq)
 		return false;
 	c->s.h2_ns = braid_host_clock_ns();
 	clock->look_seq = seq;
+	/* Memory that was restored from a snapshot holds an old poll, and perhaps an old host_ns. */
+	if (clock->looked && c->s.h1_ns < clock->look.s.h1_ns)
+		return false;
 	/* A poll of a value stored by a former agent, or of none, is not a sample. */
 	return c->vcpu && c->s.h1_ns >= clock->begin_ns && c->s.h1_ns <= c->s.h2_ns;
+}
+
+/*
+ * Whether vmclock's marker has changed since a former look. That look and this one show on which
+ * sides of the disruption they are, so both are put. Returns 1, 0, or the capture's error.
+ */
+static int take_marker(struct braid_live_clock *clock, struct braid_live_stream *s,
+		       const struct braid_round_trip *c, u64 marker)
+{
+	struct braid_round_trip former;
+	int err = braid_live_vmclock_look(&clock->vmclock, s, c, marker, &former);
+
+	if (err != 1)
+		return err;
+	clock->offset_due_ns = 0;
+	err = clock->put_ns != former.s.h2_ns ? put_round_trips(s, &former, 1) : 0;
+	return err ? err : 1;
 }
 
 int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stream *s)
@@ -99,14 +121,20 @@ int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stre
 	struct braid_clock_cells *cells =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
 	struct braid_round_trip c, *last = &clock->look;
-	bool moved = load_look(clock, cells, &c), step;
-	int err = 0;
+	u64 marker = 0;
+	u32 flags = 0;
+	bool moved = load_look(clock, cells, &c, &flags, &marker), step;
+	int disrupted = 0, err = 0;
 
 	braid_store_release(&cells->host_ns, braid_host_clock_ns());	/* (K5) */
 	if (!moved)
 		return 0;
-	step = clock->looked && stepped(s, last, &c);
-	if (step && clock->put_ns != last->s.h2_ns)
+	if (flags & BRAID_LOOK_MARKER)
+		disrupted = take_marker(clock, s, &c, marker);
+	if (disrupted < 0)
+		return disrupted;
+	step = disrupted || (clock->looked && stepped(s, last, &c));
+	if (step && !disrupted && clock->put_ns != last->s.h2_ns)
 		err = put_round_trips(s, last, 1);
 	if (!err && (step || c.s.h2_ns - clock->put_ns >= LOOK_PUT_NS)) {
 		err = put_round_trips(s, &c, 1);
@@ -138,11 +166,11 @@ int braid_live_clock_pair(struct braid_live_clock *clock, struct braid_live_stre
 	struct braid_clock_pair pair = { 0 };
 	u64 now_ns = braid_host_clock_ns();
 	bool first = !clock->wall_seq;
+	int err = braid_live_vmclock_poll(&clock->vmclock, s, now);
 	u32 seq;
-	int err;
 
-	if (!now && now_ns < clock->pair_due_ns)
-		return 0;
+	if (err || (!now && now_ns < clock->pair_due_ns))
+		return err;
 	seq = braid_load_acquire(&cells->wall_seq);			/* (K3) */
 	if (!seq || seq & 1 || seq == clock->wall_seq)
 		return 0;

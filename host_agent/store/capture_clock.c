@@ -84,6 +84,37 @@ static int take_threads(struct braid_capture_stream *s, const u8 *data, u32 byte
 	return err;
 }
 
+/* Disruptions are kept apart: a pause is two marks in a row. */
+static int take_marks(struct braid_capture_stream *s, const u8 *data, u32 bytes)
+{
+	struct braid_clock_mark mark;
+	int err = 0;
+	u32 at;
+
+	for (at = 0; at + sizeof(mark) <= bytes && !err; at += sizeof(mark)) {
+		memcpy(&mark, data + at, sizeof(mark));
+		if (mark.kind == BRAID_MARK_DISRUPTED && s->nr_breaks < BRAID_MAX_MARKS)
+			err = braid_array_push(s->breaks, s->nr_breaks, s->breaks_capacity, mark);
+		else if (mark.kind != BRAID_MARK_DISRUPTED && s->nr_marks < BRAID_MAX_MARKS)
+			err = braid_array_push(s->marks, s->nr_marks, s->marks_capacity, mark);
+	}
+	return err;
+}
+
+/* The last one counts. */
+static void take_vmclock(struct braid_stream *s, const u8 *data, u32 bytes)
+{
+	struct braid_clock_vm one;
+	u32 at;
+
+	for (at = 0; at + sizeof(one) <= bytes; at += sizeof(one)) {
+		memcpy(&one, data + at, sizeof(one));
+		if (!s->has_vmclock || one.host_ns >= s->vmclock.host_ns)
+			s->vmclock = one;
+		s->has_vmclock = true;
+	}
+}
+
 int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_clock_vcpu head = { 0 };
@@ -105,8 +136,10 @@ int braid_capture_take_clock(struct braid_capture_stream *s, const struct braid_
 		return take_table(s->offsets, s->nr_offsets, s->offsets_capacity, BRAID_MAX_TABLE,
 				  v->payload, v->bytes);
 	case BRAID_CHUNK_CLOCK_MARK:
-		return take_table(s->marks, s->nr_marks, s->marks_capacity, BRAID_MAX_MARKS,
-				  v->payload, v->bytes);
+		return take_marks(s, v->payload, v->bytes);
+	case BRAID_CHUNK_CLOCK_VM:
+		take_vmclock(&s->stream, v->payload, v->bytes);
+		return 0;
 	case BRAID_CHUNK_CLOCK_PAIR:
 		return take_table(s->pairs, s->nr_pairs, s->pairs_capacity, BRAID_MAX_TABLE,
 				  v->payload, v->bytes);
@@ -426,8 +459,9 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		return 0;
 	}
 	braid_vcpu_sort(s->stream.threads, &s->stream.nr_threads, s->stream.nr_cpus);
-	if (s->nr_round_trips)
-		qsort(s->round_trips, s->nr_round_trips, sizeof(*s->round_trips), by_h1);
+	s->nr_breaks = braid_breaks_merge(s->breaks, s->nr_breaks);
+	s->nr_round_trips = braid_breaks_part(s->round_trips, s->nr_round_trips, s->breaks,
+					      s->nr_breaks);
 	if (s->nr_marks)
 		qsort(s->marks, s->nr_marks, sizeof(*s->marks), by_mark_time);
 	if (s->nr_offsets)
@@ -442,6 +476,8 @@ int braid_capture_fit_clock(struct braid_capture_stream *s)
 		.nr_round_trips = s->nr_round_trips,
 		.marks = s->marks,
 		.nr_marks = s->nr_marks,
+		.breaks = s->breaks,
+		.nr_breaks = s->nr_breaks,
 		.offsets = s->offsets,
 		.nr_offsets = s->nr_offsets,
 		.host = counter->nr_tracks ? counter : NULL,
@@ -460,7 +496,8 @@ static int fit_again(struct braid_capture_stream *s, enum braid_clock_kind kind)
 	struct braid_clock clock;
 	int err;
 
-	qsort(s->round_trips, s->nr_round_trips, sizeof(*s->round_trips), by_h1);
+	s->nr_round_trips = braid_breaks_part(s->round_trips, s->nr_round_trips, s->breaks,
+					      s->nr_breaks);
 	in->round_trips = s->round_trips;
 	in->nr_round_trips = s->nr_round_trips;
 	err = braid_clock_fit(&clock, in);
@@ -514,5 +551,6 @@ void braid_capture_free_clock(struct braid_capture_stream *s)
 	free(s->exchanged);
 	free(s->offsets);
 	free(s->marks);
+	free(s->breaks);
 	free(s->pairs);
 }

@@ -115,6 +115,11 @@ static void forget_round_trips(struct braid_capture_stream *s)
 	s->nr_marks -= k;
 	if (s->nr_marks)
 		memmove(s->marks, s->marks + k, s->nr_marks * sizeof(*s->marks));
+	for (k = 0; k < s->nr_breaks && s->breaks[k].to_ns <= s->round_trips[0].s.h1_ns; k++)
+		;
+	s->nr_breaks -= k;
+	if (s->nr_breaks)
+		memmove(s->breaks, s->breaks + k, s->nr_breaks * sizeof(*s->breaks));
 }
 
 /*

@@ -73,7 +73,8 @@ static void put_duration(struct braid_text *t, u64 ns)
 
 static bool is_alike(const struct braid_clock_epoch *a, const struct braid_clock_epoch *b)
 {
-	return a->cause == b->cause && a->from_ns <= b->begun_ns && b->from_ns <= a->begun_ns;
+	return a->cause == b->cause && a->disrupted == b->disrupted &&
+	       a->from_ns <= b->begun_ns && b->from_ns <= a->begun_ns;
 }
 
 /* @vcpus: how many have this track. */
@@ -99,6 +100,11 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 {
 	u64 step = e->step_ns < 0 ? -(u64)e->step_ns : (u64)e->step_ns;
 
+	if (e->disrupted) {
+		braid_text_printf(t, "the hypervisor disrupted %s (vmclock)", what);
+		if (e->cause != BRAID_EPOCH_DISRUPTED)
+			braid_text_puts(t, ": ");
+	}
 	switch (e->cause) {
 	case BRAID_EPOCH_STOOD_STILL:
 		braid_text_printf(t, "%s stood still for ", what);
@@ -110,6 +116,8 @@ static void put_cause(struct braid_text *t, const struct braid_clock_epoch *e, c
 		return;
 	case BRAID_EPOCH_WENT_BACK:
 		braid_text_printf(t, "%s went back", what);
+		return;
+	case BRAID_EPOCH_DISRUPTED:
 		return;
 	case BRAID_EPOCH_OFFSET:
 		braid_text_puts(t, "KVM set another offset");

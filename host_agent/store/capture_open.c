@@ -67,6 +67,7 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 	case BRAID_CHUNK_CLOCK_VCPU:
 	case BRAID_CHUNK_CLOCK_OFFSET:
 	case BRAID_CHUNK_CLOCK_MARK:
+	case BRAID_CHUNK_CLOCK_VM:
 	case BRAID_CHUNK_CLOCK_PAIR:
 	case BRAID_CHUNK_VCPUS:
 	case BRAID_CHUNK_VCPU_THREADS:

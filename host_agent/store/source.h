@@ -126,6 +126,8 @@ struct braid_stream {
 	u32 counter_type;
 	u64 counter_hz;
 	bool tsc_unstable;	/* the guest's kernel had marked it so by the end */
+	bool has_vmclock;
+	struct braid_clock_vm vmclock;	/* as it was last */
 	u64 found_ns;
 	u32 end_reason;		/* enum braid_end_reason; 0: the capture doesn't say */
 	bool unconfirmed;	/* the guest did not confirm which events it traced */

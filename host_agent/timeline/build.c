@@ -52,7 +52,7 @@ static void set_nominal(struct braid_clock *clock, u64 counter_hz, u64 counter,
 	clock->nominal.ref_counter = counter;
 }
 
-/* Steps that no pause explains: of all vCPUs together, or of each. */
+/* Steps that no pause and no disruption explains: of all vCPUs together, or of each. */
 static size_t count_steps(const struct braid_clock *clock)
 {
 	size_t steps = 0, k;
@@ -61,6 +61,7 @@ static size_t count_steps(const struct braid_clock *clock)
 	for (t = 0; t < clock->nr_tracks; t++)
 		for (k = 1; !clock->tracks[t].shared && k < clock->tracks[t].nr_epochs; k++)
 			steps += clock->tracks[t].epochs[k].cause != BRAID_EPOCH_PAUSED &&
+				 !clock->tracks[t].epochs[k].disrupted &&
 				 (clock->tracks[t].epochs[k].nr_lines ||
 				  clock->tracks[t].epochs[k].gains);
 	return steps;
@@ -72,11 +73,14 @@ static int by_vcpu(const void *a, const void *b)
 
 	if (x->vcpu != y->vcpu)
 		return x->vcpu < y->vcpu ? -1 : 1;
+	if (x->era != y->era)
+		return x->era < y->era ? -1 : 1;
 	return x->s.h1_ns < y->s.h1_ns ? -1 : x->s.h1_ns > y->s.h1_ns;
 }
 
 /*
- * A vCPU without samples: it may not exist, or behave like the others. It gets the epochs of all
+ * A vCPU without samples, or without any since a disruption: it may not exist, or behave like the
+ * others. It gets the epochs of all
  * vCPUs together, without a bound. @like: another such vCPU, fitted before, whose epochs it shares;
  * or NULL.
  * Return: 0 or -ENOMEM.
@@ -101,6 +105,18 @@ static int fit_unseen(struct braid_clock *clock, struct braid_clock_track *track
 	return err;
 }
 
+/* Whether a vCPU was visited in each era: no model spans two, and an era without samples has none. */
+static bool is_complete(const struct braid_clock_inputs *in, const struct braid_round_trip *samples,
+			size_t nr)
+{
+	u32 era = in->round_trips[0].era, last = in->round_trips[in->nr_round_trips - 1].era;
+	size_t k;
+
+	for (k = 0; k < nr && samples[k].era <= era + 1; k++)
+		era = samples[k].era;
+	return k == nr && nr && era == last && samples[0].era == in->round_trips[0].era;
+}
+
 /* A track for each vCPU. Return: 0, -ENODATA when the samples are of one vCPU, or -ENOMEM. */
 static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
@@ -121,8 +137,8 @@ static int fit_each(struct braid_clock *clock, const struct braid_clock_inputs *
 
 		for (end = at; end < in->nr_round_trips && sorted[end].vcpu == t + 1;)
 			end++;
-		if (end > at) {
-			seen++;
+		seen += end > at;
+		if (is_complete(in, &sorted[at], end - at)) {
 			err = braid_line_track(clock, track, in, &sorted[at], end - at);
 		} else {
 			err = fit_unseen(clock, track, unseen, in);

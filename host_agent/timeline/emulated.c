@@ -166,10 +166,13 @@ static int end_epoch(struct builder *b)
 	return 0;
 }
 
-static void begin_epoch(struct builder *b, size_t index)
+static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *disruption)
 {
 	b->stretch.before = b->stretch.first;
 	b->stretch.first = index;
+	b->stretch.disrupted = disruption;
+	if (disruption)
+		b->stretch.disruption = *disruption;
 	b->offset = offset_of(b, &b->stretch.samples[index].s);
 }
 
@@ -189,8 +192,11 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	struct builder b = {
 		.clock = clock, .track = track, .host = in->host, .stretch.samples = samples,
 	};
+	struct braid_clock_mark disruption;
 	struct braid_clock_gain gain;
 	int err = is_the_hosts(in) ? 0 : -ENODATA;
+	bool broken;
+	u32 era = 0;
 	size_t k;
 
 	b.most_gain = (s64)(in->counter_hz / (1000000000 / MOST_GAIN_NS));
@@ -201,12 +207,14 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 			clock->nr_refused++;
 			continue;
 		}
+		broken = b.nr_gains && braid_break_between(in, era, &samples[k], &disruption);
+		era = samples[k].era;
 		if (!b.nr_gains && !track->nr_epochs)
-			begin_epoch(&b, k);
-		if (!gain_of(&b, s, &gain) || !fits(&b, &gain)) {
+			begin_epoch(&b, k, NULL);
+		if (broken || !gain_of(&b, s, &gain) || !fits(&b, &gain)) {
 			/* Not a counter of this kind, if this occurs repeatedly. */
 			err = track->nr_epochs >= BRAID_MAX_EPOCHS / 4 ? -ENODATA : end_epoch(&b);
-			begin_epoch(&b, k);
+			begin_epoch(&b, k, broken ? &disruption : NULL);
 			gain_of(&b, s, &gain);
 		}
 		if (!err)

@@ -40,6 +40,8 @@ static bool of_either(const struct braid_clock *clock, const struct braid_stretc
 {
 	const struct braid_clock_sample *s = &stretch->samples[index].s;
 
+	if (stretch->disrupted)
+		return false;	/* each sample's era is known */
 	if (stretch->mark)	/* the model may well be the same one */
 		return index < stretch->first && s->h2_ns > stretch->mark[1].from_ns;
 	return braid_epoch_explains(clock, index < stretch->first ? e : before, s);
@@ -93,7 +95,13 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 		e->cause = BRAID_EPOCH_JUMPED;
 	else
 		e->cause = BRAID_EPOCH_RATE;
-	if (stretch->mark) {
+	if (stretch->disrupted) {
+		e->disrupted = true;
+		if (e->cause == BRAID_EPOCH_RATE)
+			e->cause = BRAID_EPOCH_DISRUPTED;
+		e->from_ns = (s64)stretch->disruption.from_ns;
+		e->begun_ns = (s64)stretch->disruption.to_ns;
+	} else if (stretch->mark) {
 		if (e->cause != BRAID_EPOCH_WENT_BACK)
 			e->cause = BRAID_EPOCH_PAUSED;
 		e->from_ns = (s64)stretch->mark[0].from_ns;

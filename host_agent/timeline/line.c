@@ -145,12 +145,16 @@ static void set_first(struct builder *b, size_t index)
 	b->first_nominal_ns = braid_clock_to_ns(&b->clock->nominal, b->first.counter);
 }
 
-static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark)
+static void begin_epoch(struct builder *b, size_t index, const struct braid_clock_mark *mark,
+			const struct braid_clock_mark *disruption)
 {
 	b->stretch.before = b->stretch.first;
 	b->stretch.first = index;
 	b->stretch.end = index + 1;
 	b->stretch.mark = mark;
+	b->stretch.disrupted = disruption;
+	if (disruption)
+		b->stretch.disruption = *disruption;
 	set_first(b, index);
 	b->nr_samples = 1;
 	begin_set(b, least_slack(b->clock));
@@ -353,9 +357,10 @@ static bool is_sure(const struct builder *b, size_t k, const struct braid_clock_
 
 	if (!braid_sample_sane(s))
 		return false;
-	if (k && (s64)s->h1_ns < e->begun_ns && braid_epoch_explains(b->clock, e - 1, s))
+	if (k && !e->disrupted && (s64)s->h1_ns < e->begun_ns &&
+	    braid_epoch_explains(b->clock, e - 1, s))
 		return false;
-	return k + 1 == b->track->nr_epochs || (s64)s->h2_ns <= e[1].from_ns ||
+	return k + 1 == b->track->nr_epochs || e[1].disrupted || (s64)s->h2_ns <= e[1].from_ns ||
 	       !braid_epoch_explains(b->clock, e + 1, s);
 }
 
@@ -399,13 +404,30 @@ static int end_epoch(struct builder *b)
 	return 0;
 }
 
+/* The pause before a sample, unless it is part of the disruption that the epoch began with. */
+static const struct braid_clock_mark *pause_before(const struct builder *b,
+						   const struct braid_clock_inputs *in, size_t *at,
+						   const struct braid_clock_sample *s)
+{
+	const struct braid_clock_mark *pause = braid_pause_before(in, at, s);
+	const struct braid_clock_mark *d = &b->stretch.disruption;
+
+	if (pause && b->stretch.disrupted && pause[0].from_ns <= d->to_ns &&
+	    pause[1].to_ns >= d->from_ns)
+		return NULL;
+	return pause;
+}
+
 int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		    const struct braid_clock_inputs *in, const struct braid_round_trip *samples,
 		    size_t nr)
 {
 	struct builder b = { .clock = clock, .track = track, .stretch.samples = samples };
 	const struct braid_clock_mark *pause;
+	struct braid_clock_mark disruption;
 	size_t k, mark = 0;
+	bool broken;
+	u32 era = 0;
 	int err;
 
 	for (k = 0; k < nr; k++) {
@@ -415,12 +437,14 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 			clock->nr_refused++;
 			continue;
 		}
-		pause = braid_pause_before(in, &mark, s);
+		pause = pause_before(&b, in, &mark, s);
+		broken = b.nr_samples && braid_break_between(in, era, &samples[k], &disruption);
+		era = samples[k].era;
 		if (!b.nr_samples) {
-			begin_epoch(&b, k, NULL);
+			begin_epoch(&b, k, NULL, NULL);
 			continue;
 		}
-		if (!pause && (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
+		if (!broken && !pause && (cut_by_sample(&b, s) || (!b.gave_up && loosen(&b, k)))) {
 			if ((s64)(s->counter - b.last_counter) > 0)
 				b.last_counter = s->counter;
 			b.stretch.end = k + 1;
@@ -435,7 +459,7 @@ int braid_line_track(struct braid_clock *clock, struct braid_clock_track *track,
 		err = end_epoch(&b);
 		if (err)
 			return err;
-		begin_epoch(&b, k, pause);
+		begin_epoch(&b, k, pause, broken ? &disruption : NULL);
 	}
 	err = b.nr_samples ? end_epoch(&b) : 0;
 	for (k = 0; k < track->nr_epochs && track->nr_epochs > 1 && !err; k++)

@@ -26,6 +26,8 @@ struct braid_stretch {
 	size_t first;
 	size_t end;			/* after the last one */
 	const struct braid_clock_mark *mark;	/* the pause that it began with; or NULL */
+	bool disrupted;			/* it began with: */
+	struct braid_clock_mark disruption;
 };
 
 /* What an epoch's model is: mathematics alone. */
@@ -79,6 +81,13 @@ void braid_epoch_part(const struct braid_clock *clock, const struct braid_stretc
 /* epoch.c: the pause before a sample that did not begin an epoch yet; or NULL. */
 const struct braid_clock_mark *braid_pause_before(const struct braid_clock_inputs *in, size_t *at,
 						  const struct braid_clock_sample *s);
+
+/*
+ * breaks.c: whether there is a disruption between a sample of an era and the next sample. Fills
+ * @found; if there are several, with the time that they take together.
+ */
+bool braid_break_between(const struct braid_clock_inputs *in, u32 era,
+			 const struct braid_round_trip *next, struct braid_clock_mark *found);
 
 /*
  * emulated.c: likewise braid_line_track(), of a counter that is the host's plus its drift.

@@ -10,7 +10,7 @@
 
 #define ROUNDING_NS	1	/* of the offset's counter step */
 #define MAX_RATIO_BITS	63	/* KVM has 32 or 48 */
-#define MOST_PAUSES	65536u	/* of all tracks: each pause is an epoch of each */
+#define MOST_GAPS	65536u	/* of all tracks: each pause is an epoch of each */
 
 /* The host counter at a guest's counter value; @steps: host steps per guest step. */
 static u64 host_counter(const struct braid_clock_offset *o, u64 counter, u64 *steps)
@@ -85,35 +85,66 @@ static size_t most_epochs(const struct braid_clock_inputs *in)
 	return BRAID_MAX_EPOCHS / in->host->tracks->nr_epochs;
 }
 
-/*
- * A pause begins an epoch even if the model stays: no interpolation across it. When the table is
- * full, further pauses begin none.
- */
-static int put_pauses(struct braid_clock *clock, struct braid_clock_track *track,
-		      const struct braid_clock_inputs *in, size_t *at, s64 until_ns)
+/* How far the pauses and disruptions of the inputs have been taken. */
+struct gaps {
+	size_t mark;
+	size_t brk;
+};
+
+/* The next pause; NULL: none. */
+static const struct braid_clock_mark *next_pause(const struct braid_clock_inputs *in, size_t *at)
 {
-	size_t most = MOST_PAUSES / clock->nr_tracks;
+	for (; *at + 1 < in->nr_marks; ++*at)
+		if (in->marks[*at].kind == BRAID_MARK_PAUSED &&
+		    in->marks[*at + 1].kind == BRAID_MARK_RESUMED)
+			return &in->marks[*at];
+	return NULL;
+}
+
+/* Sets the limits and the cause of an epoch. Return: false when there is none before @until_ns. */
+static bool next_gap(const struct braid_clock_inputs *in, struct gaps *at, s64 until_ns,
+		     struct braid_clock_epoch *e)
+{
+	const struct braid_clock_mark *pause = next_pause(in, &at->mark);
+	const struct braid_clock_mark *brk = at->brk < in->nr_breaks ? &in->breaks[at->brk] : NULL;
+
+	if (pause && (s64)pause->from_ns < until_ns && (!brk || pause->from_ns <= brk->from_ns)) {
+		e->cause = BRAID_EPOCH_PAUSED;
+		e->disrupted = false;
+		e->from_ns = (s64)pause[0].from_ns;
+		e->begun_ns = (s64)pause[1].to_ns;
+		at->mark++;
+		return true;
+	}
+	if (!brk || (s64)brk->from_ns >= until_ns)
+		return false;
+	e->cause = BRAID_EPOCH_DISRUPTED;
+	e->disrupted = true;
+	e->from_ns = (s64)brk->from_ns;
+	e->begun_ns = (s64)brk->to_ns;
+	at->brk++;
+	return true;
+}
+
+/*
+ * A pause or a disruption begins an epoch even if the model stays: no interpolation across it. When
+ * the table is full, further ones begin none.
+ */
+static int put_gaps(struct braid_clock *clock, struct braid_clock_track *track,
+		    const struct braid_clock_inputs *in, struct gaps *at, s64 until_ns)
+{
+	size_t most = MOST_GAPS / clock->nr_tracks;
 	struct braid_clock_epoch e;
 	int err = 0;
 
 	if (most >= most_epochs(in))
 		most = most_epochs(in) - 1;
-
-	for (; *at + 1 < in->nr_marks && (s64)in->marks[*at].from_ns < until_ns && !err; ++*at) {
-		const struct braid_clock_mark *m = &in->marks[*at];
-
-		if (track->nr_epochs >= most)
-			break;
-		if (m[0].kind != BRAID_MARK_PAUSED || m[1].kind != BRAID_MARK_RESUMED ||
-		    !track->nr_epochs)
-			continue;
-		e = track->epochs[track->nr_epochs - 1];
-		e.cause = BRAID_EPOCH_PAUSED;
-		e.step_ns = 0;
-		e.from_ns = (s64)m[0].from_ns;
-		e.begun_ns = (s64)m[1].to_ns;
+	if (!track->nr_epochs)
+		return 0;
+	e = track->epochs[track->nr_epochs - 1];
+	e.step_ns = 0;
+	while (track->nr_epochs < most && !err && next_gap(in, at, until_ns, &e))
 		err = put_epoch(track, &e);
-	}
 	return err;
 }
 
@@ -134,7 +165,8 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		       const struct braid_clock_offset *const *offsets, size_t nr)
 {
 	const struct braid_clock_offset *last = NULL;
-	size_t k, mark = 0;
+	struct gaps gaps = { 0 };
+	size_t k;
 	int err = 0;
 
 	for (k = 0; k < nr && !err; k++) {
@@ -151,7 +183,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 			e.cause = BRAID_EPOCH_OFFSET;
 			e.from_ns = earliest(in->host, o->after_counter);
 			e.begun_ns = latest(in->host, o->from_counter);
-			err = put_pauses(clock, track, in, &mark, e.from_ns);
+			err = put_gaps(clock, track, in, &gaps, e.from_ns);
 		}
 		if (!err)
 			err = put_epoch(track, &e);
@@ -161,7 +193,7 @@ static int build_track(struct braid_clock *clock, struct braid_clock_track *trac
 		snprintf(clock->reason, sizeof(clock->reason), "KVM offset of vCPU %u unavailable", vcpu);
 		return -ENODATA;
 	}
-	return err ? err : put_pauses(clock, track, in, &mark, INT64_MAX);
+	return err ? err : put_gaps(clock, track, in, &gaps, INT64_MAX);
 }
 
 /* Whether all vCPUs always had one model. */

@@ -23,7 +23,7 @@ static u32 points_of(const struct braid_clock_inputs *in, size_t k, struct point
 	const struct braid_round_trip *next = k + 1 < in->nr_round_trips ? c + 1 : NULL;
 
 	to[0] = (struct point){ c->vcpu ? c->vcpu - 1 : 0, c->s.counter, c->s.h2_ns };
-	if (!next || next->vcpu != c->vcpu || (s64)(next->s.counter - c->s.counter) <= 1 ||
+	if (!next || next->vcpu != c->vcpu || next->era != c->era || (s64)(next->s.counter - c->s.counter) <= 1 ||
 	    next->s.h2_ns - c->s.h2_ns > GAP_NS)
 		return 1;
 	to[1] = to[0];

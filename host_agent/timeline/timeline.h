@@ -47,6 +47,7 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind);
 struct braid_round_trip {
 	struct braid_clock_sample s;
 	u32 vcpu;			/* vCPU of the counter; + 1, 0: unknown */
+	u32 era;			/* disruptions before it; set by braid_breaks_part() */
 };
 
 struct braid_clock_line;
@@ -84,6 +85,7 @@ enum braid_epoch_cause {
 	BRAID_EPOCH_RATE,		/* it runs at another rate, or not evenly */
 	BRAID_EPOCH_OFFSET,		/* KVM's offset was changed */
 	BRAID_EPOCH_PAUSED,		/* the guest was paused and resumed */
+	BRAID_EPOCH_DISRUPTED,		/* the hypervisor says so, and no step shows */
 };
 
 /*
@@ -93,6 +95,7 @@ enum braid_epoch_cause {
 struct braid_clock_epoch {
 	const struct braid_clock_model *model;	/* which of the models below it has */
 	enum braid_epoch_cause cause;
+	bool disrupted;			/* the hypervisor says so (vmclock), whatever the cause */
 	s64 from_ns;			/* the first epoch: INT64_MIN, as begun_ns */
 	s64 begun_ns;
 	s64 step_ns;			/* host time gained on the model before; 0: not known */
@@ -151,14 +154,38 @@ struct braid_clock_inputs {
 	u32 counter_type;		/* enum braid_counter_type */
 	u32 nr_vcpus;
 	u64 init_counter;		/* when the stream began; 0: not known */
-	const struct braid_round_trip *round_trips;	/* by h1 */
+	const struct braid_round_trip *round_trips;	/* by era, then h1 */
 	size_t nr_round_trips;
 	const struct braid_clock_mark *marks;	/* by time */
 	size_t nr_marks;
+	const struct braid_clock_mark *breaks;	/* disruptions: by time, apart from each other */
+	size_t nr_breaks;
 	const struct braid_clock_offset *offsets;	/* of each vCPU, in the order seen */
 	size_t nr_offsets;
 	const struct braid_clock *host;		/* of the host's counter; must outlive the clock; or NULL */
 };
+
+/**
+ * braid_breaks_merge - sort disruptions, and make one of those that overlap
+ * @breaks: as found; impossible ones are removed
+ * @nr: how many
+ *
+ * Return: how many there are then.
+ */
+size_t braid_breaks_merge(struct braid_clock_mark *breaks, size_t nr);
+
+/**
+ * braid_breaks_part - sort samples by era, then h1, and remove those of an unknown era
+ * @samples: in any order
+ * @nr: how many
+ * @breaks: from braid_breaks_merge()
+ * @nr_breaks: how many
+ *
+ * The two samples that a disruption was found by are of the eras before and after it.
+ * Return: how many samples are left.
+ */
+size_t braid_breaks_part(struct braid_round_trip *samples, size_t nr,
+			 const struct braid_clock_mark *breaks, size_t nr_breaks);
 
 /**
  * braid_clock_fit - build a clock from samples alone
@@ -167,7 +194,7 @@ struct braid_clock_inputs {
  *
  * A counter within 2 % of its stated frequency is followed. Where no line explains all samples, the
  * counter may be off a line by some ns (at most 512, the least that suffices; more for an emulated
- * one); a sample that still does not fit begins a new epoch, and so does a mark. When vCPUs
+ * one); a sample that still does not fit begins a new epoch, and so does a pause or a disruption. When vCPUs
  * contradict each other, each gets its own track.
  *
  * Return: 0, -ENODATA when there is no usable sample, or -ENOMEM.

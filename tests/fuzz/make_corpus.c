@@ -220,6 +220,11 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	struct braid_clock_mark marks[] = {
 		{ BRAID_MARK_PAUSED, 0, SYNTH_START_NS + 300000, SYNTH_START_NS + 310000 },
 		{ BRAID_MARK_RESUMED, 0, SYNTH_START_NS + 400000, SYNTH_START_NS + 410000 },
+		{ BRAID_MARK_DISRUPTED, 0, SYNTH_START_NS + 750100, SYNTH_START_NS + 790000 },
+	};
+	struct braid_clock_vm vm = {
+		.host_ns = SYNTH_START_NS + 800000, .marker = 2, .counter = 800000, .time_ns = 5,
+		.bound_ns = 100, .flags = BRAID_VM_TIME | BRAID_VM_BOUND, .changes = 1,
 	};
 	struct braid_clock_pair pair = { .counter = 5000, .realtime_ns = 1700000000000005000ULL };
 	struct braid_vcpu_thread threads[] = { { 0, 77, 0 }, { 1, 78, 5 } };
@@ -236,6 +241,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, NULL, 0, threads, sizeof(threads)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_PAIR, 1, NULL, 0, &pair, sizeof(pair)));
 	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_MARK, 1, NULL, 0, marks, sizeof(marks)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VM, 1, NULL, 0, &vm, sizeof(vm)));
 	if (by_kvm)
 		NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_OFFSET, 1, NULL, 0, offsets,
 					sizeof(offsets)));

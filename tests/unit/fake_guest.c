@@ -351,6 +351,9 @@ static void look(struct fake_guest *g)
 	braid_store(&cells->look_host_ns, braid_load_acquire(&cells->host_ns));
 	braid_fence();
 	braid_store(&cells->look_counter, fake_counter());
+	g->ctl->marker += braid_load(&g->ctl->marker_spins);
+	braid_store(&cells->look_marker, braid_load(&g->ctl->marker));
+	braid_store(&cells->look_flags, braid_load(&g->ctl->vmclock) ? BRAID_LOOK_MARKER : 0);
 	braid_store_release(&cells->look_seq, seq + 2);
 }
 
@@ -370,6 +373,23 @@ static void publish_wall(struct fake_guest *g)
 	braid_store_release(&cells->wall_seq, cells->wall_seq + 1);
 }
 
+static void publish_vmclock(struct fake_guest *g)
+{
+	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
+
+	braid_store(&cells->vm_seq, cells->vm_seq + 1);
+	braid_fence();
+	braid_store(&cells->vm_flags, (u32)(BRAID_VM_TIME | BRAID_VM_BOUND | BRAID_VM_GENERATION));
+	braid_store(&cells->vm_marker, braid_load(&g->ctl->marker));
+	braid_store(&cells->vm_counter, fake_counter());
+	braid_store(&cells->vm_time_ns, 1700000000000000005ULL);
+	braid_store(&cells->vm_bound_ns, 1234ULL);
+	braid_store(&cells->vm_generation, 77ULL);
+	braid_store(&cells->vm_time_type, (u8)BRAID_VM_TAI);
+	braid_store(&cells->vm_status, (u8)BRAID_VM_SYNCHRONIZED);
+	braid_store_release(&cells->vm_seq, cells->vm_seq + 1);
+}
+
 static void serve_clock(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
@@ -378,6 +398,8 @@ static void serve_clock(struct fake_guest *g)
 
 	look(g);
 	publish_wall(g);
+	if (braid_load(&g->ctl->vmclock))
+		publish_vmclock(g);
 	if (burst == braid_load(&cells->ready))
 		return;
 	braid_store_release(&cells->ready, burst);

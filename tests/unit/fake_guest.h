@@ -39,6 +39,9 @@ struct fake_control {
 	u64 counter_gain;	/* of the counter, modulo 2^64 */
 	u64 wall_ahead_ns;	/* of the wall time that it publishes */
 	u32 wall_flags;		/* BRAID_WALL_* */
+	u32 vmclock;		/* it has a vmclock page, with this ... */
+	u64 marker;		/* ... disruption marker */
+	u32 marker_spins;	/* the marker changes at each look */
 	/* reported by the guest */
 	u32 state;		/* as the region's */
 	u32 stands;		/* it is frozen and does nothing */

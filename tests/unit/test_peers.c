@@ -4,10 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
 #include "tests/unit/session.h"
 #include "tests/unit/truth.h"
 
@@ -148,7 +150,7 @@ static void *scribble(void *arg)
 	struct braid_clock_cells *cells = s->cells;
 
 	while (!braid_load(&s->stop)) {
-		switch (truth_below(10)) {
+		switch (truth_below(15)) {
 		case 0:
 			braid_store(&cells->pong_vcpu, (u32)arbitrary_word(cells));
 			break;
@@ -175,6 +177,23 @@ static void *scribble(void *arg)
 			break;
 		case 8:
 			braid_store(&cells->ping, arbitrary_word(cells));	/* of no vCPU */
+			break;
+		case 9:
+			braid_store(&cells->look_marker, arbitrary_word(cells));
+			braid_store(&cells->look_flags, (u32)arbitrary_word(cells));
+			break;
+		case 10:
+			braid_store(&cells->vm_seq, (u32)arbitrary_word(cells));
+			break;
+		case 11:
+			braid_store(&cells->vm_flags, (u32)arbitrary_word(cells));
+			braid_store(&cells->vm_time_type, (u8)arbitrary_word(cells));
+			braid_store(&cells->vm_status, (u8)arbitrary_word(cells));
+			break;
+		case 12:
+			braid_store(&cells->vm_marker, arbitrary_word(cells));
+			braid_store(&cells->vm_time_ns, arbitrary_word(cells));
+			braid_store(&cells->vm_bound_ns, arbitrary_word(cells));
 			break;
 		default:
 			braid_store(&cells->pong, arbitrary_word(cells));
@@ -256,6 +275,8 @@ static void a_hostile_guest(void)
 	fake_guest_free(honest.guest);
 	check_capture(captures[0], false);
 	check_capture(captures[1], true);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", captures[0]), EXIT_SUCCESS);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", "--json", captures[0]), EXIT_SUCCESS);
 }
 
 int main(void)

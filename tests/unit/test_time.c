@@ -40,6 +40,7 @@ static struct {
 } change;
 
 static bool mark_unstable;	/* the guest's TSC, from the start */
+static bool has_vmclock;	/* the guest, likewise */
 static u64 wanted;	/* events of the recording so far */
 
 static bool wanted_are_there(struct session *s)
@@ -98,6 +99,8 @@ static void begin(struct session *s)
 	memset(&change, 0, sizeof(change));
 	s->guest = fake_guest_new(region_path, &usual);
 	s->guest->ctl->wall_flags = mark_unstable ? BRAID_WALL_TSC_UNSTABLE : 0;
+	s->guest->ctl->vmclock = has_vmclock;
+	s->guest->ctl->marker = 5;
 	fake_guest_start_thread(s->guest);
 	NEED(!braid_exchange_start(&s->exchange));
 	session_begin(s, region_path, capture_path, NULL);
@@ -271,6 +274,100 @@ static void goes_back_a_little(void)
 	braid_source_free(source);
 }
 
+static bool has_look(struct session *s)
+{
+	return s->source->clock.vmclock.marked;
+}
+
+/* Memory that a snapshot restored: the guest's poll of that time, with the marker of that time. */
+static void restore_look(struct session *s)
+{
+	struct braid_live_stream *stream = &s->source->stream;
+	struct braid_clock_cells *cells =
+		braid_mapping_section(stream->mapping, &stream->sb, BRAID_SECTION_CLOCK);
+
+	braid_store(&cells->look_host_ns, s->source->clock.look.s.h1_ns - 1);
+	braid_store(&cells->look_marker, 4);
+	braid_store(&cells->host_ns, s->source->clock.look.s.h1_ns - 1);
+	braid_store_release(&cells->look_seq, cells->look_seq + 2);
+	session_turn(s);
+	CHECK_EQ(s->source->clock.vmclock.marker, 5);
+	CHECK_EQ(s->source->clock.look_seq, cells->look_seq);
+	CHECK_EQ(s->notes, 0);
+}
+
+/* A guest that is loaded from a snapshot, or migrated: its counter gains something, perhaps 0. */
+static void disrupt(u64 gain)
+{
+	struct session s;
+
+	has_vmclock = true;
+	begin(&s);
+	session_until(&s, has_look);
+	record_some(&s);
+	CHECK_EQ(s.notes, 0);
+	freeze(&s);
+	session_turn(&s);
+	restore_look(&s);
+	braid_store(&s.guest->ctl->marker, 6);
+	thaw(&s, gain);
+	end(&s);
+	has_vmclock = false;
+	CHECK_EQ(s.notes, 1);
+	CHECK(strstr(s.last_note, "vmclock's marker changed from 5 to 6"));
+}
+
+/* The epoch begins whether or not the counter shows anything. */
+static void disrupted(void)
+{
+	disrupt(0);
+	check_change(BRAID_EPOCH_DISRUPTED, "clock: a new epoch: the hypervisor disrupted the counter (vmclock), in the ");
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, " s: the hypervisor disrupted the counter"), 1);
+	CHECK_EQ(count_of(printed, "\n  vmclock: disruption marker 6; tai time 1700000000.000000005 s at counter "), 1);
+	CHECK_EQ(count_of(printed, ", bound 1234 ns by the hypervisor, synchronized\n"), 1);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", "--json", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, "\"vmclock\":{\"marker\":6,\"changes\":0,\"generation\":77,\"counter\":"), 1);
+	CHECK_EQ(count_of(printed, ",\"time_type\":\"tai\",\"time_ns\":1700000000000000005,\"status\":\"synchronized\",\"bound_ns\":1234}"), 1);
+	CHECK_EQ(count_of(printed, "\"cause\":\"the hypervisor disrupted the counter\""), 1);
+	CHECK_EQ(count_of(printed, "\"disrupted\":true"), 1);
+}
+
+static void disrupted_and_ahead(void)
+{
+	disrupt(JUMP_NS);
+	check_change(BRAID_EPOCH_JUMPED, "clock: a new epoch: the hypervisor disrupted the counter (vmclock): the counter jumped ahead by ");
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", capture_path), EXIT_SUCCESS);
+	CHECK_EQ(count_of(printed, "; the hypervisor disrupted it (vmclock)\n"), 1);
+}
+
+static void disrupted_and_back(void)
+{
+	disrupt(0 - BACK_NS);
+	check_change(BRAID_EPOCH_WENT_BACK, "clock: a new epoch: the hypervisor disrupted the counter (vmclock): the counter went back");
+}
+
+/* A guest that says so at each look: fewer notes, and no bound that is false. */
+static void disrupted_all_the_time(void)
+{
+	struct braid_source *source;
+	struct session s;
+	u64 events;
+
+	has_vmclock = true;
+	begin(&s);
+	braid_store(&s.guest->ctl->marker_spins, 1);
+	end(&s);
+	has_vmclock = false;
+	CHECK(s.notes > 1);
+	source = open_capture();
+	CHECK(source->streams[0]->clock.tracks->nr_epochs <= 256);
+	check_events(source, &events);
+	CHECK(events >= 2 * SOME_EVENTS);
+	CHECK_EQ(count_faults(source), 0);
+	braid_source_free(source);
+}
+
 /* The counter does not change. */
 static void steady(void)
 {
@@ -289,6 +386,7 @@ static void steady(void)
 	braid_source_free(source);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", "--json", capture_path), EXIT_SUCCESS);
 	CHECK_EQ(count_of(printed, "\"tsc_unstable\":false"), 1);
+	CHECK_EQ(count_of(printed, "\"vmclock\":null"), 1);
 }
 
 /* A TSC that the guest's kernel has marked by then was marked before. */
@@ -418,6 +516,10 @@ int main(void)
 	RUN(jumped_ahead);
 	RUN(goes_back);
 	RUN(goes_back_a_little);
+	RUN(disrupted);
+	RUN(disrupted_and_ahead);
+	RUN(disrupted_and_back);
+	RUN(disrupted_all_the_time);
 	RUN(unstable_before);
 	RUN(unstable_during_the_recording);
 	RUN(placed_by_wall_time);

@@ -241,6 +241,24 @@ static void pauses(struct braid_capture_writer *w, u32 n)
 	}
 }
 
+/* Disruptions, apart from each other, with samples between them. */
+static void disruptions(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_clock_mark mark = {
+			.kind = BRAID_MARK_DISRUPTED,
+			.from_ns = SYNTH_START_NS + k * 1000000ULL + 500000,
+			.to_ns = SYNTH_START_NS + k * 1000000ULL + 510000 + k % 3 * 600000,
+		};
+
+		put_sample(w, 0, SYNTH_START_NS + k * 1000000ULL, 1000 + k * 1000000ULL);
+		put_all(w, BRAID_CHUNK_CLOCK_MARK, &mark, sizeof(mark));
+	}
+}
+
 /* A guest that may have many vCPUs, two of which contradict each other. */
 static void unseen(struct braid_capture_writer *w, u32 n)
 {
@@ -329,6 +347,7 @@ int main(void)
 	LINEAR(steps, 2000);
 	LINEAR(offsets, 1024);
 	LINEAR(pauses, 1024);
+	LINEAR(disruptions, 1024);
 	LINEAR(unseen, 1024);
 	LINEAR(forged, 4096);
 	unlink(path);
