@@ -103,7 +103,7 @@ class Guest:
     falls_silently = False  # whether an unexplained reset or hang is one, too
 
     def __init__(self, name, kernel=host.OLDEST_KERNEL, initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
-                 rundir=None, append="", qemu_args=(), cpu=None, pass_fds=()):
+                 rundir=None, append="", qemu_args=(), cpu=None, pass_fds=(), shm_options=""):
         self.name = name
         self.kernel = host.find_kernel(kernel)
         self.release = host.kernel_release(self.kernel)
@@ -118,6 +118,7 @@ class Guest:
         self.accel_wanted, self.accel, self.thread = accel, None, thread
         self.append, self.qemu_args = append, tuple(qemu_args)
         self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU model; file descriptors that qemu_args refer to
+        self.shm_options = shm_options  # more properties of the ivshmem device
         self.console_path = self.rundir / "console.log"
         self.process = self.link = None
         self.boot_seconds = None
@@ -227,6 +228,20 @@ class Guest:
 
     def cont(self):
         self.qmp("cont")
+
+    def restore(self, image):
+        """Saves a stopped guest in a new image file as a snapshot, and loads that at once; it stays stopped.
+
+        The ivshmem device must have master=on, else QEMU refuses. Its memory is part of the snapshot: nobody else may
+        write to it meanwhile.
+        """
+        snapshot = {"tag": "now", "vmstate": "snapshots", "devices": ["snapshots"]}
+        self._job("blockdev-create", options={"driver": "file", "filename": str(image), "size": 0})
+        self.qmp("blockdev-add", driver="file", filename=str(image), **{"node-name": "image"})
+        self._job("blockdev-create", options={"driver": "qcow2", "file": "image", "size": 1 << 20})
+        self.qmp("blockdev-add", driver="qcow2", file="image", **{"node-name": "snapshots"})
+        self._job("snapshot-save", **snapshot)
+        self._job("snapshot-load", **snapshot)
 
     def quit(self, timeout=20):
         """Ends QEMU by its monitor."""
@@ -382,6 +397,21 @@ class Guest:
         self.wait_ready()
         return self.link.send(verb, command)
 
+    def _job(self, command, timeout=QMP_TIMEOUT_S, **arguments):
+        """Runs a QMP command that is a job to its end."""
+        deadline = limits.now() + timeout
+        self.qmp(command, **{"job-id": "rig"}, **arguments)
+        while True:
+            (job,) = self.qmp("query-jobs")
+            if job["status"] == "concluded":
+                break
+            if limits.now() > deadline:
+                raise GuestTimeout(self._describe(f"QEMU has not done {command} within {timeout} s"))
+            time.sleep(0.05)
+        self.qmp("job-dismiss", id="rig")
+        if "error" in job:
+            raise RigError(f"guest {self.name}: {command}: {job['error']}")
+
     def _answers(self):
         """Whether a command can succeed: not in a guest that is stopped, hung or dead."""
         with self.link.cond:
@@ -450,7 +480,7 @@ class Guest:
                 "-kernel", host.boot_image(self.kernel), "-initrd", self.initrd, "-append", f"{append} {self.append}"]
         if self.shm:
             argv += ["-object", f"memory-backend-file,id=shm,mem-path={self.shm},size={self.shm_size},share=on",
-                     "-device", "ivshmem-plain,memdev=shm"]
+                     "-device", f"ivshmem-plain,memdev=shm{self.shm_options}"]
         return argv + list(self.qemu_args)
 
 

@@ -5,9 +5,11 @@ import collections
 import json
 import math
 import re
+import struct
 import time
 
 import cells
+import qemu
 from harness import case
 from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, load, offered_by,
                  region_accounts, start_recorder, stop_recorder, storm, up)
@@ -428,3 +430,80 @@ def clock_isolated(ctx):
         ctx.run_agent("record", "-r", guest.shm, "-t", "1", "-o", ctx.dir / f"{allowed}.braid")
         ctx.equal(migrations() > first, bool(allowed),
                   f"whether the poll thread has moved, with clock_isolated={allowed}")
+
+
+# vmclock -----------------------------------------------------------------------------------------------------------
+
+DISRUPTED = f"the hypervisor disrupted the counter (vmclock): {STOOD_STILL} for"
+
+
+def vmclock_guest(ctx, **options):
+    """A booted guest with a vmclock device."""
+    if not qemu.has_device("vmclock"):
+        ctx.skip(f"{qemu.describe()} has no device vmclock")
+    guest = ctx.guest(qemu_args=("-device", "vmclock"), **options)
+    guest.boot()
+    return guest
+
+
+@case("clock-vmclock", usual=("6.1", "newest"), needs=("driver", "agent"))
+def clock_vmclock(ctx):
+    """The driver reads the vmclock page, on kernels without a driver for it, and beside that of a kernel that has one."""
+    own = ctx.kernel_module("drivers/ptp/ptp_vmclock")
+    ctx.initrd(*([own] if own else []))
+    guest = vmclock_guest(ctx)
+    guest.insmod("tracebraid")
+    (stream,) = clock_json(ctx, guest.shm, "-t", "0.5")
+    # QEMU gives the marker alone: no time, hence no bound.
+    marker = stream["vmclock"]["marker"]
+    ctx.equal(stream["vmclock"], {"marker": marker, "changes": 0}, "what the page says")
+    ctx.equal([one["cause"] for one in stream["epochs"]], [""], "causes of epochs")
+    ctx.check(f"\n  vmclock: disruption marker {marker}; the hypervisor gives no time\n" in
+              ctx.run_agent("clock", "-t", "0.5", guest.shm).stdout, "the text lacks the marker")
+    for first, second in (("tracebraid", "ptp_vmclock"), ("ptp_vmclock", "tracebraid")) * bool(own):
+        guest.run(f"rmmod ptp_vmclock 2>/dev/null; rmmod tracebraid; insmod /mod/{first}.ko && insmod /mod/{second}.ko")
+        (stream,) = clock_json(ctx, guest.shm, "-t", "0.5")
+        page = guest.sh("dd if=/dev/vmclock0 bs=24 count=1 2>/dev/null", text=False)[1]
+        ctx.equal(struct.unpack("<16xQ", page)[0], stream["vmclock"]["marker"], f"the kernel's marker, {second} being last")
+
+
+@case("clock-restore", usual=("newest",), needs=NEEDS)
+def clock_restore(ctx):
+    """A guest is saved and restored during a recording: vmclock says so, an epoch begins, and no event is misplaced."""
+    guest = vmclock_guest(ctx, shm_options=",master=on")
+    load(guest)
+    capture = ctx.dir / "x.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
+    job = guest.bg(BURSTS)
+    run_on(ctx, guest, 1)
+    guest.stop()
+    stopped = raw_ns()
+    # The region is restored with the guest, so the agent must have nothing left to take.
+    ctx.wait_until(lambda: "g1: the guest has been silent since" in agent.output(), "the agent to report it silent")
+    ctx.wait_until(lambda: not region_accounts(ctx, guest)["left"], "the agent to read all events")
+    written = counts(ctx, guest)
+    guest.restore(ctx.dir / "snapshots.qcow2")
+    resuming = raw_ns()
+    guest.cont()
+    agent.wait_line(r"the hypervisor disrupted the guest's counter, .*: vmclock's marker changed from 1 to 2")
+    run_on(ctx, guest, 1)
+    guest.run("touch /tmp/stop")
+    ctx.equal(job.wait(timeout=120), 0, "status of the bursts")
+    stop_recorder(ctx, agent)
+
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    (stream,) = clock_json(ctx, capture)
+    ctx.equal([(one["cause"], one.get("disrupted")) for one in stream["epochs"]], [("", None), (STOOD_STILL, True)],
+              "the clock's epochs")
+    ctx.equal(stream["vmclock"], {"marker": 2, "changes": 1}, "what the page says")
+    notes = [line["text"] for line in lines if line["type"] == "note" and DISRUPTED in line["text"]]
+    ctx.equal(len(notes), 1, f"notes of the epoch, {notes}")
+    stood = float(re.search(rf"{re.escape(DISRUPTED)} ([\d.]+) s", notes[0])[1]) * SECOND
+    ctx.check(stood >= resuming - stopped - ABOUT_NS, f"the note reports {stood} ns for a stop of {resuming - stopped} ns")
+    events = events_in(lines, "g1")
+    check_rings(ctx, events)
+    check_placed(ctx, events, [Mark(written, stopped, resuming)], SECOND // 4)
+    check_storm(ctx, lines, "g1", offered_by(guest))
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    print(f"     {len(events)} events; {notes}")
