@@ -13,7 +13,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   libdeflate libkdumpfile libprotobuf-c
+		   libdeflate libkdumpfile libprotobuf-c sqlite3
 CFLAGS		?= -O2 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
@@ -61,7 +61,7 @@ SONAME		:= libtracebraid.so.0
 LIBRARY		:= $(B)/obj/host_agent/library
 READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze export) $(B)/made
 # Those of PKGS that it needs.
-READING_PKGS	:= libseccomp libxxhash libzstd babeltrace2 libdeflate libprotobuf-c
+READING_PKGS	:= libseccomp libxxhash libzstd libdeflate libprotobuf-c
 
 .PHONY: library
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3

@@ -24,6 +24,7 @@ int braid_cmd_record(int argc, char **argv);
 int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
 int braid_cmd_snapshot(int argc, char **argv);
+int braid_cmd_sql(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_top(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
@@ -31,8 +32,8 @@ int braid_cmd_verify(int argc, char **argv);
 extern const struct braid_cli_command
 	braid_command_analyze, braid_command_attach, braid_command_clock, braid_command_create, braid_command_detach,
 	braid_command_export, braid_command_list, braid_command_merge, braid_command_record,
-	braid_command_recover, braid_command_report, braid_command_snapshot, braid_command_stat,
-	braid_command_top, braid_command_verify;
+	braid_command_recover, braid_command_report, braid_command_snapshot, braid_command_sql,
+	braid_command_stat, braid_command_top, braid_command_verify;
 
 /**
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead

@@ -43,6 +43,7 @@ static int analyze(struct tracebraid_trace *trace, const struct braid_analysis *
 	struct braid_analysis_options wants;
 	int err = braid_library_select(&select, trace->source, options, true);
 
+	select.options.stop = trace->stop;
 	if (!err)
 		err = choose(&select, analysis, &wants);
 	if (!err)
@@ -126,16 +127,16 @@ static int take_lost(void *arg, const struct braid_item *item)
 	return braid_states_takes(item->host_ns) ? braid_states_lost(&s->states, item) : 0;
 }
 
-static int pass(struct subscriber *s, struct braid_source *source)
+static int pass(struct subscriber *s, struct tracebraid_trace *trace)
 {
 	static const struct braid_states_ops states = { .span = take_span };
 	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
-	static const struct braid_export_options all;
+	const struct braid_export_options all = { .stop = trace->stop };
 	struct braid_export_totals totals;
-	int err = braid_states_begin(&s->states, source, &states, s);
+	int err = braid_states_begin(&s->states, trace->source, &states, s);
 
 	if (!err) {
-		err = braid_walk_begin(&s->walk, source, &all, &totals);
+		err = braid_walk_begin(&s->walk, trace->source, &all, &totals);
 		if (!err)
 			err = braid_walk_run(&s->walk, &ops, s);
 		braid_walk_end(&s->walk);
@@ -158,7 +159,7 @@ int tracebraid_states(struct tracebraid_trace *trace,
 	if (s) {
 		s->span = span;
 		s->arg = arg;
-		err = pass(s, trace->source);
+		err = pass(s, trace);
 	} else {
 		err = braid_out_of_memory();
 	}
@@ -183,6 +184,7 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 	if (err)
 		return err;
 	err = braid_library_select(&selection, trace->source, select, false);
+	selection.options.stop = trace->stop;
 	if (!err)
 		err = to->run(path, trace->source, &selection.options, &totals);
 	braid_library_select_free(&selection);

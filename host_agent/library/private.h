@@ -20,6 +20,7 @@ struct tracebraid_trace {
 	bool busy;		/* a walk, analysis or export has its cursors */
 	struct tracebraid_walk *walk;	/* that it is, and ... */
 	void (*free_walk)(struct tracebraid_walk *walk);	/* ... what closing the trace calls */
+	const volatile sig_atomic_t *stop;	/* or NULL */
 	void (*warn)(void *arg, const char *line);
 	void *warn_arg;
 };

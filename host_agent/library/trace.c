@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Traces, their streams and rings. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,12 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
 	else
 		*trace = made;
 	return err;
+}
+
+void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop)
+{
+	_Static_assert(__builtin_types_compatible_p(sig_atomic_t, int), "a handler can set it");
+	trace->stop = stop;
 }
 
 void tracebraid_close(struct tracebraid_trace *trace)

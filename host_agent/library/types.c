@@ -82,6 +82,27 @@ int tracebraid_field_is_signed(const struct tracebraid_field *field)
 	return !!(inner_field(field)->flags & BRAID_FIELD_SIGNED);
 }
 
+int tracebraid_types(struct tracebraid_walk *w,
+		     int (*each)(void *arg, const struct tracebraid_stream *stream,
+				 const struct tracebraid_type *type), void *arg)
+{
+	const struct braid_source *source = w->trace->source;
+	const struct braid_event_type_info *info;
+	size_t k, n;
+	int err = 0;
+
+	for (k = 0; k < source->nr_streams && !err; k++) {
+		const struct braid_stream *stream = source->streams[k];
+
+		/* A sub-event without its event is no type. */
+		for (n = 0; n < stream->nr_formats && !err; n++) {
+			info = braid_format_by_number(w->walk.format, stream, n);
+			err = info ? each(arg, (const void *)stream, (const void *)info) : 0;
+		}
+	}
+	return err;
+}
+
 /* Values ------------------------------------------------------------------------------------ */
 
 const struct braid_layout *braid_library_layout(struct tracebraid_walk *w)

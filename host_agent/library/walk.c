@@ -12,6 +12,7 @@ static int begin(struct tracebraid_walk *w, const char *const *select)
 {
 	int err = braid_library_select(&w->select, w->trace->source, select, false);
 
+	w->select.options.stop = w->trace->stop;
 	if (!err)
 		err = braid_vcpu_map_make(&w->vcpus, w->trace->source);
 	if (!err)

@@ -67,6 +67,13 @@ void tracebraid_free(char *text);
 int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
 		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg);
 
+/**
+ * tracebraid_stop_when - let walks, analyses and exports of a trace be stopped, as by a signal's handler
+ * @trace: the trace
+ * @stop: what runs fails with -EINTR soon after this is not 0; NULL: never
+ */
+void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop);
+
 /** tracebraid_close - free a trace, its streams, types and walks; NULL is fine */
 void tracebraid_close(struct tracebraid_trace *trace);
 
@@ -226,6 +233,20 @@ const char *tracebraid_type_system(const struct tracebraid_type *type);
 const char *tracebraid_type_name(const struct tracebraid_type *type);
 /* The event that a sub-event is of; otherwise as the name. */
 const char *tracebraid_type_event(const struct tracebraid_type *type);
+
+/**
+ * tracebraid_types - the types that a trace's streams define, whether or not such events were recorded
+ * @walk: any of the trace; types are valid as long as it is
+ * @each: called for each. Returns 0, or a negative errno that ends it
+ * @arg: passed to it
+ *
+ * Types of several streams and buffers can have the same system and name.
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_types(struct tracebraid_walk *walk,
+		     int (*each)(void *arg, const struct tracebraid_stream *stream,
+				 const struct tracebraid_type *type), void *arg);
 
 /** tracebraid_type_field - a field by its number, from 0; NULL after the last, or if none is known */
 const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_type *type,

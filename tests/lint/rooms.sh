@@ -30,9 +30,10 @@ allowed_of() {
 	host_agent/analyze) echo util timeline store format merge analyze ;;
 	host_agent/export) echo util capture timeline store format merge analyze export ;;
 	host_agent/library) echo util capture timeline store format merge analyze export library ;;
+	host_agent/sql) echo util sql ;;
 	host_agent/cli)
 		echo util transport discover capture timeline clock control live record store format \
-			merge analyze export cli ;;
+			merge analyze export sql cli ;;
 	guest_driver/core) echo core ;;
 	guest_driver/clock) echo core clock ;;
 	guest_driver/event) echo core clock event ;;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid sql: captures as tables. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "host_agent/cli/sql_command.h"
+#include "host_agent/cli/trace_options.h"
+#include "host_agent/util/error.h"
+
+struct sql {
+	bool json, csv;
+	const char *out;
+	unsigned int clock;
+};
+
+#define SQL	struct sql
+
+static const struct braid_option options[] = {
+	{ 0, "json", NULL, BRAID_FLAG(SQL, json), "one JSON object per row and line" },
+	{ 0, "csv", NULL, BRAID_FLAG(SQL, csv),
+	  "comma-separated values; the first line names the columns" },
+	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),
+	  "write to OUT instead of standard output" },
+	{ 0, "clock-source", "SOURCE", BRAID_WORD(SQL, clock),
+	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows; auto "
+	  "(default) selects the best of the others. See tracebraid-report(1)",
+	  .values = "auto kvm exchange pairs nominal windows" },
+	{ 0 },
+};
+
+static const char *const clocks[] = { "auto", "kvm", "exchange", "pairs", "nominal", "windows" };
+
+const struct braid_cli_command braid_command_sql = {
+	.name = "sql", .summary = "query captures by SQL", .run = braid_cmd_sql,
+	.usage = "[OPTION]... FILE... [STATEMENTS]",
+	.text =
+	"Runs SQL statements on captures, in the dialect of SQLite. Nothing is imported: a table is "
+	"the merged timeline, or a part of it. Without STATEMENTS they are read from standard input; "
+	"a terminal gets a shell, '.help' lists its commands. Statements read; the only tables that "
+	"they can make are temporary ones, in memory.\n"
+	"Table events has all events; each type of event has a table of its name, such as "
+	"sched_switch, whose columns are its fields. losses, notes, streams, rings, clocks and "
+	"recordings describe the trace. docs/sql.md has all tables and columns, and examples.",
+	.options = options, .least = 1, .most = BRAID_ANY_NUMBER,
+	.expected = "a capture: 'tracebraid sql FILE... STATEMENTS'",
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	stopped = signal;
+}
+
+/* Without SA_RESTART: a shell's Ctrl-C ends the line that is being read. */
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = stop };
+	size_t k;
+
+	for (k = 0; k < sizeof(signals) / sizeof(*signals); k++) {
+		sigaction(signals[k], &action, NULL);
+		action.sa_flags = SA_RESETHAND;
+	}
+}
+
+static void say(void *arg, const char *line)
+{
+	(void)arg;
+	fprintf(stderr, "tracebraid: %s\n", line);
+}
+
+/* The last operand, unless it is a file's name. */
+static const char *statements_of(char **words, size_t nr)
+{
+	const char *last = words[nr - 1];
+	struct stat st;
+
+	return nr > 1 && strpbrk(last, " \t\n(*;") && stat(last, &st) ? last : NULL;
+}
+
+/* braid_export_to_file() calls back without an argument. */
+static const struct sql *chosen;
+static const struct braid_sql *database;
+static const char *statements;	/* NULL: a shell */
+
+static int write_to(FILE *to, struct braid_source *source, const struct braid_export_options *o,
+		    struct braid_export_totals *totals)
+{
+	enum braid_sql_form form = chosen->json ? BRAID_SQL_JSON :
+				   chosen->csv ? BRAID_SQL_CSV : BRAID_SQL_COLUMNS;
+
+	(void)source;
+	(void)o;
+	(void)totals;
+	return statements ? braid_sql_run(to, database, statements, form) :
+			    braid_sql_shell(to, database, form, &stopped);
+}
+
+static int check(const struct sql *s, char **paths, size_t nr)
+{
+	size_t k;
+
+	if (s->json && s->csv)
+		return braid_fail(-EINVAL, "--json and --csv exclude each other");
+	for (k = 0; k < nr && !statements; k++)
+		if (!strcmp(paths[k], "-"))
+			return braid_fail(-EINVAL, "standard input is the capture: the statements must be an argument");
+	return 0;
+}
+
+static int run(const struct sql *s, char **paths, size_t nr)
+{
+	const char *out = s->out ? s->out : "-";
+	const struct braid_export_options inputs = { .inputs = paths, .nr_inputs = nr };
+	const struct braid_sql_options o = {
+		.paths = (const char *const *)paths, .nr_paths = nr,
+		.clock_source = clocks[s->clock], .warn = say, .stop = &stopped,
+	};
+	struct braid_export_totals totals;
+	struct braid_sql *sql = NULL;
+	int err;
+
+	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
+				   paths, nr);
+	if (!err)
+		err = braid_sql_open(&sql, &o);
+	if (err)
+		return err;
+	catch_signals();
+	chosen = s;
+	database = sql;
+	err = braid_export_to_file(out, NULL, &inputs, &totals, write_to);
+	braid_sql_close(sql);
+	return err;
+}
+
+int braid_cmd_sql(int argc, char **argv)
+{
+	struct sql s = { 0 };
+	int err = braid_options_parse(&braid_command_sql, &s, argc, argv);
+
+	if (err)
+		return braid_options_exit(err);
+	argv += optind;
+	argc -= optind;
+	statements = statements_of(argv, argc);
+	argc -= !!statements;
+	err = check(&s, argv, argc);
+	if (!err)
+		err = run(&s, argv, argc);
+	return !err || err == -EPIPE ? 0 : braid_complain();
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A database of captures: its tables, and what they are made of. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "host_agent/sql/private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
+
+#define STEPS	10000	/* of SQLite's machine, from one look at options.stop to the next */
+
+static const struct braid_sql_table own_tables[] = {
+	{ .name = "events", .kind = TRACEBRAID_EVENT, .columns = braid_sql_event_columns,
+	  .nr_columns = BRAID_SQL_NR_EVENT_COLUMNS },
+	{ .name = "losses", .kind = TRACEBRAID_LOST, .columns = braid_sql_loss_columns,
+	  .nr_columns = BRAID_SQL_NR_LOSS_COLUMNS },
+	{ .name = "notes", .kind = TRACEBRAID_NOTE, .columns = braid_sql_note_columns,
+	  .nr_columns = BRAID_SQL_NR_NOTE_COLUMNS },
+};
+
+static int fail(const struct braid_sql *sql, int ret)
+{
+	return ret == SQLITE_NOMEM ? braid_out_of_memory() :
+	       braid_fail(-EIO, "SQLite: %s", sql->db ? sqlite3_errmsg(sql->db) : sqlite3_errstr(ret));
+}
+
+static int push_name(struct braid_sql *sql, const char *name)
+{
+	return braid_array_push(sql->names, sql->nr_names, sql->names_capacity, name) ?
+	       braid_out_of_memory() : 0;
+}
+
+static int add_own_tables(struct braid_sql *sql)
+{
+	size_t k;
+	int err = 0;
+
+	for (k = 0; k < sizeof(own_tables) / sizeof(*own_tables) && !err; k++) {
+		struct braid_sql_table table = own_tables[k];
+
+		table.sql = sql;
+		err = push_name(sql, table.name);
+		if (!err && braid_array_push(sql->tables, sql->nr_tables, sql->tables_capacity, table))
+			err = braid_out_of_memory();
+	}
+	return err;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcasecmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Their array does not move any more. */
+static int register_tables(struct braid_sql *sql)
+{
+	size_t k;
+	int ret = SQLITE_OK, err = 0;
+
+	for (k = 0; k < sql->nr_tables && !ret && !err; k++) {
+		struct braid_sql_table *t = &sql->tables[k];
+
+		ret = sqlite3_create_module_v2(sql->db, t->name, &braid_sql_walk_module, t, NULL);
+		if (t->of_types)
+			err = push_name(sql, t->name);
+	}
+	if (!ret && !err)
+		qsort(sql->names, sql->nr_names, sizeof(*sql->names), compare);
+	return ret ? fail(sql, ret) : err;
+}
+
+static int stops(void *arg)
+{
+	const volatile int *stop = arg;
+
+	return *stop;
+}
+
+static int open_database(struct braid_sql *sql)
+{
+	int ret = sqlite3_open_v2(":memory:", &sql->db,
+				  SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+				  NULL);
+
+	if (!ret)
+		ret = sqlite3_exec(sql->db, "PRAGMA temp_store = memory", NULL, NULL, NULL);
+	if (ret)
+		return fail(sql, ret);
+	if (sql->options.stop)
+		sqlite3_progress_handler(sql->db, STEPS, stops, (void *)sql->options.stop);
+	return 0;
+}
+
+static int make(struct braid_sql *sql)
+{
+	int ret, err = open_database(sql);
+
+	if (!err)
+		err = add_own_tables(sql);
+	if (!err)
+		err = braid_sql_add_views(sql);
+	if (!err)
+		err = braid_sql_add_types(sql);
+	if (!err)
+		err = register_tables(sql);
+	if (err)
+		return err;
+	ret = braid_sql_confine(sql);
+	return ret ? fail(sql, ret) : 0;
+}
+
+static int copy_options(struct braid_sql *sql, const struct braid_sql_options *options)
+{
+	size_t k;
+
+	sql->options = *options;
+	sql->paths = calloc(options->nr_paths + 1, sizeof(*sql->paths));
+	for (k = 0; k < options->nr_paths && sql->paths; k++) {
+		sql->paths[k] = strdup(options->paths[k]);
+		if (!sql->paths[k])
+			break;
+	}
+	sql->options.paths = (const char *const *)sql->paths;
+	return sql->paths && k == options->nr_paths ? 0 : braid_out_of_memory();
+}
+
+int braid_sql_open(struct braid_sql **out, const struct braid_sql_options *options)
+{
+	struct braid_sql *sql = calloc(1, sizeof(*sql));
+	int err;
+
+	if (!sql)
+		return braid_out_of_memory();
+	err = copy_options(sql, options);
+	if (!err)
+		err = make(sql);
+	if (err)
+		braid_sql_close(sql);
+	else
+		*out = sql;
+	return err;
+}
+
+void braid_sql_close(struct braid_sql *sql)
+{
+	size_t k;
+
+	if (!sql)
+		return;
+	sqlite3_close(sql->db);
+	braid_sql_free_types(sql);
+	braid_sql_close_traces(sql);
+	for (k = 0; sql->paths && sql->paths[k]; k++)
+		free(sql->paths[k]);
+	free(sql->paths);
+	free(sql->names);
+	free(sql);
+}
+
+sqlite3 *braid_sql_database(const struct braid_sql *sql)
+{
+	return sql->db;
+}
+
+const char *braid_sql_table_name(const struct braid_sql *sql, size_t number)
+{
+	return number < sql->nr_names ? sql->names[number] : NULL;
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Tables have what a walk has, a selection never loses a row, and statements cannot do more than read. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/sql/sql.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tracebraid/tracebraid.h"
+
+static char path[] = "/tmp/test_sql.XXXXXX";
+static volatile int stop;
+static struct braid_sql *sql;
+static u64 nr_rows;	/* of the last statement */
+static int result;	/* its code */
+
+static void open_it(void)
+{
+	static const char *const paths[] = { path };
+	const struct braid_sql_options options = { .paths = paths, .nr_paths = 1, .stop = &stop };
+
+	NEED(!braid_sql_open(&sql, &options));
+}
+
+static void put(struct braid_text *to, sqlite3_stmt *s, int k)
+{
+	const unsigned char *text = sqlite3_column_text(s, k);
+
+	braid_text_puts(to, text ? (const char *)text : "(null)");
+	braid_text_putc(to, k == sqlite3_column_count(s) - 1 ? '\n' : '|');
+}
+
+/* All rows of a statement; free() them. */
+static char *rows(const char *statement)
+{
+	struct braid_text text = { 0 };
+	sqlite3_stmt *s = NULL;
+	int k;
+
+	nr_rows = 0;
+	result = sqlite3_prepare_v2(braid_sql_database(sql), statement, -1, &s, NULL);
+	while (!result && (result = sqlite3_step(s)) == SQLITE_ROW) {
+		for (k = 0; k < sqlite3_column_count(s); k++)
+			put(&text, s, k);
+		nr_rows++;
+		result = 0;
+	}
+	if (result != SQLITE_DONE)
+		fprintf(stderr, "%s: %s\n", statement, sqlite3_errmsg(braid_sql_database(sql)));
+	sqlite3_finalize(s);
+	braid_text_putc(&text, '\0');
+	NEED(!text.failed);
+	return text.data;
+}
+
+static s64 number(const char *statement)
+{
+	char *text = rows(statement);
+	s64 value = nr_rows == 1 ? atoll(text) : -1;
+
+	free(text);
+	return value;
+}
+
+static bool same(const char *one, const char *two)
+{
+	char *a = rows(one), *b = rows(two);
+	bool ret = !strcmp(a, b);
+
+	if (!ret)
+		fprintf(stderr, "%s:\n%.400s\n%s:\n%.400s\n", one, a, two, b);
+	free(a);
+	free(b);
+	return ret;
+}
+
+static void put_item(struct braid_text *to, struct tracebraid_walk *w)
+{
+	const struct tracebraid_type *type = tracebraid_event_type(w);
+	const struct tracebraid_stream *guest;
+	uint32_t vcpu = UINT32_MAX;
+
+	braid_text_printf(to, "%lld|", (long long)tracebraid_ns(w));
+	if (tracebraid_bound_ns(w) == TRACEBRAID_UNKNOWN)
+		braid_text_puts(to, "(null)|");
+	else
+		braid_text_printf(to, "%llu|", (unsigned long long)tracebraid_bound_ns(w));
+	braid_text_printf(to, "%d|%s|%s|%u|%lld|%d|%s|%s|%s|", tracebraid_uncertain(w),
+			  tracebraid_stream_name(tracebraid_item_stream(w)), tracebraid_buffer(w),
+			  tracebraid_cpu(w), (long long)tracebraid_seq(w), tracebraid_pid(w),
+			  tracebraid_comm(w), tracebraid_type_system(type), tracebraid_type_name(type));
+	guest = tracebraid_vcpu(w, &vcpu);
+	braid_text_printf(to, "%s|", guest ? tracebraid_stream_name(guest) : "(null)");
+	if (guest && vcpu != UINT32_MAX)
+		braid_text_printf(to, "%u|", vcpu);
+	else
+		braid_text_puts(to, "(null)|");
+	braid_text_puts(to, tracebraid_json(w));
+	braid_text_putc(to, '|');
+	braid_text_puts(to, tracebraid_text(w));
+	braid_text_putc(to, '\n');
+}
+
+static void events_are_those_of_a_walk(void)
+{
+	static const char *const paths[] = { path };
+	char *all = rows("SELECT * FROM events"), *next = all;
+	struct tracebraid_trace *trace = NULL;
+	struct tracebraid_walk *walk = NULL;
+	struct braid_text row = { 0 };
+	u64 seen = 0, differ = 0;
+	int got;
+
+	NEED(!tracebraid_open(&trace, paths, 1, NULL, NULL, NULL));
+	NEED(!tracebraid_walk_new(&walk, trace, NULL));
+	while ((got = tracebraid_walk_next(walk)) > 0) {
+		if (got != TRACEBRAID_EVENT)
+			continue;
+		seen++;
+		row.bytes = 0;
+		put_item(&row, walk);
+		if (strncmp(next, row.data, row.bytes) && !differ++)
+			fprintf(stderr, "%.200s\n%.*s", next, (int)row.bytes, row.data);
+		next += strcspn(next, "\n");
+		next += *next == '\n';
+	}
+	CHECK_EQ(differ, 0);
+	CHECK(seen > 500 && seen == nr_rows && !*next);
+	braid_text_free(&row);
+	tracebraid_close(trace);
+	free(all);
+}
+
+/* A walk selects by @where as planned, and finds what SQLite finds by itself. */
+static void selects(const char *plan, const char *table, const char *where, const char *plain)
+{
+	char pushed[512], itself[512], explain[600], *text;
+
+	snprintf(pushed, sizeof(pushed), "SELECT ns, stream, cpu, pid FROM %s WHERE %s", table, where);
+	snprintf(itself, sizeof(itself), "SELECT ns, stream, cpu, pid FROM %s WHERE %s", table, plain);
+	snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", pushed);
+	CHECK(same(pushed, itself));
+	if (!nr_rows)
+		fprintf(stderr, "no rows: %s\n", itself);
+	CHECK(nr_rows > 0);
+	text = rows(explain);
+	if (!strstr(text, plan))
+		fprintf(stderr, "%s: %s\n", where, text);
+	CHECK(strstr(text, plan));
+	free(text);
+	snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", itself);
+	text = rows(explain);
+	CHECK(strstr(text, "INDEX 0:\n"));
+	free(text);
+}
+
+static void a_selection_finds_the_same(void)
+{
+	s64 from = number("SELECT min(ns) + (max(ns) - min(ns)) / 4 FROM events");
+	s64 to = number("SELECT max(ns) - (max(ns) - min(ns)) / 4 FROM events");
+	/* On an event: the limits themselves are included, or not. */
+	s64 at = number("SELECT ns FROM events LIMIT 1 OFFSET 100");
+	s64 pid = number("SELECT pid FROM events WHERE pid > 0 LIMIT 1");
+	char where[200], plain[200];
+
+#define SELECTS(plan, table, pushed, itself, ...)				\
+	do {									\
+		snprintf(where, sizeof(where), pushed, ##__VA_ARGS__);		\
+		snprintf(plain, sizeof(plain), itself, ##__VA_ARGS__);		\
+		selects(plan, table, where, plain);				\
+	} while (0)
+	SELECTS("INDEX 0:g\n", "events", "ns >= %lld", "+ns >= %lld", (long long)at);
+	SELECTS("INDEX 0:g\n", "events", "ns > %lld", "+ns > %lld", (long long)at);
+	SELECTS("INDEX 0:l\n", "events", "ns <= %lld", "+ns <= %lld", (long long)at);
+	SELECTS("INDEX 0:l\n", "events", "ns < %lld", "+ns < %lld", (long long)at);
+	SELECTS("INDEX 0:e\n", "events", "ns = %lld", "+ns = %lld", (long long)at);
+	SELECTS("INDEX 0:l\n", "events", "ns <= %lld.5", "+ns <= %lld.5", (long long)at);
+	SELECTS("INDEX 0:g\n", "events", "ns >= %lld.5", "+ns >= %lld.5", (long long)at);
+	SELECTS("INDEX 0:g\n", "events", "ns >= -1", "+ns >= -1");
+	SELECTS("INDEX 0:l\n", "events", "ns <= 9.5e18", "+ns <= 9.5e18");
+	SELECTS("INDEX 0:gl\n", "events", "ns BETWEEN %lld AND %lld", "+ns BETWEEN %lld AND %lld",
+		(long long)from, (long long)to);
+	SELECTS("INDEX 0:gl\n", "tick", "ns BETWEEN %lld AND %lld", "+ns BETWEEN %lld AND %lld",
+		(long long)from, (long long)to);
+	SELECTS("INDEX 0:s\n", "events", "stream = 'guest1'", "+stream = 'guest1'");
+	SELECTS("INDEX 0:\n", "events", "stream = 'GUEST1' COLLATE NOCASE",
+		"+stream = 'GUEST1' COLLATE NOCASE");
+	SELECTS("INDEX 0:b\n", "tick", "buffer = 'main'", "+buffer = 'main'");
+	SELECTS("INDEX 0:c\n", "events", "cpu = 1", "+cpu = 1");
+	SELECTS("INDEX 0:n\n", "events", "name = 'tick'", "+name = 'tick'");
+	SELECTS("INDEX 0:N\n", "events", "name IN ('tick', 'tock', 'none')",
+		"+name IN ('tick', 'tock', 'none')");
+	SELECTS("INDEX 0:y\n", "events", "system = 'test'", "+system = 'test'");
+	SELECTS("INDEX 0:p\n", "events", "pid = %lld", "+pid = %lld", (long long)pid);
+	SELECTS("INDEX 0:P\n", "events", "pid IN (%lld, 0)", "+pid IN (%lld, 0)", (long long)pid);
+	SELECTS("INDEX 0:m\n", "events", "comm = 'renamed'", "+comm = 'renamed'");
+	SELECTS("INDEX 0:M\n", "tick", "comm IN ('first', '<idle>', 're*')",
+		"+comm IN ('first', '<idle>', 're*')");
+	SELECTS("INDEX 0:M\n", "tick", "comm IN ('first', '<...>')", "+comm IN ('first', '<...>')");
+	SELECTS("INDEX 0:scnl\n", "events",
+		"stream = 'guest1' AND cpu = 0 AND name = 'tick' AND ns < %lld",
+		"+stream = 'guest1' AND +cpu = 0 AND +name = 'tick' AND +ns < %lld", (long long)to);
+#undef SELECTS
+	/* What is not there is not an error. */
+	CHECK_EQ(number("SELECT count(*) FROM events WHERE stream = 'nobody'"), 0);
+	CHECK_EQ(number("SELECT count(*) FROM events WHERE buffer = 'none'"), 0);
+	CHECK_EQ(number("SELECT count(*) FROM events WHERE cpu = 70000 OR cpu = -1"), 0);
+	CHECK_EQ(number("SELECT count(*) FROM events WHERE name = 't*'"), 0);
+	CHECK_EQ(number("SELECT count(*) FROM events WHERE name = ':' OR name = '' OR name IS NULL"), 0);
+}
+
+/* Whether an order is uncertain depends on all events, whatever is selected. */
+static void uncertain_order_is_that_of_all(void)
+{
+	CHECK(same("SELECT ns, uncertain FROM events WHERE name = 'tick' AND cpu = 0 AND ns > 1000002000000",
+		   "SELECT ns, uncertain FROM (SELECT * FROM events LIMIT -1 OFFSET 0) WHERE name = 'tick' AND cpu = 0 AND ns > 1000002000000"));
+	CHECK(nr_rows > 10);
+	CHECK(number("SELECT sum(uncertain) FROM events WHERE name = 'tick'") > 0);
+}
+
+static void rows_are_in_order(void)
+{
+	char *text = rows("EXPLAIN QUERY PLAN SELECT * FROM tick ORDER BY ns");
+
+	CHECK(!strstr(text, "TEMP B-TREE"));
+	free(text);
+	CHECK_EQ(number("SELECT sum(ns < before) FROM (SELECT ns, lag(ns) OVER () AS before FROM events)"),
+		 0);
+	CHECK(same("SELECT ns FROM tick ORDER BY ns DESC LIMIT 3",
+		   "SELECT ns FROM tick ORDER BY +ns DESC LIMIT 3"));
+}
+
+static void types_have_tables(void)
+{
+	CHECK(same("SELECT ns, stream, cpu, number, text_field FROM tick",
+		   "SELECT ns, stream, cpu, json_extract(fields, '$.number'), json_extract(fields, '$.text') FROM events WHERE name = 'tick'"));
+	CHECK(nr_rows > 100);
+	CHECK(same("SELECT ns, text FROM tick", "SELECT ns, text FROM events WHERE name = 'tick'"));
+	CHECK(same("SELECT count(*), sum(count) FROM tock",
+		   "SELECT count(*), sum(json_extract(fields, '$.count')) FROM events WHERE name = 'tock'"));
+}
+
+/* Each has a walk of its own. */
+static void a_table_can_be_read_twice_at_once(void)
+{
+	CHECK_EQ(number("SELECT count(*) FROM events a, events b WHERE a.ns < 1000000100000 AND b.ns < 1000000100000"),
+		 number("SELECT count(*) * count(*) FROM events WHERE ns < 1000000100000"));
+	CHECK_EQ(number("WITH t AS MATERIALIZED (SELECT * FROM tick WHERE number < 20) SELECT count(*) FROM t a JOIN t b ON a.number = b.number AND a.stream = 'guest1' AND b.stream = 'guest2'"),
+		 number("SELECT count(*) FROM tick WHERE number < 20 AND stream = 'guest2'"));
+}
+
+static void small_tables(void)
+{
+	CHECK(same("SELECT stream FROM streams ORDER BY 1", "SELECT DISTINCT stream FROM events ORDER BY 1"));
+	CHECK_EQ(number("SELECT sum(read) FROM streams"), number("SELECT count(*) FROM events"));
+	CHECK_EQ(number("SELECT sum(read) FROM rings"), number("SELECT count(*) FROM events"));
+	CHECK_EQ(number("SELECT sum(lost) FROM losses"), 193);
+	CHECK_EQ(number("SELECT sum(lost) FROM losses WHERE cpu = 1 AND ns < 1000002441109"), 16);
+	CHECK_EQ(number("SELECT sum(read + lost + left - written) FROM rings"), 0);
+	CHECK_EQ(number("SELECT count(*) FROM clocks WHERE source != ''"), number("SELECT count(*) FROM streams"));
+}
+
+static void refuses(int code, const char *statement)
+{
+	free(rows(statement));
+	if (result != code)
+		fprintf(stderr, "%s: %d\n", statement, result);
+	CHECK_EQ(result, code);
+}
+
+static void statements_only_read(void)
+{
+	refuses(SQLITE_AUTH, "ATTACH '/tmp/other.db' AS other");
+	refuses(SQLITE_AUTH, "CREATE TABLE t(a)");
+	refuses(SQLITE_AUTH, "CREATE VIRTUAL TABLE t USING dbstat");
+	refuses(SQLITE_AUTH, "PRAGMA writable_schema = 1");
+	refuses(SQLITE_AUTH, "PRAGMA temp_store_directory = '/tmp'");
+	refuses(SQLITE_AUTH, "PRAGMA temp_store = file");
+	refuses(SQLITE_AUTH, "PRAGMA journal_mode");
+	refuses(SQLITE_AUTH, "VACUUM INTO '/tmp/other.db'");
+	refuses(SQLITE_AUTH, "DROP VIEW streams");
+	refuses(SQLITE_ERROR, "SELECT load_extension('/tmp/other.so')");
+	refuses(SQLITE_ERROR, "UPDATE sqlite_master SET sql = ''");
+	refuses(SQLITE_ERROR, "DELETE FROM sqlite_temp_master");
+	refuses(SQLITE_ERROR, "UPDATE tick SET number = 1");
+	refuses(SQLITE_AUTH, "INSERT INTO events(ns) VALUES(1)");
+	refuses(SQLITE_DONE, "CREATE TEMP TABLE kept AS SELECT * FROM tick LIMIT 7");
+	refuses(SQLITE_AUTH, "CREATE TEMP TRIGGER t AFTER DELETE ON temp.kept BEGIN SELECT 1; END");
+	CHECK_EQ(number("SELECT count(*) FROM kept"), 7);
+	CHECK(number("SELECT count(*) FROM pragma_table_info('tick')") > 6);
+}
+
+static void can_be_stopped(void)
+{
+	stop = 1;
+	refuses(SQLITE_INTERRUPT, "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r");
+	stop = 0;
+	CHECK(number("SELECT count(*) FROM events") > 0);
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0 && !close(fd));
+	synth_standard(path);
+	open_it();
+
+	RUN(events_are_those_of_a_walk);
+	RUN(a_selection_finds_the_same);
+	RUN(uncertain_order_is_that_of_all);
+	RUN(rows_are_in_order);
+	RUN(types_have_tables);
+	RUN(a_table_can_be_read_twice_at_once);
+	RUN(small_tables);
+	RUN(statements_only_read);
+	RUN(can_be_stopped);
+	braid_sql_close(sql);
+	unlink(path);
+	return VERDICT();
+}

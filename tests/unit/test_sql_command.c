@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* tracebraid sql: forms of output, what is a statement, and errors. */
+#include <string.h>
+#include <unistd.h>
+
+#include "host_agent/cli/cli.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
+
+static char path[] = "/tmp/test_sql_command.XXXXXX";
+
+#define SQL(...)	RUN_COMMAND(braid_cmd_sql, "sql", __VA_ARGS__)
+
+static void prints(const char *what)
+{
+	if (strcmp(printed, what))
+		fprintf(stderr, "%s", printed);
+	CHECK(!strcmp(printed, what));
+}
+
+static void columns_are_aligned(void)
+{
+	CHECK_EQ(SQL(path, "SELECT name, 7 AS n, 'x' AS t FROM events LIMIT 1; SELECT 1.5, NULL, x'00ff', ''"), 0);
+	prints("name  n  t\n"
+	       "tock  7  x\n"
+	       "1.5  NULL  x'00ff'  ''\n"
+	       "1.5     -  00ff     -\n");
+	CHECK_EQ(SQL(path, "SELECT stream, cpu FROM rings WHERE stream != 'guest2'"), 0);
+	prints("stream  cpu\n"
+	       "guest1    0\n"
+	       "guest1    1\n"
+	       "host      1\n");
+}
+
+static void json_and_csv(void)
+{
+	CHECK_EQ(SQL("--json", path, "SELECT 1 AS a, NULL AS b, 'x\"y' || char(10) AS c, 9e999 AS d, x'0a' AS e"), 0);
+	prints("{\"a\":1,\"b\":null,\"c\":\"x\\\"y\\u000a\",\"d\":null,\"e\":\"0a\"}\n");
+	CHECK_EQ(SQL("--csv", path, "SELECT 1 AS a, NULL AS \"b,c\", 'x\"y' AS c, 'a,b' AS d, 1.5 AS e"), 0);
+	prints("a,\"b,c\",c,d,e\n1,,\"x\"\"y\",\"a,b\",1.5\n");
+	CHECK_EQ(SQL("--csv", path, "SELECT ns FROM events WHERE name = 'none'"), 0);
+	prints("ns\n");
+	/* No control character reaches a terminal. */
+	CHECK_EQ(SQL(path, "SELECT 'a' || char(27) || '[2J' AS a"), 0);
+	prints("a\na?[2J\n");
+}
+
+static void says_what_is_wrong(void)
+{
+	CHECK_EQ(SQL(path, "SELECT nowhere FROM events"), 1);
+	CHECK(strstr(printed, "no such column: nowhere"));
+	CHECK_EQ(SQL(path, "SELECT * FROM sched_swich"), 1);
+	CHECK(strstr(printed, "no such table: sched_swich"));
+	CHECK_EQ(SQL(path, "ATTACH 'x' AS y"), 1);
+	CHECK(strstr(printed, "statements read"));
+	CHECK_EQ(SQL("--json", "--csv", path, "SELECT 1"), 1);
+	CHECK(strstr(printed, "exclude each other"));
+	CHECK_EQ(SQL(path, "misspelt.braid"), 1);
+	CHECK(strstr(printed, "misspelt.braid"));
+	CHECK_EQ(SQL("-o", path, path, "SELECT 1"), 1);
+	CHECK(strstr(printed, "is the capture itself"));
+}
+
+int main(void)
+{
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0 && !close(fd));
+	synth_standard(path);
+	RUN(columns_are_aligned);
+	RUN(json_and_csv);
+	RUN(says_what_is_wrong);
+	unlink(path);
+	return VERDICT();
+}
