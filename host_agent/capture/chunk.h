@@ -52,6 +52,9 @@ enum braid_chunk_type {
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
 	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: what a guest's vmclock page said */
+	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that part of a capture; see
+					   below */
+	BRAID_CHUNK_PACKED_INDEX = 25,	/* struct braid_chunk_packed_place[] */
 };
 
 struct braid_chunk {
@@ -317,5 +320,36 @@ static_assert(sizeof(struct braid_vcpu_thread) == 16, "vCPU thread");
 static_assert(sizeof(struct braid_chunk_window) == 16, "window");
 static_assert(sizeof(struct braid_chunk_ring_end) == 104, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");
+
+/*
+ * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that
+ * does not know it refuses it; PACKED chunks; PACKED_INDEX; FILE_END, with struct
+ * braid_chunk_packed_end. The parts, one after the other, are the capture, byte for byte. A file
+ * without its end is good up to its last whole part.
+ */
+#define BRAID_PACKED_MAJOR	2
+#define BRAID_PACKED_PART_BYTES	(4u << 20)	/* of a part, at most */
+#define BRAID_PACKED_RATIO	64u		/* a part is at most so many times as large as its chunk */
+
+enum braid_packed_codec {
+	BRAID_PACKED_PLAIN = 0,		/* as it is */
+	BRAID_PACKED_ZSTD = 1,		/* one frame of zstd */
+};
+
+struct braid_chunk_packed {
+	u64 at;				/* in the capture: the end of the part before */
+	u32 bytes;			/* of the part, unpacked; never 0 */
+	u32 codec;			/* enum braid_packed_codec */
+};
+
+struct braid_chunk_packed_place {
+	u64 offset;			/* of a PACKED chunk in the file */
+	u64 at;				/* as in the chunk */
+};
+
+struct braid_chunk_packed_end {
+	u64 index_offset;		/* of PACKED_INDEX; 0: there is none */
+	u64 bytes;			/* of the capture */
+};
 
 #endif /* BRAID_CAPTURE_CHUNK_H */

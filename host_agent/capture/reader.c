@@ -12,6 +12,7 @@
 
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/capture/packed.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
 #include "host_agent/util/io.h"
@@ -27,6 +28,7 @@
 
 struct braid_capture_reader {
 	int fd;
+	struct braid_packed *packed;	/* NULL: it is not; else all offsets are of what it unpacks to */
 	u64 file_bytes;			/* as far as it is read: as it was opened, or has grown */
 	u64 at;				/* of the next chunk */
 	u64 window_at;			/* what of the file the window holds */
@@ -42,6 +44,12 @@ struct braid_capture_reader {
 static int read_error(const struct braid_capture_reader *r, int err)
 {
 	return braid_fail(err, "cannot read '%s': %s", r->path, strerror(-err));
+}
+
+static ssize_t fetch(struct braid_capture_reader *r, void *to, size_t bytes, u64 offset)
+{
+	return r->packed ? braid_packed_read(r->packed, to, bytes, offset) :
+			   braid_pread_all(r->fd, to, bytes, offset);
 }
 
 /*
@@ -68,7 +76,7 @@ static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
 		r->window_room = room;
 	}
 	r->window_bytes = 0;
-	n = braid_pread_all(r->fd, r->window, r->window_room, offset);
+	n = fetch(r, r->window, r->window_room, offset);
 	if (n < 0)
 		return read_error(r, n);
 	r->window_at = offset;
@@ -178,7 +186,7 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes)
 {
 	const struct braid_chunk *chunk = to;
-	ssize_t n = braid_pread_all(r->fd, to, sizeof(*chunk) + bytes, offset);
+	ssize_t n = fetch(r, to, sizeof(*chunk) + bytes, offset);
 
 	if (n < 0)
 		return read_error(r, n);
@@ -187,6 +195,20 @@ int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32
 		return braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
 	if ((size_t)n < sizeof(*chunk) + bytes)
 		return braid_fail(-EBADMSG, "'%s' was truncated while it was read", r->path);
+	return 0;
+}
+
+/* A packed capture is read as what it unpacks to. */
+static int open_packed(struct braid_capture_reader *r)
+{
+	int ret = braid_packed_is(r->fd);
+
+	if (ret > 0)
+		ret = braid_packed_open(&r->packed, r->fd, r->file_bytes);
+	if (ret < 0)
+		return ret == -ENOMEM ? ret : read_error(r, ret);
+	if (r->packed)
+		r->file_bytes = braid_packed_bytes(r->packed);
 	return 0;
 }
 
@@ -203,7 +225,7 @@ static int open_input(struct braid_capture_reader *r, const char *path)
 	if (!S_ISREG(st.st_mode))
 		return braid_fail(-EBADMSG, "'%s' is not a regular file, so not a capture", path);
 	r->file_bytes = st.st_size;
-	return 0;
+	return open_packed(r);
 }
 
 static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *head)
@@ -275,7 +297,7 @@ void braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
 
 	if (bytes == BRAID_CAPTURE_ALL)
 		bytes = fstat(r->fd, &st) ? r->file_bytes : (u64)st.st_size;
-	if (bytes < r->at)
+	if (bytes < r->at || r->packed)	/* a packed one is complete */
 		return;
 	r->file_bytes = bytes;
 	r->window_bytes = 0;	/* it may end where the file did */
@@ -297,6 +319,7 @@ void braid_capture_close(struct braid_capture_reader *r)
 		return;
 	if (r->fd >= 0)
 		close(r->fd);
+	braid_packed_free(r->packed);
 	free(r->window);
 	free(r);
 }

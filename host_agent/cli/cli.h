@@ -20,6 +20,7 @@ int braid_cmd_detach(int argc, char **argv);
 int braid_cmd_export(int argc, char **argv);
 int braid_cmd_list(int argc, char **argv);
 int braid_cmd_merge(int argc, char **argv);
+int braid_cmd_pack(int argc, char **argv);
 int braid_cmd_record(int argc, char **argv);
 int braid_cmd_recover(int argc, char **argv);
 int braid_cmd_report(int argc, char **argv);
@@ -27,13 +28,14 @@ int braid_cmd_snapshot(int argc, char **argv);
 int braid_cmd_sql(int argc, char **argv);
 int braid_cmd_stat(int argc, char **argv);
 int braid_cmd_top(int argc, char **argv);
+int braid_cmd_unpack(int argc, char **argv);
 int braid_cmd_verify(int argc, char **argv);
 
 extern const struct braid_cli_command
 	braid_command_analyze, braid_command_attach, braid_command_clock, braid_command_create, braid_command_detach,
-	braid_command_export, braid_command_list, braid_command_merge, braid_command_record,
+	braid_command_export, braid_command_list, braid_command_merge, braid_command_pack, braid_command_record,
 	braid_command_recover, braid_command_report, braid_command_snapshot, braid_command_sql,
-	braid_command_stat, braid_command_top, braid_command_verify;
+	braid_command_stat, braid_command_top, braid_command_unpack, braid_command_verify;
 
 /**
  * braid_stat_region - `stat` of a live region, or of one whose guest is dead

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A packed capture, read as if it were not packed (chunk.h has the format). Memory is that of some
+ * parts and of their places, 16 bytes for each. Bytes of a part that is damaged or missing are 0.
+ */
+#ifndef BRAID_CAPTURE_PACKED_H
+#define BRAID_CAPTURE_PACKED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "host_agent/capture/chunk.h"
+
+struct braid_packed;
+
+/** braid_packed_is - whether a file begins like a packed capture. Return: 1, 0, or -errno */
+int braid_packed_is(int fd);
+
+/**
+ * braid_packed_open - find a packed capture's parts, by its index or by looking for them
+ * @out: set on success
+ * @fd: the file, which must stay open
+ * @file_bytes: of it
+ *
+ * Return: 0, -ENOMEM with braid_fail(), or -errno of a read.
+ */
+int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes);
+
+/** braid_packed_bytes - of the capture, as far as its parts are there */
+u64 braid_packed_bytes(const struct braid_packed *p);
+
+/**
+ * braid_packed_read - read the capture
+ * @p: the packed capture
+ * @to: room for @bytes
+ * @bytes: wanted
+ * @offset: in the capture
+ *
+ * Return: bytes read, fewer than @bytes at the end only; or -errno.
+ */
+ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 offset);
+
+/** braid_packed_damaged - parts that could not be unpacked up to now, or are missing */
+u64 braid_packed_damaged(const struct braid_packed *p);
+
+/** braid_packed_no_end - whether the file ends without FILE_END: it was cut off */
+bool braid_packed_no_end(const struct braid_packed *p);
+
+/** braid_packed_free - free; NULL is fine */
+void braid_packed_free(struct braid_packed *p);
+
+#endif /* BRAID_CAPTURE_PACKED_H */
