@@ -117,17 +117,18 @@ static int put_head(struct packer *p, int from)
 	if (first.file.version_major == BRAID_PACKED_MAJOR)
 		return braid_fail(-EBADMSG, "'%s' is packed already", p->path);
 	first.file.version_major = BRAID_PACKED_MAJOR;
-	first.file.version_minor = 0;
 	return put_chunk(p, BRAID_CHUNK_FILE, NULL, 0, &first.file, sizeof(first.file));
 }
 
 static int pack(struct packer *p, int from, u64 total)
 {
+	u32 part = p->run->part_bytes && p->run->part_bytes < PART_BYTES ? p->run->part_bytes :
+									    PART_BYTES;
 	u64 at = 0;
 	ssize_t n;
 	int err = put_head(p, from);
 
-	while (!err && (n = braid_pread_all(from, p->plain, PART_BYTES, at))) {
+	while (!err && (n = braid_pread_all(from, p->plain, part, at))) {
 		if (n < 0)
 			return read_error(p->path, n);
 		err = stopped(p->run) ?: put_part(p, at, n);
@@ -189,8 +190,9 @@ int braid_unpack(int to, int from, const char *path, struct braid_pack_run *run)
 {
 	struct packer p = { .to = to, .path = path, .run = run, .plain = malloc(PART_BYTES) };
 	struct braid_packed *packed = NULL;
+	struct braid_chunk_file head;
 	struct stat st;
-	int err = p.plain ? braid_packed_is(from) : braid_out_of_memory();
+	int err = p.plain ? braid_packed_is(from, &head) : braid_out_of_memory();
 
 	run->read_bytes = run->written_bytes = 0;
 	if (!err)

@@ -158,7 +158,7 @@ static int find_index(struct braid_packed *p)
 	return ret <= 0 ? ret : take_index(p, &chunk, end.bytes);
 }
 
-int braid_packed_is(int fd)
+int braid_packed_is(int fd, struct braid_chunk_file *head)
 {
 	struct {
 		struct braid_chunk chunk;
@@ -166,7 +166,11 @@ int braid_packed_is(int fd)
 	} first;
 	ssize_t n = braid_pread_all(fd, &first, sizeof(first), 0);
 
-	return n < 0 ? n : (size_t)n == sizeof(first) && first.chunk.magic == BRAID_CHUNK_MAGIC &&
+	if (n < 0)
+		return n;
+	*head = first.file;
+	head->version_major = BRAID_CAPTURE_MAJOR;
+	return (size_t)n == sizeof(first) && first.chunk.magic == BRAID_CHUNK_MAGIC &&
 	       first.chunk.type == BRAID_CHUNK_FILE && first.file.version_major == BRAID_PACKED_MAJOR;
 }
 

@@ -13,8 +13,14 @@
 
 struct braid_packed;
 
-/** braid_packed_is - whether a file begins like a packed capture. Return: 1, 0, or -errno */
-int braid_packed_is(int fd);
+/**
+ * braid_packed_is - whether a file begins like a packed capture
+ * @fd: the file
+ * @head: set: the capture's FILE, should its first part be damaged; unchecked
+ *
+ * Return: 1, 0, or -errno of a read.
+ */
+int braid_packed_is(int fd, struct braid_chunk_file *head);
 
 /**
  * braid_packed_open - find a packed capture's parts, by its index or by looking for them

@@ -198,10 +198,10 @@ int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32
 	return 0;
 }
 
-/* A packed capture is read as what it unpacks to. */
-static int open_packed(struct braid_capture_reader *r)
+/* A packed capture is read as what it unpacks to. @head: its own, which it has twice. */
+static int open_packed(struct braid_capture_reader *r, struct braid_chunk_file *head)
 {
-	int ret = braid_packed_is(r->fd);
+	int ret = braid_packed_is(r->fd, head);
 
 	if (ret > 0)
 		ret = braid_packed_open(&r->packed, r->fd, r->file_bytes);
@@ -213,7 +213,8 @@ static int open_packed(struct braid_capture_reader *r)
 }
 
 /* Opens without waiting for the other end of a FIFO; requires a seekable file. */
-static int open_input(struct braid_capture_reader *r, const char *path)
+static int open_input(struct braid_capture_reader *r, const char *path,
+		      struct braid_chunk_file *head)
 {
 	struct stat st;
 
@@ -225,9 +226,24 @@ static int open_input(struct braid_capture_reader *r, const char *path)
 	if (!S_ISREG(st.st_mode))
 		return braid_fail(-EBADMSG, "'%s' is not a regular file, so not a capture", path);
 	r->file_bytes = st.st_size;
-	return open_packed(r);
+	return open_packed(r, head);
 }
 
+static int check_head(const struct braid_capture_reader *r, struct braid_chunk_file *head)
+{
+	if (head->version_major != BRAID_CAPTURE_MAJOR)
+		return braid_fail(-EPROTONOSUPPORT,
+				  "'%s' is of capture format %u, this program reads %u: use the tracebraid that wrote it",
+				  r->path, head->version_major, BRAID_CAPTURE_MAJOR);
+	head->clock[sizeof(head->clock) - 1] = 0;
+	head->host_name[sizeof(head->host_name) - 1] = 0;
+	head->kernel_release[sizeof(head->kernel_release) - 1] = 0;
+	head->machine[sizeof(head->machine) - 1] = 0;
+	head->agent_version[sizeof(head->agent_version) - 1] = 0;
+	return 0;
+}
+
+/* @head: of a packed capture, already from its file: used if its first part is damaged. */
 static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *head)
 {
 	struct braid_chunk_view view;
@@ -241,34 +257,26 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 	if (!there)
 		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",
 				  r->path);
-	if (there < 4 || memcmp(r->window, "BRCK", 4))
+	if (!r->packed && (there < 4 || memcmp(r->window, "BRCK", 4)))
 		return braid_fail(-EBADMSG,
 				  "'%s' is not a tracebraid capture; 'tracebraid record -o FILE' makes one",
 				  r->path);
-	memset(head, 0, sizeof(*head));
+	if (!r->packed)
+		memset(head, 0, sizeof(*head));
 	ret = probe(r, 0, &chunk, &cut);
 	if (ret < 0)
 		return ret;
-	if (!ret)
-		return cut ? braid_fail(-EBADMSG, "'%s' is truncated before its first event",
-					r->path) :
-			0;	/* damaged: what follows may still be good */
+	if (!ret && cut)
+		return braid_fail(-EBADMSG, "'%s' is truncated before its first event", r->path);
+	if (!ret)	/* damaged: what follows may still be good */
+		return r->packed ? check_head(r, head) : 0;
 	if (chunk.type != BRAID_CHUNK_FILE || chunk.payload_bytes < sizeof(*head))
 		return braid_fail(-EBADMSG, "'%s' does not begin like a capture", r->path);
 	ret = braid_capture_next(r, &view);
 	if (ret <= 0)
 		return ret ? ret : braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);
 	memcpy(head, view.payload, sizeof(*head));
-	if (head->version_major != BRAID_CAPTURE_MAJOR)
-		return braid_fail(-EPROTONOSUPPORT,
-				  "'%s' is of capture format %u, this program reads %u: use the tracebraid that wrote it",
-				  r->path, head->version_major, BRAID_CAPTURE_MAJOR);
-	head->clock[sizeof(head->clock) - 1] = 0;
-	head->host_name[sizeof(head->host_name) - 1] = 0;
-	head->kernel_release[sizeof(head->kernel_release) - 1] = 0;
-	head->machine[sizeof(head->machine) - 1] = 0;
-	head->agent_version[sizeof(head->agent_version) - 1] = 0;
-	return 0;
+	return check_head(r, head);
 }
 
 int braid_capture_open(struct braid_capture_reader **out, const char *path,
@@ -280,7 +288,7 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 	if (!r)
 		return braid_out_of_memory();
 	strncpy(r->path, path, sizeof(r->path) - 1);
-	err = open_input(r, path);
+	err = open_input(r, path, head);
 	if (!err)
 		err = read_head(r, head);
 	if (err) {

@@ -251,7 +251,7 @@ static void newer_version(void)
 	struct braid_capture_reader *r;
 	struct braid_capture_writer *w;
 
-	later.version_major = BRAID_CAPTURE_MAJOR + 1;
+	later.version_major = BRAID_PACKED_MAJOR + 1;
 	NEED(!braid_capture_create(&w, path, &later));
 	CHECK_EQ(braid_capture_finish(w), 0);
 	CHECK_EQ(braid_capture_open(&r, path, &got), -EPROTONOSUPPORT);

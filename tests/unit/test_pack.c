@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A packed capture is read as the capture, whatever happened to its file; unpacked, it is the same bytes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/capture/checksum.h"
+#include "host_agent/capture/pack.h"
+#include "host_agent/util/io.h"
+#include "tests/unit/check.h"
+#include "tests/unit/need.h"
+
+#define NR		300u
+#define MOST_BYTES	2000u
+#define PART_BYTES	4096u
+
+static char plain[64], packed[64], other[64];
+static u8 *content;		/* of plain */
+static size_t content_bytes;
+static u8 *file;		/* of packed */
+static size_t file_bytes;
+
+/* Chunks that compress well, hardly, and not at all. */
+static void make_plain(void)
+{
+	const struct braid_chunk_file head = {
+		.version_major = BRAID_CAPTURE_MAJOR, .clock = "mono_raw", .host_name = "h",
+	};
+	struct braid_capture_writer *w;
+	u8 payload[MOST_BYTES];
+	u32 k, i, bytes;
+
+	srandom(1);
+	NEED(!braid_capture_create(&w, plain, &head));
+	for (k = 0; k < NR; k++) {
+		bytes = random() % MOST_BYTES;
+		for (i = 0; i < bytes; i++)
+			payload[i] = k % 3 == 0 ? random() : k % 3 == 1 ? i / 16 : 0;
+		NEED(!braid_capture_put(w, 100 + k, k, payload, bytes, NULL, 0));
+	}
+	NEED(!braid_capture_finish(w));
+}
+
+static u8 *read_file(const char *path, size_t *bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	u8 *data;
+
+	NEED(fd >= 0 && !fstat(fd, &st));
+	data = malloc(st.st_size + 1);
+	NEED(data && braid_pread_all(fd, data, st.st_size, 0) == st.st_size);
+	*bytes = st.st_size;
+	close(fd);
+	return data;
+}
+
+static void write_file(const char *path, const u8 *data, size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	NEED(fd >= 0 && !braid_write_all(fd, data, bytes));
+	close(fd);
+}
+
+typedef int convert(int to, int from, const char *path, struct braid_pack_run *run);
+
+static int run(convert *to_do, const char *from_path, const char *to_path)
+{
+	struct braid_pack_run how = { .level = 3, .part_bytes = PART_BYTES };
+	int from = open(from_path, O_RDONLY | O_CLOEXEC);
+	int to = open(to_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int err;
+
+	NEED(from >= 0 && to >= 0);
+	err = to_do(to, from, from_path, &how);
+	close(from);
+	close(to);
+	return err;
+}
+
+static void unpacks_to_the_same(void)
+{
+	size_t bytes;
+	u8 *again;
+
+	CHECK_EQ(run(braid_unpack, packed, other), 0);
+	again = read_file(other, &bytes);
+	CHECK(bytes == content_bytes && !memcmp(again, content, bytes));
+	CHECK(file_bytes < content_bytes);
+	free(again);
+	CHECK_EQ(run(braid_pack, packed, other), -EBADMSG);
+	CHECK_EQ(run(braid_unpack, plain, other), -EBADMSG);
+	write_file(other, (const u8 *)"BRCK", 4);
+	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written anew: */
+	write_file(plain, content, content_bytes);
+}
+
+/* Reads @path beside the plain file. Return: chunks that both have; each must be the same. */
+static u32 compare(const char *path, struct braid_capture_damage *damage)
+{
+	struct braid_capture_reader *a, *b;
+	struct braid_chunk_view one, same;
+	struct braid_chunk_file head;
+	struct { struct braid_chunk chunk; u8 payload[16]; } loaded;
+	u32 nr = 0, least;
+
+	memset(damage, 0, sizeof(*damage));
+	NEED(!braid_capture_open(&a, plain, &head));
+	if (braid_capture_open(&b, path, &head)) {
+		braid_capture_close(a);
+		return 0;
+	}
+	while (braid_capture_next(b, &same) == 1) {
+		do
+			NEED(braid_capture_next(a, &one) == 1);
+		while (one.number < same.number);
+		CHECK(one.number == same.number && one.offset == same.offset &&
+		      one.type == same.type && one.bytes == same.bytes &&
+		      !memcmp(one.payload, same.payload, one.bytes));
+		least = one.bytes < 16 ? one.bytes : 16;
+		CHECK(!braid_capture_load(b, one.offset, &loaded, least));
+		CHECK(!memcmp(loaded.payload, one.payload, least));
+		nr++;
+	}
+	*damage = *braid_capture_damage(b);
+	braid_capture_close(a);
+	braid_capture_close(b);
+	return nr;
+}
+
+static void is_read_as_the_capture(void)
+{
+	struct braid_capture_damage damage;
+
+	CHECK_EQ(compare(packed, &damage), NR + 1);	/* FILE was read by open; FILE_END */
+	CHECK(!damage.stretches && !damage.cut_off && !damage.no_end);
+}
+
+/* Any beginning of the file is a beginning of the capture. */
+static void a_cut_off_file_is_good_up_to_its_last_part(void)
+{
+	struct braid_capture_damage damage;
+	u32 nr, before = 0;
+	size_t bytes;
+
+	for (bytes = 0; bytes < file_bytes; bytes += 997) {
+		write_file(other, file, bytes);
+		nr = compare(other, &damage);
+		CHECK(nr >= before);
+		CHECK(!nr || damage.no_end || nr == NR + 1);
+		before = nr;
+	}
+	CHECK(before > NR - 20);
+}
+
+/* Each byte that changes costs no more than the chunks of one part; none of the index. */
+static void damage_stays_in_its_part(void)
+{
+	struct braid_capture_damage damage;
+	u32 nr, worst = NR, k;
+
+	srandom(2);
+	for (k = 0; k < 200; k++) {
+		size_t at = sizeof(struct braid_chunk) + sizeof(struct braid_chunk_file) +
+			    random() % (file_bytes - 400);
+		u8 *copy = malloc(file_bytes);
+
+		NEED(copy);
+		memcpy(copy, file, file_bytes);
+		copy[at < file_bytes ? at : file_bytes - 1] ^= 1 << random() % 8;
+		write_file(other, copy, file_bytes);
+		free(copy);
+		nr = compare(other, &damage);
+		CHECK(nr == NR + 1 || damage.stretches || damage.cut_off);
+		worst = nr < worst ? nr : worst;
+	}
+	CHECK(worst > NR - 40);
+}
+
+/* The chunk of a type in ->file. */
+static struct braid_chunk *chunk_of(u8 *data, size_t bytes, u16 type)
+{
+	size_t at = 0;
+
+	while (at + sizeof(struct braid_chunk) <= bytes) {
+		struct braid_chunk *chunk = (struct braid_chunk *)(data + at);
+
+		if (chunk->type == type)
+			return chunk;
+		at += sizeof(*chunk) + (((size_t)chunk->payload_bytes + 7) & ~7ul);
+	}
+	return NULL;
+}
+
+static void fix(struct braid_chunk *chunk)
+{
+	chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, chunk->payload_bytes, NULL, 0);
+}
+
+/* Lies with right checksums: nothing breaks, and no chunk is made up. */
+static void lies_are_found(void)
+{
+	static const u64 lies[] = {
+		0, 1, 8, 4095, 4097, 1u << 20, 1ULL << 40, 1ULL << 63, ~0ULL, ~0ULL - 4096,
+	};
+	const u16 types[] = { BRAID_CHUNK_PACKED, BRAID_CHUNK_PACKED_INDEX, BRAID_CHUNK_FILE_END };
+	struct braid_capture_damage damage;
+	u32 t, word, k;
+
+	for (t = 0; t < 3; t++)
+		for (word = 0; word < 4; word++)
+			for (k = 0; k < sizeof(lies) / sizeof(*lies); k++) {
+				u8 *copy = malloc(file_bytes);
+				struct braid_chunk *chunk;
+
+				NEED(copy);
+				memcpy(copy, file, file_bytes);
+				chunk = chunk_of(copy, file_bytes, types[t]);
+				NEED(chunk);
+				if (word < chunk->payload_bytes / 8)
+					memcpy((u64 *)(chunk + 1) + word, &lies[k], 8);
+				fix(chunk);
+				write_file(other, copy, file_bytes);
+				free(copy);
+				compare(other, &damage);
+			}
+}
+
+int main(void)
+{
+	snprintf(plain, sizeof(plain), "/tmp/test_pack.%d", getpid());
+	snprintf(packed, sizeof(packed), "/tmp/test_pack.%d.packed", getpid());
+	snprintf(other, sizeof(other), "/tmp/test_pack.%d.other", getpid());
+	make_plain();
+	content = read_file(plain, &content_bytes);
+	NEED(!run(braid_pack, plain, packed));
+	file = read_file(packed, &file_bytes);
+	RUN(unpacks_to_the_same);
+	RUN(is_read_as_the_capture);
+	RUN(a_cut_off_file_is_good_up_to_its_last_part);
+	RUN(damage_stays_in_its_part);
+	RUN(lies_are_found);
+	free(content);
+	free(file);
+	unlink(plain);
+	unlink(packed);
+	unlink(other);
+	return VERDICT();
+}
