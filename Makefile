@@ -363,7 +363,7 @@ check-bench:
 
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
-bench-run: agent $(addprefix $(B)/bench_,ring lttng count clock many walk) $(B)/make_big_capture
+bench-run: agent library $(addprefix $(B)/bench_,ring lttng count clock many walk) $(B)/make_big_capture
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" \
 		$(call test-drivers,$(call krels,$(filter-out %-rt,$(PACKAGED))))
 	@tests/bench/run.sh $(BENCH)

@@ -42,7 +42,8 @@ packages_of() {
 		command -v node >/dev/null || echo nodejs
 		command -v npm >/dev/null || echo npm ;;
 	releases) echo mmdebstrap git ;;
-	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 ;;
+	bench) echo lttng-tools liblttng-ust-dev valgrind util-linux trace-cmd babeltrace2 python3-bt2 python3-cffi \
+		python3-numpy ;;
 	*) echo "packages.sh: no job named $1" >&2; exit 1 ;;
 	esac
 }

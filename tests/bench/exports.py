@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+COLUMNS = ROOT / "tests" / "bench" / "columns.py"
 AGENT = os.environ.get("TRACEBRAID", str(ROOT / "build" / "tracebraid"))
 SHORT = "BRAID_BENCH_SHORT" in os.environ
 EVENTS = 24_000 if SHORT else 2_400_000
@@ -58,6 +59,7 @@ def readers(folder):
         found["trace_cmd"] = command
     if (folder / "ctf").exists():
         found["babeltrace2"] = ["babeltrace2", str(folder / "ctf")]
+        found["python_babeltrace2"] = [str(COLUMNS), "bt2", str(folder / "ctf")]
     return {name: command for name, command in found.items() if shutil.which(command[0])}
 
 
@@ -82,10 +84,10 @@ class Bench:
         for name in self.seconds:
             print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
             print(f"{name}_peak_memory\t{self.memory[name]:.0f}\tMiB")
-        for name in ("trace_cmd", "babeltrace2"):
-            if name in self.seconds:
-                ratio = self.median(name) / self.median("report_text")
-                print(f"report_text_over_{name}\t{ratio:.1f}\ttimes")
+        for ours, theirs in (("report_text", "trace_cmd"), ("report_text", "babeltrace2"),
+                             ("python_columns", "python_babeltrace2")):
+            if theirs in self.seconds:
+                print(f"{ours}_over_{theirs}\t{self.median(theirs) / self.median(ours):.1f}\ttimes")
 
 
 def main():
@@ -97,8 +99,13 @@ def main():
         subprocess.run([ROOT / "build" / "make_big_capture", capture, str(EVENTS)], check=True)
         print(subprocess.run([ROOT / "build" / "bench_walk", capture], check=True, text=True,
                              capture_output=True).stdout, end="")
-        for _ in range(ROUNDS):
+        for turn in range(ROUNDS):
             bench.measure("report_text", [AGENT, "report", str(capture)])
+            bench.measure("report_json", [AGENT, "report", "--json", str(capture)])
+            bench.measure("python_columns", [str(COLUMNS), "tracebraid", str(capture)])
+            bench.measure("sql_sum", [AGENT, "sql", str(capture), "SELECT sum(cpu), max(ns) FROM events"])
+            bench.measure("pack", [AGENT, "pack", str(capture), "-o", str(folder / "big.packed.braid")])
+            bench.measure("report_packed", [AGENT, "report", str(folder / "big.packed.braid")])
             for analysis in ("summary", "steal"):
                 bench.measure(f"analyze_{analysis}", [AGENT, "analyze", analysis, str(capture)])
             for form in forms():
@@ -106,7 +113,8 @@ def main():
                 bench.measure(f"export_{form}", [AGENT, "export", "--to", form, str(capture), "-o",
                                                  str(folder / form / "out")])
             for reader, command in readers(folder).items():
-                bench.measure(reader, command)
+                if turn == 0 or not reader.startswith("python"):  # that one takes a minute
+                    bench.measure(reader, command)
     bench.print_figures()
 
 
