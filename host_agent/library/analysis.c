@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Analyses, states and exports of a whole trace. */
+/* Analyses and exports of a whole trace. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,95 +76,6 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 		free(text);
 	else
 		*json = text;
-	return err;
-}
-
-/* States ------------------------------------------------------------------------------------ */
-
-struct subscriber {
-	struct braid_states states;
-	struct braid_walk walk;
-	int (*span)(void *arg, const struct tracebraid_span *span);
-	void *arg;
-};
-
-static int take_span(void *arg, const struct braid_state_span *span)
-{
-	struct subscriber *s = arg;
-	const struct braid_vcpu *vcpu = &s->states.vcpus[span->vcpu];
-	const struct braid_guest_task *task =
-		braid_states_task(&s->states, vcpu->guest->number, span->task);
-	char culprit[BRAID_NAME_TEXT] = "", reason[BRAID_NAME_TEXT] = "";
-	const struct tracebraid_span seen = {
-		.guest = (const void *)vcpu->guest, .vcpu = vcpu->number,
-		.state = braid_vcpu_state_name(span->state),
-		.from_ns = span->from_ns, .to_ns = span->to_ns,
-		.task = span->task, .comm = !span->task ? "<idle>" : task ? task->comm : "",
-		.culprit = culprit, .reason = reason,
-		.bound_ns = span->from_bound_ns > span->to_bound_ns ? span->from_bound_ns :
-								      span->to_bound_ns,
-	};
-
-	if (span->state == BRAID_VCPU_STOLEN)
-		braid_culprit_name(&s->states, &span->culprit, culprit);
-	if (span->state == BRAID_VCPU_KVM && span->reason)
-		braid_exit_name(span->reason, reason);
-	return s->span(s->arg, &seen);
-}
-
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
-{
-	struct subscriber *s = arg;
-
-	return braid_states_takes(item->host_ns) ? braid_states_event(&s->states, item, info) : 0;
-}
-
-static int take_lost(void *arg, const struct braid_item *item)
-{
-	struct subscriber *s = arg;
-
-	return braid_states_takes(item->host_ns) ? braid_states_lost(&s->states, item) : 0;
-}
-
-static int pass(struct subscriber *s, struct tracebraid_trace *trace)
-{
-	static const struct braid_states_ops states = { .span = take_span };
-	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
-	const struct braid_export_options all = { .stop = trace->stop };
-	struct braid_export_totals totals;
-	int err = braid_states_begin(&s->states, trace->source, &states, s);
-
-	if (!err) {
-		err = braid_walk_begin(&s->walk, trace->source, &all, &totals);
-		if (!err)
-			err = braid_walk_run(&s->walk, &ops, s);
-		braid_walk_end(&s->walk);
-	}
-	if (!err)
-		err = braid_states_end(&s->states);
-	braid_states_free(&s->states);
-	return err;
-}
-
-int tracebraid_states(struct tracebraid_trace *trace,
-		      int (*span)(void *arg, const struct tracebraid_span *span), void *arg)
-{
-	struct subscriber *s;
-	int err = braid_library_claim(trace);
-
-	if (err)
-		return err;
-	s = calloc(1, sizeof(*s));
-	if (s) {
-		s->span = span;
-		s->arg = arg;
-		err = pass(s, trace);
-	} else {
-		err = braid_out_of_memory();
-	}
-	free(s);
-	braid_library_release(trace);
 	return err;
 }
 

@@ -332,6 +332,64 @@ struct tracebraid_span {
 int tracebraid_states(struct tracebraid_trace *trace,
 		      int (*span)(void *arg, const struct tracebraid_span *span), void *arg);
 
+/* What can be found out about vCPUs and tasks; also as bits. */
+enum tracebraid_fact_kind {
+	TRACEBRAID_FACT_STATE = 1,	/* a vCPU was in one state */
+	TRACEBRAID_FACT_WAIT = 2,	/* a guest's task waited in its guest's run queue, and got a vCPU */
+	TRACEBRAID_FACT_EXIT = 4,	/* a vCPU left guest code, and came back */
+};
+
+struct tracebraid_facts;
+
+/* Texts are "" where a fact has none. */
+struct tracebraid_fact {
+	enum tracebraid_fact_kind kind;
+	const struct tracebraid_stream *guest;
+	uint32_t vcpu;
+	int32_t pid;		/* of the guest's task; STATE and EXIT: that was current; -1: not known */
+	const char *comm;	/* its name */
+	int64_t from_ns, to_ns;	/* of the host's clock */
+	uint64_t bound_ns;	/* of a guest's event that an end is */
+	const char *state;	/* STATE: "guest", "stolen", ... */
+	const char *culprit;	/* of a stolen one: what ran instead */
+	const char *reason;	/* of the exit: EXIT, and STATE in the hypervisor */
+	const char *call;	/* EXIT: the task's system call; "-": none; "?": not known */
+	uint32_t level;		/* EXIT: 2: it left a guest of the guest; else 1 */
+	uint64_t ip;		/* EXIT: where in the guest; 0: not recorded */
+	int woken;		/* WAIT: since it was woken; else since it was preempted */
+	uint32_t waker;		/* WAIT: the vCPU that recorded the wakeup; UINT32_MAX: not known */
+	int known;		/* EXIT, WAIT: what the vCPU did meanwhile is known: */
+	const uint64_t *ns;	/* by the number of its state: tracebraid_state_name() */
+};
+
+/** tracebraid_state_name - a vCPU's state by its number, from 0; NULL after the last */
+const char *tracebraid_state_name(unsigned int number);
+
+/**
+ * tracebraid_facts_new - prepare to find facts, along the whole trace
+ * @facts: set on success; free it before the trace
+ * @trace: without a walk; it has none until the facts are freed
+ * @kinds: enum tracebraid_fact_kind, joined by |
+ *
+ * Return: 0, or a negative errno: -EBUSY: there is a walk already.
+ */
+int tracebraid_facts_new(struct tracebraid_facts **facts, struct tracebraid_trace *trace,
+			 unsigned int kinds);
+
+/** tracebraid_facts_free - free them; NULL is fine */
+void tracebraid_facts_free(struct tracebraid_facts *facts);
+
+/**
+ * tracebraid_facts_next - find the next fact
+ * @facts: the facts
+ * @fact: set, unless it is the end or an error; its texts are valid until the next call
+ *
+ * A fact comes when its end is found; those of one kind and vCPU in the order of time.
+ *
+ * Return: enum tracebraid_fact_kind; 0: the end; or a negative errno.
+ */
+int tracebraid_facts_next(struct tracebraid_facts *facts, struct tracebraid_fact *fact);
+
 /**
  * tracebraid_analyze - run one of the analyses of `tracebraid analyze`
  * @trace: without a walk
