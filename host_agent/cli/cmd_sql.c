@@ -42,7 +42,8 @@ const struct braid_cli_command braid_command_sql = {
 	"they can make are temporary ones, in memory.\n"
 	"Table events has all events; each type of event has a table of its name, such as "
 	"sched_switch, whose columns are its fields. losses, notes, streams, rings, clocks and "
-	"recordings describe the trace. docs/sql.md has all tables and columns, and examples.",
+	"recordings describe the trace; vcpu_state, task_state, exits, wakeups and stalls are what "
+	"the analyses find. docs/sql.md has all tables and columns, and examples.",
 	.options = options, .least = 1, .most = BRAID_ANY_NUMBER,
 	.expected = "a capture: 'tracebraid sql FILE... STATEMENTS'",
 };

@@ -20,18 +20,6 @@ static const struct braid_sql_table own_tables[] = {
 	  .nr_columns = BRAID_SQL_NR_NOTE_COLUMNS },
 };
 
-static int fail(const struct braid_sql *sql, int ret)
-{
-	return ret == SQLITE_NOMEM ? braid_out_of_memory() :
-	       braid_fail(-EIO, "SQLite: %s", sql->db ? sqlite3_errmsg(sql->db) : sqlite3_errstr(ret));
-}
-
-static int push_name(struct braid_sql *sql, const char *name)
-{
-	return braid_array_push(sql->names, sql->nr_names, sql->names_capacity, name) ?
-	       braid_out_of_memory() : 0;
-}
-
 static int add_own_tables(struct braid_sql *sql)
 {
 	size_t k;
@@ -41,7 +29,7 @@ static int add_own_tables(struct braid_sql *sql)
 		struct braid_sql_table table = own_tables[k];
 
 		table.sql = sql;
-		err = push_name(sql, table.name);
+		err = braid_sql_push_name(sql, table.name);
 		if (!err && braid_array_push(sql->tables, sql->nr_tables, sql->tables_capacity, table))
 			err = braid_out_of_memory();
 	}
@@ -64,11 +52,11 @@ static int register_tables(struct braid_sql *sql)
 
 		ret = sqlite3_create_module_v2(sql->db, t->name, &braid_sql_walk_module, t, NULL);
 		if (t->of_types)
-			err = push_name(sql, t->name);
+			err = braid_sql_push_name(sql, t->name);
 	}
 	if (!ret && !err)
 		qsort(sql->names, sql->nr_names, sizeof(*sql->names), compare);
-	return ret ? fail(sql, ret) : err;
+	return ret ? braid_sql_fail(sql, ret) : err;
 }
 
 static int stops(void *arg)
@@ -87,7 +75,7 @@ static int open_database(struct braid_sql *sql)
 	if (!ret)
 		ret = sqlite3_exec(sql->db, "PRAGMA temp_store = memory", NULL, NULL, NULL);
 	if (ret)
-		return fail(sql, ret);
+		return braid_sql_fail(sql, ret);
 	if (sql->options.stop)
 		sqlite3_progress_handler(sql->db, STEPS, stops, (void *)sql->options.stop);
 	return 0;
@@ -100,6 +88,8 @@ static int make(struct braid_sql *sql)
 	if (!err)
 		err = add_own_tables(sql);
 	if (!err)
+		err = braid_sql_add_facts(sql);
+	if (!err)
 		err = braid_sql_add_views(sql);
 	if (!err)
 		err = braid_sql_add_types(sql);
@@ -108,7 +98,7 @@ static int make(struct braid_sql *sql)
 	if (err)
 		return err;
 	ret = braid_sql_confine(sql);
-	return ret ? fail(sql, ret) : 0;
+	return ret ? braid_sql_fail(sql, ret) : 0;
 }
 
 static int copy_options(struct braid_sql *sql, const struct braid_sql_options *options)

@@ -57,6 +57,13 @@ struct braid_sql {
 	size_t nr_names, names_capacity;
 };
 
+/* names.c: what tables are called; errors of SQLite. Return: 0, or -errno with an error */
+int braid_sql_push_name(struct braid_sql *sql, const char *name);
+int braid_sql_fail(const struct braid_sql *sql, int ret);
+
+/* facts.c: tables of what the analyses find out. Return: 0, or -errno with an error */
+int braid_sql_add_facts(struct braid_sql *sql);
+
 /* pool.c: the first trace is opened by braid_sql_open(). Return: 0, or -errno with an error */
 int braid_sql_take_trace(struct braid_sql *sql, struct tracebraid_trace **trace);
 void braid_sql_give_trace(struct braid_sql *sql, struct tracebraid_trace *trace);

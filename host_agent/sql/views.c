@@ -102,6 +102,8 @@ static void put_recordings(struct braid_text *to, const struct tracebraid_trace 
 	}
 }
 
+#define MOST_STALLS	"1000"
+
 /* The view has a column for each member of the objects, in this order. */
 static const struct view {
 	const char *name, *members;
@@ -137,6 +139,51 @@ static void rows(sqlite3_context *context, int nr, sqlite3_value **values)
 	braid_text_free(&text);
 }
 
+/* tracebraid_stalls(): the longest ones, as `tracebraid analyze stalls --json` has them. */
+static void stalls(sqlite3_context *context, int nr, sqlite3_value **values)
+{
+	static const char *const options[] = { "top=" MOST_STALLS, NULL };
+	struct braid_sql *sql = sqlite3_user_data(context);
+	struct tracebraid_trace *trace;
+	char *json = NULL;
+	int err = braid_sql_take_trace(sql, &trace);
+
+	(void)nr;
+	(void)values;
+	if (!err) {
+		err = tracebraid_analyze(trace, "stalls", options, &json);
+		braid_sql_give_trace(sql, trace);
+	}
+	if (err)
+		sqlite3_result_error(context, tracebraid_error(), -1);
+	else
+		sqlite3_result_text(context, json, -1, SQLITE_TRANSIENT);
+	tracebraid_free(json);
+}
+
+/* A vCPU is "GUEST/vCPU N" there. */
+static const char stalls_view[] =
+	"CREATE TEMP VIEW stalls AS SELECT v->>'at_ns' AS from_ns, v->>'at_ns' + v->>'duration_ns' AS to_ns,"
+	" v->>'duration_ns' AS duration_ns, v->>'idle_ns' AS idle_ns,"
+	" substr(v->>'vcpu', 1, instr(v->>'vcpu', '/vCPU ') - 1) AS stream,"
+	" CAST(substr(v->>'vcpu', instr(v->>'vcpu', '/vCPU ') + 6) AS INTEGER) AS vcpu,"
+	" v->>'task' AS task, v->>'guest_ns' AS guest_ns, v->>'hypervisor_ns' AS hypervisor_ns,"
+	" v->>'vmm_ns' AS vmm_ns, v->>'running_ns' AS running_ns, v->>'stolen_ns' AS stolen_ns,"
+	" v->>'halted_ns' AS halted_ns, v->>'blocked_ns' AS blocked_ns,"
+	" v->>'sleeping_ns' AS sleeping_ns, v->>'unknown_ns' AS unknown_ns, v->'culprits' AS culprits"
+	" FROM (SELECT value AS v FROM json_each(tracebraid_stalls(), '$.stalls'))";
+
+static int add_stalls(struct braid_sql *sql)
+{
+	int ret = sqlite3_create_function(sql->db, "tracebraid_stalls", 0,
+					  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, sql,
+					  stalls, NULL, NULL);
+
+	if (!ret)
+		ret = sqlite3_exec(sql->db, stalls_view, NULL, NULL, NULL);
+	return ret ? braid_sql_fail(sql, ret) : braid_sql_push_name(sql, "stalls");
+}
+
 static int add_view(struct braid_sql *sql, const struct view *view)
 {
 	sqlite3_str *text = sqlite3_str_new(sql->db);
@@ -158,22 +205,20 @@ static int add_view(struct braid_sql *sql, const struct view *view)
 	statement = sqlite3_str_finish(text);
 	ret = statement ? sqlite3_exec(sql->db, statement, NULL, NULL, NULL) : SQLITE_NOMEM;
 	sqlite3_free(statement);
-	if (ret)
-		return braid_fail(-EIO, "SQLite: %s", sqlite3_errmsg(sql->db));
-	return braid_array_push(sql->names, sql->nr_names, sql->names_capacity, view->name) ?
-	       braid_out_of_memory() : 0;
+	return ret ? braid_sql_fail(sql, ret) : braid_sql_push_name(sql, view->name);
 }
 
 int braid_sql_add_views(struct braid_sql *sql)
 {
 	size_t k;
-	int err = 0;
+	int ret, err = 0;
 
-	if (sqlite3_create_function(sql->db, "tracebraid_rows", 1,
-				    SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, sql, rows,
-				    NULL, NULL))
-		return braid_fail(-EIO, "SQLite: %s", sqlite3_errmsg(sql->db));
+	ret = sqlite3_create_function(sql->db, "tracebraid_rows", 1,
+				      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, sql, rows,
+				      NULL, NULL);
+	if (ret)
+		return braid_sql_fail(sql, ret);
 	for (k = 0; k < NR_VIEWS && !err; k++)
 		err = add_view(sql, &views[k]);
-	return err;
+	return err ?: add_stalls(sql);
 }
