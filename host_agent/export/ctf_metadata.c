@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Writes CTF's metadata, in TSDL: a trace, its clock, its stream classes. */
 #include <string.h>
+#include <xxhash.h>
 
 #include "host_agent/export/ctf.h"
 
@@ -83,22 +84,35 @@ static void put_environment(const struct braid_ctf *ctf, struct braid_text *to,
 }
 
 /*
- * Trace Compass knows a machine by the id of its clock. Clocks of unknown origin have no id:
- * readers would treat them as different clocks, which can't be compared.
+ * The clock's id. Trace Compass knows a machine by it. Clocks of unknown origin are one clock, with one
+ * id in all traces of the export: babeltrace2 cannot merge them otherwise.
  */
+static void put_clock_id(const struct braid_ctf *ctf, struct braid_text *to,
+			 const struct braid_stream *stream)
+{
+	static const u8 none[sizeof(stream->boot_id)];
+	XXH128_canonical_t common;
+
+	if (!ctf->absolute) {
+		XXH128_canonicalFromHash(&common, XXH3_128bits(&ctf->walk.source->head,
+							       sizeof(ctf->walk.source->head)));
+		braid_text_printf(to, "\tuuid = \"" UUID_FORMAT "\";\n", UUID(common.digest));
+	} else if (memcmp(stream->boot_id, none, sizeof(none))) {
+		braid_text_printf(to, "\tuuid = \"" UUID_FORMAT "\";\n", UUID(stream->boot_id));
+	}
+}
+
 static void put_clock(const struct braid_ctf *ctf, struct braid_text *to,
 		      const struct braid_stream *stream)
 {
 	u64 bound = braid_walk_stream_bound(&ctf->walk, stream);
 	s64 offset_s = ctf->offset_ns / NS_PER_S, rest_ns = ctf->offset_ns % NS_PER_S;
-	static const u8 none[sizeof(stream->boot_id)];
 	char name[32];
 
 	braid_ctf_clock_name(name, sizeof(name), ctf->walk.options->realtime ? "realtime" :
 			     ctf->walk.source->head.clock);
 	braid_text_printf(to, "clock {\n\tname = %s;\n", name);
-	if (ctf->absolute && memcmp(stream->boot_id, none, sizeof(none)))
-		braid_text_printf(to, "\tuuid = \"" UUID_FORMAT "\";\n", UUID(stream->boot_id));
+	put_clock_id(ctf, to, stream);
 	braid_text_printf(to, "\tfreq = %lld;\n\tprecision = %llu;\n", NS_PER_S,
 			  (unsigned long long)(bound < BRAID_CTF_NO_BOUND ? bound :
 					       BRAID_CTF_NO_BOUND));
