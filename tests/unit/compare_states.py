@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TRACE_CMD = re.compile(
-    r"tracebraid: .*\[(\d+)\] +(\d+)\.(\d{9}): vcpu_state: +"
+    r"tracebraid: .*\[(\d+)\] +(?:[^\d ]\S* +)?(\d+)\.(\d{9}): vcpu_state: +"  # 3.3 shows flags as well
     r"vcpu=(\d+) state=([^=]*) ns=(\d+) task=.* culprit=(.*)$"
 )
 BABELTRACE = re.compile(

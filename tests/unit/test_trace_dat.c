@@ -270,8 +270,11 @@ static char *output_of(const char *format, const char *a, const char *b)
 	return text;
 }
 
-/* "[CPU] SECONDS count=N" of each event, sorted: lines of the same time have no order. */
-#define BEATS	"sed -n 's/.*\\(\\[0.*\\]\\) *\\([0-9]*[.]......\\)[0-9]*: beat: *\\(count.*\\)/\\1 \\2 \\3/p' | sort"
+/*
+ * "[CPU] SECONDS count=N" of each event, sorted: lines of the same time have no order. trace-cmd 3.3
+ * shows flags after the CPU.
+ */
+#define BEATS	"sed -n 's/.*\\(\\[0[0-9]*\\]\\) *\\([^0-9 ][^ ]*\\)* *\\([0-9]*[.]......\\)[0-9]*: beat: *\\(count.*\\)/\\1 \\3 \\4/p' | sort"
 
 /* It reads the same from our files as we do. */
 static void as_trace_cmd_reads(void)
