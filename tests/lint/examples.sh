@@ -94,6 +94,8 @@ tracebraid record -q -r web1 -t 0.5 -o slow.braid 2>errors || { cat errors; exit
 cp slow.braid web1.braid
 each 'list|stat|verify|clock|top|attach|detach'
 each record --snapshot
+each pack
+each unpack
 each 'report|sql|export|merge' 'crash|odd'
 tracebraid record -q --snapshot -r web1 -o flight.braid 2>errors.flight & flight=$!
 until tracebraid snapshot -o started.braid 2>/dev/null; do
