@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The capture reader and all that follows it, up to the complete text of a report. A chunk whose
- * checksum is 0 gets the correct one first, so that mutations get past the checksum.
+ * The capture reader and all that follows it, up to the complete text of a report and SQL's tables.
+ * A chunk whose checksum is 0 gets the correct one first, so that mutations get past the checksum.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -14,6 +14,7 @@
 #include "host_agent/export/export.h"
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/export/trace_dat.h"
+#include "host_agent/sql/sql.h"
 #include "host_agent/store/source.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -115,7 +116,8 @@ static void export_files(struct braid_source *source, u64 events, u64 lost)
 	empty_folder();
 }
 
-static void report(struct braid_source *source, FILE *to)
+/* Return: the number of events. */
+static u64 report(struct braid_source *source, FILE *to)
 {
 	struct braid_export_options options = { 0 };
 	struct braid_export_totals text = { 0 }, json = { 0 }, html = { 0 };
@@ -132,6 +134,7 @@ static void report(struct braid_source *source, FILE *to)
 	MUST_EQ(text.events, html.events);
 	MUST_EQ(text.lost, html.lost);
 	export_files(source, text.events, text.lost);
+	return text.events;
 }
 
 #define WAYS	4	/* to run an analysis */
@@ -220,12 +223,57 @@ static void judge_clocks(const struct braid_source *source)
 	}
 }
 
+#define MOST_TABLES	30u	/* that are queried */
+
+/* Runs a statement. Return: its last row's first value, as a number. */
+static s64 query(struct braid_sql *sql, const char *format, const char *name)
+{
+	char *text = sqlite3_mprintf(format, name);
+	sqlite3_stmt *s = NULL;
+	s64 value = 0;
+	int ret, k;
+
+	MUST(!sqlite3_prepare_v2(braid_sql_database(sql), text, -1, &s, NULL));
+	while ((ret = sqlite3_step(s)) == SQLITE_ROW) {
+		for (k = 0; k < sqlite3_column_count(s); k++)
+			sqlite3_column_bytes(s, k);
+		value = sqlite3_column_int64(s, 0);
+	}
+	MUST(ret == SQLITE_DONE);
+	sqlite3_finalize(s);
+	sqlite3_free(text);
+	return value;
+}
+
+/* Each table can be read, those of types as well; a selection finds what is there without it. */
+static void query_all(const char *path, u64 events)
+{
+	const struct braid_sql_options options = { .paths = &path, .nr_paths = 1 };
+	struct braid_sql *sql;
+	const char *name;
+	size_t k;
+
+	MUST(!braid_sql_open(&sql, &options));
+	for (k = 0; k < MOST_TABLES && (name = braid_sql_table_name(sql, k)); k++)
+		query(sql, "SELECT * FROM \"%w\" LIMIT 100", name);
+	query(sql, "SELECT *, guest, vcpu, text FROM events LIMIT 100", "");
+	MUST_EQ(query(sql, "SELECT count(*) FROM events", ""), events);
+	MUST_EQ(query(sql, "SELECT count(*) FROM events WHERE name = (SELECT name FROM events LIMIT 1)", ""),
+		query(sql, "SELECT count(*) FROM events WHERE +name = (SELECT name FROM events LIMIT 1)", ""));
+	MUST_EQ(query(sql, "SELECT count(*) FROM events WHERE ns >= (SELECT ns FROM events LIMIT 1 OFFSET 3)", ""),
+		query(sql, "SELECT count(*) FROM events WHERE +ns >= (SELECT ns FROM events LIMIT 1 OFFSET 3)", ""));
+	query(sql, "SELECT (SELECT count(*) FROM vcpu_state), (SELECT count(*) FROM task_state)", "");
+	braid_sql_close(sql);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
 	int fd = memfd_create("capture", MFD_CLOEXEC);
 	struct braid_source *source;
 	char path[64], *paths = path;
 	FILE *nowhere = fopen("/dev/null", "w");
+	static u32 turns;
+	u64 events;
 	u8 *copy = malloc(bytes);
 
 	memcpy(copy, data, bytes);
@@ -235,12 +283,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	free(copy);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
-		report(source, nowhere);
+		events = report(source, nowhere);
 		report_perfetto(source, nowhere);
 		analyze(source, nowhere);
 		walk(source);
 		judge_clocks(source);
 		braid_source_free(source);
+		if (!(turns++ & 3))
+			query_all(path, events);
 	}
 	fclose(nowhere);
 	close(fd);
