@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid sql: forms of output, what is a statement, and errors. */
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +64,33 @@ static void says_what_is_wrong(void)
 	CHECK(strstr(printed, "is the capture itself"));
 }
 
+/* The shell of @input, which is not a terminal's. */
+static int shell(const char *input)
+{
+	FILE *f = tmpfile();
+
+	NEED(f && fputs(input, f) >= 0 && !fflush(f) && !fseek(f, 0, SEEK_SET));
+	NEED(dup2(fileno(f), STDIN_FILENO) == STDIN_FILENO);
+	fclose(f);
+	__fpurge(stdin);
+	rewind(stdin);
+	return SQL(path);
+}
+
+static void a_shell_reads_statements(void)
+{
+	CHECK_EQ(shell(".tables t[io]*\n\nSELECT\n 1 AS a;SELECT 2 AS b;\n.schema rings\n.quit\nSELECT 3;\n"), 0);
+	prints("tick\ntock\na\n1\nb\n2\n"
+	       "rings(stream_id, stream, buffer, cpu, written, read, lost, left)\n");
+	CHECK_EQ(shell("CREATE TEMP TABLE t AS SELECT name FROM events LIMIT 3;\nSELECT count(*) AS n FROM t"), 0);
+	prints("n\n3\n");
+	/* A script ends at the first error. */
+	CHECK_EQ(shell("SELECT 1 AS a;\nSELECT misspelt;\nSELECT 2;\n"), 1);
+	prints("a\n1\ntracebraid: no such column: misspelt\n");
+	CHECK_EQ(shell(".none\n"), 1);
+	CHECK(strstr(printed, "'.help' lists all"));
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -72,6 +100,7 @@ int main(void)
 	RUN(columns_are_aligned);
 	RUN(json_and_csv);
 	RUN(says_what_is_wrong);
+	RUN(a_shell_reads_statements);
 	unlink(path);
 	return VERDICT();
 }
