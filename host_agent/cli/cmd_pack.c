@@ -27,7 +27,7 @@ struct pack {
 static const struct braid_option pack_options[] = {
 	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the file to make" },
 	{ 'l', "level", "LEVEL", BRAID_COUNT(PACK, level),
-	  "of zstd, 1 to 19 (3): higher ones take longer and save little", .most = MOST_LEVEL },
+	  "zstd level, 1 to 19 (default 3); higher levels are slower and save little", .most = MOST_LEVEL },
 	{ 0 },
 };
 
@@ -37,12 +37,12 @@ static const struct braid_option unpack_options[] = {
 };
 
 const struct braid_cli_command braid_command_pack = {
-	.name = "pack", .summary = "compress a capture; all commands read it as it is",
+	.name = "pack", .summary = "compress a capture; all commands read it directly",
 	.run = braid_cmd_pack, .usage = "[-l LEVEL] FILE -o OUT",
 	.text =
 	"Writes a compressed copy of the capture FILE. All commands that read captures read it "
-	"directly, and 'tracebraid unpack' makes the same bytes of it again. The size, and how many "
-	"times smaller it is, go to standard error.",
+	"directly, and 'tracebraid unpack' restores it byte for byte. Both sizes and their ratio are "
+	"printed on standard error.",
 	.options = pack_options, .least = 1, .most = 1,
 	.expected = "one capture and -o OUT: 'tracebraid pack x.braid -o x.packed.braid'",
 };
@@ -52,7 +52,8 @@ const struct braid_cli_command braid_command_unpack = {
 	.run = braid_cmd_unpack, .usage = "FILE -o OUT",
 	.text =
 	"Writes the capture that the packed FILE contains. Only programs that do not know packed "
-	"captures need it: all commands read FILE as it is.",
+	"captures need it: all commands read FILE directly. A damaged FILE is refused; 'tracebraid "
+	"report' reads its intact parts.",
 	.options = unpack_options, .least = 1, .most = 1,
 	.expected = "one packed capture and -o OUT: 'tracebraid unpack x.packed.braid -o x.braid'",
 };

@@ -25,7 +25,7 @@ static const struct braid_option options[] = {
 	  "write to OUT instead of standard output" },
 	{ 0, "clock-source", "SOURCE", BRAID_WORD(SQL, clock),
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows; auto "
-	  "(default) selects the best of the others. See tracebraid-report(1)",
+	  "(default) selects the best except windows. See tracebraid-report(1)",
 	  .values = "auto kvm exchange pairs nominal windows" },
 	{ 0 },
 };
@@ -33,13 +33,13 @@ static const struct braid_option options[] = {
 static const char *const clocks[] = { "auto", "kvm", "exchange", "pairs", "nominal", "windows" };
 
 const struct braid_cli_command braid_command_sql = {
-	.name = "sql", .summary = "query captures by SQL", .run = braid_cmd_sql,
+	.name = "sql", .summary = "query captures with SQL", .run = braid_cmd_sql,
 	.usage = "[OPTION]... FILE... [STATEMENTS]",
 	.text =
 	"Runs SQL statements on captures, in the dialect of SQLite. Nothing is imported: a table is "
 	"the merged timeline, or a part of it. Without STATEMENTS they are read from standard input; "
-	"a terminal gets a shell, '.help' lists its commands. Statements read; the only tables that "
-	"they can make are temporary ones, in memory.\n"
+	"a terminal gets a shell, '.help' lists its commands. Statements cannot modify "
+	"anything; they may create temporary tables, kept in memory.\n"
 	"Table events has all events; each type of event has a table of its name, such as "
 	"sched_switch, whose columns are its fields. losses, notes, streams, rings, clocks and "
 	"recordings describe the trace; vcpu_state, task_state, exits, wakeups and stalls are what "

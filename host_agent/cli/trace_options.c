@@ -78,7 +78,7 @@ const struct braid_option braid_trace_common[] = {
 	{ 0, "clock-source", "SOURCE", BRAID_WORD(TRACE, clock),
 	  "convert guests' times only by SOURCE: kvm, exchange, pairs, nominal or windows (the "
 	  "exchange, made tighter by the host's kvm_entry and kvm_exit events); auto (default) "
-	  "selects the best of the others", .values = "auto kvm exchange pairs nominal windows" },
+	  "selects the best except windows", .values = "auto kvm exchange pairs nominal windows" },
 	{ 0, "stream", "NAME", BRAID_STRING(TRACE, options.stream), "only this guest, or 'host'",
 	  .values = "@stream" },
 	{ 0, "cpu", "N", .take = braid_trace_take_cpu, .help = "only this CPU of each stream", .most = 65535 },

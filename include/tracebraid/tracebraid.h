@@ -53,11 +53,11 @@ void tracebraid_free(char *text);
  * @trace: set on success
  * @paths: files: captures, and trace.dat files of trace-cmd with the host's events; at least one of
  *	them a capture
- * @nr: of them, at least 1
+ * @nr: number of paths, at least 1
  * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal" or
- *	"windows"; NULL or "auto": by the best that the captures have
+ *	"windows"; NULL or "auto": the best that the captures have, never "windows"
  * @warn: called with a line for each fault in a file, and for a file that was skipped; or NULL
- * @arg: passed to it
+ * @arg: passed to @warn
  *
  * Reads each file once. Memory grows with the number of pages (8 bytes each), not with their size.
  *
@@ -70,7 +70,7 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
 /**
  * tracebraid_stop_when - let walks, analyses and exports of a trace be stopped, as by a signal's handler
  * @trace: the trace
- * @stop: what runs fails with -EINTR soon after this is not 0; NULL: never
+ * @stop: running calls fail with -EINTR soon after *stop becomes nonzero; NULL: never
  */
 void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop);
 
@@ -78,9 +78,9 @@ void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *st
 void tracebraid_close(struct tracebraid_trace *trace);
 
 /**
- * tracebraid_window - when a capture of the trace was recorded
+ * tracebraid_window - when a recording began and ended
  * @trace: the trace
- * @number: of the capture, from 0
+ * @number: of the recording, from 0; a snapshot, or what was recovered, has none
  * @start_ns: set on success, by the host's clock
  * @stop_ns: likewise; INT64_MAX: the recording was killed, or runs
  *
@@ -195,9 +195,9 @@ int tracebraid_uncertain(const struct tracebraid_walk *walk);
 const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *walk);
 /* The buffer's name; "" for a host's, and for notes. */
 const char *tracebraid_buffer(const struct tracebraid_walk *walk);
-/* Of its stream; UINT32_MAX for notes. */
+/* The CPU's number in its stream; UINT32_MAX for notes. */
 uint32_t tracebraid_cpu(const struct tracebraid_walk *walk);
-/* Of an event in its ring: losses leave gaps. */
+/* An event's sequence number in its ring; losses leave gaps. */
 uint64_t tracebraid_seq(const struct tracebraid_walk *walk);
 /* Of a loss: the number of events; TRACEBRAID_UNKNOWN: not counted. */
 uint64_t tracebraid_lost(const struct tracebraid_walk *walk);
@@ -226,7 +226,7 @@ enum tracebraid_field_kind {
 	TRACEBRAID_BYTES,	/* an array, or anything else */
 };
 
-/* The number of a type: dense from 0 in a walk, the same type has one for each stream. */
+/* The number of a type: dense from 0 in a walk; the same event has another one in each stream. */
 uint32_t tracebraid_type_number(const struct tracebraid_type *type);
 const char *tracebraid_type_system(const struct tracebraid_type *type);
 /* A sub-event, as of a system call, has a name of its own: this one. */
@@ -266,7 +266,7 @@ int tracebraid_field_is_signed(const struct tracebraid_field *field);
  * tracebraid_number - a number of the event where the walk is
  * @walk: at an event
  * @field: of its type
- * @value: set on success: sign-extended if the field is signed; cast one of 64 bits that is not
+ * @value: set on success: sign-extended if the field is signed; cast an unsigned one of 64 bits to uint64_t
  *
  * Return: 0; -EINVAL: not a number; -ENODATA: the record is shorter than its type says.
  */
@@ -317,7 +317,7 @@ struct tracebraid_span {
 	const char *comm;	/* its name */
 	const char *culprit;	/* stolen: what ran instead; else "" */
 	const char *reason;	/* in the hypervisor: the exit's; else "" */
-	uint64_t bound_ns;	/* the task came or went by this much earlier or later */
+	uint64_t bound_ns;	/* error bound of the task's switches */
 };
 
 /**
@@ -349,7 +349,7 @@ struct tracebraid_fact {
 	int32_t pid;		/* of the guest's task; STATE and EXIT: that was current; -1: not known */
 	const char *comm;	/* its name */
 	int64_t from_ns, to_ns;	/* of the host's clock */
-	uint64_t bound_ns;	/* of a guest's event that an end is */
+	uint64_t bound_ns;	/* error bound, if an end is a guest's event */
 	const char *state;	/* STATE: "guest", "stolen", ... */
 	const char *culprit;	/* of a stolen one: what ran instead */
 	const char *reason;	/* of the exit: EXIT, and STATE in the hypervisor */
@@ -358,8 +358,8 @@ struct tracebraid_fact {
 	uint64_t ip;		/* EXIT: where in the guest; 0: not recorded */
 	int woken;		/* WAIT: since it was woken; else since it was preempted */
 	uint32_t waker;		/* WAIT: the vCPU that recorded the wakeup; UINT32_MAX: not known */
-	int known;		/* EXIT, WAIT: what the vCPU did meanwhile is known: */
-	const uint64_t *ns;	/* by the number of its state: tracebraid_state_name() */
+	int known;		/* EXIT, WAIT: 1: ns is valid */
+	const uint64_t *ns;	/* what the vCPU did meanwhile: ns in each state, by its number: tracebraid_state_name() */
 };
 
 /** tracebraid_state_name - a vCPU's state by its number, from 0; NULL after the last */
@@ -384,7 +384,7 @@ void tracebraid_facts_free(struct tracebraid_facts *facts);
  * @facts: the facts
  * @fact: set, unless it is the end or an error; its texts are valid until the next call
  *
- * A fact comes when its end is found; those of one kind and vCPU in the order of time.
+ * A fact is returned when its end is known; those of one kind and vCPU in the order of time.
  *
  * Return: enum tracebraid_fact_kind; 0: the end; or a negative errno.
  */

@@ -11,7 +11,7 @@ capture=$top/build/library.braid
 out=$top/build/library
 rm -rf "$root" "$out"
 mkdir -p "$out"
-make -s install DESTDIR="$root" PREFIX=/usr KREL=none >/dev/null
+MAKEFLAGS='' make -s install DESTDIR="$root" PREFIX=/usr KREL=none >/dev/null
 build/make_big_capture "$capture" 30000 >/dev/null
 
 export PKG_CONFIG_PATH="$root/usr/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
