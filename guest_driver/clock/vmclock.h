@@ -83,7 +83,7 @@ bool braid_vmclock_is_there(void);
 /**
  * braid_vmclock_begin - load the disruption marker
  * @seq: for braid_vmclock_held()
- * @marker: filled, unless the page is being changed or there is none
+ * @marker: filled if the guest has a page that is not being changed
  *
  * Never waits. Return: true; false: no marker.
  */

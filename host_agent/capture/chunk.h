@@ -348,7 +348,7 @@ struct braid_chunk_packed_place {
 };
 
 struct braid_chunk_packed_end {
-	u64 index_offset;		/* of PACKED_INDEX; 0: there is none */
+	u64 index_offset;		/* of PACKED_INDEX; 0: no index */
 	u64 bytes;			/* of the capture */
 };
 

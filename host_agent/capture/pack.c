@@ -176,8 +176,8 @@ static int unpack(struct packer *p, struct braid_packed *from)
 		if (n < 0)
 			return read_error(p->path, n);
 		if (braid_packed_damaged(from))
-			return braid_fail(-EBADMSG, "'%s' is damaged before byte %llu of its capture; 'tracebraid report' reads what is whole",
-					  p->path, (unsigned long long)(at + n));
+			return braid_fail(-EBADMSG, "'%s' is damaged; 'tracebraid report' reads its intact parts",
+					  p->path);
 		err = stopped(p->run) ?: write_out(p, p->plain, n);
 		at += n;
 		if (p->run->progress)

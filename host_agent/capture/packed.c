@@ -13,6 +13,13 @@
 
 #define HEADER_BYTES	sizeof(struct braid_chunk)
 #define NR_UNPACKED	16u
+#define LOOK_BYTES	(64u << 10)	/* read at once where chunks are looked for */
+
+/*
+ * Bytes unpacked in all: a capture whose chunks are far apart in time order would have each part
+ * unpacked for each of them.
+ */
+#define MOST_UNPACKED(bytes)	((4ULL << 30) + 64 * (bytes))
 
 /* A part that is unpacked. */
 struct unpacked {
@@ -29,6 +36,7 @@ struct braid_packed {
 	struct braid_chunk_packed_place *places;	/* by ->at */
 	size_t nr, capacity;
 	u64 damaged;
+	u64 unpacked_bytes;
 	bool no_end;
 	u64 turns;
 	struct unpacked unpacked[NR_UNPACKED];
@@ -49,29 +57,44 @@ static bool is_head(const struct braid_packed *p, const struct head *h, u64 offs
 	u64 payload = h->chunk.payload_bytes;
 
 	return h->chunk.magic == BRAID_CHUNK_MAGIC && h->chunk.type == BRAID_CHUNK_PACKED &&
-	       payload > sizeof(h->packed) && payload <= BRAID_CHUNK_MAX_BYTES &&
+	       payload > sizeof(h->packed) &&
+	       payload <= sizeof(h->packed) + ZSTD_COMPRESSBOUND(BRAID_PACKED_PART_BYTES) &&
 	       offset + HEADER_BYTES + payload <= p->file_bytes && h->packed.bytes &&
 	       h->packed.bytes <= BRAID_PACKED_PART_BYTES &&
 	       h->packed.bytes / BRAID_PACKED_RATIO <= payload;
 }
 
-/* A part follows: its place. What is missing before it can't be larger than the file makes likely. */
+/* A part follows: its place. What precedes it, missing parts included, has the same limit as each part. */
 static int add_part(struct braid_packed *p, const struct head *h, u64 offset)
 {
 	struct braid_chunk_packed_place place = { .offset = offset, .at = h->packed.at };
 
-	if (place.at < p->bytes || place.at - p->bytes > BRAID_PACKED_RATIO * offset)
+	if (place.at < p->bytes || place.at > BRAID_PACKED_RATIO * offset)
 		return 0;
 	p->damaged += place.at > p->bytes;
 	p->bytes = place.at + h->packed.bytes;
 	return braid_array_push(p->places, p->nr, p->capacity, place) ? braid_out_of_memory() : 0;
 }
 
-/* Without an index: goes from chunk to chunk, and looks for the next one where there is none. */
+/* Return: the place of the next magic after @at, or where to look for it; -errno. */
+static s64 next_magic(const struct braid_packed *p, u64 at)
+{
+	u32 words[LOOK_BYTES / 4];
+	ssize_t n = braid_pread_all(p->fd, words, sizeof(words), at + 8);
+	size_t k;
+
+	for (k = 0; n > 0 && k < (size_t)n / 4; k += 2)
+		if (words[k] == BRAID_CHUNK_MAGIC)
+			break;
+	return n < 0 ? n : (s64)(at + 8 + 4 * k);
+}
+
+/* Without an index: from chunk to chunk; damage is skipped up to the next one. */
 static int look_for_parts(struct braid_packed *p)
 {
 	struct head head;
 	u64 at = 0;
+	s64 next;
 	ssize_t n;
 	int err;
 
@@ -87,12 +110,16 @@ static int look_for_parts(struct braid_packed *p)
 		}
 		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END)
 			p->no_end = false;
-		at += chunk ? HEADER_BYTES + (((u64)head.chunk.payload_bytes + 7) & ~7ULL) : 8;
+		next = chunk ? (s64)(at + HEADER_BYTES +
+				     (((u64)head.chunk.payload_bytes + 7) & ~7ULL)) : next_magic(p, at);
+		if (next < 0)
+			return next;
+		at = next;
 	}
 	return n < 0 ? n : 0;
 }
 
-/* Reads a whole chunk of a type into ->chunk. Return: 1; 0: there is none; -errno. */
+/* Reads a whole chunk of a type into ->chunk. Return: 1; 0: no such chunk there; -errno. */
 static int read_chunk(struct braid_packed *p, u64 offset, u16 type, struct braid_chunk *chunk)
 {
 	ssize_t n = braid_pread_all(p->fd, chunk, sizeof(*chunk), offset);
@@ -121,7 +148,7 @@ static int read_chunk(struct braid_packed *p, u64 offset, u16 type, struct braid
 static int take_index(struct braid_packed *p, const struct braid_chunk *chunk, u64 bytes)
 {
 	size_t k, nr = chunk->payload_bytes / sizeof(*p->places);
-	u64 at = 0;
+	u64 at = 0, offset = 0;
 
 	p->places = malloc(nr * sizeof(*p->places) + 1);
 	if (!p->places)
@@ -129,10 +156,13 @@ static int take_index(struct braid_packed *p, const struct braid_chunk *chunk, u
 	memcpy(p->places, p->chunk, nr * sizeof(*p->places));
 	p->nr = p->capacity = nr;
 	p->bytes = bytes;
-	for (k = 0; k < nr; at = p->places[k++].at + 1)
+	for (k = 0; k < nr; k++) {
 		if (p->places[k].at < at || p->places[k].at >= bytes ||
-		    p->places[k].offset >= p->file_bytes)
+		    p->places[k].offset < offset || p->places[k].offset >= p->file_bytes)
 			break;
+		at = p->places[k].at + 1;
+		offset = p->places[k].offset + HEADER_BYTES;
+	}
 	if (k == nr && nr && !p->places[0].at && bytes / BRAID_PACKED_RATIO <= p->file_bytes)
 		return 1;
 	free(p->places);
@@ -282,8 +312,11 @@ static const struct unpacked *load(struct braid_packed *p, size_t part, int *err
 	if (!oldest->data)
 		oldest->data = malloc(BRAID_PACKED_PART_BYTES);
 	*err = oldest->data ? 0 : braid_out_of_memory();
+	if (!*err && p->unpacked_bytes > MOST_UNPACKED(p->bytes))
+		*err = -EOVERFLOW;
 	if (!*err)
 		*err = read_chunk(p, p->places[part].offset, BRAID_CHUNK_PACKED, &chunk);
+	p->unpacked_bytes += BRAID_PACKED_PART_BYTES;
 	if (*err < 0)
 		return NULL;
 	oldest->used = ++p->turns;

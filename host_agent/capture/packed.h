@@ -42,7 +42,8 @@ u64 braid_packed_bytes(const struct braid_packed *p);
  * @bytes: wanted
  * @offset: in the capture
  *
- * Return: bytes read, fewer than @bytes at the end only; or -errno.
+ * Return: bytes read, fewer than @bytes at the end only; or -errno: -EOVERFLOW: parts were unpacked
+ * too often, since what was read is scattered.
  */
 ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 offset);
 

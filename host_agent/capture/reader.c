@@ -43,6 +43,9 @@ struct braid_capture_reader {
 
 static int read_error(const struct braid_capture_reader *r, int err)
 {
+	if (r->packed && err == -EOVERFLOW)
+		return braid_fail(err, "'%s': its chunks are too scattered to be read packed; 'tracebraid unpack' it first",
+				  r->path);
 	return braid_fail(err, "cannot read '%s': %s", r->path, strerror(-err));
 }
 

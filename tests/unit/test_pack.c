@@ -231,6 +231,36 @@ static void lies_are_found(void)
 			}
 }
 
+/* Parts that claim to be far apart: what a reader would search stays in proportion to the file. */
+static void gaps_are_bounded(void)
+{
+	u64 at = 0, offset = 0, step;
+	struct braid_capture_reader *r;
+	struct braid_chunk_file head;
+	u8 *copy = malloc(file_bytes);
+
+	NEED(copy);
+	memcpy(copy, file, file_bytes);
+	while (offset + sizeof(struct braid_chunk) <= file_bytes) {
+		struct braid_chunk *chunk = (struct braid_chunk *)(copy + offset);
+
+		if (chunk->type == BRAID_CHUNK_PACKED) {
+			memcpy(chunk + 1, &at, sizeof(at));
+			fix(chunk);
+			at += 60 * offset + PART_BYTES;
+		} else if (chunk->type == BRAID_CHUNK_PACKED_INDEX) {
+			break;
+		}
+		step = sizeof(*chunk) + (((u64)chunk->payload_bytes + 7) & ~7ULL);
+		offset += step;
+	}
+	write_file(other, copy, offset);
+	free(copy);
+	NEED(!braid_capture_open(&r, other, &head));
+	CHECK(braid_capture_size(r) <= BRAID_PACKED_RATIO * offset + PART_BYTES);
+	braid_capture_close(r);
+}
+
 int main(void)
 {
 	snprintf(plain, sizeof(plain), "/tmp/test_pack.%d", getpid());
@@ -245,6 +275,7 @@ int main(void)
 	RUN(a_cut_off_file_is_good_up_to_its_last_part);
 	RUN(damage_stays_in_its_part);
 	RUN(lies_are_found);
+	RUN(gaps_are_bounded);
 	free(content);
 	free(file);
 	unlink(plain);
