@@ -62,29 +62,111 @@ bool braid_pair_use_answer(struct braid_pair *pair, const struct braid_pair_answ
 	return true;
 }
 
+/* What follows knows the hypercall: whether there is one, and its answer. */
 #if defined(CONFIG_X86) && defined(CONFIG_KVM_GUEST)
 #include <linux/cc_platform.h>
 #include <linux/io.h>
 #include <linux/kvm_para.h>
 #include <linux/slab.h>
 
-#define AGAIN_NS	(60 * NSEC_PER_SEC)	/* after a migration the host is another one */
-
 static struct kvm_clock_pairing *answer;	/* from kmalloc: its physical address is needed */
-static u64 again_ns;
 
-void braid_pair_start(void)
+static bool braid_pair_has_host(void)
+{
+	return answer;
+}
+
+static bool braid_pair_call_host(struct braid_pair_answer *reply)
+{
+	long ret = kvm_hypercall2(KVM_HC_CLOCK_PAIRING, virt_to_phys(answer),
+				  KVM_CLOCK_PAIRING_WALLCLOCK);
+
+	reply->sec = READ_ONCE(answer->sec);
+	reply->nsec = READ_ONCE(answer->nsec);
+	reply->counter = READ_ONCE(answer->tsc);
+	return !ret;
+}
+
+static void braid_pair_find_host(void)
 {
 	/* In encrypted memory the host's answer is unreadable. */
 	if (kvm_para_available() && !cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
 		answer = kzalloc(sizeof(*answer), GFP_KERNEL);
+}
+
+static void braid_pair_forget_host(void)
+{
+	kfree(answer);
+	answer = NULL;
+}
+#elif defined(CONFIG_ARM64) && defined(CONFIG_HAVE_ARM_SMCCC_DISCOVERY)
+#include <asm/hypervisor.h>
+#include <linux/arm-smccc.h>
+
+/* KVM's PTP service: Documentation/virt/kvm/arm/ptp_kvm.rst. The answer is in registers. */
+static bool has_service;
+
+static bool braid_pair_has_host(void)
+{
+	return has_service;
+}
+
+static bool braid_pair_call_host(struct braid_pair_answer *reply)
+{
+	struct arm_smccc_res res;
+	u64 ns;
+
+	arm_smccc_1_1_invoke(ARM_SMCCC_VENDOR_HYP_KVM_PTP_FUNC_ID, KVM_PTP_VIRT_COUNTER, &res);
+	if ((int)res.a0 < 0)
+		return false;
+	ns = (u64)(u32)res.a0 << 32 | (u32)res.a1;
+	reply->sec = ns / NSEC_PER_SEC;
+	reply->nsec = ns % NSEC_PER_SEC;
+	reply->counter = (u64)(u32)res.a2 << 32 | (u32)res.a3;
+	return true;
+}
+
+static void braid_pair_find_host(void)
+{
+	has_service = kvm_arm_hyp_service_available(ARM_SMCCC_KVM_FUNC_PTP);
+}
+
+static void braid_pair_forget_host(void)
+{
+}
+#else
+static bool braid_pair_has_host(void)
+{
+	return false;
+}
+
+static bool braid_pair_call_host(struct braid_pair_answer *reply)
+{
+	return false;
+}
+
+static void braid_pair_find_host(void)
+{
+}
+
+static void braid_pair_forget_host(void)
+{
+}
+#endif
+
+#define AGAIN_NS	(60 * NSEC_PER_SEC)	/* after a migration the host is another one */
+
+static u64 again_ns;
+
+void braid_pair_start(void)
+{
+	braid_pair_find_host();
 	again_ns = 0;
 }
 
 void braid_pair_stop(void)
 {
-	kfree(answer);
-	answer = NULL;
+	braid_pair_forget_host();
 }
 
 /* Uses the host's wall time for the pair, if the host answers and the answer is plausible. */
@@ -92,33 +174,16 @@ static void braid_pair_ask_host(struct braid_pair *pair, u64 mult)
 {
 	u64 now = ktime_get_mono_fast_ns(), before, after;
 	struct braid_pair_answer reply;
-	long ret;
+	bool answered;
 
-	if (!answer || now < again_ns)
+	if (!braid_pair_has_host() || now < again_ns)
 		return;
 	before = braid_counter_ordered();
-	ret = kvm_hypercall2(KVM_HC_CLOCK_PAIRING, virt_to_phys(answer),
-			     KVM_CLOCK_PAIRING_WALLCLOCK);
+	answered = braid_pair_call_host(&reply);
 	after = braid_counter_ordered();
-	reply.sec = READ_ONCE(answer->sec);
-	reply.nsec = READ_ONCE(answer->nsec);
-	reply.counter = READ_ONCE(answer->tsc);
-	if (ret || !braid_pair_use_answer(pair, &reply, before, after, mult))
+	if (!answered || !braid_pair_use_answer(pair, &reply, before, after, mult))
 		again_ns = now + AGAIN_NS;
 }
-#else
-void braid_pair_start(void)
-{
-}
-
-void braid_pair_stop(void)
-{
-}
-
-static void braid_pair_ask_host(struct braid_pair *pair, u64 mult)
-{
-}
-#endif
 
 void braid_pair_take(struct braid_pair *pair, u64 mult)
 {

@@ -10,6 +10,7 @@
 #else
 #include <asm/arch_timer.h>
 #include <asm/barrier.h>
+#include <clocksource/arm_arch_timer.h>
 #endif
 
 #include "guest_driver/compat.h"
@@ -29,7 +30,7 @@ static __always_inline u64 braid_counter(void)
 #elif defined(CONFIG_UML)
 	return ktime_get_mono_fast_ns();	/* the kernel does not know the TSC's frequency */
 #else
-	return __arch_counter_get_cntvct();
+	return arch_timer_read_counter();	/* with what the CPU's errata need */
 #endif
 }
 
