@@ -46,6 +46,9 @@ static int open_dump(struct braid_dump *d, int fd, const char *path)
 		return fail_begin(d, path, "mapping");
 	if (kdump_open_fd(d->ctx, fd) != KDUMP_OK)
 		return fail_begin(d, path, "format");
+	/* An ELF dump of arm64 lacks it. Its segments are bytes, so any size serves. */
+	if (kdump_get_number_attr(d->ctx, KDUMP_ATTR_PAGE_SHIFT, &number) == KDUMP_ERR_NODATA)
+		kdump_set_number_attr(d->ctx, KDUMP_ATTR_PAGE_SIZE, BRAID_PAGE_BYTES);
 	if (kdump_get_number_attr(d->ctx, KDUMP_ATTR_PAGE_SHIFT, &number) != KDUMP_OK)
 		return fail_begin(d, path, "size of a page");
 	if (number < 12 || number > 16)

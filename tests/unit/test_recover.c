@@ -289,12 +289,12 @@ static void announce(struct memory *m, const struct braid_virtio_chunk *chunks, 
 }
 
 /* As from QEMU: a note, and the memory in two parts. */
-static void write_elf(const struct memory *m)
+static void write_elf(const struct memory *m, u32 machine)
 {
 	u64 half = (u64)DUMP_PAGES * PAGE / 2, note_bytes = 4096;
 	Elf64_Ehdr head = {
 		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-		.e_type = ET_CORE, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
+		.e_type = ET_CORE, .e_machine = machine, .e_version = EV_CURRENT,
 		.e_phoff = sizeof(head), .e_ehsize = sizeof(head),
 		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3,
 	};
@@ -305,7 +305,9 @@ static void write_elf(const struct memory *m)
 		{ .p_type = PT_LOAD, .p_offset = 8192 + half, .p_paddr = BASE + half,
 		  .p_filesz = half, .p_memsz = half },
 	};
-	Elf64_Nhdr note = { .n_namesz = 5, .n_descsz = 336, .n_type = NT_PRSTATUS };
+	Elf64_Nhdr note = {
+		.n_namesz = 5, .n_descsz = machine == EM_X86_64 ? 336 : 392, .n_type = NT_PRSTATUS,
+	};
 	int fd = open(dump_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
 	NEED(fd >= 0 && pwrite(fd, &head, sizeof(head), 0) == sizeof(head));
@@ -365,7 +367,7 @@ static void finds_regions_in_a_dump(void)
 	announce(&m, wrong, nr);	/* of a former device: freed, but still in memory */
 	announce(&m, chunks, nr);
 	announce(&m, chunks, nr - 1);
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	r = recover(dump_path);
 	CHECK_EQ(r.err, 0);
 	CHECK_EQ(r.nr_regions, 2);
@@ -374,6 +376,13 @@ static void finds_regions_in_a_dump(void)
 	CHECK_EQ(r.events, 344);	/* one incarnation: duplicates count once */
 	CHECK(!r.cut_off && !r.unplaced);
 
+	write_elf(&m, EM_AARCH64);	/* whose dumps do not say how large a page is */
+	r = recover(dump_path);
+	CHECK_EQ(r.err, 0);
+	CHECK_EQ(r.nr_regions, 2);
+	CHECK_EQ(r.events, 344);
+
+	write_elf(&m, EM_X86_64);
 	flatten(true);
 	r = recover(dump_path);
 	CHECK_EQ(r.err, 0);
@@ -381,7 +390,7 @@ static void finds_regions_in_a_dump(void)
 	CHECK_EQ(r.events, 344);
 	CHECK(!r.cut_off);
 
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	flatten(false);
 	r = recover(dump_path);
 	CHECK_EQ(r.events, 344);
@@ -398,7 +407,7 @@ static void reports_regions_without_rings(void)
 	struct result r;
 
 	scatter(&m, g, chunks);		/* not announced */
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	r = recover(dump_path);
 	CHECK_EQ(r.err, -ENOENT);
 	CHECK_EQ(r.unplaced, 1);
@@ -423,7 +432,7 @@ static void counts_events_missing_in_a_dump(void)
 		at += chunks[k].bytes;
 	chunks[k].address = 1ULL << 40;	/* the one with the second ring's first sub-buffer */
 	announce(&m, chunks, nr);
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	r = recover(dump_path);
 	CHECK_EQ(r.err, 0);
 	CHECK_EQ(r.nr_regions, 1);
@@ -458,7 +467,7 @@ static void survives_forged_memory(void)
 			sb->region_bytes = 1ULL << 60;
 		sb->incarnation = k + 1;
 	}
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	CHECK_EQ(recover(dump_path).err, -ENOENT);
 	free(m.bytes);
 	fake_guest_free(g);
@@ -472,7 +481,7 @@ static void search_is_bounded_by_the_file(void)
 	Elf64_Phdr part;
 	int fd;
 
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	fd = open(dump_path, O_RDWR);
 	NEED(fd >= 0);
 	CHECK_EQ(pread(fd, &part, sizeof(part), at), sizeof(part));
@@ -516,7 +525,7 @@ static void a_crash_is_reported(void)
 	u64 nowhere = 128;
 	static char said[1 << 16];
 
-	write_elf(&m);
+	write_elf(&m, EM_X86_64);
 	overwrite(offsetof(Elf64_Ehdr, e_shoff), &nowhere, sizeof(nowhere));
 	CHECK_EQ(command(said, sizeof(said)), 1);
 	CHECK(strstr(said, "tracebraid: ") && strstr(said, dump_path));
@@ -540,7 +549,7 @@ static void any_header(void)
 
 		seed = seed * 1664525 + 1013904223;
 		memset(bytes, seed >> 24 & 1 ? 0x80 : 0xff, sizeof(bytes));
-		write_elf(&m);
+		write_elf(&m, EM_X86_64);
 		/* Of the header, of the parts, of the note. */
 		overwrite(turn & 1 ? 4096 + (seed >> 8) % 300 : 16 + (seed >> 8) % 216, bytes,
 			  1 + (seed >> 16) % 8);
