@@ -33,6 +33,7 @@ void braid_program_free(struct braid_format_program *s)
 	for (k = 0; k < s->nr; k++)
 		braid_step_free(&s->at[k]);
 	braid_tree_free(&s->tree);
+	free(s->quick);
 	free(s->at);
 	free(s);
 }

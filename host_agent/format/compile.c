@@ -297,6 +297,8 @@ const char *braid_program_compile(struct braid_format_program **out, const char 
 			good = take_text(&c);
 		}
 	}
+	if (good && !braid_program_finish(c.steps))
+		good = braid_compile_fail(&c, "out of memory");
 	if (good)
 		*out = c.steps;
 	else

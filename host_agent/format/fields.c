@@ -29,13 +29,11 @@ static void print_number(const struct braid_field *f, const u8 *at, u32 size, bo
 	memcpy(&value, at, size);
 	if (f->flags & BRAID_FIELD_SIGNED) {
 		number = (s64)(value << (64 - 8 * size)) >> (64 - 8 * size);
-		if (number < 0)
-			braid_text_putc(out, '-');
-		braid_text_u64(out, number < 0 ? -(u64)number : (u64)number, 0, ' ');
+		braid_text_signed(out, number);
 	} else if (!json && (size == 8 || f->flags & BRAID_FIELD_POINTER)) {
 		braid_text_printf(out, "0x%llx", (unsigned long long)value);
 	} else {
-		braid_text_u64(out, value, 0, ' ');
+		braid_text_number(out, value);
 	}
 }
 
@@ -140,11 +138,10 @@ static bool put_plain_number(const struct braid_field *f, const u8 *at, struct b
 	default:
 		return false;
 	}
-	if (is_signed && number < 0) {
-		braid_text_putc(out, '-');
-		number = (s64)-(u64)number;
-	}
-	braid_text_u64(out, (u64)number, 0, ' ');
+	if (is_signed)
+		braid_text_signed(out, number);
+	else
+		braid_text_number(out, (u64)number);
 	return true;
 }
 
@@ -154,7 +151,7 @@ void braid_fields_json(const struct braid_layout *layout, const u8 *data, u32 by
 	const struct braid_field *f;
 
 	for (f = layout->fields; f; f = f->next) {
-		braid_text_put(out, layout->keys + f->key_at, f->key_bytes);
+		braid_text_put_blocks(out, layout->keys + f->key_at, f->key_bytes);
 		if (!put_plain_number(f, data + f->offset, out))
 			print_field(f, data, bytes, true, out);
 	}

@@ -160,32 +160,40 @@ static void put_sanitized(struct braid_text *out, const char *text, size_t bytes
 		braid_text_puts(out, "...");
 }
 
-/* Written in place, and rewritten in the rare case that it has an unsafe byte. */
-static void print_by_program(struct braid_format *f, const struct braid_stream_type *type,
+/*
+ * Written in place, and rewritten in the rare case that it has an unsafe byte. Return: whether it is
+ * sure to be braid_text_simple().
+ */
+static bool print_by_program(struct braid_format *f, const struct braid_stream_type *type,
 			   const struct braid_item *item, struct braid_text *out)
 {
 	size_t before = out->bytes;
+	bool simple;
 
-	braid_program_run(type->steps, item->payload, item->payload_bytes, out);
+	simple = braid_program_run(type->steps, item->payload, item->payload_bytes, out);
 	if (out->bytes - before <= MAX_TEXT_BYTES &&
-	    braid_text_plain(out->data + before, out->bytes - before)) {
+	    (simple || braid_text_plain(out->data + before, out->bytes - before))) {
 		while (out->bytes > before && out->data[out->bytes - 1] == ' ')
 			out->bytes--;
-		return;
+		return simple;
 	}
 	f->wild.bytes = 0;
 	braid_text_put(&f->wild, out->data + before, out->bytes - before);
 	out->failed |= f->wild.failed;
 	out->bytes = before;
 	put_sanitized(out, f->wild.data, f->wild.bytes);
+	return false;
 }
 
 /* Whether an event's fields describe a payload. */
 static bool has_fields(const struct braid_stream_type *type, const struct braid_item *item)
 {
-	return type->layout &&
-	       (type->layout->fields || item->payload_bytes <= sizeof(struct braid_record)) &&
-	       braid_layout_holds(type->layout, item->payload, item->payload_bytes);
+	const struct braid_layout *layout = type->layout;
+
+	return layout && item->payload_bytes >= layout->least_bytes &&
+	       (layout->fields || item->payload_bytes <= sizeof(struct braid_record)) &&
+	       (!layout->nr_dynamic ||
+		braid_layout_holds(layout, item->payload, item->payload_bytes));
 }
 
 const struct braid_layout *braid_format_fields(struct braid_format *f,
@@ -229,8 +237,9 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
 		braid_symbols_text(symbols, out);
 }
 
-void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
-			  const struct braid_event_type_info *info, struct braid_text *out)
+/* Return: whether what was appended is sure to be braid_text_simple(). */
+static bool put_text(struct braid_format *f, const struct braid_item *item,
+		     const struct braid_event_type_info *info, struct braid_text *out)
 {
 	struct braid_stream_type *type = (struct braid_stream_type *)info;
 
@@ -241,7 +250,33 @@ void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
 		 !braid_program_holds(type->steps, item->payload, item->payload_bytes))
 		braid_fields_text(type->layout, item->payload, item->payload_bytes, out);
 	else
-		print_by_program(f, type, item, out);
+		return print_by_program(f, type, item, out);
+	return false;
+}
+
+void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
+			  const struct braid_event_type_info *info, struct braid_text *out)
+{
+	put_text(f, item, info, out);
+}
+
+void braid_format_quoted_of(struct braid_format *f, const struct braid_item *item,
+			    const struct braid_event_type_info *info, struct braid_text *out)
+{
+	size_t before = out->bytes;
+
+	braid_text_putc(out, '"');
+	if (put_text(f, item, info, out)) {
+		braid_text_putc(out, '"');
+		return;
+	}
+	if (out->failed)
+		return;
+	f->wild.bytes = 0;
+	braid_text_put(&f->wild, out->data + before + 1, out->bytes - before - 1);
+	out->failed |= f->wild.failed;
+	out->bytes = before;
+	braid_text_json(out, f->wild.data, f->wild.bytes);
 }
 
 void braid_format_json_of(struct braid_format *f, const struct braid_item *item,

@@ -147,7 +147,11 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
 void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
 			  const struct braid_event_type_info *info, struct braid_text *out);
 
-/** braid_format_text - likewise, for an event of unknown type */
+/** braid_format_quoted_of - the same as a JSON string, quotes included */
+void braid_format_quoted_of(struct braid_format *f, const struct braid_item *item,
+			    const struct braid_event_type_info *info, struct braid_text *out);
+
+/** braid_format_text - as braid_format_text_of(), for an event of unknown type */
 static inline void braid_format_text(struct braid_format *f, const struct braid_item *item,
 				     struct braid_text *out)
 {

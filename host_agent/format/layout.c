@@ -238,6 +238,7 @@ static bool make_keys(struct braid_layout *layout)
 		braid_text_putc(&keys, ':');
 		f->key_bytes = keys.bytes - f->key_at;
 	}
+	braid_text_pad(&keys);
 	layout->keys = keys.data;
 	return !keys.failed;
 }

@@ -3,11 +3,13 @@
 #ifndef BRAID_FORMAT_PROGRAM_H
 #define BRAID_FORMAT_PROGRAM_H
 
+#include <assert.h>
+
 #include "host_agent/format/tree.h"
 #include "host_agent/util/text.h"
 
 /* Texts of steps are copied in blocks: up to this many bytes may be read and written after them. */
-#define BRAID_STEP_BLOCK	16u
+#define BRAID_STEP_BLOCK	32u
 
 enum braid_step_op {
 	BRAID_STEP_TEXT,	/* as it is */
@@ -70,8 +72,39 @@ struct braid_step {
 	struct braid_value_name *names;	/* NAME: by value; FLAGS: in the format's order */
 };
 
+/* What is run: a step with the text before it, and the usual ones' operands, in one cache line. */
+enum braid_quick_op {
+	BRAID_QUICK_TEXT,	/* nothing after the text */
+	BRAID_QUICK_S32,	/* a number in decimal, of the field's 32 bits with a sign */
+	BRAID_QUICK_U32,
+	BRAID_QUICK_S64,
+	BRAID_QUICK_U64,
+	BRAID_QUICK_HEX32,	/* likewise in hexadecimal, of at least so many digits */
+	BRAID_QUICK_HEX64,
+	BRAID_QUICK_COMM,	/* 16 bytes, up to a NUL */
+	BRAID_QUICK_CHOOSE,	/* when the value is 0, continue at target */
+	BRAID_QUICK_GO,		/* continue at target */
+	BRAID_QUICK_STEP,	/* the step says */
+};
+
+struct braid_quick {
+	u8 op;			/* enum braid_quick_op */
+	u8 digits;		/* HEX */
+	u8 text_bytes;
+	u32 offset;		/* of the field */
+	u32 target;
+	const struct braid_node *value;	/* CHOOSE */
+	const struct braid_step *step;	/* STEP */
+	char text[BRAID_STEP_BLOCK];
+};
+
+static_assert(sizeof(struct braid_quick) == 64, "one cache line");
+
 struct braid_format_program {
-	struct braid_step *at;
+	struct braid_quick *quick;
+	size_t nr_quick;
+	bool special;		/* its texts are not all braid_text_simple() */
+	struct braid_step *at;	/* as they were compiled */
 	size_t nr, capacity;
 	u64 most;		/* bytes that all steps write at most, a block included ... */
 	u64 most_each;		/* ... and for each byte of the payload, beside functions */
@@ -95,6 +128,9 @@ const char *braid_program_compile(struct braid_format_program **out, const char 
 /** braid_program_free - free steps; NULL is fine */
 void braid_program_free(struct braid_format_program *s);
 
+/** braid_program_finish - make what is run of the compiled steps; Return: false: out of memory */
+bool braid_program_finish(struct braid_format_program *s);
+
 /** braid_program_holds - whether a payload, which braid_layout_holds(), has all its arrays print */
 bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u32 bytes);
 
@@ -103,9 +139,11 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
  * @s: the steps
  * @data: the payload; it passed braid_program_holds()
  * @bytes: of it
- * @out: extended; foreign strings are not sanitized yet, and hold no NUL
+ * @out: extended; control characters and the like may be among it
+ *
+ * Return: whether what was appended is sure to be braid_text_simple().
  */
-void braid_program_run(const struct braid_format_program *s, const u8 *data, u32 bytes,
+bool braid_program_run(const struct braid_format_program *s, const u8 *data, u32 bytes,
 		       struct braid_text *out);
 
 #endif /* BRAID_FORMAT_PROGRAM_H */

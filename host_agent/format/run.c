@@ -14,6 +14,7 @@ struct run {
 	u32 bytes;
 	struct braid_text *out;
 	char *at;		/* in out: where the next byte goes */
+	bool special;		/* some bytes are not braid_text_simple() */
 };
 
 static void put(struct run *r, const char *text, size_t bytes)
@@ -102,14 +103,33 @@ static void put_decimal(struct run *r, const struct braid_shape *shape, u64 valu
 	put_digits(r, shape, "-", negative, digits, nr);
 }
 
-static u32 hex_digits(char *to, u64 value, bool upper)
+/* Eight digits of a number, a byte each, the first one lowest. */
+static u64 eight_hex(u32 value, bool upper)
 {
-	static const char lower_digit[] = "0123456789abcdef", upper_digit[] = "0123456789ABCDEF";
-	const char *digit = upper ? upper_digit : lower_digit;
-	u32 nr = value ? (67 - __builtin_clzll(value)) / 4 : 1, k;
+	const u64 ones = 0x0101010101010101ULL;
+	u64 x = value;
 
-	for (k = nr; k--; value >>= 4)
-		to[k] = digit[value & 15];
+	x = (x | x << 16) & 0x0000ffff0000ffffULL;
+	x = (x | x << 8) & 0x00ff00ff00ff00ffULL;
+	x = __builtin_bswap64((x | x << 4) & 0x0f0f0f0f0f0f0f0fULL);
+	/* Those from 10 on are letters. */
+	return x + ones * '0' + ((x + 6 * ones) >> 4 & ones) * ((upper ? 'A' : 'a') - '0' - 10);
+}
+
+/* At least @least digits, 1 to 16. Return: their number; 16 bytes may be written to. */
+static inline u32 hex_digits(char *to, u64 value, u32 least, bool upper)
+{
+	u32 nr = (67 - __builtin_clzll(value | 1)) / 4;
+	u64 high, low;
+
+	nr = nr < least ? least : nr;
+	value <<= 64 - 4 * nr;
+	high = eight_hex(value >> 32, upper);
+	memcpy(to, &high, sizeof(high));
+	if (nr > 8) {
+		low = eight_hex(value, upper);
+		memcpy(to + 8, &low, sizeof(low));
+	}
 	return nr;
 }
 
@@ -120,10 +140,10 @@ static void put_hex(struct run *r, const struct braid_shape *shape, u64 value)
 
 	value = cut(value, shape->bytes);
 	if (!shape->width && !shape->prefix) {
-		r->at += hex_digits(r->at, value, shape->upper);
+		r->at += hex_digits(r->at, value, 1, shape->upper);
 		return;
 	}
-	nr = hex_digits(digits, value, shape->upper);
+	nr = hex_digits(digits, value, 1, shape->upper);
 	put_digits(r, shape, shape->upper ? "0X" : "0x", shape->prefix && value ? 2 : 0, digits,
 		   nr);
 }
@@ -131,7 +151,7 @@ static void put_hex(struct run *r, const struct braid_shape *shape, u64 value)
 static void put_rest(struct run *r, u64 value)
 {
 	put(r, "0x", 2);
-	r->at += hex_digits(r->at, value, false);
+	r->at += hex_digits(r->at, value, 1, false);
 }
 
 static void put_printf(struct run *r, const struct braid_shape *shape, u64 value)
@@ -144,6 +164,7 @@ static void put_char(struct run *r, const struct braid_shape *shape, u64 value)
 {
 	char c = value;
 
+	r->special |= !braid_text_simple(&c, 1);
 	put_shaped(r, shape, &c, !!c);	/* what is printed holds no NUL */
 }
 
@@ -175,6 +196,7 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 	if (!r->at)
 		return false;
 	put(r, name, bytes);
+	r->special |= !braid_text_simple(name, bytes);
 	if (p->offset_too) {
 		*r->at++ = '+';
 		put_rest(r, address - start);
@@ -186,6 +208,7 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 static void put_string(struct run *r, const struct braid_step *p, const u8 *from, size_t room)
 {
 	s64 most = p->shape.most;
+	size_t bytes;
 
 	if (p->value) {
 		most = (s32)braid_node_number(p->value, r->data, r->bytes);
@@ -194,7 +217,9 @@ static void put_string(struct run *r, const struct braid_step *p, const u8 *from
 	}
 	if (most >= 0 && (u64)most < room)
 		room = most;
-	put_shaped(r, &p->shape, (const char *)from, strnlen((const char *)from, room));
+	bytes = strnlen((const char *)from, room);
+	r->special |= !braid_text_simple((const char *)from, bytes);
+	put_shaped(r, &p->shape, (const char *)from, bytes);
 }
 
 static void put_dynamic_string(struct run *r, const struct braid_step *p)
@@ -324,27 +349,26 @@ static void put_address(struct run *r, const struct braid_step *p)
 	r->at = braid_address_put(r->at, p->variant, from, length);
 }
 
+/* As the kernel's trace_print_array_seq() does. */
 static void put_array(struct run *r, const struct braid_step *p)
 {
 	const u8 *from;
 	u32 nr, k;
 
 	from = array_at(r, p, &nr);
+	*r->at++ = '{';
 	for (k = 0; k < nr; k++) {
 		if (k)
-			*r->at++ = ' ';
-		r->at += braid_text_digits(r->at, braid_node_load(from + k * p->element,
-								    p->element));
+			*r->at++ = ',';
+		put_rest(r, braid_node_load(from + k * p->element, p->element));
 	}
+	*r->at++ = '}';
 }
 
 /* One step that writes. Return: whether there was memory. */
 static bool step(struct run *r, const struct braid_step *p)
 {
 	switch (p->op) {
-	case BRAID_STEP_TEXT:
-		put_text(r, p->text, p->text_bytes);
-		return true;
 	case BRAID_STEP_DECIMAL:
 		put_decimal(r, &p->shape, braid_node_number(p->value, r->data, r->bytes));
 		return true;
@@ -397,7 +421,9 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
 	u32 length, from;
 	size_t k;
 
-	for (k = 0; s->arrays && k < s->nr; k++) {
+	if (!s->arrays)
+		return true;
+	for (k = 0; k < s->nr; k++) {
 		const struct braid_step *p = &s->at[k];
 
 		if (p->op != BRAID_STEP_BYTES && p->op != BRAID_STEP_ARRAY)
@@ -409,27 +435,76 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
 	return true;
 }
 
-void braid_program_run(const struct braid_format_program *s, const u8 *data, u32 bytes,
+/* Up to a NUL, of 16 bytes. */
+static char *put_comm(char *at, const u8 *from, bool *special)
+{
+	const u64 ones = 0x0101010101010101ULL, high = 0x8080808080808080ULL;
+	u32 bytes;
+	u64 v[2];
+
+	memcpy(v, from, sizeof(v));
+	memcpy(at, v, sizeof(v));
+	v[0] = (v[0] - ones) & ~v[0] & high;	/* the lowest bit is the first NUL's */
+	v[1] = (v[1] - ones) & ~v[1] & high;
+	bytes = v[0] ? __builtin_ctzll(v[0]) / 8 : v[1] ? 8 + __builtin_ctzll(v[1]) / 8 : 16;
+	*special |= !braid_text_simple(at, bytes);
+	return at + bytes;
+}
+
+static char *put_signed(char *at, s64 value)
+{
+	*at = '-';
+	at += value < 0;
+	return at + braid_text_digits(at, value < 0 ? -(u64)value : (u64)value);
+}
+
+bool braid_program_run(const struct braid_format_program *s, const u8 *data, u32 bytes,
 		       struct braid_text *out)
 {
-	struct run r = { .steps = s, .data = data, .bytes = bytes, .out = out };
-	size_t k;
+	struct run r = { .steps = s, .data = data, .bytes = bytes, .out = out,
+			 .special = s->special };
+	const struct braid_quick *q = s->quick, *end = q + s->nr_quick;
+	char *at = braid_text_room(out, s->most + s->most_each * bytes);
 
-	r.at = braid_text_room(out, s->most + s->most_each * bytes);
-	if (!r.at)
-		return;
 	/* Jump targets are ahead, so this terminates. */
-	for (k = 0; k < s->nr;) {
-		const struct braid_step *p = &s->at[k++];
-
-		if (p->op == BRAID_STEP_GO) {
-			k = p->target;
-		} else if (p->op == BRAID_STEP_CHOOSE) {
-			if (!braid_node_number(p->value, data, bytes))
-				k = p->target;
-		} else if (!step(&r, p)) {
-			return;
+	for (; at && q < end; q++) {
+		memcpy(at, q->text, sizeof(q->text));
+		at += q->text_bytes;
+		switch (q->op) {
+		case BRAID_QUICK_S32:
+			at = put_signed(at, (s32)braid_node_load(data + q->offset, 4));
+			break;
+		case BRAID_QUICK_U32:
+			at += braid_text_digits(at, braid_node_load(data + q->offset, 4));
+			break;
+		case BRAID_QUICK_S64:
+			at = put_signed(at, (s64)braid_node_load(data + q->offset, 8));
+			break;
+		case BRAID_QUICK_U64:
+			at += braid_text_digits(at, braid_node_load(data + q->offset, 8));
+			break;
+		case BRAID_QUICK_HEX32:
+			at += hex_digits(at, braid_node_load(data + q->offset, 4), q->digits, false);
+			break;
+		case BRAID_QUICK_HEX64:
+			at += hex_digits(at, braid_node_load(data + q->offset, 8), q->digits, false);
+			break;
+		case BRAID_QUICK_COMM:
+			at = put_comm(at, data + q->offset, &r.special);
+			break;
+		case BRAID_QUICK_CHOOSE:
+			if (!braid_node_number(q->value, data, bytes))
+				q = s->quick + q->target - 1;
+			break;
+		case BRAID_QUICK_GO:
+			q = s->quick + q->target - 1;
+			break;
+		case BRAID_QUICK_STEP:
+			r.at = at;
+			at = step(&r, q->step) ? r.at : NULL;
 		}
 	}
-	out->bytes = r.at - out->data;
+	if (at)
+		out->bytes = at - out->data;
+	return at && !r.special;
 }

@@ -171,7 +171,7 @@ static bool plain_count(const struct braid_node *n)
 	       n->op == BRAID_NODE_LENGTH;
 }
 
-/* Bytes, or numbers, of a field: at most "ff " or "255 " for each byte. */
+/* Bytes, or numbers, of a field: at most "ff " or "0xff," for each byte; and the numbers' braces. */
 static bool add_array(struct braid_compiler *c, const struct braid_node *arg)
 {
 	struct braid_step p = {
@@ -183,7 +183,7 @@ static bool add_array(struct braid_compiler *c, const struct braid_node *arg)
 
 	c->steps->arrays = true;
 	c->steps->portable &= plain_count(arg->right);
-	return braid_set_place(c, &p, arg->left) && braid_add_step(c, &p, 0, 4);
+	return braid_set_place(c, &p, arg->left) && braid_add_step(c, &p, 2, 5);
 }
 
 /* Both sides of ?: are compiled, and one is gone round. */

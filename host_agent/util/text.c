@@ -27,55 +27,21 @@ char *braid_text_grow(struct braid_text *t, size_t bytes)
 	return t->data + t->bytes;
 }
 
-static unsigned int count_digits(u64 value)
-{
-	/* By the number of bits: as many digits as the largest of them has, or one fewer. */
-	static const u64 powers[] = {
-		0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
-		10000000000, 100000000000, 1000000000000, 10000000000000, 100000000000000,
-		1000000000000000, 10000000000000000, 100000000000000000, 1000000000000000000,
-		10000000000000000000ULL,
-	};
-	unsigned int about = (64 - __builtin_clzll(value | 1)) * 1233 >> 12;
-
-	return about + (value >= powers[about] || !about);
-}
-
-static const char pairs[] =
-	"00010203040506070809101112131415161718192021222324"
-	"25262728293031323334353637383940414243444546474849"
-	"50515253545556575859606162636465666768697071727374"
-	"75767778798081828384858687888990919293949596979899";
-
-/* Eight digits, with leading zeros. */
+/* With leading zeros. */
 static void put_eight(char *to, u32 value)
 {
-	u32 high = value / 10000, low = value % 10000;
+	u64 x = braid_text_eight(value) | BRAID_TEXT_ZEROS;
 
-	memcpy(to, pairs + 2 * (high / 100), 2);
-	memcpy(to + 2, pairs + 2 * (high % 100), 2);
-	memcpy(to + 4, pairs + 2 * (low / 100), 2);
-	memcpy(to + 6, pairs + 2 * (low % 100), 2);
+	memcpy(to, &x, sizeof(x));
 }
 
-unsigned int braid_text_digits(char *to, u64 value)
+unsigned int braid_text_digits_far(char *to, u64 value)
 {
-	unsigned int nr = count_digits(value), at = nr;
-	u32 rest;
+	u64 high = value / 100000000;
+	unsigned int nr = braid_text_digits(to, high);
 
-	for (; value >= 100000000; value /= 100000000) {
-		at -= 8;
-		put_eight(to + at, value % 100000000);
-	}
-	for (rest = value; rest >= 100; rest /= 100) {
-		at -= 2;
-		memcpy(to + at, pairs + 2 * (rest % 100), 2);
-	}
-	if (rest >= 10)
-		memcpy(to, pairs + 2 * rest, 2);
-	else
-		to[0] = '0' + rest;
-	return nr;
+	put_eight(to + nr, value % 100000000);
+	return nr + 8;
 }
 
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
@@ -85,10 +51,13 @@ void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
 
 	if (!at)
 		return;
-	if (width > 1)
-		for (nr = count_digits(value); nr < width; width--)
-			*at++ = pad;
-	t->bytes = at + braid_text_digits(at, value) - t->data;
+	nr = braid_text_digits(at, value);
+	if (nr < width) {
+		memmove(at + width - nr, at, nr);
+		memset(at, pad, width - nr);
+		nr = width;
+	}
+	t->bytes += nr;
 }
 
 void braid_text_hex(struct braid_text *t, const void *data, size_t bytes)
@@ -257,6 +226,11 @@ static size_t json_plain(const char *data, size_t bytes)
 	return k;
 }
 
+bool braid_text_simple(const char *data, size_t bytes)
+{
+	return json_plain(data, bytes) == bytes;
+}
+
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes)
 {
 	size_t plain = json_plain(data, bytes);
@@ -265,7 +239,8 @@ void braid_text_json(struct braid_text *t, const char *data, size_t bytes)
 	if (!at)
 		return;
 	*at++ = '"';
-	memcpy(at, data, plain);
+	if (plain)
+		memcpy(at, data, plain);
 	at += plain;
 	if (plain < bytes && data[plain]) {
 		t->bytes = at - t->data;

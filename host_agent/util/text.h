@@ -39,6 +39,31 @@ static inline void braid_text_put(struct braid_text *t, const char *data, size_t
 	t->bytes += bytes;
 }
 
+#define BRAID_TEXT_BLOCK	32u
+
+/** braid_text_pad - make a text ready for braid_text_put_blocks(); it may not move from then on */
+static inline void braid_text_pad(struct braid_text *t)
+{
+	char *at = braid_text_room(t, BRAID_TEXT_BLOCK);
+
+	if (at)
+		memset(at, 0, BRAID_TEXT_BLOCK);
+}
+
+/** braid_text_put_blocks - append bytes, after which BRAID_TEXT_BLOCK more may be read: quick */
+static inline void braid_text_put_blocks(struct braid_text *t, const char *data, size_t bytes)
+{
+	char *at = braid_text_room(t, bytes + BRAID_TEXT_BLOCK);
+	size_t k = 0;
+
+	if (!at)
+		return;
+	do
+		memcpy(at + k, data + k, BRAID_TEXT_BLOCK);
+	while ((k += BRAID_TEXT_BLOCK) < bytes);
+	t->bytes += bytes;
+}
+
 /** braid_text_puts - append a string as it is */
 static inline void braid_text_puts(struct braid_text *t, const char *s)
 {
@@ -67,14 +92,63 @@ static inline void braid_text_repeat(struct braid_text *t, char c, int nr)
 	t->bytes += nr;
 }
 
+/** braid_text_eight - the eight digits of a number below 10^8, a byte each, the first one lowest */
+static inline u64 braid_text_eight(u32 value)
+{
+	u64 x = value / 10000 | (u64)(value % 10000) << 32, high;
+
+	high = x * 10486 >> 20 & 0x0000007f0000007fULL;		/* of each its hundreds */
+	x = high | (x - 100 * high) << 16;
+	high = x * 103 >> 10 & 0x000f000f000f000fULL;		/* of each its tens */
+	return high | (x - 10 * high) << 8;
+}
+
+#define BRAID_TEXT_ZEROS	0x3030303030303030ULL	/* makes characters of them */
+
+/** braid_text_digits_far - braid_text_digits() of at least 10^8 */
+unsigned int braid_text_digits_far(char *to, u64 value);
+
 /**
  * braid_text_digits - write a number in decimal
- * @to: room for BRAID_U64_DIGITS
+ * @to: room for BRAID_U64_DIGITS, all of which may be written to
  * @value: any
  *
  * Return: the number of digits.
  */
-unsigned int braid_text_digits(char *to, u64 value);
+static inline unsigned int braid_text_digits(char *to, u64 value)
+{
+	unsigned int zeros;
+	u64 x;
+
+	if (value >= 100000000)
+		return braid_text_digits_far(to, value);
+	x = braid_text_eight(value);
+	zeros = __builtin_ctzll(x | 1ULL << 56) & ~7u;	/* in bits; of 0 one digit remains */
+	x = (x | BRAID_TEXT_ZEROS) >> zeros;
+	memcpy(to, &x, sizeof(x));
+	return 8 - zeros / 8;
+}
+
+/** braid_text_number - append a decimal number */
+static inline void braid_text_number(struct braid_text *t, u64 value)
+{
+	char *at = braid_text_room(t, BRAID_U64_DIGITS);
+
+	if (at)
+		t->bytes += braid_text_digits(at, value);
+}
+
+/** braid_text_signed - append a decimal number, with its sign if that is negative */
+static inline void braid_text_signed(struct braid_text *t, s64 value)
+{
+	char *at = braid_text_room(t, 1 + BRAID_U64_DIGITS);
+
+	if (!at)
+		return;
+	*at = '-';
+	at += value < 0;
+	t->bytes = at + braid_text_digits(at, value < 0 ? -(u64)value : (u64)value) - t->data;
+}
 
 /** braid_text_u64 - append a decimal number, padded with @pad to at least @width */
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad);
@@ -99,6 +173,9 @@ void braid_text_safe(struct braid_text *t, const char *data, size_t bytes);
 
 /** braid_text_plain - whether all bytes are printable ASCII, so that none needs to be sanitized */
 bool braid_text_plain(const char *data, size_t bytes);
+
+/** braid_text_simple - braid_text_plain(), and JSON has all bytes as they are, too */
+bool braid_text_simple(const char *data, size_t bytes);
 
 /** braid_text_json - append a foreign string as a JSON string, quotes included */
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes);

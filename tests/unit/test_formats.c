@@ -26,6 +26,7 @@ static const struct {
 	{ "%px", "libtraceevent prints the x" },
 	{ "%pK", "libtraceevent prints the K" },
 	{ "%*pb", "libtraceevent prints a pointer and \"b\"" },
+	{ "__print_array(", "libtraceevent before 1.8 prints decimal numbers" },
 	{ "%*ph", "libtraceevent prints it for dynamic arrays only" },
 	{ "%+", "libtraceevent prints \">+<\"" },
 	{ "sizeof(", "libtraceevent knows few types" },
