@@ -185,6 +185,18 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view);
 
 /**
+ * braid_capture_at - the chunk at an offset
+ * @r: the capture
+ * @offset: from its index
+ * @view: filled when 1 is returned
+ *
+ * braid_capture_next() is not affected.
+ *
+ * Return: 1; 0: there is no whole chunk; -errno with braid_fail() (I/O).
+ */
+int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_chunk_view *view);
+
+/**
  * braid_capture_load - re-read one chunk
  * @r: the capture
  * @offset: of the chunk, from a view
@@ -219,6 +231,14 @@ const struct braid_capture_damage *braid_capture_damage(const struct braid_captu
  * braid_capture_damage() reports damage as usual.
  */
 void braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
+
+/**
+ * braid_capture_wait - whether a chunk that goes past the file's end is being written
+ * @r: the capture
+ * @waits: it is: braid_capture_next() returns 0 before it, until the file has grown. By default it
+ *	is damage, and what its bytes contain is searched for whole chunks
+ */
+void braid_capture_wait(struct braid_capture_reader *r, bool waits);
 
 /** braid_capture_size - bytes of the file when it was opened, or as it has grown since */
 u64 braid_capture_size(const struct braid_capture_reader *r);

@@ -20,10 +20,10 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	4	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	5	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
-					   BRAID_MARK_DISRUPTED */
+					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -39,7 +39,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_TEXT = 11,		/* struct braid_chunk_text, then its bytes: a host's */
 	BRAID_CHUNK_NOTE = 12,		/* struct braid_chunk_note, then text: what happened to a
 					   stream */
-	BRAID_CHUNK_FILE_END = 13,	/* nothing */
+	BRAID_CHUNK_FILE_END = 13,	/* nothing; or struct braid_chunk_end */
 	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it was added or reshaped */
 	BRAID_CHUNK_CLOCK_VCPU = 15,	/* struct braid_chunk_clock_vcpu, then struct braid_clock_sample[] */
 	BRAID_CHUNK_CLOCK_OFFSET = 16,	/* struct braid_clock_offset[]: what KVM says of a guest's counter */
@@ -55,6 +55,9 @@ enum braid_chunk_type {
 	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that part of a capture; see
 					   below */
 	BRAID_CHUNK_PACKED_INDEX = 25,	/* struct braid_chunk_packed_place[] */
+	BRAID_CHUNK_COMPLETE = 26,	/* struct braid_chunk_complete; of stream 0 */
+	BRAID_CHUNK_INDEX = 27,		/* struct braid_chunk_index, then where chunks before it lie */
+	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
 };
 
 struct braid_chunk {
@@ -305,6 +308,12 @@ struct braid_chunk_note {
 	u64 host_ns;
 };
 
+/* COMPLETE, for programs that read the capture while it grows. */
+struct braid_chunk_complete {
+	s64 until_ns;			/* events before this are in earlier chunks, but for those of a
+					   ring that the recorder could not read for long */
+};
+
 static_assert(sizeof(struct braid_chunk) == 32, "chunk");
 static_assert(sizeof(struct braid_chunk_file) == 248, "file");
 static_assert(sizeof(struct braid_chunk_stream) == 88, "stream");
@@ -320,6 +329,45 @@ static_assert(sizeof(struct braid_vcpu_thread) == 16, "vCPU thread");
 static_assert(sizeof(struct braid_chunk_window) == 16, "window");
 static_assert(sizeof(struct braid_chunk_ring_end) == 104, "ring end");
 static_assert(sizeof(struct braid_chunk_text) == 64, "text");
+
+/*
+ * The index, minor 5. An INDEX chunk has the places of a ring's pages since the last one of that
+ * ring, in the order of the file; of stream 0: of the chunks that are neither pages nor INDEX. Each
+ * place differs from the one before it, the first one from 0, by (extent.h): a byte that says what
+ * follows, then numbers of seven bits to a byte. INDEX_BLOCKS, just before the end, has the places of
+ * all INDEX chunks. A reader that does not trust the index reads all chunks.
+ */
+#define BRAID_INDEX_BYTES	4096u	/* of places in an INDEX chunk, about, or ... */
+#define BRAID_INDEX_PLACES	512u	/* ... places */
+
+struct braid_chunk_index {
+	u16 buffer;			/* HOST, and stream 0: 0 */
+	u16 cpu;
+	u32 nr;				/* places */
+	u64 ns;				/* guest: the latest braid_chunk_page.host_ns of these pages;
+					   host: time_stamp of the first one; stream 0: 0 */
+};
+
+#define BRAID_INDEX_UNORDERED	(1u << 0)	/* a page's position is before that of its predecessor */
+#define BRAID_INDEX_BACK	(1u << 1)	/* its time_stamp is */
+#define BRAID_INDEX_HOST	(1u << 2)	/* the places are of HOST_PAGE */
+
+struct braid_index_block {
+	u64 offset;			/* of an INDEX chunk; these ascend */
+	u64 ns;				/* as in the chunk, as what follows */
+	u32 stream;
+	u16 buffer;
+	u16 cpu;
+	u32 nr;
+	u32 flags;			/* BRAID_INDEX_* */
+};
+
+struct braid_chunk_end {
+	u64 index_offset;		/* of INDEX_BLOCKS */
+};
+
+static_assert(sizeof(struct braid_chunk_index) == 16, "index");
+static_assert(sizeof(struct braid_index_block) == 32, "index block");
 
 /*
  * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that

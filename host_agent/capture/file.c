@@ -10,6 +10,7 @@
 
 #include "host_agent/capture/flusher.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/capture/indexer.h"
 #include "host_agent/capture/output.h"
 #include "host_agent/capture/queue.h"
 #include "host_agent/capture/sink.h"
@@ -31,6 +32,8 @@ struct capture_file {
 	struct braid_output output;	/* of braid_capture_create() */
 	u8 *buffer;
 	struct braid_flusher *flusher;	/* the process that writes; NULL: we do */
+	struct braid_indexer *indexer;
+	bool reserved;		/* the buffer's free end is in use: nothing may go there before it */
 };
 
 static struct capture_file *of(struct braid_capture_writer *w)
@@ -168,8 +171,38 @@ static u8 *place(struct capture_file *f, size_t total)
 	return f->buffer + f->used;
 }
 
-static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
-	       u32 head_bytes, const void *body, u32 body_bytes)
+static u64 bytes(const struct braid_capture_writer *w)
+{
+	const struct capture_file *f = (const struct capture_file *)w;
+
+	return f->written + (f->flusher ? braid_flusher_bytes(f->flusher) : f->used);
+}
+
+static bool is_index(u16 type)
+{
+	return type == BRAID_CHUNK_INDEX || type == BRAID_CHUNK_INDEX_BLOCKS ||
+	       type == BRAID_CHUNK_FILE_END;
+}
+
+/* A chunk goes to the end of the capture. */
+static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk, const void *head,
+			u32 head_bytes, const void *body, u32 body_bytes)
+{
+	u8 first[BRAID_INDEXER_HEAD] = { 0 };
+	u32 n = head_bytes < sizeof(first) ? head_bytes : sizeof(first);
+	u32 more = body_bytes < sizeof(first) - n ? body_bytes : sizeof(first) - n;
+
+	if (is_index(chunk->type))
+		return;
+	if (n)
+		memcpy(first, head, n);
+	if (more)
+		memcpy(first + n, body, more);
+	braid_indexer_add(f->indexer, bytes(&f->base), chunk, first);
+}
+
+static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+		     u32 head_bytes, const void *body, u32 body_bytes)
 {
 	struct capture_file *f = of(w);
 	struct braid_chunk chunk = {
@@ -183,12 +216,11 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 	bool in_place;
 	u8 *at;
 
-	if (w->error)
-		return flush(w);
 	if (head_bytes > BRAID_CHUNK_MAX_BYTES || body_bytes > BRAID_CHUNK_MAX_BYTES - head_bytes)
 		return braid_fail(-EMSGSIZE, "a chunk of %llu bytes is too large for a capture",
 				  (unsigned long long)head_bytes + body_bytes);
 	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
+	index_chunk(f, &chunk, head, head_bytes, body, body_bytes);
 	if (total > BUFFER_BYTES + SLACK_BYTES)
 		return put_large(f, &chunk, head, head_bytes, body, body_bytes);
 	at = place(f, total);
@@ -211,6 +243,54 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 	return f->used >= BUFFER_BYTES && !in_place ? flush(w) : 0;
 }
 
+/* The INDEX chunks that are due; @all: what there is. */
+static int put_index(struct capture_file *f, bool all)
+{
+	struct braid_indexer_due due;
+	u64 offset;
+	int err = 0;
+
+	while (!err && braid_indexer_take(f->indexer, all, &due)) {
+		offset = bytes(&f->base);
+		err = put_chunk(&f->base, BRAID_CHUNK_INDEX, due.stream, &due.head, sizeof(due.head),
+				due.places, due.bytes);
+		braid_indexer_wrote(f->indexer, offset);
+	}
+	return err;
+}
+
+static int put_end(struct capture_file *f)
+{
+	struct braid_chunk_end end = { 0 };
+	const struct braid_index_block *blocks;
+	u32 n;
+	int err = put_index(f, true);
+
+	if (err)
+		return err;
+	blocks = braid_indexer_blocks(f->indexer, &n);
+	end.index_offset = bytes(&f->base);
+	if (blocks)
+		err = put_chunk(&f->base, BRAID_CHUNK_INDEX_BLOCKS, 0, NULL, 0, blocks, n);
+	return err ? err : put_chunk(&f->base, BRAID_CHUNK_FILE_END, 0, &end,
+				     blocks ? sizeof(end) : 0, NULL, 0);
+}
+
+static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
+	       u32 head_bytes, const void *body, u32 body_bytes)
+{
+	struct capture_file *f = of(w);
+	int err;
+
+	if (w->error)
+		return flush(w);
+	if (type == BRAID_CHUNK_FILE_END)
+		return put_end(f);
+	err = f->reserved ? 0 : put_index(f, false);
+	f->reserved = false;
+	return err ? err : put_chunk(w, type, stream, head, head_bytes, body, body_bytes);
+}
+
 static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	struct capture_file *f = of(w);
@@ -225,15 +305,11 @@ static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 		if (flush(w))
 			return NULL;
 	}
+	if (!f->reserved && put_index(f, false))
+		return NULL;
 	at = place(f, total);
+	f->reserved = at;
 	return at ? at + sizeof(struct braid_chunk) + head_bytes : NULL;
-}
-
-static u64 bytes(const struct braid_capture_writer *w)
-{
-	const struct capture_file *f = (const struct capture_file *)w;
-
-	return f->written + (f->flusher ? braid_flusher_bytes(f->flusher) : f->used);
 }
 
 static bool full(const struct braid_capture_writer *w)
@@ -292,6 +368,7 @@ static void release(struct braid_capture_writer *w)
 	braid_output_discard(&f->output, f->fd);
 	if (f->fd >= 0 && !f->is_stdout)
 		close(f->fd);
+	braid_indexer_free(f->indexer);
 	free(f->buffer);
 	free(f);
 }
@@ -317,9 +394,11 @@ static struct capture_file *make_file(const char *path)
 	f->base.ops = &ops;
 	f->fd = -1;
 	strncpy(f->path, path, sizeof(f->path) - 1);
+	f->indexer = braid_indexer_new();	/* NULL: without one */
 	f->buffer = aligned_alloc(64, BUFFER_BYTES + SLACK_BYTES);
 	if (f->buffer)
 		return f;
+	braid_indexer_free(f->indexer);
 	free(f);
 	return NULL;
 }

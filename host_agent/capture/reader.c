@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/capture/blocks.h"
 #include "host_agent/capture/capture.h"
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/packed.h"
@@ -37,7 +38,9 @@ struct braid_capture_reader {
 	u8 *window;
 	u64 vain_bytes;
 	bool ended;
+	bool waits;			/* what goes past the end is not written yet */
 	struct braid_capture_damage damage;
+	struct braid_blocks blocks;	/* for what is loaded again */
 	char path[256];
 };
 
@@ -55,30 +58,45 @@ static ssize_t fetch(struct braid_capture_reader *r, void *to, size_t bytes, u64
 			   braid_pread_all(r->fd, to, bytes, offset);
 }
 
+static ssize_t fetch_again(struct braid_capture_reader *r, void *to, size_t bytes, u64 offset)
+{
+	return r->packed ? fetch(r, to, bytes, offset) :
+			   braid_blocks_read(&r->blocks, r->fd, to, bytes, offset);
+}
+
+/* Makes room in the window, which is empty then. */
+static int make_room(struct braid_capture_reader *r, size_t bytes)
+{
+	size_t room = bytes > WINDOW_BYTES ? (bytes + WINDOW_BYTES - 1) & ~(WINDOW_BYTES - 1ul) :
+			WINDOW_BYTES;
+	u8 *grown;
+
+	r->window_bytes = 0;
+	if (room <= r->window_room)
+		return 0;
+	grown = aligned_alloc(64, room);
+	if (!grown)
+		return braid_out_of_memory();
+	free(r->window);
+	r->window = grown;
+	r->window_room = room;
+	return 0;
+}
+
 /*
  * Makes the window hold [offset, offset + bytes), or its existing part.
  * Return: bytes there from offset on, or -errno.
  */
 static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
 {
-	size_t room = bytes > WINDOW_BYTES ? (bytes + WINDOW_BYTES - 1) & ~(WINDOW_BYTES - 1ul) :
-			WINDOW_BYTES;
 	ssize_t n;
 
 	if (offset >= r->window_at && offset + bytes <= r->window_at + r->window_bytes)
 		return r->window_at + r->window_bytes - offset;
 	if (offset == r->window_at && r->window_bytes && r->window_bytes < r->window_room)
 		return r->window_bytes;		/* the file ended there */
-	if (room > r->window_room) {
-		u8 *grown = aligned_alloc(64, room);
-
-		if (!grown)
-			return braid_out_of_memory();
-		free(r->window);
-		r->window = grown;
-		r->window_room = room;
-	}
-	r->window_bytes = 0;
+	if (make_room(r, bytes))
+		return -ENOMEM;
 	n = fetch(r, r->window, r->window_room, offset);
 	if (n < 0)
 		return read_error(r, n);
@@ -146,6 +164,8 @@ static int resync(struct braid_capture_reader *r, struct braid_chunk *chunk, boo
 		return ret;
 	if (!ret)
 		at = r->file_bytes > from ? r->file_bytes : from;
+	if (!ret && r->waits)	/* a chunk may begin there later */
+		at &= ~7ULL;
 	if (!ret && cut) {
 		r->damage.cut_off = true;
 		return 0;
@@ -155,6 +175,15 @@ static int resync(struct braid_capture_reader *r, struct braid_chunk *chunk, boo
 	r->damage.bytes += at - from;
 	r->at = at;
 	return ret;
+}
+
+static void set_view(struct braid_chunk_view *view, u64 offset, const struct braid_chunk *chunk,
+		     const u8 *payload)
+{
+	*view = (struct braid_chunk_view){
+		.offset = offset, .type = chunk->type, .stream = chunk->stream,
+		.number = chunk->number, .bytes = chunk->payload_bytes, .payload = payload,
+	};
 }
 
 int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *view)
@@ -169,27 +198,51 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 		return ret;
 	}
 	ret = probe(r, r->at, &chunk, &cut);
+	if (!ret && cut && r->waits)
+		return 0;
 	if (!ret)
 		ret = resync(r, &chunk, cut);
 	if (ret <= 0) {
 		r->damage.no_end = !r->ended || r->damage.cut_off;
 		return ret;
 	}
-	view->offset = r->at;
-	view->type = chunk.type;
-	view->stream = chunk.stream;
-	view->number = chunk.number;
-	view->bytes = chunk.payload_bytes;
-	view->payload = r->window + (r->at - r->window_at) + HEADER_BYTES;
+	set_view(view, r->at, &chunk, r->window + (r->at - r->window_at) + HEADER_BYTES);
 	r->ended = chunk.type == BRAID_CHUNK_FILE_END;
 	r->at += HEADER_BYTES + (((u64)chunk.payload_bytes + 7) & ~7ULL);
+	return 1;
+}
+
+int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_chunk_view *view)
+{
+	struct braid_chunk chunk;
+	ssize_t n = fetch_again(r, &chunk, sizeof(chunk), offset);
+	u64 total;
+
+	if (n < 0)
+		return read_error(r, n);
+	if (n < (ssize_t)sizeof(chunk) || chunk.magic != BRAID_CHUNK_MAGIC ||
+	    chunk.payload_bytes > BRAID_CHUNK_MAX_BYTES)
+		return 0;
+	total = sizeof(chunk) + (u64)chunk.payload_bytes;
+	if (make_room(r, total))
+		return -ENOMEM;
+	n = fetch_again(r, r->window, total, offset);
+	if (n < 0)
+		return read_error(r, n);
+	memcpy(&chunk, r->window, sizeof(chunk));	/* it may have changed */
+	if ((u64)n < total || total != sizeof(chunk) + (u64)chunk.payload_bytes ||
+	    chunk.magic != BRAID_CHUNK_MAGIC ||
+	    braid_chunk_checksum(&chunk, r->window + sizeof(chunk), chunk.payload_bytes, NULL, 0) !=
+	    chunk.checksum)
+		return 0;
+	set_view(view, offset, &chunk, r->window + sizeof(chunk));
 	return 1;
 }
 
 int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes)
 {
 	const struct braid_chunk *chunk = to;
-	ssize_t n = fetch(r, to, sizeof(*chunk) + bytes, offset);
+	ssize_t n = fetch_again(r, to, sizeof(*chunk) + bytes, offset);
 
 	if (n < 0)
 		return read_error(r, n);
@@ -308,10 +361,15 @@ void braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
 
 	if (bytes == BRAID_CAPTURE_ALL)
 		bytes = fstat(r->fd, &st) ? r->file_bytes : (u64)st.st_size;
-	if (bytes < r->at || r->packed)	/* a packed one is complete */
+	if (bytes < r->at || bytes == r->file_bytes || r->packed)	/* a packed one is complete */
 		return;
 	r->file_bytes = bytes;
 	r->window_bytes = 0;	/* it may end where the file did */
+}
+
+void braid_capture_wait(struct braid_capture_reader *r, bool waits)
+{
+	r->waits = waits;
 }
 
 const struct braid_capture_damage *braid_capture_damage(const struct braid_capture_reader *r)
@@ -331,6 +389,7 @@ void braid_capture_close(struct braid_capture_reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	braid_packed_free(r->packed);
+	braid_blocks_free(&r->blocks);
 	free(r->window);
 	free(r);
 }

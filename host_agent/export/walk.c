@@ -76,7 +76,8 @@ static int got_event(struct braid_walk *w, const struct braid_item *item)
 {
 	int ret;
 
-	w->info = braid_format_event(w->format, item);
+	if (!w->states)		/* else feed_states() has found it */
+		w->info = braid_format_event(w->format, item);
 	if (!w->info)
 		return braid_out_of_memory();
 	ret = braid_select_event(w->select, item, w->info);
@@ -127,6 +128,11 @@ static int open_formats(struct braid_walk *w)
 	return err ? err : braid_select_begin(&w->select, w->source, w->format, w->options);
 }
 
+bool braid_walk_is_over(const struct braid_walk *w)
+{
+	return w->past || full(w) || !w->source->grows || w->source->until_ns == INT64_MAX;
+}
+
 int braid_walk_more(struct braid_walk *w)
 {
 	int err = w->source->generation == w->generation ? 0 : open_formats(w);
@@ -152,23 +158,38 @@ static int grow(struct braid_walk *w, const struct braid_walk_ops *ops, void *ar
 /* Return: 0, or -errno with braid_fail(). */
 static int feed_states(struct braid_walk *w, const struct braid_item *item)
 {
-	const struct braid_event_type_info *info;
 	int err = 0;
 
+	if (item->kind == BRAID_ITEM_EVENT) {
+		w->info = braid_format_event(w->format, item);
+		if (!w->info)
+			return braid_out_of_memory();
+	}
 	if (item->kind == BRAID_ITEM_NOTE || !braid_states_takes(item->host_ns))
 		return 0;
 	if (item->lost_before)
 		err = braid_states_lost(w->states, item);
-	if (err || item->kind != BRAID_ITEM_EVENT)
-		return err;
-	info = braid_format_event(w->format, item);
-	return info ? braid_states_event(w->states, item, info) : braid_out_of_memory();
+	return err || item->kind != BRAID_ITEM_EVENT ? err :
+	       braid_states_event(w->states, item, w->info);
 }
 
 static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 {
 	return braid_select_ring((void *)w->options, ring) &&
 	       (!w->wants || w->wants(w->wants_arg, ring));
+}
+
+/* The first item of all is before the selected time: so may be many. Return: 0, or -errno. */
+static int skip(struct braid_walk *w)
+{
+	const struct braid_export_options *o = w->options;
+	s64 from_ns, to_ns;
+
+	w->skipped = true;
+	if (!o->skips || o->realtime || w->states || w->source->grows)
+		return 0;
+	braid_select_range(w->select, &from_ns, &to_ns);
+	return braid_merge_skip(w->merge, from_ns);
 }
 
 /* Return: as got_event(); BRAID_WALK_PAST: this and all later items are after the selected time. */
@@ -183,6 +204,8 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 	/* The host's clock never goes back; wall time may. */
 	if (when == BRAID_SELECT_BEHIND)
 		return w->options->realtime ? 0 : BRAID_WALK_PAST;
+	if (when == BRAID_SELECT_BEFORE && item->kind != BRAID_ITEM_NOTE && !w->skipped)
+		return skip(w);
 	return when == BRAID_SELECT_WITHIN ? got_item(w, item) : 0;
 }
 
@@ -294,7 +317,7 @@ int braid_walk_start(struct braid_walk *w)
 		if (w->states)
 			limit_states(w);
 	}
-	w->past = w->halved = false;
+	w->past = w->halved = w->skipped = false;
 	end_merge(w);
 	return braid_merge_begin(&w->merge, w->source, want_ring, w);
 }

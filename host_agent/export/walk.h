@@ -47,6 +47,7 @@ struct braid_walk {
 	u64 turns;			/* items merged */
 	u32 generation;			/* of the source, when its formats were opened */
 	bool past;			/* the selected time is over */
+	bool skipped;			/* what is before the selected time, as far as possible */
 	bool halved;			/* the item's loss was handed on; its event is next */
 
 	/* Of the current item: */
@@ -110,6 +111,12 @@ int braid_walk_next(struct braid_walk *w);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_walk_more(struct braid_walk *w);
+
+/**
+ * braid_walk_is_over - whether braid_walk_next(), having returned BRAID_WALK_END, will find no more
+ * @w: started; all that its source has got was taken in
+ */
+bool braid_walk_is_over(const struct braid_walk *w);
 
 /**
  * braid_walk_run - walk from the first item to the last, or up to the limit

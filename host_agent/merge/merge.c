@@ -165,6 +165,30 @@ int braid_merge_next(struct braid_merge *m, const struct braid_item **item)
 	return 1;
 }
 
+int braid_merge_skip(struct braid_merge *m, s64 ns)
+{
+	int ret = m->top_used ? advance(m) : 0;
+	size_t k, nr = m->nr;
+
+	m->top_used = false;
+	m->nr = 0;
+	for (k = 0; k < nr; k++) {
+		struct entry e = m->heap[k];
+
+		if (ret >= 0 && e.host_ns < ns && braid_ring_skip(e.ring, ns)) {
+			ret = braid_ring_next(e.ring);
+			e.host_ns = e.ring->item.host_ns;
+			if (ret <= 0) {
+				m->ended[m->nr_ended++] = e.ring;
+				continue;
+			}
+		}
+		m->heap[m->nr] = e;
+		sift_up(m, m->nr++);
+	}
+	return ret < 0 ? ret : 0;
+}
+
 void braid_merge_end(struct braid_merge *m)
 {
 	size_t k;

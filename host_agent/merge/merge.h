@@ -40,6 +40,15 @@ int braid_merge_next(struct braid_merge *m, const struct braid_item **item);
  */
 int braid_merge_more(struct braid_merge *m);
 
+/**
+ * braid_merge_skip - leave out items before a time
+ * @m: the merge; an item that it returned is no longer good
+ * @ns: as for braid_ring_skip()
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_merge_skip(struct braid_merge *m, s64 ns);
+
 /** braid_merge_end - free a merge; NULL is fine */
 void braid_merge_end(struct braid_merge *m);
 

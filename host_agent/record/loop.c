@@ -26,7 +26,7 @@
  */
 static u64 longest_rest_ns(const struct braid_recording *r, const struct braid_record_guest *guest)
 {
-	u64 ns = r->nr_guests * SHARE_NS, most_ns = r->o.live.wanted ? LIVE_REST_NS : REST_MAX_NS;
+	u64 ns = r->nr_guests * SHARE_NS, most_ns = r->sink.prompt ? LIVE_REST_NS : REST_MAX_NS;
 
 	if (ns >= most_ns || braid_region_source_rings(guest->source))
 		return most_ns;
@@ -79,6 +79,8 @@ static int poll_all(struct braid_recording *r)
 		result = ret > result ? ret : result;
 	}
 	ret = braid_sampler_turn(r->sampler, r->sink.capture, false);
+	if (!ret)
+		ret = braid_record_mark_complete(r);
 	if (ret)
 		return ret;
 	/*

@@ -65,6 +65,14 @@ bool braid_child_ended(struct braid_record_child *child);
 /* Ends it if it still runs, and waits for it. */
 void braid_child_stop(struct braid_record_child *child);
 
+/* complete.c */
+
+/* All before this is in the capture, as far as can be known; at least what is older than the deadline. */
+s64 braid_record_complete_ns(const struct braid_recording *r, u64 deadline_ns);
+
+/* Notes that in the capture, after all else of a turn. 0 or -errno with braid_fail(). */
+int braid_record_mark_complete(struct braid_recording *r);
+
 /* viewer.c */
 
 /*

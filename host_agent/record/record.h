@@ -78,6 +78,7 @@ struct braid_record_options {
 	double seconds;		/* 0: until interrupted */
 	bool quiet;		/* say only what went wrong */
 	bool clock_only;	/* no event is enabled or read */
+	bool prompt;		/* unfinished sub-buffers are read soon */
 	bool backlog;		/* what rings held before the start is recorded too */
 	enum braid_record_host host;
 	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */
@@ -168,6 +169,14 @@ struct braid_record_viewer {
 	struct braid_viewer_mark mark;	/* not sent until that much is written; 0 bytes: none */
 };
 
+/* What the capture says about its own completeness. */
+struct braid_record_marks {
+	u64 marked_ns;		/* time of the last mark ... */
+	s64 until_ns;		/* ... and what it said */
+	u64 bytes;		/* of the capture then */
+	s64 grew_ns;		/* when it was last found to have more */
+};
+
 struct braid_recording {
 	struct braid_record_options o;
 	const struct braid_record_ops *ops;
@@ -179,6 +188,7 @@ struct braid_recording {
 	struct braid_domain_watch watch;
 	struct braid_record_flight flight;
 	struct braid_record_viewer viewer;
+	struct braid_record_marks marks;
 	struct braid_live_sink sink;
 	struct braid_flusher *flusher;	/* writes the capture; NULL: none is kept, or many are */
 	struct braid_exchange *exchange;

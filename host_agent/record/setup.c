@@ -376,7 +376,7 @@ int braid_record_open_file(struct braid_recording *r)
 	if (!strcmp(r->o.file, "-") && isatty(STDOUT_FILENO))
 		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	r->ops->capture_head(&head);
-	r->sink.prompt = r->o.live.wanted;
+	r->sink.prompt = r->o.live.wanted || r->o.prompt;
 	if (r->viewer.in_memory)
 		return braid_capture_create_at(&r->sink.capture,
 					       fcntl(r->viewer.memory_fd, F_DUPFD_CLOEXEC, 0),

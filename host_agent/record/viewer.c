@@ -21,7 +21,6 @@
 #include "host_agent/util/error.h"
 
 #define MARK_NS		5000000ULL	/* not oftener */
-#define SLACK_NS	10000000ULL	/* maximum delay between an event's begin and commit */
 #define DEADLINE_NS	120000000ULL	/* guests not complete by then are late */
 #define KEEP_BYTES	(64ULL << 20)	/* in memory: for a viewer that lags */
 #define FREE_BYTES	(1ULL << 20)
@@ -78,24 +77,6 @@ int braid_record_live_start(struct braid_recording *r)
 						 strerror(err));
 }
 
-/* All before this is in the capture, as far as can be known. */
-static s64 complete_ns(const struct braid_recording *r)
-{
-	u64 now_ns = braid_host_clock_ns(), ns = now_ns, one_ns;
-	size_t k;
-
-	for (k = 0; k < r->nr_guests; k++) {
-		one_ns = braid_region_source_complete(r->guests[k].source);
-		ns = one_ns < ns ? one_ns : ns;
-	}
-	if (r->host_source) {
-		one_ns = braid_tracefs_source_complete(r->host_source);
-		ns = one_ns < ns ? one_ns : ns;
-	}
-	/* Do not wait indefinitely for a late guest. */
-	return ns > now_ns - DEADLINE_NS + SLACK_NS ? ns - SLACK_NS : now_ns - DEADLINE_NS;
-}
-
 /* Sends the mark once all that is before it is written. */
 static int tell(struct braid_recording *r)
 {
@@ -124,7 +105,7 @@ int braid_record_live_turn(struct braid_recording *r)
 	now_ns = braid_host_clock_ns();
 	if (!live->mark.bytes && now_ns - live->marked_ns >= MARK_NS) {
 		live->marked_ns = now_ns;
-		live->mark.until_ns = complete_ns(r);
+		live->mark.until_ns = braid_record_complete_ns(r, DEADLINE_NS);
 		live->mark.bytes = braid_capture_bytes(r->sink.capture);
 	}
 	err = tell(r);

@@ -1,48 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Extents as they differ from the one before: a byte that says what differs, then the differences,
- * seven bits to a byte. That takes a quarter of what the numbers themselves would.
- */
+/* Extents in blocks. The first one of a block is coded by itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/store/capture_extents.h"
-#include "host_agent/util/varint.h"
+#include "host_agent/util/error.h"
 
-#define FIRST_BYTES	256u	/* of a list's first block; each is twice as large as the last, up to */
+#define FIRST_BYTES	256u	/* of a block in memory; it doubles up to */
 #define MOST_BYTES	65536u
-#define NUMBER_BYTES	10u	/* that 64 bits take at most */
-#define PIECE_BYTES	(1 + 6 * NUMBER_BYTES)
-
-#define HAS_POSITION	(1u << 0)
-#define HAS_SEQ		(1u << 1)
-#define HAS_FROM	(1u << 2)	/* else it is 0 */
-#define HAS_TO		(1u << 3)
-#define HAS_FILE	(1u << 4)
-#define IS_FINAL	(1u << 5)
 
 struct braid_extent_block {
 	struct braid_extent_block *next;
+	struct braid_index_place place;	/* offset 0: in memory; else the INDEX chunk */
+	struct braid_extent before;	/* what the next one differs from, in memory */
 	u32 used;
 	u32 room;
-	char data[];
+	bool closed;			/* none are added */
+	char *data;			/* NULL: in the file */
 };
 
-static struct braid_extent_block *room_for(struct braid_extents *list)
+static struct braid_extent_block *add_block(struct braid_extents *list)
 {
-	struct braid_extent_block *block = list->last;
-	u32 room;
+	struct braid_extent_block *block = calloc(1, sizeof(*block));
 
-	if (block && block->room - block->used >= PIECE_BYTES)
-		return block;
-	room = !block ? FIRST_BYTES : block->room < MOST_BYTES ? 2 * block->room : MOST_BYTES;
-	block = malloc(sizeof(*block) + room);
 	if (!block)
 		return NULL;
-	block->next = NULL;
-	block->used = 0;
-	block->room = room;
 	if (list->last)
 		list->last->next = block;
 	else
@@ -51,80 +34,160 @@ static struct braid_extent_block *room_for(struct braid_extents *list)
 	return block;
 }
 
-int braid_extents_add(struct braid_extents *list, const struct braid_extent *extent)
+/* The block that the next extent goes to, with room for it. */
+static struct braid_extent_block *room_for(struct braid_extents *list, u32 file, u64 ns)
 {
-	const struct braid_extent *before = &list->latest;
-	struct braid_extent_block *block = room_for(list);
-	char *head, *at;
+	struct braid_extent_block *block = list->last;
+	u32 room;
+	char *grown;
+
+	if (!block || block->closed || MOST_BYTES - block->used < BRAID_PLACE_BYTES) {
+		block = add_block(list);
+		if (!block)
+			return NULL;
+		block->before.file = block->place.file = file;
+		block->place.ns = ns;
+	}
+	if (block->room - block->used >= BRAID_PLACE_BYTES)
+		return block;
+	room = block->room ? 2 * block->room : FIRST_BYTES;
+	grown = realloc(block->data, room);
+	if (!grown)
+		return NULL;
+	block->data = grown;
+	block->room = room;
+	return block;
+}
+
+int braid_extents_add(struct braid_extents *list, const struct braid_extent *extent, u64 ns,
+		      bool latest)
+{
+	struct braid_extent_block *block = room_for(list, extent->file, ns);
 
 	if (!block)
 		return -ENOMEM;
-	head = block->data + block->used;
-	*head = (extent->position != before->position ? HAS_POSITION : 0) |
-		(extent->first_seq != before->first_seq ? HAS_SEQ : 0) |
-		(extent->from_bytes ? HAS_FROM : 0) |
-		(extent->to_bytes != before->to_bytes ? HAS_TO : 0) |
-		(extent->file != before->file ? HAS_FILE : 0) | (extent->final ? IS_FINAL : 0);
-	at = braid_varint_put(head + 1,
-			      braid_varint_fold((extent->offset >> 3) - (before->offset >> 3)));
-	if (*head & HAS_POSITION)
-		at = braid_varint_put(at, braid_varint_fold(extent->position - before->position));
-	if (*head & HAS_SEQ)
-		at = braid_varint_put(at, braid_varint_fold(extent->first_seq - before->first_seq));
-	if (*head & HAS_FROM)
-		at = braid_varint_put(at, extent->from_bytes);
-	if (*head & HAS_TO)
-		at = braid_varint_put(at, extent->to_bytes);
-	if (*head & HAS_FILE)
-		at = braid_varint_put(at, extent->file);
-	block->used = at - block->data;
+	block->used = braid_extent_put(block->data + block->used, &block->before, extent) -
+		      block->data;
+	block->before = *extent;
+	block->place.nr++;
+	if (latest && ns > block->place.ns)
+		block->place.ns = ns;
 	list->latest = *extent;
 	list->nr++;
 	return 0;
 }
 
-bool braid_extents_next(const struct braid_extents *list, struct braid_extent_cursor *c)
+bool braid_extents_seal(struct braid_extents *list, const struct braid_index_place *place,
+			const void *data, u32 bytes)
 {
-	struct braid_extent *extent = &c->extent;
-	const char *at;
-	u64 n = 0;
-	u8 head;
+	struct braid_extent_block *block = list->last;
 
-	if (c->nr == list->nr)
+	if (!block || block->closed)
 		return false;
-	if (!c->nr || c->at == c->block->used) {
-		c->block = c->nr++ ? c->block->next : list->first;
-		c->at = 0;
-	} else {
-		c->nr++;
-	}
-	at = c->block->data + c->at;
-	head = *at;
-	at = braid_varint_take(at + 1, &n);
-	extent->offset += braid_varint_unfold(n) << 3;
-	if (head & HAS_POSITION) {
-		at = braid_varint_take(at, &n);
-		extent->position += braid_varint_unfold(n);
-	}
-	if (head & HAS_SEQ) {
-		at = braid_varint_take(at, &n);
-		extent->first_seq += braid_varint_unfold(n);
-	}
-	n = 0;
-	if (head & HAS_FROM)
-		at = braid_varint_take(at, &n);
-	extent->from_bytes = n;
-	if (head & HAS_TO) {
-		at = braid_varint_take(at, &n);
-		extent->to_bytes = n;
-	}
-	if (head & HAS_FILE) {
-		at = braid_varint_take(at, &n);
-		extent->file = n;
-	}
-	extent->final = head & IS_FINAL;
-	c->at = at - c->block->data;
+	block->closed = true;
+	if (block->used != bytes || memcmp(block->data, data, bytes) ||
+	    block->place.nr != place->nr || block->place.ns != place->ns ||
+	    block->place.file != place->file)
+		return false;
+	block->place = *place;
+	free(block->data);
+	block->data = NULL;
 	return true;
+}
+
+int braid_extents_add_block(struct braid_extents *list, const struct braid_index_place *place)
+{
+	struct braid_extent_block *block = add_block(list);
+
+	if (!block)
+		return -ENOMEM;
+	block->place = *place;
+	block->closed = true;
+	list->nr += place->nr;
+	return 0;
+}
+
+/* A block's bytes. Return: how many, or -errno. */
+static s64 bytes_of(struct braid_extents *list, const struct braid_extent_block *block,
+		    const char **data)
+{
+	s64 n;
+
+	*data = block->data;
+	if (block->data)
+		return block->used;
+	if (list->loaded != block) {
+		free(list->loaded_data);
+		list->loaded_data = NULL;
+		list->loaded = NULL;
+		n = list->read(list->arg, &block->place, &list->loaded_data);
+		if (n < 0)
+			return n;
+		list->loaded_bytes = n;
+		list->loaded = block;
+	}
+	*data = list->loaded_data;
+	return list->loaded_bytes;
+}
+
+/* Where a cursor at the end of a block goes on. */
+static const struct braid_extent_block *block_after(const struct braid_extents *list,
+						    const struct braid_extent_cursor *c)
+{
+	return !c->block ? list->first : c->nr_in_block < c->block->place.nr ? c->block : c->block->next;
+}
+
+int braid_extents_next(struct braid_extents *list, struct braid_extent_cursor *c)
+{
+	const struct braid_extent_block *block = block_after(list, c);
+	const char *data, *end;
+	s64 n;
+
+	if (!block)
+		return 0;
+	if (block != c->block) {
+		c->block = block;
+		c->at = c->nr_in_block = 0;
+		c->extent = (struct braid_extent){ .file = block->place.file };
+	}
+	n = bytes_of(list, block, &data);
+	if (n < 0)
+		return n;
+	end = c->at <= n ? braid_extent_take(data + c->at, data + n, &c->extent) : NULL;
+	if (!end)
+		return braid_fail(-EBADMSG, "the capture changed while it was read");
+	c->at = end - data;
+	c->nr_in_block++;
+	c->nr++;
+	return 1;
+}
+
+bool braid_extents_skip(const struct braid_extents *list, struct braid_extent_cursor *c, u64 ns,
+			bool first)
+{
+	const struct braid_extent_block *block = block_after(list, c), *target = NULL;
+	size_t nr = c->nr, target_nr = 0;
+
+	while (block && (first ? block->next && block->next->place.ns < ns : block->place.ns < ns)) {
+		if (block != c->block) {
+			target = block;
+			target_nr = nr;
+		}
+		nr += block->place.nr - (block == c->block ? c->nr_in_block : 0);
+		block = block->next;
+	}
+	if (!target)
+		return false;
+	*c = (struct braid_extent_cursor){
+		.block = target, .nr = target_nr, .extent.file = target->place.file,
+	};
+	return true;
+}
+
+static void free_block(struct braid_extent_block *block)
+{
+	free(block->data);
+	free(block);
 }
 
 void braid_extents_forget(struct braid_extents *list, const struct braid_extent_cursor *c)
@@ -133,44 +196,34 @@ void braid_extents_forget(struct braid_extents *list, const struct braid_extent_
 
 	while (c->nr && list->first != c->block) {
 		next = list->first->next;
-		free(list->first);
+		if (list->loaded == list->first)	/* a later block may get its address */
+			list->loaded = NULL;
+		free_block(list->first);
 		list->first = next;
 	}
-}
-
-static bool in_order(const struct braid_extents *list,
-		     int (*compare)(const void *a, const void *b, void *arg), void *arg)
-{
-	struct braid_extent_cursor c = { 0 };
-	struct braid_extent before = { 0 };
-
-	while (braid_extents_next(list, &c)) {
-		if (c.nr > 1 && compare(&before, &c.extent, arg) > 0)
-			return false;
-		before = c.extent;
-	}
-	return true;
 }
 
 int braid_extents_sort(struct braid_extents *list,
 		       int (*compare)(const void *a, const void *b, void *arg), void *arg)
 {
-	struct braid_extents sorted = { 0 };
+	struct braid_extents sorted = { .read = list->read, .arg = list->arg };
 	struct braid_extent_cursor c = { 0 };
+	size_t k = 0, nr = list->nr;
 	struct braid_extent *all;
-	size_t k, nr = list->nr;
 	int err = 0;
 
-	if (in_order(list, compare, arg))
+	if (!nr)
 		return 0;
 	all = reallocarray(NULL, nr, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
-	for (k = 0; k < nr && braid_extents_next(list, &c); k++)
-		all[k] = c.extent;
-	qsort_r(all, nr, sizeof(*all), compare, arg);
-	for (k = 0; k < nr && !err; k++)
-		err = braid_extents_add(&sorted, &all[k]);
+	while (k < nr && (err = braid_extents_next(list, &c)) > 0)
+		all[k++] = c.extent;
+	if (err >= 0)
+		qsort_r(all, k, sizeof(*all), compare, arg);
+	err = err < 0 ? err : 0;
+	for (nr = 0; nr < k && !err; nr++)
+		err = braid_extents_add(&sorted, &all[nr], ~0ULL, false);
 	free(all);
 	if (err) {
 		braid_extents_free(&sorted);
@@ -187,7 +240,8 @@ void braid_extents_free(struct braid_extents *list)
 
 	for (block = list->first; block; block = next) {
 		next = block->next;
-		free(block);
+		free_block(block);
 	}
+	free(list->loaded_data);
 	memset(list, 0, sizeof(*list));
 }

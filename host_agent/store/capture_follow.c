@@ -11,10 +11,15 @@
 #define KEEP_ROUND_TRIPS	2048u
 #define KEEP_COMMS	4096u
 
+#define PART_BYTES	(64u << 20)	/* that are taken in at once; any chunk is smaller */
+
 /* News in the chunks of one growth, besides those of each stream. */
 struct news {
+	bool any;
 	bool host_clock;
 	bool ends;
+	bool whole;		/* the recording's end is the last of them, and of the file */
+	s64 until_ns;		/* INT64_MIN: none */
 };
 
 static struct braid_capture_stream *stream_at(struct braid_capture_source *cs, size_t k)
@@ -44,6 +49,10 @@ static void note_news(struct braid_capture_source *cs, const struct braid_chunk_
 	switch (v->type) {
 	case BRAID_CHUNK_HOST_CLOCK:
 		news->host_clock = true;
+		return;
+	case BRAID_CHUNK_COMPLETE:
+		if (v->bytes >= sizeof(news->until_ns))
+			memcpy(&news->until_ns, v->payload, sizeof(news->until_ns));
 		return;
 	case BRAID_CHUNK_RING_END:
 		news->ends = true;
@@ -224,26 +233,70 @@ static int take_news(struct braid_capture_source *cs, const struct news *news)
 	return err;
 }
 
-int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns)
+static struct braid_capture_source *capture_of(struct braid_source *source)
 {
-	struct braid_capture_source *cs =
-		(struct braid_capture_source *)((char *)source -
-						offsetof(struct braid_capture_source, source));
-	struct news news = { 0 };
+	return (struct braid_capture_source *)((char *)source -
+					       offsetof(struct braid_capture_source, source));
+}
+
+/* Takes chunks in, of up to that many bytes. Return: 0, or -errno with braid_fail(). */
+static int take_chunks(struct braid_capture_source *cs, u64 bytes, struct news *news)
+{
 	struct braid_chunk_view view;
+	u64 end = BRAID_CAPTURE_ALL;
 	int ret;
 
-	forget_extents(cs);
-	braid_capture_grow(cs->readers[0], bytes);
 	while ((ret = braid_capture_next(cs->readers[0], &view)) > 0) {
 		if (braid_capture_take_chunk(cs, &view))
 			return braid_fail(-ENOMEM, "out of memory while reading '%s'", cs->path);
-		note_news(cs, &view, &news);
+		note_news(cs, &view, news);
+		news->whole = view.type == BRAID_CHUNK_FILE_END;
+		if (!news->any && bytes < BRAID_CAPTURE_ALL - view.offset)
+			end = view.offset + bytes;
+		news->any = true;
+		if (view.offset >= end)
+			break;
 	}
-	if (!ret && take_news(cs, &news))
-		ret = braid_fail(-ENOMEM, "out of memory while reading '%s'", cs->path);
+	news->whole &= !ret;	/* nothing follows */
+	if (ret >= 0 && take_news(cs, news))
+		return braid_fail(-ENOMEM, "out of memory while reading '%s'", cs->path);
+	return ret < 0 ? ret : 0;
+}
+
+int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns)
+{
+	struct braid_capture_source *cs = capture_of(source);
+	struct news news = { 0 };
+	int err;
+
+	forget_extents(cs);
+	braid_capture_grow(cs->readers[0], bytes);
+	err = take_chunks(cs, BRAID_CAPTURE_ALL, &news);
 	source->until_ns = until_ns;
-	return ret;
+	return err;
+}
+
+int braid_source_grow_alone(struct braid_source *source, bool last)
+{
+	struct braid_capture_source *cs = capture_of(source);
+	struct news news = { .until_ns = INT64_MIN };
+	int err;
+
+	if (source->until_ns == INT64_MAX)
+		return 0;
+	forget_extents(cs);
+	braid_capture_grow(cs->readers[0], BRAID_CAPTURE_ALL);
+	braid_capture_wait(cs->readers[0], !last);
+	err = take_chunks(cs, PART_BYTES, &news);
+	if (err)
+		return err;
+	if (news.until_ns > source->until_ns)	/* it is never all: no event is so late */
+		source->until_ns = news.until_ns - (news.until_ns == INT64_MAX);
+	if (!news.whole && (!last || news.any))
+		return news.any;
+	source->until_ns = INT64_MAX;
+	braid_capture_report_damage(cs, cs->path, braid_capture_damage(cs->readers[0]));
+	return 1;
 }
 
 int braid_source_follow(struct braid_source **out, const char *path,

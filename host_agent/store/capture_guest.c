@@ -34,6 +34,7 @@ struct guest_ring {
 	u64 unreported_damaged;
 	bool any;			/* item is of this ring: the next one is no earlier */
 	size_t part;			/* of base.parts: the first that ends after the event */
+	bool skipped;			/* what came before this sub-buffer */
 	bool adrift;			/* the counter jumped back: a later epoch holds, not known which */
 };
 
@@ -97,6 +98,12 @@ static void open_subbuf(struct guest_ring *g)
 	g->covered_bytes = 0;
 	g->dropped = 0;
 	walk->pages++;
+	if (g->skipped) {
+		g->skipped = false;
+		walk->started = true;
+		walk->next_seq = g->first_seq;
+		return;
+	}
 	if (!walk->started) {
 		/* An earlier recording consumed this sub-buffer's beginning. */
 		if (!g->page.from_bytes || g->page.flags & BRAID_PAGE_PLACED)
@@ -201,12 +208,15 @@ static int load_extent(struct guest_ring *g)
 	bool fresh, placed;
 	int err;
 
-	if (!braid_extents_next(&base->extents, &g->base.at))
-		return 0;
+	err = braid_extents_next(&base->extents, &g->base.at);
+	if (err <= 0)
+		return err;
+	if (g->skipped && extent->from_bytes)
+		return 1;	/* no event of it could be placed */
 	err = make_room(g, BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
 	if (err)
 		return err;
-	err = braid_capture_fetch(base->source, extent, g->buffer,
+	err = braid_capture_fetch(base, extent, g->buffer,
 				  sizeof(g->page) + extent->to_bytes - extent->from_bytes);
 	if (err == -EBADMSG) {
 		faulty(g, "%s", braid_failure());
@@ -414,6 +424,41 @@ static int guest_next(struct braid_ring *ring)
 	}
 }
 
+/* Whether a block has the beginning of a sub-buffer. */
+static bool has_beginning(struct braid_extents *extents, struct braid_extent_cursor c)
+{
+	const struct braid_extent_block *block = c.block;
+
+	while (braid_extents_next(extents, &c) > 0 && c.block == block)
+		if (!c.extent.from_bytes)
+			return true;
+	return false;
+}
+
+/* No event is later than its page was taken. With several epochs, former events decide on later ones. */
+static bool guest_skip(struct braid_ring *ring, s64 ns)
+{
+	struct guest_ring *g = guest_ring(ring);
+	struct braid_extent_cursor at = g->base.at;
+
+	if (g->adrift || braid_clock_epochs(&ring->stream->clock) > 1 ||
+	    !braid_capture_skip(&g->base, ns, false))
+		return false;
+	if (!has_beginning(&g->base.extents, g->base.at)) {
+		g->base.at = at;
+		return false;
+	}
+	g->loaded = false;
+	g->opened = false;
+	g->placed = false;
+	g->lost_track = false;
+	g->skipped = true;
+	g->dropped = 0;
+	g->unreported = 0;
+	g->unreported_damaged = 0;
+	return true;
+}
+
 static void guest_rewind(struct braid_ring *ring)
 {
 	struct guest_ring *g = guest_ring(ring);
@@ -431,6 +476,7 @@ static void guest_rewind(struct braid_ring *ring)
 	g->any = false;
 	g->part = 0;
 	g->adrift = false;
+	g->skipped = false;
 	memset(&g->page, 0, sizeof(g->page));
 	ring->taken_ns = 0;
 }
@@ -450,6 +496,7 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 {
 	static const struct braid_ring_ops ops = {
 		.next = guest_next,
+		.skip = guest_skip,
 		.rewind = guest_rewind,
 		.free = guest_free,
 	};

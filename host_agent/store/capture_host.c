@@ -91,13 +91,14 @@ static int load_page(struct host_ring *h)
 	u32 bytes;
 	int err;
 
-	if (!braid_extents_next(&base->extents, &h->base.at))
-		return 0;
+	err = braid_extents_next(&base->extents, &h->base.at);
+	if (err <= 0)
+		return err;
 	h->at = h->bytes = 0;
 	err = make_room(h, PAGE_AT + extent->to_bytes);
 	if (err)
 		return err;
-	err = braid_capture_fetch(base->source, extent, h->buffer,
+	err = braid_capture_fetch(base, extent, h->buffer,
 				  sizeof(struct braid_chunk_host_page) + extent->to_bytes);
 	if (err == -EBADMSG) {
 		faulty(h, braid_failure());
@@ -226,6 +227,20 @@ static int host_next(struct braid_ring *ring)
 	}
 }
 
+/* A page's stamp is a host time only if the trace's clock is the file's. */
+static bool host_skip(struct braid_ring *ring, s64 ns)
+{
+	struct host_ring *h = host_ring(ring);
+
+	if (h->base.own_clock || h->base.source->source.clocks.trace.nr_tracks ||
+	    !braid_capture_skip(&h->base, ns, true))
+		return false;
+	h->at = h->bytes = 0;
+	h->unreported = 0;
+	h->unreported_some = false;
+	return true;
+}
+
 static void host_rewind(struct braid_ring *ring)
 {
 	struct host_ring *h = host_ring(ring);
@@ -256,6 +271,7 @@ struct braid_capture_ring *braid_capture_host_ring(struct braid_capture_stream *
 {
 	static const struct braid_ring_ops ops = {
 		.next = host_next,
+		.skip = host_skip,
 		.rewind = host_rewind,
 		.free = host_free,
 	};

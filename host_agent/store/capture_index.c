@@ -45,8 +45,29 @@ void braid_capture_free_leaves(struct braid_capture_stream *s)
 	}
 }
 
-/* The ring of a buffer and CPU, both checked; made at first use. NULL: out of memory. */
-static struct braid_capture_ring *ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu)
+struct braid_capture_ring *braid_capture_ring_at(const struct braid_capture_stream *s, u32 buffer,
+						 u32 cpu)
+{
+	struct braid_ring_leaf **leaves;
+
+	if (buffer >= BRAID_MAX_BUFFERS || cpu >= BRAID_MAX_CPUS)
+		return NULL;
+	leaves = s->ring_leaves[buffer];
+	return leaves && leaves[cpu / LEAF_RINGS] ?
+	       leaves[cpu / LEAF_RINGS]->rings[cpu % LEAF_RINGS] : NULL;
+}
+
+bool braid_capture_has_ring(const struct braid_capture_stream *s, u32 buffer, u32 cpu)
+{
+	const struct braid_superblock *sb = &s->superblock;
+
+	if (s->stream.kind == BRAID_STREAM_HOST)
+		return !buffer && cpu < BRAID_MAX_CPUS;
+	return buffer < sb->nr_buffers && buffer < BRAID_MAX_BUFFERS &&
+	       cpu < sb->buffers[buffer].nr_rings;
+}
+
+struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu)
 {
 	struct braid_capture_ring **place = ring_place(s, buffer, cpu);
 
@@ -54,31 +75,44 @@ static struct braid_capture_ring *ring_of(struct braid_capture_stream *s, u32 bu
 	if (place && !*place)
 		*place = s->stream.kind == BRAID_STREAM_HOST ? braid_capture_host_ring(s, cpu) :
 			 braid_capture_guest_ring(s, buffer, cpu);
-	return place ? *place : NULL;
+	if (!place || !*place)
+		return NULL;
+	(*place)->extents.read = braid_capture_read_places;
+	(*place)->extents.arg = *place;
+	return *place;
 }
 
-/* Why a PAGE can't be what it says, or NULL. */
-static const char *check_page(const struct braid_capture_stream *s,
-			      const struct braid_chunk_page *page, u32 bytes)
+/* Positions are compared on their circle, seen from the ring's first extent. */
+static int by_position(const void *a, const void *b, void *arg)
 {
-	const struct braid_superblock *sb = &s->superblock;
-	const struct braid_buffer_desc *desc;
+	const struct braid_extent *x = a, *y = b;
+	u64 origin = *(u64 *)arg;
+	s64 dx = braid_position_diff(x->position, origin);
+	s64 dy = braid_position_diff(y->position, origin);
 
-	if (s->stream.kind != BRAID_STREAM_GUEST)
-		return "it is not of a guest";
-	if (page->buffer >= sb->nr_buffers || page->buffer >= BRAID_MAX_BUFFERS)
-		return "it refers to a buffer that the guest doesn't have";
-	desc = &sb->buffers[page->buffer];
-	if (page->vcpu >= desc->nr_rings)
-		return "it refers to a vCPU that the buffer doesn't have";
-	if (page->from_bytes > page->to_bytes || (page->from_bytes | page->to_bytes) & 3 ||
-	    page->to_bytes > desc->subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES)
-		return "its byte range is invalid";
-	if (bytes - sizeof(*page) < page->to_bytes - page->from_bytes)
-		return "it is shorter than its size";
-	if (page->position > BRAID_POS_MASK)
-		return "its position is impossible";
-	return NULL;
+	if (dx != dy)
+		return dx < dy ? -1 : 1;
+	if (x->from_bytes != y->from_bytes)
+		return x->from_bytes < y->from_bytes ? -1 : 1;
+	if (x->to_bytes != y->to_bytes)
+		return x->to_bytes < y->to_bytes ? -1 : 1;
+	if (x->first_seq != y->first_seq)
+		return x->first_seq < y->first_seq ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int add_guest_extent(struct braid_capture_ring *ring, const struct braid_extent *extent,
+			    u64 host_ns)
+{
+	struct braid_extents *extents = &ring->extents;
+
+	if (!extents->nr)
+		ring->origin = extent->position;
+	else if (by_position(&extents->latest, extent, &ring->origin) > 0)
+		ring->unordered = true;
+	return braid_extents_add(extents, extent, host_ns, true);
 }
 
 int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
@@ -89,7 +123,7 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 
 	if (v->bytes >= sizeof(page)) {
 		memcpy(&page, v->payload, sizeof(page));
-		why = check_page(s, &page, v->bytes);
+		why = braid_capture_page_fault(s, &page, v->bytes);
 	}
 	if (why) {
 		braid_source_faulty(&s->source->source, &s->stream,
@@ -97,24 +131,25 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 				    (unsigned long long)v->number, why);
 		return 0;
 	}
-	ring = ring_of(s, page.buffer, page.vcpu);
+	ring = braid_capture_ring_of(s, page.buffer, page.vcpu);
 	if (!ring)
 		return -ENOMEM;
 	if (!s->taken_ns) {
 		s->taken_ns = page.host_ns;
 		s->taken_counter = page.time_stamp;
 	}
-	return braid_extents_add(&ring->extents, &(struct braid_extent){
+	return add_guest_extent(ring, &(struct braid_extent){
 		.offset = v->offset, .file = s->source->file, .final = page.flags & BRAID_PAGE_FINAL,
 		.position = page.position, .first_seq = page.first_seq,
 		.from_bytes = page.from_bytes, .to_bytes = page.to_bytes,
-	});
+	}, page.host_ns);
 }
 
 int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_host_page page;
 	struct braid_capture_ring *ring;
+	u64 stamp;
 
 	if (v->bytes >= sizeof(page))
 		memcpy(&page, v->payload, sizeof(page));
@@ -126,13 +161,14 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 				    (unsigned long long)v->number);
 		return 0;
 	}
-	ring = ring_of(s, 0, page.cpu);
+	ring = braid_capture_ring_of(s, 0, page.cpu);
 	if (!ring)
 		return -ENOMEM;
+	memcpy(&stamp, v->payload + sizeof(page), sizeof(stamp));
 	return braid_extents_add(&ring->extents, &(struct braid_extent){
 		.offset = v->offset, .file = s->source->file, .first_seq = page.lost_before,
 		.to_bytes = page.bytes,
-	});
+	}, stamp, false);
 }
 
 static int add_part(struct braid_capture_ring *ring, const struct braid_chunk_ring_end *end)
@@ -168,40 +204,20 @@ int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct bra
 				    (unsigned long long)v->number);
 		return 0;
 	}
-	ring = ring_of(s, end.buffer, end.vcpu);
+	ring = braid_capture_ring_of(s, end.buffer, end.vcpu);
 	return ring ? add_part(ring, &end) : -ENOMEM;
 }
 
 /* Order ----------------------------------------------------------------------------------- */
 
-/* Positions are compared on their circle, seen from the ring's first extent. */
-static int by_position(const void *a, const void *b, void *arg)
-{
-	const struct braid_extent *x = a, *y = b;
-	u64 origin = *(u64 *)arg;
-	s64 dx = braid_position_diff(x->position, origin);
-	s64 dy = braid_position_diff(y->position, origin);
-
-	if (dx != dy)
-		return dx < dy ? -1 : 1;
-	if (x->from_bytes != y->from_bytes)
-		return x->from_bytes < y->from_bytes ? -1 : 1;
-	if (x->to_bytes != y->to_bytes)
-		return x->to_bytes < y->to_bytes ? -1 : 1;
-	if (x->first_seq != y->first_seq)
-		return x->first_seq < y->first_seq ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-static int sort_ring(struct braid_extents *extents)
+static int sort_ring(struct braid_capture_ring *ring)
 {
 	struct braid_extent_cursor first = { 0 };
+	int ret = ring->unordered ? braid_extents_next(&ring->extents, &first) : 0;
 
-	if (!braid_extents_next(extents, &first))
-		return 0;
-	return braid_extents_sort(extents, by_position, &first.extent.position);
+	if (ret > 0)
+		ret = braid_extents_sort(&ring->extents, by_position, &first.extent.position);
+	return ret == -ENOMEM ? braid_out_of_memory() : ret;
 }
 
 static int by_ring(const void *a, const void *b)
@@ -307,6 +323,7 @@ static void settle_parts(struct braid_capture_ring *ring)
 int braid_capture_sort_extents(struct braid_capture_source *cs)
 {
 	size_t k, j;
+	int err = 0;
 
 	for (k = 0; k < cs->source.nr_streams; k++) {
 		struct braid_stream *s = cs->source.streams[k];
@@ -318,9 +335,10 @@ int braid_capture_sort_extents(struct braid_capture_source *cs)
 
 			settle_parts(ring);
 			/* One that grows is of one recording, and its cursors are on their way. */
-			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows &&
-			    sort_ring(&ring->extents))
-				return braid_out_of_memory();
+			if (s->kind == BRAID_STREAM_GUEST && !cs->source.grows)
+				err = sort_ring(ring);
+			if (err)
+				return err;
 		}
 	}
 	return 0;

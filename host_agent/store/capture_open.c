@@ -38,6 +38,10 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 		return braid_capture_take_host_clock(cs, v);
 	if (v->type == BRAID_CHUNK_WINDOW)
 		return braid_capture_take_window(cs, v);
+	if (v->type == BRAID_CHUNK_INDEX)
+		return braid_capture_take_index(cs, v);
+	if (v->type == BRAID_CHUNK_INDEX_BLOCKS)
+		braid_capture_take_blocks(cs, v);
 	if (!v->stream)
 		return 0;
 	s = braid_capture_stream_of(cs, v->stream);
@@ -92,8 +96,8 @@ static void mark_unfinished(struct braid_capture_source *cs)
 			cs->by_number[k]->stream.unfinished = true;
 }
 
-static void report_damage(struct braid_capture_source *cs, const char *path,
-			  const struct braid_capture_damage *d)
+void braid_capture_report_damage(struct braid_capture_source *cs, const char *path,
+				 const struct braid_capture_damage *d)
 {
 	if (d->stretches)
 		braid_source_faulty(&cs->source, NULL,
@@ -110,6 +114,17 @@ static void report_damage(struct braid_capture_source *cs, const char *path,
 				    "%s: has no end mark: the recording was killed or still runs", path);
 }
 
+static void begin_file(struct braid_capture_source *cs, const char *path)
+{
+	free(cs->by_number);
+	cs->by_number = NULL;
+	cs->nr_by_number = 0;
+	cs->kallsyms_bytes = 0;
+	cs->nr_cpus = 0;
+	cs->path = path;
+	braid_capture_end_index(cs);
+}
+
 static int index_file(struct braid_capture_source *cs, struct braid_capture_reader *r,
 		      const char *path)
 {
@@ -117,12 +132,10 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 	u64 number = 0, chunks = 0;
 	int ret;
 
-	free(cs->by_number);
-	cs->by_number = NULL;
-	cs->nr_by_number = 0;
-	cs->kallsyms_bytes = 0;
-	cs->nr_cpus = 0;
-	cs->path = path;
+	begin_file(cs, path);
+	/* The reader has read the first chunk. */
+	if (braid_capture_note_other(cs, &(struct braid_chunk_view){ .type = BRAID_CHUNK_FILE }))
+		return braid_out_of_memory();
 	while ((ret = braid_capture_next(r, &view)) > 0) {
 		if (!braid_capture_damage(r)->stretches && view.number != number + 1)
 			braid_source_faulty(&cs->source, NULL,
@@ -133,11 +146,11 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 		if (cs->source.progress && !(++chunks & 1023))
 			cs->source.progress(cs->source.progress_arg, "reading", view.offset,
 					    braid_capture_size(r));
-		ret = braid_capture_take_chunk(cs, &view);
+		ret = braid_capture_note_other(cs, &view) ?: braid_capture_take_chunk(cs, &view);
 		if (ret)
 			return braid_fail(ret, "out of memory while reading '%s'", path);
 	}
-	report_damage(cs, path, braid_capture_damage(r));
+	braid_capture_report_damage(cs, path, braid_capture_damage(r));
 	return ret;
 }
 
@@ -167,6 +180,17 @@ static bool is_trace_dat(const char *path)
 
 	return fd >= 0 && braid_pread_all(fd, head, sizeof(head), 0) == sizeof(head) &&
 	       !memcmp(head, BRAID_TRACE_DAT_MAGIC, sizeof(head));
+}
+
+static int open_file(struct braid_capture_source *cs, const char *path)
+{
+	int ret = 0;
+
+	if (cs->may_trust && cs->nr_files == 1) {
+		begin_file(cs, path);
+		ret = braid_capture_by_index(cs, braid_capture_take_chunk);
+	}
+	return ret ? ret < 0 ? ret : 0 : index_file(cs, cs->readers[cs->file], path);
 }
 
 /*
@@ -202,7 +226,7 @@ static int open_captures(struct braid_capture_source *cs, char *const *paths, bo
 	}
 	for (k = 0; k < cs->nr_files; k++) {
 		cs->file = k;
-		err = cs->readers[k] ? index_file(cs, cs->readers[k], paths[k]) : 0;
+		err = cs->readers[k] ? open_file(cs, paths[k]) : 0;
 		if (err)
 			return err;
 	}
@@ -338,6 +362,7 @@ static void free_captures(struct braid_source *source)
 	free(cs->edges);
 	free(source->streams);
 	free(cs->guests);
+	braid_capture_end_index(cs);
 	free(cs->by_number);
 	free(cs->readers);
 	free(cs->dats);
@@ -362,6 +387,7 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 		cs->say_arg = options->say_arg;
 		cs->force_clock = options->force_clock;
 		cs->clock = options->clock;
+		cs->may_trust = options->by_index;
 	}
 	return cs;
 }

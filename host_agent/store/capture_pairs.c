@@ -45,14 +45,14 @@ static int of_ring(struct braid_capture_stream *s, struct braid_capture_ring *ri
 	u8 *chunk = NULL;
 	int err = 0;
 
-	while (!err && braid_extents_next(&ring->extents, &at)) {
+	while (!err && (err = braid_extents_next(&ring->extents, &at)) > 0) {
 		bytes = at.extent.to_bytes - at.extent.from_bytes;
 		if (bytes > room || !chunk) {
 			free(chunk);
 			room = bytes;
 			chunk = malloc(BRAID_PAGE_DATA_AT + room);
 		}
-		err = chunk ? braid_capture_fetch(s->source, &at.extent, chunk,
+		err = chunk ? braid_capture_fetch(ring, &at.extent, chunk,
 						  sizeof(struct braid_chunk_page) + bytes) : -ENOMEM;
 		if (!err)
 			err = of_extent(s, ring, &at.extent, chunk);

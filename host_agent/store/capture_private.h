@@ -51,6 +51,9 @@ struct braid_capture_ring {
 	size_t nr_parts, parts_capacity;
 	struct braid_capture_source *source;
 	struct braid_extents extents;
+	bool unordered;				/* extents are not in the order of the ring */
+	bool back;				/* time_stamps go back; known by an index only */
+	u64 origin;				/* position of the first one */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
 	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
@@ -127,10 +130,16 @@ struct braid_capture_source {
 	struct braid_capture_stream **by_number;	/* of the file being indexed */
 	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
 	u64 nr_cpus;				/* of that file's streams */
+	struct braid_extents others;		/* that file's chunks other than pages */
+	struct braid_index_block *blocks;	/* its INDEX chunks */
+	size_t nr_blocks, blocks_capacity;
+	bool index_agrees;			/* what was read with its INDEX chunks */
+	bool by_index;				/* pages were not read: they are checked when they are */
 	struct braid_capture_stream **guests;	/* by incarnation and boot */
 	size_t nr_guests, guests_capacity;
 	bool force_clock;
 	enum braid_clock_kind clock;
+	bool may_trust;				/* a file's index */
 	struct braid_host_round_trips {
 		struct braid_round_trip *items;
 		size_t nr, capacity;
@@ -147,8 +156,51 @@ struct braid_capture_source *braid_capture_new(const struct braid_source_options
 /* One chunk, by its type. Return: 0 or -ENOMEM. */
 int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 
+/* The file is read up to its end. */
+void braid_capture_report_damage(struct braid_capture_source *cs, const char *path,
+				 const struct braid_capture_damage *d);
+
 /* A later incarnation of a guest knows the one before. Return: 0 or -ENOMEM. */
 int braid_capture_link(struct braid_source *source);
+
+/*
+ * capture_by_index.c: opens the current file by its index, without its pages. Return: 1; 0: it has
+ * none that can be used, and nothing was done; -errno with braid_fail().
+ */
+typedef int braid_take_chunk_fn(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn *take_chunk);
+
+/* While all chunks are read: any; INDEX, INDEX_BLOCKS; before each file. Return: 0 or -ENOMEM. */
+int braid_capture_note_other(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+int braid_capture_take_index(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+void braid_capture_take_blocks(struct braid_capture_source *cs, const struct braid_chunk_view *v);
+void braid_capture_end_index(struct braid_capture_source *cs);
+
+/* Bytes of a chunk in the file. */
+static inline u64 braid_chunk_bytes(u64 payload_bytes)
+{
+	return sizeof(struct braid_chunk) + ((payload_bytes + 7) & ~7ULL);
+}
+
+/*
+ * capture_page.c: whether the @nr places of an INDEX chunk, @n bytes, are of pages that can be.
+ * *bytes: their chunks' are added.
+ */
+bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stream_kind kind,
+				u64 limit, u64 *bytes);
+
+/* Why a PAGE can't be what it says, or NULL. */
+const char *braid_capture_page_fault(const struct braid_capture_stream *s,
+				     const struct braid_chunk_page *page, u32 bytes);
+
+/* Reads a ring's (@arg) INDEX chunk, for its extents. Bytes, or -errno with braid_fail(). */
+s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to);
+
+/*
+ * Whether a page that was not read before is that of the index: @to: struct braid_chunk and @bytes.
+ * Return: 0, -EBADMSG with braid_fail().
+ */
+int braid_capture_check_page(const struct braid_capture_ring *ring, const void *to, u32 bytes);
 
 /* capture_join.c: whether a file was given before; it is then skipped and reported. */
 bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);
@@ -220,6 +272,13 @@ int braid_capture_find_pairs(struct braid_capture_stream *s);
 int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v);
 int braid_capture_take_ring_end(struct braid_capture_stream *s, const struct braid_chunk_view *v);
+/* The ring of a buffer and CPU: whether there can be one; made at first use; NULL: out of memory */
+bool braid_capture_has_ring(const struct braid_capture_stream *s, u32 buffer, u32 cpu);
+struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s, u32 buffer, u32 cpu);
+
+/* The same if it was made, or NULL. */
+struct braid_capture_ring *braid_capture_ring_at(const struct braid_capture_stream *s, u32 buffer,
+						 u32 cpu);
 int braid_capture_sort_extents(struct braid_capture_source *cs);
 void braid_capture_free_leaves(struct braid_capture_stream *s);
 
@@ -243,8 +302,11 @@ u32 braid_capture_page_flags(const struct braid_capture_source *cs,
 			     const struct braid_extent *extent,
 			     const struct braid_chunk_page *page, u32 stream_flags);
 
-/* Reads an extent's chunk: its header and @bytes of payload. */
-int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_extent *extent,
+/* Reads an extent's chunk: its header and @bytes of payload, which is all of it. */
+int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
 			void *to, u32 bytes);
+
+/* Moves a cursor to near the first event of @ns or later. Return: whether it has moved. */
+bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first);
 
 #endif /* BRAID_STORE_CAPTURE_PRIVATE_H */

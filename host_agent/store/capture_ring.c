@@ -17,14 +17,26 @@ bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_rin
 				 &base->ring);
 }
 
-int braid_capture_fetch(struct braid_capture_source *cs, const struct braid_extent *extent,
+int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,
 			void *to, u32 bytes)
 {
+	struct braid_capture_source *cs = ring->source;
+	int err;
+
 	cs->source.bytes_read += bytes;
 	if (cs->dats[extent->file])	/* its pages have no header of ours */
 		return braid_dat_load(cs->dats[extent->file], extent, (u8 *)to + BRAID_HOST_PAGE_AT,
 				      extent->to_bytes);
-	return braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
+	err = braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
+	return err || !cs->by_index ? err : braid_capture_check_page(ring, to, bytes);
+}
+
+bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first)
+{
+	/* An order of the file that is not the ring's says nothing of times. */
+	if (!ring->source->by_index || ring->unordered || ring->back || ns <= 0)
+		return false;
+	return braid_extents_skip(&ring->extents, &ring->at, ns, first);
 }
 
 u32 braid_capture_page_flags(const struct braid_capture_source *cs,

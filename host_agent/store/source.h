@@ -95,6 +95,7 @@ struct braid_ring {
 
 struct braid_ring_ops {
 	int (*next)(struct braid_ring *ring);
+	bool (*skip)(struct braid_ring *ring, s64 ns);	/* NULL: nothing is skipped */
 	void (*rewind)(struct braid_ring *ring);
 	void (*free)(struct braid_ring *ring);
 };
@@ -197,6 +198,8 @@ struct braid_source {
 struct braid_source_options {
 	bool force_clock;		/* guests' clocks must be of this kind: */
 	enum braid_clock_kind clock;
+	bool by_index;			/* a single capture that has an index is not read before its
+					   events are: damage is found then */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
@@ -213,7 +216,8 @@ struct braid_source_options {
  * @nr: of them, at least 1
  * @options: callbacks for faults and progress; may be NULL
  *
- * Reads each file once to index it: memory grows with the number of pages, not with their size. A
+ * Reads each file once to index it; memory grows with the number of pages of a capture without an
+ * index of its own, by some bytes for each. A
  * guest incarnation that is in several captures becomes one stream, and data that they share counts
  * once. A file given twice is read once. If several captures recorded the host at the same time,
  * the first one's events are used.
@@ -248,6 +252,18 @@ int braid_source_follow(struct braid_source **out, const char *path,
  * Return: 0, or -errno with braid_fail().
  */
 int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns);
+
+/**
+ * braid_source_grow_alone - the same, by what the capture itself says of its completeness
+ * @source: of braid_source_follow()
+ * @last: it gets no more: its end as it is now is the end, and damage up to there is reported
+ *
+ * Takes a part of it, so that memory and clocks are those of a part. ->until_ns is INT64_MAX once all
+ * was taken.
+ *
+ * Return: 1: there was some; 0; or -errno with braid_fail().
+ */
+int braid_source_grow_alone(struct braid_source *source, bool last);
 
 /**
  * braid_stream_kallsyms - the text of a host's kernel symbols
@@ -304,6 +320,20 @@ void braid_source_rewind(struct braid_source *source);
 static inline int braid_ring_next(struct braid_ring *ring)
 {
 	return ring->ops->next(ring);
+}
+
+/**
+ * braid_ring_skip - leave out events of a ring
+ * @ring: its item is of before @ns
+ * @ns: all events from then on, and the losses before them, will come, most earlier ones not
+ *
+ * Counts of ->walk, and of a host ->seq, are not right afterwards.
+ *
+ * Return: whether any are left out.
+ */
+static inline bool braid_ring_skip(struct braid_ring *ring, s64 ns)
+{
+	return ring->ops->skip && ring->ops->skip(ring, ns);
 }
 
 /** braid_ring_buffer_name - the name of the buffer that a ring is of; "" for a host's */

@@ -138,14 +138,14 @@ static bool covered(const struct braid_source *source, s64 *from_ns, s64 *to_ns)
 }
 
 /* Times of another boot, or of another clock than stated, are outside. */
-static int check_times(struct braid_trace_dat *dat, const struct braid_capture_ring *ring)
+static int check_times(struct braid_trace_dat *dat, struct braid_capture_ring *ring)
 {
 	const struct braid_dat_buffer *b = &dat->buffers[ring->ring.buffer];
 	struct braid_extent_cursor first = { 0 };
 	s64 from_ns, to_ns, first_ns, last_ns;
 	int err;
 
-	if (!braid_extents_next(&ring->extents, &first) ||
+	if (braid_extents_next(&ring->extents, &first) <= 0 ||
 	    !covered(&dat->source->source, &from_ns, &to_ns))
 		return 0;
 	err = page_time(dat, ring, &first.extent, &first_ns);

@@ -39,7 +39,7 @@ static int add_pages(struct braid_trace_dat *dat, struct braid_capture_ring *rin
 	for (at = 0; at + page_bytes <= bytes; at += page_bytes) {
 		extent.offset = (compressed ? place : place + at) << BRAID_DAT_PLACE_SHIFT;
 		extent.from_bytes = compressed ? at : 0;
-		if (braid_extents_add(&ring->extents, &extent))
+		if (braid_extents_add(&ring->extents, &extent, 0, false))
 			return braid_out_of_memory();
 	}
 	if (at != bytes)

@@ -27,6 +27,20 @@ static inline const char *braid_varint_take(const char *at, u64 *value)
 	return at;
 }
 
+/** braid_varint_take_within - read one that others wrote; its end; NULL: not complete before @end, or too long */
+static inline const char *braid_varint_take_within(const char *at, const char *end, u64 *value)
+{
+	u32 shift;
+
+	*value = 0;
+	for (shift = 0; at < end && shift < 64; shift += 7) {
+		*value |= (u64)(*at & 0x7f) << shift;
+		if (!(*at++ & 0x80))
+			return at;
+	}
+	return NULL;
+}
+
 /** braid_varint_fold - a signed number, such that small ones become small: 0, -1, 1, -2... */
 static inline u64 braid_varint_fold(s64 value)
 {

@@ -106,7 +106,8 @@ static u32 read_chunks(struct braid_capture_damage *damage, u64 *offsets)
 		return 0;
 	while ((ret = braid_capture_next(r, &view)) > 0) {
 		CHECK_EQ((uintptr_t)view.payload & 7, 0);
-		if (view.type == BRAID_CHUNK_FILE_END)
+		if (view.type == BRAID_CHUNK_FILE_END || view.type == BRAID_CHUNK_INDEX ||
+		    view.type == BRAID_CHUNK_INDEX_BLOCKS)
 			continue;
 		bytes = fill(payload, view.type - 100);
 		CHECK_EQ(view.bytes, bytes);
@@ -169,18 +170,20 @@ static void load_again(void)
 static void truncated_anywhere(void)
 {
 	struct braid_capture_damage damage;
-	u64 offsets[NR], size;
+	u64 offsets[NR], size, end;
 	struct stat st;
+	u8 payload[1000];
 	u32 k, good;
 	s64 cut;
 
 	write_chunks();
 	NEED(read_chunks(&damage, offsets) == NR);
 	NEED(!stat(path, &st));
+	end = offsets[NR - 1] + 32 + ((fill(payload, NR - 1) + 7) & ~7u);
 	for (cut = st.st_size - 1; cut >= 248 + 32; cut -= cut % 5 ? 3 : 8) {
 		NEED(!truncate(path, cut));
 		for (good = 0; good < NR; good++) {
-			size = good + 1 < NR ? offsets[good + 1] : (u64)st.st_size - 32;
+			size = good + 1 < NR ? offsets[good + 1] : end;
 			if (size > (u64)cut)
 				break;
 		}
@@ -351,6 +354,10 @@ static void large_chunks(void)
 	CHECK_EQ(view.bytes, 3);
 	CHECK_EQ(braid_capture_next(r, &view), 1);
 	CHECK_EQ(view.bytes, 0);
+	CHECK_EQ(braid_capture_next(r, &view), 1);
+	CHECK_EQ(view.type, BRAID_CHUNK_INDEX);
+	CHECK_EQ(braid_capture_next(r, &view), 1);
+	CHECK_EQ(view.type, BRAID_CHUNK_INDEX_BLOCKS);
 	CHECK_EQ(braid_capture_next(r, &view), 1);
 	CHECK_EQ(view.type, BRAID_CHUNK_FILE_END);
 	CHECK_EQ(braid_capture_next(r, &view), 0);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A list of places for each ring, and one for all other chunks. A full list is written, and emptied. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_agent/capture/extent.h"
+#include "host_agent/capture/indexer.h"
+#include "host_agent/util/array.h"
+#include "shared/ring.h"
+
+#define NR_BUCKETS	256u
+#define MOST_LISTS	65536u	/* more rings at a time are not indexed */
+#define FIRST_BYTES	128u
+
+struct list {
+	struct list *next;		/* of the bucket */
+	struct list *due_next;
+	bool due;
+	bool ended;			/* of a stream that has ended: freed when written */
+	u32 stream;
+	struct braid_chunk_index head;
+	u32 flags;			/* BRAID_INDEX_* of the places here */
+	bool any;			/* the ring had pages, and these were the last one's: */
+	struct braid_extent latest;
+	u64 stamp;
+	struct braid_extent before;	/* what the next place differs from */
+	char *data;
+	u32 used, room;
+};
+
+struct braid_indexer {
+	struct list *buckets[NR_BUCKETS];
+	u32 nr_lists;
+	struct list *due;
+	struct list *taken;
+	struct braid_index_block *blocks;
+	size_t nr, capacity;
+	bool failed;
+};
+
+/* What the index says of a chunk. */
+struct entry {
+	u32 stream;
+	u16 buffer;
+	u16 cpu;
+	u64 ns;
+	bool latest;			/* ns is of the latest page, not of the first */
+	bool host;
+	u64 stamp;
+	struct braid_extent extent;
+};
+
+struct braid_indexer *braid_indexer_new(void)
+{
+	return calloc(1, sizeof(struct braid_indexer));
+}
+
+static struct list **place_of(struct braid_indexer *ix, u32 stream, u16 buffer, u16 cpu)
+{
+	u32 key = stream * 0x9e3779b1u ^ buffer * 0x85ebca6bu ^ cpu * 0xc2b2ae35u;
+	struct list **place = &ix->buckets[(key >> 16 ^ key) % NR_BUCKETS];
+
+	while (*place && ((*place)->stream != stream || (*place)->head.buffer != buffer ||
+			  (*place)->head.cpu != cpu))
+		place = &(*place)->next;
+	return place;
+}
+
+static struct list *list_of(struct braid_indexer *ix, const struct entry *e)
+{
+	struct list **place = place_of(ix, e->stream, e->buffer, e->cpu);
+
+	if (*place || ix->nr_lists == MOST_LISTS)
+		return *place;
+	*place = calloc(1, sizeof(**place));
+	if (!*place)
+		return NULL;
+	ix->nr_lists++;
+	(*place)->stream = e->stream;
+	(*place)->head.buffer = e->buffer;
+	(*place)->head.cpu = e->cpu;
+	return *place;
+}
+
+static void free_list(struct braid_indexer *ix, struct list *list)
+{
+	struct list **place = place_of(ix, list->stream, list->head.buffer, list->head.cpu);
+
+	*place = list->next;
+	ix->nr_lists--;
+	free(list->data);
+	free(list);
+}
+
+static void make_due(struct braid_indexer *ix, struct list *list)
+{
+	if (list->due || !list->head.nr)
+		return;
+	list->due = true;
+	list->due_next = ix->due;
+	ix->due = list;
+}
+
+/* The order of the file is not that of the ring, or of its time. */
+static u32 flags_of(const struct list *list, const struct entry *e)
+{
+	const struct braid_extent *before = &list->latest;
+	s64 ahead = braid_position_diff(e->extent.position, before->position);
+	u32 flags = e->host ? BRAID_INDEX_HOST : 0;
+
+	if (!list->any)
+		return flags;
+	if (e->latest && (ahead < 0 || (!ahead && e->extent.from_bytes < before->to_bytes)))
+		flags |= BRAID_INDEX_UNORDERED;
+	return (s64)(e->stamp - list->stamp) < 0 ? flags | BRAID_INDEX_BACK : flags;
+}
+
+static int add(struct list *list, const struct entry *e)
+{
+	u32 room = list->room ? 2 * list->room : FIRST_BYTES;
+	char *grown;
+
+	if (list->room - list->used < BRAID_PLACE_BYTES) {
+		grown = realloc(list->data, room);
+		if (!grown)
+			return -ENOMEM;
+		list->data = grown;
+		list->room = room;
+	}
+	if (!list->head.nr++ || (e->latest && e->ns > list->head.ns))
+		list->head.ns = e->ns;
+	list->flags |= flags_of(list, e);
+	list->used = braid_extent_put(list->data + list->used, &list->before, &e->extent) -
+		     list->data;
+	list->before = list->latest = e->extent;
+	list->stamp = e->stamp;
+	list->any = true;
+	return 0;
+}
+
+static void take_page(struct entry *e, const struct braid_chunk *chunk, const u8 *head)
+{
+	struct braid_chunk_page page;
+
+	memcpy(&page, head, sizeof(page));
+	e->stream = chunk->stream;
+	e->buffer = page.buffer;
+	e->cpu = page.vcpu;
+	e->ns = page.host_ns;
+	e->latest = true;
+	e->stamp = page.time_stamp;
+	e->extent.final = page.flags & BRAID_PAGE_FINAL;
+	e->extent.position = page.position;
+	e->extent.first_seq = page.first_seq;
+	e->extent.from_bytes = page.from_bytes;
+	e->extent.to_bytes = page.to_bytes;
+}
+
+static void take_host_page(struct entry *e, const struct braid_chunk *chunk, const u8 *head)
+{
+	struct braid_chunk_host_page page;
+
+	memcpy(&page, head, sizeof(page));
+	memcpy(&e->ns, head + sizeof(page), sizeof(e->ns));
+	e->stream = chunk->stream;
+	e->cpu = page.cpu;
+	e->stamp = e->ns;
+	e->host = true;
+	e->extent.first_seq = page.lost_before;
+	e->extent.to_bytes = page.bytes;
+}
+
+/* The lists of a stream's rings become due. A later page of such a ring begins a new list. */
+static void end_stream(struct braid_indexer *ix, u32 stream)
+{
+	struct list *list, *next;
+	u32 k;
+
+	for (k = 0; k < NR_BUCKETS; k++)
+		for (list = ix->buckets[k]; list; list = next) {
+			next = list->next;
+			if (list->stream != stream)
+				continue;
+			list->ended = true;
+			make_due(ix, list);
+			if (!list->due)
+				free_list(ix, list);
+		}
+}
+
+void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_chunk *chunk,
+		       const u8 head[BRAID_INDEXER_HEAD])
+{
+	struct entry e = { .extent.offset = offset };
+	struct list *list;
+
+	static_assert(sizeof(struct braid_chunk_page) <= BRAID_INDEXER_HEAD, "head");
+	if (!ix || ix->failed)
+		return;
+	if (chunk->stream && chunk->type == BRAID_CHUNK_PAGE)
+		take_page(&e, chunk, head);
+	else if (chunk->stream && chunk->type == BRAID_CHUNK_HOST_PAGE)
+		take_host_page(&e, chunk, head);
+	if (chunk->stream && chunk->type == BRAID_CHUNK_STREAM_END)
+		end_stream(ix, chunk->stream);
+	list = list_of(ix, &e);
+	ix->failed = !list || add(list, &e);
+	if (!ix->failed && (list->used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
+		make_due(ix, list);
+}
+
+bool braid_indexer_take(struct braid_indexer *ix, bool all, struct braid_indexer_due *due)
+{
+	struct list *list;
+	u32 k;
+
+	if (!ix || ix->failed)
+		return false;
+	for (k = 0; k < NR_BUCKETS && all && !ix->due; k++)
+		for (list = ix->buckets[k]; list; list = list->next)
+			make_due(ix, list);
+	list = ix->taken = ix->due;
+	if (!list)
+		return false;
+	ix->due = list->due_next;
+	*due = (struct braid_indexer_due){
+		.stream = list->stream, .head = list->head, .places = list->data,
+		.bytes = list->used,
+	};
+	return true;
+}
+
+void braid_indexer_wrote(struct braid_indexer *ix, u64 offset)
+{
+	struct list *list = ix->taken;
+	struct braid_index_block block = {
+		.offset = offset, .ns = list->head.ns, .stream = list->stream,
+		.buffer = list->head.buffer, .cpu = list->head.cpu, .nr = list->head.nr,
+		.flags = list->flags,
+	};
+
+	ix->failed = braid_array_push(ix->blocks, ix->nr, ix->capacity, block);
+	list->due = false;
+	list->head.nr = 0;
+	list->flags = 0;
+	list->used = 0;
+	memset(&list->before, 0, sizeof(list->before));
+	if (list->ended)
+		free_list(ix, list);
+}
+
+const struct braid_index_block *braid_indexer_blocks(const struct braid_indexer *ix, u32 *bytes)
+{
+	if (!ix || ix->failed || ix->nr > BRAID_CHUNK_MAX_BYTES / sizeof(*ix->blocks))
+		return NULL;
+	*bytes = ix->nr * sizeof(*ix->blocks);
+	return ix->blocks;
+}
+
+void braid_indexer_free(struct braid_indexer *ix)
+{
+	struct list *list, *next;
+	u32 k;
+
+	if (!ix)
+		return;
+	for (k = 0; k < NR_BUCKETS; k++)
+		for (list = ix->buckets[k]; list; list = next) {
+			next = list->next;
+			free(list->data);
+			free(list);
+		}
+	free(ix->blocks);
+	free(ix);
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A capture's index changes how it is read, but never what is read: reports from a time on are the
+ * same with it and without it, whatever happened to the file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host_agent/capture/capture.h"
+#include "host_agent/capture/checksum.h"
+#include "host_agent/capture/pack.h"
+#include "host_agent/export/export.h"
+#include "host_agent/store/source.h"
+#include "host_agent/util/io.h"
+#include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
+#include "tests/unit/need.h"
+
+#define ROUNDS		40000u
+#define STEP_NS		5000u
+
+int main(void);
+
+static char path[64], other[64];
+static u64 random_state = 0x853c49e6748fea9bULL;
+static u8 *file;
+static size_t file_bytes;
+static u64 read_bytes;		/* of the last report */
+static u32 differ;		/* lines that say that an index does */
+static u32 refused;		/* lines that say that one is damaged */
+
+static u32 any(u32 nr)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (random_state >> 32) % nr;
+}
+
+static void begin_guest(struct braid_capture_writer *w, struct synth_guest *g, u32 stream)
+{
+	struct synth_guest_params params = {
+		.name = stream == 1 ? "one" : "two", .incarnation = stream, .boot = stream,
+		.ppm = stream == 1 ? 12 : -7, .start_ns = SYNTH_START_NS - stream * 1000000,
+		.nr_slots = 8, .subbuf_bytes = 4096,
+	};
+
+	synth_guest_init(g, &params);
+	g->now = 2000000;
+	synth_begin(w, g, stream);
+	synth_sample(w, g, 200, 300);
+}
+
+/* Guests that are read late at times, and then lose events; pages in parts; a host that loses some. */
+static void make(void)
+{
+	struct braid_capture_writer *w = synth_capture(path);
+	struct synth_guest guests[2];
+	u32 k, g, lazy = 0, first = 1;
+
+	begin_guest(w, &guests[0], 1);
+	begin_guest(w, &guests[1], 2);
+	synth_host(w, 3, 1, SYNTH_START_NS, 1);
+	for (k = 0; k < ROUNDS; k++) {
+		u32 step = 1 + any(2 * STEP_NS);
+
+		for (g = 0; g < 2; g++) {
+			guests[g].now += step;
+			if (any(4))
+				synth_tick(&guests[g], any(SYNTH_CPUS), k, "some text");
+			if (!any(100))
+				synth_sample(w, &guests[g], 100 + any(900), 100 + any(900));
+		}
+		if (!any(400))
+			lazy = any(1200);
+		lazy -= lazy > 0;
+		if (!lazy && any(2))
+			synth_drain(w, &guests[any(2)], any(3));
+		if (!any(20)) {
+			synth_host_page(w, 3, first, 5, synth_host_ns(&guests[0], guests[0].now), 100);
+			first += 5;
+		}
+	}
+	for (g = 0; g < 2; g++) {
+		synth_sample(w, &guests[g], 200, 300);
+		synth_drain(w, &guests[g], 0);
+		synth_end(w, &guests[g], BRAID_END_STOPPED);
+		synth_guest_free(&guests[g]);
+	}
+	NEED(!braid_capture_finish(w));
+}
+
+static void note_fault(void *arg, const struct braid_stream *stream, const char *line)
+{
+	(void)arg;
+	(void)stream;
+	differ += !!strstr(line, "index does not match");
+}
+
+static void note_line(void *arg, const char *line)
+{
+	(void)arg;
+	refused += !!strstr(line, "index is damaged");
+}
+
+/* A report from @since on; to be freed. NULL: it can't be read. */
+static char *report(const char *name, bool by_index, s64 since)
+{
+	struct braid_source_options how = { .by_index = by_index, .fault = note_fault,
+					    .say = note_line };
+	struct braid_export_options options = {
+		.skips = by_index, .from = { BRAID_MOMENT_SINCE, since },
+	};
+	struct braid_export_totals totals;
+	char *names[] = { (char *)name }, *text = NULL;
+	struct braid_source *source;
+	size_t bytes;
+	FILE *to;
+
+	differ = refused = 0;
+	if (braid_source_open_captures(&source, names, 1, &how))
+		return NULL;
+	to = open_memstream(&text, &bytes);
+	NEED(to);
+	CHECK_EQ(braid_export_text(to, source, &options, &totals), 0);
+	fclose(to);
+	read_bytes = source->bytes_read;
+	braid_source_free(source);
+	return text;
+}
+
+/* Without the line that counts what was found to be wrong: damage may be found later. */
+static void drop_faults(char *text)
+{
+	char *line = text ? strstr(text, "found so far;") : NULL, *end;
+
+	if (!line)
+		return;
+	end = strchr(line, '\n') + 1;
+	while (line > text && line[-1] != '\n')
+		line--;
+	memmove(line, end, strlen(end) + 1);
+}
+
+static void compare(const char *name, s64 since)
+{
+	char *a = report(name, false, since), *b = report(name, true, since);
+
+	drop_faults(a);
+	drop_faults(b);
+	CHECK(!a == !b && (!a || !strcmp(a, b)));
+	free(a);
+	free(b);
+}
+
+static void write_other(const u8 *data, size_t bytes)
+{
+	int fd = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	NEED(fd >= 0 && !braid_write_all(fd, data, bytes));
+	close(fd);
+}
+
+static void read_file(void)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	NEED(fd >= 0 && !fstat(fd, &st));
+	free(file);
+	file_bytes = st.st_size;
+	file = malloc(file_bytes);
+	NEED(file && braid_pread_all(fd, file, file_bytes, 0) == (ssize_t)file_bytes);
+	close(fd);
+}
+
+static s64 some_time(void)
+{
+	return (s64)(any(2) ? any(ROUNDS) : ROUNDS - any(ROUNDS / 3)) * STEP_NS;
+}
+
+static void reports_are_the_same(void)
+{
+	u64 all, of_last;
+	u32 n, k;
+
+	for (n = 0; n < 2; n++) {
+		make();
+		for (k = 0; k < 8; k++)
+			compare(path, some_time());
+		compare(path, 0);
+		compare(path, (s64)ROUNDS * STEP_NS * 2);
+		free(report(path, false, (s64)ROUNDS * STEP_NS * 9 / 10));
+		CHECK_EQ(differ, 0);
+		all = read_bytes;
+		free(report(path, true, (s64)ROUNDS * STEP_NS * 9 / 10));
+		of_last = read_bytes;
+		CHECK(of_last < all * 3 / 4);	/* pages before that are not even read */
+	}
+	read_file();
+}
+
+static void a_packed_one_too(void)
+{
+	struct braid_pack_run how = { .level = 1, .part_bytes = 64 << 10 };
+	int from = open(path, O_RDONLY | O_CLOEXEC);
+	int to = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char *a, *b;
+	u32 k;
+
+	NEED(from >= 0 && to >= 0 && !braid_pack(to, from, path, &how));
+	close(from);
+	close(to);
+	for (k = 0; k < 4; k++) {
+		s64 since = some_time();
+
+		compare(other, since);
+		a = report(path, false, since);
+		b = report(other, true, since);
+		NEED(a && b);
+		CHECK(!strcmp(a, b));
+		free(a);
+		free(b);
+	}
+}
+
+static void cut_anywhere(void)
+{
+	u32 k;
+
+	for (k = 0; k < 8; k++) {
+		write_other(file, k < 4 ? file_bytes - 8 * k - 8 : any(file_bytes));
+		compare(other, some_time());
+	}
+}
+
+static void damaged_anywhere(void)
+{
+	u8 *copy = malloc(file_bytes);
+	u32 k;
+
+	NEED(copy);
+	for (k = 0; k < 12; k++) {
+		size_t at = k % 2 ? 1000 + any(file_bytes - 1000) : file_bytes - 1 - any(600);
+
+		memcpy(copy, file, file_bytes);
+		copy[at] ^= 1 << any(8);
+		write_other(copy, file_bytes);
+		compare(other, some_time());
+	}
+	free(copy);
+}
+
+/* The @nr-th chunk of a type. */
+static struct braid_chunk *chunk_of(u8 *data, u16 type, u32 nr)
+{
+	size_t at = 0;
+
+	while (at + sizeof(struct braid_chunk) <= file_bytes) {
+		struct braid_chunk *chunk = (struct braid_chunk *)(data + at);
+
+		if (chunk->type == type && !nr--)
+			return chunk;
+		at += sizeof(*chunk) + (((size_t)chunk->payload_bytes + 7) & ~7ul);
+	}
+	return NULL;
+}
+
+/* Lies with right checksums: who reads all chunks finds the lie, and the same events as ever. */
+static void lies_change_nothing(void)
+{
+	static const u16 types[] = { BRAID_CHUNK_INDEX, BRAID_CHUNK_INDEX_BLOCKS, BRAID_CHUNK_FILE_END };
+	u8 *copy = malloc(file_bytes);
+	char *right = report(path, false, 0), *text;
+	u32 k;
+
+	NEED(copy && right);
+	for (k = 0; k < 12; k++) {
+		u16 type = types[k % 3];
+		struct braid_chunk *chunk;
+		u8 *payload;
+
+		memcpy(copy, file, file_bytes);
+		chunk = chunk_of(copy, type, k % 3 ? 0 : any(6));
+		NEED(chunk);
+		payload = (u8 *)(chunk + 1);
+		payload[any(chunk->payload_bytes)] += 1 + any(255);
+		chunk->checksum = braid_chunk_checksum(chunk, payload, chunk->payload_bytes, NULL, 0);
+		write_other(copy, file_bytes);
+		text = report(other, false, 0);
+		drop_faults(text);
+		CHECK(text && !strcmp(text, right));
+		CHECK(type != BRAID_CHUNK_INDEX || differ == 1);
+		free(text);
+		free(report(other, true, some_time()));
+	}
+	free(copy);
+	free(right);
+}
+
+/* An index that leaves out pages is not used: its sums are wrong. */
+static void a_page_left_out_is_found(void)
+{
+	size_t bytes = file_bytes - sizeof(struct braid_index_block);
+	u8 *copy = malloc(file_bytes);
+	struct braid_chunk *chunk;
+	struct braid_index_block *block;
+	u32 k;
+
+	NEED(copy);
+	memcpy(copy, file, file_bytes);
+	chunk = chunk_of(copy, BRAID_CHUNK_INDEX_BLOCKS, 0);
+	NEED(chunk);
+	block = (struct braid_index_block *)(chunk + 1);
+	for (k = 0; !block[k].stream; k++)
+		;
+	/* The rest of the file moves up: the chunk is as long as its blocks. */
+	memmove(&block[k], &block[k + 1], copy + file_bytes - (u8 *)&block[k + 1]);
+	chunk->payload_bytes -= sizeof(*block);
+	chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, chunk->payload_bytes, NULL, 0);
+	write_other(copy, bytes);
+	free(report(other, true, some_time()));
+	CHECK_EQ(refused, 1);
+	compare(other, 0);
+	compare(other, some_time());
+	free(copy);
+}
+
+/*
+ * Ten chunks of the same size; the index names one of them twice and another one not at all, so that
+ * all sums are right. It is refused: a large chunk could be named as often, and read each time. So is a
+ * place that no file has.
+ */
+static void chunks_are_named_once(void)
+{
+	static const struct { u8 from, to, refused; } lies[] = { { 14, 14, 0 }, { 0, 28, 1 } };
+	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_chunk *chunk;
+	u64 far = 1ULL << 63;
+	u8 *places;
+	u32 k;
+
+	for (k = 0; k < 10; k++)
+		NEED(!braid_capture_put(w, 100, 0, "24 bytes of an odd chunk", 24, NULL, 0));
+	NEED(!braid_capture_finish(w));
+	read_file();
+	chunk = chunk_of(file, BRAID_CHUNK_INDEX, 0);
+	NEED(chunk);
+	places = (u8 *)(chunk + 1) + sizeof(struct braid_chunk_index);
+	for (k = 0; k < 2; k++) {	/* the first is 0; each takes 2 bytes: 0, and twice 56 / 8 */
+		NEED(places[15] < 29 && places[17] < 29);
+		places[2 * 7 + 1] = lies[k].from;
+		places[2 * 8 + 1] = lies[k].to;
+		chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, chunk->payload_bytes, NULL, 0);
+		write_other(file, file_bytes);
+		free(report(other, true, 1));
+		CHECK_EQ(refused, lies[k].refused);
+	}
+	chunk = chunk_of(file, BRAID_CHUNK_FILE_END, 0);
+	memcpy(chunk + 1, &far, sizeof(far));
+	chunk->checksum = braid_chunk_checksum(chunk, chunk + 1, sizeof(far), NULL, 0);
+	write_other(file, file_bytes);
+	places = (u8 *)report(other, true, 1);
+	CHECK(places != NULL);
+	free(places);
+}
+
+int main(void)
+{
+	snprintf(path, sizeof(path), "/tmp/test_index.%d", getpid());
+	snprintf(other, sizeof(other), "/tmp/test_index.%d.other", getpid());
+	RUN(reports_are_the_same);
+	RUN(a_packed_one_too);
+	RUN(cut_anywhere);
+	RUN(damaged_anywhere);
+	RUN(lies_change_nothing);
+	RUN(a_page_left_out_is_found);
+	RUN(chunks_are_named_once);
+	free(file);
+	unlink(path);
+	unlink(other);
+	return VERDICT();
+}
