@@ -5,10 +5,29 @@
 
 #include "host_agent/analyze/analysis.h"
 
+/* Names are made for each slice of an export: too often for snprintf(). Return: the name's end. */
+static char *add(char *at, const char *text, size_t most)
+{
+	size_t bytes = strnlen(text, most);
+
+	memcpy(at, text, bytes);
+	at[bytes] = 0;
+	return at + bytes;
+}
+
+static char *add_number(char *at, s64 number)
+{
+	if (number < 0)
+		*at++ = '-';
+	at += braid_text_digits(at, number < 0 ? -(u64)number : (u64)number);
+	*at = 0;
+	return at;
+}
+
 void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT])
 {
-	snprintf(name, BRAID_NAME_TEXT, "%.63s/vCPU %u", s->vcpus[vcpu].guest->name,
-		 s->vcpus[vcpu].number);
+	name = add(name, s->vcpus[vcpu].guest->name, 63);
+	add_number(add(name, "/vCPU ", 6), s->vcpus[vcpu].number);
 }
 
 bool braid_tasks_known(const struct braid_states *s, u32 stream)
@@ -24,11 +43,11 @@ void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
 	const char *comm = task && *task->comm ? task->comm : BRAID_COMM_UNKNOWN;
 
 	if (pid == BRAID_PID_UNKNOWN || !braid_tasks_known(s, stream))
-		snprintf(name, BRAID_NAME_TEXT, "?");
+		add(name, "?", 1);
 	else if (!pid)
-		snprintf(name, BRAID_NAME_TEXT, "idle");
+		add(name, "idle", 4);
 	else
-		snprintf(name, BRAID_NAME_TEXT, "%s[%d]", comm, pid);
+		add(add_number(add(add(name, comm, strlen(comm)), "[", 1), pid), "]", 1);
 }
 
 void braid_sum_vcpu_name(const struct braid_states *s, const struct braid_sum_key *key,
@@ -75,10 +94,9 @@ static void name_thread(const struct braid_states *s, s32 tid, char name[BRAID_N
 
 	braid_task_name(s, host_of(s), tid, task);
 	if (owner)
-		snprintf(name, BRAID_NAME_TEXT, "%.63s/%.60s", owner->kind == BRAID_STREAM_HOST ?
-			 "recorder" : owner->name, task);
-	else
-		snprintf(name, BRAID_NAME_TEXT, "%s", task);
+		name = add(add(name, owner->kind == BRAID_STREAM_HOST ? "recorder" : owner->name,
+			       63), "/", 1);
+	add(name, task, owner ? 60 : BRAID_NAME_TEXT - 1);
 }
 
 void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
@@ -88,17 +106,16 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 		"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED",
 		"HRTIMER", "RCU",
 	};
-	char vcpu[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT];
+	char task[BRAID_NAME_TEXT];
 
 	switch (culprit->kind) {
 	case BRAID_CULPRIT_VCPU:
-		braid_vcpu_name(s, culprit->vcpu, vcpu);
-		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, task);
+		braid_vcpu_name(s, culprit->vcpu, name);
 		if (culprit->task == BRAID_PID_UNKNOWN ||
 		    !braid_tasks_known(s, s->vcpus[culprit->vcpu].guest->number))
-			snprintf(name, BRAID_NAME_TEXT, "%s", vcpu);
-		else
-			snprintf(name, BRAID_NAME_TEXT, "%.80s: %.40s", vcpu, task);
+			break;
+		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, task);
+		add(add(name + strlen(name), ": ", 2), task, 40);
 		break;
 	case BRAID_CULPRIT_TASK:
 		name_thread(s, culprit->id, name);

@@ -65,7 +65,11 @@ void braid_pieces_write(const struct braid_states *s, const struct braid_pieces 
 	for (k = 0; k < sorted.nr && k < SHOWN; k++) {
 		braid_culprit_name(s, &sorted.of[k].culprit, name);
 		braid_duration_text(sorted.of[k].ns, took);
-		braid_text_printf(out, "%s%s (%s)", k ? ", " : "", name, took);
+		braid_text_puts(out, k ? ", " : "");
+		braid_text_puts(out, name);
+		braid_text_puts(out, " (");
+		braid_text_puts(out, took);
+		braid_text_putc(out, ')');
 	}
 	if (k < sorted.nr)
 		braid_text_printf(out, ", %u more", sorted.nr - k);

@@ -23,7 +23,7 @@ struct task {
 	u64 from, until;	/* inclusive */
 	s32 pid;
 	u32 bytes;
-	char text[TASK_BYTES];
+	char text[TASK_BYTES + BRAID_TEXT_BLOCK];
 };
 
 struct braid_columns {
@@ -33,7 +33,7 @@ struct braid_columns {
 	struct braid_parts cpus;	/* " [001] ", by ring */
 	struct braid_parts kinds;	/* "sched_switch:          ", by kind */
 	struct task tasks[NR_TASKS];
-	u64 second;		/* that second_text is of */
+	u64 second_ns;		/* where the second begins that second_text is of */
 	u32 second_bytes;
 	char second_text[TIME_BYTES];
 };
@@ -164,7 +164,7 @@ static void put_vcpu(const struct braid_columns *c, struct task *task,
 static void make_task(const struct braid_columns *c, struct task *task,
 		      const struct braid_item *item, s32 pid)
 {
-	struct braid_text text = { .data = task->text, .capacity = sizeof(task->text) };
+	struct braid_text text = { .data = task->text, .capacity = TASK_BYTES };
 	const char *comm = braid_format_comm_for(item, pid, &task->from, &task->until);
 	size_t before;
 
@@ -195,26 +195,29 @@ static void put_task(struct braid_columns *c, const struct braid_item *item,
 	    task->nr_comms != item->stream->nr_comms ||
 	    item->counter < task->from || item->counter > task->until)
 		make_task(c, task, item, pid);
-	braid_text_put(out, task->text, task->bytes);
+	braid_text_put_blocks(out, task->text, task->bytes);
 }
 
-/* "   123.", updated once a second. */
+/* "   123", updated once a second. */
 static void make_second(struct braid_columns *c, u64 second)
 {
 	u32 nr = braid_text_digits(c->second_text, second);
 
-	c->second = second;
+	c->second_ns = second * BRAID_SECOND_NS;
 	c->second_bytes = nr > SECONDS_WIDTH ? nr : SECONDS_WIDTH;
 	memmove(c->second_text + c->second_bytes - nr, c->second_text, nr);
 	memset(c->second_text, ' ', c->second_bytes - nr);
 }
 
-/* Nine digits, with all their zeros: ten that begin with a 1, which the point replaces. */
-static char *put_fraction(char *at, u64 ns)
+/* ".000000123": nine digits, with all their zeros. */
+static char *put_fraction(char *at, u32 ns)
 {
-	at += braid_text_digits(at, BRAID_SECOND_NS + ns);
-	at[-10] = '.';
-	return at;
+	u64 eight = braid_text_eight(ns % 100000000) | BRAID_TEXT_ZEROS;
+
+	*at++ = '.';
+	*at++ = '0' + ns / 100000000;
+	memcpy(at, &eight, sizeof(eight));
+	return at + sizeof(eight);
 }
 
 /* "2026-11-22T09:05:00", updated once a second. */
@@ -224,23 +227,34 @@ static void make_date(struct braid_columns *c, s64 second)
 	struct tm tm = { 0 };
 
 	gmtime_r(&at, &tm);
-	c->second = second;
+	c->second_ns = (u64)second * BRAID_SECOND_NS;
 	c->second_bytes = strftime(c->second_text, sizeof(c->second_text), "%Y-%m-%dT%H:%M:%S",
 				   &tm);
 }
 
+/* The second's text, and the fraction after it, of a time in the second that was made. */
+static char *put_seconds(const struct braid_columns *c, char *at, u64 ns)
+{
+	static_assert(sizeof(c->second_text) == TIME_BYTES, "it is copied as a whole");
+	memcpy(at, c->second_text, TIME_BYTES);
+	return put_fraction(at + c->second_bytes, ns - c->second_ns);
+}
+
+/* Whether the second that was made has a time. */
+static bool has_second(const struct braid_columns *c, u64 ns)
+{
+	return ns - c->second_ns < BRAID_SECOND_NS && c->second_bytes;
+}
+
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out)
 {
-	s64 part = ns % (s64)BRAID_SECOND_NS;
-	s64 second = ns / (s64)BRAID_SECOND_NS - (part < 0);
 	char *at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
 
 	if (!at)
 		return;
-	if ((u64)second != c->second || !c->second_bytes)
-		make_date(c, second);
-	memcpy(at, c->second_text, c->second_bytes);
-	at = put_fraction(at + c->second_bytes, part < 0 ? part + (s64)BRAID_SECOND_NS : part);
+	if (!has_second(c, ns))
+		make_date(c, ns / (s64)BRAID_SECOND_NS - (ns % (s64)BRAID_SECOND_NS < 0));
+	at = put_seconds(c, at, ns);
 	*at++ = 'Z';
 	out->bytes = at - out->data;
 }
@@ -258,15 +272,14 @@ static void put_time(struct braid_columns *c, const struct braid_walk *walk, str
 		braid_text_puts(out, ": ");
 		return;
 	}
-	at = braid_text_room(out, TIME_BYTES + c->second_bytes);
+	at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
 	if (!at)
 		return;
 	if (walk->ns < 0)
 		*at++ = '-';
-	if (ns / BRAID_SECOND_NS != c->second || !c->second_bytes)
+	if (!has_second(c, ns))
 		make_second(c, ns / BRAID_SECOND_NS);
-	memcpy(at, c->second_text, c->second_bytes);
-	at = put_fraction(at + c->second_bytes, ns % BRAID_SECOND_NS);
+	at = put_seconds(c, at, ns);
 	*at++ = ':';
 	*at++ = ' ';
 	out->bytes = at - out->data;

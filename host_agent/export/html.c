@@ -28,6 +28,8 @@ struct html_export {
 	s64 first_host_ns;		/* likewise, by the host's clock */
 	s64 last_ns;
 	u64 *last_bound;		/* by lane, as in its column */
+	u32 *kinds;			/* names + 1 by an event type's number; 0: not seen yet */
+	size_t nr_kinds;
 };
 
 static int flush_block(struct html_export *h)
@@ -84,13 +86,52 @@ static struct braid_html_place *place_of(struct html_export *h, const struct bra
 	return &h->lanes.places[item->ring->order];
 }
 
+/* Space for a type's number. */
+static int grow_kinds(struct html_export *h, u32 number)
+{
+	size_t nr = 2 * (size_t)number + 64;
+	u32 *grown = reallocarray(h->kinds, nr, sizeof(*grown));
+
+	if (!grown)
+		return braid_out_of_memory();
+	memset(grown + h->nr_kinds, 0, (nr - h->nr_kinds) * sizeof(*grown));
+	h->kinds = grown;
+	h->nr_kinds = nr;
+	return 0;
+}
+
 static u32 kind_name(struct html_export *h, const struct braid_event_type_info *info)
 {
 	const char *label = braid_format_label(info);
-	u32 system = braid_html_name(h->names, BRAID_HTML_SYSTEM, 0, 0, info->system,
-				     strlen(info->system));
+	u32 *kind = &h->kinds[info->number], system;
 
-	return braid_html_name(h->names, BRAID_HTML_EVENT, 0, system, label, strlen(label));
+	if (!*kind) {
+		system = braid_html_name(h->names, BRAID_HTML_SYSTEM, 0, 0, info->system,
+					 strlen(info->system));
+		*kind = braid_html_name(h->names, BRAID_HTML_EVENT, 0, system, label,
+					strlen(label)) + 1;
+	}
+	return *kind - 1;
+}
+
+/* The event's task: mostly that of the ring's last event. */
+static void name_task(struct html_export *h, struct braid_html_place *place,
+		      struct braid_html_seen *seen)
+{
+	const struct braid_item *item = seen->item;
+	const char *comm;
+
+	if (!place->named || place->pid != seen->pid || item->counter < place->from ||
+	    item->counter > place->until) {
+		comm = braid_format_comm_for(item, seen->pid, &place->from, &place->until);
+		place->named = true;
+		place->pid = seen->pid;
+		place->comm_known = strcmp(comm, BRAID_COMM_UNKNOWN);
+		place->task = braid_html_name(h->names, BRAID_HTML_TASK, seen->group, seen->pid,
+					      comm, strlen(comm));
+	}
+	seen->task = place->task;
+	seen->comm_known = place->comm_known;
 }
 
 static int put_event(void *arg, const struct braid_item *item,
@@ -98,26 +139,22 @@ static int put_event(void *arg, const struct braid_item *item,
 {
 	struct html_export *h = arg;
 	struct braid_html_place *place = place_of(h, item);
-	s32 pid = braid_format_pid(item);
-	const char *comm = braid_format_comm(item, pid);
 	struct braid_html_seen seen = {
-		.item = item, .info = info, .ns = h->x.walk.ns, .pid = pid, .lane = place->lane,
-		.group = h->lanes.group_of[item->stream->number],
-		.layout = braid_format_fields(h->x.walk.format, item),
-		.comm_known = strcmp(comm, BRAID_COMM_UNKNOWN),
+		.item = item, .info = info, .ns = h->x.walk.ns, .pid = braid_format_pid(item),
+		.lane = place->lane, .group = h->lanes.group_of[item->stream->number],
+		.layout = braid_format_fields_of(info, item),
 	};
 	size_t at = h->x.out.bytes;
-	int err;
+	int err = info->number < h->nr_kinds ? 0 : grow_kinds(h, info->number);
 
 	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
-	if (h->x.out.failed)
+	if (err || h->x.out.failed)
 		return braid_out_of_memory();
 	h->x.out.bytes--;
 	seen.text = h->x.out.data + at;
 	if (!info->raw)
-		seen.task = braid_html_name(h->names, BRAID_HTML_TASK, seen.group, pid, comm,
-					    strlen(comm));
+		name_task(h, place, &seen);
 	err = braid_html_spans_event(h->spans, &seen);
 	place->begun = true;
 	place->last_ns = seen.ns;
@@ -284,6 +321,7 @@ static int write_page(FILE *to, struct braid_source *source,
 	braid_html_names_free(h.names);
 	braid_html_out_free(&h.page);
 	free(h.last_bound);
+	free(h.kinds);
 	return err;
 }
 

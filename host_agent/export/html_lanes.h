@@ -30,6 +30,11 @@ struct braid_html_place {
 	u32 lane;
 	bool begun;		/* an event occurred: */
 	s64 last_ns;		/* its time */
+	bool named;		/* a task was met; the last one: */
+	bool comm_known;
+	s32 pid;
+	u32 task;		/* its name ... */
+	u64 from, until;	/* ... and the counter's values for which that is it */
 };
 
 /* A thread of some host that is a lane. */

@@ -33,9 +33,10 @@ struct braid_html_names {
 
 static u64 hash_of(const struct name *name, const char *text)
 {
-	const u64 head[] = { (u64)name->group << 32 | name->type, (u64)name->number };
+	u64 head = (u64)name->group << 32 | name->type;
 
-	return XXH3_64bits_withSeed(text, name->bytes, XXH3_64bits(head, sizeof(head)));
+	return XXH3_64bits_withSeed(text, name->bytes,
+				    head ^ (u64)name->number * 0x9e3779b97f4a7c15ULL);
 }
 
 static bool same(const struct name *a, const struct name *b)
@@ -89,18 +90,25 @@ u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, 
 	struct name name = { .number = number, .group = group, .type = type };
 	u32 *slot;
 
-	n->sanitized.bytes = 0;
-	braid_text_safe(&n->sanitized, text, bytes < MAX_NAME_BYTES ? bytes : MAX_NAME_BYTES);
-	name.bytes = n->sanitized.bytes;
+	bytes = strnlen(text, bytes < MAX_NAME_BYTES ? bytes : MAX_NAME_BYTES);
+	if (!braid_text_plain(text, bytes)) {
+		n->sanitized.bytes = 0;
+		braid_text_safe(&n->sanitized, text, bytes);
+		if (n->sanitized.failed)
+			return BRAID_HTML_NAME_MANY;
+		text = n->sanitized.data;
+		bytes = n->sanitized.bytes;
+	}
+	name.bytes = bytes;
 	name.at = n->texts.bytes;
-	slot = find(n, &name, n->sanitized.data);
+	slot = find(n, &name, text);
 	if (*slot)
 		return *slot - 1;
 	if (n->nr >= MAX_NAMES || (n->nr == n->capacity && grow(n)))
 		return BRAID_HTML_NAME_MANY;
-	slot = find(n, &name, n->sanitized.data);
-	braid_text_put(&n->texts, n->sanitized.data, n->sanitized.bytes);
-	if (n->texts.failed || n->sanitized.failed)
+	slot = find(n, &name, text);
+	braid_text_put(&n->texts, text, bytes);
+	if (n->texts.failed)
 		return BRAID_HTML_NAME_MANY;
 	n->names[n->nr++] = name;
 	*slot = n->nr;

@@ -15,7 +15,8 @@ extern const char braid_html_page[], braid_html_page_end[];
 /* A page under way. */
 struct braid_html_out {
 	FILE *to;
-	struct libdeflate_compressor *deflate;
+	struct libdeflate_compressor *texts, *columns;
+	char pairs[4096][2];		/* letters of 12 bits */
 	struct braid_text plain;	/* a chunk of columns ... */
 	struct braid_text packed;	/* ... any chunk, deflated ... */
 	struct braid_text coded;	/* ... and in letters */

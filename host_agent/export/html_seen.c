@@ -63,10 +63,38 @@ static bool is_paired(const char *system)
 	return false;
 }
 
+/* The field of that name; NULL: there is none, or it is not a number. */
+static const struct braid_field *number_field(const struct braid_layout *layout, const char *name)
+{
+	const struct braid_field *f = braid_layout_find(layout, name);
+
+	return f && !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC)) && f->size &&
+	       f->size <= sizeof(u64) && !(f->size & (f->size - 1)) ? f : NULL;
+}
+
+static void find_fields(struct braid_html_meaning *m, const struct braid_layout *layout)
+{
+	static const char *const names[BRAID_HTML_FIELDS][2] = {
+		[BRAID_HTML_FIELD_PID] = { "pid" },
+		[BRAID_HTML_FIELD_NEXT_PID] = { "next_pid" },
+		[BRAID_HTML_FIELD_PREV_STATE] = { "prev_state" },
+		[BRAID_HTML_FIELD_VCPU] = { "vcpu_id", "vcpu" },
+		[BRAID_HTML_FIELD_CALL] = { "id", "__syscall_nr" },
+		[BRAID_HTML_FIELD_EXIT_REASON] = { "exit_reason" },
+	};
+	size_t k, j;
+
+	for (k = 0; layout && k < BRAID_HTML_FIELDS; k++)
+		for (j = 0; j < 2 && names[k][j] && !m->fields[k]; j++)
+			m->fields[k] = number_field(layout, names[k][j]);
+}
+
 struct braid_html_meaning braid_html_meaning_of(const struct braid_event_type_info *info)
 {
 	struct braid_html_meaning m = { .looked = true };
 	size_t k, begin, end;
+
+	find_fields(&m, info->layout);
 
 	for (k = 0; k < NR(known); k++)
 		if (!strcmp(info->system, known[k].system) && !strcmp(info->name, known[k].name))
@@ -84,13 +112,11 @@ struct braid_html_meaning braid_html_meaning_of(const struct braid_event_type_in
 	return m;
 }
 
-bool braid_html_field(const struct braid_html_seen *seen, const char *name, u64 *value)
+bool braid_html_field(const struct braid_html_seen *seen, enum braid_html_field which, u64 *value)
 {
-	const struct braid_field *field;
+	const struct braid_field *field = seen->meaning->fields[which];
 
-	field = seen->layout ? braid_layout_find(seen->layout, name) : NULL;
-	if (!field || (field->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC)) ||
-	    !field->size || field->size > sizeof(*value) || field->size & (field->size - 1))
+	if (!seen->layout || !field)
 		return false;
 	*value = 0;
 	memcpy(value, seen->item->payload + field->offset, field->size);
@@ -101,7 +127,7 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
 {
 	size_t k, bytes = stem_bytes(seen->info->name, "_entry");
 	const char *from, *to;
-	char name[160];
+	char name[160], *at;
 
 	for (k = 0; k < NR(details); k++) {
 		if (strlen(details[k].stem) != bytes || !begins(seen->info->name, details[k].stem))
@@ -111,54 +137,63 @@ u32 braid_html_irq_name(struct braid_html_names *n, const struct braid_html_seen
 			break;
 		from += strlen(details[k].before);
 		to = strchrnul(from, details[k].after);
-		snprintf(name, sizeof(name), "%s %.*s", details[k].called,
-			 (int)(to - from < 128 ? to - from : 128), from);
-		return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, name, strlen(name));
+		at = stpcpy(stpcpy(name, details[k].called), " ");
+		at = mempcpy(at, from, to - from < 128 ? to - from : 128);
+		return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, name, at - name);
 	}
 	return braid_html_name(n, BRAID_HTML_IRQ, 0, 0, seen->info->name, bytes);
 }
 
-/* libseccomp's word for a machine as uname(1) names it; 0: not known. */
-static u32 arch_of(const char *machine)
-{
-	static const struct {
-		const char *machine;
-		u32 arch;
-	} archs[] = {
-		{ "x86_64", SCMP_ARCH_X86_64 }, { "aarch64", SCMP_ARCH_AARCH64 },
-		{ "riscv64", SCMP_ARCH_RISCV64 }, { "ppc64le", SCMP_ARCH_PPC64LE },
-		{ "s390x", SCMP_ARCH_S390X }, { "i686", SCMP_ARCH_X86 },
-		{ "i586", SCMP_ARCH_X86 }, { "armv7l", SCMP_ARCH_ARM },
-	};
-	size_t k;
+/* libseccomp's words for machines as uname(1) names them. */
+static const struct {
+	const char *machine;
+	u32 arch;
+} archs[BRAID_HTML_MACHINES] = {
+	{ "x86_64", SCMP_ARCH_X86_64 }, { "aarch64", SCMP_ARCH_AARCH64 },
+	{ "riscv64", SCMP_ARCH_RISCV64 }, { "ppc64le", SCMP_ARCH_PPC64LE },
+	{ "s390x", SCMP_ARCH_S390X }, { "i686", SCMP_ARCH_X86 },
+	{ "i586", SCMP_ARCH_X86 }, { "armv7l", SCMP_ARCH_ARM },
+};
 
-	for (k = 0; k < NR(archs); k++)
-		if (!strcmp(machine, archs[k].machine))
-			return archs[k].arch;
-	return 0;
+/* By its number: libseccomp searches through all names. */
+static u32 number_name(struct braid_html_names *n, u32 machine, u64 id)
+{
+	char number[32], *name = NULL;
+	const char *label = number;
+	u32 ret;
+
+	snprintf(number, sizeof(number), "syscall %lld", (long long)id);
+	if (id <= INT32_MAX && machine < BRAID_HTML_MACHINES)
+		name = seccomp_syscall_resolve_num_arch(archs[machine].arch, id);
+	if (name)
+		label = name;
+	ret = braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
+	free(name);
+	return ret;
 }
 
-u32 braid_html_call_name(struct braid_html_names *n, const struct braid_html_seen *seen)
+u32 braid_html_call_name(struct braid_html_names *n, struct braid_html_calls *calls,
+			 const struct braid_html_seen *seen)
 {
 	const char *label = braid_format_label(seen->info);
-	char number[32], *name = NULL;
+	u32 machine = 0, *known;
 	u64 id = 0;
-	u32 ret, arch;
 
 	if (begins(label, enter) && label[strlen(enter)] == '_') {
 		label += strlen(enter) + 1;
 		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
 	}
-	if (!braid_html_field(seen, "id", &id) && !braid_html_field(seen, "__syscall_nr", &id))
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_CALL, &id))
 		return braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
-	snprintf(number, sizeof(number), "syscall %lld", (long long)id);
-	arch = arch_of(seen->item->stream->machine);
-	if (id <= INT32_MAX && arch)
-		name = seccomp_syscall_resolve_num_arch(arch, id);
-	label = name ? name : number;
-	ret = braid_html_name(n, BRAID_HTML_SYSCALL, 0, 0, label, strlen(label));
-	free(name);
-	return ret;
+	while (machine < BRAID_HTML_MACHINES &&
+	       strcmp(seen->item->stream->machine, archs[machine].machine))
+		machine++;
+	if (machine == BRAID_HTML_MACHINES || id >= BRAID_HTML_CALLS)
+		return number_name(n, machine, id);
+	known = &calls->names[machine][id];
+	if (!*known)
+		*known = number_name(n, machine, id) + 1;
+	return *known - 1;
 }
 
 u32 braid_html_exit_name(struct braid_html_names *n, const struct braid_html_seen *seen)
@@ -172,7 +207,7 @@ u32 braid_html_exit_name(struct braid_html_names *n, const struct braid_html_see
 		to = strchrnul(from, ' ');
 		return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, from, to - from);
 	}
-	if (!braid_html_field(seen, "exit_reason", &reason))
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_EXIT_REASON, &reason))
 		return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, "exit", strlen("exit"));
 	snprintf(number, sizeof(number), "exit %llu", (unsigned long long)reason);
 	return braid_html_name(n, BRAID_HTML_EXIT, 0, 0, number, strlen(number));

@@ -46,6 +46,7 @@ struct braid_html_spans {
 	struct braid_html_meaning *meanings;	/* by the number of the event's kind */
 	size_t nr_meanings;
 	struct braid_html_tasks calls;	/* tasks in a system call: struct call */
+	struct braid_html_calls call_names;
 	struct braid_html_waits *waits;
 	u32 loss, waiting, guest;	/* names */
 	struct braid_text columns[COLUMNS];
@@ -130,18 +131,19 @@ static struct lane_state *state_of(struct braid_html_spans *s, u32 lane)
 	return &s->states[lane];
 }
 
-static struct braid_html_meaning meaning_of(struct braid_html_spans *s,
-					    const struct braid_event_type_info *info)
+/* NULL: out of memory. */
+static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
+						   const struct braid_event_type_info *info)
 {
 	void *meanings = grow(s, s->meanings, &s->nr_meanings, (size_t)info->number + 1,
 			      sizeof(*s->meanings));
 
 	if (!meanings)
-		return (struct braid_html_meaning){ 0 };
+		return NULL;
 	s->meanings = meanings;
 	if (!s->meanings[info->number].looked)
 		s->meanings[info->number] = braid_html_meaning_of(info);
-	return s->meanings[info->number];
+	return &s->meanings[info->number];
 }
 
 /* Rows ------------------------------------------------------------------------------------- */
@@ -255,7 +257,7 @@ static void switch_threads(struct braid_html_spans *s, const struct braid_html_s
 
 	if (thread) {
 		close_row(s, thread->lane, BRAID_HTML_ROW_RUN, seen->ns);
-		if (braid_html_field(seen, "prev_state", &state) && !(state & OFF_STATES))
+		if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & OFF_STATES))
 			open_row(s, thread->lane, BRAID_HTML_ROW_RUN, s->waiting, seen->ns);
 	}
 	thread = thread_of(s, seen, next);
@@ -276,7 +278,7 @@ static int switch_waits(struct braid_html_spans *s, const struct braid_html_seen
 	u64 state;
 	int err = 0;
 
-	if (braid_html_field(seen, "prev_state", &state) && !(state & DEAD_STATES))
+	if (braid_html_field(seen, BRAID_HTML_FIELD_PREV_STATE, &state) && !(state & DEAD_STATES))
 		err = braid_html_waits_off(s->waits, &prev, !(state & OFF_STATES),
 					   call_of(s, seen->group, seen->pid));
 	else
@@ -288,7 +290,7 @@ static int take_switch(struct braid_html_spans *s, const struct braid_html_seen 
 {
 	u64 next;
 
-	if (!braid_html_field(seen, "next_pid", &next))
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_NEXT_PID, &next))
 		return 0;
 	leave(s, seen->lane, seen->ns);
 	come(s, seen->lane, seen->group, (s32)next,
@@ -303,7 +305,7 @@ static int take_wake(struct braid_html_spans *s, const struct braid_html_seen *s
 	const struct braid_html_thread *thread;
 	u64 pid;
 
-	if (!braid_html_field(seen, "pid", &pid))
+	if (!braid_html_field(seen, BRAID_HTML_FIELD_PID, &pid))
 		return 0;
 	task.pid = (s32)pid;
 	thread = thread_of(s, seen, (s32)pid);
@@ -325,7 +327,7 @@ static void take_call(struct braid_html_spans *s, const struct braid_html_seen *
 		set_call(s, seen, 0);
 		return;
 	}
-	name = braid_html_call_name(s->names, seen);
+	name = braid_html_call_name(s->names, &s->call_names, seen);
 	set_call(s, seen, name);
 	/* Two consecutive events can report the same call. */
 	if (open->on && open->since_ns == st->last_ns)
@@ -362,8 +364,7 @@ static void take_kvm(struct braid_html_spans *s, const struct braid_html_seen *s
 	u64 vcpu = 0;
 
 	if (!thread) {
-		if (!braid_html_field(seen, "vcpu_id", &vcpu))
-			braid_html_field(seen, "vcpu", &vcpu);
+		braid_html_field(seen, BRAID_HTML_FIELD_VCPU, &vcpu);
 		thread = braid_html_thread_add(s->lanes, seen->group, seen->pid, (u32)vcpu);
 		if (!thread || !state_of(s, thread->lane))
 			return;
@@ -389,10 +390,10 @@ static int flush(struct braid_html_spans *s, u64 at_least)
 
 static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 {
-	struct braid_html_meaning m = meaning_of(s, seen->info);
+	const struct braid_html_meaning *m = seen->meaning;
 	int err = 0;
 
-	switch (m.action) {
+	switch (m->action) {
 	case BRAID_HTML_NOTHING:
 		break;
 	case BRAID_HTML_SWITCH:
@@ -406,25 +407,26 @@ static int act(struct braid_html_spans *s, const struct braid_html_seen *seen)
 		break;
 	case BRAID_HTML_CALL_ENTER:
 	case BRAID_HTML_CALL_EXIT:
-		take_call(s, seen, m.action == BRAID_HTML_CALL_ENTER);
+		take_call(s, seen, m->action == BRAID_HTML_CALL_ENTER);
 		break;
 	case BRAID_HTML_IRQ_BEGIN:
 	case BRAID_HTML_IRQ_END:
-		take_irq(s, seen, &m);
+		take_irq(s, seen, m);
 		break;
 	case BRAID_HTML_KVM_ENTRY:
 	case BRAID_HTML_KVM_EXIT:
-		take_kvm(s, seen, m.action == BRAID_HTML_KVM_ENTRY);
+		take_kvm(s, seen, m->action == BRAID_HTML_KVM_ENTRY);
 		break;
 	}
 	return err;
 }
 
-int braid_html_spans_event(struct braid_html_spans *s, const struct braid_html_seen *seen)
+int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *seen)
 {
 	int err = 0;
 
-	if (!state_of(s, seen->lane))
+	seen->meaning = meaning_of(s, seen->info);
+	if (!state_of(s, seen->lane) || !seen->meaning)
 		return flush(s, 0);
 	if (!seen->info->raw) {
 		take_task(s, seen);

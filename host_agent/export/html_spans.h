@@ -41,11 +41,11 @@ void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
 /**
  * braid_html_spans_event - process an event
  * @s: the spans
- * @seen: the event; events are in order
+ * @seen: the event; events are in order. Its meaning is set
  *
  * Return: 0, -EPIPE, or -errno with braid_fail().
  */
-int braid_html_spans_event(struct braid_html_spans *s, const struct braid_html_seen *seen);
+int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *seen);
 
 /**
  * braid_html_spans_lost - process a loss: open spans of that CPU become unknown

@@ -11,14 +11,6 @@ void braid_json_string(struct braid_text *t, const char *key, const char *value)
 	braid_text_json(t, value, strlen(value));
 }
 
-static inline void put_s64(struct braid_text *t, const char *key, s64 value)
-{
-	braid_text_puts(t, key);
-	if (value < 0)
-		braid_text_putc(t, '-');
-	braid_text_u64(t, value < 0 ? -(u64)value : (u64)value, 0, ' ');
-}
-
 static inline void put_bound(struct braid_text *t, u64 bound_ns)
 {
 	if (bound_ns == BRAID_BOUND_UNKNOWN)
@@ -51,7 +43,8 @@ static void begin(struct braid_line_export *x, const char *type, const struct br
 
 	braid_json_string(t, "{\"type\":", type);
 	braid_json_string(t, ",\"stream\":", item->stream->name);
-	put_s64(t, ",\"ns\":", x->walk.ns);
+	braid_text_puts(t, ",\"ns\":");
+	braid_text_signed(t, x->walk.ns);
 	put_date(x);
 	if (item->ring->cpu != BRAID_RING_NOTES)
 		braid_json_u64(t, ",\"cpu\":", item->ring->cpu);
@@ -70,7 +63,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 		return;
 	}
 	braid_json_parts_stream(x->json, item->stream, t);
-	put_s64(t, "", x->walk.ns);
+	braid_text_signed(t, x->walk.ns);
 	put_date(x);
 	braid_json_parts_ring(x->json, item->ring, t);
 	put_bound(t, x->walk.bound_ns);
@@ -81,11 +74,8 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 		braid_json_parts_task(x->json, x->columns, item, t);
 	braid_json_parts_type(x->json, info, t);
 	braid_format_json_of(x->walk.format, item, info, t);
-	x->text.bytes = 0;
-	braid_format_text_of(x->walk.format, item, info, &x->text);
-	t->failed |= x->text.failed;
 	braid_text_puts(t, ",\"text\":");
-	braid_text_json(t, x->text.data, x->text.bytes);
+	braid_format_quoted_of(x->walk.format, item, info, t);
 	braid_text_puts(t, "}\n");
 }
 

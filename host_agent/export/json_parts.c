@@ -98,6 +98,7 @@ static void make_task(struct task *task, const struct braid_columns *columns,
 		if (!braid_columns_vcpu_only(columns, span))
 			task->from = task->until = item->counter;
 	}
+	braid_text_pad(t);
 	task->stream = item->stream;
 	task->nr_comms = item->stream->nr_comms;
 	task->pid = pid;
@@ -114,7 +115,8 @@ void braid_json_parts_task(struct braid_json_parts *p, const struct braid_column
 	    item->counter < task->from || item->counter > task->until)
 		make_task(task, columns, item, pid);
 	out->failed |= task->text.failed;
-	braid_text_put(out, task->text.data, task->text.bytes);
+	if (!task->text.failed)
+		braid_text_put_blocks(out, task->text.data, task->text.bytes);
 }
 
 void braid_json_parts_type(struct braid_json_parts *p, const struct braid_event_type_info *info,

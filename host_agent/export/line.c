@@ -249,6 +249,5 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	braid_json_parts_free(x.json);
 	braid_walk_end(&x.walk);
 	braid_text_free(&x.out);
-	braid_text_free(&x.text);
 	return err;
 }

@@ -16,7 +16,6 @@ struct braid_line_export {
 	const struct braid_line_ops *ops;
 	FILE *to;
 	struct braid_text out;		/* text not yet written to @to */
-	struct braid_text text;		/* of an event, before it is quoted */
 	struct braid_columns *columns;
 	struct braid_json_parts *json;	/* of JSON; NULL: none made yet */
 
@@ -75,7 +74,7 @@ void braid_json_string(struct braid_text *t, const char *key, const char *value)
 static inline void braid_json_u64(struct braid_text *t, const char *key, u64 value)
 {
 	braid_text_puts(t, key);
-	braid_text_u64(t, value, 0, ' ');
+	braid_text_number(t, value);
 }
 
 /** braid_json_vcpus - append ,"vcpus":[...]: the threads of a guest's vCPUs */

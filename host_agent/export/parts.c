@@ -23,6 +23,7 @@ struct braid_part *braid_parts_grow(struct braid_parts *parts, size_t number)
 
 void braid_parts_keep(struct braid_part *part, struct braid_text *text)
 {
+	braid_text_pad(text);
 	if (text->failed) {
 		braid_text_free(text);
 		return;

@@ -31,7 +31,7 @@ void braid_parts_keep(struct braid_part *part, struct braid_text *text);
 static inline void braid_parts_put(struct braid_text *out, const struct braid_part *part)
 {
 	if (part && part->text)
-		braid_text_put(out, part->text, part->bytes);
+		braid_text_put_blocks(out, part->text, part->bytes);
 	else
 		out->failed = true;
 }

@@ -6,60 +6,47 @@
 
 #include "host_agent/export/perfetto.h"
 #include "host_agent/export/select.h"
+#include "host_agent/export/wire.h"
 #include "host_agent/util/error.h"
 
 #define BUNDLE_BYTES	(32u << 10)	/* of events, about */
 
+/* Fields of the .proto file that are encoded here. */
+#define LOST_KEY	braid_wire_key(3, BRAID_WIRE_VARINT)	/* FtraceEventBundle.lost_events */
+#define CLOCK_KEY	braid_wire_key(5, BRAID_WIRE_VARINT)	/* .ftrace_clock */
+#define DESCRIPTOR_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* .generic_event_descriptors */
+
 /* Bundles ------------------------------------------------------------------------------------ */
 
 /* The messages of the types that a bundle is the first to have events of. */
-static int put_descriptors(struct braid_perfetto_bundle *b, Braid__FtraceEventBundle *bundle)
+static void put_descriptors(struct braid_perfetto_bundle *b, struct braid_text *out)
 {
-	Braid__FtraceEventBundle__GenericEventDescriptor *items;
-	size_t k;
+	size_t k, begin;
 
-	bundle->generic_event_descriptors = calloc(b->nr_described,
-						       sizeof(void *) + sizeof(*items));
-	if (!bundle->generic_event_descriptors)
-		return braid_out_of_memory();
-	items = (void *)(bundle->generic_event_descriptors + b->nr_described);
 	for (k = 0; k < b->nr_described; k++) {
-		braid_perfetto_describe(b->described[k], &items[k]);
-		bundle->generic_event_descriptors[k] = &items[k];
+		begin = braid_wire_begin(out, DESCRIPTOR_KEY);
+		braid_perfetto_describe(b->described[k], out);
+		braid_wire_end(out, begin);
 	}
-	bundle->n_generic_event_descriptors = b->nr_described;
 	b->nr_described = 0;
-	return 0;
 }
 
 /* Writes the pending bundle of a CPU. */
 static int flush_bundle(struct braid_perfetto *x, struct braid_perfetto_machine *m, u32 cpu)
 {
 	struct braid_perfetto_bundle *b = &m->bundles[cpu];
-	Braid__FtraceEventBundle bundle = BRAID__FTRACE_EVENT_BUNDLE__INIT;
-	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
-	ProtobufCBinaryData events[BRAID_PERFETTO_EVENTS];
-	u32 k, from = 0;
-	int err = 0;
+	struct braid_text *rest = &x->text;
+	int err;
 
 	if (!b->nr && !b->lost)
 		return 0;
-	for (k = 0; k < b->nr; from = b->ends[k++]) {
-		events[k].data = (u8 *)b->events.data + from;
-		events[k].len = b->ends[k] - from;
-	}
-	BRAID_PERFETTO_SET(&bundle, cpu, cpu);
-	BRAID_PERFETTO_SET(&bundle, ftrace_clock, BRAID__FTRACE_CLOCK__FTRACE_CLOCK_MONO_RAW);
+	rest->bytes = 0;
 	if (b->lost)
-		BRAID_PERFETTO_SET(&bundle, lost_events, true);
-	bundle.n_event = b->nr;
-	bundle.event = events;
-	if (b->nr_described)
-		err = put_descriptors(b, &bundle);
-	packet.ftrace_events = &bundle;
-	if (!err)
-		err = braid_perfetto_packet(x, m, &packet);
-	free(bundle.generic_event_descriptors);
+		braid_wire_number(rest, LOST_KEY, true);
+	braid_wire_number(rest, CLOCK_KEY, BRAID__FTRACE_CLOCK__FTRACE_CLOCK_MONO_RAW);
+	put_descriptors(b, rest);
+	err = rest->failed || b->events.failed ? braid_out_of_memory() :
+	      braid_perfetto_bundle_packet(x, m, cpu, &b->events, rest);
 	b->events.bytes = 0;
 	b->nr = 0;
 	b->lost = false;

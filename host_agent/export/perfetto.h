@@ -17,8 +17,7 @@ struct braid_perfetto_type;
 
 /* Events of one CPU of one stream, not written yet. */
 struct braid_perfetto_bundle {
-	struct braid_text events;		/* encoded, in sequence */
-	u32 ends[BRAID_PERFETTO_EVENTS];	/* of each, in events.data */
+	struct braid_text events;		/* encoded as fields of the bundle */
 	u32 nr;
 	bool lost;				/* a loss precedes the first */
 	struct braid_perfetto_type **described;	/* types that are to be described with it */
@@ -96,6 +95,28 @@ int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machin
 int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 				s64 ns, Braid__TracePacket *packet);
 
+/** braid_perfetto_begin_timed - begin a machine's packet, with a time; for braid_perfetto_end_timed() */
+size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				  s64 ns);
+
+/** braid_perfetto_end_timed - end it. Return: 0, -EPIPE, or -errno with braid_fail() */
+int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     size_t packet);
+
+/**
+ * braid_perfetto_bundle_packet - write a packet of a CPU's events
+ * @x: the export
+ * @m: its machine
+ * @cpu: the CPU
+ * @events: encoded fields of the FtraceEventBundle, which follow its CPU ...
+ * @rest: ... and those which follow the events
+ *
+ * Return: 0, -EPIPE, or -errno with braid_fail().
+ */
+int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				 u32 cpu, const struct braid_text *events,
+				 const struct braid_text *rest);
+
 /**
  * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
  * @x: the export; what is appended to its ->out is in the packet
@@ -141,9 +162,8 @@ s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struc
 int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			     const struct braid_item *item, struct braid_perfetto_type *type);
 
-/** braid_perfetto_describe - the message of a type that describes itself */
-void braid_perfetto_describe(const struct braid_perfetto_type *type,
-			     Braid__FtraceEventBundle__GenericEventDescriptor *out);
+/** braid_perfetto_describe - append the descriptor of a type that describes itself */
+void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out);
 
 /** braid_perfetto_types_free - free all */
 void braid_perfetto_types_free(struct braid_perfetto *x);
@@ -167,19 +187,33 @@ int braid_perfetto_function(struct braid_perfetto *x, struct braid_perfetto_mach
 
 #define BRAID_PERFETTO_ARGS	6u
 
-/* Arguments of an event on a track. */
-struct braid_perfetto_args {
-	Braid__DebugAnnotation items[BRAID_PERFETTO_ARGS];
-	Braid__DebugAnnotation *list[BRAID_PERFETTO_ARGS];
-	u32 nr;
+/* An event on a track; all strings must stay valid. */
+struct braid_perfetto_event {
+	Braid__TrackEvent__Type type;
+	u64 track;
+	const char *name;	/* NULL: none */
+	const char *link;	/* events that belong together have the same; NULL: none */
+	u32 nr_args;
+	struct braid_perfetto_arg {
+		const char *name;
+		const char *string;	/* NULL: a number */
+		u64 number;
+	} args[BRAID_PERFETTO_ARGS];
 };
 
-/** braid_perfetto_arg_string - add a string, which must stay valid */
-void braid_perfetto_arg_string(struct braid_perfetto_args *args, const char *name,
-			       const char *value);
+/** braid_perfetto_arg_string - add an argument */
+static inline void braid_perfetto_arg_string(struct braid_perfetto_event *event, const char *name,
+					     const char *value)
+{
+	event->args[event->nr_args++] = (struct braid_perfetto_arg){ name, value, 0 };
+}
 
 /** braid_perfetto_arg_number - add a number */
-void braid_perfetto_arg_number(struct braid_perfetto_args *args, const char *name, u64 value);
+static inline void braid_perfetto_arg_number(struct braid_perfetto_event *event, const char *name,
+					     u64 value)
+{
+	event->args[event->nr_args++] = (struct braid_perfetto_arg){ name, NULL, value };
+}
 
 /**
  * braid_perfetto_track - describe a track
@@ -200,13 +234,12 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
  * @x: the export
  * @m: its machine
  * @ns: when, by the host's clock
- * @event: the event; its track and category are set
- * @args: its arguments
+ * @event: the event
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
-			    Braid__TrackEvent *event, struct braid_perfetto_args *args);
+			    const struct braid_perfetto_event *event);
 
 /** braid_perfetto_lost - a loss, as an instant */
 int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item);

@@ -11,10 +11,16 @@
 
 /* Fields of the .proto file that are encoded here. */
 #define PACKET_KEY	braid_wire_key(1, BRAID_WIRE_BYTES)	/* Trace.packet */
+#define BUNDLE_KEY	braid_wire_key(1, BRAID_WIRE_BYTES)	/* its ftrace_events ... */
+#define CPU_KEY		braid_wire_key(1, BRAID_WIRE_VARINT)	/* ... their cpu */
+#define TIMESTAMP_KEY	braid_wire_key(8, BRAID_WIRE_VARINT)	/* .timestamp */
+#define MACHINE_KEY	braid_wire_key(98, BRAID_WIRE_VARINT)	/* .machine_id */
 #define SEQUENCE_KEY	braid_wire_key(10, BRAID_WIRE_VARINT)	/* its trusted_packet_sequence_id */
 #define FLAGS_KEY	braid_wire_key(13, BRAID_WIRE_VARINT)	/* .sequence_flags */
 #define DEFAULTS_KEY	braid_wire_key(59, BRAID_WIRE_BYTES)	/* .trace_packet_defaults ... */
-#define CLOCK_KEY	braid_wire_key(58, BRAID_WIRE_VARINT)	/* ... their timestamp_clock_id */
+#define CLOCK_KEY	braid_wire_key(58, BRAID_WIRE_VARINT)	/* ... their timestamp_clock_id; of both */
+
+#define MARKS_BYTES	(8 * BRAID_VARINT_BYTES)	/* what says whose a packet is, at most */
 
 int braid_perfetto_flush(struct braid_perfetto *x)
 {
@@ -69,6 +75,66 @@ int braid_perfetto_timed_packet(struct braid_perfetto *x, struct braid_perfetto_
 	BRAID_PERFETTO_SET(packet, timestamp, (u64)ns);
 	BRAID_PERFETTO_SET(packet, timestamp_clock_id, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
 	return braid_perfetto_packet(x, m, packet);
+}
+
+/* What follows a packet's content. */
+static char *put_marks(char *at, struct braid_perfetto_machine *m, bool timed)
+{
+	if (!m->begun) {
+		at = braid_varint_put(at, FLAGS_KEY);
+		at = braid_varint_put(at, BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	}
+	m->begun = true;
+	if (timed) {
+		at = braid_varint_put(at, CLOCK_KEY);
+		at = braid_varint_put(at, BRAID__BUILTIN_CLOCK__MONOTONIC_RAW);
+	}
+	if (m->id)
+		at = braid_varint_put(braid_varint_put(at, MACHINE_KEY), m->id);
+	return at;
+}
+
+size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				  s64 ns)
+{
+	size_t packet = braid_wire_begin(&x->out, PACKET_KEY);
+
+	braid_wire_number(&x->out, TIMESTAMP_KEY, (u64)ns);
+	braid_wire_number(&x->out, SEQUENCE_KEY, m->stream->number + 1);
+	return packet;
+}
+
+int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+			     size_t packet)
+{
+	char *at = braid_text_room(&x->out, MARKS_BYTES);
+
+	if (at)
+		x->out.bytes = put_marks(at, m, true) - x->out.data;
+	return braid_perfetto_end_packet(x, packet);
+}
+
+int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
+				 u32 cpu, const struct braid_text *events,
+				 const struct braid_text *rest)
+{
+	size_t bundle = 1 + braid_wire_varint_bytes(cpu) + events->bytes + rest->bytes;
+	char marks[MARKS_BYTES], *end, *at;
+	size_t packet;
+
+	end = braid_varint_put(braid_varint_put(marks, SEQUENCE_KEY), m->stream->number + 1);
+	end = put_marks(end, m, false);
+	packet = 1 + braid_wire_varint_bytes(bundle) + bundle + (end - marks);
+	at = braid_text_room(&x->out, packet + 2 * BRAID_VARINT_BYTES);
+	if (at) {
+		at = braid_varint_put(braid_varint_put(at, PACKET_KEY), packet);
+		at = braid_varint_put(braid_varint_put(at, BUNDLE_KEY), bundle);
+		x->out.bytes = braid_varint_put(braid_varint_put(at, CPU_KEY), cpu) - x->out.data;
+		braid_text_put(&x->out, events->data, events->bytes);
+		braid_text_put(&x->out, rest->data, rest->bytes);
+		braid_text_put(&x->out, marks, end - marks);
+	}
+	return braid_perfetto_written(x);
 }
 
 size_t braid_perfetto_begin_packet(struct braid_perfetto *x)

@@ -4,28 +4,20 @@
 #include <string.h>
 
 #include "host_agent/export/perfetto.h"
+#include "host_agent/export/wire.h"
 #include "host_agent/util/error.h"
 
-void braid_perfetto_arg_string(struct braid_perfetto_args *args, const char *name,
-			       const char *value)
-{
-	Braid__DebugAnnotation *a = args->list[args->nr] = &args->items[args->nr];
-
-	args->nr++;
-	braid__debug_annotation__init(a);
-	a->name = (char *)name;
-	a->string_value = (char *)value;
-}
-
-void braid_perfetto_arg_number(struct braid_perfetto_args *args, const char *name, u64 value)
-{
-	Braid__DebugAnnotation *a = args->list[args->nr] = &args->items[args->nr];
-
-	args->nr++;
-	braid__debug_annotation__init(a);
-	a->name = (char *)name;
-	BRAID_PERFETTO_SET(a, uint_value, value);
-}
+/* Fields of the .proto file that are encoded here. */
+#define EVENT_KEY	braid_wire_key(11, BRAID_WIRE_BYTES)	/* TracePacket.track_event ... */
+#define ARG_KEY		braid_wire_key(4, BRAID_WIRE_BYTES)	/* .debug_annotations ... */
+#define NUMBER_KEY	braid_wire_key(3, BRAID_WIRE_VARINT)	/* ... their uint_value */
+#define STRING_KEY	braid_wire_key(6, BRAID_WIRE_BYTES)	/* .string_value */
+#define ARG_NAME_KEY	braid_wire_key(10, BRAID_WIRE_BYTES)	/* .name */
+#define TYPE_KEY	braid_wire_key(9, BRAID_WIRE_VARINT)	/* ... .type */
+#define TRACK_KEY	braid_wire_key(11, BRAID_WIRE_VARINT)	/* .track_uuid */
+#define CATEGORY_KEY	braid_wire_key(22, BRAID_WIRE_BYTES)	/* .categories */
+#define NAME_KEY	braid_wire_key(23, BRAID_WIRE_BYTES)	/* .name */
+#define LINK_KEY	braid_wire_key(53, BRAID_WIRE_BYTES)	/* .correlation_id_str */
 
 int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
 			 u64 parent, const char *name, const char *description)
@@ -46,38 +38,54 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
 }
 
 int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
-			    Braid__TrackEvent *event, struct braid_perfetto_args *args)
+			    const struct braid_perfetto_event *event)
 {
-	Braid__TracePacket packet = BRAID__TRACE_PACKET__INIT;
-	char *categories[] = { "tracebraid" };
+	static const char category[] = "tracebraid";
+	size_t packet = braid_perfetto_begin_timed(x, m, ns), begin, arg;
+	struct braid_text *t = &x->out;
+	u32 k;
 
-	event->n_categories = 1;
-	event->categories = categories;
-	event->n_debug_annotations = args->nr;
-	event->debug_annotations = args->list;
-	packet.track_event = event;
-	return braid_perfetto_timed_packet(x, m, ns, &packet);
+	begin = braid_wire_begin(t, EVENT_KEY);
+	for (k = 0; k < event->nr_args; k++) {
+		const struct braid_perfetto_arg *a = &event->args[k];
+
+		arg = braid_wire_begin(t, ARG_KEY);
+		if (a->string)
+			braid_wire_bytes(t, STRING_KEY, a->string, strlen(a->string));
+		else
+			braid_wire_number(t, NUMBER_KEY, a->number);
+		braid_wire_bytes(t, ARG_NAME_KEY, a->name, strlen(a->name));
+		braid_wire_end(t, arg);
+	}
+	braid_wire_number(t, TYPE_KEY, event->type);
+	braid_wire_number(t, TRACK_KEY, event->track);
+	braid_wire_bytes(t, CATEGORY_KEY, category, strlen(category));
+	if (event->name)
+		braid_wire_bytes(t, NAME_KEY, event->name, strlen(event->name));
+	if (event->link)
+		braid_wire_bytes(t, LINK_KEY, event->link, strlen(event->link));
+	braid_wire_end(t, begin);
+	return braid_perfetto_end_timed(x, m, packet);
 }
 
 /* Something that happened to a stream; its name is in x->text. */
 static int put_instant(struct braid_perfetto *x, const struct braid_item *item,
-		       struct braid_perfetto_args *args)
+		       struct braid_perfetto_event *event)
 {
 	struct braid_perfetto_machine *m = &x->machines[item->stream->number];
-	Braid__TrackEvent event = BRAID__TRACK_EVENT__INIT;
 
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
 		return braid_out_of_memory();
-	event.name = x->text.data;
-	BRAID_PERFETTO_SET(&event, type, BRAID__TRACK_EVENT__TYPE__INSTANT);
-	BRAID_PERFETTO_SET(&event, track_uuid, m->track);
-	return braid_perfetto_on_track(x, m, item->host_ns, &event, args);
+	event->name = x->text.data;
+	event->type = BRAID__TRACK_EVENT__TYPE__INSTANT;
+	event->track = m->track;
+	return braid_perfetto_on_track(x, m, item->host_ns, event);
 }
 
 int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item)
 {
-	struct braid_perfetto_args args = { .nr = 0 };
+	struct braid_perfetto_event event = { .nr_args = 0 };
 	const char *buffer = braid_ring_buffer_name(item->ring);
 	bool some = item->lost_before == BRAID_LOST_SOME;
 
@@ -88,22 +96,22 @@ int braid_perfetto_lost(struct braid_perfetto *x, const struct braid_item *item)
 		braid_text_printf(&x->text, "LOST %llu event%s",
 				  (unsigned long long)item->lost_before,
 				  item->lost_before == 1 ? "" : "s");
-	braid_perfetto_arg_number(&args, "cpu", item->ring->cpu);
+	braid_perfetto_arg_number(&event, "cpu", item->ring->cpu);
 	if (*buffer)
-		braid_perfetto_arg_string(&args, "buffer", buffer);
+		braid_perfetto_arg_string(&event, "buffer", buffer);
 	if (!some) {
-		braid_perfetto_arg_number(&args, "lost", item->lost_before);
-		braid_perfetto_arg_number(&args, "damaged", item->damaged_before);
+		braid_perfetto_arg_number(&event, "lost", item->lost_before);
+		braid_perfetto_arg_number(&event, "damaged", item->damaged_before);
 	}
-	return put_instant(x, item, &args);
+	return put_instant(x, item, &event);
 }
 
 int braid_perfetto_note(struct braid_perfetto *x, const struct braid_item *item)
 {
-	struct braid_perfetto_args args = { .nr = 0 };
+	struct braid_perfetto_event event = { .nr_args = 0 };
 
 	x->text.bytes = 0;
 	braid_text_puts(&x->text, "NOTE ");
 	braid_text_safe(&x->text, (const char *)item->payload, item->payload_bytes);
-	return put_instant(x, item, &args);
+	return put_instant(x, item, &event);
 }

@@ -15,8 +15,12 @@
 #define MAX_OWN_STEPS		31u	/* ... and what trace_processor takes of one's fields */
 
 /* Fields of the .proto file that are encoded here. */
+#define EVENT_KEY		braid_wire_key(2, BRAID_WIRE_BYTES)	/* FtraceEventBundle.event */
 #define TIMESTAMP_KEY		braid_wire_key(1, BRAID_WIRE_VARINT)	/* FtraceEvent.timestamp */
 #define PID_KEY			braid_wire_key(2, BRAID_WIRE_VARINT)	/* FtraceEvent.pid */
+#define FIELD_ID_KEY		braid_wire_key(1, BRAID_WIRE_VARINT)	/* GenericEventDescriptor.field_id */
+#define MESSAGE_KEY		braid_wire_key(2, BRAID_WIRE_BYTES)	/* .event_descriptor */
+#define GROUP_KEY		braid_wire_key(3, BRAID_WIRE_BYTES)	/* .group_name */
 #define GENERIC_KEY		braid_wire_key(327, BRAID_WIRE_BYTES)	/* FtraceEvent.generic */
 
 enum step_type { STEP_NUMBER, STEP_NUMBERS, STEP_STRING };
@@ -25,6 +29,9 @@ enum step_type { STEP_NUMBER, STEP_NUMBERS, STEP_STRING };
 struct step {
 	const struct braid_field *field;
 	u64 key;
+	char key_text[BRAID_VARINT_BYTES];	/* encoded, as most are 1 byte */
+	u32 key_bytes;
+	u32 offset;		/* of a number */
 	enum step_type type;
 	u32 size;		/* of a number */
 	bool is_signed;
@@ -71,6 +78,7 @@ static void begin_step(struct step *step, const struct braid_field *f)
 	memset(step, 0, sizeof(*step));
 	step->field = f;
 	step->type = type_of(f);
+	step->offset = f->offset;
 	step->is_signed = f->flags & BRAID_FIELD_SIGNED;
 	step->size = step->type == STEP_NUMBER ? f->size : f->elementsize;
 	if (!number_size(step->size))
@@ -81,6 +89,7 @@ static void end_step(struct step *step, u32 number)
 {
 	step->key = braid_wire_key(number, step->type == STEP_STRING ? BRAID_WIRE_BYTES :
 					   BRAID_WIRE_VARINT);
+	step->key_bytes = braid_varint_put(step->key_text, step->key) - step->key_text;
 }
 
 /* The message holds the field: its name, and all that its type can say. */
@@ -263,51 +272,79 @@ s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struc
 	return pid;
 }
 
-void braid_perfetto_describe(const struct braid_perfetto_type *type,
-			     Braid__FtraceEventBundle__GenericEventDescriptor *out)
+void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out)
 {
-	braid__ftrace_event_bundle__generic_event_descriptor__init(out);
-	BRAID_PERFETTO_SET(out, field_id, FIRST_OWN_FIELD + type->info->number);
-	BRAID_PERFETTO_SET(out, event_descriptor, type->descriptor);
-	out->group_name = (char *)type->info->system;
+	braid_wire_number(out, FIELD_ID_KEY, FIRST_OWN_FIELD + type->info->number);
+	braid_wire_bytes(out, MESSAGE_KEY, (const char *)type->descriptor.data,
+			 type->descriptor.len);
+	braid_wire_bytes(out, GROUP_KEY, type->info->system, strlen(type->info->system));
 }
 
 /* Encoding ------------------------------------------------------------------------------------- */
 
-/* Return: the field set. */
-static u64 put_number(struct braid_text *t, const struct step *step, const u8 *at)
+/* Little endian, as all of the agent's hosts. */
+static __always_inline u64 load(const struct step *step, const u8 *from)
 {
-	u32 shift = 64 - 8 * step->size;
+	u32 shift = 64 - 8 * step->size, word;
 	u64 value = 0;
 
-	memcpy(&value, at, step->size);
-	if (step->is_signed)
-		value = (u64)((s64)(value << shift) >> shift);
-	braid_wire_number(t, step->key, step->narrow ? (u32)value : value);
-	return value;
+	switch (step->size) {
+	case 4:
+		memcpy(&word, from, sizeof(word));
+		return step->is_signed ? (u64)(s64)(s32)word : word;
+	case 8:
+		memcpy(&value, from, sizeof(value));
+		return value;
+	default:
+		memcpy(&value, from, step->size);
+		return step->is_signed ? (u64)((s64)(value << shift) >> shift) : value;
+	}
+}
+
+static __always_inline void put_number(struct braid_text *t, const struct step *step, u64 value)
+{
+	char *to = braid_text_room(t, 2 * BRAID_VARINT_BYTES);
+
+	if (!to)
+		return;
+	memcpy(to, step->key_text, sizeof(step->key_text));
+	to = braid_varint_put(to + step->key_bytes, step->narrow ? (u32)value : value);
+	t->bytes = to - t->data;
+}
+
+/* A string, or the numbers of an array. */
+static void put_range(struct braid_text *t, const struct step *step, const struct braid_item *item)
+{
+	u32 offset, length;
+
+	if (!braid_format_range(step->field, item->payload, item->payload_bytes, &offset, &length))
+		return;
+	if (step->type == STEP_STRING) {
+		braid_wire_string(t, step->key, (const char *)item->payload + offset, length);
+		return;
+	}
+	for (; length >= step->size; offset += step->size, length -= step->size)
+		put_number(t, step, load(step, item->payload + offset));
 }
 
 static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 		     const struct braid_perfetto_type *type, const struct braid_item *item,
 		     struct braid_text *t)
 {
-	u32 k, offset, length;
 	int err = 0;
+	u64 value;
+	u32 k;
 
 	for (k = 0; !err && k < type->nr_steps; k++) {
 		const struct step *step = &type->steps[k];
-		u64 value = 0;
 
-		if (!braid_format_range(step->field, item->payload, item->payload_bytes, &offset,
-					&length))
-			continue;
-		if (step->type == STEP_STRING) {
-			braid_wire_string(t, step->key, (const char *)item->payload + offset,
-					  length);
+		if (step->type != STEP_NUMBER) {
+			put_range(t, step, item);
 			continue;
 		}
-		for (; length >= step->size; offset += step->size, length -= step->size)
-			value = put_number(t, step, item->payload + offset);
+		/* All fields are in the payload: braid_format_fields_of(). */
+		value = load(step, item->payload + step->offset);
+		put_number(t, step, value);
 		if (step->function)
 			err = braid_perfetto_function(x, m, value);
 	}
@@ -344,15 +381,16 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 			     const struct braid_item *item, struct braid_perfetto_type *type)
 {
 	struct braid_perfetto_bundle *bundle = &m->bundles[item->ring->cpu];
-	const struct braid_layout *layout = braid_format_fields(x->walk.format, item);
+	const struct braid_layout *layout = braid_format_fields_of(type->info, item);
 	struct braid_text *t = &bundle->events;
+	size_t event, begin;
 	bool by_steps;
-	size_t begin;
 	int err = layout && !type->planned ? plan(type, layout) : 0;
 
 	if (err)
 		return err;
 	by_steps = layout && !type->as_text;
+	event = braid_wire_begin(t, EVENT_KEY);
 	/* trace_processor finds time, task and type fastest in this order. */
 	braid_wire_number(t, TIMESTAMP_KEY, (u64)item->host_ns);
 	braid_wire_number(t, PID_KEY, (u32)braid_format_pid(item));
@@ -362,6 +400,7 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 	else
 		put_text(x, type, item, layout ? "text" : "raw", t);
 	braid_wire_end(t, begin);
+	braid_wire_end(t, event);
 	if (err)
 		return err;
 	if (by_steps && type->described && !type->listed) {
@@ -370,6 +409,6 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 				     bundle->described_capacity, type))
 			return braid_out_of_memory();
 	}
-	bundle->ends[bundle->nr++] = t->bytes;
+	bundle->nr++;
 	return t->failed || x->text.failed ? braid_out_of_memory() : 0;
 }

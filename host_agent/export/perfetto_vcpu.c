@@ -67,20 +67,20 @@ static int put_tracks(struct braid_perfetto *x, struct braid_perfetto_vcpu *v)
 }
 
 static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 ns,
-		   struct braid_perfetto_args *args)
+		   const char *exit)
 {
-	struct braid_perfetto_args none = { .nr = 0 };
-	Braid__TrackEvent event = BRAID__TRACK_EVENT__INIT;
+	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_END };
 	int err;
 
 	v->open = false;
-	BRAID_PERFETTO_SET(&event, type, BRAID__TRACK_EVENT__TYPE__SLICE_END);
-	BRAID_PERFETTO_SET(&event, track_uuid, v->host_track);
-	err = braid_perfetto_on_track(x, v->host, ns, &event, args);
+	event.track = v->host_track;
+	braid_perfetto_arg_string(&event, "exit", exit);
+	err = braid_perfetto_on_track(x, v->host, ns, &event);
 	if (err || !v->guest_track)
 		return err;
-	BRAID_PERFETTO_SET(&event, track_uuid, v->guest_track);
-	return braid_perfetto_on_track(x, v->guest, ns, &event, &none);
+	event.track = v->guest_track;
+	event.nr_args = 0;
+	return braid_perfetto_on_track(x, v->guest, ns, &event);
 }
 
 /* What the vCPU's guest was seen to run there last. */
@@ -97,8 +97,7 @@ static void task_name(const struct braid_perfetto_vcpu *v, char *name, size_t by
 static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		     const struct braid_item *item)
 {
-	struct braid_perfetto_args args = { .nr = 0 }, guest_args = { .nr = 0 };
-	Braid__TrackEvent event = BRAID__TRACK_EVENT__INIT;
+	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN };
 	char task[BRAID_PERFETTO_NAME], link[2 * BRAID_PERFETTO_NAME], where[BRAID_PERFETTO_NAME];
 	int err;
 
@@ -106,20 +105,20 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	task_name(v, task, sizeof(task));
 	snprintf(link, sizeof(link), "%s %s", v->guest->name, task);
 	event.name = task;
-	event.correlation_id_str = link;
-	BRAID_PERFETTO_SET(&event, type, BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN);
-	BRAID_PERFETTO_SET(&event, track_uuid, v->host_track);
-	braid_perfetto_arg_string(&args, "guest", v->guest->name);
-	braid_perfetto_arg_number(&args, "vcpu", v->vcpu);
-	braid_perfetto_arg_number(&args, "host_cpu", item->ring->cpu);
-	err = braid_perfetto_on_track(x, v->host, item->host_ns, &event, &args);
+	event.link = link;
+	event.track = v->host_track;
+	braid_perfetto_arg_string(&event, "guest", v->guest->name);
+	braid_perfetto_arg_number(&event, "vcpu", v->vcpu);
+	braid_perfetto_arg_number(&event, "host_cpu", item->ring->cpu);
+	err = braid_perfetto_on_track(x, v->host, item->host_ns, &event);
 	if (err || !v->guest_track)
 		return err;
 	snprintf(where, sizeof(where), "host CPU %u", item->ring->cpu);
-	BRAID_PERFETTO_SET(&event, track_uuid, v->guest_track);
-	braid_perfetto_arg_string(&guest_args, "on", where);
-	braid_perfetto_arg_number(&guest_args, "host_thread", v->tid);
-	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event, &guest_args);
+	event.track = v->guest_track;
+	event.nr_args = 0;
+	braid_perfetto_arg_string(&event, "on", where);
+	braid_perfetto_arg_number(&event, "host_thread", v->tid);
+	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event);
 }
 
 /* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. */
@@ -127,7 +126,6 @@ static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		    const struct braid_item *item)
 {
 	static const char key[] = " reason ";
-	struct braid_perfetto_args args = { .nr = 0 };
 	char *at;
 
 	x->text.bytes = 0;
@@ -140,24 +138,20 @@ static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		at += sizeof(key) - 1;
 		at[strcspn(at, " ")] = '\0';
 	}
-	braid_perfetto_arg_string(&args, "exit", at ? at : x->text.data);
-	return put_end(x, v, item->host_ns, &args);
+	return put_end(x, v, item->host_ns, at ? at : x->text.data);
 }
 
 static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		 const struct braid_item *item)
 {
-	struct braid_perfetto_args args = { .nr = 0 };
 	int err = 0;
 
 	if (!v->host)
 		v->host = &x->machines[item->stream->number];
 	if (!v->host_track)
 		err = put_tracks(x, v);
-	if (!err && v->open) {
-		braid_perfetto_arg_string(&args, "exit", "not seen");
-		err = put_end(x, v, item->host_ns, &args);
-	}
+	if (!err && v->open)
+		err = put_end(x, v, item->host_ns, "not seen");
 	return err ? err : put_begin(x, v, item);
 }
 

@@ -231,11 +231,12 @@ void braid_slice_name(const struct braid_slice *slice, char name[BRAID_NAME_TEXT
 	const char *state = braid_vcpu_state_name(slice->state);
 	char exit[BRAID_NAME_TEXT];
 
+	if (slice->state != BRAID_VCPU_KVM || !slice->reason) {
+		strcpy(name, state);
+		return;
+	}
 	braid_exit_name(slice->reason, exit);
-	if (slice->state == BRAID_VCPU_KVM && slice->reason)
-		snprintf(name, BRAID_NAME_TEXT, "%s: %.80s", state, exit);
-	else
-		snprintf(name, BRAID_NAME_TEXT, "%s", state);
+	snprintf(name, BRAID_NAME_TEXT, "%s: %.80s", state, exit);
 }
 
 void braid_slices_free(struct braid_slices *x)

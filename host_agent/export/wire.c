@@ -4,17 +4,7 @@
 
 #include "host_agent/export/wire.h"
 
-size_t braid_wire_begin(struct braid_text *t, u64 key)
-{
-	char *at = braid_text_room(t, BRAID_VARINT_BYTES + 1);
-
-	/* One byte for the length: that is enough for nearly all. */
-	if (at)
-		t->bytes = braid_varint_put(at, key) + 1 - t->data;
-	return t->bytes;
-}
-
-void braid_wire_end(struct braid_text *t, size_t begin)
+void braid_wire_end_long(struct braid_text *t, size_t begin)
 {
 	size_t length = t->bytes - begin, more;
 	char varint[BRAID_VARINT_BYTES];
@@ -49,6 +39,10 @@ void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t b
 	bytes = strnlen(data, bytes);
 	while (bytes && data[bytes - 1] == '\n')
 		bytes--;
+	if (braid_text_plain(data, bytes)) {
+		braid_wire_bytes(t, key, data, bytes);
+		return;
+	}
 	begin = braid_wire_begin(t, key);
 	braid_text_safe(t, data, bytes);
 	braid_wire_end(t, begin);

@@ -28,6 +28,24 @@ static inline void braid_wire_number(struct braid_text *t, u64 key, u64 value)
 		t->bytes = braid_varint_put(braid_varint_put(at, key), value) - t->data;
 }
 
+/** braid_wire_varint_bytes - bytes of braid_varint_put() of a value */
+static inline size_t braid_wire_varint_bytes(u64 value)
+{
+	return (63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+/** braid_wire_bytes - append a field of bytes as they are */
+static inline void braid_wire_bytes(struct braid_text *t, u64 key, const char *data, size_t bytes)
+{
+	char *at = braid_text_room(t, 2 * BRAID_VARINT_BYTES + bytes);
+
+	if (!at)
+		return;
+	at = braid_varint_put(braid_varint_put(at, key), bytes);
+	memcpy(at, data, bytes);
+	t->bytes = at + bytes - t->data;
+}
+
 /** braid_wire_fixed64 - append a field of 64 bits, of type BRAID_WIRE_FIXED64 */
 void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value);
 
@@ -38,10 +56,27 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value);
  *
  * Return: for braid_wire_end().
  */
-size_t braid_wire_begin(struct braid_text *t, u64 key);
+static inline size_t braid_wire_begin(struct braid_text *t, u64 key)
+{
+	char *at = braid_text_room(t, BRAID_VARINT_BYTES + 1);
+
+	/* One byte for the length: that is enough for nearly all. */
+	if (at)
+		t->bytes = braid_varint_put(at, key) + 1 - t->data;
+	return t->bytes;
+}
+
+/** braid_wire_end_long - the slow path of braid_wire_end() */
+void braid_wire_end_long(struct braid_text *t, size_t begin);
 
 /** braid_wire_end - end what braid_wire_begin() began at @begin */
-void braid_wire_end(struct braid_text *t, size_t begin);
+static inline void braid_wire_end(struct braid_text *t, size_t begin)
+{
+	if (t->bytes - begin < 0x80 && !t->failed)
+		t->data[begin - 1] = (char)(t->bytes - begin);
+	else
+		braid_wire_end_long(t, begin);
+}
 
 /** braid_wire_string - append a string's field, sanitized; stops at a NUL */
 void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t bytes);

@@ -142,7 +142,7 @@ static bool same(const struct beside *p, const u8 *data, u32 bytes, struct trace
 	struct braid_text text = { 0 };
 	u8 *padded = calloc(1, bytes + PAD_BYTES), *exact = malloc(bytes);
 	struct tep_record record = { .size = bytes, .record_size = bytes, .data = padded };
-	bool equal;
+	bool equal, simple;
 
 	NEED(padded && exact);
 	memcpy(padded, data, bytes);
@@ -151,13 +151,15 @@ static bool same(const struct beside *p, const u8 *data, u32 bytes, struct trace
 	if (library_may(p))
 		tep_print_event(p->tep, seq, &record, "%s", TEP_PRINT_INFO);
 	trace_seq_terminate(seq);
-	braid_program_run(p->steps, exact, bytes, &text);
+	simple = braid_program_run(p->steps, exact, bytes, &text);
 	equal = !library_may(p) || (text.bytes == seq->len &&
 				    (!seq->len || !memcmp(text.data, seq->buffer, seq->len)));
 	if (!equal)
 		fprintf(stderr, "%s\n library: %s\n steps:   %.*s\n", p->print, seq->buffer,
 			(int)text.bytes, text.data);
 	if (text.bytes && memchr(text.data, 0, text.bytes))
+		equal = false;
+	if (simple && !braid_text_simple(text.data, text.bytes))
 		equal = false;
 	braid_text_free(&text);
 	free(padded);

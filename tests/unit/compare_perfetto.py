@@ -519,4 +519,5 @@ def main():
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -229,20 +229,22 @@ static u32 call_on(struct braid_html_names *n, const struct braid_layout *layout
 		   const char *machine, u64 id)
 {
 	struct { struct braid_record record; u64 id; } payload = { .id = id };
-	static const struct braid_event_type_info info = {
-		.system = "raw_syscalls", .name = "sys_enter",
+	const struct braid_event_type_info info = {
+		.system = "raw_syscalls", .name = "sys_enter", .layout = layout,
 	};
+	const struct braid_html_meaning meaning = braid_html_meaning_of(&info);
+	static struct braid_html_calls calls;
 	struct braid_stream stream = { .kind = BRAID_STREAM_GUEST };
 	struct braid_item item = {
 		.stream = &stream, .payload = (u8 *)&payload, .payload_bytes = sizeof(payload),
 	};
 	struct braid_html_seen seen = {
-		.item = &item, .info = &info, 
+		.item = &item, .info = &info, .meaning = &meaning,
 		.layout = layout, .text = "",
 	};
 
 	snprintf(stream.machine, sizeof(stream.machine), "%s", machine);
-	return braid_html_call_name(n, &seen);
+	return braid_html_call_name(n, &calls, &seen);
 }
 
 /* Each machine has its own numbers. */
