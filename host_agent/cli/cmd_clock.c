@@ -83,7 +83,7 @@ static int print_guest(const char *guest, double seconds, bool json)
 	o.file = path;
 	err = braid_record_add_guest(&o, guest);
 	if (!err)
-		err = braid_record_show(&o, &result);
+		err = braid_record_show(&o, 0, &result);
 	if (!err)
 		err = print_file(path, guest, seconds, json);
 	braid_record_options_free(&o);

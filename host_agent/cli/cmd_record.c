@@ -92,6 +92,9 @@ static const struct braid_option options[] = {
 	{ 0, "to", "FORM", .take = take_form, .help =
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },
+	{ 0, "prompt", NULL, BRAID_FLAG(RECORD, o.prompt),
+	  "write events to the capture within 200 ms, for programs that follow it; implied by --live. "
+	  "Default: when a sub-buffer is full, or after 250 ms; the host's events later" },
 	{ 0, "live", NULL, BRAID_FLAG(RECORD, o.live.wanted),
 	  "also print the merged events, as `tracebraid report` does, within 200 ms. Events that a "
 	  "slow reader misses are recorded and counted, but not shown. Timestamps are provisional; "
@@ -108,6 +111,10 @@ static const struct braid_option options[] = {
 	  "maximum number of automatic snapshots. Default: 10", .most = ~0u },
 	{ 0, "hold-off", "SECONDS", BRAID_DURATION(RECORD, o.flight.hold_off),
 	  "minimum interval between snapshots that --on takes. Default: 10" },
+	{ 0, "status-fd", "NUMBER", BRAID_COUNT(RECORD, status_fd),
+	  "for programs: write JSON lines to this file descriptor: \"started\", \"progress\" every "
+	  "second, \"stopped\", and messages as \"message\" instead of on standard error. The "
+	  "recording stops when the reader closes the descriptor", .most = 1 << 20 },
 	BRAID_OPTION_QUIET(RECORD, o.quiet),
 	{ 0 },
 };
@@ -189,7 +196,7 @@ int braid_cmd_record(int argc, char **argv)
 		err = braid_record_prepare_export(&r);
 	if (err)
 		code = braid_options_exit(err);
-	else if (braid_record_show(&r.o, &result) || braid_record_export(&r))
+	else if (braid_record_show(&r.o, r.status_fd, &result) || braid_record_export(&r))
 		code = braid_complain();
 	else if (result.status)
 		code = result.status;

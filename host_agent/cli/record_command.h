@@ -18,12 +18,15 @@ struct braid_record_to {
 struct braid_record_command {
 	struct braid_record_options o;
 	struct braid_record_to to;
+	u64 status_fd;		/* 0: none */
 };
 
 /*
- * record_show.c: records, and prints on stderr what happens. 0 or -errno with braid_fail().
+ * record_show.c: records, and prints on stderr what happens, and to @status_fd if that is not 0. 0 or
+ * -errno with braid_fail().
  */
-int braid_record_show(struct braid_record_options *o, struct braid_record_result *result);
+int braid_record_show(struct braid_record_options *o, u64 status_fd,
+		      struct braid_record_result *result);
 
 /*
  * record_export.c: --to. The form; checks and loading before we are confined; and the export, once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Records, and prints what happens: on stderr, since stdout may be the capture. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "host_agent/cli/live_view.h"
 #include "host_agent/cli/messages.h"
 #include "host_agent/cli/record_command.h"
+#include "host_agent/cli/record_status.h"
 #include "host_agent/clock/host.h"
 
 #define LINE_BYTES	512
@@ -24,6 +26,7 @@ struct record_show {
 	u64 shown_ns;		/* time of the last one */
 	u64 *events;		/* of each guest then */
 	size_t nr_events;
+	struct braid_record_status status;	/* for the program that has started us */
 };
 
 static void close_line(struct record_show *show)
@@ -35,7 +38,13 @@ static void close_line(struct record_show *show)
 
 static void say(void *arg, const char *name, const char *line)
 {
-	close_line(arg);
+	struct record_show *show = arg;
+
+	close_line(show);
+	if (show->status.fd >= 0) {
+		braid_record_status_say(&show->status, name, line);
+		return;
+	}
 	fputs("tracebraid: ", stderr);
 	if (name && *name)
 		fprintf(stderr, "%s: ", name);
@@ -119,6 +128,7 @@ static void started(void *arg, const struct braid_recording *r)
 	size_t k;
 
 	show->shown_ns = r->start_ns;
+	braid_record_status_put(&show->status, "started", r);
 	if (r->o.quiet)
 		return;
 	close_line(show);
@@ -220,6 +230,9 @@ static void progress(void *arg, const struct braid_recording *r)
 	size_t used = 0, k;
 
 	show->shown_ns = now_ns;
+	braid_record_status_put(&show->status, "progress", r);
+	if (braid_record_status_gone(&show->status))
+		raise(SIGINT);	/* the program that started the recording has ended: stop it */
 	if (!show->terminal || r->o.quiet || !know_events(show, r->nr_guests))
 		return;
 	append(line, &used, "%llu s, %.1f MB", (unsigned long long)((now_ns - r->start_ns) / SECOND_NS),
@@ -261,10 +274,12 @@ static void guest_summary(const struct braid_record_guest *guest)
 
 static void stopped(void *arg, const struct braid_recording *r)
 {
+	struct record_show *show = arg;
 	struct braid_tracefs_status host;
 	size_t k;
 
-	close_line(arg);
+	close_line(show);
+	braid_record_status_put(&show->status, "stopped", r);
 	if (r->o.quiet)
 		return;
 	if (r->o.flight.wanted) {
@@ -304,7 +319,8 @@ static int view(const char *path, int marks_fd, bool json)
 	return braid_live_view(&v);
 }
 
-int braid_record_show(struct braid_record_options *o, struct braid_record_result *result)
+int braid_record_show(struct braid_record_options *o, u64 status_fd,
+		      struct braid_record_result *result)
 {
 	static const struct braid_record_ops ops = {
 		.say = say,
@@ -321,11 +337,14 @@ int braid_record_show(struct braid_record_options *o, struct braid_record_result
 	struct record_show show = {
 		.terminal = isatty(STDERR_FILENO) && !(o->live.wanted && isatty(STDOUT_FILENO)),
 	};
-	int err = braid_record_session(o, &ops, &show, result);
+	int err = braid_record_status_begin(&show.status, status_fd);
 
+	if (!err)
+		err = braid_record_session(o, &ops, &show, result);
 	braid_messages_end();
 	if (err && show.line_open)
 		fputc('\n', stderr);
 	free(show.events);
+	braid_record_status_end(&show.status);
 	return err;
 }
