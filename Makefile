@@ -58,10 +58,10 @@ $(B)/tracebraid: $(AGENT_OBJS)
 # The library: what its functions need of the rooms that read captures, without any name of ours but theirs.
 VERSION		:= $(shell sed -n 's/^.*BRAID_AGENT_VERSION.*"\(.*\)"/\1/p' host_agent/util/version.h)
 SONAME		:= libtracebraid.so.0
-LIBRARY		:= $(B)/obj/host_agent/library
+LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
 READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze export) $(B)/made
 # Those of PKGS that it needs.
-READING_PKGS	:= libseccomp libxxhash libzstd libdeflate libprotobuf-c
+READING_PKGS	:= libseccomp libxxhash libzstd libdeflate libprotobuf-c sqlite3
 
 .PHONY: library
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3
@@ -75,7 +75,7 @@ $(B)/man/libtracebraid.3: docs/man/library.awk include/tracebraid/tracebraid.h h
 $(B)/reading.a: $(foreach room,$(READING),$(filter $(B)/obj/$(room)/%,$(AGENT_OBJS)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/$(SONAME): $(filter $(LIBRARY)/%,$(AGENT_OBJS)) $(B)/reading.a host_agent/library/exported.map
+$(B)/$(SONAME): $(LIBRARY) $(B)/reading.a host_agent/library/exported.map
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--no-undefined \
 		-Wl,--version-script=host_agent/library/exported.map -o $@ $(filter %.o %.a,$^) \
@@ -84,7 +84,7 @@ $(B)/$(SONAME): $(filter $(LIBRARY)/%,$(AGENT_OBJS)) $(B)/reading.a host_agent/l
 $(B)/libtracebraid.so: $(B)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $@
 
-$(B)/libtracebraid.a: $(filter $(LIBRARY)/%,$(AGENT_OBJS)) $(B)/reading.a
+$(B)/libtracebraid.a: $(LIBRARY) $(B)/reading.a
 	$(call say,AR,$@)
 	$(Q)$(LD) -r -o $(B)/libtracebraid.o $^ && objcopy --localize-hidden $(B)/libtracebraid.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(B)/libtracebraid.o
@@ -217,7 +217,7 @@ check:
 
 # The model's short searches; check-model has them all.
 check-all: check-lint check-unit check-library fuzz-short
-	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear
+	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear order
 	@$(MAKE) check-kunit
 	@$(MAKE) check-html
 	@$(MAKE) check-e2e
@@ -277,10 +277,10 @@ unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid $(B)/make_big_capture
 # The library as other programs use it, installed into a folder.
 .PHONY: check-library library-run
 check-library:
-	@tests/packages.sh build library
+	@tests/packages.sh build forms library
 	@$(MAKE) -j$(NPROC) library-run
 
-library-run: agent library $(B)/make_big_capture
+library-run: agent library $(B)/make_big_capture $(B)/live_region
 	@CC="$(CC)" tests/library/run.sh
 
 .PHONY: check-html html-run
@@ -414,7 +414,7 @@ install: agent library
 		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
 	install -D -m 644 include/tracebraid/tracebraid.h $(DESTDIR)$(PREFIX)/include/tracebraid/tracebraid.h
 	install -d $(DESTDIR)$(PYTHON_TO)/tracebraid
-	install -m 644 python/tracebraid/__init__.py include/tracebraid/tracebraid.h $(DESTDIR)$(PYTHON_TO)/tracebraid/
+	install -m 644 python/tracebraid/*.py include/tracebraid/tracebraid.h $(DESTDIR)$(PYTHON_TO)/tracebraid/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
@@ -475,7 +475,7 @@ help:
 	@echo '  make fuzz-corpus           make the fuzz targets'\'' inputs anew, after a change of the formats'
 	@echo
 	@echo 'Measure:'
-	@echo '  make bench                 figures, as ratios, kept in build/bench.tsv'
+	@echo '  make bench                 figures beside limits and peers, in a table'
 	@echo '  make check-bench           the same benches, each for about a second: that they work'
 	@echo
 	@echo 'Package:'

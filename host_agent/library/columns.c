@@ -311,6 +311,12 @@ long tracebraid_columns(struct tracebraid_walk *w, const char *const *names,
 	return ret ? ret : (long)row;
 }
 
+void braid_library_plan_free(struct tracebraid_walk *w)
+{
+	free_plan(w->plan);
+	w->plan = NULL;
+}
+
 void braid_library_columns_free(struct tracebraid_walk *w)
 {
 	size_t k;
@@ -322,5 +328,5 @@ void braid_library_columns_free(struct tracebraid_walk *w)
 		free(w->words->slots);
 	}
 	free(w->words);
-	free_plan(w->plan);
+	braid_library_plan_free(w);
 }

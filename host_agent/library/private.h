@@ -21,6 +21,9 @@ struct tracebraid_trace {
 	struct tracebraid_walk *walk;	/* that it is, and ... */
 	void (*free_walk)(struct tracebraid_walk *walk);	/* ... what closing the trace calls */
 	const volatile sig_atomic_t *stop;	/* or NULL */
+	char *path;		/* of a followed capture, or NULL */
+	bool last;		/* of it: it gets no more */
+	bool walked;		/* of it: what a walk has passed is forgotten */
 	void (*warn)(void *arg, const char *line);
 	void *warn_arg;
 };
@@ -58,6 +61,19 @@ void braid_library_select_free(struct braid_library_select *s);
 
 /** braid_library_claim - take a trace's cursors, rewound. Return: 0, or -EBUSY with braid_fail() */
 int braid_library_claim(struct tracebraid_trace *trace);
+
+/** braid_library_claim_walk - likewise for a walk, which may be along a followed capture */
+int braid_library_claim_walk(struct tracebraid_trace *trace);
+
+/** braid_library_trace_new - a trace without a source. NULL with braid_fail() */
+struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const char *line), void *arg);
+
+/** braid_library_options - how to open its source. Return: 0, or -EINVAL with braid_fail() */
+int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
+			  struct braid_source_options *options);
+
+/** braid_library_walk_more - let a walk along a followed capture go on */
+int braid_library_walk_more(struct tracebraid_walk *walk);
 
 /** braid_library_release - give them back */
 void braid_library_release(struct tracebraid_trace *trace);
@@ -110,6 +126,9 @@ const struct braid_layout *braid_library_layout(struct tracebraid_walk *walk);
 /** braid_library_field_number - a field's number: as tracebraid_number() */
 int braid_library_field_number(const struct braid_field *field, const struct braid_item *item,
 			       s64 *value);
+
+/** braid_library_plan_free - forget what is known of types; words stay */
+void braid_library_plan_free(struct tracebraid_walk *walk);
 
 /** braid_library_columns_free - free what columns have kept in a walk */
 void braid_library_columns_free(struct tracebraid_walk *walk);

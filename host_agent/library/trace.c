@@ -67,35 +67,56 @@ static int clock_source_of(const char *name)
 			  name);
 }
 
-static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr, int clock)
+int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
+			  struct braid_source_options *options)
 {
-	const struct braid_source_options options = {
-		.force_clock = clock, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
+	int clock = clock_source_of(clock_source);
+
+	*options = (struct braid_source_options){
+		.force_clock = clock > 0, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
 		.say = warn_of, .say_arg = trace,
 	};
-	static const struct braid_export_options all;
-	int err;
+	return clock < 0 ? clock : 0;
+}
 
-	err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
-	return !err && clock == BRAID_CLOCK_WINDOWS ? braid_export_refine(trace->source, &all) : err;
+struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const char *line), void *arg)
+{
+	struct tracebraid_trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace) {
+		braid_out_of_memory();
+		return NULL;
+	}
+	trace->warn = warn;
+	trace->warn_arg = arg;
+	return trace;
+}
+
+static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
+		      const char *clock_source)
+{
+	static const struct braid_export_options all;
+	struct braid_source_options options;
+	int err = braid_library_options(trace, clock_source, &options);
+
+	if (!err)
+		err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
+	return !err && options.clock == BRAID_CLOCK_WINDOWS ?
+	       braid_export_refine(trace->source, &all) : err;
 }
 
 int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
 		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg)
 {
 	struct tracebraid_trace *made;
-	int err = clock_source_of(clock_source);
+	int err;
 
-	if (err < 0)
-		return err;
 	if (!nr)
 		return braid_fail(-EINVAL, "no capture to open");
-	made = calloc(1, sizeof(*made));
+	made = braid_library_trace_new(warn, arg);
 	if (!made)
-		return braid_out_of_memory();
-	made->warn = warn;
-	made->warn_arg = arg;
-	err = open_files(made, paths, nr, err);
+		return -ENOMEM;
+	err = open_files(made, paths, nr, clock_source);
 	if (err)
 		tracebraid_close(made);
 	else
@@ -116,16 +137,36 @@ void tracebraid_close(struct tracebraid_trace *trace)
 	if (trace->walk)
 		trace->free_walk(trace->walk);
 	braid_source_free(trace->source);
+	free(trace->path);
 	free(trace);
 }
 
-int braid_library_claim(struct tracebraid_trace *trace)
+static int claim(struct tracebraid_trace *trace)
 {
 	if (trace->busy)
 		return braid_fail(-EBUSY, "the trace has a walk already: free it first");
 	trace->busy = true;
 	braid_source_rewind(trace->source);
 	return 0;
+}
+
+int braid_library_claim(struct tracebraid_trace *trace)
+{
+	if (trace->source->grows)
+		return braid_fail(-EINVAL, "not possible for a followed capture: open it with tracebraid_open()");
+	return claim(trace);
+}
+
+int braid_library_claim_walk(struct tracebraid_trace *trace)
+{
+	int err;
+
+	if (trace->walked)
+		return braid_fail(-EBUSY, "a followed capture allows one walk only: follow it a second time for another");
+	err = claim(trace);
+	if (!err)
+		trace->walked = trace->source->grows;
+	return err;
 }
 
 void braid_library_release(struct tracebraid_trace *trace)

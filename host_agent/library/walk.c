@@ -24,7 +24,7 @@ int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *
 			const char *const *select)
 {
 	struct tracebraid_walk *w;
-	int err = braid_library_claim(trace);
+	int err = braid_library_claim_walk(trace);
 
 	if (err)
 		return err;
@@ -59,13 +59,17 @@ void tracebraid_walk_free(struct tracebraid_walk *w)
 
 int tracebraid_walk_next(struct tracebraid_walk *w)
 {
-	return braid_library_next(w);
+	int got = braid_library_next(w);
+
+	return got || braid_walk_is_over(&w->walk) ? got : TRACEBRAID_PAUSE;
 }
 
 int tracebraid_walk_seek(struct tracebraid_walk *w, int64_t ns)
 {
 	int err;
 
+	if (w->trace->source->grows)
+		return braid_fail(-EINVAL, "a walk along a followed capture cannot seek: use since= to select its start");
 	w->waiting = false;
 	w->got = BRAID_WALK_END;
 	braid_source_rewind(w->trace->source);
@@ -78,6 +82,20 @@ int tracebraid_walk_seek(struct tracebraid_walk *w, int64_t ns)
 	w->waiting = true;
 	w->validated = false;
 	return w->got < 0 ? w->got : 0;
+}
+
+int braid_library_walk_more(struct tracebraid_walk *w)
+{
+	int err = 0;
+
+	w->got = BRAID_WALK_END;
+	w->validated = false;
+	if (w->walk.generation != w->trace->source->generation) {
+		braid_library_plan_free(w);
+		braid_vcpu_map_free(&w->vcpus);
+		err = braid_vcpu_map_make(&w->vcpus, w->trace->source);
+	}
+	return err ? err : braid_walk_more(&w->walk);
 }
 
 /* The item ---------------------------------------------------------------------------------- */
@@ -95,6 +113,11 @@ uint64_t tracebraid_bound_ns(const struct tracebraid_walk *w)
 int tracebraid_uncertain(const struct tracebraid_walk *w)
 {
 	return w->walk.uncertain;
+}
+
+int tracebraid_late(const struct tracebraid_walk *w)
+{
+	return w->walk.late;
 }
 
 const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *w)

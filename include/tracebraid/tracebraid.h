@@ -68,6 +68,51 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
 		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg);
 
 /**
+ * tracebraid_follow - open a capture that is being recorded
+ * @trace: set on success
+ * @path: the capture, which `tracebraid record` has begun
+ * @clock_source: as for tracebraid_open(), but not "windows"
+ * @warn: likewise
+ * @arg: passed to @warn
+ *
+ * The trace has the file's present content; tracebraid_grow() adds more. It allows one walk, forward
+ * only, and no seek, analysis, facts or export. Items behind the walk are freed. Clocks are fitted to
+ * the data so far: times may differ from those of the complete capture, within their bounds.
+ *
+ * Events come in the order of time, about a second after they happened; with `tracebraid record
+ * --prompt`, within 300 ms. The recorder writes up to which time the capture is complete; events
+ * that come later still are marked by tracebraid_late(). A capture of an earlier version returns
+ * its events when it ends.
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_follow(struct tracebraid_trace **trace, const char *path, const char *clock_source,
+		      void (*warn)(void *arg, const char *line), void *arg);
+
+/**
+ * tracebraid_grow - read what a recorder has added to a followed capture
+ * @trace: of tracebraid_follow(). The walk's current item, types and their numbers become invalid;
+ *	streams and words stay valid
+ * @timeout_ms: how long to wait for more; 0: not at all; -1: until there is more, or the recording ends
+ *
+ * Checks the file's size 50 times a second while it waits. Reads at most 64 MiB at a time, to limit
+ * the memory.
+ *
+ * Return: 1: there is more; 0: nothing new, or the capture is complete; the walk can continue in either
+ * case; or a negative errno: -EINTR: stopped, see tracebraid_stop_when().
+ */
+int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms);
+
+/**
+ * tracebraid_finish - end a followed capture whose recorder was killed
+ * @trace: of tracebraid_follow(); tracebraid_grow() reads the rest of it, then its walk ends. Not
+ *	needed after a regular end, which the capture has a mark for
+ *
+ * Return: 0, or a negative errno.
+ */
+int tracebraid_finish(struct tracebraid_trace *trace);
+
+/**
  * tracebraid_stop_when - let walks, analyses and exports of a trace be stopped, as by a signal's handler
  * @trace: the trace
  * @stop: running calls fail with -EINTR soon after *stop becomes nonzero; NULL: never
@@ -144,6 +189,7 @@ enum tracebraid_kind {
 	TRACEBRAID_EVENT = 1,
 	TRACEBRAID_LOST = 2,	/* events were lost here */
 	TRACEBRAID_NOTE = 3,	/* something happened to the stream: its text says what */
+	TRACEBRAID_PAUSE = 4,	/* of a followed capture: no more items yet; see tracebraid_grow() */
 };
 
 /**
@@ -157,7 +203,8 @@ enum tracebraid_kind {
  *	and comm may be given more than once
  *
  * Return: 0, or a negative errno: -EINVAL: not a valid option or value; -ENOENT: no such stream,
- * event or field; -EBUSY: there is a walk already.
+ * event or field; -EBUSY: there is a walk already. In a followed capture, a stream or buffer that
+ * does not exist yet is no error.
  */
 int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *trace,
 			const char *const *select);
@@ -192,6 +239,8 @@ int64_t tracebraid_ns(const struct tracebraid_walk *walk);
 uint64_t tracebraid_bound_ns(const struct tracebraid_walk *walk);
 /* 1: it may have happened before an event of an earlier item: their bounds overlap. */
 int tracebraid_uncertain(const struct tracebraid_walk *walk);
+/* 1: in a followed capture, an item of a later time was returned before. */
+int tracebraid_late(const struct tracebraid_walk *walk);
 const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *walk);
 /* The buffer's name; "" for a host's, and for notes. */
 const char *tracebraid_buffer(const struct tracebraid_walk *walk);
@@ -297,7 +346,7 @@ const void *tracebraid_bytes(struct tracebraid_walk *walk, const struct tracebra
  * @nr: of names and columns
  * @rows: at most that many events; losses and notes are left out
  *
- * Return: the number of rows set, less than @rows only at the end; or a negative errno.
+ * Return: the number of rows set, less than @rows only at the end or at a pause; or a negative errno.
  */
 long tracebraid_columns(struct tracebraid_walk *walk, const char *const *names,
 			int64_t *const *columns, size_t nr, size_t rows);
@@ -414,6 +463,123 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
  */
 int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
 		      const char *const *select);
+
+/* SQL ---------------------------------------------------------------------------------------- */
+
+struct sqlite3;
+struct tracebraid_sql;
+
+/**
+ * tracebraid_sql_open - open captures as tables of an SQLite database
+ * @sql: set on success
+ * @paths: as for tracebraid_open()
+ * @nr: likewise
+ * @clock_source: likewise
+ * @stop: running statements fail soon after *stop becomes nonzero; NULL: never
+ * @warn: as for tracebraid_open()
+ * @arg: passed to @warn
+ *
+ * The tables are those of `tracebraid sql`. Nothing is imported: each statement reads the captures.
+ * Statements can only read, and make temporary tables in memory; the database reads no other file.
+ *
+ * Return: 0, or a negative errno, as tracebraid_open().
+ */
+int tracebraid_sql_open(struct tracebraid_sql **sql, const char *const *paths, size_t nr,
+			const char *clock_source, const volatile int *stop,
+			void (*warn)(void *arg, const char *line), void *arg);
+
+/**
+ * tracebraid_sql_database - the database, for sqlite3_prepare_v2() and other functions of libsqlite3
+ *
+ * For one thread at a time. Replacing its authorizer removes the restrictions on statements.
+ */
+struct sqlite3 *tracebraid_sql_database(const struct tracebraid_sql *sql);
+
+/** tracebraid_sql_table - a table's name by its number, from 0; NULL after the last */
+const char *tracebraid_sql_table(const struct tracebraid_sql *sql, size_t number);
+
+/** tracebraid_sql_close - free it; its statements must be finalized. NULL is fine */
+void tracebraid_sql_close(struct tracebraid_sql *sql);
+
+/* Recordings --------------------------------------------------------------------------------- */
+
+/*
+ * The recorder needs root, or access to the regions, and gives up all other privileges. So it runs as
+ * the program `tracebraid`, in a process of its own.
+ */
+struct tracebraid_recording;
+
+/**
+ * tracebraid_record - start a recording
+ * @recording: set on success: the program runs
+ * @path: of the capture; it exists, for tracebraid_follow() to open, once guests have confirmed their
+ *	events
+ * @options: of `tracebraid record`, one word each, such as "-r", "web1", "-e", "sched", then NULL; "--"
+ *	and a command may follow. NULL: record all guests
+ * @program: its path; NULL: the one beside this library, in the bin folder beside its folder, or in PATH
+ *
+ * The program inherits no open files of the caller, and gets no signals from its terminal. It ends within
+ * two seconds after the caller ends.
+ *
+ * Return: 0, or a negative errno: -ENOENT: no such program.
+ */
+int tracebraid_record(struct tracebraid_recording **recording, const char *path,
+		      const char *const *options, const char *program);
+
+/**
+ * tracebraid_recording_fd - a descriptor for poll(): readable when there is a report to read
+ *
+ * Return: the descriptor; -1: all reports were read.
+ */
+int tracebraid_recording_fd(const struct tracebraid_recording *recording);
+
+/**
+ * tracebraid_recording_next - the next report of a recording
+ * @recording: the recording
+ * @timeout_ms: how long to wait for a report; 0: not at all; -1: without limit
+ * @json: set if 1 is returned: an object, valid until the next call. Its "type" is "started", "progress"
+ *	every second, "message" with "text", or "stopped"; all but messages have "ns", "duration_ns",
+ *	"bytes" of the capture, and "guests" with "name", "state", "events" and "lost". "dropped" is the
+ *	number of earlier objects that were lost because they were not read in time
+ *
+ * Return: 1; 0: the recording has ended, see tracebraid_recording_wait(); -EAGAIN: no report within the
+ * time; or another negative errno.
+ */
+int tracebraid_recording_next(struct tracebraid_recording *recording, int timeout_ms,
+			      const char **json);
+
+/** tracebraid_recording_stop - ask a recording to end, by SIGINT. Return: 0, or a negative errno */
+int tracebraid_recording_stop(struct tracebraid_recording *recording);
+
+/**
+ * tracebraid_recording_wait - wait until a recording has ended, and discard its remaining reports
+ * @recording: the recording
+ * @status: set, unless it is NULL: the program's exit status, see tracebraid-record(1)
+ *
+ * Return: 0: the status is 0, or 3: less was recorded than requested; -EIO: the recording or its command
+ * failed, and tracebraid_error() is the program's message.
+ */
+int tracebraid_recording_wait(struct tracebraid_recording *recording, int *status);
+
+/** tracebraid_recording_free - stop a recording if it runs, wait for its end, and free it; NULL is fine */
+void tracebraid_recording_free(struct tracebraid_recording *recording);
+
+/**
+ * tracebraid_open_regions - open regions, or dumps of guests' memory, as one trace
+ * @trace: set on success
+ * @sources: as for `tracebraid recover`: region files of guests that do not run, or dumps; then NULL
+ * @program: as for tracebraid_record()
+ * @warn: as for tracebraid_open()
+ * @arg: passed to @warn
+ *
+ * The events are copied into memory; the regions stay as they are, so a later recording finds the same
+ * events. A running guest must be recorded instead, because it overwrites the pages being read.
+ *
+ * Return: 0, or a negative errno: -EIO: the program failed, and tracebraid_error() is its message.
+ */
+int tracebraid_open_regions(struct tracebraid_trace **trace, const char *const *sources,
+			    const char *program, void (*warn)(void *arg, const char *line),
+			    void *arg);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -11,69 +11,24 @@
 
 Selections are the options of `tracebraid report`, as keywords: stream, cpu, buffer, event, filter, filter_not, pid,
 comm, since, until, clock, lines. A list gives one more than once. A trace has one walk at a time: an iteration ends
-when its generator is exhausted, closed or collected.
+when its generator is exhausted, closed or collected. follow() opens a capture that is being recorded.
 """
 
 import contextlib
 import json
-import pathlib
-import re
+import time
 
-import cffi
+from ._library import WAIT_MS, Error, _check, _ffi, _lib, _program, _text, _words
+from ._recording import Recording, record
+from ._sql import Database, Rows, sql
 
-__all__ = ["Error", "Event", "Loss", "Note", "Ring", "Stream", "Trace", "Type", "open", "version"]
+__all__ = ["Database", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Trace", "Type",
+           "follow", "open", "open_regions", "record", "sql", "version"]
 
 UNKNOWN = 2 ** 64 - 1  # a bound or a number of lost events that is not known
 MISSING = -2 ** 63  # in a column: the event lacks the field
 ROWS = 1 << 16  # taken at once from the library
-_HERE = pathlib.Path(__file__).resolve().parent
-
-
-def _declarations():
-    """The public header without what only a compiler understands."""
-    for header in (_HERE / "tracebraid.h", _HERE.parents[1] / "include/tracebraid/tracebraid.h"):
-        if header.exists():
-            text = header.read_text(encoding="utf-8")
-            text = re.sub(r"(?s)#ifdef __cplusplus.*?#endif", "", text)
-            return re.sub(r"(?m)^#.*$", "", text)
-    raise ImportError("tracebraid.h is missing: install it with 'make install'")
-
-
-_ffi = cffi.FFI()
-_ffi.cdef(_declarations())
-
-
-def _load():
-    """The library of the build, if this is its source tree; else the installed one."""
-    built = _HERE.parents[1] / "build/libtracebraid.so.0"
-    return _ffi.dlopen(str(built) if built.exists() else "libtracebraid.so.0")
-
-
-_lib = _load()
-
-
-class Error(OSError):
-    """A function of the library failed; its errno and message say why."""
-
-
-def _check(result):
-    if result < 0:
-        raise Error(-result, _text(_lib.tracebraid_error()))
-    return result
-
-
-def _text(pointer):
-    return _ffi.string(pointer).decode("utf-8", "replace") if pointer else None
-
-
-def _words(options):
-    """Keyword arguments as the library takes them; what is returned second must outlive the first."""
-    words = []
-    for name, value in options.items():
-        for one in value if isinstance(value, (list, tuple, set)) else [value]:
-            if one is not None:
-                words.append(_ffi.new("char[]", f"{name.replace('_', '-')}={one}".encode()))
-    return _ffi.new("char *[]", [*words, _ffi.NULL]), words
+PAUSE = 4  # a walk's end for now
 
 
 def version():
@@ -137,9 +92,10 @@ class Type:
 
 
 class _Item:
-    """Anything on the timeline: its time in ns, the bound of that (None: not known), stream, CPU and buffer."""
+    """Anything on the timeline: its time in ns, the bound of that (None: not known), stream, CPU and buffer. late: in a
+    followed capture, an item of a later time came before it."""
 
-    __slots__ = ("ns", "bound_ns", "stream", "cpu", "buffer", "_walk", "_number")
+    __slots__ = ("ns", "bound_ns", "stream", "cpu", "buffer", "late", "_walk", "_number")
 
     def __init__(self, walk):
         self._walk, self._number = walk, walk.number
@@ -151,6 +107,7 @@ class _Item:
         cpu = _lib.tracebraid_cpu(pointer)
         self.cpu = None if cpu == 0xffffffff else cpu
         self.buffer = _text(_lib.tracebraid_buffer(pointer))
+        self.late = bool(_lib.tracebraid_late(pointer))
 
     def _at_walk(self):
         if not self._walk.pointer or self._walk.number != self._number:
@@ -248,6 +205,11 @@ class _Walk:
         self.number += 1
         return _check(_lib.tracebraid_walk_next(self.pointer))
 
+    def forget_types(self):
+        """Their numbers and pointers change while a capture is followed."""
+        self.number += 1
+        self._types = {}
+
     def type_of(self, pointer):
         """The Type of a pointer."""
         number = _lib.tracebraid_type_number(pointer)
@@ -265,16 +227,37 @@ class _Walk:
 class Trace:
     """One or more captures as one trace; open() makes it."""
 
-    def __init__(self, paths, clock_source=None, warn=None):
+    def __init__(self, paths, clock_source=None, warn=None, follow_s=0, program=0):
         names = [_ffi.new("char[]", str(path).encode()) for path in paths]
         source = _ffi.new("char[]", clock_source.encode()) if clock_source else _ffi.NULL
         callback = _ffi.callback("void(void *, const char *)", lambda _, line: warn(_text(line))) if warn else _ffi.NULL
         self._kept = callback
         out = _ffi.new("struct tracebraid_trace **")
-        _check(_lib.tracebraid_open(out, _ffi.new("char *[]", names), len(names), source, callback, _ffi.NULL))
+        self._follows, self._follow_s = follow_s != 0, follow_s
+        if program != 0:
+            sources = _ffi.new("char *[]", [*names, _ffi.NULL])
+            _check(_lib.tracebraid_open_regions(out, sources, _program(program), callback, _ffi.NULL))
+        elif self._follows:
+            _check(_lib.tracebraid_follow(out, names[0], source, callback, _ffi.NULL))
+        else:
+            _check(_lib.tracebraid_open(out, _ffi.new("char *[]", names), len(names), source, callback, _ffi.NULL))
         self._pointer = out[0]
-        self.streams = [Stream(_lib.tracebraid_stream(self._pointer, k))
-                        for k in range(_lib.tracebraid_nr_streams(self._pointer))]
+        self.streams = []
+        self._note_streams()
+
+    def _note_streams(self):
+        """In the same list: walks have it."""
+        self.streams[:] = [Stream(_lib.tracebraid_stream(self._pointer, k))
+                           for k in range(_lib.tracebraid_nr_streams(self._pointer))]
+
+    def _await(self, walk):
+        """Takes in what a followed capture has gained, or waits for it."""
+        since = time.monotonic()
+        while not _check(_lib.tracebraid_grow(self.pointer(), WAIT_MS)):
+            if self._follow_s is not None and time.monotonic() - since >= self._follow_s:
+                _check(_lib.tracebraid_finish(self.pointer()))
+        walk.forget_types()
+        self._note_streams()
 
     def pointer(self):
         """The library's trace; fails once it is closed."""
@@ -306,12 +289,16 @@ class Trace:
         return found
 
     def items(self, **select):
-        """Iterates over all that is selected: Event, Loss and Note, in the order of time."""
+        """Iterates over all that is selected: Event, Loss and Note, in the order of time. In a followed capture it waits
+        for more."""
         with contextlib.closing(_Walk(self, select)) as walk:
             while True:
                 kind = walk.next()
                 if not kind:
                     return
+                if kind == PAUSE:
+                    self._await(walk)
+                    continue
                 yield (Event, Loss, Note)[kind - 1](walk)
 
     def events(self, **select):
@@ -385,3 +372,18 @@ def open(*paths, clock_source=None, warn=None):  # pylint: disable=redefined-bui
     warn: called with a line for each fault in a file.
     """
     return Trace(paths, clock_source, warn)
+
+
+def follow(path, clock_source=None, warn=None, timeout=None):
+    """Opens a capture that is being recorded, as a Trace with one iteration, which waits for events until the recording
+    ends, or until timeout seconds (default: no limit) pass without data, as if the recorder had been killed.
+    """
+    return Trace([path], clock_source, warn, timeout)
+
+
+def open_regions(*sources, program=None, warn=None):
+    """Opens regions of guests that do not run, or dumps of guests' memory, as one Trace. The regions stay as they are.
+
+    program: the path of `tracebraid`; default: the one installed with the library, or in PATH.
+    """
+    return Trace(sources, warn=warn, program=program)

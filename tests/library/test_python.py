@@ -14,24 +14,16 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "python"))
 
+from kit import AGENT, TOP, equal
 import numpy
 import tracebraid
-
-AGENT = TOP / "build/tracebraid"
 
 
 def printed(*arguments):
     """The objects that the program prints, a line each."""
     text = subprocess.run([AGENT, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
     return [json.loads(line) for line in text.splitlines()]
-
-
-def equal(got, wanted, what):
-    if got != wanted:
-        sys.exit(f"FAIL {what}: {got!r}, not {wanted!r}")
 
 
 def check_items(capture):

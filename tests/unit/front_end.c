@@ -64,13 +64,24 @@ void front_end_free(struct front_end *f)
 	close(f->memory_fd);
 }
 
-void front_end_connect(struct front_end *f, const char *path)
+bool front_end_try_connect(struct front_end *f, const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
 	f->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	NEED(f->socket >= 0 && !connect(f->socket, (struct sockaddr *)&at, sizeof(at)));
+	NEED(f->socket >= 0);
+	if (!connect(f->socket, (struct sockaddr *)&at, sizeof(at)))
+		return true;
+	NEED(errno == ENOENT || errno == ECONNREFUSED);
+	close(f->socket);
+	f->socket = -1;
+	return false;
+}
+
+void front_end_connect(struct front_end *f, const char *path)
+{
+	NEED(front_end_try_connect(f, path));
 }
 
 void front_end_hang_up(struct front_end *f)

@@ -57,6 +57,9 @@ void front_end_add_memory(struct front_end *f, u64 guest_address, int fd, u64 of
 /* Releases everything except added files. */
 void front_end_free(struct front_end *f);
 
+/* Return: false: no one listens there yet. */
+bool front_end_try_connect(struct front_end *f, const char *path);
+
 /* Connects, and disconnects as a VM that dies. */
 void front_end_connect(struct front_end *f, const char *path);
 void front_end_hang_up(struct front_end *f);

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The shared library, by cffi and its header."""
+
+import pathlib
+import re
+
+import cffi
+
+WAIT_MS = 100  # for a recording, before Python's signals are handled
+_HERE = pathlib.Path(__file__).resolve().parent
+
+
+def _declarations():
+    """The public header without what only a compiler understands."""
+    for header in (_HERE / "tracebraid.h", _HERE.parents[1] / "include/tracebraid/tracebraid.h"):
+        if header.exists():
+            text = header.read_text(encoding="utf-8")
+            text = re.sub(r"(?s)#ifdef __cplusplus.*?#endif", "", text)
+            return re.sub(r"(?m)^#.*$", "", text)
+    raise ImportError("tracebraid.h is missing: install it with 'make install'")
+
+
+_ffi = cffi.FFI()
+_ffi.cdef(_declarations())
+
+
+def _load():
+    """The library of the build, if this is its source tree; else the installed one."""
+    built = _HERE.parents[1] / "build/libtracebraid.so.0"
+    return _ffi.dlopen(str(built) if built.exists() else "libtracebraid.so.0")
+
+
+_lib = _load()
+
+
+class Error(OSError):
+    """A function of the library failed; its errno and message say why."""
+
+
+def _check(result):
+    if result < 0:
+        raise Error(-result, _text(_lib.tracebraid_error()))
+    return result
+
+
+def _text(pointer):
+    return _ffi.string(pointer).decode("utf-8", "replace") if pointer else None
+
+
+def _words(options):
+    """Keyword arguments as the library takes them; what is returned second must outlive the first."""
+    words = []
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple, set)) else [value]:
+            if one is not None:
+                words.append(_ffi.new("char[]", f"{name.replace('_', '-')}={one}".encode()))
+    return _ffi.new("char *[]", [*words, _ffi.NULL]), words
+
+
+def _program(path):
+    return _ffi.new("char[]", str(path).encode()) if path else _ffi.NULL
