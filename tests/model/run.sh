@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Searches all states of the ring's model in small shapes, and checks that it detects its mutants:
-# run.sh [--full] [NAME...]
+# Searches all states of the ring's model in small shapes, and all orders of accesses that the barriers allow, and
+# checks that both detect their mutants: run.sh [--full] [NAME...]
+# NAME is a search, a mutant, or "ring" or "order" for all of a model.
 set -u
 
 room=$(cd "$(dirname "$0")" && pwd)
@@ -16,12 +17,13 @@ for tool in spin gcc; do
 done
 mkdir -p "$out" || exit 1
 # spin and pan write their files next to the model.
-cp "$room/ring.pml" "$out/" || exit 1
+cp "$room/ring.pml" "$room/order.pml" "$out/" || exit 1
 cd "$out" || exit 1
+model=ring.pml
 
 wanted() {
 	[ "$only" = "  " ] && return 0
-	case $only in *" $1 "*) return 0 ;; esac
+	case $only in *" $1 "* | *" ${model%.pml} "*) return 0 ;; esac
 	return 1
 }
 
@@ -39,10 +41,10 @@ fail() {
 search() {
 	optimize=$1 megabytes=$2
 	shift 2
-	rm -f pan pan.* ring.pml.trail
+	rm -f pan pan.* $model.trail
 	# The model merges steps itself, so spin's own reduction would not help.
 	# shellcheck disable=SC2086 # a command and its arguments, or nothing
-	$background spin -a "$@" ring.pml >pan.log 2>&1 &&
+	$background spin -a "$@" $model >pan.log 2>&1 &&
 		$background gcc "$optimize" -w -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM="$megabytes" \
 			-o pan pan.c >>pan.log 2>&1 || return 1
 	# shellcheck disable=SC2086
@@ -57,7 +59,7 @@ all_seen() {
 
 trail() {
 	grep -E 'pan:|not completed|too small|MEMLIM|rror' pan.log | head -5 | sed 's/^/     /'
-	[ -f ring.pml.trail ] && spin -t -p "$@" ring.pml 2>&1 | tail -60 | sed 's/^/     /'
+	[ -f $model.trail ] && spin -t -p "$@" $model 2>&1 | tail -60 | sed 's/^/     /'
 }
 
 # proves NAME MEGABYTES DEFINES: no state of this shape violates an assertion
@@ -130,6 +132,34 @@ catches persist_before_delivery -DTASK=2 -DIRQ=0 -DREADER_DEATHS=1
 catches persist_in_place -DTASK=3 -DIRQ=0 -DREADER_DEATHS=1
 catches peek_without_slot -DTASK=3 -DIRQ=0 -DPEEK
 catches peek_without_commit -DTASK=5 -DIRQ=0 -DPEEK
+
+# The barriers: each test, then without each of its barriers.
+model=order.pml
+proves publish 1500 -DPUBLISH
+catches publish_no_release -DPUBLISH -DNO_RELEASE
+catches publish_no_acquire -DPUBLISH -DNO_ACQUIRE
+proves give_back 1500 -DGIVE_BACK
+catches give_back_no_release -DGIVE_BACK -DNO_RELEASE
+proves odd_while_changed 1500 -DODD_WHILE_CHANGED
+for barrier in RELEASE ACQUIRE WRITER_FENCE READER_FENCE; do
+	catches "odd_while_changed_no_$barrier" -DODD_WHILE_CHANGED "-DNO_$barrier"
+done
+proves latch 1500 -DLATCH
+for barrier in RELEASE ACQUIRE WRITER_FENCE; do
+	catches "latch_no_$barrier" -DLATCH "-DNO_$barrier"
+done
+proves wake 1500 -DWAKE
+catches wake_no_writer_fence -DWAKE -DNO_WRITER_FENCE
+catches wake_no_reader_fence -DWAKE -DNO_READER_FENCE
+proves incarnation 1500 -DINCARNATION
+catches incarnation_no_guest_fence -DINCARNATION -DNO_WRITER_FENCE
+catches incarnation_no_agent_fence -DINCARNATION -DNO_READER_FENCE
+proves ping 1500 -DPING
+for barrier in RELEASE ACQUIRE WRITER_FENCE READER_FENCE; do
+	catches "ping_no_$barrier" -DPING "-DNO_$barrier"
+done
+proves host_time 1500 -DHOST_TIME
+catches host_time_no_reader_fence -DHOST_TIME -DNO_READER_FENCE
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]
