@@ -20,6 +20,9 @@ class Machine:
     control: tuple  # QEMU's arguments for the second serial port, the control port of PID 1
     boot_args: str  # for the kernel
     cc: str  # the compiler of programs that run in the guest
+    registers: tuple  # of a function's first two arguments, as kprobes name them
+    openat: int  # the number of this system call
+    has_nmi: bool  # and tests/e2e/storm sends it
 
 
 # Kernel arguments and their reasons:
@@ -33,12 +36,12 @@ class Machine:
 _ALL = "quiet panic=-1 oops=panic panic_on_warn=1 mitigations=off cryptomgr.notests"
 
 X86 = Machine(qemu.program, "pc", "max", "auto", "256M", 1, ("-serial", "chardev:control"),
-              f"console=ttyS0 {_ALL} tsc=reliable no_timer_check noirqdebug", "gcc")
+              f"console=ttyS0 {_ALL} tsc=reliable no_timer_check noirqdebug", "gcc", ("%di", "%si"), 257, True)
 
 # "virt" has one UART. Pointer authentication by the architecture's own cipher would take much of the emulation's time.
 ARM64 = Machine(lambda: host.need_program("qemu-system-aarch64", "qemu-system-arm"), "virt", "max,pauth-impdef=on",
                 "tcg", "512M", 3, ("-device", "pci-serial,chardev=control"),
-                f"console=ttyAMA0 {_ALL} control_port=/dev/ttyS0", str(host.ROOT / "tests/arm64/cc.sh"))
+                f"console=ttyAMA0 {_ALL} control_port=/dev/ttyS0", str(host.ROOT / "tests/arm64/cc.sh"), ("%x0", "%x1"), 56, False)
 
 
 def of(kernel):

@@ -44,11 +44,11 @@ def _output(path, *arguments):
     return done.stdout
 
 
-def version():
-    """Its version, as numbers."""
-    found = re.search(r"version ([\d.]+)", _output(program(), "--version"))
+def version(path=None):
+    """Its version, or that of another QEMU, as numbers."""
+    found = re.search(r"version ([\d.]+)", _output(path or program(), "--version"))
     if not found:
-        raise RigError(f"{program()} does not print its version")
+        raise RigError(f"{path or program()} does not print its version")
     return tuple(map(int, found[1].split(".")))
 
 
@@ -63,9 +63,9 @@ def describe():
     return f"QEMU {'.'.join(map(str, version()))} ({path}{reason})"
 
 
-def reconnect():
-    """The option of a socket that makes QEMU connect again, after a second."""
-    return "reconnect-ms=1000" if version() >= (9, 2) else "reconnect=1"
+def reconnect(path):
+    """The option of a socket that makes a QEMU connect again, after a second."""
+    return "reconnect-ms=1000" if version(path) >= (9, 2) else "reconnect=1"
 
 
 def block_passes_notifyq():

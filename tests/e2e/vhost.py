@@ -4,6 +4,7 @@
 import re
 
 import host
+import machines
 import qemu
 from harness import CaseUnavailable
 from kit import NEEDS, TREE
@@ -34,11 +35,12 @@ def need_generic(ctx):
         raise CaseUnavailable(f"{qemu.describe()} has no {GENERIC_NAME}")
 
 
-def make_guest(ctx, name, socket, device=BLOCK, mem="256M"):
+def make_guest(ctx, name, socket, device=BLOCK, mem=None):
     """A guest in QEMU with the device, not started; all modules are in its initramfs."""
+    machine = machines.of(ctx.kernel)
     modules = filter(None, map(ctx.kernel_module, MODULES))
-    mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else mem
-    again = f",{qemu.reconnect()}" if device == BLOCK else ""  # the generic front end cannot connect again
+    mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else mem or machine.mem
+    again = f",{qemu.reconnect(machine.qemu())}" if device == BLOCK else ""  # the generic front end cannot connect again
     return ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
         "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
         "-chardev", f"socket,id=tb,path={socket}{again}", "-device", device))

@@ -542,9 +542,10 @@ static void test_confined(void)
 		be_confined();
 	world_init(&w);
 	w.f.pump = wait_a_little;
-	while (access(socket_path, F_OK))
+	while (!front_end_try_connect(&w.f, socket_path)) {
+		NEED(!waitpid(pid, NULL, WNOHANG));
 		usleep(100);
-	front_end_connect(&w.f, socket_path);
+	}
 	NEED(front_end_start(&w.f));
 	front_end_announce(&w.f, w.chunks, NR_CHUNKS);
 	front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);

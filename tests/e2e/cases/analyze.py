@@ -65,6 +65,20 @@ def idle_of(cpu):
     raise KeyError(cpu)
 
 
+def contradicted(ctx, capture, cpu):
+    """How long a host CPU's trace contradicts itself, in ns: by a switch another task ran than by the switch before it. Some
+    kernels omit switches without counting a loss, most of them away from the idle task; plain tracefs shows the same.
+    """
+    found, latest = 0, None
+    for line in events_of(ctx, "--stream", "host", "-e", "sched_switch", capture):
+        if line["type"] != "event" or line["cpu"] != cpu:
+            continue
+        if latest and latest["fields"]["next_pid"] != line["fields"]["prev_pid"]:
+            found += line["ns"] - latest["ns"]
+        latest = line
+    return found
+
+
 def busy(guest):
     """A task on each vCPU that always has something to execute; returns it."""
     return guest.bg("for mask in 1 2; do taskset $mask sh -c 'while :; do :; done' & done; wait")
@@ -99,7 +113,7 @@ def hog_while(ctx, cpu):
     return hog
 
 
-@case("analyze-steal", usual=("6.12",), needs=NEEDS)
+@case("analyze-steal", usual=("6.12",), needs=NEEDS, arm64=True)
 def analyze_steal(ctx):
     """A process that takes a guest's pCPU is named as the culprit, with at least 99 % of the CPU time that it took."""
     guest = up(ctx)
@@ -140,14 +154,16 @@ def analyze_steal(ctx):
         by_hog = sum(row["total_ns"] for row in rows if row["culprit"].endswith(f"[{hog.pid}]"))
         # Interrupts during the hog's slices are in its CPU time, and rows of their own.
         by_irqs = sum(row["total_ns"] for row in rows if row["culprit"].startswith(("irq ", "softirq ")))
+        # The host's kernel omits a switch now and then, and what ran after it is then unknown.
+        by_unknown = sum(row["total_ns"] for row in rows if row["culprit"] == "unknown")
         total = sum(row["total_ns"] for row in rows)
         # The kernel accounts for a wait when it is over: one may be missing at each end.
         wait = max(row["duration_ns"] for row in found["longest"])
         print(f"     vCPU {k}: {by_hog / took:.4f} of what the hog took; stolen {total / 1e6:.1f} ms, "
               f"by the kernel's account {inside[k] / 1e6:.1f} to {outside[k] / 1e6:.1f} ms")
         slack = took // 100 + found["unknown_ns"]
-        ctx.check(took - slack - asleep - by_irqs <= by_hog <= max(took, elapsed) + slack,
-                  f"the hog took {took} ns in {elapsed} ns, and by the analysis {by_hog} ns: {rows}")
+        ctx.check(took - slack - asleep - by_irqs - by_unknown <= by_hog <= max(took, elapsed) + slack,
+                  f"the hog took {took} ns in {elapsed} ns, and by the analysis {by_hog} ns: {rows[:5]}")
         ctx.check(inside[k] - wait - slack <= total <= outside[k] + wait + slack,
                   f"stolen: {total} ns; by the kernel's account from {inside[k]} to {outside[k]} ns")
 
@@ -166,7 +182,7 @@ def analyze_steal(ctx):
         ctx.equal(states, row["duration_ns"], "the states of a stall, in ns")
 
 
-@case("analyze-stopped", usual=("6.1",), needs=NEEDS)
+@case("analyze-stopped", usual=("6.1",), needs=NEEDS, arm64=True)
 def analyze_stopped(ctx):
     """A guest whose QEMU is stopped by a signal is stopped, not stolen, for as long."""
     guest = up(ctx)
@@ -283,18 +299,20 @@ def analyze_quota(ctx):
     # The kernel accounts for a wait when it is over: one may be missing or too much at each end.
     wait = max(row["duration_ns"] for row in analyze(ctx, capture, "steal")["longest"])
     slack = throttled // 100 + wait
+    omitted = contradicted(ctx, capture, cpu)
     inner = taken(ctx, capture, len(threads), first[1], last[0])
     outer = taken(ctx, capture, len(threads), first[0], last[1])
     for k, (least, most) in enumerate(zip(inner, outer)):
         print(f"     vCPU {k}: throttled for {throttled / 1e6:.1f} ms and runnable for {waited[k] / 1e6:.1f} ms by the "
               f"kernel's account, stolen {most['stolen'] / 1e6:.1f} ms; CPU {cpu} idle for {idle / 1e6:.1f} ms, "
-              f"stolen by nothing {most['nothing'] / 1e6:.1f} ms; slack {slack / 1e6:.1f} ms")
+              f"stolen by nothing {most['nothing'] / 1e6:.1f} ms; slack {slack / 1e6:.1f} ms; the trace of "
+              f"CPU {cpu} contradicts itself for {omitted / 1e6:.1f} ms")
         ctx.check(most["stolen"] >= throttled - throttled // 100 - most["other"],
                   f"vCPU {k} was throttled for {throttled} ns: {most}")
         ctx.check(least["stolen"] - least["irqs"] - slack <= waited[k] <= most["stolen"] + most["unknown"] + slack,
                   f"vCPU {k} was runnable for {waited[k]} ns: {least}, {most}")
         # An idle CPU is not idle by the kernel's account while it handles an interrupt, which a hypervisor may prolong.
-        apart = slack + 2 * TICK_NS
+        apart = slack + 2 * TICK_NS + omitted
         ctx.check(least["nothing"] - apart <= idle <= most["nothing"] + most["other"] + most["irqs"] + apart,
                   f"CPU {cpu} was idle for {idle} ns, vCPU {k}: {least}, {most}")
 

@@ -9,7 +9,7 @@ from harness import case
 from rig import WORKLOAD
 
 
-@case("rig-boot", usual=("6.1",))
+@case("rig-boot", usual=("6.1",), arm64=True)
 def rig_boot(ctx):
     """A guest boots and runs commands; their output arrives byte for byte."""
     guest = ctx.guest()
@@ -33,7 +33,7 @@ def rig_boot(ctx):
     ctx.equal([one.output() for one in many], [f"{i}\n" for i in range(8)], "output of parallel commands")
 
 
-@case("rig-load", usual=("6.1",))
+@case("rig-load", usual=("6.1",), arm64=True)
 def rig_load(ctx):
     """The workload keeps both vCPUs busy, commands still run, hung ones are killed, and no process is left over."""
     guest = ctx.guest()
@@ -59,7 +59,7 @@ def rig_load(ctx):
     ctx.equal(guest.run("ps -o stat= 2>/dev/null | grep -c ^Z; :").strip(), "0", "zombies")
 
 
-@case("rig-reset", usual=("6.1",))
+@case("rig-reset", usual=("6.1",), arm64=True)
 def rig_reset(ctx):
     """A guest restarts by reset, by its own reboot and after QEMU is killed; each pending wait ends with an error."""
     guest = ctx.guest()
@@ -99,7 +99,7 @@ def rig_reset(ctx):
     guest.quit()
 
 
-@case("rig-panic", usual=("6.1",), allow=(r"Kernel panic", r"sysrq"))
+@case("rig-panic", usual=("6.1",), allow=(r"Kernel panic", r"sysrq"), arm64=True)
 def rig_panic(ctx):
     """A panic is noticed at once; with panic=0 the guest halts, and the check of its log reports the panic."""
     guest = ctx.guest()

@@ -22,7 +22,7 @@ def cpu0(guest, name):
     return tuple(map(int, re.findall(r" (\d+)", line)))
 
 
-@case("buffers", usual=("6.1",), needs=("driver", "module:buffers"))
+@case("buffers", usual=("6.1",), needs=("driver", "module:buffers"), arm64=True)
 def buffers(ctx):
     """A module creates, resizes, empties, swaps and frees buffers: counts continue; invalid requests are refused."""
     guest = ctx.guest()
@@ -77,7 +77,7 @@ def buffers(ctx):
     guest.run("rmmod buffers && rmmod tracebraid")
 
 
-@case("buffers-recorded", usual=("6.1",), needs=NEEDS + ("module:buffers",))
+@case("buffers-recorded", usual=("6.1",), needs=NEEDS + ("module:buffers",), arm64=True)
 def buffers_recorded(ctx):
     """Buffers are created, resized, emptied and freed during a recording: each event is in the capture exactly once."""
     guest = ctx.guest()
@@ -109,7 +109,7 @@ def buffers_recorded(ctx):
     ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of the buffers that hold bytes")
 
 
-@case("buffers-raced", usual=("6.1",), needs=("driver", "module:storm"), timeout=300)
+@case("buffers-raced", usual=("6.1",), needs=("driver", "module:storm"), timeout=300, arm64=True)
 def buffers_raced(ctx):
     """Rings are resized, switched, read, emptied and removed concurrently under load: the guest survives."""
     guest = ctx.guest()

@@ -102,7 +102,7 @@ def check_placed(ctx, events, marks, noticed_ns):
         ctx.check(misplaced(events, marks, moved_ns), f"events moved by {moved_ns} ns are not noticed")
 
 
-@case("clock-idle", usual=("6.12",), needs=NEEDS)
+@case("clock-idle", usual=("6.12",), needs=NEEDS, arm64=True)
 def clock_idle(ctx):
     """An idle guest's clock has a bound, live and from a capture; a path or name without a clock is refused."""
     guest = up(ctx)
@@ -186,7 +186,7 @@ def check_pauses(ctx, capture, lines, stream, pauses):
     print(f"     {stream}: {len(events)} events; {notes}")
 
 
-@case("clock-stop", usual=("6.1",), needs=NEEDS)
+@case("clock-stop", usual=("6.1",), needs=NEEDS, arm64=True)
 def clock_stop(ctx):
     """A guest is stopped twice during a recording: each stop starts an epoch; another guest keeps a single epoch."""
     alpha, beta = ctx.guest("alpha"), ctx.guest("beta")
@@ -226,7 +226,7 @@ def clock_stop(ctx):
 
 # A reset -----------------------------------------------------------------------------------------------------------
 
-@case("clock-reset", usual=("6.12",), needs=NEEDS)
+@case("clock-reset", usual=("6.12",), needs=NEEDS, arm64=True)
 def clock_reset(ctx):
     """A guest is reset under load: two streams, each with its own clock, one before and one after the reset."""
     guest = up(ctx)
@@ -307,7 +307,7 @@ def check_spans(ctx, events, spans, ends, clock):
     ctx.check(worst < SECOND, f"by {clock}, an event is off by {worst} ns")
 
 
-@case("clock-dead", usual=("6.1",), needs=NEEDS)
+@case("clock-dead", usual=("6.1",), needs=NEEDS, arm64=True)
 def clock_dead(ctx):
     """A guest that died before an agent started is placed by wall time, within a second and without an error bound."""
     guest = ctx.guest()
@@ -363,7 +363,7 @@ def wait_unwatched(ctx, guest):
     ctx.wait_until(found, "two looks that are far apart")
 
 
-@case("clock-first", usual=("6.12",), needs=NEEDS)
+@case("clock-first", usual=("6.12",), needs=NEEDS, arm64=True)
 def clock_first(ctx):
     """A guest that no agent has measured before gets its first clock fix within a short recording."""
     guest = up(ctx)
@@ -413,7 +413,7 @@ def clock_unstable(ctx):
     ctx.equal(stream["tsc_unstable"], True, "the clock of the running guest")
 
 
-@case("clock-isolated", usual=("6.12",), needs=("driver", "agent"))
+@case("clock-isolated", usual=("6.12",), needs=("driver", "agent"), arm64=True)
 def clock_isolated(ctx):
     """The clock exchange does not run on an isolated vCPU, unless the driver's parameter allows it."""
     guest = ctx.guest(append="isolcpus=1 nohz_full=1")

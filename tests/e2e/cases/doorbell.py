@@ -15,7 +15,7 @@ def interrupts(guest):
     return sum(int(word) for line in lines for word in line.split()[1:1 + guest.smp])
 
 
-@case("doorbell-driver", usual=("6.1",), needs=NEEDS)
+@case("doorbell-driver", usual=("6.1",), needs=NEEDS, arm64=True)
 def doorbell_driver(ctx):
     """The driver rings when asked to, once for each request and ring, and an interrupt makes it read the mailbox."""
     server = Server(ctx.dir / "socket", ctx.dir / "region", 4 * MIB)
@@ -52,7 +52,7 @@ def doorbell_driver(ctx):
     server.close()
 
 
-@case("doorbell", usual=("6.12",), needs=NEEDS)
+@case("doorbell", usual=("6.12",), needs=NEEDS, arm64=True)
 def doorbell(ctx):
     """The agent is the ivshmem server and records every event; after it has ended, the memory is read by polling."""
     capture, region, socket = ctx.dir / "x.braid", ctx.dir / "region", ctx.dir / "socket"

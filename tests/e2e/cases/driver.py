@@ -50,7 +50,7 @@ def driver_write_back(ctx):
             ctx.check("uncached" not in entry, f"the BAR is mapped uncached: {entry}")
 
 
-@case("driver-unload-under-load", usual=("6.1",), needs=("driver",))
+@case("driver-unload-under-load", usual=("6.1",), needs=("driver",), arm64=True)
 def driver_unload_under_load(ctx):
     """The driver is unloaded and reloaded with events of hot paths enabled and both vCPUs busy."""
     guest = ctx.guest(thread="single")
@@ -62,7 +62,7 @@ def driver_unload_under_load(ctx):
     ctx.equal(load.status, None, "status of the workload")
 
 
-@case("driver-bar-too-small", usual=("6.12",), needs=("driver",))
+@case("driver-bar-too-small", usual=("6.12",), needs=("driver",), arm64=True)
 def driver_bar_too_small(ctx):
     """A BAR that is too small for the layout is refused with the required size; so is one with foreign content."""
     guest = ctx.guest(shm_size="1M")
@@ -121,7 +121,7 @@ def driver_boot_id(ctx):
     ctx.equal(shm.read_bytes()[64:80].hex(), boot_id, "the region's boot id")
 
 
-@case("driver-ftrace-size", usual=("6.12",), needs=("driver",))
+@case("driver-ftrace-size", usual=("6.12",), needs=("driver",), arm64=True)
 def driver_ftrace_size(ctx):
     """An ftrace_size_kb that does not fit is reported, and the buffer is not created; the default fits."""
     guest = ctx.guest()
@@ -173,7 +173,7 @@ def ivshmem_sleep(ctx):
     kit.check_storm(ctx, lines, "g1", offered)
 
 
-@case("api-reload", usual=("6.12",), needs=("driver", "module:storm"))
+@case("api-reload", usual=("6.12",), needs=("driver", "module:storm"), arm64=True)
 def api_reload(ctx):
     """A module with events is unloaded and reloaded: its event names disappear and return, with the same ids."""
     guest = ctx.guest()

@@ -42,7 +42,7 @@ def bad_regions(ctx):
     refused(ctx, "ommand", "recrod")
 
 
-@case("bad-captures", usual=("6.1",), needs=NEEDS)
+@case("bad-captures", usual=("6.1",), needs=NEEDS, arm64=True)
 def bad_captures(ctx):
     """Truncated, corrupted and newer captures, a full disk, unknown names and missing permissions are reported."""
     guest = up(ctx)

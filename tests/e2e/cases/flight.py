@@ -37,7 +37,7 @@ def recover(ctx, source, name):
     return events_of(ctx, capture)
 
 
-@case("flight", usual=("6.1",), needs=FLIGHT_NEEDS)
+@case("flight", usual=("6.1",), needs=FLIGHT_NEEDS, arm64=True)
 def flight(ctx):
     """A flight recorder takes one snapshot on request and one on an event; recover reads the rest of the dead guest."""
     guest = ctx.guest(initrd=ctx.initrd())
@@ -70,7 +70,7 @@ def flight(ctx):
     ctx.equal(missing_of(rest), 0, "events lost after the last snapshot")
 
 
-@case("flight-dump", usual=("6.1",), needs=FLIGHT_NEEDS)
+@case("flight-dump", usual=("6.1",), needs=FLIGHT_NEEDS, arm64=True)
 def flight_dump(ctx):
     """A region in the guest's own pages is found in dumps of its memory, both ELF and compressed."""
     socket = ctx.dir / "tb.sock"

@@ -27,7 +27,7 @@ def build_scribble():
     return host.build_program("scribble", f"-I{host.ROOT}/include")
 
 
-@case("scribble", usual=("6.12-rt",), needs=NEEDS)
+@case("scribble", usual=("6.12-rt",), needs=NEEDS, arm64=True)
 def scribble(ctx):
     """The host writes garbage over the region under load: the guest survives, and traces correctly after a reload."""
     guest = ctx.guest()

@@ -89,7 +89,7 @@ def check_rates(ctx, guest, agent):
     ctx.equal(agent.rc, None, "the recorder's status while top runs")
 
 
-@case("live", usual=("6.1",), needs=NEEDS)
+@case("live", usual=("6.1",), needs=NEEDS, arm64=True)
 def live(ctx):
     """A guest's events are printed while it runs, in order and equal to the report's; top shows its rates."""
     guest = up(ctx)

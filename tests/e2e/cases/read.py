@@ -83,7 +83,7 @@ def read_all(ctx, guest, how, events, before=0):
     return found, sums, offered
 
 
-@case("read-example", usual=("6.12",), needs=DRIVER)
+@case("read-example", usual=("6.12",), needs=DRIVER, arm64=True)
 def read_example(ctx):
     """The mapping example of Linux's documentation, with only its path changed, runs and prints the correct counts."""
     guest = up(ctx)
@@ -131,10 +131,11 @@ def read_map(ctx):
         do(ctx, guest, "free")
 
 
-@case("read-ways", usual=("6.12-rt",), needs=DRIVER, timeout=300)
+@case("read-ways", usual=("6.12-rt",), needs=DRIVER, timeout=300, arm64=True)
 def read_ways(ctx):
     """Every event is read once or counted as lost: by read, splice, mmap, a mix of these, and competing readers."""
-    for parameters in ("ring_size_kb=32", "ring_size_kb=32 overwrite=1 absolute=1 subbuf_size=8192"):
+    large = 32768 if ctx.kernel == "arm64-16k" else 8192  # only whole pages can be mapped
+    for parameters in ("ring_size_kb=32", f"ring_size_kb=32 overwrite=1 absolute=1 subbuf_size={large}"):
         guest = up(ctx, parameters)
         for how in ("read", "splice", "mmap", "mixed", "compete"):
             read_all(ctx, guest, how, 5000)
@@ -142,7 +143,7 @@ def read_ways(ctx):
         guest.quit()
 
 
-@case("read-lost", usual=("6.12",), needs=DRIVER)
+@case("read-lost", usual=("6.12",), needs=DRIVER, arm64=True)
 def read_lost(ctx):
     """In a ring that overran before it is read, the events found and reported lost add up to all."""
     for parameters in ("ring_size_kb=16 subbuf_size=8192", "ring_size_kb=16 subbuf_size=8192 overwrite=1"):
@@ -165,7 +166,7 @@ def read_lost(ctx):
         guest.quit()
 
 
-@case("read-refused", usual=("6.12",), needs=DRIVER)
+@case("read-refused", usual=("6.12",), needs=DRIVER, arm64=True)
 def read_refused(ctx):
     """trace_pipe_raw refuses operations with the same errors as tracefs's; a mapped ring cannot be resized."""
     guest = up(ctx, on=False)
@@ -190,7 +191,7 @@ def read_refused(ctx):
     ctx.check("cannot be mapped" in guest.run("dmesg"), "no message says why it cannot be mapped")
 
 
-@case("read-waits", usual=("6.1",), needs=DRIVER)
+@case("read-waits", usual=("6.1",), needs=DRIVER, arm64=True)
 def read_waits(ctx):
     """Readers wait for events, and are woken by events, by ioctl 0, and when the ring is removed."""
     guest = up(ctx)
@@ -220,7 +221,7 @@ def lines_of(ctx, guest):
     return text, found
 
 
-@case("read-text", usual=("6.1",), needs=DRIVER)
+@case("read-text", usual=("6.1",), needs=DRIVER, arm64=True)
 def read_text(ctx):
     """The trace file prints all CPUs' events in time order in five formats and consumes none; a write empties it."""
     guest = up(ctx, "ring_size_kb=1024")
@@ -251,7 +252,7 @@ def read_text(ctx):
     ctx.equal((sums["entries"], sums["overrun"]), (0, offered), "unread and overrun after emptying")
 
 
-@case("read-text-lost", usual=("6.12",), needs=DRIVER)
+@case("read-text-lost", usual=("6.12",), needs=DRIVER, arm64=True)
 def read_text_lost(ctx):
     """The trace file of a ring that overran reports each loss, and the counts add up."""
     guest = up(ctx, "ring_size_kb=16 overwrite=1")
@@ -264,7 +265,7 @@ def read_text_lost(ctx):
     ctx.equal(lost + len(found), sums["written events"], "all events")
 
 
-@case("read-gone", usual=("6.1",), needs=("driver", "module:buffers"))
+@case("read-gone", usual=("6.1",), needs=("driver", "module:buffers"), arm64=True)
 def read_gone(ctx):
     """A buffer is freed while its files are open and read: further reads return nothing or an error."""
     guest = ctx.guest()
@@ -281,7 +282,7 @@ def read_gone(ctx):
     guest.run("rmmod buffers; rmmod tracebraid")
 
 
-@case("read-scribbled", usual=("6.12-rt",), needs=DRIVER)
+@case("read-scribbled", usual=("6.12-rt",), needs=DRIVER, arm64=True)
 def read_scribbled(ctx):
     """The host writes garbage over the rings while the guest reads them: readers get errors, and the guest survives."""
     guest = up(ctx, "ring_size_kb=64")
@@ -338,7 +339,7 @@ def takes(ctx, guest, first, last, lost=0):
     ctx.equal(reported, lost, "reported lost")
 
 
-@case("read-calls", usual=("6.12",), needs=("driver", "module:buffers"))
+@case("read-calls", usual=("6.12",), needs=("driver", "module:buffers"), arm64=True)
 def read_calls(ctx):
     """A module reads events by iterators, peek and consume, with exact counts."""
     guest = ctx.guest()
@@ -384,7 +385,7 @@ def read_calls(ctx):
         do(ctx, guest, "free")
 
 
-@case("read-roles", usual=("6.1",), needs=("agent", *DRIVER))
+@case("read-roles", usual=("6.1",), needs=("agent", *DRIVER), arm64=True)
 def read_roles(ctx):
     """An agent and readers in the guest take turns: neither consumes a ring while the other has the reader role."""
     guest = up(ctx, on=False)

@@ -55,7 +55,7 @@ def accounts_of(line):
     return tuple(line[key] for key in ("written", "read", "lost", "left"))
 
 
-@case("window", usual=("6.12",), needs=NEEDS)
+@case("window", usual=("6.12",), needs=NEEDS, arm64=True)
 def window(ctx):
     """Events before the start or after the stop are not counted; header, --stats, HTML page and stat agree."""
     guest = up(ctx, parameters="ring_size_kb=64")
@@ -96,7 +96,7 @@ def window(ctx):
     ctx.equal((sums["found"], stats_json["events"]), (sum(found.values()),) * 2, "events of stat and --stats")
 
 
-@case("no-consumer", usual=("6.12",), needs=NEEDS)
+@case("no-consumer", usual=("6.12",), needs=NEEDS, arm64=True)
 def no_consumer(ctx):
     """Without a reader, the events left and lost are counted exactly in both modes; a later reader gets those left."""
     for name, parameters in (("keep-oldest", "ring_size_kb=64"), ("keep-newest", "ring_size_kb=64 overwrite=1"),
@@ -122,7 +122,7 @@ def no_consumer(ctx):
         guest.quit()
 
 
-@case("reload", usual=("6.12",), needs=NEEDS)
+@case("reload", usual=("6.12",), needs=NEEDS, arm64=True)
 def reload_under_load(ctx):
     """The driver is unbound and bound again under full load during a recording: no event is lost.
 
@@ -149,7 +149,7 @@ def reload_under_load(ctx):
     ctx.equal(sums["lost"], 0, "lost events")
 
 
-@case("module-reload", usual=("6.1",), needs=("driver", "agent"))
+@case("module-reload", usual=("6.1",), needs=("driver", "agent"), arm64=True)
 def module_reload(ctx):
     """The driver's module is unloaded and reloaded during a recording: two streams, no event lost."""
     guest = ctx.guest()
@@ -173,7 +173,7 @@ def region_written(ctx, guest):
     return json.loads(done.stdout)["written"] if done.stdout.strip() else 0
 
 
-@case("reboot", usual=("6.12",), needs=NEEDS)
+@case("reboot", usual=("6.12",), needs=NEEDS, arm64=True)
 def reboot(ctx):
     """The guest reboots during a recording: the recording continues, and both boots are in the capture."""
     guest = up(ctx)
@@ -194,7 +194,7 @@ def reboot(ctx):
     ctx.equal(sum(line["type"] == "event" for line in lines), first + second, "events in the report")
 
 
-@case("panic", usual=("6.1",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"))
+@case("panic", usual=("6.1",), needs=NEEDS, allow=(r"Kernel panic", r"sysrq"), arm64=True)
 def panic(ctx):
     """After a guest's panic, an agent that starts only then reads every event that was committed."""
     guest = up(ctx, append="panic=0")
@@ -214,7 +214,7 @@ def panic(ctx):
     ctx.equal(region_accounts(ctx, guest)["left"], 0, "events left in the dead guest's region")
 
 
-@case("agent-killed", usual=("6.12",), needs=NEEDS)
+@case("agent-killed", usual=("6.12",), needs=NEEDS, arm64=True)
 def agent_killed(ctx):
     """The agent is killed and restarted: no event is in both captures, and the host's tracefs instance is removed."""
     guest = up(ctx)

@@ -35,7 +35,7 @@ def check_host(ctx, capture, lines, threads, label):
     ctx.equal(len(found), len(marked), "lines of the report that name a vCPU")
 
 
-@case("vcpu-threads", usual=("6.12",), needs=NEEDS)
+@case("vcpu-threads", usual=("6.12",), needs=NEEDS, arm64=True)
 def vcpu_threads(ctx):
     """With one TCG thread per vCPU, host events of these threads, and no others, name their guest and vCPU."""
     guest = up(ctx)
@@ -50,7 +50,7 @@ def vcpu_threads(ctx):
     check_host(ctx, capture, lines, threads, r"g1/vCPU \d")
 
 
-@case("vcpu-single", usual=("6.1",), needs=NEEDS)
+@case("vcpu-single", usual=("6.1",), needs=NEEDS, arm64=True)
 def vcpu_single(ctx):
     """vCPU threads are reported for a QEMU that runs all vCPUs in one thread, and unknown if it names no threads."""
     guest = up(ctx, thread="single")

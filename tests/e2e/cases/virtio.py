@@ -65,7 +65,7 @@ def check_notified(ctx, guest, name):
     ctx.check(sum(map(int, counts)) > 0, "the agent has not interrupted the guest")
 
 
-@case("virtio-qemu", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+@case("virtio-qemu", usual=("6.12",), needs=vhost.VIRTIO_NEEDS, arm64=True)
 def virtio_qemu(ctx):
     """In QEMU, a restarted agent reads the same memory and loses nothing; the rings of a killed guest are read."""
     socket = ctx.dir / "tb.sock"
@@ -221,7 +221,7 @@ def tasks_events(ctx, capture):
     return by_cpu
 
 
-@case("transports-equal", usual=("6.1",), needs=vhost.VIRTIO_NEEDS)
+@case("transports-equal", usual=("6.1",), needs=vhost.VIRTIO_NEEDS, arm64=True)
 def transports_equal(ctx):
     """The same counted work is recorded over ivshmem and over virtio: the captures differ only in names and times."""
     socket, found = ctx.dir / "tb.sock", {}
