@@ -79,6 +79,13 @@ class Bench:
         """The median of a command's seconds."""
         return statistics.median(self.seconds[name])
 
+    def print_packed(self, sizes):
+        """Prints how fast and how small a capture is packed; sizes: of the capture, and by command."""
+        for name in ("pack", "zstd"):
+            if name in self.seconds:
+                print(f"{name}_rate\t{sizes['capture'] / 1e6 / self.median(name):.0f}\tMB/s")
+                print(f"{name}_ratio\t{sizes['capture'] / sizes[name]:.2f}\ttimes smaller")
+
     def print_figures(self):
         """Prints all figures."""
         for name in self.seconds:
@@ -105,6 +112,8 @@ def main():
             bench.measure("python_columns", [str(COLUMNS), "tracebraid", str(capture)])
             bench.measure("sql_sum", [AGENT, "sql", str(capture), "SELECT sum(cpu), max(ns) FROM events"])
             bench.measure("pack", [AGENT, "pack", str(capture), "-o", str(folder / "big.packed.braid")])
+            if shutil.which("zstd"):
+                bench.measure("zstd", ["zstd", "-3", "-q", "-f", str(capture), "-o", str(folder / "big.zst")])
             bench.measure("report_packed", [AGENT, "report", str(folder / "big.packed.braid")])
             for analysis in ("summary", "steal"):
                 bench.measure(f"analyze_{analysis}", [AGENT, "analyze", analysis, str(capture)])
@@ -115,6 +124,8 @@ def main():
             for reader, command in readers(folder).items():
                 if turn == 0 or not reader.startswith("python"):  # that one takes a minute
                     bench.measure(reader, command)
+        sizes = {"capture": capture, "pack": folder / "big.packed.braid", "zstd": folder / "big.zst"}
+        bench.print_packed({name: path.stat().st_size for name, path in sizes.items() if path.exists()})
     bench.print_figures()
 
 
