@@ -17,6 +17,7 @@
 #include "host_agent/sql/sql.h"
 #include "host_agent/store/source.h"
 #include "tests/fuzz/fuzz.h"
+#include "tracebraid/tracebraid.h"
 
 size_t LLVMFuzzerMutate(u8 *data, size_t bytes, size_t max_bytes);
 size_t LLVMFuzzerCustomMutator(u8 *data, size_t bytes, size_t max_bytes, unsigned int seed);
@@ -266,6 +267,67 @@ static void query_all(const char *path, u64 events)
 	braid_sql_close(sql);
 }
 
+/* As `report --since` reads it: whatever its index says. */
+static void report_by_index(char *const *paths, FILE *to)
+{
+	const struct braid_source_options how = { .by_index = true };
+	struct braid_export_options options = {
+		.skips = true, .from = { BRAID_MOMENT_SINCE, 1000 },
+	};
+	struct braid_export_totals totals;
+	struct braid_source *source;
+
+	if (braid_source_open_captures(&source, paths, 1, &how))
+		return;
+	braid_export_text(to, source, &options, &totals);
+	walk(source);
+	braid_source_free(source);
+}
+
+/* Everything that is there now: formats are asked for, and each event's text is made. */
+static int take_all(struct tracebraid_walk *walk)
+{
+	int got;
+
+	while ((got = tracebraid_walk_next(walk)) > 0 && got != TRACEBRAID_PAUSE)
+		MUST(tracebraid_text(walk) && tracebraid_item_stream(walk));
+	return got;
+}
+
+/* The capture is being written, and its recorder is killed: the walk comes to an end. */
+static void follow(const u8 *data, size_t bytes)
+{
+	int fd = memfd_create("growing", MFD_CLOEXEC), ret = 0, got = TRACEBRAID_PAUSE;
+	struct tracebraid_trace *trace = NULL;
+	struct tracebraid_walk *walk = NULL;
+	size_t had = 0, part;
+	char path[64];
+	u32 turns;
+
+	MUST(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	for (part = 1; part <= 4 && ret >= 0 && got == TRACEBRAID_PAUSE; part++) {
+		size_t to = bytes * part / 4;
+
+		MUST(write(fd, data + had, to - had) == (ssize_t)(to - had));
+		had = to;
+		if (!trace && tracebraid_follow(&trace, path, NULL, NULL, NULL))
+			continue;
+		if (!walk && tracebraid_walk_new(&walk, trace, NULL))
+			break;
+		ret = tracebraid_grow(trace, 0);
+		got = ret < 0 ? ret : take_all(walk);
+	}
+	if (walk && ret >= 0 && got == TRACEBRAID_PAUSE) {
+		tracebraid_finish(trace);
+		for (turns = 0; got == TRACEBRAID_PAUSE && tracebraid_grow(trace, 0) >= 0; turns++)
+			got = take_all(walk);
+		MUST(turns < 10);
+	}
+	tracebraid_close(trace);
+	close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 {
 	int fd = memfd_create("capture", MFD_CLOEXEC);
@@ -280,8 +342,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	fix_checksums(copy, bytes);
 	if (fd < 0 || !nowhere || write(fd, copy, bytes) != (ssize_t)bytes)
 		abort();
+	follow(copy, bytes);
 	free(copy);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	report_by_index(&paths, nowhere);
 	if (!braid_source_open_captures(&source, &paths, 1, NULL)) {
 		events = report(source, nowhere);
 		report_perfetto(source, nowhere);

@@ -232,6 +232,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	struct braid_vcpu_thread threads[] = { { 0, 77, 0 }, { 1, 78, 5 } };
 	struct braid_capture_writer *w = synth_capture(path);
 	struct synth_guest g;
+	struct braid_chunk_complete complete;
 	u32 k;
 
 	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 0);
@@ -257,6 +258,10 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 		if (k & 1 && type)
 			NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VCPU, 1, NULL, 0, &round_trips,
 						sizeof(round_trips)));
+		complete.until_ns = synth_host_ns(&g, g.now - 50000);
+		if (k % 4 == 3)
+			NEED(!braid_capture_put(w, BRAID_CHUNK_COMPLETE, 0, &complete, sizeof(complete), NULL,
+						0));
 	}
 	synth_drain(w, &g, 0);
 	synth_host(w, 2, 5, SYNTH_START_NS + 1000, 40000);
