@@ -212,7 +212,7 @@ UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/
 
 .PHONY: check check-all check-matrix check-releases check-lint check-unit check-kunit check-debug check-e2e check-dkms
 check:
-	@tests/packages.sh build forms driver guests libvirt tests library kunit fuzz html bench
+	@tests/packages.sh build forms driver arm64 guests libvirt tests library kunit fuzz html bench
 	@$(MAKE) check-all
 
 # The model's short searches; check-model has them all.
@@ -221,6 +221,7 @@ check-all: check-lint check-unit check-library fuzz-short
 	@$(MAKE) check-kunit
 	@$(MAKE) check-html
 	@$(MAKE) check-e2e
+	@$(MAKE) check-e2e KERNELS=arm64 CASE='driver-load record'
 	@$(MAKE) check-bench
 	@tests/dkms.sh $(call packaged,6.12)
 
@@ -323,7 +324,8 @@ check-e2e:
 	@tests/qemu/fetch.sh
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
-	@$(if $(filter arm64%,$(FLAVOURS)),tests/packages.sh arm64 && tests/kernels/sysroot.sh arm64)
+	@$(if $(filter arm64%,$(FLAVOURS)),tests/packages.sh arm64; \
+		[ -e $(B)/kernels/arm64.missing ] || tests/kernels/sysroot.sh arm64)
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Installs the missing packages of the named jobs:
-# packages.sh build|forms|driver|arm64|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
+# packages.sh build|forms|driver|arm64|arm64-user|guests|libvirt|tests|library|kunit|fuzz|html|bench|releases...
 # What differs between Debian's releases is printed by
 # packages.sh --kernels	guest kernels by package, the oldest first: NAME, a tab, what its packages are named after linux-image-
 # packages.sh --clang|--source	the version of clang, of linux-source
@@ -28,7 +28,8 @@ packages_of() {
 		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev protobuf-c-compiler protobuf-compiler ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) kernels headers ;;
-	arm64) echo gcc-aarch64-linux-gnu qemu-user qemu-system-arm ;;
+	arm64) echo gcc-aarch64-linux-gnu qemu-system-arm ;;
+	arm64-user) echo qemu-user ;;
 	guests) echo qemu-system-x86 busybox-static cpio kmod zstd python3 util-linux
 		kernels image ;;
 	libvirt) echo libvirt-clients libvirt-daemon-system ;;

@@ -32,7 +32,7 @@ plain-programs: $(B)/tracebraid $(B)/no_seccomp.so $(B)/make_big_capture $(B)/pl
 # html_out.c takes the page from build/, whatever B is.
 .PHONY: check-arm64 arm64-drivers
 check-arm64: $(B)/html/page
-	@tests/packages.sh build arm64
+	@tests/packages.sh build arm64 arm64-user
 	@tests/kernels/sysroot.sh arm64
 	@tests/kernels/fetch.sh $(A64_KERNELS)
 	@$(MAKE) -j$(NPROC) agent $(B)/make_big_capture arm64-drivers
