@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Acts as a device that uses the kernel's own virtqueues. */
 #include <linux/atomic.h>
+#include <linux/device.h>
 #include <linux/io.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
@@ -28,6 +29,7 @@ struct queue {
 
 static struct queue queues[BRAID_VIRTIO_NR_QUEUES];
 static struct virtio_device *device;
+static struct device *parent;	/* the bus's device, which each virtio device has */
 static u8 device_status;
 static int kept;			/* head of the ANNOUNCE that the device holds; -1: none */
 
@@ -275,6 +277,7 @@ static int make_device(void)
 	device->config = &fake_ops;
 	device->id.device = BRAID_VIRTIO_ID;
 	device->dev.release = release;
+	device->dev.parent = parent;
 	err = register_virtio_device(device);
 	if (err)
 		put_device(&device->dev);
@@ -284,9 +287,13 @@ static int make_device(void)
 bool braid_fake_virtio_plug(void)
 {
 	kept = -1;
+	parent = root_device_register("braid_fake_bus");
+	if (IS_ERR(parent))
+		return false;
 	if (make_device()) {
 		device = NULL;
 		free_queues();
+		root_device_unregister(parent);
 		return false;
 	}
 	return device->dev.driver;
@@ -317,4 +324,5 @@ void braid_fake_virtio_unplug(void)
 	unregister_virtio_device(device);
 	device = NULL;
 	free_queues();
+	root_device_unregister(parent);
 }
