@@ -74,6 +74,9 @@ static int take_switch(struct braid_states *s, u32 number, const struct braid_it
 	thread = !(state & SLEEP_STATES) ? BRAID_THREAD_WAITS :
 		 state & STOP_STATES ? BRAID_THREAD_STOPPED :
 		 state & DEAD_STATES ? BRAID_THREAD_UNKNOWN : BRAID_THREAD_SLEEPS;
+	err = to ? braid_gap_came(s, number, to) : 0;
+	if (err)
+		return err;
 	if (from) {
 		braid_vcpu_set_thread(s, from, thread, number);
 		from->times_unseen += s->open_gaps > 0;
@@ -231,7 +234,7 @@ static void take_nested(struct braid_states *s, const struct braid_item *item)
 
 /*
  * An event's task is the current one of its CPU: so a switch before it was not seen. It may have been
- * lost, or the kernel did not record it.
+ * lost, or the kernel did not record it: then what ran since the CPU's last certain event is unknown.
  */
 static int take_current(struct braid_states *s, u32 number, const struct braid_item *item)
 {
@@ -240,8 +243,10 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 				    &s->vcpus[cpu->vcpu] : NULL;
 	s32 tid = braid_format_pid(item);
 	struct braid_vcpu *v = vcpu_of(s, tid, item->host_ns);
-	int err = 0;
+	int err = cpu->known ? braid_gap_omitted_switch(s, number, v) : 0;
 
+	if (err)
+		return err;
 	set_current(cpu, tid, number_of(s, v));
 	if (before && before != v && before->thread == BRAID_THREAD_ON && before->cpu == number) {
 		braid_vcpu_set_thread(s, before, BRAID_THREAD_UNKNOWN, number);
@@ -274,6 +279,8 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 		err = take_current(s, number, item);
 	if (err)
 		return err;
+	if (info->role != BRAID_ROLE_NONE || s->cpus[number].tid == braid_format_pid(item))
+		s->cpus[number].seen_ns = item->host_ns;
 	switch (info->role) {
 	case BRAID_ROLE_NONE:
 		return 0;

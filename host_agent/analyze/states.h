@@ -9,6 +9,8 @@
  *   guest only contributes which of its tasks was current, and only to its own vCPUs.
  * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
  *   last event before the loss, not when the loss is reported.
+ * - Where a host CPU's events show that the kernel omitted a switch, what ran there since the last
+ *   event before it is unknown (gaps.c).
  * - If a recording states its start, a vCPU's first events after it prove its state from then on
  *   (start.c). They are looked for before the pass, in a limited number of events.
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
@@ -207,6 +209,7 @@ struct braid_host_cpu {
 	bool known;		/* its current thread is: */
 	s32 tid;
 	u32 vcpu;		/* that it is; or BRAID_NO_VCPU */
+	s64 seen_ns;		/* the last event that this agrees with */
 	u32 irqs;		/* nested handlers of interrupts (Linux nests none) ... */
 	s32 irq;		/* ... the innermost one's number */
 	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */

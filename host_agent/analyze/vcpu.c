@@ -156,6 +156,31 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	return err;
 }
 
+int braid_vcpu_doubt(struct braid_states *s, struct braid_vcpu *v, s64 since_ns, bool culprit_alone)
+{
+	struct braid_state_span next = v->now;
+	int err = 0;
+
+	next.culprit = (struct braid_culprit){ .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN };
+	if (culprit_alone) {
+		next.culprit.kind = BRAID_CULPRIT_UNKNOWN;
+	} else {
+		next.state = BRAID_VCPU_UNKNOWN;
+		next.reason = 0;
+		next.cpu = 0;
+	}
+	if (same(&v->now, &next))
+		return 0;
+	if (since_ns > v->now.from_ns) {
+		err = close_span(s, v, since_ns, 0);
+		add_bound(s, v, since_ns, 0);
+		next.from_ns = v->since_ns = since_ns;
+		next.from_bound_ns = v->since_bound_ns = 0;
+	}
+	v->now = next;
+	return err;
+}
+
 int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns)
 {
 	struct braid_vcpu *v = &s->vcpus[vcpu];

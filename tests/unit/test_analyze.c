@@ -95,6 +95,28 @@ static void waits_where_it_is(void)
 	braid_states_free(&span_states);
 }
 
+/* Where a switch is not in the trace, nobody is blamed, and nothing is said to have run. */
+static void omitted_switches(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 70, 0, 8);
+	memory_wakeup(0, 1200, 30);		/* by 8 */
+	memory_switch(0, 1500, 9, 0, 70);	/* the one from 8 to 9 is missing */
+	memory_entry(0, 1600, 70);
+	memory_exit(0, 1700, 70, 1);
+	memory_switch(0, 2000, 8, 0, 9);	/* the one from 70 to 8 is */
+	memory_switch(0, 2100, 9, 0, 70);
+	memory_switch(0, 2200, 70, 0, 9);
+	memory_wakeup(0, 2300, 30);
+	memory_exit(0, 2600, 70, 1);		/* the one from 9 to 70 is */
+	memory_switch(1, 2900, 0, 0, 70);	/* the one from 70 to another is */
+	memory_switch(1, 3000, 70, 1, 0);
+	span_expect("1000-1200 stolen by task8[8]\n1200-1500 stolen by unknown\n1500-1600 running\n"
+		    "1600-1700 guest\n1700-2100 unknown\n2100-2200 running\n"
+		    "2200-2300 stolen by task9[9]\n2300-2600 unknown\n2600-2900 unknown\n"
+		    "2900-3000 hypervisor exit 1\n");
+}
+
 /* A handler of the host's takes a vCPU's time, as much as another thread does. */
 static void interrupts(void)
 {
@@ -453,6 +475,7 @@ int main(void)
 {
 	RUN(life_of_a_vcpu);
 	RUN(waits_where_it_is);
+	RUN(omitted_switches);
 	RUN(interrupts);
 	RUN(tasks_of_the_guest);
 	RUN(loss_on_its_cpu);

@@ -174,8 +174,8 @@ static void missing_switch(void)
 	memory_exit(0, 2500, 70, HLT);
 	memory_add(0, 3000, MEMORY_IRQ, 8);
 	memory_switch(0, 4000, 8, SLEEPS, 70);
-	span_expect("1000-1500 running\n1500-2000 stolen by task9[9]\n2000-2500 guest\n"
-		    "2500-3000 hypervisor exit 12\n3000-4000 unknown\n4000-9000 running\n");
+	span_expect("1000-1500 running\n1500-2000 unknown\n2000-2500 guest\n"
+		    "2500-4000 unknown\n4000-9000 running\n");
 	begin();				/* the one to the vCPU, at the start */
 	memory_switch(0, 1500, 9, PREEMPTED, 8);
 	memory_entry(0, 2000, 70);
