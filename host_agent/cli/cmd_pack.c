@@ -8,12 +8,12 @@
 
 #include "host_agent/capture/output.h"
 #include "host_agent/capture/pack.h"
+#include "host_agent/capture/packer.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
 
-#define DEFAULT_LEVEL	3
 #define MOST_LEVEL	19
 
 struct pack {
@@ -97,7 +97,7 @@ static int make(struct pack *p, convert *to_do, int from, const char *path,
 
 static int run(const struct braid_cli_command *c, convert *to_do, int argc, char **argv)
 {
-	struct pack p = { .level = DEFAULT_LEVEL };
+	struct pack p = { .level = BRAID_PACKER_LEVEL };
 	struct braid_pack_run result = { 0 };
 	int err = braid_options_parse(c, &p, argc, argv);
 	char **paths = argv + optind;
