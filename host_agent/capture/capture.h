@@ -35,7 +35,9 @@ int braid_capture_create_at(struct braid_capture_writer **out, int fd, const cha
 /**
  * braid_capture_create_queued - likewise, written by another process
  * @path: as for braid_capture_create()
- * @flusher: writes the file; it must outlive the capture, and has no other
+ * @flusher: writes the file, and packs it if it is to; it must outlive the capture, and has no other
+ *
+ * All sizes below are of the capture, even if its file is packed.
  */
 int braid_capture_create_queued(struct braid_capture_writer **out, const char *path,
 				const struct braid_chunk_file *head, struct braid_flusher *flusher);
@@ -135,7 +137,7 @@ void braid_capture_sync_at_end(struct braid_capture_writer *w);
 /** braid_capture_bytes - current size of the capture, buffered bytes included */
 u64 braid_capture_bytes(const struct braid_capture_writer *w);
 
-/** braid_capture_written - bytes in the file by now */
+/** braid_capture_written - bytes in the file by now; of a packed one also what is being packed */
 u64 braid_capture_written(const struct braid_capture_writer *w);
 
 /**
@@ -231,6 +233,9 @@ const struct braid_capture_damage *braid_capture_damage(const struct braid_captu
  * braid_capture_damage() reports damage as usual.
  */
 void braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
+
+/** braid_capture_unfinished - whether it is packed and its file has no end: it can't be read as it grows */
+bool braid_capture_unfinished(const struct braid_capture_reader *r);
 
 /**
  * braid_capture_wait - whether a chunk that goes past the file's end is being written

@@ -87,6 +87,8 @@ static int check_flusher(struct capture_file *f, int err)
 		return failed_before(f);
 	if (!err)
 		return 0;
+	if (braid_flusher_packs(f->flusher))
+		return fail_write(f, err, braid_flusher_packed(f->flusher));
 	bytes = braid_flusher_failed(f->flusher, &data);
 	whole = f->written + braid_flusher_written(f->flusher) - bytes;
 	return fail_write(f, err, whole + whole_chunks(data, bytes));
@@ -171,6 +173,41 @@ static u8 *place(struct capture_file *f, size_t total)
 	return f->buffer + f->used;
 }
 
+/* Bytes of a chunk that is larger than what is contiguous in the queue. */
+static int put_piece(struct capture_file *f, const void *data, u32 bytes)
+{
+	const u8 *from = data;
+	u32 n;
+	u8 *at;
+
+	for (; bytes; bytes -= n, from += n) {
+		n = bytes < BUFFER_BYTES ? bytes : BUFFER_BYTES;
+		at = place(f, n);
+		if (!at)
+			return f->base.error;
+		memcpy(at, from, n);
+		braid_flusher_commit(f->flusher, n);
+	}
+	return 0;
+}
+
+/* As put_large(), to a packed file: the process that packs it gets all in order. */
+static int put_in_pieces(struct capture_file *f, const struct braid_chunk *chunk,
+			 const void *head, u32 head_bytes, const void *body, u32 body_bytes)
+{
+	static const u8 zero[8];
+	int err = put_piece(f, chunk, sizeof(*chunk));
+
+	if (!err)
+		err = put_piece(f, head, head_bytes);
+	if (!err)
+		err = put_piece(f, body, body_bytes);
+	if (!err)
+		err = put_piece(f, zero, -chunk->payload_bytes & 7);
+	f->number += !err;
+	return err;
+}
+
 static u64 bytes(const struct braid_capture_writer *w)
 {
 	const struct capture_file *f = (const struct capture_file *)w;
@@ -221,6 +258,8 @@ static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const
 				  (unsigned long long)head_bytes + body_bytes);
 	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
 	index_chunk(f, &chunk, head, head_bytes, body, body_bytes);
+	if (total > BUFFER_BYTES + SLACK_BYTES && f->flusher && braid_flusher_packs(f->flusher))
+		return put_in_pieces(f, &chunk, head, head_bytes, body, body_bytes);
 	if (total > BUFFER_BYTES + SLACK_BYTES)
 		return put_large(f, &chunk, head, head_bytes, body, body_bytes);
 	at = place(f, total);
@@ -345,7 +384,7 @@ static int sync_at_end(const struct capture_file *f)
 static int close_file(struct braid_capture_writer *w)
 {
 	struct capture_file *f = of(w);
-	int err = settle(w);
+	int err = f->flusher ? check_flusher(f, braid_flusher_finish(f->flusher)) : settle(w);
 
 	if (!err)
 		err = sync_at_end(f);

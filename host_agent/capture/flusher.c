@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "host_agent/capture/flusher.h"
+#include "host_agent/capture/packer.h"
 #include "host_agent/capture/queue.h"
 #include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
@@ -19,6 +20,7 @@ struct braid_flusher {
 	struct braid_queue *queue;
 	int fd;			/* our end of the socket */
 	pid_t pid;		/* 0: none */
+	int level;		/* of zstd; 0: the file is not packed */
 	bool died;
 };
 
@@ -71,49 +73,126 @@ static int receive_file(int socket)
 	return fd;
 }
 
-/* Return: false: all bytes are taken, and the agent has ended. */
-static bool await_bytes(struct braid_queue *q, int socket, bool *ended)
+/* What the process writes to, and how. */
+struct process {
+	struct braid_queue *q;
+	int socket, fd;
+	bool ended;		/* the agent has */
+	braid_flusher_write_fn write;
+	struct braid_packer *packer;	/* NULL: the file is not packed */
+};
+
+/* Return: bytes written, or -errno. */
+static ssize_t write_some(const struct process *p, const void *data, size_t bytes)
 {
+	ssize_t n;
+
+	do
+		n = p->write(p->fd, data, bytes);
+	while (n < 0 && errno == EINTR);
+	return n > 0 ? n : n ? -errno : -EIO;
+}
+
+/* A chunk of a packed file. */
+static int write_chunk(void *arg, const void *data, size_t bytes)
+{
+	struct process *p = arg;
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < bytes) {
+		n = write_some(p, (const u8 *)data + done, bytes - done);
+		if (n < 0)
+			return n;
+		done += n;
+	}
+	__atomic_store_n(&p->q->file_bytes, p->q->file_bytes + bytes, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+static void report_error(const struct process *p, int err)
+{
+	__atomic_store_n(&p->q->error, err, __ATOMIC_SEQ_CST);
+	wake(&p->q->producer_waits, p->socket);
+}
+
+/* Return: false: all bytes are taken, and no more come. */
+static bool await_bytes(struct process *p)
+{
+	struct braid_queue *q = p->q;
+	bool finish = __atomic_load_n(&q->finish, __ATOMIC_SEQ_CST);
 	const u8 *data;
 
-	if (*ended)
+	if (braid_queue_peek(q, &data))		/* it came before that flag */
+		return true;
+	if (finish || p->ended)
 		return false;
 	__atomic_store_n(&q->consumer_waits, 1, __ATOMIC_SEQ_CST);
-	if (!braid_queue_peek(q, &data))
-		*ended = !sleep_on(socket);
+	if (!braid_queue_peek(q, &data) && !__atomic_load_n(&q->finish, __ATOMIC_SEQ_CST))
+		p->ended = !sleep_on(p->socket);
 	__atomic_store_n(&q->consumer_waits, 0, __ATOMIC_SEQ_CST);
 	return true;
 }
 
-void braid_flusher_run(struct braid_flusher *b, int socket, braid_flusher_write_fn write)
+/* Return: 0: all is written; or -errno. */
+static int take_all(struct process *p)
 {
-	struct braid_queue *q = b->queue;
-	int fd = receive_file(socket);
-	bool ended = fd < 0;
 	const u8 *data;
 	ssize_t n;
 	u64 bytes;
 
 	for (;;) {
-		bytes = braid_queue_peek(q, &data);
+		bytes = braid_queue_peek(p->q, &data);
 		if (!bytes) {
-			if (!await_bytes(q, socket, &ended))
-				break;
+			if (!await_bytes(p))
+				return 0;
 			continue;
 		}
-		n = write(fd, data, bytes);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			__atomic_store_n(&q->error, n ? -errno : -EIO, __ATOMIC_SEQ_CST);
-			wake(&q->producer_waits, socket);
-			break;
-		}
-		braid_queue_took(q, n);
-		wake(&q->producer_waits, socket);
+		n = p->packer ? braid_packer_add(p->packer, data, bytes) :
+				write_some(p, data, bytes);
+		if (n < 0)
+			return n;
+		braid_queue_took(p->q, p->packer ? bytes : (u64)n);
+		wake(&p->q->producer_waits, p->socket);
 	}
-	if (fd >= 0)
-		close(fd);
+}
+
+/* The end of a packed file; of one without a beginning there is none. */
+static int finish_file(struct process *p)
+{
+	int err = p->q->file_bytes ? braid_packer_finish(p->packer) : 0;
+
+	if (err)
+		return err;
+	__atomic_store_n(&p->q->finished, 1, __ATOMIC_SEQ_CST);
+	wake(&p->q->producer_waits, p->socket);
+	return 0;
+}
+
+void braid_flusher_run(struct braid_flusher *b, int socket, braid_flusher_write_fn write)
+{
+	struct process p = {
+		.q = b->queue, .socket = socket, .fd = receive_file(socket), .write = write,
+	};
+	const struct braid_packer_options options = {
+		.level = b->level, .write = write_chunk, .arg = &p,
+	};
+	int err = 0;
+
+	p.ended = p.fd < 0;
+	if (b->level) {
+		p.packer = braid_packer_new(&options);
+		err = p.packer ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = take_all(&p);
+	if (!err && p.packer)
+		err = finish_file(&p);
+	if (err)
+		report_error(&p, err);
+	braid_packer_free(p.packer);
+	if (p.fd >= 0)
+		close(p.fd);
 }
 
 /* Keeps only its end of the socket and standard error: a pipe of others would never end. */
@@ -126,12 +205,13 @@ static void leave_files(int socket)
 	close(STDOUT_FILENO);
 }
 
-struct braid_flusher *braid_flusher_new(int fds[2])
+struct braid_flusher *braid_flusher_new(int fds[2], int level)
 {
 	struct braid_flusher *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return NULL;
+	b->level = level;
 	b->queue = braid_queue_new();
 	if (b->queue && !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
 		b->fd = fds[0];
@@ -142,13 +222,13 @@ struct braid_flusher *braid_flusher_new(int fds[2])
 	return NULL;
 }
 
-int braid_flusher_start(struct braid_flusher **out, int (*confine)(void))
+int braid_flusher_start(struct braid_flusher **out, int level, int (*confine)(void))
 {
 	struct braid_flusher *b;
 	int fds[2], err;
 	pid_t pid;
 
-	b = braid_flusher_new(fds);
+	b = braid_flusher_new(fds, level);
 	if (!b)
 		return braid_fail(-errno, "no queue for the capture: %s", strerror(errno));
 	pid = fork();
@@ -218,6 +298,11 @@ static bool is_settled(const struct braid_flusher *b)
 	return braid_flusher_written(b) == b->queue->bytes_in;
 }
 
+static bool is_finished(const struct braid_flusher *b)
+{
+	return __atomic_load_n(&b->queue->finished, __ATOMIC_SEQ_CST);
+}
+
 u8 *braid_flusher_place(struct braid_flusher *b, u32 bytes)
 {
 	u8 *place;
@@ -257,6 +342,25 @@ int braid_flusher_settle(struct braid_flusher *b)
 {
 	await_progress(b, is_settled);
 	return braid_flusher_error(b);
+}
+
+int braid_flusher_finish(struct braid_flusher *b)
+{
+	if (!b->level)
+		return braid_flusher_settle(b);
+	__atomic_store_n(&b->queue->finish, 1, __ATOMIC_SEQ_CST);
+	await_progress(b, is_finished);
+	return is_finished(b) ? 0 : braid_flusher_error(b);
+}
+
+bool braid_flusher_packs(const struct braid_flusher *b)
+{
+	return b->level;
+}
+
+u64 braid_flusher_packed(const struct braid_flusher *b)
+{
+	return __atomic_load_n(&b->queue->file_bytes, __ATOMIC_SEQ_CST);
 }
 
 bool braid_flusher_full(const struct braid_flusher *b)

@@ -21,13 +21,14 @@ typedef ssize_t (*braid_flusher_write_fn)(int fd, const void *data, size_t bytes
 /**
  * braid_flusher_start - fork the process
  * @out: set on success
+ * @level: of zstd, 1 to 19: the file is packed (packer.h), a part at a time; 0: it is not
  * @confine: called in the process; 0 or -errno. NULL: none
  *
  * Call while there is one thread, and while signals that end the agent are blocked.
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_flusher_start(struct braid_flusher **out, int (*confine)(void));
+int braid_flusher_start(struct braid_flusher **out, int level, int (*confine)(void));
 
 /** braid_flusher_take - hand the file over, once; the caller keeps @fd. 0 or -errno */
 int braid_flusher_take(struct braid_flusher *b, int fd);
@@ -48,8 +49,25 @@ void braid_flusher_commit(struct braid_flusher *b, u32 bytes);
 /** braid_flusher_wake - have it write now. 0, or braid_flusher_error() */
 int braid_flusher_wake(struct braid_flusher *b);
 
-/** braid_flusher_settle - wait until all is written. 0, or braid_flusher_error() */
+/**
+ * braid_flusher_settle - wait until all is written. 0, or braid_flusher_error()
+ *
+ * In a packed file that is its head and all whole parts; the process has the rest.
+ */
 int braid_flusher_settle(struct braid_flusher *b);
+
+/**
+ * braid_flusher_finish - the same, after the last bytes: with the end of a packed file
+ *
+ * If it is never called, the process writes that end when the agent has ended.
+ */
+int braid_flusher_finish(struct braid_flusher *b);
+
+/** braid_flusher_packs - whether the file is packed */
+bool braid_flusher_packs(const struct braid_flusher *b);
+
+/** braid_flusher_packed - bytes of a packed file, whole chunks */
+u64 braid_flusher_packed(const struct braid_flusher *b);
 
 /** braid_flusher_error - 0, or the -errno of its write; -EIO: it has died */
 int braid_flusher_error(const struct braid_flusher *b);
@@ -60,7 +78,7 @@ bool braid_flusher_full(const struct braid_flusher *b);
 /** braid_flusher_bytes - committed */
 u64 braid_flusher_bytes(const struct braid_flusher *b);
 
-/** braid_flusher_written - of them, written */
+/** braid_flusher_written - of them, written, or taken to be packed */
 u64 braid_flusher_written(const struct braid_flusher *b);
 
 /**
@@ -75,7 +93,7 @@ u64 braid_flusher_failed(const struct braid_flusher *b, const u8 **data);
 void braid_flusher_stop(struct braid_flusher *b);
 
 /* For tests: both sides in one process. */
-struct braid_flusher *braid_flusher_new(int fds[2]);
+struct braid_flusher *braid_flusher_new(int fds[2], int level);
 
 /** braid_flusher_run - the process: write until the other end of @socket is closed */
 void braid_flusher_run(struct braid_flusher *b, int socket, braid_flusher_write_fn write);

@@ -13,16 +13,19 @@
 /*
  * The bytes are in slots, which are reused: the producer fills one after the other, and the
  * consumer takes bytes as they are committed. A consumer in another process finds what a producer
- * committed before it died. Each word has one writer, except the two flags.
+ * committed before it died. Each word has one writer, except the two flags that wake.
  */
 struct braid_queue {
 	u64 head;			/* producer: slots begun; the last one is being filled */
 	u64 bytes_in;			/* producer: committed */
+	u32 finish;			/* producer: no more bytes come */
 	u32 order[BRAID_QUEUE_SLOTS];	/* producer: which slots, by head */
 	u64 used[BRAID_QUEUE_SLOTS];	/* producer: committed bytes of each slot */
 	u64 tail;			/* consumer: slots that it is done with */
 	u64 bytes_out;			/* consumer: taken */
 	u64 slot_out;			/* consumer: of them, in the oldest slot */
+	u64 file_bytes;			/* consumer: of a packed file, whole chunks */
+	u32 finished;			/* consumer: after ->finish, it has written the file's end */
 	s32 error;			/* consumer: -errno, when it takes no more */
 	u32 consumer_waits;		/* set before it sleeps, cleared by the producer */
 	u32 producer_waits;

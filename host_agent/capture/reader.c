@@ -310,6 +310,9 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 
 	if (there < 0)
 		return there;
+	if (!there && braid_capture_unfinished(r))
+		return braid_fail(-EBADMSG, "'%s' has no whole part: it is compressed while it is recorded, or was cut off",
+				  r->path);
 	if (!there)
 		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",
 				  r->path);
@@ -361,10 +364,15 @@ void braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
 
 	if (bytes == BRAID_CAPTURE_ALL)
 		bytes = fstat(r->fd, &st) ? r->file_bytes : (u64)st.st_size;
-	if (bytes < r->at || bytes == r->file_bytes || r->packed)	/* a packed one is complete */
+	if (bytes < r->at || bytes == r->file_bytes || r->packed)	/* that is complete, or as it is */
 		return;
 	r->file_bytes = bytes;
 	r->window_bytes = 0;	/* it may end where the file did */
+}
+
+bool braid_capture_unfinished(const struct braid_capture_reader *r)
+{
+	return r->packed && braid_packed_no_end(r->packed);
 }
 
 void braid_capture_wait(struct braid_capture_reader *r, bool waits)

@@ -89,6 +89,10 @@ static const struct braid_option options[] = {
 	  "without a reader, or after a killed recorder" },
 	{ 'o', "output", "FILE", BRAID_STRING(RECORD, o.file),
 	  "the capture. Default: " BRAID_RECORD_FILE "; -: standard output" },
+	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
+	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
+	  "commands read it directly. It can be followed only when it is complete. Not with --prompt, "
+	  "--live or --snapshot" },
 	{ 0, "to", "FORM", .take = take_form, .help =
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },
@@ -144,9 +148,21 @@ static int check_live(const struct braid_record_options *r)
 	return 0;
 }
 
+static int check_compress(const struct braid_record_options *r)
+{
+	if (!r->compress)
+		return 0;
+	if (r->flight.wanted)
+		return braid_fail(-EINVAL, "--compress and --snapshot exclude each other: 'tracebraid pack' compresses a snapshot");
+	if (r->live.wanted || r->prompt)
+		return braid_fail(-EINVAL, "--compress and %s exclude each other: a compressed capture is readable in parts of 1 MiB",
+				  r->live.wanted ? "--live" : "--prompt");
+	return 0;
+}
+
 static int check_options(const struct braid_record_options *r)
 {
-	int err = check_live(r);
+	int err = check_live(r) ?: check_compress(r);
 
 	if (err)
 		return err;

@@ -287,8 +287,9 @@ static void stopped(void *arg, const struct braid_recording *r)
 			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
 		return;
 	}
-	fprintf(stderr, "Recorded %.2f s, %.1f MB in %s\n", (r->end_ns - r->start_ns) / 1e9,
-		megabytes(r), strcmp(r->o.file, "-") ? r->o.file : "standard output");
+	fprintf(stderr, "Recorded %.2f s, %.1f MB%s in %s\n", (r->end_ns - r->start_ns) / 1e9,
+		megabytes(r), r->o.compress ? " (before compression)" : "",
+		strcmp(r->o.file, "-") ? r->o.file : "standard output");
 	for (k = 0; k < r->nr_guests; k++)
 		guest_summary(&r->guests[k]);
 	if (r->host_source) {

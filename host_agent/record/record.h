@@ -79,6 +79,7 @@ struct braid_record_options {
 	bool quiet;		/* say only what went wrong */
 	bool clock_only;	/* no event is enabled or read */
 	bool prompt;		/* unfinished sub-buffers are read soon */
+	bool compress;		/* the capture is packed as it is written */
 	bool backlog;		/* what rings held before the start is recorded too */
 	enum braid_record_host host;
 	struct braid_record_patterns events;	/* none: BRAID_GUEST_EVENTS */

@@ -10,6 +10,7 @@
 #include <tracefs.h>
 #include <unistd.h>
 
+#include "host_agent/capture/packer.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/record/private.h"
@@ -362,7 +363,8 @@ int braid_record_start_flusher(struct braid_recording *r)
 {
 	if (r->o.flight.wanted || r->viewer.in_memory)
 		return 0;
-	return braid_flusher_start(&r->flusher, r->ops->confine_writer);
+	return braid_flusher_start(&r->flusher, r->o.compress ? BRAID_PACKER_LEVEL : 0,
+				   r->ops->confine_writer);
 }
 
 int braid_record_open_file(struct braid_recording *r)

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/capture/packer.h"
 #include "host_agent/capture/queue.h"
 #include "host_agent/cli/check.h"
 #include "host_agent/store/source.h"
@@ -28,6 +29,7 @@ int main(void);
 
 static char dir[] = "/tmp/test_flusher.XXXXXX";
 static char region_path[64], capture_path[64];
+static int level;		/* of zstd: the file is packed; 0: it is not */
 
 static const struct fake_params usual = {
 	.name = "fake", .bytes = 16 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096, .nr_slots = 512,
@@ -83,6 +85,7 @@ static ssize_t write_to_disk(int fd, const void *data, size_t bytes)
 /* The process as a thread, so that the test can stall its writes. */
 struct writer {
 	struct braid_flusher *flusher;
+	int level;		/* of zstd; 0: the file is not packed */
 	int fds[2];
 	pthread_t thread;
 	braid_flusher_write_fn write;
@@ -100,7 +103,7 @@ static void *be_process(void *arg)
 static void begin_writer(struct writer *w, braid_flusher_write_fn write)
 {
 	w->write = write;
-	w->flusher = braid_flusher_new(w->fds);
+	w->flusher = braid_flusher_new(w->fds, w->level);
 	NEED(w->flusher && !pthread_create(&w->thread, NULL, be_process, w));
 }
 
@@ -133,7 +136,7 @@ static ssize_t compare(int fd, const void *data, size_t bytes)
 static void bytes_arrive_once_in_order(void)
 {
 	u64 sent = 0, seed = 1;
-	struct writer w;
+	struct writer w = { .level = 0 };
 	u32 bytes, k;
 	u8 *place;
 
@@ -214,7 +217,7 @@ static void drain_continues_while_the_file_stalls(void)
 {
 	struct session s = { 0 };
 	struct reading r;
-	struct writer w;
+	struct writer w = { .level = level };
 	u64 written;
 	int lap;
 
@@ -225,8 +228,10 @@ static void drain_continues_while_the_file_stalls(void)
 	session_settle(&s);
 	NEED(!braid_capture_settle(s.sink.capture));
 	set_stalls(true);
-	write_events(&s, 1);
-	session_until(&s, all_taken);
+	for (lap = 0; lap < (level ? 3 : 1); lap++) {	/* a part that is packed is of 1 MiB */
+		write_events(&s, level ? EVENTS : 1);
+		session_until(&s, all_taken);
+	}
 	await_stall();
 	written = braid_capture_written(s.sink.capture);
 	for (lap = 0; lap < 4; lap++) {		/* more than the rings hold */
@@ -252,7 +257,7 @@ static void rings_count_what_is_not_queued(void)
 	static const char filler[64 << 10];
 	struct session s = { 0 };
 	struct reading r;
-	struct writer w;
+	struct writer w = { .level = level };
 	u64 before;
 	int k;
 
@@ -290,18 +295,20 @@ static void failure_is_reported_once(void)
 	struct braid_capture_reader *reader;
 	struct braid_chunk_view view;
 	struct braid_chunk_file head;
-	struct writer w;
+	struct writer w = { .level = level };
+	struct stat st;
 	int ret;
 
 	begin_writer(&w, write_to_disk);
-	disk.left = 50001;
+	disk.left = level ? 800001 : 50001;
 	s.flusher = w.flusher;
 	s.guest = fake_guest_new(region_path, &usual);
 	session_begin(&s, region_path, capture_path, NULL);
-	write_events(&s, EVENTS);
-	do
+	do {
+		if (all_taken(&s))
+			write_events(&s, EVENTS);
 		ret = session_turn(&s);
-	while (ret >= 0);
+	} while (ret >= 0);
 	CHECK_EQ(ret, -ENOSPC);
 	CHECK(strstr(braid_failure(), "the disk is full; it is valid up to byte "));
 	CHECK_EQ(braid_capture_flush(s.sink.capture), -ENOSPC);
@@ -314,9 +321,12 @@ static void failure_is_reported_once(void)
 	while ((ret = braid_capture_next(reader, &view)) > 0)
 		;
 	CHECK_EQ(ret, 0);
-	CHECK(!braid_capture_damage(reader)->cut_off);
+	CHECK(level || !braid_capture_damage(reader)->cut_off);	/* parts end within chunks */
 	CHECK_EQ(braid_capture_damage(reader)->stretches, 0);
-	CHECK(braid_capture_size(reader) > 40000 && braid_capture_size(reader) <= 50001);
+	NEED(!stat(capture_path, &st));
+	CHECK(st.st_size > (level ? 400000 : 40000) && st.st_size <= (level ? 800001 : 50001));
+	CHECK(level ? braid_capture_size(reader) > (1 << 20) && !(braid_capture_size(reader) % (1 << 20)) :
+		      braid_capture_size(reader) == (u64)st.st_size);
 	braid_capture_close(reader);
 	fake_guest_free(s.guest);
 }
@@ -336,13 +346,15 @@ static void death_is_reported(void)
 {
 	struct session s = { 0 };
 	struct reading r;
-	int ret;
+	int ret, k;
 
-	NEED(!braid_flusher_start(&s.flusher, NULL));
+	NEED(!braid_flusher_start(&s.flusher, level, NULL));
 	s.guest = fake_guest_new(region_path, &usual);
 	session_begin(&s, region_path, capture_path, NULL);
-	write_events(&s, EVENTS);
-	session_until(&s, all_taken);
+	for (k = 0; k < 3; k++) {
+		write_events(&s, EVENTS);
+		session_until(&s, all_taken);
+	}
 	NEED(!braid_capture_flush(s.sink.capture) && !braid_flusher_settle(s.flusher));
 	kill(only_child(), SIGKILL);
 	do {
@@ -356,7 +368,7 @@ static void death_is_reported(void)
 	braid_capture_abandon(s.sink.capture);
 	braid_flusher_stop(s.flusher);
 	r = read_capture();
-	CHECK(r.events >= 2 * EVENTS);
+	CHECK(r.events >= (level ? 2 : 6) * EVENTS);	/* the last part is lost with the process */
 	fake_guest_free(s.guest);
 }
 
@@ -365,7 +377,7 @@ static void death_is_reported(void)
 /* Reads all events of the rings into a FIFO without a reader, and is killed. */
 static void be_agent(struct session *s, const char *fifo)
 {
-	NEED(!braid_flusher_start(&s->flusher, NULL));
+	NEED(!braid_flusher_start(&s->flusher, level, NULL));
 	session_begin(s, region_path, fifo, NULL);
 	session_until(s, all_taken);
 	raise(SIGKILL);
@@ -415,12 +427,14 @@ int main(void)
 	NEED(mkdtemp(dir));
 	snprintf(region_path, sizeof(region_path), "%s/region", dir);
 	snprintf(capture_path, sizeof(capture_path), "%s/1.braid", dir);
-	RUN(queue_outlives_the_agent);
-	RUN(death_is_reported);
 	RUN(bytes_arrive_once_in_order);
-	RUN(drain_continues_while_the_file_stalls);
-	RUN(rings_count_what_is_not_queued);
-	RUN(failure_is_reported_once);
+	for (level = 0; level <= BRAID_PACKER_LEVEL; level += BRAID_PACKER_LEVEL) {
+		RUN(queue_outlives_the_agent);
+		RUN(death_is_reported);
+		RUN(drain_continues_while_the_file_stalls);
+		RUN(rings_count_what_is_not_queued);
+		RUN(failure_is_reported_once);
+	}
 	unlink(capture_path);
 	unlink(region_path);
 	rmdir(dir);
