@@ -365,7 +365,7 @@ check-bench:
 
 BENCH_LIBS_lttng := -llttng-ust -ldl
 
-bench-run: agent library $(addprefix $(B)/bench_,ring lttng count clock many walk) $(B)/make_big_capture
+bench-run: agent library $(addprefix $(B)/bench_,ring lttng count clock many walk flush) $(B)/make_big_capture
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" \
 		$(call test-drivers,$(call krels,$(filter-out %-rt,$(PACKAGED))))
 	@tests/bench/run.sh $(BENCH)
@@ -391,7 +391,7 @@ $(B)/make_hostile: $(addprefix $(B)/obj/tests/,html/make_hostile.o unit/make_cap
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/bench_walk: $(B)/obj/tests/bench/bench_walk.o $(LIB_OBJS)
+$(B)/bench_walk $(B)/bench_flush: $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 

@@ -106,6 +106,8 @@ def main():
         subprocess.run([ROOT / "build" / "make_big_capture", capture, str(EVENTS)], check=True)
         print(subprocess.run([ROOT / "build" / "bench_walk", capture], check=True, text=True,
                              capture_output=True).stdout, end="")
+        print(subprocess.run([ROOT / "build" / "bench_flush", capture, folder / "flushed"], check=True, text=True,
+                             capture_output=True).stdout, end="")
         for turn in range(ROUNDS):
             bench.measure("report_text", [AGENT, "report", str(capture)])
             bench.measure("report_json", [AGENT, "report", "--json", str(capture)])

@@ -49,6 +49,8 @@ ROWS = (
     Row("SQL, sum of a column", "sql_sum_speed", MORE, 2),
     "captures for keeping",
     Row("pack", "pack_rate", MORE, 150, (("zstd -3", "zstd_rate"),)),
+    Row("packed while it is recorded", "record_packed_rate", MORE, 150,
+        (("not packed", "record_write_rate"),)),
     Row("pack, times smaller", "pack_ratio", MORE, peers=(("zstd -3", "zstd_ratio"),)),
     "the agent at rest",
     Row("two guests", "agent_at_rest_two_guests"),

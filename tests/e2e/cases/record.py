@@ -48,6 +48,31 @@ def record(ctx):
     ctx.check("alpha: " in text and "clock exchange" in text, "the text report lacks a stream or its clock")
 
 
+@case("record-compressed", usual=("6.1",), needs=NEEDS, arm64=True)
+def record_compressed(ctx):
+    """-z: a guest and the host are recorded into a packed capture: smaller, every event in it, read as its plain bytes."""
+    guest = up(ctx)
+    capture, plain, again = ctx.dir / "x.braid", ctx.dir / "plain.braid", ctx.dir / "again.braid"
+    agent = start_recorder(ctx, "-z", "-r", guest.shm, "-e", "storm", "--try-host", "-o", capture)
+    offered = storm(guest, 20000)
+    stop_recorder(ctx, agent)
+    ctx.check("MB (before compression) in" in agent.output(), f"of the size: {agent.output()}")
+    ctx.equal(check_accounts(ctx, capture)["lost"], 0, "lost events")
+    lines = events_of(ctx, capture)
+    check_order(ctx, lines)
+    check_storm(ctx, lines, "g1", offered)
+    ctx.run_agent("unpack", capture, "-o", plain)
+    ctx.check(capture.stat().st_size < plain.stat().st_size / 2,
+              f"{capture.stat().st_size} bytes are not much smaller than {plain.stat().st_size}")
+    ctx.run_agent("pack", plain, "-o", again)
+    ctx.check(again.read_bytes() == capture.read_bytes(), "packing the plain capture makes another file")
+    ctx.equal(ctx.run_agent("report", "--json", plain).stdout.splitlines()[1:],
+              ctx.run_agent("report", "--json", capture).stdout.splitlines()[1:], "report of both")
+    for option in ("--prompt", "--live", "--snapshot"):
+        done = ctx.run_agent("record", "-z", option, "-r", guest.shm, "-o", capture, status=1)
+        ctx.check(f"--compress and {option} exclude each other" in done.stderr, f"of {option}: {done.stderr}")
+
+
 def accounts_of(line):
     """The accounting of a stream in a line of JSON or of text."""
     if isinstance(line, str):
