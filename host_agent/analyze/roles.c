@@ -49,12 +49,6 @@ static const struct {
 	{ "raw_syscalls", "sys_exit", BRAID_ROLE_CALL_EXIT, 0, { "id" } },
 };
 
-static bool is_number(const struct braid_field *f)
-{
-	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
-	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
-}
-
 static bool is_comm(const struct braid_field *f)
 {
 	return f->flags & BRAID_FIELD_STRING && !(f->flags & BRAID_FIELD_DYNAMIC) &&
@@ -71,7 +65,7 @@ static void find_fields(struct braid_role_info *info, const struct braid_layout 
 		const struct braid_field *f = braid_layout_find(layout, name);
 
 		if (!f || f->offset > 0xffff ||
-		    !(strstr(name, "comm") ? is_comm(f) : is_number(f)))
+		    !(strstr(name, "comm") ? is_comm(f) : braid_field_is_number(f)))
 			continue;
 		info->fields[n] = (struct braid_role_field){
 			.offset = f->offset, .bytes = f->size,

@@ -7,12 +7,6 @@
 
 #define MAX_STRING	4096u	/* of a string that is compared; no kernel's is longer */
 
-static bool is_number(const struct braid_field *f)
-{
-	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
-	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
-}
-
 /* The field of that name, if it can be compared with what the node has. */
 static void find_place(struct braid_filter_place *place, const struct braid_layout *layout,
 		       const char *name, bool text)
@@ -27,11 +21,11 @@ static void find_place(struct braid_filter_place *place, const struct braid_layo
 		place->sort = BRAID_PLACE_COMM;
 	else if (!f)
 		return;
-	else if (!text && is_number(f))
+	else if (!text && braid_field_is_number(f))
 		place->sort = BRAID_PLACE_NUMBER;
 	else if (text && f->flags & BRAID_FIELD_STRING)
 		place->sort = BRAID_PLACE_STRING;
-	else if (text && is_number(f) && f->size == 8)
+	else if (text && braid_field_is_number(f) && f->size == 8)
 		place->sort = BRAID_PLACE_FUNCTION;
 }
 

@@ -22,12 +22,6 @@ static const struct {
 	{ "kvm", "kvm_exit", BRAID_STATS_EXIT, { "exit_reason", "isa" } },
 };
 
-static bool is_number(const struct braid_field *f)
-{
-	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
-	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
-}
-
 static void find_role(struct braid_stats_type *type)
 {
 	const struct braid_event_type_info *info = type->info;
@@ -41,7 +35,7 @@ static void find_role(struct braid_stats_type *type)
 			bool text = strstr(roles[k].fields[n], "comm");
 
 			f = braid_layout_find(info->layout, roles[k].fields[n]);
-			if (f && (text ? f->flags & BRAID_FIELD_STRING : is_number(f)))
+			if (f && (text ? f->flags & BRAID_FIELD_STRING : braid_field_is_number(f)))
 				type->fields[n] = f;
 		}
 		/* Those that name a task or a reason must be there; the others are extras. */

@@ -116,15 +116,6 @@ static void turn(struct braid_stats_task *task, int state, s64 now_ns)
 	task->since_ns = now_ns;
 }
 
-static s64 number_at(const struct braid_field *f, const struct braid_item *item)
-{
-	u32 shift = 64 - 8 * f->size;
-	u64 value = 0;
-
-	memcpy(&value, item->payload + f->offset, f->size);
-	return f->flags & BRAID_FIELD_SIGNED ? (s64)(value << shift) >> shift : (s64)value;
-}
-
 static void take_comm(struct braid_stats_task *task, const struct braid_field *f,
 		      const struct braid_item *item)
 {
@@ -159,8 +150,9 @@ int braid_stats_take_switch(struct braid_stats *s, const struct braid_item *item
 {
 	struct braid_stats_stream *stream = &s->streams[item->stream->number];
 	struct braid_stats_cpu *cpu = &stream->cpus[item->ring->cpu];
-	s32 prev = number_at(type->fields[0], item), next = number_at(type->fields[2], item);
-	bool runnable = !(number_at(type->fields[1], item) & STATE_BITS);
+	s32 prev = braid_field_number(type->fields[0], item->payload);
+	s32 next = braid_field_number(type->fields[2], item->payload);
+	bool runnable = !(braid_field_number(type->fields[1], item->payload) & STATE_BITS);
 	struct braid_stats_task *task;
 	int err;
 
@@ -185,7 +177,7 @@ int braid_stats_take_switch(struct braid_stats *s, const struct braid_item *item
 int braid_stats_take_wakeup(struct braid_stats *s, const struct braid_item *item,
 			    const struct braid_stats_type *type)
 {
-	s32 pid = number_at(type->fields[0], item);
+	s32 pid = braid_field_number(type->fields[0], item->payload);
 	struct braid_stats_task *task;
 	int err = task_of(s, item->stream->number, pid, &task);
 
@@ -239,11 +231,11 @@ static int find_reason(struct braid_stats *s, struct braid_stats_kvm *kvm,
 static int take_exit(struct braid_stats *s, struct braid_stats_kvm *kvm,
 		     const struct braid_item *item, const struct braid_stats_type *type)
 {
-	u64 number = (u32)number_at(type->fields[0], item);
+	u64 number = (u32)braid_field_number(type->fields[0], item->payload);
 	int err;
 
 	if (type->fields[1])
-		number |= (u64)number_at(type->fields[1], item) << 32;
+		number |= (u64)braid_field_number(type->fields[1], item->payload) << 32;
 	if (kvm->state == BRAID_KVM_IN && item->host_ns > kvm->since_ns)
 		kvm->guest_ns += item->host_ns - kvm->since_ns;
 	kvm->exits++;
@@ -263,7 +255,7 @@ static void take_entry(struct braid_stats_kvm *kvm, const struct braid_item *ite
 	u64 ns;
 
 	if (type->fields[0])
-		kvm->vcpu = number_at(type->fields[0], item);
+		kvm->vcpu = braid_field_number(type->fields[0], item->payload);
 	kvm->entries++;
 	if (kvm->state == BRAID_KVM_OUT) {
 		reason = &kvm->reasons[kvm->reason];

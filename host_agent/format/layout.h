@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "tracebraid/types.h"
 
@@ -66,6 +67,23 @@ const struct braid_field *braid_layout_find_bytes(const struct braid_layout *lay
 
 /** braid_layout_find - the field of a name; NULL: none */
 const struct braid_field *braid_layout_find(const struct braid_layout *layout, const char *name);
+
+/** braid_field_is_number - whether it is one number, and no array or string */
+static inline bool braid_field_is_number(const struct braid_field *f)
+{
+	return !(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC | BRAID_FIELD_STRING)) &&
+	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
+}
+
+/** braid_field_number - its value, of a payload that holds it; it is a number */
+static inline s64 braid_field_number(const struct braid_field *f, const u8 *payload)
+{
+	u32 shift = 64 - 8 * f->size;
+	u64 value = 0;
+
+	memcpy(&value, payload + f->offset, f->size);
+	return f->flags & BRAID_FIELD_SIGNED ? (s64)(value << shift) >> shift : (s64)value;
+}
 
 /** braid_layout_holds - whether a payload contains all fields and the data of dynamic ones */
 bool braid_layout_holds(const struct braid_layout *layout, const u8 *data, u32 bytes);
