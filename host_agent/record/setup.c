@@ -40,7 +40,7 @@ static int refuse_twins(const struct braid_recording *r)
 	return 0;
 }
 
-/* Sets the paths of the -r arguments, except sockets. */
+/* Sets the paths of the -r arguments, except those with a scheme. */
 static int resolve_paths(struct braid_recording *r, const char **paths, size_t *nr_files)
 {
 	braid_auto_free struct braid_named *named = calloc(r->nr_guests, sizeof(*named));
@@ -50,11 +50,11 @@ static int resolve_paths(struct braid_recording *r, const char **paths, size_t *
 	if (!named)
 		return braid_out_of_memory();
 	for (k = 0; k < r->nr_guests; k++)
-		if (!braid_endpoint_is_socket(r->guests[k].path))
+		if (!braid_endpoint_has_scheme(r->guests[k].path))
 			named[nr++].word = r->guests[k].path;
 	err = braid_resolve(named, nr);
 	for (k = nr = 0; k < r->nr_guests && !err; k++) {
-		if (braid_endpoint_is_socket(r->guests[k].path))
+		if (braid_endpoint_has_scheme(r->guests[k].path))
 			continue;
 		memcpy(r->guests[k].path, named[nr].path, sizeof(r->guests[k].path));
 		paths[nr++] = r->guests[k].path;
@@ -82,7 +82,7 @@ static int resolve_given(struct braid_recording *r)
 		struct braid_record_guest *guest = &r->guests[k];
 		size_t i;
 
-		if (braid_endpoint_is_socket(guest->path))
+		if (braid_endpoint_has_scheme(guest->path))
 			continue;
 		for (i = 0; i < nr && strcmp(given[i].path, guest->path); i++)
 			;
@@ -212,8 +212,8 @@ int braid_record_confine(struct braid_recording *r)
 	int err = 0;
 
 	raise_file_limit();
-	for (k = 0; k < r->nr_guests && !err; k++)	/* a socket can't be made any more */
-		if (braid_endpoint_is_socket(r->guests[k].path))
+	for (k = 0; k < r->nr_guests && !err; k++)	/* a socket can't be made afterwards */
+		if (braid_endpoint_has_scheme(r->guests[k].path))
 			err = braid_endpoint_open(&r->guests[k].endpoint, r->guests[k].path);
 	if (!err)
 		err = braid_record_open_flight(r);

@@ -24,9 +24,9 @@ static const struct braid_endpoint_ops *kind_of(const char *address)
 	return kinds[k];
 }
 
-bool braid_endpoint_is_socket(const char *address)
+bool braid_endpoint_has_scheme(const char *address)
 {
-	return kind_of(address) != &braid_file_endpoint_ops;
+	return *kind_of(address)->scheme;
 }
 
 int braid_endpoint_open(struct braid_endpoint **out, const char *address)

@@ -33,10 +33,12 @@ extern const struct braid_endpoint_ops braid_file_endpoint_ops, braid_doorbell_e
 				   braid_vhost_user_endpoint_ops;
 
 /**
- * braid_endpoint_is_socket - whether an address names a socket, not a region's file
+ * braid_endpoint_has_scheme - whether an address begins with an endpoint's scheme
  * @address: of an endpoint
+ *
+ * Such an address is not looked up among regions, and is opened before the agent gives up privileges.
  */
-bool braid_endpoint_is_socket(const char *address);
+bool braid_endpoint_has_scheme(const char *address);
 
 /**
  * braid_endpoint_open - open an endpoint for a region

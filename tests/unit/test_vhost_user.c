@@ -351,7 +351,8 @@ static void test_port(void)
 
 	world_init(&w);
 	NEED(!braid_endpoint_open(&p, address));
-	CHECK(braid_endpoint_is_socket(address));
+	CHECK(braid_endpoint_has_scheme(address));
+	CHECK(!braid_endpoint_has_scheme(socket_path));
 	w.f.pump = serve;
 	w.f.pump_arg = p;
 	CHECK_EQ(braid_endpoint_map(p, &m), -ENOTCONN);
