@@ -1,25 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The list of all analyses. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/util/error.h"
 
 static const struct braid_analysis *const analyses[] = {
 	&braid_analysis_summary, &braid_analysis_states, &braid_analysis_steal,
 	&braid_analysis_stalls, &braid_analysis_exits, &braid_analysis_wake,
 };
 
+#define NR	(sizeof(analyses) / sizeof(analyses[0]))
+
 const struct braid_analysis *braid_analysis_by_number(size_t number)
 {
-	return number < sizeof(analyses) / sizeof(analyses[0]) ? analyses[number] : NULL;
+	return number < NR ? analyses[number] : NULL;
 }
 
 const struct braid_analysis *braid_analysis_by_name(const char *name)
 {
+	char names[BRAID_ANALYSIS_NAMES];
 	size_t k;
 
-	for (k = 0; k < sizeof(analyses) / sizeof(analyses[0]); k++)
+	for (k = 0; k < NR; k++)
 		if (!strcmp(analyses[k]->name, name))
 			return analyses[k];
+	braid_fail(-EINVAL, "unknown analysis '%.63s': expected %s", name,
+		   braid_analysis_names(BRAID_ANALYSIS_ANY, names));
 	return NULL;
+}
+
+bool braid_analysis_takes(const struct braid_analysis *analysis, enum braid_analysis_option option)
+{
+	switch (option) {
+	case BRAID_ANALYSIS_BY_TASK:
+		return analysis->by_task;
+	case BRAID_ANALYSIS_BY_CALL:
+		return analysis->by_call;
+	case BRAID_ANALYSIS_FOLDED:
+		return analysis->folds;
+	case BRAID_ANALYSIS_ONE_TASK:
+		return analysis->of_task;
+	case BRAID_ANALYSIS_COMPARES:
+		return analysis->compares;
+	default:
+		return true;
+	}
+}
+
+const char *braid_analysis_names(enum braid_analysis_option option,
+				 char names[BRAID_ANALYSIS_NAMES])
+{
+	size_t k, nr = 0, put = 0, bytes = 0;
+
+	for (k = 0; k < NR; k++)
+		nr += braid_analysis_takes(analyses[k], option);
+	*names = 0;
+	for (k = 0; k < NR && bytes < BRAID_ANALYSIS_NAMES; k++)
+		if (braid_analysis_takes(analyses[k], option)) {
+			bytes += snprintf(names + bytes, BRAID_ANALYSIS_NAMES - bytes, "%s%s",
+					  !put ? "" : put + 1 == nr ? " or " : ", ",
+					  analyses[k]->name);
+			put++;
+		}
+	return names;
 }

@@ -41,8 +41,12 @@ struct braid_analysis {
 	int (*begin)(void *state, struct braid_states *s,
 		     const struct braid_analysis_options *options);
 	struct braid_states_ops states;
-	/* A guest's event, after the states took it; NULL: ignored. As struct braid_states_ops. */
-	int (*event)(void *state, const struct braid_item *item);
+	/*
+	 * Any event of guests and host, in the merge's order and of any time, after the states took
+	 * it; NULL: ignored. As struct braid_states_ops.
+	 */
+	int (*event)(void *state, const struct braid_item *item,
+		     const struct braid_event_type_info *info);
 	int (*end)(void *state);	/* after all spans; NULL: nothing to do. Likewise */
 	/* JSON: members of an object, without a comma before or after. */
 	void (*write)(void *state, struct braid_text *out);
@@ -52,8 +56,27 @@ struct braid_analysis {
 /** braid_analysis_by_number - iterate over the analyses from 0; NULL after the last */
 const struct braid_analysis *braid_analysis_by_number(size_t number);
 
-/** braid_analysis_by_name - the analysis of that name, or NULL */
+/** braid_analysis_by_name - the analysis of that name; NULL with braid_fail(): none has it */
 const struct braid_analysis *braid_analysis_by_name(const char *name);
+
+/* Options that not every analysis takes. */
+enum braid_analysis_option {
+	BRAID_ANALYSIS_ANY,		/* none of them: every analysis */
+	BRAID_ANALYSIS_BY_TASK,
+	BRAID_ANALYSIS_BY_CALL,		/* and by_function */
+	BRAID_ANALYSIS_FOLDED,
+	BRAID_ANALYSIS_ONE_TASK,
+	BRAID_ANALYSIS_COMPARES,	/* it compares two captures */
+};
+
+/** braid_analysis_takes - whether an analysis takes such an option */
+bool braid_analysis_takes(const struct braid_analysis *analysis, enum braid_analysis_option option);
+
+#define BRAID_ANALYSIS_NAMES	512u	/* capacity of a list of names */
+
+/** braid_analysis_names - those that take an option: "states, steal or exits" */
+const char *braid_analysis_names(enum braid_analysis_option option,
+				 char names[BRAID_ANALYSIS_NAMES]);
 
 extern const struct braid_analysis braid_analysis_exits;
 extern const struct braid_analysis braid_analysis_steal;

@@ -34,16 +34,19 @@ static bool by_guest(const struct braid_analysis_options *o)
 	return o->by_task || o->by_call || o->folded || o->one_task;
 }
 
-static int take_event(void *state, const struct braid_item *item)
+static int take_event(void *state, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
 {
 	struct exits *x = state;
-	const struct braid_guest_state *guest = &x->s->guests[item->stream->number];
-	u32 number = guest->first_vcpu + item->ring->cpu;
-	const struct braid_vcpu *v = &x->s->vcpus[number];
-	struct of_vcpu *of = &x->vcpus[number];
+	u32 number = braid_states_vcpu_of(x->s, item);
+	const struct braid_vcpu *v;
+	struct of_vcpu *of;
 
-	if (!by_guest(&x->o) || item->ring->cpu >= guest->nr_vcpus)
+	(void)info;
+	if (number == BRAID_NO_VCPU || !by_guest(&x->o))
 		return 0;
+	v = &x->s->vcpus[number];
+	of = &x->vcpus[number];
 	if (of->task == v->task && (of->call == v->call || !by_calls(&x->o)))
 		return 0;
 	of->task = v->task;

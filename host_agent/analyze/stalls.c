@@ -84,15 +84,15 @@ static int take_gap(struct stalls *x, u32 vcpu, s64 ns)
 	return 0;
 }
 
-static int take_event(void *state, const struct braid_item *item)
+static int take_event(void *state, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
 {
 	struct stalls *x = state;
-	const struct braid_guest_state *guest = &x->s->guests[item->stream->number];
-	u32 vcpu = guest->first_vcpu + item->ring->cpu;
+	u32 vcpu = braid_states_vcpu_of(x->s, item);
 	int err = 0;
 
-	if (item->ring->cpu >= guest->nr_vcpus || !item->sure ||
-	    item->bound_ns == BRAID_BOUND_UNKNOWN)
+	(void)info;
+	if (vcpu == BRAID_NO_VCPU || !item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN)
 		return 0;
 	/* Where events were lost there may have been none missing. */
 	if (!item->lost_before && x->open[vcpu].from_ns != INT64_MIN)

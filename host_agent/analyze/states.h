@@ -330,6 +330,15 @@ int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns);
  */
 int braid_states_end(struct braid_states *s);
 
+/** braid_states_vcpu_of - the vCPU that recorded an event; BRAID_NO_VCPU: none, as for the host's */
+static inline u32 braid_states_vcpu_of(const struct braid_states *s, const struct braid_item *item)
+{
+	const struct braid_guest_state *guest = &s->guests[item->stream->number];
+
+	return item->ring->cpu < guest->nr_vcpus ? guest->first_vcpu + item->ring->cpu :
+						   BRAID_NO_VCPU;
+}
+
 /** braid_states_free - free all */
 void braid_states_free(struct braid_states *s);
 

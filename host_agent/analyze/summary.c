@@ -39,11 +39,12 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
-static int take_event(void *state, const struct braid_item *item)
+static int take_event(void *state, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
 {
 	struct summary *x = state;
 
-	return braid_analysis_stalls.event(x->stalls, item);
+	return braid_analysis_stalls.event(x->stalls, item, info);
 }
 
 /* Output ------------------------------------------------------------------------------------- */

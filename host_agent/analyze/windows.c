@@ -158,11 +158,11 @@ static void keep(struct braid_windows_vcpu *v, const struct pending *p)
 		v->pending[1 + v->next++ % (MAX_PENDING - 1)] = *p;
 }
 
-static int take_event(void *state, const struct braid_item *item)
+static int take_event(void *state, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
 {
 	struct braid_windows *x = state;
-	const struct braid_guest_state *guest = &x->s->guests[item->stream->number];
-	u32 number = guest->first_vcpu + item->ring->cpu;
+	u32 number = braid_states_vcpu_of(x->s, item);
 	struct pending p = {
 		.ns = item->host_ns, .counter = item->counter,
 		.lo = braid_clock_earliest(item->host_ns, item->bound_ns),
@@ -171,7 +171,8 @@ static int take_event(void *state, const struct braid_item *item)
 	struct braid_windows_vcpu *v;
 	bool out;
 
-	if (item->ring->cpu >= guest->nr_vcpus || !item->sure || !braid_states_takes(p.lo) ||
+	(void)info;
+	if (number == BRAID_NO_VCPU || !item->sure || !braid_states_takes(p.lo) ||
 	    !braid_states_takes(p.hi))
 		return 0;
 	v = &x->vcpus[number];

@@ -11,7 +11,8 @@
 #define DEFAULT_TOP	10
 #define MOST_TOP	10000
 
-enum { BY_VCPU, BY_TASK, BY_SYSCALL, BY_FUNCTION };	/* values of --by */
+enum { BY_VCPU, BY_TASK, BY_SYSCALL, BY_FUNCTION,	/* values of --by */
+       FOLDED, ONE_TASK, AGAINST, NR_LIMITED };
 
 struct analyze {
 	struct braid_trace_options trace;	/* first, as its functions expect it */
@@ -38,8 +39,7 @@ static int take_task(const struct braid_option *o, void *to, const char *value)
 
 static const struct braid_option options[] = {
 	{ 'n', "top", "COUNT", BRAID_COUNT(ANALYZE, top),
-	  "rows of each table (10); JSON and CSV have all rows of the first table of states, steal, "
-	  "exits and wake",
+	  "rows of each table (10); in JSON and CSV only of tables of the longest, others have all",
 	  .most = MOST_TOP },
 	{ 0, "json", NULL, BRAID_FLAG(ANALYZE, json), "one JSON object; times and durations in ns" },
 	{ 0, "csv", NULL, BRAID_FLAG(ANALYZE, csv),
@@ -47,22 +47,19 @@ static const struct braid_option options[] = {
 	{ 'o', "output", "OUT", BRAID_STRING(ANALYZE, out),
 	  "write to OUT instead of standard output" },
 	{ 0, "against", "OTHER", BRAID_STRING(ANALYZE, against),
-	  "compare with the capture OTHER: what differs, and whether by more than chance; not for "
-	  "stalls" },
+	  "compare with the capture OTHER: what differs, and whether by more than chance" },
 	{ 0, "stream", "NAME", BRAID_STRING(ANALYZE, trace.options.stream), "only this guest",
 	  .values = "@stream" },
 	{ 0, "cpu", "N", .take = braid_trace_take_cpu, .help = "only this vCPU of each guest",
 	  .most = 65535 },
 	{ 0, "task", "PID", .take = take_task,
-	  .help = "only while this task of a guest is current on its vCPU; not for summary",
+	  .help = "only while this task of a guest is current on its vCPU",
 	  .most = INT32_MAX },
 	{ 0, "by", "WHAT", BRAID_WORD(ANALYZE, by),
-	  "group rows by vcpu (default) or by task, not for summary and stalls; for exits also by "
-	  "syscall or by function of the guest",
+	  "group rows by vcpu (default), task, syscall or function of the guest",
 	  .values = "vcpu task syscall function" },
 	{ 0, "folded", NULL, BRAID_FLAG(ANALYZE, folded),
-	  "stacks for flamegraph.pl and speedscope, for steal and exits; of --by, only function "
-	  "changes them" },
+	  "stacks for flamegraph.pl and speedscope; of --by, only function changes them" },
 	{ 0, "weight", "WHAT", BRAID_WORD(ANALYZE, weight),
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
 	{ 0, "since", "TIME",
@@ -76,12 +73,39 @@ static const struct braid_option options[] = {
 	{ 0 },
 };
 
+/* Options that not every analysis takes; those of --by come first, by their values. */
+static const struct {
+	const char *text;
+	enum braid_analysis_option option;
+} limited[] = {
+	[BY_VCPU] = { NULL, BRAID_ANALYSIS_ANY },
+	[BY_TASK] = { "--by task", BRAID_ANALYSIS_BY_TASK },
+	[BY_SYSCALL] = { "--by syscall", BRAID_ANALYSIS_BY_CALL },
+	[BY_FUNCTION] = { "--by function", BRAID_ANALYSIS_BY_CALL },
+	[FOLDED] = { "--folded", BRAID_ANALYSIS_FOLDED },
+	[ONE_TASK] = { "--task", BRAID_ANALYSIS_ONE_TASK },
+	[AGAINST] = { "--against", BRAID_ANALYSIS_COMPARES },
+};
+
+/* *help is valid until the next call. */
 static const char *analysis_by_number(size_t k, const char **help)
 {
 	const struct braid_analysis *analysis = braid_analysis_by_number(k);
+	static char text[256];
+	const char *before = "; takes ";
+	size_t n, bytes;
 
-	*help = analysis ? analysis->help : NULL;
-	return analysis ? analysis->name : NULL;
+	*help = text;
+	if (!analysis)
+		return NULL;
+	bytes = snprintf(text, sizeof(text), "%s", analysis->help);
+	for (n = BY_TASK; n < NR_LIMITED && bytes < sizeof(text); n++)
+		if (braid_analysis_takes(analysis, limited[n].option)) {
+			bytes += snprintf(text + bytes, sizeof(text) - bytes, "%s%s", before,
+					  limited[n].text);
+			before = ", ";
+		}
+	return analysis->name;
 }
 
 const struct braid_cli_command braid_command_analyze = {
@@ -111,31 +135,29 @@ static int write_to(FILE *to, struct braid_source *source,
 		       braid_export_analysis(to, source, o, chosen, &wants);
 }
 
-static const char *const by_names[] = { "vcpu", "task", "syscall", "function" };
+/* @option: in limited[]; @given: whether the user wants it. */
+static int check_takes(unsigned int option, bool given)
+{
+	char names[BRAID_ANALYSIS_NAMES];
+
+	if (!given || braid_analysis_takes(chosen, limited[option].option))
+		return 0;
+	return braid_fail(-EINVAL, "%s does not apply to %s: use it with %s", limited[option].text,
+			  chosen->name, braid_analysis_names(limited[option].option, names));
+}
 
 static int choose(const struct analyze *a, const char *name)
 {
 	chosen = braid_analysis_by_name(name);
 	if (!chosen)
-		return braid_fail(-EINVAL, "unknown analysis '%.63s': expected summary, states, steal, stalls, exits or wake",
-				  name);
-	if (a->one_task && !chosen->of_task)
-		return braid_fail(-EINVAL, "--task does not apply to %s: use it with any other analysis",
-				  name);
-	if ((a->by && !chosen->by_task) || (a->by >= BY_SYSCALL && !chosen->by_call))
-		return braid_fail(-EINVAL, "--by %s does not apply to %s: use it with %s", by_names[a->by],
-				  name, a->by >= BY_SYSCALL ? "exits" :
-				  "states, steal, exits or wake");
-	if (a->folded && !chosen->folds)
-		return braid_fail(-EINVAL, "--folded does not apply to %s: use it with steal or exits",
-				  name);
+		return -EINVAL;
+	if (check_takes(ONE_TASK, a->one_task) || check_takes(a->by, a->by) ||
+	    check_takes(FOLDED, a->folded) || check_takes(AGAINST, a->against))
+		return -EINVAL;
 	if (a->folded && (a->json || a->csv))
 		return braid_fail(-EINVAL, "--folded cannot be combined with --json or --csv");
 	if (a->weight && !a->folded)
 		return braid_fail(-EINVAL, "--weight needs --folded");
-	if (a->against && !chosen->compares)
-		return braid_fail(-EINVAL, "--against does not apply to %s: use it with summary, states, steal, exits or wake",
-				  name);
 	if (a->against && (a->by || a->folded))
 		return braid_fail(-EINVAL, "--against cannot be combined with --by or --folded");
 	if (!a->top)

@@ -15,6 +15,7 @@
 #define BY_NAME		256	/* getopt's value of an option's name: this plus its number */
 #define WIDTH		90	/* of --help */
 #define COLUMN		26	/* of it, where the sentences on options begin */
+#define FORM_COLUMN	17
 #define USUAL_STATUS	"0 on success, 1 on error."
 
 static const struct braid_option help_option[] = {
@@ -212,7 +213,7 @@ static void print_help(const struct braid_cli_command *c)
 	if (c->form)
 		printf("\n%s:\n", c->forms ? c->forms : "Forms");
 	for (k = 0; c->form && (form = c->form(k, &help)); k++)
-		printf("  %-14s %s\n", form, help);
+		print_wrapped(help, printf("  %-14s ", form), FORM_COLUMN);
 	putchar('\n');
 	if (c->notes) {
 		print_paragraphs(c->notes);

@@ -71,8 +71,8 @@ static int take_event(void *arg, const struct braid_item *item,
 	r->any = true;
 	if (!err)
 		err = braid_states_event(&r->states, item, info);
-	if (!err && r->analysis->event && item->stream->kind == BRAID_STREAM_GUEST)
-		err = r->analysis->event(r->state, item);
+	if (!err && r->analysis->event)
+		err = r->analysis->event(r->state, item, info);
 	return err;
 }
 

@@ -62,8 +62,7 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 	int err;
 
 	if (!analysis)
-		return braid_fail(-EINVAL, "unknown analysis '%.63s': expected summary, states, steal, stalls, exits or wake",
-				  name);
+		return -EINVAL;
 	err = braid_library_claim(trace);
 	if (err)
 		return err;

@@ -442,7 +442,7 @@ int tracebraid_facts_next(struct tracebraid_facts *facts, struct tracebraid_fact
 /**
  * tracebraid_analyze - run one of the analyses of `tracebraid analyze`
  * @trace: without a walk
- * @name: "summary", "steal", "exits", "wake", "stalls", "states"
+ * @name: "summary", "steal" or another of those that `tracebraid analyze --help` lists
  * @options: "OPTION=VALUE" with the options of `tracebraid analyze`, then NULL; or NULL: "stream",
  *	"cpu", "task", "top", "by", "since", "until"
  * @json: set on success: the output of --json; to be freed by tracebraid_free()

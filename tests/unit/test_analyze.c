@@ -471,6 +471,97 @@ static void missing(void)
 	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "0.000000000 s of vCPU time", NULL);
 }
 
+/* An analysis gets every event, with its type: of the host, and of a vCPU. */
+struct counts {
+	struct braid_states *s;
+	u64 irqs, irq_sum, wakeups;
+};
+
+static int counts_begin(void *state, struct braid_states *s,
+			const struct braid_analysis_options *options)
+{
+	(void)options;
+	((struct counts *)state)->s = s;
+	return 0;
+}
+
+static int counts_event(void *state, const struct braid_item *item,
+			const struct braid_event_type_info *info)
+{
+	struct counts *x = state;
+	const struct braid_layout *layout = braid_format_fields_of(info, item);
+	const struct braid_field *irq = layout ? braid_layout_find(layout, "irq") : NULL;
+
+	if (!strcmp(info->name, "irq_handler_entry")) {
+		CHECK_EQ(braid_states_vcpu_of(x->s, item), BRAID_NO_VCPU);
+		NEED(irq && braid_field_is_number(irq));
+		x->irq_sum += braid_field_number(irq, item->payload);
+		x->irqs++;
+	} else if (!strcmp(info->name, "sched_wakeup")) {
+		CHECK_EQ(braid_states_vcpu_of(x->s, item), 0);
+		x->wakeups++;
+	}
+	return 0;
+}
+
+static void counts_write(void *state, struct braid_text *out)
+{
+	const struct counts *x = state;
+
+	braid_text_printf(out, "%llu %llu %llu\n", (unsigned long long)x->irqs,
+			  (unsigned long long)x->irq_sum, (unsigned long long)x->wakeups);
+}
+
+static void counts_free(void *state)
+{
+	(void)state;
+}
+
+static void all_events(void)
+{
+	static const struct braid_analysis counts = {
+		.name = "counts", .state_bytes = sizeof(struct counts), .begin = counts_begin,
+		.event = counts_event, .write = counts_write, .free = counts_free,
+	};
+	static const struct braid_export_options options;
+	const struct braid_analysis_options wants = { .top = 3 };
+	char *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	irq(0, 1100, true, 11);
+	irq(0, 1200, false, 11);
+	irq(1, 1250, true, 20);
+	memory_wakeup(2, 1300, 33);
+	memory_wakeup(2, 1400, 34);
+	memory_wakeup(2, 1500, 35);
+	braid_source_rewind(&memory_source);
+	NEED(to && !braid_export_analysis(to, &memory_source, &options, &counts, &wants));
+	fclose(to);
+	text_has(text, "2 31 3\n", NULL);
+}
+
+/* A new analysis is in all messages that list names. */
+static void names(void)
+{
+	const struct braid_analysis *analysis;
+	char all[BRAID_ANALYSIS_NAMES], some[BRAID_ANALYSIS_NAMES];
+	size_t k;
+
+	CHECK(!braid_analysis_by_name("nobody"));
+	braid_analysis_names(BRAID_ANALYSIS_ANY, all);
+	braid_analysis_names(BRAID_ANALYSIS_BY_CALL, some);
+	CHECK(strlen(all) < sizeof(all) - 1 && strstr(braid_failure(), all));
+	CHECK(strstr(all, " or "));
+	for (k = 0; (analysis = braid_analysis_by_number(k)); k++) {
+		CHECK(strstr(all, analysis->name));
+		CHECK_EQ(!!strstr(some, analysis->name), analysis->by_call);
+		CHECK(braid_analysis_by_name(analysis->name) == analysis);
+	}
+}
+
 int main(void)
 {
 	RUN(life_of_a_vcpu);
@@ -492,6 +583,8 @@ int main(void)
 	RUN(behind);
 	RUN(summary);
 	RUN(missing);
+	RUN(all_events);
+	RUN(names);
 	span_free();
 	return VERDICT();
 }
