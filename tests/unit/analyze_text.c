@@ -9,7 +9,8 @@
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 
-char *analyze_with(const char *name, struct braid_analysis_options wants, int *err)
+char *analyze_by(const struct braid_analysis *analysis, struct braid_analysis_options wants,
+		 int *err)
 {
 	static const struct braid_export_options options;
 	char *text = NULL;
@@ -20,13 +21,17 @@ char *analyze_with(const char *name, struct braid_analysis_options wants, int *e
 	wants.top = wants.top ? wants.top : 3;
 	memory_guest.nr_cpus = 1;
 	braid_source_rewind(&memory_source);
-	*err = braid_export_analysis(to, &memory_source, &options, braid_analysis_by_name(name),
-				     &wants);
+	*err = braid_export_analysis(to, &memory_source, &options, analysis, &wants);
 	fclose(to);
 	if (!*err)
 		return text;
 	free(text);
 	return NULL;
+}
+
+char *analyze_with(const char *name, struct braid_analysis_options wants, int *err)
+{
+	return analyze_by(braid_analysis_by_name(name), wants, err);
 }
 
 char *analyze_text(const char *name, enum braid_table_form form, bool by_task)
