@@ -108,7 +108,8 @@ static int look_for_parts(struct braid_packed *p)
 			if (err)
 				return err;
 		}
-		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END)
+		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END &&
+		    at + HEADER_BYTES + head.chunk.payload_bytes <= p->file_bytes)
 			p->no_end = false;
 		next = chunk ? (s64)(at + HEADER_BYTES +
 				     (((u64)head.chunk.payload_bytes + 7) & ~7ULL)) : next_magic(p, at);
