@@ -70,8 +70,10 @@ int braid_cpus_begin(struct braid_states *s)
 	s->cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*s->cpus));
 	if (!s->cpus)
 		return -ENOMEM;
-	for (k = 0; k < s->nr_cpus; k++)
-		s->cpus[k].vcpu = s->cpus[k].first_waiter = BRAID_NO_VCPU;
+	for (k = 0; k < s->nr_cpus; k++) {
+		s->cpus[k].vcpu = s->cpus[k].first_waiter = s->cpus[k].hides = BRAID_NO_VCPU;
+		s->cpus[k].left = BRAID_PID_UNKNOWN;
+	}
 	find_switches(s);
 	return 0;
 }

@@ -1,43 +1,93 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A host CPU's switch that the kernel did not record, and did not count as lost. */
+/* Switches that the host's trace omits: what cannot be known until the next event. */
+#include <string.h>
+
+#include "host_agent/analyze/gaps.h"
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/error.h"
 
-/*
- * Some kernels omit a sched_switch now and then. It is noticed at the CPU's next event, whose task is
- * not the one that was switched to last. In between, since the last event that agrees with that
- * switch:
- * - the culprit of those that wait on the CPU is unknown;
- * - the thread that was current has left, at an unknown moment;
- * - the event's thread has come, at another one: possibly it was woken and moved there meanwhile.
- * A thread that comes to a CPU while it is thought to run on another has left that one since that
- * CPU's last certain event.
- * Spans that were handed on before it is noticed stay as they are: their ends are events of other
- * CPUs, or the vCPU's own.
- */
-
-int braid_gap_came(struct braid_states *s, u32 number, struct braid_vcpu *v)
+/* Whether an event's task, which is not the one that was switched to, is the current one. */
+static int shows_switch(struct braid_states *s, const struct braid_item *item, bool *shows)
 {
-	if (v->thread != BRAID_THREAD_ON || v->cpu == number || v->cpu >= s->nr_cpus)
-		return 0;
-	return braid_vcpu_doubt(s, v, s->cpus[v->cpu].seen_ns, false);
-}
-
-int braid_gap_omitted_switch(struct braid_states *s, u32 number, struct braid_vcpu *v)
-{
-	const struct braid_host_cpu *cpu = &s->cpus[number];
-	struct braid_vcpu *before = cpu->vcpu != BRAID_NO_VCPU ? &s->vcpus[cpu->vcpu] : NULL;
-	s64 since = cpu->seen_ns;
-	u32 k;
+	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	const struct braid_event_type_info *type;
+	const struct braid_role_info *info;
 	int err = 0;
 
-	for (k = cpu->first_waiter; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_waiter)
-		if (&s->vcpus[k] != v)
-			err = braid_vcpu_doubt(s, &s->vcpus[k], since, true);
-	if (!err && before && before != v && before->thread == BRAID_THREAD_ON &&
-	    before->cpu == number)
-		err = braid_vcpu_doubt(s, before, since, false);
-	if (err || !v)
+	*shows = false;
+	if (!s->gaps.format)
+		err = braid_format_open(&s->gaps.format, s->source);
+	if (err)
 		return err;
-	return v->thread == BRAID_THREAD_ON ? braid_gap_came(s, number, v) :
-					      braid_vcpu_doubt(s, v, since, false);
+	type = braid_format_event(s->gaps.format, item);
+	info = type ? braid_roles_find(&s->gaps.roles, type) : NULL;
+	if (!info)
+		return braid_out_of_memory();
+	*shows = info->role != BRAID_ROLE_NONE ||
+		 (type->layout && !type->raw &&
+		  (!strcmp(type->system, "sched") || braid_format_pid(item) != cpu->left));
+	return 0;
+}
+
+/* The vCPU that is current at the gap's end: since when is not known, nor where it waited until then. */
+static int hide(struct braid_states *s, u32 number, struct braid_vcpu *v, s64 ns)
+{
+	s->cpus[number].hides = v - s->vcpus;
+	v->hidden++;
+	if (v->thread == BRAID_THREAD_WAITS && v->cpu != number && !s->any_migrate) {
+		v->moved_unseen = true;
+		s->moved_unseen++;
+	}
+	return braid_vcpu_refresh(s, v, ns, 0);
+}
+
+static int open_gap(struct braid_states *s, const struct braid_item *item, s64 ns)
+{
+	u32 number = item->ring->cpu;
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_vcpu *before = cpu->vcpu == BRAID_NO_VCPU ? NULL : &s->vcpus[cpu->vcpu];
+	struct braid_vcpu *after = braid_vcpu_of_thread(s, braid_format_pid(item), item->host_ns);
+	int err = 0;
+
+	cpu->known = false;
+	cpu->irqs = 0;
+	cpu->softirq = false;
+	if (before && before->thread == BRAID_THREAD_ON && before->cpu == number) {
+		braid_vcpu_set_thread(s, before, BRAID_THREAD_UNKNOWN, number);
+		err = braid_vcpu_refresh(s, before, ns, 0);
+	}
+	if (!err && after)
+		err = hide(s, number, after, ns);
+	return err ? err : braid_vcpu_refresh_waiters(s, number, ns, 0);
+}
+
+int braid_gaps_look(struct braid_states *s, const struct braid_item *item, s64 since_ns)
+{
+	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	bool shows = false;
+	int err;
+
+	if (!cpu->known || cpu->tid == braid_format_pid(item))
+		return 0;
+	err = shows_switch(s, item, &shows);
+	return err || !shows ? err : open_gap(s, item, since_ns);
+}
+
+int braid_gaps_close(struct braid_states *s, u32 number, s64 ns)
+{
+	struct braid_host_cpu *cpu = &s->cpus[number];
+	struct braid_vcpu *v = cpu->hides == BRAID_NO_VCPU ? NULL : &s->vcpus[cpu->hides];
+
+	if (!v)
+		return 0;
+	cpu->hides = BRAID_NO_VCPU;
+	v->hidden--;
+	return braid_vcpu_refresh(s, v, ns, 0);
+}
+
+void braid_gaps_free(struct braid_gaps *g)
+{
+	braid_format_close(g->format);
+	braid_roles_free(&g->roles);
+	*g = (struct braid_gaps){ 0 };
 }

@@ -29,17 +29,6 @@ int braid_start_find(struct braid_states *s);
 /* The start: the vCPUs get the states that were found. Returns 0 or the op's error. */
 int braid_start_apply(struct braid_states *s);
 
-/* gaps.c ----------------------------------------------------------------------------------- */
-
-/*
- * A switch on a host CPU was omitted between its last certain event and now; @v: the vCPU whose thread
- * it was to, or NULL. To be called before the CPU's current thread is set. Returns 0 or the op's error.
- */
-int braid_gap_omitted_switch(struct braid_states *s, u32 number, struct braid_vcpu *v);
-
-/* A vCPU's thread comes to a host CPU: it may be thought to run on another. Returns 0 or the op's error. */
-int braid_gap_came(struct braid_states *s, u32 number, struct braid_vcpu *v);
-
 /* vcpu.c ----------------------------------------------------------------------------------- */
 
 /* The vCPU that a thread of the host is at a time; NULL: none, or one that is not known by itself. */
@@ -50,12 +39,6 @@ struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s
  * guest's event that is the reason; 0: the host's. Returns 0 or the op's error.
  */
 int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns, u64 bound_ns);
-
-/*
- * The open span's state, or for a stolen one with @culprit_alone its culprit, turns out to be unknown
- * since a time, which is at most now. Returns 0 or the op's error.
- */
-int braid_vcpu_doubt(struct braid_states *s, struct braid_vcpu *v, s64 since_ns, bool culprit_alone);
 
 /* All that wait on a host CPU, whose current thread or its task has changed. Likewise. */
 int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 bound_ns);

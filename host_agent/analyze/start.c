@@ -338,7 +338,6 @@ int braid_start_apply(struct braid_states *s)
 		if (!s->cpus[k].started)
 			continue;
 		s->cpus[k].known = true;
-		s->cpus[k].seen_ns = ns;
 		s->cpus[k].tid = s->cpus[k].start_tid;
 		s->cpus[k].vcpu = v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
 	}

@@ -45,6 +45,7 @@ static void set_current(struct braid_host_cpu *cpu, s64 tid, u32 vcpu)
 	cpu->known = true;
 	cpu->tid = tid;
 	cpu->vcpu = vcpu;
+	cpu->left = BRAID_PID_UNKNOWN;
 }
 
 static u32 number_of(const struct braid_states *s, const struct braid_vcpu *v)
@@ -74,9 +75,6 @@ static int take_switch(struct braid_states *s, u32 number, const struct braid_it
 	thread = !(state & SLEEP_STATES) ? BRAID_THREAD_WAITS :
 		 state & STOP_STATES ? BRAID_THREAD_STOPPED :
 		 state & DEAD_STATES ? BRAID_THREAD_UNKNOWN : BRAID_THREAD_SLEEPS;
-	err = to ? braid_gap_came(s, number, to) : 0;
-	if (err)
-		return err;
 	if (from) {
 		braid_vcpu_set_thread(s, from, thread, number);
 		from->times_unseen += s->open_gaps > 0;
@@ -93,6 +91,7 @@ static int take_switch(struct braid_states *s, u32 number, const struct braid_it
 	if (err)
 		return err;
 	set_current(cpu, next, number_of(s, to));
+	cpu->left = prev;
 	cpu->irqs = 0;
 	cpu->softirq = false;
 	err = refresh(s, from, item->host_ns);
@@ -232,55 +231,35 @@ static void take_nested(struct braid_states *s, const struct braid_item *item)
 		v->exit.level = 2;
 }
 
-/*
- * An event's task is the current one of its CPU: so a switch before it was not seen. It may have been
- * lost, or the kernel did not record it: then what ran since the CPU's last certain event is unknown.
- */
+/* An event's task is the current one of its CPU, of which that was not known. */
 static int take_current(struct braid_states *s, u32 number, const struct braid_item *item)
 {
-	struct braid_host_cpu *cpu = &s->cpus[number];
-	struct braid_vcpu *before = cpu->known && cpu->vcpu != BRAID_NO_VCPU ?
-				    &s->vcpus[cpu->vcpu] : NULL;
 	s32 tid = braid_format_pid(item);
 	struct braid_vcpu *v = vcpu_of(s, tid, item->host_ns);
-	int err = cpu->known ? braid_gap_omitted_switch(s, number, v) : 0;
+	int err;
 
-	if (err)
-		return err;
-	set_current(cpu, tid, number_of(s, v));
-	if (before && before != v && before->thread == BRAID_THREAD_ON && before->cpu == number) {
-		braid_vcpu_set_thread(s, before, BRAID_THREAD_UNKNOWN, number);
-		err = refresh(s, before, item->host_ns);
-	}
+	set_current(&s->cpus[number], tid, number_of(s, v));
 	if (v)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
-	if (!err)
-		err = refresh(s, v, item->host_ns);
+	err = refresh(s, v, item->host_ns);
 	return err ? err : braid_vcpu_refresh_waiters(s, number, item->host_ns, 0);
-}
-
-/* Between a switch's event and the switch itself, only events of no role may still be the task's. */
-static bool missed_switch(const struct braid_host_cpu *cpu, const struct braid_item *item,
-			  enum braid_role role)
-{
-	return cpu->known ? role != BRAID_ROLE_NONE && cpu->tid != braid_format_pid(item) :
-			    role != BRAID_ROLE_SWITCH;
 }
 
 static int take_host(struct braid_states *s, const struct braid_item *item,
 		     const struct braid_role_info *info)
 {
 	u32 number = item->ring->cpu;
-	int err = 0;
+	int err;
 
 	if (number >= s->nr_cpus)
 		return 0;
-	if (s->any_switch && missed_switch(&s->cpus[number], item, info->role))
+	err = braid_gaps_close(s, number, item->host_ns);
+	if (!err)
+		err = braid_gaps_look(s, item, item->host_ns);
+	if (!err && s->any_switch && !s->cpus[number].known && info->role != BRAID_ROLE_SWITCH)
 		err = take_current(s, number, item);
 	if (err)
 		return err;
-	if (info->role != BRAID_ROLE_NONE || s->cpus[number].tid == braid_format_pid(item))
-		s->cpus[number].seen_ns = item->host_ns;
 	switch (info->role) {
 	case BRAID_ROLE_NONE:
 		return 0;
@@ -388,17 +367,19 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
 
 /*
  * The merge has moved the last event's ring on to its next event: if some are missing in between,
- * the gap begins at the last event.
+ * lost or omitted, that begins at the last event.
  */
 static int look_ahead(struct braid_states *s)
 {
 	const struct braid_item *next = s->last ? &s->last->item : NULL;
 
-	if (!next || !next->lost_before ||
-	    (next->host_ns == s->last_ns && next->seq == s->last_seq &&
-	     next->payload == s->last_payload && next->kind == BRAID_ITEM_EVENT))
+	if (!next || (next->host_ns == s->last_ns && next->seq == s->last_seq &&
+		      next->payload == s->last_payload && next->kind == BRAID_ITEM_EVENT))
 		return 0;
-	return open_gap(s, s->last, s->last_ns);
+	if (next->lost_before)
+		return open_gap(s, s->last, s->last_ns);
+	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
+	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_look(s, next, s->last_ns);
 }
 
 int braid_states_lost(struct braid_states *s, const struct braid_item *item)
@@ -571,6 +552,7 @@ int braid_states_end(struct braid_states *s)
 void braid_states_free(struct braid_states *s)
 {
 	braid_roles_free(&s->roles);
+	braid_gaps_free(&s->gaps);
 	braid_vcpu_map_free(&s->threads);
 	free(s->guests);
 	free(s->vcpus);

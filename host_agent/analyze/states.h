@@ -9,8 +9,8 @@
  *   guest only contributes which of its tasks was current, and only to its own vCPUs.
  * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
  *   last event before the loss, not when the loss is reported.
- * - Where a host CPU's events show that the kernel omitted a switch, what ran there since the last
- *   event before it is unknown (gaps.c).
+ * - Where the host's events contradict each other, the kernel omitted a switch: what that hides is
+ *   unknown (gaps.h).
  * - If a recording states its start, a vCPU's first events after it prove its state from then on
  *   (start.c). They are looked for before the pass, in a limited number of events.
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
@@ -20,6 +20,7 @@
 #ifndef BRAID_ANALYZE_STATES_H
 #define BRAID_ANALYZE_STATES_H
 
+#include "host_agent/analyze/gaps.h"
 #include "host_agent/analyze/roles.h"
 #include "host_agent/store/vcpu.h"
 
@@ -49,7 +50,7 @@ enum braid_culprit_kind {
 	BRAID_CULPRIT_NOTHING,	/* the CPU was idle: throttled, or about to be scheduled */
 	BRAID_CULPRIT_IRQ,	/* a handler of the host's interrupt */
 	BRAID_CULPRIT_SOFTIRQ,
-	BRAID_CULPRIT_UNKNOWN,	/* its events were lost, or it has none yet */
+	BRAID_CULPRIT_UNKNOWN,	/* its events were lost or omitted, or it has none yet */
 	BRAID_CULPRIT_GUEST_TASK,	/* not of a vCPU, but of a task in its run queue: another one */
 };
 
@@ -200,6 +201,7 @@ struct braid_vcpu {
 	struct braid_state_span now;	/* the open span; to_ns is not set */
 	s64 since_ns;		/* its start, however often it was handed on in between ... */
 	u64 since_bound_ns;	/* ... and the bound of that */
+	u32 hidden;		/* host CPUs that have a gap at whose end it runs there (gaps.h) */
 	bool moved_unseen;	/* WAITS: it was not on the CPU where it was thought to be */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* of all spans */
 	u64 bound_sum_ns;	/* of these, except UNKNOWN: within the bound of a guest's switch */
@@ -209,7 +211,8 @@ struct braid_host_cpu {
 	bool known;		/* its current thread is: */
 	s32 tid;
 	u32 vcpu;		/* that it is; or BRAID_NO_VCPU */
-	s64 seen_ns;		/* the last event that this agrees with */
+	s32 left;		/* the last switch's event was of this one; or BRAID_PID_UNKNOWN */
+	u32 hides;		/* vCPU: in a gap, at whose end it is current; or BRAID_NO_VCPU */
 	u32 irqs;		/* nested handlers of interrupts (Linux nests none) ... */
 	s32 irq;		/* ... the innermost one's number */
 	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */
@@ -237,6 +240,7 @@ struct braid_states {
 	void *arg;
 	struct braid_roles roles;
 	struct braid_vcpu_map threads;
+	struct braid_gaps gaps;
 	struct braid_guest_state *guests;	/* by stream's number */
 	struct braid_vcpu *vcpus;
 	u32 nr_vcpus;

@@ -83,10 +83,10 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 	};
 	if (v->thread == BRAID_THREAD_ON) {
 		compute_running(s, v, span);
-	} else if (v->thread == BRAID_THREAD_UNKNOWN || unsure) {
+	} else if (v->thread == BRAID_THREAD_UNKNOWN || unsure || v->hidden) {
 		/* Between entry and exit nothing else can be. */
-		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps ? BRAID_VCPU_GUEST :
-									   BRAID_VCPU_UNKNOWN;
+		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps && !v->hidden ?
+			      BRAID_VCPU_GUEST : BRAID_VCPU_UNKNOWN;
 	} else if (v->thread == BRAID_THREAD_WAITS) {
 		span->state = BRAID_VCPU_STOLEN;
 		span->culprit = culprit_of(s, v->cpu);
@@ -153,31 +153,6 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	next.from_bound_ns = v->since_bound_ns = bound_ns;
 	v->now = next;
 	v->moved_unseen = false;
-	return err;
-}
-
-int braid_vcpu_doubt(struct braid_states *s, struct braid_vcpu *v, s64 since_ns, bool culprit_alone)
-{
-	struct braid_state_span next = v->now;
-	int err = 0;
-
-	next.culprit = (struct braid_culprit){ .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN };
-	if (culprit_alone) {
-		next.culprit.kind = BRAID_CULPRIT_UNKNOWN;
-	} else {
-		next.state = BRAID_VCPU_UNKNOWN;
-		next.reason = 0;
-		next.cpu = 0;
-	}
-	if (same(&v->now, &next))
-		return 0;
-	if (since_ns > v->now.from_ns) {
-		err = close_span(s, v, since_ns, 0);
-		add_bound(s, v, since_ns, 0);
-		next.from_ns = v->since_ns = since_ns;
-		next.from_bound_ns = v->since_bound_ns = 0;
-	}
-	v->now = next;
 	return err;
 }
 

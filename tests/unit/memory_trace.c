@@ -91,6 +91,10 @@ struct braid_event_format memory_formats[MEMORY_FORMATS] = {
 	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
 	{ .id = MEMORY_TIMER_END, .system = "irq_vectors", .name = "local_timer_exit", .format = MEMORY_COMMON
 	  "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_WAKING, .system = "sched", .name = "sched_waking", .format = MEMORY_COMMON
+	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_FLUSH, .system = "tlb", .name = "tlb_flush", .format = MEMORY_COMMON
+	  "\tfield:int reason;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
 };
 
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)

@@ -290,7 +290,8 @@ def analyze_quota(ctx):
     for k, (least, most) in enumerate(zip(inner, outer)):
         print(f"     vCPU {k}: throttled for {throttled / 1e6:.1f} ms and runnable for {waited[k] / 1e6:.1f} ms by the "
               f"kernel's account, stolen {most['stolen'] / 1e6:.1f} ms; CPU {cpu} idle for {idle / 1e6:.1f} ms, "
-              f"stolen by nothing {most['nothing'] / 1e6:.1f} ms; slack {slack / 1e6:.1f} ms")
+              f"stolen by nothing {most['nothing'] / 1e6:.1f} ms; slack {slack / 1e6:.1f} ms; unknown for "
+              f"{most['unknown'] / 1e6:.1f} ms")
         ctx.check(most["stolen"] >= throttled - throttled // 100 - most["other"],
                   f"vCPU {k} was throttled for {throttled} ns: {most}")
         ctx.check(least["stolen"] - least["irqs"] - slack <= waited[k] <= most["stolen"] + most["unknown"] + slack,
