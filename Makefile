@@ -455,7 +455,7 @@ help:
 	@echo '  make clean                 remove build/'
 	@echo
 	@echo 'Use:'
-	@echo '  make demo                  two guests and their host in one timeline, from nothing'
+	@echo '  make demo                  two guests and their host in one timeline'
 	@echo '  make install               agent, library, man pages and completion; the driver if it was built'
 	@echo '  make dkms                  in a guest: the driver for this and all later kernels'
 	@echo
@@ -472,16 +472,16 @@ help:
 	@echo '  make check-e2e             real kernels in QEMU; CASE=NAME or a pattern, KERNELS=6.12, newest or all; tests/e2e/run.py --list'
 	@echo '  make check-dkms            the driver built by DKMS, from its own copy of the sources'
 	@echo '  make check-debug           KUnit and end-to-end cases in an emulated debug kernel; CASE=NAME; slow'
-	@echo '  make check-model           all states of the ring, in small shapes, and its mutants'
+	@echo '  make check-model           all states of small rings, and mutants that must be detected'
 	@echo '  make check-fuzz            each fuzz target for FUZZ_SECONDS=60'
-	@echo '  make fuzz-corpus           make the fuzz targets'\'' inputs anew, after a change of the formats'
+	@echo '  make fuzz-corpus           regenerate the inputs of the fuzz targets, after a change of the formats'
 	@echo
 	@echo 'Measure:'
-	@echo '  make bench                 figures beside limits and peers, in a table'
-	@echo '  make check-bench           the same benches, each for about a second: that they work'
+	@echo '  make bench                 a table of figures, with limits and peers'
+	@echo '  make check-bench           the same benches, each for about a second, to check that they work'
 	@echo
 	@echo 'Package:'
 	@echo '  make install DESTDIR=DIR   the same as above, into a folder; PREFIX=/usr in place of /usr/local'
 	@echo '  make dkms DESTDIR=DIR      the driver'\''s sources for DKMS, into a folder'
 	@echo
-	@echo 'V=1 shows the commands; KREL defaults to the running kernel. CONTRIBUTING.md and docs/testing.md say more.'
+	@echo 'V=1 shows the commands; KREL defaults to the running kernel. Details: CONTRIBUTING.md and docs/testing.md.'

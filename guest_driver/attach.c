@@ -286,6 +286,6 @@ static void braid_detach_range(void)
 const struct braid_transport_client braid_attach_client = {
 	.attach = braid_attach_range,
 	.detach = braid_detach_range,
-	.look = braid_poll_look,
+	.rang = braid_poll_now,
 };
 EXPORT_SYMBOL_GPL(braid_attach_client);	/* for transports that are modules of their own */

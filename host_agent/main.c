@@ -62,7 +62,7 @@ static int describe(const char *name)
 
 /*
  * A descriptor from 0 to 2 that is closed would be given to the next file opened, a
- * guest's region perhaps, and what is printed would land there. Writing to these fails.
+ * guest's region, for instance, and output would be written there. Writing to these fails.
  */
 static int occupy_standard_descriptors(void)
 {

@@ -4,7 +4,7 @@
  *
  * A word that the peer can see is read and written only through these. Each use names its
  * counterpart by a tag such as "(A1)", listed in docs/ring.md. A one-CPU guest has its LOCK
- * prefixes patched out, modules included, though the host runs beside it: hence sync_cmpxchg and
+ * prefixes patched out, modules included, though the host runs concurrently: hence sync_cmpxchg and
  * virt_*, never cmpxchg and smp_*.
  */
 #ifndef BRAID_SHARED_PLATFORM_H

@@ -76,7 +76,7 @@ static u64 braid_region_buffer_end(const struct braid_buffer_desc *desc)
 	return desc->rings_offset + desc->ring_stride * desc->nr_rings;
 }
 
-/* Finds the start and end of the gap at or after @at; false when there is none. */
+/* Finds the start and end of the gap at or after @at; false if there is no gap. */
 static bool braid_region_next_gap(const struct braid_superblock *sb, u64 at, u64 *begin, u64 *end)
 {
 	const struct braid_section *rings = &sb->sections[BRAID_SECTION_RINGS];
@@ -110,7 +110,7 @@ u64 braid_region_room(const struct braid_superblock *sb)
 	return most;
 }
 
-/* The first gap of @bytes; false when there is none, *at is then after the last buffer. */
+/* The first gap of @bytes; false if there is no such gap, *at is then after the last buffer. */
 static bool braid_region_find_room(const struct braid_superblock *sb, u64 bytes, u64 *at)
 {
 	u64 begin, end;

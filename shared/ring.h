@@ -543,7 +543,7 @@ int braid_peek_begin(struct braid_peek *p, const struct braid_ring_map *map, u64
 
 /**
  * braid_peek_next - the next sub-buffer, oldest first, the reader's included
- * @p: the look
+ * @p: the peek
  * @span: filled; from_bytes is 0 or what the reader has taken of it
  *
  * Return: 1, 0 at the end, -EBADMSG.

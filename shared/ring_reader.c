@@ -7,7 +7,7 @@
 
 #define PEEK_JUMPS	8	/* gaps that a peek skips: one is a lap, more are an active
 				   writer */
-#define LOOK_TRIES	8	/* retries for a commit word that the writer changes */
+#define PEEK_TRIES	8	/* retries for a commit word that the writer changes */
 #define CHASE_TRIES	8	/* sub-buffers released in one call, however fast the writer laps */
 
 /* The id that is in no slot, or -EBADMSG. */
@@ -150,7 +150,7 @@ static void braid_reader_close_page(struct braid_reader *r, u64 entries, u64 dro
 }
 
 /* Finds new bytes in the reader's sub-buffer: 1 span, 0 none, -EAGAIN released. */
-static int braid_reader_look_in_hand(struct braid_reader *r, struct braid_span *span)
+static int braid_reader_check_in_hand(struct braid_reader *r, struct braid_span *span)
 {
 	struct braid_subbuf_state *state = &r->map.states[r->id];
 	const struct braid_subbuf *subbuf = braid_ring_subbuf(&r->map, r->id);
@@ -253,7 +253,7 @@ int braid_reader_next(struct braid_reader *r, struct braid_span *span)
 			if (ret <= 0)
 				return ret;
 		}
-		ret = braid_reader_look_in_hand(r, span);
+		ret = braid_reader_check_in_hand(r, span);
 		if (ret != -EAGAIN)
 			return ret;
 	}
@@ -304,7 +304,7 @@ int braid_peek_subbuf(const struct braid_peek *p, u32 id, u64 position, u32 from
 	const struct braid_subbuf *subbuf = braid_ring_subbuf(&p->map, id);
 	struct braid_subbuf_state *state = &p->map.states[id];
 	u64 commit = braid_load_acquire(&state->commit), dropped;
-	int tries = LOOK_TRIES;
+	int tries = PEEK_TRIES;
 	u32 bytes;
 
 	/* A consistent pair of bytes and drops: the writer adds to both. */

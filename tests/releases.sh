@@ -3,7 +3,7 @@
 # Runs commands as root in a clone of this tree, on a minimal machine of a Debian release: releases.sh CODENAME COMMANDS
 # e.g. releases.sh trixie 'make demo'
 #
-# The machine is a folder that is made anew each time, from an archive and packages in the cache (cache.sh), and entered
+# The machine is a folder that is created each time, from an archive and packages in the cache (cache.sh), and entered
 # by chroot. It has git, make and what apt needs. It shares the kernel, the processes and the network of this machine,
 # but has a /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is
 # kept after a failure; nothing is mounted on it any more.

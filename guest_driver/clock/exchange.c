@@ -117,7 +117,7 @@ static void braid_exchange_serve(struct braid_clock_cells *cells, u64 burst)
 
 /*
  * Reads the counter, and the disruption marker that the page had before and after. Return:
- * look_flags; a page that is always being changed gives no marker, and delays nothing.
+ * poll_flags; a page that is always being changed gives no marker, and delays nothing.
  */
 static u32 braid_exchange_read_marked(u64 *counter, u32 *vcpu, u64 *marker)
 {
@@ -129,7 +129,7 @@ static u32 braid_exchange_read_marked(u64 *counter, u32 *vcpu, u64 *marker)
 		stable = braid_vmclock_begin(&seq, marker);
 		*counter = braid_exchange_read_counter(vcpu);
 		if (stable && braid_vmclock_held(seq))
-			return BRAID_LOOK_MARKER;
+			return BRAID_POLL_MARKER;
 	}
 	*marker = 0;
 	*counter = braid_exchange_read_counter(vcpu);
@@ -143,23 +143,23 @@ static struct {
 	u32 changes;
 } marked;
 
-/* Return: whether the marker differs from that of the look before. */
-static bool braid_exchange_look(struct braid_clock_cells *cells)
+/* Return: whether the marker differs from that of the previous poll sample. */
+static bool braid_exchange_publish_poll(struct braid_clock_cells *cells)
 {
 	static u32 seq;
 	u64 host_ns = braid_load_acquire(&cells->host_ns), counter, marker;	/* (K5) */
 	u32 vcpu, flags = braid_exchange_read_marked(&counter, &vcpu, &marker);
 	bool changed = flags && marked.seen && marker != marked.last;
 
-	braid_store(&cells->look_seq, seq + 1);
+	braid_store(&cells->poll_seq, seq + 1);
 	braid_fence();					/* (K6) */
-	braid_store(&cells->look_vcpu, vcpu);
-	braid_store(&cells->look_host_ns, host_ns);
-	braid_store(&cells->look_counter, counter);
-	braid_store(&cells->look_marker, marker);
-	braid_store(&cells->look_flags, flags);
+	braid_store(&cells->poll_vcpu, vcpu);
+	braid_store(&cells->poll_host_ns, host_ns);
+	braid_store(&cells->poll_counter, counter);
+	braid_store(&cells->poll_marker, marker);
+	braid_store(&cells->poll_flags, flags);
 	seq += 2;
-	braid_store_release(&cells->look_seq, seq);	/* (K6) */
+	braid_store_release(&cells->poll_seq, seq);	/* (K6) */
 	if (flags) {
 		marked.seen = true;
 		marked.last = marker;
@@ -249,7 +249,7 @@ void braid_exchange_poll(struct braid_guest_region *region)
 	struct braid_clock_cells *cells = region->clock;
 	u64 burst = braid_load_acquire(&cells->burst);		/* (K7) */
 	u64 now = ktime_get_mono_fast_ns();
-	bool disrupted = braid_exchange_look(cells);
+	bool disrupted = braid_exchange_publish_poll(cells);
 
 	if (burst != READ_ONCE(cells->ready))
 		braid_exchange_serve(cells, burst);

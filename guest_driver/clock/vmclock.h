@@ -45,7 +45,7 @@ struct braid_vmclock_page {
 	u64 generation;			/* in later editions: see size */
 };
 
-/* What the page says at a counter value. */
+/* The page's contents at a counter value. */
 struct braid_vmclock {
 	u32 flags;			/* BRAID_VM_*, as in the clock cells, like the rest */
 	u8 time_type;
@@ -93,7 +93,7 @@ bool braid_vmclock_begin(u32 *seq, u64 *marker);
 bool braid_vmclock_held(u32 seq);
 
 /**
- * braid_vmclock_take - all that the page says, at the counter's current value
+ * braid_vmclock_take - take the page's contents, at the counter's current value
  * @now: filled on success
  *
  * Return: true; false: there is no page, or it was being changed at each of a few attempts.
@@ -101,7 +101,7 @@ bool braid_vmclock_held(u32 seq);
 bool braid_vmclock_take(struct braid_vmclock *now);
 
 /**
- * braid_vmclock_evaluate - what a copy of the page says at a counter value
+ * braid_vmclock_evaluate - evaluate a copy of the page at a counter value
  * @copy: consistent
  * @counter_id: of the counter that this guest reads
  * @counter: its value

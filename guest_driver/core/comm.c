@@ -89,17 +89,17 @@ int braid_comm_start(struct braid_guest_region *region)
 	err = newtask && renamed ? tracepoint_probe_register(newtask, braid_comm_on_newtask, NULL) :
 				   -ENOENT;
 	if (err)
-		goto err_told;
+		goto err_free;
 	err = tracepoint_probe_register(renamed, braid_comm_on_rename, NULL);
 	if (err) {
 		tracepoint_probe_unregister(newtask, braid_comm_on_newtask, NULL);
 		tracepoint_synchronize_unregister();
-		goto err_told;
+		goto err_free;
 	}
 	braid_comm_note_all();
 	return 0;
 
-err_told:
+err_free:
 	bitmap_free(written);
 	written = NULL;
 	return err;

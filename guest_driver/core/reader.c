@@ -70,7 +70,7 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 		*subbuf_bytes = r->ring.map.subbuf_bytes;
 	}
 	if (!ret)
-		ret = braid_reader_look(r, &c, &view);
+		ret = braid_reader_view(r, &c, &view);
 	if (ret > 0)
 		ret = bytes > BRAID_SUBBUF_HEADER_BYTES ? braid_reader_fill_page(r, &c, page, bytes) :
 							  -ENOSPC;
@@ -115,7 +115,7 @@ static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct br
 		ret = braid_reader_take_role(r);
 	if (!ret) {
 		r->by_call = true;
-		ret = braid_reader_look(r, &c, &view);
+		ret = braid_reader_view(r, &c, &view);
 	}
 	if (ret > 0) {
 		item->buffer = buffer;

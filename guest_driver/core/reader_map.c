@@ -208,7 +208,7 @@ int braid_reader_advance(struct braid_guest_reader *r)
 	braid_lock(&r->buffer->lock);
 	ret = braid_reader_mapped(r) ? braid_reader_take_role(r) : -ENODEV;
 	if (!ret)
-		ret = braid_reader_look(r, &c, &view);
+		ret = braid_reader_view(r, &c, &view);
 	if (ret > 0)
 		ret = braid_map_take_rest(r, &c) ?: 1;
 	braid_unlock(&r->buffer->lock);

@@ -82,7 +82,7 @@ void braid_reader_give_role(struct braid_guest_reader *r);
  * Finds the next event: @c is set after it, @view describes it in the copy. Must own the role and
  * hold the lock. Return: 1, 0 (none), -EBADMSG.
  */
-int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
+int braid_reader_view(struct braid_guest_reader *r, struct braid_cursor *c,
 		      struct braid_event_view *view);
 
 /* Consumes all @events up to @c, which are in the copy. */

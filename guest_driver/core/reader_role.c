@@ -275,7 +275,7 @@ static int braid_reader_has_event(struct braid_guest_reader *r)
 	struct braid_cursor c;
 
 	if (!braid_reader_mapped(r))
-		return braid_reader_look(r, &c, &view);
+		return braid_reader_view(r, &c, &view);
 	return braid_reader_count(r, &counts) ?: !!counts.entries;
 }
 
@@ -318,7 +318,7 @@ int braid_reader_ready(struct braid_guest_reader *r, struct braid_reader_hold *h
 
 /* Taking ---------------------------------------------------------------------------- */
 
-int braid_reader_look(struct braid_guest_reader *r, struct braid_cursor *c,
+int braid_reader_view(struct braid_guest_reader *r, struct braid_cursor *c,
 		      struct braid_event_view *view)
 {
 	int ret = r->bad ? -EBADMSG : braid_reader_next(&r->ring, &r->span);

@@ -44,7 +44,7 @@ static bool braid_region_page_is_zero(const void *page)
  * so a dead host causes no long delay. Return: false: timed out.
  */
 static bool braid_region_await_word(const struct braid_mailbox *mailbox,
-				    bool (*said)(const struct braid_mailbox *mailbox, u64 wanted),
+				    bool (*done)(const struct braid_mailbox *mailbox, u64 wanted),
 				    u64 wanted)
 {
 	u64 beat, last = braid_load(&mailbox->agent_heartbeat);
@@ -53,7 +53,7 @@ static bool braid_region_await_word(const struct braid_mailbox *mailbox,
 	if (!last)
 		return true;
 	do {
-		if (said(mailbox, wanted))
+		if (done(mailbox, wanted))
 			return true;
 		beat = braid_load(&mailbox->agent_heartbeat);
 		if (beat != last)

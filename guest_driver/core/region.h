@@ -57,7 +57,7 @@ struct braid_guest_region {
  * @range: from the transport
  *
  * Return: 0; -ENOSPC (too small; the message gives the size needed); -EBUSY (the range holds
- * foreign data); -ENODEV (no usable counter, or the host has not marked the range for this driver).
+ * other data); -ENODEV (no usable counter, or the host has not marked the range for this driver).
  */
 int braid_region_plan(struct braid_guest_region *region, const struct braid_range *range);
 

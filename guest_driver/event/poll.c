@@ -53,7 +53,7 @@ static void braid_poll_set_thread(struct task_struct *task)
 	spin_unlock_irq(&thread_lock);
 }
 
-void braid_poll_look(void)
+void braid_poll_now(void)
 {
 	unsigned long flags;
 

@@ -11,13 +11,13 @@
  * @each_turn: called by the thread each time; may sleep
  *
  * Every BRAID_POLL_ACTIVE_MS while an agent is present, else every BRAID_POLL_MS, and on
- * braid_poll_look().
+ * braid_poll_now().
  * Context: may sleep. Return: 0 or -errno.
  */
 int braid_poll_start(struct braid_guest_region *region, void (*each_turn)(void));
 
-/** braid_poll_look - make the thread poll now, if it runs. Context: any but NMI */
-void braid_poll_look(void);
+/** braid_poll_now - make the thread poll now, if it runs. Context: any but NMI */
+void braid_poll_now(void);
 
 /** braid_poll_stop - stop the thread; it is gone on return */
 void braid_poll_stop(void);

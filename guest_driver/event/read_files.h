@@ -61,7 +61,7 @@ void braid_read_leave(struct braid_read_files *files, int index);
 /** braid_read_files_put - a file is closed that did kref_get() at its opening */
 void braid_read_files_put(struct braid_read_files *files);
 
-/** braid_trace_close_all - the buffer goes: end all iterators of its trace files */
+/** braid_trace_close_all - the buffer is being freed: end all iterators of its trace files */
 void braid_trace_close_all(struct braid_read_files *files);
 
 extern const struct file_operations braid_trace_fops;	/* i_private: struct braid_read_files */

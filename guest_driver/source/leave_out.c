@@ -14,7 +14,7 @@
  *
  * The assignments of all headers that are in a group have been read, as 6.1
  * and 6.12 have them, for uses of a stored field as an address, an index, a
- * length or a condition. There is none. What mentions a record's fields at all:
+ * length or a condition. There is no such use. These mention a record's fields at all:
  *
  * balance_dirty_pages   multiplies two of them and stores the number (and is
  *                       left out below);

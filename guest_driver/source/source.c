@@ -240,7 +240,7 @@ unsigned int braid_source_left_out(void)
  * @event: Where its probe writes. Must live until braid_source_disable() and
  *         braid_source_synchronize() have returned.
  *
- * May sleep. Return: 0, -EBUSY if it is on, or what the tracepoint says.
+ * May sleep. Return: 0, -EBUSY if it is on, or the tracepoint's error.
  */
 int braid_source_enable(const struct braid_tracepoint *tp, struct braid_event *event)
 {
@@ -263,7 +263,7 @@ int braid_source_enable(const struct braid_tracepoint *tp, struct braid_event *e
  *
  * A probe may still be running until braid_source_synchronize() has returned.
  *
- * May sleep. Return: 0, also if it was off, or what the tracepoint says.
+ * May sleep. Return: 0, also if it was off, or the tracepoint's error.
  */
 int braid_source_disable(const struct braid_tracepoint *tp)
 {

@@ -21,7 +21,7 @@
 #define IVSHMEM_REGS_BAR	0
 #define IVSHMEM_REGS_BYTES	16
 #define IVSHMEM_DOORBELL	12	/* takes a peer's number << 16 | its vector */
-#define IVSHMEM_LOOK_VECTOR	0	/* by which the host rings */
+#define IVSHMEM_WAKE_VECTOR	0	/* by which the host rings */
 
 static char *device = "";
 module_param(device, charp, 0444);
@@ -103,7 +103,7 @@ static void braid_ivshmem_ring_doorbell(void *transport, u32 value)
 
 static irqreturn_t braid_ivshmem_interrupt(int irq, void *arg)
 {
-	client->look();
+	client->rang();
 	return IRQ_HANDLED;
 }
 
@@ -125,7 +125,7 @@ static void braid_ivshmem_get_doorbell(struct pci_dev *pdev, struct ivshmem *shm
 	err = pci_alloc_irq_vectors(pdev, 1, 1, PCI_IRQ_MSIX);
 	if (err < 0)
 		goto err_unmap;
-	err = request_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), braid_ivshmem_interrupt, 0,
+	err = request_irq(pci_irq_vector(pdev, IVSHMEM_WAKE_VECTOR), braid_ivshmem_interrupt, 0,
 			  "tracebraid", shm);
 	if (err)
 		goto err_vectors;
@@ -149,7 +149,7 @@ static void braid_ivshmem_put_doorbell(struct pci_dev *pdev, struct ivshmem *shm
 {
 	if (!shm->regs)
 		return;
-	free_irq(pci_irq_vector(pdev, IVSHMEM_LOOK_VECTOR), shm);
+	free_irq(pci_irq_vector(pdev, IVSHMEM_WAKE_VECTOR), shm);
 	pci_free_irq_vectors(pdev);
 	pci_clear_master(pdev);
 	pci_iounmap(pdev, shm->regs);

@@ -9,7 +9,7 @@
 struct braid_transport_client {
 	int (*attach)(const struct braid_range *range);	/* may sleep; 0 or -errno */
 	void (*detach)(void);				/* may sleep; the range is free on return */
-	void (*look)(void);	/* the host rang: poll the mailbox. Hard interrupt; at any time */
+	void (*rang)(void);	/* the host rang: poll the mailbox. Hard interrupt; at any time */
 };
 
 struct braid_transport_ops {

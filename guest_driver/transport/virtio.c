@@ -268,17 +268,17 @@ static void braid_virtio_notice_came(struct virtqueue *vq)
 {
 	struct braid_virtio_notice *notice, *taken[NR_NOTICES];
 	unsigned int len, nr = 0, k;
-	bool look = false;
+	bool wake = false;
 
 	while (nr < NR_NOTICES && (notice = virtqueue_get_buf(vq, &len)) != NULL) {
-		look |= len >= sizeof(*notice) &&
-			READ_ONCE(notice->event) == cpu_to_le32(BRAID_VIRTIO_LOOK);
+		wake |= len >= sizeof(*notice) &&
+			READ_ONCE(notice->event) == cpu_to_le32(BRAID_VIRTIO_WAKE);
 		taken[nr++] = notice;
 	}
 	for (k = 0; k < nr; k++)
 		braid_virtio_offer_notice(vq, taken[k]);
-	if (look)
-		client->look();
+	if (wake)
+		client->rang();
 }
 
 /* Life of a device ----------------------------------------------------------------------------- */

@@ -98,27 +98,27 @@ void braid_folded_vcpu(const struct braid_states *s, const struct braid_sum_key 
 void braid_folded_end(struct braid_text *out, size_t from, const struct braid_sum *sum,
 		      const struct braid_analysis_options *options);
 
-/* pieces.c: what several culprits took of one time ------------------------------------------ */
+/* shares.c: what several culprits took of one time ------------------------------------------ */
 
-#define BRAID_MAX_PIECES	16u	/* culprits; the last one is for all others */
+#define BRAID_MAX_SHARES	16u	/* culprits; the last one is for all others */
 
-struct braid_pieces {
+struct braid_shares {
 	u32 nr;
-	struct braid_piece {
+	struct braid_share {
 		struct braid_culprit culprit;
 		u64 ns;
-	} of[BRAID_MAX_PIECES];
+	} of[BRAID_MAX_SHARES];
 };
 
-/** braid_pieces_add - a culprit takes @ns more */
-void braid_pieces_add(struct braid_pieces *p, const struct braid_culprit *culprit, u64 ns);
+/** braid_shares_add - a culprit takes @ns more */
+void braid_shares_add(struct braid_shares *p, const struct braid_culprit *culprit, u64 ns);
 
 /**
- * braid_pieces_write - "guest2/vCPU 1: cc1[45] (439 ms), kworker/1:2[9] (61 ms), 3 more"
+ * braid_shares_write - "guest2/vCPU 1: cc1[45] (439 ms), kworker/1:2[9] (61 ms), 3 more"
  *
  * As JSON, an array of all of them: [{"culprit":"guest2/vCPU 1: cc1[45]","ns":439000000},...]
  */
-void braid_pieces_write(const struct braid_states *s, const struct braid_pieces *p,
+void braid_shares_write(const struct braid_states *s, const struct braid_shares *p,
 			enum braid_table_form form, struct braid_text *out);
 
 /* longest.c: the longest of many -------------------------------------------------------------- */
@@ -154,7 +154,7 @@ struct braid_gap {
 	s64 from_ns, to_ns;
 	u64 ns[BRAID_NR_VCPU_STATES];
 	u64 idle_ns;		/* of these: the guest had nothing to run */
-	struct braid_pieces culprits;
+	struct braid_shares culprits;
 };
 
 /** braid_steal_main - the culprit, without its tasks, that took most from a guest; NULL: none */

@@ -372,7 +372,7 @@ static int check_guests(const struct comparison *c)
 			if (add_whole(c->sides[!side], names[side], BRAID_MEASURE_TIME, bins))
 				return 0;
 		}
-	return braid_fail(-ENOENT, "no guest is in both captures: they are matched by name, and NOW has for instance %s, OTHER %s; compare captures of the same guests",
+	return braid_fail(-ENOENT, "no guest is in both captures (matched by name; NOW has %s, OTHER has %s); compare captures of the same guests",
 			  names[NOW] ? names[NOW] : "none", names[OTHER] ? names[OTHER] : "none");
 }
 

@@ -334,7 +334,7 @@ static int end(void *state)
 	if (x->o.by_call && !any_call)
 		return braid_fail(-ENODATA, "no guest has events of system calls; record them with -e raw_syscalls -e sched");
 	if (x->o.by_call && !any_switch)
-		return braid_fail(-ENODATA, "no guest has sched_switch events, so it is not known which task a vCPU executes; record them with -e sched");
+		return braid_fail(-ENODATA, "no guest has sched_switch events, so the vCPUs' tasks are unknown; record with -e sched");
 	if (x->o.by_function && x->sums.count && !x->functions.any)
 		return braid_fail(-ENODATA, "kvm_exit events of the host have no address in the guest (guest_rip, vcpu_pc): exits cannot be grouped by function");
 	return 0;

@@ -61,7 +61,7 @@ static int open_gap(struct braid_states *s, const struct braid_item *item, s64 n
 	return err ? err : braid_vcpu_refresh_waiters(s, number, ns, 0);
 }
 
-int braid_gaps_look(struct braid_states *s, const struct braid_item *item, s64 since_ns)
+int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 since_ns)
 {
 	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
 	bool shows = false;

@@ -31,14 +31,14 @@ struct braid_gaps {
 };
 
 /**
- * braid_gaps_look - open a gap if an event shows that a switch before it was omitted
+ * braid_gaps_check - open a gap if an event shows that a switch before it was omitted
  * @s: the states
  * @item: the next event of a host CPU, below s->nr_cpus; not lost ones before it
  * @since_ns: the time of the CPU's event before it
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_gaps_look(struct braid_states *s, const struct braid_item *item, s64 since_ns);
+int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 since_ns);
 
 /**
  * braid_gaps_close - end a CPU's gap, if it has one

@@ -195,7 +195,7 @@ static const char *missing(const struct braid_states *s, u32 number)
 	if (s->moved_unseen && !s->any_migrate)
 		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
 	if (a_guest_lacks_switches(s))
-		all[n++] = "a guest has no sched_switch events, so it is not known which task its vCPUs execute; record them with -e sched";
+		all[n++] = "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched";
 	if (any_guest && !threads)
 		all[n++] = BRAID_VCPUS_UNKNOWN;
 	if (any_guest && s->nr_cpus && !s->any_kvm)

@@ -50,7 +50,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
 		g->idle_ns += ns;
 	if (span->state == BRAID_VCPU_STOLEN && ns)
-		braid_pieces_add(&g->culprits, &span->culprit, ns);
+		braid_shares_add(&g->culprits, &span->culprit, ns);
 	return 0;
 }
 
@@ -172,7 +172,7 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 		braid_text_printf(out, "  %s %s", took, evidence(best, g->task > 0));
 		if (best == BRAID_VCPU_STOLEN && g->culprits.nr) {
 			braid_text_puts(out, "; on its CPU: ");
-			braid_pieces_write(x->s, &g->culprits, BRAID_TABLE_TEXT, out);
+			braid_shares_write(x->s, &g->culprits, BRAID_TABLE_TEXT, out);
 		}
 		braid_text_putc(out, '\n');
 		left[best] = 0;
@@ -213,7 +213,7 @@ static void put_row(const struct stalls *x, const struct braid_gap *g, struct br
 	for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
 		braid_table_number(t, kvm || !needs_kvm(order[k]) ? (s64)g->ns[order[k]] :
 								    BRAID_CELL_NONE);
-	braid_pieces_write(x->s, &g->culprits, x->o.form, &line);
+	braid_shares_write(x->s, &g->culprits, x->o.form, &line);
 	braid_text_putc(&line, 0);
 	t->failed |= line.failed;
 	braid_table_text(t, line.failed ? "" : line.data);

@@ -255,7 +255,7 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 		return 0;
 	err = braid_gaps_close(s, number, item->host_ns);
 	if (!err)
-		err = braid_gaps_look(s, item, item->host_ns);
+		err = braid_gaps_check(s, item, item->host_ns);
 	if (!err && s->any_switch && !s->cpus[number].known && info->role != BRAID_ROLE_SWITCH)
 		err = take_current(s, number, item);
 	if (err)
@@ -356,7 +356,7 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
 			return 0;
 		s->cpus[ring->cpu].in_gap = false;
 		s->open_gaps--;
-		/* What other CPUs said meanwhile may have been overtaken by this one. */
+		/* States that events of other CPUs have shown may no longer hold. */
 		return braid_vcpu_forget(s, ring->cpu, ns);
 	}
 	guest->gaps++;
@@ -379,7 +379,7 @@ static int look_ahead(struct braid_states *s)
 	if (next->lost_before)
 		return open_gap(s, s->last, s->last_ns);
 	return next->kind != BRAID_ITEM_EVENT || next->stream->kind != BRAID_STREAM_HOST ||
-	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_look(s, next, s->last_ns);
+	       s->last->cpu >= s->nr_cpus ? 0 : braid_gaps_check(s, next, s->last_ns);
 }
 
 int braid_states_lost(struct braid_states *s, const struct braid_item *item)
@@ -522,7 +522,7 @@ static int check_sum(const struct braid_vcpu *v)
 		sum += v->ns[k];
 	if (sum == (observed > 0 ? (u64)observed : 0))
 		return 0;
-	return braid_fail(-EINVAL, "%s/vCPU %u: its states are %llu ns in all, and it was observed for %lld ns: this is a defect of tracebraid",
+	return braid_fail(-EINVAL, "%s/vCPU %u: its states add up to %llu ns, but it was observed for %lld ns: a bug in tracebraid",
 			  v->guest->name, v->number, (unsigned long long)sum, (long long)observed);
 }
 

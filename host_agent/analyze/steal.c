@@ -13,7 +13,7 @@ struct episode {
 	u32 vcpu;
 	s32 task;
 	s64 from_ns, to_ns;	/* to_ns 0: none is open */
-	struct braid_pieces pieces;
+	struct braid_shares culprits;
 	bool moved_unseen;	/* so the culprits are not known */
 };
 
@@ -55,16 +55,16 @@ static int count(struct steal *x, struct episode *e)
 	if (!e->to_ns)
 		return 0;
 	if (e->moved_unseen) {
-		e->pieces.nr = 0;
-		braid_pieces_add(&e->pieces, &unknown, length(e));
+		e->culprits.nr = 0;
+		braid_shares_add(&e->culprits, &unknown, length(e));
 	}
-	for (k = 0; k < e->pieces.nr && !err; k++) {
+	for (k = 0; k < e->culprits.nr && !err; k++) {
 		struct braid_sum_key key = {
-			.vcpu = e->vcpu, .culprit = e->pieces.of[k].culprit,
+			.vcpu = e->vcpu, .culprit = e->culprits.of[k].culprit,
 			.task = x->o.by_task ? e->task : BRAID_PID_UNKNOWN,
 		};
 
-		err = braid_sums_add(&x->sums, &key, e->pieces.of[k].ns, e->from_ns, NULL);
+		err = braid_sums_add(&x->sums, &key, e->culprits.of[k].ns, e->from_ns, NULL);
 	}
 	if (err)
 		return err;
@@ -91,14 +91,14 @@ static int take_span(void *arg, const struct braid_state_span *span)
 		e->vcpu = span->vcpu;
 		e->task = span->task;
 		e->from_ns = span->from_ns;
-		e->pieces.nr = 0;
+		e->culprits.nr = 0;
 		e->moved_unseen = false;
 	}
 	if (!x->o.by_task)
 		culprit.task = BRAID_PID_UNKNOWN;
 	e->to_ns = span->to_ns;
 	e->moved_unseen |= x->s->vcpus[span->vcpu].moved_unseen;
-	braid_pieces_add(&e->pieces, &culprit, span->to_ns - span->from_ns);
+	braid_shares_add(&e->culprits, &culprit, span->to_ns - span->from_ns);
 	return 0;
 }
 
@@ -206,7 +206,7 @@ static void put_longest(struct steal *x, struct braid_table *t)
 		braid_task_name(x->s, x->s->vcpus[e->vcpu].guest->number, e->task, name);
 		braid_table_text(t, name);
 		line.bytes = 0;
-		braid_pieces_write(x->s, &e->pieces, x->o.form, &line);
+		braid_shares_write(x->s, &e->culprits, x->o.form, &line);
 		braid_text_putc(&line, 0);
 		braid_table_text(t, line.failed ? "" : line.data);
 	}
@@ -409,7 +409,7 @@ u64 braid_steal_own(const void *state, u32 stream)
 
 const struct braid_analysis braid_analysis_steal = {
 	.name = "steal",
-	.help = "who ran while a vCPU was runnable and did not run",
+	.help = "what ran while a vCPU was runnable and did not run",
 	.by_task = true, .folds = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_CULPRIT,
 	.state_bytes = sizeof(struct steal),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One screen: how each guest fared, who took its CPU, and which analysis says more. */
+/* One screen: how each guest ran, what took its CPU time, and which analysis to run next. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "host_agent/analyze/compare.h"
 #include "host_agent/util/error.h"
 
-#define WORTH_PPM	10000u		/* stolen time from 1 % on is worth a look */
+#define WORTH_PPM	10000u		/* stolen time that is worth an analysis */
 #define WORTH_NS	10000000u	/* likewise a stall from 10 ms on, or a wake-up */
 
 struct summary {
@@ -153,7 +153,7 @@ static void put_row(const struct summary *x, const struct row *row, struct braid
 	braid_table_text(t, name);
 }
 
-/* What to look at next, and why. */
+/* Which analysis to run next, and why. */
 static void put_next(const struct summary *x, const struct row *row, struct braid_text *out)
 {
 	const char *guest = row->guest->name;
@@ -262,7 +262,7 @@ static void free_state(void *state)
 
 const struct braid_analysis braid_analysis_summary = {
 	.name = "summary",
-	.help = "one line for each guest, and which analysis says more",
+	.help = "one line for each guest, and which analysis to run next",
 	.compares = 1u << BRAID_MEASURE_STATE | 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_WAIT,
 	.state_bytes = sizeof(struct summary),
 	.begin = begin,

@@ -2,7 +2,7 @@
 /* How long woken tasks of guests waited for a vCPU, and what the vCPU did meanwhile. */
 #include <string.h>
 
-#include "host_agent/analyze/behind.h"
+#include "host_agent/analyze/recent_runs.h"
 #include "host_agent/analyze/compare.h"
 #include "host_agent/analyze/stages.h"
 
@@ -15,15 +15,15 @@ struct wait {
 	s32 pid;
 	s64 from_ns, to_ns;
 	u64 ns[NR_CAUSES];
-	struct braid_pieces behind;	/* tasks that ran on the vCPU while it was in its queue */
+	struct braid_shares ran_instead;	/* tasks, while this one was in the run queue */
 };
 
 struct wake {
 	const struct braid_states *s;
 	struct braid_analysis_options o;
-	struct braid_sums sums;		/* by vCPU, perhaps task; parts: enum cause */
+	struct braid_sums sums;		/* by vCPU, and by task with --by task; ns: by enum cause */
 	struct braid_longest longest;	/* struct wait */
-	struct braid_behind behind;
+	struct braid_recent_runs runs;
 	struct braid_stages stages;
 };
 
@@ -88,10 +88,11 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	find_causes(wait, w.ns);
 	for (k = 0; k < NR_CAUSES; k++)
 		sum->ns[k] += w.ns[k];
-	/* Most waits are short: which tasks ran is not wanted. */
+	/* Most waits are short: which tasks ran is not needed. */
 	if (wait->known && (x->longest.nr < x->longest.max ||
 			    (x->longest.nr && by_length(x->longest.items, &w) < 0)))
-		braid_behind_find(&x->behind, wait->vcpu, wait->queue_from_ns, wait->to_ns, &w.behind);
+		braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
+				       &w.ran_instead);
 	braid_longest_add(&x->longest, &w);
 	braid_stages_queued(&x->stages, wait);
 	return 0;
@@ -102,7 +103,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	struct wake *x = arg;
 
 	braid_stages_span(&x->stages, span);
-	return braid_behind_span(&x->behind, span);
+	return braid_recent_runs_span(&x->runs, span);
 }
 
 static void take_mark(void *arg, const struct braid_mark *mark)
@@ -134,7 +135,7 @@ static const struct braid_column columns[] = {
 static const struct braid_column longest_columns[] = {
 	{ "AT", "at_ns", BRAID_CELL_TIME }, { "FOR", "duration_ns", BRAID_CELL_DURATION },
 	{ "TASK", "task", BRAID_CELL_TEXT }, { "VCPU", "vcpu", BRAID_CELL_TEXT },
-	CAUSE_COLUMNS, { "BEHIND", "behind", BRAID_CELL_LIST },
+	CAUSE_COLUMNS, { "RAN INSTEAD", "behind", BRAID_CELL_LIST },
 };
 
 static int by_total(const void *a, const void *b)
@@ -197,8 +198,8 @@ static void put_wait(const struct wake *x, const struct wait *w, struct braid_ta
 	put_name(x, w->vcpu, w->pid, false, t);
 	for (k = 0; k < NR_CAUSES; k++)
 		put_cause(x, k, w->ns[k], t);
-	if (w->behind.nr || x->o.form == BRAID_TABLE_JSON)
-		braid_pieces_write(x->s, &w->behind, x->o.form, &line);
+	if (w->ran_instead.nr || x->o.form == BRAID_TABLE_JSON)
+		braid_shares_write(x->s, &w->ran_instead, x->o.form, &line);
 	else
 		braid_text_putc(&line, '-');
 	braid_text_putc(&line, 0);
@@ -279,7 +280,7 @@ static int begin(void *state, struct braid_states *s,
 	x->o = *options;
 	err = braid_stages_begin(&x->stages, s, options);
 	if (!err)
-		err = braid_behind_begin(&x->behind, s->nr_vcpus);
+		err = braid_recent_runs_begin(&x->runs, s->nr_vcpus);
 	if (!err)
 		err = braid_sums_begin(&x->sums);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct wait), by_length);
@@ -290,7 +291,7 @@ static void free_state(void *state)
 	struct wake *x = state;
 
 	braid_stages_free(&x->stages);
-	braid_behind_free(&x->behind);
+	braid_recent_runs_free(&x->runs);
 	braid_sums_free(&x->sums);
 	braid_longest_free(&x->longest);
 }

@@ -42,7 +42,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_FILE_END = 13,	/* nothing; or struct braid_chunk_end */
 	BRAID_CHUNK_BUFFER = 14,	/* struct braid_chunk_buffer: it was added or reshaped */
 	BRAID_CHUNK_CLOCK_VCPU = 15,	/* struct braid_chunk_clock_vcpu, then struct braid_clock_sample[] */
-	BRAID_CHUNK_CLOCK_OFFSET = 16,	/* struct braid_clock_offset[]: what KVM says of a guest's counter */
+	BRAID_CHUNK_CLOCK_OFFSET = 16,	/* struct braid_clock_offset[]: KVM's offset of a guest's counter */
 	BRAID_CHUNK_CLOCK_MARK = 17,	/* struct braid_clock_mark[]: what happened to a guest's
 					   time */
 	BRAID_CHUNK_CLOCK_PAIR = 18,	/* struct braid_clock_pair[]: a guest's counter and wall time */
@@ -51,7 +51,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_VCPUS = 20,		/* struct braid_vcpu_untimed[]; later ones replace; minor 2 */
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
-	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: what a guest's vmclock page said */
+	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: the contents of a guest's vmclock page */
 	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that part of a capture; see
 					   below */
 	BRAID_CHUNK_PACKED_INDEX = 25,	/* struct braid_chunk_packed_place[] */

@@ -157,7 +157,7 @@ static int take_all(struct process *p)
 	}
 }
 
-/* The end of a packed file; of one without a beginning there is none. */
+/* The end of a packed file, unless the file was not begun. */
 static int finish_file(struct process *p)
 {
 	int err = p->q->file_bytes ? braid_packer_finish(p->packer) : 0;
@@ -230,7 +230,7 @@ int braid_flusher_start(struct braid_flusher **out, int level, int (*confine)(vo
 
 	b = braid_flusher_new(fds, level);
 	if (!b)
-		return braid_fail(-errno, "no queue for the capture: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create the queue of the capture: %s", strerror(errno));
 	pid = fork();
 	if (!pid) {
 		leave_files(fds[1]);
@@ -242,7 +242,7 @@ int braid_flusher_start(struct braid_flusher **out, int level, int (*confine)(vo
 	close(fds[1]);
 	if (pid < 0) {
 		braid_flusher_stop(b);
-		return braid_fail(err, "no process to write the capture: %s", strerror(-err));
+		return braid_fail(err, "cannot create the process that writes the capture: %s", strerror(-err));
 	}
 	braid_children_add(pid);
 	b->pid = pid;

@@ -63,7 +63,7 @@ int braid_output_open(struct braid_output *o, const char *path)
 	if (!S_ISREG(st.st_mode))
 		return open_special(path);
 	if (is_region(path))
-		return braid_fail(-EEXIST, "cannot create '%s': it is a guest's region; -o names the capture to be made",
+		return braid_fail(-EEXIST, "cannot create '%s': it is a guest's region; use -o to name the capture",
 				  path);
 	return open_beside(o);
 }

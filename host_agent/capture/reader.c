@@ -330,7 +330,7 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 	if (!ret)	/* damaged: what follows may still be good */
 		return r->packed ? check_head(r, head) : 0;
 	if (chunk.type != BRAID_CHUNK_FILE || chunk.payload_bytes < sizeof(*head))
-		return braid_fail(-EBADMSG, "'%s' does not begin like a capture", r->path);
+		return braid_fail(-EBADMSG, "'%s' does not begin with a FILE chunk", r->path);
 	ret = braid_capture_next(r, &view);
 	if (ret <= 0)
 		return ret ? ret : braid_fail(-EBADMSG, "'%s' changed while it was read", r->path);

@@ -86,7 +86,7 @@ bool braid_check_account(const struct braid_ring *ring, struct braid_text *why)
 		check_told(ring, why);
 	if (ring->stream->kind == BRAID_STREAM_GUEST && walk->started &&
 	    walk->next_seq - walk->first_seq != walk->events + walk->lost + walk->elsewhere)
-		contradict(why, "its sequence covers %llu events, found, lost or read in the guest are %llu",
+		contradict(why, "its sequence numbers cover %llu events, but %llu were found, lost or read in the guest",
 			   (unsigned long long)(walk->next_seq - walk->first_seq),
 			   (unsigned long long)(walk->events + walk->lost + walk->elsewhere));
 	if (walk->damaged > walk->skipped)

@@ -16,17 +16,17 @@
 #include "host_agent/util/error.h"
 
 /* Messages of the child; the parent reads them after its exit. */
-struct told {
+struct report {
 	bool done;		/* it ended by itself */
 	char doing[256];
 };
 
-static struct told *told;
+static struct report *report;
 
 void braid_child_does(const char *what)
 {
-	if (told)
-		snprintf(told->doing, sizeof(told->doing), "%s", what);
+	if (report)
+		snprintf(report->doing, sizeof(report->doing), "%s", what);
 }
 
 static void limit(int resource, u64 most)
@@ -50,19 +50,19 @@ static void be_child(pid_t parent, const struct braid_child_limits *limits, int 
 		limit(RLIMIT_AS, limits->memory_bytes);
 	code = run(arg);
 	fflush(NULL);
-	told->done = true;
+	report->done = true;
 	_exit(code);
 }
 
-static int fail_dead(int status)
+static int fail_ended(int status)
 {
 	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
 	if (number == SIGXCPU || number == SIGKILL)
 		return braid_fail(-EBADMSG, "%s: reading it took too long and was ended: the file is damaged",
-				  told->doing);
+				  report->doing);
 	return braid_fail(-EBADMSG, "%s: reading it crashed%s%s: the file is damaged; 'virsh dump --memory-only' makes one that can be read",
-			  told->doing, number ? " with " : "", number ? strsignal(number) : "");
+			  report->doing, number ? " with " : "", number ? strsignal(number) : "");
 }
 
 int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *arg), void *arg)
@@ -70,9 +70,10 @@ int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *ar
 	pid_t parent = getpid(), pid;
 	int status, ret;
 
-	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (told == MAP_FAILED) {
-		told = NULL;
+	report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (report == MAP_FAILED) {
+		report = NULL;
 		return braid_out_of_memory();
 	}
 	fflush(NULL);
@@ -83,10 +84,10 @@ int braid_child_run(const struct braid_child_limits *limits, int (*run)(void *ar
 	while (!ret && waitpid(pid, &status, 0) < 0)
 		ret = errno == EINTR ? 0 : -errno;
 	if (ret)
-		braid_fail(ret, "no process to read in: %s", strerror(-ret));
+		braid_fail(ret, "cannot create a process: %s", strerror(-ret));
 	else
-		ret = told->done ? WEXITSTATUS(status) : fail_dead(status);
-	munmap(told, sizeof(*told));
-	told = NULL;
+		ret = report->done ? WEXITSTATUS(status) : fail_ended(status);
+	munmap(report, sizeof(*report));
+	report = NULL;
 	return ret;
 }

@@ -58,7 +58,7 @@ int braid_stat_region(const char *path, bool json, const char *buffer);
  */
 int braid_clock_print(const struct braid_source *source, bool json);
 
-/** braid_clock_text_vmclock - a line of what a guest's vmclock page said */
+/** braid_clock_text_vmclock - a line about the contents of a guest's vmclock page */
 void braid_clock_text_vmclock(struct braid_text *t, const struct braid_stream *s);
 
 /** braid_clock_json_vmclock - likewise a member, after a comma; null without such a page */
@@ -105,7 +105,7 @@ void braid_cli_ascii(void);
  * @children: the processes that may be killed later, each 0 or its id; NULL: none
  *
  * No effect in a build with a sanitizer: their runtimes fork, and trace their own threads. For
- * BRAID_CONFINE_LOOK and _RECORD it first starts the helper of braid_peek_start().
+ * BRAID_CONFINE_INSPECT and _RECORD it first starts the helper of braid_peek_start().
  *
  * Return: 0 or -errno with braid_fail().
  */
@@ -144,7 +144,7 @@ int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
 int braid_cli_confine_for(char *const *word);
 
 /**
- * braid_cli_capture_head - what a capture that begins now says of its host
+ * braid_cli_capture_head - the description of the host in a capture that begins now
  * @head: filled
  */
 void braid_cli_capture_head(struct braid_chunk_file *head);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints what a guest's vmclock page said, for people and for scripts. */
+/* Prints the contents of a guest's vmclock page, for people and for scripts. */
 #include "host_agent/cli/cli.h"
 #include "host_agent/util/monotonic.h"
 #include "host_agent/util/text.h"

@@ -39,7 +39,7 @@ static int take_task(const struct braid_option *o, void *to, const char *value)
 
 static const struct braid_option options[] = {
 	{ 'n', "top", "COUNT", BRAID_COUNT(ANALYZE, top),
-	  "rows of each table (10); in JSON and CSV only of tables of the longest, others have all",
+	  "rows of each table (10); in JSON and CSV only tables of the longest are limited",
 	  .most = MOST_TOP },
 	{ 0, "json", NULL, BRAID_FLAG(ANALYZE, json), "one JSON object; times and durations in ns" },
 	{ 0, "csv", NULL, BRAID_FLAG(ANALYZE, csv),
@@ -47,7 +47,7 @@ static const struct braid_option options[] = {
 	{ 'o', "output", "OUT", BRAID_STRING(ANALYZE, out),
 	  "write to OUT instead of standard output" },
 	{ 0, "against", "OTHER", BRAID_STRING(ANALYZE, against),
-	  "compare with the capture OTHER: what differs, and whether by more than chance" },
+	  "compare with the capture OTHER: show what differs, and whether significantly" },
 	{ 0, "stream", "NAME", BRAID_STRING(ANALYZE, trace.options.stream), "only this guest",
 	  .values = "@stream" },
 	{ 0, "cpu", "N", .take = braid_trace_take_cpu, .help = "only this vCPU of each guest",
@@ -59,7 +59,7 @@ static const struct braid_option options[] = {
 	  "group rows by vcpu (default), task, syscall or function of the guest",
 	  .values = "vcpu task syscall function" },
 	{ 0, "folded", NULL, BRAID_FLAG(ANALYZE, folded),
-	  "stacks for flamegraph.pl and speedscope; of --by, only function changes them" },
+	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect" },
 	{ 0, "weight", "WHAT", BRAID_WORD(ANALYZE, weight),
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
 	{ 0, "since", "TIME",
@@ -109,13 +109,14 @@ static const char *analysis_by_number(size_t k, const char **help)
 }
 
 const struct braid_cli_command braid_command_analyze = {
-	.name = "analyze", .summary = "say why a guest was slow, and who took its CPU",
+	.name = "analyze", .summary = "show why a guest was slow, and what took its CPU time",
 	.run = braid_cmd_analyze, .usage = "NAME [OPTION]... FILE...",
 	.text =
-	"Runs the analysis NAME on captures. At any time each vCPU is in exactly one state, such as "
-	"guest, stolen or halted. The first line of the output says how much of the vCPUs' time is "
-	"proven, how much is within the error bounds of the clocks, and how much is unknown because "
-	"events were lost or not recorded; lines that follow say what to record for more.",
+	"Runs the analysis NAME on captures. At any time each vCPU is in exactly one state, such "
+	"as guest, stolen or halted. The first line of the output shows how much of the vCPUs' "
+	"time is proven, how much is within the error bounds of the clocks, and how much is "
+	"unknown because events were lost or not recorded; the following lines list what to "
+	"record for more.",
 	.options = options, .form = analysis_by_number, .forms = "Analyses",
 	.least = 2, .most = BRAID_ANY_NUMBER,
 	.expected = "NAME and at least one FILE: 'tracebraid analyze summary FILE...'; --against takes "

@@ -19,7 +19,7 @@
 #define MIB		(1ull << 20)
 #define MOST_SECONDS	86400
 #define SHORT_WAIT_MS	3000	/* a guest with the driver installed loads it at once */
-#define LOOK_MS		100
+#define CHECK_MS		100
 #define SIGNALLED	128	/* as in shells: this plus the signal's number */
 
 struct arguments {
@@ -36,7 +36,7 @@ static const struct braid_option options[] = {
 	  "also add it to the persistent configuration, for each start of the domain; required if "
 	  "the domain is shut off or has no free slot" },
 	{ 0, "timeout", "S", BRAID_COUNT(ATTACH, timeout_s),
-	  "wait up to S seconds for the driver. Default: check once, and say what to do in the "
+	  "wait up to S seconds for the driver. Default: check once, and print what to do in the "
 	  "guest", .most = MOST_SECONDS },
 	{ 0, "print-xml", NULL, BRAID_FLAG(ATTACH, print_xml),
 	  "print the device's XML, and on standard error the commands that create its file; change "
@@ -107,7 +107,7 @@ static int print_xml(const struct arguments *a)
 	return 0;
 }
 
-static void tell(const struct arguments *a, const struct braid_domain_result *result)
+static void print_result(const struct arguments *a, const struct braid_domain_result *result)
 {
 	const struct braid_domain *d = &result->domain;
 
@@ -158,7 +158,7 @@ static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 		braid_progress_show(&progress, "waiting for the driver", waited_ms, limit_ms);
 		if (driver_lives(path))
 			ret = 1;
-		else if (poll(&p, 1, LOOK_MS) > 0)
+		else if (poll(&p, 1, CHECK_MS) > 0)
 			ret = read(signal_fd, &signal, sizeof(signal)) == sizeof(signal) ?
 			      -(int)signal.ssi_signo : -SIGTERM;
 	} while (!ret && waited_ms < limit_ms);
@@ -166,8 +166,8 @@ static int wait_for_driver(const char *path, u64 limit_ms, int signal_fd)
 	return ret;
 }
 
-static int look_for_driver(const struct arguments *a, const struct braid_domain *domain,
-			   int signal_fd)
+static int find_driver(const struct arguments *a, const struct braid_domain *domain,
+		       int signal_fd)
 {
 	u64 limit_ms = a->timeout_s ? a->timeout_s * 1000 : SHORT_WAIT_MS;
 	int ret = wait_for_driver(domain->path, limit_ms, signal_fd);
@@ -213,11 +213,11 @@ int braid_cmd_attach(int argc, char **argv)
 	sigaddset(&signals, SIGHUP);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	tell(&a, &result);
+	print_result(&a, &result);
 	if (!result.domain.attached)
 		return EXIT_SUCCESS;
 	/* From here on it reads what the guest writes. */
-	if (braid_cli_confine(BRAID_CONFINE_LOOK, NULL))
+	if (braid_cli_confine(BRAID_CONFINE_INSPECT, NULL))
 		return braid_complain();
-	return look_for_driver(&a, &result.domain, signal_fd);
+	return find_driver(&a, &result.domain, signal_fd);
 }

@@ -30,7 +30,7 @@ const struct braid_cli_command braid_command_clock = {
 	.run = braid_cmd_clock, .usage = "[OPTION]... GUEST|FILE",
 	.text =
 	"Shows how a guest's times are converted to host times: from which source and why, how "
-	"exactly, and since when. FILE is a capture; GUEST is a running guest as `tracebraid list` "
+	"accurately, and since when. FILE is a capture; GUEST is a running guest as `tracebraid list` "
 	"shows it: its name or its region's file. A running guest's clock is measured briefly; no "
 	"event is enabled or consumed.",
 	.options = options, .operands = "@region",

@@ -46,7 +46,7 @@ static const char *form_by_number(size_t k, const char **help)
 
 static const struct braid_option export_options[] = {
 	TO("see below"),
-	OUTPUT("the file or folder to make; -: standard output, for forms of one file"),
+	OUTPUT("the output file or folder; -: standard output, for forms of one file"),
 	STATES,
 	{ 0 },
 };

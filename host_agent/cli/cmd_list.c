@@ -240,7 +240,7 @@ static void print_hint(void)
 }
 
 /* Unreadable files may be regions. */
-static void tell_denied(size_t denied)
+static void print_denied(size_t denied)
 {
 	if (denied && geteuid())
 		fprintf(stderr, "tracebraid: not root: %zu file%s could not be examined\n", denied,
@@ -340,7 +340,7 @@ static int find_all(struct listing *l)
 		return err;
 	if (err == -ETIMEDOUT)
 		fprintf(stderr, "tracebraid: continuing without libvirt: %s\n", braid_failure());
-	err = braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
+	err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 	if (!err)
 		err = resolve(l);
 	if (!err)
@@ -397,7 +397,7 @@ int braid_cmd_list(int argc, char **argv)
 	if (fflush(stdout) || ferror(stdout))
 		failed = true;
 	if (!l.paths)
-		tell_denied(l.denied);
+		print_denied(l.denied);
 	release(&l);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -25,14 +25,14 @@ struct pack {
 #define PACK	struct pack
 
 static const struct braid_option pack_options[] = {
-	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the file to make" },
+	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the output file" },
 	{ 'l', "level", "LEVEL", BRAID_COUNT(PACK, level),
 	  "zstd level, 1 to 19 (default 3); higher levels are slower and save little", .most = MOST_LEVEL },
 	{ 0 },
 };
 
 static const struct braid_option unpack_options[] = {
-	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the file to make" },
+	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the output file" },
 	{ 0 },
 };
 

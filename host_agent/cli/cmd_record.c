@@ -56,15 +56,16 @@ static int take_form(const struct braid_option *o, void *r, const char *name)
 
 static const struct braid_option options[] = {
 	{ 'r', "region", "REGION[,name=NAME]", .take = take_guest, .help =
-	  "a guest: its region's file or its name; may be repeated. A region without a driver is "
-	  "waited for. Default: everything that `tracebraid list` shows. "
+	  "a guest: its region's file or its name; may be repeated. Waits for the driver if a "
+	  "region has none. Default: everything that `tracebraid list` shows. "
 	  "ivshmem-doorbell:SOCKET[,size=16M][,shm=FILE][,group=GROUP] makes the agent the server "
-	  "of such a device: start it before the guest. vhost-user:SOCKET[,size=16M][,group=GROUP] "
-	  "makes the agent the back end of a virtio device; size= is the size requested from the "
-	  "driver, and the maximum", .values = "@region ivshmem-doorbell: vhost-user:" },
+	  "of such a device: start it before the guest. "
+	  "vhost-user:SOCKET[,size=16M][,group=GROUP] makes the agent the back end of a virtio "
+	  "device; size= is the size requested from the driver, and the maximum",
+	  .values = "@region ivshmem-doorbell: vhost-user:" },
 	{ 'd', "domain", "DOMAIN", .take = take_domain, .help =
-	  "a libvirt domain; may be repeated. A domain that is shut off or has no region yet (see "
-	  "`tracebraid attach`) is waited for", .values = "@domain" },
+	  "a libvirt domain; may be repeated. Waits for a domain that is shut off or has no "
+	  "region yet (see `tracebraid attach`)", .values = "@domain" },
 	{ 'a', "all", NULL, BRAID_FLAG(RECORD, o.domains.all),
 	  "all regions, and all domains that are attached or become attached during the recording" },
 	BRAID_OPTION_CONNECT(RECORD, o.domains.uri, ""),
@@ -73,11 +74,11 @@ static const struct braid_option options[] = {
 	  BRAID_GUEST_EVENTS, .values = "@event" },
 	{ 'B', "buffer", "NAME", BRAID_STRING(RECORD, o.buffer),
 	  "record only the guests' buffers of this name. Default: all, including buffers that are "
-	  "made later" },
+	  "created later" },
 	{ 0, "host", "[=EVENTS]", .take = take_host, .help =
 	  "record the host too; EVENTS as for -e. Default: " BRAID_HOST_EVENTS },
 	{ 0, "try-host", "[=EVENTS]", .take = take_host, .help =
-	  "the same, but continue if the host can't be recorded" },
+	  "as --host, but continue if the host can't be recorded" },
 	{ 'C', "host-clock", "CLOCK", BRAID_STRING(RECORD, o.host_clock),
 	  "the trace clock of the host's events, as named in tracefs; their times are converted. "
 	  "Default: the timeline's own, mono_raw",
@@ -142,7 +143,7 @@ static int check_live(const struct braid_record_options *r)
 	if (r->live.json && !r->live.wanted)
 		return braid_fail(-EINVAL, "--json is for --live; 'tracebraid report --json' prints a capture");
 	if (r->live.wanted && r->flight.wanted)
-		return braid_fail(-EINVAL, "--live and --snapshot exclude each other: a flight recorder shows nothing");
+		return braid_fail(-EINVAL, "--live and --snapshot exclude each other: a flight recorder prints no events");
 	if (r->live.wanted && !strcmp(r->file, "-"))
 		return braid_fail(-EINVAL, "--live prints to standard output: add -o FILE, or -o /dev/null to keep no capture");
 	return 0;
@@ -174,7 +175,7 @@ static int check_options(const struct braid_record_options *r)
 	if (strlen(r->file) >= BRAID_FLIGHT_PATH_BYTES - BRAID_FLIGHT_NUMBER_BYTES)
 		return braid_fail(-ENAMETOOLONG, "-o: the name is too long to append a number; change to its directory and use a short name");
 	if (!strcmp(r->file, "-"))
-		return braid_fail(-EINVAL, "-o -: a flight recorder makes many captures; -o FILE names them");
+		return braid_fail(-EINVAL, "-o -: a flight recorder makes several captures; use -o FILE to name them");
 	return 0;
 }
 
@@ -182,7 +183,7 @@ static int check_options(const struct braid_record_options *r)
 static int explain_word(const char *before, const char *word)
 {
 	if (!strcmp(before, "--host") || !strcmp(before, "--try-host"))
-		return braid_fail(-EINVAL, "record: '%s': events of the host need a '=': %s=%s", word,
+		return braid_fail(-EINVAL, "record: '%s': the host's events need a '=': %s=%s", word,
 				  before, word);
 	return braid_fail(-EINVAL, "record: '%s': unexpected argument; use -r for a guest, -d for a libvirt domain, '--' before a command: 'tracebraid record -r %s'",
 			  word, word);

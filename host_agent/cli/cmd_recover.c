@@ -161,7 +161,7 @@ static int refuse_same_file(const struct recovery *r, const struct given *given)
 	if (stat(r->file, &out) || fstat(given->fd, &in) || in.st_ino != out.st_ino ||
 	    in.st_dev != out.st_dev)
 		return 0;
-	return braid_fail(-EEXIST, "%s: is the SOURCE itself; use -o to name another capture",
+	return braid_fail(-EEXIST, "%s: is the SOURCE; use -o to name another capture",
 			  r->file);
 }
 

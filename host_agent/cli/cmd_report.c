@@ -31,7 +31,7 @@ static const struct braid_option options[] = {
 	  "stop after COUNT lines" },
 	{ 0, "stats", NULL, BRAID_FLAG(REPORT, stats),
 	  "event counts; how long each CPU, task and vCPU ran, waited and slept; time in guests, "
-	  "exits by reason, steal; losses. With --json as one object. States what could not be "
+	  "exits by reason, steal; losses. With --json as one object. Lists what could not be "
 	  "determined" },
 	{ 0 },
 };

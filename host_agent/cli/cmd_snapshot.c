@@ -93,7 +93,7 @@ int braid_cmd_snapshot(int argc, char **argv)
 		err = braid_parse_u64(argv[optind], INT_MAX, &pid);
 	/* Its content exists nowhere else: avoid an accidental overwrite. */
 	if (!err && !a.file && !access(DEFAULT_FILE, F_OK))
-		err = braid_fail(-EEXIST, "snapshot: there is a " DEFAULT_FILE " already; -o names another, or that one");
+		err = braid_fail(-EEXIST, "snapshot: " DEFAULT_FILE " exists; use -o FILE to choose another name or to overwrite it");
 	if (!err)
 		err = ask(a.file ? a.file : DEFAULT_FILE, pid, a.quiet);
 	return err ? braid_complain() : EXIT_SUCCESS;

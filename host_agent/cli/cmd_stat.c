@@ -235,7 +235,7 @@ static int stat_source(struct stat_run *s, struct braid_source *source)
 			if (want_ring(s, source->streams[k]->rings[j]))
 				put_row(s, source->streams[k]->rings[j]);
 	if (s->buffer && !s->any)
-		return braid_fail(-ENOENT, "no ring in the capture is of a buffer '%s'", s->buffer);
+		return braid_fail(-ENOENT, "the capture has no ring of a buffer '%s'", s->buffer);
 	put_totals(s, source);
 	return s->out.failed ? braid_out_of_memory() : 0;
 }

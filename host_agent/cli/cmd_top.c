@@ -217,7 +217,7 @@ static bool rest(struct request *q, u64 due_ns)
 static int run(struct request *q)
 {
 	u64 due_ns = braid_host_clock_ns(), nr = 0;
-	int err = braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
+	int err = braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 
 	if (!err)
 		err = add_regions(q);
@@ -271,7 +271,7 @@ static int run_on_terminal(struct request *q)
 	block_ends(&mask, &unmasked);
 	pid = fork();
 	if (pid < 0)
-		return braid_fail(-errno, "no process: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a process: %s", strerror(errno));
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		sigprocmask(SIG_SETMASK, &unmasked, NULL);
@@ -292,7 +292,7 @@ int braid_cmd_top(int argc, char **argv)
 {
 	struct request *q = calloc(1, sizeof(*q));
 	int err = q ? 0 : braid_out_of_memory();
-	bool told = false;
+	bool reported = false;
 
 	if (q)
 		q->interval = INTERVAL_S;
@@ -311,7 +311,7 @@ int braid_cmd_top(int argc, char **argv)
 		err = run(q);
 	} else if (!err) {
 		err = run_on_terminal(q);
-		told = err == -ECANCELED;
+		reported = err == -ECANCELED;
 	}
 	if (q) {
 		braid_top_free(&q->top);
@@ -319,7 +319,7 @@ int braid_cmd_top(int argc, char **argv)
 		free(q->domains.items);
 		free(q);
 	}
-	if (told)
+	if (reported)
 		return EXIT_FAILURE;
 	return err >= 0 || err == -EPIPE ? EXIT_SUCCESS : braid_complain();
 }

@@ -30,7 +30,7 @@ struct verify {
 
 static const struct braid_option options[] = {
 	{ 'v', "verbose", NULL, BRAID_FLAG(struct verify, verbose),
-	  "also print notes: peculiarities that are not faults" },
+	  "also print notes: observations that are not faults" },
 	{ 0 },
 };
 

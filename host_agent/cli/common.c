@@ -37,7 +37,7 @@ int braid_complain(void)
 {
 	char line[1024];
 
-	/* File names are foreign too. */
+	/* File names are untrusted too. */
 	snprintf(line, sizeof(line), "%s", braid_failure());
 	braid_text_clean(line);
 	fprintf(stderr, "tracebraid: %s\n", line);
@@ -86,7 +86,7 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 
 	if (!CONFINES)
 		return 0;
-	if (what == BRAID_CONFINE_LOOK || what == BRAID_CONFINE_RECORD)
+	if (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_RECORD)
 		err = braid_peek_start();
 	return err ? err : braid_confine(what, children);
 }
@@ -104,7 +104,7 @@ int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
 int braid_cli_confine_for(char *const *word)
 {
 	return braid_is_capture(*word) ? braid_cli_confine_to(BRAID_CONFINE_FILES, word, 1) :
-					 braid_cli_confine(BRAID_CONFINE_LOOK, NULL);
+					 braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 }
 
 void braid_cli_capture_head(struct braid_chunk_file *head)

@@ -36,7 +36,7 @@ static int copy(int to)
 					  MOST_BYTES >> 20);
 		err = braid_write_all(to, buffer, n);
 		if (err)
-			return braid_fail(err, "standard input: no memory to keep it in: %s",
+			return braid_fail(err, "standard input: cannot buffer it in memory: %s",
 					  strerror(-err));
 	}
 }
@@ -55,7 +55,7 @@ int braid_cli_input(char *const *paths, size_t nr)
 		return braid_fail(-EINVAL, "standard input is a terminal; '-' reads what 'tracebraid record -o -' writes");
 	fd = memfd_create("capture", MFD_CLOEXEC);
 	if (fd < 0)
-		return braid_fail(-errno, "standard input: no memory to keep it in: %s", strerror(errno));
+		return braid_fail(-errno, "standard input: cannot buffer it in memory: %s", strerror(errno));
 	err = copy(fd);
 	if (!err && dup2(fd, STDIN_FILENO) < 0)
 		err = braid_fail(-errno, "standard input: %s", strerror(errno));

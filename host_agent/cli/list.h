@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of `tracebraid list` share: events of guests, libvirt's domains beside the regions. */
+/* What the files of `tracebraid list` share: events of guests, and libvirt's domains. */
 #ifndef BRAID_CLI_LIST_H
 #define BRAID_CLI_LIST_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What `list` says of libvirt's domains, beside the regions. */
+/* libvirt's domains in the output of `list`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -23,10 +23,10 @@ int braid_record_prepare_export(struct braid_record_command *r)
 	if (!r->to.form)
 		return 0;
 	if (r->o.flight.wanted || r->o.live.wanted)
-		return braid_fail(-EINVAL, "--to needs a single capture: omit %s, and export the captures afterwards",
+		return braid_fail(-EINVAL, "--to cannot be combined with %s: export the captures afterwards",
 				  r->o.live.wanted ? "--live" : "--snapshot");
 	if (!strcmp(r->o.file, BRAID_RECORD_FILE) || !strcmp(r->o.file, "-"))
-		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the file or folder to make",
+		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the output file or folder",
 				  r->to.form->name);
 	if (braid_trace_check_output(r->to.form->name, r->o.file))
 		return -EINVAL;

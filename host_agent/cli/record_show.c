@@ -57,7 +57,7 @@ static double megabytes(const struct braid_recording *r)
 }
 
 /* libvirt and QEMU make such files for everybody to read, and their guests' traces with them. */
-static void tell_who_else_reads(struct record_show *show, const struct braid_recording *r)
+static void warn_world_readable(struct record_show *show, const struct braid_recording *r)
 {
 	const struct braid_record_guest *first = NULL;
 	char line[LINE_BYTES];
@@ -72,7 +72,7 @@ static void tell_who_else_reads(struct record_show *show, const struct braid_rec
 	}
 	if (!first)
 		return;
-	snprintf(line, sizeof(line), "every user of this host can read its trace%s; chmod o-rw %s",
+	snprintf(line, sizeof(line), "every user of this host can read its trace%s; run chmod o-rw %s",
 		 nr > 1 ? ", and others'" : "", first->path);
 	say(show, first->name, line);
 }
@@ -154,7 +154,7 @@ static void started(void *arg, const struct braid_recording *r)
 	if (r->o.flight.wanted)
 		fprintf(stderr, "Nothing is written until `tracebraid snapshot %d -o FILE` requests it%s\n",
 			(int)getpid(), r->o.flight.most ? ", or an automatic snapshot is due" : "");
-	tell_who_else_reads(show, r);
+	warn_world_readable(show, r);
 	fflush(stderr);
 }
 

@@ -10,7 +10,7 @@
 #include "host_agent/util/error.h"
 
 #define LOOK_AHEAD	(1u << 20)	/* bytes of rows that set the columns' widths */
-#define WIDEST		100		/* column that others are aligned behind */
+#define WIDEST		100		/* column after which others are aligned */
 
 /* Rows that were not printed yet: cells that end with NUL. */
 struct table {

@@ -57,7 +57,7 @@ struct braid_top {
 	size_t nr, capacity;
 	bool all;		/* new guests are shown too */
 	const char *buffer;	/* of the guests, the only one; NULL: all */
-	u64 look_due_ns;	/* when to scan for guests, and for threads */
+	u64 scan_due_ns;	/* when to scan for guests, and for threads */
 	struct braid_account_scratch scratch;
 };
 

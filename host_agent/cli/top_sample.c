@@ -13,7 +13,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define LOOK_NS		5000000000ULL	/* for new guests and threads */
+#define SCAN_NS		5000000000ULL	/* for new guests and threads */
 #define SILENT_NS	1000000000ULL	/* a heartbeat stopped for this long */
 
 static const struct braid_top_rates unknown = { NAN, NAN, NAN, NAN, NAN, NAN, NAN };
@@ -57,7 +57,7 @@ static void find_threads(struct braid_top_guest *g)
 }
 
 /* Updates the known guests by discovery; adds others if all are selected. */
-static int look_around(struct braid_top *top)
+static int scan(struct braid_top *top)
 {
 	struct braid_found *found = NULL;
 	const char **paths = calloc(top->nr + 1, sizeof(*paths));
@@ -110,7 +110,7 @@ static void add_ring(struct braid_top_vcpu *v, const struct braid_ring_map *map,
 	v->fill_permille = permille > v->fill_permille ? permille : v->fill_permille;
 }
 
-static void look_at_mailbox(struct braid_top_guest *g, u64 now_ns)
+static void read_mailbox(struct braid_top_guest *g, u64 now_ns)
 {
 	const struct braid_mailbox *box = braid_mapping_section(g->m, &g->sb, BRAID_SECTION_MAILBOX);
 	u64 guest = braid_load(&box->guest_heartbeat), agent = braid_load(&box->agent_heartbeat);
@@ -135,7 +135,7 @@ static int sample_rings(void *arg)
 	struct braid_ring_map map;
 	u32 buffer, k;
 
-	look_at_mailbox(g, braid_host_clock_ns());
+	read_mailbox(g, braid_host_clock_ns());
 	for (buffer = 0; buffer < g->sb.nr_buffers; buffer++) {
 		const struct braid_buffer_desc *desc = &g->sb.buffers[buffer];
 
@@ -175,11 +175,11 @@ static void time_thread(struct braid_top_vcpu *v, double seconds)
 static void count_exits(struct braid_top_guest *g, double seconds)
 {
 	u64 exits = 0;
-	bool told = g->vm && !braid_kvm_exits(g->vm, &exits);
+	bool known = g->vm && !braid_kvm_exits(g->vm, &exits);
 
-	if (told && g->exits_known)
+	if (known && g->exits_known)
 		g->rates.exits = rate(g->exits, exits, seconds);
-	g->exits_known = told;
+	g->exits_known = known;
 	g->exits = exits;
 }
 
@@ -239,7 +239,7 @@ static int refresh(struct braid_top_guest *g)
 	if (!g->m)
 		err = braid_mapping_open(&g->m, g->path, false);
 	if (!err)
-		err = braid_mapping_glance(g->m, &g->sb, true);
+		err = braid_mapping_probe(g->m, &g->sb, true);
 	if (err) {
 		g->state = err == -EAGAIN ? BRAID_DRIVER_STARTING :
 			   err == -ENODATA || err == -ENOENT ? BRAID_DRIVER_NONE :
@@ -297,9 +297,9 @@ int braid_top_sample(struct braid_top *top)
 	int err = 0;
 	size_t k;
 
-	if (now_ns >= top->look_due_ns) {
-		top->look_due_ns = now_ns + LOOK_NS;
-		err = look_around(top);
+	if (now_ns >= top->scan_due_ns) {
+		top->scan_due_ns = now_ns + SCAN_NS;
+		err = scan(top);
 	}
 	for (k = 0; k < top->nr && !err; k++)
 		err = sample(top, &top->guests[k]);

@@ -179,7 +179,7 @@ int braid_trace_check_output(const char *form, const char *out)
 
 	if (n < end || strcmp(out + n - end, ".braid"))
 		return 0;
-	return braid_fail(-EINVAL, "-o %s: *.braid names a capture, and --to makes another kind of file; use -o %.*s.%s",
+	return braid_fail(-EINVAL, "-o %s: *.braid is the name of a capture; for --to, use -o %.*s.%s",
 			  out, (int)(n - end), out, form);
 }
 

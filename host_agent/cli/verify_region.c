@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Checks all that can be checked of a live region, and says each fault in one line. */
+/* Checks all that can be checked of a live region, and prints each fault in one line. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct verify {
 	u64 faults;
 	u64 events;
 	u64 slots[2][BRAID_MAX_SLOTS];		/* copies of the ring's slot table */
-	u64 strangers;				/* events whose id the directory lacks */
+	u64 unlisted;				/* events whose id the directory lacks */
 	u32 nr_rings;
 	u32 nr_ids;
 };
@@ -95,12 +95,12 @@ static void verify_event(void *arg, const struct braid_event_view *view)
 	if (v->sb.buffers[v->buffer].flags & BRAID_BUFFER_RAW)
 		return;
 	if (view->payload_bytes < sizeof(record)) {
-		v->strangers++;
+		v->unlisted++;
 		return;
 	}
 	memcpy(&record, view->payload, sizeof(record));
 	if (!(v->known[v->sb.buffers[v->buffer].events_of][record.common_type / 8] & 1u << (record.common_type & 7)))
-		v->strangers++;
+		v->unlisted++;
 }
 
 static void copy_slots(const struct braid_ring_map *map, u64 *to)
@@ -161,7 +161,7 @@ static void verify_meta(struct verify *v, const struct braid_ring_map *map, u32 
 		fault(v, "buffer %u vCPU %u: the ring identifies itself as another one", v->buffer, vcpu);
 }
 
-static void look_at_ring(struct verify *v, u32 vcpu)
+static void check_ring(struct verify *v, u32 vcpu)
 {
 	struct braid_ring_account a;
 	struct braid_ring_map map;
@@ -178,14 +178,14 @@ static void look_at_ring(struct verify *v, u32 vcpu)
 /* Repeats while buffers are added or removed meanwhile. */
 static void verify_ring(struct verify *v, u32 vcpu)
 {
-	u64 events = v->events, strangers = v->strangers;
+	u64 events = v->events, unlisted = v->unlisted;
 	int tries;
 
 	for (tries = 0; tries < BRAID_MOVE_TRIES && vcpu < v->sb.buffers[v->buffer].nr_rings; tries++) {
 		v->events = events;
-		v->strangers = strangers;
+		v->unlisted = unlisted;
 		v->in_ring = true;
-		look_at_ring(v, vcpu);
+		check_ring(v, vcpu);
 		v->in_ring = false;
 		if (braid_mapping_buffers_seq(v->m) == v->sb.buffers_seq) {
 			v->nr_rings++;
@@ -234,9 +234,9 @@ int braid_verify_region(const char *path)
 	verify_directory(v);
 	if (braid_guard_run(m->base, m->bytes, verify_rings, v))
 		fault(v, "%s", braid_failure());
-	if (v->strangers)
+	if (v->unlisted)
 		fault(v, "%llu events have no entry in the event directory",
-		      (unsigned long long)v->strangers);
+		      (unsigned long long)v->unlisted);
 	braid_mapping_close(m);
 	if (v->faults)
 		printf("%s: %llu fault%s\n", path, (unsigned long long)v->faults,

@@ -105,7 +105,7 @@ bool braid_burst_ready(const struct braid_burst *b)
 void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool *leaving)
 {
 	struct braid_clock_cells *cells = b->cells;
-	u64 number, start_ns = braid_host_clock_ns(), heard_ns = start_ns;
+	u64 number, start_ns = braid_host_clock_ns(), answered_ns = start_ns;
 	struct braid_round_trip c;
 	u32 nr = 0;
 
@@ -117,7 +117,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool
 	do {
 		if (ping(cells, ++number, start_ns + SPIN_LIMIT_NS, &c)) {
 			keep(b, &c);
-			heard_ns = c.s.h2_ns;
+			answered_ns = c.s.h2_ns;
 			nr++;
 			/*
 			 * Answered only after we slept: the guest waited for the CPU that we spun
@@ -128,7 +128,7 @@ void braid_burst_run(struct braid_burst *b, u32 pings, u64 silent_ns, const bool
 		}
 		hop(&b->allowed);
 		b->hopped = true;
-	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - heard_ns < silent_ns &&
+	} while (nr < pings && !braid_load(leaving) && c.s.h2_ns - answered_ns < silent_ns &&
 		 c.s.h2_ns - start_ns < BURST_LIMIT_NS);
 	braid_store(&cells->burst_over, b->number);	/* the guest may stop spinning */
 }

@@ -54,7 +54,7 @@ struct braid_exchange_peer {
 	u64 not_before_ns;	/* for what it made us spin */
 	bool leaving;		/* read by a burst without the lock */
 	bool busy;		/* the thread is in its region */
-	u32 look_seq;		/* the guest's own, as last seen ... */
+	u32 poll_seq;		/* the guest's own, as last seen ... */
 	u64 seen_ns;		/* ... and when */
 	u64 stood_ns;		/* how long it is left alone when it has not moved; 0: it did */
 	u64 looked_ns;		/* requested: last time without a response */
@@ -192,7 +192,7 @@ struct turn {
 	bool asking;
 	bool still;	/* it had the time to poll since it was last seen */
 	bool stands;	/* and did not: it is not asked, that others may be */
-	u32 look_seq;
+	u32 poll_seq;
 	u32 pings;
 	u64 silent_ns;
 	bool ready;
@@ -203,9 +203,9 @@ static int take_turn(void *arg)
 	struct turn *t = arg;
 	struct braid_exchange_peer *p = t->p;
 
-	t->look_seq = braid_load(&p->guest.cells->look_seq);
+	t->poll_seq = braid_load(&p->guest.cells->poll_seq);
 	if (t->asking) {
-		t->stands = t->still && t->look_seq == p->look_seq;
+		t->stands = t->still && t->poll_seq == p->poll_seq;
 		if (!t->stands)
 			braid_burst_ask(&p->burst, p->asked_vcpu);
 		return 0;
@@ -250,8 +250,8 @@ static void settle(struct braid_exchange *x, const struct turn *t, int err, u64 
 		leave_alone(p, now_ns);
 		return;
 	}
-	if (!err && t->look_seq != p->look_seq) {
-		p->look_seq = t->look_seq;
+	if (!err && t->poll_seq != p->poll_seq) {
+		p->poll_seq = t->poll_seq;
 		p->stood_ns = 0;
 	}
 	p->seen_ns = p->looked_ns = now_ns;
@@ -407,7 +407,7 @@ int braid_exchange_start(struct braid_exchange **out)
 		pthread_cond_destroy(&x->changed);
 		pthread_mutex_destroy(&x->lock);
 		free(x);
-		return braid_fail(-err, "no thread for the clock exchange: %s", strerror(err));
+		return braid_fail(-err, "cannot create the thread of the clock exchange: %s", strerror(err));
 	}
 	*out = x;
 	return 0;
@@ -439,7 +439,7 @@ static int see(void *arg)
 {
 	struct braid_exchange_peer *p = arg;
 
-	p->look_seq = braid_load(&p->guest.cells->look_seq);
+	p->poll_seq = braid_load(&p->guest.cells->poll_seq);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads the host trace clock beside wall time. */
+/* Reads the host trace clock together with wall time. */
 #include "host_agent/clock/host.h"
 
 #define PAIR_TRIES	8

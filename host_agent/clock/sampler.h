@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The host's other clocks beside the file's, sampled all through a recording. */
+/* The host's clocks other than the file's, sampled throughout a recording. */
 #ifndef BRAID_CLOCK_SAMPLER_H
 #define BRAID_CLOCK_SAMPLER_H
 
@@ -41,7 +41,7 @@ int braid_sampler_open(struct braid_sampler **out, const char *trace_clock, cons
  */
 int braid_sampler_turn(struct braid_sampler *s, struct braid_capture_writer *capture, bool last);
 
-/** braid_sampler_close - free, before the instance goes; NULL is fine */
+/** braid_sampler_close - free, before the instance is removed; NULL is fine */
 void braid_sampler_close(struct braid_sampler *s);
 
 #endif /* BRAID_CLOCK_SAMPLER_H */

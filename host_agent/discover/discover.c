@@ -27,7 +27,7 @@ struct search {
 	size_t nr_qemu;
 	size_t nr_denied;
 	bool keep_all;		/* a named file is listed, whatever it contains */
-	bool owners;		/* a stranger's file is not read */
+	bool owners;		/* untrusted files are not read */
 };
 
 const char *braid_driver_state_name(enum braid_driver_state state)
@@ -67,31 +67,31 @@ u32 braid_mapping_fill(const struct braid_mapping *m, const struct braid_superbl
 	return room ? unread * 1000 / room : 0;
 }
 
-struct look {
+struct probe {
 	struct braid_found *found;
 	const struct braid_mapping *m;
 	u64 heartbeat;
 };
 
-static int look_at_fill(void *arg)
+static int probe_fill(void *arg)
 {
-	struct look *look = arg;
+	struct probe *probe = arg;
 	u32 k;
 
-	for (k = 0; k < look->found->sb.nr_buffers; k++)
-		if (look->found->sb.buffers[k].nr_rings)
-			look->found->fill_permille[k] =
-				braid_mapping_fill(look->m, &look->found->sb, k);
+	for (k = 0; k < probe->found->sb.nr_buffers; k++)
+		if (probe->found->sb.buffers[k].nr_rings)
+			probe->found->fill_permille[k] =
+				braid_mapping_fill(probe->m, &probe->found->sb, k);
 	return 0;
 }
 
-static int look_at_heartbeat(void *arg)
+static int probe_heartbeat(void *arg)
 {
-	struct look *look = arg;
+	struct probe *probe = arg;
 	const struct braid_mailbox *box =
-		braid_mapping_section(look->m, &look->found->sb, BRAID_SECTION_MAILBOX);
+		braid_mapping_section(probe->m, &probe->found->sb, BRAID_SECTION_MAILBOX);
 
-	look->heartbeat = braid_load(&box->guest_heartbeat);
+	probe->heartbeat = braid_load(&box->guest_heartbeat);
 	return 0;
 }
 
@@ -106,7 +106,7 @@ static void set_unreadable(struct braid_found *f, int err)
 /* Fills in what the superblock and the directory say. */
 static void describe(struct braid_found *f, const struct braid_mapping *m)
 {
-	struct look look = { .found = f, .m = m };
+	struct probe probe = { .found = f, .m = m };
 	struct braid_directory_copy dir;
 	int err = braid_mapping_identify(m, &f->sb);
 
@@ -115,7 +115,7 @@ static void describe(struct braid_found *f, const struct braid_mapping *m)
 		return;
 	}
 	if (!err)
-		err = braid_guard_run(m->base, m->bytes, look_at_fill, &look);
+		err = braid_guard_run(m->base, m->bytes, probe_fill, &probe);
 	if (!err)
 		err = braid_directory_load(&dir, m, &f->sb, 0);
 	if (err) {
@@ -156,7 +156,7 @@ static bool maps(const struct braid_shared_file *qemu, const struct braid_found 
  * Whether a file belongs to another ordinary user who did not share it with us: neither through a
  * QEMU that maps it, nor, if we are not root and can't see other users' QEMUs, through its group.
  */
-static bool is_strangers(const struct search *s, const struct braid_found *f, gid_t group)
+static bool is_untrusted(const struct search *s, const struct braid_found *f, gid_t group)
 {
 	uid_t self = geteuid();
 	size_t k;
@@ -170,9 +170,9 @@ static bool is_strangers(const struct search *s, const struct braid_found *f, gi
 	return !self || !(f->mode & S_IRGRP) || !group_member(group);
 }
 
-static void set_foreign(struct braid_found *f)
+static void set_untrusted(struct braid_found *f)
 {
-	f->foreign = true;
+	f->untrusted = true;
 	set_unreadable(f, braid_fail(-EPERM, "%s: owned by user %u, whose QEMU processes do not map it; use its path to name it",
 				     f->path, (unsigned int)f->uid));
 }
@@ -196,7 +196,7 @@ static bool is_ivshmem(const struct search *s, const struct braid_found *f)
 }
 
 /* Fills in what an opened file is. Return: whether a search shows it. */
-static bool look_at_file(const struct search *s, struct braid_found *f, struct braid_mapping *m)
+static bool probe_file(const struct search *s, struct braid_found *f, struct braid_mapping *m)
 {
 	u64 word;
 
@@ -204,9 +204,9 @@ static bool look_at_file(const struct search *s, struct braid_found *f, struct b
 	f->inode = m->inode;
 	f->uid = m->uid;
 	f->mode = m->mode;
-	if (s->owners && is_strangers(s, f, m->gid)) {
+	if (s->owners && is_untrusted(s, f, m->gid)) {
 		word = first_word(m);
-		set_foreign(f);
+		set_untrusted(f);
 		return word == BRAID_MAGIC || word == BRAID_MARK;
 	}
 	describe(f, m);
@@ -233,7 +233,7 @@ static int add_candidate(struct search *s, const char *path)
 		set_unreadable(&f, err);
 		s->nr_denied += err == -EACCES;
 	} else {
-		wanted = look_at_file(s, &f, m);
+		wanted = probe_file(s, &f, m);
 		braid_mapping_close(m);
 	}
 	if ((!s->keep_all && !wanted) || already_found(s, &f))
@@ -272,13 +272,13 @@ static int by_path(const void *a, const void *b)
 
 /*
  * The QEMU that maps a file. A QEMU of a user who could map it without the owner's permission does
- * not count, and can't name a stranger's file either.
+ * not count, and can't name an untrusted file either.
  */
 static const struct braid_shared_file *owner_of(const struct search *s, const struct braid_found *f)
 {
 	size_t k;
 
-	for (k = 0; k < s->nr_qemu && !f->foreign; k++)
+	for (k = 0; k < s->nr_qemu && !f->untrusted; k++)
 		if (maps(&s->qemu[k], f) && (!(f->mode & S_IWOTH) || !s->qemu[k].uid ||
 					     s->qemu[k].uid == f->uid))
 			return &s->qemu[k];
@@ -318,7 +318,7 @@ static void give_names(struct search *s)
 	for (f = s->items; f < s->items + s->nr; f++) {
 		const char *base = strrchr(f->path, '/');
 
-		if (*f->name || f->foreign)
+		if (*f->name || f->untrusted)
 			continue;
 		if (*f->sb.guest_name && !name_taken(s, f, f->sb.guest_name, true)) {
 			memcpy(f->name, f->sb.guest_name, sizeof(f->name));
@@ -332,13 +332,13 @@ static void give_names(struct search *s)
 /* Distinguishes LIVE from SILENT: watches all at once, each until its heartbeat advances. */
 static int watch_heartbeats(struct search *s)
 {
-	struct look *looks = calloc(s->nr + 1, sizeof(*looks));
+	struct probe *probes = calloc(s->nr + 1, sizeof(*probes));
 	const struct timespec step = { .tv_nsec = LIVENESS_STEP_MS * 1000000 };
 	size_t k, unsure = 0;
 	u32 steps;
 	u64 before;
 
-	if (!looks)
+	if (!probes)
 		return braid_out_of_memory();
 	for (k = 0; k < s->nr; k++) {
 		struct braid_mapping *m = NULL;
@@ -346,29 +346,29 @@ static int watch_heartbeats(struct search *s)
 		if (s->items[k].state != BRAID_DRIVER_LIVE ||
 		    braid_mapping_open_again(&m, s->items[k].path, &s->items[k].sb))
 			continue;
-		looks[k].found = &s->items[k];
-		looks[k].m = m;
+		probes[k].found = &s->items[k];
+		probes[k].m = m;
 		s->items[k].state = BRAID_DRIVER_SILENT;
-		braid_guard_run(m->base, m->bytes, look_at_heartbeat, &looks[k]);
+		braid_guard_run(m->base, m->bytes, probe_heartbeat, &probes[k]);
 		unsure++;
 	}
 	for (steps = 0; unsure && steps < LIVENESS_STEPS; steps++) {
 		nanosleep(&step, NULL);
 		for (k = 0; k < s->nr; k++) {
-			if (!looks[k].m || s->items[k].state == BRAID_DRIVER_LIVE)
+			if (!probes[k].m || s->items[k].state == BRAID_DRIVER_LIVE)
 				continue;
-			before = looks[k].heartbeat;
-			braid_guard_run(looks[k].m->base, looks[k].m->bytes, look_at_heartbeat,
-					&looks[k]);
-			if (looks[k].heartbeat == before)
+			before = probes[k].heartbeat;
+			braid_guard_run(probes[k].m->base, probes[k].m->bytes, probe_heartbeat,
+					&probes[k]);
+			if (probes[k].heartbeat == before)
 				continue;
 			s->items[k].state = BRAID_DRIVER_LIVE;
 			unsure--;
 		}
 	}
 	for (k = 0; k < s->nr; k++)
-		braid_mapping_close((struct braid_mapping *)looks[k].m);
-	free(looks);
+		braid_mapping_close((struct braid_mapping *)probes[k].m);
+	free(probes);
 	return 0;
 }
 

@@ -114,10 +114,10 @@ const char *braid_driver_state_name(enum braid_driver_state state);
 /* A region that was found. Strings are sanitized: fit for a terminal. */
 struct braid_found {
 	char path[256];
-	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": foreign */
+	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": untrusted */
 	char given[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 	bool marked;				/* NONE: the driver may use it */
-	bool foreign;				/* a stranger's: UNREADABLE, and not read */
+	bool untrusted;				/* UNREADABLE, and not read */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;
 	int error;				/* UNREADABLE: -errno ... */
@@ -132,7 +132,7 @@ struct braid_found {
 };
 
 #define BRAID_DISCOVER_LIVENESS	(1u << 0)	/* wait up to 1 s to distinguish LIVE from SILENT */
-#define BRAID_DISCOVER_OWNERS	(1u << 1)	/* a stranger's file is foreign even if it is in @paths */
+#define BRAID_DISCOVER_OWNERS	(1u << 1)	/* a file can be untrusted even if it is in @paths */
 
 /**
  * braid_discover - find regions
@@ -144,7 +144,7 @@ struct braid_found {
  * @flags: BRAID_DISCOVER_*
  * @denied: set on success to the number of files that this user may not read; may be NULL
  *
- * Regions are not modified. A stranger's file is not mapped, and has no name: see
+ * Regions are not modified. An untrusted file is not mapped, and has no name: see
  * docs/threat-model.md. Its owner is known before its first byte is read.
  *
  * Return: 0, or -errno with braid_fail().
@@ -165,9 +165,9 @@ struct braid_named {
  *
  * A word with a slash is a path. Any other is a name given by the host: QEMU's, the file's in
  * /dev/shm or in this folder, that of a domain set up by attach; else a guest's own name. A
- * stranger's file is named only by its path.
+ * untrusted file is named only by its path.
  *
- * Return: 0, or -errno with braid_fail(): -ENOENT: none found; -EPERM: it is a stranger's;
+ * Return: 0, or -errno with braid_fail(): -ENOENT: none found; -EPERM: it is untrusted;
  * -ENOTUNIQ: there are several.
  */
 int braid_resolve(struct braid_named *named, size_t nr);

@@ -59,14 +59,14 @@ int braid_libvirt_open(virConnectPtr *conn, const char *uri, bool writable)
 	virSetErrorFunc(NULL, say_nothing);
 	*conn = writable ? virConnectOpen(uri) : virConnectOpenReadOnly(uri);
 	if (!*conn)
-		return braid_libvirt_fail(-ENOTCONN, "no connection to libvirt at %s", uri);
+		return braid_libvirt_fail(-ENOTCONN, "cannot connect to libvirt at %s", uri);
 	/* An alias has been resolved now. */
 	actual = virConnectGetURI(*conn);
 	if (braid_uri_is_local(actual))
 		return 0;
 	virConnectClose(*conn);
 	*conn = NULL;
-	return braid_fail(-EREMOTE, "%s is the libvirt of another host; run tracebraid on that host",
+	return braid_fail(-EREMOTE, "%s is libvirt on another host; run tracebraid there",
 			  uri);
 }
 
@@ -154,31 +154,31 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A domain, as sent by the helper; the last message has err and the reason. */
-struct told {
+struct answer {
 	struct braid_domain domain;	/* state points into what both processes have */
 	int err;
 	bool end;
 	char why[256];
 };
 
-static void tell_end(int fd, int err)
+static void send_end(int fd, int err)
 {
-	struct told told = { .err = err, .end = true };
+	struct answer answer = { .err = err, .end = true };
 
-	snprintf(told.why, sizeof(told.why), "%s", err ? braid_failure() : "");
-	send(fd, &told, sizeof(told), MSG_NOSIGNAL);
+	snprintf(answer.why, sizeof(answer.why), "%s", err ? braid_failure() : "");
+	send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
 }
 
 /* In a separate process: it may hang as long as libvirtd does. */
-static void tell_domains(void *arg, int fd)
+static void send_domains(void *arg, int fd)
 {
-	struct told told = { .end = false };
+	struct answer answer = { .end = false };
 	virDomainPtr *doms = NULL;
 	virConnectPtr conn;
 	int k, n, err = braid_libvirt_open(&conn, arg, false);
 
 	if (err) {
-		tell_end(fd, err);
+		send_end(fd, err);
 		return;
 	}
 	n = virConnectListAllDomains(conn, &doms, 0);
@@ -186,44 +186,44 @@ static void tell_domains(void *arg, int fd)
 		err = braid_libvirt_fail(-EIO, "libvirt's domains");
 	for (k = 0; k < n; k++) {
 		/* Skip one that is gone meanwhile. */
-		if (!braid_libvirt_describe(doms[k], &told.domain))
-			send(fd, &told, sizeof(told), MSG_NOSIGNAL);
+		if (!braid_libvirt_describe(doms[k], &answer.domain))
+			send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
 		virDomainFree(doms[k]);
 	}
 	free(doms);
 	virConnectClose(conn);
-	tell_end(fd, err);
+	send_end(fd, err);
 }
 
 /* The next message: 0, or -errno with braid_fail(). */
-static int next_told(int fd, struct told *told)
+static int next_answer(int fd, struct answer *answer)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	if (poll(&p, 1, SILENCE_MS) == 0)
 		return braid_fail(-ETIMEDOUT, "libvirt has not answered for %d s; check libvirtd",
 				  SILENCE_MS / 1000);
-	if (recv(fd, told, sizeof(*told), MSG_DONTWAIT) != (ssize_t)sizeof(*told))
+	if (recv(fd, answer, sizeof(*answer), MSG_DONTWAIT) != (ssize_t)sizeof(*answer))
 		return braid_fail(-EPIPE, "libvirt's domains are unknown: the process that queries libvirt has ended");
-	return told->end && told->err ? braid_fail(told->err, "%s", told->why) : 0;
+	return answer->end && answer->err ? braid_fail(answer->err, "%s", answer->why) : 0;
 }
 
 int braid_domains_list(const char *uri, struct braid_domain **domains, size_t *nr)
 {
 	struct braid_domain *all = NULL;
 	size_t found = 0, capacity = 0;
-	struct told told;
+	struct answer answer;
 	pid_t pid;
 	int fd, err;
 
-	err = braid_helper_start(&fd, &pid, tell_domains, (void *)uri);
+	err = braid_helper_start(&fd, &pid, send_domains, (void *)uri);
 	if (err)
 		return err;
 	do {
-		err = next_told(fd, &told);
-		if (!err && !told.end && braid_array_push(all, found, capacity, told.domain))
+		err = next_answer(fd, &answer);
+		if (!err && !answer.end && braid_array_push(all, found, capacity, answer.domain))
 			err = braid_out_of_memory();
-	} while (!err && !told.end);
+	} while (!err && !answer.end);
 	braid_helper_stop(&fd, &pid);
 	if (err) {
 		free(all);

@@ -15,7 +15,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define LOOK_NS		100000000ULL	/* interval between checks for a device's removal */
+#define CHECK_NS		100000000ULL	/* interval between checks for a device's removal */
 #define UNMAP_NS	3000000000ULL
 #define FILE_MODE	0660	/* the domain's QEMU may run as user or group */
 
@@ -138,13 +138,13 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 }
 
 /* Warn of a file that others may read: it shows the guest's activity. */
-static void look_at_mode(struct braid_domain_result *result)
+static void check_mode(struct braid_domain_result *result)
 {
 	struct stat st;
 
 	if (!lstat(result->domain.path, &st) && st.st_mode & 04)
 		snprintf(result->note, sizeof(result->note),
-			 "any user of this host can read the trace; restrict it: chmod 660 %s",
+			 "every user of this host can read its trace; run chmod 660 %s",
 			 result->domain.path);
 }
 
@@ -237,7 +237,7 @@ int braid_domain_attach(const struct braid_domain_request *o, struct braid_domai
 	if (!err) {
 		domain->attached |= result->changed_live;
 		domain->configured |= result->changed_config;
-		look_at_mode(result);
+		check_mode(result);
 	}
 	close_job(&j);
 	return err;
@@ -282,12 +282,12 @@ static int find_device(struct job *j, unsigned int flags, struct braid_shmem *sh
 /* A guest may release a device late, or never. */
 static int wait_for_end(struct job *j)
 {
-	const struct timespec step = { .tv_nsec = LOOK_NS };
+	const struct timespec step = { .tv_nsec = CHECK_NS };
 	struct braid_shmem shmem;
 	u64 waited;
 	int err;
 
-	for (waited = 0; ; waited += LOOK_NS) {
+	for (waited = 0; ; waited += CHECK_NS) {
 		if (virDomainIsActive(j->dom) != 1)
 			return 0;
 		err = find_device(j, 0, &shmem);
@@ -295,7 +295,7 @@ static int wait_for_end(struct job *j)
 		if (err || !*shmem.name)
 			return err;
 		if (waited >= j->o->timeout_ns)
-			return braid_fail(-ETIMEDOUT, "%s did not release the memory within %llu s; its kernel may not be running; try again with a longer --timeout, or shut it down",
+			return braid_fail(-ETIMEDOUT, "%s did not release the memory within %llu s; its kernel may not be running; retry with a longer --timeout, or shut the domain down",
 					  j->result->domain.name,
 					  (unsigned long long)(j->o->timeout_ns / 1000000000));
 		nanosleep(&step, NULL);
@@ -354,7 +354,7 @@ static int unplug(struct job *j)
 /* Removes what attach has made, and says why if it leaves something. */
 static void remove_file(struct braid_domain_result *result, const char *usual)
 {
-	const struct timespec step = { .tv_nsec = LOOK_NS };
+	const struct timespec step = { .tv_nsec = CHECK_NS };
 	const char *path = result->domain.path;
 	pid_t user;
 	u64 waited;
@@ -363,19 +363,19 @@ static void remove_file(struct braid_domain_result *result, const char *usual)
 		return;
 	/* QEMU unmaps it a moment after the device has gone. */
 	user = user_of(path);
-	for (waited = 0; user && waited < UNMAP_NS; waited += LOOK_NS) {
+	for (waited = 0; user && waited < UNMAP_NS; waited += CHECK_NS) {
 		nanosleep(&step, NULL);
 		user = user_of(path);
 	}
 	if (strcmp(path + strlen(BRAID_SHM_DIR), usual) ||
 	    !braid_shmem_file_ours(path, result->domain.bytes, result->uid))
-		snprintf(result->note, sizeof(result->note), "%s stays: attach did not make it",
+		snprintf(result->note, sizeof(result->note), "%s was not removed: attach did not create it",
 			 path);
 	else if (user)
-		snprintf(result->note, sizeof(result->note), "%s stays: process %d uses it", path,
+		snprintf(result->note, sizeof(result->note), "%s was not removed: process %d uses it", path,
 			 (int)user);
 	else if (unlink(path))
-		snprintf(result->note, sizeof(result->note), "%s stays: %s", path, strerror(errno));
+		snprintf(result->note, sizeof(result->note), "%s was not removed: %s", path, strerror(errno));
 	else
 		result->file_removed = true;
 }

@@ -40,7 +40,7 @@ void braid_shmem_name(const char *domain, const char *uuid, char *to, size_t roo
 
 /*
  * Finds the region among a domain's devices: the one created by attach, else one that holds a
- * region or the mark, else one with a region's name. Any other is foreign: Looking Glass's, too, is
+ * region or the mark, else one with a region's name. Any other belongs to another program: Looking Glass's, too, is
  * blank before its user starts. xml: of the domain; usual: braid_shmem_name()'s. 0 (also if there
  * is none) or -errno with braid_fail().
  */

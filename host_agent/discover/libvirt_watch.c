@@ -43,7 +43,8 @@ static bool wanted(const struct watch *w, virDomainPtr dom)
 }
 
 /* A recorder that is slow is waited for; one that has gone ends the watch. */
-static void tell(struct watch *w, u32 kind, const char *name, const char *path, const char *detail)
+static void send_change(struct watch *w, u32 kind, const char *name, const char *path,
+			const char *detail)
 {
 	struct braid_domain_change change = { .kind = kind };
 
@@ -57,7 +58,7 @@ static void tell(struct watch *w, u32 kind, const char *name, const char *path, 
 }
 
 /* State of a domain: its region, or why it has none. */
-static void tell_domain(struct watch *w, virDomainPtr dom)
+static void send_domain(struct watch *w, virDomainPtr dom)
 {
 	struct braid_domain domain;
 	char detail[256];
@@ -65,20 +66,20 @@ static void tell_domain(struct watch *w, virDomainPtr dom)
 	if (braid_libvirt_describe(dom, &domain))
 		return;		/* it went */
 	if (domain.attached) {
-		tell(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
+		send_change(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
 		return;
 	}
 	if (!w->names)
 		return;		/* this one was not requested */
 	if (domain.active && *domain.blank)
-		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach' adds one; or use -r %.150s if that is its region",
+		snprintf(detail, sizeof(detail), "it has no region; run 'tracebraid attach', or use -r %.150s if that is its region",
 			 domain.blank);
 	else if (domain.active)
 		snprintf(detail, sizeof(detail), "it has no region; 'tracebraid attach %s' adds one",
 			 domain.name);
 	else
-		snprintf(detail, sizeof(detail), "it is %s; waiting until it starts", domain.state);
-	tell(w, BRAID_DOMAIN_BARE, domain.name, "", detail);
+		snprintf(detail, sizeof(detail), "it is %s; waiting for its start", domain.state);
+	send_change(w, BRAID_DOMAIN_BARE, domain.name, "", detail);
 }
 
 /* Events -------------------------------------------------------------------------------- */
@@ -166,9 +167,9 @@ static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int det
 	(void)conn;
 	if (!wanted(w, dom) || !what)
 		return 0;
-	tell(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", what);
+	send_change(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", what);
 	if (event == VIR_DOMAIN_EVENT_STARTED)
-		tell_domain(w, dom);
+		send_domain(w, dom);
 	return 0;
 }
 
@@ -178,7 +179,7 @@ static void on_reboot(virConnectPtr conn, virDomainPtr dom, void *arg)
 
 	(void)conn;
 	if (wanted(w, dom))
-		tell(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", "reboots");
+		send_change(w, BRAID_DOMAIN_EVENT, virDomainGetName(dom), "", "reboots");
 }
 
 static void on_device_added(virConnectPtr conn, virDomainPtr dom, const char *alias, void *arg)
@@ -189,7 +190,7 @@ static void on_device_added(virConnectPtr conn, virDomainPtr dom, const char *al
 	(void)conn;
 	(void)alias;
 	if (wanted(w, dom) && !braid_libvirt_describe(dom, &domain) && domain.attached)
-		tell(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
+		send_change(w, BRAID_DOMAIN_REGION, domain.name, domain.path, "");
 }
 
 static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *alias, void *arg)
@@ -200,7 +201,7 @@ static void on_device_removed(virConnectPtr conn, virDomainPtr dom, const char *
 	(void)conn;
 	if (wanted(w, dom) && strstr(alias, "shmem") && !braid_libvirt_describe(dom, &domain) &&
 	    !domain.attached)
-		tell(w, BRAID_DOMAIN_EVENT, domain.name, "", "released its memory");
+		send_change(w, BRAID_DOMAIN_EVENT, domain.name, "", "released its memory");
 }
 
 static void on_timer(int timer, void *arg);
@@ -213,7 +214,7 @@ static void on_close(virConnectPtr conn, int reason, void *arg)
 	(void)reason;
 	/* Closed later: not while the library is about to. */
 	virEventUpdateTimeout(w->timer, RETRY_MS);
-	tell(w, BRAID_DOMAIN_LOST, "", "", "the connection to libvirt has ended");
+	send_change(w, BRAID_DOMAIN_LOST, "", "", "the connection to libvirt has ended");
 }
 
 static void on_recorder(int handle, int fd, int events, void *arg)
@@ -272,7 +273,7 @@ static int connect_and_listen(struct watch *w)
 }
 
 /* Without names: the running ones; with names: all of those. */
-static void tell_all(struct watch *w)
+static void send_all(struct watch *w)
 {
 	virDomainPtr *doms = NULL;
 	int k, n;
@@ -281,7 +282,7 @@ static void tell_all(struct watch *w)
 				     w->names ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	for (k = 0; k < n; k++) {
 		if (wanted(w, doms[k]))
-			tell_domain(w, doms[k]);
+			send_domain(w, doms[k]);
 		virDomainFree(doms[k]);
 	}
 	free(doms);
@@ -295,8 +296,8 @@ static void on_timer(int timer, void *arg)
 	if (connect_and_listen(w))
 		return;
 	virEventUpdateTimeout(timer, -1);
-	tell(w, BRAID_DOMAIN_FOUND, "", "", "");
-	tell_all(w);
+	send_change(w, BRAID_DOMAIN_FOUND, "", "", "");
+	send_all(w);
 }
 
 /* Every named domain must exist. */
@@ -326,15 +327,15 @@ static void run(struct watch *w)
 	if (!err)
 		err = check_names(w);
 	if (err) {
-		tell(w, BRAID_DOMAIN_FAILED, "", "", braid_failure());
+		send_change(w, BRAID_DOMAIN_FAILED, "", "", braid_failure());
 		return;
 	}
 	w->timer = virEventAddTimeout(-1, on_timer, w, NULL);
 	if (w->timer < 0 || virEventAddHandle(w->fd, VIR_EVENT_HANDLE_HANGUP | VIR_EVENT_HANDLE_ERROR |
 					      VIR_EVENT_HANDLE_READABLE, on_recorder, w, NULL) < 0)
 		return;
-	tell_all(w);
-	tell(w, BRAID_DOMAIN_LISTED, "", "", "");
+	send_all(w);
+	send_change(w, BRAID_DOMAIN_LISTED, "", "", "");
 	while (!w->ended && virEventRunDefaultImpl() >= 0)
 		;
 }

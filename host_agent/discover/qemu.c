@@ -17,8 +17,8 @@
 #include "host_agent/util/text.h"
 
 #define CMDLINE_BYTES	(128 * 1024)
-#define LOOK_NS		50000000ULL	/* a scan of all processes is valid for this long ... */
-#define LOOK_SHARE	10		/* ... or for this multiple of its duration */
+#define SCAN_NS		50000000ULL	/* a scan of all processes is valid for this long ... */
+#define SCAN_SHARE	10		/* ... or for this multiple of its duration */
 
 struct found_files {
 	struct braid_shared_file *items;
@@ -204,7 +204,7 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 	if (!cmdline || !proc) {
 		if (proc)
 			closedir(proc);
-		return braid_fail(-ENOENT, "/proc can't be read");
+		return braid_fail(-ENOENT, "cannot read /proc");
 	}
 	while (!err && (entry = readdir(proc))) {
 		size_t n;
@@ -240,8 +240,8 @@ pid_t braid_qemu_of(dev_t device, ino_t inode)
 			files = NULL;
 			nr = 0;
 		}
-		good_ns = (braid_monotonic_ns() - start_ns) * LOOK_SHARE;
-		good_ns = braid_monotonic_ns() + (good_ns > LOOK_NS ? good_ns : LOOK_NS);
+		good_ns = (braid_monotonic_ns() - start_ns) * SCAN_SHARE;
+		good_ns = braid_monotonic_ns() + (good_ns > SCAN_NS ? good_ns : SCAN_NS);
 	}
 	for (k = 0; k < nr; k++)
 		if (files[k].inode == inode && files[k].device == device)

@@ -91,7 +91,7 @@ static int check_file(const struct braid_region_file *file, const struct stat *s
 	return 0;
 }
 
-/* An existing file: left over from a stopped guest, or foreign. */
+/* An existing file: left over from a stopped guest, or of another program. */
 static int take_file(const struct braid_region_file *file)
 {
 	struct stat st;

@@ -42,7 +42,7 @@ static bool same(const struct braid_found *a, const struct braid_found *b)
 /* Return: 0, or -ENOTUNIQ with braid_fail(). */
 static int match(struct lookup *l, const struct braid_found *f)
 {
-	if (f->foreign)
+	if (f->untrusted)
 		return 0;
 	if (l->match && !same(l->match, f))
 		return braid_fail(-ENOTUNIQ, "%s: %s and %s both have this name; use a path",
@@ -89,10 +89,10 @@ static int fail(const struct lookup *l)
 	size_t k;
 
 	for (k = 0; k < l->nr_files; k++)
-		if (l->files[k].foreign)
+		if (l->files[k].untrusted)
 			return braid_fail(-EPERM, "%s", l->files[k].why);
 	if (l->denied)
-		return braid_fail(-ENOENT, "%s: no such file or region among those that this user may read (permission denied for %zu: run as root); `tracebraid list` shows them",
+		return braid_fail(-ENOENT, "%s: no such file or region that this user may read (permission denied for %zu: run as root); `tracebraid list` shows them",
 				  l->word, l->denied);
 	return braid_mapping_fail_open(l->word, ENOENT);
 }

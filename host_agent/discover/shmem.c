@@ -150,7 +150,7 @@ static bool is_name(const char *name)
 	return !strcmp(clean, name);
 }
 
-/* The device that ranks highest; one that is merely blank is foreign. */
+/* The device that ranks highest; one that is merely blank is not a region's. */
 static int find(const char *xml, int (*rank_of)(const char *name, const char *wanted),
 		const char *wanted, struct braid_shmem *shmem)
 {
@@ -164,7 +164,7 @@ static int find(const char *xml, int (*rank_of)(const char *name, const char *wa
 		all = xmlXPathEval((const xmlChar *)"/domain/devices/shmem[model/@type='ivshmem-plain']",
 				   context);
 	if (!all)
-		return braid_fail(-EBADMSG, "libvirt's XML of a domain can't be understood");
+		return braid_fail(-EBADMSG, "cannot parse libvirt's XML of a domain");
 	for (k = 0; all->nodesetval && k < all->nodesetval->nodeNr; k++) {
 		xmlNode *node = all->nodesetval->nodeTab[k];
 		braid_auto_free char *name = value_of(context, node, "string(@name)");

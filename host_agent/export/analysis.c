@@ -34,7 +34,7 @@ static int place(const struct run *r, const struct braid_export_moment *m, s64 f
 		return 0;
 	case BRAID_MOMENT_BEFORE:
 		if (r->states.end_ns == INT64_MAX)
-			return braid_fail(-ENODATA, "the recording's end is unknown; '-SECONDS' needs it; '+SECONDS' counts from the first event");
+			return braid_fail(-ENODATA, "end time unknown; '-SECONDS' needs it; '+SECONDS' counts from the first event");
 		if (__builtin_sub_overflow(r->states.end_ns, m->ns, ns))
 			*ns = INT64_MIN;
 		return 0;
@@ -124,7 +124,7 @@ static int check_tasks(const struct run *r, const struct braid_analysis_options 
 		    braid_tasks_known(s, s->vcpus[k].guest->number))
 			return 0;
 	return !s->nr_vcpus ? 0 :
-	       braid_fail(-ENODATA, "no guest has sched_switch events, so it is not known which task a vCPU executes; record them with -e sched");
+	       braid_fail(-ENODATA, "no guest has sched_switch events, so the vCPUs' tasks are unknown; record with -e sched");
 }
 
 /* An option that selects nothing is probably a mistake. Return: 0, or -ENOENT with braid_fail(). */

@@ -81,7 +81,7 @@ static int put_lost(void *arg, const struct braid_item *item)
  * If the capture has wall time, the clocks count from 1970, by its value at the start of the
  * recording, like LTTng's.
  */
-static void tell_origin(struct braid_ctf *ctf)
+static void set_origin(struct braid_ctf *ctf)
 {
 	const struct braid_source *source = ctf->walk.source;
 	s64 start_ns = source->head.start_host_ns;
@@ -116,7 +116,7 @@ static int begin(struct braid_ctf *ctf)
 	ctf->rings = calloc(ctf->nr_rings + 1, sizeof(*ctf->rings));
 	if (!ctf->traces || !ctf->rings)
 		return braid_out_of_memory();
-	tell_origin(ctf);
+	set_origin(ctf);
 	ctf->most_ns = INT64_MAX - (ctf->offset_ns > 0 ? ctf->offset_ns : 0);
 	ctf->dir = open(ctf->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (ctf->dir < 0)
@@ -219,7 +219,7 @@ int braid_export_ctf(const char *out, struct braid_source *source,
 		return errno == EEXIST ?
 		       braid_fail(-errno,
 				  "'%s' is left from an export that was cut short: remove it", part) :
-		       braid_fail(-errno, "cannot make the folder '%s': %s", part, strerror(errno));
+		       braid_fail(-errno, "cannot create the folder '%s': %s", part, strerror(errno));
 	err = write_folder(part, source, options, totals);
 	if (!err && rename(part, out))
 		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", part, out,

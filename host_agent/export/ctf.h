@@ -210,7 +210,7 @@ static inline u32 braid_ctf_room(const struct braid_ctf_event *event, const stru
 u8 *braid_ctf_put_event(struct braid_ctf *ctf, u8 *to, const struct braid_ctf_event *event,
 			const struct braid_item *item);
 
-/** braid_ctf_put_string - write a foreign string and NUL, fit for a terminal; room for @bytes + 8 */
+/** braid_ctf_put_string - write an untrusted string and NUL, sanitized for a terminal; room for @bytes + 8 */
 u8 *braid_ctf_put_string(u8 *to, const void *data, u32 bytes);
 
 /* Packets: ctf_packets.c. 0, or -errno with braid_fail(). ------------------------------------- */

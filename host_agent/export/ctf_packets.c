@@ -14,7 +14,7 @@
 #define MAGIC		0xc1fc1fc1u
 #define ALIGN_BYTES	8u		/* of a packet's size */
 #define LEAST_BYTES	4096u		/* of a ring's buffer */
-#define STAMP_BITS	27		/* of a compact event header, behind ... */
+#define STAMP_BITS	27		/* of a compact event header, after ... */
 #define ID_BITS		5		/* ... the id ... */
 #define EXTENDED	31u		/* ... which is this if id and time follow it in full */
 #define EXTENDED_BYTES	13u
@@ -49,7 +49,7 @@ static u32 head_bytes(const struct braid_ctf_ring *r)
  * CTF's times are not negative, do not go back within a stream, as wall time may, and readers
  * add the clock's offset to them.
  */
-static u64 tell_time(const struct braid_ctf *ctf, struct braid_ctf_ring *r, s64 ns)
+static u64 clamp_time(const struct braid_ctf *ctf, struct braid_ctf_ring *r, s64 ns)
 {
 	ns = ns < ctf->most_ns ? ns : ctf->most_ns;
 	if (ns > 0 && (u64)ns > r->now)
@@ -94,7 +94,7 @@ static int grow(struct braid_ctf_ring *r, u32 bytes)
 	return 0;
 }
 
-/* Space behind what the buffer has. */
+/* Space after the buffer's contents. */
 static inline int make_room(struct braid_ctf_ring *r, u32 bytes)
 {
 	return r->capacity - r->used >= bytes ? 0 : grow(r, r->used + bytes);
@@ -165,11 +165,11 @@ static int put_empty(const struct braid_ctf *ctf, struct braid_ctf_ring *r, u64 
  * In CTF a packet has the number of events lost up to its end. Readers count them as lost since
  * the end of the packet before. So the event that a loss is reported with gets a packet of its
  * own, and the loss has the time of that event. An empty packet would do without an event, but
- * behind one Trace Compass ends the stream, unless it is the first.
+ * after one Trace Compass ends the stream, unless it is the first.
  */
 int braid_ctf_lose(struct braid_ctf *ctf, struct braid_ctf_ring *r, s64 ns, u64 lost)
 {
-	u64 now = tell_time(ctf, r, ns);
+	u64 now = clamp_time(ctf, r, ns);
 	int err = r->nr_packets ? 0 : put_empty(ctf, r, now);
 
 	r->discarded += lost == BRAID_LOST_SOME ? 1 : lost;
@@ -197,7 +197,7 @@ static int begin_packet(const struct braid_ctf *ctf, struct braid_ctf_ring *r, u
 int braid_ctf_begin_event(struct braid_ctf *ctf, struct braid_ctf_ring *r, u32 id, s64 ns,
 			  u32 room, u8 **at)
 {
-	u64 now = tell_time(ctf, r, ns);
+	u64 now = clamp_time(ctf, r, ns);
 	u32 word;
 	u8 *to;
 	int err = 0;

@@ -72,7 +72,7 @@ static int meet_trace(struct braid_ctf *ctf, const struct braid_stream *stream,
 		t->tasks[k].from = 1;
 	err = make_uuid(t, stream->number);
 	if (err)
-		return braid_fail(err, "no random number for a trace's id");
+		return braid_fail(err, "cannot get random numbers for the id of a trace");
 	braid_ctf_describe_trace(ctf, t, stream);
 	return make_folder(ctf, t, stream);
 }

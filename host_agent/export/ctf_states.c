@@ -46,7 +46,8 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 	if (err)
 		return err;
 	if (slice->culprits.nr)
-		braid_pieces_write(&ctf->slices.states, &slice->culprits, BRAID_TABLE_TEXT, &culprits);
+		braid_shares_write(&ctf->slices.states, &slice->culprits, BRAID_TABLE_TEXT,
+				   &culprits);
 	else
 		braid_text_putc(&culprits, '-');
 	braid_text_putc(&culprits, 0);

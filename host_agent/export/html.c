@@ -28,8 +28,8 @@ struct html_export {
 	s64 first_host_ns;		/* likewise, by the host's clock */
 	s64 last_ns;
 	u64 *last_bound;		/* by lane, as in its column */
-	u32 *kinds;			/* names + 1 by an event type's number; 0: not seen yet */
-	size_t nr_kinds;
+	u32 *types;			/* names + 1 by an event type's number; 0: not seen yet */
+	size_t nr_types;
 };
 
 static int flush_block(struct html_export *h)
@@ -87,23 +87,23 @@ static struct braid_html_place *place_of(struct html_export *h, const struct bra
 }
 
 /* Space for a type's number. */
-static int grow_kinds(struct html_export *h, u32 number)
+static int grow_types(struct html_export *h, u32 number)
 {
 	size_t nr = 2 * (size_t)number + 64;
-	u32 *grown = reallocarray(h->kinds, nr, sizeof(*grown));
+	u32 *grown = reallocarray(h->types, nr, sizeof(*grown));
 
 	if (!grown)
 		return braid_out_of_memory();
-	memset(grown + h->nr_kinds, 0, (nr - h->nr_kinds) * sizeof(*grown));
-	h->kinds = grown;
-	h->nr_kinds = nr;
+	memset(grown + h->nr_types, 0, (nr - h->nr_types) * sizeof(*grown));
+	h->types = grown;
+	h->nr_types = nr;
 	return 0;
 }
 
 static u32 kind_name(struct html_export *h, const struct braid_event_type_info *info)
 {
 	const char *label = braid_format_label(info);
-	u32 *kind = &h->kinds[info->number], system;
+	u32 *kind = &h->types[info->number], system;
 
 	if (!*kind) {
 		system = braid_html_name(h->names, BRAID_HTML_SYSTEM, 0, 0, info->system,
@@ -145,7 +145,7 @@ static int put_event(void *arg, const struct braid_item *item,
 		.layout = braid_format_fields_of(info, item),
 	};
 	size_t at = h->x.out.bytes;
-	int err = info->number < h->nr_kinds ? 0 : grow_kinds(h, info->number);
+	int err = info->number < h->nr_types ? 0 : grow_types(h, info->number);
 
 	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
@@ -321,7 +321,7 @@ static int write_page(FILE *to, struct braid_source *source,
 	braid_html_names_free(h.names);
 	braid_html_out_free(&h.page);
 	free(h.last_bound);
-	free(h.kinds);
+	free(h.types);
 	return err;
 }
 

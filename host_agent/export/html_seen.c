@@ -63,7 +63,7 @@ static bool is_paired(const char *system)
 	return false;
 }
 
-/* The field of that name; NULL: there is none, or it is not a number. */
+/* The field of that name; NULL: it does not exist, or is not a number. */
 static const struct braid_field *number_field(const struct braid_layout *layout, const char *name)
 {
 	const struct braid_field *f = braid_layout_find(layout, name);
@@ -91,7 +91,7 @@ static void find_fields(struct braid_html_meaning *m, const struct braid_layout 
 
 struct braid_html_meaning braid_html_meaning_of(const struct braid_event_type_info *info)
 {
-	struct braid_html_meaning m = { .looked = true };
+	struct braid_html_meaning m = { .examined = true };
 	size_t k, begin, end;
 
 	find_fields(&m, info->layout);

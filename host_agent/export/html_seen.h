@@ -33,7 +33,7 @@ enum braid_html_action {
 	BRAID_HTML_KVM_EXIT,
 };
 
-/* Fields that are looked at; the numbers of an event. */
+/* Fields that are examined at; the numbers of an event. */
 enum braid_html_field {
 	BRAID_HTML_FIELD_PID = 0,
 	BRAID_HTML_FIELD_NEXT_PID,
@@ -46,7 +46,7 @@ enum braid_html_field {
 
 /* What events of one kind mean. */
 struct braid_html_meaning {
-	bool looked;
+	bool examined;
 	enum braid_html_action action;
 	u64 stem;			/* the same of IRQ_BEGIN and its IRQ_END */
 	const struct braid_field *fields[BRAID_HTML_FIELDS];	/* NULL: it has none */

@@ -141,7 +141,7 @@ static const struct braid_html_meaning *meaning_of(struct braid_html_spans *s,
 	if (!meanings)
 		return NULL;
 	s->meanings = meanings;
-	if (!s->meanings[info->number].looked)
+	if (!s->meanings[info->number].examined)
 		s->meanings[info->number] = braid_html_meaning_of(info);
 	return &s->meanings[info->number];
 }

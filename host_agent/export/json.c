@@ -19,7 +19,7 @@ static inline void put_bound(struct braid_text *t, u64 bound_ns)
 		braid_json_u64(t, ",\"bound_ns\":", bound_ns);
 }
 
-/* The usual one goes without saying. */
+/* The usual one is omitted. */
 static void put_buffer(struct braid_text *t, const struct braid_ring *ring)
 {
 	const char *name = ring->cpu == BRAID_RING_NOTES ? "" : braid_ring_buffer_name(ring);

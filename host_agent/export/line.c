@@ -117,7 +117,7 @@ static int put(struct braid_line_export *x)
 	return x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
 }
 
-static void tell_hidden(struct braid_line_export *x)
+static void report_hidden(struct braid_line_export *x)
 {
 	if (x->hidden)
 		x->ops->hidden(x);
@@ -136,7 +136,7 @@ static bool begin_line(struct braid_line_export *x, const struct braid_item *ite
 		x->hidden++;
 		return false;
 	}
-	tell_hidden(x);
+	report_hidden(x);
 	if (x->walk.late && item->host_ns < x->written_ns)
 		x->ops->late(x, (u64)x->walk.latest_ns - (u64)item->host_ns);
 	x->written_ns = item->host_ns;
@@ -229,7 +229,7 @@ static int run(struct braid_line_export *x)
 	err = braid_walk_run(&x->walk, &ops, x);
 	if (err)
 		return err;
-	tell_hidden(x);
+	report_hidden(x);
 	if (!o->no_header)
 		x->ops->footer(x);
 	return pause_lines(x);

@@ -64,10 +64,10 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 /** braid_line_misses_clock - whether a stream's clock is not of the kind that was asked for */
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream);
 
-/** braid_line_put_lost - append what a line says of a loss */
+/** braid_line_put_lost - append a line's text about a loss */
 void braid_line_put_lost(struct braid_text *t, const struct braid_item *item);
 
-/** braid_json_string - append @key, which ends in a colon, and a foreign string as JSON has it */
+/** braid_json_string - append @key, which ends in a colon, and an untrusted string as a JSON string */
 void braid_json_string(struct braid_text *t, const char *key, const char *value);
 
 /** braid_json_u64 - append @key, which ends in a colon, and a number */

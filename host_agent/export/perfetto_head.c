@@ -228,7 +228,7 @@ static int put_system(struct braid_perfetto *x, struct braid_perfetto_machine *m
 }
 
 /* What the report's header says of a stream's clock. */
-static void tell_clock(struct braid_perfetto *x, const struct braid_stream *s)
+static void describe_clock(struct braid_perfetto *x, const struct braid_stream *s)
 {
 	u64 bound = s->bound_ns;
 	struct braid_text *t = &x->text;
@@ -320,7 +320,7 @@ static int put_machine(struct braid_perfetto *x, struct braid_perfetto_machine *
 
 	if (!err)
 		err = put_system(x, m);
-	tell_clock(x, m->stream);
+	describe_clock(x, m->stream);
 	if (x->text.failed)
 		return braid_out_of_memory();
 	if (!err)

@@ -144,8 +144,8 @@ static int put_track(struct braid_perfetto *x, u32 vcpu)
 static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *slice,
 			   struct event *e, char culprit[BRAID_NAME_TEXT])
 {
-	const struct braid_pieces *p = &slice->culprits;
-	const struct braid_piece *most = &p->of[0];
+	const struct braid_shares *p = &slice->culprits;
+	const struct braid_share *most = &p->of[0];
 	u32 k;
 	int err;
 
@@ -157,7 +157,7 @@ static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *s
 	if (err || p->nr < 2)
 		return err;
 	x->text.bytes = 0;
-	braid_pieces_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
+	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
 	braid_text_putc(&x->text, '\0');
 	return x->text.failed ? braid_out_of_memory() :
 				add_arg(x, e, "culprits", x->text.data, false);

@@ -11,8 +11,8 @@
 #include "host_agent/util/error.h"
 
 /* The decision for an event type, made at its first occurrence. */
-struct kind {
-	enum { KIND_NEW = 0, KIND_LEFT_OUT, KIND_WANTED, KIND_FILTERED } state;
+struct choice {
+	enum { CHOICE_NEW = 0, CHOICE_LEFT_OUT, CHOICE_WANTED, CHOICE_FILTERED } state;
 	struct braid_filter_binding **bindings;	/* by filter; NULL: it does not apply to the type */
 };
 
@@ -23,8 +23,8 @@ struct braid_select {
 	struct braid_filter **filters;
 	size_t nr_filters;	/* parsed */
 	bool some_must_match;	/* one that is not inverted */
-	struct kind *kinds;	/* by number */
-	size_t nr_kinds;
+	struct choice *choices;	/* by number */
+	size_t nr_choices;
 	bool started;		/* the first event was seen */
 	s64 from_ns, to_ns;
 };
@@ -94,7 +94,7 @@ enum braid_select_when braid_select_time(struct braid_select *s, const struct br
 	if (ns < s->from_ns)
 		return BRAID_SELECT_BEFORE;
 	return ns > s->to_ns && (s->started || o->to.kind != BRAID_MOMENT_SINCE) ?
-	       BRAID_SELECT_BEHIND : BRAID_SELECT_WITHIN;
+	       BRAID_SELECT_AFTER : BRAID_SELECT_WITHIN;
 }
 
 void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns)
@@ -136,62 +136,63 @@ static bool wants_name(const struct braid_export_options *o,
 	return !o->nr_events;
 }
 
-static bool speaks_of(const struct braid_filter *filter, const struct braid_event_type_info *info)
+static bool applies_to(const struct braid_filter *filter, const struct braid_event_type_info *info)
 {
 	return braid_filter_names(filter, info->system, info->name) ||
 	       (info->subevent && braid_filter_names(filter, info->system, info->subevent));
 }
 
-static int decide(struct braid_select *s, struct kind *kind,
+static int decide(struct braid_select *s, struct choice *choice,
 		  const struct braid_event_type_info *info)
 {
 	static const struct braid_filter_binding nothing;
 	size_t k;
 
-	kind->state = wants_name(s->options, info) ? KIND_WANTED : KIND_LEFT_OUT;
-	if (kind->state == KIND_LEFT_OUT || !s->nr_filters)
+	choice->state = wants_name(s->options, info) ? CHOICE_WANTED : CHOICE_LEFT_OUT;
+	if (choice->state == CHOICE_LEFT_OUT || !s->nr_filters)
 		return 0;
-	kind->state = s->some_must_match ? KIND_LEFT_OUT : KIND_WANTED;
-	kind->bindings = calloc(s->nr_filters, sizeof(*kind->bindings));
-	for (k = 0; k < s->nr_filters && kind->bindings; k++) {
-		if (info->raw || !speaks_of(s->filters[k], info))
+	choice->state = s->some_must_match ? CHOICE_LEFT_OUT : CHOICE_WANTED;
+	choice->bindings = calloc(s->nr_filters, sizeof(*choice->bindings));
+	for (k = 0; k < s->nr_filters && choice->bindings; k++) {
+		if (info->raw || !applies_to(s->filters[k], info))
 			continue;
-		kind->state = KIND_FILTERED;
-		kind->bindings[k] = malloc(sizeof(nothing));
-		if (!kind->bindings[k])
+		choice->state = CHOICE_FILTERED;
+		choice->bindings[k] = malloc(sizeof(nothing));
+		if (!choice->bindings[k])
 			break;
-		*kind->bindings[k] = nothing;
+		*choice->bindings[k] = nothing;
 		if (info->layout)
-			braid_filter_bind(s->filters[k], info->layout, kind->bindings[k]);
+			braid_filter_bind(s->filters[k], info->layout, choice->bindings[k]);
 	}
 	return k == s->nr_filters ? 0 : braid_out_of_memory();
 }
 
-static struct kind *kind_of(struct braid_select *s, const struct braid_event_type_info *info)
+static struct choice *choice_of(struct braid_select *s, const struct braid_event_type_info *info)
 {
-	size_t more = s->nr_kinds ? s->nr_kinds : 256;
-	struct kind *grown;
+	size_t more = s->nr_choices ? s->nr_choices : 256;
+	struct choice *grown;
 
 	while (more <= info->number)
 		more *= 2;
-	if (more > s->nr_kinds) {
-		grown = reallocarray(s->kinds, more, sizeof(*grown));
+	if (more > s->nr_choices) {
+		grown = reallocarray(s->choices, more, sizeof(*grown));
 		if (!grown) {
 			braid_out_of_memory();
 			return NULL;
 		}
-		memset(grown + s->nr_kinds, 0, (more - s->nr_kinds) * sizeof(*grown));
-		s->kinds = grown;
-		s->nr_kinds = more;
+		memset(grown + s->nr_choices, 0, (more - s->nr_choices) * sizeof(*grown));
+		s->choices = grown;
+		s->nr_choices = more;
 	}
-	if (s->kinds[info->number].state == KIND_NEW && decide(s, &s->kinds[info->number], info))
+	if (s->choices[info->number].state == CHOICE_NEW &&
+	    decide(s, &s->choices[info->number], info))
 		return NULL;
-	return &s->kinds[info->number];
+	return &s->choices[info->number];
 }
 
 /* Events ------------------------------------------------------------------------------------ */
 
-static bool passes_filters(struct braid_select *s, const struct kind *kind,
+static bool passes_filters(struct braid_select *s, const struct choice *choice,
 			   const struct braid_item *item)
 {
 	bool pass = !s->some_must_match, validated = braid_format_fields(s->format, item);
@@ -201,9 +202,9 @@ static bool passes_filters(struct braid_select *s, const struct kind *kind,
 		bool invert = s->options->filters[k].invert;
 
 		/* An expression can't be evaluated if the payload lacks its fields. */
-		if (!kind->bindings[k] || (pass && !invert) ||
+		if (!choice->bindings[k] || (pass && !invert) ||
 		    (s->filters[k]->nr_nodes && !validated) ||
-		    !braid_filter_match(s->filters[k], kind->bindings[k], item))
+		    !braid_filter_match(s->filters[k], choice->bindings[k], item))
 			continue;
 		if (invert)
 			return false;
@@ -235,15 +236,15 @@ static bool wants_task(const struct braid_export_options *o, const struct braid_
 int braid_select_event(struct braid_select *s, const struct braid_item *item,
 		       const struct braid_event_type_info *info)
 {
-	const struct kind *kind = kind_of(s, info);
+	const struct choice *choice = choice_of(s, info);
 
-	if (!kind)
+	if (!choice)
 		return -ENOMEM;
-	if (kind->state == KIND_LEFT_OUT)
+	if (choice->state == CHOICE_LEFT_OUT)
 		return 0;
 	if ((s->options->nr_pids || s->options->nr_comms) && !wants_task(s->options, item))
 		return 0;
-	return kind->state == KIND_WANTED || passes_filters(s, kind, item);
+	return choice->state == CHOICE_WANTED || passes_filters(s, choice, item);
 }
 
 /* Names ----------------------------------------------------------------------------------- */
@@ -299,8 +300,8 @@ static bool is_field(const struct braid_layout *layout, const char *name)
 	return name && braid_layout_find(layout, name);
 }
 
-static void look_at_kind(const struct braid_filter *filter, const struct braid_layout *layout,
-			 struct findings *f)
+static void note_fields(const struct braid_filter *filter, const struct braid_layout *layout,
+			struct findings *f)
 {
 	struct braid_filter_binding binding;
 	u32 k;
@@ -329,7 +330,7 @@ static int complain(const struct braid_filter *filter, const struct findings *f)
 	u32 k;
 
 	if (!f->named)
-		return braid_fail(-ENOENT, "filter '%s': no such event in the trace; a filter begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression as 'sched_.*'",
+		return braid_fail(-ENOENT, "filter '%s': no such event in the trace; a filter begins with 'EVENT:' or 'SYSTEM/EVENT:', each a regular expression such as 'sched_.*'",
 				  filter->text);
 	for (k = 0; k < filter->nr_nodes; k++) {
 		const struct braid_filter_node *node = &filter->nodes[k];
@@ -337,7 +338,7 @@ static int complain(const struct braid_filter *filter, const struct findings *f)
 		if (node->kind < BRAID_FILTER_NUMBER || f->usable[k])
 			continue;
 		if (!f->there[2 * k] || !f->there[2 * k + 1])
-			return braid_fail(-ENOENT, "filter '%s': no such event has a field '%s'; 'report --json' shows the fields of each",
+			return braid_fail(-ENOENT, "filter '%s': no such event has a field '%s'; 'report --json' shows the fields",
 					  filter->text, f->there[2 * k] ? node->text : node->field);
 		return braid_fail(-EINVAL, "filter '%s': the field '%s' is %s", filter->text,
 				  node->field, node->kind == BRAID_FILTER_TEXT ?
@@ -366,7 +367,7 @@ static int check_filter(struct braid_select *s, const struct braid_filter *filte
 			info = braid_format_by_number(s->format, stream, n);
 			if (!info)
 				return braid_out_of_memory();
-			look_at_kind(filter, info->layout, &f);
+			note_fields(filter, info->layout, &f);
 			if (!f.left)
 				return 0;
 		}
@@ -425,14 +426,14 @@ void braid_select_end(struct braid_select *s)
 
 	if (!s)
 		return;
-	for (k = 0; k < s->nr_kinds; k++) {
-		for (n = 0; s->kinds[k].bindings && n < s->nr_filters; n++)
-			free(s->kinds[k].bindings[n]);
-		free(s->kinds[k].bindings);
+	for (k = 0; k < s->nr_choices; k++) {
+		for (n = 0; s->choices[k].bindings && n < s->nr_filters; n++)
+			free(s->choices[k].bindings[n]);
+		free(s->choices[k].bindings);
 	}
 	for (k = 0; k < s->nr_filters; k++)
 		braid_filter_free(s->filters[k]);
 	free(s->filters);
-	free(s->kinds);
+	free(s->choices);
 	free(s);
 }

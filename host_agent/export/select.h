@@ -43,7 +43,7 @@ void braid_select_end(struct braid_select *s);
  */
 bool braid_select_ring(void *options, const struct braid_ring *ring);
 
-enum braid_select_when { BRAID_SELECT_BEFORE, BRAID_SELECT_WITHIN, BRAID_SELECT_BEHIND };
+enum braid_select_when { BRAID_SELECT_BEFORE, BRAID_SELECT_WITHIN, BRAID_SELECT_AFTER };
 
 /**
  * braid_select_time - compare an item with the selected time range

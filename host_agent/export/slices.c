@@ -121,7 +121,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	if (!err)
 		err = take_next(x, lane);
 	if (span->culprit.kind != BRAID_CULPRIT_NONE)
-		braid_pieces_add(&slice->culprits, &span->culprit, span->to_ns - span->from_ns);
+		braid_shares_add(&slice->culprits, &span->culprit, span->to_ns - span->from_ns);
 	if (span->culprit.kind == BRAID_CULPRIT_VCPU)
 		link_culprit(x, slice, span->culprit.vcpu);
 	return err;

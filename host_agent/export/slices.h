@@ -26,7 +26,7 @@ struct braid_slice {
 	s64 from_ns, to_ns;	/* of the host's clock */
 	s32 task;		/* of the guest; or BRAID_PID_UNKNOWN */
 	u64 reason;		/* of the exit; 0: unknown */
-	struct braid_pieces culprits;
+	struct braid_shares culprits;
 	struct braid_flows flows;
 };
 

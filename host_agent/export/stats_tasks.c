@@ -59,7 +59,7 @@ static int grow(struct braid_stats *s)
 }
 
 /* After a loss its state is unknown, and since when. */
-static void look_again(struct braid_stats_task *task, u64 gaps)
+static void forget_lost(struct braid_stats_task *task, u64 gaps)
 {
 	if (task->gaps == gaps)
 		return;
@@ -78,7 +78,7 @@ static int task_of(struct braid_stats *s, u32 stream, s32 pid, struct braid_stat
 
 	*out = pid ? braid_stats_find_task(s, stream, pid) : NULL;
 	if (*out)
-		look_again(*out, task.gaps);
+		forget_lost(*out, task.gaps);
 	if (*out || !pid)
 		return 0;
 	if (s->nr_tasks == BRAID_STATS_MAX_TASKS) {

@@ -177,7 +177,7 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 static int take_kind(struct writing *w, const struct braid_event_type_info *info)
 {
 	struct braid_text text = { 0 };
-	u32 id = BRAID_DAT_OUT_FIRST_KIND + w->file->nr_kinds;
+	u32 id = BRAID_DAT_OUT_FIRST_KIND + w->file->nr_types;
 	const char *system;
 	int err = 0;
 
@@ -185,7 +185,7 @@ static int take_kind(struct writing *w, const struct braid_event_type_info *info
 		err = text.failed ? braid_out_of_memory() : 0;
 		if (!err)
 			braid_dat_out_put_format(w->file, system, text.data, text.bytes);
-		w->file->nr_kinds++;
+		w->file->nr_types++;
 		w->ids[info->number] = id;
 	} else {
 		w->ids[info->number] = NO_ID;

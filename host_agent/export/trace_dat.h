@@ -117,7 +117,7 @@ struct braid_dat_out_file {
 	struct braid_dat_out_cpu *states;	/* by CPU */
 	bool any;		/* an event, so that these are set: */
 	u64 first_ns, last_ns;
-	u32 nr_kinds;		/* that have ids */
+	u32 nr_types;		/* that have ids */
 	struct braid_dat_out_formats ftrace, events;	/* of the system "ftrace", and of others */
 };
 

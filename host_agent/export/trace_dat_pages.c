@@ -107,7 +107,7 @@ static u32 event_bytes(u32 bytes)
 }
 
 /* No page is large enough: which would be? */
-static int tell_needed(struct braid_dat_out_pages *p, u32 size)
+static int report_needed(struct braid_dat_out_pages *p, u32 size)
 {
 	p->needed_bytes = p->page_bytes;
 	while (HEADER_BYTES + size + TAIL_BYTES > p->needed_bytes)
@@ -124,7 +124,7 @@ int braid_dat_out_pages_put(struct braid_dat_out_pages *p, u64 ns, u32 bytes, vo
 
 	if (!p->open || p->lost || p->used + size + EXTEND_BYTES > room || delta > MAX_DELTA) {
 		if (size > room)
-			return tell_needed(p, size);
+			return report_needed(p, size);
 		err = braid_dat_out_pages_close(p);
 		if (err)
 			return err;

@@ -56,7 +56,7 @@ static void name_culprits(struct braid_dat_out_states *s, const struct braid_sli
 {
 	s->text.bytes = 0;
 	if (slice->culprits.nr)
-		braid_pieces_write(&s->slices.states, &slice->culprits, BRAID_TABLE_TEXT, &s->text);
+		braid_shares_write(&s->slices.states, &slice->culprits, BRAID_TABLE_TEXT, &s->text);
 	else
 		braid_text_putc(&s->text, '-');
 	braid_text_putc(&s->text, 0);

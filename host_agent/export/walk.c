@@ -33,7 +33,7 @@ s64 braid_walk_shown_ns(const struct braid_walk *w, s64 host_ns)
 }
 
 /* The item's time by the clock that is shown. */
-static void tell_time(struct braid_walk *w, const struct braid_item *item)
+static void set_time(struct braid_walk *w, const struct braid_item *item)
 {
 	struct braid_clock_reading r;
 
@@ -199,10 +199,10 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 
 	if (w->states && !wanted(w, item->ring))
 		return 0;
-	tell_time(w, item);
+	set_time(w, item);
 	when = braid_select_time(w->select, item, w->ns);
 	/* The host's clock never goes back; wall time may. */
-	if (when == BRAID_SELECT_BEHIND)
+	if (when == BRAID_SELECT_AFTER)
 		return w->options->realtime ? 0 : BRAID_WALK_PAST;
 	if (when == BRAID_SELECT_BEFORE && item->kind != BRAID_ITEM_NOTE && !w->skipped)
 		return skip(w);
@@ -291,7 +291,7 @@ static int meet_first(struct braid_walk *w)
 	while ((ret = braid_merge_next(merge, &item)) > 0 && item->kind == BRAID_ITEM_NOTE)
 		;
 	if (ret > 0) {
-		tell_time(w, item);
+		set_time(w, item);
 		braid_select_time(w->select, item, w->ns);
 	}
 	braid_merge_end(merge);
@@ -372,7 +372,7 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 	w->latest_ns = INT64_MIN;
 	if (options->realtime) {
 		if (!source->clocks.realtime.nr_tracks)
-			return braid_fail(-ENODATA, "the capture holds no wall time; without --clock times are the host's");
+			return braid_fail(-ENODATA, "the capture has no wall time: omit --clock");
 		w->clock_bound_ns = braid_clock_worst_bound(&source->clocks.realtime, 0);
 	}
 	return open_formats(w);

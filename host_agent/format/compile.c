@@ -144,7 +144,7 @@ static bool add_number(struct braid_compiler *c, const struct braid_conversion *
 	return braid_add_value(c, &p, arg, BRAID_NUMBER_BYTES);
 }
 
-/* %pI4 and the like: libtraceevent prints these of static fields only, or reads past them. */
+/* %pI4 etc.: libtraceevent prints these of static fields only, or reads past them. */
 static bool add_address(struct braid_compiler *c, const struct braid_conversion *v,
 			const struct braid_node *arg)
 {
@@ -172,7 +172,7 @@ static bool add_address(struct braid_compiler *c, const struct braid_conversion 
 	return braid_compile_fail(c, BRAID_NO_CONVERSION);
 }
 
-/* %*ph and %*pb: as many bytes or bits as an argument says. */
+/* %*ph and %*pb: an argument gives the number of bytes or bits. */
 static bool add_counted(struct braid_compiler *c, const struct braid_node *count,
 			const struct braid_node *arg)
 {

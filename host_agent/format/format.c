@@ -15,7 +15,7 @@
 #define MAX_TEXT_BYTES		(64u << 10)	/* of one event's fields */
 #define MAX_HEX_BYTES		512u
 
-struct stream_kinds {
+struct stream_tables {
 	struct braid_stream_types *types;
 	struct braid_symbols *symbols;
 	bool symbols_tried;
@@ -23,7 +23,7 @@ struct stream_kinds {
 
 struct braid_format {
 	const struct braid_source *source;
-	struct stream_kinds *streams;
+	struct stream_tables *streams;
 	size_t nr_streams;	/* when it was opened */
 	u32 next_number;	/* of types */
 	struct braid_text wild;	/* what steps wrote, to be sanitized */
@@ -63,7 +63,7 @@ void braid_format_close(struct braid_format *f)
 /* A stream's symbols, read when first needed; NULL: memory was out. */
 static struct braid_symbols *symbols_of(struct braid_format *f, const struct braid_stream *stream)
 {
-	struct stream_kinds *sk = &f->streams[stream->number];
+	struct stream_tables *sk = &f->streams[stream->number];
 
 	if (!sk->symbols_tried) {
 		sk->symbols_tried = true;
@@ -90,10 +90,10 @@ static const char *parse(struct braid_format *f, struct braid_stream_type *type)
 	return braid_program_compile(&type->steps, type->rest, type->layout);
 }
 
-static struct braid_stream_type *look_at(struct braid_format *f, struct braid_stream_type *type)
+static struct braid_stream_type *prepare(struct braid_format *f, struct braid_stream_type *type)
 {
-	if (!type->looked) {
-		type->looked = true;
+	if (!type->prepared) {
+		type->prepared = true;
 		if (type->info.format)
 			type->info.why = parse(f, type);
 		type->info.printable = type->steps;
@@ -104,7 +104,7 @@ static struct braid_stream_type *look_at(struct braid_format *f, struct braid_st
 /* The types of a stream; NULL: out of memory. */
 static struct braid_stream_types *types_of(struct braid_format *f, const struct braid_stream *stream)
 {
-	struct stream_kinds *sk = &f->streams[stream->number];
+	struct stream_tables *sk = &f->streams[stream->number];
 
 	if (!sk->types)
 		sk->types = braid_stream_types_new(stream, &f->next_number);
@@ -116,7 +116,7 @@ static struct braid_stream_type *type_of(struct braid_format *f, const struct br
 	struct braid_stream_types *types = types_of(f, item->stream);
 	struct braid_stream_type *type = types ? braid_stream_types_of(types, item) : NULL;
 
-	return type ? look_at(f, type) : NULL;
+	return type ? prepare(f, type) : NULL;
 }
 
 const struct braid_event_type_info *braid_format_event(struct braid_format *f,
@@ -138,7 +138,7 @@ const struct braid_event_type_info *braid_format_by_number(struct braid_format *
 		return NULL;
 	types = types_of(f, stream);
 	type = types ? braid_stream_types_by_format(types, &stream->formats[number]) : NULL;
-	return type ? &look_at(f, type)->info : NULL;
+	return type ? &prepare(f, type)->info : NULL;
 }
 
 static void print_hex(const struct braid_item *item, struct braid_text *out)

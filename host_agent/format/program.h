@@ -28,7 +28,7 @@ enum braid_step_op {
 	BRAID_STEP_DUMP,	/* %*ph: as BYTES, as many as there are */
 	BRAID_STEP_MASK,	/* __get_bitmask(), %*pb */
 	BRAID_STEP_CPUS,	/* __get_cpumask(), %*pbl */
-	BRAID_STEP_ADDRESS,	/* %pI4, %pM, %pU and the like: see variant */
+	BRAID_STEP_ADDRESS,	/* %pI4, %pM, %pU etc.: see variant */
 	BRAID_STEP_CHOOSE,	/* when the value is 0, continue at target */
 	BRAID_STEP_GO,		/* continue at target */
 };
@@ -139,7 +139,7 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
  * @s: the steps
  * @data: the payload; it passed braid_program_holds()
  * @bytes: of it
- * @out: extended; control characters and the like may be among it
+ * @out: extended; may contain control characters
  *
  * Return: whether what was appended is sure to be braid_text_simple().
  */

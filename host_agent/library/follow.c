@@ -10,7 +10,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
 
-#define LOOK_MS		20u	/* between two looks at the file */
+#define CHECK_MS		20u	/* between two looks at the file */
 
 static s64 now_ms(void)
 {
@@ -77,7 +77,7 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms)
 		left_ms = end_ms - now_ms();
 		if (ret || left_ms <= 0 || is_complete(trace))
 			return ret;
-		poll(NULL, 0, left_ms < LOOK_MS ? left_ms : LOOK_MS);
+		poll(NULL, 0, left_ms < CHECK_MS ? left_ms : CHECK_MS);
 	}
 }
 

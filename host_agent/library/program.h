@@ -22,7 +22,7 @@ struct braid_program {
 /**
  * braid_program_start - start it
  * @p: set on success
- * @program: a path; NULL: the one beside this library, or in the bin folder beside its folder, or in PATH
+ * @program: a path; NULL: the one in this library's folder, in the folder bin beside that, or in PATH
  * @words: its arguments, then NULL
  * @out_fd: its standard output; -1: none
  * @status_fd: its descriptor BRAID_PROGRAM_STATUS_FD; -1: none
@@ -34,7 +34,7 @@ struct braid_program {
 int braid_program_start(struct braid_program *p, const char *program, const char *const *words,
 			int out_fd, int status_fd);
 
-/** braid_program_listen - read what it has said on its standard error, without waiting */
+/** braid_program_listen - read what it has written to its standard error, without waiting */
 void braid_program_listen(struct braid_program *p);
 
 /**

@@ -60,7 +60,7 @@ static int start(struct tracebraid_recording *r, const char *path, const char *c
 	_Static_assert(BRAID_PROGRAM_STATUS_FD == 3, "as in the words");
 	if (!words)
 		return braid_out_of_memory();
-	err = pipe2(fds, O_CLOEXEC) ? braid_fail(-errno, "no pipe: %s", strerror(errno)) : 0;
+	err = pipe2(fds, O_CLOEXEC) ? braid_fail(-errno, "cannot create a pipe: %s", strerror(errno)) : 0;
 	if (!err) {
 		err = braid_program_start(&r->program, program, words, -1, fds[1]);
 		close(fds[1]);
@@ -238,7 +238,7 @@ int tracebraid_open_regions(struct tracebraid_trace **trace, const char *const *
 	const char *const paths[] = { path };
 
 	if (fd < 0)
-		return braid_fail(-errno, "no memory for the region: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create the memory of the region: %s", strerror(errno));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	err = *sources ? recover(fd, sources, program) : braid_fail(-EINVAL, "no region or dump given");
 	if (!err)

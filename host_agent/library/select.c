@@ -15,7 +15,7 @@
 /* One option; @text lives with the selection. Return: 0, or -errno with braid_fail(). */
 struct option {
 	const char *name;
-	bool walks, analyzes;	/* whom it is for */
+	bool walks, analyzes;	/* what takes it */
 	int (*take)(struct braid_library_select *s, const char *text);
 };
 
@@ -203,7 +203,7 @@ static int take(struct braid_library_select *s, const char *word, bool analysis)
 		s->strings[s->nr_strings++] = text;
 		return o->take(s, text);
 	}
-	return braid_fail(-EINVAL, "'%.63s' is not an option: expected OPTION=VALUE, as event=sched:*",
+	return braid_fail(-EINVAL, "'%.63s' is not an option: expected OPTION=VALUE, such as event=sched:*",
 			  word);
 }
 
@@ -216,7 +216,7 @@ int braid_library_select(struct braid_library_select *s, const struct braid_sour
 	for (; words && *words && !err; words++)
 		err = take(s, *words, analysis);
 	if (!err && s->date && !s->options.realtime)
-		err = braid_fail(-EINVAL, "a date is wall time: it needs clock=realtime");
+		err = braid_fail(-EINVAL, "a date is wall time: use it with clock=realtime");
 	return err ? err : braid_select_check(&s->options, source);
 }
 

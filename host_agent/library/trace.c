@@ -144,7 +144,7 @@ void tracebraid_close(struct tracebraid_trace *trace)
 static int claim(struct tracebraid_trace *trace)
 {
 	if (trace->busy)
-		return braid_fail(-EBUSY, "the trace has a walk already: free it first");
+		return braid_fail(-EBUSY, "the trace already has a walk: free it first");
 	trace->busy = true;
 	braid_source_rewind(trace->source);
 	return 0;
@@ -153,7 +153,7 @@ static int claim(struct tracebraid_trace *trace)
 int braid_library_claim(struct tracebraid_trace *trace)
 {
 	if (trace->source->grows)
-		return braid_fail(-EINVAL, "not possible for a followed capture: open it with tracebraid_open()");
+		return braid_fail(-EINVAL, "not possible for a followed capture: use tracebraid_open()");
 	return claim(trace);
 }
 
@@ -255,7 +255,7 @@ int tracebraid_stream_counts(const struct tracebraid_stream *stream,
 	struct braid_stream_sum sum = braid_stream_sum_up(inner(stream));
 
 	if (!sum.known)
-		return braid_fail(-ENODATA, "%s: the account is not known: the recording was killed, or is of trace-cmd",
+		return braid_fail(-ENODATA, "%s: accounting unknown: the recording was killed, or was made by trace-cmd",
 				  inner(stream)->name);
 	*counts = (struct tracebraid_counts){ sum.written, sum.read, sum.lost, sum.left };
 	return 0;

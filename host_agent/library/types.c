@@ -136,7 +136,7 @@ static int check(struct tracebraid_walk *w, const struct braid_field *f)
 	if (layout == f->layout)
 		return 0;
 	return layout || w->got != BRAID_WALK_EVENT ?
-	       braid_fail(-EINVAL, "the field %s is of another type of event", f->name) :
+	       braid_fail(-EINVAL, "the field %s belongs to another event type", f->name) :
 	       braid_fail(-ENODATA, "the event's record is shorter than its type");
 }
 

@@ -166,8 +166,8 @@ static int walk_once(struct walk *w, u64 incarnation)
 {
 	const struct braid_ring_private *priv = w->map->priv;
 	u64 first_seq = braid_load(&priv->first_seq);
-	u64 told = braid_load(&priv->written);	/* before the walk: it grows */
-	u64 said = told ? told - first_seq : 0;	/* 0: no sub-buffer was finished yet */
+	u64 published = braid_load(&priv->written);	/* before the walk: it grows */
+	u64 claimed = published ? published - first_seq : 0;	/* 0: no sub-buffer is finished */
 	struct braid_peek p;
 	int err;
 
@@ -187,17 +187,18 @@ static int walk_once(struct walk *w, u64 incarnation)
 		return err;
 	w->a->written = w->expected - first_seq;
 	w->a->end_seq = w->expected;
-	if ((s64)(said - w->a->written) > 0 && w->overtaken)
+	if ((s64)(claimed - w->a->written) > 0 && w->overtaken)
 		w->a->moving = true;
-	else if ((s64)(said - w->a->written) > 0)
+	else if ((s64)(claimed - w->a->written) > 0)
 		set_fault(w, "its guest counted %llu events, %llu more than were found or lost",
-			  (unsigned long long)said, (unsigned long long)(said - w->a->written));
+			  (unsigned long long)claimed,
+			  (unsigned long long)(claimed - w->a->written));
 	if (w->a->written != w->a->read + w->a->lost + w->a->left)
 		set_fault(w, "written is not read + lost + left");
 	if (w->a->broken)
 		set_fault(w, "its guest stopped the ring: %s",
 			  w->a->broken == BRAID_RING_BAD_SLOT ? "a slot word that the reader never writes" :
-			  "the reader beat the claim too often");
+			  "the reader was faster than the claim too often");
 	return 0;
 }
 

@@ -8,7 +8,7 @@
  *   closed: the exchange's thread reads its cells.
  * - Each change of an offset has a chunk, or BRAID_OFFSET_LOST says that one was missed, and KVM is
  *   not asked again.
- * - braid_live_clock_look() and _pair() alone access guest memory, and run under
+ * - braid_live_clock_take_poll() and _pair() alone access guest memory, and run under
  *   braid_guard_run().
  */
 #ifndef BRAID_LIVE_CLOCK_H
@@ -16,11 +16,11 @@
 
 #include "host_agent/live/stream.h"
 
-/* What vmclock says of the guest. */
+/* What vmclock reports of the guest. */
 struct braid_live_vmclock {
-	bool marked;			/* a look had a marker: */
+	bool marked;			/* a poll sample had a marker: */
 	u64 marker;
-	struct braid_round_trip look;	/* the last one that had */
+	struct braid_round_trip poll;	/* the last one that had */
 	u32 seq;
 	bool taken;
 	struct braid_clock_vm last;	/* as put */
@@ -31,9 +31,9 @@ struct braid_live_vmclock {
 struct braid_live_clock {
 	struct braid_exchange_peer *peer;
 	u64 begin_ns;
-	struct braid_round_trip look;	/* the guest's last */
-	bool looked;
-	u32 look_seq;
+	struct braid_round_trip poll;	/* the guest's last poll sample */
+	bool polled;
+	u32 poll_seq;
 	struct braid_live_vmclock vmclock;
 	u32 wall_seq;
 	u32 wall_flags;
@@ -56,7 +56,7 @@ struct braid_live_clock {
 int braid_live_clock_begin(struct braid_live_clock *clock, struct braid_live_stream *s);
 
 /* Under the guard: exchanges a poll sample with the guest. Returns 0 or the capture's error. */
-int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stream *s);
+int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live_stream *s);
 
 /*
  * Under the guard: takes the guest's wall time, and what vmclock says. @now: also when they were
@@ -90,12 +90,13 @@ bool braid_live_clock_idle(const struct braid_live_clock *clock,
 int braid_live_clock_finish(struct braid_live_clock *clock, struct braid_live_stream *s);
 
 /*
- * region_vmclock.c: a look that had a marker. Fills @last with the look before that had one. Returns
- * 1 when the marker has changed in between, which is put and noted, 0, or the capture's error.
+ * region_vmclock.c: takes a poll sample that has a marker. Fills @last with the previous such
+ * sample. Returns 1 when the marker has changed in between, which is put and noted, 0, or the
+ * capture's error.
  */
-int braid_live_vmclock_look(struct braid_live_vmclock *vm, struct braid_live_stream *s,
-			    const struct braid_round_trip *look, u64 marker,
-			    struct braid_round_trip *last);
+int braid_live_vmclock_take_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s,
+				 const struct braid_round_trip *poll, u64 marker,
+				 struct braid_round_trip *last);
 
 /* region_vmclock.c: under the guard: puts what the page says, if that is new. @now: in any case. */
 int braid_live_vmclock_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s, bool now);

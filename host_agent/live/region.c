@@ -127,14 +127,14 @@ static int open_mapping(struct braid_region_source *s)
 }
 
 /* Identifies the region between two turns of others: never sleeps. -errno with braid_fail(). */
-static int look(struct braid_region_source *s, u64 now_ns, struct braid_superblock *sb)
+static int identify(struct braid_region_source *s, u64 now_ns, struct braid_superblock *sb)
 {
 	int err = open_mapping(s);
 
 	if (err)
 		return err;
-	err = braid_mapping_glance(s->stream.mapping, sb,
-				   s->changing_ns && now_ns - s->changing_ns >= CHANGE_NS);
+	err = braid_mapping_probe(s->stream.mapping, sb,
+				  s->changing_ns && now_ns - s->changing_ns >= CHANGE_NS);
 	if (err != -EINPROGRESS)
 		s->changing_ns = 0;
 	else if (!s->changing_ns)
@@ -169,7 +169,7 @@ static int try_start(struct braid_region_source *s)
 	}
 	if (s->stream.mapping && qemu_ended(s))
 		s->phase = BRAID_PHASE_GONE;
-	err = look(s, now_ns, &sb);
+	err = identify(s, now_ns, &sb);
 	if (err == -ENOTCONN && s->phase == BRAID_PHASE_DOWN)
 		s->phase = BRAID_PHASE_GONE;
 	if (err == -EFAULT)
@@ -245,7 +245,7 @@ static int work(void *arg)
 	braid_live_beat(&s->stream);
 	s->stream.down = braid_mapping_state(s->stream.mapping) == BRAID_STATE_DOWN;
 	if (!s->stream.down && !s->stream.o.dead_ns) {
-		err = braid_live_clock_look(&s->clock, &s->stream);
+		err = braid_live_clock_take_poll(&s->clock, &s->stream);
 		if (!err)
 			err = braid_live_clock_pair(&s->clock, &s->stream, false);
 		if (!err)

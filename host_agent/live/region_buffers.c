@@ -70,7 +70,7 @@ static bool is_closing(const struct braid_live_rings *r)
 }
 
 /* Acknowledges the guest's change of buffers, once none is being drained. */
-static void tell_guest(const struct braid_live_rings *r, struct braid_live_stream *s)
+static void acknowledge(const struct braid_live_rings *r, struct braid_live_stream *s)
 {
 	struct braid_mailbox *box =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_MAILBOX);
@@ -96,18 +96,18 @@ int braid_live_close(struct braid_live_rings *r, struct braid_live_stream *s)
 		any = true;
 	}
 	if (any && !err)
-		tell_guest(r, s);
+		acknowledge(r, s);
 	return err;
 }
 
 static int open_buffer(struct braid_live_rings *r, struct braid_live_stream *s, u32 buffer,
-		       bool tell)
+		       bool note)
 {
 	struct braid_chunk_buffer chunk = { .index = buffer, .desc = s->sb.buffers[buffer] };
 	u32 vcpu;
 	int err = 0;
 
-	if (tell)
+	if (note)
 		err = braid_live_emit(s, BRAID_CHUNK_BUFFER, &chunk, sizeof(chunk), NULL, 0);
 	r->follow[buffer] = BRAID_FOLLOW_RINGS;
 	r->buffer_came = true;
@@ -117,7 +117,7 @@ static int open_buffer(struct braid_live_rings *r, struct braid_live_stream *s, 
 }
 
 /* Acts on the copy of the superblock, and acknowledges to the guest. */
-static int act(struct braid_live_rings *r, struct braid_live_stream *s, bool tell)
+static int act(struct braid_live_rings *r, struct braid_live_stream *s, bool note)
 {
 	int err = 0;
 	u32 k;
@@ -131,14 +131,14 @@ static int act(struct braid_live_rings *r, struct braid_live_stream *s, bool tel
 			continue;
 		if (r->follow[k] == BRAID_FOLLOW_NOT ||
 		    (r->follow[k] == BRAID_FOLLOW_CLOSED && !closing))
-			err = open_buffer(r, s, k, tell);
+			err = open_buffer(r, s, k, note);
 		if (!err && closing && r->follow[k] == BRAID_FOLLOW_RINGS)
 			begin_closing(r, k);
 		if (!closing && r->follow[k] == BRAID_FOLLOW_CLOSING)
 			r->follow[k] = BRAID_FOLLOW_RINGS;	/* it is kept */
 	}
 	if (!err)
-		tell_guest(r, s);
+		acknowledge(r, s);
 	return err;
 }
 
@@ -190,7 +190,7 @@ int braid_live_buffers(struct braid_live_rings *r, struct braid_live_stream *s, 
 	r->layouts.nr += err != -EAGAIN;
 	if (err == -EBADMSG) {
 		r->refused_seq = seq;
-		return braid_live_note(s, "its buffer changes are not followed: %s",
+		return braid_live_note(s, "changes of its buffers are not followed: %s",
 				       braid_failure());
 	}
 	if (err)

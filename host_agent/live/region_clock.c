@@ -10,7 +10,7 @@
 #include "host_agent/util/error.h"
 
 #define TAKE_ROUND_TRIPS	64
-#define LOOK_PUT_NS	1000000000ULL	/* interval of ordinary poll samples in the capture */
+#define POLL_PUT_NS	1000000000ULL	/* interval of ordinary poll samples in the capture */
 #define OFFSET_NS	1000000000ULL	/* interval for reading KVM's offsets */
 #define PAIR_NS		1000000000ULL
 #define FIRST_LIMIT_NS	400000000ULL	/* for the first burst, which bounds all events from below */
@@ -75,39 +75,39 @@ static bool stepped(const struct braid_live_stream *s, const struct braid_round_
 }
 
 /* Under the guard. The guest's last poll as a sample; false: none new. */
-static bool load_look(struct braid_live_clock *clock, const struct braid_clock_cells *cells,
+static bool load_poll(struct braid_live_clock *clock, const struct braid_clock_cells *cells,
 		      struct braid_round_trip *c, u32 *flags, u64 *marker)
 {
-	u32 seq = braid_load_acquire(&cells->look_seq);			/* (K6) */
+	u32 seq = braid_load_acquire(&cells->poll_seq);			/* (K6) */
 
-	if (!seq || seq & 1 || seq == clock->look_seq)
+	if (!seq || seq & 1 || seq == clock->poll_seq)
 		return false;
-	c->vcpu = braid_load(&cells->look_vcpu);
-	c->s.h1_ns = braid_load(&cells->look_host_ns);
-	c->s.counter = braid_load(&cells->look_counter);
-	*marker = braid_load(&cells->look_marker);
-	*flags = braid_load(&cells->look_flags);
+	c->vcpu = braid_load(&cells->poll_vcpu);
+	c->s.h1_ns = braid_load(&cells->poll_host_ns);
+	c->s.counter = braid_load(&cells->poll_counter);
+	*marker = braid_load(&cells->poll_marker);
+	*flags = braid_load(&cells->poll_flags);
 	braid_fence();							/* (K6) */
-	if (braid_load(&cells->look_seq) != seq)
+	if (braid_load(&cells->poll_seq) != seq)
 		return false;
 	c->s.h2_ns = braid_host_clock_ns();
-	clock->look_seq = seq;
+	clock->poll_seq = seq;
 	/* Memory that was restored from a snapshot holds an old poll, and perhaps an old host_ns. */
-	if (clock->looked && c->s.h1_ns < clock->look.s.h1_ns)
+	if (clock->polled && c->s.h1_ns < clock->poll.s.h1_ns)
 		return false;
 	/* A poll of a value stored by a former agent, or of none, is not a sample. */
 	return c->vcpu && c->s.h1_ns >= clock->begin_ns && c->s.h1_ns <= c->s.h2_ns;
 }
 
 /*
- * Whether vmclock's marker has changed since a former look. That look and this one show on which
+ * Whether vmclock's marker has changed since a former poll. That poll and this one show on which
  * sides of the disruption they are, so both are put. Returns 1, 0, or the capture's error.
  */
 static int take_marker(struct braid_live_clock *clock, struct braid_live_stream *s,
 		       const struct braid_round_trip *c, u64 marker)
 {
 	struct braid_round_trip former;
-	int err = braid_live_vmclock_look(&clock->vmclock, s, c, marker, &former);
+	int err = braid_live_vmclock_take_poll(&clock->vmclock, s, c, marker, &former);
 
 	if (err != 1)
 		return err;
@@ -116,32 +116,32 @@ static int take_marker(struct braid_live_clock *clock, struct braid_live_stream 
 	return err ? err : 1;
 }
 
-int braid_live_clock_look(struct braid_live_clock *clock, struct braid_live_stream *s)
+int braid_live_clock_take_poll(struct braid_live_clock *clock, struct braid_live_stream *s)
 {
 	struct braid_clock_cells *cells =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_CLOCK);
-	struct braid_round_trip c, *last = &clock->look;
+	struct braid_round_trip c, *last = &clock->poll;
 	u64 marker = 0;
 	u32 flags = 0;
-	bool moved = load_look(clock, cells, &c, &flags, &marker), step;
+	bool moved = load_poll(clock, cells, &c, &flags, &marker), step;
 	int disrupted = 0, err = 0;
 
 	braid_store_release(&cells->host_ns, braid_host_clock_ns());	/* (K5) */
 	if (!moved)
 		return 0;
-	if (flags & BRAID_LOOK_MARKER)
+	if (flags & BRAID_POLL_MARKER)
 		disrupted = take_marker(clock, s, &c, marker);
 	if (disrupted < 0)
 		return disrupted;
-	step = disrupted || (clock->looked && stepped(s, last, &c));
+	step = disrupted || (clock->polled && stepped(s, last, &c));
 	if (step && !disrupted && clock->put_ns != last->s.h2_ns)
 		err = put_round_trips(s, last, 1);
-	if (!err && (step || c.s.h2_ns - clock->put_ns >= LOOK_PUT_NS)) {
+	if (!err && (step || c.s.h2_ns - clock->put_ns >= POLL_PUT_NS)) {
 		err = put_round_trips(s, &c, 1);
 		clock->put_ns = c.s.h2_ns;
 	}
 	*last = c;
-	clock->looked = true;
+	clock->polled = true;
 	if (step && clock->peer)
 		braid_exchange_soon(s->o.exchange, clock->peer, true);
 	return err;
@@ -214,7 +214,7 @@ static int lose_offsets(struct braid_live_clock *clock, struct braid_live_stream
 	int err = put_offset(clock, s, &o);
 
 	close_kvm(clock);
-	return err ? err : braid_live_note(s, "KVM changes its counters' offsets too often; its clock is measured instead");
+	return err ? err : braid_live_note(s, "KVM changes the counters' offsets too often; using the exchange instead");
 }
 
 /* The tracepoint's events since the last call: each change, exact to the counter's step. */
@@ -283,7 +283,7 @@ static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
 		if (err != -EACCES || clock->reported_kvm)
 			return 0;
 		clock->reported_kvm = true;
-		return braid_live_note(s, "its exact clock can't be read from /sys/kernel/debug/kvm: run as root; it is measured instead");
+		return braid_live_note(s, "KVM's clock offset can't be read from /sys/kernel/debug/kvm; run as root; using the exchange instead");
 	}
 	nr = braid_kvm_vcpus(clock->vm);
 	nr = nr < s->sb.nr_vcpus ? nr : s->sb.nr_vcpus;
@@ -312,7 +312,7 @@ static int put_mark(struct braid_live_stream *s, u32 kind, u64 from_ns, u64 to_n
 static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream *s)
 {
 	u64 now_ns = braid_host_clock_ns();
-	bool still = clock->looked && now_ns - clock->look.s.h2_ns > STILL_NS;
+	bool still = clock->polled && now_ns - clock->poll.s.h2_ns > STILL_NS;
 	int err;
 
 	if (still && !clock->paused) {
@@ -324,7 +324,7 @@ static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream 
 			return 0;
 		clock->paused = true;
 		clock->stood_ns = now_ns;
-		return put_mark(s, BRAID_MARK_PAUSED, clock->look.s.h1_ns, now_ns);
+		return put_mark(s, BRAID_MARK_PAUSED, clock->poll.s.h1_ns, now_ns);
 	}
 	if (!clock->paused)
 		return 0;
@@ -335,7 +335,7 @@ static int watch_pause(struct braid_live_clock *clock, struct braid_live_stream 
 	}
 	clock->paused = false;
 	clock->stood = 0;
-	err = put_mark(s, BRAID_MARK_RESUMED, clock->stood_ns, clock->look.s.h2_ns);
+	err = put_mark(s, BRAID_MARK_RESUMED, clock->stood_ns, clock->poll.s.h2_ns);
 	if (clock->peer)
 		braid_exchange_soon(s->o.exchange, clock->peer, true);
 	return err;
@@ -418,8 +418,8 @@ int braid_live_clock_finish(struct braid_live_clock *clock, struct braid_live_st
 	int err = put_new_round_trips(clock, s);
 
 	/* Wide, but better than nothing. */
-	if (!err && !measured && clock->looked && clock->put_ns != clock->look.s.h2_ns)
-		err = put_round_trips(s, &clock->look, 1);
+	if (!err && !measured && clock->polled && clock->put_ns != clock->poll.s.h2_ns)
+		err = put_round_trips(s, &clock->poll, 1);
 	if (!err && clock->vm) {
 		err = take_changes(clock, s);
 		if (!err && clock->vm)

@@ -90,7 +90,7 @@ bool braid_live_control_idle(const struct braid_live_control *c,
 	return !c->busy && c->next_command >= end_command(c, s);
 }
 
-static int tell_unconfirmed(struct braid_live_control *c, struct braid_live_stream *s)
+static int note_unconfirmed(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	if (c->unconfirmed)
 		return 0;
@@ -98,8 +98,8 @@ static int tell_unconfirmed(struct braid_live_control *c, struct braid_live_stre
 	return braid_live_note(s, "the guest did not confirm the event change; it may still trace its former set");
 }
 
-/* All are confirmed: the capture says what that is. */
-static int tell_confirmed(struct braid_live_control *c, struct braid_live_stream *s)
+/* All are confirmed; the capture records which. */
+static int note_confirmed(struct braid_live_control *c, struct braid_live_stream *s)
 {
 	struct braid_chunk_note note = { .host_ns = braid_live_now_ns(s) };
 	char line[512] = "events enabled:";
@@ -146,7 +146,7 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 	if (!answer->result)
 		c->matched[c->next_command - 2] = answer->matched;
 	if (c->next_command == last_command(s) && !c->asked_again)
-		err = tell_confirmed(c, s);
+		err = note_confirmed(c, s);
 	if (err)
 		return err;
 	if (answer->result)
@@ -186,7 +186,7 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 		c->next_command += c->disarming;
 		c->reported_timeout = true;
 		if (!c->disarming)
-			return tell_unconfirmed(c, s);
+			return note_unconfirmed(c, s);
 		return c->unconfirmed ? 0 :
 		       braid_live_note(s, "the guest did not confirm that its events are disabled; it may still trace");
 	}
@@ -205,7 +205,7 @@ int braid_live_control_stop(struct braid_live_control *c, struct braid_live_stre
 		return 0;
 	/* It may have answered since the last turn. */
 	err = c->busy ? braid_live_control_poll(c, s, endpoint, true) : 0;
-	return err || c->confirmed ? err : tell_unconfirmed(c, s);
+	return err || c->confirmed ? err : note_unconfirmed(c, s);
 }
 
 void braid_live_control_leave(struct braid_live_control *c, const struct braid_live_stream *s)
@@ -245,7 +245,7 @@ int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream 
 	if (s->silent || now_ns - c->heartbeat_ns < SILENCE_NS)
 		return 0;
 	s->silent = true;
-	return braid_live_note(s, "the guest has been silent since %llu.%03llu s of the host's clock: it hangs, is paused, or died; %s",
+	return braid_live_note(s, "the guest has been silent since %llu.%03llu s of the host's clock: it hangs, is paused, or has died; %s",
 			       (unsigned long long)(c->heartbeat_ns / 1000000000),
 			       (unsigned long long)(c->heartbeat_ns / 1000000 % 1000),
 			       braid_live_takes(s) ? "its events are still read" :

@@ -7,7 +7,7 @@
 #include "host_agent/util/error.h"
 
 /* Only overwrite buffers can be flight recorders. */
-static int tell_modes(struct braid_region_source *s)
+static int note_modes(struct braid_region_source *s)
 {
 	int err = 0;
 	u32 k;
@@ -24,7 +24,7 @@ static int tell_modes(struct braid_region_source *s)
 
 int braid_live_flight_begin(struct braid_region_source *s)
 {
-	int err = tell_modes(s);
+	int err = note_modes(s);
 
 	s->let_go = s->took = false;
 	if (err)

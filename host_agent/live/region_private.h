@@ -9,7 +9,7 @@
  * - Each stream that is begun is ended by STREAM_END, after a RING_END for each ring that was read,
  *   unless the capture fails.
  * - An incarnation whose stream was ended is not begun again, except when the guest gave its memory
- *   back and provides it anew.
+ *   back and provides it again.
  * - What a guest does wrong ends its stream, or delays it; never the recording.
  */
 #ifndef BRAID_LIVE_REGION_PRIVATE_H

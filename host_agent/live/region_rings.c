@@ -11,7 +11,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
 
-#define LOOK_NS		20000000ULL	/* interval between checks of a ring that the guest reads */
+#define CHECK_NS		20000000ULL	/* interval of checks of a ring that the guest reads */
 
 struct braid_live_name braid_live_buffer_name(const struct braid_live_stream *s, u32 buffer)
 {
@@ -84,7 +84,7 @@ static int leave_to_guest(struct braid_live_stream *s, struct braid_live_ring *r
 	u64 word = braid_load(&ring->reader.map.priv->reader_owner);
 
 	ring->hold = BRAID_HOLD_GUEST;
-	ring->look_due_ns = braid_host_clock_ns() + LOOK_NS;
+	ring->check_due_ns = braid_host_clock_ns() + CHECK_NS;
 	if (ring->reported_guest)
 		return 0;
 	ring->reported_guest = true;
@@ -162,7 +162,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 	struct braid_ring_map map = ring->reader.map;
 
 	if (s->stopped) {
-		ring->look_due_ns = ~0ULL;
+		ring->check_due_ns = ~0ULL;
 		return 0;
 	}
 	if (is_guests(s, braid_load_acquire(&map.priv->reader_owner)))	/* (O1) */
@@ -173,7 +173,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 		return 0;	/* it is removed again: handled at the next check of the buffers */
 	if (!is_ring(s, ring))
 		return give_up_early(r, s, ring, s->o.dead_ns ? "its first page is missing" :
-				     "its memory identifies itself as another ring");
+				     "its memory is that of another ring");
 	if (!take_role(s, ring))
 		return leave_to_guest(s, ring);
 	ring->hold = BRAID_HOLD_OURS;
@@ -216,7 +216,7 @@ int braid_live_ring_roles(struct braid_live_rings *r, struct braid_live_stream *
 		if (ring->hold != BRAID_HOLD_GUEST)
 			continue;
 		now_ns = now_ns ? now_ns : braid_host_clock_ns();
-		if (s->down || now_ns >= ring->look_due_ns)
+		if (s->down || now_ns >= ring->check_due_ns)
 			err = attach(r, s, ring);
 	}
 	return err;

@@ -9,8 +9,8 @@
 #include "host_agent/live/threads.h"
 #include "host_agent/util/error.h"
 
-#define LOOK_NS		1000000000ULL	/* has the QEMU as many threads as before? */
-#define LOOKS		10u		/* all are checked again after this many */
+#define CHECK_NS		1000000000ULL	/* has the QEMU as many threads as before? */
+#define CHECKS		10u		/* all are checked again after this many */
 
 /* The number of threads of a process; 0: unknown. */
 static u64 count_threads(pid_t pid)
@@ -34,13 +34,13 @@ static size_t compare(struct braid_live_threads *t, const struct braid_live_stre
 			continue;
 		t->of[k] = now->of[k];
 		rows[nr++] = (struct braid_vcpu_thread){
-			.vcpu = k, .tid = now->of[k], .from_ns = t->looked_ns,
+			.vcpu = k, .tid = now->of[k], .from_ns = t->checked_ns,
 		};
 	}
 	if (now->all && now->all != t->all) {
 		t->all = now->all;
 		rows[nr++] = (struct braid_vcpu_thread){
-			.vcpu = BRAID_VCPU_ALL, .tid = now->all, .from_ns = t->looked_ns,
+			.vcpu = BRAID_VCPU_ALL, .tid = now->all, .from_ns = t->checked_ns,
 		};
 	}
 	return nr;
@@ -68,14 +68,14 @@ static int put_others(struct braid_live_threads *t, struct braid_live_stream *s)
 			continue;
 		t->others[t->nr_others++] = tids[k];
 		rows[nr_rows++] = (struct braid_vcpu_thread){
-			.vcpu = BRAID_VCPU_NONE, .tid = tids[k], .from_ns = t->looked_ns,
+			.vcpu = BRAID_VCPU_NONE, .tid = tids[k], .from_ns = t->checked_ns,
 		};
 	}
 	return nr_rows ? braid_live_emit(s, BRAID_CHUNK_VCPU_THREADS, NULL, 0, rows,
 					 nr_rows * sizeof(*rows)) : 0;
 }
 
-static int look(struct braid_live_threads *t, struct braid_live_stream *s)
+static int check(struct braid_live_threads *t, struct braid_live_stream *s)
 {
 	struct braid_vcpu_thread rows[BRAID_QEMU_VCPUS + 1];
 	u64 now_ns = braid_live_now_ns(s);
@@ -89,7 +89,7 @@ static int look(struct braid_live_threads *t, struct braid_live_stream *s)
 				   nr * sizeof(*rows)) : 0;
 	if (!err)
 		err = put_others(t, s);
-	t->looked_ns = now_ns;
+	t->checked_ns = now_ns;
 	return err;
 }
 
@@ -101,10 +101,10 @@ int braid_live_threads_begin(struct braid_live_threads *t, struct braid_live_str
 
 	memset(t, 0, sizeof(*t));
 	t->reported_unknown = reported;
-	t->due_ns = braid_live_now_ns(s) + LOOK_NS;
+	t->due_ns = braid_live_now_ns(s) + CHECK_NS;
 	if (s->qemu_pid) {
 		t->count = count_threads(s->qemu_pid);
-		err = look(t, s);
+		err = check(t, s);
 		if (err || t->all)
 			return err;
 		for (k = 0; k < BRAID_QEMU_VCPUS; k++)
@@ -126,10 +126,10 @@ int braid_live_threads_poll(struct braid_live_threads *t, struct braid_live_stre
 	now_ns = braid_live_now_ns(s);
 	if (now_ns < t->due_ns)
 		return 0;
-	t->due_ns = now_ns + LOOK_NS;
+	t->due_ns = now_ns + CHECK_NS;
 	count = count_threads(s->qemu_pid);
-	if (count == t->count && ++t->looks % LOOKS)
+	if (count == t->count && ++t->checks % CHECKS)
 		return 0;
 	t->count = count;
-	return look(t, s);
+	return check(t, s);
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a recorded guest's hypervisor says of its counter: vmclock's disruption marker, and its time. */
+/* What a guest's hypervisor reports of its counter: vmclock's disruption marker, and its time. */
 #include "host_agent/clock/host.h"
 #include "host_agent/live/clock.h"
 
 #define VMCLOCK_NS	10000000000ULL	/* interval in the capture, where only the time goes on */
 
-int braid_live_vmclock_look(struct braid_live_vmclock *vm, struct braid_live_stream *s,
-			    const struct braid_round_trip *look, u64 marker,
-			    struct braid_round_trip *last)
+int braid_live_vmclock_take_poll(struct braid_live_vmclock *vm, struct braid_live_stream *s,
+				 const struct braid_round_trip *poll, u64 marker,
+				 struct braid_round_trip *last)
 {
 	struct braid_clock_mark mark = {
 		.kind = BRAID_MARK_DISRUPTED,
-		.from_ns = vm->look.s.h1_ns, .to_ns = look->s.h2_ns,
+		.from_ns = vm->poll.s.h1_ns, .to_ns = poll->s.h2_ns,
 	};
 	u64 former = vm->marker;
 	bool changed = vm->marked && marker != former;
 	int err;
 
-	*last = vm->look;
-	vm->look = *look;
+	*last = vm->poll;
+	vm->poll = *poll;
 	vm->marker = marker;
 	vm->marked = true;
 	if (!changed)
@@ -31,7 +31,7 @@ int braid_live_vmclock_look(struct braid_live_vmclock *vm, struct braid_live_str
 	return err ? err : 1;
 }
 
-/* Whether a page says something else, apart from its time. */
+/* Whether two pages differ in more than the time. */
 static bool differs(const struct braid_clock_vm *a, const struct braid_clock_vm *b)
 {
 	return a->marker != b->marker || a->generation != b->generation || a->flags != b->flags ||

@@ -163,8 +163,8 @@ static void notice(struct braid_live_watch *w, struct braid_live_stream *s,
 /* Watching ---------------------------------------------------------------------------------- */
 
 /* Copies a span, and checks its events if the copy is valid. False: it was overwritten. */
-static bool look_at(struct braid_live_watch *w, struct braid_live_stream *s,
-		    const struct braid_peek *peek, const struct braid_span *span, u32 events_of)
+static bool scan_span(struct braid_live_watch *w, struct braid_live_stream *s,
+		      const struct braid_peek *peek, const struct braid_span *span, u32 events_of)
 {
 	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
 	struct braid_event_view view;
@@ -223,36 +223,36 @@ static bool go_on(const struct braid_ring_map *map, struct braid_live_seen *seen
 }
 
 /* Checks a ring's new bytes. Returns their number; *missed: some were overwritten before. */
-static u32 look_at_ring(struct braid_live_watch *w, struct braid_live_stream *s,
-			const struct braid_ring_map *map, struct braid_live_seen *seen,
-			u32 events_of, u32 budget, bool *missed)
+static u32 scan_ring(struct braid_live_watch *w, struct braid_live_stream *s,
+		     const struct braid_ring_map *map, struct braid_live_seen *seen,
+		     u32 events_of, u32 budget, bool *missed)
 {
 	struct braid_peek peek = { .map = *map };
 	struct braid_span span;
-	u32 looked = 0;
+	u32 scanned = 0;
 
-	while (looked < budget) {
+	while (scanned < budget) {
 		if (seen->final && !go_on(map, seen)) {
 			*missed |= !seen->known;
 			break;
 		}
 		if (braid_peek_subbuf(&peek, seen->id, seen->position, seen->bytes, &span) < 0 ||
-		    !look_at(w, s, &peek, &span, events_of)) {
+		    !scan_span(w, s, &peek, &span, events_of)) {
 			*missed = true;
 			seen->known = false;
 			break;
 		}
-		looked += span.to_bytes - span.from_bytes;
+		scanned += span.to_bytes - span.from_bytes;
 		seen->bytes = span.to_bytes;
 		seen->final = span.final;
 		if (!span.final)
 			break;
 	}
-	return looked;
+	return scanned;
 }
 
-static u32 look_at_one(struct braid_live_watch *w, struct braid_live_stream *s, u32 buffer,
-		       u32 vcpu, u32 budget, bool *missed)
+static u32 scan_one(struct braid_live_watch *w, struct braid_live_stream *s, u32 buffer,
+		    u32 vcpu, u32 budget, bool *missed)
 {
 	const struct braid_buffer_desc *desc = &s->sb.buffers[buffer];
 	struct braid_live_seen *seen = &w->seen[(size_t)buffer * s->sb.nr_vcpus + vcpu];
@@ -264,7 +264,7 @@ static u32 look_at_one(struct braid_live_watch *w, struct braid_live_stream *s, 
 	if (!seen->known || seen->layout != desc->layout)
 		find_end(&map, s->sb.incarnation, seen);
 	seen->layout = desc->layout;
-	return seen->known ? look_at_ring(w, s, &map, seen, desc->events_of, budget, missed) : 0;
+	return seen->known ? scan_ring(w, s, &map, seen, desc->events_of, budget, missed) : 0;
 }
 
 static bool is_watched(const struct braid_buffer_desc *desc)
@@ -291,23 +291,23 @@ static bool next_ring(struct braid_live_watch *w, const struct braid_live_stream
 }
 
 /* Checks a bounded number of rings, and a bounded part of each. Returns whether to continue. */
-static bool look_at_rings(struct braid_live_watch *w, struct braid_live_stream *s, bool *missed)
+static bool scan_rings(struct braid_live_watch *w, struct braid_live_stream *s, bool *missed)
 {
-	u32 all = 0, looked = 0, nr, k, buffer, vcpu;
+	u32 all = 0, scanned = 0, nr, k, buffer, vcpu;
 
 	for (k = 0; k < s->sb.nr_buffers; k++)
 		all += is_watched(&s->sb.buffers[k]) ? s->sb.buffers[k].nr_rings : 0;
 	nr = all < BRAID_TURN_RINGS ? all : BRAID_TURN_RINGS;
-	for (k = 0; k < nr && looked < TURN_BYTES; k++) {
+	for (k = 0; k < nr && scanned < TURN_BYTES; k++) {
 		if (!next_ring(w, s, &buffer, &vcpu) && !next_ring(w, s, &buffer, &vcpu))
 			break;
-		looked += look_at_one(w, s, buffer, vcpu, TURN_BYTES / nr + 1, missed);
+		scanned += scan_one(w, s, buffer, vcpu, TURN_BYTES / nr + 1, missed);
 	}
-	if (looked)
+	if (scanned)
 		w->nr_quiet = 0;
 	else if (w->nr_quiet < all)
 		w->nr_quiet += k;
-	return looked || w->nr_quiet < all;
+	return scanned || w->nr_quiet < all;
 }
 
 int braid_live_watch_poll(struct braid_live_watch *w, struct braid_live_stream *s)
@@ -320,7 +320,7 @@ int braid_live_watch_poll(struct braid_live_watch *w, struct braid_live_stream *
 	err = load_wanted(w, s);
 	if (err)
 		return err;
-	more = look_at_rings(w, s, &missed);
+	more = scan_rings(w, s, &missed);
 	if (missed && !w->reported_missed) {
 		w->reported_missed = true;
 		err = braid_live_note(s, "it overwrites its rings faster than they can be scanned: --on may miss events; enlarge its rings");

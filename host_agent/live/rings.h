@@ -47,7 +47,7 @@ struct braid_live_ring {
 	enum braid_live_hold hold;
 	bool reported_guest;	/* that it is read in the guest; reported once */
 	bool reported_ours;	/* and that we read it again */
-	u64 look_due_ns;	/* HOLD_GUEST: when to check again */
+	u64 check_due_ns;	/* HOLD_GUEST: when to check again */
 	struct braid_live_mark from;	/* earlier events must still be skipped */
 	struct braid_live_mark to;	/* later events are not read */
 	bool held;		/* its guest was silent at the start: no events are skipped while it

@@ -18,9 +18,9 @@
 /* The threads that are the guest's vCPUs, as the stream has them. */
 struct braid_live_threads {
 	u64 due_ns;			/* when to check again */
-	u64 looked_ns;			/* when they were last checked; 0: not yet */
+	u64 checked_ns;			/* when they were last checked; 0: not yet */
 	u64 count;			/* of the QEMU's threads then */
-	u32 looks;
+	u32 checks;
 	pid_t of[BRAID_QEMU_VCPUS];	/* 0: not known */
 	pid_t all;
 	pid_t others[BRAID_LIVE_OTHERS];	/* that have a row */

@@ -65,7 +65,7 @@ static int read_header_page(struct braid_tracefs_source *s)
 	free(text);
 	if (s->subbuf_bytes)
 		return 0;
-	return braid_fail(-EPROTO, "the host can't be recorded: its events/header_page is not understood");
+	return braid_fail(-EPROTO, "the host can't be recorded: unknown format of its events/header_page");
 }
 
 int braid_tracefs_source_open(struct braid_tracefs_source **out,

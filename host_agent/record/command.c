@@ -40,12 +40,12 @@ int braid_child_prepare(struct braid_record_child *child)
 	if (!child->argv)
 		return 0;
 	if (pipe2(go, O_CLOEXEC))
-		return braid_fail(-errno, "no pipe: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a pipe: %s", strerror(errno));
 	if (pipe2(failure, O_CLOEXEC)) {
 		err = errno;
 		close(go[0]);
 		close(go[1]);
-		return braid_fail(-err, "no pipe: %s", strerror(err));
+		return braid_fail(-err, "cannot create a pipe: %s", strerror(err));
 	}
 	child->pid = fork();
 	if (!child->pid) {
@@ -61,7 +61,7 @@ int braid_child_prepare(struct braid_record_child *child)
 		child->pidfd = syscall(SYS_pidfd_open, child->pid, 0);
 		err = errno;
 	}
-	return child->pidfd >= 0 ? 0 : braid_fail(-err, "no process for %s: %s", child->argv[0],
+	return child->pidfd >= 0 ? 0 : braid_fail(-err, "cannot create a process for %s: %s", child->argv[0],
 						  strerror(err));
 }
 

@@ -223,7 +223,7 @@ static int take_change(struct braid_recording *r, const struct braid_domain_chan
 		braid_record_say(r, change->name, "%s", change->detail);
 		return 0;
 	case BRAID_DOMAIN_LOST:
-		braid_record_say(r, NULL, "%s; continuing, and trying again", change->detail);
+		braid_record_say(r, NULL, "%s; continuing, and retrying", change->detail);
 		return 0;
 	case BRAID_DOMAIN_FOUND:
 		braid_record_say(r, NULL, "libvirt is available again");

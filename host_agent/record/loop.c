@@ -115,7 +115,7 @@ static void listen_to_guests(struct braid_recording *r, u64 *ns)
 	for (k = 0; k < r->nr_guests; k++) {
 		struct braid_record_guest *guest = &r->guests[k];
 
-		if (now_ns - guest->heard_ns < SLEEP_MIN_NS) {
+		if (now_ns - guest->active_ns < SLEEP_MIN_NS) {
 			*ns = *ns < SLEEP_MIN_NS ? *ns : SLEEP_MIN_NS;
 			continue;
 		}
@@ -148,7 +148,7 @@ static void heed_guests(struct braid_recording *r, const struct braid_woke *woke
 		struct braid_record_guest *guest = &r->guests[woke->guests[k]];
 
 		guest->due_ns = 0;
-		guest->heard_ns = now_ns;
+		guest->active_ns = now_ns;
 		braid_wait_forget(&guest->wait);
 	}
 }
@@ -230,7 +230,7 @@ static bool all_disarmed(const struct braid_recording *r)
 	return true;
 }
 
-static void tell_who_waits(struct braid_recording *r)
+static void report_waiting(struct braid_recording *r)
 {
 	struct braid_region_status status;
 	size_t k;
@@ -369,21 +369,21 @@ static int finish(struct braid_recording *r)
 
 int braid_record_run(struct braid_recording *r)
 {
-	bool told = false;
-	int err = arm(r, &told);
+	bool ended = false;
+	int err = arm(r, &ended);
 
 	if (!err)
 		err = start(r);
-	if (!err && !told && r->command.argv)
+	if (!err && !ended && r->command.argv)
 		err = braid_child_start(&r->command);
 	/* The start can't fail any more: a former capture of that name may be replaced. */
 	if (!err)
 		err = braid_capture_publish(r->sink.capture);
 	if (err)
 		return err;
-	tell_who_waits(r);
+	report_waiting(r);
 	r->ops->started(r->arg, r);
-	if (!told)
+	if (!ended)
 		err = record(r);
 	if (!err)
 		err = stop(r);

@@ -116,7 +116,7 @@ struct braid_record_guest {
 	struct braid_region_source *source;
 	u64 due_ns;		/* time of the next poll; 0: at once */
 	u64 rest_ns;		/* between two polls */
-	u64 heard_ns;		/* when it last rang, or sent a message */
+	u64 active_ns;		/* when it last rang, or sent a message */
 	struct braid_wait_guest wait;
 	bool reported_waiting;
 	u64 noticed;		/* flight: of its status, as acted upon */
@@ -170,10 +170,10 @@ struct braid_record_viewer {
 	struct braid_viewer_mark mark;	/* not sent until that much is written; 0 bytes: none */
 };
 
-/* What the capture says about its own completeness. */
+/* The capture's reports about its own completeness. */
 struct braid_record_marks {
 	u64 marked_ns;		/* time of the last mark ... */
-	s64 until_ns;		/* ... and what it said */
+	s64 until_ns;		/* ... and the reported time */
 	u64 bytes;		/* of the capture then */
 	s64 grew_ns;		/* when it was last found to have more */
 };
@@ -219,7 +219,7 @@ struct braid_record_ops {
 	/* Drops privileges: of the recorder, and of the process that writes. 0 or -errno. */
 	int (*confine)(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN]);
 	int (*confine_writer)(void);
-	/* What a capture that begins now says of its host. */
+	/* The description of the host in a capture that begins now. */
 	void (*capture_head)(struct braid_chunk_file *head);
 	/* In a process of its own: prints what is recorded. @marks_fd ends with the recording. */
 	int (*view)(const char *path, int marks_fd, bool json);

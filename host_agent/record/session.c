@@ -23,7 +23,7 @@ static int open_signals(struct braid_recording *r, sigset_t *before)
 	sigaddset(&mask, SIGHUP);
 	sigprocmask(SIG_BLOCK, &mask, before);
 	r->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
-	return r->signal_fd < 0 ? braid_fail(-errno, "no signalfd: %s", strerror(errno)) : 0;
+	return r->signal_fd < 0 ? braid_fail(-errno, "cannot create a signalfd: %s", strerror(errno)) : 0;
 }
 
 /* Everything is closed in any case; a failed capture is valid up to its failure. */

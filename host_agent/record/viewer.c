@@ -29,7 +29,7 @@ static int make_memory(struct braid_record_viewer *live)
 {
 	live->memory_fd = memfd_create("tracebraid-live", MFD_CLOEXEC);
 	if (live->memory_fd < 0)
-		return braid_fail(-errno, "no memory for the live view: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create the memory of the live view: %s", strerror(errno));
 	snprintf(live->path, sizeof(live->path), "/proc/self/fd/%d", live->memory_fd);
 	return 0;
 }
@@ -62,7 +62,7 @@ int braid_record_live_start(struct braid_recording *r)
 	if (err)
 		return err;
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
-		return braid_fail(-errno, "no pipe: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a pipe: %s", strerror(errno));
 	live->marks_fd = fds[1];
 	live->pid = fork();
 	if (!live->pid)
@@ -73,12 +73,12 @@ int braid_record_live_start(struct braid_recording *r)
 		braid_children_add(live->pid);
 		live->pidfd = syscall(SYS_pidfd_open, live->pid, 0);
 	}
-	return live->pidfd >= 0 ? 0 : braid_fail(-err, "no process for the live view: %s",
+	return live->pidfd >= 0 ? 0 : braid_fail(-err, "cannot create a process for the live view: %s",
 						 strerror(err));
 }
 
 /* Sends the mark once all that is before it is written. */
-static int tell(struct braid_recording *r)
+static int send_mark(struct braid_recording *r)
 {
 	struct braid_viewer_mark mark = r->viewer.mark;
 
@@ -108,7 +108,7 @@ int braid_record_live_turn(struct braid_recording *r)
 		live->mark.until_ns = braid_record_complete_ns(r, DEADLINE_NS);
 		live->mark.bytes = braid_capture_bytes(r->sink.capture);
 	}
-	err = tell(r);
+	err = send_mark(r);
 	bytes = braid_capture_bytes(r->sink.capture) & ~(FREE_BYTES - 1);
 	if (err || !live->in_memory || bytes < live->forgotten_bytes + KEEP_BYTES + FREE_BYTES)
 		return err;

@@ -24,11 +24,11 @@ int braid_wait_open(struct braid_wait *w)
 
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll_fd < 0)
-		return braid_fail(-errno, "no epoll: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create an epoll set: %s", strerror(errno));
 	for (k = 0; k < BRAID_WAIT_TIMERS; k++) {
 		w->timers[k] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 		if (w->timers[k] < 0 || add(w->epoll_fd, w->timers[k], EPOLLIN, k))
-			return braid_fail(-errno, "no timer: %s", strerror(errno));
+			return braid_fail(-errno, "cannot create a timer: %s", strerror(errno));
 	}
 	return 0;
 }
@@ -82,7 +82,7 @@ static bool is_same(const struct braid_wait_guest *g, const struct pollfd *fds, 
 
 /*
  * A descriptor that was closed here and that a QEMU still holds would stay in a set, and could not
- * be removed. So a guest's set is made anew when its descriptors change, and after each time that
+ * be removed. So a guest's set is made again when its descriptors change, and after each time that
  * one was ready.
  */
 void braid_wait_forget(struct braid_wait_guest *guest)

@@ -70,8 +70,8 @@ static int authorize(void *arg, int action, const char *one, const char *two, co
 		may = !is_own(arg, one);
 		break;
 	/*
-	 * A virtual table that says what it is seems to do this; for statements the table is
-	 * read-only whatever is said here.
+	 * Declaring a virtual table appears as this action; for statements the table is
+	 * read-only in any case.
 	 */
 	case SQLITE_UPDATE:
 		may = is_temporary(schema) || !strcmp(one, "sqlite_master");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tables of what the analyses find out: a walk of their own goes along all events. */
+/* Tables of the analyses' results: each makes a separate pass over all events. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -25,7 +25,7 @@ int braid_sql_take_trace(struct braid_sql *sql, struct tracebraid_trace **trace)
 	while (t < sql->traces + BRAID_SQL_MOST_WALKS && t->taken)
 		t++;
 	if (t == sql->traces + BRAID_SQL_MOST_WALKS)
-		return braid_fail(-EMFILE, "the statement reads more than %u tables at once: materialize some by WITH ... AS MATERIALIZED",
+		return braid_fail(-EMFILE, "the statement reads more than %u tables at once; materialize some with WITH ... AS MATERIALIZED",
 				  BRAID_SQL_MOST_WALKS);
 	if (!t->trace)
 		err = open_trace(sql, t);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The module of tables along a walk, and what SQLite is told that they are. */
+/* The module of tables along a walk, and their declarations for SQLite. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -59,11 +59,11 @@ static void faulty(struct guest_ring *g, const char *format, ...)
 			    (unsigned long long)g->position, line);
 }
 
-/* Accounts for a jump of the sequence, of which the writer or the agent reported @told. */
-static void lose(struct guest_ring *g, u64 lost, u64 told)
+/* Accounts for a jump of the sequence, of which the writer or the agent reported @reported. */
+static void lose(struct guest_ring *g, u64 lost, u64 reported)
 {
 	struct braid_ring_walk *walk = &g->base.ring.walk;
-	u64 damaged = lost > told ? lost - told : 0;
+	u64 damaged = lost > reported ? lost - reported : 0;
 
 	walk->lost += lost;
 	walk->damaged += damaged;
@@ -73,14 +73,14 @@ static void lose(struct guest_ring *g, u64 lost, u64 told)
 }
 
 /* The first sub-buffer that is here from its start, perhaps after one that was not. */
-static void start_walk(struct guest_ring *g, u64 told)
+static void start_walk(struct guest_ring *g, u64 reported)
 {
 	struct braid_ring_walk *walk = &g->base.ring.walk;
 
 	walk->started = true;
-	walk->first_seq = g->first_seq - told - walk->skipped;
+	walk->first_seq = g->first_seq - reported - walk->skipped;
 	walk->next_seq = walk->first_seq;
-	lose(g, told + walk->skipped, told);
+	lose(g, reported + walk->skipped, reported);
 }
 
 /* An extent of another sub-buffer: what happened in between? */
@@ -88,7 +88,7 @@ static void open_subbuf(struct guest_ring *g)
 {
 	struct braid_ring_walk *walk = &g->base.ring.walk;
 	s64 ahead = (s64)(g->page.first_seq - walk->next_seq);
-	u64 told = g->dropped + g->page.lost_before;
+	u64 reported = g->dropped + g->page.lost_before;
 
 	g->opened = true;
 	g->placed = false;
@@ -107,7 +107,7 @@ static void open_subbuf(struct guest_ring *g)
 	if (!walk->started) {
 		/* An earlier recording consumed this sub-buffer's beginning. */
 		if (!g->page.from_bytes || g->page.flags & BRAID_PAGE_PLACED)
-			start_walk(g, told);
+			start_walk(g, reported);
 		return;
 	}
 	if (ahead < 0) {
@@ -118,20 +118,20 @@ static void open_subbuf(struct guest_ring *g)
 	}
 	if (!ahead)
 		return;
-	if ((u64)ahead > told) {
+	if ((u64)ahead > reported) {
 		/* Losses of a part precede or follow the events that others read after it. */
 		u64 elsewhere = braid_capture_elsewhere(&g->base, walk->next_seq, g->first_seq);
 
-		if (elsewhere > ahead - told)
-			elsewhere = ahead - told;
+		if (elsewhere > ahead - reported)
+			elsewhere = ahead - reported;
 		walk->elsewhere += elsewhere;
 		walk->next_seq += elsewhere;
 		ahead -= elsewhere;
 	}
-	lose(g, ahead, told);
-	if ((u64)ahead > told)
+	lose(g, ahead, reported);
+	if ((u64)ahead > reported)
 		faulty(g, "%llu events before it were recorded but are not in the capture",
-		       (unsigned long long)(ahead - told));
+		       (unsigned long long)(ahead - reported));
 }
 
 /* Counts the events of an extent that can't be dated. */

@@ -29,7 +29,7 @@ const char *braid_capture_page_fault(const struct braid_capture_stream *s,
 	if (bytes - sizeof(*page) < page->to_bytes - page->from_bytes)
 		return "it is shorter than its size";
 	if (page->position > BRAID_POS_MASK)
-		return "its position is impossible";
+		return "invalid position";
 	return NULL;
 }
 

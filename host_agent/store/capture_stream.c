@@ -211,7 +211,7 @@ static const char *check_stream(const struct braid_capture_source *cs,
 	if (why)
 		return why;
 	if ((!guest && head->kind != BRAID_STREAM_HOST) || nr_cpus > BRAID_MAX_CPUS)
-		return "its kind or its number of CPUs is impossible";
+		return "invalid type or number of CPUs";
 	if (nr_cpus > BRAID_MAX_FILE_CPUS - cs->nr_cpus)
 		return "the file's streams have too many CPUs in all";
 	return NULL;

@@ -19,7 +19,7 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 	if (braid_dat_take_number(&in, 4, &packed_bytes) || braid_dat_take_number(&in, 4, &bytes))
 		return -EBADMSG;
 	if (packed_bytes > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
-		return braid_dat_broken(dat, "its pages are compressed in an impossible way");
+		return braid_dat_broken(dat, "invalid compression of its pages");
 	free(c->data);
 	c->data = NULL;
 	packed = malloc(packed_bytes + 1);

@@ -66,7 +66,7 @@ static int add_chunks(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 		if (err)
 			return err;
 		if (packed > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
-			return braid_dat_broken(dat, "its pages are compressed in an impossible way");
+			return braid_dat_broken(dat, "invalid compression of its pages");
 		in.at += packed;
 		most = bytes > most ? bytes : most;
 		err = add_pages(dat, ring, place, bytes, true);
@@ -88,7 +88,7 @@ static int add_cpu(struct braid_trace_dat *dat, u32 buffer, const struct braid_d
 	if (!bytes)
 		return 0;
 	if (cpu->cpu >= BRAID_MAX_CPUS)
-		return braid_dat_broken(dat, "one of its CPUs has an impossible number");
+		return braid_dat_broken(dat, "invalid CPU number");
 	if (cpu->cpu >= dat->nr_cpus)
 		dat->nr_cpus = cpu->cpu + 1;
 	ring = add_ring(dat, buffer, cpu->cpu);
@@ -121,7 +121,7 @@ static int index_table(struct braid_trace_dat *dat, u32 number)
 		return braid_fail(-EOPNOTSUPP, "'%s' holds the text of a latency tracer, and no events",
 				  dat->path);
 	if (!err && memcmp(word, "flyrecord", 9))
-		return braid_dat_broken(dat, "pages are missing where they should be");
+		return braid_dat_broken(dat, "the sections with pages are missing");
 	if (dat->nr_cpus > BRAID_MAX_CPUS)
 		return braid_dat_broken(dat, "it has too many CPUs");
 	b->nr_cpus = dat->nr_cpus;
@@ -151,7 +151,7 @@ static int index_section(struct braid_trace_dat *dat, const struct braid_dat_buf
 	if (!err)
 		err = braid_dat_take_number(&in, 2, &flags);
 	if (!err && id != BRAID_DAT_BUFFER)
-		err = braid_dat_broken(dat, "pages are missing where they should be");
+		err = braid_dat_broken(dat, "the sections with pages are missing");
 	for (k = 0; k < b->nr_cpus && !err; k++)
 		err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
 	return err;
@@ -164,6 +164,6 @@ int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number)
 	if (!b->page_bytes)
 		b->page_bytes = dat->page_bytes;
 	if (b->page_bytes < 64 || b->page_bytes > BRAID_MAX_HOST_BYTES || b->page_bytes & 7)
-		return braid_dat_broken(dat, "its pages have an impossible size");
+		return braid_dat_broken(dat, "invalid page size");
 	return dat->sections ? index_section(dat, b, number) : index_table(dat, number);
 }

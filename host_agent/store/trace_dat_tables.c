@@ -56,7 +56,7 @@ int braid_dat_take_header(struct braid_dat_input *in)
 	/* That of all 64-bit kernels since 2.6.37; kbuffer knows no other from it. */
 	if (!err && (!strstr(page, "commit;\toffset:8;\tsize:8;") ||
 		     !strstr(page, "data;\toffset:16;") || !strstr(event, "27 bits")))
-		err = braid_fail(-EOPNOTSUPP, "'%s' has pages that no 64-bit kernel makes",
+		err = braid_fail(-EOPNOTSUPP, "'%s' has pages that are not those of a 64-bit kernel",
 				 in->dat->path);
 	free(page);
 	free(event);

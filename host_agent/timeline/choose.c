@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Chooses the best clock that can be had, and says why. */
+/* Chooses the best available clock, and gives the reason. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

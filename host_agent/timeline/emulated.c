@@ -64,7 +64,7 @@ static u64 offset_of(const struct builder *b, const struct braid_clock_sample *s
 }
 
 /* Whether a round-trip sample can be of any epoch. */
-static bool tells(const struct builder *b, const struct braid_clock_sample *s)
+static bool is_usable(const struct builder *b, const struct braid_clock_sample *s)
 {
 	struct braid_clock_gain gain;
 	struct builder alone = *b;
@@ -203,7 +203,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	for (k = 0; k < nr && !err; k++) {
 		const struct braid_clock_sample *s = &samples[k].s;
 
-		if (!tells(&b, s)) {
+		if (!is_usable(&b, s)) {
 			clock->nr_refused++;
 			continue;
 		}

@@ -16,7 +16,7 @@
 #define SLOPE_LIMIT	2e7	/* ns for a second: 2 % off the nominal frequency */
 #define ROUNDING_NS	1.0	/* of the host's clock; the counter has its step beside */
 #define MOST_SLACK_NS	512.0	/* samples that fit no line even with that begin a new epoch */
-#define MOST_WAVER_NS	1e6	/* the same of an emulated counter */
+#define MOST_JITTER_NS	1e6	/* the same of an emulated counter */
 #define TIGHT_NS	20000	/* a sample this narrow shows how far it jittery */
 #define MAX_CORNERS	256
 #define NS_PER_SECOND	1e9
@@ -168,7 +168,7 @@ static void begin_epoch(struct builder *b, size_t index, const struct braid_cloc
 static bool loosen(struct builder *b, size_t index)
 {
 	struct polygon before = b->set;
-	double most = b->clock->jittery ? MOST_WAVER_NS : MOST_SLACK_NS;
+	double most = b->clock->jittery ? MOST_JITTER_NS : MOST_SLACK_NS;
 	double slack_before = b->slack_ns, slack;
 	size_t k;
 
@@ -250,7 +250,7 @@ static struct braid_clock_line middle(const struct builder *b)
  * samples in a row. An emulated one moves by itself, and only one way: in between it
  * is off the line by no more than that.
  */
-static double waver(const struct builder *b)
+static double jitter(const struct builder *b)
 {
 	double worst = 0, low, high, last_low = 0, last_high = 0;
 	bool any = false;
@@ -317,7 +317,7 @@ static int put_model(struct builder *b, struct braid_clock_epoch *e)
 		.mult = clock->nominal.mult +
 			(s64)((double)clock->nominal.mult * line.slope / 1e9),
 	};
-	off_ns = off_line(b, &e->map) + (clock->jittery ? waver(b) : 0);
+	off_ns = off_line(b, &e->map) + (clock->jittery ? jitter(b) : 0);
 	if (off_ns < UINT32_MAX)
 		e->slack_ns = (u32)off_ns;
 	else

@@ -101,7 +101,7 @@ static const struct braid_clock_mark *next_pause(const struct braid_clock_inputs
 	return NULL;
 }
 
-/* Sets the limits and the cause of an epoch. Return: false when there is none before @until_ns. */
+/* Sets the limits and the cause of an epoch. Return: false if no epoch begins before @until_ns. */
 static bool next_gap(const struct braid_clock_inputs *in, struct gaps *at, s64 until_ns,
 		     struct braid_clock_epoch *e)
 {
@@ -155,7 +155,7 @@ static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
 
 	snprintf(clock->reason, sizeof(clock->reason), "KVM %s vCPU %u%s",
 		 impossible ? "scales" : "set the offset of", o->vcpu,
-		 impossible ? " in a way that can't be" : " too often");
+		 impossible ? " inconsistently" : " too often");
 	return -ENODATA;
 }
 

@@ -68,7 +68,7 @@ static int open_shm(struct doorbell_endpoint *p)
 				  p->address.path, (unsigned long long)bytes, BRAID_PAGE_BYTES);
 	p->shm_fd = open(shm, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
 	if (p->shm_fd < 0)
-		return braid_fail(-errno, "%s: can't be opened: %s", shm,
+		return braid_fail(-errno, "%s: cannot be opened: %s", shm,
 				  errno == ELOOP ? "it is a symbolic link; remove it" :
 				  strerror(errno));
 	if (fstat(p->shm_fd, &st) || !S_ISREG(st.st_mode))
@@ -108,7 +108,7 @@ static void drop_eventfds(struct doorbell_endpoint *p)
 	p->ours_fd = p->guests_fd = -1;
 }
 
-static void port_close(struct braid_endpoint *endpoint)
+static void doorbell_close(struct braid_endpoint *endpoint)
 {
 	struct doorbell_endpoint *p = of(endpoint);
 
@@ -122,7 +122,7 @@ static void port_close(struct braid_endpoint *endpoint)
 	free(p);
 }
 
-static int port_open(struct braid_endpoint **out, const char *text)
+static int doorbell_open(struct braid_endpoint **out, const char *text)
 {
 	struct doorbell_endpoint *p = calloc(1, sizeof(*p));
 	int err;
@@ -137,7 +137,7 @@ static int port_open(struct braid_endpoint **out, const char *text)
 	if (!err)
 		err = braid_listener_open(&p->listener, &p->address);
 	if (err) {
-		port_close(&p->endpoint);
+		doorbell_close(&p->endpoint);
 		return err;
 	}
 	*out = &p->endpoint;
@@ -198,7 +198,7 @@ static int take_connection(struct doorbell_endpoint *p)
 	if (p->peer_fd >= 0) {
 		braid_untrusted_fd_hang_up(fd);
 		braid_listener_fault(&p->listener);
-		return braid_fail(-EBUSY, "%s: process %d was turned away: process %d is connected",
+		return braid_fail(-EBUSY, "%s: connection of process %d refused: process %d is connected",
 				  p->address.path, pid, p->peer_pid);
 	}
 	/* A client sends no messages or descriptors: the only input is its end. */
@@ -219,7 +219,7 @@ static int take_connection(struct doorbell_endpoint *p)
 	return 0;
 }
 
-static void look_at_peer(struct doorbell_endpoint *p)
+static void check_peer(struct doorbell_endpoint *p)
 {
 	struct pollfd end = { .fd = p->peer_fd };
 
@@ -227,7 +227,7 @@ static void look_at_peer(struct doorbell_endpoint *p)
 		drop_peer(p);
 }
 
-static int port_serve(struct braid_endpoint *endpoint)
+static int doorbell_serve(struct braid_endpoint *endpoint)
 {
 	struct doorbell_endpoint *p = of(endpoint);
 	u32 leaked = braid_untrusted_fd_leaked();
@@ -235,7 +235,7 @@ static int port_serve(struct braid_endpoint *endpoint)
 	u64 rung;
 
 	if (p->peer_fd >= 0)
-		look_at_peer(p);
+		check_peer(p);
 	if (braid_untrusted_fd_leaked() != leaked) {
 		braid_listener_give_up(&p->listener);
 		err = braid_fail(-EMFILE, "%s: listener disabled: closing received descriptors blocks",
@@ -249,7 +249,7 @@ static int port_serve(struct braid_endpoint *endpoint)
 	return read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
 }
 
-static size_t port_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)
+static size_t doorbell_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)
 {
 	const struct doorbell_endpoint *p = of(endpoint);
 	size_t nr = 0;
@@ -263,12 +263,12 @@ static size_t port_fds(const struct braid_endpoint *endpoint, struct pollfd *fds
 	return nr;
 }
 
-static int port_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
+static int doorbell_map(struct braid_endpoint *endpoint, struct braid_mapping **out)
 {
 	return braid_mapping_take(out, of(endpoint)->address.shm);
 }
 
-static void port_ring(struct braid_endpoint *endpoint)
+static void doorbell_ring(struct braid_endpoint *endpoint)
 {
 	const struct doorbell_endpoint *p = of(endpoint);
 	u64 one = 1;
@@ -281,18 +281,18 @@ static void port_ring(struct braid_endpoint *endpoint)
 		return;
 }
 
-static u32 port_doorbell(const struct braid_endpoint *endpoint)
+static u32 doorbell_value(const struct braid_endpoint *endpoint)
 {
 	return of(endpoint)->ours_fd >= 0 ? AGENT_DOORBELL : 0;
 }
 
 const struct braid_endpoint_ops braid_doorbell_endpoint_ops = {
 	.scheme = SCHEME,
-	.open = port_open,
-	.close = port_close,
-	.map = port_map,
-	.serve = port_serve,
-	.fds = port_fds,
-	.ring = port_ring,
-	.doorbell = port_doorbell,
+	.open = doorbell_open,
+	.close = doorbell_close,
+	.map = doorbell_map,
+	.serve = doorbell_serve,
+	.fds = doorbell_fds,
+	.ring = doorbell_ring,
+	.doorbell = doorbell_value,
 };

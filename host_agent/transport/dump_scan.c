@@ -54,7 +54,7 @@ static bool can_be_chunk(const struct braid_virtio_chunk *chunk)
 }
 
 /* The driver's memory is aligned to 8 bytes at least; a chunk after the page is looked up. */
-static int look_for_lists(struct scan *s, u64 address, const u64 *page)
+static int find_lists(struct scan *s, u64 address, const u64 *page)
 {
 	const u32 words = BRAID_PAGE_BYTES / 8;
 	struct braid_virtio_chunk chunk;
@@ -92,7 +92,7 @@ static int search(struct scan *s)
 				     address))
 			err = braid_fail(-ENOMEM, "%s: out of memory", s->path);
 		if (!err)
-			err = look_for_lists(s, address, page);
+			err = find_lists(s, address, page);
 		if (s->o->progress)
 			s->o->progress(s->o->progress_arg, "searching", address, end);
 		s->there_bytes += BRAID_PAGE_BYTES;

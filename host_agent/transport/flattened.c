@@ -64,7 +64,7 @@ static int copy_extent(int from, int to, u64 at, const struct flat_extent *exten
 		n = extent->bytes - done < COPY_BYTES ? extent->bytes - done : COPY_BYTES;
 		got = braid_pread_all(from, buffer, n, at + done);
 		if (got < 0)
-			return braid_fail(got, "%s: can't be read: %s", path, strerror(-got));
+			return braid_fail(got, "%s: cannot be read: %s", path, strerror(-got));
 		err = braid_write_all(to, buffer, got);
 		if (err)
 			return braid_fail(err, "%s: flattened dump; cannot reorder it: %s; use `makedumpfile -R`",

@@ -57,7 +57,7 @@ int braid_guard_run(const void *base, u64 bytes, int (*fn)(void *arg), void *arg
 	g.base = (uintptr_t)base;
 	g.bytes = bytes;
 	if (sigsetjmp(g.env, 0))
-		return braid_fail(-EFAULT, "the region's file was made shorter than its mapping");
+		return braid_fail(-EFAULT, "the region's file was truncated");
 	innermost = &g;
 	ret = fn(arg);
 	innermost = g.outer;

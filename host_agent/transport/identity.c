@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reads a superblock that may be written at the same time, and says what it is. */
+/* Reads and identifies a superblock that may be written at the same time. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 #define COPY_TRIES	16	/* a driver needs longer between two inits than we for a copy */
 #define CHANGE_STEP_NS	1000000	/* delay between reads while the buffers change, which takes a guest
 				   microseconds */
-#define CHANGE_LOOKS	16
+#define CHANGE_TRIES	16
 
 struct copy {
 	const struct braid_mapping *m;
@@ -41,7 +41,7 @@ static int copy_superblock(void *arg)
 		u64 incarnation = braid_load(&shared->incarnation);
 
 		if (seq & 1 && state != BRAID_STATE_INIT && !c->torn)
-			return braid_fail(-EINPROGRESS, "%s: its buffers change", c->m->path);
+			return braid_fail(-EINPROGRESS, "%s: its buffers are changing", c->m->path);
 		braid_fence();
 		memcpy(c->sb, shared, sizeof(*shared));
 		braid_fence();
@@ -57,7 +57,7 @@ static int copy_superblock(void *arg)
 	return braid_fail(-EAGAIN, "%s: its superblock keeps changing", c->m->path);
 }
 
-int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn)
+int braid_mapping_probe(const struct braid_mapping *m, struct braid_superblock *sb, bool torn)
 {
 	struct braid_superblock copy;
 	struct copy c = { .m = m, .sb = &copy, .torn = torn };
@@ -110,12 +110,12 @@ bool braid_mapping_marked(const struct braid_mapping *m)
 int braid_mapping_identify(const struct braid_mapping *m, struct braid_superblock *sb)
 {
 	const struct timespec step = { .tv_nsec = CHANGE_STEP_NS };
-	int looks, err = -EINPROGRESS;
+	int tries, err = -EINPROGRESS;
 
-	for (looks = 0; looks < CHANGE_LOOKS && err == -EINPROGRESS; looks++) {
-		if (looks)
+	for (tries = 0; tries < CHANGE_TRIES && err == -EINPROGRESS; tries++) {
+		if (tries)
 			nanosleep(&step, NULL);
-		err = braid_mapping_glance(m, sb, looks == CHANGE_LOOKS - 1);
+		err = braid_mapping_probe(m, sb, tries == CHANGE_TRIES - 1);
 	}
 	return err;
 }

@@ -123,7 +123,7 @@ int braid_listener_open(struct braid_listener *l, const struct braid_socket_addr
 	strcpy(address.sun_path, a->path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return braid_fail(-errno, "no socket: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a socket: %s", strerror(errno));
 	if (is_stale(&address))
 		unlink(a->path);
 	err = bind_listen(fd, &address, a->group);

@@ -30,7 +30,7 @@ int braid_mapping_fail_open(const char *path, int err)
 		return braid_fail(-err, "%s: too many guests for this process' limit of open files; raise it (ulimit -Hn, or LimitNOFILE= of a systemd unit)",
 				  path);
 	}
-	return braid_fail(-err, "%s: can't be opened: %s", path, strerror(err));
+	return braid_fail(-err, "%s: cannot be opened: %s", path, strerror(err));
 }
 
 /* Only a regular file of a plausible size is mapped. */
@@ -41,7 +41,7 @@ static int check_file(const char *path, int fd, struct stat *st)
 	if (!S_ISREG(st->st_mode))
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: not a regular file", path);
 	if (!st->st_size)
-		return braid_fail(-ENODATA, "%s: an empty file: its QEMU has not made it yet", path);
+		return braid_fail(-ENODATA, "%s: an empty file: its QEMU has not created it yet", path);
 	if (st->st_size < (off_t)BRAID_PAGE_BYTES)
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: %lld bytes are too few", path,
 				  (long long)st->st_size);
@@ -65,7 +65,7 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 		goto close_fd;
 	base = mmap(NULL, st.st_size, prot, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
-		err = braid_fail(-errno, "%s: can't be mapped: %s", path, strerror(errno));
+		err = braid_fail(-errno, "%s: cannot be mapped: %s", path, strerror(errno));
 		goto close_fd;
 	}
 	m = calloc(1, sizeof(*m));
@@ -103,7 +103,7 @@ int braid_mapping_open_again(struct braid_mapping **out, const char *path,
 		return err;
 	if (m->bytes < sb->region_bytes) {
 		braid_mapping_close(m);
-		return braid_fail(-ESTALE, "%s: it was replaced by a smaller file", path);
+		return braid_fail(-ESTALE, "%s: replaced by a smaller file", path);
 	}
 	*out = m;
 	return 0;
@@ -149,12 +149,12 @@ static int lock(const struct braid_mapping *m)
 	if (!flock(m->fd, LOCK_EX | LOCK_NB))
 		return 0;
 	if (errno != EWOULDBLOCK)
-		return braid_fail(-errno, "%s: can't be locked: %s", m->path, strerror(errno));
+		return braid_fail(-errno, "%s: cannot be locked: %s", m->path, strerror(errno));
 	holder = lock_holder(m);
 	if (holder)
-		return braid_fail(-EBUSY, "%s: already being recorded, by process %d; stop that first",
+		return braid_fail(-EBUSY, "%s: already being recorded, by process %d; stop that recording first",
 				  m->path, holder);
-	return braid_fail(-EBUSY, "%s: already being recorded by another agent; stop that first",
+	return braid_fail(-EBUSY, "%s: already being recorded by another agent; stop that recording first",
 			  m->path);
 }
 
@@ -183,7 +183,7 @@ const char *braid_mapping_gone(const struct braid_mapping *m)
 	if (fstat(m->fd, &st) || !st.st_nlink)
 		return "the region's file was removed";
 	if ((u64)st.st_size < m->bytes)
-		return "the region's file was made shorter";
+		return "the region's file was truncated";
 	return NULL;
 }
 

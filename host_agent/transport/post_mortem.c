@@ -67,7 +67,7 @@ static int open_file(struct braid_post_mortem_regions *regions, int fd, const ch
 	u64 there;
 
 	if (guest_runs(fd, sb))
-		return braid_fail(-EBUSY, "%s: its guest runs: `tracebraid record -r %s` records it", path,
+		return braid_fail(-EBUSY, "%s: its guest is running; record it with `tracebraid record -r %s`", path,
 				  path);
 	if (fstat(fd, &st))
 		return braid_fail(-errno, "%s: %s", path, strerror(errno));
@@ -80,7 +80,7 @@ static int open_file(struct braid_post_mortem_regions *regions, int fd, const ch
 	if (mmap(region.mapping->base, there, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED |
 		 MAP_NORESERVE, fd, 0) == MAP_FAILED) {
 		braid_mapping_close(region.mapping);
-		return braid_fail(-errno, "%s: can't be mapped: %s", path, strerror(errno));
+		return braid_fail(-errno, "%s: cannot be mapped: %s", path, strerror(errno));
 	}
 	region.pages = region.mapping->bytes / BRAID_PAGE_BYTES;
 	if (there < sb->region_bytes)
@@ -100,7 +100,7 @@ int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, co
 	ssize_t n = braid_pread_all(fd, &sb, sizeof(sb), 0);
 
 	if (n < 0)
-		return braid_fail(n, "%s: can't be read: %s", path, strerror(-n));
+		return braid_fail(n, "%s: cannot be read: %s", path, strerror(-n));
 	if (sb.magic == BRAID_MAGIC)
 		return open_file(regions, fd, path, &sb);
 	return braid_dump_open(regions, fd, path, o);
@@ -126,7 +126,7 @@ u64 braid_post_mortem_wall_ns(const struct braid_post_mortem_region *region)
 	struct wall_call call = { .m = region->mapping };
 	struct braid_superblock sb;
 
-	if (braid_mapping_glance(call.m, &sb, true))
+	if (braid_mapping_probe(call.m, &sb, true))
 		return 0;
 	call.offset = sb.sections[BRAID_SECTION_CLOCK].offset;
 	braid_guard_run(call.m->base, call.m->bytes, load_wall, &call);

@@ -59,7 +59,7 @@ int braid_request_open(struct braid_request_endpoint *p)
 	if (err)
 		return err;
 	if (mkdir(path, 0700) && errno != EEXIST)
-		return braid_fail(-errno, "%s: can't be made: %s", path, strerror(errno));
+		return braid_fail(-errno, "%s: cannot be created: %s", path, strerror(errno));
 	if (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077)
 		return braid_fail(-EPERM, "%s: not a directory that only this user can access; remove it", path);
 	p->address.group = -1;

@@ -101,7 +101,7 @@ int braid_mapping_identify(const struct braid_mapping *m, struct braid_superbloc
 bool braid_mapping_marked(const struct braid_mapping *m);
 
 /**
- * braid_mapping_glance - likewise, without sleeping
+ * braid_mapping_probe - likewise, without sleeping
  * @m: the mapping
  * @sb: filled on success; private
  * @torn: accept buffers that are being changed: a guest that died may leave them so. Validate a
@@ -110,7 +110,7 @@ bool braid_mapping_marked(const struct braid_mapping *m);
  * Return: as braid_mapping_identify(); -EINPROGRESS with braid_fail(): the buffers are changing,
  * which takes a guest microseconds.
  */
-int braid_mapping_glance(const struct braid_mapping *m, struct braid_superblock *sb, bool torn);
+int braid_mapping_probe(const struct braid_mapping *m, struct braid_superblock *sb, bool torn);
 
 /**
  * braid_mapping_buffers - reload a region's buffer descriptors

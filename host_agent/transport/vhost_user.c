@@ -242,7 +242,7 @@ static int vhost_map(struct braid_endpoint *endpoint, struct braid_mapping **out
 	if (err) {
 		free(m);
 		snprintf(why, sizeof(why), "%s", braid_failure());
-		return braid_fail(err, "%s: its region can't be mapped: %s", p->address.path, why);
+		return braid_fail(err, "%s: cannot map its region: %s", p->address.path, why);
 	}
 	strcpy(m->path, p->address.path);
 	m->bytes = p->region_bytes;
@@ -252,7 +252,7 @@ static int vhost_map(struct braid_endpoint *endpoint, struct braid_mapping **out
 	m->owner = &p->mapping;
 	p->mapping = *out = m;
 	if (p->letting_go)	/* what it holds is to be taken first */
-		braid_vhost_tell_gone(p);
+		braid_vhost_notify_gone(p);
 	return 0;
 }
 

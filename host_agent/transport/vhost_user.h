@@ -79,8 +79,8 @@ bool braid_vhost_queue_runs(const struct braid_vhost_endpoint *p, u32 index);
  */
 void braid_vhost_let_go(struct braid_vhost_endpoint *p, const char *why);
 
-/** braid_vhost_tell_gone - notify users of the mapping that the region is being released */
-void braid_vhost_tell_gone(struct braid_vhost_endpoint *p);
+/** braid_vhost_notify_gone - notify users of the mapping that the region is being released */
+void braid_vhost_notify_gone(struct braid_vhost_endpoint *p);
 
 /** braid_vhost_awaits_reader - whether a region being released may still be mapped first */
 bool braid_vhost_awaits_reader(const struct braid_vhost_endpoint *p);

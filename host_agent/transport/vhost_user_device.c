@@ -284,10 +284,10 @@ void braid_vhost_let_go(struct braid_vhost_endpoint *p, const char *why)
 	p->let_go_why = why;
 	p->revoked = false;
 	if (p->mapping)
-		braid_vhost_tell_gone(p);
+		braid_vhost_notify_gone(p);
 }
 
-void braid_vhost_tell_gone(struct braid_vhost_endpoint *p)
+void braid_vhost_notify_gone(struct braid_vhost_endpoint *p)
 {
 	p->mapping->gone = p->let_go_why;
 	p->mapping->taken_back = true;
@@ -323,7 +323,7 @@ int braid_vhost_settle(struct braid_vhost_endpoint *p)
 int braid_vhost_notify(struct braid_vhost_endpoint *p)
 {
 	struct braid_vhost_queue *q = &p->queues[BRAID_VIRTIO_NOTIFYQ];
-	struct braid_virtio_notice notice = { .event = htole32(BRAID_VIRTIO_LOOK) };
+	struct braid_virtio_notice notice = { .event = htole32(BRAID_VIRTIO_WAKE) };
 	struct braid_vhost_chain chain;
 	u32 written = 0;
 	int ret = braid_vhost_queue_map(q, &p->memory);

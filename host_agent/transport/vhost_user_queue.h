@@ -79,7 +79,7 @@ int braid_vhost_queue_pop(struct braid_vhost_queue *q, struct braid_vhost_chain 
 int braid_vhost_queue_push(struct braid_vhost_queue *q, u16 head, u32 written);
 
 /**
- * braid_vhost_queue_wants_call - whether the driver wants to be interrupted
+ * braid_vhost_queue_wants_call - whether the driver is to be interrupted
  * @q: mapped
  *
  * Return: 1, 0, or -errno with braid_fail().

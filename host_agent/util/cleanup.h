@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Scope guards: what a function acquired goes when its scope ends. */
+/* Scope guards: what a function acquired is released when its scope ends. */
 #ifndef BRAID_UTIL_CLEANUP_H
 #define BRAID_UTIL_CLEANUP_H
 

@@ -24,7 +24,7 @@
 
 /* Capabilities --------------------------------------------------------------------------- */
 
-static const unsigned int looker_keeps[] = {
+static const unsigned int inspect_keeps[] = {
 	CAP_DAC_READ_SEARCH,	/* regions of other users */
 };
 
@@ -49,7 +49,7 @@ static const struct confinement {
 } confinements[] = {
 	[BRAID_CONFINE_FILES] = { .writes = false },
 	[BRAID_CONFINE_CONVERT] = { .writes = true },
-	[BRAID_CONFINE_LOOK] = { .keeps = looker_keeps, .nr_keeps = NR(looker_keeps) },
+	[BRAID_CONFINE_INSPECT] = { .keeps = inspect_keeps, .nr_keeps = NR(inspect_keeps) },
 	[BRAID_CONFINE_RECORD] = {
 		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
 	},
@@ -65,7 +65,7 @@ static int keep_capabilities(const unsigned int *keep, size_t nr)
 	size_t k;
 
 	if (capng_get_caps_process())
-		return braid_fail(-EPERM, "capabilities can't be read");
+		return braid_fail(-EPERM, "cannot read the capabilities of this process");
 	/*
 	 * Without it the bounding set can't be dropped, but nothing is executed from here on
 	 * anyway.
@@ -78,7 +78,7 @@ static int keep_capabilities(const unsigned int *keep, size_t nr)
 		if (had[k])
 			capng_update(CAPNG_ADD, all | CAPNG_BOUNDING_SET, keep[k]);
 	if (capng_apply(bounding ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS))
-		return braid_fail(-EPERM, "capabilities can't be dropped");
+		return braid_fail(-EPERM, "cannot drop capabilities");
 	return 0;
 }
 
@@ -242,10 +242,10 @@ static int restrict_files(const struct confinement *c)
 	if (c->peeks)
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return braid_fail(-errno, "no_new_privs can't be set: %s", strerror(errno));
+		return braid_fail(-errno, "cannot set no_new_privs: %s", strerror(errno));
 	err = braid_landlock(c->writes);
 	return err && err != -EOPNOTSUPP ?
-	       braid_fail(err, "Landlock can't confine: %s", strerror(-err)) : 0;
+	       braid_fail(err, "cannot confine by Landlock: %s", strerror(-err)) : 0;
 }
 
 int braid_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CHILDREN])
@@ -258,6 +258,6 @@ int braid_confine(enum braid_confine what, const pid_t children[BRAID_CONFINE_CH
 	if (err)
 		return err;
 	err = refuse_calls(what, children);
-	return err ? braid_fail(err, "system calls can't be confined: %s; the kernel needs CONFIG_SECCOMP_FILTER",
+	return err ? braid_fail(err, "cannot install the seccomp filter: %s; the kernel needs CONFIG_SECCOMP_FILTER",
 				strerror(-err)) : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Keeps the line that says what went wrong. */
+/* Keeps the line that describes the last error. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One clear line about what went wrong, carried beside the errno to the door. */
+/* One line that describes an error, passed to the caller in addition to the errno. */
 #ifndef BRAID_UTIL_ERROR_H
 #define BRAID_UTIL_ERROR_H
 

@@ -44,7 +44,7 @@ int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return braid_fail(-errno, "no socket pair: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a socket pair: %s", strerror(errno));
 	child = fork();
 	if (!child) {
 		/* It may hang with libvirt, and then would outlive a parent that was killed. */
@@ -57,7 +57,7 @@ int braid_helper_start(int *fd, pid_t *pid, braid_helper_fn run, void *arg)
 	close(fds[1]);
 	if (child < 0) {
 		close(fds[0]);
-		return braid_fail(-errno, "no process: %s", strerror(errno));
+		return braid_fail(-errno, "cannot create a process: %s", strerror(errno));
 	}
 	braid_children_add(child);
 	*fd = fds[0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Appends to lines, and sanitizes foreign strings. */
+/* Appends to lines, and sanitizes untrusted strings. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>

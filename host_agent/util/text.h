@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A growing line of text, quick to append to, and the taming of foreign strings. */
+/* A growing line of text, quick to append to; sanitizes untrusted strings. */
 #ifndef BRAID_UTIL_TEXT_H
 #define BRAID_UTIL_TEXT_H
 
@@ -161,7 +161,7 @@ void braid_text_printf(struct braid_text *t, const char *format, ...)
 	__attribute__((__format__(printf, 2, 3)));
 
 /**
- * braid_text_safe - append a foreign string for a terminal
+ * braid_text_safe - append an untrusted string for a terminal
  * @t: the text
  * @data: untrusted bytes
  * @bytes: of it; stops at a NUL
@@ -177,14 +177,14 @@ bool braid_text_plain(const char *data, size_t bytes);
 /** braid_text_simple - braid_text_plain(), and JSON has all bytes as they are, too */
 bool braid_text_simple(const char *data, size_t bytes);
 
-/** braid_text_json - append a foreign string as a JSON string, quotes included */
+/** braid_text_json - append an untrusted string as a JSON string, quotes included */
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes);
 
 /** braid_text_free - free what it holds */
 void braid_text_free(struct braid_text *t);
 
 /**
- * braid_text_clean - sanitized a foreign string in place
+ * braid_text_clean - sanitize an untrusted string in place
  * @s: ends with NUL
  */
 void braid_text_clean(char *s);

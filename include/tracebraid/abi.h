@@ -55,7 +55,7 @@
  * final; the counter may jump back between sub-buffers; wall_flags in the clock cells. Readers of
  * minor 0 to 2 refuse regions of minor 3 or later. 4: meta pages and private parts are multiples of
  * the guest's page size, if that is larger than BRAID_PAGE_BYTES. Readers of minor 3 refuse such a
- * region. 5: look_marker, look_flags and vm_* in the clock cells.
+ * region. 5: poll_marker, poll_flags and vm_* in the clock cells.
  */
 #define BRAID_VERSION_MINOR	5
 
@@ -227,8 +227,8 @@ enum braid_pair_source {
 #define BRAID_WALL_TSC_UNSTABLE	(1u << 0)	/* the guest's kernel has marked its TSC unstable;
 						   never cleared */
 
-/* braid_clock_cells.look_flags: look_marker was the same before and after look_counter was read */
-#define BRAID_LOOK_MARKER	(1u << 0)
+/* braid_clock_cells.poll_flags: poll_marker was the same before and after poll_counter was read */
+#define BRAID_POLL_MARKER	(1u << 0)
 /* braid_clock_cells.vm_flags: what the guest's vmclock page provides */
 #define BRAID_VM_TIME		(1u << 0)	/* vm_time_ns, of vm_time_type */
 #define BRAID_VM_BOUND		(1u << 1)	/* vm_bound_ns */
@@ -251,7 +251,7 @@ enum braid_vm_status {
  *
  * Poll sample (look_*). The host stores its clock in host_ns periodically. At each poll the guest
  * loads host_ns, then reads its counter, and stores both. For a host that reads them at h2,
- * whatever the delays: look_host_ns <= (host time of look_counter) <= h2.
+ * whatever the delays: poll_host_ns <= (host time of poll_counter) <= h2.
  *
  * A vCPU is encoded as its number + 1; 0: unknown (minor 0).
  */
@@ -280,13 +280,13 @@ struct braid_clock_cells {
 	u64 wall_boottime_ns;		/* always the guest's own */
 	u32 wall_flags;			/* BRAID_WALL_* */
 	u8 reserved3[BRAID_CACHELINE_BYTES - 36];
-	/* G, at 192: the guest's last poll sample; even look_seq = stable, 0 = none */
-	u32 look_seq;
-	u32 look_vcpu;			/* where look_counter was read */
-	u64 look_host_ns;		/* host_ns as loaded; 0: the host stored none */
-	u64 look_counter;		/* read after that load */
-	u64 look_marker;		/* vmclock's disruption marker at look_counter */
-	u32 look_flags;			/* BRAID_LOOK_* */
+	/* G, at 192: the guest's last poll sample; even poll_seq = stable, 0 = none */
+	u32 poll_seq;
+	u32 poll_vcpu;			/* where poll_counter was read */
+	u64 poll_host_ns;		/* host_ns as loaded; 0: the host stored none */
+	u64 poll_counter;		/* read after that load */
+	u64 poll_marker;		/* vmclock's disruption marker at poll_counter */
+	u32 poll_flags;			/* BRAID_LOOK_* */
 	u8 reserved4[BRAID_CACHELINE_BYTES - 36];
 	/* G, at 256: vmclock, renewed with the wall pair; even vm_seq = stable, 0 = none */
 	u32 vm_seq;
@@ -302,7 +302,7 @@ struct braid_clock_cells {
 };
 
 /* The section of a guest of minor 0 ends here; zeros follow in its page. */
-#define BRAID_CLOCK_CELLS_LEAST	offsetof(struct braid_clock_cells, look_seq)
+#define BRAID_CLOCK_CELLS_LEAST	offsetof(struct braid_clock_cells, poll_seq)
 
 /* Comm table ---------------------------------------------------------------------- */
 
@@ -577,7 +577,7 @@ static_assert(sizeof(struct braid_mailbox) == 2048, "mailbox");
 static_assert(offsetof(struct braid_clock_cells, ready) == 64, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, wall_seq) == 128, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, wall_counter) == 136, "clock cells");
-static_assert(offsetof(struct braid_clock_cells, look_seq) == 192, "clock cells");
+static_assert(offsetof(struct braid_clock_cells, poll_seq) == 192, "clock cells");
 static_assert(offsetof(struct braid_clock_cells, vm_seq) == 256, "clock cells");
 static_assert(sizeof(struct braid_clock_cells) == 5 * BRAID_CACHELINE_BYTES, "clock cells");
 static_assert(sizeof(struct braid_comm) == 32, "comm");

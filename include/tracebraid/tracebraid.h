@@ -76,7 +76,7 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
  * @arg: passed to @warn
  *
  * The trace has the file's present content; tracebraid_grow() adds more. It allows one walk, forward
- * only, and no seek, analysis, facts or export. Items behind the walk are freed. Clocks are fitted to
+ * only, and no seek, analysis, facts or export. Items that the walk has returned are freed. Clocks are fitted to
  * the data so far: times may differ from those of the complete capture, within their bounds.
  *
  * Events come in the order of time, about a second after they happened; with `tracebraid record
@@ -516,7 +516,7 @@ struct tracebraid_recording;
  *	events
  * @options: of `tracebraid record`, one word each, such as "-r", "web1", "-e", "sched", then NULL; "--"
  *	and a command may follow. NULL: record all guests
- * @program: its path; NULL: the one beside this library, in the bin folder beside its folder, or in PATH
+ * @program: its path; NULL: the one in this library's folder, in the folder bin beside that, or in PATH
  *
  * The program inherits no open files of the caller, and gets no signals from its terminal. It ends within
  * two seconds after the caller ends.

@@ -68,7 +68,7 @@ struct braid_virtio_status {
 };
 
 enum braid_virtio_event {
-	BRAID_VIRTIO_LOOK = 1,		/* at the region's mailbox */
+	BRAID_VIRTIO_WAKE = 1,		/* at the region's mailbox */
 };
 
 /* A notifyq buffer, device-writable. */

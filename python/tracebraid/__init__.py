@@ -25,7 +25,7 @@ from ._sql import Database, Rows, sql
 __all__ = ["Database", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Trace", "Type",
            "follow", "open", "open_regions", "record", "sql", "version"]
 
-UNKNOWN = 2 ** 64 - 1  # a bound or a number of lost events that is not known
+UNKNOWN = 2 ** 64 - 1  # an unknown bound or number of lost events
 MISSING = -2 ** 63  # in a column: the event lacks the field
 ROWS = 1 << 16  # taken at once from the library
 PAUSE = 4  # a walk's end for now
@@ -37,7 +37,7 @@ def version():
 
 
 class Ring:
-    """A buffer's ring of one CPU, with its account: written = read + lost + left; None: not known."""
+    """A buffer's ring of one CPU, with its account: written = read + lost + left; None: unknown."""
 
     def __init__(self, ring):
         self.buffer, self.cpu = _text(ring.buffer), ring.cpu
@@ -74,7 +74,7 @@ class Stream:
 
 
 class Type:
-    """A type of event in a stream."""
+    """An event type of a stream."""
 
     def __init__(self, pointer):
         self.system, self.name, self.event = (
@@ -92,8 +92,8 @@ class Type:
 
 
 class _Item:
-    """Anything on the timeline: its time in ns, the bound of that (None: not known), stream, CPU and buffer. late: in a
-    followed capture, an item of a later time came before it."""
+    """An item of the timeline: its time in ns, its error bound (None: unknown), stream, CPU and buffer. late: in a
+    followed capture, an item with a later time was returned before it."""
 
     __slots__ = ("ns", "bound_ns", "stream", "cpu", "buffer", "late", "_walk", "_number")
 
@@ -116,12 +116,12 @@ class _Item:
 
     @property
     def text(self):
-        """The item in words, as a report prints it. Only until the iteration continues."""
+        """The item's text, as a report prints it. Valid until the iteration continues."""
         return _text(_lib.tracebraid_text(self._at_walk()))
 
 
 class Loss(_Item):
-    """Events were lost: .lost of them, or None if they were not counted."""
+    """Events were lost: .lost is their number, or None if it is unknown."""
 
     __slots__ = ("lost",)
 
@@ -132,7 +132,7 @@ class Loss(_Item):
 
 
 class Note(_Item):
-    """Something happened to a stream: .words say what."""
+    """A note about a stream: .words is its text."""
 
     __slots__ = ("words",)
 
@@ -180,7 +180,7 @@ class Event(_Item):
 
     @property
     def vcpu(self):
-        """Of a host's event: (guest's name, vCPU) that the task runs, vCPU None for all; None: it runs none."""
+        """(guest, vCPU) that the task of a host's event runs; vCPU None: all of them. None: the task is not a vCPU."""
         number = _ffi.new("uint32_t *")
         guest = _lib.tracebraid_vcpu(self._at_walk(), number)
         return (_text(_lib.tracebraid_stream_name(guest)),
@@ -201,7 +201,7 @@ class _Walk:
         self.streams = trace.streams
 
     def next(self):
-        """Moves on; returns the kind of item."""
+        """Moves to the next item, and returns its kind."""
         self.number += 1
         return _check(_lib.tracebraid_walk_next(self.pointer))
 
@@ -251,7 +251,7 @@ class Trace:
                            for k in range(_lib.tracebraid_nr_streams(self._pointer))]
 
     def _await(self, walk):
-        """Takes in what a followed capture has gained, or waits for it."""
+        """Reads what was appended to a followed capture, or waits for it."""
         since = time.monotonic()
         while not _check(_lib.tracebraid_grow(self.pointer(), WAIT_MS)):
             if self._follow_s is not None and time.monotonic() - since >= self._follow_s:
@@ -266,7 +266,7 @@ class Trace:
         return self._pointer
 
     def is_open(self):
-        """Whether it is not closed."""
+        """Whether it is open."""
         return bool(self._pointer)
 
     def close(self):
@@ -282,14 +282,14 @@ class Trace:
 
     @property
     def windows(self):
-        """When each capture was recorded: (start, stop) in ns of the host's clock; stop None: not known."""
+        """The time of each recording: (start, stop) in ns of the host's clock; stop None: unknown."""
         found, start, stop = [], _ffi.new("int64_t *"), _ffi.new("int64_t *")
         while _lib.tracebraid_window(self.pointer(), len(found), start, stop) == 0:
             found.append((start[0], None if stop[0] == 2 ** 63 - 1 else stop[0]))
         return found
 
     def items(self, **select):
-        """Iterates over all that is selected: Event, Loss and Note, in the order of time. In a followed capture it waits
+        """Iterates over all selected items: Event, Loss and Note, in the order of time. In a followed capture it waits
         for more."""
         with contextlib.closing(_Walk(self, select)) as walk:
             while True:

@@ -11,7 +11,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 
 
 def _declarations():
-    """The public header without what only a compiler understands."""
+    """The public header without preprocessor lines."""
     for header in (_HERE / "tracebraid.h", _HERE.parents[1] / "include/tracebraid/tracebraid.h"):
         if header.exists():
             text = header.read_text(encoding="utf-8")
@@ -34,7 +34,7 @@ _lib = _load()
 
 
 class Error(OSError):
-    """A function of the library failed; its errno and message say why."""
+    """A function of the library failed; has its errno and message."""
 
 
 def _check(result):
@@ -48,7 +48,7 @@ def _text(pointer):
 
 
 def _words(options):
-    """Keyword arguments as the library takes them; what is returned second must outlive the first."""
+    """Keyword arguments as the library takes them; the second result must outlive the first."""
     words = []
     for name, value in options.items():
         for one in value if isinstance(value, (list, tuple, set)) else [value]:

@@ -9,7 +9,7 @@ from ._library import WAIT_MS, _check, _ffi, _lib, _program
 
 
 class Recording:
-    """A recording that the program `tracebraid` makes; record() starts it. The end of a `with` block stops it."""
+    """A recording by the program `tracebraid`; record() starts it, and the end of a `with` block stops it."""
 
     def __init__(self, path, options, program):
         words = [_ffi.new("char[]", str(word).encode()) for word in options]

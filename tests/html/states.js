@@ -189,7 +189,7 @@ function wokenSpan() {
 	return null;
 }
 
-/* The wake-up of a span is told, and leads to the event that it was. */
+/* The wake-up of a span is shown, and leads to its event. */
 async function checkWakes(page, { items }) {
 	const { x, y, pid, at } = await page.evaluate(wokenSpan);
 	const wakeup = items.find(

@@ -41,7 +41,7 @@ uri=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packa
 	awk -v own="$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" '$1 == own { print $2; exit }')
 [ -n "$uri" ] || die "apt on this machine has no sources for the release that it runs: run apt-get update"
 
-# Options of this machine's apt that tell how to reach the registry remain in force: /etc/apt/apt.conf.d.
+# Options of this machine's apt that configure access to the registry remain in force: /etc/apt/apt.conf.d.
 configure() {
 	mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/empty"
 	: >"$apt/status"
@@ -74,7 +74,7 @@ update() {
 	APT_CONFIG=$apt/apt.conf apt-get -q update >"$apt/update.log" 2>&1 && ! grep -q '^[EW]:' "$apt/update.log"
 }
 
-# The name behind "stable" is found first: a mirror's folder stable-backports may be older than trixie-backports.
+# The name of "stable" is resolved first: a mirror's folder stable-backports may be older than trixie-backports.
 renew() {
 	rm -f "$apt"/lists/*_dists_stable_*
 	if update stable stable false; then

@@ -27,9 +27,9 @@ int braid_fake_rung(u32 *value)
 	return times;
 }
 
-void braid_fake_look(void)
+void braid_fake_ring(void)
 {
-	client->look();
+	client->rang();
 }
 
 int braid_fake_make(u64 bytes)

@@ -36,7 +36,7 @@ void *braid_fake_memory(void);
  */
 int braid_fake_rung(u32 *value);
 
-/** braid_fake_look - ring the guest's doorbell; in any context, hard interrupts included */
-void braid_fake_look(void);
+/** braid_fake_ring - ring the guest's doorbell; in any context, hard interrupts included */
+void braid_fake_ring(void);
 
 #endif /* BRAID_TESTS_KUNIT_FAKE_TRANSPORT_H */

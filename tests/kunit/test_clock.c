@@ -37,17 +37,17 @@ static bool await32(const u32 *word, u32 value, bool other)
 /* A copy of the last poll that began after this call. */
 static struct braid_clock_cells await_look(struct kunit *test)
 {
-	u32 seq = (braid_load_acquire(&cells()->look_seq) | 1) + 1, at;
+	u32 seq = (braid_load_acquire(&cells()->poll_seq) | 1) + 1, at;
 	unsigned long end = jiffies + PATIENCE;
 	struct braid_clock_cells copy;
 
 	/* The next poll may have begun before this call; the one after it has not. */
 	do {
 		usleep_range(500, 1000);
-		at = braid_load_acquire(&cells()->look_seq);
+		at = braid_load_acquire(&cells()->poll_seq);
 		memcpy(&copy, cells(), sizeof(copy));
 		braid_fence();
-	} while ((at & 1 || (s32)(at - seq) < 2 || at != READ_ONCE(cells()->look_seq)) &&
+	} while ((at & 1 || (s32)(at - seq) < 2 || at != READ_ONCE(cells()->poll_seq)) &&
 		 time_before(jiffies, end));
 	KUNIT_EXPECT_GE(test, (s32)(at - seq), 2);
 	return copy;
@@ -58,16 +58,16 @@ static void clock_polls(struct kunit *test)
 	u64 before = braid_counter_ordered();
 	struct braid_clock_cells found = await_look(test);
 
-	KUNIT_EXPECT_EQ(test, found.look_host_ns, 0);
-	KUNIT_EXPECT_GE(test, found.look_counter, before);
-	KUNIT_EXPECT_LE(test, found.look_counter, braid_counter_ordered());
-	KUNIT_EXPECT_GE(test, found.look_vcpu, 1);
-	KUNIT_EXPECT_LE(test, found.look_vcpu, nr_cpu_ids);
+	KUNIT_EXPECT_EQ(test, found.poll_host_ns, 0);
+	KUNIT_EXPECT_GE(test, found.poll_counter, before);
+	KUNIT_EXPECT_LE(test, found.poll_counter, braid_counter_ordered());
+	KUNIT_EXPECT_GE(test, found.poll_vcpu, 1);
+	KUNIT_EXPECT_LE(test, found.poll_vcpu, nr_cpu_ids);
 	before = braid_counter_ordered();
 	braid_store_release(&cells()->host_ns, 0x123456789abcdefULL);
 	found = await_look(test);
-	KUNIT_EXPECT_EQ(test, found.look_host_ns, 0x123456789abcdefULL);
-	KUNIT_EXPECT_GE(test, found.look_counter, before);
+	KUNIT_EXPECT_EQ(test, found.poll_host_ns, 0x123456789abcdefULL);
+	KUNIT_EXPECT_GE(test, found.poll_counter, before);
 }
 
 /* A host that sends pings from a timer interrupt, because the guest may spin on this CPU. */

@@ -279,7 +279,7 @@ static void virtio_notices(struct kunit *test)
 	for (k = 0; k < 200; k++) {
 		u64 before = READ_ONCE(mailbox()->guest_heartbeat);
 
-		KUNIT_ASSERT_TRUE(test, braid_fake_virtio_notice(BRAID_VIRTIO_LOOK, 4));
+		KUNIT_ASSERT_TRUE(test, braid_fake_virtio_notice(BRAID_VIRTIO_WAKE, 4));
 		while (READ_ONCE(mailbox()->guest_heartbeat) == before && time_before(jiffies, end))
 			usleep_range(50, 100);
 	}

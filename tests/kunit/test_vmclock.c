@@ -34,16 +34,16 @@ static struct braid_clock_cells *cells(void)
 /* A copy of the cells after two polls that began after this call. */
 static struct braid_clock_cells await_looks(struct kunit *test)
 {
-	u32 seq = (braid_load_acquire(&cells()->look_seq) | 1) + 1, at;
+	u32 seq = (braid_load_acquire(&cells()->poll_seq) | 1) + 1, at;
 	unsigned long end = jiffies + PATIENCE;
 	struct braid_clock_cells copy;
 
 	do {
 		usleep_range(500, 1000);
-		at = braid_load_acquire(&cells()->look_seq);
+		at = braid_load_acquire(&cells()->poll_seq);
 		memcpy(&copy, cells(), sizeof(copy));
 		braid_fence();
-	} while ((at & 1 || (s32)(at - seq) < 4 || at != READ_ONCE(cells()->look_seq)) &&
+	} while ((at & 1 || (s32)(at - seq) < 4 || at != READ_ONCE(cells()->poll_seq)) &&
 		 time_before(jiffies, end));
 	KUNIT_EXPECT_GE(test, (s32)(at - seq), 4);
 	return copy;
@@ -176,8 +176,8 @@ static void vmclock_never_stable(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, braid_vmclock_begin(&seq, &marker));
 	KUNIT_EXPECT_FALSE(test, braid_vmclock_take(&now));
 	found = await_looks(test);
-	KUNIT_EXPECT_EQ(test, found.look_flags, 0);
-	KUNIT_EXPECT_EQ(test, found.look_marker, 0);
+	KUNIT_EXPECT_EQ(test, found.poll_flags, 0);
+	KUNIT_EXPECT_EQ(test, found.poll_marker, 0);
 	KUNIT_EXPECT_EQ(test, found.vm_seq, 0);
 	WRITE_ONCE(page.seq_count, 8);
 	KUNIT_EXPECT_TRUE(test, braid_vmclock_begin(&seq, &marker));
@@ -194,18 +194,18 @@ static void vmclock_in_cells(struct kunit *test)
 	struct braid_clock_cells found = await_looks(test);
 	u64 before;
 
-	KUNIT_EXPECT_EQ(test, found.look_flags, 0);
+	KUNIT_EXPECT_EQ(test, found.poll_flags, 0);
 	KUNIT_ASSERT_EQ(test, braid_vmclock_use(&page, sizeof(page)), 0);
 	found = await_looks(test);
-	KUNIT_EXPECT_EQ(test, found.look_flags, BRAID_LOOK_MARKER);
-	KUNIT_EXPECT_EQ(test, found.look_marker, 41);
+	KUNIT_EXPECT_EQ(test, found.poll_flags, BRAID_POLL_MARKER);
+	KUNIT_EXPECT_EQ(test, found.poll_marker, 41);
 	before = braid_counter_ordered();
 	WRITE_ONCE(page.seq_count, 7);
 	WRITE_ONCE(page.disruption_marker, 42);
 	braid_store_release(&page.seq_count, 8);
 	found = await_looks(test);
-	KUNIT_EXPECT_EQ(test, found.look_flags, BRAID_LOOK_MARKER);
-	KUNIT_EXPECT_EQ(test, found.look_marker, 42);
+	KUNIT_EXPECT_EQ(test, found.poll_flags, BRAID_POLL_MARKER);
+	KUNIT_EXPECT_EQ(test, found.poll_marker, 42);
 	KUNIT_EXPECT_EQ(test, found.vm_marker, 42);
 	KUNIT_EXPECT_EQ(test, found.vm_changes, 1);
 	KUNIT_EXPECT_GE(test, found.vm_counter, before);

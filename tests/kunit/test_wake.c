@@ -94,7 +94,7 @@ static void wake_polls(struct kunit *test)
 		u64 before = READ_ONCE(mailbox()->guest_heartbeat);
 
 		local_irq_save(flags);
-		braid_fake_look();
+		braid_fake_ring();
 		local_irq_restore(flags);
 		while (READ_ONCE(mailbox()->guest_heartbeat) == before && time_before(jiffies, end))
 			usleep_range(50, 100);
@@ -110,11 +110,11 @@ static void wake_polls(struct kunit *test)
 static void wake_without_thread(struct kunit *test)
 {
 	braid_fake_unplug();
-	braid_fake_look();
+	braid_fake_ring();
 	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
-	braid_fake_look();
+	braid_fake_ring();
 	braid_fake_unplug();
-	braid_fake_look();
+	braid_fake_ring();
 }
 
 static struct kunit_case wake_cases[] = {

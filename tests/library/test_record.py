@@ -128,7 +128,7 @@ def the_example(program, region, folder):
 
 
 def opens_regions(region, folder, process):
-    fails(5, "its guest runs", tracebraid.open_regions, region)
+    fails(5, "its guest is running", tracebraid.open_regions, region)
     fails(5, "/nonexistent", tracebraid.open_regions, "/nonexistent")
     fails(22, "no region", tracebraid.open_regions)
     process.kill()

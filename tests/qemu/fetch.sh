@@ -35,7 +35,7 @@ why() {
 	sed 's/^suite.sh: //' "$errors"
 }
 
-# Firmware, and the libraries that QEMU itself needs: those of its modules serve displays, sound and the like.
+# Firmware, and the libraries that QEMU itself needs: those of its modules are for displays, sound etc.
 packages() {
 	libraries=$(suite cache depends --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
 		--no-enhances "qemu-system-$1" | sed -n 's/^ *Depends: \(lib.*\|zlib1g\)$/\1/p')

@@ -343,18 +343,18 @@ static void serve_mailbox(struct fake_guest *g)
 static void look(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
-	u32 seq = cells->look_seq;
+	u32 seq = cells->poll_seq;
 
-	braid_store(&cells->look_seq, seq + 1);
+	braid_store(&cells->poll_seq, seq + 1);
 	braid_fence();
-	braid_store(&cells->look_vcpu, 1);
-	braid_store(&cells->look_host_ns, braid_load_acquire(&cells->host_ns));
+	braid_store(&cells->poll_vcpu, 1);
+	braid_store(&cells->poll_host_ns, braid_load_acquire(&cells->host_ns));
 	braid_fence();
-	braid_store(&cells->look_counter, fake_counter());
+	braid_store(&cells->poll_counter, fake_counter());
 	g->ctl->marker += braid_load(&g->ctl->marker_spins);
-	braid_store(&cells->look_marker, braid_load(&g->ctl->marker));
-	braid_store(&cells->look_flags, braid_load(&g->ctl->vmclock) ? BRAID_LOOK_MARKER : 0);
-	braid_store_release(&cells->look_seq, seq + 2);
+	braid_store(&cells->poll_marker, braid_load(&g->ctl->marker));
+	braid_store(&cells->poll_flags, braid_load(&g->ctl->vmclock) ? BRAID_POLL_MARKER : 0);
+	braid_store_release(&cells->poll_seq, seq + 2);
 }
 
 static void publish_wall(struct fake_guest *g)

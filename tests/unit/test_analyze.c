@@ -405,7 +405,7 @@ static void behind(void)
 	memory_switch(2, 3500, 33, 1, 40);
 	memory_switch(0, 4000, 70, 1, 0);
 	text_has(analyze_text("wake", BRAID_TABLE_TEXT, false),
-	    "ASLEEP  UNKNOWN  BEHIND\n", "0 ns     0 ns  task44[44] (450 ns), task33[33] (350 ns)\n", NULL);
+	    "ASLEEP  UNKNOWN  RAN INSTEAD\n", "0 ns     0 ns  task44[44] (450 ns), task33[33] (350 ns)\n", NULL);
 	text_has(analyze_text("wake", BRAID_TABLE_JSON, false), "\"behind\":[{\"culprit\":\"task44[44]\","
 	    "\"ns\":450},{\"culprit\":\"task33[33]\",\"ns\":350}]}]", NULL);
 }

@@ -271,7 +271,7 @@ static void invalid_lists(void)
 	session_settle(&s);
 	CHECK(!fake_guest_followed(s.guest));
 	CHECK_EQ(s.notes, 1);
-	CHECK(strstr(s.last_note, "buffer changes are not followed"));
+	CHECK(strstr(s.last_note, "changes of its buffers are not followed"));
 	for (turn = 0; turn < 50; turn++) {
 		braid_store(&shared->buffers_seq, shared->buffers_seq + 1);
 		CHECK(braid_region_source_poll(s.source) >= 0);

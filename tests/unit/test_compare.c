@@ -230,7 +230,7 @@ static void change_is_found(void)
 	end_side(&more);
 }
 
-/* Waits and exits are counted; without kvm events in one capture, states that they tell apart join. */
+/* Waits and exits are counted; without kvm events in one capture, states that they distinguish are one. */
 static void other_measures(void)
 {
 	struct side now, other;
@@ -323,7 +323,7 @@ static void no_common_guest(void)
 	begin_side(&other, 0);
 	put_span(&now, 0, BRAID_VCPU_RUNS, 0, MILLI);
 	CHECK_EQ(braid_comparison_write(now.measures, other.measures, &text), -2);
-	has(braid_failure(), "no guest is in both captures: ");
+	has(braid_failure(), "no guest is in both captures (");
 	end_side(&now);
 	end_side(&other);
 	braid_text_free(&text);

@@ -367,7 +367,8 @@ static int peek_confined(void)
 
 	NEED(pid >= 0);
 	if (!pid)
-		_exit(braid_peek_start() || braid_confine(BRAID_CONFINE_LOOK, NULL) ? 255 : -try_peek());
+		_exit(braid_peek_start() || braid_confine(BRAID_CONFINE_INSPECT, NULL) ? 255 :
+		      -try_peek());
 	NEED(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
@@ -406,7 +407,7 @@ static int read_state(void)
 	return state("0000000000000000\n");
 }
 
-static int look_state(void)
+static int inspect_state(void)
 {
 	return state(geteuid() ? "0000000000000000\n" : "0000000000000004\n");
 }
@@ -425,7 +426,7 @@ static void state_is_as_documented(void)
 {
 	CHECK_EQ(confined(BRAID_CONFINE_FILES, read_state), 0);
 	CHECK_EQ(confined(BRAID_CONFINE_CONVERT, read_state), 0);
-	CHECK_EQ(confined(BRAID_CONFINE_LOOK, look_state), 0);
+	CHECK_EQ(confined(BRAID_CONFINE_INSPECT, inspect_state), 0);
 	CHECK_EQ(confined(BRAID_CONFINE_PEEK, peek_state), 0);
 	CHECK_EQ(confined(BRAID_CONFINE_RECORD, record_state), 0);
 }

@@ -215,7 +215,7 @@ static void read_stream(const char *name)
 		CHECK(!(p.packet_bits % 64) && p.content_bits <= p.packet_bits);
 		NEED(p.packet_bits / 8 <= bytes - at && p.content_bits / 8 >= sizeof(p));
 		stop = data + at + p.content_bits / 8;
-		/* Trace Compass ends a stream behind an empty packet that is not its first. */
+		/* Trace Compass ends a stream after an empty packet that is not its first. */
 		CHECK(event < stop || !nr || found.events == had);
 		CHECK(nr || !p.events_discarded);
 		found.empty += event == stop;

@@ -49,7 +49,7 @@ static void test_device_is_found(void)
 	CHECK_EQ(shmem.bytes, 16 * MIB);
 	CHECK(shmem.xml && strstr(shmem.xml, "shmem1") && !strstr(shmem.xml, "test_domains-none"));
 	free(shmem.xml);
-	/* A domain that was renamed or cloned keeps its device; others are foreign. */
+	/* A domain that was renamed or cloned keeps its device; others belong to other programs. */
 	CHECK_EQ(braid_shmem_find(xml, "tracebraid-web2", &shmem), 0);
 	CHECK(!strcmp(shmem.name, "tracebraid-web1"));
 	free(shmem.xml);

@@ -357,7 +357,7 @@ static void waits_for_more(void)
 	synth_guest_free(&s.b);
 }
 
-/* Columns and selections along the growing file; types may be numbered anew, words stay. */
+/* Columns and selections along the growing file; types may get other numbers, words stay. */
 static void columns_grow(void)
 {
 	static const char *const names[] = { "ns", "number", "text" };

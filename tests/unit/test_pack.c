@@ -97,7 +97,7 @@ static void unpacks_to_the_same(void)
 	CHECK_EQ(run(braid_pack, packed, other), -EBADMSG);
 	CHECK_EQ(run(braid_unpack, plain, other), -EBADMSG);
 	write_file(other, (const u8 *)"BRCK", 4);
-	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written anew: */
+	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written again: */
 	write_file(plain, content, content_bytes);
 }
 

@@ -161,16 +161,16 @@ static void *scribble(void *arg)
 			braid_store(&cells->ready, arbitrary_word(cells));
 			break;
 		case 3:
-			braid_store(&cells->look_seq, (u32)arbitrary_word(cells));
+			braid_store(&cells->poll_seq, (u32)arbitrary_word(cells));
 			break;
 		case 4:
-			braid_store(&cells->look_vcpu, (u32)arbitrary_word(cells));
+			braid_store(&cells->poll_vcpu, (u32)arbitrary_word(cells));
 			break;
 		case 5:
-			braid_store(&cells->look_host_ns, arbitrary_word(cells));
+			braid_store(&cells->poll_host_ns, arbitrary_word(cells));
 			break;
 		case 6:
-			braid_store(&cells->look_counter, arbitrary_word(cells));
+			braid_store(&cells->poll_counter, arbitrary_word(cells));
 			break;
 		case 7:
 			braid_store(&cells->wall_seq, (u32)arbitrary_word(cells));
@@ -179,8 +179,8 @@ static void *scribble(void *arg)
 			braid_store(&cells->ping, arbitrary_word(cells));	/* of no vCPU */
 			break;
 		case 9:
-			braid_store(&cells->look_marker, arbitrary_word(cells));
-			braid_store(&cells->look_flags, (u32)arbitrary_word(cells));
+			braid_store(&cells->poll_marker, arbitrary_word(cells));
+			braid_store(&cells->poll_flags, (u32)arbitrary_word(cells));
 			break;
 		case 10:
 			braid_store(&cells->vm_seq, (u32)arbitrary_word(cells));

@@ -130,7 +130,7 @@ static void check_foreign(void)
 	NEED(!braid_discover(&found, &nr, NULL, 0, 0, NULL));
 	f = found_at(found, nr, paths[1]);
 	NEED(f);
-	CHECK(f->foreign && !*f->name && !f->sb.magic && !*f->sb.guest_name);
+	CHECK(f->untrusted && !*f->name && !f->sb.magic && !*f->sb.guest_name);
 	CHECK_EQ(f->error, -EPERM);
 	CHECK(strstr(f->why, "owned by user 65534"));
 	free(found);

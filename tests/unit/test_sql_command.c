@@ -61,7 +61,7 @@ static void says_what_is_wrong(void)
 	CHECK_EQ(SQL(path, "misspelt.braid"), 1);
 	CHECK(strstr(printed, "misspelt.braid"));
 	CHECK_EQ(SQL("-o", path, path, "SELECT 1"), 1);
-	CHECK(strstr(printed, "is the capture itself"));
+	CHECK(strstr(printed, "is an input file"));
 }
 
 /* The shell of @input, which is not a terminal's. */

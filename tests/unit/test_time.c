@@ -286,13 +286,13 @@ static void restore_look(struct session *s)
 	struct braid_clock_cells *cells =
 		braid_mapping_section(stream->mapping, &stream->sb, BRAID_SECTION_CLOCK);
 
-	braid_store(&cells->look_host_ns, s->source->clock.look.s.h1_ns - 1);
-	braid_store(&cells->look_marker, 4);
-	braid_store(&cells->host_ns, s->source->clock.look.s.h1_ns - 1);
-	braid_store_release(&cells->look_seq, cells->look_seq + 2);
+	braid_store(&cells->poll_host_ns, s->source->clock.poll.s.h1_ns - 1);
+	braid_store(&cells->poll_marker, 4);
+	braid_store(&cells->host_ns, s->source->clock.poll.s.h1_ns - 1);
+	braid_store_release(&cells->poll_seq, cells->poll_seq + 2);
 	session_turn(s);
 	CHECK_EQ(s->source->clock.vmclock.marker, 5);
-	CHECK_EQ(s->source->clock.look_seq, cells->look_seq);
+	CHECK_EQ(s->source->clock.poll_seq, cells->poll_seq);
 	CHECK_EQ(s->notes, 0);
 }
 

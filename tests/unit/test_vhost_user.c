@@ -442,7 +442,7 @@ static void check_doorbells(u64 protocol)
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), -1);
 	braid_endpoint_ring(p);
 	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
-	CHECK_EQ(notices[0]->event, BRAID_VIRTIO_LOOK);
+	CHECK_EQ(notices[0]->event, BRAID_VIRTIO_WAKE);
 	CHECK(front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
 	CHECK_EQ(notices[1]->event, 77);
 	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = VRING_AVAIL_F_NO_INTERRUPT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Elements. What the trace says gets into the page as text alone, never as markup. */
+/* Elements. Data of the trace is inserted into the page as text only, never as markup. */
 
 const RULER_HEIGHT = 24,
 	OVERVIEW_HEIGHT = 44;

@@ -43,7 +43,7 @@ class Fragment {
 		else history.pushState(null, '', `#${text}`);
 	}
 
-	/* "31735.402148717", as a time of the page; null: it is none */
+	/* "31735.402148717", as a time of the page; null: not a time */
 	time(text) {
 		const match = /^(-?)(\d{1,12})\.(\d{9})$/.exec(text || '');
 		if (!match) return null;
@@ -75,7 +75,7 @@ class Fragment {
 		return made.row >= 0 || made.span || made.state ? made : null;
 	}
 
-	/* Goes where the address says. */
+	/* Goes to the time and selection in the address. */
 	apply() {
 		const { app } = this,
 			text = location.hash.slice(1),

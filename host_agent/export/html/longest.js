@@ -4,7 +4,7 @@
 const MOST_LONGEST = 100;
 const NONE = {
 	stolen: 'No vCPU was stolen, or the capture lacks events of the host.',
-	gaps: 'No vCPU was silent while it had work.',
+	gaps: 'No vCPU stalled.',
 };
 
 /* Keeps the longest of many {ns, ...}. */
@@ -183,7 +183,7 @@ class Longest {
 			),
 			this.column(
 				'gaps',
-				'Longest gaps: no event of a vCPU that had work (g)',
+				'Longest stalls: no event of a vCPU that had work (g)',
 				NONE.gaps,
 			),
 		);

@@ -212,7 +212,7 @@ class App {
 			this.table.draw();
 		}
 		this.showDetails();
-		this.tell(selection);
+		this.announce(selection);
 		this.draw();
 	}
 
@@ -271,28 +271,28 @@ class App {
 	}
 
 	/* In words, for those who don't see the lanes. */
-	tell(selection) {
+	announce(selection) {
 		const { trace } = this,
-			said = [];
+			texts = [];
 		if (selection && selection.state) {
 			const { states, k } = selection.state;
-			said.push(`${stateText(states, k)} for ${durationText(states.length(k))}`);
+			texts.push(`${stateText(states, k)} for ${durationText(states.length(k))}`);
 			if (states.state[k] === STATE.STOLEN)
-				said.push(`ran instead: ${culpritText(trace, states.culprit[k])}`);
+				texts.push(`ran instead: ${culpritText(trace, states.culprit[k])}`);
 		}
 		if (selection && selection.span) {
 			const { track, k } = selection.span;
-			said.push(
+			texts.push(
 				`${trace.spanText(track, k)} for ${durationText(track.length(k))}`,
 			);
 		}
 		if (selection && selection.row >= 0) {
 			const { row } = selection,
 				where = trace.laneText(trace.lanes[trace.lane[row]]);
-			said.push(`${where}, ${trace.timeText(trace.time[row])} s`);
-			said.push(`${trace.taskText(row)} ${trace.eventText(row)}`);
+			texts.push(`${where}, ${trace.timeText(trace.time[row])} s`);
+			texts.push(`${trace.taskText(row)} ${trace.eventText(row)}`);
 		}
-		$('status').textContent = said.join(' · ') || BRIEFLY;
+		$('status').textContent = texts.join(' · ') || BRIEFLY;
 	}
 
 	/* Search and filter ------------------------------------------------------------- */
@@ -509,7 +509,7 @@ async function start() {
 		/* For the console, and for tests. */
 		globalThis.tracebraid = new App(new Trace(chunks));
 		$('loading').hidden = true;
-		globalThis.tracebraid.tell(null);
+		globalThis.tracebraid.announce(null);
 	} catch (error) {
 		$('loadtext').textContent = `can't show this trace: ${error.message}`;
 		throw error;

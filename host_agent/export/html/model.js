@@ -313,7 +313,7 @@ class Trace {
 			this.last = Math.max(this.last, this.time[k]);
 		}
 		if (this.last <= this.first) this.last = this.first + 1000;
-		/* What was recorded, as far as rows tell of it: the first view. */
+		/* The recorded time, as far as rows cover it: the first view. */
 		const starts = this.windows.map((window) => window[0]),
 			stops = this.windows.map((window) => window[1]);
 		this.shownFirst = Math.max(this.first, Math.min(...starts, Infinity));

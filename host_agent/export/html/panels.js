@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What is said in words: streams, events, legend, keys, the selection, the tip at the pointer. */
+/* Texts: streams, events, legend, keys, the selection, the tip at the pointer. */
 
 const KEYS = [
 	['w s', 'zoom in and out at the pointer; so do + − and the wheel (with or without ctrl)'],
@@ -10,7 +10,7 @@ const KEYS = [
 	['e E', 'the next or previous of the 100 longest times in which a vCPU was stolen'],
 	[
 		'g G',
-		'the next or previous of the 100 longest gaps: a vCPU had work, and recorded no event',
+		'the next or previous of the 100 longest stalls: a vCPU had work, and recorded no event',
 	],
 	['f', 'zoom to the selection'],
 	['0', 'show all'],
@@ -155,7 +155,7 @@ function fillLegend(palette) {
 	add(hues, 'the task that runs on a CPU, one color for each; empty: the CPU idles');
 	add(
 		[palette.stolen, palette.unknown],
-		'bars before a task that is selected or under the pointer: runnable, blocked; arrow: who woke it',
+		'bars before a task that is selected or under the pointer: runnable, blocked; arrow: what woke it',
 	);
 	add([palette.ofName(NAME.SYSCALL, 'read', 0)], 'system call of the task that runs');
 	add(

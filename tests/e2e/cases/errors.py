@@ -86,7 +86,7 @@ def not_written_over(ctx, guest, capture):
     """Checks that a region or a capture is not accepted as output, nor overwritten when standard output is closed."""
     refused(ctx, "region", "record", "-r", guest.shm, "-t", "1", "-o", guest.shm)
     before = capture.read_bytes()
-    refused(ctx, "the capture itself", "report", capture, "-o", capture)
+    refused(ctx, "an input file", "report", capture, "-o", capture)
     ctx.equal(capture.read_bytes(), before, "the capture after a report onto itself")
     refused(ctx, "given twice", "record", "-r", guest.shm, "-r", guest.shm, "-t", "1", "-o", ctx.dir / "y")
     refused(ctx, "host", "record", "-r", f"{guest.shm},name=host", "-t", "1", "-o", ctx.dir / "y")

@@ -228,7 +228,7 @@ def libvirt_events(ctx):
     files = f"/proc/{everything.helper()}/fd"
     before = len(os.listdir(files))
     virt.restart_libvirtd()
-    everything.wait_line("continuing, and trying again")
+    everything.wait_line("continuing, and retrying")
     everything.wait_line("libvirt is available again", timeout=60)
     ctx.equal(len(os.listdir(files)), before, "files that the watch holds after libvirtd was restarted")
 

@@ -12,30 +12,30 @@ static const struct braid_culprit too_many = {
 	.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
 };
 
-void braid_pieces_add(struct braid_pieces *p, const struct braid_culprit *culprit, u64 ns)
+void braid_shares_add(struct braid_shares *p, const struct braid_culprit *culprit, u64 ns)
 {
 	u32 k;
 
 	for (k = 0; k < p->nr && !braid_culprit_same(&p->of[k].culprit, culprit); k++)
 		;
-	if (k == p->nr && k >= BRAID_MAX_PIECES - 1) {
-		k = BRAID_MAX_PIECES - 1;
+	if (k == p->nr && k >= BRAID_MAX_SHARES - 1) {
+		k = BRAID_MAX_SHARES - 1;
 		culprit = &too_many;
 	}
 	if (k == p->nr)
-		p->of[p->nr++] = (struct braid_piece){ .culprit = *culprit };
+		p->of[p->nr++] = (struct braid_share){ .culprit = *culprit };
 	p->of[k].ns += ns;
 }
 
 static int by_ns(const void *a, const void *b)
 {
-	const struct braid_piece *x = a, *y = b;
+	const struct braid_share *x = a, *y = b;
 
 	return x->ns != y->ns ? (x->ns > y->ns ? -1 : 1) : 0;
 }
 
 /* A JSON array of all. */
-static void write_json(const struct braid_states *s, const struct braid_pieces *sorted,
+static void write_json(const struct braid_states *s, const struct braid_shares *sorted,
 		       struct braid_text *out)
 {
 	char name[BRAID_NAME_TEXT];
@@ -50,10 +50,10 @@ static void write_json(const struct braid_states *s, const struct braid_pieces *
 	braid_text_puts(out, k ? "]" : "[]");
 }
 
-void braid_pieces_write(const struct braid_states *s, const struct braid_pieces *p,
+void braid_shares_write(const struct braid_states *s, const struct braid_shares *p,
 			enum braid_table_form form, struct braid_text *out)
 {
-	struct braid_pieces sorted = *p;
+	struct braid_shares sorted = *p;
 	char name[BRAID_NAME_TEXT], took[24];
 	u32 k;
 

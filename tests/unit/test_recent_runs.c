@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The runs of tasks that are remembered: the last 512 of a vCPU, and little memory for few. */
-#include "host_agent/analyze/behind.h"
+#include "host_agent/analyze/recent_runs.h"
 #include "tests/unit/check.h"
 #include "tests/unit/need.h"
 
@@ -18,13 +18,13 @@ size_t __sanitizer_get_current_allocated_bytes(void);
 #define MANY	10000u
 #define RUN_NS	10
 
-static struct braid_behind behind;
+static struct braid_recent_runs behind;
 static size_t before;
 
 static void begin(u32 nr_vcpus)
 {
 	before = heap_bytes();
-	NEED(!braid_behind_begin(&behind, nr_vcpus));
+	NEED(!braid_recent_runs_begin(&behind, nr_vcpus));
 }
 
 static size_t allocated(void)
@@ -40,7 +40,7 @@ static void ran(u32 vcpu, u32 task)
 		.from_ns = task * RUN_NS, .to_ns = (task + 1) * RUN_NS,
 	};
 
-	NEED(!braid_behind_span(&behind, &span));
+	NEED(!braid_recent_runs_span(&behind, &span));
 }
 
 /* A vCPU that ran a few times costs that much, whatever the number of vCPUs. */
@@ -57,7 +57,7 @@ static void memory(void)
 	for (k = 1; k < MANY; k++)
 		ran(7, k);
 	CHECK(allocated() - of_one < KEPT * 32);
-	braid_behind_free(&behind);
+	braid_recent_runs_free(&behind);
 	CHECK_EQ(allocated(), 0);
 }
 
@@ -65,7 +65,7 @@ static void memory(void)
 static void last_runs(void)
 {
 	u32 nr, k, kept;
-	struct braid_pieces out;
+	struct braid_shares out;
 
 	for (nr = 1; nr < 3 * KEPT; nr += nr < 40 ? 1 : 37) {
 		begin(1);
@@ -73,12 +73,12 @@ static void last_runs(void)
 			ran(0, k);
 		kept = nr < KEPT ? nr : KEPT;
 		for (k = 0; k < nr; k++) {
-			braid_behind_find(&behind, 0, k * RUN_NS, (k + 1) * RUN_NS, &out);
+			braid_recent_runs_find(&behind, 0, k * RUN_NS, (k + 1) * RUN_NS, &out);
 			CHECK_EQ(out.nr, k >= nr - kept);
 			CHECK(!out.nr || (out.of[0].culprit.task == (s32)k + 1 &&
 					  out.of[0].ns == RUN_NS));
 		}
-		braid_behind_free(&behind);
+		braid_recent_runs_free(&behind);
 	}
 }
 

@@ -10,7 +10,7 @@
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
 
-static char dir[] = "/tmp/test_looks.XXXXXX";
+static char dir[] = "/tmp/test_output_forms.XXXXXX";
 static char region_path[64];
 
 static const struct fake_params usual = {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "host_agent/analyze/behind.h"
+#include "host_agent/analyze/recent_runs.h"
 #include "host_agent/util/error.h"
 
 #define MOST_RUNS	512u	/* of a vCPU ... */
@@ -14,13 +14,13 @@ struct run {
 	s64 from_ns, to_ns;
 };
 
-struct braid_behind_lane {
+struct braid_recent_lane {
 	u32 nr;			/* in all; the last one is (nr - 1) % capacity */
 	u32 capacity;		/* MOST_RUNS, or at least nr; 0: the vCPU did not run yet */
 	struct run *runs;
 };
 
-int braid_behind_begin(struct braid_behind *b, u32 nr_vcpus)
+int braid_recent_runs_begin(struct braid_recent_runs *b, u32 nr_vcpus)
 {
 	b->lanes = calloc((size_t)nr_vcpus + 1, sizeof(*b->lanes));
 	if (!b->lanes)
@@ -36,7 +36,7 @@ static bool runs(enum braid_vcpu_state state)
 }
 
 /* Room for one more run. Return: 0 or -ENOMEM. */
-static int grow(struct braid_behind_lane *lane)
+static int grow(struct braid_recent_lane *lane)
 {
 	u32 capacity = lane->capacity ? 2 * lane->capacity : FIRST_RUNS;
 	struct run *runs;
@@ -51,9 +51,9 @@ static int grow(struct braid_behind_lane *lane)
 	return 0;
 }
 
-int braid_behind_span(struct braid_behind *b, const struct braid_state_span *span)
+int braid_recent_runs_span(struct braid_recent_runs *b, const struct braid_state_span *span)
 {
-	struct braid_behind_lane *lane = &b->lanes[span->vcpu];
+	struct braid_recent_lane *lane = &b->lanes[span->vcpu];
 	struct run *last;
 
 	if (!runs(span->state))
@@ -71,10 +71,10 @@ int braid_behind_span(struct braid_behind *b, const struct braid_state_span *spa
 	return 0;
 }
 
-void braid_behind_find(const struct braid_behind *b, u32 vcpu, s64 from_ns, s64 to_ns,
-		       struct braid_pieces *out)
+void braid_recent_runs_find(const struct braid_recent_runs *b, u32 vcpu, s64 from_ns, s64 to_ns,
+			    struct braid_shares *out)
 {
-	const struct braid_behind_lane *lane = &b->lanes[vcpu];
+	const struct braid_recent_lane *lane = &b->lanes[vcpu];
 	u32 k;
 
 	out->nr = 0;
@@ -89,11 +89,11 @@ void braid_behind_find(const struct braid_behind *b, u32 vcpu, s64 from_ns, s64 
 		if (run->to_ns <= from_ns)
 			break;
 		if (until_ns > since_ns)
-			braid_pieces_add(out, &task, until_ns - since_ns);
+			braid_shares_add(out, &task, until_ns - since_ns);
 	}
 }
 
-void braid_behind_free(struct braid_behind *b)
+void braid_recent_runs_free(struct braid_recent_runs *b)
 {
 	u32 k;
 
