@@ -100,7 +100,7 @@ static bool braid_region_next_gap(const struct braid_superblock *sb, u64 at, u64
 	return at < limit;
 }
 
-u64 braid_region_room(const struct braid_superblock *sb)
+u64 braid_region_largest_gap(const struct braid_superblock *sb)
 {
 	u64 at = sb->sections[BRAID_SECTION_RINGS].offset, begin, end, most = 0;
 

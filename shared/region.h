@@ -60,12 +60,12 @@ int braid_region_add_buffer(struct braid_superblock *sb, const struct braid_buff
 void braid_region_remove_buffer(struct braid_superblock *sb, u32 index);
 
 /**
- * braid_region_room - the largest piece that a new buffer could have
+ * braid_region_largest_gap - the largest gap, for a new buffer
  * @sb: the layout
  *
  * Return: bytes.
  */
-u64 braid_region_room(const struct braid_superblock *sb);
+u64 braid_region_largest_gap(const struct braid_superblock *sb);
 
 /**
  * braid_region_check - check that a region is readable

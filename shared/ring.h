@@ -272,7 +272,7 @@ struct braid_turn {
 };
 
 /* Room for one event. */
-struct braid_room {
+struct braid_reserved {
 	void *payload;		/* NULL: none, it was dropped and counted */
 	u64 token;		/* for braid_ring_commit() */
 };
@@ -283,8 +283,8 @@ static inline struct braid_writer_page *braid_writer_page_of(struct braid_writer
 }
 
 /* The slow paths, in ring_writer.c. */
-struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
-				       u64 (*counter)(void), u64 tail, u64 hint, u64 now);
+struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
+					   u64 (*counter)(void), u64 tail, u64 hint, u64 now);
 struct braid_stamp_plan braid_writer_plan_stamp(const struct braid_writer *w, u64 tail, u64 hint,
 						u64 now);
 bool braid_writer_advance(struct braid_writer *w, u64 tail);
@@ -304,7 +304,7 @@ u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at, struct braid_
  */
 static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 payload_bytes,
 						   u64 (*counter)(void), struct braid_turn *turn,
-						   struct braid_room *room)
+						   struct braid_reserved *room)
 {
 	u32 words = braid_event_bytes(payload_bytes) / 4, place, offset, delta;
 	struct braid_writer_page *page;
@@ -365,7 +365,7 @@ static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payl
 						u64 (*counter)(void), u64 *token)
 {
 	struct braid_turn turn;
-	struct braid_room room;
+	struct braid_reserved room;
 
 	if (unlikely(!braid_ring_try_reserve(w, payload_bytes, counter, &turn, &room)))
 		room = braid_writer_reserve(w, payload_bytes, counter, turn.tail, turn.hint,

@@ -463,11 +463,11 @@ static void braid_writer_load_inputs(const struct braid_writer *w, u64 (*counter
  *
  * Return: as there.
  */
-noinline struct braid_room braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
-						u64 (*counter)(void), u64 tail, u64 hint, u64 now)
+noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 payload_bytes,
+						    u64 (*counter)(void), u64 tail, u64 hint, u64 now)
 {
 	u32 event_bytes = braid_event_bytes(payload_bytes);
-	struct braid_room room = { };
+	struct braid_reserved room = { };
 
 	for (;; braid_writer_load_inputs(w, counter, &tail, &hint, &now)) {
 		struct braid_stamp_plan plan = { .now = now, .delta = (u32)now - (u32)tail };

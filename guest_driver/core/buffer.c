@@ -207,7 +207,7 @@ static void braid_buffer_report_size(const struct braid_buffer *buffer,
 	if (err == -ENOSPC)
 		pr_err("%s: no room for buffer %s: it needs %llu KiB of shared memory; there are %llu KiB, of which %llu KiB are free and contiguous\n",
 		       region->range.name, buffer->name, needed >> 10,
-		       region->range.bytes >> 10, braid_region_room(&region->layout) >> 10);
+		       region->range.bytes >> 10, braid_region_largest_gap(&region->layout) >> 10);
 	else if (err == -ENFILE)
 		pr_err("%s: no room for buffer %s: all %u buffer names are used; reload the driver\n",
 		       region->range.name, buffer->name, BRAID_MAX_BUFFERS);

@@ -122,7 +122,7 @@ static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct br
 		item->cpu = cpu;
 		item->stamp = view.time;
 		item->lost_before = r->ring.lost - r->lost_reported;
-		braid_event_room_put(&r->item, &r->page, &view, item);
+		braid_event_copy_put(&r->item, &r->page, &view, item);
 	}
 	if (ret > 0 && consume) {
 		r->lost_reported += item->lost_before;

@@ -63,25 +63,25 @@ int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view)
 	return ret;
 }
 
-int braid_event_room_make(struct braid_event_room *room, u32 subbuf_bytes)
+int braid_event_copy_make(struct braid_event_copy *room, u32 subbuf_bytes)
 {
 	if (room->bytes && room->room_bytes == subbuf_bytes)
 		return 0;
 	if (!braid_may_sleep())
 		return -ENOMEM;
-	braid_event_room_free(room);
+	braid_event_copy_free(room);
 	room->bytes = kvzalloc(subbuf_bytes + BRAID_ITEM_PAD, GFP_KERNEL);
 	room->room_bytes = subbuf_bytes;
 	return room->bytes ? 0 : -ENOMEM;
 }
 
-void braid_event_room_free(struct braid_event_room *room)
+void braid_event_copy_free(struct braid_event_copy *room)
 {
 	kvfree(room->bytes);
 	memset(room, 0, sizeof(*room));
 }
 
-void braid_event_room_put(struct braid_event_room *room, const struct braid_page_copy *page,
+void braid_event_copy_put(struct braid_event_copy *room, const struct braid_page_copy *page,
 			  const struct braid_event_view *view, struct braid_item *item)
 {
 	const u8 *event = page->data + view->offset;

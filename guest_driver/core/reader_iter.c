@@ -18,7 +18,7 @@ struct braid_buffer_iter {
 	u64 next_seq;			/* of the event after the last one seen */
 	u64 next_position;		/* of the next sub-buffer if none was overwritten */
 	u64 lost;			/* since the last event */
-	struct braid_event_room item;
+	struct braid_event_copy item;
 };
 
 /* Must hold the buffer's lock. */
@@ -52,7 +52,7 @@ static int braid_iter_make(struct braid_buffer_iter *iter)
 		return -ENOMEM;
 	iter->generation = r->generation;
 	err = braid_page_copy_make(&iter->page, w->map.subbuf_bytes) ?:
-	      braid_event_room_make(&iter->item, w->map.subbuf_bytes);
+	      braid_event_copy_make(&iter->item, w->map.subbuf_bytes);
 	return err ?: braid_iter_begin(iter);
 }
 
@@ -85,7 +85,7 @@ void braid_buffer_read_finish(struct braid_buffer_iter *iter)
 {
 	braid_buffer_record_enable_cpu(iter->buffer, iter->cpu);
 	braid_page_copy_free(&iter->page);
-	braid_event_room_free(&iter->item);
+	braid_event_copy_free(&iter->item);
 	kfree(iter);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read_finish);
@@ -194,7 +194,7 @@ static int braid_iter_get_item(struct braid_buffer_iter *iter, struct braid_item
 	item->cpu = iter->cpu;
 	item->stamp = view.time;
 	item->lost_before = iter->lost;
-	braid_event_room_put(&iter->item, &iter->page, &view, item);
+	braid_event_copy_put(&iter->item, &iter->page, &view, item);
 	if (go_on) {
 		iter->page.cursor = c;
 		iter->next_seq++;

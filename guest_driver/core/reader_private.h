@@ -19,7 +19,7 @@ struct braid_page_copy {
 };
 
 /* A copy of one event, so that zeros follow it. */
-struct braid_event_room {
+struct braid_event_copy {
 	u8 *bytes;
 	u32 room_bytes;		/* without the zeros after them */
 	u32 used;
@@ -45,7 +45,7 @@ struct braid_guest_reader {
 	u64 lost_reported;			/* of ring.lost */
 	u64 shown_lost;			/* before the reader's sub-buffer, as shown to a mapping */
 	struct braid_page_copy page;
-	struct braid_event_room item;
+	struct braid_event_copy item;
 	struct braid_page_copy scratch;	/* for events that are only counted */
 
 	/* under map_lock, which is taken inside buffer->lock and mmap_lock */
@@ -106,11 +106,11 @@ int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *
 /* The next DATA event: 1, 0 at the end, -EBADMSG. */
 int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view);
 
-int braid_event_room_make(struct braid_event_room *room, u32 subbuf_bytes);
-void braid_event_room_free(struct braid_event_room *room);
+int braid_event_copy_make(struct braid_event_copy *room, u32 subbuf_bytes);
+void braid_event_copy_free(struct braid_event_copy *room);
 
 /* Sets @item's event and payload to a copy of @view's. */
-void braid_event_room_put(struct braid_event_room *room, const struct braid_page_copy *page,
+void braid_event_copy_put(struct braid_event_copy *room, const struct braid_page_copy *page,
 			  const struct braid_event_view *view, struct braid_item *item);
 
 #endif /* BRAID_CORE_READER_PRIVATE_H */

@@ -78,7 +78,7 @@ void braid_reader_free(struct braid_buffer *buffer)
 		mutex_unlock(&readers_lock);
 		braid_page_copy_free(&r->page);
 		braid_page_copy_free(&r->scratch);
-		braid_event_room_free(&r->item);
+		braid_event_copy_free(&r->item);
 		braid_reader_put(r);
 	}
 }
@@ -107,7 +107,7 @@ static int braid_reader_take_over(struct braid_guest_reader *r, const struct bra
 	u64 read = r->ring.read, lost = r->ring.lost, incarnation = r->ring.incarnation;
 	u32 subbuf_bytes = w->map.subbuf_bytes;
 	int err = braid_page_copy_make(&r->page, subbuf_bytes) ?:
-		  braid_event_room_make(&r->item, subbuf_bytes);
+		  braid_event_copy_make(&r->item, subbuf_bytes);
 
 	if (err)
 		return err;

@@ -46,8 +46,8 @@ static __always_inline void braid_record_leave(struct braid_cpu_ring *ring)
 static noinline struct braid_reservation
 braid_record_reserve_slow(struct braid_cpu_ring *ring, u32 length, u64 tail, u64 hint, u64 now)
 {
-	struct braid_room room = braid_writer_reserve(ring->writer, length, braid_counter, tail,
-						      hint, now);
+	struct braid_reserved room = braid_writer_reserve(ring->writer, length, braid_counter, tail,
+							  hint, now);
 
 	if (!room.payload)
 		braid_record_leave(ring);
@@ -71,7 +71,7 @@ struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 l
 	struct braid_cpu_ring *ring = braid_record_enter(buffer);
 	struct braid_writer *w = braid_buffer_open_writer(buffer);
 	struct braid_turn turn;
-	struct braid_room room;
+	struct braid_reserved room;
 
 	if (unlikely(!w || !(buffer->flags & BRAID_BUFFER_RAW)))
 		return braid_record_refuse(ring);

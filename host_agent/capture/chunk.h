@@ -52,7 +52,7 @@ enum braid_chunk_type {
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
 	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: the contents of a guest's vmclock page */
-	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that part of a capture; see
+	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that segment of a capture; see
 					   below */
 	BRAID_CHUNK_PACKED_INDEX = 25,	/* struct braid_chunk_packed_place[] */
 	BRAID_CHUNK_COMPLETE = 26,	/* struct braid_chunk_complete; of stream 0 */
@@ -372,12 +372,12 @@ static_assert(sizeof(struct braid_index_block) == 32, "index block");
 /*
  * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that
  * does not know it refuses it; PACKED chunks; PACKED_INDEX; FILE_END, with struct
- * braid_chunk_packed_end. The parts, one after the other, are the capture, byte for byte. A file
- * without its end is good up to its last whole part.
+ * braid_chunk_packed_end. The segments, one after the other, are the capture, byte for byte. A file
+ * without its end is good up to its last whole segment.
  */
 #define BRAID_PACKED_MAJOR	2
-#define BRAID_PACKED_PART_BYTES	(4u << 20)	/* of a part, at most */
-#define BRAID_PACKED_RATIO	64u		/* a part is at most so many times as large as its chunk */
+#define BRAID_PACKED_SEGMENT_BYTES	(4u << 20)	/* of a segment, at most */
+#define BRAID_PACKED_RATIO	64u		/* a segment is at most so many times as large as its chunk */
 
 enum braid_packed_codec {
 	BRAID_PACKED_PLAIN = 0,		/* as it is */
@@ -385,8 +385,8 @@ enum braid_packed_codec {
 };
 
 struct braid_chunk_packed {
-	u64 at;				/* in the capture: the end of the part before */
-	u32 bytes;			/* of the part, unpacked; never 0 */
+	u64 at;				/* in the capture: the end of the segment before */
+	u32 bytes;			/* of the segment, unpacked; never 0 */
 	u32 codec;			/* enum braid_packed_codec */
 };
 

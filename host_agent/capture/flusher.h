@@ -21,7 +21,7 @@ typedef ssize_t (*braid_flusher_write_fn)(int fd, const void *data, size_t bytes
 /**
  * braid_flusher_start - fork the process
  * @out: set on success
- * @level: of zstd, 1 to 19: the file is packed (packer.h), a part at a time; 0: it is not
+ * @level: of zstd, 1 to 19: the file is packed (packer.h), a segment at a time; 0: it is not
  * @confine: called in the process; 0 or -errno. NULL: none
  *
  * Call while there is one thread, and while signals that end the agent are blocked.
@@ -52,7 +52,7 @@ int braid_flusher_wake(struct braid_flusher *b);
 /**
  * braid_flusher_settle - wait until all is written. 0, or braid_flusher_error()
  *
- * In a packed file that is its head and all whole parts; the process has the rest.
+ * In a packed file that is its head and all whole segments; the process has the rest.
  */
 int braid_flusher_settle(struct braid_flusher *b);
 

@@ -85,7 +85,7 @@ int braid_pack(int to, int from, const char *path, struct braid_pack_run *run)
 {
 	struct run r = { .to = to, .path = path, .run = run, .plain = malloc(READ_BYTES) };
 	const struct braid_packer_options options = {
-		.level = run->level, .part_bytes = run->part_bytes, .write = write_out, .arg = &r,
+		.level = run->level, .segment_bytes = run->segment_bytes, .write = write_out, .arg = &r,
 	};
 	struct braid_packer *packer = braid_packer_new(&options);
 	struct stat st;
@@ -115,7 +115,7 @@ static int unpack(struct run *r, struct braid_packed *from)
 		if (n < 0)
 			return read_error(r->path, n);
 		if (braid_packed_damaged(from))
-			return braid_fail(-EBADMSG, "'%s' is damaged; 'tracebraid report' reads its intact parts",
+			return braid_fail(-EBADMSG, "'%s' is damaged; 'tracebraid report' reads its intact segments",
 					  r->path);
 		err = stopped(r->run) ?: write_out(r, r->plain, n);
 		at += n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds a packed capture's parts, and unpacks those that are read; the last ones stay unpacked. */
+/* Finds a packed capture's segments, and unpacks those that are read; keeps the last ones unpacked. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +16,15 @@
 #define LOOK_BYTES	(64u << 10)	/* read at once where chunks are looked for */
 
 /*
- * Bytes unpacked in all: a capture whose chunks are far apart in time order would have each part
+ * Bytes unpacked in all: a capture whose chunks are far apart in time order would have each segment
  * unpacked for each of them.
  */
 #define MOST_UNPACKED(bytes)	((4ULL << 30) + 64 * (bytes))
 
-/* A part that is unpacked. */
+/* A segment that is unpacked. */
 struct unpacked {
 	u64 used;		/* when, by ->turns; 0: never */
-	size_t part;
+	size_t segment;
 	u32 bytes;
 	u8 *data;
 };
@@ -45,7 +45,7 @@ struct braid_packed {
 	ZSTD_DCtx *zstd;
 };
 
-/* What precedes a part in the file. */
+/* What precedes a segment in the file. */
 struct head {
 	struct braid_chunk chunk;
 	struct braid_chunk_packed packed;
@@ -58,14 +58,17 @@ static bool is_head(const struct braid_packed *p, const struct head *h, u64 offs
 
 	return h->chunk.magic == BRAID_CHUNK_MAGIC && h->chunk.type == BRAID_CHUNK_PACKED &&
 	       payload > sizeof(h->packed) &&
-	       payload <= sizeof(h->packed) + ZSTD_COMPRESSBOUND(BRAID_PACKED_PART_BYTES) &&
+	       payload <= sizeof(h->packed) + ZSTD_COMPRESSBOUND(BRAID_PACKED_SEGMENT_BYTES) &&
 	       offset + HEADER_BYTES + payload <= p->file_bytes && h->packed.bytes &&
-	       h->packed.bytes <= BRAID_PACKED_PART_BYTES &&
+	       h->packed.bytes <= BRAID_PACKED_SEGMENT_BYTES &&
 	       h->packed.bytes / BRAID_PACKED_RATIO <= payload;
 }
 
-/* A part follows: its place. What precedes it, missing parts included, has the same limit as each part. */
-static int add_part(struct braid_packed *p, const struct head *h, u64 offset)
+/*
+ * A segment follows: its place. What precedes it, missing segments included, has the limit of one
+ * segment.
+ */
+static int add_segment(struct braid_packed *p, const struct head *h, u64 offset)
 {
 	struct braid_chunk_packed_place place = { .offset = offset, .at = h->packed.at };
 
@@ -90,7 +93,7 @@ static s64 next_magic(const struct braid_packed *p, u64 at)
 }
 
 /* Without an index: from chunk to chunk; damage is skipped up to the next one. */
-static int look_for_parts(struct braid_packed *p)
+static int find_segments(struct braid_packed *p)
 {
 	struct head head;
 	u64 at = 0;
@@ -104,7 +107,7 @@ static int look_for_parts(struct braid_packed *p)
 			     head.chunk.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
 
 		if ((size_t)n == sizeof(head) && is_head(p, &head, at)) {
-			err = add_part(p, &head, at);
+			err = add_segment(p, &head, at);
 			if (err)
 				return err;
 		}
@@ -145,7 +148,7 @@ static int read_chunk(struct braid_packed *p, u64 offset, u16 type, struct braid
 	       braid_chunk_checksum(chunk, p->chunk, n, NULL, 0) == chunk->checksum;
 }
 
-/* Takes the index as it is: the parts' own heads are checked when they are read. */
+/* Takes the index as it is: the segments' own heads are checked when they are read. */
 static int take_index(struct braid_packed *p, const struct braid_chunk *chunk, u64 bytes)
 {
 	size_t k, nr = chunk->payload_bytes / sizeof(*p->places);
@@ -217,7 +220,7 @@ int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes)
 	p->zstd = ZSTD_createDCtx();
 	ret = p->zstd ? find_index(p) : braid_out_of_memory();
 	if (!ret)
-		ret = look_for_parts(p);
+		ret = find_segments(p);
 	if (ret < 0) {
 		braid_packed_free(p);
 		return ret;
@@ -257,8 +260,8 @@ void braid_packed_free(struct braid_packed *p)
 
 /* Reading ------------------------------------------------------------------------------------ */
 
-/* The part that contains an offset of the capture, or precedes it. */
-static size_t part_of(const struct braid_packed *p, u64 offset)
+/* The segment that contains an offset of the capture, or precedes it. */
+static size_t segment_of(const struct braid_packed *p, u64 offset)
 {
 	size_t low = 0, high = p->nr;
 
@@ -284,8 +287,8 @@ static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, stru
 		return false;
 	memcpy(&head.packed, p->chunk, sizeof(head.packed));
 	bytes = chunk->payload_bytes - sizeof(head.packed);
-	if (!is_head(p, &head, p->places[to->part].offset) ||
-	    head.packed.at != p->places[to->part].at)
+	if (!is_head(p, &head, p->places[to->segment].offset) ||
+	    head.packed.at != p->places[to->segment].at)
 		return false;
 	to->bytes = head.packed.bytes;
 	if (head.packed.codec == BRAID_PACKED_PLAIN && bytes == to->bytes) {
@@ -293,17 +296,18 @@ static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, stru
 		return true;
 	}
 	return head.packed.codec == BRAID_PACKED_ZSTD &&
-	       ZSTD_decompressDCtx(p->zstd, to->data, BRAID_PACKED_PART_BYTES, from, bytes) == to->bytes;
+	       ZSTD_decompressDCtx(p->zstd, to->data, BRAID_PACKED_SEGMENT_BYTES, from, bytes) ==
+	       to->bytes;
 }
 
-/* Return: a part, unpacked, of 0 bytes if it is damaged; NULL with *err set. */
-static const struct unpacked *load(struct braid_packed *p, size_t part, int *err)
+/* Return: a segment, unpacked, of 0 bytes if it is damaged; NULL with *err set. */
+static const struct unpacked *load(struct braid_packed *p, size_t segment, int *err)
 {
 	struct unpacked *oldest = p->unpacked, *u;
 	struct braid_chunk chunk;
 
 	for (u = p->unpacked; u < p->unpacked + NR_UNPACKED; u++) {
-		if (u->used && u->part == part) {
+		if (u->used && u->segment == segment) {
 			u->used = ++p->turns;
 			return u;
 		}
@@ -311,17 +315,17 @@ static const struct unpacked *load(struct braid_packed *p, size_t part, int *err
 			oldest = u;
 	}
 	if (!oldest->data)
-		oldest->data = malloc(BRAID_PACKED_PART_BYTES);
+		oldest->data = malloc(BRAID_PACKED_SEGMENT_BYTES);
 	*err = oldest->data ? 0 : braid_out_of_memory();
 	if (!*err && p->unpacked_bytes > MOST_UNPACKED(p->bytes))
 		*err = -EOVERFLOW;
 	if (!*err)
-		*err = read_chunk(p, p->places[part].offset, BRAID_CHUNK_PACKED, &chunk);
-	p->unpacked_bytes += BRAID_PACKED_PART_BYTES;
+		*err = read_chunk(p, p->places[segment].offset, BRAID_CHUNK_PACKED, &chunk);
+	p->unpacked_bytes += BRAID_PACKED_SEGMENT_BYTES;
 	if (*err < 0)
 		return NULL;
 	oldest->used = ++p->turns;
-	oldest->part = part;
+	oldest->segment = segment;
 	if (!*err || !unpack(p, &chunk, oldest)) {
 		oldest->bytes = 0;
 		p->damaged++;
@@ -329,18 +333,19 @@ static const struct unpacked *load(struct braid_packed *p, size_t part, int *err
 	return oldest;
 }
 
-/* What one part has from @offset on, up to its end. Return: bytes, or -errno. */
-static ssize_t read_part(struct braid_packed *p, u8 *to, size_t bytes, u64 offset)
+/* What one segment has from @offset on, up to its end. Return: bytes, or -errno. */
+static ssize_t read_segment(struct braid_packed *p, u8 *to, size_t bytes, u64 offset)
 {
-	size_t part = part_of(p, offset);
-	u64 at = p->places[part].at, end = part + 1 < p->nr ? p->places[part + 1].at : p->bytes;
+	size_t segment = segment_of(p, offset);
+	u64 at = p->places[segment].at;
+	u64 end = segment + 1 < p->nr ? p->places[segment + 1].at : p->bytes;
 	const struct unpacked *u;
 	size_t there;
 	int err;
 
 	if (bytes > end - offset)
 		bytes = end - offset;
-	u = load(p, part, &err);
+	u = load(p, segment, &err);
 	if (!u)
 		return err;
 	there = offset - at < u->bytes ? u->bytes - (offset - at) : 0;
@@ -361,7 +366,7 @@ ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 of
 	if (bytes > p->bytes - offset)
 		bytes = p->bytes - offset;
 	while (done < bytes) {
-		n = read_part(p, (u8 *)to + done, bytes - done, offset + done);
+		n = read_segment(p, (u8 *)to + done, bytes - done, offset + done);
 		if (n < 0)
 			return n;
 		done += n;

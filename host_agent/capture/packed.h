@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A packed capture, read as if it were not packed (chunk.h has the format). Memory is that of some
- * parts and of their places, 16 bytes for each. Bytes of a part that is damaged or missing are 0.
+ * segments and of their places, 16 bytes for each. Bytes of a segment that is damaged or missing are 0.
  */
 #ifndef BRAID_CAPTURE_PACKED_H
 #define BRAID_CAPTURE_PACKED_H
@@ -16,14 +16,14 @@ struct braid_packed;
 /**
  * braid_packed_is - whether a file begins like a packed capture
  * @fd: the file
- * @head: set: the capture's FILE, should its first part be damaged; unchecked
+ * @head: set: the capture's FILE, should its first segment be damaged; unchecked
  *
  * Return: 1, 0, or -errno of a read.
  */
 int braid_packed_is(int fd, struct braid_chunk_file *head);
 
 /**
- * braid_packed_open - find a packed capture's parts, by its index or by looking for them
+ * braid_packed_open - find a packed capture's segments, by its index or by scanning for them
  * @out: set on success
  * @fd: the file, which must stay open
  * @file_bytes: of it
@@ -32,7 +32,7 @@ int braid_packed_is(int fd, struct braid_chunk_file *head);
  */
 int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes);
 
-/** braid_packed_bytes - of the capture, as far as its parts are there */
+/** braid_packed_bytes - of the capture, as far as its segments are there */
 u64 braid_packed_bytes(const struct braid_packed *p);
 
 /**
@@ -42,12 +42,12 @@ u64 braid_packed_bytes(const struct braid_packed *p);
  * @bytes: wanted
  * @offset: in the capture
  *
- * Return: bytes read, fewer than @bytes at the end only; or -errno: -EOVERFLOW: parts were unpacked
+ * Return: bytes read, fewer than @bytes at the end only; or -errno: -EOVERFLOW: segments were unpacked
  * too often, since what was read is scattered.
  */
 ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 offset);
 
-/** braid_packed_damaged - parts that could not be unpacked up to now, or are missing */
+/** braid_packed_damaged - segments that could not be unpacked up to now, or are missing */
 u64 braid_packed_damaged(const struct braid_packed *p);
 
 /** braid_packed_no_end - whether the file ends without FILE_END: it was cut off */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Collects a capture's bytes in parts, each compressed by itself. */
+/* Collects a capture's bytes in segments, each compressed by itself. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "host_agent/capture/packer.h"
 #include "host_agent/util/array.h"
 
-/* Unpacked, of each part. Larger ones cost more where a reader goes from ring to ring. */
-#define PART_BYTES	(1u << 20)
+/* Unpacked, of each segment. Larger ones cost more where a reader goes from ring to ring. */
+#define SEGMENT_BYTES	(1u << 20)
 #define HEAD_BYTES	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_packed))
 #define MOST_PLACES	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
 
-static_assert(PART_BYTES <= BRAID_PACKED_PART_BYTES, "part");
+static_assert(SEGMENT_BYTES <= BRAID_PACKED_SEGMENT_BYTES, "segment");
 
 /* How a capture begins. */
 struct first {
@@ -28,16 +28,16 @@ struct braid_packer {
 	struct braid_packer_options o;
 	bool begun;			/* the head is written */
 	u64 number;			/* of the next chunk */
-	u64 at;				/* in the capture: where the part that is collected begins */
+	u64 at;				/* in the capture: where the segment that is collected begins */
 	u32 used;			/* bytes of it */
 	u64 written;
 	struct braid_chunk_packed_place *places;
 	size_t nr, capacity;
-	bool no_index;			/* of so many parts, or without memory: readers look for them */
+	bool no_index;			/* of so many segments, or without memory: readers look for them */
 	ZSTD_CCtx *zstd;
-	size_t room;			/* of what zstd makes of a part */
+	size_t room;			/* of what zstd makes of a segment */
 	u8 *chunk;			/* that is made: HEAD_BYTES, room, padding */
-	u8 plain[PART_BYTES];
+	u8 plain[SEGMENT_BYTES];
 };
 
 struct braid_packer *braid_packer_new(const struct braid_packer_options *options)
@@ -47,9 +47,9 @@ struct braid_packer *braid_packer_new(const struct braid_packer_options *options
 	if (!p)
 		return NULL;
 	p->o = *options;
-	if (!p->o.part_bytes || p->o.part_bytes > PART_BYTES)
-		p->o.part_bytes = PART_BYTES;
-	p->room = ZSTD_compressBound(PART_BYTES);
+	if (!p->o.segment_bytes || p->o.segment_bytes > SEGMENT_BYTES)
+		p->o.segment_bytes = SEGMENT_BYTES;
+	p->room = ZSTD_compressBound(SEGMENT_BYTES);
 	p->chunk = malloc(HEAD_BYTES + p->room + 8);
 	p->zstd = ZSTD_createCCtx();
 	if (p->chunk && p->zstd)
@@ -98,7 +98,7 @@ static void drop_index(struct braid_packer *p)
 	p->nr = p->capacity = 0;
 }
 
-/* The next part's place. The index has those of all parts, or there is none. */
+/* The next segment's place. The index has those of all segments; otherwise no index is written. */
 static void add_place(struct braid_packer *p)
 {
 	struct braid_chunk_packed_place place = { .offset = p->written, .at = p->at };
@@ -108,7 +108,7 @@ static void add_place(struct braid_packer *p)
 		drop_index(p);
 }
 
-static int put_part(struct braid_packer *p)
+static int put_segment(struct braid_packer *p)
 {
 	struct braid_chunk_packed packed = {
 		.at = p->at, .bytes = p->used, .codec = BRAID_PACKED_ZSTD,
@@ -150,7 +150,7 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 
 	while (bytes && !err) {
 		/* Parts may be smaller than what the head is made of. */
-		size_t most = p->begun ? p->o.part_bytes : sizeof(first);
+		size_t most = p->begun ? p->o.segment_bytes : sizeof(first);
 		size_t n = most - p->used < bytes ? most - p->used : bytes;
 
 		memcpy(p->plain + p->used, from, n);
@@ -160,18 +160,18 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 		if (p->used < most)
 			break;
 		if (p->begun) {
-			err = put_part(p);
+			err = put_segment(p);
 			continue;
 		}
 		memcpy(&first, p->plain, sizeof(first));
 		err = put_head(p, &first);
-		if (!err && p->used >= p->o.part_bytes)
-			err = put_part(p);
+		if (!err && p->used >= p->o.segment_bytes)
+			err = put_segment(p);
 	}
 	return err;
 }
 
-/* It may be larger than any part. */
+/* It may be larger than any segment. */
 static int put_index(struct braid_packer *p)
 {
 	size_t bytes = p->nr * sizeof(*p->places);
@@ -191,7 +191,7 @@ int braid_packer_finish(struct braid_packer *p)
 
 	if (!p->begun)
 		return -EBADMSG;
-	err = p->used ? put_part(p) : 0;
+	err = p->used ? put_segment(p) : 0;
 	end.bytes = p->at;
 	end.index_offset = p->written;
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a packed capture of the bytes of a capture, as they come (chunk.h has the format). Memory is
- * that of a part, twice, of zstd, and of the index, at most BRAID_CHUNK_MAX_BYTES.
+ * that of a segment, twice, of zstd, and of the index, at most BRAID_CHUNK_MAX_BYTES.
  */
 #ifndef BRAID_CAPTURE_PACKER_H
 #define BRAID_CAPTURE_PACKER_H
@@ -20,7 +20,7 @@ typedef int (*braid_packer_write_fn)(void *arg, const void *data, size_t bytes);
 /* How, and to where. */
 struct braid_packer_options {
 	int level;			/* of zstd, 1 to 19 */
-	u32 part_bytes;			/* unpacked, of each part; 0, or too large: the usual size */
+	u32 segment_bytes;			/* unpacked, of each segment; 0, or too large: the usual size */
 	braid_packer_write_fn write;	/* called once for each chunk */
 	void *arg;
 };
@@ -32,14 +32,14 @@ struct braid_packer *braid_packer_new(const struct braid_packer_options *options
  * braid_packer_add - the next bytes of the capture
  * @p: the packer
  * @data: the capture begins with FILE, whose copy is written as soon as it is complete
- * @bytes: any number; they are collected, and each full part is written
+ * @bytes: any number; they are collected, and each full segment is written
  *
  * Return: 0; -EBADMSG: it is not a capture; or -errno of the write. After an error nothing more may
  * be added.
  */
 int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes);
 
-/** braid_packer_finish - write the last part and the index; as braid_packer_add(). Call it once */
+/** braid_packer_finish - write the last segment and the index; as braid_packer_add(). Call it once */
 int braid_packer_finish(struct braid_packer *p);
 
 /** braid_packer_written - bytes of the file up to now, whole chunks */

@@ -299,7 +299,7 @@ static int check_head(const struct braid_capture_reader *r, struct braid_chunk_f
 	return 0;
 }
 
-/* @head: of a packed capture, already from its file: used if its first part is damaged. */
+/* @head: of a packed capture, already from its file: used if its first segment is damaged. */
 static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *head)
 {
 	struct braid_chunk_view view;
@@ -311,7 +311,7 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 	if (there < 0)
 		return there;
 	if (!there && braid_capture_unfinished(r))
-		return braid_fail(-EBADMSG, "'%s' has no whole part: it is compressed while it is recorded, or was cut off",
+		return braid_fail(-EBADMSG, "'%s' has no whole segment: it is compressed while it is recorded, or was cut off",
 				  r->path);
 	if (!there)
 		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",

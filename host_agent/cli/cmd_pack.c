@@ -53,7 +53,7 @@ const struct braid_cli_command braid_command_unpack = {
 	.text =
 	"Writes the capture that the packed FILE contains. Only programs that do not know packed "
 	"captures need it: all commands read FILE directly. A damaged FILE is refused; 'tracebraid "
-	"report' reads its intact parts.",
+	"report' reads its intact segments.",
 	.options = unpack_options, .least = 1, .most = 1,
 	.expected = "one packed capture and -o OUT: 'tracebraid unpack x.packed.braid -o x.braid'",
 };

@@ -156,7 +156,7 @@ static int check_compress(const struct braid_record_options *r)
 	if (r->flight.wanted)
 		return braid_fail(-EINVAL, "--compress and --snapshot exclude each other: 'tracebraid pack' compresses a snapshot");
 	if (r->live.wanted || r->prompt)
-		return braid_fail(-EINVAL, "--compress and %s exclude each other: a compressed capture is readable in parts of 1 MiB",
+		return braid_fail(-EINVAL, "--compress and %s exclude each other: a compressed capture is readable in segments of 1 MiB",
 				  r->live.wanted ? "--live" : "--prompt");
 	return 0;
 }

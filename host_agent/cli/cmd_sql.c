@@ -36,14 +36,14 @@ const struct braid_cli_command braid_command_sql = {
 	.name = "sql", .summary = "query captures with SQL", .run = braid_cmd_sql,
 	.usage = "[OPTION]... FILE... [STATEMENTS]",
 	.text =
-	"Runs SQL statements on captures, in the dialect of SQLite. Nothing is imported: a table is "
-	"the merged timeline, or a part of it. Without STATEMENTS they are read from standard input; "
-	"a terminal gets a shell, '.help' lists its commands. Statements cannot modify "
-	"anything; they may create temporary tables, kept in memory.\n"
-	"Table events has all events; each type of event has a table of its name, such as "
-	"sched_switch, whose columns are its fields. losses, notes, streams, rings, clocks and "
-	"recordings describe the trace; vcpu_state, task_state, exits, wakeups and stalls are what "
-	"the analyses find. docs/sql.md has all tables and columns, and examples.",
+	"Runs SQL statements on captures, in the dialect of SQLite. Nothing is imported: a table "
+	"is the merged timeline, or a part of it. Without STATEMENTS they are read from standard "
+	"input; a terminal gets a shell, '.help' lists its commands. Statements cannot modify "
+	"anything; they may create temporary tables, kept in memory.\nTable events has all "
+	"events; each event type has a table of its name, such as sched_switch, whose columns are "
+	"its fields. losses, notes, streams, rings, clocks and recordings describe the trace; "
+	"vcpu_state, task_state, exits, wakeups and stalls are what the analyses find. "
+	"docs/sql.md has all tables and columns, and examples.",
 	.options = options, .least = 1, .most = BRAID_ANY_NUMBER,
 	.expected = "a capture: 'tracebraid sql FILE... STATEMENTS'",
 };

@@ -145,7 +145,7 @@ static int check_item(struct verify *v, const struct braid_item *item)
 	const struct braid_event_type_info *info;
 
 	if (v->any && item->host_ns < v->last_ns)
-		braid_source_faulty(v->source, item->stream, "the merge goes back in time");
+		braid_source_faulty(v->source, item->stream, "the merged timeline goes back in time");
 	v->any = true;
 	v->last_ns = item->host_ns;
 	if (item->kind != BRAID_ITEM_EVENT)

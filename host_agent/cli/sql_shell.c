@@ -81,7 +81,7 @@ static int show_schema(struct shell *s, const char *glob)
 static int show_help(struct shell *s, const char *word)
 {
 	(void)word;
-	fputs(".tables [GLOB]   names of tables: of the trace, and one for each type of event\n"
+	fputs(".tables [GLOB]   names of tables: of the trace, and one for each event type\n"
 	      ".schema [GLOB]   their columns; those in brackets are not in SELECT *\n"
 	      ".quit            end; so does the end of the input\n"
 	      "Anything else is SQL, up to a semicolon. docs/sql.md has examples.\n", s->to);

@@ -248,7 +248,7 @@ static bool has_second(const struct braid_columns *c, u64 ns)
 
 void braid_columns_put_date(struct braid_columns *c, s64 ns, struct braid_text *out)
 {
-	char *at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
+	char *at = braid_text_reserve(out, TIME_BYTES + TIME_BYTES);
 
 	if (!at)
 		return;
@@ -272,7 +272,7 @@ static void put_time(struct braid_columns *c, const struct braid_walk *walk, str
 		braid_text_puts(out, ": ");
 		return;
 	}
-	at = braid_text_room(out, TIME_BYTES + TIME_BYTES);
+	at = braid_text_reserve(out, TIME_BYTES + TIME_BYTES);
 	if (!at)
 		return;
 	if (walk->ns < 0)

@@ -47,7 +47,7 @@ static int put_event(void *arg, const struct braid_item *item,
 		e = braid_ctf_event(ctf, r->class, item, info);
 	if (!e)
 		return braid_out_of_memory();
-	err = braid_ctf_begin_event(ctf, r, e->id, ctf->walk.ns, braid_ctf_room(e, item), &at);
+	err = braid_ctf_begin_event(ctf, r, e->id, ctf->walk.ns, braid_ctf_most_bytes(e, item), &at);
 	if (err)
 		return err;
 	return braid_ctf_end_event(ctf, r, braid_ctf_put_event(ctf, at, e, item));

@@ -188,11 +188,12 @@ void braid_ctf_free_events(struct braid_ctf *ctf);
  */
 bool braid_ctf_fits(const struct braid_ctf_event *event, const struct braid_item *item);
 
-/** braid_ctf_least_room - braid_ctf_event.room, of an event with its steps */
-u32 braid_ctf_least_room(const struct braid_ctf_event *event);
+/** braid_ctf_least_bytes - braid_ctf_event.room, of an event with its steps */
+u32 braid_ctf_least_bytes(const struct braid_ctf_event *event);
 
-/** braid_ctf_room - bytes that braid_ctf_put_event() may write, at most */
-static inline u32 braid_ctf_room(const struct braid_ctf_event *event, const struct braid_item *item)
+/** braid_ctf_most_bytes - bytes that braid_ctf_put_event() may write, at most */
+static inline u32 braid_ctf_most_bytes(const struct braid_ctf_event *event,
+				       const struct braid_item *item)
 {
 	return event->room + (!event->parsed ? 3 * item->payload_bytes :
 			      event->nr_dynamic ? item->payload_bytes : 0);
@@ -201,7 +202,7 @@ static inline u32 braid_ctf_room(const struct braid_ctf_event *event, const stru
 /**
  * braid_ctf_put_event - write an event's context and payload
  * @ctf: the export; its walk is at the event
- * @to: room for braid_ctf_room()
+ * @to: room for braid_ctf_most_bytes()
  * @event: from braid_ctf_event() of this very item
  * @item: the event
  *

@@ -139,7 +139,7 @@ static int describe(struct braid_ctf *ctf, struct braid_ctf_event *e,
 	else
 		braid_text_puts(to, "\t\tstring { encoding = UTF8; } _raw;\n");
 	braid_ctf_end_event_class(to);
-	e->room = braid_ctf_least_room(e);
+	e->room = braid_ctf_least_bytes(e);
 	if (e->unfit)
 		to->bytes = before;
 	else

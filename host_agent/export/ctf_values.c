@@ -34,7 +34,7 @@ bool braid_ctf_fits(const struct braid_ctf_event *event, const struct braid_item
 	return true;
 }
 
-u32 braid_ctf_least_room(const struct braid_ctf_event *event)
+u32 braid_ctf_least_bytes(const struct braid_ctf_event *event)
 {
 	return CONTEXT_BYTES + sizeof(((struct braid_ctf_task *)NULL)->comm) + 1 +
 	       event->fixed_bytes + (LENGTH_BYTES + WORD_BYTES) * event->nr_dynamic;

@@ -124,8 +124,8 @@ struct braid_html_names *braid_html_names_new(void)
 {
 	struct braid_html_names *n = calloc(1, sizeof(*n));
 
-	if (!n || grow(n) || !braid_text_room(&n->sanitized, MAX_NAME_BYTES) ||
-	    !braid_text_room(&n->texts, MAX_NAME_BYTES) ||
+	if (!n || grow(n) || !braid_text_reserve(&n->sanitized, MAX_NAME_BYTES) ||
+	    !braid_text_reserve(&n->texts, MAX_NAME_BYTES) ||
 	    plain(n, "LOST") != BRAID_HTML_NAME_LOST || plain(n, "NOTE") != BRAID_HTML_NAME_NOTE ||
 	    plain(n, "(too many names)") != BRAID_HTML_NAME_MANY) {
 		braid_html_names_free(n);

@@ -63,7 +63,7 @@ static int pack(struct braid_html_out *o, struct libdeflate_compressor *deflate,
 	char *to;
 
 	o->packed.bytes = 0;
-	to = braid_text_room(&o->packed, room);
+	to = braid_text_reserve(&o->packed, room);
 	if (!to)
 		return braid_out_of_memory();
 	o->packed.bytes = libdeflate_deflate_compress(deflate, data, bytes, to, room);
@@ -78,7 +78,7 @@ static int encode(struct braid_html_out *o)
 	char *to;
 
 	o->coded.bytes = 0;
-	to = braid_text_room(&o->coded, left / 3 * 4 + 4);
+	to = braid_text_reserve(&o->coded, left / 3 * 4 + 4);
 	if (!to)
 		return braid_out_of_memory();
 	for (; left >= 3; left -= 3, from += 3) {

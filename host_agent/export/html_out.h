@@ -65,7 +65,7 @@ void braid_html_out_free(struct braid_html_out *o);
 /** braid_html_put - append a number */
 static inline void braid_html_put(struct braid_text *t, u64 value)
 {
-	char *at = braid_text_room(t, BRAID_VARINT_BYTES);
+	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES);
 
 	if (at)
 		t->bytes = braid_varint_put(at, value) - t->data;

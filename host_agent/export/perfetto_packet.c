@@ -63,7 +63,7 @@ int braid_perfetto_packet(struct braid_perfetto *x, struct braid_perfetto_machin
 	trace.packet = packets;
 	if (m)
 		mark(packet, m);
-	at = braid_text_room(&x->out, braid__trace__get_packed_size(&trace));
+	at = braid_text_reserve(&x->out, braid__trace__get_packed_size(&trace));
 	if (at)
 		x->out.bytes += braid__trace__pack(&trace, (u8 *)at);
 	return braid_perfetto_written(x);
@@ -107,7 +107,7 @@ size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfett
 int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			     size_t packet)
 {
-	char *at = braid_text_room(&x->out, MARKS_BYTES);
+	char *at = braid_text_reserve(&x->out, MARKS_BYTES);
 
 	if (at)
 		x->out.bytes = put_marks(at, m, true) - x->out.data;
@@ -125,7 +125,7 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
 	end = braid_varint_put(braid_varint_put(marks, SEQUENCE_KEY), m->stream->number + 1);
 	end = put_marks(end, m, false);
 	packet = 1 + braid_wire_varint_bytes(bundle) + bundle + (end - marks);
-	at = braid_text_room(&x->out, packet + 2 * BRAID_VARINT_BYTES);
+	at = braid_text_reserve(&x->out, packet + 2 * BRAID_VARINT_BYTES);
 	if (at) {
 		at = braid_varint_put(braid_varint_put(at, PACKET_KEY), packet);
 		at = braid_varint_put(braid_varint_put(at, BUNDLE_KEY), bundle);

@@ -303,7 +303,7 @@ static __always_inline u64 load(const struct step *step, const u8 *from)
 
 static __always_inline void put_number(struct braid_text *t, const struct step *step, u64 value)
 {
-	char *to = braid_text_room(t, 2 * BRAID_VARINT_BYTES);
+	char *to = braid_text_reserve(t, 2 * BRAID_VARINT_BYTES);
 
 	if (!to)
 		return;
@@ -372,7 +372,7 @@ static void put_text(struct braid_perfetto *x, const struct braid_perfetto_type 
 	event.n_field = 1;
 	event.field = fields;
 	bytes = braid__generic_ftrace_event__get_packed_size(&event);
-	at = braid_text_room(t, bytes);
+	at = braid_text_reserve(t, bytes);
 	if (at)
 		t->bytes += braid__generic_ftrace_event__pack(&event, (u8 *)at);
 }

@@ -13,7 +13,7 @@ void braid_wire_end_long(struct braid_text *t, size_t begin)
 		return;
 	more = braid_varint_put(varint, length) - varint - 1;
 	if (more) {
-		if (!braid_text_room(t, more))
+		if (!braid_text_reserve(t, more))
 			return;
 		memmove(t->data + begin + more, t->data + begin, length);
 		t->bytes += more;
@@ -23,7 +23,7 @@ void braid_wire_end_long(struct braid_text *t, size_t begin)
 
 void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
 {
-	char *at = braid_text_room(t, BRAID_VARINT_BYTES + sizeof(value));
+	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + sizeof(value));
 
 	if (!at)
 		return;

@@ -22,7 +22,7 @@ static inline u64 braid_wire_key(u32 field, enum braid_wire_type type)
 /** braid_wire_number - append a number's field */
 static inline void braid_wire_number(struct braid_text *t, u64 key, u64 value)
 {
-	char *at = braid_text_room(t, 2 * BRAID_VARINT_BYTES);
+	char *at = braid_text_reserve(t, 2 * BRAID_VARINT_BYTES);
 
 	if (at)
 		t->bytes = braid_varint_put(braid_varint_put(at, key), value) - t->data;
@@ -37,7 +37,7 @@ static inline size_t braid_wire_varint_bytes(u64 value)
 /** braid_wire_bytes - append a field of bytes as they are */
 static inline void braid_wire_bytes(struct braid_text *t, u64 key, const char *data, size_t bytes)
 {
-	char *at = braid_text_room(t, 2 * BRAID_VARINT_BYTES + bytes);
+	char *at = braid_text_reserve(t, 2 * BRAID_VARINT_BYTES + bytes);
 
 	if (!at)
 		return;
@@ -58,7 +58,7 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value);
  */
 static inline size_t braid_wire_begin(struct braid_text *t, u64 key)
 {
-	char *at = braid_text_room(t, BRAID_VARINT_BYTES + 1);
+	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1);
 
 	/* One byte for the length: that is enough for nearly all. */
 	if (at)

@@ -191,8 +191,8 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 	}
 	bytes = strlen(name);
 	r->out->bytes = r->at - r->out->data;
-	r->at = braid_text_room(r->out, bytes + r->steps->most +
-				r->steps->most_each * r->bytes);
+	r->at = braid_text_reserve(r->out, bytes + r->steps->most +
+				   r->steps->most_each * r->bytes);
 	if (!r->at)
 		return false;
 	put(r, name, bytes);
@@ -464,7 +464,7 @@ bool braid_program_run(const struct braid_format_program *s, const u8 *data, u32
 	struct run r = { .steps = s, .data = data, .bytes = bytes, .out = out,
 			 .special = s->special };
 	const struct braid_quick *q = s->quick, *end = q + s->nr_quick;
-	char *at = braid_text_room(out, s->most + s->most_each * bytes);
+	char *at = braid_text_reserve(out, s->most + s->most_each * bytes);
 
 	/* Jump targets are ahead, so this terminates. */
 	for (; at && q < end; q++) {

@@ -41,7 +41,7 @@ static struct entry *add(struct tracebraid_facts *f, enum tracebraid_fact_kind k
 	const struct braid_vcpu *vcpu = &f->states.vcpus[number];
 	const struct braid_guest_task *task = pid > 0 ?
 		braid_states_task(&f->states, vcpu->guest->number, pid) : NULL;
-	struct entry *e = braid_array_room(f->entries, f->nr, &f->capacity, sizeof(*e));
+	struct entry *e = braid_array_reserve(f->entries, f->nr, &f->capacity, sizeof(*e));
 
 	if (!e) {
 		braid_out_of_memory();

@@ -197,8 +197,8 @@ static int walk_once(struct walk *w, u64 incarnation)
 		set_fault(w, "written is not read + lost + left");
 	if (w->a->broken)
 		set_fault(w, "its guest stopped the ring: %s",
-			  w->a->broken == BRAID_RING_BAD_SLOT ? "a slot word that the reader never writes" :
-			  "the reader was faster than the claim too often");
+			  w->a->broken == BRAID_RING_BAD_SLOT ? "invalid slot word" :
+			  "its claims of a slot failed too often");
 	return 0;
 }
 

@@ -19,7 +19,7 @@ static const char *fault_name(enum braid_reader_fault fault)
 {
 	static const char *const names[] = {
 		[BRAID_READER_OK] = "none",
-		[BRAID_READER_BAD_SLOT] = "a slot word that the writer never writes",
+		[BRAID_READER_BAD_SLOT] = "invalid slot word",
 		[BRAID_READER_BAD_COMMIT] = "an invalid commit word",
 		[BRAID_READER_BAD_COUNT] = "invalid counts",
 	};

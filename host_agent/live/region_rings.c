@@ -179,7 +179,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 	ring->hold = BRAID_HOLD_OURS;
 	if (braid_reader_attach(&ring->reader, &map, s->sb.incarnation)) {
 		give_role(ring);
-		return give_up_early(r, s, ring, "a slot word that the writer never writes");
+		return give_up_early(r, s, ring, "invalid slot word");
 	}
 	begin_part(r, s, ring);
 	if (ring->from.set && (s64)(ring->reader.next_seq - ring->from.seq) >= 0)

@@ -66,7 +66,7 @@ s64 braid_live_skip(struct braid_live_rings *r, struct braid_live_stream *s,
 		return -EAGAIN;
 	if (events < 0)
 		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
-					       "bytes that are not events");
+					       "invalid event bytes");
 	braid_reader_done(&ring->reader, span, events);
 	r->skipped += events;
 	return bytes + sizeof(struct braid_chunk_page);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A table for each type of event, by system and name. Streams and buffers may define it
+ * A table for each event type, by system and name. Streams and buffers may define it
  * differently: its fields are those of all. A name that several systems have, or that is a table's
  * of ours, becomes SYSTEM_NAME.
  */

@@ -45,27 +45,27 @@ static void faulty(struct host_ring *h, const char *what)
 }
 
 /* Losses reported by tracefs, unless the agent reported them already. */
-static void count_loss(struct host_ring *h, u64 commit, u32 page_bytes, u64 reported)
+static void count_loss(struct host_ring *h, u64 commit, u32 page_bytes, u64 told)
 {
 	struct braid_ring_walk *walk = &h->base.ring.walk;
 	u32 end = BRAID_SUBBUF_HEADER_BYTES + (commit & BRAID_HOST_COMMIT_MASK);
 	u64 stored;
 
-	if (!reported && commit & BRAID_MISSED_EVENTS) {
-		reported = BRAID_LOST_SOME;
+	if (!told && commit & BRAID_MISSED_EVENTS) {
+		told = BRAID_LOST_SOME;
 		if (commit & BRAID_MISSED_STORED && page_bytes >= end + 8) {
 			memcpy(&stored, h->buffer + PAGE_AT + end, sizeof(stored));
-			reported = stored;
+			told = stored;
 		}
 	}
-	if (reported == BRAID_LOST_SOME) {
+	if (told == BRAID_LOST_SOME) {
 		walk->some_lost = true;
 		h->unreported_some = true;
 		return;
 	}
-	walk->lost += reported;
-	walk->next_seq += reported;
-	h->unreported += reported;
+	walk->lost += told;
+	walk->next_seq += told;
+	h->unreported += told;
 }
 
 static int make_room(struct host_ring *h, u32 bytes)

@@ -163,7 +163,7 @@ static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **ou
 					     braid_dat_take_number(&in, 4, &size)))
 		return err;
 	if (id != wanted || size > BRAID_DAT_MAX_SECTION || packed_bytes > in.end - in.at)
-		return braid_dat_broken(dat, "invalid offset of a section");
+		return braid_dat_broken(dat, "misplaced or oversized section");
 	if (size > dat->bytes_left)
 		return braid_dat_broken(dat, "its sections are larger than it can hold");
 	dat->bytes_left -= size;

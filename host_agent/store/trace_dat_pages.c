@@ -121,7 +121,7 @@ static int index_table(struct braid_trace_dat *dat, u32 number)
 		return braid_fail(-EOPNOTSUPP, "'%s' holds the text of a latency tracer, and no events",
 				  dat->path);
 	if (!err && memcmp(word, "flyrecord", 9))
-		return braid_dat_broken(dat, "the sections with pages are missing");
+		return braid_dat_broken(dat, "no pages at the expected offset");
 	if (dat->nr_cpus > BRAID_MAX_CPUS)
 		return braid_dat_broken(dat, "it has too many CPUs");
 	b->nr_cpus = dat->nr_cpus;
@@ -151,7 +151,7 @@ static int index_section(struct braid_trace_dat *dat, const struct braid_dat_buf
 	if (!err)
 		err = braid_dat_take_number(&in, 2, &flags);
 	if (!err && id != BRAID_DAT_BUFFER)
-		err = braid_dat_broken(dat, "the sections with pages are missing");
+		err = braid_dat_broken(dat, "no pages at the expected offset");
 	for (k = 0; k < b->nr_cpus && !err; k++)
 		err = add_cpu(dat, number, &b->cpus[k], flags & BRAID_DAT_COMPRESSED);
 	return err;

@@ -155,7 +155,7 @@ static int refuse(struct braid_clock *clock, const struct braid_clock_offset *o)
 
 	snprintf(clock->reason, sizeof(clock->reason), "KVM %s vCPU %u%s",
 		 impossible ? "scales" : "set the offset of", o->vcpu,
-		 impossible ? " inconsistently" : " too often");
+		 impossible ? " by an invalid ratio" : " too often");
 	return -ENODATA;
 }
 

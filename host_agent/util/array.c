@@ -4,7 +4,7 @@
 
 #include "host_agent/util/array.h"
 
-void *braid_array_room(void *items, size_t nr, size_t *capacity, size_t item_bytes)
+void *braid_array_reserve(void *items, size_t nr, size_t *capacity, size_t item_bytes)
 {
 	size_t more = *capacity ? 2 * *capacity : 16;
 	void *grown;

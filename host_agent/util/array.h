@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /**
- * braid_array_room - make space for one more element
+ * braid_array_reserve - make space for one more element
  * @items: the array, or NULL when it is empty
  * @nr: elements in it
  * @capacity: its capacity in elements; updated
@@ -14,7 +14,7 @@
  *
  * Return: the array, which may have moved; NULL when out of memory (@items stays valid).
  */
-void *braid_array_room(void *items, size_t nr, size_t *capacity, size_t item_bytes);
+void *braid_array_reserve(void *items, size_t nr, size_t *capacity, size_t item_bytes);
 
 /**
  * braid_array_push - append an element
@@ -27,7 +27,7 @@ void *braid_array_room(void *items, size_t nr, size_t *capacity, size_t item_byt
  */
 #define braid_array_push(items, nr, capacity, item)				\
 	({									\
-		void *room_ = braid_array_room(items, nr, &(capacity), sizeof(*(items))); \
+		void *room_ = braid_array_reserve(items, nr, &(capacity), sizeof(*(items))); \
 										\
 		if (room_) {							\
 			(items) = room_;					\

@@ -46,7 +46,7 @@ unsigned int braid_text_digits_far(char *to, u64 value)
 
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
 {
-	char *at = braid_text_room(t, BRAID_U64_DIGITS + (width > 0 ? width : 0));
+	char *at = braid_text_reserve(t, BRAID_U64_DIGITS + (width > 0 ? width : 0));
 	int nr;
 
 	if (!at)
@@ -64,7 +64,7 @@ void braid_text_hex(struct braid_text *t, const void *data, size_t bytes)
 {
 	static const char digit[] = "0123456789abcdef";
 	const u8 *from = data;
-	char *at = braid_text_room(t, 3 * bytes);
+	char *at = braid_text_reserve(t, 3 * bytes);
 	size_t k;
 
 	if (!at)
@@ -89,7 +89,7 @@ void braid_text_printf(struct braid_text *t, const char *format, ...)
 	va_end(args);
 	if (n < 0)
 		return;
-	at = braid_text_room(t, n + 1);
+	at = braid_text_reserve(t, n + 1);
 	if (!at)
 		return;
 	va_start(args, format);
@@ -234,7 +234,7 @@ bool braid_text_simple(const char *data, size_t bytes)
 void braid_text_json(struct braid_text *t, const char *data, size_t bytes)
 {
 	size_t plain = json_plain(data, bytes);
-	char *at = braid_text_room(t, plain + 2);
+	char *at = braid_text_reserve(t, plain + 2);
 
 	if (!at)
 		return;

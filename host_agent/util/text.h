@@ -18,11 +18,11 @@ struct braid_text {
 
 #define BRAID_U64_DIGITS	20u	/* of the largest number, in decimal */
 
-/** braid_text_grow - the slow path of braid_text_room(): the buffer is too small */
+/** braid_text_grow - the slow path of braid_text_reserve(): the buffer is too small */
 char *braid_text_grow(struct braid_text *t, size_t bytes);
 
-/** braid_text_room - space for @bytes more, or NULL (and ->failed) */
-static inline char *braid_text_room(struct braid_text *t, size_t bytes)
+/** braid_text_reserve - space for @bytes more, or NULL (and ->failed) */
+static inline char *braid_text_reserve(struct braid_text *t, size_t bytes)
 {
 	return t->capacity - t->bytes >= bytes && t->data ? t->data + t->bytes :
 							    braid_text_grow(t, bytes);
@@ -31,7 +31,7 @@ static inline char *braid_text_room(struct braid_text *t, size_t bytes)
 /** braid_text_put - append bytes as they are */
 static inline void braid_text_put(struct braid_text *t, const char *data, size_t bytes)
 {
-	char *at = bytes ? braid_text_room(t, bytes) : NULL;
+	char *at = bytes ? braid_text_reserve(t, bytes) : NULL;
 
 	if (!at)
 		return;
@@ -44,7 +44,7 @@ static inline void braid_text_put(struct braid_text *t, const char *data, size_t
 /** braid_text_pad - make a text ready for braid_text_put_blocks(); it may not move from then on */
 static inline void braid_text_pad(struct braid_text *t)
 {
-	char *at = braid_text_room(t, BRAID_TEXT_BLOCK);
+	char *at = braid_text_reserve(t, BRAID_TEXT_BLOCK);
 
 	if (at)
 		memset(at, 0, BRAID_TEXT_BLOCK);
@@ -53,7 +53,7 @@ static inline void braid_text_pad(struct braid_text *t)
 /** braid_text_put_blocks - append bytes, after which BRAID_TEXT_BLOCK more may be read: quick */
 static inline void braid_text_put_blocks(struct braid_text *t, const char *data, size_t bytes)
 {
-	char *at = braid_text_room(t, bytes + BRAID_TEXT_BLOCK);
+	char *at = braid_text_reserve(t, bytes + BRAID_TEXT_BLOCK);
 	size_t k = 0;
 
 	if (!at)
@@ -73,7 +73,7 @@ static inline void braid_text_puts(struct braid_text *t, const char *s)
 /** braid_text_putc - append one character as it is */
 static inline void braid_text_putc(struct braid_text *t, char c)
 {
-	char *at = braid_text_room(t, 1);
+	char *at = braid_text_reserve(t, 1);
 
 	if (!at)
 		return;
@@ -84,7 +84,7 @@ static inline void braid_text_putc(struct braid_text *t, char c)
 /** braid_text_repeat - append one character @nr times; none when that is negative */
 static inline void braid_text_repeat(struct braid_text *t, char c, int nr)
 {
-	char *at = nr > 0 ? braid_text_room(t, nr) : NULL;
+	char *at = nr > 0 ? braid_text_reserve(t, nr) : NULL;
 
 	if (!at)
 		return;
@@ -132,7 +132,7 @@ static inline unsigned int braid_text_digits(char *to, u64 value)
 /** braid_text_number - append a decimal number */
 static inline void braid_text_number(struct braid_text *t, u64 value)
 {
-	char *at = braid_text_room(t, BRAID_U64_DIGITS);
+	char *at = braid_text_reserve(t, BRAID_U64_DIGITS);
 
 	if (at)
 		t->bytes += braid_text_digits(at, value);
@@ -141,7 +141,7 @@ static inline void braid_text_number(struct braid_text *t, u64 value)
 /** braid_text_signed - append a decimal number, with its sign if that is negative */
 static inline void braid_text_signed(struct braid_text *t, s64 value)
 {
-	char *at = braid_text_room(t, 1 + BRAID_U64_DIGITS);
+	char *at = braid_text_reserve(t, 1 + BRAID_U64_DIGITS);
 
 	if (!at)
 		return;

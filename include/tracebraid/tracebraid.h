@@ -3,15 +3,15 @@
  * libtracebraid: traces of guests and their host, merged into one timeline.
  *
  * A trace is one or more captures of `tracebraid record`, and recordings of the host by trace-cmd.
- * A walk goes along its timeline; while it is at an item, the item's time, place, task, type and
- * fields can be asked for. Analyses and exports go along it by themselves.
+ * A walk moves along its timeline; while it is at an item, functions return the item's time, place,
+ * task, type and fields. Analyses and exports make their own pass.
  *
- * Functions that can fail return a negative errno, and tracebraid_error() is one line that says
- * what failed and what to do. A trace, with all that belongs to it, is used by one thread at a
+ * Functions that can fail return a negative errno, and tracebraid_error() returns one line:
+ * what failed, and what to do. A trace, with all that belongs to it, is used by one thread at a
  * time; several traces can be used at once.
  *
- * Captures hold what guests wrote: their names and strings are made safe for a terminal where this
- * file does not say "bytes". Nothing that a capture contains makes these functions access memory
+ * Captures hold what guests wrote: their names and strings are sanitized for a terminal, except
+ * where this file says "bytes". Nothing that a capture contains makes these functions access memory
  * outside it. They do not confine the process, as the program tracebraid does before it reads one.
  */
 #ifndef TRACEBRAID_TRACEBRAID_H
@@ -34,7 +34,7 @@ struct tracebraid_type;
 struct tracebraid_field;
 
 /**
- * tracebraid_error - what the last failure of this thread was
+ * tracebraid_error - the message of this thread's last failure
  *
  * Return: one line without a newline, valid until the thread's next failure; "" if there was none.
  */
@@ -59,7 +59,8 @@ void tracebraid_free(char *text);
  * @warn: called with a line for each fault in a file, and for a file that was skipped; or NULL
  * @arg: passed to @warn
  *
- * Reads each file once. Memory grows with the number of pages (8 bytes each), not with their size.
+ * Reads each file once. Memory hardly grows with the size of a capture: 80 bytes for 512 pages, or 8
+ * bytes for each page if the capture has no index.
  *
  * Return: 0, or a negative errno: -EBADMSG: a file is not a capture; -EXDEV: the files are not of
  * one host and boot.
@@ -76,8 +77,9 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
  * @arg: passed to @warn
  *
  * The trace has the file's present content; tracebraid_grow() adds more. It allows one walk, forward
- * only, and no seek, analysis, facts or export. Items that the walk has returned are freed. Clocks are fitted to
- * the data so far: times may differ from those of the complete capture, within their bounds.
+ * only, and no seek, analysis, facts or export. Items that the walk has returned are freed. Clocks
+ * are fitted to the data so far: times may differ from those of the complete capture, within their
+ * bounds.
  *
  * Events come in the order of time, about a second after they happened; with `tracebraid record
  * --prompt`, within 300 ms. The recorder writes up to which time the capture is complete; events
@@ -106,7 +108,7 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms);
 /**
  * tracebraid_finish - end a followed capture whose recorder was killed
  * @trace: of tracebraid_follow(); tracebraid_grow() reads the rest of it, then its walk ends. Not
- *	needed after a regular end, which the capture has a mark for
+ *	needed after a regular end, which the capture records
  *
  * Return: 0, or a negative errno.
  */
@@ -188,12 +190,12 @@ enum tracebraid_kind {
 	TRACEBRAID_END = 0,
 	TRACEBRAID_EVENT = 1,
 	TRACEBRAID_LOST = 2,	/* events were lost here */
-	TRACEBRAID_NOTE = 3,	/* something happened to the stream: its text says what */
+	TRACEBRAID_NOTE = 3,	/* a note about the stream: its text */
 	TRACEBRAID_PAUSE = 4,	/* of a followed capture: no more items yet; see tracebraid_grow() */
 };
 
 /**
- * tracebraid_walk_new - prepare to go along a trace
+ * tracebraid_walk_new - begin a walk along a trace
  * @walk: set on success
  * @trace: without another walk: there is one at a time
  * @select: what of it, "OPTION=VALUE" with the options of `tracebraid report`, the last one followed
@@ -213,10 +215,10 @@ int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *
 void tracebraid_walk_free(struct tracebraid_walk *walk);
 
 /**
- * tracebraid_walk_next - move on to the next item, in the order of time
+ * tracebraid_walk_next - move to the next item, in the order of time
  * @walk: the walk
  *
- * A loss is an item before the event that it was noticed with.
+ * A loss is an item before the event that shows it.
  *
  * Return: enum tracebraid_kind, or a negative errno.
  */
@@ -253,21 +255,21 @@ uint64_t tracebraid_lost(const struct tracebraid_walk *walk);
 
 /* Of an event: */
 
-/* The task that was current: 0 is the idle task; -1: the event does not say. */
+/* The task that was current: 0 is the idle task; -1: unknown. */
 int32_t tracebraid_pid(const struct tracebraid_walk *walk);
 /* Its name at that time; "<idle>", "<...>" if unknown. */
 const char *tracebraid_comm(const struct tracebraid_walk *walk);
 /* Of a host's event: the guest that the task runs a vCPU of, or NULL. @vcpu is set; UINT32_MAX: all. */
 const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *walk, uint32_t *vcpu);
 const struct tracebraid_type *tracebraid_event_type(const struct tracebraid_walk *walk);
-/* Its fields by its print format, a loss or a note in words; ends with NUL. NULL: out of memory. */
+/* Its fields by its print format, or the text of a loss or note; ends with NUL. NULL: out of memory. */
 const char *tracebraid_text(struct tracebraid_walk *walk);
 /* Its fields as a JSON object. NULL: out of memory. */
 const char *tracebraid_json(struct tracebraid_walk *walk);
 /* Its record's bytes, as they are in the ring; a note's: its text. */
 const void *tracebraid_payload(const struct tracebraid_walk *walk, size_t *bytes);
 
-/* Types of events ---------------------------------------------------------------------------- */
+/* Event types ----------------------------------------------------------------------------- */
 
 enum tracebraid_field_kind {
 	TRACEBRAID_NUMBER,	/* of 1, 2, 4 or 8 bytes */
@@ -278,7 +280,7 @@ enum tracebraid_field_kind {
 /* The number of a type: dense from 0 in a walk; the same event has another one in each stream. */
 uint32_t tracebraid_type_number(const struct tracebraid_type *type);
 const char *tracebraid_type_system(const struct tracebraid_type *type);
-/* A sub-event, as of a system call, has a name of its own: this one. */
+/* The name; of a sub-event, such as a system call, its own. */
 const char *tracebraid_type_name(const struct tracebraid_type *type);
 /* The event that a sub-event is of; otherwise as the name. */
 const char *tracebraid_type_event(const struct tracebraid_type *type);
@@ -381,7 +383,7 @@ struct tracebraid_span {
 int tracebraid_states(struct tracebraid_trace *trace,
 		      int (*span)(void *arg, const struct tracebraid_span *span), void *arg);
 
-/* What can be found out about vCPUs and tasks; also as bits. */
+/* Facts about vCPUs and tasks; also as bits. */
 enum tracebraid_fact_kind {
 	TRACEBRAID_FACT_STATE = 1,	/* a vCPU was in one state */
 	TRACEBRAID_FACT_WAIT = 2,	/* a guest's task waited in its guest's run queue, and got a vCPU */
@@ -505,7 +507,7 @@ void tracebraid_sql_close(struct tracebraid_sql *sql);
 
 /*
  * The recorder needs root, or access to the regions, and gives up all other privileges. So it runs as
- * the program `tracebraid`, in a process of its own.
+ * the program `tracebraid`, in a separate process.
  */
 struct tracebraid_recording;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The cost of the clocks of ten idle guests: recorders with and without the exchange, side
- * by side, each with ten guests of its own, which look at their region as often as a driver does.
+ * by side, each with ten guests of its own, which poll their region as often as a driver does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/need.h"
 
 #define NR_GUESTS	10
-#define LOOK_NS		20000000	/* a driver's, while an agent is present */
+#define POLL_NS		20000000	/* a driver's, while an agent is present */
 #define STEP_NS		1000000ULL	/* as the recorder's own loop: short under load, ... */
 #define STEP_MAX_NS	20000000ULL	/* ... up to this when idle */
 #define SETTLE_S	15		/* the first bursts are over: an idle interval is 8 s */
@@ -113,7 +113,7 @@ static void start(struct variant *v)
 	for (k = 0; k < NR_GUESTS; k++) {
 		struct fake_params p = {
 			.name = name, .bytes = 4 << 20, .nr_vcpus = 2, .subbuf_bytes = 4096,
-			.nr_slots = 64, .look_ns = LOOK_NS, .counter_type = v->counter_type,
+			.nr_slots = 64, .poll_ns = POLL_NS, .counter_type = v->counter_type,
 		};
 
 		snprintf(name, sizeof(name), "rest%d", k);

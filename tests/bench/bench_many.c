@@ -20,7 +20,7 @@
 
 #define NR_GUESTS	500
 #define NR_VCPUS	4
-#define LOOK_NS		20000000	/* a driver's, while an agent is present */
+#define POLL_NS		20000000	/* a driver's, while an agent is present */
 #define SETTLE_S	30		/* the first bursts are over: an idle interval is 8 s */
 #define MEASURE_S	24		/* three of these */
 #define STEP_NS		10000000
@@ -47,11 +47,11 @@ static void live(struct fake_guest **guests)
 	for (;;) {
 		for (k = 0; k < NR_GUESTS; k++)
 			fake_guest_look(guests[k]);
-		sleep_ns(LOOK_NS);
+		sleep_ns(POLL_NS);
 	}
 }
 
-/* A loop that reads a word of every guest as often as a guest looks at its host. */
+/* A loop that reads a word of every guest as often as a guest polls its host. */
 static void loop(struct fake_guest **guests)
 {
 	static volatile u64 sum;
@@ -65,7 +65,7 @@ static void loop(struct fake_guest **guests)
 
 			sum += braid_load(&box->guest_heartbeat);
 		}
-		sleep_ns(LOOK_NS);
+		sleep_ns(POLL_NS);
 	}
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the clock cells of a region's file, for cases that look at them without an agent."""
+"""Reads the clock cells of a region's file, for cases that inspect them without an agent."""
 
 import struct
 
@@ -7,7 +7,7 @@ from directory import SECTIONS_AT
 
 CLOCK = 1  # offset of the superblock's section table
 HZ_AT = 48
-WALL_AT, LOOK_AT = 128, 192
+WALL_AT, POLL_AT = 128, 192
 
 
 def _read(shm, at, count):
@@ -31,7 +31,7 @@ def walls(shm):
     return _cell(shm, WALL_AT, "<I")[0] // 2
 
 
-def look(shm):
-    """(number, counter) of the guest's last look at host and mailbox; None while it is being updated."""
-    seq, counter = _cell(shm, LOOK_AT, "<I12xQ")
-    return (seq // 2, counter) if not seq % 2 and _cell(shm, LOOK_AT, "<I")[0] == seq else None
+def poll_sample(shm):
+    """(number, counter) of the guest's last poll sample; None while it is being updated."""
+    seq, counter = _cell(shm, POLL_AT, "<I12xQ")
+    return (seq // 2, counter) if not seq % 2 and _cell(shm, POLL_AT, "<I")[0] == seq else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the event directory of a region's file, for cases that look at it without an agent."""
+"""Reads the event directory of a region's file, for cases that inspect it without an agent."""
 
 import collections
 import struct

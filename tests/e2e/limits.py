@@ -10,7 +10,7 @@ import time
 
 PRESSURE = "/proc/pressure/cpu"
 WAITING_COUNTS = 0.3  # weight of a second in which some task waited for a CPU
-LOOK_S = 1
+CHECK_S = 1
 LEAST_S = 0.01  # shortest sleep of a wait
 
 
@@ -33,7 +33,7 @@ def wait(process, timeout):
     deadline = now() + timeout
     while True:
         try:
-            return process.wait(LOOK_S)
+            return process.wait(CHECK_S)
         except subprocess.TimeoutExpired:
             if now() > deadline:
                 raise subprocess.TimeoutExpired(process.args, timeout) from None
@@ -47,7 +47,7 @@ def run(argv, timeout):
         try:
             while True:
                 try:
-                    output, errors = process.communicate(timeout=LOOK_S)
+                    output, errors = process.communicate(timeout=CHECK_S)
                     return subprocess.CompletedProcess(argv, process.returncode, output, errors)
                 except subprocess.TimeoutExpired:
                     if now() > deadline:

@@ -118,7 +118,7 @@ static void change(struct fuzz_input *in, struct braid_superblock *sb, u32 page_
 		braid_region_remove_buffer(sb, params.nr_slots % sb->nr_buffers);
 		return;
 	}
-	room = braid_region_room(sb);
+	room = braid_region_largest_gap(sb);
 	ret = braid_region_add_buffer(sb, &params, &needed);
 	MUST(ret < BRAID_MAX_BUFFERS);
 	if (ret >= 0)

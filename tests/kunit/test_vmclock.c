@@ -32,7 +32,7 @@ static struct braid_clock_cells *cells(void)
 }
 
 /* A copy of the cells after two polls that began after this call. */
-static struct braid_clock_cells await_looks(struct kunit *test)
+static struct braid_clock_cells await_polls(struct kunit *test)
 {
 	u32 seq = (braid_load_acquire(&cells()->poll_seq) | 1) + 1, at;
 	unsigned long end = jiffies + PATIENCE;
@@ -175,7 +175,7 @@ static void vmclock_never_stable(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, braid_vmclock_use(&page, sizeof(page)), 0);
 	KUNIT_EXPECT_FALSE(test, braid_vmclock_begin(&seq, &marker));
 	KUNIT_EXPECT_FALSE(test, braid_vmclock_take(&now));
-	found = await_looks(test);
+	found = await_polls(test);
 	KUNIT_EXPECT_EQ(test, found.poll_flags, 0);
 	KUNIT_EXPECT_EQ(test, found.poll_marker, 0);
 	KUNIT_EXPECT_EQ(test, found.vm_seq, 0);
@@ -191,19 +191,19 @@ static void vmclock_never_stable(struct kunit *test)
 /* Each poll has the marker; a change is counted, and published at once. */
 static void vmclock_in_cells(struct kunit *test)
 {
-	struct braid_clock_cells found = await_looks(test);
+	struct braid_clock_cells found = await_polls(test);
 	u64 before;
 
 	KUNIT_EXPECT_EQ(test, found.poll_flags, 0);
 	KUNIT_ASSERT_EQ(test, braid_vmclock_use(&page, sizeof(page)), 0);
-	found = await_looks(test);
+	found = await_polls(test);
 	KUNIT_EXPECT_EQ(test, found.poll_flags, BRAID_POLL_MARKER);
 	KUNIT_EXPECT_EQ(test, found.poll_marker, 41);
 	before = braid_counter_ordered();
 	WRITE_ONCE(page.seq_count, 7);
 	WRITE_ONCE(page.disruption_marker, 42);
 	braid_store_release(&page.seq_count, 8);
-	found = await_looks(test);
+	found = await_polls(test);
 	KUNIT_EXPECT_EQ(test, found.poll_flags, BRAID_POLL_MARKER);
 	KUNIT_EXPECT_EQ(test, found.poll_marker, 42);
 	KUNIT_EXPECT_EQ(test, found.vm_marker, 42);

@@ -8,7 +8,7 @@
 #include "tests/kunit/rooms.h"
 
 #define PATIENCE	(10 * HZ)
-#define LOOKS		200
+#define WAKES		200
 #define DOORBELL	0x30007
 
 static struct braid_mailbox *mailbox(void)
@@ -90,7 +90,7 @@ static void wake_polls(struct kunit *test)
 	unsigned long begin = jiffies, end = begin + PATIENCE, flags;
 	u32 k, took;
 
-	for (k = 0; k < LOOKS; k++) {
+	for (k = 0; k < WAKES; k++) {
 		u64 before = READ_ONCE(mailbox()->guest_heartbeat);
 
 		local_irq_save(flags);
@@ -100,7 +100,7 @@ static void wake_polls(struct kunit *test)
 			usleep_range(50, 100);
 	}
 	took = jiffies_to_msecs(jiffies - begin);
-	KUNIT_EXPECT_LT_MSG(test, took / BRAID_POLL_MS, LOOKS / 2, "%u looks took %u ms", LOOKS, took);
+	KUNIT_EXPECT_LT_MSG(test, took / BRAID_POLL_MS, WAKES / 2, "%u wakeups took %u ms", WAKES, took);
 }
 
 /*

@@ -117,7 +117,7 @@ active proctype writer()
 #endif
 
 #ifdef ODD_WHILE_CHANGED
-/* M1, K3, K6, K8, R3: a word that is odd during a change; a copy between two equal even looks is whole. */
+/* M1, K3, K6, K8, R3: a word that is odd during a change; a copy between two equal even loads is whole. */
 byte seq, a, b;
 
 active proctype writer()
@@ -188,7 +188,7 @@ active proctype reader()
 
 #ifdef WAKE
 /*
- * W1: the writer opens the next slot, then looks for a request; the agent requests, then looks at the slot.
+ * W1: the writer opens the next slot, then checks for a request; the agent requests, then checks the slot.
  * NO_WRITER_FENCE: a compare-and-swap that is only an acquire and a release, whose store may happen
  * after a later load.
  */

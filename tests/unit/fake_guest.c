@@ -340,7 +340,7 @@ static void serve_mailbox(struct fake_guest *g)
 }
 
 /* As in the driver: the host's clock first, then the counter. */
-static void look(struct fake_guest *g)
+static void publish_poll(struct fake_guest *g)
 {
 	struct braid_clock_cells *cells = section(g, BRAID_SECTION_CLOCK);
 	u32 seq = cells->poll_seq;
@@ -396,7 +396,7 @@ static void serve_clock(struct fake_guest *g)
 	u64 burst = braid_load_acquire(&cells->burst), idle_ns;
 	u32 vcpu = braid_load(&cells->burst_vcpu);
 
-	look(g);
+	publish_poll(g);
 	publish_wall(g);
 	if (braid_load(&g->ctl->vmclock))
 		publish_vmclock(g);
@@ -444,7 +444,7 @@ void fake_guest_look(struct fake_guest *g)
 static void live(struct fake_guest *g)
 {
 	struct braid_superblock *shared = (struct braid_superblock *)g->base;
-	struct timespec step = { .tv_nsec = g->p.look_ns ? g->p.look_ns : STEP_NS };
+	struct timespec step = { .tv_nsec = g->p.poll_ns ? g->p.poll_ns : STEP_NS };
 
 	g->next_ns = now_ns();
 	while (!braid_load_acquire(&g->ctl->stop)) {

@@ -24,7 +24,7 @@ struct fake_params {
 	u32 flags;		/* BRAID_BUFFER_* */
 	bool always;		/* writes whether or not its events are enabled */
 	u64 rate;		/* events a second and vCPU */
-	u64 look_ns;		/* between two looks; 0: far more often than a guest */
+	u64 poll_ns;		/* between two polls; 0: far more often than a guest */
 	u32 counter_type;	/* its counter's type; 0: synthetic */
 	u32 nr_comms;		/* entries; 0: 64 */
 };
@@ -41,7 +41,7 @@ struct fake_control {
 	u32 wall_flags;		/* BRAID_WALL_* */
 	u32 vmclock;		/* it has a vmclock page, with this ... */
 	u64 marker;		/* ... disruption marker */
-	u32 marker_spins;	/* the marker changes at each look */
+	u32 marker_spins;	/* the marker changes at each poll */
 	/* reported by the guest */
 	u32 state;		/* as the region's */
 	u32 stands;		/* it is frozen and does nothing */

@@ -33,7 +33,7 @@ static void unpack(const struct braid_text *packed, struct braid_text *to)
 
 	NEED(d);
 	do {
-		char *at = braid_text_room(to, room *= 2);
+		char *at = braid_text_reserve(to, room *= 2);
 
 		NEED(at);
 		result = libdeflate_deflate_decompress(d, packed->data, packed->bytes, at, room, &bytes);

@@ -13,7 +13,7 @@
 #define END_NS		(BREAK_NS + SECOND)
 #define RATE		2.1
 #define GUEST_HZ	2100000000ULL
-#define LOOK_NS		(50 * MILLI)		/* between two looks, which are as wide */
+#define POLL_NS		(50 * MILLI)		/* between two poll samples, which are as wide */
 #define MAX_SAMPLES	2000u
 
 static struct truth counter;
@@ -31,7 +31,7 @@ static void sample(u64 h1, u64 ns, u64 h2, u32 vcpu)
 }
 
 /*
- * Bursts up to the break. From there on only looks, which do not show a step this small: a recording
+ * Bursts up to the break. From there on only poll samples, which do not show a step this small: a recording
  * that ends before a burst succeeds.
  */
 static void run(s64 step_ns, u32 nr_vcpus)
@@ -47,11 +47,11 @@ static void run(s64 step_ns, u32 nr_vcpus)
 		for (k = 0; k < 8; k++)
 			sample(ns + k * 4000 - 300, ns + k * 4000, ns + k * 4000 + 400,
 			       1 + k % nr_vcpus);
-	for (h1 = BEGIN_NS - LOOK_NS / 3; h1 < END_NS; h1 += LOOK_NS)
-		sample(h1, h1 + LOOK_NS / 2, h1 + LOOK_NS, 1);
+	for (h1 = BEGIN_NS - POLL_NS / 3; h1 < END_NS; h1 += POLL_NS)
+		sample(h1, h1 + POLL_NS / 2, h1 + POLL_NS, 1);
 }
 
-/* As the agent does: from the last look with the former marker to the first with the new one. */
+/* As the agent does: from the last poll sample with the former marker to the first with the new one. */
 static void report_break(void)
 {
 	struct braid_clock_mark *b = &breaks[nr_breaks++];
@@ -60,9 +60,9 @@ static void report_break(void)
 	*b = (struct braid_clock_mark){ .kind = BRAID_MARK_DISRUPTED, .to_ns = ~0ULL };
 	for (k = 0; k < nr_samples; k++) {
 		const struct braid_clock_sample *s = &samples[k].s;
-		u64 at = s->h1_ns + LOOK_NS / 2;
+		u64 at = s->h1_ns + POLL_NS / 2;
 
-		if (s->h2_ns - s->h1_ns != LOOK_NS)
+		if (s->h2_ns - s->h1_ns != POLL_NS)
 			continue;
 		if (at < BREAK_NS && s->h1_ns > b->from_ns)
 			b->from_ns = s->h1_ns;
@@ -107,7 +107,7 @@ static void check_epoch(const struct braid_clock_epoch *e, enum braid_epoch_caus
 	CHECK_EQ(e->begun_ns, breaks[0].to_ns);
 }
 
-/* Steps within a look's width, and none at all. */
+/* Steps within a poll sample's width, and none at all. */
 static void hidden_step(const struct braid_clock *host)
 {
 	static const s64 steps_ns[] = { 0, -7000000, 9000000 };
@@ -120,7 +120,7 @@ static void hidden_step(const struct braid_clock *host)
 		in = inputs(1, host);
 		NEED(!braid_clock_fit(&clock, &in));
 		CHECK_EQ(clock.tracks->nr_epochs, 1);	/* what such a report is for */
-		/* An emulated counter may gain that much between two looks, but not lose it. */
+		/* An emulated counter may gain that much between two polls, but not lose it. */
 		CHECK_EQ(!wrong(&clock, BREAK_NS, END_NS), host ? steps_ns[k] >= 0 : !steps_ns[k]);
 		braid_clock_free(&clock);
 		report_break();

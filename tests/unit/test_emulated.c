@@ -74,15 +74,15 @@ static void cross(u64 h1, u64 ns, u64 h2)
 	};
 }
 
-/* Bursts about every second, and looks in between that overlap each other. */
-static void look_at_guest(u64 from_ns, u64 to_ns, bool looks)
+/* Bursts about every second, and poll samples in between that overlap each other. */
+static void sample_guest(u64 from_ns, u64 to_ns, bool polls)
 {
 	u64 ns, at, k;
 
 	for (ns = from_ns; ns + MILLI < to_ns; ns += SECOND / 2 + truth_below(SECOND))
 		for (k = 0, at = ns; k < 8; k++, at += 3000)
 			cross(at - truth_below(300), at, at + 50 + truth_below(1500));
-	for (ns = from_ns; looks && ns < to_ns; ns += truth_below(200 * MILLI))
+	for (ns = from_ns; polls && ns < to_ns; ns += truth_below(200 * MILLI))
 		cross(ns - truth_below(100 * MILLI), ns, ns + truth_below(100 * MILLI));
 	truth_sort(round_trips, nr_round_trips);
 }
@@ -133,7 +133,7 @@ static void drift_only(void)
 		begin();
 		to = BEGIN_NS + (2 + truth_below(30)) * SECOND;
 		run_guest(BEGIN_NS, to);
-		look_at_guest(BEGIN_NS, to, turn % 3);
+		sample_guest(BEGIN_NS, to, turn % 3);
 		NEED(!fit(&clock, GUEST_HZ));
 		CHECK_EQ(clock.kind, BRAID_CLOCK_EXCHANGE);
 		CHECK_EQ(clock.nr_tracks, 1);
@@ -160,7 +160,7 @@ static void drifts_little(void)
 	begin();
 	for (ns = BEGIN_NS; ns < BEGIN_NS + 20 * SECOND; ns += SECOND / 10)
 		gain(ns, truth_below(20));
-	look_at_guest(BEGIN_NS, BEGIN_NS + 20 * SECOND, true);
+	sample_guest(BEGIN_NS, BEGIN_NS + 20 * SECOND, true);
 	NEED(!fit(&clock, GUEST_HZ));
 	CHECK(check_truth(&clock, BEGIN_NS + SECOND, BEGIN_NS + 18 * SECOND) < 500);
 	braid_clock_free(&clock);
@@ -181,7 +181,7 @@ static void races_after_the_last(void)
 		begin();
 		for (ns = BEGIN_NS; ns < end; ns += SECOND / 10)
 			gain(ns, truth_below(20));
-		look_at_guest(BEGIN_NS, end, false);
+		sample_guest(BEGIN_NS, end, false);
 		NEED(!fit(&clock, GUEST_HZ));
 		for (k = 0; k < 100; k++)
 			gain(end + k * MILLI, 4000 + truth_below(2000));
@@ -217,8 +217,8 @@ static void stands_still(void)
 		run_guest(BEGIN_NS, at);
 		stop(at, for_ns);
 		run_guest(at + for_ns + 1, to);
-		look_at_guest(BEGIN_NS, at, turn % 3);
-		look_at_guest(at + for_ns, to, turn % 3);
+		sample_guest(BEGIN_NS, at, turn % 3);
+		sample_guest(at + for_ns, to, turn % 3);
 		if (turn % 2)	/* asked before, answered after it */
 			cross(at - truth_below(20 * MILLI), at + for_ns + truth_below(20 * MILLI),
 			      at + for_ns + 30 * MILLI);
@@ -249,7 +249,7 @@ static void jumps_ahead(void)
 		run_guest(BEGIN_NS, at);
 		gain(at, 2100 * 5000 + truth_below(1ULL << 40));
 		run_guest(at + 1, BEGIN_NS + 12 * SECOND);
-		look_at_guest(BEGIN_NS, BEGIN_NS + 12 * SECOND, turn % 2);
+		sample_guest(BEGIN_NS, BEGIN_NS + 12 * SECOND, turn % 2);
 		NEED(!fit(&clock, GUEST_HZ));
 		CHECK_EQ(clock.tracks->nr_epochs, 2);
 		CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_JUMPED);

@@ -228,7 +228,7 @@ static void drain_continues_while_the_file_stalls(void)
 	session_settle(&s);
 	NEED(!braid_capture_settle(s.sink.capture));
 	set_stalls(true);
-	for (lap = 0; lap < (level ? 3 : 1); lap++) {	/* a part that is packed is of 1 MiB */
+	for (lap = 0; lap < (level ? 3 : 1); lap++) {	/* a segment has 1 MiB */
 		write_events(&s, level ? EVENTS : 1);
 		session_until(&s, all_taken);
 	}
@@ -321,7 +321,7 @@ static void failure_is_reported_once(void)
 	while ((ret = braid_capture_next(reader, &view)) > 0)
 		;
 	CHECK_EQ(ret, 0);
-	CHECK(level || !braid_capture_damage(reader)->cut_off);	/* parts end within chunks */
+	CHECK(level || !braid_capture_damage(reader)->cut_off);	/* segments end within chunks */
 	CHECK_EQ(braid_capture_damage(reader)->stretches, 0);
 	NEED(!stat(capture_path, &st));
 	CHECK(st.st_size > (level ? 400000 : 40000) && st.st_size <= (level ? 800001 : 50001));
@@ -368,7 +368,7 @@ static void death_is_reported(void)
 	braid_capture_abandon(s.sink.capture);
 	braid_flusher_stop(s.flusher);
 	r = read_capture();
-	CHECK(r.events >= (level ? 2 : 6) * EVENTS);	/* the last part is lost with the process */
+	CHECK(r.events >= (level ? 2 : 6) * EVENTS);	/* the last segment is lost with the process */
 	fake_guest_free(s.guest);
 }
 

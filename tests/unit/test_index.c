@@ -206,7 +206,7 @@ static void reports_are_the_same(void)
 
 static void a_packed_one_too(void)
 {
-	struct braid_pack_run how = { .level = 1, .part_bytes = 64 << 10 };
+	struct braid_pack_run how = { .level = 1, .segment_bytes = 64 << 10 };
 	int from = open(path, O_RDONLY | O_CLOEXEC);
 	int to = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	char *a, *b;

@@ -176,8 +176,8 @@ static void changed_at_a_step(void)
 	braid_clock_free(&clock);
 }
 
-/* Without it there are two looks, between which either offset may hold. */
-static void changed_between_two_looks(void)
+/* Without it there are two reads, between which either offset may hold. */
+static void changed_between_two_reads(void)
 {
 	static const s64 steps[] = { 2600000, -2600000, 700 * 2600000LL, -700 * 2600000LL, 2600LL << 30 };
 	u64 after = BEGIN_NS + 7 * SECOND, seen = after + SECOND, change, ns;
@@ -339,7 +339,7 @@ int main(void)
 	RUN(models);
 	RUN(offset_of_each_vcpu);
 	RUN(changed_at_a_step);
-	RUN(changed_between_two_looks);
+	RUN(changed_between_two_reads);
 	RUN(paused);
 	RUN(round_trips_check_it);
 	RUN(arbitrary_data);

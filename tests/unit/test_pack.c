@@ -17,7 +17,7 @@
 #define NR		300u
 #define ALL		(NR + 3)	/* with the index and FILE_END; FILE is read by open */
 #define MOST_BYTES	2000u
-#define PART_BYTES	4096u
+#define SEGMENT_BYTES	4096u
 
 static char plain[64], packed[64], other[64];
 static u8 *content;		/* of plain */
@@ -72,7 +72,7 @@ typedef int convert(int to, int from, const char *path, struct braid_pack_run *r
 
 static int run(convert *to_do, const char *from_path, const char *to_path)
 {
-	struct braid_pack_run how = { .level = 3, .part_bytes = PART_BYTES };
+	struct braid_pack_run how = { .level = 3, .segment_bytes = SEGMENT_BYTES };
 	int from = open(from_path, O_RDONLY | O_CLOEXEC);
 	int to = open(to_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int err;
@@ -143,7 +143,7 @@ static void is_read_as_the_capture(void)
 }
 
 /* Any beginning of the file is a beginning of the capture. */
-static void a_cut_off_file_is_good_up_to_its_last_part(void)
+static void a_cut_off_file_is_good_up_to_its_last_segment(void)
 {
 	struct braid_capture_damage damage;
 	u32 nr, before = 0;
@@ -159,8 +159,8 @@ static void a_cut_off_file_is_good_up_to_its_last_part(void)
 	CHECK(before > NR - 20);
 }
 
-/* Each byte that changes costs no more than the chunks of one part; none of the index. */
-static void damage_stays_in_its_part(void)
+/* Each byte that changes costs no more than the chunks of one segment; none of the index. */
+static void damage_stays_in_its_segment(void)
 {
 	struct braid_capture_damage damage;
 	u32 nr, worst = NR, k;
@@ -248,7 +248,7 @@ static void gaps_are_bounded(void)
 		if (chunk->type == BRAID_CHUNK_PACKED) {
 			memcpy(chunk + 1, &at, sizeof(at));
 			fix(chunk);
-			at += 60 * offset + PART_BYTES;
+			at += 60 * offset + SEGMENT_BYTES;
 		} else if (chunk->type == BRAID_CHUNK_PACKED_INDEX) {
 			break;
 		}
@@ -258,7 +258,7 @@ static void gaps_are_bounded(void)
 	write_file(other, copy, offset);
 	free(copy);
 	NEED(!braid_capture_open(&r, other, &head));
-	CHECK(braid_capture_size(r) <= BRAID_PACKED_RATIO * offset + PART_BYTES);
+	CHECK(braid_capture_size(r) <= BRAID_PACKED_RATIO * offset + SEGMENT_BYTES);
 	braid_capture_close(r);
 }
 
@@ -273,8 +273,8 @@ int main(void)
 	file = read_file(packed, &file_bytes);
 	RUN(unpacks_to_the_same);
 	RUN(is_read_as_the_capture);
-	RUN(a_cut_off_file_is_good_up_to_its_last_part);
-	RUN(damage_stays_in_its_part);
+	RUN(a_cut_off_file_is_good_up_to_its_last_segment);
+	RUN(damage_stays_in_its_segment);
 	RUN(lies_are_found);
 	RUN(gaps_are_bounded);
 	free(content);

@@ -24,8 +24,8 @@
 #define EVENTS		30000u		/* of each vCPU; the rings hold them */
 #define LAPS		4
 #define CHUNKS		400u
-#define PART_BYTES	(1u << 20)
-#define MOST_PARTS	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
+#define SEGMENT_BYTES	(1u << 20)
+#define MOST_SEGMENTS	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
 
 int main(void);
 
@@ -93,7 +93,7 @@ static void put_chunks(struct braid_capture_writer *w)
 
 	srandom(1);
 	for (k = 0; k < CHUNKS; k++) {
-		bytes = k % 97 == 50 ? PART_BYTES + random() % (4 << 20) : random() % 30000;
+		bytes = k % 97 == 50 ? SEGMENT_BYTES + random() % (4 << 20) : random() % 30000;
 		for (i = 0; i < bytes; i++)
 			payload[i] = k % 3 == 0 ? random() : k % 3 == 1 ? i / 16 : 0;
 		NEED(!braid_capture_put(w, 100 + k, k, payload, bytes / 3, payload + bytes / 3,
@@ -217,7 +217,7 @@ static void is_reported_as_unpacked(void)
 	fake_guest_free(s.guest);
 }
 
-/* The process packs what it has, while the file has whole parts only. */
+/* The process packs what it has, while the file has whole segments only. */
 static void is_readable_while_it_is_recorded(void)
 {
 	struct braid_capture_reader *reader;
@@ -229,13 +229,13 @@ static void is_readable_while_it_is_recorded(void)
 	session_settle(&s);
 	CHECK_EQ(size_of(packed), sizeof(struct braid_chunk) + sizeof(head));
 	CHECK_EQ(braid_capture_open(&reader, packed, &head), -EBADMSG);
-	CHECK(strstr(braid_failure(), "has no whole part: it is compressed while it is recorded"));
+	CHECK(strstr(braid_failure(), "has no whole segment: it is compressed while it is recorded"));
 	write_laps(&s);
 	NEED(!braid_capture_settle(s.sink.capture));
 	NEED(!braid_capture_open(&reader, packed, &head));
 	CHECK(braid_capture_unfinished(reader));
-	CHECK_EQ(braid_capture_size(reader), braid_capture_bytes(s.sink.capture) / PART_BYTES *
-		 PART_BYTES);
+	CHECK_EQ(braid_capture_size(reader), braid_capture_bytes(s.sink.capture) / SEGMENT_BYTES *
+		 SEGMENT_BYTES);
 	braid_capture_close(reader);
 	CHECK(events_of(packed) > 0);
 	CHECK_EQ(braid_source_follow(&source, packed, NULL), -EINVAL);
@@ -287,8 +287,8 @@ static void cut_off(const char *path, const u8 *file, size_t bytes)
 	close(fd);
 }
 
-/* A file cut off anywhere is good up to its last whole part. */
-static void is_good_up_to_its_last_part(void)
+/* A file cut off anywhere is good up to its last whole segment. */
+static void is_good_up_to_its_last_segment(void)
 {
 	u64 events, before = 0, all;
 	struct braid_capture_reader *reader;
@@ -307,14 +307,14 @@ static void is_good_up_to_its_last_part(void)
 		if (braid_capture_open(&reader, other, &head))
 			continue;
 		CHECK(braid_capture_unfinished(reader));
-		CHECK_EQ(braid_capture_size(reader) % PART_BYTES, 0);
+		CHECK_EQ(braid_capture_size(reader) % SEGMENT_BYTES, 0);
 		braid_capture_close(reader);
 		events = events_of(other);
 		CHECK(events >= before && events < all);
 		before = events;
 	}
 	CHECK(before > all / 2);
-	cut_off(other, file, bytes - 8);	/* all parts, and half an end */
+	cut_off(other, file, bytes - 8);	/* all segments, and half an end */
 	NEED(!braid_capture_open(&reader, other, &head));
 	CHECK(braid_capture_unfinished(reader));
 	braid_capture_close(reader);
@@ -356,12 +356,12 @@ static struct tail pack_parts(u64 nr)
 	};
 	struct tail tail = { 0 };
 	const struct braid_packer_options options = {
-		.level = 1, .part_bytes = 8, .write = keep_tail, .arg = &tail,
+		.level = 1, .segment_bytes = 8, .write = keep_tail, .arg = &tail,
 	};
 	struct braid_packer *p = braid_packer_new(&options);
 	u64 k;
 
-	NEED(p && !braid_packer_add(p, &first, sizeof(first)));	/* a part */
+	NEED(p && !braid_packer_add(p, &first, sizeof(first)));	/* a segment */
 	for (k = 1; k < nr; k++)
 		NEED(!braid_packer_add(p, &k, sizeof(k)));
 	NEED(!braid_packer_finish(p));
@@ -374,11 +374,11 @@ static struct tail pack_parts(u64 nr)
 /* An index that no chunk holds is left out; the memory for it is given back. */
 static void too_many_parts_have_no_index(void)
 {
-	struct tail tail = pack_parts(MOST_PARTS);
+	struct tail tail = pack_parts(MOST_SEGMENTS);
 
 	CHECK_EQ(tail.largest, sizeof(struct braid_chunk) + BRAID_CHUNK_MAX_BYTES);
 	CHECK(tail.end.index_offset);
-	tail = pack_parts(MOST_PARTS + 1);
+	tail = pack_parts(MOST_SEGMENTS + 1);
 	CHECK(tail.largest < 1000);
 	CHECK_EQ(tail.end.index_offset, 0);
 }
@@ -420,7 +420,7 @@ int main(void)
 	RUN(is_the_file_that_pack_makes);
 	RUN(is_reported_as_unpacked);
 	RUN(is_readable_while_it_is_recorded);
-	RUN(is_good_up_to_its_last_part);
+	RUN(is_good_up_to_its_last_segment);
 	RUN(too_many_parts_have_no_index);
 	RUN(what_is_no_capture_is_refused);
 	unlink(region_path);

@@ -221,7 +221,7 @@ static void gaps_and_names(void)
 	u64 first, room, at;
 
 	CHECK_EQ(lay_out(16 << 20, 2), 0);
-	room = braid_region_room(&sb);
+	room = braid_region_largest_gap(&sb);
 	first = sb.buffers[0].rings_offset + 2 * sb.buffers[0].ring_stride;
 	CHECK_EQ(room, sb.sections[BRAID_SECTION_RINGS].offset +
 		 sb.sections[BRAID_SECTION_RINGS].bytes - first);
@@ -248,7 +248,7 @@ static void gaps_and_names(void)
 	CHECK(!braid_region_check(&sb, 16 << 20));
 	while (add("c", sb.nr_buffers, 65528) >= 0)
 		;
-	CHECK(braid_region_room(&sb) < room);
+	CHECK(braid_region_largest_gap(&sb) < room);
 	CHECK(!braid_region_check(&sb, 16 << 20));
 }
 
@@ -265,11 +265,11 @@ static void gap_is_exact(void)
 	sb.sections[BRAID_SECTION_RINGS].bytes =	/* no space after the wall */
 		sb.buffers[2].rings_offset + 2 * sb.buffers[2].ring_stride -
 		sb.sections[BRAID_SECTION_RINGS].offset;
-	CHECK_EQ(braid_region_room(&sb), sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
+	CHECK_EQ(braid_region_largest_gap(&sb), sb.buffers[2].rings_offset - sb.buffers[1].rings_offset);
 	p.name = "same";
 	CHECK_EQ(braid_region_add_buffer(&sb, &p, &needed), 3);
 	CHECK_EQ(sb.buffers[3].rings_offset, sb.buffers[1].rings_offset);
-	CHECK_EQ(braid_region_room(&sb), 0);
+	CHECK_EQ(braid_region_largest_gap(&sb), 0);
 	braid_region_remove_buffer(&sb, 3);
 	p.name = "larger";
 	p.subbuf_bytes += 128;

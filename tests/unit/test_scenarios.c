@@ -26,7 +26,7 @@ static struct {
 	s64 jittery;		/* jitters by up to this many steps */
 	u32 vcpu;		/* the vCPU */
 	enum delays delays;
-	bool looks;		/* in addition to bursts */
+	bool polls;		/* in addition to bursts */
 } life;
 
 /* A triangle of several hertz, of amplitude life.jittery. */
@@ -69,7 +69,7 @@ static void see_all(u64 usual)
 	for (ns = BEGIN_NS; ns < life.to_ns; ns += SECOND / 10 + truth_below(SECOND))
 		for (k = 0, at = ns; k < 8; k++, at += 2000 + truth_below(5000))
 			cross(delay(usual), at, life.delays == ONE_SIDED ? 10 * usual : delay(usual));
-	for (ns = BEGIN_NS; life.looks && ns < life.to_ns; ns += truth_below(SECOND))
+	for (ns = BEGIN_NS; life.polls && ns < life.to_ns; ns += truth_below(SECOND))
 		cross(truth_below(90 * MILLI), ns, truth_below(90 * MILLI));
 }
 
@@ -115,7 +115,7 @@ static void begin(u32 turn)
 	life.hz = turn % 3 ? SECOND / 10 + truth_below(4 * SECOND) : 10000000 + truth_below(SECOND / 10);
 	life.to_ns = BEGIN_NS + (3 + truth_below(turn % 10 ? 20 : 200)) * SECOND;
 	life.delays = turn % DELAYS;
-	life.looks = turn / DELAYS % 2;
+	life.polls = turn / DELAYS % 2;
 }
 
 static double random_rate(void)
@@ -200,7 +200,7 @@ static void steps(void)
  * A poll sample after a stop that was requested during it: by the former model the guest would have
  * answered at a time that the bursts permit, but that is wrong.
  */
-static void look_after_a_stop(void)
+static void poll_after_a_stop(void)
 {
 	struct braid_clock clock;
 	u64 at, ns, known = 0;
@@ -209,7 +209,7 @@ static void look_after_a_stop(void)
 	for (turn = 0; turn < SCENARIOS; turn++) {
 		begin(turn);
 		life.delays = ONE_SIDED;
-		life.looks = false;
+		life.polls = false;
 		truth_step(&life.counter, BEGIN_NS, 1LL << 50, random_rate());
 		at = BEGIN_NS + 4 * SECOND + truth_below(SECOND);
 		truth_step(&life.counter, at + 20 * MILLI,
@@ -332,7 +332,7 @@ int main(void)
 {
 	RUN(straight);
 	RUN(steps);
-	RUN(look_after_a_stop);
+	RUN(poll_after_a_stop);
 	RUN(steps_back);
 	RUN(resets);
 	RUN(each_vcpu);

@@ -315,7 +315,7 @@ static void long_masks(void)
 	free(data);
 }
 
-/* Any bytes that pass the checks: the sanitizers look on. */
+/* Any bytes that pass the checks: under the sanitizers. */
 static void any_bytes(const char *print)
 {
 	struct braid_text text = { 0 };

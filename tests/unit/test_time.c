@@ -347,7 +347,7 @@ static void disrupted_and_back(void)
 	check_change(BRAID_EPOCH_WENT_BACK, "clock: a new epoch: the hypervisor disrupted the counter (vmclock): the counter went back");
 }
 
-/* A guest that says so at each look: fewer notes, and no bound that is false. */
+/* A guest that says so at each poll: fewer notes, and no bound that is false. */
 static void disrupted_all_the_time(void)
 {
 	struct braid_source *source;

@@ -367,7 +367,7 @@ static void test_unconfirmed(void)
 	braid_source_free(source);
 }
 
-/* Whether the agent has sent a command; if not, the guest looks, for the clock. */
+/* Whether the agent has sent a command; if not, the guest polls, for the clock. */
 static bool has_sent(struct session *s)
 {
 	const struct braid_mailbox *box = (void *)(s->guest->base +

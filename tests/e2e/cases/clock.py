@@ -17,7 +17,7 @@ from rig import boot_all
 
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
-ABOUT_NS = 50_000_000  # until a burst succeeds, the time between two looks bounds how long a counter stood still
+ABOUT_NS = 50_000_000  # until a burst succeeds, the time between two poll samples bounds how long a counter stood still
 RANK = {0: 0, 2: 1, 1: 2, 3: 3}  # of the storm's contexts: a higher level interrupts a lower one
 # Bursts of events on all CPUs, few enough that each can be checked.
 BURSTS = f"until [ -e /tmp/stop ]; do echo 64 4 > {STORM}/run; usleep 5000; done"
@@ -178,9 +178,9 @@ def pause(ctx, guest, until, what):
 
 def run_on(ctx, guest, seconds):
     """Waits until a guest has run for so many seconds of its own counter."""
-    begun = ctx.wait_until(lambda: cells.look(guest.shm), "a look of the guest")[1]
+    begun = ctx.wait_until(lambda: cells.poll_sample(guest.shm), "a poll sample of the guest")[1]
     wanted = begun + seconds * cells.counter_hz(guest.shm)
-    ctx.wait_until(lambda: (cells.look(guest.shm) or (0, 0))[1] > wanted, "the guest to continue")
+    ctx.wait_until(lambda: (cells.poll_sample(guest.shm) or (0, 0))[1] > wanted, "the guest to continue")
 
 
 def check_pauses(ctx, capture, lines, stream, pauses):
@@ -369,17 +369,17 @@ def clock_dead(ctx):
 # The first fix -----------------------------------------------------------------------------------------------------
 
 def wait_unwatched(ctx, guest):
-    """Waits until a guest looks for an agent at the low rate that it has without one."""
+    """Waits until a guest polls for an agent at the low rate that it has without one."""
     seldom = cells.counter_hz(guest.shm) * 40 // 1000
-    looks = {}
+    polls = {}
 
     def found():
-        look = cells.look(guest.shm)
-        if look:
-            looks[look[0]] = look[1]
-        return any(looks.get(which + 1, 0) - counter > seldom for which, counter in looks.items())
+        poll = cells.poll_sample(guest.shm)
+        if poll:
+            polls[poll[0]] = poll[1]
+        return any(polls.get(which + 1, 0) - counter > seldom for which, counter in polls.items())
 
-    ctx.wait_until(found, "two looks that are far apart")
+    ctx.wait_until(found, "two polls that are far apart")
 
 
 @case("clock-first", usual=("6.12",), needs=NEEDS, arm64=True)

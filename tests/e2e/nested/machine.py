@@ -45,7 +45,7 @@ INNER_MACHINE = "pc,usb=off,smm=off,vmport=off,hpet=off"
 
 SHARED, KERNEL, INITRD, FIRMWARE_DIR = "/dev/shm", "/inner/kernel", "/inner/initrd", "/inner/firmware"
 FILES_PORT = 1
-LOOK_S = 5  # how often to check that the host still runs
+CHECK_S = 5  # how often to check that the host still runs
 
 
 def _libraries(program):
@@ -101,11 +101,11 @@ class _Watched(rig.Guest):
         while True:
             left = deadline - limits.now()
             try:
-                return super().wait_answer(ident, field, max(min(left, LOOK_S), 0), what)
+                return super().wait_answer(ident, field, max(min(left, CHECK_S), 0), what)
             except GuestTimeout:
                 if "Kernel panic" in self.watched.console():
                     raise GuestGone(self.watched._describe(f"died during {what} in {self.name}")) from None
-                if left <= LOOK_S:
+                if left <= CHECK_S:
                     raise GuestTimeout(self._describe(f"{what} took more than {timeout} s")) from None
 
 
