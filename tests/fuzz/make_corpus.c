@@ -202,17 +202,8 @@ static void make_guest_capture(const char *path, u32 flags)
 	synth_guest_free(&g);
 }
 
-/* All chunks about clocks. @type: of the guest's counter; @by_kvm: with KVM's offset. */
-static void make_timed_capture(const char *path, u32 type, bool by_kvm)
+static void put_clock_chunks(struct braid_capture_writer *w, bool by_kvm)
 {
-	struct synth_guest_params params = {
-		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
-		.nr_slots = 2, .subbuf_bytes = 256,
-	};
-	struct {
-		struct braid_chunk_clock_vcpu head;
-		struct braid_clock_sample samples[2];
-	} round_trips = { .head.vcpu = 1 };
 	struct braid_clock_offset offsets[] = {
 		{ .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
 		{ .vcpu = 1, .offset = -SYNTH_START_NS, .from_counter = SYNTH_START_NS },
@@ -229,6 +220,26 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 		.bound_ns = 100, .flags = BRAID_VM_TIME | BRAID_VM_BOUND, .changes = 1,
 	};
 	struct braid_clock_pair pair = { .counter = 5000, .realtime_ns = 1700000000000005000ULL };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_PAIR, 1, NULL, 0, &pair, sizeof(pair)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_MARK, 1, NULL, 0, marks, sizeof(marks)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VM, 1, NULL, 0, &vm, sizeof(vm)));
+	if (by_kvm)
+		NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_OFFSET, 1, NULL, 0, offsets,
+					sizeof(offsets)));
+}
+
+/* All chunks about clocks. @type: of the guest's counter; @by_kvm: with KVM's offset. */
+static void make_timed_capture(const char *path, u32 type, bool by_kvm)
+{
+	struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .start_ns = SYNTH_START_NS,
+		.nr_slots = 2, .subbuf_bytes = 256,
+	};
+	struct {
+		struct braid_chunk_clock_vcpu head;
+		struct braid_clock_sample samples[2];
+	} round_trips = { .head.vcpu = 1 };
 	struct braid_vcpu_thread threads[] = { { 0, 77, 0 }, { 1, 78, 5 } };
 	struct braid_capture_writer *w = synth_capture(path);
 	struct synth_guest g;
@@ -242,12 +253,7 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	g.sb.counter_type = type;
 	synth_begin(w, &g, 1);
 	NEED(!braid_capture_put(w, BRAID_CHUNK_VCPU_THREADS, 1, NULL, 0, threads, sizeof(threads)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_PAIR, 1, NULL, 0, &pair, sizeof(pair)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_MARK, 1, NULL, 0, marks, sizeof(marks)));
-	NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_VM, 1, NULL, 0, &vm, sizeof(vm)));
-	if (by_kvm)
-		NEED(!braid_capture_put(w, BRAID_CHUNK_CLOCK_OFFSET, 1, NULL, 0, offsets,
-					sizeof(offsets)));
+	put_clock_chunks(w, by_kvm);
 	for (k = 0; k < 12; k++) {
 		g.now += 100000;
 		g.start_ns += type == BRAID_COUNTER_TSC_EMULATED && k == 6 ? 30000000 : 0;

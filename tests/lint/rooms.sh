@@ -79,6 +79,11 @@ complain "a kernel version is tested outside compat.h" "$(
 		grep -v '^guest_driver/compat.h')"
 complain "a file over 600 lines" "$(
 	git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs wc -l | awk '$2 != "total" && $1 > 600')"
+complain "a function over 60 lines" "$(
+	git ls-files '*.c' '*.h' | xargs awk '
+		FNR == 1 { start = 0 }
+		/^{/ { start = FNR }
+		/^}/ && start { if (FNR - start > 61) print FILENAME ":" start; start = 0 }')"
 complain "a file without an SPDX line" "$(
 	git ls-files '*.c' '*.h' '*.py' '*.sh' Makefile guest_driver/Kbuild .ci/run |
 		while read -r file; do

@@ -127,9 +127,44 @@ static void test_addresses(void)
 	CHECK_EQ(a.bytes, 0);
 }
 
+/* What a connected client may do, and what it may not. */
+static void check_client(struct braid_endpoint *endpoint, struct client *c)
+{
+	struct client late;
+	char byte;
+
+	CHECK_EQ(braid_endpoint_doorbell(endpoint), 1 << 16);
+	braid_endpoint_ring(endpoint);
+	CHECK(is_rung(c->own_fd));
+	ring(c->agents_fd);
+	CHECK(has_work(endpoint));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+
+	/* Flags of shared descriptors are not trusted to stay. */
+	CHECK(!fcntl(c->agents_fd, F_SETFL, 0) && !fcntl(c->own_fd, F_SETFL, 0));
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	CHECK_EQ(write(c->own_fd, &(u64){ -2ULL }, 8), 8);
+	braid_endpoint_ring(endpoint);
+	CHECK(is_rung(c->own_fd));
+
+	/* A second one is rejected, and the first stays connected. */
+	late.fd = connect_to(socket_path);
+	CHECK_EQ(braid_endpoint_serve(endpoint), -EBUSY);
+	CHECK_EQ(read(late.fd, &byte, 1), 0);
+	close(late.fd);
+	ring(c->agents_fd);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
+
+	/* A client must not send anything. */
+	CHECK(send(c->fd, "nonsense", 8, MSG_NOSIGNAL) < 0 && errno == EPIPE);
+	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	CHECK(!has_work(endpoint));
+}
+
 static void test_server(void)
 {
-	struct client c = { 0 }, late;
+	struct client c = { 0 };
 	struct braid_mapping *m;
 	struct braid_endpoint *endpoint, *second;
 	struct stat st;
@@ -153,33 +188,7 @@ static void test_server(void)
 	take_greeting(&c);
 	CHECK(!fstat(c.shm_fd, &st) && st.st_ino == m->inode);
 	CHECK(!has_work(endpoint));
-	CHECK_EQ(braid_endpoint_doorbell(endpoint), 1 << 16);
-	braid_endpoint_ring(endpoint);
-	CHECK(is_rung(c.own_fd));
-	ring(c.agents_fd);
-	CHECK(has_work(endpoint));
-	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
-	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
-
-	/* Flags of shared descriptors are not trusted to stay. */
-	CHECK(!fcntl(c.agents_fd, F_SETFL, 0) && !fcntl(c.own_fd, F_SETFL, 0));
-	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
-	CHECK_EQ(write(c.own_fd, &(u64){ -2ULL }, 8), 8);
-	braid_endpoint_ring(endpoint);
-	CHECK(is_rung(c.own_fd));
-
-	/* A second one is rejected, and the first stays connected. */
-	late.fd = connect_to(socket_path);
-	CHECK_EQ(braid_endpoint_serve(endpoint), -EBUSY);
-	CHECK_EQ(read(late.fd, &st, 1), 0);
-	close(late.fd);
-	ring(c.agents_fd);
-	CHECK_EQ(braid_endpoint_serve(endpoint), 1);
-
-	/* A client must not send anything. */
-	CHECK(send(c.fd, "nonsense", 8, MSG_NOSIGNAL) < 0 && errno == EPIPE);
-	CHECK_EQ(braid_endpoint_serve(endpoint), 0);
-	CHECK(!has_work(endpoint));
+	check_client(endpoint, &c);
 
 	/* Another QEMU gets other eventfds. */
 	drop(&c);

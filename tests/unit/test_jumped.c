@@ -116,19 +116,47 @@ static void round_trips_do_not(u32 flags)
 	synth_guest_free(&g);
 }
 
+/* Writes a capture whose counter jumps forward. @taken: host times at which each half after it is read. */
+static void make_forward(struct synth_guest *g, u64 unsampled, u64 taken[2], u64 *jumped_at, u32 *events)
+{
+	const struct synth_guest_params params = {
+		.name = "jumper", .incarnation = 5, .boot = 3, .start_ns = SYNTH_START_NS,
+		.nr_slots = 16, .subbuf_bytes = 1024,
+	};
+	const u64 wide = 4 * MILLI;
+	struct braid_capture_writer *w = synth_capture(path);
+	u64 counter;
+	u32 k;
+
+	synth_guest_init(g, &params);
+	g->now += 1000 * MILLI;
+	synth_begin(w, g, 1);
+	run_ticks(w, wide, events);
+	synth_sample(w, g, wide, wide);
+	synth_drain(w, g, 0);
+	g->now += JUMP;
+	g->start_ns -= JUMP;
+	*jumped_at = g->now;
+	for (k = 0; k < 2; k++) {
+		for (counter = g->now; g->now - counter < unsampled; g->now += 4 * STEP)
+			CHECK(synth_tick(g, 0, (*events)++, "tick"));
+		taken[k] = synth_host_ns(g, g->now);
+		synth_drain(w, g, 0);
+	}
+	for (k = 0; k < 8; k++, g->now += MILLI)
+		synth_sample(w, g, 1000, 1000);
+	synth_end(w, g, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(w));
+}
+
 /*
  * The counter jumps forward, and is not sampled for a while. Events that may belong to either epoch
  * are shown as late as the former one allows; those that follow surely belong to the later one.
  */
 static void forward(void)
 {
-	const struct synth_guest_params params = {
-		.name = "jumper", .incarnation = 5, .boot = 3, .start_ns = SYNTH_START_NS,
-		.nr_slots = 16, .subbuf_bytes = 1024,
-	};
-	const u64 unsampled = 60 * MILLI, wide = 4 * MILLI;
-	struct braid_capture_writer *w = synth_capture(path);
-	u64 jumped_at, counter, taken[2], events = 0;
+	const u64 unsampled = 60 * MILLI;
+	u64 jumped_at, taken[2], events = 0;
 	struct braid_source *source;
 	struct braid_stream *stream;
 	char *names[] = { path };
@@ -136,25 +164,7 @@ static void forward(void)
 	bool unsure = false, sure = false;
 	u32 number = 0, k;
 
-	synth_guest_init(&g, &params);
-	g.now += 1000 * MILLI;
-	synth_begin(w, &g, 1);
-	run_ticks(w, wide, &number);
-	synth_sample(w, &g, wide, wide);
-	synth_drain(w, &g, 0);
-	g.now += JUMP;
-	g.start_ns -= JUMP;
-	jumped_at = g.now;
-	for (k = 0; k < 2; k++) {
-		for (counter = g.now; g.now - counter < unsampled; g.now += 4 * STEP)
-			CHECK(synth_tick(&g, 0, number++, "tick"));
-		taken[k] = synth_host_ns(&g, g.now);
-		synth_drain(w, &g, 0);
-	}
-	for (k = 0; k < 8; k++, g.now += MILLI)
-		synth_sample(w, &g, 1000, 1000);
-	synth_end(w, &g, BRAID_END_STOPPED);
-	NEED(!braid_capture_finish(w));
+	make_forward(&g, unsampled, taken, &jumped_at, &number);
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
 	stream = source->streams[0];
 	CHECK_EQ(stream->clock.tracks->nr_epochs, 2);

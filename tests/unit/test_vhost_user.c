@@ -395,14 +395,44 @@ static void test_port(void)
 	world_free(&w);
 }
 
+/* The agent rings, with or without a buffer for it. */
+static void check_agent_rings(struct world *w, struct braid_endpoint *p)
+{
+	struct braid_virtio_notice *notices[2];
+	u32 k;
+
+	braid_endpoint_ring(p);
+	CHECK_EQ(front_end_used(&w->f, BRAID_VIRTIO_NOTIFYQ), -1);
+	for (k = 0; k < 2; k++) {
+		notices[k] = (void *)front_end_put(&w->f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
+		notices[k]->event = 77;
+	}
+	braid_endpoint_serve(p);
+	CHECK_EQ(front_end_used(&w->f, BRAID_VIRTIO_NOTIFYQ), -1);
+	braid_endpoint_ring(p);
+	CHECK_EQ(front_end_used(&w->f, BRAID_VIRTIO_NOTIFYQ), 4);
+	CHECK_EQ(notices[0]->event, BRAID_VIRTIO_WAKE);
+	CHECK(front_end_called(&w->f, BRAID_VIRTIO_NOTIFYQ));
+	CHECK_EQ(notices[1]->event, 77);
+	w->f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = VRING_AVAIL_F_NO_INTERRUPT;
+	braid_endpoint_ring(p);
+	CHECK_EQ(front_end_used(&w->f, BRAID_VIRTIO_NOTIFYQ), 4);
+	CHECK(!front_end_called(&w->f, BRAID_VIRTIO_NOTIFYQ));
+	w->f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = 0;
+	CHECK(front_end_ask_value(&w->f, BRAID_VHOST_SET_VRING_CALL,
+				  BRAID_VHOST_NO_FD | BRAID_VIRTIO_NOTIFYQ, -1));
+	front_end_put(&w->f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
+	braid_endpoint_ring(p);
+	CHECK_EQ(front_end_used(&w->f, BRAID_VIRTIO_NOTIFYQ), 4);
+	CHECK(!front_end_called(&w->f, BRAID_VIRTIO_NOTIFYQ));
+}
+
 static void check_doorbells(u64 protocol)
 {
 	struct braid_endpoint *p;
 	struct pollfd fds[BRAID_ENDPOINT_FDS];
-	struct braid_virtio_notice *notices[2];
 	struct world w;
 	size_t nr;
-	u32 k;
 
 	world_init(&w);
 	NEED(!braid_endpoint_open(&p, address));
@@ -431,31 +461,7 @@ static void check_doorbells(u64 protocol)
 	front_end_kick(&w.f, BRAID_VIRTIO_CONTROLQ);
 	CHECK_EQ(protocol ? w.f.pumped : braid_endpoint_serve(p), 0);
 
-	/* The agent rings, with or without a buffer for it. */
-	braid_endpoint_ring(p);
-	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), -1);
-	for (k = 0; k < 2; k++) {
-		notices[k] = (void *)front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
-		notices[k]->event = 77;
-	}
-	braid_endpoint_serve(p);
-	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), -1);
-	braid_endpoint_ring(p);
-	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
-	CHECK_EQ(notices[0]->event, BRAID_VIRTIO_WAKE);
-	CHECK(front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
-	CHECK_EQ(notices[1]->event, 77);
-	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = VRING_AVAIL_F_NO_INTERRUPT;
-	braid_endpoint_ring(p);
-	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
-	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
-	w.f.queues[BRAID_VIRTIO_NOTIFYQ].ring.avail->flags = 0;
-	CHECK(front_end_ask_value(&w.f, BRAID_VHOST_SET_VRING_CALL,
-				  BRAID_VHOST_NO_FD | BRAID_VIRTIO_NOTIFYQ, -1));
-	front_end_put(&w.f, BRAID_VIRTIO_NOTIFYQ, NULL, 0, 4);
-	braid_endpoint_ring(p);
-	CHECK_EQ(front_end_used(&w.f, BRAID_VIRTIO_NOTIFYQ), 4);
-	CHECK(!front_end_called(&w.f, BRAID_VIRTIO_NOTIFYQ));
+	check_agent_rings(&w, p);
 	CHECK(front_end_stop(&w.f));
 	CHECK_EQ(braid_endpoint_doorbell(p), 0);
 	braid_endpoint_ring(p);
