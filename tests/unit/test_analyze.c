@@ -347,8 +347,8 @@ static void stalls(void)
 	memory_wakeup(2, 1500, 5);
 	memory_wakeup(2, 4000, 5);
 	memory_switch(0, 5000, 70, 1, 0);
-	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "# a guest has no sched_switch events, so it is not "
-	    "known which task its vCPUs execute", "for 2.500 µs from 0.000001; its task was ?:\n", NULL);
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "# a guest has no sched_switch events, so its "
+	    "vCPUs' tasks are unknown", "for 2.500 µs from 0.000001; its task was ?:\n", NULL);
 	memory_begin();				/* a guest without work does not stall */
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_switch(2, 1000, 33, 1, 0);

@@ -278,7 +278,7 @@ static void test_list(void)
 	CHECK(!domains->attached && !domains->configured && !domains->qemu_pid);
 	free(domains);
 	CHECK(braid_domains_list("qemu+unix:///system?socket=/nowhere/sock", &domains, &nr) < 0);
-	CHECK(strstr(braid_failure(), "no connection to libvirt at qemu+unix:"));
+	CHECK(strstr(braid_failure(), "cannot connect to libvirt at qemu+unix:"));
 }
 
 /* A process named like a domain's QEMU, of a given user. */
