@@ -15,6 +15,7 @@
 #include "tests/unit/report_text.h"
 
 #define CALLS		300u
+#define BUFFER_KB	(32 << 10)	/* so that all of a busy machine's system calls fit */
 #define MONO_AHEAD_NS	7000000000ULL
 
 static char path[64];
@@ -29,6 +30,7 @@ static void record(const char *clock)
 	struct braid_live_sink sink = { .next_stream = 1 };
 	struct braid_tracefs_options o = {
 		.sink = &sink, .patterns = &pattern, .nr_patterns = 1, .clock = clock,
+		.buffer_kb = BUFFER_KB,
 	};
 	struct braid_tracefs_source *s;
 	struct braid_sampler *sampler;
@@ -57,11 +59,11 @@ static void record(const char *clock)
 	NEED(!braid_capture_finish(sink.capture));
 }
 
-/* Our calls are in the trace, in order, each at a possible time. */
+/* Our calls are in the trace, each at a possible time; none is missing without a counted loss. */
 static void check_calls(const struct braid_source *source)
 {
 	const struct braid_stream *host = source->streams[0];
-	u32 calls = 0;
+	u64 calls = 0, lost = 0;
 	size_t k;
 
 	CHECK(host->bound_ns < 50000);
@@ -87,8 +89,10 @@ static void check_calls(const struct braid_source *source)
 			CHECK(at < CALLS);
 			calls++;
 		}
+		lost += ring->walk.lost;
 	}
-	CHECK_EQ(calls, CALLS);
+	CHECK(calls && calls <= CALLS);
+	CHECK(calls + lost >= CALLS);
 }
 
 static void recorded(void)
