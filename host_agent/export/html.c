@@ -147,7 +147,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	size_t at = h->x.out.bytes;
 	int err = info->number < h->nr_kinds ? 0 : grow_kinds(h, info->number);
 
-	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
+	braid_format_text_of(item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
 	if (err || h->x.out.failed)
 		return braid_out_of_memory();

@@ -70,7 +70,7 @@ static int put_event(void *arg, const struct braid_item *item,
 		err = braid_perfetto_put_event(x, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x, item, type);
+	return err ? err : braid_perfetto_vcpu_event(x, item, info, type);
 }
 
 static int put_lost(void *arg, const struct braid_item *item)

@@ -254,13 +254,15 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
  * @x: the export
  * @item: any event
- * @type: its type
+ * @info: its type ...
+ * @type: ... and how that is written
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_event_type_info *info,
 			      const struct braid_perfetto_type *type);
 
 /** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
