@@ -280,7 +280,7 @@ static int put_states(struct html_export *h)
 						 &range) : 0;
 }
 
-static int run(struct html_export *h, FILE *to)
+static int put_all(struct html_export *h, FILE *to)
 {
 	static const struct braid_walk_ops ops = {
 		.event = put_event, .lost = put_lost, .note = put_note,
@@ -300,6 +300,14 @@ static int run(struct html_export *h, FILE *to)
 	if (!err)
 		err = put_meta(h);
 	return err ? err : braid_html_out_end(&h->page);
+}
+
+/* What fails first is a chunk that another thread still writes. */
+static int run(struct html_export *h, FILE *to)
+{
+	int err = put_all(h, to), before = err ? braid_html_out_settle(&h->page) : 0;
+
+	return before ? before : err;
 }
 
 static int write_page(FILE *to, struct braid_source *source,

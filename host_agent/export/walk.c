@@ -299,7 +299,7 @@ static int meet_first(struct braid_walk *w)
 	return ret < 0 ? ret : 0;
 }
 
-static void end_merge(struct braid_walk *w)
+void braid_walk_stop(struct braid_walk *w)
 {
 	braid_merge_end(w->merge);
 	w->merge = NULL;
@@ -318,11 +318,12 @@ int braid_walk_start(struct braid_walk *w)
 			limit_states(w);
 	}
 	w->past = w->halved = w->skipped = false;
-	end_merge(w);
+	braid_walk_stop(w);
 	return braid_merge_begin(&w->merge, w->source, want_ring, w);
 }
 
-static int hand_on(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg, int got)
+int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		       int got)
 {
 	switch (got) {
 	case BRAID_WALK_EVENT:
@@ -340,7 +341,7 @@ static int hand_all_on(struct braid_walk *w, const struct braid_walk_ops *ops, v
 	int ret;
 
 	while ((ret = braid_walk_next(w)) > 0) {
-		ret = hand_on(w, ops, arg, ret);
+		ret = braid_walk_hand_on(w, ops, arg, ret);
 		if (ret)
 			return ret;
 	}
@@ -356,7 +357,7 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	do
 		ret = hand_all_on(w, ops, arg);
 	while (!ret && w->source->grows && !full(w) && (ret = grow(w, ops, arg)) > 0);
-	end_merge(w);
+	braid_walk_stop(w);
 	return ret;
 }
 
@@ -380,6 +381,6 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 
 void braid_walk_end(struct braid_walk *w)
 {
-	end_merge(w);
+	braid_walk_stop(w);
 	close_formats(w);
 }

@@ -128,6 +128,13 @@ bool braid_walk_is_over(const struct braid_walk *w);
  */
 int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg);
 
+/** braid_walk_hand_on - call that of @ops which takes what braid_walk_next() @got; returns its return */
+int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		       int got);
+
+/** braid_walk_stop - end a walk where it is; braid_walk_start() may follow */
+void braid_walk_stop(struct braid_walk *w);
+
 /** braid_walk_end - free what the walk needed */
 void braid_walk_end(struct braid_walk *w);
 
