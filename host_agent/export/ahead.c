@@ -7,7 +7,7 @@
 #include "host_agent/util/error.h"
 
 /* Of a batch, about: it stays in a CPU's cache, and runners wait for each other seldom. */
-#define BATCH_ITEMS	2048u
+#define BATCH_ITEMS	2048u		/* and what is aside before the last one */
 #define BATCH_BYTES	(256u << 10)
 
 /* An item, and what else the walk knows of it. */
@@ -36,7 +36,7 @@ int braid_ahead_begin(struct braid_ahead *a, struct braid_walk *w)
 	a->totals = *w->totals;
 	a->walk.totals = &a->totals;
 	for (k = 0; k < BRAID_RELAY_RUNNERS; k++) {
-		a->batches[k].items = calloc(BATCH_ITEMS, sizeof(*a->batches[k].items));
+		a->batches[k].items = calloc(BATCH_ITEMS + 1, sizeof(*a->batches[k].items));
 		if (!a->batches[k].items)
 			return braid_out_of_memory();
 	}
@@ -58,21 +58,38 @@ void braid_ahead_end(struct braid_ahead *a)
 }
 
 /* Return: whether there was memory. */
-static bool keep(struct braid_ahead_batch *b, const struct braid_walk *w, int got)
+static bool keep_payload(struct braid_ahead_batch *b, const void *payload, u32 bytes)
 {
-	u32 bytes = w->item->payload_bytes;
 	char *at = braid_text_room(&b->payloads, bytes + sizeof(u64));
 
 	if (!at)
 		return false;
-	memcpy(at, w->item->payload, bytes);
+	if (bytes)
+		memcpy(at, payload, bytes);
+	/* Each is aligned as the first one. */
+	b->payloads.bytes += (bytes + sizeof(u64) - 1) & -sizeof(u64);
+	return true;
+}
+
+/* Return: whether there was memory. */
+static bool keep(struct braid_ahead_batch *b, const struct braid_walk *w, int got)
+{
 	b->items[b->nr++] = (struct braid_ahead_item){
 		.item = *w->item, .payload_at = b->payloads.bytes, .got = got, .info = w->info,
 		.ns = w->ns, .bound_ns = w->bound_ns, .uncertain = w->uncertain,
 	};
-	/* Each is aligned as the first one. */
-	b->payloads.bytes += (bytes + sizeof(u64) - 1) & -sizeof(u64);
-	return true;
+	return keep_payload(b, w->item->payload, w->item->payload_bytes);
+}
+
+static bool keep_aside(struct braid_ahead_batch *b, struct braid_text *aside)
+{
+	u32 bytes = aside->bytes;
+
+	b->items[b->nr++] = (struct braid_ahead_item){
+		.item.payload_bytes = bytes, .payload_at = b->payloads.bytes, .got = BRAID_WALK_ASIDE,
+	};
+	aside->bytes = 0;
+	return keep_payload(b, aside->data, bytes);
 }
 
 int braid_ahead_fill(struct braid_ahead *a, size_t runner)
@@ -85,7 +102,9 @@ int braid_ahead_fill(struct braid_ahead *a, size_t runner)
 		got = braid_walk_next(&a->walk);
 		if (got <= 0)
 			return got;
-		if (!keep(b, &a->walk, got))
+		if (a->walk.aside && a->walk.aside->bytes && !keep_aside(b, a->walk.aside))
+			return braid_out_of_memory();
+		if (got != BRAID_WALK_ASIDE && !keep(b, &a->walk, got))
 			return braid_out_of_memory();
 	}
 	return 1;
@@ -102,6 +121,10 @@ int braid_ahead_hand_on(struct braid_ahead *a, size_t runner, struct braid_walk 
 		struct braid_ahead_item *i = &b->items[k];
 
 		i->item.payload = (const u8 *)b->payloads.data + i->payload_at;
+		if (i->got == BRAID_WALK_ASIDE) {
+			err = ops->aside(arg, (const char *)i->item.payload, i->item.payload_bytes);
+			continue;
+		}
 		w->item = &i->item;
 		w->info = i->info;
 		w->ns = i->ns;

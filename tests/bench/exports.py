@@ -19,7 +19,7 @@ SHORT = "BRAID_BENCH_SHORT" in os.environ
 EVENTS = 24_000 if SHORT else 2_400_000
 ROUNDS = 1 if SHORT else 3
 CPUS = os.sched_getaffinity(0)
-TWO_CPUS = ("text", "json", "ctf", "html")  # forms that use two
+TWO_CPUS = ("text", "json", "ctf", "perfetto", "html")  # forms that use two
 
 
 def run(command, nr_cpus=1):

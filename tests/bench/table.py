@@ -48,6 +48,7 @@ ROWS = (
     Row("text on two CPUs", "export_text_on_two_cpus", LESS, 0.65),
     Row("JSON lines on two CPUs", "export_json_on_two_cpus", LESS, 0.65),
     Row("CTF on two CPUs", "export_ctf_on_two_cpus", LESS, 0.65),
+    Row("Perfetto on two CPUs", "export_perfetto_on_two_cpus", LESS, 0.65),
     Row("HTML on two CPUs", "export_html_on_two_cpus", LESS, 0.65),
     Row("Python, columns", "python_columns_speed", MORE, 2, (("bt2", "python_babeltrace2_speed"),)),
     Row("SQL, sum of a column", "sql_sum_speed", MORE, 2),

@@ -172,7 +172,7 @@ static void same_on_both(const char *form, const struct braid_export_options *op
 	CHECK_EQ(system(command), 0);
 }
 
-static const char *const names[] = { "text", "json", "ctf", "html" };
+static const char *const names[] = { "text", "json", "ctf", "perfetto", "html" };
 
 static void forms(void)
 {
