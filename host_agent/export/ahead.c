@@ -23,7 +23,7 @@ struct braid_ahead_item {
 
 bool braid_ahead_can(const struct braid_walk *w)
 {
-	return !w->source->grows && braid_relay_can();
+	return w->options->two_cpus && !w->source->grows && braid_relay_can();
 }
 
 int braid_ahead_begin(struct braid_ahead *a, struct braid_walk *w)

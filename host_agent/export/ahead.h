@@ -25,7 +25,7 @@ struct braid_ahead {
 	struct braid_ahead_batch batches[BRAID_RELAY_RUNNERS];	/* by runner */
 };
 
-/** braid_ahead_can - whether a walk, which is begun, may run ahead: its end is known, and there are two CPUs */
+/** braid_ahead_can - whether a walk, which is begun, may run ahead: it is to, its end is known, and there are two CPUs */
 bool braid_ahead_can(const struct braid_walk *w);
 
 /**

@@ -258,6 +258,8 @@ static int begin(struct html_export *h, FILE *to)
 {
 	int err = braid_html_out_begin(&h->page, to);
 
+	if (!err && h->x.walk.options->two_cpus)
+		braid_html_out_pack_apart(&h->page);
 	if (!err)
 		err = braid_html_lanes_make(&h->lanes, h->x.walk.source, h->x.walk.options);
 	if (err)

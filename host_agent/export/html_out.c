@@ -206,10 +206,9 @@ static int hand_over(struct braid_html_packer *p, struct libdeflate_compressor *
 	return 0;
 }
 
-/* Without memory for it, there is none. */
-static void begin_packer(struct braid_html_out *o)
+void braid_html_out_pack_apart(struct braid_html_out *o)
 {
-	struct braid_html_packer *p = calloc(1, sizeof(*p));
+	struct braid_html_packer *p = braid_relay_can() ? calloc(1, sizeof(*p)) : NULL;
 
 	if (!p)
 		return;
@@ -246,8 +245,6 @@ int braid_html_out_settle(struct braid_html_out *o)
 
 int braid_html_out_begin(struct braid_html_out *o, FILE *to)
 {
-	int err;
-
 	memset(o, 0, sizeof(*o));
 	o->to = to;
 	o->texts = libdeflate_alloc_compressor(TEXT_LEVEL);
@@ -255,10 +252,7 @@ int braid_html_out_begin(struct braid_html_out *o, FILE *to)
 	if (!o->texts || !o->columns)
 		return braid_out_of_memory();
 	make_pairs(o);
-	err = put(o, braid_html_page, braid_html_page_end - braid_html_page);
-	if (!err && braid_relay_can())
-		begin_packer(o);
-	return err;
+	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
 }
 
 static int put_chunk(struct braid_html_out *o, struct libdeflate_compressor *deflate,

@@ -34,6 +34,9 @@ struct braid_html_out {
  */
 int braid_html_out_begin(struct braid_html_out *o, FILE *to);
 
+/** braid_html_out_pack_apart - from now on have a thread pack and write chunks, if there is a CPU for it */
+void braid_html_out_pack_apart(struct braid_html_out *o);
+
 /**
  * braid_html_out_chunk - write one chunk of data
  * @o: begun

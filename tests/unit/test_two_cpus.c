@@ -129,14 +129,16 @@ struct result {
 };
 
 static struct result export(const char *form, const char *out,
-			    const struct braid_export_options *options)
+			    const struct braid_export_options *selected)
 {
+	struct braid_export_options options = *selected;
 	struct braid_source *source;
 	char *names[] = { capture };
 	struct result r = { .err = 0 };
 
+	options.two_cpus = true;
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	r.err = braid_export_form_by_name(form)->run(out, source, options, &r.totals);
+	r.err = braid_export_form_by_name(form)->run(out, source, &options, &r.totals);
 	if (r.err)
 		snprintf(r.failure, sizeof(r.failure), "%s", braid_failure());
 	braid_source_free(source);
