@@ -205,7 +205,7 @@ endef
 $(foreach san,address thread counted,$(eval $(call unit-rules,$(san))))
 
 UNIT_PROGRAMS	:= $(patsubst tests/unit/%.c,$(B)/address/%,$(wildcard tests/unit/test_*.c)) \
-		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/thread/test_flusher \
+		   $(B)/address/stress_ring $(B)/thread/stress_ring $(B)/thread/test_flusher $(B)/thread/test_two_cpus \
 		   $(B)/counted/work_linear
 
 .SECONDARY:

@@ -134,6 +134,7 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	t->options.nr_pids = t->nr_pids;
 	t->options.comms = (char *const *)t->comms.items;
 	t->options.nr_comms = t->comms.nr;
+	t->options.two_cpus = true;
 	t->options.progress = braid_progress_show;
 	t->options.progress_arg = &t->progress;
 	t->options.inputs = paths;

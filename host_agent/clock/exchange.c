@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "host_agent/clock/host.h"
 #include "host_agent/transport/guard.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/thread.h"
 #include "shared/platform.h"
 
 #define READY_STEP_NS		500000ULL	/* times MAX_ASKED shorter than a guest spins without a ping */
@@ -372,23 +372,6 @@ static void *exchange_thread(void *arg)
 	return NULL;
 }
 
-/* Signals belong to the main thread. */
-static int create_thread(struct braid_exchange *x)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGFPE);
-	sigdelset(&all, SIGILL);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = pthread_create(&x->thread, NULL, exchange_thread, x);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 int braid_exchange_start(struct braid_exchange **out)
 {
 	struct braid_exchange *x = calloc(1, sizeof(*x));
@@ -402,7 +385,7 @@ int braid_exchange_start(struct braid_exchange **out)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&x->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	err = create_thread(x);
+	err = braid_thread_begin(&x->thread, exchange_thread, x);
 	if (err) {
 		pthread_cond_destroy(&x->changed);
 		pthread_mutex_destroy(&x->lock);

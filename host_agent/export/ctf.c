@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host_agent/export/ahead.h"
 #include "host_agent/export/ctf.h"
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/util/error.h"
@@ -163,7 +164,7 @@ static int write_folder(const char *folder, struct braid_source *source,
 	if (!err)
 		err = begin(ctf);
 	if (!err)
-		err = braid_walk_run(&ctf->walk, &ops, ctf);
+		err = braid_ahead_run(&ctf->walk, &ops, ctf);
 	if (!err)
 		err = end(ctf);
 	free_all(ctf);

@@ -49,6 +49,8 @@ struct braid_export_options {
 					   events then do not count them */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
+	bool two_cpus;			/* use a second CPU if there is one: all callbacks, the source's
+					   too, may then come from another thread */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 	const volatile sig_atomic_t *stop;	/* nonzero: give up and remove the output; or

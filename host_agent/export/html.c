@@ -147,7 +147,7 @@ static int put_event(void *arg, const struct braid_item *item,
 	size_t at = h->x.out.bytes;
 	int err = info->number < h->nr_types ? 0 : grow_types(h, info->number);
 
-	braid_format_text_of(h->x.walk.format, item, info, &h->x.out);
+	braid_format_text_of(item, info, &h->x.out);
 	braid_text_putc(&h->x.out, '\0');
 	if (err || h->x.out.failed)
 		return braid_out_of_memory();
@@ -258,6 +258,8 @@ static int begin(struct html_export *h, FILE *to)
 {
 	int err = braid_html_out_begin(&h->page, to);
 
+	if (!err && h->x.walk.options->two_cpus)
+		braid_html_out_pack_apart(&h->page);
 	if (!err)
 		err = braid_html_lanes_make(&h->lanes, h->x.walk.source, h->x.walk.options);
 	if (err)
@@ -280,7 +282,7 @@ static int put_states(struct html_export *h)
 						 &range) : 0;
 }
 
-static int run(struct html_export *h, FILE *to)
+static int put_all(struct html_export *h, FILE *to)
 {
 	static const struct braid_walk_ops ops = {
 		.event = put_event, .lost = put_lost, .note = put_note,
@@ -300,6 +302,14 @@ static int run(struct html_export *h, FILE *to)
 	if (!err)
 		err = put_meta(h);
 	return err ? err : braid_html_out_end(&h->page);
+}
+
+/* What fails first is a chunk that another thread still writes. */
+static int run(struct html_export *h, FILE *to)
+{
+	int err = put_all(h, to), before = err ? braid_html_out_settle(&h->page) : 0;
+
+	return before ? before : err;
 }
 
 static int write_page(FILE *to, struct braid_source *source,

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Packs data into a page so that none of it can be parsed as markup. */
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/html_out.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/relay.h"
+#include "host_agent/util/thread.h"
 
 /* Of deflate: higher ones save some percent of texts, and next to nothing of columns. */
 #define TEXT_LEVEL	3
@@ -42,18 +46,6 @@ static void make_pairs(struct braid_html_out *o)
 		o->pairs[k][0] = digits[k >> 6];
 		o->pairs[k][1] = digits[k & 63];
 	}
-}
-
-int braid_html_out_begin(struct braid_html_out *o, FILE *to)
-{
-	memset(o, 0, sizeof(*o));
-	o->to = to;
-	o->texts = libdeflate_alloc_compressor(TEXT_LEVEL);
-	o->columns = libdeflate_alloc_compressor(COLUMN_LEVEL);
-	if (!o->texts || !o->columns)
-		return braid_out_of_memory();
-	make_pairs(o);
-	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
 }
 
 static int pack(struct braid_html_out *o, struct libdeflate_compressor *deflate,
@@ -100,8 +92,8 @@ static int encode(struct braid_html_out *o)
 	return 0;
 }
 
-static int put_chunk(struct braid_html_out *o, struct libdeflate_compressor *deflate,
-		     const char *kind, const void *data, size_t bytes)
+static int write_chunk(struct braid_html_out *o, struct libdeflate_compressor *deflate,
+		       const char *kind, const void *data, size_t bytes)
 {
 	static const char end[] = "</script>\n";
 	char begin[80];
@@ -118,6 +110,157 @@ static int put_chunk(struct braid_html_out *o, struct libdeflate_compressor *def
 	if (!err)
 		err = put(o, o->coded.data, o->coded.bytes);
 	return err ? err : put(o, end, strlen(end));
+}
+
+/* A thread that does so, behind those that make chunks ------------------------------------------ */
+
+#define NR_CHUNKS	4u	/* that wait */
+
+struct chunk {
+	struct libdeflate_compressor *deflate;
+	const char *kind;
+	struct braid_text data;
+};
+
+struct braid_html_packer {
+	struct braid_html_out *out;	/* its compressors, buffers and file are the thread's */
+	pthread_t thread;
+	pthread_mutex_t lock;		/* of all that follows */
+	pthread_cond_t moved;
+	u64 put, taken;			/* chunks, up to now */
+	struct chunk chunks[NR_CHUNKS];	/* from the first one on that is not taken */
+	bool ends;			/* no more are put */
+	int err;			/* of the first one that failed; what follows is not written */
+	char failure[256];
+};
+
+static struct chunk *chunk_of(struct braid_html_packer *p, u64 number)
+{
+	return &p->chunks[number % NR_CHUNKS];
+}
+
+/* Waits for a chunk; it stays in its place meanwhile. NULL: there are no more. */
+static struct chunk *next_chunk(struct braid_html_packer *p)
+{
+	struct chunk *chunk = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	while (p->taken == p->put && !p->ends)
+		pthread_cond_wait(&p->moved, &p->lock);
+	if (p->taken < p->put)
+		chunk = chunk_of(p, p->taken);
+	pthread_mutex_unlock(&p->lock);
+	return chunk;
+}
+
+static void end_chunk(struct braid_html_packer *p, int err)
+{
+	pthread_mutex_lock(&p->lock);
+	p->taken++;
+	if (err) {
+		p->err = err;
+		snprintf(p->failure, sizeof(p->failure), "%s", braid_failure());
+	}
+	pthread_cond_broadcast(&p->moved);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void *pack_chunks(void *arg)
+{
+	struct braid_html_packer *p = arg;
+	struct chunk *c;
+	int err = 0;
+
+	while (!err && (c = next_chunk(p))) {
+		err = write_chunk(p->out, c->deflate, c->kind, c->data.data, c->data.bytes);
+		end_chunk(p, err);
+	}
+	return NULL;
+}
+
+/* Return: the failure of a chunk before, or 0. */
+static int hand_over(struct braid_html_packer *p, struct libdeflate_compressor *deflate,
+		     const char *kind, const void *data, size_t bytes)
+{
+	struct chunk *c;
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	while (p->put - p->taken == NR_CHUNKS && !p->err)
+		pthread_cond_wait(&p->moved, &p->lock);
+	err = p->err;
+	pthread_mutex_unlock(&p->lock);
+	if (err)
+		return braid_fail(err, "%s", p->failure);
+	c = chunk_of(p, p->put);
+	c->deflate = deflate;
+	c->kind = kind;
+	c->data.bytes = 0;
+	braid_text_put(&c->data, data, bytes);
+	if (c->data.failed)
+		return braid_out_of_memory();
+	pthread_mutex_lock(&p->lock);
+	p->put++;
+	pthread_cond_broadcast(&p->moved);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+void braid_html_out_pack_apart(struct braid_html_out *o)
+{
+	struct braid_html_packer *p = braid_relay_can() ? calloc(1, sizeof(*p)) : NULL;
+
+	if (!p)
+		return;
+	p->out = o;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->moved, NULL);
+	if (braid_thread_begin(&p->thread, pack_chunks, p))
+		free(p);
+	else
+		o->packer = p;
+}
+
+int braid_html_out_settle(struct braid_html_out *o)
+{
+	struct braid_html_packer *p = o->packer;
+	int err, k;
+
+	if (!p)
+		return 0;
+	pthread_mutex_lock(&p->lock);
+	p->ends = true;
+	pthread_cond_broadcast(&p->moved);
+	pthread_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	err = p->err ? braid_fail(p->err, "%s", p->failure) : 0;
+	for (k = 0; k < (int)NR_CHUNKS; k++)
+		braid_text_free(&p->chunks[k].data);
+	free(p);
+	o->packer = NULL;
+	return err;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+int braid_html_out_begin(struct braid_html_out *o, FILE *to)
+{
+	memset(o, 0, sizeof(*o));
+	o->to = to;
+	o->texts = libdeflate_alloc_compressor(TEXT_LEVEL);
+	o->columns = libdeflate_alloc_compressor(COLUMN_LEVEL);
+	if (!o->texts || !o->columns)
+		return braid_out_of_memory();
+	make_pairs(o);
+	return put(o, braid_html_page, braid_html_page_end - braid_html_page);
+}
+
+static int put_chunk(struct braid_html_out *o, struct libdeflate_compressor *deflate,
+		     const char *kind, const void *data, size_t bytes)
+{
+	if (o->packer)
+		return hand_over(o->packer, deflate, kind, data, bytes);
+	return write_chunk(o, deflate, kind, data, bytes);
 }
 
 int braid_html_out_chunk(struct braid_html_out *o, const char *kind, const void *data,
@@ -149,8 +292,10 @@ int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
 int braid_html_out_end(struct braid_html_out *o)
 {
 	static const char end[] = "</body>\n</html>\n";
-	int err = put(o, end, strlen(end));
+	int err = braid_html_out_settle(o);
 
+	if (!err)
+		err = put(o, end, strlen(end));
 	if (!err && fflush(o->to))
 		err = errno == EPIPE ? -EPIPE :
 		      braid_fail(-errno, "cannot write the page: %s", strerror(errno));
@@ -159,6 +304,7 @@ int braid_html_out_end(struct braid_html_out *o)
 
 void braid_html_out_free(struct braid_html_out *o)
 {
+	braid_html_out_settle(o);
 	libdeflate_free_compressor(o->texts);
 	libdeflate_free_compressor(o->columns);
 	braid_text_free(&o->plain);

@@ -12,8 +12,11 @@
 /* The page up to its data: markup, style, program. */
 extern const char braid_html_page[], braid_html_page_end[];
 
+struct braid_html_packer;
+
 /* A page under way. */
 struct braid_html_out {
+	struct braid_html_packer *packer;	/* the thread that packs and writes chunks; NULL: none */
 	FILE *to;
 	struct libdeflate_compressor *texts, *columns;
 	char pairs[4096][2];		/* letters of 12 bits */
@@ -30,6 +33,9 @@ struct braid_html_out {
  * Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
  */
 int braid_html_out_begin(struct braid_html_out *o, FILE *to);
+
+/** braid_html_out_pack_apart - from now on have a thread pack and write chunks, if there is a CPU for it */
+void braid_html_out_pack_apart(struct braid_html_out *o);
 
 /**
  * braid_html_out_chunk - write one chunk of data
@@ -58,6 +64,13 @@ int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
 
 /** braid_html_out_end - close the page; returns as braid_html_out_begin() */
 int braid_html_out_end(struct braid_html_out *o);
+
+/**
+ * braid_html_out_settle - wait until all chunks are written; nothing may follow but braid_html_out_free()
+ *
+ * Return: as braid_html_out_begin(), of the first chunk that failed.
+ */
+int braid_html_out_settle(struct braid_html_out *o);
 
 /** braid_html_out_free - free what it holds */
 void braid_html_out_free(struct braid_html_out *o);

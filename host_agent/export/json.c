@@ -73,9 +73,9 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	if (!info->raw)
 		braid_json_parts_task(x->json, x->columns, item, t);
 	braid_json_parts_type(x->json, info, t);
-	braid_format_json_of(x->walk.format, item, info, t);
+	braid_format_json_of(item, info, t);
 	braid_text_puts(t, ",\"text\":");
-	braid_format_quoted_of(x->walk.format, item, info, t);
+	braid_format_quoted_of(item, info, t);
 	braid_text_puts(t, "}\n");
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host_agent/export/ahead.h"
 #include "host_agent/export/line.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/monotonic.h"
@@ -114,7 +115,14 @@ static int flush(struct braid_line_export *x)
 /* A line is complete: writes the buffered text. */
 static int put(struct braid_line_export *x)
 {
-	return x->out.bytes >= FLUSH_BYTES ? flush(x) : 0;
+	return x->out.bytes >= FLUSH_BYTES && !x->waits ? flush(x) : 0;
+}
+
+static void free_parts(struct braid_line_export *x)
+{
+	braid_columns_free(x->columns);
+	braid_json_parts_free(x->json);
+	braid_text_free(&x->out);
 }
 
 static void report_hidden(struct braid_line_export *x)
@@ -209,15 +217,71 @@ static int pause_lines(void *arg)
 	return err;
 }
 
+static const struct braid_walk_ops walk_ops = {
+	.event = put_event,
+	.lost = put_lost,
+	.note = put_note,
+	.pause = pause_lines,
+	.grown = put_grown,
+};
+
+/* Two threads, which make the lines of two batches at the same time ------------------------------- */
+
+struct pair {
+	struct braid_ahead ahead;
+	struct braid_line_export *x[BRAID_RELAY_RUNNERS];	/* by runner */
+};
+
+static int fill(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return braid_ahead_fill(&p->ahead, runner);
+}
+
+static int make_lines(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+	struct braid_line_export *x = p->x[runner];
+
+	return braid_ahead_hand_on(&p->ahead, runner, &x->walk, &walk_ops, x);
+}
+
+static int write_lines(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return flush(p->x[runner]);
+}
+
+static int run_pair(struct braid_line_export *x)
+{
+	static const struct braid_relay_stage stages[] = {
+		{ .run = fill }, { .run = make_lines, .at_once = true }, { .run = write_lines },
+	};
+	struct braid_line_export second = {
+		.walk = x->walk, .ops = x->ops, .to = x->to, .waits = true,
+	};
+	struct pair p = { .x = { x, &second } };
+	int err = flush(x);
+
+	x->waits = true;
+	if (!err)
+		err = make_columns(&second);
+	if (!err)
+		err = braid_ahead_begin(&p.ahead, &x->walk);
+	if (!err)
+		err = braid_relay_run(stages, sizeof(stages) / sizeof(*stages), &p);
+	if (p.ahead.shown)
+		braid_ahead_end(&p.ahead);
+	free_parts(&second);
+	return err;
+}
+
+/* -------------------------------------------------------------------------------------------------- */
+
 static int run(struct braid_line_export *x)
 {
-	static const struct braid_walk_ops ops = {
-		.event = put_event,
-		.lost = put_lost,
-		.note = put_note,
-		.pause = pause_lines,
-		.grown = put_grown,
-	};
 	const struct braid_export_options *o = x->walk.options;
 	int err;
 
@@ -226,7 +290,7 @@ static int run(struct braid_line_export *x)
 		return err;
 	if (!o->no_header)
 		x->ops->header(x);
-	err = braid_walk_run(&x->walk, &ops, x);
+	err = braid_ahead_can(&x->walk) ? run_pair(x) : braid_walk_run(&x->walk, &walk_ops, x);
 	if (err)
 		return err;
 	report_hidden(x);
@@ -245,9 +309,7 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 	err = braid_walk_begin(&x.walk, source, options, totals);
 	if (!err)
 		err = run(&x);
-	braid_columns_free(x.columns);
-	braid_json_parts_free(x.json);
+	free_parts(&x);
 	braid_walk_end(&x.walk);
-	braid_text_free(&x.out);
 	return err;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/export/ahead.h"
 #include "host_agent/export/perfetto.h"
 #include "host_agent/export/select.h"
 #include "host_agent/export/wire.h"
@@ -70,7 +71,7 @@ static int put_event(void *arg, const struct braid_item *item,
 		err = braid_perfetto_put_event(x, m, item, type);
 	if (!err && (b->nr == BRAID_PERFETTO_EVENTS || b->events.bytes >= BUNDLE_BYTES))
 		err = flush_bundle(x, m, cpu);
-	return err ? err : braid_perfetto_vcpu_event(x, item, type);
+	return err ? err : braid_perfetto_vcpu_event(x, item, info, type);
 }
 
 static int put_lost(void *arg, const struct braid_item *item)
@@ -87,6 +88,23 @@ static int put_lost(void *arg, const struct braid_item *item)
 static int put_note(void *arg, const struct braid_item *item)
 {
 	return braid_perfetto_note(arg, item);
+}
+
+static int put_aside(void *arg, const char *data, size_t bytes)
+{
+	struct braid_perfetto *x = arg;
+
+	braid_text_put(&x->out, data, bytes);
+	return braid_perfetto_written(x);
+}
+
+/* What is left of it after the walk, or came after it. */
+static int put_rest_aside(struct braid_perfetto *x)
+{
+	size_t bytes = x->aside.bytes;
+
+	x->aside.bytes = 0;
+	return put_aside(x, x->aside.data, bytes);
 }
 
 static int flush_bundles(struct braid_perfetto *x)
@@ -190,6 +208,8 @@ static void finish(struct braid_perfetto *x)
 	braid_vcpu_map_free(&x->map);
 	braid_text_free(&x->out);
 	braid_text_free(&x->text);
+	braid_text_free(&x->aside);
+	braid_text_free(&x->aside_text);
 }
 
 int braid_export_perfetto(FILE *to, struct braid_source *source,
@@ -197,7 +217,7 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 			  struct braid_export_totals *totals)
 {
 	static const struct braid_walk_ops ops = {
-		.event = put_event, .lost = put_lost, .note = put_note,
+		.event = put_event, .lost = put_lost, .note = put_note, .aside = put_aside,
 	};
 	struct braid_perfetto x = { .to = to };
 	int err = braid_walk_begin(&x.walk, source, options, totals);
@@ -209,11 +229,15 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	if (!err)
 		err = braid_perfetto_states(&x);
 	if (!err)
-		err = braid_walk_run(&x.walk, &ops, &x);
+		err = braid_ahead_run(&x.walk, &ops, &x);
+	if (!err)
+		err = put_rest_aside(&x);
 	if (!err)
 		err = flush_bundles(&x);
 	if (!err)
 		err = braid_slices_end(&x.slices);
+	if (!err)
+		err = put_rest_aside(&x);
 	if (!err)
 		err = braid_perfetto_tail(&x);
 	if (!err)

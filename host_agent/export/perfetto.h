@@ -68,10 +68,14 @@ struct braid_perfetto {
 	struct braid_vcpu_map map;
 	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
 	u64 last_track;
-	struct braid_slices slices;		/* vCPUs' states */
-	u64 *state_tracks;			/* by the slices' vCPU; 0: not written yet */
+	/* Of the walk, which may be ahead of all else: vCPUs' states. */
+	struct braid_slices slices;
+	struct braid_text aside;		/* their packets, handed on with the walk's items */
+	struct braid_text aside_text;		/* scratch space */
+	u64 *state_tracks;			/* by the slices' vCPU; 0: none */
 	bool states_begun;			/* their sequence of packets */
 	struct braid_perfetto_strings *strings;	/* of that; or NULL */
+
 	s64 next_clocks_ns;			/* when to write the next wall time */
 	struct braid_text text;			/* scratch space */
 };
@@ -119,7 +123,7 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
 
 /**
  * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
- * @x: the export; what is appended to its ->out is in the packet
+ * @x: the export; what is appended to its ->aside is in the packet
  *
  * Its times are of the host's clock.
  *
@@ -127,7 +131,7 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
  */
 size_t braid_perfetto_begin_packet(struct braid_perfetto *x);
 
-/** braid_perfetto_end_packet - end it. Return: 0, -EPIPE, or -errno with braid_fail() */
+/** braid_perfetto_end_packet - end it. Return: 0, or -ENOMEM with braid_fail() */
 int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet);
 
 /* Event types: perfetto_type.c ------------------------------------------------------------ */
@@ -254,13 +258,15 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  * braid_perfetto_vcpu_event - begin or end a slice at a host's kvm_entry or kvm_exit
  * @x: the export
  * @item: any event
- * @type: its type
+ * @info: its type ...
+ * @type: ... and how that is written
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_event_type_info *info,
 			      const struct braid_perfetto_type *type);
 
 /** braid_perfetto_guest_track - the host's track above a guest's vCPUs; as braid_perfetto_track() */
@@ -269,7 +275,7 @@ int braid_perfetto_guest_track(struct braid_perfetto *x, struct braid_perfetto_m
 
 /* States of vCPUs: perfetto_states.c, perfetto_intern.c ------------------------------------- */
 
-/** braid_perfetto_states - prepare the tracks of vCPUs' states, before the walk runs */
+/** braid_perfetto_states - write the tracks of vCPUs' states, before the walk runs */
 int braid_perfetto_states(struct braid_perfetto *x);
 
 /**

@@ -69,7 +69,7 @@ static int grow(struct braid_perfetto_strings *s)
 /* A packet with the new string. */
 static int put(struct braid_perfetto *x, u32 field, u32 iid, const char *text)
 {
-	struct braid_text *t = &x->out;
+	struct braid_text *t = &x->aside;
 	size_t packet, data, entry;
 
 	packet = braid_perfetto_begin_packet(x);

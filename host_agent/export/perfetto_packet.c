@@ -104,6 +104,12 @@ size_t braid_perfetto_begin_timed(struct braid_perfetto *x, struct braid_perfett
 	return packet;
 }
 
+static int end_packet(struct braid_perfetto *x, size_t packet)
+{
+	braid_wire_end(&x->out, packet);
+	return braid_perfetto_written(x);
+}
+
 int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			     size_t packet)
 {
@@ -111,7 +117,7 @@ int braid_perfetto_end_timed(struct braid_perfetto *x, struct braid_perfetto_mac
 
 	if (at)
 		x->out.bytes = put_marks(at, m, true) - x->out.data;
-	return braid_perfetto_end_packet(x, packet);
+	return end_packet(x, packet);
 }
 
 int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto_machine *m,
@@ -139,7 +145,7 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
 
 size_t braid_perfetto_begin_packet(struct braid_perfetto *x)
 {
-	struct braid_text *t = &x->out;
+	struct braid_text *t = &x->aside;
 	size_t packet = braid_wire_begin(t, PACKET_KEY), defaults;
 
 	braid_wire_number(t, SEQUENCE_KEY, x->walk.source->nr_streams + 1);
@@ -158,6 +164,6 @@ size_t braid_perfetto_begin_packet(struct braid_perfetto *x)
 
 int braid_perfetto_end_packet(struct braid_perfetto *x, size_t packet)
 {
-	braid_wire_end(&x->out, packet);
-	return braid_perfetto_written(x);
+	braid_wire_end(&x->aside, packet);
+	return x->aside.failed ? braid_out_of_memory() : 0;
 }

@@ -72,7 +72,7 @@ static void put_args(struct braid_text *t, const struct event *e)
 static int put_event(struct braid_perfetto *x, const struct event *e)
 {
 	size_t packet = braid_perfetto_begin_packet(x), event;
-	struct braid_text *t = &x->out;
+	struct braid_text *t = &x->aside;
 	u32 k;
 
 	braid_wire_number(t, TIMESTAMP_KEY, (u64)e->ns);
@@ -129,8 +129,6 @@ static int put_track(struct braid_perfetto *x, u32 vcpu)
 	char name[BRAID_PERFETTO_NAME];
 	int err;
 
-	if (x->state_tracks[vcpu])
-		return 0;
 	host = host_of(x);
 	err = braid_perfetto_guest_track(x, host, guest);
 	snprintf(name, sizeof(name), "%s vCPU %u, state", guest->name, v->number);
@@ -156,11 +154,11 @@ static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *s
 	err = add_arg(x, e, "culprit", culprit, true);
 	if (err || p->nr < 2)
 		return err;
-	x->text.bytes = 0;
-	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->text);
-	braid_text_putc(&x->text, '\0');
-	return x->text.failed ? braid_out_of_memory() :
-				add_arg(x, e, "culprits", x->text.data, false);
+	x->aside_text.bytes = 0;
+	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->aside_text);
+	braid_text_putc(&x->aside_text, '\0');
+	return x->aside_text.failed ? braid_out_of_memory() :
+				add_arg(x, e, "culprits", x->aside_text.data, false);
 }
 
 static int put_slice(void *arg, const struct braid_slice *slice)
@@ -172,12 +170,11 @@ static int put_slice(void *arg, const struct braid_slice *slice)
 		.ns = slice->from_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN,
 		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
 	};
-	int err = put_track(x, slice->vcpu);
+	int err;
 
 	braid_slice_name(slice, name);
 	e.track = x->state_tracks[slice->vcpu];
-	if (!err)
-		err = name_event(x, &e, name);
+	err = name_event(x, &e, name);
 	braid_task_name(s, s->vcpus[slice->vcpu].guest->number, slice->task, task);
 	if (!err && slice->task != BRAID_PID_UNKNOWN)
 		err = add_arg(x, &e, "task", task, true);
@@ -202,13 +199,12 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 		.ns = wake->ns, .type = BRAID__TRACK_EVENT__TYPE__INSTANT,
 		.flows = &flow, .nr_flows = 1,
 	};
-	int err = put_track(x, wake->vcpu);
+	int err;
 
 	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, task);
 	snprintf(name, sizeof(name), "wakes %s", task);
 	e.track = x->state_tracks[wake->vcpu];
-	if (!err)
-		err = name_event(x, &e, name);
+	err = name_event(x, &e, name);
 	return err ? err : put_event(x, &e);
 }
 
@@ -216,9 +212,16 @@ int braid_perfetto_states(struct braid_perfetto *x)
 {
 	static const struct braid_slices_ops ops = { .slice = put_slice, .wake = put_wake };
 	int err = braid_slices_begin(&x->slices, &x->walk, &ops, x);
+	u32 k;
 
 	if (err)
 		return err;
+	x->walk.aside = &x->aside;
 	x->state_tracks = calloc((size_t)x->slices.states.nr_vcpus + 1, sizeof(*x->state_tracks));
-	return x->state_tracks ? 0 : braid_out_of_memory();
+	if (!x->state_tracks)
+		return braid_out_of_memory();
+	for (k = 0; k < x->slices.states.nr_vcpus && !err; k++)
+		if (braid_slices_has(&x->slices, k))
+			err = put_track(x, k);
+	return err;
 }

@@ -362,7 +362,7 @@ static void put_text(struct braid_perfetto *x, const struct braid_perfetto_type 
 	char *at;
 
 	x->text.bytes = 0;
-	braid_format_text(x->walk.format, item, &x->text);
+	braid_format_text_of(item, type->info, &x->text);
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
 		return;

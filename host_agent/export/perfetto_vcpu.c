@@ -123,13 +123,13 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 
 /* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. */
 static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
-		    const struct braid_item *item)
+		    const struct braid_item *item, const struct braid_event_type_info *info)
 {
 	static const char key[] = " reason ";
 	char *at;
 
 	x->text.bytes = 0;
-	braid_format_text(x->walk.format, item, &x->text);
+	braid_format_text_of(item, info, &x->text);
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
 		return braid_out_of_memory();
@@ -156,6 +156,7 @@ static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 }
 
 int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item *item,
+			      const struct braid_event_type_info *info,
 			      const struct braid_perfetto_type *type)
 {
 	enum braid_perfetto_role role = braid_perfetto_type_role(type);
@@ -180,5 +181,5 @@ int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item 
 		return 0;
 	if (role == BRAID_PERFETTO_ENTRY)
 		return entry(x, v, item);
-	return v->open ? put_exit(x, v, item) : 0;
+	return v->open ? put_exit(x, v, item, info) : 0;
 }

@@ -8,7 +8,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 		      const struct braid_event_type_info *info)
 {
 	braid_columns_put_event(x->columns, &x->walk, item, info, &x->out);
-	braid_format_text_of(x->walk.format, item, info, &x->out);
+	braid_format_text_of(item, info, &x->out);
 	braid_text_putc(&x->out, '\n');
 }
 

@@ -8,6 +8,8 @@
 #include "host_agent/merge/merge.h"
 #include "host_agent/util/error.h"
 
+#define ASIDE_BYTES	(64u << 10)	/* are handed on without an item */
+
 static u64 add_bounds(u64 a, u64 b)
 {
 	return a == BRAID_BOUND_UNKNOWN || b == BRAID_BOUND_UNKNOWN ? BRAID_BOUND_UNKNOWN : a + b;
@@ -230,7 +232,12 @@ int braid_walk_next(struct braid_walk *w)
 		w->halved = false;
 		ret = got_event(w, w->item);
 	}
-	while (!ret && (ret = braid_merge_next(w->merge, &w->item)) > 0) {
+	while (!ret) {
+		if (w->aside && w->aside->bytes >= ASIDE_BYTES)
+			return BRAID_WALK_ASIDE;
+		ret = braid_merge_next(w->merge, &w->item);
+		if (ret <= 0)
+			break;
 		ret = ++w->turns & 0xfff ? 0 : stop_or_show(w);
 		if (!ret && w->states)
 			ret = feed_states(w, w->item);
@@ -299,7 +306,7 @@ static int meet_first(struct braid_walk *w)
 	return ret < 0 ? ret : 0;
 }
 
-static void end_merge(struct braid_walk *w)
+void braid_walk_stop(struct braid_walk *w)
 {
 	braid_merge_end(w->merge);
 	w->merge = NULL;
@@ -318,20 +325,22 @@ int braid_walk_start(struct braid_walk *w)
 			limit_states(w);
 	}
 	w->past = w->halved = w->skipped = false;
-	end_merge(w);
+	braid_walk_stop(w);
 	return braid_merge_begin(&w->merge, w->source, want_ring, w);
 }
 
-static int hand_on(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg, int got)
+int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		       int got)
 {
 	switch (got) {
 	case BRAID_WALK_EVENT:
 		return ops->event ? ops->event(arg, w->item, w->info) : 0;
 	case BRAID_WALK_LOST:
 		return ops->lost ? ops->lost(arg, w->item) : 0;
-	default:
+	case BRAID_WALK_NOTE:
 		return ops->note ? ops->note(arg, w->item) : 0;
 	}
+	return 0;
 }
 
 /* All that can be merged now. Return: 0, or -errno. */
@@ -340,9 +349,15 @@ static int hand_all_on(struct braid_walk *w, const struct braid_walk_ops *ops, v
 	int ret;
 
 	while ((ret = braid_walk_next(w)) > 0) {
-		ret = hand_on(w, ops, arg, ret);
-		if (ret)
-			return ret;
+		int err = w->aside && w->aside->bytes ?
+			  ops->aside(arg, w->aside->data, w->aside->bytes) : 0;
+
+		if (w->aside)
+			w->aside->bytes = 0;
+		if (!err)
+			err = braid_walk_hand_on(w, ops, arg, ret);
+		if (err)
+			return err;
 	}
 	return ret;
 }
@@ -356,7 +371,7 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	do
 		ret = hand_all_on(w, ops, arg);
 	while (!ret && w->source->grows && !full(w) && (ret = grow(w, ops, arg)) > 0);
-	end_merge(w);
+	braid_walk_stop(w);
 	return ret;
 }
 
@@ -380,6 +395,6 @@ int braid_walk_begin(struct braid_walk *w, struct braid_source *source,
 
 void braid_walk_end(struct braid_walk *w)
 {
-	end_merge(w);
+	braid_walk_stop(w);
 	close_formats(w);
 }

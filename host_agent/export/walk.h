@@ -17,7 +17,8 @@ enum braid_walk_got {
 	BRAID_WALK_EVENT = 1,
 	BRAID_WALK_LOST = 2,	/* item->lost_before, never 0; its event may follow */
 	BRAID_WALK_NOTE = 3,	/* the payload is text */
-	BRAID_WALK_PAST = 4,	/* never returned: no later item is selected */
+	BRAID_WALK_ASIDE = 4,	/* no item, but much in ->aside */
+	BRAID_WALK_PAST = 5,	/* never returned: no later item is selected */
 };
 
 /* A walk along the timeline. */
@@ -41,6 +42,7 @@ struct braid_walk {
 	 * the ops do; the selected time limits its observation. The caller ends and frees it.
 	 */
 	struct braid_states *states;
+	struct braid_text *aside;	/* with it: what its ops make, to be handed on in the order of items */
 	bool met_first;			/* with either: the first event of all was found */
 
 	struct braid_merge *merge;	/* NULL: not started */
@@ -67,6 +69,8 @@ struct braid_walk_ops {
 		     const struct braid_event_type_info *info);
 	int (*lost)(void *arg, const struct braid_item *item);	/* item->lost_before, never 0 */
 	int (*note)(void *arg, const struct braid_item *item);	/* the payload is text */
+	/* What the walk's ->aside had, which is then empty; not what is left when the walk ends. */
+	int (*aside)(void *arg, const char *data, size_t bytes);
 	/* Of a source that grows: all that is complete was handed on; and, it has more. */
 	int (*pause)(void *arg);
 	int (*grown)(void *arg);
@@ -127,6 +131,13 @@ bool braid_walk_is_over(const struct braid_walk *w);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg);
+
+/** braid_walk_hand_on - call that of @ops which takes what braid_walk_next() @got; returns its return */
+int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+		       int got);
+
+/** braid_walk_stop - end a walk where it is; braid_walk_start() may follow */
+void braid_walk_stop(struct braid_walk *w);
 
 /** braid_walk_end - free what the walk needed */
 void braid_walk_end(struct braid_walk *w);

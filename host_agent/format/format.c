@@ -14,6 +14,7 @@
 
 #define MAX_TEXT_BYTES		(64u << 10)	/* of one event's fields */
 #define MAX_HEX_BYTES		512u
+#define MOST_EACH		6u		/* what JSON makes of a byte */
 
 struct stream_tables {
 	struct braid_stream_types *types;
@@ -26,7 +27,6 @@ struct braid_format {
 	struct stream_tables *streams;
 	size_t nr_streams;	/* when it was opened */
 	u32 next_number;	/* of types */
-	struct braid_text wild;	/* what steps wrote, to be sanitized */
 };
 
 int braid_format_open(struct braid_format **out, const struct braid_source *source)
@@ -56,7 +56,6 @@ void braid_format_close(struct braid_format *f)
 		braid_symbols_free(f->streams[k].symbols);
 	}
 	free(f->streams);
-	braid_text_free(&f->wild);
 	free(f);
 }
 
@@ -161,11 +160,27 @@ static void put_sanitized(struct braid_text *out, const char *text, size_t bytes
 }
 
 /*
+ * Puts what @put makes of the text at @text, the last one, in the place of all from @from on. There is room for it,
+ * so that the text does not move meanwhile.
+ */
+static void rewrite(struct braid_text *out, size_t from, size_t text,
+		    void (*put)(struct braid_text *out, const char *text, size_t bytes))
+{
+	size_t bytes = out->bytes - text, before = out->bytes;
+
+	if (!braid_text_room(out, MOST_EACH * bytes + BRAID_TEXT_BLOCK))
+		return;
+	put(out, out->data + text, bytes);
+	memmove(out->data + from, out->data + before, out->bytes - before);
+	out->bytes -= before - from;
+}
+
+/*
  * Written in place, and rewritten in the rare case that it has an unsafe byte. Return: whether it is
  * sure to be braid_text_simple().
  */
-static bool print_by_program(struct braid_format *f, const struct braid_stream_type *type,
-			   const struct braid_item *item, struct braid_text *out)
+static bool print_by_program(const struct braid_stream_type *type, const struct braid_item *item,
+			     struct braid_text *out)
 {
 	size_t before = out->bytes;
 	bool simple;
@@ -177,11 +192,7 @@ static bool print_by_program(struct braid_format *f, const struct braid_stream_t
 			out->bytes--;
 		return simple;
 	}
-	f->wild.bytes = 0;
-	braid_text_put(&f->wild, out->data + before, out->bytes - before);
-	out->failed |= f->wild.failed;
-	out->bytes = before;
-	put_sanitized(out, f->wild.data, f->wild.bytes);
+	rewrite(out, before, before, put_sanitized);
 	return false;
 }
 
@@ -238,8 +249,8 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
 }
 
 /* Return: whether what was appended is sure to be braid_text_simple(). */
-static bool put_text(struct braid_format *f, const struct braid_item *item,
-		     const struct braid_event_type_info *info, struct braid_text *out)
+static bool put_text(const struct braid_item *item, const struct braid_event_type_info *info,
+		     struct braid_text *out)
 {
 	struct braid_stream_type *type = (struct braid_stream_type *)info;
 
@@ -250,41 +261,33 @@ static bool put_text(struct braid_format *f, const struct braid_item *item,
 		 !braid_program_holds(type->steps, item->payload, item->payload_bytes))
 		braid_fields_text(type->layout, item->payload, item->payload_bytes, out);
 	else
-		return print_by_program(f, type, item, out);
+		return print_by_program(type, item, out);
 	return false;
 }
 
-void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
-			  const struct braid_event_type_info *info, struct braid_text *out)
+void braid_format_text_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			  struct braid_text *out)
 {
-	put_text(f, item, info, out);
+	put_text(item, info, out);
 }
 
-void braid_format_quoted_of(struct braid_format *f, const struct braid_item *item,
-			    const struct braid_event_type_info *info, struct braid_text *out)
+void braid_format_quoted_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			    struct braid_text *out)
 {
 	size_t before = out->bytes;
 
 	braid_text_putc(out, '"');
-	if (put_text(f, item, info, out)) {
+	if (put_text(item, info, out))
 		braid_text_putc(out, '"');
-		return;
-	}
-	if (out->failed)
-		return;
-	f->wild.bytes = 0;
-	braid_text_put(&f->wild, out->data + before + 1, out->bytes - before - 1);
-	out->failed |= f->wild.failed;
-	out->bytes = before;
-	braid_text_json(out, f->wild.data, f->wild.bytes);
+	else if (!out->failed)
+		rewrite(out, before, before + 1, braid_text_json);
 }
 
-void braid_format_json_of(struct braid_format *f, const struct braid_item *item,
-			  const struct braid_event_type_info *info, struct braid_text *out)
+void braid_format_json_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			  struct braid_text *out)
 {
 	struct braid_stream_type *type = (struct braid_stream_type *)info;
 
-	(void)f;
 	if (type && has_fields(type, item)) {
 		braid_fields_json(type->layout, item->payload, item->payload_bytes, out);
 		return;
@@ -299,7 +302,7 @@ void braid_format_json(struct braid_format *f, const struct braid_item *item,
 {
 	struct braid_stream_type *type = type_of(f, item);
 
-	braid_format_json_of(f, item, type ? &type->info : NULL, out);
+	braid_format_json_of(item, type ? &type->info : NULL, out);
 }
 
 const char *braid_format_function(struct braid_format *f, const struct braid_stream *stream,

@@ -137,25 +137,25 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
 
 /**
  * braid_format_text_of - append an event's fields by its print format
- * @f: the formats
  * @item: the event
  * @info: its type, from braid_format_event()
  * @out: the appended text is safe for a terminal and has no newline
  *
- * Falls back to "name=value ...", and to hexadecimal when there is no format.
+ * Falls back to "name=value ...", and to hexadecimal when there is no format. Like all that take @info and not the
+ * formats, it may run while another thread uses the formats.
  */
-void braid_format_text_of(struct braid_format *f, const struct braid_item *item,
-			  const struct braid_event_type_info *info, struct braid_text *out);
+void braid_format_text_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			  struct braid_text *out);
 
 /** braid_format_quoted_of - the same as a JSON string, quotes included */
-void braid_format_quoted_of(struct braid_format *f, const struct braid_item *item,
-			    const struct braid_event_type_info *info, struct braid_text *out);
+void braid_format_quoted_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			    struct braid_text *out);
 
 /** braid_format_text - as braid_format_text_of(), for an event of unknown type */
 static inline void braid_format_text(struct braid_format *f, const struct braid_item *item,
 				     struct braid_text *out)
 {
-	braid_format_text_of(f, item, braid_format_event(f, item), out);
+	braid_format_text_of(item, braid_format_event(f, item), out);
 }
 
 /**
@@ -168,8 +168,8 @@ void braid_format_json(struct braid_format *f, const struct braid_item *item,
 		       struct braid_text *out);
 
 /** braid_format_json_of - likewise, with the event's type of braid_format_event() */
-void braid_format_json_of(struct braid_format *f, const struct braid_item *item,
-			  const struct braid_event_type_info *info, struct braid_text *out);
+void braid_format_json_of(const struct braid_item *item, const struct braid_event_type_info *info,
+			  struct braid_text *out);
 
 /** braid_format_label - what a line calls an event: its sub-event's name if it has one */
 static inline const char *braid_format_label(const struct braid_event_type_info *info)

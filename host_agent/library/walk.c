@@ -195,7 +195,7 @@ const char *tracebraid_text(struct tracebraid_walk *w)
 	w->text.bytes = 0;
 	switch (w->got) {
 	case BRAID_WALK_EVENT:
-		braid_format_text_of(w->walk.format, item, w->walk.info, &w->text);
+		braid_format_text_of(item, w->walk.info, &w->text);
 		break;
 	case BRAID_WALK_LOST:
 		braid_line_put_lost(&w->text, item);

@@ -290,6 +290,9 @@ struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *
 
 /* capture_ring.c ------------------------------------------------------------------- */
 
+/* An empty cursor of @bytes, which begins with struct braid_ring; to be freed. NULL: out of memory. */
+void *braid_capture_ring_new(size_t bytes);
+
 /* Adds a ring to its stream. Return: false when out of memory. */
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops);

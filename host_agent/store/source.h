@@ -8,6 +8,8 @@
 #include "host_agent/capture/chunk.h"
 #include "host_agent/timeline/timeline.h"
 
+#define BRAID_CACHE_LINE	64u		/* bytes: what two threads use, one of which writes, is in
+						   lines of its own */
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
 
@@ -81,16 +83,18 @@ struct braid_buffer_info {
 
 /* A cursor over one ring's events, in time order. */
 struct braid_ring {
+	_Alignas(BRAID_CACHE_LINE)	/* what items refer to, while another thread moves the cursor */
 	const struct braid_stream *stream;
 	u32 buffer;
 	u32 cpu;		/* or BRAID_RING_NOTES */
 	u32 order;		/* breaks ties in the merge: unique in the source */
+	struct braid_ring_report report;
+	const struct braid_ring_ops *ops;
+	_Alignas(BRAID_CACHE_LINE)
 	u64 taken_ns;		/* of a guest: when the agent read the cursor's current bytes */
 	bool merging;		/* a merge has its cursor */
 	struct braid_item item;	/* where the cursor is */
 	struct braid_ring_walk walk;
-	struct braid_ring_report report;
-	const struct braid_ring_ops *ops;
 };
 
 struct braid_ring_ops {

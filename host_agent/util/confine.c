@@ -45,13 +45,15 @@ static const struct confinement {
 	const unsigned int *keeps;
 	size_t nr_keeps;
 	bool writes;		/* makes and writes files */
+	bool threads;		/* makes threads */
 	bool peeks;		/* reads other processes' /proc files, which Landlock would deny */
 } confinements[] = {
-	[BRAID_CONFINE_FILES] = { .writes = false },
-	[BRAID_CONFINE_CONVERT] = { .writes = true },
+	[BRAID_CONFINE_FILES] = { .threads = true },
+	[BRAID_CONFINE_CONVERT] = { .writes = true, .threads = true },
 	[BRAID_CONFINE_INSPECT] = { .keeps = inspect_keeps, .nr_keeps = NR(inspect_keeps) },
 	[BRAID_CONFINE_RECORD] = {
 		.keeps = recorder_keeps, .nr_keeps = NR(recorder_keeps), .writes = true,
+		.threads = true,
 	},
 	[BRAID_CONFINE_PEEK] = {
 		.keeps = peeker_keeps, .nr_keeps = NR(peeker_keeps), .peeks = true,
@@ -187,15 +189,18 @@ static int allow_some(scmp_filter_ctx ctx)
 }
 
 /* Threads, no processes: clone3()'s flags can't be seen, and libc does without it. */
+static int allow_threads(scmp_filter_ctx ctx)
+{
+	int err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+				   masked(0, CLONE_THREAD, CLONE_THREAD));
+
+	return err ? err : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
 static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 {
 	int k, err = allow_list(ctx, recorder_may, NR(recorder_may));
 
-	if (!err)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-				       masked(0, CLONE_THREAD, CLONE_THREAD));
-	if (!err)
-		err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
 				       equals(0, PR_SET_NAME));
@@ -226,6 +231,8 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	if (!err)
 		err = confinements[what].writes ? allow_list(ctx, makers_may, NR(makers_may)) :
 						  allow_reading(ctx);
+	if (!err && confinements[what].threads)
+		err = allow_threads(ctx);
 	if (!err && what == BRAID_CONFINE_RECORD)
 		err = allow_recording(ctx, children);
 	if (!err)

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ROOT / "tests" / "bench" / "columns.py"
@@ -17,23 +18,29 @@ AGENT = os.environ.get("TRACEBRAID", str(ROOT / "build" / "tracebraid"))
 SHORT = "BRAID_BENCH_SHORT" in os.environ
 EVENTS = 24_000 if SHORT else 2_400_000
 ROUNDS = 1 if SHORT else 3
+CPUS = os.sched_getaffinity(0)
+TWO_CPUS = ("text", "json", "ctf", "perfetto", "html")  # forms that use two
 
 
-def run(command):
+def run(command, nr_cpus=1):
     """
-    Runs a command to its end. Return: seconds of CPU time, peak MiB. All commands have one thread, so
-    on an idle machine CPU time equals elapsed time.
+    Runs a command to its end, on one CPU or more. Return: seconds of CPU time, peak MiB, seconds elapsed.
+    On one CPU the agent has one thread, so on an idle machine CPU time equals elapsed time.
     """
     if not SHORT:
         os.sync()  # earlier writes are not written back at this command's cost
+    os.sched_setaffinity(0, sorted(CPUS)[:nr_cpus])
+    begin = time.monotonic()
     with open(os.devnull, "wb") as nowhere:
         child = subprocess.Popen(command, stdout=nowhere, stderr=subprocess.PIPE)
         errors = child.stderr.read()
         _, status, usage = os.wait4(child.pid, 0)
+    elapsed = time.monotonic() - begin
+    os.sched_setaffinity(0, CPUS)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"{' '.join(map(str, command))}: {errors.decode(errors='replace').strip()}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, elapsed
 
 
 def empty(folder):
@@ -67,13 +74,19 @@ class Bench:
     """The figures of several rounds."""
 
     def __init__(self):
-        self.seconds, self.memory = {}, {}
+        self.seconds, self.memory, self.elapsed = {}, {}, {}
 
     def measure(self, name, command):
         """Runs one round of one command."""
-        seconds, memory = run(command)
+        seconds, memory, _ = run(command)
         self.seconds.setdefault(name, []).append(seconds)
         self.memory[name] = max(memory, self.memory.get(name, 0))
+
+    def measure_both(self, name, make_command):
+        """Runs one round of a command on one CPU and on two, which write to different files."""
+        for nr_cpus in (1, 2):
+            elapsed = run(make_command(nr_cpus), nr_cpus)[2]
+            self.elapsed.setdefault(name, {1: [], 2: []})[nr_cpus].append(elapsed)
 
     def median(self, name):
         """The median of a command's seconds."""
@@ -91,6 +104,8 @@ class Bench:
         for name in self.seconds:
             print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
             print(f"{name}_peak_memory\t{self.memory[name]:.0f}\tMiB")
+        for name, elapsed in self.elapsed.items():
+            print(f"{name}_on_two_cpus\t{min(elapsed[2]) / min(elapsed[1]):.2f}\tof one's time")
         for ours, theirs in (("report_text", "trace_cmd"), ("report_text", "babeltrace2"),
                              ("python_columns", "python_babeltrace2")):
             if theirs in self.seconds:
@@ -123,6 +138,10 @@ def main():
                 empty(folder / form)
                 bench.measure(f"export_{form}", [AGENT, "export", "--to", form, str(capture), "-o",
                                                  str(folder / form / "out")])
+            for form in TWO_CPUS:
+                empty(folder / "two")
+                bench.measure_both(f"export_{form}", lambda nr, form=form: [
+                    AGENT, "export", "--to", form, str(capture), "-o", str(folder / "two" / f"out{nr}")])
             for reader, command in readers(folder).items():
                 if turn == 0 or not reader.startswith("python"):  # that one takes a minute
                     bench.measure(reader, command)

@@ -71,7 +71,7 @@ static void same_event(struct tracebraid_walk *walk, const struct braid_walk *in
 	size_t bytes, k;
 	int64_t number;
 
-	braid_format_text_of(inside->format, inside->item, inside->info, &text);
+	braid_format_text_of(inside->item, inside->info, &text);
 	braid_text_putc(&text, '\0');
 	CHECK(!strcmp(tracebraid_text(walk), text.data));
 	text.bytes = 0;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Two runners, each of which takes one batch at a time through all stages; at most stages they wait for their turn. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "host_agent/util/error.h"
+#include "host_agent/util/relay.h"
+#include "host_agent/util/thread.h"
+#include "tracebraid/types.h"
+
+struct relay {
+	const struct braid_relay_stage *stages;
+	size_t nr;
+	void *arg;
+	pthread_mutex_t lock;		/* of all that follows */
+	pthread_cond_t moved;
+	u64 next[BRAID_RELAY_STAGES];	/* the batch whose turn it is, from 0 */
+	bool filling;			/* the first stage is under way */
+	bool last;			/* no batch is filled any more */
+	u64 limit;			/* this batch and later ones go no further */
+	int err;			/* why */
+	char failure[1024];
+};
+
+bool braid_relay_can(void)
+{
+	cpu_set_t set;
+
+	/* The call fails where the machine has more CPUs than the set. */
+	return sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) >= (int)BRAID_RELAY_RUNNERS;
+}
+
+/* Must hold the lock. Keeps the failure of the first batch that has one. */
+static void note_failure(struct relay *r, u64 limit, int err)
+{
+	r->last = true;
+	if (limit >= r->limit)
+		return;
+	r->limit = limit;
+	r->err = err;
+	snprintf(r->failure, sizeof(r->failure), "%s", braid_failure());
+}
+
+/* Return: whether the runner has a batch. */
+static bool fill(struct relay *r, size_t runner, u64 *batch)
+{
+	bool goes;
+	int ret;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->filling && !r->last)
+		pthread_cond_wait(&r->moved, &r->lock);
+	goes = !r->last;
+	r->filling = true;
+	*batch = r->next[0];
+	pthread_mutex_unlock(&r->lock);
+	if (!goes)
+		return false;
+	ret = r->stages[0].run(r->arg, runner);
+	pthread_mutex_lock(&r->lock);
+	r->filling = false;
+	r->next[0]++;
+	if (ret < 0)
+		note_failure(r, *batch + 1, ret);
+	r->last |= !ret;
+	pthread_cond_broadcast(&r->moved);
+	pthread_mutex_unlock(&r->lock);
+	return true;
+}
+
+/* Takes the runner's batch through a stage after the first one. */
+static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
+{
+	const struct braid_relay_stage *s = &r->stages[stage];
+	bool goes;
+	int err = 0;
+
+	pthread_mutex_lock(&r->lock);
+	while (!s->at_once && r->next[stage] != batch)
+		pthread_cond_wait(&r->moved, &r->lock);
+	goes = batch < r->limit;
+	pthread_mutex_unlock(&r->lock);
+	if (goes)
+		err = s->run(r->arg, runner);
+	pthread_mutex_lock(&r->lock);
+	r->next[stage]++;
+	if (err)
+		note_failure(r, batch, err);
+	if (!s->at_once || err)
+		pthread_cond_broadcast(&r->moved);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void run(struct relay *r, size_t runner)
+{
+	size_t stage;
+	u64 batch;
+
+	while (fill(r, runner, &batch))
+		for (stage = 1; stage < r->nr; stage++)
+			pass(r, runner, stage, batch);
+}
+
+static void *run_second(void *arg)
+{
+	run(arg, 1);
+	return NULL;
+}
+
+int braid_relay_run(const struct braid_relay_stage *stages, size_t nr, void *arg)
+{
+	struct relay r = {
+		.stages = stages, .nr = nr, .arg = arg, .limit = ~0ULL,
+		.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER,
+	};
+	pthread_t thread;
+	/* Without memory for it, one runner does all. */
+	bool both = !braid_thread_begin(&thread, run_second, &r);
+
+	run(&r, 0);
+	if (both)
+		pthread_join(thread, NULL);
+	return r.err ? braid_fail(r.err, "%s", r.failure) : 0;
+}
