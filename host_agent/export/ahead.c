@@ -60,7 +60,7 @@ void braid_ahead_end(struct braid_ahead *a)
 /* Return: whether there was memory. */
 static bool keep_payload(struct braid_ahead_batch *b, const void *payload, u32 bytes)
 {
-	char *at = braid_text_room(&b->payloads, bytes + sizeof(u64));
+	char *at = braid_text_reserve(&b->payloads, bytes + sizeof(u64));
 
 	if (!at)
 		return false;

@@ -168,7 +168,7 @@ static void rewrite(struct braid_text *out, size_t from, size_t text,
 {
 	size_t bytes = out->bytes - text, before = out->bytes;
 
-	if (!braid_text_room(out, MOST_EACH * bytes + BRAID_TEXT_BLOCK))
+	if (!braid_text_reserve(out, MOST_EACH * bytes + BRAID_TEXT_BLOCK))
 		return;
 	put(out, out->data + text, bytes);
 	memmove(out->data + from, out->data + before, out->bytes - before);
