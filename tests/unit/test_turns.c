@@ -186,7 +186,7 @@ static void shrinks_under_the_directory(void)
 	dir->generation++;
 	while (s.status.phase != BRAID_PHASE_GONE)
 		NEED(session_turn(&s) >= 0);
-	CHECK(strstr(s.last_note, "shorter"));
+	CHECK(strstr(s.last_note, "truncated"));
 	end(&s);
 }
 
