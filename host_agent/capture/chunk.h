@@ -20,10 +20,11 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	5	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	6	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
-					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS */
+					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
+					   6: numbers of a host's events in INDEX */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */

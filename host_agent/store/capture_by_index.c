@@ -243,6 +243,7 @@ static int take_block(struct braid_capture_source *cs, const struct braid_index_
 		ring = braid_capture_ring_of(s, block->buffer, block->cpu);
 		if (!ring)
 			return -ENOMEM;
+		braid_capture_note_file(ring);
 	}
 	if (!ring) {
 		braid_source_faulty(&cs->source, s ? &s->stream : NULL,
@@ -266,13 +267,15 @@ static int take_first_pages(struct braid_capture_source *cs)
 		struct braid_stream *s = cs->source.streams[k];
 		u64 first = ~0ULL;
 
+		if (((struct braid_capture_stream *)s)->taken_ns)
+			continue;	/* an earlier file has it */
 		for (j = 0; j < s->nr_rings && s->kind == BRAID_STREAM_GUEST; j++) {
 			struct braid_extent_cursor c = { 0 };
 
 			ret = braid_extents_next(&((struct braid_capture_ring *)s->rings[j])->extents, &c);
 			if (ret < 0)
 				return ret;
-			if (ret && c.extent.offset < first)
+			if (ret && c.extent.file == cs->file && c.extent.offset < first)
 				first = c.extent.offset;
 		}
 		ret = first == ~0ULL ? 0 : braid_capture_at(cs->readers[cs->file], first, &v);
@@ -313,7 +316,7 @@ int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn 
 		ret = check(cs, &ix);
 		if (!ret && cs->say)
 			cs->say(cs->say_arg, "the capture's index is damaged: reading the whole file");
-		cs->by_index = ret > 0;
+		cs->files[cs->file].by_index = ret > 0;
 	}
 	if (ret > 0)
 		ret = take(cs, &ix, take_chunk);

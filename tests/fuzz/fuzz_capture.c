@@ -272,7 +272,7 @@ static void report_by_index(char *const *paths, FILE *to)
 {
 	const struct braid_source_options how = { .by_index = true };
 	struct braid_export_options options = {
-		.skips = true, .from = { BRAID_MOMENT_SINCE, 1000 },
+		.from = { BRAID_MOMENT_SINCE, 1000 },
 	};
 	struct braid_export_totals totals;
 	struct braid_source *source;
