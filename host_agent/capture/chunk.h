@@ -59,6 +59,8 @@ enum braid_chunk_type {
 	BRAID_CHUNK_COMPLETE = 26,	/* struct braid_chunk_complete; of stream 0 */
 	BRAID_CHUNK_INDEX = 27,		/* struct braid_chunk_index, then where chunks before it lie */
 	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
+	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then what of the next
+					   PACKED's part is not pages */
 };
 
 struct braid_chunk {
@@ -372,27 +374,42 @@ static_assert(sizeof(struct braid_index_block) == 32, "index block");
 
 /*
  * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that
- * does not know it refuses it; PACKED chunks; PACKED_INDEX; FILE_END, with struct
- * braid_chunk_packed_end. The parts, one after the other, are the capture, byte for byte. A file
- * without its end is good up to its last whole part.
+ * does not know it refuses it; the parts; PACKED_INDEX; FILE_END, with struct braid_chunk_packed_end.
+ * A part is PACKED alone, or PACKED_SMALL with its chunks other than pages, so that they can be read
+ * without the pages, and PACKED with the rest. The parts, one after the other, are the capture, byte
+ * for byte. A file without its end is good up to its last whole part.
  */
-#define BRAID_PACKED_MAJOR	2
+#define BRAID_PACKED_MAJOR	3
+#define BRAID_PACKED_MAJOR_WHOLE	2	/* without PACKED_SMALL */
 #define BRAID_PACKED_PART_BYTES	(4u << 20)	/* of a part, at most */
-#define BRAID_PACKED_RATIO	64u		/* a part is at most so many times as large as its chunk */
+#define BRAID_PACKED_RATIO	64u		/* what a chunk unpacks to is at most so many times as large */
 
 enum braid_packed_codec {
 	BRAID_PACKED_PLAIN = 0,		/* as it is */
 	BRAID_PACKED_ZSTD = 1,		/* one frame of zstd */
+	BRAID_PACKED_REST = 1 << 8,	/* and: of the part, what PACKED_SMALL just before it lacks */
 };
 
 struct braid_chunk_packed {
 	u64 at;				/* in the capture: the end of the part before */
-	u32 bytes;			/* of the part, unpacked; never 0 */
+	u32 bytes;			/* unpacked; never 0 */
 	u32 codec;			/* enum braid_packed_codec */
 };
 
+/* It unpacks to struct braid_packed_range[], ascending and disjoint, and then their bytes. */
+struct braid_chunk_packed_small {
+	struct braid_chunk_packed packed;	/* bytes: of the ranges in all */
+	u32 nr;				/* ranges; never 0 */
+	u32 reserved;
+};
+
+struct braid_packed_range {
+	u32 at;				/* in the part */
+	u32 bytes;
+};
+
 struct braid_chunk_packed_place {
-	u64 offset;			/* of a PACKED chunk in the file */
+	u64 offset;			/* of the part's first chunk in the file */
 	u64 at;				/* as in the chunk */
 };
 
