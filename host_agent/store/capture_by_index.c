@@ -157,6 +157,14 @@ static int view_block(struct index *ix, const struct braid_index_block *block,
 	       head.ns == block->ns;
 }
 
+static void fetch_all(const struct index *ix, const char *at, const char *end, u32 nr)
+{
+	struct braid_extent e = { 0 };
+
+	while (nr-- && (at = braid_extent_take(at, end, &e)))
+		braid_capture_soon(ix->r, e.offset);
+}
+
 /* Chunks other than pages: each is looked at, and, unless @take is NULL, taken. Return: as view_block(). */
 static int others(struct braid_capture_source *cs, struct index *ix,
 		  const struct braid_index_block *block, braid_take_chunk_fn *take)
@@ -178,6 +186,8 @@ static int others(struct braid_capture_source *cs, struct index *ix,
 	ix->bytes += braid_chunk_bytes(v.bytes);
 	at = places;
 	end = places + v.bytes - HEAD_BYTES;
+	if (!take)
+		fetch_all(ix, at, end, block->nr);
 	for (k = 0; k < block->nr && ret > 0; k++) {
 		at = braid_extent_take(at, end, &e);
 		ret = at && e.offset >= after && e.offset < ix->end && ix->bytes <= ix->end ?
@@ -217,6 +227,8 @@ static int check(struct braid_capture_source *cs, struct index *ix)
 	size_t k;
 	int ret = 1;
 
+	for (k = 0; k < ix->nr; k++)
+		braid_capture_soon(ix->r, ix->blocks[k].offset);
 	for (k = 0; k < ix->nr && ret > 0; k++) {
 		const struct braid_index_block *block = &ix->blocks[k];
 
