@@ -276,10 +276,11 @@ static void reports_are_the_same(void)
 	read_file();
 }
 
+static write_form *const forms[] = { braid_export_text, braid_export_json, export_ctf };
+
 /* In each form, alone and with others, by any clock: the numbers of events, too. */
 static void all_forms_are_the_same(void)
 {
-	static write_form *const forms[] = { braid_export_text, braid_export_json, export_ctf };
 	const char *const names[] = { path, other };
 	char *a, *b;
 	u32 f, k;
@@ -301,27 +302,71 @@ static void all_forms_are_the_same(void)
 		}
 }
 
+/* A walk selects from a time on, goes there, or drops what comes before. */
+enum way { SELECT, SEEK, DROP };
+
+/* The items of a walk of the library from @since_ns on; to be freed. */
+static char *walk_of(const char *name, s64 since_ns, enum way how)
+{
+	const char *words[] = { NULL, NULL };
+	struct tracebraid_trace *trace;
+	struct tracebraid_walk *walk;
+	char since[40], *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	snprintf(since, sizeof(since), "since=%llu.%09llu", (unsigned long long)since_ns / 1000000000,
+		 (unsigned long long)since_ns % 1000000000);
+	words[0] = how == SELECT ? since : NULL;
+	NEED(to && !tracebraid_open(&trace, &name, 1, NULL, NULL, NULL));
+	NEED(!tracebraid_walk_new(&walk, trace, words));
+	if (how == SEEK)
+		NEED(!tracebraid_walk_seek(walk, since_ns));
+	while (tracebraid_walk_next(walk) > 0)
+		if (tracebraid_ns(walk) >= since_ns)
+			fprintf(to, "%lld %u %llu %llu %s\n", (long long)tracebraid_ns(walk),
+				tracebraid_cpu(walk), (unsigned long long)tracebraid_seq(walk),
+				(unsigned long long)tracebraid_lost(walk), tracebraid_text(walk));
+	fclose(to);
+	tracebraid_close(trace);
+	return text;
+}
+
+static void the_library_too(const char *name)
+{
+	s64 since_ns = SYNTH_START_NS + some_time();
+	char *all = walk_of(name, since_ns, DROP), *selected = walk_of(name, since_ns, SELECT);
+	char *found = walk_of(name, since_ns, SEEK);
+
+	CHECK(strlen(all) > 100 && !strcmp(all, selected) && !strcmp(all, found));
+	free(all);
+	free(selected);
+	free(found);
+}
+
 static void a_packed_one_too(void)
 {
 	struct braid_pack_run how = { .level = 1, .part_bytes = 64 << 10 };
 	int from = open(path, O_RDONLY | O_CLOEXEC);
 	int to = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	const char *const plain[] = { path }, *const packed[] = { other };
 	char *a, *b;
 	u32 k;
 
 	NEED(from >= 0 && to >= 0 && !braid_pack(to, from, path, &how));
 	close(from);
 	close(to);
-	for (k = 0; k < 4; k++) {
-		s64 since = some_time();
+	for (k = 0; k < 6; k++) {
+		const struct braid_export_moment since = { BRAID_MOMENT_SINCE, some_time() };
 
-		compare(other, since);
-		a = report(path, false, since);
-		b = report(other, true, since);
+		compare(other, since.ns);
+		a = reports(forms[k % 3], plain, 1, false, since);
+		b = reports(forms[k % 3], packed, 1, true, since);
 		NEED(a && b);
 		CHECK(!strcmp(a, b));
 		free(a);
 		free(b);
+		the_library_too(k % 2 ? path : other);
 	}
 }
 
