@@ -507,9 +507,12 @@ static const struct unpacked *load(struct braid_packed *p, size_t part, int *err
 static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 {
 	const struct braid_packed_range *range = (const struct braid_packed_range *)small->data;
-	const u8 *data = small->data + SMALL_BYTES(small->nr, 0);
+	const u8 *data;
 	u32 k;
 
+	if (!small->nr)
+		return NULL;
+	data = small->data + SMALL_BYTES(small->nr, 0);
 	for (k = 0; k < small->nr && range->at <= at; k++, range++) {
 		if (at - range->at < range->bytes)
 			return bytes <= range->bytes - (at - range->at) ? data + (at - range->at) : NULL;
