@@ -14,7 +14,7 @@
 #define HEADER_BYTES	sizeof(struct braid_chunk)
 #define CHUNK_BYTES(payload)	(HEADER_BYTES + (((u64)(payload) + 7) & ~7ULL))
 #define NR_UNPACKED	16u
-#define NR_SMALL	64u
+#define NR_SMALL	16u
 #define LOOK_BYTES	(64u << 10)	/* read at once where chunks are looked for */
 #define LEAST_WORK	4096u
 
@@ -34,7 +34,7 @@ struct unpacked {
 	u8 *data;
 };
 
-#define MOST_RANGES	(BRAID_PACKED_PART_BYTES / 8)
+#define MOST_RANGES	(BRAID_PACKED_PART_BYTES / HEADER_BYTES / 2 + 2)	/* every other chunk */
 #define SMALL_BYTES(nr, bytes)	((nr) * sizeof(struct braid_packed_range) + (bytes))
 
 struct braid_packed {
