@@ -20,10 +20,11 @@
 #define BRAID_CHUNK_MAGIC	0x4b435242u	/* the bytes "BRCK" */
 #define BRAID_CHUNK_MAX_BYTES	(16u << 20)	/* of payload */
 #define BRAID_CAPTURE_MAJOR	1
-#define BRAID_CAPTURE_MINOR	5	/* 1: BUFFER; pages have the type of their stamps. 2:
+#define BRAID_CAPTURE_MINOR	6	/* 1: BUFFER; pages have the type of their stamps. 2:
 					   CLOCK_*, VCPUS. 3: WINDOW, and its counts in RING_END;
 					   VCPU_THREADS; flags of a CLOCK_PAIR. 4: CLOCK_VM,
-					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS */
+					   BRAID_MARK_DISRUPTED. 5: COMPLETE, INDEX, INDEX_BLOCKS.
+					   6: numbers of a host's events in INDEX */
 
 enum braid_chunk_type {
 	BRAID_CHUNK_FILE = 1,		/* struct braid_chunk_file */
@@ -58,6 +59,8 @@ enum braid_chunk_type {
 	BRAID_CHUNK_COMPLETE = 26,	/* struct braid_chunk_complete; of stream 0 */
 	BRAID_CHUNK_INDEX = 27,		/* struct braid_chunk_index, then where chunks before it lie */
 	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
+	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then what of the next
+					   PACKED's segment is not pages */
 };
 
 struct braid_chunk {
@@ -371,27 +374,42 @@ static_assert(sizeof(struct braid_index_block) == 32, "index block");
 
 /*
  * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that
- * does not know it refuses it; PACKED chunks; PACKED_INDEX; FILE_END, with struct
- * braid_chunk_packed_end. The segments, one after the other, are the capture, byte for byte. A file
- * without its end is good up to its last whole segment.
+ * does not know it refuses it; the segments; PACKED_INDEX; FILE_END, with struct braid_chunk_packed_end.
+ * A segment is PACKED alone, or PACKED_SMALL with its chunks other than pages, so that they can be read
+ * without the pages, and PACKED with the rest. The segments, one after the other, are the capture, byte
+ * for byte. A file without its end is good up to its last whole segment.
  */
-#define BRAID_PACKED_MAJOR	2
+#define BRAID_PACKED_MAJOR	3
+#define BRAID_PACKED_MAJOR_WHOLE	2	/* without PACKED_SMALL */
 #define BRAID_PACKED_SEGMENT_BYTES	(4u << 20)	/* of a segment, at most */
-#define BRAID_PACKED_RATIO	64u		/* a segment is at most so many times as large as its chunk */
+#define BRAID_PACKED_RATIO	64u		/* what a chunk unpacks to is at most so many times as large */
 
 enum braid_packed_codec {
 	BRAID_PACKED_PLAIN = 0,		/* as it is */
 	BRAID_PACKED_ZSTD = 1,		/* one frame of zstd */
+	BRAID_PACKED_REST = 1 << 8,	/* and: of the segment, what PACKED_SMALL just before it lacks */
 };
 
 struct braid_chunk_packed {
 	u64 at;				/* in the capture: the end of the segment before */
-	u32 bytes;			/* of the segment, unpacked; never 0 */
+	u32 bytes;			/* unpacked; never 0 */
 	u32 codec;			/* enum braid_packed_codec */
 };
 
+/* It unpacks to struct braid_packed_range[], ascending and disjoint, and then their bytes. */
+struct braid_chunk_packed_small {
+	struct braid_chunk_packed packed;	/* bytes: of the ranges in all */
+	u32 nr;				/* ranges; never 0 */
+	u32 reserved;
+};
+
+struct braid_packed_range {
+	u32 at;				/* in the segment */
+	u32 bytes;
+};
+
 struct braid_chunk_packed_place {
-	u64 offset;			/* of a PACKED chunk in the file */
+	u64 offset;			/* of the segment's first chunk in the file */
 	u64 at;				/* as in the chunk */
 };
 

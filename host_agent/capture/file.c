@@ -10,6 +10,7 @@
 
 #include "host_agent/capture/flusher.h"
 #include "host_agent/capture/checksum.h"
+#include "host_agent/capture/host_event.h"
 #include "host_agent/capture/indexer.h"
 #include "host_agent/capture/output.h"
 #include "host_agent/capture/queue.h"
@@ -221,6 +222,27 @@ static bool is_index(u16 type)
 	       type == BRAID_CHUNK_FILE_END;
 }
 
+/* Of HOST_PAGE, its head by itself or with the rest: how many numbers of its ring it takes. */
+static u64 numbers_of(const void *head, u32 head_bytes, const void *body, u32 body_bytes)
+{
+	struct braid_chunk_host_page page;
+
+	if (!head_bytes && body_bytes >= sizeof(page)) {
+		head = body;
+		head_bytes = body_bytes;
+		body_bytes = 0;
+	}
+	if (head_bytes < sizeof(page))
+		return 0;
+	memcpy(&page, head, sizeof(page));
+	if (!body_bytes) {
+		body = (const u8 *)head + sizeof(page);
+		body_bytes = head_bytes - sizeof(page);
+	}
+	return page.bytes < BRAID_SUBBUF_HEADER_BYTES || page.bytes > body_bytes ? 0 :
+	       braid_host_numbers(body, page.bytes, page.lost_before);
+}
+
 /* A chunk goes to the end of the capture. */
 static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk, const void *head,
 			u32 head_bytes, const void *body, u32 body_bytes)
@@ -228,6 +250,7 @@ static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk,
 	u8 first[BRAID_INDEXER_HEAD] = { 0 };
 	u32 n = head_bytes < sizeof(first) ? head_bytes : sizeof(first);
 	u32 more = body_bytes < sizeof(first) - n ? body_bytes : sizeof(first) - n;
+	bool host = chunk->type == BRAID_CHUNK_HOST_PAGE;
 
 	if (is_index(chunk->type))
 		return;
@@ -235,7 +258,8 @@ static void index_chunk(struct capture_file *f, const struct braid_chunk *chunk,
 		memcpy(first, head, n);
 	if (more)
 		memcpy(first + n, body, more);
-	braid_indexer_add(f->indexer, bytes(&f->base), chunk, first);
+	braid_indexer_add(f->indexer, bytes(&f->base), chunk, first,
+			  host ? numbers_of(head, head_bytes, body, body_bytes) : 0);
 }
 
 static int put_chunk(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,

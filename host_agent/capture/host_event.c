@@ -2,7 +2,9 @@
 /* Decodes the events in a sub-buffer of the host's ftrace. */
 #include <string.h>
 
+#include "host_agent/capture/chunk.h"
 #include "host_agent/capture/host_event.h"
+#include "tracebraid/abi.h"
 
 /* ftrace's event header: type_len:5, time_delta:27. A type_len up to 28 is of words of data. */
 #define TYPE_PADDING		29u
@@ -62,4 +64,34 @@ bool braid_host_event_take(const u8 *data, u32 bytes, u32 *at, u64 *time, const 
 	*payload = head + (type ? 4 : 8);	/* without one, the length comes first */
 	*payload_bytes = type ? size : size - 4;
 	return true;
+}
+
+u64 braid_host_lost(const u8 *page, u32 bytes, u64 told)
+{
+	u64 commit, end, stored;
+
+	memcpy(&commit, page + 8, sizeof(commit));
+	end = BRAID_SUBBUF_HEADER_BYTES + (commit & BRAID_HOST_COMMIT_MASK);
+	if (told || !(commit & BRAID_MISSED_EVENTS))
+		return told;
+	if (!(commit & BRAID_MISSED_STORED) || bytes < end + sizeof(stored))
+		return BRAID_HOST_LOST_SOME;
+	memcpy(&stored, page + end, sizeof(stored));
+	return stored;
+}
+
+u64 braid_host_numbers(const u8 *page, u32 bytes, u64 told)
+{
+	u64 lost = braid_host_lost(page, bytes, told), nr = lost == BRAID_HOST_LOST_SOME ? 0 : lost;
+	const u8 *payload;
+	u32 at = 0, payload_bytes, there = bytes - BRAID_SUBBUF_HEADER_BYTES;
+	u64 commit, time = 0;
+
+	memcpy(&commit, page + 8, sizeof(commit));
+	commit &= BRAID_HOST_COMMIT_MASK;
+	there = commit < there ? commit : there;
+	while (at < there && braid_host_event_take(page + BRAID_SUBBUF_HEADER_BYTES, there, &at, &time,
+						   &payload, &payload_bytes))
+		nr += payload != NULL;
+	return nr;
 }

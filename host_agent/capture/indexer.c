@@ -24,6 +24,7 @@ struct list {
 	bool any;			/* the ring had pages, and these were the last one's: */
 	struct braid_extent latest;
 	u64 stamp;
+	u64 numbers;			/* of a host's ring: those that its pages have taken */
 	struct braid_extent before;	/* what the next place differs from */
 	char *data;
 	u32 used, room;
@@ -48,6 +49,7 @@ struct entry {
 	bool latest;			/* ns is of the latest page, not of the first */
 	bool host;
 	u64 stamp;
+	u64 numbers;
 	struct braid_extent extent;
 };
 
@@ -128,6 +130,7 @@ static int add(struct list *list, const struct entry *e)
 		list->data = grown;
 		list->room = room;
 	}
+	list->numbers += e->numbers;
 	if (!list->head.nr++ || (e->latest && e->ns > list->head.ns))
 		list->head.ns = e->ns;
 	list->flags |= flags_of(list, e);
@@ -171,7 +174,10 @@ static void take_host_page(struct entry *e, const struct braid_chunk *chunk, con
 	e->extent.to_bytes = page.bytes;
 }
 
-/* The lists of a stream's rings become due. A later page of such a ring begins a new list. */
+/*
+ * The lists of a stream's rings become due. A later page of such a ring begins a new list; a host's goes
+ * on, since it has numbers.
+ */
 static void end_stream(struct braid_indexer *ix, u32 stream)
 {
 	struct list *list, *next;
@@ -182,17 +188,17 @@ static void end_stream(struct braid_indexer *ix, u32 stream)
 			next = list->next;
 			if (list->stream != stream)
 				continue;
-			list->ended = true;
+			list->ended = !list->numbers;
 			make_due(ix, list);
-			if (!list->due)
+			if (!list->due && list->ended)
 				free_list(ix, list);
 		}
 }
 
 void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_chunk *chunk,
-		       const u8 head[BRAID_INDEXER_HEAD])
+		       const u8 head[BRAID_INDEXER_HEAD], u64 numbers)
 {
-	struct entry e = { .extent.offset = offset };
+	struct entry e = { .extent.offset = offset, .numbers = numbers };
 	struct list *list;
 
 	static_assert(sizeof(struct braid_chunk_page) <= BRAID_INDEXER_HEAD, "head");
@@ -205,6 +211,8 @@ void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_
 	if (chunk->stream && chunk->type == BRAID_CHUNK_STREAM_END)
 		end_stream(ix, chunk->stream);
 	list = list_of(ix, &e);
+	if (list && e.host)
+		e.extent.position = list->numbers;
 	ix->failed = !list || add(list, &e);
 	if (!ix->failed && (list->used >= BRAID_INDEX_BYTES || list->head.nr >= BRAID_INDEX_PLACES))
 		make_due(ix, list);

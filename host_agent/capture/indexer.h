@@ -20,11 +20,12 @@ struct braid_indexer *braid_indexer_new(void);
  * @offset: of the chunk
  * @chunk: as written
  * @head: its payload's first BRAID_INDEXER_HEAD bytes, or those that there are and 0
+ * @numbers: of HOST_PAGE: braid_host_numbers() of it
  *
  * When memory is out, the capture has no index.
  */
 void braid_indexer_add(struct braid_indexer *ix, u64 offset, const struct braid_chunk *chunk,
-		       const u8 head[BRAID_INDEXER_HEAD]);
+		       const u8 head[BRAID_INDEXER_HEAD], u64 numbers);
 
 /* What an INDEX chunk is to hold: struct braid_chunk_index and places. */
 struct braid_indexer_due {

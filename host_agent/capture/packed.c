@@ -12,8 +12,11 @@
 #include "host_agent/util/io.h"
 
 #define HEADER_BYTES	sizeof(struct braid_chunk)
+#define CHUNK_BYTES(payload)	(HEADER_BYTES + (((u64)(payload) + 7) & ~7ULL))
 #define NR_UNPACKED	16u
+#define NR_SMALL	16u
 #define LOOK_BYTES	(64u << 10)	/* read at once where chunks are looked for */
+#define LEAST_WORK	4096u
 
 /*
  * Bytes unpacked in all: a capture whose chunks are far apart in time order would have each segment
@@ -21,13 +24,18 @@
  */
 #define MOST_UNPACKED(bytes)	((4ULL << 30) + 64 * (bytes))
 
-/* A segment that is unpacked. */
+/* A segment that is unpacked; or what of it is not pages. */
 struct unpacked {
 	u64 used;		/* when, by ->turns; 0: never */
 	size_t segment;
-	u32 bytes;
+	u32 bytes;		/* 0: damaged; of what is not pages: of all ranges, or there are none */
+	u32 nr;			/* ranges, before the bytes */
+	u32 chunk_bytes;	/* in the file */
 	u8 *data;
 };
+
+#define MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / HEADER_BYTES / 2 + 2)	/* every other chunk */
+#define SMALL_BYTES(nr, bytes)	((nr) * sizeof(struct braid_packed_range) + (bytes))
 
 struct braid_packed {
 	int fd;
@@ -40,42 +48,52 @@ struct braid_packed {
 	bool no_end;
 	u64 turns;
 	struct unpacked unpacked[NR_UNPACKED];
+	struct unpacked small[NR_SMALL];
+	u8 *rest;				/* of a segment, before it is joined */
 	u8 *chunk;				/* that is read */
 	size_t chunk_room;
 	ZSTD_DCtx *zstd;
 };
 
-/* What precedes a segment in the file. */
+/* How a segment begins in the file: PACKED; or PACKED_SMALL, whose head is longer. */
 struct head {
 	struct braid_chunk chunk;
-	struct braid_chunk_packed packed;
+	struct braid_chunk_packed_small small;
 };
 
-/* Whether these bytes may be the start of a PACKED chunk at @offset. */
-static bool is_head(const struct braid_packed *p, const struct head *h, u64 offset)
-{
-	u64 payload = h->chunk.payload_bytes;
+#define PACKED_HEAD_BYTES	(HEADER_BYTES + sizeof(struct braid_chunk_packed))
 
-	return h->chunk.magic == BRAID_CHUNK_MAGIC && h->chunk.type == BRAID_CHUNK_PACKED &&
-	       payload > sizeof(h->packed) &&
-	       payload <= sizeof(h->packed) + ZSTD_COMPRESSBOUND(BRAID_PACKED_SEGMENT_BYTES) &&
-	       offset + HEADER_BYTES + payload <= p->file_bytes && h->packed.bytes &&
-	       h->packed.bytes <= BRAID_PACKED_SEGMENT_BYTES &&
-	       h->packed.bytes / BRAID_PACKED_RATIO <= payload;
+/* What the chunk unpacks to. */
+static u64 unpacks_to(const struct head *h)
+{
+	return h->chunk.type == BRAID_CHUNK_PACKED_SMALL ?
+	       SMALL_BYTES((u64)h->small.nr, h->small.packed.bytes) : h->small.packed.bytes;
 }
 
-/*
- * A segment follows: its place. What precedes it, missing segments included, has the limit of one
- * segment.
- */
-static int add_segment(struct braid_packed *p, const struct head *h, u64 offset)
+/* Whether these bytes may be the start of a chunk of that type at @offset. */
+static bool is_head(const struct braid_packed *p, const struct head *h, u16 type, u64 offset)
 {
-	struct braid_chunk_packed_place place = { .offset = offset, .at = h->packed.at };
+	u64 payload = h->chunk.payload_bytes;
+	bool small = type == BRAID_CHUNK_PACKED_SMALL;
+
+	return h->chunk.magic == BRAID_CHUNK_MAGIC && h->chunk.type == type &&
+	       payload > (small ? sizeof(h->small) : sizeof(h->small.packed)) &&
+	       payload <= BRAID_CHUNK_MAX_BYTES &&
+	       offset + HEADER_BYTES + payload <= p->file_bytes && h->small.packed.bytes &&
+	       h->small.packed.bytes <= BRAID_PACKED_SEGMENT_BYTES &&
+	       (!small || (h->small.nr && h->small.nr <= MOST_RANGES)) &&
+	       unpacks_to(h) / BRAID_PACKED_RATIO <= payload;
+}
+
+/* A segment follows: its place. What precedes it, missing segments included, has the same limit as each segment. */
+static int add_segment(struct braid_packed *p, u64 at, u32 bytes, u64 offset)
+{
+	struct braid_chunk_packed_place place = { .offset = offset, .at = at };
 
 	if (place.at < p->bytes || place.at > BRAID_PACKED_RATIO * offset)
 		return 0;
 	p->damaged += place.at > p->bytes;
-	p->bytes = place.at + h->packed.bytes;
+	p->bytes = place.at + bytes;
 	return braid_array_push(p->places, p->nr, p->capacity, place) ? braid_out_of_memory() : 0;
 }
 
@@ -92,9 +110,36 @@ static s64 next_magic(const struct braid_packed *p, u64 at)
 	return n < 0 ? n : (s64)(at + 8 + 4 * k);
 }
 
+/* PACKED_SMALL, whose segment is whole once PACKED with the rest follows. */
+struct first_half {
+	u64 offset, end;	/* in the file */
+	struct braid_chunk_packed packed;
+};
+
+/* A chunk at @at; @bytes of @h are read. Return: 0, or -ENOMEM. */
+static int look_at_chunk(struct braid_packed *p, const struct head *h, size_t bytes, u64 at,
+			 struct first_half *first)
+{
+	const struct braid_chunk_packed *packed = &h->small.packed;
+	u64 sum;
+
+	if (bytes == sizeof(*h) && is_head(p, h, BRAID_CHUNK_PACKED_SMALL, at)) {
+		*first = (struct first_half){ at, at + CHUNK_BYTES(h->chunk.payload_bytes), *packed };
+		return 0;
+	}
+	if (bytes < PACKED_HEAD_BYTES || !is_head(p, h, BRAID_CHUNK_PACKED, at))
+		return 0;
+	if (!(packed->codec & BRAID_PACKED_REST))
+		return add_segment(p, packed->at, packed->bytes, at);
+	sum = (u64)first->packed.bytes + packed->bytes;
+	return first->end == at && first->packed.at == packed->at && sum <= BRAID_PACKED_SEGMENT_BYTES ?
+	       add_segment(p, packed->at, sum, first->offset) : 0;
+}
+
 /* Without an index: from chunk to chunk; damage is skipped up to the next one. */
 static int find_segments(struct braid_packed *p)
 {
+	struct first_half first = { 0 };
 	struct head head;
 	u64 at = 0;
 	s64 next;
@@ -106,16 +151,13 @@ static int find_segments(struct braid_packed *p)
 		bool chunk = head.chunk.magic == BRAID_CHUNK_MAGIC &&
 			     head.chunk.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
 
-		if ((size_t)n == sizeof(head) && is_head(p, &head, at)) {
-			err = add_segment(p, &head, at);
-			if (err)
-				return err;
-		}
+		err = look_at_chunk(p, &head, n, at, &first);
+		if (err)
+			return err;
 		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END &&
 		    at + HEADER_BYTES + head.chunk.payload_bytes <= p->file_bytes)
 			p->no_end = false;
-		next = chunk ? (s64)(at + HEADER_BYTES +
-				     (((u64)head.chunk.payload_bytes + 7) & ~7ULL)) : next_magic(p, at);
+		next = chunk ? (s64)(at + CHUNK_BYTES(head.chunk.payload_bytes)) : next_magic(p, at);
 		if (next < 0)
 			return next;
 		at = next;
@@ -205,7 +247,9 @@ int braid_packed_is(int fd, struct braid_chunk_file *head)
 	*head = first.file;
 	head->version_major = BRAID_CAPTURE_MAJOR;
 	return (size_t)n == sizeof(first) && first.chunk.magic == BRAID_CHUNK_MAGIC &&
-	       first.chunk.type == BRAID_CHUNK_FILE && first.file.version_major == BRAID_PACKED_MAJOR;
+	       first.chunk.type == BRAID_CHUNK_FILE &&
+	       (first.file.version_major == BRAID_PACKED_MAJOR ||
+		first.file.version_major == BRAID_PACKED_MAJOR_WHOLE);
 }
 
 int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes)
@@ -252,6 +296,9 @@ void braid_packed_free(struct braid_packed *p)
 		return;
 	for (k = 0; k < NR_UNPACKED; k++)
 		free(p->unpacked[k].data);
+	for (k = 0; k < NR_SMALL; k++)
+		free(p->small[k].data);
+	free(p->rest);
 	ZSTD_freeDCtx(p->zstd);
 	free(p->places);
 	free(p->chunk);
@@ -276,76 +323,227 @@ static size_t segment_of(const struct braid_packed *p, u64 offset)
 	return low;
 }
 
-/* Unpacks ->chunk. Return: whether it was what its head says. */
-static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, struct unpacked *to)
+/*
+ * Unpacks ->chunk, of that type, to @to, where there is room for what unpacks_to() allows. *h: its head.
+ * Return: whether it is what its head says, and of the segment.
+ */
+static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
+		   struct head *h, u8 **to)
 {
-	struct head head = { .chunk = *chunk };
-	const u8 *from = p->chunk + sizeof(head.packed);
-	size_t bytes;
+	bool small = chunk->type == BRAID_CHUNK_PACKED_SMALL;
+	size_t bytes, head_bytes = small ? sizeof(h->small) : sizeof(h->small.packed);
+	u32 codec;
+	u8 *grown;
 
-	if (chunk->payload_bytes <= sizeof(head.packed))
+	*h = (struct head){ .chunk = *chunk };
+	if (chunk->payload_bytes <= head_bytes)
 		return false;
-	memcpy(&head.packed, p->chunk, sizeof(head.packed));
-	bytes = chunk->payload_bytes - sizeof(head.packed);
-	if (!is_head(p, &head, p->places[to->segment].offset) ||
-	    head.packed.at != p->places[to->segment].at)
+	memcpy(&h->small, p->chunk, head_bytes);
+	if (!is_head(p, h, chunk->type, offset) || h->small.packed.at != p->places[segment].at)
 		return false;
-	to->bytes = head.packed.bytes;
-	if (head.packed.codec == BRAID_PACKED_PLAIN && bytes == to->bytes) {
-		memcpy(to->data, from, bytes);
+	bytes = chunk->payload_bytes - head_bytes;
+	grown = realloc(*to, unpacks_to(h));
+	if (!grown)
+		return false;
+	*to = grown;
+	codec = h->small.packed.codec & ~BRAID_PACKED_REST;
+	if (codec == BRAID_PACKED_PLAIN && bytes == unpacks_to(h)) {
+		memcpy(*to, p->chunk + head_bytes, bytes);
 		return true;
 	}
-	return head.packed.codec == BRAID_PACKED_ZSTD &&
-	       ZSTD_decompressDCtx(p->zstd, to->data, BRAID_PACKED_SEGMENT_BYTES, from, bytes) ==
-	       to->bytes;
+	return codec == BRAID_PACKED_ZSTD &&
+	       ZSTD_decompressDCtx(p->zstd, *to, unpacks_to(h), p->chunk + head_bytes, bytes) ==
+	       unpacks_to(h);
+}
+
+/* Return: the one that has the segment, or else NULL, with the oldest in *oldest. */
+static struct unpacked *cached(struct braid_packed *p, struct unpacked *of, u32 nr, size_t segment,
+			       struct unpacked **oldest)
+{
+	struct unpacked *u;
+
+	*oldest = of;
+	for (u = of; u < of + nr; u++) {
+		if (u->used && u->segment == segment) {
+			u->used = ++p->turns;
+			return u;
+		}
+		if (u->used < (*oldest)->used)
+			*oldest = u;
+	}
+	return NULL;
+}
+
+static int count_work(struct braid_packed *p, u64 bytes)
+{
+	if (p->unpacked_bytes > MOST_UNPACKED(p->bytes))
+		return -EOVERFLOW;
+	p->unpacked_bytes += bytes;
+	return 0;
+}
+
+static bool ranges_are_valid(const struct unpacked *u)
+{
+	const struct braid_packed_range *range = (const struct braid_packed_range *)u->data;
+	u64 after = 0, sum = 0;
+	u32 k;
+
+	for (k = 0; k < u->nr; k++, range++) {
+		if (range->at < after || range->bytes > BRAID_PACKED_SEGMENT_BYTES)
+			return false;
+		after = (u64)range->at + range->bytes;
+		sum += range->bytes;
+	}
+	return after <= BRAID_PACKED_SEGMENT_BYTES && sum == u->bytes;
+}
+
+/* What of a segment can be read without its pages: ->nr is 0 if it is not apart. NULL with *err set. */
+static const struct unpacked *load_small(struct braid_packed *p, size_t segment, int *err)
+{
+	u64 offset = p->places[segment].offset;
+	struct unpacked *u, *oldest;
+	struct braid_chunk chunk;
+	struct head head;
+
+	u = cached(p, p->small, NR_SMALL, segment, &oldest);
+	if (u)
+		return u;
+	*err = read_chunk(p, offset, BRAID_CHUNK_PACKED_SMALL, &chunk);
+	if (*err < 0)
+		return NULL;
+	oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
+	if (*err && unpack(p, &chunk, offset, segment, &head, &oldest->data)) {
+		oldest->bytes = head.small.packed.bytes;
+		oldest->nr = head.small.nr;
+		oldest->chunk_bytes = CHUNK_BYTES(chunk.payload_bytes);
+		if (!ranges_are_valid(oldest))
+			oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
+	}
+	oldest->used = ++p->turns;
+	oldest->segment = segment;
+	*err = count_work(p, LEAST_WORK + SMALL_BYTES((u64)oldest->nr, oldest->bytes));
+	return *err ? NULL : oldest;
+}
+
+/* Puts the two halves of a segment in their places. Return: whether they fit. */
+static bool join(const struct braid_packed *p, const struct unpacked *small, u32 rest_bytes,
+		 struct unpacked *to)
+{
+	const struct braid_packed_range *range = (const struct braid_packed_range *)small->data;
+	const u8 *from = small->data + SMALL_BYTES(small->nr, 0), *rest = p->rest;
+	const u8 *end = rest + rest_bytes;
+	u8 *at = to->data;
+	u32 k, gap;
+
+	for (k = 0; k < small->nr; k++, range++) {
+		gap = range->at - (at - to->data);
+		if (gap > end - rest)
+			return false;
+		memcpy(at, rest, gap);
+		memcpy(at + gap, from, range->bytes);
+		rest += gap;
+		from += range->bytes;
+		at += gap + range->bytes;
+	}
+	memcpy(at, rest, end - rest);
+	to->bytes = small->bytes + rest_bytes;
+	return true;
+}
+
+/* Reads a segment into @to. Return: 1; 0: it is damaged; -errno. */
+static int read_whole(struct braid_packed *p, size_t segment, struct unpacked *to)
+{
+	const struct unpacked *small;
+	struct braid_chunk chunk;
+	struct head head;
+	u64 offset;
+	bool rest;
+	int ret;
+
+	small = load_small(p, segment, &ret);
+	if (!small)
+		return ret;
+	offset = p->places[segment].offset + small->chunk_bytes;
+	ret = read_chunk(p, offset, BRAID_CHUNK_PACKED, &chunk);
+	if (ret <= 0)
+		return ret;
+	if (!unpack(p, &chunk, offset, segment, &head, small->nr ? &p->rest : &to->data))
+		return 0;
+	rest = head.small.packed.codec & BRAID_PACKED_REST;
+	to->bytes = head.small.packed.bytes;
+	if (rest != (small->nr > 0) || small->bytes + to->bytes > BRAID_PACKED_SEGMENT_BYTES)
+		return 0;
+	if (!small->nr)
+		return 1;
+	free(to->data);
+	to->data = malloc(small->bytes + to->bytes);
+	return to->data ? join(p, small, to->bytes, to) : braid_out_of_memory();
 }
 
 /* Return: a segment, unpacked, of 0 bytes if it is damaged; NULL with *err set. */
 static const struct unpacked *load(struct braid_packed *p, size_t segment, int *err)
 {
-	struct unpacked *oldest = p->unpacked, *u;
-	struct braid_chunk chunk;
+	struct unpacked *oldest, *u = cached(p, p->unpacked, NR_UNPACKED, segment, &oldest);
 
-	for (u = p->unpacked; u < p->unpacked + NR_UNPACKED; u++) {
-		if (u->used && u->segment == segment) {
-			u->used = ++p->turns;
-			return u;
-		}
-		if (u->used < oldest->used)
-			oldest = u;
-	}
-	if (!oldest->data)
-		oldest->data = malloc(BRAID_PACKED_SEGMENT_BYTES);
-	*err = oldest->data ? 0 : braid_out_of_memory();
-	if (!*err && p->unpacked_bytes > MOST_UNPACKED(p->bytes))
-		*err = -EOVERFLOW;
+	if (u)
+		return u;
+	*err = count_work(p, BRAID_PACKED_SEGMENT_BYTES);
 	if (!*err)
-		*err = read_chunk(p, p->places[segment].offset, BRAID_CHUNK_PACKED, &chunk);
-	p->unpacked_bytes += BRAID_PACKED_SEGMENT_BYTES;
-	if (*err < 0)
+		*err = read_whole(p, segment, oldest);
+	if (*err < 0) {
+		oldest->used = 0;
 		return NULL;
+	}
 	oldest->used = ++p->turns;
 	oldest->segment = segment;
-	if (!*err || !unpack(p, &chunk, oldest)) {
+	if (!*err) {
 		oldest->bytes = 0;
 		p->damaged++;
 	}
 	return oldest;
 }
 
+/* Of what is not pages. Return: the bytes, or NULL: they are not all there. */
+static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
+{
+	const struct braid_packed_range *range = (const struct braid_packed_range *)small->data;
+	const u8 *data;
+	u32 k;
+
+	if (!small->nr)
+		return NULL;
+	data = small->data + SMALL_BYTES(small->nr, 0);
+	for (k = 0; k < small->nr && range->at <= at; k++, range++) {
+		if (at - range->at < range->bytes)
+			return bytes <= range->bytes - (at - range->at) ? data + (at - range->at) : NULL;
+		data += range->bytes;
+	}
+	return NULL;
+}
+
 /* What one segment has from @offset on, up to its end. Return: bytes, or -errno. */
 static ssize_t read_segment(struct braid_packed *p, u8 *to, size_t bytes, u64 offset)
 {
-	size_t segment = segment_of(p, offset);
-	u64 at = p->places[segment].at;
-	u64 end = segment + 1 < p->nr ? p->places[segment + 1].at : p->bytes;
-	const struct unpacked *u;
-	size_t there;
+	size_t segment = segment_of(p, offset), there;
+	u64 at = p->places[segment].at, end = segment + 1 < p->nr ? p->places[segment + 1].at : p->bytes;
+	struct unpacked *oldest, *u = cached(p, p->unpacked, NR_UNPACKED, segment, &oldest);
+	const struct unpacked *small;
+	const u8 *data;
 	int err;
 
 	if (bytes > end - offset)
 		bytes = end - offset;
-	u = load(p, segment, &err);
+	if (!u || !u->bytes) {	/* what is not pages may be intact */
+		small = load_small(p, segment, &err);
+		if (!small)
+			return err;
+		data = find_small(small, offset - at, bytes);
+		if (data) {
+			memcpy(to, data, bytes);
+			return bytes;
+		}
+	}
+	u = u ? u : (struct unpacked *)load(p, segment, &err);
 	if (!u)
 		return err;
 	there = offset - at < u->bytes ? u->bytes - (offset - at) : 0;

@@ -13,7 +13,9 @@
 
 /* Unpacked, of each segment. Larger ones cost more where a reader goes from ring to ring. */
 #define SEGMENT_BYTES	(1u << 20)
-#define HEAD_BYTES	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_packed))
+#define HEAD_BYTES	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_packed_small))
+#define MOST_RANGES	(SEGMENT_BYTES / sizeof(struct braid_chunk) / 2 + 2)	/* of which every other chunk is one */
+#define SMALL_BYTES	(SEGMENT_BYTES + MOST_RANGES * sizeof(struct braid_packed_range))
 #define MOST_PLACES	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
 
 static_assert(SEGMENT_BYTES <= BRAID_PACKED_SEGMENT_BYTES, "segment");
@@ -38,6 +40,17 @@ struct braid_packer {
 	size_t room;			/* of what zstd makes of a segment */
 	u8 *chunk;			/* that is made: HEAD_BYTES, room, padding */
 	u8 plain[SEGMENT_BYTES];
+
+	/* Which bytes of the segment are not of pages: */
+	struct braid_chunk head;	/* of the capture's chunk that is being passed */
+	u32 head_bytes;			/* of it, in the segments up to now, unless all are */
+	u64 next;			/* in the capture: where the chunk after it begins */
+	bool small;			/* it is no page */
+	struct braid_packed_range ranges[MOST_RANGES];
+	u32 nr_ranges;
+	u32 small_bytes;		/* of these */
+	u8 small_data[SMALL_BYTES];
+	u8 rest[SEGMENT_BYTES];
 };
 
 struct braid_packer *braid_packer_new(const struct braid_packer_options *options)
@@ -49,7 +62,7 @@ struct braid_packer *braid_packer_new(const struct braid_packer_options *options
 	p->o = *options;
 	if (!p->o.segment_bytes || p->o.segment_bytes > SEGMENT_BYTES)
 		p->o.segment_bytes = SEGMENT_BYTES;
-	p->room = ZSTD_compressBound(SEGMENT_BYTES);
+	p->room = ZSTD_compressBound(SMALL_BYTES);
 	p->chunk = malloc(HEAD_BYTES + p->room + 8);
 	p->zstd = ZSTD_createCCtx();
 	if (p->chunk && p->zstd)
@@ -108,25 +121,127 @@ static void add_place(struct braid_packer *p)
 		drop_index(p);
 }
 
-static int put_segment(struct braid_packer *p)
+/* Bytes of the segment that are not of pages. */
+static void add_range(struct braid_packer *p, u64 from, u64 to)
 {
-	struct braid_chunk_packed packed = {
-		.at = p->at, .bytes = p->used, .codec = BRAID_PACKED_ZSTD,
-	};
-	u8 *body = p->chunk + HEAD_BYTES;
-	size_t n = ZSTD_compressCCtx(p->zstd, body, p->room, p->plain, p->used, p->o.level);
+	struct braid_packed_range *last = p->nr_ranges ? &p->ranges[p->nr_ranges - 1] : NULL;
+	u32 at = from - p->at, bytes = to - from;
+
+	p->small_bytes += bytes;
+	if (last && last->at + last->bytes == at)
+		last->bytes += bytes;
+	else
+		p->ranges[p->nr_ranges++] = (struct braid_packed_range){ .at = at, .bytes = bytes };
+}
+
+/* At the head of a chunk, which may continue in the next segment. Return: where the segment goes on. */
+static u64 take_head(struct braid_packer *p, u64 at, u64 end)
+{
+	u64 n = sizeof(p->head) - p->head_bytes;
+	u64 begin = at - p->head_bytes;
+
+	n = n < end - at ? n : end - at;
+	memcpy((u8 *)&p->head + p->head_bytes, p->plain + (at - p->at), n);
+	p->head_bytes += n;
+	if (p->head_bytes < sizeof(p->head)) {
+		add_range(p, at, at + n);
+		return at + n;
+	}
+	p->head_bytes = 0;
+	p->next = ~0ULL;	/* what is no capture has no such chunks */
+	p->small = p->head.magic == BRAID_CHUNK_MAGIC &&
+		   p->head.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
+	if (p->small)
+		p->next = begin + sizeof(p->head) + (((u64)p->head.payload_bytes + 7) & ~7ULL);
+	p->small &= p->head.type != BRAID_CHUNK_PAGE && p->head.type != BRAID_CHUNK_HOST_PAGE;
+	return at;
+}
+
+static void find_small(struct braid_packer *p)
+{
+	u64 at = p->at, end = p->at + p->used, to;
+
+	p->nr_ranges = p->small_bytes = 0;
+	while (at < end) {
+		if (at >= p->next) {
+			at = take_head(p, at, end);
+			if (p->head_bytes)
+				break;
+		}
+		to = p->next < end ? p->next : end;
+		if (p->small)
+			add_range(p, at, to);
+		at = to;
+	}
+}
+
+/* Splits the segment into ->small_data and ->rest. */
+static void split(struct braid_packer *p)
+{
+	u8 *small = p->small_data + p->nr_ranges * sizeof(*p->ranges), *rest = p->rest;
+	u32 k, at = 0;
+
+	memcpy(p->small_data, p->ranges, p->nr_ranges * sizeof(*p->ranges));
+	for (k = 0; k < p->nr_ranges; k++) {
+		const struct braid_packed_range *range = &p->ranges[k];
+
+		memcpy(rest, p->plain + at, range->at - at);
+		rest += range->at - at;
+		memcpy(small, p->plain + range->at, range->bytes);
+		small += range->bytes;
+		at = range->at + range->bytes;
+	}
+	memcpy(rest, p->plain + at, p->used - at);
+}
+
+/* @head: @head_bytes, which begin with struct braid_chunk_packed; its codec is added. */
+static int put_packed(struct braid_packer *p, u16 type, struct braid_chunk_packed *head,
+		      u32 head_bytes, const u8 *data, u32 bytes)
+{
+	u8 *body = p->chunk + sizeof(struct braid_chunk) + head_bytes;
+	size_t n = ZSTD_compressCCtx(p->zstd, body, p->room, data, bytes, p->o.level);
 
 	/* What compresses better than any trace is kept as it is: readers refuse it otherwise. */
-	if (ZSTD_isError(n) || n >= p->used || p->used / BRAID_PACKED_RATIO > n) {
-		packed.codec = BRAID_PACKED_PLAIN;
-		memcpy(body, p->plain, p->used);
-		n = p->used;
+	if (ZSTD_isError(n) || n >= bytes || bytes / BRAID_PACKED_RATIO > n) {
+		memcpy(body, data, bytes);
+		n = bytes;
+	} else {
+		head->codec |= BRAID_PACKED_ZSTD;
 	}
-	memcpy(p->chunk + sizeof(struct braid_chunk), &packed, sizeof(packed));
+	memcpy(p->chunk + sizeof(struct braid_chunk), head, head_bytes);
+	return put_chunk(p, type, NULL, head_bytes + n);
+}
+
+static int put_small(struct braid_packer *p)
+{
+	struct braid_chunk_packed_small head = {
+		.packed = { .at = p->at, .bytes = p->small_bytes }, .nr = p->nr_ranges,
+	};
+
+	return put_packed(p, BRAID_CHUNK_PACKED_SMALL, &head.packed, sizeof(head), p->small_data,
+			  p->nr_ranges * sizeof(*p->ranges) + p->small_bytes);
+}
+
+static int put_segment(struct braid_packer *p)
+{
+	struct braid_chunk_packed head = { .at = p->at, .bytes = p->used };
+	const u8 *data = p->plain;
+	int err = 0;
+
 	add_place(p);
+	find_small(p);
+	if (p->small_bytes && p->small_bytes < p->used) {
+		split(p);
+		head.bytes -= p->small_bytes;
+		head.codec = BRAID_PACKED_REST;
+		data = p->rest;
+		err = put_small(p);
+	}
+	if (!err)
+		err = put_packed(p, BRAID_CHUNK_PACKED, &head, sizeof(head), data, head.bytes);
 	p->at += p->used;
 	p->used = 0;
-	return put_chunk(p, BRAID_CHUNK_PACKED, NULL, sizeof(packed) + n);
+	return err;
 }
 
 /* The capture's FILE chunk, as one of a packed capture. */
@@ -135,7 +250,8 @@ static int put_head(struct braid_packer *p, const struct first *first)
 	struct braid_chunk_file file = first->file;
 
 	if (first->chunk.magic != BRAID_CHUNK_MAGIC || first->chunk.type != BRAID_CHUNK_FILE ||
-	    file.version_major == BRAID_PACKED_MAJOR)
+	    file.version_major == BRAID_PACKED_MAJOR ||
+	    file.version_major == BRAID_PACKED_MAJOR_WHOLE)
 		return -EBADMSG;
 	file.version_major = BRAID_PACKED_MAJOR;
 	p->begun = true;
@@ -149,7 +265,7 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 	int err = 0;
 
 	while (bytes && !err) {
-		/* Parts may be smaller than what the head is made of. */
+		/* Segments may be smaller than what the head is made of. */
 		size_t most = p->begun ? p->o.segment_bytes : sizeof(first);
 		size_t n = most - p->used < bytes ? most - p->used : bytes;
 

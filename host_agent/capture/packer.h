@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a packed capture of the bytes of a capture, as they come (chunk.h has the format). Memory is
- * that of a segment, twice, of zstd, and of the index, at most BRAID_CHUNK_MAX_BYTES.
+ * that of a segment, four times, of zstd, and of the index, at most BRAID_CHUNK_MAX_BYTES.
  */
 #ifndef BRAID_CAPTURE_PACKER_H
 #define BRAID_CAPTURE_PACKER_H

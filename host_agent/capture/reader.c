@@ -20,6 +20,7 @@
 
 #define WINDOW_BYTES	(1u << 20)
 #define HEADER_BYTES	sizeof(struct braid_chunk)
+#define FIRST_BYTES	512u	/* read at first of a chunk at an offset: most have no more */
 
 /*
  * Bytes that may be hashed in vain while searching for a chunk: bounds the work on a file of forged
@@ -214,22 +215,30 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 
 int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_chunk_view *view)
 {
+	/* Of a packed file, what follows may be of a page, and that is apart. */
+	size_t first = r->packed ? HEADER_BYTES : FIRST_BYTES;
 	struct braid_chunk chunk;
-	ssize_t n = fetch_again(r, &chunk, sizeof(chunk), offset);
 	u64 total;
+	ssize_t n;
 
+	if (make_room(r, first))
+		return -ENOMEM;
+	n = fetch(r, r->window, first, offset);
 	if (n < 0)
 		return read_error(r, n);
+	memcpy(&chunk, r->window, sizeof(chunk));
 	if (n < (ssize_t)sizeof(chunk) || chunk.magic != BRAID_CHUNK_MAGIC ||
 	    chunk.payload_bytes > BRAID_CHUNK_MAX_BYTES)
 		return 0;
 	total = sizeof(chunk) + (u64)chunk.payload_bytes;
-	if (make_room(r, total))
-		return -ENOMEM;
-	n = fetch_again(r, r->window, total, offset);
-	if (n < 0)
-		return read_error(r, n);
-	memcpy(&chunk, r->window, sizeof(chunk));	/* it may have changed */
+	if (total > (u64)n) {
+		if (make_room(r, total))
+			return -ENOMEM;
+		n = fetch(r, r->window, total, offset);
+		if (n < 0)
+			return read_error(r, n);
+		memcpy(&chunk, r->window, sizeof(chunk));	/* it may have changed */
+	}
 	if ((u64)n < total || total != sizeof(chunk) + (u64)chunk.payload_bytes ||
 	    chunk.magic != BRAID_CHUNK_MAGIC ||
 	    braid_chunk_checksum(&chunk, r->window + sizeof(chunk), chunk.payload_bytes, NULL, 0) !=
@@ -237,6 +246,12 @@ int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_ch
 		return 0;
 	set_view(view, offset, &chunk, r->window + sizeof(chunk));
 	return 1;
+}
+
+void braid_capture_soon(const struct braid_capture_reader *r, u64 offset)
+{
+	if (!r->packed)
+		posix_fadvise(r->fd, offset, FIRST_BYTES, POSIX_FADV_WILLNEED);
 }
 
 int braid_capture_load(struct braid_capture_reader *r, u64 offset, void *to, u32 bytes)

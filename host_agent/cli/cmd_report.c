@@ -69,8 +69,6 @@ static int report(struct report *r, char **paths, size_t nr)
 
 	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
 				   paths, nr);
-	/* JSON has the events' numbers. */
-	r->trace.options.skips = !r->json && !r->stats;
 	if (!err)
 		err = braid_trace_open(&r->trace, &source, paths, nr);
 	if (!err)

@@ -45,8 +45,6 @@ struct braid_export_options {
 	char *const *comms;		/* only events of tasks of these names; globs */
 	size_t nr_comms;		/* 0: all */
 	struct braid_export_moment from, to;	/* both inclusive */
-	bool skips;			/* events before that may be left unread: numbers of a host's
-					   events then do not count them */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
 	bool two_cpus;			/* use a second CPU if there is one: all callbacks, the source's

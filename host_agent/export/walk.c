@@ -181,17 +181,42 @@ static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 	       (!w->wants || w->wants(w->wants_arg, ring));
 }
 
+/* The time of the host's clock at which the shown clock reaches @ns: it goes back rarely. */
+static s64 host_ns_of(const struct braid_walk *w, s64 ns)
+{
+	s64 low = -BRAID_STATES_MAX_NS, high = BRAID_STATES_MAX_NS;
+
+	if (!w->options->realtime || ns == INT64_MIN || ns == INT64_MAX)
+		return ns;
+	while (low < high) {
+		s64 middle = low + (high - low) / 2;
+
+		if (braid_walk_shown_ns(w, middle) < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int braid_walk_skip(struct braid_walk *w, s64 ns)
+{
+	/* States are made of all events, and wall time may go back from one epoch to the next. */
+	if (w->states || w->source->grows ||
+	    (w->options->realtime && braid_clock_epochs(&w->source->clocks.realtime) > 1))
+		return 0;
+	w->halved = false;
+	return braid_merge_skip(w->merge, host_ns_of(w, ns));
+}
+
 /* The first item of all is before the selected time: so may be many. Return: 0, or -errno. */
 static int skip(struct braid_walk *w)
 {
-	const struct braid_export_options *o = w->options;
 	s64 from_ns, to_ns;
 
 	w->skipped = true;
-	if (!o->skips || o->realtime || w->states || w->source->grows)
-		return 0;
 	braid_select_range(w->select, &from_ns, &to_ns);
-	return braid_merge_skip(w->merge, from_ns);
+	return braid_walk_skip(w, from_ns);
 }
 
 /* Return: as got_event(); BRAID_WALK_PAST: this and all later items are after the selected time. */
@@ -255,24 +280,6 @@ static bool want_ring(void *arg, const struct braid_ring *ring)
 	const struct braid_walk *w = arg;
 
 	return w->states || wanted(w, ring);
-}
-
-/* The time of the host's clock at which the shown clock reaches @ns: it goes back rarely. */
-static s64 host_ns_of(const struct braid_walk *w, s64 ns)
-{
-	s64 low = -BRAID_STATES_MAX_NS, high = BRAID_STATES_MAX_NS;
-
-	if (!w->options->realtime || ns == INT64_MIN || ns == INT64_MAX)
-		return ns;
-	while (low < high) {
-		s64 middle = low + (high - low) / 2;
-
-		if (braid_walk_shown_ns(w, middle) < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
 }
 
 static void limit_states(struct braid_walk *w)

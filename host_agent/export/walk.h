@@ -109,6 +109,15 @@ int braid_walk_start(struct braid_walk *w);
 int braid_walk_next(struct braid_walk *w);
 
 /**
+ * braid_walk_skip - leave out items before a time, where that needs no reading
+ * @w: started; its item is of before @ns
+ * @ns: by the clock that is shown: braid_walk_next() goes on with some item before it, or at it
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_walk_skip(struct braid_walk *w, s64 ns);
+
+/**
  * braid_walk_more - take in what a growing source has got
  * @w: started; braid_walk_next() returned BRAID_WALK_END
  *

@@ -74,7 +74,7 @@ int braid_library_options(struct tracebraid_trace *trace, const char *clock_sour
 
 	*options = (struct braid_source_options){
 		.force_clock = clock > 0, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
-		.say = warn_of, .say_arg = trace,
+		.say = warn_of, .say_arg = trace, .by_index = true,
 	};
 	return clock < 0 ? clock : 0;
 }

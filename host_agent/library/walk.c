@@ -76,9 +76,13 @@ int tracebraid_walk_seek(struct tracebraid_walk *w, int64_t ns)
 	err = braid_walk_start(&w->walk);
 	if (err)
 		return err;
-	do
+	w->got = braid_walk_next(&w->walk);
+	if (w->got > 0 && w->walk.ns < ns)
+		err = braid_walk_skip(&w->walk, ns);
+	while (!err && w->got > 0 && w->walk.ns < ns)
 		w->got = braid_walk_next(&w->walk);
-	while (w->got > 0 && w->walk.ns < ns);
+	if (err)
+		w->got = err;
 	w->waiting = true;
 	w->validated = false;
 	return w->got < 0 ? w->got : 0;

@@ -157,6 +157,14 @@ static int view_block(struct index *ix, const struct braid_index_block *block,
 	       head.ns == block->ns;
 }
 
+static void fetch_all(const struct index *ix, const char *at, const char *end, u32 nr)
+{
+	struct braid_extent e = { 0 };
+
+	while (nr-- && (at = braid_extent_take(at, end, &e)))
+		braid_capture_soon(ix->r, e.offset);
+}
+
 /* Chunks other than pages: each is looked at, and, unless @take is NULL, taken. Return: as view_block(). */
 static int others(struct braid_capture_source *cs, struct index *ix,
 		  const struct braid_index_block *block, braid_take_chunk_fn *take)
@@ -178,6 +186,8 @@ static int others(struct braid_capture_source *cs, struct index *ix,
 	ix->bytes += braid_chunk_bytes(v.bytes);
 	at = places;
 	end = places + v.bytes - HEAD_BYTES;
+	if (!take)
+		fetch_all(ix, at, end, block->nr);
 	for (k = 0; k < block->nr && ret > 0; k++) {
 		at = braid_extent_take(at, end, &e);
 		ret = at && e.offset >= after && e.offset < ix->end && ix->bytes <= ix->end ?
@@ -217,6 +227,8 @@ static int check(struct braid_capture_source *cs, struct index *ix)
 	size_t k;
 	int ret = 1;
 
+	for (k = 0; k < ix->nr; k++)
+		braid_capture_soon(ix->r, ix->blocks[k].offset);
 	for (k = 0; k < ix->nr && ret > 0; k++) {
 		const struct braid_index_block *block = &ix->blocks[k];
 
@@ -243,6 +255,7 @@ static int take_block(struct braid_capture_source *cs, const struct braid_index_
 		ring = braid_capture_ring_of(s, block->buffer, block->cpu);
 		if (!ring)
 			return -ENOMEM;
+		braid_capture_note_file(ring);
 	}
 	if (!ring) {
 		braid_source_faulty(&cs->source, s ? &s->stream : NULL,
@@ -266,13 +279,15 @@ static int take_first_pages(struct braid_capture_source *cs)
 		struct braid_stream *s = cs->source.streams[k];
 		u64 first = ~0ULL;
 
+		if (((struct braid_capture_stream *)s)->taken_ns)
+			continue;	/* an earlier file has it */
 		for (j = 0; j < s->nr_rings && s->kind == BRAID_STREAM_GUEST; j++) {
 			struct braid_extent_cursor c = { 0 };
 
 			ret = braid_extents_next(&((struct braid_capture_ring *)s->rings[j])->extents, &c);
 			if (ret < 0)
 				return ret;
-			if (ret && c.extent.offset < first)
+			if (ret && c.extent.file == cs->file && c.extent.offset < first)
 				first = c.extent.offset;
 		}
 		ret = first == ~0ULL ? 0 : braid_capture_at(cs->readers[cs->file], first, &v);
@@ -313,7 +328,7 @@ int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn 
 		ret = check(cs, &ix);
 		if (!ret && cs->say)
 			cs->say(cs->say_arg, "the capture's index is damaged: reading the whole file");
-		cs->by_index = ret > 0;
+		cs->files[cs->file].by_index = ret > 0;
 	}
 	if (ret > 0)
 		ret = take(cs, &ix, take_chunk);

@@ -313,7 +313,8 @@ int braid_source_follow(struct braid_source **out, const char *path,
 	cs->readers = calloc(1, sizeof(*cs->readers));
 	cs->dats = calloc(1, sizeof(*cs->dats));
 	cs->minors = calloc(1, sizeof(*cs->minors));
-	cs->nr_files = cs->readers && cs->dats && cs->minors;
+	cs->files = calloc(1, sizeof(*cs->files));
+	cs->nr_files = cs->readers && cs->dats && cs->minors && cs->files;
 	err = cs->nr_files ?
 	      braid_capture_open(&cs->readers[0], path, &cs->source.head) :
 	      braid_out_of_memory();

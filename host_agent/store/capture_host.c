@@ -23,6 +23,7 @@ struct host_ring {
 	u32 bytes;			/* of it */
 	u32 at;				/* of the next event */
 	u64 time;			/* of the last one */
+	bool skipped;			/* pages before the next one */
 	u64 unreported;
 	bool unreported_some;
 	s64 last_ns;
@@ -45,19 +46,12 @@ static void faulty(struct host_ring *h, const char *what)
 }
 
 /* Losses reported by tracefs, unless the agent reported them already. */
-static void count_loss(struct host_ring *h, u64 commit, u32 page_bytes, u64 told)
+static void count_loss(struct host_ring *h, u32 page_bytes, u64 told)
 {
 	struct braid_ring_walk *walk = &h->base.ring.walk;
-	u32 end = BRAID_SUBBUF_HEADER_BYTES + (commit & BRAID_HOST_COMMIT_MASK);
-	u64 stored;
 
-	if (!told && commit & BRAID_MISSED_EVENTS) {
-		told = BRAID_LOST_SOME;
-		if (commit & BRAID_MISSED_STORED && page_bytes >= end + 8) {
-			memcpy(&stored, h->buffer + PAGE_AT + end, sizeof(stored));
-			told = stored;
-		}
-	}
+	static_assert(BRAID_HOST_LOST_SOME == BRAID_LOST_SOME, "lost");
+	told = braid_host_lost(h->buffer + PAGE_AT, page_bytes, told);
 	if (told == BRAID_LOST_SOME) {
 		walk->some_lost = true;
 		h->unreported_some = true;
@@ -109,7 +103,10 @@ static int load_page(struct host_ring *h)
 	base->ring.walk.pages++;
 	memcpy(&h->time, h->buffer + PAGE_AT, sizeof(h->time));
 	memcpy(&commit, h->buffer + PAGE_AT + 8, sizeof(commit));
-	count_loss(h, commit, extent->to_bytes, extent->first_seq);
+	if (h->skipped)
+		base->ring.walk.next_seq = extent->position;
+	h->skipped = false;
+	count_loss(h, extent->to_bytes, extent->first_seq);
 	bytes = commit & BRAID_HOST_COMMIT_MASK;
 	if (bytes > extent->to_bytes - BRAID_SUBBUF_HEADER_BYTES) {
 		faulty(h, "its size is larger than its contents");
@@ -227,15 +224,17 @@ static int host_next(struct braid_ring *ring)
 	}
 }
 
-/* A page's stamp is a host time only if the trace's clock is the file's. */
+/* A page's stamp is a host time only if the trace's clock is the file's; and events have numbers. */
 static bool host_skip(struct braid_ring *ring, s64 ns)
 {
 	struct host_ring *h = host_ring(ring);
 
 	if (h->base.own_clock || h->base.source->source.clocks.trace.nr_tracks ||
+	    !braid_capture_numbers_hosts(h->base.source, h->base.file) ||
 	    !braid_capture_skip(&h->base, ns, true))
 		return false;
 	h->at = h->bytes = 0;
+	h->skipped = true;
 	h->unreported = 0;
 	h->unreported_some = false;
 	return true;
@@ -250,7 +249,7 @@ static void host_rewind(struct braid_ring *ring)
 	h->at = h->bytes = 0;
 	h->unreported = 0;
 	h->unreported_some = false;
-	h->any = false;
+	h->any = h->skipped = false;
 	h->base.epoch = 0;
 	h->last_ns = 0;
 	h->span = 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/capture/host_event.h"
 #include "host_agent/store/capture_private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
@@ -103,11 +104,22 @@ static int by_position(const void *a, const void *b, void *arg)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+void braid_capture_note_file(struct braid_capture_ring *ring)
+{
+	const struct braid_capture_source *cs = ring->source;
+
+	/* Where the last extent was not read, nothing shows which one is later. */
+	if (ring->extents.nr && ring->file != cs->file)
+		ring->unordered |= cs->files[ring->file].by_index || cs->files[cs->file].by_index;
+	ring->file = cs->file;
+}
+
 static int add_guest_extent(struct braid_capture_ring *ring, const struct braid_extent *extent,
 			    u64 host_ns)
 {
 	struct braid_extents *extents = &ring->extents;
 
+	braid_capture_note_file(ring);
 	if (!extents->nr)
 		ring->origin = extent->position;
 	else if (by_position(&extents->latest, extent, &ring->origin) > 0)
@@ -149,7 +161,7 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 {
 	struct braid_chunk_host_page page;
 	struct braid_capture_ring *ring;
-	u64 stamp;
+	u64 stamp, number;
 
 	if (v->bytes >= sizeof(page))
 		memcpy(&page, v->payload, sizeof(page));
@@ -164,10 +176,15 @@ int braid_capture_take_host_page(struct braid_capture_stream *s, const struct br
 	ring = braid_capture_ring_of(s, 0, page.cpu);
 	if (!ring)
 		return -ENOMEM;
+	braid_capture_note_file(ring);
 	memcpy(&stamp, v->payload + sizeof(page), sizeof(stamp));
+	number = ring->numbers;
+	if (braid_capture_numbers_hosts(s->source, s->source->file))
+		ring->numbers += braid_host_numbers(v->payload + sizeof(page), page.bytes,
+						    page.lost_before);
 	return braid_extents_add(&ring->extents, &(struct braid_extent){
-		.offset = v->offset, .file = s->source->file, .first_seq = page.lost_before,
-		.to_bytes = page.bytes,
+		.offset = v->offset, .file = s->source->file, .position = number,
+		.first_seq = page.lost_before, .to_bytes = page.bytes,
 	}, stamp, false);
 }
 

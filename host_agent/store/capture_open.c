@@ -89,11 +89,12 @@ int braid_capture_take_chunk(struct braid_capture_source *cs, const struct braid
 /* Accounting that is still missing is not a fault of these. */
 static void mark_unfinished(struct braid_capture_source *cs)
 {
+	const struct braid_file_streams *file = &cs->files[cs->file];
 	size_t k;
 
-	for (k = 0; k < cs->nr_by_number; k++)
-		if (cs->by_number[k])
-			cs->by_number[k]->stream.unfinished = true;
+	for (k = 0; k < file->nr; k++)
+		if (file->by_number[k])
+			file->by_number[k]->stream.unfinished = true;
 }
 
 void braid_capture_report_damage(struct braid_capture_source *cs, const char *path,
@@ -116,9 +117,6 @@ void braid_capture_report_damage(struct braid_capture_source *cs, const char *pa
 
 static void begin_file(struct braid_capture_source *cs, const char *path)
 {
-	free(cs->by_number);
-	cs->by_number = NULL;
-	cs->nr_by_number = 0;
 	cs->kallsyms_bytes = 0;
 	cs->nr_cpus = 0;
 	cs->path = path;
@@ -186,7 +184,7 @@ static int open_file(struct braid_capture_source *cs, const char *path)
 {
 	int ret = 0;
 
-	if (cs->may_trust && cs->nr_files == 1) {
+	if (cs->may_trust) {
 		begin_file(cs, path);
 		ret = braid_capture_by_index(cs, braid_capture_take_chunk);
 	}
@@ -252,8 +250,9 @@ static int open_files(struct braid_capture_source *cs, char *const *paths, size_
 	cs->readers = calloc(nr, sizeof(*cs->readers));
 	cs->dats = calloc(nr, sizeof(*cs->dats));
 	cs->minors = calloc(nr, sizeof(*cs->minors));
+	cs->files = calloc(nr, sizeof(*cs->files));
 	cs->given = calloc(nr, sizeof(*cs->given));
-	if (!cs->readers || !cs->dats || !cs->minors || !cs->given)
+	if (!cs->readers || !cs->dats || !cs->minors || !cs->files || !cs->given)
 		return braid_out_of_memory();
 	cs->nr_files = nr;
 	err = open_captures(cs, paths, is_dat, &dats);
@@ -352,6 +351,7 @@ static void free_captures(struct braid_source *source)
 	for (k = 0; k < cs->nr_files; k++) {
 		braid_capture_close(cs->readers[k]);
 		braid_trace_dat_close(cs->dats[k]);
+		free(cs->files[k].by_number);
 	}
 	for (k = 0; k < BRAID_HOST_CLOCK_KINDS; k++)
 		free(cs->host_round_trips[k].items);
@@ -363,7 +363,7 @@ static void free_captures(struct braid_source *source)
 	free(source->streams);
 	free(cs->guests);
 	braid_capture_end_index(cs);
-	free(cs->by_number);
+	free(cs->files);
 	free(cs->readers);
 	free(cs->dats);
 	free(cs->minors);

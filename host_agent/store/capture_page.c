@@ -82,9 +82,9 @@ s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, 
 	return v.bytes - HEAD_BYTES;
 }
 
-int braid_capture_check_page(const struct braid_capture_ring *ring, const void *to, u32 bytes)
+int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes)
 {
-	const struct braid_capture_source *cs = ring->source;
+	const struct braid_file_streams *streams = &ring->source->files[file];
 	const struct braid_stream *s = ring->ring.stream;
 	struct braid_chunk_host_page host;
 	struct braid_chunk_page page;
@@ -97,7 +97,7 @@ int braid_capture_check_page(const struct braid_capture_ring *ring, const void *
 	    braid_chunk_checksum(&chunk, payload, bytes, NULL, 0) != chunk.checksum)
 		return braid_fail(-EBADMSG, "the page in chunk %llu is damaged",
 				  (unsigned long long)chunk.number);
-	why = chunk.stream >= cs->nr_by_number || &cs->by_number[chunk.stream]->stream != s ?
+	why = chunk.stream >= streams->nr || &streams->by_number[chunk.stream]->stream != s ?
 	      "it is of another stream" : NULL;
 	if (!why && s->kind == BRAID_STREAM_GUEST) {
 		memcpy(&page, payload, sizeof(page));

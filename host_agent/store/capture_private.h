@@ -53,6 +53,8 @@ struct braid_capture_ring {
 	struct braid_extents extents;
 	bool unordered;				/* extents are not in the order of the ring */
 	bool back;				/* time_stamps go back; known by an index only */
+	u32 file;				/* of the last extent */
+	u64 numbers;				/* of a host: those that its pages have taken */
 	u64 origin;				/* position of the first one */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
@@ -127,24 +129,26 @@ struct braid_capture_source {
 	size_t edges_capacity, windows_capacity;
 	u32 file;				/* being indexed */
 	const char *path;
-	struct braid_capture_stream **by_number;	/* of the file being indexed */
+	struct braid_file_streams {
+		struct braid_capture_stream **by_number;	/* as the file numbers them */
+		size_t nr;
+		bool by_index;		/* pages were not read: they are checked when they are */
+	} *files;
 	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
 	u64 nr_cpus;				/* of that file's streams */
 	struct braid_extents others;		/* that file's chunks other than pages */
 	struct braid_index_block *blocks;	/* its INDEX chunks */
 	size_t nr_blocks, blocks_capacity;
 	bool index_agrees;			/* what was read with its INDEX chunks */
-	bool by_index;				/* pages were not read: they are checked when they are */
 	struct braid_capture_stream **guests;	/* by incarnation and boot */
 	size_t nr_guests, guests_capacity;
 	bool force_clock;
 	enum braid_clock_kind clock;
-	bool may_trust;				/* a file's index */
+	bool may_trust;				/* files' indexes */
 	struct braid_host_round_trips {
 		struct braid_round_trip *items;
 		size_t nr, capacity;
 	} host_round_trips[BRAID_HOST_CLOCK_KINDS];	/* by enum braid_host_clock_kind */
-	size_t nr_by_number;
 	size_t streams_capacity;
 	size_t nr_followed;			/* of a growing capture's streams: known to all */
 	u32 next_order;				/* likewise, of its rings */
@@ -176,6 +180,12 @@ int braid_capture_take_index(struct braid_capture_source *cs, const struct braid
 void braid_capture_take_blocks(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 void braid_capture_end_index(struct braid_capture_source *cs);
 
+/* Whether a file's index has the numbers of a host's events. */
+static inline bool braid_capture_numbers_hosts(const struct braid_capture_source *cs, u32 file)
+{
+	return !cs->source.grows && cs->minors[file] >= 6;
+}
+
 /* Bytes of a chunk in the file. */
 static inline u64 braid_chunk_bytes(u64 payload_bytes)
 {
@@ -200,7 +210,7 @@ s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, 
  * Whether a page that was not read before is that of the index: @to: struct braid_chunk and @bytes.
  * Return: 0, -EBADMSG with braid_fail().
  */
-int braid_capture_check_page(const struct braid_capture_ring *ring, const void *to, u32 bytes);
+int braid_capture_check_page(const struct braid_capture_ring *ring, u32 file, const void *to, u32 bytes);
 
 /* capture_join.c: whether a file was given before; it is then skipped and reported. */
 bool braid_capture_given_before(struct braid_capture_source *cs, char *const *paths, u32 file);
@@ -279,6 +289,9 @@ struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s,
 /* The same if it was made, or NULL. */
 struct braid_capture_ring *braid_capture_ring_at(const struct braid_capture_stream *s, u32 buffer,
 						 u32 cpu);
+/* An extent, or a block of them, of the current file is next in the ring. */
+void braid_capture_note_file(struct braid_capture_ring *ring);
+
 int braid_capture_sort_extents(struct braid_capture_source *cs);
 void braid_capture_free_leaves(struct braid_capture_stream *s);
 

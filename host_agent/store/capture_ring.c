@@ -40,13 +40,14 @@ int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_exte
 		return braid_dat_load(cs->dats[extent->file], extent, (u8 *)to + BRAID_HOST_PAGE_AT,
 				      extent->to_bytes);
 	err = braid_capture_load(cs->readers[extent->file], extent->offset, to, bytes);
-	return err || !cs->by_index ? err : braid_capture_check_page(ring, to, bytes);
+	return err || !cs->files[extent->file].by_index ? err :
+	       braid_capture_check_page(ring, extent->file, to, bytes);
 }
 
 bool braid_capture_skip(struct braid_capture_ring *ring, s64 ns, bool first)
 {
 	/* An order of the file that is not the ring's says nothing of times. */
-	if (!ring->source->by_index || ring->unordered || ring->back || ns <= 0)
+	if (!ring->source->files[ring->file].by_index || ring->unordered || ring->back || ns <= 0)
 		return false;
 	return braid_extents_skip(&ring->extents, &ring->at, ns, first);
 }

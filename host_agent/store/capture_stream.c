@@ -22,25 +22,28 @@ static void copy_name(char *to, size_t room, const char *from, size_t bytes)
 
 struct braid_capture_stream *braid_capture_stream_of(struct braid_capture_source *cs, u32 number)
 {
-	return number < cs->nr_by_number ? cs->by_number[number] : NULL;
+	const struct braid_file_streams *file = &cs->files[cs->file];
+
+	return number < file->nr ? file->by_number[number] : NULL;
 }
 
 static int set_number(struct braid_capture_source *cs, u32 number, struct braid_capture_stream *s)
 {
-	size_t more = cs->nr_by_number ? cs->nr_by_number : 16;
+	struct braid_file_streams *file = &cs->files[cs->file];
+	size_t more = file->nr ? file->nr : 16;
 	struct braid_capture_stream **grown;
 
 	while (more <= number)
 		more *= 2;
-	if (more > cs->nr_by_number) {
-		grown = reallocarray(cs->by_number, more, sizeof(*grown));
+	if (more > file->nr) {
+		grown = reallocarray(file->by_number, more, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		memset(grown + cs->nr_by_number, 0, (more - cs->nr_by_number) * sizeof(*grown));
-		cs->by_number = grown;
-		cs->nr_by_number = more;
+		memset(grown + file->nr, 0, (more - file->nr) * sizeof(*grown));
+		file->by_number = grown;
+		file->nr = more;
 	}
-	cs->by_number[number] = s;
+	file->by_number[number] = s;
 	return 0;
 }
 

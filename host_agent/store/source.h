@@ -202,8 +202,8 @@ struct braid_source {
 struct braid_source_options {
 	bool force_clock;		/* guests' clocks must be of this kind: */
 	enum braid_clock_kind clock;
-	bool by_index;			/* a single capture that has an index is not read before its
-					   events are: damage is found then */
+	bool by_index;			/* a capture that has an index is not read before its events
+					   are: damage of pages is found then */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
@@ -220,7 +220,7 @@ struct braid_source_options {
  * @nr: of them, at least 1
  * @options: callbacks for faults and progress; may be NULL
  *
- * Reads each file once to index it; memory grows with the number of pages of a capture without an
+ * Reads each file once to index it, unless its own index is to be used; memory grows with the number of pages of a capture without an
  * index of its own, by some bytes for each. A
  * guest incarnation that is in several captures becomes one stream, and data that they share counts
  * once. A file given twice is read once. If several captures recorded the host at the same time,
@@ -331,7 +331,7 @@ static inline int braid_ring_next(struct braid_ring *ring)
  * @ring: its item is of before @ns
  * @ns: all events from then on, and the losses before them, will come, most earlier ones not
  *
- * Counts of ->walk, and of a host ->seq, are not right afterwards.
+ * Counts of ->walk are not right afterwards.
  *
  * Return: whether any are left out.
  */

@@ -267,12 +267,12 @@ static void query_all(const char *path, u64 events)
 	braid_sql_close(sql);
 }
 
-/* As `report --since` reads it: whatever its index says. */
+/* From a time on, as `report --since` reads it, with the numbers of events: whatever its index says. */
 static void report_by_index(char *const *paths, FILE *to)
 {
 	const struct braid_source_options how = { .by_index = true };
 	struct braid_export_options options = {
-		.skips = true, .from = { BRAID_MOMENT_SINCE, 1000 },
+		.from = { BRAID_MOMENT_SINCE, 1000 },
 	};
 	struct braid_export_totals totals;
 	struct braid_source *source;
@@ -280,6 +280,8 @@ static void report_by_index(char *const *paths, FILE *to)
 	if (braid_source_open_captures(&source, paths, 1, &how))
 		return;
 	braid_export_text(to, source, &options, &totals);
+	braid_source_rewind(source);
+	braid_export_json(to, source, &options, &totals);
 	walk(source);
 	braid_source_free(source);
 }

@@ -276,10 +276,13 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 	synth_guest_free(&g);
 }
 
-/* In small parts, whose chunks' checksums are fixed after a mutation; those within them stay. */
-static void make_packed(const char *plain)
+/*
+ * In small segments, whose chunks' checksums are fixed after a mutation; those within them stay. Segments of few
+ * bytes are plain, so that mutations get to what they hold.
+ */
+static void make_packed(const char *plain, u32 segment_bytes, const char *name)
 {
-	struct braid_pack_run run = { .level = 3, .part_bytes = 512 };
+	struct braid_pack_run run = { .level = 3, .segment_bytes = segment_bytes };
 	char path[] = "/tmp/make_corpus.XXXXXX";
 	int to = mkstemp(path), from;
 
@@ -288,7 +291,7 @@ static void make_packed(const char *plain)
 	NEED(to >= 0 && from >= 0 && !braid_pack(to, from, plain, &run));
 	close(from);
 	close(to);
-	save_capture(path, "packed");
+	save_capture(path, name);
 	NEED(!unlink(path));
 }
 
@@ -315,7 +318,8 @@ static void make_captures(void)
 	synth_host(w, 1, 5, SYNTH_START_NS + 1000, 40000);
 	NEED(!braid_capture_finish(w));
 	save_capture(path, "host");
-	make_packed(path);
+	make_packed(path, 512, "packed");
+	make_packed(path, 100, "packed-plain");
 	NEED(!unlink(path));
 }
 

@@ -3,6 +3,7 @@
  * A capture's index changes how it is read, but never what is read: reports from a time on are the
  * same with it and without it, whatever happened to the file.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/pack.h"
 #include "host_agent/export/export.h"
+#include "host_agent/export/form_ctf.h"
 #include "host_agent/store/source.h"
+#include "tracebraid/tracebraid.h"
 #include "host_agent/util/io.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -25,7 +28,7 @@
 
 int main(void);
 
-static char path[64], other[64];
+static char path[64], other[64], folder[64];
 static u64 random_state = 0x853c49e6748fea9bULL;
 static u8 *file;
 static size_t file_bytes;
@@ -56,9 +59,9 @@ static void begin_guest(struct braid_capture_writer *w, struct synth_guest *g, u
 }
 
 /* Guests that are read late at times, and then lose events; pages in parts; a host that loses some. */
-static void make(void)
+static void make(const char *to)
 {
-	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_capture_writer *w = synth_capture(to);
 	struct synth_guest guests[2];
 	u32 k, g, lazy = 0, first = 1;
 
@@ -107,30 +110,99 @@ static void note_line(void *arg, const char *line)
 	refused += !!strstr(line, "index is damaged");
 }
 
-/* A report from @since on; to be freed. NULL: it can't be read. */
-static char *report(const char *name, bool by_index, s64 since)
+/* What a file in a folder holds, but for the random id of the trace; the file is removed. */
+static void take_file(FILE *to, int folder, const char *name)
+{
+	static const u8 magic[] = { 0xc1, 0x1f, 0xfc, 0xc1 };
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+	bool text = !strcmp(name, "metadata");
+	char *id, *data;
+	struct stat st;
+	off_t k;
+
+	NEED(fd >= 0 && !fstat(fd, &st));
+	data = calloc(1, st.st_size + 24);
+	NEED(data && braid_pread_all(fd, data, st.st_size, 0) == st.st_size);
+	close(fd);
+	for (id = data; text && (id = strstr(id, "uuid = \"")); id += 44)
+		memset(id + 8, 0x20, 36);
+	for (k = 0; !text && k < st.st_size; k += 8)
+		if (!memcmp(data + k, magic, sizeof(magic)))
+			memset(data + k + 4, 0, 16);
+	fprintf(to, "%s\n", name);
+	for (k = 0; k < st.st_size; k++)
+		fprintf(to, text ? "%c" : "%02x", (u8)data[k]);
+	free(data);
+	unlinkat(folder, name, 0);
+}
+
+/* All that is in a folder, by name; it is removed. */
+static void take_folder(FILE *to, const char *path)
+{
+	struct dirent **names;
+	int nr = scandir(path, &names, NULL, alphasort), folder, k;
+
+	folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	NEED(nr >= 0 && folder >= 0);
+	for (k = 0; k < nr; k++) {
+		char inner[512];
+
+		snprintf(inner, sizeof(inner), "%s/%s", path, names[k]->d_name);
+		if (names[k]->d_type == DT_DIR && names[k]->d_name[0] != '.')
+			take_folder(to, inner);
+		else if (names[k]->d_type == DT_REG)
+			take_file(to, folder, names[k]->d_name);
+		free(names[k]);
+	}
+	free(names);
+	close(folder);
+	rmdir(path);
+}
+
+static int export_ctf(FILE *to, struct braid_source *source,
+		      const struct braid_export_options *options,
+		      struct braid_export_totals *totals)
+{
+	int err = braid_export_ctf(folder, source, options, totals);
+
+	if (!err)
+		take_folder(to, folder);
+	return err;
+}
+
+typedef int write_form(FILE *to, struct braid_source *source,
+		       const struct braid_export_options *options,
+		       struct braid_export_totals *totals);
+
+/* Files from @since on, in a form; to be freed. NULL: they can't be read. */
+static char *reports(write_form *form, const char *const *names, u32 nr, bool by_index,
+		     struct braid_export_moment since)
 {
 	struct braid_source_options how = { .by_index = by_index, .fault = note_fault,
 					    .say = note_line };
-	struct braid_export_options options = {
-		.skips = by_index, .from = { BRAID_MOMENT_SINCE, since },
-	};
+	struct braid_export_options options = { .from = since };
 	struct braid_export_totals totals;
-	char *names[] = { (char *)name }, *text = NULL;
 	struct braid_source *source;
+	char *text = NULL;
 	size_t bytes;
 	FILE *to;
 
 	differ = refused = 0;
-	if (braid_source_open_captures(&source, names, 1, &how))
+	if (braid_source_open_captures(&source, (char *const *)names, nr, &how))
 		return NULL;
 	to = open_memstream(&text, &bytes);
 	NEED(to);
-	CHECK_EQ(braid_export_text(to, source, &options, &totals), 0);
+	CHECK_EQ(form(to, source, &options, &totals), 0);
 	fclose(to);
 	read_bytes = source->bytes_read;
 	braid_source_free(source);
 	return text;
+}
+
+static char *report(const char *name, bool by_index, s64 since)
+{
+	return reports(braid_export_text, &name, 1, by_index,
+		       (struct braid_export_moment){ BRAID_MOMENT_SINCE, since });
 }
 
 /* Without the line that counts what was found to be wrong: damage may be found later. */
@@ -189,7 +261,7 @@ static void reports_are_the_same(void)
 	u32 n, k;
 
 	for (n = 0; n < 2; n++) {
-		make();
+		make(path);
 		for (k = 0; k < 8; k++)
 			compare(path, some_time());
 		compare(path, 0);
@@ -204,27 +276,97 @@ static void reports_are_the_same(void)
 	read_file();
 }
 
+static write_form *const forms[] = { braid_export_text, braid_export_json, export_ctf };
+
+/* In each form, alone and with others, by any clock: the numbers of events, too. */
+static void all_forms_are_the_same(void)
+{
+	const char *const names[] = { path, other };
+	char *a, *b;
+	u32 f, k;
+
+	for (f = 0; f < 3; f++)
+		for (k = 0; k < 6; k++) {
+			const struct braid_export_moment since = {
+				k % 3 ? BRAID_MOMENT_SINCE : BRAID_MOMENT_BEFORE, some_time(),
+			};
+
+			a = reports(forms[f], names, 1 + k / 3, false, since);
+			CHECK_EQ(differ, 0);
+			b = reports(forms[f], names, 1 + k / 3, true, since);
+			NEED(a && b);
+			CHECK(strlen(a) > 100);
+			CHECK(!strcmp(a, b));
+			free(a);
+			free(b);
+		}
+}
+
+/* A walk selects from a time on, goes there, or drops what comes before. */
+enum way { SELECT, SEEK, DROP };
+
+/* The items of a walk of the library from @since_ns on; to be freed. */
+static char *walk_of(const char *name, s64 since_ns, enum way how)
+{
+	const char *words[] = { NULL, NULL };
+	struct tracebraid_trace *trace;
+	struct tracebraid_walk *walk;
+	char since[40], *text = NULL;
+	size_t bytes;
+	FILE *to = open_memstream(&text, &bytes);
+
+	snprintf(since, sizeof(since), "since=%llu.%09llu", (unsigned long long)since_ns / 1000000000,
+		 (unsigned long long)since_ns % 1000000000);
+	words[0] = how == SELECT ? since : NULL;
+	NEED(to && !tracebraid_open(&trace, &name, 1, NULL, NULL, NULL));
+	NEED(!tracebraid_walk_new(&walk, trace, words));
+	if (how == SEEK)
+		NEED(!tracebraid_walk_seek(walk, since_ns));
+	while (tracebraid_walk_next(walk) > 0)
+		if (tracebraid_ns(walk) >= since_ns)
+			fprintf(to, "%lld %u %llu %llu %s\n", (long long)tracebraid_ns(walk),
+				tracebraid_cpu(walk), (unsigned long long)tracebraid_seq(walk),
+				(unsigned long long)tracebraid_lost(walk), tracebraid_text(walk));
+	fclose(to);
+	tracebraid_close(trace);
+	return text;
+}
+
+static void the_library_too(const char *name)
+{
+	s64 since_ns = SYNTH_START_NS + some_time();
+	char *all = walk_of(name, since_ns, DROP), *selected = walk_of(name, since_ns, SELECT);
+	char *found = walk_of(name, since_ns, SEEK);
+
+	CHECK(strlen(all) > 100 && !strcmp(all, selected) && !strcmp(all, found));
+	free(all);
+	free(selected);
+	free(found);
+}
+
 static void a_packed_one_too(void)
 {
 	struct braid_pack_run how = { .level = 1, .segment_bytes = 64 << 10 };
 	int from = open(path, O_RDONLY | O_CLOEXEC);
 	int to = open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	const char *const plain[] = { path }, *const packed[] = { other };
 	char *a, *b;
 	u32 k;
 
 	NEED(from >= 0 && to >= 0 && !braid_pack(to, from, path, &how));
 	close(from);
 	close(to);
-	for (k = 0; k < 4; k++) {
-		s64 since = some_time();
+	for (k = 0; k < 6; k++) {
+		const struct braid_export_moment since = { BRAID_MOMENT_SINCE, some_time() };
 
-		compare(other, since);
-		a = report(path, false, since);
-		b = report(other, true, since);
+		compare(other, since.ns);
+		a = reports(forms[k % 3], plain, 1, false, since);
+		b = reports(forms[k % 3], packed, 1, true, since);
 		NEED(a && b);
 		CHECK(!strcmp(a, b));
 		free(a);
 		free(b);
+		the_library_too(k % 2 ? path : other);
 	}
 }
 
@@ -373,7 +515,10 @@ int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/test_index.%d", getpid());
 	snprintf(other, sizeof(other), "/tmp/test_index.%d.other", getpid());
+	snprintf(folder, sizeof(folder), "/tmp/test_index.%d.folder", getpid());
 	RUN(reports_are_the_same);
+	make(other);
+	RUN(all_forms_are_the_same);
 	RUN(a_packed_one_too);
 	RUN(cut_anywhere);
 	RUN(damaged_anywhere);

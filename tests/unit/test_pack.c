@@ -15,7 +15,6 @@
 #include "tests/unit/need.h"
 
 #define NR		300u
-#define ALL		(NR + 3)	/* with the index and FILE_END; FILE is read by open */
 #define MOST_BYTES	2000u
 #define SEGMENT_BYTES	4096u
 
@@ -24,8 +23,9 @@ static u8 *content;		/* of plain */
 static size_t content_bytes;
 static u8 *file;		/* of packed */
 static size_t file_bytes;
+static u32 all;			/* chunks of the capture, but for FILE, which is read by open */
 
-/* Chunks that compress well, hardly, and not at all. */
+/* Chunks that compress well, hardly, and not at all; pages and others. */
 static void make_plain(void)
 {
 	const struct braid_chunk_file head = {
@@ -41,7 +41,7 @@ static void make_plain(void)
 		bytes = random() % MOST_BYTES;
 		for (i = 0; i < bytes; i++)
 			payload[i] = k % 3 == 0 ? random() : k % 3 == 1 ? i / 16 : 0;
-		NEED(!braid_capture_put(w, 100 + k, k, payload, bytes, NULL, 0));
+		NEED(!braid_capture_put(w, k % 4 ? BRAID_CHUNK_PAGE : 100 + k, 0, payload, bytes, NULL, 0));
 	}
 	NEED(!braid_capture_finish(w));
 }
@@ -138,8 +138,94 @@ static void is_read_as_the_capture(void)
 {
 	struct braid_capture_damage damage;
 
-	CHECK_EQ(compare(packed, &damage), ALL);
+	CHECK_EQ(compare(packed, &damage), all);
 	CHECK(!damage.stretches && !damage.cut_off && !damage.no_end);
+}
+
+/* Chunks of a packed file, one after the other; NULL after the last one. */
+static struct braid_chunk *chunk_after(u8 *data, size_t bytes, struct braid_chunk *chunk)
+{
+	u8 *at = data;
+
+	if (chunk)
+		at = (u8 *)(chunk + 1) + (((size_t)chunk->payload_bytes + 7) & ~7ul);
+	return at + sizeof(*chunk) <= data + bytes ? (struct braid_chunk *)at : NULL;
+}
+
+/* What is not pages is read, even if all pages are damaged. */
+static void others_need_no_pages(void)
+{
+	struct braid_capture_reader *a, *b;
+	struct braid_chunk_view one, same;
+	struct braid_chunk_file head;
+	struct braid_chunk *chunk = NULL;
+	u8 *copy = malloc(file_bytes);
+	u32 nr = 0, lost = 0;
+	int ret;
+
+	NEED(copy);
+	memcpy(copy, file, file_bytes);
+	while ((chunk = chunk_after(copy, file_bytes, chunk)))
+		if (chunk->type == BRAID_CHUNK_PACKED &&
+		    ((struct braid_chunk_packed *)(chunk + 1))->codec & BRAID_PACKED_REST)
+			chunk->checksum++;
+	write_file(other, copy, file_bytes);
+	free(copy);
+	NEED(!braid_capture_open(&a, plain, &head) && !braid_capture_open(&b, other, &head));
+	while (braid_capture_next(a, &one) == 1) {
+		ret = braid_capture_at(b, one.offset, &same);
+		lost += one.type == BRAID_CHUNK_PAGE && !ret;
+		if (one.type == BRAID_CHUNK_PAGE)
+			continue;
+		nr++;
+		CHECK(ret == 1 && one.type == same.type && one.bytes == same.bytes &&
+		      !memcmp(one.payload, same.payload, one.bytes));
+	}
+	CHECK(nr >= NR / 4 && lost > NR / 4);
+	braid_capture_close(a);
+	braid_capture_close(b);
+}
+
+static void append(u8 *to, size_t *at, u16 type, const void *head, u32 head_bytes, const void *body,
+		   u32 body_bytes)
+{
+	struct braid_chunk chunk = {
+		.magic = BRAID_CHUNK_MAGIC, .type = type, .payload_bytes = head_bytes + body_bytes,
+	};
+
+	chunk.checksum = braid_chunk_checksum(&chunk, head, head_bytes, body, body_bytes);
+	memcpy(to + *at, &chunk, sizeof(chunk));
+	memcpy(to + *at + sizeof(chunk), head, head_bytes);
+	if (body_bytes)
+		memcpy(to + *at + sizeof(chunk) + head_bytes, body, body_bytes);
+	*at += sizeof(chunk) + ((head_bytes + body_bytes + 7) & ~7u);
+}
+
+/* A file of before there was PACKED_SMALL. */
+static void former_ones_are_read(void)
+{
+	struct braid_capture_damage damage;
+	struct braid_chunk_packed segment = { 0 };
+	struct braid_chunk_packed_end end = { .bytes = content_bytes };
+	u8 *data = calloc(2, content_bytes);
+	struct braid_chunk_file head;
+	size_t at = 0;
+
+	NEED(data);
+	memcpy(&head, content + sizeof(struct braid_chunk), sizeof(head));
+	head.version_major = BRAID_PACKED_MAJOR_WHOLE;
+	append(data, &at, BRAID_CHUNK_FILE, &head, sizeof(head), NULL, 0);
+	for (; segment.at < content_bytes; segment.at += segment.bytes) {
+		segment.bytes = content_bytes - segment.at < SEGMENT_BYTES ? content_bytes - segment.at : SEGMENT_BYTES;
+		append(data, &at, BRAID_CHUNK_PACKED, &segment, sizeof(segment), content + segment.at, segment.bytes);
+	}
+	append(data, &at, BRAID_CHUNK_FILE_END, &end, sizeof(end), NULL, 0);
+	write_file(other, data, at);
+	free(data);
+	CHECK_EQ(compare(other, &damage), all);
+	CHECK(!damage.stretches && !damage.cut_off && !damage.no_end);
+	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written anew: */
+	write_file(plain, content, content_bytes);
 }
 
 /* Any beginning of the file is a beginning of the capture. */
@@ -153,7 +239,7 @@ static void a_cut_off_file_is_good_up_to_its_last_segment(void)
 		write_file(other, file, bytes);
 		nr = compare(other, &damage);
 		CHECK(nr >= before);
-		CHECK(!nr || damage.no_end || nr == ALL);
+		CHECK(!nr || damage.no_end || nr == all);
 		before = nr;
 	}
 	CHECK(before > NR - 20);
@@ -177,7 +263,7 @@ static void damage_stays_in_its_segment(void)
 		write_file(other, copy, file_bytes);
 		free(copy);
 		nr = compare(other, &damage);
-		CHECK(nr == ALL || damage.stretches || damage.cut_off);
+		CHECK(nr == all || damage.stretches || damage.cut_off);
 		worst = nr < worst ? nr : worst;
 	}
 	CHECK(worst > NR - 40);
@@ -209,12 +295,15 @@ static void lies_are_found(void)
 	static const u64 lies[] = {
 		0, 1, 8, 4095, 4097, 1u << 20, 1ULL << 40, 1ULL << 63, ~0ULL, ~0ULL - 4096,
 	};
-	const u16 types[] = { BRAID_CHUNK_PACKED, BRAID_CHUNK_PACKED_INDEX, BRAID_CHUNK_FILE_END };
+	const u16 types[] = {
+		BRAID_CHUNK_PACKED, BRAID_CHUNK_PACKED_INDEX, BRAID_CHUNK_FILE_END,
+		BRAID_CHUNK_PACKED_SMALL,
+	};
 	struct braid_capture_damage damage;
 	u32 t, word, k;
 
-	for (t = 0; t < 3; t++)
-		for (word = 0; word < 4; word++)
+	for (t = 0; t < 4; t++)
+		for (word = 0; word < 6; word++)
 			for (k = 0; k < sizeof(lies) / sizeof(*lies); k++) {
 				u8 *copy = malloc(file_bytes);
 				struct braid_chunk *chunk;
@@ -232,7 +321,7 @@ static void lies_are_found(void)
 			}
 }
 
-/* Parts that claim to be far apart: what a reader would search stays in proportion to the file. */
+/* Segments that claim to be far apart: what a reader would search stays in proportion to the file. */
 static void gaps_are_bounded(void)
 {
 	u64 at = 0, offset = 0, step;
@@ -245,9 +334,11 @@ static void gaps_are_bounded(void)
 	while (offset + sizeof(struct braid_chunk) <= file_bytes) {
 		struct braid_chunk *chunk = (struct braid_chunk *)(copy + offset);
 
-		if (chunk->type == BRAID_CHUNK_PACKED) {
+		if (chunk->type == BRAID_CHUNK_PACKED || chunk->type == BRAID_CHUNK_PACKED_SMALL) {
 			memcpy(chunk + 1, &at, sizeof(at));
 			fix(chunk);
+		}
+		if (chunk->type == BRAID_CHUNK_PACKED) {
 			at += 60 * offset + SEGMENT_BYTES;
 		} else if (chunk->type == BRAID_CHUNK_PACKED_INDEX) {
 			break;
@@ -269,10 +360,14 @@ int main(void)
 	snprintf(other, sizeof(other), "/tmp/test_pack.%d.other", getpid());
 	make_plain();
 	content = read_file(plain, &content_bytes);
+	all = ((struct braid_chunk *)(content + content_bytes - sizeof(struct braid_chunk) -
+				      sizeof(struct braid_chunk_end)))->number;
 	NEED(!run(braid_pack, plain, packed));
 	file = read_file(packed, &file_bytes);
 	RUN(unpacks_to_the_same);
 	RUN(is_read_as_the_capture);
+	RUN(others_need_no_pages);
+	RUN(former_ones_are_read);
 	RUN(a_cut_off_file_is_good_up_to_its_last_segment);
 	RUN(damage_stays_in_its_segment);
 	RUN(lies_are_found);
