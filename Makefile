@@ -316,8 +316,8 @@ check-dkms:
 	@tests/packages.sh driver tests
 	@tests/dkms.sh $(call krels,$(filter-out %-rt,$(PACKAGED)))
 
-# User-mode Linux is made for the case that runs on it.
-E2E_UML		= $(if $(CASE),$(filter $(subst *,%,$(CASE)),virtio-uml),virtio-uml)
+# User-mode Linux is made for the case that runs on it, unless other kernels are asked for.
+E2E_UML		= $(if $(filter all uml,$(or $(KERNELS),all)),$(if $(CASE),$(filter $(subst *,%,$(CASE)),virtio-uml),virtio-uml))
 
 check-e2e:
 	@tests/packages.sh build forms driver guests libvirt $(if $(E2E_UML),kunit)
