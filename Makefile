@@ -229,7 +229,8 @@ check-all: check-lint check-unit check-library fuzz-short
 check-matrix:
 	@tests/packages.sh build forms driver guests libvirt tests kunit
 	@$(MAKE) check-lint KERNELS=all
-	@$(MAKE) check-kunit
+	@for series in '' $(filter-out $(shell tests/packages.sh --source),6.12) newest; do \
+		$(MAKE) check-kunit SERIES=$$series || exit 1; done
 	@$(MAKE) check-e2e KERNELS=all
 	@$(MAKE) check-dkms
 	@$(MAKE) check-releases
@@ -292,7 +293,7 @@ check-html:
 html-run: agent $(B)/make_big_capture $(B)/make_hostile
 	@tests/html/run.sh
 
-# In user-mode Linux of the release's own source, or of another: SERIES=6.12.
+# In user-mode Linux of the release's own source, or of another: SERIES=6.12, SERIES=newest.
 check-kunit:
 	@tests/packages.sh build kunit
 	@tests/kernels/build.sh uml $(SERIES)
@@ -468,7 +469,7 @@ help:
 	@echo '  make check-unit            unit tests under sanitizers'
 	@echo '  make check-library         libtracebraid installed: examples, interface, Python'
 	@echo '  make check-html            an exported page in a headless browser'
-	@echo '  make check-kunit           the driver in user-mode Linux, under KASAN and lockdep'
+	@echo '  make check-kunit           the driver in user-mode Linux, under KASAN and lockdep; SERIES=6.12 or newest'
 	@echo '  make check-e2e             real kernels in QEMU; CASE=NAME or a pattern, KERNELS=6.12, newest or all; tests/e2e/run.py --list'
 	@echo '  make check-dkms            the driver built by DKMS, from its own copy of the sources'
 	@echo '  make check-debug           KUnit and end-to-end cases in an emulated debug kernel; CASE=NAME; slow'

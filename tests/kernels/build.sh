@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Builds a kernel for tests from Debian's source, unless it exists: build.sh uml|debug [SERIES]
 #
-# SERIES is that of the installed linux-source, or of one that suite.sh gets, such as 6.12. build/kernels/KIND, or
-# build/kernels/KIND-SERIES, is then a link to its kbuild folder, as for "make -C build/kernels/KIND M=...". The
-# folder itself is in the user's cache, under a hash of all its inputs, and survives `make clean`.
+# SERIES is that of the installed linux-source, or of one that suite.sh gets, such as 6.12, or "newest": what
+# linux-source of stable's backports depends on. build/kernels/KIND, or build/kernels/KIND-SERIES, is then a link to its
+# kbuild folder, as for "make -C build/kernels/KIND M=...". The folder itself is in the user's cache, under a hash of
+# all its inputs, and survives `make clean`.
 # Several may run at a time.
 set -eu
 
@@ -21,6 +22,11 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 build=$(CDPATH='' cd -- "$here/../.." && pwd)/build
 config=$(cat "$here/$kind.config")
 series=${2:-$("$here/../packages.sh" --source)}
+if [ "$series" = newest ]; then
+	series=$("$here/suite.sh" cache show --no-all-versions linux-source |
+		sed -n 's/^Depends:.*[ ,]linux-source-\([0-9.]*\).*/\1/p')
+	[ -n "$series" ] || die 'linux-source of the stable release and its backports depends on no source'
+fi
 package=linux-source-$series
 tarball=/usr/src/$package.tar.xz
 name=$kind${2:+-$2}
@@ -33,6 +39,11 @@ esac
 # Since 6.2 tinyconfig chooses it, and it excludes other options of the fragment.
 [ "$series" = 6.1 ] || config="$config
 # CONFIG_SLUB_TINY is not set"
+# Later kernels have another name for it.
+case $series in
+6.*) ;;
+*) config=$(echo "$config" | sed 's/^CONFIG_PROC_SYSCTL=/CONFIG_SYSCTL=/') ;;
+esac
 
 if [ -f "$tarball" ]; then
 	version=$(dpkg-query -W -f '${Version}' "$package" 2>/dev/null || stat -c %Y.%s "$tarball")
