@@ -164,7 +164,9 @@ static int write_folder(const char *folder, struct braid_source *source,
 	if (!err)
 		err = begin(ctf);
 	if (!err)
-		err = braid_ahead_run(&ctf->walk, &ops, ctf);
+		/* States are written from within the walk. */
+		err = options->states ? braid_walk_run(&ctf->walk, &ops, ctf) :
+					braid_ahead_run(&ctf->walk, &ops, ctf);
 	if (!err)
 		err = end(ctf);
 	free_all(ctf);
