@@ -16,7 +16,7 @@
 #define NR_UNPACKED	16u
 #define NR_SMALL	16u
 #define SCAN_BYTES	(64u << 10)	/* read at a time to find the next chunk */
-#define LEAST_WORK	4096u		/* counted for a PACKED_SMALL, besides its bytes */
+#define LEAST_WORK	4096u		/* counted for each small part, besides its bytes */
 
 /*
  * The limit of all bytes unpacked. If chunks that follow in time are far apart in the capture, each
@@ -31,13 +31,13 @@
 struct unpacked {
 	u64 used;		/* ->turns at the last use; 0: never */
 	size_t segment;
-	u32 bytes;		/* 0: it is damaged, or there is no small part */
+	u32 bytes;		/* 0: damaged; of a small part: of its ranges, or there is none */
 	u32 nr;			/* of a small part: number of ranges */
 	u32 chunk_bytes;	/* of a small part: size of PACKED_SMALL in the file */
 	u8 *data;
 };
 
-/* Every other chunk is a page. */
+/* Of a segment, at most: every other chunk is a page. */
 #define MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / HEADER_BYTES / 2 + 2)
 #define SMALL_BYTES(nr, bytes)	((nr) * sizeof(struct braid_packed_range) + (bytes))
 

@@ -14,7 +14,7 @@
 /* Unpacked, of each segment. Larger ones cost more where a reader goes from ring to ring. */
 #define SEGMENT_BYTES	(1u << 20)
 #define HEAD_BYTES	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_packed_small))
-/* Every other chunk is a page. */
+/* Of a segment, at most: every other chunk is a page. */
 #define MOST_RANGES	(SEGMENT_BYTES / sizeof(struct braid_chunk) / 2 + 2)
 #define SMALL_BYTES	(SEGMENT_BYTES + MOST_RANGES * sizeof(struct braid_packed_range))
 #define MOST_PLACES	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
