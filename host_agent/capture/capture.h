@@ -198,7 +198,7 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
  */
 int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_chunk_view *view);
 
-/** braid_capture_soon - the chunk at an offset will be read: many that are far apart are fetched at once */
+/** braid_capture_soon - announce that a chunk will be read; the kernel may read many at once */
 void braid_capture_soon(const struct braid_capture_reader *r, u64 offset);
 
 /**

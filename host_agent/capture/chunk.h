@@ -53,14 +53,14 @@ enum braid_chunk_type {
 	BRAID_CHUNK_WINDOW = 21,	/* struct braid_chunk_window; of stream 0 */
 	BRAID_CHUNK_VCPU_THREADS = 22,	/* struct braid_vcpu_thread[]; later ones add */
 	BRAID_CHUNK_CLOCK_VM = 23,	/* struct braid_clock_vm[]: the contents of a guest's vmclock page */
-	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then that segment of a capture; see
-					   below */
+	BRAID_CHUNK_PACKED = 24,	/* struct braid_chunk_packed, then a segment of a capture,
+					   or its rest; see below */
 	BRAID_CHUNK_PACKED_INDEX = 25,	/* struct braid_chunk_packed_place[] */
 	BRAID_CHUNK_COMPLETE = 26,	/* struct braid_chunk_complete; of stream 0 */
 	BRAID_CHUNK_INDEX = 27,		/* struct braid_chunk_index, then where chunks before it lie */
 	BRAID_CHUNK_INDEX_BLOCKS = 28,	/* struct braid_index_block[]; of stream 0 */
-	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then what of the next
-					   PACKED's segment is not pages */
+	BRAID_CHUNK_PACKED_SMALL = 29,	/* struct braid_chunk_packed_small, then a segment's chunks
+					   that are not pages; PACKED with the rest is next */
 };
 
 struct braid_chunk {
@@ -373,21 +373,22 @@ static_assert(sizeof(struct braid_chunk_index) == 16, "index");
 static_assert(sizeof(struct braid_index_block) == 32, "index block");
 
 /*
- * A packed capture: FILE, a copy of the capture's but of BRAID_PACKED_MAJOR, so that a reader that
- * does not know it refuses it; the segments; PACKED_INDEX; FILE_END, with struct braid_chunk_packed_end.
- * A segment is PACKED alone, or PACKED_SMALL with its chunks other than pages, so that they can be read
- * without the pages, and PACKED with the rest. The segments, one after the other, are the capture, byte
- * for byte. A file without its end is good up to its last whole segment.
+ * A packed capture: FILE, a copy of the capture's but with BRAID_PACKED_MAJOR, so that a reader
+ * that does not know the format refuses the file; the segments; PACKED_INDEX; FILE_END, with struct
+ * braid_chunk_packed_end. A segment is PACKED alone; or PACKED_SMALL with its chunks other than
+ * pages, which can then be read without the pages, and PACKED with the rest. The segments'
+ * contents, one after the other, are the capture, byte for byte. A file without its end is valid up
+ * to its last whole segment.
  */
 #define BRAID_PACKED_MAJOR	3
 #define BRAID_PACKED_MAJOR_WHOLE	2	/* without PACKED_SMALL */
 #define BRAID_PACKED_SEGMENT_BYTES	(4u << 20)	/* of a segment, at most */
-#define BRAID_PACKED_RATIO	64u		/* what a chunk unpacks to is at most so many times as large */
+#define BRAID_PACKED_RATIO	64u		/* limit of a chunk's unpacked size by its size */
 
 enum braid_packed_codec {
 	BRAID_PACKED_PLAIN = 0,		/* as it is */
 	BRAID_PACKED_ZSTD = 1,		/* one frame of zstd */
-	BRAID_PACKED_REST = 1 << 8,	/* and: of the segment, what PACKED_SMALL just before it lacks */
+	BRAID_PACKED_REST = 1 << 8,	/* flag: the rest of a segment, after PACKED_SMALL */
 };
 
 struct braid_chunk_packed {
@@ -396,10 +397,10 @@ struct braid_chunk_packed {
 	u32 codec;			/* enum braid_packed_codec */
 };
 
-/* It unpacks to struct braid_packed_range[], ascending and disjoint, and then their bytes. */
+/* Unpacks to struct braid_packed_range[], ascending and disjoint, then the ranges' bytes. */
 struct braid_chunk_packed_small {
-	struct braid_chunk_packed packed;	/* bytes: of the ranges in all */
-	u32 nr;				/* ranges; never 0 */
+	struct braid_chunk_packed packed;	/* bytes: of all ranges together */
+	u32 nr;				/* number of ranges; never 0 */
 	u32 reserved;
 };
 

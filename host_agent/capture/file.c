@@ -222,7 +222,7 @@ static bool is_index(u16 type)
 	       type == BRAID_CHUNK_FILE_END;
 }
 
-/* Of HOST_PAGE, its head by itself or with the rest: how many numbers of its ring it takes. */
+/* How many sequence numbers a HOST_PAGE takes. Its struct begins @head, or else @body. */
 static u64 numbers_of(const void *head, u32 head_bytes, const void *body, u32 body_bytes)
 {
 	struct braid_chunk_host_page page;

@@ -66,23 +66,24 @@ bool braid_host_event_take(const u8 *data, u32 bytes, u32 *at, u64 *time, const 
 	return true;
 }
 
-u64 braid_host_lost(const u8 *page, u32 bytes, u64 told)
+u64 braid_host_lost(const u8 *page, u32 bytes, u64 reported)
 {
 	u64 commit, end, stored;
 
 	memcpy(&commit, page + 8, sizeof(commit));
 	end = BRAID_SUBBUF_HEADER_BYTES + (commit & BRAID_HOST_COMMIT_MASK);
-	if (told || !(commit & BRAID_MISSED_EVENTS))
-		return told;
+	if (reported || !(commit & BRAID_MISSED_EVENTS))
+		return reported;
 	if (!(commit & BRAID_MISSED_STORED) || bytes < end + sizeof(stored))
 		return BRAID_HOST_LOST_SOME;
 	memcpy(&stored, page + end, sizeof(stored));
 	return stored;
 }
 
-u64 braid_host_numbers(const u8 *page, u32 bytes, u64 told)
+u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported)
 {
-	u64 lost = braid_host_lost(page, bytes, told), nr = lost == BRAID_HOST_LOST_SOME ? 0 : lost;
+	u64 lost = braid_host_lost(page, bytes, reported);
+	u64 nr = lost == BRAID_HOST_LOST_SOME ? 0 : lost;
 	const u8 *payload;
 	u32 at = 0, payload_bytes, there = bytes - BRAID_SUBBUF_HEADER_BYTES;
 	u64 commit, time = 0;

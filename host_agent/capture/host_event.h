@@ -23,19 +23,19 @@
 bool braid_host_event_take(const u8 *data, u32 bytes, u32 *at, u64 *time, const u8 **payload,
 			   u32 *payload_bytes);
 
-#define BRAID_HOST_LOST_SOME	(~0ULL)		/* nobody counted how many */
+#define BRAID_HOST_LOST_SOME	(~0ULL)		/* an unknown number */
 
 /**
  * braid_host_lost - events lost before a sub-buffer
  * @page: the sub-buffer, untrusted
  * @bytes: of it, at least BRAID_SUBBUF_HEADER_BYTES
- * @told: what the recorder says; 0: what tracefs wrote into the sub-buffer counts
+ * @reported: the number that the recorder reported; 0: take it from the sub-buffer, by tracefs
  *
  * Return: their number, or BRAID_HOST_LOST_SOME.
  */
-u64 braid_host_lost(const u8 *page, u32 bytes, u64 told);
+u64 braid_host_lost(const u8 *page, u32 bytes, u64 reported);
 
-/** braid_host_numbers - how many numbers of its ring a sub-buffer takes: events, and losses before it */
-u64 braid_host_numbers(const u8 *page, u32 bytes, u64 told);
+/** braid_host_numbers - sequence numbers that a sub-buffer takes: events, and losses before it */
+u64 braid_host_numbers(const u8 *page, u32 bytes, u64 reported);
 
 #endif /* BRAID_CAPTURE_HOST_EVENT_H */

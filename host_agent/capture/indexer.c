@@ -24,7 +24,7 @@ struct list {
 	bool any;			/* the ring had pages, and these were the last one's: */
 	struct braid_extent latest;
 	u64 stamp;
-	u64 numbers;			/* of a host's ring: those that its pages have taken */
+	u64 numbers;			/* of a host's ring: sequence numbers taken so far */
 	struct braid_extent before;	/* what the next place differs from */
 	char *data;
 	u32 used, room;
@@ -175,8 +175,8 @@ static void take_host_page(struct entry *e, const struct braid_chunk *chunk, con
 }
 
 /*
- * The lists of a stream's rings become due. A later page of such a ring begins a new list; a host's goes
- * on, since it has numbers.
+ * The lists of a stream's rings become due. A later page of a guest's ring begins a new list. A
+ * host's list continues, because it counts the ring's sequence numbers.
  */
 static void end_stream(struct braid_indexer *ix, u32 stream)
 {

@@ -20,7 +20,7 @@ struct braid_indexer *braid_indexer_new(void);
  * @offset: of the chunk
  * @chunk: as written
  * @head: its payload's first BRAID_INDEXER_HEAD bytes, or those that there are and 0
- * @numbers: of HOST_PAGE: braid_host_numbers() of it
+ * @numbers: of HOST_PAGE: its braid_host_numbers(); else 0
  *
  * When memory is out, the capture has no index.
  */

@@ -10,7 +10,7 @@
 /* What a run of either did, and how it is watched. */
 struct braid_pack_run {
 	int level;			/* of zstd, 1 to 19 */
-	u32 segment_bytes;			/* unpacked, of each segment; 0: the usual size */
+	u32 segment_bytes;		/* unpacked, of each segment; 0: the usual size */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);	/* or NULL */
 	void *progress_arg;
 	const volatile sig_atomic_t *stop;	/* nonzero: end with -EINTR; or NULL */

@@ -15,26 +15,30 @@
 #define CHUNK_BYTES(payload)	(HEADER_BYTES + (((u64)(payload) + 7) & ~7ULL))
 #define NR_UNPACKED	16u
 #define NR_SMALL	16u
-#define LOOK_BYTES	(64u << 10)	/* read at once where chunks are looked for */
-#define LEAST_WORK	4096u
+#define SCAN_BYTES	(64u << 10)	/* read at a time to find the next chunk */
+#define LEAST_WORK	4096u		/* counted for each small part, besides its bytes */
 
 /*
- * Bytes unpacked in all: a capture whose chunks are far apart in time order would have each segment
- * unpacked for each of them.
+ * The limit of all bytes unpacked. If chunks that follow in time are far apart in the capture, each
+ * of them may need its segment to be unpacked again.
  */
 #define MOST_UNPACKED(bytes)	((4ULL << 30) + 64 * (bytes))
 
-/* A segment that is unpacked; or what of it is not pages. */
+/*
+ * An unpacked segment; or its *small part*, what its PACKED_SMALL has: ranges, then their bytes,
+ * which are those of chunks other than pages.
+ */
 struct unpacked {
-	u64 used;		/* when, by ->turns; 0: never */
+	u64 used;		/* ->turns at the last use; 0: never */
 	size_t segment;
-	u32 bytes;		/* 0: damaged; of what is not pages: of all ranges, or there are none */
-	u32 nr;			/* ranges, before the bytes */
-	u32 chunk_bytes;	/* in the file */
+	u32 bytes;		/* 0: damaged; of a small part: of its ranges, or there is none */
+	u32 nr;			/* of a small part: number of ranges */
+	u32 chunk_bytes;	/* of a small part: size of PACKED_SMALL in the file */
 	u8 *data;
 };
 
-#define MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / HEADER_BYTES / 2 + 2)	/* every other chunk */
+/* Of a segment, at most: every other chunk is a page. */
+#define MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / HEADER_BYTES / 2 + 2)
 #define SMALL_BYTES(nr, bytes)	((nr) * sizeof(struct braid_packed_range) + (bytes))
 
 struct braid_packed {
@@ -49,13 +53,13 @@ struct braid_packed {
 	u64 turns;
 	struct unpacked unpacked[NR_UNPACKED];
 	struct unpacked small[NR_SMALL];
-	u8 *rest;				/* of a segment, before it is joined */
-	u8 *chunk;				/* that is read */
+	u8 *rest;				/* of a segment, before join() */
+	u8 *chunk;				/* the payload that was read last */
 	size_t chunk_room;
 	ZSTD_DCtx *zstd;
 };
 
-/* How a segment begins in the file: PACKED; or PACKED_SMALL, whose head is longer. */
+/* The head of PACKED_SMALL; that of PACKED is its beginning. */
 struct head {
 	struct braid_chunk chunk;
 	struct braid_chunk_packed_small small;
@@ -63,7 +67,7 @@ struct head {
 
 #define PACKED_HEAD_BYTES	(HEADER_BYTES + sizeof(struct braid_chunk_packed))
 
-/* What the chunk unpacks to. */
+/* Bytes that the chunk unpacks to. */
 static u64 unpacks_to(const struct head *h)
 {
 	return h->chunk.type == BRAID_CHUNK_PACKED_SMALL ?
@@ -85,7 +89,10 @@ static bool is_head(const struct braid_packed *p, const struct head *h, u16 type
 	       unpacks_to(h) / BRAID_PACKED_RATIO <= payload;
 }
 
-/* A segment follows: its place. What precedes it, missing segments included, has the same limit as each segment. */
+/*
+ * Adds the place of a segment. The capture before it, missing segments included, may be at most
+ * BRAID_PACKED_RATIO times as large as the file before it.
+ */
 static int add_segment(struct braid_packed *p, u64 at, u32 bytes, u64 offset)
 {
 	struct braid_chunk_packed_place place = { .offset = offset, .at = at };
@@ -97,10 +104,10 @@ static int add_segment(struct braid_packed *p, u64 at, u32 bytes, u64 offset)
 	return braid_array_push(p->places, p->nr, p->capacity, place) ? braid_out_of_memory() : 0;
 }
 
-/* Return: the place of the next magic after @at, or where to look for it; -errno. */
+/* Return: the offset of the next magic after @at, or where the search continues; -errno. */
 static s64 next_magic(const struct braid_packed *p, u64 at)
 {
-	u32 words[LOOK_BYTES / 4];
+	u32 words[SCAN_BYTES / 4];
 	ssize_t n = braid_pread_all(p->fd, words, sizeof(words), at + 8);
 	size_t k;
 
@@ -110,36 +117,39 @@ static s64 next_magic(const struct braid_packed *p, u64 at)
 	return n < 0 ? n : (s64)(at + 8 + 4 * k);
 }
 
-/* PACKED_SMALL, whose segment is whole once PACKED with the rest follows. */
-struct first_half {
+/* A PACKED_SMALL chunk. PACKED with the rest must follow, or there is no segment. */
+struct small_chunk {
 	u64 offset, end;	/* in the file */
 	struct braid_chunk_packed packed;
 };
 
-/* A chunk at @at; @bytes of @h are read. Return: 0, or -ENOMEM. */
-static int look_at_chunk(struct braid_packed *p, const struct head *h, size_t bytes, u64 at,
-			 struct first_half *first)
+/*
+ * Takes the chunk at @at, of which @h has @bytes. *@small: the last PACKED_SMALL.
+ * Return: 0, or -ENOMEM.
+ */
+static int take_chunk(struct braid_packed *p, const struct head *h, size_t bytes, u64 at,
+		      struct small_chunk *small)
 {
 	const struct braid_chunk_packed *packed = &h->small.packed;
 	u64 sum;
 
 	if (bytes == sizeof(*h) && is_head(p, h, BRAID_CHUNK_PACKED_SMALL, at)) {
-		*first = (struct first_half){ at, at + CHUNK_BYTES(h->chunk.payload_bytes), *packed };
+		*small = (struct small_chunk){ at, at + CHUNK_BYTES(h->chunk.payload_bytes), *packed };
 		return 0;
 	}
 	if (bytes < PACKED_HEAD_BYTES || !is_head(p, h, BRAID_CHUNK_PACKED, at))
 		return 0;
 	if (!(packed->codec & BRAID_PACKED_REST))
 		return add_segment(p, packed->at, packed->bytes, at);
-	sum = (u64)first->packed.bytes + packed->bytes;
-	return first->end == at && first->packed.at == packed->at && sum <= BRAID_PACKED_SEGMENT_BYTES ?
-	       add_segment(p, packed->at, sum, first->offset) : 0;
+	sum = (u64)small->packed.bytes + packed->bytes;
+	return small->end == at && small->packed.at == packed->at && sum <= BRAID_PACKED_SEGMENT_BYTES ?
+	       add_segment(p, packed->at, sum, small->offset) : 0;
 }
 
-/* Without an index: from chunk to chunk; damage is skipped up to the next one. */
+/* Without an index: goes from chunk to chunk, and from damage to the next magic. */
 static int find_segments(struct braid_packed *p)
 {
-	struct first_half first = { 0 };
+	struct small_chunk small = { 0 };
 	struct head head;
 	u64 at = 0;
 	s64 next;
@@ -151,7 +161,7 @@ static int find_segments(struct braid_packed *p)
 		bool chunk = head.chunk.magic == BRAID_CHUNK_MAGIC &&
 			     head.chunk.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
 
-		err = look_at_chunk(p, &head, n, at, &first);
+		err = take_chunk(p, &head, n, at, &small);
 		if (err)
 			return err;
 		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END &&
@@ -324,8 +334,8 @@ static size_t segment_of(const struct braid_packed *p, u64 offset)
 }
 
 /*
- * Unpacks ->chunk, of that type, to @to, where there is room for what unpacks_to() allows. *h: its head.
- * Return: whether it is what its head says, and of the segment.
+ * Unpacks ->chunk into *@to, which is allocated again. *@h: set to its head.
+ * Return: whether the head is valid, of that segment, and gives the right size.
  */
 static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
 		   struct head *h, u8 **to)
@@ -356,7 +366,7 @@ static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 
 	       unpacks_to(h);
 }
 
-/* Return: the one that has the segment, or else NULL, with the oldest in *oldest. */
+/* Return: the segment's entry; or NULL, with the least recently used entry in *@oldest. */
 static struct unpacked *cached(struct braid_packed *p, struct unpacked *of, u32 nr, size_t segment,
 			       struct unpacked **oldest)
 {
@@ -397,7 +407,7 @@ static bool ranges_are_valid(const struct unpacked *u)
 	return after <= BRAID_PACKED_SEGMENT_BYTES && sum == u->bytes;
 }
 
-/* What of a segment can be read without its pages: ->nr is 0 if it is not apart. NULL with *err set. */
+/* Return: a segment's small part, with ->nr 0 if it has none that is valid; NULL with *@err set. */
 static const struct unpacked *load_small(struct braid_packed *p, size_t segment, int *err)
 {
 	u64 offset = p->places[segment].offset;
@@ -425,7 +435,7 @@ static const struct unpacked *load_small(struct braid_packed *p, size_t segment,
 	return *err ? NULL : oldest;
 }
 
-/* Puts the two halves of a segment in their places. Return: whether they fit. */
+/* Joins a segment's small part and ->rest, each range in its place. Return: whether they fit. */
 static bool join(const struct braid_packed *p, const struct unpacked *small, u32 rest_bytes,
 		 struct unpacked *to)
 {
@@ -480,7 +490,7 @@ static int read_whole(struct braid_packed *p, size_t segment, struct unpacked *t
 	return to->data ? join(p, small, to->bytes, to) : braid_out_of_memory();
 }
 
-/* Return: a segment, unpacked, of 0 bytes if it is damaged; NULL with *err set. */
+/* Return: an unpacked segment, of 0 bytes if it is damaged; NULL with *@err set. */
 static const struct unpacked *load(struct braid_packed *p, size_t segment, int *err)
 {
 	struct unpacked *oldest, *u = cached(p, p->unpacked, NR_UNPACKED, segment, &oldest);
@@ -503,7 +513,7 @@ static const struct unpacked *load(struct braid_packed *p, size_t segment, int *
 	return oldest;
 }
 
-/* Of what is not pages. Return: the bytes, or NULL: they are not all there. */
+/* Return: the bytes at @at of the segment, if its small part has all of them; else NULL. */
 static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 {
 	const struct braid_packed_range *range = (const struct braid_packed_range *)small->data;
@@ -521,7 +531,7 @@ static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 	return NULL;
 }
 
-/* What one segment has from @offset on, up to its end. Return: bytes, or -errno. */
+/* Reads from one segment, up to its end. Return: bytes, or -errno. */
 static ssize_t read_segment(struct braid_packed *p, u8 *to, size_t bytes, u64 offset)
 {
 	size_t segment = segment_of(p, offset), there;
@@ -533,7 +543,8 @@ static ssize_t read_segment(struct braid_packed *p, u8 *to, size_t bytes, u64 of
 
 	if (bytes > end - offset)
 		bytes = end - offset;
-	if (!u || !u->bytes) {	/* what is not pages may be intact */
+	/* The small part may have the bytes, even of a damaged segment. */
+	if (!u || !u->bytes) {
 		small = load_small(p, segment, &err);
 		if (!small)
 			return err;

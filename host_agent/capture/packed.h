@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A packed capture, read as if it were not packed (chunk.h has the format). Memory is that of some
- * segments and of their places, 16 bytes for each. Bytes of a segment that is damaged or missing are 0.
+ * A packed capture, read as if it were not packed (chunk.h has the format). It needs memory for
+ * some segments, and 16 bytes for the place of each. Bytes of a damaged or missing segment are read
+ * as 0.
  */
 #ifndef BRAID_CAPTURE_PACKED_H
 #define BRAID_CAPTURE_PACKED_H
@@ -16,7 +17,7 @@ struct braid_packed;
 /**
  * braid_packed_is - whether a file begins like a packed capture
  * @fd: the file
- * @head: set: the capture's FILE, should its first segment be damaged; unchecked
+ * @head: set to the capture's FILE, unchecked, for use if the first segment is damaged
  *
  * Return: 1, 0, or -errno of a read.
  */
@@ -32,7 +33,7 @@ int braid_packed_is(int fd, struct braid_chunk_file *head);
  */
 int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes);
 
-/** braid_packed_bytes - of the capture, as far as its segments are there */
+/** braid_packed_bytes - size of the capture, up to the end of its last segment */
 u64 braid_packed_bytes(const struct braid_packed *p);
 
 /**
@@ -42,12 +43,12 @@ u64 braid_packed_bytes(const struct braid_packed *p);
  * @bytes: wanted
  * @offset: in the capture
  *
- * Return: bytes read, fewer than @bytes at the end only; or -errno: -EOVERFLOW: segments were unpacked
- * too often, since what was read is scattered.
+ * Return: bytes read, fewer than @bytes at the end only; or -errno. -EOVERFLOW: the reads are so
+ * scattered that segments were unpacked too often.
  */
 ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 offset);
 
-/** braid_packed_damaged - segments that could not be unpacked up to now, or are missing */
+/** braid_packed_damaged - number of segments that are missing, or could not be unpacked so far */
 u64 braid_packed_damaged(const struct braid_packed *p);
 
 /** braid_packed_no_end - whether the file ends without FILE_END: it was cut off */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Collects a capture's bytes in segments, each compressed by itself. */
+/* Collects a capture's bytes in segments, and compresses each separately. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 /* Unpacked, of each segment. Larger ones cost more where a reader goes from ring to ring. */
 #define SEGMENT_BYTES	(1u << 20)
 #define HEAD_BYTES	(sizeof(struct braid_chunk) + sizeof(struct braid_chunk_packed_small))
-#define MOST_RANGES	(SEGMENT_BYTES / sizeof(struct braid_chunk) / 2 + 2)	/* of which every other chunk is one */
+/* Of a segment, at most: every other chunk is a page. */
+#define MOST_RANGES	(SEGMENT_BYTES / sizeof(struct braid_chunk) / 2 + 2)
 #define SMALL_BYTES	(SEGMENT_BYTES + MOST_RANGES * sizeof(struct braid_packed_range))
 #define MOST_PLACES	(BRAID_CHUNK_MAX_BYTES / sizeof(struct braid_chunk_packed_place))
 
@@ -35,20 +36,20 @@ struct braid_packer {
 	u64 written;
 	struct braid_chunk_packed_place *places;
 	size_t nr, capacity;
-	bool no_index;			/* of so many segments, or without memory: readers look for them */
+	bool no_index;			/* too many segments, or no memory: readers scan the file */
 	ZSTD_CCtx *zstd;
 	size_t room;			/* of what zstd makes of a segment */
 	u8 *chunk;			/* that is made: HEAD_BYTES, room, padding */
 	u8 plain[SEGMENT_BYTES];
 
-	/* Which bytes of the segment are not of pages: */
-	struct braid_chunk head;	/* of the capture's chunk that is being passed */
-	u32 head_bytes;			/* of it, in the segments up to now, unless all are */
-	u64 next;			/* in the capture: where the chunk after it begins */
-	bool small;			/* it is no page */
+	/* The segment's bytes that are not of pages: */
+	struct braid_chunk head;	/* of the capture's current chunk */
+	u32 head_bytes;			/* of it, from earlier segments, while it is incomplete */
+	u64 next;			/* in the capture: where the next chunk begins */
+	bool small;			/* the current chunk is not a page */
 	struct braid_packed_range ranges[MOST_RANGES];
 	u32 nr_ranges;
-	u32 small_bytes;		/* of these */
+	u32 small_bytes;		/* in these ranges */
 	u8 small_data[SMALL_BYTES];
 	u8 rest[SEGMENT_BYTES];
 };
@@ -81,7 +82,7 @@ void braid_packer_free(struct braid_packer *p)
 	free(p);
 }
 
-/* @payload: NULL: it is in its place in ->chunk. */
+/* @payload: NULL if it is in its place in ->chunk already. */
 static int put_chunk(struct braid_packer *p, u16 type, const void *payload, u32 bytes)
 {
 	struct braid_chunk chunk = {
@@ -111,7 +112,7 @@ static void drop_index(struct braid_packer *p)
 	p->nr = p->capacity = 0;
 }
 
-/* The next segment's place. The index has those of all segments; otherwise no index is written. */
+/* Adds the next segment's place. An index that would not have all segments is not written. */
 static void add_place(struct braid_packer *p)
 {
 	struct braid_chunk_packed_place place = { .offset = p->written, .at = p->at };
@@ -121,7 +122,7 @@ static void add_place(struct braid_packer *p)
 		drop_index(p);
 }
 
-/* Bytes of the segment that are not of pages. */
+/* Adds bytes of the segment that are not of pages. @from, @to: in the capture. */
 static void add_range(struct braid_packer *p, u64 from, u64 to)
 {
 	struct braid_packed_range *last = p->nr_ranges ? &p->ranges[p->nr_ranges - 1] : NULL;
@@ -134,7 +135,10 @@ static void add_range(struct braid_packer *p, u64 from, u64 to)
 		p->ranges[p->nr_ranges++] = (struct braid_packed_range){ .at = at, .bytes = bytes };
 }
 
-/* At the head of a chunk, which may continue in the next segment. Return: where the segment goes on. */
+/*
+ * Takes the head of the chunk at @at. If the segment ends within the head, ->head_bytes is set, and
+ * the next segment has the rest. Return: the end of what was added to a range, or @at.
+ */
 static u64 take_head(struct braid_packer *p, u64 at, u64 end)
 {
 	u64 n = sizeof(p->head) - p->head_bytes;
@@ -148,7 +152,7 @@ static u64 take_head(struct braid_packer *p, u64 at, u64 end)
 		return at + n;
 	}
 	p->head_bytes = 0;
-	p->next = ~0ULL;	/* what is no capture has no such chunks */
+	p->next = ~0ULL;	/* unless it is a chunk, all that follows counts as pages */
 	p->small = p->head.magic == BRAID_CHUNK_MAGIC &&
 		   p->head.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
 	if (p->small)
@@ -194,14 +198,14 @@ static void split(struct braid_packer *p)
 	memcpy(rest, p->plain + at, p->used - at);
 }
 
-/* @head: @head_bytes, which begin with struct braid_chunk_packed; its codec is added. */
+/* @head: @head_bytes, which begin with struct braid_chunk_packed. Sets its codec. */
 static int put_packed(struct braid_packer *p, u16 type, struct braid_chunk_packed *head,
 		      u32 head_bytes, const u8 *data, u32 bytes)
 {
 	u8 *body = p->chunk + sizeof(struct braid_chunk) + head_bytes;
 	size_t n = ZSTD_compressCCtx(p->zstd, body, p->room, data, bytes, p->o.level);
 
-	/* What compresses better than any trace is kept as it is: readers refuse it otherwise. */
+	/* Readers refuse higher ratios than BRAID_PACKED_RATIO; no trace has them. */
 	if (ZSTD_isError(n) || n >= bytes || bytes / BRAID_PACKED_RATIO > n) {
 		memcpy(body, data, bytes);
 		n = bytes;
@@ -244,7 +248,7 @@ static int put_segment(struct braid_packer *p)
 	return err;
 }
 
-/* The capture's FILE chunk, as one of a packed capture. */
+/* Writes the capture's FILE chunk, with the version of packed captures. */
 static int put_head(struct braid_packer *p, const struct first *first)
 {
 	struct braid_chunk_file file = first->file;
@@ -265,7 +269,7 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 	int err = 0;
 
 	while (bytes && !err) {
-		/* Segments may be smaller than what the head is made of. */
+		/* Segments may be smaller than the capture's FILE chunk. */
 		size_t most = p->begun ? p->o.segment_bytes : sizeof(first);
 		size_t n = most - p->used < bytes ? most - p->used : bytes;
 
@@ -287,7 +291,7 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 	return err;
 }
 
-/* It may be larger than any segment. */
+/* The index may be larger than a segment. */
 static int put_index(struct braid_packer *p)
 {
 	size_t bytes = p->nr * sizeof(*p->places);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Makes a packed capture of the bytes of a capture, as they come (chunk.h has the format). Memory is
- * that of a segment, four times, of zstd, and of the index, at most BRAID_CHUNK_MAX_BYTES.
+ * Makes a packed capture of a capture's bytes, as they come (chunk.h has the format). It needs
+ * memory for four segments, for zstd, and for the index, which has at most BRAID_CHUNK_MAX_BYTES.
  */
 #ifndef BRAID_CAPTURE_PACKER_H
 #define BRAID_CAPTURE_PACKER_H
@@ -20,7 +20,7 @@ typedef int (*braid_packer_write_fn)(void *arg, const void *data, size_t bytes);
 /* How, and to where. */
 struct braid_packer_options {
 	int level;			/* of zstd, 1 to 19 */
-	u32 segment_bytes;			/* unpacked, of each segment; 0, or too large: the usual size */
+	u32 segment_bytes;		/* unpacked, of each segment; 0, or too large: the usual size */
 	braid_packer_write_fn write;	/* called once for each chunk */
 	void *arg;
 };

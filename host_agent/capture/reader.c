@@ -20,7 +20,7 @@
 
 #define WINDOW_BYTES	(1u << 20)
 #define HEADER_BYTES	sizeof(struct braid_chunk)
-#define FIRST_BYTES	512u	/* read at first of a chunk at an offset: most have no more */
+#define FIRST_BYTES	512u	/* of a chunk at an offset: read first; most chunks are smaller */
 
 /*
  * Bytes that may be hashed in vain while searching for a chunk: bounds the work on a file of forged
@@ -215,7 +215,7 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 
 int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_chunk_view *view)
 {
-	/* Of a packed file, what follows may be of a page, and that is apart. */
+	/* In a packed file, reading bytes of the next chunk may unpack a segment for nothing. */
 	size_t first = r->packed ? HEADER_BYTES : FIRST_BYTES;
 	struct braid_chunk chunk;
 	u64 total;

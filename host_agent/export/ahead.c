@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Copies items into batches, so that the walk can go on. */
+/* Copies items into batches, so that the walk can go on while they are processed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/ahead.h"
 #include "host_agent/util/error.h"
 
-/* Of a batch, about: it stays in a CPU's cache, and runners wait for each other seldom. */
-#define BATCH_ITEMS	2048u		/* and what is aside before the last one */
+/*
+ * The approximate size of a batch: small enough for a CPU's cache, and so large that runners rarely
+ * wait.
+ */
+#define BATCH_ITEMS	2048u		/* and the text of ->aside before the last one */
 #define BATCH_BYTES	(256u << 10)
 
-/* An item, and what else the walk knows of it. */
+/* An item, and the walk's other values for it. */
 struct braid_ahead_item {
-	struct braid_item item;		/* its payload is at ... */
-	size_t payload_at;		/* ... this place of the batch's */
+	struct braid_item item;		/* ->payload is set on delivery, to ... */
+	size_t payload_at;		/* ... this offset in the batch's payloads */
 	int got;			/* enum braid_walk_got */
 	const struct braid_event_type_info *info;
 	s64 ns;
@@ -58,7 +61,7 @@ void braid_ahead_end(struct braid_ahead *a)
 }
 
 /* Return: whether there was memory. */
-static bool keep_payload(struct braid_ahead_batch *b, const void *payload, u32 bytes)
+static bool copy_payload(struct braid_ahead_batch *b, const void *payload, u32 bytes)
 {
 	char *at = braid_text_reserve(&b->payloads, bytes + sizeof(u64));
 
@@ -66,22 +69,23 @@ static bool keep_payload(struct braid_ahead_batch *b, const void *payload, u32 b
 		return false;
 	if (bytes)
 		memcpy(at, payload, bytes);
-	/* Each is aligned as the first one. */
+	/* Keep the next one aligned. */
 	b->payloads.bytes += (bytes + sizeof(u64) - 1) & -sizeof(u64);
 	return true;
 }
 
 /* Return: whether there was memory. */
-static bool keep(struct braid_ahead_batch *b, const struct braid_walk *w, int got)
+static bool copy_item(struct braid_ahead_batch *b, const struct braid_walk *w, int got)
 {
 	b->items[b->nr++] = (struct braid_ahead_item){
 		.item = *w->item, .payload_at = b->payloads.bytes, .got = got, .info = w->info,
 		.ns = w->ns, .bound_ns = w->bound_ns, .uncertain = w->uncertain,
 	};
-	return keep_payload(b, w->item->payload, w->item->payload_bytes);
+	return copy_payload(b, w->item->payload, w->item->payload_bytes);
 }
 
-static bool keep_aside(struct braid_ahead_batch *b, struct braid_text *aside)
+/* Return: whether there was memory. */
+static bool copy_aside(struct braid_ahead_batch *b, struct braid_text *aside)
 {
 	u32 bytes = aside->bytes;
 
@@ -89,7 +93,7 @@ static bool keep_aside(struct braid_ahead_batch *b, struct braid_text *aside)
 		.item.payload_bytes = bytes, .payload_at = b->payloads.bytes, .got = BRAID_WALK_ASIDE,
 	};
 	aside->bytes = 0;
-	return keep_payload(b, aside->data, bytes);
+	return copy_payload(b, aside->data, bytes);
 }
 
 int braid_ahead_fill(struct braid_ahead *a, size_t runner)
@@ -102,15 +106,15 @@ int braid_ahead_fill(struct braid_ahead *a, size_t runner)
 		got = braid_walk_next(&a->walk);
 		if (got <= 0)
 			return got;
-		if (a->walk.aside && a->walk.aside->bytes && !keep_aside(b, a->walk.aside))
+		if (a->walk.aside && a->walk.aside->bytes && !copy_aside(b, a->walk.aside))
 			return braid_out_of_memory();
-		if (got != BRAID_WALK_ASIDE && !keep(b, &a->walk, got))
+		if (got != BRAID_WALK_ASIDE && !copy_item(b, &a->walk, got))
 			return braid_out_of_memory();
 	}
 	return 1;
 }
 
-int braid_ahead_hand_on(struct braid_ahead *a, size_t runner, struct braid_walk *w,
+int braid_ahead_deliver(struct braid_ahead *a, size_t runner, struct braid_walk *w,
 			const struct braid_walk_ops *ops, void *arg)
 {
 	struct braid_ahead_batch *b = &a->batches[runner];
@@ -130,12 +134,12 @@ int braid_ahead_hand_on(struct braid_ahead *a, size_t runner, struct braid_walk 
 		w->ns = i->ns;
 		w->bound_ns = i->bound_ns;
 		w->uncertain = i->uncertain;
-		err = braid_walk_hand_on(w, ops, arg, i->got);
+		err = braid_walk_deliver(w, ops, arg, i->got);
 	}
 	return err;
 }
 
-/* One thread walks, the other one does the rest ------------------------------------------------ */
+/* One thread walks while the other one delivers ----------------------------------------------- */
 
 struct run {
 	struct braid_ahead ahead;
@@ -150,17 +154,17 @@ static int fill(void *arg, size_t runner)
 	return braid_ahead_fill(&r->ahead, runner);
 }
 
-static int hand_on(void *arg, size_t runner)
+static int deliver(void *arg, size_t runner)
 {
 	struct run *r = arg;
 
-	return braid_ahead_hand_on(&r->ahead, runner, r->ahead.shown, r->ops, r->arg);
+	return braid_ahead_deliver(&r->ahead, runner, r->ahead.shown, r->ops, r->arg);
 }
 
 int braid_ahead_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
 {
 	static const struct braid_relay_stage stages[] = {
-		{ .run = fill }, { .run = hand_on },
+		{ .run = fill }, { .run = deliver },
 	};
 	struct run r = { .ops = ops, .arg = arg };
 	int err;

@@ -164,7 +164,7 @@ static int write_folder(const char *folder, struct braid_source *source,
 	if (!err)
 		err = begin(ctf);
 	if (!err)
-		/* States are written from within the walk. */
+		/* States are written by the walk itself, which must then not run ahead. */
 		err = options->states ? braid_walk_run(&ctf->walk, &ops, ctf) :
 					braid_ahead_run(&ctf->walk, &ops, ctf);
 	if (!err)

@@ -47,8 +47,8 @@ struct braid_export_options {
 	struct braid_export_moment from, to;	/* both inclusive */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
-	bool two_cpus;			/* use a second CPU if there is one: all callbacks, the source's
-					   too, may then come from another thread */
+	bool two_cpus;			/* use a second CPU if there is one: any callback, the
+					   source's included, may then run in another thread */
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
 	void *progress_arg;
 	const volatile sig_atomic_t *stop;	/* nonzero: give up and remove the output; or

@@ -304,7 +304,7 @@ static int put_all(struct html_export *h, FILE *to)
 	return err ? err : braid_html_out_end(&h->page);
 }
 
-/* What fails first is a chunk that another thread still writes. */
+/* If the other thread failed to write a chunk, that came first, and is reported. */
 static int run(struct html_export *h, FILE *to)
 {
 	int err = put_all(h, to), before = err ? braid_html_out_settle(&h->page) : 0;

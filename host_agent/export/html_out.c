@@ -112,9 +112,9 @@ static int write_chunk(struct braid_html_out *o, struct libdeflate_compressor *d
 	return err ? err : put(o, end, strlen(end));
 }
 
-/* A thread that does so, behind those that make chunks ------------------------------------------ */
+/* A thread that packs and writes chunks -------------------------------------------------------- */
 
-#define NR_CHUNKS	4u	/* that wait */
+#define NR_CHUNKS	4u	/* that may wait for the thread */
 
 struct chunk {
 	struct libdeflate_compressor *deflate;
@@ -123,14 +123,15 @@ struct chunk {
 };
 
 struct braid_html_packer {
-	struct braid_html_out *out;	/* its compressors, buffers and file are the thread's */
+	/* Only the thread uses its compressors, ->packed, ->coded and ->to. */
+	struct braid_html_out *out;
 	pthread_t thread;
-	pthread_mutex_t lock;		/* of all that follows */
+	pthread_mutex_t lock;		/* protects what follows, but not the contents of chunks */
 	pthread_cond_t moved;
-	u64 put, taken;			/* chunks, up to now */
-	struct chunk chunks[NR_CHUNKS];	/* from the first one on that is not taken */
-	bool ends;			/* no more are put */
-	int err;			/* of the first one that failed; what follows is not written */
+	u64 put, taken;			/* number of chunks so far */
+	struct chunk chunks[NR_CHUNKS];	/* by number; those from ->taken to ->put wait */
+	bool ends;			/* no more will be put */
+	int err;			/* of the chunk that failed; later ones are not written */
 	char failure[256];
 };
 
@@ -139,7 +140,7 @@ static struct chunk *chunk_of(struct braid_html_packer *p, u64 number)
 	return &p->chunks[number % NR_CHUNKS];
 }
 
-/* Waits for a chunk; it stays in its place meanwhile. NULL: there are no more. */
+/* Waits for the next chunk, which keeps its place until end_chunk(). NULL: there are no more. */
 static struct chunk *next_chunk(struct braid_html_packer *p)
 {
 	struct chunk *chunk = NULL;
@@ -178,9 +179,9 @@ static void *pack_chunks(void *arg)
 	return NULL;
 }
 
-/* Return: the failure of a chunk before, or 0. */
-static int hand_over(struct braid_html_packer *p, struct libdeflate_compressor *deflate,
-		     const char *kind, const void *data, size_t bytes)
+/* Return: 0, or the failure of an earlier chunk. */
+static int enqueue(struct braid_html_packer *p, struct libdeflate_compressor *deflate,
+		   const char *kind, const void *data, size_t bytes)
 {
 	struct chunk *c;
 	int err;
@@ -259,7 +260,7 @@ static int put_chunk(struct braid_html_out *o, struct libdeflate_compressor *def
 		     const char *kind, const void *data, size_t bytes)
 {
 	if (o->packer)
-		return hand_over(o->packer, deflate, kind, data, bytes);
+		return enqueue(o->packer, deflate, kind, data, bytes);
 	return write_chunk(o, deflate, kind, data, bytes);
 }
 

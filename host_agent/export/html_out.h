@@ -34,7 +34,7 @@ struct braid_html_out {
  */
 int braid_html_out_begin(struct braid_html_out *o, FILE *to);
 
-/** braid_html_out_pack_apart - from now on have a thread pack and write chunks, if there is a CPU for it */
+/** braid_html_out_pack_apart - let a thread pack and write later chunks, if it has a CPU */
 void braid_html_out_pack_apart(struct braid_html_out *o);
 
 /**
@@ -66,9 +66,9 @@ int braid_html_out_columns(struct braid_html_out *o, const char *kind, u64 rows,
 int braid_html_out_end(struct braid_html_out *o);
 
 /**
- * braid_html_out_settle - wait until all chunks are written; nothing may follow but braid_html_out_free()
+ * braid_html_out_settle - wait until all chunks are written; only braid_html_out_free() may follow
  *
- * Return: as braid_html_out_begin(), of the first chunk that failed.
+ * Return: as braid_html_out_begin(), for the first chunk that failed.
  */
 int braid_html_out_settle(struct braid_html_out *o);
 

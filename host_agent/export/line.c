@@ -225,7 +225,7 @@ static const struct braid_walk_ops walk_ops = {
 	.grown = put_grown,
 };
 
-/* Two threads, which make the lines of two batches at the same time ------------------------------- */
+/* Two threads make the lines of two batches at the same time ----------------------------------- */
 
 struct pair {
 	struct braid_ahead ahead;
@@ -244,7 +244,7 @@ static int make_lines(void *arg, size_t runner)
 	struct pair *p = arg;
 	struct braid_line_export *x = p->x[runner];
 
-	return braid_ahead_hand_on(&p->ahead, runner, &x->walk, &walk_ops, x);
+	return braid_ahead_deliver(&p->ahead, runner, &x->walk, &walk_ops, x);
 }
 
 static int write_lines(void *arg, size_t runner)

@@ -98,7 +98,7 @@ static int put_aside(void *arg, const char *data, size_t bytes)
 	return braid_perfetto_written(x);
 }
 
-/* What is left of it after the walk, or came after it. */
+/* Writes what ->aside has left when the walk ends, or gets afterwards. */
 static int put_rest_aside(struct braid_perfetto *x)
 {
 	size_t bytes = x->aside.bytes;

@@ -68,9 +68,9 @@ struct braid_perfetto {
 	struct braid_vcpu_map map;
 	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
 	u64 last_track;
-	/* Of the walk, which may be ahead of all else: vCPUs' states. */
+	/* VCPUs' states: only the walk uses these, which may run ahead of the rest. */
 	struct braid_slices slices;
-	struct braid_text aside;		/* their packets, handed on with the walk's items */
+	struct braid_text aside;		/* their packets, delivered with the walk's items */
 	struct braid_text aside_text;		/* scratch space */
 	u64 *state_tracks;			/* by the slices' vCPU; 0: none */
 	bool states_begun;			/* their sequence of packets */
@@ -123,7 +123,7 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
 
 /**
  * braid_perfetto_begin_packet - begin a packet of the sequence of vCPUs' states
- * @x: the export; what is appended to its ->aside is in the packet
+ * @x: the export; append the packet's contents to its ->aside
  *
  * Its times are of the host's clock.
  *
@@ -259,7 +259,7 @@ int braid_perfetto_vcpus(struct braid_perfetto *x);
  * @x: the export
  * @item: any event
  * @info: its type ...
- * @type: ... and how that is written
+ * @type: ... and how it is written
  *
  * Notes what guests' CPUs run, too: a slice is named so.
  *

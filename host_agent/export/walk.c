@@ -8,7 +8,7 @@
 #include "host_agent/merge/merge.h"
 #include "host_agent/util/error.h"
 
-#define ASIDE_BYTES	(64u << 10)	/* are handed on without an item */
+#define ASIDE_BYTES	(64u << 10)	/* this much text is delivered even without an item */
 
 static u64 add_bounds(u64 a, u64 b)
 {
@@ -181,7 +181,7 @@ static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 	       (!w->wants || w->wants(w->wants_arg, ring));
 }
 
-/* The time of the host's clock at which the shown clock reaches @ns: it goes back rarely. */
+/* The host time at which the shown clock reaches @ns. Binary search: wall time rarely goes back. */
 static s64 host_ns_of(const struct braid_walk *w, s64 ns)
 {
 	s64 low = -BRAID_STATES_MAX_NS, high = BRAID_STATES_MAX_NS;
@@ -201,7 +201,7 @@ static s64 host_ns_of(const struct braid_walk *w, s64 ns)
 
 int braid_walk_skip(struct braid_walk *w, s64 ns)
 {
-	/* States are made of all events, and wall time may go back from one epoch to the next. */
+	/* States need all events, and wall time may go back from one epoch to the next. */
 	if (w->states || w->source->grows ||
 	    (w->options->realtime && braid_clock_epochs(&w->source->clocks.realtime) > 1))
 		return 0;
@@ -336,7 +336,7 @@ int braid_walk_start(struct braid_walk *w)
 	return braid_merge_begin(&w->merge, w->source, want_ring, w);
 }
 
-int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+int braid_walk_deliver(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
 		       int got)
 {
 	switch (got) {
@@ -351,7 +351,7 @@ int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *
 }
 
 /* All that can be merged now. Return: 0, or -errno. */
-static int hand_all_on(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
+static int deliver_all(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg)
 {
 	int ret;
 
@@ -362,7 +362,7 @@ static int hand_all_on(struct braid_walk *w, const struct braid_walk_ops *ops, v
 		if (w->aside)
 			w->aside->bytes = 0;
 		if (!err)
-			err = braid_walk_hand_on(w, ops, arg, ret);
+			err = braid_walk_deliver(w, ops, arg, ret);
 		if (err)
 			return err;
 	}
@@ -376,7 +376,7 @@ int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void 
 	if (ret)
 		return ret;
 	do
-		ret = hand_all_on(w, ops, arg);
+		ret = deliver_all(w, ops, arg);
 	while (!ret && w->source->grows && !full(w) && (ret = grow(w, ops, arg)) > 0);
 	braid_walk_stop(w);
 	return ret;

@@ -17,7 +17,7 @@ enum braid_walk_got {
 	BRAID_WALK_EVENT = 1,
 	BRAID_WALK_LOST = 2,	/* item->lost_before, never 0; its event may follow */
 	BRAID_WALK_NOTE = 3,	/* the payload is text */
-	BRAID_WALK_ASIDE = 4,	/* no item, but much in ->aside */
+	BRAID_WALK_ASIDE = 4,	/* no item, but ->aside has much text to deliver */
 	BRAID_WALK_PAST = 5,	/* never returned: no later item is selected */
 };
 
@@ -42,7 +42,7 @@ struct braid_walk {
 	 * the ops do; the selected time limits its observation. The caller ends and frees it.
 	 */
 	struct braid_states *states;
-	struct braid_text *aside;	/* with it: what its ops make, to be handed on in the order of items */
+	struct braid_text *aside;	/* with ->states: its ops' output, in the order of items */
 	bool met_first;			/* with either: the first event of all was found */
 
 	struct braid_merge *merge;	/* NULL: not started */
@@ -50,7 +50,7 @@ struct braid_walk {
 	u32 generation;			/* of the source, when its formats were opened */
 	bool past;			/* the selected time is over */
 	bool skipped;			/* what is before the selected time, as far as possible */
-	bool halved;			/* the item's loss was handed on; its event is next */
+	bool halved;			/* the item's loss was delivered; its event is next */
 
 	/* Of the current item: */
 	const struct braid_item *item;
@@ -58,7 +58,7 @@ struct braid_walk {
 	s64 ns;				/* its time, by the clock that is shown */
 	u64 bound_ns;
 	bool uncertain;			/* an event whose order is uncertain */
-	bool late;			/* of a source that grows: a later one was handed on before */
+	bool late;			/* of a source that grows: a later one came before */
 };
 
 /*
@@ -69,9 +69,9 @@ struct braid_walk_ops {
 		     const struct braid_event_type_info *info);
 	int (*lost)(void *arg, const struct braid_item *item);	/* item->lost_before, never 0 */
 	int (*note)(void *arg, const struct braid_item *item);	/* the payload is text */
-	/* What the walk's ->aside had, which is then empty; not what is left when the walk ends. */
+	/* The text of ->aside, which is then emptied; not what is left when the walk ends. */
 	int (*aside)(void *arg, const char *data, size_t bytes);
-	/* Of a source that grows: all that is complete was handed on; and, it has more. */
+	/* Of a source that grows: all that is complete was delivered; and, it has more. */
 	int (*pause)(void *arg);
 	int (*grown)(void *arg);
 };
@@ -109,9 +109,9 @@ int braid_walk_start(struct braid_walk *w);
 int braid_walk_next(struct braid_walk *w);
 
 /**
- * braid_walk_skip - leave out items before a time, where that needs no reading
- * @w: started; its item is of before @ns
- * @ns: by the clock that is shown: braid_walk_next() goes on with some item before it, or at it
+ * braid_walk_skip - skip items before a time, where they need not be read
+ * @w: started; its item is before @ns
+ * @ns: by the clock that is shown; all items from then on follow, and some earlier ones before them
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -141,11 +141,11 @@ bool braid_walk_is_over(const struct braid_walk *w);
  */
 int braid_walk_run(struct braid_walk *w, const struct braid_walk_ops *ops, void *arg);
 
-/** braid_walk_hand_on - call that of @ops which takes what braid_walk_next() @got; returns its return */
-int braid_walk_hand_on(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
+/** braid_walk_deliver - call the op for @got, from braid_walk_next(); returns its return value */
+int braid_walk_deliver(const struct braid_walk *w, const struct braid_walk_ops *ops, void *arg,
 		       int got);
 
-/** braid_walk_stop - end a walk where it is; braid_walk_start() may follow */
+/** braid_walk_stop - stop a walk; braid_walk_start() may follow */
 void braid_walk_stop(struct braid_walk *w);
 
 /** braid_walk_end - free what the walk needed */

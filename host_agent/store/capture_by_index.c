@@ -157,6 +157,7 @@ static int view_block(struct index *ix, const struct braid_index_block *block,
 	       head.ns == block->ns;
 }
 
+/* Tells the kernel the offsets of chunks that will be read. */
 static void fetch_all(const struct index *ix, const char *at, const char *end, u32 nr)
 {
 	struct braid_extent e = { 0 };
@@ -280,7 +281,7 @@ static int take_first_pages(struct braid_capture_source *cs)
 		u64 first = ~0ULL;
 
 		if (((struct braid_capture_stream *)s)->taken_ns)
-			continue;	/* an earlier file has it */
+			continue;	/* an earlier file has the stream's first page */
 		for (j = 0; j < s->nr_rings && s->kind == BRAID_STREAM_GUEST; j++) {
 			struct braid_extent_cursor c = { 0 };
 

@@ -23,7 +23,7 @@ struct host_ring {
 	u32 bytes;			/* of it */
 	u32 at;				/* of the next event */
 	u64 time;			/* of the last one */
-	bool skipped;			/* pages before the next one */
+	bool skipped;			/* the pages just before the next one */
 	u64 unreported;
 	bool unreported_some;
 	s64 last_ns;
@@ -46,20 +46,20 @@ static void faulty(struct host_ring *h, const char *what)
 }
 
 /* Losses reported by tracefs, unless the agent reported them already. */
-static void count_loss(struct host_ring *h, u32 page_bytes, u64 told)
+static void count_loss(struct host_ring *h, u32 page_bytes, u64 reported)
 {
 	struct braid_ring_walk *walk = &h->base.ring.walk;
 
 	static_assert(BRAID_HOST_LOST_SOME == BRAID_LOST_SOME, "lost");
-	told = braid_host_lost(h->buffer + PAGE_AT, page_bytes, told);
-	if (told == BRAID_LOST_SOME) {
+	reported = braid_host_lost(h->buffer + PAGE_AT, page_bytes, reported);
+	if (reported == BRAID_LOST_SOME) {
 		walk->some_lost = true;
 		h->unreported_some = true;
 		return;
 	}
-	walk->lost += told;
-	walk->next_seq += told;
-	h->unreported += told;
+	walk->lost += reported;
+	walk->next_seq += reported;
+	h->unreported += reported;
 }
 
 static int make_room(struct host_ring *h, u32 bytes)
@@ -224,7 +224,10 @@ static int host_next(struct braid_ring *ring)
 	}
 }
 
-/* A page's stamp is a host time only if the trace's clock is the file's; and events have numbers. */
+/*
+ * Pages are skipped only if their stamps are host times, since the trace has the file's clock, and
+ * if the index has the sequence number of the next one's first event.
+ */
 static bool host_skip(struct braid_ring *ring, s64 ns)
 {
 	struct host_ring *h = host_ring(ring);

@@ -108,7 +108,7 @@ void braid_capture_note_file(struct braid_capture_ring *ring)
 {
 	const struct braid_capture_source *cs = ring->source;
 
-	/* Where the last extent was not read, nothing shows which one is later. */
+	/* The order of extents of two files is unknown if those of either were not read. */
 	if (ring->extents.nr && ring->file != cs->file)
 		ring->unordered |= cs->files[ring->file].by_index || cs->files[cs->file].by_index;
 	ring->file = cs->file;

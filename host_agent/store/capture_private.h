@@ -54,7 +54,7 @@ struct braid_capture_ring {
 	bool unordered;				/* extents are not in the order of the ring */
 	bool back;				/* time_stamps go back; known by an index only */
 	u32 file;				/* of the last extent */
-	u64 numbers;				/* of a host: those that its pages have taken */
+	u64 numbers;				/* of a host: sequence numbers taken so far */
 	u64 origin;				/* position of the first one */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
@@ -132,7 +132,7 @@ struct braid_capture_source {
 	struct braid_file_streams {
 		struct braid_capture_stream **by_number;	/* as the file numbers them */
 		size_t nr;
-		bool by_index;		/* pages were not read: they are checked when they are */
+		bool by_index;		/* pages were not read at open; each is checked when read */
 	} *files;
 	u64 kallsyms_bytes;			/* of that file's streams, decompressed */
 	u64 nr_cpus;				/* of that file's streams */
@@ -180,7 +180,7 @@ int braid_capture_take_index(struct braid_capture_source *cs, const struct braid
 void braid_capture_take_blocks(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 void braid_capture_end_index(struct braid_capture_source *cs);
 
-/* Whether a file's index has the numbers of a host's events. */
+/* Whether a file's index has the sequence numbers of a host's events. */
 static inline bool braid_capture_numbers_hosts(const struct braid_capture_source *cs, u32 file)
 {
 	return !cs->source.grows && cs->minors[file] >= 6;
@@ -289,7 +289,7 @@ struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s,
 /* The same if it was made, or NULL. */
 struct braid_capture_ring *braid_capture_ring_at(const struct braid_capture_stream *s, u32 buffer,
 						 u32 cpu);
-/* An extent, or a block of them, of the current file is next in the ring. */
+/* Called before an extent of the current file, or a block of them, is added to the ring. */
 void braid_capture_note_file(struct braid_capture_ring *ring);
 
 int braid_capture_sort_extents(struct braid_capture_source *cs);
@@ -303,7 +303,7 @@ struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *
 
 /* capture_ring.c ------------------------------------------------------------------- */
 
-/* An empty cursor of @bytes, which begins with struct braid_ring; to be freed. NULL: out of memory. */
+/* Allocates an empty cursor of @bytes, which begins with struct braid_ring. NULL: out of memory. */
 void *braid_capture_ring_new(size_t bytes);
 
 /* Adds a ring to its stream. Return: false when out of memory. */

@@ -8,8 +8,8 @@
 #include "host_agent/capture/chunk.h"
 #include "host_agent/timeline/timeline.h"
 
-#define BRAID_CACHE_LINE	64u		/* bytes: what two threads use, one of which writes, is in
-						   lines of its own */
+#define BRAID_CACHE_LINE	64u		/* in bytes; data that one thread writes and another
+						   uses has lines of its own */
 #define BRAID_LOST_SOME		(~0ULL)		/* a loss of unknown size */
 #define BRAID_RING_NOTES	0xffffffffu	/* braid_ring.cpu of a stream's notes */
 
@@ -83,7 +83,7 @@ struct braid_buffer_info {
 
 /* A cursor over one ring's events, in time order. */
 struct braid_ring {
-	_Alignas(BRAID_CACHE_LINE)	/* what items refer to, while another thread moves the cursor */
+	_Alignas(BRAID_CACHE_LINE)	/* constant: read while another thread moves the cursor */
 	const struct braid_stream *stream;
 	u32 buffer;
 	u32 cpu;		/* or BRAID_RING_NOTES */
@@ -202,8 +202,8 @@ struct braid_source {
 struct braid_source_options {
 	bool force_clock;		/* guests' clocks must be of this kind: */
 	enum braid_clock_kind clock;
-	bool by_index;			/* a capture that has an index is not read before its events
-					   are: damage of pages is found then */
+	bool by_index;			/* open captures by their index, if they have one: damaged
+					   pages are found only when they are read */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);
@@ -220,11 +220,11 @@ struct braid_source_options {
  * @nr: of them, at least 1
  * @options: callbacks for faults and progress; may be NULL
  *
- * Reads each file once to index it, unless its own index is to be used; memory grows with the number of pages of a capture without an
- * index of its own, by some bytes for each. A
- * guest incarnation that is in several captures becomes one stream, and data that they share counts
- * once. A file given twice is read once. If several captures recorded the host at the same time,
- * the first one's events are used.
+ * Reads each file once to index it, unless @options->by_index is set and its own index is usable.
+ * For a capture without an index, memory grows by some bytes for each page. A guest incarnation
+ * that is in several captures becomes one stream, and data that they share counts once. A file
+ * given twice is read once. If several captures recorded the host at the same time, the first one's
+ * events are used.
  *
  * Return: 0, or -errno with braid_fail(); -EBADMSG: a file is not a capture, -EXDEV: files are not
  * of one host, one boot and clocks that are tied to each other.
@@ -328,10 +328,10 @@ static inline int braid_ring_next(struct braid_ring *ring)
 
 /**
  * braid_ring_skip - leave out events of a ring
- * @ring: its item is of before @ns
- * @ns: all events from then on, and the losses before them, will come, most earlier ones not
+ * @ring: its item is before @ns
+ * @ns: all events from then on follow, with the losses before them; most earlier ones do not
  *
- * Counts of ->walk are not right afterwards.
+ * The counts in ->walk are no longer right afterwards.
  *
  * Return: whether any are left out.
  */

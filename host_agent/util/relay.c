@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Two runners, each of which takes one batch at a time through all stages; at most stages they wait for their turn. */
+/* Two runners take one batch each through all stages. At most stages they wait for their turn. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@ struct relay {
 	const struct braid_relay_stage *stages;
 	size_t nr;
 	void *arg;
-	pthread_mutex_t lock;		/* of all that follows */
+	pthread_mutex_t lock;		/* protects all that follows */
 	pthread_cond_t moved;
-	u64 next[BRAID_RELAY_STAGES];	/* the batch whose turn it is, from 0 */
-	bool filling;			/* the first stage is under way */
-	bool last;			/* no batch is filled any more */
-	u64 limit;			/* this batch and later ones go no further */
-	int err;			/* why */
+	u64 next[BRAID_RELAY_STAGES];	/* by stage: the batch whose turn it is; counts from 0 */
+	bool filling;			/* a runner is in the first stage */
+	bool last;			/* no more batches are filled */
+	u64 limit;			/* batches from this one on go no further */
+	int err;			/* the reason */
 	char failure[1024];
 };
 
@@ -27,11 +27,11 @@ bool braid_relay_can(void)
 {
 	cpu_set_t set;
 
-	/* The call fails where the machine has more CPUs than the set. */
+	/* The call fails if the machine has more CPUs than the set. */
 	return sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) >= (int)BRAID_RELAY_RUNNERS;
 }
 
-/* Must hold the lock. Keeps the failure of the first batch that has one. */
+/* The caller holds the lock. Keeps the failure of the earliest batch that failed. */
 static void note_failure(struct relay *r, u64 limit, int err)
 {
 	r->last = true;
@@ -45,17 +45,17 @@ static void note_failure(struct relay *r, u64 limit, int err)
 /* Return: whether the runner has a batch. */
 static bool fill(struct relay *r, size_t runner, u64 *batch)
 {
-	bool goes;
+	bool more;
 	int ret;
 
 	pthread_mutex_lock(&r->lock);
 	while (r->filling && !r->last)
 		pthread_cond_wait(&r->moved, &r->lock);
-	goes = !r->last;
+	more = !r->last;
 	r->filling = true;
 	*batch = r->next[0];
 	pthread_mutex_unlock(&r->lock);
-	if (!goes)
+	if (!more)
 		return false;
 	ret = r->stages[0].run(r->arg, runner);
 	pthread_mutex_lock(&r->lock);
@@ -73,15 +73,15 @@ static bool fill(struct relay *r, size_t runner, u64 *batch)
 static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
 {
 	const struct braid_relay_stage *s = &r->stages[stage];
-	bool goes;
+	bool runs;
 	int err = 0;
 
 	pthread_mutex_lock(&r->lock);
 	while (!s->at_once && r->next[stage] != batch)
 		pthread_cond_wait(&r->moved, &r->lock);
-	goes = batch < r->limit;
+	runs = batch < r->limit;
 	pthread_mutex_unlock(&r->lock);
-	if (goes)
+	if (runs)
 		err = s->run(r->arg, runner);
 	pthread_mutex_lock(&r->lock);
 	r->next[stage]++;
@@ -115,7 +115,7 @@ int braid_relay_run(const struct braid_relay_stage *stages, size_t nr, void *arg
 		.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER,
 	};
 	pthread_t thread;
-	/* Without memory for it, one runner does all. */
+	/* If the thread cannot be created, this one takes all batches. */
 	bool both = !braid_thread_begin(&thread, run_second, &r);
 
 	run(&r, 0);

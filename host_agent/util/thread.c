@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Begins threads that take no signals. */
+/* Creates threads that leave signals to the main one. */
 #include <signal.h>
 
 #include "host_agent/util/thread.h"

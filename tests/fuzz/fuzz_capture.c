@@ -267,7 +267,7 @@ static void query_all(const char *path, u64 events)
 	braid_sql_close(sql);
 }
 
-/* From a time on, as `report --since` reads it, with the numbers of events: whatever its index says. */
+/* Text and JSON from a start time on, by the index, as `report --since` reads it. */
 static void report_by_index(char *const *paths, FILE *to)
 {
 	const struct braid_source_options how = { .by_index = true };

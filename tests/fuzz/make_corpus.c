@@ -277,8 +277,9 @@ static void make_timed_capture(const char *path, u32 type, bool by_kvm)
 }
 
 /*
- * In small segments, whose chunks' checksums are fixed after a mutation; those within them stay. Segments of few
- * bytes are plain, so that mutations get to what they hold.
+ * With small segments. After a mutation the checksums of the packed file's chunks are fixed, but
+ * not those of the chunks in it. Segments of few bytes are plain, so that mutations change their
+ * contents.
  */
 static void make_packed(const char *plain, u32 segment_bytes, const char *name)
 {

@@ -278,7 +278,7 @@ static void reports_are_the_same(void)
 
 static write_form *const forms[] = { braid_export_text, braid_export_json, export_ctf };
 
-/* In each form, alone and with others, by any clock: the numbers of events, too. */
+/* In each form, of one file and of two, with the numbers of events. */
 static void all_forms_are_the_same(void)
 {
 	const char *const names[] = { path, other };
@@ -302,7 +302,7 @@ static void all_forms_are_the_same(void)
 		}
 }
 
-/* A walk selects from a time on, goes there, or drops what comes before. */
+/* How a walk begins at a time: by `since=`, by a seek, or by dropping the items before it. */
 enum way { SELECT, SEEK, DROP };
 
 /* The items of a walk of the library from @since_ns on; to be freed. */

@@ -142,7 +142,7 @@ static void is_read_as_the_capture(void)
 	CHECK(!damage.stretches && !damage.cut_off && !damage.no_end);
 }
 
-/* Chunks of a packed file, one after the other; NULL after the last one. */
+/* The chunk after another one of a packed file; after NULL the first. NULL: there are no more. */
 static struct braid_chunk *chunk_after(u8 *data, size_t bytes, struct braid_chunk *chunk)
 {
 	u8 *at = data;
@@ -152,7 +152,7 @@ static struct braid_chunk *chunk_after(u8 *data, size_t bytes, struct braid_chun
 	return at + sizeof(*chunk) <= data + bytes ? (struct braid_chunk *)at : NULL;
 }
 
-/* What is not pages is read, even if all pages are damaged. */
+/* Chunks other than pages are read even if all pages are damaged. */
 static void others_need_no_pages(void)
 {
 	struct braid_capture_reader *a, *b;
@@ -201,8 +201,8 @@ static void append(u8 *to, size_t *at, u16 type, const void *head, u32 head_byte
 	*at += sizeof(chunk) + ((head_bytes + body_bytes + 7) & ~7u);
 }
 
-/* A file of before there was PACKED_SMALL. */
-static void former_ones_are_read(void)
+/* A file of major version 2, which has no PACKED_SMALL. */
+static void files_of_version_2_are_read(void)
 {
 	struct braid_capture_damage damage;
 	struct braid_chunk_packed segment = { 0 };
@@ -224,7 +224,7 @@ static void former_ones_are_read(void)
 	free(data);
 	CHECK_EQ(compare(other, &damage), all);
 	CHECK(!damage.stretches && !damage.cut_off && !damage.no_end);
-	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written anew: */
+	CHECK_EQ(run(braid_pack, other, plain), -EBADMSG);	/* which is written again: */
 	write_file(plain, content, content_bytes);
 }
 
@@ -367,7 +367,7 @@ int main(void)
 	RUN(unpacks_to_the_same);
 	RUN(is_read_as_the_capture);
 	RUN(others_need_no_pages);
-	RUN(former_ones_are_read);
+	RUN(files_of_version_2_are_read);
 	RUN(a_cut_off_file_is_good_up_to_its_last_segment);
 	RUN(damage_stays_in_its_segment);
 	RUN(lies_are_found);

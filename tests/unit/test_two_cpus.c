@@ -39,13 +39,16 @@ static void use_cpus(size_t nr)
 
 /* The relay ------------------------------------------------------------------------------------ */
 
-/* What stages found. Two at a time would be a race, which the thread sanitizer reports. */
+/*
+ * What the stages have done. Two runners at once in the first or last one would be a race: the
+ * thread sanitizer reports it.
+ */
 static struct {
 	u32 filled, checked, written;
 	u32 batches[BRAID_RELAY_RUNNERS];
 	u32 checked_of[BRAID_RELAY_RUNNERS];
 	bool sorted;
-	u32 fail_at[3];		/* batch, by stage; ~0u: none */
+	u32 fail_at[3];		/* by stage: the batch that fails; ~0u: none */
 } seen;
 
 static int fail_at(u32 stage, u32 batch)
@@ -107,7 +110,7 @@ static void the_first_failure_counts(void)
 	CHECK_EQ(relay(100, ~0u, ~0u), -EIO);
 	CHECK(!strcmp(braid_failure(), "stage 0 of batch 100"));
 	CHECK(seen.sorted);
-	CHECK_EQ(seen.written, 101);	/* what it had before it failed is written */
+	CHECK_EQ(seen.written, 101);	/* the contents from before the failure are written */
 	CHECK_EQ(relay(100, 100, ~0u), -ENOMEM);
 	CHECK(!strcmp(braid_failure(), "stage 1 of batch 100"));
 	CHECK_EQ(seen.written, 100);
