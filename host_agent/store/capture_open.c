@@ -104,7 +104,7 @@ void braid_capture_report_damage(struct braid_capture_source *cs, const char *pa
 		braid_source_faulty(&cs->source, NULL,
 				    "%s: %llu damaged part%s of %llu bytes in all, the first at byte %llu",
 				    path, (unsigned long long)d->stretches,
-				    d->stretches == 1 ? "" : "es", (unsigned long long)d->bytes,
+				    d->stretches == 1 ? "" : "s", (unsigned long long)d->bytes,
 				    (unsigned long long)d->first_offset);
 	if (d->cut_off || d->no_end)
 		mark_unfinished(cs);
