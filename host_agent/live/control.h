@@ -57,11 +57,11 @@ void braid_live_control_more(struct braid_live_control *c);
 void braid_live_control_disarm(struct braid_live_control *c, const struct braid_live_stream *s);
 
 /*
- * The recording stops: reports a guest that has not confirmed all of its events, after a last look
- * for its answer. Needs no guard. Returns the capture's error.
+ * The recording starts or stops: reports a guest that has not confirmed all of its events, after it
+ * has checked once more for its answer. Needs no guard. Returns the capture's error.
  */
-int braid_live_control_stop(struct braid_live_control *c, struct braid_live_stream *s,
-			    struct braid_endpoint *endpoint);
+int braid_live_control_check_confirmed(struct braid_live_control *c, struct braid_live_stream *s,
+				       struct braid_endpoint *endpoint);
 
 /* Whether the list is at its end. Needs no guard. */
 bool braid_live_control_idle(const struct braid_live_control *c,

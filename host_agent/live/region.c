@@ -394,17 +394,23 @@ static int mark_stop(void *arg)
 	return 0;
 }
 
+/* An error of the capture is returned by the next turn. */
+static void check_confirmed(struct braid_region_source *s)
+{
+	if (s->phase == BRAID_PHASE_RECORDING && !s->end.ending)
+		braid_live_control_check_confirmed(&s->control, &s->stream, s->endpoint);
+}
+
 void braid_region_source_start(struct braid_region_source *s)
 {
 	if (s->stream.started || !s->stream.o.window)
 		return;
 	s->stream.started = true;
-	if (s->stream.o.backlog)
-		return;
-	if (s->phase == BRAID_PHASE_RECORDING)
+	if (s->phase == BRAID_PHASE_RECORDING && !s->stream.o.backlog)
 		braid_live_guard(&s->stream, mark_start, s);
-	else
+	else if (!s->stream.o.backlog)
 		s->old_incarnation = s->stream.sb.incarnation;
+	check_confirmed(s);
 }
 
 void braid_region_source_stop(struct braid_region_source *s)
@@ -415,8 +421,7 @@ void braid_region_source_stop(struct braid_region_source *s)
 	if (s->phase != BRAID_PHASE_RECORDING)
 		return;
 	braid_live_guard(&s->stream, mark_stop, s);
-	if (!s->end.ending)	/* the next turn returns the error */
-		braid_live_control_stop(&s->control, &s->stream, s->endpoint);
+	check_confirmed(s);
 }
 
 int braid_region_source_finish(struct braid_region_source *s)

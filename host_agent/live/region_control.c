@@ -196,8 +196,8 @@ int braid_live_control_poll(struct braid_live_control *c, struct braid_live_stre
 	return answered(c, s, &answer);
 }
 
-int braid_live_control_stop(struct braid_live_control *c, struct braid_live_stream *s,
-			    struct braid_endpoint *endpoint)
+int braid_live_control_check_confirmed(struct braid_live_control *c, struct braid_live_stream *s,
+				       struct braid_endpoint *endpoint)
 {
 	int err;
 

@@ -379,6 +379,30 @@ static bool has_sent(struct session *s)
 	return false;
 }
 
+static bool has_confirmed(struct session *s)
+{
+	fake_guest_look(s->guest);
+	return strstr(s->last_note, "has now confirmed the event change, late");
+}
+
+/* A guest that has not confirmed at the start is reported then, and again when it has. */
+static void test_confirmed_late(void)
+{
+	const struct braid_pattern pattern = { .system = "sched" };
+	struct session s;
+
+	begin(&s, &usual);
+	s.pattern = &pattern;
+	session_begin(&s, region_path, capture_path, NULL);
+	session_until(&s, has_sent);
+	braid_region_source_start(s.source);
+	CHECK(strstr(s.last_note, "did not confirm the event change"));
+	session_until(&s, has_confirmed);
+	session_end(&s);
+	CHECK(!s.status.unconfirmed);
+	fake_guest_free(s.guest);
+}
+
 /* The guest confirms after the agent's last turn, and before the stop. */
 static void test_confirmed_last(void)
 {
@@ -461,6 +485,7 @@ int main(void)
 	RUN(test_all_agree);
 	RUN(test_command);
 	RUN(test_unconfirmed);
+	RUN(test_confirmed_late);
 	RUN(test_confirmed_last);
 	RUN(test_no_driver);
 	unlink(capture_path);
