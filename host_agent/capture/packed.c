@@ -31,7 +31,7 @@
 struct unpacked {
 	u64 used;		/* ->turns at the last use; 0: never */
 	size_t segment;
-	u32 bytes;		/* 0: damaged; of a small part: of its ranges, or there is none */
+	u32 bytes;		/* of a small part: of its ranges. 0: damaged, or no small part */
 	u32 nr;			/* of a small part: number of ranges */
 	u32 chunk_bytes;	/* of a small part: size of PACKED_SMALL in the file */
 	u8 *data;

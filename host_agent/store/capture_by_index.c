@@ -157,7 +157,7 @@ static int view_block(struct index *ix, const struct braid_index_block *block,
 	       head.ns == block->ns;
 }
 
-/* Tells the kernel the offsets of chunks that will be read. */
+/* Announces to the kernel the offsets of chunks that will be read. */
 static void fetch_all(const struct index *ix, const char *at, const char *end, u32 nr)
 {
 	struct braid_extent e = { 0 };
