@@ -335,9 +335,9 @@ static size_t segment_of(const struct braid_packed *p, u64 offset)
 
 /*
  * Unpacks ->chunk into *@to, which is allocated again. *@h: set to its head.
- * Return: whether the head is valid, of that segment, and gives the right size.
+ * Return: 1; 0: the head is not valid, not of that segment, or gives a wrong size; -ENOMEM.
  */
-static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
+static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
 		   struct head *h, u8 **to)
 {
 	bool small = chunk->type == BRAID_CHUNK_PACKED_SMALL;
@@ -347,19 +347,19 @@ static bool unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 
 
 	*h = (struct head){ .chunk = *chunk };
 	if (chunk->payload_bytes <= head_bytes)
-		return false;
+		return 0;
 	memcpy(&h->small, p->chunk, head_bytes);
 	if (!is_head(p, h, chunk->type, offset) || h->small.packed.at != p->places[segment].at)
-		return false;
+		return 0;
 	bytes = chunk->payload_bytes - head_bytes;
 	grown = realloc(*to, unpacks_to(h));
 	if (!grown)
-		return false;
+		return braid_out_of_memory();
 	*to = grown;
 	codec = h->small.packed.codec & ~BRAID_PACKED_REST;
 	if (codec == BRAID_PACKED_PLAIN && bytes == unpacks_to(h)) {
 		memcpy(*to, p->chunk + head_bytes, bytes);
-		return true;
+		return 1;
 	}
 	return codec == BRAID_PACKED_ZSTD &&
 	       ZSTD_decompressDCtx(p->zstd, *to, unpacks_to(h), p->chunk + head_bytes, bytes) ==
@@ -418,11 +418,14 @@ static const struct unpacked *load_small(struct braid_packed *p, size_t segment,
 	u = cached(p, p->small, NR_SMALL, segment, &oldest);
 	if (u)
 		return u;
+	oldest->used = 0;
+	oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
 	*err = read_chunk(p, offset, BRAID_CHUNK_PACKED_SMALL, &chunk);
+	if (*err > 0)
+		*err = unpack(p, &chunk, offset, segment, &head, &oldest->data);
 	if (*err < 0)
 		return NULL;
-	oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
-	if (*err && unpack(p, &chunk, offset, segment, &head, &oldest->data)) {
+	if (*err) {
 		oldest->bytes = head.small.packed.bytes;
 		oldest->nr = head.small.nr;
 		oldest->chunk_bytes = CHUNK_BYTES(chunk.payload_bytes);
@@ -477,8 +480,9 @@ static int read_whole(struct braid_packed *p, size_t segment, struct unpacked *t
 	ret = read_chunk(p, offset, BRAID_CHUNK_PACKED, &chunk);
 	if (ret <= 0)
 		return ret;
-	if (!unpack(p, &chunk, offset, segment, &head, small->nr ? &p->rest : &to->data))
-		return 0;
+	ret = unpack(p, &chunk, offset, segment, &head, small->nr ? &p->rest : &to->data);
+	if (ret <= 0)
+		return ret;
 	rest = head.small.packed.codec & BRAID_PACKED_REST;
 	to->bytes = head.small.packed.bytes;
 	if (rest != (small->nr > 0) || small->bytes + to->bytes > BRAID_PACKED_SEGMENT_BYTES)
