@@ -164,7 +164,7 @@ static void invalid_text_is_refused(void)
 		TRACE "buffers/enabled", TRACE "events/enable", TRACE "events/kunit/enable",
 		TRACE "events/kunit/tick/enable", TREE "spare/buffers/enabled",
 	};
-	static const char *const nonsense[] = { "", "x", "2", "-1", "\n", " 1", "enable", "%s%n" };
+	static const char *const nonsense[] = { "", "x", "2", "-1", "\n", " 1", "maybe", "%s%n" };
 	size_t k, m;
 
 	for (k = 0; k < sizeof(switches) / sizeof(switches[0]); k++)
