@@ -103,13 +103,14 @@ static void braid_reader_persist(struct braid_reader *r)
 	struct braid_meta *meta = r->map.meta;
 	u64 written = braid_load(&priv->written) - braid_load(&priv->first_seq);
 
+	braid_fence();	/* (O2) after the former change of the index */
 	block->incarnation = r->incarnation;
 	block->position = r->position;
 	block->bytes = r->taken_bytes;
 	block->next_seq = r->next_seq;
 	block->read = r->read;
 	block->lost = r->lost;
-	braid_store_release(&priv->reader_index, index);
+	braid_store_release(&priv->reader_index, index);	/* (O2) */
 
 	meta->reader.id = r->id;
 	meta->reader.read = r->taken_bytes;
