@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * A ring whose peer writes arbitrary values anywhere, before and during every
- * operation: writer, reader and look may lose events, but nothing else may fail.
+ * operation: writer, reader, look and copy may lose events, but nothing else may fail.
  */
+#include "host_agent/transport/ring_copy.h"
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -162,6 +163,29 @@ static void peek(bool poked)
 	}
 }
 
+/* The copy is in memory of the ring's size, and its reader's loop ends. */
+static void copy(void)
+{
+	struct braid_reader reader;
+	struct braid_ring_map to;
+	struct braid_span span;
+	u32 nr = 0;
+	void *memory;
+
+	if (posix_memalign(&memory, 4096, ring.bytes))
+		abort();
+	memset(memory, 0, ring.bytes);
+	braid_ring_map_init(&to, memory, ring.map.nr_slots, ring.map.subbuf_bytes, BRAID_PAGE_BYTES,
+			    ring.map.flags);
+	if (braid_ring_copy(&to, &ring.map, ring.who.incarnation) >= 0 &&
+	    !braid_reader_attach(&reader, &to, ring.who.incarnation))
+		while (braid_reader_next(&reader, &span) > 0) {
+			MUST(nr++ <= ring.map.nr_slots);
+			braid_reader_done(&reader, &span, 0);
+		}
+	free(memory);
+}
+
 static void lay_out(bool again)
 {
 	struct braid_ring_past past;
@@ -187,7 +211,10 @@ static void step(void)
 		read_one(what);
 		break;
 	case 9:
-		peek(what & 0x10);
+		if (what & 0x20)
+			copy();
+		else
+			peek(what & 0x10);
 		break;
 	case 10:
 		attach();

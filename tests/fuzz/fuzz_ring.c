@@ -6,6 +6,7 @@
  * Contexts that interrupt a writer are simulated by its counter function, which a
  * reservation calls midway, and between a reservation and its commit.
  */
+#include "host_agent/transport/ring_copy.h"
 #include "shared/ring.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/ring_model.h"
@@ -194,8 +195,8 @@ static void read_one(bool dies)
 	MUST_EQ(ring->reader.lost, ring->model.lost);
 }
 
-/* A look, which changes nothing, finds all unread events. */
-static void peek(void)
+/* A look, which changes nothing, finds all unread events, in the ring or in a copy of it. */
+static void peek_at(const struct braid_ring_map *map)
 {
 	struct model_look look;
 	struct model_span want;
@@ -203,7 +204,7 @@ static void peek(void)
 	struct braid_span span;
 	int ret;
 
-	MUST(!braid_peek_begin(&p, &ring->map, ring->who.incarnation));
+	MUST(!braid_peek_begin(&p, map, ring->who.incarnation));
 	model_look_begin(&ring->model, &look);
 	while ((ret = braid_peek_next(&p, &span)) > 0) {
 		MUST(braid_peek_valid(&p, &span));
@@ -215,6 +216,24 @@ static void peek(void)
 	}
 	MUST_EQ(ret, 0);
 	MUST(!model_look_next(&ring->model, &look, &want));
+}
+
+static void peek(void)
+{
+	const struct braid_ring_map *from = &ring->map;
+	size_t bytes = braid_ring_bytes(from->nr_slots, from->subbuf_bytes, BRAID_PAGE_BYTES);
+	struct braid_ring_map copy;
+	void *memory;
+
+	peek_at(from);
+	if (posix_memalign(&memory, 4096, bytes))
+		abort();
+	memset(memory, 0, bytes);
+	braid_ring_map_init(&copy, memory, from->nr_slots, from->subbuf_bytes, BRAID_PAGE_BYTES,
+			    from->flags);
+	MUST(!braid_ring_copy(&copy, from, ring->who.incarnation));
+	peek_at(&copy);
+	free(memory);
 }
 
 /* The ring is emptied or resized; its numbers continue after the former ones. */

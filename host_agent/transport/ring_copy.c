@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Copies a ring while others write and read it. docs/ring.md, "Copying", says why each event in the
+ * copy is what the writer wrote. All of @from may be forged: each word is loaded once and checked.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "host_agent/transport/ring_copy.h"
+
+#define RING_TRIES	16	/* a writer that laps the whole ring can spoil one */
+#define HAND_TRIES	256	/* a reader's step, which can spoil one, takes longer */
+#define BAD_TRIES	16	/* of these: ids that can't be; a guest that empties the ring writes
+				   some */
+
+/* Its sub-buffer of the hand is 0; that of slot k is k + 1. */
+struct ring_copy {
+	const struct braid_ring_map *to;
+	const struct braid_ring_map *from;
+	u64 hand;		/* position of the reader's sub-buffer */
+	u64 newest;		/* of the open ones that were copied: the newest one's position ... */
+	u32 nr_open;		/* ... and their number: it and those before it */
+	bool any;		/* there is one, copied or not, or there was: it has position newest */
+};
+
+/* What a reader changes whenever it is done with a span. */
+struct reader_words {
+	u64 index;
+	struct braid_reader_block blocks[2];
+};
+
+static void load_words(void *to, const void *from, size_t bytes)
+{
+	const u64 *shared = from;
+	u64 *copy = to;
+	size_t k;
+
+	for (k = 0; k < bytes / sizeof(u64); k++)
+		copy[k] = braid_load(&shared[k]);
+}
+
+/* Sub-buffers ----------------------------------------------------------------------------- */
+
+/* Whether a commit word is that of a span still, or a later one of the same sub-buffer. */
+static bool is_later(u64 word, const struct braid_span *span)
+{
+	return braid_commit_position(word) == span->position &&
+	       braid_commit_bytes(word) >= span->to_bytes &&
+	       (!span->final || (word & BRAID_COMMIT_FINAL &&
+				 braid_commit_bytes(word) == span->to_bytes));
+}
+
+/* Copies what is committed of a sub-buffer, if it was the one at @position until all is copied. */
+static bool copy_subbuf(const struct ring_copy *c, u32 id, u32 to_id, u64 position)
+{
+	struct braid_subbuf_state *state = &c->to->states[to_id];
+	struct braid_subbuf *subbuf = braid_ring_subbuf(c->to, to_id);
+	const struct braid_peek peek = { .map = *c->from };
+	struct braid_span span;
+
+	if (braid_peek_subbuf(&peek, id, position, 0, &span) < 0)	/* (C1) */
+		return false;
+	memcpy(subbuf->data, span.data, span.to_bytes);
+	braid_fence();							/* (C2) */
+	if (!is_later(braid_load(&c->from->states[id].commit), &span))
+		return false;
+	subbuf->time_stamp = span.time_stamp;
+	subbuf->commit = span.to_bytes;
+	state->commit = position << BRAID_COMMIT_POS_SHIFT |
+			(span.final ? BRAID_COMMIT_FINAL : 0) | span.to_bytes;
+	state->first_seq = span.first_seq;
+	state->dropped = span.dropped;
+	state->entries = span.final ? span.entries : 0;
+	state->dropped_before = span.dropped_before;
+	return true;
+}
+
+/* Finds the newest open sub-buffer's position: before a slot that is claimed there was one. */
+static void find_newest(struct ring_copy *c)
+{
+	u32 n = c->from->nr_slots, k;
+
+	c->any = false;
+	for (k = 0; k < n; k++) {
+		u64 word = braid_load_acquire(&c->from->slots[k]);	/* (S3) */
+		u64 position = braid_slot_position(word);
+		u32 state = braid_slot_state(word);
+
+		if ((state != BRAID_SLOT_OPEN && state != BRAID_SLOT_CLAIMED) ||
+		    (position & (n - 1)) != k)
+			continue;
+		position = (position - (state == BRAID_SLOT_CLAIMED)) & BRAID_POS_MASK;
+		if (c->any && braid_position_diff(position, c->newest) < 0)
+			continue;
+		c->newest = position;
+		c->any = true;
+	}
+}
+
+/* Copies the sub-buffer at @position if it is open, and was until all is copied. */
+static bool copy_slot(const struct ring_copy *c, u64 position)
+{
+	u32 k = position & (c->from->nr_slots - 1);
+	u64 word = braid_load_acquire(&c->from->slots[k]);		/* (S3) */
+	u32 id = braid_slot_id(word);
+
+	return braid_slot_position(word) == position && braid_slot_state(word) == BRAID_SLOT_OPEN &&
+	       id <= c->from->nr_slots && copy_subbuf(c, id, k + 1, position) &&
+	       braid_slot_position(braid_load(&c->from->slots[k])) == position;
+}
+
+/*
+ * Copies the open sub-buffers, from the newest one to the oldest one that still exists: writer and
+ * reader use up the oldest ones first, so those before one that is gone are gone, too.
+ */
+static void copy_open(struct ring_copy *c)
+{
+	u32 n = c->from->nr_slots, k;
+
+	c->nr_open = 0;
+	find_newest(c);
+	for (k = 0; k < n && c->any; k++) {
+		u64 position = (c->newest - c->nr_open) & BRAID_POS_MASK;
+
+		if (!copy_slot(c, position))
+			return;
+		/* Nothing is committed in it, so its numbers may be those of its former position. */
+		if (!c->nr_open && c->to->states[(position & (n - 1)) + 1].commit ==
+		    position << BRAID_COMMIT_POS_SHIFT)
+			c->newest = (position - 1) & BRAID_POS_MASK;
+		else
+			c->nr_open++;
+	}
+}
+
+/* The reader ------------------------------------------------------------------------------ */
+
+static void load_reader(const struct ring_copy *c, struct reader_words *words)
+{
+	const struct braid_ring_private *priv = c->from->priv;
+
+	braid_fence();
+	words->index = braid_load_acquire(&priv->reader_index) & 1;	/* (O2) */
+	load_words(words->blocks, priv->reader_block, sizeof(words->blocks));
+	braid_fence();
+}
+
+/* Finds the sub-buffer that is in no slot. Return: 0, -EAGAIN, -EBADMSG. */
+static int find_hand(struct ring_copy *c, u64 incarnation, u32 *id)
+{
+	const struct braid_ring_map *from = c->from;
+	struct braid_peek peek;
+	int err = braid_peek_begin(&peek, from, incarnation);
+	u64 word;
+
+	if (err)
+		return err;
+	*id = peek.hand_id;
+	c->hand = peek.position;
+	/* If it was given back and opened again meanwhile, it is in its position's slot. */
+	word = braid_load_acquire(&from->slots[c->hand & (from->nr_slots - 1)]);
+	return braid_slot_id(word) == *id ? -EAGAIN : 0;
+}
+
+/*
+ * Copies the reader's sub-buffer, and its block. Between two blocks a reader swaps at most once, so
+ * that the ids in the slots, read between two equal blocks, are those before or after a swap.
+ */
+static int copy_hand(struct ring_copy *c, u64 incarnation)
+{
+	struct braid_ring_private *priv = c->to->priv;
+	struct reader_words before, after;
+	int tries, bad = 0, err = -EAGAIN;
+	u32 id;
+
+	for (tries = 0; tries < HAND_TRIES && bad < BAD_TRIES; tries++) {
+		load_reader(c, &before);
+		err = find_hand(c, incarnation, &id);
+		load_reader(c, &after);
+		bad += err == -EBADMSG;
+		if (err)
+			continue;
+		err = -EAGAIN;
+		if (memcmp(&before, &after, sizeof(before)) || !copy_subbuf(c, id, 0, c->hand))
+			continue;
+		priv->reader_index = after.index;
+		memcpy(priv->reader_block, after.blocks, sizeof(after.blocks));
+		return 0;
+	}
+	return err;
+}
+
+/* The copy -------------------------------------------------------------------------------- */
+
+/* How far the newest open sub-buffer is ahead of the reader's; not more than 0: all are read. */
+static s64 unread(const struct ring_copy *c)
+{
+	return c->any ? braid_position_diff(c->newest, c->hand) : 0;
+}
+
+/*
+ * Whether all that was committed is found in the copy, or lost before something that is: the writer
+ * did not lap the whole ring, and all that it has counted in former sub-buffers is accounted for.
+ */
+static bool is_complete(const struct ring_copy *c, u64 written)
+{
+	u32 id = unread(c) > 0 ? (c->newest & (c->to->nr_slots - 1)) + 1 : 0;
+	const struct braid_subbuf_state *state = &c->to->states[id];
+	u64 end = state->first_seq;
+
+	if (unread(c) > 0 && !c->nr_open)
+		return false;
+	if (state->commit & BRAID_COMMIT_FINAL)
+		end += state->entries + state->dropped;
+	return (s64)(end - written) >= 0;
+}
+
+/*
+ * The slots of a guest that stopped: those of sub-buffers that were overwritten are claimed for the
+ * next turn.
+ */
+static void put_slots(const struct ring_copy *c)
+{
+	u64 top = c->nr_open && unread(c) > 0 ? c->newest : c->hand;
+	u32 n = c->to->nr_slots, k;
+
+	for (k = 0; k < n; k++) {
+		u64 position = (top - k) & BRAID_POS_MASK;
+		u32 slot = position & (n - 1), state = BRAID_SLOT_EMPTY;
+
+		if (braid_position_diff(position, c->hand) > 0) {
+			state = k < c->nr_open ? BRAID_SLOT_OPEN : BRAID_SLOT_CLAIMED;
+			position += state == BRAID_SLOT_OPEN ? 0 : n;
+		}
+		c->to->slots[slot] = braid_slot_word(position, state, slot + 1);
+	}
+}
+
+int braid_ring_copy(const struct braid_ring_map *to, const struct braid_ring_map *from,
+		    u64 incarnation)
+{
+	struct ring_copy c = { .to = to, .from = from };
+	bool complete = false;
+	int tries, err = 0;
+	u64 written = 0;
+
+	load_words(to->priv, from->priv, offsetof(struct braid_ring_private, reader_index));
+	for (tries = 0; tries < RING_TRIES && !err && !complete; tries++) {
+		written = braid_load_acquire(&from->priv->written);
+		copy_open(&c);
+		err = copy_hand(&c, incarnation);
+		complete = !err && is_complete(&c, written);
+	}
+	if (err)
+		return err;
+	put_slots(&c);
+	to->priv->written = written;
+	return !complete;
+}
