@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* tracebraid recover: a capture of what dead guests left. */
+/* tracebraid recover: a capture of what is unread in the regions of guests, dead or not. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,14 +51,18 @@ static const struct braid_option options[] = {
 };
 
 const struct braid_cli_command braid_command_recover = {
-	.name = "recover", .summary = "make a capture from a dead guest's memory",
+	.name = "recover", .summary = "make a capture from a guest's memory",
 	.run = braid_cmd_recover, .usage = "[OPTION]... SOURCE[,name=NAME]...",
 	.text =
 	"Makes a capture of all events that guests committed and that were not read yet. SOURCE is "
-	"a region's file (/dev/shm/NAME, or a copy of it) whose guest no longer runs, or a dump of "
+	"a region's file (/dev/shm/NAME, or a copy of it) or a dump of "
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
-	"SOURCE is not modified.",
+	"SOURCE is not modified.\n"
+	"The guest of a region's file may run, and be recorded: the capture has the events that are "
+	"unread when the region is copied, and no later ones, which a line on standard error and a "
+	"note in the capture say. A recording still gets all events. Events that are overwritten "
+	"during the copy count as lost.",
 	.options = options,
 	.notes =
 	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times "
@@ -110,6 +114,8 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 			break;
 		usleep(1000);
 	}
+	if (ret >= 0 && status.phase == BRAID_PHASE_RECORDING && region->running)
+		ret = braid_region_source_note(source, "its guest is running: events after this copy are not in the capture");
 	if (ret >= 0)
 		ret = braid_region_source_finish(source);
 	if (ret < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Recordings, and what dead guests left: the program tracebraid makes captures of them. */
+/* Recordings, and what is in regions: the program tracebraid makes captures of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

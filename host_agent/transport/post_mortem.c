@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Takes a private copy of the region of a guest that runs no more. */
+/* Takes a private copy of the region that a guest left, or uses. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "host_agent/transport/post_mortem.h"
+#include "host_agent/transport/region_copy.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
-
-#define BEATS	3	/* times BRAID_POLL_MS: longer than a running guest's heartbeat can stop */
 
 int braid_post_mortem_take(const char *path)
 {
@@ -28,9 +26,6 @@ int braid_post_mortem_take(const char *path)
 		err = braid_fail(-errno, "%s: %s", path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		err = braid_fail(-EMEDIUMTYPE, "%s: not a regular file", path);
-	else if (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-		err = braid_fail(-EBUSY, "%s: busy: a recording is active; stop it first (for `record --snapshot`, use `tracebraid snapshot`)",
-				 path);
 	else
 		return fd;
 	close(fd);
@@ -39,42 +34,45 @@ int braid_post_mortem_take(const char *path)
 
 /* A region's file ----------------------------------------------------------------------- */
 
-/* Whether the guest polls its mailbox. The mailbox's place is not validated: it is only read. */
-static bool guest_runs(int fd, const struct braid_superblock *sb)
+static int add(struct braid_post_mortem_regions *regions,
+	       const struct braid_post_mortem_region *region, const char *path)
 {
-	const struct timespec step = { .tv_nsec = BRAID_POLL_MS * 1000000 };
-	u64 at = sb->sections[BRAID_SECTION_MAILBOX].offset +
-		 offsetof(struct braid_mailbox, guest_heartbeat), before, now;
-	int k;
+	if (!braid_array_push(regions->items, regions->nr, regions->capacity, *region))
+		return 0;
+	braid_mapping_close(region->mapping);
+	return braid_fail(-ENOMEM, "%s: out of memory", path);
+}
 
-	if (sb->state != BRAID_STATE_LIVE ||
-	    braid_pread_all(fd, &before, sizeof(before), at) != sizeof(before))
-		return false;
-	for (k = 0; k < BEATS; k++) {
-		nanosleep(&step, NULL);
-		if (braid_pread_all(fd, &now, sizeof(now), at) == sizeof(now) && now != before)
-			return true;
-	}
-	return false;
+/*
+ * A copy of the whole region, which its guest, an agent or a reader in the guest may be using.
+ * Return: as braid_region_copy().
+ */
+static int open_whole(struct braid_post_mortem_regions *regions, int fd, const char *path,
+		      u64 bytes)
+{
+	struct braid_post_mortem_region region = { 0 };
+	struct braid_mapping from = { .bytes = bytes, .fd = -1 };
+	int err;
+
+	snprintf(from.path, sizeof(from.path), "%s", path);
+	from.base = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (from.base == MAP_FAILED)
+		return braid_fail(-errno, "%s: cannot be mapped: %s", path, strerror(errno));
+	err = braid_region_copy(&region.mapping, &from, &region.running);
+	munmap(from.base, bytes);
+	if (err)
+		return err;
+	region.pages = region.mapping->bytes / BRAID_PAGE_BYTES;
+	return add(regions, &region, path);
 }
 
 /* The file over zeros: what a copy that was cut off lacks is missing, and the rest is there. */
-static int open_file(struct braid_post_mortem_regions *regions, int fd, const char *path,
-		     const struct braid_superblock *sb)
+static int open_parts(struct braid_post_mortem_regions *regions, int fd, const char *path,
+		      u64 bytes, u64 there)
 {
 	struct braid_post_mortem_region region = { 0 };
-	struct stat st;
-	u64 there;
 
-	if (guest_runs(fd, sb))
-		return braid_fail(-EBUSY, "%s: its guest is running; record it with `tracebraid record -r %s`", path,
-				  path);
-	if (fstat(fd, &st))
-		return braid_fail(-errno, "%s: %s", path, strerror(errno));
-	there = st.st_size;
-	region.mapping = braid_post_mortem_mapping(there > sb->region_bytes ? there :
-						   sb->region_bytes,
-						   path);
+	region.mapping = braid_post_mortem_mapping(there > bytes ? there : bytes, path);
 	if (!region.mapping)
 		return -ENOMEM;
 	if (mmap(region.mapping->base, there, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED |
@@ -83,14 +81,26 @@ static int open_file(struct braid_post_mortem_regions *regions, int fd, const ch
 		return braid_fail(-errno, "%s: cannot be mapped: %s", path, strerror(errno));
 	}
 	region.pages = region.mapping->bytes / BRAID_PAGE_BYTES;
-	if (there < sb->region_bytes)
-		region.missing_pages = (sb->region_bytes - there + BRAID_PAGE_BYTES - 1) /
-				       BRAID_PAGE_BYTES;
-	if (braid_array_push(regions->items, regions->nr, regions->capacity, region)) {
-		braid_mapping_close(region.mapping);
-		return braid_fail(-ENOMEM, "%s: out of memory", path);
+	if (there < bytes)
+		region.missing_pages = (bytes - there + BRAID_PAGE_BYTES - 1) / BRAID_PAGE_BYTES;
+	return add(regions, &region, path);
+}
+
+static int open_file(struct braid_post_mortem_regions *regions, int fd, const char *path,
+		     const struct braid_superblock *sb)
+{
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st))
+		return braid_fail(-errno, "%s: %s", path, strerror(errno));
+	if (st.st_size >= (off_t)BRAID_PAGE_BYTES && (u64)st.st_size >= sb->region_bytes) {
+		err = open_whole(regions, fd, path, st.st_size);
+		/* What is no region is reported where the regions are read. */
+		if (err != -EPROTO && err != -EBADMSG)
+			return err;
 	}
-	return 0;
+	return open_parts(regions, fd, path, sb->region_bytes, st.st_size);
 }
 
 int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, const char *path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Regions of guests that run no more: from their files, copies of them, or dumps of memory. */
+/* Regions that are read without their guests: from their files, copies of them, or dumps of memory. */
 #ifndef BRAID_TRANSPORT_POST_MORTEM_H
 #define BRAID_TRANSPORT_POST_MORTEM_H
 
@@ -11,6 +11,7 @@ struct braid_post_mortem_region {
 	u64 address;		/* guest-physical, of its superblock; 0 where it is a file */
 	u64 pages;		/* of BRAID_PAGE_BYTES, in all */
 	u64 missing_pages;	/* of those: missing, read as zeros */
+	bool running;		/* its guest runs: later events are not in the copy */
 };
 
 struct braid_post_mortem_regions {
@@ -30,12 +31,12 @@ struct braid_post_mortem_options {
 };
 
 /**
- * braid_post_mortem_take - open the memory that a guest left
+ * braid_post_mortem_take - open the memory of a guest
  * @path: a region's file or a dump; opened for reading, links are followed
  *
  * Its content is not read. Call before the process is confined.
  *
- * Return: a descriptor; or -errno with braid_fail(): -EBUSY: an agent drains it.
+ * Return: a descriptor; or -errno with braid_fail().
  */
 int braid_post_mortem_take(const char *path);
 
@@ -46,8 +47,11 @@ int braid_post_mortem_take(const char *path);
  * @path: for messages
  * @o: options
  *
- * Return: 0, or -errno with braid_fail(): -EBUSY: the guest of a region's file runs; -ENOENT: no
- * region found; -EMEDIUMTYPE: it is neither a region nor a dump; or as braid_mapping_identify().
+ * A region's file may be in use: see braid_region_copy().
+ *
+ * Return: 0, or -errno with braid_fail(): -EAGAIN: it changed during each of several tries to copy
+ * it; -ENOENT: no region found; -EMEDIUMTYPE: it is neither a region nor a dump; or as
+ * braid_mapping_identify().
  */
 int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, const char *path,
 			   const struct braid_post_mortem_options *o);

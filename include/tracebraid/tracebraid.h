@@ -569,13 +569,15 @@ void tracebraid_recording_free(struct tracebraid_recording *recording);
 /**
  * tracebraid_open_regions - open regions, or dumps of guests' memory, as one trace
  * @trace: set on success
- * @sources: as for `tracebraid recover`: region files of guests that do not run, or dumps; then NULL
+ * @sources: as for `tracebraid recover`: region files of guests, or dumps; then NULL
  * @program: as for tracebraid_record()
  * @warn: as for tracebraid_open()
  * @arg: passed to @warn
  *
  * The events are copied into memory; the regions stay as they are, so a later recording finds the same
- * events. A running guest must be recorded instead, because it overwrites the pages being read.
+ * events. A guest may be running, and be recorded: the trace has the events that are unread when its
+ * region is copied, no later ones, and a note that says so. Events that are overwritten during the copy
+ * count as lost.
  *
  * Return: 0, or a negative errno: -EIO: the program failed, and tracebraid_error() is its message.
  */

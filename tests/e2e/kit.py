@@ -87,8 +87,8 @@ def check_order(ctx, lines):
     ctx.check(all(a <= b for a, b in zip(times, times[1:])), "a line's time is before its predecessor's")
 
 
-def check_storm(ctx, lines, stream, offered, lost=0):
-    """Checks that each storm event is intact, unique and in order, and that as many are missing as were lost."""
+def intact_storm(ctx, lines, stream):
+    """Checks that each storm event is intact, unique and in order; returns their keys (CPU, context, number)."""
     seen, last = set(), {}
     for line in lines:
         if line["type"] != "event" or line["stream"] != stream or line["event"] != "storm":
@@ -100,6 +100,12 @@ def check_storm(ctx, lines, stream, offered, lost=0):
         seen.add(key)
         ctx.check(last.get(key[:2], 0) < key[2], f"{key} follows number {last.get(key[:2])}")
         last[key[:2]] = key[2]
+    return seen
+
+
+def check_storm(ctx, lines, stream, offered, lost=0):
+    """Checks that each storm event is intact, unique and in order, and that as many are missing as were lost."""
+    seen = intact_storm(ctx, lines, stream)
     ctx.equal(len(seen) + lost, offered, f"{stream}: storm events found and lost ({lost})")
     return {context: sum(key[1] == number for key in seen) for number, context in enumerate(CONTEXTS)}
 

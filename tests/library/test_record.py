@@ -128,7 +128,11 @@ def the_example(program, region, folder):
 
 
 def opens_regions(region, folder, process):
-    fails(5, "its guest is running", tracebraid.open_regions, region)
+    with tracebraid.open_regions(region) as trace:
+        events = [(event.cpu, event.seq) for event in trace.events()]
+        equal((len(events) > 0, len(set(events))), (True, len(events)), "events of a running guest's region")
+        notes = [item.words for item in trace.items() if isinstance(item, tracebraid.Note)]
+        equal(any("its guest is running" in words for words in notes), True, f"its note, among {notes}")
     fails(5, "/nonexistent", tracebraid.open_regions, "/nonexistent")
     fails(22, "no region", tracebraid.open_regions)
     process.kill()

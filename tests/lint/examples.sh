@@ -96,6 +96,7 @@ each 'list|stat|verify|clock|top|attach|detach'
 each record --snapshot
 each pack
 each unpack
+each recover 'crash'
 each 'report|sql|export|merge' 'crash|odd'
 tracebraid record -q --snapshot -r web1 -o flight.braid 2>errors.flight & flight=$!
 until tracebraid snapshot -o started.braid 2>/dev/null; do

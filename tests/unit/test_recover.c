@@ -9,14 +9,10 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
-#include "host_agent/clock/host.h"
-#include "host_agent/live/region.h"
-#include "host_agent/store/source.h"
-#include "host_agent/transport/post_mortem.h"
-#include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/need.h"
+#include "tests/unit/recovery.h"
 #include "tests/unit/session.h"
 #include "tracebraid/virtio.h"
 
@@ -32,86 +28,9 @@ static const struct fake_params usual = {
 	.always = true,
 };
 
-/* The messages and result of a recovery. */
-struct result {
-	int err;
-	size_t nr_regions;
-	u64 unplaced;
-	bool cut_off;
-	u64 missing_pages;
-	struct braid_region_status status;	/* of the last region */
-	u64 events;		/* found in the capture */
-	u64 faults;
-};
-
-static void count_capture(struct result *r)
+static struct recovery recover(const char *path)
 {
-	char *path = capture_path;
-	struct braid_source *source;
-	size_t s, k;
-
-	NEED(!braid_source_open_captures(&source, &path, 1, NULL));
-	for (s = 0; s < source->nr_streams; s++)
-		for (k = 0; k < source->streams[s]->nr_rings; k++)
-			while (braid_ring_next(source->streams[s]->rings[k]) > 0)
-				r->events += source->streams[s]->rings[k]->item.kind ==
-					     BRAID_ITEM_EVENT;
-	r->faults = source->faults;
-	braid_source_free(source);
-}
-
-static void take(struct result *r, struct braid_post_mortem_region *region,
-		 struct braid_live_sink *sink)
-{
-	struct braid_region_options o = {
-		.path = "dead", .name = "fake", .sink = sink, .dead_ns = braid_host_clock_ns(),
-	};
-	struct braid_region_source *source;
-
-	r->missing_pages += region->missing_pages;
-	o.endpoint = braid_post_mortem_endpoint(region);
-	NEED(o.endpoint);
-	r->err = braid_region_source_open(&source, &o);
-	if (r->err)
-		return;
-	CHECK(braid_region_source_poll(source) >= 0);
-	CHECK_EQ(braid_region_source_finish(source), 0);
-	braid_region_source_status(source, &r->status);
-	CHECK_EQ(r->status.sums.written,
-		 r->status.sums.read_before + r->status.sums.read + r->status.sums.lost_before +
-		 r->status.sums.lost + r->status.sums.left);
-	braid_region_source_close(source);
-}
-
-static struct result recover(const char *path)
-{
-	const struct braid_post_mortem_options o = { .folder = dir };
-	struct braid_chunk_file head = {
-		.version_major = BRAID_CAPTURE_MAJOR, .version_minor = BRAID_CAPTURE_MINOR,
-		.clock = "mono_raw",
-	};
-	struct braid_post_mortem_regions regions = { 0 };
-	struct braid_live_sink sink = { .next_stream = 1 };
-	struct result r = { 0 };
-	int fd = braid_post_mortem_take(path);
-	size_t k;
-
-	r.err = fd < 0 ? fd : braid_post_mortem_open(&regions, fd, path, &o);
-	r.nr_regions = regions.nr;
-	r.unplaced = regions.unplaced;
-	r.cut_off = regions.cut_off;
-	if (!r.err) {
-		braid_host_clock_pair(&head.start_host_ns, &head.start_realtime_ns);
-		NEED(!braid_capture_create(&sink.capture, capture_path, &head));
-		for (k = 0; k < regions.nr; k++)
-			take(&r, &regions.items[k], &sink);
-		NEED(!braid_capture_finish(sink.capture));
-		count_capture(&r);
-	}
-	braid_post_mortem_free(&regions);
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return recovery_run(path, capture_path, dir);
 }
 
 static struct fake_guest *guest_with(u64 events, u64 more)
@@ -129,7 +48,7 @@ static void recovers_all_unread_events(void)
 {
 	struct fake_guest *g = guest_with(1000, 7);
 	struct session s = { .guest = g };
-	struct result r;
+	struct recovery r;
 
 	session_begin(&s, region_path, first_path, NULL);
 	session_settle(&s);
@@ -176,28 +95,12 @@ static void recovers_rings_held_in_the_guest(void)
 	fake_guest_free(g);
 }
 
-static void refuses_live_regions(void)
-{
-	struct fake_guest *g = guest_with(10, 10);
-	struct session s = { .guest = g };
-
-	session_begin(&s, region_path, first_path, NULL);
-	session_settle(&s);
-	CHECK_EQ(recover(region_path).err, -EBUSY);	/* an agent has it */
-	session_end(&s);
-	fake_guest_start_thread(g);
-	CHECK_EQ(recover(region_path).err, -EBUSY);
-	fake_guest_stop(g);
-	CHECK_EQ(recover(region_path).err, 0);
-	fake_guest_free(g);
-}
-
 static void counts_events_missing_in_a_short_copy(void)
 {
 	struct fake_guest *g = guest_with(400, 400);
 	u64 ring1 = braid_ring_offset(&g->sb.buffers[0], 1);
 	u64 data1 = ring1 + g->sb.buffers[0].private_bytes + g->sb.buffers[0].meta_bytes;
-	struct result r;
+	struct recovery r;
 
 	/* Of the second ring all but its first pages and a sub-buffer and a half. */
 	NEED(!ftruncate(g->fd, data1 + 6144));
@@ -355,7 +258,7 @@ static void finds_regions_in_a_dump(void)
 	struct fake_guest *g = guest_with(300, 44);
 	struct braid_virtio_chunk chunks[1024], wrong[1024];
 	struct memory m = memory_new();
-	struct result r;
+	struct recovery r;
 	u32 nr;
 
 	place_bytes(&m, g->base, usual.bytes);		/* of an ivshmem device */
@@ -404,7 +307,7 @@ static void reports_regions_without_rings(void)
 	struct fake_guest *g = guest_with(30, 4);
 	struct braid_virtio_chunk chunks[1024];
 	struct memory m = memory_new();
-	struct result r;
+	struct recovery r;
 
 	scatter(&m, g, chunks);		/* not announced */
 	write_elf(&m, EM_X86_64);
@@ -423,7 +326,7 @@ static void counts_events_missing_in_a_dump(void)
 	struct fake_guest *g = guest_with(400, 400);
 	struct braid_virtio_chunk chunks[1024];
 	struct memory m = memory_new();
-	struct result r;
+	struct recovery r;
 	u64 at = 0, wanted = braid_ring_offset(&g->sb.buffers[0], 1) +
 			     g->sb.buffers[0].private_bytes + g->sb.buffers[0].meta_bytes;
 	u32 nr = scatter(&m, g, chunks), k;
@@ -570,7 +473,6 @@ int main(void)
 	RUN(recovers_all_unread_events);
 	RUN(leaves_the_source_unchanged);
 	RUN(recovers_rings_held_in_the_guest);
-	RUN(refuses_live_regions);
 	RUN(counts_events_missing_in_a_short_copy);
 	RUN(reports_invalid_regions);
 	RUN(finds_regions_in_a_dump);

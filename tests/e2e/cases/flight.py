@@ -3,12 +3,13 @@
 
 import vhost
 from harness import case
-from kit import (TREE, check_accounts, check_order, check_storm, events_of, load, start_recorder, stop_recorder,
-                 storm)
+from kit import (NEEDS, STORM, TREE, check_accounts, check_order, check_storm, events_of, intact_storm, load,
+                 offered_by, start_recorder, stop_recorder, storm, up)
 
 FLIGHT_NEEDS = (*vhost.VIRTIO_NEEDS, "module:subevents")
 # Snapshots on events, with almost no minimum interval between them.
 EAGER = ("--hold-off=0.001", "--on-count=100")
+NESTED = 256  # events at most that count as offered while the event that they interrupted is not committed, or reverse
 
 
 def missing_of(lines):
@@ -88,3 +89,47 @@ def flight_dump(ctx):
               "the limit of --on-count is not reported")
     guest.kill()
     ctx.equal(agent.wait(timeout=60), 0, "status of the recorder, whose only guest has gone")
+
+
+def copy_running(ctx, guest, name):
+    """Recovers the region of a running guest, and checks the copy; returns its events by place, and its sums."""
+    capture = ctx.dir / f"{name}.braid"
+    before = offered_by(guest)
+    done = ctx.run_agent("recover", guest.shm, "-o", capture)
+    after = offered_by(guest)
+    running = "its guest is running: events after this copy are not in the capture"
+    ctx.check(f"g1: {running}" in done.stderr, f"recover does not say that the guest runs: {done.stderr}")
+    sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
+    ctx.check(any(line["type"] == "note" and running in line["text"] for line in lines), "the capture has no note")
+    check_order(ctx, lines)
+    seen = intact_storm(ctx, lines, "g1")
+    ctx.equal((len(seen), sums["left"]), (sums["read"], 0), f"{name}: events read, and left")
+    count = sums["before"] + sums["written"]
+    ctx.check(before - NESTED <= count <= after + NESTED, f"{name}: {count} of {before} to {after} events")
+    return {(line["cpu"], line["seq"]): line["fields"] for line in lines if line["type"] == "event"}, sums
+
+
+@case("recover-running", usual=("6.1",), needs=NEEDS, arm64=True)
+def recover_running(ctx):
+    """Copies of a running guest's region, under load and while it is recorded, are valid, and take nothing."""
+    guest = up(ctx, parameters="overwrite=1")
+    guest.run(f"echo 1 > {TREE}/events/storm/storm/enable")
+    work = guest.bg(f"until [ -e /tmp/stop ]; do echo 100 > {STORM}/run; done", timeout=120)
+    ctx.wait_until(lambda: offered_by(guest) > 1000, "events")
+    copies = [copy_running(ctx, guest, f"alone-{k}") for k in range(3)]
+    ctx.check(all(sums["read"] > 0 for _, sums in copies), "a copy without events")
+
+    recording = ctx.dir / "r.braid"
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "--backlog", "-o", recording)
+    copies += [copy_running(ctx, guest, f"recorded-{k}") for k in range(3)]
+    guest.run("touch /tmp/stop")
+    ctx.equal(work.wait(timeout=120), 0, "status of the load")
+    stop_recorder(ctx, agent)
+    sums, lines = check_accounts(ctx, recording), events_of(ctx, recording)
+    check_storm(ctx, lines, "g1", offered_by(guest), sums["lost"])
+    places = {(line["cpu"], line["seq"]): line["fields"] for line in lines if line["type"] == "event"}
+    for events, _ in copies:
+        for place in events.keys() & places.keys():
+            ctx.equal(events[place], places[place], f"the event at {place}, in a copy and in the recording")
+    both = len(set().union(*(events for events, _ in copies[3:])) & places.keys())
+    print(f"  events in copies: {[sums['read'] for _, sums in copies]}; {len(places)} recorded, {both} of them copied before")
