@@ -21,6 +21,8 @@ struct html_export {
 	struct braid_html_names *names;
 	struct braid_html_lanes lanes;
 	struct braid_html_spans *spans;
+	struct braid_html_states *states;
+	bool all;			/* the walk delivers all that states are made of */
 	struct braid_text columns[COLUMNS];
 	u64 block_rows;
 	u64 rows;
@@ -82,6 +84,7 @@ static struct braid_html_place *place_of(struct html_export *h, const struct bra
 		h->last_ns = h->base_ns;
 		h->first_host_ns = item->host_ns;
 		braid_html_spans_base(h->spans, h->base_ns);
+		braid_html_states_base(h->states, h->base_ns);
 	}
 	return &h->lanes.places[item->ring->order];
 }
@@ -156,6 +159,8 @@ static int put_event(void *arg, const struct braid_item *item,
 	if (!info->raw)
 		name_task(h, place, &seen);
 	err = braid_html_spans_event(h->spans, &seen);
+	if (!err && h->all)
+		err = braid_html_states_event(h->states, item, info);
 	place->begun = true;
 	place->last_ns = seen.ns;
 	return err ? err : put_row(h, place->lane, kind_name(h, info),
@@ -170,6 +175,8 @@ static int put_lost(void *arg, const struct braid_item *item)
 	int err = braid_html_spans_lost(h->spans, place->lane, place->begun ? place->last_ns : ns,
 					ns);
 
+	if (!err && h->all)
+		err = braid_html_states_lost(h->states, item);
 	place->begun = true;
 	place->last_ns = ns;
 	braid_line_put_lost(&h->x.out, item);
@@ -268,18 +275,22 @@ static int begin(struct html_export *h, FILE *to)
 	h->last_bound = calloc(h->lanes.nr_lanes + 1, sizeof(*h->last_bound));
 	if (h->names)
 		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
-	return h->spans && h->last_bound ? 0 : braid_out_of_memory();
+	if (!h->spans || !h->last_bound)
+		return braid_out_of_memory();
+	h->all = braid_select_is_all(h->x.walk.options);
+	return braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, &h->page,
+				       BRAID_HTML_EXACT_STATES);
 }
 
 static int put_states(struct html_export *h)
 {
-	const struct braid_html_range range = {
-		.base_ns = h->base_ns, .first_ns = h->first_host_ns,
-		.last_ns = h->x.walk.latest_ns, .exact = BRAID_HTML_EXACT_STATES,
-	};
+	int err = 0;
 
-	return h->rows ? braid_html_states_write(&h->x.walk, &h->lanes, h->names, &h->page,
-						 &range) : 0;
+	if (!h->rows)
+		return 0;
+	if (!h->all)
+		err = braid_html_states_walk(h->states, h->first_host_ns, h->x.walk.latest_ns);
+	return err ? err : braid_html_states_end(h->states);
 }
 
 static int put_all(struct html_export *h, FILE *to)
@@ -327,6 +338,7 @@ static int write_page(FILE *to, struct braid_source *source,
 		braid_text_free(&h.columns[k]);
 	braid_text_free(&h.x.out);
 	braid_html_spans_free(h.spans);
+	braid_html_states_free(h.states);
 	braid_html_lanes_free(&h.lanes);
 	braid_html_names_free(h.names);
 	braid_html_out_free(&h.page);

@@ -37,14 +37,14 @@ struct vcpu {
 	u64 ns[BRAID_HTML_STATES];
 };
 
-struct states {
+struct braid_html_states {
 	struct braid_states states;
-	struct braid_walk walk;
+	bool active;			/* the trace shows states */
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
 	struct braid_html_out *out;
-	const struct braid_html_range *range;
+	u32 exact;			/* spans */
 	struct vcpu *vcpus;
 	u32 host_group;
 	u32 unknown;			/* name of a culprit */
@@ -60,7 +60,7 @@ static bool executes(u32 state)
 	return state == BRAID_VCPU_GUEST || state == BRAID_VCPU_RUNS;
 }
 
-static int flush(struct states *x)
+static int flush(struct braid_html_states *x)
 {
 	u64 nr = x->nr;
 	int err;
@@ -72,7 +72,7 @@ static int flush(struct states *x)
 	return err ? err : braid_html_out_columns(x->out, "states", nr, x->columns, COLUMNS);
 }
 
-static int put(struct states *x, const struct vcpu *v, const struct span *span)
+static int put(struct braid_html_states *x, const struct vcpu *v, const struct span *span)
 {
 	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
 	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
@@ -87,7 +87,7 @@ static int put(struct states *x, const struct vcpu *v, const struct span *span)
 }
 
 /* Merged ones add up: what is not among the parts is time in which the vCPU executed. */
-static int close_merged(struct states *x, struct vcpu *v)
+static int close_merged(struct braid_html_states *x, struct vcpu *v)
 {
 	u32 k, nr = v->nr_merged, parts = 0;
 
@@ -113,17 +113,17 @@ static int close_merged(struct states *x, struct vcpu *v)
 }
 
 /* Shorter spans are merged. 0: none. */
-static u64 resolution(const struct states *x)
+static u64 resolution(const struct braid_html_states *x)
 {
 	u64 steps;
 
-	if (x->written < x->range->exact)
+	if (x->written < x->exact)
 		return 0;
-	steps = (x->written - x->range->exact) / MERGE_STEP;
+	steps = (x->written - x->exact) / MERGE_STEP;
 	return (u64)FIRST_MERGED_NS << (steps < MAX_DOUBLINGS ? steps : MAX_DOUBLINGS);
 }
 
-static int emit(struct states *x, struct vcpu *v, const struct span *span)
+static int emit(struct braid_html_states *x, struct vcpu *v, const struct span *span)
 {
 	u64 ns = span->to_ns - span->from_ns, least = resolution(x);
 	int err = 0;
@@ -147,7 +147,7 @@ static int emit(struct states *x, struct vcpu *v, const struct span *span)
 /* Episodes --------------------------------------------------------------------------------- */
 
 /* The episode is over: now it is certain who its culprits are. */
-static int release(struct states *x, struct vcpu *v)
+static int release(struct braid_html_states *x, struct vcpu *v)
 {
 	size_t k, nr = v->nr_held;
 	int err = 0;
@@ -164,7 +164,7 @@ static int release(struct states *x, struct vcpu *v)
 	return err;
 }
 
-static int hold(struct states *x, struct vcpu *v, const struct span *span)
+static int hold(struct braid_html_states *x, struct vcpu *v, const struct span *span)
 {
 	struct span *last = v->nr_held ? &v->held[v->nr_held - 1] : NULL;
 	int err = 0;
@@ -184,7 +184,7 @@ static int hold(struct states *x, struct vcpu *v, const struct span *span)
 	return err;
 }
 
-static u32 lane_of_culprit(const struct states *x, const struct braid_state_span *span)
+static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid_state_span *span)
 {
 	const struct braid_vcpu *v;
 
@@ -196,7 +196,7 @@ static u32 lane_of_culprit(const struct states *x, const struct braid_state_span
 	return braid_html_lane_of(x->lanes, x->lanes->group_of[v->guest->number], v->number);
 }
 
-static u32 name_of(struct states *x, struct vcpu *v, const struct braid_state_span *span)
+static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct braid_state_span *span)
 {
 	char name[BRAID_NAME_TEXT];
 	u32 lane;
@@ -218,7 +218,7 @@ static u32 name_of(struct states *x, struct vcpu *v, const struct braid_state_sp
 
 static int take_span(void *arg, const struct braid_state_span *span)
 {
-	struct states *x = arg;
+	struct braid_html_states *x = arg;
 	struct vcpu *v = &x->vcpus[span->vcpu];
 	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
 			     .state = span->state };
@@ -239,22 +239,56 @@ static int take_span(void *arg, const struct braid_state_span *span)
 
 /* The walk --------------------------------------------------------------------------------- */
 
+int braid_html_states_event(struct braid_html_states *x, const struct braid_item *item,
+			    const struct braid_event_type_info *info)
+{
+	return x->active && braid_states_takes(item->host_ns) ?
+	       braid_states_event(&x->states, item, info) : 0;
+}
+
+int braid_html_states_lost(struct braid_html_states *x, const struct braid_item *item)
+{
+	return x->active && braid_states_takes(item->host_ns) ?
+	       braid_states_lost(&x->states, item) : 0;
+}
+
 static int take_event(void *arg, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
-	struct states *x = arg;
-
-	return braid_states_takes(item->host_ns) ? braid_states_event(&x->states, item, info) : 0;
+	return braid_html_states_event(arg, item, info);
 }
 
 static int take_lost(void *arg, const struct braid_item *item)
 {
-	struct states *x = arg;
-
-	return braid_states_takes(item->host_ns) ? braid_states_lost(&x->states, item) : 0;
+	return braid_html_states_lost(arg, item);
 }
 
-static int place_vcpus(struct states *x)
+int braid_html_states_walk(struct braid_html_states *x, s64 first_ns, s64 last_ns)
+{
+	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
+	const struct braid_export_options *o = x->shown->options;
+	const struct braid_export_options all = {
+		.progress = o->progress, .progress_arg = o->progress_arg, .stop = o->stop,
+	};
+	struct braid_export_totals totals;
+	struct braid_walk walk;
+	int err;
+
+	if (!x->active)
+		return 0;
+	if (o->from.kind || o->to.kind || o->max_lines)
+		braid_states_limit(&x->states, first_ns, last_ns);
+	braid_source_rewind(x->shown->source);
+	err = braid_walk_begin(&walk, x->shown->source, &all, &totals);
+	if (!err)
+		err = braid_walk_run(&walk, &ops, x);
+	braid_walk_end(&walk);
+	return err;
+}
+
+/* Life ------------------------------------------------------------------------------------- */
+
+static int place_vcpus(struct braid_html_states *x)
 {
 	u32 k;
 
@@ -271,37 +305,41 @@ static int place_vcpus(struct states *x)
 	return 0;
 }
 
-static int walk(struct states *x)
+int braid_html_states_begin(struct braid_html_states **out, const struct braid_walk *shown,
+			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
+			    struct braid_html_out *page, u32 exact)
 {
-	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
-	const struct braid_export_options *o = x->shown->options;
-	const struct braid_export_options all = {
-		.progress = o->progress, .progress_arg = o->progress_arg, .stop = o->stop,
-	};
-	struct braid_export_totals totals;
+	static const struct braid_states_ops ops = { .span = take_span };
+	static const char unknown[] = "unknown";
+	struct braid_html_states *x = calloc(1, sizeof(*x));
 	int err;
 
-	if (o->from.kind || o->to.kind || o->max_lines)
-		braid_states_limit(&x->states, x->range->first_ns, x->range->last_ns);
-	braid_source_rewind(x->shown->source);
-	err = braid_walk_begin(&x->walk, x->shown->source, &all, &totals);
-	if (!err)
-		err = braid_walk_run(&x->walk, &ops, x);
-	if (!err)
-		err = braid_states_end(&x->states);
-	braid_walk_end(&x->walk);
-	return err;
+	*out = x;
+	if (!x)
+		return braid_out_of_memory();
+	x->shown = shown;
+	x->lanes = lanes;
+	x->names = names;
+	x->out = page;
+	x->exact = exact;
+	err = braid_states_begin(&x->states, shown->source, &ops, x);
+	if (err)
+		return err;
+	x->active = x->states.nr_cpus && x->states.threads.nr;
+	x->unknown = braid_html_name(names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
+	return place_vcpus(x);
 }
 
-static int write_all(struct states *x)
+void braid_html_states_base(struct braid_html_states *x, s64 ns)
 {
-	static const char unknown[] = "unknown";
-	int err = place_vcpus(x);
+	x->last_end_ns = ns;
+}
+
+int braid_html_states_end(struct braid_html_states *x)
+{
+	int err = x->active ? braid_states_end(&x->states) : 0;
 	u32 k;
 
-	x->unknown = braid_html_name(x->names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
-	if (!err)
-		err = walk(x);
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
 		if (!x->vcpus[k].proven)
 			continue;
@@ -312,26 +350,17 @@ static int write_all(struct states *x)
 	return err ? err : flush(x);
 }
 
-int braid_html_states_write(const struct braid_walk *shown, const struct braid_html_lanes *lanes,
-			    struct braid_html_names *names, struct braid_html_out *out,
-			    const struct braid_html_range *range)
+void braid_html_states_free(struct braid_html_states *x)
 {
-	static const struct braid_states_ops ops = { .span = take_span };
-	struct states x = {
-		.shown = shown, .lanes = lanes, .names = names, .out = out, .range = range,
-		.last_end_ns = range->base_ns,
-	};
-	int err = braid_states_begin(&x.states, shown->source, &ops, &x);
 	u32 k;
 
-	/* Hosts' groups come first. */
-	if (!err && x.states.nr_cpus && x.states.threads.nr)
-		err = write_all(&x);
-	for (k = 0; x.vcpus && k < x.states.nr_vcpus; k++)
-		free(x.vcpus[k].held);
+	if (!x)
+		return;
+	for (k = 0; x->vcpus && k < x->states.nr_vcpus; k++)
+		free(x->vcpus[k].held);
 	for (k = 0; k < COLUMNS; k++)
-		braid_text_free(&x.columns[k]);
-	free(x.vcpus);
-	braid_states_free(&x.states);
-	return err;
+		braid_text_free(&x->columns[k]);
+	free(x->vcpus);
+	braid_states_free(&x->states);
+	free(x);
 }

@@ -41,6 +41,12 @@ bool braid_select_ring(void *options, const struct braid_ring *ring)
 	return !o->one_cpu || ring->cpu == BRAID_RING_NOTES || ring->cpu == o->cpu;
 }
 
+bool braid_select_is_all(const struct braid_export_options *o)
+{
+	return !o->max_lines && !o->stream && !o->buffer && !o->one_cpu && !o->nr_events &&
+	       !o->nr_filters && !o->nr_pids && !o->nr_comms && !o->from.kind && !o->to.kind;
+}
+
 /* Time ------------------------------------------------------------------------------------ */
 
 /* The end of the recording, by the clock that is shown. Return: 0 or -ENODATA. */

@@ -110,11 +110,9 @@ static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want
 	const struct braid_export_options options = {
 		.from = { .kind = first_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE },
 	};
-	const struct braid_html_range range = {
-		.base_ns = 1000, .first_ns = first_ns, .last_ns = last_ns, .exact = exact,
-	};
 	const struct braid_walk shown = { .source = &memory_source, .options = &options };
 	struct braid_html_names *n = braid_html_names_new();
+	struct braid_html_states *states;
 	struct braid_html_lanes lanes;
 	struct braid_html_out out;
 	FILE *to = open_memstream(&page, &page_bytes);
@@ -122,7 +120,11 @@ static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want
 	memory_guest.nr_cpus = 1;
 	NEED(n && to && !braid_html_out_begin(&out, to));
 	NEED(!braid_html_lanes_make(&lanes, &memory_source, &options));
-	CHECK_EQ(braid_html_states_write(&shown, &lanes, n, &out, &range), 0);
+	NEED(!braid_html_states_begin(&states, &shown, &lanes, n, &out, exact));
+	braid_html_states_base(states, 1000);
+	CHECK_EQ(braid_html_states_walk(states, first_ns, last_ns), 0);
+	CHECK_EQ(braid_html_states_end(states), 0);
+	braid_html_states_free(states);
 	NEED(!braid_html_names_flush(n, &out) && !braid_html_out_end(&out));
 	fclose(to);
 	read_names();
@@ -264,35 +266,44 @@ static void not_known(void)
 	expect("");
 }
 
-/* The whole page: events that it does not show count too. */
-static void in_a_page(void)
+static void expect_page(const struct braid_export_options *options, u64 events)
 {
-	char *events[] = { "sched_wakeup" };
-	const struct braid_export_options options = { .events = events, .nr_events = 1 };
 	struct braid_export_totals totals;
 	char path[64];
 	FILE *file;
 
 	memory_begin();
-	memory_wakeup(0, 1000, 8);
-	memory_switch(0, 1000, 0, 0, 70);
-	memory_switch(0, 2000, 70, 0, 9);
+	memory_window(1000, 4000);
+	memory_wakeup(1, 2000, 70);	/* so it slept from the start on */
+	memory_switch(0, 2100, 0, 0, 70);
+	memory_switch(0, 2500, 70, 0, 9);
 	memory_switch(0, 3000, 9, 0, 70);
 	memory_wakeup(2, 3500, 5);
 	memory_guest.nr_cpus = 1;
 	snprintf(path, sizeof(path), "/tmp/braid-html-states-%d.html", getpid());
 	braid_source_rewind(&memory_source);
-	NEED(!braid_export_html(path, &memory_source, &options, &totals));
-	CHECK_EQ(totals.events, 2);
+	NEED(!braid_export_html(path, &memory_source, options, &totals));
+	CHECK_EQ(totals.events, events);
 	page = calloc(1, 1 << 20);
 	file = fopen(path, "r");
 	NEED(page && file && fread(page, 1, (1 << 20) - 1, file) > 0);
 	fclose(file);
 	unlink(path);
 	read_names();
-	read_states(1000);
-	compare("lane 4: 2000-3000 stolen by task9[9], CPU 0, lane 2\n");
+	read_states(2000);
+	compare("lane 4: 1000-2000 sleeping\n"
+		"lane 4: 2000-2100 stolen by nothing (idle CPU), CPU 0, lane 2\n"
+		"lane 4: 2500-3000 stolen by task9[9], CPU 0, lane 2\n");
 	free(page);
+}
+
+/* The whole page: events that it does not show count too. */
+static void in_a_page(void)
+{
+	char *events[] = { "sched_wakeup" };
+
+	expect_page(&(struct braid_export_options){ 0 }, 5);
+	expect_page(&(struct braid_export_options){ .events = events, .nr_events = 1 }, 2);
 }
 
 int main(void)
