@@ -189,7 +189,7 @@ bool braid_role_number(const struct braid_role_info *info, u32 field,
 	return true;
 }
 
-void braid_role_comm(const struct braid_role_info *info, u32 field,
+bool braid_role_comm(const struct braid_role_info *info, u32 field,
 		     const struct braid_item *item, char comm[BRAID_COMM_BYTES])
 {
 	const struct braid_role_field *f = &info->fields[field];
@@ -197,11 +197,12 @@ void braid_role_comm(const struct braid_role_info *info, u32 field,
 	size_t length;
 
 	if (!f->bytes || (u32)f->offset + f->bytes > item->payload_bytes)
-		return;
+		return false;
 	length = strnlen(from, BRAID_COMM_BYTES - 1);
 	if (!memcmp(comm, from, length) && !comm[length])
-		return;
+		return false;
 	memcpy(comm, from, length);
 	comm[length] = 0;
 	braid_text_clean(comm);
+	return true;
 }

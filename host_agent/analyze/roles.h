@@ -94,8 +94,10 @@ bool braid_role_number(const struct braid_role_info *info, u32 field,
  * @field: below BRAID_ROLE_FIELDS
  * @item: the event
  * @comm: updated, sanitized; unchanged when there is no such field
+ *
+ * Return: whether it was another name.
  */
-void braid_role_comm(const struct braid_role_info *info, u32 field,
+bool braid_role_comm(const struct braid_role_info *info, u32 field,
 		     const struct braid_item *item, char comm[BRAID_COMM_BYTES]);
 
 #endif /* BRAID_ANALYZE_ROLES_H */

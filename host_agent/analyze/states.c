@@ -546,6 +546,7 @@ int braid_states_end(struct braid_states *s)
 	}
 	braid_task_end(s);
 	s->ended = true;
+	s->renamed++;		/* braid_tasks_known() */
 	return err;
 }
 

@@ -253,6 +253,7 @@ struct braid_states {
 	u32 *slots;		/* number in tasks, + 1; by hash */
 	u32 nr_slots;		/* a power of two */
 	bool tasks_left_out;
+	u64 renamed;		/* whenever names that were made of culprits and tasks may be outdated */
 	/* Of the host; any_user: kvm_userspace_exit; any_nested: kvm_nested_vmexit */
 	bool any_switch, any_wakeup, any_migrate, any_kvm, any_user, any_nested;
 	bool any_raise, any_inject, any_halted;	/* kvm_apic_accept_irq, kvm_inj_virq, kvm_vcpu_wakeup */

@@ -126,6 +126,14 @@ static void set_current(struct braid_vcpu *v, s32 pid, const struct braid_guest_
 	v->call = !pid ? BRAID_CALL_NONE : task ? task->call : BRAID_CALL_UNKNOWN;
 }
 
+/* Each CPU's idle task has another name, which is not shown. */
+static void note_comm(struct braid_states *s, struct braid_guest_task *task,
+		      const struct braid_role_info *info, u32 field, const struct braid_item *item)
+{
+	if (braid_role_comm(info, field, item, task->comm) && task->pid)
+		s->renamed++;
+}
+
 int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
 			 const struct braid_role_info *info, s64 tid)
 {
@@ -133,7 +141,7 @@ int braid_task_note_comm(struct braid_states *s, const struct braid_item *item,
 	int err = tid ? braid_task_of(s, item->stream->number, tid, &task) : 0;
 
 	if (!err && tid && task)
-		braid_role_comm(info, 3, item, task->comm);
+		note_comm(s, task, info, 3, item);
 	return err;
 }
 
@@ -170,7 +178,7 @@ int braid_task_take_switch(struct braid_states *s, const struct braid_item *item
 		return err;
 	if (task) {
 		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
-		braid_role_comm(info, 3, item, task->comm);
+		note_comm(s, task, info, 3, item);
 	}
 	set_current(v, next, task);
 	err = braid_vcpu_refresh(s, v, item->host_ns, item->bound_ns);
@@ -194,7 +202,7 @@ int braid_task_take_wakeup(struct braid_states *s, const struct braid_item *item
 	err = braid_task_of(s, item->stream->number, pid, &task);
 	if (err || !task)
 		return err;
-	braid_role_comm(info, 2, item, task->comm);
+	note_comm(s, task, info, 2, item);
 	/* One that is current or queued may be woken too: that changes nothing. */
 	if (task->state == BRAID_GUEST_TASK_BLOCKED || task->state == BRAID_GUEST_TASK_UNKNOWN) {
 		turn(s, task, BRAID_GUEST_TASK_QUEUED, item);
@@ -233,8 +241,10 @@ int braid_task_take_current(struct braid_states *s, const struct braid_item *ite
 		return err;
 	if (task && pid)
 		turn(s, task, BRAID_GUEST_TASK_CURRENT, item);
-	if (task && !*task->comm)
+	if (task && !*task->comm) {
 		snprintf(task->comm, sizeof(task->comm), "%s", braid_format_comm(item, pid));
+		s->renamed++;
+	}
 	set_current(&s->vcpus[vcpu], pid, task);
 	return braid_vcpu_refresh(s, &s->vcpus[vcpu], item->host_ns, item->bound_ns);
 }

@@ -55,6 +55,37 @@ struct braid_perfetto_vcpu {
 	struct braid_perfetto_machine *host;	/* its tracks; NULL: none yet */
 	u64 host_track, guest_track;	/* 0: not written yet */
 	bool open;				/* in guest mode */
+	bool named;				/* what follows is made: */
+	struct braid_perfetto_task task;	/* name and link are of it */
+	char name[BRAID_PERFETTO_NAME], link[2 * BRAID_PERFETTO_NAME];
+	u32 cpu;				/* of the host ... */
+	char where[BRAID_PERFETTO_NAME];	/* ... which this says */
+};
+
+/* A name whose string is written, if no task got another name since. */
+struct braid_perfetto_known {
+	struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
+	u64 renamed;			/* of the states, when it was made */
+	u32 iid;			/* 0: none */
+};
+
+/* Likewise one of a state, which never changes. */
+struct braid_perfetto_known_state {
+	enum braid_vcpu_state state;
+	u64 reason;
+	u32 iid;
+};
+
+#define BRAID_PERFETTO_KNOWN		256u
+#define BRAID_PERFETTO_KNOWN_STATES	64u
+
+/* Strings that all events of vCPUs' states have. */
+enum braid_perfetto_constant {
+	BRAID_PERFETTO_CATEGORY,
+	BRAID_PERFETTO_TASK,
+	BRAID_PERFETTO_CULPRIT,
+	BRAID_PERFETTO_CULPRITS,
+	BRAID_PERFETTO_CONSTANTS
 };
 
 /* An export under way. */
@@ -75,6 +106,9 @@ struct braid_perfetto {
 	u64 *state_tracks;			/* by the slices' vCPU; 0: none */
 	bool states_begun;			/* their sequence of packets */
 	struct braid_perfetto_strings *strings;	/* of that; or NULL */
+	u32 constants[BRAID_PERFETTO_CONSTANTS];	/* their numbers; 0: not written yet */
+	struct braid_perfetto_known known[BRAID_PERFETTO_KNOWN];	/* by hash, the last one each */
+	struct braid_perfetto_known_state known_states[BRAID_PERFETTO_KNOWN_STATES];	/* likewise */
 
 	s64 next_clocks_ns;			/* when to write the next wall time */
 	struct braid_text text;			/* scratch space */

@@ -92,23 +92,86 @@ static int put_event(struct braid_perfetto *x, const struct event *e)
 	return braid_perfetto_end_packet(x, packet);
 }
 
+/* Strings ------------------------------------------------------------------------------------ */
+
+/* The number of a string that is always the same. */
+static int constant(struct braid_perfetto *x, enum braid_perfetto_constant which, u32 *iid)
+{
+	static const struct {
+		u32 field;
+		const char *text;
+	} constants[BRAID_PERFETTO_CONSTANTS] = {
+		[BRAID_PERFETTO_CATEGORY] = { CATEGORIES, "tracebraid" },
+		[BRAID_PERFETTO_TASK] = { ARG_NAMES, "task" },
+		[BRAID_PERFETTO_CULPRIT] = { ARG_NAMES, "culprit" },
+		[BRAID_PERFETTO_CULPRITS] = { ARG_NAMES, "culprits" },
+	};
+	u32 *known = &x->constants[which];
+	int err = *known ? 0 : braid_perfetto_intern(x, constants[which].field,
+						     constants[which].text, known);
+
+	*iid = *known;
+	return err;
+}
+
 /* Its name and its category. */
 static int name_event(struct braid_perfetto *x, struct event *e, const char *name)
 {
-	int err = braid_perfetto_intern(x, CATEGORIES, "tracebraid", &e->category);
+	int err = constant(x, BRAID_PERFETTO_CATEGORY, &e->category);
 
 	e->name = name;
 	return err ? err : braid_perfetto_intern(x, NAMES, name, &e->name_iid);
 }
 
-static int add_arg(struct braid_perfetto *x, struct event *e, const char *name, const char *text,
-		   bool often)
+/* The name of a slice, made in @name if it is not known. */
+static int name_slice(struct braid_perfetto *x, struct event *e, const struct braid_slice *slice,
+		      char name[BRAID_NAME_TEXT])
 {
-	struct arg *arg = &e->args[e->nr_args++];
-	int err = braid_perfetto_intern(x, ARG_NAMES, name, &arg->name_iid);
+	u64 hash = (slice->reason * BRAID_NR_VCPU_STATES + slice->state) * 0x9e3779b97f4a7c15ULL;
+	struct braid_perfetto_known_state *known =
+		&x->known_states[hash >> 32 & (BRAID_PERFETTO_KNOWN_STATES - 1)];
+	int err;
 
-	arg->text = text;
-	return err || !often ? err : braid_perfetto_intern(x, ARG_TEXTS, text, &arg->text_iid);
+	if (known->iid && known->state == slice->state && known->reason == slice->reason) {
+		e->name_iid = known->iid;
+		return constant(x, BRAID_PERFETTO_CATEGORY, &e->category);
+	}
+	braid_slice_name(slice, name);
+	err = name_event(x, e, name);
+	*known = (struct braid_perfetto_known_state){ slice->state, slice->reason, e->name_iid };
+	return err;
+}
+
+static struct braid_perfetto_known *known_of(struct braid_perfetto *x,
+					     const struct braid_culprit *of)
+{
+	u64 hash = ((u64)of->kind << 56 ^ (u64)of->vcpu << 32 ^ (u32)of->id) *
+		   0x9e3779b97f4a7c15ULL;
+
+	hash = (hash ^ (u32)of->task) * 0x9e3779b97f4a7c15ULL;
+	return &x->known[hash >> 32 & (BRAID_PERFETTO_KNOWN - 1)];
+}
+
+/* An argument: the name of a culprit or task, made in @name if it is not known. */
+static int add_name(struct braid_perfetto *x, struct event *e, enum braid_perfetto_constant label,
+		    const struct braid_culprit *of, char name[BRAID_NAME_TEXT])
+{
+	const struct braid_states *s = &x->slices.states;
+	struct braid_perfetto_known *known = known_of(x, of);
+	struct arg *arg = &e->args[e->nr_args++];
+	int err = constant(x, label, &arg->name_iid);
+
+	if (!err && known->iid && known->renamed == s->renamed &&
+	    braid_culprit_same(&known->of, of)) {
+		arg->text_iid = known->iid;
+		return 0;
+	}
+	braid_culprit_name(s, of, name);
+	arg->text = name;
+	if (!err)
+		err = braid_perfetto_intern(x, ARG_TEXTS, name, &arg->text_iid);
+	*known = (struct braid_perfetto_known){ *of, s->renamed, arg->text_iid };
+	return err;
 }
 
 /* Tracks ------------------------------------------------------------------------------------- */
@@ -150,34 +213,34 @@ static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *s
 	for (k = 1; k < p->nr; k++)
 		if (p->of[k].ns > most->ns)
 			most = &p->of[k];
-	braid_culprit_name(&x->slices.states, &most->culprit, culprit);
-	err = add_arg(x, e, "culprit", culprit, true);
+	err = add_name(x, e, BRAID_PERFETTO_CULPRIT, &most->culprit, culprit);
 	if (err || p->nr < 2)
 		return err;
 	x->aside_text.bytes = 0;
 	braid_shares_write(&x->slices.states, p, BRAID_TABLE_TEXT, &x->aside_text);
 	braid_text_putc(&x->aside_text, '\0');
-	return x->aside_text.failed ? braid_out_of_memory() :
-				add_arg(x, e, "culprits", x->aside_text.data, false);
+	if (x->aside_text.failed)
+		return braid_out_of_memory();
+	e->args[e->nr_args].text = x->aside_text.data;
+	return constant(x, BRAID_PERFETTO_CULPRITS, &e->args[e->nr_args++].name_iid);
 }
 
 static int put_slice(void *arg, const struct braid_slice *slice)
 {
 	struct braid_perfetto *x = arg;
-	const struct braid_states *s = &x->slices.states;
+	const struct braid_culprit self = {
+		.kind = BRAID_CULPRIT_GUEST_TASK, .vcpu = slice->vcpu, .task = slice->task,
+	};
 	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], culprit[BRAID_NAME_TEXT];
 	struct event e = {
 		.ns = slice->from_ns, .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN,
+		.track = x->state_tracks[slice->vcpu],
 		.flows = slice->flows.of, .nr_flows = slice->flows.nr,
 	};
-	int err;
+	int err = name_slice(x, &e, slice, name);
 
-	braid_slice_name(slice, name);
-	e.track = x->state_tracks[slice->vcpu];
-	err = name_event(x, &e, name);
-	braid_task_name(s, s->vcpus[slice->vcpu].guest->number, slice->task, task);
 	if (!err && slice->task != BRAID_PID_UNKNOWN)
-		err = add_arg(x, &e, "task", task, true);
+		err = add_name(x, &e, BRAID_PERFETTO_TASK, &self, task);
 	if (!err && slice->culprits.nr)
 		err = describe_stolen(x, slice, &e, culprit);
 	if (!err)

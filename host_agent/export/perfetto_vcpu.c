@@ -83,29 +83,38 @@ static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 
 	return braid_perfetto_on_track(x, v->guest, ns, &event);
 }
 
-/* What the vCPU's guest was seen to run there last. */
-static void task_name(const struct braid_perfetto_vcpu *v, char *name, size_t bytes)
+/* The strings of a slice that begins, which are mostly those of the last one. */
+static void name_slice(struct braid_perfetto_vcpu *v, u32 cpu)
 {
+	static const struct braid_perfetto_task none = { 0 };
 	const struct braid_perfetto_machine *m = v->guest;
+	/* What the vCPU's guest was seen to run there last. */
+	const struct braid_perfetto_task *task = v->vcpu < m->nr_cpus ? &m->tasks[v->vcpu] : &none;
 
-	if (v->vcpu < m->nr_cpus && m->tasks[v->vcpu].comm)
-		snprintf(name, bytes, "%s-%d", m->tasks[v->vcpu].comm, m->tasks[v->vcpu].pid);
+	if (!v->named || v->cpu != cpu)
+		snprintf(v->where, sizeof(v->where), "host CPU %u", cpu);
+	v->cpu = cpu;
+	if (v->named && v->task.comm == task->comm && v->task.pid == task->pid)
+		return;
+	v->named = true;
+	v->task = *task;
+	if (task->comm)
+		snprintf(v->name, sizeof(v->name), "%s-%d", task->comm, task->pid);
 	else
-		snprintf(name, bytes, "vCPU %u", v->vcpu);
+		snprintf(v->name, sizeof(v->name), "vCPU %u", v->vcpu);
+	snprintf(v->link, sizeof(v->link), "%s %s", m->name, v->name);
 }
 
 static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 		     const struct braid_item *item)
 {
 	struct braid_perfetto_event event = { .type = BRAID__TRACK_EVENT__TYPE__SLICE_BEGIN };
-	char task[BRAID_PERFETTO_NAME], link[2 * BRAID_PERFETTO_NAME], where[BRAID_PERFETTO_NAME];
 	int err;
 
 	v->open = true;
-	task_name(v, task, sizeof(task));
-	snprintf(link, sizeof(link), "%s %s", v->guest->name, task);
-	event.name = task;
-	event.link = link;
+	name_slice(v, item->ring->cpu);
+	event.name = v->name;
+	event.link = v->link;
 	event.track = v->host_track;
 	braid_perfetto_arg_string(&event, "guest", v->guest->name);
 	braid_perfetto_arg_number(&event, "vcpu", v->vcpu);
@@ -113,10 +122,9 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	err = braid_perfetto_on_track(x, v->host, item->host_ns, &event);
 	if (err || !v->guest_track)
 		return err;
-	snprintf(where, sizeof(where), "host CPU %u", item->ring->cpu);
 	event.track = v->guest_track;
 	event.nr_args = 0;
-	braid_perfetto_arg_string(&event, "on", where);
+	braid_perfetto_arg_string(&event, "on", v->where);
 	braid_perfetto_arg_number(&event, "host_thread", v->tid);
 	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event);
 }

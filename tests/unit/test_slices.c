@@ -259,9 +259,38 @@ static void missing(void)
 		      "the capture has no events of the host; record them with --host"));
 }
 
+/* A task gets another name: Perfetto's later slices have that one. */
+static void renamed(void)
+{
+	static const struct braid_export_options all;
+	struct braid_export_totals totals;
+	size_t bytes;
+	char *out;
+	FILE *to = open_memstream(&out, &bytes);
+
+	NEED(to);
+	memory_begin();
+	memory_guest.nr_cpus = 1;
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(0, 3000, 9, 0, 70);
+	memory_switch(0, 3500, 70, 1, 0);
+	memory_switch(0, 3600, 0, 0, 70);
+	strcpy((char *)memory_switch(0, 4000, 70, 0, 9)->payload + 24, "newer");
+	memory_switch(0, 5000, 9, 0, 70);
+	memory_switch(0, 6000, 70, 1, 0);
+	braid_source_rewind(&memory_source);
+	CHECK_EQ(braid_export_perfetto(to, &memory_source, &all, &totals), 0);
+	fclose(to);
+	CHECK(memmem(out, bytes, "task9[9]", 8));
+	CHECK(memmem(out, bytes, "newer[9]", 8));
+	free(out);
+}
+
 int main(void)
 {
 	RUN(joined_and_linked);
+	RUN(renamed);
 	RUN(selected);
 	RUN(woken_and_lost);
 	RUN(nothing_known);
