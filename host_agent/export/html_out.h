@@ -18,7 +18,7 @@ struct braid_html_packer;
 struct braid_html_out {
 	struct braid_html_packer *packer;	/* the thread that packs and writes chunks; NULL: none */
 	FILE *to;
-	struct libdeflate_compressor *texts, *columns;
+	struct libdeflate_compressor *deflate;
 	char pairs[4096][2];		/* letters of 12 bits */
 	struct braid_text plain;	/* a chunk of columns ... */
 	struct braid_text packed;	/* ... any chunk, deflated ... */
