@@ -54,15 +54,15 @@ const struct braid_cli_command braid_command_recover = {
 	.name = "recover", .summary = "make a capture from a guest's memory",
 	.run = braid_cmd_recover, .usage = "[OPTION]... SOURCE[,name=NAME]...",
 	.text =
-	"Makes a capture of all events that guests committed and that were not read yet. SOURCE is "
+	"Makes a capture of all committed events that have not been read. SOURCE is "
 	"a region's file (/dev/shm/NAME, or a copy of it) or a dump of "
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
 	"SOURCE is not modified.\n"
-	"The guest of a region's file may run, and be recorded: the capture has the events that are "
-	"unread when the region is copied, and no later ones, which a line on standard error and a "
-	"note in the capture say. A recording still gets all events. Events that are overwritten "
-	"during the copy count as lost.",
+	"The guest of a region's file may be running, and may be being recorded. The capture contains "
+	"the events that are unread when the region is copied; if the guest is running, a line on "
+	"standard error and a note in the capture say so. Recordings are not affected. Events that "
+	"are overwritten during the copy count as lost.",
 	.options = options,
 	.notes =
 	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times "
@@ -115,7 +115,7 @@ static int write_stream(struct recovery *r, struct braid_region_source *source,
 		usleep(1000);
 	}
 	if (ret >= 0 && status.phase == BRAID_PHASE_RECORDING && region->running)
-		ret = braid_region_source_note(source, "its guest is running: events after this copy are not in the capture");
+		ret = braid_region_source_note(source, "the guest is running: later events are not in this capture");
 	if (ret >= 0)
 		ret = braid_region_source_finish(source);
 	if (ret < 0)
@@ -193,7 +193,7 @@ static char *folder_of(const char *file)
 	return slash ? strndup(file, slash - file + 1) : strdup(".");
 }
 
-/* Finds all regions, before a former capture is replaced. */
+/* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out. */
 static int open_all(struct recovery *r)
 {
 	braid_auto_free char *folder = folder_of(r->file);
@@ -210,6 +210,10 @@ static int open_all(struct recovery *r)
 		braid_child_does(r->given[k].path);
 		err = braid_post_mortem_open(&r->given[k].regions, r->given[k].fd,
 					     r->given[k].path, &o);
+		if (err != -EAGAIN || r->nr_given == 1)
+			continue;
+		fprintf(stderr, "tracebraid: %s\n", braid_failure());
+		err = 0;
 	}
 	braid_progress_end(&r->progress);
 	return err;

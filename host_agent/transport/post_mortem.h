@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Regions that are read without their guests: from their files, copies of them, or dumps of memory. */
+/* Regions that are read from files, from copies of files, or from dumps of memory. */
 #ifndef BRAID_TRANSPORT_POST_MORTEM_H
 #define BRAID_TRANSPORT_POST_MORTEM_H
 
@@ -49,8 +49,7 @@ int braid_post_mortem_take(const char *path);
  *
  * A region's file may be in use: see braid_region_copy().
  *
- * Return: 0, or -errno with braid_fail(): -EAGAIN: it changed during each of several tries to copy
- * it; -ENOENT: no region found; -EMEDIUMTYPE: it is neither a region nor a dump; or as
+ * Return: 0, or -errno with braid_fail(): -EAGAIN: it changed during all attempts to copy it; -ENOENT: no region found; -EMEDIUMTYPE: it is neither a region nor a dump; or as
  * braid_mapping_identify().
  */
 int braid_post_mortem_open(struct braid_post_mortem_regions *regions, int fd, const char *path,

@@ -16,12 +16,13 @@
 #define COPY_TRIES	8
 #define COPY_STEP_NS	25000000	/* between two tries: a guest changes its buffers rarely */
 #define ENTRY_TRIES	64		/* of a table's entry that the guest changes */
-#define BEATS		3		/* times BRAID_POLL_MS: a running guest's heart beats */
+#define BEATS		3		/* times BRAID_POLL_MS: heartbeats of a running guest in this time */
 
 struct copy_call {
 	const struct braid_mapping *from;
 	struct braid_mapping *to;
 	const struct braid_superblock *sb;
+	bool last;		/* no further try: what is invalid, or half changed, stays so */
 };
 
 struct pair {
@@ -42,10 +43,10 @@ static struct pair section(const struct copy_call *c, u32 id)
 /* Tables ----------------------------------------------------------------------------------- */
 
 /*
- * What begins with a sequence number that is odd while the guest changes it; zeros if that never
- * ends.
+ * What begins with a sequence number that is odd while the guest changes it. Return: whether it was
+ * unchanged; if not, the copy is zeros.
  */
-static void copy_stable(void *to, const void *from, size_t bytes)
+static bool copy_stable(void *to, const void *from, size_t bytes)
 {
 	const u32 *shared = from;
 	int tries;
@@ -54,16 +55,17 @@ static void copy_stable(void *to, const void *from, size_t bytes)
 	for (tries = 0; tries < ENTRY_TRIES; tries++) {
 		seq = braid_load_acquire(shared);		/* (M1, K3, K6, K8) */
 		if (!seq)
-			return;
+			break;
 		if (seq & 1)
 			continue;
 		memcpy(to, from, bytes);
 		memcpy(to, &seq, sizeof(seq));
 		braid_fence();
 		if (braid_load(shared) == seq)
-			return;
+			return true;
 	}
 	memset(to, 0, bytes);
+	return tries < ENTRY_TRIES;
 }
 
 static void copy_comms(const struct copy_call *c)
@@ -113,15 +115,15 @@ static void copy_directory(const struct copy_call *c)
 }
 
 /* The cells that the host needs after the guest's end: those with sequence numbers. */
-static void copy_clock(const struct copy_call *c)
+static bool copy_clock(const struct copy_call *c)
 {
 	const struct pair p = section(c, BRAID_SECTION_CLOCK);
 	const struct braid_clock_cells *from = p.from;
 	struct braid_clock_cells *to = p.to;
 
-	copy_stable(&to->wall_seq, &from->wall_seq, BRAID_CACHELINE_BYTES);
 	copy_stable(&to->poll_seq, &from->poll_seq, BRAID_CACHELINE_BYTES);
 	copy_stable(&to->vm_seq, &from->vm_seq, BRAID_CACHELINE_BYTES);
+	return copy_stable(&to->wall_seq, &from->wall_seq, BRAID_CACHELINE_BYTES);
 }
 
 static void copy_mailbox(const struct copy_call *c)
@@ -133,17 +135,22 @@ static void copy_mailbox(const struct copy_call *c)
 
 /* Rings ------------------------------------------------------------------------------------ */
 
-/* Return: 0; -EAGAIN. An invalid ring stays one in the copy, which says so to its reader. */
+/*
+ * A ring that a guest is emptying in place looks invalid, too. Return: 0: invalid rings are invalid in
+ * the copy, and its reader reports them; -EAGAIN.
+ */
 static int copy_rings(const struct copy_call *c)
 {
 	struct braid_ring_map from, to;
 	u32 k, vcpu;
+	int err;
 
 	for (k = 0; k < c->sb->nr_buffers; k++) {
 		for (vcpu = 0; vcpu < c->sb->buffers[k].nr_rings; vcpu++) {
 			braid_mapping_ring(c->from, c->sb, k, vcpu, &from);
 			braid_mapping_ring(c->to, c->sb, k, vcpu, &to);
-			if (braid_ring_copy(&to, &from, c->sb->incarnation) == -EAGAIN)
+			err = braid_ring_copy(&to, &from, c->sb->incarnation);
+			if (err == -EAGAIN || (err && !c->last))
 				return -EAGAIN;
 		}
 	}
@@ -163,7 +170,8 @@ static int copy_all(void *arg)
 	copy_directory(c);
 	copy_symbols(c);
 	copy_comms(c);
-	copy_clock(c);
+	if (!copy_clock(c) && !c->last)
+		return -EAGAIN;
 	copy_mailbox(c);
 	return braid_mapping_same(c->from, c->sb->incarnation) &&		/* (R2) */
 	       braid_mapping_buffers_seq(c->from) == c->sb->buffers_seq ?	/* (R3) */
@@ -204,12 +212,12 @@ static bool is_running(const struct braid_mapping *from, const struct braid_mapp
 	return false;
 }
 
-/* One try. */
+/* One try. A guest that died while it changed its buffers left them so. */
 static int copy_once(struct braid_mapping **out, const struct braid_mapping *from,
-		     struct braid_superblock *sb, bool torn)
+		     struct braid_superblock *sb, bool last)
 {
-	struct copy_call call = { .from = from, .sb = sb };
-	int err = braid_mapping_probe(from, sb, torn);
+	struct copy_call call = { .from = from, .sb = sb, .last = last };
+	int err = braid_mapping_probe(from, sb, last);
 
 	if (err)
 		return err == -EINPROGRESS ? -EAGAIN : err;
@@ -224,7 +232,7 @@ static int copy_once(struct braid_mapping **out, const struct braid_mapping *fro
 	braid_mapping_close(call.to);
 	if (err != -EAGAIN)
 		return err;
-	return braid_fail(err, "%s: its guest, or a reader, changed it during each of %d tries to copy it; record it with `tracebraid record -r %s`",
+	return braid_fail(err, "%s: busy: it changed during all %d attempts to copy it; try again, or record it with `tracebraid record -r %s`",
 			  from->path, COPY_TRIES, from->path);
 }
 
@@ -237,7 +245,6 @@ int braid_region_copy(struct braid_mapping **out, const struct braid_mapping *fr
 	for (tries = 0; tries < COPY_TRIES && err == -EAGAIN; tries++) {
 		if (tries)
 			nanosleep(&step, NULL);
-		/* A guest that died while it changed its buffers left them so. */
 		err = copy_once(out, from, &sb, tries == COPY_TRIES - 1);
 	}
 	if (!err)

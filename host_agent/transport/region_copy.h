@@ -14,8 +14,8 @@
  * Events that are unread and committed at that time are in the copy, those that are overwritten
  * meanwhile are missing, and count as lost. Sleeps for at most half a second.
  *
- * Return: 0; -EAGAIN with braid_fail(): the guest or a reader changed the region during each of several
- * tries; or as braid_mapping_probe().
+ * Return: 0; -EAGAIN with braid_fail(): the guest or a reader changed the region during all
+ * attempts; or as braid_mapping_probe().
  */
 int braid_region_copy(struct braid_mapping **out, const struct braid_mapping *from, bool *running);
 

@@ -11,24 +11,29 @@
 #include "host_agent/transport/ring_copy.h"
 
 #define RING_TRIES	16	/* a writer that laps the whole ring can spoil one */
-#define HAND_TRIES	256	/* a reader's step, which can spoil one, takes longer */
-#define BAD_TRIES	16	/* of these: ids that can't be; a guest that empties the ring writes
-				   some */
+#define HAND_TRIES	256	/* a reader's step can spoil one */
+#define BAD_TRIES	16	/* of these: invalid ids, although no reader moved */
 
-/* Its sub-buffer of the hand is 0; that of slot k is k + 1. */
+/* In the copy, the reader holds sub-buffer 0, and slot k holds k + 1. */
 struct ring_copy {
 	const struct braid_ring_map *to;
 	const struct braid_ring_map *from;
 	u64 hand;		/* position of the reader's sub-buffer */
-	u64 newest;		/* of the open ones that were copied: the newest one's position ... */
-	u32 nr_open;		/* ... and their number: it and those before it */
-	bool any;		/* there is one, copied or not, or there was: it has position newest */
+	u64 newest;		/* position of the newest open sub-buffer with events */
+	u32 nr_open;		/* number copied, consecutive, that ends there */
+	bool any;		/* newest is valid: there is an open one, or there was */
 };
 
 /* What a reader changes whenever it is done with a span. */
 struct reader_words {
 	u64 index;
 	struct braid_reader_block blocks[2];
+};
+
+struct reader {
+	struct reader_words words;
+	u64 position;		/* of its sub-buffer */
+	u64 id;			/* likewise: the one in no slot */
 };
 
 static void load_words(void *to, const void *from, size_t bytes)
@@ -39,6 +44,45 @@ static void load_words(void *to, const void *from, size_t bytes)
 
 	for (k = 0; k < bytes / sizeof(u64); k++)
 		copy[k] = braid_load(&shared[k]);
+}
+
+static bool same_words(const void *copy, const void *from, size_t bytes)
+{
+	const u64 *then = copy, *shared = from;
+	size_t k;
+
+	for (k = 0; k < bytes / sizeof(u64); k++)
+		if (braid_load(&shared[k]) != then[k])
+			return false;
+	return true;
+}
+
+/* A ring that stands still ---------------------------------------------------------------- */
+
+/*
+ * Copies all, damage too. Return: whether no word of the private part changed until all was copied:
+ * then the copy is a state that the ring had.
+ */
+static bool copy_still(const struct braid_ring_map *to, const struct braid_ring_map *from)
+{
+	size_t bytes = braid_ring_private_used(from->nr_slots), most = from->subbuf_bytes, used;
+	u32 id;
+
+	load_words(to->priv, from->priv, bytes);
+	braid_fence();
+	for (id = 0; id <= from->nr_slots; id++) {
+		used = braid_commit_bytes(to->states[id].commit);
+		if (!used)
+			continue;	/* reading an unused page would allocate it */
+		used += BRAID_SUBBUF_HEADER_BYTES;
+		memcpy(braid_ring_subbuf(to, id), braid_ring_subbuf(from, id),
+		       used < most ? used : most);
+	}
+	braid_fence();							/* (C2) */
+	if (!same_words(to->priv, from->priv, bytes))
+		return false;
+	to->priv->reader_owner = BRAID_READER_NONE;
+	return true;
 }
 
 /* Sub-buffers ----------------------------------------------------------------------------- */
@@ -137,7 +181,7 @@ static void copy_open(struct ring_copy *c)
 
 /* The reader ------------------------------------------------------------------------------ */
 
-static void load_reader(const struct ring_copy *c, struct reader_words *words)
+static void load_words_of_reader(const struct ring_copy *c, struct reader_words *words)
 {
 	const struct braid_ring_private *priv = c->from->priv;
 
@@ -147,49 +191,60 @@ static void load_reader(const struct ring_copy *c, struct reader_words *words)
 	braid_fence();
 }
 
-/* Finds the sub-buffer that is in no slot. Return: 0, -EAGAIN, -EBADMSG. */
-static int find_hand(struct ring_copy *c, u64 incarnation, u32 *id)
+/*
+ * Finds the reader's state. Between two blocks a reader swaps at most once, so that the ids in the
+ * slots, read between two equal blocks, are those before or after a swap.
+ * Return: 0; -EAGAIN: it changed; -EBADMSG: it did not, and the ids are invalid.
+ */
+static int load_reader(const struct ring_copy *c, u64 incarnation, struct reader *reader)
 {
 	const struct braid_ring_map *from = c->from;
+	struct reader_words after;
 	struct braid_peek peek;
-	int err = braid_peek_begin(&peek, from, incarnation);
-	u64 word;
+	int err;
 
-	if (err)
-		return err;
-	*id = peek.hand_id;
-	c->hand = peek.position;
-	/* If it was given back and opened again meanwhile, it is in its position's slot. */
-	word = braid_load_acquire(&from->slots[c->hand & (from->nr_slots - 1)]);
-	return braid_slot_id(word) == *id ? -EAGAIN : 0;
+	memset(reader, 0, sizeof(*reader));
+	load_words_of_reader(c, &reader->words);
+	err = braid_peek_begin(&peek, from, incarnation);
+	if (!err) {
+		reader->id = peek.hand_id;
+		reader->position = peek.position;
+		/* If it was given back and opened again meanwhile, it is in its position's slot. */
+		if (braid_slot_id(braid_load_acquire(&from->slots[peek.position &
+								  (from->nr_slots - 1)])) ==
+		    reader->id)
+			err = -EAGAIN;
+	}
+	load_words_of_reader(c, &after);
+	return memcmp(&reader->words, &after, sizeof(after)) ? -EAGAIN : err;
 }
 
 /*
- * Copies the reader's sub-buffer, and its block. Between two blocks a reader swaps at most once, so
- * that the ids in the slots, read between two equal blocks, are those before or after a swap.
+ * Copies the reader's sub-buffer, and its block. A guest that empties the ring in place writes zeros
+ * first, then a ring at later positions: if reader and header are unchanged afterwards, it did not.
  */
 static int copy_hand(struct ring_copy *c, u64 incarnation)
 {
+	const size_t header = offsetof(struct braid_ring_private, written);
 	struct braid_ring_private *priv = c->to->priv;
-	struct reader_words before, after;
-	int tries, bad = 0, err = -EAGAIN;
-	u32 id;
+	struct reader before, after;
+	int tries, bad = 0, err;
 
 	for (tries = 0; tries < HAND_TRIES && bad < BAD_TRIES; tries++) {
-		load_reader(c, &before);
-		err = find_hand(c, incarnation, &id);
-		load_reader(c, &after);
+		err = load_reader(c, incarnation, &before);
 		bad += err == -EBADMSG;
-		if (err)
+		if (err || !copy_subbuf(c, before.id, 0, before.position))
 			continue;
-		err = -EAGAIN;
-		if (memcmp(&before, &after, sizeof(before)) || !copy_subbuf(c, id, 0, c->hand))
+		if (priv->incarnation != incarnation || !same_words(priv, c->from->priv, header))
+			return -EAGAIN;
+		if (load_reader(c, incarnation, &after) || memcmp(&before, &after, sizeof(before)))
 			continue;
-		priv->reader_index = after.index;
-		memcpy(priv->reader_block, after.blocks, sizeof(after.blocks));
+		c->hand = before.position;
+		priv->reader_index = before.words.index;
+		memcpy(priv->reader_block, before.words.blocks, sizeof(before.words.blocks));
 		return 0;
 	}
-	return err;
+	return bad == BAD_TRIES ? -EBADMSG : -EAGAIN;
 }
 
 /* The copy -------------------------------------------------------------------------------- */
@@ -238,24 +293,37 @@ static void put_slots(const struct ring_copy *c)
 	}
 }
 
+/* Copies a ring that changes. Return: as braid_ring_copy(). */
+static int copy_moving(struct ring_copy *c, u64 incarnation)
+{
+	struct braid_ring_private *priv = c->to->priv;
+	u64 written = braid_load_acquire(&c->from->priv->written);
+	int err;
+
+	load_words(priv, c->from->priv, offsetof(struct braid_ring_private, reader_index));
+	copy_open(c);
+	err = copy_hand(c, incarnation);
+	if (err)
+		return err;
+	if (!is_complete(c, written))
+		return -EAGAIN;
+	put_slots(c);
+	priv->written = written;
+	return 0;
+}
+
 int braid_ring_copy(const struct braid_ring_map *to, const struct braid_ring_map *from,
 		    u64 incarnation)
 {
 	struct ring_copy c = { .to = to, .from = from };
-	bool complete = false;
-	int tries, err = 0;
-	u64 written = 0;
+	struct braid_peek peek;
+	int tries, err = -EAGAIN;
 
-	load_words(to->priv, from->priv, offsetof(struct braid_ring_private, reader_index));
-	for (tries = 0; tries < RING_TRIES && !err && !complete; tries++) {
-		written = braid_load_acquire(&from->priv->written);
-		copy_open(&c);
-		err = copy_hand(&c, incarnation);
-		complete = !err && is_complete(&c, written);
-	}
-	if (err)
-		return err;
-	put_slots(&c);
-	to->priv->written = written;
-	return !complete;
+	if (copy_still(to, from))
+		return to->priv->incarnation == incarnation ?
+		       braid_peek_begin(&peek, to, incarnation) : -EBADMSG;
+	memset(to->priv, 0, braid_ring_private_used(to->nr_slots));
+	for (tries = 0; tries < RING_TRIES && err == -EAGAIN; tries++)
+		err = copy_moving(&c, incarnation);
+	return err;
 }

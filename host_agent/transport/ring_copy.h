@@ -13,10 +13,11 @@
  * @incarnation: the region's
  *
  * Sub-buffers that were overwritten meanwhile are missing in the copy: its readers count them as
- * lost. The work is bounded, whatever others do.
+ * lost. If nothing changes during the copy, it is exact, damage included. The work is bounded,
+ * whatever others do.
  *
- * Return: 0; 1: a valid copy, but the guest had counted more events than are found or lost in it;
- * -EAGAIN: a reader was too fast; -EBADMSG: the ring's words are invalid.
+ * Return: 0; -EAGAIN: writer or reader were too fast, or a guest was emptying the ring; -EBADMSG: the
+ * ring's words are invalid. A reader of the copy then finds it invalid, too.
  */
 int braid_ring_copy(const struct braid_ring_map *to, const struct braid_ring_map *from,
 		    u64 incarnation);
