@@ -283,7 +283,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 	if (r->o.quiet)
 		return;
 	if (r->o.flight.wanted) {
-		fprintf(stderr, "%llu snapshots in %.2f s; the rings keep their events: `tracebraid record --backlog` or `recover` takes them\n",
+		fprintf(stderr, "%llu snapshots in %.2f s; the rings keep their events; read them with `tracebraid record --backlog` or `tracebraid recover`\n",
 			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
 		return;
 	}

@@ -10,7 +10,7 @@
 #include "host_agent/util/relay.h"
 #include "host_agent/util/thread.h"
 
-/* Of deflate: 3 makes a page a tenth smaller, in a fourth more of the export's CPU time. */
+/* Of deflate: level 3 makes pages a tenth smaller and exports a quarter slower. */
 #define DEFLATE_LEVEL	1
 
 /* build/html/page is put together by html/assemble.sh. */

@@ -31,6 +31,7 @@ struct vcpu {
 	size_t nr_held, capacity;
 	struct braid_culprit last;	/* its name was found: */
 	u32 last_cpu, last_name;
+	u64 last_renamed;	/* of the states, when last_name was made */
 	/* Short spans, one after the other; nr_merged 0: none. */
 	struct span merged;
 	u32 nr_merged;
@@ -203,13 +204,14 @@ static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct bra
 
 	if (span->state != BRAID_VCPU_STOLEN)
 		return 0;
-	if (v->last_name && v->last_cpu == span->cpu &&
+	if (v->last_name && v->last_cpu == span->cpu && v->last_renamed == x->states.renamed &&
 	    braid_culprit_same(&v->last, &span->culprit))
 		return v->last_name;
 	lane = lane_of_culprit(x, span);
 	braid_culprit_name(&x->states, &span->culprit, name);
 	v->last = span->culprit;
 	v->last_cpu = span->cpu;
+	v->last_renamed = x->states.renamed;
 	v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
 				       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
 				       lane ? lane + 1 : 0, name, strlen(name));

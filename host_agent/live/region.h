@@ -28,8 +28,8 @@ struct braid_region_options {
 	bool window;			/* events before braid_region_source_start() and after
 					   braid_region_source_stop() are not recorded */
 	bool backlog;			/* but what they held before is */
-	u64 dead_ns;			/* not 0: the guest runs no more, and its memory is a
-					   private copy, taken at that time of the capture's clock */
+	u64 dead_ns;			/* not 0: the memory is a private copy, taken at that
+					   time of the capture's clock */
 	bool flight;			/* a flight recorder: rings are not read until
 					   braid_region_source_take() */
 	const struct braid_pattern *on;	/* flight: events to watch for */

@@ -172,7 +172,7 @@ static int attach(struct braid_live_rings *r, struct braid_live_stream *s,
 	if (!is_ring(s, ring) && !braid_live_settled(r, s))
 		return 0;	/* it is removed again: handled at the next check of the buffers */
 	if (!is_ring(s, ring))
-		return give_up_early(r, s, ring, s->o.dead_ns ? "its first page is missing" :
+		return give_up_early(r, s, ring, s->o.dead_ns ? "its ring header is invalid" :
 				     "its memory is that of another ring");
 	if (!take_role(s, ring))
 		return leave_to_guest(s, ring);

@@ -575,9 +575,9 @@ void tracebraid_recording_free(struct tracebraid_recording *recording);
  * @arg: passed to @warn
  *
  * The events are copied into memory; the regions stay as they are, so a later recording finds the same
- * events. A guest may be running, and be recorded: the trace has the events that are unread when its
- * region is copied, no later ones, and a note that says so. Events that are overwritten during the copy
- * count as lost.
+ * events. A guest may be running, and may be being recorded: the trace then contains the events that were
+ * unread when the region was copied, and a note that the guest is running. Events that are overwritten
+ * during the copy count as lost.
  *
  * Return: 0, or a negative errno: -EIO: the program failed, and tracebraid_error() is its message.
  */

@@ -384,7 +384,7 @@ def follow(path, clock_source=None, warn=None, timeout=None):
 def open_regions(*sources, program=None, warn=None):
     """Opens regions of guests, or dumps of guests' memory, as one Trace. The regions stay as they are.
 
-    Of a guest that is running the trace has the events that are unread when its region is copied.
+    For a running guest, the trace contains the events that are unread when its region is copied.
 
     program: the path of `tracebraid`; default: the one installed with the library, or in PATH.
     """

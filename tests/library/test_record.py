@@ -132,7 +132,7 @@ def opens_regions(region, folder, process):
         events = [(event.cpu, event.seq) for event in trace.events()]
         equal((len(events) > 0, len(set(events))), (True, len(events)), "events of a running guest's region")
         notes = [item.words for item in trace.items() if isinstance(item, tracebraid.Note)]
-        equal(any("its guest is running" in words for words in notes), True, f"its note, among {notes}")
+        equal(any("the guest is running" in words for words in notes), True, f"its note, among {notes}")
     fails(5, "/nonexistent", tracebraid.open_regions, "/nonexistent")
     fails(22, "no region", tracebraid.open_regions)
     process.kill()

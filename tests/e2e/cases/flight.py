@@ -97,7 +97,7 @@ def copy_running(ctx, guest, name):
     before = offered_by(guest)
     done = ctx.run_agent("recover", guest.shm, "-o", capture)
     after = offered_by(guest)
-    running = "its guest is running: events after this copy are not in the capture"
+    running = "the guest is running: later events are not in this capture"
     ctx.check(f"g1: {running}" in done.stderr, f"recover does not say that the guest runs: {done.stderr}")
     sums, lines = check_accounts(ctx, capture), events_of(ctx, capture)
     ctx.check(any(line["type"] == "note" and running in line["text"] for line in lines), "the capture has no note")
