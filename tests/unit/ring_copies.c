@@ -177,7 +177,7 @@ static void check_copy(u64 from, u64 upto)
 }
 
 void ring_copies_copy_by(int (*copy_ring)(const struct braid_ring_map *to,
-				     const struct braid_ring_map *from, u64 incarnation))
+					  const struct braid_ring_map *from, u64 incarnation))
 {
 	u64 from = braid_load_acquire(&rc.consumed_seq), upto = braid_load_acquire(&rc.committed_seq);
 	int ret;
