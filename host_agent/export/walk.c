@@ -181,13 +181,9 @@ static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 	       (!w->wants || w->wants(w->wants_arg, ring));
 }
 
-/* The host time at which the shown clock reaches @ns. Binary search: wall time rarely goes back. */
-static s64 host_ns_of(const struct braid_walk *w, s64 ns)
+/* The first host time from @low on, or else @high, at which the shown clock has reached @ns. */
+static s64 reached_ns(const struct braid_walk *w, s64 ns, s64 low, s64 high)
 {
-	s64 low = -BRAID_STATES_MAX_NS, high = BRAID_STATES_MAX_NS;
-
-	if (!w->options->realtime || ns == INT64_MIN || ns == INT64_MAX)
-		return ns;
 	while (low < high) {
 		s64 middle = low + (high - low) / 2;
 
@@ -206,7 +202,9 @@ int braid_walk_skip(struct braid_walk *w, s64 ns)
 	    (w->options->realtime && braid_clock_epochs(&w->source->clocks.realtime) > 1))
 		return 0;
 	w->halved = false;
-	return braid_merge_skip(w->merge, host_ns_of(w, ns));
+	if (w->options->realtime)
+		ns = reached_ns(w, ns, -BRAID_STATES_MAX_NS, BRAID_STATES_MAX_NS);
+	return braid_merge_skip(w->merge, ns);
 }
 
 /* The first item of all is before the selected time: so may be many. Return: 0, or -errno. */
@@ -282,14 +280,44 @@ static bool want_ring(void *arg, const struct braid_ring *ring)
 	return w->states || wanted(w, ring);
 }
 
+/*
+ * Converts a range of the shown clock to the range of host time that holds all of it: wall time
+ * that goes back at the start of an epoch shows some times twice.
+ */
+static void cover_shown(const struct braid_walk *w, s64 *from_ns, s64 *to_ns)
+{
+	const struct braid_clock_track *track = w->source->clocks.realtime.tracks;
+	s64 first = BRAID_STATES_MAX_NS - 1, last = -first, low = -BRAID_STATES_MAX_NS, high, ns;
+	size_t k;
+
+	for (k = 0; k < track->nr_epochs; k++, low = high) {
+		high = BRAID_STATES_MAX_NS;
+		if (k + 1 < track->nr_epochs && track->epochs[k + 1].begun_ns < high)
+			high = track->epochs[k + 1].begun_ns + 1;
+		high = high > low ? high : low;
+		ns = reached_ns(w, *from_ns, low, high);
+		if (ns < high && ns < first)
+			first = ns;
+		ns = reached_ns(w, *to_ns, low, high);
+		if (ns > low)
+			last = ns;
+	}
+	if (*from_ns != INT64_MIN)
+		*from_ns = first;
+	if (*to_ns != INT64_MAX)
+		*to_ns = last;
+}
+
 static void limit_states(struct braid_walk *w)
 {
 	s64 from_ns, to_ns;
 
 	braid_select_range(w->select, &from_ns, &to_ns);
+	if (w->options->realtime)
+		cover_shown(w, &from_ns, &to_ns);
 	if (from_ns == INT64_MAX)
 		from_ns = BRAID_STATES_MAX_NS - 1;
-	braid_states_limit(w->states, host_ns_of(w, from_ns), host_ns_of(w, to_ns));
+	braid_states_limit(w->states, from_ns, to_ns);
 }
 
 /* With parts, the first event of all may not be in the first part: times are relative to it. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/walk.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -75,6 +75,91 @@ static void realtime(void)
 	free(b);
 }
 
+#define BACK_NS		40000000u	/* wall time is set back by that ... */
+#define BACK_AT_NS	44000000u	/* ... between the samples 39 and 49 ms after the start */
+
+static void put_wall_time_set_back(struct braid_capture_writer *w)
+{
+	struct braid_chunk_host_clock head = { .kind = BRAID_HOST_CLOCK_REALTIME, .name = "realtime" };
+	struct braid_clock_sample samples[20];
+	u32 k;
+
+	for (k = 0; k < 20; k++) {
+		u64 ns = SYNTH_START_NS - 1000000 + k * 10000000ULL;
+
+		samples[k] = (struct braid_clock_sample){
+			.h1_ns = ns, .h2_ns = ns + 60,
+			.counter = ns + 30 + AHEAD_NS - (ns > SYNTH_START_NS + BACK_AT_NS ? BACK_NS : 0),
+		};
+	}
+	NEED(!braid_capture_put(w, BRAID_CHUNK_HOST_CLOCK, 0, &head, sizeof(head), samples,
+				sizeof(samples)));
+}
+
+/* What a walk by wall time with vCPUs' states takes in. */
+struct taken {
+	u32 events;
+	s64 from_ns, to_ns;	/* the states; host time */
+};
+
+static struct taken walk_with_states(const struct braid_export_options *options)
+{
+	struct braid_export_totals totals;
+	struct braid_source *source;
+	struct braid_states states;
+	struct braid_walk walk;
+	char *names[] = { path };
+	struct taken taken;
+	int ret;
+
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	NEED(!braid_states_begin(&states, source, NULL, NULL));
+	NEED(!braid_walk_begin(&walk, source, options, &totals));
+	walk.states = &states;
+	NEED(!braid_walk_start(&walk));
+	taken = (struct taken){ .from_ns = states.begin_ns, .to_ns = states.end_ns };
+	while ((ret = braid_walk_next(&walk)) > 0)
+		taken.events += ret == BRAID_WALK_EVENT;
+	CHECK_EQ(ret, 0);
+	braid_walk_end(&walk);
+	braid_states_free(&states);
+	braid_source_free(source);
+	return taken;
+}
+
+static bool near_ms(s64 ns, s64 ms)
+{
+	return llabs(ns - (s64)SYNTH_START_NS - ms * 1000000) < 10000;
+}
+
+/* A range that wall time shows twice: events of both times, states from the first to the second. */
+static void set_back(void)
+{
+	const s64 wall_ns = AHEAD_NS + SYNTH_START_NS, never_ns = 300000000000000000LL;
+	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_export_options wall = {
+		.realtime = true,
+		.from = { BRAID_MOMENT_AT, wall_ns + 10000000 },
+		.to = { BRAID_MOMENT_AT, wall_ns + 20000000 },
+	};
+	struct taken taken;
+
+	put_wall_time_set_back(w);
+	synth_host(w, 1, 1000, SYNTH_START_NS + 1000, 100000);
+	NEED(!braid_capture_finish(w));
+	taken = walk_with_states(&wall);
+	CHECK_EQ(taken.events, 200);
+	CHECK(near_ms(taken.from_ns, 10) && near_ms(taken.to_ns, 60));
+	wall.from.ns = wall_ns + 43000000;
+	wall.to.kind = BRAID_MOMENT_NONE;
+	taken = walk_with_states(&wall);
+	CHECK(taken.events > 170 && near_ms(taken.from_ns, 43));
+	wall.from.ns = wall_ns + never_ns;
+	taken = walk_with_states(&wall);
+	CHECK_EQ(taken.events, 0);
+	CHECK(taken.from_ns > (s64)SYNTH_START_NS + never_ns / 2);
+}
+
 /* Captures of earlier versions have one pair, in their header. */
 static void head_alone(void)
 {
@@ -113,6 +198,7 @@ int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-report-clock-%d", getpid());
 	RUN(realtime);
+	RUN(set_back);
 	RUN(head_alone);
 	RUN(requested_source);
 	unlink(path);
