@@ -181,6 +181,20 @@ static void life(void)
 		      "lane 4: 3300-3400 stolen by nothing (idle CPU), CPU 0, lane 2\n");
 }
 
+/* A culprit gets another name: later states have that one. */
+static void renamed(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(0, 3000, 9, 0, 70);
+	strcpy((char *)memory_switch(0, 4000, 70, 0, 9)->payload + 24, "newer");
+	memory_switch(0, 5000, 9, 0, 70);
+	memory_switch(0, 6000, 70, 0, 9);
+	expect("lane 4: 2000-3000 stolen by task9[9], CPU 0, lane 2\n"
+	       "lane 4: 4000-5000 stolen by newer[9], CPU 0, lane 2\n");
+}
+
 /* Without kvm events a vCPU that sleeps is idle if its guest is. */
 static void idle(void)
 {
@@ -309,6 +323,7 @@ static void in_a_page(void)
 int main(void)
 {
 	RUN(life);
+	RUN(renamed);
 	RUN(idle);
 	RUN(moved_unseen);
 	RUN(merged);
