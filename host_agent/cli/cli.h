@@ -12,6 +12,8 @@
 
 struct braid_text;
 
+#define BRAID_EXIT_LACKS	3	/* a capture was made, but not of all that was requested */
+
 int braid_cmd_analyze(int argc, char **argv);
 int braid_cmd_attach(int argc, char **argv);
 int braid_cmd_clock(int argc, char **argv);

@@ -9,7 +9,6 @@
 #include "host_agent/cli/record_command.h"
 #include "host_agent/util/error.h"
 
-#define EXIT_LACKS	3	/* recorded, but not all that was asked for */
 
 static int take_guest(const struct braid_option *o, void *to, const char *value)
 {
@@ -218,7 +217,7 @@ int braid_cmd_record(int argc, char **argv)
 	else if (result.status)
 		code = result.status;
 	else
-		code = result.lacks ? EXIT_LACKS : EXIT_SUCCESS;
+		code = result.lacks ? BRAID_EXIT_LACKS : EXIT_SUCCESS;
 	braid_record_options_free(&r.o);
 	return code;
 }

@@ -35,7 +35,7 @@ struct recovery {
 	const char *file;
 	bool quiet;
 	struct given *given;
-	size_t nr_given;
+	size_t nr_given, nr_left_out;
 	struct braid_progress progress;
 	struct braid_live_sink sink;
 	struct braid_chunk_file head;
@@ -68,6 +68,9 @@ const struct braid_cli_command braid_command_recover = {
 	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times "
 	"are of this host's clock, or wall times if the guest ran before this host's last boot or "
 	"on another host.",
+	.status =
+	"0 on success, 1 on error, and 3 if one of several SOURCEs is not in the capture, because its "
+	"driver was starting, or its region changed during each copy.",
 	.least = 1, .most = BRAID_ANY_NUMBER,
 	.expected = "a source: 'tracebraid recover SOURCE...'",
 };
@@ -193,7 +196,7 @@ static char *folder_of(const char *file)
 	return slash ? strndup(file, slash - file + 1) : strdup(".");
 }
 
-/* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out. */
+/* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out, and counted. */
 static int open_all(struct recovery *r)
 {
 	braid_auto_free char *folder = folder_of(r->file);
@@ -213,6 +216,7 @@ static int open_all(struct recovery *r)
 		if (err != -EAGAIN || r->nr_given == 1)
 			continue;
 		fprintf(stderr, "tracebraid: %s\n", braid_failure());
+		r->nr_left_out++;
 		err = 0;
 	}
 	braid_progress_end(&r->progress);
@@ -283,6 +287,15 @@ static int write_capture(struct recovery *r)
 	return braid_fail(err, "%s", failure);
 }
 
+static void print_result(const struct recovery *r)
+{
+	fprintf(stderr, "Recovered %llu events of %zu region%s to %s", (unsigned long long)r->events,
+		r->nr_regions, r->nr_regions == 1 ? "" : "s", r->file);
+	if (r->nr_left_out)
+		fprintf(stderr, "; %zu of %zu sources left out", r->nr_left_out, r->nr_given);
+	fprintf(stderr, "\nNext: tracebraid report %s\n", r->file);
+}
+
 /* libkdumpfile trusts a dump's headers, so all is done in a child process. Return: its exit code. */
 static int recover(void *arg)
 {
@@ -294,10 +307,10 @@ static int recover(void *arg)
 	if (!err)
 		err = write_capture(r);
 	if (!err && !r->quiet && strcmp(r->file, "-"))
-		fprintf(stderr, "Recovered %llu events of %zu region%s to %s\nNext: tracebraid report %s\n",
-			(unsigned long long)r->events, r->nr_regions, r->nr_regions == 1 ? "" : "s",
-			r->file, r->file);
-	return err ? braid_complain() : EXIT_SUCCESS;
+		print_result(r);
+	if (err)
+		return braid_complain();
+	return r->nr_left_out ? BRAID_EXIT_LACKS : EXIT_SUCCESS;
 }
 
 /* Return: the child's exit code, or -errno with braid_fail(). */

@@ -118,6 +118,43 @@ static void counts_events_missing_in_a_short_copy(void)
 	fake_guest_free(g);
 }
 
+/* Runs the command on one or two sources, with its standard error. Return: its exit code. */
+static int command(char *one, char *other, char *said, size_t room)
+{
+	char *argv[] = { "recover", "-o", capture_path, one, other, NULL };
+	FILE *out = tmpfile();
+	int before = dup(STDERR_FILENO), code;
+	ssize_t n;
+
+	NEED(out && before >= 0 && dup2(fileno(out), STDERR_FILENO) >= 0);
+	code = braid_cmd_recover(other ? 5 : 4, argv);
+	NEED(dup2(before, STDERR_FILENO) >= 0);
+	n = pread(fileno(out), said, room - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	close(before);
+	fclose(out);
+	return code;
+}
+
+/* It cannot be copied yet: it is left out, unless it is the only one. */
+static void leaves_out_what_is_busy(void)
+{
+	struct fake_guest *busy = fake_guest_new(first_path, &usual), *g = guest_with(200, 3);
+	static char said[1 << 16];
+
+	((struct braid_superblock *)busy->base)->state = BRAID_STATE_INIT;
+	CHECK_EQ(command(first_path, region_path, said, sizeof(said)), 3);
+	CHECK(strstr(said, "its driver is starting"));
+	CHECK(strstr(said, "Recovered 203 events of 1 region to "));
+	CHECK(strstr(said, "; 1 of 2 sources left out\n"));
+	unlink(capture_path);
+	CHECK_EQ(command(first_path, NULL, said, sizeof(said)), 1);
+	CHECK(strstr(said, "its driver is starting"));
+	CHECK(access(capture_path, F_OK));
+	fake_guest_free(busy);
+	fake_guest_free(g);
+}
+
 static void reports_invalid_regions(void)
 {
 	int fd = open(dump_path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -395,24 +432,6 @@ static void search_is_bounded_by_the_file(void)
 	free(m.bytes);
 }
 
-/* Runs the command, with its standard error. Return: its exit code. */
-static int command(char *said, size_t room)
-{
-	char *argv[] = { "recover", "-o", capture_path, dump_path, NULL };
-	FILE *out = tmpfile();
-	int before = dup(STDERR_FILENO), code;
-	ssize_t n;
-
-	NEED(out && before >= 0 && dup2(fileno(out), STDERR_FILENO) >= 0);
-	code = braid_cmd_recover(4, argv);
-	NEED(dup2(before, STDERR_FILENO) >= 0);
-	n = pread(fileno(out), said, room - 1, 0);
-	said[n > 0 ? n : 0] = 0;
-	close(before);
-	fclose(out);
-	return code;
-}
-
 static void overwrite(u64 at, const void *bytes, size_t nr)
 {
 	int fd = open(dump_path, O_RDWR);
@@ -430,7 +449,7 @@ static void a_crash_is_reported(void)
 
 	write_elf(&m, EM_X86_64);
 	overwrite(offsetof(Elf64_Ehdr, e_shoff), &nowhere, sizeof(nowhere));
-	CHECK_EQ(command(said, sizeof(said)), 1);
+	CHECK_EQ(command(dump_path, NULL, said, sizeof(said)), 1);
 	CHECK(strstr(said, "tracebraid: ") && strstr(said, dump_path));
 	CHECK(strstr(said, "crashed") && strstr(said, "damaged"));
 	CHECK(access(capture_path, F_OK));
@@ -456,7 +475,7 @@ static void any_header(void)
 		/* Of the header, of the parts, of the note. */
 		overwrite(turn & 1 ? 4096 + (seed >> 8) % 300 : 16 + (seed >> 8) % 216, bytes,
 			  1 + (seed >> 16) % 8);
-		code = command(said, sizeof(said));
+		code = command(dump_path, NULL, said, sizeof(said));
 		CHECK(!code || (code == 1 && strstr(said, "tracebraid: ")));
 	}
 	free(m.bytes);
@@ -474,6 +493,7 @@ int main(void)
 	RUN(leaves_the_source_unchanged);
 	RUN(recovers_rings_held_in_the_guest);
 	RUN(counts_events_missing_in_a_short_copy);
+	RUN(leaves_out_what_is_busy);
 	RUN(reports_invalid_regions);
 	RUN(finds_regions_in_a_dump);
 	RUN(reports_regions_without_rings);
