@@ -132,8 +132,8 @@ def clock_idle(ctx):
     figures = {name: stream[f"bound_{name}_ns"] for name in ("median", "p99", "worst")}
     figures["shortest"] = stream["exchange"]["shortest_ns"]
     print(f"     bounds and shortest round trip in ns: {figures}")
-    # No round-trip sample bounds a time better than by half of its own length.
-    ctx.check(figures["shortest"] // 2 <= figures["median"] <= figures["p99"] <= figures["worst"],
+    # Several samples may bound a time better than half of the shortest one does.
+    ctx.check(0 < figures["median"] <= figures["p99"] <= figures["worst"] and figures["shortest"] > 0,
               f"bounds and shortest round trip: {figures}")
     text = ctx.run_agent("clock", "-t", "0.5", guest.shm).stdout
     ctx.check(re.search(r"^host: times are of mono_raw; .*^g1: exchange \(.*\), bound: median [\d.]+ .s, .*"
