@@ -13,6 +13,8 @@ import subprocess
 import time
 
 import host
+import kit
+import limits
 import qemu
 import rig
 from errors import RigError
@@ -60,6 +62,10 @@ def record(guests):
     regions = [word for guest in guests for word in ("-r", f"{guest.shm},name={guest.name}")]
     with Proc([AGENT, "record", *regions, "-e", EVENTS, "--try-host", "-o", CAPTURE], DIR / "record.log") as recorder:
         recorder.wait_line(r"^Recording", timeout=60)
+        # On a busy machine a guest may be slower than the recorder waits.
+        deadline = limits.now() + 60
+        while kit.unconfirmed(recorder.output()) and recorder.rc is None and limits.now() < deadline:
+            time.sleep(0.05)
         say(recorder.output().strip().splitlines()[-1])
         loads = [guest.bg(rig.WORKLOAD) for guest in guests]
         # Only for the recording's duration: no condition depends on it.

@@ -50,24 +50,42 @@ def load(guest, parameters=""):
     guest.insmod("storm")
 
 
-def start_recorder(ctx, *arguments, name=None, confirm=True):
+def start_recorder(ctx, *arguments, confirm=True, **options):
     """Starts the agent and waits until it records and, with `confirm`, until each guest has confirmed its events.
 
     On a loaded machine a guest may be slower than the agent waits: the agent records meanwhile, and says so.
     """
-    agent = ctx.agent("record", *arguments, name=name)
+    agent = ctx.agent("record", *arguments, **options)
     agent.wait_line(r"^Recording", timeout=60)
 
     def confirmed():
-        output = agent.output()
-        late = re.findall(r"^tracebraid: (.*): the guest did not confirm the event change", output, re.MULTILINE)
-        done = all(f"{guest}: the guest has now confirmed the event change" in output for guest in late)
-        ctx.check(done or agent.process.poll() is None, f"the recorder ended before its guests confirmed:\n{output}")
-        return done
+        ended, late = agent.rc is not None, unconfirmed(agent.output())
+        ctx.check(not (ended and late), f"the recorder ended before its guests confirmed:\n{agent.output()}")
+        return not late
 
     if confirm:
         ctx.wait_until(confirmed, "the guests to confirm their events", timeout=60)
     return agent
+
+
+def unconfirmed(output):
+    """The guests that have not yet confirmed their events, by a recorder's output."""
+    late = re.findall(r"^tracebraid: (.*): the guest did not confirm the event change", output, re.MULTILINE)
+    return [guest for guest in late if f"{guest}: the guest has now confirmed the event change" not in output]
+
+
+def record_once(ctx, *arguments, **options):
+    """Runs a recording to its end, again until the guest has confirmed its events; returns it as run_agent() does."""
+    done = None
+
+    def confirmed():
+        nonlocal done
+        done = ctx.run_agent("record", *arguments, status=None, **options)
+        ctx.check(done.returncode in (0, 3), f"record {arguments} ended with {done.returncode}:\n{done.stderr}")
+        return done.returncode == 0
+
+    ctx.wait_until(confirmed, "a recording whose guest has confirmed its events", timeout=120)
+    return done
 
 
 def stop_recorder(ctx, agent, status=0):
@@ -115,6 +133,16 @@ def check_accounts(ctx, *captures):
     for capture in captures:
         ctx.run_agent("verify", capture, timeout=120)
     return json.loads(ctx.run_agent("stat", "--json", *captures, timeout=120).stdout)
+
+
+def lost_by_guests(sums):
+    """The lost events of sums of check_accounts(), without the host's: its buffers are for the whole machine."""
+    return sum(ring["lost"] for ring in sums["rings"] if ring["stream"] != "host")
+
+
+def undrained(guest):
+    """How often the driver gave up on an agent that did not run for long: what its rings held then is not counted."""
+    return guest.run("dmesg").count("the agent did not drain ")
 
 
 def region_accounts(ctx, guest):

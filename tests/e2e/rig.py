@@ -293,6 +293,10 @@ class Guest:
         ident = self._send("BG", command)
         return Background(self, ident, self.wait_answer(ident, "pid", timeout, f"the start of {command[:80]!r}").pid)
 
+    def post(self, command):
+        """Has a shell command started without waiting for that: a command that ends the guest may do so first."""
+        self._send("RUN", command)
+
     def insmod(self, module, parameters=""):
         """Loads a module that the initramfs has in /mod."""
         self.run(f"insmod /mod/{module}.ko {parameters}")

@@ -8,6 +8,7 @@ sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import argparse
 import contextlib
+import fcntl
 import fnmatch
 import io
 import math
@@ -200,6 +201,18 @@ def run_jobs(jobs, at_a_time, count):
         pool.join()
 
 
+@contextlib.contextmanager
+def alone():
+    """Keeps other runs of this tree away: they would use the same folders."""
+    host.RIG_DIR.mkdir(parents=True, exist_ok=True)
+    with open(host.RIG_DIR / "lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sys.exit("run.py: end-to-end cases of this tree are already running: wait for their end, or use another clone")
+        yield
+
+
 def main():
     arguments = parse_arguments()
     # Ends as on Ctrl-C, so that everything is cleaned up.
@@ -213,8 +226,9 @@ def main():
     count = {"ok": 0, "FAIL": 0, "skip": 0}
     print(f"{qemu.describe()}\n{rig.choose_accel()[1]}", flush=True)
     jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
-    run_jobs([job for job in jobs if not _cases[job[0][0]].alone], arguments.jobs, count)
-    run_jobs([job for job in jobs if _cases[job[0][0]].alone], 1, count)
+    with alone():
+        run_jobs([job for job in jobs if not _cases[job[0][0]].alone], arguments.jobs, count)
+        run_jobs([job for job in jobs if _cases[job[0][0]].alone], 1, count)
     print(f"{count['ok']} passed, {count['FAIL']} failed, {count['skip']} skipped")
     return 1 if count["FAIL"] else 0
 

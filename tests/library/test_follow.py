@@ -66,7 +66,7 @@ def follows(region, folder, program):
 def follows_to_a_death(region, folder):
     capture, warnings, seen = f"{folder}/killed.braid", [], []
     recorder = record(region, capture)
-    with tracebraid.follow(capture, warn=warnings.append, timeout=2) as trace:
+    with tracebraid.follow(capture, warn=warnings.append, timeout=6) as trace:
         for event in trace.events():
             seen.append((event.stream.name, event.cpu, event.seq, event.text))
             if len(seen) == ENOUGH:

@@ -63,6 +63,7 @@ static void inverse(void)
 static struct braid_clock_latch latch;
 
 #define RENEWALS	1000000
+#define READS		100000
 #define BASE_NS		1700000000000000000ULL
 
 /* At both ends of the range, for slow counters: an ARM's of 24 MHz. */
@@ -141,11 +142,13 @@ static void latch_is_interrupted(void)
 	memset(&latch, 0, sizeof(latch));
 }
 
+static u32 enough;
+
 static void *renew(void *arg)
 {
 	u64 k;
 
-	for (k = 1; k <= RENEWALS; k++)
+	for (k = 1; k <= RENEWALS || !braid_load(&enough); k++)
 		set_line(k * 0x100000001ULL, BASE_NS + k * 0x100000001ULL);
 	return arg;
 }
@@ -153,16 +156,17 @@ static void *renew(void *arg)
 /* All lines are the same line from different reference points: a torn copy differs from all. */
 static void latch_is_never_torn(void)
 {
-	u64 got, seen = 0, wrong = 0;
+	u64 got, reads = 0, seen = 0, wrong = 0;
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, renew, NULL))
 		exit(EXIT_FAILURE);
-	while (braid_load(&latch.seq) < 2 * RENEWALS) {
+	for (; reads < READS || braid_load(&latch.seq) < 2 * RENEWALS; reads++) {
 		got = braid_clock_latch_ns(&latch, 42);
 		seen += got == BASE_NS + 42;
 		wrong += got && got != BASE_NS + 42;
 	}
+	braid_store(&enough, 1);
 	pthread_join(thread, NULL);
 	CHECK_EQ(wrong, 0);
 	CHECK(seen);

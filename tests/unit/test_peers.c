@@ -69,7 +69,7 @@ static void a_silent_guest(void)
 
 	NEED(!braid_exchange_start(&x));
 	open_pinged(&silent, x, paths[0]);
-	while (asked(&silent) < 1)
+	while (asked(&silent) < 1 && braid_host_clock_ns() - start_ns < LIMIT_NS)
 		braid_sleep_ns(100000);
 	open_pinged(&lively, x, paths[1]);
 	fake_guest_start_thread(lively.g);

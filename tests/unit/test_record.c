@@ -235,6 +235,8 @@ static void test_everything_arrives(void)
 	struct tally t;
 
 	p.rate = 50000;
+	p.bytes = 32 << 20;	/* seconds of events: either side may get no CPU for so long */
+	p.nr_slots = 2048;
 	g = fake_guest_new(region_path, &p);
 	fake_guest_start_thread(g);
 	session_open(&s, "sched");

@@ -15,6 +15,8 @@
 #include "tests/unit/recovery.h"
 #include "tests/unit/session.h"
 
+#define MOST_TRIES	100	/* to see that a guest runs */
+
 static char dir[] = "/tmp/test_region_copy.XXXXXX";
 static char region_path[64], capture_path[64], first_path[64];
 
@@ -26,6 +28,18 @@ static const struct fake_params usual = {
 static struct recovery recover(const char *path)
 {
 	return recovery_run(path, capture_path, dir);
+}
+
+/* Until the guest was seen to run: its thread may get no CPU while a copy waits for its heartbeat. */
+static struct recovery recover_running(void)
+{
+	struct recovery r;
+	int tries = 0;
+
+	do
+		r = recover(region_path);
+	while (!r.err && !r.running && ++tries < MOST_TRIES);
+	return r;
 }
 
 static struct fake_guest *guest_with(u64 events, u64 more)
@@ -82,7 +96,7 @@ static void copies_live_regions(void)
 	CHECK(!recover(region_path).running);
 	fake_guest_start_thread(g);
 	for (int k = 0; k < 2; k++) {
-		r = recover(region_path);
+		r = recover_running();
 		CHECK_EQ(r.err, 0);
 		CHECK(r.running);
 		CHECK_EQ(r.events, 307);
@@ -108,10 +122,10 @@ static void copies_busy_regions(void)
 	struct session s = { 0 };
 	struct recovery r;
 	u64 events = 0;
-	int k;
+	int k, running = 0;
 
 	p.flags = BRAID_BUFFER_OVERWRITE;
-	p.rate = 1000000;
+	p.rate = 200000;
 	s.guest = fake_guest_new(region_path, &p);
 	fake_guest_start_thread(s.guest);
 	for (k = 0; k < 20; k++) {
@@ -121,13 +135,14 @@ static void copies_busy_regions(void)
 			session_turn(&s);
 		r = recover(region_path);
 		CHECK_EQ(r.err, 0);
-		CHECK(r.running);
+		running += r.running;
 		CHECK_EQ(r.faults, 0);
 		CHECK_EQ(r.events, r.status.sums.read);
 		CHECK_EQ(r.status.sums.left, 0);
 		events += r.events;
 	}
 	CHECK(events > 0);
+	CHECK(running > 0);
 	session_end(&s);
 	CHECK_EQ(s.notes, 0);
 	fake_guest_free(s.guest);
@@ -291,19 +306,20 @@ static void copies_whole_entries(void)
 	struct fake_guest *g = guest_with(10, 10);
 	struct others o = { .g = g, .act = change_tables };
 	struct braid_mapping *m, *copy;
+	int k, nr_running = 0;
 	bool running;
-	int k;
 
 	memset(comms_of(g)->entries, 0, 64 * sizeof(struct braid_comm));
 	NEED(!braid_mapping_open(&m, region_path, false));
 	others_begin(&o);
 	for (k = 0; k < 20 && !check_failures; k++) {
 		NEED(!braid_region_copy(&copy, m, &running));
-		CHECK(running);
+		nr_running += running;
 		check_tables(g, copy);
 		braid_mapping_close(copy);
 	}
 	others_end(&o);
+	CHECK(nr_running > 0);
 	/* An entry that was never completed. */
 	comms_of(g)->entries[5].seq |= 1;
 	NEED(!braid_region_copy(&copy, m, &running));

@@ -180,9 +180,11 @@ static void refused(void)
 /* The clock available only from tracefs, against its events. */
 static void local(void)
 {
-	struct tracefs_instance *instance = tracefs_instance_create("tracebraid-test");
-	char *stats;
+	struct tracefs_instance *instance;
+	char *stats, name[32];
 
+	snprintf(name, sizeof(name), "tracebraid-test-%d", getpid());
+	instance = tracefs_instance_create(name);
 	if (!instance) {
 		printf("skip: no tracefs instance can be made\n");
 		return;

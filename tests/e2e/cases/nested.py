@@ -20,8 +20,8 @@ GUEST_EVENTS = "pairs,sched:sched_switch"
 HOST_EVENTS = ",".join(["sched:sched_switch"] + [f"kvm:kvm_{name}" for name in (
     "entry", "exit", "pio", "write_tsc_offset")])
 MIN_PAIRS = 5000
-# Shares. A reset may interrupt a pair of each vCPU; windows may be cut by the recording's ends.
-MOST_LEFT_OUT = {"windows": 0.01, "pairs": 0.002}
+# A share, or a number where that is more: a reset may interrupt a pair of each vCPU, the recording's ends may cut windows.
+MOST_LEFT_OUT = {"windows": (0.01, 0), "pairs": (0.002, 2)}
 SHOWN = 5
 
 # Clock sources by the options of report that choose them; each must pass all checks.
@@ -134,7 +134,8 @@ def restarted(rig):
     jobs = rig.make_pairs(beta, 300)
     alpha.reset()
     rig.load(alpha)
-    rig.ctx.wait_until(lambda: alpha.run(f"cat {TREE}/events/pairs/after/enable").strip() == "0*",
+    enabled = " ".join(f"{TREE}/events/{event}/enable" for event in ("pairs/after", "sched/sched_switch"))
+    rig.ctx.wait_until(lambda: alpha.run(f"cat {enabled}").split() == ["0*"] * 2,
                        "the agent to enable the events again", timeout=60)
     rig.wait_for(jobs + rig.make_pairs(alpha, 300))
 
@@ -179,7 +180,8 @@ def judge_guest(recording, guest):
               f"{len(finding.wrong)} wrong, {finding.left_out} left out, room {finding.back} ns back, "
               f"{finding.forth} ns forth")
         wrong += complaints(what, guest, finding)
-        if finding.left_out > MOST_LEFT_OUT[what] * finding.judged:
+        share, number = MOST_LEFT_OUT[what]
+        if finding.left_out > max(share * finding.judged, number):
             wrong.append(f"{what} of {guest}: {finding.left_out} could not be judged")
         if not finding.judged:
             wrong.append(f"{what} of {guest}: none found")

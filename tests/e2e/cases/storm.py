@@ -26,7 +26,9 @@ def storm_contexts(ctx):
     contexts = CONTEXTS
     if not machines.of(ctx.kernel).has_nmi:
         wanted, contexts = wanted[:1], set(CONTEXTS) - {"nmi"}
-    storm(guest, 20000)
+    for _ in range(10):
+        storm(guest, 2000)
+        ctx.wait_until(lambda: not region_accounts(ctx, guest)["left"], "the agent to read all events")
     while not all_nested(guest, wanted):
         storm(guest, "2000 4")  # mostly interrupts
     stop_recorder(ctx, agent)
