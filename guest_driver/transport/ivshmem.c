@@ -5,6 +5,7 @@
 #include <linux/crash_dump.h>
 #include <linux/interrupt.h>
 #include <linux/io.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -27,6 +28,11 @@ static char *device = "";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, even without the host's mark (default: the first device that the host has marked)");
 
+/* Kernels for clouds are built without vmap_pfn(). */
+#if defined(CONFIG_X86) && defined(CONFIG_ZONE_DEVICE) && !defined(CONFIG_VMAP_PFN)
+#define BRAID_IVSHMEM_ZONE_DEVICE
+#endif
+
 static const struct braid_transport_client *client;
 
 struct ivshmem {
@@ -34,11 +40,14 @@ struct ivshmem {
 	bool vmapped;		/* else memremapped */
 	bool attached;		/* the client has the range */
 	void __iomem *regs;	/* NULL: no doorbell in either direction */
+#ifdef BRAID_IVSHMEM_ZONE_DEVICE
+	struct dev_pagemap pagemap;	/* if ->vmapped; ends with an array of any length */
+#endif
 };
 
 #ifdef CONFIG_VMAP_PFN
 /* Maps pages by their numbers; NULL when the kernel uses some of them as memory. */
-static void *braid_ivshmem_map_pages(phys_addr_t start, u64 bytes)
+static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
 {
 	u64 nr = bytes >> PAGE_SHIFT, k;
 	unsigned long *pfns = kvmalloc_array(nr, sizeof(*pfns), GFP_KERNEL);
@@ -56,19 +65,74 @@ static void *braid_ivshmem_map_pages(phys_addr_t start, u64 bytes)
 	kvfree(pfns);
 	return base;
 }
+
+static void braid_ivshmem_put_pages(struct ivshmem *shm)
+{
+}
+#elif defined(BRAID_IVSHMEM_ZONE_DEVICE)
+/*
+ * Gives the BAR's pages a struct page each, and maps them by these. memremap_pages() may map them
+ * uncached, but nothing uses that mapping. NULL: the BAR is not aligned to what can be added.
+ */
+static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
+{
+	u64 nr = bytes >> PAGE_SHIFT, k;
+	struct page **pages;
+	void *base = NULL;
+
+	if (!IS_ALIGNED(start | bytes, PAGES_PER_SUBSECTION * PAGE_SIZE))
+		return NULL;
+	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return NULL;
+	shm->pagemap.type = MEMORY_DEVICE_GENERIC;
+	shm->pagemap.range = (struct range){ .start = start, .end = start + bytes - 1 };
+	shm->pagemap.nr_range = 1;
+	if (!IS_ERR(memremap_pages(&shm->pagemap, NUMA_NO_NODE))) {
+		for (k = 0; k < nr; k++)
+			pages[k] = pfn_to_page(PHYS_PFN(start) + k);
+		base = vmap(pages, nr, VM_MAP, pgprot_decrypted(PAGE_KERNEL));
+		if (!base)
+			memunmap_pages(&shm->pagemap);
+	}
+	kvfree(pages);
+	return base;
+}
+
+static void braid_ivshmem_put_pages(struct ivshmem *shm)
+{
+	memunmap_pages(&shm->pagemap);
+}
 #else
-static void *braid_ivshmem_map_pages(phys_addr_t start, u64 bytes)
+static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
 {
 	return NULL;
 }
+
+static void braid_ivshmem_put_pages(struct ivshmem *shm)
+{
+}
 #endif
 
+/* memremap() may follow the MTRRs; then each event waits for the bus. */
+static void braid_ivshmem_check_cached(const struct ivshmem *shm)
+{
+#ifdef CONFIG_X86
+	unsigned int level;
+	pte_t *pte = lookup_address((unsigned long)shm->range.base, &level);
+
+	if (pte && pte_flags(*pte) & _PAGE_CACHE_MASK)
+		pr_warn("%s: this kernel maps the shared memory uncached, so events are slow: use at least 2 MiB, or the virtio device\n",
+			shm->range.name);
+#endif
+}
+
 /*
- * Not memremap_pages(), nor memremap(): on x86 both consult the MTRRs, which mark the PCI hole
- * below 4 GiB, where firmware puts this BAR, as uncached, and map it so. But this hole is ordinary
- * host memory, and both sides must map it write-back to agree. It needs no struct pages either. In
- * a guest with encrypted memory these pages are shared: mapped without the encryption bit, as
- * ioremap() maps a BAR. Kernels without vmap_pfn(), as arm64's with 16 KiB pages, have memremap().
+ * Not memremap(): on x86 it consults the MTRRs, which mark the PCI hole below 4 GiB, where firmware
+ * puts this BAR, as uncached, and maps it so. But this hole is ordinary host memory, and both sides
+ * must map it write-back to agree. vmap_pfn() needs no struct pages either. In a guest with
+ * encrypted memory these pages are shared: mapped without the encryption bit, as ioremap() maps a
+ * BAR. arm64's kernel with pages of 16 KiB has no vmap_pfn(), and no MTRRs: memremap() is right.
  */
 static int braid_ivshmem_map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 {
@@ -78,19 +142,24 @@ static int braid_ivshmem_map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 	range->bytes = pci_resource_len(pdev, IVSHMEM_BAR);
 	range->name = pci_name(pdev);
 	range->invited = *device;
-	range->base = braid_ivshmem_map_pages(start, range->bytes);
+	range->base = braid_ivshmem_map_pages(shm, start, range->bytes);
 	shm->vmapped = range->base;
 	if (!range->base)
 		range->base = memremap(start, range->bytes, MEMREMAP_WB);
-	return range->base ? 0 : -ENOMEM;
+	if (!range->base)
+		return -ENOMEM;
+	braid_ivshmem_check_cached(shm);
+	return 0;
 }
 
 static void braid_ivshmem_unmap_bar(struct ivshmem *shm)
 {
-	if (shm->vmapped)
-		vunmap(shm->range.base);
-	else
+	if (!shm->vmapped) {
 		memunmap(shm->range.base);
+		return;
+	}
+	vunmap(shm->range.base);
+	braid_ivshmem_put_pages(shm);
 }
 
 /* No peer of that number, or no such vector: then the device ignores it. */

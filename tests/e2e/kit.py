@@ -4,9 +4,12 @@
 import json
 import re
 
+import host
 import machines
 
 NEEDS = ("driver", "agent", "module:storm")
+# Kernels that suspend their devices for a test, and resume them at once; not those for clouds, without CONFIG_PM_DEBUG.
+SUSPENDING_KERNELS = (*host.KERNEL_PACKAGES, *(one for one in host.NEWEST_KERNELS if "cloud" not in one), host.DEBUG_KERNEL)
 PRIME = 0x9E3779B97F4A7C15
 TREE = "/sys/kernel/debug/tracebraid/trace"
 STORM = "/sys/kernel/debug/storm"
@@ -138,6 +141,12 @@ def check_accounts(ctx, *captures):
 def lost_by_guests(sums):
     """The lost events of sums of check_accounts(), without the host's: its buffers are for the whole machine."""
     return sum(ring["lost"] for ring in sums["rings"] if ring["stream"] != "host")
+
+
+def suspend(guest):
+    """Suspends all devices of a guest and resumes them, by the kernel's own test mode."""
+    guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
+              "echo freeze > /sys/power/state")
 
 
 def undrained(guest):

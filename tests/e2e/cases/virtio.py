@@ -8,8 +8,8 @@ import host
 import qemu
 import vhost
 from harness import case
-from kit import (STORM, check_accounts, check_order, check_storm, events_of, load, offered_by, start_recorder,
-                 stop_recorder, storm)
+from kit import (STORM, SUSPENDING_KERNELS, check_accounts, check_order, check_storm, events_of, load, offered_by,
+                 start_recorder, stop_recorder, storm, suspend)
 from uml import UmlGuest
 
 NOT_GIVEN_BACK = "has not returned the memory"
@@ -182,7 +182,7 @@ def virtio_gone(ctx):
     ctx.equal((sums["read"] + sums["lost"], sums["left"]), (offered, 0), "read and lost, and left")
 
 
-@case("virtio-sleep", usual=("6.1",), needs=vhost.VIRTIO_NEEDS)
+@case("virtio-sleep", usual=("6.1",), possible=SUSPENDING_KERNELS, needs=vhost.VIRTIO_NEEDS)
 def virtio_sleep(ctx):
     """A guest sleeps and wakes: its memory is returned before sleep and shared again after it; no event is lost."""
     socket, capture = ctx.dir / "tb.sock", ctx.dir / "x.braid"
@@ -192,9 +192,7 @@ def virtio_sleep(ctx):
     vhost.load_virtio(ctx, guest)
     for _ in range(2):
         storm(guest, 5000)
-        # The kernel's own test mode: all devices are suspended and resumed at once.
-        guest.run("echo devices > /sys/power/pm_test; echo 0 > /sys/module/suspend/parameters/pm_test_delay; "
-                  "echo freeze > /sys/power/state")
+        suspend(guest)
         vhost.wait_for_agent(ctx, guest)
     offered = storm(guest, 5000)
     guest.run("rmmod tracebraid_virtio")
