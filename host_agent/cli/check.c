@@ -90,10 +90,11 @@ bool braid_check_account(const struct braid_ring *ring, struct braid_text *why)
 			   (unsigned long long)(walk->next_seq - walk->first_seq),
 			   (unsigned long long)(walk->events + walk->lost + walk->elsewhere));
 	if (walk->damaged > walk->skipped)
-		contradict(why, "%llu events were recorded but can't be read",
-			   (unsigned long long)walk->damaged);
+		contradict(why, "%llu event%s recorded but can't be read",
+			   (unsigned long long)walk->damaged, walk->damaged == 1 ? " was" : "s were");
 	if (walk->faults)
-		contradict(why, "%llu faults in its pages; 'tracebraid verify' explains each",
-			   (unsigned long long)walk->faults);
+		contradict(why, "%llu fault%s in its pages; 'tracebraid verify' explains %s",
+			   (unsigned long long)walk->faults, walk->faults == 1 ? "" : "s",
+			   walk->faults == 1 ? "it" : "each");
 	return why->bytes == before;
 }

@@ -192,8 +192,9 @@ static void text_exchange(struct braid_text *t, const struct clocks *c)
 		braid_text_puts(t, "  exchange: no: no round-trip samples\n");
 		return;
 	}
-	braid_text_printf(t, "  exchange: %zu round-trip samples, the shortest ",
-			  c->stream->clock_inputs.nr_round_trips);
+	braid_text_printf(t, "  exchange: %zu round-trip sample%s, the shortest ",
+			  c->stream->clock_inputs.nr_round_trips,
+			  c->stream->clock_inputs.nr_round_trips == 1 ? "" : "s");
 	put_ns(t, c->check.shortest_ns);
 	braid_text_printf(t, ", drift %+.3f ppm, ", braid_clock_drift(&c->exchange));
 	put_quality(t, &c->exchange_q);

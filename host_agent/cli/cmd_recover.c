@@ -289,8 +289,8 @@ static int write_capture(struct recovery *r)
 
 static void print_result(const struct recovery *r)
 {
-	fprintf(stderr, "Recovered %llu events of %zu region%s to %s", (unsigned long long)r->events,
-		r->nr_regions, r->nr_regions == 1 ? "" : "s", r->file);
+	fprintf(stderr, "Recovered %llu event%s of %zu region%s to %s", (unsigned long long)r->events,
+		r->events == 1 ? "" : "s", r->nr_regions, r->nr_regions == 1 ? "" : "s", r->file);
 	if (r->nr_left_out)
 		fprintf(stderr, "; %zu of %zu sources left out", r->nr_left_out, r->nr_given);
 	fprintf(stderr, "\nNext: tracebraid report %s\n", r->file);

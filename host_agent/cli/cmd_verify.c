@@ -202,8 +202,8 @@ static void check_accounts(struct verify *v, const struct braid_stream *s)
 				    why.data ? why.data : "");
 	}
 	if (late)
-		note(v, s, "%llu events are newer than its stored accounting: the recording was killed",
-		     (unsigned long long)late);
+		note(v, s, "%llu event%s newer than its stored accounting: the recording was killed",
+		     (unsigned long long)late, late == 1 ? " is" : "s are");
 	braid_text_free(&why);
 }
 

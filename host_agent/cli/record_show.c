@@ -263,8 +263,8 @@ static void guest_summary(const struct braid_record_guest *guest)
 	fprintf(stderr, "%llu event%s, %llu lost", (unsigned long long)status.events,
 		status.events == 1 ? "" : "s", (unsigned long long)status.lost);
 	if (status.skipped)
-		fprintf(stderr, "; %llu older events skipped",
-			(unsigned long long)status.skipped);
+		fprintf(stderr, "; %llu older event%s skipped", (unsigned long long)status.skipped,
+			status.skipped == 1 ? "" : "s");
 	if (status.unconfirmed)
 		fputs("; did not confirm its events", stderr);
 	if (status.nr_streams > 1)
@@ -283,8 +283,9 @@ static void stopped(void *arg, const struct braid_recording *r)
 	if (r->o.quiet)
 		return;
 	if (r->o.flight.wanted) {
-		fprintf(stderr, "%llu snapshots in %.2f s; the rings keep their events; read them with `tracebraid record --backlog` or `tracebraid recover`\n",
-			(unsigned long long)r->flight.nr_taken, (r->end_ns - r->start_ns) / 1e9);
+		fprintf(stderr, "%llu snapshot%s in %.2f s; the rings keep their events; read them with `tracebraid record --backlog` or `tracebraid recover`\n",
+			(unsigned long long)r->flight.nr_taken, r->flight.nr_taken == 1 ? "" : "s",
+			(r->end_ns - r->start_ns) / 1e9);
 		return;
 	}
 	fprintf(stderr, "Recorded %.2f s, %.1f MB%s in %s\n", (r->end_ns - r->start_ns) / 1e9,

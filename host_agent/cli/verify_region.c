@@ -235,8 +235,8 @@ int braid_verify_region(const char *path)
 	if (braid_guard_run(m->base, m->bytes, verify_rings, v))
 		fault(v, "%s", braid_failure());
 	if (v->unlisted)
-		fault(v, "%llu events have no entry in the event directory",
-		      (unsigned long long)v->unlisted);
+		fault(v, "%llu event%s no entry in the event directory", (unsigned long long)v->unlisted,
+		      v->unlisted == 1 ? " has" : "s have");
 	braid_mapping_close(m);
 	if (v->faults)
 		printf("%s: %llu fault%s\n", path, (unsigned long long)v->faults,

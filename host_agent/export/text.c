@@ -75,7 +75,8 @@ static void put_clock(struct braid_line_export *x, const struct braid_stream *s)
 	if (*clock->reason && !braid_line_misses_clock(x, s))
 		braid_text_printf(t, " (%s)", clock->reason);
 	if (clock->nr_samples && clock->kind != BRAID_CLOCK_KVM)
-		braid_text_printf(t, ", %u round-trip samples", clock->nr_samples);
+		braid_text_printf(t, ", %u round-trip sample%s", clock->nr_samples,
+				  clock->nr_samples == 1 ? "" : "s");
 	if (clock->kind == BRAID_CLOCK_EXCHANGE)
 		braid_text_printf(t, ", drift %+.3f ppm", braid_clock_drift(clock));
 	braid_text_puts(t, ", ");
