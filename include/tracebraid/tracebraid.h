@@ -145,19 +145,23 @@ size_t tracebraid_nr_streams(const struct tracebraid_trace *trace);
 const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace *trace,
 						  size_t number);
 
-/* What a stream is of; each text lives with the trace, and is "" if it is not known. */
+/** tracebraid_stream_name - the guest's name, or "host"; lives with the trace, as all texts of a stream */
 const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
+/** tracebraid_stream_kernel - the release of its kernel; "": not known */
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
+/** tracebraid_stream_machine - its machine, as uname -m prints it; "": not known */
 const char *tracebraid_stream_machine(const struct tracebraid_stream *stream);
-/* How its times are converted: "host", "kvm", "exchange", ... */
+/** tracebraid_stream_clock - how its times are converted: "host", "kvm", "exchange", ... */
 const char *tracebraid_stream_clock(const struct tracebraid_stream *stream);
-/* Why it ended: "recording stopped", "driver unloaded", ... */
+/** tracebraid_stream_end - why it ended: "recording stopped", "driver unloaded", ...; "": not known */
 const char *tracebraid_stream_end(const struct tracebraid_stream *stream);
-/* 1: the host; 0: a guest */
+/** tracebraid_stream_is_host - 1: the host; 0: a guest */
 int tracebraid_stream_is_host(const struct tracebraid_stream *stream);
+/** tracebraid_stream_number - a stream's number in its trace, from 0 */
 uint32_t tracebraid_stream_number(const struct tracebraid_stream *stream);
+/** tracebraid_stream_nr_cpus - the number of its CPUs, or vCPUs */
 uint32_t tracebraid_stream_nr_cpus(const struct tracebraid_stream *stream);
-/* The largest error of its times in ns; TRACEBRAID_UNKNOWN: some have no bound */
+/** tracebraid_stream_bound_ns - the largest error of its times in ns; TRACEBRAID_UNKNOWN: some have no bound */
 uint64_t tracebraid_stream_bound_ns(const struct tracebraid_stream *stream);
 
 /* The account of a recording: written = read + lost + left. */
@@ -235,38 +239,38 @@ int tracebraid_walk_seek(struct tracebraid_walk *walk, int64_t ns);
 
 /* The item where the walk is. All pointers are valid until it moves on. */
 
-/* Its time in ns: the host's clock's, or with "clock=realtime" since 1970. */
+/** tracebraid_ns - the item's time in ns: of the host's clock, or with "clock=realtime" since 1970 */
 int64_t tracebraid_ns(const struct tracebraid_walk *walk);
-/* The true time is at most this far away; TRACEBRAID_UNKNOWN: no bound is known. */
+/** tracebraid_bound_ns - the true time is at most this many ns away; TRACEBRAID_UNKNOWN: no bound is known */
 uint64_t tracebraid_bound_ns(const struct tracebraid_walk *walk);
-/* 1: it may have happened before an event of an earlier item: their bounds overlap. */
+/** tracebraid_uncertain - 1: it may have happened before an event of an earlier item: their bounds overlap */
 int tracebraid_uncertain(const struct tracebraid_walk *walk);
-/* 1: in a followed capture, an item of a later time was returned before. */
+/** tracebraid_late - 1: in a followed capture, an item of a later time was returned before */
 int tracebraid_late(const struct tracebraid_walk *walk);
+/** tracebraid_item_stream - the item's stream */
 const struct tracebraid_stream *tracebraid_item_stream(const struct tracebraid_walk *walk);
-/* The buffer's name; "" for a host's, and for notes. */
+/** tracebraid_buffer - the name of its buffer; "": a host's, or a note */
 const char *tracebraid_buffer(const struct tracebraid_walk *walk);
-/* The CPU's number in its stream; UINT32_MAX for notes. */
+/** tracebraid_cpu - the CPU's number in its stream; UINT32_MAX: a note */
 uint32_t tracebraid_cpu(const struct tracebraid_walk *walk);
-/* An event's sequence number in its ring; losses leave gaps. */
+/** tracebraid_seq - an event's sequence number in its ring; losses leave gaps */
 uint64_t tracebraid_seq(const struct tracebraid_walk *walk);
-/* Of a loss: the number of events; TRACEBRAID_UNKNOWN: not counted. */
+/** tracebraid_lost - of a loss: the number of events; TRACEBRAID_UNKNOWN: not counted */
 uint64_t tracebraid_lost(const struct tracebraid_walk *walk);
 
-/* Of an event: */
-
-/* The task that was current: 0 is the idle task; -1: unknown. */
+/** tracebraid_pid - of an event: the task that was current; 0: the idle task; -1: unknown */
 int32_t tracebraid_pid(const struct tracebraid_walk *walk);
-/* Its name at that time; "<idle>", "<...>" if unknown. */
+/** tracebraid_comm - that task's name at that time; "<idle>"; "<...>": unknown */
 const char *tracebraid_comm(const struct tracebraid_walk *walk);
-/* Of a host's event: the guest that the task runs a vCPU of, or NULL. @vcpu is set; UINT32_MAX: all. */
+/** tracebraid_vcpu - of a host's event: the guest whose vCPU the task runs, or NULL; sets @vcpu; UINT32_MAX: all */
 const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *walk, uint32_t *vcpu);
+/** tracebraid_event_type - an event's type */
 const struct tracebraid_type *tracebraid_event_type(const struct tracebraid_walk *walk);
-/* Its fields by its print format, or the text of a loss or note; ends with NUL. NULL: out of memory. */
+/** tracebraid_text - an event's fields by its print format, or a loss' or note's text; NULL: out of memory */
 const char *tracebraid_text(struct tracebraid_walk *walk);
-/* Its fields as a JSON object. NULL: out of memory. */
+/** tracebraid_json - an event's fields as a JSON object. NULL: out of memory */
 const char *tracebraid_json(struct tracebraid_walk *walk);
-/* Its record's bytes, as they are in the ring; a note's: its text. */
+/** tracebraid_payload - an event's record as it is in the ring, or a note's text; sets @bytes */
 const void *tracebraid_payload(const struct tracebraid_walk *walk, size_t *bytes);
 
 /* Event types ----------------------------------------------------------------------------- */
@@ -277,12 +281,13 @@ enum tracebraid_field_kind {
 	TRACEBRAID_BYTES,	/* an array, or anything else */
 };
 
-/* The number of a type: dense from 0 in a walk; the same event has another one in each stream. */
+/** tracebraid_type_number - dense from 0 in a walk; the same event has another one in each stream */
 uint32_t tracebraid_type_number(const struct tracebraid_type *type);
+/** tracebraid_type_system - the type's system, such as "sched" */
 const char *tracebraid_type_system(const struct tracebraid_type *type);
-/* The name; of a sub-event, such as a system call, its own. */
+/** tracebraid_type_name - its name; of a sub-event, such as a system call, its own */
 const char *tracebraid_type_name(const struct tracebraid_type *type);
-/* The event that a sub-event is of; otherwise as the name. */
+/** tracebraid_type_event - the event that a sub-event is of; otherwise as the name */
 const char *tracebraid_type_event(const struct tracebraid_type *type);
 
 /**
@@ -307,10 +312,13 @@ const struct tracebraid_field *tracebraid_type_field(const struct tracebraid_typ
 const struct tracebraid_field *tracebraid_type_find(const struct tracebraid_type *type,
 						    const char *name);
 
+/** tracebraid_field_name - the field's name */
 const char *tracebraid_field_name(const struct tracebraid_field *field);
-/* As C declares it: "pid_t", "char[16]". Bytes of the guest's format file. */
+/** tracebraid_field_type - as C declares it: "pid_t", "char[16]". Bytes of the guest's format file */
 const char *tracebraid_field_type(const struct tracebraid_field *field);
+/** tracebraid_field_kind - a number, a string or bytes */
 enum tracebraid_field_kind tracebraid_field_kind(const struct tracebraid_field *field);
+/** tracebraid_field_is_signed - 1: a signed number */
 int tracebraid_field_is_signed(const struct tracebraid_field *field);
 
 /**

@@ -31,7 +31,8 @@ static const struct {
 	{ "SELECT stream, culprit", "SELECT count(*) = 10 AND min(stolen_ms) > 0 FROM r" },
 	{ "SELECT from_ns, stream", "SELECT max(duration_ns) = (SELECT max(duration_ns) FROM exits) FROM r" },
 	{ "SELECT stream, comm, pid", "SELECT max(duration_ns) = (SELECT max(duration_ns) FROM wakeups) FROM r" },
-	{ "SELECT (ns - start_ns)", "SELECT sum(events) = (SELECT count(*) FROM events) FROM r" },
+	{ "SELECT name, count(*) AS calls", "SELECT min(calls) > 0 AND count(*) = count(DISTINCT name) FROM r" },
+	{ "SELECT (ns - (SELECT", "SELECT sum(events) = (SELECT count(*) FROM events) FROM r" },
 	{ "SELECT l.stream", "SELECT sum(lost) = (SELECT sum(lost) FROM losses) FROM r" },
 	{ "SELECT stream, max(bound_ns)",
 	  "SELECT sum(events) = (SELECT count(*) FROM events) AND min(within_1us) = 1 FROM r" },
@@ -71,6 +72,7 @@ static void check_rows(const char *recipe, const char *check)
 
 static void run(const char *recipe)
 {
+	u32 checks = 0;
 	size_t k;
 
 	sql = strstr(recipe, "FROM losses") ? lossy : big;
@@ -78,9 +80,15 @@ static void run(const char *recipe)
 		fprintf(stderr, "no rows: %s\n", recipe);
 		CHECK(0);
 	}
-	for (k = 0; k < sizeof(known) / sizeof(*known); k++)
-		if (!strncmp(recipe, known[k].begins, strlen(known[k].begins)))
-			check_rows(recipe, known[k].check);
+	for (k = 0; k < sizeof(known) / sizeof(*known); k++) {
+		if (strncmp(recipe, known[k].begins, strlen(known[k].begins)))
+			continue;
+		check_rows(recipe, known[k].check);
+		checks++;
+	}
+	if (checks != 1)
+		fprintf(stderr, "%u checks of: %s\n", checks, recipe);
+	CHECK_EQ(checks, 1);
 }
 
 static void recipes_run(void)
@@ -100,6 +108,7 @@ static void recipes_run(void)
 		nr++;
 	}
 	CHECK(nr >= RECIPES);
+	CHECK_EQ(nr, sizeof(known) / sizeof(*known));
 }
 
 static void make(char *name)
