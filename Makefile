@@ -227,7 +227,7 @@ check-all: check-lint check-unit check-library fuzz-short
 
 # Every kernel that there is: hours.
 check-matrix:
-	@tests/packages.sh build forms driver guests libvirt tests kunit
+	@tests/packages.sh build forms library driver guests libvirt tests kunit
 	@$(MAKE) check-lint KERNELS=all
 	@for series in '' $(filter-out $(shell tests/packages.sh --source),6.12) newest; do \
 		$(MAKE) check-kunit SERIES=$$series || exit 1; done
@@ -321,7 +321,7 @@ check-dkms:
 E2E_UML		= $(if $(filter all uml,$(or $(KERNELS),all)),$(if $(CASE),$(filter $(subst *,%,$(CASE)),virtio-uml),virtio-uml))
 
 check-e2e:
-	@tests/packages.sh build forms driver guests libvirt $(if $(E2E_UML),kunit)
+	@tests/packages.sh build forms library driver guests libvirt $(if $(E2E_UML),kunit)
 	@tests/qemu/fetch.sh
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
@@ -330,7 +330,7 @@ check-e2e:
 	@$(MAKE) -j$(NPROC) e2e-run
 
 .PHONY: e2e-run
-e2e-run: agent $(B)/address/test_formats
+e2e-run: agent library $(B)/address/test_formats
 	@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
 	@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))

@@ -51,8 +51,7 @@ void tracebraid_free(char *text);
 /**
  * tracebraid_open - open captures as one trace
  * @trace: set on success
- * @paths: files: captures, and trace.dat files of trace-cmd with the host's events; at least one of
- *	them a capture
+ * @paths: files: captures, and trace.dat files of trace-cmd with the host's events
  * @nr: number of paths, at least 1
  * @clock_source: how guests' times are converted: "kvm", "exchange", "pairs", "nominal" or
  *	"windows"; NULL or "auto": the best that the captures have, never "windows"

@@ -13,7 +13,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from kit import AGENT, TOP
+from kit import AGENT, TOP, equal
 
 sys.path.insert(0, str(TOP / "tests/unit"))
 
@@ -99,7 +99,7 @@ def by_trace_dat(capture, folder):
     for file in pathlib.Path(folder).glob("out.trace*.dat"):
         stream = "host" if file == out else file.stem.partition("-")[2]
         for match in filter(None, map(pattern.fullmatch, lines_of("trace-cmd", "report", "-t", "-R", file))):
-            count += 1
+            count += match[4] not in ("lost", "note")
             if match[4] == "sched_switch":
                 switches.append((int(match[2] + match[3]), stream, int(match[1]), int(FIELD.search(match[5])[1])))
     return count, switches
@@ -110,6 +110,22 @@ def by_perfetto(capture, folder):
     switches = [(event.ns, trace.names[machine], cpu, event.fields["next_pid"])
                 for (machine, cpu), events in trace.events.items() for event in events if event.name == "sched_switch"]
     return sum(map(len, trace.events.values())), switches
+
+
+def check_host_alone(capture, folder):
+    """A trace.dat of the host's events is a trace by itself."""
+    def events_of(path, **select):
+        with tracebraid.open(path) as trace:
+            return [(event.ns, event.cpu, event.pid, event.name, event.text) for event in trace.events(**select)
+                    if event.name != "note"]
+    out = pathlib.Path(folder, "host.dat")
+    subprocess.run([AGENT, "export", "--to", "trace.dat", "--stream=host", "-o", out, capture], stderr=subprocess.DEVNULL,
+                   check=True)
+    got, wanted = events_of(str(out)), events_of(capture, stream="host")
+    equal(len(got), len(wanted), "events of the host in a trace.dat alone")
+    for pair in zip(sorted(got), sorted(wanted)):
+        equal(*pair, "an event of the host in a trace.dat alone")
+    return len(got)
 
 
 def main():
@@ -131,8 +147,9 @@ def main():
                 differ = [pair for pair in zip(sorted(got), switches) if pair[0] != pair[1]]
                 if differ or len(got) != len(switches):
                     sys.exit(f"FAIL {reader.__name__}: {len(got)} switches, not {len(switches)}; {differ[:1]}")
+        host = check_host_alone(capture, folder) if any(name == "host" for _, name, *_ in switches) else 0
     print(f"ok   {len(readers)} ways to read a capture, and a packed one, give the same {count} events: times and a field "
-          f"of {len(switches)}")
+          f"of {len(switches)}; a trace.dat of the host alone has its {host}")
 
 
 if __name__ == "__main__":
