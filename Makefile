@@ -248,15 +248,18 @@ check-model:
 	@tests/packages.sh build tests
 	@tests/model/run.sh
 
+LINT_FLAVOURS	= $(strip $(FLAVOURS) $(if $(KERNELS),,rt cloud))
 check-lint:
 	@tests/packages.sh build driver guests tests
-	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
+	@$(if $(LINT_FLAVOURS),tests/kernels/fetch.sh $(LINT_FLAVOURS))
 	@$(MAKE) -j$(NPROC) lint-run
 
-# C=2: sparse checks each source of the driver while kbuild is there anyway.
+# C=2: sparse checks each source of the driver while kbuild is there anyway. For the newest kernel's flavours, the driver
+# alone, unless they are asked for.
 .PHONY: lint-run
 lint-run: agent library $(B)/live_region
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
+	@$(if $(KERNELS),,$(MAKE) C=2 $(call test-drivers,$(call krels,newest-rt newest-cloud)))
 	@tests/lint/rooms.sh
 	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
