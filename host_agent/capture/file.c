@@ -486,7 +486,7 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 	int err;
 
 	if (!f)
-		return braid_fail(-ENOMEM, "cannot create '%s': %s", path, strerror(ENOMEM));
+		return braid_out_of_memory();
 	f->is_stdout = is_stdout;
 	f->fd = is_stdout ? STDOUT_FILENO : braid_output_open(&f->output, path);
 	err = f->fd < 0 ? f->fd : 0;
@@ -515,7 +515,7 @@ int braid_capture_create_at(struct braid_capture_writer **out, int fd, const cha
 
 	if (!f) {
 		close(fd);
-		return braid_fail(-ENOMEM, "cannot write '%s': %s", path, strerror(ENOMEM));
+		return braid_out_of_memory();
 	}
 	f->fd = fd;
 	return put_head(out, f, head);

@@ -200,7 +200,7 @@ int braid_live_ring_add(struct braid_live_rings *r, struct braid_live_stream *s,
 
 	braid_mapping_ring(s->mapping, &s->sb, buffer, vcpu, &ring.reader.map);
 	if (braid_array_push(r->rings, r->nr_rings, r->capacity, ring))
-		return s->fatal = braid_fail(-ENOMEM, "no memory for %zu rings", r->nr_rings);
+		return s->fatal = braid_out_of_memory();
 	return attach(r, s, &r->rings[r->nr_rings - 1]);
 }
 

@@ -155,7 +155,7 @@ def confined(ctx):
     agent = start_recorder(ctx, "-r", region, "-o", ctx.dir / "x.braid")
     threads = privileges(agent.pid)
     ctx.equal(len(threads), 2, "threads of a recorder")
-    kept = 1 << 1 | 1 << 19 | 1 << 23 | 1 << 34  # dac_override, sys_ptrace, sys_nice, syslog
+    kept = 1 << 1 | 1 << 23 | 1 << 34  # dac_override, sys_nice, syslog
     for thread in threads:
         ctx.equal([thread["Seccomp"], thread["NoNewPrivs"]], ["2", "1"], "Seccomp and NoNewPrivs of a recorder")
         for name in ("CapEff", "CapPrm") + (() if os.geteuid() else ("CapBnd",)):
