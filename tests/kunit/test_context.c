@@ -16,6 +16,7 @@ enum where {
 	IRQS_OFF,
 	IN_HARDIRQ,
 	IN_NMI,
+	IN_OOPS,	/* of a task, with interrupts enabled */
 	NR_WHERES,
 };
 
@@ -25,6 +26,10 @@ static unsigned long begin(enum where where)
 {
 	unsigned long flags;
 
+	if (where == IN_OOPS) {
+		oops_in_progress = 1;
+		return 0;
+	}
 	local_irq_save(flags);
 	if (offsets[where])	/* a debug kernel warns of 0 */
 		preempt_count_add(offsets[where]);
@@ -33,6 +38,10 @@ static unsigned long begin(enum where where)
 
 static void end(enum where where, unsigned long flags)
 {
+	if (where == IN_OOPS) {
+		oops_in_progress = 0;
+		return;
+	}
 	if (offsets[where])
 		preempt_count_sub(offsets[where]);
 	local_irq_restore(flags);

@@ -41,12 +41,13 @@ fi
 grep -q '/nonexistent' "$out/wakeups.err"
 echo "ok   examples"
 
-for name in $(sed -n 's/^\t\(tracebraid_[a-z_]*\);$/\1/p' host_agent/library/exported.map); do
+sed -n 's/^\t\(tracebraid_[a-z_]*\);$/\1/p' host_agent/library/exported.map >"$out/names"
+while read -r name; do
 	if ! [ -e "$root/usr/share/man/man3/$name.3" ]; then
 		echo "FAIL $name has no man page: its comment in the header is not kernel-doc"
 		exit 1
 	fi
-done
+done <"$out/names"
 echo "ok   each function has a man page"
 
 abi=tests/library/libtracebraid.abi
