@@ -248,18 +248,19 @@ check-model:
 	@tests/packages.sh build tests
 	@tests/model/run.sh
 
-LINT_FLAVOURS	= $(strip $(FLAVOURS) $(if $(KERNELS),,rt cloud))
 check-lint:
 	@tests/packages.sh build driver guests tests
-	@$(if $(LINT_FLAVOURS),tests/kernels/fetch.sh $(LINT_FLAVOURS))
+	@$(if $(KERNELS),,tests/kernels/fetch.sh rt cloud)
+	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
 	@$(MAKE) -j$(NPROC) lint-run
 
 # C=2: sparse checks each source of the driver while kbuild is there anyway. For the newest kernel's flavours, the driver
 # alone, unless they are asked for.
 .PHONY: lint-run
+LINT_KRELS	= $(if $(KERNELS),,$(strip $(call krels,newest-rt newest-cloud)))
 lint-run: agent library $(B)/live_region
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
-	@$(if $(KERNELS),,$(MAKE) C=2 $(call test-drivers,$(call krels,newest-rt newest-cloud)))
+	@$(if $(LINT_KRELS),$(MAKE) C=2 $(call test-drivers,$(LINT_KRELS)))
 	@tests/lint/rooms.sh
 	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
@@ -305,13 +306,13 @@ check-kunit:
 
 # Slow: everything emulated, under KASAN and lockdep.
 check-debug:
-	@tests/packages.sh build guests libvirt kunit
+	@tests/packages.sh build forms library guests libvirt kunit
 	@tests/kernels/build.sh debug
 	@tests/qemu/fetch.sh
 	@$(MAKE) -j$(NPROC) debug-run
 
 .PHONY: debug-run
-debug-run: agent $(B)/kunit-debug/tracebraid_kunit.ko
+debug-run: agent library $(B)/kunit-debug/tracebraid_kunit.ko
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call made,debug))
 	@tests/kunit/run.py --kernel debug
 	@tests/e2e/run.py --no-skip --kernel debug $(CASE:%=--case '%')

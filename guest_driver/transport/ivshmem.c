@@ -28,7 +28,7 @@ static char *device = "";
 module_param(device, charp, 0444);
 MODULE_PARM_DESC(device, "PCI address of the ivshmem device to use, even without the host's mark (default: the first device that the host has marked)");
 
-/* Kernels for clouds are built without vmap_pfn(). */
+/* Cloud kernels lack vmap_pfn(). */
 #if defined(CONFIG_X86) && defined(CONFIG_ZONE_DEVICE) && !defined(CONFIG_VMAP_PFN)
 #define BRAID_IVSHMEM_ZONE_DEVICE
 #endif
@@ -41,7 +41,7 @@ struct ivshmem {
 	bool attached;		/* the client has the range */
 	void __iomem *regs;	/* NULL: no doorbell in either direction */
 #ifdef BRAID_IVSHMEM_ZONE_DEVICE
-	struct dev_pagemap pagemap;	/* if ->vmapped; ends with an array of any length */
+	struct dev_pagemap pagemap;	/* if ->vmapped; last, as it ends with a flexible array */
 #endif
 };
 
@@ -70,9 +70,31 @@ static void braid_ivshmem_put_pages(struct ivshmem *shm)
 {
 }
 #elif defined(BRAID_IVSHMEM_ZONE_DEVICE)
+/* memremap() follows the MTRRs; then each event waits for the bus. */
+static bool braid_ivshmem_uncached(const void *base)
+{
+	unsigned int level;
+	pte_t *pte = lookup_address((unsigned long)base, &level);
+
+	/* Bit 7 is PAT in a small page, and the size in a huge one. */
+	return pte && pte_flags(*pte) & (_PAGE_PWT | _PAGE_PCD);
+}
+
+/* Whether memremap() is right; struct pages would raise the kernel's highest page for good. */
+static bool braid_ivshmem_remaps_cached(phys_addr_t start, u64 bytes)
+{
+	void *base = memremap(start, bytes, MEMREMAP_WB);
+	bool cached = base && !braid_ivshmem_uncached(base);
+
+	if (base)
+		memunmap(base);
+	return cached;
+}
+
 /*
  * Gives the BAR's pages a struct page each, and maps them by these. memremap_pages() may map them
- * uncached, but nothing uses that mapping. NULL: the BAR is not aligned to what can be added.
+ * uncached, but nothing uses that mapping. NULL: memremap() is as good; or the BAR is not aligned to
+ * what can be added, or is larger than this guest's RAM.
  */
 static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
 {
@@ -80,7 +102,8 @@ static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64
 	struct page **pages;
 	void *base = NULL;
 
-	if (!IS_ALIGNED(start | bytes, PAGES_PER_SUBSECTION * PAGE_SIZE))
+	if (!IS_ALIGNED(start | bytes, PAGES_PER_SUBSECTION * PAGE_SIZE) ||
+	    braid_ivshmem_remaps_cached(start, bytes))
 		return NULL;
 	pages = kvmalloc_array(nr, sizeof(*pages), GFP_KERNEL);
 	if (!pages)
@@ -103,6 +126,13 @@ static void braid_ivshmem_put_pages(struct ivshmem *shm)
 {
 	memunmap_pages(&shm->pagemap);
 }
+
+static void braid_ivshmem_check_cached(const struct ivshmem *shm)
+{
+	if (braid_ivshmem_uncached(shm->range.base))
+		pr_warn("%s: this kernel maps the shared memory uncached, which slows recording: use a region of at least 2 MiB and smaller than the guest's RAM, or the virtio device\n",
+			shm->range.name);
+}
 #else
 static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
 {
@@ -114,18 +144,11 @@ static void braid_ivshmem_put_pages(struct ivshmem *shm)
 }
 #endif
 
-/* memremap() may follow the MTRRs; then each event waits for the bus. */
+#ifndef BRAID_IVSHMEM_ZONE_DEVICE
 static void braid_ivshmem_check_cached(const struct ivshmem *shm)
 {
-#ifdef CONFIG_X86
-	unsigned int level;
-	pte_t *pte = lookup_address((unsigned long)shm->range.base, &level);
-
-	if (pte && pte_flags(*pte) & _PAGE_CACHE_MASK)
-		pr_warn("%s: this kernel maps the shared memory uncached, so events are slow: use at least 2 MiB, or the virtio device\n",
-			shm->range.name);
-#endif
 }
+#endif
 
 /*
  * Not memremap(): on x86 it consults the MTRRs, which mark the PCI hole below 4 GiB, where firmware

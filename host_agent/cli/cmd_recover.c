@@ -69,8 +69,8 @@ const struct braid_cli_command braid_command_recover = {
 	"are of this host's clock, or wall times if the guest ran before this host's last boot or "
 	"on another host.",
 	.status =
-	"0 on success, 1 on error, and 3 if one of several SOURCEs is not in the capture, because its "
-	"driver was starting, or its region changed during each copy.",
+	"0 on success, 1 on error, and 3 if the capture has nothing of one of several SOURCEs, for "
+	"example because its driver was starting, or its region changed during each attempt to copy it.",
 	.least = 1, .most = BRAID_ANY_NUMBER,
 	.expected = "a source: 'tracebraid recover SOURCE...'",
 };
@@ -196,7 +196,7 @@ static char *folder_of(const char *file)
 	return slash ? strndup(file, slash - file + 1) : strdup(".");
 }
 
-/* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out, and counted. */
+/* Finds all regions, before a former capture is replaced. Of several, one that is busy is left out. */
 static int open_all(struct recovery *r)
 {
 	braid_auto_free char *folder = folder_of(r->file);
@@ -216,7 +216,6 @@ static int open_all(struct recovery *r)
 		if (err != -EAGAIN || r->nr_given == 1)
 			continue;
 		fprintf(stderr, "tracebraid: %s\n", braid_failure());
-		r->nr_left_out++;
 		err = 0;
 	}
 	braid_progress_end(&r->progress);
@@ -274,8 +273,12 @@ static int write_capture(struct recovery *r)
 	if (err)
 		return err;
 	braid_capture_sync_at_end(r->sink.capture);
-	for (k = 0; k < r->nr_given && !err; k++)
+	for (k = 0; k < r->nr_given && !err; k++) {
+		size_t before = r->nr_regions;
+
 		err = write_source(r, &r->given[k]);
+		r->nr_left_out += r->nr_regions == before;
+	}
 	if (!err && !r->nr_regions)
 		err = braid_fail(-ENODATA, "nothing could be recovered");
 	if (!err)

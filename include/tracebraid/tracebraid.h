@@ -144,7 +144,7 @@ size_t tracebraid_nr_streams(const struct tracebraid_trace *trace);
 const struct tracebraid_stream *tracebraid_stream(const struct tracebraid_trace *trace,
 						  size_t number);
 
-/** tracebraid_stream_name - the guest's name, or "host"; lives with the trace, as all texts of a stream */
+/** tracebraid_stream_name - the guest's name, or "host"; valid until the trace is closed, as all texts of a stream */
 const char *tracebraid_stream_name(const struct tracebraid_stream *stream);
 /** tracebraid_stream_kernel - the release of its kernel; "": not known */
 const char *tracebraid_stream_kernel(const struct tracebraid_stream *stream);
@@ -259,9 +259,9 @@ uint64_t tracebraid_lost(const struct tracebraid_walk *walk);
 
 /** tracebraid_pid - of an event: the task that was current; 0: the idle task; -1: unknown */
 int32_t tracebraid_pid(const struct tracebraid_walk *walk);
-/** tracebraid_comm - that task's name at that time; "<idle>"; "<...>": unknown */
+/** tracebraid_comm - of an event: the current task's name at that time; "<idle>"; "<...>": unknown */
 const char *tracebraid_comm(const struct tracebraid_walk *walk);
-/** tracebraid_vcpu - of a host's event: the guest whose vCPU the task runs, or NULL; sets @vcpu; UINT32_MAX: all */
+/** tracebraid_vcpu - of a host's event: the guest whose vCPU the task runs, or NULL; sets @vcpu (UINT32_MAX: all vCPUs) */
 const struct tracebraid_stream *tracebraid_vcpu(const struct tracebraid_walk *walk, uint32_t *vcpu);
 /** tracebraid_event_type - an event's type */
 const struct tracebraid_type *tracebraid_event_type(const struct tracebraid_walk *walk);

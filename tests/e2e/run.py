@@ -209,7 +209,7 @@ def alone():
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            sys.exit("run.py: end-to-end cases of this tree are already running: wait for their end, or use another clone")
+            sys.exit("run.py: another run in this tree is active: wait for its end, or use another clone")
         yield
 
 

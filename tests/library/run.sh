@@ -42,6 +42,7 @@ grep -q '/nonexistent' "$out/wakeups.err"
 echo "ok   examples"
 
 sed -n 's/^\t\(tracebraid_[a-z_]*\);$/\1/p' host_agent/library/exported.map >"$out/names"
+[ -s "$out/names" ]
 while read -r name; do
 	if ! [ -e "$root/usr/share/man/man3/$name.3" ]; then
 		echo "FAIL $name has no man page: its comment in the header is not kernel-doc"

@@ -108,6 +108,7 @@ def check_stood(ctx, found, longest, least, what):
     """
     text = f"{what} for {least} ns at least, and by the analysis for {longest} ns"
     print(f"     {text}, unknown for {found['unknown_ns']} ns")
+    ctx.check(found["unknown_ns"] < found["observed_ns"] / 2, f"more than half is unknown: {found}")
     ctx.check(max(longest) >= least and min(longest) + found["unknown_ns"] >= least, f"{text}: {found}")
 
 

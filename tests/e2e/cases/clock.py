@@ -245,7 +245,7 @@ def clock_stop(ctx):
         print(f"     {stream['stream']}: {figures}")
         if stream["stream"] == "beta":
             stood = min(one.resuming - one.stopped for one in pauses)
-            ctx.check(stream["bound_median_ns"] < stood // 10,
+            ctx.check(stream["bound_median_ns"] < stood // 10 and stream["bound_p99_ns"] < stood // 2,
                       f"beta's clock is affected by alpha's stops of {stood} ns: {figures}")
 
 
@@ -391,14 +391,19 @@ def wait_unwatched(ctx, guest):
     ctx.wait_until(found, "two polls that are far apart")
 
 
+def record_briefly(ctx, guest, capture, seconds):
+    """Records the storm's event for a time in which a guest may not confirm it; the status is 3 then."""
+    done = ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", seconds, "-o", capture, status=None)
+    ctx.check(done.returncode in (0, 3), f"record ended with {done.returncode}:\n{done.stderr}")
+
+
 @case("clock-first", usual=("6.12",), needs=NEEDS, arm64=True)
 def clock_first(ctx):
     """A guest that no agent has measured before gets its first clock fix within a short recording."""
     guest = up(ctx)
     wait_unwatched(ctx, guest)
     capture = ctx.dir / "x.braid"
-    # The status is 3 if the guest confirms its events too late.
-    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.3", "-o", capture, status=None)
+    record_briefly(ctx, guest, capture, 2)
     (stream,) = clock_json(ctx, capture)
     ctx.equal(stream["source"], "exchange", "the clock's source")
     print(f"     first fix {stream['exchange']['first_fix_ns']} ns after the start, "
@@ -436,7 +441,7 @@ def clock_unstable(ctx):
 
     guest = up(ctx, "g2", append="tsc=unstable")
     capture = ctx.dir / "before.braid"
-    ctx.run_agent("record", "-r", guest.shm, "-e", "storm", "-t", "0.5", "-o", capture, status=None)
+    record_briefly(ctx, guest, capture, 0.5)
     check_unstable(ctx, guest, capture, 0)
     (stream,) = clock_json(ctx, guest.shm, "-t", "0.5")
     ctx.equal(stream["tsc_unstable"], True, "the clock of the running guest")

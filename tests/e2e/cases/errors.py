@@ -69,13 +69,13 @@ def bad_captures(ctx):
     for _ in range(20):
         flipped = bytearray(whole)
         at = rng.randrange(len(whole))
-        while not whole[at]:  # not the padding between chunks, which is not read
-            at = rng.randrange(len(whole))
         flipped[at] ^= 1 << rng.randrange(8)
         bad.write_bytes(flipped)
         done = ctx.run_agent("report", bad, status=None, timeout=120)
         ctx.check(done.returncode in (0, 1), f"report of a corrupted capture ended with {done.returncode}")
-        ctx.run_agent("verify", bad, status=1, timeout=120)
+        # A zero may be of the padding between chunks, which is not read.
+        done = ctx.run_agent("verify", bad, status=None if not whole[at] else 1, timeout=120)
+        ctx.check(done.returncode in (0, 1), f"verify of a corrupted capture ended with {done.returncode}")
 
     newer = bytearray(guest.shm.read_bytes())
     struct.pack_into("<H", newer, 8, 99)
@@ -93,8 +93,9 @@ def not_written_over(ctx, guest, capture):
     ctx.equal(capture.read_bytes(), before, "the capture after a report onto itself")
     refused(ctx, "given twice", "record", "-r", guest.shm, "-r", guest.shm, "-t", "1", "-o", ctx.dir / "y")
     refused(ctx, "host", "record", "-r", f"{guest.shm},name=host", "-t", "1", "-o", ctx.dir / "y")
-    ctx.run("sh", "-c", 'exec "$@" >&- 2>&-', "sh", ctx.agent_path, "record", "-r", guest.shm, "-e", "storm",
-            "-t", "0.2", "-o", ctx.dir / "y", status=None)
+    done = ctx.run("sh", "-c", 'exec "$@" >&- 2>&-', "sh", ctx.agent_path, "record", "-r", guest.shm, "-e", "storm",
+                   "-t", "0.2", "-o", ctx.dir / "y", status=None)
+    ctx.check(done.returncode in (0, 3), f"a recording without standard output ended with {done.returncode}")
     ctx.equal(guest.shm.read_bytes()[:8], b"TRCBRAID", "the region after a recording with no standard output")
     done = ctx.run("sh", "-c", 'exec "$@" >/dev/full', "sh", ctx.agent_path, "verify", capture, status=1)
     ctx.check("No space" in done.stderr, f"verify into a full device prints no error: {done.stderr!r}")
