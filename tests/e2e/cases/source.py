@@ -144,12 +144,13 @@ LINE = re.compile(r"^\s*.*-(\d+)\s+\[\d+\]\s+\S+\s+[\d.]+: (.*)$")
 
 def texts_of(guest, path, pid):
     """The texts of a process's events in a trace file, without their times."""
-    found = (LINE.match(line) for line in guest.run(f"cat {path}").splitlines())
+    # An emulated PREEMPT_RT kernel prints slowly.
+    found = (LINE.match(line) for line in guest.run(f"cat {path}", timeout=240).splitlines())
     # The driver prints its own hash for an mm pointer.
     return [re.sub("mm_id=[0-9]+", "mm_id=", line[2]) for line in found if line and int(line[1]) == pid]
 
 
-@case("source-text", needs=("driver",))  # arm64 exports too little to print pages in the guest
+@case("source-text", needs=("driver",), timeout=600)  # arm64 exports too little to print pages in the guest
 def source_text(ctx):
     """The trace file prints the kernel's events, including system calls, as tracefs does."""
     guest = ctx.guest(thread="single")
