@@ -7,6 +7,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/version.h>
 
@@ -14,12 +15,10 @@
  * Offset of the name in struct workqueue_struct, which source/layout.c
  * compares with the running kernel's BTF.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0)
-#define BRAID_WORKQUEUE_NAME_OFFSET	184
-#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-#define BRAID_WORKQUEUE_NAME_OFFSET	192
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#define BRAID_WORKQUEUE_NAME_OFFSET	(160 + sizeof(struct mutex))
 #else
-#define BRAID_WORKQUEUE_NAME_OFFSET	176
+#define BRAID_WORKQUEUE_NAME_OFFSET	(144 + sizeof(struct mutex))
 #endif
 
 /* In struct kmem_cache, the capacity of a sheaf took the place of partial slabs of a CPU. */
