@@ -45,6 +45,20 @@ struct ivshmem {
 #endif
 };
 
+/* On x86 memremap() follows the MTRRs; then each event waits for the bus. */
+static bool braid_ivshmem_uncached(const void *base)
+{
+#ifdef CONFIG_X86
+	unsigned int level;
+	pte_t *pte = lookup_address((unsigned long)base, &level);
+
+	/* Bit 7 is PAT in a small page, and the size in a huge one. */
+	return pte && pte_flags(*pte) & (_PAGE_PWT | _PAGE_PCD);
+#else
+	return false;
+#endif
+}
+
 #ifdef CONFIG_VMAP_PFN
 /* Maps pages by their numbers; NULL when the kernel uses some of them as memory. */
 static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
@@ -70,16 +84,6 @@ static void braid_ivshmem_put_pages(struct ivshmem *shm)
 {
 }
 #elif defined(BRAID_IVSHMEM_ZONE_DEVICE)
-/* memremap() follows the MTRRs; then each event waits for the bus. */
-static bool braid_ivshmem_uncached(const void *base)
-{
-	unsigned int level;
-	pte_t *pte = lookup_address((unsigned long)base, &level);
-
-	/* Bit 7 is PAT in a small page, and the size in a huge one. */
-	return pte && pte_flags(*pte) & (_PAGE_PWT | _PAGE_PCD);
-}
-
 /* Whether memremap() is right; struct pages would raise the kernel's highest page for good. */
 static bool braid_ivshmem_remaps_cached(phys_addr_t start, u64 bytes)
 {
@@ -126,13 +130,6 @@ static void braid_ivshmem_put_pages(struct ivshmem *shm)
 {
 	memunmap_pages(&shm->pagemap);
 }
-
-static void braid_ivshmem_check_cached(const struct ivshmem *shm)
-{
-	if (braid_ivshmem_uncached(shm->range.base))
-		pr_warn("%s: this kernel maps the shared memory uncached, which slows recording: use a region of at least 2 MiB and smaller than the guest's RAM, or the virtio device\n",
-			shm->range.name);
-}
 #else
 static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64 bytes)
 {
@@ -140,12 +137,6 @@ static void *braid_ivshmem_map_pages(struct ivshmem *shm, phys_addr_t start, u64
 }
 
 static void braid_ivshmem_put_pages(struct ivshmem *shm)
-{
-}
-#endif
-
-#ifndef BRAID_IVSHMEM_ZONE_DEVICE
-static void braid_ivshmem_check_cached(const struct ivshmem *shm)
 {
 }
 #endif
@@ -171,7 +162,9 @@ static int braid_ivshmem_map_bar(struct pci_dev *pdev, struct ivshmem *shm)
 		range->base = memremap(start, range->bytes, MEMREMAP_WB);
 	if (!range->base)
 		return -ENOMEM;
-	braid_ivshmem_check_cached(shm);
+	if (braid_ivshmem_uncached(range->base))
+		pr_warn("%s: this kernel maps the shared memory uncached, which slows recording: use a region of at least 2 MiB and smaller than the guest's RAM, or the virtio device\n",
+			range->name);
 	return 0;
 }
 
