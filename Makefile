@@ -261,8 +261,9 @@ LINT_KRELS	= $(if $(KERNELS),,$(strip $(call krels,newest-rt newest-cloud)))
 lint-run: agent library $(B)/live_region
 	@$(MAKE) C=2 BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(TEST_KRELS))
 	@$(if $(LINT_KRELS),$(MAKE) C=2 $(call test-drivers,$(LINT_KRELS)))
-	@tests/lint/rooms.sh
-	@tests/lint/circles.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
+	@tests/lint/house.sh
+	@tests/lint/test_uses.py
+	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
 	@tests/lint/completion.sh
@@ -468,8 +469,8 @@ help:
 	@echo '  make check                 all tests, but not check-debug, and short runs of the model and the fuzzers'
 	@echo '  make check-arm64           the agent, its unit tests and the driver for arm64, cross-compiled; unit tests by qemu-user'
 	@echo '  make check-matrix          the driver on every kernel: lint, KUnit, end-to-end cases; hours'
-	@echo '  make check-releases        the demo and some tests on minimal machines of Debian 12 and 13; RELEASES=trixie'
-	@echo '  make check-lint            house rules, includes, circles, write path, man pages, shellcheck'
+	@echo '  make check-releases        the demo and some tests on minimal Debian 12 and 13 systems; RELEASES=trixie'
+	@echo '  make check-lint            house rules, uses between rooms, write path, man pages, shellcheck'
 	@echo '  make check-unit            unit tests under sanitizers'
 	@echo '  make check-library         libtracebraid installed: examples, interface, Python'
 	@echo '  make check-html            an exported page in a headless browser'
@@ -482,7 +483,7 @@ help:
 	@echo '  make fuzz-corpus           regenerate the inputs of the fuzz targets, after a change of the formats'
 	@echo
 	@echo 'Measure:'
-	@echo '  make bench                 a table of figures, with limits and peers'
+	@echo '  make bench                 measure, and print a table with limits and other tools' figures'
 	@echo '  make check-bench           the same benches, each for about a second, to check that they work'
 	@echo
 	@echo 'Package:'

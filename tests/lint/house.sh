@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Checks the house rules that grep can find: includes between rooms, printing, sizes of files.
+# Checks the house rules that grep can find: printing, names, sizes of files. Rooms: uses.py.
 set -u
 
 bad=0
@@ -11,55 +11,11 @@ complain() {
 	fi
 }
 
-# A room may include itself, the rooms named here, and include/ and shared/.
-allowed_of() {
-	case $1 in
-	host_agent/util) echo util ;;
-	host_agent/transport) echo util transport ;;
-	host_agent/discover) echo util transport discover ;;
-	host_agent/capture) echo util capture ;;
-	host_agent/timeline) echo util capture timeline ;;
-	host_agent/control) echo util transport capture clock control ;;
-	host_agent/clock) echo util transport discover capture timeline clock ;;
-	# Recording
-	host_agent/live) echo util transport discover capture timeline clock control live ;;
-	host_agent/record) echo util transport discover capture timeline clock control live record ;;
-	# Reading
-	host_agent/store) echo util capture timeline store ;;
-	host_agent/merge | host_agent/format) echo util timeline store format merge ;;
-	host_agent/analyze) echo util timeline store format merge analyze ;;
-	host_agent/export) echo util capture timeline store format merge analyze export ;;
-	host_agent/library) echo util capture timeline store format merge analyze export library ;;
-	host_agent/sql) echo util sql ;;
-	host_agent/cli)
-		echo util transport discover capture timeline clock control live record store format \
-			merge analyze export sql cli ;;
-	guest_driver/core) echo core ;;
-	guest_driver/clock) echo core clock ;;
-	guest_driver/event) echo core clock event ;;
-	guest_driver/source) echo core event source ;;
-	guest_driver/transport) echo core transport ;;
-	esac
-}
-
-for room in host_agent/*/ guest_driver/*/; do
-	room=${room%/}
-	pattern=
-	for other in $(allowed_of "$room"); do
-		pattern="$pattern|${room%/*}/$other/"
-	done
-	complain "$room includes a room that it must not" "$(
-		grep -nE '^#\s*include "(host_agent|guest_driver|tests)/' "$room"/*.[ch] |
-			grep -vE "\"(${pattern#|})" | grep -v 'guest_driver/compat\.h')"
-done
 complain "shared/ includes more than shared/ and include/" "$(
 	grep -nE '^#\s*include' shared/*.[ch] | grep -v '^shared/platform.h' |
 		grep -vE '"(shared|tracebraid)/')"
 complain "include/ includes more than include/" "$(
 	grep -rnE '^#\s*include "' include | grep -v '"tracebraid/')"
-complain "host and guest include each other" "$(
-	grep -rnE '^#\s*include "guest_driver/' host_agent;
-	grep -rnE '^#\s*include "host_agent/' guest_driver)"
 complain "a part of a live region knows another part, or the source" "$(
 	grep -cE '^#include "host_agent/live/(clock|control|rings|tables|threads|watch)\.h"' \
 		host_agent/live/*.[ch] | grep -v '/region_private\.h:' | grep -v ':[01]$';
