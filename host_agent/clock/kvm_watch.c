@@ -27,15 +27,12 @@ struct braid_kvm_watch {
 
 static int open_instance(struct braid_kvm_watch *w)
 {
-	char name[64];
-
 	if (!tracefs_tracing_dir() ||
 	    !tracefs_event_file_exists(NULL, "kvm", "kvm_write_tsc_offset", "id"))
 		return -ENOENT;
-	snprintf(name, sizeof(name), "tracebraid-%d-clock", (int)getpid());
-	w->instance = tracefs_instance_create(name);
+	w->instance = braid_instance_create(BRAID_INSTANCE_CLOCK);
 	if (!w->instance)
-		return errno ? -errno : -EIO;
+		return -errno;
 	/* The text of this clock is the counter itself, to the step. */
 	if (tracefs_instance_file_write(w->instance, "trace_clock", "x86-tsc") < 0 ||
 	    tracefs_instance_set_buffer_size(w->instance, BUFFER_KB, -1) < 0 ||

@@ -22,24 +22,22 @@
 static int make_instance(struct braid_tracefs_source *s)
 {
 	const char *clock = s->o.clock ? s->o.clock : BRAID_HOST_CLOCK, *root;
-	char name[64];
 	int err = braid_host_tracefs(&root);
 
 	if (err)
 		return err;
-	braid_tracefs_remove_stale();
-	snprintf(name, sizeof(name), BRAID_HOST_INSTANCE "%d", (int)getpid());
-	s->instance = tracefs_instance_create(name);
+	braid_instance_remove_stale();
+	s->instance = braid_instance_create(BRAID_INSTANCE_RECORD);
 	if (!s->instance)
 		return braid_fail(errno == EACCES || errno == EPERM ? -EACCES : -EIO,
-				  "the host can't be recorded: no instance can be made in %s: %s",
+				  "the host cannot be recorded: no instance can be made in %s: %s",
 				  root, strerror(errno));
 	if (tracefs_instance_file_write(s->instance, "trace_clock", clock) < 0)
-		return braid_fail(-EIO, "the host can't be recorded: its trace clock \"%s\": %s",
+		return braid_fail(-EIO, "the host cannot be recorded: its trace clock \"%s\": %s",
 				  clock, strerror(errno));
 	if (tracefs_instance_set_buffer_size(s->instance,
 					     s->o.buffer_kb ? s->o.buffer_kb : BUFFER_KB, -1) < 0)
-		return braid_fail(-ENOMEM, "the host can't be recorded: no memory for its buffers");
+		return braid_fail(-ENOMEM, "the host cannot be recorded: no memory for its buffers");
 	s->stats = tracefs_instance_get_file(s->instance, "per_cpu/cpu0/stats");
 	return s->stats ? 0 : braid_out_of_memory();
 }
@@ -65,7 +63,7 @@ static int read_header_page(struct braid_tracefs_source *s)
 	free(text);
 	if (s->subbuf_bytes)
 		return 0;
-	return braid_fail(-EPROTO, "the host can't be recorded: unknown format of its events/header_page");
+	return braid_fail(-EPROTO, "the host cannot be recorded: unknown format of its events/header_page");
 }
 
 int braid_tracefs_source_open(struct braid_tracefs_source **out,
@@ -104,7 +102,7 @@ const char *braid_tracefs_source_stats(const struct braid_tracefs_source *s)
 
 static int cannot_switch(void)
 {
-	return braid_fail(-EIO, "the host can't be recorded: its tracing can't be switched: %s",
+	return braid_fail(-EIO, "the host cannot be recorded: tracing cannot be turned on or off: %s",
 			  strerror(errno));
 }
 

@@ -111,7 +111,7 @@ u64 braid_tracefs_source_complete(const struct braid_tracefs_source *s);
 
 /**
  * braid_tracefs_source_finish - stop, take the rest, put accounting and STREAM_END
- * @s: the source; its instance is gone afterwards
+ * @s: the source; braid_tracefs_source_close() removes its instance
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -165,12 +165,5 @@ void braid_tracefs_watch_again(struct braid_tracefs_watch *w);
 
 /** braid_tracefs_watch_close - remove the instance and free; NULL is fine */
 void braid_tracefs_watch_close(struct braid_tracefs_watch *w);
-
-/**
- * braid_tracefs_remove_stale - remove instances of dead agents
- *
- * Return: the number removed; 0 if tracefs can't be read.
- */
-int braid_tracefs_remove_stale(void);
 
 #endif /* BRAID_LIVE_TRACEFS_H */

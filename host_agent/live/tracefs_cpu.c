@@ -158,7 +158,7 @@ static int drain_mapped(struct braid_tracefs_source *s, struct braid_host_cpu *c
 	while (nr < budget) {
 		if (ioctl(cpu->fd, GET_READER) < 0)
 			return errno == EAGAIN || errno == EINTR ? (int)nr :
-			       braid_fail(-errno, "the host's trace of CPU %u can't be read: %s",
+			       braid_fail(-errno, "the host's trace of CPU %u cannot be read: %s",
 					  cpu->cpu, strerror(errno));
 		id = braid_load_acquire(&cpu->meta->reader.id);
 		if (cpu->page_bytes && id != cpu->id) {
@@ -216,7 +216,7 @@ static int drain_read(struct braid_tracefs_source *s, struct braid_host_cpu *cpu
 	while (nr < budget) {
 		n = read(cpu->fd, cpu->page, s->subbuf_bytes);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return braid_fail(-errno, "the host's trace of CPU %u can't be read: %s",
+			return braid_fail(-errno, "the host's trace of CPU %u cannot be read: %s",
 					  cpu->cpu, strerror(errno));
 		if (n <= (ssize_t)BRAID_SUBBUF_HEADER_BYTES)
 			break;
@@ -297,7 +297,7 @@ static int open_cpu(struct braid_tracefs_source *s, u32 number)
 	snprintf(file, sizeof(file), "per_cpu/cpu%u/trace_pipe_raw", number);
 	cpu.fd = tracefs_instance_file_open(s->instance, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (cpu.fd < 0)
-		return braid_fail(-errno, "the host's trace of CPU %u can't be opened: %s", number,
+		return braid_fail(-errno, "the host's trace of CPU %u cannot be opened: %s", number,
 				  strerror(errno));
 	cpu.page = calloc(1, s->subbuf_bytes);
 	if (!cpu.page || braid_array_push(s->cpus, nr, capacity, cpu)) {

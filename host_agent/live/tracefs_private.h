@@ -61,8 +61,6 @@ struct braid_tracefs_source {
 
 /* tracefs_base.c ------------------------------------------------------------------------- */
 
-#define BRAID_HOST_INSTANCE	"tracebraid-"	/* and the pid, and perhaps what for */
-
 /* Where tracefs is. 0 or -errno with braid_fail(). */
 int braid_host_tracefs(const char **root);
 

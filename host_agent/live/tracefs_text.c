@@ -21,21 +21,21 @@ static char *read_file(const char *path, size_t *bytes)
 {
 	braid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	braid_auto_free char *text = NULL;
-	size_t used = 0, room = 0;
+	size_t used = 0, allocated = 0;
 	ssize_t n;
 	char *more;
 
 	if (fd < 0)
 		return NULL;
 	do {
-		if (room - used < FIRST_READ / 2) {
-			room = room ? 2 * room : FIRST_READ;
-			more = room <= LARGEST_READ ? realloc(text, room + 1) : NULL;
+		if (allocated - used < FIRST_READ / 2) {
+			allocated = allocated ? 2 * allocated : FIRST_READ;
+			more = allocated <= LARGEST_READ ? realloc(text, allocated + 1) : NULL;
 			if (!more)
 				return NULL;
 			text = more;
 		}
-		n = read(fd, text + used, room - used);
+		n = read(fd, text + used, allocated - used);
 		if (n > 0)
 			used += n;
 	} while (n > 0 || (n < 0 && errno == EINTR));
@@ -73,16 +73,16 @@ static int put_kallsyms(struct braid_tracefs_source *s)
 {
 	braid_auto_free char *packed = NULL;
 	braid_auto_free char *text = NULL;
-	size_t bytes, room, n;
+	size_t bytes, allocated, n;
 
 	text = read_file("/proc/kallsyms", &bytes);
 	if (!text || !strncmp(text, "0000000000000000 ", 17))
 		return 0;	/* not shown to this user */
-	room = ZSTD_compressBound(bytes);
-	packed = malloc(room);
+	allocated = ZSTD_compressBound(bytes);
+	packed = malloc(allocated);
 	if (!packed)
 		return 0;
-	n = ZSTD_compress(packed, room, text, bytes, ZSTD_LEVEL);
+	n = ZSTD_compress(packed, allocated, text, bytes, ZSTD_LEVEL);
 	return ZSTD_isError(n) ? 0 : put_text(s, BRAID_TEXT_KALLSYMS, "", packed, n, bytes);
 }
 
@@ -157,7 +157,7 @@ static int enable_one(void *arg, const char *system, const char *event)
 	if (err)
 		return err;
 	if (tracefs_event_file_write(e->s->instance, system, event, "enable", "1") < 0)
-		return braid_fail(-errno, "the host's %s:%s can't be enabled: %s", system, event,
+		return braid_fail(-errno, "the host's %s:%s cannot be enabled: %s", system, event,
 				  strerror(errno));
 	e->enabled++;
 	return 0;
@@ -165,7 +165,7 @@ static int enable_one(void *arg, const char *system, const char *event)
 
 struct listing {
 	struct braid_directory *dir;
-	u32 room;
+	u32 allocated;
 	u32 used;
 };
 
@@ -174,18 +174,18 @@ static int list_one(void *arg, const char *system, const char *event)
 	struct listing *l = arg;
 	struct braid_schema_event e = { .id = 1, .system = system, .name = event, .format = "" };
 
-	braid_schema_append(l->dir, l->room, &l->used, &e);
+	braid_schema_append(l->dir, l->allocated, &l->used, &e);
 	return 0;
 }
 
 /* The same help as for a guest's events, from the same code. */
 static int suggest(const struct braid_pattern *pattern)
 {
-	struct listing l = { .room = 1u << 20 };
+	struct listing l = { .allocated = 1u << 20 };
 	struct braid_directory_copy copy = { 0 };
 	int err;
 
-	l.dir = calloc(1, sizeof(*l.dir) + l.room);
+	l.dir = calloc(1, sizeof(*l.dir) + l.allocated);
 	if (!l.dir)
 		return braid_out_of_memory();
 	for_each_event(list_one, &l);

@@ -25,21 +25,19 @@ static int open_watch(struct braid_tracefs_watch *w, const struct braid_pattern 
 		      size_t nr)
 {
 	const char *root;
-	char name[64];
 	int err = braid_host_tracefs(&root);
 
 	if (err)
 		return err;
-	snprintf(name, sizeof(name), "tracebraid-%d-on", (int)getpid());
-	w->instance = tracefs_instance_create(name);
+	w->instance = braid_instance_create(BRAID_INSTANCE_WATCH);
 	if (!w->instance)
-		return braid_fail(-EIO, "the host's events can't be watched: no instance can be made in %s: %s",
+		return braid_fail(-EIO, "the host's events cannot be watched: no instance can be made in %s: %s",
 				  root, strerror(errno));
 	tracefs_instance_set_buffer_size(w->instance, BUFFER_KB, -1);
 	w->fd = tracefs_instance_file_open(w->instance, "trace_pipe",
 					   O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (w->fd < 0)
-		return braid_fail(-EIO, "the host's events can't be watched: trace_pipe: %s",
+		return braid_fail(-EIO, "the host's events cannot be watched: trace_pipe: %s",
 				  strerror(errno));
 	return braid_host_switch_on(w->instance, patterns, nr);
 }
