@@ -35,7 +35,7 @@ static int choose_offset(struct braid_clock *clock, const struct braid_clock_inp
 int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_inputs *in,
 		       enum braid_clock_kind wanted)
 {
-	char why[sizeof(clock->reason)] = "asked for";
+	char why[sizeof(clock->reason)] = "requested";
 	int err = -ENODATA;
 
 	if (wanted == BRAID_CLOCK_KINDS || wanted == BRAID_CLOCK_KVM)

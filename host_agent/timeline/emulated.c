@@ -29,14 +29,17 @@ struct builder {
 	s64 most_gain;
 };
 
-/* How far the host's counter can be from what its map says, at a value of it; in steps. */
+/*
+ * How far the host's counter can be from what its map says, at a value of it; in steps. -1: too far for a sample to show
+ * anything.
+ */
 static s64 map_error(const struct builder *b, u64 at)
 {
 	struct braid_clock_time t = braid_clock_convert(b->host, 0, at, BRAID_TAKEN_UNKNOWN, 0);
 	struct braid_clock_map rate = { .mult = b->host->nominal.mult };
 
 	if (t.bound_ns > MOST_GAIN_NS)
-		t.bound_ns = MOST_GAIN_NS;
+		return -1;
 	return (s64)braid_clock_to_counter(&rate, (s64)t.bound_ns) + ROUNDING;
 }
 
@@ -48,12 +51,13 @@ static bool gain_of(const struct builder *b, const struct braid_clock_sample *s,
 	u64 at_h1 = braid_clock_to_counter(map, s->h1_ns);
 	u64 at_h2 = braid_clock_to_counter(map, s->h2_ns);
 	s64 low = (s64)(s->counter - at_h2 - b->offset);
+	s64 low_error = map_error(b, at_h2), high_error = map_error(b, at_h1);
 
-	if ((at_h2 - at_h1) >> FAR_BITS || low >> FAR_BITS != low >> 63)
+	if ((at_h2 - at_h1) >> FAR_BITS || low >> FAR_BITS != low >> 63 || low_error < 0 || high_error < 0)
 		return false;
 	gain->counter = s->counter;
-	gain->low = low - map_error(b, at_h2);
-	gain->high = low + (s64)(at_h2 - at_h1) + map_error(b, at_h1);
+	gain->low = low - low_error;
+	gain->high = low + (s64)(at_h2 - at_h1) + high_error;
 	return gain->low <= gain->high;
 }
 

@@ -62,8 +62,9 @@ static u64 bound_at(const struct braid_clock_epoch *e, size_t at, bool within, d
 	double bound;
 
 	if (within)
-		return (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
-	bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
+		bound = (k[0].error_ns > k[1].error_ns ? k[0].error_ns : k[1].error_ns) + k->bend_ns;
+	else
+		bound = k->error_ns + fabs(distance) * (MOST_SLEW + fabs(slope_near(e, at) - 1));
 	return bound < MOST_NS ? (u64)bound + 1 : BRAID_BOUND_UNKNOWN;
 }
 
@@ -231,6 +232,7 @@ static int put_breakpoint(struct braid_clock *clock, size_t *capacity,
 	if (!e || !follows(&e->breakpoints[e->nr_breakpoints - 1], breakpoint)) {
 		if (track->nr_epochs == BRAID_MAX_EPOCHS) {
 			clock->nr_refused++;	/* clocks are not set that often */
+			e->breakpoints[e->nr_breakpoints - 1].error_ns = MOST_NS;
 			return 0;
 		}
 		next = e ? next_epoch(e, breakpoint) : first_epoch(breakpoint);

@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stream's time: counters become host times with a bound, epoch by epoch. */
+/*
+ * A stream's time: counters become host times with a bound, epoch by epoch.
+ *
+ * Invariants:
+ * - The room reads no file and no clock, and keeps no state: results depend on the arguments only. Errors are
+ *   -ENODATA and -ENOMEM, without braid_fail().
+ * - In this room only braid_clock_free() changes a clock that was built, so any thread may convert by it. It has no
+ *   pointer into its inputs, except to ->host.
+ * - The true time is within ns +- bound_ns if the samples are true and the model's assumptions hold (docs/clock.md).
+ *   Where neither limits the error, the bound is BRAID_BOUND_UNKNOWN.
+ * - Nothing is interpolated across the start of an epoch. Where two epochs match a value, the bound covers both.
+ * - Impossible samples are left out and counted. If a line's corners or epochs are too many, bounds become larger or
+ *   unknown, never smaller.
+ * - A conversion allocates nothing, and tries at most BRAID_MAX_EPOCHS models (model.h).
+ */
 #ifndef BRAID_TIMELINE_TIMELINE_H
 #define BRAID_TIMELINE_TIMELINE_H
 
@@ -330,8 +344,6 @@ struct braid_clock_time {
  * @counter: any
  * @taken_ns: host time at which the event already existed; or BRAID_TAKEN_UNKNOWN
  * @from_epoch: no earlier epoch applies: that of a preceding event of its ring; or 0
- *
- * Where two epochs match, the bound covers both.
  */
 struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
 					    u64 taken_ns, u32 from_epoch);
@@ -346,8 +358,6 @@ struct braid_clock_reading {
  * braid_clock_reading_at - reading of a clock of ns at a host time
  * @clock: of the host; with tracks
  * @ns: host time
- *
- * Where two epochs match, the bound covers both.
  */
 struct braid_clock_reading braid_clock_reading_at(const struct braid_clock *clock, s64 ns);
 

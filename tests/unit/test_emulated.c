@@ -258,6 +258,33 @@ static void jumps_ahead(void)
 	}
 }
 
+/* The host's counter is known too badly to show the guest's gains: a line is fitted instead. */
+static void host_known_badly(void)
+{
+	struct braid_clock good = host_clock, clock;
+	struct braid_round_trip wide[4] = { 0 };
+	struct braid_clock_inputs in = {
+		.counter_type = BRAID_COUNTER_TSC, .nr_vcpus = 1, .round_trips = wide, .nr_round_trips = 4,
+	};
+	u64 ns, k;
+
+	for (k = 0; k < 4; k++) {
+		ns = BEGIN_NS + 3 * k * SECOND;
+		wide[k].s = (struct braid_clock_sample){ ns - 4 * MILLI, truth_counter(&host, ns), ns + 2 * MILLI };
+	}
+	NEED(!braid_clock_fit(&host_clock, &in));
+	begin();
+	for (ns = BEGIN_NS; ns < BEGIN_NS + 10 * SECOND; ns += SECOND / 10)
+		gain(ns, truth_below(20));
+	sample_guest(BEGIN_NS, BEGIN_NS + 10 * SECOND, true);
+	NEED(!fit(&clock, GUEST_HZ));
+	CHECK(!clock.tracks->epochs[0].gains);
+	check_truth(&clock, BEGIN_NS, BEGIN_NS + 10 * SECOND);
+	braid_clock_free(&clock);
+	braid_clock_free(&host_clock);
+	host_clock = good;
+}
+
 /* Counters that are not the host's: each has a line of its own, which must be found. */
 static void other_counters(void)
 {
@@ -359,6 +386,7 @@ int main(void)
 	RUN(races_after_the_last);
 	RUN(stands_still);
 	RUN(jumps_ahead);
+	RUN(host_known_badly);
 	RUN(other_counters);
 	RUN(hostile);
 	braid_clock_free(&host_clock);

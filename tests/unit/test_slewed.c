@@ -166,6 +166,34 @@ static void steps(void)
 	braid_clock_free(&clock);
 }
 
+static double set_often(u32 second)
+{
+	return second ? 5e8 : 0;
+}
+
+/* More steps than there can be epochs: what is not known has no bound. */
+static void too_many_steps(void)
+{
+	struct braid_clock clock;
+	u32 unknown = 0;
+	u64 ns;
+
+	run_clock(400, steady, set_often);
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 256);
+	for (ns = START_NS; ns < samples[nr_samples - 1].s.h1_ns; ns += 9999991) {
+		struct braid_clock_time t =
+			braid_clock_convert(&clock, 0, truth(ns), BRAID_TAKEN_UNKNOWN, 0);
+
+		if (t.bound_ns == BRAID_BOUND_UNKNOWN)
+			unknown++;
+		else
+			CHECK(llabs(t.ns - (s64)ns) <= (s64)t.bound_ns);
+	}
+	CHECK(unknown);
+	braid_clock_free(&clock);
+}
+
 /* Fewer samples give a wider bound. */
 static void few_samples(void)
 {
@@ -256,6 +284,7 @@ int main(void)
 {
 	RUN(adjusted);
 	RUN(steps);
+	RUN(too_many_steps);
 	RUN(few_samples);
 	RUN(impossible);
 	RUN(hostile);
