@@ -17,7 +17,7 @@ static int check_name(const char *path, const struct braid_export_options *optio
 
 	for (k = 0; k < options->nr_inputs && !stat(path, &a); k++)
 		if (!stat(options->inputs[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-			return braid_fail(-EINVAL, "'%s' is an input file; use -o to name another file",
+			return braid_fail(-EINVAL, "'%s' is an input file: name another output",
 					  path);
 	return 0;
 }

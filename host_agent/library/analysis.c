@@ -95,6 +95,8 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 		return err;
 	err = braid_library_select(&selection, trace->source, select, false);
 	selection.options.stop = trace->stop;
+	selection.options.inputs = trace->paths;
+	selection.options.nr_inputs = trace->nr_paths;
 	if (!err)
 		err = to->run(path, trace->source, &selection.options, &totals);
 	braid_library_select_free(&selection);

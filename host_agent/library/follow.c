@@ -40,11 +40,10 @@ static int follow(struct tracebraid_trace *trace, const char *path, const char *
 	if (err)
 		return err;
 	if (options.clock == BRAID_CLOCK_WINDOWS)
-		return braid_fail(-EINVAL, "clock source 'windows' needs a complete capture: it can't be used to follow one");
-	trace->path = strdup(path);
-	if (!trace->path)
-		return braid_out_of_memory();
-	err = braid_source_follow(&trace->source, trace->path, &options);
+		return braid_fail(-EINVAL, "clock source 'windows' needs a complete capture: it cannot be used to follow one");
+	err = braid_library_keep_paths(trace, &path, 1);
+	if (!err)
+		err = braid_source_follow(&trace->source, trace->paths[0], &options);
 	if (!err)
 		err = take(trace);
 	return err < 0 ? err : 0;
@@ -69,7 +68,7 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms)
 	int ret;
 
 	if (!trace->source->grows)
-		return braid_fail(-EINVAL, "the trace can't grow: it was not opened by tracebraid_follow()");
+		return braid_fail(-EINVAL, "the trace cannot grow: it was not opened by tracebraid_follow()");
 	for (;;) {
 		if (trace->stop && *trace->stop)
 			return braid_fail(-EINTR, "stopped while waiting for the recording");
@@ -84,7 +83,7 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms)
 int tracebraid_finish(struct tracebraid_trace *trace)
 {
 	if (!trace->source->grows)
-		return braid_fail(-EINVAL, "the trace can't grow: it was not opened by tracebraid_follow()");
+		return braid_fail(-EINVAL, "the trace cannot grow: it was not opened by tracebraid_follow()");
 	trace->last = true;
 	return 0;
 }

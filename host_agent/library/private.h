@@ -3,10 +3,15 @@
  * The library: the public functions of tracebraid/tracebraid.h over traces, walks and analyses.
  *
  * Invariants:
- * - A public struct is another name of an internal one, or contains it; none of its members is
+ * - An opaque public struct is another name of an internal one, or contains it; none of its members is
  *   visible to callers.
- * - A trace has at most one walk, or one analysis or export, since its rings have one cursor each.
- * - What a caller may keep lives with the trace or the walk; nothing points to a caller's memory.
+ * - A trace has at most one walk, facts, analysis or export, since its rings have one cursor each: each
+ *   claims the trace, which rewinds it, and releases it. A followed trace is claimed once, by a walk.
+ * - What a function returns lives with the object that it was given, except the text of
+ *   tracebraid_analyze(), which the caller frees. Of a caller's memory, only the stop flag and the
+ *   argument of the warning function are kept.
+ * - A failure is reported by braid_fail(); tracebraid_error() is its line. Nothing is printed.
+ * - The room reads captures only. Recordings and regions are the work of another process (program.c).
  */
 #ifndef BRAID_LIBRARY_PRIVATE_H
 #define BRAID_LIBRARY_PRIVATE_H
@@ -21,7 +26,8 @@ struct tracebraid_trace {
 	struct tracebraid_walk *walk;	/* that it is, and ... */
 	void (*free_walk)(struct tracebraid_walk *walk);	/* ... what closing the trace calls */
 	const volatile sig_atomic_t *stop;	/* or NULL */
-	char *path;		/* of a followed capture, or NULL */
+	char **paths;		/* of its captures: copies */
+	size_t nr_paths;
 	bool last;		/* of it: it gets no more */
 	bool walked;		/* of it: what a walk has passed is forgotten */
 	void (*warn)(void *arg, const char *line);
@@ -58,6 +64,9 @@ int braid_library_select(struct braid_library_select *s, const struct braid_sour
 
 /** braid_library_select_free - free what it has */
 void braid_library_select_free(struct braid_library_select *s);
+
+/** braid_library_keep_paths - copy the paths of a trace's captures. Return: 0, or -ENOMEM with braid_fail() */
+int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *paths, size_t nr);
 
 /** braid_library_claim - take a trace's cursors, rewound. Return: 0, or -EBUSY with braid_fail() */
 int braid_library_claim(struct tracebraid_trace *trace);

@@ -92,6 +92,19 @@ struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const c
 	return trace;
 }
 
+int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *paths, size_t nr)
+{
+	trace->paths = calloc(nr, sizeof(*trace->paths));
+	if (!trace->paths)
+		return braid_out_of_memory();
+	for (; trace->nr_paths < nr; trace->nr_paths++) {
+		trace->paths[trace->nr_paths] = strdup(paths[trace->nr_paths]);
+		if (!trace->paths[trace->nr_paths])
+			return braid_out_of_memory();
+	}
+	return 0;
+}
+
 static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
 		      const char *clock_source)
 {
@@ -99,6 +112,8 @@ static int open_files(struct tracebraid_trace *trace, const char *const *paths, 
 	struct braid_source_options options;
 	int err = braid_library_options(trace, clock_source, &options);
 
+	if (!err)
+		err = braid_library_keep_paths(trace, paths, nr);
 	if (!err)
 		err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
 	return !err && options.clock == BRAID_CLOCK_WINDOWS ?
@@ -137,7 +152,9 @@ void tracebraid_close(struct tracebraid_trace *trace)
 	if (trace->walk)
 		trace->free_walk(trace->walk);
 	braid_source_free(trace->source);
-	free(trace->path);
+	while (trace->nr_paths)
+		free(trace->paths[--trace->nr_paths]);
+	free(trace->paths);
 	free(trace);
 }
 

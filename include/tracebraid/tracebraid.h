@@ -465,7 +465,7 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
  * tracebraid_export - write a trace for another tool
  * @trace: without a walk
  * @form: "perfetto", "ctf", "trace.dat", "html"
- * @path: of the output, which is replaced when it is complete
+ * @path: of the output, which is replaced when it is complete; not a capture of the trace
  * @select: as for tracebraid_walk_new()
  *
  * Return: 0, or a negative errno.

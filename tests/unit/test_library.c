@@ -199,6 +199,7 @@ static void refuses(void)
 	CHECK_EQ(tracebraid_analyze(trace, "summary", NULL, &json), -EBUSY);
 	CHECK_EQ(tracebraid_export(trace, "perfetto", "/tmp/never", NULL), -EBUSY);
 	tracebraid_walk_free(walk);
+	CHECK_EQ(tracebraid_export(trace, "perfetto", path, NULL), -EINVAL);	/* onto itself */
 	NEED(!tracebraid_walk_new(&walk, trace, NULL));	/* freed with the trace */
 	CHECK_EQ(tracebraid_open(&other, none, 1, NULL, NULL, NULL), -ENOENT);
 	CHECK_EQ(tracebraid_open(&other, none, 0, NULL, NULL, NULL), -EINVAL);
