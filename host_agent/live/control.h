@@ -4,7 +4,7 @@
  * lives, asks it to wake us.
  *
  * - Nothing waits for the guest. One command is in flight at a time; an answer that does not come
- *   in time is reported once, and the command is sent again, since the guest may wake up.
+ *   in time is reported once, and the command, unless it is the last, is sent again: the guest may wake up.
  * - Events count as enabled only when the guest has confirmed them. The first command of a stream
  *   disables what a dead agent left on; the last one disables all.
  * - It does not know clocks, tables or rings: the lifecycle says when the clock is ready and that
@@ -58,7 +58,7 @@ void braid_live_control_disarm(struct braid_live_control *c, const struct braid_
 
 /*
  * The recording starts or stops: reports a guest that has not confirmed all of its events, after it
- * has checked once more for its answer. Needs no guard. Returns the capture's error.
+ * has checked once more for its answer. Under the guard. Returns the capture's error.
  */
 int braid_live_control_check_confirmed(struct braid_live_control *c, struct braid_live_stream *s,
 				       struct braid_endpoint *endpoint);

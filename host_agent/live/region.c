@@ -394,11 +394,18 @@ static int mark_stop(void *arg)
 	return 0;
 }
 
+static int read_confirmed(void *arg)
+{
+	struct braid_region_source *s = arg;
+
+	return braid_live_control_check_confirmed(&s->control, &s->stream, s->endpoint);
+}
+
 /* An error of the capture is returned by the next turn. */
 static void check_confirmed(struct braid_region_source *s)
 {
 	if (s->phase == BRAID_PHASE_RECORDING && !s->end.ending)
-		braid_live_control_check_confirmed(&s->control, &s->stream, s->endpoint);
+		braid_live_guard(&s->stream, read_confirmed, s);
 }
 
 void braid_region_source_start(struct braid_region_source *s)

@@ -403,6 +403,29 @@ static void test_confirmed_late(void)
 	fake_guest_free(s.guest);
 }
 
+static bool is_gone(struct session *s)
+{
+	return s->status.phase == BRAID_PHASE_GONE;
+}
+
+/* The region is truncated while a command is in flight, and then the recording starts. */
+static void test_truncated_at_start(void)
+{
+	const struct braid_pattern pattern = { .system = "sched" };
+	struct session s;
+
+	begin(&s, &usual);
+	s.pattern = &pattern;
+	session_begin(&s, region_path, capture_path, NULL);
+	session_until(&s, has_sent);
+	NEED(!truncate(region_path, 4096));
+	braid_region_source_start(s.source);
+	session_until(&s, is_gone);
+	CHECK(strstr(s.last_note, "truncated"));
+	session_end(&s);
+	fake_guest_free(s.guest);
+}
+
 /* The guest confirms after the agent's last turn, and before the stop. */
 static void test_confirmed_last(void)
 {
@@ -486,6 +509,7 @@ int main(void)
 	RUN(test_command);
 	RUN(test_unconfirmed);
 	RUN(test_confirmed_late);
+	RUN(test_truncated_at_start);
 	RUN(test_confirmed_last);
 	RUN(test_no_driver);
 	unlink(capture_path);
