@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands, and their common parts. Only this room prints for people. */
+/*
+ * The commands, and their common parts. Only this room prints for people.
+ *
+ * Invariants:
+ * - A process runs one command, which may keep state in static variables. braid_cmd_*() returns the exit code.
+ * - Other rooms report failures by braid_fail(), and progress and messages by callbacks that this room gives them.
+ * - Standard output has the command's result alone, which may be a capture; messages and progress go to standard
+ *   error.
+ * - braid_complain() sanitizes the line that it prints, because paths and guests' bytes may be in it.
+ * - A command confines itself before it reads a guest or a capture; until then it reads at most the first bytes of a
+ *   file, to learn what it is. What needs other processes, libvirt or privileges is done before.
+ * - Regions are mapped read-only or privately here; only record/ drains shared ones, and sends commands.
+ */
 #ifndef BRAID_CLI_CLI_H
 #define BRAID_CLI_CLI_H
 
@@ -86,6 +98,14 @@ bool braid_is_capture(const char *path);
  * Return: 0: the region at @path; BRAID_TARGET_CAPTURE: @word; or -errno with braid_fail().
  */
 int braid_cli_target(const char *word, char path[256]);
+
+/**
+ * braid_cli_clean - sanitize a path or another untrusted string, to be printed
+ * @untrusted: at most 1023 bytes of it are used
+ *
+ * Return: a copy, good until the next call.
+ */
+const char *braid_cli_clean(const char *untrusted);
 
 /**
  * braid_complain - print the line of the last failure on standard error

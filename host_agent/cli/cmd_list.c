@@ -15,7 +15,7 @@
 
 static const char *mode_name(const struct braid_buffer_desc *desc)
 {
-	return desc->flags & BRAID_BUFFER_OVERWRITE ? "overwrite" : "produce-consume";
+	return desc->flags & BRAID_BUFFER_OVERWRITE ? "overwrite" : "producer/consumer";
 }
 
 /* The other buffer whose events a buffer uses; NULL: its own, or none. */
@@ -47,7 +47,7 @@ static void print_buffer(const struct braid_found *f, u32 k)
 }
 
 #define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
-#define NO_MARK		"not marked yet, so no driver will use it: `tracebraid create` marks it"
+#define NO_MARK		"not marked yet, so no driver will use it: 'tracebraid create' marks it"
 
 /* How wide the columns are that hold names. */
 struct widths {
@@ -67,9 +67,9 @@ static const char *shown_name(const struct braid_found *f)
 	return *f->name ? f->name : "-";
 }
 
-static int format_events(char *to, size_t room, const struct braid_found *f)
+static int format_events(char *to, size_t size, const struct braid_found *f)
 {
-	return snprintf(to, room, "%u/%u", f->events.on, f->events.total);
+	return snprintf(to, size, "%u/%u", f->events.on, f->events.total);
 }
 
 static void print_found(const struct braid_found *f, const struct widths *w)
@@ -79,7 +79,7 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 	int indent;
 	u32 k;
 
-	indent = printf("%-*s  %-*s  %-*s  ", w->path, f->path, w->name, shown_name(f), w->driver,
+	indent = printf("%-*s  %-*s  %-*s  ", w->path, braid_cli_clean(f->path), w->name, shown_name(f), w->driver,
 			braid_driver_state_name(f->state));
 	if (!described(f)) {
 		puts(why_bare(f));
@@ -109,7 +109,7 @@ static void print_unknown(const struct braid_found *f)
 	if (f->qemu_pid)
 		braid_vcpu_threads(f->qemu_pid, &threads);
 	if (!threads.nr && !threads.all)
-		fprintf(stderr, "tracebraid: %s: %s\n", *f->name ? f->name : f->path,
+		fprintf(stderr, "tracebraid: %s: %s\n", *f->name ? f->name : braid_cli_clean(f->path),
 			BRAID_VCPUS_UNKNOWN);
 }
 
@@ -132,7 +132,7 @@ static void print_table(const struct braid_found *found, size_t nr)
 	widen(&w.kernel, "KERNEL");
 	widen(&w.events, "EVENTS ON");
 	for (k = 0; k < nr; k++) {
-		widen(&w.path, found[k].path);
+		widen(&w.path, braid_cli_clean(found[k].path));
 		widen(&w.name, shown_name(&found[k]));
 		widen(&w.driver, braid_driver_state_name(found[k].state));
 		if (!described(&found[k]))
@@ -232,18 +232,17 @@ static int print_json(const struct braid_found *found, size_t nr,
 
 static void print_hint(void)
 {
-	puts("No region found.\n"
-	     "Give a guest one: start its QEMU with\n"
-	     "  -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on\n"
-	     "  -device ivshmem-plain,memdev=shm\n"
-	     "and load tracebraid.ko in it. A domain of libvirt: tracebraid attach DOMAIN");
+	puts("No region found. To give a guest one:\n"
+	     "  libvirt domain: tracebraid attach DOMAIN\n"
+	     "  plain QEMU:     tracebraid create /dev/shm/guest1, which prints QEMU's options\n"
+	     "Then load the driver in the guest: modprobe tracebraid");
 }
 
 /* Unreadable files may be regions. */
 static void print_denied(size_t denied)
 {
 	if (denied && geteuid())
-		fprintf(stderr, "tracebraid: not root: %zu file%s could not be examined\n", denied,
+		fprintf(stderr, "tracebraid: %zu file%s could not be examined; run as root\n", denied,
 			denied == 1 ? "" : "s");
 }
 

@@ -59,7 +59,7 @@ const struct braid_cli_command braid_command_recover = {
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
 	"SOURCE is not modified.\n"
-	"The guest of a region's file may be running, and may be being recorded. The capture contains "
+	"The guest of a region's file may be running, and may be recorded at the same time. The capture contains "
 	"the events that are unread when the region is copied; if the guest is running, a line on "
 	"standard error and a note in the capture say so. Recordings are not affected. Events that "
 	"are overwritten during the copy count as lost.",
@@ -80,7 +80,7 @@ static void say(void *arg, const char *name, const char *line)
 	struct recovery *r = arg;
 
 	if (!r->quiet)
-		fprintf(stderr, "tracebraid: %s: %s\n", name, line);
+		fprintf(stderr, "tracebraid: %s: %s\n", name, braid_cli_clean(line));
 }
 
 static void print_sums(const struct recovery *r, const struct braid_region_status *status,
@@ -99,7 +99,7 @@ static void print_sums(const struct recovery *r, const struct braid_region_statu
 			(unsigned long long)region->missing_pages,
 			(unsigned long long)region->pages);
 	if (status->unreadable)
-		fprintf(stderr, "  %-16s %llu of those events can't be read: their bytes are missing\n", "",
+		fprintf(stderr, "  %-16s %llu of those events cannot be read: their bytes are missing\n", "",
 			(unsigned long long)status->unreadable);
 }
 
@@ -170,7 +170,7 @@ static int refuse_same_file(const struct recovery *r, const struct given *given)
 	if (stat(r->file, &out) || fstat(given->fd, &in) || in.st_ino != out.st_ino ||
 	    in.st_dev != out.st_dev)
 		return 0;
-	return braid_fail(-EEXIST, "%s: is the SOURCE; use -o to name another capture",
+	return braid_fail(-EEXIST, "%s is a SOURCE; use -o to name another file",
 			  r->file);
 }
 
@@ -235,8 +235,8 @@ static int write_source(struct recovery *r, struct given *given)
 		say(r, given->path, "the dump is truncated; its missing end is read as zeros");
 	if (!given->regions.unplaced)
 		return err;
-	snprintf(line, sizeof(line), "%llu more regions begin in it, but their rings are missing",
-		 (unsigned long long)given->regions.unplaced);
+	snprintf(line, sizeof(line), "its rings are missing for %llu more region%s",
+		 (unsigned long long)given->regions.unplaced, given->regions.unplaced == 1 ? "" : "s");
 	say(r, given->path, line);
 	return err;
 }

@@ -33,14 +33,19 @@
 #define CONFINES	1
 #endif
 
+const char *braid_cli_clean(const char *untrusted)
+{
+	static char clean[1024];
+
+	snprintf(clean, sizeof(clean), "%s", untrusted);
+	braid_text_clean(clean);
+	return clean;
+}
+
 int braid_complain(void)
 {
-	char line[1024];
-
 	/* File names are untrusted too. */
-	snprintf(line, sizeof(line), "%s", braid_failure());
-	braid_text_clean(line);
-	fprintf(stderr, "tracebraid: %s\n", line);
+	fprintf(stderr, "tracebraid: %s\n", braid_cli_clean(braid_failure()));
 	return EXIT_FAILURE;
 }
 

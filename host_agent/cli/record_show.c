@@ -47,8 +47,8 @@ static void say(void *arg, const char *name, const char *line)
 	}
 	fputs("tracebraid: ", stderr);
 	if (name && *name)
-		fprintf(stderr, "%s: ", name);
-	fprintf(stderr, "%s\n", line);
+		fprintf(stderr, "%s: ", braid_cli_clean(name));
+	fprintf(stderr, "%s\n", braid_cli_clean(line));
 }
 
 static double megabytes(const struct braid_recording *r)
@@ -73,7 +73,7 @@ static void warn_world_readable(struct record_show *show, const struct braid_rec
 	if (!first)
 		return;
 	snprintf(line, sizeof(line), "every user of this host can read its trace%s; run chmod o-rw %s",
-		 nr > 1 ? ", and others'" : "", first->path);
+		 nr > 1 ? " and those of other guests" : "", first->path);
 	say(show, first->name, line);
 }
 
@@ -83,7 +83,7 @@ static const char *name_of(const struct braid_record_guest *guest,
 {
 	if (*guest->name)
 		return guest->name;
-	return *status->name ? status->name : guest->path;
+	return *status->name ? status->name : braid_cli_clean(guest->path);
 }
 
 /* Whether a guest has confirmed it; without guests, whether all are still expected. */
@@ -140,7 +140,7 @@ static void started(void *arg, const struct braid_recording *r)
 	if (r->host_source)
 		fprintf(stderr, "%s the host", r->nr_guests ? " and" : "");
 	if (!r->nr_guests && braid_record_expects(r))
-		fprintf(stderr, "%s domains as they come", r->host_source ? " and" : "");
+		fprintf(stderr, "%s domains when they start or are attached", r->host_source ? " and" : "");
 	if (r->nr_guests || braid_record_expects(r))
 		fputs(";", stderr);
 	if (r->nr_guests || braid_record_expects(r))
@@ -152,7 +152,7 @@ static void started(void *arg, const struct braid_recording *r)
 	else
 		fputs("; until Ctrl-C\n", stderr);
 	if (r->o.flight.wanted)
-		fprintf(stderr, "Nothing is written until `tracebraid snapshot %d -o FILE` requests it%s\n",
+		fprintf(stderr, "Nothing is written until 'tracebraid snapshot %d -o FILE' requests it%s\n",
 			(int)getpid(), r->o.flight.most ? ", or an automatic snapshot is due" : "");
 	warn_world_readable(show, r);
 	fflush(stderr);
@@ -283,7 +283,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 	if (r->o.quiet)
 		return;
 	if (r->o.flight.wanted) {
-		fprintf(stderr, "%llu snapshot%s in %.2f s; the rings keep their events; read them with `tracebraid record --backlog` or `tracebraid recover`\n",
+		fprintf(stderr, "%llu snapshot%s in %.2f s; the rings keep their events; read them with 'tracebraid record --backlog' or 'tracebraid recover'\n",
 			(unsigned long long)r->flight.nr_taken, r->flight.nr_taken == 1 ? "" : "s",
 			(r->end_ns - r->start_ns) / 1e9);
 		return;

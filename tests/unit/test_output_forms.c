@@ -37,10 +37,10 @@ static void counts_unnamed(struct fake_guest *g)
 		(void *)(g->base + g->sb.sections[BRAID_SECTION_SYMBOLS].offset);
 
 	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
-	CHECK(!strstr(printed, "have no name"));
+	CHECK(!strstr(printed, "Unnamed kernel addresses"));
 	symbols->missed = 5;
 	CHECK_EQ(run_command(braid_cmd_stat, text), EXIT_SUCCESS);
-	CHECK(strstr(printed, "At least 5 kernel addresses in events have no name"));
+	CHECK(strstr(printed, "Unnamed kernel addresses in events: at least 5."));
 	CHECK_EQ(run_command(braid_cmd_stat, json), EXIT_SUCCESS);
 	CHECK(strstr(printed, "\"unnamed_symbols\":5,"));
 	symbols->missed = 0;
@@ -79,7 +79,7 @@ static void commands_on_all_kinds_of_buffers(void)
 	fake_guest_ring(g, 0, 1, &map);
 	map.priv->reader_owner = BRAID_READER_GUEST;
 	CHECK_EQ(run_command(braid_cmd_verify, verify), EXIT_SUCCESS);
-	CHECK(strstr(printed, "4 events of the directory, 6 rings and 27 unread events"));
+	CHECK(strstr(printed, "4 events in the directory, 6 rings, 27 unread events"));
 	CHECK_EQ(run_command(braid_cmd_stat, stat), EXIT_SUCCESS);
 	CHECK_EQ(written_in_all(), 27);
 	CHECK_EQ(run_command(braid_cmd_stat, stat_one), EXIT_SUCCESS);
@@ -90,7 +90,7 @@ static void commands_on_all_kinds_of_buffers(void)
 	CHECK_EQ(run_command(braid_cmd_list, list), EXIT_SUCCESS);
 	CHECK(strstr(printed, "  0/4  "));	/* a sub-event is not an event */
 	CHECK(strstr(printed, "events of main"));
-	CHECK(strstr(printed, "raw produce-consume raw 9x1024"));
+	CHECK(strstr(printed, "raw producer/consumer raw 9x1024"));
 	CHECK(!strstr(printed, "seventeen") && !strstr(printed, "gone"));
 	CHECK_EQ(run_command(braid_cmd_list, json), EXIT_SUCCESS);
 	CHECK(strstr(printed, "\"events_of\":\"main\",\"raw\":false"));
@@ -171,6 +171,20 @@ static void columns_stay_aligned(void)
 	fake_guest_free(g);
 }
 
+/* The name of a file can control no terminal. */
+static void names_are_sanitized(void)
+{
+	struct fake_guest *g;
+	char odd[96];
+
+	snprintf(odd, sizeof(odd), "%s/re\x1b[2Jgion", dir);
+	g = fake_guest_new(odd, &usual);
+	CHECK_EQ(run_command(braid_cmd_list, ((const char *[]){ "list", odd, NULL })), EXIT_SUCCESS);
+	CHECK(strstr(printed, "/re") && strstr(printed, "[2Jgion") && !strchr(printed, '\x1b'));
+	fake_guest_free(g);
+	unlink(odd);
+}
+
 /* An empty report says why. */
 static void filters_without_a_match(void)
 {
@@ -200,6 +214,7 @@ int main(void)
 	RUN(commands_on_all_kinds_of_buffers);
 	RUN(lists_events);
 	RUN(columns_stay_aligned);
+	RUN(names_are_sanitized);
 	RUN(filters_without_a_match);
 	rmdir(dir);
 	return VERDICT();

@@ -212,7 +212,7 @@ static void other_hosts(void)
 	CHECK(refused(&p, true, "no time in common"));
 	p.start = usual.start;
 	p.uname = "Linux elsewhere 6.1.0 x86_64";
-	CHECK(refused(&p, true, "of another host"));
+	CHECK(refused(&p, true, "differ in their host:"));
 	p.uname = NULL;
 	p.shifted = true;
 	CHECK(refused(&p, true, "a guest"));
@@ -237,7 +237,7 @@ static void other_boots(void)
 	p.kallsyms = "ffffffff92000000 T _stext\n";
 	synth_trace_dat(dat, &p);
 	CHECK_EQ(braid_source_open_captures(&source, names, 2, NULL), -EXDEV);
-	CHECK(strstr(braid_failure(), "another boot"));
+	CHECK(strstr(braid_failure(), "differ in their boot of the host"));
 	synth_standard(capture);
 }
 
