@@ -2,6 +2,17 @@
 /*
  * The ring: lockless reserve and commit for one vCPU's nesting contexts, sub-buffer swap for one
  * reader, exact accounting. docs/ring.md gives the correctness argument.
+ *
+ * Invariants:
+ * - A struct braid_writer is private. Contexts of one CPU use it, nested; none waits for another, for reader or host.
+ * - One local compare-and-swap takes the space and stores the stamp, so a nested event makes the interrupted
+ *   reservation read the counter again: order in a sub-buffer is order in time, and every delta is exact.
+ * - What a writer loads from shared memory, slot words and the host's wake words, is checked or clamped before it is
+ *   an index. A slot word that no reader writes breaks the ring: from then on events are dropped and counted.
+ * - Positions and sequence numbers only grow, and dropped events have numbers: written = read + lost + left.
+ * - Only the owner of the reader role swaps sub-buffers and writes its block. A peek or a count changes no ring.
+ * - A reader checks each id, length and position that it loads, its loops are bounded, and it never waits. At the
+ *   first invalid word it sets fault, and touches the ring no more.
  */
 #ifndef BRAID_SHARED_RING_H
 #define BRAID_SHARED_RING_H
@@ -138,8 +149,8 @@ struct braid_writer_page {
 };
 
 /*
- * How a writer wakes the host; see "Wake" in abi.h. The host writes these words: whatever their
- * values, the worst case is one call per sub-buffer that is opened or found full.
+ * How a writer wakes the host; see "Wake" in abi.h. The host writes these words: whatever their values, the worst
+ * case is one call per sub-buffer that is opened or found full.
  */
 struct braid_wake {
 	const struct braid_mailbox *mailbox;	/* shared */
@@ -147,10 +158,7 @@ struct braid_wake {
 	void (*call)(const struct braid_wake *wake);
 };
 
-/*
- * The writer's private state, never shared. One for each ring; all contexts of its
- * vCPU use it, nesting. tail is position:16 | offset in words:16 | stamp:32.
- */
+/* The writer's state, one for each ring. tail is position:16 | offset in words:16 | stamp:32. */
 struct braid_writer {
 	u64 tail;
 	u64 hint;		/* counter of a recent event, never newer than the last */
@@ -298,13 +306,13 @@ u32 *braid_writer_put_stamp(const struct braid_writer *w, u32 *at, struct braid_
  * @payload_bytes: as there
  * @counter: as there
  * @turn: what was read, for braid_writer_reserve()
- * @room: written on success
+ * @reserved: written on success
  *
  * Context: as there. Return: true: reserved; false: continue with braid_writer_reserve().
  */
 static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 payload_bytes,
 						   u64 (*counter)(void), struct braid_turn *turn,
-						   struct braid_reserved *room)
+						   struct braid_reserved *reserved)
 {
 	u32 words = braid_event_bytes(payload_bytes) / 4, place, offset, delta;
 	struct braid_writer_page *page;
@@ -322,9 +330,9 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 	offset = (u16)place;
 	delta = (u32)now - (u32)tail;
 	/*
-	 * One test for all slow cases: a stamp that time_delta can't express, a sub-buffer's first
-	 * event, an event past its end. Each sets a higher bit. The hint is not newer than the last
-	 * event: a counter close to the hint is even closer to that event.
+	 * One test for all slow cases: a stamp that time_delta can't express, a sub-buffer's first event, an event
+	 * past its end. Each sets a higher bit. The hint is not newer than the last event: a counter close to the
+	 * hint is even closer to that event.
 	 */
 	if (unlikely(((now - hint) | delta | (offset - 1) | (w->limit_words - offset - words)) >
 		     BRAID_DELTA_MASK))
@@ -338,8 +346,8 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 	braid_local_inc(&page->entries);
 	if (payload_bytes & 3)		/* no stale byte in the padding */
 		at[words - 1] = 0;
-	room->token = next;
-	room->payload = braid_page_put_event(at, words * 4,
+	reserved->token = next;
+	reserved->payload = braid_page_put_event(at, words * 4,
 					     (u32)now - ((u32)tail & w->delta_mask));
 	return true;
 }
@@ -347,31 +355,25 @@ static __always_inline bool braid_ring_try_reserve(struct braid_writer *w, u32 p
 /**
  * braid_ring_reserve - take room for one event
  * @w: the writer of this CPU
- * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; an event that does not fit a sub-buffer is dropped
- *	and counted
+ * @payload_bytes: 0 to BRAID_MAX_SUBBUF_BYTES; an event that does not fit a sub-buffer is dropped and counted
  * @counter: reads the raw counter; if it goes back by less than BRAID_JUMP_STEPS on one CPU, the
  *	event gets its predecessor's time; by more, the event begins a new sub-buffer
  * @token: for braid_ring_commit(), written on success
  *
- * Lockless. The same local compare-and-swap stores the counter's value and takes the space, so a
- * nested event makes the interrupted reservation read again: order in the ring is order in time,
- * and every delta is exact.
- *
  * Context: any, NMI included; the caller stays on its CPU until the commit.
- * Return: the payload, in shared memory: write only, never read back. NULL: dropped,
- * counted, nothing to commit.
+ * Return: the payload, in shared memory: write only, never read back. NULL: dropped, counted, nothing to commit.
  */
 static __always_inline void *braid_ring_reserve(struct braid_writer *w, u32 payload_bytes,
 						u64 (*counter)(void), u64 *token)
 {
 	struct braid_turn turn;
-	struct braid_reserved room;
+	struct braid_reserved reserved;
 
-	if (unlikely(!braid_ring_try_reserve(w, payload_bytes, counter, &turn, &room)))
-		room = braid_writer_reserve(w, payload_bytes, counter, turn.tail, turn.hint,
+	if (unlikely(!braid_ring_try_reserve(w, payload_bytes, counter, &turn, &reserved)))
+		reserved = braid_writer_reserve(w, payload_bytes, counter, turn.tail, turn.hint,
 					    turn.now);
-	*token = room.token;
-	return room.payload;
+	*token = reserved.token;
+	return reserved.payload;
 }
 
 /**
@@ -453,7 +455,7 @@ struct braid_reader {
 	u64 first_seq;			/* of the reader's sub-buffer */
 	u64 read;
 	u64 lost;
-	enum braid_reader_fault fault;	/* once set the ring is no longer touched */
+	enum braid_reader_fault fault;	/* once set braid_reader_next() fails */
 };
 
 /**
@@ -492,11 +494,9 @@ int braid_reader_attach(struct braid_reader *r, const struct braid_ring_map *map
  * @r: the reader
  * @span: written when 1 is returned
  *
- * Swaps sub-buffers as needed; the committed part of the live tail is returned too. Never waits;
- * its loops are bounded, whatever the writer does.
+ * Swaps sub-buffers as needed; the committed part of the live tail is returned too.
  *
- * Return: 1, 0 when no new bytes are committed, -EBADMSG when the peer broke the protocol (see
- * r->fault; the ring is not touched again).
+ * Return: 1, 0 when no new bytes are committed, -EBADMSG when the peer broke the protocol (see r->fault).
  */
 int braid_reader_next(struct braid_reader *r, struct braid_span *span);
 
@@ -588,9 +588,8 @@ struct braid_ring_tally {
  * @scratch: private memory for the data of one sub-buffer
  * @t: filled on success
  *
- * Consumes nothing. An event that is reserved but not committed is not counted yet. If the ring is
- * lapped or drained during each of several tries, the counts cover an interval: the sum holds, but
- * @t->left may include events that are gone by now.
+ * An event that is reserved but not committed is not counted yet. If the ring is lapped or drained during each of
+ * several tries, the counts cover an interval: the sum holds, but @t->left may include events that are gone by now.
  *
  * Return: 0 or -EBADMSG.
  */

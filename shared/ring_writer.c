@@ -467,7 +467,7 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 						    u64 (*counter)(void), u64 tail, u64 hint, u64 now)
 {
 	u32 event_bytes = braid_event_bytes(payload_bytes);
-	struct braid_reserved room = { };
+	struct braid_reserved reserved = { };
 
 	for (;; braid_writer_load_inputs(w, counter, &tail, &hint, &now)) {
 		struct braid_stamp_plan plan = { .now = now, .delta = (u32)now - (u32)tail };
@@ -489,7 +489,7 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 			if (event_bytes / 4 <= w->limit_words && braid_writer_advance(w, tail))
 				continue;
 			braid_writer_drop(w, tail);
-			return room;
+			return reserved;
 		}
 		next = (tail & 0xffffULL << BRAID_TAIL_POS_SHIFT) |
 		       (u64)(offset + words) << BRAID_TAIL_OFF_SHIFT | (u32)plan.now;
@@ -514,8 +514,8 @@ noinline struct braid_reserved braid_writer_reserve(struct braid_writer *w, u32 
 		braid_local_inc(&page->entries);
 		if (payload_bytes & 3)		/* no stale byte in the padding */
 			at[event_bytes / 4 - 1] = 0;
-		room.token = next;
-		room.payload = braid_page_put_event(at, event_bytes, plan.delta);
-		return room;
+		reserved.token = next;
+		reserved.payload = braid_page_put_event(at, event_bytes, plan.delta);
+		return reserved;
 	}
 }

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The guest's side of the clock exchange. */
+/*
+ * The guest's side of the clock exchange.
+ *
+ * Invariants:
+ * - The poll thread alone runs this room; braid_exchange_start() and _stop() are called while there is none. So there
+ *   are no locks, and sequence numbers are private.
+ * - Writers do not wait for it: they convert by region->external, a latch that only this room sets.
+ * - It spins only in a burst that the host began, for 30 ms at most, on the CPU that the host requests; that CPU's
+ *   number is checked, and an isolated CPU is left alone unless clock_isolated=1.
+ * - Cells that have a sequence number change while it is odd (K3, K6, K8). What the host writes is copied, compared
+ *   or checked.
+ * - The hypercall for the host's wall time is made once a second at most, and after a disruption.
+ * - The vmclock page is only read, in a bounded number of tries; one that keeps changing gives nothing.
+ */
 #ifndef BRAID_CLOCK_EXCHANGE_H
 #define BRAID_CLOCK_EXCHANGE_H
 
@@ -22,8 +35,6 @@ void braid_exchange_stop(void);
  *	wall pair
  * @region: live
  *
- * Spins for a few milliseconds at most, and only in a burst; for that the thread moves to the CPU
- * that the host requested, and back.
  * Context: the poll thread; may sleep.
  */
 void braid_exchange_poll(struct braid_guest_region *region);

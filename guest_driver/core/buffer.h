@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Buffers: one ring for each possible vCPU, and the writers' private state. */
+/*
+ * Buffers: one ring for each possible vCPU, and the writers' private state.
+ *
+ * Invariants:
+ * - Writers take no lock and never wait. They run in any context, NMI included, with preemption off from the lookup
+ *   of the ring to the commit.
+ * - So a ring is removed or emptied only after its ->open is NULL and synchronize_rcu() has returned.
+ * - Lock order: braid_buffers_lock(), buffer->lock, the locks of reader*.c. Two buffers' locks are held only under
+ *   braid_buffers_lock().
+ * - A buffer's region, index and writers change under both locks; its flags and nr_slots under braid_buffers_lock().
+ * - Addresses and sizes come from region->layout and the writers, which are private. A shared word becomes an address
+ *   or a length only after shared/ has checked it.
+ * - Only braid_region_start() and braid_buffer_displace() wait for the host: for an agent whose heartbeat moves, for
+ *   a second at most, in a context that may sleep.
+ */
 #ifndef BRAID_CORE_BUFFER_H
 #define BRAID_CORE_BUFFER_H
 

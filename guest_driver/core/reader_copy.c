@@ -9,13 +9,13 @@ int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes)
 {
 	u32 room = subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES;
 
-	if (page->data && page->room_bytes == room)
+	if (page->data && page->allocated_bytes == room)
 		return 0;
 	if (!braid_may_sleep())
 		return -ENOMEM;
 	braid_page_copy_free(page);
 	page->data = kvmalloc(room, GFP_KERNEL);
-	page->room_bytes = room;
+	page->allocated_bytes = room;
 	return page->data ? 0 : -ENOMEM;
 }
 
@@ -63,35 +63,35 @@ int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view)
 	return ret;
 }
 
-int braid_event_copy_make(struct braid_event_copy *room, u32 subbuf_bytes)
+int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes)
 {
-	if (room->bytes && room->room_bytes == subbuf_bytes)
+	if (copy->bytes && copy->allocated_bytes == subbuf_bytes)
 		return 0;
 	if (!braid_may_sleep())
 		return -ENOMEM;
-	braid_event_copy_free(room);
-	room->bytes = kvzalloc(subbuf_bytes + BRAID_ITEM_PAD, GFP_KERNEL);
-	room->room_bytes = subbuf_bytes;
-	return room->bytes ? 0 : -ENOMEM;
+	braid_event_copy_free(copy);
+	copy->bytes = kvzalloc(subbuf_bytes + BRAID_ITEM_PAD, GFP_KERNEL);
+	copy->allocated_bytes = subbuf_bytes;
+	return copy->bytes ? 0 : -ENOMEM;
 }
 
-void braid_event_copy_free(struct braid_event_copy *room)
+void braid_event_copy_free(struct braid_event_copy *copy)
 {
-	kvfree(room->bytes);
-	memset(room, 0, sizeof(*room));
+	kvfree(copy->bytes);
+	memset(copy, 0, sizeof(*copy));
 }
 
-void braid_event_copy_put(struct braid_event_copy *room, const struct braid_page_copy *page,
+void braid_event_copy_put(struct braid_event_copy *copy, const struct braid_page_copy *page,
 			  const struct braid_event_view *view, struct braid_item *item)
 {
 	const u8 *event = page->data + view->offset;
 	u32 header = (const u8 *)view->payload - event, used = header + view->payload_bytes;
 
-	memcpy(room->bytes, event, used);
-	if (used < room->used)
-		memset(room->bytes + used, 0, room->used - used);
-	room->used = used;
-	item->event = (struct braid_ring_event *)room->bytes;
-	item->payload = room->bytes + header;
+	memcpy(copy->bytes, event, used);
+	if (used < copy->used)
+		memset(copy->bytes + used, 0, copy->used - used);
+	copy->used = used;
+	item->event = (struct braid_ring_event *)copy->bytes;
+	item->payload = copy->bytes + header;
 	item->payload_bytes = view->payload_bytes;
 }

@@ -12,7 +12,7 @@
 /* A private copy of a sub-buffer's data, and a walk over it. */
 struct braid_page_copy {
 	u8 *data;
-	u32 room_bytes;
+	u32 allocated_bytes;
 	bool valid;		/* cursor walks over the sub-buffer at position */
 	u64 position;
 	struct braid_cursor cursor;
@@ -21,7 +21,7 @@ struct braid_page_copy {
 /* A copy of one event, so that zeros follow it. */
 struct braid_event_copy {
 	u8 *bytes;
-	u32 room_bytes;		/* without the zeros after them */
+	u32 allocated_bytes;	/* without the zeros after them */
 	u32 used;
 };
 
@@ -106,11 +106,11 @@ int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *
 /* The next DATA event: 1, 0 at the end, -EBADMSG. */
 int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view);
 
-int braid_event_copy_make(struct braid_event_copy *room, u32 subbuf_bytes);
-void braid_event_copy_free(struct braid_event_copy *room);
+int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes);
+void braid_event_copy_free(struct braid_event_copy *copy);
 
 /* Sets @item's event and payload to a copy of @view's. */
-void braid_event_copy_put(struct braid_event_copy *room, const struct braid_page_copy *page,
+void braid_event_copy_put(struct braid_event_copy *copy, const struct braid_page_copy *page,
 			  const struct braid_event_view *view, struct braid_item *item);
 
 #endif /* BRAID_CORE_READER_PRIVATE_H */

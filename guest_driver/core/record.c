@@ -46,12 +46,12 @@ static __always_inline void braid_record_leave(struct braid_cpu_ring *ring)
 static noinline struct braid_reservation
 braid_record_reserve_slow(struct braid_cpu_ring *ring, u32 length, u64 tail, u64 hint, u64 now)
 {
-	struct braid_reserved room = braid_writer_reserve(ring->writer, length, braid_counter, tail,
-							  hint, now);
+	struct braid_reserved reserved =
+		braid_writer_reserve(ring->writer, length, braid_counter, tail, hint, now);
 
-	if (!room.payload)
+	if (!reserved.payload)
 		braid_record_leave(ring);
-	return (struct braid_reservation){ room.payload, room.token };
+	return (struct braid_reservation){ reserved.payload, reserved.token };
 }
 
 static noinline struct braid_reservation braid_record_refuse(struct braid_cpu_ring *ring)
@@ -71,14 +71,14 @@ struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 l
 	struct braid_cpu_ring *ring = braid_record_enter(buffer);
 	struct braid_writer *w = braid_buffer_open_writer(buffer);
 	struct braid_turn turn;
-	struct braid_reserved room;
+	struct braid_reserved reserved;
 
 	if (unlikely(!w || !(buffer->flags & BRAID_BUFFER_RAW)))
 		return braid_record_refuse(ring);
 	length = braid_record_bounded(length);
-	if (unlikely(!braid_ring_try_reserve(w, length, braid_counter, &turn, &room)))
+	if (unlikely(!braid_ring_try_reserve(w, length, braid_counter, &turn, &reserved)))
 		return braid_record_reserve_slow(ring, length, turn.tail, turn.hint, turn.now);
-	return (struct braid_reservation){ room.payload, room.token };
+	return (struct braid_reservation){ reserved.payload, reserved.token };
 }
 EXPORT_SYMBOL_GPL(braid_buffer_reserve);
 

@@ -31,7 +31,7 @@ struct braid_bell {
 
 struct braid_guest_region {
 	struct braid_range range;
-	/* A private copy of the layout: shared memory is never read back. */
+	/* A private copy of the layout: the shared one is never read back. */
 	struct braid_superblock layout;
 	struct braid_superblock *shared;
 	struct braid_mailbox *mailbox;

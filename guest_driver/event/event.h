@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The registry of events: names, ids, formats, who enabled them; and recording an event. */
+/*
+ * The registry of events: names, ids, formats, who enabled them; and recording an event.
+ *
+ * Invariants:
+ * - braid_registry_lock() guards ids, lists, flags and the directory. It is taken inside braid_buffers_lock().
+ * - An event belongs to one buffer, and has an id from 1 to 65535 that is unique there.
+ * - An event is on only while the directory of an attached region lists it. The ops enable it when guest or host is
+ *   the first to want it, and disable it when neither does.
+ * - When a region is detached all events are off, and no probe of theirs is running.
+ * - Recording works in any context; registering, switching and printing may sleep.
+ * - The poll thread executes the host's commands, from a private copy of the mailbox. Recording never waits for it.
+ * - Printing holds braid_output_lock(), so no event and no sub-event is freed meanwhile.
+ */
 #ifndef BRAID_EVENT_EVENT_H
 #define BRAID_EVENT_EVENT_H
 

@@ -15,7 +15,7 @@
 static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
 					   lifetime */
 static struct task_struct *thread;
-static bool look_wanted;
+static bool poll_wanted;
 static void (*more)(void);
 
 static int braid_poll_loop(void *arg)
@@ -23,13 +23,13 @@ static int braid_poll_loop(void *arg)
 	struct braid_guest_region *region = arg;
 
 	/*
-	 * A busy guest must not delay clock samples; a turn takes microseconds, a burst a few ms.
+	 * A busy guest must not delay clock samples; a turn takes microseconds, a burst 30 ms at most.
 	 */
 	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
 		bool active;
 
-		WRITE_ONCE(look_wanted, false);
+		WRITE_ONCE(poll_wanted, false);
 		active = braid_mailbox_poll(region);
 		if (braid_reader_poll())
 			active = true;
@@ -37,7 +37,7 @@ static int braid_poll_loop(void *arg)
 		braid_symbol_flush();
 		more();
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (!kthread_should_stop() && !READ_ONCE(look_wanted))
+		if (!kthread_should_stop() && !READ_ONCE(poll_wanted))
 			schedule_timeout(msecs_to_jiffies(active ? BRAID_POLL_ACTIVE_MS :
 							  BRAID_POLL_MS));
 		__set_current_state(TASK_RUNNING);
@@ -58,7 +58,7 @@ void braid_poll_now(void)
 	unsigned long flags;
 
 	spin_lock_irqsave(&thread_lock, flags);
-	WRITE_ONCE(look_wanted, true);
+	WRITE_ONCE(poll_wanted, true);
 	if (thread)
 		wake_up_process(thread);
 	spin_unlock_irqrestore(&thread_lock, flags);

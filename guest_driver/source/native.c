@@ -75,7 +75,7 @@ int __init braid_native_init(void)
 	if (err)
 		braid_native_exit();
 	else
-		pr_info("%u native events; %u of the trace headers' events are not in this kernel, %u are omitted\n",
+		pr_info("%u native events (others in the trace headers: %u not in this kernel, %u omitted)\n",
 			nr_events, braid_source_missing(), braid_source_left_out());
 	return err;
 }

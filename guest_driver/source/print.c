@@ -200,7 +200,7 @@ int __init braid_print_init(void)
 		calls[tp->state->index] = call;
 		by_kernel++;
 	}
-	pr_info("printing in the guest: %u events as in tracefs, %u field by field\n", by_kernel,
+	pr_info("events printed in the guest: %u as in tracefs, %u field by field\n", by_kernel,
 		braid_source_count() - by_kernel);
 	return 0;
 }

@@ -224,7 +224,7 @@ static const char *braid_virtio_reason(__le32 result)
 	case BRAID_VIRTIO_BUSY:
 		return "the host reports that a region is already announced";
 	case BRAID_VIRTIO_REFUSED:
-		return "the host can't map the memory, or it is too large: try virtio_size_mb";
+		return "the host cannot map the memory, or it is too large: load this driver with a smaller virtio_size_mb=";
 	}
 	return "the host does not understand this driver; use the same version on both sides";
 }
