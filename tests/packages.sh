@@ -77,6 +77,6 @@ trap 'rm -f "$log"' EXIT
 if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	$missing; } >"$log" 2>&1; then
 	tail -20 "$log" >&2
-	echo "apt-get could not install them; 6.12 is in Debian 12's security suite" >&2
+	echo "apt-get could not install them; kernel 6.12 needs Debian 12's security suite" >&2
 	exit 1
 fi

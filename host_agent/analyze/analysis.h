@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Analyses: what subscribes to the states of vCPUs and tasks, and answers a question. */
+/*
+ * Analyses: what subscribes to the states of vCPUs and tasks, and answers a question.
+ *
+ * Invariants; those of the states are in states.h:
+ * - The room opens and writes no file, and starts no thread. A result is text that write() appends for the caller.
+ * - The caller owns an analysis' state. Calls are in this order: begin(), then the states' ops and event() along one
+ *   walk, end(), write(), free(). After a failure free() is next, even if begin() was never called.
+ * - After end() nothing is added; write() may sort.
+ * - An event of a guest without a bound, or of an uncertain epoch, proves nothing: its vCPU's task becomes unknown.
+ * - Memory grows with streams, CPUs, vCPUs and event types, and up to a limit with tasks and rows, but not with the
+ *   number of events.
+ */
 #ifndef BRAID_ANALYZE_ANALYSIS_H
 #define BRAID_ANALYZE_ANALYSIS_H
 

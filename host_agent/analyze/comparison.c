@@ -329,8 +329,8 @@ static void write_certainty(const struct comparison *c, struct braid_text *out)
 		return;
 	if (now->any_switch != other->any_switch || now->any_wakeup != other->any_wakeup ||
 	    now->any_kvm != other->any_kvm)
-		braid_text_puts(out, "# the captures have different events of the host: states may differ for that reason; record both with the same events\n");
-	braid_text_puts(out, "# shares are of the guest's vCPU time; CHANGE, and its 99 % confidence interval, are in percentage points for them; a change that is larger than the interval is significant\n\n");
+		braid_text_puts(out, "# the captures were recorded with different host events, so states may differ; record both with the same events\n");
+	braid_text_puts(out, "# percentages are of the guest's vCPU time; their CHANGE and 99 % confidence interval are in percentage points; a change larger than its interval is significant\n\n");
 }
 
 static void write_rows(const struct comparison *c, struct braid_text *out)
@@ -352,8 +352,8 @@ static void write_rows(const struct comparison *c, struct braid_text *out)
 	for (; k < c->nr; k++)
 		significant += is_significant(&c->rows[k]);
 	if (people && c->nr > o->top)
-		braid_text_printf(out, "%zu more measures, %zu of them with a significant change (--top)\n",
-				  c->nr - o->top, significant);
+		braid_text_printf(out, "%zu more measure%s, %zu with a significant change; use a larger --top\n",
+				  (size_t)(c->nr - o->top), c->nr - o->top == 1 ? "" : "s", significant);
 }
 
 /* A guest that is in both captures. Return: 0, or -ENOENT with braid_fail(). */

@@ -258,12 +258,12 @@ static void write_head(const struct exits *x, bool more, struct braid_text *out)
 		near_ns += x->vcpus[k].near.near_ns;
 	if (x->o.form == BRAID_TABLE_TEXT) {
 		braid_duration_text(x->sums.total_ns, total);
-		braid_text_printf(out, "# %llu exits with a later entry, %s in all%s\n",
-				  (unsigned long long)x->sums.count, total,
-				  more ? "; rows in the order of TOTAL minus HALTED" : "");
+		braid_text_printf(out, "# %llu exit%s followed by an entry, %s in all%s\n",
+				  (unsigned long long)x->sums.count, x->sums.count == 1 ? "" : "s", total,
+				  more ? "; rows sorted by TOTAL minus HALTED" : "");
 		braid_duration_text(near_ns, near);
 		if (by_guest(&x->o))
-			braid_text_printf(out, "# %s of it could belong to another task or system call: the guest changed it within the clocks' bounds of the exit\n",
+			braid_text_printf(out, "# %s of that may belong to another task or system call: the guest switched within the clocks' error bounds of the exit\n",
 					  near);
 		braid_text_putc(out, '\n');
 	} else if (x->o.form == BRAID_TABLE_JSON) {

@@ -128,7 +128,7 @@ void braid_stages_write(const struct braid_stages *x, struct braid_text *out)
 	struct braid_table table = {
 		.key = "stages", .columns = columns,
 		.nr_columns = sizeof(columns) / sizeof(columns[0]),
-		.title = "From interrupt to task, and how many took so long:",
+		.title = "Stages from interrupt to task, with a histogram of their durations:",
 	}, polls = {
 		.key = "halt_polling", .columns = poll_columns,
 		.nr_columns = sizeof(poll_columns) / sizeof(poll_columns[0]),

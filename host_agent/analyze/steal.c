@@ -142,7 +142,8 @@ static void put_rest(const struct steal *x, struct braid_table *t, size_t first)
 	}
 	for (k = first; k < x->sums.nr; k++)
 		braid_sums_merge(rest, x->sums.all[k]);
-	snprintf(name, sizeof(name), "%zu more pairs", x->sums.nr - first);
+	snprintf(name, sizeof(name), "%zu more pair%s", x->sums.nr - first,
+		 x->sums.nr - first == 1 ? "" : "s");
 	if (x->o.by_task)
 		braid_table_text(t, "");
 	braid_table_text(t, name);
@@ -281,7 +282,7 @@ static void write(void *state, struct braid_text *out)
 	}, longest = {
 		.key = "longest", .columns = longest_columns,
 		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
-		.title = "The longest:",
+		.title = "Longest episodes:",
 	};
 	char total[24];
 
@@ -295,8 +296,8 @@ static void write(void *state, struct braid_text *out)
 	braid_certainty_write(x->s, &x->o, out);
 	braid_duration_text(x->total_ns, total);
 	if (x->o.form == BRAID_TABLE_TEXT)
-		braid_text_printf(out, "# stolen: %s in %llu episodes\n", total,
-				  (unsigned long long)x->episodes);
+		braid_text_printf(out, "# stolen: %s in %llu episode%s\n", total,
+				  (unsigned long long)x->episodes, x->episodes == 1 ? "" : "s");
 	else if (x->o.form == BRAID_TABLE_JSON)
 		braid_text_printf(out, ",\"stolen_ns\":%llu,\"episodes\":%llu",
 				  (unsigned long long)x->total_ns, (unsigned long long)x->episodes);

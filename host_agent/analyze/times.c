@@ -178,7 +178,8 @@ static void write(void *state, struct braid_text *out)
 	braid_text_puts(out, x->o.form == BRAID_TABLE_JSON ? "," : people ? "\n" : "");
 	braid_table_write(&table, x->o.form, out);
 	if (people && x->nr_tasks > x->o.top)
-		braid_text_printf(out, "%zu more tasks (--top)\n", x->nr_tasks - x->o.top);
+		braid_text_printf(out, "%zu more task%s; use a larger --top\n", (size_t)(x->nr_tasks - x->o.top),
+				  x->nr_tasks - x->o.top == 1 ? "" : "s");
 	braid_table_free(&table);
 }
 

@@ -214,9 +214,9 @@ static void write_head(const struct wake *x, bool more, struct braid_text *out)
 
 	if (x->o.form == BRAID_TABLE_TEXT) {
 		braid_duration_text(x->sums.total_ns, total);
-		braid_text_printf(out, "# %llu wakeups of tasks that then ran waited %s in all%s\n\n",
-				  (unsigned long long)x->sums.count, total,
-				  more ? "; the largest rows" : "");
+		braid_text_printf(out, "# %llu wakeup%s of tasks that then ran; the tasks waited %s in all%s\n\n",
+				  (unsigned long long)x->sums.count, x->sums.count == 1 ? "" : "s", total,
+				  more ? "; only the largest rows are shown" : "");
 	} else if (x->o.form == BRAID_TABLE_JSON) {
 		braid_text_printf(out, ",\"count\":%llu,\"total_ns\":%llu,",
 				  (unsigned long long)x->sums.count, (unsigned long long)x->sums.total_ns);
@@ -242,7 +242,7 @@ static void write(void *state, struct braid_text *out)
 	}, worst = {
 		.key = "longest", .columns = longest_columns,
 		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),
-		.title = "The longest:",
+		.title = "Longest waits:",
 	};
 	size_t k;
 

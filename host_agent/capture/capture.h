@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing a capture, and reading its chunks back. */
+/*
+ * Writing a capture, and reading its chunks back.
+ *
+ * Invariants:
+ * - A put that succeeds has copied or written its data. With a flusher, the file gets it even if the agent is killed.
+ * - After a failed write the file is truncated to its last whole chunk, and every later put fails with the same
+ *   error. braid_capture_finish() alone puts FILE_END, and not after a failed write.
+ * - A file that is read is untrusted and may change meanwhile: it is never mapped. braid_capture_next() and
+ *   braid_capture_at() return only whole chunks with a correct checksum; braid_capture_load() checks lengths only.
+ * - A checksum does not make a payload valid: its user checks the content.
+ * - A payload has at most BRAID_CHUNK_MAX_BYTES, written or read. The search for chunks in a damaged file takes time
+ *   linear in its size.
+ * - Writers and readers have no lock: one thread at a time uses each.
+ */
 #ifndef BRAID_CAPTURE_CAPTURE_H
 #define BRAID_CAPTURE_CAPTURE_H
 
@@ -82,8 +95,7 @@ void braid_capture_replay(struct braid_capture_writer *w, u32 stream);
  * @body: the payload's second part, private memory; may be NULL with 0 bytes
  * @body_bytes: of it
  *
- * Buffers; braid_capture_flush() writes all of it. After a failed write the file is truncated to
- * its last whole chunk, and every later put fails with the same error.
+ * Buffers; braid_capture_flush() writes all of it.
  *
  * Return: 0, or -errno with braid_fail() (-ENOSPC: the disk is full).
  */

@@ -354,7 +354,7 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 	return err ? err : put_chunk(w, type, stream, head, head_bytes, body, body_bytes);
 }
 
-static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	struct capture_file *f = of(w);
 	size_t total = sizeof(struct braid_chunk) + (size_t)head_bytes + bytes + 8;
@@ -440,7 +440,7 @@ static struct capture_file *make_file(const char *path)
 {
 	static const struct braid_capture_ops ops = {
 		.put = put,
-		.room = room,
+		.reserve = reserve,
 		.flush = flush,
 		.settle = settle,
 		.publish = publish,

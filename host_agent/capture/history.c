@@ -170,8 +170,8 @@ static void make_past(struct braid_history *history, struct history_stream *s, s
 }
 
 /* Of a full list the older half goes. */
-static void make_room(struct braid_history *history, struct history_stream *s,
-		      enum history_class class, u64 limit)
+static void drop_oldest(struct braid_history *history, struct history_stream *s,
+			enum history_class class, u64 limit)
 {
 	struct history_list *list = &s->lists[class];
 	size_t half = list->nr / 2, k;
@@ -243,7 +243,7 @@ int braid_history_put(struct braid_history *history, u16 type, u32 stream, const
 	list->bytes += sizeof(*chunk) + chunk->bytes;
 	history->bytes += sizeof(*chunk) + chunk->bytes;
 	while (list->bytes > limit)
-		make_room(history, s, class, limit);
+		drop_oldest(history, s, class, limit);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ struct history_writer {
 	struct braid_capture_writer base;
 	struct braid_history *history;
 	struct braid_capture_writer *also;	/* or NULL */
-	u8 *room;				/* for bodies that go to no file */
+	u8 *scratch;				/* for bodies that go to no file */
 };
 
 static struct history_writer *of(struct braid_capture_writer *w)
@@ -39,7 +39,7 @@ static int put(struct braid_capture_writer *w, u16 type, u32 stream, const void 
 	return braid_history_put(of(w)->history, type, stream, head, head_bytes, body, body_bytes);
 }
 
-static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
+static void *reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
 	struct braid_capture_writer *also = tee_of(w);
 	size_t total = (size_t)head_bytes + bytes;
@@ -53,7 +53,7 @@ static void *room(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 		w->tee_error = braid_capture_error(also);
 	}
 	if (total <= ROOM_BYTES)
-		return of(w)->room;
+		return of(w)->scratch;
 	braid_fail(-EMSGSIZE, "no room for a chunk of %zu bytes at once", total);
 	return NULL;
 }
@@ -104,7 +104,7 @@ static void replay(struct braid_capture_writer *w, u32 stream)
 static void release(struct braid_capture_writer *w)
 {
 	braid_history_free(of(w)->history);
-	free(of(w)->room);
+	free(of(w)->scratch);
 	free(w);
 }
 
@@ -112,7 +112,7 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 {
 	static const struct braid_capture_ops ops = {
 		.put = put,
-		.room = room,
+		.reserve = reserve,
 		.flush = flush,
 		.settle = flush,
 		.publish = nothing,
@@ -130,9 +130,9 @@ int braid_capture_create_history(struct braid_capture_writer **out)
 		return braid_out_of_memory();
 	w->base.ops = &ops;
 	w->history = braid_history_new();
-	w->room = aligned_alloc(64, ROOM_BYTES);
+	w->scratch = aligned_alloc(64, ROOM_BYTES);
 	*out = &w->base;
-	if (w->history && w->room)
+	if (w->history && w->scratch)
 		return 0;
 	release(&w->base);
 	return braid_out_of_memory();

@@ -27,7 +27,7 @@ struct list {
 	u64 numbers;			/* of a host's ring: sequence numbers taken so far */
 	struct braid_extent before;	/* what the next place differs from */
 	char *data;
-	u32 used, room;
+	u32 used, allocated;
 };
 
 struct braid_indexer {
@@ -120,15 +120,15 @@ static u32 flags_of(const struct list *list, const struct entry *e)
 
 static int add(struct list *list, const struct entry *e)
 {
-	u32 room = list->room ? 2 * list->room : FIRST_BYTES;
+	u32 allocated = list->allocated ? 2 * list->allocated : FIRST_BYTES;
 	char *grown;
 
-	if (list->room - list->used < BRAID_PLACE_BYTES) {
-		grown = realloc(list->data, room);
+	if (list->allocated - list->used < BRAID_PLACE_BYTES) {
+		grown = realloc(list->data, allocated);
 		if (!grown)
 			return -ENOMEM;
 		list->data = grown;
-		list->room = room;
+		list->allocated = allocated;
 	}
 	list->numbers += e->numbers;
 	if (!list->head.nr++ || (e->latest && e->ns > list->head.ns))

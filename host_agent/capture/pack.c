@@ -39,7 +39,7 @@ static int read_error(const char *path, int err)
 
 static int stopped(const struct braid_pack_run *run)
 {
-	return run->stop && *run->stop ? braid_fail(-EINTR, "stopped before the end: no output is kept") :
+	return run->stop && *run->stop ? braid_fail(-EINTR, "interrupted: the output was discarded") :
 					 0;
 }
 

@@ -55,7 +55,7 @@ struct braid_packed {
 	struct unpacked small[NR_SMALL];
 	u8 *rest;				/* of a segment, before join() */
 	u8 *chunk;				/* the payload that was read last */
-	size_t chunk_room;
+	size_t chunk_bytes;
 	ZSTD_DCtx *zstd;
 };
 
@@ -186,12 +186,12 @@ static int read_chunk(struct braid_packed *p, u64 offset, u16 type, struct braid
 	if ((size_t)n < sizeof(*chunk) || chunk->magic != BRAID_CHUNK_MAGIC || chunk->type != type ||
 	    chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES)
 		return 0;
-	if (chunk->payload_bytes > p->chunk_room) {
+	if (chunk->payload_bytes > p->chunk_bytes) {
 		grown = realloc(p->chunk, chunk->payload_bytes);
 		if (!grown)
 			return braid_out_of_memory();
 		p->chunk = grown;
-		p->chunk_room = chunk->payload_bytes;
+		p->chunk_bytes = chunk->payload_bytes;
 	}
 	n = braid_pread_all(p->fd, p->chunk, chunk->payload_bytes, offset + sizeof(*chunk));
 	if (n < 0)

@@ -38,8 +38,8 @@ struct braid_packer {
 	size_t nr, capacity;
 	bool no_index;			/* too many segments, or no memory: readers scan the file */
 	ZSTD_CCtx *zstd;
-	size_t room;			/* of what zstd makes of a segment */
-	u8 *chunk;			/* that is made: HEAD_BYTES, room, padding */
+	size_t body_bytes;		/* of what zstd makes of a segment */
+	u8 *chunk;			/* that is made: HEAD_BYTES, body_bytes, padding */
 	u8 plain[SEGMENT_BYTES];
 
 	/* The segment's bytes that are not of pages: */
@@ -63,8 +63,8 @@ struct braid_packer *braid_packer_new(const struct braid_packer_options *options
 	p->o = *options;
 	if (!p->o.segment_bytes || p->o.segment_bytes > SEGMENT_BYTES)
 		p->o.segment_bytes = SEGMENT_BYTES;
-	p->room = ZSTD_compressBound(SMALL_BYTES);
-	p->chunk = malloc(HEAD_BYTES + p->room + 8);
+	p->body_bytes = ZSTD_compressBound(SMALL_BYTES);
+	p->chunk = malloc(HEAD_BYTES + p->body_bytes + 8);
 	p->zstd = ZSTD_createCCtx();
 	if (p->chunk && p->zstd)
 		return p;
@@ -203,7 +203,7 @@ static int put_packed(struct braid_packer *p, u16 type, struct braid_chunk_packe
 		      u32 head_bytes, const u8 *data, u32 bytes)
 {
 	u8 *body = p->chunk + sizeof(struct braid_chunk) + head_bytes;
-	size_t n = ZSTD_compressCCtx(p->zstd, body, p->room, data, bytes, p->o.level);
+	size_t n = ZSTD_compressCCtx(p->zstd, body, p->body_bytes, data, bytes, p->o.level);
 
 	/* Readers refuse higher ratios than BRAID_PACKED_RATIO; no trace has them. */
 	if (ZSTD_isError(n) || n >= bytes || bytes / BRAID_PACKED_RATIO > n) {
@@ -295,7 +295,7 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 static int put_index(struct braid_packer *p)
 {
 	size_t bytes = p->nr * sizeof(*p->places);
-	u8 *grown = bytes > p->room ? realloc(p->chunk, HEAD_BYTES + bytes + 8) : p->chunk;
+	u8 *grown = bytes > p->body_bytes ? realloc(p->chunk, HEAD_BYTES + bytes + 8) : p->chunk;
 
 	if (!grown)
 		drop_index(p);

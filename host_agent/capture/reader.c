@@ -35,7 +35,7 @@ struct braid_capture_reader {
 	u64 at;				/* of the next chunk */
 	u64 window_at;			/* what of the file the window holds */
 	size_t window_bytes;
-	size_t window_room;
+	size_t window_allocated;
 	u8 *window;
 	u64 vain_bytes;
 	bool ended;
@@ -66,21 +66,21 @@ static ssize_t fetch_again(struct braid_capture_reader *r, void *to, size_t byte
 }
 
 /* Makes room in the window, which is empty then. */
-static int make_room(struct braid_capture_reader *r, size_t bytes)
+static int grow_window(struct braid_capture_reader *r, size_t bytes)
 {
 	size_t room = bytes > WINDOW_BYTES ? (bytes + WINDOW_BYTES - 1) & ~(WINDOW_BYTES - 1ul) :
 			WINDOW_BYTES;
 	u8 *grown;
 
 	r->window_bytes = 0;
-	if (room <= r->window_room)
+	if (room <= r->window_allocated)
 		return 0;
 	grown = aligned_alloc(64, room);
 	if (!grown)
 		return braid_out_of_memory();
 	free(r->window);
 	r->window = grown;
-	r->window_room = room;
+	r->window_allocated = room;
 	return 0;
 }
 
@@ -94,11 +94,11 @@ static s64 look(struct braid_capture_reader *r, u64 offset, size_t bytes)
 
 	if (offset >= r->window_at && offset + bytes <= r->window_at + r->window_bytes)
 		return r->window_at + r->window_bytes - offset;
-	if (offset == r->window_at && r->window_bytes && r->window_bytes < r->window_room)
+	if (offset == r->window_at && r->window_bytes && r->window_bytes < r->window_allocated)
 		return r->window_bytes;		/* the file ended there */
-	if (make_room(r, bytes))
+	if (grow_window(r, bytes))
 		return -ENOMEM;
-	n = fetch(r, r->window, r->window_room, offset);
+	n = fetch(r, r->window, r->window_allocated, offset);
 	if (n < 0)
 		return read_error(r, n);
 	r->window_at = offset;
@@ -221,7 +221,7 @@ int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_ch
 	u64 total;
 	ssize_t n;
 
-	if (make_room(r, first))
+	if (grow_window(r, first))
 		return -ENOMEM;
 	n = fetch(r, r->window, first, offset);
 	if (n < 0)
@@ -232,7 +232,7 @@ int braid_capture_at(struct braid_capture_reader *r, u64 offset, struct braid_ch
 		return 0;
 	total = sizeof(chunk) + (u64)chunk.payload_bytes;
 	if (total > (u64)n) {
-		if (make_room(r, total))
+		if (grow_window(r, total))
 			return -ENOMEM;
 		n = fetch(r, r->window, total, offset);
 		if (n < 0)

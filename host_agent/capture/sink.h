@@ -9,7 +9,7 @@
 struct braid_capture_ops {
 	int (*put)(struct braid_capture_writer *w, u16 type, u32 stream, const void *head,
 		   u32 head_bytes, const void *body, u32 body_bytes);
-	void *(*room)(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
+	void *(*reserve)(struct braid_capture_writer *w, u32 head_bytes, u32 bytes);
 	int (*flush)(struct braid_capture_writer *w);
 	int (*settle)(struct braid_capture_writer *w);
 	int (*publish)(struct braid_capture_writer *w);

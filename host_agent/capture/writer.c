@@ -12,7 +12,7 @@ int braid_capture_put(struct braid_capture_writer *w, u16 type, u32 stream, cons
 
 void *braid_capture_reserve(struct braid_capture_writer *w, u32 head_bytes, u32 bytes)
 {
-	return w->ops->room(w, head_bytes, bytes);
+	return w->ops->reserve(w, head_bytes, bytes);
 }
 
 int braid_capture_flush(struct braid_capture_writer *w)

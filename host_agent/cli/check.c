@@ -50,13 +50,13 @@ static void check_told(const struct braid_ring *ring, struct braid_text *why)
 	unsigned long long read = ring->report.read, lost = ring->report.lost;
 
 	if (end->written != end->read + end->lost + end->left)
-		contradict(why, "written %llu is not read + lost + left %llu",
+		contradict(why, "written %llu, but read + lost + left = %llu",
 			   (unsigned long long)end->written,
 			   (unsigned long long)(end->read + end->lost + end->left));
 	if (ring->report.nr_parts == 1 &&
 	    end->written != ring->report.before + read + lost + ring->report.left +
 			    ring->report.after)
-		contradict(why, "written %llu is not before + read + lost + left + after",
+		contradict(why, "written %llu differs from before + read + lost + left + after",
 			   (unsigned long long)end->written);
 	if (found != read)
 		contradict(why, "the recording read %llu events, the capture holds %llu", read,
@@ -71,9 +71,9 @@ static void check_told(const struct braid_ring *ring, struct braid_text *why)
 		contradict(why, "the recording lost %llu events, the capture lacks %llu", lost,
 			   (unsigned long long)walk->lost);
 	if (end->broken)
-		contradict(why, "the guest stopped the ring (fault %u of its writer)", end->broken);
+		contradict(why, "the guest stopped the ring (writer fault %u)", end->broken);
 	if (end->fault)
-		contradict(why, "the agent stopped reading the ring (fault %llu of its reader)",
+		contradict(why, "the agent stopped reading the ring (reader fault %llu)",
 			   (unsigned long long)end->fault);
 }
 
@@ -90,7 +90,7 @@ bool braid_check_account(const struct braid_ring *ring, struct braid_text *why)
 			   (unsigned long long)(walk->next_seq - walk->first_seq),
 			   (unsigned long long)(walk->events + walk->lost + walk->elsewhere));
 	if (walk->damaged > walk->skipped)
-		contradict(why, "%llu event%s recorded but can't be read",
+		contradict(why, "%llu event%s recorded but cannot be read",
 			   (unsigned long long)walk->damaged, walk->damaged == 1 ? " was" : "s were");
 	if (walk->faults)
 		contradict(why, "%llu fault%s in its pages; 'tracebraid verify' explains %s",

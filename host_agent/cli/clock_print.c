@@ -157,7 +157,7 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 	size_t k;
 
 	if (!c->has_kvm) {
-		braid_text_printf(t, "  kvm: no: %s\n", c->kvm.reason);
+		braid_text_printf(t, "  kvm: unavailable: %s\n", c->kvm.reason);
 		return;
 	}
 	braid_text_puts(t, "  kvm: ");
@@ -189,7 +189,7 @@ static void text_kvm(struct braid_text *t, const struct clocks *c)
 static void text_exchange(struct braid_text *t, const struct clocks *c)
 {
 	if (!c->has_exchange) {
-		braid_text_puts(t, "  exchange: no: no round-trip samples\n");
+		braid_text_puts(t, "  exchange: unavailable: no round-trip samples\n");
 		return;
 	}
 	braid_text_printf(t, "  exchange: %zu round-trip sample%s, the shortest ",
@@ -200,11 +200,11 @@ static void text_exchange(struct braid_text *t, const struct clocks *c)
 	put_quality(t, &c->exchange_q);
 	if (!c->has_kvm)
 		return;
-	braid_text_printf(t, "    against kvm: %llu of %llu moments outside both bounds, ",
+	braid_text_printf(t, "    compared with kvm: %llu of %llu points outside both bounds, ",
 			  (unsigned long long)c->comparison.outside,
 			  (unsigned long long)c->comparison.points);
 	put_ns(t, c->comparison.farthest_ns);
-	braid_text_puts(t, " apart at most\n");
+	braid_text_puts(t, " largest difference\n");
 }
 
 static void text_unstable(struct braid_text *t, const struct braid_clock *clock)

@@ -39,7 +39,8 @@ static int take_task(const struct braid_option *o, void *to, const char *value)
 
 static const struct braid_option options[] = {
 	{ 'n', "top", "COUNT", BRAID_COUNT(ANALYZE, top),
-	  "rows of each table (10); in JSON and CSV only tables of the longest are limited",
+	  "maximum rows of each table. Default: 10. In JSON and CSV it limits only the tables of "
+	  "longest episodes, waits and stalls",
 	  .most = MOST_TOP },
 	{ 0, "json", NULL, BRAID_FLAG(ANALYZE, json), "one JSON object; times and durations in ns" },
 	{ 0, "csv", NULL, BRAID_FLAG(ANALYZE, csv),
@@ -59,7 +60,8 @@ static const struct braid_option options[] = {
 	  "group rows by vcpu (default), task, syscall or function of the guest",
 	  .values = "vcpu task syscall function" },
 	{ 0, "folded", NULL, BRAID_FLAG(ANALYZE, folded),
-	  "print stacks for flamegraph.pl and speedscope; of --by, only function has an effect" },
+	  "print stacks for flamegraph.pl and speedscope; --by function changes them, other --by "
+	  "values do not" },
 	{ 0, "weight", "WHAT", BRAID_WORD(ANALYZE, weight),
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
 	{ 0, "since", "TIME",
@@ -119,8 +121,8 @@ const struct braid_cli_command braid_command_analyze = {
 	"record for more.",
 	.options = options, .form = analysis_by_number, .forms = "Analyses",
 	.least = 2, .most = BRAID_ANY_NUMBER,
-	.expected = "NAME and at least one FILE: 'tracebraid analyze summary FILE...'; --against takes "
-	"a file of its own",
+	.expected = "NAME and at least one FILE: 'tracebraid analyze summary FILE...'; the file of "
+	"--against does not count as FILE",
 };
 
 /* braid_export_to_file() calls back without an argument: one analysis runs at a time. */
@@ -164,7 +166,7 @@ static int choose(const struct analyze *a, const char *name)
 	if (!a->top)
 		return braid_fail(-EINVAL, "--top 0: expected at least 1");
 	if (a->json && a->csv)
-		return braid_fail(-EINVAL, "--json and --csv exclude each other");
+		return braid_fail(-EINVAL, "--json cannot be combined with --csv");
 	wants = (struct braid_analysis_options){
 		.top = a->top, .stream = a->trace.options.stream,
 		.one_cpu = a->trace.options.one_cpu, .cpu = a->trace.options.cpu,

@@ -35,8 +35,8 @@ static const struct braid_option options[] = {
 	{ 0, "config", NULL, BRAID_FLAG(ATTACH, request.config),
 	  "also add it to the persistent configuration, for each start of the domain; required if "
 	  "the domain is shut off or has no free slot" },
-	{ 0, "timeout", "S", BRAID_COUNT(ATTACH, timeout_s),
-	  "wait up to S seconds for the driver. Default: check once, and print what to do in the "
+	{ 0, "timeout", "SECONDS", BRAID_COUNT(ATTACH, timeout_s),
+	  "how long to wait for the driver. Default: check once, and print what to do in the "
 	  "guest", .most = MOST_SECONDS },
 	{ 0, "print-xml", NULL, BRAID_FLAG(ATTACH, print_xml),
 	  "print the device's XML, and on standard error the commands that create its file; change "
@@ -49,13 +49,14 @@ const struct braid_cli_command braid_command_attach = {
 	.name = "attach", .summary = "add trace memory to a running libvirt domain",
 	.run = braid_cmd_attach, .usage = "[OPTION]... DOMAIN",
 	.text =
-	"Adds the shared memory to which the guest's driver writes the trace to a running libvirt "
-	"domain. A domain that already has such memory keeps it.",
+	"Adds trace memory to a running libvirt domain: shared memory to which the guest's driver "
+	"writes the trace. A domain that already has trace memory keeps it.",
 	.options = options, .operands = "@domain",
 	.notes =
 	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the "
 	"domain's QEMU runs as, and others have no access, because whoever can read it can read the "
 	"trace.",
+	.status = "0 on success, 1 on error, 128 plus the signal's number if it is interrupted.",
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };
 
@@ -98,9 +99,9 @@ static int print_xml(const struct arguments *a)
 	fputs(xml, stdout);
 	fprintf(stderr, "# first, as root, and after each start of this host:\n"
 		"tracebraid create --size %lluM --owner %u:%u %s\n"
-		"# then, with the above as shmem.xml, to the domain, which is %s (a running q35 machine\n"
-		"# takes it if it has a <controller type='pci' model='pcie-to-pci-bridge'/>; with --config\n"
-		"# and without --live libvirt adds that, for the next start):\n",
+		"# then, with the above as shmem.xml, attach it to the domain, which is %s (a running q35\n"
+		"# machine needs a <controller type='pci' model='pcie-to-pci-bridge'/>; with --config and\n"
+		"# without --live, libvirt adds one for the next start):\n",
 		(unsigned long long)(domain->bytes / MIB), (unsigned int)result.uid,
 		(unsigned int)result.gid, domain->path, domain->state);
 	print_virsh(a, domain);
@@ -112,16 +113,16 @@ static void print_result(const struct arguments *a, const struct braid_domain_re
 	const struct braid_domain *d = &result->domain;
 
 	if (!result->changed_live && !result->changed_config)
-		printf("%s has its memory %salready: %llu MiB, %s\n", d->name,
-		       d->attached ? "" : "in its configuration ",
+		printf("%s already has trace memory%s: %llu MiB, %s\n", d->name,
+		       d->attached ? "" : " in its configuration",
 		       (unsigned long long)(d->bytes / MIB), d->path);
 	else
-		printf("%s: %llu MiB of shared memory %s, %s, for user %u and group %u\n", d->name,
+		printf("%s: %llu MiB of trace memory %s, %s, for user %u and group %u\n", d->name,
 		       (unsigned long long)(d->bytes / MIB),
 		       result->changed_live ? "attached" : "in its configuration", d->path,
 		       (unsigned int)result->uid, (unsigned int)result->gid);
 	if (*result->why_later)
-		printf("%s gets the memory at its next start: shut it down, then start it. It can't be added now: %s\n",
+		printf("%s gets the memory at its next start: shut it down, then start it. It cannot be added now: %s\n",
 		       d->name, result->why_later);
 	if (a->request.config && d->configured)
 		printf("A restart of this host empties /dev/shm; before the domain starts, create the file again:\n"

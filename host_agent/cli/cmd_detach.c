@@ -18,7 +18,7 @@ struct arguments {
 };
 
 static const struct braid_option options[] = {
-	{ 0, "timeout", "S", BRAID_COUNT(struct arguments, timeout_s),
+	{ 0, "timeout", "SECONDS", BRAID_COUNT(struct arguments, timeout_s),
 	  "how long to wait for the guest to release the memory. Default: 20",
 	  .most = MOST_SECONDS },
 	BRAID_OPTION_CONNECT(struct arguments, request.uri, ""),
@@ -29,7 +29,7 @@ const struct braid_cli_command braid_command_detach = {
 	.name = "detach", .summary = "remove a domain's trace memory", .run = braid_cmd_detach,
 	.usage = "[OPTION]... DOMAIN",
 	.text =
-	"Removes the shared memory that `tracebraid attach` added to a libvirt domain: from the "
+	"Removes the trace memory that `tracebraid attach` added to a libvirt domain: from the "
 	"running domain, from its configuration, and from /dev/shm. Refused during a recording.",
 	.options = options, .operands = "@domain",
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
@@ -40,12 +40,12 @@ static void print_result(const struct braid_domain_result *result)
 	const struct braid_domain *d = &result->domain;
 
 	if (result->changed_live || result->changed_config)
-		printf("%s: the shared memory was removed%s%s%s\n", d->name,
+		printf("%s: the trace memory was removed%s%s%s\n", d->name,
 		       result->changed_live ? " from the running domain" : "",
 		       result->changed_live && result->changed_config ? " and" : "",
 		       result->changed_config ? " from its configuration" : "");
 	else
-		printf("%s has no shared memory\n", d->name);
+		printf("%s has no trace memory\n", d->name);
 	if (result->file_removed)
 		printf("%s was removed\n", d->path);
 	if (*result->note)

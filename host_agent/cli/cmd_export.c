@@ -56,7 +56,7 @@ const struct braid_cli_command braid_command_export = {
 	.run = braid_cmd_export, .usage = "--to FORM [OPTION]... FILE... -o OUT",
 	.text =
 	"Writes merged captures in a format that other tools open. The FILEs may include a "
-	"trace.dat that trace-cmd recorded on the host, see 'tracebraid merge --help'. FILE may be "
+	"trace.dat that trace-cmd recorded on the host, see `tracebraid merge --help`. FILE may be "
 	"-, standard input, up to 1 GiB.",
 	.options = export_options, .common = braid_trace_common, .form = form_by_number,
 	.status = BRAID_TRACE_STATUS,
@@ -64,7 +64,7 @@ const struct braid_cli_command braid_command_export = {
 };
 
 static const struct braid_option merge_options[] = {
-	TO("write another format than text, see 'tracebraid export --help'"),
+	TO("write another format than text, see `tracebraid export --help`"),
 	OUTPUT("write to OUT instead of standard output"),
 	STATES,
 	{ 0 },
@@ -77,8 +77,8 @@ const struct braid_cli_command braid_command_merge = {
 	.text =
 	"Prints captures and a trace.dat that trace-cmd recorded on their host at the same time, as "
 	"one timeline. The commands report and export also accept a trace.dat among their FILEs. "
-	"Its times are converted with the capture's clock, so record with 'trace-cmd record -C "
-	"mono_raw'; x86-tsc and the clock of 'tracebraid record --host-clock' work too. For a trace "
+	"Its times are converted with the capture's clock, so record with `trace-cmd record -C "
+	"mono_raw`; x86-tsc and the clock of `tracebraid record --host-clock` work too. For a trace "
 	"instance, trace-cmd saves the clock only if the instance was recorded alone.",
 	.options = merge_options, .common = braid_trace_common, .status = BRAID_TRACE_STATUS,
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture; see 'tracebraid merge --help'",
@@ -96,7 +96,7 @@ static int check(const struct export *x)
 		return braid_fail(-EINVAL, "%s: --states needs --to trace.dat (version 7) or ctf; perfetto and html show states without it",
 				  x->command);
 	if (x->form->makes_many && !strcmp(x->out, "-"))
-		return braid_fail(-EINVAL, "%s: %s can't go to standard output: it consists of several files; name them with '-o OUT'",
+		return braid_fail(-EINVAL, "%s: %s cannot go to standard output: it consists of several files; name them with '-o OUT'",
 				  x->command, x->form->name);
 	return 0;
 }
@@ -114,7 +114,7 @@ static int export(struct export *x, char **paths, size_t nr)
 	if (!err && x->trace.options.states)
 		why = braid_slices_missing(source);
 	if (why)
-		fprintf(stderr, "tracebraid: no states: %s\n", why);
+		fprintf(stderr, "tracebraid: --states: no states to add: %s\n", why);
 	if (!err && strcmp(x->out, "-"))
 		braid_trace_stoppable(&x->trace);
 	if (!err)

@@ -41,7 +41,7 @@ const struct braid_cli_command braid_command_pack = {
 	.run = braid_cmd_pack, .usage = "[-l LEVEL] FILE -o OUT",
 	.text =
 	"Writes a compressed copy of the capture FILE. All commands that read captures read it "
-	"directly, and 'tracebraid unpack' restores it byte for byte. Both sizes and their ratio are "
+	"directly, and `tracebraid unpack` restores it byte for byte. Both sizes and their ratio are "
 	"printed on standard error.",
 	.options = pack_options, .least = 1, .most = 1,
 	.expected = "one capture and -o OUT: 'tracebraid pack x.braid -o x.packed.braid'",
@@ -52,8 +52,8 @@ const struct braid_cli_command braid_command_unpack = {
 	.run = braid_cmd_unpack, .usage = "FILE -o OUT",
 	.text =
 	"Writes the capture that the packed FILE contains. Only programs that do not know packed "
-	"captures need it: all commands read FILE directly. A damaged FILE is refused; 'tracebraid "
-	"report' reads its intact segments.",
+	"captures need it: all commands read FILE directly. A damaged FILE is refused; `tracebraid "
+	"report` reads its intact segments.",
 	.options = unpack_options, .least = 1, .most = 1,
 	.expected = "one packed capture and -o OUT: 'tracebraid unpack x.packed.braid -o x.braid'",
 };

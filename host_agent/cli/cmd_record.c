@@ -58,7 +58,7 @@ static const struct braid_option options[] = {
 	  "a guest: its region's file or its name; may be repeated. Waits for the driver if a "
 	  "region has none. Default: everything that `tracebraid list` shows. "
 	  "ivshmem-doorbell:SOCKET[,size=16M][,shm=FILE][,group=GROUP] makes the agent the server "
-	  "of such a device: start it before the guest. "
+	  "of an ivshmem-doorbell device: start it before the guest. "
 	  "vhost-user:SOCKET[,size=16M][,group=GROUP] makes the agent the back end of a virtio "
 	  "device; size= is the size requested from the driver, and the maximum",
 	  .values = "@region ivshmem-doorbell: vhost-user:" },
@@ -77,7 +77,7 @@ static const struct braid_option options[] = {
 	{ 0, "host", "[=EVENTS]", .take = take_host, .help =
 	  "record the host too; EVENTS as for -e. Default: " BRAID_HOST_EVENTS },
 	{ 0, "try-host", "[=EVENTS]", .take = take_host, .help =
-	  "as --host, but continue if the host can't be recorded" },
+	  "as --host, but continue if the host cannot be recorded" },
 	{ 'C', "host-clock", "CLOCK", BRAID_STRING(RECORD, o.host_clock),
 	  "the trace clock of the host's events, as named in tracefs; their times are converted. "
 	  "Default: the timeline's own, mono_raw",
@@ -142,7 +142,7 @@ static int check_live(const struct braid_record_options *r)
 	if (r->live.json && !r->live.wanted)
 		return braid_fail(-EINVAL, "--json is for --live; 'tracebraid report --json' prints a capture");
 	if (r->live.wanted && r->flight.wanted)
-		return braid_fail(-EINVAL, "--live and --snapshot exclude each other: a flight recorder prints no events");
+		return braid_fail(-EINVAL, "--live cannot be combined with --snapshot: a flight recorder prints no events");
 	if (r->live.wanted && !strcmp(r->file, "-"))
 		return braid_fail(-EINVAL, "--live prints to standard output: add -o FILE, or -o /dev/null to keep no capture");
 	return 0;
@@ -153,9 +153,9 @@ static int check_compress(const struct braid_record_options *r)
 	if (!r->compress)
 		return 0;
 	if (r->flight.wanted)
-		return braid_fail(-EINVAL, "--compress and --snapshot exclude each other: 'tracebraid pack' compresses a snapshot");
+		return braid_fail(-EINVAL, "--compress cannot be combined with --snapshot: 'tracebraid pack' compresses a snapshot");
 	if (r->live.wanted || r->prompt)
-		return braid_fail(-EINVAL, "--compress and %s exclude each other: a compressed capture is readable in segments of 1 MiB",
+		return braid_fail(-EINVAL, "--compress cannot be combined with %s: a compressed capture is readable in segments of 1 MiB",
 				  r->live.wanted ? "--live" : "--prompt");
 	return 0;
 }

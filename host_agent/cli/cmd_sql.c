@@ -106,7 +106,7 @@ static int check(const struct sql *s, char **paths, size_t nr)
 	size_t k;
 
 	if (s->json && s->csv)
-		return braid_fail(-EINVAL, "--json and --csv exclude each other");
+		return braid_fail(-EINVAL, "--json cannot be combined with --csv");
 	for (k = 0; k < nr && !statements; k++)
 		if (!strcmp(paths[k], "-"))
 			return braid_fail(-EINVAL, "standard input is the capture: the statements must be an argument");

@@ -45,12 +45,12 @@ const struct braid_cli_command braid_command_stat = {
 	"capture, these count events between the start and the stop of the recording; BEFORE and "
 	"AFTER count events that the driver wrote before the start and after the stop. For a "
 	"region, they count all events since the driver was loaded. For a region, stat also "
-	"prints the number of kernel addresses in events that have no name because the guest's "
-	"symbol table was full, if there are any (\"unnamed_symbols\" in JSON). FILE may be -, "
+	"prints how many kernel addresses in events are unnamed because the guest's symbol table "
+	"was full, if any (\"unnamed_symbols\" in JSON). FILE may be -, "
 	"standard input, up to 1 GiB. REGION is a running guest as `tracebraid list` shows it: "
 	"the guest's name or the region's file.",
 	.options = options, .operands = "@region",
-	.status = "0 if everything adds up, 1 if an account does not add up or the capture lacks its end.",
+	.status = "0 if everything adds up, 1 if the accounting does not add up or the capture has no end mark.",
 	.least = 1, .most = 1, .expected = "one capture or region: 'tracebraid stat FILE'",
 };
 

@@ -77,8 +77,7 @@ static void check_clock(struct verify *v, const struct braid_stream *s)
 	if (s->kind != BRAID_STREAM_GUEST)
 		return;
 	if (s->clock.nr_refused)
-		braid_source_faulty(v->source, s, "%u clock samples are invalid",
-				    s->clock.nr_refused);
+		braid_source_faulty(v->source, s, "invalid clock samples: %u", s->clock.nr_refused);
 	if (s->clock.kind == BRAID_CLOCK_NOMINAL || s->clock.kind == BRAID_CLOCK_PAIRS)
 		note(v, s, "timestamps have no error bound");
 	else if (braid_clock_epochs(&s->clock) > 1)
@@ -92,7 +91,7 @@ static void check_symbols(struct verify *v, const struct braid_stream *s)
 	const char *why = braid_stream_kallsyms(s, &text);
 
 	if (why)
-		braid_source_faulty(v->source, s, "its kernel symbols can't be decompressed: %s", why);
+		braid_source_faulty(v->source, s, "its kernel symbols cannot be decompressed: %s", why);
 }
 
 static int check_formats(struct verify *v, const struct braid_stream *s)
@@ -160,7 +159,7 @@ static int check_item(struct verify *v, const struct braid_item *item)
 		return braid_out_of_memory();
 	if (!info->known && !v->unknown++)
 		braid_source_faulty(v->source, item->stream,
-				    "CPU %u, event %llu: id %u is in no directory (the first such)",
+				    "CPU %u, event %llu: id %u is not in the event directory (only the first such event is listed)",
 				    item->ring->cpu, (unsigned long long)item->seq, info->id);
 	return 0;
 }

@@ -180,7 +180,7 @@ static int collect(struct events *events, const struct braid_found *found, size_
 		err = add_guest(events, &found[k]);
 	}
 	if (!err && !nr_drivers)
-		return braid_fail(-ENOENT, "no guest has a driver with events to list; `tracebraid list` shows the regions");
+		return braid_fail(-ENOENT, "no guest has a driver with events to list; 'tracebraid list' shows the regions");
 	if (!err && !events->nr)
 		return events->glob ? -ENOENT : braid_fail(-ENOENT, "no guest has an event");
 	return err;

@@ -99,7 +99,7 @@ static ssize_t keep(void *arg, const char *data, size_t bytes)
 	return 0;
 }
 
-static bool room(void *arg)
+static bool may_write(void *arg)
 {
 	struct viewer *w = arg;
 
@@ -180,7 +180,7 @@ static int more(void *arg)
 static int view(struct viewer *w)
 {
 	static const cookie_io_functions_t io = { .write = keep };
-	struct braid_export_options options = { .more = more, .room = room, .live_arg = w };
+	struct braid_export_options options = { .more = more, .may_write = may_write, .live_arg = w };
 	struct braid_export_totals totals;
 	FILE *to;
 	int err;

@@ -46,7 +46,7 @@ static ssize_t put(void *arg, const char *data, size_t bytes)
 
 	(void)arg;
 	if (messages.dropped) {
-		n = snprintf(line, sizeof(line), "tracebraid: %lu lines dropped: standard error was not read in time\n",
+		n = snprintf(line, sizeof(line), "tracebraid: lines dropped: %lu (standard error was not read in time)\n",
 			     messages.dropped);
 		if (give(line, n) == (ssize_t)n)
 			messages.dropped = 0;

@@ -281,9 +281,9 @@ static int fail(sqlite3 *db, int ret)
 	if (ret == SQLITE_NOMEM)
 		return braid_out_of_memory();
 	if (ret == SQLITE_INTERRUPT)
-		return braid_fail(-EINTR, "stopped before the end");
+		return braid_fail(-EINTR, "interrupted");
 	if (ret == SQLITE_AUTH)
-		return braid_fail(-EPERM, "%s: statements read, and make temporary tables and views only",
+		return braid_fail(-EPERM, "%s: statements can only read, and create temporary tables and views",
 				  sqlite3_errmsg(db));
 	return braid_fail(-EINVAL, "%s", sqlite3_errmsg(db));
 }

@@ -83,7 +83,7 @@ static int show_help(struct shell *s, const char *word)
 	(void)word;
 	fputs(".tables [GLOB]   names of tables: of the trace, and one for each event type\n"
 	      ".schema [GLOB]   their columns; those in brackets are not in SELECT *\n"
-	      ".quit            end; so does the end of the input\n"
+	      ".quit            leave the shell, as does the end of the input\n"
 	      "Anything else is SQL, up to a semicolon. docs/sql.md has examples.\n", s->to);
 	return 0;
 }
@@ -158,7 +158,7 @@ static int judge(struct shell *s, int err)
 {
 	fflush(s->to);
 	if (!s->terminal)
-		return *s->stop && !err ? braid_fail(-EINTR, "stopped before the end") : err;
+		return *s->stop && !err ? braid_fail(-EINTR, "interrupted") : err;
 	if (*s->stop)
 		s->statement.bytes = 0;
 	*s->stop = 0;

@@ -134,7 +134,7 @@ static void put_total(struct stat_walk *w)
 			  (unsigned long long)t->lost, (unsigned long long)t->left);
 	if (w->unnamed)
 		braid_text_printf(&w->out,
-				  "At least %llu kernel addresses in events have no name: the guest's symbol table is full; load its driver with a larger symbols= there.\n",
+				  "Unnamed kernel addresses in events: at least %llu. The guest's symbol table is full; load its driver with a larger symbols=.\n",
 				  (unsigned long long)w->unnamed);
 	if (w->failed)
 		braid_text_puts(&w->out, "The accounting does not add up.\n");

@@ -202,16 +202,16 @@ u32 braid_top_page(const struct braid_top *top, const struct braid_top_screen *s
 
 static void print_keys(void)
 {
-	puts("The most first, by\n"
-	     "  e  events a second\n"
-	     "  b  bytes a second\n"
-	     "  l  events lost a second\n"
+	puts("Sort, largest first, by\n"
+	     "  e  events per second\n"
+	     "  b  bytes per second\n"
+	     "  l  lost events per second\n"
 	     "  f  fill of the fullest ring\n"
-	     "  r  time that vCPUs ran\n"
-	     "  s  time that others stole from them\n"
+	     "  r  run time of vCPUs\n"
+	     "  s  steal time of vCPUs\n"
 	     "  x  exits\n"
-	     "n  by name\n"
-	     "space  the next rows, after the last the first\n"
+	     "n  sort by name\n"
+	     "space  next rows; wraps around\n"
 	     "q  quit\n"
 	     "any other key: back to the table");
 }
@@ -251,7 +251,7 @@ void braid_top_print(const struct braid_top *top, const struct braid_top_screen 
 	for (k = 0; k < top->nr && !screen->keys; k++)
 		print_guest(&t, &top->guests[k]);
 	if (screen->terminal && !screen->keys && (screen->first || t.row > t.end))
-		printf("rows %llu to %llu of %llu; space: the next\n",
+		printf("rows %llu to %llu of %llu; space: next rows\n",
 		       (unsigned long long)screen->first + 1,
 		       (unsigned long long)(t.end < t.row ? t.end : t.row),
 		       (unsigned long long)t.row);

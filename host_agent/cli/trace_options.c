@@ -205,7 +205,7 @@ int braid_trace_verdict(struct braid_trace_options *t, const struct braid_export
 		braid_text_clean(line);
 		fprintf(stderr, "%s '%s'", k ? " or" : "", line);
 	}
-	fputs(o->nr_events ? "\n" : " what was selected\n", stderr);
+	fputs(o->nr_events ? "\n" : " the selection\n", stderr);
 	return BRAID_TRACE_NOTHING;
 }
 

@@ -139,7 +139,7 @@ static void verify_slots(struct verify *v, const struct braid_ring_map *map, u32
 		seen[id / 8] |= 1u << (id & 7);
 	}
 	if (twice && tries < CALM_TRIES)
-		fault(v, "buffer %u vCPU %u: %u sub-buffers are in two slots", v->buffer, vcpu, twice);
+		fault(v, "buffer %u vCPU %u: sub-buffers in two slots: %u", v->buffer, vcpu, twice);
 }
 
 /* Words that never change. */
@@ -242,7 +242,9 @@ int braid_verify_region(const char *path)
 		printf("%s: %llu fault%s\n", path, (unsigned long long)v->faults,
 		       v->faults == 1 ? "" : "s");
 	else
-		printf("%s: superblock, sections, %u events of the directory, %u rings and %llu unread events are valid\n",
-		       path, v->nr_ids, v->nr_rings, (unsigned long long)v->events);
+		printf("%s: valid: superblock, sections, %u event%s in the directory, %u ring%s, %llu unread event%s\n",
+		       path, v->nr_ids, v->nr_ids == 1 ? "" : "s", v->nr_rings,
+		       v->nr_rings == 1 ? "" : "s", (unsigned long long)v->events,
+		       v->events == 1 ? "" : "s");
 	return v->faults || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ties guest counters to the host clock: ping-pong bursts through the clock cells. */
+/*
+ * Ties guest counters to the host clock: ping-pong bursts through the clock cells.
+ *
+ * Invariants, of the whole room:
+ * - Each sample states h1 <= host time of counter <= h2, by CLOCK_MONOTONIC_RAW (host.h), for any delay between the
+ *   reads. A guest's counter and vCPU number are passed on as the guest wrote them, unchecked.
+ * - The room accesses a region under braid_guard_run() only.
+ * - Only the exchange's thread pings. It holds no lock while it is in a region: of the functions below, only
+ *   braid_exchange_remove() and braid_exchange_stop() wait for a burst.
+ * - A guest cannot keep the thread busy: a burst ends after about 30 ms, the guest's next one begins at least nine
+ *   times the burst's duration later, and at most four guests have a request at a time.
+ * - Of samples that nobody takes, a guest's last 256 are kept.
+ * - Functions of kvm.h return -errno without braid_fail(); those of exchange.h and sampler.h call it.
+ */
 #ifndef BRAID_CLOCK_EXCHANGE_H
 #define BRAID_CLOCK_EXCHANGE_H
 

@@ -188,7 +188,7 @@ int braid_sampler_check(const char *trace_clock)
 		return 0;
 	for (k = 0; k < NR_TRACE_CLOCKS; k++)
 		used += snprintf(known + used, sizeof(known) - used, ", %s", trace_clocks[k].name);
-	return braid_fail(-EINVAL, "the host's trace clock '%s' can't be merged; these can: "
+	return braid_fail(-EINVAL, "the host's trace clock '%s' cannot be merged; these can: "
 			  BRAID_HOST_CLOCK "%s", trace_clock, known);
 }
 
@@ -206,7 +206,7 @@ static int open_trace(struct braid_sampler *s, const char *name, const char *sta
 		if (s->stats_fd < 0)
 			return braid_fail(err, "cannot open '%s': %s", stats, strerror(-err));
 		if (!read_stats(s->stats_fd, &ns))
-			return braid_fail(-EPROTO, "'%s' contains no time: the host's trace clock '%s' can't be merged",
+			return braid_fail(-EPROTO, "'%s' contains no time: the host's trace clock '%s' cannot be merged",
 					  stats, name);
 	}
 	s->clocks[BRAID_HOST_CLOCK_TRACE].clock = clock;

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sends commands to a guest's driver by the mailbox; matches its events. */
+/*
+ * Sends commands to a guest's driver by the mailbox; matches its events.
+ *
+ * Invariants:
+ * - Nothing waits: braid_control_begin() touches no shared memory, braid_control_poll() does what is possible now.
+ * - One command is in flight. It is sent after the guest has answered the former one, even if a dead agent sent that.
+ *   The caller's mapping is exclusive, so no other agent sends.
+ * - An answer counts only if the region is still LIVE, and of the same incarnation, after the result was loaded.
+ * - The guest's words are claims: the result is clamped, and no word is used as an address or a length.
+ * - A command that timed out after it was sent may still be executed.
+ * - A line about a guest's events holds names that the guest chose, cut but not sanitized: whoever prints it does
+ *   that.
+ */
 #ifndef BRAID_CONTROL_CONTROL_H
 #define BRAID_CONTROL_CONTROL_H
 
@@ -35,7 +47,7 @@ int braid_pattern_check(const char *text);
 /** braid_pattern_matches - whether an event matches, by fnmatch()'s globs */
 bool braid_pattern_matches(const struct braid_pattern *p, const char *system, const char *event);
 
-/* One command under way. The guest's part of the mailbox is read, never trusted. */
+/* One command under way. */
 struct braid_control {
 	const struct braid_mapping *mapping;
 	struct braid_mailbox *box;
@@ -66,8 +78,6 @@ struct braid_control_answer {
  * @arg0: the command's argument
  * @pattern: may be NULL: everything
  * @timeout_ns: from now
- *
- * Touches no shared memory.
  */
 void braid_control_begin(struct braid_control *c, const struct braid_mapping *m,
 			 const struct braid_superblock *sb, u32 command, u64 arg0,

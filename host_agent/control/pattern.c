@@ -25,7 +25,7 @@ static int copy_name(char *to, const char *from, size_t bytes, const char *text)
 int braid_pattern_check(const char *text)
 {
 	return strpbrk(text, " =<>&|~") ?
-	       braid_fail(-EINVAL, "-e '%s': a filter; -e takes SYSTEM:EVENT; use `tracebraid report -F` for conditions",
+	       braid_fail(-EINVAL, "-e '%s': a filter; -e takes SYSTEM:EVENT; use 'tracebraid report -F' for conditions",
 			  text) : 0;
 }
 

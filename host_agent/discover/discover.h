@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds regions on this machine, and their owners. */
+/*
+ * Finds regions on this machine, and their owners.
+ *
+ * Invariants:
+ * - braid_discover() changes no region. Only region_file.h writes to files, for `attach` and `create`.
+ * - braid_discover() knows a file's owner before it reads a byte. Of an untrusted file (docs/threat-model.md) it
+ *   reads the first eight bytes only. Such a file has no name, and only its path selects it.
+ * - braid_resolve() alone turns a word into a region's file. Names given by the host take precedence over names that
+ *   guests choose; a name that two regions have is refused.
+ * - A guest's words are loaded once and checked. Names are sanitized; paths are not, because they open files.
+ * - A separate process, not confined, asks libvirt for its domains and their events, and reads eight bytes of a file
+ *   at most. Attaching and detaching call libvirt in the caller's process. A libvirt on another host is refused.
+ */
 #ifndef BRAID_DISCOVER_DISCOVER_H
 #define BRAID_DISCOVER_DISCOVER_H
 
@@ -111,7 +123,7 @@ enum braid_driver_state {
 /** braid_driver_state_name - "live", ... */
 const char *braid_driver_state_name(enum braid_driver_state state);
 
-/* A region that was found. Strings are sanitized: fit for a terminal. */
+/* A region that was found. */
 struct braid_found {
 	char path[256];
 	char name[BRAID_GUEST_NAME_BYTES];	/* QEMU's, or the guest's if unique, or the file's; "": untrusted */
@@ -144,9 +156,6 @@ struct braid_found {
  * @flags: BRAID_DISCOVER_*
  * @denied: set on success to the number of files that this user may not read; may be NULL
  *
- * Regions are not modified. An untrusted file is not mapped, and has no name: see
- * docs/threat-model.md. Its owner is known before its first byte is read.
- *
  * Return: 0, or -errno with braid_fail().
  */
 int braid_discover(struct braid_found **found, size_t *nr, const char *const *paths,
@@ -164,8 +173,7 @@ struct braid_named {
  * @nr: their number
  *
  * A word with a slash is a path. Any other is a name given by the host: QEMU's, the file's in
- * /dev/shm or in this folder, that of a domain set up by attach; else a guest's own name. A
- * untrusted file is named only by its path.
+ * /dev/shm or in this folder, that of a domain set up by attach; else a guest's own name.
  *
  * Return: 0, or -errno with braid_fail(): -ENOENT: none found; -EPERM: it is untrusted;
  * -ENOTUNIQ: there are several.

@@ -183,7 +183,7 @@ static void send_domains(void *arg, int fd)
 	}
 	n = virConnectListAllDomains(conn, &doms, 0);
 	if (n < 0)
-		err = braid_libvirt_fail(-EIO, "libvirt's domains");
+		err = braid_libvirt_fail(-EIO, "cannot list libvirt's domains");
 	for (k = 0; k < n; k++) {
 		/* Skip one that is gone meanwhile. */
 		if (!braid_libvirt_describe(doms[k], &answer.domain))

@@ -86,7 +86,7 @@ static int explain_denied(const struct job *j)
 	char uuid[VIR_UUID_STRING_BUFLEN] = "";
 
 	virDomainGetUUIDString(j->dom, uuid);
-	return braid_fail(-EACCES, "%s: its QEMU may not open %s (Permission denied). If AppArmor confines it: run 'tracebraid attach --config %s', shut the domain down and start it, and libvirt then allows it; or, to keep it running, add the line '/dev/shm/tracebraid-* rw,' to /etc/apparmor.d/local/abstractions/libvirt-qemu, and 'apparmor_parser -r /etc/apparmor.d/libvirt/libvirt-%s'",
+	return braid_fail(-EACCES, "%s: its QEMU is not permitted to open %s (Permission denied). If AppArmor confines it: run 'tracebraid attach --config %s', shut the domain down and start it, and libvirt then allows it; or, to keep it running, add the line '/dev/shm/tracebraid-* rw,' to /etc/apparmor.d/local/abstractions/libvirt-qemu, and 'apparmor_parser -r /etc/apparmor.d/libvirt/libvirt-%s'",
 			  domain->name, domain->path, domain->name, uuid);
 }
 
@@ -106,7 +106,7 @@ static int explain(const struct job *j)
 				  name, name);
 	if (strstr(why, "Permission denied"))
 		return explain_denied(j);
-	return braid_fail(-EIO, "%s: the memory can't be attached now: %s; 'tracebraid attach --config %s' adds it at the next start",
+	return braid_fail(-EIO, "%s: the memory cannot be attached now: %s; 'tracebraid attach --config %s' adds it at the next start",
 			  name, why, name);
 }
 
@@ -131,7 +131,7 @@ static int plug(struct job *j, bool live, bool config, const char *xml)
 		braid_text_clean(result->why_later);
 	}
 	if (config && (!live || virDomainAttachDeviceFlags(j->dom, xml, VIR_DOMAIN_AFFECT_CONFIG)))
-		return braid_libvirt_fail(-EIO, "%s: the memory can't be added to its configuration",
+		return braid_libvirt_fail(-EIO, "%s: the memory cannot be added to its configuration",
 					  result->domain.name);
 	result->changed_config = config;
 	return 0;
@@ -312,7 +312,7 @@ static int unplug_live(struct job *j)
 	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_LIVE) &&
 	    virGetLastErrorCode() != VIR_ERR_OPERATION_TIMEOUT &&
 	    virGetLastErrorCode() != VIR_ERR_OPERATION_FAILED)
-		err = braid_libvirt_fail(-EIO, "%s: the memory can't be detached",
+		err = braid_libvirt_fail(-EIO, "%s: the memory cannot be detached",
 					 j->result->domain.name);
 	free(shmem.xml);
 	return err ? err : wait_for_end(j);
@@ -325,7 +325,7 @@ static int unplug_config(struct job *j)
 
 	if (!err && *shmem.name &&
 	    virDomainDetachDeviceFlags(j->dom, shmem.xml, VIR_DOMAIN_AFFECT_CONFIG))
-		err = braid_libvirt_fail(-EIO, "%s: the memory can't be removed from its configuration",
+		err = braid_libvirt_fail(-EIO, "%s: the memory cannot be removed from its configuration",
 					 j->result->domain.name);
 	if (!err && *shmem.name)
 		j->result->changed_config = true;

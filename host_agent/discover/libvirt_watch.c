@@ -88,7 +88,7 @@ static const char *why_suspended(int detail)
 {
 	switch (detail) {
 	case VIR_DOMAIN_EVENT_SUSPENDED_PAUSED:
-		return "was paused by its user";
+		return "was paused by a user";
 	case VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED:
 		return "was paused for migration";
 	case VIR_DOMAIN_EVENT_SUSPENDED_IOERROR:
@@ -108,7 +108,7 @@ static const char *why_stopped(int detail)
 	case VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
 		return "shut down";
 	case VIR_DOMAIN_EVENT_STOPPED_DESTROYED:
-		return "was destroyed by its user";
+		return "was destroyed by a user";
 	case VIR_DOMAIN_EVENT_STOPPED_CRASHED:
 		return "crashed";
 	case VIR_DOMAIN_EVENT_STOPPED_MIGRATED:

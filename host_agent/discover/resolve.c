@@ -92,7 +92,7 @@ static int fail(const struct lookup *l)
 		if (l->files[k].untrusted)
 			return braid_fail(-EPERM, "%s", l->files[k].why);
 	if (l->denied)
-		return braid_fail(-ENOENT, "%s: no such file or region that this user may read (permission denied for %zu: run as root); `tracebraid list` shows them",
+		return braid_fail(-ENOENT, "%s: no such file or region that this user may read (permission denied for %zu: run as root); 'tracebraid list' shows them",
 				  l->word, l->denied);
 	return braid_mapping_fail_open(l->word, ENOENT);
 }

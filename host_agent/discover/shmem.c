@@ -201,7 +201,7 @@ char *braid_shmem_xml(const char *name, u64 bytes)
 
 	/* One that was found in a domain, and not made by us, may need quoting. */
 	if (!is_plain(name)) {
-		braid_fail(-EINVAL, "%s: attach can't write this name; use only letters, digits, '.', '_' and '-' for the file and its <shmem>",
+		braid_fail(-EINVAL, "%s: attach cannot write this name; use only letters, digits, '.', '_' and '-' for the file and its <shmem>",
 			   name);
 		return NULL;
 	}

@@ -272,9 +272,9 @@ struct refinement {
 
 const char *braid_export_not_judged(const struct braid_windows_found *found)
 {
-	return found->entries_missing ? "the host's kvm_entry events of it are incomplete" :
+	return found->entries_missing ? "the host's kvm_entry events for this guest are incomplete" :
 	       found->judged ? NULL :
-	       "the host has no kvm_entry and kvm_exit events of it, or not of each CPU that it may have used";
+	       "the host lacks kvm_entry and kvm_exit events for this guest, or for a CPU that it may have used";
 }
 
 static int refine(void *arg, struct braid_stream *stream, const struct braid_windows_found *found)

@@ -216,7 +216,7 @@ int braid_export_ctf(const char *out, struct braid_source *source,
 		return braid_fail(-ENAMETOOLONG, "the name of the folder is too long");
 	/* Foreign files are not removed, so a folder that has some is unchanged. */
 	if (unlinkat(AT_FDCWD, out, AT_REMOVEDIR) && errno != ENOENT)
-		return braid_fail(-errno, "'%s' can't be replaced: %s; remove it, or name another folder",
+		return braid_fail(-errno, "'%s' cannot be replaced: %s; remove it, or name another folder",
 				  out, strerror(errno));
 	if (mkdir(part, 0700))
 		return errno == EEXIST ?

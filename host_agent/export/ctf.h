@@ -46,7 +46,7 @@ struct braid_ctf_event {
 	u32 id;
 	u32 least_bytes;		/* of a record that needs no check but this; or UINT32_MAX */
 	u32 fixed_bytes;		/* of all that is copied */
-	u32 room;			/* for all, without what dynamic steps take of a record */
+	u32 bytes;			/* for all, without what dynamic steps take of a record */
 	u32 nr_dynamic;			/* steps that are not COPY */
 	u32 nr_steps, nr_chars;
 	struct braid_ctf_step *steps;
@@ -188,14 +188,14 @@ void braid_ctf_free_events(struct braid_ctf *ctf);
  */
 bool braid_ctf_fits(const struct braid_ctf_event *event, const struct braid_item *item);
 
-/** braid_ctf_least_bytes - braid_ctf_event.room, of an event with its steps */
+/** braid_ctf_least_bytes - braid_ctf_event.bytes, of an event with its steps */
 u32 braid_ctf_least_bytes(const struct braid_ctf_event *event);
 
 /** braid_ctf_most_bytes - bytes that braid_ctf_put_event() may write, at most */
 static inline u32 braid_ctf_most_bytes(const struct braid_ctf_event *event,
 				       const struct braid_item *item)
 {
-	return event->room + (!event->parsed ? 3 * item->payload_bytes :
+	return event->bytes + (!event->parsed ? 3 * item->payload_bytes :
 			      event->nr_dynamic ? item->payload_bytes : 0);
 }
 
@@ -222,11 +222,11 @@ u8 *braid_ctf_put_string(u8 *to, const void *data, u32 bytes);
  * @r: the ring
  * @id: of the event's class
  * @ns: its time, by the clock that is shown
- * @room: for what follows
+ * @bytes: of what follows
  * @at: set: where that begins
  */
 int braid_ctf_begin_event(struct braid_ctf *ctf, struct braid_ctf_ring *r, u32 id, s64 ns,
-			  u32 room, u8 **at);
+			  u32 bytes, u8 **at);
 
 /** braid_ctf_end_packet - end the ring's packet after its last event */
 int braid_ctf_end_packet(struct braid_ctf *ctf, struct braid_ctf_ring *r);

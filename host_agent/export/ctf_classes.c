@@ -139,7 +139,7 @@ static int describe(struct braid_ctf *ctf, struct braid_ctf_event *e,
 	else
 		braid_text_puts(to, "\t\tstring { encoding = UTF8; } _raw;\n");
 	braid_ctf_end_event_class(to);
-	e->room = braid_ctf_least_bytes(e);
+	e->bytes = braid_ctf_least_bytes(e);
 	if (e->unfit)
 		to->bytes = before;
 	else
@@ -155,7 +155,7 @@ static void free_event(struct braid_ctf_event *e)
 }
 
 /* Makes space for a type's number: types are numbered in order of occurrence. */
-static bool make_room(struct braid_ctf *ctf, u32 number)
+static bool grow(struct braid_ctf *ctf, u32 number)
 {
 	struct braid_ctf_event **grown;
 	u32 nr = 2 * (number + 1);
@@ -177,7 +177,7 @@ static const struct braid_ctf_event *find(struct braid_ctf *ctf, struct braid_ct
 {
 	struct braid_ctf_event *e;
 
-	if (!make_room(ctf, info->number))
+	if (!grow(ctf, info->number))
 		return NULL;
 	for (e = ctf->types[info->number]; e; e = e->next)
 		if (e->class == class && e->parsed == parsed)

@@ -79,11 +79,11 @@ static void name_tid(char *name)
 }
 
 /* Replaces what an identifier can't have. */
-static void copy_word(char *to, size_t room, const char *from)
+static void copy_word(char *to, size_t size, const char *from)
 {
 	size_t k;
 
-	for (k = 0; from[k] && k + 1 < room; k++)
+	for (k = 0; from[k] && k + 1 < size; k++)
 		to[k] = isalnum((unsigned char)from[k]) ? from[k] : '_';
 	to[k] = 0;
 }
@@ -109,12 +109,12 @@ const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name)
 
 /* Others ---------------------------------------------------------------------------------- */
 
-void braid_ctf_plain(char *to, size_t room, const char *from)
+void braid_ctf_plain(char *to, size_t size, const char *from)
 {
 	size_t k;
 
 	/* Readers differ in how they treat escapes. */
-	for (k = 0; from[k] && k + 1 < room; k++) {
+	for (k = 0; from[k] && k + 1 < size; k++) {
 		u8 c = from[k];
 
 		to[k] = c < ' ' || c > '~' || c == '"' || c == '\\' ? '?' : c;
@@ -137,11 +137,11 @@ static bool is_keyword(const char *name)
 	return false;
 }
 
-void braid_ctf_clock_name(char *to, size_t room, const char *from)
+void braid_ctf_clock_name(char *to, size_t size, const char *from)
 {
-	copy_word(to, room, from);
+	copy_word(to, size, from);
 	if (!isalpha((unsigned char)*to) || is_keyword(to))
-		snprintf(to, room, "host_clock");
+		snprintf(to, size, "host_clock");
 }
 
 void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from)

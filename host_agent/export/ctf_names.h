@@ -34,10 +34,10 @@ const char *braid_ctf_names_field(struct braid_ctf_names *n, const struct braid_
 const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name);
 
 /** braid_ctf_plain - a string of the metadata that needs no escapes: '?' replaces other characters */
-void braid_ctf_plain(char *to, size_t room, const char *from);
+void braid_ctf_plain(char *to, size_t size, const char *from);
 
 /** braid_ctf_clock_name - an identifier for a clock */
-void braid_ctf_clock_name(char *to, size_t room, const char *from);
+void braid_ctf_clock_name(char *to, size_t size, const char *from);
 
 /** braid_ctf_file_name - a name for a file, the same for every file system and shell */
 void braid_ctf_file_name(char to[BRAID_CTF_NAME_BYTES], const char *from);

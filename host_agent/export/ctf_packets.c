@@ -95,7 +95,7 @@ static int grow(struct braid_ctf_ring *r, u32 bytes)
 }
 
 /* Space after the buffer's contents. */
-static inline int make_room(struct braid_ctf_ring *r, u32 bytes)
+static inline int ensure(struct braid_ctf_ring *r, u32 bytes)
 {
 	return r->capacity - r->used >= bytes ? 0 : grow(r, r->used + bytes);
 }
@@ -110,7 +110,7 @@ static int open_packet(struct braid_ctf_ring *r, u64 now)
 		.timestamp_begin = now, .packet_seq_num = r->nr_packets,
 		.events_discarded = r->discarded, .cpu_id = r->cpu,
 	};
-	int err = make_room(r, sizeof(head));
+	int err = ensure(r, sizeof(head));
 
 	if (err)
 		return err;
@@ -132,7 +132,7 @@ static void patch(struct braid_ctf_ring *r, size_t offset, u64 value)
 static int close_packet(const struct braid_ctf *ctf, struct braid_ctf_ring *r, u64 end)
 {
 	u32 content = r->used - r->packet, unused = -content % ALIGN_BYTES;
-	int err = make_room(r, unused);
+	int err = ensure(r, unused);
 
 	if (err)
 		return err;
@@ -195,7 +195,7 @@ static int begin_packet(const struct braid_ctf *ctf, struct braid_ctf_ring *r, u
 }
 
 int braid_ctf_begin_event(struct braid_ctf *ctf, struct braid_ctf_ring *r, u32 id, s64 ns,
-			  u32 room, u8 **at)
+			  u32 bytes, u8 **at)
 {
 	u64 now = clamp_time(ctf, r, ns);
 	u32 word;
@@ -205,7 +205,7 @@ int braid_ctf_begin_event(struct braid_ctf *ctf, struct braid_ctf_ring *r, u32 i
 	if (!r->open || r->lost || r->used - r->packet >= ctf->packet_bytes)
 		err = begin_packet(ctf, r, now);
 	if (!err)
-		err = make_room(r, EXTENDED_BYTES + room);
+		err = ensure(r, EXTENDED_BYTES + bytes);
 	if (err)
 		return err;
 	to = r->data + r->used;

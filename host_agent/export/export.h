@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes a merged trace out, in one of several forms. */
+/*
+ * Writes a merged trace out, in one of several forms.
+ *
+ * Invariants:
+ * - Every form gets its items from a walk (walk.h), which alone merges and selects. No form reads a capture itself.
+ * - Items come in the merge's order, that of the host's clock: wall time, if it is shown, may go back. The conversion
+ *   to wall time makes a bound larger, never smaller.
+ * - A regular file gets its name when it is complete; after a failure the partial file is removed. Standard output
+ *   and files that are not regular are written directly. A file of options.inputs is never replaced.
+ * - A run begins with a rewound source, and leaves it anywhere.
+ * - The callbacks of options and source run in the caller's thread, unless two_cpus is set. Then they and the walk
+ *   run in either of two threads, never in both at once. The functions of a form run beside the walk, those of a
+ *   line-by-line form also beside each other; ahead.h says what they may use.
+ */
 #ifndef BRAID_EXPORT_EXPORT_H
 #define BRAID_EXPORT_EXPORT_H
 
@@ -56,7 +69,7 @@ struct braid_export_options {
 
 	/* Of a source that grows: */
 	int (*more)(void *arg);		/* waits till it has: 1; 0: it does no more; -errno */
-	bool (*room)(void *arg);	/* lines are printed now; else only counted. NULL: always */
+	bool (*may_write)(void *arg);	/* lines are printed now; else only counted. NULL: always */
 	void *live_arg;
 };
 

@@ -85,9 +85,9 @@ static bool compare(enum braid_filter_op op, __int128 a, __int128 b)
 	}
 }
 
-/* The string of a field, copied to @room if necessary. */
+/* The string of a field, copied to @copy if necessary. */
 static const char *string_at(const struct braid_filter_place *place, const struct braid_item *item,
-			     char room[MAX_STRING])
+			     char copy[MAX_STRING])
 {
 	u32 offset, length;
 
@@ -99,16 +99,16 @@ static const char *string_at(const struct braid_filter_place *place, const struc
 		return "";
 	length = strnlen((const char *)item->payload + offset,
 			 length < MAX_STRING - 1 ? length : MAX_STRING - 1);
-	memcpy(room, item->payload + offset, length);
-	room[length] = 0;
-	return room;
+	memcpy(copy, item->payload + offset, length);
+	copy[length] = 0;
+	return copy;
 }
 
 static bool match_text(const struct braid_filter_node *node, const struct braid_filter_place *place,
 		       const struct braid_item *item)
 {
-	char room[MAX_STRING];
-	const char *text = string_at(place, item, room);
+	char copy[MAX_STRING];
+	const char *text = string_at(place, item, copy);
 
 	switch (node->op) {
 	case BRAID_FILTER_EQ:

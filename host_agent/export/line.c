@@ -140,7 +140,7 @@ static bool begin_line(struct braid_line_export *x, const struct braid_item *ite
 
 	if (!x->walk.source->grows)
 		return true;
-	if (o->room && !o->room(o->live_arg)) {
+	if (o->may_write && !o->may_write(o->live_arg)) {
 		x->hidden++;
 		return false;
 	}

@@ -45,7 +45,7 @@ static u32 *find(struct braid_perfetto_strings *s, u32 field, const char *text)
 	}
 }
 
-/* Twice the room. Return: 0 or -ENOMEM. */
+/* Doubles the table. Return: 0 or -ENOMEM. */
 static int grow(struct braid_perfetto_strings *s)
 {
 	u32 nr_slots = s->nr_slots ? 2 * s->nr_slots : FIRST_SLOTS, k;

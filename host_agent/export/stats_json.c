@@ -144,7 +144,7 @@ static void put_stream(const struct braid_stats *s, const struct braid_stream *s
 	put_cpus(&s->streams[stream->number], t);
 	put_tasks(s, stream->number, t);
 	put_vcpus(s, stream, t);
-	braid_text_puts(t, ",\"not_told\":[");
+	braid_text_puts(t, ",\"unknown\":[");
 	for (n = 0; (unknown = braid_stats_unknown(s, stream, n)); n++)
 		braid_json_string(t, n ? "," : "", unknown);
 	braid_text_puts(t, "]}");

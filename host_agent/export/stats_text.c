@@ -39,7 +39,7 @@ static void put_events(const struct braid_stats *s, struct braid_text *t)
 	const struct braid_stats_type **list;
 	size_t k, n, nr;
 
-	braid_text_printf(t, "\n%-16s %10s %12s  %s\n", "STREAM", "EVENTS", "A SECOND", "EVENT");
+	braid_text_printf(t, "\n%-16s %10s %12s  %s\n", "STREAM", "EVENTS", "EVENTS/s", "EVENT");
 	for (k = 0; k < s->source->nr_streams; k++) {
 		list = braid_stats_types_of(s, k, &nr);
 		for (n = 0; n < nr; n++)
@@ -154,7 +154,7 @@ static void put_vcpu(const char *name, u32 vcpu, const struct braid_stats_task *
 	braid_text_printf(t, " %9llu\n", kvm ? (unsigned long long)kvm->exits : 0);
 	if (!kvm || !kvm->nr_reasons)
 		return;
-	braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "left by", "times", "away in all",
+	braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "exit reason", "count", "total, s",
 			  "mean, us", "longest, us");
 	put_reasons(kvm, t);
 }
@@ -163,7 +163,7 @@ static void begin_vcpus(bool *any, struct braid_text *t)
 {
 	if (!*any)
 		braid_text_printf(t, "\n%-16s VCPU %8s %15s %15s %15s %15s %9s\n", "GUEST", "THREAD",
-				  "IN THE GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
+				  "IN GUEST", "RAN", "STOLEN", "SLEPT", "EXITS");
 	*any = true;
 }
 

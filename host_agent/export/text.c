@@ -110,7 +110,7 @@ static void put_stream_head(struct braid_line_export *x, const struct braid_stre
 		braid_text_printf(t, "; ended: %s", why);
 	braid_text_putc(t, '\n');
 	if (braid_line_misses_clock(x, s))
-		braid_text_printf(t, "#   its clock %s is unavailable: %s\n",
+		braid_text_printf(t, "#   clock source %s is unavailable: %s\n",
 				  braid_clock_kind_name(x->walk.options->clock), s->clock.reason);
 	put_accounting(x, s);
 	if (s->unconfirmed)
@@ -142,7 +142,7 @@ static void put_header(struct braid_line_export *x)
 	braid_text_safe(t, x->walk.source->head.clock, sizeof(x->walk.source->head.clock));
 	braid_text_putc(t, '\n');
 	if (x->walk.source->grows) {
-		braid_text_puts(t, "# live: provisional timestamps; `tracebraid report` computes the final ones\n");
+		braid_text_puts(t, "# live: provisional timestamps; 'tracebraid report' computes the final ones\n");
 		return;
 	}
 	braid_line_put_windows(t, &x->walk);

@@ -239,7 +239,7 @@ static int stop_or_show(const struct braid_walk *w)
 	const struct braid_export_options *o = w->options;
 
 	if (o->stop && *o->stop)
-		return braid_fail(-EINTR, "stopped before the end: no output is kept");
+		return braid_fail(-EINTR, "interrupted: the output was discarded");
 	if (o->progress && !(w->turns & 0xffff))
 		o->progress(o->progress_arg, "merging", w->source->bytes_read, w->source->bytes);
 	return 0;

@@ -4,12 +4,17 @@
  *
  * A format is read once: its field lines become a layout (layout.h), its print format a tree
  * (tree.h, node.h), and that a program (program.h). What is not of the kernel's form is refused
- * with the reason, and printed field by field. Invariants: nesting is limited, and each node stands
- * for a character at least, so stack and memory are bounded. A tree names only fields of its
- * layout. A payload is read only after braid_layout_holds() found all fields and dynamic data in
- * it, and braid_program_holds() all arrays; indexes are checked each time, and dividing by 0 yields
- * 0. Jumps go forward, so a run ends. The output is libtraceevent's but for what
- * tests/unit/test_steps.c and test_formats.c list.
+ * with the reason, and printed field by field.
+ *
+ * Invariants:
+ * - The room opens no file: formats, names and symbols are those of the source.
+ * - Nesting is limited, and each node stands for a character at least, so stack and memory are bounded.
+ * - A tree names only fields of its layout. A payload's fields are read only after braid_layout_holds() found all
+ *   fields and dynamic data in it, and braid_program_holds() all arrays; indexes are checked each time, and dividing
+ *   by 0 yields 0. Jumps go forward, so a run ends.
+ * - A type does not change after it was returned: what takes @info and not the formats may run while another thread
+ *   uses the formats. A bad format affects no other type.
+ * - The output is libtraceevent's, except for what tests/unit/test_steps.c and test_formats.c list.
  */
 #ifndef BRAID_FORMAT_FORMAT_H
 #define BRAID_FORMAT_FORMAT_H
@@ -141,8 +146,7 @@ void braid_format_symbols(struct braid_format *f, const struct braid_stream *str
  * @info: its type, from braid_format_event()
  * @out: the appended text is safe for a terminal and has no newline
  *
- * Falls back to "name=value ...", and to hexadecimal when there is no format. Like all that take @info and not the
- * formats, it may run while another thread uses the formats.
+ * Falls back to "name=value ...", and to hexadecimal when there is no format.
  */
 void braid_format_text_of(const struct braid_item *item, const struct braid_event_type_info *info,
 			  struct braid_text *out);

@@ -11,7 +11,7 @@
 
 #define MAX_NUMBER	9999999		/* in a field's line */
 
-static const char *const no_field = "its fields are not described in the kernel's form";
+static const char *const no_field = "its field descriptions are not in the kernel's syntax";
 
 static bool in_word(char c)
 {
@@ -190,12 +190,12 @@ static const char *check_field(struct braid_layout *layout, const struct braid_f
 	u32 end = f->offset + f->size;
 
 	if (f->offset > BRAID_MAX_SUBBUF_BYTES || f->size > BRAID_MAX_SUBBUF_BYTES)
-		return "a field has no place in the record";
+		return "a field lies outside the record";
 	layout->least_bytes = end > layout->least_bytes ? end : layout->least_bytes;
 	if (!(f->flags & BRAID_FIELD_DYNAMIC))
 		return NULL;
 	if (f->size != 4)
-		return "a dynamic field has no 4 bytes";
+		return "a dynamic field is not 4 bytes wide";
 	if (layout->nr_dynamic < BRAID_MANY_DYNAMIC)
 		layout->dynamic[layout->nr_dynamic] = f;
 	layout->nr_dynamic++;

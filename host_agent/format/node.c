@@ -149,7 +149,7 @@ struct braid_node *braid_node_operation(struct braid_tree *tree, enum braid_node
 	struct braid_node *n;
 
 	if (!right || (left && !braid_node_is_number(left)) || !braid_node_is_number(right))
-		return braid_tree_fail(tree, "its print format computes with what is not a number");
+		return braid_tree_fail(tree, "its print format does arithmetic on a non-number");
 	n = braid_node_new(tree, op);
 	if (!n)
 		return NULL;

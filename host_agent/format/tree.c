@@ -13,7 +13,7 @@ static struct braid_node *expression(struct braid_parser *p);
 
 static struct braid_node *bad(struct braid_parser *p)
 {
-	return braid_tree_fail(p->tree, "its print format is not in the kernel's form");
+	return braid_tree_fail(p->tree, "its print format is not in the kernel's syntax");
 }
 
 /* As braid_token_take(), but the format is bad without it. */

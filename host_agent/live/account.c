@@ -81,7 +81,7 @@ static void account_final(struct walk *w, const struct braid_span *span, u64 fou
 	if (closed)
 		return;		/* the reader counted the events dropped after it */
 	if (ahead < 0 || (u64)ahead != span->dropped) {
-		set_fault(w, "position %llu holds other events than its guest counted (%llu)",
+		set_fault(w, "position %llu: the events differ from the guest's count (%llu)",
 			  (unsigned long long)span->position, (unsigned long long)span->entries);
 		return;
 	}

@@ -283,7 +283,7 @@ static int open_kvm(struct braid_live_clock *clock, struct braid_live_stream *s)
 		if (err != -EACCES || clock->reported_kvm)
 			return 0;
 		clock->reported_kvm = true;
-		return braid_live_note(s, "KVM's clock offset can't be read from /sys/kernel/debug/kvm; run as root; using the exchange instead");
+		return braid_live_note(s, "KVM's clock offset cannot be read from /sys/kernel/debug/kvm; run as root; using the exchange instead");
 	}
 	nr = braid_kvm_vcpus(clock->vm);
 	nr = nr < s->sb.nr_vcpus ? nr : s->sb.nr_vcpus;

@@ -249,7 +249,7 @@ int braid_live_heartbeat(struct braid_live_control *c, struct braid_live_stream 
 			       (unsigned long long)(c->heartbeat_ns / 1000000000),
 			       (unsigned long long)(c->heartbeat_ns / 1000000 % 1000),
 			       braid_live_takes(s) ? "its events are still read" :
-			       "events from before the start stay in its rings, for --backlog or `tracebraid recover`");
+			       "events from before the start stay in its rings, for --backlog or 'tracebraid recover'");
 }
 
 bool braid_live_wake(struct braid_live_control *c, struct braid_live_stream *s, u32 doorbell,

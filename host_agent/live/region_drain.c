@@ -126,25 +126,25 @@ static int take_span(struct braid_live_rings *r, struct braid_live_stream *s,
 		.dropped = braid_live_dropped(ring, span),
 		.host_ns = host_ns,
 	};
-	void *room = braid_capture_reserve(s->o.sink->capture, sizeof(page), bytes);
+	void *copy = braid_capture_reserve(s->o.sink->capture, sizeof(page), bytes);
 	s64 events;
 	int err;
 
-	if (!room)
+	if (!copy)
 		return s->fatal = braid_capture_error(s->o.sink->capture);
 	place_extent(ring, span, &page);
-	memcpy(room, span->data + span->from_bytes, bytes);
+	memcpy(copy, span->data + span->from_bytes, bytes);
 	err = check_ring(r, s, ring);
 	if (err)
 		return err;
 	events = span->final ? (s64)braid_reader_span_events(&ring->reader, span) :
-			       braid_live_count_copy(ring, span, room);
+			       braid_live_count_copy(ring, span, copy);
 	if (s->o.dead_ns && span->final)
-		note_missing(r, ring, span, room, events);
+		note_missing(r, ring, span, copy, events);
 	if (events < 0)
 		return braid_live_ring_give_up(s, ring, BRAID_READER_BAD_COUNT,
 					       "invalid event bytes");
-	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), room, bytes);
+	err = braid_live_emit(s, BRAID_CHUNK_PAGE, &page, sizeof(page), copy, bytes);
 	if (!err)
 		err = write_out(r, s, ring);
 	if (err)

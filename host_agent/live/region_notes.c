@@ -46,8 +46,8 @@ int braid_live_notes_poll(struct braid_live_stream *s, bool now)
 	if (!s->notes_left_out ||
 	    (!now && !braid_rate_allows(&s->notes, braid_host_clock_ns(), BRAID_NOTES_A_SECOND)))
 		return 0;
-	snprintf(line, sizeof(line), "%llu more notes omitted",
-		 (unsigned long long)s->notes_left_out);
+	snprintf(line, sizeof(line), "%llu more note%s omitted", (unsigned long long)s->notes_left_out,
+		 s->notes_left_out == 1 ? "" : "s");
 	s->notes_left_out = 0;
 	return put_note(s, line);
 }

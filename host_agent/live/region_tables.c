@@ -15,7 +15,7 @@
 #define MAX_ENTRIES	(1u << 18)	/* checked in a table, whatever its guest claims */
 
 /* Entries that fit in a table's section. */
-static u32 table_room(const struct braid_live_stream *s, u32 section, size_t head, size_t entry)
+static u32 most_entries(const struct braid_live_stream *s, u32 section, size_t head, size_t entry)
 {
 	u64 room = (s->sb.sections[section].bytes - head) / entry;
 
@@ -33,7 +33,7 @@ int braid_live_tables_reset(struct braid_live_tables *t, struct braid_live_strea
 {
 	const struct braid_comm_table *comms =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_COMMS);
-	u32 room = table_room(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
+	u32 room = most_entries(s, BRAID_SECTION_COMMS, sizeof(*comms), sizeof(struct braid_comm));
 	u32 nr = braid_load(&comms->nr_entries);
 
 	braid_live_tables_free(t);
@@ -104,7 +104,7 @@ static int send_directory(struct braid_live_tables *t, struct braid_live_stream 
 /* A stable copy of an entry: false when it is being written, unused or was sent. */
 static bool load_comm(const struct braid_comm *shared, struct braid_comm *to, u32 sent)
 {
-	u32 seq = braid_load_acquire(&shared->seq);	/* (T1) */
+	u32 seq = braid_load_acquire(&shared->seq);	/* (M1) */
 
 	if (!seq || seq & 1 || seq == sent)
 		return false;
@@ -153,9 +153,9 @@ static int send_symbols(struct braid_live_tables *t, struct braid_live_stream *s
 {
 	const struct braid_symbol_table *shared =
 		braid_mapping_section(s->mapping, &s->sb, BRAID_SECTION_SYMBOLS);
-	u32 room = table_room(s, BRAID_SECTION_SYMBOLS, sizeof(*shared),
-			      sizeof(struct braid_symbol));
-	u32 used = braid_load_acquire(&shared->nr_used);	/* (T2) */
+	u32 room = most_entries(s, BRAID_SECTION_SYMBOLS, sizeof(*shared),
+				sizeof(struct braid_symbol));
+	u32 used = braid_load_acquire(&shared->nr_used);	/* (Y1) */
 	struct braid_symbol batch[BATCH_SYMBOLS];
 	u32 nr;
 	int err;

@@ -7,13 +7,13 @@
  * - A ring is read only by the owner of its reader role. A span is consumed only after it is in the
  *   capture, and only if the ring, the role and the incarnation are still the same then.
  * - Whatever we read of a ring ends with one RING_END: written = before + read + lost + left. A
- * loss that no page has reported by then is reported by the next part of the same ring.
+ *   loss that no page has reported by then is reported by the next part of the same ring.
  * - A turn reads at most BRAID_TURN_BYTES and looks at BRAID_TURN_RINGS rings; the next one goes on
  *   after them, so that each ring gets its share.
  * - region_drain.c uses region_window.c and region_buffers.c, these use region_rings.c, and that
  *   uses region_span.c. Functions that take the stream run under braid_guard_run(), except those
  *   that read no shared memory: braid_live_detach(), _lost(), _held_up(), _account() without a
- * walk.
+ *   walk.
  */
 #ifndef BRAID_LIVE_RINGS_H
 #define BRAID_LIVE_RINGS_H

@@ -21,7 +21,7 @@ struct braid_merge {
 	size_t nr;
 	struct braid_ring **ended;	/* cursors at their current end */
 	size_t nr_ended;
-	size_t room;		/* in heap, and in ended */
+	size_t allocated;		/* in heap, and in ended */
 	bool top_used;		/* the top was returned: advance it before the next compare */
 };
 
@@ -63,18 +63,18 @@ static void sift_up(struct braid_merge *m, size_t at)
 /* A ring takes part from here on: as ended, until it is read. */
 static int add_ring(struct braid_merge *m, struct braid_ring *ring)
 {
-	size_t room = 2 * m->room + 16;
+	size_t allocated = 2 * m->allocated + 16;
 	struct braid_ring **ended;
 	struct entry *heap;
 
-	if (m->nr + m->nr_ended == m->room) {
-		heap = reallocarray(m->heap, room, sizeof(*heap));
+	if (m->nr + m->nr_ended == m->allocated) {
+		heap = reallocarray(m->heap, allocated, sizeof(*heap));
 		m->heap = heap ? heap : m->heap;
-		ended = reallocarray(m->ended, room, sizeof(*ended));
+		ended = reallocarray(m->ended, allocated, sizeof(*ended));
 		m->ended = ended ? ended : m->ended;
 		if (!heap || !ended)
 			return braid_out_of_memory();
-		m->room = room;
+		m->allocated = allocated;
 	}
 	ring->merging = true;
 	m->ended[m->nr_ended++] = ring;

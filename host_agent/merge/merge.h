@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Braids all rings of all streams into one order. */
+/*
+ * Braids all rings of all streams into one order.
+ *
+ * Invariants:
+ * - The merge reads no bytes: it compares item.host_ns and braid_ring.order, and copies and changes no item.
+ * - Items are ordered by host time, then by stream, CPU and sequence (braid_ring.order): a complete trace always
+ *   gives the same order. Times never decrease, except for late events of a growing source.
+ * - A ring is in one merge at most (braid_ring.merging): a second merge leaves it out.
+ * - The item returned is the ring's own; the ring's cursor moves only in the next call.
+ * - Of a growing source, no item after until_ns is returned, and a ring at its end is read again only by
+ *   braid_merge_more().
+ * - The merge's own memory grows with the number of rings; braid_merge_next() allocates none.
+ * - A merge has no lock: one thread at a time uses it and its source.
+ */
 #ifndef BRAID_MERGE_MERGE_H
 #define BRAID_MERGE_MERGE_H
 
@@ -23,9 +36,6 @@ int braid_merge_begin(struct braid_merge **out, struct braid_source *source,
  * braid_merge_next - the next item
  * @m: the merge
  * @item: set when 1 is returned; good until the next call
- *
- * Ordered by host time, then by stream, CPU and sequence: the same trace always gives the same
- * order. Times never decrease, except for late events of a growing source.
  *
  * Return: 1; 0 at the end, or where a growing source is not complete yet; -errno with braid_fail()
  * (I/O).

@@ -143,7 +143,7 @@ static int take_list(struct braid_recording *r)
 		if (poll(p, 2, LIST_LIMIT_MS) == 0)
 			return braid_fail(-ETIMEDOUT, "libvirt does not answer; check libvirtd");
 		if (p[1].revents)
-			return braid_fail(-EINTR, "stopped before libvirt had answered");
+			return braid_fail(-EINTR, "interrupted before libvirt answered");
 		ret = braid_domain_watch_next(&r->watch, &change);
 		if (ret > 0)
 			ret = take_listed(r, &change);

@@ -323,7 +323,7 @@ static int record(struct braid_recording *r)
 		    braid_record_live_gone(r))
 			return 0;
 		if (all_gone(r) && !r->command.argv) {
-			braid_record_say(r, NULL, "all guests have gone");
+			braid_record_say(r, NULL, "all guests are gone");
 			return 0;
 		}
 		if (braid_woke_by(&woke, BRAID_WAIT_PROGRESS))

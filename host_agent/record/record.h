@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recording: of which guests, until when, into what. It prints nothing. */
+/*
+ * A recording: of which guests, until when, into what. It prints nothing.
+ *
+ * Invariants:
+ * - All processes are forked, then the recorder is confined, and only then it reads a byte of a guest. The command
+ *   and the process that talks to libvirt are not confined.
+ * - One thread reads guests' rings and the host's tracefs, in turns of bounded work; between turns it sleeps in
+ *   braid_wait() alone. Another thread reads clock cells (host_agent/clock/exchange.h).
+ * - It does not wait for the disk while the queue of host_agent/capture/flusher.h has room; after that sub-buffers
+ *   stay in the rings, which count what they lose. A snapshot has no queue: the recorder itself writes it.
+ * - An error of a guest during the recording is reported, and does not end it; an error of the capture, of the host's
+ *   tracefs or of memory does.
+ * - A former capture of the same name is replaced after the start has succeeded, not before.
+ * - The caller is informed through struct braid_record_ops, and changes nothing in the recording.
+ */
 #ifndef BRAID_RECORD_RECORD_H
 #define BRAID_RECORD_RECORD_H
 
@@ -11,16 +25,6 @@
 #include "host_agent/record/wait.h"
 #include "host_agent/transport/request.h"
 #include "host_agent/util/confine.h"
-
-/*
- * What holds during a recording:
- * - One thread reads guests and host, in turns of bounded work; it sleeps in braid_wait() alone.
- * - It never waits for the disk while the queue of host_agent/capture/flusher.h has room; after
- *   that sub-buffers stay in the rings, which count what they lose.
- * - Processes are forked before anything of a guest is read, and confined.
- * - An error of one guest is reported; only an error of the capture ends the recording.
- * - The caller is informed through struct braid_record_ops, and changes nothing in the recording.
- */
 
 #define BRAID_GUEST_EVENTS	"sched,irq"	/* by default */
 
@@ -208,11 +212,11 @@ static inline bool braid_record_expects(const struct braid_recording *r)
 	return r->o.domains.nr || r->o.domains.all;
 }
 
-/* What a recording calls: of these, those with @arg in its own thread, between turns. */
+/* What a recording calls: those with @arg in its own thread, between turns; say() during a turn, too. */
 struct braid_record_ops {
 	/* A line about a guest, or about all with a NULL or empty @name. */
 	void (*say)(void *arg, const char *name, const char *line);
-	void (*forked)(void *arg);	/* the last process was started */
+	void (*forked)(void *arg);	/* the last process that keeps its privileges was started */
 	void (*started)(void *arg, const struct braid_recording *r);
 	void (*progress)(void *arg, const struct braid_recording *r);	/* each second */
 	void (*stopped)(void *arg, const struct braid_recording *r);	/* all is taken */

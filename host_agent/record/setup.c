@@ -129,7 +129,7 @@ static int take_all(struct braid_recording *r)
 			err = braid_out_of_memory();
 	}
 	if (!err && !r->nr_guests && !r->o.domains.all && r->o.host == BRAID_HOST_NO)
-		err = braid_fail(-ENOENT, "no region found; give a guest one (QEMU: -object memory-backend-file,id=shm,mem-path=/dev/shm/guest1,size=16M,share=on -device ivshmem-plain,memdev=shm) and load its driver, or name one with -r");
+		err = braid_fail(-ENOENT, "no region found; add one with 'tracebraid attach DOMAIN' (libvirt) or 'tracebraid create FILE' (plain QEMU), then load the driver; or name one with -r");
 	return err;
 }
 

@@ -131,6 +131,7 @@ static int finish(struct braid_recording *r)
 	struct braid_record_flight *f = &r->flight;
 	char line[BRAID_REQUEST_LINE_BYTES];
 	int err = braid_sampler_turn(r->sampler, r->sink.capture, true), tee_err;
+	u64 events;
 	size_t k;
 
 	for (k = 0; k < r->nr_guests && !err; k++)
@@ -144,11 +145,12 @@ static int finish(struct braid_recording *r)
 	else
 		err = braid_capture_finish(f->out);
 	f->out = NULL;
+	events = events_so_far(r) - f->events_before;
 	if (err)
 		snprintf(line, sizeof(line), "%.500s", braid_failure());
 	else
-		snprintf(line, sizeof(line), "%s: %llu events, %s", f->path,
-			 (unsigned long long)(events_so_far(r) - f->events_before), f->why);
+		snprintf(line, sizeof(line), "%s: %llu event%s, %s", f->path, (unsigned long long)events,
+			 events == 1 ? "" : "s", f->why);
 	say_result(r, err, line);
 	return 0;
 }
@@ -201,7 +203,7 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 	}
 	if (r->flight.host_watch && braid_tracefs_watch_poll(r->flight.host_watch) && !cause) {
 		cause = CAUSE_EVENT;
-		snprintf(why, WHY_BYTES, "an event of the host");
+		snprintf(why, WHY_BYTES, "host event");
 	}
 	return cause;
 }
@@ -229,7 +231,7 @@ static bool is_held_off(const struct braid_recording *r)
 static void refuse(struct braid_recording *r, const char *why, const char *reason)
 {
 	if (!r->flight.reported_refusal)
-		braid_record_say(r, NULL, "%s: not taken: %s", why, reason);
+		braid_record_say(r, NULL, "snapshot (%s) not taken: %s", why, reason);
 	r->flight.reported_refusal = true;
 }
 
@@ -279,7 +281,7 @@ int braid_record_poll_flight(struct braid_recording *r)
 	if (braid_request_poll(&f->requests, &request) > 0) {
 		f->by_request = true;
 		snprintf(f->path, sizeof(f->path), "%s", request.path);
-		snprintf(f->why, sizeof(f->why), "as asked");
+		snprintf(f->why, sizeof(f->why), "on request");
 		err = begin(r, request.fd);
 		settle_guests(r);
 		if (!err || f->out)

@@ -5,10 +5,13 @@
  *
  * Invariants:
  * - The database is in memory, reads the captures and no other file, and writes none.
- * - What a capture says becomes values and quoted identifiers, never part of a statement; values
- *   and identifiers are safe for a terminal.
+ * - What a capture says becomes values and quoted identifiers, never part of a statement; texts
+ *   and identifiers are safe for a terminal, blobs are the event's bytes.
  * - A constraint that a walk selects by is checked again by SQLite, so that a selection may let
  *   through more than the constraint, and never less.
+ * - A statement may read, and may make and change temporary tables; all else is denied (authorize.c).
+ * - Each cursor that walks has a trace to itself, of at most BRAID_SQL_MOST_WALKS.
+ * - The database has no lock: one thread at a time uses it.
  */
 #ifndef BRAID_SQL_SQL_H
 #define BRAID_SQL_SQL_H

@@ -260,7 +260,8 @@ static int take_block(struct braid_capture_source *cs, const struct braid_index_
 	}
 	if (!ring) {
 		braid_source_faulty(&cs->source, s ? &s->stream : NULL,
-				    "ignored %u pages of an undefined ring", block->nr);
+				    "ignored %u page%s of an undefined ring", block->nr,
+				    block->nr == 1 ? "" : "s");
 		return 0;
 	}
 	ring->unordered |= block->flags & BRAID_INDEX_UNORDERED;

@@ -504,7 +504,7 @@ static int fit_again(struct braid_capture_stream *s, enum braid_clock_kind kind)
 	if (err)
 		return err;
 	clock.kind = kind;
-	snprintf(clock.reason, sizeof(clock.reason), "asked for");
+	snprintf(clock.reason, sizeof(clock.reason), "requested");
 	braid_clock_free(&s->stream.clock);
 	s->stream.clock = clock;
 	s->stream.bound_ns = braid_clock_worst_bound(&s->stream.clock, s->stream.end_ns);

@@ -15,7 +15,7 @@ struct braid_extent_block {
 	struct braid_index_place place;	/* offset 0: in memory; else the INDEX chunk */
 	struct braid_extent before;	/* what the next one differs from, in memory */
 	u32 used;
-	u32 room;
+	u32 allocated;
 	bool closed;			/* none are added */
 	char *data;			/* NULL: in the file */
 };
@@ -34,11 +34,11 @@ static struct braid_extent_block *add_block(struct braid_extents *list)
 	return block;
 }
 
-/* The block that the next extent goes to, with room for it. */
-static struct braid_extent_block *room_for(struct braid_extents *list, u32 file, u64 ns)
+/* The block that the next extent goes to, with enough memory for it. */
+static struct braid_extent_block *block_for(struct braid_extents *list, u32 file, u64 ns)
 {
 	struct braid_extent_block *block = list->last;
-	u32 room;
+	u32 allocated;
 	char *grown;
 
 	if (!block || block->closed || MOST_BYTES - block->used < BRAID_PLACE_BYTES) {
@@ -48,21 +48,21 @@ static struct braid_extent_block *room_for(struct braid_extents *list, u32 file,
 		block->before.file = block->place.file = file;
 		block->place.ns = ns;
 	}
-	if (block->room - block->used >= BRAID_PLACE_BYTES)
+	if (block->allocated - block->used >= BRAID_PLACE_BYTES)
 		return block;
-	room = block->room ? 2 * block->room : FIRST_BYTES;
-	grown = realloc(block->data, room);
+	allocated = block->allocated ? 2 * block->allocated : FIRST_BYTES;
+	grown = realloc(block->data, allocated);
 	if (!grown)
 		return NULL;
 	block->data = grown;
-	block->room = room;
+	block->allocated = allocated;
 	return block;
 }
 
 int braid_extents_add(struct braid_extents *list, const struct braid_extent *extent, u64 ns,
 		      bool latest)
 {
-	struct braid_extent_block *block = room_for(list, extent->file, ns);
+	struct braid_extent_block *block = block_for(list, extent->file, ns);
 
 	if (!block)
 		return -ENOMEM;

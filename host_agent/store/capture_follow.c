@@ -319,7 +319,7 @@ int braid_source_follow(struct braid_source **out, const char *path,
 	      braid_capture_open(&cs->readers[0], path, &cs->source.head) :
 	      braid_out_of_memory();
 	if (!err && braid_capture_unfinished(cs->readers[0]))
-		err = braid_fail(-EINVAL, "'%s' can't be followed: it is compressed while it is recorded; wait for its end",
+		err = braid_fail(-EINVAL, "'%s' cannot be followed: it is compressed while it is recorded; wait for its end",
 				 path);
 	if (err) {
 		braid_source_free(&cs->source);

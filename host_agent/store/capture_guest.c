@@ -15,7 +15,7 @@
 struct guest_ring {
 	struct braid_capture_ring base;
 	u32 flags;			/* BRAID_BUFFER_*, as the stream's first words were */
-	u32 room_bytes;			/* in buffer */
+	u32 allocated_bytes;			/* in buffer */
 	u8 *buffer;			/* a chunk: struct braid_chunk_page, then its bytes */
 
 	/* All below is where the cursor is. */
@@ -130,8 +130,8 @@ static void open_subbuf(struct guest_ring *g)
 	}
 	lose(g, ahead, reported);
 	if ((u64)ahead > reported)
-		faulty(g, "%llu events before it were recorded but are not in the capture",
-		       (unsigned long long)(ahead - reported));
+		faulty(g, "recorded before it, but not in the capture: %llu event%s",
+		       (unsigned long long)(ahead - reported), ahead - reported == 1 ? "" : "s");
 }
 
 /* Counts the events of an extent that can't be dated. */
@@ -186,17 +186,17 @@ static void begin_extent(struct guest_ring *g, bool placed)
 }
 
 /* Space for an extent of any ring shape. */
-static int make_room(struct guest_ring *g, u32 bytes)
+static int grow_buffer(struct guest_ring *g, u32 bytes)
 {
 	u8 *grown;
 
-	if (bytes <= g->room_bytes)
+	if (bytes <= g->allocated_bytes)
 		return 0;
 	grown = realloc(g->buffer, bytes);
 	if (!grown)
 		return braid_out_of_memory();
 	g->buffer = grown;
-	g->room_bytes = bytes;
+	g->allocated_bytes = bytes;
 	return 0;
 }
 
@@ -213,7 +213,7 @@ static int load_extent(struct guest_ring *g)
 		return err;
 	if (g->skipped && extent->from_bytes)
 		return 1;	/* no event of it could be placed */
-	err = make_room(g, BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
+	err = grow_buffer(g, BRAID_PAGE_DATA_AT + extent->to_bytes - extent->from_bytes);
 	if (err)
 		return err;
 	err = braid_capture_fetch(base, extent, g->buffer,

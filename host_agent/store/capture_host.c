@@ -16,7 +16,7 @@
 struct host_ring {
 	struct braid_capture_ring base;
 	u8 *buffer;			/* a chunk: struct braid_chunk_host_page, then the sub-buffer */
-	u32 room_bytes;
+	u32 allocated_bytes;
 
 	/* All below is where the cursor is. */
 	const u8 *data;			/* of the current sub-buffer */
@@ -62,17 +62,17 @@ static void count_loss(struct host_ring *h, u32 page_bytes, u64 reported)
 	h->unreported += reported;
 }
 
-static int make_room(struct host_ring *h, u32 bytes)
+static int grow_buffer(struct host_ring *h, u32 bytes)
 {
 	u8 *grown;
 
-	if (bytes <= h->room_bytes)
+	if (bytes <= h->allocated_bytes)
 		return 0;
 	grown = realloc(h->buffer, bytes);
 	if (!grown)
 		return braid_out_of_memory();
 	h->buffer = grown;
-	h->room_bytes = bytes;
+	h->allocated_bytes = bytes;
 	return 0;
 }
 
@@ -89,7 +89,7 @@ static int load_page(struct host_ring *h)
 	if (err <= 0)
 		return err;
 	h->at = h->bytes = 0;
-	err = make_room(h, PAGE_AT + extent->to_bytes);
+	err = grow_buffer(h, PAGE_AT + extent->to_bytes);
 	if (err)
 		return err;
 	err = braid_capture_fetch(base, extent, h->buffer,

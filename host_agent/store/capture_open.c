@@ -165,7 +165,7 @@ static int check_same_host(const struct braid_chunk_file *a, const struct braid_
 	if (strcmp(a->host_name, b->host_name) || strcmp(a->clock, b->clock) ||
 	    shift > limit || shift < -limit)
 		return braid_fail(-EXDEV,
-				  "'%s' is of another host or another boot of it: its times can't be merged with the others",
+				  "'%s' was recorded on another host or during another boot: its times cannot be merged with the others",
 				  path);
 	return 0;
 }

@@ -11,9 +11,9 @@
 #include "shared/region.h"
 #include "shared/schema.h"
 
-static void copy_name(char *to, size_t room, const char *from, size_t bytes)
+static void copy_name(char *to, size_t size, const char *from, size_t bytes)
 {
-	size_t n = strnlen(from, bytes < room - 1 ? bytes : room - 1);
+	size_t n = strnlen(from, bytes < size - 1 ? bytes : size - 1);
 
 	memcpy(to, from, n);
 	to[n] = 0;
@@ -254,7 +254,7 @@ int braid_capture_take_stream(struct braid_capture_source *cs, const struct brai
 	if (v->bytes < sizeof(head) || !v->stream || v->stream > BRAID_MAX_STREAMS ||
 	    cs->source.nr_streams >= BRAID_MAX_STREAMS ||
 	    braid_capture_stream_of(cs, v->stream)) {
-		braid_source_faulty(&cs->source, NULL, "%s: chunk %llu introduces no stream",
+		braid_source_faulty(&cs->source, NULL, "%s: chunk %llu does not define a valid stream",
 				    cs->path, (unsigned long long)v->number);
 		return 0;
 	}

@@ -174,7 +174,7 @@ static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **ou
 	else
 		err = braid_dat_take(&in, packed, packed_bytes);
 	if (!err && data && ZSTD_decompress(data, size, packed, packed_bytes) != size)
-		err = braid_dat_broken(dat, "one of its sections can't be decompressed");
+		err = braid_dat_broken(dat, "one of its sections cannot be decompressed");
 	*out = data ? data : packed;
 	*bytes = size;
 	if (data)

@@ -86,7 +86,7 @@ int braid_dat_broken(const struct braid_trace_dat *dat, const char *what);
 /* Takes bytes, a little-endian number of 2, 4 or 8 bytes, a string with its NUL. 0 or -errno. */
 int braid_dat_take(struct braid_dat_input *in, void *to, u64 bytes);
 int braid_dat_take_number(struct braid_dat_input *in, u32 bytes, u64 *number);
-int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t room);
+int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t size);
 
 /* The clock that the file is of: its first buffer's with events in it. */
 const char *braid_dat_clock(const struct braid_trace_dat *dat);

@@ -37,12 +37,12 @@ int braid_dat_take_number(struct braid_dat_input *in, u32 bytes, u64 *number)
 	return braid_dat_take(in, number, bytes);
 }
 
-int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t room)
+int braid_dat_take_string(struct braid_dat_input *in, char *to, size_t size)
 {
 	size_t k;
 	int err;
 
-	for (k = 0; k < room; k++) {
+	for (k = 0; k < size; k++) {
 		err = braid_dat_take(in, to + k, 1);
 		if (err || !to[k])
 			return err;

@@ -51,7 +51,7 @@ static int check_host(const struct braid_trace_dat *dat)
 		if (there && there != here)
 			what = "boot of the host";
 	}
-	return what ? braid_fail(-EXDEV, "'%s' is of another %s than the capture: its times can't be merged with the others",
+	return what ? braid_fail(-EXDEV, "'%s' and the capture differ in their %s: its times cannot be merged with the others",
 				 dat->path, what) : 0;
 }
 

@@ -29,7 +29,7 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 	if (!err)
 		err = braid_dat_take(&in, packed, packed_bytes);
 	if (!err && ZSTD_decompress(data, bytes, packed, packed_bytes) != bytes)
-		err = braid_dat_broken(dat, "pages in it can't be decompressed");
+		err = braid_dat_broken(dat, "pages in it cannot be decompressed");
 	free(packed);
 	if (err) {
 		free(data);

@@ -78,7 +78,7 @@ static int open_shm(struct doorbell_endpoint *p)
 				  shm, (unsigned int)geteuid());
 	p->untouched = !st.st_size;
 	if (!st.st_size && ftruncate(p->shm_fd, bytes))
-		return braid_fail(-errno, "%s: can't be made %llu bytes: %s", shm,
+		return braid_fail(-errno, "%s: cannot be made %llu bytes: %s", shm,
 				  (unsigned long long)bytes, strerror(errno));
 	/* Our own file, or an empty one named by its user: mark it for the driver. */
 	if (!st.st_size && pwrite(p->shm_fd, &mark, sizeof(mark), 0) != sizeof(mark))

@@ -40,11 +40,11 @@ static int take_option(struct braid_socket_address *a, const char *text, const c
 	if (!strncmp(option, "group=", key)) {
 		group = getgrnam(value);
 		if (!group)
-			return braid_fail(-EINVAL, "%s: no group \"%s\"", text, value);
+			return braid_fail(-EINVAL, "%s: unknown group \"%s\"", text, value);
 		a->group = group->gr_gid;
 		return 0;
 	}
-	return braid_fail(-EINVAL, "%s: no option \"%.*s\"", text, (int)n, option);
+	return braid_fail(-EINVAL, "%s: unknown option \"%.*s\"; expected size=, group= or (ivshmem-doorbell) shm=", text, (int)n, option);
 }
 
 int braid_socket_address_parse(struct braid_socket_address *a, const char *text)

@@ -19,7 +19,7 @@ int braid_mapping_fail_open(const char *path, int err)
 {
 	switch (err) {
 	case ENOENT:
-		return braid_fail(-err, "%s: no such file or region; `tracebraid list` shows the regions",
+		return braid_fail(-err, "%s: no such file or region; 'tracebraid list' shows the regions",
 				  path);
 	case EACCES:
 	case EPERM:
@@ -41,9 +41,9 @@ static int check_file(const char *path, int fd, struct stat *st)
 	if (!S_ISREG(st->st_mode))
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: not a regular file", path);
 	if (!st->st_size)
-		return braid_fail(-ENODATA, "%s: an empty file: its QEMU has not created it yet", path);
+		return braid_fail(-ENODATA, "%s: the file is empty: its QEMU has not set its size yet", path);
 	if (st->st_size < (off_t)BRAID_PAGE_BYTES)
-		return braid_fail(-EMEDIUMTYPE, "%s: not a region: %lld bytes are too few", path,
+		return braid_fail(-EMEDIUMTYPE, "%s: not a region: too small (size %lld)", path,
 				  (long long)st->st_size);
 	return 0;
 }

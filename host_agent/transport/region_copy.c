@@ -232,7 +232,7 @@ static int copy_once(struct braid_mapping **out, const struct braid_mapping *fro
 	braid_mapping_close(call.to);
 	if (err != -EAGAIN)
 		return err;
-	return braid_fail(err, "%s: busy: it changed during all %d attempts to copy it; try again, or record it with `tracebraid record -r %s`",
+	return braid_fail(err, "%s: busy: it changed during all %d attempts to copy it; try again, or record it with 'tracebraid record -r %s'",
 			  from->path, COPY_TRIES, from->path);
 }
 

@@ -211,9 +211,9 @@ static int connect_any(const char *path)
 	if (nr == 1)
 		return found;
 	if (!nr)
-		return braid_fail(-ENOENT, "no flight recorder of this user runs; `tracebraid record --snapshot` starts one");
+		return braid_fail(-ENOENT, "this user has no running flight recorder; 'tracebraid record --snapshot' starts one");
 	close(found);
-	return braid_fail(-EINVAL, "%d flight recorders run: give a process id; %s lists them", nr,
+	return braid_fail(-EINVAL, "%d flight recorders are running; give the PID of one (see %s)", nr,
 			  path);
 }
 

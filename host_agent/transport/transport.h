@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The range that a guest and its host share: found, mapped, validated. */
+/*
+ * The range that a guest and its host share: found, mapped, validated.
+ *
+ * Invariants:
+ * - Shared bytes are copied, the copy is checked, the copy is used. Addresses of sections and rings come from a
+ *   superblock that braid_mapping_probe() or braid_mapping_buffers() has checked.
+ * - A mapping's memory is accessed under braid_guard_run(), because its file may shrink at any moment: a function
+ *   here runs under it, or says that its caller must. Each thread has its own guard.
+ * - One agent drains a region: braid_mapping_take() locks its file until braid_mapping_close(), and a vhost-user
+ *   endpoint serves one connection at a time.
+ * - Nothing here writes to a shared region. A doorbell endpoint marks a file that it finds empty; a vhost-user
+ *   endpoint writes to virtqueues and their buffers.
+ * - One thread uses an endpoint. Its functions do not wait for a peer (docs/threat-model.md names one exception), and
+ *   the work of each call is bounded.
+ * - A file descriptor that a QEMU sent is closed by untrusted_fd.h, because close() may block.
+ */
 #ifndef BRAID_TRANSPORT_TRANSPORT_H
 #define BRAID_TRANSPORT_TRANSPORT_H
 

@@ -125,7 +125,7 @@ static int map_window(struct braid_vhost_window *w, const struct braid_vhost_mem
 	u8 *base = mmap(NULL, end - start, PROT_READ | PROT_WRITE, MAP_SHARED, slot->fd, start);
 
 	if (base == MAP_FAILED)
-		return braid_fail(-errno, "memory that can't be mapped: %s", strerror(errno));
+		return braid_fail(-errno, "memory that cannot be mapped: %s", strerror(errno));
 	w->base = base;
 	w->mapped_bytes = end - start;
 	w->at = base + (offset - start);
@@ -287,7 +287,7 @@ static int map_extent(const struct braid_vhost_memory_slot *slot, u64 offset, u6
 		return braid_fail(-EFAULT, "a chunk after the end of its memory's file");
 	if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, slot->fd, offset) ==
 	    MAP_FAILED)
-		return braid_fail(-errno, "a chunk that can't be mapped: %s", strerror(errno));
+		return braid_fail(-errno, "a chunk that cannot be mapped: %s", strerror(errno));
 	return 0;
 }
 

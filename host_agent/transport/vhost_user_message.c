@@ -84,7 +84,7 @@ int braid_vhost_receive(int socket, struct braid_vhost_message *m)
 	    (m->header.flags & BRAID_VHOST_REPLY))
 		return braid_fail(-EPROTO, "a message that is not a request of vhost-user version 1");
 	if (m->header.bytes > sizeof(m->payload))
-		return braid_fail(-EPROTO, "a message %u of %u bytes", m->header.request,
+		return braid_fail(-EPROTO, "oversized message, type %u, of %u bytes", m->header.request,
 				  m->header.bytes);
 	return receive_until(socket, m, sizeof(m->header) + m->header.bytes);
 }

@@ -89,7 +89,8 @@ static int follow_chain(struct braid_vhost_queue *q, struct braid_vhost_chain *c
 	chain->nr_readable = chain->nr_writable = 0;
 	for (nr = 0; d.flags & VRING_DESC_F_NEXT; nr++) {
 		if (d.next >= q->size)
-			return braid_fail(-EPROTO, "a descriptor %u of %u", d.next, q->size);
+			return braid_fail(-EPROTO, "descriptor index %u out of range (queue size %u)",
+					  d.next, q->size);
 		if (nr == q->size)
 			return braid_fail(-EPROTO, "a chain of descriptors without an end");
 		err = braid_vhost_window_read(&q->descriptors, d.next * sizeof(d), &d, sizeof(d));

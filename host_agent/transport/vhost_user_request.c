@@ -170,7 +170,7 @@ static int set_vring_base(struct braid_vhost_endpoint *p, struct braid_vhost_mes
 	if (!q)
 		return -EPROTO;
 	if (m->payload.state.value > 0xffff)
-		return braid_fail(-EPROTO, "a virtqueue that begins at %u", m->payload.state.value);
+		return braid_fail(-EPROTO, "invalid virtqueue base %u", m->payload.state.value);
 	q->seen = q->returned = m->payload.state.value;
 	return 0;
 }
@@ -308,7 +308,7 @@ static int check_config(const struct braid_vhost_message *m)
 	if (bytes < CONFIG_HEAD_BYTES || m->payload.config.bytes != bytes - CONFIG_HEAD_BYTES ||
 	    m->payload.config.bytes > BRAID_VHOST_MAX_CONFIG_BYTES ||
 	    m->payload.config.offset > BRAID_VHOST_MAX_CONFIG_BYTES - m->payload.config.bytes)
-		return braid_fail(-EPROTO, "a configuration of %u bytes at %u, in %u",
+		return braid_fail(-EPROTO, "invalid configuration access: %u bytes at offset %u, in a message of %u bytes",
 				  m->payload.config.bytes, m->payload.config.offset, bytes);
 	return 0;
 }
@@ -397,7 +397,7 @@ int braid_vhost_handle(struct braid_vhost_endpoint *p, struct braid_vhost_messag
 		return braid_fail(-EPROTO, "unsupported message %u",
 				  m->header.request);
 	if ((r->bytes != VARIABLE && r->bytes != m->header.bytes) || !fds_fit(r->fds, m))
-		return braid_fail(-EPROTO, "a message %u of %u bytes with %u file descriptors",
+		return braid_fail(-EPROTO, "malformed message, type %u, of %u bytes with %u file descriptors",
 				  m->header.request, m->header.bytes, m->nr_fds);
 	ret = r->handle(p, m);
 	if (ret < 0)

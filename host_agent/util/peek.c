@@ -41,7 +41,7 @@ static int open_maps(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-static int read_syscall(pid_t pid, pid_t tid, char *text, size_t room)
+static int read_syscall(pid_t pid, pid_t tid, char *text, size_t size)
 {
 	char path[64];
 	ssize_t n;
@@ -51,7 +51,7 @@ static int read_syscall(pid_t pid, pid_t tid, char *text, size_t room)
 
 	if (fd < 0)
 		return -errno;
-	n = read(fd, text, room - 1);
+	n = read(fd, text, size - 1);
 	if (n < 0)
 		return -errno;
 	text[n] = 0;
@@ -63,7 +63,7 @@ static ssize_t send_with(int socket, const void *data, size_t bytes, int fd)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = { .head = {
 		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
 	} };
@@ -73,7 +73,7 @@ static ssize_t send_with(int socket, const void *data, size_t bytes, int fd)
 	if (fd >= 0) {
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 		message.msg_control = &control;
-		message.msg_controllen = sizeof(control.room);
+		message.msg_controllen = sizeof(control.bytes);
 	}
 	return sendmsg(socket, &message, MSG_NOSIGNAL);
 }
@@ -83,12 +83,12 @@ static ssize_t receive_with(int socket, void *data, size_t bytes, int *fd)
 {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec part = { data, bytes };
 	struct msghdr message = {
 		.msg_iov = &part, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control.room),
+		.msg_control = &control, .msg_controllen = sizeof(control.bytes),
 	};
 	struct cmsghdr *head;
 	ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
@@ -148,20 +148,20 @@ int braid_peek_maps(pid_t pid)
 	return err ? err : fd;
 }
 
-int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t room)
+int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t size)
 {
 	const struct question question = { .what = PEEK_SYSCALL, .pid = pid, .tid = tid };
 	struct answer answer;
 	int fd = -1, err;
 
 	if (helper_fd < 0)
-		return read_syscall(pid, tid, text, room);
+		return read_syscall(pid, tid, text, size);
 	err = ask(&question, &answer, &fd);
 	if (fd >= 0)
 		close(fd);
 	if (err)
 		return err;
 	answer.text[sizeof(answer.text) - 1] = 0;
-	snprintf(text, room, "%s", answer.text);
+	snprintf(text, size, "%s", answer.text);
 	return 0;
 }

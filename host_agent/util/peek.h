@@ -25,10 +25,10 @@ int braid_peek_maps(pid_t pid);
  * @pid: a process
  * @tid: a thread of it
  * @text: filled and terminated on success
- * @room: of @text in bytes, at least 1
+ * @size: of @text in bytes, at least 1
  *
  * Return: 0 or -errno.
  */
-int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t room);
+int braid_peek_syscall(pid_t pid, pid_t tid, char *text, size_t size);
 
 #endif /* BRAID_UTIL_PEEK_H */

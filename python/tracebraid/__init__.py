@@ -10,7 +10,7 @@
         print(trace.analyze("steal", top=5))
 
 Selections are the options of `tracebraid report`, as keywords: stream, cpu, buffer, event, filter, filter_not, pid,
-comm, since, until, clock, lines. A list gives one more than once. A trace has one walk at a time: an iteration ends
+comm, since, until, clock, lines. A list passes an option several times. A trace has one walk at a time: an iteration ends
 when its generator is exhausted, closed or collected. follow() opens a capture that is being recorded.
 """
 
@@ -37,7 +37,7 @@ def version():
 
 
 class Ring:
-    """A buffer's ring of one CPU, with its account: written = read + lost + left; None: unknown."""
+    """A buffer's ring of one CPU, with its accounting: written = read + lost + left; None: unknown."""
 
     def __init__(self, ring):
         self.buffer, self.cpu = _text(ring.buffer), ring.cpu
@@ -111,7 +111,7 @@ class _Item:
 
     def _at_walk(self):
         if not self._walk.pointer or self._walk.number != self._number:
-            raise Error(22, "text can be taken only until the iteration continues")
+            raise Error(22, "the item is no longer current: read .text and .vcpu before the iteration continues")
         return self._walk.pointer
 
     @property
@@ -180,7 +180,7 @@ class Event(_Item):
 
     @property
     def vcpu(self):
-        """(guest, vCPU) that the task of a host's event runs; vCPU None: all of them. None: the task is not a vCPU."""
+        """For a host event whose task runs a vCPU: (guest, vCPU); vCPU is None if it runs all of them. Otherwise None."""
         number = _ffi.new("uint32_t *")
         guest = _lib.tracebraid_vcpu(self._at_walk(), number)
         return (_text(_lib.tracebraid_stream_name(guest)),
@@ -218,7 +218,7 @@ class _Walk:
         return self._types[number]
 
     def close(self):
-        """Frees it; it may be closed again."""
+        """Frees it; may be called again."""
         pointer, self.pointer = self.pointer, None
         if pointer and self.trace.is_open():
             _lib.tracebraid_walk_free(pointer)

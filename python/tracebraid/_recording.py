@@ -73,6 +73,6 @@ class Recording:
 def record(path, *options, program=None):
     """Starts a recording into the capture `path`: record("web1.braid", "-r", "web1", "-e", "sched").
 
-    options: the words of `tracebraid record`. program: as of open_regions().
+    options: the words of `tracebraid record`. program: as for open_regions().
     """
     return Recording(path, options, program)

@@ -69,7 +69,7 @@ class Rows:
     def _bind(self, parameters):
         count = self._sqlite.sqlite3_bind_parameter_count(self._statement)
         if count != len(parameters):
-            raise Error(errno.EINVAL, f"the statement has {count} parameters, not {len(parameters)}")
+            raise Error(errno.EINVAL, f"number of parameters: the statement takes {count}, got {len(parameters)}")
         copied = _ffi.cast("void *", -1)
         for number, value in enumerate(parameters, 1):
             if value is None:
@@ -113,7 +113,7 @@ class Rows:
         raise StopIteration
 
     def close(self):
-        """Ends the statement; it may be closed again."""
+        """Ends the statement; may be called again."""
         statement, self._statement = self._statement, None
         if statement:
             self._sqlite.sqlite3_finalize(statement)

@@ -116,7 +116,7 @@ def show():
     status, table = agent("stat", str(CAPTURE))
     print(table)
     if status:
-        raise RigError("the accounting does not add up; `tracebraid verify` shows the details")
+        raise RigError("the accounting does not add up; 'tracebraid verify' shows the details")
 
 
 def main():

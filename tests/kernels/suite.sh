@@ -81,13 +81,13 @@ renew() {
 		codename=$(sed -n 's/^Codename: //p' "$apt"/lists/*_dists_stable_InRelease | head -1)
 	else
 		codename=$(cat "$apt/codename" 2>/dev/null) ||
-			die "the registry of this machine does not provide Debian's stable release: $(grep -m 1 '^[EW]:' "$apt/update.log")"
+			die "the apt sources of this machine do not provide Debian's stable release: $(grep -m 1 '^[EW]:' "$apt/update.log")"
 	fi
 	if update "$codename $codename-backports" "$codename-backports" true; then
 		echo "$codename" >"$apt/codename"
 	else
 		[ -e "$apt/codename" ] ||
-			die "the registry of this machine does not provide $codename-backports: $(grep -m 1 '^[EW]:' "$apt/update.log")"
+			die "the apt sources of this machine do not provide $codename-backports: $(grep -m 1 '^[EW]:' "$apt/update.log")"
 	fi
 }
 

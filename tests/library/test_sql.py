@@ -65,7 +65,7 @@ def check_rest(capture):
         equal({"events", "sched_switch", "vcpu_state"} <= set(database.tables), True, "tables")
         for statement, number, words in (
                 ("SELECT nothing FROM events", 5, "nothing"), ("SELECT 1; SELECT 2", 22, "more than one"),
-                ("", 22, "no statement"), ("SELECT ?", 22, "1 parameters"), ("ATTACH '/tmp/x' AS x", 5, "authorized"),
+                ("", 22, "no statement"), ("SELECT ?", 22, "takes 1, got 0"), ("ATTACH '/tmp/x' AS x", 5, "authorized"),
                 ("CREATE TABLE x (y)", 5, "authorized"), ("DELETE FROM events", 5, "modified"),
                 ("SELECT load_extension('x')", 5, "load_extension")):
             refused(number, words, database.execute, statement)

@@ -25,7 +25,7 @@ PATH=$folder/bin:$PATH
 failed=0 ran=0
 
 # Messages of examples that need what tests do not have: a libvirt domain, a traceable host.
-environment="libvirt|the host can't be recorded|no event matches|no such event in the trace|no kvm events of the host"
+environment="libvirt|the host cannot be recorded|no event matches|no such event in the trace|no kvm events of the host"
 
 complain()
 {

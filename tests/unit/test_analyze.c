@@ -386,7 +386,7 @@ static void wake(void)
 	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,2,1200,200,50,150,700,0,100,",
 	    NULL);
 	text_has(analyze_text("wake", BRAID_TABLE_TEXT, false),
-	    "# 2 wakeups of tasks that then ran waited 1.200 µs in all\n",
+	    "# 2 wakeups of tasks that then ran; the tasks waited 1.200 µs in all\n",
 	    "0.000002  1.100 µs  task40[40]  guest/vCPU 0      200 ns       50 ns  150 ns  700 ns    0 ns     0 ns  task33[33] (400 ns)\n",
 	    "0 ns    0 ns   100 ns  -\n", NULL);
 }

@@ -95,7 +95,7 @@ static void add_up(void)
 	    "guest/vCPU 0,,HLT,1,700,150,0,50,500,0,", "guest/vCPU 0,,IO_INSTRUCTION,2,110,60,50,0,0,0,",
 	    NULL);
 	text_has(analyze_text("exits", BRAID_TABLE_TEXT, true),
-	    "# 3 exits with a later entry, 810 ns in all\n", "task33[33]  guest/vCPU 0  HLT", NULL);
+	    "# 3 exits followed by an entry, 810 ns in all\n", "task33[33]  guest/vCPU 0  HLT", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"exits\":4,", NULL);
 	memory_rings[0].events[8].lost = 1;	/* one that lost events is not an exit of known length */
 	text_has(analyze_text("exits", BRAID_TABLE_CSV, false), "IO_INSTRUCTION,2,110,", NULL);
@@ -201,10 +201,10 @@ static void close_to_a_change(void)
 	leave(1960, IO, 0);
 	memory_switch(0, 2000, 70, 1, 0);
 	text_has(of("exits", TEXT(.by_call = true)),
-		 "# 20 ns of it could belong to another task or system call: the guest changed it within "
-		 "the clocks' bounds of the exit\n", NULL);
-	text_has(of("exits", TEXT(.by_task = true)), "# 0 ns of it could belong to another task", NULL);
-	text_has(of("exits", TEXT(.by_function = false)), "# 5 exits with a later entry, 50 ns in all\n\n",
+		 "# 20 ns of that may belong to another task or system call: the guest switched within "
+		 "the clocks' error bounds of the exit\n", NULL);
+	text_has(of("exits", TEXT(.by_task = true)), "# 0 ns of that may belong to another task", NULL);
+	text_has(of("exits", TEXT(.by_function = false)), "# 5 exits followed by an entry, 50 ns in all\n\n",
 		 NULL);
 }
 

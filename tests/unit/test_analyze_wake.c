@@ -110,7 +110,7 @@ static void whole_chain(void)
 		 "\"worst_at_ns\":2600,",
 		 STAGE("task woken to on CPU", "1") ",\"p50_ns\":144,\"p99_ns\":144,\"worst_ns\":150,", NULL);
 	text_has(wake((struct braid_analysis_options){ .form = BRAID_TABLE_TEXT }),
-		 "From interrupt to task, and how many took so long:\n",
+		 "Stages from interrupt to task, with a histogram of their durations:\n",
 		 "guest  entry to handler           1   96 ns   96 ns  100 ns  0.000002   7 ns     1", NULL);
 }
 

@@ -60,7 +60,7 @@ static void folders(void)
 	NEED(!mkdir(folder, 0755));
 	CHECK_EQ(export(&all, &totals), 0);	/* an empty one counts as missing */
 	CHECK_EQ(export(&all, &totals), -ENOTEMPTY);
-	CHECK(strstr(braid_failure(), "can't be replaced"));
+	CHECK(strstr(braid_failure(), "cannot be replaced"));
 	remove_folder();
 	NEED(!mkdir(folder, 0755) && !close(open(file, O_WRONLY | O_CREAT, 0600)));
 	CHECK_EQ(export(&all, &totals), -ENOTEMPTY);

@@ -71,7 +71,7 @@ static int more(void *arg)
 	return f->step(f);
 }
 
-static bool room(void *arg)
+static bool may_write(void *arg)
 {
 	const struct follow *f = arg;
 
@@ -80,7 +80,7 @@ static bool room(void *arg)
 
 static void follow(struct follow *f, bool json)
 {
-	struct braid_export_options options = { .more = more, .room = room, .live_arg = f };
+	struct braid_export_options options = { .more = more, .may_write = may_write, .live_arg = f };
 
 	f->to = open_memstream(&f->text, &f->bytes);
 	NEED(f->to && !braid_source_follow(&f->source, path, NULL));

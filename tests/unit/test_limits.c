@@ -128,7 +128,7 @@ static void hear(struct session *s)
 {
 	unsigned long long nr;
 
-	if (sscanf(s->last_note, "%llu more notes omitted", &nr) == 1)
+	if (sscanf(s->last_note, "%llu more note", &nr) == 1)
 		left_out += nr;
 	else
 		heard++;

@@ -60,7 +60,7 @@ static void say_too_much(int to, int from)
 	NEED(dup2(saved, STDERR_FILENO) == STDERR_FILENO && !close(saved));
 	report = strstr(taken, "tracebraid: ");
 	CHECK(got && got < LINES);
-	CHECK(report && sscanf(report, "tracebraid: %lu lines dropped", &dropped) == 1);
+	CHECK(report && sscanf(report, "tracebraid: lines dropped: %lu", &dropped) == 1);
 	CHECK_EQ(got + dropped, LINES);
 	CHECK(strstr(taken, "the last\n"));
 }

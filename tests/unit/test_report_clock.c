@@ -179,7 +179,7 @@ static void requested_source(void)
 
 	synth_standard(path);
 	text = report(false, &kvm);
-	CHECK(strstr(text, "2 vCPUs, clock nominal, bound unknown\n#   its clock kvm is unavailable: KVM offset unavailable\n"));
+	CHECK(strstr(text, "2 vCPUs, clock nominal, bound unknown\n#   clock source kvm is unavailable: KVM offset unavailable\n"));
 	free(text);
 	text = report(true, &kvm);
 	CHECK(strstr(text, "\"clock\":\"nominal\",\"bound_ns\":null,\"clock_asked\":\"kvm\",\"reason\":\"KVM offset unavailable\""));

@@ -55,9 +55,9 @@ static void says_what_is_wrong(void)
 	CHECK_EQ(SQL(path, "SELECT * FROM sched_swich"), 1);
 	CHECK(strstr(printed, "no such table: sched_swich"));
 	CHECK_EQ(SQL(path, "ATTACH 'x' AS y"), 1);
-	CHECK(strstr(printed, "statements read"));
+	CHECK(strstr(printed, "statements can only read"));
 	CHECK_EQ(SQL("--json", "--csv", path, "SELECT 1"), 1);
-	CHECK(strstr(printed, "exclude each other"));
+	CHECK(strstr(printed, "--json cannot be combined with --csv"));
 	CHECK_EQ(SQL(path, "misspelt.braid"), 1);
 	CHECK(strstr(printed, "misspelt.braid"));
 	CHECK_EQ(SQL("-o", path, path, "SELECT 1"), 1);

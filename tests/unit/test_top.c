@@ -235,7 +235,7 @@ static void fits_the_terminal(void)
 	CHECK(strstr(printed, "rows 7 to 12 of 12"));
 	screen.keys = true;
 	RUN_COMMAND(print_many, "top");
-	CHECK(strstr(printed, "  s  time that others stole") && !strstr(printed, "guest-06"));
+	CHECK(strstr(printed, "  s  steal time of vCPUs") && !strstr(printed, "guest-06"));
 	screen = (struct braid_top_screen){ .terminal = true, .rows = 40, .columns = 200 };
 	RUN_COMMAND(print_many, "top");
 	lines = check_lines();

@@ -178,25 +178,25 @@ static void says(const struct how *how, const char *want, bool falls_back)
 	if (!strstr(printed, want))
 		fprintf(stderr, "no \"%s\" in:\n%.1500s", want, printed);
 	CHECK(strstr(printed, want));
-	CHECK(!!strstr(printed, "its clock windows is unavailable: ") == falls_back);
+	CHECK(!!strstr(printed, "clock source windows is unavailable: ") == falls_back);
 	CHECK(!!strstr(printed, "2 vCPUs, clock exchange, 2 round-trip samples, drift ") == falls_back);
 }
 
 /* Windows make the bound of 300 us smaller; else the exchange stays, and a line says why. */
 static void refines(void)
 {
-	says(&(struct how){ .bound_ns = 300000 }, "2 vCPUs, clock windows (asked for), ", false);
-	CHECK(!strstr(printed, "clock windows (asked for), 2 round-trip samples"));
+	says(&(struct how){ .bound_ns = 300000 }, "2 vCPUs, clock windows (requested), ", false);
+	CHECK(!strstr(printed, "clock windows (requested), 2 round-trip samples"));
 	CHECK(bound_us() < 60);
 	says(&(struct how){ .wrong_ns = 300000, .bound_ns = 100000 },
-	     "#   its clock windows is unavailable: 39 of 39 events contradict the host's kvm_entry and kvm_exit events\n",
+	     "#   clock source windows is unavailable: 39 of 39 events contradict the host's kvm_entry and kvm_exit events\n",
 	     true);
 	CHECK(bound_us() >= 100);
 	says(&(struct how){ .bound_ns = 300000, .without_kvm = true },
-	     "#   its clock windows is unavailable: the host has no kvm_entry and kvm_exit events\n",
+	     "#   clock source windows is unavailable: the host has no kvm_entry and kvm_exit events\n",
 	     true);
 	says(&(struct how){ .bound_ns = 10000 },
-	     "#   its clock windows is unavailable: kvm_entry and kvm_exit events do not make its bound smaller\n",
+	     "#   clock source windows is unavailable: kvm_entry and kvm_exit events do not make its bound smaller\n",
 	     true);
 }
 

@@ -51,7 +51,7 @@ static const struct bad_message {
 	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 0 }, "of 0 descriptors" },
 	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 63ULL << 32 }, "of 63 descriptors" },
 	{ BRAID_VHOST_SET_VRING_NUM, 1, 8, 0, { 2048ULL << 32 }, "of 2048 descriptors" },
-	{ BRAID_VHOST_SET_VRING_BASE, 1, 8, 0, { 0x10000ULL << 32 }, "begins at" },
+	{ BRAID_VHOST_SET_VRING_BASE, 1, 8, 0, { 0x10000ULL << 32 }, "virtqueue base" },
 	{ BRAID_VHOST_SET_VRING_BASE, 1, 8, 0, { 77 }, "virtqueue 77" },
 	{ BRAID_VHOST_SET_VRING_ADDR, 1, 24, 0, { 0 }, "of 24 bytes" },
 	{ BRAID_VHOST_GET_VRING_BASE, 1, 8, 0, { 0xffffffff }, "virtqueue" },

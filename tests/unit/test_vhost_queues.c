@@ -171,12 +171,12 @@ static void test_queues(void)
 		void (*breaks)(void);
 		const char *why;
 	} bad[] = {
-		{ jump, "jumps" }, { go_back, "jumps" }, { head_outside, "a descriptor 64 of 64" },
-		{ next_outside, "a descriptor 64 of 64" }, { loop, "without an end" },
+		{ jump, "jumps" }, { go_back, "jumps" }, { head_outside, "descriptor index 64 out of range" },
+		{ next_outside, "descriptor index 64 out of range" }, { loop, "without an end" },
 		{ indirect, "unsupported" }, { readable_last, "descriptor after a writable one" },
 		{ buffer_outside, "outside" }, { buffer_half_outside, "outside" },
 		{ status_outside, "outside" }, { memory_shrinks, "truncated" },
-		{ trouble_of_doorbell, "a descriptor 65535 of 64" },
+		{ trouble_of_doorbell, "descriptor index 65535 out of range" },
 		{ change_running, "while it runs" }, { log_dirty, "dirty" },
 		{ ring_outside, "outside" }, { ring_at_the_end, "outside" },
 		{ ring_unaligned, "aligned" }, { ring_without_memory, "outside" },

@@ -154,14 +154,14 @@ class App {
 					label.className += ' thread';
 					label.append(
 						vcpuText(lane.number),
-						el('small', `thread ${lane.tid} of the host`),
+						el('small', `host thread ${lane.tid}`),
 					);
 				} else {
 					label.append(
 						`${group.kind === 'host' ? 'CPU' : 'vCPU'} ${lane.number}`,
 						el(
 							'small',
-							`${countText(lane.rows.length)} events`,
+							`${countText(lane.rows.length)} event${lane.rows.length === 1 ? '' : 's'}`,
 						),
 					);
 				}
@@ -511,7 +511,7 @@ async function start() {
 		$('loading').hidden = true;
 		globalThis.tracebraid.announce(null);
 	} catch (error) {
-		$('loadtext').textContent = `can't show this trace: ${error.message}`;
+		$('loadtext').textContent = `cannot show this trace: ${error.message}`;
 		throw error;
 	}
 }

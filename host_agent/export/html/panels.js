@@ -80,7 +80,7 @@ function fillHead(trace) {
 	const hostFirst = (a, b) => (a.kind !== 'host') - (b.kind !== 'host');
 	$('head').replaceChildren(...[...trace.streams].sort(hostFirst).map(streamCard));
 	$('about').textContent =
-		`host ${head.host}, clock ${head.clock}: ${countText(totals.events)} events` +
+		`host ${head.host}, clock ${head.clock}: ${countText(totals.events)} event${totals.events === 1 ? '' : 's'}` +
 		` in ${durationText(trace.last - trace.first)}, ${countText(totals.lost)} lost` +
 		`${totals.more_lost ? ' plus an unknown number' : ''}` +
 		`, order uncertain for ${countText(totals.uncertain)}`;

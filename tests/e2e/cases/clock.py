@@ -152,7 +152,7 @@ def clock_idle(ctx):
               "the capture's clock in text")
 
     for subject in ("no-such-guest", ctx.dir / "no-such.braid"):
-        ctx.check(f"{subject}: no such file or region; `tracebraid list` shows" in complaint(ctx, subject),
+        ctx.check(f"{subject}: no such file or region; 'tracebraid list' shows" in complaint(ctx, subject),
                   f"of {subject}: {complaint(ctx, subject)}")
     ctx.check("not a region" in complaint(ctx, guest.console_path),
               "a file that is neither region nor capture is accepted")
@@ -360,7 +360,7 @@ def clock_dead(ctx):
     ctx.equal([stream[key] for key in ("source", "bound_median_ns", "bound_p99_ns", "bound_worst_ns")],
               ["pairs", None, None, None], "the clock's source and bounds")
     text = ctx.run_agent("clock", capture).stdout
-    for part in ("g1: pairs (no round-trip samples), bound: median unknown", "exchange: no:",
+    for part in ("g1: pairs (no round-trip samples), bound: median unknown", "exchange: unavailable:",
                  "timestamps have no error bound"):
         ctx.check(part in text, f"the text lacks {part!r}:\n{text}")
 

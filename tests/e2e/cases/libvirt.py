@@ -38,7 +38,7 @@ def libvirt(ctx):
     said = virt.run_agent("attach", "before", "--timeout", "60").stdout
     ctx.check("Its driver is loaded" in said, f"a driver that was loaded before does not bind the device: {said}")
     attach = virt.agent("attach", "--timeout", "60", "after")
-    attach.wait_line("of shared memory attached")
+    attach.wait_line("of trace memory attached")
     ctx.equal(attach.stop(), 130, "status of an attach that is interrupted while it waits")
     ctx.check("stays attached" in attach.output(), f"an attach that is interrupted says: {attach.output()}")
     said = virt.run_agent("attach", "after").stdout
@@ -65,7 +65,7 @@ def libvirt(ctx):
     refused = virt.run_agent("detach", "after", status=1).stderr
     ctx.check("being recorded" in refused, f"detach of a recorded domain says: {refused}")
     after.kill()
-    agent.wait_line("after: the domain was destroyed by its user")
+    agent.wait_line("after: the domain was destroyed by a user")
     offered["before"] = storm(before, 3000)
     stop_recorder(ctx, agent)
     lines = events_of(ctx, capture)
@@ -78,7 +78,7 @@ def libvirt(ctx):
     ctx.check("from the running domain" in said, f"detach says: {said}")
     ctx.check(not before.region.exists(), f"detach did not remove its file, and says: {said}")
     ctx.check("1110" not in before.run("cat /sys/bus/pci/devices/*/device"), "the device is still in the guest")
-    ctx.check("has no shared memory" in virt.run_agent("detach", "before").stdout, "a second detach does not fail")
+    ctx.check("has no trace memory" in virt.run_agent("detach", "before").stdout, "a second detach does not fail")
     virt.run_agent("attach", "before", "--timeout", "60")
     wait_live(ctx, virt, "before")
     stand_still(ctx, virt, before)
@@ -123,7 +123,7 @@ def deny(ctx, virt, guest):
     ctx.check("in its configuration" in said and "at its next start" in said and "Permission denied" in said,
               f"attach --config that is denied says: {said}")
     said = virt.run_agent("attach", "--config", guest.name).stdout
-    ctx.check("in its configuration already" in said and "at its next start" in said, f"once more, it says: {said}")
+    ctx.check("already has trace memory in its configuration" in said and "at its next start" in said, f"once more, it says: {said}")
     ctx.equal([listed(virt)[guest.name][word] for word in ("attached", "configured")], [False, True],
               "attached and configured")
     ctx.check("was removed" in virt.run_agent("detach", guest.name).stdout, "detach did not remove the file")
@@ -155,7 +155,7 @@ def leave_strangers(ctx, virt):
     ctx.equal([listed(virt)[name][word] for word in ("attached", "configured")], [False, False],
               "status of another program's memory in list")
     said = virt.run_agent("detach", name).stdout
-    ctx.check("has no shared memory" in said, f"detach of a domain with another program's memory says: {said}")
+    ctx.check("has no trace memory" in said, f"detach of a domain with another program's memory says: {said}")
     said = virt.run_agent("attach", "--config", name).stdout
     ctx.check(f"attached, /dev/shm/tracebraid-{name}" in said, f"attach beside another program's memory says: {said}")
     virt.virsh("destroy", name)
@@ -224,7 +224,7 @@ def libvirt_events(ctx):
     first = storm(one, 1000)
 
     virt.virsh("suspend", "one")
-    everything.wait_line("one: the domain was paused by its user")
+    everything.wait_line("one: the domain was paused by a user")
     virt.virsh("resume", "one")
     everything.wait_line("one: the domain was resumed")
     one.reset()
@@ -247,7 +247,7 @@ def libvirt_events(ctx):
     waits_for_storm(ctx, late)
     third = storm(late, 1000)
     late.kill()
-    everything.wait_line("late: the domain was destroyed by its user")
+    everything.wait_line("late: the domain was destroyed by a user")
     virt.crash("one")
     everything.wait_line("one: the domain stopped: its QEMU failed")
     one.kill()
@@ -263,7 +263,7 @@ def libvirt_events(ctx):
     check_storm_parts(ctx, lines, {"one": [first, second, fourth], "late": [third]})
     check_accounts(ctx, capture)
     notes = [line["text"] for line in lines if line["type"] == "note"]
-    for what in ("was paused by its user", "was resumed", "reboots", "was destroyed by its user", "its QEMU failed"):
+    for what in ("was paused by a user", "was resumed", "reboots", "was destroyed by a user", "its QEMU failed"):
         ctx.check(any(what in note for note in notes), f"the report does not say that a domain {what}: {notes}")
     come_late(ctx, virt, late)
 

@@ -298,7 +298,7 @@ def check_windows_clock(ctx, capture, threads):
     exchange, windows = (bounds_by(ctx, capture, source) for source in ("exchange", "windows"))
     print(f"    worst bounds: exchange {exchange}, windows {windows}")
     text = ctx.run_agent("report", "--clock-source=windows", "-n", "1", capture, timeout=120).stdout
-    kept = re.findall(r"^# (\w+): .*, clock exchange, .*\n#   its clock windows is unavailable: .* do not make its bound smaller$",
+    kept = re.findall(r"^# (\w+): .*, clock exchange, .*\n#   clock source windows is unavailable: .* do not make its bound smaller$",
                       text, re.M)
     ctx.equal(sorted([*windows, *kept]), sorted(exchange), f"guests with a clock by windows, or a better one, in\n{text}\n")
     wrong += [f"{name}: bound {windows[name]} ns, by the exchange alone {exchange[name]} ns"
