@@ -3,8 +3,8 @@
  * The guest's side of the clock exchange.
  *
  * Invariants:
- * - The poll thread alone runs this room; braid_exchange_start() and _stop() are called while there is none. So there
- *   are no locks, and sequence numbers are private.
+ * - Only the poll thread calls this room; braid_exchange_start() and braid_exchange_stop() are called before it starts
+ *   and after it has ended. So no locks are needed, and sequence numbers are private.
  * - Writers do not wait for it: they convert by region->external, a latch that only this room sets.
  * - It spins only in a burst that the host began, for 30 ms at most, on the CPU that the host requests; that CPU's
  *   number is checked, and an isolated CPU is left alone unless clock_isolated=1.

@@ -79,8 +79,8 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 	int indent;
 	u32 k;
 
-	indent = printf("%-*s  %-*s  %-*s  ", w->path, braid_cli_clean(f->path), w->name, shown_name(f), w->driver,
-			braid_driver_state_name(f->state));
+	indent = printf("%-*s  %-*s  %-*s  ", w->path, braid_cli_clean(f->path), w->name,
+			shown_name(f), w->driver, braid_driver_state_name(f->state));
 	if (!described(f)) {
 		puts(why_bare(f));
 		return;

@@ -193,18 +193,14 @@ static bool selects(const struct braid_export_options *o)
 int braid_trace_verdict(struct braid_trace_options *t, const struct braid_export_totals *totals)
 {
 	const struct braid_export_options *o = &t->options;
-	char line[256];
 	size_t k;
 
 	if (totals->events || !selects(o) || (o->max_lines && totals->lines >= o->max_lines))
 		return 0;
 	braid_progress_end(&t->progress);
 	fputs("tracebraid: no event matches", stderr);
-	for (k = 0; k < o->nr_events; k++) {
-		snprintf(line, sizeof(line), "%s", o->events[k]);
-		braid_text_clean(line);
-		fprintf(stderr, "%s '%s'", k ? " or" : "", line);
-	}
+	for (k = 0; k < o->nr_events; k++)
+		fprintf(stderr, "%s '%s'", k ? " or" : "", braid_cli_clean(o->events[k]));
 	fputs(o->nr_events ? "\n" : " the selection\n", stderr);
 	return BRAID_TRACE_NOTHING;
 }

@@ -10,7 +10,7 @@
  *   braid_exchange_remove() and braid_exchange_stop() wait for a burst.
  * - A guest cannot keep the thread busy: a burst ends after about 30 ms, the guest's next one begins at least nine
  *   times the burst's duration later, and at most four guests have a request at a time.
- * - Of samples that nobody takes, a guest's last 256 are kept.
+ * - At most 256 samples of a guest wait to be taken; a new one replaces the oldest.
  * - Functions of kvm.h return -errno without braid_fail(); those of exchange.h and sampler.h call it.
  */
 #ifndef BRAID_CLOCK_EXCHANGE_H

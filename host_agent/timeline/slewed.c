@@ -112,7 +112,7 @@ static u64 bound_of(const struct braid_clock *clock, const struct braid_clock_ep
 				 (double)((s64)end_ns - e->breakpoints[e->nr_breakpoints - 1].ns));
 		worst = bound > worst ? bound : worst;
 	}
-	return worst;
+	return worst < MOST_NS ? worst : BRAID_BOUND_UNKNOWN;
 }
 
 static const struct braid_clock_model model = {

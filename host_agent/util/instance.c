@@ -82,12 +82,11 @@ static bool is_stale(const char *name)
 		!strcmp(end, BRAID_INSTANCE_WATCH)) && is_dead(pid);
 }
 
-int braid_instance_remove_stale(void)
+void braid_instance_remove_stale(void)
 {
 	const char *root = tracefs_tracing_dir();
 	char path[512];
 	struct dirent *entry;
-	int removed = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/instances", root ? root : "");
@@ -96,9 +95,8 @@ int braid_instance_remove_stale(void)
 		if (!is_stale(entry->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/instances/%.64s", root, entry->d_name);
-		removed += !rmdir(path);
+		rmdir(path);
 	}
 	if (dir)
 		closedir(dir);
-	return removed;
 }

@@ -29,11 +29,7 @@ struct tracefs_instance *braid_instance_create(const char *suffix);
  */
 void braid_instance_remove(struct tracefs_instance *instance);
 
-/**
- * braid_instance_remove_stale - remove instances of dead agents
- *
- * Return: the number removed; 0 if tracefs can't be read.
- */
-int braid_instance_remove_stale(void);
+/** braid_instance_remove_stale - remove instances of dead agents, if tracefs can be read */
+void braid_instance_remove_stale(void);
 
 #endif /* BRAID_UTIL_INSTANCE_H */

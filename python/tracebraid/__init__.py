@@ -180,7 +180,7 @@ class Event(_Item):
 
     @property
     def vcpu(self):
-        """For a host event whose task runs a vCPU: (guest, vCPU); vCPU is None if it runs all of them. Otherwise None."""
+        """(guest, vCPU) if the event is of the host and its task runs a vCPU, else None. vCPU: None if it runs all."""
         number = _ffi.new("uint32_t *")
         guest = _lib.tracebraid_vcpu(self._at_walk(), number)
         return (_text(_lib.tracebraid_stream_name(guest)),

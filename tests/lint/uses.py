@@ -125,7 +125,9 @@ def may_use(file, other):
         return True                     # the top of a side: main.c, attach.c
     if not other_room:
         return other.endswith("guest_driver/compat.h")
-    allowed = ROOMS[room[1]].split()    # a room that is not listed is an error
+    if room[1] not in ROOMS:
+        sys.exit(f"{room[1]} is not in the table of rooms")
+    allowed = ROOMS[room[1]].split()
     return other_room[1] == room[1] or other_room[1].partition("/")[2] in allowed
 
 

@@ -175,7 +175,7 @@ static double set_often(u32 second)
 static void too_many_steps(void)
 {
 	struct braid_clock clock;
-	u32 unknown = 0;
+	u32 unknown = 0, k;
 	u64 ns;
 
 	run_clock(400, steady, set_often);
@@ -191,6 +191,15 @@ static void too_many_steps(void)
 			CHECK(llabs(t.ns - (s64)ns) <= (s64)t.bound_ns);
 	}
 	CHECK(unknown);
+	braid_clock_free(&clock);
+
+	/* Always set back: one moment in each epoch. */
+	run_clock(30, steady, NULL);
+	for (k = 0; k < nr_samples; k++)
+		samples[k].s.counter = START_VALUE - k / 4 * 1000000000ULL;
+	fit(&clock);
+	CHECK_EQ(braid_clock_epochs(&clock), 256);
+	CHECK_EQ(braid_clock_worst_bound(&clock, 0), BRAID_BOUND_UNKNOWN);
 	braid_clock_free(&clock);
 }
 

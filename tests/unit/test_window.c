@@ -379,6 +379,17 @@ static bool has_sent(struct session *s)
 	return false;
 }
 
+/* A session whose guest has not answered the first command yet. */
+static void begin_command(struct session *s)
+{
+	static const struct braid_pattern pattern = { .system = "sched" };
+
+	begin(s, &usual);
+	s->pattern = &pattern;
+	session_begin(s, region_path, capture_path, NULL);
+	session_until(s, has_sent);
+}
+
 static bool has_confirmed(struct session *s)
 {
 	fake_guest_look(s->guest);
@@ -388,13 +399,9 @@ static bool has_confirmed(struct session *s)
 /* A guest that has not confirmed at the start is reported then, and again when it has. */
 static void test_confirmed_late(void)
 {
-	const struct braid_pattern pattern = { .system = "sched" };
 	struct session s;
 
-	begin(&s, &usual);
-	s.pattern = &pattern;
-	session_begin(&s, region_path, capture_path, NULL);
-	session_until(&s, has_sent);
+	begin_command(&s);
 	braid_region_source_start(s.source);
 	CHECK(strstr(s.last_note, "did not confirm the event change"));
 	session_until(&s, has_confirmed);
@@ -411,13 +418,9 @@ static bool is_gone(struct session *s)
 /* The region is truncated while a command is in flight, and then the recording starts. */
 static void test_truncated_at_start(void)
 {
-	const struct braid_pattern pattern = { .system = "sched" };
 	struct session s;
 
-	begin(&s, &usual);
-	s.pattern = &pattern;
-	session_begin(&s, region_path, capture_path, NULL);
-	session_until(&s, has_sent);
+	begin_command(&s);
 	NEED(!truncate(region_path, 4096));
 	braid_region_source_start(s.source);
 	session_until(&s, is_gone);
