@@ -73,6 +73,11 @@ def block_passes_notifyq():
     return version() < (10, 1)
 
 
+def sees_patched_code(path):
+    """Whether a vCPU of its TCG executes what another vCPU has patched; 7.2's may keep executing the old code."""
+    return version(path) >= (11,)
+
+
 def has_device(name):
     """Whether this QEMU has a device."""
     return f'name "{name}"' in _output(program(), "-machine", "none", "-device", "help")

@@ -24,6 +24,7 @@ import weakref
 import host
 import limits
 import machines
+import qemu
 from directory import MARK
 from errors import (COMPLAINTS, CommandFailed, DmesgError, GuestError, GuestGone, GuestNotReady, GuestReset,
                     GuestTimeout, RigError)
@@ -103,7 +104,7 @@ class Guest:
     falls_silently = False  # whether an unexplained reset or hang is one, too
 
     def __init__(self, name, kernel=host.OLDEST_KERNEL, initrd=None, shm=None, shm_size="16M", smp=2, mem=None, accel="auto", thread="multi",
-                 rundir=None, append="", qemu_args=(), cpu=None, pass_fds=(), shm_options=""):
+                 patches_code=False, rundir=None, append="", qemu_args=(), cpu=None, pass_fds=(), shm_options=""):
         self.name = name
         self.kernel = host.find_kernel(kernel)
         self.release = host.kernel_release(self.kernel)
@@ -116,6 +117,8 @@ class Guest:
         self.patience = host.DEBUG_PATIENCE if debug else self.machine.patience  # factor of all limits of waits
         self.smp, self.mem = smp, mem or (host.DEBUG_MEM if debug else self.machine.mem)
         self.accel_wanted, self.accel, self.thread = accel, None, thread
+        # It enables tracepoints by the hundred while it is busy, and no agent depends on its atomics (docs/testing.md).
+        self.patches_code = patches_code
         self.append, self.qemu_args = append, tuple(qemu_args)
         self.cpu, self.pass_fds = cpu, tuple(pass_fds)  # the CPU model; file descriptors that qemu_args refer to
         self.shm_options = shm_options  # more properties of the ivshmem device
@@ -463,6 +466,9 @@ class Guest:
 
     def _argv(self, control_fd, monitor_fd):
         machine = self.machine
+        thread = self.thread
+        if self.patches_code and not qemu.sees_patched_code(machine.qemu()):
+            thread = "single"
         append = f"{machine.boot_args} hostname={self.name}"
         if self.accel == "tcg" and machine is machines.X86 and host.tsc_khz():
             # Else the guest measures its TSC, and on a busy host the result is occasionally wrong by a factor of 20.
@@ -470,10 +476,8 @@ class Guest:
         argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", machine.qemu(),
                 "-name", f"{self.name},debug-threads=on", "-nodefaults", "-no-user-config", "-display", "none",
                 "-machine", machine.board,
-                # thread="single": QEMU 7.2 may keep executing stale code that another vCPU has patched, so that a busy
-                # guest which enables hundreds of tracepoints hangs, even through the kernel's own tracefs. But then
-                # atomics are plain accesses: no agent may use the memory.
-                "-accel", f"tcg,thread={self.thread}" if self.accel == "tcg" else self.accel,
+                # With one thread for all vCPUs, TCG's atomics are plain accesses.
+                "-accel", f"tcg,thread={thread}" if self.accel == "tcg" else self.accel,
                 # Some KVMs offer arch-capabilities and then refuse them, which ends QEMU.
                 "-cpu", self.cpu or (machine.cpu if self.accel == "tcg" else "host,arch-capabilities=off"),
                 # With one possible CPU, TCG would turn atomics into plain accesses, wrong on shared memory.

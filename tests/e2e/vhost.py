@@ -35,12 +35,13 @@ def need_generic(ctx):
         raise CaseUnavailable(f"{qemu.describe()} has no {GENERIC_NAME}")
 
 
-def make_guest(ctx, name, socket, device=BLOCK, mem=None):
+def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None):
     """A guest in QEMU with the device, not started; all modules are in its initramfs."""
+    reconnects = device == BLOCK if reconnects is None else reconnects  # the generic front end cannot
     machine = machines.of(ctx.kernel)
     modules = filter(None, map(ctx.kernel_module, MODULES))
     mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else mem or machine.mem
-    again = f",{qemu.reconnect(machine.qemu())}" if device == BLOCK else ""  # the generic front end cannot connect again
+    again = f",{qemu.reconnect(machine.qemu())}" if reconnects else ""
     return ctx.guest(name, shm=None, initrd=ctx.initrd(*modules), mem=mem, qemu_args=(
         "-object", f"memory-backend-memfd,id=ram,size={mem},share=on", "-machine", "memory-backend=ram",
         "-chardev", f"socket,id=tb,path={socket}{again}", "-device", device))

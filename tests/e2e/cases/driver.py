@@ -57,7 +57,7 @@ def driver_write_back(ctx):
 @case("driver-unload-under-load", usual=("6.1",), needs=("driver",), arm64=True)
 def driver_unload_under_load(ctx):
     """The driver is unloaded and reloaded with events of hot paths enabled and both vCPUs busy."""
-    guest = ctx.guest(thread="single")
+    guest = ctx.guest(patches_code=True)
     guest.boot()
     load = guest.bg(WORKLOAD)
     for _ in range(3):

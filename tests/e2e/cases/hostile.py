@@ -74,7 +74,7 @@ def traces_right(ctx, guest):
 def debugfs_nonsense(ctx):
     """A user reads and writes garbage in every debugfs file while driver and modules are unloaded and reloaded."""
     ctx.initrd(host.build_program("fuzzfs", "-static"))
-    guest = ctx.guest(thread="single")  # it enables events by the hundred
+    guest = ctx.guest(patches_code=True)  # it enables events by the hundred
     guest.boot()
     load(guest)
     storms = guest.bg(f"until [ -e /tmp/stop ]; do echo 1000 4 > {STORM}/run; done")

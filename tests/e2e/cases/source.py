@@ -35,7 +35,7 @@ def check_exported(ctx, guest, event):
 @case("source-export", needs=("driver",), arm64=True)
 def source_export(ctx):
     """Events that a user enables in the guest's tracefs have tracefs's formats, also while probes are replaced."""
-    guest = ctx.guest(thread="single")
+    guest = ctx.guest(patches_code=True)
     guest.boot()
     guest.insmod("tracebraid")
     guest.run(f"echo hello > {TRACING}/trace_marker")
@@ -153,7 +153,7 @@ def texts_of(guest, path, pid):
 @case("source-text", needs=("driver",), timeout=600)  # arm64 exports too little to print pages in the guest
 def source_text(ctx):
     """The trace file prints the kernel's events, including system calls, as tracefs does."""
-    guest = ctx.guest(thread="single")
+    guest = ctx.guest(patches_code=True)
     guest.boot()
     guest.insmod("tracebraid", "ftrace_size_kb=0")
     systems = ("sched", "kmem", "signal", "task", "exceptions", "filemap")
@@ -217,7 +217,7 @@ def without_resched(counter):
 @case("source-flags", usual=("6.1", "newest", "6.12-rt"), needs=("driver",), arm64=True)
 def source_flags(ctx):
     """An event's context flags equal those that tracefs records for the same event."""
-    guest = ctx.guest(thread="single")
+    guest = ctx.guest(patches_code=True)
     guest.boot()
     guest.insmod("tracebraid", "ftrace_size_kb=0")
     events = ("sched/sched_wakeup", "sched/sched_switch", "irq/softirq_entry", "timer/hrtimer_start", "timer/hrtimer_cancel",
@@ -239,7 +239,7 @@ def source_flags(ctx):
 @case("source-export-record", usual=("6.12",), needs=("driver", "agent"), arm64=True)
 def source_export_record(ctx):
     """The host records events that the guest traces in tracefs, and prints them as the guest's trace file does."""
-    guest = ctx.guest(thread="single")
+    guest = ctx.guest(patches_code=True)
     guest.boot()
     guest.insmod("tracebraid")
     capture = ctx.dir / "capture"

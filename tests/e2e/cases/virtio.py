@@ -154,6 +154,41 @@ def virtio_generic_first(ctx):
     ctx.check("Failed to connect" in printed, f"QEMU printed:\n{printed}")
 
 
+def qemu_ends(ctx, guest, why):
+    """Waits until a guest's QEMU has ended, and checks the reason that it prints."""
+    ctx.wait_until(lambda: not guest.alive(), "QEMU to end", timeout=60)
+    printed = (guest.rundir / "qemu.log").read_text(encoding="utf-8")
+    ctx.check(why in printed, f"QEMU printed:\n{printed}")
+
+
+@case("virtio-generic-limits", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+def virtio_generic_limits(ctx):
+    """After its agent has ended, QEMU's generic front end does what the documents say, for each of their cases."""
+    vhost.need_generic(ctx)
+    sockets = [ctx.dir / f"{number}.sock" for number in range(3)]
+    agents = [start_recorder(ctx, "-r", f"vhost-user:{socket},name=g{number}", "-e", "storm", "-o", ctx.dir / f"{number}.braid")
+              for number, socket in enumerate(sockets)]
+    reconnecting = vhost.make_guest(ctx, "g0", sockets[0], vhost.GENERIC, reconnects=True)
+    reconnecting.start()
+    qemu_ends(ctx, reconnecting, "")
+
+    # While no driver is loaded.
+    guest = vhost.boot(ctx, "g1", sockets[1], vhost.GENERIC)
+    agents[1].stop()
+    qemu_ends(ctx, guest, "memory_region_del_eventfd")
+
+    # A second agent, and then the driver.
+    guest = vhost.boot(ctx, "g2", sockets[2], vhost.GENERIC)
+    load(guest)
+    vhost.load_virtio(ctx, guest, vhost.QEMU_ID)
+    agents[2].stop()
+    second = start_recorder(ctx, "-r", f"vhost-user:{sockets[2]},name=g2", "-e", "storm", "-o", ctx.dir / "second.braid")
+    guest.run("rmmod tracebraid_virtio")
+    guest.post(f"insmod /mod/tracebraid_virtio.ko virtio_id={vhost.QEMU_ID}")
+    qemu_ends(ctx, guest, "vhost_dev_get_config")
+    ctx.equal(second.stop(), 3, f"status of the second agent, which found no driver and printed:\n{second.output()}\n")
+
+
 @case("virtio-gone", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
 def virtio_gone(ctx):
     """A guest is reset, then its device is unplugged under load: the recording continues, and every event is counted."""
