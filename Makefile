@@ -240,8 +240,8 @@ RELEASES	:= bookworm trixie
 check-releases:
 	@tests/packages.sh releases
 	@for release in $(RELEASES); do \
-		echo "$$release: make demo, unit tests, a recorded guest" && \
-		tests/releases.sh $$release 'make demo && make check-unit && make check-e2e CASE=record' || exit 1; done
+		echo "$$release: make demo, unit tests, a recorded guest, the README's commands" && \
+		tests/releases.sh $$release 'make demo && make check-unit && make check-e2e CASE="record readme*"' || exit 1; done
 
 .PHONY: check-model
 check-model:
