@@ -327,7 +327,7 @@ E2E_UML		= $(if $(filter all uml,$(or $(KERNELS),all)),$(if $(CASE),$(filter $(s
 
 check-e2e:
 	@tests/packages.sh build forms library driver guests libvirt $(if $(E2E_UML),kunit)
-	@tests/qemu/fetch.sh
+	@tests/qemu/fetch.sh x86 $(if $(filter arm64%,$(FLAVOURS)),arm)
 	@$(if $(E2E_UML),tests/kernels/build.sh uml)
 	@$(if $(FLAVOURS),tests/kernels/fetch.sh $(FLAVOURS))
 	@$(if $(filter arm64%,$(FLAVOURS)),tests/packages.sh arm64; \

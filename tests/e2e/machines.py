@@ -39,7 +39,7 @@ X86 = Machine(qemu.program, "pc", "max", "auto", "256M", 1, ("-serial", "chardev
               f"console=ttyS0 {_ALL} tsc=reliable no_timer_check noirqdebug", "gcc", ("%di", "%si"), 257, True)
 
 # "virt" has one UART. Pointer authentication by the architecture's own cipher would take much of the emulation's time.
-ARM64 = Machine(lambda: host.need_program("qemu-system-aarch64", "qemu-system-arm"), "virt", "max,pauth-impdef=on",
+ARM64 = Machine(qemu.arm_program, "virt", "max,pauth-impdef=on",
                 "tcg", "512M", 3, ("-device", "pci-serial,chardev=control"),
                 f"console=ttyAMA0 {_ALL} control_port=/dev/ttyS0", str(host.ROOT / "tests/arm64/cc.sh"), ("%x0", "%x1"), 56, False)
 

@@ -15,8 +15,10 @@ import host
 from errors import RigError
 
 NAME = "qemu-system-x86_64"
+ARM_NAME = "qemu-system-aarch64"
 SYSTEM = "system"
 FETCHED = host.BUILD / "qemu" / NAME
+_FETCHED_ARM = host.BUILD / "qemu-arm" / ARM_NAME
 _MISSING = host.BUILD / "qemu.missing"  # the reason why FETCHED does not exist
 
 
@@ -35,6 +37,13 @@ def program():
     return str(FETCHED) if not wanted and FETCHED.exists() else of_machine()
 
 
+def arm_program():
+    """The path of the QEMU that emulates arm64: the fetched one, that beside the one that is set, or this machine's own."""
+    wanted = os.environ.get("TRACEBRAID_QEMU")
+    found = pathlib.Path(program()).with_name(ARM_NAME) if wanted else _FETCHED_ARM
+    return str(found) if found.exists() else host.need_program(ARM_NAME, "qemu-system-arm")
+
+
 @functools.lru_cache(maxsize=None)
 def _output(path, *arguments):
     done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -44,23 +53,23 @@ def _output(path, *arguments):
     return done.stdout
 
 
-def version(path=None):
-    """Its version, or that of another QEMU, as numbers."""
-    found = re.search(r"version ([\d.]+)", _output(path or program(), "--version"))
+def version(path):
+    """The version of a QEMU, as numbers."""
+    found = re.search(r"version ([\d.]+)", _output(path, "--version"))
     if not found:
-        raise RigError(f"{path or program()} does not print its version")
+        raise RigError(f"{path} does not print its version")
     return tuple(map(int, found[1].split(".")))
 
 
-def describe():
+def describe(path=None):
     """One line: which QEMU is used, and why it is not the newest."""
-    path, wanted, reason = program(), os.environ.get("TRACEBRAID_QEMU"), ""
+    path, wanted, reason = path or program(), os.environ.get("TRACEBRAID_QEMU"), ""
     if wanted:
         reason = ", this machine's own" if wanted == SYSTEM else ", set by TRACEBRAID_QEMU"
-    elif path != str(FETCHED):
+    elif path not in (str(FETCHED), str(_FETCHED_ARM)):
         known = _MISSING.read_text(encoding="utf-8").strip() if _MISSING.exists() else "tests/qemu/fetch.sh gets a newer one"
         reason = f", this machine's own: {known}"
-    return f"QEMU {'.'.join(map(str, version()))} ({path}{reason})"
+    return f"QEMU {'.'.join(map(str, version(path)))} ({path}{reason})"
 
 
 def reconnect(path):
@@ -68,9 +77,9 @@ def reconnect(path):
     return "reconnect-ms=1000" if version(path) >= (9, 2) else "reconnect=1"
 
 
-def block_passes_notifyq():
+def block_passes_notifyq(path):
     """Whether its front end for block devices is known to pass on the feature bit of the virtio device's notifyq."""
-    return version() < (10, 1)
+    return version(path) < (10, 1)
 
 
 def sees_patched_code(path):
@@ -78,9 +87,9 @@ def sees_patched_code(path):
     return version(path) >= (11,)
 
 
-def has_device(name):
-    """Whether this QEMU has a device."""
-    return f'name "{name}"' in _output(program(), "-machine", "none", "-device", "help")
+def has_device(path, name):
+    """Whether a QEMU has a device."""
+    return f'name "{name}"' in _output(path, "-machine", "none", "-device", "help")
 
 
 def firmware(name):

@@ -31,8 +31,9 @@ GENERIC = f"{GENERIC_NAME},chardev=tb,virtio-id={QEMU_ID},num_vqs=2,config_size=
 
 def need_generic(ctx):
     """Skips a case for QEMU's generic front end where QEMU has none."""
-    if not qemu.has_device(GENERIC_NAME):
-        raise CaseUnavailable(f"{qemu.describe()} has no {GENERIC_NAME}")
+    path = machines.of(ctx.kernel).qemu()
+    if not qemu.has_device(path, GENERIC_NAME):
+        raise CaseUnavailable(f"{qemu.describe(path)} has no {GENERIC_NAME}")
 
 
 def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None):

@@ -4,9 +4,9 @@
 #	fetch.sh [--stable] [x86] [arm]
 #
 # --stable: that of the release itself, for runs with TRACEBRAID_QEMU=build/qemu-stable/qemu-system-x86_64.
-# QEMU and its libraries are unpacked in the user's cache; nothing is installed. build/qemu is a link to the folder of its
-# programs. They run on this machine by the program loader and the libraries of their own release, whose paths are
-# written into them.
+# QEMU and its libraries are unpacked in the user's cache; nothing is installed. build/qemu, and build/qemu-arm for arm,
+# is a link to the folder of its programs. They run on this machine by the program loader and the libraries of their own
+# release, whose paths are written into them.
 #
 # Where QEMU cannot be had, this prints why, and the reason is in build/qemu.missing: the tests then use this machine's
 # own QEMU; that is no error. Nothing is fetched if TRACEBRAID_QEMU is set (tests/e2e/qemu.py).
@@ -21,7 +21,7 @@ mkdir -p "$build"
 missing() {
 	[ -z "$stable" ] || { echo "fetch.sh: no QEMU of the stable release: $*" >&2 && exit 1; }
 	echo "fetch.sh: tests use the QEMU of this machine: $*" >&2
-	rm -f "$build/qemu"
+	rm -f "$build/qemu" "$build/qemu-arm"
 	echo "$*" >"$build/qemu.missing"
 	exit 0
 }
@@ -69,7 +69,6 @@ newest() {
 		mv "$known.$$" "$known"
 	fi
 	version=$(cat "$known")
-	root=$cache/qemu-$version
 }
 
 errors=$(mktemp)
@@ -85,10 +84,11 @@ newest
 [ $# != 0 ] || set -- x86
 for target; do
 	case $target in
-	x86) program=qemu-system-x86_64 ;;
-	arm) program=qemu-system-aarch64 ;;
+	x86) program=qemu-system-x86_64 suffix='' ;;
+	arm) program=qemu-system-aarch64 suffix=-arm ;;
 	*) echo "fetch.sh: unknown target $target: expected x86 or arm" >&2 && exit 1 ;;
 	esac
+	root=$cache/qemu-$version$suffix
 	mkdir -p "$root"
 	exec 9>"$root.lock"
 	flock 9
@@ -105,6 +105,6 @@ for target; do
 		rm -f $debs
 	fi
 	flock -u 9
+	ln -sfn "$root/usr/bin" "$build/$link$suffix"
 done
-ln -sfn "$root/usr/bin" "$build/$link"
 [ -n "$stable" ] || rm -f "$build/qemu.missing"

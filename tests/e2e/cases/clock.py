@@ -479,7 +479,7 @@ DISRUPTED = f"the hypervisor disrupted the counter (vmclock): {STOOD_STILL} for"
 
 def vmclock_guest(ctx, **options):
     """A booted guest with a vmclock device."""
-    if not qemu.has_device("vmclock"):
+    if not qemu.has_device(qemu.program(), "vmclock"):
         ctx.skip(f"{qemu.describe()} has no device vmclock")
     guest = ctx.guest(qemu_args=("-device", "vmclock"), **options)
     guest.boot()

@@ -75,7 +75,7 @@ def virtio_qemu(ctx):
     guest = vhost.boot(ctx, "g1", socket)
     load(guest)
     vhost.load_virtio(ctx, guest)
-    if qemu.block_passes_notifyq():
+    if qemu.block_passes_notifyq(guest.machine.qemu()):
         check_notified(ctx, guest, "virtio0-notify")
     job = guest.bg(f"echo 10000 > {STORM}/run")
     ctx.wait_until(lambda: read_so_far(ctx, captures[0]) > 1000, "1000 events that the first agent has read")
@@ -114,7 +114,7 @@ def virtio_qemu(ctx):
     ctx.equal(sums["left"], 0, "events left in a killed guest's region")
 
 
-@case("virtio-generic", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+@case("virtio-generic", usual=("6.12",), needs=vhost.VIRTIO_NEEDS, arm64=True)
 def virtio_generic(ctx):
     """On QEMU's generic front end, one agent records through a reload of the driver and a reset; the guest outlives it."""
     vhost.need_generic(ctx)
@@ -143,7 +143,7 @@ def virtio_generic(ctx):
     ctx.check(NOT_GIVEN_BACK not in guest.console(), "memory that no agent holds was leaked")
 
 
-@case("virtio-generic-first", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+@case("virtio-generic-first", usual=("6.12",), needs=vhost.VIRTIO_NEEDS, arm64=True)
 def virtio_generic_first(ctx):
     """QEMU's generic front end refuses to start without an agent, as the documents say."""
     vhost.need_generic(ctx)
@@ -161,7 +161,7 @@ def qemu_ends(ctx, guest, why):
     ctx.check(why in printed, f"QEMU printed:\n{printed}")
 
 
-@case("virtio-generic-limits", usual=("6.12",), needs=vhost.VIRTIO_NEEDS)
+@case("virtio-generic-limits", usual=("6.12",), needs=vhost.VIRTIO_NEEDS, arm64=True)
 def virtio_generic_limits(ctx):
     """After its agent has ended, QEMU's generic front end does what the documents say, for each of their cases."""
     vhost.need_generic(ctx)
