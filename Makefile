@@ -362,6 +362,8 @@ demo-run: agent
 bench:
 	@tests/packages.sh build driver guests tests bench
 	@tests/qemu/fetch.sh
+	@[ -e $(B)/demo/demo.braid ] || { echo 'recording the capture of make demo'; $(MAKE) demo >$(B)/demo.log; } || \
+		{ cat $(B)/demo.log; exit 1; }
 	@$(MAKE) -j$(NPROC) bench-run
 
 check-bench:

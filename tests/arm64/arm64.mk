@@ -35,7 +35,7 @@ check-arm64: $(B)/html/page
 	@tests/packages.sh build arm64 arm64-user
 	@tests/kernels/sysroot.sh arm64
 	@tests/kernels/fetch.sh $(A64_KERNELS)
-	@$(MAKE) -j$(NPROC) agent $(B)/make_big_capture arm64-drivers
+	@$(MAKE) -j$(NPROC) agent $(B)/make_big_capture $(B)/live_region arm64-drivers
 	@$(A64_MAKE) -j$(NPROC) plain-programs
 	@tests/arm64/run.sh $(A64)
 

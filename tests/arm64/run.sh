@@ -72,12 +72,34 @@ alike() {
 	"$one" "$@" >ours && "$other" "$@" >theirs && [ -s ours ] && diff ours theirs
 }
 
+# Times depend on the moment of the recovery.
+events_of() {
+	"$1" recover -q -o recovered.braid region >/dev/null && "$native/tracebraid" verify recovered.braid >/dev/null &&
+		"$native/tracebraid" report recovered.braid | sed -e '/^# recorded/d' -e 's/ [0-9]*\.[0-9]*: / /' && rm recovered.braid
+}
+
+# Live, then as its writer has left it.
+region_of_x86() {
+	"$native/live_region" region x86 >live &
+	writer=$!
+	until [ -s live ]; do
+		kill -0 $writer || return 1
+		sleep 0.05
+	done
+	build/tracebraid record -q -r "$PWD/region" -t 0.5 -o recorded.braid
+	status=$?
+	kill $writer
+	[ $status = 0 ] && "$native/tracebraid" verify recorded.braid && [ "$("$native/tracebraid" report recorded.braid | wc -l)" -gt 100 ] &&
+		events_of build/tracebraid >ours && events_of "$native/tracebraid" >theirs && [ "$(wc -l <ours)" -gt 100 ] && diff ours theirs
+}
+
 # Captures that a program of each architecture wrote, read by the agents of both.
 native=$top/build
 if [ -n "$captures" ]; then
 	build/make_big_capture arm.braid 3000 >/dev/null
 	"$native/make_big_capture" x86.braid 3000 >/dev/null
 	verdict 'captures written on arm64 and x86-64' cmp arm.braid x86.braid
+	verdict 'a region of x86-64, recorded on arm64 and recovered on both' region_of_x86
 fi
 for capture in $captures; do
 	for command in 'report' 'report --json' 'stat --json' 'clock' 'verify' 'analyze summary' 'analyze steal'; do

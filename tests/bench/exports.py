@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,8 +16,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COLUMNS = ROOT / "tests" / "bench" / "columns.py"
 AGENT = os.environ.get("TRACEBRAID", str(ROOT / "build" / "tracebraid"))
+DEMO = ROOT / "build" / "demo" / "demo.braid"  # of make demo
 SHORT = "BRAID_BENCH_SHORT" in os.environ
 EVENTS = 24_000 if SHORT else 2_400_000
+SECONDS = EVENTS / 1_000_000  # of the capture: make_big_capture writes an event each microsecond
 ROUNDS = 1 if SHORT else 3
 CPUS = os.sched_getaffinity(0)
 TWO_CPUS = ("text", "json", "ctf", "perfetto", "html")  # forms that use two
@@ -70,15 +73,33 @@ def readers(folder):
     return {name: command for name, command in found.items() if shutil.which(command[0])}
 
 
+CHUNK = struct.Struct("<IHHIIQQ")  # struct braid_chunk of host_agent/capture/chunk.h
+CHUNK_INDEX, CHUNK_INDEX_BLOCKS = 27, 28
+
+
+def index_share(path):
+    """Percent of a capture's bytes that are its index."""
+    data, at, found = path.read_bytes(), 0, 0
+    while at < len(data):
+        _, kind, _, payload_bytes, *_ = CHUNK.unpack_from(data, at)
+        size = CHUNK.size + (payload_bytes + 7) // 8 * 8
+        found += size if kind in (CHUNK_INDEX, CHUNK_INDEX_BLOCKS) else 0
+        at += size
+    return 100 * found / len(data)
+
+
 class Bench:
     """The figures of several rounds."""
 
     def __init__(self):
         self.seconds, self.memory, self.elapsed = {}, {}, {}
+        self.reads_all = set()  # the commands that take all events of the large capture
 
-    def measure(self, name, command):
+    def measure(self, name, command, reads_all=True):
         """Runs one round of one command."""
         seconds, memory, _ = run(command)
+        if reads_all:
+            self.reads_all.add(name)
         self.seconds.setdefault(name, []).append(seconds)
         self.memory[name] = max(memory, self.memory.get(name, 0))
 
@@ -92,17 +113,33 @@ class Bench:
         """The median of a command's seconds."""
         return statistics.median(self.seconds[name])
 
-    def print_packed(self, sizes):
-        """Prints how fast and how small a capture is packed; sizes: of the capture, and by command."""
-        for name in ("pack", "zstd"):
-            if name in self.seconds:
-                print(f"{name}_rate\t{sizes['capture'] / 1e6 / self.median(name):.0f}\tMB/s")
-                print(f"{name}_ratio\t{sizes['capture'] / sizes[name]:.2f}\ttimes smaller")
+    def measure_packing(self, name, capture, folder):
+        """Runs one round of packing a capture; files are named as the figures."""
+        large = not name
+        self.measure(f"{name}pack", [AGENT, "pack", str(capture), "-o", str(folder / f"{name}pack")], large)
+        if shutil.which("zstd"):
+            self.measure(f"{name}zstd", ["zstd", "-3", "-q", "-f", str(capture), "-o", str(folder / f"{name}zstd")], large)
+
+    def print_packed(self, name, capture, folder):
+        """Prints how fast and how small it was packed."""
+        for by in (f"{name}pack", f"{name}zstd"):
+            if by in self.seconds:
+                size = capture.stat().st_size
+                print(f"{by}_rate\t{size / 1e6 / self.median(by):.0f}\tMB/s")
+                print(f"{by}_ratio\t{size / (folder / by).stat().st_size:.2f}\ttimes smaller")
+
+    def measure_middle(self, capture, cut):
+        """Runs one round of a report that begins in the middle, with the index, and with the end cut off that has it."""
+        for name, path in (("report_middle", capture), ("report_middle_unindexed", cut)):
+            self.measure(name, [AGENT, "report", "--no-header", "--lines=20", f"--since=+{SECONDS / 2}", str(path)], False)
 
     def print_figures(self):
         """Prints all figures."""
+        for name in ("report_middle", "report_middle_unindexed"):
+            print(f"{name}_time\t{self.median(name):.3f}\ts")
         for name in self.seconds:
-            print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
+            if name in self.reads_all:
+                print(f"{name}_speed\t{EVENTS / 1e6 / self.median(name):.2f}\tM events/s")
             print(f"{name}_peak_memory\t{self.memory[name]:.0f}\tMiB")
         for name, elapsed in self.elapsed.items():
             print(f"{name}_on_two_cpus\t{min(elapsed[2]) / min(elapsed[1]):.2f}\tof one's time")
@@ -119,6 +156,8 @@ def main():
         folder = pathlib.Path(name)
         capture = folder / "big.braid"
         subprocess.run([ROOT / "build" / "make_big_capture", capture, str(EVENTS)], check=True)
+        cut = folder / "cut.braid"
+        cut.write_bytes(capture.read_bytes()[:-CHUNK.size])
         print(subprocess.run([ROOT / "build" / "bench_walk", capture], check=True, text=True,
                              capture_output=True).stdout, end="")
         print(subprocess.run([ROOT / "build" / "bench_flush", capture, folder / "flushed"], check=True, text=True,
@@ -128,10 +167,11 @@ def main():
             bench.measure("report_json", [AGENT, "report", "--json", str(capture)])
             bench.measure("python_columns", [str(COLUMNS), "tracebraid", str(capture)])
             bench.measure("sql_sum", [AGENT, "sql", str(capture), "SELECT sum(cpu), max(ns) FROM events"])
-            bench.measure("pack", [AGENT, "pack", str(capture), "-o", str(folder / "big.packed.braid")])
-            if shutil.which("zstd"):
-                bench.measure("zstd", ["zstd", "-3", "-q", "-f", str(capture), "-o", str(folder / "big.zst")])
-            bench.measure("report_packed", [AGENT, "report", str(folder / "big.packed.braid")])
+            bench.measure_packing("", capture, folder)
+            if not SHORT and DEMO.exists():
+                bench.measure_packing("demo_", DEMO, folder)
+            bench.measure("report_packed", [AGENT, "report", str(folder / "pack")])
+            bench.measure_middle(capture, cut)
             for analysis in ("summary", "steal"):
                 bench.measure(f"analyze_{analysis}", [AGENT, "analyze", analysis, str(capture)])
             for form in forms():
@@ -145,8 +185,9 @@ def main():
             for reader, command in readers(folder).items():
                 if turn == 0 or not reader.startswith("python"):  # that one takes a minute
                     bench.measure(reader, command)
-        sizes = {"capture": capture, "pack": folder / "big.packed.braid", "zstd": folder / "big.zst"}
-        bench.print_packed({name: path.stat().st_size for name, path in sizes.items() if path.exists()})
+        bench.print_packed("", capture, folder)
+        bench.print_packed("demo_", DEMO, folder)
+        print(f"index_share\t{index_share(capture):.2f}\tpercent")
     bench.print_figures()
 
 

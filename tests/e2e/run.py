@@ -224,8 +224,10 @@ def main():
         return 0
     selected = select(_cases, arguments.case)
     count = {"ok": 0, "FAIL": 0, "skip": 0}
-    print(f"{qemu.describe()}\n{rig.choose_accel()[1]}", flush=True)
     jobs = [((one.name, kernel), arguments) for one in selected for kernel in kernels_of(one, arguments.kernel)]
+    for path in sorted({machines.of(kernel).qemu() for (_, kernel), _ in jobs}):
+        print(qemu.describe(path), flush=True)
+    print(rig.choose_accel()[1], flush=True)
     with alone():
         run_jobs([job for job in jobs if not _cases[job[0][0]].alone], arguments.jobs, count)
         run_jobs([job for job in jobs if _cases[job[0][0]].alone], 1, count)
