@@ -66,22 +66,6 @@ static void drop(struct clocks *c)
 	braid_clock_free(&c->exchange);
 }
 
-static const char *cause_name(enum braid_epoch_cause cause)
-{
-	static const char *const names[] = {
-		[BRAID_EPOCH_FIRST] = "",
-		[BRAID_EPOCH_STOOD_STILL] = "the counter stood still",
-		[BRAID_EPOCH_JUMPED] = "the counter jumped ahead",
-		[BRAID_EPOCH_WENT_BACK] = "the counter went back",
-		[BRAID_EPOCH_RATE] = "the counter's rate changed or is uneven",
-		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
-		[BRAID_EPOCH_PAUSED] = "the guest was paused",
-		[BRAID_EPOCH_DISRUPTED] = "the hypervisor disrupted the counter",
-	};
-
-	return names[cause];
-}
-
 /* People ------------------------------------------------------------------------------------- */
 
 static void put_ns(struct braid_text *t, u64 ns)
@@ -135,7 +119,7 @@ static void text_epochs(struct braid_text *t, const struct braid_clock *clock)
 			put_seconds(t, e->from_ns);
 			braid_text_puts(t, " and ");
 			put_seconds(t, e->begun_ns);
-			braid_text_printf(t, " s: %s", cause_name(e->cause));
+			braid_text_printf(t, " s: %s", braid_epoch_cause_name(e->cause));
 			if (e->step_ns) {
 				braid_text_puts(t, ", by ");
 				put_ns(t, e->step_ns < 0 ? -(u64)e->step_ns : (u64)e->step_ns);
@@ -309,7 +293,7 @@ static void json_epochs(struct braid_text *t, const struct braid_clock *clock)
 			braid_text_printf(t, "%s{\"vcpu\":", between);
 			braid_text_printf(t, clock->nr_tracks > 1 ? "%u" : "null", n);
 			braid_text_printf(t, ",\"number\":%zu,", k);
-			json_string(t, "cause", cause_name(e->cause));
+			json_string(t, "cause", braid_epoch_cause_name(e->cause));
 			if (k)
 				json_epoch_begin(t, e);
 			braid_text_printf(t, ",\"drift_ppm\":%.6f", e->drift_ppm);

@@ -301,3 +301,29 @@ int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number
 	}
 	return braid_fail(-ENOENT, "%s has no such ring", s->name);
 }
+
+int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
+			    struct tracebraid_epoch *epoch)
+{
+	const struct braid_clock *clock = &inner(stream)->clock;
+	const struct braid_clock_epoch *e;
+	u32 vcpu;
+
+	for (vcpu = 0; vcpu < clock->nr_tracks; vcpu++) {
+		const struct braid_clock_track *track = &clock->tracks[vcpu];
+
+		if (number >= track->nr_epochs) {
+			number -= track->nr_epochs;
+			continue;
+		}
+		e = &track->epochs[number];
+		*epoch = (struct tracebraid_epoch){
+			.number = number, .vcpu = clock->nr_tracks > 1 ? vcpu : UINT32_MAX,
+			.from_ns = e->from_ns, .begun_ns = e->begun_ns, .step_ns = e->step_ns,
+			.cause = braid_epoch_cause_name(e->cause), .disrupted = e->disrupted,
+			.drift_ppm = e->drift_ppm,
+		};
+		return 0;
+	}
+	return braid_fail(-ENOENT, "%s has no such epoch", inner(stream)->name);
+}

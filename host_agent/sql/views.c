@@ -88,6 +88,33 @@ static void put_clocks(struct braid_text *to, const struct tracebraid_trace *tra
 	}
 }
 
+static void put_moment(struct braid_text *to, const char *name, int64_t ns)
+{
+	if (ns != INT64_MIN && ns != INT64_MAX)
+		braid_text_printf(to, ",\"%s\":%lld", name, (long long)ns);
+}
+
+static void put_epochs(struct braid_text *to, const struct tracebraid_trace *trace)
+{
+	const struct tracebraid_stream *stream;
+	struct tracebraid_epoch epoch;
+	size_t k, n;
+
+	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
+		for (n = 0; !tracebraid_stream_epoch(stream, n, &epoch); n++) {
+			begin(to, stream);
+			if (epoch.vcpu != UINT32_MAX)
+				put_number(to, "vcpu", epoch.vcpu);
+			put_number(to, "number", epoch.number);
+			put_moment(to, "from_ns", epoch.from_ns);
+			put_moment(to, "begun_ns", epoch.begun_ns);
+			braid_text_printf(to, ",\"step_ns\":%lld", (long long)epoch.step_ns);
+			put_member(to, "cause", epoch.cause);
+			put_number(to, "disrupted", epoch.disrupted);
+			braid_text_printf(to, ",\"drift_ppm\":%.6f}", epoch.drift_ppm);
+		}
+}
+
 static void put_recordings(struct braid_text *to, const struct tracebraid_trace *trace)
 {
 	int64_t start_ns, stop_ns;
@@ -113,6 +140,8 @@ static const struct view {
 	  put_streams },
 	{ "rings", "stream_id stream buffer cpu written read lost left", put_rings },
 	{ "clocks", "stream_id stream source bound_ns", put_clocks },
+	{ "epochs", "stream_id stream vcpu number from_ns begun_ns step_ns cause disrupted drift_ppm",
+	  put_epochs },
 	{ "recordings", "number start_ns stop_ns", put_recordings },
 };
 

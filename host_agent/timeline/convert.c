@@ -21,6 +21,22 @@ const char *braid_clock_kind_name(enum braid_clock_kind kind)
 	return kind < BRAID_CLOCK_KINDS ? names[kind] : "unknown";
 }
 
+const char *braid_epoch_cause_name(enum braid_epoch_cause cause)
+{
+	static const char *const names[] = {
+		[BRAID_EPOCH_FIRST] = "",
+		[BRAID_EPOCH_STOOD_STILL] = "the counter stood still",
+		[BRAID_EPOCH_JUMPED] = "the counter jumped ahead",
+		[BRAID_EPOCH_WENT_BACK] = "the counter went back",
+		[BRAID_EPOCH_RATE] = "the counter's rate changed or is uneven",
+		[BRAID_EPOCH_OFFSET] = "KVM set another offset",
+		[BRAID_EPOCH_PAUSED] = "the guest was paused",
+		[BRAID_EPOCH_DISRUPTED] = "the hypervisor disrupted the counter",
+	};
+
+	return names[cause];
+}
+
 void braid_clock_free_tracks(struct braid_clock_track *tracks, u32 nr)
 {
 	size_t k;

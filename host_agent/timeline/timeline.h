@@ -102,6 +102,9 @@ enum braid_epoch_cause {
 	BRAID_EPOCH_DISRUPTED,		/* the hypervisor says so, and no step shows */
 };
 
+/** braid_epoch_cause_name - "the guest was paused", ...; FIRST: "" */
+const char *braid_epoch_cause_name(enum braid_epoch_cause cause);
+
 /*
  * A period of a stream in which one model gives host times. It began between from_ns and begun_ns
  * of host time, where the previous one ended.

@@ -187,6 +187,25 @@ int tracebraid_stream_counts(const struct tracebraid_stream *stream,
 int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number,
 			   struct tracebraid_ring *ring);
 
+/*
+ * A period in which one model converts a guest's times: the guest's counter was not reset or paused, and kept
+ * its rate. The last one lasts until the stream ends.
+ */
+struct tracebraid_epoch {
+	uint32_t number;	/* of that vCPU, from 0 */
+	uint32_t vcpu;		/* UINT32_MAX: of all vCPUs */
+	int64_t from_ns;	/* of the host's clock: it began between from_ns ... */
+	int64_t begun_ns;	/* ... and begun_ns; both INT64_MIN: with the stream */
+	int64_t step_ns;	/* host time that this model gained on the one before; 0: not known */
+	const char *cause;	/* why it began: "the guest was paused", ...; "": with the stream */
+	int disrupted;		/* 1: the hypervisor says that the counter was disrupted (vmclock) */
+	double drift_ppm;	/* of the guest's counter against its stated frequency */
+};
+
+/** tracebraid_stream_epoch - an epoch of a guest's clock by its number among all, from 0. Return: 0; -ENOENT after the last */
+int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,
+			    struct tracebraid_epoch *epoch);
+
 /* Walks ------------------------------------------------------------------------------------ */
 
 enum tracebraid_kind {

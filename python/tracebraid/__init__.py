@@ -22,7 +22,7 @@ from ._library import WAIT_MS, Error, _check, _ffi, _lib, _program, _text, _word
 from ._recording import Recording, record
 from ._sql import Database, Rows, sql
 
-__all__ = ["Database", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Trace", "Type",
+__all__ = ["Database", "Epoch", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Trace", "Type",
            "follow", "open", "open_regions", "record", "sql", "version"]
 
 UNKNOWN = 2 ** 64 - 1  # an unknown bound or number of lost events
@@ -49,6 +49,19 @@ class Ring:
         return f"<Ring {self.buffer!r} CPU {self.cpu}>"
 
 
+class Epoch:
+    """A period in which one model converts a guest's times; it began between from_ns and begun_ns, None: with the stream."""
+
+    def __init__(self, epoch):
+        self.number, self.vcpu = epoch.number, None if epoch.vcpu == 2 ** 32 - 1 else epoch.vcpu
+        self.from_ns, self.begun_ns = (None if ns == -2 ** 63 else ns for ns in (epoch.from_ns, epoch.begun_ns))
+        self.step_ns, self.cause = epoch.step_ns, _text(epoch.cause)
+        self.disrupted, self.drift_ppm = bool(epoch.disrupted), epoch.drift_ppm
+
+    def __repr__(self):
+        return f"<Epoch {self.number}{': ' if self.cause else ''}{self.cause}>"
+
+
 class Stream:
     """The host, or one run of a guest's driver."""
 
@@ -68,6 +81,10 @@ class Stream:
         ring = _ffi.new("struct tracebraid_ring *")
         while _lib.tracebraid_stream_ring(pointer, len(self.rings), ring) == 0:
             self.rings.append(Ring(ring))
+        self.epochs = []
+        epoch = _ffi.new("struct tracebraid_epoch *")
+        while _lib.tracebraid_stream_epoch(pointer, len(self.epochs), epoch) == 0:
+            self.epochs.append(Epoch(epoch))
 
     def __repr__(self):
         return f"<Stream {self.name}>"

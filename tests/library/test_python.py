@@ -107,6 +107,18 @@ def check_errors(capture):
     print("ok   Python: errors")
 
 
+def check_clocks(capture):
+    """Epochs are those of `tracebraid clock`."""
+    text = subprocess.run([AGENT, "clock", "--json", capture], stdout=subprocess.PIPE, text=True, check=True).stdout
+    wanted = {one["stream"]: [(epoch["vcpu"], epoch["number"], epoch["cause"]) for epoch in one["epochs"]]
+              for one in json.loads(text)["streams"]}
+    with tracebraid.open(capture) as trace:
+        found = {stream.name: [(epoch.vcpu, epoch.number, epoch.cause) for epoch in stream.epochs]
+                 for stream in trace.streams if not stream.is_host}
+    equal(found, wanted, "epochs")
+    print(f"ok   Python: epochs of {len(found)} clocks")
+
+
 def check_recipe(capture):
     """Runs the code blocks of docs/python.md, one after the other in one namespace."""
     blocks = re.findall(r"(?ms)^```python\n(.*?)^```", (TOP / "docs/python.md").read_text(encoding="utf-8"))
@@ -129,6 +141,7 @@ def main():
     check_columns(capture)
     check_analyses(capture)
     check_errors(capture)
+    check_clocks(capture)
     check_recipe(capture)
 
 

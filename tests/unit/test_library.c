@@ -308,6 +308,67 @@ static void streams_have_accounts(void)
 	tracebraid_close(trace);
 }
 
+#define STEP_NS	3000000000ULL
+
+/* A capture of a guest whose counter stood still for STEP_NS in the middle. */
+static void make_stepped(const char *name)
+{
+	static const struct synth_guest_params params = {
+		.name = "guest1", .incarnation = 11, .boot = 1, .ppm = 20,
+		.start_ns = SYNTH_START_NS, .nr_slots = 8, .subbuf_bytes = 4096,
+	};
+	struct braid_capture_writer *w = synth_capture(name);
+	struct synth_guest guest;
+	u32 k;
+
+	synth_guest_init(&guest, &params);
+	synth_begin(w, &guest, 1);
+	for (k = 0; k < 8; k++) {
+		guest.now += 1000000;
+		guest.start_ns += k == 4 ? STEP_NS : 0;
+		synth_sample(w, &guest, 500, 700);
+		synth_tick(&guest, 0, k, "");
+	}
+	synth_drain(w, &guest, 0);
+	synth_end(w, &guest, BRAID_END_STOPPED);
+	synth_guest_free(&guest);
+	NEED(!braid_capture_finish(w));
+}
+
+static void clocks_have_epochs(void)
+{
+	char name[] = "/tmp/test_library.XXXXXX";
+	const char *const paths[] = { name };
+	struct tracebraid_trace *trace = NULL;
+	const struct tracebraid_stream *stream;
+	struct tracebraid_epoch epoch;
+	int fd = mkstemp(name);
+
+	NEED(fd >= 0);
+	close(fd);
+	make_stepped(name);
+	NEED(!tracebraid_open(&trace, paths, 1, NULL, NULL, NULL));
+	stream = tracebraid_stream(trace, 0);
+	NEED(!tracebraid_stream_epoch(stream, 0, &epoch));
+	CHECK_EQ(epoch.number, 0);
+	CHECK_EQ(epoch.vcpu, UINT32_MAX);
+	CHECK(epoch.from_ns == INT64_MIN && epoch.begun_ns == INT64_MIN && !*epoch.cause);
+	NEED(!tracebraid_stream_epoch(stream, 1, &epoch));
+	CHECK_EQ(epoch.number, 1);
+	CHECK(!strcmp(epoch.cause, "the counter stood still"));
+	CHECK(epoch.from_ns <= epoch.begun_ns && epoch.from_ns >= (s64)SYNTH_START_NS &&
+	      epoch.begun_ns <= (s64)(SYNTH_START_NS + STEP_NS + 10000000));
+	CHECK(epoch.step_ns > (s64)STEP_NS - 2000 && epoch.step_ns < (s64)STEP_NS + 2000);
+	CHECK_EQ(tracebraid_stream_epoch(stream, 2, &epoch), -ENOENT);
+	tracebraid_close(trace);
+
+	/* A host's times are not converted. */
+	trace = open_it();
+	CHECK_EQ(tracebraid_stream_epoch(tracebraid_stream(trace, GUESTS), 0, &epoch), -ENOENT);
+	tracebraid_close(trace);
+	unlink(name);
+}
+
 int main(void)
 {
 	int fd = mkstemp(path);
@@ -321,6 +382,7 @@ int main(void)
 	RUN(seeks);
 	RUN(columns_are_the_events);
 	RUN(streams_have_accounts);
+	RUN(clocks_have_epochs);
 	unlink(path);
 	return VERDICT();
 }

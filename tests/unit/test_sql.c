@@ -260,6 +260,8 @@ static void small_tables(void)
 	CHECK_EQ(number("SELECT sum(lost) FROM losses WHERE cpu = 1 AND ns < 1000002441109"), 16);
 	CHECK_EQ(number("SELECT sum(read + lost + left - written) FROM rings"), 0);
 	CHECK_EQ(number("SELECT count(*) FROM clocks WHERE source != ''"), number("SELECT count(*) FROM streams"));
+	CHECK_EQ(number("SELECT count(*) FROM epochs WHERE number = 0 AND from_ns IS NULL AND cause = '' AND vcpu IS NULL"), 2);
+	CHECK_EQ(number("SELECT count(*) FROM epochs"), 2);
 }
 
 static void refuses(int code, const char *statement)
