@@ -245,8 +245,7 @@ static int doorbell_serve(struct braid_endpoint *endpoint)
 		return err;
 	if (p->ours_fd < 0)
 		return 0;
-	braid_untrusted_fd_nonblocking(p->ours_fd);	/* QEMU has it, too */
-	return read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
+	return braid_untrusted_fd_read(p->ours_fd, &rung, sizeof(rung)) == sizeof(rung);
 }
 
 static size_t doorbell_fds(const struct braid_endpoint *endpoint, struct pollfd *fds)

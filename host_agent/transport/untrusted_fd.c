@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "host_agent/transport/untrusted_fd.h"
@@ -64,6 +65,17 @@ void braid_untrusted_fd_nonblocking(int fd)
 	/* The other side shares these flags, and may have changed them. */
 	if (flags >= 0 && !(flags & O_NONBLOCK))
 		fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+ssize_t braid_untrusted_fd_read(int fd, void *to, size_t bytes)
+{
+	const struct iovec iov = { .iov_base = to, .iov_len = bytes };
+	ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+
+	if (n >= 0 || errno != EOPNOTSUPP)
+		return n;
+	braid_untrusted_fd_nonblocking(fd);
+	return read(fd, to, bytes);
 }
 
 /* Closing ------------------------------------------------------------------------------- */

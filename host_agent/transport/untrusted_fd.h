@@ -3,6 +3,8 @@
 #ifndef BRAID_TRANSPORT_UNTRUSTED_FD_H
 #define BRAID_TRANSPORT_UNTRUSTED_FD_H
 
+#include <sys/types.h>
+
 #include "tracebraid/types.h"
 
 enum braid_untrusted_fd_kind {
@@ -16,8 +18,22 @@ enum braid_untrusted_fd_kind {
 /** braid_untrusted_fd_kind - classify a file descriptor, without calls that may block */
 enum braid_untrusted_fd_kind braid_untrusted_fd_kind(int fd);
 
-/** braid_untrusted_fd_nonblocking - make that reads and writes of it don't wait, for now */
+/**
+ * braid_untrusted_fd_nonblocking - make that writes of it don't wait, for now
+ * @fd: the other side shares its flags, and may make it blocking again at any time
+ */
 void braid_untrusted_fd_nonblocking(int fd);
+
+/**
+ * braid_untrusted_fd_read - read without waiting, whatever the other side does with the flags
+ * @fd: an eventfd; before Linux 6.5, for a pipe, as braid_untrusted_fd_nonblocking() says
+ * @to: room for @bytes
+ * @bytes: at most
+ *
+ * QEMU makes each eventfd that it receives blocking, once.
+ * Return: as read(2) of a nonblocking descriptor.
+ */
+ssize_t braid_untrusted_fd_read(int fd, void *to, size_t bytes);
 
 /**
  * braid_untrusted_fd_close - close a file descriptor without waiting

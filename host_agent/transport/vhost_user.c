@@ -122,8 +122,7 @@ static void quench(struct braid_vhost_endpoint *p)
 
 		if (q->kick_fd < 0)
 			continue;
-		braid_untrusted_fd_nonblocking(q->kick_fd);
-		n = read(q->kick_fd, kicks, sizeof(kicks));
+		n = braid_untrusted_fd_read(q->kick_fd, kicks, sizeof(kicks));
 		if (n > 0) {
 			p->rung |= k == BRAID_VIRTIO_NOTIFYQ;
 		} else if (!n || (errno != EAGAIN && errno != EINTR)) {

@@ -114,7 +114,7 @@ static const int makers_may[] = {
 static const int recorder_may[] = {
 	SCMP_SYS(accept4), SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_pwait),
 	SCMP_SYS(epoll_wait), SCMP_SYS(eventfd2), SCMP_SYS(fallocate), SCMP_SYS(flock), SCMP_SYS(fstatfs),
-	SCMP_SYS(getsockopt), SCMP_SYS(pidfd_open), SCMP_SYS(recvfrom),
+	SCMP_SYS(getsockopt), SCMP_SYS(pidfd_open), SCMP_SYS(preadv2), SCMP_SYS(recvfrom),
 	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
 	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),

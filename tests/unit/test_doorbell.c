@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -105,6 +106,35 @@ static bool has_work(const struct braid_endpoint *endpoint)
 	return poll(fds, braid_endpoint_fds(endpoint, fds), 0) > 0;
 }
 
+static bool keep_blocking;
+
+static void *make_blocking(void *arg)
+{
+	const int *fd = arg;
+
+	while (__atomic_load_n(&keep_blocking, __ATOMIC_RELAXED))
+		NEED(!fcntl(*fd, F_SETFL, 0));
+	return NULL;
+}
+
+/* QEMU makes what it receives blocking: the server shares the flags, and must not wait. */
+static void check_blocking(struct braid_endpoint *endpoint, struct client *c)
+{
+	pthread_t thread;
+	u32 k;
+
+	keep_blocking = true;
+	NEED(!pthread_create(&thread, NULL, make_blocking, &c->agents_fd));
+	alarm(60);
+	for (k = 0; k < 20000; k++)
+		CHECK_EQ(braid_endpoint_serve(endpoint), 0);
+	alarm(0);
+	__atomic_store_n(&keep_blocking, false, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	ring(c->agents_fd);
+	CHECK(braid_endpoint_serve(endpoint) > 0);
+}
+
 static void test_addresses(void)
 {
 	struct braid_socket_address a;
@@ -147,6 +177,7 @@ static void check_client(struct braid_endpoint *endpoint, struct client *c)
 	CHECK_EQ(write(c->own_fd, &(u64){ -2ULL }, 8), 8);
 	braid_endpoint_ring(endpoint);
 	CHECK(is_rung(c->own_fd));
+	check_blocking(endpoint, c);
 
 	/* A second one is rejected, and the first stays connected. */
 	late.fd = connect_to(socket_path);
