@@ -336,8 +336,8 @@ check-e2e:
 
 .PHONY: e2e-run
 e2e-run: agent library $(B)/address/test_formats
-	@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
-	@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
+	+@$(call build-drivers,$(filter-out $(A64_RELEASES),$(TEST_KRELS)),$(TEST_MODULES))
+	+@$(call build-drivers,$(filter $(A64_RELEASES),$(TEST_KRELS)),$(A64_MODULES))
 	@$(if $(E2E_UML),$(MAKE) BRAID_TEST_MODULES=tests/e2e/storm/storm.o $(call test-drivers,$(call made,uml)))
 	@tests/e2e/nested/test_judge.py
 	@tests/e2e/run.py --no-skip $(CASE:%=--case '%') $(addprefix --kernel ,$(KERNELS))

@@ -40,4 +40,4 @@ check-arm64: $(B)/html/page
 	@tests/arm64/run.sh $(A64)
 
 arm64-drivers:
-	@$(call build-drivers,$(call krels,$(A64_KERNELS)),$(A64_MODULES))
+	+@$(call build-drivers,$(call krels,$(A64_KERNELS)),$(A64_MODULES))

@@ -214,7 +214,7 @@ def without_resched(counter):
     return merged
 
 
-@case("source-flags", usual=("6.1", "newest", "6.12-rt"), needs=("driver",), arm64=True)
+@case("source-flags", usual=("6.1", "newest"), needs=("driver",), arm64=True)
 def source_flags(ctx):
     """An event's context flags equal those that tracefs records for the same event."""
     guest = ctx.guest(patches_code=True)
