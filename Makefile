@@ -215,20 +215,18 @@ check:
 	@tests/packages.sh build forms driver arm64 guests libvirt tests library kunit fuzz html bench
 	@$(MAKE) check-all
 
-# The model's short searches; check-model has them all.
-check-all: check-lint check-unit check-library fuzz-short
-	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear order
-	@$(MAKE) check-kunit
-	@$(MAKE) check-html
-	@$(MAKE) check-e2e
-	@$(MAKE) check-e2e KERNELS=arm64 CASE='driver-load record'
-	@$(MAKE) check-bench
-	@tests/dkms.sh $(call packaged,6.12)
+# Parts at once are those that use one CPU most of the time; what several of them would build is built before.
+.PHONY: programs
+programs: agent library $(addprefix $(B)/,live_region make_big_capture make_hostile)
+
+check-all:
+	@tests/parts.sh check-lint check-unit fuzz-short '-j$(NPROC) programs' 'check-library + model-short + check-kunit + check-html' \
+		check-e2e 'check-e2e KERNELS=arm64 CASE="driver-load record"' 'check-bench + dkms-short'
 
 # Every kernel that there is: hours. A part that fails does not hide what follows.
 check-matrix:
 	@tests/packages.sh build forms library driver guests libvirt tests kunit
-	@tests/matrix.sh 'check-lint KERNELS=all' check-kunit \
+	@tests/parts.sh -k 'check-lint KERNELS=all' check-kunit \
 		$(patsubst %,'check-kunit SERIES=%',$(filter-out $(shell tests/packages.sh --source),6.12) newest) \
 		'check-e2e KERNELS=all' check-dkms check-releases
 
@@ -240,10 +238,14 @@ check-releases:
 		echo "$$release: make demo, unit tests, a recorded guest, the README's commands" && \
 		tests/releases.sh $$release 'make demo && make check-unit && make check-e2e CASE="record readme*"' || exit 1; done
 
-.PHONY: check-model
+.PHONY: check-model model-short
 check-model:
 	@tests/packages.sh build tests
 	@tests/model/run.sh
+
+# The part of `make check`.
+model-short:
+	@tests/model/run.sh nested_full_stops deaths_laps deaths_full_stops no_pending_look no_clear order
 
 check-lint:
 	@tests/packages.sh build driver guests tests
@@ -314,6 +316,10 @@ debug-run: agent library $(B)/kunit-debug/tracebraid_kunit.ko
 	@$(MAKE) BRAID_TEST_MODULES="$(TEST_MODULES)" $(call test-drivers,$(call made,debug))
 	@tests/kunit/run.py --kernel debug
 	@tests/e2e/run.py --no-skip --kernel debug $(CASE:%=--case '%')
+
+.PHONY: dkms-short
+dkms-short:
+	@tests/dkms.sh $(call packaged,6.12)
 
 check-dkms:
 	@tests/packages.sh driver tests

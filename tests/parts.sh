@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs the parts of a long check, and prints a table of their results and times: parts.sh [-k] PART...
+# A PART is the arguments of one make, such as 'check-kunit SERIES=6.12'. Parts joined by ' + ' run at once; the output of
+# each is printed when it has ended. After a part that failed nothing else is begun; with -k all parts run.
+set -u
+
+keep_going=0
+[ "${1-}" = -k ] && keep_going=1 && shift
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+: >"$folder/table"
+
+run() {
+	began=$(date +%s)
+	if eval "make $1"; then
+		result=passed
+	else
+		result=FAILED
+		: >"$folder/failed"
+	fi
+	printf '  %-46s %s %5d s\n' "$1" "$result" $(($(date +%s) - began)) >>"$folder/table"
+}
+
+# Each writes to a file of its own, so that their lines do not mix.
+run_at_once() {
+	echo "at once: $*"
+	rest="$* + " number=0
+	while [ -n "$rest" ]; do
+		part=${rest%% + *}
+		rest=${rest#* + }
+		number=$((number + 1))
+		(
+			run "$part" >"$folder/$number" 2>&1
+			flock "$folder/table" cat "$folder/$number"
+		) &
+	done
+	wait
+}
+
+for part; do
+	case $part in
+	*' + '*) run_at_once "$part" ;;
+	*) run "$part" ;;
+	esac
+	[ "$keep_going" = 1 ] || [ ! -e "$folder/failed" ] || break
+done
+echo
+cat "$folder/table"
+[ ! -e "$folder/failed" ] || echo "failed: repeat a part by 'make PART'"
+[ ! -e "$folder/failed" ]
