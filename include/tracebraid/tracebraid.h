@@ -113,11 +113,7 @@ int tracebraid_grow(struct tracebraid_trace *trace, int timeout_ms);
  */
 int tracebraid_finish(struct tracebraid_trace *trace);
 
-/**
- * tracebraid_stop_when - let walks, analyses and exports of a trace be stopped, as by a signal's handler
- * @trace: the trace
- * @stop: running calls fail with -EINTR soon after *stop becomes nonzero; NULL: never
- */
+/** tracebraid_stop_when - walks, analyses and exports fail with -EINTR soon after *@stop becomes nonzero, as by a signal's handler; NULL: never */
 void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop);
 
 /** tracebraid_close - free a trace, its streams, types and walks; NULL is fine */
@@ -187,10 +183,7 @@ int tracebraid_stream_counts(const struct tracebraid_stream *stream,
 int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number,
 			   struct tracebraid_ring *ring);
 
-/*
- * A period in which one model converts a guest's times: the guest's counter was not reset or paused, and kept
- * its rate. The last one lasts until the stream ends.
- */
+/* A period in which one model converts a guest's times: its counter was not reset or paused, and kept its rate. */
 struct tracebraid_epoch {
 	uint32_t number;	/* of that vCPU, from 0 */
 	uint32_t vcpu;		/* UINT32_MAX: of all vCPUs */
@@ -236,23 +229,10 @@ int tracebraid_walk_new(struct tracebraid_walk **walk, struct tracebraid_trace *
 /** tracebraid_walk_free - free a walk; NULL is fine */
 void tracebraid_walk_free(struct tracebraid_walk *walk);
 
-/**
- * tracebraid_walk_next - move to the next item, in the order of time
- * @walk: the walk
- *
- * A loss is an item before the event that shows it.
- *
- * Return: enum tracebraid_kind, or a negative errno.
- */
+/** tracebraid_walk_next - the next item in time; a loss precedes the event that shows it. Return: enum tracebraid_kind, or a negative errno */
 int tracebraid_walk_next(struct tracebraid_walk *walk);
 
-/**
- * tracebraid_walk_seek - continue at a time: before or after the present one
- * @walk: the walk
- * @ns: by the clock that is shown; the next item is the first one selected from then on
- *
- * Return: 0, or a negative errno.
- */
+/** tracebraid_walk_seek - continue at @ns by the clock that is shown, before or after the present time. Return: 0, or a negative errno */
 int tracebraid_walk_seek(struct tracebraid_walk *walk, int64_t ns);
 
 /* The item where the walk is. All pointers are valid until it moves on. */
