@@ -20,9 +20,10 @@ mkdir -p "$build"
 
 missing() {
 	[ -z "$stable" ] || { echo "fetch.sh: no QEMU of the stable release: $*" >&2 && exit 1; }
-	echo "fetch.sh: tests use the QEMU of this machine: $*" >&2
-	rm -f "$build/qemu" "$build/qemu-arm"
-	echo "$*" >"$build/qemu.missing"
+	echo "fetch.sh: tests use the QEMU of this machine${suffix:+ for arm64}: $*" >&2
+	rm -f "$build/qemu-arm"
+	[ -n "$suffix" ] || rm -f "$build/qemu"
+	[ -n "$suffix" ] || echo "$*" >"$build/qemu.missing"
 	exit 0
 }
 
@@ -73,7 +74,7 @@ newest() {
 
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
-stable='' link=qemu
+stable='' link=qemu suffix=''
 if [ "${1:-}" = --stable ]; then
 	stable=--stable link=qemu-stable
 	shift
