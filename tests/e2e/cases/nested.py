@@ -224,7 +224,7 @@ def check_clock(ctx, capture):
 
 
 # A real-time kernel's KVM needs a constant TSC, which no emulated CPU has; the debug kernel has no KVM.
-@case("nested-kvm", usual=("6.1",), possible=("6.1", "6.12"), needs=("driver", "agent", "module:pairs"), timeout=400,
+@case("nested-kvm", usual=("6.1",), possible=("6.1", "6.12", "newest"), needs=("driver", "agent", "module:pairs"), timeout=400,
       alone=True)
 def nested_kvm(ctx):
     """On real KVM, each guest event is between an entry and the exit of its vCPU, and each I/O event in its pair."""
@@ -306,7 +306,7 @@ def check_windows_clock(ctx, capture, threads):
     ctx.check(not wrong, "the clock by windows is wrong:\n" + "\n".join(wrong))
 
 
-@case("analyze-nested", usual=("6.1",), possible=("6.1", "6.12"), needs=("driver", "agent", "module:pairs"),
+@case("analyze-nested", usual=("6.1",), possible=("6.1", "6.12", "newest"), needs=("driver", "agent", "module:pairs"),
       timeout=400, alone=True)
 def analyze_nested(ctx):
     """Exits of known number, system call and address are counted so; stages of wake-ups are found on real KVM."""
