@@ -23,7 +23,7 @@ $(B)/plain/%: $(B)/obj/tests/unit/%.o $(LIB_OBJS) $(patsubst %.c,$(B)/obj/%.o,$(
 
 $(B)/no_seccomp.so: tests/arm64/no_seccomp.c
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -fvisibility=default -shared -fPIC -o $@ $<
 
 .PHONY: plain-programs
 plain-programs: $(B)/tracebraid $(B)/no_seccomp.so $(B)/make_big_capture $(B)/plain/stress_ring \
