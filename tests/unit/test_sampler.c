@@ -140,6 +140,12 @@ static void rhythm(void)
 	CHECK_EQ(found[BRAID_HOST_CLOCK_TRACE].chunks, 0);
 }
 
+#ifdef __x86_64__
+#define ON_X86	true
+#else
+#define ON_X86	false
+#endif
+
 /* The counter is sampled only if the host uses it for timekeeping. */
 static void counter(void)
 {
@@ -154,7 +160,8 @@ static void counter(void)
 	if (f)
 		fclose(f);
 	NEED(!sample(NULL, NULL));
-	if (strcmp(name, "tsc\n")) {
+	/* An agent of arm64 under qemu-user finds x86's there. */
+	if (strcmp(name, "tsc\n") || !ON_X86) {
 		CHECK(!c->nr || !strcmp(c->name, "cntvct"));
 		return;
 	}
