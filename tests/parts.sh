@@ -9,7 +9,8 @@ keep_going=0
 [ "${1-}" = -k ] && keep_going=1 && shift
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
+# Commands in the background ignore Ctrl-C.
+trap 'trap "" TERM; kill 0; exit 130' INT TERM
 : >"$folder/table"
 
 run() {
