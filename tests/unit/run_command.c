@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Runs a command of the agent in the test's process, and stores its output. */
+/* Runs a command of the agent, and stores its output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
 
 #define MAX_WORDS	32
 
 char printed[1 << 18];
+
+/* A process that drops its privileges, and keeps its input open, does so for good. */
+static int in_child(int (*command)(int argc, char **argv), int argc, char **argv)
+{
+	pid_t pid = fork();
+	int status;
+
+	NEED(pid >= 0);
+	if (!pid) {
+		status = command(argc, argv);
+		fflush(stdout);
+		_exit(status);
+	}
+	NEED(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
 
 int run_command(int (*command)(int argc, char **argv), const char *const *words)
 {
@@ -25,7 +43,7 @@ int run_command(int (*command)(int argc, char **argv), const char *const *words)
 	fflush(stdout);
 	dup2(fileno(f), STDOUT_FILENO);
 	dup2(fileno(f), STDERR_FILENO);
-	ret = command(argc, argv);
+	ret = braid_cli_confines() ? in_child(command, argc, argv) : command(argc, argv);
 	fflush(stdout);
 	dup2(saved, STDOUT_FILENO);
 	dup2(saved_error, STDERR_FILENO);

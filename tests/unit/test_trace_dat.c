@@ -14,6 +14,7 @@
 #include "tests/unit/make_trace_dat.h"
 #include "tests/unit/need.h"
 #include "tests/unit/report_text.h"
+#include "tests/unit/run_command.h"
 
 static char dat[64], capture[64];
 
@@ -108,9 +109,7 @@ static void versions(void)
 
 static int status_of_buffer(const char *name)
 {
-	char *argv[] = { "report", "-o", "/dev/null", "-B", (char *)name, dat, NULL };
-
-	return braid_cmd_report(6, argv);
+	return RUN_COMMAND(braid_cmd_report, "report", "-o", "/dev/null", "-B", name, dat);
 }
 
 static void instances(void)
@@ -344,20 +343,17 @@ static void as_trace_cmd_writes(void)
 /* `merge` prints, and writes other forms. */
 static void command(void)
 {
-	char out[80], *argv[] = { "merge", capture, dat, "--to", "json", "-o", out, NULL };
 	struct stat st;
+	char out[80];
 
 	snprintf(out, sizeof(out), "%s.out", dat);
 	synth_trace_dat(dat, &usual);
-	CHECK_EQ(braid_cmd_merge(7, argv), 0);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", capture, dat, "--to", "json", "-o", out), 0);
 	CHECK(!stat(out, &st) && st.st_size > 50000);
 	unlink(out);
-	argv[3] = "-F";
-	argv[4] = "beat: count > 1000";
-	CHECK_EQ(braid_cmd_merge(7, argv), 2);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", capture, dat, "-F", "beat: count > 1000", "-o", out), 2);
 	unlink(out);
-	argv[1] = "/nowhere/at/all";
-	CHECK_EQ(braid_cmd_merge(7, argv), 1);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", "/nowhere/at/all", dat, "-o", out), 1);
 }
 
 /* Damage ---------------------------------------------------------------------------------------- */
