@@ -186,6 +186,10 @@ struct braid_chunk_view {
 int braid_capture_open(struct braid_capture_reader **out, const char *path,
 		       struct braid_chunk_file *head);
 
+/** braid_capture_follow - the same, of a capture that grows: packed, it may have no segment yet */
+int braid_capture_follow(struct braid_capture_reader **out, const char *path,
+			 struct braid_chunk_file *head);
+
 /**
  * braid_capture_next - the next whole chunk
  * @r: the capture
@@ -243,13 +247,15 @@ const struct braid_capture_damage *braid_capture_damage(const struct braid_captu
  * braid_capture_grow - continue reading a capture that is still being written
  * @r: the capture
  * @bytes: read up to here, the end of a chunk; less than already read: no change.
- *	BRAID_CAPTURE_ALL: up to its end, as it is now
+ *	BRAID_CAPTURE_ALL: up to its end, as it is now. Of a packed capture, bytes of its file
  *
  * braid_capture_damage() reports damage as usual.
+ *
+ * Return: 0, or -errno with braid_fail() (I/O).
  */
-void braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
+int braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
 
-/** braid_capture_unfinished - whether it is packed and its file has no end: it can't be read as it grows */
+/** braid_capture_unfinished - whether it is packed and its file has no end: it is written, or was cut off */
 bool braid_capture_unfinished(const struct braid_capture_reader *r);
 
 /**

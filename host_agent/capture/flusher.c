@@ -80,6 +80,7 @@ struct process {
 	bool ended;		/* the agent has */
 	braid_flusher_write_fn write;
 	struct braid_packer *packer;	/* NULL: the file is not packed */
+	u64 segment_end;	/* the queue's, as far as it is done */
 };
 
 /* Return: bytes written, or -errno. */
@@ -116,6 +117,20 @@ static void report_error(const struct process *p, int err)
 	wake(&p->q->producer_waits, p->socket);
 }
 
+/* Whether a segment is to end now: all of its bytes are taken. */
+static bool ends_segment(const struct process *p)
+{
+	u64 end = __atomic_load_n(&p->q->segment_end, __ATOMIC_SEQ_CST);
+
+	return p->packer && end > p->segment_end && p->q->bytes_out >= end;
+}
+
+static int end_segment(struct process *p)
+{
+	p->segment_end = p->q->bytes_out;
+	return braid_packer_end_segment(p->packer);
+}
+
 /* Return: false: all bytes are taken, and no more come. */
 static bool await_bytes(struct process *p)
 {
@@ -128,7 +143,8 @@ static bool await_bytes(struct process *p)
 	if (finish || p->ended)
 		return false;
 	__atomic_store_n(&q->consumer_waits, 1, __ATOMIC_SEQ_CST);
-	if (!braid_queue_peek(q, &data) && !__atomic_load_n(&q->finish, __ATOMIC_SEQ_CST))
+	if (!braid_queue_peek(q, &data) && !ends_segment(p) &&
+	    !__atomic_load_n(&q->finish, __ATOMIC_SEQ_CST))
 		p->ended = !sleep_on(p->socket);
 	__atomic_store_n(&q->consumer_waits, 0, __ATOMIC_SEQ_CST);
 	return true;
@@ -142,6 +158,9 @@ static int take_all(struct process *p)
 	u64 bytes;
 
 	for (;;) {
+		n = ends_segment(p) ? end_segment(p) : 0;
+		if (n < 0)
+			return n;
 		bytes = braid_queue_peek(p->q, &data);
 		if (!bytes) {
 			if (!await_bytes(p))
@@ -329,6 +348,11 @@ static void check_alive(struct braid_flusher *b)
 
 	if (!is_settled(b) && !recv(b->fd, &byte, 1, MSG_DONTWAIT))
 		b->died = true;
+}
+
+void braid_flusher_end_segment(struct braid_flusher *b)
+{
+	__atomic_store_n(&b->queue->segment_end, b->queue->bytes_in, __ATOMIC_SEQ_CST);
 }
 
 int braid_flusher_wake(struct braid_flusher *b)

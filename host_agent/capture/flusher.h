@@ -50,6 +50,13 @@ void braid_flusher_commit(struct braid_flusher *b, u32 bytes);
 int braid_flusher_wake(struct braid_flusher *b);
 
 /**
+ * braid_flusher_end_segment - have a packed file get all bytes so far, after the next wake
+ *
+ * Otherwise they wait until a segment is full. Smaller segments compress less.
+ */
+void braid_flusher_end_segment(struct braid_flusher *b);
+
+/**
  * braid_flusher_settle - wait until all is written. 0, or braid_flusher_error()
  *
  * In a packed file that is its head and all whole segments; the process has the rest.

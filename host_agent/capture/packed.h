@@ -33,6 +33,15 @@ int braid_packed_is(int fd, struct braid_chunk_file *head);
  */
 int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes);
 
+/**
+ * braid_packed_grow - find the segments that the file has gained since
+ * @p: the packed capture. One whose file has its end does not grow
+ * @file_bytes: of the file, now
+ *
+ * Return: as braid_packed_open().
+ */
+int braid_packed_grow(struct braid_packed *p, u64 file_bytes);
+
 /** braid_packed_bytes - size of the capture, up to the end of its last segment */
 u64 braid_packed_bytes(const struct braid_packed *p);
 
@@ -51,7 +60,7 @@ ssize_t braid_packed_read(struct braid_packed *p, void *to, size_t bytes, u64 of
 /** braid_packed_damaged - number of segments that are missing, or could not be unpacked so far */
 u64 braid_packed_damaged(const struct braid_packed *p);
 
-/** braid_packed_no_end - whether the file ends without FILE_END: it was cut off */
+/** braid_packed_no_end - whether the file has no FILE_END: it was cut off, or is still written */
 bool braid_packed_no_end(const struct braid_packed *p);
 
 /** braid_packed_free - free; NULL is fine */

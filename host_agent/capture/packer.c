@@ -291,6 +291,11 @@ int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes)
 	return err;
 }
 
+int braid_packer_end_segment(struct braid_packer *p)
+{
+	return p->begun && p->used ? put_segment(p) : 0;
+}
+
 /* The index may be larger than a segment. */
 static int put_index(struct braid_packer *p)
 {
@@ -311,7 +316,7 @@ int braid_packer_finish(struct braid_packer *p)
 
 	if (!p->begun)
 		return -EBADMSG;
-	err = p->used ? put_segment(p) : 0;
+	err = braid_packer_end_segment(p);
 	end.bytes = p->at;
 	end.index_offset = p->written;
 	if (!err)

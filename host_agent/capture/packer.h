@@ -39,6 +39,13 @@ struct braid_packer *braid_packer_new(const struct braid_packer_options *options
  */
 int braid_packer_add(struct braid_packer *p, const void *data, size_t bytes);
 
+/**
+ * braid_packer_end_segment - write what was collected as a segment, for those that follow the file
+ *
+ * Smaller segments compress less. As braid_packer_add().
+ */
+int braid_packer_end_segment(struct braid_packer *p);
+
 /** braid_packer_finish - write the last segment and the index; as braid_packer_add(). Call it once */
 int braid_packer_finish(struct braid_packer *p);
 

@@ -18,6 +18,7 @@
 struct braid_queue {
 	u64 head;			/* producer: slots begun; the last one is being filled */
 	u64 bytes_in;			/* producer: committed */
+	u64 segment_end;		/* producer: bytes after which a packed file's segment ends */
 	u32 finish;			/* producer: no more bytes come */
 	u32 order[BRAID_QUEUE_SLOTS];	/* producer: which slots, by head */
 	u64 used[BRAID_QUEUE_SLOTS];	/* producer: committed bytes of each slot */

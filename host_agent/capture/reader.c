@@ -314,8 +314,11 @@ static int check_head(const struct braid_capture_reader *r, struct braid_chunk_f
 	return 0;
 }
 
-/* @head: of a packed capture, already from its file: used if its first segment is damaged. */
-static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *head)
+/*
+ * @head: of a packed capture, already from its file: used if its first segment is damaged, or, if
+ * the capture @grows, not written yet.
+ */
+static int read_head(struct braid_capture_reader *r, bool grows, struct braid_chunk_file *head)
 {
 	struct braid_chunk_view view;
 	struct braid_chunk chunk;
@@ -325,6 +328,8 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 
 	if (there < 0)
 		return there;
+	if (!there && braid_capture_unfinished(r) && grows)
+		return check_head(r, head);
 	if (!there && braid_capture_unfinished(r))
 		return braid_fail(-EBADMSG, "'%s' has no whole segment: it is compressed while it is recorded, or was cut off",
 				  r->path);
@@ -353,8 +358,8 @@ static int read_head(struct braid_capture_reader *r, struct braid_chunk_file *he
 	return check_head(r, head);
 }
 
-int braid_capture_open(struct braid_capture_reader **out, const char *path,
-		       struct braid_chunk_file *head)
+static int open_capture(struct braid_capture_reader **out, const char *path, bool grows,
+			struct braid_chunk_file *head)
 {
 	struct braid_capture_reader *r = calloc(1, sizeof(*r));
 	int err;
@@ -364,7 +369,7 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 	strncpy(r->path, path, sizeof(r->path) - 1);
 	err = open_input(r, path, head);
 	if (!err)
-		err = read_head(r, head);
+		err = read_head(r, grows, head);
 	if (err) {
 		braid_capture_close(r);
 		return err;
@@ -373,16 +378,38 @@ int braid_capture_open(struct braid_capture_reader **out, const char *path,
 	return 0;
 }
 
-void braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
+int braid_capture_open(struct braid_capture_reader **out, const char *path,
+		       struct braid_chunk_file *head)
+{
+	return open_capture(out, path, false, head);
+}
+
+int braid_capture_follow(struct braid_capture_reader **out, const char *path,
+			 struct braid_chunk_file *head)
+{
+	return open_capture(out, path, true, head);
+}
+
+int braid_capture_grow(struct braid_capture_reader *r, u64 bytes)
 {
 	struct stat st;
+	int err;
 
+	if (bytes == BRAID_CAPTURE_ALL && fstat(r->fd, &st))
+		return read_error(r, -errno);
 	if (bytes == BRAID_CAPTURE_ALL)
-		bytes = fstat(r->fd, &st) ? r->file_bytes : (u64)st.st_size;
-	if (bytes < r->at || bytes == r->file_bytes || r->packed)	/* that is complete, or as it is */
-		return;
+		bytes = st.st_size;
+	if (r->packed) {
+		err = braid_packed_grow(r->packed, bytes);
+		if (err)
+			return err == -ENOMEM ? err : read_error(r, err);
+		bytes = braid_packed_bytes(r->packed);
+	}
+	if (bytes < r->at || bytes == r->file_bytes)	/* shorter: it is read as it was */
+		return 0;
 	r->file_bytes = bytes;
 	r->window_bytes = 0;	/* it may end where the file did */
+	return 0;
 }
 
 bool braid_capture_unfinished(const struct braid_capture_reader *r)

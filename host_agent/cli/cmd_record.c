@@ -91,8 +91,8 @@ static const struct braid_option options[] = {
 	  "the capture. Default: " BRAID_RECORD_FILE "; -: standard output" },
 	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
-	  "commands read it directly. It can be followed only when it is complete. Not with --prompt, "
-	  "--live or --snapshot" },
+	  "commands read it directly. Events are in the file when 1 MiB of them is complete, or, with "
+	  "--prompt, at once, compressed less. Not with --live or --snapshot" },
 	{ 0, "to", "FORM", .take = take_form, .help =
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },
@@ -154,9 +154,8 @@ static int check_compress(const struct braid_record_options *r)
 		return 0;
 	if (r->flight.wanted)
 		return braid_fail(-EINVAL, "--compress cannot be combined with --snapshot: 'tracebraid pack' compresses a snapshot");
-	if (r->live.wanted || r->prompt)
-		return braid_fail(-EINVAL, "--compress cannot be combined with %s: a compressed capture is readable in segments of 1 MiB",
-				  r->live.wanted ? "--live" : "--prompt");
+	if (r->live.wanted)
+		return braid_fail(-EINVAL, "--compress cannot be combined with --live: 'tracebraid pack' compresses the capture afterwards");
 	return 0;
 }
 

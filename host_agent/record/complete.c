@@ -49,5 +49,7 @@ int braid_record_mark_complete(struct braid_recording *r)
 	m->marked_ns = now_ns;
 	m->until_ns = mark.until_ns;
 	m->bytes = braid_capture_bytes(r->sink.capture);
+	if (r->o.prompt && r->flusher)
+		braid_flusher_end_segment(r->flusher);
 	return err;
 }

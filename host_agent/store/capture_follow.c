@@ -270,8 +270,9 @@ int braid_source_grow(struct braid_source *source, u64 bytes, s64 until_ns)
 	int err;
 
 	forget_extents(cs);
-	braid_capture_grow(cs->readers[0], bytes);
-	err = take_chunks(cs, BRAID_CAPTURE_ALL, &news);
+	err = braid_capture_grow(cs->readers[0], bytes);
+	if (!err)
+		err = take_chunks(cs, BRAID_CAPTURE_ALL, &news);
 	source->until_ns = until_ns;
 	return err;
 }
@@ -285,9 +286,10 @@ int braid_source_grow_alone(struct braid_source *source, bool last)
 	if (source->until_ns == INT64_MAX)
 		return 0;
 	forget_extents(cs);
-	braid_capture_grow(cs->readers[0], BRAID_CAPTURE_ALL);
+	err = braid_capture_grow(cs->readers[0], BRAID_CAPTURE_ALL);
 	braid_capture_wait(cs->readers[0], !last);
-	err = take_chunks(cs, PART_BYTES, &news);
+	if (!err)
+		err = take_chunks(cs, PART_BYTES, &news);
 	if (err)
 		return err;
 	if (news.until_ns > source->until_ns)	/* it is never all: no event is so late */
@@ -316,11 +318,8 @@ int braid_source_follow(struct braid_source **out, const char *path,
 	cs->files = calloc(1, sizeof(*cs->files));
 	cs->nr_files = cs->readers && cs->dats && cs->minors && cs->files;
 	err = cs->nr_files ?
-	      braid_capture_open(&cs->readers[0], path, &cs->source.head) :
+	      braid_capture_follow(&cs->readers[0], path, &cs->source.head) :
 	      braid_out_of_memory();
-	if (!err && braid_capture_unfinished(cs->readers[0]))
-		err = braid_fail(-EINVAL, "'%s' cannot be followed: it is compressed while it is recorded; wait for its end",
-				 path);
 	if (err) {
 		braid_source_free(&cs->source);
 		return err;

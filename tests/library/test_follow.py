@@ -38,9 +38,9 @@ def events_of(capture):
     return sorted((one["stream"], one["cpu"], one["seq"], one["text"]) for one in lines if one["type"] == "event")
 
 
-def follows(region, folder, program):
+def follows(region, folder, program, *options):
     capture = f"{folder}/followed.braid"
-    recorder = record(region, capture, "--prompt")
+    recorder = record(region, capture, "--prompt", *options)
     printer = subprocess.Popen([program, capture], stdout=subprocess.PIPE, text=True)
     seen, order, late = [], [], 0
     with tracebraid.follow(capture) as trace:
@@ -60,7 +60,8 @@ def follows(region, folder, program):
     lines = printer.communicate()[0].splitlines()
     equal(printer.returncode, 0, "status of the example")
     equal(len(lines), len(seen), "lines of the example")
-    print(f"ok   Python, C: {len(seen)} events while they were recorded, {late} of them late")
+    os.remove(capture)
+    print(f"ok   Python, C{', compressed' * bool(options)}: {len(seen)} events while they were recorded, {late} of them late")
 
 
 def follows_to_a_death(region, folder):
@@ -85,6 +86,7 @@ def main():
             try:
                 equal(guest.stdout.readline(), "live\n", "the guest")
                 follows(region, folder, program)
+                follows(region, folder, program, "-z")
                 follows_to_a_death(region, folder)
             finally:
                 guest.kill()

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host_agent/capture/pack.h"
+#include "host_agent/capture/packed.h"
 #include "host_agent/capture/packer.h"
 #include "host_agent/capture/queue.h"
 #include "host_agent/cli/check.h"
@@ -131,17 +132,13 @@ static void is_the_file_that_pack_makes(void)
 	CHECK(size_of(packed) < size_of(plain));
 }
 
-/* The guest's events in a capture; each ring's account must add up. */
-static u64 events_of(const char *path)
+/* The guest's events; each ring's account must add up. */
+static u64 count_events(struct braid_source *source)
 {
-	char *paths[] = { (char *)path };
-	struct braid_source_options options = { 0 };
 	struct braid_text why = { 0 };
-	struct braid_source *source;
 	u64 events = 0;
 	size_t k;
 
-	NEED(!braid_source_open_captures(&source, paths, 1, &options));
 	NEED(!braid_walk_rings(source));
 	for (k = 0; source->nr_streams && k < source->streams[0]->nr_rings; k++) {
 		const struct braid_ring *ring = source->streams[0]->rings[k];
@@ -153,6 +150,18 @@ static u64 events_of(const char *path)
 		CHECK(braid_check_account(ring, &why));
 	}
 	braid_text_free(&why);
+	return events;
+}
+
+static u64 events_of(const char *path)
+{
+	char *paths[] = { (char *)path };
+	struct braid_source_options options = { 0 };
+	struct braid_source *source;
+	u64 events;
+
+	NEED(!braid_source_open_captures(&source, paths, 1, &options));
+	events = count_events(source);
 	braid_source_free(source);
 	return events;
 }
@@ -222,7 +231,6 @@ static void is_readable_while_it_is_recorded(void)
 {
 	struct braid_capture_reader *reader;
 	struct braid_chunk_file head;
-	struct braid_source *source;
 	struct session s;
 
 	begin(&s, packed);
@@ -238,12 +246,59 @@ static void is_readable_while_it_is_recorded(void)
 		 SEGMENT_BYTES);
 	braid_capture_close(reader);
 	CHECK(events_of(packed) > 0);
-	CHECK_EQ(braid_source_follow(&source, packed, NULL), -EINVAL);
-	CHECK(strstr(braid_failure(), "is compressed while it is recorded; wait for its end"));
 	end(&s);
+	fake_guest_free(s.guest);
+}
+
+/* Until the file has all that was put. */
+static void await_file(const struct session *s)
+{
+	struct braid_capture_reader *reader;
+	struct braid_chunk_file head;
+	u64 bytes = 0;
+
+	while (bytes < braid_capture_bytes(s->sink.capture)) {
+		NEED(!braid_capture_follow(&reader, packed, &head));
+		bytes = braid_capture_size(reader);
+		braid_capture_close(reader);
+	}
+}
+
+/* From its beginning, when the file has no segment, to its end. */
+static void is_followed(bool promptly)
+{
+	struct braid_source *source;
+	struct session s;
+	int turn, ret;
+
+	begin(&s, packed);
 	NEED(!braid_source_follow(&source, packed, NULL));
+	for (turn = 0; turn < 2; turn++) {
+		write_laps(&s);
+		NEED(!braid_capture_settle(s.sink.capture));
+		if (promptly) {
+			braid_flusher_end_segment(s.flusher);
+			NEED(!braid_flusher_wake(s.flusher));
+			await_file(&s);
+		}
+		while ((ret = braid_source_grow_alone(source, false)) > 0)
+			;
+		NEED(!ret);
+		CHECK(source->until_ns < INT64_MAX);
+	}
+	end(&s);
+	while (source->until_ns < INT64_MAX)
+		NEED(braid_source_grow_alone(source, false) >= 0);
+	CHECK_EQ(count_events(source), offered(&s));
+	CHECK_EQ(events_of(packed), offered(&s));
 	braid_source_free(source);
 	fake_guest_free(s.guest);
+}
+
+static void can_be_followed(void)
+{
+	is_followed(false);
+	is_followed(true);
 }
 
 /* A recorder that is killed: the process packs and writes all that it took, with the file's end. */
@@ -285,6 +340,45 @@ static void cut_off(const char *path, const u8 *file, size_t bytes)
 
 	NEED(fd >= 0 && !braid_write_all(fd, file, bytes));
 	close(fd);
+}
+
+/* A reader that opened the beginning of a file finds the segments that it gains, however it grows. */
+static void grows_with_its_file(void)
+{
+	struct braid_packed *growing;
+	size_t bytes, there, before, plain_bytes;
+	u8 *file, *expected, *got;
+	int fd;
+
+	make(plain, NULL);
+	NEED(!run(braid_pack, plain, packed));
+	file = read_file(packed, &bytes);
+	expected = read_file(plain, &plain_bytes);
+	got = malloc(plain_bytes);
+	fd = open(other, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	NEED(got && fd >= 0 && !braid_write_all(fd, file, 200));
+	NEED(!braid_packed_open(&growing, fd, 200));
+	for (there = 200, before = 0; there < bytes; before = braid_packed_bytes(growing)) {
+		size_t more = there % 3 ? 7 + there % 4099 : 100003;
+
+		more = more < bytes - there ? more : bytes - there;
+		NEED(!braid_write_all(fd, file + there, more));
+		there += more;
+		NEED(!braid_packed_grow(growing, there));
+		CHECK(braid_packed_bytes(growing) >= before);
+		CHECK_EQ(braid_packed_no_end(growing), there < bytes);
+		more = braid_packed_bytes(growing) - before;
+		CHECK_EQ(braid_packed_read(growing, got, more, before), (ssize_t)more);
+	}
+	CHECK_EQ(braid_packed_bytes(growing), plain_bytes);
+	CHECK_EQ(braid_packed_read(growing, got, plain_bytes, 0), (ssize_t)plain_bytes);
+	CHECK(!memcmp(got, expected, plain_bytes));
+	CHECK_EQ(braid_packed_damaged(growing), 0);
+	braid_packed_free(growing);
+	close(fd);
+	free(file);
+	free(expected);
+	free(got);
 }
 
 /* A file cut off anywhere is good up to its last whole segment. */
@@ -420,6 +514,8 @@ int main(void)
 	RUN(is_the_file_that_pack_makes);
 	RUN(is_reported_as_unpacked);
 	RUN(is_readable_while_it_is_recorded);
+	RUN(can_be_followed);
+	RUN(grows_with_its_file);
 	RUN(is_good_up_to_its_last_segment);
 	RUN(too_many_parts_have_no_index);
 	RUN(what_is_no_capture_is_refused);

@@ -73,7 +73,7 @@ def record_compressed(ctx):
     ctx.check(again.read_bytes() == capture.read_bytes(), "packing the plain capture makes another file")
     ctx.equal(ctx.run_agent("report", "--json", plain).stdout.splitlines()[1:],
               ctx.run_agent("report", "--json", capture).stdout.splitlines()[1:], "report of both")
-    for option in ("--prompt", "--live", "--snapshot"):
+    for option in ("--live", "--snapshot"):
         done = ctx.run_agent("record", "-z", option, "-r", guest.shm, "-o", capture, status=1)
         ctx.check(f"--compress cannot be combined with {option}" in done.stderr, f"of {option}: {done.stderr}")
 
