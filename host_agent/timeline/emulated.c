@@ -120,7 +120,7 @@ static int insert(struct builder *b, const struct braid_clock_gain *gain)
 }
 
 /* Combines what the samples say one by one. Return: false when they contradict each other. */
-static bool tighten(struct builder *b, u64 *most_gain)
+static bool tighten(struct builder *b)
 {
 	size_t k;
 
@@ -130,14 +130,39 @@ static bool tighten(struct builder *b, u64 *most_gain)
 	for (k = b->nr_gains - 1; k--;)
 		if (b->gains[k].high > b->gains[k + 1].high)
 			b->gains[k].high = b->gains[k + 1].high;
-	*most_gain = 0;
-	for (k = 0; k < b->nr_gains; k++) {
+	for (k = 0; k < b->nr_gains; k++)
 		if (b->gains[k].low > b->gains[k].high)
 			return false;
-		if (k && (u64)(b->gains[k].low - b->gains[k - 1].low) > *most_gain)
-			*most_gain = b->gains[k].low - b->gains[k - 1].low;
-	}
 	return true;
+}
+
+static bool is_narrow(const struct builder *b, size_t k)
+{
+	return b->gains[k].high - b->gains[k].low < b->most_gain;
+}
+
+/*
+ * The most gain from one sample to the next. An agent that did not run for long has wide samples,
+ * which show none: they count only if all are wide.
+ */
+static void measure(const struct builder *b, struct braid_clock_epoch *e)
+{
+	size_t first = 0, last, k;
+	bool all;
+
+	while (first < b->nr_gains && !is_narrow(b, first))
+		first++;
+	all = first == b->nr_gains;
+	first = last = all ? 0 : first;
+	for (k = first + 1; k < b->nr_gains; k++) {
+		if (!all && !is_narrow(b, k))
+			continue;
+		if ((u64)(b->gains[k].low - b->gains[last].low) > e->most_gain)
+			e->most_gain = b->gains[k].low - b->gains[last].low;
+		last = k;
+	}
+	e->first_narrow = first;
+	e->last_narrow = all ? b->nr_gains : last;
 }
 
 static int end_epoch(struct builder *b)
@@ -154,8 +179,9 @@ static int end_epoch(struct builder *b)
 		.nr_gains = b->nr_gains,
 	};
 
-	if (!tighten(b, &e.most_gain))
+	if (!tighten(b))
 		return -ENODATA;
+	measure(b, &e);
 	e.gains = b->gains;
 	braid_epoch_cover(&e, &b->stretch);
 	if (braid_array_push(track->epochs, track->nr_epochs, track->capacity, e))
@@ -247,6 +273,20 @@ static ssize_t gain_before(const struct braid_clock_epoch *e, u64 counter)
 	return (ssize_t)low - 1;
 }
 
+/*
+ * Where between low and high the offset is, after the gain @k: before the first narrow sample and
+ * after the last, it is near to what that one shows.
+ */
+static s64 guess(const struct braid_clock_epoch *e, ssize_t k, s64 low, s64 high)
+{
+	s64 half = (high - low) / 2, beyond = BEYOND * (s64)e->most_gain;
+	s64 less = half < beyond ? half : beyond;
+
+	if (k >= (ssize_t)e->last_narrow)
+		return low + less;
+	return k < (ssize_t)e->first_narrow ? high - less : low + half;
+}
+
 static struct braid_clock_time to_host(const struct braid_clock *clock,
 				       const struct braid_clock_epoch *e, u64 counter)
 {
@@ -256,15 +296,16 @@ static struct braid_clock_time to_host(const struct braid_clock *clock,
 	s64 low = k >= 0 ? e->gains[k].low : e->gains[0].low - beyond;
 	s64 high = k + 1 < (ssize_t)e->nr_gains ? e->gains[k + 1].high :
 		   e->gains[e->nr_gains - 1].high + beyond;
+	s64 offset = guess(e, k, low, high);
+	u64 error = offset - low > high - offset ? offset - low : high - offset;
 	struct braid_clock_time t;
 
 	(void)clock;
-	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)(low + (high - low) / 2),
-				BRAID_TAKEN_UNKNOWN, 0);
+	t = braid_clock_convert(e->host, 0, counter - e->offset.offset - (u64)offset, BRAID_TAKEN_UNKNOWN, 0);
 	if ((high - low) >> (FAR_BITS - 4))
 		t.bound_ns = BRAID_BOUND_UNKNOWN;
 	if (t.bound_ns != BRAID_BOUND_UNKNOWN)
-		t.bound_ns += (u64)braid_clock_to_ns(&rate, (u64)(high - low) / 2 + ROUNDING) + 1;
+		t.bound_ns += (u64)braid_clock_to_ns(&rate, error + ROUNDING) + 1;
 	return t;
 }
 

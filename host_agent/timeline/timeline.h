@@ -139,6 +139,7 @@ struct braid_clock_epoch {
 	struct braid_clock_gain *gains;	/* by counter; NULL: another model */
 	size_t nr_gains;
 	u64 most_gain;			/* from one to the next */
+	size_t first_narrow, last_narrow;	/* of gains; all are wide: 0 and ->nr_gains */
 
 	/* The model of a slewed clock: straight lines from breakpoint to breakpoint. */
 	struct braid_clock_breakpoint *breakpoints;	/* NULL: another model */

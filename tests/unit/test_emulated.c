@@ -167,6 +167,35 @@ static void drifts_little(void)
 }
 
 /*
+ * An agent that did not run for long has wide samples before and after the others. The bound
+ * includes what they leave possible; but times are as if the counter went on as between the others.
+ */
+static void wide_ends(void)
+{
+	u64 end = BEGIN_NS + 10 * SECOND, ns;
+	struct braid_clock_time t;
+	struct braid_clock clock;
+	u32 k;
+
+	begin();
+	for (ns = BEGIN_NS; ns < end; ns += SECOND / 10)
+		gain(ns, truth_below(20));
+	sample_guest(BEGIN_NS + 2 * SECOND, BEGIN_NS + 8 * SECOND, false);
+	cross(BEGIN_NS + SECOND / 2, BEGIN_NS + SECOND, BEGIN_NS + 3 * SECOND);
+	cross(BEGIN_NS + 7 * SECOND, BEGIN_NS + 9 * SECOND, BEGIN_NS + 9 * SECOND + MILLI);
+	truth_sort(round_trips, nr_round_trips);
+	NEED(!fit(&clock, GUEST_HZ));
+	CHECK_EQ(clock.tracks->nr_epochs, 1);
+	check_truth(&clock, BEGIN_NS, end);
+	for (k = 0; k < 3000; k++) {
+		ns = BEGIN_NS + truth_below(end - BEGIN_NS);
+		t = braid_clock_convert(&clock, k % 2, guest_counter(ns), ns, 0);
+		CHECK(llabs(t.ns - (s64)ns) < 5000);
+	}
+	braid_clock_free(&clock);
+}
+
+/*
  * The guest idles while it is sampled, and then its vCPUs read the counter in a race until it is gone.
  * What is read promptly shows the gain.
  */
@@ -383,6 +412,7 @@ int main(void)
 	truth_host_clock(&host_clock, &host, BEGIN_NS - SECOND, BEGIN_NS + 120 * SECOND);
 	RUN(drift_only);
 	RUN(drifts_little);
+	RUN(wide_ends);
 	RUN(races_after_the_last);
 	RUN(stands_still);
 	RUN(jumps_ahead);
