@@ -2,10 +2,13 @@
 /* tracebraid: braids the traces of guests and their host into one timeline. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/util/error.h"
@@ -74,14 +77,24 @@ static int occupy_standard_descriptors(void)
 	return 0;
 }
 
+static bool reader_has_exited(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO };
+
+	return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+}
+
 /* A reader that exits early, like head, is not an error; a full disk is. */
 static int flushed(int status)
 {
+	int err;
+
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	if (errno == EPIPE || status)
+	err = errno ? errno : EIO;	/* of an earlier write: perhaps lost */
+	if (status || reader_has_exited())
 		return status;
-	braid_fail(-errno, "cannot write to standard output: %s", strerror(errno));
+	braid_fail(-err, "cannot write to standard output: %s", strerror(err));
 	return braid_complain();
 }
 
