@@ -64,9 +64,9 @@ def follows(region, folder, program, *options):
     print(f"ok   Python, C{', compressed' * bool(options)}: {len(seen)} events while they were recorded, {late} of them late")
 
 
-def follows_to_a_death(region, folder):
+def follows_to_a_death(region, folder, *options):
     capture, warnings, seen = f"{folder}/killed.braid", [], []
-    recorder = record(region, capture)
+    recorder = record(region, capture, *options)
     with tracebraid.follow(capture, warn=warnings.append, timeout=6) as trace:
         for event in trace.events():
             seen.append((event.stream.name, event.cpu, event.seq, event.text))
@@ -75,7 +75,8 @@ def follows_to_a_death(region, folder):
                 recorder.wait()
     equal(sorted(seen), events_of(capture), "events of a recording that was killed")
     equal([line for line in warnings if "killed" in line] != [], True, "the warning")
-    print(f"ok   Python: {len(seen)} events of a recording that was killed")
+    os.remove(capture)
+    print(f"ok   Python{', compressed' * bool(options)}: {len(seen)} events of a recording that was killed")
 
 
 def main():
@@ -88,6 +89,7 @@ def main():
                 follows(region, folder, program)
                 follows(region, folder, program, "-z")
                 follows_to_a_death(region, folder)
+                follows_to_a_death(region, folder, "-z", "--prompt")
             finally:
                 guest.kill()
 
