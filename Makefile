@@ -13,7 +13,7 @@ NPROC		:= $(shell nproc)
 
 CC		?= gcc
 PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
-		   libdeflate libkdumpfile libprotobuf-c sqlite3
+		   libisal libkdumpfile libprotobuf-c sqlite3
 CFLAGS		?= -O2 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
@@ -21,7 +21,7 @@ ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)
 		  $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS		= $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 # The tests' reference for formats and pages.
-TEST_LIBS	= $(shell pkg-config --libs libtraceevent 2>/dev/null)
+TEST_LIBS	= $(shell pkg-config --libs libtraceevent zlib 2>/dev/null)
 
 ifeq ($(V),1)
 Q		:=
@@ -61,7 +61,7 @@ SONAME		:= libtracebraid.so.0
 LIBRARY		= $(filter $(B)/obj/host_agent/library/% $(B)/obj/host_agent/sql/%,$(AGENT_OBJS))
 READING		:= shared $(addprefix host_agent/,util capture timeline store format merge analyze export) $(B)/made
 # Those of PKGS that it needs.
-READING_PKGS	:= libseccomp libxxhash libzstd libdeflate libprotobuf-c sqlite3
+READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
 
 .PHONY: library
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3

@@ -24,7 +24,7 @@ kernels() {
 packages_of() {
 	case $1 in
 	build) echo gcc libc6-dev make pkg-config libtraceevent-dev libtracefs-dev libxxhash-dev \
-		libzstd-dev libdeflate-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
+		libzstd-dev libisal-dev zlib1g-dev libvirt-dev libxml2-dev libcap-ng-dev libseccomp-dev \
 		libkdumpfile-dev libprotobuf-c-dev libsqlite3-dev protobuf-c-compiler protobuf-compiler ;;
 	forms) echo babeltrace2 trace-cmd python3 python3-protobuf ;;
 	driver) kernels headers ;;

@@ -4,7 +4,6 @@
 #define BRAID_EXPORT_HTML_OUT_H
 
 #include <stdio.h>
-#include <libdeflate.h>
 
 #include "host_agent/util/text.h"
 #include "host_agent/util/varint.h"
@@ -13,12 +12,13 @@
 extern const char braid_html_page[], braid_html_page_end[];
 
 struct braid_html_packer;
+struct braid_html_deflate;
 
 /* A page under way. */
 struct braid_html_out {
 	struct braid_html_packer *packer;	/* the thread that packs and writes chunks; NULL: none */
 	FILE *to;
-	struct libdeflate_compressor *deflate;
+	struct braid_html_deflate *deflate;
 	char pairs[4096][2];		/* letters of 12 bits */
 	struct braid_text plain;	/* a chunk of columns ... */
 	struct braid_text packed;	/* ... any chunk, deflated ... */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Letters to bytes, bytes unpacked, columns of numbers: as the page's program does. */
-#include <libdeflate.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "host_agent/util/varint.h"
 #include "tests/unit/need.h"
@@ -27,20 +27,19 @@ static void decode(const char *from, size_t nr, struct braid_text *to)
 
 static void unpack(const struct braid_text *packed, struct braid_text *to)
 {
-	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
-	size_t room = 4 * packed->bytes + 4096, bytes;
-	enum libdeflate_result result;
+	z_stream z = { .next_in = (Bytef *)packed->data, .avail_in = packed->bytes };
+	int result;
 
-	NEED(d);
+	NEED(inflateInit2(&z, -MAX_WBITS) == Z_OK);
 	do {
-		char *at = braid_text_reserve(to, room *= 2);
-
-		NEED(at);
-		result = libdeflate_deflate_decompress(d, packed->data, packed->bytes, at, room, &bytes);
-	} while (result == LIBDEFLATE_INSUFFICIENT_SPACE);
-	NEED(result == LIBDEFLATE_SUCCESS);
-	to->bytes += bytes;
-	libdeflate_free_decompressor(d);
+		z.avail_out = 4 * packed->bytes + 4096;
+		z.next_out = (Bytef *)braid_text_reserve(to, z.avail_out);
+		NEED(z.next_out);
+		result = inflate(&z, Z_NO_FLUSH);
+		to->bytes = (char *)z.next_out - to->data;
+	} while (result == Z_OK);
+	NEED(result == Z_STREAM_END && !z.avail_in);
+	inflateEnd(&z);
 }
 
 bool page_chunk(const char **at, const char *kind, struct braid_text *bytes)
