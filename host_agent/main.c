@@ -87,12 +87,9 @@ static bool reader_has_exited(void)
 /* A reader that exits early, like head, is not an error; a full disk is. */
 static int flushed(int status)
 {
-	int err;
+	int err = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;	/* an earlier write's errno is lost */
 
-	if (!fflush(stdout) && !ferror(stdout))
-		return status;
-	err = errno ? errno : EIO;	/* of an earlier write: perhaps lost */
-	if (status || reader_has_exited())
+	if (!err || status || reader_has_exited())
 		return status;
 	braid_fail(-err, "cannot write to standard output: %s", strerror(err));
 	return braid_complain();

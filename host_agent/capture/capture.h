@@ -186,7 +186,7 @@ struct braid_chunk_view {
 int braid_capture_open(struct braid_capture_reader **out, const char *path,
 		       struct braid_chunk_file *head);
 
-/** braid_capture_follow - the same, of a capture that grows: packed, it may have no segment yet */
+/** braid_capture_follow - the same, of a capture that grows. A packed one may have no segment yet */
 int braid_capture_follow(struct braid_capture_reader **out, const char *path,
 			 struct braid_chunk_file *head);
 
@@ -255,7 +255,7 @@ const struct braid_capture_damage *braid_capture_damage(const struct braid_captu
  */
 int braid_capture_grow(struct braid_capture_reader *r, u64 bytes);
 
-/** braid_capture_unfinished - whether it is packed and its file has no end: it is written, or was cut off */
+/** braid_capture_unfinished - whether it is packed and its file has no end: it is still being written, or was cut off */
 bool braid_capture_unfinished(const struct braid_capture_reader *r);
 
 /**

@@ -12,13 +12,13 @@
 
 #define NR_UNPACKED	16u
 #define NR_SMALL	16u
-#define LEAST_WORK	4096u		/* counted for each small part, besides its bytes */
+#define LEAST_WORK	4096u		/* counted for each chunk, besides its bytes */
 
 /*
- * The limit of all bytes unpacked. If chunks that follow in time are far apart in the capture, each
- * of them may need its segment to be unpacked again.
+ * The limit of all bytes read and unpacked. If chunks that follow in time are far apart in the
+ * capture, each of them may need its segment to be unpacked again.
  */
-#define MOST_UNPACKED(bytes)	((4ULL << 30) + 64 * (bytes))
+#define MOST_WORK(bytes, segments)	((4ULL << 30) + 64 * (bytes) + 16ULL * LEAST_WORK * (segments))
 
 /*
  * An unpacked segment; or its *small part*, what its PACKED_SMALL has: ranges, then their bytes,
@@ -36,7 +36,7 @@ struct unpacked {
 struct braid_packed {
 	struct braid_segments segments;
 	u64 damaged;				/* those that could not be unpacked */
-	u64 unpacked_bytes;
+	u64 work;				/* bytes read and unpacked */
 	u64 turns;
 	struct unpacked unpacked[NR_UNPACKED];
 	struct unpacked small[NR_SMALL];
@@ -133,15 +133,23 @@ static size_t segment_of(const struct braid_packed *p, u64 offset)
 	return low;
 }
 
+static int count_work(struct braid_packed *p, u64 bytes)
+{
+	if (p->work > MOST_WORK(p->segments.bytes, p->segments.nr))
+		return -EOVERFLOW;
+	p->work += bytes;
+	return 0;
+}
+
 /*
- * Unpacks ->chunk into *@to, which is allocated again. *@h: set to its head.
- * Return: 1; 0: the head is not valid, not of that segment, or gives a wrong size; -ENOMEM.
+ * Unpacks the chunk that was read into *@to, which is allocated again. *@h: set to its head.
+ * Return: 1; 0: the head is not valid, not of that segment, or gives a wrong size; -errno.
  */
 static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
 		   struct braid_packed_head *h, u8 **to)
 {
 	bool small = chunk->type == BRAID_CHUNK_PACKED_SMALL;
-	size_t bytes, head_bytes = small ? sizeof(h->small) : sizeof(h->small.packed);
+	size_t bytes, total, head_bytes = small ? sizeof(h->small) : sizeof(h->small.packed);
 	u32 codec;
 	u8 *grown;
 
@@ -149,21 +157,36 @@ static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 o
 	if (chunk->payload_bytes <= head_bytes)
 		return 0;
 	memcpy(&h->small, p->segments.chunk, head_bytes);
-	if (!braid_segments_is_head(&p->segments, h, chunk->type, offset) || h->small.packed.at != p->segments.places[segment].at)
+	if (!braid_segments_is_head(&p->segments, h, chunk->type, offset) ||
+	    h->small.packed.at != p->segments.places[segment].at)
 		return 0;
 	bytes = chunk->payload_bytes - head_bytes;
-	grown = realloc(*to, braid_segments_unpacks_to(h));
+	total = braid_segments_unpacks_to(h);
+	if (count_work(p, total))
+		return -EOVERFLOW;
+	grown = realloc(*to, total);
 	if (!grown)
 		return braid_out_of_memory();
 	*to = grown;
 	codec = h->small.packed.codec & ~BRAID_PACKED_REST;
-	if (codec == BRAID_PACKED_PLAIN && bytes == braid_segments_unpacks_to(h)) {
+	if (codec == BRAID_PACKED_PLAIN && bytes == total) {
 		memcpy(*to, p->segments.chunk + head_bytes, bytes);
 		return 1;
 	}
 	return codec == BRAID_PACKED_ZSTD &&
-	       ZSTD_decompressDCtx(p->zstd, *to, braid_segments_unpacks_to(h), p->segments.chunk + head_bytes, bytes) ==
-	       braid_segments_unpacks_to(h);
+	       ZSTD_decompressDCtx(p->zstd, *to, total, p->segments.chunk + head_bytes, bytes) == total;
+}
+
+/* Reads and unpacks a chunk of a segment; as unpack(). 0: also if no such chunk is there. */
+static int read_chunk(struct braid_packed *p, u64 offset, u16 type, size_t segment,
+		      struct braid_packed_head *h, u8 **to)
+{
+	struct braid_chunk chunk;
+	int ret = braid_segments_read(&p->segments, offset, type, &chunk);
+
+	if (ret >= 0 && count_work(p, LEAST_WORK + chunk.payload_bytes))
+		return -EOVERFLOW;
+	return ret > 0 ? unpack(p, &chunk, offset, segment, h, to) : ret;
 }
 
 /* Return: the segment's entry; or NULL, with the least recently used entry in *@oldest. */
@@ -182,14 +205,6 @@ static struct unpacked *cached(struct braid_packed *p, struct unpacked *of, u32 
 			*oldest = u;
 	}
 	return NULL;
-}
-
-static int count_work(struct braid_packed *p, u64 bytes)
-{
-	if (p->unpacked_bytes > MOST_UNPACKED(p->segments.bytes))
-		return -EOVERFLOW;
-	p->unpacked_bytes += bytes;
-	return 0;
 }
 
 static bool ranges_are_valid(const struct unpacked *u)
@@ -211,31 +226,27 @@ static bool ranges_are_valid(const struct unpacked *u)
 static const struct unpacked *load_small(struct braid_packed *p, size_t segment, int *err)
 {
 	u64 offset = p->segments.places[segment].offset;
-	struct unpacked *u, *oldest;
-	struct braid_chunk chunk;
 	struct braid_packed_head head;
+	struct unpacked *u, *oldest;
 
 	u = cached(p, p->small, NR_SMALL, segment, &oldest);
 	if (u)
 		return u;
 	oldest->used = 0;
 	oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
-	*err = braid_segments_read(&p->segments, offset, BRAID_CHUNK_PACKED_SMALL, &chunk);
-	if (*err > 0)
-		*err = unpack(p, &chunk, offset, segment, &head, &oldest->data);
+	*err = read_chunk(p, offset, BRAID_CHUNK_PACKED_SMALL, segment, &head, &oldest->data);
 	if (*err < 0)
 		return NULL;
 	if (*err) {
 		oldest->bytes = head.small.packed.bytes;
 		oldest->nr = head.small.nr;
-		oldest->chunk_bytes = BRAID_CHUNK_SPAN(chunk.payload_bytes);
+		oldest->chunk_bytes = BRAID_CHUNK_SPAN(head.chunk.payload_bytes);
 		if (!ranges_are_valid(oldest))
 			oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
 	}
 	oldest->used = ++p->turns;
 	oldest->segment = segment;
-	*err = count_work(p, LEAST_WORK + BRAID_PACKED_SMALL_BYTES((u64)oldest->nr, oldest->bytes));
-	return *err ? NULL : oldest;
+	return oldest;
 }
 
 /* Joins a segment's small part and ->rest, each range in its place. Return: whether they fit. */
@@ -267,7 +278,6 @@ static bool join(const struct braid_packed *p, const struct unpacked *small, u32
 static int read_whole(struct braid_packed *p, size_t segment, struct unpacked *to)
 {
 	const struct unpacked *small;
-	struct braid_chunk chunk;
 	struct braid_packed_head head;
 	u64 offset;
 	bool rest;
@@ -277,10 +287,8 @@ static int read_whole(struct braid_packed *p, size_t segment, struct unpacked *t
 	if (!small)
 		return ret;
 	offset = p->segments.places[segment].offset + small->chunk_bytes;
-	ret = braid_segments_read(&p->segments, offset, BRAID_CHUNK_PACKED, &chunk);
-	if (ret <= 0)
-		return ret;
-	ret = unpack(p, &chunk, offset, segment, &head, small->nr ? &p->rest : &to->data);
+	ret = read_chunk(p, offset, BRAID_CHUNK_PACKED, segment, &head,
+			 small->nr ? &p->rest : &to->data);
 	if (ret <= 0)
 		return ret;
 	rest = head.small.packed.codec & BRAID_PACKED_REST;
@@ -301,9 +309,7 @@ static const struct unpacked *load(struct braid_packed *p, size_t segment, int *
 
 	if (u)
 		return u;
-	*err = count_work(p, BRAID_PACKED_SEGMENT_BYTES);
-	if (!*err)
-		*err = read_whole(p, segment, oldest);
+	*err = read_whole(p, segment, oldest);
 	if (*err < 0) {
 		oldest->used = 0;
 		return NULL;
@@ -339,12 +345,18 @@ static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 static ssize_t read_segment(struct braid_packed *p, u8 *to, size_t bytes, u64 offset)
 {
 	size_t segment = segment_of(p, offset), there;
-	u64 at = p->segments.places[segment].at, end = segment + 1 < p->segments.nr ? p->segments.places[segment + 1].at : p->segments.bytes;
+	const struct braid_chunk_packed_place *place = &p->segments.places[segment];
+	u64 at = place->at, end = segment + 1 < p->segments.nr ? place[1].at : p->segments.bytes;
 	struct unpacked *oldest, *u = cached(p, p->unpacked, NR_UNPACKED, segment, &oldest);
 	const struct unpacked *small;
 	const u8 *data;
 	int err;
 
+	if (offset < at) {	/* the first segments are missing */
+		bytes = bytes < at - offset ? bytes : at - offset;
+		memset(to, 0, bytes);
+		return bytes;
+	}
 	if (bytes > end - offset)
 		bytes = end - offset;
 	/* The small part may have the bytes, even of a damaged segment. */

@@ -10,7 +10,7 @@
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
-#define SCAN_BYTES	(64u << 10)	/* read at a time to find the next chunk */
+#define SCAN_BYTES	4096u		/* read at a time to find the next chunk */
 #define PACKED_HEAD_BYTES	(BRAID_CHUNK_HEADER_BYTES + sizeof(struct braid_chunk_packed))
 
 u64 braid_segments_unpacks_to(const struct braid_packed_head *h)
@@ -49,7 +49,7 @@ static int add_segment(struct braid_segments *s, u64 at, u32 bytes, u64 offset)
 	return braid_array_push(s->places, s->nr, s->capacity, place) ? braid_out_of_memory() : 0;
 }
 
-/* Return: the offset of the next magic after @at, or where the search continues; -errno. */
+/* Return: the offset of what may be the next chunk after @at, or where the search continues; -errno. */
 static s64 next_magic(const struct braid_segments *s, u64 at)
 {
 	u32 words[SCAN_BYTES / 4];
@@ -57,7 +57,8 @@ static s64 next_magic(const struct braid_segments *s, u64 at)
 	size_t k;
 
 	for (k = 0; n > 0 && k < (size_t)n / 4; k += 2)
-		if (words[k] == BRAID_CHUNK_MAGIC)
+		if (words[k] == BRAID_CHUNK_MAGIC &&
+		    (k + 2 >= (size_t)n / 4 || words[k + 2] <= BRAID_CHUNK_MAX_BYTES))
 			break;
 	return n < 0 ? n : (s64)(at + 8 + 4 * k);
 }
@@ -126,8 +127,10 @@ int braid_segments_read(struct braid_segments *s, u64 offset, u16 type, struct b
 	if (n < 0)
 		return n;
 	if ((size_t)n < sizeof(*chunk) || chunk->magic != BRAID_CHUNK_MAGIC || chunk->type != type ||
-	    chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES)
+	    chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES) {
+		chunk->payload_bytes = 0;
 		return 0;
+	}
 	if (chunk->payload_bytes > s->chunk_bytes) {
 		grown = realloc(s->chunk, chunk->payload_bytes);
 		if (!grown)

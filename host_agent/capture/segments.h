@@ -54,7 +54,7 @@ int braid_segments_grow(struct braid_segments *s, u64 file_bytes);
  * @s: the segments
  * @offset: in the file
  * @type: that it must have
- * @chunk: set to its header
+ * @chunk: set to its header; ->payload_bytes: as many as were read
  *
  * Return: 1; 0: no such chunk is there, or its checksum is wrong; or as above.
  */

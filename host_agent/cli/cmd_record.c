@@ -91,8 +91,8 @@ static const struct braid_option options[] = {
 	  "the capture. Default: " BRAID_RECORD_FILE "; -: standard output" },
 	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
-	  "commands read it directly. Events are in the file when 1 MiB of them is complete, or, with "
-	  "--prompt, at once, compressed less. Not with --live or --snapshot" },
+	  "commands read it directly. The file gets events when 1 MiB of the capture is complete or, with "
+	  "--prompt, within 300 ms, and is then larger. Not with --live or --snapshot" },
 	{ 0, "to", "FORM", .take = take_form, .help =
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },

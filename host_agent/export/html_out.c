@@ -60,7 +60,9 @@ static int pack(struct braid_html_out *o, const void *data, size_t bytes)
 	char *to;
 
 	o->packed.bytes = 0;
-	to = room >> 32 ? NULL : braid_text_reserve(&o->packed, room);
+	if (room >> 32)
+		return braid_fail(-EFBIG, "cannot write the page: a part of it is larger than 4 GiB");
+	to = braid_text_reserve(&o->packed, room);
 	if (!to)
 		return braid_out_of_memory();
 	isal_deflate_stateless_init(s);
@@ -260,7 +262,7 @@ int braid_html_out_begin(struct braid_html_out *o, FILE *to)
 {
 	memset(o, 0, sizeof(*o));
 	o->to = to;
-	o->deflate = malloc(sizeof(*o->deflate));
+	o->deflate = calloc(1, sizeof(*o->deflate));	/* ISA-L 2.30 does not set all of it */
 	if (!o->deflate)
 		return braid_out_of_memory();
 	make_pairs(o);

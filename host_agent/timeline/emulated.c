@@ -142,8 +142,8 @@ static bool is_narrow(const struct builder *b, size_t k)
 }
 
 /*
- * The most gain from one sample to the next. An agent that did not run for long has wide samples,
- * which show none: they count only if all are wide.
+ * The most gain from one sample to the next. An agent that was not scheduled for a long time has wide
+ * samples, which show none: they count only if all are wide.
  */
 static void measure(const struct builder *b, struct braid_clock_epoch *e)
 {
@@ -161,7 +161,7 @@ static void measure(const struct builder *b, struct braid_clock_epoch *e)
 			e->most_gain = b->gains[k].low - b->gains[last].low;
 		last = k;
 	}
-	e->first_narrow = first;
+	e->first_narrow = all ? -1 : (ssize_t)first;
 	e->last_narrow = all ? b->nr_gains : last;
 }
 
@@ -279,12 +279,15 @@ static ssize_t gain_before(const struct braid_clock_epoch *e, u64 counter)
  */
 static s64 guess(const struct braid_clock_epoch *e, ssize_t k, s64 low, s64 high)
 {
-	s64 half = (high - low) / 2, beyond = BEYOND * (s64)e->most_gain;
-	s64 less = half < beyond ? half : beyond;
+	const struct braid_clock_gain *narrow = k < e->first_narrow ? &e->gains[e->first_narrow] :
+						k >= e->last_narrow ? &e->gains[e->last_narrow] : NULL;
+	s64 half = (high - low) / 2, usual;
 
-	if (k >= (ssize_t)e->last_narrow)
-		return low + less;
-	return k < (ssize_t)e->first_narrow ? high - less : low + half;
+	if (!narrow)
+		return low + half;
+	usual = (narrow->high - narrow->low + BEYOND * (s64)e->most_gain) / 2;
+	usual = usual < half ? usual : half;
+	return k < e->first_narrow ? high - usual : low + usual;
 }
 
 static struct braid_clock_time to_host(const struct braid_clock *clock,

@@ -18,6 +18,7 @@
 #define BRAID_TIMELINE_TIMELINE_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "host_agent/capture/chunk.h"
 #include "shared/clock.h"
@@ -139,7 +140,7 @@ struct braid_clock_epoch {
 	struct braid_clock_gain *gains;	/* by counter; NULL: another model */
 	size_t nr_gains;
 	u64 most_gain;			/* from one to the next */
-	size_t first_narrow, last_narrow;	/* of gains; all are wide: 0 and ->nr_gains */
+	ssize_t first_narrow, last_narrow;	/* of gains; all are wide: -1 and ->nr_gains */
 
 	/* The model of a slewed clock: straight lines from breakpoint to breakpoint. */
 	struct braid_clock_breakpoint *breakpoints;	/* NULL: another model */

@@ -82,8 +82,8 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
  *
  * Events come in the order of time, about a second after they happened; with `tracebraid record
  * --prompt`, within 300 ms. The recorder writes up to which time the capture is complete; events
- * that come later still are marked by tracebraid_late(). A capture of an earlier version returns
- * its events when it ends.
+ * that come later still are marked by tracebraid_late(). With --compress and without --prompt, events
+ * come by segments of 1 MiB. A capture of an earlier version returns its events when it ends.
  *
  * Return: 0, or a negative errno.
  */

@@ -14,7 +14,7 @@
 
 char printed[1 << 18];
 
-/* A process that drops its privileges, and keeps its input open, does so for good. */
+/* A command that drops privileges cannot undo that, so it runs in a child. */
 static int in_child(int (*command)(int argc, char **argv), int argc, char **argv)
 {
 	pid_t pid = fork();

@@ -167,7 +167,7 @@ static void drifts_little(void)
 }
 
 /*
- * An agent that did not run for long has wide samples before and after the others. The bound
+ * An agent that was not scheduled for a long time has wide samples before and after the others. The bound
  * includes what they leave possible; but times are as if the counter went on as between the others.
  */
 static void wide_ends(void)

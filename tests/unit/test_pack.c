@@ -23,6 +23,7 @@ static u8 *content;		/* of plain */
 static size_t content_bytes;
 static u8 *file;		/* of packed */
 static size_t file_bytes;
+static u32 segment_bytes = SEGMENT_BYTES;
 static u32 all;			/* chunks of the capture, but for FILE, which is read by open */
 
 /* Chunks that compress well, hardly, and not at all; pages and others. */
@@ -72,7 +73,7 @@ typedef int convert(int to, int from, const char *path, struct braid_pack_run *r
 
 static int run(convert *to_do, const char *from_path, const char *to_path)
 {
-	struct braid_pack_run how = { .level = 3, .segment_bytes = SEGMENT_BYTES };
+	struct braid_pack_run how = { .level = 3, .segment_bytes = segment_bytes };
 	int from = open(from_path, O_RDONLY | O_CLOEXEC);
 	int to = open(to_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	int err;
@@ -150,6 +151,21 @@ static struct braid_chunk *chunk_after(u8 *data, size_t bytes, struct braid_chun
 	if (chunk)
 		at = (u8 *)(chunk + 1) + (((size_t)chunk->payload_bytes + 7) & ~7ul);
 	return at + sizeof(*chunk) <= data + bytes ? (struct braid_chunk *)at : NULL;
+}
+
+/* As of a recording with --prompt: their number does not exhaust what a reader may unpack. */
+static void thousands_of_segments_are_read(void)
+{
+	struct braid_capture_damage damage;
+
+	segment_bytes = content_bytes / 4000;
+	NEED(!run(braid_pack, plain, other));
+	CHECK_EQ(compare(other, &damage), all);
+	CHECK(!damage.stretches && !damage.no_end);
+	NEED(!rename(other, packed));
+	unpacks_to_the_same();
+	write_file(packed, file, file_bytes);
+	segment_bytes = SEGMENT_BYTES;
 }
 
 /* Chunks other than pages are read even if all pages are damaged. */
@@ -366,6 +382,7 @@ int main(void)
 	file = read_file(packed, &file_bytes);
 	RUN(unpacks_to_the_same);
 	RUN(is_read_as_the_capture);
+	RUN(thousands_of_segments_are_read);
 	RUN(others_need_no_pages);
 	RUN(files_of_version_2_are_read);
 	RUN(a_cut_off_file_is_good_up_to_its_last_segment);
