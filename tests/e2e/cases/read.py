@@ -152,12 +152,13 @@ def read_lost(ctx):
             storm(guest, 3000)
             first = numbers(guest.run(f"ring_reader {event_id(guest)} {how}"))
             events, lost, unreported = first["events"], first["lost"], first["unreported"]
-            # A drop is reported with the event after it: the next run reports what a run drops at its end.
-            for _ in range(5):
-                found, sums, _ = read_all(ctx, guest, how, 10, before=events)
+            # A drop is reported with the event after it: the next run reports what a run drops at its end. A timer offers
+            # events until each CPU's task has recorded its own, so on a busy machine even a short run may drop some.
+            for _ in range(50):
+                found, sums, _ = read_all(ctx, guest, how, 1, before=events)
                 events, lost = events + found["events"], lost + found["lost"]
                 unreported += found["unreported"]
-                if lost == sums["overrun"] + sums["dropped events"]:
+                if unreported or lost == sums["overrun"] + sums["dropped events"]:
                     break
             ctx.check(lost + unreported > 0, f"{how}: nothing was lost")
             if not unreported:
