@@ -19,5 +19,5 @@ def arm64_units(ctx):
     guest.boot()
     guest.run("mkdir -p /dev/shm && mount -t tmpfs none /dev/shm")
     for name in names:
-        status, output = guest.sh(name, timeout=300)
+        status, output = guest.sh(f"{name} 2>&1", timeout=300)
         ctx.equal(status, 0, f"status of {name}, which printed:\n{output}\n")
