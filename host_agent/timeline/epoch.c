@@ -81,11 +81,16 @@ static void part(const struct braid_clock *clock, const struct braid_stretch *st
 static void name_cause(const struct braid_clock *clock, const struct braid_stretch *stretch,
 		       const struct braid_clock_epoch *before, struct braid_clock_epoch *e)
 {
-	s64 then = braid_epoch_to_host(clock, before, e->first_counter).ns;
-	s64 step = (s64)((u64)braid_epoch_to_host(clock, e, e->first_counter).ns - (u64)then);
+	struct braid_clock_time then = braid_epoch_to_host(clock, before, e->first_counter);
+	struct braid_clock_time now = braid_epoch_to_host(clock, e, e->first_counter);
+	s64 step = (s64)((u64)now.ns - (u64)then.ns);
+	bool sure = braid_clock_latest(then.ns, then.bound_ns) < braid_clock_earliest(now.ns, now.bound_ns) ||
+		    braid_clock_latest(now.ns, now.bound_ns) < braid_clock_earliest(then.ns, then.bound_ns);
 
-	if (before->model == e->model && e->model->step)	/* about it both models are wide */
+	if (before->model == e->model && e->model->step) {	/* about it both models are wide */
 		step = e->model->step(before, e);
+		sure = true;
+	}
 	e->step_ns = step;
 	if ((s64)(e->first_counter - before->last_counter) < 0)
 		e->cause = BRAID_EPOCH_WENT_BACK;
@@ -97,7 +102,7 @@ static void name_cause(const struct braid_clock *clock, const struct braid_stret
 		e->cause = BRAID_EPOCH_RATE;
 	if (stretch->disrupted) {
 		e->disrupted = true;
-		if (e->cause == BRAID_EPOCH_RATE)
+		if (e->cause == BRAID_EPOCH_RATE || (e->cause != BRAID_EPOCH_WENT_BACK && !sure))
 			e->cause = BRAID_EPOCH_DISRUPTED;
 		e->from_ns = (s64)stretch->disruption.from_ns;
 		e->begun_ns = (s64)stretch->disruption.to_ns;

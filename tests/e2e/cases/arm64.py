@@ -17,7 +17,10 @@ def arm64_units(ctx):
         ctx.skip(f"{PROGRAMS.relative_to(host.ROOT)}/{missing[0]} is missing: make check-arm64 builds it")
     guest = ctx.guest(shm=None, mem="1G", initrd=ctx.initrd(*(PROGRAMS / name for name in names)))
     guest.boot()
-    guest.run("mkdir -p /dev/shm && mount -t tmpfs none /dev/shm")
+    guest.run("mkdir -p /dev/shm /etc && mount -t tmpfs none /dev/shm")
+    guest.run("echo root:x:0:0::/:/bin/sh > /etc/passwd && echo root:x:0: > /etc/group")
+    failed = []
     for name in names:
         status, output = guest.sh(f"{name} 2>&1", timeout=300)
-        ctx.equal(status, 0, f"status of {name}, which printed:\n{output}\n")
+        failed += [f"{name}, status {status}:\n{output}"] * (status != 0)
+    ctx.check(not failed, "\n".join(failed))
