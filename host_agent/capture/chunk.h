@@ -73,6 +73,12 @@ struct braid_chunk {
 	u64 checksum;			/* XXH3, 64 bits, of the 24 bytes before, then of the payload */
 };
 
+/** braid_chunk_bytes - of a chunk in the file: header, payload, and padding to 8 bytes */
+static inline u64 braid_chunk_bytes(u64 payload_bytes)
+{
+	return sizeof(struct braid_chunk) + ((payload_bytes + 7) & ~7ULL);
+}
+
 struct braid_chunk_file {
 	u16 version_major;
 	u16 version_minor;

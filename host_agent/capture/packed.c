@@ -240,7 +240,7 @@ static const struct unpacked *load_small(struct braid_packed *p, size_t segment,
 	if (*err) {
 		oldest->bytes = head.small.packed.bytes;
 		oldest->nr = head.small.nr;
-		oldest->chunk_bytes = BRAID_CHUNK_SPAN(head.chunk.payload_bytes);
+		oldest->chunk_bytes = braid_chunk_bytes(head.chunk.payload_bytes);
 		if (!ranges_are_valid(oldest))
 			oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
 	}

@@ -156,7 +156,7 @@ static u64 take_head(struct braid_packer *p, u64 at, u64 end)
 	p->small = p->head.magic == BRAID_CHUNK_MAGIC &&
 		   p->head.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
 	if (p->small)
-		p->next = begin + sizeof(p->head) + (((u64)p->head.payload_bytes + 7) & ~7ULL);
+		p->next = begin + braid_chunk_bytes(p->head.payload_bytes);
 	p->small &= p->head.type != BRAID_CHUNK_PAGE && p->head.type != BRAID_CHUNK_HOST_PAGE;
 	return at;
 }

@@ -123,7 +123,7 @@ static int probe(struct braid_capture_reader *r, u64 offset, struct braid_chunk 
 	memcpy(chunk, r->window + (offset - r->window_at), HEADER_BYTES);
 	if (chunk->magic != BRAID_CHUNK_MAGIC || chunk->payload_bytes > BRAID_CHUNK_MAX_BYTES)
 		return 0;
-	total = HEADER_BYTES + (((u64)chunk->payload_bytes + 7) & ~7ULL);
+	total = braid_chunk_bytes(chunk->payload_bytes);
 	there = offset + total > r->file_bytes ? 0 : look(r, offset, total);
 	if (there < 0)
 		return there;
@@ -209,7 +209,7 @@ int braid_capture_next(struct braid_capture_reader *r, struct braid_chunk_view *
 	}
 	set_view(view, r->at, &chunk, r->window + (r->at - r->window_at) + HEADER_BYTES);
 	r->ended = chunk.type == BRAID_CHUNK_FILE_END;
-	r->at += HEADER_BYTES + (((u64)chunk.payload_bytes + 7) & ~7ULL);
+	r->at += braid_chunk_bytes(chunk.payload_bytes);
 	return 1;
 }
 
@@ -328,10 +328,9 @@ static int read_head(struct braid_capture_reader *r, bool grows, struct braid_ch
 
 	if (there < 0)
 		return there;
-	if (!there && braid_capture_unfinished(r) && grows)
-		return check_head(r, head);
 	if (!there && braid_capture_unfinished(r))
-		return braid_fail(-EBADMSG, "'%s' has no whole segment: it is compressed while it is recorded, or was cut off",
+		return grows ? check_head(r, head) :
+		       braid_fail(-EBADMSG, "'%s' has no whole segment: it is compressed while it is recorded, or was cut off",
 				  r->path);
 	if (!there)
 		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",

@@ -11,7 +11,8 @@
 #include "host_agent/util/io.h"
 
 #define SCAN_BYTES	4096u		/* read at a time to find the next chunk */
-#define PACKED_HEAD_BYTES	(BRAID_CHUNK_HEADER_BYTES + sizeof(struct braid_chunk_packed))
+#define HEADER_BYTES	sizeof(struct braid_chunk)
+#define PACKED_HEAD_BYTES	(HEADER_BYTES + sizeof(struct braid_chunk_packed))
 
 u64 braid_segments_unpacks_to(const struct braid_packed_head *h)
 {
@@ -28,7 +29,7 @@ bool braid_segments_is_head(const struct braid_segments *s, const struct braid_p
 	return h->chunk.magic == BRAID_CHUNK_MAGIC && h->chunk.type == type &&
 	       payload > (small ? sizeof(h->small) : sizeof(h->small.packed)) &&
 	       payload <= BRAID_CHUNK_MAX_BYTES &&
-	       offset + BRAID_CHUNK_HEADER_BYTES + payload <= s->file_bytes && h->small.packed.bytes &&
+	       offset + HEADER_BYTES + payload <= s->file_bytes && h->small.packed.bytes &&
 	       h->small.packed.bytes <= BRAID_PACKED_SEGMENT_BYTES &&
 	       (!small || (h->small.nr && h->small.nr <= BRAID_PACKED_MOST_RANGES)) &&
 	       braid_segments_unpacks_to(h) / BRAID_PACKED_RATIO <= payload;
@@ -72,7 +73,7 @@ static int take_chunk(struct braid_segments *s, const struct braid_packed_head *
 
 	if (bytes == sizeof(*h) && braid_segments_is_head(s, h, BRAID_CHUNK_PACKED_SMALL, at)) {
 		s->small = (struct braid_small_chunk){
-			at, at + BRAID_CHUNK_SPAN(h->chunk.payload_bytes), *packed,
+			at, at + braid_chunk_bytes(h->chunk.payload_bytes), *packed,
 		};
 		return 0;
 	}
@@ -99,10 +100,10 @@ static int find_segments(struct braid_segments *s)
 	int err;
 
 	while ((n = braid_pread_all(s->fd, &head, sizeof(head), s->scanned)) >=
-	       (ssize_t)BRAID_CHUNK_HEADER_BYTES) {
+	       (ssize_t)HEADER_BYTES) {
 		chunk = head.chunk.magic == BRAID_CHUNK_MAGIC &&
 			head.chunk.payload_bytes <= BRAID_CHUNK_MAX_BYTES;
-		after = s->scanned + BRAID_CHUNK_HEADER_BYTES + head.chunk.payload_bytes;
+		after = s->scanned + HEADER_BYTES + head.chunk.payload_bytes;
 		if (chunk && after > s->file_bytes)
 			return 0;
 		err = take_chunk(s, &head, n, s->scanned);
@@ -110,7 +111,7 @@ static int find_segments(struct braid_segments *s)
 			return err;
 		if (chunk && head.chunk.type == BRAID_CHUNK_FILE_END)
 			s->no_end = false;
-		next = chunk ? (s64)(s->scanned + BRAID_CHUNK_SPAN(head.chunk.payload_bytes)) :
+		next = chunk ? (s64)(s->scanned + braid_chunk_bytes(head.chunk.payload_bytes)) :
 			       next_magic(s, s->scanned);
 		if (next < 0)
 			return next;
@@ -162,7 +163,7 @@ static int take_index(struct braid_segments *s, const struct braid_chunk *chunk,
 		    s->places[k].offset < offset || s->places[k].offset >= s->file_bytes)
 			break;
 		at = s->places[k].at + 1;
-		offset = s->places[k].offset + BRAID_CHUNK_HEADER_BYTES;
+		offset = s->places[k].offset + HEADER_BYTES;
 	}
 	if (k == nr && nr && !s->places[0].at && bytes / BRAID_PACKED_RATIO <= s->file_bytes)
 		return 1;

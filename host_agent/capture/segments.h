@@ -8,11 +8,8 @@
 
 #include "host_agent/capture/chunk.h"
 
-#define BRAID_CHUNK_HEADER_BYTES	sizeof(struct braid_chunk)
-#define BRAID_CHUNK_SPAN(payload)	(BRAID_CHUNK_HEADER_BYTES + (((u64)(payload) + 7) & ~7ULL))
-
 /* Ranges of a segment's small part, at most: every other chunk is a page. */
-#define BRAID_PACKED_MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / BRAID_CHUNK_HEADER_BYTES / 2 + 2)
+#define BRAID_PACKED_MOST_RANGES	(BRAID_PACKED_SEGMENT_BYTES / sizeof(struct braid_chunk) / 2 + 2)
 #define BRAID_PACKED_SMALL_BYTES(nr, bytes)	((nr) * sizeof(struct braid_packed_range) + (bytes))
 
 /* A PACKED_SMALL chunk. PACKED with the rest must follow, or there is no segment. */

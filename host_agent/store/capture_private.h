@@ -186,12 +186,6 @@ static inline bool braid_capture_numbers_hosts(const struct braid_capture_source
 	return !cs->source.grows && cs->minors[file] >= 6;
 }
 
-/* Bytes of a chunk in the file. */
-static inline u64 braid_chunk_bytes(u64 payload_bytes)
-{
-	return sizeof(struct braid_chunk) + ((payload_bytes + 7) & ~7ULL);
-}
-
 /*
  * capture_page.c: whether the @nr places of an INDEX chunk, @n bytes, are of pages that can be.
  * *bytes: their chunks' are added.
