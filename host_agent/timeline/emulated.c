@@ -79,6 +79,12 @@ static bool is_usable(const struct builder *b, const struct braid_clock_sample *
 	return gain_of(&alone, s, &gain);
 }
 
+/* Whether a sample is narrow enough to show a jump. */
+static bool is_narrow(const struct builder *b, size_t k)
+{
+	return b->gains[k].high - b->gains[k].low < b->most_gain;
+}
+
 /*
  * Puts a gain in its place by counter. Return: false when it contradicts those that
  * are there: the offset would have shrunk, or jumped.
@@ -97,8 +103,8 @@ static bool fits(const struct builder *b, const struct braid_clock_gain *gain)
 		other = &b->gains[--k];
 		if (other->low > gain->high)
 			return false;
-		/* The nearest sample that is narrow enough to show a jump decides. */
-		if (other->high - other->low < b->most_gain) {
+		/* The nearest one of these decides. */
+		if (is_narrow(b, k)) {
 			if (gain->low - other->high > b->most_gain)
 				return false;
 			break;
@@ -134,11 +140,6 @@ static bool tighten(struct builder *b)
 		if (b->gains[k].low > b->gains[k].high)
 			return false;
 	return true;
-}
-
-static bool is_narrow(const struct builder *b, size_t k)
-{
-	return b->gains[k].high - b->gains[k].low < b->most_gain;
 }
 
 /*

@@ -129,6 +129,8 @@ static void hidden_step(const struct braid_clock *host)
 		NEED(clock.tracks->nr_epochs == 2);
 		CHECK(!clock.tracks->epochs[0].disrupted);
 		CHECK(clock.tracks->epochs[1].disrupted);
+		if (!host)	/* no sample proves a step */
+			CHECK_EQ(clock.tracks->epochs[1].cause, BRAID_EPOCH_DISRUPTED);
 		CHECK_EQ(wrong(&clock, BEGIN_NS, BREAK_NS), 0);
 		CHECK_EQ(wrong(&clock, BREAK_NS, END_NS), 0);
 		CHECK_EQ(braid_clock_convert(&clock, 0, truth_counter(&counter, BEGIN_NS + SECOND),
