@@ -200,18 +200,29 @@ class Guest:
             if self.console():
                 ready = self.wait_ready(timeout - silence)
             else:
-                # Occasionally an emulated CPU hangs before a kernel's first line; no code under test has run yet.
-                print(f"guest {self.name}: silent for {silence:.0f} s, restarting it", file=sys.stderr)
+                self._report_silence(silence)
                 ready = self.reset(timeout - silence)
         self.boot_seconds = time.monotonic() - self._started_at
         return ready
 
+    def _report_silence(self, seconds):
+        # Occasionally an emulated CPU hangs before a kernel's first line; no code under test has run yet.
+        print(f"guest {self.name}: silent for {seconds:.0f} s, restarting it", file=sys.stderr)
+
     def reset(self, timeout=BOOT_TIMEOUT_S):
-        """Resets the guest and waits for the new boot."""
-        epoch = self.epoch
+        """Resets the guest and waits for the new boot. Resets once more, and reports that, if the kernel stays silent."""
+        epoch, silence = self.epoch, timeout / 3
         self._console_before = len(self.console())
         self.qmp("system_reset")
-        return self.wait_reboot(epoch, timeout)
+        try:
+            return self.wait_reboot(epoch, silence)
+        except GuestTimeout:
+            if not self.alive():
+                raise
+        if not self.console()[self._console_before :]:
+            self._report_silence(silence)
+            self.qmp("system_reset")
+        return self.wait_reboot(epoch, timeout - silence)
 
     def wait_reboot(self, epoch, timeout=BOOT_TIMEOUT_S):
         """Waits until a boot later than `epoch` (read .epoch before causing the reboot) is ready."""
