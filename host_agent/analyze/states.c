@@ -440,6 +440,11 @@ void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
 	}
 }
 
+void braid_states_cut(struct braid_states *s)
+{
+	s->windowed = false;
+}
+
 static void take_windows(struct braid_states *s)
 {
 	const struct braid_source *source = s->source;

@@ -293,6 +293,9 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
  */
 void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns);
 
+/** braid_states_cut - of the trace's events, no more will follow: the last one ends the observation */
+void braid_states_cut(struct braid_states *s);
+
 /* Differences of times within this fit into an s64; a clock that gives others is broken. */
 #define BRAID_STATES_MAX_NS	(1LL << 61)
 

@@ -249,6 +249,8 @@ int braid_walk_next(struct braid_walk *w)
 {
 	int ret = 0;
 
+	if (full(w) && w->states)
+		braid_states_cut(w->states);
 	if (w->past || full(w))
 		return BRAID_WALK_END;
 	if (w->halved) {
