@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/export/ahead.h"
 #include "host_agent/export/html_spans.h"
 #include "host_agent/export/html_states.h"
 #include "host_agent/export/line.h"
@@ -22,12 +23,10 @@ struct html_export {
 	struct braid_html_lanes lanes;
 	struct braid_html_spans *spans;
 	struct braid_html_states *states;
-	bool all;			/* the walk delivers all that states are made of */
 	struct braid_text columns[COLUMNS];
 	u64 block_rows;
 	u64 rows;
 	s64 base_ns;			/* of the first row; all times are relative to it */
-	s64 first_host_ns;		/* likewise, by the host's clock */
 	s64 last_ns;
 	u64 *last_bound;		/* by lane, as in its column */
 	u32 *types;			/* names + 1 by an event type's number; 0: not seen yet */
@@ -82,9 +81,7 @@ static struct braid_html_place *place_of(struct html_export *h, const struct bra
 	if (!h->rows) {
 		h->base_ns = h->x.walk.ns;
 		h->last_ns = h->base_ns;
-		h->first_host_ns = item->host_ns;
 		braid_html_spans_base(h->spans, h->base_ns);
-		braid_html_states_base(h->states, h->base_ns);
 	}
 	return &h->lanes.places[item->ring->order];
 }
@@ -159,8 +156,6 @@ static int put_event(void *arg, const struct braid_item *item,
 	if (!info->raw)
 		name_task(h, place, &seen);
 	err = braid_html_spans_event(h->spans, &seen);
-	if (!err && h->all)
-		err = braid_html_states_event(h->states, item, info);
 	place->begun = true;
 	place->last_ns = seen.ns;
 	return err ? err : put_row(h, place->lane, kind_name(h, info),
@@ -175,8 +170,6 @@ static int put_lost(void *arg, const struct braid_item *item)
 	int err = braid_html_spans_lost(h->spans, place->lane, place->begun ? place->last_ns : ns,
 					ns);
 
-	if (!err && h->all)
-		err = braid_html_states_lost(h->states, item);
 	place->begun = true;
 	place->last_ns = ns;
 	braid_line_put_lost(&h->x.out, item);
@@ -191,6 +184,13 @@ static int put_note(void *arg, const struct braid_item *item)
 	braid_text_puts(&h->x.out, "NOTE ");
 	braid_text_safe(&h->x.out, (const char *)item->payload, item->payload_bytes);
 	return put_row(h, place->lane, BRAID_HTML_NAME_NOTE, 0);
+}
+
+static int put_aside(void *arg, const char *data, size_t bytes)
+{
+	struct html_export *h = arg;
+
+	return braid_html_states_aside(h->states, data, bytes);
 }
 
 /* Data written once ------------------------------------------------------------------------- */
@@ -234,8 +234,10 @@ static int put_meta(struct html_export *h)
 	const char *comma = "";
 	size_t k;
 
-	braid_text_printf(t, "{\"base_ns\":\"%lld\",\"rows\":%llu,\"lanes\":[",
-			  (long long)h->base_ns, (unsigned long long)h->rows);
+	braid_text_printf(t, "{\"base_ns\":\"%lld\",\"states_ns\":%lld,\"rows\":%llu,\"lanes\":[",
+			  (long long)h->base_ns,
+			  (long long)((u64)braid_html_states_origin(h->states) - (u64)h->base_ns),
+			  (unsigned long long)h->rows);
 	for (k = 0; k < h->lanes.nr_lanes; k++) {
 		const struct braid_html_lane *lane = &h->lanes.lanes[k];
 
@@ -277,37 +279,25 @@ static int begin(struct html_export *h, FILE *to)
 		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
 	if (!h->spans || !h->last_bound)
 		return braid_out_of_memory();
-	h->all = braid_select_is_all(h->x.walk.options);
 	return braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, &h->page,
 				       BRAID_HTML_EXACT_STATES);
-}
-
-static int put_states(struct html_export *h)
-{
-	int err = 0;
-
-	if (!h->rows)
-		return 0;
-	if (!h->all)
-		err = braid_html_states_walk(h->states, h->first_host_ns, h->x.walk.latest_ns);
-	return err ? err : braid_html_states_end(h->states);
 }
 
 static int put_all(struct html_export *h, FILE *to)
 {
 	static const struct braid_walk_ops ops = {
-		.event = put_event, .lost = put_lost, .note = put_note,
+		.event = put_event, .lost = put_lost, .note = put_note, .aside = put_aside,
 	};
 	int err = begin(h, to);
 
 	if (!err)
-		err = braid_walk_run(&h->x.walk, &ops, h);
+		err = braid_ahead_run(&h->x.walk, &ops, h);
 	if (!err)
 		err = flush_block(h);
 	if (!err)
 		err = braid_html_spans_end(h->spans, h->last_ns);
 	if (!err)
-		err = put_states(h);
+		err = braid_html_states_end(h->states);
 	if (!err)
 		err = braid_html_names_flush(h->names, &h->page);
 	if (!err)

@@ -23,15 +23,30 @@ struct span {
 	u32 culprit;		/* its name */
 };
 
+/*
+ * A state as it passes from the walk, which may run ahead in another thread, to the page. A new name
+ * of the culprit follows it.
+ */
+struct passed {
+	struct braid_state_span span;
+	bool moved_unseen;	/* as in struct braid_vcpu */
+	u32 name_bytes;		/* 0: that of the vCPU's last culprit, or none */
+};
+
+/* A vCPU's last culprit that was named, for the walk. */
+struct named {
+	struct braid_culprit culprit;	/* BRAID_CULPRIT_NONE: none yet */
+	u32 cpu;
+	u64 renamed;		/* of the states, when it was */
+};
+
 struct vcpu {
 	u32 lane;		/* 0: the page has none */
 	bool proven;		/* a state other than unknown was met */
 	bool moved_unseen;	/* in this episode: so its culprits are not known */
 	struct span *held;	/* an episode of stolen time, or the last span */
 	size_t nr_held, capacity;
-	struct braid_culprit last;	/* its name was found: */
-	u32 last_cpu, last_name;
-	u64 last_renamed;	/* of the states, when last_name was made */
+	u32 last_name;		/* of a culprit */
 	/* Short spans, one after the other; nr_merged 0: none. */
 	struct span merged;
 	u32 nr_merged;
@@ -40,6 +55,10 @@ struct vcpu {
 
 struct braid_html_states {
 	struct braid_states states;
+	struct braid_text aside;	/* struct passed */
+	struct named *named;		/* by vCPU */
+
+	_Alignas(BRAID_CACHE_LINE)	/* the page's; what precedes is the walk's */
 	bool active;			/* the trace shows states */
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
@@ -51,7 +70,7 @@ struct braid_html_states {
 	u32 unknown;			/* name of a culprit */
 	struct braid_text columns[COLUMNS];
 	u64 nr, written;
-	s64 last_end_ns;
+	s64 origin_ns, last_end_ns;
 };
 
 /* Writing ---------------------------------------------------------------------------------- */
@@ -78,6 +97,8 @@ static int put(struct braid_html_states *x, const struct vcpu *v, const struct s
 	s64 from = braid_walk_shown_ns(x->shown, span->from_ns);
 	s64 to = braid_walk_shown_ns(x->shown, span->to_ns);
 
+	if (!x->written)
+		x->origin_ns = x->last_end_ns = to;
 	braid_html_put(&x->columns[TRACK], (u64)v->lane * BRAID_HTML_STATES + span->state);
 	braid_html_put_signed(&x->columns[END], (s64)((u64)to - (u64)x->last_end_ns));
 	braid_html_put(&x->columns[LENGTH], to > from ? (u64)to - (u64)from : 0);
@@ -197,95 +218,88 @@ static u32 lane_of_culprit(const struct braid_html_states *x, const struct braid
 	return braid_html_lane_of(x->lanes, x->lanes->group_of[v->guest->number], v->number);
 }
 
-static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct braid_state_span *span)
+static u32 name_of(struct braid_html_states *x, struct vcpu *v, const struct passed *p,
+		   const char *name)
 {
-	char name[BRAID_NAME_TEXT];
+	const struct braid_state_span *span = &p->span;
 	u32 lane;
 
 	if (span->state != BRAID_VCPU_STOLEN)
 		return 0;
-	if (v->last_name && v->last_cpu == span->cpu && v->last_renamed == x->states.renamed &&
-	    braid_culprit_same(&v->last, &span->culprit))
-		return v->last_name;
-	lane = lane_of_culprit(x, span);
-	braid_culprit_name(&x->states, &span->culprit, name);
-	v->last = span->culprit;
-	v->last_cpu = span->cpu;
-	v->last_renamed = x->states.renamed;
-	v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
-				       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
-				       lane ? lane + 1 : 0, name, strlen(name));
+	if (p->name_bytes) {
+		lane = lane_of_culprit(x, span);
+		v->last_name = braid_html_name(x->names, BRAID_HTML_CULPRIT,
+					       span->cpu < x->states.nr_cpus ? span->cpu + 1 : 0,
+					       lane ? lane + 1 : 0, name, p->name_bytes);
+	}
 	return v->last_name;
 }
 
-static int take_span(void *arg, const struct braid_state_span *span)
+static int take(struct braid_html_states *x, const struct passed *p, const char *name)
 {
-	struct braid_html_states *x = arg;
+	const struct braid_state_span *span = &p->span;
 	struct vcpu *v = &x->vcpus[span->vcpu];
 	struct span mine = { .from_ns = span->from_ns, .to_ns = span->to_ns,
 			     .state = span->state };
 	int err;
 
-	if (!v->lane)
-		return 0;
 	if (span->state == BRAID_VCPU_SLEEPS && !span->task)
 		mine.state = BRAID_HTML_STATE_IDLE;
 	v->proven |= span->state != BRAID_VCPU_UNKNOWN;
-	mine.culprit = name_of(x, v, span);
+	mine.culprit = name_of(x, v, p, name);
 	err = hold(x, v, &mine);
 	/* Of the episode that is held now. */
-	v->moved_unseen |= span->state == BRAID_VCPU_STOLEN &&
-			   x->states.vcpus[span->vcpu].moved_unseen;
+	v->moved_unseen |= span->state == BRAID_VCPU_STOLEN && p->moved_unseen;
+	return err;
+}
+
+int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
+{
+	const char *at = data, *end = data + bytes;
+	int err = 0;
+
+	while (at < end && !err) {
+		struct passed p;
+
+		memcpy(&p, at, sizeof(p));
+		at += sizeof(p);
+		err = take(x, &p, at);
+		at += p.name_bytes;
+	}
 	return err;
 }
 
 /* The walk --------------------------------------------------------------------------------- */
 
-int braid_html_states_event(struct braid_html_states *x, const struct braid_item *item,
-			    const struct braid_event_type_info *info)
+/* Whether the culprit needs a name, because it is not the vCPU's last one. */
+static bool is_new(struct braid_html_states *x, const struct braid_state_span *span)
 {
-	return x->active && braid_states_takes(item->host_ns) ?
-	       braid_states_event(&x->states, item, info) : 0;
+	struct named *last = &x->named[span->vcpu];
+
+	if (last->cpu == span->cpu && last->renamed == x->states.renamed &&
+	    braid_culprit_same(&last->culprit, &span->culprit))
+		return false;
+	*last = (struct named){ span->culprit, span->cpu, x->states.renamed };
+	return true;
 }
 
-int braid_html_states_lost(struct braid_html_states *x, const struct braid_item *item)
+static int pass_span(void *arg, const struct braid_state_span *span)
 {
-	return x->active && braid_states_takes(item->host_ns) ?
-	       braid_states_lost(&x->states, item) : 0;
-}
-
-static int take_event(void *arg, const struct braid_item *item,
-		      const struct braid_event_type_info *info)
-{
-	return braid_html_states_event(arg, item, info);
-}
-
-static int take_lost(void *arg, const struct braid_item *item)
-{
-	return braid_html_states_lost(arg, item);
-}
-
-int braid_html_states_walk(struct braid_html_states *x, s64 first_ns, s64 last_ns)
-{
-	static const struct braid_walk_ops ops = { .event = take_event, .lost = take_lost };
-	const struct braid_export_options *o = x->shown->options;
-	const struct braid_export_options all = {
-		.progress = o->progress, .progress_arg = o->progress_arg, .stop = o->stop,
+	struct braid_html_states *x = arg;
+	struct passed p = {
+		.span = *span, .moved_unseen = x->states.vcpus[span->vcpu].moved_unseen,
 	};
-	struct braid_export_totals totals;
-	struct braid_walk walk;
-	int err;
+	char name[BRAID_NAME_TEXT];
 
-	if (!x->active)
+	if (!x->vcpus[span->vcpu].lane)
 		return 0;
-	if (o->from.kind || o->to.kind || o->max_lines)
-		braid_states_limit(&x->states, first_ns, last_ns);
-	braid_source_rewind(x->shown->source);
-	err = braid_walk_begin(&walk, x->shown->source, &all, &totals);
-	if (!err)
-		err = braid_walk_run(&walk, &ops, x);
-	braid_walk_end(&walk);
-	return err;
+	if (span->state == BRAID_VCPU_STOLEN && is_new(x, span)) {
+		braid_culprit_name(&x->states, &span->culprit, name);
+		p.name_bytes = strlen(name);
+	}
+	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
+	braid_text_put(&x->aside, name, p.name_bytes);
+	return x->aside.failed ? braid_out_of_memory() : 0;
 }
 
 /* Life ------------------------------------------------------------------------------------- */
@@ -295,7 +309,8 @@ static int place_vcpus(struct braid_html_states *x)
 	u32 k;
 
 	x->vcpus = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->vcpus));
-	if (!x->vcpus)
+	x->named = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->named));
+	if (!x->vcpus || !x->named)
 		return braid_out_of_memory();
 	for (k = 0; k < x->states.nr_vcpus; k++) {
 		const struct braid_vcpu *v = &x->states.vcpus[k];
@@ -307,18 +322,19 @@ static int place_vcpus(struct braid_html_states *x)
 	return 0;
 }
 
-int braid_html_states_begin(struct braid_html_states **out, const struct braid_walk *shown,
+int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
 			    struct braid_html_out *page, u32 exact)
 {
-	static const struct braid_states_ops ops = { .span = take_span };
+	static const struct braid_states_ops ops = { .span = pass_span };
 	static const char unknown[] = "unknown";
-	struct braid_html_states *x = calloc(1, sizeof(*x));
+	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
 	int err;
 
 	*out = x;
 	if (!x)
 		return braid_out_of_memory();
+	memset(x, 0, sizeof(*x));
 	x->shown = shown;
 	x->lanes = lanes;
 	x->names = names;
@@ -329,12 +345,16 @@ int braid_html_states_begin(struct braid_html_states **out, const struct braid_w
 		return err;
 	x->active = x->states.nr_cpus && x->states.threads.nr;
 	x->unknown = braid_html_name(names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
+	if (x->active) {
+		shown->states = &x->states;
+		shown->aside = &x->aside;
+	}
 	return place_vcpus(x);
 }
 
-void braid_html_states_base(struct braid_html_states *x, s64 ns)
+s64 braid_html_states_origin(const struct braid_html_states *x)
 {
-	x->last_end_ns = ns;
+	return x->origin_ns;
 }
 
 int braid_html_states_end(struct braid_html_states *x)
@@ -342,6 +362,8 @@ int braid_html_states_end(struct braid_html_states *x)
 	int err = x->active ? braid_states_end(&x->states) : 0;
 	u32 k;
 
+	if (!err)
+		err = braid_html_states_aside(x, x->aside.data, x->aside.bytes);
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
 		if (!x->vcpus[k].proven)
 			continue;
@@ -362,6 +384,8 @@ void braid_html_states_free(struct braid_html_states *x)
 		free(x->vcpus[k].held);
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&x->columns[k]);
+	braid_text_free(&x->aside);
+	free(x->named);
 	free(x->vcpus);
 	braid_states_free(&x->states);
 	free(x);

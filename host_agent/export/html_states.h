@@ -21,7 +21,8 @@ struct braid_html_states;
 /**
  * braid_html_states_begin - prepare to write the states of vCPUs
  * @out: set; braid_html_states_free() it in any case
- * @shown: the walk that the page is made by; its source is rewound, and not being merged
+ * @shown: the walk that the page is made by, begun and not started: gets ->states and ->aside, if
+ *	the trace shows states
  * @lanes: its lanes
  * @names: the culprits are added
  * @page: gets chunks of columns: lane * BRAID_HTML_STATES + state, end, length, culprit, and of a
@@ -33,31 +34,17 @@ struct braid_html_states;
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_html_states_begin(struct braid_html_states **out, const struct braid_walk *shown,
+int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *shown,
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
 			    struct braid_html_out *page, u32 exact);
 
-/** braid_html_states_base - set the page's origin, by the clock that is shown; before the first event */
-void braid_html_states_base(struct braid_html_states *x, s64 ns);
+/** braid_html_states_aside - the walk's ->aside; returns 0, or -errno with braid_fail() */
+int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes);
 
-/** braid_html_states_event - the next event of all; returns 0, or -errno with braid_fail() */
-int braid_html_states_event(struct braid_html_states *x, const struct braid_item *item,
-			    const struct braid_event_type_info *info);
+/** braid_html_states_origin - the time, by the clock that is shown, that the first chunk begins at */
+s64 braid_html_states_origin(const struct braid_html_states *x);
 
-/** braid_html_states_lost - likewise a loss, before the event that it is reported with */
-int braid_html_states_lost(struct braid_html_states *x, const struct braid_item *item);
-
-/**
- * braid_html_states_walk - walk over all events, if the page's walk has not delivered all
- * @x: begun
- * @first_ns: the page's first row, by the host's clock ...
- * @last_ns: ... and its last one
- *
- * Return: 0, or -errno with braid_fail().
- */
-int braid_html_states_walk(struct braid_html_states *x, s64 first_ns, s64 last_ns);
-
-/** braid_html_states_end - after the last event: write the rest; returns likewise */
+/** braid_html_states_end - after the walk: write the rest; returns likewise */
 int braid_html_states_end(struct braid_html_states *x);
 
 /** braid_html_states_free - free all; NULL is fine */

@@ -20,6 +20,7 @@ struct braid_select {
 	const struct braid_export_options *options;
 	const struct braid_source *source;
 	struct braid_format *format;
+	bool all_events;	/* no option selects among them */
 	struct braid_filter **filters;
 	size_t nr_filters;	/* parsed */
 	bool some_must_match;	/* one that is not inverted */
@@ -39,12 +40,6 @@ bool braid_select_ring(void *options, const struct braid_ring *ring)
 	    strcmp(o->buffer, braid_ring_buffer_name(ring)))
 		return false;
 	return !o->one_cpu || ring->cpu == BRAID_RING_NOTES || ring->cpu == o->cpu;
-}
-
-bool braid_select_is_all(const struct braid_export_options *o)
-{
-	return !o->max_lines && !o->stream && !o->buffer && !o->one_cpu && !o->nr_events &&
-	       !o->nr_filters && !o->nr_pids && !o->nr_comms && !o->from.kind && !o->to.kind;
 }
 
 /* Time ------------------------------------------------------------------------------------ */
@@ -239,8 +234,8 @@ static bool wants_task(const struct braid_export_options *o, const struct braid_
 	return !o->nr_comms;
 }
 
-int braid_select_event(struct braid_select *s, const struct braid_item *item,
-		       const struct braid_event_type_info *info)
+static int select_event(struct braid_select *s, const struct braid_item *item,
+			const struct braid_event_type_info *info)
 {
 	const struct choice *choice = choice_of(s, info);
 
@@ -251,6 +246,12 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 	if ((s->options->nr_pids || s->options->nr_comms) && !wants_task(s->options, item))
 		return 0;
 	return choice->state == CHOICE_WANTED || passes_filters(s, choice, item);
+}
+
+int braid_select_event(struct braid_select *s, const struct braid_item *item,
+		       const struct braid_event_type_info *info)
+{
+	return s->all_events ? 1 : select_event(s, item, info);
 }
 
 /* Names ----------------------------------------------------------------------------------- */
@@ -412,6 +413,8 @@ int braid_select_begin(struct braid_select **out, const struct braid_source *sou
 	s->options = options;
 	s->source = source;
 	s->format = format;
+	s->all_events = !options->nr_events && !options->nr_filters && !options->nr_pids &&
+			!options->nr_comms;
 	s->from_ns = INT64_MIN;
 	s->to_ns = INT64_MAX;
 	err = place_moment(s, &options->from, &s->from_ns);

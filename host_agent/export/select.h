@@ -33,9 +33,6 @@ int braid_select_begin(struct braid_select **out, const struct braid_source *sou
 int braid_select_check(const struct braid_export_options *options,
 		       const struct braid_source *source);
 
-/** braid_select_is_all - whether all of a trace is selected */
-bool braid_select_is_all(const struct braid_export_options *options);
-
 /** braid_select_end - free; NULL is fine */
 void braid_select_end(struct braid_select *s);
 

@@ -104,31 +104,43 @@ static void compare(const char *want)
 	CHECK(!"the states are others");
 }
 
+static int put_aside(void *arg, const char *data, size_t bytes)
+{
+	return braid_html_states_aside(arg, data, bytes);
+}
+
 /* Writes the states alone; all but @exact spans are merged when they are short. */
 static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want)
 {
+	static const struct braid_walk_ops ops = { .aside = put_aside };
 	const struct braid_export_options options = {
-		.from = { .kind = first_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE },
+		.from = { .kind = first_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = first_ns },
+		.to = { .kind = last_ns ? BRAID_MOMENT_AT : BRAID_MOMENT_NONE, .ns = last_ns },
 	};
-	const struct braid_walk shown = { .source = &memory_source, .options = &options };
+	struct braid_export_totals totals;
+	struct braid_walk shown;
 	struct braid_html_names *n = braid_html_names_new();
 	struct braid_html_states *states;
 	struct braid_html_lanes lanes;
 	struct braid_html_out out;
 	FILE *to = open_memstream(&page, &page_bytes);
+	s64 origin_ns;
 
 	memory_guest.nr_cpus = 1;
 	NEED(n && to && !braid_html_out_begin(&out, to));
+	braid_source_rewind(&memory_source);
+	NEED(!braid_walk_begin(&shown, &memory_source, &options, &totals));
 	NEED(!braid_html_lanes_make(&lanes, &memory_source, &options));
 	NEED(!braid_html_states_begin(&states, &shown, &lanes, n, &out, exact));
-	braid_html_states_base(states, 1000);
-	CHECK_EQ(braid_html_states_walk(states, first_ns, last_ns), 0);
+	CHECK_EQ(braid_walk_run(&shown, &ops, states), 0);
 	CHECK_EQ(braid_html_states_end(states), 0);
+	origin_ns = braid_html_states_origin(states);
+	braid_walk_end(&shown);
 	braid_html_states_free(states);
 	NEED(!braid_html_names_flush(n, &out) && !braid_html_out_end(&out));
 	fclose(to);
 	read_names();
-	read_states(1000);
+	read_states(origin_ns);
 	compare(want);
 	braid_html_out_free(&out);
 	braid_html_lanes_free(&lanes);
@@ -280,7 +292,21 @@ static void not_known(void)
 	expect("");
 }
 
-static void expect_page(const struct braid_export_options *options, u64 events)
+/* Of the page's "meta": the time that its states begin at. */
+static s64 states_ns(void)
+{
+	struct braid_text meta = { 0 };
+	const char *at = page;
+	long long base, from;
+
+	NEED(page_chunk(&at, "meta", &meta));
+	braid_text_putc(&meta, '\0');
+	NEED(sscanf(meta.data, "{\"base_ns\":\"%lld\",\"states_ns\":%lld,", &base, &from) == 2);
+	braid_text_free(&meta);
+	return base + from;
+}
+
+static void expect_page(const struct braid_export_options *options, u64 events, const char *want)
 {
 	struct braid_export_totals totals;
 	char path[64];
@@ -304,20 +330,30 @@ static void expect_page(const struct braid_export_options *options, u64 events)
 	fclose(file);
 	unlink(path);
 	read_names();
-	read_states(2000);
-	compare("lane 4: 1000-2000 sleeping\n"
-		"lane 4: 2000-2100 stolen by nothing (idle CPU), CPU 0, lane 2\n"
-		"lane 4: 2500-3000 stolen by task9[9], CPU 0, lane 2\n");
+	read_states(states_ns());
+	compare(want);
 	free(page);
 }
+
+#define UP_TO_2500	"lane 4: 1000-2000 sleeping\n" \
+			"lane 4: 2000-2100 stolen by nothing (idle CPU), CPU 0, lane 2\n"
+#define UP_TO_3500	UP_TO_2500 "lane 4: 2500-3000 stolen by task9[9], CPU 0, lane 2\n"
 
 /* The whole page: events that it does not show count too. */
 static void in_a_page(void)
 {
 	char *events[] = { "sched_wakeup" };
 
-	expect_page(&(struct braid_export_options){ 0 }, 5);
-	expect_page(&(struct braid_export_options){ .events = events, .nr_events = 1 }, 2);
+	expect_page(&(struct braid_export_options){ 0 }, 5, UP_TO_3500);
+	expect_page(&(struct braid_export_options){ .events = events, .nr_events = 1 }, 2,
+		    UP_TO_3500);
+}
+
+/* Nothing is claimed of the time after the last of them. */
+static void first_lines(void)
+{
+	expect_page(&(struct braid_export_options){ .max_lines = 3 }, 3, UP_TO_2500);
+	expect_page(&(struct braid_export_options){ .max_lines = 5 }, 5, UP_TO_3500);
 }
 
 int main(void)
@@ -329,6 +365,7 @@ int main(void)
 	RUN(merged);
 	RUN(not_known);
 	RUN(in_a_page);
+	RUN(first_lines);
 	braid_text_free(&found);
 	return VERDICT();
 }

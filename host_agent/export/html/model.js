@@ -154,6 +154,7 @@ class Trace {
 			.split('\n')
 			.map((line) => JSON.parse(line));
 		this.base = BigInt(own.base_ns);
+		this.statesFrom = own.states_ns;
 		this.nr = own.rows;
 		this.head = head;
 		this.totals = rest.pop();

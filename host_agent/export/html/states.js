@@ -174,7 +174,7 @@ class States {
 /* The chunks, as states of lanes. */
 function readStates(trace, chunks) {
 	const byLane = trace.lanes.map(() => []);
-	let now = 0;
+	let now = trace.statesFrom;
 	for (const bytes of chunks) {
 		const {
 			rows,
