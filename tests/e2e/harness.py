@@ -102,7 +102,7 @@ class Context:
         self.dir = host.RIG_DIR / f"{the_case.name}-{kernel}"
         self.krel = host.kernel_release(host.find_kernel(kernel))
         self.guests = []
-        self.stuck_in_boot = self.fell = self.unavailable = False
+        self.stuck_in_boot = self.fell = self.slipped = self.unavailable = False
         self._procs = []
         self._cleanup = contextlib.ExitStack()
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -118,6 +118,7 @@ def run_case(the_case, kernel):
         return "FAIL", traceback.format_exc(), context
     finally:
         if context:
+            context.slipped = emulator_slipped(context)  # before consoles are removed
             context.close()
     return "ok", "", context
 
@@ -130,10 +131,10 @@ def where(error):
 
 def emulator_slipped(context):
     """Whether a guest failed by a bug of the emulator, or its kernel hung in boot before our code runs."""
-    return bool(context) and any(guest.accel == "tcg" and
-                                 (context.stuck_in_boot or re.search(guest.emulator_slips, guest.console()))
-                                 or context.fell and guest.falls_silently and not COMPLAINTS.search(guest.console())
-                                 for guest in context.guests)
+    return any(guest.accel == "tcg" and
+               (context.stuck_in_boot or re.search(guest.emulator_slips, guest.console()))
+               or context.fell and guest.falls_silently and not COMPLAINTS.search(guest.console())
+               for guest in context.guests)
 
 
 def unavailable(kernel):
@@ -178,7 +179,7 @@ def run_one(job):
     with contextlib.redirect_stdout(io.StringIO()) as text:
         verdict, why, context = run_case(the_case, kernel)
         for _ in range(MOST_REPEATS):
-            if verdict != "FAIL" or not emulator_slipped(context):
+            if verdict != "FAIL" or not (context and context.slipped):
                 break
             print(f"repeated: {name} [{kernel}]: {why.splitlines()[0]}; the emulated kernel hung in boot, or failed by "
                   "a bug of the emulator, see docs/testing.md")
