@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A walk on two CPUs: it copies items into batches, and goes on while these are processed. */
+/*
+ * A walk on two CPUs, in three steps, each of which works on another batch of items at the same time:
+ * the merge copies them; select, which is the rest of the walk, marks some; and these are delivered.
+ */
 #ifndef BRAID_EXPORT_AHEAD_H
 #define BRAID_EXPORT_AHEAD_H
 
@@ -7,21 +10,39 @@
 #include "host_agent/util/relay.h"
 
 struct braid_ahead_item;
+struct braid_ahead_last;
 
 /* Copies of items, in their order. */
 struct braid_ahead_batch {
 	_Alignas(BRAID_CACHE_LINE)
 	struct braid_ahead_item *items;
 	size_t nr;
+	size_t nr_next;			/* after these: what follows in rings, for ->states alone */
 	struct braid_text payloads;
+	struct braid_text asides;	/* the text of the walk's ->aside */
 };
 
-/* For a relay: its first stage is braid_ahead_fill(), the others are the form's own. */
+/* For a relay: its first stages are braid_ahead_fill() and _select(), the others are the form's own. */
 struct braid_ahead {
 	struct braid_walk *shown;	/* the caller's walk */
-	_Alignas(BRAID_CACHE_LINE)
-	struct braid_walk walk;		/* its copy, which runs ahead; for the first stage only */
+
+	_Alignas(BRAID_CACHE_LINE)	/* of the first stage: */
+	struct braid_walk merging;	/* a copy, which has the merge */
+	const struct braid_item *pending;	/* not in a batch yet; or NULL */
+	bool ended;			/* nothing is selected */
+	u64 batch;			/* the number of the current one, from 1 */
+	struct braid_ahead_last *last;	/* by ring, with ->states */
+	struct braid_ahead_last **met;	/* those of this batch */
+	size_t nr_met;
+
+	_Alignas(BRAID_CACHE_LINE)	/* of the second one: */
+	struct braid_walk walk;		/* a copy, which has the selection */
 	struct braid_export_totals totals;	/* of ->walk */
+	const struct braid_ahead_batch *taken;	/* what it walks along, ... */
+	size_t at;			/* ... from there on */
+
+	_Alignas(BRAID_CACHE_LINE)
+	bool over;			/* atomic: nothing more is selected, so the merge can end */
 	struct braid_ahead_batch batches[BRAID_RELAY_RUNNERS];	/* by runner */
 };
 
@@ -40,11 +61,14 @@ bool braid_ahead_can(const struct braid_walk *w);
  */
 int braid_ahead_begin(struct braid_ahead *a, struct braid_walk *w);
 
-/** braid_ahead_fill - fill the runner's batch; returns what a relay's first stage does */
+/** braid_ahead_fill - fill the runner's batch from the merge; returns what a relay's first stage does */
 int braid_ahead_fill(struct braid_ahead *a, size_t runner);
 
+/** braid_ahead_select - walk along the runner's batch: the second stage; returns what one does */
+int braid_ahead_select(struct braid_ahead *a, size_t runner);
+
 /**
- * braid_ahead_deliver - call @ops for all items of the runner's batch
+ * braid_ahead_deliver - call @ops for the selected items of the runner's batch
  * @a: begun
  * @runner: whose batch
  * @w: the walk, or a copy of it: gets each item as its current one

@@ -239,6 +239,13 @@ static int fill(void *arg, size_t runner)
 	return braid_ahead_fill(&p->ahead, runner);
 }
 
+static int select_items(void *arg, size_t runner)
+{
+	struct pair *p = arg;
+
+	return braid_ahead_select(&p->ahead, runner);
+}
+
 static int make_lines(void *arg, size_t runner)
 {
 	struct pair *p = arg;
@@ -257,7 +264,8 @@ static int write_lines(void *arg, size_t runner)
 static int run_pair(struct braid_line_export *x)
 {
 	static const struct braid_relay_stage stages[] = {
-		{ .run = fill }, { .run = make_lines, .at_once = true }, { .run = write_lines },
+		{ .run = fill }, { .run = select_items }, { .run = make_lines, .at_once = true },
+		{ .run = write_lines },
 	};
 	struct braid_line_export second = {
 		.walk = x->walk, .ops = x->ops, .to = x->to, .waits = true,

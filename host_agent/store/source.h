@@ -51,6 +51,11 @@ struct braid_item {
 	bool raw;		/* of a RAW buffer: the payload is not a record */
 	const u8 *payload;	/* private memory, 4-byte aligned; good until the ring moves on */
 	u32 payload_bytes;
+	/*
+	 * Of a copy: what follows it in its ring, or itself if nothing does. NULL: ring->item, once
+	 * the merge has moved the ring on.
+	 */
+	const struct braid_item *next;
 };
 
 /*
