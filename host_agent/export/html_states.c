@@ -255,15 +255,15 @@ static int take(struct braid_html_states *x, const struct passed *p, const char 
 
 int braid_html_states_aside(struct braid_html_states *x, const char *data, size_t bytes)
 {
-	const char *at = data, *end = data + bytes;
+	size_t at = 0;
 	int err = 0;
 
-	while (at < end && !err) {
+	while (at < bytes && !err) {
 		struct passed p;
 
-		memcpy(&p, at, sizeof(p));
+		memcpy(&p, data + at, sizeof(p));
 		at += sizeof(p);
-		err = take(x, &p, at);
+		err = take(x, &p, data + at);
 		at += p.name_bytes;
 	}
 	return err;
