@@ -275,10 +275,13 @@ int braid_walk_next(struct braid_walk *w)
 {
 	int ret = 0;
 
-	if (full(w) && w->states)
-		braid_states_cut(w->states);
-	if (w->past || full(w))
+	if (w->past)
 		return BRAID_WALK_END;
+	if (full(w)) {
+		if (w->states)
+			braid_states_cut(w->states);
+		return BRAID_WALK_END;
+	}
 	if (w->halved) {
 		w->halved = false;
 		ret = got_event(w, w->item);
