@@ -1,10 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compares two files, or two folders of CTF, whose traces have UUIDs of their own: same_files.py A B"""
+"""
+Compares two files, or two folders of CTF, whose traces have UUIDs of their own: same_files.py A B
+Data of an HTML page is compared unpacked: ISA-L does not always pack the same bytes alike.
+"""
 
+import base64
 import pathlib
 import re
 import sys
+import zlib
 
 
 def without_uuid(data, metadata):
@@ -14,11 +19,20 @@ def without_uuid(data, metadata):
         if found else data
 
 
+def unpacked(page):
+    """A page with its data unpacked; other bytes as they are."""
+    def unpack(found):
+        packed = found[2] + b"=" * (-len(found[2]) % 4)
+        return found[1] + zlib.decompress(base64.b64decode(packed), -zlib.MAX_WBITS)
+
+    return re.sub(rb'(data-kind="\w+">)([A-Za-z0-9+/]+)(?=</script>)', unpack, page)
+
+
 def contents(path):
     """Bytes of each file, by its name below the path."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     data = {file.relative_to(path): file.read_bytes() for file in files}
-    return {name: without_uuid(bytes_, data.get(name.parent / "metadata", b"")) for name, bytes_ in data.items()}
+    return {name: without_uuid(unpacked(bytes_), data.get(name.parent / "metadata", b"")) for name, bytes_ in data.items()}
 
 
 if __name__ == "__main__":
