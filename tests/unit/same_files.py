@@ -32,7 +32,8 @@ def contents(path):
     """Bytes of each file, by its name below the path."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     data = {file.relative_to(path): file.read_bytes() for file in files}
-    return {name: without_uuid(unpacked(bytes_), data.get(name.parent / "metadata", b"")) for name, bytes_ in data.items()}
+    return {name: without_uuid(unpacked(bytes_), data.get(name.parent / "metadata", b""))
+            for name, bytes_ in data.items()}
 
 
 if __name__ == "__main__":
