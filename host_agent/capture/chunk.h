@@ -386,8 +386,8 @@ static_assert(sizeof(struct braid_index_block) == 32, "index block");
  * contents, one after the other, are the capture, byte for byte. A file without its end is valid up
  * to its last whole segment.
  */
-#define BRAID_PACKED_MAJOR	3
-#define BRAID_PACKED_MAJOR_WHOLE	2	/* without PACKED_SMALL */
+#define BRAID_PACKED_MAJOR	4
+#define BRAID_PACKED_MAJOR_FIRST	2	/* without PACKED_SMALL; up to 3, no segment is shuffled */
 #define BRAID_PACKED_SEGMENT_BYTES	(4u << 20)	/* of a segment, at most */
 #define BRAID_PACKED_RATIO	64u		/* limit of a chunk's unpacked size by its size */
 
@@ -395,12 +395,28 @@ enum braid_packed_codec {
 	BRAID_PACKED_PLAIN = 0,		/* as it is */
 	BRAID_PACKED_ZSTD = 1,		/* one frame of zstd */
 	BRAID_PACKED_REST = 1 << 8,	/* flag: the rest of a segment, after PACKED_SMALL */
+	BRAID_PACKED_SHUFFLED = 1 << 9,	/* flag: struct braid_packed_shuffle, then bytes reordered */
 };
+
+/* Whether a file of this version is a packed capture. */
+static inline bool braid_packed_is_major(u16 major)
+{
+	return major >= BRAID_PACKED_MAJOR_FIRST && major <= BRAID_PACKED_MAJOR;
+}
 
 struct braid_chunk_packed {
 	u64 at;				/* in the capture: the end of the segment before */
 	u32 bytes;			/* unpacked; never 0 */
 	u32 codec;			/* enum braid_packed_codec */
+};
+
+/*
+ * The header words of events are apart. After this: the bytes without them; then of all words the
+ * lowest byte, then the second one, ... A word's lowest 5 bits are exchanged with its upper 27.
+ */
+struct braid_packed_shuffle {
+	u32 skip;			/* bytes before the first chunk */
+	u32 nr;				/* words */
 };
 
 /* Unpacks to struct braid_packed_range[], ascending and disjoint, then the ranges' bytes. */

@@ -56,8 +56,7 @@ static int check_first(const struct run *r, size_t bytes)
 	if (bytes < sizeof(first) || first.chunk.magic != BRAID_CHUNK_MAGIC ||
 	    first.chunk.type != BRAID_CHUNK_FILE)
 		return braid_fail(-EBADMSG, "'%s' is not a tracebraid capture", r->path);
-	if (first.file.version_major == BRAID_PACKED_MAJOR ||
-	    first.file.version_major == BRAID_PACKED_MAJOR_WHOLE)
+	if (braid_packed_is_major(first.file.version_major))
 		return braid_fail(-EBADMSG, "'%s' is packed already", r->path);
 	return 0;
 }

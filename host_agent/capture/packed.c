@@ -7,6 +7,7 @@
 
 #include "host_agent/capture/packed.h"
 #include "host_agent/capture/segments.h"
+#include "host_agent/capture/shuffle.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
 
@@ -41,6 +42,8 @@ struct braid_packed {
 	struct unpacked unpacked[NR_UNPACKED];
 	struct unpacked small[NR_SMALL];
 	u8 *rest;				/* of a segment, before join() */
+	u8 *shuffled;				/* likewise */
+	u32 *words;				/* for braid_unshuffle() */
 	ZSTD_DCtx *zstd;
 };
 
@@ -58,8 +61,7 @@ int braid_packed_is(int fd, struct braid_chunk_file *head)
 	head->version_major = BRAID_CAPTURE_MAJOR;
 	return (size_t)n == sizeof(first) && first.chunk.magic == BRAID_CHUNK_MAGIC &&
 	       first.chunk.type == BRAID_CHUNK_FILE &&
-	       (first.file.version_major == BRAID_PACKED_MAJOR ||
-		first.file.version_major == BRAID_PACKED_MAJOR_WHOLE);
+	       braid_packed_is_major(first.file.version_major);
 }
 
 int braid_packed_open(struct braid_packed **out, int fd, u64 file_bytes)
@@ -110,6 +112,8 @@ void braid_packed_free(struct braid_packed *p)
 	for (k = 0; k < NR_SMALL; k++)
 		free(p->small[k].data);
 	free(p->rest);
+	free(p->shuffled);
+	free(p->words);
 	ZSTD_freeDCtx(p->zstd);
 	braid_segments_free(&p->segments);
 	free(p);
@@ -168,13 +172,36 @@ static int unpack(struct braid_packed *p, const struct braid_chunk *chunk, u64 o
 	if (!grown)
 		return braid_out_of_memory();
 	*to = grown;
-	codec = h->small.packed.codec & ~BRAID_PACKED_REST;
-	if (codec == BRAID_PACKED_PLAIN && bytes == total) {
+	codec = h->small.packed.codec & ~(BRAID_PACKED_REST | BRAID_PACKED_SHUFFLED);
+	if (codec == BRAID_PACKED_PLAIN && bytes == total)
 		memcpy(*to, p->segments.chunk + head_bytes, bytes);
-		return 1;
-	}
-	return codec == BRAID_PACKED_ZSTD &&
-	       ZSTD_decompressDCtx(p->zstd, *to, total, p->segments.chunk + head_bytes, bytes) == total;
+	else if (codec != BRAID_PACKED_ZSTD ||
+		 ZSTD_decompressDCtx(p->zstd, *to, total, p->segments.chunk + head_bytes, bytes) != total)
+		return 0;
+	return 1;
+}
+
+/* As unpack(), and restores what was shuffled. */
+static int restore(struct braid_packed *p, const struct braid_chunk *chunk, u64 offset, size_t segment,
+		   struct braid_packed_head *h, u8 **to)
+{
+	u32 bytes;
+	u8 *grown;
+	int ret = unpack(p, chunk, offset, segment, h, to);
+
+	if (ret <= 0 || !(h->small.packed.codec & BRAID_PACKED_SHUFFLED))
+		return ret;
+	if (chunk->type != BRAID_CHUNK_PACKED)
+		return 0;
+	bytes = h->small.packed.bytes;
+	if (!p->words)
+		p->words = malloc(BRAID_PACKED_SEGMENT_BYTES);
+	grown = p->words ? realloc(p->shuffled, bytes) : NULL;
+	if (!grown)
+		return braid_out_of_memory();
+	p->shuffled = *to;
+	*to = grown;
+	return braid_unshuffle(*to, p->shuffled, bytes, p->words);
 }
 
 /* Reads and unpacks a chunk of a segment; as unpack(). 0: also if no such chunk is there. */
@@ -186,7 +213,7 @@ static int read_chunk(struct braid_packed *p, u64 offset, u16 type, size_t segme
 
 	if (ret >= 0 && count_work(p, LEAST_WORK + chunk.payload_bytes))
 		return -EOVERFLOW;
-	return ret > 0 ? unpack(p, &chunk, offset, segment, h, to) : ret;
+	return ret > 0 ? restore(p, &chunk, offset, segment, h, to) : ret;
 }
 
 /* Return: the segment's entry; or NULL, with the least recently used entry in *@oldest. */

@@ -9,6 +9,7 @@
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/chunk.h"
 #include "host_agent/capture/packer.h"
+#include "host_agent/capture/shuffle.h"
 #include "host_agent/util/array.h"
 
 /* Unpacked, of each segment. Larger ones cost more where a reader goes from ring to ring. */
@@ -52,6 +53,8 @@ struct braid_packer {
 	u32 small_bytes;		/* in these ranges */
 	u8 small_data[SMALL_BYTES];
 	u8 rest[SEGMENT_BYTES];
+	u8 shuffled[sizeof(struct braid_packed_shuffle) + SEGMENT_BYTES];
+	u32 words[SEGMENT_BYTES / sizeof(u32)];
 };
 
 struct braid_packer *braid_packer_new(const struct braid_packer_options *options)
@@ -226,6 +229,19 @@ static int put_small(struct braid_packer *p)
 			  p->nr_ranges * sizeof(*p->ranges) + p->small_bytes);
 }
 
+/* @data: head->bytes, of whole pages but at both ends. */
+static int put_pages(struct braid_packer *p, struct braid_chunk_packed *head, const u8 *data)
+{
+	u32 bytes = head->bytes;
+
+	if (braid_shuffle(p->shuffled, data, bytes, p->words)) {
+		head->codec |= BRAID_PACKED_SHUFFLED;
+		data = p->shuffled;
+		bytes = braid_shuffled_bytes(bytes);
+	}
+	return put_packed(p, BRAID_CHUNK_PACKED, head, sizeof(*head), data, bytes);
+}
+
 static int put_segment(struct braid_packer *p)
 {
 	struct braid_chunk_packed head = { .at = p->at, .bytes = p->used };
@@ -242,7 +258,7 @@ static int put_segment(struct braid_packer *p)
 		err = put_small(p);
 	}
 	if (!err)
-		err = put_packed(p, BRAID_CHUNK_PACKED, &head, sizeof(head), data, head.bytes);
+		err = put_pages(p, &head, data);
 	p->at += p->used;
 	p->used = 0;
 	return err;
@@ -254,8 +270,7 @@ static int put_head(struct braid_packer *p, const struct first *first)
 	struct braid_chunk_file file = first->file;
 
 	if (first->chunk.magic != BRAID_CHUNK_MAGIC || first->chunk.type != BRAID_CHUNK_FILE ||
-	    file.version_major == BRAID_PACKED_MAJOR ||
-	    file.version_major == BRAID_PACKED_MAJOR_WHOLE)
+	    braid_packed_is_major(file.version_major))
 		return -EBADMSG;
 	file.version_major = BRAID_PACKED_MAJOR;
 	p->begun = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a packed capture of a capture's bytes, as they come (chunk.h has the format). It needs
- * memory for four segments, for zstd, and for the index, which has at most BRAID_CHUNK_MAX_BYTES.
+ * memory for six segments, for zstd, and for the index, which has at most BRAID_CHUNK_MAX_BYTES.
  */
 #ifndef BRAID_CAPTURE_PACKER_H
 #define BRAID_CAPTURE_PACKER_H

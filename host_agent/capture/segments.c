@@ -6,6 +6,7 @@
 
 #include "host_agent/capture/checksum.h"
 #include "host_agent/capture/segments.h"
+#include "host_agent/capture/shuffle.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/io.h"
@@ -16,8 +17,11 @@
 
 u64 braid_segments_unpacks_to(const struct braid_packed_head *h)
 {
-	return h->chunk.type == BRAID_CHUNK_PACKED_SMALL ?
-	       BRAID_PACKED_SMALL_BYTES((u64)h->small.nr, h->small.packed.bytes) : h->small.packed.bytes;
+	const struct braid_chunk_packed *packed = &h->small.packed;
+
+	if (h->chunk.type == BRAID_CHUNK_PACKED_SMALL)
+		return BRAID_PACKED_SMALL_BYTES((u64)h->small.nr, packed->bytes);
+	return packed->codec & BRAID_PACKED_SHUFFLED ? braid_shuffled_bytes(packed->bytes) : packed->bytes;
 }
 
 bool braid_segments_is_head(const struct braid_segments *s, const struct braid_packed_head *h,

@@ -47,4 +47,5 @@ fuzz-corpus: $(B)/fuzz/make_corpus
 $(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/make_capture.o \
 		$(B)/obj/tests/unit/make_trace_dat.o $(LIB_OBJS)
 	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)

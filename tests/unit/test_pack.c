@@ -229,7 +229,7 @@ static void files_of_version_2_are_read(void)
 
 	NEED(data);
 	memcpy(&head, content + sizeof(struct braid_chunk), sizeof(head));
-	head.version_major = BRAID_PACKED_MAJOR_WHOLE;
+	head.version_major = BRAID_PACKED_MAJOR_FIRST;
 	append(data, &at, BRAID_CHUNK_FILE, &head, sizeof(head), NULL, 0);
 	for (; segment.at < content_bytes; segment.at += segment.bytes) {
 		segment.bytes = content_bytes - segment.at < SEGMENT_BYTES ? content_bytes - segment.at : SEGMENT_BYTES;
