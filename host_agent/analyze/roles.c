@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "host_agent/analyze/roles.h"
+#include "host_agent/util/number.h"
+#include "shared/platform.h"
 
 #define MAX_CALLS	4096u	/* names of system calls; later ones are unknown */
 
@@ -147,8 +149,9 @@ void braid_call_name(const struct braid_roles *r, u32 call, char name[BRAID_CALL
 		snprintf(name, BRAID_CALL_BYTES, "%s", call == BRAID_CALL_NONE ? "-" : "?");
 }
 
-const struct braid_role_info *braid_roles_find(struct braid_roles *r,
-					       const struct braid_event_type_info *info)
+/* A type that is new. */
+static noinline const struct braid_role_info *add_role(struct braid_roles *r,
+						       const struct braid_event_type_info *info)
 {
 	size_t more = r->nr ? r->nr : 256;
 	struct braid_role_info *grown;
@@ -168,6 +171,13 @@ const struct braid_role_info *braid_roles_find(struct braid_roles *r,
 	return &r->infos[info->number];
 }
 
+const struct braid_role_info *braid_roles_find(struct braid_roles *r,
+					       const struct braid_event_type_info *info)
+{
+	return info->number < r->nr && r->infos[info->number].met ? &r->infos[info->number] :
+								    add_role(r, info);
+}
+
 void braid_roles_free(struct braid_roles *r)
 {
 	free(r->infos);
@@ -179,13 +189,10 @@ bool braid_role_number(const struct braid_role_info *info, u32 field,
 		       const struct braid_item *item, s64 *number)
 {
 	const struct braid_role_field *f = &info->fields[field];
-	u32 shift = 64 - 8 * f->bytes;
-	u64 value = 0;
 
 	if (!f->bytes || (u32)f->offset + f->bytes > item->payload_bytes)
 		return false;
-	memcpy(&value, item->payload + f->offset, f->bytes);
-	*number = f->is_signed ? (s64)(value << shift) >> shift : (s64)value;
+	*number = (s64)braid_number_load(item->payload + f->offset, f->bytes, f->is_signed);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host_agent/export/filter.h"
+#include "host_agent/util/number.h"
 
 #define MAX_STRING	4096u	/* of a string that is compared; no kernel's is longer */
 
@@ -52,17 +53,13 @@ u32 braid_filter_bind(const struct braid_filter *filter, const struct braid_layo
 
 static __int128 number_at(const struct braid_filter_place *place, const struct braid_item *item)
 {
-	u32 size, shift;
-	u64 value = 0;
+	u64 value;
 
 	if (place->sort == BRAID_PLACE_CPU)
 		return item->ring->cpu;
-	size = place->field->size;
-	shift = 64 - 8 * size;
-	memcpy(&value, item->payload + place->field->offset, size);
-	if (place->field->flags & BRAID_FIELD_SIGNED)
-		return (s64)(value << shift) >> shift;
-	return value;
+	value = braid_number_load(item->payload + place->field->offset, place->field->size,
+				  place->field->flags & BRAID_FIELD_SIGNED);
+	return place->field->flags & BRAID_FIELD_SIGNED ? (__int128)(s64)value : value;
 }
 
 static bool compare(enum braid_filter_op op, __int128 a, __int128 b)

@@ -9,6 +9,7 @@
 #include "host_agent/export/filter.h"
 #include "host_agent/export/select.h"
 #include "host_agent/util/error.h"
+#include "shared/platform.h"
 
 /* The decision for an event type, made at its first occurrence. */
 struct choice {
@@ -234,7 +235,8 @@ static bool wants_task(const struct braid_export_options *o, const struct braid_
 	return !o->nr_comms;
 }
 
-static int select_event(struct braid_select *s, const struct braid_item *item,
+/* Apart from braid_select_event(), which mostly needs none of its registers. */
+static noinline int select_event(struct braid_select *s, const struct braid_item *item,
 			const struct braid_event_type_info *info)
 {
 	const struct choice *choice = choice_of(s, info);

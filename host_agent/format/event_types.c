@@ -6,6 +6,7 @@
 
 #include "host_agent/format/private.h"
 #include "host_agent/format/program.h"
+#include "shared/platform.h"
 
 #define LEAF_IDS	256u
 #define NR_LEAVES	(65536u / LEAF_IDS)
@@ -294,8 +295,9 @@ static struct braid_stream_type *raw_type(struct braid_stream_types *types, u32 
 	return type;
 }
 
-struct braid_stream_type *braid_stream_types_of(struct braid_stream_types *types,
-						const struct braid_item *item)
+/* A type that is raw, unknown or has sub-events, or whose buffer's ids were not needed before. */
+static noinline struct braid_stream_type *find_type(struct braid_stream_types *types,
+						    const struct braid_item *item)
 {
 	struct braid_stream_type **slot;
 	u16 id = 0;
@@ -308,6 +310,23 @@ struct braid_stream_type *braid_stream_types_of(struct braid_stream_types *types
 	if (!slot)
 		return NULL;
 	return *slot ? pick_sub(*slot, item) : unknown_type(types, slot, id);
+}
+
+struct braid_stream_type *braid_stream_types_of(struct braid_stream_types *types,
+						const struct braid_item *item)
+{
+	const struct id_space *space = types->spaces[events_of(item->stream, item->ring->buffer)];
+	struct braid_stream_type *type, **leaf;
+	u16 id;
+
+	if (space && !item->raw && item->payload_bytes >= sizeof(id)) {
+		memcpy(&id, item->payload, sizeof(id));
+		leaf = space->leaves[id / LEAF_IDS];
+		type = leaf ? leaf[id % LEAF_IDS] : NULL;
+		if (type && !type->nr_subs)
+			return type;
+	}
+	return find_type(types, item);
 }
 
 struct braid_stream_type *braid_stream_types_by_format(struct braid_stream_types *types,

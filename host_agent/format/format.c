@@ -11,6 +11,7 @@
 #include "host_agent/store/symbols.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
+#include "shared/platform.h"
 
 #define MAX_TEXT_BYTES		(64u << 10)	/* of one event's fields */
 #define MAX_HEX_BYTES		512u
@@ -89,14 +90,18 @@ static const char *parse(struct braid_format *f, struct braid_stream_type *type)
 	return braid_program_compile(&type->steps, type->rest, type->layout);
 }
 
+static noinline void prepare_now(struct braid_format *f, struct braid_stream_type *type)
+{
+	type->prepared = true;
+	if (type->info.format)
+		type->info.why = parse(f, type);
+	type->info.printable = type->steps;
+}
+
 static struct braid_stream_type *prepare(struct braid_format *f, struct braid_stream_type *type)
 {
-	if (!type->prepared) {
-		type->prepared = true;
-		if (type->info.format)
-			type->info.why = parse(f, type);
-		type->info.printable = type->steps;
-	}
+	if (!type->prepared)
+		prepare_now(f, type);
 	return type;
 }
 

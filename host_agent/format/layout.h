@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "host_agent/util/number.h"
 #include "tracebraid/types.h"
 
 #define BRAID_MAX_FIELDS	512u
@@ -78,11 +78,7 @@ static inline bool braid_field_is_number(const struct braid_field *f)
 /** braid_field_number - its value, of a payload that holds it; it is a number */
 static inline s64 braid_field_number(const struct braid_field *f, const u8 *payload)
 {
-	u32 shift = 64 - 8 * f->size;
-	u64 value = 0;
-
-	memcpy(&value, payload + f->offset, f->size);
-	return f->flags & BRAID_FIELD_SIGNED ? (s64)(value << shift) >> shift : (s64)value;
+	return (s64)braid_number_load(payload + f->offset, f->size, f->flags & BRAID_FIELD_SIGNED);
 }
 
 /** braid_layout_holds - whether a payload contains all fields and the data of dynamic ones */

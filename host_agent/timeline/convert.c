@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host_agent/timeline/model.h"
+#include "shared/platform.h"
 
 #define MOST_NS		(1ULL << 60)	/* sums of a few such times do not overflow */
 
@@ -151,25 +152,15 @@ static struct braid_clock_time by_default(const struct braid_clock *clock,
 	return t;
 }
 
-struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
-					    u64 taken_ns, u32 from_epoch)
+/* Among several epochs, or of a vCPU without a track of its own. */
+static noinline struct braid_clock_time convert_among(const struct braid_clock *clock,
+						      const struct braid_clock_track *track, u32 vcpu,
+						      u64 counter, u64 taken_ns, u32 from_epoch)
 {
-	const struct braid_clock_track *track = braid_clock_track_of(clock, vcpu);
 	struct braid_clock_time t, found = { 0 };
 	u32 candidates = 0;
 	size_t k;
 
-	/* Built where the caller has it: a copy waits for the bytes just written. */
-	if (!track)
-		return (struct braid_clock_time){ .ns = counter, .sure = true };
-	/* The usual case: only one candidate. */
-	if (track->nr_epochs == 1 && !from_epoch &&
-	    (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
-		t = event_to_host(clock, track->epochs, true, counter, taken_ns);
-		return (struct braid_clock_time){
-			.ns = t.ns, .bound_ns = t.bound_ns, .sure = true,
-		};
-	}
 	for (k = from_epoch; k < track->nr_epochs; k++) {
 		if (k > from_epoch && track->epochs[k].from_ns > 0 &&
 		    (u64)track->epochs[k].from_ns > taken_ns)
@@ -196,6 +187,26 @@ struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32
 		found.sure = false;
 	}
 	return found;
+}
+
+struct braid_clock_time braid_clock_convert(const struct braid_clock *clock, u32 vcpu, u64 counter,
+					    u64 taken_ns, u32 from_epoch)
+{
+	const struct braid_clock_track *track = braid_clock_track_of(clock, vcpu);
+	struct braid_clock_time t;
+
+	/* Built where the caller has it: a copy waits for the bytes just written. */
+	if (!track)
+		return (struct braid_clock_time){ .ns = counter, .sure = true };
+	/* The usual case: only one candidate. */
+	if (track->nr_epochs == 1 && !from_epoch &&
+	    (clock->nr_tracks == 1 || vcpu < clock->nr_tracks)) {
+		t = event_to_host(clock, track->epochs, true, counter, taken_ns);
+		return (struct braid_clock_time){
+			.ns = t.ns, .bound_ns = t.bound_ns, .sure = true,
+		};
+	}
+	return convert_among(clock, track, vcpu, counter, taken_ns, from_epoch);
 }
 
 /* What an epoch's model says of a host time. */
