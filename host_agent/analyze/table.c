@@ -11,17 +11,31 @@
 
 void braid_duration_text(s64 ns, char text[24])
 {
-	static const struct { const char *unit; double ns; } units[] = {
-		{ "s", 1e9 }, { "ms", 1e6 }, { "µs", 1e3 }, { "ns", 1 },
+	static const struct { const char *unit; u64 ns; } units[] = {
+		{ " s", 1000000000 }, { " ms", 1000000 }, { " µs", 1000 }, { " ns", 1 },
 	};
-	double value = ns < 0 ? -(double)ns : (double)ns;
-	u32 k = 0;
+	u64 value = ns < 0 ? -(u64)ns : (u64)ns, unit, part;
+	u32 k = 0, digits;
+	char *at = text;
 
 	while (k < 3 && value < units[k].ns)
 		k++;
-	value /= units[k].ns;
-	snprintf(text, 24, "%s%.*f %s", ns < 0 ? "-" : "",
-		 k == 3 ? 0 : value < 9.9995 ? 3 : value < 99.995 ? 2 : 1, value, units[k].unit);
+	unit = units[k].ns;
+	digits = k == 3 ? 0 : value < 10 * unit - unit / 2000 ? 3 :
+		 value < 100 * unit - unit / 200 ? 2 : 1;
+	part = digits == 3 ? unit / 1000 : digits == 2 ? unit / 100 : digits ? unit / 10 : 1;
+	value = (value + part / 2) / part;	/* of the last digit shown */
+	unit /= part;
+	if (ns < 0)
+		*at++ = '-';
+	at += braid_text_digits(at, value / unit);
+	if (digits)
+		*at++ = '.';
+	for (value %= unit; digits--; value %= unit) {
+		unit /= 10;
+		*at++ = (char)('0' + value / unit);
+	}
+	strcpy(at, units[k].unit);
 }
 
 static void put(struct braid_table *t, struct braid_cell cell)

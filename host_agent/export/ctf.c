@@ -161,6 +161,7 @@ static int write_folder(const char *folder, struct braid_source *source,
 	ctf->folder = folder;
 	ctf->dir = -1;
 	err = braid_walk_begin(&ctf->walk, source, options, totals);
+	ctf->walk.no_order = true;
 	if (!err)
 		err = begin(ctf);
 	if (!err)

@@ -222,6 +222,7 @@ int braid_export_perfetto(FILE *to, struct braid_source *source,
 	struct braid_perfetto x = { .to = to };
 	int err = braid_walk_begin(&x.walk, source, options, totals);
 
+	x.walk.no_order = true;
 	if (!err)
 		err = prepare(&x);
 	if (!err)

@@ -146,12 +146,18 @@ int braid_perfetto_bundle_packet(struct braid_perfetto *x, struct braid_perfetto
 size_t braid_perfetto_begin_packet(struct braid_perfetto *x)
 {
 	struct braid_text *t = &x->aside;
-	size_t packet = braid_wire_begin(t, PACKET_KEY), defaults;
+	char *at = braid_text_reserve(t, MARKS_BYTES);
+	size_t packet, defaults;
 
-	braid_wire_number(t, SEQUENCE_KEY, x->walk.source->nr_streams + 1);
-	braid_wire_number(t, FLAGS_KEY, x->states_begun ?
-			  BRAID__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE :
-			  BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	if (!at)
+		return 0;	/* as the text that failed: braid_perfetto_end_packet() reports it */
+	at = braid_varint_put(at, PACKET_KEY) + 1;	/* as braid_wire_begin() */
+	packet = at - t->data;
+	at = braid_wire_field(at, SEQUENCE_KEY, x->walk.source->nr_streams + 1);
+	at = braid_wire_field(at, FLAGS_KEY, x->states_begun ?
+			      BRAID__SEQUENCE_FLAGS__SEQ_NEEDS_INCREMENTAL_STATE :
+			      BRAID__SEQUENCE_FLAGS__SEQ_INCREMENTAL_STATE_CLEARED);
+	t->bytes = at - t->data;
 	if (x->states_begun)
 		return packet;
 	/* The first packet has what all others would repeat. */

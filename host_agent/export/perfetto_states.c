@@ -32,6 +32,7 @@
 #define ARG_TEXTS	29u
 
 #define MAX_ARGS	3u	/* of a slice */
+#define FIELD_BYTES	(2 * BRAID_VARINT_BYTES)	/* of a number, at most */
 
 /* What a packet of an event has; strings that are too many for a number are written as such. */
 struct event {
@@ -52,40 +53,47 @@ struct event {
 
 /* Packets ------------------------------------------------------------------------------------ */
 
-static void put_args(struct braid_text *t, const struct event *e)
+static void put_arg(struct braid_text *t, const struct arg *arg)
 {
+	char *at = braid_text_reserve(t, 3 * FIELD_BYTES);
 	size_t begin;
-	u32 k;
 
-	for (k = 0; k < e->nr_args; k++) {
-		begin = braid_wire_begin(t, ARG_KEY);
-		braid_wire_number(t, ARG_NAME_KEY, e->args[k].name_iid);
-		if (e->args[k].text_iid)
-			braid_wire_number(t, ARG_IID_KEY, e->args[k].text_iid);
-		else
-			braid_wire_string(t, ARG_TEXT_KEY, e->args[k].text,
-					  strlen(e->args[k].text));
-		braid_wire_end(t, begin);
-	}
+	if (!at)
+		return;
+	at = braid_varint_put(at, ARG_KEY) + 1;		/* as braid_wire_begin() */
+	begin = at - t->data;
+	at = braid_wire_field(at, ARG_NAME_KEY, arg->name_iid);
+	if (arg->text_iid)
+		at = braid_wire_field(at, ARG_IID_KEY, arg->text_iid);
+	t->bytes = at - t->data;
+	if (!arg->text_iid)
+		braid_wire_string(t, ARG_TEXT_KEY, arg->text, strlen(arg->text));
+	braid_wire_end(t, begin);
 }
 
 static int put_event(struct braid_perfetto *x, const struct event *e)
 {
 	size_t packet = braid_perfetto_begin_packet(x), event;
 	struct braid_text *t = &x->aside;
+	char *at = braid_text_reserve(t, 6 * FIELD_BYTES);
 	u32 k;
 
-	braid_wire_number(t, TIMESTAMP_KEY, (u64)e->ns);
-	event = braid_wire_begin(t, EVENT_KEY);
-	braid_wire_number(t, TYPE_KEY, e->type);
-	braid_wire_number(t, TRACK_KEY, e->track);
+	if (!at)
+		return braid_out_of_memory();
+	at = braid_wire_field(at, TIMESTAMP_KEY, (u64)e->ns);
+	at = braid_varint_put(at, EVENT_KEY) + 1;	/* as braid_wire_begin() */
+	event = at - t->data;
+	at = braid_wire_field(at, TYPE_KEY, e->type);
+	at = braid_wire_field(at, TRACK_KEY, e->track);
 	if (e->category)
-		braid_wire_number(t, CATEGORY_KEY, e->category);
+		at = braid_wire_field(at, CATEGORY_KEY, e->category);
 	if (e->name_iid)
-		braid_wire_number(t, NAME_IID_KEY, e->name_iid);
-	else if (e->name)
+		at = braid_wire_field(at, NAME_IID_KEY, e->name_iid);
+	t->bytes = at - t->data;
+	if (!e->name_iid && e->name)
 		braid_wire_string(t, NAME_KEY, e->name, strlen(e->name));
-	put_args(t, e);
+	for (k = 0; k < e->nr_args; k++)
+		put_arg(t, &e->args[k]);
 	for (k = 0; k < e->nr_flows; k++)
 		braid_wire_fixed64(t, FLOW_KEY, e->flows[k].id);
 	braid_wire_end(t, event);

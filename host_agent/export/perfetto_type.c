@@ -9,6 +9,8 @@
 #include "host_agent/export/wire.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/number.h"
+#include "shared/platform.h"
 
 #define FIRST_OWN_FIELD		65536u	/* of FtraceEvent, for types that describe themselves ... */
 #define MAX_OWN_FIELDS		65536u
@@ -23,19 +25,23 @@
 #define GROUP_KEY		braid_wire_key(3, BRAID_WIRE_BYTES)	/* .group_name */
 #define GENERIC_KEY		braid_wire_key(327, BRAID_WIRE_BYTES)	/* FtraceEvent.generic */
 
+#define KEY_BYTES	8u	/* of a field's number, at most */
+#define NUMBER_BYTES	(KEY_BYTES + BRAID_VARINT_BYTES)	/* of a number, at most */
+#define HEAD_BYTES	64u	/* of an event: what precedes its fields, at most */
+
 enum step_type { STEP_NUMBER, STEP_NUMBERS, STEP_STRING };
 
 /* One field: from where in the payload, to which field of the message. */
 struct step {
 	const struct braid_field *field;
 	u64 key;
-	char key_text[BRAID_VARINT_BYTES];	/* encoded, as most are 1 byte */
+	char key_text[KEY_BYTES];	/* encoded, and zeros */
 	u32 key_bytes;
 	u32 offset;		/* of a number */
 	enum step_type type;
 	u32 size;		/* of a number */
 	bool is_signed;
-	bool narrow;		/* an unsigned number of 32 bits there */
+	u64 mask;		/* of an unsigned number of 32 bits there; else all bits */
 	bool function;		/* an address that is known by name */
 };
 
@@ -52,6 +58,8 @@ struct braid_perfetto_type {
 	u32 nr_steps;
 	struct step *steps;
 };
+
+static_assert(HEAD_BYTES >= 6 * BRAID_VARINT_BYTES, "keys, time, task, lengths");
 
 static bool number_size(u32 size)
 {
@@ -80,6 +88,7 @@ static void begin_step(struct step *step, const struct braid_field *f)
 	step->type = type_of(f);
 	step->offset = f->offset;
 	step->is_signed = f->flags & BRAID_FIELD_SIGNED;
+	step->mask = ~0ULL;
 	step->size = step->type == STEP_NUMBER ? f->size : f->elementsize;
 	if (!number_size(step->size))
 		step->size = 1;
@@ -106,7 +115,8 @@ static bool take_home(struct step *step, const ProtobufCMessageDescriptor *messa
 	narrow = home->type == PROTOBUF_C_TYPE_INT32 || home->type == PROTOBUF_C_TYPE_UINT32;
 	if (narrow && step->type != STEP_STRING && step->size > 4)
 		return false;
-	step->narrow = home->type == PROTOBUF_C_TYPE_UINT32;
+	if (home->type == PROTOBUF_C_TYPE_UINT32)
+		step->mask = UINT32_MAX;
 	step->function = step->size == 8 && !strcmp(home->name, "function");
 	end_step(step, home->id);
 	return true;
@@ -211,9 +221,9 @@ static int plan(struct braid_perfetto_type *type, const struct braid_layout *lay
 	return plan_well_known(type) ? 0 : plan_own(type);
 }
 
-struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
-						   const struct braid_item *item,
-						   const struct braid_event_type_info *info)
+static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
+						     const struct braid_item *item,
+						     const struct braid_event_type_info *info)
 {
 	struct braid_perfetto_type *type, **grown;
 	size_t nr = x->nr_types ? x->nr_types : 64;
@@ -228,9 +238,6 @@ struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
 		x->types = grown;
 		x->nr_types = nr;
 	}
-	type = x->types[info->number];
-	if (type)
-		return type;
 	type = x->types[info->number] = calloc(1, sizeof(*type));
 	if (!type)
 		return NULL;
@@ -240,6 +247,15 @@ struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
 			     !strcmp(info->name, "kvm_exit") ? BRAID_PERFETTO_EXIT :
 			     BRAID_PERFETTO_PLAIN;
 	return type;
+}
+
+struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
+						   const struct braid_item *item,
+						   const struct braid_event_type_info *info)
+{
+	struct braid_perfetto_type *type = info->number < x->nr_types ? x->types[info->number] : NULL;
+
+	return type ? type : add_type(x, item, info);
 }
 
 void braid_perfetto_types_free(struct braid_perfetto *x)
@@ -282,40 +298,23 @@ void braid_perfetto_describe(const struct braid_perfetto_type *type, struct brai
 
 /* Encoding ------------------------------------------------------------------------------------- */
 
-/* Little endian, as all of the agent's hosts. */
 static __always_inline u64 load(const struct step *step, const u8 *from)
 {
-	u32 shift = 64 - 8 * step->size, word;
-	u64 value = 0;
-
-	switch (step->size) {
-	case 4:
-		memcpy(&word, from, sizeof(word));
-		return step->is_signed ? (u64)(s64)(s32)word : word;
-	case 8:
-		memcpy(&value, from, sizeof(value));
-		return value;
-	default:
-		memcpy(&value, from, step->size);
-		return step->is_signed ? (u64)((s64)(value << shift) >> shift) : value;
-	}
+	return braid_number_load(from, step->size, step->is_signed);
 }
 
-static __always_inline void put_number(struct braid_text *t, const struct step *step, u64 value)
+/* @to: NUMBER_BYTES. Return: the end. */
+static __always_inline char *put_number(char *to, const struct step *step, u64 value)
 {
-	char *to = braid_text_reserve(t, 2 * BRAID_VARINT_BYTES);
-
-	if (!to)
-		return;
 	memcpy(to, step->key_text, sizeof(step->key_text));
-	to = braid_varint_put(to + step->key_bytes, step->narrow ? (u32)value : value);
-	t->bytes = to - t->data;
+	return braid_wire_varint(to + step->key_bytes, value & step->mask);
 }
 
 /* A string, or the numbers of an array. */
 static void put_range(struct braid_text *t, const struct step *step, const struct braid_item *item)
 {
 	u32 offset, length;
+	char *to;
 
 	if (!braid_format_range(step->field, item->payload, item->payload_bytes, &offset, &length))
 		return;
@@ -323,32 +322,45 @@ static void put_range(struct braid_text *t, const struct step *step, const struc
 		braid_wire_string(t, step->key, (const char *)item->payload + offset, length);
 		return;
 	}
+	to = braid_text_reserve(t, (size_t)(length / step->size) * NUMBER_BYTES);
+	if (!to)
+		return;
 	for (; length >= step->size; offset += step->size, length -= step->size)
-		put_number(t, step, load(step, item->payload + offset));
+		to = put_number(to, step, load(step, item->payload + offset));
+	t->bytes = to - t->data;
 }
 
 static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 		     const struct braid_perfetto_type *type, const struct braid_item *item,
 		     struct braid_text *t)
 {
-	int err = 0;
+	const struct step *step = type->steps, *end = step + type->nr_steps;
+	char *to = NULL;	/* where the next number is written; NULL: no room is reserved */
 	u64 value;
-	u32 k;
+	int err;
 
-	for (k = 0; !err && k < type->nr_steps; k++) {
-		const struct step *step = &type->steps[k];
-
+	for (; step < end; step++) {
 		if (step->type != STEP_NUMBER) {
+			if (to)
+				t->bytes = to - t->data;
+			to = NULL;
 			put_range(t, step, item);
 			continue;
 		}
+		if (!to)
+			to = braid_text_reserve(t, (end - step) * NUMBER_BYTES);
+		if (!to)
+			return braid_out_of_memory();
 		/* All fields are in the payload: braid_format_fields_of(). */
 		value = load(step, item->payload + step->offset);
-		put_number(t, step, value);
-		if (step->function)
-			err = braid_perfetto_function(x, m, value);
+		to = put_number(to, step, value);
+		err = step->function ? braid_perfetto_function(x, m, value) : 0;
+		if (err)
+			return err;
 	}
-	return err;
+	if (to)
+		t->bytes = to - t->data;
+	return 0;
 }
 
 /* Name and text, as in the report: hexadecimal when no format is known. */
@@ -384,17 +396,22 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 	const struct braid_layout *layout = braid_format_fields_of(type->info, item);
 	struct braid_text *t = &bundle->events;
 	size_t event, begin;
+	char *at = braid_text_reserve(t, HEAD_BYTES);
 	bool by_steps;
 	int err = layout && !type->planned ? plan(type, layout) : 0;
 
 	if (err)
 		return err;
+	if (!at)
+		return braid_out_of_memory();
 	by_steps = layout && !type->as_text;
-	event = braid_wire_begin(t, EVENT_KEY);
+	at = braid_varint_put(at, EVENT_KEY) + 1;	/* as braid_wire_begin() */
+	event = at - t->data;
 	/* trace_processor finds time, task and type fastest in this order. */
-	braid_wire_number(t, TIMESTAMP_KEY, (u64)item->host_ns);
-	braid_wire_number(t, PID_KEY, (u32)braid_format_pid(item));
-	begin = braid_wire_begin(t, by_steps ? type->key : GENERIC_KEY);
+	at = braid_wire_field(at, TIMESTAMP_KEY, (u64)item->host_ns);
+	at = braid_wire_field(at, PID_KEY, (u32)braid_format_pid(item));
+	at = braid_varint_put(at, by_steps ? type->key : GENERIC_KEY) + 1;
+	begin = t->bytes = at - t->data;
 	if (by_steps)
 		err = put_steps(x, m, type, item, t);
 	else

@@ -495,6 +495,7 @@ static int write_files(struct writing *w)
 	int err = 0;
 
 	w->walk.wants = want_ring;
+	w->walk.no_order = true;
 	w->walk.wants_arg = w;
 	for (k = 0; k < w->dat.nr_files && !err; k++) {
 		struct braid_dat_out_file *file = &w->dat.files[k];

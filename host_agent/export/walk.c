@@ -86,7 +86,7 @@ static int got_event(struct braid_walk *w, const struct braid_item *item)
 	if (ret <= 0)
 		return ret;
 	note_order(w, item);
-	if (!w->wants) {
+	if (!w->no_order) {
 		w->uncertain = braid_order_next(&w->order, item);
 		w->totals->uncertain += w->uncertain;
 	}

@@ -43,7 +43,8 @@ struct braid_walk {
 	 */
 	struct braid_states *states;
 	struct braid_text *aside;	/* with ->states: its ops' output, in the order of items */
-	bool met_first;			/* with either: the first event of all was found */
+	bool no_order;			/* ->uncertain and its total are not wanted */
+	bool met_first;			/* with ->wants or ->states: the first event of all was found */
 
 	/*
 	 * Set once started: where its items come from, instead of from braid_walk_merge(). Returns

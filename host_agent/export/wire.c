@@ -32,10 +32,41 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
 	t->bytes = at + sizeof(value) - t->data;
 }
 
+#define NAME_BYTES	16u	/* of an array with a task's name */
+
+/* A string in an array of NAME_BYTES. Return: false: it has a byte that is to be sanitized. */
+static bool put_name(struct braid_text *t, u64 key, const char *data)
+{
+	const u64 ones = 0x0101010101010101ULL, tops = 0x80 * ones;
+	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1 + NAME_BYTES);
+	size_t bytes = 0, k;
+	u64 word, zero, odd;
+
+	if (!at)
+		return true;
+	at = braid_varint_put(at, key) + 1;
+	for (k = 0; k < NAME_BYTES; k += sizeof(word)) {
+		memcpy(&word, data + k, sizeof(word));
+		memcpy(at + k, &word, sizeof(word));
+		zero = (word - ones) & ~word & tops;	/* the lowest bit is of the first NUL */
+		odd = (word | (word - 0x20 * ones) | (word + ones)) & tops;
+		if (odd & (zero - 1) & ~zero)
+			return false;
+		bytes = zero ? k + __builtin_ctzll(zero) / 8 : k + sizeof(word);
+		if (zero)
+			break;
+	}
+	at[-1] = (char)bytes;
+	t->bytes = at + bytes - t->data;
+	return true;
+}
+
 void braid_wire_string(struct braid_text *t, u64 key, const char *data, size_t bytes)
 {
 	size_t begin;
 
+	if (bytes == NAME_BYTES && put_name(t, key, data))
+		return;
 	bytes = strnlen(data, bytes);
 	while (bytes && data[bytes - 1] == '\n')
 		bytes--;

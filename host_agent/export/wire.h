@@ -19,19 +19,51 @@ static inline u64 braid_wire_key(u32 field, enum braid_wire_type type)
 	return (u64)field << 3 | type;
 }
 
+/** braid_wire_varint_bytes - bytes of braid_varint_put() of a value */
+static inline size_t braid_wire_varint_bytes(u64 value)
+{
+	return (63 - __builtin_clzll(value | 1)) / 7 + 1;
+}
+
+/** braid_wire_varint - as braid_varint_put(), faster if a value has many bytes */
+static inline char *braid_wire_varint(char *at, u64 value)
+{
+	size_t bytes;
+	u64 x;
+
+	if (value < 0x80) {
+		*at = (char)value;
+		return at + 1;
+	}
+	if (value < 0x4000) {
+		at[0] = (char)(value | 0x80);
+		at[1] = (char)(value >> 7);
+		return at + 2;
+	}
+	/* Its groups of seven bits, a byte each. */
+	x = (value & 0x0fffffff) | (value & 0xfffffff0000000) << 4;
+	x = (x & 0x3fff00003fff) | (x & 0xfffc0000fffc000) << 2;
+	x = (x & 0x7f007f007f007f) | (x & 0x3f803f803f803f80) << 1;
+	bytes = braid_wire_varint_bytes(value);
+	bytes = bytes > sizeof(x) ? sizeof(x) + 1 : bytes;
+	x |= 0x8080808080808080 >> 8 * (sizeof(x) + 1 - bytes);
+	memcpy(at, &x, sizeof(x));	/* little endian, as all of the agent's hosts */
+	return bytes <= sizeof(x) ? at + bytes : braid_varint_put(at + sizeof(x), value >> 56);
+}
+
+/** braid_wire_field - write a number's field at @at, which has 2 * BRAID_VARINT_BYTES; its end */
+static inline char *braid_wire_field(char *at, u64 key, u64 value)
+{
+	return braid_wire_varint(braid_varint_put(at, key), value);
+}
+
 /** braid_wire_number - append a number's field */
 static inline void braid_wire_number(struct braid_text *t, u64 key, u64 value)
 {
 	char *at = braid_text_reserve(t, 2 * BRAID_VARINT_BYTES);
 
 	if (at)
-		t->bytes = braid_varint_put(braid_varint_put(at, key), value) - t->data;
-}
-
-/** braid_wire_varint_bytes - bytes of braid_varint_put() of a value */
-static inline size_t braid_wire_varint_bytes(u64 value)
-{
-	return (63 - __builtin_clzll(value | 1)) / 7 + 1;
+		t->bytes = braid_wire_field(at, key, value) - t->data;
 }
 
 /** braid_wire_bytes - append a field of bytes as they are */
