@@ -290,6 +290,9 @@ static void checks_invalid_regions_rarely(void)
 	naps = 0;
 	start_ns = braid_host_clock_ns();
 	restart(&s, incarnation + 2, 8, 1000);
+	do
+		NEED(session_turn(&s) >= 0);
+	while (s.status.phase != BRAID_PHASE_WAITING && braid_host_clock_ns() - start_ns < LIMIT_NS);
 	turns_until(&s, 100000000);
 	CHECK_EQ(s.status.phase, BRAID_PHASE_WAITING);
 	restart(&s, incarnation + 4, 8, 2);
