@@ -66,11 +66,12 @@ READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
 .PHONY: library
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3
 
-# Its page is the public header.
-$(B)/man/libtracebraid.3: docs/man/library.awk include/tracebraid/tracebraid.h host_agent/util/version.h
+# Its page is made of the public headers.
+PUBLIC_H	:= include/tracebraid/tracebraid.h include/tracebraid/recording.h
+$(B)/man/libtracebraid.3: docs/man/library.awk $(PUBLIC_H) host_agent/util/version.h
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -v version=$(VERSION) -v date="$$(date -ud "$$(sed -n 's/^.Dd //p' docs/man/tracebraid.1.in)" +%F)" \
-		-f docs/man/library.awk include/tracebraid/tracebraid.h >$@.part && mv $@.part $@
+		-f docs/man/library.awk $(PUBLIC_H) >$@.part && mv $@.part $@
 
 $(B)/reading.a: $(foreach room,$(READING),$(filter $(B)/obj/$(room)/%,$(AGENT_OBJS)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -425,9 +426,9 @@ install: agent library
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
 		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
-	install -D -m 644 include/tracebraid/tracebraid.h $(DESTDIR)$(PREFIX)/include/tracebraid/tracebraid.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H)
 	install -d $(DESTDIR)$(PYTHON_TO)/tracebraid
-	install -m 644 python/tracebraid/*.py include/tracebraid/tracebraid.h $(DESTDIR)$(PYTHON_TO)/tracebraid/
+	install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3

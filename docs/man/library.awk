@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Makes libtracebraid.3 of the public header: awk -v version=VERSION -v date=DATE -f library.awk tracebraid.h
+# Makes libtracebraid.3 of the public header: awk -v version=VERSION -v date=DATE -f library.awk tracebraid.h recording.h
 # A comment that begins a part of the header ("Traces ----") is a section; kernel-doc is prose, and declarations stay as
 # they are.
 
@@ -54,8 +54,8 @@ BEGIN {
 	fresh = 1
 }
 
-/^#ifndef|^#ifdef|^#endif|^#pragma|^#include|^extern "C"|SPDX/ { next }
-/^#define TRACEBRAID_TRACEBRAID_H/ { next }
+/^#ifndef|^#ifdef|^#endif|^#error|^#pragma|^#include|^extern "C"|SPDX/ { next }
+/^#define TRACEBRAID_[A-Z]*_H/ { next }
 /^}$/ { next }
 /^\/\* .* -----* \*\/$/ {
 	end_code()

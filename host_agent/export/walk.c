@@ -241,7 +241,8 @@ static int stop_or_show(const struct braid_walk *w)
 	if (o->stop && *o->stop)
 		return braid_fail(-EINTR, "interrupted: the output was discarded");
 	if (o->progress && !(w->turns & 0xffff))
-		o->progress(o->progress_arg, "merging", w->source->bytes_read, w->source->bytes);
+		o->progress(o->progress_arg, "merging", w->source->bytes_read < w->source->bytes ?
+			    w->source->bytes_read : w->source->bytes, w->source->bytes);
 	return 0;
 }
 

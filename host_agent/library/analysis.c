@@ -44,6 +44,7 @@ static int analyze(struct tracebraid_trace *trace, const struct braid_analysis *
 	int err = braid_library_select(&select, trace->source, options, true);
 
 	select.options.stop = trace->stop;
+	braid_library_report_progress(&select.options);
 	if (!err)
 		err = choose(&select, analysis, &wants);
 	if (!err)
@@ -85,9 +86,9 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 {
 	const struct braid_export_form *to = braid_export_form_by_name(form);
 	struct braid_library_select selection;
-	struct braid_export_totals totals;
 	int err;
 
+	trace->exported = false;
 	if (!to)
 		return braid_fail(-EINVAL, "unknown form '%.63s': 'tracebraid export --help' lists all", form);
 	err = braid_library_claim(trace);
@@ -95,11 +96,25 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 		return err;
 	err = braid_library_select(&selection, trace->source, select, false);
 	selection.options.stop = trace->stop;
+	braid_library_report_progress(&selection.options);
 	selection.options.inputs = trace->paths;
 	selection.options.nr_inputs = trace->nr_paths;
 	if (!err)
-		err = to->run(path, trace->source, &selection.options, &totals);
+		err = to->run(path, trace->source, &selection.options, &trace->totals);
+	trace->exported = !err;
 	braid_library_select_free(&selection);
 	braid_library_release(trace);
 	return err;
+}
+
+int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals)
+{
+	const struct braid_export_totals *t = &trace->totals;
+
+	if (!trace->exported)
+		return braid_fail(-ENODATA, "no export of the trace was completed");
+	*totals = (struct tracebraid_totals){
+		.events = t->events, .lines = t->lines, .lost = t->lost, .some_lost = t->some_lost,
+	};
+	return 0;
 }

@@ -9,7 +9,7 @@
  *   claims the trace, which rewinds it, and releases it. A followed trace is claimed once, by a walk.
  * - What a function returns lives with the object that it was given, except the text of
  *   tracebraid_analyze(), which the caller frees. Of a caller's memory, only the stop flag and the
- *   argument of the warning function are kept.
+ *   arguments of the functions for warnings and progress are kept.
  * - A failure is reported by braid_fail(); tracebraid_error() is its line. Nothing is printed.
  * - The room reads captures only. Recordings and regions are the work of another process (program.c).
  */
@@ -32,6 +32,8 @@ struct tracebraid_trace {
 	bool walked;		/* of it: what a walk has passed is forgotten */
 	void (*warn)(void *arg, const char *line);
 	void *warn_arg;
+	bool exported;		/* ->totals are of the last export */
+	struct braid_export_totals totals;
 };
 
 /* A selection, with all that its options point to. */
@@ -80,6 +82,9 @@ struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const c
 /** braid_library_options - how to open its source. Return: 0, or -EINVAL with braid_fail() */
 int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
 			  struct braid_source_options *options);
+
+/** braid_library_report_progress - as this thread wants it */
+void braid_library_report_progress(struct braid_export_options *options);
 
 /** braid_library_walk_more - let a walk along a followed capture go on */
 int braid_library_walk_more(struct tracebraid_walk *walk);

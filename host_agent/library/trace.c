@@ -26,6 +26,24 @@ void tracebraid_free(char *text)
 	free(text);
 }
 
+static _Thread_local struct {
+	void (*report)(void *arg, const char *what, u64 done, u64 total);
+	void *arg;
+} progress;
+
+void tracebraid_progress(void (*report)(void *arg, const char *what, uint64_t done, uint64_t total),
+			 void *arg)
+{
+	progress.report = report;
+	progress.arg = arg;
+}
+
+void braid_library_report_progress(struct braid_export_options *options)
+{
+	options->progress = progress.report;
+	options->progress_arg = progress.arg;
+}
+
 /* Open, close --------------------------------------------------------------------------------- */
 
 static void warn_of(void *arg, const char *line)
@@ -108,14 +126,19 @@ int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *
 static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
 		      const char *clock_source)
 {
-	static const struct braid_export_options all;
+	struct braid_export_options all = { 0 };
 	struct braid_source_options options;
 	int err = braid_library_options(trace, clock_source, &options);
 
+	braid_library_report_progress(&all);
+	options.progress = all.progress;
+	options.progress_arg = all.progress_arg;
 	if (!err)
 		err = braid_library_keep_paths(trace, paths, nr);
 	if (!err)
 		err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
+	if (!err)
+		trace->source->progress = NULL;		/* this call's */
 	return !err && options.clock == BRAID_CLOCK_WINDOWS ?
 	       braid_export_refine(trace->source, &all) : err;
 }

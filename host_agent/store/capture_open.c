@@ -425,6 +425,7 @@ void braid_source_rewind(struct braid_source *source)
 {
 	size_t k, j;
 
+	source->bytes_read = 0;
 	for (k = 0; k < source->nr_streams; k++)
 		for (j = 0; j < source->streams[k]->nr_rings; j++)
 			source->streams[k]->rings[j]->ops->rewind(source->streams[k]->rings[j]);

@@ -204,7 +204,8 @@ struct braid_source {
 		char trace_name[24];
 	} clocks;				/* of the host, each against the file's clock */
 	u64 bytes;			/* to read in all */
-	u64 bytes_read;			/* approximate position; for progress */
+	u64 bytes_read;			/* approximate position; for progress. Those of rings that are
+					   rewound alone count again */
 	void (*fault)(void *arg, const struct braid_stream *stream, const char *line);
 	void *fault_arg;
 	void (*progress)(void *arg, const char *what, u64 done, u64 total);

@@ -116,6 +116,16 @@ int tracebraid_finish(struct tracebraid_trace *trace);
 /** tracebraid_stop_when - walks, analyses and exports fail with -EINTR soon after *@stop becomes nonzero, as by a signal's handler; NULL: never */
 void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop);
 
+/**
+ * tracebraid_progress - report the progress of this thread's long work
+ * @progress: called by tracebraid_open(), tracebraid_analyze() and tracebraid_export() in this thread. @what is
+ *	a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
+ *	report no progress of opening. NULL: report no longer
+ * @arg: passed to it
+ */
+void tracebraid_progress(void (*progress)(void *arg, const char *what, uint64_t done, uint64_t total),
+			 void *arg);
+
 /** tracebraid_close - free a trace, its streams, types and walks; NULL is fine */
 void tracebraid_close(struct tracebraid_trace *trace);
 
@@ -472,6 +482,17 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
 		      const char *const *select);
 
+/* What an export has written. */
+struct tracebraid_totals {
+	uint64_t events;
+	uint64_t lines;		/* events, losses and notes */
+	uint64_t lost;		/* events that were lost ... */
+	int some_lost;		/* ... and others, not counted */
+};
+
+/** tracebraid_totals - what the last export of a trace has written. Return: 0; -ENODATA: there was none, or it failed */
+int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals);
+
 /* SQL ---------------------------------------------------------------------------------------- */
 
 struct sqlite3;
@@ -509,91 +530,11 @@ const char *tracebraid_sql_table(const struct tracebraid_sql *sql, size_t number
 /** tracebraid_sql_close - free it; its statements must be finalized. NULL is fine */
 void tracebraid_sql_close(struct tracebraid_sql *sql);
 
-/* Recordings --------------------------------------------------------------------------------- */
-
-/*
- * The recorder needs root, or access to the regions, and gives up all other privileges. So it runs as
- * the program `tracebraid`, in a separate process.
- */
-struct tracebraid_recording;
-
-/**
- * tracebraid_record - start a recording
- * @recording: set on success: the program runs
- * @path: of the capture; it exists, for tracebraid_follow() to open, once guests have confirmed their
- *	events
- * @options: of `tracebraid record`, one word each, such as "-r", "web1", "-e", "sched", then NULL; "--"
- *	and a command may follow. NULL: record all guests
- * @program: its path; NULL: the one in this library's folder, in the folder bin beside that, or in PATH
- *
- * The program inherits no open files of the caller, and gets no signals from its terminal. It ends within
- * two seconds after the caller ends.
- *
- * Return: 0, or a negative errno: -ENOENT: no such program.
- */
-int tracebraid_record(struct tracebraid_recording **recording, const char *path,
-		      const char *const *options, const char *program);
-
-/**
- * tracebraid_recording_fd - a descriptor for poll(): readable when there is a report to read
- *
- * Return: the descriptor; -1: all reports were read.
- */
-int tracebraid_recording_fd(const struct tracebraid_recording *recording);
-
-/**
- * tracebraid_recording_next - the next report of a recording
- * @recording: the recording
- * @timeout_ms: how long to wait for a report; 0: not at all; -1: without limit
- * @json: set if 1 is returned: an object, valid until the next call. Its "type" is "started", "progress"
- *	every second, "message" with "text", or "stopped"; all but messages have "ns", "duration_ns",
- *	"bytes" of the capture, and "guests" with "name", "state", "events" and "lost". "dropped" is the
- *	number of earlier objects that were lost because they were not read in time
- *
- * Return: 1; 0: the recording has ended, see tracebraid_recording_wait(); -EAGAIN: no report within the
- * time; or another negative errno.
- */
-int tracebraid_recording_next(struct tracebraid_recording *recording, int timeout_ms,
-			      const char **json);
-
-/** tracebraid_recording_stop - ask a recording to end, by SIGINT. Return: 0, or a negative errno */
-int tracebraid_recording_stop(struct tracebraid_recording *recording);
-
-/**
- * tracebraid_recording_wait - wait until a recording has ended, and discard its remaining reports
- * @recording: the recording
- * @status: set, unless it is NULL: the program's exit status, see tracebraid-record(1)
- *
- * Return: 0: the status is 0, or 3: less was recorded than requested; -EIO: the recording or its command
- * failed, and tracebraid_error() is the program's message.
- */
-int tracebraid_recording_wait(struct tracebraid_recording *recording, int *status);
-
-/** tracebraid_recording_free - stop a recording if it runs, wait for its end, and free it; NULL is fine */
-void tracebraid_recording_free(struct tracebraid_recording *recording);
-
-/**
- * tracebraid_open_regions - open regions, or dumps of guests' memory, as one trace
- * @trace: set on success
- * @sources: as for `tracebraid recover`: region files of guests, or dumps; then NULL
- * @program: as for tracebraid_record()
- * @warn: as for tracebraid_open()
- * @arg: passed to @warn
- *
- * The events are copied into memory; the regions stay as they are, so a later recording finds the same
- * events. A guest may be running, and may be being recorded: the trace then contains the events that were
- * unread when the region was copied, and a note that the guest is running. Events that are overwritten
- * during the copy count as lost.
- *
- * Return: 0, or a negative errno: -EIO: the program failed, and tracebraid_error() is its message.
- */
-int tracebraid_open_regions(struct tracebraid_trace **trace, const char *const *sources,
-			    const char *program, void (*warn)(void *arg, const char *line),
-			    void *arg);
-
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
+
+#include "tracebraid/recording.h"
 
 #endif /* TRACEBRAID_TRACEBRAID_H */

@@ -17,13 +17,14 @@ when its generator is exhausted, closed or collected. follow() opens a capture t
 import contextlib
 import json
 import time
+import typing
 
-from ._library import WAIT_MS, Error, _check, _ffi, _lib, _program, _text, _words
+from ._library import WAIT_MS, Error, _check, _ffi, _lib, _program, _reporting, _text, _words
 from ._recording import Recording, record
 from ._sql import Database, Rows, sql
 
-__all__ = ["Database", "Epoch", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Trace", "Type",
-           "follow", "open", "open_regions", "record", "sql", "version"]
+__all__ = ["Database", "Epoch", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Totals", "Trace",
+           "Type", "follow", "open", "open_regions", "record", "sql", "version"]
 
 UNKNOWN = 2 ** 64 - 1  # an unknown bound or number of lost events
 MISSING = -2 ** 63  # in a column: the event lacks the field
@@ -241,10 +242,19 @@ class _Walk:
             _lib.tracebraid_walk_free(pointer)
 
 
+class Totals(typing.NamedTuple):
+    """What an export has written. lines: events, losses and notes; some_lost: events were lost that lost does not count."""
+
+    events: int
+    lines: int
+    lost: int
+    some_lost: bool
+
+
 class Trace:
     """One or more captures as one trace; open() makes it."""
 
-    def __init__(self, paths, clock_source=None, warn=None, follow_s=0, program=0):
+    def __init__(self, paths, clock_source=None, warn=None, follow_s=0, program=0, progress=None):
         names = [_ffi.new("char[]", str(path).encode()) for path in paths]
         source = _ffi.new("char[]", clock_source.encode()) if clock_source else _ffi.NULL
         callback = _ffi.callback("void(void *, const char *)", lambda _, line: warn(_text(line))) if warn else _ffi.NULL
@@ -257,7 +267,8 @@ class Trace:
         elif self._follows:
             _check(_lib.tracebraid_follow(out, names[0], source, callback, _ffi.NULL))
         else:
-            _check(_lib.tracebraid_open(out, _ffi.new("char *[]", names), len(names), source, callback, _ffi.NULL))
+            with _reporting(progress):
+                _check(_lib.tracebraid_open(out, _ffi.new("char *[]", names), len(names), source, callback, _ffi.NULL))
         self._pointer = out[0]
         self.streams = []
         self._note_streams()
@@ -366,29 +377,39 @@ class Trace:
         _check(_lib.tracebraid_states(self.pointer(), take, _ffi.NULL))
         return found
 
-    def analyze(self, name, **options):
-        """The result of `tracebraid analyze NAME --json`, as Python objects."""
+    def analyze(self, name, progress=None, **options):
+        """The result of `tracebraid analyze NAME --json`, as Python objects. progress: as for open()."""
         words, _kept = _words(options)
         out = _ffi.new("char **")
-        _check(_lib.tracebraid_analyze(self.pointer(), name.encode(), words, out))
+        with _reporting(progress, self.pointer()):
+            _check(_lib.tracebraid_analyze(self.pointer(), name.encode(), words, out))
         try:
             return json.loads(_ffi.string(out[0]))
         finally:
             _lib.tracebraid_free(out[0])
 
-    def export(self, form, path, **select):
-        """Writes the selected events for another tool: "perfetto", "ctf", "trace.dat" or "html"."""
+    def export(self, form, path, progress=None, **select):
+        """Writes the selected events for another tool: "perfetto", "ctf", "trace.dat" or "html"; returns Totals.
+
+        progress: as for open().
+        """
         words, _kept = _words(select)
-        _check(_lib.tracebraid_export(self.pointer(), form.encode(), str(path).encode(), words))
+        with _reporting(progress, self.pointer()):
+            _check(_lib.tracebraid_export(self.pointer(), form.encode(), str(path).encode(), words))
+        totals = _ffi.new("struct tracebraid_totals *")
+        _check(_lib.tracebraid_totals(self.pointer(), totals))
+        return Totals(totals.events, totals.lines, totals.lost, bool(totals.some_lost))
 
 
-def open(*paths, clock_source=None, warn=None):  # pylint: disable=redefined-builtin # as in gzip and tarfile
+def open(*paths, clock_source=None, warn=None, progress=None):  # pylint: disable=redefined-builtin # as in gzip and tarfile
     """Opens captures, and trace.dat files with the host's events, as one Trace.
 
     clock_source: how guests' times are converted; default: by the best that the captures have.
     warn: called with a line for each fault in a file.
+    progress: called as progress(what, done, total): a word such as "merging", the bytes read so far, and their total.
+    Captures that are opened by their index report none here.
     """
-    return Trace(paths, clock_source, warn)
+    return Trace(paths, clock_source, warn, progress=progress)
 
 
 def follow(path, clock_source=None, warn=None, timeout=None):

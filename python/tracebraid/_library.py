@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The shared library, by cffi and its header."""
 
+import contextlib
 import pathlib
 import re
 
@@ -11,13 +12,14 @@ _HERE = pathlib.Path(__file__).resolve().parent
 
 
 def _declarations():
-    """The public header without preprocessor lines."""
-    for header in (_HERE / "tracebraid.h", _HERE.parents[1] / "include/tracebraid/tracebraid.h"):
-        if header.exists():
-            text = header.read_text(encoding="utf-8")
+    """The public headers without preprocessor lines."""
+    for folder in (_HERE, _HERE.parents[1] / "include/tracebraid"):
+        headers = [folder / name for name in ("tracebraid.h", "recording.h")]
+        if all(header.exists() for header in headers):
+            text = "".join(header.read_text(encoding="utf-8") for header in headers)
             text = re.sub(r"(?s)#ifdef __cplusplus.*?#endif", "", text)
             return re.sub(r"(?m)^#.*$", "", text)
-    raise ImportError("tracebraid.h is missing: install it with 'make install'")
+    raise ImportError("tracebraid.h or recording.h is missing: install them with 'make install'")
 
 
 _ffi = cffi.FFI()
@@ -55,6 +57,35 @@ def _words(options):
             if one is not None:
                 words.append(_ffi.new("char[]", f"{name.replace('_', '-')}={one}".encode()))
     return _ffi.new("char *[]", [*words, _ffi.NULL]), words
+
+
+@contextlib.contextmanager
+def _reporting(progress, trace=None):
+    """Meanwhile the library reports the progress of this thread's work to a function. What the function raises, such as
+    KeyboardInterrupt, ends an analysis or an export of the trace, and is raised.
+    """
+    if not progress:
+        yield
+        return
+    raised, stop = [], _ffi.new("int *")
+
+    def failed(_kind, value, _traceback):
+        raised.append(value)
+        stop[0] = 1
+
+    callback = _ffi.callback("void(void *, const char *, uint64_t, uint64_t)",
+                             lambda _, what, done, total: progress(_text(what), done, total), onerror=failed)
+    _lib.tracebraid_progress(callback, _ffi.NULL)
+    if trace:
+        _lib.tracebraid_stop_when(trace, stop)
+    try:
+        yield
+    finally:
+        _lib.tracebraid_progress(_ffi.NULL, _ffi.NULL)
+        if trace:
+            _lib.tracebraid_stop_when(trace, _ffi.NULL)
+        if raised:
+            raise raised[0]
 
 
 def _program(path):

@@ -81,6 +81,44 @@ def check_analyses(capture):
     print("ok   Python: analyses and states")
 
 
+def check_export(capture):
+    """An export returns the numbers of report's lines, and reports its progress."""
+    lines = [one for one in printed("report", "--json", capture) if one["type"] in ("event", "lost", "note")]
+    events = sum(line["type"] == "event" for line in lines)
+    losses = [line["lost"] for line in lines if line["type"] == "lost"]
+    counted = sum(lost for lost in losses if lost is not None)
+    with tempfile.TemporaryDirectory() as folder:
+        large = f"{folder}/large.braid"
+        subprocess.run([TOP / "build/make_big_capture", large, "200000"], stdout=subprocess.DEVNULL, check=True)
+        with tracebraid.open(capture) as trace:
+            totals = trace.export("perfetto", f"{folder}/small.perfetto")
+            equal(totals, (events, len(lines), counted, None in losses), "totals")
+            equal(trace.export("perfetto", f"{folder}/part.perfetto", event="sched_switch", lines=10)[:2], (10, 10), "part")
+        with tracebraid.open(large) as trace:
+            calls = []
+            trace.export("perfetto", f"{folder}/large.perfetto", progress=lambda *call: calls.append(call))
+            equal(len(calls) > 1, True, "calls")
+            for (what, done, total), later in zip(calls, calls[1:]):
+                equal((what, done <= later[1] <= total), ("merging", True), "progress")
+            number = len(calls)
+            trace.analyze("summary", progress=lambda *call: calls.append(call))
+            equal(len(calls) > number, True, "calls of an analysis")
+            equal(all(done <= total for _, done, total in calls), True, "progress of a second pass")
+
+            def interrupt(*_):
+                raise KeyboardInterrupt
+
+            try:
+                trace.export("perfetto", f"{folder}/interrupted.perfetto", progress=interrupt)
+                sys.exit("FAIL an export went on after its progress function had raised an exception")
+            except KeyboardInterrupt:
+                equal(os.path.exists(f"{folder}/interrupted.perfetto"), False, "output of an interrupted export")
+            number = len(calls)
+            trace.export("perfetto", f"{folder}/large.perfetto")
+            equal(len(calls), number, "calls of an export without progress")
+    print(f"ok   Python: an export of {events} events, and its progress")
+
+
 def refused(number, function, *arguments, **options):
     try:
         function(*arguments, **options)
@@ -139,6 +177,7 @@ def main():
     capture = str(pathlib.Path(sys.argv[1]).resolve())
     check_items(capture)
     check_columns(capture)
+    check_export(capture)
     check_analyses(capture)
     check_errors(capture)
     check_clocks(capture)

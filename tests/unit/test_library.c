@@ -180,6 +180,7 @@ static void refuses(void)
 	const char *const none[] = { "/nonexistent/x.braid" };
 	struct tracebraid_trace *trace = open_it(), *other = NULL;
 	struct tracebraid_walk *walk = NULL, *second = NULL;
+	struct tracebraid_totals totals;
 	char *json = NULL;
 
 	refused(trace, "stream=nobody", -ENOENT);
@@ -200,6 +201,7 @@ static void refuses(void)
 	CHECK_EQ(tracebraid_export(trace, "perfetto", "/tmp/never", NULL), -EBUSY);
 	tracebraid_walk_free(walk);
 	CHECK_EQ(tracebraid_export(trace, "perfetto", path, NULL), -EINVAL);	/* onto itself */
+	CHECK_EQ(tracebraid_totals(trace, &totals), -ENODATA);
 	NEED(!tracebraid_walk_new(&walk, trace, NULL));	/* freed with the trace */
 	CHECK_EQ(tracebraid_open(&other, none, 1, NULL, NULL, NULL), -ENOENT);
 	CHECK_EQ(tracebraid_open(&other, none, 0, NULL, NULL, NULL), -EINVAL);
