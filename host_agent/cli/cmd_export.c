@@ -109,6 +109,7 @@ static int export(struct export *x, char **paths, size_t nr)
 	int err = braid_cli_confine_to(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
 				       BRAID_CONFINE_FILES, paths, nr);
 
+	x->trace.by_index = !x->form->counts_faults;
 	if (!err)
 		err = braid_trace_open(&x->trace, &source, paths, nr);
 	if (!err && x->trace.options.states)

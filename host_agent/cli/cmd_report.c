@@ -69,6 +69,7 @@ static int report(struct report *r, char **paths, size_t nr)
 
 	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
 				   paths, nr);
+	r->trace.by_index = r->json;	/* no head with the number of faults */
 	if (!err)
 		err = braid_trace_open(&r->trace, &source, paths, nr);
 	if (!err)

@@ -118,7 +118,7 @@ int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
 	struct braid_source_options options = {
 		.progress = braid_progress_show, .progress_arg = &t->progress,
 		.force_clock = t->clock, .clock = t->clock, .say = say,
-		.by_index = t->options.from.kind,
+		.by_index = t->by_index || t->options.from.kind,
 	};
 	struct braid_source *source;
 	int err;

@@ -27,6 +27,7 @@ struct braid_trace_options {
 	size_t nr_pids, pids_capacity;
 	const char *date;		/* a time without a range, as given; NULL: none */
 	bool invert;			/* the following filters */
+	bool by_index;			/* open captures by their index even without --since */
 	struct braid_progress progress;
 };
 

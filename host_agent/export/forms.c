@@ -28,20 +28,19 @@ static int run_perfetto(const char *out, struct braid_source *source,
 }
 
 static const struct braid_export_form forms[] = {
-	{ "text", "one text file, as 'report' prints it", false, false,
-	  run_text },
-	{ "json", "one file with a JSON object per line, as 'report --json' prints it", false,
-	  false, run_json },
-	{ "ctf", "a folder with a CTF trace per stream, for babeltrace2 and Trace Compass", true,
-	  true, braid_export_ctf },
+	{ "text", "one text file, as 'report' prints it", .counts_faults = true, .run = run_text },
+	{ "json", "one file with a JSON object per line, as 'report --json' prints it",
+	  .run = run_json },
+	{ "ctf", "a folder with a CTF trace per stream, for babeltrace2 and Trace Compass",
+	  .makes_many = true, .takes_states = true, .run = braid_export_ctf },
 	{ "html", "one page for any browser: lanes, spans, a table of all events; needs no network",
-	  false, false, braid_export_html },
+	  .run = braid_export_html },
 	{ "perfetto", "one file for ui.perfetto.dev and trace_processor: each guest is a machine",
-	  false, false, run_perfetto },
+	  .run = run_perfetto },
 	{ "trace.dat", "OUT.dat for the host and OUT-GUEST.dat for each guest, for trace-cmd and KernelShark",
-	  true, true, braid_export_trace_dat },
-	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0", true, false,
-	  braid_export_trace_dat_v6 },
+	  .makes_many = true, .takes_states = true, .run = braid_export_trace_dat },
+	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0",
+	  .makes_many = true, .run = braid_export_trace_dat_v6 },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))
