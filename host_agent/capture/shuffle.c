@@ -55,7 +55,7 @@ static __always_inline bool take_word(struct steps *s, bool shuffle, u32 *word)
 	return true;
 }
 
-/* Bytes that follow a header word of a guest's event; 0: the next word has their number. */
+/* Bytes that follow a header word of a guest's event, if it is not is_long(). */
 static __always_inline u32 bytes_of_guest(u32 word, u32 left)
 {
 	u32 len = word >> BRAID_EVENT_LEN_SHIFT & 7;

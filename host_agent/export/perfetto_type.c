@@ -194,8 +194,11 @@ static int plan_own(struct braid_perfetto_type *type)
 		type->as_text = true;
 		return 0;
 	}
-	for (k = 0; k < type->nr_steps; k++)
+	for (k = 0; k < type->nr_steps; k++) {
+		/* Not as a well-known message, some of whose fields may have been found. */
+		begin_step(&type->steps[k], type->steps[k].field);
 		end_step(&type->steps[k], k + 1);
+	}
 	type->key = braid_wire_key(FIRST_OWN_FIELD + type->info->number, BRAID_WIRE_BYTES);
 	type->described = true;
 	return make_descriptor(type);

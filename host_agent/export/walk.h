@@ -33,7 +33,7 @@ struct braid_walk {
 	s64 latest_ns;			/* of all selected items up to now; host time */
 	/*
 	 * Set after braid_walk_begin(): each run covers the rings selected at that time, so that
-	 * runs are parts of a walk. Uncertain order is then not checked.
+	 * runs are parts of a walk.
 	 */
 	bool (*wants)(void *arg, const struct braid_ring *ring);
 	void *wants_arg;
@@ -43,7 +43,8 @@ struct braid_walk {
 	 */
 	struct braid_states *states;
 	struct braid_text *aside;	/* with ->states: its ops' output, in the order of items */
-	bool no_order;			/* ->uncertain and its total are not wanted */
+	bool no_order;			/* set after braid_walk_begin(): whether an event's order is
+					   uncertain is not checked; ->uncertain and its total stay 0 */
 	bool met_first;			/* with ->wants or ->states: the first event of all was found */
 
 	/*

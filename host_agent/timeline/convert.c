@@ -152,7 +152,7 @@ static struct braid_clock_time by_default(const struct braid_clock *clock,
 	return t;
 }
 
-/* Among several epochs, or of a vCPU without a track of its own. */
+/* Among several epochs, or not from the first one, or of a vCPU without a track of its own. */
 static noinline struct braid_clock_time convert_among(const struct braid_clock *clock,
 						      const struct braid_clock_track *track, u32 vcpu,
 						      u64 counter, u64 taken_ns, u32 from_epoch)

@@ -266,8 +266,8 @@ def taken(ctx, capture, nr_vcpus, since_ns, until_ns):
 
 
 def leaves_idle(ctx, capture, cpu):
-    """Whether a host CPU's switches from its idle task are traced. Kernels of some hypervisors' guests do not trace those of
-    some CPUs, and then do not always count the idle time of these CPUs either.
+    """Whether a host CPU's switches from its idle task are traced. Under some hypervisors, a kernel omits these switches on
+    some CPUs; its idle time for them may then be wrong, too.
     """
     switches = [line["fields"] for line in events_of(ctx, "--stream", "host", "--cpu", str(cpu), "-e", "sched_switch", capture)
                 if line["type"] == "event"]
