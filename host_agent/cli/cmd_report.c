@@ -48,20 +48,20 @@ const struct braid_cli_command braid_command_report = {
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture: 'tracebraid report FILE...'",
 };
 
-static int write_to(const struct report *r, const char *out, struct braid_source *source,
-		    struct braid_export_totals *totals)
+static int write_to(const struct report *r, const struct braid_export_form *form, const char *out,
+		    struct braid_source *source, struct braid_export_totals *totals)
 {
 	const struct braid_export_options *o = &r->trace.options;
 
 	if (r->stats)
 		return braid_export_to_file(out, source, o, totals,
 					    r->json ? braid_export_stats_json : braid_export_stats);
-	return braid_export_to_file(out, source, o, totals,
-				    r->json ? braid_export_json : braid_export_text);
+	return form->run(out, source, o, totals);
 }
 
 static int report(struct report *r, char **paths, size_t nr)
 {
+	const struct braid_export_form *form = braid_export_form_by_name(r->json ? "json" : "text");
 	const char *out = r->out ? r->out : "-";
 	struct braid_export_totals totals;
 	struct braid_source *source = NULL;
@@ -69,11 +69,11 @@ static int report(struct report *r, char **paths, size_t nr)
 
 	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
 				   paths, nr);
-	r->trace.by_index = r->json;	/* no head with the number of faults */
+	r->trace.by_index = !form->counts_faults;
 	if (!err)
 		err = braid_trace_open(&r->trace, &source, paths, nr);
 	if (!err)
-		err = write_to(r, out, source, &totals);
+		err = write_to(r, form, out, source, &totals);
 	if (!err)
 		err = braid_trace_verdict(&r->trace, &totals);
 	braid_source_free(source);
