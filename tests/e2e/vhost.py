@@ -38,7 +38,8 @@ def need_generic(ctx):
 
 def make_guest(ctx, name, socket, device=BLOCK, mem=None, reconnects=None):
     """A guest in QEMU with the device, not started; all modules are in its initramfs."""
-    reconnects = device == BLOCK if reconnects is None else reconnects  # the generic front end never reconnects
+    if reconnects is None:
+        reconnects = device == BLOCK  # QEMU's generic front end cannot
     machine = machines.of(ctx.kernel)
     modules = filter(None, map(ctx.kernel_module, MODULES))
     mem = host.DEBUG_MEM if ctx.kernel == host.DEBUG_KERNEL else mem or machine.mem
