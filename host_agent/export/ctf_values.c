@@ -6,7 +6,6 @@
 
 #define WORD_BYTES	8u
 #define TOPS		0x8080808080808080ULL	/* the top bits of a word's bytes */
-#define ONES		0x0101010101010101ULL
 #define CONTEXT_BYTES	(4u + 1 + 1 + 8)	/* of an event, without the task's name */
 #define LENGTH_BYTES	4u			/* of a sequence */
 
@@ -46,7 +45,7 @@ u32 braid_ctf_least_bytes(const struct braid_ctf_event *event)
  */
 static inline u64 odd_bytes(u64 word)
 {
-	return (word | (word - 0x20 * ONES) | (word + ONES)) & TOPS;
+	return (word | (word - 0x20 * BRAID_TEXT_ONES) | (word + BRAID_TEXT_ONES)) & TOPS;
 }
 
 static u8 *put_wild(u8 *to, const u8 *data, u32 bytes)

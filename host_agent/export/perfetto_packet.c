@@ -150,8 +150,8 @@ size_t braid_perfetto_begin_packet(struct braid_perfetto *x)
 	size_t packet, defaults;
 
 	if (!at)
-		return 0;	/* as the text that failed: braid_perfetto_end_packet() reports it */
-	at = braid_varint_put(at, PACKET_KEY) + 1;	/* as braid_wire_begin() */
+		return 0;	/* braid_perfetto_end_packet() reports it */
+	at = braid_wire_head(at, PACKET_KEY);
 	packet = at - t->data;
 	at = braid_wire_field(at, SEQUENCE_KEY, x->walk.source->nr_streams + 1);
 	at = braid_wire_field(at, FLAGS_KEY, x->states_begun ?

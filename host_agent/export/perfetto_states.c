@@ -60,7 +60,7 @@ static void put_arg(struct braid_text *t, const struct arg *arg)
 
 	if (!at)
 		return;
-	at = braid_varint_put(at, ARG_KEY) + 1;		/* as braid_wire_begin() */
+	at = braid_wire_head(at, ARG_KEY);
 	begin = at - t->data;
 	at = braid_wire_field(at, ARG_NAME_KEY, arg->name_iid);
 	if (arg->text_iid)
@@ -81,7 +81,7 @@ static int put_event(struct braid_perfetto *x, const struct event *e)
 	if (!at)
 		return braid_out_of_memory();
 	at = braid_wire_field(at, TIMESTAMP_KEY, (u64)e->ns);
-	at = braid_varint_put(at, EVENT_KEY) + 1;	/* as braid_wire_begin() */
+	at = braid_wire_head(at, EVENT_KEY);
 	event = at - t->data;
 	at = braid_wire_field(at, TYPE_KEY, e->type);
 	at = braid_wire_field(at, TRACK_KEY, e->track);

@@ -408,12 +408,12 @@ int braid_perfetto_put_event(struct braid_perfetto *x, struct braid_perfetto_mac
 	if (!at)
 		return braid_out_of_memory();
 	by_steps = layout && !type->as_text;
-	at = braid_varint_put(at, EVENT_KEY) + 1;	/* as braid_wire_begin() */
+	at = braid_wire_head(at, EVENT_KEY);
 	event = at - t->data;
 	/* trace_processor finds time, task and type fastest in this order. */
 	at = braid_wire_field(at, TIMESTAMP_KEY, (u64)item->host_ns);
 	at = braid_wire_field(at, PID_KEY, (u32)braid_format_pid(item));
-	at = braid_varint_put(at, by_steps ? type->key : GENERIC_KEY) + 1;
+	at = braid_wire_head(at, by_steps ? type->key : GENERIC_KEY);
 	begin = t->bytes = at - t->data;
 	if (by_steps)
 		err = put_steps(x, m, type, item, t);

@@ -237,7 +237,7 @@ static bool wants_task(const struct braid_export_options *o, const struct braid_
 
 /* Apart from braid_select_event(), which mostly needs none of its registers. */
 static noinline int select_event(struct braid_select *s, const struct braid_item *item,
-			const struct braid_event_type_info *info)
+				 const struct braid_event_type_info *info)
 {
 	const struct choice *choice = choice_of(s, info);
 

@@ -37,10 +37,9 @@ void braid_wire_fixed64(struct braid_text *t, u64 key, u64 value)
 /* A string in an array of NAME_BYTES. Return: false: it has a byte that is to be sanitized. */
 static bool put_name(struct braid_text *t, u64 key, const char *data)
 {
-	const u64 ones = 0x0101010101010101ULL, tops = 0x80 * ones;
 	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1 + NAME_BYTES);
 	size_t bytes = 0, k;
-	u64 word, zero, odd;
+	u64 word, zero;
 
 	if (!at)
 		return true;
@@ -48,9 +47,9 @@ static bool put_name(struct braid_text *t, u64 key, const char *data)
 	for (k = 0; k < NAME_BYTES; k += sizeof(word)) {
 		memcpy(&word, data + k, sizeof(word));
 		memcpy(at + k, &word, sizeof(word));
-		zero = (word - ones) & ~word & tops;	/* the lowest bit is of the first NUL */
-		odd = (word | (word - 0x20 * ones) | (word + ones)) & tops;
-		if (odd & (zero - 1) & ~zero)
+		/* The lowest bit of it is of the first NUL. */
+		zero = (word - BRAID_TEXT_ONES) & ~word & 0x80 * BRAID_TEXT_ONES;
+		if (braid_text_odd(word) & (zero - 1) & ~zero)
 			return false;
 		bytes = zero ? k + __builtin_ctzll(zero) / 8 : k + sizeof(word);
 		if (zero)

@@ -57,6 +57,18 @@ static inline char *braid_wire_field(char *at, u64 key, u64 value)
 	return braid_wire_varint(braid_varint_put(at, key), value);
 }
 
+/**
+ * braid_wire_head - write the key of a field of bytes, whose length braid_wire_end() adds
+ * @at: BRAID_VARINT_BYTES + 1
+ * @key: of type BRAID_WIRE_BYTES
+ *
+ * Return: where its value begins. One byte is left for the length: that is enough for nearly all.
+ */
+static inline char *braid_wire_head(char *at, u64 key)
+{
+	return braid_varint_put(at, key) + 1;
+}
+
 /** braid_wire_number - append a number's field */
 static inline void braid_wire_number(struct braid_text *t, u64 key, u64 value)
 {
@@ -92,9 +104,8 @@ static inline size_t braid_wire_begin(struct braid_text *t, u64 key)
 {
 	char *at = braid_text_reserve(t, BRAID_VARINT_BYTES + 1);
 
-	/* One byte for the length: that is enough for nearly all. */
 	if (at)
-		t->bytes = braid_varint_put(at, key) + 1 - t->data;
+		t->bytes = braid_wire_head(at, key) - t->data;
 	return t->bytes;
 }
 

@@ -106,7 +106,7 @@ static void put_decimal(struct run *r, const struct braid_shape *shape, u64 valu
 /* Eight digits of a number, a byte each, the first one lowest. */
 static u64 eight_hex(u32 value, bool upper)
 {
-	const u64 ones = 0x0101010101010101ULL;
+	const u64 ones = BRAID_TEXT_ONES;
 	u64 x = value;
 
 	x = (x | x << 16) & 0x0000ffff0000ffffULL;
@@ -438,7 +438,7 @@ bool braid_program_holds(const struct braid_format_program *s, const u8 *data, u
 /* Up to a NUL, of 16 bytes. */
 static char *put_comm(char *at, const u8 *from, bool *special)
 {
-	const u64 ones = 0x0101010101010101ULL, high = 0x8080808080808080ULL;
+	const u64 ones = BRAID_TEXT_ONES, high = 0x8080808080808080ULL;
 	u32 bytes;
 	u64 v[2];
 

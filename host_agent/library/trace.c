@@ -138,7 +138,7 @@ static int open_files(struct tracebraid_trace *trace, const char *const *paths, 
 	if (!err)
 		err = braid_source_open_captures(&trace->source, (char *const *)paths, nr, &options);
 	if (!err)
-		trace->source->progress = NULL;		/* this call's */
+		trace->source->progress = NULL;		/* the function is this call's */
 	return !err && options.clock == BRAID_CLOCK_WINDOWS ?
 	       braid_export_refine(trace->source, &all) : err;
 }

@@ -159,18 +159,16 @@ void braid_text_safe(struct braid_text *t, const char *data, size_t bytes)
 
 bool braid_text_plain(const char *data, size_t bytes)
 {
-	const u64 ones = 0x0101010101010101ULL;
 	u64 word, odd = 0;
 	size_t k;
 
-	/* Eight at a time: an odd byte has its top bit set, or has it less 0x20, or plus 1. */
 	for (k = 0; k + sizeof(word) <= bytes; k += sizeof(word)) {
 		memcpy(&word, data + k, sizeof(word));
-		odd |= word | (word - 0x20 * ones) | (word + ones);
+		odd |= braid_text_odd(word);
 	}
 	for (; k < bytes; k++)
 		odd |= data[k] < 0x20 || data[k] == 0x7f ? 0x80 : 0;
-	return !(odd & 0x80 * ones);
+	return !odd;
 }
 
 /* Whether JSON has a byte as it is. */
@@ -209,7 +207,7 @@ static void put_json_rest(struct braid_text *t, const char *data, size_t bytes)
 /* The number of bytes, eight at a time, that JSON has as they are. */
 static size_t json_plain(const char *data, size_t bytes)
 {
-	const u64 ones = 0x0101010101010101ULL, high = 0x8080808080808080ULL;
+	const u64 ones = BRAID_TEXT_ONES, high = 0x8080808080808080ULL;
 	size_t k;
 	u64 v;
 

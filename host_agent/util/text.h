@@ -105,6 +105,15 @@ static inline u64 braid_text_eight(u32 value)
 
 #define BRAID_TEXT_ZEROS	0x3030303030303030ULL	/* makes characters of them */
 
+#define BRAID_TEXT_ONES		0x0101010101010101ULL
+
+/** braid_text_odd - of eight bytes, the top bits: up to the first one set, of those that are not plain */
+static inline u64 braid_text_odd(u64 word)
+{
+	/* An odd byte has its top bit set, or has it less 0x20, or plus 1. */
+	return (word | (word - 0x20 * BRAID_TEXT_ONES) | (word + BRAID_TEXT_ONES)) & 0x80 * BRAID_TEXT_ONES;
+}
+
 /** braid_text_digits_far - braid_text_digits() of at least 10^8 */
 unsigned int braid_text_digits_far(char *to, u64 value);
 
