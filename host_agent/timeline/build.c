@@ -169,7 +169,7 @@ static int prefer(struct braid_clock *clock, struct braid_clock *other, size_t s
 /* The vCPUs contradict each other: try one line per vCPU. */
 static int try_each(struct braid_clock *clock, const struct braid_clock_inputs *in)
 {
-	struct braid_clock each = { .nominal = clock->nominal, .jittery = clock->jittery };
+	struct braid_clock each = { .nominal = clock->nominal };
 
 	return prefer(clock, &each, count_steps(clock), fit_each(&each, in));
 }
@@ -217,7 +217,8 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 				       in->nr_round_trips);
 	if (!err && !clock->tracks->nr_epochs)
 		err = -ENODATA;
-	if (!err && in->nr_vcpus > 1 && count_steps(clock))
+	/* An emulator's counter is one for all vCPUs: what one shows is true of the others. */
+	if (!err && !clock->jittery && in->nr_vcpus > 1 && count_steps(clock))
 		err = try_each(clock, in);
 	if (err)
 		braid_clock_free(clock);

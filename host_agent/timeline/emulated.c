@@ -12,7 +12,12 @@
 #include "host_agent/util/array.h"
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
-#define MOST_GAIN_NS	1000000	/* from one round-trip sample to the next; more is a jump */
+/*
+ * From one round-trip sample to the next: at most this much and an eighth of the time between them.
+ * More is a jump. vCPUs that do nothing but read the counter make it gain 6 ms a second.
+ */
+#define MOST_GAIN_NS	1000000
+#define MOST_GAIN_SHIFT	3
 #define BEYOND		4	/* before the first and after the last: multiples of the total
 				   drift */
 #define OVERLAP		1000	/* samples that a wide one is compared with, at most */
@@ -26,7 +31,7 @@ struct builder {
 	struct braid_clock_gain *gains;	/* low and high are the sample's own at first */
 	size_t nr_gains, capacity;
 	u64 offset;			/* that low and high are relative to */
-	s64 most_gain;
+	s64 narrow;			/* a sample is if its bounds are nearer to each other than this */
 };
 
 /*
@@ -82,7 +87,7 @@ static bool is_usable(const struct builder *b, const struct braid_clock_sample *
 /* Whether a sample is narrow enough to show a jump. */
 static bool is_narrow(const struct builder *b, size_t k)
 {
-	return b->gains[k].high - b->gains[k].low < b->most_gain;
+	return b->gains[k].high - b->gains[k].low < b->narrow;
 }
 
 /*
@@ -93,6 +98,7 @@ static bool fits(const struct builder *b, const struct braid_clock_gain *gain)
 {
 	const struct braid_clock_gain *other;
 	size_t k = b->nr_gains, last;
+	s64 most;
 
 	/* Nearly all come in order; wide ones overlap a few. */
 	for (; k && (s64)(b->gains[k - 1].counter - gain->counter) > 0; k--)
@@ -105,7 +111,8 @@ static bool fits(const struct builder *b, const struct braid_clock_gain *gain)
 			return false;
 		/* The nearest one of these decides. */
 		if (is_narrow(b, k)) {
-			if (gain->low - other->high > b->most_gain)
+			most = b->narrow + ((s64)(gain->counter - other->counter) >> MOST_GAIN_SHIFT);
+			if (gain->low - other->high > most)
 				return false;
 			break;
 		}
@@ -230,7 +237,7 @@ int braid_emulated_track(struct braid_clock *clock, struct braid_clock_track *tr
 	u32 era = 0;
 	size_t k;
 
-	b.most_gain = (s64)(in->counter_hz / (1000000000 / MOST_GAIN_NS));
+	b.narrow = (s64)(in->counter_hz / (1000000000 / MOST_GAIN_NS));
 	for (k = 0; k < nr && !err; k++) {
 		const struct braid_clock_sample *s = &samples[k].s;
 
@@ -325,9 +332,10 @@ static void existed(const struct braid_clock_epoch *e, u64 counter, u64 taken_ns
 	s64 early = braid_clock_earliest(t->ns, t->bound_ns);
 	s64 late = braid_clock_latest(t->ns, t->bound_ns);
 	s64 gain = BEYOND * most_gain + early - (s64)taken_ns;
+	s64 since = braid_clock_to_ns(&rate, counter - e->gains[e->nr_gains - 1].counter);
 
 	if (gain_before(e, counter) + 1 < (ssize_t)e->nr_gains ||
-	    gain <= most_gain || gain > MOST_GAIN_NS)
+	    gain <= most_gain || gain > MOST_GAIN_NS + (since >> MOST_GAIN_SHIFT))
 		return;
 	early -= BEYOND * (gain - most_gain);
 	if (late > (s64)taken_ns)

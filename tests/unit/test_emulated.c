@@ -233,6 +233,43 @@ static void races_after_the_last(void)
 	}
 }
 
+static void burst(u32 vcpu, u64 ns)
+{
+	u64 k, at;
+
+	for (k = 0, at = ns; k < 8; k++, at += 3000) {
+		cross(at - truth_below(300), at, at + 50 + truth_below(1500));
+		round_trips[nr_round_trips - 1].vcpu = vcpu + 1;
+	}
+}
+
+/*
+ * Both vCPUs do nothing but read the counter, so it gains more than a millisecond from one burst to the
+ * next; and only one of them answers. What it shows is true of the other one, too.
+ */
+static void gains_steadily(void)
+{
+	static const u64 bursts[] = { 49100, 175400, 379300 };	/* us */
+	u64 ns, end = BEGIN_NS + 380 * MILLI;
+	struct braid_clock clock;
+	u32 turn, k;
+
+	for (turn = 0; turn < 30; turn++) {
+		begin();
+		for (ns = BEGIN_NS + 25 * MILLI; ns < end; ns += 4000)
+			gain(ns, 30 + truth_below(ns < BEGIN_NS + 175 * MILLI ? 20 : 40));
+		burst(0, BEGIN_NS);
+		burst(0, BEGIN_NS + 24700000);
+		for (k = 0; k < 3; k++)
+			burst(1, BEGIN_NS + bursts[k] * 1000);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.nr_tracks, 1);
+		CHECK_EQ(clock.tracks->nr_epochs, 1);
+		check_truth(&clock, BEGIN_NS, BEGIN_NS + 379 * MILLI);
+		braid_clock_free(&clock);
+	}
+}
+
 static void stands_still(void)
 {
 	struct braid_clock clock;
@@ -267,6 +304,52 @@ static void stands_still(void)
 	}
 }
 
+/* The step is that of both vCPUs' counter, though each of them answers on one side of it only. */
+static void one_answers_before(void)
+{
+	u64 at = BEGIN_NS + 300 * MILLI, end = BEGIN_NS + 700 * MILLI;
+	struct braid_clock clock;
+	u32 turn;
+
+	for (turn = 0; turn < 10; turn++) {
+		begin();
+		run_guest(BEGIN_NS, at);
+		stop(at, 100 * MILLI);
+		run_guest(at + 100 * MILLI + 1, end);
+		burst(0, BEGIN_NS);
+		burst(0, BEGIN_NS + 200 * MILLI);
+		burst(1, BEGIN_NS + 500 * MILLI);
+		burst(1, BEGIN_NS + 699 * MILLI);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.nr_tracks, 1);
+		CHECK_EQ(clock.tracks->nr_epochs, 2);
+		check_truth(&clock, BEGIN_NS, BEGIN_NS + 200 * MILLI);
+		check_truth(&clock, BEGIN_NS + 500 * MILLI, BEGIN_NS + 699 * MILLI);
+		braid_clock_free(&clock);
+	}
+}
+
+/* Less than an eighth of the time between two bursts: cannot be told from a gain, which it is taken for. */
+static void jumps_a_little(void)
+{
+	struct braid_clock clock;
+	u32 turn;
+	u64 at;
+
+	for (turn = 0; turn < 20; turn++) {
+		begin();
+		at = BEGIN_NS + 4 * SECOND + truth_below(4 * SECOND);
+		run_guest(BEGIN_NS, at);
+		gain(at, 2100 * truth_below(1000000));
+		run_guest(at + 1, BEGIN_NS + 12 * SECOND);
+		sample_guest(BEGIN_NS, BEGIN_NS + 12 * SECOND, turn % 2);
+		NEED(!fit(&clock, GUEST_HZ));
+		CHECK_EQ(clock.nr_tracks, 1);
+		check_truth(&clock, BEGIN_NS + SECOND, BEGIN_NS + 10 * SECOND);
+		braid_clock_free(&clock);
+	}
+}
+
 static void jumps_ahead(void)
 {
 	struct braid_clock clock;
@@ -277,7 +360,7 @@ static void jumps_ahead(void)
 		begin();
 		at = BEGIN_NS + 4 * SECOND + truth_below(4 * SECOND);
 		run_guest(BEGIN_NS, at);
-		gain(at, 2100 * 5000 + truth_below(1ULL << 40));
+		gain(at, 2100000000 + truth_below(1ULL << 40));
 		run_guest(at + 1, BEGIN_NS + 12 * SECOND);
 		sample_guest(BEGIN_NS, BEGIN_NS + 12 * SECOND, turn % 2);
 		NEED(!fit(&clock, GUEST_HZ));
@@ -415,7 +498,10 @@ int main(void)
 	RUN(drifts_little);
 	RUN(wide_ends);
 	RUN(races_after_the_last);
+	RUN(gains_steadily);
 	RUN(stands_still);
+	RUN(one_answers_before);
+	RUN(jumps_a_little);
 	RUN(jumps_ahead);
 	RUN(host_known_badly);
 	RUN(other_counters);
