@@ -67,7 +67,7 @@ READING_PKGS	:= libseccomp libxxhash libzstd libisal libprotobuf-c sqlite3
 library: $(B)/libtracebraid.so $(B)/libtracebraid.a $(B)/man/libtracebraid.3
 
 # Its page is made of the public headers.
-PUBLIC_H	:= include/tracebraid/tracebraid.h include/tracebraid/recording.h
+PUBLIC_H	:= include/tracebraid/tracebraid.h include/tracebraid/output.h include/tracebraid/recording.h
 $(B)/man/libtracebraid.3: docs/man/library.awk $(PUBLIC_H) host_agent/util/version.h
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -v version=$(VERSION) -v date="$$(date -ud "$$(sed -n 's/^.Dd //p' docs/man/tracebraid.1.in)" +%F)" \

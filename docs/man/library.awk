@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Makes libtracebraid.3 of the public header: awk -v version=VERSION -v date=DATE -f library.awk tracebraid.h recording.h
+# Makes libtracebraid.3 of the public header: awk -v version=VERSION -v date=DATE -f library.awk tracebraid.h output.h recording.h
 # A comment that begins a part of the header ("Traces ----") is a section; kernel-doc is prose, and declarations stay as
 # they are.
 

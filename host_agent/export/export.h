@@ -117,10 +117,35 @@ const struct braid_export_form *braid_export_form_by_name(const char *name);
 int braid_export_create(const char *path, const char *part,
 			const struct braid_export_options *options);
 
+/* An output file while it is written. */
+struct braid_export_file {
+	FILE *to;
+	const char *out;
+	bool direct;			/* not a regular file, or standard output */
+	char part[4096];		/* its name until it is complete */
+};
+
+/**
+ * braid_export_file_open - begin to write one file, completely or not at all
+ * @f: filled; f->to is to be written
+ * @out: its name; replaced on success. "-" is standard output; a file that is not regular is
+ *	written directly. Must stay valid
+ * @options: for checking that it is not an input
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_export_file_open(struct braid_export_file *f, const char *out,
+			   const struct braid_export_options *options);
+
+/** braid_export_file_close - rename it, or remove it if @err is an error. Return: @err, or -errno with braid_fail() */
+int braid_export_file_close(struct braid_export_file *f, int err);
+
+/** braid_export_file_check - check that @path is none of the files @inputs. Return: 0, or -EINVAL with braid_fail() */
+int braid_export_file_check(const char *path, char *const *inputs, size_t nr);
+
 /**
  * braid_export_to_file - write one file completely, or not at all
- * @out: its name; replaced on success. "-" is standard output; a file that is not regular is
- *	written directly
+ * @out: as for braid_export_file_open()
  * @write: writes to a file
  * Other parameters and return as struct braid_export_form's run().
  */

@@ -27,6 +27,20 @@ static int run_perfetto(const char *out, struct braid_source *source,
 	return braid_export_to_file(out, source, options, totals, braid_export_perfetto);
 }
 
+static int run_stats(const char *out, struct braid_source *source,
+		     const struct braid_export_options *options,
+		     struct braid_export_totals *totals)
+{
+	return braid_export_to_file(out, source, options, totals, braid_export_stats);
+}
+
+static int run_stats_json(const char *out, struct braid_source *source,
+			  const struct braid_export_options *options,
+			  struct braid_export_totals *totals)
+{
+	return braid_export_to_file(out, source, options, totals, braid_export_stats_json);
+}
+
 static const struct braid_export_form forms[] = {
 	{ "text", "one text file, as 'report' prints it", .counts_faults = true, .run = run_text },
 	{ "json", "one file with a JSON object per line, as 'report --json' prints it",
@@ -41,6 +55,9 @@ static const struct braid_export_form forms[] = {
 	  .makes_many = true, .takes_states = true, .run = braid_export_trace_dat },
 	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0",
 	  .makes_many = true, .run = braid_export_trace_dat_v6 },
+	{ "stats", "one text file with counts, times and losses, as 'report --stats' prints it", .run = run_stats },
+	{ "stats.json", "the same as one JSON object, as 'report --stats --json' prints it",
+	  .run = run_stats_json },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))

@@ -10,13 +10,13 @@
 #include "host_agent/util/error.h"
 
 /* An export must not overwrite its capture. */
-static int check_name(const char *path, const struct braid_export_options *options)
+int braid_export_file_check(const char *path, char *const *inputs, size_t nr)
 {
 	struct stat a, b;
 	size_t k;
 
-	for (k = 0; k < options->nr_inputs && !stat(path, &a); k++)
-		if (!stat(options->inputs[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+	for (k = 0; k < nr && !stat(path, &a); k++)
+		if (!stat(inputs[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 			return braid_fail(-EINVAL, "'%s' is an input file: name another output",
 					  path);
 	return 0;
@@ -25,10 +25,10 @@ static int check_name(const char *path, const struct braid_export_options *optio
 int braid_export_create(const char *path, const char *part,
 			const struct braid_export_options *options)
 {
-	int fd, err = check_name(path, options);
+	int fd, err = braid_export_file_check(path, options->inputs, options->nr_inputs);
 
 	if (!err)
-		err = check_name(part, options);
+		err = braid_export_file_check(part, options->inputs, options->nr_inputs);
 	if (err)
 		return err;
 	unlink(part);	/* it may be a link, or of another mode */
@@ -46,6 +46,46 @@ static int open_special(const char *path)
 	       braid_fail(-errno, "cannot write to '%s': %s", path, strerror(errno));
 }
 
+int braid_export_file_open(struct braid_export_file *f, const char *out,
+			   const struct braid_export_options *options)
+{
+	struct stat st;
+	int fd;
+
+	f->out = out;
+	f->to = stdout;
+	f->direct = true;
+	if (!strcmp(out, "-"))
+		return 0;
+	f->direct = !stat(out, &st) && !S_ISREG(st.st_mode);
+	if (snprintf(f->part, sizeof(f->part), f->direct ? "%s" : "%s.part", out) >= (int)sizeof(f->part))
+		return braid_fail(-ENAMETOOLONG, "the name of the output file is too long");
+	fd = f->direct ? open_special(out) : braid_export_create(out, f->part, options);
+	if (fd < 0)
+		return fd;
+	f->to = fdopen(fd, "w");
+	if (f->to)
+		return 0;
+	close(fd);
+	if (!f->direct)
+		unlink(f->part);
+	return braid_out_of_memory();
+}
+
+int braid_export_file_close(struct braid_export_file *f, int err)
+{
+	if (f->to == stdout)
+		return err;
+	if (fclose(f->to) && !err)
+		err = braid_fail(-errno, "cannot write '%s': %s", f->part, strerror(errno));
+	if (!err && !f->direct && rename(f->part, f->out))
+		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", f->part, f->out,
+				 strerror(errno));
+	if (err && !f->direct)
+		unlink(f->part);
+	return err;
+}
+
 int braid_export_to_file(const char *out, struct braid_source *source,
 			 const struct braid_export_options *options,
 			 struct braid_export_totals *totals,
@@ -53,31 +93,8 @@ int braid_export_to_file(const char *out, struct braid_source *source,
 				      const struct braid_export_options *options,
 				      struct braid_export_totals *totals))
 {
-	char part[4096];
-	struct stat st;
-	int fd, err = 0;
-	bool direct;
-	FILE *to;
+	struct braid_export_file f;
+	int err = braid_export_file_open(&f, out, options);
 
-	if (!strcmp(out, "-"))
-		return write(stdout, source, options, totals);
-	direct = !stat(out, &st) && !S_ISREG(st.st_mode);
-	if (snprintf(part, sizeof(part), direct ? "%s" : "%s.part", out) >= (int)sizeof(part))
-		return braid_fail(-ENAMETOOLONG, "the name of the output file is too long");
-	fd = direct ? open_special(out) : braid_export_create(out, part, options);
-	if (fd < 0)
-		return fd;
-	to = fdopen(fd, "w");
-	if (to)
-		err = write(to, source, options, totals);
-	else
-		err = braid_out_of_memory();
-	if ((to ? fclose(to) : close(fd)) && !err)
-		err = braid_fail(-errno, "cannot write '%s': %s", part, strerror(errno));
-	if (!err && !direct && rename(part, out))
-		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", part, out,
-				 strerror(errno));
-	if (err && !direct)
-		unlink(part);
-	return err;
+	return err ? err : braid_export_file_close(&f, write(f.to, source, options, totals));
 }

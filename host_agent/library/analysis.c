@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Analyses and exports of a whole trace. */
+/* Analyses of a whole trace. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,65 +12,160 @@
 
 #define DEFAULT_TOP	10u
 
-/* Analyses ---------------------------------------------------------------------------------- */
+/* Which ----------------------------------------------------------------------------------------- */
 
-static int choose(const struct braid_library_select *s, const struct braid_analysis *analysis,
-		  struct braid_analysis_options *wants)
+/* Options that not every analysis takes. */
+static const struct {
+	const char *name;
+	enum braid_analysis_option option;
+} limited[] = {
+	{ "by=task", BRAID_ANALYSIS_BY_TASK },
+	{ "by=syscall", BRAID_ANALYSIS_BY_CALL },
+	{ "by=function", BRAID_ANALYSIS_BY_CALL },
+	{ "folded", BRAID_ANALYSIS_FOLDED },
+	{ "task", BRAID_ANALYSIS_ONE_TASK },
+	{ "against", BRAID_ANALYSIS_COMPARES },
+};
+
+const char *tracebraid_analysis(size_t number, const char **help)
 {
-	const char *by = s->by ?: "vcpu";
+	const struct braid_analysis *analysis = braid_analysis_by_number(number);
 
-	*wants = (struct braid_analysis_options){
-		.top = s->top ?: DEFAULT_TOP, .stream = s->options.stream,
-		.one_cpu = s->options.one_cpu, .cpu = s->options.cpu,
-		.one_task = s->one_task, .task = s->task,
-		.by_task = !strcmp(by, "task"), .by_call = !strcmp(by, "syscall"),
-		.by_function = !strcmp(by, "function"), .form = BRAID_TABLE_JSON,
+	*help = analysis ? analysis->help : "";
+	return analysis ? analysis->name : NULL;
+}
+
+int tracebraid_analysis_takes(const char *name, const char *option)
+{
+	const struct braid_analysis *analysis = braid_analysis_by_name(name);
+	size_t k;
+
+	for (k = 0; analysis && k < sizeof(limited) / sizeof(*limited); k++)
+		if (!strcmp(option, limited[k].name))
+			return braid_analysis_takes(analysis, limited[k].option);
+	return !analysis ? -EINVAL : braid_fail(-EINVAL, "'%.63s' is not an option that only some analyses take",
+						option);
+}
+
+/* @word: as the caller wrote it; NULL: not given. Return: 0, or -EINVAL with braid_fail(). */
+static int check_takes(const struct braid_analysis *analysis, enum braid_analysis_option option,
+		       const char *word)
+{
+	char names[BRAID_ANALYSIS_NAMES];
+
+	if (!word || braid_analysis_takes(analysis, option))
+		return 0;
+	return braid_fail(-EINVAL, "%.63s does not apply to %s: use it with %s", word, analysis->name,
+			  braid_analysis_names(option, names));
+}
+
+static int check_by(const struct braid_analysis *analysis, const struct braid_library_select *s)
+{
+	static const enum braid_analysis_option needs[] = {
+		[BRAID_BY_VCPU] = BRAID_ANALYSIS_ANY, [BRAID_BY_TASK] = BRAID_ANALYSIS_BY_TASK,
+		[BRAID_BY_SYSCALL] = BRAID_ANALYSIS_BY_CALL, [BRAID_BY_FUNCTION] = BRAID_ANALYSIS_BY_CALL,
 	};
-	if (strcmp(by, "vcpu") && !wants->by_task && !wants->by_call && !wants->by_function)
-		return braid_fail(-EINVAL, "by '%.63s': expected vcpu, task, syscall or function", by);
-	if ((wants->by_task && !analysis->by_task) ||
-	    ((wants->by_call || wants->by_function) && !analysis->by_call) ||
-	    (wants->one_task && !analysis->of_task))
-		return braid_fail(-EINVAL, "the analysis %s does not take such an option",
-				  analysis->name);
+
+	return check_takes(analysis, needs[s->by], s->by_word);
+}
+
+/* Which of them cannot be combined. */
+static int check_combination(const struct braid_library_select *s, bool compares)
+{
+	const char *dashes = braid_library_dashes(s->word ?: "");
+
+	if (s->folded && (s->json || s->csv))
+		return braid_fail(-EINVAL, "%sfolded cannot be combined with %sjson or %scsv", dashes, dashes, dashes);
+	if (s->weight_word && !s->folded)
+		return braid_fail(-EINVAL, "%.63s needs %sfolded", s->weight_word, dashes);
+	if (compares && (s->by || s->folded))
+		return braid_fail(-EINVAL, "a comparison cannot be combined with %sby or %sfolded", dashes, dashes);
+	if (s->json && s->csv)
+		return braid_fail(-EINVAL, "%sjson cannot be combined with %scsv", dashes, dashes);
 	return 0;
 }
 
-static int analyze(struct tracebraid_trace *trace, const struct braid_analysis *analysis,
-		   const char *const *options, FILE *to)
+/* @s: filled; to be freed in any case. Return: 0, or -errno with braid_fail(). */
+static int choose(struct braid_library_select *s, struct braid_analysis_options *wants,
+		  const struct braid_analysis **analysis, const char *name,
+		  const char *const *options, bool compares, enum braid_library_use use)
 {
-	struct braid_library_select select;
-	struct braid_analysis_options wants;
-	int err = braid_library_select(&select, trace->source, options, true);
+	int err = braid_library_parse(s, options, use);
+	const char *folded = *braid_library_dashes(s->word ?: "") ? "--folded" : "folded";
 
-	select.options.stop = trace->stop;
-	braid_library_report_progress(&select.options);
-	if (!err)
-		err = choose(&select, analysis, &wants);
-	if (!err)
-		err = braid_export_analysis(to, trace->source, &select.options, analysis, &wants);
-	braid_library_select_free(&select);
+	*analysis = braid_analysis_by_name(name);
+	if (err || !*analysis)
+		return err ?: -EINVAL;
+	if (check_takes(*analysis, BRAID_ANALYSIS_ONE_TASK, s->task_word) || check_by(*analysis, s) ||
+	    check_takes(*analysis, BRAID_ANALYSIS_FOLDED, s->folded ? folded : NULL) ||
+	    check_takes(*analysis, BRAID_ANALYSIS_COMPARES, compares ? "comparing two traces" : NULL) ||
+	    check_combination(s, compares))
+		return -EINVAL;
+	*wants = (struct braid_analysis_options){
+		.top = s->top ?: DEFAULT_TOP, .stream = s->options.stream,
+		.one_cpu = s->options.one_cpu, .cpu = s->options.cpu,
+		.one_task = s->task_word, .task = s->task,
+		.by_task = s->by == BRAID_BY_TASK, .by_call = s->by == BRAID_BY_SYSCALL,
+		.by_function = s->by == BRAID_BY_FUNCTION,
+		.folded = s->folded, .by_count = s->by_count, .compares = (*analysis)->compares,
+		.form = s->json ? BRAID_TABLE_JSON : s->csv ? BRAID_TABLE_CSV : BRAID_TABLE_TEXT,
+	};
+	return 0;
+}
+
+int tracebraid_analyze_check(const char *name, const char *const *options, int compares)
+{
+	const struct braid_analysis *analysis;
+	struct braid_analysis_options wants;
+	struct braid_library_select s;
+	int err = choose(&s, &wants, &analysis, name, options, compares, BRAID_LIBRARY_TABLES);
+
+	braid_library_select_free(&s);
 	return err;
+}
+
+/* Running --------------------------------------------------------------------------------------- */
+
+/* @against: to compare with; or NULL. @s: of choose(). */
+static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace *against,
+	       const struct braid_analysis *analysis, struct braid_library_select *s,
+	       struct braid_analysis_options *wants)
+{
+	int err = braid_select_check(&s->options, trace->source);
+
+	if (!err && against)
+		err = braid_select_check(&s->options, against->source);
+	s->options.stop = trace->stop;
+	braid_library_report_progress(&s->options);
+	if (err || !against)
+		return err ?: braid_export_analysis(to, trace->source, &s->options, analysis, wants);
+	wants->names[0] = trace->paths[0];
+	wants->names[1] = against->paths[0];
+	return braid_export_comparison(to, trace->source, against->source, &s->options, wants);
 }
 
 int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 		       const char *const *options, char **json)
 {
-	const struct braid_analysis *analysis = braid_analysis_by_name(name);
+	const struct braid_analysis *analysis;
+	struct braid_analysis_options wants;
+	struct braid_library_select s;
 	char *text = NULL;
 	size_t bytes;
-	FILE *to;
-	int err;
+	FILE *to = NULL;
+	int err = braid_library_claim(trace);
 
-	if (!analysis)
-		return -EINVAL;
-	err = braid_library_claim(trace);
 	if (err)
 		return err;
-	to = open_memstream(&text, &bytes);
-	err = to ? analyze(trace, analysis, options, to) : braid_out_of_memory();
+	err = choose(&s, &wants, &analysis, name, options, false, BRAID_LIBRARY_ANALYSIS);
+	wants.form = BRAID_TABLE_JSON;
+	if (!err)
+		to = open_memstream(&text, &bytes);
+	if (!err)
+		err = to ? run(to, trace, NULL, analysis, &s, &wants) : braid_out_of_memory();
 	if (to && fclose(to) && !err)
 		err = braid_out_of_memory();
+	braid_library_select_free(&s);
 	braid_library_release(trace);
 	if (err)
 		free(text);
@@ -79,42 +174,41 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 	return err;
 }
 
-/* Exports ----------------------------------------------------------------------------------- */
-
-int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
-		      const char *const *select)
+/* Both traces were claimed. */
+static int write_to(const char *path, struct tracebraid_trace *trace,
+		    struct tracebraid_trace *against, const char *name, const char *const *options)
 {
-	const struct braid_export_form *to = braid_export_form_by_name(form);
-	struct braid_library_select selection;
-	int err;
+	struct braid_export_options inputs = { .inputs = trace->paths, .nr_inputs = trace->nr_paths };
+	const struct braid_analysis *analysis;
+	struct braid_analysis_options wants;
+	struct braid_library_select s;
+	struct braid_export_file file;
+	int err = choose(&s, &wants, &analysis, name, options, against, BRAID_LIBRARY_TABLES);
 
-	trace->exported = false;
-	if (!to)
-		return braid_fail(-EINVAL, "unknown form '%.63s': 'tracebraid export --help' lists all", form);
-	err = braid_library_claim(trace);
-	if (err)
-		return err;
-	err = braid_library_select(&selection, trace->source, select, false);
-	selection.options.stop = trace->stop;
-	braid_library_report_progress(&selection.options);
-	selection.options.inputs = trace->paths;
-	selection.options.nr_inputs = trace->nr_paths;
+	if (!err && against)
+		err = braid_export_file_check(path, (char *const *)against->paths, against->nr_paths);
 	if (!err)
-		err = to->run(path, trace->source, &selection.options, &trace->totals);
-	trace->exported = !err;
-	braid_library_select_free(&selection);
-	braid_library_release(trace);
+		err = braid_export_file_open(&file, path, &inputs);
+	if (!err)
+		err = braid_export_file_close(&file, run(file.to, trace, against, analysis, &s, &wants));
+	braid_library_select_free(&s);
 	return err;
 }
 
-int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals)
+int tracebraid_analyze_to(struct tracebraid_trace *trace, struct tracebraid_trace *against,
+			  const char *name, const char *const *options, const char *path)
 {
-	const struct braid_export_totals *t = &trace->totals;
+	int err = braid_library_claim(trace);
 
-	if (!trace->exported)
-		return braid_fail(-ENODATA, "no export of the trace was completed");
-	*totals = (struct tracebraid_totals){
-		.events = t->events, .lines = t->lines, .lost = t->lost, .some_lost = t->some_lost,
-	};
-	return 0;
+	if (err)
+		return err;
+	if (against)
+		err = braid_library_claim(against);
+	if (!err) {
+		err = write_to(path, trace, against, name, options);
+		if (against)
+			braid_library_release(against);
+	}
+	braid_library_release(trace);
+	return err;
 }

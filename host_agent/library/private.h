@@ -26,6 +26,7 @@ struct tracebraid_trace {
 	struct tracebraid_walk *walk;	/* that it is, and ... */
 	void (*free_walk)(struct tracebraid_walk *walk);	/* ... what closing the trace calls */
 	const volatile sig_atomic_t *stop;	/* or NULL */
+	unsigned int clock;	/* how guests' times were to be converted, by enum braid_clock_kind; 0: not said */
 	char **paths;		/* of its captures: copies */
 	size_t nr_paths;
 	bool last;		/* of it: it gets no more */
@@ -36,33 +37,61 @@ struct tracebraid_trace {
 	struct braid_export_totals totals;
 };
 
+struct braid_library_list {
+	char **items;
+	size_t nr, capacity;
+};
+
+/* What options are for. */
+enum braid_library_use {
+	BRAID_LIBRARY_WALK = 1,
+	BRAID_LIBRARY_EXPORT = 2,
+	BRAID_LIBRARY_ANALYSIS = 4,
+	BRAID_LIBRARY_TABLES = 8,	/* an analysis that is written to a file */
+};
+
 /* A selection, with all that its options point to. */
 struct braid_library_select {
 	struct braid_export_options options;
-	char *strings[64];	/* copies of values */
-	size_t nr_strings;
-	char *events[32], *comms[32];
-	struct braid_export_filter filters[16];
-	s32 pids[32];
-	bool date;
-	/* Of analyses: */
-	u64 top;
-	bool one_task;
+	struct braid_library_list strings;	/* copies of values, that the others point to */
+	struct braid_library_list events, comms;
+	struct braid_export_filter *filters;
+	s32 *pids;
+	size_t filters_capacity, pids_capacity;
+	const char *word;		/* that is being taken, as the caller wrote it */
+	const char *date;		/* the word of a time that is one; NULL: none */
+	/* Of analyses; words are NULL if they were not given: */
+	u64 top;			/* 0: not given */
+	const char *task_word;
 	u32 task;
-	char *by;
+	const char *by_word;
+	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION } by;
+	bool json, csv, folded, by_count;
+	const char *weight_word;
 };
 
 /**
- * braid_library_select - parse a selection
+ * braid_library_parse - parse options
  * @s: filled; braid_library_select_free() it in any case
- * @source: that it is of
- * @words: "OPTION=VALUE", then NULL; or NULL
- * @analysis: the options are of an analysis
+ * @words: "OPTION=VALUE" or "OPTION", perhaps after "--", then NULL; or NULL
+ * @use: what they are for
  *
  * Return: 0, or -errno with braid_fail().
  */
+int braid_library_parse(struct braid_library_select *s, const char *const *words,
+			enum braid_library_use use);
+
+/**
+ * braid_library_select - likewise, and check that a selected stream and buffer are in a trace
+ * @source: the trace
+ *
+ * Other parameters and return as braid_library_parse(); -ENOENT: they are not.
+ */
 int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
-			 const char *const *words, bool analysis);
+			 const char *const *words, enum braid_library_use use);
+
+/** braid_library_dashes - what a word begins with, "--" or "", for errors that name other words */
+const char *braid_library_dashes(const char *word);
 
 /** braid_library_select_free - free what it has */
 void braid_library_select_free(struct braid_library_select *s);
@@ -79,9 +108,12 @@ int braid_library_claim_walk(struct tracebraid_trace *trace);
 /** braid_library_trace_new - a trace without a source. NULL with braid_fail() */
 struct tracebraid_trace *braid_library_trace_new(void (*warn)(void *arg, const char *line), void *arg);
 
-/** braid_library_options - how to open its source. Return: 0, or -EINVAL with braid_fail() */
+/** braid_library_options - how to open its source; notes the clock source in @trace. Return: 0, or -EINVAL with braid_fail() */
 int braid_library_options(struct tracebraid_trace *trace, const char *clock_source,
 			  struct braid_source_options *options);
+
+/** braid_library_warn - warn of something; as the trace was opened */
+void braid_library_warn(const struct tracebraid_trace *trace, const char *line);
 
 /** braid_library_report_progress - as this thread wants it */
 void braid_library_report_progress(struct braid_export_options *options);

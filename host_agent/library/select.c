@@ -1,41 +1,70 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Selections: the options of commands, as words. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/library/private.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 #define NR(list)	(sizeof(list) / sizeof(*(list)))
 #define MOST_TOP	10000
+#define MOST_CPU	65535
+#define MOST_CPUS	2
 
-/* One option; @text lives with the selection. Return: 0, or -errno with braid_fail(). */
+/* An option with a value. @text lives with the selection. Return: 0, or -errno with braid_fail(). */
 struct option {
 	const char *name;
-	bool walks, analyzes;	/* what takes it */
+	unsigned int of;	/* what takes it */
 	int (*take)(struct braid_library_select *s, const char *text);
 };
 
-static int fail_number(const char *text)
+/* One without, and the bool that it sets. */
+struct flag {
+	const char *name;
+	unsigned int of;
+	size_t at;
+};
+
+/* The word as the caller wrote it is what an error is about. */
+static int refuse(const struct braid_library_select *s, const char *why)
 {
-	return braid_fail(-EINVAL, "'%.63s' is not a number in range", text);
+	return braid_fail(-EINVAL, "%.80s: %s", s->word, why);
 }
 
-static bool number(const char *text, u64 most, u64 *value)
+static int take_number(struct braid_library_select *s, const char *text, u64 least, u64 most,
+		       u64 *value)
 {
 	char *end;
 
 	errno = 0;
 	*value = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+	if (*text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most)
+		return 0;
+	return braid_fail(-EINVAL, "%.80s: not a number from %llu to %llu", s->word,
+			  (unsigned long long)least, (unsigned long long)most);
 }
 
-static int full(const char *what)
+/* Return: which of @words @text is, or -EINVAL with braid_fail(). */
+static int take_one_of(struct braid_library_select *s, const char *text, const char *const *words,
+		       const char *expected)
 {
-	return braid_fail(-E2BIG, "too many values of %s", what);
+	int k;
+
+	for (k = 0; words[k]; k++)
+		if (!strcmp(text, words[k]))
+			return k;
+	return braid_fail(-EINVAL, "%.80s: expected %s", s->word, expected);
+}
+
+static int add(struct braid_library_list *list, const char *text)
+{
+	return braid_array_push(list->items, list->nr, list->capacity, (char *)text) ?
+	       braid_out_of_memory() : 0;
 }
 
 static int take_stream(struct braid_library_select *s, const char *text)
@@ -53,39 +82,29 @@ static int take_buffer(struct braid_library_select *s, const char *text)
 static int take_cpu(struct braid_library_select *s, const char *text)
 {
 	u64 value;
+	int err = take_number(s, text, 0, MOST_CPU, &value);
 
-	if (!number(text, 65535, &value))
-		return fail_number(text);
 	s->options.one_cpu = true;
 	s->options.cpu = value;
-	return 0;
+	return err;
 }
 
 static int take_event(struct braid_library_select *s, const char *text)
 {
-	if (s->options.nr_events == NR(s->events))
-		return full("event");
-	s->options.events = s->events;
-	s->events[s->options.nr_events++] = (char *)text;
-	return 0;
+	return add(&s->events, text);
 }
 
 static int take_comm(struct braid_library_select *s, const char *text)
 {
-	if (s->options.nr_comms == NR(s->comms))
-		return full("comm");
-	s->options.comms = s->comms;
-	s->comms[s->options.nr_comms++] = (char *)text;
-	return 0;
+	return add(&s->comms, text);
 }
 
 static int add_filter(struct braid_library_select *s, const char *text, bool invert)
 {
-	if (s->options.nr_filters == NR(s->filters))
-		return full("filter");
-	s->options.filters = s->filters;
-	s->filters[s->options.nr_filters++] = (struct braid_export_filter){ text, invert };
-	return 0;
+	struct braid_export_filter filter = { .text = text, .invert = invert };
+
+	return braid_array_push(s->filters, s->options.nr_filters, s->filters_capacity, filter) ?
+	       braid_out_of_memory() : 0;
 }
 
 static int take_filter(struct braid_library_select *s, const char *text)
@@ -101,14 +120,11 @@ static int take_filter_not(struct braid_library_select *s, const char *text)
 static int take_pid(struct braid_library_select *s, const char *text)
 {
 	u64 value;
+	int err = take_number(s, text, 0, INT32_MAX, &value);
 
-	if (!number(text, INT32_MAX, &value))
-		return fail_number(text);
-	if (s->options.nr_pids == NR(s->pids))
-		return full("pid");
-	s->options.pids = s->pids;
-	s->pids[s->options.nr_pids++] = value;
-	return 0;
+	if (!err && braid_array_push(s->pids, s->options.nr_pids, s->pids_capacity, (s32)value))
+		err = braid_out_of_memory();
+	return err;
 }
 
 static int take_moment(struct braid_library_select *s, struct braid_export_moment *m,
@@ -117,7 +133,8 @@ static int take_moment(struct braid_library_select *s, struct braid_export_momen
 	bool date;
 	int err = braid_moment_parse(m, text, &date);
 
-	s->date |= !err && date;
+	if (!err && date)
+		s->date = s->word;
 	return err;
 }
 
@@ -133,95 +150,169 @@ static int take_until(struct braid_library_select *s, const char *text)
 
 static int take_clock(struct braid_library_select *s, const char *text)
 {
-	s->options.realtime = !strcmp(text, "realtime");
-	return s->options.realtime || !strcmp(text, "host") ? 0 :
-	       braid_fail(-EINVAL, "clock '%.63s': expected host or realtime", text);
+	int which = take_one_of(s, text, (const char *const[]){ "host", "realtime", NULL },
+				"host or realtime");
+
+	s->options.realtime = which == 1;
+	return which < 0 ? which : 0;
 }
 
 static int take_lines(struct braid_library_select *s, const char *text)
 {
-	return number(text, UINT64_MAX, &s->options.max_lines) ? 0 : fail_number(text);
+	return take_number(s, text, 0, UINT64_MAX, &s->options.max_lines);
+}
+
+static int take_cpus(struct braid_library_select *s, const char *text)
+{
+	u64 value;
+	int err = take_number(s, text, 1, MOST_CPUS, &value);
+
+	s->options.two_cpus = value == MOST_CPUS;
+	return err;
 }
 
 static int take_top(struct braid_library_select *s, const char *text)
 {
-	return number(text, MOST_TOP, &s->top) && s->top ? 0 : fail_number(text);
+	return take_number(s, text, 1, MOST_TOP, &s->top);
 }
 
 static int take_task(struct braid_library_select *s, const char *text)
 {
 	u64 value;
+	int err = take_number(s, text, 0, INT32_MAX, &value);
 
-	if (!number(text, INT32_MAX, &value))
-		return fail_number(text);
-	s->one_task = true;
+	s->task_word = s->word;
 	s->task = value;
-	return 0;
+	return err;
 }
 
 static int take_by(struct braid_library_select *s, const char *text)
 {
-	s->by = (char *)text;
-	return 0;
+	static const char *const words[] = { "vcpu", "task", "syscall", "function", NULL };
+	int which = take_one_of(s, text, words, "vcpu, task, syscall or function");
+
+	s->by = which;
+	s->by_word = s->word;
+	return which < 0 ? which : 0;
 }
 
+static int take_weight(struct braid_library_select *s, const char *text)
+{
+	int which = take_one_of(s, text, (const char *const[]){ "time", "count", NULL },
+				"time or count");
+
+	s->weight_word = s->word;
+	s->by_count = which == 1;
+	return which < 0 ? which : 0;
+}
+
+#define ITEMS	(BRAID_LIBRARY_WALK | BRAID_LIBRARY_EXPORT)
+#define ANY	(ITEMS | BRAID_LIBRARY_ANALYSIS | BRAID_LIBRARY_TABLES)
+#define ANALYSES	(BRAID_LIBRARY_ANALYSIS | BRAID_LIBRARY_TABLES)
+
 static const struct option options[] = {
-	{ "stream", true, true, take_stream },
-	{ "cpu", true, true, take_cpu },
-	{ "buffer", true, false, take_buffer },
-	{ "event", true, false, take_event },
-	{ "filter", true, false, take_filter },
-	{ "filter-not", true, false, take_filter_not },
-	{ "pid", true, false, take_pid },
-	{ "comm", true, false, take_comm },
-	{ "since", true, true, take_since },
-	{ "until", true, true, take_until },
-	{ "clock", true, false, take_clock },
-	{ "lines", true, false, take_lines },
-	{ "top", false, true, take_top },
-	{ "task", false, true, take_task },
-	{ "by", false, true, take_by },
+	{ "stream", ANY, take_stream },
+	{ "cpu", ANY, take_cpu },
+	{ "buffer", ITEMS, take_buffer },
+	{ "event", ITEMS, take_event },
+	{ "filter", ITEMS, take_filter },
+	{ "filter-not", ITEMS, take_filter_not },
+	{ "pid", ITEMS, take_pid },
+	{ "comm", ITEMS, take_comm },
+	{ "since", ANY, take_since },
+	{ "until", ANY, take_until },
+	{ "clock", ITEMS, take_clock },
+	{ "lines", ITEMS, take_lines },
+	{ "cpus", BRAID_LIBRARY_EXPORT, take_cpus },
+	{ "top", ANALYSES, take_top },
+	{ "task", ANALYSES, take_task },
+	{ "by", ANALYSES, take_by },
+	{ "weight", BRAID_LIBRARY_TABLES, take_weight },
 };
 
-static int take(struct braid_library_select *s, const char *word, bool analysis)
+#define FLAG(member)	offsetof(struct braid_library_select, member)
+
+static const struct flag flags[] = {
+	{ "uncertain", BRAID_LIBRARY_EXPORT, FLAG(options.uncertain) },
+	{ "no-header", BRAID_LIBRARY_EXPORT, FLAG(options.no_header) },
+	{ "states", BRAID_LIBRARY_EXPORT, FLAG(options.states) },
+	{ "json", BRAID_LIBRARY_TABLES, FLAG(json) },
+	{ "csv", BRAID_LIBRARY_TABLES, FLAG(csv) },
+	{ "folded", BRAID_LIBRARY_TABLES, FLAG(folded) },
+};
+
+const char *braid_library_dashes(const char *word)
 {
-	const char *equals = strchr(word, '=');
-	size_t k, n = equals ? (size_t)(equals - word) : 0;
-	char *text;
+	return strncmp(word, "--", 2) ? "" : "--";
+}
 
-	for (k = 0; equals && k < NR(options); k++) {
-		const struct option *o = &options[k];
+/* @text: of the word. Return: 0, or -ENOMEM with braid_fail(). */
+static int take_value(struct braid_library_select *s, const struct option *o, const char *text)
+{
+	char *copy = strdup(text);
 
-		if (strlen(o->name) != n || memcmp(o->name, word, n) ||
-		    !(analysis ? o->analyzes : o->walks))
+	if (!copy)
+		return braid_out_of_memory();
+	if (add(&s->strings, copy)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	return o->take(s, copy);
+}
+
+static int take(struct braid_library_select *s, const char *word, enum braid_library_use use)
+{
+	const char *name = word + strlen(braid_library_dashes(word));
+	size_t k, n = strcspn(name, "=");
+
+	s->word = word;
+	for (k = 0; k < NR(options); k++)
+		if (options[k].of & use && strlen(options[k].name) == n && !memcmp(options[k].name, name, n))
+			return name[n] ? take_value(s, &options[k], name + n + 1) :
+					 refuse(s, "it needs a value");
+	for (k = 0; k < NR(flags); k++) {
+		if (!(flags[k].of & use) || strlen(flags[k].name) != n || memcmp(flags[k].name, name, n))
 			continue;
-		if (s->nr_strings == NR(s->strings))
-			return full("options");
-		text = strdup(equals + 1);
-		if (!text)
-			return braid_out_of_memory();
-		s->strings[s->nr_strings++] = text;
-		return o->take(s, text);
+		*(bool *)((char *)s + flags[k].at) = true;
+		return name[n] ? refuse(s, "it takes no value") : 0;
 	}
 	return braid_fail(-EINVAL, "'%.63s' is not an option: expected OPTION=VALUE, such as event=sched:*",
 			  word);
 }
 
-int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
-			 const char *const *words, bool analysis)
+int braid_library_parse(struct braid_library_select *s, const char *const *words,
+			enum braid_library_use use)
 {
 	int err = 0;
 
 	memset(s, 0, sizeof(*s));
 	for (; words && *words && !err; words++)
-		err = take(s, *words, analysis);
+		err = take(s, *words, use);
 	if (!err && s->date && !s->options.realtime)
-		err = braid_fail(-EINVAL, "a date is wall time: use it with clock=realtime");
-	return err ? err : braid_select_check(&s->options, source);
+		err = braid_fail(-EINVAL, "%.80s: this is wall time, which needs %sclock=realtime", s->date,
+				 braid_library_dashes(s->date));
+	s->options.events = s->events.items;
+	s->options.nr_events = s->events.nr;
+	s->options.comms = s->comms.items;
+	s->options.nr_comms = s->comms.nr;
+	s->options.filters = s->filters;
+	s->options.pids = s->pids;
+	return err;
+}
+
+int braid_library_select(struct braid_library_select *s, const struct braid_source *source,
+			 const char *const *words, enum braid_library_use use)
+{
+	return braid_library_parse(s, words, use) ?: braid_select_check(&s->options, source);
 }
 
 void braid_library_select_free(struct braid_library_select *s)
 {
-	while (s->nr_strings)
-		free(s->strings[--s->nr_strings]);
+	while (s->strings.nr)
+		free(s->strings.items[--s->strings.nr]);
+	free(s->strings.items);
+	free(s->events.items);
+	free(s->comms.items);
+	free(s->filters);
+	free(s->pids);
 }

@@ -2,6 +2,7 @@
 /* Traces, their streams and rings. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,12 +47,15 @@ void braid_library_report_progress(struct braid_export_options *options)
 
 /* Open, close --------------------------------------------------------------------------------- */
 
-static void warn_of(void *arg, const char *line)
+void braid_library_warn(const struct tracebraid_trace *trace, const char *line)
 {
-	const struct tracebraid_trace *trace = arg;
-
 	if (trace->warn)
 		trace->warn(trace->warn_arg, line);
+}
+
+static void warn_of(void *arg, const char *line)
+{
+	braid_library_warn(arg, line);
 }
 
 static void warn_of_fault(void *arg, const struct braid_stream *stream, const char *line)
@@ -94,6 +98,7 @@ int braid_library_options(struct tracebraid_trace *trace, const char *clock_sour
 		.force_clock = clock > 0, .clock = clock, .fault = warn_of_fault, .fault_arg = trace,
 		.say = warn_of, .say_arg = trace, .by_index = true,
 	};
+	trace->clock = clock > 0 ? clock : 0;
 	return clock < 0 ? clock : 0;
 }
 
@@ -123,12 +128,57 @@ int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *
 	return 0;
 }
 
+/* "OPTION=VALUE" with one of two values. Return: 0: another option; 1: the first one; 2; or -EINVAL. */
+static int either(const char *word, const char *option, const char *first, const char *second)
+{
+	size_t n = strlen(option);
+
+	if (strncmp(word, option, n) || word[n] != '=')
+		return 0;
+	word += n + 1;
+	if (!strcmp(word, first) || !strcmp(word, second))
+		return 1 + !strcmp(word, second);
+	return braid_fail(-EINVAL, "%s=%.63s: expected %s or %s", option, word, first, second);
+}
+
+static int take_words(struct tracebraid_trace *trace, const char *const *words,
+		      struct braid_source_options *options)
+{
+	static const char clock[] = "clock-source=";
+	const char *clock_source = NULL;
+	bool all = false, quiet = false;
+	int got, err;
+
+	for (; words && *words; words++) {
+		const char *word = *words + strlen(braid_library_dashes(*words));
+
+		got = 0;
+		if (!strncmp(word, clock, strlen(clock))) {
+			clock_source = word + strlen(clock);
+		} else if ((got = either(word, "read", "index", "all"))) {
+			all = got == 2;
+		} else if ((got = either(word, "faults", "warn", "count"))) {
+			quiet = got == 2;
+		} else {
+			got = braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, read= or faults=",
+					 *words);
+		}
+		if (got < 0)
+			return got;
+	}
+	err = braid_library_options(trace, clock_source, options);
+	options->by_index = !all;
+	if (quiet)
+		options->fault = NULL;
+	return err;
+}
+
 static int open_files(struct tracebraid_trace *trace, const char *const *paths, size_t nr,
-		      const char *clock_source)
+		      const char *const *words)
 {
 	struct braid_export_options all = { 0 };
 	struct braid_source_options options;
-	int err = braid_library_options(trace, clock_source, &options);
+	int err = take_words(trace, words, &options);
 
 	braid_library_report_progress(&all);
 	options.progress = all.progress;
@@ -143,8 +193,9 @@ static int open_files(struct tracebraid_trace *trace, const char *const *paths, 
 	       braid_export_refine(trace->source, &all) : err;
 }
 
-int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
-		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg)
+int tracebraid_open_with(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
+			 const char *const *options, void (*warn)(void *arg, const char *line),
+			 void *arg)
 {
 	struct tracebraid_trace *made;
 	int err;
@@ -154,12 +205,23 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
 	made = braid_library_trace_new(warn, arg);
 	if (!made)
 		return -ENOMEM;
-	err = open_files(made, paths, nr, clock_source);
+	err = open_files(made, paths, nr, options);
 	if (err)
 		tracebraid_close(made);
 	else
 		*trace = made;
 	return err;
+}
+
+int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
+		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg)
+{
+	char word[64];
+	const char *const options[] = { word, NULL };
+
+	/* A name that does not fit is none of theirs, and what is left of it neither. */
+	snprintf(word, sizeof(word), "clock-source=%s", clock_source ?: "auto");
+	return tracebraid_open_with(trace, paths, nr, options, warn, arg);
 }
 
 void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *stop)

@@ -10,7 +10,7 @@
 
 static int begin(struct tracebraid_walk *w, const char *const *select)
 {
-	int err = braid_library_select(&w->select, w->trace->source, select, false);
+	int err = braid_library_select(&w->select, w->trace->source, select, BRAID_LIBRARY_WALK);
 
 	w->select.options.stop = w->trace->stop;
 	if (!err)

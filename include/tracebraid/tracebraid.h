@@ -58,14 +58,31 @@ void tracebraid_free(char *text);
  * @warn: called with a line for each fault in a file, and for a file that was skipped; or NULL
  * @arg: passed to @warn
  *
- * Reads each file once. Memory hardly grows with the size of a capture: 80 bytes for 512 pages, or 8
- * bytes for each page if the capture has no index.
+ * Opens a capture by its index, and reads a file without one once. Memory hardly grows with the size of a
+ * capture: 80 bytes for 512 pages, or 8 bytes for each page if it has no index.
  *
  * Return: 0, or a negative errno: -EBADMSG: a file is not a capture; -EXDEV: the files are not of
  * one host and boot.
  */
 int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
 		    const char *clock_source, void (*warn)(void *arg, const char *line), void *arg);
+
+/**
+ * tracebraid_open_with - likewise, with options
+ * @trace: as for tracebraid_open()
+ * @paths: likewise
+ * @nr: likewise
+ * @options: "OPTION=VALUE", then NULL; or NULL. "clock-source=NAME" as for tracebraid_open().
+ *	"read=all": read each capture once to find its faults, "read=index" (default): open those with
+ *	an index by it. "faults=count": @warn is not called for each fault, "faults=warn" (default)
+ * @warn: as for tracebraid_open()
+ * @arg: passed to @warn
+ *
+ * Return: 0, or a negative errno, as tracebraid_open(); -EINVAL: not a valid option or value.
+ */
+int tracebraid_open_with(struct tracebraid_trace **trace, const char *const *paths, size_t nr,
+			 const char *const *options, void (*warn)(void *arg, const char *line),
+			 void *arg);
 
 /**
  * tracebraid_follow - open a capture that is being recorded
@@ -118,8 +135,8 @@ void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *st
 
 /**
  * tracebraid_progress - report the progress of this thread's long work
- * @progress: called by tracebraid_open(), tracebraid_analyze() and tracebraid_export() in this thread. @what is
- *	a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
+ * @progress: called by tracebraid_open(), tracebraid_analyze() and tracebraid_export(), in this thread unless an
+ *	export has "cpus=2". @what is a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
  *	report no progress of opening. NULL: report no longer
  * @arg: passed to it
  */
@@ -227,7 +244,7 @@ enum tracebraid_kind {
  *	by NULL; or NULL: all. "stream=guest1", "cpu=0", "buffer=trace", "event=sched:*",
  *	"filter=sched_switch: next_prio < 100", "filter-not=...", "pid=17", "comm=qemu*",
  *	"since=+0.5", "until=-1", "clock=realtime", "lines=1000". event, filter, filter-not, pid
- *	and comm may be given more than once
+ *	and comm may be given more than once. An option may begin with "--"
  *
  * Return: 0, or a negative errno: -EINVAL: not a valid option or value; -ENOENT: no such stream,
  * event or field; -EBUSY: there is a walk already. In a followed capture, a stream or buffer that
@@ -372,7 +389,7 @@ long tracebraid_columns(struct tracebraid_walk *walk, const char *const *names,
 /** tracebraid_word - the text of a number in a column; lives with the walk; NULL: no such number */
 const char *tracebraid_word(const struct tracebraid_walk *walk, int64_t number);
 
-/* Analyses and exports ----------------------------------------------------------------------- */
+/* States and facts --------------------------------------------------------------------------- */
 
 /* A vCPU was in one state. */
 struct tracebraid_span {
@@ -457,42 +474,6 @@ void tracebraid_facts_free(struct tracebraid_facts *facts);
  */
 int tracebraid_facts_next(struct tracebraid_facts *facts, struct tracebraid_fact *fact);
 
-/**
- * tracebraid_analyze - run one of the analyses of `tracebraid analyze`
- * @trace: without a walk
- * @name: "summary", "steal" or another of those that `tracebraid analyze --help` lists
- * @options: "OPTION=VALUE" with the options of `tracebraid analyze`, then NULL; or NULL: "stream",
- *	"cpu", "task", "top", "by", "since", "until"
- * @json: set on success: the output of --json; to be freed by tracebraid_free()
- *
- * Return: 0, or a negative errno.
- */
-int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
-		       const char *const *options, char **json);
-
-/**
- * tracebraid_export - write a trace for another tool
- * @trace: without a walk
- * @form: "perfetto", "ctf", "trace.dat", "html"
- * @path: of the output, which is replaced when it is complete; not a capture of the trace
- * @select: as for tracebraid_walk_new()
- *
- * Return: 0, or a negative errno.
- */
-int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
-		      const char *const *select);
-
-/* What an export has written. */
-struct tracebraid_totals {
-	uint64_t events;
-	uint64_t lines;		/* events, losses and notes */
-	uint64_t lost;		/* events that were lost ... */
-	int some_lost;		/* ... and others, not counted */
-};
-
-/** tracebraid_totals - what the last export of a trace has written. Return: 0; -ENODATA: there was none, or it failed */
-int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals);
-
 /* SQL ---------------------------------------------------------------------------------------- */
 
 struct sqlite3;
@@ -535,6 +516,7 @@ void tracebraid_sql_close(struct tracebraid_sql *sql);
 }
 #endif
 
+#include "tracebraid/output.h"
 #include "tracebraid/recording.h"
 
 #endif /* TRACEBRAID_TRACEBRAID_H */

@@ -14,12 +14,12 @@ _HERE = pathlib.Path(__file__).resolve().parent
 def _declarations():
     """The public headers without preprocessor lines."""
     for folder in (_HERE, _HERE.parents[1] / "include/tracebraid"):
-        headers = [folder / name for name in ("tracebraid.h", "recording.h")]
+        headers = [folder / name for name in ("tracebraid.h", "output.h", "recording.h")]
         if all(header.exists() for header in headers):
             text = "".join(header.read_text(encoding="utf-8") for header in headers)
             text = re.sub(r"(?s)#ifdef __cplusplus.*?#endif", "", text)
             return re.sub(r"(?m)^#.*$", "", text)
-    raise ImportError("tracebraid.h or recording.h is missing: install them with 'make install'")
+    raise ImportError("tracebraid.h, output.h or recording.h is missing: install them with 'make install'")
 
 
 _ffi = cffi.FFI()

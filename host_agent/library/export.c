@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Exports of a whole trace. */
+#include <errno.h>
+#include <string.h>
+
+#include "host_agent/export/slices.h"
+#include "host_agent/library/private.h"
+#include "host_agent/util/error.h"
+
+const char *tracebraid_form(size_t number, const char **help)
+{
+	const struct braid_export_form *form = braid_export_form_by_number(number);
+
+	*help = form ? form->help : "";
+	return form ? form->name : NULL;
+}
+
+/* @s: filled; to be freed in any case. Return: 0, or -errno with braid_fail(). */
+static int check(struct braid_library_select *s, const struct braid_export_form **form,
+		 const char *name, const char *path, const char *const *select)
+{
+	int err = braid_library_parse(s, select, BRAID_LIBRARY_EXPORT);
+
+	*form = braid_export_form_by_name(name);
+	if (err)
+		return err;
+	if (!*form)
+		return braid_fail(-EINVAL, "unknown form '%.63s': 'tracebraid export --help' lists all", name);
+	if (s->options.states && !(*form)->takes_states)
+		return braid_fail(-EINVAL, "states can be added to trace.dat (version 7) and ctf, not to %s; perfetto and html show them in any case",
+				  name);
+	if ((*form)->makes_many && !strcmp(path, "-"))
+		return braid_fail(-EINVAL, "%s cannot go to standard output: it consists of several files, and needs a name for them",
+				  name);
+	return 0;
+}
+
+int tracebraid_export_check(const char *form, const char *path, const char *const *select)
+{
+	const struct braid_export_form *to;
+	struct braid_library_select s;
+	int err = check(&s, &to, form, path, select);
+
+	braid_library_select_free(&s);
+	return err;
+}
+
+static void warn_of_no_states(const struct tracebraid_trace *trace)
+{
+	const char *why = braid_slices_missing(trace->source);
+	struct braid_text text = { 0 };
+
+	if (!why)
+		return;
+	braid_text_printf(&text, "no states to add: %s", why);
+	braid_text_putc(&text, '\0');
+	if (!text.failed)
+		braid_library_warn(trace, text.data);
+	braid_text_free(&text);
+}
+
+static int export(struct tracebraid_trace *trace, const struct braid_export_form *form,
+		  const char *path, struct braid_export_options *options)
+{
+	int err = braid_select_check(options, trace->source);
+
+	if (err)
+		return err;
+	if (options->states)
+		warn_of_no_states(trace);
+	options->clock_asked = trace->clock;
+	options->clock = trace->clock;
+	options->stop = trace->stop;
+	options->inputs = trace->paths;
+	options->nr_inputs = trace->nr_paths;
+	braid_library_report_progress(options);
+	return form->run(path, trace->source, options, &trace->totals);
+}
+
+int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
+		      const char *const *select)
+{
+	const struct braid_export_form *to;
+	struct braid_library_select s;
+	int err = braid_library_claim(trace);
+
+	if (err)
+		return err;
+	err = check(&s, &to, form, path, select);
+	if (!err)
+		err = export(trace, to, path, &s.options);
+	trace->exported = !err;
+	braid_library_select_free(&s);
+	braid_library_release(trace);
+	return err;
+}
+
+int tracebraid_totals(const struct tracebraid_trace *trace, struct tracebraid_totals *totals)
+{
+	const struct braid_export_totals *t = &trace->totals;
+
+	if (!trace->exported)
+		return braid_fail(-ENODATA, "no export of the trace was completed");
+	*totals = (struct tracebraid_totals){
+		.events = t->events, .lines = t->lines, .lost = t->lost, .some_lost = t->some_lost,
+	};
+	return 0;
+}
