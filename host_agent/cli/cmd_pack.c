@@ -17,7 +17,7 @@
 #define MOST_LEVEL	19
 
 struct pack {
-	struct braid_trace_options trace;	/* of which it uses progress and stop */
+	struct braid_trace_options trace;	/* of which it uses progress */
 	const char *out;
 	u64 level;
 };
@@ -111,11 +111,10 @@ static int run(const struct braid_cli_command *c, convert *to_do, int argc, char
 	if (!err) {
 		braid_auto_fd int from = braid_input_open(paths[0]);
 
-		braid_trace_stoppable(&p.trace);
 		braid_progress_begin(&p.trace.progress);
 		result = (struct braid_pack_run){
 			.level = p.level, .progress = braid_progress_show,
-			.progress_arg = &p.trace.progress, .stop = p.trace.options.stop,
+			.progress_arg = &p.trace.progress, .stop = braid_trace_stoppable(),
 		};
 		err = check(&p, c->name, paths[0], from);
 		if (!err)

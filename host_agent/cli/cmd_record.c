@@ -44,12 +44,6 @@ static int take_host(const struct braid_option *o, void *to, const char *events)
 	return braid_record_add_events(&r->o.host_events, events);
 }
 
-static int take_form(const struct braid_option *o, void *r, const char *name)
-{
-	(void)o;
-	return braid_record_take_form(r, name);
-}
-
 #define RECORD		struct braid_record_command
 #define EVENTS(member)	BRAID_TAKE(take_events, struct braid_record_patterns, RECORD, member)
 
@@ -93,7 +87,7 @@ static const struct braid_option options[] = {
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
 	  "commands read it directly. The file gets events when 1 MiB of the capture is complete or, with "
 	  "--prompt, within 300 ms, and is then larger. Not with --live or --snapshot" },
-	{ 0, "to", "FORM", .take = take_form, .help =
+	{ 0, "to", "FORM", BRAID_STRING(RECORD, to.form),
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },
 	{ 0, "prompt", NULL, BRAID_FLAG(RECORD, o.prompt),

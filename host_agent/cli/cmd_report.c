@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid report: captures as one timeline. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
-#include "host_agent/util/error.h"
+#include "tracebraid/tracebraid.h"
 
 struct report {
 	struct braid_trace_options trace;
@@ -17,17 +15,22 @@ struct report {
 
 #define REPORT	struct report
 
+static int take_lines(const struct braid_option *o, void *to, const char *value)
+{
+	return braid_take_count(o, to, value) ?: braid_trace_take(o, (char *)to - o->at, value);
+}
+
 static const struct braid_option options[] = {
 	{ 0, "json", NULL, BRAID_FLAG(REPORT, json), "one JSON object per line" },
 	{ 'o', "output", "OUT", BRAID_STRING(REPORT, out),
 	  "write to OUT instead of standard output" },
-	{ 0, "uncertain", NULL, BRAID_FLAG(REPORT, trace.options.uncertain),
+	{ 0, "uncertain", NULL, .take = braid_trace_take, .help =
 	  "mark with ~ each event that may have happened before an event printed above it, because "
 	  "their error bounds overlap. The last line counts such events, marked or not; "
 	  "filtered-out events are not considered" },
-	{ 0, "no-header", NULL, BRAID_FLAG(REPORT, trace.options.no_header),
+	{ 0, "no-header", NULL, .take = braid_trace_take, .help =
 	  "print only the lines of the timeline" },
-	{ 'n', "lines", "COUNT", BRAID_COUNT(REPORT, trace.options.max_lines),
+	{ 'n', "lines", "COUNT", BRAID_TAKE(take_lines, u64, REPORT, trace.max_lines), .help =
 	  "stop after COUNT lines" },
 	{ 0, "stats", NULL, BRAID_FLAG(REPORT, stats),
 	  "event counts; how long each CPU, task and vCPU ran, waited and slept; time in guests, "
@@ -48,36 +51,17 @@ const struct braid_cli_command braid_command_report = {
 	.least = 1, .most = BRAID_ANY_NUMBER, .expected = "a capture: 'tracebraid report FILE...'",
 };
 
-static int write_to(const struct report *r, const struct braid_export_form *form, const char *out,
-		    struct braid_source *source, struct braid_export_totals *totals)
-{
-	const struct braid_export_options *o = &r->trace.options;
-
-	if (r->stats)
-		return braid_export_to_file(out, source, o, totals,
-					    r->json ? braid_export_stats_json : braid_export_stats);
-	return form->run(out, source, o, totals);
-}
-
 static int report(struct report *r, char **paths, size_t nr)
 {
-	const struct braid_export_form *form = braid_export_form_by_name(r->json ? "json" : "text");
+	const char *form = r->stats ? r->json ? "stats.json" : "stats" : r->json ? "json" : "text";
 	const char *out = r->out ? r->out : "-";
-	struct braid_export_totals totals;
-	struct braid_source *source = NULL;
-	int err;
+	const char *const *words = braid_trace_words(&r->trace);
+	int err = words ? tracebraid_export_check(form, out, words) : -ENOMEM;
 
-	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
-				   paths, nr);
-	r->trace.by_index = !form->counts_faults;
 	if (!err)
-		err = braid_trace_open(&r->trace, &source, paths, nr);
-	if (!err)
-		err = write_to(r, form, out, source, &totals);
-	if (!err)
-		err = braid_trace_verdict(&r->trace, &totals);
-	braid_source_free(source);
-	return err;
+		err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
+					   paths, nr);
+	return err ? err : braid_trace_export(&r->trace, form, out, paths, nr);
 }
 
 int braid_cmd_report(int argc, char **argv)

@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 
 #include "host_agent/cli/sql_command.h"
-#include "host_agent/cli/trace_options.h"
+#include "host_agent/cli/cli.h"
+#include "host_agent/export/export.h"
 #include "host_agent/util/error.h"
 
 struct sql {
@@ -83,25 +84,15 @@ static const char *statements_of(char **words, size_t nr)
 	return nr > 1 && strpbrk(last, " \t\n(*;") && stat(last, &st) ? last : NULL;
 }
 
-/* braid_export_to_file() calls back without an argument. */
-static const struct sql *chosen;
-static const struct braid_sql *database;
-static const char *statements;	/* NULL: a shell */
-
-static int write_to(FILE *to, struct braid_source *source, const struct braid_export_options *o,
-		    struct braid_export_totals *totals)
+static int write_to(FILE *to, const struct braid_sql *sql, const struct sql *s, const char *statements)
 {
-	enum braid_sql_form form = chosen->json ? BRAID_SQL_JSON :
-				   chosen->csv ? BRAID_SQL_CSV : BRAID_SQL_COLUMNS;
+	enum braid_sql_form form = s->json ? BRAID_SQL_JSON : s->csv ? BRAID_SQL_CSV : BRAID_SQL_COLUMNS;
 
-	(void)source;
-	(void)o;
-	(void)totals;
-	return statements ? braid_sql_run(to, database, statements, form) :
-			    braid_sql_shell(to, database, form, &stopped);
+	return statements ? braid_sql_run(to, sql, statements, form) :
+			    braid_sql_shell(to, sql, form, &stopped);
 }
 
-static int check(const struct sql *s, char **paths, size_t nr)
+static int check(const struct sql *s, const char *statements, char **paths, size_t nr)
 {
 	size_t k;
 
@@ -113,7 +104,7 @@ static int check(const struct sql *s, char **paths, size_t nr)
 	return 0;
 }
 
-static int run(const struct sql *s, char **paths, size_t nr)
+static int run(const struct sql *s, const char *statements, char **paths, size_t nr)
 {
 	const char *out = s->out ? s->out : "-";
 	const struct braid_export_options inputs = { .inputs = paths, .nr_inputs = nr };
@@ -121,7 +112,7 @@ static int run(const struct sql *s, char **paths, size_t nr)
 		.paths = (const char *const *)paths, .nr_paths = nr,
 		.clock_source = clocks[s->clock], .warn = say, .stop = &stopped,
 	};
-	struct braid_export_totals totals;
+	struct braid_export_file file;
 	struct braid_sql *sql = NULL;
 	int err;
 
@@ -132,9 +123,9 @@ static int run(const struct sql *s, char **paths, size_t nr)
 	if (err)
 		return err;
 	catch_signals();
-	chosen = s;
-	database = sql;
-	err = braid_export_to_file(out, NULL, &inputs, &totals, write_to);
+	err = braid_export_file_open(&file, out, &inputs);
+	if (!err)
+		err = braid_export_file_close(&file, write_to(file.to, sql, s, statements));
 	braid_sql_close(sql);
 	return err;
 }
@@ -142,6 +133,7 @@ static int run(const struct sql *s, char **paths, size_t nr)
 int braid_cmd_sql(int argc, char **argv)
 {
 	struct sql s = { 0 };
+	const char *statements;		/* NULL: a shell */
 	int err = braid_options_parse(&braid_command_sql, &s, argc, argv);
 
 	if (err)
@@ -150,8 +142,8 @@ int braid_cmd_sql(int argc, char **argv)
 	argc -= optind;
 	statements = statements_of(argv, argc);
 	argc -= !!statements;
-	err = check(&s, argv, argc);
+	err = check(&s, statements, argv, argc);
 	if (!err)
-		err = run(&s, argv, argc);
+		err = run(&s, statements, argv, argc);
 	return !err || err == -EPIPE ? 0 : braid_complain();
 }

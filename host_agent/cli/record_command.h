@@ -3,14 +3,13 @@
 #ifndef BRAID_CLI_RECORD_COMMAND_H
 #define BRAID_CLI_RECORD_COMMAND_H
 
-#include "host_agent/export/export.h"
 #include "host_agent/record/record.h"
 
 #define BRAID_RECORD_FILE	"tracebraid.braid"
 
 /* The export of the capture when it is complete. */
 struct braid_record_to {
-	const struct braid_export_form *form;	/* NULL: none */
+	const char *form;			/* NULL: none */
 	const char *out;
 	char capture[4096];			/* kept beside it */
 };
@@ -29,10 +28,9 @@ int braid_record_show(struct braid_record_options *o, u64 status_fd,
 		      struct braid_record_result *result);
 
 /*
- * record_export.c: --to. The form; checks and loading before we are confined; and the export, once
- * the capture is complete. 0 or -errno with braid_fail().
+ * record_export.c: --to. Checks before we are confined; and the export, once the capture is complete. 0
+ * or -errno with braid_fail().
  */
-int braid_record_take_form(struct braid_record_command *r, const char *name);
 int braid_record_prepare_export(struct braid_record_command *r);
 int braid_record_export(struct braid_record_command *r);
 

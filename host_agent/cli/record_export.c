@@ -7,14 +7,7 @@
 #include "host_agent/cli/record_command.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/util/error.h"
-
-int braid_record_take_form(struct braid_record_command *r, const char *name)
-{
-	r->to.form = braid_export_form_by_name(name);
-	return r->to.form ? 0 :
-	       braid_fail(-EINVAL, "record: unknown form '%s'; 'tracebraid export --help' lists all",
-			  name);
-}
+#include "tracebraid/tracebraid.h"
 
 int braid_record_prepare_export(struct braid_record_command *r)
 {
@@ -27,8 +20,9 @@ int braid_record_prepare_export(struct braid_record_command *r)
 				  r->o.live.wanted ? "--live" : "--snapshot");
 	if (!strcmp(r->o.file, BRAID_RECORD_FILE) || !strcmp(r->o.file, "-"))
 		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the output file or folder",
-				  r->to.form->name);
-	if (braid_trace_check_output(r->to.form->name, r->o.file))
+				  r->to.form);
+	if (braid_trace_check_output(r->to.form, r->o.file) ||
+	    tracebraid_export_check(r->to.form, r->o.file, NULL))
 		return -EINVAL;
 	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->o.file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
@@ -42,20 +36,14 @@ int braid_record_export(struct braid_record_command *r)
 {
 	char *paths[] = { r->to.capture };
 	struct braid_trace_options trace = { 0 };
-	struct braid_export_totals totals;
-	struct braid_source *source = NULL;
 	int err;
 
 	if (!r->to.form)
 		return 0;
-	err = braid_trace_open(&trace, &source, paths, 1);
-	braid_trace_stoppable(&trace);
-	if (!err)
-		err = r->to.form->run(r->to.out, source, &trace.options, &totals);
+	err = braid_trace_export(&trace, r->to.form, r->to.out, paths, 1);
 	braid_progress_end(&trace.progress);
-	braid_source_free(source);
 	braid_trace_free(&trace);
 	if (!err && !r->o.quiet)
-		fprintf(stderr, "Exported to %s as %s\n", r->to.out, r->to.form->name);
+		fprintf(stderr, "Exported to %s as %s\n", r->to.out, r->to.form);
 	return err;
 }

@@ -3,45 +3,59 @@
 #ifndef BRAID_CLI_TRACE_OPTIONS_H
 #define BRAID_CLI_TRACE_OPTIONS_H
 
+#include <signal.h>
+
 #include "host_agent/cli/cli.h"
-#include "host_agent/export/export.h"
+
+struct tracebraid_trace;
 
 /* The common options. The state of a command that has them begins with struct braid_trace_options. */
 extern const struct braid_option braid_trace_common[];
 
-/* For the table of a command that has only some of them; its state begins likewise. */
-braid_option_take braid_trace_take_cpu;
-braid_option_take braid_trace_take_moment;	/* at options.from or options.to */
+/* Keep an option as a word for libtracebraid; ->at is 0. The second one limits which events there are. */
+braid_option_take braid_trace_take;
+braid_option_take braid_trace_select;
 
 #define BRAID_TRACE_STATUS	"0 on success, 1 on error, and 2 if no event matches the selection."
 #define BRAID_TRACE_NOTHING	2	/* the exit code */
 
 struct braid_trace_options {
-	struct braid_export_options options;
-	unsigned int times;		/* by --clock: 0 host, 1 realtime */
-	unsigned int clock;		/* by --clock-source: 0 auto, or a braid_clock_kind */
-	struct braid_option_list events, comms;
-	struct braid_export_filter *filters;
-	size_t nr_filters, filters_capacity;
-	s32 *pids;
-	size_t nr_pids, pids_capacity;
-	const char *date;		/* a time without a range, as given; NULL: none */
+	struct braid_option_list words;		/* "--event=sched:*", allocated; for exports and analyses */
+	struct braid_option_list opening;	/* likewise, for opening captures */
+	bool selects;			/* of ->words one limits which events there are */
 	bool invert;			/* the following filters */
-	bool by_index;			/* open captures by their index even without --since */
+	u64 max_lines;			/* of ->words; 0: any number */
 	struct braid_progress progress;
 };
 
+/** braid_trace_words - the words, ended by NULL; NULL with braid_fail() */
+const char *const *braid_trace_words(struct braid_trace_options *t);
+
 /**
- * braid_trace_open - open captures, and check that the requested names are in them
- * @t: the options; its progress has begun when 0 is returned, its ->options are complete
- * @out: set on success
- * @paths: of the captures; must stay valid
+ * braid_trace_open - open captures
+ * @t: the options; its progress has begun when 0 is returned
+ * @trace: set on success
+ * @paths: of the captures
  * @nr: of them
+ * @counts_faults: read them all before, to find their faults, unless only a part is wanted
  *
  * Return: 0, or -errno with braid_fail().
  */
-int braid_trace_open(struct braid_trace_options *t, struct braid_source **out,
-		     char *const *paths, size_t nr);
+int braid_trace_open(struct braid_trace_options *t, struct tracebraid_trace **trace,
+		     char *const *paths, size_t nr, bool counts_faults);
+
+/**
+ * braid_trace_export - open captures, and write what is selected of them
+ * @t: the options
+ * @form: the form's name; with @out and the options it passed tracebraid_export_check()
+ * @out: the output; "-": standard output
+ * @paths: of the captures
+ * @nr: of them
+ *
+ * Return: 0; BRAID_TRACE_NOTHING, after a message, when no event matched; or -errno with braid_fail().
+ */
+int braid_trace_export(struct braid_trace_options *t, const char *form, const char *out,
+		       char *const *paths, size_t nr);
 
 /**
  * braid_trace_check_output - refuse a capture's name for an export
@@ -54,25 +68,17 @@ int braid_trace_check_output(const char *form, const char *out);
 
 /**
  * braid_trace_stoppable - let Ctrl-C, SIGTERM and SIGHUP end a running export
- * @t: its options
  *
  * It cleans up and fails; a second signal ends the process at once.
- */
-void braid_trace_stoppable(struct braid_trace_options *t);
-
-/**
- * braid_trace_verdict - whether a selection matched
- * @t: the options
- * @totals: counts of the output
  *
- * Return: 0; BRAID_TRACE_NOTHING, after a message, when no item matched: possibly a typing error.
+ * Return: what becomes nonzero then.
  */
-int braid_trace_verdict(struct braid_trace_options *t, const struct braid_export_totals *totals);
+const volatile sig_atomic_t *braid_trace_stoppable(void);
 
 /**
  * braid_trace_exit - end a command
  * @t: the options; freed
- * @ret: 0 or 1, -errno with braid_fail(), which is printed, or the result of braid_trace_verdict()
+ * @ret: 0 or 1, -errno with braid_fail(), which is printed, or BRAID_TRACE_NOTHING
  *
  * Return: the exit code.
  */

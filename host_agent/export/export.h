@@ -90,7 +90,6 @@ struct braid_export_form {
 	const char *help;	/* one line: the output, and the tool that opens it */
 	bool makes_many;	/* OUT is not a single file: run() creates and names the files */
 	bool takes_states;	/* options.states */
-	bool counts_faults;	/* its head has their number: captures are to be read before */
 	/*
 	 * Writes to @out, which is replaced, with mode 0600, like the capture; partial output is
 	 * removed. Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().

@@ -42,7 +42,7 @@ static int run_stats_json(const char *out, struct braid_source *source,
 }
 
 static const struct braid_export_form forms[] = {
-	{ "text", "one text file, as 'report' prints it", .counts_faults = true, .run = run_text },
+	{ "text", "one text file, as 'report' prints it", .run = run_text },
 	{ "json", "one file with a JSON object per line, as 'report --json' prints it",
 	  .run = run_json },
 	{ "ctf", "a folder with a CTF trace per stream, for babeltrace2 and Trace Compass",

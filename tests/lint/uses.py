@@ -34,7 +34,7 @@ ROOMS = {
     "host_agent/export": f"{READING} analyze",
     "host_agent/library": f"{READING} analyze export",
     "host_agent/sql": "util library",
-    "host_agent/cli": f"{READING} {RECORDING} analyze export sql live record",
+    "host_agent/cli": f"{READING} {RECORDING} analyze export library sql live record",
     "guest_driver/core": "",
     "guest_driver/clock": "core",
     "guest_driver/event": "core clock",
