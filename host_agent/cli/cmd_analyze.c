@@ -87,7 +87,8 @@ const struct braid_cli_command braid_command_analyze = {
 };
 
 /* @paths: OTHER first, if there is one. */
-static int run(struct analyze *a, const char *name, char **paths, size_t nr, const char *out)
+static int run(struct analyze *a, const char *name, const char *const *words, char **paths, size_t nr,
+	       const char *out)
 {
 	struct braid_trace_options of_other = { 0 };
 	struct tracebraid_trace *trace = NULL, *other = NULL;
@@ -96,15 +97,15 @@ static int run(struct analyze *a, const char *name, char **paths, size_t nr, con
 	if (a->against)
 		err = braid_trace_open(&of_other, &other, paths, 1, false);
 	braid_progress_end(&of_other.progress);
-	braid_trace_free(&of_other);
 	if (!err)
 		err = braid_trace_open(&a->trace, &trace, paths + first, nr - first, false);
 	if (!err && strcmp(out, "-"))
 		tracebraid_stop_when(trace, braid_trace_stoppable());
 	if (!err)
-		err = tracebraid_analyze_to(trace, other, name, a->trace.words.items, out);
+		err = tracebraid_analyze_to(trace, other, name, words, out);
 	tracebraid_close(trace);
 	tracebraid_close(other);
+	braid_trace_free(&of_other);
 	return err;
 }
 
@@ -117,7 +118,7 @@ static int analyze(struct analyze *a, const char *name, char **paths, size_t nr)
 	if (!err)
 		err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
 					   paths, nr);
-	return err ? err : run(a, name, paths, nr, out);
+	return err ? err : run(a, name, words, paths, nr, out);
 }
 
 int braid_cmd_analyze(int argc, char **argv)

@@ -11,18 +11,20 @@
 
 int braid_record_prepare_export(struct braid_record_command *r)
 {
-	int n;
+	int n, err;
 
 	if (!r->to.form)
 		return 0;
+	err = tracebraid_export_check(r->to.form, r->o.file, NULL);
+	if (err)
+		return err;
 	if (r->o.flight.wanted || r->o.live.wanted)
 		return braid_fail(-EINVAL, "--to cannot be combined with %s: export the captures afterwards",
 				  r->o.live.wanted ? "--live" : "--snapshot");
 	if (!strcmp(r->o.file, BRAID_RECORD_FILE) || !strcmp(r->o.file, "-"))
 		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the output file or folder",
 				  r->to.form);
-	if (braid_trace_check_output(r->to.form, r->o.file) ||
-	    tracebraid_export_check(r->to.form, r->o.file, NULL))
+	if (braid_trace_check_output(r->to.form, r->o.file))
 		return -EINVAL;
 	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->o.file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
-#include "host_agent/control/control.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "tracebraid/tracebraid.h"
@@ -47,11 +46,6 @@ static int take_clock_source(const struct braid_option *o, void *to, const char 
 	return add(&t->opening, o->name, value);
 }
 
-static int take_event(const struct braid_option *o, void *to, const char *text)
-{
-	return braid_pattern_check(text) ?: braid_trace_select(o, to, text);
-}
-
 static int take_filter(const struct braid_option *o, void *to, const char *text)
 {
 	struct braid_trace_options *t = to;
@@ -77,7 +71,7 @@ const struct braid_option braid_trace_common[] = {
 	{ 0, "cpu", "N", .take = braid_trace_select, .help = "only this CPU of each stream" },
 	{ 'B', "buffer", "NAME", .take = braid_trace_select,
 	  .help = "only guests' buffers of this name" },
-	{ 'e', "event", "GLOB", .take = take_event,
+	{ 'e', "event", "GLOB", .take = braid_trace_select,
 	  .help = "only events SYSTEM:EVENT, or sub-events of that name; may be repeated",
 	  .values = "@event" },
 	{ 'F', "filter", "FILTER", .take = take_filter, .help =
@@ -112,7 +106,8 @@ static const char *const *ended(struct braid_option_list *list)
 		braid_out_of_memory();
 		return NULL;
 	}
-	return list->items + --list->nr;
+	list->nr--;
+	return list->items;
 }
 
 const char *const *braid_trace_words(struct braid_trace_options *t)
@@ -203,7 +198,7 @@ int braid_trace_export(struct braid_trace_options *t, const char *form, const ch
 	words = err ? NULL : braid_trace_words(t);
 	if (!words)
 		return -ENOMEM;
-	err = braid_trace_open(t, &trace, paths, nr, !strcmp(form, "text") || !strcmp(form, "stats"));
+	err = braid_trace_open(t, &trace, paths, nr, !strcmp(form, "text"));
 	if (!err && strcmp(out, "-"))
 		tracebraid_stop_when(trace, braid_trace_stoppable());
 	if (!err)
@@ -233,6 +228,7 @@ static void free_list(struct braid_option_list *list)
 
 void braid_trace_free(struct braid_trace_options *t)
 {
+	tracebraid_progress(NULL, NULL);	/* which has a pointer to them */
 	free_list(&t->words);
 	free_list(&t->opening);
 }

@@ -22,7 +22,7 @@ braid_option_take braid_trace_select;
 struct braid_trace_options {
 	struct braid_option_list words;		/* "--event=sched:*", allocated; for exports and analyses */
 	struct braid_option_list opening;	/* likewise, for opening captures */
-	bool selects;			/* of ->words one limits which events there are */
+	bool selects;			/* a word limits which events there are */
 	bool invert;			/* the following filters */
 	u64 max_lines;			/* of ->words; 0: any number */
 	struct braid_progress progress;
@@ -37,7 +37,7 @@ const char *const *braid_trace_words(struct braid_trace_options *t);
  * @trace: set on success
  * @paths: of the captures
  * @nr: of them
- * @counts_faults: read them all before, to find their faults, unless only a part is wanted
+ * @counts_faults: read all of them first, to find their faults, unless only a part is wanted
  *
  * Return: 0, or -errno with braid_fail().
  */
@@ -71,7 +71,7 @@ int braid_trace_check_output(const char *form, const char *out);
  *
  * It cleans up and fails; a second signal ends the process at once.
  *
- * Return: what becomes nonzero then.
+ * Return: a flag that such a signal makes nonzero.
  */
 const volatile sig_atomic_t *braid_trace_stoppable(void);
 

@@ -139,9 +139,6 @@ int braid_export_file_open(struct braid_export_file *f, const char *out,
 /** braid_export_file_close - rename it, or remove it if @err is an error. Return: @err, or -errno with braid_fail() */
 int braid_export_file_close(struct braid_export_file *f, int err);
 
-/** braid_export_file_check - check that @path is none of the files @inputs. Return: 0, or -EINVAL with braid_fail() */
-int braid_export_file_check(const char *path, char *const *inputs, size_t nr);
-
 /**
  * braid_export_to_file - write one file completely, or not at all
  * @out: as for braid_export_file_open()

@@ -10,13 +10,13 @@
 #include "host_agent/util/error.h"
 
 /* An export must not overwrite its capture. */
-int braid_export_file_check(const char *path, char *const *inputs, size_t nr)
+static int check_name(const char *path, const struct braid_export_options *options)
 {
 	struct stat a, b;
 	size_t k;
 
-	for (k = 0; k < nr && !stat(path, &a); k++)
-		if (!stat(inputs[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+	for (k = 0; k < options->nr_inputs && !stat(path, &a); k++)
+		if (!stat(options->inputs[k], &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
 			return braid_fail(-EINVAL, "'%s' is an input file: name another output",
 					  path);
 	return 0;
@@ -25,10 +25,10 @@ int braid_export_file_check(const char *path, char *const *inputs, size_t nr)
 int braid_export_create(const char *path, const char *part,
 			const struct braid_export_options *options)
 {
-	int fd, err = braid_export_file_check(path, options->inputs, options->nr_inputs);
+	int fd, err = check_name(path, options);
 
 	if (!err)
-		err = braid_export_file_check(part, options->inputs, options->nr_inputs);
+		err = check_name(part, options);
 	if (err)
 		return err;
 	unlink(part);	/* it may be a link, or of another mode */

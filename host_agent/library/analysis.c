@@ -76,10 +76,10 @@ static int check_combination(const struct braid_library_select *s, bool compares
 
 	if (s->folded && (s->json || s->csv))
 		return braid_fail(-EINVAL, "%sfolded cannot be combined with %sjson or %scsv", dashes, dashes, dashes);
-	if (s->weight_word && !s->folded)
+	if (s->by_count && !s->folded)
 		return braid_fail(-EINVAL, "%.63s needs %sfolded", s->weight_word, dashes);
 	if (compares && (s->by || s->folded))
-		return braid_fail(-EINVAL, "a comparison cannot be combined with %sby or %sfolded", dashes, dashes);
+		return braid_fail(-EINVAL, "%sby and %sfolded do not apply to a comparison", dashes, dashes);
 	if (s->json && s->csv)
 		return braid_fail(-EINVAL, "%sjson cannot be combined with %scsv", dashes, dashes);
 	return 0;
@@ -91,14 +91,17 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 		  const char *const *options, bool compares, enum braid_library_use use)
 {
 	int err = braid_library_parse(s, options, use);
+	char names[BRAID_ANALYSIS_NAMES];
 	const char *folded = *braid_library_dashes(s->word ?: "") ? "--folded" : "folded";
 
-	*analysis = braid_analysis_by_name(name);
-	if (err || !*analysis)
+	*analysis = err ? NULL : braid_analysis_by_name(name);
+	if (!*analysis)
 		return err ?: -EINVAL;
+	if (compares && !braid_analysis_takes(*analysis, BRAID_ANALYSIS_COMPARES))
+		return braid_fail(-EINVAL, "%s cannot compare two captures; %s can", name,
+				  braid_analysis_names(BRAID_ANALYSIS_COMPARES, names));
 	if (check_takes(*analysis, BRAID_ANALYSIS_ONE_TASK, s->task_word) || check_by(*analysis, s) ||
 	    check_takes(*analysis, BRAID_ANALYSIS_FOLDED, s->folded ? folded : NULL) ||
-	    check_takes(*analysis, BRAID_ANALYSIS_COMPARES, compares ? "comparing two traces" : NULL) ||
 	    check_combination(s, compares))
 		return -EINVAL;
 	*wants = (struct braid_analysis_options){
@@ -178,28 +181,38 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 static int write_to(const char *path, struct tracebraid_trace *trace,
 		    struct tracebraid_trace *against, const char *name, const char *const *options)
 {
-	struct braid_export_options inputs = { .inputs = trace->paths, .nr_inputs = trace->nr_paths };
+	size_t nr = trace->nr_paths, nr_against = against ? against->nr_paths : 0;
+	char **paths = calloc(nr + nr_against, sizeof(*paths));
+	struct braid_export_options inputs = { .inputs = paths, .nr_inputs = nr + nr_against };
 	const struct braid_analysis *analysis;
 	struct braid_analysis_options wants;
 	struct braid_library_select s;
 	struct braid_export_file file;
 	int err = choose(&s, &wants, &analysis, name, options, against, BRAID_LIBRARY_TABLES);
 
-	if (!err && against)
-		err = braid_export_file_check(path, (char *const *)against->paths, against->nr_paths);
-	if (!err)
+	if (!err && !paths)
+		err = braid_out_of_memory();
+	if (!err) {
+		memcpy(paths, trace->paths, nr * sizeof(*paths));
+		if (against)
+			memcpy(paths + nr, against->paths, nr_against * sizeof(*paths));
 		err = braid_export_file_open(&file, path, &inputs);
+	}
 	if (!err)
 		err = braid_export_file_close(&file, run(file.to, trace, against, analysis, &s, &wants));
 	braid_library_select_free(&s);
+	free(paths);
 	return err;
 }
 
 int tracebraid_analyze_to(struct tracebraid_trace *trace, struct tracebraid_trace *against,
 			  const char *name, const char *const *options, const char *path)
 {
-	int err = braid_library_claim(trace);
+	int err;
 
+	if (against == trace)
+		return braid_fail(-EBUSY, "a trace cannot be compared with itself: open its files twice");
+	err = braid_library_claim(trace);
 	if (err)
 		return err;
 	if (against)

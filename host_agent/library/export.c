@@ -27,10 +27,10 @@ static int check(struct braid_library_select *s, const struct braid_export_form 
 	if (!*form)
 		return braid_fail(-EINVAL, "unknown form '%.63s': 'tracebraid export --help' lists all", name);
 	if (s->options.states && !(*form)->takes_states)
-		return braid_fail(-EINVAL, "states can be added to trace.dat (version 7) and ctf, not to %s; perfetto and html show them in any case",
+		return braid_fail(-EINVAL, "states: only trace.dat (version 7) and ctf take this option, not %s; perfetto and html always show states",
 				  name);
 	if ((*form)->makes_many && !strcmp(path, "-"))
-		return braid_fail(-EINVAL, "%s cannot go to standard output: it consists of several files, and needs a name for them",
+		return braid_fail(-EINVAL, "%s consists of several files and cannot be written to standard output; name an output",
 				  name);
 	return 0;
 }
@@ -82,8 +82,10 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 {
 	const struct braid_export_form *to;
 	struct braid_library_select s;
-	int err = braid_library_claim(trace);
+	int err;
 
+	trace->exported = false;
+	err = braid_library_claim(trace);
 	if (err)
 		return err;
 	err = check(&s, &to, form, path, select);

@@ -67,7 +67,7 @@ struct braid_library_select {
 	const char *by_word;
 	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION } by;
 	bool json, csv, folded, by_count;
-	const char *weight_word;
+	const char *weight_word;	/* with ->by_count */
 };
 
 /**

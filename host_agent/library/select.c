@@ -45,7 +45,7 @@ static int take_number(struct braid_library_select *s, const char *text, u64 lea
 	*value = strtoull(text, &end, 10);
 	if (*text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most)
 		return 0;
-	return braid_fail(-EINVAL, "%.80s: not a number from %llu to %llu", s->word,
+	return braid_fail(-EINVAL, "%.80s: expected a number from %llu to %llu", s->word,
 			  (unsigned long long)least, (unsigned long long)most);
 }
 
@@ -91,6 +91,9 @@ static int take_cpu(struct braid_library_select *s, const char *text)
 
 static int take_event(struct braid_library_select *s, const char *text)
 {
+	if (strpbrk(text, " =<>&|~"))
+		return braid_fail(-EINVAL, "%.80s: this is a filter, not SYSTEM:EVENT; use %sfilter", s->word,
+				  braid_library_dashes(s->word));
 	return add(&s->events, text);
 }
 
@@ -131,11 +134,12 @@ static int take_moment(struct braid_library_select *s, struct braid_export_momen
 		       const char *text)
 {
 	bool date;
-	int err = braid_moment_parse(m, text, &date);
 
-	if (!err && date)
+	if (braid_moment_parse(m, text, &date))
+		return refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00");
+	if (date)
 		s->date = s->word;
-	return err;
+	return 0;
 }
 
 static int take_since(struct braid_library_select *s, const char *text)
@@ -269,15 +273,16 @@ static int take(struct braid_library_select *s, const char *word, enum braid_lib
 	for (k = 0; k < NR(options); k++)
 		if (options[k].of & use && strlen(options[k].name) == n && !memcmp(options[k].name, name, n))
 			return name[n] ? take_value(s, &options[k], name + n + 1) :
-					 refuse(s, "it needs a value");
+					 refuse(s, "value missing");
 	for (k = 0; k < NR(flags); k++) {
 		if (!(flags[k].of & use) || strlen(flags[k].name) != n || memcmp(flags[k].name, name, n))
 			continue;
 		*(bool *)((char *)s + flags[k].at) = true;
-		return name[n] ? refuse(s, "it takes no value") : 0;
+		return name[n] ? refuse(s, "takes no value") : 0;
 	}
-	return braid_fail(-EINVAL, "'%.63s' is not an option: expected OPTION=VALUE, such as event=sched:*",
-			  word);
+	return braid_fail(-EINVAL, "'%.63s' is not an option of %s: expected OPTION=VALUE, such as %s", word,
+			  use == BRAID_LIBRARY_WALK ? "a walk" : use == BRAID_LIBRARY_EXPORT ? "an export" :
+			  "an analysis", use & ITEMS ? "event=sched:*" : "stream=guest1");
 }
 
 int braid_library_parse(struct braid_library_select *s, const char *const *words,
@@ -288,8 +293,11 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
 	memset(s, 0, sizeof(*s));
 	for (; words && *words && !err; words++)
 		err = take(s, *words, use);
+	if (!err && s->date && use & ANALYSES)
+		err = braid_fail(-EINVAL, "%.80s: an analysis takes no wall time; use SECONDS, +SECONDS or -SECONDS",
+				 s->date);
 	if (!err && s->date && !s->options.realtime)
-		err = braid_fail(-EINVAL, "%.80s: this is wall time, which needs %sclock=realtime", s->date,
+		err = braid_fail(-EINVAL, "%.80s: wall time needs %sclock=realtime", s->date,
 				 braid_library_dashes(s->date));
 	s->options.events = s->events.items;
 	s->options.nr_events = s->events.nr;

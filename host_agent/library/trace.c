@@ -131,14 +131,15 @@ int braid_library_keep_paths(struct tracebraid_trace *trace, const char *const *
 /* "OPTION=VALUE" with one of two values. Return: 0: another option; 1: the first one; 2; or -EINVAL. */
 static int either(const char *word, const char *option, const char *first, const char *second)
 {
+	const char *value = word + strlen(braid_library_dashes(word));
 	size_t n = strlen(option);
 
-	if (strncmp(word, option, n) || word[n] != '=')
+	if (strncmp(value, option, n) || value[n] != '=')
 		return 0;
-	word += n + 1;
-	if (!strcmp(word, first) || !strcmp(word, second))
-		return 1 + !strcmp(word, second);
-	return braid_fail(-EINVAL, "%s=%.63s: expected %s or %s", option, word, first, second);
+	value += n + 1;
+	if (!strcmp(value, first) || !strcmp(value, second))
+		return 1 + !strcmp(value, second);
+	return braid_fail(-EINVAL, "%.80s: expected %s or %s", word, first, second);
 }
 
 static int take_words(struct tracebraid_trace *trace, const char *const *words,
@@ -155,9 +156,9 @@ static int take_words(struct tracebraid_trace *trace, const char *const *words,
 		got = 0;
 		if (!strncmp(word, clock, strlen(clock))) {
 			clock_source = word + strlen(clock);
-		} else if ((got = either(word, "read", "index", "all"))) {
+		} else if ((got = either(*words, "read", "index", "all"))) {
 			all = got == 2;
-		} else if ((got = either(word, "faults", "warn", "count"))) {
+		} else if ((got = either(*words, "faults", "warn", "count"))) {
 			quiet = got == 2;
 		} else {
 			got = braid_fail(-EINVAL, "'%.63s' is not an option: expected clock-source=, read= or faults=",

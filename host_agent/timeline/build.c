@@ -217,7 +217,7 @@ int braid_clock_fit(struct braid_clock *clock, const struct braid_clock_inputs *
 				       in->nr_round_trips);
 	if (!err && !clock->tracks->nr_epochs)
 		err = -ENODATA;
-	/* An emulator's counter is one for all vCPUs: what one shows is true of the others. */
+	/* All vCPUs share an emulated counter: a line for each cannot be right. */
 	if (!err && !clock->jittery && in->nr_vcpus > 1 && count_steps(clock))
 		err = try_each(clock, in);
 	if (err)

@@ -13,7 +13,7 @@
 
 #define ROUNDING	4	/* counter steps: of a map there and back */
 /*
- * From one round-trip sample to the next: at most this much and an eighth of the time between them.
+ * From one round-trip sample to the next: at most this much plus an eighth of the time between them.
  * More is a jump. vCPUs that do nothing but read the counter make it gain 6 ms a second.
  */
 #define MOST_GAIN_NS	1000000
@@ -31,7 +31,7 @@ struct builder {
 	struct braid_clock_gain *gains;	/* low and high are the sample's own at first */
 	size_t nr_gains, capacity;
 	u64 offset;			/* that low and high are relative to */
-	s64 narrow;			/* a sample is if its bounds are nearer to each other than this */
+	s64 narrow;			/* a sample is narrow if its bounds are closer than this */
 };
 
 /*

@@ -15,12 +15,14 @@ extern "C" {
 /**
  * tracebraid_analyze - run one of the analyses of `tracebraid analyze`
  * @trace: without a walk
- * @name: "summary", "steal" or another of those that `tracebraid analyze --help` lists
+ * @name: "summary", "steal" or another of those that tracebraid_analysis() returns
  * @options: "OPTION=VALUE" with the options of `tracebraid analyze`, then NULL; or NULL: "stream",
  *	"cpu", "task", "top", "by", "since", "until"
  * @json: set on success: the output of --json; to be freed by tracebraid_free()
  *
- * Return: 0, or a negative errno.
+ * Return: 0, or a negative errno: -EINVAL: @options are not valid, or do not apply to the analysis;
+ * -ENOENT: no such stream; -ENODATA: the trace lacks the events that it needs; -EBUSY: there is a walk;
+ * -EINTR: stopped.
  */
 int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
 		       const char *const *options, char **json);
@@ -29,14 +31,14 @@ int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,
  * tracebraid_analyze_to - likewise, written to a file
  * @trace: without a walk
  * @against: another trace without a walk: write how @trace differs from it, as `tracebraid analyze
- *	--against` does; NULL: the analysis of @trace
+ *	--against` does; NULL: write the analysis of @trace
  * @name: as for tracebraid_analyze()
  * @options: likewise, and "json", "csv", or "folded" for flame graphs with "weight=time" (default) or
  *	"weight=count"; without one of the first three: tables for people
  * @path: of the output, as for tracebraid_export()
  *
- * Return: 0, or a negative errno: -EINVAL: @options are not valid, or do not apply to the analysis;
- * -EPIPE: the reader of standard output is gone.
+ * Return: 0, or a negative errno, as tracebraid_analyze(); -EBUSY also if @against is @trace; -EPIPE: the
+ * reader of standard output is gone.
  */
 int tracebraid_analyze_to(struct tracebraid_trace *trace, struct tracebraid_trace *against,
 			  const char *name, const char *const *options, const char *path);
@@ -68,14 +70,17 @@ int tracebraid_analysis_takes(const char *name, const char *option);
  * @trace: without a walk
  * @form: "perfetto", "ctf", "trace.dat", "html", "text", "json", "stats" or another of those that
  *	tracebraid_form() returns
- * @path: of the output, which is replaced when it is complete; not a capture of the trace. "-":
- *	standard output, for forms of one file
- * @select: as for tracebraid_walk_new(), and "cpus=2": use a second CPU; this and the functions for
- *	progress and warnings then run in another thread, too, but never in both at once. "states": of
- *	trace.dat and ctf: vCPUs' states as events. "uncertain", "no-header": of text and json, as
- *	`tracebraid report` has them
+ * @path: of the output, which is replaced when it is complete; not a capture of the trace. "-": the
+ *	program's stdout, for forms of one file
+ * @select: as for tracebraid_walk_new(), and "cpus=2": use a second thread; the functions for progress
+ *	and warnings are then called from either thread, never from both at once. "states" adds vCPUs'
+ *	states as events to trace.dat and ctf. "uncertain" and "no-header" are those of `tracebraid
+ *	report`; forms other than text and json ignore them
  *
- * Return: 0, or a negative errno: -EPIPE: the reader of standard output is gone.
+ * The header of "text" has the number of faults found so far: those of the whole trace if it was opened
+ * with "read=all".
+ *
+ * Return: 0, or a negative errno: -EPIPE: the reader of standard output is gone; -EINTR: stopped.
  */
 int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,
 		      const char *const *select);

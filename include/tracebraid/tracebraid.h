@@ -73,8 +73,9 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
  * @paths: likewise
  * @nr: likewise
  * @options: "OPTION=VALUE", then NULL; or NULL. "clock-source=NAME" as for tracebraid_open().
- *	"read=all": read each capture once to find its faults, "read=index" (default): open those with
- *	an index by it. "faults=count": @warn is not called for each fault, "faults=warn" (default)
+ *	"read=all": read each capture completely, to find all faults, "read=index" (default): open those
+ *	with an index by it. "faults=count": faults are only counted, @warn is called for other warnings
+ *	alone, "faults=warn" (default)
  * @warn: as for tracebraid_open()
  * @arg: passed to @warn
  *
@@ -135,8 +136,8 @@ void tracebraid_stop_when(struct tracebraid_trace *trace, const volatile int *st
 
 /**
  * tracebraid_progress - report the progress of this thread's long work
- * @progress: called by tracebraid_open(), tracebraid_analyze() and tracebraid_export(), in this thread unless an
- *	export has "cpus=2". @what is a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
+ * @progress: called by functions that open captures, analyze and export, in this thread unless an export has
+ *	"cpus=2". @what is a word such as "merging"; about @done of @total bytes were read. Captures that are opened by their index
  *	report no progress of opening. NULL: report no longer
  * @arg: passed to it
  */

@@ -391,7 +391,7 @@ class Trace:
     def export(self, form, path, progress=None, **select):
         """Writes the selected events for another tool: "perfetto", "ctf", "trace.dat" or "html"; returns Totals.
 
-        progress: as for open().
+        Options without a value are True: states=True. progress: as for open().
         """
         words, _kept = _words(select)
         with _reporting(progress, self.pointer()):

@@ -50,12 +50,15 @@ def _text(pointer):
 
 
 def _words(options):
-    """Keyword arguments as the library takes them; the second result must outlive the first."""
+    """Keyword arguments as the library takes them; the second result must outlive the first. An option without a value
+    is True or False.
+    """
     words = []
     for name, value in options.items():
+        name = name.replace("_", "-")
         for one in value if isinstance(value, (list, tuple, set)) else [value]:
-            if one is not None:
-                words.append(_ffi.new("char[]", f"{name.replace('_', '-')}={one}".encode()))
+            if one is not None and one is not False:
+                words.append(_ffi.new("char[]", (name if one is True else f"{name}={one}").encode()))
     return _ffi.new("char *[]", [*words, _ffi.NULL]), words
 
 

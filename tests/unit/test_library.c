@@ -202,7 +202,11 @@ static void refuses(void)
 	tracebraid_walk_free(walk);
 	CHECK_EQ(tracebraid_export(trace, "perfetto", path, NULL), -EINVAL);	/* onto itself */
 	CHECK_EQ(tracebraid_totals(trace, &totals), -ENODATA);
+	NEED(!tracebraid_export(trace, "json", "/dev/null", NULL));
+	CHECK(!tracebraid_totals(trace, &totals));
 	NEED(!tracebraid_walk_new(&walk, trace, NULL));	/* freed with the trace */
+	CHECK_EQ(tracebraid_export(trace, "json", "/dev/null", NULL), -EBUSY);
+	CHECK_EQ(tracebraid_totals(trace, &totals), -ENODATA);
 	CHECK_EQ(tracebraid_open(&other, none, 1, NULL, NULL, NULL), -ENOENT);
 	CHECK_EQ(tracebraid_open(&other, none, 0, NULL, NULL, NULL), -EINVAL);
 	CHECK_EQ(tracebraid_open(&other, none, 1, "sundial", NULL, NULL), -EINVAL);

@@ -159,16 +159,18 @@ static void refuses_exports(void)
 	const char *words[] = { "stream=nobody", NULL };
 
 	refused("pigeon", out, NULL, "unknown form 'pigeon'");
-	refused("json", out, "states", "states can be added to trace.dat");
-	refused("ctf", "-", NULL, "cannot go to standard output");
-	refused("text", out, "--cpu=70000", "--cpu=70000: not a number from 0 to 65535");
-	refused("text", out, "cpus=3", "cpus=3: not a number from 1 to 2");
-	refused("text", out, "pid", "pid: it needs a value");
-	refused("text", out, "--uncertain=yes", "--uncertain=yes: it takes no value");
+	refused("json", out, "states", "states: only trace.dat (version 7) and ctf");
+	refused("ctf", "-", NULL, "cannot be written to standard output");
+	refused("text", out, "--cpu=70000", "--cpu=70000: expected a number from 0 to 65535");
+	refused("text", out, "cpus=3", "cpus=3: expected a number from 1 to 2");
+	refused("text", out, "pid", "pid: value missing");
+	refused("text", out, "--uncertain=yes", "--uncertain=yes: takes no value");
 	refused("text", out, "--clock=tai", "--clock=tai: expected host or realtime");
-	refused("text", out, "--since=2026-01-31T12:00:00", "which needs --clock=realtime");
-	refused("text", out, "until=2026-01-31T12:00:00", "which needs clock=realtime");
-	refused("text", out, "top=3", "'top=3' is not an option");
+	refused("text", out, "--since=2026-01-31T12:00:00", "wall time needs --clock=realtime");
+	refused("text", out, "until=2026-01-31T12:00:00", "wall time needs clock=realtime");
+	refused("text", out, "--until=noon", "--until=noon: not a time: expected SECONDS");
+	refused("text", out, "--event=a < 1", "--event=a < 1: this is a filter, not SYSTEM:EVENT; use --filter");
+	refused("text", out, "top=3", "'top=3' is not an option of an export: expected OPTION=VALUE, such as event=");
 	CHECK(!tracebraid_export_check("text", out, words));	/* a trace may have it */
 	CHECK_EQ(tracebraid_export(trace, "text", out, words), -ENOENT);
 	CHECK_EQ(access(out, F_OK), -1);
@@ -217,6 +219,24 @@ static void refused_analysis(const char *const *words, int compares, const char 
 	CHECK(said(why));
 }
 
+/* The output's temporary name is that of the capture that is compared with. */
+static void keeps_the_other_capture(void)
+{
+	const char *paths[] = { other_out };
+	struct tracebraid_trace *trace = open_with(NULL), *other = NULL;
+	char name[128];
+
+	snprintf(other_out, sizeof(other_out), "%s/out.part", folder);
+	NEED(!link(path, other_out) && !tracebraid_open(&other, paths, 1, NULL, NULL, NULL));
+	CHECK_EQ(tracebraid_analyze_to(trace, other, "steal", NULL, out), -EINVAL);
+	snprintf(name, sizeof(name), "'%s' is an input file", other_out);
+	CHECK(said(name));
+	CHECK(!access(other_out, F_OK));
+	unlink(other_out);
+	tracebraid_close(other);
+	tracebraid_close(trace);
+}
+
 static void refuses_analyses(void)
 {
 	struct tracebraid_trace *trace = open_with(NULL), *other = open_with(NULL);
@@ -226,10 +246,10 @@ static void refuses_analyses(void)
 	refused_analysis(WORDS("--folded", "--json"), 0, "--folded cannot be combined with --json or --csv");
 	refused_analysis(WORDS("json", "csv"), 0, "json cannot be combined with csv");
 	refused_analysis(WORDS("--weight=count"), 0, "--weight=count needs --folded");
-	refused_analysis(WORDS("--by=task"), 1, "a comparison cannot be combined with --by");
+	refused_analysis(WORDS("--by=task"), 1, "--by and --folded do not apply to a comparison");
 	refused_analysis(WORDS("by=month"), 0, "by=month: expected vcpu, task");
-	refused_analysis(WORDS("top=0"), 0, "top=0: not a number from 1 to");
-	refused_analysis(WORDS("event=tick"), 0, "is not an option");
+	refused_analysis(WORDS("top=0"), 0, "top=0: expected a number from 1 to");
+	refused_analysis(WORDS("event=tick"), 0, "is not an option of an analysis: expected OPTION=VALUE, such as stream=");
 	CHECK_EQ(tracebraid_analyze_check("nothing", NULL, 0), -EINVAL);
 	CHECK(said("unknown analysis 'nothing'"));
 	CHECK_EQ(tracebraid_analyze_check("stalls", WORDS("--by=syscall"), 0), -EINVAL);
@@ -239,9 +259,16 @@ static void refuses_analyses(void)
 	CHECK_EQ(tracebraid_analyze(trace, "steal", WORDS("csv"), &json), -EINVAL);
 	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", NULL, path), -EINVAL);	/* onto itself */
 	CHECK_EQ(tracebraid_analyze_to(trace, other, "steal", NULL, path), -EINVAL);
+	keeps_the_other_capture();
+	CHECK(!tracebraid_analyze_check("steal", WORDS("weight=time"), 0));
+	CHECK_EQ(tracebraid_analyze_check("steal", WORDS("--since=2026-01-31T12:00:00"), 0), -EINVAL);
+	CHECK(said("an analysis takes no wall time"));
+	CHECK_EQ(tracebraid_analyze_check("stalls", NULL, 1), -EINVAL);
+	CHECK(said("stalls cannot compare two captures; summary, "));
 	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", WORDS("stream=nobody"), out), -ENOENT);
 	/* Two walks along one trace. */
 	CHECK_EQ(tracebraid_analyze_to(trace, trace, "steal", NULL, out), -EBUSY);
+	CHECK(said("cannot be compared with itself"));
 	NEED(!tracebraid_walk_new(&walk, other, NULL));
 	CHECK_EQ(tracebraid_analyze_to(trace, other, "steal", NULL, out), -EBUSY);
 	CHECK(!tracebraid_analyze_to(trace, NULL, "steal", NULL, out));	/* it was released */

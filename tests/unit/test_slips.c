@@ -51,11 +51,13 @@ static void events_and_filters(void)
 	synth_standard(capture);
 	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_record, "record", "-e",
 		"sched_switch: prev_state == 0");
-	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_report, "report", "-e",
+	REFUSED("this is a filter, not SYSTEM:EVENT; use --filter", braid_cmd_report, "report", "-e",
 		"sched:sched_switch: prev_state==0", capture);
 	REFUSED("'test/tick: count > 3'", braid_cmd_report, "report", "-F", "test:tick: count > 3",
 		capture);
 	REFUSED("'test/tick'", braid_cmd_report, "report", "-F", "test:tick", capture);
+	/* The options reach what selects. */
+	REFUSED("no stream 'nobody'", braid_cmd_report, "report", "--stream=nobody", capture);
 	REFUSED("filter 'tick: count'", braid_cmd_report, "report", "-F", "tick: count", capture);
 	CHECK(!strstr(printed, "SYSTEM"));
 	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-e", "test/tick", capture), EXIT_SUCCESS);
@@ -134,9 +136,9 @@ static void invalid_values(void)
 		{ braid_cmd_recover, { "recover" }, "expected a source" },
 		{ braid_cmd_snapshot, { "snapshot", "x" }, "'x'" },
 		{ braid_cmd_snapshot, { "snapshot", "-xq" }, "'-x'" },
-		{ braid_cmd_report, { "report", "--cpu", "x", capture }, "'x'" },
-		{ braid_cmd_report, { "report", "--pid", "x", capture }, "'x'" },
-		{ braid_cmd_report, { "report", "--since", "x", capture }, "'x'" },
+		{ braid_cmd_report, { "report", "--cpu", "x", capture }, "--cpu=x: " },
+		{ braid_cmd_report, { "report", "--pid", "x", capture }, "--pid=x: " },
+		{ braid_cmd_report, { "report", "--since", "x", capture }, "--since=x: " },
 		{ braid_cmd_report, { "report", "--clock", "x", capture }, "x" },
 		{ braid_cmd_report, { "report", "--clock-source", "x", capture }, "x" },
 		{ braid_cmd_report, { "report", "-B", "x", capture }, "'x'" },
