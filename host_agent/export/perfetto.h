@@ -11,7 +11,7 @@
 #define BRAID_PERFETTO_CPUS	1024u	/* trace_processor refuses a trace with a higher one */
 #define BRAID_PERFETTO_EVENTS	512u	/* of a bundle */
 #define BRAID_PERFETTO_NAME	160u	/* bytes for a generated name ... */
-#define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine in it */
+#define BRAID_PERFETTO_MACHINE	80u	/* ... and for that of a machine or task in it */
 
 struct braid_perfetto_type;
 
@@ -62,6 +62,13 @@ struct braid_perfetto_vcpu {
 	char where[BRAID_PERFETTO_NAME];	/* ... which this says */
 };
 
+/* Why a vCPU left its guest, as events of a type print it. */
+struct braid_perfetto_reason {
+	const struct braid_perfetto_type *type;	/* NULL: none */
+	u64 number;
+	char text[32];
+};
+
 /* A name whose string is written, if no task got another name since. */
 struct braid_perfetto_known {
 	struct braid_culprit of;	/* kind GUEST_TASK: also a vCPU's own task */
@@ -76,6 +83,7 @@ struct braid_perfetto_known_state {
 	u32 iid;
 };
 
+#define BRAID_PERFETTO_REASONS		64u
 #define BRAID_PERFETTO_KNOWN		256u
 #define BRAID_PERFETTO_KNOWN_STATES	64u
 
@@ -98,6 +106,7 @@ struct braid_perfetto {
 	size_t nr_types;
 	struct braid_vcpu_map map;
 	struct braid_perfetto_vcpu *vcpus;	/* by the map's spans */
+	struct braid_perfetto_reason reasons[BRAID_PERFETTO_REASONS];	/* by number, the last one each */
 	u64 last_track;
 	/* VCPUs' states: only the walk uses these, which may run ahead of the rest. */
 	struct braid_slices slices;
@@ -184,6 +193,10 @@ struct braid_perfetto_type *braid_perfetto_type_of(struct braid_perfetto *x,
 
 /** braid_perfetto_type_role - its role for vCPUs' slices */
 enum braid_perfetto_role braid_perfetto_type_role(const struct braid_perfetto_type *type);
+
+/** braid_perfetto_type_reason - of a kvm_exit: sets @reason to a number that determines its text; false: it is not known */
+bool braid_perfetto_type_reason(const struct braid_perfetto_type *type, const struct braid_item *item,
+				u64 *reason);
 
 /** braid_perfetto_type_next - the task that runs on the CPU from this event on */
 s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struct braid_item *item);

@@ -265,15 +265,15 @@ static int put_wake(void *arg, const struct braid_slice_wake *wake)
 	struct braid_perfetto *x = arg;
 	const struct braid_states *s = &x->slices.states;
 	const struct braid_flow flow = { .id = wake->flow };
-	char task[BRAID_NAME_TEXT], name[BRAID_NAME_TEXT + 16];
+	static const char wakes[] = "wakes ";
+	char name[sizeof(wakes) + BRAID_NAME_TEXT];
 	struct event e = {
 		.ns = wake->ns, .type = BRAID__TRACK_EVENT__TYPE__INSTANT,
 		.flows = &flow, .nr_flows = 1,
 	};
 	int err;
 
-	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, task);
-	snprintf(name, sizeof(name), "wakes %s", task);
+	braid_task_name(s, s->vcpus[wake->vcpu].guest->number, wake->pid, stpcpy(name, wakes));
 	e.track = x->state_tracks[wake->vcpu];
 	err = name_event(x, &e, name);
 	return err ? err : put_event(x, &e);

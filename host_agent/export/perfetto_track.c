@@ -19,6 +19,8 @@
 #define NAME_KEY	braid_wire_key(23, BRAID_WIRE_BYTES)	/* .name */
 #define LINK_KEY	braid_wire_key(53, BRAID_WIRE_BYTES)	/* .correlation_id_str */
 
+#define FIELD_BYTES	(2 * BRAID_VARINT_BYTES)	/* of a number, or of a string's key and length */
+
 int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, u64 *track,
 			 u64 parent, const char *name, const char *description)
 {
@@ -37,33 +39,54 @@ int braid_perfetto_track(struct braid_perfetto *x, struct braid_perfetto_machine
 	return braid_perfetto_packet(x, m, &packet);
 }
 
+/* @at: FIELD_BYTES, and what @text has. Return: the end. */
+static char *put_string(char *at, u64 key, const char *text, size_t bytes)
+{
+	at = braid_wire_field(at, key, bytes);
+	memcpy(at, text, bytes);
+	return at + bytes;
+}
+
+static void put_arg(struct braid_text *t, const struct braid_perfetto_arg *a)
+{
+	size_t name = strlen(a->name), string = a->string ? strlen(a->string) : 0, begin;
+	char *at = braid_text_reserve(t, 3 * FIELD_BYTES + name + string);
+
+	if (!at)
+		return;
+	at = braid_wire_head(at, ARG_KEY);
+	begin = at - t->data;
+	at = a->string ? put_string(at, STRING_KEY, a->string, string) :
+			 braid_wire_field(at, NUMBER_KEY, a->number);
+	t->bytes = put_string(at, ARG_NAME_KEY, a->name, name) - t->data;
+	braid_wire_end(t, begin);
+}
+
 int braid_perfetto_on_track(struct braid_perfetto *x, struct braid_perfetto_machine *m, s64 ns,
 			    const struct braid_perfetto_event *event)
 {
 	static const char category[] = "tracebraid";
-	size_t packet = braid_perfetto_begin_timed(x, m, ns), begin, arg;
+	size_t packet = braid_perfetto_begin_timed(x, m, ns), begin;
+	size_t name = event->name ? strlen(event->name) : 0;
+	size_t link = event->link ? strlen(event->link) : 0;
 	struct braid_text *t = &x->out;
+	char *at;
 	u32 k;
 
 	begin = braid_wire_begin(t, EVENT_KEY);
-	for (k = 0; k < event->nr_args; k++) {
-		const struct braid_perfetto_arg *a = &event->args[k];
-
-		arg = braid_wire_begin(t, ARG_KEY);
-		if (a->string)
-			braid_wire_bytes(t, STRING_KEY, a->string, strlen(a->string));
-		else
-			braid_wire_number(t, NUMBER_KEY, a->number);
-		braid_wire_bytes(t, ARG_NAME_KEY, a->name, strlen(a->name));
-		braid_wire_end(t, arg);
-	}
-	braid_wire_number(t, TYPE_KEY, event->type);
-	braid_wire_number(t, TRACK_KEY, event->track);
-	braid_wire_bytes(t, CATEGORY_KEY, category, strlen(category));
+	for (k = 0; k < event->nr_args; k++)
+		put_arg(t, &event->args[k]);
+	at = braid_text_reserve(t, 5 * FIELD_BYTES + sizeof(category) + name + link);
+	if (!at)
+		return braid_out_of_memory();
+	at = braid_wire_field(at, TYPE_KEY, event->type);
+	at = braid_wire_field(at, TRACK_KEY, event->track);
+	at = put_string(at, CATEGORY_KEY, category, strlen(category));
 	if (event->name)
-		braid_wire_bytes(t, NAME_KEY, event->name, strlen(event->name));
+		at = put_string(at, NAME_KEY, event->name, name);
 	if (event->link)
-		braid_wire_bytes(t, LINK_KEY, event->link, strlen(event->link));
+		at = put_string(at, LINK_KEY, event->link, link);
+	t->bytes = at - t->data;
 	braid_wire_end(t, begin);
 	return braid_perfetto_end_timed(x, m, packet);
 }

@@ -37,11 +37,13 @@ struct step {
 	u64 key;
 	char key_text[KEY_BYTES];	/* encoded, and zeros */
 	u32 key_bytes;
-	u32 offset;		/* of a number */
 	enum step_type type;
 	u32 size;		/* of a number */
 	bool is_signed;
-	u64 mask;		/* of an unsigned number of 32 bits there; else all bits */
+	/* A number alone: the eight bytes that end with it, shifted right, with its sign; and what remains. */
+	u32 word_at;
+	u32 shift;
+	u64 mask;
 	bool function;		/* an address that is known by name */
 };
 
@@ -50,6 +52,7 @@ struct braid_perfetto_type {
 	u64 key;		/* in FtraceEvent */
 	enum braid_perfetto_role role;
 	const struct braid_field *next_pid;	/* of a sched_switch */
+	const struct braid_field *reason, *isa;	/* of a kvm_exit */
 	bool planned;		/* what follows is found out */
 	bool as_text;		/* its fields can't be encoded one by one */
 	bool described;		/* it has no message there: it describes itself */
@@ -86,12 +89,13 @@ static void begin_step(struct step *step, const struct braid_field *f)
 	memset(step, 0, sizeof(*step));
 	step->field = f;
 	step->type = type_of(f);
-	step->offset = f->offset;
 	step->is_signed = f->flags & BRAID_FIELD_SIGNED;
-	step->mask = ~0ULL;
 	step->size = step->type == STEP_NUMBER ? f->size : f->elementsize;
 	if (!number_size(step->size))
 		step->size = 1;
+	step->word_at = f->offset + step->size - sizeof(u64);
+	step->shift = 64 - 8 * step->size;
+	step->mask = step->is_signed ? ~0ULL : ~0ULL >> step->shift;
 }
 
 static void end_step(struct step *step, u32 number)
@@ -116,7 +120,7 @@ static bool take_home(struct step *step, const ProtobufCMessageDescriptor *messa
 	if (narrow && step->type != STEP_STRING && step->size > 4)
 		return false;
 	if (home->type == PROTOBUF_C_TYPE_UINT32)
-		step->mask = UINT32_MAX;
+		step->mask &= UINT32_MAX;
 	step->function = step->size == 8 && !strcmp(home->name, "function");
 	end_step(step, home->id);
 	return true;
@@ -204,6 +208,19 @@ static int plan_own(struct braid_perfetto_type *type)
 	return make_descriptor(type);
 }
 
+/* Remembers a field that vCPUs' slices need. */
+static void note_role(struct braid_perfetto_type *type, const struct braid_field *f)
+{
+	if (f->size != sizeof(u32))
+		return;
+	if (!strcmp(type->info->name, "sched_switch") && !strcmp(f->name, "next_pid"))
+		type->next_pid = f;
+	if (type->role == BRAID_PERFETTO_EXIT && !strcmp(f->name, "exit_reason"))
+		type->reason = f;
+	if (type->role == BRAID_PERFETTO_EXIT && !strcmp(f->name, "isa"))
+		type->isa = f;
+}
+
 static int plan(struct braid_perfetto_type *type, const struct braid_layout *layout)
 {
 	const struct braid_field *f;
@@ -215,13 +232,15 @@ static int plan(struct braid_perfetto_type *type, const struct braid_layout *lay
 	if (!type->steps)
 		return braid_out_of_memory();
 	for (f = layout->fields; f; f = f->next) {
-		begin_step(&type->steps[type->nr_steps++], f);
-		if (!strcmp(type->info->name, "sched_switch") && !strcmp(f->name, "next_pid") &&
-		    f->size == 4)
-			type->next_pid = f;
+		struct step *step = &type->steps[type->nr_steps++];
+
+		begin_step(step, f);
+		/* A field's record has a header of eight bytes; a format may say otherwise. */
+		type->as_text |= step->type == STEP_NUMBER && f->offset + step->size < sizeof(u64);
+		note_role(type, f);
 	}
 	type->planned = true;
-	return plan_well_known(type) ? 0 : plan_own(type);
+	return type->as_text || plan_well_known(type) ? 0 : plan_own(type);
 }
 
 static noinline struct braid_perfetto_type *add_type(struct braid_perfetto *x,
@@ -291,6 +310,18 @@ s32 braid_perfetto_type_next(const struct braid_perfetto_type *type, const struc
 	return pid;
 }
 
+bool braid_perfetto_type_reason(const struct braid_perfetto_type *type, const struct braid_item *item,
+				u64 *reason)
+{
+	const u8 *payload = item->payload;
+
+	if (!type->reason || !type->isa || !braid_format_fields_of(type->info, item))
+		return false;
+	*reason = braid_number_load(payload + type->isa->offset, sizeof(u32), false) << 32 |
+		  braid_number_load(payload + type->reason->offset, sizeof(u32), false);
+	return true;
+}
+
 void braid_perfetto_describe(const struct braid_perfetto_type *type, struct braid_text *out)
 {
 	braid_wire_number(out, FIELD_ID_KEY, FIRST_OWN_FIELD + type->info->number);
@@ -301,16 +332,11 @@ void braid_perfetto_describe(const struct braid_perfetto_type *type, struct brai
 
 /* Encoding ------------------------------------------------------------------------------------- */
 
-static __always_inline u64 load(const struct step *step, const u8 *from)
-{
-	return braid_number_load(from, step->size, step->is_signed);
-}
-
 /* @to: NUMBER_BYTES. Return: the end. */
 static __always_inline char *put_number(char *to, const struct step *step, u64 value)
 {
 	memcpy(to, step->key_text, sizeof(step->key_text));
-	return braid_wire_varint(to + step->key_bytes, value & step->mask);
+	return braid_wire_varint(to + step->key_bytes, value);
 }
 
 /* A string, or the numbers of an array. */
@@ -329,7 +355,8 @@ static void put_range(struct braid_text *t, const struct step *step, const struc
 	if (!to)
 		return;
 	for (; length >= step->size; offset += step->size, length -= step->size)
-		to = put_number(to, step, load(step, item->payload + offset));
+		to = put_number(to, step, braid_number_load(item->payload + offset, step->size,
+							    step->is_signed) & step->mask);
 	t->bytes = to - t->data;
 }
 
@@ -354,8 +381,9 @@ static int put_steps(struct braid_perfetto *x, struct braid_perfetto_machine *m,
 			to = braid_text_reserve(t, (end - step) * NUMBER_BYTES);
 		if (!to)
 			return braid_out_of_memory();
-		/* All fields are in the payload: braid_format_fields_of(). */
-		value = load(step, item->payload + step->offset);
+		/* All fields are in the payload: braid_format_fields_of(). Sizes vary: no branch on them. */
+		memcpy(&value, item->payload + step->word_at, sizeof(value));
+		value = (u64)((s64)value >> step->shift) & step->mask;
 		to = put_number(to, step, value);
 		err = step->function ? braid_perfetto_function(x, m, value) : 0;
 		if (err)

@@ -83,6 +83,19 @@ static int put_end(struct braid_perfetto *x, struct braid_perfetto_vcpu *v, s64 
 	return braid_perfetto_on_track(x, v->guest, ns, &event);
 }
 
+/* Strings are made for each task that a vCPU runs: too often for snprintf(). */
+static char *put_text(char *to, const char *text)
+{
+	return mempcpy(to, text, strnlen(text, BRAID_PERFETTO_MACHINE));
+}
+
+static void put_number(char *to, s64 number)
+{
+	if (number < 0)
+		*to++ = '-';
+	to[braid_text_digits(to, number < 0 ? -(u64)number : (u64)number)] = '\0';
+}
+
 /* The strings of a slice that begins, which are mostly those of the last one. */
 static void name_slice(struct braid_perfetto_vcpu *v, u32 cpu)
 {
@@ -90,19 +103,22 @@ static void name_slice(struct braid_perfetto_vcpu *v, u32 cpu)
 	const struct braid_perfetto_machine *m = v->guest;
 	/* What the vCPU's guest was seen to run there last. */
 	const struct braid_perfetto_task *task = v->vcpu < m->nr_cpus ? &m->tasks[v->vcpu] : &none;
+	char *at;
 
 	if (!v->named || v->cpu != cpu)
-		snprintf(v->where, sizeof(v->where), "host CPU %u", cpu);
+		put_number(put_text(v->where, "host CPU "), cpu);
 	v->cpu = cpu;
 	if (v->named && v->task.comm == task->comm && v->task.pid == task->pid)
 		return;
 	v->named = true;
 	v->task = *task;
+	at = put_text(v->name, task->comm ? task->comm : "vCPU ");
 	if (task->comm)
-		snprintf(v->name, sizeof(v->name), "%s-%d", task->comm, task->pid);
-	else
-		snprintf(v->name, sizeof(v->name), "vCPU %u", v->vcpu);
-	snprintf(v->link, sizeof(v->link), "%s %s", m->name, v->name);
+		*at++ = '-';
+	put_number(at, task->comm ? task->pid : (s64)v->vcpu);
+	at = put_text(v->link, m->name);
+	*at++ = ' ';
+	strcpy(at, v->name);
 }
 
 static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
@@ -129,9 +145,9 @@ static int put_begin(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	return braid_perfetto_on_track(x, v->guest, item->host_ns, &event);
 }
 
-/* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. */
-static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
-		    const struct braid_item *item, const struct braid_event_type_info *info)
+/* Of "vcpu 0 reason hlt rip ..." the word after "reason"; the whole text if absent. NULL: out of memory. */
+static const char *make_reason(struct braid_perfetto *x, const struct braid_item *item,
+			       const struct braid_event_type_info *info)
 {
 	static const char key[] = " reason ";
 	char *at;
@@ -140,13 +156,43 @@ static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
 	braid_format_text_of(item, info, &x->text);
 	braid_text_putc(&x->text, '\0');
 	if (x->text.failed)
-		return braid_out_of_memory();
+		return NULL;
 	at = strstr(x->text.data, key);
-	if (at) {
-		at += sizeof(key) - 1;
-		at[strcspn(at, " ")] = '\0';
-	}
-	return put_end(x, v, item->host_ns, at ? at : x->text.data);
+	if (!at)
+		return x->text.data;
+	at += sizeof(key) - 1;
+	at[strcspn(at, " ")] = '\0';
+	return at;
+}
+
+/* Likewise, mostly known: it is the same for the same number. */
+static const char *reason_of(struct braid_perfetto *x, const struct braid_item *item,
+			     const struct braid_event_type_info *info,
+			     const struct braid_perfetto_type *type)
+{
+	struct braid_perfetto_reason *known;
+	const char *text;
+	u64 number;
+
+	if (!braid_perfetto_type_reason(type, item, &number))
+		return make_reason(x, item, info);
+	known = &x->reasons[(number ^ number >> 32) % BRAID_PERFETTO_REASONS];
+	if (known->type == type && known->number == number)
+		return known->text;
+	text = make_reason(x, item, info);
+	if (!text || strlen(text) >= sizeof(known->text))
+		return text;
+	*known = (struct braid_perfetto_reason){ .type = type, .number = number };
+	return strcpy(known->text, text);
+}
+
+static int put_exit(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
+		    const struct braid_item *item, const struct braid_event_type_info *info,
+		    const struct braid_perfetto_type *type)
+{
+	const char *reason = reason_of(x, item, info, type);
+
+	return reason ? put_end(x, v, item->host_ns, reason) : braid_out_of_memory();
 }
 
 static int entry(struct braid_perfetto *x, struct braid_perfetto_vcpu *v,
@@ -189,5 +235,5 @@ int braid_perfetto_vcpu_event(struct braid_perfetto *x, const struct braid_item 
 		return 0;
 	if (role == BRAID_PERFETTO_ENTRY)
 		return entry(x, v, item);
-	return v->open ? put_exit(x, v, item, info) : 0;
+	return v->open ? put_exit(x, v, item, info, type) : 0;
 }

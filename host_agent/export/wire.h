@@ -22,7 +22,9 @@ static inline u64 braid_wire_key(u32 field, enum braid_wire_type type)
 /** braid_wire_varint_bytes - bytes of braid_varint_put() of a value */
 static inline size_t braid_wire_varint_bytes(u64 value)
 {
-	return (63 - __builtin_clzll(value | 1)) / 7 + 1;
+	u32 last = 63 - __builtin_clzll(value | 1);
+
+	return (last * 37 >> 8) + 1;	/* a seventh, up to 63 */
 }
 
 /** braid_wire_varint - as braid_varint_put(), faster if a value has many bytes */
