@@ -7,12 +7,14 @@ import sys
 sys.dont_write_bytecode = True  # keeps the source tree clean
 
 import argparse
+import collections
 import contextlib
 import fcntl
 import fnmatch
 import io
 import math
 import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import shutil
@@ -200,16 +202,46 @@ def run_one(job):
     return verdict, text.getvalue()
 
 
+def send_result(sender, job):
+    """What the process of a case does."""
+    try:
+        sender.send(run_one(job))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
 def run_jobs(jobs, at_a_time, count):
-    """Runs each case in a process of its own, so that none affects the next, and counts the verdicts."""
-    with multiprocessing.get_context("fork").Pool(at_a_time, maxtasksperchild=1) as pool:
-        for verdict, text in pool.imap_unordered(run_one, jobs):
-            print(text, end="", flush=True)
-            count[verdict] += 1
-        # End in order: a worker that was just forked can miss the signal that ends the others, and joining
-        # it would then never return.
-        pool.close()
-        pool.join()
+    """Runs each case in a process of its own, so that none affects the next, and counts the verdicts.
+
+    multiprocessing.Pool would fork in a thread of its own: if another thread prints then, the child can wait for ever for
+    standard output's lock.
+    """
+    context = multiprocessing.get_context("fork")
+    waiting, running = collections.deque(jobs), {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_a_time:
+                job = waiting.popleft()
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=send_result, args=(sender, job))
+                process.start()
+                sender.close()
+                running[receiver] = process, job
+            for receiver in multiprocessing.connection.wait(running):
+                process, ((name, kernel), _) = running.pop(receiver)
+                try:
+                    verdict, text = receiver.recv()
+                except EOFError:
+                    verdict, text = "FAIL", f"FAIL {name} [{kernel}]: its process ended without a result\n"
+                process.join()
+                receiver.close()
+                print(text, end="", flush=True)
+                count[verdict] += 1
+    finally:
+        for process, _ in running.values():
+            process.terminate()
+        for process, _ in running.values():
+            process.join()
 
 
 @contextlib.contextmanager
