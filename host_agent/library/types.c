@@ -144,7 +144,7 @@ int tracebraid_number(struct tracebraid_walk *w, const struct tracebraid_field *
 		      int64_t *value)
 {
 	const struct braid_field *f = inner_field(field);
-	int64_t number;
+	int64_t number = 0;
 	int err = check(w, f);
 
 	if (!err && braid_library_field_number(f, w->walk.item, &number))

@@ -14,7 +14,7 @@
 /* The next bytes as text, with a NUL after it; free() it. */
 static int take_text(struct braid_dat_input *in, u64 bytes, u64 max, char **out)
 {
-	char *text;
+	char *text = NULL;
 	int err;
 
 	if (bytes > max || bytes > in->end - in->at)
@@ -65,7 +65,7 @@ int braid_dat_take_header(struct braid_dat_input *in)
 
 static int take_format(struct braid_dat_input *in, const char *system)
 {
-	char *text;
+	char *text = NULL;
 	u64 bytes;
 	int err = braid_dat_take_number(in, 8, &bytes);
 
@@ -124,7 +124,7 @@ int braid_dat_take_kallsyms(struct braid_dat_input *in)
 int braid_dat_take_comms(struct braid_dat_input *in)
 {
 	struct braid_capture_stream *s = in->dat->stream;
-	char *text, *line, *next, *name;
+	char *text = NULL, *line, *next, *name;
 	u64 bytes;
 	int err = braid_dat_take_number(in, 8, &bytes);
 

@@ -51,7 +51,7 @@ static int check_file(const char *path, int fd, struct stat *st)
 int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable)
 {
 	int fd, err, prot = PROT_READ | (writable ? PROT_WRITE : 0);
-	struct braid_mapping *m;
+	struct braid_mapping *m = NULL;
 	struct stat st;
 	void *base;
 
@@ -96,7 +96,7 @@ close_fd:
 int braid_mapping_open_again(struct braid_mapping **out, const char *path,
 			     const struct braid_superblock *sb)
 {
-	struct braid_mapping *m;
+	struct braid_mapping *m = NULL;
 	int err = braid_mapping_open(&m, path, false);
 
 	if (err)
@@ -160,7 +160,7 @@ static int lock(const struct braid_mapping *m)
 
 int braid_mapping_take(struct braid_mapping **out, const char *path)
 {
-	struct braid_mapping *m;
+	struct braid_mapping *m = NULL;
 	int err = braid_mapping_open(&m, path, true);
 
 	if (err)

@@ -12,8 +12,8 @@ A64_MODULES	:= $(addprefix tests/e2e/,storm/storm.o storm/lap.o buffers/buffers.
 A64_KERNELS	:= arm64 arm64-16k
 A64_RELEASES	:= %-arm64 %-arm64-16k
 
-# A false positive of GCC 12, with -O2.
-$(B)/obj/tests/unit/test_follow.o: CFLAGS += -Wno-dangling-pointer
+# False positives of GCC 12.
+$(B)/obj/tests/unit/test_follow.o $(B)/obj/tests/unit/test_times.o: CFLAGS += -Wno-dangling-pointer
 
 # Without a sanitizer: qemu-user has no room for their shadow memory.
 $(B)/plain/%: $(B)/obj/tests/unit/%.o $(LIB_OBJS) $(patsubst %.c,$(B)/obj/%.o,$(UNIT_HELPERS))
