@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/control/control.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "tracebraid/tracebraid.h"
@@ -46,6 +47,12 @@ static int take_clock_source(const struct braid_option *o, void *to, const char 
 	return add(&t->opening, o->name, value);
 }
 
+/* Two languages: -e has globs, -F expressions. */
+static int take_event(const struct braid_option *o, void *to, const char *text)
+{
+	return braid_pattern_check(text) ?: braid_trace_select(o, to, text);
+}
+
 static int take_filter(const struct braid_option *o, void *to, const char *text)
 {
 	struct braid_trace_options *t = to;
@@ -71,7 +78,7 @@ const struct braid_option braid_trace_common[] = {
 	{ 0, "cpu", "N", .take = braid_trace_select, .help = "only this CPU of each stream" },
 	{ 'B', "buffer", "NAME", .take = braid_trace_select,
 	  .help = "only guests' buffers of this name" },
-	{ 'e', "event", "GLOB", .take = braid_trace_select,
+	{ 'e', "event", "GLOB", .take = take_event,
 	  .help = "only events SYSTEM:EVENT, or sub-events of that name; may be repeated",
 	  .values = "@event" },
 	{ 'F', "filter", "FILTER", .take = take_filter, .help =

@@ -36,6 +36,14 @@ struct braid_pattern {
  */
 int braid_pattern_parse(struct braid_pattern *p, const char *text);
 
+/**
+ * braid_pattern_check - refuse a pattern that looks like a filter
+ * @text: what was typed
+ *
+ * Return: 0, or -EINVAL with braid_fail().
+ */
+int braid_pattern_check(const char *text);
+
 /** braid_pattern_matches - whether an event matches, by fnmatch()'s globs */
 bool braid_pattern_matches(const struct braid_pattern *p, const char *system, const char *event);
 

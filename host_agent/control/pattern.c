@@ -22,7 +22,7 @@ static int copy_name(char *to, const char *from, size_t bytes, const char *text)
 	return 0;
 }
 
-static int check(const char *text)
+int braid_pattern_check(const char *text)
 {
 	return strpbrk(text, " =<>&|~") ?
 	       braid_fail(-EINVAL, "-e '%s': a filter; -e takes SYSTEM:EVENT; use 'tracebraid report -F' for conditions",
@@ -39,7 +39,7 @@ int braid_pattern_parse(struct braid_pattern *p, const char *text)
 		return braid_fail(-EINVAL, "\"%s\" is not SYSTEM[:EVENT]", text);
 	if (!strcmp(text, "all"))
 		text = "*", system = 1;
-	err = check(text);
+	err = braid_pattern_check(text);
 	if (err)
 		return err;
 	err = copy_name(parsed.system, text, system, text);

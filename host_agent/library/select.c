@@ -91,9 +91,6 @@ static int take_cpu(struct braid_library_select *s, const char *text)
 
 static int take_event(struct braid_library_select *s, const char *text)
 {
-	if (strpbrk(text, " =<>&|~"))
-		return braid_fail(-EINVAL, "%.80s: this is a filter, not SYSTEM:EVENT; use %sfilter", s->word,
-				  braid_library_dashes(s->word));
 	return add(&s->events, text);
 }
 

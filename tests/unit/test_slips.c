@@ -51,7 +51,7 @@ static void events_and_filters(void)
 	synth_standard(capture);
 	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_record, "record", "-e",
 		"sched_switch: prev_state == 0");
-	REFUSED("this is a filter, not SYSTEM:EVENT; use --filter", braid_cmd_report, "report", "-e",
+	REFUSED("use 'tracebraid report -F' for conditions", braid_cmd_report, "report", "-e",
 		"sched:sched_switch: prev_state==0", capture);
 	REFUSED("'test/tick: count > 3'", braid_cmd_report, "report", "-F", "test:tick: count > 3",
 		capture);
