@@ -167,7 +167,7 @@ bool braid_text_plain(const char *data, size_t bytes)
 		odd |= braid_text_odd(word);
 	}
 	for (; k < bytes; k++)
-		odd |= data[k] < 0x20 || data[k] == 0x7f ? 0x80 : 0;
+		odd |= (u8)data[k] < 0x20 || (u8)data[k] > 0x7e ? 0x80 : 0;	/* arm64's char has no sign */
 	return !odd;
 }
 
