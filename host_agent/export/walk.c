@@ -222,7 +222,7 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 {
 	enum braid_select_when when;
 
-	if (w->states && !wanted(w, item->ring))
+	if (w->states && !w->all_rings && !wanted(w, item->ring))
 		return 0;
 	set_time(w, item);
 	when = braid_select_time(w->select, item, w->ns);
@@ -389,6 +389,7 @@ int braid_walk_start(struct braid_walk *w)
 		if (w->states)
 			limit_states(w);
 	}
+	w->all_rings = !w->options->stream && !w->options->buffer && !w->options->one_cpu && !w->wants;
 	w->past = w->halved = w->skipped = false;
 	braid_walk_stop(w);
 	return braid_merge_begin(&w->merge, w->source, want_ring, w);

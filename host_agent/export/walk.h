@@ -57,6 +57,7 @@ struct braid_walk {
 	struct braid_merge *merge;	/* NULL: not started */
 	u64 turns;			/* items merged */
 	u32 generation;			/* of the source, when its formats were opened */
+	bool all_rings;			/* of this run: each is selected */
 	bool past;			/* the selected time is over */
 	bool skipped;			/* what is before the selected time, as far as possible */
 	bool halved;			/* the item's loss was delivered; its event is next */
