@@ -9,12 +9,15 @@
 #include "host_agent/util/thread.h"
 #include "tracebraid/types.h"
 
+#define SPINS	2000u	/* some 50 us */
+
 struct relay {
 	const struct braid_relay_stage *stages;
 	size_t nr;
 	void *arg;
 	pthread_mutex_t lock;		/* protects all that follows */
 	pthread_cond_t moved;
+	u32 moves;			/* how often it was signalled; read without the lock, too */
 	u64 next[BRAID_RELAY_STAGES];	/* by stage: the batch whose turn it is; counts from 0 */
 	bool filling;			/* a runner is in the first stage */
 	bool last;			/* no more batches are filled */
@@ -29,6 +32,29 @@ bool braid_relay_can(void)
 
 	/* The call fails if the machine has more CPUs than the set. */
 	return sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) >= (int)BRAID_RELAY_RUNNERS;
+}
+
+/* The caller holds the lock. */
+static void tell(struct relay *r)
+{
+	__atomic_store_n(&r->moves, r->moves + 1, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&r->moved);
+}
+
+/*
+ * The caller holds the lock, which is released meanwhile. At first without sleeping: the other runner
+ * mostly moves on sooner than a sleeping thread wakes up, in a virtual machine above all.
+ */
+static void await(struct relay *r)
+{
+	u32 moves = r->moves, k;
+
+	pthread_mutex_unlock(&r->lock);
+	for (k = 0; k < SPINS && __atomic_load_n(&r->moves, __ATOMIC_RELAXED) == moves; k++)
+		braid_thread_relax();
+	pthread_mutex_lock(&r->lock);
+	if (r->moves == moves)
+		pthread_cond_wait(&r->moved, &r->lock);
 }
 
 /* The caller holds the lock. Keeps the failure of the earliest batch that failed. */
@@ -50,7 +76,7 @@ static bool fill(struct relay *r, size_t runner, u64 *batch)
 
 	pthread_mutex_lock(&r->lock);
 	while (r->filling && !r->last)
-		pthread_cond_wait(&r->moved, &r->lock);
+		await(r);
 	more = !r->last;
 	r->filling = true;
 	*batch = r->next[0];
@@ -64,7 +90,7 @@ static bool fill(struct relay *r, size_t runner, u64 *batch)
 	if (ret < 0)
 		note_failure(r, *batch + 1, ret);
 	r->last |= !ret;
-	pthread_cond_broadcast(&r->moved);
+	tell(r);
 	pthread_mutex_unlock(&r->lock);
 	return true;
 }
@@ -78,7 +104,7 @@ static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
 
 	pthread_mutex_lock(&r->lock);
 	while (!s->at_once && r->next[stage] != batch)
-		pthread_cond_wait(&r->moved, &r->lock);
+		await(r);
 	runs = batch < r->limit;
 	pthread_mutex_unlock(&r->lock);
 	if (runs)
@@ -88,7 +114,7 @@ static void pass(struct relay *r, size_t runner, size_t stage, u64 batch)
 	if (err)
 		note_failure(r, batch, err);
 	if (!s->at_once || err)
-		pthread_cond_broadcast(&r->moved);
+		tell(r);
 	pthread_mutex_unlock(&r->lock);
 }
 
