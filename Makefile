@@ -230,7 +230,7 @@ check-matrix:
 	@tests/packages.sh build forms library driver guests libvirt tests kunit
 	@tests/parts.sh -k 'check-lint KERNELS=all' check-kunit \
 		$(patsubst %,'check-kunit SERIES=%',$(filter-out $(shell tests/packages.sh --source),6.12) newest) \
-		'check-e2e KERNELS=all' check-dkms check-releases
+		'check-e2e KERNELS=all' check-dkms check-arm64 check-releases
 
 # The README's commands as a newcomer runs them, on minimal machines: the last commit, nothing installed, nothing cached.
 RELEASES	:= bookworm trixie
