@@ -352,6 +352,7 @@ def check_vcpus(report, trace):
     }
     hosts = {name for name, s in report.streams.items() if s["kind"] == "host"}
     edges, running, want = collections.defaultdict(list), {}, collections.defaultdict(list)
+    reasons, texts = {}, {}
     for e in report.all:
         if e["stream"] not in hosts:
             running[e["stream"], e["cpu"]] = e["fields"].get("next_pid", e.get("pid"))
@@ -364,6 +365,8 @@ def check_vcpus(report, trace):
                 edges[e["pid"]].append((e["ns"], entry))
             if entry:
                 want[e["pid"]].append(dict(running))
+            else:
+                reasons[e["pid"], e["ns"]] = e["fields"]["isa"], e["fields"]["exit_reason"]
     found = {}
     for uuid, (_, name) in trace.tracks.items():
         if ", thread " not in name:
@@ -376,11 +379,13 @@ def check_vcpus(report, trace):
             pid = tasks.get((guest, cpu))
             assert event.name == f"vCPU {cpu}" if pid is None else event.name.endswith(f"-{pid}")
             assert event.correlation_id_str == f"{guest} {event.name}"
-        for _, event in on_track:
+        for ns, event in on_track:
             if event.type == SLICE_END:
                 assert [a.name for a in event.debug_annotations] == ["exit"]
-                assert event.debug_annotations[0].string_value
+                text, reason = event.debug_annotations[0].string_value, reasons.get((tid, ns), "not seen")
+                assert text and texts.setdefault(reason, text) == text, (reason, text, texts)
     assert found == edges, (found, edges)
+    assert len(set(texts.values())) == len(texts), f"different exits have one text: {texts}"
     return sum(map(len, edges.values())) // 2
 
 
