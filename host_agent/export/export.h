@@ -90,14 +90,29 @@ struct braid_export_form {
 	const char *help;	/* one line: the output, and the tool that opens it */
 	bool makes_many;	/* OUT is not a single file: run() creates and names the files */
 	bool takes_states;	/* options.states */
-	/*
-	 * Writes to @out, which is replaced, with mode 0600, like the capture; partial output is
-	 * removed. Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
-	 */
+	/* One of both; as braid_export_run(). Of one file: writes to it. */
+	int (*write)(FILE *to, struct braid_source *source,
+		     const struct braid_export_options *options,
+		     struct braid_export_totals *totals);
 	int (*run)(const char *out, struct braid_source *source,
 		   const struct braid_export_options *options,
 		   struct braid_export_totals *totals);
 };
+
+/**
+ * braid_export_run - write in a form
+ * @form: the form
+ * @out: its output, which is replaced, with mode 0600, like the capture; partial output is removed.
+ *	"-": standard output, unless the form makes several files
+ * @source: rewound
+ * @options: the selection
+ * @totals: filled
+ *
+ * Return: 0, -EPIPE when the reader is gone, -errno with braid_fail().
+ */
+int braid_export_run(const struct braid_export_form *form, const char *out,
+		     struct braid_source *source, const struct braid_export_options *options,
+		     struct braid_export_totals *totals);
 
 /** braid_export_form_by_number - iterate over the forms from 0; NULL after the last */
 const struct braid_export_form *braid_export_form_by_number(size_t number);
@@ -143,7 +158,7 @@ int braid_export_file_close(struct braid_export_file *f, int err);
  * braid_export_to_file - write one file completely, or not at all
  * @out: as for braid_export_file_open()
  * @write: writes to a file
- * Other parameters and return as struct braid_export_form's run().
+ * Other parameters and return as braid_export_run().
  */
 int braid_export_to_file(const char *out, struct braid_source *source,
 			 const struct braid_export_options *options,
@@ -172,7 +187,7 @@ int braid_export_json(FILE *to, struct braid_source *source,
 		      const struct braid_export_options *options,
 		      struct braid_export_totals *totals);
 
-/** braid_export_html - a page that shows all by itself; as struct braid_export_form's run() */
+/** braid_export_html - a page that shows all by itself; as braid_export_run() */
 int braid_export_html(const char *out, struct braid_source *source,
 		      const struct braid_export_options *options,
 		      struct braid_export_totals *totals);

@@ -6,58 +6,24 @@
 #include "host_agent/export/form_ctf.h"
 #include "host_agent/export/trace_dat.h"
 
-static int run_text(const char *out, struct braid_source *source,
-		    const struct braid_export_options *options,
-		    struct braid_export_totals *totals)
-{
-	return braid_export_to_file(out, source, options, totals, braid_export_text);
-}
-
-static int run_json(const char *out, struct braid_source *source,
-		    const struct braid_export_options *options,
-		    struct braid_export_totals *totals)
-{
-	return braid_export_to_file(out, source, options, totals, braid_export_json);
-}
-
-static int run_perfetto(const char *out, struct braid_source *source,
-			const struct braid_export_options *options,
-			struct braid_export_totals *totals)
-{
-	return braid_export_to_file(out, source, options, totals, braid_export_perfetto);
-}
-
-static int run_stats(const char *out, struct braid_source *source,
-		     const struct braid_export_options *options,
-		     struct braid_export_totals *totals)
-{
-	return braid_export_to_file(out, source, options, totals, braid_export_stats);
-}
-
-static int run_stats_json(const char *out, struct braid_source *source,
-			  const struct braid_export_options *options,
-			  struct braid_export_totals *totals)
-{
-	return braid_export_to_file(out, source, options, totals, braid_export_stats_json);
-}
-
 static const struct braid_export_form forms[] = {
-	{ "text", "one text file, as 'report' prints it", .run = run_text },
+	{ "text", "one text file, as 'report' prints it", .write = braid_export_text },
 	{ "json", "one file with a JSON object per line, as 'report --json' prints it",
-	  .run = run_json },
+	  .write = braid_export_json },
 	{ "ctf", "a folder with a CTF trace per stream, for babeltrace2 and Trace Compass",
 	  .makes_many = true, .takes_states = true, .run = braid_export_ctf },
 	{ "html", "one page for any browser: lanes, spans, a table of all events; needs no network",
 	  .run = braid_export_html },
 	{ "perfetto", "one file for ui.perfetto.dev and trace_processor: each guest is a machine",
-	  .run = run_perfetto },
+	  .write = braid_export_perfetto },
 	{ "trace.dat", "OUT.dat for the host and OUT-GUEST.dat for each guest, for trace-cmd and KernelShark",
 	  .makes_many = true, .takes_states = true, .run = braid_export_trace_dat },
 	{ "trace.dat-v6", "the same in the older version 6, for trace-cmd before 3.0",
 	  .makes_many = true, .run = braid_export_trace_dat_v6 },
-	{ "stats", "one text file with counts, times and losses, as 'report --stats' prints it", .run = run_stats },
+	{ "stats", "one text file with counts, times and losses, as 'report --stats' prints it",
+	  .write = braid_export_stats },
 	{ "stats.json", "the same as one JSON object, as 'report --stats --json' prints it",
-	  .run = run_stats_json },
+	  .write = braid_export_stats_json },
 };
 
 #define NR_FORMS	(sizeof(forms) / sizeof(forms[0]))
@@ -75,4 +41,12 @@ const struct braid_export_form *braid_export_form_by_name(const char *name)
 		if (!strcmp(forms[k].name, name))
 			return &forms[k];
 	return NULL;
+}
+
+int braid_export_run(const struct braid_export_form *form, const char *out,
+		     struct braid_source *source, const struct braid_export_options *options,
+		     struct braid_export_totals *totals)
+{
+	return form->write ? braid_export_to_file(out, source, options, totals, form->write) :
+			     form->run(out, source, options, totals);
 }

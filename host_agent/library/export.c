@@ -74,7 +74,7 @@ static int export(struct tracebraid_trace *trace, const struct braid_export_form
 	options->inputs = trace->paths;
 	options->nr_inputs = trace->nr_paths;
 	braid_library_report_progress(options);
-	return form->run(path, trace->source, options, &trace->totals);
+	return braid_export_run(form, path, trace->source, options, &trace->totals);
 }
 
 int tracebraid_export(struct tracebraid_trace *trace, const char *form, const char *path,

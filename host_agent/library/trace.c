@@ -220,7 +220,7 @@ int tracebraid_open(struct tracebraid_trace **trace, const char *const *paths, s
 	char word[64];
 	const char *const options[] = { word, NULL };
 
-	/* A name that does not fit is none of theirs, and what is left of it neither. */
+	/* A name that is cut off here is unknown, too. */
 	snprintf(word, sizeof(word), "clock-source=%s", clock_source ?: "auto");
 	return tracebraid_open_with(trace, paths, nr, options, warn, arg);
 }

@@ -213,8 +213,8 @@ def send_result(sender, job):
 def run_jobs(jobs, at_a_time, count):
     """Runs each case in a process of its own, so that none affects the next, and counts the verdicts.
 
-    multiprocessing.Pool would fork in a thread of its own: if another thread prints then, the child can wait for ever for
-    standard output's lock.
+    Forks in the only thread. multiprocessing.Pool forks in a separate one: if the main thread prints at that moment, the
+    child inherits the lock of standard output, locked, and hangs when it prints.
     """
     context = multiprocessing.get_context("fork")
     waiting, running = collections.deque(jobs), {}

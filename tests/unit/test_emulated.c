@@ -329,7 +329,7 @@ static void one_answers_before(void)
 	}
 }
 
-/* Less than an eighth of the time between two bursts: cannot be told from a gain, which it is taken for. */
+/* A jump of less than an eighth of the time between two bursts looks like a gain, and counts as one. */
 static void jumps_a_little(void)
 {
 	struct braid_clock clock;

@@ -53,7 +53,7 @@ static int run(const struct braid_export_form *form, const struct braid_export_o
 
 	snprintf(out, sizeof(out), "%s/out", folder);
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	err = form->run(out, source, options, totals);
+	err = braid_export_run(form, out, source, options, totals);
 	braid_source_free(source);
 	return err;
 }

@@ -45,7 +45,7 @@ static int export(const struct braid_export_options *options)
 	int err;
 
 	NEED(form && !braid_source_open_captures(&source, names, 1, NULL));
-	err = form->run(trace, source, options, &totals);
+	err = braid_export_run(form, trace, source, options, &totals);
 	braid_source_free(source);
 	return err;
 }

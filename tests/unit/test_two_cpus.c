@@ -148,7 +148,7 @@ static struct result export(const char *form, const char *out,
 		braid_source_rewind(source);
 	else
 		NEED(!braid_source_open_captures(&source, names, 1, NULL));
-	r.err = braid_export_form_by_name(form)->run(out, source, &options, &r.totals);
+	r.err = braid_export_run(braid_export_form_by_name(form), out, source, &options, &r.totals);
 	if (r.err)
 		snprintf(r.failure, sizeof(r.failure), "%s", braid_failure());
 	if (!from_memory)
