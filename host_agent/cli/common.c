@@ -91,8 +91,11 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 
 	if (!CONFINES)
 		return 0;
-	if (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_RECORD)
-		err = braid_peek_start();
+	if (what == BRAID_CONFINE_INSPECT || what == BRAID_CONFINE_RECORD) {
+		err = braid_qemu_keep(what == BRAID_CONFINE_RECORD);
+		if (!err)
+			err = braid_peek_start();
+	}
 	return err ? err : braid_confine(what, children);
 }
 

@@ -147,9 +147,7 @@ static bool already_found(const struct search *s, const struct braid_found *f)
 
 static bool maps(const struct braid_shared_file *qemu, const struct braid_found *f)
 {
-	/* A btrfs' device number in /proc differs from stat()'s: hence also by path. */
-	return qemu->inode == f->inode &&
-	       (qemu->device == f->device || !strcmp(qemu->path, f->path));
+	return qemu->inode == f->inode && qemu->device == f->device;
 }
 
 /*

@@ -22,13 +22,17 @@
 
 #define BRAID_GUEST_NAME_BYTES	64	/* as braid_chunk_stream.name */
 
-/* A file that a running QEMU shares with its guest. Other VMMs count as QEMUs: see docs/vmm.md. */
+/*
+ * A file that a running QEMU shares with its guest. Other VMMs count as QEMUs, and any process that
+ * maps KVM's vCPUs is one: see docs/vmm.md.
+ */
 struct braid_shared_file {
-	char path[256];
+	char path[256];				/* as this process opens it */
 	dev_t device;
 	ino_t inode;
 	pid_t pid;
 	uid_t uid;				/* user who started it */
+	bool elsewhere;				/* in another mount namespace: below /proc/PID/root */
 	bool ivshmem;				/* its command line gives the guest this file by ivshmem */
 	char guest[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 };
@@ -43,6 +47,24 @@ struct braid_shared_file {
  * Return: 0, or -errno with braid_fail().
  */
 int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
+
+/**
+ * braid_qemu_keep - open the files that QEMUs in other mount namespaces share
+ * @writable: for a process that is to drain them
+ *
+ * For a process that is about to be confined: no path leads it there any more. The files that a QEMU of
+ * another namespace maps later are not found.
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_qemu_keep(bool writable);
+
+/**
+ * braid_is_vmm - whether a process runs a guest
+ * @pid: of this host
+ * @cmdline: its command line, of which the program's name counts if it maps no vCPU of KVM
+ */
+bool braid_is_vmm(pid_t pid, const char *cmdline);
 
 /**
  * braid_qemu_of - the QEMU that maps a file shared

@@ -27,27 +27,12 @@ static struct braid_domain *claimed(const char *pid, struct braid_domain *domain
 	f = fopen(path, "re");
 	bytes = f ? fread(cmdline, 1, CMDLINE_BYTES - 1, f) : 0;
 	cmdline[bytes] = 0;
-	if (!strstr(cmdline, "qemu"))
-		return NULL;
 	for (at = cmdline; at < cmdline + bytes && !is_next; at += strlen(at) + 1)
 		is_next = !strcmp(at, "-uuid");
 	for (k = 0; k < nr && is_next && at < cmdline + bytes; k++)
 		if (domains[k].active && !strcmp(domains[k].uuid, at))
-			return &domains[k];
+			return braid_is_vmm(atoi(pid), cmdline) ? &domains[k] : NULL;
 	return NULL;
-}
-
-bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective)
-{
-	braid_auto_file FILE *f = NULL;
-	char line[256];
-
-	snprintf(line, sizeof(line), "/proc/%d/status", (int)pid);
-	f = fopen(line, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u %u", real, effective) == 2)
-			return true;
-	return false;
 }
 
 /*

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/array.h"
@@ -17,6 +19,7 @@
 #include "host_agent/util/text.h"
 
 #define CMDLINE_BYTES	(128 * 1024)
+#define KVM_VCPU	"anon_inode:kvm-vcpu"	/* what a VMM maps of each vCPU */
 #define SCAN_NS		50000000ULL	/* a scan of all processes is valid for this long ... */
 #define SCAN_SHARE	10		/* ... or for this multiple of its duration */
 
@@ -27,19 +30,20 @@ struct found_files {
 };
 
 /*
- * Whether a command line is that of a VMM which can give a guest a region (docs/vmm.md), by the
- * program's name.
+ * Whether a program's name is that of a VMM which can give a guest a region (docs/vmm.md). Emulation
+ * leaves no other trace; a VMM that uses KVM is found by the vCPUs that it maps, whatever its name.
  */
-static bool is_vmm(const char *cmdline)
+static bool is_vmm_name(const char *cmdline)
 {
 	static const char *const names[] = { "qemu", "cloud-hypervisor", "crosvm", "firecracker" };
 	const char *base = strrchr(cmdline, '/');
 	size_t k;
 
+	base = base ? base + 1 : cmdline;
 	for (k = 0; k < sizeof(names) / sizeof(*names); k++)
-		if (strstr(base ? base : cmdline, names[k]))
+		if (strstr(base, names[k]))
 			return true;
-	return false;
+	return !strcmp(base, "kvm") || !strncmp(base, "kvm-", 4);
 }
 
 /* The command line, arguments separated by NUL, and ended by two. */
@@ -58,7 +62,16 @@ static size_t read_cmdline(pid_t pid, char *to, size_t room)
 	return n;
 }
 
-/* "-name X", "-name guest=X,..." or "-name X,..." */
+/* The value of an option -name, in the next argument or behind "="; NULL: it is another option. */
+static const char *name_option(const char *arg)
+{
+	if (strncmp(arg, "-name", 5) && strncmp(arg++, "--name", 6))
+		return NULL;
+	arg += 5;
+	return !*arg || *arg == '=' ? arg + 1 : NULL;
+}
+
+/* "-name X", "-name guest=X,...", "-name X,..." or "--name=X" */
 static void find_name(const char *cmdline, size_t bytes, char *name)
 {
 	const char *arg = cmdline, *value;
@@ -66,9 +79,10 @@ static void find_name(const char *cmdline, size_t bytes, char *name)
 
 	*name = 0;
 	for (; arg < cmdline + bytes; arg += strlen(arg) + 1) {
-		if (strcmp(arg, "-name") && strcmp(arg, "--name"))
+		value = name_option(arg);
+		if (!value)
 			continue;
-		arg += strlen(arg) + 1;
+		arg = value;
 		value = strncmp(arg, "guest=", 6) ? strstr(arg, ",guest=") : arg + 6;
 		if (value && *value == ',')
 			value += 7;
@@ -151,45 +165,126 @@ static bool known(const struct found_files *files, pid_t pid, ino_t inode, dev_t
 	return false;
 }
 
-/* Adds the shared, writable file mappings of one process. */
-static int add_maps(struct found_files *files, pid_t pid, const char *cmdline, size_t bytes)
+bool braid_process_users(pid_t pid, uid_t *real, uid_t *effective)
 {
 	braid_auto_file FILE *f = NULL;
-	uid_t real, effective;
+	char line[256];
+
+	snprintf(line, sizeof(line), "/proc/%d/status", (int)pid);
+	f = fopen(line, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u %u", real, effective) == 2)
+			return true;
+	return false;
+}
+
+/* One line of /proc/PID/maps. Return: whether it is a shared, writable mapping of a file. */
+static bool parse_map(const char *line, struct braid_shared_file *file, bool *vcpu)
+{
 	unsigned int major_number, minor_number;
-	struct braid_shared_file file;
 	unsigned long long inode;
-	char line[512], mode[5];
-	int at, fd;
+	char mode[5];
+	int at = 0;
+
+	if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_number, &minor_number, &inode,
+		   &at) < 4 || !at)
+		return false;
+	*vcpu |= !strncmp(line + at, KVM_VCPU, strlen(KVM_VCPU));
+	if (mode[1] != 'w' || mode[3] != 's' || line[at] != '/' ||
+	    strlen(line + at) >= sizeof(file->path))
+		return false;
+	strcpy(file->path, line + at);
+	file->device = makedev(major_number, minor_number);
+	file->inode = inode;
+	return true;
+}
+
+/*
+ * Makes a file's path one of this process's: the one in maps is of the VMM's mount namespace, where
+ * another file may have it. Where /proc has btrfs' own number of the device, stat()'s replaces it.
+ */
+static void locate(struct braid_shared_file *file)
+{
+	const char *kept = braid_mapping_kept(file->device, file->inode);
+	char path[sizeof(file->path) + 32];
+	struct stat here, there;
+	bool same;
+
+	if (kept) {
+		strcpy(file->path, kept);
+		return;
+	}
+	same = !stat(file->path, &here) && here.st_ino == file->inode;
+	if (same && here.st_dev == file->device)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)file->pid, file->path);
+	if (stat(path, &there) || there.st_ino != file->inode)
+		return;
+	if (same && there.st_dev == here.st_dev) {
+		file->device = here.st_dev;
+	} else if (there.st_dev == file->device && strlen(path) < sizeof(file->path)) {
+		file->elsewhere = true;
+		strcpy(file->path, path);
+	}
+}
+
+/* Reads one process's maps. Return: whether it maps a vCPU of KVM; or -ENOMEM with braid_fail(). */
+static int read_maps(struct found_files *files, pid_t pid)
+{
+	braid_auto_file FILE *f = NULL;
+	struct braid_shared_file file;
+	bool vcpu = false;
+	char line[512];
+	int fd;
 
 	fd = braid_peek_maps(pid);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f && fd >= 0)
 		close(fd);
-	if (!f || !braid_process_users(pid, &real, &effective))
-		return 0;
-	while (fgets(line, sizeof(line), f)) {
+	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
-		at = 0;
-		if (sscanf(line, "%*x-%*x %4s %*x %x:%x %llu %n", mode, &major_number,
-			   &minor_number, &inode, &at) < 4 || !at)
-			continue;
-		if (mode[1] != 'w' || mode[3] != 's' || line[at] != '/' ||
-		    strlen(line + at) >= sizeof(file.path) ||
-		    known(files, pid, inode, makedev(major_number, minor_number)))
-			continue;
 		memset(&file, 0, sizeof(file));
-		strcpy(file.path, line + at);
-		file.device = makedev(major_number, minor_number);
-		file.inode = inode;
+		if (!parse_map(line, &file, &vcpu) || known(files, pid, file.inode, file.device))
+			continue;
 		file.pid = pid;
-		file.uid = real;
-		file.ivshmem = is_ivshmem(cmdline, bytes, file.path);
-		find_name(cmdline, bytes, file.guest);
 		if (braid_array_push(files->items, files->nr, files->capacity, file))
 			return braid_out_of_memory();
 	}
+	return vcpu;
+}
+
+/* Adds the files that one process shares with its guest, if it is a VMM. */
+static int add_process(struct found_files *files, pid_t pid, char *cmdline)
+{
+	size_t bytes = read_cmdline(pid, cmdline, CMDLINE_BYTES), before = files->nr, k;
+	uid_t real, effective;
+	int vcpu;
+
+	if (!bytes)	/* a thread of the kernel */
+		return 0;
+	vcpu = read_maps(files, pid);
+	if (vcpu < 0)
+		return vcpu;
+	if ((!vcpu && !is_vmm_name(cmdline)) || !braid_process_users(pid, &real, &effective))
+		files->nr = before;
+	for (k = before; k < files->nr; k++) {
+		struct braid_shared_file *file = &files->items[k];
+
+		file->uid = real;
+		file->ivshmem = is_ivshmem(cmdline, bytes, file->path);
+		find_name(cmdline, bytes, file->guest);
+		locate(file);
+	}
 	return 0;
+}
+
+bool braid_is_vmm(pid_t pid, const char *cmdline)
+{
+	struct found_files files = { 0 };
+	bool is = is_vmm_name(cmdline) || read_maps(&files, pid) > 0;
+
+	free(files.items);
+	return is;
 }
 
 int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
@@ -206,16 +301,9 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 			closedir(proc);
 		return braid_fail(-ENOENT, "cannot read /proc");
 	}
-	while (!err && (entry = readdir(proc))) {
-		size_t n;
-
-		if (!isdigit((unsigned char)*entry->d_name))
-			continue;
-		n = read_cmdline(atoi(entry->d_name), cmdline, CMDLINE_BYTES);
-		if (!n || !is_vmm(cmdline))
-			continue;
-		err = add_maps(&files, atoi(entry->d_name), cmdline, n);
-	}
+	while (!err && (entry = readdir(proc)))
+		if (isdigit((unsigned char)*entry->d_name))
+			err = add_process(&files, atoi(entry->d_name), cmdline);
 	closedir(proc);
 	if (err) {
 		free(files.items);
@@ -224,6 +312,18 @@ int braid_qemu_files(struct braid_shared_file **out, size_t *nr)
 	*out = files.items;
 	*nr = files.nr;
 	return 0;
+}
+
+int braid_qemu_keep(bool writable)
+{
+	braid_auto_free struct braid_shared_file *files = NULL;
+	size_t nr = 0, k;
+	int err = braid_qemu_files(&files, &nr);
+
+	for (k = 0; k < nr && !err; k++)
+		if (files[k].elsewhere)
+			err = braid_mapping_keep(files[k].path, files[k].device, files[k].inode, writable);
+	return err;
 }
 
 pid_t braid_qemu_of(dev_t device, ino_t inode)

@@ -102,8 +102,9 @@ static bool given(const struct braid_recording *r, const struct braid_found *fou
 	size_t k;
 
 	for (k = 0; k < r->nr_guests && r->guests[k].given; k++)
-		if (!stat(r->guests[k].path, &st) && st.st_ino == found->inode &&
-		    st.st_dev == found->device)
+		if (!strcmp(r->guests[k].path, found->path) ||
+		    (!stat(r->guests[k].path, &st) && st.st_ino == found->inode &&
+		     st.st_dev == found->device))
 			return true;
 	return false;
 }

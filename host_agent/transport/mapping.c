@@ -12,8 +12,60 @@
 #include <unistd.h>
 
 #include "host_agent/transport/transport.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
+
+/* Files of other mount namespaces, which a confined process can't open. */
+static struct kept {
+	char path[256];
+	dev_t device;
+	ino_t inode;
+	int fd;
+	bool writable;
+} *kept;
+static size_t nr_kept, kept_capacity;
+
+static int open_file(const char *path, bool writable)
+{
+	size_t k;
+
+	for (k = 0; k < nr_kept; k++)
+		if (!strcmp(kept[k].path, path) && (kept[k].writable || !writable))
+			return fcntl(kept[k].fd, F_DUPFD_CLOEXEC, 0);
+	return open(path, (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+}
+
+int braid_mapping_keep(const char *path, dev_t device, ino_t inode, bool writable)
+{
+	struct kept file = { .device = device, .inode = inode, .writable = writable };
+	struct stat st;
+
+	if (braid_mapping_kept(device, inode) || strlen(path) >= sizeof(file.path))
+		return 0;
+	strcpy(file.path, path);
+	file.fd = open_file(path, writable);
+	if (file.fd < 0)
+		return 0;
+	if (fstat(file.fd, &st) || st.st_dev != device || st.st_ino != inode) {
+		close(file.fd);
+		return 0;
+	}
+	if (!braid_array_push(kept, nr_kept, kept_capacity, file))
+		return 0;
+	close(file.fd);
+	return braid_out_of_memory();
+}
+
+const char *braid_mapping_kept(dev_t device, ino_t inode)
+{
+	size_t k;
+
+	for (k = 0; k < nr_kept; k++)
+		if (kept[k].device == device && kept[k].inode == inode)
+			return kept[k].path;
+	return NULL;
+}
 
 int braid_mapping_fail_open(const char *path, int err)
 {
@@ -23,6 +75,9 @@ int braid_mapping_fail_open(const char *path, int err)
 				  path);
 	case EACCES:
 	case EPERM:
+		if (!strncmp(path, "/proc/", 6) && !geteuid())
+			return braid_fail(-EACCES, "%s: in another mount namespace, and not shared by a running QEMU under this path; 'tracebraid list' shows the paths",
+					  path);
 		return braid_fail(-EACCES, "%s: permission denied; run as root or as its owner", path);
 	case ELOOP:
 		return braid_fail(-EMEDIUMTYPE, "%s: not a region: a symbolic link", path);
@@ -57,7 +112,7 @@ int braid_mapping_open(struct braid_mapping **out, const char *path, bool writab
 
 	if (strlen(path) >= sizeof(m->path))
 		return braid_fail(-ENAMETOOLONG, "%s: the path is too long", path);
-	fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	fd = open_file(path, writable);
 	if (fd < 0)
 		return braid_mapping_fail_open(path, errno);
 	err = check_file(path, fd, &st);

@@ -65,6 +65,22 @@ int braid_mapping_fail_open(const char *path, int err);
 int braid_mapping_open(struct braid_mapping **out, const char *path, bool writable);
 
 /**
+ * braid_mapping_keep - open a file that no path will lead to any more
+ * @path: as braid_mapping_open() is given it later
+ * @device: the file must have it ...
+ * @inode: ... and this one; else, or when it cannot be opened, nothing is kept
+ * @writable: also for writing
+ *
+ * Not thread safe. The file stays open, and locked once it is taken, until the process ends.
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_mapping_keep(const char *path, dev_t device, ino_t inode, bool writable);
+
+/** braid_mapping_kept - the path of a file that is kept; NULL: none */
+const char *braid_mapping_kept(dev_t device, ino_t inode);
+
+/**
  * braid_mapping_open_again - map a region that was identified before
  * @out: set on success
  * @path: as in braid_mapping_open()

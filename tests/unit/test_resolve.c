@@ -2,9 +2,13 @@
 /* The region that a word names, the same for every command; and files that are never opened. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kvm.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -208,11 +212,55 @@ static void guest_returns(void)
 	braid_endpoint_close(endpoint);
 }
 
-/* Looks like a QEMU to others: maps the given file, and reports when. */
-static int be_qemu(const char *path)
+static int make_blank(const char *path, u64 first)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	void *base = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	NEED(fd >= 0 && !ftruncate(fd, 1 << 20) && pwrite(fd, &first, 8, 0) == 8);
+	return close(fd);
+}
+
+/* Maps a vCPU of a machine, as a VMM that uses KVM does. */
+static void map_vcpu(void)
+{
+	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC), vm = ioctl(kvm, KVM_CREATE_VM, 0);
+	int vcpu = ioctl(vm, KVM_CREATE_VCPU, 0), bytes = ioctl(kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
+
+	mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, vcpu, 0);
+}
+
+static bool have_kvm(void)
+{
+	int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+/* A container: /dev/shm is another tmpfs here, with a marked region's file as its first. */
+static void enter_container(void)
+{
+	NEED(!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+	NEED(!mount("test", "/dev/shm", "tmpfs", 0, NULL));
+	make_blank(paths[0], BRAID_MARK);
+}
+
+/* Looks like a VMM to others: maps the given file, and reports when. */
+static int be_qemu(const char *program, const char *path)
+{
+	void *base;
+	int fd;
+
+	if (strstr(program, "container")) {
+		snprintf(paths[0], sizeof(paths[0]), "%s", path);
+		enter_container();
+	}
+	if (strstr(program, "vmm"))
+		map_vcpu();
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	base = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (base == MAP_FAILED || write(STDOUT_FILENO, "", 1) != 1)
 		return EXIT_FAILURE;
@@ -220,8 +268,9 @@ static int be_qemu(const char *path)
 	return EXIT_SUCCESS;
 }
 
-/* Starts one of a given user, with a given guest name. @device: ivshmem or not. */
-static pid_t start_qemu(const char *path, uid_t uid, const char *name, const char *device)
+/* Starts a program of a given user, with arguments that give the guest's name. @device: ivshmem or not. */
+static pid_t start_vmm(const char *program, const char *path, uid_t uid, const char *option,
+		       const char *name, const char *device)
 {
 	char object[128], file[80], byte;
 	int ready[2];
@@ -232,7 +281,7 @@ static pid_t start_qemu(const char *path, uid_t uid, const char *name, const cha
 	NEED(!pipe(ready));
 	pid = fork();
 	if (!pid) {
-		char *argv[] = { "qemu-of-test", "-be-qemu", file, "-name", (char *)name, "-object",
+		char *argv[] = { (char *)program, "-be-qemu", file, (char *)option, (char *)name, "-object",
 				 object, "-device", (char *)device, NULL };
 
 		dup2(ready[1], STDOUT_FILENO);
@@ -245,6 +294,11 @@ static pid_t start_qemu(const char *path, uid_t uid, const char *name, const cha
 	NEED(pid > 0 && read(ready[0], &byte, 1) == 1);
 	close(ready[0]);
 	return pid;
+}
+
+static pid_t start_qemu(const char *path, uid_t uid, const char *name, const char *device)
+{
+	return start_vmm("qemu-of-test", path, uid, "-name", name, device);
 }
 
 static void stop_qemu(pid_t pid)
@@ -267,14 +321,6 @@ static int searched(const char *path, char *name)
 	strcpy(name, f ? f->name : "");
 	free(found);
 	return state;
-}
-
-static int make_blank(const char *path, u64 first)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-
-	NEED(fd >= 0 && !ftruncate(fd, 1 << 20) && pwrite(fd, &first, 8, 0) == 8);
-	return close(fd);
 }
 
 /* A region without a driver: a file with the host's mark, or one that a QEMU has as ivshmem. */
@@ -302,6 +348,65 @@ static void no_driver_yet(void)
 	pid = start_qemu(paths[0], geteuid(), other_name, "{\"driver\":\"ivshmem-plain\",\"memdev\":\"m\"}");
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
 	stop_qemu(pid);
+	unlink(paths[0]);
+}
+
+/* A VMM is found by what it is: a name of QEMU's, or vCPUs of KVM under any name. */
+static void any_vmm(void)
+{
+	static const struct {
+		const char *program, *option, *before;
+	} vmms[] = {
+		{ "/usr/bin/kvm", "-name", "" }, { "/usr/bin/kvm-spice", "-name", "guest=" },
+		{ "qemu-of-test", "--name=", "" }, { "my-vmm", "--name=", "" },
+	};
+	char name[BRAID_GUEST_NAME_BYTES], option[80], value[80];
+	size_t k;
+	pid_t pid;
+
+	make_blank(paths[0], BRAID_MARK);
+	for (k = 0; k < sizeof(vmms) / sizeof(*vmms); k++) {
+		if (strstr(vmms[k].program, "vmm") && !have_kvm())
+			continue;
+		snprintf(value, sizeof(value), "%s%s,x=on", vmms[k].before, other_name);
+		snprintf(option, sizeof(option), "%s%s", vmms[k].option,
+			 strchr(vmms[k].option, '=') ? value : "");
+		pid = start_vmm(vmms[k].program, paths[0], geteuid(), option,
+				strchr(vmms[k].option, '=') ? "-x" : value, "none");
+		CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+		CHECK(!strcmp(name, other_name));
+		stop_qemu(pid);
+	}
+	pid = start_vmm("editor", paths[0], geteuid(), "-name", other_name, "none");
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, base(paths[0])));
+	stop_qemu(pid);
+	unlink(paths[0]);
+}
+
+/* A container's region is its guest's; a file of the same path and inode on another tmpfs is not. */
+static void other_namespace(void)
+{
+	char name[BRAID_GUEST_NAME_BYTES], there[128], path[256];
+	pid_t pid;
+
+	if (geteuid())
+		return;
+	enter_container();
+	pid = start_vmm("qemu-container", paths[0], 0, "-name", other_name, "none");
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, base(paths[0])));
+	snprintf(there, sizeof(there), "/proc/%d/root%s", pid, paths[0]);
+	CHECK_EQ(searched(there, name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, other_name));
+	CHECK_EQ(resolve(other_name, path), 0);
+	CHECK(!strcmp(path, there));
+	/* Kept open, it needs no path. */
+	CHECK_EQ(braid_qemu_keep(true), 0);
+	CHECK_EQ(searched(there, name), BRAID_DRIVER_NONE);
+	CHECK(!strcmp(name, other_name));
+	stop_qemu(pid);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list", there), EXIT_SUCCESS);
 	unlink(paths[0]);
 }
 
@@ -367,7 +472,7 @@ static void names_in_options(void)
 int main(int argc, char **argv)
 {
 	if (argc > 2 && !strcmp(argv[1], "-be-qemu"))
-		return be_qemu(argv[2]);
+		return be_qemu(argv[0], argv[2]);
 	NEED(mkdtemp(dir));
 	snprintf(guest_name, sizeof(guest_name), "resolved-%d", getpid());
 	snprintf(other_name, sizeof(other_name), "other-%d", getpid());
@@ -381,7 +486,9 @@ int main(int argc, char **argv)
 	RUN(guest_returns);
 	RUN(no_driver_yet);
 	RUN(users_qemus);
+	RUN(any_vmm);
 	RUN(no_clock);
+	RUN(other_namespace);
 	rmdir(dir);
 	return VERDICT();
 }
