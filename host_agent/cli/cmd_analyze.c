@@ -41,7 +41,7 @@ static const struct braid_option options[] = {
 	  "weight of a folded stack: time in ns (default) or count", .values = "time count" },
 	{ 0, "since", "TIME", .take = braid_trace_take, .help =
 	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
-	  "-SECONDS from the recording's end" },
+	  BRAID_TRACE_TIMES },
 	{ 0, "until", "TIME", .take = braid_trace_take, .help = "up to TIME, in the same formats" },
 	{ 0 },
 };

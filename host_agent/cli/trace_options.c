@@ -94,8 +94,7 @@ const struct braid_option braid_trace_common[] = {
 	  .help = "only events of tasks of that name; may be repeated" },
 	{ 0, "since", "TIME", .take = braid_trace_select, .help =
 	  "from TIME on: seconds as the report shows them, +SECONDS from the first event, or "
-	  "-SECONDS from the recording's end; or, with --clock=realtime, 2026-01-31T12:00:00.5 in "
-	  "this time zone, or in UTC with a Z appended" },
+	  BRAID_TRACE_TIMES },
 	{ 0, "until", "TIME", .take = braid_trace_select, .help = "up to TIME, in the same formats" },
 	{ 0 },
 };

@@ -16,6 +16,11 @@ extern const struct braid_option braid_trace_common[];
 braid_option_take braid_trace_take;
 braid_option_take braid_trace_select;
 
+/* The end of the help for --since. */
+#define BRAID_TRACE_TIMES \
+	"-SECONDS from the recording's end; or wall time, '2026-01-31 12:00:00.5' or, of the " \
+	"recording's day, 12:00:00.5: in this time zone, or in UTC with a Z appended"
+
 #define BRAID_TRACE_STATUS	"0 on success, 1 on error, and 2 if no event matches the selection."
 #define BRAID_TRACE_NOTHING	2	/* the exit code */
 

@@ -6,6 +6,7 @@
 
 #include "host_agent/analyze/compare.h"
 #include "host_agent/export/analysis.h"
+#include "host_agent/export/moment.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/util/error.h"
 
@@ -22,37 +23,28 @@ struct run {
 };
 
 /* Converts a time option, once the first event is known. Without the option *ns is unchanged. */
-static int place(const struct run *r, const struct braid_export_moment *m, s64 first_ns, s64 *ns)
+static int place(const struct run *r, const struct braid_export_moment *m, s64 first_ns, bool last,
+		 s64 *ns)
 {
-	switch (m->kind) {
-	case BRAID_MOMENT_AT:
-		*ns = m->ns;
+	if (m->kind == BRAID_MOMENT_NONE)
 		return 0;
-	case BRAID_MOMENT_SINCE:
-		if (__builtin_add_overflow(first_ns, m->ns, ns))
-			*ns = INT64_MAX;
-		return 0;
-	case BRAID_MOMENT_BEFORE:
-		if (r->states.end_ns == INT64_MAX)
-			return braid_fail(-ENODATA, "end time unknown; '-SECONDS' needs it; '+SECONDS' counts from the first event");
-		if (__builtin_sub_overflow(r->states.end_ns, m->ns, ns))
-			*ns = INT64_MIN;
-		return 0;
-	default:
-		return 0;
-	}
+	if (m->kind != BRAID_MOMENT_SINCE)
+		return braid_moment_place(m, r->walk.source, false, last, ns);
+	if (__builtin_add_overflow(first_ns, m->ns, ns))
+		*ns = INT64_MAX;
+	return 0;
 }
 
 static int limit(struct run *r, s64 first_ns)
 {
 	s64 from_ns = INT64_MIN, to_ns = INT64_MAX;
-	int err = place(r, &r->options->from, first_ns, &from_ns);
+	int err = place(r, &r->options->from, first_ns, false, &from_ns);
 
 	r->begin_ns = r->states.begin_ns == INT64_MAX ? first_ns : r->states.begin_ns;
 	r->end_ns = r->states.end_ns;
 
 	if (!err)
-		err = place(r, &r->options->to, first_ns, &to_ns);
+		err = place(r, &r->options->to, first_ns, true, &to_ns);
 	if (!err)
 		braid_states_limit(&r->states, from_ns, to_ns);
 	return err;

@@ -28,6 +28,9 @@ struct braid_export_moment {
 		BRAID_MOMENT_AT,	/* ns */
 		BRAID_MOMENT_SINCE,	/* ns after the first event */
 		BRAID_MOMENT_BEFORE,	/* ns before the end of the recording */
+		BRAID_MOMENT_DATE,	/* wall time: ns since 1970 */
+		BRAID_MOMENT_CLOCK,	/* wall time: ns since midnight, on a day of the recording */
+		BRAID_MOMENT_CLOCK_UTC,	/* the same, in UTC */
 	} kind;
 	s64 ns;
 };

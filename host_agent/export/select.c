@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "host_agent/export/filter.h"
+#include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/util/error.h"
 #include "shared/platform.h"
@@ -45,36 +46,15 @@ bool braid_select_ring(void *options, const struct braid_ring *ring)
 
 /* Time ------------------------------------------------------------------------------------ */
 
-/* The end of the recording, by the clock that is shown. Return: 0 or -ENODATA. */
-static int find_end(const struct braid_select *s, s64 *end_ns)
+static int place_moment(const struct braid_select *s, const struct braid_export_moment *m,
+			bool last, s64 *ns)
 {
-	u64 last = 0;
-	size_t k;
-
-	for (k = 0; k < s->source->nr_streams; k++)
-		if (s->source->streams[k]->end_ns > last)
-			last = s->source->streams[k]->end_ns;
-	if (!last)
-		return braid_fail(-ENODATA, "end time unknown; '-SECONDS' needs it; '+SECONDS' counts from the first event");
-	*end_ns = s->options->realtime ?
-		  (s64)braid_clock_reading_at(&s->source->clocks.realtime, last).value : (s64)last;
-	return 0;
-}
-
-static int place_moment(const struct braid_select *s, const struct braid_export_moment *m, s64 *ns)
-{
-	s64 end = 0;
-	int err;
-
 	if (m->kind == BRAID_MOMENT_NONE)
 		return 0;
+	if (m->kind != BRAID_MOMENT_SINCE)
+		return braid_moment_place(m, s->source, s->options->realtime, last, ns);
 	*ns = m->ns;
-	if (m->kind != BRAID_MOMENT_BEFORE)
-		return 0;
-	err = find_end(s, &end);
-	if (!err && __builtin_sub_overflow(end, m->ns, ns))
-		*ns = INT64_MIN;
-	return err;
+	return 0;
 }
 
 enum braid_select_when braid_select_time(struct braid_select *s, const struct braid_item *item,
@@ -419,9 +399,9 @@ int braid_select_begin(struct braid_select **out, const struct braid_source *sou
 			!options->nr_comms;
 	s->from_ns = INT64_MIN;
 	s->to_ns = INT64_MAX;
-	err = place_moment(s, &options->from, &s->from_ns);
+	err = place_moment(s, &options->from, false, &s->from_ns);
 	if (!err)
-		err = place_moment(s, &options->to, &s->to_ns);
+		err = place_moment(s, &options->to, true, &s->to_ns);
 	if (!err)
 		err = begin_filters(s);
 	if (err)

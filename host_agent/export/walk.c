@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/merge/merge.h"
@@ -181,20 +182,6 @@ static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)
 	       (!w->wants || w->wants(w->wants_arg, ring));
 }
 
-/* The first host time from @low on, or else @high, at which the shown clock has reached @ns. */
-static s64 reached_ns(const struct braid_walk *w, s64 ns, s64 low, s64 high)
-{
-	while (low < high) {
-		s64 middle = low + (high - low) / 2;
-
-		if (braid_walk_shown_ns(w, middle) < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 int braid_walk_skip(struct braid_walk *w, s64 ns)
 {
 	/* States need all events, and wall time may go back from one epoch to the next. */
@@ -203,7 +190,7 @@ int braid_walk_skip(struct braid_walk *w, s64 ns)
 		return 0;
 	w->halved = false;
 	if (w->options->realtime)
-		ns = reached_ns(w, ns, -BRAID_STATES_MAX_NS, BRAID_STATES_MAX_NS);
+		ns = braid_moment_reached(w->source, ns, -BRAID_STATES_MAX_NS, BRAID_STATES_MAX_NS);
 	return braid_merge_skip(w->merge, ns);
 }
 
@@ -310,41 +297,13 @@ static bool want_ring(void *arg, const struct braid_ring *ring)
 	return w->states || wanted(w, ring);
 }
 
-/*
- * Converts a range of the shown clock to the range of host time that holds all of it: wall time
- * that goes back at the start of an epoch shows some times twice.
- */
-static void cover_shown(const struct braid_walk *w, s64 *from_ns, s64 *to_ns)
-{
-	const struct braid_clock_track *track = w->source->clocks.realtime.tracks;
-	s64 first = BRAID_STATES_MAX_NS - 1, last = -first, low = -BRAID_STATES_MAX_NS, high, ns;
-	size_t k;
-
-	for (k = 0; k < track->nr_epochs; k++, low = high) {
-		high = BRAID_STATES_MAX_NS;
-		if (k + 1 < track->nr_epochs && track->epochs[k + 1].begun_ns < high)
-			high = track->epochs[k + 1].begun_ns + 1;
-		high = high > low ? high : low;
-		ns = reached_ns(w, *from_ns, low, high);
-		if (ns < high && ns < first)
-			first = ns;
-		ns = reached_ns(w, *to_ns, low, high);
-		if (ns > low)
-			last = ns;
-	}
-	if (*from_ns != INT64_MIN)
-		*from_ns = first;
-	if (*to_ns != INT64_MAX)
-		*to_ns = last;
-}
-
 static void limit_states(struct braid_walk *w)
 {
 	s64 from_ns, to_ns;
 
 	braid_select_range(w->select, &from_ns, &to_ns);
 	if (w->options->realtime)
-		cover_shown(w, &from_ns, &to_ns);
+		braid_moment_cover(w->source, &from_ns, &to_ns);
 	if (from_ns == INT64_MAX)
 		from_ns = BRAID_STATES_MAX_NS - 1;
 	braid_states_limit(w->states, from_ns, to_ns);

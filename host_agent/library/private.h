@@ -59,7 +59,6 @@ struct braid_library_select {
 	s32 *pids;
 	size_t filters_capacity, pids_capacity;
 	const char *word;		/* that is being taken, as the caller wrote it */
-	const char *date;		/* the word of a time that is one; NULL: none */
 	/* Of analyses; words are NULL if they were not given: */
 	u64 top;			/* 0: not given */
 	const char *task_word;

@@ -130,13 +130,9 @@ static int take_pid(struct braid_library_select *s, const char *text)
 static int take_moment(struct braid_library_select *s, struct braid_export_moment *m,
 		       const char *text)
 {
-	bool date;
-
-	if (braid_moment_parse(m, text, &date))
-		return refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00");
-	if (date)
-		s->date = s->word;
-	return 0;
+	return braid_moment_parse(m, text) ?
+	       refuse(s, "not a time: expected SECONDS, +SECONDS, -SECONDS or, as wall time, 2026-01-31T12:00:00 or 12:00:00") :
+	       0;
 }
 
 static int take_since(struct braid_library_select *s, const char *text)
@@ -290,12 +286,6 @@ int braid_library_parse(struct braid_library_select *s, const char *const *words
 	memset(s, 0, sizeof(*s));
 	for (; words && *words && !err; words++)
 		err = take(s, *words, use);
-	if (!err && s->date && use & ANALYSES)
-		err = braid_fail(-EINVAL, "%.80s: an analysis takes no wall time; use SECONDS, +SECONDS or -SECONDS",
-				 s->date);
-	if (!err && s->date && !s->options.realtime)
-		err = braid_fail(-EINVAL, "%.80s: wall time needs %sclock=realtime", s->date,
-				 braid_library_dashes(s->date));
 	s->options.events = s->events.items;
 	s->options.nr_events = s->events.nr;
 	s->options.comms = s->comms.items;
