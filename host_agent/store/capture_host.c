@@ -7,6 +7,7 @@
 
 #include "host_agent/capture/host_event.h"
 #include "host_agent/store/capture_private.h"
+#include "host_agent/store/trace_dat.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
@@ -151,6 +152,10 @@ static bool deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 	struct braid_clock_time t;
 	u64 ts = h->time;
 
+	if (h->base.times && !braid_dat_time(h->base.times, h->base.ticks, ring->cpu, ts, &ts)) {
+		faulty(h, "a time cannot be converted; its event is skipped");
+		return false;
+	}
 	if (h->any && ts < item->counter) {
 		faulty(h, "time goes back");
 		ts = item->counter;

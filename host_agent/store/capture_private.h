@@ -27,6 +27,7 @@
 struct braid_capture_source;
 struct braid_capture_stream;
 struct braid_trace_dat;
+struct braid_dat_times;
 
 /* The range of a ring's sequence covered by a RING_END. */
 struct braid_ring_part {
@@ -58,6 +59,8 @@ struct braid_capture_ring {
 	u64 origin;				/* position of the first one */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
+	const struct braid_dat_times *times;	/* what makes them ns before that; NULL: they are */
+	bool ticks;				/* they count ticks */
 	struct braid_span_ns *left_out;		/* of a host: what another capture holds; in order */
 	size_t nr_left_out;
 

@@ -99,9 +99,15 @@ static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 
 	case BRAID_DAT_UNAME:
 		take_uname(dat, (const char *)data);
 		return 0;
+	case BRAID_DAT_DATE:
+		return braid_dat_take_offset(dat, (const char *)data, 1000);
+	case BRAID_DAT_OFFSET:
+		return braid_dat_take_offset(dat, (const char *)data, 1);
+	case BRAID_DAT_TSC2NSEC:
+		return braid_dat_take_scale(&in);
 	case BRAID_DAT_TIME_SHIFT:
 		dat->of_guest = true;
-		return 0;
+		return braid_dat_take_shifts(&in);
 	case BRAID_DAT_CPU_COUNT:
 		if (braid_dat_take_number(&in, 4, &number))
 			return -EBADMSG;
@@ -342,9 +348,6 @@ static int read_all(struct braid_trace_dat *dat)
 	err = read_head(&in);
 	if (!err)
 		err = dat->sections ? read_version_7(&in) : read_version_6(&in);
-	if (!err && dat->of_guest)
-		return braid_fail(-EXDEV, "'%s' is the trace of a guest that trace-cmd recorded; only a host's can be merged",
-				  dat->path);
 	if (!err)
 		braid_dat_name_clocks(dat);
 	for (k = 0; k < dat->nr_buffers && !err; k++)
@@ -440,5 +443,6 @@ void braid_trace_dat_close(struct braid_trace_dat *dat)
 	for (k = 0; k < dat->nr_caches; k++)
 		free(dat->caches[k].data);
 	free(dat->caches);
+	braid_dat_free_shifts(&dat->times);
 	free(dat);
 }

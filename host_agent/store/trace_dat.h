@@ -35,6 +35,28 @@ struct braid_dat_cache {
 	u32 bytes;
 };
 
+/* How a guest's clock differed from its host's when trace-cmd compared them. */
+struct braid_dat_shift {
+	u64 time;		/* of the guest */
+	s64 offset;
+	u64 scale;		/* host time = guest's * scale >> fraction, + offset */
+	u64 fraction;
+};
+
+struct braid_dat_shifts {
+	struct braid_dat_shift *at;	/* in order of time */
+	u32 nr;
+};
+
+/* How the stamps become times: shifted to the host's clock, then converted to ns, then offset. */
+struct braid_dat_times {
+	struct braid_dat_shifts *cpus;	/* of a guest */
+	u32 nr_cpus;
+	bool interpolate;		/* the offsets between two samples */
+	u32 multiplier, shift;		/* ns = ticks * multiplier >> shift; 0: not known */
+	s64 offset_ns;
+};
+
 struct braid_dat_buffer {
 	char name[BRAID_NAME_BYTES];	/* sanitized */
 	char clock[24];			/* likewise */
@@ -61,6 +83,7 @@ struct braid_trace_dat {
 	u32 page_bytes;
 	u32 nr_cpus;
 	bool of_guest;			/* its times are shifted to a host's */
+	struct braid_dat_times times;
 	char clock[24];			/* where a buffer has none */
 	char release[64];
 	char host_name[64];
@@ -105,6 +128,15 @@ int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number);
 /* trace_dat_load.c: reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
 int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,
 		   u32 bytes);
+
+/* trace_dat_time.c: takes an option. Return: 0, or -errno with braid_fail(). */
+int braid_dat_take_offset(struct braid_trace_dat *dat, const char *text, s64 unit);
+int braid_dat_take_scale(struct braid_dat_input *in);
+int braid_dat_take_shifts(struct braid_dat_input *in);
+void braid_dat_free_shifts(struct braid_dat_times *times);
+
+/* The time of a stamp, which counts ticks or ns. Return: false: out of range. */
+bool braid_dat_time(const struct braid_dat_times *times, bool ticks, u32 cpu, u64 stamp, u64 *ns);
 
 /* trace_dat_clock.c: sets each buffer's clock name; "": unknown. */
 void braid_dat_name_clocks(struct braid_trace_dat *dat);

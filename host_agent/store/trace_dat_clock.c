@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Puts what trace-cmd recorded on the host on the timeline of captures: by one of their clocks. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #define LONGEST_PAGE_NS	60000000000LL	/* what a calm CPU's last page may span */
 #define COUNTER_CLOCK	"x86-tsc"	/* ftrace's name of the counter that a capture has samples of */
+#define SCALED_CLOCK	"tsc2nsec"	/* trace-cmd's, of that counter with its rate */
 
 /* An address that differs from boot to boot; 0: unknown. */
 static u64 text_start(struct braid_stream *stream)
@@ -30,6 +32,23 @@ static u64 text_start(struct braid_stream *stream)
 	return s->text_start;
 }
 
+/* ftrace's clocks, and trace-cmd's. */
+static enum unit { UNKNOWN_UNIT, NS, TICKS, OTHER_UNIT } unit_of(const char *clock)
+{
+	static const struct { const char *name; enum unit unit; } clocks[] = {
+		{ "local", NS }, { "global", NS }, { "perf", NS }, { "mono", NS },
+		{ "mono_raw", NS }, { "boot", NS }, { "tai", NS },
+		{ COUNTER_CLOCK, TICKS }, { SCALED_CLOCK, TICKS },
+		{ "counter", OTHER_UNIT }, { "uptime", OTHER_UNIT },
+	};
+	size_t k;
+
+	for (k = 0; k < sizeof(clocks) / sizeof(*clocks); k++)
+		if (!strcmp(clock, clocks[k].name))
+			return clocks[k].unit;
+	return UNKNOWN_UNIT;
+}
+
 /* Evidence that a trace.dat is from another host than the captures, or from another boot of it. */
 static int check_host(const struct braid_trace_dat *dat)
 {
@@ -39,6 +58,9 @@ static int check_host(const struct braid_trace_dat *dat)
 	const char *what = NULL;
 	size_t k;
 
+	if (dat->of_guest && source->nr_streams > 1)
+		return braid_fail(-EXDEV, "'%s' is the trace of a guest that trace-cmd recorded: it can be read alone, but not merged with others",
+				  dat->path);
 	if (*dat->host_name && strncmp(dat->host_name, head->host_name, sizeof(head->host_name) - 1))
 		what = "host";
 	else if (*dat->release &&
@@ -67,7 +89,7 @@ static const struct braid_clock *clock_of(const struct braid_trace_dat *dat, con
 		return NULL;
 	if (clocks->trace.nr_tracks && !strcmp(name, clocks->trace_name))
 		return &clocks->trace;
-	if (clocks->counter.nr_tracks && !strcmp(name, COUNTER_CLOCK))
+	if (clocks->counter.nr_tracks && unit_of(name) == TICKS)
 		return &clocks->counter;
 	*there = false;
 	return NULL;
@@ -85,6 +107,13 @@ static bool has_pages(const struct braid_dat_buffer *b)
 	return false;
 }
 
+/* trace-cmd names this clock in some places by the counter that it scales. */
+static void name_scaled(const struct braid_trace_dat *dat, char clock[24])
+{
+	if (dat->times.multiplier && !strcmp(clock, COUNTER_CLOCK))
+		snprintf(clock, 24, "%s", SCALED_CLOCK);
+}
+
 /*
  * trace-cmd writes the top buffer's clock for each of its instances, whatever their setting, and
  * also the clock of the first one recorded. If both differ, the clock is known only if a single one
@@ -94,6 +123,9 @@ void braid_dat_name_clocks(struct braid_trace_dat *dat)
 {
 	u32 k, nr = 0;
 
+	name_scaled(dat, dat->clock);
+	for (k = 0; k < dat->nr_buffers; k++)
+		name_scaled(dat, dat->buffers[k].clock);
 	for (k = 0; k < dat->nr_buffers; k++)
 		nr += has_pages(&dat->buffers[k]);
 	for (k = 0; k < dat->nr_buffers; k++) {
@@ -160,11 +192,21 @@ static int check_times(struct braid_trace_dat *dat, struct braid_capture_ring *r
 			  first_ns / 1e9, b->clock, from_ns / 1e9, to_ns / 1e9);
 }
 
-/* ftrace's clocks that do not count ns. */
-static bool counts(const char *clock)
+/* Without a capture a trace.dat makes the timeline, if it can say what its times are in seconds. */
+static int place_alone(const struct braid_trace_dat *dat, struct braid_capture_ring *ring,
+		       const char *clock)
 {
-	return !strcmp(clock, COUNTER_CLOCK) || !strcmp(clock, "counter") ||
-	       !strcmp(clock, "uptime");
+	enum unit unit = unit_of(clock);
+
+	if (unit == UNKNOWN_UNIT)
+		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, whose unit is not known: record with 'trace-cmd record -C mono_raw'",
+				  dat->path, clock);
+	if (unit == OTHER_UNIT || (unit == TICKS && !dat->times.multiplier))
+		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, not in seconds; merge it with a capture of the same time",
+				  dat->path, clock);
+	ring->times = &dat->times;
+	ring->ticks = unit == TICKS;
+	return 0;
 }
 
 static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ring)
@@ -175,14 +217,15 @@ static int place_ring(struct braid_trace_dat *dat, struct braid_capture_ring *ri
 	struct braid_stream *s = &dat->stream->stream;
 	bool there;
 	u64 bound;
+	int err;
 
 	if (!*name)
 		return braid_fail(-EXDEV, "'%s' lacks the clock of its instance '%s': trace-cmd saves it only for an instance that is recorded alone, with 'trace-cmd record -B %s -C %s'",
 				  dat->path, dat->buffers[ring->ring.buffer].name,
 				  dat->buffers[ring->ring.buffer].name, file_clock);
-	if (!dat->source->source.head.start_host_ns && counts(name))
-		return braid_fail(-EXDEV, "the times in '%s' are of the clock %s, not in seconds; merge it with a capture of the same time",
-				  dat->path, name);
+	err = dat->source->source.head.start_host_ns ? 0 : place_alone(dat, ring, name);
+	if (err)
+		return err;
 	ring->own_clock = true;
 	ring->clock = clock_of(dat, name, &there);
 	if (!there)

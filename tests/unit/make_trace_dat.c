@@ -123,10 +123,29 @@ static void put_option(u32 id, const void *data, u32 bytes)
 	put(data, bytes);
 }
 
+/* Two samples of each CPU: all times, offsets, scales; then all fractions. */
+static void put_shift(const struct synth_dat *p)
+{
+	u64 cpu[6] = { p->start, p->start + 6000000, p->shift_ns, 2 * p->shift_ns, 3, 3 };
+	u32 k;
+
+	put_number(12, 2);
+	put_number(16 + CPUS * (4 + sizeof(cpu) + 16), 4);
+	put_number(77, 8);
+	put_number(1, 4);		/* interpolate */
+	put_number(CPUS, 4);
+	for (k = 0; k < CPUS; k++) {
+		put_number(2, 4);
+		put(cpu, sizeof(cpu));
+	}
+	for (k = 0; k < 2 * CPUS; k++)
+		put_number(p->shift_fraction, 8);
+}
+
 static void put_options(const struct synth_dat *p)
 {
 	u64 cpus = CPUS;
-	u8 shift[16] = { 0 };
+	u64 scale[2] = { 31ULL << 32 | p->tsc_multiplier, 0 };
 	char clock[64];
 
 	if (p->clock) {
@@ -136,7 +155,11 @@ static void put_options(const struct synth_dat *p)
 	if (p->uname)
 		put_option(5, p->uname, strlen(p->uname) + 1);
 	if (p->shifted)
-		put_option(12, shift, sizeof(shift));
+		put_shift(p);
+	if (p->tsc_multiplier)
+		put_option(14, scale, sizeof(scale));
+	if (p->offset)
+		put_option(7, p->offset, strlen(p->offset) + 1);
 	put_option(8, &cpus, 4);
 }
 

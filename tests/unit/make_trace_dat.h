@@ -19,7 +19,11 @@ struct synth_dat {
 	const char *buffer_clock;	/* of all buffers, as the file states; NULL: mono_raw */
 	const char *uname;		/* NULL: missing */
 	const char *kallsyms;		/* NULL: none */
-	bool shifted;			/* a guest's */
+	bool shifted;			/* a guest's: ... */
+	u64 shift_fraction;		/* ... times * 3 >> this, + shift_ns at the first event, and */
+	s64 shift_ns;			/* twice that 6 ms later */
+	u32 tsc_multiplier;		/* of TSC2NSEC, by 2^31; 0: missing */
+	const char *offset;		/* option OFFSET; NULL: missing */
 	u64 start;			/* the first event's stamp */
 	u64 step;			/* between two events of a CPU */
 	bool small;			/* pages of 256 bytes, with 8 events */
