@@ -122,7 +122,7 @@ static const struct braid_column columns[] = {
 	{ "BUSY", "busy_ppm", BRAID_CELL_SHARE }, { "STOLEN", "stolen_ppm", BRAID_CELL_SHARE },
 	{ "ASLEEP", "asleep_ppm", BRAID_CELL_SHARE }, { "UNKNOWN", "unknown_ppm", BRAID_CELL_SHARE },
 	{ "EXITS", "exits", BRAID_CELL_COUNT }, { "LOST", "lost_events", BRAID_CELL_COUNT },
-	{ "BOUND", "bound_ns", BRAID_CELL_DURATION },
+	{ "BOUND", "bound_ns", BRAID_CELL_BOUND },
 	{ "WORST STALL", "worst_stall_ns", BRAID_CELL_DURATION },
 	{ "AT", "worst_stall_at_ns", BRAID_CELL_TIME },
 	{ "WORST WAKE-UP", "worst_wakeup_ns", BRAID_CELL_DURATION },

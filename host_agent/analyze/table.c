@@ -72,6 +72,9 @@ static const char *show(const struct braid_table *t, size_t cell, char buffer[CE
 	case BRAID_CELL_DURATION:
 		braid_duration_text(c->number, buffer);
 		break;
+	case BRAID_CELL_BOUND:
+		braid_bound_text(c->number, buffer);
+		break;
 	case BRAID_CELL_TIME:
 		us = (c->number < 0 ? -(u64)c->number : (u64)c->number) / 1000;
 		snprintf(buffer, CELL_BYTES, "%s%llu.%06llu", c->number < 0 ? "-" : "",

@@ -14,6 +14,7 @@ enum braid_cell_kind {
 	BRAID_CELL_FIGURE,	/* a string, aligned as a number is; for people only */
 	BRAID_CELL_COUNT,
 	BRAID_CELL_DURATION,	/* ns; for people with a unit, else as a number */
+	BRAID_CELL_BOUND,	/* ns; likewise, rounded up */
 	BRAID_CELL_TIME,	/* ns of the host's clock; for people in seconds */
 	BRAID_CELL_SHARE,	/* parts per million; for people in percent */
 };

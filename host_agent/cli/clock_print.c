@@ -22,15 +22,15 @@ struct clocks {
 	struct braid_clock_check check;
 };
 
-/* Without samples there are no moments to evaluate: print the overall bound. */
+/* The worst is that of all times, as other commands show it, not only of the moments that are evaluated. */
 static int judge(const struct braid_clock *clock, const struct braid_stream *stream,
 		 struct braid_clock_quality *q)
 {
 	int err = braid_clock_quality(clock, &stream->clock_inputs, q);
 
+	q->worst_ns = braid_clock_worst_bound(clock, stream->end_ns);
 	if (!err && !q->points)
-		q->median_ns = q->p99_ns = q->worst_ns =
-			braid_clock_worst_bound(clock, stream->end_ns);
+		q->median_ns = q->p99_ns = q->worst_ns;
 	return err;
 }
 
@@ -70,14 +70,10 @@ static void drop(struct clocks *c)
 
 static void put_ns(struct braid_text *t, u64 ns)
 {
-	if (ns == BRAID_BOUND_UNKNOWN)
-		braid_text_puts(t, "unknown");
-	else if (ns < 10000)
-		braid_text_printf(t, "%llu ns", (unsigned long long)ns);
-	else if (ns < 10000000)
-		braid_text_printf(t, "%.1f µs", ns / 1e3);
-	else
-		braid_text_printf(t, "%.1f ms", ns / 1e6);
+	char text[32];
+
+	braid_bound_text(ns, text);
+	braid_text_puts(t, ns == BRAID_BOUND_UNKNOWN ? "unknown" : text);
 }
 
 static void put_quality(struct braid_text *t, const struct braid_clock_quality *q)

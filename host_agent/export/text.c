@@ -39,17 +39,13 @@ static void put_note(struct braid_line_export *x, const struct braid_item *item)
 	braid_text_putc(&x->out, '\n');
 }
 
-/* "1.9 µs": two digits that matter, rounded up. */
 static void put_bound(struct braid_text *t, u64 ns)
 {
-	if (ns == BRAID_BOUND_UNKNOWN)
-		braid_text_puts(t, "bound unknown");
-	else if (ns < 1000)
-		braid_text_printf(t, "bound ≤ %llu ns", (unsigned long long)ns);
-	else if (ns < 1000000)
-		braid_text_printf(t, "bound ≤ %.1f µs", (ns + 99) / 100 / 10.0);
-	else
-		braid_text_printf(t, "bound ≤ %.1f ms", (ns + 99999) / 100000 / 10.0);
+	char text[32];
+
+	braid_bound_text(ns, text);
+	braid_text_printf(t, "bound %s%s", ns == BRAID_BOUND_UNKNOWN ? "" : "≤ ",
+			  ns == BRAID_BOUND_UNKNOWN ? "unknown" : text);
 }
 
 static void put_clock(struct braid_line_export *x, const struct braid_stream *s)

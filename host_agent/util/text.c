@@ -60,6 +60,21 @@ void braid_text_u64(struct braid_text *t, u64 value, int width, char pad)
 	t->bytes += nr;
 }
 
+void braid_bound_text(u64 ns, char text[32])
+{
+	static const char *const units[] = { "ns", "µs", "ms", "s" };
+	u32 k = 0;
+
+	/* Thousandths of the unit. */
+	for (; k < 3 && ns >= (k ? 1000000 : 1000); k++)
+		ns = k ? ns / 1000 + !!(ns % 1000) : ns;
+	if (k)
+		snprintf(text, 32, "%llu.%03llu %s", (unsigned long long)(ns / 1000),
+			 (unsigned long long)(ns % 1000), units[k]);
+	else
+		snprintf(text, 32, "%llu ns", (unsigned long long)ns);
+}
+
 void braid_text_hex(struct braid_text *t, const void *data, size_t bytes)
 {
 	static const char digit[] = "0123456789abcdef";

@@ -162,6 +162,9 @@ static inline void braid_text_signed(struct braid_text *t, s64 value)
 /** braid_text_u64 - append a decimal number, padded with @pad to at least @width */
 void braid_text_u64(struct braid_text *t, u64 value, int width, char pad);
 
+/** braid_bound_text - an error bound, rounded up: "757 ns", "1.312 µs" */
+void braid_bound_text(u64 ns, char text[32]);
+
 /** braid_text_hex - append bytes as hexadecimal, with a space between two */
 void braid_text_hex(struct braid_text *t, const void *data, size_t bytes);
 

@@ -4,11 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/cli/cli.h"
 #include "host_agent/export/walk.h"
 #include "host_agent/store/source.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tests/unit/run_command.h"
 
 #define AHEAD_NS	1700000000000000000ULL	/* wall time's start, in the file's clock */
 
@@ -194,6 +196,31 @@ static void requested_source(void)
 	free(text);
 }
 
+/* The bound after a mark in the line of guest1 that the last command printed. */
+static void take_bound(const char *line, const char *mark, char bound[32])
+{
+	const char *at = strstr(printed, line);
+
+	at = at ? strstr(at, mark) : NULL;
+	NEED(at);
+	snprintf(bound, 32, "%.*s", (int)strcspn(at + strlen(mark), ",\n"), at + strlen(mark));
+}
+
+/* Whichever command shows it. */
+static void a_bound_is_one_figure(void)
+{
+	char reported[32], worst[32];
+
+	synth_standard(path);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-e", "tock", path), 0);
+	take_bound("guest1: ", "bound ≤ ", reported);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_clock, "clock", path), 0);
+	take_bound("guest1: ", ", worst ", worst);
+	CHECK(!strcmp(reported, worst));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_analyze, "analyze", "summary", path), 0);
+	CHECK(strstr(printed, reported));
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-report-clock-%d", getpid());
@@ -201,6 +228,7 @@ int main(void)
 	RUN(set_back);
 	RUN(head_alone);
 	RUN(requested_source);
+	RUN(a_bound_is_one_figure);
 	unlink(path);
 	return VERDICT();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Durations as people see them. */
+/* Durations and bounds as people see them. */
 #include <string.h>
 
 #include "host_agent/analyze/table.h"
@@ -29,8 +29,27 @@ static void durations_have_four_digits_and_a_unit(void)
 	}
 }
 
+static void bounds_are_rounded_up(void)
+{
+	static const struct { u64 ns; const char *text; } some[] = {
+		{ 0, "0 ns" }, { 999, "999 ns" }, { 1000, "1.000 µs" }, { 1312, "1.312 µs" },
+		{ 999999, "999.999 µs" }, { 1000000, "1.000 ms" }, { 1000001, "1.001 ms" },
+		{ 999999001, "1.000 s" }, { 5000000001, "5.001 s" },
+	};
+	char text[32];
+	size_t k;
+
+	for (k = 0; k < sizeof(some) / sizeof(*some); k++) {
+		braid_bound_text(some[k].ns, text);
+		CHECK(!strcmp(text, some[k].text));
+		if (strcmp(text, some[k].text))
+			fprintf(stderr, "%llu ns: %s, not %s\n", (unsigned long long)some[k].ns, text, some[k].text);
+	}
+}
+
 int main(void)
 {
+	RUN(bounds_are_rounded_up);
 	RUN(durations_have_four_digits_and_a_unit);
 	return VERDICT();
 }
