@@ -14,6 +14,7 @@
 #ifndef BRAID_ANALYZE_ANALYSIS_H
 #define BRAID_ANALYZE_ANALYSIS_H
 
+#include "host_agent/analyze/shares.h"
 #include "host_agent/analyze/states.h"
 #include "host_agent/analyze/sums.h"
 #include "host_agent/analyze/table.h"
@@ -109,29 +110,6 @@ void braid_folded_vcpu(const struct braid_states *s, const struct braid_sum_key 
 void braid_folded_end(struct braid_text *out, size_t from, const struct braid_sum *sum,
 		      const struct braid_analysis_options *options);
 
-/* shares.c: what several culprits took of one time ------------------------------------------ */
-
-#define BRAID_MAX_SHARES	16u	/* culprits; the last one is for all others */
-
-struct braid_shares {
-	u32 nr;
-	struct braid_share {
-		struct braid_culprit culprit;
-		u64 ns;
-	} of[BRAID_MAX_SHARES];
-};
-
-/** braid_shares_add - a culprit takes @ns more */
-void braid_shares_add(struct braid_shares *p, const struct braid_culprit *culprit, u64 ns);
-
-/**
- * braid_shares_write - "guest2/vCPU 1: cc1[45] (439 ms), kworker/1:2[9] (61 ms), 3 more"
- *
- * As JSON, an array of all of them: [{"culprit":"guest2/vCPU 1: cc1[45]","ns":439000000},...]
- */
-void braid_shares_write(const struct braid_states *s, const struct braid_shares *p,
-			enum braid_table_form form, struct braid_text *out);
-
 /* longest.c: the longest of many -------------------------------------------------------------- */
 
 /* A heap of at most @max items of @bytes each, the shortest on top. */
@@ -146,6 +124,9 @@ struct braid_longest {
 /** braid_longest_begin - prepare. Return: 0, or -ENOMEM with braid_fail() */
 int braid_longest_begin(struct braid_longest *l, u32 max, size_t bytes,
 			int (*compare)(const void *a, const void *b));
+
+/** braid_longest_takes - whether braid_longest_add() would keep an item */
+bool braid_longest_takes(const struct braid_longest *l, const void *item);
 
 /** braid_longest_add - keep a copy of an item, if it is one of the longest */
 void braid_longest_add(struct braid_longest *l, const void *item);

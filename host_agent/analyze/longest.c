@@ -42,13 +42,18 @@ static void sift_down(struct braid_longest *l)
 	}
 }
 
+bool braid_longest_takes(const struct braid_longest *l, const void *item)
+{
+	return l->nr < l->max || (l->max && l->compare(at(l, 0), item) <= 0);
+}
+
 void braid_longest_add(struct braid_longest *l, const void *item)
 {
 	u32 k;
 
+	if (!braid_longest_takes(l, item))
+		return;
 	if (l->nr == l->max) {
-		if (!l->max || l->compare(at(l, 0), item) > 0)
-			return;
 		memcpy(at(l, 0), item, l->bytes);
 		sift_down(l);
 		return;

@@ -134,6 +134,9 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 	case BRAID_CULPRIT_NOTHING:
 		snprintf(name, BRAID_NAME_TEXT, "nothing (idle CPU)");
 		break;
+	case BRAID_CULPRIT_OTHERS:
+		snprintf(name, BRAID_NAME_TEXT, "others");
+		break;
 	default:
 		snprintf(name, BRAID_NAME_TEXT, "unknown");
 	}

@@ -26,7 +26,7 @@ int braid_recent_runs_begin(struct braid_recent_runs *b, u32 nr_vcpus)
 	if (!b->lanes)
 		return braid_out_of_memory();
 	b->nr = nr_vcpus;
-	return 0;
+	return braid_tally_begin(&b->found, 1);
 }
 
 static bool runs(enum braid_vcpu_state state)
@@ -71,14 +71,15 @@ int braid_recent_runs_span(struct braid_recent_runs *b, const struct braid_state
 	return 0;
 }
 
-void braid_recent_runs_find(const struct braid_recent_runs *b, u32 vcpu, s64 from_ns, s64 to_ns,
-			    struct braid_shares *out)
+int braid_recent_runs_find(struct braid_recent_runs *b, u32 vcpu, s64 from_ns, s64 to_ns,
+			   struct braid_shares *out)
 {
 	const struct braid_recent_lane *lane = &b->lanes[vcpu];
+	int err = 0;
 	u32 k;
 
-	out->nr = 0;
-	for (k = 0; k < lane->nr && k < lane->capacity; k++) {
+	braid_tally_clear(&b->found, 0);
+	for (k = 0; k < lane->nr && k < lane->capacity && !err; k++) {
 		const struct run *run = &lane->runs[(lane->nr - 1 - k) % lane->capacity];
 		s64 since_ns = run->from_ns > from_ns ? run->from_ns : from_ns;
 		s64 until_ns = run->to_ns < to_ns ? run->to_ns : to_ns;
@@ -89,8 +90,11 @@ void braid_recent_runs_find(const struct braid_recent_runs *b, u32 vcpu, s64 fro
 		if (run->to_ns <= from_ns)
 			break;
 		if (until_ns > since_ns)
-			braid_shares_add(out, &task, until_ns - since_ns);
+			err = braid_tally_add(&b->found, 0, &task, until_ns - since_ns);
 	}
+	if (!err)
+		braid_tally_shares(&b->found, 0, out);
+	return err;
 }
 
 void braid_recent_runs_free(struct braid_recent_runs *b)
@@ -100,4 +104,5 @@ void braid_recent_runs_free(struct braid_recent_runs *b)
 	for (k = 0; b->lanes && k < b->nr; k++)
 		free(b->lanes[k].runs);
 	free(b->lanes);
+	braid_tally_free(&b->found);
 }

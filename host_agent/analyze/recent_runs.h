@@ -3,11 +3,12 @@
 #ifndef BRAID_ANALYZE_RECENT_RUNS_H
 #define BRAID_ANALYZE_RECENT_RUNS_H
 
-#include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/tally.h"
 
 struct braid_recent_runs {
 	struct braid_recent_lane *lanes;	/* by vCPU: what ran there last */
 	u32 nr;
+	struct braid_tally found;		/* of one lane: scratch space */
 };
 
 /** braid_recent_runs_begin - prepare; free it in any case. Return: 0, or -ENOMEM with braid_fail() */
@@ -23,9 +24,11 @@ int braid_recent_runs_span(struct braid_recent_runs *b, const struct braid_state
  * @from_ns: of the host's clock
  * @to_ns: likewise
  * @out: filled. What was too long ago is missing: a vCPU's last 512 runs are kept
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
  */
-void braid_recent_runs_find(const struct braid_recent_runs *b, u32 vcpu, s64 from_ns, s64 to_ns,
-			    struct braid_shares *out);
+int braid_recent_runs_find(struct braid_recent_runs *b, u32 vcpu, s64 from_ns, s64 to_ns,
+			   struct braid_shares *out);
 
 /** braid_recent_runs_free - free all */
 void braid_recent_runs_free(struct braid_recent_runs *b);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/tally.h"
 #include "host_agent/util/error.h"
 
 struct stalls {
@@ -14,6 +15,7 @@ struct stalls {
 	struct braid_gap *open;		/* of each vCPU: since its last event */
 	struct braid_gap *worst;	/* of each stream; to_ns 0: none */
 	struct braid_longest longest;	/* struct braid_gap */
+	struct braid_tally culprits;	/* of each vCPU's open gap */
 };
 
 static int by_length(const void *a, const void *b)
@@ -34,7 +36,7 @@ static void begin_gap(struct stalls *x, u32 vcpu, s64 ns)
 	g->task = x->s->vcpus[vcpu].task;
 	g->from_ns = ns;
 	g->idle_ns = 0;
-	g->culprits.nr = 0;
+	braid_tally_clear(&x->culprits, vcpu);
 	memset(g->ns, 0, sizeof(g->ns));
 }
 
@@ -50,7 +52,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
 		g->idle_ns += ns;
 	if (span->state == BRAID_VCPU_STOLEN && ns)
-		braid_shares_add(&g->culprits, &span->culprit, ns);
+		return braid_tally_add(&x->culprits, span->vcpu, &span->culprit, ns);
 	return 0;
 }
 
@@ -78,6 +80,7 @@ static int take_gap(struct stalls *x, u32 vcpu, s64 ns)
 	err = braid_states_settle(x->s, vcpu, ns);
 	if (err || !braid_stall_ns(g))
 		return err;
+	braid_tally_shares(&x->culprits, vcpu, &g->culprits);
 	braid_longest_add(&x->longest, g);
 	if (!worst->to_ns || by_length(worst, g) < 0)
 		*worst = *g;
@@ -262,6 +265,7 @@ static int begin(void *state, struct braid_states *s,
 		 const struct braid_analysis_options *options)
 {
 	struct stalls *x = state;
+	int err;
 	u32 k;
 
 	x->s = s;
@@ -270,6 +274,9 @@ static int begin(void *state, struct braid_states *s,
 	x->worst = calloc(s->source->nr_streams + 1, sizeof(*x->worst));
 	if (!x->open || !x->worst)
 		return braid_out_of_memory();
+	err = braid_tally_begin(&x->culprits, s->nr_vcpus);
+	if (err)
+		return err;
 	for (k = 0; k < s->nr_vcpus; k++)
 		begin_gap(x, k, INT64_MIN);
 	return braid_longest_begin(&x->longest, x->o.top, sizeof(struct braid_gap), by_length);
@@ -293,6 +300,7 @@ static void free_state(void *state)
 	struct stalls *x = state;
 
 	braid_longest_free(&x->longest);
+	braid_tally_free(&x->culprits);
 	free(x->open);
 	free(x->worst);
 }

@@ -52,6 +52,7 @@ enum braid_culprit_kind {
 	BRAID_CULPRIT_SOFTIRQ,
 	BRAID_CULPRIT_UNKNOWN,	/* its events were lost or omitted, or it has none yet */
 	BRAID_CULPRIT_GUEST_TASK,	/* not of a vCPU, but of a task in its run queue: another one */
+	BRAID_CULPRIT_OTHERS,	/* several, which a limit does not tell apart */
 };
 
 struct braid_culprit {

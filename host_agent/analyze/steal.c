@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "host_agent/analyze/compare.h"
+#include "host_agent/analyze/tally.h"
 #include "host_agent/util/error.h"
-
 
 /* A time in which a vCPU was stolen, without interruption. */
 struct episode {
@@ -21,13 +21,10 @@ struct steal {
 	const struct braid_states *s;
 	struct braid_analysis_options o;
 	struct episode *open;		/* of each vCPU */
+	struct braid_tally culprits;	/* of these */
 	struct braid_sums sums;		/* by vCPU, culprit, perhaps task */
 	struct braid_longest longest;	/* struct episode */
 	u64 total_ns, episodes;
-};
-
-static const struct braid_culprit unknown = {
-	.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
 };
 
 static s64 length(const struct episode *e)
@@ -46,31 +43,56 @@ static int by_length(const void *a, const void *b)
 					  (x->vcpu > y->vcpu ? -1 : 1);
 }
 
+/* What one culprit took of an episode. */
+static int add_share(struct steal *x, const struct episode *e, const struct braid_culprit *culprit,
+		     u64 ns)
+{
+	struct braid_sum_key key = {
+		.vcpu = e->vcpu, .culprit = *culprit,
+		.task = x->o.by_task ? e->task : BRAID_PID_UNKNOWN,
+	};
+
+	return ns ? braid_sums_add(&x->sums, &key, ns, e->from_ns, NULL) : 0;
+}
+
+static int add_shares(struct steal *x, const struct episode *e)
+{
+	static const struct braid_culprit others = {
+		.kind = BRAID_CULPRIT_OTHERS, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
+	};
+	const struct braid_share *share;
+	int err = 0;
+	u32 at = 0;
+
+	while (!err && (share = braid_tally_next(&x->culprits, e->vcpu, &at)))
+		err = add_share(x, e, &share->culprit, share->ns);
+	return err ? err : add_share(x, e, &others, braid_tally_others(&x->culprits, e->vcpu));
+}
+
 /* An episode is over. */
 static int count(struct steal *x, struct episode *e)
 {
+	static const struct braid_culprit unknown = {
+		.kind = BRAID_CULPRIT_UNKNOWN, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
+	};
 	int err = 0;
-	u32 k;
 
 	if (!e->to_ns)
 		return 0;
 	if (e->moved_unseen) {
-		e->culprits.nr = 0;
-		braid_shares_add(&e->culprits, &unknown, length(e));
+		braid_tally_clear(&x->culprits, e->vcpu);
+		err = braid_tally_add(&x->culprits, e->vcpu, &unknown, length(e));
 	}
-	for (k = 0; k < e->culprits.nr && !err; k++) {
-		struct braid_sum_key key = {
-			.vcpu = e->vcpu, .culprit = e->culprits.of[k].culprit,
-			.task = x->o.by_task ? e->task : BRAID_PID_UNKNOWN,
-		};
-
-		err = braid_sums_add(&x->sums, &key, e->culprits.of[k].ns, e->from_ns, NULL);
-	}
+	if (!err)
+		err = add_shares(x, e);
 	if (err)
 		return err;
 	x->total_ns += length(e);
 	x->episodes++;
-	braid_longest_add(&x->longest, e);
+	if (braid_longest_takes(&x->longest, e)) {
+		braid_tally_shares(&x->culprits, e->vcpu, &e->culprits);
+		braid_longest_add(&x->longest, e);
+	}
 	e->to_ns = 0;
 	return 0;
 }
@@ -91,15 +113,14 @@ static int take_span(void *arg, const struct braid_state_span *span)
 		e->vcpu = span->vcpu;
 		e->task = span->task;
 		e->from_ns = span->from_ns;
-		e->culprits.nr = 0;
 		e->moved_unseen = false;
+		braid_tally_clear(&x->culprits, span->vcpu);
 	}
 	if (!x->o.by_task)
 		culprit.task = BRAID_PID_UNKNOWN;
 	e->to_ns = span->to_ns;
 	e->moved_unseen |= x->s->vcpus[span->vcpu].moved_unseen;
-	braid_shares_add(&e->culprits, &culprit, span->to_ns - span->from_ns);
-	return 0;
+	return braid_tally_add(&x->culprits, span->vcpu, &culprit, span->to_ns - span->from_ns);
 }
 
 /* Output ------------------------------------------------------------------------------------- */
@@ -329,7 +350,9 @@ static int begin(void *state, struct braid_states *s,
 	x->open = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->open));
 	if (!x->open)
 		return braid_out_of_memory();
-	err = braid_sums_begin(&x->sums);
+	err = braid_tally_begin(&x->culprits, s->nr_vcpus);
+	if (!err)
+		err = braid_sums_begin(&x->sums);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct episode),
 					       by_length);
 }
@@ -350,6 +373,7 @@ static void free_state(void *state)
 	struct steal *x = state;
 
 	braid_sums_free(&x->sums);
+	braid_tally_free(&x->culprits);
 	free(x->open);
 	braid_longest_free(&x->longest);
 }

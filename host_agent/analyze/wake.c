@@ -91,8 +91,10 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	/* Most waits are short: which tasks ran is not needed. */
 	if (wait->known && (x->longest.nr < x->longest.max ||
 			    (x->longest.nr && by_length(x->longest.items, &w) < 0)))
-		braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
-				       &w.ran_instead);
+		err = braid_recent_runs_find(&x->runs, wait->vcpu, wait->queue_from_ns, wait->to_ns,
+					     &w.ran_instead);
+	if (err)
+		return err;
 	braid_longest_add(&x->longest, &w);
 	braid_stages_queued(&x->stages, wait);
 	return 0;

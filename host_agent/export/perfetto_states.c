@@ -214,14 +214,9 @@ static int describe_stolen(struct braid_perfetto *x, const struct braid_slice *s
 			   struct event *e, char culprit[BRAID_NAME_TEXT])
 {
 	const struct braid_shares *p = &slice->culprits;
-	const struct braid_share *most = &p->of[0];
-	u32 k;
 	int err;
 
-	for (k = 1; k < p->nr; k++)
-		if (p->of[k].ns > most->ns)
-			most = &p->of[k];
-	err = add_name(x, e, BRAID_PERFETTO_CULPRIT, &most->culprit, culprit);
+	err = add_name(x, e, BRAID_PERFETTO_CULPRIT, &p->of[0].culprit, culprit);
 	if (err || p->nr < 2)
 		return err;
 	x->aside_text.bytes = 0;

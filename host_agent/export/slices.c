@@ -19,6 +19,8 @@ struct braid_slice_lane {
 
 static int hand_on(struct braid_slices *x, struct braid_slice_lane *lane)
 {
+	if (lane->any)
+		braid_tally_shares(&x->culprits, lane->slice.vcpu, &lane->slice.culprits);
 	return lane->any && x->ops->slice ? x->ops->slice(x->arg, &lane->slice) : 0;
 }
 
@@ -115,13 +117,15 @@ static int take_span(void *arg, const struct braid_state_span *span)
 		slice->from_ns = span->from_ns;
 		slice->task = span->task;
 		slice->reason = span->reason;
-		slice->culprits.nr = slice->flows.nr = 0;
+		slice->flows.nr = 0;
+		braid_tally_clear(&x->culprits, span->vcpu);
 	}
 	slice->to_ns = span->to_ns;
 	if (!err)
 		err = take_next(x, lane);
-	if (span->culprit.kind != BRAID_CULPRIT_NONE)
-		braid_shares_add(&slice->culprits, &span->culprit, span->to_ns - span->from_ns);
+	if (!err && span->culprit.kind != BRAID_CULPRIT_NONE)
+		err = braid_tally_add(&x->culprits, span->vcpu, &span->culprit,
+				      span->to_ns - span->from_ns);
 	if (span->culprit.kind == BRAID_CULPRIT_VCPU)
 		link_culprit(x, slice, span->culprit.vcpu);
 	return err;
@@ -199,6 +203,9 @@ int braid_slices_begin(struct braid_slices *x, struct braid_walk *walk,
 	x->lanes = calloc((size_t)x->states.nr_vcpus + 1, sizeof(*x->lanes));
 	if (!x->lanes)
 		return braid_out_of_memory();
+	err = braid_tally_begin(&x->culprits, x->states.nr_vcpus);
+	if (err)
+		return err;
 	if (!names_guest(walk->source, select.stream))
 		select.stream = NULL;
 	x->active = x->states.nr_cpus && !braid_slices_missing(walk->source);
@@ -242,5 +249,6 @@ void braid_slice_name(const struct braid_slice *slice, char name[BRAID_NAME_TEXT
 void braid_slices_free(struct braid_slices *x)
 {
 	braid_states_free(&x->states);
+	braid_tally_free(&x->culprits);
 	free(x->lanes);
 }

@@ -4,6 +4,7 @@
 #define BRAID_EXPORT_SLICES_H
 
 #include "host_agent/analyze/analysis.h"
+#include "host_agent/analyze/tally.h"
 #include "host_agent/export/walk.h"
 
 #define BRAID_SLICE_FLOWS	16u	/* of a slice; further ones are left out */
@@ -50,6 +51,7 @@ struct braid_slices {
 	const struct braid_slices_ops *ops;
 	void *arg;
 	struct braid_slice_lane *lanes;	/* by vCPU */
+	struct braid_tally culprits;	/* of these lanes' slices */
 	u64 last_flow;
 };
 

@@ -4,25 +4,16 @@
 
 const assert = require('node:assert');
 
-/*
- * {"VICTIM by CULPRIT": ns} of stolen time. The analysis names 15 culprits of an episode at most.
- */
+/* {"VICTIM by CULPRIT": ns} of stolen time. */
 function stolenSums() {
 	const { trace } = globalThis.tracebraid,
 		sums = {};
 	for (const { states, group, number } of trace.lanes)
-		for (let k = 0, end; states && k < states.nr; k = end) {
-			end = k + 1;
+		for (let k = 0; states && k < states.nr; k++) {
 			if (states.state[k] !== 5) continue;
-			[, end] = states.episode(k);
-			const named = new Set();
-			for (let j = k; j < end; j++) {
-				let name = trace.nameText[states.culprit[j]];
-				if (named.has(name) || named.size < 15) named.add(name);
-				else name = 'unknown';
-				const key = `${trace.groups[group].name}/vCPU ${number} by ${name}`;
-				sums[key] = (sums[key] || 0) + states.length(j);
-			}
+			const name = trace.nameText[states.culprit[k]],
+				key = `${trace.groups[group].name}/vCPU ${number} by ${name}`;
+			sums[key] = (sums[key] || 0) + states.length(k);
 		}
 	return sums;
 }

@@ -73,7 +73,8 @@ static void last_runs(void)
 			ran(0, k);
 		kept = nr < KEPT ? nr : KEPT;
 		for (k = 0; k < nr; k++) {
-			braid_recent_runs_find(&behind, 0, k * RUN_NS, (k + 1) * RUN_NS, &out);
+			NEED(!braid_recent_runs_find(&behind, 0, k * RUN_NS, (k + 1) * RUN_NS,
+						     &out));
 			CHECK_EQ(out.nr, k >= nr - kept);
 			CHECK(!out.nr || (out.of[0].culprit.task == (s32)k + 1 &&
 					  out.of[0].ns == RUN_NS));

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of analyses: causes are planted on real guests, and the answer must name them, and how much they took."""
 
+import collections
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -121,6 +123,20 @@ def hog_while(ctx, cpu):
     return hog
 
 
+def check_culprits(ctx, capture):
+    """The table of SQL and the analysis agree on what each culprit took of each vCPU. Threads may get other names."""
+    query = ("SELECT stream || '/vCPU ' || vcpu AS victim, culprit, sum(duration_ns) AS total_ns "
+             "FROM vcpu_state WHERE state = 'stolen' GROUP BY 1, 2")
+    of_table, of_rows = collections.Counter(), collections.Counter()
+    lines = ctx.run_agent("sql", "--json", capture, query).stdout.splitlines()
+    found = json.loads(ctx.run_agent("analyze", "steal", "--by", "task", "--json", capture).stdout)
+    for sums, rows in ((of_table, map(json.loads, lines)), (of_rows, found["steal"])):
+        for row in rows:
+            pid = re.search(r"\[\d+\]$", row["culprit"])
+            sums[row["victim"], pid.group() if pid else row["culprit"]] += row["total_ns"]
+    ctx.equal(of_rows, of_table, "stolen time by victim and culprit")
+
+
 @case("analyze-steal", usual=("6.12",), needs=NEEDS, arm64=True)
 def analyze_steal(ctx):
     """A process that takes a guest's pCPU is named as the culprit, with at least 99 % of the CPU time that it took."""
@@ -153,6 +169,7 @@ def analyze_steal(ctx):
     ctx.check(names and all(name.startswith("g1/") for name in names), f"QEMU's main thread is {names}")
     ctx.equal(found["missing"][:-1], [], "what the trace lacks, except for kvm events")
     ctx.equal(sum(row["total_ns"] for row in found["steal"]), found["stolen_ns"], "the sum of the rows, in ns")
+    check_culprits(ctx, capture)
     (row,) = analyze(ctx, capture, "summary")["guests"]
     ctx.equal(row["guest"], "g1", "the only guest")
     # A vCPU that waits for the other one, which the hog holds up, is asleep meanwhile.
