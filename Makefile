@@ -272,6 +272,7 @@ lint-run: agent library $(B)/live_region
 	@tests/lint/qemu.sh
 	@tests/lint/man.sh
 	@tests/lint/examples.sh
+	@tests/lint/help.sh
 	@shellcheck -s bash host_agent/tracebraid.bash && shellcheck $$(git ls-files '*.sh' .ci/run) && echo 'ok   shellcheck'
 
 check-unit:
@@ -367,8 +368,7 @@ demo-run: agent
 bench:
 	@tests/packages.sh build driver guests tests bench
 	@tests/qemu/fetch.sh
-	@[ -e $(B)/demo/demo.braid ] || { echo 'recording the capture of make demo'; $(MAKE) demo >$(B)/demo.log; } || \
-		{ cat $(B)/demo.log; exit 1; }
+	@[ -e $(B)/demo/demo.braid ] || $(MAKE) demo
 	@$(MAKE) -j$(NPROC) bench-run
 
 check-bench:
@@ -412,9 +412,8 @@ $(B)/bench_%: $(B)/obj/tests/bench/bench_%.o $(filter $(B)/obj/shared/%,$(AGENT_
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(BENCH_LIBS_$*)
 
-# Where Debian's Python looks for modules of packages, and for others below /usr/local.
-PYTHON_TO	= $(PREFIX)/lib/python$(if $(filter /usr,$(PREFIX)),3,$(shell python3 -c \
-		    'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null))/dist-packages
+PYTHON_TO	= $(shell python/where.sh $(PREFIX))
+DOC_TO		= $(DESTDIR)$(PREFIX)/share/doc/tracebraid
 
 .PHONY: install
 install: agent library
@@ -428,73 +427,109 @@ install: agent library
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(READING_PKGS)|' \
 		host_agent/library/tracebraid.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/tracebraid $(PUBLIC_H)
-	install -d $(DESTDIR)$(PYTHON_TO)/tracebraid
-	install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/
+	$(if $(PYTHON_TO),install -d $(DESTDIR)$(PYTHON_TO)/tracebraid && \
+		install -m 644 python/tracebraid/*.py $(PUBLIC_H) $(DESTDIR)$(PYTHON_TO)/tracebraid/)
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(MAN_PAGES) $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -D -m 644 $(B)/man/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3
 	@for name in $$(sed -n 's/^\.SS \(tracebraid_.*\)/\1/p' $(B)/man/libtracebraid.3); do \
 		echo ".so man3/libtracebraid.3" >$(DESTDIR)$(PREFIX)/share/man/man3/$$name.3; \
 	done
+	install -D -m 644 -t $(DOC_TO)/docs docs/*.md docs/*.png
+	install -D -m 644 -t $(DOC_TO)/docs/examples docs/examples/*
+	install -m 644 README.md CHANGELOG.md $(DOC_TO)/
 	@if [ -e $(B)/guest-$(KREL)/tracebraid.ko ]; then \
 		set -x; install -d $(DESTDIR)/lib/modules/$(KREL)/updates; \
 		install -m 644 $(B)/guest-$(KREL)/tracebraid*.ko $(DESTDIR)/lib/modules/$(KREL)/updates/; \
+		$(if $(DESTDIR),,depmod $(KREL);) \
 	fi
+	@$(if $(PYTHON_TO),,echo "Not installed: the Python module. Install python3, then run make install again.")
+	@$(if $(DESTDIR),,ldconfig; ldconfig -p | grep -q $(PREFIX)/lib/$(SONAME) || \
+		echo "Programs find the library with LD_LIBRARY_PATH=$(PREFIX)/lib")
+	@$(if $(DESTDIR),,printf '%s\n' 'Next, give a guest memory for its trace:' \
+		'  tracebraid attach DOMAIN            a libvirt domain' \
+		'  tracebraid create /dev/shm/NAME     another QEMU: prints its options' \
+		'In the guest, from a clone: make dkms && modprobe tracebraid. Then, here: tracebraid list')
+
+# Of any version and release of Python. What DKMS has in a guest: dkms remove tracebraid/VERSION --all.
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
+		$(DESTDIR)$(PREFIX)/lib/libtracebraid.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc \
+		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
+		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3
+	rm -rf $(DESTDIR)$(PREFIX)/include/tracebraid $(DOC_TO) \
+		$(wildcard $(DESTDIR)$(PREFIX)/lib/python*/*-packages/tracebraid)
+	@$(if $(DESTDIR),,ldconfig)
+	@for module in $(wildcard $(DESTDIR)/lib/modules/*/updates/tracebraid.ko); do \
+		(set -x; rm -f "$$module" "$${module%.ko}_virtio.ko"); \
+		krel=$${module%/updates/*}; $(if $(DESTDIR),,depmod "$${krel##*/}";) \
+	done
 
 # In a guest: the driver for each kernel that it has, and for each that it will get.
 .PHONY: dkms
 dkms:
-	@mkdir -p $(DESTDIR)/usr/src
-	@version=$$(guest_driver/dkms.sh $(DESTDIR)/usr/src) && if [ -z "$(DESTDIR)" ]; then \
-		dkms remove tracebraid/$$version --all >/dev/null 2>&1; \
-		for build in /lib/modules/*/build; do \
-			[ -d "$$build" ] || continue; \
-			krel=$${build%/build}; \
-			dkms install tracebraid/$$version -k $${krel##*/} || exit 1; \
-		done; \
-	fi
+	@$(if $(DESTDIR),mkdir -p $(DESTDIR)/usr/src && guest_driver/dkms.sh $(DESTDIR)/usr/src, \
+		guest_driver/dkms_install.sh /usr/src /lib/modules)
 
 .PHONY: clean
 clean:
 	$(Q)rm -rf $(B)
 
+# Not by echo: make prints it, so no shell reads its quotation marks.
+define HELP
+Build:
+  make                      agent (build/tracebraid), library, and the driver
+                            for the running kernel
+  make agent                the agent alone
+  make library              libtracebraid, shared and static
+  make driver KREL=RELEASE  the driver for another kernel:
+                            build/guest-RELEASE/tracebraid.ko
+  make clean                remove build/
+
+Use:
+  make demo                 two guests and their host in one timeline
+  make install              agent, library, man pages and completion; the
+                            driver if it was built
+  make uninstall            remove what make install installed
+  make dkms                 in a guest: the driver for this and later kernels
+
+Test:
+  make check                all tests, but not check-debug, and short runs of
+                            the model and the fuzzers
+  make check-matrix         every kernel: lint, KUnit, end-to-end; hours
+  make check-arm64          agent, unit tests and driver, cross-compiled
+  make check-releases       on minimal Debian 12 and 13; RELEASES=trixie
+  make check-lint           house rules, write path, man pages, shellcheck
+  make check-unit           unit tests under sanitizers
+  make check-library        libtracebraid installed: examples, Python
+  make check-html           an exported page in a headless browser
+  make check-kunit          the driver in user-mode Linux, under KASAN and
+                            lockdep; SERIES=6.12 or newest
+  make check-e2e            real kernels in QEMU; CASE=NAME or a pattern,
+                            KERNELS=6.12, newest or all;
+                            tests/e2e/run.py --list shows the names
+  make check-dkms           the driver built by DKMS, from its own sources
+  make check-debug          KUnit and end-to-end cases in an emulated debug
+                            kernel; CASE=NAME; slow
+  make check-model          all states of small rings, and mutants
+  make check-fuzz           each fuzz target for FUZZ_SECONDS=60
+  make fuzz-corpus          regenerate the fuzz targets' inputs, after a
+                            change of the formats
+
+Measure:
+  make bench                a table with limits and other tools' figures
+  make check-bench          the same benches, each for about a second
+
+Package:
+  make install DESTDIR=DIR  into a folder; PREFIX=/usr in place of /usr/local
+  make dkms DESTDIR=DIR     the driver's sources for DKMS, into a folder
+
+V=1 shows the commands; KREL defaults to the running kernel.
+Details: CONTRIBUTING.md and docs/testing.md.
+endef
+
 .PHONY: help
 help:
-	@echo 'Build:'
-	@echo '  make                       the agent (build/tracebraid), and the driver for the running kernel'
-	@echo '  make agent                 the agent alone'
-	@echo '  make library               libtracebraid, shared and static'
-	@echo '  make driver KREL=RELEASE   the driver for another kernel: build/guest-RELEASE/tracebraid.ko'
-	@echo '  make clean                 remove build/'
-	@echo
-	@echo 'Use:'
-	@echo '  make demo                  two guests and their host in one timeline'
-	@echo '  make install               agent, library, man pages and completion; the driver if it was built'
-	@echo '  make dkms                  in a guest: the driver for this and all later kernels'
-	@echo
-	@echo 'Test:'
-	@echo '  make check                 all tests, but not check-debug, and short runs of the model and the fuzzers'
-	@echo '  make check-arm64           the agent, its unit tests and the driver for arm64, cross-compiled; unit tests by qemu-user'
-	@echo '  make check-matrix          the driver on every kernel: lint, KUnit, end-to-end cases; hours'
-	@echo '  make check-releases        the demo and some tests on minimal Debian 12 and 13 systems; RELEASES=trixie'
-	@echo '  make check-lint            house rules, uses between rooms, write path, man pages, shellcheck'
-	@echo '  make check-unit            unit tests under sanitizers'
-	@echo '  make check-library         libtracebraid installed: examples, interface, Python'
-	@echo '  make check-html            an exported page in a headless browser'
-	@echo '  make check-kunit           the driver in user-mode Linux, under KASAN and lockdep; SERIES=6.12 or newest'
-	@echo '  make check-e2e             real kernels in QEMU; CASE=NAME or a pattern, KERNELS=6.12, newest or all; tests/e2e/run.py --list'
-	@echo '  make check-dkms            the driver built by DKMS, from its own copy of the sources'
-	@echo '  make check-debug           KUnit and end-to-end cases in an emulated debug kernel; CASE=NAME; slow'
-	@echo '  make check-model           all states of small rings, and mutants that must be detected'
-	@echo '  make check-fuzz            each fuzz target for FUZZ_SECONDS=60'
-	@echo '  make fuzz-corpus           regenerate the inputs of the fuzz targets, after a change of the formats'
-	@echo
-	@echo 'Measure:'
-	@echo '  make bench                 measure, and print a table with limits and other tools' figures'
-	@echo '  make check-bench           the same benches, each for about a second, to check that they work'
-	@echo
-	@echo 'Package:'
-	@echo '  make install DESTDIR=DIR   the same as above, into a folder; PREFIX=/usr in place of /usr/local'
-	@echo '  make dkms DESTDIR=DIR      the driver'\''s sources for DKMS, into a folder'
-	@echo
-	@echo 'V=1 shows the commands; KREL defaults to the running kernel. Details: CONTRIBUTING.md and docs/testing.md.'
+	$(info $(HELP))
+	@:

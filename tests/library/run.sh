@@ -51,6 +51,32 @@ while read -r name; do
 done <"$out/names"
 echo "ok   each function has a man page"
 
+# Each page that a help text names is installed, and nothing stays of what was installed.
+build/tracebraid sql --help | grep -o 'docs/[a-z-]*\.md' | while read -r page; do
+	[ -e "$root/usr/share/doc/tracebraid/$page" ] || { echo "FAIL $page, which --help names, is not installed"; exit 1; }
+done
+removed=$top/build/removed
+rm -rf "$removed"
+mkdir -p "$removed"
+for prefix in /usr /usr/local; do
+	MAKEFLAGS='' make -s install DESTDIR="$removed" PREFIX=$prefix KREL=none >/dev/null
+	[ -e "$removed$(python/where.sh $prefix)/tracebraid/__init__.py" ]
+	MAKEFLAGS='' make -s uninstall DESTDIR="$removed" PREFIX=$prefix
+	left=$(find "$removed" ! -type d)
+	[ -z "$left" ] || { echo "FAIL make uninstall leaves: $left"; exit 1; }
+done
+# Where python3 comes later, it finds the module.
+none=$top/build/no-python
+rm -rf "$none"
+mkdir -p "$none"
+ln -s "$(command -v sh)" "$(command -v sed)" "$none"
+printf '#!/bin/sh\nprintf "python3:\\n  Candidate: 3.13.5-1\\n"\n' >"$none/apt-cache"
+chmod +x "$none/apt-cache"
+[ "$(PYTHON=/nonexistent PATH=$none python/where.sh /usr/local)" = /usr/local/lib/python3.13/dist-packages ]
+[ "$(PYTHON=/nonexistent PATH=$none python/where.sh /usr)" = /usr/lib/python3/dist-packages ]
+/usr/bin/python3 -I -c 'import sys; sys.exit(sys.argv[1] not in sys.path)' "$(python/where.sh /usr)"
+echo "ok   make install, make uninstall"
+
 abi=tests/library/libtracebraid.abi
 dump() {
 	abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed --exported-interfaces-only \
