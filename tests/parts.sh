@@ -1,12 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs the parts of a long check, and prints a table of their results and times: parts.sh [-k] PART...
+# Runs the parts of a long check, and prints a table of their results and times: parts.sh PART...
 # A PART is the arguments of one make, such as 'check-kunit SERIES=6.12'. Parts joined by ' + ' run at once; the output of
-# each is printed when it has ended. After a part that failed nothing else is begun; with -k all parts run.
+# each is printed when it has ended. All parts run, whatever fails.
 set -u
 
-keep_going=0
-[ "${1-}" = -k ] && keep_going=1 && shift
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 # Commands in the background ignore Ctrl-C.
@@ -45,7 +43,6 @@ for part; do
 	*' + '*) run_at_once "$part" ;;
 	*) run "$part" ;;
 	esac
-	[ "$keep_going" = 1 ] || [ ! -e "$folder/failed" ] || break
 done
 echo
 cat "$folder/table"

@@ -4,9 +4,9 @@
 # e.g. releases.sh trixie 'make demo'
 #
 # The machine is a folder that is created each time, from an archive and packages in the cache (cache.sh), and entered
-# by chroot. It has git, make and what apt needs. It shares the kernel, the processes and the network of this machine,
-# but has a /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is
-# kept after a failure; nothing is mounted on it any more.
+# by chroot. It has git, make and what apt needs. It shares the kernel, the processes, the network and the cache of this
+# machine, but has a /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is kept
+# after a failure; nothing is mounted on it any more.
 # The registry is that of this machine's own apt. Needs root and the package mmdebstrap.
 set -eu
 
@@ -62,11 +62,14 @@ git clone -q --no-hardlinks "$tree" "$root/root/tracebraid"
 # Its mounts end with this namespace.
 # shellcheck disable=SC2016 # expanded by the inner shell
 unshare --mount --propagation private sh -euc '
-	root=$1 packages=$2
+	root=$1 packages=$2 cache=$3
+	mount --bind "$root" "$root"	# / is a mount point, as on any machine
 	for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
 	mount -t tmpfs -o size=4g tmpfs "$root/dev/shm"
 	mount --bind "$packages" "$root/var/cache/apt/archives"
+	mkdir -p "$root/root/.cache/tracebraid/kernels"
+	mount --bind "$cache" "$root/root/.cache/tracebraid/kernels"
 	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-		TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive sh -c "cd /root/tracebraid && $3"
-' sh "$root" "$packages" "$2"
+		TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive sh -c "cd /root/tracebraid && $4"
+' sh "$root" "$packages" "$cache" "$2"
 rm -rf --one-file-system "$root"

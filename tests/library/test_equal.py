@@ -93,7 +93,8 @@ def by_ctf(capture, folder):
 
 
 def by_trace_dat(capture, folder):
-    pattern = re.compile(r".*? \[(\d+)\]\s+(\d+)\.(\d{9}): (\S+): +(.*)")
+    # trace-cmd 3.3 prints flags between CPU and time.
+    pattern = re.compile(r".*? \[(\d+)\]\s+(?:\S+\s+)?(\d+)\.(\d{9}): (\S+): +(.*)")
     out = export("trace.dat", capture, folder)
     count, switches = 0, []
     for file in pathlib.Path(folder).glob("out.trace*.dat"):
