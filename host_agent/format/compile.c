@@ -172,7 +172,18 @@ static bool add_address(struct braid_compiler *c, const struct braid_conversion 
 	return braid_compile_fail(c, BRAID_NO_CONVERSION);
 }
 
-/* %*ph and %*pb: an argument gives the number of bytes or bits. */
+/* Of %16ph and %16pb: a number like the argument of %*ph. NULL: out of memory. */
+static const struct braid_node *width_node(struct braid_compiler *c,
+					   const struct braid_conversion *v)
+{
+	struct braid_node *n = braid_node_new(&c->steps->tree, BRAID_NODE_CONSTANT);
+
+	if (n)
+		n->number = v->shape.width;
+	return n;
+}
+
+/* %*ph and %*pb: an argument gives the number of bytes or bits, or the width does. */
 static bool add_counted(struct braid_compiler *c, const struct braid_node *count,
 			const struct braid_node *arg)
 {
@@ -200,7 +211,9 @@ static bool add_pointer(struct braid_compiler *c, const struct braid_conversion 
 {
 	struct braid_step p = { .op = BRAID_STEP_POINTER };
 
-	if (v->wide && (*c->at == 'h' || *c->at == 'b'))
+	if (!v->wide && v->shape.width && (*c->at == 'h' || *c->at == 'b'))
+		count = width_node(c, v);
+	if (count && (*c->at == 'h' || *c->at == 'b'))
 		return add_counted(c, count, arg);
 	if (v->counted || v->wide)
 		return braid_compile_fail(c, "a width in its print format comes from the event");

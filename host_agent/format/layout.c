@@ -37,38 +37,81 @@ static const char *take_number(const char *s, const char *key, u32 *value)
 struct declaration {
 	const char *name;	/* the last word outside brackets */
 	const char *length;	/* the last word in them; NULL: no brackets */
+	bool expression;	/* they hold more than a word */
 	u32 words;
 	bool star;
 };
 
+/* What is between brackets, up to the last one. Return: there; NULL: it does not end. */
+static const char *take_length(const char *s, struct declaration *d)
+{
+	const char *start = s;
+	u32 depth = 1, words = 0;
+
+	for (d->length = s; *s && *s != ';' && *s != '\n'; s++) {
+		depth += *s == '[';
+		depth -= *s == ']';
+		if (!depth)
+			return s;
+		d->expression |= !in_word(*s) && *s != ' ';
+		if (in_word(*s) && (s == start || !in_word(s[-1]))) {
+			d->length = s;
+			d->expression |= words++ > 0;
+		}
+	}
+	return NULL;
+}
+
 /* "type name", "type name[N]" or "type[] name". Return: what follows, or NULL. */
 static const char *take_declaration(const char *s, struct declaration *d)
 {
-	bool inside = false;
 	char before = ' ';
 
 	memset(d, 0, sizeof(*d));
 	for (; *s && *s != ';'; before = *s++) {
-		if (*s == '[' && !inside && !d->length) {
-			inside = true;
-			d->length = s;
-		} else if (*s == ']' && inside) {
-			inside = false;
-		} else if (*s == '*' && !inside) {
+		if (*s == '[' && !d->length) {
+			s = take_length(s + 1, d);
+			if (!s)
+				return NULL;
+		} else if (*s == '*') {
 			d->star = true;
 		} else if (!in_word(*s) && *s != ' ') {
 			return NULL;
 		} else if (in_word(*s) && !in_word(before)) {
-			if (inside)
-				d->length = s;
-			else if (isdigit((unsigned char)*s))
+			if (isdigit((unsigned char)*s))
 				return NULL;
 			else if (++d->words)
 				d->name = s;
 		}
 	}
 	/* The name ends it, or the brackets after the name. */
-	return !inside && d->words >= 2 && *s && (before == ']' || in_word(before)) ? s + 1 : NULL;
+	return d->words >= 2 && *s && (before == ']' || in_word(before)) ? s + 1 : NULL;
+}
+
+u32 braid_type_bytes(const char *type)
+{
+	/* In this order: "unsigned long int" is a long. */
+	static const struct {
+		u32 bytes;
+		const char *words;
+	} sizes[] = {
+		{ 8, " u64 s64 __u64 __s64 uint64_t int64_t size_t long " },
+		{ 2, " u16 s16 __u16 __s16 uint16_t int16_t short " },
+		{ 1, " u8 s8 __u8 __s8 uint8_t int8_t char " },
+		{ 4, " u32 s32 __u32 __s32 uint32_t int32_t int unsigned " },
+	};
+	char word[BRAID_TYPE_BYTES + 2];
+	const char *at;
+	size_t k, n;
+
+	for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
+		for (at = type; *at && *at != '['; at += n + strspn(at + n, " ")) {
+			n = strcspn(at, " [");
+			snprintf(word, sizeof(word), " %.*s ", (int)n, at);
+			if (strstr(sizes[k].words, word))
+				return sizes[k].bytes;
+		}
+	return 0;
 }
 
 /* What an element of "TYPE[] name" takes, by its last word. */
@@ -107,6 +150,23 @@ static char *keep_names(struct braid_field *f, const struct declaration *d, cons
 	return pool;
 }
 
+/* "type name[EXPRESSION]": only the size tells how many elements there are. */
+static void set_elements(struct braid_field *f)
+{
+	u32 element = braid_type_bytes(f->type);
+
+	f->elementsize = element && !(f->size % element) ? element : 1;
+	f->arraylen = f->size / f->elementsize;
+}
+
+/* Whether a type has a word, not in its brackets. */
+static bool is_of(const char *type, const char *word)
+{
+	const char *at = strstr(type, word);
+
+	return at && at < type + strcspn(type, "[");
+}
+
 static void set_flags(struct braid_field *f, const struct declaration *d)
 {
 	const char *bracket = strchr(f->type, '[');
@@ -114,8 +174,7 @@ static void set_flags(struct braid_field *f, const struct declaration *d)
 
 	f->flags |= d->star ? BRAID_FIELD_POINTER : 0;
 	f->flags |= d->length ? BRAID_FIELD_ARRAY : 0;
-	if (d->length && (strstr(f->type, "char") || strstr(f->type, "u8") ||
-			  strstr(f->type, "s8")))
+	if (d->length && (is_of(f->type, "char") || is_of(f->type, "u8") || is_of(f->type, "s8")))
 		f->flags |= BRAID_FIELD_STRING;
 	if (!strncmp(f->type, "__data_loc", 10))
 		f->flags |= BRAID_FIELD_DYNAMIC;
@@ -124,6 +183,8 @@ static void set_flags(struct braid_field *f, const struct declaration *d)
 	f->arraylen = d->length ? strtoul(d->length, NULL, 0) : 0;
 	if (!(f->flags & (BRAID_FIELD_ARRAY | BRAID_FIELD_DYNAMIC)))
 		f->elementsize = f->size;
+	else if (d->expression && after && !(f->flags & BRAID_FIELD_DYNAMIC))
+		set_elements(f);
 	else if (f->arraylen)
 		f->elementsize = f->size / f->arraylen;
 	else if (f->flags & BRAID_FIELD_DYNAMIC)

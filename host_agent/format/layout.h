@@ -58,6 +58,11 @@ struct braid_layout {
 const char *braid_layout_parse(struct braid_layout **out, const char *text, const char *system,
 			       const char **rest);
 
+#define BRAID_TYPE_BYTES	64u		/* that the words of a type may have */
+
+/** braid_type_bytes - what a number of a type takes, up to "["; 0: unknown */
+u32 braid_type_bytes(const char *type);
+
 /** braid_layout_free - free; NULL is fine */
 void braid_layout_free(struct braid_layout *layout);
 

@@ -66,32 +66,6 @@ const char *braid_token_take_string(struct braid_parser *p)
 	}
 }
 
-u32 braid_type_bytes(const char *type)
-{
-	/* In this order: "unsigned long int" is a long. */
-	static const struct {
-		u32 bytes;
-		const char *words;
-	} sizes[] = {
-		{ 8, " u64 s64 __u64 __s64 uint64_t int64_t size_t long " },
-		{ 2, " u16 s16 __u16 __s16 uint16_t int16_t short " },
-		{ 1, " u8 s8 __u8 __s8 uint8_t int8_t char " },
-		{ 4, " u32 s32 __u32 __s32 uint32_t int32_t int unsigned " },
-	};
-	char word[BRAID_TYPE_BYTES + 2];
-	const char *at;
-	size_t k, n;
-
-	for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
-		for (at = type; *at; at += n + strspn(at + n, " ")) {
-			n = strcspn(at, " ");
-			snprintf(word, sizeof(word), " %.*s ", (int)n, at);
-			if (strstr(sizes[k].words, word))
-				return sizes[k].bytes;
-		}
-	return 0;
-}
-
 /* Words, with one space between, then stars. Return: whether it is that, up to ")". */
 bool braid_token_take_type(struct braid_parser *p, char type[BRAID_TYPE_BYTES], u32 *stars)
 {

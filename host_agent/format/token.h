@@ -5,8 +5,6 @@
 
 #include "host_agent/format/tree.h"
 
-#define BRAID_TYPE_BYTES	64u
-
 struct braid_parser {
 	const char *at;
 	char *pool;			/* its rest */
@@ -33,8 +31,5 @@ const char *braid_token_take_string(struct braid_parser *p);
 
 /** braid_token_take_type - take words, then @stars and ")"; Return: whether it is that */
 bool braid_token_take_type(struct braid_parser *p, char type[BRAID_TYPE_BYTES], u32 *stars);
-
-/** braid_type_bytes - what a number of a type takes; 0: unknown */
-u32 braid_type_bytes(const char *type);
 
 #endif /* BRAID_FORMAT_TOKEN_H */

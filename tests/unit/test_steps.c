@@ -97,6 +97,9 @@ static const struct {
 	{ "\"%pM %pMR\", REC->comm, REC->mac", "73:69:78:74:65:65 06:05:04:03:02:01" },
 	{ "\"%*ph|%*phN|%*phC\", 4, REC->mac, REC->d, REC->mac, 2, __get_dynamic_array(w)",
 	  "01 02 03 04|010203040506|05:00" },
+	{ "\"%6ph|%3phN|%2phC|%1phD\", REC->mac, REC->mac, __get_dynamic_array(w), REC->mac",
+	  "01 02 03 04 05 06|010203|05:00|01" },
+	{ "\"%64pb|%48pbl\", REC->v, REC->v", "00000002,00000001|0,33" },
 	{ "\"%*pb|%*pbl\", 64, REC->v, 48, REC->v", "00000002,00000001|0,33" },
 	{ "\"%s|%s\", __get_rel_cpumask(r), __get_bitmask(w)", "|00000009,00000005" },
 	{ "\"%pISpc %pISp\", __get_sockaddr(s), __get_dynamic_array(s)",
@@ -138,6 +141,7 @@ static const char *const ours_only[] = {
 	"\"%d\", __get_rel_dynamic_array_len(r)",
 	"\"%.*s\", REC->d, REC->comm",
 	"\"%*phN\", 6, REC->mac",
+	"\"%6phN\", REC->mac",
 	"\"%c\", REC->a",
 	"\"%s\", __print_hex(REC->v, REC->d ? 8 : 0)",
 	"\"%s\", __print_hex(REC->v, REC->d - REC->a - 1)",
@@ -272,6 +276,48 @@ static void all_that_is_refused(void)
 	}
 }
 
+/* Brackets may hold any expression: the size says how many elements there are. */
+static void lengths_that_are_expressions(void)
+{
+	static const struct {
+		const char *field;
+		u32 size, nr, element;
+		bool string;
+	} fields[] = {
+		{ "__u8 x[sizeof(struct sockaddr_in6)]", 28, 28, 1, true },
+		{ "char x[32 + 2]", 34, 34, 1, true },
+		{ "unsigned long x[(1 << 2) - sizeof(int)]", 32, 4, 8, false },
+		{ "u16 x[MAX(3, a[sizeof(char)])]", 6, 3, 2, false },
+		{ "struct odd x[2*N]", 24, 24, 1, false },
+		{ "u32 x[N * 2]", 6, 6, 1, false },		/* not a number of u32 */
+	};
+	char format[1024];
+	struct beside p;
+	size_t k;
+
+	for (k = 0; k < sizeof(fields) / sizeof(*fields); k++) {
+		const struct braid_field *f;
+
+		snprintf(format, sizeof(format), COMMON "\tfield:%s;\toffset:8;\tsize:%u;"
+			 "\tsigned:0;\n\tfield:int n;\toffset:44;\tsize:4;\tsigned:1;\n\n"
+			 "print fmt: \"n=%%d\", REC->n", fields[k].field, fields[k].size);
+		CHECK(beside_parse(&p, "test", format, true));
+		if (p.layout) {
+			f = p.layout->fields;
+			CHECK(!strcmp(f->name, "x"));
+			CHECK_EQ(f->arraylen, fields[k].nr);
+			CHECK_EQ(f->elementsize, fields[k].element);
+			CHECK_EQ(!!(f->flags & BRAID_FIELD_STRING), fields[k].string);
+			CHECK(beside_compare(&p, 20));
+		}
+		beside_free(&p);
+	}
+	snprintf(format, sizeof(format), COMMON "\tfield:u8 x[2[3];\toffset:8;\tsize:6;\tsigned:0;"
+		 "\n\nprint fmt: \"\"");
+	CHECK(!beside_parse(&p, "test", format, false));
+	beside_free(&p);
+}
+
 /* A length below 0 means the whole string; libtraceevent reads its stack. */
 static void lengths_below_zero(void)
 {
@@ -358,6 +404,7 @@ int main(void)
 	RUN(all_that_is_better);
 	RUN(all_that_others_may_not_read);
 	RUN(all_that_is_refused);
+	RUN(lengths_that_are_expressions);
 	RUN(lengths_below_zero);
 	RUN(long_masks);
 	RUN(anything_at_all);
