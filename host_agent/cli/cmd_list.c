@@ -72,6 +72,11 @@ static int format_events(char *to, size_t size, const struct braid_found *f)
 	return snprintf(to, size, "%u/%u", f->events.on, f->events.total);
 }
 
+static const char *shown_state(const struct braid_found *f)
+{
+	return f->ended ? "ended" : braid_driver_state_name(f->state);
+}
+
 static void print_found(const struct braid_found *f, const struct widths *w)
 {
 	char events[32];
@@ -80,7 +85,7 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 	u32 k;
 
 	indent = printf("%-*s  %-*s  %-*s  ", w->path, braid_cli_clean(f->path), w->name,
-			shown_name(f), w->driver, braid_driver_state_name(f->state));
+			shown_name(f), w->driver, shown_state(f));
 	if (!described(f)) {
 		puts(why_bare(f));
 		return;
@@ -97,6 +102,14 @@ static void print_found(const struct braid_found *f, const struct widths *w)
 		print_buffer(f, k);
 	}
 	putchar('\n');
+}
+
+/* What is left of a guest that died: it is read by its name, or by its path if that is all it has. */
+static void print_ended(const struct braid_found *f)
+{
+	if (f->ended && !f->untrusted)
+		fprintf(stderr, "tracebraid: %s: no running QEMU maps it; what its guest left: tracebraid recover '%s' -o FILE\n",
+			braid_cli_clean(f->path), *f->name ? f->name : f->path);
 }
 
 /* Events of the host could not be assigned to the guest's vCPUs. */
@@ -134,7 +147,7 @@ static void print_table(const struct braid_found *found, size_t nr)
 	for (k = 0; k < nr; k++) {
 		widen(&w.path, braid_cli_clean(found[k].path));
 		widen(&w.name, shown_name(&found[k]));
-		widen(&w.driver, braid_driver_state_name(found[k].state));
+		widen(&w.driver, shown_state(&found[k]));
 		if (!described(&found[k]))
 			continue;
 		widen(&w.kernel, found[k].sb.kernel_release);
@@ -147,8 +160,10 @@ static void print_table(const struct braid_found *found, size_t nr)
 	for (k = 0; k < nr; k++)
 		print_found(&found[k], &w);
 	fflush(stdout);
-	for (k = 0; k < nr; k++)
+	for (k = 0; k < nr; k++) {
 		print_unknown(&found[k]);
+		print_ended(&found[k]);
+	}
 }
 
 static void json_string(struct braid_text *t, const char *key, const char *value)
@@ -204,8 +219,7 @@ static void json_found(struct braid_text *t, const struct braid_found *f,
 	if (f->state == BRAID_DRIVER_UNREADABLE)
 		json_string(t, "error", f->why);
 	braid_text_puts(t, "\"driver\":");
-	braid_text_json(t, braid_driver_state_name(f->state),
-			strlen(braid_driver_state_name(f->state)));
+	braid_text_json(t, shown_state(f), strlen(shown_state(f)));
 	braid_text_putc(t, '}');
 }
 
@@ -299,7 +313,8 @@ const struct braid_cli_command braid_command_list = {
 	"QEMU processes map, or only those named by a path, a file's name or a guest's name. With "
 	"libvirt, also shows its domains: whether they have a region now (attached) or from their "
 	"next start on (configured), and which host threads run their vCPUs.\n"
-	"A guest's driver is live, silent (the guest hangs, is paused, or died), down (unloaded), "
+	"A guest's driver is live, silent (the guest hangs or is paused), ended (no running QEMU "
+	"maps the region: `tracebraid recover` reads it), down (unloaded), "
 	"starting, or not loaded yet. A file whose owner's QEMU processes do not map it is listed "
 	"but not opened further: it has no name, and can be used only by its path.",
 	.options = options, .operands = "@region",

@@ -5,15 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_agent/cli/child.h"
 #include "host_agent/cli/cli.h"
 #include "host_agent/discover/discover.h"
+#include "host_agent/discover/libvirt.h"
 #include "host_agent/live/region.h"
 #include "host_agent/transport/post_mortem.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/helper.h"
 
 #define DEFAULT_FILE	"recovered.braid"
 #define CPU_S		60u		/* that reading a small dump may take; a second more for ... */
@@ -54,8 +57,8 @@ const struct braid_cli_command braid_command_recover = {
 	.name = "recover", .summary = "make a capture from a guest's memory",
 	.run = braid_cmd_recover, .usage = "[OPTION]... SOURCE[,name=NAME]...",
 	.text =
-	"Makes a capture of all committed events that have not been read. SOURCE is "
-	"a region's file (/dev/shm/NAME, or a copy of it) or a dump of "
+	"Makes a capture of all committed events that have not been read. SOURCE is a guest as "
+	"`tracebraid list` names it, a region's file (/dev/shm/NAME, or a copy of it) or a dump of "
 	"a guest's memory: ELF (virsh dump --memory-only, QEMU's dump-guest-memory, /proc/vmcore) "
 	"or compressed (makedumpfile, --format kdump-zlib). All regions in a dump are recovered. "
 	"SOURCE is not modified.\n"
@@ -65,7 +68,7 @@ const struct braid_cli_command braid_command_recover = {
 	"are overwritten during the copy count as lost.",
 	.options = options,
 	.notes =
-	"NAME is the guest's name in reports. Default: the name that the guest gives itself. Times "
+	"NAME is the guest's name in reports. Default: the one by which SOURCE names it, else the name that the guest gives itself. Times "
 	"are of this host's clock, or wall times if the guest ran before this host's last boot or "
 	"on another host.",
 	.status =
@@ -299,6 +302,63 @@ static void print_result(const struct recovery *r)
 	fprintf(stderr, "\nNext: tracebraid report %s\n", r->file);
 }
 
+/* The region of a domain, which libvirt knows also when it is shut off. Return: whether it is one. */
+static bool find_domain(struct given *given)
+{
+	braid_auto_free struct braid_domain *domains = NULL;
+	size_t nr = 0, k;
+	struct stat st;
+
+	if (braid_domains_list(NULL, &domains, &nr))
+		return false;
+	for (k = 0; k < nr; k++) {
+		if (strcmp(domains[k].name, given->path) || !*domains[k].path ||
+		    lstat(domains[k].path, &st) || (st.st_uid && st.st_uid != domains[k].uid))
+			continue;
+		strcpy(given->path, domains[k].path);
+		return true;
+	}
+	return false;
+}
+
+/* In a process of its own, because it reads regions. */
+static void find_region(void *arg, int fd)
+{
+	struct braid_named named = { .word = ((struct given *)arg)->path };
+
+	if (braid_cli_confine(BRAID_CONFINE_INSPECT, NULL) || braid_resolve(&named, 1))
+		snprintf(named.path, sizeof(named.path), "!%.254s", braid_failure());
+	if (write(fd, named.path, sizeof(named.path)) < 0)
+		return;
+}
+
+/* A name that `list` shows is a region's, and the guest's in the capture, unless a file here has it. */
+static int resolve(struct given *given)
+{
+	char word[sizeof(given->path)], path[sizeof(given->path)] = "";
+	pid_t pid;
+	int fd, err;
+
+	if (strchr(given->path, '/') || !access(given->path, F_OK))
+		return 0;
+	strcpy(word, given->path);
+	if (!find_domain(given)) {
+		err = braid_helper_start(&fd, &pid, find_region, given);
+		if (err)
+			return err;
+		err = read(fd, path, sizeof(path)) == sizeof(path) && *path == '/' ? 0 :
+		      braid_fail(-ENOENT, "%s", *path == '!' ? path + 1 : "the search for regions failed");
+		close(fd);
+		waitpid(pid, NULL, 0);
+		if (err)
+			return err;
+		strcpy(given->path, path);
+	}
+	if (!*given->name)
+		snprintf(given->name, sizeof(given->name), "%.63s", word);
+	return 0;
+}
+
 /* libkdumpfile trusts a dump's headers, so all is done in a child process. Return: its exit code. */
 static int recover(void *arg)
 {
@@ -348,6 +408,8 @@ int braid_cmd_recover(int argc, char **argv)
 
 		given->fd = -1;
 		err = braid_split_name(argv[optind], given->path, given->name);
+		if (!err)
+			err = resolve(given);
 	}
 	if (!err)
 		err = recover_in_child(&r);

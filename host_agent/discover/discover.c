@@ -168,11 +168,26 @@ static bool is_untrusted(const struct search *s, const struct braid_found *f, gi
 	return !self || !(f->mode & S_IRGRP) || !group_member(group);
 }
 
-static void set_untrusted(struct braid_found *f)
+/* Whether no running QEMU maps a file, as far as this user sees. */
+static bool has_ended(const struct search *s, const struct braid_found *f)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_qemu; k++)
+		if (maps(&s->qemu[k], f))
+			return false;
+	return !geteuid() || f->uid == geteuid();
+}
+
+static void set_untrusted(const struct search *s, struct braid_found *f)
 {
 	f->untrusted = true;
-	set_unreadable(f, braid_fail(-EPERM, "%s: owned by user %u, whose QEMU processes do not map it; use its path to name it",
-				     f->path, (unsigned int)f->uid));
+	f->ended = has_ended(s, f);
+	set_unreadable(f, f->ended ?
+		braid_fail(-EPERM, "%s: owned by user %u, and no running QEMU maps it; if its guest has ended: tracebraid recover '%s' -o FILE",
+			   f->path, (unsigned int)f->uid, f->path) :
+		braid_fail(-EPERM, "%s: owned by user %u, whose QEMU processes do not map it; use its path to name it",
+			   f->path, (unsigned int)f->uid));
 }
 
 /* The first bytes of a file, read without mapping it; 0: none. */
@@ -204,7 +219,7 @@ static bool probe_file(const struct search *s, struct braid_found *f, struct bra
 	f->mode = m->mode;
 	if (s->owners && is_untrusted(s, f, m->gid)) {
 		word = first_word(m);
-		set_untrusted(f);
+		set_untrusted(s, f);
 		return word == BRAID_MAGIC || word == BRAID_MARK;
 	}
 	describe(f, m);
@@ -364,8 +379,10 @@ static int watch_heartbeats(struct search *s)
 			unsure--;
 		}
 	}
-	for (k = 0; k < s->nr; k++)
+	for (k = 0; k < s->nr; k++) {
 		braid_mapping_close((struct braid_mapping *)probes[k].m);
+		s->items[k].ended |= s->items[k].state == BRAID_DRIVER_SILENT && has_ended(s, &s->items[k]);
+	}
 	free(probes);
 	return 0;
 }

@@ -152,6 +152,7 @@ struct braid_found {
 	char given[BRAID_GUEST_NAME_BYTES];	/* QEMU's -name, or "" */
 	bool marked;				/* NONE: the driver may use it */
 	bool untrusted;				/* UNREADABLE, and not read */
+	bool ended;				/* SILENT or untrusted, and no running QEMU maps it */
 	pid_t qemu_pid;				/* 0: not known */
 	enum braid_driver_state state;
 	int error;				/* UNREADABLE: -errno ... */

@@ -53,7 +53,8 @@ int braid_clock_choose(struct braid_clock *clock, const struct braid_clock_input
 			snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 		if (err != -ENODATA)
 			return err;
-		snprintf(why, sizeof(why), "no round-trip samples");
+		snprintf(why, sizeof(why), in->nr_round_trips ? "round-trip samples give no fix" :
+			 "no round-trip samples");
 	}
 	snprintf(clock->reason, sizeof(clock->reason), "%s", why);
 	return -ENODATA;

@@ -174,6 +174,30 @@ static void foreign_files(void)
 	fake_guest_free(s);
 }
 
+/* What a dead guest left is found, by the name that list shows, and has that name in the capture. */
+static void dead_guest(void)
+{
+	struct fake_guest *g = new_guest(paths[0], guest_name);
+	char capture[80];
+
+	snprintf(capture, sizeof(capture), "%s/dead.braid", dir);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list"), EXIT_SUCCESS);
+	CHECK(strstr(printed, "  ended  ") && strstr(printed, "no running QEMU maps it"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_recover, "recover", guest_name, "-o", capture), EXIT_SUCCESS);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_recover, "recover", base(paths[0]), "-o", capture), EXIT_SUCCESS);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_stat, "stat", capture), EXIT_SUCCESS);
+	CHECK(strstr(printed, base(paths[0])));
+	if (!geteuid()) {
+		NEED(!chown(paths[0], STRANGER, STRANGER));
+		CHECK_EQ(RUN_COMMAND(braid_cmd_list, "list"), EXIT_SUCCESS);
+		CHECK(strstr(printed, "  ended  ") && strstr(printed, "tracebraid recover '/dev/shm/test-resolve"));
+	}
+	CHECK_EQ(RUN_COMMAND(braid_cmd_recover, "recover", "no-such-guest", "-o", capture), EXIT_FAILURE);
+	CHECK(strstr(printed, "no-such-guest: no such file or region"));
+	unlink(capture);
+	fake_guest_free(g);
+}
+
 /* A path that is given explicitly is used. */
 static void path_of_a_foreign_file(void)
 {
@@ -482,6 +506,7 @@ int main(int argc, char **argv)
 	RUN(all_names);
 	RUN(ambiguity);
 	RUN(foreign_files);
+	RUN(dead_guest);
 	RUN(path_of_a_foreign_file);
 	RUN(guest_returns);
 	RUN(no_driver_yet);
