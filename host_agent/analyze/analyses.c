@@ -37,6 +37,8 @@ bool braid_analysis_takes(const struct braid_analysis *analysis, enum braid_anal
 	switch (option) {
 	case BRAID_ANALYSIS_BY_TASK:
 		return analysis->by_task;
+	case BRAID_ANALYSIS_BY_GUEST:
+		return analysis->by_guest;
 	case BRAID_ANALYSIS_BY_CALL:
 		return analysis->by_call;
 	case BRAID_ANALYSIS_FOLDED:

@@ -30,6 +30,7 @@ struct braid_analysis_options {
 	bool one_task;		/* only this task of a guest: */
 	s32 task;
 	bool by_task;		/* rows are of tasks; else of vCPUs and threads */
+	bool by_guest;		/* rows are of guests */
 	bool by_call;		/* rows are of system calls */
 	bool by_function;	/* rows are of the guest's functions */
 	bool folded;		/* stacks for flame graphs instead of tables ... */
@@ -44,6 +45,7 @@ struct braid_analysis {
 	const char *name;
 	const char *help;	/* the question that it answers */
 	bool by_task;		/* it takes options.by_task */
+	bool by_guest;		/* it takes options.by_guest */
 	bool by_call;		/* it takes options.by_call and options.by_function */
 	bool folds;		/* it takes options.folded */
 	bool of_task;		/* it takes options.one_task */
@@ -75,6 +77,7 @@ const struct braid_analysis *braid_analysis_by_name(const char *name);
 enum braid_analysis_option {
 	BRAID_ANALYSIS_ANY,		/* none of them: every analysis */
 	BRAID_ANALYSIS_BY_TASK,
+	BRAID_ANALYSIS_BY_GUEST,
 	BRAID_ANALYSIS_BY_CALL,		/* and by_function */
 	BRAID_ANALYSIS_FOLDED,
 	BRAID_ANALYSIS_ONE_TASK,
@@ -195,6 +198,10 @@ void braid_sum_task_name(const struct braid_states *s, const struct braid_sum_ke
  */
 void braid_culprit_name(const struct braid_states *s, const struct braid_culprit *culprit,
 			char name[BRAID_NAME_TEXT]);
+
+/** braid_culprit_group - the guest, or kind of others, that a culprit belongs to */
+struct braid_culprit braid_culprit_group(const struct braid_states *s,
+					 const struct braid_culprit *culprit);
 
 /** braid_culprit_is_recorder - whether it is a thread of the recorder: the cost of the measurement */
 bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_culprit *culprit);

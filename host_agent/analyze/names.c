@@ -83,7 +83,38 @@ bool braid_culprit_is_recorder(const struct braid_states *s, const struct braid_
 	const struct braid_stream *owner = culprit->kind == BRAID_CULPRIT_TASK ?
 					   braid_vcpu_owner(s->source, culprit->id) : NULL;
 
-	return owner && owner->kind == BRAID_STREAM_HOST;
+	return culprit->kind == BRAID_CULPRIT_RECORDER ||
+	       (owner && owner->kind == BRAID_STREAM_HOST);
+}
+
+struct braid_culprit braid_culprit_group(const struct braid_states *s,
+					 const struct braid_culprit *culprit)
+{
+	struct braid_culprit group = {
+		.kind = culprit->kind, .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN,
+	};
+	const struct braid_stream *guest = NULL;
+
+	switch (culprit->kind) {
+	case BRAID_CULPRIT_VCPU:
+		guest = s->vcpus[culprit->vcpu].guest;
+		break;
+	case BRAID_CULPRIT_TASK:
+		guest = braid_vcpu_owner(s->source, culprit->id);
+		group.kind = guest ? BRAID_CULPRIT_RECORDER : BRAID_CULPRIT_HOST;
+		break;
+	case BRAID_CULPRIT_IRQ:
+	case BRAID_CULPRIT_SOFTIRQ:
+		group.kind = BRAID_CULPRIT_INTERRUPTS;
+		break;
+	default:
+		break;
+	}
+	if (guest && guest->kind == BRAID_STREAM_GUEST) {
+		group.kind = BRAID_CULPRIT_GUEST;
+		group.id = guest->number;
+	}
+	return group;
 }
 
 /* A thread of the host: "kworker/1:2[99]", "guest1/qemu-system-x86[7]", "recorder/tracebraid[8]" */
@@ -133,6 +164,18 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 		break;
 	case BRAID_CULPRIT_NOTHING:
 		snprintf(name, BRAID_NAME_TEXT, "nothing (idle CPU)");
+		break;
+	case BRAID_CULPRIT_GUEST:
+		snprintf(name, BRAID_NAME_TEXT, "%s", s->source->streams[culprit->id]->name);
+		break;
+	case BRAID_CULPRIT_RECORDER:
+		snprintf(name, BRAID_NAME_TEXT, "recorder");
+		break;
+	case BRAID_CULPRIT_HOST:
+		snprintf(name, BRAID_NAME_TEXT, "the host's threads");
+		break;
+	case BRAID_CULPRIT_INTERRUPTS:
+		snprintf(name, BRAID_NAME_TEXT, "interrupts");
 		break;
 	case BRAID_CULPRIT_OTHERS:
 		snprintf(name, BRAID_NAME_TEXT, "others");

@@ -53,11 +53,17 @@ enum braid_culprit_kind {
 	BRAID_CULPRIT_UNKNOWN,	/* its events were lost or omitted, or it has none yet */
 	BRAID_CULPRIT_GUEST_TASK,	/* not of a vCPU, but of a task in its run queue: another one */
 	BRAID_CULPRIT_OTHERS,	/* several, which a limit does not tell apart */
+	/* Those that an analysis counts as one: */
+	BRAID_CULPRIT_GUEST,	/* vCPUs and the VMM's other threads */
+	BRAID_CULPRIT_RECORDER,
+	BRAID_CULPRIT_HOST,	/* its other threads */
+	BRAID_CULPRIT_INTERRUPTS,
 };
 
 struct braid_culprit {
 	enum braid_culprit_kind kind;
-	s32 id;			/* TASK, VCPU: the thread; IRQ: its number; SOFTIRQ: its vector */
+	s32 id;			/* TASK, VCPU: the thread; IRQ: its number; SOFTIRQ: its vector;
+				   GUEST: the number of its stream */
 	u32 vcpu;		/* VCPU, GUEST_TASK: in braid_states.vcpus */
 	s32 task;		/* likewise: of its guest; or BRAID_PID_UNKNOWN */
 };

@@ -43,12 +43,18 @@ static int by_length(const void *a, const void *b)
 					  (x->vcpu > y->vcpu ? -1 : 1);
 }
 
+/* A guest as a victim: its first vCPU. */
+static u32 first_of(const struct steal *x, u32 vcpu)
+{
+	return x->s->guests[x->s->vcpus[vcpu].guest->number].first_vcpu;
+}
+
 /* What one culprit took of an episode. */
 static int add_share(struct steal *x, const struct episode *e, const struct braid_culprit *culprit,
 		     u64 ns)
 {
 	struct braid_sum_key key = {
-		.vcpu = e->vcpu, .culprit = *culprit,
+		.vcpu = x->o.by_guest ? first_of(x, e->vcpu) : e->vcpu, .culprit = *culprit,
 		.task = x->o.by_task ? e->task : BRAID_PID_UNKNOWN,
 	};
 
@@ -116,7 +122,9 @@ static int take_span(void *arg, const struct braid_state_span *span)
 		e->moved_unseen = false;
 		braid_tally_clear(&x->culprits, span->vcpu);
 	}
-	if (!x->o.by_task)
+	if (x->o.by_guest)
+		culprit = braid_culprit_group(x->s, &culprit);
+	else if (!x->o.by_task)
 		culprit.task = BRAID_PID_UNKNOWN;
 	e->to_ns = span->to_ns;
 	e->moved_unseen |= x->s->vcpus[span->vcpu].moved_unseen;
@@ -195,7 +203,8 @@ static void put_matrix(struct steal *x, struct braid_table *t)
 			braid_table_text(t, name);
 		}
 		braid_sum_vcpu_name(x->s, &cell->key, name);
-		braid_table_text(t, name);
+		braid_table_text(t, x->o.by_guest && cell->key.vcpu != BRAID_NO_VCPU ?
+				 x->s->vcpus[cell->key.vcpu].guest->name : name);
 		braid_culprit_name(x->s, &cell->key.culprit, name);
 		braid_table_text(t, name);
 		braid_table_number(t, cell->total_ns);
@@ -347,6 +356,7 @@ static int begin(void *state, struct braid_states *s,
 	x->s = s;
 	x->o = *options;
 	x->o.by_task |= x->o.folded;
+	x->o.by_guest &= !x->o.folded;
 	x->open = calloc((size_t)s->nr_vcpus + 1, sizeof(*x->open));
 	if (!x->open)
 		return braid_out_of_memory();
@@ -435,7 +445,7 @@ u64 braid_steal_own(const void *state, u32 stream)
 const struct braid_analysis braid_analysis_steal = {
 	.name = "steal",
 	.help = "what ran while a vCPU was runnable and did not run",
-	.by_task = true, .folds = true, .of_task = true,
+	.by_task = true, .by_guest = true, .folds = true, .of_task = true,
 	.compares = 1u << BRAID_MEASURE_CULPRIT,
 	.state_bytes = sizeof(struct steal),
 	.begin = begin,

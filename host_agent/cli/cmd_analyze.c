@@ -32,8 +32,8 @@ static const struct braid_option options[] = {
 	{ 0, "task", "PID", .take = braid_trace_take,
 	  .help = "only while this task of a guest is current on its vCPU" },
 	{ 0, "by", "WHAT", .take = braid_trace_take, .help =
-	  "group rows by vcpu (default), task, syscall or function of the guest",
-	  .values = "vcpu task syscall function" },
+	  "group rows by vcpu (default), task, syscall or function of the guest, or by guest",
+	  .values = "vcpu task syscall function guest" },
 	{ 0, "folded", NULL, .take = braid_trace_take, .help =
 	  "print stacks for flamegraph.pl and speedscope; --by function changes them, other --by "
 	  "values do not" },
@@ -50,7 +50,8 @@ static const struct braid_option options[] = {
 static const char *analysis_by_number(size_t k, const char **help)
 {
 	static const struct { const char *text, *option; } limited[] = {
-		{ "--by task", "by=task" }, { "--by syscall", "by=syscall" },
+		{ "--by task", "by=task" }, { "--by guest", "by=guest" },
+		{ "--by syscall", "by=syscall" },
 		{ "--by function", "by=function" }, { "--folded", "folded" }, { "--task", "task" },
 		{ "--against", "against" },
 	};

@@ -20,6 +20,7 @@ static const struct {
 	enum braid_analysis_option option;
 } limited[] = {
 	{ "by=task", BRAID_ANALYSIS_BY_TASK },
+	{ "by=guest", BRAID_ANALYSIS_BY_GUEST },
 	{ "by=syscall", BRAID_ANALYSIS_BY_CALL },
 	{ "by=function", BRAID_ANALYSIS_BY_CALL },
 	{ "folded", BRAID_ANALYSIS_FOLDED },
@@ -63,6 +64,7 @@ static int check_by(const struct braid_analysis *analysis, const struct braid_li
 {
 	static const enum braid_analysis_option needs[] = {
 		[BRAID_BY_VCPU] = BRAID_ANALYSIS_ANY, [BRAID_BY_TASK] = BRAID_ANALYSIS_BY_TASK,
+		[BRAID_BY_GUEST] = BRAID_ANALYSIS_BY_GUEST,
 		[BRAID_BY_SYSCALL] = BRAID_ANALYSIS_BY_CALL, [BRAID_BY_FUNCTION] = BRAID_ANALYSIS_BY_CALL,
 	};
 
@@ -108,7 +110,8 @@ static int choose(struct braid_library_select *s, struct braid_analysis_options 
 		.top = s->top ?: DEFAULT_TOP, .stream = s->options.stream,
 		.one_cpu = s->options.one_cpu, .cpu = s->options.cpu,
 		.one_task = s->task_word, .task = s->task,
-		.by_task = s->by == BRAID_BY_TASK, .by_call = s->by == BRAID_BY_SYSCALL,
+		.by_task = s->by == BRAID_BY_TASK, .by_guest = s->by == BRAID_BY_GUEST,
+		.by_call = s->by == BRAID_BY_SYSCALL,
 		.by_function = s->by == BRAID_BY_FUNCTION,
 		.folded = s->folded, .by_count = s->by_count, .compares = (*analysis)->compares,
 		.form = s->json ? BRAID_TABLE_JSON : s->csv ? BRAID_TABLE_CSV : BRAID_TABLE_TEXT,

@@ -64,7 +64,7 @@ struct braid_library_select {
 	const char *task_word;
 	u32 task;
 	const char *by_word;
-	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION } by;
+	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION, BRAID_BY_GUEST } by;
 	bool json, csv, folded, by_count;
 	const char *weight_word;	/* with ->by_count */
 };

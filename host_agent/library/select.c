@@ -185,8 +185,8 @@ static int take_task(struct braid_library_select *s, const char *text)
 
 static int take_by(struct braid_library_select *s, const char *text)
 {
-	static const char *const words[] = { "vcpu", "task", "syscall", "function", NULL };
-	int which = take_one_of(s, text, words, "vcpu, task, syscall or function");
+	static const char *const words[] = { "vcpu", "task", "syscall", "function", "guest", NULL };
+	int which = take_one_of(s, text, words, "vcpu, task, syscall, function or guest");
 
 	s->by = which;
 	s->by_word = s->word;

@@ -59,7 +59,7 @@ const char *tracebraid_analysis(size_t number, const char **help);
 /**
  * tracebraid_analysis_takes - whether an analysis takes an option that not all take
  * @name: of the analysis
- * @option: "by=task", "by=syscall", "by=function", "task", "folded", or "against": a second trace
+ * @option: "by=task", "by=guest", "by=syscall", "by=function", "task", "folded", or "against": a second trace
  *
  * Return: 1 or 0; -EINVAL: no such analysis or option.
  */
