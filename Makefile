@@ -421,6 +421,9 @@ install: agent library
 	install -D -m 755 $(B)/tracebraid $(DESTDIR)$(PREFIX)/bin/tracebraid
 	install -D -m 644 host_agent/tracebraid.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' host_agent/tracebraid-memory.service.in \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service
 	install -D -m 755 $(B)/$(SONAME) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libtracebraid.so
 	install -m 644 $(B)/libtracebraid.a $(DESTDIR)$(PREFIX)/lib/libtracebraid.a
@@ -456,6 +459,7 @@ install: agent library
 .PHONY: uninstall
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/tracebraid $(DESTDIR)$(PREFIX)/share/bash-completion/completions/tracebraid \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/tracebraid-memory.service \
 		$(DESTDIR)$(PREFIX)/lib/libtracebraid.* $(DESTDIR)$(PREFIX)/lib/pkgconfig/tracebraid.pc \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tracebraid.1 $(DESTDIR)$(PREFIX)/share/man/man1/tracebraid-*.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3/libtracebraid.3 $(DESTDIR)$(PREFIX)/share/man/man3/tracebraid_*.3

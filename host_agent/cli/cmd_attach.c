@@ -55,7 +55,11 @@ const struct braid_cli_command braid_command_attach = {
 	.notes =
 	"The file is /dev/shm/tracebraid-DOMAIN. It belongs to the user and the group that the "
 	"domain's QEMU runs as, and others have no access, because whoever can read it can read the "
-	"trace.",
+	"trace.\n"
+	"A domain with an ivshmem device cannot be saved (virsh save, managedsave), migrated, or put "
+	"into a snapshot with its memory; `tracebraid detach` makes these possible again. With --config, "
+	"the file is needed before each start of the domain, and a restart of the host empties "
+	"/dev/shm: see `tracebraid create --from`.",
 	.status = "0 on success, 1 on error, 128 plus the signal's number if it is interrupted.",
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };
@@ -125,10 +129,14 @@ static void print_result(const struct arguments *a, const struct braid_domain_re
 		printf("%s gets the memory at its next start: shut it down, then start it. It cannot be added now: %s\n",
 		       d->name, result->why_later);
 	if (a->request.config && d->configured)
-		printf("A restart of this host empties /dev/shm; before the domain starts, create the file again:\n"
-		       "  tracebraid create --size %lluM --owner %u:%u %s\n",
+		printf("A restart of this host empties /dev/shm. Once, as root, so that the file is back before the domain starts:\n"
+		       "  mkdir -p /etc/tracebraid && echo '%lluM %u:%u %s' >>/etc/tracebraid/memory\n"
+		       "  systemctl enable tracebraid-memory\n",
 		       (unsigned long long)(d->bytes / MIB), (unsigned int)result->uid,
 		       (unsigned int)result->gid, d->path);
+	printf("As long as it has this memory, %s cannot be saved, migrated, or put into a snapshot with its memory:\n"
+	       "QEMU does not migrate ivshmem. 'tracebraid detach %s' makes these possible again.\n",
+	       d->name, d->name);
 	if (*result->note)
 		printf("%s\n", result->note);
 	fflush(stdout);

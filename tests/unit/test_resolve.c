@@ -459,6 +459,30 @@ static void users_qemus(void)
 	fake_guest_free(g);
 }
 
+/* After a restart of the host all files of a list are made; a wrong line does not keep the others from it. */
+static void made_from_a_list(void)
+{
+	char list[80], name[BRAID_GUEST_NAME_BYTES];
+	FILE *f;
+
+	snprintf(list, sizeof(list), "%s/memory", dir);
+	f = fopen(list, "w");
+	NEED(f);
+	fprintf(f, "# web1\n1M %u:%u %s\n17M 0:0 /dev/shm/never\nnonsense\n\n2M +%u:+%u %s\n", geteuid(), getegid(),
+		paths[0], geteuid(), getegid(), paths[1]);
+	fclose(f);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_create, "create", "--from", list), EXIT_FAILURE);
+	CHECK(strstr(printed, "17M: ") && strstr(printed, "\"nonsense\" is not SIZE USER:GROUP FILE"));
+	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
+	CHECK_EQ(searched(paths[1], name), BRAID_DRIVER_NONE);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_create, "create", "--from", list, paths[0]), EXIT_FAILURE);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_create, "create"), EXIT_FAILURE);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_create, "create", "--from", "/nonexistent"), EXIT_FAILURE);
+	unlink(paths[0]);
+	unlink(paths[1]);
+	unlink(list);
+}
+
 /* A clock without data is an error, not an empty answer. */
 static void no_clock(void)
 {
@@ -512,6 +536,7 @@ int main(int argc, char **argv)
 	RUN(no_driver_yet);
 	RUN(users_qemus);
 	RUN(any_vmm);
+	RUN(made_from_a_list);
 	RUN(no_clock);
 	RUN(other_namespace);
 	rmdir(dir);
