@@ -109,6 +109,7 @@ void braid_capture_end_index(struct braid_capture_source *cs)
 struct index {
 	struct braid_capture_reader *r;
 	struct braid_index_block *blocks;
+	struct braid_places *places;	/* of each block of pages */
 	size_t nr;
 	u64 end;			/* of all that it is about: its own place */
 	u64 chunks;			/* as many must be in it */
@@ -136,7 +137,8 @@ static int find(struct index *ix)
 	ix->end = end.index_offset;
 	ix->chunks = v.number;		/* before it; each counts down */
 	ix->blocks = malloc(v.bytes + 1);
-	if (!ix->blocks)
+	ix->places = calloc(ix->nr + 1, sizeof(*ix->places));
+	if (!ix->blocks || !ix->places)
 		return braid_out_of_memory();
 	memcpy(ix->blocks, v.payload, v.bytes);
 	return 1;
@@ -204,7 +206,8 @@ static int others(struct braid_capture_source *cs, struct index *ix,
 	return ret;
 }
 
-static int pages(struct index *ix, const struct braid_index_block *block)
+static int pages(struct index *ix, const struct braid_index_block *block,
+		 struct braid_places *places)
 {
 	struct braid_chunk_view v;
 	int ret = view_block(ix, block, &v);
@@ -214,7 +217,7 @@ static int pages(struct index *ix, const struct braid_index_block *block)
 	ix->bytes += braid_chunk_bytes(v.bytes);
 	return braid_capture_check_places((const char *)v.payload + HEAD_BYTES, v.bytes - HEAD_BYTES, block->nr,
 			    block->flags & BRAID_INDEX_HOST ? BRAID_STREAM_HOST : BRAID_STREAM_GUEST,
-			    ix->end, &ix->bytes);
+			    ix->end, &ix->bytes, places);
 }
 
 /*
@@ -237,13 +240,18 @@ static int check(struct braid_capture_source *cs, struct index *ix)
 		    (k && block->offset <= block[-1].offset))
 			return 0;
 		chunks += block->nr;
-		ret = block->stream ? pages(ix, block) : others(cs, ix, block, NULL);
+		ret = block->stream ? pages(ix, block, &ix->places[k]) :
+				      others(cs, ix, block, NULL);
 	}
 	return ret <= 0 ? ret : chunks == ix->chunks && ix->bytes == ix->end;
 }
 
-/* A ring's pages, unread. Return: 0 or -ENOMEM. */
-static int take_block(struct braid_capture_source *cs, const struct braid_index_block *block)
+/*
+ * A ring's pages, unread. Their order is that of the places, whatever the block says.
+ * Return: 0 or -ENOMEM.
+ */
+static int take_block(struct braid_capture_source *cs, const struct braid_index_block *block,
+		      const struct braid_places *places)
 {
 	struct braid_capture_stream *s = braid_capture_stream_of(cs, block->stream);
 	struct braid_index_place place = {
@@ -264,8 +272,13 @@ static int take_block(struct braid_capture_source *cs, const struct braid_index_
 				    block->nr == 1 ? "" : "s");
 		return 0;
 	}
-	ring->unordered |= block->flags & BRAID_INDEX_UNORDERED;
+	if (s->stream.kind == BRAID_STREAM_GUEST)
+		ring->unordered |= places->unordered ||
+				   (ring->extents.nr &&
+				    !braid_capture_in_order(&ring->extents.latest, &places->first));
 	ring->back |= block->flags & BRAID_INDEX_BACK;
+	ring->extents.latest = places->last;
+	ring->extents.latest.file = cs->file;
 	return braid_extents_add_block(&ring->extents, &place);
 }
 
@@ -314,7 +327,7 @@ static int take(struct braid_capture_source *cs, struct index *ix, braid_take_ch
 		if (!ix->blocks[k].stream)
 			ret = others(cs, ix, &ix->blocks[k], take_chunk);
 	for (k = 0; k < ix->nr && ret > 0; k++)
-		if (ix->blocks[k].stream && take_block(cs, &ix->blocks[k]))
+		if (ix->blocks[k].stream && take_block(cs, &ix->blocks[k], &ix->places[k]))
 			return braid_out_of_memory();
 	if (!ret)
 		return braid_fail(-EBADMSG, "'%s' changed while it was read", cs->path);
@@ -335,5 +348,6 @@ int braid_capture_by_index(struct braid_capture_source *cs, braid_take_chunk_fn 
 	if (ret > 0)
 		ret = take(cs, &ix, take_chunk);
 	free(ix.blocks);
+	free(ix.places);
 	return ret;
 }

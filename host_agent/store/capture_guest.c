@@ -28,7 +28,8 @@ struct guest_ring {
 	bool lost_track;		/* the rest of this sub-buffer can't be placed */
 	u64 position;
 	u64 first_seq;
-	u32 covered_bytes;		/* of the sub-buffer, decoded */
+	u32 begun_bytes;		/* of the sub-buffer: where the first extent here begins */
+	u32 covered_bytes;		/* of it, decoded */
 	u64 dropped;			/* after the sub-buffer, by its writer's count */
 	u64 unreported;			/* lost, not reported with an event yet */
 	u64 unreported_damaged;
@@ -95,6 +96,7 @@ static void open_subbuf(struct guest_ring *g)
 	g->lost_track = false;
 	g->position = g->page.position;
 	g->first_seq = g->page.first_seq;
+	g->begun_bytes = g->page.from_bytes;
 	g->covered_bytes = 0;
 	g->dropped = 0;
 	walk->pages++;
@@ -112,7 +114,7 @@ static void open_subbuf(struct guest_ring *g)
 	}
 	if (ahead < 0) {
 		faulty(g, "its sequence number is %llu events before the expected one",
-		       (unsigned long long)-ahead);
+		       -(unsigned long long)ahead);
 		walk->next_seq = g->first_seq;
 		return;
 	}
@@ -146,10 +148,8 @@ static void skip_extent(struct guest_ring *g, const u8 *data, u32 bytes)
 }
 
 /* Whether the chunk is unchanged since it was indexed. */
-static bool same_extent(const struct guest_ring *g, const struct braid_extent *extent)
+static bool same_extent(const struct braid_chunk_page *page, const struct braid_extent *extent)
 {
-	const struct braid_chunk_page *page = &g->page;
-
 	return page->position == extent->position &&
 	       page->first_seq == extent->first_seq && page->from_bytes == extent->from_bytes &&
 	       page->to_bytes == extent->to_bytes;
@@ -185,6 +185,46 @@ static void begin_extent(struct guest_ring *g, bool placed)
 	g->loaded = true;
 }
 
+/*
+ * Whether an extent adds to what the cursor has had; it is the current one then. However a capture is
+ * opened, each extent comes through here. Lists are in order if the capture was read in whole or
+ * by its index, while a growing one is as its file says. After this, covered_bytes <= to_bytes.
+ * *placed: time and number are of its from_bytes.
+ */
+static bool accept_extent(struct guest_ring *g, const struct braid_chunk_page *page, bool *placed)
+{
+	struct braid_ring_walk *walk = &g->base.ring.walk;
+	bool fresh = !g->opened || page->position != g->position;
+
+	if (g->opened && braid_position_diff(page->position, g->position) < 0) {
+		faulty(g, "a page of position %llu comes after it; that one is skipped",
+		       (unsigned long long)page->position);
+		return false;
+	}
+	g->page = *page;
+	*placed = page->flags & BRAID_PAGE_PLACED && (fresh || page->from_bytes > g->covered_bytes);
+	if (fresh || *placed)
+		open_subbuf(g);
+	else if (!(page->flags & BRAID_PAGE_PLACED) && !g->placed && page->first_seq != g->first_seq)
+		faulty(g, "its extents give different sequence numbers");
+	if (page->flags & BRAID_PAGE_FINAL && page->dropped > g->dropped)
+		g->dropped = page->dropped;
+	if (page->from_bytes == page->to_bytes)
+		faulty(g, "a page of it has no bytes");	/* no recorder writes one */
+	if (!fresh && page->to_bytes <= g->covered_bytes) {
+		walk->duplicates += page->from_bytes < page->to_bytes;
+		if (page->from_bytes < g->begun_bytes)
+			faulty(g, "its bytes %u to %u come after later ones; they are skipped",
+			       page->from_bytes, g->begun_bytes);
+		return false;
+	}
+	if (*placed) {
+		g->placed = true;
+		g->covered_bytes = page->from_bytes;
+	}
+	return true;
+}
+
 /* Space for an extent of any ring shape. */
 static int grow_buffer(struct guest_ring *g, u32 bytes)
 {
@@ -205,7 +245,8 @@ static int load_extent(struct guest_ring *g)
 {
 	struct braid_capture_ring *base = &g->base;
 	const struct braid_extent *extent = &g->base.at.extent;
-	bool fresh, placed;
+	struct braid_chunk_page page;
+	bool placed;
 	int err;
 
 	err = braid_extents_next(&base->extents, &g->base.at);
@@ -217,38 +258,22 @@ static int load_extent(struct guest_ring *g)
 	if (err)
 		return err;
 	err = braid_capture_fetch(base, extent, g->buffer,
-				  sizeof(g->page) + extent->to_bytes - extent->from_bytes);
+				  sizeof(page) + extent->to_bytes - extent->from_bytes);
 	if (err == -EBADMSG) {
 		faulty(g, "%s", braid_failure());
 		return 1;
 	}
 	if (err)
 		return err;
-	memcpy(&g->page, g->buffer + BRAID_PAGE_AT, sizeof(g->page));
-	if (!same_extent(g, extent)) {
+	memcpy(&page, g->buffer + BRAID_PAGE_AT, sizeof(page));
+	if (!same_extent(&page, extent)) {
 		faulty(g, "the capture changed while it was read");
 		return 1;
 	}
-	base->ring.taken_ns = g->page.host_ns;
-	g->page_flags = braid_capture_page_flags(base->source, extent, &g->page, g->flags);
-	fresh = !g->opened || g->page.position != g->position;
-	placed = g->page.flags & BRAID_PAGE_PLACED &&
-		 (fresh || g->page.from_bytes > g->covered_bytes);
-	if (fresh || placed)
-		open_subbuf(g);
-	else if (!(g->page.flags & BRAID_PAGE_PLACED) && !g->placed && g->page.first_seq != g->first_seq)
-		faulty(g, "its extents give different sequence numbers");
-	if (g->page.flags & BRAID_PAGE_FINAL && g->page.dropped > g->dropped)
-		g->dropped = g->page.dropped;
-	if (g->page.to_bytes <= g->covered_bytes && g->page.to_bytes) {
-		base->ring.walk.duplicates += g->page.from_bytes < g->page.to_bytes;
-		return 1;
-	}
-	if (placed) {
-		g->placed = true;
-		g->covered_bytes = g->page.from_bytes;
-	}
-	begin_extent(g, placed);
+	base->ring.taken_ns = page.host_ns;
+	g->page_flags = braid_capture_page_flags(base->source, extent, &page, g->flags);
+	if (accept_extent(g, &page, &placed))
+		begin_extent(g, placed);
 	return 1;
 }
 

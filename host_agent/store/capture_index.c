@@ -83,27 +83,6 @@ struct braid_capture_ring *braid_capture_ring_of(struct braid_capture_stream *s,
 	return *place;
 }
 
-/* Positions are compared on their circle, seen from the ring's first extent. */
-static int by_position(const void *a, const void *b, void *arg)
-{
-	const struct braid_extent *x = a, *y = b;
-	u64 origin = *(u64 *)arg;
-	s64 dx = braid_position_diff(x->position, origin);
-	s64 dy = braid_position_diff(y->position, origin);
-
-	if (dx != dy)
-		return dx < dy ? -1 : 1;
-	if (x->from_bytes != y->from_bytes)
-		return x->from_bytes < y->from_bytes ? -1 : 1;
-	if (x->to_bytes != y->to_bytes)
-		return x->to_bytes < y->to_bytes ? -1 : 1;
-	if (x->first_seq != y->first_seq)
-		return x->first_seq < y->first_seq ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
 void braid_capture_note_file(struct braid_capture_ring *ring)
 {
 	const struct braid_capture_source *cs = ring->source;
@@ -120,10 +99,7 @@ static int add_guest_extent(struct braid_capture_ring *ring, const struct braid_
 	struct braid_extents *extents = &ring->extents;
 
 	braid_capture_note_file(ring);
-	if (!extents->nr)
-		ring->origin = extent->position;
-	else if (by_position(&extents->latest, extent, &ring->origin) > 0)
-		ring->unordered = true;
+	ring->unordered |= extents->nr && !braid_capture_in_order(&extents->latest, extent);
 	return braid_extents_add(extents, extent, host_ns, true);
 }
 
@@ -159,18 +135,19 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 
 int braid_capture_take_host_page(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
+	const char *why = "it has no head";
 	struct braid_chunk_host_page page;
 	struct braid_capture_ring *ring;
 	u64 stamp, number;
 
-	if (v->bytes >= sizeof(page))
+	if (v->bytes >= sizeof(page)) {
 		memcpy(&page, v->payload, sizeof(page));
-	if (v->bytes < sizeof(page) || s->stream.kind != BRAID_STREAM_HOST ||
-	    page.cpu >= BRAID_MAX_CPUS || page.bytes < BRAID_SUBBUF_HEADER_BYTES ||
-	    page.bytes > v->bytes - sizeof(page) || page.bytes > BRAID_MAX_HOST_BYTES) {
+		why = braid_capture_host_page_fault(s, &page, v->bytes);
+	}
+	if (why) {
 		braid_source_faulty(&s->source->source, &s->stream,
-				    "the host page in chunk %llu is left out: it is invalid",
-				    (unsigned long long)v->number);
+				    "the host page in chunk %llu is left out: %s",
+				    (unsigned long long)v->number, why);
 		return 0;
 	}
 	ring = braid_capture_ring_of(s, 0, page.cpu);
@@ -233,7 +210,8 @@ static int sort_ring(struct braid_capture_ring *ring)
 	int ret = ring->unordered ? braid_extents_next(&ring->extents, &first) : 0;
 
 	if (ret > 0)
-		ret = braid_extents_sort(&ring->extents, by_position, &first.extent.position);
+		ret = braid_extents_sort(&ring->extents, braid_capture_by_position,
+					 &first.extent.position);
 	return ret == -ENOMEM ? braid_out_of_memory() : ret;
 }
 

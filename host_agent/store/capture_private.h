@@ -56,7 +56,6 @@ struct braid_capture_ring {
 	bool back;				/* time_stamps go back; known by an index only */
 	u32 file;				/* of the last extent */
 	u64 numbers;				/* of a host: sequence numbers taken so far */
-	u64 origin;				/* position of the first one */
 	bool own_clock;				/* a trace.dat's: not the source's clock of the trace */
 	const struct braid_clock *clock;	/* but this one; NULL: its stamps are host times */
 	const struct braid_dat_times *times;	/* what makes them ns before that; NULL: they are */
@@ -193,12 +192,22 @@ static inline bool braid_capture_numbers_hosts(const struct braid_capture_source
  * capture_page.c: whether the @nr places of an INDEX chunk, @n bytes, are of pages that can be.
  * *bytes: their chunks' are added.
  */
+struct braid_places {
+	struct braid_extent first, last;
+	bool unordered;			/* among themselves; of a guest's ring */
+};
 bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stream_kind kind,
-				u64 limit, u64 *bytes);
+				u64 limit, u64 *bytes, struct braid_places *places);
 
-/* Why a PAGE can't be what it says, or NULL. */
+/* Two extents of a guest's ring; the order of all, as qsort_r() has it, from *(u64 *)@arg on. */
+bool braid_capture_in_order(const struct braid_extent *before, const struct braid_extent *extent);
+int braid_capture_by_position(const void *a, const void *b, void *arg);
+
+/* Why a PAGE, or a HOST_PAGE, can't be what it says, or NULL. @bytes: with its head. */
 const char *braid_capture_page_fault(const struct braid_capture_stream *s,
 				     const struct braid_chunk_page *page, u32 bytes);
+const char *braid_capture_host_page_fault(const struct braid_capture_stream *s,
+					  const struct braid_chunk_host_page *page, u32 bytes);
 
 /* Reads a ring's (@arg) INDEX chunk, for its extents. Bytes, or -errno with braid_fail(). */
 s64 braid_capture_read_places(void *arg, const struct braid_index_place *place, char **to);

@@ -138,6 +138,7 @@ static void read_one(u32 how)
 		attach();
 	if (braid_reader_next(&ring.reader, &span) <= 0)
 		return;
+	MUST(span.from_bytes < span.to_bytes);	/* no page without bytes is ever recorded */
 	look_at_span(&span);
 	if (how & 0x40)
 		poke();
