@@ -167,7 +167,8 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 		memcpy(&bytes.record, item->payload, sizeof(bytes.record));
 	bytes.record.common_type = BRAID_DAT_OUT_BYTES;
 	memcpy(record, &bytes, sizeof(bytes));
-	memcpy(record + sizeof(bytes), item->payload, shown);
+	if (shown)	/* else there may be none at all */
+		memcpy(record + sizeof(bytes), item->payload, shown);
 	memset(record + sizeof(bytes) + shown, 0, padded - shown);
 	memcpy(record + sizeof(bytes) + padded, label, label_bytes);
 	return 0;

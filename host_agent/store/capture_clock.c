@@ -519,10 +519,11 @@ int braid_stream_refine(struct braid_stream *stream, const struct braid_round_tr
 	int err = 0;
 
 	if (!s->exchanged) {
-		s->exchanged = malloc(bytes);
+		s->exchanged = malloc(bytes + 1);
 		if (!s->exchanged)
 			return braid_out_of_memory();
-		memcpy(s->exchanged, s->round_trips, bytes);
+		if (bytes)
+			memcpy(s->exchanged, s->round_trips, bytes);
 		s->nr_exchanged = s->nr_round_trips;
 	}
 	for (k = 0; k < nr && !err; k++)
@@ -537,7 +538,8 @@ int braid_stream_unrefine(struct braid_stream *stream)
 
 	if (!s->exchanged)
 		return 0;
-	memcpy(s->round_trips, s->exchanged, s->nr_exchanged * sizeof(*s->round_trips));
+	if (s->nr_exchanged)
+		memcpy(s->round_trips, s->exchanged, s->nr_exchanged * sizeof(*s->round_trips));
 	s->nr_round_trips = s->nr_exchanged;
 	return fit_again(s, BRAID_CLOCK_EXCHANGE) ? braid_out_of_memory() : 0;
 }

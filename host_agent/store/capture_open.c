@@ -156,9 +156,9 @@ static int index_file(struct braid_capture_source *cs, struct braid_capture_read
 static int check_same_host(const struct braid_chunk_file *a, const struct braid_chunk_file *b,
 			   const char *path)
 {
-	s64 age = (s64)(b->start_host_ns - a->start_host_ns);
-	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns) - age;
-	s64 limit = 10000000000LL + (age < 0 ? -age : age) / 1000;
+	u64 age = b->start_host_ns - a->start_host_ns;	/* below 0: @b is the earlier one */
+	s64 shift = (s64)(b->start_realtime_ns - a->start_realtime_ns - age);
+	s64 limit = 10000000000LL + (s64)(((s64)age < 0 ? -age : age) / 1000);
 
 	if (!a->start_realtime_ns || !b->start_realtime_ns)
 		return 0;	/* the head was damaged */

@@ -185,7 +185,7 @@ static int check_times(struct braid_trace_dat *dat, struct braid_capture_ring *r
 		err = page_time(dat, ring, &ring->extents.latest, &last_ns);
 	if (err)
 		return err == -EBADMSG ? 0 : err;	/* reported when it is read */
-	if (last_ns + LONGEST_PAGE_NS >= from_ns && first_ns <= to_ns)
+	if ((last_ns >= from_ns || (u64)from_ns - (u64)last_ns <= LONGEST_PAGE_NS) && first_ns <= to_ns)
 		return 0;
 	return braid_fail(-EXDEV, "'%s' has no time in common with the capture: CPU %u%s%s from %.3f s on by its clock %s, the capture from %.3f to %.3f s; it is from another time, another boot, or another clock (trace-cmd does not save the clock of each instance)",
 			  dat->path, ring->ring.cpu, *b->name ? " of instance " : "", b->name,
