@@ -7,6 +7,7 @@
 #include "host_agent/library/private.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/hash.h"
 
 #define NONE	INT64_MIN	/* in a row: the event lacks the field */
 #define MAX_WORDS	(1u << 22)
@@ -17,37 +18,22 @@
 struct braid_library_words {
 	char **at;
 	size_t nr, capacity;
-	u32 *slots;		/* number + 1, by hash; 0: free */
-	size_t nr_slots;	/* a power of two, at least twice nr */
+	struct braid_hash by_text;
 	bool failed;		/* out of memory */
 };
 
-static u64 hash_of(const char *text, size_t bytes)
+struct text {
+	const char *text;	/* without NUL */
+	size_t bytes;
+};
+
+static bool same(const void *in, u32 number, const void *key)
 {
-	u64 hash = 0xcbf29ce484222325ULL;
+	const struct braid_library_words *w = in;
+	const struct text *text = key;
+	const char *known = w->at[number];
 
-	while (bytes--)
-		hash = (hash ^ (u8)*text++) * 0x100000001b3ULL;
-	return hash ^ hash >> 29;
-}
-
-static int grow_slots(struct braid_library_words *w)
-{
-	size_t nr = w->nr_slots ? 2 * w->nr_slots : 256, k, at;
-	u32 *slots = calloc(nr, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	for (k = 0; k < w->nr; k++) {
-		at = hash_of(w->at[k], strlen(w->at[k])) & (nr - 1);
-		while (slots[at])
-			at = (at + 1) & (nr - 1);
-		slots[at] = k + 1;
-	}
-	free(w->slots);
-	w->slots = slots;
-	w->nr_slots = nr;
-	return 0;
+	return !strncmp(known, text->text, text->bytes) && !known[text->bytes];
 }
 
 static s64 no_memory(struct braid_library_words *w)
@@ -60,26 +46,23 @@ static s64 no_memory(struct braid_library_words *w)
 /* The number of a text without NUL. Return: from 0; NONE: out of memory, or there are too many. */
 static s64 word_of(struct braid_library_words *w, const char *text, size_t bytes)
 {
-	size_t at;
+	const struct text key = { text, bytes };
+	u32 hash = braid_hash_of(text, bytes, 0), number;
 	char *copy;
+	int err;
 
-	if (2 * (w->nr + 1) > w->nr_slots && grow_slots(w))
-		return no_memory(w);
-	at = hash_of(text, bytes) & (w->nr_slots - 1);
-	for (; w->slots[at]; at = (at + 1) & (w->nr_slots - 1)) {
-		const char *known = w->at[w->slots[at] - 1];
-
-		if (!strncmp(known, text, bytes) && !known[bytes])
-			return w->slots[at] - 1;
-	}
-	if (w->nr == MAX_WORDS)
-		return NONE;
+	number = braid_hash_find(&w->by_text, hash, same, w, &key);
+	if (number != BRAID_HASH_NONE)
+		return number;
+	err = braid_hash_reserve(&w->by_text, MAX_WORDS);
+	if (err)
+		return err == -ENOSPC ? NONE : no_memory(w);
 	copy = strndup(text, bytes);
 	if (!copy || braid_array_push(w->at, w->nr, w->capacity, copy)) {
 		free(copy);
 		return no_memory(w);
 	}
-	w->slots[at] = w->nr;
+	braid_hash_put(&w->by_text, hash, w->nr - 1);
 	return w->nr - 1;
 }
 
@@ -325,7 +308,7 @@ void braid_library_columns_free(struct tracebraid_walk *w)
 		free(w->words->at[k]);
 	if (w->words) {
 		free(w->words->at);
-		free(w->words->slots);
+		braid_hash_free(&w->words->by_text);
 	}
 	free(w->words);
 	braid_library_plan_free(w);
