@@ -11,43 +11,49 @@
 #define FIRST_WIDTH_NS	1000000u
 #define MAX_MEASURES	(1u << 12)
 #define MAX_CULPRITS	(MAX_MEASURES * 3 / 4)	/* later ones are together one of unknown name */
-#define NR_SLOTS	(2u * MAX_MEASURES)
 
-static u32 *slot_of(const struct braid_measures *m, const struct braid_measure_key *key)
+static bool same(const void *in, u32 number, const void *of)
 {
-	u64 hash = ((u64)key->stream << 32 | (u32)key->kind << 8 | key->culprit) ^
-		   key->id * 0x9e3779b97f4a7c15ULL;
-	const struct braid_measure_key *found;
-	u32 at, *slot;
+	const struct braid_measure_key *found = &((const struct braid_measure *)in)[number].key;
+	const struct braid_measure_key *key = of;
 
-	hash *= 0x9e3779b97f4a7c15ULL;
-	/* Half of the slots stay free. */
-	for (at = hash >> 40; ; at++) {
-		slot = &m->slots[at & (NR_SLOTS - 1)];
-		if (!*slot)
-			return slot;
-		found = &m->all[*slot - 1].key;
-		if (found->kind == key->kind && found->stream == key->stream &&
-		    found->id == key->id && found->culprit == key->culprit)
-			return slot;
-	}
+	return found->kind == key->kind && found->stream == key->stream &&
+	       found->id == key->id && found->culprit == key->culprit;
+}
+
+static u32 hash_of(const struct braid_measure_key *key)
+{
+	const u64 parts[] = {
+		(u64)key->stream << 32 | (u32)key->kind, key->id, key->culprit,
+	};
+
+	return braid_hash_of(parts, sizeof(parts), 0);
+}
+
+static u32 find(const struct braid_measures *m, const struct braid_measure_key *key)
+{
+	return braid_hash_find(&m->by_key, hash_of(key), same, m->all, key);
 }
 
 /* Return: 0, with *out NULL when there are too many; or -ENOMEM with braid_fail(). */
 static int measure_of(struct braid_measures *m, const struct braid_measure_key *key,
 		      struct braid_measure **out)
 {
-	u32 *slot = slot_of(m, key);
+	u32 number = find(m, key);
+	int err;
 
 	*out = NULL;
-	if (!*slot && m->nr >= MAX_MEASURES)
-		return 0;
-	if (!*slot) {
-		if (braid_array_push(m->all, m->nr, m->capacity, (struct braid_measure){ .key = *key }))
+	if (number == BRAID_HASH_NONE) {
+		err = braid_hash_reserve(&m->by_key, MAX_MEASURES);
+		if (err == -ENOSPC)
+			return 0;
+		if (err || braid_array_push(m->all, m->nr, m->capacity,
+					    (struct braid_measure){ .key = *key }))
 			return braid_out_of_memory();
-		*slot = m->nr;
+		number = m->nr - 1;
+		braid_hash_put(&m->by_key, hash_of(key), number);
 	}
-	*out = &m->all[*slot - 1];
+	*out = &m->all[number];
 	return 0;
 }
 
@@ -142,7 +148,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	    !(m->o.compares & 1u << BRAID_MEASURE_CULPRIT))
 		return err;
 	key = key_of_culprit(m, stream, &span->culprit);
-	if (m->nr >= MAX_CULPRITS && !*slot_of(m, &key)) {
+	if (m->nr >= MAX_CULPRITS && find(m, &key) == BRAID_HASH_NONE) {
 		key.culprit = BRAID_CULPRIT_UNKNOWN;
 		key.id = 0;
 	}
@@ -188,8 +194,7 @@ static int begin(void *state, struct braid_states *s, const struct braid_analysi
 
 	m->s = s;
 	m->o = *options;
-	m->slots = calloc(NR_SLOTS, sizeof(*m->slots));
-	return m->slots ? 0 : braid_out_of_memory();
+	return 0;
 }
 
 static void free_state(void *state)
@@ -197,7 +202,7 @@ static void free_state(void *state)
 	struct braid_measures *m = state;
 
 	free(m->all);
-	free(m->slots);
+	braid_hash_free(&m->by_key);
 }
 
 const struct braid_analysis braid_analysis_compare = {

@@ -45,7 +45,7 @@ struct braid_measures {
 	u32 nr_bins;
 	struct braid_measure *all;
 	size_t nr, capacity;
-	u32 *slots;		/* number in all, + 1; by hash */
+	struct braid_hash by_key;	/* numbers in all */
 };
 
 /* Collects measures; options.compares says which. It is not one of braid_analysis_by_number(). */

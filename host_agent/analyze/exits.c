@@ -304,7 +304,6 @@ static int begin(void *state, struct braid_states *s,
 		 const struct braid_analysis_options *options)
 {
 	struct exits *x = state;
-	int err;
 	u32 k;
 
 	x->s = s;
@@ -314,8 +313,7 @@ static int begin(void *state, struct braid_states *s,
 		return braid_out_of_memory();
 	for (k = 0; k < s->nr_vcpus; k++)
 		x->vcpus[k].task = BRAID_PID_UNKNOWN;
-	err = braid_functions_begin(&x->functions, s->source, x->o.by_function);
-	return err ? err : braid_sums_begin(&x->sums);
+	return braid_functions_begin(&x->functions, s->source, x->o.by_function);
 }
 
 /* Without what is asked for there is nothing to show. */

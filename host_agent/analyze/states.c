@@ -573,6 +573,6 @@ void braid_states_free(struct braid_states *s)
 	free(s->vcpus);
 	free(s->cpus);
 	free(s->tasks);
-	free(s->slots);
+	braid_hash_free(&s->by_pid);
 	*s = (struct braid_states){ 0 };
 }

@@ -23,6 +23,7 @@
 #include "host_agent/analyze/gaps.h"
 #include "host_agent/analyze/roles.h"
 #include "host_agent/store/vcpu.h"
+#include "host_agent/util/hash.h"
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
 #define BRAID_PID_UNKNOWN	(-1)
@@ -257,8 +258,7 @@ struct braid_states {
 	u32 nr_silent;		/* host CPUs of which there is neither sched_switch nor kvm_exit */
 	struct braid_guest_task *tasks;
 	size_t nr_tasks, tasks_capacity;
-	u32 *slots;		/* number in tasks, + 1; by hash */
-	u32 nr_slots;		/* a power of two */
+	struct braid_hash by_pid;	/* numbers in tasks */
 	bool tasks_left_out;
 	u64 renamed;		/* whenever names that were made of culprits and tasks may be outdated */
 	/* Of the host; any_user: kvm_userspace_exit; any_nested: kvm_nested_vmexit */

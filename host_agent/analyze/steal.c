@@ -361,8 +361,6 @@ static int begin(void *state, struct braid_states *s,
 	if (!x->open)
 		return braid_out_of_memory();
 	err = braid_tally_begin(&x->culprits, s->nr_vcpus);
-	if (!err)
-		err = braid_sums_begin(&x->sums);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct episode),
 					       by_length);
 }

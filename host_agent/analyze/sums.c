@@ -7,72 +7,59 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define NR_SLOTS	(2u * BRAID_MAX_SUMS)
-
-int braid_sums_begin(struct braid_sums *x)
+static bool same(const void *in, u32 number, const void *key)
 {
-	x->slots = calloc(NR_SLOTS, sizeof(*x->slots));
-	return x->slots ? 0 : braid_out_of_memory();
-}
+	const struct braid_sum_key *a = &((struct braid_sum *const *)in)[number]->key, *b = key;
 
-static bool same(const struct braid_sum_key *a, const struct braid_sum_key *b)
-{
 	return a->vcpu == b->vcpu && a->task == b->task && a->reason == b->reason &&
 	       a->detail == b->detail && a->level == b->level &&
 	       braid_culprit_same(&a->culprit, &b->culprit);
 }
 
-static u64 mix(u64 hash, u64 value)
+static u32 hash_of(const struct braid_sum_key *key)
 {
-	return (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+	const u64 parts[] = {
+		(u64)key->vcpu << 32 | (u32)key->task, key->reason, key->detail,
+		(u64)key->culprit.kind << 32 | key->level,
+		(u64)key->culprit.vcpu << 32 | (u32)key->culprit.task, key->culprit.id,
+	};
+
+	return braid_hash_of(parts, sizeof(parts), 0);
 }
 
-static u32 *slot_of(const struct braid_sums *x, const struct braid_sum_key *key)
-{
-	u64 hash = mix(0, (u64)key->vcpu << 32 | (u32)key->task);
-	u32 at, *slot;
-
-	hash = mix(hash >> 7 ^ hash, key->reason ^ (u64)key->culprit.kind << 56);
-	hash = mix(hash >> 7 ^ hash, (u64)(u32)key->culprit.id << 32 | key->culprit.vcpu);
-	hash = mix(hash >> 7 ^ hash, (u32)key->culprit.task);
-	hash = mix(hash >> 7 ^ hash, key->detail << 2 ^ key->level);
-	/* Half of the slots stay free. */
-	for (at = hash >> 40; ; at++) {
-		slot = &x->slots[at & (NR_SLOTS - 1)];
-		if (!*slot || same(&x->all[*slot - 1]->key, key))
-			return slot;
-	}
-}
-
-static struct braid_sum *sum_of(struct braid_sums *x, const struct braid_sum_key *key)
+static int sum_of(struct braid_sums *x, const struct braid_sum_key *key, struct braid_sum **out)
 {
 	static const struct braid_sum_key late = { .vcpu = BRAID_NO_VCPU };
-	u32 *slot = slot_of(x, key);
-	struct braid_sum *sum;
+	u32 hash = hash_of(key), number = braid_hash_find(&x->by_key, hash, same, x->all, key);
 
-	if (!*slot && x->nr >= BRAID_MAX_SUMS - 1) {
+	if (number == BRAID_HASH_NONE && x->nr >= BRAID_MAX_SUMS - 1) {
 		key = &late;
-		slot = slot_of(x, key);
+		hash = hash_of(key);
+		number = braid_hash_find(&x->by_key, hash, same, x->all, key);
 	}
-	if (*slot)
-		return x->all[*slot - 1];
-	sum = calloc(1, sizeof(*sum));
-	if (!sum || braid_array_push(x->all, x->nr, x->capacity, sum)) {
-		free(sum);
-		return NULL;
+	if (number != BRAID_HASH_NONE) {
+		*out = x->all[number];
+		return 0;
 	}
-	sum->key = *key;
-	*slot = x->nr;
-	return sum;
+	*out = calloc(1, sizeof(**out));
+	if (!*out || braid_hash_reserve(&x->by_key, BRAID_MAX_SUMS) ||
+	    braid_array_push(x->all, x->nr, x->capacity, *out)) {
+		free(*out);
+		return braid_out_of_memory();
+	}
+	(*out)->key = *key;
+	braid_hash_put(&x->by_key, hash, x->nr - 1);
+	return 0;
 }
 
 int braid_sums_add(struct braid_sums *x, const struct braid_sum_key *key, u64 ns, s64 at_ns,
 		   struct braid_sum **out)
 {
-	struct braid_sum *sum = sum_of(x, key);
+	struct braid_sum *sum;
+	int err = sum_of(x, key, &sum);
 
-	if (!sum)
-		return braid_out_of_memory();
+	if (err)
+		return err;
 	sum->count++;
 	sum->total_ns += ns;
 	braid_histogram_add(&sum->histogram, ns);
@@ -115,5 +102,5 @@ void braid_sums_free(struct braid_sums *x)
 	for (k = 0; k < x->nr; k++)
 		free(x->all[k]);
 	free(x->all);
-	free(x->slots);
+	braid_hash_free(&x->by_key);
 }

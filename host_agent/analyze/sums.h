@@ -28,19 +28,17 @@ struct braid_sum {
 	struct braid_histogram histogram;
 };
 
+/* Zeroed: empty. */
 struct braid_sums {
 	struct braid_sum **all;
 	size_t nr, capacity;
-	u32 *slots;		/* number in all, + 1; by hash */
+	struct braid_hash by_key;	/* numbers in all */
 	u64 count, total_ns;
 };
 
-/** braid_sums_begin - prepare. Return: 0, or -ENOMEM with braid_fail() */
-int braid_sums_begin(struct braid_sums *x);
-
 /**
  * braid_sums_add - add a duration
- * @x: begun
+ * @x: zeroed at first
  * @key: of its row
  * @ns: the duration
  * @at_ns: when it began

@@ -7,27 +7,30 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-/* The slot of a task, or the free one where it belongs. */
-static u32 *slot_of(const struct braid_states *s, u32 stream, s32 pid)
+struct key {
+	u32 stream;
+	s32 pid;
+};
+
+static u32 hash_of(u32 stream, s32 pid)
 {
-	u64 hash = ((u64)stream << 32 | (u32)pid) * 0x9e3779b97f4a7c15ULL;
-	u32 at = (hash >> 32) & (s->nr_slots - 1);
+	return braid_hash_of_number((u64)stream << 32 | (u32)pid);
+}
 
-	while (s->slots[at]) {
-		const struct braid_guest_task *task = &s->tasks[s->slots[at] - 1];
+static bool same(const void *in, u32 number, const void *of)
+{
+	const struct braid_guest_task *task = (const struct braid_guest_task *)in + number;
+	const struct key *key = of;
 
-		if (task->stream == stream && task->pid == pid)
-			break;
-		at = (at + 1) & (s->nr_slots - 1);
-	}
-	return &s->slots[at];
+	return task->stream == key->stream && task->pid == key->pid;
 }
 
 static struct braid_guest_task *find(const struct braid_states *s, u32 stream, s32 pid)
 {
-	u32 *slot = s->nr_slots ? slot_of(s, stream, pid) : NULL;
+	const struct key key = { stream, pid };
+	u32 number = braid_hash_find(&s->by_pid, hash_of(stream, pid), same, s->tasks, &key);
 
-	return slot && *slot ? &s->tasks[*slot - 1] : NULL;
+	return number == BRAID_HASH_NONE ? NULL : &s->tasks[number];
 }
 
 const struct braid_guest_task *braid_states_task(const struct braid_states *s, u32 stream,
@@ -36,29 +39,12 @@ const struct braid_guest_task *braid_states_task(const struct braid_states *s, u
 	return find(s, stream, pid);
 }
 
-/* Twice as many slots; half of them stay free at least. */
-static int grow(struct braid_states *s)
-{
-	u32 *old = s->slots, nr = s->nr_slots;
-	size_t k;
-
-	s->slots = calloc(nr ? 2 * nr : 1024, sizeof(*s->slots));
-	if (!s->slots) {
-		s->slots = old;
-		return braid_out_of_memory();
-	}
-	s->nr_slots = nr ? 2 * nr : 1024;
-	for (k = 0; k < s->nr_tasks; k++)
-		*slot_of(s, s->tasks[k].stream, s->tasks[k].pid) = k + 1;
-	free(old);
-	return 0;
-}
-
 int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_guest_task **out)
 {
 	struct braid_guest_task task = {
 		.stream = stream, .pid = pid, .gaps = s->guests[stream].gaps,
 	};
+	int err;
 
 	*out = find(s, stream, pid);
 	if (*out && (*out)->gaps != task.gaps) {
@@ -68,15 +54,14 @@ int braid_task_of(struct braid_states *s, u32 stream, s32 pid, struct braid_gues
 	}
 	if (*out)
 		return 0;
-	if (s->nr_tasks == BRAID_STATES_MAX_TASKS) {
+	err = braid_hash_reserve(&s->by_pid, BRAID_STATES_MAX_TASKS);
+	if (err == -ENOSPC) {
 		s->tasks_left_out = true;
 		return 0;
 	}
-	if (2 * s->nr_tasks >= s->nr_slots && grow(s))
-		return -ENOMEM;
-	if (braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
+	if (err || braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
 		return braid_out_of_memory();
-	*slot_of(s, stream, pid) = s->nr_tasks;
+	braid_hash_put(&s->by_pid, hash_of(stream, pid), s->nr_tasks - 1);
 	*out = &s->tasks[s->nr_tasks - 1];
 	return 0;
 }

@@ -283,8 +283,6 @@ static int begin(void *state, struct braid_states *s,
 	err = braid_stages_begin(&x->stages, s, options);
 	if (!err)
 		err = braid_recent_runs_begin(&x->runs, s->nr_vcpus);
-	if (!err)
-		err = braid_sums_begin(&x->sums);
 	return err ? err : braid_longest_begin(&x->longest, x->o.top, sizeof(struct wait), by_length);
 }
 
