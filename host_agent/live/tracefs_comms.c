@@ -15,6 +15,8 @@
 #include "host_agent/util/children.h"
 #include "host_agent/util/error.h"
 
+#define MAX_COMMS	(1u << 23)	/* more pids than the kernel has */
+
 /* One scan of all names; new ones are collected at the end of items[]. */
 struct scan {
 	struct braid_host_comms *c;
@@ -24,28 +26,9 @@ struct scan {
 	u64 before_ns;		/* a change happened after this */
 };
 
-static size_t slot_of(const struct braid_host_comms *c, s32 pid)
+static bool same(const void *in, u32 number, const void *pid)
 {
-	size_t k = (u32)pid * 2654435761u & (c->hash_size - 1);
-
-	while (c->hash[k] && c->items[c->hash[k] - 1].pid != pid)
-		k = (k + 1) & (c->hash_size - 1);
-	return k;
-}
-
-static int grow_hash(struct braid_host_comms *c)
-{
-	size_t size = c->hash_size ? c->hash_size * 2 : 1024, k;
-	u32 *hash = calloc(size, sizeof(*hash));
-
-	if (!hash)
-		return braid_out_of_memory();
-	free(c->hash);
-	c->hash = hash;
-	c->hash_size = size;
-	for (k = 0; k < c->nr; k++)
-		c->hash[slot_of(c, c->items[k].pid)] = k + 1;
-	return 0;
+	return ((const struct braid_comm *)in)[number].pid == *(const s32 *)pid;
 }
 
 /* Notes that @pid is called @name now. */
@@ -53,23 +36,22 @@ static int note_comm(struct scan *scan, s32 pid, const char *name)
 {
 	struct braid_host_comms *c = scan->c;
 	struct braid_comm comm = { .seq = 2, .pid = pid };
-	size_t slot;
+	u32 hash = braid_hash_of_number(pid);
+	u32 number = braid_hash_find(&c->by_pid, hash, same, c->items, &pid);
 
 	strncpy(comm.comm, name, sizeof(comm.comm) - 1);
-	if (2 * c->nr >= c->hash_size && grow_hash(c))
-		return -ENOMEM;
-	slot = slot_of(c, pid);
-	if (c->hash[slot]) {
-		struct braid_comm *known = &c->items[c->hash[slot] - 1];
+	if (number != BRAID_HASH_NONE) {
+		struct braid_comm *known = &c->items[number];
 
 		if (!strncmp(known->comm, comm.comm, sizeof(comm.comm)))
 			return 0;
 		comm.since_counter = scan->before_ns;
 		*known = comm;
 	} else {
-		if (braid_array_push(c->items, c->nr, c->capacity, comm))
+		if (braid_hash_reserve(&c->by_pid, MAX_COMMS) ||
+		    braid_array_push(c->items, c->nr, c->capacity, comm))
 			return braid_out_of_memory();
-		c->hash[slot] = c->nr;
+		braid_hash_put(&c->by_pid, hash, c->nr - 1);
 	}
 	if (braid_array_push(scan->fresh, scan->nr_fresh, scan->fresh_capacity, comm))
 		return braid_out_of_memory();
@@ -187,6 +169,6 @@ int braid_host_send_comms(struct braid_tracefs_source *s, bool all)
 void braid_host_comms_free(struct braid_host_comms *c)
 {
 	free(c->items);
-	free(c->hash);
+	braid_hash_free(&c->by_pid);
 	memset(c, 0, sizeof(*c));
 }

@@ -6,14 +6,14 @@
 #include <tracefs.h>
 
 #include "host_agent/live/tracefs.h"
+#include "host_agent/util/hash.h"
 
 /* A pid's name, as it was seen last. */
 struct braid_host_comms {
 	struct braid_comm *items;
 	size_t nr;
 	size_t capacity;
-	u32 *hash;		/* index + 1 by pid; 0: free */
-	size_t hash_size;	/* a power of two */
+	struct braid_hash by_pid;	/* numbers of items */
 	u64 scan_ns;		/* when the last scan began */
 };
 
