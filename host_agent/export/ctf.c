@@ -141,6 +141,7 @@ static void free_all(struct braid_ctf *ctf)
 	braid_ctf_free_rings(ctf);
 	braid_walk_end(&ctf->walk);
 	braid_slices_free(&ctf->slices);
+	braid_ctf_names_free(&ctf->names);
 	if (ctf->dir >= 0)
 		close(ctf->dir);
 	free(ctf);

@@ -118,7 +118,7 @@ static int add_fields(struct braid_ctf *ctf, struct braid_ctf_event *e, struct b
 	e->unfit |= e->fixed_bytes > e->parsed->least_bytes;
 	if (e->nr_steps && !e->nr_dynamic && !e->unfit)
 		e->least_bytes = e->parsed->least_bytes;
-	return 0;
+	return ctf->names.failed ? -1 : 0;
 }
 
 /* Kinds of events ------------------------------------------------------------------------- */

@@ -10,35 +10,32 @@
 
 /* Members --------------------------------------------------------------------------------- */
 
-static u32 hash(const char *name)
+static bool same(const void *in, u32 number, const void *name)
 {
-	u32 h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (u8)*name) * 16777619u;
-	return h ^ h >> 15;
+	return !strcmp(((const struct braid_ctf_names *)in)->names[number], name);
 }
 
-/* The slot that has the name, or the empty one for it. */
-static u16 *find(struct braid_ctf_names *n, const char *name)
+static u32 hash_of(const char *name)
 {
-	u32 k = hash(name);
-
-	for (;; k++) {
-		u16 *slot = &n->slots[k % BRAID_CTF_NAME_SLOTS];
-
-		if (!*slot || !strcmp(n->names[*slot - 1], name))
-			return slot;
-	}
+	return braid_hash_of(name, strlen(name), 0);
 }
 
-static const char *add(struct braid_ctf_names *n, u16 *slot, const char *name)
+static u32 find(const struct braid_ctf_names *n, const char *name)
+{
+	return braid_hash_find(&n->by_name, hash_of(name), same, n, name);
+}
+
+static const char *add(struct braid_ctf_names *n, const char *name)
 {
 	char *to = n->names[n->nr];
 
 	snprintf(to, BRAID_CTF_MEMBER_BYTES, "%s", name);
 	n->next[n->nr] = 2;
-	*slot = ++n->nr;
+	if (braid_hash_reserve(&n->by_name, BRAID_CTF_MOST_MEMBERS))
+		n->failed = true;
+	else
+		braid_hash_put(&n->by_name, hash_of(to), n->nr);
+	n->nr++;
 	return to;
 }
 
@@ -46,15 +43,14 @@ static const char *add(struct braid_ctf_names *n, u16 *slot, const char *name)
 static const char *add_unique(struct braid_ctf_names *n, const char *name)
 {
 	char numbered[BRAID_CTF_MEMBER_BYTES];
-	u16 *slot = find(n, name), *other;
+	u32 first = find(n, name);
 
-	if (!*slot)
-		return add(n, slot, name);
+	if (first == BRAID_HASH_NONE)
+		return add(n, name);
 	do {
-		snprintf(numbered, sizeof(numbered), "%s_%u", name, n->next[*slot - 1]++);
-		other = find(n, numbered);
-	} while (*other);
-	return add(n, other, numbered);
+		snprintf(numbered, sizeof(numbered), "%s_%u", name, n->next[first]++);
+	} while (find(n, numbered) != BRAID_HASH_NONE);
+	return add(n, numbered);
 }
 
 void braid_ctf_names_begin(struct braid_ctf_names *n)
@@ -64,9 +60,14 @@ void braid_ctf_names_begin(struct braid_ctf_names *n)
 	u32 k;
 
 	n->nr = 0;
-	memset(n->slots, 0, sizeof(n->slots));
+	braid_hash_clear(&n->by_name);
 	for (k = 0; k < sizeof(reserved) / sizeof(*reserved); k++)
-		add(n, find(n, reserved[k]), reserved[k]);
+		add(n, reserved[k]);
+}
+
+void braid_ctf_names_free(struct braid_ctf_names *n)
+{
+	braid_hash_free(&n->by_name);
 }
 
 /* LTTng, whose names Trace Compass knows, calls a tid what the scheduler's events call a pid. */

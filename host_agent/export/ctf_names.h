@@ -4,18 +4,19 @@
 #define BRAID_EXPORT_CTF_NAMES_H
 
 #include "host_agent/format/layout.h"
+#include "host_agent/util/hash.h"
 
 #define BRAID_CTF_NAME_BYTES	64u	/* of a file or folder */
 #define BRAID_CTF_MEMBER_BYTES	128u	/* of a field */
 #define BRAID_CTF_MOST_MEMBERS	(2 * BRAID_MAX_FIELDS + 4)	/* a sequence is two */
-#define BRAID_CTF_NAME_SLOTS	2048u	/* a power of 2, above that */
 
-/* The names of an event's members, each of which is unique. */
+/* The names of an event's members, each of which is unique. Zeroed at first. */
 struct braid_ctf_names {
 	u32 nr;
 	char names[BRAID_CTF_MOST_MEMBERS][BRAID_CTF_MEMBER_BYTES];
 	u32 next[BRAID_CTF_MOST_MEMBERS];	/* number for the next duplicate of each */
-	u16 slots[BRAID_CTF_NAME_SLOTS];	/* by hash: 1 + index of a name; 0: none */
+	struct braid_hash by_name;
+	bool failed;		/* memory is out: a name may be there twice */
 };
 
 /** braid_ctf_names_begin - none is taken, except those that TSDL reserves */
@@ -32,6 +33,9 @@ const char *braid_ctf_names_field(struct braid_ctf_names *n, const struct braid_
 
 /** braid_ctf_names_length - name the member that has the length of the sequence @name */
 const char *braid_ctf_names_length(struct braid_ctf_names *n, const char *name);
+
+/** braid_ctf_names_free - free what it has */
+void braid_ctf_names_free(struct braid_ctf_names *n);
 
 /** braid_ctf_plain - a string of the metadata that needs no escapes: '?' replaces other characters */
 void braid_ctf_plain(char *to, size_t size, const char *from);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A hash table of names, and the ones not yet in the page. */
+/* Names by their numbers, and the ones not yet in the page. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "host_agent/export/html_names.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/hash.h"
 
 #define MAX_NAMES	(1u << 20)	/* a guest could invent new ones without limit */
 #define MAX_NAME_BYTES	128u
-#define FIRST_SLOTS	1024u
 
 struct name {
 	s64 number;
@@ -23,72 +23,40 @@ struct name {
 struct braid_html_names {
 	struct name *names;
 	size_t nr, capacity;
-	u32 *slots;		/* 0: free; else a name's number + 1 */
-	size_t nr_slots;	/* a power of two, more than twice nr */
+	struct braid_hash by_name;
 	struct braid_text texts;
 	struct braid_text sanitized;	/* the text to find */
 	struct braid_text chunk;
 	size_t written;		/* names that the page has */
 };
 
-static u64 hash_of(const struct name *name, const char *text)
+static u32 hash_of(const struct name *name, const char *text)
 {
-	u64 head = (u64)name->group << 32 | name->type;
+	const u64 head[] = { name->number, (u64)name->group << 32 | name->type };
 
-	return XXH3_64bits_withSeed(text, name->bytes,
-				    head ^ (u64)name->number * 0x9e3779b97f4a7c15ULL);
+	return braid_hash_of(text, name->bytes, braid_hash_of(head, sizeof(head), 0));
 }
 
-static bool same(const struct name *a, const struct name *b)
+struct key {
+	const struct name *name;
+	const char *text;
+};
+
+static bool same(const void *in, u32 number, const void *of)
 {
+	const struct braid_html_names *n = in;
+	const struct key *key = of;
+	const struct name *a = &n->names[number], *b = key->name;
+
 	return a->number == b->number && a->group == b->group && a->type == b->type &&
-	       a->bytes == b->bytes;
-}
-
-/* The slot of a name, or the one where it would be. */
-static u32 *find(struct braid_html_names *n, const struct name *name, const char *text)
-{
-	size_t k = hash_of(name, text) & (n->nr_slots - 1);
-
-	for (;; k = (k + 1) & (n->nr_slots - 1)) {
-		u32 *slot = &n->slots[k];
-		const struct name *there;
-
-		if (!*slot)
-			return slot;
-		there = &n->names[*slot - 1];
-		if (same(there, name) &&
-		    !memcmp(n->texts.data + there->at, text, name->bytes))
-			return slot;
-	}
-}
-
-static int grow(struct braid_html_names *n)
-{
-	size_t nr = n->nr_slots ? n->nr_slots * 2 : FIRST_SLOTS, k;
-	u32 *slots = calloc(nr, sizeof(*slots));
-	struct name *names = realloc(n->names, nr / 2 * sizeof(*names));
-
-	if (names)
-		n->names = names;
-	if (!slots || !names) {
-		free(slots);
-		return -ENOMEM;
-	}
-	n->capacity = nr / 2;
-	free(n->slots);
-	n->slots = slots;
-	n->nr_slots = nr;
-	for (k = 0; k < n->nr; k++)
-		*find(n, &n->names[k], n->texts.data + n->names[k].at) = k + 1;
-	return 0;
+	       a->bytes == b->bytes && !memcmp(n->texts.data + a->at, key->text, b->bytes);
 }
 
 u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, u32 group,
 		    s64 number, const char *text, size_t bytes)
 {
 	struct name name = { .number = number, .group = group, .type = type };
-	u32 *slot;
+	u32 hash, found;
 
 	bytes = strnlen(text, bytes < MAX_NAME_BYTES ? bytes : MAX_NAME_BYTES);
 	if (!braid_text_plain(text, bytes)) {
@@ -101,17 +69,16 @@ u32 braid_html_name(struct braid_html_names *n, enum braid_html_name_type type, 
 	}
 	name.bytes = bytes;
 	name.at = n->texts.bytes;
-	slot = find(n, &name, text);
-	if (*slot)
-		return *slot - 1;
-	if (n->nr >= MAX_NAMES || (n->nr == n->capacity && grow(n)))
+	hash = hash_of(&name, text);
+	found = braid_hash_find(&n->by_name, hash, same, n, &(struct key){ &name, text });
+	if (found != BRAID_HASH_NONE)
+		return found;
+	if (braid_hash_reserve(&n->by_name, MAX_NAMES))
 		return BRAID_HTML_NAME_MANY;
-	slot = find(n, &name, text);
 	braid_text_put(&n->texts, text, bytes);
-	if (n->texts.failed)
+	if (n->texts.failed || braid_array_push(n->names, n->nr, n->capacity, name))
 		return BRAID_HTML_NAME_MANY;
-	n->names[n->nr++] = name;
-	*slot = n->nr;
+	braid_hash_put(&n->by_name, hash, n->nr - 1);
 	return n->nr - 1;
 }
 
@@ -124,7 +91,7 @@ struct braid_html_names *braid_html_names_new(void)
 {
 	struct braid_html_names *n = calloc(1, sizeof(*n));
 
-	if (!n || grow(n) || !braid_text_reserve(&n->sanitized, MAX_NAME_BYTES) ||
+	if (!n || !braid_text_reserve(&n->sanitized, MAX_NAME_BYTES) ||
 	    !braid_text_reserve(&n->texts, MAX_NAME_BYTES) ||
 	    plain(n, "LOST") != BRAID_HTML_NAME_LOST || plain(n, "NOTE") != BRAID_HTML_NAME_NOTE ||
 	    plain(n, "(too many names)") != BRAID_HTML_NAME_MANY) {
@@ -139,7 +106,7 @@ void braid_html_names_free(struct braid_html_names *n)
 	if (!n)
 		return;
 	free(n->names);
-	free(n->slots);
+	braid_hash_free(&n->by_name);
 	braid_text_free(&n->texts);
 	braid_text_free(&n->sanitized);
 	braid_text_free(&n->chunk);

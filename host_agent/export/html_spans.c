@@ -72,7 +72,8 @@ struct braid_html_spans *braid_html_spans_new(struct braid_html_lanes *lanes,
 	s->names = names;
 	s->out = out;
 	s->waits = braid_html_waits_new(out, lanes->nr_groups);
-	if (braid_html_tasks_begin(&s->calls, sizeof(struct call)) || !s->waits) {
+	braid_html_tasks_begin(&s->calls, sizeof(struct call));
+	if (!s->waits) {
 		braid_html_spans_free(s);
 		return NULL;
 	}

@@ -1,103 +1,98 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A hash table with open addressing, from which entries can be removed. */
+/* An array without holes: the last entry takes the place of one that is removed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/html_tasks.h"
 
-#define FIRST_SLOTS	1024u
+#define FIRST_ENTRIES	256u
 
-static struct braid_html_task_key *at(const struct braid_html_tasks *t, u32 slot)
+static struct braid_html_task_key *at(const struct braid_html_tasks *t, u32 number)
 {
-	return (struct braid_html_task_key *)(t->slots + slot * t->bytes);
+	return (struct braid_html_task_key *)(t->entries + number * t->bytes);
 }
 
-int braid_html_tasks_begin(struct braid_html_tasks *t, size_t bytes)
+static bool same(const void *in, u32 number, const void *of)
 {
-	*t = (struct braid_html_tasks){ .bytes = bytes, .nr_slots = FIRST_SLOTS };
-	t->slots = calloc(t->nr_slots, bytes);
-	return t->slots ? 0 : -ENOMEM;
+	const struct braid_html_task_key *entry = at(in, number), *key = of;
+
+	return entry->group == key->group && entry->pid == key->pid;
+}
+
+static u32 hash_of(const struct braid_html_task_key *key)
+{
+	return braid_hash_of_number((u64)key->group << 32 | (u32)key->pid);
+}
+
+static u32 number_of(const struct braid_html_tasks *t, const struct braid_html_task_key *key)
+{
+	return braid_hash_find(&t->by_pid, hash_of(key), same, t, key);
+}
+
+void braid_html_tasks_begin(struct braid_html_tasks *t, size_t bytes)
+{
+	*t = (struct braid_html_tasks){ .bytes = bytes };
 }
 
 void braid_html_tasks_free(struct braid_html_tasks *t)
 {
-	free(t->slots);
-}
-
-static u32 home_of(const struct braid_html_tasks *t, u32 group, s32 pid)
-{
-	u64 key = (u64)group << 32 | (u32)pid;
-
-	return (key * 0x9e3779b97f4a7c15ULL) >> 32 & (t->nr_slots - 1);
-}
-
-/* The slot of a task, or the free one where it would be. */
-static u32 slot_of(const struct braid_html_tasks *t, u32 group, s32 pid)
-{
-	u32 k = home_of(t, group, pid);
-
-	while (at(t, k)->used && (at(t, k)->group != group || at(t, k)->pid != pid))
-		k = (k + 1) & (t->nr_slots - 1);
-	return k;
+	free(t->entries);
+	braid_hash_free(&t->by_pid);
 }
 
 void *braid_html_tasks_find(const struct braid_html_tasks *t, u32 group, s32 pid)
 {
-	struct braid_html_task_key *entry = at(t, slot_of(t, group, pid));
+	const struct braid_html_task_key key = { group, pid };
+	u32 number = number_of(t, &key);
 
-	return entry->used ? entry : NULL;
+	return number == BRAID_HASH_NONE ? NULL : at(t, number);
 }
 
 static int grow(struct braid_html_tasks *t)
 {
-	struct braid_html_tasks more = { .bytes = t->bytes, .nr_slots = 2 * t->nr_slots };
-	u32 k;
+	u32 more = t->capacity ? 2 * t->capacity : FIRST_ENTRIES;
+	u8 *entries = reallocarray(t->entries, more, t->bytes);
 
-	more.slots = calloc(more.nr_slots, more.bytes);
-	if (!more.slots)
+	if (!entries)
 		return -ENOMEM;
-	for (k = 0; k < t->nr_slots; k++)
-		if (at(t, k)->used)
-			memcpy(at(&more, slot_of(&more, at(t, k)->group, at(t, k)->pid)), at(t, k),
-			       t->bytes);
-	free(t->slots);
-	t->slots = more.slots;
-	t->nr_slots = more.nr_slots;
+	t->entries = entries;
+	t->capacity = more;
 	return 0;
 }
 
 int braid_html_tasks_add(struct braid_html_tasks *t, u32 group, s32 pid, void **out)
 {
-	struct braid_html_task_key *entry = braid_html_tasks_find(t, group, pid);
+	const struct braid_html_task_key key = { group, pid };
+	u32 number = t->by_pid.nr;
+	int err;
 
-	*out = entry;
-	if (entry || t->nr == BRAID_HTML_TASKS_MAX)
+	*out = braid_html_tasks_find(t, group, pid);
+	if (*out)
 		return 0;
-	if (2 * (t->nr + 1) > t->nr_slots && grow(t))
+	err = braid_hash_reserve(&t->by_pid, BRAID_HTML_TASKS_MAX);
+	if (err)
+		return err == -ENOSPC ? 0 : err;
+	if (number == t->capacity && grow(t))
 		return -ENOMEM;
-	entry = at(t, slot_of(t, group, pid));
-	memset(entry, 0, t->bytes);
-	*entry = (struct braid_html_task_key){ .group = group, .pid = pid, .used = true };
-	t->nr++;
-	*out = entry;
+	memset(at(t, number), 0, t->bytes);
+	*at(t, number) = key;
+	braid_hash_put(&t->by_pid, hash_of(&key), number);
+	*out = at(t, number);
 	return 0;
 }
 
 void braid_html_tasks_drop(struct braid_html_tasks *t, u32 group, s32 pid)
 {
-	u32 hole = slot_of(t, group, pid), mask = t->nr_slots - 1, k, home;
+	const struct braid_html_task_key key = { group, pid };
+	u32 number = number_of(t, &key), last = t->by_pid.nr - 1;
 
-	if (!at(t, hole)->used)
+	if (number == BRAID_HASH_NONE)
 		return;
-	/* Those after it that a search would miss now move up. */
-	for (k = (hole + 1) & mask; at(t, k)->used; k = (k + 1) & mask) {
-		home = home_of(t, at(t, k)->group, at(t, k)->pid);
-		if (((k - home) & mask) < ((k - hole) & mask))
-			continue;
-		memcpy(at(t, hole), at(t, k), t->bytes);
-		hole = k;
-	}
-	at(t, hole)->used = false;
-	t->nr--;
+	braid_hash_remove(&t->by_pid, hash_of(&key), number);
+	if (number == last)
+		return;
+	memcpy(at(t, number), at(t, last), t->bytes);
+	braid_hash_remove(&t->by_pid, hash_of(at(t, last)), last);
+	braid_hash_put(&t->by_pid, hash_of(at(t, last)), number);
 }

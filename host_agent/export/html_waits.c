@@ -38,7 +38,8 @@ struct braid_html_waits *braid_html_waits_new(struct braid_html_out *out, size_t
 		return NULL;
 	w->out = out;
 	w->losses = calloc(nr_groups + 1, sizeof(*w->losses));
-	if (!braid_html_tasks_begin(&w->tasks, sizeof(struct task)) && w->losses)
+	braid_html_tasks_begin(&w->tasks, sizeof(struct task));
+	if (w->losses)
 		return w;
 	braid_html_waits_free(w);
 	return NULL;

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "host_agent/export/perfetto.h"
 #include "host_agent/export/wire.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/hash.h"
 
 #define MAX_STRINGS	(1u << 18)	/* guests could invent new ones without limit */
-#define FIRST_SLOTS	1024u
 
 /* Fields of the .proto file that are encoded here. */
 #define INTERNED_KEY	braid_wire_key(12, BRAID_WIRE_BYTES)	/* TracePacket.interned_data */
@@ -23,47 +23,24 @@ struct string {
 };
 
 struct braid_perfetto_strings {
-	struct string *all;
-	u32 nr;
-	u32 *slots;		/* 0: free; else a string's number in all, + 1, which is its iid */
-	u32 nr_slots;		/* a power of two, more than twice nr */
+	struct string *all;	/* an iid is a string's number here + 1 */
+	size_t nr, capacity;
+	struct braid_hash by_text;
 	struct braid_text texts;
 };
 
-static u32 *find(struct braid_perfetto_strings *s, u32 field, const char *text)
+struct key {
+	u32 field;
+	const char *text;
+};
+
+static bool same(const void *in, u32 number, const void *of)
 {
-	u32 k = XXH3_64bits_withSeed(text, strlen(text), field) & (s->nr_slots - 1);
+	const struct braid_perfetto_strings *s = in;
+	const struct key *key = of;
 
-	for (;; k = (k + 1) & (s->nr_slots - 1)) {
-		const struct string *there;
-
-		if (!s->slots[k])
-			return &s->slots[k];
-		there = &s->all[s->slots[k] - 1];
-		if (there->field == field && !strcmp(s->texts.data + there->at, text))
-			return &s->slots[k];
-	}
-}
-
-/* Doubles the table. Return: 0 or -ENOMEM. */
-static int grow(struct braid_perfetto_strings *s)
-{
-	u32 nr_slots = s->nr_slots ? 2 * s->nr_slots : FIRST_SLOTS, k;
-	u32 *slots = calloc(nr_slots, sizeof(*slots));
-	struct string *all = realloc(s->all, nr_slots / 2 * sizeof(*all));
-
-	if (all)
-		s->all = all;
-	if (!slots || !all) {
-		free(slots);
-		return -ENOMEM;
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->nr_slots = nr_slots;
-	for (k = 0; k < s->nr; k++)
-		*find(s, s->all[k].field, s->texts.data + s->all[k].at) = k + 1;
-	return 0;
+	return s->all[number].field == key->field &&
+	       !strcmp(s->texts.data + s->all[number].at, key->text);
 }
 
 /* A packet with the new string. */
@@ -85,22 +62,29 @@ static int put(struct braid_perfetto *x, u32 field, u32 iid, const char *text)
 int braid_perfetto_intern(struct braid_perfetto *x, u32 field, const char *text, u32 *iid)
 {
 	struct braid_perfetto_strings *s = x->strings;
-	u32 *slot;
+	const struct key key = { field, text };
+	u32 hash = braid_hash_of(text, strlen(text), field), number;
+	int err;
 
 	*iid = 0;
 	if (!s)
 		s = x->strings = calloc(1, sizeof(*s));
-	if (!s || (2 * (s->nr + 1) > s->nr_slots && grow(s)))
+	if (!s)
 		return braid_out_of_memory();
-	slot = find(s, field, text);
-	*iid = *slot;
-	if (*slot || s->nr == MAX_STRINGS)
+	number = braid_hash_find(&s->by_text, hash, same, s, &key);
+	*iid = number == BRAID_HASH_NONE ? 0 : number + 1;
+	if (*iid)
 		return 0;
-	s->all[s->nr] = (struct string){ .field = field, .at = s->texts.bytes };
+	err = braid_hash_reserve(&s->by_text, MAX_STRINGS);
+	if (err)
+		return err == -ENOSPC ? 0 : braid_out_of_memory();
+	err = braid_array_push(s->all, s->nr, s->capacity,
+			       ((struct string){ .field = field, .at = s->texts.bytes }));
 	braid_text_put(&s->texts, text, strlen(text) + 1);
-	if (s->texts.failed)
+	if (err || s->texts.failed)
 		return braid_out_of_memory();
-	*iid = *slot = ++s->nr;
+	braid_hash_put(&s->by_text, hash, s->nr - 1);
+	*iid = s->nr;
 	return put(x, field, *iid, text);
 }
 
@@ -110,6 +94,6 @@ void braid_perfetto_strings_free(struct braid_perfetto_strings *s)
 		return;
 	braid_text_free(&s->texts);
 	free(s->all);
-	free(s->slots);
+	braid_hash_free(&s->by_text);
 	free(s);
 }

@@ -5,6 +5,7 @@
 
 #include "host_agent/export/walk.h"
 #include "host_agent/store/vcpu.h"
+#include "host_agent/util/hash.h"
 #include "host_agent/util/text.h"
 
 #define BRAID_STATS_MAX_TASKS	(1u << 18)	/* in all streams; the rest is not shown */
@@ -87,8 +88,7 @@ struct braid_stats {
 	struct braid_stats_stream *streams;	/* by number */
 	struct braid_stats_task *tasks;		/* as they were met */
 	size_t nr_tasks, tasks_capacity;
-	u32 *slots;				/* number in tasks, + 1; by hash */
-	u32 nr_slots;				/* a power of two */
+	struct braid_hash by_pid;		/* numbers in tasks */
 	bool tasks_left_out;
 	struct braid_text text;			/* scratch */
 	s64 first_ns, last_ns;			/* by the clock that is shown */

@@ -11,51 +11,30 @@
 
 /* Tasks ------------------------------------------------------------------------------------- */
 
-static u32 hash(u32 stream, s32 pid)
-{
-	u64 h = ((u64)stream << 32 | (u32)pid) * 0x9e3779b97f4a7c15ULL;
+struct key {
+	u32 stream;
+	s32 pid;
+};
 
-	return h >> 32;
+static u32 hash_of(u32 stream, s32 pid)
+{
+	return braid_hash_of_number((u64)stream << 32 | (u32)pid);
 }
 
-/* The slot of a task, or the free one where it belongs. */
-static u32 *slot_of(const struct braid_stats *s, u32 stream, s32 pid)
+static bool same(const void *in, u32 number, const void *of)
 {
-	u32 at = hash(stream, pid) & (s->nr_slots - 1);
+	const struct braid_stats_task *task = (const struct braid_stats_task *)in + number;
+	const struct key *key = of;
 
-	while (s->slots[at]) {
-		const struct braid_stats_task *task = &s->tasks[s->slots[at] - 1];
-
-		if (task->stream == stream && task->pid == pid)
-			break;
-		at = (at + 1) & (s->nr_slots - 1);
-	}
-	return &s->slots[at];
+	return task->stream == key->stream && task->pid == key->pid;
 }
 
 struct braid_stats_task *braid_stats_find_task(const struct braid_stats *s, u32 stream, s32 pid)
 {
-	u32 *slot = s->nr_slots ? slot_of(s, stream, pid) : NULL;
+	const struct key key = { stream, pid };
+	u32 number = braid_hash_find(&s->by_pid, hash_of(stream, pid), same, s->tasks, &key);
 
-	return slot && *slot ? &s->tasks[*slot - 1] : NULL;
-}
-
-/* Twice as many slots; half of them stay free at least. */
-static int grow(struct braid_stats *s)
-{
-	u32 *old = s->slots, nr = s->nr_slots;
-	size_t k;
-
-	s->slots = calloc(nr ? 2 * nr : 1024, sizeof(*s->slots));
-	if (!s->slots) {
-		s->slots = old;
-		return -ENOMEM;
-	}
-	s->nr_slots = nr ? 2 * nr : 1024;
-	for (k = 0; k < s->nr_tasks; k++)
-		*slot_of(s, s->tasks[k].stream, s->tasks[k].pid) = k + 1;
-	free(old);
-	return 0;
+	return number == BRAID_HASH_NONE ? NULL : &s->tasks[number];
 }
 
 /* After a loss its state is unknown, and since when. */
@@ -75,21 +54,21 @@ static int task_of(struct braid_stats *s, u32 stream, s32 pid, struct braid_stat
 	struct braid_stats_task task = {
 		.stream = stream, .pid = pid, .gaps = s->streams[stream].gaps,
 	};
+	int err;
 
 	*out = pid ? braid_stats_find_task(s, stream, pid) : NULL;
 	if (*out)
 		forget_lost(*out, task.gaps);
 	if (*out || !pid)
 		return 0;
-	if (s->nr_tasks == BRAID_STATS_MAX_TASKS) {
+	err = braid_hash_reserve(&s->by_pid, BRAID_STATS_MAX_TASKS);
+	if (err == -ENOSPC) {
 		s->tasks_left_out = true;
 		return 0;
 	}
-	if (2 * s->nr_tasks >= s->nr_slots && grow(s))
+	if (err || braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
 		return -ENOMEM;
-	if (braid_array_push(s->tasks, s->nr_tasks, s->tasks_capacity, task))
-		return -ENOMEM;
-	*slot_of(s, stream, pid) = s->nr_tasks;
+	braid_hash_put(&s->by_pid, hash_of(stream, pid), s->nr_tasks - 1);
 	*out = &s->tasks[s->nr_tasks - 1];
 	return 0;
 }
@@ -323,7 +302,7 @@ void braid_stats_free_tasks(struct braid_stats *s)
 		free(s->tasks[k].kvm);
 	}
 	free(s->tasks);
-	free(s->slots);
+	braid_hash_free(&s->by_pid);
 }
 
 static int by_run(const void *a, const void *b)

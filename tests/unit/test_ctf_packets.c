@@ -378,6 +378,8 @@ static void names_of_members(void)
 	snprintf(last, sizeof(last), "%s", name);
 	CHECK_EQ(n.nr, 3 + 2 * BRAID_MAX_FIELDS - 2);
 	CHECK(!strncmp(last, "aaaa", 4) && strlen(last) < BRAID_CTF_MEMBER_BYTES);
+	CHECK(!n.failed);
+	braid_ctf_names_free(&n);
 }
 
 static void other_names(void)
