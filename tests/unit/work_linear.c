@@ -17,6 +17,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
+#include "tracebraid/tracebraid.h"
 
 #define GROWTH	4
 #define MOST	5	/* times the work */
@@ -193,6 +194,72 @@ static void put_host_counter(struct braid_capture_writer *w)
 	synth_host_clock(w, BRAID_HOST_CLOCK_COUNTER, "tsc", 0);
 }
 
+/* An event that wakes up a task, with a word in it. */
+static void put_wakeup(struct braid_capture_writer *w, u32 k, u32 pid, const char *word)
+{
+	struct {
+		u32 head;
+		struct braid_record record;
+		u32 pid;
+		char word[8];
+	} event = {
+		BRAID_TYPE_DATA | 5 << 2, { .common_type = 9, .common_pid = pid }, .pid = pid,
+	};
+	struct braid_chunk_page page = {
+		.flags = BRAID_PAGE_FINAL, .position = k, .to_bytes = sizeof(event),
+		.time_stamp = 1000 + k * 1000ULL, .first_seq = k,
+		.host_ns = SYNTH_START_NS + (1ULL << 40),
+	};
+
+	static_assert(sizeof(event) == 24, "one event");
+	memcpy(event.word, word, strnlen(word, sizeof(event.word)));
+	NEED(!braid_capture_put(w, BRAID_CHUNK_PAGE, 1, &page, sizeof(page), &event, sizeof(event)));
+}
+
+static void begin_wakeups(struct braid_capture_writer *w)
+{
+	put_guest(w, 1, 1, 1);
+	synth_format(w, 9, "sched", "sched_wakeup",
+		     "name: sched_wakeup\nID: 9\nformat:\n"
+		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+		     "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
+		     "\tfield:char word[8];\toffset:12;\tsize:8;\tsigned:0;\n\n"
+		     "print fmt: \"%s\", REC->word\n");
+}
+
+#define CHOSEN_MASK	0x3fffu
+
+/* Tasks that are in one slot if their number, of stream 1, is multiplied to hash it. */
+static void pids(struct braid_capture_writer *w, u32 n)
+{
+	u32 k = 0, pid;
+
+	begin_wakeups(w);
+	for (pid = 1; k < n; pid++)
+		if (!((((u64)1 << 32 | pid) * 0x9e3779b97f4a7c15ULL) >> 32 & CHOSEN_MASK))
+			put_wakeup(w, k++, pid, "word");
+}
+
+/* Words that are in one slot if FNV-1a hashes them. */
+static void words(struct braid_capture_writer *w, u32 n)
+{
+	char word[9] = "";
+	u32 k = 0, number, at;
+
+	begin_wakeups(w);
+	for (number = 0; k < n; number++) {
+		u64 hash = 0xcbf29ce484222325ULL;
+
+		for (at = 0; at < 8; at++) {
+			word[at] = 'a' + (number >> 4 * at & 15);
+			hash = (hash ^ (u8)word[at]) * 0x100000001b3ULL;
+		}
+		if (!((hash ^ hash >> 29) & CHOSEN_MASK))
+			put_wakeup(w, k++, 1, word);
+	}
+}
+
 /* No two samples are on one line. */
 static void steps(struct braid_capture_writer *w, u32 n)
 {
@@ -294,6 +361,22 @@ static void break_file(u32 n)
 	     fputc(0x5a, file) != EOF && !fclose(file));
 }
 
+static void read_columns(const char *file)
+{
+	const char *const paths[] = { file }, *const names[] = { "comm", "word" };
+	s64 values[2][256];
+	s64 *const columns[] = { values[0], values[1] };
+	struct tracebraid_trace *trace;
+	struct tracebraid_walk *walk;
+
+	NEED(!tracebraid_open(&trace, paths, 1, NULL, NULL, NULL));
+	NEED(!tracebraid_walk_new(&walk, trace, NULL));
+	while (tracebraid_columns(walk, names, columns, 2, 256) > 0)
+		;
+	tracebraid_walk_free(walk);
+	tracebraid_close(trace);
+}
+
 static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 {
 	struct braid_export_options options = { 0 };
@@ -315,6 +398,7 @@ static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 	braid_source_rewind(source);
 	NEED(!braid_export_stats(null, source, &options, &totals));
 	braid_source_free(source);
+	read_columns(path);
 	work = blocks;
 	fclose(null);
 	return work;
@@ -344,6 +428,8 @@ int main(void)
 	LINEAR(notes, 2000);
 	LINEAR(comms, 2000);
 	LINEAR(formats, 2000);
+	LINEAR(pids, 1000);
+	LINEAR(words, 1000);
 	LINEAR(steps, 2000);
 	LINEAR(offsets, 1024);
 	LINEAR(pauses, 1024);
