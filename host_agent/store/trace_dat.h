@@ -30,8 +30,8 @@ struct braid_dat_input {
 
 /* Pages that were compressed together; the latest one of each ring. */
 struct braid_dat_cache {
-	u64 place;
-	u8 *data;
+	u64 place;		/* 0: none */
+	u8 *data;		/* NULL: it can't be unpacked */
 	u32 bytes;
 };
 

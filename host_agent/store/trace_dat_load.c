@@ -15,13 +15,13 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 	u8 *packed, *data;
 	int err = 0;
 
+	free(c->data);
+	*c = (struct braid_dat_cache){ 0 };
 	/* Checked again, since the file may have been replaced. */
 	if (braid_dat_take_number(&in, 4, &packed_bytes) || braid_dat_take_number(&in, 4, &bytes))
 		return -EBADMSG;
 	if (packed_bytes > in.end - in.at || bytes > BRAID_DAT_MAX_CHUNK)
 		return braid_dat_broken(dat, "invalid compression of its pages");
-	free(c->data);
-	c->data = NULL;
 	packed = malloc(packed_bytes + 1);
 	data = malloc(bytes + 1);
 	if (!packed || !data)
@@ -45,16 +45,19 @@ int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *exten
 	u64 place = extent->offset >> BRAID_DAT_PLACE_SHIFT;
 	struct braid_dat_input in = { .dat = dat, .at = place, .end = dat->file_bytes };
 	struct braid_dat_cache *c;
-	int err;
+	int err = 0;
 
 	if (!extent->position)
 		return braid_dat_take(&in, to, bytes);
 	c = &dat->caches[extent->position - 1];
-	if (!c->data || c->place != place) {
+	if (c->place != place)
 		err = unpack(dat, c, place);
-		if (err)
-			return err;
-	}
+	else if (!c->data)
+		err = braid_dat_broken(dat, "pages in it cannot be decompressed");
+	if (err == -EBADMSG)	/* so are the chunk's other pages: it is not tried again */
+		c->place = place;
+	if (err)
+		return err;
 	if (extent->from_bytes > c->bytes || bytes > c->bytes - extent->from_bytes)
 		return braid_dat_broken(dat, "it changed while it was read");
 	memcpy(to, c->data + extent->from_bytes, bytes);
