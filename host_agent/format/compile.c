@@ -299,6 +299,7 @@ const char *braid_program_compile(struct braid_format_program **out, const char 
 	}
 	c.steps->portable = c.steps->tree.portable;
 	c.steps->symbols = layout->symbols;
+	c.steps->constants = layout->constants;
 	c.steps->most = BRAID_STEP_BLOCK;
 	c.at = c.steps->tree.format;
 	c.arg = c.steps->tree.args;

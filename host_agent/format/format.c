@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/format/bprint.h"
+#include "host_agent/format/constants.h"
 #include "host_agent/format/private.h"
 #include "host_agent/format/program.h"
 #include "host_agent/store/symbols.h"
@@ -21,6 +23,8 @@ struct stream_tables {
 	struct braid_stream_types *types;
 	struct braid_symbols *symbols;
 	bool symbols_tried;
+	struct braid_constants *constants;
+	bool constants_tried;
 };
 
 struct braid_format {
@@ -55,6 +59,7 @@ void braid_format_close(struct braid_format *f)
 	for (k = 0; k < f->nr_streams; k++) {
 		braid_stream_types_free(f->streams[k].types);
 		braid_symbols_free(f->streams[k].symbols);
+		braid_constants_free(f->streams[k].constants);
 	}
 	free(f->streams);
 	free(f);
@@ -72,6 +77,19 @@ static struct braid_symbols *symbols_of(struct braid_format *f, const struct bra
 	return sk->symbols;
 }
 
+/* Likewise its texts at constant addresses; NULL: none. */
+static const struct braid_constants *constants_of(struct braid_format *f,
+						  const struct braid_stream *stream)
+{
+	struct stream_tables *sk = &f->streams[stream->number];
+
+	if (!sk->constants_tried) {
+		sk->constants_tried = true;
+		sk->constants = braid_constants_new(stream->printk_formats);
+	}
+	return sk->constants;
+}
+
 /* Return: NULL, or why it can't be printed by its format. */
 static const char *parse(struct braid_format *f, struct braid_stream_type *type)
 {
@@ -83,10 +101,12 @@ static const char *parse(struct braid_format *f, struct braid_stream_type *type)
 	if (why)
 		return why;
 	type->layout->symbols = symbols_of(f, type->stream);
+	type->layout->constants = constants_of(f, type->stream);
 	type->info.parsed = true;
 	type->info.layout = type->layout;
-	if (!strcmp(type->info.system, "ftrace") && !strcmp(type->info.format->name, "bprint"))
-		return "its print format belongs to another event";
+	type->bprint = braid_is_bprint(type->layout, type->info.format->name);
+	if (type->bprint)
+		return NULL;	/* each event has its own */
 	return braid_program_compile(&type->steps, type->rest, type->layout);
 }
 
@@ -95,7 +115,7 @@ static noinline void prepare_now(struct braid_format *f, struct braid_stream_typ
 	type->prepared = true;
 	if (type->info.format)
 		type->info.why = parse(f, type);
-	type->info.printable = type->steps;
+	type->info.printable = type->steps || type->bprint;
 }
 
 static struct braid_stream_type *prepare(struct braid_format *f, struct braid_stream_type *type)
@@ -201,6 +221,19 @@ static bool print_by_program(const struct braid_stream_type *type, const struct 
 	return false;
 }
 
+/* As each event's own format says. Return: false: that is not known. */
+static bool print_bprint(const struct braid_stream_type *type, const struct braid_item *item,
+			 struct braid_text *out)
+{
+	size_t before = out->bytes;
+
+	if (!type->bprint ||
+	    !braid_bprint_put(type->layout, item->payload, item->payload_bytes, out))
+		return false;
+	rewrite(out, before, before, put_sanitized);
+	return true;
+}
+
 /* Whether an event's fields describe a payload. */
 static bool has_fields(const struct braid_stream_type *type, const struct braid_item *item)
 {
@@ -262,6 +295,8 @@ static bool put_text(const struct braid_item *item, const struct braid_event_typ
 	static_assert(offsetof(struct braid_stream_type, info) == 0, "cast");
 	if (!type || !has_fields(type, item))
 		print_hex(item, out);
+	else if (print_bprint(type, item, out))
+		return false;
 	else if (!type->steps ||
 		 !braid_program_holds(type->steps, item->payload, item->payload_bytes))
 		braid_fields_text(type->layout, item->payload, item->payload_bytes, out);

@@ -32,11 +32,13 @@ struct braid_field {
 };
 
 struct braid_symbols;
+struct braid_constants;
 
 struct braid_layout {
 	const char *system;
 	struct braid_field *common, *fields;	/* lists */
 	struct braid_symbols *symbols;		/* for addresses; may be NULL */
+	const struct braid_constants *constants;	/* likewise, of texts */
 	u32 least_bytes;			/* that contain all fields */
 	u32 nr_dynamic;				/* fields whose data must be in the payload too: */
 	const struct braid_field *dynamic[BRAID_MANY_DYNAMIC];

@@ -16,6 +16,7 @@ struct braid_stream_type {
 	struct braid_layout *layout;		/* NULL: not parsed */
 	const char *rest;			/* of the format, after its fields */
 	struct braid_format_program *steps;	/* of its print format; NULL: not printable */
+	bool bprint;				/* of trace_printk() */
 	bool prepared;
 	char unknown_name[16];
 	struct braid_stream_type *subs;	/* by their formats' numbers */

@@ -21,6 +21,7 @@ enum braid_step_op {
 	BRAID_STEP_FUNCTION,	/* a symbol at an address */
 	BRAID_STEP_CHARS,	/* bytes of a field, up to a NUL */
 	BRAID_STEP_STRING,	/* of a dynamic array */
+	BRAID_STEP_CONSTANT,	/* a text at an address, or the address */
 	BRAID_STEP_NAME,	/* of a number: __print_symbolic() */
 	BRAID_STEP_FLAGS,	/* names of bits: __print_flags() */
 	BRAID_STEP_BYTES,	/* __print_hex(), __print_hex_str() */
@@ -111,6 +112,7 @@ struct braid_format_program {
 	bool arrays;		/* some must be checked for each payload */
 	bool portable;		/* libtraceevent may print it too */
 	struct braid_symbols *symbols;
+	const struct braid_constants *constants;
 	struct braid_tree tree;	/* the values' */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host_agent/util/address.h"
+#include "host_agent/format/constants.h"
 #include "host_agent/format/program.h"
 #include "host_agent/store/symbols.h"
 
@@ -177,7 +178,16 @@ static void put_pointer(struct run *r, u64 value)
 		put(r, "(nil)", 5);
 }
 
-/* A symbol's name has any length, so this reserves space itself. */
+/* Space for what has any length, and for all steps after it. Return: false: out of memory. */
+static bool reserve(struct run *r, size_t bytes)
+{
+	r->out->bytes = r->at - r->out->data;
+	r->at = braid_text_reserve(r->out, bytes + r->steps->most +
+				   r->steps->most_each * r->bytes);
+	return r->at;
+}
+
+/* A symbol's name has any length. */
 static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 {
 	unsigned long long start = address;
@@ -190,10 +200,7 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 		return true;
 	}
 	bytes = strlen(name);
-	r->out->bytes = r->at - r->out->data;
-	r->at = braid_text_reserve(r->out, bytes + r->steps->most +
-				   r->steps->most_each * r->bytes);
-	if (!r->at)
+	if (!reserve(r, bytes))
 		return false;
 	put(r, name, bytes);
 	r->special |= !braid_text_simple(name, bytes);
@@ -201,6 +208,26 @@ static bool put_function(struct run *r, const struct braid_step *p, u64 address)
 		*r->at++ = '+';
 		put_rest(r, address - start);
 	}
+	return true;
+}
+
+/* Likewise the text at an address. */
+static bool put_constant(struct run *r, const struct braid_step *p, u64 address)
+{
+	const char *text = braid_constants_find(r->steps->constants, address);
+	size_t bytes;
+
+	if (!text) {
+		r->at += hex_digits(r->at, address, 1, false);
+		return true;
+	}
+	bytes = strlen(text);
+	if (p->shape.most >= 0 && (size_t)p->shape.most < bytes)
+		bytes = p->shape.most;
+	if (!reserve(r, bytes + (u32)p->shape.width))
+		return false;
+	r->special |= !braid_text_simple(text, bytes);
+	put_shaped(r, &p->shape, text, bytes);
 	return true;
 }
 
@@ -386,6 +413,8 @@ static bool step(struct run *r, const struct braid_step *p)
 		return true;
 	case BRAID_STEP_FUNCTION:
 		return put_function(r, p, braid_node_number(p->value, r->data, r->bytes));
+	case BRAID_STEP_CONSTANT:
+		return put_constant(r, p, braid_node_number(p->value, r->data, r->bytes));
 	case BRAID_STEP_CHARS:
 		put_string(r, p, r->data + p->offset, p->bytes ? p->bytes : r->bytes - p->offset);
 		return true;

@@ -55,8 +55,10 @@ static bool add_field(struct braid_compiler *c, const struct braid_conversion *v
 	const struct braid_field *field = arg->field;
 
 	if (!(field->flags & BRAID_FIELD_ARRAY) && field->size == 8) {
-		p.op = BRAID_STEP_HEX;	/* a pointer to a text that is not known */
-		memset(&p.shape, 0, sizeof(p.shape));
+		/* A pointer: its text is known by the kernel's list, or not at all. */
+		p.op = c->steps->constants ? BRAID_STEP_CONSTANT : BRAID_STEP_HEX;
+		if (p.op == BRAID_STEP_HEX)
+			memset(&p.shape, 0, sizeof(p.shape));
 		p.shape.bytes = 8;
 		return braid_add_value(c, &p, arg, BRAID_NUMBER_BYTES);
 	}

@@ -446,6 +446,15 @@ static int take_format(struct braid_capture_stream *s, const struct braid_chunk_
 	return braid_capture_add_format(s, system, text, bytes);
 }
 
+/* The first list counts. */
+int braid_capture_keep_printk(struct braid_capture_stream *s, const void *text, u32 bytes)
+{
+	if (s->stream.printk_formats || schema_full(s, bytes))
+		return 0;
+	s->stream.printk_formats = keep(s, text, bytes);
+	return s->stream.printk_formats ? 0 : -ENOMEM;
+}
+
 int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_chunk_view *v)
 {
 	struct braid_chunk_text head;
@@ -455,6 +464,9 @@ int braid_capture_take_text(struct braid_capture_stream *s, const struct braid_c
 	memcpy(&head, v->payload, sizeof(head));
 	if (head.kind == BRAID_TEXT_FORMAT)
 		return take_format(s, &head, v->payload + sizeof(head), v->bytes - sizeof(head));
+	if (head.kind == BRAID_TEXT_PRINTK)
+		return braid_capture_keep_printk(s, v->payload + sizeof(head),
+						 v->bytes - sizeof(head));
 	if (head.kind == BRAID_TEXT_KALLSYMS)
 		return braid_capture_take_kallsyms(s, head.raw_bytes, v->payload + sizeof(head),
 						   v->bytes - sizeof(head));

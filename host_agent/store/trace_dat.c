@@ -214,6 +214,9 @@ static int take_section(struct braid_trace_dat *dat, u32 id)
 	case BRAID_DAT_KALLSYMS:
 		err = braid_dat_take_kallsyms(&in);
 		break;
+	case BRAID_DAT_PRINTK:
+		err = braid_dat_take_printk(&in);
+		break;
 	case BRAID_DAT_CMDLINES:
 		err = braid_dat_take_comms(&in);
 		break;
@@ -266,18 +269,6 @@ static int read_version_7(struct braid_dat_input *in)
 
 /* Version 6 ------------------------------------------------------------------------------- */
 
-static int skip_printk(struct braid_dat_input *in)
-{
-	u64 bytes;
-	int err = braid_dat_take_number(in, 4, &bytes);
-
-	if (!err && bytes > in->end - in->at)
-		err = braid_dat_broken(in->dat, "a section ends too early");
-	if (!err)
-		in->at += bytes;
-	return err;
-}
-
 /* In sequence; the top buffer's table of CPUs is last. */
 static int read_version_6(struct braid_dat_input *in)
 {
@@ -296,7 +287,7 @@ static int read_version_6(struct braid_dat_input *in)
 	if (!err)
 		err = braid_dat_take_kallsyms(in);
 	if (!err)
-		err = skip_printk(in);
+		err = braid_dat_take_printk(in);
 	if (!err)
 		err = braid_dat_take_comms(in);
 	if (!err)

@@ -118,6 +118,7 @@ const char *braid_dat_clock(const struct braid_trace_dat *dat);
 int braid_dat_take_header(struct braid_dat_input *in);
 int braid_dat_take_formats(struct braid_dat_input *in, bool ftrace);
 int braid_dat_take_kallsyms(struct braid_dat_input *in);
+int braid_dat_take_printk(struct braid_dat_input *in);
 int braid_dat_take_comms(struct braid_dat_input *in);
 
 /* trace_dat_pages.c: indexes the pages. Return: 0, or -errno with braid_fail(). */

@@ -120,6 +120,23 @@ int braid_dat_take_kallsyms(struct braid_dat_input *in)
 	return err;
 }
 
+/* Formats of trace_printk() and other constant texts, as tracefs has them in printk_formats. */
+int braid_dat_take_printk(struct braid_dat_input *in)
+{
+	char *text = NULL;
+	u64 bytes;
+	int err = braid_dat_take_number(in, 4, &bytes);
+
+	if (err || !bytes)
+		return err;
+	err = take_text(in, bytes, BRAID_DAT_MAX_SECTION, &text);
+	if (err)
+		return err;
+	err = braid_capture_keep_printk(in->dat->stream, text, bytes);
+	free(text);
+	return err ? braid_out_of_memory() : 0;
+}
+
 /* Lines "PID NAME", as tracefs has them in saved_cmdlines. */
 int braid_dat_take_comms(struct braid_dat_input *in)
 {

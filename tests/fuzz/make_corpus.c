@@ -394,6 +394,28 @@ static void make_filters(void)
 	}
 }
 
+/* An event of trace_printk(), and the list with its format. */
+static void make_bprint(void)
+{
+	static const char list[] = "0x10 : \"other\"\n"
+		"0x20 : \"%d %5.3s %*lx%hhu %pS %pI4 %c%%\\n\"\n";
+
+	put(list, sizeof(list));
+	put_value(6, 4);
+	put_value(77, 4);
+	put_value(0x1234, 8);
+	put_value(0x20, 8);
+	put_value(-3, 4);
+	put("text\0\0\0", 8);
+	put_value(9, 4);
+	put_value(0x123456789, 8);
+	put_value(5, 4);
+	put_value(0xffffffff81000000, 8);
+	put("1.2.3.4", 8);
+	put("c", 1);
+	save("bprint", "0");
+}
+
 /* Operations on a ring are chosen by bytes: any are valid, with some for each setting. */
 static void make_operations(const char *target, u32 settings)
 {
@@ -469,6 +491,7 @@ int main(int argc, char **argv)
 	make_captures();
 	make_trace_dats();
 	make_filters();
+	make_bprint();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
 	make_vm("silent", 0);

@@ -10,6 +10,7 @@
 #include "tests/unit/need.h"
 
 #define CPUS		2u
+#define PRINTK		"0xffff : \"printk\"\n"
 #define OPTION_BYTES	4096u	/* of a buffer's, at most */
 
 static const char header_page[] =
@@ -297,7 +298,7 @@ static void make_6(const struct synth_dat *p)
 	put_number(0, 4);	/* ftrace's */
 	put_formats();
 	put_text(p->kallsyms ? p->kallsyms : "", 4);
-	put_text("0xffff : \"printk\"\n", 4);
+	put_text(PRINTK, 4);
 	put_text("40 first\n41 second one\n", 8);
 	put_number(CPUS, 4);
 	put("options  ", 10);
@@ -325,17 +326,17 @@ static void put_options_end(size_t *next)
 
 static void make_7(const struct synth_dat *p)
 {
-	static const u32 ids[] = { 16, 17, 18, 19, 21 };
+	static const u32 ids[] = { 16, 17, 18, 19, 20, 21 };
 	u8 buffers[2][OPTION_BYTES];
 	u32 bytes[2] = { 0 }, k;
-	u64 places[5];
+	u64 places[6];
 	size_t next, mark;
 
 	put_string(p->compression ? p->compression : p->compressed ? "zstd" : "none");
 	put_string("1.0");
 	next = out.bytes;
 	put_number(0, 8);
-	for (k = 0; k < 5; k++) {
+	for (k = 0; k < 6; k++) {
 		places[k] = out.bytes;
 		mark = begin_section(ids[k], p->compressed);
 		if (k == 0)
@@ -346,6 +347,8 @@ static void make_7(const struct synth_dat *p)
 			put_formats();
 		else if (k == 3)
 			put_text(p->kallsyms ? p->kallsyms : "", 4);
+		else if (k == 4)
+			put_text(PRINTK, 4);
 		else
 			put_text("40 first\n41 second one\n", 8);
 		end_section(mark, p->compressed);
@@ -357,7 +360,7 @@ static void make_7(const struct synth_dat *p)
 	set_number(next, out.bytes);
 	mark = begin_section(0, false);
 	put_options(p);
-	for (k = 0; k < 5; k++)
+	for (k = 0; k < 6; k++)
 		put_option(ids[k], &places[k], 8);
 	put_options_end(&next);
 	end_section(mark, false);

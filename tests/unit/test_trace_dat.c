@@ -108,6 +108,22 @@ static void versions(void)
 	free(first);
 }
 
+/* The list of constant texts. */
+static void printk_formats(void)
+{
+	struct synth_dat p = usual;
+	char *names[] = { dat };
+	struct braid_source *source;
+
+	for (p.version = 6; p.version <= 7; p.version++) {
+		synth_trace_dat(dat, &p);
+		NEED(!braid_source_open_captures(&source, names, 1, NULL));
+		CHECK(source->streams[0]->printk_formats &&
+		      !strcmp(source->streams[0]->printk_formats, "0xffff : \"printk\"\n"));
+		braid_source_free(source);
+	}
+}
+
 static int status_of_buffer(const char *name)
 {
 	return RUN_COMMAND(braid_cmd_report, "report", "-o", "/dev/null", "-B", name, dat);
@@ -553,6 +569,7 @@ int main(void)
 	snprintf(capture, sizeof(capture), "/tmp/braid-%d.braid", getpid());
 	synth_standard(capture);
 	RUN(versions);
+	RUN(printk_formats);
 	RUN(instances);
 	RUN(clocks_of_instances);
 	RUN(losses);
