@@ -30,9 +30,19 @@ static void print_help(FILE *to)
 
 	fputs("Usage: tracebraid COMMAND [OPTION]...\n\n", to);
 	for (k = 0; k < NR_COMMANDS; k++)
-		fprintf(to, "  %-8s %s\n", commands[k]->name, commands[k]->summary);
-	fputs("\n'tracebraid COMMAND --help' explains a command; 'tracebraid --version' prints the version.\n",
+		fprintf(to, "  %-8s  %s\n", commands[k]->name, commands[k]->summary);
+	fputs("\n'tracebraid help COMMAND' explains a command; 'tracebraid --version' prints the\nversion.\n",
 	      to);
+}
+
+static const struct braid_cli_command *command_called(const char *word)
+{
+	size_t k;
+
+	for (k = 0; k < NR_COMMANDS; k++)
+		if (!strcmp(word, commands[k]->name))
+			return commands[k];
+	return NULL;
 }
 
 static int unknown_command(const char *word)
@@ -97,7 +107,8 @@ static int flushed(int status)
 
 int main(int argc, char **argv)
 {
-	size_t k;
+	const struct braid_cli_command *command;
+	char *help[] = { NULL, "--help", NULL };
 
 	if (occupy_standard_descriptors())
 		return EXIT_FAILURE;
@@ -106,6 +117,11 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_FAILURE;
+	}
+	if (!strcmp(argv[1], "help") && argc > 2) {
+		command = command_called(argv[2]);
+		help[0] = argv[2];
+		return command ? flushed(command->run(2, help)) : unknown_command(argv[2]);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
@@ -117,8 +133,6 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--describe"))
 		return flushed(describe(argv[2]));
-	for (k = 0; k < NR_COMMANDS; k++)
-		if (!strcmp(argv[1], commands[k]->name))
-			return flushed(commands[k]->run(argc - 1, argv + 1));
-	return unknown_command(argv[1]);
+	command = command_called(argv[1]);
+	return command ? flushed(command->run(argc - 1, argv + 1)) : unknown_command(argv[1]);
 }

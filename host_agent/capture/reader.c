@@ -294,6 +294,9 @@ static int open_input(struct braid_capture_reader *r, const char *path,
 		return braid_fail(r->fd, "cannot open '%s': %s", path, strerror(-r->fd));
 	if (fstat(r->fd, &st))
 		return read_error(r, -errno);
+	if (S_ISFIFO(st.st_mode))
+		return braid_fail(-EBADMSG, "'%s' is a pipe, and a capture is read more than once; '-' reads standard input: ... | tracebraid report -",
+				  path);
 	if (!S_ISREG(st.st_mode))
 		return braid_fail(-EBADMSG, "'%s' is not a regular file, so not a capture", path);
 	r->file_bytes = st.st_size;
@@ -312,6 +315,26 @@ static int check_head(const struct braid_capture_reader *r, struct braid_chunk_f
 	head->machine[sizeof(head->machine) - 1] = 0;
 	head->agent_version[sizeof(head->agent_version) - 1] = 0;
 	return 0;
+}
+
+static int refuse_other(const struct braid_capture_reader *r, size_t bytes)
+{
+	static const struct {
+		const char *magic, *name, *reader;
+	} packers[] = {
+		{ "\x1f\x8b", "gzip", "zcat" }, { "\xfd" "7zXZ", "xz", "xzcat" }, { "BZh", "bzip2", "bzcat" },
+		{ "\x28\xb5\x2f\xfd", "zstd", "zstdcat" },
+	};
+	size_t k, n;
+
+	for (k = 0; k < sizeof(packers) / sizeof(*packers); k++) {
+		n = strlen(packers[k].magic);
+		if (bytes >= n && !memcmp(r->window, packers[k].magic, n))
+			return braid_fail(-EBADMSG, "'%s' is compressed by %s; read it by: %s '%s' | tracebraid report -",
+					  r->path, packers[k].name, packers[k].reader, r->path);
+	}
+	return braid_fail(-EBADMSG, "'%s' is not a tracebraid capture; 'tracebraid record -o FILE' makes one",
+			  r->path);
 }
 
 /*
@@ -336,9 +359,7 @@ static int read_head(struct braid_capture_reader *r, bool grows, struct braid_ch
 		return braid_fail(-EBADMSG, "'%s' is empty: the recording may never have started",
 				  r->path);
 	if (!r->packed && (there < 4 || memcmp(r->window, "BRCK", 4)))
-		return braid_fail(-EBADMSG,
-				  "'%s' is not a tracebraid capture; 'tracebraid record -o FILE' makes one",
-				  r->path);
+		return refuse_other(r, there);
 	if (!r->packed)
 		memset(head, 0, sizeof(*head));
 	ret = probe(r, 0, &chunk, &cut);

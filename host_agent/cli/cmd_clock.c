@@ -26,7 +26,7 @@ static const struct braid_option options[] = {
 
 const struct braid_cli_command braid_command_clock = {
 	.name = "clock",
-	.summary = "show how a guest's times are converted to host times, and their error bounds",
+	.summary = "show how a guest's times become host times, and how accurately",
 	.run = braid_cmd_clock, .usage = "[OPTION]... GUEST|FILE",
 	.text =
 	"Shows how a guest's times are converted to host times: from which source and why, how "

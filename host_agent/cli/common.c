@@ -151,7 +151,7 @@ int braid_parse_region_size(const char *text, u64 *bytes)
 	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_REGION_MIB * MIB &&
 	    *bytes <= MOST_REGION_MIB * MIB && !(*bytes & (*bytes - 1)))
 		return 0;
-	return braid_fail(-EINVAL, "--size %s: a PCI device's memory is a power of two, from 1M to 64G",
+	return braid_fail(-EINVAL, "--size '%s': a PCI device's memory is a power of two, from 1M to 64G",
 			  text);
 }
 

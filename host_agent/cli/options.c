@@ -13,7 +13,7 @@
 
 #define MAX_OPTIONS	40
 #define BY_NAME		256	/* getopt's value of an option's name: this plus its number */
-#define WIDTH		90	/* of --help */
+#define WIDTH		80	/* of --help */
 #define COLUMN		26	/* of it, where the sentences on options begin */
 #define FORM_COLUMN	17
 #define USUAL_STATUS	"0 on success, 1 on error."
@@ -119,7 +119,7 @@ int braid_take_duration(const struct braid_option *o, void *to, const char *valu
 		k++;
 	seconds *= k < nr ? units[k].seconds : 0;
 	if (end == value || !(seconds > 0 && seconds < 1e9))
-		return braid_fail(-EINVAL, "%s %s: not a duration; use 10, 10s, 500ms, 2m or 1h",
+		return braid_fail(-EINVAL, "%s '%s': not a duration; use 10, 10s, 500ms, 2m or 1h",
 				  name_of(o, name), value);
 	*(double *)to = seconds;
 	return 0;
@@ -140,7 +140,7 @@ int braid_take_word(const struct braid_option *o, void *to, const char *value)
 		}
 		at += n + (at[n] == ' ');
 	}
-	return braid_fail(-EINVAL, "%s %s: expected one of: %s", name_of(o, name), value, o->values);
+	return braid_fail(-EINVAL, "%s '%s': expected one of: %s", name_of(o, name), value, o->values);
 }
 
 int braid_take_region_size(const struct braid_option *o, void *to, const char *value)
@@ -151,6 +151,17 @@ int braid_take_region_size(const struct braid_option *o, void *to, const char *v
 
 /* Printing ---------------------------------------------------------------------------------- */
 
+/* How much of a word goes into a line: one that is too long for any is broken at a comma or a bracket. */
+static int piece_of(const char *word, int indent)
+{
+	int n = strcspn(word, " \n"), k;
+
+	for (k = WIDTH - indent; n > WIDTH - indent && k > 1; k--)
+		if (word[k - 1] == ',' || word[k] == '[')
+			return k;
+	return n;
+}
+
 /* Words of a line, wrapped; @at: the column where it begins. Returns where the next one does. */
 static const char *print_wrapped(const char *text, int at, int indent)
 {
@@ -158,13 +169,17 @@ static const char *print_wrapped(const char *text, int at, int indent)
 	int n;
 
 	while (text < end) {
-		n = strcspn(text, " \n");
+		n = piece_of(text, indent);
 		if (at > indent && at + 1 + n > WIDTH)
 			at = printf("\n%*s", indent, "") - 1;
 		else if (at > indent)
 			at += printf(" ");
 		at += printf("%.*s", n, text);
-		text += n + (text[n] == ' ');
+		text += n;
+		if (*text == ' ')
+			text++;
+		else
+			at = WIDTH;	/* a piece: the next one has its own line */
 	}
 	putchar('\n');
 	return *end ? end + 1 : end;
@@ -317,6 +332,8 @@ static int refuse(const struct braid_cli_command *c, int got, const char *word)
 		return braid_fail(-EINVAL, "%s: '%s': --%s takes no value", c->name, word, o->name);
 	if (!optopt)
 		return refuse_name(c, word);
+	if (braid_habit(c->name, optopt))
+		return braid_fail(-EINVAL, "%s: no option '%s'; %s", c->name, word, braid_habit(c->name, optopt));
 	return braid_fail(-EINVAL, "%s: unknown option '%s'; 'tracebraid %s --help' lists all",
 			  c->name, word, c->name);
 }

@@ -97,6 +97,9 @@ struct braid_cli_command {
  */
 int braid_options_parse(const struct braid_cli_command *c, void *state, int argc, char **argv);
 
+/** braid_habit - what a command has in place of an option of trace-cmd or perf; NULL: not known */
+const char *braid_habit(const char *command, char letter);
+
 /**
  * braid_options_exit - end a command whose options were not taken
  * @ret: of braid_options_parse(), not 0; an error is printed

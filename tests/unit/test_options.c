@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/top.h"
@@ -154,11 +156,58 @@ static void slips(void)
 	CHECK(refused("--flag=1", NULL, "try: '--flag=1': --flag takes no value"));
 	CHECK(refused("-n", "8", "-n '8': not a number from 0 to 7"));
 	CHECK(refused("--hold", "1x",
-		      "--hold 1x: not a duration; use 10, 10s, 500ms, 2m or 1h"));
+		      "--hold '1x': not a duration; use 10, 10s, 500ms, 2m or 1h"));
 	CHECK(refused("--hold", "-1",
-		      "--hold -1: not a duration; use 10, 10s, 500ms, 2m or 1h"));
-	CHECK(refused("-w", "thre", "-w thre: expected one of: one three thr two"));
-	CHECK(refused("-w", "", "-w : expected one of: one three thr two"));
+		      "--hold '-1': not a duration; use 10, 10s, 500ms, 2m or 1h"));
+	CHECK(refused("-w", "thre", "-w 'thre': expected one of: one three thr two"));
+	CHECK(refused("-w", "", "-w '': expected one of: one three thr two"));
+}
+
+/* What trace-cmd and perf call something else gets a line that says what does that here. */
+static void habits(void)
+{
+	static const char letters[] = "plfFPTgbAm";
+	char word[3] = "-";
+	size_t k;
+
+	for (k = 0; letters[k]; k++) {
+		word[1] = letters[k];
+		CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", word, "x"), EXIT_FAILURE);
+		CHECK(strstr(printed, "record: no option '-") && !strstr(printed, "--help"));
+	}
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-i", "x.braid"), EXIT_FAILURE);
+	CHECK(strstr(printed, "name the file alone, without -i"));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "-p"), EXIT_FAILURE);
+	CHECK(strstr(printed, "unknown option '-p'"));
+}
+
+/* A pipe, or a compressed file: the line says how it is read. */
+static void other_files(void)
+{
+	char path[] = "/tmp/test_options.XXXXXX";
+	int fd = mkstemp(path);
+
+	NEED(fd >= 0 && write(fd, "\x1f\x8b\x08\0\0\0\0\0", 8) == 8 && !close(fd));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", path), EXIT_FAILURE);
+	CHECK(strstr(printed, "compressed by gzip; read it by: zcat '/tmp/test_options"));
+	NEED(!unlink(path) && !mkfifo(path, 0600));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", path), EXIT_FAILURE);
+	CHECK(strstr(printed, "is a pipe") && strstr(printed, "| tracebraid report -"));
+	unlink(path);
+}
+
+static bool fits(const char *text, size_t columns)
+{
+	size_t n;
+
+	for (; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		if (n > columns) {
+			fprintf(stderr, "%zu columns: %.*s\n", n, (int)n, text);
+			return false;
+		}
+	}
+	return true;
 }
 
 static int run_help(int argc, char **argv)
@@ -181,8 +230,8 @@ static void printing(void)
 		      "       tracebraid try -e [GLOB]\n"
 		      "One paragraph.\n"
 		      "\n"
-		      "Another one, of so many words that it does not fit into a single line of the help, which\n"
-		      "therefore has two.\n"
+		      "Another one, of so many words that it does not fit into a single line of the\n"
+		      "help, which therefore has two.\n"
 		      "\n"
 		      "  -f, --flag              a flag\n"
 		      "  -t, --text=TEXT         a text\n"
@@ -198,6 +247,11 @@ static void printing(void)
 		      "A note.\n"
 		      "\n"
 		      "Exits with 0 on success, 1 on error.\n"));
+	command.text = "A list: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb,"
+		"cccccccccccccccccccccccccccccccccccc,d e.";
+	CHECK_EQ(RUN_COMMAND(run_help, "try", "--help"), 1);
+	CHECK(fits(printed, 80) && strstr(printed, ",\ncccccccccc") && strstr(printed, ",d e.\n"));
+	command.text = "One paragraph.";
 	CHECK_EQ(RUN_COMMAND(run_describe, "try"), 0);
 	CHECK(strstr(printed, "summary\ta try\nusage\t[OPTION]... WORD\nusage\t-e [GLOB]\ntext\tOne"));
 	CHECK(strstr(printed, "option\t-w\t--word\t=WORD\tone three thr two\ta word\n"));
@@ -264,6 +318,7 @@ static void tables(void)
 		CHECK(unique(commands[k]->options, letters, names, &nr));
 		CHECK(unique(commands[k]->common, letters, names, &nr));
 		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "--help"), EXIT_SUCCESS);
+		CHECK(fits(printed, 80));
 		for (i = 0; i < nr; i++)
 			CHECK(strstr(printed, names[i]));
 		CHECK_EQ(RUN_COMMAND(commands[k]->run, commands[k]->name, "--nonsense"), EXIT_FAILURE);
@@ -277,6 +332,8 @@ int main(void)
 	RUN(values);
 	RUN(operands);
 	RUN(slips);
+	RUN(habits);
+	RUN(other_files);
 	RUN(printing);
 	RUN(words);
 	RUN(tables);
