@@ -149,6 +149,9 @@ struct braid_gap {
 	s64 from_ns, to_ns;
 	u64 ns[BRAID_NR_VCPU_STATES];
 	u64 idle_ns;		/* of these: the guest had nothing to run */
+	bool to_end;		/* no event follows */
+	u64 slept_ns;		/* the longest sleep with work to do whose end is known, ... */
+	struct braid_culprit waker;	/* ... and what ended it */
 	struct braid_shares culprits;
 };
 
@@ -166,6 +169,10 @@ static inline u64 braid_stall_ns(const struct braid_gap *g)
 {
 	return g->to_ns - g->from_ns - g->idle_ns;
 }
+
+/** braid_stall_cause - why, as "the guest was paused for 2.012 s"; "": nothing says more than the states */
+void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
+		       char cause[2 * BRAID_NAME_TEXT]);
 
 /** braid_stalls_worst - a guest's worst stall; NULL: none */
 const struct braid_gap *braid_stalls_worst(const void *state, u32 stream);

@@ -31,6 +31,10 @@ int braid_start_apply(struct braid_states *s);
 
 /* vcpu.c ----------------------------------------------------------------------------------- */
 
+/** braid_vcpu_note_waker - a wakeup of its thread: @item, by what runs on that CPU */
+void braid_vcpu_note_waker(const struct braid_states *s, struct braid_vcpu *v,
+			   const struct braid_item *item);
+
 /* The vCPU that a thread of the host is at a time; NULL: none, or one that is not known by itself. */
 struct braid_vcpu *braid_vcpu_of_thread(const struct braid_states *s, s64 tid, s64 ns);
 

@@ -9,6 +9,8 @@
 #include "host_agent/analyze/tally.h"
 #include "host_agent/util/error.h"
 
+#define PAUSE_SLACK_NS	1000000	/* epochs' limits are bounds: a gap may begin or end within them */
+
 struct stalls {
 	struct braid_states *s;
 	struct braid_analysis_options o;
@@ -35,9 +37,17 @@ static void begin_gap(struct stalls *x, u32 vcpu, s64 ns)
 	g->vcpu = vcpu;
 	g->task = x->s->vcpus[vcpu].task;
 	g->from_ns = ns;
-	g->idle_ns = 0;
+	g->idle_ns = g->slept_ns = 0;
+	g->to_end = false;
 	braid_tally_clear(&x->culprits, vcpu);
 	memset(g->ns, 0, sizeof(g->ns));
+}
+
+/* With work to do. */
+static bool is_sleep(const struct braid_state_span *span)
+{
+	return span->state == BRAID_VCPU_BLOCKED ||
+	       (span->state == BRAID_VCPU_SLEEPS && span->task);
 }
 
 static int take_span(void *arg, const struct braid_state_span *span)
@@ -51,6 +61,10 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	if (span->state == BRAID_VCPU_HALTED ||
 	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
 		g->idle_ns += ns;
+	if (is_sleep(span) && ns > g->slept_ns && x->s->vcpus[span->vcpu].woken_ns == span->to_ns) {
+		g->slept_ns = ns;
+		g->waker = x->s->vcpus[span->vcpu].waker;
+	}
 	if (span->state == BRAID_VCPU_STOLEN && ns)
 		return braid_tally_add(&x->culprits, span->vcpu, &span->culprit, ns);
 	return 0;
@@ -123,6 +137,8 @@ static const struct braid_column columns[] = {
 	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },
 	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },
 	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION },
+	{ "STALL", "stall_ns", BRAID_CELL_DURATION }, { "CAUSE", "cause", BRAID_CELL_TEXT },
+	{ "TO END", "until_end", BRAID_CELL_COUNT },
 	{ "CULPRITS", "culprits", BRAID_CELL_LIST },
 };
 
@@ -147,11 +163,58 @@ static const char *evidence(enum braid_vcpu_state state, bool work)
 	return names[state];
 }
 
+/* The time for which the monitor stopped the guest, if its clock says so. */
+static u64 paused_ns(const struct braid_vcpu *v, s64 from_ns, s64 to_ns)
+{
+	const struct braid_clock *clock = &v->guest->clock;
+	const struct braid_clock_track *track;
+	u64 ns = 0;
+	size_t k;
+
+	if (!clock->nr_tracks)
+		return 0;
+	track = braid_clock_track_of(clock, v->number);
+	for (k = 1; k < track->nr_epochs; k++) {
+		const struct braid_clock_epoch *e = &track->epochs[k];
+
+		if (e->from_ns < from_ns - PAUSE_SLACK_NS || e->begun_ns > to_ns + PAUSE_SLACK_NS)
+			continue;
+		if (e->cause == BRAID_EPOCH_PAUSED)
+			ns += (u64)e->begun_ns - (u64)e->from_ns;
+		else if (e->cause == BRAID_EPOCH_STOOD_STILL && e->step_ns > 0)
+			ns += e->step_ns;
+	}
+	return ns;
+}
+
+void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
+		       char cause[2 * BRAID_NAME_TEXT])
+{
+	const struct braid_vcpu *v = &s->vcpus[g->vcpu];
+	u64 stall_ns = braid_stall_ns(g), ns = paused_ns(v, g->from_ns, g->to_ns);
+	char took[24], name[BRAID_NAME_TEXT];
+
+	*cause = 0;
+	if (ns >= stall_ns / 2) {
+		braid_duration_text(ns, took);
+		snprintf(cause, 2 * BRAID_NAME_TEXT, "the guest was paused for %s", took);
+	} else if (g->to_end) {
+		snprintf(cause, 2 * BRAID_NAME_TEXT, "silent until the end%s",
+			 v->end_ns < s->end_ns ? " of its trace" : "");
+	} else if (g->slept_ns >= stall_ns / 2 && g->waker.kind != BRAID_CULPRIT_UNKNOWN &&
+		   g->waker.kind != BRAID_CULPRIT_NOTHING) {
+		braid_duration_text(g->slept_ns, took);
+		braid_culprit_name(s, &g->waker, name);
+		snprintf(cause, 2 * BRAID_NAME_TEXT, "its thread slept for %s, until %.100s woke it", took,
+			 g->waker.kind == BRAID_CULPRIT_INTERRUPTS ? "an interrupt" : name);
+	}
+}
+
 /* One stall as a paragraph: the largest share first. */
 static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 			  struct braid_text *out)
 {
-	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], took[24];
+	char name[BRAID_NAME_TEXT], task[BRAID_NAME_TEXT], took[24], cause[2 * BRAID_NAME_TEXT];
 	const struct braid_vcpu *v = &x->s->vcpus[g->vcpu];
 	u64 left[BRAID_NR_VCPU_STATES];
 	u32 k, best;
@@ -159,13 +222,17 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 	memcpy(left, g->ns, sizeof(left));
 	braid_vcpu_name(x->s, g->vcpu, name);
 	braid_task_name(x->s, v->guest->number, g->task, task);
-	braid_duration_text(g->to_ns - g->from_ns, took);
+	braid_duration_text(braid_stall_ns(g), took);
 	braid_text_puts(out, name);
 	if (v->tid)
 		braid_text_printf(out, " (thread %d)", v->tid);
-	braid_text_printf(out, " recorded no event for %s from %lld.%06lld; its task was %s:\n", took,
+	braid_text_printf(out, " %srecorded no event for %s from %lld.%06lld; its task was %s:\n",
+			  g->idle_ns ? "had work and " : "", took,
 			  (long long)(g->from_ns / 1000000000),
 			  (long long)(g->from_ns / 1000 % 1000000), task);
+	braid_stall_cause(x->s, g, cause);
+	if (*cause)
+		braid_text_printf(out, "  cause: %s\n", cause);
 	for (;;) {
 		for (best = k = 0; k < BRAID_NR_VCPU_STATES; k++)
 			best = left[k] > left[best] ? k : best;
@@ -183,7 +250,7 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 	if (!g->idle_ns)
 		return;
 	braid_duration_text(g->idle_ns, took);
-	braid_text_printf(out, "  for %s of that time the guest had nothing to run\n", took);
+	braid_text_printf(out, "  not counted: for %s more the guest had nothing to run\n", took);
 }
 
 /* These states are known by KVM's events only. */
@@ -201,7 +268,7 @@ static void put_row(const struct stalls *x, const struct braid_gap *g, struct br
 		BRAID_VCPU_STOPPED, BRAID_VCPU_UNKNOWN,
 	};
 	struct braid_text line = { 0 };
-	char name[BRAID_NAME_TEXT];
+	char name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	bool kvm = x->s->any_kvm;
 	u32 k;
 
@@ -216,6 +283,10 @@ static void put_row(const struct stalls *x, const struct braid_gap *g, struct br
 	for (k = 0; k < sizeof(order) / sizeof(order[0]); k++)
 		braid_table_number(t, kvm || !needs_kvm(order[k]) ? (s64)g->ns[order[k]] :
 								    BRAID_CELL_NONE);
+	braid_table_number(t, braid_stall_ns(g));
+	braid_stall_cause(x->s, g, cause);
+	braid_table_text(t, *cause ? cause : "-");
+	braid_table_number(t, g->to_end);
 	braid_shares_write(x->s, &g->culprits, x->o.form, &line);
 	braid_text_putc(&line, 0);
 	t->failed |= line.failed;
@@ -290,8 +361,10 @@ static int end(void *state)
 	u32 k;
 
 	for (k = 0; k < x->s->nr_vcpus && !err; k++)
-		if (x->open[k].from_ns != INT64_MIN && !x->s->vcpus[k].in_gap)
+		if (x->open[k].from_ns != INT64_MIN && !x->s->vcpus[k].in_gap) {
+			x->open[k].to_end = true;
 			err = take_gap(x, k, x->s->vcpus[k].end_ns);
+		}
 	return err;
 }
 

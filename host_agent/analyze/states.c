@@ -121,6 +121,8 @@ static int take_place(struct braid_states *s, const struct braid_item *item,
 		cpu = v->cpu;
 	if (wakeup && (v->now.state == BRAID_VCPU_HALTED || v->now.state == BRAID_VCPU_SLEEPS))
 		braid_mark(s, BRAID_MARK_WOKEN, number_of(s, v), item->host_ns, 0, 0);
+	if (wakeup)
+		braid_vcpu_note_waker(s, v, item);
 	thread = wakeup ? BRAID_THREAD_WAITS : (int)v->thread;
 	braid_vcpu_set_thread(s, v, thread, cpu);
 	return refresh(s, v, item->host_ns);

@@ -201,6 +201,8 @@ struct braid_vcpu {
 	bool out;		/* it left guest code, in a known state since: */
 	struct braid_exit exit;	/* ns: of the vCPU's ->ns at that time */
 	u32 cpu;		/* of the host: where it runs or waits */
+	struct braid_culprit waker;	/* what woke its thread last ... */
+	s64 woken_ns;		/* ... at that time */
 	u32 next_waiter, prev_waiter;	/* on that CPU; or BRAID_NO_VCPU */
 	bool listed;		/* among the waiters */
 	s32 task;

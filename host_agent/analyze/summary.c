@@ -157,7 +157,7 @@ static void put_row(const struct summary *x, const struct row *row, struct braid
 static void put_next(const struct summary *x, const struct row *row, struct braid_text *out)
 {
 	const char *guest = row->guest->name;
-	char took[24], name[BRAID_NAME_TEXT];
+	char took[24], name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	u64 own_ns = braid_steal_own(x->steal, row->guest->number);
 
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
@@ -176,8 +176,9 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	if (row->stall && braid_stall_ns(row->stall) >= WORTH_NS) {
 		braid_duration_text(braid_stall_ns(row->stall), took);
 		braid_vcpu_name(x->s, row->stall->vcpu, name);
-		braid_text_printf(out, "%s had work and recorded no event for %s. tracebraid analyze stalls --stream %s FILE\n",
-				  name, took, guest);
+		braid_stall_cause(x->s, row->stall, cause);
+		braid_text_printf(out, "%s had work and recorded no event for %s%s%s. tracebraid analyze stalls --stream %s FILE\n",
+				  name, took, *cause ? ": " : "", cause, guest);
 	}
 	if (row->wait && row->wait->to_ns - row->wait->from_ns >= (s64)WORTH_NS) {
 		braid_duration_text(row->wait->to_ns - row->wait->from_ns, took);

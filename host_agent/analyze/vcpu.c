@@ -54,6 +54,22 @@ static struct braid_culprit culprit_of(const struct braid_states *s, u32 number)
 	return culprit;
 }
 
+#define COMMON_FLAGS	2u	/* where records have them, and ... */
+#define IN_INTERRUPT	0x18u	/* ... hardirq or softirq, which may have no event of their own */
+
+void braid_vcpu_note_waker(const struct braid_states *s, struct braid_vcpu *v,
+			   const struct braid_item *item)
+{
+	v->waker = culprit_of(s, item->ring->cpu);
+	v->woken_ns = item->host_ns;
+	if (v->waker.kind != BRAID_CULPRIT_IRQ && v->waker.kind != BRAID_CULPRIT_SOFTIRQ &&
+	    item->payload_bytes > COMMON_FLAGS && item->payload[COMMON_FLAGS] & IN_INTERRUPT)
+		v->waker = (struct braid_culprit){
+			.kind = BRAID_CULPRIT_INTERRUPTS, .vcpu = BRAID_NO_VCPU,
+			.task = BRAID_PID_UNKNOWN,
+		};
+}
+
 /* On its CPU: what it executes there, unless a handler of the host does. */
 static void compute_running(const struct braid_states *s, const struct braid_vcpu *v,
 			    struct braid_state_span *span)

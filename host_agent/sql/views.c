@@ -193,13 +193,14 @@ static void stalls(sqlite3_context *context, int nr, sqlite3_value **values)
 /* A vCPU is "GUEST/vCPU N" there. */
 static const char stalls_view[] =
 	"CREATE TEMP VIEW stalls AS SELECT v->>'at_ns' AS from_ns, v->>'at_ns' + v->>'duration_ns' AS to_ns,"
-	" v->>'duration_ns' AS duration_ns, v->>'idle_ns' AS idle_ns,"
+	" v->>'duration_ns' AS duration_ns, v->>'idle_ns' AS idle_ns, v->>'stall_ns' AS stall_ns,"
 	" substr(v->>'vcpu', 1, instr(v->>'vcpu', '/vCPU ') - 1) AS stream,"
 	" CAST(substr(v->>'vcpu', instr(v->>'vcpu', '/vCPU ') + 6) AS INTEGER) AS vcpu,"
 	" v->>'task' AS task, v->>'guest_ns' AS guest_ns, v->>'hypervisor_ns' AS hypervisor_ns,"
 	" v->>'vmm_ns' AS vmm_ns, v->>'running_ns' AS running_ns, v->>'stolen_ns' AS stolen_ns,"
 	" v->>'halted_ns' AS halted_ns, v->>'blocked_ns' AS blocked_ns,"
-	" v->>'sleeping_ns' AS sleeping_ns, v->>'unknown_ns' AS unknown_ns, v->'culprits' AS culprits"
+	" v->>'sleeping_ns' AS sleeping_ns, v->>'unknown_ns' AS unknown_ns, v->>'cause' AS cause,"
+	" v->>'until_end' AS until_end, v->'culprits' AS culprits"
 	" FROM (SELECT value AS v FROM json_each(tracebraid_stalls(), '$.stalls'))";
 
 static int add_stalls(struct braid_sql *sql)

@@ -203,7 +203,7 @@ def analyze_steal(ctx):
     stalls = analyze(ctx, capture, "stalls")
     for row in stalls["stalls"]:
         states = sum(value for key, value in row.items()
-                     if key.endswith("_ns") and key not in ("at_ns", "duration_ns", "idle_ns") and value)
+                     if key.endswith("_ns") and key not in ("at_ns", "duration_ns", "idle_ns", "stall_ns") and value)
         ctx.equal(states, row["duration_ns"], "the states of a stall, in ns")
 
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What analyses say of why: the causes of stalls, and guests as culprits. */
+#include "tests/unit/analyze_text.h"
+#include "tests/unit/check.h"
+#include "tests/unit/memory_trace.h"
+
+static void wakeup_on(u32 ring, s64 ns, s32 pid, u32 cpu)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_WAKEUP_ON, memory_current(ring));
+
+	memory_put(e, 8, pid, 4);
+	memory_put(e, 12, cpu, 4);
+}
+
+static void make_stolen(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1000, 0, 0, 33);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_switch(0, 2300, 9, 0, 70);
+	memory_switch(0, 3000, 70, 0, 9);
+	memory_switch(0, 3400, 9, 0, 8);
+	memory_switch(0, 3900, 8, 0, 70);
+	memory_wakeup(2, 4000, 5);
+	memory_switch(0, 5000, 70, 1, 0);
+}
+
+/* Of guests, what belongs to one counts as one: also where it is the victim. */
+static void guests(void)
+{
+	struct braid_analysis_options wants = { .form = BRAID_TABLE_TEXT, .by_guest = true };
+	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 }, { BRAID_VCPU_NONE, 9, 0 } };
+	int err;
+
+	make_stolen();
+	text_has(analyze_with("steal", wants, &err),
+	    "guest   the host's threads  1.200 µs  100.00 %      2  288 ns  896 ns  900 ns  0.000003\n",
+	    "guest/vCPU 0  task33[33]  the host's threads (900 ns)\n", NULL);
+	memory_guest.others = of_vmm;
+	memory_guest.nr_others = 2;
+	text_has(analyze_with("steal", wants, &err), "guest   guest    1.200 µs  100.00 %      2", NULL);
+	memory_host.others = of_vmm;
+	memory_host.nr_others = 1;
+	memory_guest.nr_others = 0;
+	text_has(analyze_with("steal", wants, &err), "own recorder took 500 ns (41.67 %)\n",
+	    "guest   recorder            500 ns", "guest   the host's threads  700 ns", NULL);
+}
+
+/* The cause is named: by the summary, too. */
+static void causes(void)
+{
+	struct braid_clock_epoch epochs[2] = {
+		{ .from_ns = INT64_MIN, .begun_ns = INT64_MIN },
+		{ .cause = BRAID_EPOCH_PAUSED, .from_ns = 20000000, .begun_ns = 2032000000 },
+	};
+	struct braid_clock_track track = { .epochs = epochs, .nr_epochs = 2 };
+	struct braid_vcpu_thread of_vmm[] = { { BRAID_VCPU_NONE, 8, 0 } };
+
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(1, 1000, 0, 0, 8);
+	memory_switch(2, 1000, 0, 0, 33);
+	memory_switch(0, 2000, 70, 1, 0);
+	wakeup_on(1, 20000000, 70, 0);
+	memory_switch(0, 20001000, 0, 0, 70);
+	memory_wakeup(2, 20002000, 5);
+	memory_switch(0, 20003000, 70, 1, 0);
+	memory_guest.others = of_vmm;
+	memory_guest.nr_others = 1;
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false),
+		 "  cause: its thread slept for 20.00 ms, until guest/task8[8] woke it\n", NULL);
+	text_has(analyze_text("stalls", BRAID_TABLE_JSON, false), "\"stall_ns\":20001000,",
+		 "\"cause\":\"its thread slept for 20.00 ms, until guest/task8[8] woke it\"", "\"until_end\":0,", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "guest/vCPU 0 had work and recorded no event for "
+		 "20.00 ms: its thread slept for 20.00 ms, until guest/task8[8] woke it. ", NULL);
+	/* Stopped by its monitor: as its clock shows. */
+	memory_switch(1, 2100000000, 8, 1, 0);
+	memory_wakeup(2, 2040000000, 5);
+	memory_guest.clock.tracks = &track;
+	memory_guest.clock.nr_tracks = 1;
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "  cause: the guest was paused for 2.012 s\n", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), ": the guest was paused for 2.012 s. ", NULL);
+	memory_guest.clock.nr_tracks = 0;
+	memory_guest.clock.tracks = NULL;
+	/* A hang. */
+	memory_switch(1, 9000000000, 0, 0, 8);
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false), "recorded no event for 6.960 s from 2.040000;",
+		 "  cause: silent until the end\n", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "had work and recorded no event for 6.960 s: "
+		 "silent until the end. ", NULL);
+}
+
+int main(void)
+{
+	RUN(guests);
+	RUN(causes);
+	return VERDICT();
+}
