@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/array.h"
@@ -179,7 +178,7 @@ static int load_section(struct braid_trace_dat *dat, u64 at, u32 wanted, u8 **ou
 		err = braid_out_of_memory();
 	else
 		err = braid_dat_take(&in, packed, packed_bytes);
-	if (!err && data && ZSTD_decompress(data, size, packed, packed_bytes) != size)
+	if (!err && data && !braid_dat_unpack(dat, data, size, packed, packed_bytes))
 		err = braid_dat_broken(dat, "one of its sections cannot be decompressed");
 	*out = data ? data : packed;
 	*bytes = size;
@@ -232,10 +231,11 @@ static int check_compression(struct braid_dat_input *in)
 	if (braid_dat_take_string(in, name, sizeof(name)) ||
 	    braid_dat_take_string(in, version, sizeof(version)))
 		return -EBADMSG;
-	if (!strcmp(name, "none") || !strcmp(name, "zstd"))
+	in->dat->zlib = !strcmp(name, "zlib");
+	if (in->dat->zlib || !strcmp(name, "none") || !strcmp(name, "zstd"))
 		return 0;
 	braid_text_clean(name);
-	return braid_fail(-EOPNOTSUPP, "'%s' is compressed by %s; 'trace-cmd convert --compression zstd -i FILE -o OUT' makes one that can be read",
+	return braid_fail(-EOPNOTSUPP, "'%s' is compressed by %s; none, zlib and zstd can be read",
 			  in->dat->path, name);
 }
 

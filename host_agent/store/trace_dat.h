@@ -80,6 +80,7 @@ struct braid_trace_dat {
 	u64 bytes_left;		/* remaining budget for unpacked sections and pages */
 	u64 cache_bytes;	/* of the largest chunk of each ring */
 	bool sections;			/* version 7 */
+	bool zlib;			/* what is compressed is so by zlib; else by zstd */
 	u32 page_bytes;
 	u32 nr_cpus;
 	bool of_guest;			/* its times are shifted to a host's */
@@ -125,6 +126,10 @@ int braid_dat_take_comms(struct braid_dat_input *in);
 int braid_dat_index_buffer(struct braid_trace_dat *dat, u32 number);
 
 #define BRAID_DAT_PLACE_SHIFT	3	/* extents are at multiples of 8, pages anywhere */
+
+/* trace_dat_unpack.c: decompresses to exactly @bytes. Return: whether it did. */
+bool braid_dat_unpack(const struct braid_trace_dat *dat, void *to, u32 bytes, const void *packed,
+		      u32 packed_bytes);
 
 /* trace_dat_load.c: reads a page. Return: 0; -EBADMSG, or another -errno, with braid_fail(). */
 int braid_dat_load(struct braid_trace_dat *dat, const struct braid_extent *extent, void *to,

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "host_agent/store/trace_dat.h"
 #include "host_agent/util/error.h"
@@ -28,7 +27,7 @@ static int unpack(struct braid_trace_dat *dat, struct braid_dat_cache *c, u64 pl
 		err = braid_out_of_memory();
 	if (!err)
 		err = braid_dat_take(&in, packed, packed_bytes);
-	if (!err && ZSTD_decompress(data, bytes, packed, packed_bytes) != bytes)
+	if (!err && !braid_dat_unpack(dat, data, bytes, packed, packed_bytes))
 		err = braid_dat_broken(dat, "pages in it cannot be decompressed");
 	free(packed);
 	if (err) {

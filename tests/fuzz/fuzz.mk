@@ -48,4 +48,4 @@ $(B)/fuzz/make_corpus: $(B)/obj/tests/fuzz/make_corpus.o $(B)/obj/tests/unit/mak
 		$(B)/obj/tests/unit/make_trace_dat.o $(LIB_OBJS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS) $(TEST_LIBS)

@@ -354,6 +354,9 @@ static void make_trace_dats(void)
 	p.lost = ~0ULL;
 	synth_trace_dat(path, &p);
 	save_file(path, "trace-dat-7-zstd");
+	p.zlib = true;
+	synth_trace_dat(path, &p);
+	save_file(path, "trace-dat-7-zlib");
 	unlink(path);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #include "host_agent/capture/chunk.h"
@@ -64,14 +65,25 @@ static void put_text(const char *s, u32 length_bytes)
 	put(s, strlen(s));
 }
 
-/* Compresses the part from a mark to the end in place, after its two lengths. */
-static void compress(size_t mark)
+static bool by_zlib;
+
+static size_t deflate_all(u8 *to, size_t room, const u8 *from, size_t bytes)
 {
-	size_t bytes = out.bytes - mark, room = ZSTD_compressBound(bytes);
+	uLongf packed_bytes = room;
+
+	NEED(compress2(to, &packed_bytes, from, bytes, Z_BEST_COMPRESSION) == Z_OK);
+	return packed_bytes;
+}
+
+/* Compresses the part from a mark to the end in place, after its two lengths. */
+static void pack_from(size_t mark)
+{
+	size_t bytes = out.bytes - mark, room = ZSTD_compressBound(bytes) + 64;
 	u8 *packed = malloc(room);
 
 	NEED(packed);
-	room = ZSTD_compress(packed, room, out.at + mark, bytes, 3);
+	room = by_zlib ? deflate_all(packed, room, out.at + mark, bytes) :
+	       ZSTD_compress(packed, room, out.at + mark, bytes, 3);
 	NEED(!ZSTD_isError(room));
 	out.bytes = mark;
 	put_number(room, 4);
@@ -96,7 +108,7 @@ static void end_section(size_t mark, bool compressed)
 	u64 bytes;
 
 	if (compressed)
-		compress(mark);
+		pack_from(mark);
 	bytes = out.bytes - mark;
 	memcpy(out.at + mark - 8, &bytes, sizeof(bytes));
 }
@@ -226,7 +238,7 @@ static void put_pages(const struct synth_dat *p, u64 at[CPUS], u64 bytes[CPUS])
 		for (k = 0; k < SYNTH_DAT_PAGES && !p->bloated; k++) {
 			put_page(p, cpu, k);
 			if (p->compressed && k) {	/* chunks of two pages and one */
-				compress(mark);
+				pack_from(mark);
 				mark = out.bytes;
 			}
 		}
@@ -332,7 +344,8 @@ static void make_7(const struct synth_dat *p)
 	u64 places[6];
 	size_t next, mark;
 
-	put_string(p->compression ? p->compression : p->compressed ? "zstd" : "none");
+	put_string(p->compression ? p->compression : !p->compressed ? "none" :
+		   p->zlib ? "zlib" : "zstd");
 	put_string("1.0");
 	next = out.bytes;
 	put_number(0, 8);
@@ -377,6 +390,7 @@ void synth_trace_dat(const char *path, const struct synth_dat *params)
 	FILE *file = fopen(path, "wb");
 
 	out.bytes = 0;
+	by_zlib = params->zlib;
 	put("\x17\x08\x44tracing", 10);
 	put_string(params->version == 6 ? "6" : "7");
 	put_number(0, 1);

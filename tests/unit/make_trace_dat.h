@@ -12,7 +12,8 @@
 struct synth_dat {
 	u32 version;			/* 6 or 7 */
 	bool compressed;		/* of version 7 */
-	const char *compression;	/* NULL: as it is */
+	const char *compression;	/* stated; NULL: as it is */
+	bool zlib;			/* compressed by that, else by zstd */
 	const char *instance;		/* a second buffer's name; NULL: none */
 	bool top_empty;			/* the first has no pages */
 	const char *clock;		/* of the first recorded, in brackets; NULL: missing */

@@ -76,18 +76,19 @@ static bool refused(const struct synth_dat *params, bool both, const char *why)
 /* The lines of all versions are the same, except the headers of files. */
 static void versions(void)
 {
-	static const struct { u32 version; bool compressed; } kinds[] = {
-		{ 6, false }, { 7, false }, { 7, true },
+	static const struct { u32 version; bool compressed, zlib; } kinds[] = {
+		{ 6, false, false }, { 7, false, false }, { 7, true, false }, { 7, true, true },
 	};
 	struct braid_export_totals totals;
 	char *first = NULL, *text;
 	size_t k;
 
-	for (k = 0; k < 3; k++) {
+	for (k = 0; k < 4; k++) {
 		struct synth_dat p = usual;
 
 		p.version = kinds[k].version;
 		p.compressed = kinds[k].compressed;
+		p.zlib = kinds[k].zlib;
 		p.uname = "Linux unit-test 6.18.0 x86_64";
 		synth_trace_dat(dat, &p);
 		text = report_all(&totals, false);
@@ -358,8 +359,8 @@ static void unknown_kinds(void)
 {
 	struct synth_dat p = usual;
 
-	p.compression = "zlib";
-	CHECK(refused(&p, false, "compressed by zlib"));
+	p.compression = "lzma";
+	CHECK(refused(&p, false, "compressed by lzma"));
 }
 
 /* trace-cmd itself ----------------------------------------------------------------------------- */
@@ -481,11 +482,12 @@ static void damaged(void)
 	size_t n, at;
 	u64 seed = 9;
 
-	for (kind = 0; kind < 3; kind++) {
+	for (kind = 0; kind < 4; kind++) {
 		struct synth_dat p = usual;
 
 		p.version = kind ? 7 : 6;
-		p.compressed = kind == 2;
+		p.compressed = kind >= 2;
+		p.zlib = kind == 3;
 		p.instance = "second";
 		synth_trace_dat(dat, &p);
 		n = load();
