@@ -81,9 +81,6 @@ struct column {
 	char *name;
 	enum source from;
 	const struct braid_field **fields;	/* FROM_FIELD: by type; NULL: the type lacks it */
-	/* FROM_COMM: the last task's name and its word, for its ring's next event */
-	const char *comm;
-	s64 word;
 };
 
 struct braid_library_plan {
@@ -212,16 +209,11 @@ static s64 field_value(struct tracebraid_walk *w, const struct braid_field *f)
 		       strnlen((const char *)item->payload + offset, length));
 }
 
-/* A task's name is the same text as before more often than not. */
-static s64 comm_value(struct tracebraid_walk *w, struct column *c)
+static s64 comm_value(struct tracebraid_walk *w)
 {
 	const char *comm = braid_library_comm(w);
 
-	if (comm != c->comm) {
-		c->word = word_of(w->words, comm, strlen(comm));
-		c->comm = comm;
-	}
-	return c->word;
+	return word_of(w->words, comm, strlen(comm));
 }
 
 static s64 value_of(struct tracebraid_walk *w, struct column *c)
@@ -244,7 +236,7 @@ static s64 value_of(struct tracebraid_walk *w, struct column *c)
 	case FROM_TYPE:
 		return w->walk.info->number;
 	case FROM_COMM:
-		return comm_value(w, c);
+		return comm_value(w);
 	default:
 		return field_value(w, c->fields[w->walk.info->number]);
 	}

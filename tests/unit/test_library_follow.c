@@ -390,6 +390,59 @@ static void columns_grow(void)
 	tracebraid_close(trace);
 }
 
+/* Names of tasks arrive while their events do, and are sorted; a word stays that of its task. */
+static void columns_have_names_in_flight(void)
+{
+	const char *const names[] = { "pid", "comm" };
+	s64 values[2][64];
+	s64 *const columns[] = { values[0], values[1] };
+	struct tracebraid_trace *trace = NULL;
+	struct tracebraid_walk *walk = NULL;
+	u32 round, k, wrong = 0, all = 0;
+	char want[16];
+	struct scene s;
+	long rows, row;
+
+	scene_begin(&s);
+	NEED(!tracebraid_follow(&trace, path, NULL, NULL, NULL));
+	NEED(!tracebraid_walk_new(&walk, trace, NULL));
+	synth_begin(s.w, &s.a, 1);
+	for (round = 1; round <= 10; round++) {
+		struct braid_comm comm = { .seq = 2, .pid = 50 - round };
+		struct braid_record record = { .common_type = 1, .common_pid = 50 - round };
+		u8 payload[32] = { 0 };
+
+		snprintf(comm.comm, sizeof(comm.comm), "task-%d", comm.pid);
+		NEED(!braid_capture_put(s.w, BRAID_CHUNK_COMMS, 1, &comm, sizeof(comm), NULL, 0));
+		memcpy(payload, &record, sizeof(record));
+		for (k = 0; k < 3; k++) {
+			s.a.now += STEP_NS;
+			synth_event(&s.a, 0, payload, sizeof(payload));
+		}
+		synth_sample(s.w, &s.a, 50, 50);
+		synth_drain(s.w, &s.a, 0);
+		put_mark(&s, synth_host_ns(&s.a, s.a.now));
+		NEED(!braid_capture_flush(s.w));
+		CHECK_EQ(tracebraid_grow(trace, 0), 1);
+		rows = tracebraid_columns(walk, names, columns, 2, 64);
+		for (row = 0; row < rows; row++) {
+			const char *word = tracebraid_word(walk, values[1][row]);
+
+			snprintf(want, sizeof(want), "task-%d", (int)values[0][row]);
+			wrong += !word || strcmp(word, want) != 0;
+			all++;
+		}
+	}
+	CHECK(all >= 25);
+	CHECK_EQ(wrong, 0);
+	synth_end(s.w, &s.a, BRAID_END_STOPPED);
+	NEED(!braid_capture_finish(s.w));
+	tracebraid_walk_free(walk);
+	tracebraid_close(trace);
+	synth_guest_free(&s.a);
+	synth_guest_free(&s.b);
+}
+
 static void refuses(void)
 {
 	struct tracebraid_trace *trace = NULL, *other = NULL;
@@ -434,6 +487,7 @@ int main(void)
 	RUN(chunks_within_a_part_are_not_read);
 	RUN(waits_for_more);
 	RUN(columns_grow);
+	RUN(columns_have_names_in_flight);
 	RUN(refuses);
 	unlink(path);
 	unlink(whole);
