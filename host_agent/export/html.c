@@ -28,6 +28,8 @@ struct html_export {
 	u64 rows;
 	s64 base_ns;			/* of the first row; all times are relative to it */
 	s64 last_ns;
+	struct braid_window *windows;	/* by the clock that is shown; sorted, apart */
+	size_t nr_windows;
 	u64 *last_bound;		/* by lane, as in its column */
 	u32 *types;			/* names + 1 by an event type's number; 0: not seen yet */
 	size_t nr_types;
@@ -217,13 +219,25 @@ static void put_epochs(struct html_export *h, const struct braid_stream *s, cons
 		}
 }
 
-/* From start to stop of a recording. */
-static void put_window(struct html_export *h, const struct braid_window *window)
+/* From start to stop of each recording; a stop may be unknown. */
+static void put_windows(struct html_export *h)
 {
 	struct braid_text *t = &h->x.out;
+	bool stops = true;
+	size_t k;
 
-	braid_text_printf(t, "%s[%lld,%lld]", t->data[t->bytes - 1] == '[' ? "" : ",",
-			  shown(h, window->start_ns), shown(h, window->stop_ns));
+	braid_text_puts(t, "],\"windows\":[");
+	for (k = 0; k < h->nr_windows; k++) {
+		const struct braid_window *window = &h->windows[k];
+
+		if (window->stop_ns == INT64_MAX)
+			stops = false;
+		else
+			braid_text_printf(t, "%s[%lld,%lld]", t->data[t->bytes - 1] == '[' ? "" : ",",
+					  (long long)((u64)window->start_ns - (u64)h->base_ns),
+					  (long long)((u64)window->stop_ns - (u64)h->base_ns));
+	}
+	braid_text_printf(t, "],\"stops\":%s}\n", stops ? "true" : "false");
 }
 
 /* One line of the page's own, then those of report --json. */
@@ -251,16 +265,64 @@ static int put_meta(struct html_export *h)
 	braid_text_puts(t, "],\"epochs\":[");
 	for (k = 0; k < source->nr_streams; k++)
 		put_epochs(h, source->streams[k], &comma);
-	braid_text_puts(t, "],\"windows\":[");
-	for (k = 0; k < source->nr_windows; k++)
-		if (source->windows[k].stop_ns != INT64_MAX)
-			put_window(h, &source->windows[k]);
-	braid_text_puts(t, "]}\n");
+	put_windows(h);
 	braid_json_head(&h->x);
 	braid_json_foot(&h->x);
 	if (t->failed)
 		return braid_out_of_memory();
 	return braid_html_out_chunk(&h->page, "meta", t->data, t->bytes);
+}
+
+static int put_verdict(struct html_export *h)
+{
+	struct braid_html_verdict *v = braid_html_states_verdict(h->states);
+	struct braid_text *t = &h->x.out;
+	int err;
+
+	if (!v)
+		return 0;
+	braid_html_verdict_write(v, &h->x.walk, h->base_ns, t);
+	if (t->failed)
+		return braid_out_of_memory();
+	err = braid_html_out_chunk(&h->page, "verdict", t->data, t->bytes);
+	t->bytes = 0;
+	return err;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct braid_window *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* The recorded times, of all captures together. */
+static int find_windows(struct html_export *h)
+{
+	const struct braid_source *source = h->x.walk.source;
+	size_t k, nr = source->nr_windows;
+
+	h->windows = calloc(nr + 1, sizeof(*h->windows));
+	if (!h->windows)
+		return braid_out_of_memory();
+	for (k = 0; k < nr; k++) {
+		struct braid_window *w = &h->windows[k];
+
+		*w = source->windows[k];
+		w->start_ns = braid_walk_shown_ns(&h->x.walk, w->start_ns);
+		if (w->stop_ns != INT64_MAX)
+			w->stop_ns = braid_walk_shown_ns(&h->x.walk, w->stop_ns);
+	}
+	qsort(h->windows, nr, sizeof(*h->windows), by_start);
+	for (k = 0; k < nr; k++) {
+		struct braid_window *last = h->nr_windows ? &h->windows[h->nr_windows - 1] : NULL;
+
+		if (!last || h->windows[k].start_ns > last->stop_ns)
+			h->windows[h->nr_windows++] = h->windows[k];
+		else if (h->windows[k].stop_ns > last->stop_ns)
+			last->stop_ns = h->windows[k].stop_ns;
+	}
+	return braid_html_spans_windows(h->spans, h->windows, h->nr_windows);
 }
 
 static int begin(struct html_export *h, FILE *to)
@@ -279,8 +341,9 @@ static int begin(struct html_export *h, FILE *to)
 		h->spans = braid_html_spans_new(&h->lanes, h->names, &h->page);
 	if (!h->spans || !h->last_bound)
 		return braid_out_of_memory();
-	return braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, &h->page,
-				       BRAID_HTML_EXACT_STATES);
+	err = find_windows(h);
+	return err ? err : braid_html_states_begin(&h->states, &h->x.walk, &h->lanes, h->names, &h->page,
+						   BRAID_HTML_EXACT_STATES);
 }
 
 static int put_all(struct html_export *h, FILE *to)
@@ -300,6 +363,8 @@ static int put_all(struct html_export *h, FILE *to)
 		err = braid_html_states_end(h->states);
 	if (!err)
 		err = braid_html_names_flush(h->names, &h->page);
+	if (!err)
+		err = put_verdict(h);
 	if (!err)
 		err = put_meta(h);
 	return err ? err : braid_html_out_end(&h->page);
@@ -333,6 +398,7 @@ static int write_page(FILE *to, struct braid_source *source,
 	braid_html_names_free(h.names);
 	braid_html_out_free(&h.page);
 	free(h.last_bound);
+	free(h.windows);
 	free(h.types);
 	return err;
 }

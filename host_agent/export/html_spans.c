@@ -49,6 +49,8 @@ struct braid_html_spans {
 	struct braid_html_calls call_names;
 	struct braid_html_waits *waits;
 	u32 loss, waiting, guest;	/* names */
+	struct braid_window *windows;
+	size_t nr_windows, window;	/* window: the present one, or the next */
 	struct braid_text columns[COLUMNS];
 	u64 nr;				/* in columns */
 	s64 last_end_ns;
@@ -93,6 +95,7 @@ void braid_html_spans_free(struct braid_html_spans *s)
 		braid_text_free(&s->columns[k]);
 	free(s->states);
 	free(s->meanings);
+	free(s->windows);
 	braid_html_tasks_free(&s->calls);
 	braid_html_waits_free(s->waits);
 	free(s);
@@ -102,6 +105,17 @@ void braid_html_spans_base(struct braid_html_spans *s, s64 ns)
 {
 	s->last_end_ns = ns;
 	braid_html_waits_base(s->waits, ns);
+}
+
+int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
+			     size_t nr)
+{
+	s->windows = calloc(nr + 1, sizeof(*windows));
+	if (!s->windows)
+		return braid_out_of_memory();
+	memcpy(s->windows, windows, nr * sizeof(*windows));
+	s->nr_windows = nr;
+	return 0;
 }
 
 /* Grows a table to @nr zeroed entries at least; NULL: out of memory. */
@@ -180,6 +194,32 @@ static void close_irqs(struct braid_html_spans *s, u32 lane, u32 down_to, s64 ns
 
 	while (st->depth > down_to)
 		close_row(s, lane, BRAID_HTML_ROW_IRQ + --st->depth, ns);
+}
+
+/* Windows ---------------------------------------------------------------------------------- */
+
+static void close_all(struct braid_html_spans *s, s64 ns)
+{
+	size_t k, row;
+
+	for (k = 0; k < s->nr_states; k++) {
+		for (row = BRAID_HTML_ROWS; row-- > 0; )
+			close_row(s, k, row, ns);
+		s->states[k].depth = 0;
+		s->states[k].known = false;
+	}
+	for (k = 0; k < s->lanes->nr_groups; k++)
+		braid_html_waits_lost(s->waits, k);
+}
+
+/* What is open when a recording stops ends there. Returns whether a time is a recorded one. */
+static bool enter(struct braid_html_spans *s, s64 ns)
+{
+	while (s->window < s->nr_windows && ns > s->windows[s->window].stop_ns)
+		close_all(s, s->windows[s->window++].stop_ns);
+	if (!s->window)		/* also what a guest recorded before the start */
+		return true;
+	return s->window < s->nr_windows && ns >= s->windows[s->window].start_ns;
 }
 
 /* Tasks ------------------------------------------------------------------------------------ */
@@ -429,7 +469,7 @@ int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *s
 	seen->meaning = meaning_of(s, seen->info);
 	if (!state_of(s, seen->lane) || !seen->meaning)
 		return flush(s, 0);
-	if (!seen->info->raw) {
+	if (enter(s, seen->ns) && !seen->info->raw) {
 		take_task(s, seen);
 		err = act(s, seen);
 	}
@@ -440,10 +480,15 @@ int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *s
 int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64 to_ns)
 {
 	size_t k;
+	bool recorded = enter(s, to_ns);
 	s64 ns;
 
 	if (!state_of(s, lane))
 		return flush(s, 0);
+	if (!recorded && to_ns > s->windows[s->window - 1].stop_ns)
+		to_ns = s->windows[s->window - 1].stop_ns;
+	if (!recorded && from_ns >= to_ns)
+		return 0;
 	braid_html_waits_lost(s->waits, s->lanes->lanes[lane].group);
 	ns = s->states[lane].last_ns;
 	leave(s, lane, ns);
@@ -462,12 +507,10 @@ int braid_html_spans_lost(struct braid_html_spans *s, u32 lane, s64 from_ns, s64
 
 int braid_html_spans_end(struct braid_html_spans *s, s64 ns)
 {
-	size_t k, row;
 	int err;
 
-	for (k = 0; k < s->nr_states; k++)
-		for (row = BRAID_HTML_ROWS; row-- > 0; )
-			close_row(s, k, row, ns);
+	if (enter(s, ns))
+		close_all(s, ns);
 	err = braid_html_waits_end(s->waits);
 	return err ? err : flush(s, 1);
 }

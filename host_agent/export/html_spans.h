@@ -39,6 +39,17 @@ void braid_html_spans_free(struct braid_html_spans *s);
 void braid_html_spans_base(struct braid_html_spans *s, s64 ns);
 
 /**
+ * braid_html_spans_windows - set the recorded times: no span lasts beyond the stop of one
+ * @s: the spans, without an item
+ * @windows: by the clock that is shown, sorted, apart from each other; INT64_MAX: no stop. Copied
+ * @nr: how many; 0: nothing is known
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_html_spans_windows(struct braid_html_spans *s, const struct braid_window *windows,
+			     size_t nr);
+
+/**
  * braid_html_spans_event - process an event
  * @s: the spans
  * @seen: the event; events are in order. Its meaning is set

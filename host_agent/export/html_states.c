@@ -57,9 +57,10 @@ struct braid_html_states {
 	struct braid_states states;
 	struct braid_text aside;	/* struct passed */
 	struct named *named;		/* by vCPU */
+	struct braid_html_verdict verdict;
 
 	_Alignas(BRAID_CACHE_LINE)	/* the page's; what precedes is the walk's */
-	bool active;			/* the trace shows states */
+	bool active;			/* the trace has vCPUs */
 	const struct braid_walk *shown;
 	const struct braid_html_lanes *lanes;
 	struct braid_html_names *names;
@@ -290,9 +291,10 @@ static int pass_span(void *arg, const struct braid_state_span *span)
 		.span = *span, .moved_unseen = x->states.vcpus[span->vcpu].moved_unseen,
 	};
 	char name[BRAID_NAME_TEXT];
+	int err = braid_html_verdict_span(&x->verdict, span);
 
-	if (!x->vcpus[span->vcpu].lane)
-		return 0;
+	if (err || !x->vcpus[span->vcpu].lane)
+		return err;
 	if (span->state == BRAID_VCPU_STOLEN && is_new(x, span)) {
 		braid_culprit_name(&x->states, &span->culprit, name);
 		p.name_bytes = strlen(name);
@@ -300,6 +302,21 @@ static int pass_span(void *arg, const struct braid_state_span *span)
 	braid_text_put(&x->aside, (const char *)&p, sizeof(p));
 	braid_text_put(&x->aside, name, p.name_bytes);
 	return x->aside.failed ? braid_out_of_memory() : 0;
+}
+
+static int pass_queued(void *arg, const struct braid_queue_wait *wait)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_queued(&x->verdict, wait);
+}
+
+static int pass_event(void *arg, const struct braid_item *item,
+		      const struct braid_event_type_info *info)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_event(&x->verdict, item, info);
 }
 
 /* Life ------------------------------------------------------------------------------------- */
@@ -326,7 +343,9 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 			    const struct braid_html_lanes *lanes, struct braid_html_names *names,
 			    struct braid_html_out *page, u32 exact)
 {
-	static const struct braid_states_ops ops = { .span = pass_span };
+	static const struct braid_states_ops ops = {
+		.span = pass_span, .queued = pass_queued,
+	};
 	static const char unknown[] = "unknown";
 	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));
 	int err;
@@ -343,13 +362,16 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 	err = braid_states_begin(&x->states, shown->source, &ops, x);
 	if (err)
 		return err;
-	x->active = x->states.nr_cpus && x->states.threads.nr;
+	x->active = x->states.nr_vcpus;
 	x->unknown = braid_html_name(names, BRAID_HTML_CULPRIT, 0, 0, unknown, strlen(unknown));
-	if (x->active) {
-		shown->states = &x->states;
-		shown->aside = &x->aside;
-	}
-	return place_vcpus(x);
+	if (!x->active)
+		return place_vcpus(x);
+	shown->states = &x->states;
+	shown->aside = &x->aside;
+	shown->watch = pass_event;
+	shown->watch_arg = x;
+	err = braid_html_verdict_begin(&x->verdict, &x->states, shown->options);
+	return err ? err : place_vcpus(x);
 }
 
 s64 braid_html_states_origin(const struct braid_html_states *x)
@@ -362,6 +384,8 @@ int braid_html_states_end(struct braid_html_states *x)
 	int err = x->active ? braid_states_end(&x->states) : 0;
 	u32 k;
 
+	if (!err && x->active)
+		err = braid_html_verdict_end(&x->verdict);
 	if (!err)
 		err = braid_html_states_aside(x, x->aside.data, x->aside.bytes);
 	for (k = 0; k < x->states.nr_vcpus && !err; k++) {
@@ -372,6 +396,11 @@ int braid_html_states_end(struct braid_html_states *x)
 			err = close_merged(x, &x->vcpus[k]);
 	}
 	return err ? err : flush(x);
+}
+
+struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x)
+{
+	return x->active ? &x->verdict : NULL;
 }
 
 void braid_html_states_free(struct braid_html_states *x)
@@ -385,6 +414,7 @@ void braid_html_states_free(struct braid_html_states *x)
 	for (k = 0; k < COLUMNS; k++)
 		braid_text_free(&x->columns[k]);
 	braid_text_free(&x->aside);
+	braid_html_verdict_free(&x->verdict);
 	free(x->named);
 	free(x->vcpus);
 	braid_states_free(&x->states);

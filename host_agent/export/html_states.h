@@ -5,6 +5,7 @@
 
 #include "host_agent/export/html_lanes.h"
 #include "host_agent/export/html_names.h"
+#include "host_agent/export/html_verdict.h"
 
 /* A chunk's states: those of enum braid_vcpu_state, and these. html/states.js has the same. */
 enum braid_html_state {
@@ -21,8 +22,8 @@ struct braid_html_states;
 /**
  * braid_html_states_begin - prepare to write the states of vCPUs
  * @out: set; braid_html_states_free() it in any case
- * @shown: the walk that the page is made by, begun and not started: gets ->states and ->aside, if
- *	the trace shows states
+ * @shown: the walk that the page is made by, begun and not started: gets ->states, ->aside and
+ *	->watch, if the trace has a guest
  * @lanes: its lanes
  * @names: the culprits are added
  * @page: gets chunks of columns: lane * BRAID_HTML_STATES + state, end, length, culprit, and of a
@@ -46,6 +47,9 @@ s64 braid_html_states_origin(const struct braid_html_states *x);
 
 /** braid_html_states_end - after the walk: write the rest; returns likewise */
 int braid_html_states_end(struct braid_html_states *x);
+
+/** braid_html_states_verdict - what the analyses found; NULL: nothing was analyzed. After the end */
+struct braid_html_verdict *braid_html_states_verdict(struct braid_html_states *x);
 
 /** braid_html_states_free - free all; NULL is fine */
 void braid_html_states_free(struct braid_html_states *x);

@@ -172,8 +172,11 @@ static int feed_states(struct braid_walk *w, const struct braid_item *item)
 		return 0;
 	if (item->lost_before)
 		err = braid_states_lost(w->states, item);
-	return err || item->kind != BRAID_ITEM_EVENT ? err :
-	       braid_states_event(w->states, item, w->info);
+	if (!err && item->kind == BRAID_ITEM_EVENT)
+		err = braid_states_event(w->states, item, w->info);
+	if (!err && item->kind == BRAID_ITEM_EVENT && w->watch)
+		err = w->watch(w->watch_arg, item, w->info);
+	return err;
 }
 
 static bool wanted(const struct braid_walk *w, const struct braid_ring *ring)

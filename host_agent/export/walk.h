@@ -43,6 +43,10 @@ struct braid_walk {
 	 */
 	struct braid_states *states;
 	struct braid_text *aside;	/* with ->states: its ops' output, in the order of items */
+	/* With ->states, set with it; NULL: not asked. Gets each event after they took it. */
+	int (*watch)(void *arg, const struct braid_item *item,
+		     const struct braid_event_type_info *info);
+	void *watch_arg;
 	bool no_order;			/* set after braid_walk_begin(): whether an event's order is
 					   uncertain is not checked; ->uncertain and its total stay 0 */
 	bool met_first;			/* with ->wants or ->states: the first event of all was found */
