@@ -11,6 +11,7 @@
 #define ATTRIBUTE	"\"'><img src=http://127.0.0.1:9/ onerror=alert(2)>"
 #define ELEMENT		"<svg onload=alert(3)>"
 #define EVENTS		1200u
+#define LATE		50u	/* of them, after the recording's stop */
 #define TOO_MANY	900u	/* between two drains: some are lost */
 
 static const char format[] =
@@ -46,6 +47,13 @@ static void put_names(struct braid_capture_writer *w)
 	NEED(!braid_capture_put(w, BRAID_CHUNK_NOTE, 1, &note, sizeof(note), CLOSE, strlen(CLOSE)));
 }
 
+static void put_edge(struct braid_capture_writer *w, u32 edge, u64 ns)
+{
+	struct braid_chunk_window window = { .edge = edge, .host_ns = ns };
+
+	NEED(!braid_capture_put(w, BRAID_CHUNK_WINDOW, 0, NULL, 0, &window, sizeof(window)));
+}
+
 int main(int argc, char **argv)
 {
 	struct synth_guest_params params = {
@@ -64,6 +72,7 @@ int main(int argc, char **argv)
 	synth_guest_init(&g, &params);
 	synth_begin(w, &g, 1);
 	put_names(w);
+	put_edge(w, BRAID_WINDOW_START, SYNTH_START_NS);
 	for (k = 0; k < EVENTS; k++) {
 		g.now += 1000;
 		synth_tick(&g, k & 1, k, k & 2 ? CLOSE "]]>-->" : ATTRIBUTE ELEMENT);
@@ -72,6 +81,7 @@ int main(int argc, char **argv)
 	}
 	synth_drain(w, &g, 0);
 	synth_end(w, &g, BRAID_END_STOPPED);
+	put_edge(w, BRAID_WINDOW_STOP, SYNTH_START_NS + (EVENTS - LATE) * 1000);
 	NEED(!braid_capture_finish(w));
 	synth_guest_free(&g);
 	return 0;

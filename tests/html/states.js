@@ -111,7 +111,13 @@ function sleepsForHalts() {
 function gone() {
 	const { longest, win, state } = globalThis.tracebraid,
 		{ from, to } = longest.current.item;
-	return { from, seen: win.t0 < from && win.t1 > to, row: state.selection.row };
+	return {
+		rank: Object.values(longest.lists)
+			.find((list) => list.includes(longest.current.item))
+			.indexOf(longest.current.item),
+		seen: win.t0 < from && win.t1 > to,
+		row: state.selection.row,
+	};
 }
 
 /* The lists of the longest are the analyses'; keys and clicks go along them. */
@@ -142,7 +148,8 @@ async function checkLongest(page, ask) {
 		const one = await page.evaluate(gone);
 		await page.keyboard.press(key);
 		const two = await page.evaluate(gone);
-		assert(two.from > one.from && one.seen && two.seen, `${key} goes on in time`);
+		assert(one.rank === 0 && two.rank === 1, `${key} begins with the worst, and goes on`);
+		assert(one.seen && two.seen, `${key} goes there`);
 		await page.keyboard.press(back);
 		assert.deepStrictEqual(await page.evaluate(gone), one, `${back} goes back`);
 	}

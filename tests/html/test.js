@@ -7,7 +7,16 @@ const { execFileSync } = require('node:child_process');
 const path = require('node:path');
 const { checkAddress, checkFollow, checkSizes } = require('./address.js');
 const { launch, open } = require('./browser.js');
+const {
+	checkDates,
+	checkEnd,
+	checkNames,
+	checkPicture,
+	checkPins,
+	checkTips,
+} = require('./small.js');
 const { checkLongest, checkStates, checkWakes } = require('./states.js');
+const { checkVerdict } = require('./verdict.js');
 
 const [, , AGENT, CAPTURE, HOSTILE, FOLDER] = process.argv;
 
@@ -16,13 +25,13 @@ function run(...words) {
 }
 
 /* The report of the same capture. */
-function report(capture) {
-	const json = run('report', '--json', capture)
+function report(capture, ...options) {
+	const json = run('report', '--json', ...options, capture)
 		.trimEnd()
 		.split('\n')
 		.map((line) => JSON.parse(line));
 	const items = json.filter(({ type }) => ['event', 'lost', 'note'].includes(type));
-	const lines = run('report', '--no-header', capture).trimEnd().split('\n');
+	const lines = run('report', '--no-header', ...options, capture).trimEnd().split('\n');
 	return {
 		items,
 		lines,
@@ -31,9 +40,9 @@ function report(capture) {
 	};
 }
 
-function exportPage(capture, name) {
+function exportPage(capture, name, ...options) {
 	const page = path.join(FOLDER, name);
-	run('export', '--to', 'html', capture, '-o', page);
+	run('export', '--to', 'html', ...options, capture, '-o', page);
 	return page;
 }
 
@@ -111,7 +120,9 @@ function somewhere() {
 	const { view, trace } = globalThis.tracebraid,
 		{ left, top } = view.over.getBoundingClientRect();
 	for (const place of view.visible())
-		for (const { track, y, height } of place.rows)
+		for (const { track, y, height } of place.rows.filter(
+			(row) => view.top(place) + row.y > 0 && view.top(place) + row.y + row.height < view.shown,
+		))
 			for (let k = 0; k < track.nr; k++) {
 				const from = view.x(track.start[k]),
 					to = view.x(track.end[k]);
@@ -441,6 +452,7 @@ async function checkPage(browser) {
 		said = report(CAPTURE),
 		ask = (...words) => JSON.parse(run('analyze', ...words, '--json', CAPTURE));
 	const page = await open(browser, exportPage(CAPTURE, 'page.html'), complaints);
+	await checkVerdict(page, ask, (...words) => run('analyze', ...words, CAPTURE));
 	await checkRows(page, said);
 	await checkLanes(page, said);
 	await checkSpans(page, said);
@@ -454,6 +466,22 @@ async function checkPage(browser) {
 	await checkSizes(page);
 	await checkAddress(page);
 	await checkSearch(page, said);
+	await checkTips(page);
+	await checkPins(page);
+	await checkNames(page);
+	assert.deepStrictEqual(complaints, []);
+}
+
+async function checkWall(browser) {
+	const complaints = [],
+		said = report(CAPTURE, '--clock=realtime');
+	const page = await open(
+		browser,
+		exportPage(CAPTURE, 'wall.html', '--clock=realtime'),
+		complaints,
+	);
+	await checkRows(page, said);
+	await checkDates(page, said.lines);
 	assert.deepStrictEqual(complaints, []);
 }
 
@@ -471,6 +499,7 @@ async function checkHostile(browser) {
 	);
 	const shown = await checkTable(page, said, 'hostile names');
 	await checkLoss(page, said);
+	await checkEnd(page);
 	await page.mouse.click(400, 300);
 	await page.keyboard.press('ArrowDown');
 	await page.click('#kindsbutton');
@@ -489,7 +518,11 @@ async function main() {
 	const browser = await launch();
 	try {
 		await checkPage(browser);
-		console.log('ok   html: rows, spans, states, lists, moves, selection, address, sizes, search');
+		console.log('ok   html: verdict, rows, spans, states, lists, moves, pins, names, selection, address, sizes, search');
+		await checkWall(browser);
+		console.log('ok   html: dates of wall time');
+		await checkPicture(browser, path.join(FOLDER, 'page.html'), FOLDER);
+		console.log('ok   html: one frame shows everything');
 		await checkHostile(browser);
 		console.log('ok   html: hostile names are text');
 	} finally {

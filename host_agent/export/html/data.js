@@ -73,7 +73,8 @@ function columnsOf(bytes, nr) {
 /* All chunks, by kind. Texts stay packed: they are many, and few are seen. */
 async function takeChunks(progress) {
 	const elements = [...document.querySelectorAll(CHUNKS)];
-	const chunks = { names: [], rows: [], spans: [], states: [], waits: [], texts: [], meta: [] };
+	const chunks = { names: [], rows: [], spans: [], states: [], waits: [], texts: [], meta: [],
+		verdict: [] };
 	let done = 0;
 	for (const element of elements) {
 		const kind = element.dataset.kind,

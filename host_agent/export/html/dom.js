@@ -22,9 +22,12 @@ function gutter() {
 	return parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--gutter'));
 }
 
+/* A canvas that gets a size is empty, also if it had that size. */
 function sizeCanvas(canvas, width, height, scale) {
-	canvas.width = Math.round(width * scale);
-	canvas.height = Math.round(height * scale);
+	const wide = Math.round(width * scale),
+		high = Math.round(height * scale);
+	if (canvas.width !== wide) canvas.width = wide;
+	if (canvas.height !== high) canvas.height = high;
 	canvas.style.width = `${width}px`;
 	canvas.style.height = `${height}px`;
 }

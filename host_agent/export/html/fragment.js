@@ -15,7 +15,7 @@ class Fragment {
 	text() {
 		const { trace, win, state } = this.app,
 			{ selection, range } = state,
-			times = (from, to) => `${trace.timeText(from)},${trace.timeText(to)}`,
+			times = (from, to) => `${trace.secondsText(from)},${trace.secondsText(to)}`,
 			parts = [`t=${times(win.t0, win.t1)}`];
 		if (range) parts.push(`range=${times(range.from, range.to)}`);
 		if (selection && selection.row >= 0) parts.push(`row=${selection.row}`);

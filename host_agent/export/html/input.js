@@ -81,9 +81,14 @@ class Pointer {
 		if (drag && drag.far && drag.range)
 			app.setRange(drag.time, app.view.time(event.offsetX));
 		else if (drag && drag.far) this.pull(event);
+		this.hover(event);
+	}
+
+	/* What is under the pointer now, for the tip. */
+	hover(event) {
+		const { app, drag } = this;
 		app.state.hover = Object.assign(app.view.at(event.offsetX, event.offsetY), {
 			left: event.clientX,
-			top: event.clientY,
 			quiet: !!(drag && drag.far),
 		});
 		app.win.aim = app.state.hover.time;
@@ -161,6 +166,7 @@ class Pointer {
 				),
 				view.time(event.offsetX),
 			);
+		this.hover(event);
 	}
 }
 
@@ -168,6 +174,7 @@ class Controls {
 	constructor(app) {
 		this.app = app;
 		for (const [button, section] of [
+			['verdictbutton', 'verdict'],
 			['headbutton', 'head'],
 			['kindsbutton', 'kinds'],
 			['longestbutton', 'longest'],
@@ -284,6 +291,8 @@ class Controls {
 			'Home': () => app.table.goTo(0),
 			'End': () => app.table.goTo(app.table.nr),
 		};
+		/* What was under the pointer moves away; what comes there instead is not meant. */
+		if (acts[event.key]) app.state.hover = null;
 		if (held && !event.shiftKey) app.win.hold(event.code, ...held);
 		else if (acts[event.key]) acts[event.key]();
 		else return;

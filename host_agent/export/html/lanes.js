@@ -9,10 +9,17 @@ const GROUP_HEIGHT = 24,
 const ROW_HEIGHT = [20, 14, 12, 10, 10, 10, 18, 0];
 
 /* Where each lane and each of its rows is. */
-function layOut(trace, folded) {
+function layOut(trace, folded, pinned) {
 	const places = [];
 	let y = 0,
 		odd = 0;
+	for (const lane of pinned) {
+		const place = placeLane(lane, trace.groups[lane.group], y, odd++ & 1);
+		place.pinned = true;
+		places.push(place);
+		y += place.height;
+	}
+	const pinnedHeight = y;
 	for (const group of trace.groups) {
 		places.push({
 			lane: group.lane,
@@ -24,28 +31,33 @@ function layOut(trace, folded) {
 		});
 		y += GROUP_HEIGHT;
 		for (const lane of folded.has(group) ? [] : group.lanes) {
-			const place = { lane, group, y, rows: [], ticks: -1, odd: odd++ & 1 };
-			let at = 4;
-			/* States lie over the tasks. */
-			if (lane.states) place.states = { y: at, height: ROW_HEIGHT[ROW.RUN] };
-			if (lane.states && !lane.tracks[ROW.RUN]) at += ROW_HEIGHT[ROW.RUN] + 1;
-			for (const track of lane.tracks) {
-				if (!track || !ROW_HEIGHT[track.row]) continue;
-				place.rows.push({ track, y: at, height: ROW_HEIGHT[track.row] });
-				at += ROW_HEIGHT[track.row] + 1;
-			}
-			if (lane.kind === LANE.CPU) {
-				place.ticks = at;
-				at += TICK_HEIGHT;
-			} else if (!place.rows.length) {
-				continue;
-			}
-			place.height = at + LANE_GAP - 3;
+			const place = placeLane(lane, group, y, odd & 1);
+			if (pinned.has(lane) || (lane.kind !== LANE.CPU && !place.rows.length)) continue;
+			odd++;
 			y += place.height;
 			places.push(place);
 		}
 	}
-	return { places, height: y };
+	return { places, height: y, pinnedHeight };
+}
+
+function placeLane(lane, group, y, odd) {
+	const place = { lane, group, y, rows: [], ticks: -1, odd };
+	let at = 4;
+	/* States lie over the tasks. */
+	if (lane.states) place.states = { y: at, height: ROW_HEIGHT[ROW.RUN] };
+	if (lane.states && !lane.tracks[ROW.RUN]) at += ROW_HEIGHT[ROW.RUN] + 1;
+	for (const track of lane.tracks) {
+		if (!track || !ROW_HEIGHT[track.row]) continue;
+		place.rows.push({ track, y: at, height: ROW_HEIGHT[track.row] });
+		at += ROW_HEIGHT[track.row] + 1;
+	}
+	if (lane.kind === LANE.CPU) {
+		place.ticks = at;
+		at += TICK_HEIGHT;
+	}
+	place.height = at + LANE_GAP - 3;
+	return place;
 }
 
 /* The first index in (from, to) whose value is at least @value: near ones are found soon. */
@@ -314,6 +326,14 @@ class LanePainter {
 					pixels[at],
 					(x + y) % (2 * stripe) < stripe ? 0.85 : 0.25,
 				);
+	}
+
+	/* Lanes that are painted next cover what is above @y, also its labels. */
+	cover(y) {
+		const kept = [];
+		for (let k = 0; k < this.labels.length; k += 6)
+			if (this.labels[k + 4] >= y) kept.push(...this.labels.slice(k, k + 6));
+		this.labels = kept;
 	}
 
 	/* What is written into spans and beside events. */

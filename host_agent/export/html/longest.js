@@ -95,42 +95,45 @@ class Longest {
 		return this.lists[what];
 	}
 
-	/* To the next one in time (1), or the one before (-1). */
+	/* The worst at first; then the next worst (1), or back (-1). */
 	step(what, direction) {
 		const { app, current } = this,
-			items = [...this.list(what)].sort((a, b) => a.from - b.from),
+			items = this.list(what),
 			there = current && current.selection === app.state.selection,
-			at = there ? items.indexOf(current.item) : -1;
-		const time = (app.win.t0 + app.win.t1) / 2;
-		let k = at + direction;
-		if (at < 0 && direction > 0) k = items.findIndex(({ from }) => from >= time);
-		else if (at < 0) k = items.findLastIndex(({ from }) => from < time);
-		if (k >= 0 && k < items.length) return this.go(items[k]);
-		const where = direction > 0 ? 'after' : 'before';
+			at = there ? items.indexOf(current.item) : -1,
+			k = at < 0 ? 0 : at + direction;
+		if (k >= 0 && k < items.length) {
+			this.go(items[k]);
+			$('status').textContent = `${k + 1} of ${items.length}: ${$('status').textContent}`;
+			return;
+		}
+		const end = direction > 0 ? 'last' : 'worst';
 		$('status').textContent = items.length
-			? `none of the ${items.length} longest is ${where} this time`
+			? `this is the ${end} of the ${items.length} longest`
 			: NONE[what];
-		return null;
 	}
 
+	/* The whole of it is framed, in the lane of its victim. */
 	go(item) {
 		const { app } = this,
-			{ lane, from, to } = item,
-			around = 2 * (to - from);
-		app.win.set(from - around, to + around);
-		if (item.states) {
+			{ lane, from, to, states } = item;
+		if (states) {
 			let k = item.k;
 			for (let j = k; j < item.end; j++)
-				if (item.states.length(j) > item.states.length(k)) k = j;
-			app.goToState(item.states, k);
+				if (states.length(j) > states.length(k)) k = j;
+			app.goToState(states, k, item);
 		} else {
-			const run = lane.tracks[ROW.RUN],
-				k = run ? run.at((from + to) / 2, 0) : -1;
-			app.state.range = { from, to };
-			app.view.revealLane(lane);
-			app.select({ row: item.row, span: k >= 0 ? { track: run, k } : null });
+			this.goToGap(lane, from, to);
 		}
 		this.current = { item, selection: app.state.selection };
+	}
+
+	goToGap(lane, from, to) {
+		const { app } = this,
+			run = lane.tracks[ROW.RUN],
+			k = run ? run.at((from + to) / 2, 0) : -1,
+			row = lane.rows[lowerBound(lane.times, from)] ?? -1;
+		app.frame(lane, from, to, { row, span: k >= 0 ? { track: run, k } : null });
 	}
 
 	describe({ states, lane, k, end, from, to }) {
@@ -163,12 +166,9 @@ class Longest {
 				{ type: 'button' },
 				el('b', durationText(item.ns)),
 				el('span', trace.laneText(item.lane)),
-				el('small', `${trace.timeText(item.from)} s  ${this.describe(item)}`),
+				el('small', `${trace.clockText(item.from)}  ${this.describe(item)}`),
 			);
-			button.addEventListener('click', () => {
-				if (innerWidth <= 640) $('longestbutton').click();
-				this.go(item);
-			});
+			button.addEventListener('click', () => this.go(item));
 			list.append(button);
 		}
 		return el('div', el('h2', heading), items.length ? list : el('p', none));

@@ -4,6 +4,8 @@
 const BRIEFLY =
 	'wasd or wheel and drag: move and zoom · click: select · / search · \\ filter · ? keys';
 
+const LEAST_LANES = 220; /* pixels: two lanes of a vCPU and its thread */
+
 class App {
 	constructor(trace) {
 		this.trace = trace;
@@ -32,14 +34,14 @@ class App {
 		fillHead(trace);
 		fillHelp();
 		this.showDetails();
-		new ResizeObserver(() => this.resize()).observe($('lanes'));
+		new ResizeObserver(() => this.resized()).observe($('lanes'));
 		new ResizeObserver(() => this.table.resize()).observe($('rows'));
 		this.view.scroller.addEventListener('scroll', () => this.draw());
 		this.longest = new Longest(this);
+		this.verdict = new Verdict(this);
 		this.fragment = new Fragment(this);
 		new Pointer(this);
 		new Controls(this);
-		if (innerWidth < 1000 || innerHeight < 700) $('headbutton').click();
 		this.resize();
 		this.fragment.apply();
 	}
@@ -62,6 +64,13 @@ class App {
 		this.draw();
 	}
 
+	/* This frame's drawing was before: what is resized now is empty unless it is drawn at once. */
+	resized() {
+		this.resize();
+		cancelAnimationFrame(this.drawing);
+		this.drawNow();
+	}
+
 	/* Everything, in the next frame. */
 	draw() {
 		if (!this.drawing) this.drawing = requestAnimationFrame(() => this.drawNow());
@@ -72,6 +81,7 @@ class App {
 		/* The table is slower than the lanes: not in each frame. */
 		if (!this.following) this.following = setTimeout(() => this.follow(), 60);
 		this.fragment.changed();
+		this.placePins();
 		this.view.draw(this.palette);
 		this.overview.draw(this.palette);
 		this.drawOverNow();
@@ -104,7 +114,7 @@ class App {
 			'shown: ',
 			el('b', durationText(this.win.length)),
 			el('br'),
-			`from ${this.trace.timeText(this.win.t0)} s`,
+			`from ${this.trace.clockText(this.win.t0)}`,
 		);
 	}
 
@@ -131,8 +141,9 @@ class App {
 	fillLabels() {
 		const { trace, view } = this;
 		$('labels').replaceChildren(
-			...view.places.map(({ lane, group, y, height }) => {
-				const label = el('div', { className: 'label' });
+			...view.places.map((place) => {
+				const { lane, group, y, height } = place,
+					label = el('div', { className: 'label', role: 'listitem' });
 				if (lane.kind === LANE.GROUP) {
 					const folded = view.folded.has(group),
 						button = el(
@@ -152,10 +163,7 @@ class App {
 					label.append(button);
 				} else if (lane.kind === LANE.THREAD) {
 					label.className += ' thread';
-					label.append(
-						vcpuText(lane.number),
-						el('small', `host thread ${lane.tid}`),
-					);
+					label.append(`${vcpuText(lane.number)} thread ${lane.tid}`);
 				} else {
 					label.append(
 						`${group.kind === 'host' ? 'CPU' : 'vCPU'} ${lane.number}`,
@@ -165,6 +173,8 @@ class App {
 						),
 					);
 				}
+				if (lane.kind !== LANE.GROUP) label.append(this.pinButton(place));
+				if (place.pinned) label.className += ' pinned';
 				label.title = trace.laneText(lane);
 				label.style.borderLeftColor = css(
 					this.palette.groups[lane.group],
@@ -176,8 +186,41 @@ class App {
 		);
 	}
 
+	pinButton({ lane, pinned }) {
+		const button = el('button', { type: 'button', className: 'pin' }, pinned ? 'unpin' : 'pin');
+		button.ariaPressed = String(!!pinned);
+		button.ariaLabel = `pin ${this.trace.laneText(lane)}`;
+		button.addEventListener('click', () => this.pin(lane));
+		return button;
+	}
+
+	/* A lane stays on top while the others scroll; or does so no longer. */
+	pin(lane) {
+		const { view } = this,
+			place = view.placeOf(lane);
+		if (!view.pinned.delete(lane)) {
+			if (view.pinnedHeight + place.height > 0.75 * view.shown) {
+				$('status').textContent = 'no room for another pinned lane';
+				return;
+			}
+			view.pinned.add(lane);
+		}
+		this.state.hover = null;
+		view.lay();
+		this.fillLabels();
+		this.resize();
+	}
+
+	placePins() {
+		const { places, scroller } = this.view;
+		[...$('labels').children].forEach((label, k) => {
+			if (places[k].pinned) label.style.top = `${places[k].y + scroller.scrollTop}px`;
+		});
+	}
+
 	fold(group) {
 		const { folded } = this.view;
+		this.state.hover = null;
 		if (!folded.delete(group)) folded.add(group);
 		this.view.lay();
 		this.fillLabels();
@@ -216,22 +259,64 @@ class App {
 		this.draw();
 	}
 
-	/* To a state, from elsewhere. */
-	goToState(states, k) {
+	/* Panels leave the lanes too little of a small window: what was chosen there is to be seen. */
+	makeRoom() {
+		for (const section of ['longest', 'head', 'verdict'])
+			if (this.view.scroller.clientHeight < LEAST_LANES && !$(section).hidden)
+				$(`${section}button`).click();
+		this.resize();
+	}
+
+	/* The whole of a time, and the lane that it is about; null: none in particular. */
+	frame(lane, from, to, selection = null) {
+		const around = 0.25 * (to - from);
+		this.makeRoom();
+		this.state.hover = null;
+		this.state.range = { from, to };
+		this.win.set(from - around, to + around);
+		this.select(selection);
+		if (lane) this.show(lane);
+	}
+
+	/* A lane, whose group may be folded; and @too, if there is room for both. */
+	show(lane, too = lane) {
+		const { trace, view } = this;
+		for (const one of [lane, too])
+			if (view.folded.has(trace.groups[one.group])) this.fold(trace.groups[one.group]);
+		view.revealLane(lane, too);
+	}
+
+	/* To a state, from elsewhere; @whole: the time to frame, instead of that of the state. */
+	goToState(states, k, whole = null) {
 		const { start, end, lane } = states,
 			run = lane.tracks[ROW.RUN],
 			at = run ? run.at(start[k], 0) : -1;
 		const around = 2 * Math.max(end[k] - start[k], this.win.length / 500);
-		if (end[k] - start[k] < this.win.length / 50)
-			this.win.set(start[k] - around, end[k] + around);
-		this.win.reveal(start[k], end[k]);
-		this.view.revealLane(lane);
+		this.state.hover = null;
 		this.state.range = null;
-		this.selectState(
-			{ states, k },
-			this.view.nearest(lane.shown, lane.shownTimes, start[k]) ?? -1,
-			at >= 0 ? { track: run, k: at } : null,
-		);
+		if (!whole && end[k] - start[k] < this.win.length / 50)
+			this.win.set(start[k] - around, end[k] + around);
+		if (!whole) this.win.reveal(start[k], end[k]);
+		this.select({
+			row: this.view.nearest(lane.shown, lane.shownTimes, start[k]) ?? -1,
+			span: at >= 0 ? { track: run, k: at } : null,
+			state: { states, k },
+		});
+		if (whole) {
+			this.makeRoom();
+			const margin = 0.25 * (whole.to - whole.from);
+			this.win.set(whole.from - margin, whole.to + margin);
+		}
+		this.show(lane, culpritLane(this.trace, states.culprit[k]) || lane);
+	}
+
+	/* To a task's wait, from its wake-up on. */
+	goToWait(run, k, from) {
+		const { lane } = run;
+		this.frame(lane, from, run.start[k], {
+			row: this.view.nearest(lane.rows, lane.times, run.start[k]),
+			span: { track: run, k },
+		});
 	}
 
 	/* To the event by which a task was woken. */
@@ -289,7 +374,7 @@ class App {
 		if (selection && selection.row >= 0) {
 			const { row } = selection,
 				where = trace.laneText(trace.lanes[trace.lane[row]]);
-			texts.push(`${where}, ${trace.timeText(trace.time[row])} s`);
+			texts.push(`${where}, ${trace.clockText(trace.time[row])}`);
 			texts.push(`${trace.taskText(row)} ${trace.eventText(row)}`);
 		}
 		$('status').textContent = texts.join(' · ') || BRIEFLY;
@@ -378,6 +463,7 @@ class App {
 
 	applyFilter() {
 		const { trace, hidden } = this;
+		this.state.hover = null; /* its rows may be hidden now */
 		let rows = this.filterRows;
 		if (hidden.size) {
 			const yes = Uint8Array.from(trace.nameText, (text, k) => !hidden.has(k));

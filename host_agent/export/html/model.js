@@ -20,6 +20,7 @@ const LOST = 0,
 	NOTE = 1;
 const ALL_VCPUS = 0xfffffffe; /* the number of a thread that runs all in turn */
 const LANE = { GROUP: 0, CPU: 1, THREAD: 2 };
+const YEAR_9999 = 253402300799; /* its last second, since 1970 */
 const ROW = { RUN: 0, SYSCALL: 1, IRQ: 2, KVM: 6, LOST: 7, ALL: 8 };
 
 function vcpuText(number) {
@@ -138,6 +139,9 @@ class Track {
 class Trace {
 	constructor(chunks) {
 		this.readMeta(UTF8.decode(chunks.meta[0]));
+		this.verdict = chunks.verdict.length
+			? JSON.parse(UTF8.decode(chunks.verdict[0]))
+			: null;
 		this.readNames(chunks.names);
 		this.readRows(chunks.rows);
 		this.texts = new Texts(chunks.texts, this.firsts);
@@ -161,6 +165,7 @@ class Trace {
 		this.streams = rest;
 		/* vCPUs mostly have theirs in common. */
 		this.windows = own.windows.sort((a, b) => a[0] - b[0]);
+		this.stops = own.stops && this.windows.length > 0;
 		this.epochs = [
 			...new Map(own.epochs.map((epoch) => [String(epoch), epoch])).values(),
 		].map(([group, from, begun]) => ({ group, from, begun }));
@@ -314,6 +319,9 @@ class Trace {
 			this.last = Math.max(this.last, this.time[k]);
 		}
 		if (this.last <= this.first) this.last = this.first + 1000;
+		this.lastStop = this.stops
+			? Math.max(...this.windows.map((window) => window[1]), -Infinity)
+			: Infinity;
 		/* The recorded time, as far as rows cover it: the first view. */
 		const starts = this.windows.map((window) => window[0]),
 			stops = this.windows.map((window) => window[1]);
@@ -323,12 +331,29 @@ class Trace {
 			[this.shownFirst, this.shownLast] = [this.first, this.last];
 	}
 
-	/* "45931.317813634", as report has it. */
+	/* As report has it: "45931.317813634", of wall time "2026-11-27T02:08:10.173318456Z". */
 	timeText(time) {
+		const text = this.secondsText(time);
+		const seconds = Number(text.slice(0, -10));
+		if (!this.isWall || text[0] === '-' || seconds > YEAR_9999) return text;
+		return `${new Date(seconds * 1000).toISOString().slice(0, 19)}${text.slice(-10)}Z`;
+	}
+
+	secondsText(time) {
 		const ns = this.base + BigInt(Math.round(time)),
 			sign = ns < 0n ? '-' : '';
 		const digits = String(ns < 0n ? -ns : ns).padStart(10, '0');
 		return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
+	}
+
+	/* Whether times are those of a calendar. */
+	get isWall() {
+		return this.head.clock === 'realtime';
+	}
+
+	/* A time in a sentence. */
+	clockText(time) {
+		return this.isWall ? this.timeText(time) : `${this.timeText(time)} s`;
 	}
 
 	/* The event that a span of a thread began with: it lies in the lane of some CPU. */
@@ -396,13 +421,15 @@ class Trace {
 	}
 }
 
-/* "1.234 ms": four digits that matter. */
+/* "1.234 ms", "12.30 ms": four digits, as analyses print them. */
 function durationText(ns) {
-	for (const [unit, name] of [
+	const units = [
 		[1e9, 's'],
 		[1e6, 'ms'],
 		[1e3, 'µs'],
-	])
-		if (Math.abs(ns) >= unit) return `${Number((ns / unit).toPrecision(4))} ${name}`;
-	return `${Math.round(ns)} ns`;
+	];
+	const [unit, name] = units.find(([least]) => Math.abs(ns) >= least) || [1, 'ns'];
+	const value = Math.abs(ns) / unit,
+		digits = unit === 1 ? 0 : value < 9.9995 ? 3 : value < 99.995 ? 2 : 1;
+	return `${(ns / unit).toFixed(digits)} ${name}`;
 }

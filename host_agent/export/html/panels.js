@@ -7,10 +7,10 @@ const KEYS = [
 	['← →', 'the previous or next event in the lane of the selected one'],
 	['↑ ↓', 'the previous or next event in the table'],
 	['[ ]', 'the previous or next span in the row of the selected one'],
-	['e E', 'the next or previous of the 100 longest times in which a vCPU was stolen'],
+	['e E', 'the worst of the 100 longest times in which a vCPU was stolen, the next worst, and back'],
 	[
 		'g G',
-		'the next or previous of the 100 longest stalls: a vCPU had work, and recorded no event',
+		'likewise of the 100 longest stalls: a vCPU had work, and recorded no event',
 	],
 	['f', 'zoom to the selection'],
 	['0', 'show all'],
@@ -28,6 +28,7 @@ const KEYS = [
 		'shift drag',
 		'select a time range (or drag in the ruler): shows which tasks ran in it, and how long',
 	],
+	['pin', 'at the name of a lane: keep it on top while the others scroll'],
 	['wheel', 'over the names of the lanes: scroll the lanes'],
 	['click', 'select the item and scroll the table to it; double click: zoom to the span'],
 	['click', 'on stolen time: also mark the culprit, and bring its lane into view'],
@@ -103,8 +104,8 @@ function fillKinds(app) {
 	for (const system of [...systems.keys()].sort()) {
 		const kinds = systems.get(system).sort((a, b) => counts[b] - counts[a]),
 			boxes = [];
-		const all = el('button', { type: 'button' }, 'all'),
-			none = el('button', { type: 'button' }, 'none');
+		const all = el('button', { type: 'button', ariaLabel: `all of ${system}` }, 'all'),
+			none = el('button', { type: 'button', ariaLabel: `none of ${system}` }, 'none');
 		list.push(el('div', { className: 'system' }, system, all, none));
 		for (const kind of kinds) {
 			const box = el('input', { type: 'checkbox', checked: true });
@@ -241,7 +242,7 @@ function eventDetails(app, row) {
 		),
 		terms([
 			['text', text === null ? '…' : text],
-			['time', `${trace.timeText(trace.time[row])} s`],
+			['time', trace.clockText(trace.time[row])],
 			['within', trace.isEvent(row) ? `± ${trace.boundText(row)}` : ''],
 			[
 				'order',
@@ -303,7 +304,7 @@ function stateDetails(app, { states, k }) {
 	return [
 		el('h2', `${trace.laneText(states.lane)}: ${stateText(states, k)}`),
 		terms([
-			['from', `${trace.timeText(states.start[k])} s`],
+			['from', trace.clockText(states.start[k])],
 			['for', durationText(states.length(k))],
 			['by', stolen ? culpritText(trace, states.culprit[k]) : ''],
 		]),
@@ -330,7 +331,7 @@ function spanDetails(app, { track, k }) {
 	return [
 		el('h2', trace.spanText(track, k)),
 		terms([
-			['from', `${trace.timeText(track.start[k])} s`],
+			['from', trace.clockText(track.start[k])],
 			['for', durationText(track.length(k))],
 			['where', trace.laneText(track.lane)],
 		]),
@@ -359,8 +360,8 @@ function rangeDetails(app, { from, to }) {
 	return [
 		el('h2', `${durationText(t1 - t0)} selected`),
 		terms([
-			['from', `${trace.timeText(t0)} s`],
-			['to', `${trace.timeText(t1)} s`],
+			['from', trace.clockText(t0)],
+			['to', trace.clockText(t1)],
 			['events', countText(events)],
 		]),
 		terms(

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Above the lanes: the whole trace at a glance, and the time of what is shown. */
 
+/* "02:08:10.173318456" of a date; the corner has the day. */
+function timeOfDay(text) {
+	return text.replace(/^.*T|Z$/g, '');
+}
+
 class Ruler {
 	constructor(trace, win, state) {
 		this.trace = trace;
@@ -38,7 +43,7 @@ class Ruler {
 			t += step
 		) {
 			const x = Math.round((t - win.t0) * perNs),
-				text = trace.timeText(t);
+				text = trace.isWall ? timeOfDay(trace.timeText(t)) : trace.timeText(t);
 			context.fillStyle = css(palette.line);
 			context.fillRect(x, 6, 1, RULER_HEIGHT);
 			for (let part = 1; part < 5; part++)
@@ -152,7 +157,7 @@ class Overview {
 	count(lane, counts, found, perPixel) {
 		const { first } = this.trace,
 			last = counts.length - 1;
-		for (const time of lane.shownTimes)
+		for (const time of lane.shownTimes.subarray(0, upperBound(lane.shownTimes, this.trace.lastStop)))
 			counts[Math.min(last, Math.floor((time - first) / perPixel))]++;
 		for (const time of lane.found || [])
 			found[Math.min(last, Math.floor((time - first) / perPixel))] = 1;

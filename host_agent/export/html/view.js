@@ -12,11 +12,12 @@ class View {
 		this.base = $('base');
 		this.over = $('over');
 		this.folded = new Set();
+		this.pinned = new Set(); /* lanes */
 		this.lay();
 	}
 
 	lay() {
-		Object.assign(this, layOut(this.trace, this.folded));
+		Object.assign(this, layOut(this.trace, this.folded, this.pinned));
 		$('room').style.height = `${this.height}px`;
 	}
 
@@ -24,12 +25,7 @@ class View {
 		const scale = window.devicePixelRatio || 1;
 		const width = Math.max(50, this.scroller.clientWidth - gutter());
 		const height = Math.max(20, this.scroller.clientHeight);
-		for (const canvas of [this.base, this.over]) {
-			canvas.width = Math.round(width * scale);
-			canvas.height = Math.round(height * scale);
-			canvas.style.width = `${width}px`;
-			canvas.style.height = `${height}px`;
-		}
+		for (const canvas of [this.base, this.over]) sizeCanvas(canvas, width, height, scale);
 		Object.assign(this, { width, shown: height, scale });
 	}
 
@@ -42,12 +38,23 @@ class View {
 		return this.win.t0 + (x / this.width) * this.win.length;
 	}
 
+	/* Where a place is on the screen: pinned ones do not scroll. */
+	top(place) {
+		return place.pinned ? place.y : place.y - this.scroller.scrollTop;
+	}
+
+	/* A lane's place; undefined: it is folded. */
+	placeOf(lane) {
+		return this.places.find((place) => place.lane === lane);
+	}
+
+	/* Pinned ones come last: they cover the others. */
 	visible() {
-		const top = this.scroller.scrollTop,
-			bottom = top + this.shown;
-		return this.places.filter(
-			(place) => place.y < bottom && place.y + place.height > top,
-		);
+		const seen = this.places.filter((place) => {
+			const y = this.top(place);
+			return y < this.shown && y + place.height > (place.pinned ? 0 : this.pinnedHeight);
+		});
+		return seen.sort((a, b) => !!a.pinned - !!b.pinned);
 	}
 
 	draw(palette) {
@@ -58,15 +65,32 @@ class View {
 		painter.begin(base.width, base.height, this.scale, this.win, palette);
 		const used = Math.min(base.height, Math.round((this.height - top) * this.scale));
 		painter.pixels.fill(palette.back, used * base.width);
-		for (const place of this.visible()) painter.lane(place, top);
+		for (const place of this.visible()) {
+			if (place.pinned) painter.cover(this.pinnedHeight);
+			painter.lane(place, place.pinned ? 0 : top);
+		}
 		context.putImageData(painter.image, 0, 0);
 		context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
 		painter.write(context);
 		this.drawWindows(context);
+		context.save();
+		context.beginPath();
+		context.rect(0, this.pinnedHeight, this.width, this.shown);
+		context.clip();
 		this.drawEpochs(context, top);
 		this.drawNotes(context, top);
-		this.drawBounds(context, top);
+		context.restore();
+		this.drawBounds(context);
+		this.drawEnd(context);
 		context.setTransform(1, 0, 0, 1, 0, 0);
+	}
+
+	/* After the last stop nothing is known: not even events that a guest recorded later are drawn. */
+	drawEnd(context) {
+		const x = Math.max(0, Math.round(this.x(this.trace.lastStop)) + 1);
+		if (!(x < this.width)) return;
+		context.fillStyle = css(mix(this.palette.faint, this.palette.back, 0.14));
+		context.fillRect(x, 0, this.width - x, this.shown);
 	}
 
 	/* What lies outside the recording, from its start to its stop, is shaded. */
@@ -83,9 +107,14 @@ class View {
 		if (this.trace.windows.length) shade(this.width);
 	}
 
+	/* Whether what is @y below a place's top lies behind pinned lanes. */
+	isCovered(place, y) {
+		return !place.pinned && this.top(place) + y < this.pinnedHeight;
+	}
+
 	/* From a group's head to the end of its last lane. */
 	extent(group, top) {
-		const own = this.places.filter((place) => place.group === group);
+		const own = this.places.filter((place) => place.group === group && !place.pinned);
 		const last = own[own.length - 1];
 		return { y: own[0].y - top, height: last.y + last.height - own[0].y };
 	}
@@ -152,13 +181,13 @@ class View {
 	}
 
 	/* How far an event may really be from where it is drawn, when that can be seen. */
-	drawBounds(context, top) {
+	drawBounds(context) {
 		const { trace, win } = this,
 			perNs = this.width / win.length;
 		context.fillStyle = css(this.palette.selected, 0.28);
 		for (const place of this.visible()) {
 			const { shown, shownTimes } = place.lane;
-			if (place.ticks < 0) continue;
+			if (place.ticks < 0 || this.isCovered(place, place.ticks)) continue;
 			const from = lowerBound(shownTimes, win.t0),
 				to = lowerBound(shownTimes, win.t1);
 			for (let k = from; k < to && to - from < 400; k++) {
@@ -167,7 +196,7 @@ class View {
 				if (bound * perNs >= 2)
 					context.fillRect(
 						x - bound * perNs,
-						place.y - top + place.ticks + 8,
+						this.top(place) + place.ticks + 8,
 						2 * bound * perNs,
 						4,
 					);
@@ -178,23 +207,16 @@ class View {
 	drawOver() {
 		const context = this.over.getContext('2d'),
 			{ state, palette } = this;
-		const top = this.scroller.scrollTop;
 		context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
 		context.clearRect(0, 0, this.width, this.shown);
 		if (state.range) this.shade(context, state.range);
-		this.outline(context, state.hover && state.hover.span, css(palette.text, 0.8), top);
-		this.outline(
-			context,
-			state.selection && state.selection.span,
-			css(palette.selected),
-			top,
-		);
+		this.outline(context, state.hover && state.hover.span, css(palette.text, 0.8));
+		this.outline(context, state.selection && state.selection.span, css(palette.selected));
 		for (const one of [state.selection, state.hover])
-			if (one) this.waits.draw(context, one.span, palette, top);
+			if (one) this.waits.draw(context, one.span, palette);
 		if (state.selection && state.selection.state)
-			this.blame(context, state.selection.state, top);
-		if (state.selection && state.selection.row >= 0)
-			this.pin(context, state.selection.row, top);
+			this.blame(context, state.selection.state);
+		if (state.selection && state.selection.row >= 0) this.flag(context, state.selection.row);
 		state.marks.forEach(
 			(mark, k) =>
 				mark !== null &&
@@ -231,22 +253,22 @@ class View {
 		context.fillRect(b, 0, 1, this.shown);
 	}
 
-	outline(context, span, style, top) {
-		const place = span && this.places.find((p) => p.lane === span.track.lane);
+	outline(context, span, style) {
+		const place = span && this.placeOf(span.track.lane);
 		const row = place && place.rows.find((r) => r.track === span.track);
-		if (!row) return;
+		if (!row || this.isCovered(place, row.y)) return;
 		const from = Math.max(-4, this.x(span.track.start[span.k]));
 		const to = Math.min(this.width + 4, this.x(span.track.end[span.k]));
 		context.strokeStyle = style;
 		context.lineWidth = 2;
-		context.strokeRect(from, place.y - top + row.y, Math.max(to - from, 2), row.height);
+		context.strokeRect(from, this.top(place) + row.y, Math.max(to - from, 2), row.height);
 	}
 
 	/* A stolen part, and where its culprit ran: a frame around each, and a line between them. */
-	blame(context, { states, k }, top) {
-		const victim = this.places.find((p) => p.lane === states.lane),
+	blame(context, { states, k }) {
+		const victim = this.placeOf(states.lane),
 			lane = culpritLane(this.trace, states.culprit[k]),
-			culprit = lane && this.places.find((p) => p.lane === lane);
+			culprit = lane && this.placeOf(lane);
 		const from = Math.max(-4, this.x(states.start[k])),
 			to = Math.max(from + 2, Math.min(this.width + 4, this.x(states.end[k])));
 		context.strokeStyle = css(this.palette.selected);
@@ -254,19 +276,19 @@ class View {
 		if (victim && victim.states)
 			context.strokeRect(
 				from,
-				victim.y - top + victim.states.y,
+				this.top(victim) + victim.states.y,
 				to - from,
 				victim.states.height,
 			);
 		if (!culprit || states.state[k] !== STATE.STOLEN) return;
 		context.fillStyle = css(this.palette.selected, 0.14);
-		context.fillRect(0, culprit.y - top, this.width, culprit.height - 1);
-		context.strokeRect(from, culprit.y - top + 2, to - from, culprit.height - 6);
+		context.fillRect(0, this.top(culprit), this.width, culprit.height - 1);
+		context.strokeRect(from, this.top(culprit) + 2, to - from, culprit.height - 6);
 		if (!victim || victim === culprit) return;
-		const down = culprit.y > victim.y,
+		const down = this.top(culprit) > this.top(victim),
 			middle = (from + to) / 2,
-			begin = victim.y - top + victim.states.y + (down ? victim.states.height : 0),
-			end = culprit.y - top + (down ? 2 : culprit.height - 4);
+			begin = this.top(victim) + victim.states.y + (down ? victim.states.height : 0),
+			end = this.top(culprit) + (down ? 2 : culprit.height - 4);
 		context.beginPath();
 		context.moveTo(middle, begin);
 		context.lineTo(middle, end);
@@ -277,13 +299,13 @@ class View {
 	}
 
 	/* The event that is selected: a line, and a triangle at its lane. */
-	pin(context, row, top) {
+	flag(context, row) {
 		const { trace, palette } = this,
 			x = this.x(trace.time[row]);
-		const place = this.places.find((p) => p.lane === trace.lanes[trace.lane[row]]);
+		const place = this.placeOf(trace.lanes[trace.lane[row]]);
 		this.upright(context, trace.time[row], css(palette.selected, 0.7));
-		if (!place || place.ticks < 0) return;
-		const y = place.y - top + place.ticks;
+		if (!place || place.ticks < 0 || this.isCovered(place, place.ticks)) return;
+		const y = this.top(place) + place.ticks;
 		context.fillStyle = css(palette.selected);
 		context.beginPath();
 		context.moveTo(x, y + 2);
@@ -294,14 +316,15 @@ class View {
 
 	/* What is at a point: its time, lane, span, and the lane's events within @reach pixels. */
 	at(x, y, reach = 4) {
-		const top = this.scroller.scrollTop,
-			time = this.time(x),
+		const time = this.time(x),
 			within = (reach * this.win.length) / this.width;
-		const place = this.places.find((p) => y + top >= p.y && y + top < p.y + p.height);
+		const place = this.places.find(
+			(p) => y >= this.top(p) && y < this.top(p) + p.height && !this.isCovered(p, y - this.top(p)),
+		);
 		const hit = { time, place, span: null, rows: [0, 0], row: -1 };
-		if (!place) return hit;
-		const dy = y + top - place.y;
-		hit.box = { y: place.y - top, height: place.height };
+		if (!place || time > this.trace.lastStop + within) return hit;
+		const dy = y - this.top(place);
+		hit.box = { y: this.top(place), height: place.height };
 		const row = place.rows.find((r) => dy >= r.y && dy <= r.y + r.height);
 		const k = row ? row.track.at(time, within / 2) : -1;
 		if (k >= 0) hit.span = { track: row.track, k };
@@ -333,19 +356,19 @@ class View {
 		];
 	}
 
-	/* So that a lane is seen; and @too, another one, if there is room for both. */
+	/* So that a lane is seen, if need be at the top; and @too, another one, if there is room for both. */
 	revealLane(lane, too = lane) {
-		const place = this.places.find((p) => p.lane === lane),
-			other = this.places.find((p) => p.lane === too) || place,
-			top = this.scroller.scrollTop;
-		if (!place) return;
-		const seen = (p) => p.y >= top && p.y + p.height <= top + this.shown;
-		if (seen(place) && seen(other)) return;
-		const first = Math.min(place.y, other.y),
-			last = Math.max(place.y + place.height, other.y + other.height);
-		this.scroller.scrollTop =
-			last - first <= this.shown
-				? (first + last - this.shown) / 2
-				: place.y - this.shown / 3;
+		const place = this.placeOf(lane),
+			other = this.placeOf(too) || place,
+			above = this.pinnedHeight,
+			room = this.shown - above,
+			top = this.scroller.scrollTop + above;
+		const seen = (p) => p.pinned || (p.y >= top && p.y + p.height <= top + room);
+		if (!place || (seen(place) && seen(other))) return;
+		const scrolled = [place, other].filter((p) => !p.pinned),
+			first = Math.min(...scrolled.map(({ y }) => y)),
+			last = Math.max(...scrolled.map(({ y, height }) => y + height));
+		if (last - first <= room) this.scroller.scrollTop = (first + last - room) / 2 - above;
+		else if (!seen(place)) this.scroller.scrollTop = place.y - above;
 	}
 }

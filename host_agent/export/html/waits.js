@@ -76,17 +76,17 @@ class WaitPainter {
 	}
 
 	/* The middle of the row of tasks of a lane; null: it is folded. */
-	middle(lane, top) {
-		const place = this.view.places.find((p) => p.lane === lane),
+	middle(lane) {
+		const place = this.view.placeOf(lane),
 			row = place && place.rows.find((r) => r.track.row === ROW.RUN);
-		return row ? place.y - top + row.y + row.height / 2 : null;
+		return row ? this.view.top(place) + row.y + row.height / 2 : null;
 	}
 
-	draw(context, span, palette, top) {
+	draw(context, span, palette) {
 		const wait = span && waitOf(span),
 			{ view } = this;
 		if (!wait) return;
-		const y = this.middle(span.track.lane, top),
+		const y = this.middle(span.track.lane),
 			x = view.x(wait.at);
 		if (y === null) return;
 		const bar = (from, to, style) => {
@@ -100,7 +100,7 @@ class WaitPainter {
 			bar(wait.from, wait.woken ?? wait.at, css(palette.unknown));
 		if (runnable !== null) bar(runnable, wait.at, css(palette.stolen));
 		if (wait.woken === null) return;
-		const from = this.middle(view.trace.lanes[wait.wakerLane], top);
+		const from = this.middle(view.trace.lanes[wait.wakerLane]);
 		if (from !== null) this.arrow(context, view.x(wait.woken), from, x, y, palette);
 	}
 
