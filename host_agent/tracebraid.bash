@@ -61,6 +61,7 @@ _tracebraid_values()
 		@event) _tracebraid_events ;;
 		@region) _tracebraid_regions ;;
 		@form) _tracebraid_table form 2 export ;;
+		@analysis) _tracebraid_table form 2 analyze ;;
 		@user) compgen -u ;;
 		@domain) "$program" list --json 2>/dev/null | sed -n 's/.*"domain":"\([^"]*\)".*/\1/p' ;;
 		*) printf '%s\n' "$kind" ;;
@@ -90,6 +91,10 @@ _tracebraid()
 		_tracebraid_offer < <(_tracebraid_table command 2)
 		return
 	fi
+	if [ "$command" = help ]; then
+		_tracebraid_offer < <(_tracebraid_table command 2)
+		return
+	fi
 	[[ $option == -* ]] &&
 		read -ra values < <(_tracebraid_table option 5 "$command" "$option")
 	if [ "${#values[@]}" != 0 ]; then
@@ -99,7 +104,9 @@ _tracebraid()
 		_tracebraid_offer < <(_tracebraid_table option 2 "$command"; _tracebraid_table option 3 "$command")
 	else
 		read -ra values < <(_tracebraid_table operands 2 "$command")
-		[ "${values[*]}" = @domain ] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		# The first operand of analyze is an analysis, the others are files.
+		[ "${values[*]}" = @analysis ] && [ "$COMP_CWORD" != 2 ] && values=()
+		[ "${values[*]}" = @domain ] || [ "${values[*]}" = @analysis ] || mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		_tracebraid_offer < <(_tracebraid_values "${values[@]}")
 	fi
 }

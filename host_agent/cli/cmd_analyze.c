@@ -82,6 +82,7 @@ const struct braid_cli_command braid_command_analyze = {
 	"unknown because events were lost or not recorded; the following lines list what to "
 	"record for more.",
 	.options = options, .form = analysis_by_number, .forms = "Analyses",
+	.operands = "@analysis",
 	.least = 2, .most = BRAID_ANY_NUMBER,
 	.expected = "NAME and at least one FILE: 'tracebraid analyze summary FILE...'; the file of "
 	"--against does not count as FILE",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/record_command.h"
@@ -82,7 +83,8 @@ static const struct braid_option options[] = {
 	  "also take events that were in the guests' rings before the start: from a guest traced "
 	  "without a reader, or after a killed recorder" },
 	{ 'o', "output", "FILE", BRAID_STRING(RECORD, o.file),
-	  "the capture. Default: " BRAID_RECORD_FILE "; -: standard output" },
+	  "the capture. Default: " BRAID_RECORD_FILE ", of which a former one becomes " BRAID_RECORD_FILE
+	  ".old; -: standard output" },
 	{ 'z', "compress", NULL, BRAID_FLAG(RECORD, o.compress),
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
 	  "commands read it directly. The file gets events when 1 MiB of the capture is complete or, with "
@@ -177,8 +179,8 @@ static int explain_word(const char *before, const char *word)
 	if (!strcmp(before, "--host") || !strcmp(before, "--try-host"))
 		return braid_fail(-EINVAL, "record: '%s': the host's events need a '=': %s=%s", word,
 				  before, word);
-	return braid_fail(-EINVAL, "record: '%s': unexpected argument; use -r for a guest, -d for a libvirt domain, '--' before a command: 'tracebraid record -r %s'",
-			  word, word);
+	return braid_fail(-EINVAL, "record: '%s': unexpected argument; a guest is named by -r %s, a libvirt domain by -d %s; to record while a command runs: tracebraid record ... -- %s ...",
+			  word, word, word, word);
 }
 
 /* As braid_options_parse(). */
@@ -193,6 +195,18 @@ static int parse_options(struct braid_record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
+/* Without -o a former capture keeps its events, under another name. */
+static int keep_former(const struct braid_record_options *r)
+{
+	if (strcmp(r->file, BRAID_RECORD_FILE) || r->flight.wanted || access(r->file, F_OK))
+		return 0;
+	if (rename(r->file, BRAID_RECORD_FILE ".old"))
+		return braid_fail(-errno, "%s: cannot be renamed: %s; use -o FILE", r->file, strerror(errno));
+	if (!r->quiet)
+		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
+	return 0;
+}
+
 int braid_cmd_record(int argc, char **argv)
 {
 	struct braid_record_command r = {
@@ -201,6 +215,8 @@ int braid_cmd_record(int argc, char **argv)
 	struct braid_record_result result = { 0 };
 	int err = parse_options(&r, argc, argv), code;
 
+	if (!err)
+		err = keep_former(&r.o);
 	if (!err)
 		err = braid_record_prepare_export(&r);
 	if (err)

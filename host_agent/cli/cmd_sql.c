@@ -81,13 +81,15 @@ static const char *statements_of(char **words, size_t nr)
 	const char *last = words[nr - 1];
 	struct stat st;
 
-	return nr > 1 && strpbrk(last, " \t\n(*;") && stat(last, &st) ? last : NULL;
+	return nr > 1 && (*last == '.' || strpbrk(last, " \t\n(*;")) && stat(last, &st) ? last : NULL;
 }
 
 static int write_to(FILE *to, const struct braid_sql *sql, const struct sql *s, const char *statements)
 {
 	enum braid_sql_form form = s->json ? BRAID_SQL_JSON : s->csv ? BRAID_SQL_CSV : BRAID_SQL_COLUMNS;
 
+	if (statements && *statements == '.')
+		return braid_sql_command(to, sql, statements, &stopped);
 	return statements ? braid_sql_run(to, sql, statements, form) :
 			    braid_sql_shell(to, sql, form, &stopped);
 }

@@ -33,6 +33,18 @@ int braid_sql_run(FILE *to, const struct braid_sql *sql, const char *text,
 		  enum braid_sql_form form);
 
 /**
+ * braid_sql_command - run a command of the shell
+ * @to: where its result is printed
+ * @sql: the captures
+ * @command: begins with a dot
+ * @stop: as below
+ *
+ * Return: 0, or -errno with braid_fail().
+ */
+int braid_sql_command(FILE *to, const struct braid_sql *sql, const char *command,
+		      volatile sig_atomic_t *stop);
+
+/**
  * braid_sql_shell - read statements and commands from standard input
  * @to: where their rows are printed
  * @sql: the captures

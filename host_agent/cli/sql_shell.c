@@ -9,6 +9,8 @@
 #include "host_agent/cli/sql_command.h"
 #include "host_agent/util/error.h"
 
+#define SCREEN_LINES	40	/* of .tables without a GLOB, at a terminal */
+
 struct shell {
 	FILE *to;
 	const struct braid_sql *sql;
@@ -29,11 +31,17 @@ static bool matches(const char *glob, const char *name)
 static int show_tables(struct shell *s, const char *glob)
 {
 	const char *name;
-	size_t k;
+	size_t k, nr = 0;
 
-	for (k = 0; (name = braid_sql_table_name(s->sql, k)); k++)
-		if (matches(glob, name))
+	for (k = 0; (name = braid_sql_table_name(s->sql, k)); k++) {
+		if (!matches(glob, name))
+			continue;
+		if (!s->terminal || *glob || nr < SCREEN_LINES)
 			fprintf(s->to, "%s\n", name);
+		nr++;
+	}
+	if (s->terminal && !*glob && nr > SCREEN_LINES)
+		fprintf(s->to, "... and %zu more; '.tables GLOB' shows a part: .tables sched*\n", nr - SCREEN_LINES);
 	return 0;
 }
 
@@ -102,9 +110,9 @@ static int run_command(struct shell *s, char *line)
 		int (*run)(struct shell *s, const char *word);
 	} commands[] = {
 		{ ".tables", show_tables }, { ".schema", show_schema }, { ".help", show_help },
-		{ ".quit", quit }, { ".exit", quit },
+		{ ".quit", quit }, { ".exit", quit }, { "help", show_help }, { "quit", quit }, { "exit", quit },
 	};
-	char *rest = line + strcspn(line, " \t\n");
+	char *rest = line + strcspn(line, " \t\r\n;");
 	size_t k;
 
 	if (*rest)
@@ -119,6 +127,18 @@ static int run_command(struct shell *s, char *line)
 
 /* Lines --------------------------------------------------------------------------------------- */
 
+/* What people type to leave a shell, or when they don't know how; none begins a statement. */
+static bool is_plain_command(const char *line)
+{
+	static const char *const words[] = { "help", "quit", "exit" };
+	size_t k;
+
+	for (k = 0; k < sizeof(words) / sizeof(*words); k++)
+		if (!strncmp(line, words[k], 4) && !line[4 + strspn(line + 4, " \t\r\n;")])
+			return true;
+	return false;
+}
+
 static bool is_blank(const char *text)
 {
 	return !text[strspn(text, " \t\r\n;")];
@@ -129,7 +149,7 @@ static int take_line(struct shell *s, char *line)
 {
 	int err;
 
-	if (!s->statement.bytes && *line == '.')
+	if (!s->statement.bytes && (*line == '.' || is_plain_command(line)))
 		return run_command(s, line);
 	if (!s->statement.bytes && is_blank(line))
 		return 0;
@@ -167,6 +187,17 @@ static int judge(struct shell *s, int err)
 	if (err)
 		braid_complain();
 	return 0;
+}
+
+int braid_sql_command(FILE *to, const struct braid_sql *sql, const char *command,
+		      volatile sig_atomic_t *stop)
+{
+	struct shell s = { .to = to, .sql = sql, .stop = stop };
+	char *line = strdup(command);
+	int err = line ? run_command(&s, line) : braid_out_of_memory();
+
+	free(line);
+	return err;
 }
 
 int braid_sql_shell(FILE *to, const struct braid_sql *sql, enum braid_sql_form form,

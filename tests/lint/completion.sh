@@ -49,6 +49,8 @@ expect "-o -q -h --output --quiet --help" snapshot -
 expect "host realtime" report --clock ''
 expect "auto kvm exchange pairs nominal windows" merge --clock-source = ''
 expect "events exits" top -s e
+expect "states steal stalls" analyze st
+expect "snapshot" help sn
 expect "qemu:///system qemu:///session" attach -c ''
 expect "text html" export --to ''
 expect "html" record --to = h

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The tables of options: accepted and refused values, printed texts, and consistency. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,20 @@ static void other_files(void)
 	unlink(path);
 }
 
+/* Without -o, a former capture is kept; a command without "--" is told where it goes. */
+static void record_words(void)
+{
+	char dir[] = "/tmp/test_options.XXXXXX";
+
+	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "sleep", "5"), EXIT_FAILURE);
+	CHECK(strstr(printed, "tracebraid record ... -- sleep"));
+	NEED(mkdtemp(dir) && !chdir(dir) && !close(creat("tracebraid.braid", 0600)));
+	CHECK_EQ(RUN_COMMAND(braid_cmd_record, "record", "-r", "/nonexistent"), EXIT_FAILURE);
+	CHECK(strstr(printed, "the former tracebraid.braid is tracebraid.braid.old now"));
+	CHECK(!unlink("tracebraid.braid.old"));
+	NEED(!chdir("/") && !rmdir(dir));
+}
+
 static bool fits(const char *text, size_t columns)
 {
 	size_t n;
@@ -334,6 +349,7 @@ int main(void)
 	RUN(slips);
 	RUN(habits);
 	RUN(other_files);
+	RUN(record_words);
 	RUN(printing);
 	RUN(words);
 	RUN(tables);

@@ -87,6 +87,19 @@ static void a_shell_reads_statements(void)
 	/* A script ends at the first error. */
 	CHECK_EQ(shell("SELECT 1 AS a;\nSELECT misspelt;\nSELECT 2;\n"), 1);
 	prints("a\n1\ntracebraid: no such column: misspelt\n");
+	/* What people type to leave it, or when they don't know how. */
+	CHECK_EQ(shell("SELECT 1 AS a;\nexit\nSELECT 2;\n"), 0);
+	prints("a\n1\n");
+	CHECK_EQ(shell("quit;\nSELECT 2;\n"), 0);
+	prints("");
+	CHECK_EQ(shell("help\n"), 0);
+	CHECK(strstr(printed, ".schema [GLOB]"));
+	/* A command as an argument. */
+	CHECK_EQ(SQL(path, ".tables t[io]*"), 0);
+	prints("tick\ntock\n");
+	CHECK_EQ(SQL(path, ".schema rings"), 0);
+	prints("rings(stream_id, stream, buffer, cpu, written, read, lost, left)\n");
+	CHECK_EQ(SQL(path, ".none"), 1);
 	CHECK_EQ(shell(".none\n"), 1);
 	CHECK(strstr(printed, "'.help' lists all"));
 }
