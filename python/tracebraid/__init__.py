@@ -19,11 +19,11 @@ import json
 import time
 import typing
 
-from ._library import WAIT_MS, Error, _check, _ffi, _lib, _program, _reporting, _text, _words
+from ._library import WAIT_MS, Closable, Error, _check, _ffi, _lib, _program, _reporting, _text, _words
 from ._recording import Recording, record
 from ._sql import Database, Rows, sql
 
-__all__ = ["Database", "Epoch", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Totals", "Trace",
+__all__ = ["Columns", "Database", "Epoch", "Error", "Event", "Loss", "Note", "Recording", "Ring", "Rows", "Stream", "Totals", "Trace",
            "Type", "follow", "open", "open_regions", "record", "sql", "version"]
 
 UNKNOWN = 2 ** 64 - 1  # an unknown bound or number of lost events
@@ -128,9 +128,10 @@ class _Item:
         self.late = bool(_lib.tracebraid_late(pointer))
 
     def _at_walk(self):
-        if not self._walk.pointer or self._walk.number != self._number:
+        pointer = self._walk.pointer
+        if self._walk.number != self._number:
             raise Error(22, "the item is no longer current: read .text and .vcpu before the iteration continues")
-        return self._walk.pointer
+        return pointer
 
     @property
     def text(self):
@@ -214,14 +215,28 @@ class _Walk:
     def __init__(self, trace, options):
         words, self._kept = _words(options)
         out = _ffi.new("struct tracebraid_walk **")
-        _check(_lib.tracebraid_walk_new(out, trace.pointer(), words))
-        self.pointer, self.trace, self.number, self._types = out[0], trace, 0, {}
+        with trace.call() as pointer:
+            _check(_lib.tracebraid_walk_new(out, pointer, words))
+        self._pointer, self.trace, self.number, self._types = out[0], trace, 0, {}
         self.streams = trace.streams
+
+    @property
+    def pointer(self):
+        """The library's walk; fails once it or the trace, which frees it, is closed."""
+        self.trace.pointer()
+        if not self._pointer:
+            raise Error(22, "the iteration has ended")
+        return self._pointer
 
     def next(self):
         """Moves to the next item, and returns its kind."""
+        pointer = self.pointer
         self.number += 1
-        return _check(_lib.tracebraid_walk_next(self.pointer))
+        self.trace.begin_call()
+        try:
+            return _check(_lib.tracebraid_walk_next(pointer))
+        finally:
+            self.trace.end_call()
 
     def forget_types(self):
         """Their numbers and pointers change while a capture is followed."""
@@ -237,7 +252,7 @@ class _Walk:
 
     def close(self):
         """Frees it; may be called again."""
-        pointer, self.pointer = self.pointer, None
+        pointer, self._pointer = self._pointer, None
         if pointer and self.trace.is_open():
             _lib.tracebraid_walk_free(pointer)
 
@@ -251,10 +266,19 @@ class Totals(typing.NamedTuple):
     some_lost: bool
 
 
-class Trace:
+class Columns(dict):
+    """Arrays by name; .words: the texts that numbers of columns of texts stand for."""
+
+    words = ()
+
+
+class Trace(Closable):
     """One or more captures as one trace; open() makes it."""
 
+    what = "trace"
+
     def __init__(self, paths, clock_source=None, warn=None, follow_s=0, program=0, progress=None):
+        super().__init__()
         names = [_ffi.new("char[]", str(path).encode()) for path in paths]
         source = _ffi.new("char[]", clock_source.encode()) if clock_source else _ffi.NULL
         callback = _ffi.callback("void(void *, const char *)", lambda _, line: warn(_text(line))) if warn else _ffi.NULL
@@ -281,32 +305,22 @@ class Trace:
     def _await(self, walk):
         """Reads what was appended to a followed capture, or waits for it."""
         since = time.monotonic()
-        while not _check(_lib.tracebraid_grow(self.pointer(), WAIT_MS)):
-            if self._follow_s is not None and time.monotonic() - since >= self._follow_s:
-                _check(_lib.tracebraid_finish(self.pointer()))
+        grown = 0
+        while not grown:
+            with self.call() as pointer:
+                grown = _check(_lib.tracebraid_grow(pointer, WAIT_MS))
+                if not grown and self._follow_s is not None and time.monotonic() - since >= self._follow_s:
+                    _check(_lib.tracebraid_finish(pointer))
         walk.forget_types()
         self._note_streams()
-
-    def pointer(self):
-        """The library's trace; fails once it is closed."""
-        if not self._pointer:
-            raise Error(9, "the trace is closed")
-        return self._pointer
 
     def is_open(self):
         """Whether it is open."""
         return bool(self._pointer)
 
-    def close(self):
-        """Frees the trace. Walks end."""
-        _lib.tracebraid_close(self._pointer or _ffi.NULL)
-        self._pointer = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    def _free(self, pointer):
+        """Walks end, too."""
+        _lib.tracebraid_close(pointer)
 
     @property
     def windows(self):
@@ -337,7 +351,7 @@ class Trace:
         """Numbers of the selected events as numpy arrays of int64, by name: {"ns": array, "next_pid": array, ...}.
 
         Names are "ns", "bound_ns", "stream", "cpu", "pid", "seq", "type", "comm", and fields. "comm" and fields that
-        are strings are arrays of numbers, with their texts in the list columns["words"]. MISSING: the event lacks the
+        are strings are arrays of numbers, with their texts in the list columns.words. MISSING: the event lacks the
         field. No Python object is made for an event.
         """
         import numpy  # pylint: disable=import-outside-toplevel # only needed here
@@ -349,16 +363,17 @@ class Trace:
             while rows == ROWS:
                 block = numpy.empty((len(names), ROWS), dtype=numpy.int64)
                 columns = [_ffi.cast("int64_t *", block[k].ctypes.data) for k in range(len(names))]
-                rows = _check(_lib.tracebraid_columns(walk.pointer, pointers, _ffi.new("int64_t *[]", columns),
-                                                      len(names), ROWS))
+                with self.call():
+                    rows = _check(_lib.tracebraid_columns(walk.pointer, pointers, _ffi.new("int64_t *[]", columns),
+                                                          len(names), ROWS))
                 parts.append(block[:, :rows])
-            found = dict(zip(names, numpy.concatenate(parts, axis=1)))
-            found["words"] = []
+            found = Columns(zip(names, numpy.concatenate(parts, axis=1)))
+            found.words = []
             while True:
-                word = _lib.tracebraid_word(walk.pointer, len(found["words"]))
+                word = _lib.tracebraid_word(walk.pointer, len(found.words))
                 if not word:
                     return found
-                found["words"].append(_text(word))
+                found.words.append(_text(word))
 
     def states(self):
         """The states of all vCPUs: a list of dicts with guest, vcpu, state, from_ns, to_ns, task, comm, culprit,
@@ -374,15 +389,16 @@ class Trace:
                 "culprit": _text(span.culprit), "reason": _text(span.reason), "bound_ns": span.bound_ns})
             return 0
 
-        _check(_lib.tracebraid_states(self.pointer(), take, _ffi.NULL))
+        with self.call() as pointer:
+            _check(_lib.tracebraid_states(pointer, take, _ffi.NULL))
         return found
 
     def analyze(self, name, progress=None, **options):
         """The result of `tracebraid analyze NAME --json`, as Python objects. progress: as for open()."""
         words, _kept = _words(options)
         out = _ffi.new("char **")
-        with _reporting(progress, self.pointer()):
-            _check(_lib.tracebraid_analyze(self.pointer(), name.encode(), words, out))
+        with self.call() as pointer, _reporting(progress, pointer):
+            _check(_lib.tracebraid_analyze(pointer, name.encode(), words, out))
         try:
             return json.loads(_ffi.string(out[0]))
         finally:
@@ -394,8 +410,8 @@ class Trace:
         Options without a value are True: states=True. progress: as for open().
         """
         words, _kept = _words(select)
-        with _reporting(progress, self.pointer()):
-            _check(_lib.tracebraid_export(self.pointer(), form.encode(), str(path).encode(), words))
+        with self.call() as pointer, _reporting(progress, pointer):
+            _check(_lib.tracebraid_export(pointer, form.encode(), str(path).encode(), words))
         totals = _ffi.new("struct tracebraid_totals *")
         _check(_lib.tracebraid_totals(self.pointer(), totals))
         return Totals(totals.events, totals.lines, totals.lost, bool(totals.some_lost))

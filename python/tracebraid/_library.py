@@ -2,6 +2,7 @@
 """The shared library, by cffi and its header."""
 
 import contextlib
+import errno
 import pathlib
 import re
 
@@ -37,6 +38,63 @@ _lib = _load()
 
 class Error(OSError):
     """A function of the library failed; has its errno and message."""
+
+
+class Closable:
+    """What can be closed, and fails from then on. Closing it within a call of the library, from a function that the call
+    runs or from another thread, fails: the call still uses it.
+    """
+
+    what = ""
+
+    def __init__(self):
+        self._pointer, self._calls = None, 0
+
+    def pointer(self):
+        """The library's object; fails once it is closed."""
+        if not self._pointer:
+            raise Error(errno.EBADF, f"the {self.what} is closed")
+        return self._pointer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def begin_call(self):
+        """Before a call that may run functions of the program, or take long; end_call() after it."""
+        pointer = self.pointer()
+        self._calls += 1
+        return pointer
+
+    def end_call(self):
+        """After begin_call()."""
+        self._calls -= 1
+
+    @contextlib.contextmanager
+    def call(self):
+        """Both."""
+        pointer = self.begin_call()
+        try:
+            yield pointer
+        finally:
+            self.end_call()
+
+    def check_unused(self):
+        """Fails within a call."""
+        if self._calls:
+            raise Error(errno.EBUSY, f"the {self.what} is in use: close it after the call that uses it")
+
+    def close(self):
+        """Frees it; may be called again."""
+        self.check_unused()
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            self._free(pointer)
+
+    def _free(self, pointer):
+        raise NotImplementedError
 
 
 def _check(result):

@@ -5,7 +5,7 @@ import errno
 import functools
 import pathlib
 
-from ._library import Error, _check, _ffi, _lib, _text
+from ._library import Closable, Error, _check, _ffi, _lib, _text
 
 _SQLITE = """
 typedef struct sqlite3_stmt sqlite3_stmt;
@@ -46,7 +46,7 @@ class Rows:
         text = _ffi.new("char[]", statement.encode())
         out, tail = _ffi.new("sqlite3_stmt **"), _ffi.new("char **")
         self._statement = None
-        self._check(self._sqlite.sqlite3_prepare_v2(database.pointer(), text, -1, out, tail))
+        self._check(self._sqlite.sqlite3_prepare_v2(database.database(), text, -1, out, tail))
         if not out[0]:
             raise Error(errno.EINVAL, "there is no statement")
         self._statement = out[0]
@@ -63,7 +63,7 @@ class Rows:
 
     def _check(self, result):
         if result not in (0, _SQLITE_ROW, _SQLITE_DONE):
-            raise Error(errno.EIO, _text(self._sqlite.sqlite3_errmsg(self._database.pointer())))
+            raise Error(errno.EIO, _text(self._sqlite.sqlite3_errmsg(self._database.database())))
         return result
 
     def _bind(self, parameters):
@@ -102,9 +102,12 @@ class Rows:
 
     def __next__(self):
         if not self._statement:
+            self._database.pointer()
             raise StopIteration
         try:
-            if self._check(self._sqlite.sqlite3_step(self._statement)) == _SQLITE_ROW:
+            with self._database.call():
+                got = self._check(self._sqlite.sqlite3_step(self._statement))
+            if got == _SQLITE_ROW:
                 return tuple(self._value(k) for k in range(len(self.columns)))
         except Error:
             self.close()
@@ -114,16 +117,20 @@ class Rows:
 
     def close(self):
         """Ends the statement; may be called again."""
+        self._database.check_unused()
         statement, self._statement = self._statement, None
         if statement:
             self._sqlite.sqlite3_finalize(statement)
             self._database.rows.discard(self)
 
 
-class Database:
+class Database(Closable):
     """Captures as tables: those of `tracebraid sql`, docs/sql.md. Statements can only read."""
 
+    what = "database"
+
     def __init__(self, *paths, clock_source=None, warn=None):
+        super().__init__()
         names = [_ffi.new("char[]", str(path).encode()) for path in paths]
         source = _ffi.new("char[]", clock_source.encode()) if clock_source else _ffi.NULL
         self._kept = _ffi.callback("void(void *, const char *)",
@@ -131,21 +138,18 @@ class Database:
         out = _ffi.new("struct tracebraid_sql **")
         _check(_lib.tracebraid_sql_open(out, _ffi.new("char *[]", names), len(names), source, _ffi.NULL, self._kept,
                                         _ffi.NULL))
-        self._sql, self.rows = out[0], set()
+        self._pointer, self.rows = out[0], set()
 
-    def pointer(self):
-        """The sqlite3 database; fails once it is closed."""
-        if not self._sql:
-            raise Error(errno.EBADF, "the database is closed")
-        return _lib.tracebraid_sql_database(self._sql)
+    def database(self):
+        """The sqlite3 database."""
+        return _lib.tracebraid_sql_database(self.pointer())
 
     @property
     def tables(self):
         """The names of all tables."""
-        self.pointer()
         found = []
         while True:
-            name = _text(_lib.tracebraid_sql_table(self._sql, len(found)))
+            name = _text(_lib.tracebraid_sql_table(self.pointer(), len(found)))
             if name is None:
                 return found
             found.append(name)
@@ -154,21 +158,14 @@ class Database:
         """Runs one statement; `?` in it stands for the next parameter. Returns Rows."""
         return Rows(self, statement, tuple(parameters))
 
-    def close(self):
-        """Frees the database, and ends its statements."""
-        for rows in list(self.rows) if self._sql else ():
+    def _free(self, pointer):
+        """Statements end first."""
+        for rows in list(self.rows):
             rows.close()
-        _lib.tracebraid_sql_close(self._sql or _ffi.NULL)
-        self._sql = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+        _lib.tracebraid_sql_close(pointer)
 
     def __del__(self):
-        if getattr(self, "_sql", None):
+        if getattr(self, "_pointer", None):
             self.close()
 
 

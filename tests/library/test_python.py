@@ -26,6 +26,15 @@ def printed(*arguments):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def refused(number, function, *arguments, **options):
+    try:
+        function(*arguments, **options)
+    except tracebraid.Error as error:
+        equal(error.errno, number, str(error))
+        return
+    sys.exit(f"FAIL {arguments} {options} was accepted")
+
+
 def check_items(capture):
     lines = [one for one in printed("report", "--json", capture) if one["type"] in ("event", "lost", "note")]
     with tracebraid.open(capture) as trace:
@@ -49,7 +58,7 @@ def check_columns(capture):
     names = ["ns", "bound_ns", "stream", "cpu", "pid", "seq", "comm", "next_pid", "next_comm"]
     with tracebraid.open(capture) as trace:
         columns = trace.columns(names)
-        words = columns["words"]
+        words = columns.words
         missing = tracebraid.MISSING
         for row, event in enumerate(trace.events()):
             wanted = {"ns": event.ns, "bound_ns": event.bound_ns, "stream": event.stream.number, "cpu": event.cpu,
@@ -113,19 +122,12 @@ def check_export(capture):
                 sys.exit("FAIL an export went on after its progress function had raised an exception")
             except KeyboardInterrupt:
                 equal(os.path.exists(f"{folder}/interrupted.perfetto"), False, "output of an interrupted export")
+            refused(16, trace.export, "perfetto", f"{folder}/closed.perfetto", progress=lambda *_: trace.close())
+            refused(16, trace.analyze, "summary", progress=lambda *_: trace.close())
             number = len(calls)
             trace.export("perfetto", f"{folder}/large.perfetto")
             equal(len(calls), number, "calls of an export without progress")
     print(f"ok   Python: an export of {events} events, and its progress")
-
-
-def refused(number, function, *arguments, **options):
-    try:
-        function(*arguments, **options)
-    except tracebraid.Error as error:
-        equal(error.errno, number, str(error))
-        return
-    sys.exit(f"FAIL {arguments} {options} was accepted")
 
 
 def check_errors(capture):
@@ -143,6 +145,27 @@ def check_errors(capture):
         next(trace.items())
     refused(9, lambda: next(trace.items()))
     print("ok   Python: errors")
+
+
+def check_closed(capture):
+    """Nothing of a closed trace is used."""
+    trace = tracebraid.open(capture)
+    events = trace.events()
+    event = next(events)
+    trace.close()
+    refused(9, lambda: event.text)
+    refused(9, lambda: event.vcpu)
+    refused(9, next, events)
+    refused(9, trace.columns, ["ns"])
+    trace.close()
+    with tracebraid.open(capture) as trace:
+        equal(trace.columns(["words", "ns"], lines=3)["words"].tolist(), [tracebraid.MISSING] * 3, "a column of that name")
+    database = tracebraid.Database(capture)
+    rows = database.execute("SELECT ns FROM events")
+    next(rows)
+    database.close()
+    refused(9, next, rows)
+    print("ok   Python: what is closed fails")
 
 
 def check_clocks(capture):
@@ -179,6 +202,7 @@ def main():
     check_columns(capture)
     check_export(capture)
     check_analyses(capture)
+    check_closed(capture)
     check_errors(capture)
     check_clocks(capture)
     check_recipe(capture)

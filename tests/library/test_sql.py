@@ -78,7 +78,12 @@ def check_rest(capture):
         equal(list(database.execute("SELECT * FROM x")), [(1,)], "its rows")
         unfinished = database.execute("SELECT ns FROM events")
         equal(len(next(unfinished)), 1, "the first row")
-    equal(list(unfinished), [], "rows of a closed database")
+    try:
+        next(unfinished)
+    except tracebraid.Error as error:
+        equal(error.errno, 9, "rows of a closed database")
+    else:
+        sys.exit("FAIL a closed database has rows")
     refused(9, "closed", database.execute, "SELECT 1")
     print("ok   SQL in Python: parameters, values, refusals")
 
