@@ -32,6 +32,7 @@ struct unpacked {
 	u32 nr;			/* of a small part: number of ranges */
 	u32 chunk_bytes;	/* of a small part: size of PACKED_SMALL in the file */
 	u8 *data;
+	u32 *starts;		/* of a small part: where each range's bytes begin, after the ranges */
 };
 
 struct braid_packed {
@@ -109,8 +110,10 @@ void braid_packed_free(struct braid_packed *p)
 		return;
 	for (k = 0; k < NR_UNPACKED; k++)
 		free(p->unpacked[k].data);
-	for (k = 0; k < NR_SMALL; k++)
+	for (k = 0; k < NR_SMALL; k++) {
 		free(p->small[k].data);
+		free(p->small[k].starts);
+	}
 	free(p->rest);
 	free(p->shuffled);
 	free(p->words);
@@ -234,7 +237,8 @@ static struct unpacked *cached(struct braid_packed *p, struct unpacked *of, u32 
 	return NULL;
 }
 
-static bool ranges_are_valid(const struct unpacked *u)
+/* Whether a small part's ranges are valid; sets where their bytes begin. */
+static bool take_ranges(struct unpacked *u)
 {
 	const struct braid_packed_range *range = (const struct braid_packed_range *)u->data;
 	u64 after = 0, sum = 0;
@@ -244,9 +248,26 @@ static bool ranges_are_valid(const struct unpacked *u)
 		if (range->at < after || range->bytes > BRAID_PACKED_SEGMENT_BYTES)
 			return false;
 		after = (u64)range->at + range->bytes;
+		u->starts[k] = sum;
 		sum += range->bytes;
 	}
 	return after <= BRAID_PACKED_SEGMENT_BYTES && sum == u->bytes;
+}
+
+/* Takes the small part that was unpacked, or nothing of one that is not valid. Return: 0 or -errno. */
+static int take_small(struct unpacked *u, const struct braid_packed_head *head)
+{
+	u32 *grown = reallocarray(u->starts, head->small.nr, sizeof(*grown));
+
+	if (!grown)
+		return braid_out_of_memory();
+	u->starts = grown;
+	u->bytes = head->small.packed.bytes;
+	u->nr = head->small.nr;
+	u->chunk_bytes = braid_chunk_bytes(head->chunk.payload_bytes);
+	if (!take_ranges(u))
+		u->bytes = u->nr = u->chunk_bytes = 0;
+	return 0;
 }
 
 /* Return: a segment's small part, with ->nr 0 if it has none that is valid; NULL with *@err set. */
@@ -262,15 +283,10 @@ static const struct unpacked *load_small(struct braid_packed *p, size_t segment,
 	oldest->used = 0;
 	oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
 	*err = read_chunk(p, offset, BRAID_CHUNK_PACKED_SMALL, segment, &head, &oldest->data);
+	if (*err > 0)
+		*err = take_small(oldest, &head);
 	if (*err < 0)
 		return NULL;
-	if (*err) {
-		oldest->bytes = head.small.packed.bytes;
-		oldest->nr = head.small.nr;
-		oldest->chunk_bytes = braid_chunk_bytes(head.chunk.payload_bytes);
-		if (!ranges_are_valid(oldest))
-			oldest->bytes = oldest->nr = oldest->chunk_bytes = 0;
-	}
 	oldest->used = ++p->turns;
 	oldest->segment = segment;
 	return oldest;
@@ -353,19 +369,21 @@ static const struct unpacked *load(struct braid_packed *p, size_t segment, int *
 /* Return: the bytes at @at of the segment, if its small part has all of them; else NULL. */
 static const u8 *find_small(const struct unpacked *small, u32 at, size_t bytes)
 {
-	const struct braid_packed_range *range = (const struct braid_packed_range *)small->data;
-	const u8 *data;
-	u32 k;
+	const struct braid_packed_range *ranges = (const struct braid_packed_range *)small->data;
+	u32 low = 0, high = small->nr, middle;
 
-	if (!small->nr)
-		return NULL;
-	data = small->data + BRAID_PACKED_SMALL_BYTES(small->nr, 0);
-	for (k = 0; k < small->nr && range->at <= at; k++, range++) {
-		if (at - range->at < range->bytes)
-			return bytes <= range->bytes - (at - range->at) ? data + (at - range->at) : NULL;
-		data += range->bytes;
+	while (low < high) {	/* the first range after @at */
+		middle = low + (high - low) / 2;
+		if (ranges[middle].at <= at)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return NULL;
+	if (!low || at - ranges[low - 1].at >= ranges[low - 1].bytes)
+		return NULL;
+	at -= ranges[low - 1].at;
+	return bytes <= ranges[low - 1].bytes - at ?
+	       small->data + BRAID_PACKED_SMALL_BYTES(small->nr, 0) + small->starts[low - 1] + at : NULL;
 }
 
 /* Reads from one segment, up to its end. Return: bytes, or -errno. */

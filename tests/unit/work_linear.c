@@ -5,10 +5,13 @@
  * the same on every machine. Four times as many items may take at most five times the work:
  * sorting is allowed, a scan for each element is not.
  */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "host_agent/capture/pack.h"
 #include "host_agent/export/export.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
@@ -377,8 +380,37 @@ static void read_columns(const char *file)
 	tracebraid_close(trace);
 }
 
+static void pack(void)
+{
+	char packed[sizeof(path) + 8];
+	struct braid_pack_run run = { 0 };
+	int from = open(path, O_RDONLY | O_CLOEXEC), to;
+
+	snprintf(packed, sizeof(packed), "%s.packed", path);
+	to = open(packed, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	NEED(from >= 0 && to >= 0 && !braid_pack(to, from, path, &run));
+	close(from);
+	close(to);
+	NEED(!rename(packed, path));
+}
+
+/* A segment with as many ranges of chunks that are not pages. */
+static void ranges(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	for (k = 0; k < n; k++) {
+		struct braid_chunk_note note = { .host_ns = SYNTH_START_NS + k };
+
+		put_all(w, BRAID_CHUNK_NOTE, &note, sizeof(note));
+		put_page(w, 0, 0, k, k, 1);
+	}
+}
+
 static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 {
+	const struct braid_source_options how = { .by_index = make == ranges };
 	struct braid_export_options options = { 0 };
 	struct braid_export_totals totals;
 	struct braid_capture_writer *w = synth_capture(path);
@@ -392,8 +424,10 @@ static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 	NEED(!braid_capture_finish(w));
 	if (make == forged)
 		break_file(n);
+	if (make == ranges)
+		pack();
 	blocks = 0;
-	NEED(!braid_source_open_captures(&source, paths, 1, NULL));
+	NEED(!braid_source_open_captures(&source, paths, 1, &how));
 	NEED(!braid_export_text(null, source, &options, &totals));
 	braid_source_rewind(source);
 	NEED(!braid_export_stats(null, source, &options, &totals));
@@ -436,6 +470,7 @@ int main(void)
 	LINEAR(disruptions, 1024);
 	LINEAR(unseen, 1024);
 	LINEAR(forged, 4096);
+	LINEAR(ranges, 4096);
 	unlink(path);
 	return VERDICT();
 }
