@@ -368,24 +368,18 @@ int tracebraid_stream_ring(const struct tracebraid_stream *stream, size_t number
 			   struct tracebraid_ring *ring)
 {
 	const struct braid_stream *s = inner(stream);
-	size_t k;
+	const struct braid_ring *r = number < s->nr_rings ? s->rings[number] : NULL;
 
-	for (k = 0; k < s->nr_rings; k++) {
-		const struct braid_ring *r = s->rings[k];
-
-		if (r->cpu == BRAID_RING_NOTES || number--)
-			continue;
-		*ring = (struct tracebraid_ring){
-			.buffer = braid_ring_buffer_name(r), .cpu = r->cpu,
-			.counted = r->report.nr_parts > 0,
-			.counts = {
-				r->report.read + r->report.lost + r->report.left, r->report.read,
-				r->report.lost, r->report.left,
-			},
-		};
-		return 0;
-	}
-	return braid_fail(-ENOENT, "%s has no such ring", s->name);
+	if (!r || r->cpu == BRAID_RING_NOTES)	/* that is the last one */
+		return braid_fail(-ENOENT, "%s has no such ring", s->name);
+	*ring = (struct tracebraid_ring){
+		.buffer = braid_ring_buffer_name(r), .cpu = r->cpu, .counted = r->report.nr_parts > 0,
+		.counts = {
+			r->report.read + r->report.lost + r->report.left, r->report.read,
+			r->report.lost, r->report.left,
+		},
+	};
+	return 0;
 }
 
 int tracebraid_stream_epoch(const struct tracebraid_stream *stream, size_t number,

@@ -530,15 +530,8 @@ struct braid_capture_ring *braid_capture_guest_ring(struct braid_capture_stream 
 	if (!g)
 		return NULL;
 	g->flags = s->superblock.buffers[buffer].flags;
-	g->base.source = s->source;
-	g->base.ring.stream = &s->stream;
 	g->base.ring.buffer = buffer;
-	g->base.ring.cpu = cpu;
-	g->base.ring.ops = &ops;
-	g->base.ring.item.stream = &s->stream;
-	g->base.ring.item.ring = &g->base.ring;
-	if (braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
-			     &g->base.ring)) {
+	if (!braid_capture_join(s, &g->base, cpu, &ops)) {
 		free(g);
 		return NULL;
 	}

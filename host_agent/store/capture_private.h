@@ -313,7 +313,7 @@ struct braid_capture_ring *braid_capture_note_ring(struct braid_capture_stream *
 /* Allocates an empty cursor of @bytes, which begins with struct braid_ring. NULL: out of memory. */
 void *braid_capture_ring_new(size_t bytes);
 
-/* Adds a ring to its stream. Return: false when out of memory. */
+/* Adds a ring to its stream, before the notes' ring. Return: false when out of memory. */
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops);
 

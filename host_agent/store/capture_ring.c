@@ -19,14 +19,23 @@ void *braid_capture_ring_new(size_t bytes)
 bool braid_capture_join(struct braid_capture_stream *s, struct braid_capture_ring *base, u32 cpu,
 			const struct braid_ring_ops *ops)
 {
+	struct braid_stream *rings = &s->stream;
+	size_t last;
+
 	base->source = s->source;
 	base->ring.stream = &s->stream;
 	base->ring.cpu = cpu;
 	base->ring.ops = ops;
 	base->ring.item.stream = &s->stream;
 	base->ring.item.ring = &base->ring;
-	return !braid_array_push(s->stream.rings, s->stream.nr_rings, s->rings_capacity,
-				 &base->ring);
+	if (braid_array_push(rings->rings, rings->nr_rings, s->rings_capacity, &base->ring))
+		return false;
+	last = rings->nr_rings - 1;
+	if (last && rings->rings[last - 1]->cpu == BRAID_RING_NOTES) {
+		rings->rings[last] = rings->rings[last - 1];
+		rings->rings[last - 1] = &base->ring;
+	}
+	return true;
 }
 
 int braid_capture_fetch(struct braid_capture_ring *ring, const struct braid_extent *extent,

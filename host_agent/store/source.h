@@ -179,7 +179,7 @@ struct braid_stream {
 	char *kallsyms;				/* a host's, or NULL; see braid_stream_kallsyms() */
 	size_t kallsyms_bytes;			/* of the text */
 	size_t kallsyms_packed_bytes;		/* size of the zstd data; 0: stored as text */
-	struct braid_ring **rings;
+	struct braid_ring **rings;	/* the notes' is the last one */
 	size_t nr_rings;
 };
 

@@ -21,6 +21,7 @@
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tracebraid/tracebraid.h"
+#include "tracebraid/tracebraid.h"
 
 #define GROWTH	4
 #define MOST	5	/* times the work */
@@ -408,6 +409,22 @@ static void ranges(struct braid_capture_writer *w, u32 n)
 	}
 }
 
+/* All that the library lists of a capture, one by one. */
+static void list_all(void)
+{
+	const struct tracebraid_stream *stream;
+	struct tracebraid_trace *trace;
+	const char *paths[] = { path };
+	struct tracebraid_ring ring;
+	size_t k, n;
+
+	NEED(!tracebraid_open(&trace, paths, 1, NULL, NULL, NULL));
+	for (k = 0; (stream = tracebraid_stream(trace, k)); k++)
+		for (n = 0; !tracebraid_stream_ring(stream, n, &ring); n++)
+			;
+	tracebraid_close(trace);
+}
+
 static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 {
 	const struct braid_source_options how = { .by_index = make == ranges };
@@ -427,6 +444,7 @@ static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 	if (make == ranges)
 		pack();
 	blocks = 0;
+	list_all();
 	NEED(!braid_source_open_captures(&source, paths, 1, &how));
 	NEED(!braid_export_text(null, source, &options, &totals));
 	braid_source_rewind(source);
