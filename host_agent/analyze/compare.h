@@ -77,6 +77,15 @@ struct braid_estimate braid_estimate_of(const u64 *part, const u64 *whole, u32 n
  */
 double braid_interval_of(const struct braid_estimate *a, const struct braid_estimate *b);
 
+/**
+ * braid_chance_of - the probability of such a difference, or a larger one, without a cause (Welch's t)
+ * @a: an estimate
+ * @b: of another capture
+ *
+ * Return: 0 to 1; negative: unknown.
+ */
+double braid_chance_of(const struct braid_estimate *a, const struct braid_estimate *b);
+
 /* comparison.c ------------------------------------------------------------------------------ */
 
 /**

@@ -10,6 +10,8 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
+#define ALPHA	0.01	/* of comparisons, all their measures together */
+
 enum side { NOW, OTHER };
 
 /* A measure of both captures. */
@@ -21,7 +23,9 @@ struct row {
 	u64 whole[2][BRAID_COMPARE_BINS];
 	bool has[2];			/* the guest is in that capture */
 	struct braid_estimate of[2];
-	double change, interval;	/* interval: negative if unknown */
+	double change, interval;	/* interval: negative if unknown, ... */
+	double chance;			/* ... as the probability of the change by chance */
+	bool significant;
 };
 
 struct comparison {
@@ -164,6 +168,11 @@ static int add_measure(struct comparison *c, enum side side, const struct braid_
 	return 0;
 }
 
+static bool is_in_both(const struct row *row)
+{
+	return row->has[NOW] && row->has[OTHER];
+}
+
 static void estimate(struct comparison *c)
 {
 	enum side side;
@@ -176,33 +185,61 @@ static void estimate(struct comparison *c)
 			row->of[side] = braid_estimate_of(row->part[side], row->whole[side],
 							  c->sides[side]->nr_bins);
 		row->change = row->of[NOW].ratio - row->of[OTHER].ratio;
-		row->interval = row->has[NOW] && row->has[OTHER] ?
-				braid_interval_of(&row->of[NOW], &row->of[OTHER]) : -1;
+		row->interval = row->chance = -1;
+		if (!is_in_both(row))
+			continue;
+		row->interval = braid_interval_of(&row->of[NOW], &row->of[OTHER]);
+		row->chance = braid_chance_of(&row->of[NOW], &row->of[OTHER]);
 	}
 }
 
-static bool is_in_both(const struct row *row)
+static int by_chance(const void *a, const void *b)
 {
-	return row->has[NOW] && row->has[OTHER];
+	const struct row *x = a, *y = b;
+
+	return (x->chance > y->chance) - (x->chance < y->chance);
 }
 
-static bool is_significant(const struct row *row)
+/*
+ * Of many unchanged measures, some are far apart by chance: the more measures, the less likely by chance a change must be
+ * (Holm). So in ALPHA of all comparisons of one cause at most, any measure appears as changed.
+ */
+static void judge(struct comparison *c)
 {
-	return row->interval >= 0 && fabs(row->change) > row->interval;
+	size_t k, left = 0;
+
+	for (k = 0; k < c->nr; k++)
+		left += c->rows[k].chance >= 0;
+	qsort(c->rows, c->nr, sizeof(*c->rows), by_chance);
+	for (k = 0; k < c->nr; k++) {
+		if (c->rows[k].chance < 0)
+			continue;
+		if (c->rows[k].chance * left > ALPHA)
+			break;
+		c->rows[k].significant = true;
+		left--;
+	}
 }
 
-/* The significant ones first; then by guest and measure; then the largest change. */
+/* Measures of one unit have one rank: shares of time, waits, numbers per second. */
+static int rank_of(const struct row *row)
+{
+	return row->kind == BRAID_MEASURE_STATE || row->kind == BRAID_MEASURE_CULPRIT ? 0 :
+	       row->kind == BRAID_MEASURE_WAIT ? 1 : 2;
+}
+
+/* The significant ones first; of one unit, the largest change first. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	int order = is_significant(y) - is_significant(x);
+	int order = y->significant - x->significant;
 
 	if (!order)
-		order = strcmp(x->guest, y->guest);
-	if (!order)
-		order = (int)x->kind - (int)y->kind;
+		order = rank_of(x) - rank_of(y);
 	if (!order)
 		order = (fabs(x->change) < fabs(y->change)) - (fabs(x->change) > fabs(y->change));
+	if (!order)
+		order = strcmp(x->guest, y->guest);
 	return order ? order : strcmp(x->name, y->name);
 }
 
@@ -210,8 +247,8 @@ static int compare_rows(const void *a, const void *b)
 
 static const struct braid_column for_people[] = {
 	{ "GUEST", "guest", BRAID_CELL_TEXT }, { "MEASURE", "measure", BRAID_CELL_TEXT },
-	{ "OTHER", "other", BRAID_CELL_FIGURE }, { "NOW", "now", BRAID_CELL_FIGURE },
 	{ "CHANGE", "change", BRAID_CELL_FIGURE }, { "99 % CI", "interval", BRAID_CELL_FIGURE },
+	{ "OTHER", "other", BRAID_CELL_FIGURE }, { "NOW", "now", BRAID_CELL_FIGURE },
 	{ "VERDICT", "verdict", BRAID_CELL_TEXT },
 };
 
@@ -263,14 +300,6 @@ static void put_for_people(const struct row *row, struct braid_table *t)
 {
 	braid_table_text(t, row->guest);
 	braid_table_text(t, row->name);
-	if (row->has[OTHER])
-		put_figure(t, row, row->of[OTHER].ratio, "");
-	else
-		braid_table_text(t, "-");
-	if (row->has[NOW])
-		put_figure(t, row, row->of[NOW].ratio, "");
-	else
-		braid_table_text(t, "-");
 	if (is_in_both(row))
 		put_figure(t, row, fabs(row->change), row->change < 0 ? "-" : "+");
 	else
@@ -279,7 +308,15 @@ static void put_for_people(const struct row *row, struct braid_table *t)
 		put_figure(t, row, row->interval, "±");
 	else
 		braid_table_text(t, "-");
-	braid_table_text(t, is_significant(row) ? row->change > 0 ? "more" : "less" :
+	if (row->has[OTHER])
+		put_figure(t, row, row->of[OTHER].ratio, "");
+	else
+		braid_table_text(t, "-");
+	if (row->has[NOW])
+		put_figure(t, row, row->of[NOW].ratio, "");
+	else
+		braid_table_text(t, "-");
+	braid_table_text(t, row->significant ? row->change > 0 ? "more" : "less" :
 			 row->interval >= 0 ? "no significant change" :
 			 is_in_both(row) ? "too few data" : "not recorded in both");
 }
@@ -302,7 +339,7 @@ static void put_for_programs(const struct row *row, struct braid_table *t)
 	braid_table_number(t, row->has[NOW] ? rounded(row->of[NOW].ratio * scale) : BRAID_CELL_NONE);
 	braid_table_number(t, is_in_both(row) ? rounded(row->change * scale) : BRAID_CELL_NONE);
 	braid_table_number(t, row->interval >= 0 ? rounded(row->interval * scale) : BRAID_CELL_NONE);
-	braid_table_number(t, is_significant(row));
+	braid_table_number(t, row->significant);
 }
 
 /* How certain the states of both captures are. */
@@ -330,7 +367,7 @@ static void write_certainty(const struct comparison *c, struct braid_text *out)
 	if (now->any_switch != other->any_switch || now->any_wakeup != other->any_wakeup ||
 	    now->any_kvm != other->any_kvm)
 		braid_text_puts(out, "# the captures were recorded with different host events, so states may differ; record both with the same events\n");
-	braid_text_puts(out, "# percentages are of the guest's vCPU time; their CHANGE and 99 % confidence interval are in percentage points; a change larger than its interval is significant\n\n");
+	braid_text_puts(out, "# percentages are of the guest's vCPU time; their CHANGE and 99 % confidence interval are in percentage points; a change is significant if chance alone explains it in less than 1 % of such comparisons, of all their measures together\n\n");
 }
 
 static void write_rows(const struct comparison *c, struct braid_text *out)
@@ -350,7 +387,7 @@ static void write_rows(const struct comparison *c, struct braid_text *out)
 	braid_table_write(&table, o->form, out);
 	braid_table_free(&table);
 	for (; k < c->nr; k++)
-		significant += is_significant(&c->rows[k]);
+		significant += c->rows[k].significant;
 	if (people && c->nr > o->top)
 		braid_text_printf(out, "%zu more measure%s, %zu with a significant change; use a larger --top\n",
 				  (size_t)(c->nr - o->top), c->nr - o->top == 1 ? "" : "s", significant);
@@ -393,6 +430,8 @@ int braid_comparison_write(struct braid_measures *now, struct braid_measures *ot
 				err = add_measure(&c, side, &c.sides[side]->all[k]);
 	if (!err) {
 		estimate(&c);
+		if (c.nr)
+			judge(&c);
 		if (c.nr)
 			qsort(c.rows, c.nr, sizeof(*c.rows), compare_rows);
 		write_certainty(&c, out);

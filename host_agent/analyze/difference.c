@@ -41,12 +41,33 @@ static double quantile(double freedom)
 	       z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
 }
 
-double braid_interval_of(const struct braid_estimate *a, const struct braid_estimate *b)
+static double freedom_of(const struct braid_estimate *a, const struct braid_estimate *b)
 {
-	double variance = a->variance + b->variance, spread;
+	double variance = a->variance + b->variance;
+
+	return variance * variance / (a->variance * a->variance / (a->nr - 1) +
+				      b->variance * b->variance / (b->nr - 1));
+}
+
+double braid_chance_of(const struct braid_estimate *a, const struct braid_estimate *b)
+{
+	double variance = a->variance + b->variance, change = a->ratio - b->ratio, n, z;
 
 	if (a->variance < 0 || b->variance < 0)
 		return -1;
-	spread = a->variance * a->variance / (a->nr - 1) + b->variance * b->variance / (b->nr - 1);
-	return spread > 0 ? quantile(variance * variance / spread) * sqrt(variance) : 0;
+	if (variance <= 0)
+		return change == 0;
+	n = freedom_of(a, b);
+	/* Student's t to the normal distribution, by Wallace: good far out in the tails, too. */
+	z = (8 * n + 1) / (8 * n + 3) * sqrt(n * log1p(change * change / variance / n));
+	return erfc(z / M_SQRT2);
+}
+
+double braid_interval_of(const struct braid_estimate *a, const struct braid_estimate *b)
+{
+	double variance = a->variance + b->variance;
+
+	if (a->variance < 0 || b->variance < 0)
+		return -1;
+	return variance > 0 ? quantile(freedom_of(a, b)) * sqrt(variance) : 0;
 }

@@ -11,9 +11,18 @@ struct analyze {
 	struct braid_trace_options trace;	/* first, as its functions expect it */
 	const char *out;
 	const char *against;
+	bool windows;			/* OTHER's time is not FILE's */
 };
 
 #define ANALYZE	struct analyze
+
+static int take_window(const struct braid_option *o, void *to, const char *value)
+{
+	struct analyze *a = to;
+
+	a->windows = true;
+	return braid_trace_take(o, to, value);
+}
 
 static const struct braid_option options[] = {
 	{ 'n', "top", "COUNT", .take = braid_trace_take, .help =
@@ -26,6 +35,10 @@ static const struct braid_option options[] = {
 	  "write to OUT instead of standard output" },
 	{ 0, "against", "OTHER", BRAID_STRING(ANALYZE, against),
 	  "compare with the capture OTHER: show what differs, and whether significantly" },
+	{ 0, "against-since", "TIME", .take = take_window, .help =
+	  "compare with OTHER from TIME on; without --against, OTHER is FILE: two times of one capture. "
+	  "--since and --until are then of FILE only" },
+	{ 0, "against-until", "TIME", .take = take_window, .help = "compare with OTHER up to TIME" },
 	{ 0, "stream", "NAME", .take = braid_trace_take, .help = "only this guest",
 	  .values = "@stream" },
 	{ 0, "cpu", "N", .take = braid_trace_take, .help = "only this vCPU of each guest" },
@@ -129,6 +142,8 @@ int braid_cmd_analyze(int argc, char **argv)
 	int err = braid_options_parse(&braid_command_analyze, &a, argc, argv);
 	const char *name = argv[optind];
 
+	if (!err && a.windows && !a.against && argc - optind == 2)
+		a.against = argv[optind + 1];
 	if (!err && a.against)
 		argv[optind] = (char *)a.against;	/* the name's place is free: OTHER precedes the files */
 	if (!err)

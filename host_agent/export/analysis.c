@@ -315,8 +315,9 @@ int braid_export_refine(struct braid_source *source, const struct braid_export_o
 	return err;
 }
 
-int braid_export_comparison(FILE *to, struct braid_source *source, struct braid_source *other,
-			    const struct braid_export_options *options,
+int braid_export_comparison(FILE *to, struct braid_source *source,
+			    const struct braid_export_options *options, struct braid_source *other,
+			    const struct braid_export_options *of_other,
 			    const struct braid_analysis_options *wants)
 {
 	struct braid_text text = { 0 };
@@ -324,7 +325,7 @@ int braid_export_comparison(FILE *to, struct braid_source *source, struct braid_
 	int err = run(&now, source, options, &braid_analysis_compare, wants);
 
 	if (!err)
-		err = run(&then, other, options, &braid_analysis_compare, wants);
+		err = run(&then, other, of_other, &braid_analysis_compare, wants);
 	if (wants->form == BRAID_TABLE_JSON)
 		braid_text_putc(&text, '{');
 	if (!err)

@@ -27,12 +27,14 @@ int braid_export_analysis(FILE *to, struct braid_source *source,
 /**
  * braid_export_comparison - compare two traces, and write the differences
  * @other: what @source is compared with; complete, rewound
+ * @of_other: of its walk, as @options
  * @wants: ->compares says what is compared
  *
  * Other parameters and return as braid_export_analysis().
  */
-int braid_export_comparison(FILE *to, struct braid_source *source, struct braid_source *other,
-			    const struct braid_export_options *options,
+int braid_export_comparison(FILE *to, struct braid_source *source,
+			    const struct braid_export_options *options, struct braid_source *other,
+			    const struct braid_export_options *of_other,
 			    const struct braid_analysis_options *wants);
 
 /**

@@ -82,6 +82,8 @@ static int check_combination(const struct braid_library_select *s, bool compares
 		return braid_fail(-EINVAL, "%.63s needs %sfolded", s->weight_word, dashes);
 	if (compares && (s->by || s->folded))
 		return braid_fail(-EINVAL, "%sby and %sfolded do not apply to a comparison", dashes, dashes);
+	if ((s->against[0].kind || s->against[1].kind) && !compares)
+		return braid_fail(-EINVAL, "%sagainst-since and %sagainst-until need a comparison", dashes, dashes);
 	if (s->json && s->csv)
 		return braid_fail(-EINVAL, "%sjson cannot be combined with %scsv", dashes, dashes);
 	return 0;
@@ -137,6 +139,7 @@ static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace
 	       const struct braid_analysis *analysis, struct braid_library_select *s,
 	       struct braid_analysis_options *wants)
 {
+	struct braid_export_options of_other;
 	int err = braid_select_check(&s->options, trace->source);
 
 	if (!err && against)
@@ -147,7 +150,12 @@ static int run(FILE *to, struct tracebraid_trace *trace, struct tracebraid_trace
 		return err ?: braid_export_analysis(to, trace->source, &s->options, analysis, wants);
 	wants->names[0] = trace->paths[0];
 	wants->names[1] = against->paths[0];
-	return braid_export_comparison(to, trace->source, against->source, &s->options, wants);
+	of_other = s->options;
+	if (s->against[0].kind || s->against[1].kind) {
+		of_other.from = s->against[0];
+		of_other.to = s->against[1];
+	}
+	return braid_export_comparison(to, trace->source, &s->options, against->source, &of_other, wants);
 }
 
 int tracebraid_analyze(struct tracebraid_trace *trace, const char *name,

@@ -66,6 +66,8 @@ struct braid_library_select {
 	const char *by_word;
 	enum { BRAID_BY_VCPU, BRAID_BY_TASK, BRAID_BY_SYSCALL, BRAID_BY_FUNCTION, BRAID_BY_GUEST } by;
 	bool json, csv, folded, by_count;
+	struct braid_export_moment against[2];	/* from, to, of the trace that is compared with; NONE: as
+						   ->options has it */
 	const char *weight_word;	/* with ->by_count */
 };
 

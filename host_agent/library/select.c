@@ -145,6 +145,16 @@ static int take_until(struct braid_library_select *s, const char *text)
 	return take_moment(s, &s->options.to, text);
 }
 
+static int take_against_since(struct braid_library_select *s, const char *text)
+{
+	return take_moment(s, &s->against[0], text);
+}
+
+static int take_against_until(struct braid_library_select *s, const char *text)
+{
+	return take_moment(s, &s->against[1], text);
+}
+
 static int take_clock(struct braid_library_select *s, const char *text)
 {
 	int which = take_one_of(s, text, (const char *const[]){ "host", "realtime", NULL },
@@ -224,6 +234,8 @@ static const struct option options[] = {
 	{ "top", ANALYSES, take_top },
 	{ "task", ANALYSES, take_task },
 	{ "by", ANALYSES, take_by },
+	{ "against-since", BRAID_LIBRARY_TABLES, take_against_since },
+	{ "against-until", BRAID_LIBRARY_TABLES, take_against_until },
 	{ "weight", BRAID_LIBRARY_TABLES, take_weight },
 };
 

@@ -88,6 +88,29 @@ static void chance(void)
 	CHECK(unlike > 1950);
 }
 
+/* The chance of a difference agrees with the quantiles. */
+static void chances(void)
+{
+	static const struct { u32 bins; double t; } known[] = {
+		{ 4, 5.841 }, { 6, 4.032 }, { 11, 3.169 }, { 21, 2.845 }, { 40, 2.708 },
+	};
+	struct braid_estimate a = { .variance = 4 }, b = { .variance = 0 };
+	size_t k;
+
+	for (k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+		a.nr = b.nr = known[k].bins;
+		a.ratio = 2 * known[k].t;
+		near(braid_chance_of(&a, &b), 0.01, k ? 0.05 : 0.12);
+		CHECK(braid_chance_of(&a, &b) == braid_chance_of(&b, &a));
+	}
+	a.variance = 0;
+	CHECK(braid_chance_of(&a, &b) == 0);
+	a.ratio = 0;
+	CHECK(braid_chance_of(&a, &b) == 1);
+	a.variance = -1;
+	CHECK(braid_chance_of(&a, &b) < 0);
+}
+
 /* Measures ------------------------------------------------------------------------------------ */
 
 struct side {
@@ -230,6 +253,38 @@ static void change_is_found(void)
 	end_side(&more);
 }
 
+/* Culprits of the same behaviour in both: few comparisons show any change, however many measures they have. */
+static void many_measures(void)
+{
+	u32 turn, any = 0, culprit, ms;
+
+	for (turn = 0; turn < 100; turn++) {
+		struct side sides[2];
+		char *text;
+		int k;
+
+		for (k = 0; k < 2; k++) {
+			begin_side(&sides[k], 0);
+			for (ms = 0; ms < 1200; ms++)
+				for (culprit = 0; culprit < 30; culprit++) {
+					struct braid_state_span span = {
+						.state = BRAID_VCPU_STOLEN, .from_ns = ms * MILLI + culprit * 30000,
+						.culprit = { .kind = BRAID_CULPRIT_IRQ, .id = culprit },
+					};
+
+					span.to_ns = span.from_ns + 1 + random_below(29000);
+					NEED(!braid_analysis_compare.states.span(sides[k].measures, &span));
+				}
+		}
+		text = compare(&sides[0], &sides[1]);
+		any += !!strstr(text, "\"significant\":1");
+		free(text);
+		end_side(&sides[0]);
+		end_side(&sides[1]);
+	}
+	CHECK(any <= 5);
+}
+
 /* Waits and exits are counted; without kvm events in one capture, states that they distinguish are one. */
 static void other_measures(void)
 {
@@ -334,6 +389,8 @@ int main(void)
 	RUN(quantiles_of_student);
 	RUN(ratio_of_sums);
 	RUN(chance);
+	RUN(chances);
+	RUN(many_measures);
 	RUN(bins_add_up);
 	RUN(change_is_found);
 	RUN(other_measures);

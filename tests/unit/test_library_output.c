@@ -261,6 +261,9 @@ static void refuses_analyses(void)
 	CHECK_EQ(tracebraid_analyze_check("steal", WORDS("--since=2026-01-31T12:00:00"), 0), 0);
 	CHECK_EQ(tracebraid_analyze_check("stalls", NULL, 1), -EINVAL);
 	CHECK(said("stalls cannot compare two captures; summary, "));
+	CHECK_EQ(tracebraid_analyze_check("steal", WORDS("--against-since=+1"), 0), -EINVAL);
+	CHECK(said("--against-since and --against-until need a comparison"));
+	CHECK_EQ(tracebraid_analyze_check("steal", WORDS("--against-since=+1", "--since=22:12"), 1), 0);
 	CHECK_EQ(tracebraid_analyze_to(trace, NULL, "steal", WORDS("stream=nobody"), out), -ENOENT);
 	/* Two walks along one trace. */
 	CHECK_EQ(tracebraid_analyze_to(trace, trace, "steal", NULL, out), -EBUSY);

@@ -314,6 +314,9 @@ static void analyses(void)
 	CHECK_EQ(analyzed("--since", "2023-11-14T23:13:20Z"), 1);
 	CHECK_EQ(analyzed("--until", "22:13:19Z"), 1);
 	CHECK_EQ(analyzed("--until", "noon"), 1);
+	/* Two times of one capture. */
+	CHECK_EQ(analyzed("--against-until", "+0.005"), 0);
+	CHECK_EQ(analyzed("--against-since", "22:14Z"), 1);
 }
 
 int main(void)
