@@ -108,6 +108,14 @@ int braid_cli_target(const char *word, char path[256]);
 const char *braid_cli_clean(const char *untrusted);
 
 /**
+ * braid_cli_quoted - a word as a shell takes it, for a command that a line tells to run
+ * @word: at most 500 bytes of it are used
+ *
+ * Return: a sanitized copy, quoted if that is needed; good until the next call.
+ */
+const char *braid_cli_quoted(const char *word);
+
+/**
  * braid_complain - print the line of the last failure on standard error
  *
  * Return: 1, to be returned as the exit code.

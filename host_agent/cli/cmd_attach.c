@@ -26,6 +26,7 @@ struct arguments {
 	struct braid_domain_request request;
 	u64 timeout_s;
 	bool print_xml;
+	bool size_given;
 };
 
 #define ATTACH	struct arguments
@@ -64,28 +65,12 @@ const struct braid_cli_command braid_command_attach = {
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };
 
-/* A word for a shell. */
-static void print_quoted(FILE *f, const char *word)
-{
-	putc('\'', f);
-	for (; *word; word++)
-		if (*word == '\'')
-			fputs("'\\''", f);
-		else
-			putc(*word, f);
-	putc('\'', f);
-}
-
 static void print_virsh(const struct arguments *a, const struct braid_domain *domain)
 {
 	fputs("virsh ", stderr);
-	if (a->request.uri) {
-		fputs("-c ", stderr);
-		print_quoted(stderr, a->request.uri);
-		putc(' ', stderr);
-	}
-	fputs("attach-device ", stderr);
-	print_quoted(stderr, a->request.domain);
+	if (a->request.uri)
+		fprintf(stderr, "-c %s ", braid_cli_quoted(a->request.uri));
+	fprintf(stderr, "attach-device %s", braid_cli_quoted(a->request.domain));
 	fprintf(stderr, " shmem.xml%s%s\n", domain->active ? " --live" : "",
 		a->request.config || !domain->active ? " --config" : "");
 }
@@ -125,6 +110,9 @@ static void print_result(const struct arguments *a, const struct braid_domain_re
 		       (unsigned long long)(d->bytes / MIB),
 		       result->changed_live ? "attached" : "in its configuration", d->path,
 		       (unsigned int)result->uid, (unsigned int)result->gid);
+	if (a->size_given && d->bytes != a->request.bytes)
+		printf("--size: that memory keeps its size; for another one, tracebraid detach %s first\n",
+		       braid_cli_quoted(d->name));
 	if (*result->why_later)
 		printf("%s gets the memory at its next start: shut it down, then start it. It cannot be added now: %s\n",
 		       d->name, result->why_later);
@@ -182,13 +170,14 @@ static int find_driver(const struct arguments *a, const struct braid_domain *dom
 	int ret = wait_for_driver(domain->path, limit_ms, signal_fd);
 
 	if (ret > 0)
-		printf("Its driver is loaded. Next: tracebraid record -d %s\n", a->request.domain);
+		printf("Its driver is loaded. Next: tracebraid record -d %s\n",
+		       braid_cli_quoted(a->request.domain));
 	else if (ret < 0)
-		printf("Interrupted. The memory stays attached; 'tracebraid detach %s' removes it.\n",
-		       a->request.domain);
+		printf("Interrupted. The memory stays attached; tracebraid detach %s removes it.\n",
+		       braid_cli_quoted(a->request.domain));
 	else
 		printf("No driver yet. In the guest, as root: modprobe tracebraid (or insmod, where it was built)\n"
-		       "Then: tracebraid record -d %s\n", a->request.domain);
+		       "Then: tracebraid record -d %s\n", braid_cli_quoted(a->request.domain));
 	if (ret < 0)
 		return SIGNALLED - ret;
 	if (!a->timeout_s || ret)
@@ -200,7 +189,7 @@ static int find_driver(const struct arguments *a, const struct braid_domain *dom
 
 int braid_cmd_attach(int argc, char **argv)
 {
-	struct arguments a = { .request.bytes = BRAID_USUAL_REGION_BYTES };
+	struct arguments a = { 0 };
 	struct braid_domain_result result;
 	sigset_t signals;
 	int signal_fd, err = braid_options_parse(&braid_command_attach, &a, argc, argv);
@@ -208,6 +197,9 @@ int braid_cmd_attach(int argc, char **argv)
 	if (err)
 		return braid_options_exit(err);
 	a.request.domain = argv[optind];
+	a.size_given = a.request.bytes;
+	if (!a.size_given)
+		a.request.bytes = BRAID_USUAL_REGION_BYTES;
 	if (a.print_xml) {
 		err = print_xml(&a);
 		return err ? braid_complain() : EXIT_SUCCESS;

@@ -299,7 +299,7 @@ static void print_result(const struct recovery *r)
 		r->events == 1 ? "" : "s", r->nr_regions, r->nr_regions == 1 ? "" : "s", r->file);
 	if (r->nr_left_out)
 		fprintf(stderr, "; %zu of %zu sources left out", r->nr_left_out, r->nr_given);
-	fprintf(stderr, "\nNext: tracebraid report %s\n", r->file);
+	fprintf(stderr, "\nNext: tracebraid report %s\n", braid_cli_quoted(r->file));
 }
 
 /* The region of a domain, which libvirt knows also when it is shut off. Return: whether it is one. */

@@ -60,7 +60,7 @@ static int fill(int fd, int out, struct braid_output *output, bool quiet)
 		return braid_fail(err, "%s", failure);
 	err = publish_err;
 	if (!err && !quiet)
-		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, file);
+		fprintf(stderr, "%s\nNext: tracebraid report %s\n", line, braid_cli_quoted(file));
 	return err;
 }
 

@@ -33,6 +33,9 @@
 #define CONFINES	1
 #endif
 
+/* A word of these needs no quotation marks. */
+#define PLAIN	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:,+@%="
+
 const char *braid_cli_clean(const char *untrusted)
 {
 	static char clean[1024];
@@ -40,6 +43,24 @@ const char *braid_cli_clean(const char *untrusted)
 	snprintf(clean, sizeof(clean), "%s", untrusted);
 	braid_text_clean(clean);
 	return clean;
+}
+
+const char *braid_cli_quoted(const char *word)
+{
+	static char quoted[2 + 4 * 500 + 1];
+	const char *clean = braid_cli_clean(word);
+	char *at = quoted;
+
+	if (*clean && strspn(clean, PLAIN) == strlen(clean))
+		return clean;
+	*at++ = '\'';
+	for (; *clean && at < quoted + sizeof(quoted) - 6; clean++)
+		if (*clean == '\'')
+			at = stpcpy(at, "'\\''");
+		else
+			*at++ = *clean;
+	strcpy(at, "'");
+	return quoted;
 }
 
 int braid_complain(void)

@@ -300,7 +300,7 @@ static void stopped(void *arg, const struct braid_recording *r)
 			(unsigned long long)host.lost);
 	}
 	if (strcmp(r->o.file, "-") && !r->viewer.in_memory)
-		fprintf(stderr, "Next: tracebraid report %s\n", r->o.file);
+		fprintf(stderr, "Next: tracebraid report %s\n", braid_cli_quoted(r->o.file));
 }
 
 static void forked(void *arg)

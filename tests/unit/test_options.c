@@ -211,6 +211,15 @@ static void record_words(void)
 	NEED(!chdir("/") && !rmdir(dir));
 }
 
+/* Names in commands that a line tells to run. */
+static void quoted_names(void)
+{
+	CHECK(!strcmp(braid_cli_quoted("/tmp/web1.braid"), "/tmp/web1.braid"));
+	CHECK(!strcmp(braid_cli_quoted("my trace.braid"), "'my trace.braid'"));
+	CHECK(!strcmp(braid_cli_quoted("it's$(x)"), "'it'\\''s$(x)'"));
+	CHECK(!strcmp(braid_cli_quoted(""), "''"));
+}
+
 static bool fits(const char *text, size_t columns)
 {
 	size_t n;
@@ -350,6 +359,7 @@ int main(void)
 	RUN(habits);
 	RUN(other_files);
 	RUN(record_words);
+	RUN(quoted_names);
 	RUN(printing);
 	RUN(words);
 	RUN(tables);

@@ -96,9 +96,9 @@ def change_nothing(ctx, virt):
     plan = virt.run_agent("attach", "--print-xml", "--size", "8M", "after")
     ctx.check("<size unit='M'>8</size>" in plan.stdout and "tracebraid create --size 8M --owner" in plan.stderr,
               "--print-xml lacks a line")
-    ctx.check("virsh attach-device 'after' shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
+    ctx.check("virsh attach-device after shmem.xml --live\n" in plan.stderr, f"--print-xml says: {plan.stderr}")
     plan = virt.run_agent("attach", "--print-xml", "--config", "-c", "qemu:///system", "after")
-    ctx.check("virsh -c 'qemu:///system' attach-device 'after' shmem.xml --live --config\n" in plan.stderr,
+    ctx.check("virsh -c qemu:///system attach-device after shmem.xml --live --config\n" in plan.stderr,
               f"--print-xml --config says: {plan.stderr}")
     virt.domain("not yet")
     plan = virt.run_agent("attach", "--print-xml", "not yet")
