@@ -191,8 +191,14 @@ static bool deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 
 static int end_of_ring(struct host_ring *h)
 {
+	struct braid_ring_walk *walk = &h->base.ring.walk;
 	struct braid_item *item = &h->base.ring.item;
+	u64 rest = h->base.stated_lost > walk->lost ? h->base.stated_lost - walk->lost : 0;
 
+	/* Lost at an unknown time: its pages do not say so. */
+	walk->lost += rest;
+	walk->next_seq += rest;
+	h->unreported += rest;
 	if (!h->unreported && !h->unreported_some)
 		return 0;
 	item->kind = BRAID_ITEM_LOST;

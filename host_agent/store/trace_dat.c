@@ -100,6 +100,8 @@ static int take_option(struct braid_trace_dat *dat, u32 id, const u8 *data, u32 
 		return 0;
 	case BRAID_DAT_DATE:
 		return braid_dat_take_offset(dat, (const char *)data, 1000);
+	case BRAID_DAT_CPU_STAT:
+		return braid_dat_take_stats(dat, (const char *)data);
 	case BRAID_DAT_OFFSET:
 		return braid_dat_take_offset(dat, (const char *)data, 1);
 	case BRAID_DAT_TSC2NSEC:
@@ -343,6 +345,7 @@ static int read_all(struct braid_trace_dat *dat)
 		braid_dat_name_clocks(dat);
 	for (k = 0; k < dat->nr_buffers && !err; k++)
 		err = braid_dat_index_buffer(dat, k);
+	braid_dat_spread_stats(dat);
 	return err;
 }
 
@@ -433,6 +436,7 @@ void braid_trace_dat_close(struct braid_trace_dat *dat)
 		free(dat->buffers[k].cpus);
 	for (k = 0; k < dat->nr_caches; k++)
 		free(dat->caches[k].data);
+	free(dat->lost);
 	free(dat->caches);
 	braid_dat_free_shifts(&dat->times);
 	free(dat);

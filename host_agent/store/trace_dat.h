@@ -57,6 +57,13 @@ struct braid_dat_times {
 	s64 offset_ns;
 };
 
+/* Events of a buffer's CPU that were overwritten or dropped. */
+struct braid_dat_lost {
+	char buffer[BRAID_NAME_BYTES];
+	u32 cpu;
+	u64 events;
+};
+
 struct braid_dat_buffer {
 	char name[BRAID_NAME_BYTES];	/* sanitized */
 	char clock[24];			/* likewise */
@@ -92,6 +99,9 @@ struct braid_trace_dat {
 	u64 places[BRAID_DAT_IDS];	/* of sections; 0: none */
 	struct braid_dat_buffer buffers[BRAID_MAX_BUFFERS];
 	u32 nr_buffers;
+	char stats_of[BRAID_NAME_BYTES];	/* the buffer whose statistics follow */
+	struct braid_dat_lost *lost;
+	size_t nr_lost, lost_capacity;
 	struct braid_dat_cache *caches;	/* by ring */
 	size_t nr_caches, caches_capacity;
 };
@@ -143,6 +153,10 @@ void braid_dat_free_shifts(struct braid_dat_times *times);
 
 /* The time of a stamp, which counts ticks or ns. Return: false: out of range. */
 bool braid_dat_time(const struct braid_dat_times *times, bool ticks, u32 cpu, u64 stamp, u64 *ns);
+
+/* trace_dat_stats.c: takes an option; gives each ring its losses. */
+int braid_dat_take_stats(struct braid_trace_dat *dat, const char *text);
+void braid_dat_spread_stats(struct braid_trace_dat *dat);
 
 /* trace_dat_clock.c: sets each buffer's clock name; "": unknown. */
 void braid_dat_name_clocks(struct braid_trace_dat *dat);

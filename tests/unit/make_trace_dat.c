@@ -159,7 +159,7 @@ static void put_options(const struct synth_dat *p)
 {
 	u64 cpus = CPUS;
 	u64 scale[2] = { 31ULL << 32 | p->tsc_multiplier, 0 };
-	char clock[64];
+	char clock[64], stats[256];
 
 	if (p->clock) {
 		snprintf(clock, sizeof(clock), "local [%s] boot\n", p->clock);
@@ -167,6 +167,13 @@ static void put_options(const struct synth_dat *p)
 	}
 	if (p->uname)
 		put_option(5, p->uname, strlen(p->uname) + 1);
+	if (p->overrun) {
+		snprintf(stats, sizeof(stats), "CPU: 1\nentries: 0\noverrun: %u\n"
+			 "commit overrun: 4\nbytes: 9\ndropped events: 3\nread events: 9\n",
+			 p->overrun);
+		put_option(2, "CPU: 0\noverrun: 0\n", 19);
+		put_option(2, stats, strlen(stats) + 1);
+	}
 	if (p->shifted)
 		put_shift(p);
 	if (p->tsc_multiplier)

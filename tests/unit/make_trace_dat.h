@@ -30,6 +30,7 @@ struct synth_dat {
 	bool small;			/* pages of 256 bytes, with 8 events */
 	u32 bloated;			/* chunks of each CPU of 8 MiB of zeros, without events */
 	u32 aliases;			/* version 7: number of CPUs, all with the pages of CPU 1 */
+	u32 overrun;			/* of CPU 1 by its stats, which add 4 and 3; 0: no stats */
 	u64 lost;			/* reported by the second page of CPU 1; ~0: some */
 };
 
