@@ -357,7 +357,7 @@ static void *exchange_thread(void *arg)
 	 * A busy host must not degrade the exchange: the guest spins until this thread responds. A
 	 * burst takes some hundred microseconds. Without the privilege bounds are slightly worse.
 	 */
-	pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+	sched_setscheduler(0, SCHED_FIFO, &priority);
 	pthread_mutex_lock(&x->lock);
 	while (!x->stopping) {
 		p = first_due(x);

@@ -117,7 +117,6 @@ static const int recorder_may[] = {
 	SCMP_SYS(getsockopt), SCMP_SYS(pidfd_open), SCMP_SYS(preadv2), SCMP_SYS(recvfrom),
 	SCMP_SYS(rmdir), SCMP_SYS(sched_get_priority_max),
 	SCMP_SYS(sched_get_priority_min), SCMP_SYS(sched_getparam), SCMP_SYS(sched_getscheduler),
-	SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
 	SCMP_SYS(sendto), SCMP_SYS(shutdown), SCMP_SYS(timerfd_settime), SCMP_SYS(wait4),
 };
 
@@ -199,8 +198,12 @@ static int allow_threads(scmp_filter_ctx ctx)
 
 static int allow_recording(scmp_filter_ctx ctx, const pid_t *children)
 {
-	int k, err = allow_list(ctx, recorder_may, NR(recorder_may));
+	static const int of_itself[] = { SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler) };
+	int err = allow_list(ctx, recorder_may, NR(recorder_may));
+	size_t k;
 
+	for (k = 0; k < NR(of_itself) && !err; k++)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, of_itself[k], 1, equals(0, 0));
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
 				       equals(0, PR_SET_NAME));
@@ -222,6 +225,8 @@ static int refuse_calls(enum braid_confine what, const pid_t *children)
 	if (!ctx)
 		return -ENOMEM;
 	err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!err)	/* calls of other ABIs, such as x32: libseccomp would kill one thread of the process */
+		err = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
 	if (!err)	/* a search tree: there are a few hundred calls */
 		err = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -167,6 +168,42 @@ static int try_own_text(void)
 	return result(open("/proc/self/mem", O_RDWR | O_CLOEXEC));
 }
 
+/* A call of another ABI: nothing but the call fails. */
+static int try_x32(void)
+{
+#ifdef __x86_64__
+	return result(syscall(0x40000000 | SYS_getpid));
+#else
+	return -EPERM;
+#endif
+}
+
+static int try_bind_other(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) ? -EIO :
+	       result(sched_setaffinity(other, sizeof(cpus), &cpus));
+}
+
+static int try_bind_own(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) ? -EIO :
+	       result(sched_setaffinity(0, sizeof(cpus), &cpus));
+}
+
+static int try_policy_other(void)
+{
+	return result(sched_setscheduler(other, SCHED_OTHER, &(struct sched_param){ 0 }));
+}
+
+static int try_policy_own(void)
+{
+	return result(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }));
+}
+
 static int try_set_owner(void)
 {
 	return result(fcntl(0, F_SETOWN, other));
@@ -265,7 +302,8 @@ static void refused_to_all(void)
 	static trial *const all[] = {
 		try_exec, try_fork, try_socket, try_inet, try_ptrace, try_read_memory, try_handle,
 		try_mount, try_bpf, try_perf, try_setuid, try_memfd, try_chmod, try_limit,
-		try_kill_other, try_type, try_code, try_set_owner, try_set_signal, try_fifo,
+		try_kill_other, try_type, try_code, try_set_owner, try_set_signal, try_fifo, try_x32,
+		try_bind_other, try_policy_other,
 	};
 	enum braid_confine what;
 	size_t k;
@@ -292,6 +330,8 @@ static void each_may_do_its_work(void)
 		{ try_room, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 		{ try_thread, { 0, 0, -EPERM, 0, -EPERM } },
 		{ try_ask_other, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
+		{ try_bind_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
+		{ try_policy_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 		{ try_kill_own, { -EPERM, -EPERM, -EPERM, 0, -EPERM } },
 	};
 	size_t k;
