@@ -75,12 +75,12 @@ static int take_all(struct braid_recording *r)
 		err = braid_region_source_take(r->guests[k].source);
 	if (r->host_source && !err && !braid_capture_tee_failed(r->sink.capture))
 		host_err = braid_tracefs_source_take(r->host_source);
+	if (host_err)
+		braid_record_say(r, "host", "%s", braid_failure());
 	for (k = 0; k < r->nr_guests; k++) {
 		braid_region_source_ask(r->guests[k].source);
 		r->guests[k].due_ns = 0;
 	}
-	if (host_err)
-		braid_record_say(r, "host", "%s", braid_failure());
 	return err;
 }
 
@@ -95,6 +95,13 @@ static void say_result(struct braid_recording *r, int err, const char *line)
 	f->by_request = false;
 	f->nr_taken += !err;
 	f->last_ns = braid_host_clock_ns();
+}
+
+/* Before other work, which may fail, too. */
+static void keep_failure(int err, char line[BRAID_REQUEST_LINE_BYTES])
+{
+	if (err)
+		snprintf(line, BRAID_REQUEST_LINE_BYTES, "%.500s", braid_failure());
 }
 
 /* Creates the file: @fd, or one of the next unused name. */
@@ -138,17 +145,19 @@ static int finish(struct braid_recording *r)
 		err = braid_region_source_took(r->guests[k].source, f->out);
 	if (r->host_source && !err)
 		err = braid_tracefs_source_took(r->host_source, f->out);
+	keep_failure(err, line);
 	tee_err = braid_capture_tee(r->sink.capture, NULL);
+	keep_failure(tee_err, line);
 	err = tee_err ? tee_err : err;
-	if (err)
+	if (err) {
 		braid_capture_abandon(f->out);
-	else
+	} else {
 		err = braid_capture_finish(f->out);
+		keep_failure(err, line);
+	}
 	f->out = NULL;
 	events = events_so_far(r) - f->events_before;
-	if (err)
-		snprintf(line, sizeof(line), "%.500s", braid_failure());
-	else
+	if (!err)
 		snprintf(line, sizeof(line), "%s: %llu event%s, %s", f->path, (unsigned long long)events,
 			 events == 1 ? "" : "s", f->why);
 	say_result(r, err, line);
@@ -238,6 +247,7 @@ static void refuse(struct braid_recording *r, const char *why, const char *reaso
 static int take_by_itself(struct braid_recording *r, enum cause cause, const char *why)
 {
 	struct braid_record_flight *f = &r->flight;
+	char line[BRAID_REQUEST_LINE_BYTES];
 	int err;
 
 	if (f->nr_by_itself >= r->o.flight.most) {
@@ -256,9 +266,10 @@ static int take_by_itself(struct braid_recording *r, enum cause cause, const cha
 	err = next_name(r);
 	if (!err)
 		err = begin(r, -1);
+	keep_failure(err, line);
 	settle_guests(r);
 	if (err && !f->out) {	/* a full disk, a folder that went: the next may be better */
-		say_result(r, err, braid_failure());
+		say_result(r, err, line);
 		err = 0;
 	}
 	return err;
@@ -268,7 +279,7 @@ int braid_record_poll_flight(struct braid_recording *r)
 {
 	struct braid_record_flight *f = &r->flight;
 	struct braid_request request;
-	char why[WHY_BYTES] = "";
+	char why[WHY_BYTES] = "", line[BRAID_REQUEST_LINE_BYTES];
 	enum cause cause;
 	int err;
 
@@ -283,10 +294,11 @@ int braid_record_poll_flight(struct braid_recording *r)
 		snprintf(f->path, sizeof(f->path), "%s", request.path);
 		snprintf(f->why, sizeof(f->why), "on request");
 		err = begin(r, request.fd);
+		keep_failure(err, line);
 		settle_guests(r);
 		if (!err || f->out)
 			return err;
-		say_result(r, err, braid_failure());
+		say_result(r, err, line);
 		return 0;
 	}
 	cause = find_cause(r, why);
