@@ -67,14 +67,13 @@ int braid_record_live_start(struct braid_recording *r)
 	live->pid = fork();
 	if (!live->pid)
 		become_viewer(r, fds[0]);
-	err = errno;
-	close(fds[0]);
 	if (live->pid > 0) {
 		braid_children_add(live->pid);
 		live->pidfd = syscall(SYS_pidfd_open, live->pid, 0);
 	}
-	return live->pidfd >= 0 ? 0 : braid_fail(-err, "cannot create a process for the live view: %s",
-						 strerror(err));
+	err = live->pidfd < 0 ? -errno : 0;
+	close(fds[0]);
+	return err ? braid_fail(err, "cannot create a process for the live view: %s", strerror(-err)) : 0;
 }
 
 /* Sends the mark once all that is before it is written. */
