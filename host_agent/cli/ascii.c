@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* On a terminal that is not of UTF-8: the agent's output in ASCII. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,8 @@ static bool write_all(int fd, const char *data, size_t bytes)
 
 	while (bytes) {
 		n = write(fd, data, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
 		if (n <= 0)
 			return false;
 		data += n;
