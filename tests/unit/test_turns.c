@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Effects of slow disks, broken guests and readers in the guest on the agent, and vice versa. */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -230,11 +232,16 @@ static void fill_of_one_buffer(void)
 
 static u32 naps;
 
-/* Replaces libc's, for the whole program. */
-int nanosleep(const struct timespec *time, struct timespec *left)
+/* Both replace libc's, for the whole program. */
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
 	naps++;
-	return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+	return syscall(SYS_clock_nanosleep, clock, flags, time, left) ? errno : 0;
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	return clock_nanosleep(CLOCK_MONOTONIC, 0, time, left) ? -1 : 0;
 }
 
 /* Makes the region another incarnation, with the state of buffers given. */
