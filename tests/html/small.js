@@ -166,6 +166,31 @@ async function checkDates(page, lines) {
 	);
 }
 
+/* Colors of the lanes in the frame in which they get another size, when it is about to be shown. */
+function resizedColors() {
+	const { view } = globalThis.tracebraid,
+		copy = new OffscreenCanvas(view.base.width, 100).getContext('2d');
+	return new Promise((resolve) => {
+		let calls = 0;
+		new ResizeObserver((entries, observer) => {
+			if (!calls++) {
+				document.getElementById('bottom').style.height = '123px';
+				return;
+			}
+			observer.disconnect();
+			copy.drawImage(view.base, 0, 0);
+			const pixels = copy.getImageData(0, 0, view.base.width, 100).data.buffer;
+			resolve(new Set(new Uint32Array(pixels)).size);
+		}).observe(document.getElementById('lanes'));
+	});
+}
+
+async function checkResize(page) {
+	const colors = await page.evaluate(resizedColors);
+	assert(colors > 20, `lanes are drawn in the frame in which they are resized: ${colors} colors`);
+	await page.evaluate(() => (document.getElementById('bottom').style.height = ''));
+}
+
 /* A browser that makes one frame and no more has drawn everything in it. */
 async function checkPicture(browser, page, folder) {
 	const file = path.join(folder, 'picture.png');
@@ -202,4 +227,4 @@ async function checkPicture(browser, page, folder) {
 	await look.close();
 }
 
-module.exports = { checkDates, checkEnd, checkNames, checkPicture, checkPins, checkTips };
+module.exports = { checkDates, checkEnd, checkNames, checkPicture, checkPins, checkResize, checkTips };

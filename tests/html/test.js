@@ -13,6 +13,7 @@ const {
 	checkNames,
 	checkPicture,
 	checkPins,
+	checkResize,
 	checkTips,
 } = require('./small.js');
 const { checkLongest, checkStates, checkWakes } = require('./states.js');
@@ -468,6 +469,7 @@ async function checkPage(browser) {
 	await checkSearch(page, said);
 	await checkTips(page);
 	await checkPins(page);
+	await checkResize(page);
 	await checkNames(page);
 	assert.deepStrictEqual(complaints, []);
 }
