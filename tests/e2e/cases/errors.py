@@ -39,7 +39,7 @@ def bad_regions(ctx):
     zero = ctx.dir / "zero"
     zero.write_bytes(bytes(16 << 20))
     refused(ctx, "driver", "stat", zero)
-    refused(ctx, "ommand", "recrod")
+    refused(ctx, "unknown command 'recrod'; did you mean 'record'?", "recrod")
 
 
 @case("bad-captures", usual=("6.1",), needs=NEEDS, arm64=True)
