@@ -145,13 +145,28 @@ int braid_ctf_meet_states(struct braid_ctf *ctf, u32 vcpu)
 	return meet(ctf, r, v->guest, BRAID_CTF_STATES, name);
 }
 
+/* Readers take a folder without any trace for something else. */
+static int meet_one(struct braid_ctf *ctf)
+{
+	static const struct braid_stream none = { .kind = BRAID_STREAM_HOST, .name = "host" };
+	const struct braid_source *source = ctf->walk.source;
+	struct braid_ctf_trace *t;
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++)
+		if (ctf->traces[k])
+			return 0;
+	return meet_trace(ctf, source->nr_streams ? source->streams[0] : &none, &t);
+}
+
 int braid_ctf_write_metadata(struct braid_ctf *ctf)
 {
 	char path[BRAID_CTF_PATH_BYTES];
 	size_t k;
-	int err;
+	int err = meet_one(ctf);
 
-	for (k = 0; k < ctf->walk.source->nr_streams; k++) {
+	/* Of no streams there is one trace. */
+	for (k = 0; k <= ctf->walk.source->nr_streams && !err; k++) {
 		struct braid_ctf_trace *t = ctf->traces[k];
 
 		if (!t)
@@ -167,7 +182,7 @@ int braid_ctf_write_metadata(struct braid_ctf *ctf)
 		if (err)
 			return cannot_write(ctf, err);
 	}
-	return 0;
+	return err;
 }
 
 static void free_ring(struct braid_ctf_ring *r)
@@ -187,7 +202,7 @@ void braid_ctf_free_rings(struct braid_ctf *ctf)
 	for (k = 0; ctf->states && k < ctf->slices.states.nr_vcpus; k++)
 		free_ring(&ctf->states[k]);
 	free(ctf->states);
-	for (k = 0; ctf->traces && k < ctf->walk.source->nr_streams; k++) {
+	for (k = 0; ctf->traces && k <= ctf->walk.source->nr_streams; k++) {
 		if (ctf->traces[k])
 			braid_text_free(&ctf->traces[k]->metadata);
 		free(ctf->traces[k]);

@@ -109,6 +109,28 @@ static char *metadata(const char *stream)
 	return run("cat %s/%s/metadata", folder, stream);
 }
 
+/* Without events there is a trace that can be opened, whatever the capture has. */
+static void empty(void)
+{
+	struct braid_export_totals totals;
+	struct braid_export_options options = { 0 };
+	struct braid_capture_writer *w;
+	u32 nr;
+
+	for (nr = 0; nr < 2; nr++) {
+		w = synth_capture(capture);
+		if (nr)
+			synth_host(w, 1, 0, SYNTH_START_NS, 1000);
+		NEED(!braid_capture_finish(w));
+		remove_folder();
+		CHECK_EQ(export(&options, &totals), 0);
+		CHECK_EQ(totals.events, 0);
+		check_readable(0);
+	}
+	remove_folder();
+	synth_standard(capture);
+}
+
 static void standard(void)
 {
 	struct braid_export_options few = { .stream = "guest2" };
@@ -547,6 +569,7 @@ int main(void)
 	snprintf(capture, sizeof(capture), "%s/capture.braid", dir);
 	snprintf(json, sizeof(json), "%s/report.json", dir);
 	snprintf(folder, sizeof(folder), "%s/ctf", dir);
+	RUN(empty);
 	RUN(standard);
 	RUN(wall_time);
 	RUN(no_wall_time);
