@@ -9,6 +9,7 @@
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/control/control.h"
 #include "host_agent/util/array.h"
+#include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "tracebraid/tracebraid.h"
 
@@ -50,7 +51,14 @@ static int take_clock_source(const struct braid_option *o, void *to, const char 
 /* Two languages: -e has globs, -F expressions. */
 static int take_event(const struct braid_option *o, void *to, const char *text)
 {
-	return braid_pattern_check(text) ?: braid_trace_select(o, to, text);
+	braid_auto_free char *copy = strdup(text);
+	char *at = copy, *one;
+	int err = copy ? 0 : braid_out_of_memory();
+
+	/* Several are separated by commas, as for record. */
+	while (!err && (one = strsep(&at, ",")))
+		err = braid_pattern_check(one) ?: braid_trace_select(o, to, one);
+	return err;
 }
 
 static int take_filter(const struct braid_option *o, void *to, const char *text)
@@ -79,7 +87,8 @@ const struct braid_option braid_trace_common[] = {
 	{ 'B', "buffer", "NAME", .take = braid_trace_select,
 	  .help = "only guests' buffers of this name" },
 	{ 'e', "event", "GLOB", .take = take_event,
-	  .help = "only events SYSTEM:EVENT, or sub-events of that name; may be repeated",
+	  .help = "only events SYSTEM:EVENT, or sub-events of that name; several are separated by commas; "
+	  "may be repeated",
 	  .values = "@event" },
 	{ 'F', "filter", "FILTER", .take = take_filter, .help =
 	  "only events that match FILTER, 'EVENTS: EXPRESSION' as in trace-cmd: "

@@ -228,6 +228,7 @@ static void exit_codes(void)
 	CHECK_EQ(status_of("-F", "tock: count == 333"), 2);
 	CHECK_EQ(status_of("-F", "tock: nosuch == 333"), 1);
 	CHECK_EQ(status_of("-e", "nosuch"), 2);
+	CHECK_EQ(status_of("-e", "nosuch,tock"), 0);
 	CHECK_EQ(status_of("--stream", "nosuch"), 1);
 	CHECK_EQ(status_of("--stream", "guest2"), 0);
 	CHECK_EQ(status_of("--pid", "55"), 0);
