@@ -71,7 +71,8 @@ int braid_cpus_begin(struct braid_states *s)
 	if (!s->cpus)
 		return -ENOMEM;
 	for (k = 0; k < s->nr_cpus; k++) {
-		s->cpus[k].vcpu = s->cpus[k].first_waiter = s->cpus[k].hides = BRAID_NO_VCPU;
+		s->cpus[k].vcpu = s->cpus[k].hides = s->cpus[k].first_on =
+			s->cpus[k].first_waiter = s->cpus[k].first_behind = BRAID_NO_VCPU;
 		s->cpus[k].left = BRAID_PID_UNKNOWN;
 	}
 	find_switches(s);

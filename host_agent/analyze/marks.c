@@ -3,18 +3,39 @@
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
+#include "host_agent/util/error.h"
 
 #define FLAG_HARDIRQ	0x08u	/* of common_flags: the context of an event */
 #define FLAG_SOFTIRQ	0x10u
 #define NR_VECTORS	256
 
-static void hand_on(const struct braid_states *s, const struct braid_mark *mark)
+void braid_marks_begin(struct braid_states *s)
 {
+	bool several = false;
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		if (!s->guests[k].nr_vcpus)
+			continue;
+		several = s->only_guest;
+		s->only_guest = &s->guests[k];
+		if (several)
+			break;
+	}
+	if (several)
+		s->only_guest = NULL;
+}
+
+static void hand_on(struct braid_states *s, const struct braid_mark *mark)
+{
+	if (mark->kind != BRAID_MARK_LOST && mark->kind != BRAID_MARK_LOST_GUEST)
+		braid_list_touch(s, mark->vcpu);
 	if (s->ops && s->ops->mark)
 		s->ops->mark(s->arg, mark);
 }
 
-void braid_mark(const struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
+void braid_mark(struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
 		u64 bound_ns, u64 value)
 {
 	hand_on(s, &(struct braid_mark){
@@ -32,34 +53,44 @@ static bool in_interrupt(const struct braid_item *item, u32 flags)
 	return record.common_flags & flags;
 }
 
-/* The vCPU of a guest with this number of KVM's; BRAID_NO_VCPU: none is known. */
-static u32 find_id(const struct braid_states *s, const struct braid_guest_state *guest, s64 id)
+/* Where the number is in the sorted list, or belongs. */
+static size_t place_of(const struct braid_guest_state *guest, s64 id)
 {
-	u32 k;
+	size_t from = 0, to = guest->nr_ids;
 
-	/* Usually they are the same numbers. */
-	if (id >= 0 && id < guest->nr_vcpus && s->vcpus[guest->first_vcpu + id].kvm_id == id)
-		return guest->first_vcpu + (u32)id;
-	for (k = 0; k < guest->nr_vcpus; k++)
-		if (s->vcpus[guest->first_vcpu + k].kvm_id == id)
-			return guest->first_vcpu + k;
-	return BRAID_NO_VCPU;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (guest->ids[middle].id < id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
 }
 
-/* The only guest of the trace with vCPUs, if no other VM has run on the host as yet; else NULL. */
-static const struct braid_guest_state *only_guest(const struct braid_states *s)
+/* The vCPU of a guest with this number of KVM's; BRAID_NO_VCPU: none is known. */
+static u32 find_id(const struct braid_guest_state *guest, s64 id)
 {
-	const struct braid_guest_state *only = NULL;
-	size_t k;
+	size_t at = place_of(guest, id);
 
-	for (k = 0; k < s->source->nr_streams; k++) {
-		if (!s->guests[k].nr_vcpus)
-			continue;
-		if (only)
-			return NULL;
-		only = &s->guests[k];
-	}
-	return s->other_vms ? NULL : only;
+	return at < guest->nr_ids && guest->ids[at].id == id ? guest->ids[at].vcpu : BRAID_NO_VCPU;
+}
+
+int braid_mark_set_id(struct braid_states *s, struct braid_vcpu *v, s64 id)
+{
+	struct braid_guest_state *guest = &s->guests[v->guest->number];
+	size_t at = place_of(guest, id);
+	struct braid_kvm_id one = { .id = id, .vcpu = v - s->vcpus };
+
+	if (v->kvm_id != -1 || id < 0 || (at < guest->nr_ids && guest->ids[at].id == id))
+		return 0;
+	if (braid_array_push(guest->ids, guest->nr_ids, guest->ids_capacity, one))
+		return braid_out_of_memory();
+	memmove(&guest->ids[at + 1], &guest->ids[at], (guest->nr_ids - 1 - at) * sizeof(one));
+	guest->ids[at] = one;
+	v->kvm_id = id;
+	return 0;
 }
 
 /*
@@ -78,8 +109,8 @@ static void take_raise(struct braid_states *s, const struct braid_vcpu *v,
 		return;
 	s->any_raise = true;
 	mark.if_alone = !v || v->ipi != vector || in_interrupt(item, FLAG_HARDIRQ | FLAG_SOFTIRQ);
-	guest = mark.if_alone ? only_guest(s) : &s->guests[v->guest->number];
-	mark.vcpu = guest ? find_id(s, guest, id) : BRAID_NO_VCPU;
+	guest = !mark.if_alone ? &s->guests[v->guest->number] : s->other_vms ? NULL : s->only_guest;
+	mark.vcpu = guest ? find_id(guest, id) : BRAID_NO_VCPU;
 	mark.value = vector;
 	if (mark.vcpu != BRAID_NO_VCPU)
 		hand_on(s, &mark);
@@ -139,7 +170,7 @@ void braid_mark_take_guest(struct braid_states *s, u32 vcpu, const struct braid_
 	}
 }
 
-void braid_mark_wakes(const struct braid_states *s, u32 vcpu, const struct braid_item *item)
+void braid_mark_wakes(struct braid_states *s, u32 vcpu, const struct braid_item *item)
 {
 	if (in_interrupt(item, FLAG_HARDIRQ))
 		braid_mark(s, BRAID_MARK_WAKES, vcpu, item->host_ns, item->bound_ns, 0);

@@ -18,6 +18,14 @@ void braid_cpu_has_kvm(struct braid_states *s, u32 number);
 /* Whether a vCPU may execute, where its thread is now, without kvm_entry and kvm_exit in the trace. */
 bool braid_vcpu_may_hide(const struct braid_states *s, const struct braid_vcpu *v);
 
+/* lists.c ---------------------------------------------------------------------------------- */
+
+/* A vCPU's thread runs, waits, ... on @cpu from now on: it changes lists. */
+void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
+
+/* Something of a vCPU is known that a loss of the host's events makes unknown. */
+void braid_list_touch(struct braid_states *s, u32 vcpu);
+
 /* start.c ---------------------------------------------------------------------------------- */
 
 /*
@@ -58,8 +66,11 @@ int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns);
 
 /* marks.c ---------------------------------------------------------------------------------- */
 
+/* Finds the only guest, if there is one. */
+void braid_marks_begin(struct braid_states *s);
+
 /* Hands a mark on. @value, @bound_ns: as in struct braid_mark. */
-void braid_mark(const struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
+void braid_mark(struct braid_states *s, enum braid_mark_kind kind, u32 vcpu, s64 ns,
 		u64 bound_ns, u64 value);
 
 /* An event of KVM about interrupts and halts; @v: the vCPU whose thread runs, or NULL. */
@@ -70,8 +81,11 @@ void braid_mark_take_kvm(struct braid_states *s, struct braid_vcpu *v, const str
 void braid_mark_take_guest(struct braid_states *s, u32 vcpu, const struct braid_item *item,
 			   const struct braid_role_info *info);
 
+/* KVM's number of a vCPU: the first one that an event states. Returns 0, or -ENOMEM with braid_fail(). */
+int braid_mark_set_id(struct braid_states *s, struct braid_vcpu *v, s64 id);
+
 /* A task is woken by an event on a guest's vCPU. */
-void braid_mark_wakes(const struct braid_states *s, u32 vcpu, const struct braid_item *item);
+void braid_mark_wakes(struct braid_states *s, u32 vcpu, const struct braid_item *item);
 
 /* task_table.c ----------------------------------------------------------------------------- */
 

@@ -37,6 +37,7 @@ static struct braid_vcpu *vcpu_of(struct braid_states *s, s64 tid, s64 ns)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_UNKNOWN, v->cpu);
 		v->tid = tid;
 	}
+	braid_list_touch(s, v - s->vcpus);
 	return v;
 }
 
@@ -193,7 +194,8 @@ static int take_kvm(struct braid_states *s, const struct braid_item *item,
 		    const struct braid_role_info *info)
 {
 	struct braid_vcpu *v = vcpu_of(s, braid_format_pid(item), item->host_ns);
-	int err;
+	s64 id;
+	int err = 0;
 
 	s->any_kvm = true;
 	braid_cpu_has_kvm(s, item->ring->cpu);
@@ -202,7 +204,10 @@ static int take_kvm(struct braid_states *s, const struct braid_item *item,
 	if (!v)
 		return 0;
 	if (info->role == BRAID_ROLE_KVM_ENTRY) {
-		braid_role_number(info, 0, item, &v->kvm_id);
+		if (braid_role_number(info, 0, item, &id))
+			err = braid_mark_set_id(s, v, id);
+		if (err)
+			return err;
 		v->ipi = -1;
 		braid_mark(s, BRAID_MARK_ENTERED, number_of(s, v), item->host_ns, 0, 0);
 	}
@@ -485,7 +490,6 @@ static void begin_vcpu(const struct braid_states *s, struct braid_vcpu *v,
 		.begin_ns = s->begin_ns == INT64_MAX ? INT64_MIN : s->begin_ns,
 		.end_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
 								       INT64_MAX,
-		.next_waiter = BRAID_NO_VCPU, .prev_waiter = BRAID_NO_VCPU,
 		.now = {
 			.vcpu = v - s->vcpus, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
 			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
@@ -506,7 +510,9 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	u32 n;
 	int err;
 
-	*s = (struct braid_states){ .source = source, .ops = ops, .arg = arg };
+	*s = (struct braid_states){
+		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
+	};
 	take_windows(s);
 	err = braid_vcpu_map_make(&s->threads, source);
 	if (err)
@@ -521,6 +527,7 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	s->vcpus = calloc((size_t)s->nr_vcpus + 1, sizeof(*s->vcpus));
 	if (!s->guests || !s->vcpus || braid_cpus_begin(s))
 		return braid_out_of_memory();
+	braid_marks_begin(s);
 	for (k = 0; k < source->nr_streams; k++)
 		for (n = 0; n < s->guests[k].nr_vcpus; n++)
 			begin_vcpu(s, &s->vcpus[s->guests[k].first_vcpu + n], source->streams[k], n);
@@ -568,9 +575,13 @@ int braid_states_end(struct braid_states *s)
 
 void braid_states_free(struct braid_states *s)
 {
+	size_t k;
+
 	braid_roles_free(&s->roles);
 	braid_gaps_free(&s->gaps);
 	braid_vcpu_map_free(&s->threads);
+	for (k = 0; s->guests && k < s->source->nr_streams; k++)
+		free(s->guests[k].ids);
 	free(s->guests);
 	free(s->vcpus);
 	free(s->cpus);

@@ -16,6 +16,7 @@
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
  *   kvm_entry and kvm_exit a vCPU whose thread runs is in BRAID_VCPU_RUNS.
  * - Memory is that of vCPUs, host CPUs and guest tasks; the latter have a limit.
+ * - The work for an event does not depend on how many vCPUs there are, or wait (lists.c).
  */
 #ifndef BRAID_ANALYZE_STATES_H
 #define BRAID_ANALYZE_STATES_H
@@ -26,6 +27,7 @@
 #include "host_agent/util/hash.h"
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
+#define BRAID_MAX_WAITERS	64u	/* on a host CPU that are followed one by one */
 #define BRAID_PID_UNKNOWN	(-1)
 #define BRAID_NO_VCPU		0xffffffffu
 
@@ -203,8 +205,10 @@ struct braid_vcpu {
 	u32 cpu;		/* of the host: where it runs or waits */
 	struct braid_culprit waker;	/* what woke its thread last ... */
 	s64 woken_ns;		/* ... at that time */
-	u32 next_waiter, prev_waiter;	/* on that CPU; or BRAID_NO_VCPU */
-	bool listed;		/* among the waiters */
+	enum { BRAID_LIST_NONE, BRAID_LIST_ON, BRAID_LIST_WAITS, BRAID_LIST_BEHIND } list;
+	u32 next, prev;		/* in that list of that CPU; or BRAID_NO_VCPU */
+	bool touched;		/* an event changed it since the last loss of the host: it is listed, */
+	u32 next_touched;	/* ... before this one */
 	s32 task;
 	u32 call;		/* that the task is in */
 	bool in_gap;		/* its guest's ring lost events: the task is unknown */
@@ -228,7 +232,11 @@ struct braid_host_cpu {
 	bool softirq;		/* a handler of a softirq runs, or is interrupted ... */
 	s32 vector;		/* ... this one */
 	bool in_gap;		/* events were lost from the last one on */
-	u32 first_waiter;	/* vCPU, or BRAID_NO_VCPU */
+	/* Lists of vCPUs; the first of each, or BRAID_NO_VCPU: */
+	u32 first_on;		/* their threads run here */
+	u32 first_waiter;	/* they wait, and change with what runs; BRAID_MAX_WAITERS at most */
+	u32 first_behind;	/* further ones: what runs is BRAID_CULPRIT_OTHERS for them */
+	u32 nr_waiters;
 	bool started;		/* its thread when the recording started is known: */
 	s32 start_tid;
 	bool shows_switches;	/* its sched_switch events are in the trace */
@@ -236,11 +244,19 @@ struct braid_host_cpu {
 	bool any_vcpu;		/* a vCPU's thread ran there */
 };
 
+/* KVM's number of a vCPU. */
+struct braid_kvm_id {
+	s64 id;
+	u32 vcpu;
+};
+
 struct braid_guest_state {
 	u32 first_vcpu;
 	u32 nr_vcpus;		/* 0: the host's, or its threads are not known one by one */
 	u32 gaps;
 	bool any_switch, any_wakeup, any_call, any_handler;
+	struct braid_kvm_id *ids;	/* of its vCPUs, as far as known, by id */
+	size_t nr_ids, ids_capacity;
 	bool entries_missing;	/* a vCPU left guest code twice, without a kvm_entry in between */
 };
 
@@ -257,6 +273,8 @@ struct braid_states {
 	struct braid_host_cpu *cpus;
 	u32 nr_cpus;
 	u32 open_gaps;		/* host CPUs with in_gap */
+	u32 first_touched;	/* vCPUs that the next loss of the host makes unknown; or BRAID_NO_VCPU */
+	const struct braid_guest_state *only_guest;	/* with vCPUs; NULL: none, or several */
 	u32 nr_silent;		/* host CPUs of which there is neither sched_switch nor kvm_exit */
 	struct braid_guest_task *tasks;
 	size_t nr_tasks, tasks_capacity;

@@ -105,7 +105,10 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 			      BRAID_VCPU_GUEST : BRAID_VCPU_UNKNOWN;
 	} else if (v->thread == BRAID_THREAD_WAITS) {
 		span->state = BRAID_VCPU_STOLEN;
-		span->culprit = culprit_of(s, v->cpu);
+		if (v->list == BRAID_LIST_BEHIND)
+			span->culprit.kind = BRAID_CULPRIT_OTHERS;
+		else
+			span->culprit = culprit_of(s, v->cpu);
 		span->cpu = v->cpu;
 	} else if (v->thread == BRAID_THREAD_STOPPED) {
 		span->state = BRAID_VCPU_STOPPED;
@@ -190,44 +193,17 @@ int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v)
 	return err;
 }
 
-static void unlist(struct braid_states *s, struct braid_vcpu *v)
-{
-	if (!v->listed)
-		return;
-	v->listed = false;
-	if (v->prev_waiter == BRAID_NO_VCPU)
-		s->cpus[v->cpu].first_waiter = v->next_waiter;
-	else
-		s->vcpus[v->prev_waiter].next_waiter = v->next_waiter;
-	if (v->next_waiter != BRAID_NO_VCPU)
-		s->vcpus[v->next_waiter].prev_waiter = v->prev_waiter;
-}
-
-static void list(struct braid_states *s, struct braid_vcpu *v)
-{
-	u32 *first = &s->cpus[v->cpu].first_waiter;
-
-	v->listed = true;
-	v->prev_waiter = BRAID_NO_VCPU;
-	v->next_waiter = *first;
-	if (*first != BRAID_NO_VCPU)
-		s->vcpus[*first].prev_waiter = v - s->vcpus;
-	*first = v - s->vcpus;
-}
-
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
 {
-	unlist(s, v);
-	v->thread = thread;
-	v->cpu = cpu;
-	if (thread == BRAID_THREAD_WAITS && cpu < s->nr_cpus)
-		list(s, v);
+	braid_list_vcpu(s, v, thread, cpu);
 	if (thread == BRAID_THREAD_ON && cpu < s->nr_cpus)
 		s->cpus[cpu].any_vcpu = true;
 	if (thread == BRAID_THREAD_UNKNOWN) {
 		v->kvm = BRAID_KVM_UNSEEN;
 		v->times_unseen++;
 		v->out = false;
+	} else {
+		braid_list_touch(s, v - s->vcpus);
 	}
 	v->times_unseen += braid_vcpu_may_hide(s, v);
 }
@@ -237,19 +213,25 @@ int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 
 	u32 k = s->cpus[cpu].first_waiter;
 	int err = 0;
 
-	for (; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next_waiter)
+	for (; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next)
 		err = braid_vcpu_refresh(s, &s->vcpus[k], now_ns, bound_ns);
 	return err;
 }
 
+/* All that is unknown already stays so: only those that an event changed since then are of interest. */
 int braid_vcpu_forget(struct braid_states *s, u32 cpu, s64 now_ns)
 {
+	struct braid_vcpu *v;
 	int err = 0;
 	u32 k;
 
-	for (k = 0; k < s->nr_vcpus && !err; k++) {
-		struct braid_vcpu *v = &s->vcpus[k];
-
+	for (k = s->cpus[cpu].first_on; k != BRAID_NO_VCPU; k = s->vcpus[k].next)
+		braid_list_touch(s, k);
+	while (s->first_touched != BRAID_NO_VCPU && !err) {
+		k = s->first_touched;
+		v = &s->vcpus[k];
+		s->first_touched = v->next_touched;
+		v->touched = false;
 		if (!v->tid)	/* nothing is known of it */
 			continue;
 		v->ipi = -1;

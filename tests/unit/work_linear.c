@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "host_agent/capture/pack.h"
+#include "host_agent/export/analysis.h"
 #include "host_agent/export/export.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "shared/region.h"
 #include "shared/schema.h"
 #include "tests/unit/check.h"
+#include "tests/unit/host_events.h"
 #include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tracebraid/tracebraid.h"
@@ -425,6 +427,63 @@ static void list_all(void)
 	tracebraid_close(trace);
 }
 
+/* Analyses ------------------------------------------------------------------------------------ */
+
+/* All vCPUs wait on a CPU that handles interrupts. */
+static void waiters(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, n, 1);
+	host_begin(w, n);
+	for (k = 0; k < n; k++)
+		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1, false);
+	for (k = 0; k < n; k++)
+		host_event(w, 10 * (n + k), k & 1 ? HOST_IRQ_END : HOST_IRQ, HOST_FIRST_TID + n, 0, false);
+}
+
+/* All vCPUs were seen, and events of the host are lost all the time. */
+static void losses(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, n, 1);
+	host_begin(w, n);
+	for (k = 0; k < n; k++)
+		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k, HOST_FIRST_TID + k + 1, false);
+	for (k = 0; k < n; k++)
+		host_event(w, 10 * (n + k), HOST_IRQ, 7, 0, true);
+}
+
+/* One culprit after another takes the only vCPU's CPU. */
+static void culprits(struct braid_capture_writer *w, u32 n)
+{
+	u32 k;
+
+	put_guest(w, 1, 1, 1);
+	host_begin(w, 1);
+	for (k = 0; k < 2 * n; k++)
+		host_event(w, 10 * k, HOST_SWITCH, HOST_FIRST_TID + k % n, HOST_FIRST_TID + (k + 1) % n, false);
+}
+
+static bool is_analyzed(void (*make)(struct braid_capture_writer *w, u32 n))
+{
+	return make == waiters || make == losses || make == culprits;
+}
+
+static void analyze(FILE *null, struct braid_source *source)
+{
+	static const char *const names[] = { "summary", "states", "steal", "stalls", "wake" };
+	struct braid_analysis_options wants = { .top = 10 };
+	struct braid_export_options options = { 0 };
+	u32 k;
+
+	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		braid_source_rewind(source);
+		NEED(!braid_export_analysis(null, source, &options, braid_analysis_by_name(names[k]), &wants));
+	}
+}
+
 static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 {
 	const struct braid_source_options how = { .by_index = make == ranges };
@@ -449,6 +508,8 @@ static u64 work_of(void (*make)(struct braid_capture_writer *w, u32 n), u32 n)
 	NEED(!braid_export_text(null, source, &options, &totals));
 	braid_source_rewind(source);
 	NEED(!braid_export_stats(null, source, &options, &totals));
+	if (is_analyzed(make))
+		analyze(null, source);
 	braid_source_free(source);
 	read_columns(path);
 	work = blocks;
@@ -489,6 +550,9 @@ int main(void)
 	LINEAR(unseen, 1024);
 	LINEAR(forged, 4096);
 	LINEAR(ranges, 4096);
+	LINEAR(waiters, 512);
+	LINEAR(losses, 512);
+	LINEAR(culprits, 512);
 	unlink(path);
 	return VERDICT();
 }
