@@ -155,11 +155,14 @@ struct braid_gap {
 	struct braid_shares culprits;
 };
 
-/** braid_steal_main - the culprit, without its tasks, that took most from a guest; NULL: none */
+/** braid_steal_main - the known culprit, without its tasks, that took most from a guest; NULL: none */
 const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns);
 
 /** braid_steal_recorder_write - what the measurement took: a comment line; JSON: ,"recorder_ns":... */
 void braid_steal_recorder_write(const void *state, struct braid_text *out);
+
+/** braid_steal_unknown - a guest's stolen time whose culprits are unknown */
+u64 braid_steal_unknown(const void *state, u32 stream);
 
 /** braid_steal_own - the time that a guest's vCPUs were stolen by others of its own */
 u64 braid_steal_own(const void *state, u32 stream);

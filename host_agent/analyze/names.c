@@ -215,14 +215,30 @@ struct braid_certainty braid_certainty_of(const struct braid_states *s,
 	return c;
 }
 
-static bool a_guest_lacks_switches(const struct braid_states *s)
+static bool has_events(const struct braid_stream *stream)
 {
 	size_t k;
 
-	for (k = 0; k < s->source->nr_streams; k++)
-		if (s->guests[k].nr_vcpus && !s->guests[k].any_switch)
+	for (k = 0; k < stream->nr_rings; k++)
+		if (stream->rings[k]->walk.events)
 			return true;
 	return false;
+}
+
+/* Where a guest recorded nothing, other events would not have helped. Return: what to say; or NULL. */
+static const char *lacks_switches(const struct braid_states *s)
+{
+	const char *why = NULL;
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		if (!s->guests[k].nr_vcpus || s->guests[k].any_switch)
+			continue;
+		if (has_events(s->source->streams[k]))
+			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched";
+		why = "a guest recorded no event, so its vCPUs' tasks are unknown";
+	}
+	return why;
 }
 
 /* What the trace lacks, and how to get it. */
@@ -240,8 +256,8 @@ static const char *missing(const struct braid_states *s, u32 number)
 		all[n++] = "the host has no sched_wakeup events: a vCPU that was woken and waits counts as asleep; record them with --host";
 	if (s->moved_unseen && !s->any_migrate)
 		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
-	if (a_guest_lacks_switches(s))
-		all[n++] = "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched";
+	if (lacks_switches(s))
+		all[n++] = lacks_switches(s);
 	if (any_guest && !threads)
 		all[n++] = BRAID_VCPUS_UNKNOWN;
 	if (any_guest && s->nr_cpus && !s->any_kvm)

@@ -416,12 +416,26 @@ const struct braid_culprit *braid_steal_main(void *state, u32 stream, u64 *ns)
 			sum = 0;
 		if (is_of(x, x->sums.all[k]->key.vcpu, stream))
 			sum += x->sums.all[k]->total_ns;
-		if (sum > *ns) {
+		if (sum > *ns && x->sums.all[k]->key.culprit.kind != BRAID_CULPRIT_UNKNOWN &&
+		    x->sums.all[k]->key.culprit.kind != BRAID_CULPRIT_OTHERS) {
 			*ns = sum;
 			best = &x->sums.all[k]->key.culprit;
 		}
 	}
 	return best;
+}
+
+u64 braid_steal_unknown(const void *state, u32 stream)
+{
+	const struct steal *x = state;
+	u64 ns = 0;
+	size_t k;
+
+	for (k = 0; k < x->sums.nr; k++)
+		if (x->sums.all[k]->key.culprit.kind == BRAID_CULPRIT_UNKNOWN &&
+		    is_of(x, x->sums.all[k]->key.vcpu, stream))
+			ns += x->sums.all[k]->total_ns;
+	return ns;
 }
 
 u64 braid_steal_own(const void *state, u32 stream)

@@ -159,6 +159,7 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 	const char *guest = row->guest->name;
 	char took[24], name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
 	u64 own_ns = braid_steal_own(x->steal, row->guest->number);
+	u64 unknown_ns = braid_steal_unknown(x->steal, row->guest->number);
 
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
 		braid_duration_text(row->stolen_ns, took);
@@ -168,9 +169,17 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 		if (own_ns > row->stolen_ns / 2)
 			braid_text_printf(out, "for %.0f %% of that time its own other vCPUs ran",
 					  100.0 * own_ns / row->stolen_ns);
+		else if (!row->culprit)
+			braid_text_puts(out, "the trace does not show what ran instead");
+		else if (row->culprit->kind == BRAID_CULPRIT_NOTHING)
+			braid_text_printf(out, "for %.0f %% of that time their CPUs were idle, so a CPU quota held them back, or the switch to them was late",
+					  100.0 * row->culprit_ns / row->stolen_ns);
 		else
 			braid_text_printf(out, "%.0f %% of that time because of %s",
 					  100.0 * row->culprit_ns / row->stolen_ns, name);
+		if (row->culprit && unknown_ns > row->culprit_ns)
+			braid_text_printf(out, "; for %.0f %% the trace does not show what ran instead",
+					  100.0 * unknown_ns / row->stolen_ns);
 		braid_text_printf(out, ". tracebraid analyze steal --stream %s FILE\n", guest);
 	}
 	if (row->stall && braid_stall_ns(row->stall) >= WORTH_NS) {

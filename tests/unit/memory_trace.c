@@ -20,6 +20,7 @@ static int next(struct braid_ring *base)
 	if (r->at == r->nr)
 		return 0;
 	r->at++;
+	base->walk.events += !e->at_end;
 	base->item.kind = e->at_end ? BRAID_ITEM_LOST : BRAID_ITEM_EVENT;
 	base->item.host_ns = e->ns;
 	base->item.lost_before = e->lost;
@@ -35,6 +36,7 @@ static int next(struct braid_ring *base)
 static void rewind_ring(struct braid_ring *base)
 {
 	((struct memory_ring *)base)->at = 0;
+	base->walk.events = 0;
 }
 
 struct braid_event_format memory_formats[MEMORY_FORMATS] = {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What analyses say of why: the causes of stalls, and guests as culprits. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -91,8 +94,38 @@ static void causes(void)
 		 "silent until the end. ", NULL);
 }
 
+/* What is not known is not an answer, and what would not help is not advised. */
+static void unknown(void)
+{
+	struct memory_event *e;
+	char *text;
+
+	/* The thread waits on a CPU whose events were lost. */
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1000, 0, 0, 33);
+	memory_switch(0, 2000, 70, 0, 9);
+	memory_migrate(0, 2100, 70, 1);
+	e = memory_switch(1, 9000, 9, 0, 70);
+	e->lost = 5;
+	memory_wakeup(2, 9500, 5);
+	memory_switch(1, 9600, 70, 1, 0);
+	text = analyze_text("summary", BRAID_TABLE_TEXT, false);
+	CHECK(strstr(text, ": 1 % of that time because of task9[9]; for 99 % the trace does not show what ran instead. "));
+	free(text);
+	/* A guest that recorded nothing. */
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(0, 5000, 70, 1, 0);
+	text = analyze_text("summary", BRAID_TABLE_TEXT, false);
+	CHECK(strstr(text, "# a guest recorded no event, so its vCPUs' tasks are unknown\n"));
+	CHECK(!strstr(text, "-e sched"));
+	free(text);
+}
+
 int main(void)
 {
+	RUN(unknown);
 	RUN(guests);
 	RUN(causes);
 	return VERDICT();
