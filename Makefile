@@ -268,6 +268,7 @@ lint-run: agent library $(B)/live_region
 	@tests/lint/uses.py $(B)/obj $(patsubst %/tracebraid.ko,%,$(call test-drivers,$(TEST_KRELS)))
 	@tests/lint/backtrace.sh $(foreach krel,$(TEST_KRELS),$(B)/guest-$(krel)/tracebraid.ko $(B)/guest-$(krel)/tracebraid_virtio.ko)
 	@for driver in $(call test-drivers,$(TEST_KRELS)); do tests/lint/write_path.sh $$driver || exit 1; done
+	@tests/lint/read_back.py $(foreach krel,$(TEST_KRELS) $(LINT_KRELS),$(call kdir,$(krel)))
 	@tests/lint/completion.sh
 	@tests/lint/kbuild.sh
 	@tests/lint/qemu.sh

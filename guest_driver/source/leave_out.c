@@ -12,16 +12,9 @@
  *               need files or enumerators of which no header package has a copy.
  * the others    are of modules, of other machines, or of little use in a guest.
  *
- * The assignments of all headers that are in a group have been read, as 6.1
- * and 6.12 have them, for uses of a stored field as an address, an index, a
- * length or a condition. There is no such use. These mention a record's fields at all:
- *
- * balance_dirty_pages   multiplies two of them and stores the number (and is
- *                       left out below);
- * memcpy(), memset(), strscpy(), strscpy_pad(), strncpy(), blk_fill_rwbs(),
- * syscall_get_arguments(), and the address macros of sock, tcp, udp and icmp
- *                       are given a field to write to, of a length that is a
- *                       constant, or a local variable not stored (console).
+ * No assignment may use a stored field as an address, an index, a length or a condition: the host
+ * may change it in between. tests/lint/read_back.py checks this in all headers of every kernel that
+ * the tests run, and names the few events that may read a number back.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
