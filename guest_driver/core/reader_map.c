@@ -24,7 +24,9 @@ struct fill {
 static int braid_map_fill_pte(pte_t *pte, unsigned long address, void *arg)
 {
 	struct fill *fill = arg;
-	pte_t now = pfn_pte(braid_map_pfn_of(fill->from), fill->vma->vm_page_prot);
+	/* As the transport mapped it: memory shared with the host is not encrypted. */
+	pte_t now = pfn_pte(braid_map_pfn_of(fill->from),
+			    pgprot_decrypted(fill->vma->vm_page_prot));
 
 	if (pte_none(ptep_get(pte)))
 		set_pte_at(fill->vma->vm_mm, address, pte, pte_mkspecial(now));
