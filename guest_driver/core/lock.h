@@ -4,13 +4,14 @@
 #define BRAID_CORE_LOCK_H
 
 #include <linux/atomic.h>
-#include <linux/kernel.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 
 /*
- * A context that may sleep takes the mutex, then the word. One that may not sleep tries the word
+ * A function that may sleep takes the mutex, then the word. One for any context tries the word
  * only, and holds it for a short time with preemption off; the holder of the mutex spins meanwhile.
+ * Which of the two a function does never depends on its caller's context: no kernel can tell a
+ * read-side section of RCU, or with CONFIG_PREEMPT_RT a spinlock, from a context that may sleep.
  */
 struct braid_lock {
 	struct mutex mutex;
@@ -24,16 +25,6 @@ struct braid_lock {
 		mutex_init(&(lock)->mutex);		\
 		atomic_set(&(lock)->word, 0);		\
 	} while (0)
-
-/**
- * braid_may_sleep - whether the caller's context can take locks and memory
- *
- * That preemption is off is known to kernels with CONFIG_PREEMPT_COUNT alone.
- */
-static inline bool braid_may_sleep(void)
-{
-	return !preempt_count() && !irqs_disabled() && !oops_in_progress;
-}
 
 /** braid_lock_try_any - take it from any context; braid_lock_end_any() releases it */
 static inline bool braid_lock_try_any(struct braid_lock *lock)

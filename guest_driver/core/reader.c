@@ -2,7 +2,6 @@
 /* Takes events in the guest: whole sub-buffers, peek and consume. */
 #include <linux/err.h>
 #include <linux/export.h>
-#include <linux/slab.h>
 
 #include "guest_driver/core/reader_private.h"
 
@@ -80,21 +79,23 @@ int braid_reader_read_page(struct braid_guest_reader *r, struct braid_reader_hol
 
 /* The API --------------------------------------------------------------------------- */
 
-/* The buffer's lock; contexts that cannot sleep only try it. */
-static bool braid_reader_lock_buffer(struct braid_buffer *buffer, bool sleeps)
+/* Must hold the buffer's lock. Context: any. */
+static int braid_reader_take_for_call(struct braid_buffer *buffer, int cpu,
+				      struct braid_guest_reader **out)
 {
-	if (!sleeps)
-		return braid_lock_try_any(&buffer->lock);
-	braid_lock(&buffer->lock);
-	return true;
-}
+	const struct braid_writer *w = braid_buffer_writer(buffer, cpu);
+	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
+	int err;
 
-static void braid_reader_unlock_buffer(struct braid_buffer *buffer, bool sleeps)
-{
-	if (sleeps)
-		braid_unlock(&buffer->lock);
-	else
-		braid_lock_end_any(&buffer->lock);
+	if (!w)
+		return -ENODEV;
+	if (!r || !braid_reader_has_room(r, w->map.subbuf_bytes))
+		return -ENOMEM;
+	err = braid_reader_take_role(r);	/* so it allocates nothing */
+	if (!err)
+		WRITE_ONCE(r->by_call, true);
+	*out = r;
+	return err;
 }
 
 static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct braid_item *item,
@@ -102,21 +103,16 @@ static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct br
 {
 	struct braid_guest_reader *r;
 	struct braid_event_view view;
-	bool sleeps = braid_may_sleep();
 	struct braid_cursor c;
-	int ret = -ENOMEM;
+	int ret;
 
 	if (!braid_reader_cpu_valid(buffer, cpu))
 		return -EINVAL;
-	if (!braid_reader_lock_buffer(buffer, sleeps))
+	if (!braid_lock_try_any(&buffer->lock))
 		return -EBUSY;
-	r = braid_reader_find(buffer, cpu);
-	if (r)
-		ret = braid_reader_take_role(r);
-	if (!ret) {
-		r->by_call = true;
+	ret = braid_reader_take_for_call(buffer, cpu, &r);
+	if (!ret)
 		ret = braid_reader_view(r, &c, &view);
-	}
 	if (ret > 0) {
 		item->buffer = buffer;
 		item->cpu = cpu;
@@ -128,7 +124,7 @@ static int braid_reader_get_item(struct braid_buffer *buffer, int cpu, struct br
 		r->lost_reported += item->lost_before;
 		braid_reader_take(r, &c, 1);
 	}
-	braid_reader_unlock_buffer(buffer, sleeps);
+	braid_lock_end_any(&buffer->lock);
 	return ret;
 }
 
@@ -146,16 +142,17 @@ EXPORT_SYMBOL_GPL(braid_buffer_consume);
 
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu)
 {
-	bool sleeps = braid_may_sleep();
 	struct braid_guest_reader *r;
 
-	if (!braid_reader_cpu_valid(buffer, cpu) || !braid_reader_lock_buffer(buffer, sleeps))
+	if (!braid_reader_cpu_valid(buffer, cpu))
 		return;
-	r = buffer->cpus[cpu].reader;
-	if (r) {
-		r->by_call = false;
-		braid_reader_give_role(r);
-	}
-	braid_reader_unlock_buffer(buffer, sleeps);
+	r = READ_ONCE(buffer->cpus[cpu].reader);	/* freed with the buffer */
+	if (!r)
+		return;
+	WRITE_ONCE(r->by_call, false);
+	if (!braid_lock_try_any(&buffer->lock))
+		return;		/* braid_reader_poll() returns the role */
+	braid_reader_give_role(r);
+	braid_lock_end_any(&buffer->lock);
 }
 EXPORT_SYMBOL_GPL(braid_buffer_read_done);

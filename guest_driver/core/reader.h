@@ -23,6 +23,14 @@ struct vm_area_struct;
 bool braid_reader_busy(struct braid_buffer *buffer, int cpu);
 
 /**
+ * braid_reader_prepare - allocate what braid_buffer_peek() and braid_buffer_consume() need
+ * @buffer: the buffer
+ *
+ * They allocate nothing. Context: may sleep. Return: 0 or -ENOMEM; braid_reader_free() frees it.
+ */
+int braid_reader_prepare(struct braid_buffer *buffer);
+
+/**
  * braid_reader_forget - a ring is removed: its readers find no ring from now on
  * @buffer: must hold its lock; its memory is still valid
  * @cpu: the ring's

@@ -66,8 +66,30 @@ struct braid_ring_mapping {
 /* Whether a buffer has a ring for @cpu, now or later. */
 bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu);
 
-/* The reader of a ring, allocated at the first call. Must hold buffer->lock. NULL: no memory. */
+/*
+ * The reader of a ring, allocated at the first call. May sleep; must hold buffer->lock. NULL: no
+ * memory.
+ */
 struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu);
+
+/*
+ * Zeros after an event of a buffer: records have fields that say where in them other fields are,
+ * raw payloads have none.
+ */
+static inline u32 braid_item_pad(const struct braid_buffer *buffer)
+{
+	return buffer->flags & BRAID_BUFFER_RAW ? 0 : BRAID_ITEM_PAD;
+}
+
+/* Whether a reader has the memory for reading sub-buffers of this size. */
+static inline bool braid_reader_has_room(const struct braid_guest_reader *r, u32 subbuf_bytes)
+{
+	return r->page.data && r->page.allocated_bytes == subbuf_bytes - BRAID_SUBBUF_HEADER_BYTES &&
+	       r->item.bytes && r->item.allocated_bytes == subbuf_bytes;
+}
+
+/* The memory for reading sub-buffers of this size; allocates it if there is none. 0 or -ENOMEM. */
+int braid_reader_make_room(struct braid_guest_reader *r, u32 subbuf_bytes);
 
 /* Takes the role. Must hold the buffer's lock. 0, or as braid_buffer_peek(). */
 int braid_reader_take_role(struct braid_guest_reader *r);
@@ -97,7 +119,10 @@ bool braid_reader_mapped(struct braid_guest_reader *r);
 /* The ring is removed and its generation ends: on return no mapping reaches it. */
 void braid_reader_unmap(struct braid_guest_reader *r);
 
+/* These two sleep only to allocate: not if there is a copy of this size. 0 or -ENOMEM. */
 int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes);
+int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes, u32 pad);
+
 void braid_page_copy_free(struct braid_page_copy *page);
 
 /* Copies a span's bytes and moves the walk to its start: 0 or -EBADMSG. */
@@ -106,7 +131,6 @@ int braid_page_copy_fill(struct braid_page_copy *page, const struct braid_span *
 /* The next DATA event: 1, 0 at the end, -EBADMSG. */
 int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view);
 
-int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes);
 void braid_event_copy_free(struct braid_event_copy *copy);
 
 /* Sets @item's event and payload to a copy of @view's. */

@@ -23,7 +23,7 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 {
 	struct braid_guest_reader *r = buffer->cpus[cpu].reader;
 
-	if (r || !braid_may_sleep())
+	if (r)
 		return r;
 	r = kzalloc(sizeof(*r), GFP_KERNEL);
 	if (!r)
@@ -38,6 +38,28 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 	mutex_unlock(&readers_lock);
 	buffer->cpus[cpu].reader = r;
 	return r;
+}
+
+int braid_reader_make_room(struct braid_guest_reader *r, u32 subbuf_bytes)
+{
+	return braid_page_copy_make(&r->page, subbuf_bytes) ?:
+	       braid_event_copy_make(&r->item, subbuf_bytes, braid_item_pad(r->buffer));
+}
+
+int braid_reader_prepare(struct braid_buffer *buffer)
+{
+	struct braid_guest_reader *r;
+	int cpu, err = 0;
+
+	braid_lock(&buffer->lock);
+	for_each_possible_cpu(cpu) {
+		r = braid_reader_find(buffer, cpu);
+		err = r ? braid_reader_make_room(r, buffer->subbuf_bytes) : -ENOMEM;
+		if (err)
+			break;
+	}
+	braid_unlock(&buffer->lock);
+	return err;
 }
 
 struct braid_guest_reader *braid_reader_get(struct braid_buffer *buffer, int cpu)
@@ -105,9 +127,7 @@ void braid_reader_unmap(struct braid_guest_reader *r)
 static int braid_reader_take_over(struct braid_guest_reader *r, const struct braid_writer *w)
 {
 	u64 read = r->ring.read, lost = r->ring.lost, incarnation = r->ring.incarnation;
-	u32 subbuf_bytes = w->map.subbuf_bytes;
-	int err = braid_page_copy_make(&r->page, subbuf_bytes) ?:
-		  braid_event_copy_make(&r->item, subbuf_bytes);
+	int err = braid_reader_make_room(r, w->map.subbuf_bytes);
 
 	if (err)
 		return err;
@@ -279,6 +299,13 @@ static int braid_reader_has_event(struct braid_guest_reader *r)
 	return braid_reader_count(r, &counts) ?: !!counts.entries;
 }
 
+/* Whether the last user of the role has gone: a mapping, or a call that found the lock taken. */
+static bool braid_reader_is_unused(const struct braid_guest_reader *r)
+{
+	return READ_ONCE(r->owned) && !READ_ONCE(r->by_call) && !READ_ONCE(r->nr_holds) &&
+	       !READ_ONCE(r->nr_mapped);
+}
+
 /* Whether waiting readers should be woken: there is an event, or none can come. */
 static bool braid_reader_should_wake(struct braid_guest_reader *r)
 {
@@ -295,11 +322,12 @@ bool braid_reader_poll(void)
 		bool asleep = wq_has_sleeper(&r->wait);
 
 		waiting |= asleep;
-		if (!braid_lock_try(&r->buffer->lock))
+		/* Calls that cannot wait for the lock should find it free. */
+		if ((!asleep && !braid_reader_is_unused(r)) || !braid_lock_try(&r->buffer->lock))
 			continue;
 		if (asleep && braid_reader_should_wake(r))
 			braid_reader_wake(r);
-		braid_reader_give_role(r);		/* the last mapping may have gone */
+		braid_reader_give_role(r);
 		braid_unlock(&r->buffer->lock);
 	}
 	mutex_unlock(&readers_lock);

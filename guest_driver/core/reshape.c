@@ -171,30 +171,6 @@ static bool braid_swap_same_shape(const struct braid_buffer *a, const struct bra
 	       ma->flags == mb->flags;
 }
 
-static int braid_swap_locked(struct braid_buffer *a, struct braid_buffer *b, int cpu)
-{
-	if (!braid_buffer_writer(a, cpu) || !braid_buffer_writer(b, cpu))
-		return -ENODEV;
-	if (!braid_swap_same_shape(a, b, cpu))
-		return -EINVAL;
-	if (!braid_reshape_own_ring(a, cpu))
-		return -EBUSY;
-	if (!braid_reshape_own_ring(b, cpu)) {
-		braid_reshape_disown_ring(a, cpu);
-		return -EBUSY;
-	}
-	braid_buffer_shut(a, cpu);
-	braid_buffer_shut(b, cpu);
-	braid_reader_forget(a, cpu);
-	braid_reader_forget(b, cpu);
-	braid_buffer_exchange(a, b, cpu);
-	braid_reshape_disown_ring(a, cpu);
-	braid_reshape_disown_ring(b, cpu);
-	braid_buffer_open_close(a);
-	braid_buffer_open_close(b);
-	return 0;
-}
-
 /* Whether this CPU was interrupted while it recorded in its ring. */
 static bool braid_swap_is_recording(const struct braid_buffer *buffer, int cpu)
 {
@@ -230,14 +206,16 @@ static int braid_swap_at_once(struct braid_buffer *a, struct braid_buffer *b, in
 	return 0;
 }
 
-/* As braid_buffer_swap_cpu(), for contexts that cannot wait: -EBUSY if a lock is taken. */
-static int braid_swap_any_context(struct braid_buffer *a, struct braid_buffer *b, int cpu)
+int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu)
 {
+	bool raw = a->flags & b->flags & BRAID_BUFFER_RAW;
 	unsigned long flags;
 	int err = -EBUSY;
 
+	if (a == b || cpu < 0 || cpu >= a->nr_cpus || (!raw && a->events_of != b->events_of))
+		return -EINVAL;
 	local_irq_save(flags);
-	if (!braid_buffers_lock_any())
+	if (!braid_buffers_lock_any())	/* no other context takes two buffers' locks meanwhile */
 		goto out;
 	if (braid_lock_try_any(&a->lock)) {
 		if (braid_lock_try_any(&b->lock)) {
@@ -249,25 +227,6 @@ static int braid_swap_any_context(struct braid_buffer *a, struct braid_buffer *b
 	braid_buffers_unlock_any();
 out:
 	local_irq_restore(flags);
-	return err;
-}
-
-int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu)
-{
-	bool raw = a->flags & b->flags & BRAID_BUFFER_RAW;
-	int err;
-
-	if (a == b || cpu < 0 || cpu >= a->nr_cpus || (!raw && a->events_of != b->events_of))
-		return -EINVAL;
-	if (!braid_may_sleep())
-		return braid_swap_any_context(a, b, cpu);
-	braid_buffers_lock();		/* no other context takes two buffers' locks meanwhile */
-	braid_lock(&a->lock);
-	braid_lock_nested(&b->lock, SINGLE_DEPTH_NESTING);
-	err = braid_swap_locked(a, b, cpu);
-	braid_unlock(&b->lock);
-	braid_unlock(&a->lock);
-	braid_buffers_unlock();
 	return err;
 }
 EXPORT_SYMBOL_GPL(braid_buffer_swap_cpu);

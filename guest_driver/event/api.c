@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
 #include "guest_driver/event/event.h"
 #include "tracebraid/event.h"
@@ -166,7 +167,7 @@ struct braid_buffer *braid_buffer_alloc(const char *name, u64 size, u32 flags,
 	}
 	braid_buffers_unlock();
 	if (!IS_ERR(buffer) && !err)
-		err = braid_debugfs_add_buffer(buffer);
+		err = braid_reader_prepare(buffer) ?: braid_debugfs_add_buffer(buffer);
 	if (!err)
 		return buffer;
 	braid_buffer_free(buffer);

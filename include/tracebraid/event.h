@@ -131,7 +131,7 @@ u64 braid_buffer_size(const struct braid_buffer *buffer);
  */
 int braid_buffer_reset_cpu(struct braid_buffer *buffer, int cpu);
 
-/** braid_buffer_reset - the same for all rings; continues after an error and returns the first */
+/** braid_buffer_reset - the same for all rings; continues after an error, returns the first */
 int braid_buffer_reset(struct braid_buffer *buffer);
 
 /**
@@ -143,17 +143,18 @@ int braid_buffer_reset(struct braid_buffer *buffer);
  * For a snapshot: @b gets @a's former ring, to be read at any time, and @a continues in @b's former
  * ring.
  *
- * Context: any, NMI included. Where the caller cannot sleep, @cpu must be its own, and -EBUSY
- * also means that it was interrupted while it recorded, or that the buffers are in use.
- * Return: 0, -EINVAL (incompatible buffers, cpu), -EBUSY (one is mapped, being read, or recorded by
- * an agent), -ENODEV (no rings now).
+ * Context: any, NMI included: never waits. On @cpu itself; one that can be moved has -EBUSY when
+ * it was.
+ * Return: 0, -EINVAL (incompatible buffers, cpu), -EBUSY (one is mapped, being read, recorded by
+ * an agent, or in use by another call; or @cpu was interrupted while it recorded, or is not the
+ * caller's), -ENODEV (no rings now).
  */
 int braid_buffer_swap_cpu(struct braid_buffer *a, struct braid_buffer *b, int cpu);
 
-/** braid_buffer_empty - whether no ring has an unread event */
+/** braid_buffer_empty - whether no ring has an unread event. May sleep */
 bool braid_buffer_empty(struct braid_buffer *buffer);
 
-/** braid_buffer_empty_cpu - whether one ring has none; also for a @cpu that is not possible */
+/** braid_buffer_empty_cpu - whether one ring has none, or is of no possible CPU. May sleep */
 bool braid_buffer_empty_cpu(struct braid_buffer *buffer, int cpu);
 
 /**
@@ -213,11 +214,9 @@ struct braid_item {
  * Peek and consume take the ring's reader role, until braid_buffer_read_done(). All readers of one
  * ring in the guest compete: each event goes to one of them.
  *
- * Context: any, an oops handler and NMIs included. Where the caller cannot sleep, -EBUSY also means
- * that the buffer is in use, and -ENOMEM that no earlier peek at this ring came from a context that
- * can sleep: the first such peek allocates the memory, which then stays.
- * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it), -ENODEV (no rings now),
- * -EINVAL (cpu), -EBADMSG (the host broke the ring), -ENOMEM.
+ * Context: any, an oops handler and NMIs included: neither waits nor allocates.
+ * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it, or another call uses the buffer now),
+ * -ENODEV (no rings now), -EINVAL (cpu), -EBADMSG (the host broke the ring).
  */
 int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *item);
 
@@ -227,7 +226,7 @@ int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item
 /**
  * braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it
  *
- * Context: any; where the caller cannot sleep and the buffer is in use, the role is kept.
+ * Context: any. While another call uses the buffer, the driver returns the role later, within 50 ms.
  */
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
 
@@ -244,19 +243,19 @@ void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
  */
 struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, int cpu);
 
-/** braid_buffer_iter_peek - the iterator's next event: 1, 0 at the end, -EBADMSG */
+/** braid_buffer_iter_peek - the iterator's next event: 1, 0 at the end, -EBADMSG. May sleep */
 int braid_buffer_iter_peek(struct braid_buffer_iter *iter, struct braid_item *item);
 
-/** braid_buffer_read - the same, and advance past it */
+/** braid_buffer_read - the same, and advance past it. May sleep */
 int braid_buffer_read(struct braid_buffer_iter *iter, struct braid_item *item);
 
-/** braid_buffer_iter_reset - back to the oldest event that is still there: 0 or -EBADMSG */
+/** braid_buffer_iter_reset - back to the oldest event that is still there: 0, -EBADMSG. May sleep */
 int braid_buffer_iter_reset(struct braid_buffer_iter *iter);
 
-/** braid_buffer_iter_empty - whether the iterator is at the end */
+/** braid_buffer_iter_empty - whether the iterator is at the end. May sleep */
 bool braid_buffer_iter_empty(struct braid_buffer_iter *iter);
 
-/** braid_buffer_read_finish - end it and let the CPU record again */
+/** braid_buffer_read_finish - end it and let the CPU record again. May sleep */
 void braid_buffer_read_finish(struct braid_buffer_iter *iter);
 
 /* Events: S1 ------------------------------------------------------------------------------ */

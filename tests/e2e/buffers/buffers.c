@@ -100,11 +100,16 @@ static void record(struct work_struct *work)
 	}
 }
 
-static int do_record(u64 nr)
+static void swap_rings(struct work_struct *work)
+{
+	container_of(work, struct work, work)->err = braid_buffer_swap_cpu(buffer, backup, 0);
+}
+
+static int on_cpu_0(work_func_t what, u64 nr)
 {
 	struct work w = { .nr = nr };
 
-	INIT_WORK_ONSTACK(&w.work, record);
+	INIT_WORK_ONSTACK(&w.work, what);
 	schedule_work_on(0, &w.work);
 	flush_work(&w.work);
 	destroy_work_on_stack(&w.work);
@@ -232,13 +237,13 @@ static int carry_out(char *line)
 	if (!buffer)
 		return -ENOENT;
 	if (!strcmp(word, "record"))
-		return do_record(a);
+		return on_cpu_0(record, a);
 	if (!strcmp(word, "resize"))
 		return braid_buffer_resize(buffer, a << 10);
 	if (!strcmp(word, "reset"))
 		return braid_buffer_reset(buffer);
 	if (!strcmp(word, "swap"))
-		return backup ? braid_buffer_swap_cpu(buffer, backup, 0) : -ENOENT;
+		return backup ? on_cpu_0(swap_rings, 0) : -ENOENT;
 	if (!strcmp(word, "peek"))
 		return do_peek();
 	if (!strcmp(word, "free"))
