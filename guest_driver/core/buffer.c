@@ -107,7 +107,7 @@ void braid_buffer_open_close(struct braid_buffer *buffer)
 		smp_store_release(&ring->open, w);
 	}
 	if (shut)
-		synchronize_rcu();	/* writers have preemption off */
+		braid_synchronize_writers();
 }
 
 void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
@@ -117,7 +117,7 @@ void braid_buffer_shut(struct braid_buffer *buffer, int cpu)
 	for (k = 0; k < buffer->nr_cpus; k++)
 		if (cpu < 0 || k == cpu)
 			WRITE_ONCE(buffer->cpus[k].open, NULL);
-	synchronize_rcu();
+	braid_synchronize_writers();
 }
 
 void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
@@ -126,7 +126,7 @@ void braid_buffer_set_on(struct braid_buffer *buffer, bool on)
 		atomic_andnot(BRAID_BUFFER_OFF, &buffer->disabled);
 	} else {
 		atomic_or(BRAID_BUFFER_OFF, &buffer->disabled);
-		synchronize_rcu();	/* writers have preemption off */
+		braid_synchronize_writers();
 	}
 }
 

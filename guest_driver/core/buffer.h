@@ -5,7 +5,7 @@
  * Invariants:
  * - Writers take no lock and never wait. They run in any context, NMI included, with preemption off from the lookup
  *   of the ring to the commit.
- * - So a ring is removed or emptied only after its ->open is NULL and synchronize_rcu() has returned.
+ * - So a ring is removed or emptied only after its ->open is NULL and braid_synchronize_writers() has returned.
  * - Lock order: braid_buffers_lock(), buffer->lock, the locks of reader*.c. Two buffers' locks are held only under
  *   braid_buffers_lock().
  * - A buffer's region, index and writers change under both locks; its flags and nr_slots under braid_buffers_lock().

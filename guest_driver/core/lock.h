@@ -6,6 +6,7 @@
 #include <linux/atomic.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 
 /*
  * A function that may sleep takes the mutex, then the word. One for any context tries the word
@@ -25,6 +26,20 @@ struct braid_lock {
 		mutex_init(&(lock)->mutex);		\
 		atomic_set(&(lock)->word, 0);		\
 	} while (0)
+
+/**
+ * braid_synchronize_writers - wait until every context that had preemption off has left. May sleep
+ *
+ * The function tracer calls its exports from where RCU does not watch, too, such as the entry to
+ * idle. On kernels that allow tracing there, only a switch of tasks on each CPU shows that it left.
+ */
+static inline void braid_synchronize_writers(void)
+{
+	synchronize_rcu();
+#ifdef CONFIG_TASKS_RUDE_RCU	/* each kernel with a function tracer has it */
+	synchronize_rcu_tasks_rude();
+#endif
+}
 
 /** braid_lock_try_any - take it from any context; braid_lock_end_any() releases it */
 static inline bool braid_lock_try_any(struct braid_lock *lock)

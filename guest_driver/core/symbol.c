@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "guest_driver/core/lock.h"
 #include "guest_driver/core/symbol.h"
 
 #define PROBES		16
@@ -97,7 +98,7 @@ void braid_symbol_stop(void)
 	struct noted *n = noted;
 
 	WRITE_ONCE(noted, NULL);
-	synchronize_rcu();		/* noting contexts have preemption off */
+	braid_synchronize_writers();	/* noting contexts have preemption off */
 	braid_symbols_free_noted(n);
 }
 

@@ -22,6 +22,7 @@
 #include <linux/trace_events.h>
 #include <linux/workqueue.h>
 
+#include "guest_driver/core/lock.h"
 #include "guest_driver/event/output.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/print.h"
@@ -225,7 +226,7 @@ static int braid_export_format(const struct braid_event *ev, u16 id, char *text,
 static const struct braid_event_ops export_ops = {
 	.enable = braid_export_enable,
 	.disable = braid_export_disable,
-	.synchronize = synchronize_rcu,	/* for braid_export_note_symbols() */
+	.synchronize = braid_synchronize_writers,	/* for braid_export_note_symbols() */
 	.format = braid_export_format,
 };
 
@@ -443,7 +444,7 @@ void braid_export_stop(void)
 	if (!buffer)
 		return;
 	unregister_ftrace_export(&export);
-	synchronize_rcu();
+	braid_synchronize_writers();
 	cancel_work_sync(&work);
 	braid_export_resolve(true);
 	braid_tracefs_close();
