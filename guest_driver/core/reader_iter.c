@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Iterates over a ring's events without consuming them. */
+/*
+ * Iterates over a ring's events without consuming them, while its CPU records: a copy is checked
+ * after it was made, what was overwritten before counts as lost, and each slot is visited once.
+ */
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/slab.h>
@@ -69,8 +72,6 @@ struct braid_buffer_iter *braid_buffer_read_start(struct braid_buffer *buffer, i
 		return ERR_PTR(-ENOMEM);
 	iter->buffer = buffer;
 	iter->cpu = cpu;
-	braid_buffer_record_disable_cpu(buffer, cpu);
-	synchronize_rcu();	/* active writers have preemption off */
 	braid_lock(&buffer->lock);
 	err = braid_iter_make(iter);
 	braid_unlock(&buffer->lock);
@@ -84,7 +85,6 @@ EXPORT_SYMBOL_GPL(braid_buffer_read_start);
 
 void braid_buffer_read_finish(struct braid_buffer_iter *iter)
 {
-	braid_buffer_record_enable_cpu(iter->buffer, iter->cpu);
 	braid_page_copy_free(&iter->page);
 	braid_event_copy_free(&iter->item);
 	kfree(iter);
@@ -133,14 +133,61 @@ static void braid_iter_leave_page(struct braid_buffer_iter *iter)
 	iter->page.valid = false;
 }
 
-/* Copies the next sub-buffer: 1, 0 at the end, -EBADMSG, or -EAGAIN when it went meanwhile. */
+/* Copies what was recorded in the sub-buffer since it was copied: whether there is any. */
+static bool braid_iter_more(struct braid_buffer_iter *iter)
+{
+	struct braid_page_copy *page = &iter->page;
+	struct braid_span now;
+
+	if (!page->valid || iter->span.final ||
+	    braid_peek_subbuf(&iter->peek, iter->span.id, iter->span.position, page->cursor.offset,
+			      &now) <= 0)
+		return false;
+	if (braid_page_copy_fill(page, &now, iter->peek.map.flags) ||
+	    !braid_peek_valid(&iter->peek, &now)) {
+		page->valid = false;	/* overwritten */
+		return false;
+	}
+	iter->span = now;
+	return now.to_bytes > now.from_bytes;
+}
+
+/* Whether the last span's sub-buffer was overwritten, or taken by a reader. */
+static bool braid_iter_span_went(const struct braid_buffer_iter *iter)
+{
+	const struct braid_peek *p = &iter->peek;
+	u64 position = (p->position - 1) & BRAID_POS_MASK;
+	struct braid_peek now;
+
+	if (p->word)
+		return braid_load(&p->map.slots[position & (p->map.nr_slots - 1)]) != p->word;
+	return !braid_peek_begin(&now, &p->map, iter->buffer->region->layout.incarnation) &&
+	       (now.hand_id != p->hand_id || now.position != position);
+}
+
+/* The next sub-buffer: 1, 0 at the end, -EBADMSG, or -EAGAIN when it went meanwhile. */
+static int braid_iter_next_span(struct braid_buffer_iter *iter)
+{
+	struct braid_peek *p = &iter->peek;
+	bool hand_done = p->hand_done;
+	u32 left = p->left;
+	int ret = braid_peek_next(p, &iter->span);
+
+	/* A peek that does not get on, whatever a host writes, ends the walk. */
+	if (ret == -EBADMSG && (p->left != left || p->hand_done != hand_done) &&
+	    braid_iter_span_went(iter))
+		return -EAGAIN;
+	return ret;
+}
+
+/* Copies it; likewise. */
 static int braid_iter_next_page(struct braid_buffer_iter *iter)
 {
 	struct braid_span *span = &iter->span;
 	int ret;
 
 	braid_iter_leave_page(iter);
-	ret = braid_peek_next(&iter->peek, span);
+	ret = braid_iter_next_span(iter);
 	if (ret <= 0)
 		return ret;
 	ret = braid_page_copy_fill(&iter->page, span, iter->peek.map.flags);
@@ -171,6 +218,8 @@ static int braid_iter_find_event(struct braid_buffer_iter *iter, struct braid_cu
 		ret = iter->page.valid ? braid_page_copy_next(c, view) : 0;
 		if (ret)
 			break;
+		if (braid_iter_more(iter))
+			continue;
 		ret = braid_iter_next_page(iter);
 		if (!ret)
 			break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trace: a buffer's contents as text, all CPUs in order of time, without consuming them. While it
- * is open for reading, the buffer records nothing. Source: S0, S1.
+ * trace: a buffer's contents as text, all CPUs in order of time, without consuming them. Recording
+ * goes on meanwhile, as with tracefs' file.
  */
 #include <linux/debugfs.h>
 #include <linux/err.h>

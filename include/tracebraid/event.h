@@ -235,8 +235,9 @@ void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
  * @buffer: the buffer
  * @cpu: a possible one
  *
- * Recording of that CPU is off until braid_buffer_read_finish(). An agent on the host may still
- * consume events; the iterator does not see those.
+ * The CPU goes on recording. The iterator visits each sub-buffer that the ring has room for once:
+ * it ends, however much is recorded meanwhile. What is overwritten before it gets there counts in
+ * lost_before. An agent on the host may still consume events; the iterator does not see those.
  *
  * Context: may sleep. Return: the iterator or an ERR_PTR: -EINVAL (cpu), -ENODEV, -EBADMSG,
  * -ENOMEM.
@@ -255,7 +256,7 @@ int braid_buffer_iter_reset(struct braid_buffer_iter *iter);
 /** braid_buffer_iter_empty - whether the iterator is at the end. May sleep */
 bool braid_buffer_iter_empty(struct braid_buffer_iter *iter);
 
-/** braid_buffer_read_finish - end it and let the CPU record again. May sleep */
+/** braid_buffer_read_finish - end it. May sleep */
 void braid_buffer_read_finish(struct braid_buffer_iter *iter);
 
 /* Events: S1 ------------------------------------------------------------------------------ */
