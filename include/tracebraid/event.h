@@ -28,7 +28,7 @@ struct braid_ring_event;
 /**
  * braid_buffer_alloc - make a buffer
  * @name: 1 to 31 bytes of [A-Za-z0-9_.-], not beginning with '.': its debugfs directory
- * @size: bytes of sub-buffers for each vCPU; rounded up to a power of two of 4 KiB
+ * @size: bytes of sub-buffers for each vCPU; rounded up to a power of two of pages
  * @flags: BRAID_ALLOC_*
  * @events_of: NULL, or the buffer whose events it uses: a spare to swap with. Must be freed before
  *	that one
