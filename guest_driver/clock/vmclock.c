@@ -20,6 +20,22 @@ static_assert(sizeof(struct braid_vmclock_page) == 112, "vmclock_abi");
 
 static const struct braid_vmclock_page *page;	/* the hypervisor's: each load is checked */
 static u32 page_bytes;				/* as it states, and at least LEAST_BYTES */
+static u8 own_counter;				/* of this guest: to find it takes 256 CPUIDs, each
+						   an exit */
+
+/* The counter that events are stamped with, as vmclock numbers them. */
+static u8 braid_vmclock_counter_id(void)
+{
+	switch (braid_counter_type()) {
+	case BRAID_COUNTER_TSC:
+	case BRAID_COUNTER_TSC_EMULATED:
+		return BRAID_VMCLOCK_TSC;
+	case BRAID_COUNTER_CNTVCT:
+		return BRAID_VMCLOCK_CNTVCT;
+	default:
+		return BRAID_VMCLOCK_NONE;
+	}
+}
 
 /* Reading ------------------------------------------------------------------------------------ */
 
@@ -38,6 +54,7 @@ int braid_vmclock_use(const void *memory, u64 bytes)
 	    braid_load(&p->version) != BRAID_VMCLOCK_VERSION)
 		return -EINVAL;
 	page_bytes = size;
+	own_counter = braid_vmclock_counter_id();
 	smp_store_release(&page, p);
 	return 0;
 }
@@ -68,20 +85,6 @@ bool braid_vmclock_held(u32 seq)
 	return p && braid_load(&p->seq_count) == seq;
 }
 
-/* The counter that events are stamped with, as vmclock numbers them. */
-static u8 braid_vmclock_counter_id(void)
-{
-	switch (braid_counter_type()) {
-	case BRAID_COUNTER_TSC:
-	case BRAID_COUNTER_TSC_EMULATED:
-		return BRAID_VMCLOCK_TSC;
-	case BRAID_COUNTER_CNTVCT:
-		return BRAID_VMCLOCK_CNTVCT;
-	default:
-		return BRAID_VMCLOCK_NONE;
-	}
-}
-
 static void braid_vmclock_copy(struct braid_vmclock_page *to)
 {
 	const u64 *from = (const u64 *)smp_load_acquire(&page);
@@ -109,7 +112,7 @@ bool braid_vmclock_take(struct braid_vmclock *now)
 		counter = braid_counter_ordered();
 		if (!braid_vmclock_held(seq))
 			continue;
-		braid_vmclock_evaluate(&copy, braid_vmclock_counter_id(), counter, now);
+		braid_vmclock_evaluate(&copy, own_counter, counter, now);
 		return true;
 	}
 	return false;

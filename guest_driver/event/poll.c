@@ -18,19 +18,30 @@ static struct task_struct *thread;
 static bool poll_wanted;
 static void (*more)(void);
 
+/*
+ * While an agent is there, a busy guest must not delay its clock samples; a turn takes microseconds,
+ * a burst 30 ms at most. Without one nothing is urgent.
+ */
+static void braid_poll_set_urgent(bool urgent)
+{
+	if (urgent == (current->policy == SCHED_FIFO))
+		return;
+	if (urgent)
+		sched_set_fifo_low(current);
+	else
+		sched_set_normal(current, 0);
+}
+
 static int braid_poll_loop(void *arg)
 {
 	struct braid_guest_region *region = arg;
 
-	/*
-	 * A busy guest must not delay clock samples; a turn takes microseconds, a burst 30 ms at most.
-	 */
-	sched_set_fifo_low(current);
 	while (!kthread_should_stop()) {
 		bool active;
 
 		WRITE_ONCE(poll_wanted, false);
 		active = braid_mailbox_poll(region);
+		braid_poll_set_urgent(active);
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);

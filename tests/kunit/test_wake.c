@@ -4,6 +4,7 @@
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 
 #include "tests/kunit/rooms.h"
 
@@ -103,6 +104,40 @@ static void wake_polls(struct kunit *test)
 	KUNIT_EXPECT_LT_MSG(test, took / BRAID_POLL_MS, WAKES / 2, "%u wakeups took %u ms", WAKES, took);
 }
 
+static int policy_of_thread(void)
+{
+	struct task_struct *task;
+	int policy = -ESRCH;
+
+	rcu_read_lock();
+	for_each_process(task)
+		if (task->flags & PF_KTHREAD && !strcmp(task->comm, "tracebraid"))
+			policy = READ_ONCE(task->policy);
+	rcu_read_unlock();
+	return policy;
+}
+
+/* Whether the thread gets a policy, while an agent's heart beats or not. */
+static bool becomes(int policy, bool beats)
+{
+	unsigned long end = jiffies + PATIENCE;
+
+	while (policy_of_thread() != policy && time_before(jiffies, end)) {
+		if (beats)
+			braid_store(&mailbox()->agent_heartbeat, mailbox()->agent_heartbeat + 1);
+		schedule_timeout_uninterruptible(2);
+	}
+	return policy_of_thread() == policy;
+}
+
+/* Only while an agent is there does the thread come before the guest's own work. */
+static void wake_is_urgent_for_an_agent(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, becomes(SCHED_NORMAL, false));
+	KUNIT_EXPECT_TRUE(test, becomes(SCHED_FIFO, true));
+	KUNIT_EXPECT_TRUE(test, becomes(SCHED_NORMAL, false));
+}
+
 /*
  * A transport's interrupt may occur without a thread: before the memory is attached, and after it
  * is released.
@@ -121,6 +156,7 @@ static struct kunit_case wake_cases[] = {
 	KUNIT_CASE(wake_rings),
 	KUNIT_CASE(wake_reset),
 	KUNIT_CASE(wake_polls),
+	KUNIT_CASE(wake_is_urgent_for_an_agent),
 	KUNIT_CASE(wake_without_thread),
 	{}
 };
