@@ -216,6 +216,16 @@ static void braid_attach_enable_patterns(const char *patterns)
 	kfree(copy);
 }
 
+/* Later the guest's user has decided. */
+static void braid_attach_enable_first(void)
+{
+	static bool done;
+
+	if (!done)
+		braid_attach_enable_patterns(events);
+	done = true;
+}
+
 static void braid_attach_report(void)
 {
 	const struct braid_buffer_desc *desc = &region.layout.buffers[braid_trace_buffer()->index];
@@ -254,7 +264,8 @@ static int braid_attach_locked(const struct braid_range *range)
 		braid_attach_stop();
 		return err;
 	}
-	braid_attach_enable_patterns(events);
+	braid_attach_enable_first();
+	braid_registry_restore();
 	braid_attach_start_export();
 	braid_attach_report();
 	return 0;

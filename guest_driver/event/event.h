@@ -49,6 +49,7 @@ struct braid_event {
 	struct braid_buffer *buffer;	/* the buffer that owns the event, and that it writes to */
 	u16 id;
 	u32 flags;			/* BRAID_EVENT_* */
+	bool again;			/* the guest's user had it on when the region went */
 	u32 dir_offset;			/* of its entry in the region's directory, ... */
 	u32 dir_bytes;			/* ... and how long that is */
 	bool listed;			/* it has such an entry */
@@ -225,5 +226,12 @@ void braid_registry_attach(struct braid_guest_region *region);
 
 /** braid_registry_detach - the region is detached: all events off; no writer is inside on return */
 void braid_registry_detach(void);
+
+/**
+ * braid_registry_restore - enable what the guest's user had enabled when the region was detached
+ *
+ * For a device that is plugged in again, and after suspend and hibernation. A region is live.
+ */
+void braid_registry_restore(void);
 
 #endif /* BRAID_EVENT_EVENT_H */

@@ -35,6 +35,8 @@ static int braid_registry_set_locked(struct braid_event *ev, u32 who, bool on)
 	u32 flags = on ? ev->flags | who : ev->flags & ~who;
 	int err = 0;
 
+	if (who & BRAID_EVENT_GUEST_ON && !on)
+		ev->again = false;
 	if (flags == ev->flags)
 		return 0;
 	if (on && !ev->listed)
@@ -114,6 +116,7 @@ int braid_event_add(struct braid_event *ev, u16 requested_id)
 		return -EINVAL;
 	ev->flags = 0;
 	ev->listed = false;
+	ev->again = false;
 	braid_buffers_lock();		/* a buffer that is being reshaped temporarily has no
 					   region */
 	braid_registry_lock();
@@ -249,14 +252,36 @@ static void braid_registry_all_off(struct braid_event_space *space)
 	const struct braid_event_ops *synchronized = NULL;
 	struct braid_event *ev;
 
-	list_for_each_entry(ev, &space->events, list)
+	list_for_each_entry(ev, &space->events, list) {
+		bool again = ev->again || ev->flags & BRAID_EVENT_GUEST_ON;
+
 		braid_registry_set_locked(ev, WANTED, false);
+		ev->again = again;
+	}
 	list_for_each_entry(ev, &space->events, list) {	/* once per source: it is slow */
 		if (ev->ops != synchronized)
 			ev->ops->synchronize();
 		synchronized = ev->ops;
 		ev->listed = false;
 	}
+}
+
+void braid_registry_restore(void)
+{
+	struct braid_buffer *buffer = NULL;
+	struct braid_event *ev;
+
+	braid_buffers_lock();
+	braid_registry_lock();
+	while ((buffer = braid_buffer_next(buffer))) {
+		if (!buffer->events)
+			continue;
+		list_for_each_entry(ev, &buffer->events->events, list)
+			if (ev->again && !braid_registry_set_locked(ev, BRAID_EVENT_GUEST_ON, true))
+				ev->again = false;	/* else its buffer has no memory this time */
+	}
+	braid_registry_unlock();
+	braid_buffers_unlock();
 }
 
 void braid_registry_detach(void)

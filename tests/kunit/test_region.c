@@ -205,6 +205,31 @@ static void region_counts_symbols(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, table->nr_used, ROOM);
 }
 
+/* Replug, suspend and hibernation detach the memory and attach it again. */
+static void region_restores_events(struct kunit *test)
+{
+	u16 on, off;
+	u64 payload = 0;
+
+	KUNIT_ASSERT_EQ(test, braid_fake_make(BRAID_TEST_BYTES), 0);
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	on = braid_case_register(test, NULL, "on", NULL);
+	off = braid_case_register(test, NULL, "off", NULL);
+	braid_fake_unplug();
+	KUNIT_EXPECT_EQ(test, braid_record_event(NULL, on, sizeof(payload), &payload), -EAGAIN);
+	braid_case_turn(test, NULL, off, false);	/* meanwhile */
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(NULL, on, sizeof(payload), &payload), 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(NULL, off, sizeof(payload), &payload), -EAGAIN);
+	/* Also a second time, and what was turned off while there was memory stays off. */
+	braid_case_turn(test, NULL, off, true);
+	braid_case_turn(test, NULL, on, false);
+	braid_fake_unplug();
+	KUNIT_ASSERT_EQ(test, braid_fake_plug(), 0);
+	KUNIT_EXPECT_EQ(test, braid_record_event(NULL, on, sizeof(payload), &payload), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, braid_record_event(NULL, off, sizeof(payload), &payload), 0);
+}
+
 static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_is_valid),
 	KUNIT_CASE(region_too_small),
@@ -215,6 +240,7 @@ static struct kunit_case region_cases[] = {
 	KUNIT_CASE(region_detached_and_attached),
 	KUNIT_CASE(region_is_read_by_the_host),
 	KUNIT_CASE(region_counts_symbols),
+	KUNIT_CASE(region_restores_events),
 	{}
 };
 
