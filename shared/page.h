@@ -13,7 +13,7 @@
  * Payload is rounded up to a multiple of 4, at least 4: the smallest event has 8 bytes. 7 bytes of
  * payload give 12, 82 give 92.
  *
- * Return: bytes, header and length word included. Source: S0.
+ * Return: bytes, header and length word included.
  */
 static inline u32 braid_event_bytes(u32 payload_bytes)
 {
@@ -115,7 +115,7 @@ static inline void braid_cursor_init(struct braid_cursor *c, const void *data, u
  * @c: the walk
  * @view: what was found; written on success alone
  *
- * Times accumulate from event to event (S2). TIME_EXTENTs are consumed internally; TIME_STAMPs are
+ * Times accumulate from event to event. TIME_EXTENTs are consumed internally; TIME_STAMPs are
  * returned, because they carry a clock pair.
  *
  * Context: any.

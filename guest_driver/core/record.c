@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* S0's writing side for other modules: raw payloads, switches, stamps. */
+/* The writing side of "unified trace buffer" for other modules: raw payloads, switches, stamps. */
 #include <linux/export.h>
 #include <linux/preempt.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Changes the rings of a buffer that is in use: resize, reset, swap. Source: S0. */
+/* Changes the rings of a buffer that is in use: resize, reset, swap. Source: "unified trace buffer". */
 #define pr_fmt(fmt) "tracebraid: " fmt
 
 #include <linux/err.h>

@@ -6,7 +6,7 @@
 #include "guest_driver/core/reader.h"
 #include "guest_driver/event/event.h"
 
-/* The five outputs of S3, in the order of struct braid_outputs. */
+/* The five outputs of an event, in the order of struct braid_outputs. */
 enum braid_output {
 	BRAID_OUTPUT_TRACE = 0,
 	BRAID_OUTPUT_LATENCY,

@@ -28,7 +28,7 @@
  *          |   struct braid_ring_private  |
  *          |   u64 slot[nr_slots]       C |    the slot table
  *          |   struct braid_subbuf_state  |    one for each sub-buffer
- *          |                              |  then what S4's users map:
+ *          |                              |  then what user space maps:
  *          |   struct braid_meta          |    one page (= struct trace_buffer_meta, then zeros)
  *          |   sub-buffer 0             G |    data = meta + meta_page_size
  *          |   sub-buffer 1             G |           + id * subbuf_size
@@ -165,8 +165,8 @@ enum braid_command {
 					   alive */
 	BRAID_CMD_ENABLE = 1,		/* enable matching events for the host */
 	BRAID_CMD_DISABLE = 2,		/* disable matching events for the host */
-	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (S0 record_enable) */
-	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (S0 record_disable) */
+	BRAID_CMD_RECORD_ON = 3,	/* buffer[arg0] records (as record_enable) */
+	BRAID_CMD_RECORD_OFF = 4,	/* buffer[arg0] stops recording (as record_disable) */
 };
 
 #define BRAID_PATTERN_BYTES	64

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The API for kernel modules of the guest: buffers (S0), events in them (S1), sub-events (S3).
- * docs/api.md maps these names to those of the specification.
+ * The API for kernel modules of the guest: buffers, events in them, sub-events. Three documents of
+ * 2008 and 2009 specify it, and name its parts below: "unified trace buffer", "unified tracing
+ * buffer", "tracer's private events". docs/api.md maps these names to theirs.
  *
  * Functions that take events accept NULL as @buffer: it selects the buffer "trace".
  */
@@ -14,10 +15,10 @@ struct seq_file;
 struct braid_buffer;
 struct braid_buffer_iter;
 
-/* One event in a sub-buffer, beginning with S0's header: never dereferenced by callers. */
+/* One event in a sub-buffer, beginning with its header: never dereferenced by callers. */
 struct braid_ring_event;
 
-/* Buffers: S0 ------------------------------------------------------------------------ */
+/* Buffers: "unified trace buffer" ------------------------------------------------------- */
 
 /* flags of braid_buffer_alloc(); without any: producer/consumer, deltas, records */
 #define BRAID_ALLOC_OVERWRITE	(1u << 0)	/* the newest events stay, not the oldest */
@@ -75,19 +76,19 @@ struct braid_reservation {
 };
 
 /**
- * braid_buffer_reserve - reserve space for one event (S0's lock_reserve: there is no lock)
+ * braid_buffer_reserve - reserve space for one event (its lock_reserve: there is no lock)
  * @buffer: of BRAID_ALLOC_RAW; others take records, by braid_record_event()
  * @length: bytes of payload
  *
  * Context: any, NMI included; preemption is off until the commit.
  * Return: the payload's place, in memory that the host may write: fill it, never read it back
- * (hence, unlike in S0, no event is returned). NULL: dropped and counted, or recording is off, or
- * @buffer is not RAW; there is nothing to commit.
+ * (hence, unlike in the document, no event is returned). NULL: dropped and counted, or recording
+ * is off, or @buffer is not RAW; there is nothing to commit.
  */
 struct braid_reservation braid_buffer_reserve(struct braid_buffer *buffer, u32 length);
 
 /**
- * braid_buffer_commit - make a reserved event readable (S0's unlock_commit)
+ * braid_buffer_commit - make a reserved event readable (its unlock_commit)
  * @buffer: as reserved
  * @res: likewise
  */
@@ -191,7 +192,7 @@ u64 braid_buffer_time_stamp(struct braid_buffer *buffer, int cpu);
 /** braid_buffer_normalize_time_stamp - turn such a stamp into ns since the counter was 0. Any context */
 void braid_buffer_normalize_time_stamp(struct braid_buffer *buffer, int cpu, u64 *stamp);
 
-/* Reading in the guest: S0 -------------------------------------------------------------- */
+/* Reading in the guest: "unified trace buffer" ------------------------------------------ */
 
 /* One event that was read. All pointers are into the reader's private copy. */
 struct braid_item {
@@ -215,7 +216,7 @@ struct braid_item {
  * ring in the guest compete: each event goes to one of them.
  *
  * Context: any, an oops handler and NMIs included: neither waits nor allocates.
- * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it, or another call uses the buffer now),
+ * Return: 1, 0 (empty), -EBUSY (an agent on the host reads it, or another call uses the buffer),
  * -ENODEV (no rings now), -EINVAL (cpu), -EBADMSG (the host broke the ring).
  */
 int braid_buffer_peek(struct braid_buffer *buffer, int cpu, struct braid_item *item);
@@ -226,7 +227,7 @@ int braid_buffer_consume(struct braid_buffer *buffer, int cpu, struct braid_item
 /**
  * braid_buffer_read_done - give the reader role of a ring back, if peek or consume took it
  *
- * Context: any. While another call uses the buffer, the driver returns the role later, within 50 ms.
+ * Context: any. While another call uses the buffer, the driver returns the role within 50 ms.
  */
 void braid_buffer_read_done(struct braid_buffer *buffer, int cpu);
 
@@ -250,7 +251,7 @@ int braid_buffer_iter_peek(struct braid_buffer_iter *iter, struct braid_item *it
 /** braid_buffer_read - the same, and advance past it. May sleep */
 int braid_buffer_read(struct braid_buffer_iter *iter, struct braid_item *item);
 
-/** braid_buffer_iter_reset - back to the oldest event that is still there: 0, -EBADMSG. May sleep */
+/** braid_buffer_iter_reset - back to the oldest event still there: 0 or -EBADMSG. May sleep */
 int braid_buffer_iter_reset(struct braid_buffer_iter *iter);
 
 /** braid_buffer_iter_empty - whether the iterator is at the end. May sleep */
@@ -259,7 +260,7 @@ bool braid_buffer_iter_empty(struct braid_buffer_iter *iter);
 /** braid_buffer_read_finish - end it. May sleep */
 void braid_buffer_read_finish(struct braid_buffer_iter *iter);
 
-/* Events: S1 ------------------------------------------------------------------------------ */
+/* Events: "unified tracing buffer" ------------------------------------------------------ */
 
 /**
  * braid_print_fn - print one event
@@ -271,9 +272,9 @@ void braid_buffer_read_finish(struct braid_buffer_iter *iter);
  */
 typedef int (*braid_print_fn)(struct seq_file *out, const struct braid_item *item);
 
-/* The five outputs of an event (S3). Those that are NULL have defaults. */
+/* The five outputs of an event. Those that are NULL have defaults. */
 struct braid_outputs {
-	braid_print_fn trace;	/* a line of text; default: hex (S1) */
+	braid_print_fn trace;	/* a line of text; default: hex */
 	braid_print_fn latency;	/* the same under the latency layout; default: trace */
 	braid_print_fn raw;	/* numbers, undecoded; default: hex words */
 	braid_print_fn hex;	/* default: hex bytes */
@@ -334,7 +335,7 @@ int braid_unregister_event(struct braid_buffer *buffer, u16 event_id);
 int braid_record_event(struct braid_buffer *buffer, u16 event_id, u32 length,
 		       const void *payload);
 
-/* Sub-events: S3 ---------------------------------------------------------------------------- */
+/* Sub-events: "tracer's private events" ------------------------------------------------- */
 
 /* One sub-event. The caller's until braid_unregister_subevents(). */
 struct braid_subevent {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Buffers as in S0: allocation, sizes, filling, switches, reset, swap, freeing. */
+/* Buffers: allocation, sizes, filling, switches, reset, swap, freeing. */
 #include <linux/err.h>
 
 #include "tests/kunit/rooms.h"
@@ -83,7 +83,7 @@ static void buffer_sizes_round_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_size(three), 8 * PAGE);
 }
 
-/* S0: an event with a payload of 7 bytes takes 12, one with 82 takes 92. */
+/* The document's examples: an event with a payload of 7 bytes takes 12, one with 82 takes 92. */
 static void buffer_event_lengths(struct kunit *test)
 {
 	static const u32 lengths[][2] = { { 7, 12 }, { 82, 92 }, { 0, 8 }, { 1, 8 }, { 4, 8 },

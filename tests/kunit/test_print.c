@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Printing in the guest: the five outputs, their fallbacks, and hex for events without functions
- * (S1, S3).
+ * Printing in the guest: the five outputs, their fallbacks, and hex for events without functions.
  */
 #include <linux/seq_file.h>
 

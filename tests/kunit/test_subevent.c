@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sub-events: sparse numbers, found by offset or by function, printed, unregistered, racing (S3).
+ * Sub-events: sparse numbers, found by offset or by function, printed, unregistered, racing.
  */
 #include <linux/err.h>
 #include <linux/kthread.h>

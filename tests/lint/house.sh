@@ -40,6 +40,9 @@ complain "a function over 60 lines" "$(
 		FNR == 1 { start = 0 }
 		/^{/ { start = FNR }
 		/^}/ && start { if (FNR - start > 61) print FILENAME ":" start; start = 0 }')"
+# The (S1) to (S3) of docs/ring.md are barriers.
+complain "a document is named by a number" "$(
+	git grep -nE "\bS[04]\b|\bS[0-4]'s\b|(Source:|as in|in) S[0-4]\b|: S[0-4] -" -- '*.[ch]' 'docs/*.md' ':!docs/ring.md' ':!tests/model')"
 complain "a file without an SPDX line" "$(
 	git ls-files '*.c' '*.h' '*.py' '*.sh' Makefile guest_driver/Kbuild .ci/run |
 		while read -r file; do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The on-page codec: sizes as in S0, times as in S2, and every malformed byte. */
+/* The on-page codec: sizes, times, and every malformed byte. */
 #include "shared/page.h"
 #include "tests/unit/check.h"
 

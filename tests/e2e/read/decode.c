@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* An independent decoder of the format: from S0's header, without any of the driver's code. */
+/* An independent decoder of the format: from the event's header, without the driver's code. */
 #include <stdbool.h>
 #include <string.h>
 

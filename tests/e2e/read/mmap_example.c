@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The example of S4 with only its path changed: a program for tracefs's rings reads ours too. */
+/* The kernel's example of mapping a ring, with only its path changed: it reads ours, too. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
