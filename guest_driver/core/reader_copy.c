@@ -61,12 +61,12 @@ int braid_page_copy_next(struct braid_cursor *c, struct braid_event_view *view)
 	return ret;
 }
 
-int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes, u32 pad)
+int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes)
 {
 	if (copy->bytes && copy->allocated_bytes == subbuf_bytes)
 		return 0;
 	braid_event_copy_free(copy);
-	copy->bytes = kvzalloc(subbuf_bytes + pad, GFP_KERNEL);
+	copy->bytes = kvzalloc(subbuf_bytes + BRAID_ITEM_PAD, GFP_KERNEL);
 	copy->allocated_bytes = subbuf_bytes;
 	return copy->bytes ? 0 : -ENOMEM;
 }

@@ -55,8 +55,7 @@ static int braid_iter_make(struct braid_buffer_iter *iter)
 		return -ENOMEM;
 	iter->generation = r->generation;
 	err = braid_page_copy_make(&iter->page, w->map.subbuf_bytes) ?:
-	      braid_event_copy_make(&iter->item, w->map.subbuf_bytes,
-				    braid_item_pad(iter->buffer));
+	      braid_event_copy_make(&iter->item, w->map.subbuf_bytes);
 	return err ?: braid_iter_begin(iter);
 }
 

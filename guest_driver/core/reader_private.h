@@ -72,15 +72,6 @@ bool braid_reader_cpu_valid(const struct braid_buffer *buffer, int cpu);
  */
 struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cpu);
 
-/*
- * Zeros after an event of a buffer: records have fields that say where in them other fields are,
- * raw payloads have none.
- */
-static inline u32 braid_item_pad(const struct braid_buffer *buffer)
-{
-	return buffer->flags & BRAID_BUFFER_RAW ? 0 : BRAID_ITEM_PAD;
-}
-
 /* Whether a reader has the memory for reading sub-buffers of this size. */
 static inline bool braid_reader_has_room(const struct braid_guest_reader *r, u32 subbuf_bytes)
 {
@@ -121,7 +112,7 @@ void braid_reader_unmap(struct braid_guest_reader *r);
 
 /* These two sleep only to allocate: not if there is a copy of this size. 0 or -ENOMEM. */
 int braid_page_copy_make(struct braid_page_copy *page, u32 subbuf_bytes);
-int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes, u32 pad);
+int braid_event_copy_make(struct braid_event_copy *copy, u32 subbuf_bytes);
 
 void braid_page_copy_free(struct braid_page_copy *page);
 

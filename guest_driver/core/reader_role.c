@@ -43,7 +43,7 @@ struct braid_guest_reader *braid_reader_find(struct braid_buffer *buffer, int cp
 int braid_reader_make_room(struct braid_guest_reader *r, u32 subbuf_bytes)
 {
 	return braid_page_copy_make(&r->page, subbuf_bytes) ?:
-	       braid_event_copy_make(&r->item, subbuf_bytes, braid_item_pad(r->buffer));
+	       braid_event_copy_make(&r->item, subbuf_bytes);
 }
 
 int braid_reader_prepare(struct braid_buffer *buffer)
