@@ -60,7 +60,9 @@ const struct braid_cli_command braid_command_attach = {
 	"A domain with an ivshmem device cannot be saved (virsh save, managedsave), migrated, or put "
 	"into a snapshot with its memory; `tracebraid detach` makes these possible again. With --config, "
 	"the file is needed before each start of the domain, and a restart of the host empties "
-	"/dev/shm: see `tracebraid create --from`.",
+	"/dev/shm: see `tracebraid create --from`.\n"
+	"The file of a former run is cleared: `tracebraid recover DOMAIN` before that keeps the events "
+	"that were not recorded.",
 	.status = "0 on success, 1 on error, 128 plus the signal's number if it is interrupted.",
 	.least = 1, .most = 1, .expected = "one DOMAIN; 'tracebraid list' shows all",
 };
