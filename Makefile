@@ -521,6 +521,7 @@ Test:
                             kernel; CASE=NAME; slow
   make check-model          all states of small rings, and mutants
   make check-fuzz           each fuzz target for FUZZ_SECONDS=60
+  make fuzz-long            FUZZ_INPUTS=10000000 over all targets, for days
   make fuzz-corpus          regenerate the fuzz targets' inputs, after a
                             change of the formats
 

@@ -479,6 +479,25 @@ static void make_vm(const char *name, u8 connection)
 	save("vhost_user", name);
 }
 
+/* Extents in order, in parts, one without bytes after a longer one, and in a packed file. */
+static void make_extents(void)
+{
+	static const struct { u8 bytes, input[16]; } inputs[] = {
+		{ 13, { 0, 0, 1, 0xf0, 0, 2, 0xf0, 0, 3, 0xf0, 0, 4, 0xf0 } },
+		{ 13, { 1, 8, 4, 0x40, 8, 4, 0x84, 8, 4, 0xf8, 0, 5, 0 } },
+		{ 10, { 1, 0, 4, 0, 8, 5, 0xf0, 8, 5, 0 } },
+		{ 13, { 3, 0, 5, 0, 0, 4, 0, 8, 6, 0x80, 0, 0x84, 0 } },
+	};
+	char name[8];
+	size_t k;
+
+	for (k = 0; k < sizeof(inputs) / sizeof(inputs[0]); k++) {
+		put(inputs[k].input, inputs[k].bytes);
+		snprintf(name, sizeof(name), "%02zu", k);
+		save("extents", name);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	NEED(argc == 2);
@@ -497,6 +516,7 @@ int main(int argc, char **argv)
 	make_bprint();
 	make_operations("ring", 12);
 	make_operations("hostile", 12);
+	make_extents();
 	make_vm("silent", 0);
 	make_vm("usual", 0x20);
 	make_vm("inband", 0x60);

@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs fuzz targets, two at a time: run.sh -max_total_time=SECONDS|-runs=NUMBER NAME...
+# Runs fuzz targets, two at a time: run.sh [--keep] -max_total_time=SECONDS|-runs=NUMBER NAME...
 set -u
 
+keep=
+[ "$1" = --keep ] && keep=1 && shift
 limit=$1
 shift
 
-# A long run keeps its corpus and continues from it; a bounded run is always the same.
-case $limit in
+# A long run keeps its corpus and continues from it; a bounded run is always the same, but with --keep.
+case $keep$limit in
 -runs=*) kept=build/fuzz/short seed=-seed=1 ;;
 *) kept=build/fuzz/kept seed='' ;;
 esac
