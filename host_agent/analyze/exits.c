@@ -279,7 +279,8 @@ static void write(void *state, struct braid_text *out)
 	struct braid_column columns[MOST_COLUMNS];
 	struct braid_table table = {
 		.key = "exits", .columns = columns, .nr_columns = fill_columns(x, columns),
-		.empty = "No vCPU left guest code.",
+		.empty = x->s->nr_vcpus ? "No vCPU left guest code." :
+			 "No thread is known as a vCPU: whose the exits are is not known.",
 	};
 	size_t k;
 

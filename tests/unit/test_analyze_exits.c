@@ -357,6 +357,18 @@ static void missing(void)
 	fails(TEXT(.by_call = true), "no guest has sched_switch events");
 }
 
+/* A host's own file has exits, but no vCPU: that none left guest code is not known. */
+static void no_vcpu(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_entry(0, 1000, 70);
+	leave(1100, IO, 0);
+	memory_source.nr_streams = 1;
+	text_has(of("exits", TEXT()), "whose the exits are is not known", NULL);
+	memory_source.nr_streams = 2;
+}
+
 /* The names are those of the kernel's own headers, as far as this machine's know them. */
 static void names(void)
 {
@@ -390,6 +402,7 @@ int main(void)
 	RUN(levels);
 	RUN(folded);
 	RUN(missing);
+	RUN(no_vcpu);
 	RUN(names);
 	return VERDICT();
 }
