@@ -226,24 +226,27 @@ static void begin_wakeups(struct braid_capture_writer *w)
 {
 	put_guest(w, 1, 1, 1);
 	synth_format(w, 9, "sched", "sched_wakeup",
-		     "name: sched_wakeup\nID: 9\nformat:\n"
+		     "format:\n"
 		     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+		     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+		     "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
 		     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 		     "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n"
+		     "\tfield:char comm[8];\toffset:12;\tsize:8;\tsigned:0;\n"
 		     "\tfield:char word[8];\toffset:12;\tsize:8;\tsigned:0;\n\n"
 		     "print fmt: \"%s\", REC->word\n");
 }
 
 #define CHOSEN_MASK	0x3fffu
 
-/* Tasks that are in one slot if their number, of stream 1, is multiplied to hash it. */
+/* Tasks of the first stream that are in one slot if their number is multiplied to hash it. */
 static void pids(struct braid_capture_writer *w, u32 n)
 {
 	u32 k = 0, pid;
 
 	begin_wakeups(w);
 	for (pid = 1; k < n; pid++)
-		if (!((((u64)1 << 32 | pid) * 0x9e3779b97f4a7c15ULL) >> 32 & CHOSEN_MASK))
+		if (!((pid * 0x9e3779b97f4a7c15ULL) >> 32 & CHOSEN_MASK))
 			put_wakeup(w, k++, pid, "word");
 }
 
@@ -541,8 +544,8 @@ int main(void)
 	LINEAR(notes, 2000);
 	LINEAR(comms, 2000);
 	LINEAR(formats, 2000);
-	LINEAR(pids, 1000);
-	LINEAR(words, 1000);
+	LINEAR(pids, 2000);
+	LINEAR(words, 2000);
 	LINEAR(steps, 2000);
 	LINEAR(offsets, 1024);
 	LINEAR(pauses, 1024);
