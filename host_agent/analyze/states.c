@@ -169,7 +169,7 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 	v->reason = (u64)isa << 32 | (u32)reason;
 	v->halted = false;
 	v->exits += item->host_ns >= v->begin_ns && item->host_ns <= v->end_ns;
-	v->out = item->host_ns >= v->begin_ns;
+	v->out = true;
 	v->exit = (struct braid_exit){
 		.vcpu = number_of(s, v), .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
 		.call = known ? v->call : BRAID_CALL_UNKNOWN, .level = 1, .ip = ip,
@@ -177,17 +177,20 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 	};
 }
 
-/* The exit is over: its states are those that the vCPU went through since. */
+/* The exit is over: its states are those that the vCPU went through since, within its observation. */
 static int report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 {
 	struct braid_exit exit = v->exit;
 	u32 k;
 
 	v->out = false;
-	exit.to_ns = ns;
+	if (ns < v->begin_ns || exit.from_ns > v->end_ns)
+		return 0;
+	exit.from_ns = exit.from_ns > v->begin_ns ? exit.from_ns : v->begin_ns;
+	exit.to_ns = ns < v->end_ns ? ns : v->end_ns;
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
 		exit.ns[k] = v->ns[k] - v->exit.ns[k];
-	return s->ops && s->ops->exit && ns <= v->end_ns ? s->ops->exit(s->arg, &exit) : 0;
+	return s->ops && s->ops->exit ? s->ops->exit(s->arg, &exit) : 0;
 }
 
 static int take_kvm(struct braid_states *s, const struct braid_item *item,

@@ -149,7 +149,7 @@ struct braid_states_ops {
 	/* Of each vCPU in time order, without a gap. */
 	int (*span)(void *arg, const struct braid_state_span *span);
 	int (*queued)(void *arg, const struct braid_queue_wait *wait);
-	/* Of exits within the observation, at the entry. */
+	/* Of exits, at the entry: the part within the observation. */
 	int (*exit)(void *arg, const struct braid_exit *exit);
 	void (*mark)(void *arg, const struct braid_mark *mark);
 };

@@ -39,7 +39,7 @@ static int by_length(const void *a, const void *b)
 }
 
 /* All of its time has one cause: what was not in the queues that are known is UNKNOWN. */
-static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
+static void find_causes(const struct braid_queue_wait *wait, u64 whole, u64 ns[NR_CAUSES])
 {
 	static const enum cause causes[BRAID_NR_VCPU_STATES] = {
 		[BRAID_VCPU_UNKNOWN] = UNKNOWN, [BRAID_VCPU_GUEST] = OTHERS,
@@ -48,7 +48,7 @@ static void find_causes(const struct braid_queue_wait *wait, u64 ns[NR_CAUSES])
 		[BRAID_VCPU_BLOCKED] = ASLEEP, [BRAID_VCPU_SLEEPS] = ASLEEP,
 		[BRAID_VCPU_STOPPED] = ASLEEP,
 	};
-	u64 sum = 0, whole = wait->to_ns - wait->from_ns;
+	u64 sum = 0;
 	u32 k;
 
 	memset(ns, 0, NR_CAUSES * sizeof(*ns));
@@ -69,8 +69,7 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	struct wake *x = arg;
 	const struct braid_vcpu *v = &x->s->vcpus[wait->vcpu];
 	struct wait w = {
-		.vcpu = wait->vcpu, .pid = wait->pid, .from_ns = wait->from_ns,
-		.to_ns = wait->to_ns,
+		.vcpu = wait->vcpu, .pid = wait->pid,
 	};
 	struct braid_sum_key key = {
 		.vcpu = wait->vcpu, .task = x->o.by_task ? wait->pid : BRAID_PID_UNKNOWN,
@@ -79,13 +78,16 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	int err;
 	u32 k;
 
-	if (!wait->woken || wait->from_ns < v->begin_ns || wait->to_ns > v->end_ns ||
+	if (!wait->woken || wait->to_ns < v->begin_ns || wait->from_ns > v->end_ns ||
 	    !braid_analysis_wants(x->s, &x->o, wait->vcpu, wait->pid))
 		return 0;
-	err = braid_sums_add(&x->sums, &key, wait->to_ns - wait->from_ns, wait->from_ns, &sum);
+	/* What is outside of the observation is not counted, in its causes neither. */
+	w.from_ns = wait->from_ns > v->begin_ns ? wait->from_ns : v->begin_ns;
+	w.to_ns = wait->to_ns < v->end_ns ? wait->to_ns : v->end_ns;
+	err = braid_sums_add(&x->sums, &key, w.to_ns - w.from_ns, w.from_ns, &sum);
 	if (err)
 		return err;
-	find_causes(wait, w.ns);
+	find_causes(wait, w.to_ns - w.from_ns, w.ns);
 	for (k = 0; k < NR_CAUSES; k++)
 		sum->ns[k] += w.ns[k];
 	/* Most waits are short: which tasks ran is not needed. */

@@ -51,8 +51,50 @@ static void many_culprits(void)
 	none_is_unknown("stalls", BRAID_TABLE_TEXT, false);
 }
 
+static u64 total_of(const char *name)
+{
+	char *text = analyze_text(name, BRAID_TABLE_JSON, false), *at = strstr(text, ",\"total_ns\":");
+	u64 ns;
+
+	NEED(at);
+	ns = strtoull(at + 12, NULL, 10);
+	free(text);
+	return ns;
+}
+
+/* What is cut at a limit is the sum of its parts. */
+static void slices(void)
+{
+	static const char *const names[] = { "exits", "wake" };
+	u64 whole, parts;
+	u32 k, from;
+
+	for (k = 0; k < 2; k++) {
+		for (whole = parts = from = 0; from <= 4000; from += from ? 700 : 1000) {
+			memory_begin();
+			memory_switch(0, 1000, 0, 0, 70);
+			memory_entry(0, 1010, 70);
+			memory_switch(2, 1020, 0, 0, 33);
+			memory_wakeup(2, 1500, 44);
+			memory_exit(0, 1600, 70, 30);
+			memory_entry(0, 2900, 70);
+			memory_switch(2, 3000, 33, 1, 44);
+			memory_exit(0, 3100, 70, 30);
+			memory_entry(0, 3400, 70);
+			memory_window(from ? from : 1000, from ? from + 700 : 4500);
+			if (from)
+				parts += total_of(names[k]);
+			else
+				whole = total_of(names[k]);
+		}
+		CHECK_EQ(whole, 1500 + 100 * !k);
+		CHECK_EQ(parts, whole);
+	}
+}
+
 int main(void)
 {
 	RUN(many_culprits);
+	RUN(slices);
 	return VERDICT();
 }
