@@ -24,6 +24,9 @@ static const struct braid_option options[] = {
 	{ 0, "json", NULL, BRAID_FLAG(REPORT, json), "one JSON object per line" },
 	{ 'o', "output", "OUT", BRAID_STRING(REPORT, out),
 	  "write to OUT instead of standard output" },
+	{ 0, "around", "EVENT", .take = braid_trace_select, .help =
+	  "only 10 ms before and after each EVENT, a GLOB as of --event, of any stream",
+	  .values = "@event" },
 	{ 0, "uncertain", NULL, .take = braid_trace_take, .help =
 	  "mark with ~ each event that may have happened before an event printed above it, because "
 	  "their error bounds overlap. The last line counts such events, marked or not; "

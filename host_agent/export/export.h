@@ -61,6 +61,8 @@ struct braid_export_options {
 	char *const *comms;		/* only events of tasks of these names; globs */
 	size_t nr_comms;		/* 0: all */
 	struct braid_export_moment from, to;	/* both inclusive */
+	const char *around;		/* only near events of this glob, as in ->events: NULL: all */
+	const struct braid_export_times *times;	/* with ->around: of braid_around_find() */
 	char *const *inputs;		/* input files, which must not be overwritten */
 	size_t nr_inputs;
 	bool two_cpus;			/* use a second CPU if there is one: any callback, the

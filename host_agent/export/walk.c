@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "host_agent/export/around.h"
 #include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/export/walk.h"
@@ -221,7 +222,10 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 		return w->options->realtime ? 0 : BRAID_WALK_PAST;
 	if (when == BRAID_SELECT_BEFORE && item->kind != BRAID_ITEM_NOTE && !w->skipped)
 		return skip(w);
-	return when == BRAID_SELECT_WITHIN ? got_item(w, item) : 0;
+	if (when != BRAID_SELECT_WITHIN ||
+	    (w->options->times && !braid_around_has(w->options->times, item->host_ns)))
+		return 0;
+	return got_item(w, item);
 }
 
 static int stop_or_show(const struct braid_walk *w)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Exports of a whole trace. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/export/slices.h"
+#include "host_agent/export/around.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
 
@@ -81,6 +83,7 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 		      const char *const *select)
 {
 	const struct braid_export_form *to;
+	struct braid_export_times times = { 0 };
 	struct braid_library_select s;
 	int err;
 
@@ -89,8 +92,14 @@ int tracebraid_export(struct tracebraid_trace *trace, const char *form, const ch
 	if (err)
 		return err;
 	err = check(&s, &to, form, path, select);
+	s.options.stop = trace->stop;
+	if (!err && s.options.around) {
+		err = braid_around_find(&times, trace->source, &s.options);
+		s.options.times = &times;
+	}
 	if (!err)
 		err = export(trace, to, path, &s.options);
+	free(times.all);
 	trace->exported = !err;
 	braid_library_select_free(&s);
 	braid_library_release(trace);

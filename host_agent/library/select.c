@@ -94,6 +94,12 @@ static int take_event(struct braid_library_select *s, const char *text)
 	return add(&s->events, text);
 }
 
+static int take_around(struct braid_library_select *s, const char *text)
+{
+	s->options.around = text;
+	return 0;
+}
+
 static int take_comm(struct braid_library_select *s, const char *text)
 {
 	return add(&s->comms, text);
@@ -230,6 +236,7 @@ static const struct option options[] = {
 	{ "until", ANY, take_until },
 	{ "clock", ITEMS, take_clock },
 	{ "lines", ITEMS, take_lines },
+	{ "around", BRAID_LIBRARY_EXPORT, take_around },
 	{ "cpus", BRAID_LIBRARY_EXPORT, take_cpus },
 	{ "top", ANALYSES, take_top },
 	{ "task", ANALYSES, take_task },

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Selections: filters, tasks, times; invalid selections; exit codes. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/export/around.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -210,6 +212,29 @@ static void times(void)
 	synth_standard(path);
 }
 
+/* The times around events that are near each other are one. */
+static void around(void)
+{
+	struct braid_export_options options = { .around = "tock" };
+	struct braid_export_times times = { 0 };
+	struct braid_source *source;
+	char *names[] = { path };
+
+	synth_standard(path);
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	CHECK_EQ(braid_around_find(&times, source, &options), 0);
+	CHECK_EQ(times.nr, 1);
+	CHECK(braid_around_has(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS));
+	CHECK(!braid_around_has(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS - 1));
+	CHECK(braid_around_has(&times, SYNTH_START_NS + 1000 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	CHECK(!braid_around_has(&times, SYNTH_START_NS + 1001 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	braid_source_free(source);
+	options.times = &times;
+	times.all[0].to_ns = SYNTH_START_NS + 1000 + 400000;
+	CHECK(events(&options) < TICKS);
+	free(times.all);
+}
+
 /* Commands ------------------------------------------------------------------------------------ */
 
 /* `tracebraid report PATH` with up to two more words. */
@@ -244,6 +269,8 @@ static void exit_codes(void)
 	CHECK_EQ(status_of("--until", "x"), 1);
 	CHECK_EQ(status_of("--until", "1e3"), 1);
 	CHECK_EQ(status_of("--until", "99999999999999999999"), 1);
+	CHECK_EQ(status_of("--around", "test:tock"), 0);
+	CHECK_EQ(status_of("--around", "nosuch"), 2);
 	CHECK_EQ(status_of("--no-such-option", NULL), 1);
 }
 
@@ -331,6 +358,7 @@ int main(void)
 	RUN(slips);
 	RUN(tasks);
 	RUN(times);
+	RUN(around);
 	RUN(exit_codes);
 	RUN(dates);
 	RUN(midnight);
