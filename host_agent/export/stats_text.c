@@ -68,6 +68,10 @@ static void put_cpus(const struct braid_stats *s, struct braid_text *t)
 			braid_text_printf(t, "%-16s  %03zu %10llu", s->source->streams[k]->name, n,
 					  (unsigned long long)cpu->events);
 			put_lost(t, cpu);
+			if (!cpu->switches) {	/* busy or idle: sched was not traced */
+				braid_text_printf(t, " %15s %7s %7s %9s\n", "unknown", "?", "?", "?");
+				continue;
+			}
 			put_seconds(t, cpu->busy_ns + cpu->idle_ns, 15);
 			put_share(t, cpu->busy_ns, cpu->busy_ns + cpu->idle_ns);
 			put_share(t, cpu->idle_ns, cpu->busy_ns + cpu->idle_ns);

@@ -390,12 +390,17 @@ static void as_trace_cmd_writes(void)
 static void command(void)
 {
 	struct stat st;
-	char out[80];
+	char out[80], *text;
 
 	snprintf(out, sizeof(out), "%s.out", dat);
 	synth_trace_dat(dat, &usual);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", capture, dat, "--to", "json", "-o", out), 0);
 	CHECK(!stat(out, &st) && st.st_size > 50000);
+	unlink(out);
+	CHECK_EQ(RUN_COMMAND(braid_cmd_report, "report", "--stats", "-o", out, dat), 0);
+	text = output_of("grep -c ' unknown  *?  *?  *?$' %s", out, "");
+	CHECK(!strcmp(text, "2\n"));	/* CPUs without sched_switch: busy for an unknown time */
+	free(text);
 	unlink(out);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_merge, "merge", capture, dat, "-F", "beat: count > 1000", "-o", out), 2);
 	unlink(out);
