@@ -41,7 +41,8 @@ OVER=1140
 over=$(git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs awk '
 	!/"/ && length > 12 {
 		nr = split($0, part, "\t")
-		for (k = 1, width = 0; k <= nr; k++)
+		width = 0
+		for (k = 1; k <= nr; k++)
 			width += length(part[k]) + (k < nr ? 8 - (width + length(part[k])) % 8 : 0)
 		if (width > 100)
 			print FILENAME ":" FNR
