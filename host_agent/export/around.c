@@ -44,17 +44,3 @@ int braid_around_find(struct braid_export_times *times, struct braid_source *sou
 	braid_source_rewind(source);
 	return err;
 }
-
-bool braid_around_has(const struct braid_export_times *times, s64 ns)
-{
-	size_t low = 0, high = times->nr, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (times->all[middle].to_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < times->nr && times->all[low].from_ns <= ns;
-}

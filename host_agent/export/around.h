@@ -3,16 +3,9 @@
 #ifndef BRAID_EXPORT_AROUND_H
 #define BRAID_EXPORT_AROUND_H
 
-#include "host_agent/export/export.h"
+#include "host_agent/export/select.h"
 
 #define BRAID_AROUND_NS	10000000	/* before and after each event */
-
-struct braid_export_times {
-	struct braid_export_time {
-		s64 from_ns, to_ns;	/* of the host's clock; apart from each other, in order */
-	} *all;
-	size_t nr, capacity;
-};
 
 /**
  * braid_around_find - walk along a trace, and find the times around events
@@ -24,8 +17,5 @@ struct braid_export_times {
  */
 int braid_around_find(struct braid_export_times *times, struct braid_source *source,
 		      const struct braid_export_options *options);
-
-/** braid_around_has - whether a time of the host's clock is one of them */
-bool braid_around_has(const struct braid_export_times *times, s64 ns);
 
 #endif /* BRAID_EXPORT_AROUND_H */

@@ -87,6 +87,20 @@ void braid_select_range(const struct braid_select *s, s64 *from_ns, s64 *to_ns)
 	*to_ns = !s->started && s->options->to.kind == BRAID_MOMENT_SINCE ? INT64_MAX : s->to_ns;
 }
 
+bool braid_select_near(const struct braid_export_times *times, s64 ns)
+{
+	size_t low = 0, high = times->nr, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (times->all[middle].to_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < times->nr && times->all[low].from_ns <= ns;
+}
+
 /* Kinds of events --------------------------------------------------------------------------- */
 
 static bool matches_name(const char *glob, const struct braid_event_type_info *info)

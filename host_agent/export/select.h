@@ -8,6 +8,17 @@
 
 struct braid_select;
 
+/* Times around certain events: of braid_around_find(). */
+struct braid_export_times {
+	struct braid_export_time {
+		s64 from_ns, to_ns;	/* of the host's clock; apart from each other, in order */
+	} *all;
+	size_t nr, capacity;
+};
+
+/** braid_select_near - whether a time of the host's clock is one of them */
+bool braid_select_near(const struct braid_export_times *times, s64 ns);
+
 /**
  * braid_select_begin - prepare to select
  * @out: set on success

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "host_agent/export/around.h"
 #include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/export/walk.h"
@@ -223,7 +222,7 @@ static int got_selected(struct braid_walk *w, const struct braid_item *item)
 	if (when == BRAID_SELECT_BEFORE && item->kind != BRAID_ITEM_NOTE && !w->skipped)
 		return skip(w);
 	if (when != BRAID_SELECT_WITHIN ||
-	    (w->options->times && !braid_around_has(w->options->times, item->host_ns)))
+	    (w->options->times && !braid_select_near(w->options->times, item->host_ns)))
 		return 0;
 	return got_item(w, item);
 }

@@ -224,10 +224,10 @@ static void around(void)
 	NEED(!braid_source_open_captures(&source, names, 1, NULL));
 	CHECK_EQ(braid_around_find(&times, source, &options), 0);
 	CHECK_EQ(times.nr, 1);
-	CHECK(braid_around_has(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS));
-	CHECK(!braid_around_has(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS - 1));
-	CHECK(braid_around_has(&times, SYNTH_START_NS + 1000 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
-	CHECK(!braid_around_has(&times, SYNTH_START_NS + 1001 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	CHECK(braid_select_near(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS));
+	CHECK(!braid_select_near(&times, SYNTH_START_NS + 1000 - BRAID_AROUND_NS - 1));
+	CHECK(braid_select_near(&times, SYNTH_START_NS + 1000 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
+	CHECK(!braid_select_near(&times, SYNTH_START_NS + 1001 + (TOCKS - 1) * 40000 + BRAID_AROUND_NS));
 	braid_source_free(source);
 	options.times = &times;
 	times.all[0].to_ns = SYNTH_START_NS + 1000 + 400000;
