@@ -94,17 +94,22 @@ static int create_line(const char *line)
 static int create_all(const char *list)
 {
 	braid_auto_file FILE *f = fopen(list, "re");
+	char line[400], why[400];
 	int ret = EXIT_SUCCESS;
-	char line[400];
+	u32 nr = 0;
 
 	if (!f) {
 		braid_fail(-errno, "%s: %s", list, strerror(errno));
 		return braid_complain();
 	}
 	while (fgets(line, sizeof(line), f)) {
+		nr++;
 		line[strcspn(line, "\n")] = 0;
-		if (*line && *line != '#' && create_line(line))
-			ret = braid_complain();
+		if (!*line || *line == '#' || !create_line(line))
+			continue;
+		snprintf(why, sizeof(why), "%s", braid_failure());
+		braid_fail(-EINVAL, "%s: line %u: %s", list, nr, why);
+		ret = braid_complain();
 	}
 	return ret;
 }
