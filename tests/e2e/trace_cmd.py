@@ -35,7 +35,10 @@ def run(*command):
 def split(rest):
     """An event's name and text. Hexadecimal bytes are truncated in a report."""
     name, _, text = rest.partition(":")
-    return re.sub(r"\W", "_", name), re.sub(r" \.\.\. \(\d+ bytes\)$", "", " ".join(text.split()))
+    name, text = re.sub(r"\W", "_", name), re.sub(r" \.\.\. \(\d+ bytes\)$", "", " ".join(text.split()))
+    if name == "bprint":  # of an unknown format both print its address
+        text = re.sub(r"^\w+: (?:\(NO FORMAT FOUND at )?([0-9a-f]+)\)?$", r"\1", text)
+    return name, text
 
 
 def ours(lines):

@@ -30,8 +30,8 @@ static char capture[64], region[64];
 /* A word without its option is not taken for a command. */
 static void words_without_options(void)
 {
-	REFUSED("-r for a guest", braid_cmd_record, "record", "h4web1");
-	REFUSED("'tracebraid record -r h4web1'", braid_cmd_record, "record", "-t", "1", "h4web1");
+	REFUSED("a guest is named by -r h4web1", braid_cmd_record, "record", "h4web1");
+	REFUSED("a guest is named by -r h4web1", braid_cmd_record, "record", "-t", "1", "h4web1");
 	REFUSED("--host=sched", braid_cmd_record, "record", "-r", region, "--host", "sched");
 	REFUSED("--try-host=irq", braid_cmd_record, "record", "--try-host", "irq", "-t", "1");
 	REFUSED("-r or -d", braid_cmd_top, "top", "h4web1");
@@ -116,8 +116,8 @@ static void invalid_values(void)
 		const char *words[5], *what;
 	} bad[] = {
 		{ braid_cmd_record, { "record", "--snapshot", "--on-count=x" }, "'x'" },
-		{ braid_cmd_record, { "record", "--snapshot", "--hold-off=x" }, "--hold-off x" },
-		{ braid_cmd_record, { "record", "-t", "x" }, "-t x" },
+		{ braid_cmd_record, { "record", "--snapshot", "--hold-off=x" }, "--hold-off 'x'" },
+		{ braid_cmd_record, { "record", "-t", "x" }, "-t 'x'" },
 		{ braid_cmd_record, { "record", "-t" }, "'-t'" },
 		{ braid_cmd_record, { "record", "--to", "x" }, "x" },
 		{ braid_cmd_record, { "record", "-e", "" }, "\"\"" },
