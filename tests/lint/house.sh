@@ -38,6 +38,7 @@ complain "a file over 600 lines" "$(
 # Messages are not broken, so that grep finds them: lines with a string do not count. Of the others so many are over
 # 100 columns (a tab is 8) that they are wrapped file by file; they never become more. Lower this as they are.
 OVER=1140
+# shellcheck disable=SC2016 # fields of awk
 over=$(git ls-files '*.c' '*.h' '*.py' '*.sh' | xargs awk '
 	!/"/ && length > 12 {
 		nr = split($0, part, "\t")
