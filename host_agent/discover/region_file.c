@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -178,19 +181,29 @@ static int fill(const struct braid_region_file *file, int fd)
 	return fchmod(fd, file->mode) ? braid_fail(-errno, "%s: %s", file->path, strerror(errno)) : 0;
 }
 
+/* It has no name until it is complete, so there is never anything to remove. */
 int braid_region_file_make(const struct braid_region_file *file, bool *made)
 {
-	int err, fd = open(file->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	braid_auto_fd int fd = -1;
+	char folder[PATH_MAX], self[32];
+	int err;
 
 	*made = false;
-	if (fd < 0 && errno == EEXIST)
+	if (!faccessat(AT_FDCWD, file->path, F_OK, AT_SYMLINK_NOFOLLOW))
 		return take_file(file);
+	snprintf(folder, sizeof(folder), "%s", file->path);
+	fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
 	err = fill(file, fd);
 	if (err)
-		unlink(file->path);
-	*made = !err;
-	close(fd);
-	return err;
+		return err;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	if (!linkat(AT_FDCWD, self, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW))
+		*made = true;
+	else if (errno == EEXIST)
+		return take_file(file);
+	else
+		return braid_fail(-errno, "%s cannot be created: %s", file->path, strerror(errno));
+	return 0;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -197,6 +198,21 @@ static void test_file_is_created_once(void)
 	CHECK_EQ(make(MIB, &made), -EEXIST);
 	CHECK(!made && !braid_shmem_file_ours(path, MIB, geteuid()));
 	CHECK(!unlink(path) && !unlink(other));
+}
+
+/* A file that has no room never gets a name: what another user puts there meanwhile is not removed. */
+static void test_file_without_room(void)
+{
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct inotify_event event[16];
+	bool made;
+
+	CHECK(fd >= 0 && inotify_add_watch(fd, dir, IN_CREATE | IN_DELETE) >= 0);
+	CHECK_EQ(make(1ull << 62, &made), -EFBIG);
+	CHECK(!made && strstr(braid_failure(), "no room for 4398046511104 MiB"));
+	CHECK(read(fd, event, sizeof(event)) < 0 && errno == EAGAIN);
+	CHECK(access(path, F_OK) && errno == ENOENT);
+	close(fd);
 }
 
 static void test_file_is_cleared(void)
@@ -462,6 +478,7 @@ int main(void)
 	RUN(test_names_need_no_quotes);
 	RUN(test_owner);
 	RUN(test_file_is_created_once);
+	RUN(test_file_without_room);
 	RUN(test_file_is_cleared);
 	RUN(test_file_is_marked);
 	RUN(test_owners);
