@@ -146,6 +146,9 @@ int braid_capture_publish(struct braid_capture_writer *w);
 /** braid_capture_sync_at_end - have braid_capture_finish() wait until the disk has all */
 void braid_capture_sync_at_end(struct braid_capture_writer *w);
 
+/** braid_capture_keep_former - have an existing file renamed to PATH.old, not replaced. Of a file */
+void braid_capture_keep_former(struct braid_capture_writer *w);
+
 /** braid_capture_bytes - current size of the capture, buffered bytes included */
 u64 braid_capture_bytes(const struct braid_capture_writer *w);
 

@@ -502,6 +502,11 @@ int braid_capture_create_queued(struct braid_capture_writer **out, const char *p
 	return err;
 }
 
+void braid_capture_keep_former(struct braid_capture_writer *w)
+{
+	of(w)->output.keep_former = true;
+}
+
 int braid_capture_create(struct braid_capture_writer **out, const char *path,
 			 const struct braid_chunk_file *head)
 {

@@ -53,6 +53,7 @@ int braid_output_open(struct braid_output *o, const char *path)
 	struct stat st;
 
 	*o->part = 0;
+	o->keep_former = false;
 	if (snprintf(o->path, sizeof(o->path), "%s", path) >= (int)sizeof(o->path))
 		return braid_fail(-ENAMETOOLONG, "cannot create '%s': its name is too long", path);
 	if (lstat(path, &st))
@@ -77,6 +78,17 @@ static bool is_ours(const struct braid_output *o, int fd)
 	       named.st_dev == ours.st_dev;
 }
 
+static int keep_former(const struct braid_output *o)
+{
+	char old[sizeof(o->path) + 8];
+
+	snprintf(old, sizeof(old), "%s.old", o->path);
+	if (!rename(o->path, old) || errno == ENOENT)
+		return 0;
+	return braid_fail(-errno, "cannot rename '%s' to '%s': %s; the new capture is '%s'", o->path, old,
+			  strerror(errno), o->part);
+}
+
 int braid_output_publish(struct braid_output *o, int fd)
 {
 	int err;
@@ -86,9 +98,10 @@ int braid_output_publish(struct braid_output *o, int fd)
 	if (!is_ours(o, fd))
 		return braid_fail(-ESTALE, "'%s' was removed or replaced; does another recorder write to '%s'?",
 				  o->part, o->path);
-	err = rename(o->part, o->path) ? -errno : 0;
-	if (err)
-		braid_fail(err, "cannot rename '%s' to '%s': %s", o->part, o->path, strerror(-err));
+	err = o->keep_former ? keep_former(o) : 0;
+	if (!err && rename(o->part, o->path))
+		err = braid_fail(-errno, "cannot rename '%s' to '%s': %s", o->part, o->path,
+				 strerror(errno));
 	*o->part = 0;	/* never discarded: its content exists nowhere else */
 	return err;
 }

@@ -11,6 +11,7 @@
 struct braid_output {
 	char path[4096];
 	char part[4096];	/* where it is until it is published; "": it is written to directly */
+	bool keep_former;	/* an existing file becomes PATH.old when this one is published */
 };
 
 /**
@@ -25,7 +26,7 @@ struct braid_output {
 int braid_output_open(struct braid_output *o, const char *path);
 
 /**
- * braid_output_publish - give the file its name, replacing an existing file
+ * braid_output_publish - give the file its name, replacing an existing file, or keeping it as PATH.old
  * @o: of braid_output_open(); publishing twice is fine
  * @fd: its descriptor
  *

@@ -195,28 +195,18 @@ static int parse_options(struct braid_record_command *r, int argc, char **argv)
 	return err ? err : check_options(&r->o);
 }
 
-/* Without -o a former capture keeps its events, under another name. */
-static int keep_former(const struct braid_record_options *r)
-{
-	if (strcmp(r->file, BRAID_RECORD_FILE) || r->flight.wanted || access(r->file, F_OK))
-		return 0;
-	if (rename(r->file, BRAID_RECORD_FILE ".old"))
-		return braid_fail(-errno, "%s: cannot be renamed: %s; use -o FILE", r->file, strerror(errno));
-	if (!r->quiet)
-		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
-	return 0;
-}
+static const char usual_file[] = BRAID_RECORD_FILE;
 
 int braid_cmd_record(int argc, char **argv)
 {
 	struct braid_record_command r = {
-		.o = { .file = BRAID_RECORD_FILE, .flight = { .most = 10, .hold_off = 10 } },
+		.o = { .file = usual_file, .flight = { .most = 10, .hold_off = 10 } },
 	};
 	struct braid_record_result result = { 0 };
 	int err = parse_options(&r, argc, argv), code;
 
-	if (!err)
-		err = keep_former(&r.o);
+	/* Without -o a former capture keeps its events, under another name. */
+	r.o.keep_former = r.o.file == usual_file && !r.o.flight.wanted && !access(usual_file, F_OK);
 	if (!err)
 		err = braid_record_prepare_export(&r);
 	if (err)
@@ -227,6 +217,8 @@ int braid_cmd_record(int argc, char **argv)
 		code = result.status;
 	else
 		code = result.lacks ? BRAID_EXIT_LACKS : EXIT_SUCCESS;
+	if (r.o.keep_former && !r.o.quiet && (code == EXIT_SUCCESS || code == BRAID_EXIT_LACKS))
+		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
 	braid_record_options_free(&r.o);
 	return code;
 }

@@ -387,5 +387,7 @@ int braid_record_open_file(struct braid_recording *r)
 	err = braid_capture_create_queued(&r->sink.capture, r->o.file, &head, r->flusher);
 	if (!err)
 		braid_capture_sync_at_end(r->sink.capture);
+	if (!err && r->o.keep_former)
+		braid_capture_keep_former(r->sink.capture);
 	return err;
 }

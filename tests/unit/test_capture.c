@@ -427,6 +427,14 @@ static void replaces_a_former_capture(void)
 	CHECK(st.st_size > 0);		/* its head is readable from now on */
 	braid_capture_sync_at_end(w);
 	CHECK_EQ(braid_capture_finish(w), 0);
+	/* Or until it is renamed, not before the new one is there. */
+	snprintf(part, sizeof(part), "%s.old", path);
+	NEED(!stat(path, &former) && !braid_capture_create(&w, path, &head));
+	braid_capture_keep_former(w);
+	CHECK(!stat(path, &st) && st.st_ino == former.st_ino && access(part, F_OK));
+	CHECK_EQ(braid_capture_finish(w), 0);
+	CHECK(!stat(path, &st) && st.st_ino != former.st_ino);
+	CHECK(!stat(part, &st) && st.st_ino == former.st_ino && !unlink(part));
 }
 
 /* A user who can create names in the folder can't redirect writes to another file. */
