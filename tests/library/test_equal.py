@@ -54,7 +54,6 @@ def by_columns(capture, _):
         names = [stream.name for stream in trace.streams]
         count = len(trace.columns(["ns"])["ns"])
         found = trace.columns(["ns", "stream", "cpu", "next_pid"], event="sched_switch")
-    found.pop("words")
     return count, [(ns, names[stream], cpu, pid) for ns, stream, cpu, pid in zip(*(c.tolist() for c in found.values()))]
 
 
