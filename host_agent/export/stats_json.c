@@ -52,8 +52,11 @@ static void put_cpus(const struct braid_stats_stream *stream, struct braid_text 
 	braid_text_putc(t, ']');
 }
 
-static void put_times(const struct braid_stats_task *task, struct braid_text *t)
+/* Without sched_switch nothing is known of them. */
+static void put_times(const struct braid_stats *s, const struct braid_stats_task *task, struct braid_text *t)
 {
+	if (!s->streams[task->stream].any_switch)
+		return;
 	braid_json_u64(t, ",\"ran_ns\":", task->runs_ns);
 	braid_json_u64(t, ",\"waited_ns\":", task->waits_ns);
 	braid_json_u64(t, ",\"slept_ns\":", task->sleeps_ns);
@@ -70,7 +73,7 @@ static void put_tasks(const struct braid_stats *s, u32 stream, struct braid_text
 	for (k = 0; k < nr; k++) {
 		braid_text_printf(t, "%s{\"pid\":%d", k ? "," : "", list[k]->pid);
 		braid_json_string(t, ",\"comm\":", *list[k]->comm ? list[k]->comm : "<...>");
-		put_times(list[k], t);
+		put_times(s, list[k], t);
 		braid_text_putc(t, '}');
 	}
 	braid_text_putc(t, ']');
@@ -96,14 +99,15 @@ static void put_kvm(const struct braid_stats_kvm *kvm, struct braid_text *t)
 	braid_text_putc(t, ']');
 }
 
-static void put_vcpu(const struct braid_stats_task *task, u32 vcpu, bool *any, struct braid_text *t)
+static void put_vcpu(const struct braid_stats *s, const struct braid_stats_task *task, u32 vcpu, bool *any,
+		     struct braid_text *t)
 {
 	braid_text_printf(t, "%s{\"tid\":%d", *any ? "," : "", task->pid);
 	if (vcpu == BRAID_VCPU_ALL)
 		braid_text_puts(t, ",\"vcpu\":null");
 	else if (vcpu != ~0u)
 		braid_json_u64(t, ",\"vcpu\":", vcpu);
-	put_times(task, t);
+	put_times(s, task, t);
 	if (task->kvm)
 		put_kvm(task->kvm, t);
 	braid_text_putc(t, '}');
@@ -122,12 +126,12 @@ static void put_vcpus(const struct braid_stats *s, const struct braid_stream *st
 	for (k = 0; k < stream->nr_threads; k++) {
 		task = braid_stats_vcpu(s, stream->threads[k].tid);
 		if (task)
-			put_vcpu(task, stream->threads[k].vcpu, &any, t);
+			put_vcpu(s, task, stream->threads[k].vcpu, &any, t);
 	}
 	for (k = 0; k < s->nr_tasks; k++)
 		if (s->tasks[k].stream == stream->number && s->tasks[k].kvm &&
 		    !braid_stats_is_covered(s, &s->tasks[k]))
-			put_vcpu(&s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
+			put_vcpu(s, &s->tasks[k], s->tasks[k].kvm->vcpu, &any, t);
 	braid_text_putc(t, ']');
 }
 

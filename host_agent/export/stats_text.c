@@ -135,8 +135,8 @@ static void put_reasons(const struct braid_stats_kvm *kvm, struct braid_text *t)
 }
 
 /* One vCPU's thread, as the host saw it. @kvm: NULL without data from KVM. */
-static void put_vcpu(const char *name, u32 vcpu, const struct braid_stats_task *task,
-		     struct braid_text *t)
+static void put_vcpu(const struct braid_stats *s, const char *name, u32 vcpu,
+		     const struct braid_stats_task *task, struct braid_text *t)
 {
 	const struct braid_stats_kvm *kvm = task->kvm;
 
@@ -152,10 +152,17 @@ static void put_vcpu(const char *name, u32 vcpu, const struct braid_stats_task *
 		put_seconds(t, kvm->guest_ns, 15);
 	else
 		braid_text_printf(t, " %15s", "?");
-	put_seconds(t, task->runs_ns, 15);
-	put_seconds(t, task->waits_ns, 15);
-	put_seconds(t, task->sleeps_ns, 15);
-	braid_text_printf(t, " %9llu\n", kvm ? (unsigned long long)kvm->exits : 0);
+	if (s->streams[task->stream].any_switch) {
+		put_seconds(t, task->runs_ns, 15);
+		put_seconds(t, task->waits_ns, 15);
+		put_seconds(t, task->sleeps_ns, 15);
+	} else {
+		braid_text_printf(t, " %15s %15s %15s", "?", "?", "?");
+	}
+	if (kvm)
+		braid_text_printf(t, " %9llu\n", (unsigned long long)kvm->exits);
+	else
+		braid_text_printf(t, " %9s\n", "?");
 	if (!kvm || !kvm->nr_reasons)
 		return;
 	braid_text_printf(t, "    %-32s %9s %15s %11s %11s\n", "exit reason", "count", "total, s",
@@ -185,7 +192,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 			if (!task)
 				continue;
 			begin_vcpus(&any, t);
-			put_vcpu(guest->name, guest->threads[n].vcpu, task, t);
+			put_vcpu(s, guest->name, guest->threads[n].vcpu, task, t);
 		}
 	}
 	/* Threads of guests that are not in the trace. */
@@ -193,7 +200,7 @@ static void put_vcpus(const struct braid_stats *s, struct braid_text *t)
 		if (!s->tasks[n].kvm || braid_stats_is_covered(s, &s->tasks[n]))
 			continue;
 		begin_vcpus(&any, t);
-		put_vcpu(s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
+		put_vcpu(s, s->tasks[n].comm, s->tasks[n].kvm->vcpu, &s->tasks[n], t);
 	}
 }
 

@@ -94,11 +94,20 @@ static void losses(void)
 /* Data missing in the trace is reported as unknown, not as 0. */
 static void unknown(void)
 {
+	char *text;
+
 	memory_begin();
 	memory_wakeup(0, 1000, 70);
 	memory_switch(2, 1500, 0, 0, 33);
 	has(stats(true), "how long tasks ran: it has no sched_switch events",
 	    "no kvm_entry and kvm_exit events", "steal: the host has no sched_switch", NULL);
+	memory_begin();
+	memory_entry(0, 1500, 70);
+	memory_exit(0, 1700, 70, 30);
+	text = stats(true);
+	CHECK(strstr(text, "\"in_guest_ns\":200,") && !strstr(text, "ran_ns"));
+	free(text);
+	has(stats(false), "0.000000               ?               ?               ?         1\n", NULL);
 	memory_begin();
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_entry(0, 1500, 70);
