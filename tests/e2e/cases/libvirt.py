@@ -178,13 +178,15 @@ def libvirt_q35(ctx):
     ctx.check("pcie-to-pci-bridge" in why and "attach --config bare" in why, f"a q35 without a slot says: {why}")
     ctx.check(not bare.region.exists(), "a failed attach did not remove its file")
     said = virt.run_agent("attach", "--config", "bare").stdout
-    again = re.search(r"^  tracebraid (create --size 16M --owner .*)$", said, re.MULTILINE)
+    again = re.search(r"echo '(16M \d+:\d+ /dev/shm/.*)' >>/etc/tracebraid/memory$", said, re.MULTILINE)
     ctx.check("shut it down, then start it" in said and again, f"attach --config says: {said}")
     ctx.equal([listed(virt)["bare"][word] for word in ("attached", "configured")], [False, True],
               "attached and configured")
     bare.kill()
     bare.region.unlink()  # as the host's restart does
-    virt.run_agent(*again[1].split())
+    memory = virt.root / "memory"
+    memory.write_text(again[1] + "\n", encoding="utf-8")
+    virt.run_agent("create", "--from", memory)
 
     # In a running guest the memory may not fit the bridge's window, which the firmware sized without it.
     virt.run_agent("attach", "--config", "bridged")
