@@ -108,7 +108,7 @@ int braid_cli_target(const char *word, char path[256]);
 const char *braid_cli_clean(const char *untrusted);
 
 /**
- * braid_cli_quoted - a word as a shell takes it, for a command that a line tells to run
+ * braid_cli_quoted - a word, quoted if a shell needs it; for suggested commands
  * @word: at most 500 bytes of it are used
  *
  * Return: a sanitized copy, quoted if that is needed; good until the next call.

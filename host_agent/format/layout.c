@@ -150,7 +150,7 @@ static char *keep_names(struct braid_field *f, const struct declaration *d, cons
 	return pool;
 }
 
-/* "type name[EXPRESSION]": only the size tells how many elements there are. */
+/* "type name[EXPRESSION]": the number of elements follows from the size. */
 static void set_elements(struct braid_field *f)
 {
 	u32 element = braid_type_bytes(f->type);

@@ -204,7 +204,7 @@ bool braid_capture_check_places(const char *data, u32 n, u32 nr, enum braid_stre
 bool braid_capture_in_order(const struct braid_extent *before, const struct braid_extent *extent);
 int braid_capture_by_position(const void *a, const void *b, void *arg);
 
-/* Why a PAGE, or a HOST_PAGE, can't be what it says, or NULL. @bytes: with its head. */
+/* Why a PAGE or HOST_PAGE is not valid, or NULL. @bytes: with its head. */
 const char *braid_capture_page_fault(const struct braid_capture_stream *s,
 				     const struct braid_chunk_page *page, u32 bytes);
 const char *braid_capture_host_page_fault(const struct braid_capture_stream *s,

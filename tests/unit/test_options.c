@@ -197,7 +197,7 @@ static void other_files(void)
 	unlink(path);
 }
 
-/* Without -o, a former capture is kept; a command without "--" is told where it goes. */
+/* Without -o, a former capture is kept; a command without "--" is refused with the remedy. */
 static void record_words(void)
 {
 	char dir[] = "/tmp/test_options.XXXXXX";
@@ -210,7 +210,7 @@ static void record_words(void)
 	NEED(!chdir("/") && !rmdir(dir));
 }
 
-/* Names in commands that a line tells to run. */
+/* Names in suggested commands. */
 static void quoted_names(void)
 {
 	CHECK(!strcmp(braid_cli_quoted("/tmp/web1.braid"), "/tmp/web1.braid"));
