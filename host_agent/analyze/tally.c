@@ -2,94 +2,40 @@
 /* Adds up what each culprit took of a vCPU's open time. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 
 #include "host_agent/analyze/tally.h"
 #include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
-#define FIRST_BUCKETS	256u
+struct key {
+	u32 vcpu;
+	const struct braid_culprit *culprit;
+};
 
 int braid_tally_begin(struct braid_tally *t, u32 nr_vcpus)
 {
-	*t = (struct braid_tally){ 0 };
-	/* Without the seed, times are still right. */
-	if (getrandom(&t->seed, sizeof(t->seed), GRND_NONBLOCK) != sizeof(t->seed))
-		t->seed = (uintptr_t)t;
-	t->lanes = calloc((size_t)nr_vcpus + 1, sizeof(*t->lanes));
-	t->buckets = calloc(FIRST_BUCKETS, sizeof(*t->buckets));
-	if (!t->lanes || !t->buckets)
-		return braid_out_of_memory();
-	t->nr_buckets = FIRST_BUCKETS;
-	return 0;
+	*t = (struct braid_tally){ .lanes = calloc((size_t)nr_vcpus + 1, sizeof(*t->lanes)) };
+	return t->lanes ? 0 : braid_out_of_memory();
 }
 
-static u64 mix(u64 hash, u64 value)
+static u32 hash_of(u32 vcpu, const struct braid_culprit *c)
 {
-	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-	return hash ^ hash >> 29;
+	const u64 parts[] = {
+		(u64)vcpu << 32 | (u32)c->id, (u64)c->vcpu << 32 | (u32)c->task, c->kind,
+	};
+
+	return braid_hash_of(parts, sizeof(parts), 0);
 }
 
-static u32 *bucket_of(const struct braid_tally *t, u32 vcpu, const struct braid_culprit *c)
+static bool is_of_key(const void *in, u32 number, const void *of)
 {
-	u64 hash = mix(t->seed, (u64)vcpu << 32 | (u32)c->id);
+	const struct braid_tally_cell *cell = (const struct braid_tally_cell *)in + number;
+	const struct key *key = of;
 
-	hash = mix(hash ^ t->seed >> 7, (u64)c->vcpu << 32 | (u32)c->task);
-	hash = mix(hash ^ t->seed >> 13, c->kind);
-	return &t->buckets[hash >> 32 & (t->nr_buckets - 1)];
+	return cell->lane == key->vcpu && braid_culprit_same(&cell->share.culprit, key->culprit);
 }
 
-static struct braid_tally_cell *find(const struct braid_tally *t, u32 vcpu,
-				     const struct braid_culprit *culprit)
-{
-	u32 at = *bucket_of(t, vcpu, culprit);
-	struct braid_tally_cell *cell;
-
-	for (; at; at = cell->in_bucket) {
-		cell = &t->cells[at - 1];
-		if (cell->lane == vcpu && braid_culprit_same(&cell->share.culprit, culprit))
-			return cell;
-	}
-	return NULL;
-}
-
-static void into_bucket(struct braid_tally *t, u32 number)
-{
-	struct braid_tally_cell *cell = &t->cells[number - 1];
-	u32 *bucket = bucket_of(t, cell->lane, &cell->share.culprit);
-
-	cell->in_bucket = *bucket;
-	*bucket = number;
-}
-
-static void out_of_bucket(struct braid_tally *t, u32 number)
-{
-	struct braid_tally_cell *cell = &t->cells[number - 1];
-	u32 *at = bucket_of(t, cell->lane, &cell->share.culprit);
-
-	while (*at != number)
-		at = &t->cells[*at - 1].in_bucket;
-	*at = cell->in_bucket;
-}
-
-/* Twice as many buckets; all cells are in use. */
-static int grow(struct braid_tally *t)
-{
-	u32 *buckets = calloc(2 * (size_t)t->nr_buckets, sizeof(*buckets));
-	u32 k;
-
-	if (!buckets)
-		return -ENOMEM;
-	free(t->buckets);
-	t->buckets = buckets;
-	t->nr_buckets *= 2;
-	for (k = 1; k <= t->nr_cells; k++)
-		into_bucket(t, k);
-	return 0;
-}
-
-/* A cell that is in no bucket; *number 0: there are too many. Return: 0 or -ENOMEM. */
+/* A cell that is not in the table; *number 0: there are too many. Return: 0 or -ENOMEM. */
 static int take_cell(struct braid_tally *t, u32 *number)
 {
 	*number = t->first_free;
@@ -99,7 +45,7 @@ static int take_cell(struct braid_tally *t, u32 *number)
 	}
 	if (t->nr_cells == BRAID_TALLY_MOST)
 		return 0;
-	if ((t->nr_cells >= t->nr_buckets && grow(t)) ||
+	if (braid_hash_reserve(&t->table, BRAID_TALLY_MOST) ||
 	    braid_array_push(t->cells, t->nr_cells, t->capacity, (struct braid_tally_cell){ 0 }))
 		return -ENOMEM;
 	*number = t->nr_cells;
@@ -109,11 +55,11 @@ static int take_cell(struct braid_tally *t, u32 *number)
 int braid_tally_add(struct braid_tally *t, u32 vcpu, const struct braid_culprit *culprit, u64 ns)
 {
 	struct braid_tally_lane *lane = &t->lanes[vcpu];
-	struct braid_tally_cell *cell = find(t, vcpu, culprit);
-	u32 number;
+	const struct key key = { vcpu, culprit };
+	u32 hash = hash_of(vcpu, culprit), number = braid_hash_find(&t->table, hash, is_of_key, t->cells, &key);
 
-	if (cell) {
-		cell->share.ns += ns;
+	if (number != BRAID_HASH_NONE) {
+		t->cells[number].share.ns += ns;
 		return 0;
 	}
 	if (take_cell(t, &number))
@@ -126,7 +72,7 @@ int braid_tally_add(struct braid_tally *t, u32 vcpu, const struct braid_culprit 
 		.share = { .culprit = *culprit, .ns = ns }, .lane = vcpu, .next = lane->first,
 	};
 	lane->first = number;
-	into_bucket(t, number);
+	braid_hash_put(&t->table, hash, number - 1);
 	return 0;
 }
 
@@ -160,7 +106,7 @@ void braid_tally_clear(struct braid_tally *t, u32 vcpu)
 
 	for (number = lane->first; number; number = next) {
 		next = t->cells[number - 1].next;
-		out_of_bucket(t, number);
+		braid_hash_remove(&t->table, hash_of(vcpu, &t->cells[number - 1].share.culprit), number - 1);
 		t->cells[number - 1].next = t->first_free;
 		t->first_free = number;
 	}
@@ -171,6 +117,6 @@ void braid_tally_free(struct braid_tally *t)
 {
 	free(t->lanes);
 	free(t->cells);
-	free(t->buckets);
+	braid_hash_free(&t->table);
 	*t = (struct braid_tally){ 0 };
 }

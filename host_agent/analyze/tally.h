@@ -2,7 +2,7 @@
 /*
  * What several culprits took of one time: the open time of each vCPU, exactly.
  *
- * A time may have as many culprits as the trace has threads. A culprit is found by a seeded hash, so
+ * A time may have as many culprits as the trace has threads. A culprit is found by a hash, so
  * the cost of a span does not depend on their number. Memory grows with the culprits of the times that
  * are open, up to BRAID_TALLY_MOST; what comes beyond that is "others".
  */
@@ -10,6 +10,7 @@
 #define BRAID_ANALYZE_TALLY_H
 
 #include "host_agent/analyze/shares.h"
+#include "host_agent/util/hash.h"
 
 #define BRAID_TALLY_MOST	(1u << 17)	/* culprits of all open times */
 
@@ -17,7 +18,6 @@ struct braid_tally_cell {
 	struct braid_share share;
 	u32 lane;
 	u32 next;		/* cell of this lane, + 1; or of the free ones; 0: none */
-	u32 in_bucket;		/* likewise: of this bucket */
 };
 
 struct braid_tally {
@@ -28,9 +28,7 @@ struct braid_tally {
 	struct braid_tally_cell *cells;
 	size_t nr_cells, capacity;
 	u32 first_free;		/* cell + 1 */
-	u32 *buckets;		/* cell + 1 */
-	u32 nr_buckets;		/* a power of two */
-	u64 seed;
+	struct braid_hash table;	/* numbers in cells */
 };
 
 /** braid_tally_begin - prepare, of all vCPUs; free it in any case. Return: 0, or -ENOMEM with braid_fail() */
