@@ -197,6 +197,18 @@ static int parse_options(struct braid_record_command *r, int argc, char **argv)
 
 static const char usual_file[] = BRAID_RECORD_FILE;
 
+/* What follows a recording. Return: the exit code. */
+static int conclude(struct braid_record_command *r, const struct braid_record_result *result)
+{
+	if (r->o.keep_former && !r->o.quiet)
+		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
+	if (braid_record_export(r))
+		return braid_complain();
+	if (result->status)
+		return result->status;
+	return result->lacks ? BRAID_EXIT_LACKS : EXIT_SUCCESS;
+}
+
 int braid_cmd_record(int argc, char **argv)
 {
 	struct braid_record_command r = {
@@ -211,14 +223,10 @@ int braid_cmd_record(int argc, char **argv)
 		err = braid_record_prepare_export(&r);
 	if (err)
 		code = braid_options_exit(err);
-	else if (braid_record_show(&r.o, r.status_fd, &result) || braid_record_export(&r))
+	else if (braid_record_show(&r.o, r.status_fd, &result))
 		code = braid_complain();
-	else if (result.status)
-		code = result.status;
 	else
-		code = result.lacks ? BRAID_EXIT_LACKS : EXIT_SUCCESS;
-	if (r.o.keep_former && !r.o.quiet && (code == EXIT_SUCCESS || code == BRAID_EXIT_LACKS))
-		fputs("tracebraid: the former " BRAID_RECORD_FILE " is " BRAID_RECORD_FILE ".old now\n", stderr);
+		code = conclude(&r, &result);
 	braid_record_options_free(&r.o);
 	return code;
 }
