@@ -79,7 +79,7 @@ static inline bool braid_reader_has_room(const struct braid_guest_reader *r, u32
 	       r->item.bytes && r->item.allocated_bytes == subbuf_bytes;
 }
 
-/* The memory for reading sub-buffers of this size; allocates it if there is none. 0 or -ENOMEM. */
+/* Allocate the memory for reading sub-buffers of this size, unless there is some. 0 or -ENOMEM. */
 int braid_reader_make_room(struct braid_guest_reader *r, u32 subbuf_bytes);
 
 /* Takes the role. Must hold the buffer's lock. 0, or as braid_buffer_peek(). */
