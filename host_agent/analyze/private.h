@@ -26,6 +26,18 @@ void braid_list_vcpu(struct braid_states *s, struct braid_vcpu *v, int thread, u
 /* Something of a vCPU is known that a loss of the host's events makes unknown. */
 void braid_list_touch(struct braid_states *s, u32 vcpu);
 
+/* observe.c -------------------------------------------------------------------------------- */
+
+/* Takes the recording's window from the source. */
+void braid_observe_begin(struct braid_states *s);
+
+/* Makes a vCPU, the @number-th of a guest, and says when it is observed. */
+void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
+			u32 number);
+
+/* Every nanosecond of its observation is in one state. Returns 0, or -EINVAL with braid_fail(). */
+int braid_observe_check(const struct braid_vcpu *v);
+
 /* start.c ---------------------------------------------------------------------------------- */
 
 /*

@@ -439,73 +439,6 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 							 take_guest(s, item, role);
 }
 
-void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
-{
-	u32 k;
-
-	if (!braid_states_takes(from_ns))
-		from_ns = INT64_MIN;
-	if (!braid_states_takes(to_ns))
-		to_ns = INT64_MAX;
-	if (from_ns != INT64_MIN && (s->begin_ns == INT64_MAX || from_ns > s->begin_ns))
-		s->begin_ns = from_ns;
-	if (to_ns < s->end_ns)
-		s->end_ns = to_ns;
-	for (k = 0; k < s->nr_vcpus; k++) {
-		if (s->begin_ns != INT64_MAX && s->vcpus[k].begin_ns < s->begin_ns)
-			s->vcpus[k].begin_ns = s->begin_ns;
-		if (s->vcpus[k].end_ns > s->end_ns)
-			s->vcpus[k].end_ns = s->end_ns;
-	}
-}
-
-void braid_states_cut(struct braid_states *s)
-{
-	s->windowed = false;
-}
-
-static void take_windows(struct braid_states *s)
-{
-	const struct braid_source *source = s->source;
-	size_t k;
-
-	s->begin_ns = s->end_ns = INT64_MAX;
-	for (k = 0; k < source->nr_windows; k++) {
-		const struct braid_window *w = &source->windows[k];
-
-		if (!braid_states_takes(w->start_ns) || w->stop_ns < w->start_ns)
-			continue;
-		if (s->begin_ns == INT64_MAX || w->stop_ns > s->end_ns)
-			s->end_ns = braid_states_takes(w->stop_ns) ? w->stop_ns : INT64_MAX;
-		if (w->start_ns < s->begin_ns)
-			s->begin_ns = w->start_ns;
-		s->windowed = true;
-	}
-}
-
-static void begin_vcpu(const struct braid_states *s, struct braid_vcpu *v,
-		       const struct braid_stream *guest, u32 number)
-{
-	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
-
-	*v = (struct braid_vcpu){
-		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
-		.begin_ns = s->begin_ns == INT64_MAX ? INT64_MIN : s->begin_ns,
-		.end_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
-								       INT64_MAX,
-		.now = {
-			.vcpu = v - s->vcpus, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
-			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
-		},
-	};
-	/* A later incarnation: until then the vCPU counts for the one before. */
-	if (guest->before && braid_states_takes(guest->found_ns) &&
-	    (s64)guest->found_ns > v->begin_ns)
-		v->begin_ns = guest->found_ns;
-	if (s->end_ns < v->end_ns)
-		v->end_ns = s->end_ns;
-}
-
 int braid_states_begin(struct braid_states *s, struct braid_source *source,
 		       const struct braid_states_ops *ops, void *arg)
 {
@@ -516,7 +449,7 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	*s = (struct braid_states){
 		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
 	};
-	take_windows(s);
+	braid_observe_begin(s);
 	err = braid_vcpu_map_make(&s->threads, source);
 	if (err)
 		return err;
@@ -533,23 +466,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	braid_marks_begin(s);
 	for (k = 0; k < source->nr_streams; k++)
 		for (n = 0; n < s->guests[k].nr_vcpus; n++)
-			begin_vcpu(s, &s->vcpus[s->guests[k].first_vcpu + n], source->streams[k], n);
+			braid_observe_vcpu(s, s->guests[k].first_vcpu + n, source->streams[k], n);
 	return braid_start_find(s);
-}
-
-/* Every nanosecond is in one state. */
-static int check_sum(const struct braid_vcpu *v)
-{
-	s64 observed = v->end_ns - v->begin_ns;
-	u64 sum = 0;
-	u32 k;
-
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		sum += v->ns[k];
-	if (sum == (observed > 0 ? (u64)observed : 0))
-		return 0;
-	return braid_fail(-EINVAL, "%s/vCPU %u: its states add up to %llu ns, but it was observed for %lld ns: a bug in tracebraid",
-			  v->guest->name, v->number, (unsigned long long)sum, (long long)observed);
 }
 
 int braid_states_end(struct braid_states *s)
@@ -568,7 +486,7 @@ int braid_states_end(struct braid_states *s)
 			v->end_ns = v->begin_ns = 0;	/* no event, or not in this part */
 		err = braid_vcpu_end(s, v);
 		if (!err)
-			err = check_sum(v);
+			err = braid_observe_check(v);
 	}
 	braid_task_end(s);
 	s->ended = true;
