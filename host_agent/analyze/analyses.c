@@ -6,6 +6,7 @@
 
 #include "host_agent/analyze/analysis.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 static const struct braid_analysis *const analyses[] = {
 	&braid_analysis_summary, &braid_analysis_states, &braid_analysis_steal,
@@ -21,14 +22,20 @@ const struct braid_analysis *braid_analysis_by_number(size_t number)
 
 const struct braid_analysis *braid_analysis_by_name(const char *name)
 {
+	struct braid_text_near near = { .word = name };
 	char names[BRAID_ANALYSIS_NAMES];
 	size_t k;
 
-	for (k = 0; k < NR; k++)
+	for (k = 0; k < NR; k++) {
 		if (!strcmp(analyses[k]->name, name))
 			return analyses[k];
-	braid_fail(-EINVAL, "unknown analysis '%.63s': expected %s", name,
-		   braid_analysis_names(BRAID_ANALYSIS_ANY, names));
+		braid_text_nearer(&near, analyses[k]->name);
+	}
+	if (near.nearest)
+		braid_fail(-EINVAL, "unknown analysis '%.63s'; did you mean '%s'?", name, near.nearest);
+	else
+		braid_fail(-EINVAL, "unknown analysis '%.63s': expected %s", name,
+			   braid_analysis_names(BRAID_ANALYSIS_ANY, names));
 	return NULL;
 }
 

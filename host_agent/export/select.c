@@ -10,6 +10,7 @@
 #include "host_agent/export/moment.h"
 #include "host_agent/export/select.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 #include "shared/platform.h"
 
 /* The decision for an event type, made at its first occurrence. */
@@ -252,40 +253,57 @@ int braid_select_event(struct braid_select *s, const struct braid_item *item,
 
 /* Names ----------------------------------------------------------------------------------- */
 
-static int check_buffer(const struct braid_export_options *o,
-			const struct braid_source *source)
+/* What there is none of, and what was probably meant. */
+static int fail_near(const char *what, const struct braid_text_near *near)
 {
+	if (near->nearest)
+		return braid_fail(-ENOENT, "no %s '%s'; did you mean '%s'?", what, near->word,
+				  near->nearest);
+	return braid_fail(-ENOENT, "no %s '%s'; 'tracebraid stat' lists all", what, near->word);
+}
+
+static int check_buffer(const char *name, const struct braid_source *source)
+{
+	struct braid_text_near near = { .word = name };
 	size_t k;
 	u32 b;
 
-	for (k = 0; k < source->nr_streams; k++)
-		for (b = 0; b < source->streams[k]->nr_buffers; b++)
-			if (!strcmp(source->streams[k]->buffers[b].name, o->buffer))
+	for (k = 0; k < source->nr_streams; k++) {
+		for (b = 0; b < source->streams[k]->nr_buffers; b++) {
+			if (!strcmp(source->streams[k]->buffers[b].name, name))
 				return 0;
-	return braid_fail(-ENOENT, "no buffer '%s'; 'tracebraid stat' lists all",
-			  o->buffer);
+			braid_text_nearer(&near, source->streams[k]->buffers[b].name);
+		}
+	}
+	return fail_near("buffer", &near);
+}
+
+static int check_stream(const char *name, const struct braid_source *source)
+{
+	struct braid_text_near near = { .word = name };
+	size_t k;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		if (!strcmp(source->streams[k]->name, name))
+			return 0;
+		braid_text_nearer(&near, source->streams[k]->name);
+	}
+	if (near.nearest || !source->nr_streams)
+		return fail_near("stream", &near);
+	return braid_fail(-ENOENT, "no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
+			  name, source->streams[0]->name);
 }
 
 int braid_select_check(const struct braid_export_options *o,
 		       const struct braid_source *source)
 {
-	size_t k;
-	int err;
+	int err = 0;
 
 	if (source->grows)	/* they may come */
 		return 0;
-	err = o->buffer ? check_buffer(o, source) : 0;
-	if (err)
-		return err;
-	for (k = 0; o->stream && k < source->nr_streams; k++)
-		if (!strcmp(source->streams[k]->name, o->stream))
-			return 0;
-	if (!o->stream)
-		return 0;
-	if (!source->nr_streams)
-		return braid_fail(-ENOENT, "the capture has no streams");
-	return braid_fail(-ENOENT, "no stream '%s'; the first one is '%s', 'tracebraid stat' lists all",
-			  o->stream, source->streams[0]->name);
+	if (o->buffer)
+		err = check_buffer(o->buffer, source);
+	return err || !o->stream ? err : check_stream(o->stream, source);
 }
 
 /* Begin, end -------------------------------------------------------------------------------- */

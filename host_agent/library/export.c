@@ -8,6 +8,7 @@
 #include "host_agent/export/around.h"
 #include "host_agent/library/private.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/text.h"
 
 const char *tracebraid_form(size_t number, const char **help)
 {
@@ -15,6 +16,19 @@ const char *tracebraid_form(size_t number, const char **help)
 
 	*help = form ? form->help : "";
 	return form ? form->name : NULL;
+}
+
+static int unknown_form(const char *name)
+{
+	struct braid_text_near near = { .word = name };
+	const struct braid_export_form *form;
+	size_t k;
+
+	for (k = 0; (form = braid_export_form_by_number(k)); k++)
+		braid_text_nearer(&near, form->name);
+	if (near.nearest)
+		return braid_fail(-EINVAL, "unknown form '%.63s'; did you mean '%s'?", name, near.nearest);
+	return braid_fail(-EINVAL, "unknown form '%.63s'; 'tracebraid export --help' lists all", name);
 }
 
 /* @s: filled; to be freed in any case. Return: 0, or -errno with braid_fail(). */
@@ -27,7 +41,7 @@ static int check(struct braid_library_select *s, const struct braid_export_form 
 	if (err)
 		return err;
 	if (!*form)
-		return braid_fail(-EINVAL, "unknown form '%.63s': 'tracebraid export --help' lists all", name);
+		return unknown_form(name);
 	if (s->options.states && !(*form)->takes_states)
 		return braid_fail(-EINVAL, "states: only trace.dat (version 7) and ctf take this option, not %s; perfetto and html always show states",
 				  name);

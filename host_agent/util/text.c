@@ -339,8 +339,8 @@ u32 braid_text_distance(const char *a, const char *b)
 
 void braid_text_nearer(struct braid_text_near *near, const char *candidate)
 {
-	u32 distance = strncmp(candidate, near->word, strlen(near->word)) ?
-		       braid_text_distance(near->word, candidate) : 1;
+	bool begins = *near->word && !strncmp(candidate, near->word, strlen(near->word));
+	u32 distance = begins ? 1 : braid_text_distance(near->word, candidate);
 
 	if (distance >= (near->nearest ? near->distance : FAR))
 		return;
