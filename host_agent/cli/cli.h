@@ -115,6 +115,9 @@ const char *braid_cli_clean(const char *untrusted);
  */
 const char *braid_cli_quoted(const char *word);
 
+/** braid_complain_as - the command that lines about options are headed by; lives on */
+void braid_complain_as(const char *command);
+
 /**
  * braid_complain - print the line of the last failure on standard error
  *

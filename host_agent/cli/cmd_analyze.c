@@ -28,7 +28,7 @@ static const struct braid_option options[] = {
 	{ 'n', "top", "COUNT", .take = braid_trace_take, .help =
 	  "maximum rows of each table. Default: 10. In JSON and CSV it limits only the tables of "
 	  "longest episodes, waits and stalls" },
-	{ 0, "json", NULL, .take = braid_trace_take, .help = "one JSON object; times and durations in ns" },
+	{ 'j', "json", NULL, .take = braid_trace_take, .help = "one JSON object; times and durations in ns" },
 	{ 0, "csv", NULL, .take = braid_trace_take, .help =
 	  "comma-separated values; the first line names the columns" },
 	{ 'o', "output", "OUT", BRAID_STRING(ANALYZE, out),

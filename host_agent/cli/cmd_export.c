@@ -14,7 +14,8 @@ struct export {
 };
 
 #define TO(help) \
-	{ 0, "to", "FORM", BRAID_STRING(struct export, form), help, .values = "@form" }
+	{ 0, "to", "FORM", BRAID_TAKE(braid_trace_take_form, const char *, struct export, form), help, \
+	  .values = "@form" }
 #define OUTPUT(help)	{ 'o', "output", "OUT", BRAID_STRING(struct export, out), help }
 
 #define STATES \

@@ -9,6 +9,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/list.h"
 #include "host_agent/clock/kvm.h"
+#include "host_agent/control/control.h"
 #include "host_agent/discover/discover.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/text.h"
@@ -284,7 +285,7 @@ static int take_events(const struct braid_option *o, void *to, const char *glob)
 	(void)o;
 	l->events = true;
 	l->how.glob = glob ? glob : l->how.glob;
-	return 0;
+	return glob ? braid_pattern_check(glob) : 0;
 }
 
 #define LIST	struct listing

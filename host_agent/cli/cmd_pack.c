@@ -27,7 +27,8 @@ struct pack {
 static const struct braid_option pack_options[] = {
 	{ 'o', "output", "OUT", BRAID_STRING(PACK, out), "the output file" },
 	{ 'l', "level", "LEVEL", BRAID_COUNT(PACK, level),
-	  "zstd level, 1 to 19 (default 3); higher levels are slower and save little", .most = MOST_LEVEL },
+	  "zstd level, 1 to 19 (default 3); higher levels are slower and save little",
+	  .least = 1, .most = MOST_LEVEL },
 	{ 0 },
 };
 
@@ -104,8 +105,6 @@ static int run(const struct braid_cli_command *c, convert *to_do, int argc, char
 
 	if (!err && !p.out)
 		err = braid_fail(-EINVAL, "%s: expected -o OUT", c->name);
-	if (!err && !p.level)
-		err = braid_fail(-EINVAL, "%s: --level 0: expected 1 to %d", c->name, MOST_LEVEL);
 	if (!err)
 		err = braid_cli_confine_to(BRAID_CONFINE_CONVERT, paths, 1);
 	if (!err) {

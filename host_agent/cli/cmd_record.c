@@ -8,6 +8,7 @@
 
 #include "host_agent/cli/cli.h"
 #include "host_agent/cli/record_command.h"
+#include "host_agent/cli/trace_options.h"
 #include "host_agent/util/error.h"
 
 
@@ -89,7 +90,7 @@ static const struct braid_option options[] = {
 	  "compress the capture while it is recorded, as `tracebraid pack` does afterwards; all "
 	  "commands read it directly. The file gets events when 1 MiB of the capture is complete or, with "
 	  "--prompt, within 300 ms, and is then larger. Not with --live or --snapshot" },
-	{ 0, "to", "FORM", BRAID_STRING(RECORD, to.form),
+	{ 0, "to", "FORM", BRAID_TAKE(braid_trace_take_form, const char *, RECORD, to.form),
 	  "also export to OUT (from -o) when recording stops, as `tracebraid export --to` does; the "
 	  "capture is saved as OUT.braid", .values = "@form" },
 	{ 0, "prompt", NULL, BRAID_FLAG(RECORD, o.prompt),
@@ -99,7 +100,7 @@ static const struct braid_option options[] = {
 	  "also print the merged events, as `tracebraid report` does, within 200 ms. Events that a "
 	  "slow reader misses are recorded and counted, but not shown. Timestamps are provisional; "
 	  "`tracebraid report` computes the final ones. With -o /dev/null no capture is kept" },
-	{ 0, "json", NULL, BRAID_FLAG(RECORD, o.live.json), "with --live: one JSON object per line" },
+	{ 'j', "json", NULL, BRAID_FLAG(RECORD, o.live.json), "with --live: one JSON object per line" },
 	{ 0, "snapshot", NULL, BRAID_FLAG(RECORD, o.flight.wanted),
 	  "flight recorder: write nothing until `tracebraid snapshot` requests it, a guest ends or "
 	  "is silent, or an event of --on occurs. Load the guests' drivers with overwrite=1. "
@@ -162,14 +163,14 @@ static int check_options(const struct braid_record_options *r)
 	if (err)
 		return err;
 	if (!r->flight.wanted)
-		return r->flight.on.nr ? braid_fail(-EINVAL, "--on requires --snapshot") : 0;
+		return r->flight.on.nr ? braid_fail(-EINVAL, "--on needs --snapshot") : 0;
 	if (r->host_clock)
-		return braid_fail(-EINVAL, "-C %s: not available with --snapshot: a flight recorder keeps only its own clock",
+		return braid_fail(-EINVAL, "--host-clock=%s: not available with --snapshot: a flight recorder keeps only its own clock",
 				  r->host_clock);
 	if (strlen(r->file) >= BRAID_FLIGHT_PATH_BYTES - BRAID_FLIGHT_NUMBER_BYTES)
-		return braid_fail(-ENAMETOOLONG, "-o: the name is too long to append a number; change to its directory and use a short name");
+		return braid_fail(-ENAMETOOLONG, "--output: the name is too long to append a number; change to its directory and use a short name");
 	if (!strcmp(r->file, "-"))
-		return braid_fail(-EINVAL, "-o -: a flight recorder makes several captures; use -o FILE to name them");
+		return braid_fail(-EINVAL, "--output=-: a flight recorder makes several captures; use -o FILE to name them");
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "host_agent/cli/trace_options.h"
+#include "host_agent/control/control.h"
 #include "tracebraid/tracebraid.h"
 
 struct report {
@@ -20,11 +21,16 @@ static int take_lines(const struct braid_option *o, void *to, const char *value)
 	return braid_take_count(o, to, value) ?: braid_trace_take(o, (char *)to - o->at, value);
 }
 
+static int take_around(const struct braid_option *o, void *to, const char *value)
+{
+	return braid_pattern_check(value) ?: braid_trace_select(o, to, value);
+}
+
 static const struct braid_option options[] = {
-	{ 0, "json", NULL, BRAID_FLAG(REPORT, json), "one JSON object per line" },
+	{ 'j', "json", NULL, BRAID_FLAG(REPORT, json), "one JSON object per line" },
 	{ 'o', "output", "OUT", BRAID_STRING(REPORT, out),
 	  "write to OUT instead of standard output" },
-	{ 0, "around", "EVENT", .take = braid_trace_select, .help =
+	{ 0, "around", "EVENT", .take = take_around, .help =
 	  "only 10 ms before and after each EVENT, a GLOB as of --event, of any stream",
 	  .values = "@event" },
 	{ 0, "uncertain", NULL, .take = braid_trace_take, .help =
@@ -34,7 +40,7 @@ static const struct braid_option options[] = {
 	{ 0, "no-header", NULL, .take = braid_trace_take, .help =
 	  "print only the lines of the timeline" },
 	{ 'n', "lines", "COUNT", BRAID_TAKE(take_lines, u64, REPORT, trace.max_lines), .help =
-	  "stop after COUNT lines" },
+	  "stop after COUNT lines", .least = 1 },
 	{ 0, "stats", NULL, BRAID_FLAG(REPORT, stats),
 	  "event counts; how long each CPU, task and vCPU ran, waited and slept; time in guests, "
 	  "exits by reason, steal; losses. With --json as one object. Lists what could not be "

@@ -19,7 +19,7 @@ struct sql {
 #define SQL	struct sql
 
 static const struct braid_option options[] = {
-	{ 0, "json", NULL, BRAID_FLAG(SQL, json), "one JSON object per row and line" },
+	{ 'j', "json", NULL, BRAID_FLAG(SQL, json), "one JSON object per row and line" },
 	{ 0, "csv", NULL, BRAID_FLAG(SQL, csv),
 	  "comma-separated values; the first line names the columns" },
 	{ 'o', "output", "OUT", BRAID_STRING(SQL, out),

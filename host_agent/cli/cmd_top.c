@@ -45,6 +45,18 @@ static int take_json(const struct braid_option *o, void *to, const char *value)
 	return 0;
 }
 
+static int take_interval(const struct braid_option *o, void *to, const char *value)
+{
+	double seconds;
+	int err = braid_take_duration(o, &seconds, value);
+
+	if (!err && seconds < LEAST_INTERVAL_S)
+		err = braid_fail(-EINVAL, "expected at least 0.01 seconds");
+	if (!err)
+		*(double *)to = seconds;
+	return err;
+}
+
 #define TOP	struct request
 
 static const struct braid_option options[] = {
@@ -60,12 +72,13 @@ static const struct braid_option options[] = {
 	{ 's', "sort", "KEY", BRAID_WORD(TOP, screen.key),
 	  "sort by events, bytes, lost, fill, run, steal or exits (largest first), or by name (the "
 	  "default)", .values = BRAID_TOP_KEY_NAMES },
-	{ 'i', "interval", "SECONDS", BRAID_DURATION(TOP, interval),
+	{ 'i', "interval", "SECONDS", BRAID_TAKE(take_interval, double, TOP, interval),
 	  "time between two samples. Default: 2" },
-	{ 'n', "count", "COUNT", BRAID_COUNT(TOP, count), "stop after COUNT samples" },
+	{ 'n', "count", "COUNT", BRAID_COUNT(TOP, count), "stop after COUNT samples",
+	  .least = 1 },
 	{ 'b', "batch", NULL, BRAID_FLAG(TOP, batch),
 	  "print one table after the other; the default without a terminal" },
-	{ 0, "json", NULL, .take = take_json, .help = "one JSON object per sample, each on its own line" },
+	{ 'j', "json", NULL, .take = take_json, .help = "one JSON object per sample, each on its own line" },
 	{ 0 },
 };
 
@@ -102,10 +115,10 @@ static int add_domains(struct request *q)
 			    !strcmp(domains[i].uuid, q->domains.items[k]))
 				break;
 		if (i == nr)
-			err = braid_fail(-ENOENT, "-d %s: no such domain; 'tracebraid list' shows all",
+			err = braid_fail(-ENOENT, "--domain=%s: no such domain; 'tracebraid list' shows all",
 					 q->domains.items[k]);
 		else if (!*domains[i].path)
-			err = braid_fail(-ENOENT, "-d %s: it has no region; 'tracebraid attach %s' adds one",
+			err = braid_fail(-ENOENT, "--domain=%s: it has no region; 'tracebraid attach %s' adds one",
 					 q->domains.items[k], q->domains.items[k]);
 		else
 			err = braid_top_add(&q->top, domains[i].path, domains[i].name);
@@ -300,8 +313,6 @@ int braid_cmd_top(int argc, char **argv)
 		err = braid_options_parse(&braid_command_top, q, argc, argv);
 	if (!err && optind < argc)
 		err = braid_fail(-EINVAL, "top: '%s': unexpected argument; use -r or -d to name a guest", argv[optind]);
-	if (!err && q->interval < LEAST_INTERVAL_S)
-		err = braid_fail(-EINVAL, "-i: the interval is at least 0.01 seconds");
 	if (!err) {
 		q->batch |= !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 		q->top.all |= !q->regions.nr && !q->domains.nr;

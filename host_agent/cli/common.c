@@ -63,10 +63,25 @@ const char *braid_cli_quoted(const char *word)
 	return quoted;
 }
 
+static const char *complainer;
+
+void braid_complain_as(const char *command)
+{
+	complainer = command;
+}
+
+/* A line that begins with an option is about how the command was called. */
+static bool names_option(const char *line)
+{
+	return *line == '-' && (line[1] == '-' || (line[1] >= 'a' && line[1] <= 'z'));
+}
+
 int braid_complain(void)
 {
-	/* File names are untrusted too. */
-	fprintf(stderr, "tracebraid: %s\n", braid_cli_clean(braid_failure()));
+	const char *line = braid_cli_clean(braid_failure());	/* file names are untrusted, too */
+	bool named = complainer && names_option(line);
+
+	fprintf(stderr, "tracebraid: %s%s%s\n", named ? complainer : "", named ? ": " : "", line);
 	return EXIT_FAILURE;
 }
 
@@ -172,8 +187,7 @@ int braid_parse_region_size(const char *text, u64 *bytes)
 	if (braid_text_size(text, MIB, bytes) && *bytes >= LEAST_REGION_MIB * MIB &&
 	    *bytes <= MOST_REGION_MIB * MIB && !(*bytes & (*bytes - 1)))
 		return 0;
-	return braid_fail(-EINVAL, "--size '%s': a PCI device's memory is a power of two, from 1M to 64G",
-			  text);
+	return braid_fail(-EINVAL, "expected a power of two from 1M to 64G, as PCI devices have");
 }
 
 const char *braid_human(char *to, size_t bytes, double value)

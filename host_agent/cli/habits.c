@@ -13,6 +13,7 @@ static const struct {
 	const char *hint;
 } habits[] = {
 	{ READERS, 'i', "name the file alone, without -i" },
+	{ "export merge", 'j', "JSON is a form: --to json; two CPUs are used without an option" },
 	{ "record", 'p', "tracers are the guest's: there, echo function >/sys/kernel/tracing/current_tracer" IN_THE_GUEST },
 	{ "record", 'g', "call graphs are the guest's: there, echo function_graph >/sys/kernel/tracing/current_tracer" IN_THE_GUEST },
 	{ "record", 'l', "filters of functions are the guest's: there, echo FUNCTION >/sys/kernel/tracing/set_ftrace_filter" IN_THE_GUEST },

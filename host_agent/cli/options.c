@@ -63,16 +63,6 @@ static int argument_kind(const struct braid_option *o)
 
 /* Values ------------------------------------------------------------------------------------ */
 
-/* How errors name it. */
-static const char *name_of(const struct braid_option *o, char to[64])
-{
-	if (o->letter)
-		snprintf(to, 64, "-%c", o->letter);
-	else
-		snprintf(to, 64, "--%s", o->name);
-	return to;
-}
-
 int braid_take_flag(const struct braid_option *o, void *to, const char *value)
 {
 	(void)o, (void)value;
@@ -98,12 +88,13 @@ int braid_take_list(const struct braid_option *o, void *to, const char *value)
 
 int braid_take_count(const struct braid_option *o, void *to, const char *value)
 {
-	u64 most = o->most ? o->most : INT64_MAX;
-	char name[64];
+	u64 most = o->most ? o->most : INT64_MAX, got;
 
-	return braid_parse_u64(value, most, to) ?
-	       braid_fail(-EINVAL, "%s '%s': not a number from 0 to %llu", name_of(o, name), value,
-			  (unsigned long long)most) : 0;
+	if (braid_parse_u64(value, most, &got) || got < o->least)
+		return braid_fail(-EINVAL, "expected a number from %llu to %llu",
+				  (unsigned long long)o->least, (unsigned long long)most);
+	*(u64 *)to = got;
+	return 0;
 }
 
 int braid_take_duration(const struct braid_option *o, void *to, const char *value)
@@ -112,24 +103,37 @@ int braid_take_duration(const struct braid_option *o, void *to, const char *valu
 		{ "", 1 }, { "s", 1 }, { "ms", 1e-3 }, { "m", 60 }, { "h", 3600 },
 	};
 	size_t k = 0, nr = sizeof(units) / sizeof(units[0]);
-	char *end, name[64];
+	char *end;
 	double seconds = strtod(value, &end);
 
+	(void)o;
 	while (k < nr && strcmp(end, units[k].name))
 		k++;
 	seconds *= k < nr ? units[k].seconds : 0;
 	if (end == value || !(seconds > 0 && seconds < 1e9))
-		return braid_fail(-EINVAL, "%s '%s': not a duration; use 10, 10s, 500ms, 2m or 1h",
-				  name_of(o, name), value);
+		return braid_fail(-EINVAL, "expected a duration, such as 10, 10s, 500ms, 2m or 1h");
 	*(double *)to = seconds;
 	return 0;
+}
+
+/* "expected one, two or three". */
+static int fail_expected(const char *words)
+{
+	char list[256];
+	size_t used = 0, n;
+
+	for (*list = 0; *words && used < sizeof(list); words += n + (words[n] == ' ')) {
+		n = strcspn(words, " ");
+		used += snprintf(list + used, sizeof(list) - used, "%s%.*s",
+				 !used ? "" : words[n] ? ", " : " or ", (int)n, words);
+	}
+	return braid_fail(-EINVAL, "expected %s", list);
 }
 
 int braid_take_word(const struct braid_option *o, void *to, const char *value)
 {
 	const char *at = o->values;
 	unsigned int number;
-	char name[64];
 	size_t n;
 
 	for (number = 0; *at; number++) {
@@ -140,7 +144,7 @@ int braid_take_word(const struct braid_option *o, void *to, const char *value)
 		}
 		at += n + (at[n] == ' ');
 	}
-	return braid_fail(-EINVAL, "%s '%s': expected one of: %s", name_of(o, name), value, o->values);
+	return fail_expected(o->values);
 }
 
 int braid_take_region_size(const struct braid_option *o, void *to, const char *value)
@@ -338,6 +342,18 @@ static int refuse(const struct braid_cli_command *c, int got, const char *word)
 			  c->name, word, c->name);
 }
 
+/* A fault of a value has one shape, whatever it is. @err: of the option's function. */
+static int refuse_value(const struct braid_cli_command *c, const struct braid_option *o,
+			const char *value, int err)
+{
+	char why[512];
+
+	if (err == -ENOMEM)
+		return err;
+	snprintf(why, sizeof(why), "%s", braid_failure());
+	return braid_fail(err, "%s: --%s=%.80s: %s", c->name, o->name, value ? value : "", why);
+}
+
 int braid_options_parse(const struct braid_cli_command *c, void *state, int argc, char **argv)
 {
 	const struct braid_option *o;
@@ -345,6 +361,7 @@ int braid_options_parse(const struct braid_cli_command *c, void *state, int argc
 	unsigned int nr;
 	int got, err;
 
+	braid_complain_as(c->name);
 	make_table(c, &t);
 	optind = 0;
 	opterr = 0;
@@ -360,7 +377,7 @@ int braid_options_parse(const struct braid_cli_command *c, void *state, int argc
 			optarg = optind < argc && *argv[optind] != '-' ? argv[optind++] : NULL;
 		err = o->take(o, (char *)state + o->at, optarg);
 		if (err)
-			return err;
+			return refuse_value(c, o, optarg, err);
 	}
 	nr = argc - optind;
 	if (c->expected && (nr < c->least || nr > c->most))

@@ -14,7 +14,10 @@
 
 struct braid_option;
 
-/* Takes a value, NULL if there is none, for what is at @to. 0, or -errno with braid_fail(). */
+/*
+ * Takes a value, NULL if there is none, for what is at @to. 0, or -errno with braid_fail(), whose line
+ * says only what is wrong with the value: command and option are put before it.
+ */
 typedef int braid_option_take(const struct braid_option *o, void *to, const char *value);
 
 struct braid_option {
@@ -26,7 +29,7 @@ struct braid_option {
 	size_t at;			/* its destination in the command's state */
 	const char *help;
 	const char *values;		/* for completion: words, and "@KIND"s of names */
-	u64 most;			/* of a count; 0: INT64_MAX */
+	u64 least, most;		/* of a count; no most: INT64_MAX */
 };
 
 braid_option_take braid_take_flag;	/* a bool, which becomes true */

@@ -22,13 +22,13 @@ int braid_record_prepare_export(struct braid_record_command *r)
 		return braid_fail(-EINVAL, "--to cannot be combined with %s: export the captures afterwards",
 				  r->o.live.wanted ? "--live" : "--snapshot");
 	if (!strcmp(r->o.file, BRAID_RECORD_FILE) || !strcmp(r->o.file, "-"))
-		return braid_fail(-EINVAL, "--to %s: needs -o OUT, the output file or folder",
+		return braid_fail(-EINVAL, "--to=%s: needs -o OUT, the output file or folder",
 				  r->to.form);
 	if (braid_trace_check_output(r->to.form, r->o.file))
 		return -EINVAL;
 	n = snprintf(r->to.capture, sizeof(r->to.capture), "%s.braid", r->o.file);
 	if (n < 0 || (size_t)n >= sizeof(r->to.capture))
-		return braid_fail(-ENAMETOOLONG, "-o: the name is too long");
+		return braid_fail(-ENAMETOOLONG, "--output: the name is too long");
 	r->to.out = r->o.file;
 	r->o.file = r->to.capture;
 	return 0;

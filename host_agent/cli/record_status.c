@@ -19,7 +19,7 @@ int braid_record_status_begin(struct braid_record_status *s, u64 fd)
 		return 0;
 	flags = fd <= STDERR_FILENO || fd > INT32_MAX ? -1 : fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC))
-		return braid_fail(-EBADF, "--status-fd %llu: must be an open descriptor above 2, as in 'tracebraid record --status-fd 3 3>FILE'",
+		return braid_fail(-EBADF, "--status-fd=%llu: must be an open descriptor above 2, as in 'tracebraid record --status-fd 3 3>FILE'",
 				  (unsigned long long)fd);
 	s->fd = fd;
 	return 0;

@@ -41,11 +41,22 @@ int braid_trace_select(const struct braid_option *o, void *to, const char *value
 	return add(&t->words, o->name, value);
 }
 
+int braid_trace_take_form(const struct braid_option *o, void *to, const char *value)
+{
+	int err = tracebraid_export_check(value, "", NULL);
+
+	(void)o;
+	if (!err)
+		*(const char **)to = value;
+	return err;
+}
+
 static int take_clock_source(const struct braid_option *o, void *to, const char *value)
 {
 	struct braid_trace_options *t = to;
+	unsigned int which;
 
-	return add(&t->opening, o->name, value);
+	return braid_take_word(o, &which, value) ?: add(&t->opening, o->name, value);
 }
 
 /* Two languages: -e has globs, -F expressions. */
@@ -177,7 +188,7 @@ int braid_trace_check_output(const char *form, const char *out)
 
 	if (n < end || strcmp(out + n - end, ".braid"))
 		return 0;
-	return braid_fail(-EINVAL, "-o %s: *.braid is the name of a capture; for --to, use -o %.*s.%s",
+	return braid_fail(-EINVAL, "--output=%s: *.braid is the name of a capture; for --to, use -o %.*s.%s",
 			  out, (int)(n - end), out, form);
 }
 

@@ -12,6 +12,8 @@ struct tracebraid_trace;
 /* The common options. The state of a command that has them begins with struct braid_trace_options. */
 extern const struct braid_option braid_trace_common[];
 
+braid_option_take braid_trace_take_form;	/* a const char *: the name of one */
+
 /* Keep an option as a word for libtracebraid; ->at is 0. The second one limits which events there are. */
 braid_option_take braid_trace_take;
 braid_option_take braid_trace_select;

@@ -24,8 +24,10 @@ static int copy_name(char *to, const char *from, size_t bytes, const char *text)
 
 int braid_pattern_check(const char *text)
 {
+	if (!*text)
+		return braid_fail(-EINVAL, "expected SYSTEM[:EVENT]");
 	return strpbrk(text, " =<>&|~") ?
-	       braid_fail(-EINVAL, "-e '%s': a filter; -e takes SYSTEM:EVENT; use 'tracebraid report -F' for conditions",
+	       braid_fail(-EINVAL, "'%s' is a filter; expected SYSTEM:EVENT; use 'tracebraid report -F' for conditions",
 			  text) : 0;
 }
 
@@ -36,7 +38,7 @@ int braid_pattern_parse(struct braid_pattern *p, const char *text)
 	int err;
 
 	if (!*text || !system)
-		return braid_fail(-EINVAL, "\"%s\" is not SYSTEM[:EVENT]", text);
+		return braid_fail(-EINVAL, "expected SYSTEM[:EVENT]");
 	if (!strcmp(text, "all"))
 		text = "*", system = 1;
 	err = braid_pattern_check(text);

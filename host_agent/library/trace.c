@@ -85,7 +85,7 @@ static int clock_source_of(const char *name)
 	for (k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
 		if (!strcmp(name, braid_clock_kind_name(kinds[k])))
 			return kinds[k];
-	return braid_fail(-EINVAL, "unknown clock source '%.63s': expected auto, kvm, exchange, pairs, nominal or windows",
+	return braid_fail(-EINVAL, "clock-source=%.63s: expected auto, kvm, exchange, pairs, nominal or windows",
 			  name);
 }
 

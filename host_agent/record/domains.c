@@ -156,10 +156,10 @@ int braid_record_watch_domains(struct braid_recording *r)
 	struct braid_record_domains *d = &r->o.domains;
 
 	if (!d->nr && !d->all)
-		return d->uri ? braid_fail(-EINVAL, "-c %s: needs -d DOMAIN or --all",
+		return d->uri ? braid_fail(-EINVAL, "--connect=%s: needs -d DOMAIN or --all",
 					   d->uri) : 0;
 	if (d->nr && d->all)
-		return braid_fail(-EINVAL, "-d or --all, not both: --all includes every domain");
+		return braid_fail(-EINVAL, "--domain cannot be combined with --all, which includes every domain");
 	return braid_domain_watch_start(&r->watch, d->uri, d->all ? NULL : d->names, d->nr);
 }
 

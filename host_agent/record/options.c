@@ -47,7 +47,7 @@ int braid_record_add_events(struct braid_record_patterns *list, const char *argu
 int braid_record_add_domain(struct braid_record_options *o, const char *name)
 {
 	if (strlen(name) >= BRAID_GUEST_NAME_BYTES)
-		return braid_fail(-EINVAL, "-d %s: the name is too long; use the domain's UUID", name);
+		return braid_fail(-EINVAL, "the name is too long; use the domain's UUID");
 	if (braid_array_push(o->domains.names, o->domains.nr, o->domains.capacity, name))
 		return braid_out_of_memory();
 	return 0;

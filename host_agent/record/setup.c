@@ -297,7 +297,7 @@ int braid_record_check_host(struct braid_recording *r)
 	int err;
 
 	if (r->o.host == BRAID_HOST_NO)
-		return r->o.host_clock ? braid_fail(-EINVAL, "-C %s: needs --host",
+		return r->o.host_clock ? braid_fail(-EINVAL, "--host-clock=%s: needs --host",
 						  r->o.host_clock) : 0;
 	err = r->o.host_clock ? braid_sampler_check(r->o.host_clock) : 0;
 	if (err)

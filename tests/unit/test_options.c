@@ -13,6 +13,7 @@
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
+#include "tests/unit/make_capture.h"
 #include "tests/unit/need.h"
 #include "tests/unit/run_command.h"
 
@@ -58,7 +59,7 @@ static int take_glob(const struct braid_option *o, void *to, const char *value)
 static const struct braid_option options[] = {
 	{ 'f', "flag", NULL, BRAID_FLAG(struct state, flag), "a flag" },
 	{ 't', "text", "TEXT", BRAID_STRING(struct state, text), "a text" },
-	{ 'n', "count", "COUNT", BRAID_COUNT(struct state, count), "a number", .most = 7 },
+	{ 'n', "count", "COUNT", BRAID_COUNT(struct state, count), "a number", .least = 1, .most = 7 },
 	{ 0, "hold", "SECONDS", BRAID_DURATION(struct state, seconds), "a duration" },
 	{ 'w', "word", "WORD", BRAID_WORD(struct state, word), "a word",
 	  .values = "one three thr two" },
@@ -82,6 +83,8 @@ static struct braid_cli_command command = {
 };
 
 static struct state state;
+
+#define CAPTURE	"/tmp/test_options.braid"
 
 #define PARSE(...)	parse((const char *const[]){ "try", __VA_ARGS__, NULL })
 
@@ -155,13 +158,105 @@ static void slips(void)
 	CHECK(refused("-n", NULL, "try: '-n' needs a value: COUNT"));
 	CHECK(refused("--text", NULL, "try: '--text' needs a value: TEXT"));
 	CHECK(refused("--flag=1", NULL, "try: '--flag=1': --flag takes no value"));
-	CHECK(refused("-n", "8", "-n '8': not a number from 0 to 7"));
+	CHECK(refused("-n", "8", "try: --count=8: expected a number from 1 to 7"));
+	CHECK(refused("-n", "0", "try: --count=0: expected a number from 1 to 7"));
 	CHECK(refused("--hold", "1x",
-		      "--hold '1x': not a duration; use 10, 10s, 500ms, 2m or 1h"));
+		      "try: --hold=1x: expected a duration, such as 10, 10s, 500ms, 2m or 1h"));
 	CHECK(refused("--hold", "-1",
-		      "--hold '-1': not a duration; use 10, 10s, 500ms, 2m or 1h"));
-	CHECK(refused("-w", "thre", "-w 'thre': expected one of: one three thr two"));
-	CHECK(refused("-w", "", "-w '': expected one of: one three thr two"));
+		      "try: --hold=-1: expected a duration, such as 10, 10s, 500ms, 2m or 1h"));
+	CHECK(refused("-w", "thre", "try: --word=thre: expected one, three, thr or two"));
+	CHECK(refused("-w", "", "try: --word=: expected one, three, thr or two"));
+}
+
+/* Any text is a value of these: what it names may exist later, or elsewhere. */
+static bool takes_any_text(const struct braid_cli_command *c, const struct braid_option *o)
+{
+	static const char *const names[] = {
+		"output", "stream", "buffer", "comm", "connect", "domain", "filter", "from",
+		"against", "host-clock",
+	};
+	size_t k;
+
+	for (k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+		if (!strcmp(o->name, names[k]))
+			return true;
+	return c == &braid_command_top && !strcmp(o->name, "region");
+}
+
+/* Whether the command refuses a value of its option in the one shape. */
+static bool refuses(const struct braid_cli_command *c, const struct braid_option *o, const char *value)
+{
+	const char *const operands[] = {
+		c == &braid_command_analyze ? "steal" : "/nonexistent/x", "/nonexistent/x",
+		c == &braid_command_analyze ? "--folded" : NULL, NULL,
+	};
+	char word[128], shape[192];
+	const char *words[] = { c->name, word, operands[0], operands[1], operands[2], NULL };
+	bool exports = c == &braid_command_export && strcmp(o->name, "to");
+	bool ok;
+
+	snprintf(word, sizeof(word), "--%s=%s", o->name, value);
+	snprintf(shape, sizeof(shape), "tracebraid: %s: %s: ", c->name, word);
+	if (exports)
+		words[2] = "--to=text", words[3] = "-o/nonexistent/x", words[4] = "/nonexistent/x";
+	if (o->argument[0] == '[' && o->argument[1] != '=')	/* the next word */
+		snprintf(word, sizeof(word), "-%c", o->letter), words[2] = value;
+	ok = run_command(c->run, words) == EXIT_FAILURE && !strncmp(printed, shape, strlen(shape)) &&
+	     !strchr(printed, '\n')[1];
+	if (!ok)
+		fprintf(stderr, "%s %s:\n%s", c->name, word, printed);
+	return ok;
+}
+
+/* A value that no option takes, and 0 where it is not a number of anything: one shape for all. */
+static void refused_values(void)
+{
+	const struct braid_cli_command *c;
+	const struct braid_option *o, *tables[2];
+	size_t k, t, nr = 0;
+
+	for (k = 0; k < NR_COMMANDS; k++) {
+		c = commands[k];
+		tables[0] = c->options, tables[1] = c->common;
+		for (t = 0; t < 2; t++) {
+			for (o = tables[t]; o && o->name; o++) {
+				if (!o->argument || takes_any_text(c, o))
+					continue;
+				nr++;
+				CHECK(refuses(c, o, !strcmp(o->name, "region") ? "x,name=" : "x =y"));
+				CHECK(o->letter != 'n' || refuses(c, o, "0"));
+			}
+		}
+	}
+	CHECK(nr > 40);
+}
+
+/* What was probably meant: of options, analyses, forms, streams, buffers. */
+static void near_misses(void)
+{
+	static const struct {
+		int (*run)(int argc, char **argv);
+		const char *words[6], *what;
+	} near[] = {
+		{ braid_cmd_analyze, { "analyze", "stall", "x" }, "did you mean 'stalls'?" },
+		{ braid_cmd_export, { "export", "--to", "perfeto", "-o", "x", "x" },
+		  "export: --to=perfeto: unknown form 'perfeto'; did you mean 'perfetto'?" },
+		{ braid_cmd_record, { "record", "--to=htm" }, "did you mean 'html'?" },
+		{ braid_cmd_report, { "report", "--stream=gest1", CAPTURE }, "did you mean 'guest1'?" },
+		{ braid_cmd_report, { "report", "-B", "mian", CAPTURE }, "did you mean 'main'?" },
+		{ braid_cmd_report, { "report", "--stream=", CAPTURE }, "the first one is" },
+		{ braid_cmd_export, { "export", "-j", CAPTURE }, "--to json" },
+	};
+	size_t k;
+
+	synth_standard(CAPTURE);
+	for (k = 0; k < sizeof(near) / sizeof(near[0]); k++) {
+		CHECK_EQ(run_command(near[k].run, near[k].words), EXIT_FAILURE);
+		if (!strstr(printed, near[k].what))
+			fprintf(stderr, "%s", printed);
+		CHECK(strstr(printed, near[k].what));
+	}
+	unlink(CAPTURE);
 }
 
 /* What trace-cmd and perf call something else gets a line that says what does that here. */
@@ -324,6 +419,8 @@ static bool unique(const struct braid_option *o, bool letters[128], const char *
 		names[(*nr)++] = o->name;
 		if ((o->letter && letters[(int)o->letter]) || !o->take || !*o->help)
 			return false;
+		if (!strcmp(o->name, "json") && o->letter != 'j')
+			return false;
 		letters[(int)o->letter] = true;
 	}
 	return true;
@@ -355,6 +452,8 @@ int main(void)
 	RUN(values);
 	RUN(operands);
 	RUN(slips);
+	RUN(refused_values);
+	RUN(near_misses);
 	RUN(habits);
 	RUN(other_files);
 	RUN(record_words);

@@ -459,7 +459,7 @@ static void test_no_driver(void)
 	fclose(region);
 	CHECK_EQ(record("0.1"), 3);
 	CHECK_EQ(record("0.1x"), EXIT_FAILURE);
-	CHECK(strstr(braid_failure(), "-t '0.1x': not a duration"));
+	CHECK(strstr(braid_failure(), "--time=0.1x: expected a duration"));
 	unlink(region_path);
 }
 

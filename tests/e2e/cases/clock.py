@@ -156,7 +156,7 @@ def clock_idle(ctx):
                   f"of {subject}: {complaint(ctx, subject)}")
     ctx.check("not a region" in complaint(ctx, guest.console_path),
               "a file that is neither region nor capture is accepted")
-    ctx.check("not a duration" in complaint(ctx, "-t", "soon", guest.shm), "an invalid time is accepted")
+    ctx.check("expected a duration" in complaint(ctx, "-t", "soon", guest.shm), "an invalid time is accepted")
 
 
 # A stop ------------------------------------------------------------------------------------------------------------
