@@ -64,10 +64,11 @@ static int open_gap(struct braid_states *s, const struct braid_item *item, s64 n
 int braid_gaps_check(struct braid_states *s, const struct braid_item *item, s64 since_ns)
 {
 	const struct braid_host_cpu *cpu = &s->cpus[item->ring->cpu];
+	s32 tid = braid_format_pid(item);
 	bool shows = false;
 	int err;
 
-	if (!cpu->known || cpu->tid == braid_format_pid(item))
+	if (!cpu->known || cpu->tid == tid || tid == BRAID_PID_UNKNOWN)
 		return 0;
 	err = shows_switch(s, item, &shows);
 	return err || !shows ? err : open_gap(s, item, since_ns);

@@ -47,7 +47,7 @@ static bool in_interrupt(const struct braid_item *item, u32 flags)
 {
 	struct braid_record record;
 
-	if (item->payload_bytes < sizeof(record))
+	if (braid_format_pid(item) == BRAID_PID_UNKNOWN)
 		return false;
 	memcpy(&record, item->payload, sizeof(record));
 	return record.common_flags & flags;

@@ -145,6 +145,8 @@ static void take_current(struct pass *p, const struct braid_item *item)
 	s32 tid = braid_format_pid(item);
 	struct first *f = first_of(p, tid);
 
+	if (tid == BRAID_PID_UNKNOWN)
+		return;
 	if (f && f->thread == BRAID_THREAD_UNKNOWN) {
 		if (cpu->started) {	/* the kernel did not record the switch to it */
 			settle(p, f);

@@ -248,6 +248,8 @@ static int take_current(struct braid_states *s, u32 number, const struct braid_i
 	struct braid_vcpu *v = vcpu_of(s, tid, item->host_ns);
 	int err;
 
+	if (tid == BRAID_PID_UNKNOWN)
+		return 0;
 	set_current(&s->cpus[number], tid, number_of(s, v));
 	if (v)
 		braid_vcpu_set_thread(s, v, BRAID_THREAD_ON, number);
@@ -309,7 +311,7 @@ static int take_guest(struct braid_states *s, const struct braid_item *item,
 	const struct braid_guest_state *guest = &s->guests[item->stream->number];
 	u32 number = guest->first_vcpu + item->ring->cpu;
 
-	if (item->ring->cpu >= guest->nr_vcpus || item->raw)
+	if (item->ring->cpu >= guest->nr_vcpus || braid_format_pid(item) == BRAID_PID_UNKNOWN)
 		return 0;
 	if (!item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN) {
 		s->vcpus[number].task = BRAID_PID_UNKNOWN;

@@ -28,7 +28,6 @@
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
 #define BRAID_MAX_WAITERS	64u	/* on a host CPU that are followed one by one */
-#define BRAID_PID_UNKNOWN	(-1)
 #define BRAID_NO_VCPU		0xffffffffu
 
 enum braid_vcpu_state {

@@ -150,7 +150,8 @@ static int check_item(struct verify *v, const struct braid_item *item)
 	if (item->kind != BRAID_ITEM_EVENT)
 		return 0;
 	v->events++;
-	if (!item->raw && item->payload_bytes < sizeof(struct braid_record))
+	if (!item->raw && item->payload_bytes < (item->stream->ids_with_pid ? sizeof(u16) :
+						 sizeof(struct braid_record)))
 		braid_source_faulty(v->source, item->stream,
 				    "CPU %u, event %llu: too short to be a record",
 				    item->ring->cpu, (unsigned long long)item->seq);

@@ -189,7 +189,13 @@ static void put_task(struct braid_columns *c, const struct braid_item *item,
 		     struct braid_text *out)
 {
 	s32 pid = braid_format_pid(item);
-	struct task *task = &c->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
+	struct task *task;
+
+	if (pid == BRAID_PID_UNKNOWN) {
+		braid_text_repeat(out, ' ', COMM_WIDTH + 1 + PID_WIDTH);
+		return;
+	}
+	task = &c->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
 
 	if (task->pid != pid || task->stream != item->stream ||
 	    task->nr_comms != item->stream->nr_comms ||
@@ -299,10 +305,7 @@ void braid_columns_put_event(struct braid_columns *c, const struct braid_walk *w
 			     const struct braid_event_type_info *info, struct braid_text *out)
 {
 	put_stream(c, item->stream, out);
-	if (info->raw)
-		braid_text_repeat(out, ' ', COMM_WIDTH + 1 + PID_WIDTH);
-	else
-		put_task(c, item, out);
+	put_task(c, item, out);
 	put_cpu(c, item->ring, out);
 	put_time(c, walk, out);
 	put_kind(c, info, out);

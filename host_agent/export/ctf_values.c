@@ -192,17 +192,18 @@ static u8 *put_context(struct braid_ctf *ctf, u8 *to, const struct braid_item *i
 {
 	u64 bound = ctf->walk.bound_ns < BRAID_CTF_NO_BOUND ? ctf->walk.bound_ns :
 							      BRAID_CTF_NO_BOUND;
-	struct braid_record record = { 0 };
+	struct braid_record record = { .common_pid = BRAID_PID_UNKNOWN };
+	bool has_task = braid_format_pid(item) != BRAID_PID_UNKNOWN;
 	const struct braid_ctf_task *task;
 
-	if (!item->raw && item->payload_bytes >= sizeof(record))
+	if (has_task)
 		memcpy(&record, item->payload, sizeof(record));
 	memcpy(to, &record.common_pid, 4);
 	to[4] = record.common_flags;
 	to[5] = record.common_preempt_count;
 	memcpy(to + 6, &bound, 8);
 	to += CONTEXT_BYTES;
-	if (item->raw) {
+	if (!has_task) {
 		*to = 0;
 		return to + 1;
 	}

@@ -155,13 +155,13 @@ static int put_event(void *arg, const struct braid_item *item,
 		return braid_out_of_memory();
 	h->x.out.bytes--;
 	seen.text = h->x.out.data + at;
-	if (!info->raw)
+	if (seen.pid != BRAID_PID_UNKNOWN)
 		name_task(h, place, &seen);
 	err = braid_html_spans_event(h->spans, &seen);
 	place->begun = true;
 	place->last_ns = seen.ns;
 	return err ? err : put_row(h, place->lane, kind_name(h, info),
-				   info->raw ? 0 : seen.task + 1);
+				   seen.pid == BRAID_PID_UNKNOWN ? 0 : seen.task + 1);
 }
 
 static int put_lost(void *arg, const struct braid_item *item)

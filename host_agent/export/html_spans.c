@@ -469,7 +469,7 @@ int braid_html_spans_event(struct braid_html_spans *s, struct braid_html_seen *s
 	seen->meaning = meaning_of(s, seen->info);
 	if (!state_of(s, seen->lane) || !seen->meaning)
 		return flush(s, 0);
-	if (enter(s, seen->ns) && !seen->info->raw) {
+	if (enter(s, seen->ns) && seen->pid != BRAID_PID_UNKNOWN) {
 		take_task(s, seen);
 		err = act(s, seen);
 	}

@@ -70,8 +70,7 @@ static void put_event(struct braid_line_export *x, const struct braid_item *item
 	if (x->walk.options->uncertain && x->walk.uncertain)
 		braid_text_puts(t, ",\"uncertain\":true");
 	braid_json_u64(t, ",\"seq\":", item->seq);
-	if (!info->raw)
-		braid_json_parts_task(x->json, x->columns, item, t);
+	braid_json_parts_task(x->json, x->columns, item, t);
 	braid_json_parts_type(x->json, info, t);
 	braid_format_json_of(item, info, t);
 	braid_text_puts(t, ",\"text\":");

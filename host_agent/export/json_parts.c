@@ -108,7 +108,11 @@ void braid_json_parts_task(struct braid_json_parts *p, const struct braid_column
 			   const struct braid_item *item, struct braid_text *out)
 {
 	s32 pid = braid_format_pid(item);
-	struct task *task = &p->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
+	struct task *task;
+
+	if (pid == BRAID_PID_UNKNOWN)
+		return;
+	task = &p->tasks[((u32)pid + 37 * item->stream->number) % NR_TASKS];
 
 	if (task->pid != pid || task->stream != item->stream ||
 	    task->nr_comms != item->stream->nr_comms ||

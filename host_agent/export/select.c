@@ -216,7 +216,7 @@ static bool wants_task(const struct braid_export_options *o, const struct braid_
 	const char *comm;
 	size_t k;
 
-	if (item->raw)
+	if (pid == BRAID_PID_UNKNOWN)
 		return false;
 	for (k = 0; k < o->nr_pids; k++)
 		if (o->pids[k] == pid)

@@ -251,10 +251,14 @@ static void take_entry(struct braid_stats_kvm *kvm, const struct braid_item *ite
 int braid_stats_take_kvm(struct braid_stats *s, const struct braid_item *item,
 			 const struct braid_stats_type *type)
 {
+	s32 pid = braid_format_pid(item);
 	struct braid_stats_task *task;
-	int err = task_of(s, item->stream->number, braid_format_pid(item), &task);
+	int err;
 
 	s->streams[item->stream->number].any_kvm = true;
+	if (pid == BRAID_PID_UNKNOWN)
+		return 0;
+	err = task_of(s, item->stream->number, pid, &task);
 	if (err || !task)
 		return err;
 	if (!*task->comm)

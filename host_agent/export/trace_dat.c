@@ -88,7 +88,7 @@ static int put_record(struct writing *w, u64 ns, u32 bytes, void **record)
 static int put_note(struct writing *w, u64 ns, const char *text, u32 bytes)
 {
 	struct note_record note = {
-		.record.common_type = BRAID_DAT_OUT_NOTE,
+		.record = { .common_type = BRAID_DAT_OUT_NOTE, .common_pid = BRAID_PID_UNKNOWN },
 		.text = (bytes + 1) << 16 | sizeof(note),
 	};
 	void *record;
@@ -155,6 +155,7 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 	u32 shown = item->payload_bytes < MAX_SHOWN_BYTES ? item->payload_bytes : MAX_SHOWN_BYTES;
 	u32 padded = (shown + 3) & ~3u;
 	struct bytes_record bytes = {
+		.record.common_pid = BRAID_PID_UNKNOWN,
 		.bytes = shown << 16 | sizeof(bytes),
 		.event = label_bytes << 16 | (sizeof(bytes) + padded),
 	};
@@ -163,7 +164,7 @@ static int put_bytes(struct writing *w, const struct braid_item *item,
 
 	if (err)
 		return err;
-	if (!item->raw && item->payload_bytes >= sizeof(bytes.record))
+	if (braid_format_pid(item) != BRAID_PID_UNKNOWN)
 		memcpy(&bytes.record, item->payload, sizeof(bytes.record));
 	bytes.record.common_type = BRAID_DAT_OUT_BYTES;
 	memcpy(record, &bytes, sizeof(bytes));

@@ -357,12 +357,14 @@ const char *braid_format_function(struct braid_format *f, const struct braid_str
 
 s32 braid_format_pid(const struct braid_item *item)
 {
+	const u64 *ids = item->stream->ids_with_pid;
 	struct braid_record record;
 
 	if (item->raw || item->payload_bytes < sizeof(record))
-		return 0;
+		return BRAID_PID_UNKNOWN;
 	memcpy(&record, item->payload, sizeof(record));
-	return record.common_pid;
+	return !ids || ids[record.common_type / 64] >> record.common_type % 64 & 1 ?
+	       record.common_pid : BRAID_PID_UNKNOWN;
 }
 
 const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *from, u64 *until)
@@ -374,6 +376,8 @@ const char *braid_format_comm_for(const struct braid_item *item, s32 pid, u64 *f
 	*until = ~0ULL;
 	if (!pid)
 		return "<idle>";
+	if (pid == BRAID_PID_UNKNOWN)
+		return BRAID_COMM_UNKNOWN;
 	/* The last entry that is not after (pid, counter). */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

@@ -24,6 +24,7 @@
 #include "host_agent/util/text.h"
 
 #define BRAID_COMM_UNKNOWN	"<...>"
+#define BRAID_PID_UNKNOWN	(-1)
 
 struct braid_format;
 
@@ -205,7 +206,7 @@ const char *braid_format_function(struct braid_format *f, const struct braid_str
  * braid_format_pid - the task of an event
  * @item: the event
  *
- * Return: its pid, 0 when the payload is too short.
+ * Return: its pid; BRAID_PID_UNKNOWN: of a RAW buffer, too short, or its format has no common_pid.
  */
 s32 braid_format_pid(const struct braid_item *item);
 

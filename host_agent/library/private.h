@@ -155,8 +155,7 @@ static inline int braid_library_next(struct tracebraid_walk *w)
 /** braid_library_pid - the task that was current; -1: it is no event, or does not say */
 static inline s32 braid_library_pid(const struct tracebraid_walk *w)
 {
-	return w->got != BRAID_WALK_EVENT || w->walk.info->raw ? -1 :
-	       braid_format_pid(w->walk.item);
+	return w->got == BRAID_WALK_EVENT ? braid_format_pid(w->walk.item) : BRAID_PID_UNKNOWN;
 }
 
 /** braid_library_comm - its name */

@@ -272,7 +272,8 @@ static void put_rest(struct cursor *c, sqlite3_context *to, enum braid_sql_from 
 		pid = tracebraid_pid(c->walk);
 		return pid < 0 ? sqlite3_result_null(to) : sqlite3_result_int64(to, pid);
 	case BRAID_SQL_COMM:
-		return put_text(to, tracebraid_comm(c->walk));
+		return tracebraid_pid(c->walk) < 0 ? sqlite3_result_null(to) :
+						     put_text(to, tracebraid_comm(c->walk));
 	case BRAID_SQL_SYSTEM:
 		return put_text(to, tracebraid_type_system(tracebraid_event_type(c->walk)));
 	case BRAID_SQL_NAME:

@@ -413,6 +413,27 @@ static bool parse_format_head(char *text, struct braid_event_format *format)
 	return true;
 }
 
+/* Whether its records say whose they are. Few files have a format that does not. */
+static int note_pid(struct braid_stream *s, const struct braid_event_format *format)
+{
+	bool has_pid = strstr(format->format, " common_pid;\toffset:4;\tsize:4;");
+	u64 bit = 1ULL << format->id % 64;
+	size_t k;
+
+	if (!s->ids_with_pid && !has_pid) {
+		s->ids_with_pid = calloc(1024, sizeof(u64));
+		if (!s->ids_with_pid)
+			return -ENOMEM;
+		for (k = 0; k < s->nr_formats; k++)
+			s->ids_with_pid[s->formats[k].id / 64] |= 1ULL << s->formats[k].id % 64;
+	}
+	if (has_pid && s->ids_with_pid)
+		s->ids_with_pid[format->id / 64] |= bit;
+	else if (!has_pid)
+		s->ids_with_pid[format->id / 64] &= ~bit;
+	return 0;
+}
+
 int braid_capture_add_format(struct braid_capture_stream *s, const char *system_name,
 			     const void *text, u32 bytes)
 {
@@ -433,6 +454,8 @@ int braid_capture_add_format(struct braid_capture_stream *s, const char *system_
 	}
 	format.system = system;
 	format.format_bytes = strlen(format.format);
+	if (note_pid(&s->stream, &format))
+		return -ENOMEM;
 	return braid_array_push(s->stream.formats, s->stream.nr_formats, s->formats_capacity,
 				format);
 }
@@ -512,6 +535,7 @@ void braid_capture_free_stream(struct braid_capture_stream *s)
 	braid_capture_free_clock(s);
 	free(s->stream.rings);
 	free(s->stream.formats);
+	free(s->stream.ids_with_pid);
 	free(s->stream.comms);
 	free(s->stream.symbols);
 	free(s->stream.kallsyms);

@@ -171,6 +171,8 @@ struct braid_stream {
 	u32 nr_buffers;		/* 0: a host's that tracebraid recorded */
 	struct braid_event_format *formats;	/* in order of definition; a later one replaces */
 	size_t nr_formats;
+	u64 *ids_with_pid;		/* of a host: a bit for each event id whose format has common_pid
+					   in its place; NULL: all */
 	struct braid_comm *comms;		/* by pid, then since_counter */
 	size_t nr_comms;
 	struct braid_symbol *symbols;		/* by address */

@@ -172,7 +172,7 @@ class Event(_Item):
         self.seq = _lib.tracebraid_seq(pointer)
         pid = _lib.tracebraid_pid(pointer)
         self.pid = None if pid < 0 else pid
-        self.comm = _text(_lib.tracebraid_comm(pointer))
+        self.comm = None if pid < 0 else _text(_lib.tracebraid_comm(pointer))
         self.uncertain = bool(_lib.tracebraid_uncertain(pointer))
         self._json = _ffi.string(_lib.tracebraid_json(pointer))
         self._fields = None

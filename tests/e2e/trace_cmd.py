@@ -12,9 +12,10 @@ import tempfile
 FORMS = ("trace.dat", "trace.dat-v6")
 SHOWN = 5
 MOST_ID = 32767  # KernelShark reads larger ones as negative
+NO_TASK = "-1", "<...>"  # as trace-cmd shows the pid -1
 OURS = re.compile(r"(?P<stream>.+?): +(?:(?P<comm>.*)-(?P<pid>-?\d+))?(?: +\[[^]]*/(?:vCPU \d+|all vCPUs)\])? +\[(?P<cpu>\d+|---)\] +(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 # 3.3 prints flags between CPU and time.
-THEIRS = re.compile(r" *(?P<comm>.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?:\S+ +)?(?P<time>\d+\.\d{9}): (?P<rest>.*)")
+THEIRS = re.compile(r" *(?P<comm><\.\.\.>|.*)-(?P<pid>-?\d+) +\[(?P<cpu>\d+)\] +(?:\S+ +)?(?P<time>\d+\.\d{9}): (?P<rest>.*)")
 LOST = re.compile(r"LOST (\d+|some) events?")
 DROPPED = re.compile(r" *CPU:(\d+) \[(?:(\d+) )?EVENTS DROPPED\]")
 OF_FILE = re.compile(r" *(\S+\.dat):(.*)")
@@ -54,9 +55,9 @@ def ours(lines):
         elif lost:
             yield (*key, "lost", "" if lost[1] == "some" else lost[1], ""), None
         elif m["rest"].startswith("NOTE "):
-            yield (*key, "0", "note", m["rest"][len("NOTE "):].strip()), "<idle>"
+            yield (*key, NO_TASK[0], "note", m["rest"][len("NOTE "):].strip()), NO_TASK[1]
         else:
-            yield (*key, "0", *split(m["rest"])), "<idle>"
+            yield (*key, NO_TASK[0], *split(m["rest"])), NO_TASK[1]
 
 
 def theirs(lines, streams):

@@ -115,7 +115,7 @@ def expected(report):
             if one["system"] == "raw_syscalls" and name == "sys_exit":
                 name = "exit_syscall"
             events.append(
-                (one["ns"], hosts[one["stream"]], name, one["cpu"], one.get("pid", 0),
+                (one["ns"], hosts[one["stream"]], name, one["cpu"], one.get("pid", -1),
                  one.get("comm", ""), bound, expected_fields(one))
             )
         elif one["type"] == "lost":

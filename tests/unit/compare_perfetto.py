@@ -321,7 +321,7 @@ def check_event(line, found, shift, function):
     """Compares one event of the report and of the trace."""
     assert line["ns"] == found.ns + shift, (line, found)
     assert line.get("subevent", line["event"]) == found.name, (line, found)
-    assert line.get("pid", 0) & 0xFFFFFFFF == found.pid, (line, found)
+    assert line.get("pid", -1) & 0xFFFFFFFF == found.pid, (line, found)
     if set(found.fields) in ({"text"}, {"raw"}) and set(line["fields"]) != {"text"}:
         assert sanitized(line["text"]) == list(found.fields.values())[0], (line, found)
         return

@@ -32,6 +32,12 @@ static const char beat_format[] =
 	"\tfield:u64 count;\toffset:8;\tsize:8;\tsigned:0;\n\n"
 	"print fmt: \"count=%llu\", REC->count\n";
 
+static const char bare_format[] =
+	"name: beat\nID: 300\nformat:\n"
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+	"\tfield:u64 count;\toffset:8;\tsize:8;\tsigned:0;\n\n"
+	"print fmt: \"count=%llu\", REC->count\n";
+
 static struct {
 	u8 *at;
 	size_t bytes, room;
@@ -121,12 +127,12 @@ static void put_header(void)
 	put_text(header_event, 8);
 }
 
-static void put_formats(void)
+static void put_formats(const struct synth_dat *p)
 {
 	put_number(1, 4);
 	put_string("dat");
 	put_number(1, 4);
-	put_text(beat_format, 8);
+	put_text(p->bare ? bare_format : beat_format, 8);
 }
 
 static void put_option(u32 id, const void *data, u32 bytes)
@@ -208,6 +214,8 @@ static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
 		struct braid_record record = { .common_type = 300, .common_pid = 40 + cpu };
 
 		put_number(4 | (u64)(k ? 2 * p->step : 0) << 5, 4);	/* 16 bytes follow */
+		if (p->bare)
+			record = (struct braid_record){ .common_type = 300 };
 		put(&record, sizeof(record));
 		put_number(number * nr + k, 8);
 	}
@@ -315,7 +323,7 @@ static void make_6(const struct synth_dat *p)
 
 	put_header();
 	put_number(0, 4);	/* ftrace's */
-	put_formats();
+	put_formats(p);
 	put_text(p->kallsyms ? p->kallsyms : "", 4);
 	put_text(PRINTK, 4);
 	put_text("40 first\n41 second one\n", 8);
@@ -364,7 +372,7 @@ static void make_7(const struct synth_dat *p)
 		else if (k == 1)
 			put_number(0, 4);
 		else if (k == 2)
-			put_formats();
+			put_formats(p);
 		else if (k == 3)
 			put_text(p->kallsyms ? p->kallsyms : "", 4);
 		else if (k == 4)
