@@ -472,7 +472,7 @@ static void made_from_a_list(void)
 		paths[0], geteuid(), getegid(), paths[1]);
 	fclose(f);
 	CHECK_EQ(RUN_COMMAND(braid_cmd_create, "create", "--from", list), EXIT_FAILURE);
-	CHECK(strstr(printed, "memory: line 3: --size '17M': ") &&
+	CHECK(strstr(printed, "memory: line 3: expected a power of two") &&
 	      strstr(printed, "memory: line 4: \"nonsense\" is not SIZE USER:GROUP FILE"));
 	CHECK_EQ(searched(paths[0], name), BRAID_DRIVER_NONE);
 	CHECK_EQ(searched(paths[1], name), BRAID_DRIVER_NONE);
