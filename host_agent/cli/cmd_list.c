@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* tracebraid list: the regions that this machine has. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,25 +36,29 @@ static bool described(const struct braid_found *f)
 	       f->state == BRAID_DRIVER_DOWN;
 }
 
-/* One buffer: name, mode, shape, fill. */
+/* One buffer, on a line: name, mode, sub-buffers x bytes, fill. */
 static void print_buffer(const struct braid_found *f, u32 k)
 {
 	const struct braid_buffer_desc *desc = &f->sb.buffers[k];
 
-	printf("%s %s%s %ux%u, %u.%u%% full", desc->name, mode_name(desc),
+	printf("  %s %s%s %ux%u, %u.%u%% full", desc->name, mode_name(desc),
 	       desc->flags & BRAID_BUFFER_RAW ? " raw" : "", desc->nr_slots + 1,
 	       desc->subbuf_bytes, f->fill_permille[k] / 10, f->fill_permille[k] % 10);
 	if (events_of(f, k))
 		printf(", events of %s", events_of(f, k));
+	putchar('\n');
 }
 
 #define NO_DRIVER	"no driver loaded in the guest yet: modprobe tracebraid"
 #define NO_MARK		"not marked yet, so no driver will use it: 'tracebraid create' marks it"
 
-/* How wide the columns are that hold names. */
+/* How wide the columns are that hold names, at most so that all fit. */
 struct widths {
-	int path, name, driver, kernel, events;
+	int name, driver, kernel, events;
 };
+
+#define MOST_NAME	20
+#define MOST_KERNEL	24
 
 /* Why no more is known of a region. */
 static const char *why_bare(const struct braid_found *f)
@@ -78,31 +83,33 @@ static const char *shown_state(const struct braid_found *f)
 	return f->ended ? "ended" : braid_driver_state_name(f->state);
 }
 
+/* The path is the row's last word, or has a line of its own; it is never broken, so that it can be copied. */
+static void print_path(const char *path, int at)
+{
+	printf("%s%s\n", at + 2 + strlen(path) > BRAID_COLUMNS ? "\n  " : "  ", path);
+}
+
 static void print_found(const struct braid_found *f, const struct widths *w)
 {
-	char events[32];
-	bool first = true;
-	int indent;
+	bool known = described(f);
+	char events[32], vcpus[16];
+	int at = 0;
 	u32 k;
 
-	indent = printf("%-*s  %-*s  %-*s  ", w->path, braid_cli_clean(f->path), w->name,
-			shown_name(f), w->driver, shown_state(f));
-	if (!described(f)) {
-		puts(why_bare(f));
-		return;
-	}
 	format_events(events, sizeof(events), f);
-	indent += printf("%-*s  %5u  %*s  ", w->kernel, f->sb.kernel_release, f->sb.nr_vcpus,
-			 w->events, events);
-	for (k = 0; k < f->sb.nr_buffers; k++) {
-		if (!f->sb.buffers[k].nr_rings)
-			continue;
-		if (!first)
-			printf("\n%*s", indent, "");
-		first = false;
-		print_buffer(f, k);
+	snprintf(vcpus, sizeof(vcpus), "%u", f->sb.nr_vcpus);
+	at = braid_list_cell(shown_name(f), w->name, at);
+	at = braid_list_cell(shown_state(f), w->driver, at);
+	at = braid_list_cell(known ? f->sb.kernel_release : "-", w->kernel, at);
+	at += printf("%5s  %*s", known ? vcpus : "-", w->events, known ? events : "-");
+	print_path(braid_cli_clean(f->path), at);
+	if (!known) {
+		printf("  ");
+		braid_print_wrapped(why_bare(f), 2, 2);
 	}
-	putchar('\n');
+	for (k = 0; known && k < f->sb.nr_buffers; k++)
+		if (f->sb.buffers[k].nr_rings)
+			print_buffer(f, k);
 }
 
 /* What is left of a guest that died: it is read by its name, or by its path if that is all it has. */
@@ -127,11 +134,11 @@ static void print_unknown(const struct braid_found *f)
 			BRAID_VCPUS_UNKNOWN);
 }
 
-static void widen(int *width, const char *text)
+static void widen(int *width, const char *text, int most)
 {
 	int n = strlen(text);
 
-	*width = n > *width ? n : *width;
+	*width = n > *width && n <= most ? n : *width;
 }
 
 static void print_table(const struct braid_found *found, size_t nr)
@@ -140,24 +147,22 @@ static void print_table(const struct braid_found *found, size_t nr)
 	char events[32];
 	size_t k;
 
-	widen(&w.path, "REGION");
-	widen(&w.name, "GUEST");
-	widen(&w.driver, "DRIVER");
-	widen(&w.kernel, "KERNEL");
-	widen(&w.events, "EVENTS ON");
+	widen(&w.name, "GUEST", MOST_NAME);
+	widen(&w.driver, "DRIVER", INT_MAX);
+	widen(&w.kernel, "KERNEL", MOST_KERNEL);
+	widen(&w.events, "EVENTS ON", INT_MAX);
 	for (k = 0; k < nr; k++) {
-		widen(&w.path, braid_cli_clean(found[k].path));
-		widen(&w.name, shown_name(&found[k]));
-		widen(&w.driver, shown_state(&found[k]));
+		widen(&w.name, shown_name(&found[k]), MOST_NAME);
+		widen(&w.driver, shown_state(&found[k]), INT_MAX);
 		if (!described(&found[k]))
 			continue;
-		widen(&w.kernel, found[k].sb.kernel_release);
+		widen(&w.kernel, found[k].sb.kernel_release, MOST_KERNEL);
 		format_events(events, sizeof(events), &found[k]);
-		widen(&w.events, events);
+		widen(&w.events, events, INT_MAX);
 	}
-	printf("%-*s  %-*s  %-*s  %-*s  %5s  %*s  %s\n", w.path, "REGION", w.name, "GUEST",
-	       w.driver, "DRIVER", w.kernel, "KERNEL", "VCPUS", w.events, "EVENTS ON",
-	       "BUFFERS (SUB-BUFFERS x BYTES)");
+	printf("%-*s  %-*s  %-*s  %5s  %*s  %s\n", w.name, "GUEST", w.driver, "DRIVER", w.kernel,
+	       "KERNEL", "VCPUS", w.events, "EVENTS ON", "REGION");
+	puts("  BUFFER MODE SUB-BUFFERSxBYTES, FILL");
 	for (k = 0; k < nr; k++)
 		print_found(&found[k], &w);
 	fflush(stdout);

@@ -32,6 +32,14 @@ const struct braid_domain *braid_list_domain_of(const struct braid_found *f,
 void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains);
 
+#define BRAID_COLUMNS	80	/* of tables */
+
+/*
+ * A cell of a table: text, padded to its column's width. After one that is too long the row goes on on the
+ * next line, where it would have. @at: the column. Return: the next cell's.
+ */
+int braid_list_cell(const char *text, int width, int at);
+
 /* The table of domains. */
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 			      const struct braid_found *found, size_t nr_found);

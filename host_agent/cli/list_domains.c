@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "host_agent/cli/list.h"
+#include "host_agent/cli/options.h"
 #include "host_agent/clock/kvm.h"
+
+#define MOST_NAME	20	/* characters in a column */
 
 void braid_list_name_regions(struct braid_found *found, size_t nr,
 			     const struct braid_domain *domains, size_t nr_domains)
@@ -57,44 +60,62 @@ static const char *driver_word(const struct braid_domain *d, const struct braid_
 	return f ? braid_driver_state_name(f->state) : braid_driver_state_name(BRAID_DRIVER_NONE);
 }
 
+int braid_list_cell(const char *text, int width, int at)
+{
+	int n = printf("%-*s", width, text);
+
+	if (n > width)
+		printf("\n%*s", at + width, "");
+	printf("  ");
+	return at + width + 2;
+}
+
+/* A line of its own, of a domain that runs here. */
 static void print_vcpus(const struct braid_domain *d)
 {
 	struct braid_qemu_threads threads = { 0 };
+	struct braid_text line = { 0 };
 	size_t k;
 
-	if (d->qemu_pid)
-		braid_vcpu_threads(d->qemu_pid, &threads);
+	if (!d->qemu_pid)
+		return;
+	braid_vcpu_threads(d->qemu_pid, &threads);
 	for (k = 0; k < threads.nr; k++)
-		printf("%s%d", k ? " " : "", (int)threads.of[k]);
+		braid_text_printf(&line, " %d", (int)threads.of[k]);
 	if (!threads.nr && threads.all)
-		printf("%d (all vCPUs)", (int)threads.all);
+		braid_text_printf(&line, " %d (all vCPUs)", (int)threads.all);
 	else if (!threads.nr)
-		fputs(d->qemu_pid ? BRAID_VCPUS_UNKNOWN : "-", stdout);
+		braid_text_printf(&line, " " BRAID_VCPUS_UNKNOWN);
+	braid_text_putc(&line, '\0');
+	if (!line.failed)
+		braid_print_wrapped(line.data + 1, printf("  "), 2);
+	braid_text_free(&line);
 }
 
 void braid_list_print_domains(const struct braid_domain *domains, size_t nr,
 			      const struct braid_found *found, size_t nr_found)
 {
-	int width = strlen("DOMAIN"), n;
+	int width = strlen("DOMAIN"), n, at;
 	size_t k;
 
 	for (k = 0; k < nr; k++) {
 		n = strlen(domains[k].name);
-		width = n > width ? n : width;
+		width = n > width && n <= MOST_NAME ? n : width;
 	}
-	printf("%-*s  %-11s  %-20s  %-10s  %7s  %s\n", width, "DOMAIN", "STATE", "MEMORY", "DRIVER",
-	       "QEMU", "VCPU THREADS");
+	printf("%-*s  %-11s  %-20s  %-10s  %7s\n  VCPU THREADS\n", width, "DOMAIN", "STATE", "MEMORY",
+	       "DRIVER", "QEMU");
 	for (k = 0; k < nr; k++) {
 		const struct braid_domain *d = &domains[k];
 
-		printf("%-*s  %-11s  %-20s  %-10s  ", width, d->name, d->state, memory_word(d),
-		       driver_word(d, region_of(d, found, nr_found)));
+		at = braid_list_cell(d->name, width, 0);
+		at = braid_list_cell(d->state, 11, at);
+		at = braid_list_cell(memory_word(d), 20, at);
+		braid_list_cell(driver_word(d, region_of(d, found, nr_found)), 10, at);
 		if (d->qemu_pid)
-			printf("%7d  ", (int)d->qemu_pid);
+			printf("%7d\n", (int)d->qemu_pid);
 		else
-			printf("%7s  ", "-");
+			printf("%7s\n", "-");
 		print_vcpus(d);
-		putchar('\n');
 	}
 }
 

@@ -166,8 +166,7 @@ static int piece_of(const char *word, int indent)
 	return n;
 }
 
-/* Words of a line, wrapped; @at: the column where it begins. Returns where the next one does. */
-static const char *print_wrapped(const char *text, int at, int indent)
+const char *braid_print_wrapped(const char *text, int at, int indent)
 {
 	const char *end = strchrnul(text, '\n');
 	int n;
@@ -192,7 +191,7 @@ static const char *print_wrapped(const char *text, int at, int indent)
 static void print_paragraphs(const char *text)
 {
 	while (*text) {
-		text = print_wrapped(text, 0, 0);
+		text = braid_print_wrapped(text, 0, 0);
 		if (*text)
 			putchar('\n');
 	}
@@ -211,7 +210,7 @@ static void print_option(const struct braid_option *o)
 		n = 0;
 	}
 	printf("%*s", COLUMN - n, "");
-	print_wrapped(o->help, COLUMN, COLUMN);
+	braid_print_wrapped(o->help, COLUMN, COLUMN);
 }
 
 static void print_help(const struct braid_cli_command *c)
@@ -232,14 +231,14 @@ static void print_help(const struct braid_cli_command *c)
 	if (c->form)
 		printf("\n%s:\n", c->forms ? c->forms : "Forms");
 	for (k = 0; c->form && (form = c->form(k, &help)); k++)
-		print_wrapped(help, printf("  %-14s ", form), FORM_COLUMN);
+		braid_print_wrapped(help, printf("  %-14s ", form), FORM_COLUMN);
 	putchar('\n');
 	if (c->notes) {
 		print_paragraphs(c->notes);
 		putchar('\n');
 	}
 	printf("Exits with");
-	print_wrapped(c->status ? c->status : USUAL_STATUS, strlen("Exits with"), 0);
+	braid_print_wrapped(c->status ? c->status : USUAL_STATUS, strlen("Exits with"), 0);
 }
 
 /* One row for each line of @text. */

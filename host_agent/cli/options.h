@@ -100,6 +100,16 @@ struct braid_cli_command {
  */
 int braid_options_parse(const struct braid_cli_command *c, void *state, int argc, char **argv);
 
+/**
+ * braid_print_wrapped - print words of a line on lines of 80 columns
+ * @text: up to a line's end
+ * @at: the column where it begins
+ * @indent: the column where further lines begin
+ *
+ * Return: where the next line of @text begins.
+ */
+const char *braid_print_wrapped(const char *text, int at, int indent);
+
 /** braid_habit - what a command has in place of an option of trace-cmd or perf; NULL: not known */
 const char *braid_habit(const char *command, char letter);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
+#include "host_agent/cli/list.h"
 #include "tests/unit/check.h"
 #include "tests/unit/fake_guest.h"
 #include "tests/unit/make_capture.h"
@@ -152,7 +153,21 @@ static long column_of(const char *word)
 	return at - line;
 }
 
-/* Long names and states widen columns, and keep them aligned. */
+/* Of the longest line, but a name alone on its own, which cannot be broken. */
+static size_t columns(void)
+{
+	const char *line = printed;
+	size_t n, most = 0;
+
+	for (; *line; line += n + (line[n] == '\n')) {
+		n = strcspn(line, "\n");
+		if (n > most && line[n] && strncmp(line, "tracebraid: ", 12))
+			most = n;
+	}
+	return most;
+}
+
+/* Long names and states keep columns aligned, and rows within a terminal's width. */
 static void columns_stay_aligned(void)
 {
 	struct braid_buffer_params second = small;
@@ -165,10 +180,36 @@ static void columns_stay_aligned(void)
 	strcpy(sb->kernel_release, "6.12.74+deb13+1-cloud-with-more-amd64");
 	CHECK_EQ(list(NULL, NULL, NULL), EXIT_SUCCESS);
 	CHECK_EQ(column_of("KERNEL"), column_of("6.12.74"));
-	CHECK_EQ(column_of("BUFFERS"), column_of("main "));
-	CHECK_EQ(column_of("BUFFERS"), column_of("second "));
+	CHECK_EQ(column_of("BUFFER "), column_of("main "));
+	CHECK_EQ(column_of("BUFFER "), column_of("second "));
+	CHECK(columns() <= 80);
+	strcpy(sb->guest_name, "web1");
+	strcpy(sb->kernel_release, "6.12.74+deb13+1-amd64");
+	CHECK_EQ(list(NULL, NULL, NULL), EXIT_SUCCESS);
+	CHECK(columns() <= 80);
 	CHECK_EQ(column_of("EVENTS ON") + (long)strlen("EVENTS ON"), column_of("0/4") + 3);
 	fake_guest_free(g);
+}
+
+static int print_domains(int argc, char **argv)
+{
+	static const struct braid_domain domains[] = {
+		{ .name = "web1", .state = "running", .attached = true, .configured = true,
+		  .path = "/dev/shm/tracebraid-web1", .qemu_pid = 1234567 },
+		{ .name = "a-domain-whose-name-is-rather-a-long-one", .state = "shut off" },
+	};
+
+	(void)argc, (void)argv;
+	braid_list_print_domains(domains, 2, NULL, 0);
+	return 0;
+}
+
+static void domains_fit(void)
+{
+	CHECK_EQ(RUN_COMMAND(print_domains, "list"), 0);
+	CHECK(columns() <= 80 && strstr(printed, "needs KVM"));
+	CHECK_EQ(column_of("MEMORY"), column_of("attached, configured"));
+	CHECK_EQ(column_of("MEMORY"), column_of("none"));
 }
 
 /* The name of a file can control no terminal. */
@@ -214,6 +255,7 @@ int main(void)
 	RUN(commands_on_all_kinds_of_buffers);
 	RUN(lists_events);
 	RUN(columns_stay_aligned);
+	RUN(domains_fit);
 	RUN(names_are_sanitized);
 	RUN(filters_without_a_match);
 	rmdir(dir);
