@@ -160,13 +160,13 @@ int braid_cli_input(char *const *paths, size_t nr);
 
 /**
  * braid_cli_confine_to - braid_cli_confine(), after opening the input files
- * @what: BRAID_CONFINE_FILES or BRAID_CONFINE_CONVERT
+ * @out: the only output, whose folder stays writable; NULL or "-": no file is written
  * @paths: the input files
  * @nr: their number
  *
  * Return: 0 or -errno with braid_fail().
  */
-int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr);
+int braid_cli_confine_to(const char *out, char *const *paths, size_t nr);
 
 /**
  * braid_cli_confine_for - confine a command that reads one capture or one region

@@ -131,8 +131,7 @@ static int analyze(struct analyze *a, const char *name, char **paths, size_t nr)
 	int err = words ? tracebraid_analyze_check(name, words, !!a->against) : -ENOMEM;
 
 	if (!err)
-		err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
-					   paths, nr);
+		err = braid_cli_confine_to(out, paths, nr);
 	return err ? err : run(a, name, words, paths, nr, out);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "host_agent/cli/cli.h"
@@ -74,12 +75,13 @@ static int print_guest(const char *guest, double seconds, bool json)
 {
 	struct braid_record_options o = { .quiet = true, .clock_only = true, .seconds = seconds };
 	struct braid_record_result result;
-	char dir[] = "/tmp/tracebraid-clock.XXXXXX", path[sizeof(dir) + 8];
+	char path[32];
 	int err;
 
-	if (!mkdtemp(dir))
-		return braid_fail(-errno, "cannot make a directory in /tmp: %s", strerror(errno));
-	snprintf(path, sizeof(path), "%s/c.braid", dir);
+	o.fd = memfd_create("tracebraid-clock", MFD_CLOEXEC);
+	if (o.fd < 0)
+		return braid_fail(-errno, "no memory for the clock's record: %s", strerror(errno));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", o.fd);
 	o.file = path;
 	err = braid_record_add_guest(&o, guest);
 	if (!err)
@@ -87,8 +89,7 @@ static int print_guest(const char *guest, double seconds, bool json)
 	if (!err)
 		err = print_file(path, guest, seconds, json);
 	braid_record_options_free(&o);
-	unlink(path);
-	rmdir(dir);
+	close(o.fd);
 	return err;
 }
 
@@ -102,7 +103,7 @@ int braid_cmd_clock(int argc, char **argv)
 	if (!braid_is_capture(argv[optind])) {
 		err = print_guest(argv[optind], a.seconds, a.json);
 	} else {
-		err = braid_cli_confine_to(BRAID_CONFINE_FILES, argv + optind, 1);
+		err = braid_cli_confine_to(NULL, argv + optind, 1);
 		if (!err)
 			err = print_file(argv[optind], NULL, 0, a.json);
 	}

@@ -78,8 +78,7 @@ static int check(struct export *x)
 
 static int export(struct export *x, char **paths, size_t nr)
 {
-	int err = braid_cli_confine_to(strcmp(x->out, "-") ? BRAID_CONFINE_CONVERT :
-				       BRAID_CONFINE_FILES, paths, nr);
+	int err = braid_cli_confine_to(x->out, paths, nr);
 
 	return err ? err : braid_trace_export(&x->trace, x->form, x->out, paths, nr);
 }

@@ -106,7 +106,7 @@ static int run(const struct braid_cli_command *c, convert *to_do, int argc, char
 	if (!err && !p.out)
 		err = braid_fail(-EINVAL, "%s: expected -o OUT", c->name);
 	if (!err)
-		err = braid_cli_confine_to(BRAID_CONFINE_CONVERT, paths, 1);
+		err = braid_cli_confine_to(p.out, paths, 1);
 	if (!err) {
 		braid_auto_fd int from = braid_input_open(paths[0]);
 

@@ -17,8 +17,10 @@
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/helper.h"
+#include "host_agent/util/landlock.h"
 
 #define DEFAULT_FILE	"recovered.braid"
+#define TEMPORARY	"/tmp"
 #define CPU_S		60u		/* that reading a small dump may take; a second more for ... */
 #define CPU_BYTES	(4u << 20)
 #define MEMORY_BYTES	(4ULL << 30)	/* limit, in addition to this multiple of the dump's
@@ -186,6 +188,9 @@ static int take_all(struct recovery *r)
 		r->given[k].fd = braid_post_mortem_take(r->given[k].path);
 		err = r->given[k].fd < 0 ? r->given[k].fd : refuse_same_file(r, &r->given[k]);
 	}
+	if (!err)	/* "-": a dump may have to be put in order, in a file without a name */
+		err = strcmp(r->file, "-") ? braid_landlock_allow(r->file, BRAID_PLACE_OUTPUT) :
+					     braid_landlock_allow(TEMPORARY "/-", BRAID_PLACE_WRITTEN);
 	return err ? err : braid_cli_confine(BRAID_CONFINE_CONVERT, NULL);
 }
 
@@ -195,7 +200,7 @@ static char *folder_of(const char *file)
 	const char *slash = strrchr(file, '/');
 
 	if (!strcmp(file, "-"))
-		return strdup("/tmp");
+		return strdup(TEMPORARY);
 	return slash ? strndup(file, slash - file + 1) : strdup(".");
 }
 

@@ -68,8 +68,7 @@ static int report(struct report *r, char **paths, size_t nr)
 	int err = words ? tracebraid_export_check(form, out, words) : -ENOMEM;
 
 	if (!err)
-		err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
-					   paths, nr);
+		err = braid_cli_confine_to(out, paths, nr);
 	return err ? err : braid_trace_export(&r->trace, form, out, paths, nr);
 }
 

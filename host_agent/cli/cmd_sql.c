@@ -118,8 +118,7 @@ static int run(const struct sql *s, const char *statements, char **paths, size_t
 	struct braid_sql *sql = NULL;
 	int err;
 
-	err = braid_cli_confine_to(strcmp(out, "-") ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES,
-				   paths, nr);
+	err = braid_cli_confine_to(out, paths, nr);
 	if (!err)
 		err = braid_sql_open(&sql, &o);
 	if (err)

@@ -15,6 +15,7 @@
 #include "host_agent/store/trace_dat_ids.h"
 #include "host_agent/util/error.h"
 #include "host_agent/util/input.h"
+#include "host_agent/util/landlock.h"
 #include "host_agent/util/monotonic.h"
 #include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
@@ -135,19 +136,22 @@ int braid_cli_confine(enum braid_confine what, const pid_t children[BRAID_CONFIN
 	return err ? err : braid_confine(what, children);
 }
 
-int braid_cli_confine_to(enum braid_confine what, char *const *paths, size_t nr)
+int braid_cli_confine_to(const char *out, char *const *paths, size_t nr)
 {
+	bool writes = out && strcmp(out, "-");
 	size_t k;
 	int err = braid_cli_input(paths, nr);
 
 	for (k = 0; k < nr && CONFINES && !err; k++)
 		err = braid_input_keep(paths[k]);
-	return err ? err : braid_cli_confine(what, NULL);
+	if (!err && writes)
+		err = braid_landlock_allow(out, BRAID_PLACE_OUTPUT);
+	return err ? err : braid_cli_confine(writes ? BRAID_CONFINE_CONVERT : BRAID_CONFINE_FILES, NULL);
 }
 
 int braid_cli_confine_for(char *const *word)
 {
-	return braid_is_capture(*word) ? braid_cli_confine_to(BRAID_CONFINE_FILES, word, 1) :
+	return braid_is_capture(*word) ? braid_cli_confine_to(NULL, word, 1) :
 					 braid_cli_confine(BRAID_CONFINE_INSPECT, NULL);
 }
 

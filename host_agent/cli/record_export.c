@@ -7,6 +7,7 @@
 #include "host_agent/cli/record_command.h"
 #include "host_agent/cli/trace_options.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 #include "tracebraid/tracebraid.h"
 
 int braid_record_prepare_export(struct braid_record_command *r)
@@ -31,7 +32,7 @@ int braid_record_prepare_export(struct braid_record_command *r)
 		return braid_fail(-ENAMETOOLONG, "--output: the name is too long");
 	r->to.out = r->o.file;
 	r->o.file = r->to.capture;
-	return 0;
+	return braid_landlock_allow(r->to.out, BRAID_PLACE_OUTPUT);
 }
 
 int braid_record_export(struct braid_record_command *r)

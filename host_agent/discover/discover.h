@@ -49,8 +49,11 @@ struct braid_shared_file {
 int braid_qemu_files(struct braid_shared_file **files, size_t *nr);
 
 /**
- * braid_qemu_keep - open the files that QEMUs in other mount namespaces share
+ * braid_qemu_keep - keep the files that QEMUs share within reach
  * @writable: for a process that is to drain them
+ *
+ * Files of other mount namespaces are opened; where the others are, braid_landlock_allow() lets
+ * files be written.
  *
  * For a process that is about to be confined: no path leads it there any more. The files that a QEMU of
  * another namespace maps later are not found.

@@ -14,6 +14,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 #include "host_agent/util/monotonic.h"
 #include "host_agent/util/peek.h"
 #include "host_agent/util/text.h"
@@ -320,9 +321,12 @@ int braid_qemu_keep(bool writable)
 	size_t nr = 0, k;
 	int err = braid_qemu_files(&files, &nr);
 
-	for (k = 0; k < nr && !err; k++)
+	for (k = 0; k < nr && !err; k++) {
 		if (files[k].elsewhere)
 			err = braid_mapping_keep(files[k].path, files[k].device, files[k].inode, writable);
+		else if (writable)
+			err = braid_landlock_allow(files[k].path, BRAID_PLACE_WRITTEN);
+	}
 	return err;
 }
 

@@ -78,6 +78,7 @@ struct braid_record_live_options {
 
 struct braid_record_options {
 	const char *file;
+	int fd;			/* open to be written, instead of @file; 0: none */
 	bool keep_former;	/* an existing file is renamed to FILE.old, not replaced */
 	const char *buffer;	/* of the guests; NULL: all */
 	double seconds;		/* 0: until interrupted */

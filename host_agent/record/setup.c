@@ -2,6 +2,7 @@
 /* Selects guests and events, and opens all sources. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 #include "host_agent/util/text.h"
 
 /* A region that is named twice would be recorded by us and refused to us. */
@@ -204,6 +206,33 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/* Guests that return, and snapshots, need the paths later, too. */
+static int allow_writing(const struct braid_recording *r)
+{
+	const char *root = tracefs_tracing_dir();	/* it is mounted if necessary */
+	int err = braid_landlock_allow(braid_record_path(r), BRAID_PLACE_OUTPUT);
+	char path[PATH_MAX];
+	struct stat st;
+	size_t k;
+
+	if (!err)	/* libvirt's regions */
+		err = braid_landlock_allow(BRAID_SHM_DIR "-", BRAID_PLACE_WRITTEN);
+	for (k = 0; k < r->nr_guests && !err; k++) {
+		const struct braid_record_guest *guest = &r->guests[k];
+
+		if (guest->endpoint)
+			err = braid_endpoint_allow(guest->endpoint);
+		else if (strchr(guest->path, '/') || !lstat(guest->path, &st))
+			err = braid_landlock_allow(guest->path, BRAID_PLACE_WRITTEN);
+	}
+	if (!err && r->flight.requests.listener.fd >= 0)
+		err = braid_landlock_allow(r->flight.requests.address.path, BRAID_PLACE_REMOVED);
+	if (err || !root)
+		return err;
+	snprintf(path, sizeof(path), "%s/instances/-", root);
+	return braid_landlock_allow(path, BRAID_PLACE_OUTPUT);
+}
+
 int braid_record_confine(struct braid_recording *r)
 {
 	const pid_t children[BRAID_CONFINE_CHILDREN] = {
@@ -218,7 +247,8 @@ int braid_record_confine(struct braid_recording *r)
 			err = braid_endpoint_open(&r->guests[k].endpoint, r->guests[k].path);
 	if (!err)
 		err = braid_record_open_flight(r);
-	tracefs_tracing_dir();		/* it is mounted if necessary */
+	if (!err)
+		err = allow_writing(r);
 	return err ? err : r->ops->confine(BRAID_CONFINE_RECORD, children);
 }
 
@@ -362,7 +392,7 @@ int braid_record_open_host(struct braid_recording *r)
 
 int braid_record_start_flusher(struct braid_recording *r)
 {
-	if (r->o.flight.wanted || r->viewer.in_memory)
+	if (r->o.flight.wanted || r->viewer.in_memory || r->o.fd)
 		return 0;
 	return braid_flusher_start(&r->flusher, r->o.compress ? BRAID_PACKER_LEVEL : 0,
 				   r->ops->confine_writer);
@@ -380,10 +410,11 @@ int braid_record_open_file(struct braid_recording *r)
 		return braid_fail(-EINVAL, "standard output is a terminal: use -o FILE or redirect it");
 	r->ops->capture_head(&head);
 	r->sink.prompt = r->o.live.wanted || r->o.prompt;
-	if (r->viewer.in_memory)
+	if (r->viewer.in_memory || r->o.fd)
 		return braid_capture_create_at(&r->sink.capture,
-					       fcntl(r->viewer.memory_fd, F_DUPFD_CLOEXEC, 0),
-					       r->viewer.path, &head);
+					       fcntl(r->o.fd ? r->o.fd : r->viewer.memory_fd,
+						     F_DUPFD_CLOEXEC, 0),
+					       braid_record_path(r), &head);
 	err = braid_capture_create_queued(&r->sink.capture, r->o.file, &head, r->flusher);
 	if (!err)
 		braid_capture_sync_at_end(r->sink.capture);

@@ -18,6 +18,7 @@
 #include "host_agent/transport/listener.h"
 #include "host_agent/transport/endpoint.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 
 #define SCHEME			"ivshmem-doorbell:"
 #define DEFAULT_BYTES		(16ULL << 20)
@@ -120,6 +121,16 @@ static void doorbell_close(struct braid_endpoint *endpoint)
 	if (p->untouched)
 		unlink(p->address.shm);
 	free(p);
+}
+
+static int doorbell_allow(const struct braid_endpoint *endpoint)
+{
+	const struct doorbell_endpoint *p = (const struct doorbell_endpoint *)endpoint;
+	int err = braid_landlock_allow(p->address.path, BRAID_PLACE_REMOVED);
+
+	if (!err)
+		err = braid_landlock_allow(p->address.shm, BRAID_PLACE_WRITTEN);
+	return err || !p->untouched ? err : braid_landlock_allow(p->address.shm, BRAID_PLACE_REMOVED);
 }
 
 static int doorbell_open(struct braid_endpoint **out, const char *text)
@@ -289,6 +300,7 @@ const struct braid_endpoint_ops braid_doorbell_endpoint_ops = {
 	.scheme = SCHEME,
 	.open = doorbell_open,
 	.close = doorbell_close,
+	.allow = doorbell_allow,
 	.map = doorbell_map,
 	.serve = doorbell_serve,
 	.fds = doorbell_fds,

@@ -36,6 +36,11 @@ int braid_endpoint_open(struct braid_endpoint **out, const char *address)
 	return ops->open(out, address + strlen(ops->scheme));
 }
 
+int braid_endpoint_allow(const struct braid_endpoint *p)
+{
+	return p->ops->allow ? p->ops->allow(p) : 0;
+}
+
 void braid_endpoint_close(struct braid_endpoint *p)
 {
 	if (p)

@@ -16,6 +16,7 @@ struct braid_endpoint_ops {
 	const char *scheme;	/* what addresses begin with, the colon included; "": all others */
 	int (*open)(struct braid_endpoint **out, const char *address);
 	void (*close)(struct braid_endpoint *p);
+	int (*allow)(const struct braid_endpoint *p);	/* NULL: nothing */
 	int (*map)(struct braid_endpoint *p, struct braid_mapping **out);
 	int (*serve)(struct braid_endpoint *p);		/* NULL: no connections */
 	size_t (*fds)(const struct braid_endpoint *p, struct pollfd *fds);	/* NULL: none */
@@ -50,6 +51,14 @@ bool braid_endpoint_has_scheme(const char *address);
  * Return: 0, or -errno with braid_fail().
  */
 int braid_endpoint_open(struct braid_endpoint **out, const char *address);
+
+/**
+ * braid_endpoint_allow - keep writable what the endpoint writes or removes: before the agent is confined
+ * @p: the endpoint
+ *
+ * Return: 0, or -ENOMEM with braid_fail().
+ */
+int braid_endpoint_allow(const struct braid_endpoint *p);
 
 /** braid_endpoint_close - its mapping was closed before; NULL is fine */
 void braid_endpoint_close(struct braid_endpoint *p);

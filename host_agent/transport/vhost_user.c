@@ -10,6 +10,7 @@
 #include "host_agent/transport/untrusted_fd.h"
 #include "host_agent/transport/vhost_user.h"
 #include "host_agent/util/error.h"
+#include "host_agent/util/landlock.h"
 
 #define HOLD_NS			800000000ULL	/* a guest may wait for a second */
 #define MESSAGES_AT_ONCE	32	/* per turn */
@@ -285,6 +286,13 @@ static int configure(struct braid_vhost_endpoint *p)
 	return 0;
 }
 
+static int vhost_allow(const struct braid_endpoint *endpoint)
+{
+	const struct braid_vhost_endpoint *p = (const struct braid_vhost_endpoint *)endpoint;
+
+	return braid_landlock_allow(p->address.path, BRAID_PLACE_REMOVED);
+}
+
 static int vhost_open(struct braid_endpoint **out, const char *text)
 {
 	struct braid_vhost_endpoint *p = calloc(1, sizeof(*p));
@@ -315,6 +323,7 @@ const struct braid_endpoint_ops braid_vhost_user_endpoint_ops = {
 	.scheme = "vhost-user:",
 	.open = vhost_open,
 	.close = vhost_close,
+	.allow = vhost_allow,
 	.map = vhost_map,
 	.serve = vhost_serve,
 	.fds = vhost_fds,

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Takes files, and other processes, out of reach, where the kernel has Landlock. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <linux/landlock.h>
+#include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "host_agent/util/array.h"
 #include "host_agent/util/cleanup.h"
+#include "host_agent/util/error.h"
 #include "host_agent/util/landlock.h"
 #include "tracebraid/types.h"
 
@@ -21,38 +26,65 @@
 #define NEVER		(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | \
 			 LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | \
 			 LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define OF_A_FILE	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | TRUNCATE)
 
-static int allow_below(int rules, int dir, const char *name, u64 access)
+static const u64 accesses[] = {
+	[BRAID_PLACE_OUTPUT] = READS | WRITES | TRUNCATE,
+	[BRAID_PLACE_WRITTEN] = LANDLOCK_ACCESS_FS_WRITE_FILE,
+	[BRAID_PLACE_REMOVED] = LANDLOCK_ACCESS_FS_REMOVE_FILE,
+};
+
+static struct allowed {
+	char *path;
+	enum braid_place place;
+} *allowed;
+static size_t nr_allowed, allowed_capacity;
+
+int braid_landlock_allow(const char *path, enum braid_place place)
 {
-	braid_auto_fd int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
+	struct allowed one = { .path = strdup(path), .place = place };
 
-	if (fd < 0)	/* not a folder, or a link to one: which is below another one */
+	if (one.path && !braid_array_push(allowed, nr_allowed, allowed_capacity, one))
 		return 0;
-	return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
+	free(one.path);
+	return braid_out_of_memory();
 }
 
-/* A rule covers the whole subtree, so each folder of / except /proc gets its own. */
-static int allow_writing(int rules, u64 access)
+static int add_rule(int rules, const char *path, u64 access)
 {
-	struct dirent *entry;
-	struct stat root, here;
-	int err = 0;
-	DIR *dir;
+	braid_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
+	struct statfs fs;
 
-	/* Files of / itself can't be separated from those below /proc. */
-	if (!stat("/", &root) && !stat(".", &here) && root.st_ino == here.st_ino &&
-	    root.st_dev == here.st_dev)
-		return allow_below(rules, AT_FDCWD, "/", access);
-	dir = opendir("/");
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-		    strcmp(entry->d_name, "proc"))
-			err = allow_below(rules, dirfd(dir), entry->d_name, access);
-	closedir(dir);
-	return err;
+	if (fd < 0)	/* the use of it fails, too, and says why */
+		return 0;
+	/* Our own text could be written through /proc/self/mem. */
+	if (access & ~READS && !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC)
+		return 0;
+	if (!syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+		return 0;
+	return errno == EBADFD ? 0 : -errno;	/* a pipe, which is not restricted */
+}
+
+/* @handled: the kernel's Landlock knows these. */
+static int add_allowed(int rules, const struct allowed *one, u64 handled)
+{
+	const u64 access = accesses[one->place] & handled;
+	braid_auto_free char *copy = strdup(one->path);
+	const char *folder = copy ? dirname(copy) : NULL;
+	struct stat st, root, above;
+	bool alone = false;
+
+	if (!folder)
+		return braid_out_of_memory();
+	if (!strcmp(one->path, "-"))
+		return 0;
+	if (one->place != BRAID_PLACE_REMOVED)
+		alone = !stat(one->path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+	/* A rule for / would be one for everything. Nothing less lets a file be made or removed there. */
+	if (one->place == BRAID_PLACE_WRITTEN && !stat("/", &root) && !stat(folder, &above))
+		alone |= root.st_ino == above.st_ino && root.st_dev == above.st_dev;
+	return alone ? add_rule(rules, one->path, access & OF_A_FILE) : add_rule(rules, folder, access);
 }
 
 int braid_landlock(bool writes)
@@ -60,6 +92,7 @@ int braid_landlock(bool writes)
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	const u64 may_write = WRITES | (abi >= 3 ? TRUNCATE : 0);
 	const struct landlock_ruleset_attr attr = { .handled_access_fs = READS | may_write | NEVER };
+	size_t k;
 	int err;
 
 	if (abi < 1)
@@ -68,9 +101,9 @@ int braid_landlock(bool writes)
 
 	if (rules < 0)
 		return -errno;
-	err = allow_below(rules, AT_FDCWD, "/", READS);
-	if (!err && writes)
-		err = allow_writing(rules, READS | may_write);
+	err = add_rule(rules, "/", READS);
+	for (k = 0; writes && k < nr_allowed && !err; k++)
+		err = add_allowed(rules, &allowed[k], attr.handled_access_fs);
 	if (!err && syscall(SYS_landlock_restrict_self, rules, 0))
 		err = -errno;
 	return err;

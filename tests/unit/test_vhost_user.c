@@ -526,7 +526,8 @@ static void be_confined(void)
 	struct braid_endpoint *p;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	NEED(!braid_endpoint_open(&p, address) && !braid_confine(BRAID_CONFINE_RECORD, NULL));
+	NEED(!braid_endpoint_open(&p, address) && !braid_endpoint_allow(p) &&
+	     !braid_confine(BRAID_CONFINE_RECORD, NULL));
 	for (;;) {
 		braid_endpoint_serve(p);
 		if (!m && !braid_endpoint_map(p, &m))

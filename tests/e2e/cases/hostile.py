@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Cases of a hostile peer: a host that writes garbage into the region, a user who writes garbage into debugfs."""
 
+import ctypes
 import os
 import pathlib
+import time
 
 import host
 from harness import case
@@ -165,3 +167,36 @@ def confined(ctx):
     ours = privileges("self")[0]
     lines = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if ":\t" in line)
     ctx.equal({name: lines[name] for name in ours}, ours, "privileges of record's command")
+
+
+def has_landlock():
+    """Whether this machine's kernel has it: landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION)."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+
+
+def regions_open(pid, folder):
+    """The names of the folders in a folder whose region a process maps."""
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text().split()
+    return sorted(pathlib.Path(word).parent.name for word in maps if word.startswith(f"{folder}/") and word.endswith("/region"))
+
+
+@case("confined-paths", kernels=("6.1",), needs=("agent",))
+def confined_paths(ctx):
+    """A recorder whose path leads out of the folders that it was given can't open what is there to be written."""
+    if not has_landlock():
+        ctx.skip("this machine's kernel has no Landlock")
+    for name in ("first", "second", "elsewhere", "out"):
+        (ctx.dir / name).mkdir()
+    for name in ("first", "second", "elsewhere"):
+        with (ctx.dir / name / "region").open("xb") as file:
+            file.truncate(1 << 20)
+    words = [word for name in ("first", "second") for word in ("-r", f"{ctx.dir / name}/region,name={name}")]
+    agent = start_recorder(ctx, *words, "-o", ctx.dir / "out" / "x.braid")
+    ctx.equal(regions_open(agent.pid, ctx.dir), ["first", "second"], "regions that the recorder has open")
+    (ctx.dir / "first").rename(ctx.dir / "moved")
+    (ctx.dir / "first").symlink_to("elsewhere")
+    (ctx.dir / "moved" / "region").unlink()
+    agent.wait_line("first: the region's file was removed")
+    time.sleep(3)  # it looks for one that returns each second
+    ctx.equal(regions_open(agent.pid, ctx.dir), ["second"], "regions that it has open when a path leads elsewhere")
+    stop_recorder(ctx, agent, status=3)
