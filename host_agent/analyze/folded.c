@@ -18,14 +18,15 @@ void braid_folded_frame(struct braid_text *out, const char *name)
 void braid_folded_vcpu(const struct braid_states *s, const struct braid_sum_key *key,
 		       struct braid_text *out)
 {
-	char name[32];
+	char name[32], guest[BRAID_STREAM_LABEL];
 
 	if (key->vcpu == BRAID_NO_VCPU) {
 		braid_folded_frame(out, "others");
 		return;
 	}
 	snprintf(name, sizeof(name), "vCPU %u", s->vcpus[key->vcpu].number);
-	braid_folded_frame(out, s->vcpus[key->vcpu].guest->name);
+	braid_stream_label(s->vcpus[key->vcpu].guest, guest);
+	braid_folded_frame(out, guest);
 	braid_folded_frame(out, name);
 }
 

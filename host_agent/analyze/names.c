@@ -26,7 +26,11 @@ static char *add_number(char *at, s64 number)
 
 void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT])
 {
-	name = add(name, s->vcpus[vcpu].guest->name, 63);
+	const struct braid_stream *guest = s->vcpus[vcpu].guest;
+
+	name = add(name, guest->name, 63);
+	if (guest->life > 1)
+		name = add(add_number(add(name, " (", 2), guest->life), ")", 1);
 	add_number(add(name, "/vCPU ", 6), s->vcpus[vcpu].number);
 }
 
@@ -42,7 +46,9 @@ void braid_task_name(const struct braid_states *s, u32 stream, s32 pid,
 	const struct braid_guest_task *task = braid_states_task(s, stream, pid);
 	const char *comm = task && *task->comm ? task->comm : BRAID_COMM_UNKNOWN;
 
-	if (pid == BRAID_PID_UNKNOWN || !braid_tasks_known(s, stream))
+	if (pid == BRAID_PID_NOT_TRACED)
+		strcpy(name, s->guests[stream].reboots ? "not traced (booting)" : "not traced");
+	else if (pid == BRAID_PID_UNKNOWN || !braid_tasks_known(s, stream))
 		add(name, "?", 1);
 	else if (!pid)
 		add(name, "idle", 4);
@@ -143,7 +149,8 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 	case BRAID_CULPRIT_VCPU:
 		braid_vcpu_name(s, culprit->vcpu, name);
 		if (culprit->task == BRAID_PID_UNKNOWN ||
-		    !braid_tasks_known(s, s->vcpus[culprit->vcpu].guest->number))
+		    (culprit->task != BRAID_PID_NOT_TRACED &&
+		     !braid_tasks_known(s, s->vcpus[culprit->vcpu].guest->number)))
 			break;
 		braid_task_name(s, s->vcpus[culprit->vcpu].guest->number, culprit->task, task);
 		add(add(name + strlen(name), ": ", 2), task, 40);
@@ -166,7 +173,7 @@ void braid_culprit_name(const struct braid_states *s, const struct braid_culprit
 		snprintf(name, BRAID_NAME_TEXT, "nothing (idle CPU)");
 		break;
 	case BRAID_CULPRIT_GUEST:
-		snprintf(name, BRAID_NAME_TEXT, "%s", s->source->streams[culprit->id]->name);
+		braid_stream_label(s->source->streams[culprit->id], name);
 		break;
 	case BRAID_CULPRIT_RECORDER:
 		snprintf(name, BRAID_NAME_TEXT, "recorder");

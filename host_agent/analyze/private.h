@@ -46,8 +46,19 @@ int braid_observe_check(const struct braid_vcpu *v);
  */
 int braid_start_find(struct braid_states *s);
 
+/* A pass before the one over the whole trace, which reports its faults. Returns what @pass does. */
+int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg);
+
 /* The start: the vCPUs get the states that were found. Returns 0 or the op's error. */
 int braid_start_apply(struct braid_states *s);
+
+/* life.c ----------------------------------------------------------------------------------- */
+
+/* Finds out until when guests lived that the trace sees end. Rewinds the source. Likewise. */
+int braid_life_find(struct braid_states *s);
+
+/* Before an event at a time: guests whose last sign of life is before it have no task any more. */
+int braid_life_pass(struct braid_states *s, s64 ns);
 
 /* vcpu.c ----------------------------------------------------------------------------------- */
 
@@ -69,6 +80,9 @@ int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 
 
 /* Its thread runs, waits (@cpu is where), sleeps, ...; call braid_vcpu_refresh() then. */
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu);
+
+/* Closes its open span now, and opens the same again. Returns 0 or the op's error. */
+int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
 /* The end of its observation. Returns 0 or the op's error. */
 int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);

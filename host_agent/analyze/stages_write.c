@@ -69,9 +69,11 @@ static void put_stage(const struct braid_stages *x, u32 stream, u32 kind, struct
 {
 	const struct braid_stage *stage = &x->all[stream * BRAID_NR_STAGES + kind];
 	bool known = is_known(x->s, &x->s->guests[stream], kind), any = stage->histogram.nr;
+	char guest[BRAID_STREAM_LABEL];
 	u32 k;
 
-	braid_table_text(t, x->s->source->streams[stream]->name);
+	braid_stream_label(x->s->source->streams[stream], guest);
+	braid_table_text(t, guest);
 	braid_table_text(t, names[kind]);
 	braid_table_number(t, known ? (s64)stage->histogram.nr : BRAID_CELL_NONE);
 	braid_table_number(t, any ? (s64)braid_histogram_percentile(&stage->histogram, 50) :

@@ -78,8 +78,8 @@ static int take_gap(struct stalls *x, u32 vcpu, s64 ns)
 	int err;
 
 	worst = &x->worst[x->s->vcpus[vcpu].guest->number];
-	if (ns > x->s->vcpus[vcpu].end_ns)
-		ns = x->s->vcpus[vcpu].end_ns;
+	if (ns > braid_states_traced_until(x->s, vcpu))
+		ns = braid_states_traced_until(x->s, vcpu);
 	g->to_ns = ns;
 	if (ns <= g->from_ns || !braid_analysis_wants(x->s, &x->o, vcpu, g->task))
 		return 0;

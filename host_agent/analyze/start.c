@@ -213,8 +213,9 @@ static bool lost_first(const struct braid_states *s)
 }
 
 /* Up to the first loss. Return: 0, or -errno with braid_fail(). */
-static int walk(struct pass *p)
+static int walk(void *arg)
 {
+	struct pass *p = arg;
 	const struct braid_ring *last = NULL;
 	struct braid_merge *merge = NULL;
 	const struct braid_item *item;
@@ -282,16 +283,14 @@ static const struct braid_window *window_of(const struct braid_source *source)
 	return first;
 }
 
-/* The pass over the whole trace reports the same faults again. */
-static int walk_silently(struct pass *p)
+int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg)
 {
-	struct braid_source *source = p->s->source;
 	void (*fault)(void *, const struct braid_stream *, const char *) = source->fault;
 	u64 faults = source->faults;
 	int err;
 
 	source->fault = NULL;
-	err = walk(p);
+	err = pass(arg);
 	source->fault = fault;
 	source->faults = faults;
 	return err;
@@ -315,7 +314,7 @@ int braid_start_find(struct braid_states *s)
 	find_threads(&p);
 	err = braid_format_open(&p.format, s->source);
 	if (!err)
-		err = walk_silently(&p);
+		err = braid_states_silently(s->source, walk, &p);
 	if (!err)
 		hand_on(&p);
 	braid_format_close(p.format);

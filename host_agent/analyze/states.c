@@ -402,12 +402,20 @@ int braid_states_release(struct braid_states *s)
 	return err;
 }
 
+/* What happens without an event, before one at a time. */
+static int pass(struct braid_states *s, s64 ns)
+{
+	int err = ns >= s->start_ns ? braid_start_apply(s) : 0;
+
+	return err ? err : braid_life_pass(s, ns);
+}
+
 int braid_states_lost(struct braid_states *s, const struct braid_item *item)
 {
 	int err = look_ahead(s);
 
-	if (!err && item->host_ns >= s->start_ns)
-		err = braid_start_apply(s);
+	if (!err)
+		err = pass(s, item->host_ns);
 	s->last = NULL;
 	if (!err)
 		err = open_gap(s, item->ring, item->host_ns);
@@ -426,8 +434,8 @@ int braid_states_event(struct braid_states *s, const struct braid_item *item,
 
 	if (!role)
 		return braid_out_of_memory();
-	if (!err && item->host_ns >= s->start_ns)
-		err = braid_start_apply(s);
+	if (!err)
+		err = pass(s, item->host_ns);
 	if (err)
 		return err;
 	s->last = item->ring;
@@ -469,7 +477,8 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	for (k = 0; k < source->nr_streams; k++)
 		for (n = 0; n < s->guests[k].nr_vcpus; n++)
 			braid_observe_vcpu(s, s->guests[k].first_vcpu + n, source->streams[k], n);
-	return braid_start_find(s);
+	err = braid_life_find(s);
+	return err ? err : braid_start_find(s);
 }
 
 int braid_states_end(struct braid_states *s)
@@ -479,6 +488,8 @@ int braid_states_end(struct braid_states *s)
 
 	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
 		s->end_ns = s->last_ns;
+	if (!err)
+		err = braid_life_pass(s, s->end_ns);
 	for (k = 0; k < s->nr_vcpus && !err; k++) {
 		struct braid_vcpu *v = &s->vcpus[k];
 

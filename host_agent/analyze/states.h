@@ -13,6 +13,8 @@
  *   unknown (gaps.h).
  * - If a recording states its start, a vCPU's first events after it prove its state from then on
  *   (start.c). They are looked for before the pass, in a limited number of events.
+ * - A guest that the trace sees end, by a reset or otherwise, has tasks until its last sign of
+ *   life: an event, or an answer about its clock. Then none is current, up to its stream's end.
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
  *   kvm_entry and kvm_exit a vCPU whose thread runs is in BRAID_VCPU_RUNS.
  * - Memory is that of vCPUs, host CPUs and guest tasks; the latter have a limit.
@@ -28,6 +30,7 @@
 
 #define BRAID_STATES_MAX_TASKS	(1u << 18)	/* of all guests; later ones are ignored */
 #define BRAID_MAX_WAITERS	64u	/* on a host CPU that are followed one by one */
+#define BRAID_PID_NOT_TRACED	(-2)	/* no task of the trace (life.c) */
 #define BRAID_NO_VCPU		0xffffffffu
 
 enum braid_vcpu_state {
@@ -257,6 +260,8 @@ struct braid_guest_state {
 	struct braid_kvm_id *ids;	/* of its vCPUs, as far as known, by id */
 	size_t nr_ids, ids_capacity;
 	bool entries_missing;	/* a vCPU left guest code twice, without a kvm_entry in between */
+	s64 alive_ns;		/* its last sign of life; INT64_MAX: its end is not in the trace */
+	bool reboots;		/* it ends with the boot */
 };
 
 struct braid_states {
@@ -291,6 +296,7 @@ struct braid_states {
 	u64 last_seq;
 	const u8 *last_payload;
 	s64 start_ns;		/* when ->start of vCPUs and CPUs applies; INT64_MAX: never, or did */
+	s64 alive_ns;		/* the next guest's that has not passed; INT64_MAX: none has */
 	s64 begin_ns, end_ns;	/* of the whole; INT64_MAX until they are known */
 	bool ended;
 	bool windowed;		/* both are the recording's, or within; else the trace's last event
@@ -380,6 +386,18 @@ static inline u32 braid_states_vcpu_of(const struct braid_states *s, const struc
 
 	return item->ring->cpu < guest->nr_vcpus ? guest->first_vcpu + item->ring->cpu :
 						   BRAID_NO_VCPU;
+}
+
+/**
+ * braid_states_traced_until - the end of a vCPU's observation, or before it its guest's last sign of
+ * life
+ */
+static inline s64 braid_states_traced_until(const struct braid_states *s, u32 vcpu)
+{
+	const struct braid_vcpu *v = &s->vcpus[vcpu];
+	s64 alive_ns = s->guests[v->guest->number].alive_ns;
+
+	return alive_ns < v->end_ns ? alive_ns : v->end_ns;
 }
 
 /** braid_states_free - free all */

@@ -202,9 +202,11 @@ static void put_matrix(struct steal *x, struct braid_table *t)
 			braid_sum_task_name(x->s, &cell->key, name);
 			braid_table_text(t, name);
 		}
-		braid_sum_vcpu_name(x->s, &cell->key, name);
-		braid_table_text(t, x->o.by_guest && cell->key.vcpu != BRAID_NO_VCPU ?
-				 x->s->vcpus[cell->key.vcpu].guest->name : name);
+		if (x->o.by_guest && cell->key.vcpu != BRAID_NO_VCPU)
+			braid_stream_label(x->s->vcpus[cell->key.vcpu].guest, name);
+		else
+			braid_sum_vcpu_name(x->s, &cell->key, name);
+		braid_table_text(t, name);
 		braid_culprit_name(x->s, &cell->key.culprit, name);
 		braid_table_text(t, name);
 		braid_table_number(t, cell->total_ns);

@@ -133,10 +133,11 @@ static const struct braid_column columns[] = {
 static void put_row(const struct summary *x, const struct row *row, struct braid_table *t)
 {
 	bool known = x->s->any_switch || x->s->any_kvm;
-	char name[BRAID_NAME_TEXT];
+	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	name_culprit(x, row, name);
-	braid_table_text(t, row->guest->name);
+	braid_stream_label(row->guest, guest);
+	braid_table_text(t, guest);
 	braid_table_number(t, row->nr_vcpus);
 	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
@@ -158,14 +159,16 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 {
 	const char *guest = row->guest->name;
 	char took[24], name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];
+	char label[BRAID_STREAM_LABEL];
 	u64 own_ns = braid_steal_own(x->steal, row->guest->number);
 	u64 unknown_ns = braid_steal_unknown(x->steal, row->guest->number);
 
+	braid_stream_label(row->guest, label);
 	if (ppm(row->stolen_ns, row->whole_ns) >= WORTH_PPM) {
 		braid_duration_text(row->stolen_ns, took);
 		name_culprit(x, row, name);
 		braid_text_printf(out, "%s's vCPUs were runnable, not running, for %s (all vCPUs together): ",
-				  guest, took);
+				  label, took);
 		if (own_ns > row->stolen_ns / 2)
 			braid_text_printf(out, "for %.0f %% of that time its own other vCPUs ran",
 					  100.0 * own_ns / row->stolen_ns);
@@ -193,7 +196,7 @@ static void put_next(const struct summary *x, const struct row *row, struct brai
 		braid_duration_text(row->wait->to_ns - row->wait->from_ns, took);
 		braid_task_name(x->s, row->guest->number, row->wait->pid, name);
 		braid_text_printf(out, "%s: %s ran %s after its wakeup. tracebraid analyze wake --stream %s FILE\n",
-				  guest, name, took, guest);
+				  label, name, took, guest);
 	}
 }
 

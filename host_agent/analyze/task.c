@@ -13,10 +13,11 @@
 /* A time within the observation of the task's guest. */
 static s64 within(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
 {
-	const struct braid_vcpu *v = &s->vcpus[s->guests[task->stream].first_vcpu];
+	u32 vcpu = s->guests[task->stream].first_vcpu;
+	s64 end_ns = braid_states_traced_until(s, vcpu);
 
-	ns = ns < v->end_ns ? ns : v->end_ns;
-	return ns > v->begin_ns ? ns : v->begin_ns;
+	ns = ns < end_ns ? ns : end_ns;
+	return ns > s->vcpus[vcpu].begin_ns ? ns : s->vcpus[vcpu].begin_ns;
 }
 
 /* What it did in its guest's queue, or blocked, up to now. */

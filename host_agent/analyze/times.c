@@ -94,12 +94,13 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	u64 known = current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
 		    task->blocked_ns;
 	u64 observed = task->end_ns - task->begin_ns;
-	char name[BRAID_NAME_TEXT];
+	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	/* A guest may say that a task was on two vCPUs at once. */
 	if (observed < known + task->ns[BRAID_VCPU_UNKNOWN])
 		observed = known + task->ns[BRAID_VCPU_UNKNOWN];
-	braid_table_text(t, s->source->streams[task->stream]->name);
+	braid_stream_label(s->source->streams[task->stream], guest);
+	braid_table_text(t, guest);
 	braid_task_name(s, task->stream, task->pid, name);
 	braid_table_text(t, name);
 	braid_table_number(t, observed);

@@ -94,7 +94,8 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 	bool unsure = s->open_gaps && v->thread != BRAID_THREAD_ON;
 
 	*span = (struct braid_state_span){
-		.vcpu = v - s->vcpus, .task = v->in_gap ? BRAID_PID_UNKNOWN : v->task,
+		.vcpu = v - s->vcpus,
+		.task = v->in_gap && v->task != BRAID_PID_NOT_TRACED ? BRAID_PID_UNKNOWN : v->task,
 		.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
 	};
 	if (v->thread == BRAID_THREAD_ON) {
@@ -175,9 +176,8 @@ int braid_vcpu_refresh(struct braid_states *s, struct braid_vcpu *v, s64 now_ns,
 	return err;
 }
 
-int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns)
+int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns)
 {
-	struct braid_vcpu *v = &s->vcpus[vcpu];
 	int err = close_span(s, v, ns, 0);
 
 	v->now.from_ns = ns;
@@ -187,7 +187,7 @@ int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns)
 
 int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v)
 {
-	int err = braid_states_settle(s, v - s->vcpus, v->end_ns);
+	int err = braid_vcpu_settle(s, v, v->end_ns);
 
 	add_bound(s, v, v->end_ns, 0);
 	return err;

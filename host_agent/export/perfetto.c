@@ -121,20 +121,6 @@ static int flush_bundles(struct braid_perfetto *x)
 
 /* Machines ----------------------------------------------------------------------------------- */
 
-/* "guest1", or "guest1 (2)" when it is the second incarnation of it. */
-static void name_machine(struct braid_perfetto_machine *m)
-{
-	const struct braid_stream *before, *s = m->stream;
-	u32 nr = 1;
-
-	for (before = s->before; before; before = before->before)
-		nr++;
-	if (nr > 1)
-		snprintf(m->name, sizeof(m->name), "%s (%u)", s->name, nr);
-	else
-		snprintf(m->name, sizeof(m->name), "%s", s->name);
-}
-
 static int prepare_machine(struct braid_perfetto *x, struct braid_perfetto_machine *m)
 {
 	const struct braid_stream *s = m->stream;
@@ -174,7 +160,7 @@ static int prepare(struct braid_perfetto *x)
 		m->stream = source->streams[k];
 		m->id = m->stream->kind == BRAID_STREAM_HOST && !host ? 0 : m->stream->number + 1;
 		host |= !m->id;
-		name_machine(m);
+		braid_stream_label(m->stream, m->name);
 		err = prepare_machine(x, m);
 	}
 	return err ? err : braid_perfetto_vcpus(x);

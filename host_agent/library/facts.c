@@ -12,7 +12,7 @@
 /* A fact with what its texts point to. */
 struct entry {
 	struct tracebraid_fact fact;
-	char comm[BRAID_COMM_BYTES], culprit[BRAID_NAME_TEXT], reason[BRAID_NAME_TEXT];
+	char comm[BRAID_NAME_TEXT], culprit[BRAID_NAME_TEXT], reason[BRAID_NAME_TEXT];
 	char call[BRAID_CALL_BYTES];
 	uint64_t ns[BRAID_NR_VCPU_STATES];
 };
@@ -53,8 +53,11 @@ static struct entry *add(struct tracebraid_facts *f, enum tracebraid_fact_kind k
 	e->fact.kind = kind;
 	e->fact.guest = (const void *)vcpu->guest;
 	e->fact.vcpu = vcpu->number;
-	e->fact.pid = pid;
-	snprintf(e->comm, sizeof(e->comm), "%s", !pid ? "<idle>" : task ? task->comm : "");
+	e->fact.pid = pid < 0 ? BRAID_PID_UNKNOWN : pid;
+	if (pid == BRAID_PID_NOT_TRACED)
+		braid_task_name(&f->states, vcpu->guest->number, pid, e->comm);
+	else
+		snprintf(e->comm, sizeof(e->comm), "%s", !pid ? "<idle>" : task ? task->comm : "");
 	return e;
 }
 

@@ -292,9 +292,11 @@ int braid_capture_link(struct braid_source *source)
 		if (source->streams[k]->kind == BRAID_STREAM_GUEST)
 			guests[nr++] = source->streams[k];
 	qsort(guests, nr, sizeof(*guests), by_guest);
-	for (k = 0; k < nr; k++)
+	for (k = 0; k < nr; k++) {
 		guests[k]->before = k && !strcmp(guests[k - 1]->name, guests[k]->name) ?
 				    guests[k - 1] : NULL;
+		guests[k]->life = guests[k]->before ? guests[k]->before->life + 1 : 1;
+	}
 	free(guests);
 	return 0;
 }

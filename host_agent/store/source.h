@@ -158,6 +158,7 @@ struct braid_stream {
 	u64 end_ns;
 	bool unfinished;	/* a file of it has no end mark: its recorder was killed */
 	const struct braid_stream *before;	/* same guest, earlier incarnation; or NULL */
+	u32 life;		/* 2: its second incarnation, ...; else 0 or 1 */
 	struct braid_clock clock;
 	struct braid_clock_inputs clock_inputs;	/* what it was chosen by */
 	char trace_clock[24];	/* of a trace.dat: the clock of its stamps; else "" */

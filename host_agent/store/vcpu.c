@@ -70,12 +70,23 @@ bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vc
 	       (span + 1 == map->spans + map->nr || span[1].tid != span->tid);
 }
 
+void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL])
+{
+	if (stream->life > 1)
+		snprintf(label, BRAID_STREAM_LABEL, "%s (%u)", stream->name, stream->life);
+	else
+		snprintf(label, BRAID_STREAM_LABEL, "%s", stream->name);
+}
+
 void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL])
 {
+	char guest[BRAID_STREAM_LABEL];
+
+	braid_stream_label(span->guest, guest);
 	if (span->vcpu == BRAID_VCPU_ALL)
-		snprintf(label, BRAID_VCPU_LABEL, "%.63s/all vCPUs", span->guest->name);
+		snprintf(label, BRAID_VCPU_LABEL, "%.79s/all vCPUs", guest);
 	else
-		snprintf(label, BRAID_VCPU_LABEL, "%.63s/vCPU %u", span->guest->name, span->vcpu);
+		snprintf(label, BRAID_VCPU_LABEL, "%.79s/vCPU %u", guest, span->vcpu);
 }
 
 void braid_vcpu_map_free(struct braid_vcpu_map *map)

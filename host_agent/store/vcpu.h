@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the host's threads are vCPUs, of which guests, and from when. */
+/* Which of the host's threads are vCPUs, of which guests, and from when; their names. */
 #ifndef BRAID_STORE_VCPU_H
 #define BRAID_STORE_VCPU_H
 
@@ -43,7 +43,12 @@ const struct braid_vcpu_span *braid_vcpu_map_find(const struct braid_vcpu_map *m
 /** braid_vcpu_map_only - whether a span's thread is this vCPU at all times */
 bool braid_vcpu_map_only(const struct braid_vcpu_map *map, const struct braid_vcpu_span *span);
 
-#define BRAID_VCPU_LABEL	96	/* capacity: */
+#define BRAID_STREAM_LABEL	80	/* capacity: */
+
+/** braid_stream_label - a stream's name; "guest1 (2)" for a guest's second incarnation */
+void braid_stream_label(const struct braid_stream *stream, char label[BRAID_STREAM_LABEL]);
+
+#define BRAID_VCPU_LABEL	104	/* capacity: */
 
 /** braid_vcpu_label - "guest1/vCPU 0"; "guest1/all vCPUs" for a thread that runs all in turn */
 void braid_vcpu_label(const struct braid_vcpu_span *span, char label[BRAID_VCPU_LABEL]);

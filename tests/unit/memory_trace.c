@@ -6,9 +6,9 @@
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 
-struct memory_ring memory_rings[3];
-struct braid_stream memory_host, memory_guest;
-static struct braid_stream *streams[] = { &memory_host, &memory_guest };
+struct memory_ring memory_rings[4];
+struct braid_stream memory_host, memory_guest, memory_again;
+static struct braid_stream *streams[] = { &memory_host, &memory_guest, &memory_again };
 struct braid_source memory_source = { .streams = streams, .nr_streams = 2 };
 static struct braid_vcpu_thread threads[] = { { .vcpu = 0, .tid = 70 } };
 
@@ -187,6 +187,7 @@ void memory_begin(void)
 	static const struct braid_ring_ops ops = { .next = next, .rewind = rewind_ring };
 	static struct braid_ring *of_host[] = { &memory_rings[0].ring, &memory_rings[1].ring };
 	static struct braid_ring *of_guest[] = { &memory_rings[2].ring };
+	static struct braid_ring *again[] = { &memory_rings[3].ring };
 	u32 k;
 
 	memory_host = (struct braid_stream){
@@ -198,11 +199,17 @@ void memory_begin(void)
 		.nr_rings = 1, .threads = threads, .nr_threads = 1,
 		.formats = memory_formats, .nr_formats = MEMORY_FORMATS,
 	};
-	for (k = 0; k < 3; k++) {
+	memory_again = memory_guest;
+	memory_again.number = 2;
+	memory_again.nr_cpus = 1;
+	memory_again.rings = again;
+	memory_source.nr_streams = 2;
+	for (k = 0; k < 4; k++) {
 		memory_rings[k].nr = memory_rings[k].at = 0;
 		memory_rings[k].switched = false;
 		memory_rings[k].ring = (struct braid_ring){ 0 };
-		memory_rings[k].ring.stream = k < 2 ? &memory_host : &memory_guest;
+		memory_rings[k].ring.stream = k < 2 ? &memory_host :
+					      k < 3 ? &memory_guest : &memory_again;
 		memory_rings[k].ring.cpu = k == 1;
 		memory_rings[k].ring.order = k;
 		memory_rings[k].ring.ops = &ops;
@@ -212,4 +219,19 @@ void memory_begin(void)
 	memory_source.nr_windows = 0;
 	for (k = 0; k < MEMORY_FORMATS; k++)
 		memory_formats[k].format_bytes = strlen(memory_formats[k].format);
+}
+
+void memory_reset(s64 answers_ns, s64 again_ns)
+{
+	static struct braid_round_trip answer;
+
+	answer.s.h1_ns = answers_ns;
+	memory_guest.clock_inputs.round_trips = &answer;
+	memory_guest.clock_inputs.nr_round_trips = 1;
+	memory_guest.end_reason = BRAID_END_REINIT;
+	memory_guest.end_ns = memory_again.found_ns = again_ns;
+	memory_again.before = &memory_guest;
+	memory_again.boot_id[0] = 2;
+	memory_again.life = 2;
+	memory_source.nr_streams = 3;
 }

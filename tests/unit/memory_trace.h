@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A trace in memory: a host of two CPUs (rings 0 and 1), and a guest of one vCPU (ring 2), thread 70. */
+/*
+ * A trace in memory: a host of two CPUs (rings 0 and 1), and a guest of one vCPU (ring 2), thread
+ * 70; which may come back after a reset (ring 3).
+ */
 #ifndef BRAID_TESTS_MEMORY_TRACE_H
 #define BRAID_TESTS_MEMORY_TRACE_H
 
@@ -40,8 +43,8 @@ struct memory_ring {
 	s32 current;		/* since the last switch that was added */
 };
 
-extern struct memory_ring memory_rings[3];
-extern struct braid_stream memory_host, memory_guest;
+extern struct memory_ring memory_rings[4];
+extern struct braid_stream memory_host, memory_guest, memory_again;
 extern struct braid_source memory_source;
 extern struct braid_event_format memory_formats[MEMORY_FORMATS];
 
@@ -62,5 +65,11 @@ struct memory_event *memory_migrate(u32 ring, s64 ns, s32 pid, u32 to_cpu);
 
 /* The recording started and stopped then. */
 void memory_window(s64 start_ns, s64 stop_ns);
+
+/*
+ * The guest answers about its clock, the last time, and is reset; at the second time its driver
+ * begins again.
+ */
+void memory_reset(s64 answers_ns, s64 again_ns);
 
 #endif /* BRAID_TESTS_MEMORY_TRACE_H */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "host_agent/merge/merge.h"
-#include "host_agent/store/source.h"
+#include "host_agent/store/vcpu.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
 #include "tests/unit/make_capture.h"
@@ -249,6 +249,7 @@ static void reboot(void)
 	struct synth_guest_params params = usual;
 	struct braid_capture_writer *w = synth_capture(paths[0]);
 	struct braid_source *source;
+	char label[BRAID_STREAM_LABEL];
 	struct synth_guest a, b;
 	struct tally t;
 
@@ -270,6 +271,10 @@ static void reboot(void)
 	CHECK_EQ(source->nr_streams, 2);
 	CHECK(source->streams[1]->before == source->streams[0]);
 	CHECK(!source->streams[0]->before);
+	braid_stream_label(source->streams[0], label);
+	CHECK(!strcmp(label, "guest"));
+	braid_stream_label(source->streams[1], label);
+	CHECK(!strcmp(label, "guest (2)"));
 	merge_all(source, &t);
 	CHECK_EQ(t.events, 41);
 	CHECK_EQ(t.notes, 1);

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Until when a guest lived that was reset, or whose driver or VMM ended. */
+#include <string.h>
+
+#include "host_agent/analyze/private.h"
+
+/*
+ * That a guest was reset is seen only when its next driver begins: seconds later. The tasks of the
+ * old boot ended with it, so they end here with its last sign of life: an event, or an answer
+ * about its clock.
+ */
+static bool ends(const struct braid_stream *guest)
+{
+	return guest->kind == BRAID_STREAM_GUEST && guest->end_reason &&
+	       guest->end_reason != BRAID_END_STOPPED && braid_states_takes(guest->end_ns);
+}
+
+/* Events of a ring. Return: 0, or -errno with braid_fail(). */
+static int find_last(struct braid_ring *ring, s64 *last_ns)
+{
+	const struct braid_item *item = &ring->item;
+	int ret = braid_ring_next(ring);
+
+	if (ret > 0 && item->host_ns < *last_ns && braid_ring_skip(ring, *last_ns))
+		ret = braid_ring_next(ring);
+	for (; ret > 0; ret = braid_ring_next(ring))
+		if (item->kind == BRAID_ITEM_EVENT && item->sure &&
+		    item->bound_ns != BRAID_BOUND_UNKNOWN && item->host_ns > *last_ns &&
+		    item->host_ns <= (s64)ring->stream->end_ns)
+			*last_ns = item->host_ns;
+	return ret;
+}
+
+static int find_life(struct braid_states *s, const struct braid_stream *guest)
+{
+	const struct braid_clock_inputs *in = &guest->clock_inputs;
+	s64 last_ns = braid_states_takes(guest->found_ns) ? (s64)guest->found_ns : INT64_MIN;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < in->nr_round_trips; k++)
+		if (braid_states_takes(in->round_trips[k].s.h1_ns) &&
+		    (s64)in->round_trips[k].s.h1_ns > last_ns)
+			last_ns = in->round_trips[k].s.h1_ns;
+	for (k = 0; k < guest->nr_rings && !err; k++)
+		if (guest->rings[k]->cpu != BRAID_RING_NOTES)
+			err = find_last(guest->rings[k], &last_ns);
+	s->guests[guest->number].alive_ns = last_ns;
+	if (last_ns < s->alive_ns)
+		s->alive_ns = last_ns;
+	return err;
+}
+
+static int find_all(void *arg)
+{
+	struct braid_states *s = arg;
+	int err = 0;
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams && !err; k++)
+		if (ends(s->source->streams[k]))
+			err = find_life(s, s->source->streams[k]);
+	return err;
+}
+
+int braid_life_find(struct braid_states *s)
+{
+	const struct braid_stream *guest;
+	bool any = false;
+	size_t k;
+	int err;
+
+	s->alive_ns = INT64_MAX;
+	for (k = 0; k < s->source->nr_streams; k++) {
+		guest = s->source->streams[k];
+		s->guests[guest->number].alive_ns = INT64_MAX;
+		any |= ends(guest);
+		if (guest->before)
+			s->guests[guest->before->number].reboots =
+				!!memcmp(guest->before->boot_id, guest->boot_id,
+					 sizeof(guest->boot_id));
+	}
+	if (!any)
+		return 0;
+	err = braid_states_silently(s->source, find_all, s);
+	braid_source_rewind(s->source);
+	return err;
+}
+
+/* Its tasks are over. */
+static int end_tasks(struct braid_states *s, const struct braid_guest_state *guest)
+{
+	struct braid_vcpu *v = &s->vcpus[guest->first_vcpu], *past = v + guest->nr_vcpus;
+	int err = 0;
+
+	for (; v < past && !err; v++) {
+		v->task = BRAID_PID_NOT_TRACED;
+		v->call = BRAID_CALL_UNKNOWN;
+		err = braid_vcpu_refresh(s, v, guest->alive_ns, 0);
+		if (!err && v->thread == BRAID_THREAD_ON && v->cpu < s->nr_cpus)
+			err = braid_vcpu_refresh_waiters(s, v->cpu, guest->alive_ns, 0);
+	}
+	return err;
+}
+
+int braid_life_pass(struct braid_states *s, s64 ns)
+{
+	int err = 0;
+	size_t k;
+
+	while (ns > s->alive_ns && !err) {
+		s64 passed_ns = s->alive_ns;
+
+		s->alive_ns = INT64_MAX;
+		for (k = 0; k < s->source->nr_streams; k++) {
+			if (s->guests[k].alive_ns == passed_ns && !err)
+				err = end_tasks(s, &s->guests[k]);
+			else if (s->guests[k].alive_ns > passed_ns &&
+				 s->guests[k].alive_ns < s->alive_ns)
+				s->alive_ns = s->guests[k].alive_ns;
+		}
+	}
+	return err;
+}
+
+int braid_states_settle(struct braid_states *s, u32 vcpu, s64 ns)
+{
+	int err = braid_life_pass(s, ns);
+
+	return err ? err : braid_vcpu_settle(s, &s->vcpus[vcpu], ns);
+}
