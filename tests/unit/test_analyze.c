@@ -391,6 +391,22 @@ static void wake(void)
 	    "0 ns    0 ns   100 ns  -\n", NULL);
 }
 
+/* The queue that it is moved to counts from then on. */
+static void moved_while_queued(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_entry(0, 1000, 70);
+	memory_switch(2, 1100, 40, 1, 33);
+	guest_wakeup(2000, 40, 7);		/* on a vCPU that is not there */
+	memory_migrate(2, 2300, 40, 0);
+	memory_migrate(2, 2350, 41, 0);		/* another task */
+	memory_switch(2, 3000, 33, 0, 40);
+	memory_switch(0, 4000, 70, 1, 0);
+	text_has(analyze_text("wake", BRAID_TABLE_CSV, true), "task40[40],guest/vCPU 0,1,1000,700,0,0,0,0,300,",
+	    NULL);
+}
+
 /* Which tasks ran on the vCPU while one was in its run queue: those that it was stolen from did not. */
 static void behind(void)
 {
@@ -554,6 +570,7 @@ int main(void)
 	RUN(owners);
 	RUN(stalls);
 	RUN(wake);
+	RUN(moved_while_queued);
 	RUN(behind);
 	RUN(summary);
 	RUN(missing);

@@ -40,6 +40,8 @@ static void guests(void)
 	text_has(analyze_with("steal", wants, &err),
 	    "guest   the host's threads  1.200 µs  100.00 %      2  288 ns  896 ns  900 ns  0.000003\n",
 	    "guest/vCPU 0  task33[33]  the host's threads (900 ns)\n", NULL);
+	text_has(analyze_with("steal", (struct braid_analysis_options){ .form = BRAID_TABLE_JSON }, &err),
+	    "\"longest\":[{\"at_ns\":3000,\"duration_ns\":900,", "},{\"at_ns\":2000,\"duration_ns\":300,", NULL);
 	memory_guest.others = of_vmm;
 	memory_guest.nr_others = 2;
 	text_has(analyze_with("steal", wants, &err), "guest   guest    1.200 µs  100.00 %      2", NULL);

@@ -202,6 +202,8 @@ static void writes_each_analysis(void)
 			 tracebraid_analysis_takes(name, "folded") ? 0 : -EINVAL);
 		CHECK_EQ(tracebraid_analyze_check(name, WORDS("by=syscall"), 0),
 			 tracebraid_analysis_takes(name, "by=syscall") ? 0 : -EINVAL);
+		CHECK_EQ(tracebraid_analyze_check(name, WORDS("task=0"), 0),	/* the idle task */
+			 tracebraid_analysis_takes(name, "task") ? 0 : -EINVAL);
 		CHECK_EQ(tracebraid_analyze_to(trace, other, name, NULL, out),
 			 tracebraid_analysis_takes(name, "against") ? 0 : -EINVAL);
 	}

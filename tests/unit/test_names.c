@@ -362,6 +362,44 @@ static void ftrace_formats(void)
 	REPORTED(false, "kernel_stack", NULL, "start", 3);
 }
 
+static const struct braid_event_format *format_of(const struct braid_stream *s, u32 id)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_formats; k++)
+		if (s->formats[k].id == id)
+			return &s->formats[k];
+	return NULL;
+}
+
+/* What a guest and a host call their events is printed: nothing in it controls a terminal. */
+static void cleaned(void)
+{
+	struct braid_schema_event event = { .id = 2, .system = "a\033b", .name = "c\xff""d", .format = COMMON };
+	static const char file[] = "name: c\xff""d\nID: 2\n" COMMON;
+	struct braid_chunk_text text = { .kind = BRAID_TEXT_FORMAT, .name = "a\033b" };
+	const struct braid_event_format *format;
+	struct braid_source *source;
+	char *names[] = { path };
+	size_t k;
+
+	begin(0);
+	introduce();
+	add_event(&event);
+	synth_host(writer, 2, 5, SYNTH_START_NS, 1000);
+	NEED(!braid_capture_put(writer, BRAID_CHUNK_TEXT, 2, &text, sizeof(text), file, strlen(file)));
+	NEED(!braid_capture_finish(writer));
+	synth_guest_free(&guest);
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	CHECK_EQ(source->nr_streams, 2);
+	for (k = 0; k < source->nr_streams; k++) {
+		format = format_of(source->streams[k], 2);
+		NEED(format);
+		CHECK(!strcmp(format->system, "a?b") && !strcmp(format->name, "c?d"));
+	}
+	braid_source_free(source);
+}
+
 int main(void)
 {
 	snprintf(path, sizeof(path), "/tmp/braid-names-%d", getpid());
@@ -371,6 +409,7 @@ int main(void)
 	RUN(raw_bytes);
 	RUN(no_fields);
 	RUN(ftrace_formats);
+	RUN(cleaned);
 	unlink(path);
 	return VERDICT();
 }

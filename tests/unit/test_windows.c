@@ -363,6 +363,17 @@ static void truths(void)
 	}
 }
 
+/* Of a vCPU that records more between two entries than are kept, some are judged. */
+static void many_events(void)
+{
+	u32 k;
+
+	windows(4);
+	for (k = 0; k < 100; k++)
+		event(4100 + 8 * k, 10, 7 + k);
+	found(32, 32, 338, 0);		/* the first, and the last ones */
+}
+
 int main(void)
 {
 	RUN(judges);
@@ -371,6 +382,7 @@ int main(void)
 	RUN(on_some_cpus);
 	RUN(without_switches);
 	RUN(filtered);
+	RUN(many_events);
 	RUN(truths);
 	return VERDICT();
 }
