@@ -187,7 +187,6 @@ static const char *end_text(struct tracebraid_walk *w)
 	if (!w->text.failed)
 		return w->text.data;
 	braid_text_free(&w->text);
-	w->text = (struct braid_text){ 0 };
 	braid_out_of_memory();
 	return NULL;
 }
