@@ -258,7 +258,7 @@ static void write_head(const struct exits *x, bool more, struct braid_text *out)
 		near_ns += x->vcpus[k].near.near_ns;
 	if (x->o.form == BRAID_TABLE_TEXT) {
 		braid_duration_text(x->sums.total_ns, total);
-		braid_text_printf(out, "# %llu exit%s followed by an entry, %s in all%s\n",
+		braid_text_printf(out, "# %llu exit%s, %s in all%s\n",
 				  (unsigned long long)x->sums.count, x->sums.count == 1 ? "" : "s", total,
 				  more ? "; rows sorted by TOTAL minus HALTED" : "");
 		braid_duration_text(near_ns, near);

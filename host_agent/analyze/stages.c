@@ -14,17 +14,20 @@ static bool wants(const struct braid_stages *x, u32 vcpu)
 	return braid_analysis_wants(x->s, &x->o, vcpu, x->o.task);
 }
 
-/* One more from @from_ns to @to_ns; the time between two clocks may be too small by their bound. */
+/* One more from @from_ns to @to_ns, as far as that is observed; the time between two clocks may be too small by their bound. */
 static void add(struct braid_stages *x, u32 vcpu, enum braid_stage_kind kind, s64 from_ns, s64 to_ns,
 		u64 bound_ns)
 {
 	const struct braid_vcpu *v = &x->s->vcpus[vcpu];
 	struct braid_stage *stage = &x->all[v->guest->number * BRAID_NR_STAGES + kind];
-	u64 ns = to_ns > from_ns ? to_ns - from_ns : 0, limit = 1000;
+	u64 ns, limit = 1000;
 	u32 k;
 
-	if (from_ns < v->begin_ns || to_ns > v->end_ns || !wants(x, vcpu))
+	if (to_ns < v->begin_ns || from_ns > v->end_ns || !wants(x, vcpu))
 		return;
+	from_ns = from_ns > v->begin_ns ? from_ns : v->begin_ns;
+	to_ns = to_ns < v->end_ns ? to_ns : v->end_ns;
+	ns = to_ns > from_ns ? to_ns - from_ns : 0;
 	for (k = 0; k < BRAID_NR_DECADES - 1 && ns >= limit; k++)
 		limit *= 10;
 	stage->decades[k]++;

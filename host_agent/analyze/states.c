@@ -498,6 +498,8 @@ int braid_states_end(struct braid_states *s)
 		if (s->begin_ns == INT64_MAX || v->end_ns < v->begin_ns)
 			v->end_ns = v->begin_ns = 0;	/* no event, or not in this part */
 		err = braid_vcpu_end(s, v);
+		if (!err && v->out)	/* no entry follows */
+			err = report_exit(s, v, v->end_ns);
 		if (!err)
 			err = braid_observe_check(v);
 	}

@@ -108,7 +108,7 @@ struct braid_queue_wait {
 	u64 ns[BRAID_NR_VCPU_STATES];	/* GUEST, RUNS: another task ran */
 };
 
-/* A vCPU left guest code, and came back. */
+/* A vCPU left guest code, and came back, or did not until the end of its observation. */
 struct braid_exit {
 	u32 vcpu;
 	s32 task;		/* of the guest, current when it left; or BRAID_PID_UNKNOWN */
@@ -116,7 +116,7 @@ struct braid_exit {
 	u32 call;		/* of that task: BRAID_CALL_* or a system call */
 	u32 level;		/* 2: it left a guest of the guest; else 1 */
 	u64 ip;			/* where in the guest; 0: not recorded */
-	s64 from_ns, to_ns;	/* kvm_exit, kvm_entry */
+	s64 from_ns, to_ns;	/* kvm_exit, kvm_entry, or the end */
 	u64 ns[BRAID_NR_VCPU_STATES];	/* what it did in between; they add up to that time */
 };
 
@@ -151,7 +151,7 @@ struct braid_states_ops {
 	/* Of each vCPU in time order, without a gap. */
 	int (*span)(void *arg, const struct braid_state_span *span);
 	int (*queued)(void *arg, const struct braid_queue_wait *wait);
-	/* Of exits, at the entry: the part within the observation. */
+	/* Of exits, at the entry or the end: the part within the observation. */
 	int (*exit)(void *arg, const struct braid_exit *exit);
 	void (*mark)(void *arg, const struct braid_mark *mark);
 };
