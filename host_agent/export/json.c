@@ -241,8 +241,13 @@ static void put_hidden(struct braid_line_export *x)
 
 void braid_json_foot(struct braid_line_export *x)
 {
+	u64 faults = 0, back = 0, more;
 	size_t k;
 
+	for (k = 0; k < x->walk.source->nr_streams; k++) {
+		faults += braid_line_faults(x, x->walk.source->streams[k], &more);
+		back += more;
+	}
 	for (k = 0; x->walk.source->grows && k < x->walk.source->nr_streams; k++)
 		put_stream(x, x->walk.source->streams[k]);
 	braid_json_u64(&x->out, "{\"type\":\"end\",\"events\":", x->walk.totals->events);
@@ -252,6 +257,10 @@ void braid_json_foot(struct braid_line_export *x)
 		braid_json_u64(&x->out, ",\"late\":", x->walk.totals->late);
 		braid_json_u64(&x->out, ",\"hidden\":", x->walk.totals->hidden);
 	}
+	if (faults)
+		braid_json_u64(&x->out, ",\"faults\":", faults);
+	if (back)
+		braid_json_u64(&x->out, ",\"times_back\":", back);
 	braid_text_puts(&x->out, x->walk.totals->some_lost ? ",\"more_lost\":true}\n" : "}\n");
 }
 

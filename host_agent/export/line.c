@@ -97,6 +97,21 @@ bool braid_line_misses_clock(const struct braid_line_export *x, const struct bra
 	       stream->clock.kind != x->walk.options->clock;
 }
 
+u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stream *stream,
+		      u64 *back)
+{
+	bool all = x->walk.options->from.kind == BRAID_MOMENT_NONE;
+	u64 faults = 0;
+	size_t k;
+
+	*back = 0;
+	for (k = 0; all && k < stream->nr_rings; k++) {
+		faults += stream->rings[k]->walk.faults;
+		*back += stream->rings[k]->walk.back;
+	}
+	return faults;
+}
+
 static int flush(struct braid_line_export *x)
 {
 	if (x->out.failed)

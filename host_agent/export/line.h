@@ -66,6 +66,15 @@ int braid_line_run(const struct braid_line_ops *ops, FILE *to, struct braid_sour
 /** braid_line_misses_clock - whether a stream's clock is not of the kind that was asked for */
 bool braid_line_misses_clock(const struct braid_line_export *x, const struct braid_stream *stream);
 
+/**
+ * braid_line_faults - what the walk found wrong in a stream
+ * @back: set: of those, events whose time goes back
+ *
+ * With --since both are 0: it depends on the index what was read before that.
+ */
+u64 braid_line_faults(const struct braid_line_export *x, const struct braid_stream *stream,
+		      u64 *back);
+
 /** braid_line_put_lost - append a line's text about a loss */
 void braid_line_put_lost(struct braid_text *t, const struct braid_item *item);
 

@@ -169,10 +169,33 @@ static void put_hidden(struct braid_line_export *x)
 			  (unsigned long long)x->hidden, x->hidden == 1 ? "" : "s");
 }
 
+/* What was found in a stream while it was read. */
+static void put_faults(struct braid_line_export *x, const struct braid_stream *s)
+{
+	u64 back, faults = braid_line_faults(x, s, &back);
+	struct braid_text *t = &x->out;
+
+	if (!faults)
+		return;
+	braid_text_printf(t, "# %s: ", s->name);
+	if (back)
+		braid_text_printf(t, "time goes back at %llu event%s, shown at the time before %s%s",
+				  (unsigned long long)back, back == 1 ? "" : "s",
+				  back == 1 ? "it" : "them", faults > back ? "; " : "");
+	if (faults > back)
+		braid_text_printf(t, "%llu fault%s in its pages",
+				  (unsigned long long)(faults - back),
+				  faults - back == 1 ? "" : "s");
+	braid_text_printf(t, "; 'tracebraid verify' explains %s\n", faults == 1 ? "it" : "each");
+}
+
 static void put_footer(struct braid_line_export *x)
 {
 	const struct braid_export_totals *totals = x->walk.totals;
+	size_t k;
 
+	for (k = 0; k < x->walk.source->nr_streams; k++)
+		put_faults(x, x->walk.source->streams[k]);
 	if (x->walk.source->grows) {
 		put_stream_heads(x);
 		braid_text_printf(&x->out, "# live: %llu line%s late, %llu not shown\n",

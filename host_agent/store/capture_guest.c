@@ -336,10 +336,12 @@ static void check_order(struct guest_ring *g, u64 counter)
 
 	if (!g->any || (s64)back <= 0)
 		return;
-	if (g->cursor.events == 1 && back >= BRAID_JUMP_STEPS)
+	if (g->cursor.events == 1 && back >= BRAID_JUMP_STEPS) {
 		g->adrift = true;
-	else
-		faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
+		return;
+	}
+	g->base.ring.walk.back++;
+	faulty(g, "the guest's time goes back by %llu counter steps", (unsigned long long)back);
 }
 
 static void deliver(struct guest_ring *g, const struct braid_event_view *view)

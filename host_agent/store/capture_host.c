@@ -150,20 +150,22 @@ static bool deliver(struct host_ring *h, const u8 *payload, u32 payload_bytes)
 	struct braid_ring *ring = &h->base.ring;
 	struct braid_item *item = &ring->item;
 	struct braid_clock_time t;
-	u64 ts = h->time;
+	u64 ts = h->time, back = 0;
 
 	if (h->base.times && !braid_dat_time(h->base.times, h->base.ticks, ring->cpu, ts, &ts)) {
 		faulty(h, "a time cannot be converted; its event is skipped");
 		return false;
 	}
 	if (h->any && ts < item->counter) {
+		back = item->counter - ts;
+		ring->walk.back++;
 		faulty(h, "time goes back");
 		ts = item->counter;
 	}
 	t = braid_clock_convert(clock, 0, ts, BRAID_TAKEN_UNKNOWN, h->base.epoch);
 	if (t.sure)
 		h->base.epoch = t.epoch;
-	item->bound_ns = t.bound_ns;
+	item->bound_ns = t.bound_ns == BRAID_BOUND_UNKNOWN ? t.bound_ns : t.bound_ns + back;
 	item->sure = t.sure;
 	if (h->any && t.ns < h->last_ns) {
 		if (t.bound_ns != BRAID_BOUND_UNKNOWN)

@@ -85,6 +85,7 @@ struct braid_ring_walk {
 				   ... */
 	u64 late;		/* ... these follow the last part */
 	u64 faults;		/* rules broken, by guest or by damage */
+	u64 back;		/* of those: events whose time was before the last one's */
 	u64 pages;
 	u64 duplicates;		/* extents that another capture had already; a host's: events */
 	bool some_lost;		/* a loss of unknown size is not in lost */

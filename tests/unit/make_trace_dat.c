@@ -204,6 +204,8 @@ static void put_page(const struct synth_dat *p, u32 cpu, u32 number)
 	size_t mark = out.bytes;
 	u32 k;
 
+	if (cpu == 1 && number == 1)
+		stamp -= p->back;
 	if (lost)
 		commit |= 1ULL << 31;
 	if (lost && lost != ~0ULL)

@@ -27,6 +27,7 @@ struct synth_dat {
 	const char *offset;		/* option OFFSET; NULL: missing */
 	u64 start;			/* the first event's stamp */
 	u64 step;			/* between two events of a CPU */
+	u64 back;			/* by which the second page of CPU 1 is too early */
 	bool bare;			/* records begin with common_type alone */
 	bool small;			/* pages of 256 bytes, with 8 events */
 	u32 bloated;			/* chunks of each CPU of 8 MiB of zeros, without events */

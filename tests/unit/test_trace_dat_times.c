@@ -149,12 +149,49 @@ static void unknown_units(void)
 	CHECK(refused(&p, "not in seconds"));
 }
 
+/* Times that go back are named with their count and their stream, and no bound denies them. */
+static void back(void)
+{
+	struct braid_export_totals totals;
+	struct synth_dat p = usual;
+	struct braid_source *source;
+	char *names[] = { dat };
+	char *text;
+
+	p.start = 1000000000;
+	p.back = 5 * 2 * p.step;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals);
+	NEED(text);
+	CHECK(strstr(text, ".dat: time goes back at 4 events, shown at the time before them; 'tracebraid verify' explains each\n"));
+	free(text);
+	NEED(!braid_source_open_captures(&source, names, 1, NULL));
+	while (source->streams[0]->rings[1]->ops->next(source->streams[0]->rings[1]) > 0 &&
+	       source->streams[0]->rings[1]->item.seq < SYNTH_DAT_PER_PAGE)
+		CHECK_EQ(source->streams[0]->rings[1]->item.bound_ns, 0);
+	CHECK_EQ(source->streams[0]->rings[1]->item.bound_ns, 4 * 2 * p.step);
+	braid_source_free(source);
+	p.back = 2 * 2 * p.step;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals);
+	NEED(text);
+	CHECK(strstr(text, ".dat: time goes back at 1 event, shown at the time before it; 'tracebraid verify' explains it\n"));
+	free(text);
+	p.back = 0;
+	synth_trace_dat(dat, &p);
+	text = report_all(&totals);
+	NEED(text);
+	CHECK(!strstr(text, "goes back"));
+	free(text);
+}
+
 int main(void)
 {
 	snprintf(dat, sizeof(dat), "/tmp/braid-%d.dat", getpid());
 	RUN(converted_times);
 	RUN(shifted_times);
 	RUN(unknown_units);
+	RUN(back);
 	unlink(dat);
 	return VERDICT();
 }
