@@ -148,7 +148,7 @@ struct braid_gap {
 	s32 task;		/* current when it began */
 	s64 from_ns, to_ns;
 	u64 ns[BRAID_NR_VCPU_STATES];
-	u64 idle_ns;		/* of these: the guest had nothing to run */
+	u64 idle_ns;		/* of these: the guest had nothing to run, or the vCPU was offline */
 	bool to_end;		/* no event follows */
 	u64 slept_ns;		/* the longest sleep with work to do whose end is known, ... */
 	struct braid_culprit waker;	/* ... and what ended it */

@@ -128,10 +128,15 @@ static u32 fill_columns(const struct exits *x, struct braid_column columns[MOST_
 	return nr + sizeof(usual_columns) / sizeof(usual_columns[0]);
 }
 
-/* A guest that halts has nothing to do: that costs nothing. */
+/* A vCPU that halts, or is offline, has nothing to do: that costs nothing. */
+static u64 halted_ns(const struct braid_sum *cell)
+{
+	return cell->ns[BRAID_VCPU_HALTED] + cell->ns[BRAID_VCPU_OFFLINE];
+}
+
 static u64 cost(const struct braid_sum *cell)
 {
-	return cell->total_ns - cell->ns[BRAID_VCPU_HALTED];
+	return cell->total_ns - halted_ns(cell);
 }
 
 static int by_cost(const void *a, const void *b)
@@ -187,10 +192,10 @@ static void put_row(const struct exits *x, const struct braid_sum *cell, struct 
 	braid_table_number(t, cell->ns[BRAID_VCPU_KVM]);
 	braid_table_number(t, x->s->any_user ? (s64)cell->ns[BRAID_VCPU_VMM] : BRAID_CELL_NONE);
 	braid_table_number(t, cell->ns[BRAID_VCPU_STOLEN]);
-	braid_table_number(t, cell->ns[BRAID_VCPU_HALTED]);
+	braid_table_number(t, halted_ns(cell));
 	braid_table_number(t, cell->total_ns - cell->ns[BRAID_VCPU_KVM] -
 			      cell->ns[BRAID_VCPU_VMM] - cell->ns[BRAID_VCPU_STOLEN] -
-			      cell->ns[BRAID_VCPU_HALTED]);
+			      halted_ns(cell));
 	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 50));
 	braid_table_number(t, braid_histogram_percentile(&cell->histogram, 99));
 	braid_table_number(t, cell->worst_ns);

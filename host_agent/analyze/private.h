@@ -84,6 +84,13 @@ void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thr
 /* Closes its open span now, and opens the same again. Returns 0 or the op's error. */
 int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 
+/*
+ * One of a guest's vCPUs goes offline or online, or is stated to be: any of them may record that.
+ * Returns 0 or the op's error.
+ */
+int braid_vcpu_take_online(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info);
+
 /* The end of its observation. Returns 0 or the op's error. */
 int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 

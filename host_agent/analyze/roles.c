@@ -47,6 +47,7 @@ static const struct {
 	{ "irq_vectors", "call_function_single_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
 	{ "irq_vectors", "irq_work_entry", BRAID_ROLE_VECTOR_ENTRY, 1, { "vector" } },
 	{ "irq_vectors", "irq_work_exit", BRAID_ROLE_VECTOR_EXIT, 0, { NULL } },
+	{ "tracebraid", "cpu_online", BRAID_ROLE_ONLINE, 2, { "cpu", "online" } },
 	{ "raw_syscalls", "sys_enter", BRAID_ROLE_CALL_ENTER, 0, { "id" } },
 	{ "raw_syscalls", "sys_exit", BRAID_ROLE_CALL_EXIT, 0, { "id" } },
 };

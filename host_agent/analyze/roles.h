@@ -29,6 +29,7 @@ enum braid_role {
 	BRAID_ROLE_KVM_HALTED,	/* waited: a vCPU's halt is over */
 	BRAID_ROLE_VECTOR_ENTRY,	/* vector: an interrupt of the CPU itself, without a number */
 	BRAID_ROLE_VECTOR_EXIT,
+	BRAID_ROLE_ONLINE,	/* cpu, online: of the guest; our driver's event */
 };
 
 /* A field of fixed place in a record. */

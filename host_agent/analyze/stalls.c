@@ -58,7 +58,7 @@ static int take_span(void *arg, const struct braid_state_span *span)
 	u64 ns = span->to_ns > from_ns ? span->to_ns - from_ns : 0;
 
 	g->ns[span->state] += ns;
-	if (span->state == BRAID_VCPU_HALTED ||
+	if (span->state == BRAID_VCPU_HALTED || span->state == BRAID_VCPU_OFFLINE ||
 	    (span->state == BRAID_VCPU_SLEEPS && !span->task))
 		g->idle_ns += ns;
 	if (is_sleep(span) && ns > g->slept_ns && x->s->vcpus[span->vcpu].woken_ns == span->to_ns) {
@@ -136,6 +136,7 @@ static const struct braid_column columns[] = {
 	{ "BLOCKED", "blocked_ns", BRAID_CELL_DURATION },
 	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },
 	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },
+	{ "OFFLINE", "offline_ns", BRAID_CELL_DURATION },
 	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION },
 	{ "STALL", "stall_ns", BRAID_CELL_DURATION }, { "CAUSE", "cause", BRAID_CELL_TEXT },
 	{ "TO END", "until_end", BRAID_CELL_COUNT },
@@ -156,6 +157,7 @@ static const char *evidence(enum braid_vcpu_state state, bool work)
 		[BRAID_VCPU_BLOCKED] = "blocked in the hypervisor or the VMM, or frozen by its cgroup",
 		[BRAID_VCPU_SLEEPS] = "asleep: halted, or blocked in the hypervisor or the VMM",
 		[BRAID_VCPU_STOPPED] = "stopped by a signal or a debugger",
+		[BRAID_VCPU_OFFLINE] = "offline",
 	};
 
 	if (state == BRAID_VCPU_SLEEPS && work)
@@ -250,7 +252,9 @@ static void put_paragraph(const struct stalls *x, const struct braid_gap *g,
 	if (!g->idle_ns)
 		return;
 	braid_duration_text(g->idle_ns, took);
-	braid_text_printf(out, "  not counted: for %s more the guest had nothing to run\n", took);
+	braid_text_printf(out, "  not counted: for %s more %s\n", took,
+			  !g->ns[BRAID_VCPU_OFFLINE] ? "the guest had nothing to run" :
+			  "the guest had nothing to run, or the vCPU was offline");
 }
 
 /* These states are known by KVM's events only. */
@@ -265,7 +269,7 @@ static void put_row(const struct stalls *x, const struct braid_gap *g, struct br
 	static const enum braid_vcpu_state order[] = {
 		BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS,
 		BRAID_VCPU_STOLEN, BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS,
-		BRAID_VCPU_STOPPED, BRAID_VCPU_UNKNOWN,
+		BRAID_VCPU_STOPPED, BRAID_VCPU_OFFLINE, BRAID_VCPU_UNKNOWN,
 	};
 	struct braid_text line = { 0 };
 	char name[BRAID_NAME_TEXT], cause[2 * BRAID_NAME_TEXT];

@@ -19,6 +19,7 @@ const char *braid_vcpu_state_name(enum braid_vcpu_state state)
 		[BRAID_VCPU_RUNS] = "running", [BRAID_VCPU_STOLEN] = "stolen",
 		[BRAID_VCPU_HALTED] = "halted", [BRAID_VCPU_BLOCKED] = "blocked",
 		[BRAID_VCPU_SLEEPS] = "sleeping", [BRAID_VCPU_STOPPED] = "stopped",
+		[BRAID_VCPU_OFFLINE] = "offline",
 	};
 
 	return names[state];
@@ -291,6 +292,7 @@ static int take_host(struct braid_states *s, const struct braid_item *item,
 	case BRAID_ROLE_CALL_EXIT:
 	case BRAID_ROLE_VECTOR_ENTRY:
 	case BRAID_ROLE_VECTOR_EXIT:
+	case BRAID_ROLE_ONLINE:
 		return 0;	/* of guests only */
 	case BRAID_ROLE_KVM_IPI:
 	case BRAID_ROLE_KVM_RAISE:
@@ -310,9 +312,14 @@ static int take_guest(struct braid_states *s, const struct braid_item *item,
 {
 	const struct braid_guest_state *guest = &s->guests[item->stream->number];
 	u32 number = guest->first_vcpu + item->ring->cpu;
+	int err = 0;
 
 	if (item->ring->cpu >= guest->nr_vcpus || braid_format_pid(item) == BRAID_PID_UNKNOWN)
 		return 0;
+	if (info->role == BRAID_ROLE_ONLINE)
+		err = braid_vcpu_take_online(s, item, info);
+	if (err)
+		return err;
 	if (!item->sure || item->bound_ns == BRAID_BOUND_UNKNOWN) {
 		s->vcpus[number].task = BRAID_PID_UNKNOWN;
 		s->vcpus[number].call = BRAID_CALL_UNKNOWN;
@@ -372,9 +379,12 @@ static int close_gap(struct braid_states *s, const struct braid_ring *ring, s64 
 		return braid_vcpu_forget(s, ring->cpu, ns);
 	}
 	guest->gaps++;
-	if (ring->cpu < guest->nr_vcpus)
-		s->vcpus[guest->first_vcpu + ring->cpu].in_gap = false;
-	return 0;
+	if (ring->cpu >= guest->nr_vcpus)
+		return 0;
+	s->vcpus[guest->first_vcpu + ring->cpu].in_gap = false;
+	/* It records again; if that is about going offline, it will say so. */
+	s->vcpus[guest->first_vcpu + ring->cpu].offline = false;
+	return braid_vcpu_refresh(s, &s->vcpus[guest->first_vcpu + ring->cpu], ns, 0);
 }
 
 /*

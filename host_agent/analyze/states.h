@@ -6,7 +6,8 @@
  * - A vCPU is in exactly one state from the start of its observation to its end; the lengths of
  *   its spans add up to that time (struct braid_vcpu.ns, checked by braid_states_end()).
  * - A vCPU's state comes from the host's events alone, which are of one clock: it has no bound. A
- *   guest only contributes which of its tasks was current, and only to its own vCPUs.
+ *   guest contributes, to its own vCPUs only, which of its tasks was current, and which vCPUs are
+ *   offline: that replaces a state in which the thread neither runs nor is runnable.
  * - After lost events a state is unknown until an event proves it. The gap begins at the ring's
  *   last event before the loss, not when the loss is reported.
  * - Where the host's events contradict each other, the kernel omitted a switch: what that hides is
@@ -44,6 +45,7 @@ enum braid_vcpu_state {
 	BRAID_VCPU_BLOCKED,	/* its thread sleeps in the hypervisor or the VMM, not halted */
 	BRAID_VCPU_SLEEPS,	/* its thread sleeps, without KVM events: one of the two above */
 	BRAID_VCPU_STOPPED,	/* its thread is stopped: by a signal or a debugger */
+	BRAID_VCPU_OFFLINE,	/* the guest has taken the CPU off, and its thread does not run */
 	BRAID_NR_VCPU_STATES
 };
 
@@ -214,6 +216,7 @@ struct braid_vcpu {
 	s32 task;
 	u32 call;		/* that the task is in */
 	bool in_gap;		/* its guest's ring lost events: the task is unknown */
+	bool offline;		/* as its guest says; the thread may still run, or run again */
 	struct braid_state_span now;	/* the open span; to_ns is not set */
 	s64 since_ns;		/* its start, however often it was handed on in between ... */
 	u64 since_bound_ns;	/* ... and the bound of that */

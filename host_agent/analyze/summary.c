@@ -54,7 +54,7 @@ struct row {
 	const struct braid_stream *guest;
 	u32 nr_vcpus;
 	u64 whole_ns;
-	u64 busy_ns, stolen_ns, asleep_ns, unknown_ns;
+	u64 busy_ns, stolen_ns, asleep_ns, offline_ns, unknown_ns;
 	u64 exits;
 	u64 lost;
 	bool some_lost;
@@ -76,6 +76,7 @@ static void add_vcpu(struct row *row, const struct braid_vcpu *v)
 	row->stolen_ns += v->ns[BRAID_VCPU_STOLEN];
 	row->asleep_ns += v->ns[BRAID_VCPU_HALTED] + v->ns[BRAID_VCPU_BLOCKED] +
 			  v->ns[BRAID_VCPU_SLEEPS] + v->ns[BRAID_VCPU_STOPPED];
+	row->offline_ns += v->ns[BRAID_VCPU_OFFLINE];
 	row->unknown_ns += v->ns[BRAID_VCPU_UNKNOWN];
 	row->exits += v->exits;
 }
@@ -120,7 +121,8 @@ static void name_culprit(const struct summary *x, const struct row *row,
 static const struct braid_column columns[] = {
 	{ "GUEST", "guest", BRAID_CELL_TEXT }, { "VCPUS", "vcpus", BRAID_CELL_COUNT },
 	{ "BUSY", "busy_ppm", BRAID_CELL_SHARE }, { "STOLEN", "stolen_ppm", BRAID_CELL_SHARE },
-	{ "ASLEEP", "asleep_ppm", BRAID_CELL_SHARE }, { "UNKNOWN", "unknown_ppm", BRAID_CELL_SHARE },
+	{ "ASLEEP", "asleep_ppm", BRAID_CELL_SHARE },
+	{ "OFFLINE", "offline_ppm", BRAID_CELL_SHARE }, { "UNKNOWN", "unknown_ppm", BRAID_CELL_SHARE },
 	{ "EXITS", "exits", BRAID_CELL_COUNT }, { "LOST", "lost_events", BRAID_CELL_COUNT },
 	{ "BOUND", "bound_ns", BRAID_CELL_BOUND },
 	{ "WORST STALL", "worst_stall_ns", BRAID_CELL_DURATION },
@@ -142,6 +144,7 @@ static void put_row(const struct summary *x, const struct row *row, struct braid
 	braid_table_number(t, known ? (s64)ppm(row->busy_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->stolen_ns, row->whole_ns) : BRAID_CELL_NONE);
 	braid_table_number(t, known ? (s64)ppm(row->asleep_ns, row->whole_ns) : BRAID_CELL_NONE);
+	braid_table_number(t, ppm(row->offline_ns, row->whole_ns));
 	braid_table_number(t, ppm(row->unknown_ns, row->whole_ns));
 	braid_table_number(t, x->s->any_kvm ? (s64)row->exits : BRAID_CELL_NONE);
 	braid_table_number(t, row->lost);

@@ -19,7 +19,7 @@ struct times {
 static const enum braid_vcpu_state order[] = {
 	BRAID_VCPU_GUEST, BRAID_VCPU_KVM, BRAID_VCPU_VMM, BRAID_VCPU_RUNS, BRAID_VCPU_STOLEN,
 	BRAID_VCPU_HALTED, BRAID_VCPU_BLOCKED, BRAID_VCPU_SLEEPS, BRAID_VCPU_STOPPED,
-	BRAID_VCPU_UNKNOWN,
+	BRAID_VCPU_OFFLINE, BRAID_VCPU_UNKNOWN,
 };
 
 #define STATE_COLUMNS(blocked)								\
@@ -33,6 +33,7 @@ static const enum braid_vcpu_state order[] = {
 	{ blocked, "blocked_ns", BRAID_CELL_DURATION },					\
 	{ "SLEEPING", "sleeping_ns", BRAID_CELL_DURATION },				\
 	{ "STOPPED", "stopped_ns", BRAID_CELL_DURATION },				\
+	{ "OFFLINE", "offline_ns", BRAID_CELL_DURATION },				\
 	{ "UNKNOWN", "unknown_ns", BRAID_CELL_DURATION }
 
 static const struct braid_column of_vcpus[] = {
@@ -59,6 +60,9 @@ static s64 shown(const struct braid_states *s, enum braid_vcpu_state state, u64 
 		      state == BRAID_VCPU_VMM || state == BRAID_VCPU_HALTED ||
 		      state == BRAID_VCPU_BLOCKED;
 
+	/* A guest says what is offline. */
+	if (state == BRAID_VCPU_OFFLINE)
+		return ns;
 	return (!s->any_switch && state != BRAID_VCPU_UNKNOWN) || (by_kvm && !s->any_kvm) || (state == BRAID_VCPU_VMM && !s->any_user) ?
 	       BRAID_CELL_NONE : (s64)ns;
 }
@@ -110,7 +114,8 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	braid_table_number(t, shown(s, BRAID_VCPU_RUNS, task->ns[BRAID_VCPU_RUNS]));
 	braid_table_number(t, shown(s, BRAID_VCPU_STOLEN, task->ns[BRAID_VCPU_STOLEN]));
 	braid_table_number(t, task->ns[BRAID_VCPU_HALTED] + task->ns[BRAID_VCPU_BLOCKED] +
-			      task->ns[BRAID_VCPU_SLEEPS] + task->ns[BRAID_VCPU_STOPPED]);
+			      task->ns[BRAID_VCPU_SLEEPS] + task->ns[BRAID_VCPU_STOPPED] +
+			      task->ns[BRAID_VCPU_OFFLINE]);
 	braid_table_number(t, task->queued_ns);
 	braid_table_number(t, task->blocked_ns);
 	braid_table_number(t, observed - known);

@@ -87,6 +87,13 @@ static void compute_running(const struct braid_states *s, const struct braid_vcp
 	span->cpu = v->cpu;
 }
 
+/* A thread that is runnable has work: it brings the CPU up, or down. */
+static bool is_offline(const struct braid_vcpu *v)
+{
+	return v->offline && v->thread != BRAID_THREAD_WAITS && !v->hidden &&
+	       v->kvm != BRAID_KVM_GUEST;
+}
+
 /* The state that the parts make. Only what the key of a span has is set. */
 static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 		    struct braid_state_span *span)
@@ -100,6 +107,8 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 	};
 	if (v->thread == BRAID_THREAD_ON) {
 		compute_running(s, v, span);
+	} else if (is_offline(v)) {
+		span->state = BRAID_VCPU_OFFLINE;
 	} else if (v->thread == BRAID_THREAD_UNKNOWN || unsure || v->hidden) {
 		/* Between entry and exit nothing else can be. */
 		span->state = v->kvm == BRAID_KVM_GUEST && !s->open_gaps && !v->hidden ?
@@ -119,7 +128,8 @@ static void compute(const struct braid_states *s, const struct braid_vcpu *v,
 		span->state = v->kvm == BRAID_KVM_HOST && is_halted(v) ?
 			      BRAID_VCPU_HALTED : BRAID_VCPU_BLOCKED;
 	}
-	if (v->kvm == BRAID_KVM_HOST && span->state != BRAID_VCPU_UNKNOWN)
+	if (v->kvm == BRAID_KVM_HOST && span->state != BRAID_VCPU_UNKNOWN &&
+	    span->state != BRAID_VCPU_OFFLINE)
 		span->reason = v->reason;
 }
 
@@ -198,6 +208,9 @@ void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thr
 	braid_list_vcpu(s, v, thread, cpu);
 	if (thread == BRAID_THREAD_ON && cpu < s->nr_cpus)
 		s->cpus[cpu].any_vcpu = true;
+	/* What its guest said about that may be lost. */
+	if (thread == BRAID_THREAD_ON && v->in_gap)
+		v->offline = false;
 	if (thread == BRAID_THREAD_UNKNOWN) {
 		v->kvm = BRAID_KVM_UNSEEN;
 		v->times_unseen++;
@@ -216,6 +229,22 @@ int braid_vcpu_refresh_waiters(struct braid_states *s, u32 cpu, s64 now_ns, u64 
 	for (; k != BRAID_NO_VCPU && !err; k = s->vcpus[k].next)
 		err = braid_vcpu_refresh(s, &s->vcpus[k], now_ns, bound_ns);
 	return err;
+}
+
+int braid_vcpu_take_online(struct braid_states *s, const struct braid_item *item,
+			   const struct braid_role_info *info)
+{
+	const struct braid_guest_state *guest = &s->guests[item->stream->number];
+	bool sure = item->sure && item->bound_ns != BRAID_BOUND_UNKNOWN;
+	struct braid_vcpu *v;
+	s64 cpu, online;
+
+	if (!braid_role_number(info, 0, item, &cpu) || !braid_role_number(info, 1, item, &online) ||
+	    cpu < 0 || cpu >= guest->nr_vcpus)
+		return 0;
+	v = &s->vcpus[guest->first_vcpu + cpu];
+	v->offline = sure && !online;
+	return braid_vcpu_refresh(s, v, item->host_ns, sure ? item->bound_ns : 0);
 }
 
 /* All that is unknown already stays so: only those that an event changed since then are of interest. */

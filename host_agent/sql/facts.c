@@ -45,7 +45,8 @@ static const struct column exits[] = {
 	{ "level INTEGER", LEVEL, NULL }, { "ip INTEGER", IP, NULL },
 	{ "hypervisor_ns INTEGER", NS, "hypervisor" }, { "vmm_ns INTEGER", NS, "VMM" },
 	{ "stolen_ns INTEGER", NS, "stolen" }, { "halted_ns INTEGER", NS, "halted" },
-	{ "blocked_ns INTEGER", NS, "blocked" }, { "unknown_ns INTEGER", NS, "unknown" },
+	{ "blocked_ns INTEGER", NS, "blocked" }, { "offline_ns INTEGER", NS, "offline" },
+	{ "unknown_ns INTEGER", NS, "unknown" },
 	{ "stream_id INTEGER HIDDEN", STREAM_ID, NULL }, { NULL, 0, NULL },
 };
 

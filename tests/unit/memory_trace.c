@@ -97,6 +97,9 @@ struct braid_event_format memory_formats[MEMORY_FORMATS] = {
 	  "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
 	{ .id = MEMORY_FLUSH, .system = "tlb", .name = "tlb_flush", .format = MEMORY_COMMON
 	  "\tfield:int reason;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n" },
+	{ .id = MEMORY_ONLINE, .system = "tracebraid", .name = "cpu_online", .format = MEMORY_COMMON
+	  "\tfield:unsigned int cpu;\toffset:8;\tsize:4;\tsigned:0;\n"
+	  "\tfield:unsigned int online;\toffset:12;\tsize:4;\tsigned:0;\n\nprint fmt: \"\"\n" },
 };
 
 struct memory_event *memory_add(u32 ring, s64 ns, u16 id, s32 pid)
@@ -168,6 +171,15 @@ struct memory_event *memory_migrate(u32 ring, s64 ns, s32 pid, u32 to_cpu)
 
 	memory_put(e, 8, pid, 4);
 	memory_put(e, 12, to_cpu, 4);
+	return e;
+}
+
+struct memory_event *memory_online(u32 ring, s64 ns, u32 cpu, bool online)
+{
+	struct memory_event *e = memory_add(ring, ns, MEMORY_ONLINE, 20);
+
+	memory_put(e, 8, cpu, 4);
+	memory_put(e, 12, online, 4);
 	return e;
 }
 

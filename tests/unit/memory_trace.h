@@ -17,7 +17,8 @@ enum {
 	MEMORY_WRITE, MEMORY_WRITE_END,	/* of tracefs' system syscalls */
 	MEMORY_IPI, MEMORY_RAISE, MEMORY_INJECT, MEMORY_HALTED, MEMORY_TIMER, MEMORY_TIMER_END,
 	MEMORY_WAKING, MEMORY_FLUSH,	/* they change no state */
-	MEMORY_FORMATS = MEMORY_FLUSH,
+	MEMORY_ONLINE,
+	MEMORY_FORMATS = MEMORY_ONLINE,
 };
 
 /* The beginning of each format. */
@@ -62,6 +63,9 @@ void memory_entry(u32 ring, s64 ns, s32 tid);
 struct memory_event *memory_exit(u32 ring, s64 ns, s32 tid, u32 reason);
 void memory_user(u32 ring, s64 ns, s32 tid);
 struct memory_event *memory_migrate(u32 ring, s64 ns, s32 pid, u32 to_cpu);
+
+/* The guest's vCPU @ring records that vCPU @cpu goes online or offline. */
+struct memory_event *memory_online(u32 ring, s64 ns, u32 cpu, bool online);
 
 /* The recording started and stopped then. */
 void memory_window(s64 start_ns, s64 stop_ns);

@@ -431,7 +431,7 @@ static void summary(void)
 	make_stolen();
 	text_has(analyze_text("summary", BRAID_TABLE_JSON, false),
 	    "\"guests\":[{\"guest\":\"guest\",\"vcpus\":1,\"busy_ppm\":700000,\"stolen_ppm\":300000,"
-	    "\"asleep_ppm\":0,\"unknown_ppm\":0,", "\"worst_stall_ns\":3000,\"worst_stall_at_ns\":1000,",
+	    "\"asleep_ppm\":0,\"offline_ppm\":0,\"unknown_ppm\":0,", "\"worst_stall_ns\":3000,\"worst_stall_at_ns\":1000,",
 	    "\"top_culprit\":\"task9[9]\"}]", NULL);
 	text_has(analyze_text("summary", BRAID_TABLE_TEXT, false), "\nNext:\nguest's vCPUs were runnable, not running, for 1.200 µs "
 	    "(all vCPUs together): 58 % of that time because of task9[9]. "

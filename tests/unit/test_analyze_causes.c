@@ -125,8 +125,92 @@ static void unknown(void)
 	free(text);
 }
 
+#define OFF_NS	5000000000	/* how long the vCPU is offline */
+
+/* The guest takes its vCPU off, and on again. @told: it records that. */
+static void make_offline(bool told)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1000, 0, 0, 20);
+	memory_entry(0, 1100, 70);
+	if (told)
+		memory_online(2, 2000, 0, false);
+	memory_exit(0, 2900, 70, 12);
+	memory_switch(0, 3000, 70, 1, 9);
+	wakeup_on(0, 3000 + OFF_NS, 70, 0);
+	memory_switch(0, 3100 + OFF_NS, 9, 0, 70);
+	memory_entry(0, 3200 + OFF_NS, 70);
+	if (told)
+		memory_online(2, 4000 + OFF_NS, 0, true);
+	memory_wakeup(2, 5000 + OFF_NS, 5);
+	memory_switch(0, 6000 + OFF_NS, 70, 1, 0);
+}
+
+/* A vCPU that is offline has no work: it does not stall, and its thread's wake-up is not one. */
+static void offline(void)
+{
+	make_offline(false);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false), "\"halted_ns\":5000000000,",
+		 "\"offline_ns\":0,\"unknown_ns\":0", NULL);
+	make_offline(true);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false), "\"halted_ns\":0,",
+		 "\"offline_ns\":5000000000,\"unknown_ns\":0", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"asleep_ppm\":0,\"offline_ppm\":9999",
+		 "\"worst_stall_ns\":2000,", NULL);
+	text_has(analyze_text("stalls", BRAID_TABLE_TEXT, false),
+		 "not counted: for 5.000 s more the guest had nothing to run, or the vCPU was offline\n", NULL);
+	text_has(analyze_text("exits", BRAID_TABLE_JSON, false), "\"halted_ns\":5000000000,", NULL);
+	text_has(analyze_text("wake", BRAID_TABLE_TEXT, false), "guest  vCPU woken to on CPU       0 ", NULL);
+}
+
+/* Without events of KVM it slept while its task was not the idle one: that was the worst stall. */
+static void offline_without_kvm(void)
+{
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_switch(2, 1000, 0, 0, 20);
+	memory_online(2, 2000, 0, false);
+	memory_switch(0, 3000, 70, 1, 9);
+	memory_switch(0, 3000 + OFF_NS, 9, 0, 70);
+	memory_online(2, 4000 + OFF_NS, 0, true);
+	memory_switch(0, 6000 + OFF_NS, 70, 1, 0);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false), "\"sleeping_ns\":0,",
+		 "\"offline_ns\":5000000000,\"unknown_ns\":0", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"worst_stall_ns\":2000,", NULL);
+}
+
+/* It was offline before, as another vCPU states; its thread has no event. Lost events end that. */
+static void offline_before(void)
+{
+	struct memory_event *e;
+
+	memory_begin();
+	memory_window(1000, 9000);
+	memory_online(2, 900, 0, false);
+	memory_switch(0, 1100, 9, 0, 8);
+	memory_switch(0, 8000, 8, 0, 9);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false),
+		 "\"offline_ns\":8000,\"unknown_ns\":0", NULL);
+	memory_begin();
+	memory_window(1000, 9000);
+	memory_online(2, 1000, 0, false);
+	memory_switch(0, 1100, 9, 0, 8);
+	wakeup_on(0, 2900, 70, 0);
+	memory_switch(0, 3000, 8, 0, 70);
+	memory_switch(0, 4000, 70, 1, 8);
+	e = memory_wakeup(2, 5000, 5);
+	e->lost = 3;
+	memory_switch(0, 8000, 8, 0, 9);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false), "\"sleeping_ns\":5000,",
+		 "\"offline_ns\":2000,\"unknown_ns\":0", NULL);
+}
+
 int main(void)
 {
+	RUN(offline);
+	RUN(offline_without_kvm);
+	RUN(offline_before);
 	RUN(unknown);
 	RUN(guests);
 	RUN(causes);

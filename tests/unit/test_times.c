@@ -71,11 +71,11 @@ static void make_life(void)
 static void vcpus(void)
 {
 	make_life();
-	/* observed, guest, hypervisor, VMM, running, stolen, halted, blocked, sleeping, stopped, unknown */
-	expect(false, 0, 0, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0\n");
-	expect(false, 2500, 0, "guest/vCPU 0,2500,800,200,,0,400,1100,0,0,0,0\n");
-	expect(false, 0, 2500, "guest/vCPU 0,1500,900,100,,100,400,0,0,0,0,0\n");
-	expect(false, 0, 9000, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0\n");
+	/* observed, guest, hypervisor, VMM, running, stolen, halted, blocked, sleeping, stopped, offline, unknown */
+	expect(false, 0, 0, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0,0\n");
+	expect(false, 2500, 0, "guest/vCPU 0,2500,800,200,,0,400,1100,0,0,0,0,0\n");
+	expect(false, 0, 2500, "guest/vCPU 0,1500,900,100,,100,400,0,0,0,0,0,0\n");
+	expect(false, 0, 9000, "guest/vCPU 0,4000,1700,300,,100,800,1100,0,0,0,0,0\n");
 }
 
 static void tasks(void)
@@ -143,7 +143,7 @@ static void no_switches(void)
 	memory_wakeup(2, 2000, 5);
 	memory_switch(0, 5000, 70, 1, 0);
 	fails(true, 0, 0, -ENODATA, "no guest has sched_switch events");
-	expect(false, 0, 0, "guest/vCPU 0,4000,,,,4000,0,,,0,0,0\n");
+	expect(false, 0, 0, "guest/vCPU 0,4000,,,,4000,0,,,0,0,0,0\n");
 }
 
 /* After a loss in the guest, it is unknown what its tasks did, until an event shows it. */

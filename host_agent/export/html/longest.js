@@ -54,6 +54,7 @@ function workIn(lane, from, to) {
 			to -
 			from -
 			states.spent(STATE.HALTED, a, b, from, to) -
+			states.spent(STATE.OFFLINE, a, b, from, to) -
 			states.spent(STATE.IDLE, a, b, from, to)
 		);
 	}

@@ -190,7 +190,7 @@ function fillLegend(palette) {
 	);
 	add(
 		[mix(hues[2], palette.back, 0.25)],
-		'a pale task: its vCPU’s thread slept, or was stopped',
+		'a pale task: its vCPU’s thread slept, or was stopped; or the vCPU is offline',
 	);
 	add(
 		[palette.unknown],

@@ -2,7 +2,7 @@
 /* The states of vCPUs, from the host's view: when a guest's task did not really run, and why. */
 
 /* As in analyze/states.h and html_states.h. */
-const STATE = { UNKNOWN: 0, STOLEN: 5, HALTED: 6, IDLE: 10, MERGED: 11, ALL: 16 };
+const STATE = { UNKNOWN: 0, STOLEN: 5, HALTED: 6, OFFLINE: 10, IDLE: 11, MERGED: 12, ALL: 16 };
 const STATE_TEXT = [
 	'unknown',
 	'guest',
@@ -14,6 +14,7 @@ const STATE_TEXT = [
 	'blocked in the hypervisor or the VMM',
 	'sleeping',
 	'stopped',
+	'offline',
 	'sleeping',
 	'',
 ];
@@ -26,6 +27,7 @@ const LOOK_OF = [
 	LOOK.EXITED,
 	-1,
 	LOOK.STOLEN,
+	LOOK.ASLEEP,
 	LOOK.ASLEEP,
 	LOOK.ASLEEP,
 	LOOK.ASLEEP,

@@ -14,6 +14,7 @@ const STALL_PARTS = [
 	'blocked',
 	'sleeping',
 	'stopped',
+	'offline',
 	'unknown',
 ];
 
