@@ -4,6 +4,7 @@
 
 #include "guest_driver/attach.h"
 #include "guest_driver/event/debugfs.h"
+#include "guest_driver/event/online.h"
 #include "guest_driver/source/export.h"
 #include "guest_driver/source/native.h"
 
@@ -18,12 +19,17 @@ static int __init braid_module_init(void)
 	err = braid_native_init();
 	if (err)
 		goto err_attach;
+	err = braid_online_init();
+	if (err)
+		goto err_native;
 	/* User-mode Linux has no PCI; virtio is a separate module. */
 	err = IS_ENABLED(CONFIG_PCI) ? braid_ivshmem_ops.init(&braid_attach_client) : 0;
 	if (err)
-		goto err_native;
+		goto err_online;
 	return 0;
 
+err_online:
+	braid_online_exit();
 err_native:
 	braid_native_exit();
 err_attach:
@@ -38,6 +44,7 @@ static void __exit braid_module_exit(void)
 	if (IS_ENABLED(CONFIG_PCI))
 		braid_ivshmem_ops.exit();
 	braid_export_exit();
+	braid_online_exit();
 	braid_native_exit();
 	braid_attach_exit();
 	braid_debugfs_exit();

@@ -2,6 +2,7 @@
 /* Executes the host's commands; trusts none of their contents. */
 #include "guest_driver/event/event.h"
 #include "guest_driver/event/mailbox.h"
+#include "guest_driver/event/online.h"
 
 struct command {
 	u32 code;
@@ -45,6 +46,8 @@ static int braid_mailbox_carry_out(const struct command *cmd, u32 *matched)
 	case BRAID_CMD_NONE:
 		return 0;
 	case BRAID_CMD_ENABLE:
+		braid_online_renew();
+		fallthrough;
 	case BRAID_CMD_DISABLE:
 		return braid_event_set_matching(NULL, cmd->system, cmd->event, BRAID_EVENT_HOST_ON,
 						cmd->code == BRAID_CMD_ENABLE, matched);

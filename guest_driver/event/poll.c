@@ -10,6 +10,7 @@
 #include "guest_driver/core/reader.h"
 #include "guest_driver/core/symbol.h"
 #include "guest_driver/event/mailbox.h"
+#include "guest_driver/event/online.h"
 #include "guest_driver/event/poll.h"
 
 static DEFINE_SPINLOCK(thread_lock);	/* a transport's interrupts are independent of the thread's
@@ -42,6 +43,7 @@ static int braid_poll_loop(void *arg)
 		WRITE_ONCE(poll_wanted, false);
 		active = braid_mailbox_poll(region);
 		braid_poll_set_urgent(active);
+		braid_online_poll(active);
 		if (braid_reader_poll())
 			active = true;
 		braid_exchange_poll(region);

@@ -8,6 +8,7 @@
 #include "guest_driver/attach.h"
 #include "guest_driver/core/reader.h"
 #include "guest_driver/event/debugfs.h"
+#include "guest_driver/event/online.h"
 #include "tests/kunit/rooms.h"
 
 #define MAX_BUFFERS	8
@@ -28,11 +29,16 @@ int __ref braid_rooms_up(void)
 	err = braid_attach_init();
 	if (err)
 		goto err_debugfs;
-	err = braid_fake_ops.init(&braid_attach_client);
+	err = braid_online_init();
 	if (err)
 		goto err_attach;
+	err = braid_fake_ops.init(&braid_attach_client);
+	if (err)
+		goto err_online;
 	return 0;
 
+err_online:
+	braid_online_exit();
 err_attach:
 	braid_attach_exit();
 err_debugfs:
@@ -43,6 +49,7 @@ err_debugfs:
 void braid_rooms_down(void)
 {
 	braid_fake_ops.exit();
+	braid_online_exit();
 	braid_attach_exit();
 	braid_debugfs_exit();
 }

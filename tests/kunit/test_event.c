@@ -2,10 +2,12 @@
 /*
  * The registry: ids, masters, records, the directory, and events removed while they are recorded.
  */
+#include <linux/cpu.h>
 #include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kthread.h>
 
+#include "guest_driver/event/online.h"
 #include "shared/region.h"
 #include "tests/kunit/rooms.h"
 
@@ -387,6 +389,35 @@ static void event_rings_change_while_recorded(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, braid_buffer_dropped(buffer), 0);
 }
 
+#ifdef CONFIG_HOTPLUG_CPU
+/* Nobody enables it. An agent is told again of what is offline; without one, nothing is recorded. */
+static void event_online(struct kunit *test)
+{
+	struct braid_buffer *buffer = braid_trace_buffer();
+	u32 cpu = cpumask_last(cpu_online_mask);
+	u64 lost;
+
+	if (!cpu)
+		kunit_skip(test, "there is one CPU");
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 0);
+	KUNIT_ASSERT_EQ(test, remove_cpu(cpu), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
+	braid_online_poll(false);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 1);
+	braid_online_poll(true);
+	KUNIT_EXPECT_EQ(test, braid_case_drain(test, buffer, &lost), 1);
+	KUNIT_ASSERT_EQ(test, add_cpu(cpu), 0);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 2);
+	braid_online_poll(true);
+	KUNIT_EXPECT_EQ(test, braid_buffer_entries(buffer), 2);
+}
+#else
+static void event_online(struct kunit *test)
+{
+	kunit_skip(test, "CPUs stay");
+}
+#endif
+
 static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_ids),
 	KUNIT_CASE(event_ids_of_two_buffers),
@@ -398,6 +429,7 @@ static struct kunit_case event_cases[] = {
 	KUNIT_CASE(event_patterns),
 	KUNIT_CASE(event_directory),
 	KUNIT_CASE(event_reuses_its_entry),
+	KUNIT_CASE(event_online),
 	KUNIT_CASE(event_host_commands),
 	KUNIT_CASE(event_removed_while_recorded),
 	KUNIT_CASE(event_rings_change_while_recorded),

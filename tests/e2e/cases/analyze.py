@@ -20,6 +20,7 @@ QUOTA_US, PERIOD_US, PERIODS = 2_000, 50_000, 10  # so little that QEMU reaches 
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 WAKES = "/sys/kernel/debug/wakes"
 WAKE_UPS = 5  # by each cause
+ONLINE, OFFLINE_S = "/sys/devices/system/cpu/cpu1/online", 2
 CAUSED, FIRED, WAKING, WOKEN, LEAVES, RUNS = range(6)  # as in wakes.c
 CAUSES = ("others", "hypervisor", "vmm", "stolen", "asleep", "unknown")  # of a wait, by the analysis
 ASLEEP = ("halted_ns", "blocked_ns", "sleeping_ns")
@@ -231,6 +232,49 @@ def analyze_stopped(ctx):
     longest = [max((row["stopped_ns"] for row in found["stalls"] if row["vcpu"] == f"g1/vCPU {k}"), default=0)
                for k in range(len(threads))]
     check_stood(ctx, found, longest, stopped, "stopped")
+
+
+@case("analyze-offline", usual=("6.12",), needs=NEEDS)
+def analyze_offline(ctx):
+    """A vCPU that its guest takes off is offline for as long, and does not stall; also if that was before."""
+    guest = up(ctx)
+    captures = [ctx.dir / f"offline{number}.braid" for number in range(2)]
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "storm", "--host", "-o", captures[0])
+    guest.run("true")
+    since = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    guest.run(f"echo 0 > {ONLINE}")
+    began = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    time.sleep(OFFLINE_S)
+    least = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - began
+    guest.run(f"echo 1 > {ONLINE}")
+    most = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - since
+    guest.run("true")
+    stop_recorder(ctx, agent)
+    said = re.findall(r"cpu_online: +(.*)", ctx.run_agent("report", captures[0]).stdout)
+    ctx.equal([what for k, what in enumerate(said) if not k or what != said[k - 1]], ["cpu=1 offline", "cpu=1 online"],
+              "what the guest says, and repeats")
+    check_offline(ctx, captures[0], least, most)
+
+    guest.run(f"echo 0 > {ONLINE}")
+    agent = start_recorder(ctx, "-r", guest.shm, "-e", "sched", "--host", "-o", captures[1])
+    time.sleep(OFFLINE_S)
+    stop_recorder(ctx, agent)
+    whole = analyze(ctx, captures[1], "states", mostly_known=False)["vcpu_states"][1]["observed_ns"]
+    check_offline(ctx, captures[1], whole * 0.8, whole)  # the guest says so within 100 ms, by its clock
+
+
+def check_offline(ctx, capture, least, most):
+    """Checks how long vCPU 1 was offline, but for QEMU's own work in its thread; and that it didn't stall meanwhile."""
+    row = analyze(ctx, capture, "states", mostly_known=False)["vcpu_states"][1]
+    ctx.equal(sum(value or 0 for key, value in row.items() if key.endswith("_ns") and key != "observed_ns"),
+              row["observed_ns"], "the states of vCPU 1, in ns")
+    ctx.check(least * 0.9 <= row["offline_ns"] <= most, f"offline for {least} to {most} ns: {row}")
+    stalls = [row["stall_ns"] for row in analyze(ctx, capture, "stalls", mostly_known=False)["stalls"]
+              if row["vcpu"] == "g1/vCPU 1"]
+    ctx.check(max(stalls, default=0) < least / 2, f"stalls of an offline vCPU: {stalls}")
+    (guest,) = analyze(ctx, capture, "summary", mostly_known=False)["guests"]
+    ctx.check(guest["offline_ppm"] > 0, f"the summary has no offline time: {guest}")
+    print(f"     offline for {row['offline_ns'] / 1e9:.3f} of {least / 1e9:.3f} to {most / 1e9:.3f} s")
 
 
 @case("analyze-frozen", usual=("6.12",), needs=NEEDS)
