@@ -285,6 +285,14 @@ check-unit:
 .PHONY: unit-programs
 unit-programs: $(UNIT_PROGRAMS) $(B)/address/tracebraid $(B)/make_big_capture
 
+# MUTANTS lines of these rooms are changed, one at a time: some unit program must fail. Slow.
+MUTANTS		?= 50
+SEED		?=
+.PHONY: check-mutants
+check-mutants:
+	@tests/packages.sh build forms
+	@tests/mutants/mutants.py --count $(MUTANTS) $(SEED:%=--seed %) $(addprefix host_agent/,store analyze library)
+
 # The library as other programs use it, installed into a folder.
 .PHONY: check-library library-run
 check-library:
@@ -520,6 +528,8 @@ Test:
   make check-debug          KUnit and end-to-end cases in an emulated debug
                             kernel; CASE=NAME; slow
   make check-model          all states of small rings, and mutants
+  make check-mutants        MUTANTS=50 changed lines, by SEED=N, one at a
+                            time: does a unit test fail? Half an hour
   make check-fuzz           each fuzz target for FUZZ_SECONDS=60
   make fuzz-long            FUZZ_INPUTS=10000000 over all targets, for days
   make fuzz-corpus          regenerate the fuzz targets' inputs, after a
