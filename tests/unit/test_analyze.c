@@ -389,6 +389,7 @@ static void wake(void)
 	    "# 2 wakeups of tasks that then ran; the tasks waited 1.200 µs in all\n",
 	    "0.000002  1.100 µs  task40[40]  guest/vCPU 0      200 ns       50 ns  150 ns  700 ns    0 ns     0 ns  task33[33] (400 ns)\n",
 	    "0 ns    0 ns   100 ns  -\n", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"worst_wakeup_ns\":1100,\"worst_wakeup_at_ns\":2000,", NULL);
 }
 
 /* The queue that it is moved to counts from then on. */

@@ -126,7 +126,7 @@ static void expect_merged(u32 exact, s64 first_ns, s64 last_ns, const char *want
 	FILE *to = open_memstream(&page, &page_bytes);
 	s64 origin_ns;
 
-	memory_guest.nr_cpus = 1;
+	memory_guest.nr_cpus = memory_guest.nr_threads > 1 ? 2 : 1;
 	NEED(n && to && !braid_html_out_begin(&out, to));
 	braid_source_rewind(&memory_source);
 	NEED(!braid_walk_begin(&shown, &memory_source, &options, &totals));
@@ -205,6 +205,42 @@ static void renamed(void)
 	memory_switch(0, 6000, 70, 0, 9);
 	expect("lane 4: 2000-3000 stolen by task9[9], CPU 0, lane 2\n"
 	       "lane 4: 4000-5000 stolen by newer[9], CPU 0, lane 2\n");
+}
+
+/* Another vCPU's task whose name is known only later, by one of its system calls. */
+static void named_later(void)
+{
+	struct braid_vcpu_thread two[] = { { .vcpu = 0, .tid = 70 }, { .vcpu = 1, .tid = 71 } };
+	struct braid_comm comm = { .pid = 33, .comm = "late" };
+	struct braid_ring *rings[] = { &memory_rings[2].ring, &memory_rings[3].ring };
+
+	memory_begin();
+	memory_guest.rings = rings;
+	memory_guest.nr_rings = 2;
+	rings[1]->stream = rings[1]->item.stream = &memory_guest;
+	rings[1]->cpu = 1;
+	memory_guest.threads = two;
+	memory_guest.nr_threads = 2;
+	memory_guest.comms = &comm;
+	memory_guest.nr_comms = 1;
+	memory_switch(0, 900, 0, 0, 70);
+	memory_put(memory_switch(2, 950, 0, 0, 33), 24, 0, 8);
+	memory_switch(0, 1000, 70, 0, 71);
+	memory_switch(0, 2000, 71, 0, 70);
+	memory_switch(0, 3000, 70, 0, 71);
+	memory_switch(0, 3500, 71, 1, 70);
+	memory_put(memory_switch(2, 3600, 33, 0, 34), 24, 0, 8);
+	memory_add(2, 3700, MEMORY_WRITE, 33);
+	memory_wakeup(0, 3900, 71);
+	memory_switch(0, 4500, 70, 0, 71);
+	memory_switch(0, 5000, 71, 1, 0);
+	expect("lane 5: 900-1000 unknown\n"
+	       "lane 4: 1000-2000 stolen by guest/vCPU 1, CPU 0, lane 5\n"
+	       "lane 5: 2000-3000 stolen by guest/vCPU 0: <...>[33], CPU 0, lane 4\n"
+	       "lane 4: 3000-3500 stolen by guest/vCPU 1, CPU 0, lane 5\n"
+	       "lane 5: 3500-3900 sleeping\n"
+	       "lane 5: 3900-4500 stolen by guest/vCPU 0: late[33], CPU 0, lane 4\n"
+	       "lane 4: 4500-5000 stolen by guest/vCPU 1, CPU 0, lane 5\n");
 }
 
 /* Without kvm events a vCPU that sleeps is idle if its guest is. */
@@ -360,6 +396,7 @@ int main(void)
 {
 	RUN(life);
 	RUN(renamed);
+	RUN(named_later);
 	RUN(idle);
 	RUN(moved_unseen);
 	RUN(merged);
