@@ -531,7 +531,7 @@ Test:
   make check-mutants        MUTANTS=50 changed lines, by SEED=N, one at a
                             time: does a unit test fail? Half an hour
   make check-fuzz           each fuzz target for FUZZ_SECONDS=60
-  make fuzz-long            FUZZ_INPUTS=10000000 over all targets, for days
+  make fuzz-long            FUZZ_INPUTS=10000000 over all targets, in rounds
   make fuzz-corpus          regenerate the fuzz targets' inputs, after a
                             change of the formats
 

@@ -2,9 +2,12 @@
 /*
  * Indexed captures, packed or not, whose extents have any order, size and number, while the index may
  * say that all is in order. Checksums are always right: the real writer makes the file. It is read in
- * whole, by its index, and while it grows: with the same events, or with a fault.
+ * whole, by its index, and while it grows, in steps that the input chooses: with the same events, or
+ * with a fault. Files are in memory.
  */
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host_agent/capture/checksum.h"
@@ -18,12 +21,33 @@
 #define EVENTS		16u	/* in a sub-buffer */
 #define EVENT_BYTES	12u
 
-static char path[64], packed[64];
+#define MOST_STEPS	16u
+#define MOST_TURNS	64u	/* to take what a step has added */
 
-static void remove_files(void)
+/* The first byte of an input. To pack takes as long as all else: one in eight does. */
+enum {
+	HOW_FLAGS = 1, HOW_PACKED = 2, HOW_ABSOLUTE = 4, HOW_NOT_PACKED = 8 | 16, HOW_STEPS = 32,
+};
+
+/* A file in memory. */
+struct memory {
+	int fd;
+	char path[32];
+};
+
+/* Places in the file at which it had ended for a while, as parts of 65536. */
+struct steps {
+	u32 nr;
+	u16 at[MOST_STEPS];
+};
+
+static struct memory make_memory(void)
 {
-	unlink(path);
-	unlink(packed);
+	struct memory m = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
+
+	MUST(m.fd >= 0);
+	snprintf(m.path, sizeof(m.path), "/proc/self/fd/%d", m.fd);
+	return m;
 }
 
 /* An extent as the input says; its events are right, unless the input has some bytes for them. */
@@ -58,9 +82,8 @@ static void put_extent(struct braid_capture_writer *w, struct fuzz_input *in)
 }
 
 /* The blocks of the index get the flags that the input has for them. */
-static void change_flags(struct fuzz_input *in)
+static void change_flags(int fd, struct fuzz_input *in)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
 	struct braid_index_block block;
 	struct braid_chunk_end end;
 	struct braid_chunk chunk;
@@ -68,7 +91,7 @@ static void change_flags(struct fuzz_input *in)
 	off_t at = lseek(fd, -(off_t)sizeof(end), SEEK_END);
 	u32 k;
 
-	MUST(fd >= 0 && braid_pread_all(fd, &end, sizeof(end), at) == sizeof(end));
+	MUST(braid_pread_all(fd, &end, sizeof(end), at) == sizeof(end));
 	MUST(braid_pread_all(fd, &chunk, sizeof(chunk), end.index_offset) == sizeof(chunk));
 	MUST(chunk.type == BRAID_CHUNK_INDEX_BLOCKS && chunk.payload_bytes <= sizeof(payload));
 	at = end.index_offset + sizeof(chunk);
@@ -81,28 +104,27 @@ static void change_flags(struct fuzz_input *in)
 	chunk.checksum = braid_chunk_checksum(&chunk, payload, chunk.payload_bytes, NULL, 0);
 	MUST(pwrite(fd, &chunk, sizeof(chunk), end.index_offset) == sizeof(chunk));
 	MUST(pwrite(fd, payload, chunk.payload_bytes, at) == chunk.payload_bytes);
-	close(fd);
 }
 
-static void pack(void)
+/* Packs a file in place of itself. */
+static void pack(struct memory *m)
 {
+	struct memory packed = make_memory();
 	struct braid_pack_run run = { 0 };
-	int from = open(path, O_RDONLY | O_CLOEXEC);
-	int to = open(packed, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-	MUST(from >= 0 && to >= 0 && !braid_pack(to, from, path, &run));
-	close(from);
-	close(to);
-	MUST(!rename(packed, path));
+	MUST(!lseek(m->fd, 0, SEEK_SET));
+	MUST(!braid_pack(packed.fd, m->fd, m->path, &run));
+	close(m->fd);
+	*m = packed;
 }
 
-static void make(struct fuzz_input *in, u8 how)
+static void make(int fd, struct fuzz_input *in, u8 how)
 {
 	struct synth_guest_params params = {
 		.name = "one", .incarnation = 1, .boot = 1, .start_ns = SYNTH_START_NS,
-		.nr_slots = 8, .subbuf_bytes = 4096, .flags = how & 4 ? BRAID_BUFFER_ABSOLUTE : 0,
+		.nr_slots = 8, .subbuf_bytes = 4096, .flags = how & HOW_ABSOLUTE ? BRAID_BUFFER_ABSOLUTE : 0,
 	};
-	struct braid_capture_writer *w = synth_capture(path);
+	struct braid_capture_writer *w = synth_capture_at(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	struct synth_guest g;
 	u32 k;
 
@@ -119,9 +141,9 @@ struct found {
 	u64 events, lost, sum, faults;
 };
 
-static struct found take_all(struct braid_source *source)
+/* Adds what there is now. */
+static void take_all(struct braid_source *source, struct found *f)
 {
-	struct found f = { 0 };
 	size_t k, j;
 	u32 b;
 
@@ -130,38 +152,93 @@ static struct found take_all(struct braid_source *source)
 			struct braid_ring *ring = source->streams[k]->rings[j];
 
 			while (braid_ring_next(ring) > 0) {
-				f.events += ring->item.kind == BRAID_ITEM_EVENT;
-				f.lost += ring->item.lost_before;
+				f->events += ring->item.kind == BRAID_ITEM_EVENT;
+				f->lost += ring->item.lost_before;
 				for (b = 0; b < ring->item.payload_bytes; b++)
-					f.sum = f.sum * 31 + ring->item.payload[b] + ring->item.seq;
+					f->sum = f->sum * 31 + ring->item.payload[b] + ring->item.seq;
 			}
 		}
-	f.faults = source->faults;
-	return f;
+	f->faults = source->faults;
 }
 
-static struct found read_by(bool by_index)
+static struct found read_by(const char *path, bool by_index)
 {
 	const struct braid_source_options how = { .by_index = by_index };
 	struct braid_source *source;
-	char *paths[] = { path };
-	struct found f;
+	char *paths[] = { (char *)path };
+	struct found f = { 0 };
 
 	MUST(!braid_source_open_captures(&source, paths, 1, &how));
-	f = take_all(source);
+	take_all(source, &f);
 	braid_source_free(source);
 	return f;
 }
 
-static struct found read_growing(void)
+static int by_value(const void *a, const void *b)
 {
-	struct braid_source *source;
-	struct found f;
+	return *(const u16 *)a - *(const u16 *)b;
+}
 
-	MUST(!braid_source_follow(&source, path, NULL));
-	MUST(braid_source_grow_alone(source, true) >= 0);
-	f = take_all(source);
+static struct steps take_steps(struct fuzz_input *in)
+{
+	struct steps s = { .nr = fuzz_take(in, 1) % (MOST_STEPS + 1) };
+	u32 k;
+
+	for (k = 0; k < s.nr; k++)
+		s.at[k] = fuzz_take(in, 2);
+	qsort(s.at, s.nr, sizeof(s.at[0]), by_value);
+	return s;
+}
+
+/* The file in memory that has @bytes of a file gets those up to @to. */
+static void copy(const struct memory *from, const struct memory *m, off_t bytes, off_t to)
+{
+	u8 part[4096];
+	ssize_t n;
+
+	for (; bytes < to; bytes += n) {
+		n = to - bytes < (off_t)sizeof(part) ? to - bytes : (off_t)sizeof(part);
+		MUST(braid_pread_all(from->fd, part, n, bytes) == n);
+		MUST(pwrite(m->fd, part, n, bytes) == n);
+	}
+}
+
+/* Reads what a step has added; @last: the file is complete. */
+static void read_step(struct braid_source *source, bool last, struct found *f)
+{
+	u32 turns = 0;
+	int ret;
+
+	do {
+		MUST(turns++ < MOST_TURNS);
+		ret = braid_source_grow_alone(source, last);
+		MUST(ret >= 0);
+		take_all(source, f);
+	} while (ret);
+}
+
+static struct found read_growing(const struct memory *whole, const struct steps *steps)
+{
+	struct memory growing = make_memory();
+	struct braid_source *source = NULL;
+	struct found f = { 0 };
+	off_t had = 0, to;
+	struct stat st;
+	u32 k;
+
+	MUST(!fstat(whole->fd, &st));
+	for (k = 0; k <= steps->nr; k++, had = to) {
+		to = k < steps->nr ? st.st_size * steps->at[k] >> 16 : st.st_size;
+		copy(whole, &growing, had, to);
+		/* It can't be followed before it has its head. */
+		if (!source && braid_source_follow(&source, growing.path, NULL))
+			source = NULL;
+		MUST(source || k < steps->nr);
+		if (source)
+			read_step(source, k == steps->nr, &f);
+	}
 	braid_source_free(source);
+	close(growing.fd);
 	return f;
 }
 
@@ -170,20 +247,20 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t bytes)
 	struct fuzz_input in = { data, bytes };
 	u8 how = fuzz_take(&in, 1);
 	struct found whole, indexed, growing;
+	struct memory file = make_memory();
+	struct steps steps = { 0 };
 
-	if (!*path) {
-		snprintf(path, sizeof(path), "/dev/shm/fuzz_extents.%d", getpid());
-		snprintf(packed, sizeof(packed), "/dev/shm/fuzz_extents.%d.packed", getpid());
-		atexit(remove_files);
-	}
-	make(&in, how);
-	if (how & 1)
-		change_flags(&in);
-	if (how & 2)
-		pack();
-	whole = read_by(false);
-	indexed = read_by(true);
-	growing = read_growing();
+	if (how & HOW_STEPS)
+		steps = take_steps(&in);
+	make(file.fd, &in, how);
+	if (how & HOW_FLAGS)
+		change_flags(file.fd, &in);
+	if ((how & (HOW_PACKED | HOW_NOT_PACKED)) == HOW_PACKED)
+		pack(&file);
+	whole = read_by(file.path, false);
+	indexed = read_by(file.path, true);
+	growing = read_growing(&file, &steps);
+	close(file.fd);
 	MUST_EQ(indexed.events, whole.events);
 	MUST_EQ(indexed.sum, whole.sum);
 	MUST_EQ(indexed.lost, whole.lost);

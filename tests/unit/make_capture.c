@@ -129,22 +129,31 @@ bool synth_tick(struct synth_guest *g, u32 cpu, u32 number, const char *text)
 	return synth_event(g, cpu, payload, 16 + length);
 }
 
-struct braid_capture_writer *synth_capture(const char *path)
+static const struct braid_chunk_file synth_head = {
+	.version_major = BRAID_CAPTURE_MAJOR,
+	.version_minor = BRAID_CAPTURE_MINOR,
+	.start_host_ns = SYNTH_START_NS,
+	.start_realtime_ns = 1700000000000000000ULL,
+	.clock = "mono_raw",
+	.host_name = "testhost",
+	.kernel_release = "6.12.0-test",
+	.machine = "x86_64",
+	.agent_version = "test",
+};
+
+struct braid_capture_writer *synth_capture_at(int fd)
 {
-	struct braid_chunk_file head = {
-		.version_major = BRAID_CAPTURE_MAJOR,
-		.version_minor = BRAID_CAPTURE_MINOR,
-		.start_host_ns = SYNTH_START_NS,
-		.start_realtime_ns = 1700000000000000000ULL,
-		.clock = "mono_raw",
-		.host_name = "testhost",
-		.kernel_release = "6.12.0-test",
-		.machine = "x86_64",
-		.agent_version = "test",
-	};
 	struct braid_capture_writer *w;
 
-	NEED(!braid_capture_create(&w, path, &head));
+	NEED(!braid_capture_create_at(&w, fd, "memory", &synth_head));
+	return w;
+}
+
+struct braid_capture_writer *synth_capture(const char *path)
+{
+	struct braid_capture_writer *w;
+
+	NEED(!braid_capture_create(&w, path, &synth_head));
 	NEED(!braid_capture_publish(w));	/* some are read before they end, or have no end */
 	return w;
 }

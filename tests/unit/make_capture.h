@@ -58,6 +58,9 @@ bool synth_event(struct synth_guest *g, u32 cpu, const void *payload, u32 bytes)
 /* The writer's host: FILE, with the given start. */
 struct braid_capture_writer *synth_capture(const char *path);
 
+/* The same, in an open file, which is closed with it. */
+struct braid_capture_writer *synth_capture_at(int fd);
+
 /* STREAM and EVENTS, COMMS, SYMBOLS of a guest. */
 void synth_begin(struct braid_capture_writer *w, struct synth_guest *g, u32 stream);
 
