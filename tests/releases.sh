@@ -3,10 +3,11 @@
 # Runs commands as root in a clone of this tree, on a minimal machine of a Debian release: releases.sh CODENAME COMMANDS
 # e.g. releases.sh trixie 'make demo'
 #
-# The machine is a folder that is created each time, from an archive and packages in the cache (cache.sh), and entered
-# by chroot. It has git, make and what apt needs. It shares the kernel, the processes, the network and the cache of this
-# machine, but has a /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is kept
-# after a failure; nothing is mounted on it any more.
+# The machine is a folder that is created each time, from an archive and packages in the cache (cache.sh). It is the
+# root of a mount namespace, because nsenter leaves a plain chroot. It has git, make, mount and what apt needs. It shares
+# the kernel, the processes, the network, the cache and the additional certificate authorities of this machine, but has a
+# /dev/shm of its own. The clone is of the last commit. The folder, build/releases/CODENAME, is kept after a failure;
+# nothing is mounted on it any more.
 # The registry is that of this machine's own apt. Needs root and the package mmdebstrap.
 set -eu
 
@@ -19,10 +20,10 @@ die() {
 codename=$1
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=$(CDPATH='' cd -- "$here/.." && pwd)
-[ "$(id -u)" = 0 ] || die 'run it as root: chroot needs that'
+[ "$(id -u)" = 0 ] || die 'run it as root: mounts need that'
 command -v mmdebstrap >/dev/null || die 'mmdebstrap is missing: install the package mmdebstrap'
 cache=$("$here/kernels/cache.sh")
-archive=$cache/release-$codename.tar
+archive=$cache/root-$codename.tar
 packages=$cache/release-$codename.debs
 root=$tree/build/releases/$codename
 
@@ -41,7 +42,7 @@ make_archive() {
 	echo "making a minimal root of $codename, once; about 200 MB" >&2
 	sources=$(sources)
 	[ -n "$sources" ] || die 'apt on this machine has no sources for the release that it runs: run apt-get update'
-	printf '%s\n' "$sources" | mmdebstrap --variant=apt --include=ca-certificates,git,make \
+	printf '%s\n' "$sources" | mmdebstrap --variant=apt --include=ca-certificates,git,make,mount \
 		--aptopt='Acquire::Check-Valid-Until "false"' "$codename" "$archive.new.tar" - >"$archive.log" 2>&1 || {
 		tail -5 "$archive.log" >&2
 		die "mmdebstrap could not make a root of $codename; see $archive.log"
@@ -59,17 +60,26 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"	# no package starts
 chmod +x "$root/usr/sbin/policy-rc.d"
 git clone -q --no-hardlinks "$tree" "$root/root/tracebraid"
 
+# A proxy of this machine may sign with an authority of its own.
+if [ -d /usr/local/share/ca-certificates ]; then
+	cp -r /usr/local/share/ca-certificates "$root/usr/local/share/"
+	chroot "$root" update-ca-certificates >/dev/null
+fi
+
 # Its mounts end with this namespace.
 # shellcheck disable=SC2016 # expanded by the inner shell
 unshare --mount --propagation private sh -euc '
 	root=$1 packages=$2 cache=$3
-	mount --bind "$root" "$root"	# / is a mount point, as on any machine
+	mount --bind "$root" "$root"
 	for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
 	mount -t tmpfs -o size=4g tmpfs "$root/dev/shm"
 	mount --bind "$packages" "$root/var/cache/apt/archives"
 	mkdir -p "$root/root/.cache/tracebraid/kernels"
 	mount --bind "$cache" "$root/root/.cache/tracebraid/kernels"
-	exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-		TERM="${TERM:-dumb}" DEBIAN_FRONTEND=noninteractive sh -c "cd /root/tracebraid && $4"
+	cd "$root"
+	pivot_root . mnt
+	exec chroot . /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
+		NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt DEBIAN_FRONTEND=noninteractive \
+		sh -c "umount --lazy /mnt && cd /root/tracebraid && $4"
 ' sh "$root" "$packages" "$cache" "$2"
 rm -rf --one-file-system "$root"

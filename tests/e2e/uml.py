@@ -65,6 +65,6 @@ class UmlGuest(rig.Guest):
         # Its "physical" memory must be at a fixed address, hence setarch.
         argv = [host.need_program("setpriv", "util-linux"), "--pdeathsig", "KILL", "--", "setarch", "-R",
                 self.kernel.resolve(), f"mem={self.mem}", f"initrd={self.initrd}", f"uml_dir={self.rundir}/", f"hostname={self.name}",
-                "con=null", "con0=null,fd:1", "ssl=null", f"ssl1=fd:{control_fd},fd:{control_fd}", "console=tty0",
+                "con=null", "con0=null,fd:1", "ssl=none", f"ssl1=fd:{control_fd},fd:{control_fd}", "console=tty0",
                 *ARGS.split()]
         return argv + [f"virtio_uml.device={path}:{number}" for path, number in self.devices]

@@ -70,7 +70,7 @@ def make_initrd(folder):
 def uml_command(kernel, initrd, folder):
     """User-mode Linux: its "physical" memory must be at a fixed address, hence setarch; its files go to the folder."""
     return ["setarch", "-R", kernel / "linux", "mem=256M", f"initrd={initrd}", f"uml_dir={folder}/", "con=null",
-            "con0=null,fd:1", "ssl=null", "console=tty0", "loglevel=7", "printk.devkmsg=on", "panic=-1"]
+            "con0=null,fd:1", "ssl=none", "console=tty0", "loglevel=7", "printk.devkmsg=on", "panic=-1"]
 
 
 def qemu_command(kernel, initrd, _):

@@ -92,8 +92,8 @@ def by_ctf(capture, folder):
 
 
 def by_trace_dat(capture, folder):
-    # trace-cmd 3.3 prints flags between CPU and time.
-    pattern = re.compile(r".*? \[(\d+)\]\s+(?:\S+\s+)?(\d+)\.(\d{9}): (\S+): +(.*)")
+    # trace-cmd 3.3 prints flags after the CPU: [000]-0x25
+    pattern = re.compile(r".*? \[(\d+)\]\S*\s+(\d+)\.(\d{9}): (\S+): +(.*)")
     out = export("trace.dat", capture, folder)
     count, switches = 0, []
     for file in pathlib.Path(folder).glob("out.trace*.dat"):
