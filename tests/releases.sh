@@ -63,7 +63,7 @@ git clone -q --no-hardlinks "$tree" "$root/root/tracebraid"
 # A proxy of this machine may sign with an authority of its own.
 if [ -d /usr/local/share/ca-certificates ]; then
 	cp -r /usr/local/share/ca-certificates "$root/usr/local/share/"
-	chroot "$root" update-ca-certificates >/dev/null
+	chroot "$root" update-ca-certificates >/dev/null 2>&1
 fi
 
 # Its mounts end with this namespace.
