@@ -1,9 +1,264 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* When vCPUs are observed: within the recording, its selected part, and their guest's trace. */
+/* When vCPUs are observed: within recordings, their selected part, and their guest's trace. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "host_agent/analyze/private.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
+
+/* Windows ------------------------------------------------------------------------------------ */
+
+/* While the sets of windows are made. */
+struct sets {
+	struct braid_states *s;
+	struct braid_observed *each;	/* of the source's; stop_ns INT64_MIN: not valid */
+	struct braid_observed *some;	/* a set */
+	u32 nr;				/* of it */
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct braid_observed *x = a, *y = b;
+
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* Sorts the set, and makes one of those that overlap. */
+static void unite(struct sets *sets)
+{
+	struct braid_observed *all = sets->some;
+	u32 k, n = 0;
+
+	qsort(all, sets->nr, sizeof(*all), by_start);
+	for (k = 1; k < sets->nr; k++) {
+		if (all[k].start_ns > all[n].stop_ns)
+			all[++n] = all[k];
+		else if (all[k].stop_ns > all[n].stop_ns)
+			all[n].stop_ns = all[n].to_ns = all[k].stop_ns;
+	}
+	sets->nr = sets->nr ? n + 1 : 0;
+}
+
+static void add(struct sets *sets, size_t window)
+{
+	if (sets->each[window].stop_ns != INT64_MIN)
+		sets->some[sets->nr++] = sets->each[window];
+}
+
+static bool is_valid(const struct braid_window *w)
+{
+	return braid_states_takes(w->start_ns) && w->stop_ns >= w->start_ns;
+}
+
+/* A recording that was killed did not go on until another one started. */
+static void take_each(struct sets *sets)
+{
+	const struct braid_source *source = sets->s->source;
+	s64 latest_ns = INT64_MIN, stop_ns;
+	size_t k;
+
+	for (k = 0; k < source->nr_windows; k++)
+		if (is_valid(&source->windows[k]) && source->windows[k].start_ns > latest_ns)
+			latest_ns = source->windows[k].start_ns;
+	for (k = 0; k < source->nr_windows; k++) {
+		const struct braid_window *w = &source->windows[k];
+
+		stop_ns = braid_states_takes(w->stop_ns) ? w->stop_ns : INT64_MAX;
+		if (stop_ns == INT64_MAX && w->start_ns < latest_ns)
+			stop_ns = w->last_ns > w->start_ns ? w->last_ns : w->start_ns;
+		if (!is_valid(w))
+			stop_ns = INT64_MIN;
+		sets->each[k] = (struct braid_observed){ w->start_ns, stop_ns, w->start_ns, stop_ns };
+	}
+}
+
+/* Edges ------------------------------------------------------------------------------------ */
+
+int braid_observe_edge(struct braid_states *s, struct braid_edge edge)
+{
+	return braid_array_push(s->edges, s->nr_edges, s->edges_capacity, edge) ?
+	       braid_out_of_memory() : 0;
+}
+
+/* All stops of the set, but those with which the whole ends. */
+static int add_stops(struct sets *sets, int kind, u32 which)
+{
+	const struct braid_states *s = sets->s;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < sets->nr && !err; k++)
+		if (sets->some[k].stop_ns < s->windows[s->nr_windows - 1].stop_ns)
+			err = braid_observe_edge(sets->s, (struct braid_edge){
+				.due_ns = sets->some[k].stop_ns + 1, .kind = kind, .which = which,
+			});
+	return err;
+}
+
+static int take_all(struct sets *sets)
+{
+	struct braid_states *s = sets->s;
+	size_t k;
+
+	sets->nr = 0;
+	for (k = 0; k < s->source->nr_windows; k++)
+		add(sets, k);
+	unite(sets);
+	s->windowed = sets->nr;
+	if (!sets->nr)
+		sets->some[sets->nr++] = (struct braid_observed){
+			INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX,
+		};
+	s->windows = calloc(sets->nr, sizeof(*s->windows));
+	if (!s->windows)
+		return braid_out_of_memory();
+	memcpy(s->windows, sets->some, sets->nr * sizeof(*s->windows));
+	s->nr_windows = sets->nr;
+	s->begin_ns = s->windowed ? s->windows[0].start_ns : INT64_MAX;
+	s->end_ns = s->windows[s->nr_windows - 1].stop_ns;
+	return add_stops(sets, BRAID_EDGE_WINDOW_STOPS, 0);
+}
+
+/* Whether all events of the host are of recordings whose windows are known. */
+static bool hosts_known(const struct braid_source *source)
+{
+	size_t k, n;
+
+	for (k = 0; k < source->nr_streams; k++) {
+		for (n = 0; n < source->nr_windows && source->windows[n].host != source->streams[k]; n++)
+			;
+		if (source->streams[k]->kind == BRAID_STREAM_HOST && n == source->nr_windows)
+			return false;
+	}
+	return true;
+}
+
+/* The host's recordings; what precedes an overwritten page of trace-cmd's is not known. */
+static int take_host(struct sets *sets)
+{
+	struct braid_states *s = sets->s;
+	const struct braid_source *source = s->source;
+	size_t k;
+	u32 n;
+
+	sets->nr = 0;
+	for (k = 0; k < source->nr_windows; k++)
+		if (source->windows[k].host)
+			add(sets, k);
+	unite(sets);
+	s->starts = calloc(sets->nr + 1, sizeof(*s->starts));
+	if (!s->starts)
+		return braid_out_of_memory();
+	s->nr_starts = sets->nr;
+	for (n = 0; n < sets->nr; n++) {
+		s->starts[n].ns = sets->some[n].start_ns;
+		s->starts[n].until_ns = sets->some[n].stop_ns;
+	}
+	for (k = 0; k < source->nr_streams; k++)
+		if (source->streams[k]->kind == BRAID_STREAM_HOST && source->streams[k]->nr_buffers)
+			s->nr_starts = 0;
+	return hosts_known(source) ? add_stops(sets, BRAID_EDGE_HOST_STOPS, 0) : 0;
+}
+
+/* A guest, and a window of a recording that has it. */
+struct of_guest {
+	u32 stream;
+	size_t window;
+};
+
+static int by_stream(const void *a, const void *b)
+{
+	const struct of_guest *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	return x->window < y->window ? -1 : x->window > y->window;
+}
+
+static int take_guests(struct sets *sets)
+{
+	const struct braid_source *source = sets->s->source;
+	struct of_guest *all;
+	size_t nr = 0, k, n;
+	int err = 0;
+
+	for (k = 0; k < source->nr_windows; k++)
+		nr += source->windows[k].nr_guests;
+	all = calloc(nr + 1, sizeof(*all));
+	if (!all)
+		return braid_out_of_memory();
+	for (nr = k = 0; k < source->nr_windows; k++)
+		for (n = 0; n < source->windows[k].nr_guests; n++)
+			all[nr++] = (struct of_guest){ source->windows[k].guests[n]->number, k };
+	qsort(all, nr, sizeof(*all), by_stream);
+	for (k = 0; k < nr && !err; k = n) {
+		sets->nr = 0;
+		for (n = k; n < nr && all[n].stream == all[k].stream; n++)
+			add(sets, all[n].window);
+		unite(sets);
+		err = add_stops(sets, BRAID_EDGE_GUEST_STOPS, all[k].stream);
+	}
+	free(all);
+	return err;
+}
+
+int braid_observe_begin(struct braid_states *s)
+{
+	struct sets sets = {
+		.s = s,
+		.each = calloc(s->source->nr_windows + 1, sizeof(*sets.each)),
+		.some = calloc(s->source->nr_windows + 1, sizeof(*sets.some)),
+	};
+	int err = sets.each && sets.some ? 0 : braid_out_of_memory();
+
+	s->edge_ns = INT64_MAX;
+	if (!err) {
+		take_each(&sets);
+		err = take_all(&sets);
+	}
+	if (!err)
+		err = take_host(&sets);
+	if (!err)
+		err = take_guests(&sets);
+	free(sets.each);
+	free(sets.some);
+	return err;
+}
+
+/* vCPUs ------------------------------------------------------------------------------------ */
+
+/* Its observation in the present window. */
+static void place(const struct braid_states *s, struct braid_vcpu *v)
+{
+	const struct braid_observed *w = &s->windows[s->window];
+
+	v->begin_ns = w->from_ns > v->first_ns ? w->from_ns : v->first_ns;
+	v->end_ns = w->to_ns < v->last_ns ? w->to_ns : v->last_ns;
+}
+
+void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
+			u32 number)
+{
+	struct braid_vcpu *v = &s->vcpus[vcpu];
+	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
+
+	*v = (struct braid_vcpu){
+		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
+		.first_ns = INT64_MIN,
+		.last_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
+									INT64_MAX,
+		.now = {
+			.vcpu = vcpu, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
+			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
+		},
+	};
+	/* A later incarnation: until then the vCPU counts for the one before. */
+	if (guest->before && braid_states_takes(guest->found_ns))
+		v->first_ns = guest->found_ns;
+	place(s, v);
+}
 
 void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
 {
@@ -17,12 +272,14 @@ void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns)
 		s->begin_ns = from_ns;
 	if (to_ns < s->end_ns)
 		s->end_ns = to_ns;
-	for (k = 0; k < s->nr_vcpus; k++) {
-		if (s->begin_ns != INT64_MAX && s->vcpus[k].begin_ns < s->begin_ns)
-			s->vcpus[k].begin_ns = s->begin_ns;
-		if (s->vcpus[k].end_ns > s->end_ns)
-			s->vcpus[k].end_ns = s->end_ns;
+	for (k = 0; k < s->nr_windows; k++) {
+		if (from_ns > s->windows[k].from_ns)
+			s->windows[k].from_ns = from_ns;
+		if (to_ns < s->windows[k].to_ns)
+			s->windows[k].to_ns = to_ns;
 	}
+	for (k = 0; k < s->nr_vcpus; k++)
+		place(s, &s->vcpus[k]);
 }
 
 void braid_states_cut(struct braid_states *s)
@@ -30,59 +287,80 @@ void braid_states_cut(struct braid_states *s)
 	s->windowed = false;
 }
 
-void braid_observe_begin(struct braid_states *s)
+u64 braid_states_within(const struct braid_states *s, s64 from_ns, s64 to_ns)
 {
-	const struct braid_source *source = s->source;
-	size_t k;
+	u64 sum = 0;
+	u32 k;
 
-	s->begin_ns = s->end_ns = INT64_MAX;
-	for (k = 0; k < source->nr_windows; k++) {
-		const struct braid_window *w = &source->windows[k];
+	for (k = 0; k < s->nr_windows; k++) {
+		s64 from = from_ns > s->windows[k].from_ns ? from_ns : s->windows[k].from_ns;
+		s64 to = to_ns < s->windows[k].to_ns ? to_ns : s->windows[k].to_ns;
 
-		if (!braid_states_takes(w->start_ns) || w->stop_ns < w->start_ns)
-			continue;
-		if (s->begin_ns == INT64_MAX || w->stop_ns > s->end_ns)
-			s->end_ns = braid_states_takes(w->stop_ns) ? w->stop_ns : INT64_MAX;
-		if (w->start_ns < s->begin_ns)
-			s->begin_ns = w->start_ns;
-		s->windowed = true;
+		sum += to > from ? (u64)to - (u64)from : 0;
 	}
+	return sum;
 }
 
-void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
-			u32 number)
+/* The vCPU's observation in the present window is over. Returns 0 or the op's error. */
+static int close_window(struct braid_states *s, struct braid_vcpu *v)
 {
-	struct braid_vcpu *v = &s->vcpus[vcpu];
-	bool ended = guest->end_reason && guest->end_reason != BRAID_END_STOPPED;
-
-	*v = (struct braid_vcpu){
-		.guest = guest, .number = number, .task = BRAID_PID_UNKNOWN, .kvm_id = -1, .ipi = -1,
-		.begin_ns = s->begin_ns == INT64_MAX ? INT64_MIN : s->begin_ns,
-		.end_ns = ended && braid_states_takes(guest->end_ns) ? (s64)guest->end_ns :
-								       INT64_MAX,
-		.now = {
-			.vcpu = vcpu, .from_ns = INT64_MIN, .task = BRAID_PID_UNKNOWN,
-			.culprit = { .vcpu = BRAID_NO_VCPU, .task = BRAID_PID_UNKNOWN },
-		},
-	};
-	/* A later incarnation: until then the vCPU counts for the one before. */
-	if (guest->before && braid_states_takes(guest->found_ns) &&
-	    (s64)guest->found_ns > v->begin_ns)
-		v->begin_ns = guest->found_ns;
-	if (s->end_ns < v->end_ns)
-		v->end_ns = s->end_ns;
+	if (v->end_ns <= v->begin_ns)
+		return 0;
+	v->observed_ns += (u64)v->end_ns - (u64)v->begin_ns;
+	return braid_vcpu_end(s, v);
 }
 
-int braid_observe_check(const struct braid_vcpu *v)
+int braid_observe_next(struct braid_states *s)
 {
-	s64 observed = v->end_ns - v->begin_ns;
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < s->nr_vcpus && !err; k++)
+		err = close_window(s, &s->vcpus[k]);
+	s->window++;
+	for (k = 0; k < s->nr_vcpus && !err; k++) {
+		struct braid_vcpu *v = &s->vcpus[k];
+
+		place(s, v);
+		v->now.from_ns = v->since_ns = v->begin_ns;
+		v->now.from_bound_ns = v->since_bound_ns = 0;
+	}
+	return err;
+}
+
+static int check(const struct braid_vcpu *v)
+{
 	u64 sum = 0;
 	u32 k;
 
 	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
 		sum += v->ns[k];
-	if (sum == (observed > 0 ? (u64)observed : 0))
+	if (sum == v->observed_ns)
 		return 0;
-	return braid_fail(-EINVAL, "%s/vCPU %u: its states add up to %llu ns, but it was observed for %lld ns: a bug in tracebraid",
-			  v->guest->name, v->number, (unsigned long long)sum, (long long)observed);
+	return braid_fail(-EINVAL, "%s/vCPU %u: its states add up to %llu ns, but it was observed for %llu ns: a bug in tracebraid",
+			  v->guest->name, v->number, (unsigned long long)sum,
+			  (unsigned long long)v->observed_ns);
+}
+
+void braid_observe_end(struct braid_states *s)
+{
+	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
+		s->end_ns = s->last_ns;
+	braid_states_limit(s, INT64_MIN, s->end_ns);
+}
+
+int braid_observe_close(struct braid_states *s)
+{
+	int err = 0;
+	u32 k;
+
+	for (k = 0; k < s->nr_vcpus && !err; k++) {
+		if (s->begin_ns != INT64_MAX)	/* else there is no event */
+			err = close_window(s, &s->vcpus[k]);
+		if (!err && s->vcpus[k].out)	/* no entry follows */
+			err = braid_vcpu_report_exit(s, &s->vcpus[k], s->vcpus[k].end_ns);
+		if (!err)
+			err = check(&s->vcpus[k]);
+	}
+	return err;
 }

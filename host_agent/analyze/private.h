@@ -28,20 +28,47 @@ void braid_list_touch(struct braid_states *s, u32 vcpu);
 
 /* observe.c -------------------------------------------------------------------------------- */
 
-/* Takes the recording's window from the source. */
-void braid_observe_begin(struct braid_states *s);
+/* Where what is recorded changes. */
+struct braid_edge {
+	s64 due_ns;		/* before an item of this time */
+	enum {
+		BRAID_EDGE_WINDOW_STOPS, BRAID_EDGE_HOST_STOPS, BRAID_EDGE_GUEST_STOPS,
+		BRAID_EDGE_STARTS,	/* the host's recording */
+	} kind;
+	u32 which;		/* GUEST_STOPS: the stream; STARTS: of s->starts */
+};
+
+/* Takes the windows from the source, and makes the edges. Returns 0 or -ENOMEM with braid_fail(). */
+int braid_observe_begin(struct braid_states *s);
 
 /* Makes a vCPU, the @number-th of a guest, and says when it is observed. */
 void braid_observe_vcpu(struct braid_states *s, u32 vcpu, const struct braid_stream *guest,
 			u32 number);
 
-/* Every nanosecond of its observation is in one state. Returns 0, or -EINVAL with braid_fail(). */
-int braid_observe_check(const struct braid_vcpu *v);
+/* The present window is over: the next one is the present one. Returns 0 or the op's error. */
+int braid_observe_next(struct braid_states *s);
+
+/* The end of the trace: nothing is observed after it. */
+void braid_observe_end(struct braid_states *s);
+
+/* Then the last window is over. Returns 0 or the op's error; each nanosecond must be in one state. */
+int braid_observe_close(struct braid_states *s);
+
+/* Adds an edge, in any order before braid_edges_sort(). Returns 0 or -ENOMEM with braid_fail(). */
+int braid_observe_edge(struct braid_states *s, struct braid_edge edge);
+
+/* edges.c ---------------------------------------------------------------------------------- */
+
+/* Once all are there. */
+void braid_edges_sort(struct braid_states *s);
+
+/* Passes all edges up to a time. Returns 0 or the op's error. */
+int braid_edges_pass(struct braid_states *s, s64 ns);
 
 /* start.c ---------------------------------------------------------------------------------- */
 
 /*
- * Finds out what the vCPUs did at the start of the recording, by their first events; sets start_ns.
+ * Finds out what the vCPUs did at the starts of recordings, by their first events; adds edges.
  * Reads a limited number of events, and rewinds the source. Returns 0 or -errno with braid_fail().
  */
 int braid_start_find(struct braid_states *s);
@@ -49,8 +76,27 @@ int braid_start_find(struct braid_states *s);
 /* A pass before the one over the whole trace, which reports its faults. Returns what @pass does. */
 int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg);
 
-/* The start: the vCPUs get the states that were found. Returns 0 or the op's error. */
-int braid_start_apply(struct braid_states *s);
+/* What the first events of a recording of the host, perhaps by several files, prove of its start. */
+struct braid_start {
+	s64 ns, until_ns;
+	struct braid_start_vcpu {
+		u32 vcpu;
+		s32 tid;
+		int thread, kvm;	/* as in struct braid_vcpu */
+		bool halted;
+		u32 cpu;
+	} *vcpus;
+	struct braid_start_cpu {
+		u32 cpu;
+		s32 tid;
+	} *cpus;
+	u32 nr_vcpus, nr_cpus;
+};
+
+/* A start: the vCPUs get the states that were found. Returns 0 or the op's error. */
+int braid_start_apply(struct braid_states *s, u32 which);
+
+void braid_start_free(struct braid_states *s);
 
 /* life.c ----------------------------------------------------------------------------------- */
 
@@ -91,7 +137,13 @@ int braid_vcpu_settle(struct braid_states *s, struct braid_vcpu *v, s64 ns);
 int braid_vcpu_take_online(struct braid_states *s, const struct braid_item *item,
 			   const struct braid_role_info *info);
 
-/* The end of its observation. Returns 0 or the op's error. */
+/*
+ * The exit is over, or no more is recorded: its states are those that the vCPU went through since,
+ * within its observation. Returns 0 or the op's error.
+ */
+int braid_vcpu_report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns);
+
+/* The end of its observation in a window. Returns 0 or the op's error. */
 int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v);
 
 /* Events of a host CPU were lost: what depends on them is unknown. Returns 0 or the op's error. */
@@ -158,6 +210,9 @@ int braid_task_take_migrate(struct braid_states *s, const struct braid_item *ite
 /* A system call begins or ends on a guest's vCPU. Likewise. */
 int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 			 const struct braid_role_info *info, u32 vcpu);
+
+/* The recording of guests that stop ends: so does what their tasks do, which is unknown then. */
+void braid_task_forget(struct braid_states *s, s64 ns);
 
 /* The end of the trace: closes what tasks do in their guests' queues. */
 void braid_task_end(struct braid_states *s);

@@ -194,6 +194,7 @@ void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
 {
 	const struct braid_vcpu *v = &s->vcpus[g->vcpu];
 	u64 stall_ns = braid_stall_ns(g), ns = paused_ns(v, g->from_ns, g->to_ns);
+	s64 alive_ns = s->guests[v->guest->number].alive_ns;
 	char took[24], name[BRAID_NAME_TEXT];
 
 	*cause = 0;
@@ -202,7 +203,8 @@ void braid_stall_cause(const struct braid_states *s, const struct braid_gap *g,
 		snprintf(cause, 2 * BRAID_NAME_TEXT, "the guest was paused for %s", took);
 	} else if (g->to_end) {
 		snprintf(cause, 2 * BRAID_NAME_TEXT, "silent until the end%s",
-			 v->end_ns < s->end_ns ? " of its trace" : "");
+			 g->to_ns >= s->end_ns ? "" :
+			 g->to_ns >= alive_ns || g->to_ns >= v->last_ns ? " of its trace" : " of the recording");
 	} else if (g->slept_ns >= stall_ns / 2 && g->waker.kind != BRAID_CULPRIT_UNKNOWN &&
 		   g->waker.kind != BRAID_CULPRIT_NOTHING) {
 		braid_duration_text(g->slept_ns, took);
@@ -357,7 +359,20 @@ static int begin(void *state, struct braid_states *s,
 	return braid_longest_begin(&x->longest, x->o.top, sizeof(struct braid_gap), by_length);
 }
 
-/* A guest that hangs to the end has no next event. */
+/* Its guest's recording ends; what hangs then has no next event. */
+static int cut(void *arg, u32 vcpu, s64 ns)
+{
+	struct stalls *x = arg;
+	int err = 0;
+
+	if (x->open[vcpu].from_ns != INT64_MIN && !x->s->vcpus[vcpu].in_gap) {
+		x->open[vcpu].to_end = true;
+		err = take_gap(x, vcpu, ns);
+	}
+	begin_gap(x, vcpu, INT64_MIN);
+	return err;
+}
+
 static int end(void *state)
 {
 	struct stalls *x = state;
@@ -365,10 +380,7 @@ static int end(void *state)
 	u32 k;
 
 	for (k = 0; k < x->s->nr_vcpus && !err; k++)
-		if (x->open[k].from_ns != INT64_MIN && !x->s->vcpus[k].in_gap) {
-			x->open[k].to_end = true;
-			err = take_gap(x, k, x->s->vcpus[k].end_ns);
-		}
+		err = cut(x, k, x->s->vcpus[k].end_ns);
 	return err;
 }
 
@@ -388,7 +400,7 @@ const struct braid_analysis braid_analysis_stalls = {
 	.of_task = true,
 	.state_bytes = sizeof(struct stalls),
 	.begin = begin,
-	.states = { .span = take_span },
+	.states = { .span = take_span, .cut = cut },
 	.event = take_event,
 	.end = end,
 	.write = write,

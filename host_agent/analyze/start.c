@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What each vCPU did when the recording started: its first events after that prove it. */
+/* What each vCPU did when a recording started: its first events after that prove it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/analyze/private.h"
 #include "host_agent/merge/merge.h"
+#include "host_agent/util/array.h"
 #include "host_agent/util/error.h"
 
 /*
@@ -15,7 +16,7 @@
  * switch to it if it was runnable. (A wakeup may also find a thread that was preempted on its way to
  * sleep and is still queued: the kernel's events do not differ then.)
  */
-#define MAX_EVENTS	(1u << 17)	/* of the pass; threads without an event stay unknown */
+#define MAX_EVENTS	(1u << 17)	/* of a pass; threads without an event stay unknown */
 
 /* The thread that is a vCPU at the start. */
 struct first {
@@ -35,7 +36,13 @@ struct pass {
 	struct braid_roles roles;
 	struct first *vcpus;
 	u32 open;		/* threads that are not settled */
+	struct current {	/* of the host's CPUs: the first event's task */
+		bool known;
+		s32 tid;
+	} *cpus;
 	const struct braid_stream *host;
+	bool wakeups, moves, entries;	/* it has events of these kinds */
+	bool *of;		/* by stream: it has the events of this recording */
 	s64 from_ns, to_ns;
 };
 
@@ -141,23 +148,23 @@ static void take_kvm(struct pass *p, const struct braid_item *item,
 /* An event's task is the current one of its CPU. */
 static void take_current(struct pass *p, const struct braid_item *item)
 {
-	struct braid_host_cpu *cpu = &p->s->cpus[item->ring->cpu];
+	struct current *cpu = &p->cpus[item->ring->cpu];
 	s32 tid = braid_format_pid(item);
 	struct first *f = first_of(p, tid);
 
 	if (tid == BRAID_PID_UNKNOWN)
 		return;
 	if (f && f->thread == BRAID_THREAD_UNKNOWN) {
-		if (cpu->started) {	/* the kernel did not record the switch to it */
+		if (cpu->known) {	/* the kernel did not record the switch to it */
 			settle(p, f);
 		} else {
 			f->thread = BRAID_THREAD_ON;
 			f->cpu = item->ring->cpu;
 		}
 	}
-	if (!cpu->started)
-		cpu->start_tid = tid;
-	cpu->started = true;
+	if (!cpu->known)
+		cpu->tid = tid;
+	cpu->known = true;
 }
 
 /* Return: 0, or -errno with braid_fail(). */
@@ -192,21 +199,22 @@ static int take(struct pass *p, const struct braid_item *item)
 
 /* The pass ---------------------------------------------------------------------------------- */
 
-static bool of_host(void *arg, const struct braid_ring *ring)
+static bool of_recording(void *arg, const struct braid_ring *ring)
 {
-	const struct braid_states *s = arg;
+	const struct pass *p = arg;
 
-	return ring->stream->kind == BRAID_STREAM_HOST && ring->cpu < s->nr_cpus;
+	return p->of[ring->stream->number] && ring->cpu < p->s->nr_cpus;
 }
 
 /* Whether a ring lost events before its first one: that may have been at any time. */
-static bool lost_first(const struct braid_states *s)
+static bool lost_first(const struct pass *p)
 {
+	const struct braid_states *s = p->s;
 	size_t k, n;
 
 	for (k = 0; k < s->source->nr_streams; k++)
 		for (n = 0; n < s->source->streams[k]->nr_rings; n++)
-			if (of_host((void *)s, s->source->streams[k]->rings[n]) &&
+			if (of_recording((void *)p, s->source->streams[k]->rings[n]) &&
 			    s->source->streams[k]->rings[n]->item.lost_before)
 				return true;
 	return false;
@@ -222,8 +230,8 @@ static int walk(void *arg)
 	u32 left = MAX_EVENTS;
 	int ret;
 
-	ret = braid_merge_begin(&merge, p->s->source, of_host, p->s);
-	if (!ret && lost_first(p->s))
+	ret = braid_merge_begin(&merge, p->s->source, of_recording, p);
+	if (!ret && lost_first(p))
 		left = 0;
 	while (ret >= 0 && p->open && left && (ret = braid_merge_next(merge, &item)) > 0) {
 		/* The merge has moved the last event's ring on. */
@@ -240,47 +248,49 @@ static int walk(void *arg)
 	return ret < 0 ? ret : 0;
 }
 
-/* Hands the results on to the states; there they are applied at the start. */
-static void hand_on(struct pass *p)
+/* A thread at the start. Without all kinds of events, there may have been one before the first one. */
+static struct braid_start_vcpu start_of(const struct pass *p, u32 vcpu)
 {
-	struct braid_states *s = p->s;
-	bool wakeups = braid_stream_has_event(p->host, "sched_wakeup");
-	bool moves = braid_stream_has_event(p->host, "sched_migrate_task");
-	bool entries = braid_stream_has_event(p->host, "kvm_entry");
-	u32 k;
+	const struct first *f = &p->vcpus[vcpu];
+	struct braid_start_vcpu start = {
+		.vcpu = vcpu, .tid = f->tid, .thread = BRAID_THREAD_UNKNOWN, .cpu = f->cpu,
+		.halted = f->halted,
+		.kvm = f->in_guest && p->entries ? BRAID_KVM_GUEST :
+		       f->halted ? BRAID_KVM_HOST : BRAID_KVM_UNSEEN,
+	};
 
-	s->start_ns = braid_stream_has_event(p->host, "sched_switch") ? p->from_ns : INT64_MAX;
-	for (k = 0; k < s->nr_vcpus; k++) {
-		const struct first *f = &p->vcpus[k];
-		struct braid_vcpu *v = &s->vcpus[k];
-
-		v->start = (struct braid_vcpu_start){ .tid = f->tid, .cpu = f->cpu };
-		/* Without all kinds of events, there may have been one before the first one. */
-		if (f->thread == BRAID_THREAD_ON || wakeups)
-			v->start.thread = f->thread;
-		if (f->thread == BRAID_THREAD_WAITS && !moves)
-			v->start.cpu = s->nr_cpus;
-		v->start.kvm = f->in_guest && entries ? BRAID_KVM_GUEST :
-			       f->halted ? BRAID_KVM_HOST : BRAID_KVM_UNSEEN;
-		v->halted = f->halted;
-	}
+	if (f->thread == BRAID_THREAD_ON || p->wakeups)
+		start.thread = f->thread;
+	if (f->thread == BRAID_THREAD_WAITS && !p->moves)
+		start.cpu = p->s->nr_cpus;
+	return start;
 }
 
-/* The recording whose host's events go back furthest; NULL: none states its start. */
-static const struct braid_window *window_of(const struct braid_source *source)
+/* Keeps what is known. Return: 0, or -ENOMEM with braid_fail(). */
+static int hand_on(const struct pass *p, u32 which)
 {
-	const struct braid_window *first = NULL;
-	size_t k;
+	struct braid_states *s = p->s;
+	struct braid_start *to = &s->starts[which];
+	size_t vcpus = 0, cpus = 0;
+	int err = 0;
+	u32 k;
 
-	for (k = 0; k < source->nr_streams; k++)
-		if (source->streams[k]->kind == BRAID_STREAM_HOST &&
-		    source->streams[k]->nr_buffers)
-			return NULL;	/* trace-cmd's: what it overwrote is not known */
-	for (k = 0; k < source->nr_windows; k++)
-		if (source->windows[k].host && braid_states_takes(source->windows[k].start_ns) &&
-		    (!first || source->windows[k].start_ns < first->start_ns))
-			first = &source->windows[k];
-	return first;
+	for (k = 0; k < s->nr_vcpus && !err; k++) {
+		struct braid_start_vcpu start = start_of(p, k);
+
+		if (start.thread != BRAID_THREAD_UNKNOWN)
+			err = braid_array_push(to->vcpus, to->nr_vcpus, vcpus, start);
+	}
+	for (k = 0; k < s->nr_cpus && !err; k++) {
+		struct braid_start_cpu start = { .cpu = k, .tid = p->cpus[k].tid };
+
+		if (p->cpus[k].known)
+			err = braid_array_push(to->cpus, to->nr_cpus, cpus, start);
+	}
+	return err ? braid_out_of_memory() :
+	       braid_observe_edge(s, (struct braid_edge){
+			.due_ns = p->from_ns, .kind = BRAID_EDGE_STARTS, .which = which,
+	       });
 }
 
 int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), void *arg)
@@ -296,62 +306,109 @@ int braid_states_silently(struct braid_source *source, int (*pass)(void *arg), v
 	return err;
 }
 
-int braid_start_find(struct braid_states *s)
+/* The recordings of which this start is: the first one's host says which kinds of events there are. */
+static void find_streams(struct pass *p, const struct braid_start *start)
 {
-	const struct braid_window *window = window_of(s->source);
-	struct pass p = { .s = s };
+	const struct braid_source *source = p->s->source;
+	size_t k;
+
+	memset(p->of, 0, source->nr_streams * sizeof(*p->of));
+	for (k = 0; k < source->nr_windows; k++) {
+		const struct braid_window *w = &source->windows[k];
+
+		if (!w->host || w->start_ns < start->ns || w->start_ns > start->until_ns)
+			continue;
+		p->of[w->host->number] = true;
+		if (w->start_ns != start->ns || p->host)
+			continue;
+		p->host = w->host;
+		p->to_ns = w->stop_ns;
+	}
+}
+
+static int find_one(struct pass *p, u32 which)
+{
+	struct braid_states *s = p->s;
 	int err;
 
-	s->start_ns = INT64_MAX;
-	if (!window || !s->nr_vcpus || !s->threads.nr)
+	p->host = NULL;
+	p->open = 0;
+	p->from_ns = s->starts[which].ns;
+	find_streams(p, &s->starts[which]);
+	memset(p->vcpus, 0, s->nr_vcpus * sizeof(*p->vcpus));
+	memset(p->cpus, 0, s->nr_cpus * sizeof(*p->cpus));
+	if (!braid_stream_has_event(p->host, "sched_switch"))
 		return 0;
-	p.host = window->host;
-	p.from_ns = window->start_ns;
-	p.to_ns = window->stop_ns;
+	p->wakeups = braid_stream_has_event(p->host, "sched_wakeup");
+	p->moves = braid_stream_has_event(p->host, "sched_migrate_task");
+	p->entries = braid_stream_has_event(p->host, "kvm_entry");
+	find_threads(p);
+	err = braid_states_silently(s->source, walk, p);
+	return err ? err : hand_on(p, which);
+}
+
+int braid_start_find(struct braid_states *s)
+{
+	struct pass p = { .s = s };
+	int err = 0;
+	u32 k;
+
+	if (!s->nr_starts || !s->nr_vcpus || !s->threads.nr)
+		return 0;
 	p.vcpus = calloc(s->nr_vcpus, sizeof(*p.vcpus));
-	if (!p.vcpus)
-		return braid_out_of_memory();
-	find_threads(&p);
-	err = braid_format_open(&p.format, s->source);
+	p.cpus = calloc((size_t)s->nr_cpus + 1, sizeof(*p.cpus));
+	p.of = calloc(s->source->nr_streams, sizeof(*p.of));
+	if (!p.vcpus || !p.cpus || !p.of)
+		err = braid_out_of_memory();
 	if (!err)
-		err = braid_states_silently(s->source, walk, &p);
-	if (!err)
-		hand_on(&p);
+		err = braid_format_open(&p.format, s->source);
+	for (k = 0; k < s->nr_starts && !err; k++)
+		err = find_one(&p, k);
 	braid_format_close(p.format);
 	braid_roles_free(&p.roles);
 	free(p.vcpus);
+	free(p.cpus);
+	free(p.of);
 	return err;
 }
 
 /* The start ----------------------------------------------------------------------------------- */
 
-int braid_start_apply(struct braid_states *s)
+int braid_start_apply(struct braid_states *s, u32 which)
 {
-	s64 ns = s->start_ns;
+	const struct braid_start *start = &s->starts[which];
 	int err = 0;
 	u32 k;
 
-	s->start_ns = INT64_MAX;
 	s->any_switch = true;	/* recorded, even if there was none */
-	for (k = 0; k < s->nr_cpus; k++) {
-		const struct braid_vcpu *v = braid_vcpu_of_thread(s, s->cpus[k].start_tid, ns);
+	for (k = 0; k < start->nr_cpus; k++) {
+		const struct braid_vcpu *v = braid_vcpu_of_thread(s, start->cpus[k].tid, start->ns);
+		struct braid_host_cpu *cpu = &s->cpus[start->cpus[k].cpu];
 
-		if (!s->cpus[k].started)
-			continue;
-		s->cpus[k].known = true;
-		s->cpus[k].tid = s->cpus[k].start_tid;
-		s->cpus[k].vcpu = v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
+		cpu->known = true;
+		cpu->tid = start->cpus[k].tid;
+		cpu->vcpu = v ? (u32)(v - s->vcpus) : BRAID_NO_VCPU;
 	}
-	for (k = 0; k < s->nr_vcpus; k++) {
-		struct braid_vcpu *v = &s->vcpus[k];
+	for (k = 0; k < start->nr_vcpus; k++) {
+		struct braid_vcpu *v = &s->vcpus[start->vcpus[k].vcpu];
 
-		if (v->start.thread == BRAID_THREAD_UNKNOWN)
-			continue;
-		v->tid = v->start.tid;
-		braid_vcpu_set_thread(s, v, v->start.thread, v->start.cpu);
-		v->kvm = v->start.kvm;
+		v->tid = start->vcpus[k].tid;
+		braid_vcpu_set_thread(s, v, start->vcpus[k].thread, start->vcpus[k].cpu);
+		v->kvm = start->vcpus[k].kvm;
+		v->halted = start->vcpus[k].halted;
 	}
-	for (k = 0; k < s->nr_vcpus && !err; k++)
-		err = braid_vcpu_refresh(s, &s->vcpus[k], ns, 0);
+	for (k = 0; k < start->nr_vcpus && !err; k++)
+		err = braid_vcpu_refresh(s, &s->vcpus[start->vcpus[k].vcpu], start->ns, 0);
 	return err;
+}
+
+void braid_start_free(struct braid_states *s)
+{
+	u32 k;
+
+	for (k = 0; s->starts && k < s->nr_starts; k++) {
+		free(s->starts[k].vcpus);
+		free(s->starts[k].cpus);
+	}
+	free(s->starts);
 }

@@ -178,22 +178,6 @@ static void leave_guest(struct braid_states *s, struct braid_vcpu *v,
 	};
 }
 
-/* The exit is over: its states are those that the vCPU went through since, within its observation. */
-static int report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
-{
-	struct braid_exit exit = v->exit;
-	u32 k;
-
-	v->out = false;
-	if (ns < v->begin_ns || exit.from_ns > v->end_ns)
-		return 0;
-	exit.from_ns = exit.from_ns > v->begin_ns ? exit.from_ns : v->begin_ns;
-	exit.to_ns = ns < v->end_ns ? ns : v->end_ns;
-	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
-		exit.ns[k] = v->ns[k] - v->exit.ns[k];
-	return s->ops && s->ops->exit ? s->ops->exit(s->arg, &exit) : 0;
-}
-
 static int take_kvm(struct braid_states *s, const struct braid_item *item,
 		    const struct braid_role_info *info)
 {
@@ -228,7 +212,7 @@ static int take_kvm(struct braid_states *s, const struct braid_item *item,
 	if (info->role == BRAID_ROLE_KVM_EXIT)
 		memcpy(v->exit.ns, v->ns, sizeof(v->ns));
 	if (!err && info->role == BRAID_ROLE_KVM_ENTRY && v->out)
-		err = report_exit(s, v, item->host_ns);
+		err = braid_vcpu_report_exit(s, v, item->host_ns);
 	return err;
 }
 
@@ -415,7 +399,7 @@ int braid_states_release(struct braid_states *s)
 /* What happens without an event, before one at a time. */
 static int pass(struct braid_states *s, s64 ns)
 {
-	int err = ns >= s->start_ns ? braid_start_apply(s) : 0;
+	int err = ns >= s->edge_ns ? braid_edges_pass(s, ns) : 0;
 
 	return err ? err : braid_life_pass(s, ns);
 }
@@ -469,8 +453,9 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 	*s = (struct braid_states){
 		.source = source, .ops = ops, .arg = arg, .first_touched = BRAID_NO_VCPU,
 	};
-	braid_observe_begin(s);
-	err = braid_vcpu_map_make(&s->threads, source);
+	err = braid_observe_begin(s);
+	if (!err)
+		err = braid_vcpu_map_make(&s->threads, source);
 	if (err)
 		return err;
 	s->guests = calloc(source->nr_streams + 1, sizeof(*s->guests));
@@ -488,31 +473,24 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
 		for (n = 0; n < s->guests[k].nr_vcpus; n++)
 			braid_observe_vcpu(s, s->guests[k].first_vcpu + n, source->streams[k], n);
 	err = braid_life_find(s);
-	return err ? err : braid_start_find(s);
+	if (!err)
+		err = braid_start_find(s);
+	if (!err)
+		braid_edges_sort(s);
+	return err;
 }
 
 int braid_states_end(struct braid_states *s)
 {
 	int err = look_ahead(s);
-	u32 k;
 
-	if (s->end_ns == INT64_MAX || (!s->windowed && s->last_ns < s->end_ns))
-		s->end_ns = s->last_ns;
+	braid_observe_end(s);
+	if (!err)
+		err = braid_edges_pass(s, INT64_MAX);
 	if (!err)
 		err = braid_life_pass(s, s->end_ns);
-	for (k = 0; k < s->nr_vcpus && !err; k++) {
-		struct braid_vcpu *v = &s->vcpus[k];
-
-		if (s->end_ns < v->end_ns)
-			v->end_ns = s->end_ns;
-		if (s->begin_ns == INT64_MAX || v->end_ns < v->begin_ns)
-			v->end_ns = v->begin_ns = 0;	/* no event, or not in this part */
-		err = braid_vcpu_end(s, v);
-		if (!err && v->out)	/* no entry follows */
-			err = report_exit(s, v, v->end_ns);
-		if (!err)
-			err = braid_observe_check(v);
-	}
+	if (!err)
+		err = braid_observe_close(s);
 	braid_task_end(s);
 	s->ended = true;
 	s->renamed++;		/* braid_tasks_known() */
@@ -533,5 +511,8 @@ void braid_states_free(struct braid_states *s)
 	free(s->cpus);
 	free(s->tasks);
 	braid_hash_free(&s->by_pid);
+	braid_start_free(s);
+	free(s->windows);
+	free(s->edges);
 	*s = (struct braid_states){ 0 };
 }

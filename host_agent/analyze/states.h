@@ -3,8 +3,11 @@
  * In which state each vCPU and each guest task was, at each nanosecond of a trace.
  *
  * One pass over the merge. Invariants:
- * - A vCPU is in exactly one state from the start of its observation to its end; the lengths of
- *   its spans add up to that time (struct braid_vcpu.ns, checked by braid_states_end()).
+ * - Windows are a set: what was recorded when. A vCPU is in exactly one state at each time of its
+ *   observation, which is within them; the lengths of its spans add up to that time (struct
+ *   braid_vcpu.ns, checked by braid_states_end()). Outside of all windows there is nothing.
+ * - When a window ends, all that its recording showed is forgotten, so nothing spans a time that
+ *   was not recorded (edges.c).
  * - A vCPU's state comes from the host's events alone, which are of one clock: it has no bound. A
  *   guest contributes, to its own vCPUs only, which of its tasks was current, and which vCPUs are
  *   offline: that replaces a state in which the thread neither runs nor is runnable.
@@ -13,7 +16,7 @@
  * - Where the host's events contradict each other, the kernel omitted a switch: what that hides is
  *   unknown (gaps.h).
  * - If a recording states its start, a vCPU's first events after it prove its state from then on
- *   (start.c). They are looked for before the pass, in a limited number of events.
+ *   (start.c). They are looked for before the pass, in a limited number of events of each window.
  * - A guest that the trace sees end, by a reset or otherwise, has tasks until its last sign of
  *   life: an event, or an answer about its clock. Then none is current, up to its stream's end.
  * - Nothing is inferred from the absence of events whose kind the trace does not have: without
@@ -156,6 +159,14 @@ struct braid_states_ops {
 	/* Of exits, at the entry or the end: the part within the observation. */
 	int (*exit)(void *arg, const struct braid_exit *exit);
 	void (*mark)(void *arg, const struct braid_mark *mark);
+	/* Of the vCPU's guest nothing more was recorded; later another recording follows. */
+	int (*cut)(void *arg, u32 vcpu, s64 ns);
+};
+
+/* A time in which something was recorded. */
+struct braid_observed {
+	s64 start_ns, stop_ns;	/* INT64_MIN, INT64_MAX: not known */
+	s64 from_ns, to_ns;	/* what of it is selected; to_ns < from_ns: nothing */
 };
 
 struct braid_guest_task {
@@ -189,18 +200,15 @@ struct braid_vcpu {
 	const struct braid_stream *guest;
 	u32 number;		/* in the guest */
 	s32 tid;		/* of its thread; 0: not seen yet */
-	s64 begin_ns, end_ns;	/* its observation */
+	s64 first_ns, last_ns;	/* when its guest was there; INT64_MIN, INT64_MAX: at any time */
+	s64 begin_ns, end_ns;	/* its observation, in the present window */
+	u64 observed_ns;	/* the whole, in earlier ones; after the end, in all */
 	enum { BRAID_THREAD_UNKNOWN, BRAID_THREAD_ON, BRAID_THREAD_WAITS, BRAID_THREAD_SLEEPS,
 	       BRAID_THREAD_STOPPED } thread;
 	enum { BRAID_KVM_UNSEEN, BRAID_KVM_GUEST, BRAID_KVM_HOST, BRAID_KVM_USER } kvm;
 	u32 times_unseen;	/* that entries and exits of it may be missing from then on */
 	u64 reason;
 	bool halted;		/* KVM_HOST: also without a reason, since before the start */
-	struct braid_vcpu_start {
-		s32 tid;
-		int thread, kvm;	/* as above; THREAD_UNKNOWN: nothing is known */
-		u32 cpu;
-	} start;		/* when the recording started */
 	u64 exits;		/* kvm_exit events within its observation */
 	s64 kvm_id;		/* KVM's number of it, on x86 its APIC's id; -1: not known yet */
 	s64 ipi;		/* vector that it sends since it left the guest; -1: none */
@@ -242,8 +250,6 @@ struct braid_host_cpu {
 	u32 first_waiter;	/* they wait, and change with what runs; BRAID_MAX_WAITERS at most */
 	u32 first_behind;	/* further ones: what runs is BRAID_CULPRIT_OTHERS for them */
 	u32 nr_waiters;
-	bool started;		/* its thread when the recording started is known: */
-	s32 start_tid;
 	bool shows_switches;	/* its sched_switch events are in the trace */
 	bool any_kvm;		/* kvm_entry or kvm_exit was recorded there */
 	bool any_vcpu;		/* a vCPU's thread ran there */
@@ -265,7 +271,11 @@ struct braid_guest_state {
 	bool entries_missing;	/* a vCPU left guest code twice, without a kvm_entry in between */
 	s64 alive_ns;		/* its last sign of life; INT64_MAX: its end is not in the trace */
 	bool reboots;		/* it ends with the boot */
+	bool stops;		/* at this edge its recording ends (edges.c) */
 };
+
+struct braid_edge;
+struct braid_start;
 
 struct braid_states {
 	struct braid_source *source;
@@ -298,8 +308,14 @@ struct braid_states {
 	s64 last_ns;			/* ... and what identifies that event */
 	u64 last_seq;
 	const u8 *last_payload;
-	s64 start_ns;		/* when ->start of vCPUs and CPUs applies; INT64_MAX: never, or did */
 	s64 alive_ns;		/* the next guest's that has not passed; INT64_MAX: none has */
+	struct braid_observed *windows;	/* in order, apart from each other; at least one */
+	u32 nr_windows, window;	/* window: the present one, or the next */
+	struct braid_edge *edges;	/* where what is recorded changes, in order ... */
+	size_t nr_edges, edges_capacity, edge;	/* ... and the next one ... */
+	s64 edge_ns;			/* ... which is then; INT64_MAX: none */
+	struct braid_start *starts;	/* what was found out about the starts of recordings */
+	u32 nr_starts;
 	s64 begin_ns, end_ns;	/* of the whole; INT64_MAX until they are known */
 	bool ended;
 	bool windowed;		/* both are the recording's, or within; else the trace's last event
@@ -313,7 +329,7 @@ struct braid_states {
  * @ops: subscribed; may be NULL
  * @arg: passed to them
  *
- * vCPUs are observed within the recording's window, or from the first item on if the trace has
+ * vCPUs are observed within the windows of recordings, or from the first item on if the trace has
  * none, and as long as their guest's stream lasts.
  *
  * Return: 0, or -ENOMEM with braid_fail().
@@ -328,6 +344,9 @@ int braid_states_begin(struct braid_states *s, struct braid_source *source,
  * @to_ns: likewise; INT64_MAX: up to the end
  */
 void braid_states_limit(struct braid_states *s, s64 from_ns, s64 to_ns);
+
+/** braid_states_within - how much of a time is observed; after the limits are set */
+u64 braid_states_within(const struct braid_states *s, s64 from_ns, s64 to_ns);
 
 /** braid_states_cut - of the trace's events, no more will follow: the last one ends the observation */
 void braid_states_cut(struct braid_states *s);

@@ -39,6 +39,13 @@ static int take_queued(void *arg, const struct braid_queue_wait *wait)
 	return 0;
 }
 
+static int take_cut(void *arg, u32 vcpu, s64 ns)
+{
+	struct summary *x = arg;
+
+	return braid_analysis_stalls.states.cut(x->stalls, vcpu, ns);
+}
+
 static int take_event(void *state, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
@@ -282,7 +289,7 @@ const struct braid_analysis braid_analysis_summary = {
 	.compares = 1u << BRAID_MEASURE_STATE | 1u << BRAID_MEASURE_EXITS | 1u << BRAID_MEASURE_WAIT,
 	.state_bytes = sizeof(struct summary),
 	.begin = begin,
-	.states = { .span = take_span, .queued = take_queued },
+	.states = { .span = take_span, .queued = take_queued, .cut = take_cut },
 	.event = take_event,
 	.end = end,
 	.write = write,

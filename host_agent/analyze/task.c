@@ -10,7 +10,7 @@
 #define DEAD_STATES	0x30u	/* of these: it exited */
 #define MAX_CALL	0xffffu	/* number of a system call */
 
-/* A time within the observation of the task's guest. */
+/* A time within the observation of the task's guest, in the present window. */
 static s64 within(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
 {
 	u32 vcpu = s->guests[task->stream].first_vcpu;
@@ -269,6 +269,35 @@ int braid_task_take_call(struct braid_states *s, const struct braid_item *item,
 	return err;
 }
 
+void braid_task_forget(struct braid_states *s, s64 ns)
+{
+	size_t k;
+
+	for (k = 0; k < s->nr_tasks; k++) {
+		struct braid_guest_task *task = &s->tasks[k];
+
+		if (!s->guests[task->stream].stops)
+			continue;
+		if (task->seen && !task->exited && task->gaps == s->guests[task->stream].gaps)
+			settle(s, task, ns);
+		task->state = BRAID_GUEST_TASK_UNKNOWN;
+		task->call = BRAID_CALL_UNKNOWN;
+	}
+}
+
+/* A time within the whole. */
+static s64 within_all(const struct braid_states *s, const struct braid_guest_task *task, s64 ns)
+{
+	const struct braid_vcpu *v = &s->vcpus[s->guests[task->stream].first_vcpu];
+	s64 from_ns = s->begin_ns > v->first_ns ? s->begin_ns : v->first_ns;
+	s64 to_ns = s->end_ns < v->last_ns ? s->end_ns : v->last_ns;
+	s64 alive_ns = s->guests[task->stream].alive_ns;
+
+	to_ns = alive_ns < to_ns ? alive_ns : to_ns;
+	ns = ns < to_ns ? ns : to_ns;
+	return ns > from_ns ? ns : from_ns;
+}
+
 void braid_task_end(struct braid_states *s)
 {
 	size_t k;
@@ -280,7 +309,7 @@ void braid_task_end(struct braid_states *s)
 			continue;
 		if (!task->exited && task->gaps == s->guests[task->stream].gaps)
 			settle(s, task, INT64_MAX);
-		task->begin_ns = within(s, task, task->begin_ns);
-		task->end_ns = within(s, task, task->exited ? task->end_ns : INT64_MAX);
+		task->begin_ns = within_all(s, task, task->begin_ns);
+		task->end_ns = within_all(s, task, task->exited ? task->end_ns : INT64_MAX);
 	}
 }

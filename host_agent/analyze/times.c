@@ -75,7 +75,7 @@ static void put_vcpu(const struct times *x, u32 vcpu, struct braid_table *t)
 
 	braid_vcpu_name(x->s, vcpu, name);
 	braid_table_text(t, name);
-	braid_table_number(t, v->end_ns - v->begin_ns);
+	braid_table_number(t, v->observed_ns);
 	for (k = 0; k < NR_STATES; k++)
 		braid_table_number(t, shown(x->s, order[k], v->ns[order[k]]));
 }
@@ -97,7 +97,7 @@ static void put_task(const struct times *x, const struct braid_guest_task *task,
 	const struct braid_states *s = x->s;
 	u64 known = current_ns(task) - task->ns[BRAID_VCPU_UNKNOWN] + task->queued_ns +
 		    task->blocked_ns;
-	u64 observed = task->end_ns - task->begin_ns;
+	u64 observed = braid_states_within(s, task->begin_ns, task->end_ns);
 	char name[BRAID_NAME_TEXT], guest[BRAID_STREAM_LABEL];
 
 	/* A guest may say that a task was on two vCPUs at once. */

@@ -203,6 +203,21 @@ int braid_vcpu_end(struct braid_states *s, struct braid_vcpu *v)
 	return err;
 }
 
+int braid_vcpu_report_exit(struct braid_states *s, struct braid_vcpu *v, s64 ns)
+{
+	struct braid_exit exit = v->exit;
+	u32 k;
+
+	v->out = false;
+	if (ns < v->begin_ns || exit.from_ns > v->end_ns)
+		return 0;
+	exit.from_ns = exit.from_ns > v->begin_ns ? exit.from_ns : v->begin_ns;
+	exit.to_ns = ns < v->end_ns ? ns : v->end_ns;
+	for (k = 0; k < BRAID_NR_VCPU_STATES; k++)
+		exit.ns[k] = v->ns[k] - v->exit.ns[k];
+	return s->ops && s->ops->exit ? s->ops->exit(s->arg, &exit) : 0;
+}
+
 void braid_vcpu_set_thread(struct braid_states *s, struct braid_vcpu *v, int thread, u32 cpu)
 {
 	braid_list_vcpu(s, v, thread, cpu);

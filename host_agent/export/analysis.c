@@ -93,10 +93,23 @@ static int walk(struct run *r, struct braid_source *source)
 	return err;
 }
 
+/* Whether any recording is within the selected time. */
+static bool observes(const struct braid_states *s)
+{
+	u32 k;
+
+	for (k = 0; k < s->nr_windows; k++)
+		if (s->windows[k].to_ns >= s->windows[k].from_ns)
+			return true;
+	return false;
+}
+
 static int fail_time(const struct run *r)
 {
 	s64 end_ns = r->end_ns == INT64_MAX ? r->states.last_ns : r->end_ns;
 
+	if (r->states.end_ns >= r->states.begin_ns)
+		return braid_fail(-ENOENT, "the selected time is between two recordings");
 	return braid_fail(-ENOENT, "the recording, from %lld.%06lld to %lld.%06lld s, is not within the selected time",
 			  (long long)(r->begin_ns / 1000000000),
 			  (long long)(r->begin_ns / 1000 % 1000000), (long long)(end_ns / 1000000000),
@@ -139,7 +152,7 @@ static int check_selection(const struct run *r, const struct braid_analysis_opti
 			braid_fail(-ENOENT, "'%s' is not a guest", wants->stream);
 	if (!any_task)
 		return braid_fail(-ENOENT, "no guest has a task %d", wants->task);
-	if (s->begin_ns != INT64_MAX && s->end_ns < s->begin_ns)
+	if (s->begin_ns != INT64_MAX && (s->end_ns < s->begin_ns || !observes(s)))
 		return fail_time(r);
 	return wants->by_task ? check_tasks(r, wants) : 0;
 }

@@ -311,6 +311,13 @@ static int pass_queued(void *arg, const struct braid_queue_wait *wait)
 	return braid_html_verdict_queued(&x->verdict, wait);
 }
 
+static int pass_cut(void *arg, u32 vcpu, s64 ns)
+{
+	struct braid_html_states *x = arg;
+
+	return braid_html_verdict_cut(&x->verdict, vcpu, ns);
+}
+
 static int pass_event(void *arg, const struct braid_item *item,
 		      const struct braid_event_type_info *info)
 {
@@ -344,7 +351,7 @@ int braid_html_states_begin(struct braid_html_states **out, struct braid_walk *s
 			    struct braid_html_out *page, u32 exact)
 {
 	static const struct braid_states_ops ops = {
-		.span = pass_span, .queued = pass_queued,
+		.span = pass_span, .queued = pass_queued, .cut = pass_cut,
 	};
 	static const char unknown[] = "unknown";
 	struct braid_html_states *x = aligned_alloc(BRAID_CACHE_LINE, sizeof(*x));

@@ -38,6 +38,13 @@ int braid_html_verdict_queued(struct braid_html_verdict *v, const struct braid_q
 	return summary->states.queued(v->summary, wait);
 }
 
+int braid_html_verdict_cut(struct braid_html_verdict *v, u32 vcpu, s64 ns)
+{
+	int err = summary->states.cut(v->summary, vcpu, ns);
+
+	return err ? err : stalls->states.cut(v->stalls, vcpu, ns);
+}
+
 int braid_html_verdict_event(struct braid_html_verdict *v, const struct braid_item *item,
 			     const struct braid_event_type_info *info)
 {

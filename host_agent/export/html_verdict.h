@@ -25,9 +25,10 @@ struct braid_html_verdict {
 int braid_html_verdict_begin(struct braid_html_verdict *v, struct braid_states *states,
 			     const struct braid_export_options *options);
 
-/** braid_html_verdict_span - of struct braid_states_ops; the next two likewise */
+/** braid_html_verdict_span - of struct braid_states_ops; the next ones likewise */
 int braid_html_verdict_span(struct braid_html_verdict *v, const struct braid_state_span *span);
 int braid_html_verdict_queued(struct braid_html_verdict *v, const struct braid_queue_wait *wait);
+int braid_html_verdict_cut(struct braid_html_verdict *v, u32 vcpu, s64 ns);
 
 /** braid_html_verdict_event - each event, after the states took it */
 int braid_html_verdict_event(struct braid_html_verdict *v, const struct braid_item *item,

@@ -122,6 +122,7 @@ int braid_capture_take_page(struct braid_capture_stream *s, const struct braid_c
 	ring = braid_capture_ring_of(s, page.buffer, page.vcpu);
 	if (!ring)
 		return -ENOMEM;
+	braid_capture_note_recorded(s->source, s->source->file, page.host_ns);
 	if (!s->taken_ns) {
 		s->taken_ns = page.host_ns;
 		s->taken_counter = page.time_stamp;

@@ -142,7 +142,14 @@ static int leave_out(struct braid_capture_ring *ring, const struct braid_span_ns
 
 static void remove_stream(struct braid_source *source, size_t at)
 {
-	braid_capture_free_stream((struct braid_capture_stream *)source->streams[at]);
+	struct braid_capture_stream *s = (struct braid_capture_stream *)source->streams[at];
+	struct braid_file_streams *file = &s->source->files[s->file];
+	size_t k;
+
+	for (k = 0; k < file->nr; k++)
+		if (file->by_number[k] == s)
+			file->by_number[k] = NULL;
+	braid_capture_free_stream(s);
 	source->nr_streams--;
 	memmove(source->streams + at, source->streams + at + 1,
 		(source->nr_streams - at) * sizeof(*source->streams));
@@ -164,6 +171,8 @@ static int join_rings(struct braid_capture_stream *s, const struct spans *before
 		err = span_of(&s->stream, &ring->ring, &span);
 		if (!err)
 			err = leave_out(ring, &span, before, rest);
+		if (!err && span.from_ns <= span.to_ns)
+			braid_capture_note_recorded(s->source, s->file, span.to_ns);
 		if (!err && span.from_ns <= span.to_ns)
 			err = braid_array_push(later->items, later->nr, later->capacity, span);
 		*some |= ring->nr_left_out > 0;

@@ -321,9 +321,8 @@ static int finish(struct braid_capture_source *cs, char *const *paths)
 		if (err)
 			return err;
 	}
-	if (braid_capture_note_windows(cs))
+	if (braid_capture_note_windows(cs) || braid_capture_tie_windows(cs))
 		return braid_out_of_memory();
-	braid_capture_tie_windows(cs);
 	for (k = 0; k < source->nr_streams; k++) {
 		struct braid_capture_stream *s = capture_stream(source->streams[k]);
 
@@ -360,6 +359,8 @@ static void free_captures(struct braid_source *source)
 	braid_clock_free(&source->clocks.counter);
 	braid_clock_free(&source->clocks.realtime);
 	braid_clock_free(&source->clocks.trace);
+	for (k = 0; k < source->nr_windows; k++)
+		free(source->windows[k].guests);
 	free(source->windows);
 	free(cs->edges);
 	free(source->streams);

@@ -266,8 +266,11 @@ int braid_capture_finish_notes(struct braid_capture_stream *s);
 int braid_capture_take_window(struct braid_capture_source *cs, const struct braid_chunk_view *v);
 int braid_capture_note_windows(struct braid_capture_source *cs);
 
-/* Ties each window to the host's stream of its file, once all files are indexed. */
-void braid_capture_tie_windows(struct braid_capture_source *cs);
+/* Something of a file was recorded at a time: its recording did not end before. */
+void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns);
+
+/* Ties each window to the streams of its file, once all files are indexed. Return: 0 or -ENOMEM. */
+int braid_capture_tie_windows(struct braid_capture_source *cs);
 
 /* capture_notes.c: adds one. Return: 0 or -ENOMEM. */
 int braid_capture_add_note(struct braid_capture_stream *s, u64 host_ns, const char *text,

@@ -2,6 +2,7 @@
 /* The start and stop of a recording: on the timeline, and for queries. */
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_agent/store/capture_private.h"
@@ -87,17 +88,49 @@ int braid_capture_note_windows(struct braid_capture_source *cs)
 	return err;
 }
 
-void braid_capture_tie_windows(struct braid_capture_source *cs)
+void braid_capture_note_recorded(struct braid_capture_source *cs, u32 file, u64 ns)
+{
+	size_t k = cs->source.nr_windows;
+
+	/* The file being indexed has the last one. */
+	while (k-- && cs->edges[k].file > file)
+		;
+	if (k < cs->source.nr_windows && cs->edges[k].file == file && ns <= INT64_MAX &&
+	    (s64)ns > cs->source.windows[k].last_ns)
+		cs->source.windows[k].last_ns = ns;
+}
+
+/* The guests that a file has, in the order of its streams. Return: 0 or -ENOMEM. */
+static int tie_guests(const struct braid_file_streams *file, struct braid_window *window)
+{
+	size_t k;
+
+	if (window->guests || !file->nr)
+		return 0;
+	window->guests = calloc(file->nr, sizeof(*window->guests));
+	if (!window->guests)
+		return -ENOMEM;
+	for (k = 0; k < file->nr; k++)
+		if (file->by_number[k] && file->by_number[k]->stream.kind == BRAID_STREAM_GUEST)
+			window->guests[window->nr_guests++] = &file->by_number[k]->stream;
+	return 0;
+}
+
+int braid_capture_tie_windows(struct braid_capture_source *cs)
 {
 	size_t k, n;
 
-	for (k = 0; k < cs->source.nr_windows; k++)
-		for (n = 0; n < cs->source.nr_streams; n++) {
-			struct braid_capture_stream *s =
-				(struct braid_capture_stream *)cs->source.streams[n];
+	for (k = 0; k < cs->source.nr_windows; k++) {
+		u32 file = cs->edges[k].file;
 
-			if (s->stream.kind == BRAID_STREAM_HOST && !s->stream.nr_buffers &&
-			    s->file == cs->edges[k].file)
+		for (n = 0; n < cs->files[file].nr; n++) {
+			struct braid_capture_stream *s = cs->files[file].by_number[n];
+
+			if (s && s->stream.kind == BRAID_STREAM_HOST && !s->stream.nr_buffers)
 				cs->source.windows[k].host = &s->stream;
 		}
+		if (tie_guests(&cs->files[file], &cs->source.windows[k]))
+			return -ENOMEM;
+	}
+	return 0;
 }

@@ -6,6 +6,8 @@
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
 
+#define MEMORY_WINDOWS	8u
+
 struct memory_ring memory_rings[4];
 struct braid_stream memory_host, memory_guest, memory_again;
 static struct braid_stream *streams[] = { &memory_host, &memory_guest, &memory_again };
@@ -183,15 +185,25 @@ struct memory_event *memory_online(u32 ring, s64 ns, u32 cpu, bool online)
 	return e;
 }
 
+struct braid_window *memory_more_window(s64 start_ns, s64 stop_ns, bool host, bool guest)
+{
+	static const struct braid_stream *guests[] = { &memory_guest };
+	static struct braid_window windows[MEMORY_WINDOWS];
+	struct braid_window *window = &windows[memory_source.nr_windows++];
+
+	NEED(memory_source.nr_windows <= MEMORY_WINDOWS);
+	*window = (struct braid_window){
+		.start_ns = start_ns, .stop_ns = stop_ns, .host = host ? &memory_host : NULL,
+		.guests = guests, .nr_guests = guest,
+	};
+	memory_source.windows = windows;
+	return window;
+}
+
 void memory_window(s64 start_ns, s64 stop_ns)
 {
-	static struct braid_window window;
-
-	window = (struct braid_window){
-		.start_ns = start_ns, .stop_ns = stop_ns, .host = &memory_host,
-	};
-	memory_source.windows = &window;
-	memory_source.nr_windows = 1;
+	memory_source.nr_windows = 0;
+	memory_more_window(start_ns, stop_ns, true, true);
 }
 
 void memory_begin(void)

@@ -70,6 +70,9 @@ struct memory_event *memory_online(u32 ring, s64 ns, u32 cpu, bool online);
 /* The recording started and stopped then. */
 void memory_window(s64 start_ns, s64 stop_ns);
 
+/* So did one more; of the host and the guest, or only of one of them. Return: it, to be changed. */
+struct braid_window *memory_more_window(s64 start_ns, s64 stop_ns, bool host, bool guest);
+
 /*
  * The guest answers about its clock, the last time, and is reset; at the second time its driver
  * begins again.

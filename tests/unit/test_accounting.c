@@ -8,6 +8,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
 #include "tests/unit/need.h"
+#include "tests/unit/span_text.h"
 
 static void none_is_unknown(const char *name, enum braid_table_form form, bool by_task)
 {
@@ -93,9 +94,157 @@ static void slices(void)
 	}
 }
 
+/* The host and the guest at work, from @ns on for 1000 ns; its task is @pid, and stays. */
+static void at_work(s64 ns, s32 pid)
+{
+	memory_switch(0, ns + 100, 9, 1, 70);
+	memory_entry(0, ns + 110, 70);
+	memory_switch(2, ns + 200, 0, 0, pid);
+	memory_wakeup(2, ns + 300, 44);
+	memory_exit(0, ns + 400, 70, 30);
+	memory_switch(0, ns + 500, 70, 0, 9);	/* it is stolen up to the end, the exit is open */
+}
+
+static void two_windows(void)
+{
+	memory_begin();
+	at_work(1000, 33);
+	at_work(900000, 34);
+	memory_window(1000, 2000);
+	memory_more_window(900000, 901000, true, true);
+}
+
+/* What was not recorded is nothing: no state, no stall, no stolen time, no wait. */
+static void two_recordings(void)
+{
+	two_windows();
+	span_expect("1000-1100 stolen by <...>[9]\n" "1100-1110 running\n" "1110-1200 guest\n"
+		    "1200-1400 guest task 33\n" "1400-1500 hypervisor task 33 exit 30\n"
+		    "1500-2000 stolen task 33 exit 30 by task9[9]\n"
+		    "900000-900100 stolen by task9[9]\n" "900100-900110 running\n" "900110-900200 guest\n"
+		    "900200-900400 guest task 34\n" "900400-900500 hypervisor task 34 exit 30\n"
+		    "900500-901000 stolen task 34 exit 30 by task9[9]\n");
+}
+
+/* All analyses of them agree on that. */
+static void all_analyses(void)
+{
+	two_windows();
+	text_has(analyze_text("states", BRAID_TABLE_CSV, false), "guest/vCPU 0,2000,580,200,", NULL);
+	text_has(analyze_text("states", BRAID_TABLE_CSV, true), "guest,task33[33],1800,200,", NULL);
+	text_has(analyze_text("states", BRAID_TABLE_JSON, false),
+		 "\"proven_ns\":2000,\"within_bound_ns\":0,\"unknown_ns\":0", NULL);
+	text_has(analyze_text("summary", BRAID_TABLE_JSON, false), "\"worst_stall_ns\":700,", NULL);
+	text_has(analyze_text("stalls", BRAID_TABLE_CSV, false), "\n900300,700,0,guest/vCPU 0,",
+		 "\n1300,700,0,guest/vCPU 0,", ",silent until the end of the recording,1,", NULL);
+	text_has(analyze_text("steal", BRAID_TABLE_CSV, false),
+		 "guest/vCPU 0,task9[9],1200,1000000,4,", NULL);
+	CHECK_EQ(total_of("exits"), 1200);
+	CHECK_EQ(total_of("wake"), 0);
+}
+
+/* A guest's events from between recordings, as a backlog has, count for nothing but its task. */
+static void backlog(void)
+{
+	two_windows();
+	memory_rings[2].nr--;
+	memory_rings[2].nr--;
+	memory_switch(2, 500000, 33, 1, 55);
+	memory_wakeup(2, 500100, 66);
+	memory_switch(2, 500200, 55, 1, 66);
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-2000 stolen task 33 exit 30 by task9[9]\n"
+				   "900000-900100 stolen task 66 by task9[9]\n"));
+	CHECK_EQ(span_states.vcpus[0].observed_ns, 2000);
+	CHECK_EQ(braid_states_task(&span_states, 1, 55)->ns[BRAID_VCPU_STOLEN], 0);
+	braid_states_free(&span_states);
+	CHECK_EQ(total_of("wake"), 0);
+}
+
+/* Three, of which two overlap; of one without events all is unknown. */
+static void several_windows(void)
+{
+	two_windows();
+	memory_more_window(1500, 2500, true, true);
+	memory_more_window(5000, 5200, true, true);
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-2500 stolen task 33 exit 30 by task9[9]\n"
+				   "5000-5200 unknown\n900000-900100 stolen by task9[9]\n"));
+	CHECK_EQ(span_states.vcpus[0].observed_ns, 2700);
+	braid_states_free(&span_states);
+}
+
+/* Another guest's recording, or one without the host: what was known does not go on there. */
+static void of_others(void)
+{
+	memory_begin();
+	at_work(1000, 33);
+	memory_window(1000, 2000);
+	memory_more_window(900000, 901000, false, false);
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-2000 stolen task 33 exit 30 by task9[9]\n"
+				   "900000-901000 unknown\n"));
+	CHECK_EQ(span_states.vcpus[0].observed_ns, 2000);
+	braid_states_free(&span_states);
+	memory_begin();			/* the guest's recording goes on alone */
+	at_work(1000, 33);
+	memory_more_window(1000, 2000, true, false);
+	memory_more_window(1000, 3000, false, true);
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-2000 stolen task 33 exit 30 by task9[9]\n"
+				   "2000-3000 unknown task 33\n"));
+	braid_states_free(&span_states);
+}
+
+/* The host was recorded all the time, the guest was not. */
+static void host_covers_both(void)
+{
+	memory_begin();
+	at_work(1000, 33);
+	at_work(900000, 34);
+	memory_more_window(500, 950000, true, false);
+	memory_more_window(1000, 2000, false, true);
+	memory_more_window(900000, 901000, false, true);
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-2000 stolen task 33 exit 30 by task9[9]\n"
+				   "2000-900100 stolen exit 30 by task9[9]\n"
+				   "900100-900110 hypervisor exit 30\n"));
+	CHECK_EQ(span_states.vcpus[0].observed_ns, 949500);
+	CHECK_EQ(braid_states_task(&span_states, 1, 33)->ns[BRAID_VCPU_STOLEN], 500);
+	braid_states_free(&span_states);
+	text_has(analyze_text("stalls", BRAID_TABLE_CSV, false), "\n1300,700,0,guest/vCPU 0,", NULL);
+	CHECK_EQ(total_of("exits"), 948310);
+	CHECK_EQ(total_of("wake"), 0);
+}
+
+/* A recording that was killed ends with its last sign of life. */
+static void killed(void)
+{
+	two_windows();
+	memory_source.windows[0].stop_ns = INT64_MAX;
+	memory_source.windows[0].last_ns = 1700;
+	NEED(!span_walk());
+	CHECK(strstr(span_found(), "1500-1700 stolen task 33 exit 30 by task9[9]\n"
+				   "900000-900100 stolen by task9[9]\n"));
+	braid_states_free(&span_states);
+	two_windows();
+	memory_source.windows[1].stop_ns = INT64_MAX;
+	NEED(!span_walk());
+	CHECK_EQ(span_states.vcpus[0].observed_ns, 1500);
+	braid_states_free(&span_states);
+}
+
 int main(void)
 {
 	RUN(many_culprits);
 	RUN(slices);
+	RUN(two_recordings);
+	RUN(all_analyses);
+	RUN(backlog);
+	RUN(several_windows);
+	RUN(of_others);
+	RUN(host_covers_both);
+	RUN(killed);
+	span_free();
 	return VERDICT();
 }
