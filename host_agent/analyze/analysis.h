@@ -182,6 +182,16 @@ const struct braid_gap *braid_stalls_worst(const void *state, u32 stream);
 
 /* names.c ---------------------------------------------------------------------------------- */
 
+/**
+ * braid_lacks_switches - why tasks of a guest are unknown in all of the trace, and what to record
+ * @s: the states, at the end
+ *
+ * Where a guest recorded nothing, other events would not have helped.
+ *
+ * Return: NULL: each guest has sched_switch events.
+ */
+const char *braid_lacks_switches(const struct braid_states *s);
+
 /** braid_vcpu_name - "guest1/vCPU 0" */
 void braid_vcpu_name(const struct braid_states *s, u32 vcpu, char name[BRAID_NAME_TEXT]);
 

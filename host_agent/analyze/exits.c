@@ -245,8 +245,9 @@ static void write_missing(const struct exits *x, struct braid_text *out)
 		if (!guest->nr_vcpus || (x->o.stream && strcmp(x->o.stream, stream->name)))
 			continue;
 		if (x->o.by_call && !(guest->any_call && guest->any_switch))
-			braid_text_printf(out, "# %s: its system calls are not known: record with -e raw_syscalls -e sched:sched_switch\n",
-					  stream->name);
+			braid_text_printf(out, "# %s: its system calls are not known: record with%s%s\n",
+					  stream->name, guest->any_call ? "" : " -e raw_syscalls",
+					  guest->any_switch ? "" : " -e sched:sched_switch");
 		if (x->o.by_function && !stream->nr_symbols && !stream->kallsyms)
 			braid_text_printf(out, "# %s: the capture has no names of its functions, so addresses are shown: record events that print functions, such as timer, workqueue or kmem\n",
 					  stream->name);
@@ -336,9 +337,10 @@ static int end(void *state)
 	if (!x->s->any_kvm)
 		return braid_fail(-ENODATA, "no kvm events of the host: exits cannot be analyzed; for a guest on KVM, record them with --host");
 	if (x->o.by_call && !any_call)
-		return braid_fail(-ENODATA, "no guest has events of system calls; record them with -e raw_syscalls -e sched");
+		return braid_fail(-ENODATA, "no guest has events of system calls; record them with -e raw_syscalls%s",
+				  any_switch ? "" : " -e sched:sched_switch");
 	if (x->o.by_call && !any_switch)
-		return braid_fail(-ENODATA, "no guest has sched_switch events, so the vCPUs' tasks are unknown; record with -e sched");
+		return braid_fail(-ENODATA, "%s", braid_lacks_switches(x->s));
 	if (x->o.by_function && x->sums.count && !x->functions.any)
 		return braid_fail(-ENODATA, "kvm_exit events of the host have no address in the guest (guest_rip, vcpu_pc): exits cannot be grouped by function");
 	return 0;

@@ -232,8 +232,7 @@ static bool has_events(const struct braid_stream *stream)
 	return false;
 }
 
-/* Where a guest recorded nothing, other events would not have helped. Return: what to say; or NULL. */
-static const char *lacks_switches(const struct braid_states *s)
+const char *braid_lacks_switches(const struct braid_states *s)
 {
 	const char *why = NULL;
 	size_t k;
@@ -242,7 +241,7 @@ static const char *lacks_switches(const struct braid_states *s)
 		if (!s->guests[k].nr_vcpus || s->guests[k].any_switch)
 			continue;
 		if (has_events(s->source->streams[k]))
-			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched";
+			return "a guest has no sched_switch events, so its vCPUs' tasks are unknown; record with -e sched:sched_switch";
 		why = "a guest recorded no event, so its vCPUs' tasks are unknown";
 	}
 	return why;
@@ -263,8 +262,8 @@ static const char *missing(const struct braid_states *s, u32 number)
 		all[n++] = "the host has no sched_wakeup events: a vCPU that was woken and waits counts as asleep; record them with --host";
 	if (s->moved_unseen && !s->any_migrate)
 		all[n++] = "the host has no sched_migrate_task events: the culprit is unknown if a waiting vCPU was moved meanwhile; record them with --host";
-	if (lacks_switches(s))
-		all[n++] = lacks_switches(s);
+	if (braid_lacks_switches(s))
+		all[n++] = braid_lacks_switches(s);
 	if (any_guest && !threads)
 		all[n++] = BRAID_VCPUS_UNKNOWN;
 	if (any_guest && s->nr_cpus && !s->any_kvm)

@@ -235,6 +235,23 @@ static void write_stages(struct wake *x, struct braid_text *out)
 	braid_stages_write(&x->stages, out);
 }
 
+/* Without a row: other events help only where some are missing. */
+static const char *empty_text(const struct braid_states *s)
+{
+	bool wakeups = false, switches = false;
+	size_t k;
+
+	for (k = 0; k < s->source->nr_streams; k++) {
+		wakeups |= s->guests[k].nr_vcpus && s->guests[k].any_wakeup;
+		switches |= s->guests[k].nr_vcpus && s->guests[k].any_switch;
+	}
+	if (wakeups && switches)
+		return "No guest has a wakeup of a task that then ran.";
+	return wakeups ? "No guest has sched_switch events; record with -e sched:sched_switch." :
+	       switches ? "No guest has wakeups; record with -e sched:sched_wakeup." :
+			  "No guest has wakeups and switches; record with -e sched.";
+}
+
 static void write(void *state, struct braid_text *out)
 {
 	struct wake *x = state;
@@ -242,7 +259,7 @@ static void write(void *state, struct braid_text *out)
 	struct braid_table table = {
 		.key = "wakeups", .columns = columns + !x->o.by_task,
 		.nr_columns = sizeof(columns) / sizeof(columns[0]) - !x->o.by_task,
-		.empty = "No guest has a wakeup of a task that then ran; record with -e sched.",
+		.empty = empty_text(x->s),
 	}, worst = {
 		.key = "longest", .columns = longest_columns,
 		.nr_columns = sizeof(longest_columns) / sizeof(longest_columns[0]),

@@ -129,7 +129,7 @@ static int check_tasks(const struct run *r, const struct braid_analysis_options 
 		    braid_tasks_known(s, s->vcpus[k].guest->number))
 			return 0;
 	return !s->nr_vcpus ? 0 :
-	       braid_fail(-ENODATA, "no guest has sched_switch events, so the vCPUs' tasks are unknown; record with -e sched");
+	       braid_fail(-ENODATA, "%s", braid_lacks_switches(s));
 }
 
 /* An option that selects nothing is probably a mistake. Return: 0, or -ENOENT with braid_fail(). */

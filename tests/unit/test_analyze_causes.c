@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_agent/util/error.h"
 #include "tests/unit/analyze_text.h"
 #include "tests/unit/check.h"
 #include "tests/unit/memory_trace.h"
@@ -101,6 +102,7 @@ static void unknown(void)
 {
 	struct memory_event *e;
 	char *text;
+	int err;
 
 	/* The thread waits on a CPU whose events were lost. */
 	memory_begin();
@@ -121,6 +123,18 @@ static void unknown(void)
 	memory_switch(0, 5000, 70, 1, 0);
 	text = analyze_text("summary", BRAID_TABLE_TEXT, false);
 	CHECK(strstr(text, "# a guest recorded no event, so its vCPUs' tasks are unknown\n"));
+	CHECK(!strstr(text, "-e sched"));
+	free(text);
+	CHECK(!analyze_with("states", (struct braid_analysis_options){ .by_task = true }, &err));
+	CHECK(!strstr(braid_failure(), "-e sched"));
+	/* It was recorded, and there was none; or only the other kind was. */
+	memory_begin();
+	memory_switch(0, 1000, 0, 0, 70);
+	memory_wakeup(2, 1100, 33);
+	text_has(analyze_text("wake", BRAID_TABLE_TEXT, false), "record with -e sched:sched_switch.", NULL);
+	memory_switch(2, 1200, 0, 0, 5);
+	text = analyze_text("wake", BRAID_TABLE_TEXT, false);
+	CHECK(strstr(text, "No guest has a wakeup of a task that then ran.\n"));
 	CHECK(!strstr(text, "-e sched"));
 	free(text);
 }

@@ -354,7 +354,8 @@ static void missing(void)
 	memory_add(2, 1050, MEMORY_WRITE, 33);
 	leave(1100, IO, 0);
 	memory_switch(0, 2000, 70, 1, 0);
-	fails(TEXT(.by_call = true), "no guest has sched_switch events");
+	fails(TEXT(.by_call = true), "a guest has no sched_switch events, so its vCPUs' tasks are "
+	      "unknown; record with -e sched:sched_switch");
 }
 
 /* A host's own file has exits, but no vCPU: that none left guest code is not known. */

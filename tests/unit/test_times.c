@@ -142,7 +142,7 @@ static void no_switches(void)
 	memory_switch(0, 1000, 0, 0, 70);
 	memory_wakeup(2, 2000, 5);
 	memory_switch(0, 5000, 70, 1, 0);
-	fails(true, 0, 0, -ENODATA, "no guest has sched_switch events");
+	fails(true, 0, 0, -ENODATA, "a guest has no sched_switch events");
 	expect(false, 0, 0, "guest/vCPU 0,4000,,,,4000,0,,,0,0,0,0\n");
 }
 
