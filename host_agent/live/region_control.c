@@ -98,6 +98,15 @@ static int note_unconfirmed(struct braid_live_control *c, struct braid_live_stre
 	return braid_live_note(s, "the guest did not confirm the event change; it may still trace its former set");
 }
 
+/* Also of a change that a new module of the guest made necessary. */
+static int note_late(struct braid_live_control *c, struct braid_live_stream *s)
+{
+	if (!c->unconfirmed)
+		return 0;
+	c->unconfirmed = false;
+	return braid_live_note(s, "the guest has now confirmed the event change, late");
+}
+
 /* All are confirmed; the capture records which. */
 static int note_confirmed(struct braid_live_control *c, struct braid_live_stream *s)
 {
@@ -105,9 +114,6 @@ static int note_confirmed(struct braid_live_control *c, struct braid_live_stream
 	char line[512] = "events enabled:";
 	size_t used = strlen(line), k;
 
-	if (c->unconfirmed)
-		braid_live_note(s, "the guest has now confirmed the event change, late");
-	c->unconfirmed = false;
 	c->confirmed = true;
 	for (k = 0; k < s->o.nr_patterns && used < sizeof(line); k++) {
 		const struct braid_pattern *p = &s->o.patterns[k];
@@ -145,8 +151,8 @@ static int answered(struct braid_live_control *c, struct braid_live_stream *s,
 		return err;
 	if (!answer->result)
 		c->matched[c->next_command - 2] = answer->matched;
-	if (c->next_command == last_command(s) && !c->asked_again)
-		err = note_confirmed(c, s);
+	if (c->next_command == last_command(s))
+		err = note_late(c, s) ?: (c->asked_again ? 0 : note_confirmed(c, s));
 	if (err)
 		return err;
 	if (answer->result)

@@ -10,6 +10,7 @@
 #include "host_agent/cli/cli.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/export/line.h"
+#include "host_agent/live/region_private.h"
 #include "host_agent/store/source.h"
 #include "host_agent/util/error.h"
 #include "tests/unit/check.h"
@@ -451,6 +452,39 @@ static void test_confirmed_last(void)
 	fake_guest_free(s.guest);
 }
 
+static bool now_unconfirmed(struct session *s)
+{
+	return s->status.unconfirmed;
+}
+
+static bool answers(struct session *s)
+{
+	fake_guest_look(s->guest);
+	return !s->status.unconfirmed;
+}
+
+/* A guest with a new module confirms its events again, late: then it is not one that never did. */
+static void test_confirmed_again(void)
+{
+	const struct braid_pattern pattern = { .system = "sched" };
+	struct session s;
+
+	begin(&s, &usual);
+	s.pattern = &pattern;
+	session_begin(&s, region_path, capture_path, NULL);
+	session_until(&s, has_sent);
+	fake_guest_look(s.guest);
+	session_settle(&s);
+	CHECK(!s.status.unconfirmed);
+	braid_live_control_more(&s.source->control);
+	session_until(&s, now_unconfirmed);
+	session_until(&s, answers);
+	CHECK(strstr(s.last_note, "has now confirmed the event change, late"));
+	session_end(&s);
+	CHECK(!s.status.unconfirmed);
+	fake_guest_free(s.guest);
+}
+
 static void test_no_driver(void)
 {
 	FILE *region = fopen(region_path, "w");
@@ -514,6 +548,7 @@ int main(void)
 	RUN(test_confirmed_late);
 	RUN(test_truncated_at_start);
 	RUN(test_confirmed_last);
+	RUN(test_confirmed_again);
 	RUN(test_no_driver);
 	unlink(capture_path);
 	unlink(next_path);
