@@ -78,9 +78,11 @@ static int handle_loss(struct braid_region_source *s, int err)
 	if (s->stream.fatal)
 		return s->stream.fatal;
 	if (err == -ESTALE && !gone) {
-		failed = braid_live_note(&s->stream, "the driver restarted, or the region was overwritten");
-		if (!failed)
-			failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
+		/* In the capture the stream's end says it, and the next stream whether it is a reboot. */
+		if (s->stream.o.say)
+			s->stream.o.say(s->stream.o.say_arg, s->stream.name,
+					"the driver restarted, or the region was overwritten");
+		failed = braid_live_cut(s, BRAID_PHASE_WAITING, BRAID_END_REINIT);
 	} else {
 		failed = braid_live_note(&s->stream, "%s", gone ? gone : braid_failure());
 		if (!failed)
