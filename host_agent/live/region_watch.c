@@ -17,6 +17,7 @@ void braid_live_watch_free(struct braid_live_watch *w)
 {
 	free(w->wanted);
 	free(w->seen);
+	braid_text_free(&w->names);
 	w->wanted = NULL;
 	w->seen = NULL;
 }
@@ -46,12 +47,18 @@ static int want(struct braid_live_watch *w, const struct braid_live_stream *s,
 		.number_bytes = event->flags >> BRAID_SUB_BYTES_SHIFT & BRAID_SUB_BYTES_MASK,
 	};
 
-	while (wanted.name < s->o.nr_on &&
-	       !braid_pattern_matches(&s->o.on[wanted.name], event->system, event->name))
-		wanted.name++;
-	if (wanted.name == s->o.nr_on || event->flags & BRAID_EVENT_GONE ||
+	size_t k = 0;
+
+	while (k < s->o.nr_on && !braid_pattern_matches(&s->o.on[k], event->system, event->name))
+		k++;
+	if (k == s->o.nr_on || event->flags & BRAID_EVENT_GONE ||
 	    (wanted.sub && (!wanted.number_bytes || wanted.number_bytes > sizeof(u64))))
 		return 0;
+	wanted.name = w->names.bytes;
+	braid_text_printf(&w->names, "%s:%s", event->system, event->name);
+	braid_text_putc(&w->names, '\0');
+	if (w->names.failed)
+		return -ENOMEM;
 	return braid_array_push(w->wanted, w->nr_wanted, w->wanted_capacity, wanted);
 }
 
@@ -120,6 +127,7 @@ static int load_wanted(struct braid_live_watch *w, struct braid_live_stream *s)
 		return err;
 	w->generation = copy.generation;
 	w->nr_wanted = 0;
+	w->names.bytes = 0;
 	while (!err && braid_schema_next(copy.data, copy.bytes, &at, &event) > 0)
 		err = want(w, s, &event);
 	index_wanted(w);
@@ -150,21 +158,17 @@ static const struct braid_live_wanted *wanted_of(const struct braid_live_watch *
 	return w && w->id == id && w->buffer == buffer && w->number == number ? w : NULL;
 }
 
-static void notice(struct braid_live_watch *w, struct braid_live_stream *s,
-		   const struct braid_live_wanted *wanted)
+static void notice(struct braid_live_watch *w, const struct braid_live_wanted *wanted)
 {
-	const struct braid_pattern *p = &s->o.on[wanted->name];
-
 	w->noticed++;
-	snprintf(w->event, sizeof(w->event), "%s%s%s", p->system, *p->event ? ":" : "", p->event);
+	snprintf(w->event, sizeof(w->event), "%s", w->names.data + wanted->name);
 	braid_text_clean(w->event);
 }
 
 /* Watching ---------------------------------------------------------------------------------- */
 
 /* Copies a span, and checks its events if the copy is valid. False: it was overwritten. */
-static bool scan_span(struct braid_live_watch *w, struct braid_live_stream *s,
-		      const struct braid_peek *peek, const struct braid_span *span, u32 events_of)
+static bool scan_span(struct braid_live_watch *w, const struct braid_peek *peek, const struct braid_span *span, u32 events_of)
 {
 	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
 	struct braid_event_view view;
@@ -179,7 +183,7 @@ static bool scan_span(struct braid_live_watch *w, struct braid_live_stream *s,
 	while (braid_page_next(&c, &view) > 0) {
 		wanted = wanted_of(w, events_of, &view);
 		if (wanted)
-			notice(w, s, wanted);
+			notice(w, wanted);
 	}
 	return true;
 }
@@ -223,7 +227,7 @@ static bool go_on(const struct braid_ring_map *map, struct braid_live_seen *seen
 }
 
 /* Checks a ring's new bytes. Returns their number; *missed: some were overwritten before. */
-static u32 scan_ring(struct braid_live_watch *w, struct braid_live_stream *s,
+static u32 scan_ring(struct braid_live_watch *w,
 		     const struct braid_ring_map *map, struct braid_live_seen *seen,
 		     u32 events_of, u32 budget, bool *missed)
 {
@@ -237,7 +241,7 @@ static u32 scan_ring(struct braid_live_watch *w, struct braid_live_stream *s,
 			break;
 		}
 		if (braid_peek_subbuf(&peek, seen->id, seen->position, seen->bytes, &span) < 0 ||
-		    !scan_span(w, s, &peek, &span, events_of)) {
+		    !scan_span(w, &peek, &span, events_of)) {
 			*missed = true;
 			seen->known = false;
 			break;
@@ -264,7 +268,7 @@ static u32 scan_one(struct braid_live_watch *w, struct braid_live_stream *s, u32
 	if (!seen->known || seen->layout != desc->layout)
 		find_end(&map, s->sb.incarnation, seen);
 	seen->layout = desc->layout;
-	return seen->known ? scan_ring(w, s, &map, seen, desc->events_of, budget, missed) : 0;
+	return seen->known ? scan_ring(w, &map, seen, desc->events_of, budget, missed) : 0;
 }
 
 static bool is_watched(const struct braid_buffer_desc *desc)

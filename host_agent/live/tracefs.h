@@ -155,10 +155,12 @@ int braid_tracefs_watch_open(struct braid_tracefs_watch **out, const struct brai
 
 /**
  * braid_tracefs_watch_poll - whether one of them occurred
+ * @event: filled with its name, without the system, if so
+ * @size: of @event
  *
  * Never waits. Afterwards the watch is off, at no cost, until braid_tracefs_watch_again().
  */
-bool braid_tracefs_watch_poll(struct braid_tracefs_watch *w);
+bool braid_tracefs_watch_poll(struct braid_tracefs_watch *w, char *event, size_t size);
 
 /** braid_tracefs_watch_again - discard seen events, and watch again; NULL: no effect */
 void braid_tracefs_watch_again(struct braid_tracefs_watch *w);

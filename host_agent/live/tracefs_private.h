@@ -96,6 +96,9 @@ int braid_host_put_texts(struct braid_tracefs_source *s);
 /* Of a tracefs sub-buffer, by its header_page text; 0 when that is not understood. */
 u32 braid_host_subbuf_bytes(const char *header_page);
 
+/* tracefs_watch.c: the event's name in a line of trace_pipe; "unknown": the line has none. */
+void braid_host_event_of_line(const char *line, char *to, size_t size);
+
 /* tracefs_comms.c ------------------------------------------------------------------------ */
 
 /*

@@ -60,12 +60,29 @@ int braid_tracefs_watch_open(struct braid_tracefs_watch **out, const struct brai
 	return ret < 0 ? ret : 0;
 }
 
-bool braid_tracefs_watch_poll(struct braid_tracefs_watch *w)
+void braid_host_event_of_line(const char *line, char *to, size_t size)
+{
+	const char *at = line;
+	size_t n;
+
+	/* A task's name may contain anything, so what is sought is "SECONDS.FRACTION: EVENT:". */
+	for (; (at = strstr(at, ": ")); at += 2) {
+		n = strcspn(at + 2, ": \n");
+		if (at > line && at[-1] >= '0' && at[-1] <= '9' && n && at[2 + n] == ':')
+			break;
+	}
+	snprintf(to, size, "%.*s", at ? (int)n : 7, at ? at + 2 : "unknown");
+}
+
+bool braid_tracefs_watch_poll(struct braid_tracefs_watch *w, char *event, size_t size)
 {
 	char line[512];
+	ssize_t n = w->noticed ? 0 : read(w->fd, line, sizeof(line) - 1);
 
-	if (w->noticed || read(w->fd, line, sizeof(line)) <= 0)
+	if (n <= 0)
 		return false;
+	line[n] = 0;
+	braid_host_event_of_line(line, event, size);
 	tracefs_trace_off(w->instance);
 	return w->noticed = true;
 }

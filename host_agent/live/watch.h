@@ -16,6 +16,7 @@
 
 #include "host_agent/live/stream.h"
 #include "host_agent/transport/directory.h"
+#include "host_agent/util/text.h"
 
 #define BRAID_DIRECTORIES_A_SECOND	16u	/* loads of the whole event directory; the latest
 						   state is always taken */
@@ -28,7 +29,7 @@ struct braid_live_wanted {
 	u32 number;		/* of a sub-event, which is ... */
 	u16 number_offset;	/* ... here in the record, ... */
 	u16 number_bytes;	/* ... so long */
-	u32 name;		/* index in the patterns */
+	u32 name;		/* where "SYSTEM:EVENT" begins in the names */
 };
 
 /* The position up to which one ring was checked. */
@@ -46,6 +47,7 @@ struct braid_live_watch {
 	struct braid_live_wanted *wanted;
 	size_t nr_wanted;
 	size_t wanted_capacity;
+	struct braid_text names;	/* of them, each ended by a NUL */
 	u64 generation;		/* of the directory that they are from; ~0: none */
 	struct braid_rate loads;	/* of the directory */
 	u32 next_buffer;		/* where the next turn continues */

@@ -193,6 +193,7 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 {
 	enum cause cause = CAUSE_NONE;
 	struct braid_region_status status;
+	char event[BRAID_PATTERN_BYTES];
 	size_t k;
 
 	for (k = 0; k < r->nr_guests; k++) {
@@ -210,9 +211,10 @@ static enum cause find_cause(struct braid_recording *r, char *why)
 		}
 		guest->noticed = status.noticed;
 	}
-	if (r->flight.host_watch && braid_tracefs_watch_poll(r->flight.host_watch) && !cause) {
+	if (r->flight.host_watch &&
+	    braid_tracefs_watch_poll(r->flight.host_watch, event, sizeof(event)) && !cause) {
 		cause = CAUSE_EVENT;
-		snprintf(why, WHY_BYTES, "host event");
+		snprintf(why, WHY_BYTES, "host: %s", event);
 	}
 	return cause;
 }

@@ -10,6 +10,7 @@
 #include "host_agent/capture/capture.h"
 #include "host_agent/clock/host.h"
 #include "host_agent/live/region.h"
+#include "host_agent/live/tracefs_private.h"
 #include "host_agent/store/vcpu.h"
 #include "host_agent/store/source.h"
 #include "host_agent/transport/request.h"
@@ -290,7 +291,7 @@ static void notices_events(void)
 	int k;
 
 	fake_guest_write(g, 0, 40);	/* earlier: not noticed */
-	begin(&f, ON_EVENT);
+	begin(&f, "irq:irq_*");		/* what is noticed is the event, not the pattern */
 	turn(&f);
 	CHECK_EQ(f.status.noticed, 0);
 	fake_guest_write(g, 0, FAKE_NR_EVENTS);
@@ -369,6 +370,23 @@ static u64 replayed(struct braid_capture_writer *w, u64 *first, u64 *last)
 	}
 	braid_capture_close(r);
 	return nr;
+}
+
+/* The line of trace_pipe that says which event of the host it was. */
+static void names_host_events(void)
+{
+	static const struct { const char *line, *event; } lines[] = {
+		{ "  bash-17  [003] d..2.  12345.678901: sched_switch: prev_comm=a\n", "sched_switch" },
+		{ "  a: b: c-17  [003] .....  5.6: oom_kill: x: y\n", "oom_kill" },
+		{ "CPU:3 [LOST 17 EVENTS]\n", "unknown" }, { "", "unknown" }, { ": ", "unknown" },
+	};
+	char event[64];
+	size_t k;
+
+	for (k = 0; k < sizeof(lines) / sizeof(lines[0]); k++) {
+		braid_host_event_of_line(lines[k].line, event, sizeof(event));
+		CHECK(!strcmp(event, lines[k].event));
+	}
 }
 
 static void keeps_within_bounds(void)
@@ -550,6 +568,7 @@ int main(void)
 	RUN(releases_a_guest_after_a_snapshot);
 	RUN(reports_buffers_that_stop);
 	RUN(notices_events);
+	RUN(names_host_events);
 	RUN(notices_each_event_once);
 	RUN(keeps_within_bounds);
 	RUN(keeps_within_bounds_of_many);
