@@ -78,7 +78,7 @@ static int handle_loss(struct braid_region_source *s, int err)
 	if (s->stream.fatal)
 		return s->stream.fatal;
 	if (err == -ESTALE && !gone) {
-		/* In the capture the stream's end says it, and the next stream whether it is a reboot. */
+		/* The capture has it in the stream's end, and a reboot in the next stream. */
 		if (s->stream.o.say)
 			s->stream.o.say(s->stream.o.say_arg, s->stream.name,
 					"the driver restarted, or the region was overwritten");

@@ -168,7 +168,8 @@ static void notice(struct braid_live_watch *w, const struct braid_live_wanted *w
 /* Watching ---------------------------------------------------------------------------------- */
 
 /* Copies a span, and checks its events if the copy is valid. False: it was overwritten. */
-static bool scan_span(struct braid_live_watch *w, const struct braid_peek *peek, const struct braid_span *span, u32 events_of)
+static bool scan_span(struct braid_live_watch *w, const struct braid_peek *peek,
+		      const struct braid_span *span, u32 events_of)
 {
 	static u64 copy[BRAID_MAX_SUBBUF_BYTES / 8];
 	struct braid_event_view view;
